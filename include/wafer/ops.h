@@ -1,0 +1,139 @@
+/* The core ops seen from C: the registry of ops.def, attributes, and nodes, the form in which an op stands
+ * outside MLIR (in a kernel of a plan, for the interpreter, for cost models). */
+#ifndef WAFER_OPS_H
+#define WAFER_OPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wafer/arena.h"
+#include "wafer/diag.h"
+#include "wafer/machine.h"
+#include "wafer/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum wafer_op {
+#define OP(name, ...) WAFER_OP_##name,
+#include "wafer/ops.def"
+  WAFER_OP_COUNT
+} wafer_op;
+
+typedef enum wafer_family {
+#define FAMILY(name, ...) WAFER_FAMILY_##name,
+#include "wafer/kernels.def"
+  WAFER_FAMILY_COUNT,
+  WAFER_FAMILY_none = WAFER_FAMILY_COUNT
+} wafer_family;
+
+enum { WAFER_TRAIT_MAP = 1, WAFER_TRAIT_COMMUTES = 2, WAFER_TRAIT_VIEW = 4, WAFER_TRAIT_SOURCE = 8 };
+
+typedef enum wafer_attr_kind {
+  WAFER_ATTR_KIND_int,
+  WAFER_ATTR_KIND_float,
+  WAFER_ATTR_KIND_ints,
+  WAFER_ATTR_KIND_floats,
+  WAFER_ATTR_KIND_string,
+  WAFER_ATTR_KIND_data,
+} wafer_attr_kind;
+
+typedef enum wafer_attr_id {
+#define ATTR(name, kind) WAFER_ATTR_##name,
+#include "wafer/attrs.def"
+  WAFER_ATTR_COUNT
+} wafer_attr_id;
+
+#define WAFER_OP_MAX_ATTRS 10
+#define WAFER_OP_MAX_OPERANDS 8
+
+typedef struct wafer_op_info {
+  const char *name, *onnx;
+  uint32_t least, most; /* operands */
+  uint32_t traits;
+  wafer_family family;
+  wafer_rate rate;
+  uint32_t attr_count;
+  wafer_attr_id attrs[WAFER_OP_MAX_ATTRS];
+} wafer_op_info;
+
+const wafer_op_info *wafer_op_get(wafer_op op);
+/* WAFER_OP_COUNT when there is none. */
+wafer_op wafer_op_by_name(const char *name);
+wafer_op wafer_op_by_onnx(const char *onnx);
+static inline bool wafer_op_is(wafer_op op, uint32_t traits) {
+  return (wafer_op_get(op)->traits & traits) == traits;
+}
+const char *wafer_family_name(wafer_family family);
+wafer_family wafer_family_by_name(const char *name); /* none when unknown */
+
+const char *wafer_attr_name(wafer_attr_id id);
+wafer_attr_kind wafer_attr_kind_of(wafer_attr_id id);
+wafer_attr_id wafer_attr_by_name(const char *name); /* WAFER_ATTR_COUNT when unknown */
+
+/* One attribute. The member that is set follows from wafer_attr_kind_of(id). */
+typedef struct wafer_attr {
+  wafer_attr_id id;
+  union {
+    int64_t i;
+    double f;
+    const char *s;
+    struct {
+      uint32_t count;
+      const int64_t *at;
+    } ints;
+    struct {
+      uint32_t count;
+      const double *at;
+    } floats;
+    struct { /* elements of the op's result type; `splat`: one element stands for all */
+      const void *bytes;
+      bool splat;
+    } data;
+  };
+} wafer_attr;
+
+/* The attributes of one op, in the order of its row. */
+typedef struct wafer_attrs {
+  uint32_t count;
+  const wafer_attr *at;
+} wafer_attrs;
+
+/* NULL when the op does not carry it. */
+const wafer_attr *wafer_attr_find(const wafer_attrs *attrs, wafer_attr_id id);
+/* For attributes the op's row demands (asserted). */
+int64_t wafer_attr_int(const wafer_attrs *attrs, wafer_attr_id id);
+double wafer_attr_float(const wafer_attrs *attrs, wafer_attr_id id);
+const char *wafer_attr_string(const wafer_attrs *attrs, wafer_attr_id id);
+const int64_t *wafer_attr_ints(const wafer_attrs *attrs, wafer_attr_id id, uint32_t *count);
+const double *wafer_attr_floats(const wafer_attrs *attrs, wafer_attr_id id, uint32_t *count);
+
+/* The type of a value inside a kernel. */
+typedef struct wafer_type {
+  wafer_dtype dtype;
+  wafer_shape shape;
+} wafer_type;
+
+/* One op inside a kernel. Values of a kernel are numbered: its inputs first, then one per node. */
+typedef struct wafer_node {
+  wafer_op op;
+  const char *name; /* of the ONNX node it comes from */
+  uint32_t operand_count;
+  uint32_t operands[WAFER_OP_MAX_OPERANDS]; /* value numbers, each less than the node's own */
+  wafer_attrs attrs;
+  wafer_type type; /* of the result */
+} wafer_node;
+
+/* The oracle: plain loops over dense row-major tensors, every op and element type; slow and obviously
+ * right. Constant folding, tests, and kernels of rare types use it. `result->data` is written;
+ * its dtype and shape must be the node's. Sums accumulate in f64 for floats, int64 for integers.
+ * WAFER_UNSUPPORTED names what it cannot do. */
+wafer_status wafer_reference_run(const wafer_diag *diag, wafer_loc loc, wafer_op op, const wafer_attrs *attrs,
+                                 uint32_t operand_count, const wafer_view *operands,
+                                 const wafer_view *result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

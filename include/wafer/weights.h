@@ -1,0 +1,40 @@
+/* The table beside the IR: a weight's name -> element type, shape and where its bytes are. The IR never
+ * holds the data. Insertion order is kept; look-up by name is O(1). */
+#ifndef WAFER_WEIGHTS_H
+#define WAFER_WEIGHTS_H
+
+#include "wafer/arena.h"
+#include "wafer/diag.h"
+#include "wafer/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wafer_weight {
+  const char *name;
+  wafer_dtype dtype;
+  wafer_shape shape;
+  const void *data; /* dense row-major, unaligned: in a mapped file or in the arena; NULL: absent */
+  size_t bytes;
+  uint64_t digest; /* XXH3-64 of the data; 0 until wafer_weight_digest */
+} wafer_weight;
+
+typedef struct wafer_weights wafer_weights;
+
+wafer_weights *wafer_weights_create(wafer_arena *arena); /* dies with the arena; NULL: out of memory */
+/* Adds a weight; a name that is taken gets a numbered suffix. The entry's address is stable. NULL: out of
+ * memory. */
+wafer_weight *wafer_weights_add(wafer_weights *weights, const char *name, wafer_dtype dtype,
+                                const wafer_shape *shape, const void *data);
+wafer_weight *wafer_weights_find(const wafer_weights *weights, const char *name); /* NULL: none */
+size_t wafer_weights_count(const wafer_weights *weights);
+wafer_weight *wafer_weights_at(const wafer_weights *weights, size_t index);
+/* A weight's data as a view (row-major). */
+wafer_view wafer_weight_view(const wafer_weight *weight);
+uint64_t wafer_weight_digest(wafer_weight *weight);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
