@@ -14,7 +14,10 @@ typedef struct wafer_kernel_body {
   wafer_family family;
   uint32_t input_count;
   const wafer_type *inputs;
-  const bool *input_is_weight; /* resident (pipelined) or streamed from MemoryX (streaming) */
+  const bool *input_is_weight;
+  const uint32_t *input_depth; /* samples of input i a core holds at once (2: double buffered); for a weight
+                                  1 is resident, 2 is the next layer's slice arriving while this one works */
+  uint32_t output_depth;       /* samples of the outputs a core holds at once */
   uint32_t node_count;
   const wafer_node *nodes;
   uint32_t anchor;       /* node whose loops the split divides */
@@ -65,7 +68,7 @@ wafer_layout wafer_kernel_output_layout(const wafer_kernel_body *body, const waf
 typedef enum wafer_bound { WAFER_BOUND_compute, WAFER_BOUND_memory, WAFER_BOUND_streams, WAFER_BOUND_edge } wafer_bound;
 const char *wafer_bound_name(wafer_bound bound);
 
-/* What one sample costs on the slowest core of the rectangle. */
+/* What one sample costs on the slowest core of the rectangle; bytes count the body's depths. */
 typedef struct wafer_cost {
   uint64_t cycles;         /* from the inputs' arrival to the outputs' last word: compute + fabric */
   uint64_t compute_cycles; /* vector instructions, set-up, task switches */
@@ -75,8 +78,9 @@ typedef struct wafer_cost {
   uint64_t code_bytes, weight_bytes, input_bytes, output_bytes, scratch_bytes;
 } wafer_cost;
 
-/* Bytes per core when `depth` samples' inputs and outputs are held (2: double buffered). */
-uint64_t wafer_cost_bytes(const wafer_cost *cost, uint32_t depth);
+static inline uint64_t wafer_cost_bytes(const wafer_cost *c) {
+  return c->code_bytes + c->weight_bytes + c->input_bytes + c->output_bytes + c->scratch_bytes;
+}
 
 void wafer_kernel_cost(const wafer_machine *machine, const wafer_kernel_body *body, const wafer_split *split,
                        wafer_cost *cost);
@@ -89,10 +93,8 @@ typedef struct wafer_shape_point {
 } wafer_shape_point;
 
 /* The Pareto set over (width, height, cycles) of the splits whose bytes per core are at most `budget` and
- * that fit `max_width` x `max_height`; sorted by cycles, then area, then width. `depth` as in
- * wafer_cost_bytes; `weights_resident` false leaves the weights' bytes to the caller (streaming: a
- * double-buffered slice). Empty when nothing fits: then *least tells the fewest bytes per core of any
- * split. WAFER_NO_MEMORY alone fails. */
+ * that fit `max_width` x `max_height`; sorted by cycles, then area, then width. Empty when nothing
+ * fits: least_bytes then tells the fewest bytes per core of any split. WAFER_NO_MEMORY alone fails. */
 typedef struct wafer_curve {
   size_t count;
   const wafer_shape_point *at;
@@ -102,7 +104,6 @@ typedef struct wafer_curve {
 typedef struct wafer_curve_options {
   uint32_t max_width, max_height;
   uint64_t budget; /* bytes per core */
-  uint32_t depth;
 } wafer_curve_options;
 
 wafer_status wafer_kernel_curve(const wafer_machine *machine, const wafer_kernel_body *body,

@@ -1,0 +1,214 @@
+/* The plan: machine + functions of steps + phases + where each weight is. All that the runtime needs;
+ * the seam between the backend, which fills it, and the runtime, which executes it.
+ *
+ * Laws of execution
+ * - A *holding* is a copy of a value at one place: at the wafer's edge (host side), in MemoryX, or on a
+ *   rectangle of cores in a layout. A value exists only where holdings say so.
+ * - At the start of a function each input has an edge holding; each weight a MemoryX holding.
+ * - A stream needs the holding `from` of its value and makes the holding `to`.
+ * - A kernel needs, for input i, the holding {its rect, wafer_kernel_input_layout(i)} of that value and makes
+ *   {its rect, output layout} for each output.
+ * - A phase runs its streams and kernels in the order of `actions`; then `frees` drop every wafer holding of
+ *   the values named. A function ends with an edge holding of each output.
+ * - Using a holding that is not there is a trap; so is a core that would hold more bytes than it has.
+ *
+ * A plan read from a file is untrusted: wafer_plan_check proves all of this before anything runs.
+ * An opened plan is immutable and may be shared between threads. */
+#ifndef WAFER_PLAN_H
+#define WAFER_PLAN_H
+
+#include "wafer/kernel.h"
+#include "wafer/weights.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WAFER_NONE UINT32_MAX
+
+typedef enum wafer_owner {
+  WAFER_OWNER_input,
+  WAFER_OWNER_output,
+  WAFER_OWNER_weight,
+  WAFER_OWNER_state,
+  WAFER_OWNER_activation,
+  WAFER_OWNER_gradient,
+} wafer_owner;
+const char *wafer_owner_name(wafer_owner owner);
+
+typedef enum wafer_mode { WAFER_MODE_auto, WAFER_MODE_pipelined, WAFER_MODE_streaming } wafer_mode;
+const char *wafer_mode_name(wafer_mode mode);
+
+/* A tensor of the plan. An output that is an input or a weight unchanged is a value of its own, made by
+ * a `move` kernel. */
+typedef struct wafer_value {
+  const char *name; /* ONNX value name; inputs and outputs carry the model's */
+  const char *node; /* ONNX node that makes it, "" for inputs and weights */
+  wafer_owner owner;
+  wafer_type type;  /* element type in ONNX's terms */
+  uint32_t weight;  /* index into the plan's weights, WAFER_NONE */
+} wafer_value;
+
+typedef enum wafer_where { WAFER_AT_edge, WAFER_AT_memoryx, WAFER_AT_wafer } wafer_where;
+const char *wafer_where_name(wafer_where where);
+
+typedef struct wafer_holding {
+  wafer_where where;
+  wafer_rect rect;     /* wafer only */
+  wafer_layout layout; /* wafer only */
+} wafer_holding;
+
+bool wafer_holding_equal(const wafer_holding *a, const wafer_holding *b);
+
+/* What carries a value from one place to others: a colour and a static route. */
+typedef struct wafer_route_segment { /* straight run of routers, both ends included */
+  uint32_t x0, y0, x1, y1;
+} wafer_route_segment;
+
+typedef struct wafer_stream {
+  uint32_t value;
+  wafer_holding from, to;
+  uint32_t from_kernel, to_kernel; /* WAFER_NONE at the edge, in MemoryX, or for what an earlier phase left */
+  uint32_t color;
+  uint32_t route_count;
+  const wafer_route_segment *route; /* trunk from source to target rectangle, connected end to end */
+  uint64_t words;   /* wavelets of one sample (of the whole tensor for a weight) */
+  uint64_t cycles;  /* its links are busy per sample */
+  uint64_t latency; /* cycles from the first word's departure to its arrival */
+  uint32_t depth;   /* samples buffered at the target */
+} wafer_stream;
+
+/* One line of a core's memory map. */
+typedef struct wafer_memory_item {
+  const char *what; /* "code", "weight conv1.w", "input x (2 samples)", ... */
+  const char *node; /* ONNX node or value it comes from */
+  uint64_t bytes;   /* per core of the rectangle */
+} wafer_memory_item;
+
+typedef struct wafer_kernel {
+  const char *name;
+  wafer_kernel_body body;
+  const uint32_t *inputs;  /* plan values, body.input_count of them */
+  const uint32_t *outputs; /* plan values, body.output_count of them */
+  wafer_split split;
+  wafer_rect rect;
+  uint32_t replicas; /* copies of the rectangle side by side; sample s runs on replica s % replicas */
+  uint32_t slabs;    /* tiles the host cuts the work into at kernel fidelity; part of the result's bits */
+  wafer_cost cost;
+  wafer_bound bound;
+  uint32_t memory_count;
+  const wafer_memory_item *memory; /* sums to wafer_cost_bytes(&cost) */
+} wafer_kernel;
+
+typedef enum wafer_action_kind { WAFER_ACTION_stream, WAFER_ACTION_kernel } wafer_action_kind;
+typedef struct wafer_action {
+  wafer_action_kind kind;
+  uint32_t index; /* into the plan's streams or kernels */
+} wafer_action;
+
+/* Kernels and streams that are on the wafer at the same time. */
+typedef struct wafer_phase {
+  const char *name;
+  uint32_t action_count;
+  const wafer_action *actions; /* in an order in which every holding is made before it is used */
+  uint32_t free_count;
+  const uint32_t *frees;    /* values whose wafer holdings end with the phase */
+  uint64_t peak_core_bytes; /* most bytes on one core: kernels of the phase and everything held */
+} wafer_phase;
+
+/* Later kinds (host op, if, while, call, repeat, store-gradient, sum, update, bind-state) join this table
+ * with the features that need them. STEP(name, summary) */
+#define WAFER_STEP_MAP(X)                                                         \
+  X(load, "weights of a phase from MemoryX to their cores, once per session")     \
+  X(phase, "run a phase on a group of samples")
+
+typedef enum wafer_step_kind {
+#define X(name, summary) WAFER_STEP_##name,
+  WAFER_STEP_MAP(X)
+#undef X
+  WAFER_STEP_COUNT
+} wafer_step_kind;
+
+/* load: runs the weight streams of `phase` (their `from` is MemoryX) ahead of everything; the phase then
+ * finds the holdings and its own pass over those streams is skipped. phase: runs it for every sample of the
+ * group. Pipelined: load, phase. Streaming: phases alone, weight streams overlap the previous phase. */
+typedef struct wafer_step {
+  wafer_step_kind kind;
+  uint32_t phase;
+} wafer_step;
+
+typedef struct wafer_function {
+  const char *name;
+  uint32_t input_count, output_count, step_count;
+  const uint32_t *inputs, *outputs; /* plan values */
+  const wafer_step *steps;
+} wafer_function;
+
+/* What one mode would cost; both are kept for the report. */
+typedef struct wafer_mode_cost {
+  bool fits;
+  const char *why_not;    /* "" when it fits */
+  uint64_t latency_cycles, interval_cycles; /* one sample; steady state per sample */
+  uint64_t cores;
+  uint64_t peak_core_bytes;
+} wafer_mode_cost;
+
+typedef struct wafer_plan {
+  const char *model; /* file name without folder */
+  const char *producer; /* "wafer 0.1.0" */
+  const wafer_machine *machine;
+  wafer_mode mode; /* pipelined or streaming */
+  wafer_dtype storage;
+  uint32_t batch; /* samples resident together (streaming); 1 for pipelined */
+  wafer_mode_cost pipelined, streaming;
+  uint32_t flip_batch; /* samples resident at which the faster mode changes, 0: never */
+  uint32_t node_count; /* ONNX nodes of the model */
+
+  uint32_t value_count, kernel_count, stream_count, phase_count, function_count;
+  const wafer_value *values;
+  const wafer_kernel *kernels;
+  const wafer_stream *streams;
+  const wafer_phase *phases;
+  const wafer_function *functions; /* functions[0] is "main" */
+  const wafer_weights *weights;
+  const char *mlir; /* the placed IR as text, for people and tools */
+  size_t mlir_bytes;
+} wafer_plan;
+
+/* Opens a plan file: structure, digests and laws are checked; weights are mapped and their digests checked
+ * at first touch, or all at once by wafer_plan_verify. */
+wafer_status wafer_plan_open(const wafer_diag *diag, const char *path, const wafer_plan **out);
+void wafer_plan_close(const wafer_plan *plan); /* of wafer_plan_open; NULL is fine */
+/* Writes the file under a temporary name and renames it. */
+wafer_status wafer_plan_write(const wafer_diag *diag, const wafer_plan *plan, const char *path);
+/* plan.xml as text, for `dump --xml`; free() it. */
+wafer_status wafer_plan_print_xml(const wafer_diag *diag, const wafer_plan *plan, char **text, size_t *bytes);
+/* Every digest of an opened plan, weights included. */
+wafer_status wafer_plan_verify(const wafer_diag *diag, const wafer_plan *plan);
+/* The digest of one weight, once; what the runtime calls at first touch. Thread safe. */
+wafer_status wafer_plan_touch_weight(const wafer_diag *diag, const wafer_plan *plan, uint32_t weight);
+
+/* Proves the laws above by executing every function symbolically: rectangles inside the usable wafer and
+ * disjoint within a phase, holdings, layouts, bytes per core, colours, routes connected and inside the wafer,
+ * bodies well formed (operand numbers, attribute ranges, types agree with the ops' shape rules as far as
+ * memory safety needs). BAD_INPUT for structure, NO_FIT for bytes, TRAP for holdings. `file` is for messages. */
+wafer_status wafer_plan_check(const wafer_diag *diag, const char *file, const wafer_plan *plan);
+
+/* The train through the machine, in cycles, without values: what the report and the session both use. */
+typedef struct wafer_timeline {
+  uint64_t latency_cycles;  /* first sample, start to last output word */
+  uint64_t interval_cycles; /* steady state: over the last half of the train; latency for one sample */
+  uint64_t total_cycles;
+  uint64_t *kernel_busy; /* per plan kernel: cycles it worked, whole train; caller's array or NULL */
+  uint64_t *phase_cycles; /* per plan phase, first group: start to end; caller's array or NULL */
+  uint64_t *finish;       /* per sample: when its last output word left; caller's array or NULL */
+} wafer_timeline;
+
+/* Runs functions[function] for `samples` samples. Edge rates of 0 mean the machine's. */
+wafer_status wafer_timeline_run(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
+                                uint64_t samples, wafer_timeline *timeline);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
