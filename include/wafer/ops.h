@@ -125,6 +125,12 @@ typedef struct wafer_node {
   wafer_type type; /* of the result */
 } wafer_node;
 
+/* The type of the op's result from its operands' types and its attributes: the shape rule of ops.def.
+ * BAD_INPUT names what contradicts; dims are checked against overflow. Used when IR is built, by pass
+ * `shape`, and to check an untrusted plan. */
+wafer_status wafer_op_infer(const wafer_diag *diag, wafer_loc loc, wafer_op op, const wafer_attrs *attrs,
+                            uint32_t operand_count, const wafer_type *operands, wafer_type *result);
+
 /* The oracle: plain loops over dense row-major tensors, every op and element type; slow and obviously
  * right. Constant folding, tests, and kernels of rare types use it. `result->data` is written;
  * its dtype and shape must be the node's. Sums accumulate in f64 for floats, int64 for integers.
