@@ -1,0 +1,105 @@
+/* libwafer: a neural network in an ONNX file -> a plan for a wafer-scale engine -> tensors and cycles.
+ * Plain C; no LLVM type appears here. Link with libwafer (compile and run) or libwafer-runtime (run alone).
+ *
+ * Ownership
+ * 1. *_create and *_open give one reference, which *_destroy or *_close takes; both accept NULL.
+ * 2. Anything else returned is borrowed from the argument it came from.
+ * 3. A const pointer argument is not kept beyond the call, except: a plan built by wafer_lower borrows from
+ *    its context's arena; a session keeps its plan; a context keeps its machine, diag and options.
+ * 4. Out-parameters come last and are NULL on failure.
+ * 5. What a compilation makes lives in its arena and dies with it.
+ * 6. A plan is const and may be run from many threads, each with its own session.
+ *
+ * The whole compiler:
+ *     WAFER_TRY(wafer_import(&ctx, "model.onnx", &ir));            frontend: ONNX -> IR
+ *     WAFER_TRY(wafer_transform(&ctx, ir, WAFER_DEFAULT_PASSES));  passes:   IR -> IR
+ *     WAFER_TRY(wafer_lower(&ctx, ir, &plan));                     backend:  IR -> plan
+ *     WAFER_TRY(wafer_plan_write(ctx.diag, plan, "model.wplan"));
+ */
+#ifndef WAFER_WAFER_H
+#define WAFER_WAFER_H
+
+#include "wafer/arena.h"
+#include "wafer/diag.h"
+#include "wafer/machine.h"
+#include "wafer/npy.h"
+#include "wafer/plan.h"
+#include "wafer/session.h"
+#include "wafer/status.h"
+#include "wafer/tensor.h"
+#include "wafer/weights.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WAFER_VERSION "0.1.0"
+const char *wafer_version(void);
+
+/* NAME=N for a symbolic dim of the model. */
+typedef struct wafer_dim_binding {
+  const char *name;
+  int64_t size;
+} wafer_dim_binding;
+
+/* The shape of a named input. */
+typedef struct wafer_shape_binding {
+  const char *input;
+  wafer_shape shape;
+} wafer_shape_binding;
+
+/* The value of a named input: it becomes a constant of the model. */
+typedef struct wafer_value_binding {
+  const char *input;
+  wafer_view value;
+} wafer_value_binding;
+
+typedef enum wafer_placer { WAFER_PLACER_shelf } wafer_placer;
+
+/* Zero is the default of every field. */
+typedef struct wafer_options {
+  wafer_mode mode;
+  uint32_t batch;      /* samples resident together in streaming; 0: 1 */
+  wafer_dtype storage; /* f32 or f16: how cores hold floats; none: f32 */
+  wafer_placer placer;
+  size_t dim_count, shape_count, value_count;
+  const wafer_dim_binding *dims;
+  const wafer_shape_binding *shapes;
+  const wafer_value_binding *values;
+  /* Called with the IR as text after each pass of this name ("all": every pass). */
+  const char *print_after;
+  void (*print)(void *self, const char *pass, const char *text, size_t bytes);
+  void *print_self;
+} wafer_options;
+
+/* What is threaded through a compilation; no globals. `options` may be NULL. */
+typedef struct wafer_ctx {
+  const wafer_machine *machine;
+  wafer_arena *arena;
+  const wafer_diag *diag;
+  const wafer_options *options;
+} wafer_ctx;
+
+typedef struct wafer_ir wafer_ir;
+
+#define WAFER_DEFAULT_PASSES "default" /* every row of passes.def, in order */
+
+/* Reads an ONNX file. Everything that cannot be compiled is reported at once, then WAFER_UNSUPPORTED. */
+wafer_status wafer_import(const wafer_ctx *ctx, const char *path, wafer_ir **out);
+/* Parses IR text; weights it names are absent. */
+wafer_status wafer_ir_parse(const wafer_ctx *ctx, const char *path, wafer_ir **out);
+/* The IR as MLIR text in the arena. */
+wafer_status wafer_ir_print(const wafer_ctx *ctx, const wafer_ir *ir, const char **text, size_t *bytes);
+void wafer_ir_destroy(wafer_ir *ir);
+
+/* Runs passes: "default", "default:fuse" (the default ones up to and including fuse), or names separated by
+ * commas ("shape,fold"; MLIR's own such as "canonicalize" work too). */
+wafer_status wafer_transform(const wafer_ctx *ctx, wafer_ir *ir, const char *passes);
+
+/* Placed IR -> plan, checked by wafer_plan_check. Lives in the arena; weights stay where they are. */
+wafer_status wafer_lower(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_plan **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
