@@ -2,6 +2,7 @@
 #ifndef WAFER_ARENA_H
 #define WAFER_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "wafer/status.h"
@@ -27,6 +28,10 @@ char *wafer_arena_strndup(wafer_arena *arena, const char *text, size_t bytes);
 void *wafer_arena_copy(wafer_arena *arena, const void *data, size_t bytes);
 char *wafer_arena_printf(wafer_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Runs `run(object)` when the arena is destroyed, latest first: what the arena's things hold outside of it
+ * (a mapped file) ends with it. False when out of memory; then nothing is kept. */
+bool wafer_arena_defer(wafer_arena *arena, void (*run)(void *object), void *object);
 
 /* Bytes handed out so far. */
 size_t wafer_arena_bytes(const wafer_arena *arena);
