@@ -9,15 +9,16 @@
  *              Weights are nn.weight {name}, bytes in the weight table.
  *   fused      @main calls kernels: `func.func private @k(...)` with {wafer.family, wafer.anchor}; nn ops in
  *              @main are only nn.weight. A kernel's weights are arguments of the call.
- *   placed     kernels also carry {wafer.phase, wafer.rows, wafer.cols, wafer.rect, wafer.depths,
- *              wafer.slabs}; the module {wafer.mode, wafer.batch, wafer.storage, and the cost of both modes}.
+ *   placed     kernels also carry {wafer.phase, wafer.rows, wafer.cols, wafer.rect, wafer.replicas,
+ *              wafer.depths, wafer.slabs}; the module {wafer.mode, wafer.batch, wafer.storage, and the cost of both modes}.
  *   routed     every operand of a call comes from a wafer.stream, unless the value already lies there.
  *   scheduled  @main is a sequence: wafer.load, wafer.phase, streams and calls, wafer.free.
  *
- * Each attribute has one writer pass and one accessor pair here; ir.c alone spells its name. */
+ * Each attribute has one writer pass and one accessor pair here; passes/ir*.c alone spell its name. */
 #ifndef WAFER_IR_H
 #define WAFER_IR_H
 
+#include <mlir-c/Diagnostics.h>
 #include <mlir-c/IR.h>
 
 #include "wafer/ops.h"
@@ -36,8 +37,9 @@ struct wafer_ir {
   const char *model;      /* its name without folders */
   uint32_t node_count;    /* ONNX nodes read */
   wafer_arena *arena;
-  const wafer_diag *diag;
+  const wafer_diag *diag; /* where MLIR's own diagnostics go */
   MlirDiagnosticHandlerID handler;
+  MlirSymbolTable symbols; /* of the module; functions enter and leave through the calls below */
 };
 
 /* An empty module with both dialects loaded, MLIR's own diagnostics forwarded to ctx->diag. */
@@ -56,6 +58,8 @@ MlirLocation wafer_ir_location(const wafer_ir *ir, const char *node, int64_t ind
 /* The place of an op for a message: ONNX node where there is one, else line of a text file. Strings live as
  * long as the context. */
 wafer_loc wafer_ir_loc(const wafer_ir *ir, MlirOperation op);
+/* The same without the model's file name. */
+wafer_loc wafer_ir_loc_of(MlirOperation op);
 /* The ONNX node's name, "" when there is none. */
 const char *wafer_ir_node_name(MlirOperation op);
 
@@ -65,6 +69,8 @@ const char *wafer_ir_node_name(MlirOperation op);
 wafer_op wafer_ir_op(MlirOperation op);
 /* The op's attributes as plain data, in the arena. */
 wafer_status wafer_ir_attrs(const wafer_ctx *ctx, MlirOperation op, wafer_attrs *attrs);
+/* Writes one attribute of an nn op (not `value`). */
+void wafer_ir_set_attr(MlirOperation op, const wafer_attr *attr);
 
 /* Creates nn ops at the end of a block (or before `before`), inferring each result type by the op's shape
  * rule and folding ops all of whose operands are constants of at most WAFER_FOLD_BYTES. */
@@ -85,6 +91,8 @@ wafer_status wafer_build(wafer_builder *b, wafer_op op, uint32_t operand_count, 
 /* A constant from host data: nn.constant when small or a splat, else nn.weight `name` in the table. The data
  * must live as long as the arena. */
 wafer_status wafer_build_constant(wafer_builder *b, const char *name, const wafer_view *value, MlirValue *result);
+/* The value of an entry of the weight table. */
+wafer_status wafer_build_weight(wafer_builder *b, const wafer_weight *weight, MlirValue *result);
 /* A scalar or splat constant of any shape. */
 wafer_status wafer_build_splat(wafer_builder *b, const wafer_type *type, double value, MlirValue *result);
 
@@ -93,6 +101,17 @@ wafer_status wafer_build_splat(wafer_builder *b, const wafer_type *type, double 
 bool wafer_ir_constant(const wafer_ctx *ctx, const wafer_ir *ir, MlirValue value, wafer_view *out);
 /* True for nn.constant and nn.weight results. */
 bool wafer_ir_is_constant(MlirValue value);
+
+/* True for a constant all of whose elements are equal; *value is that element. */
+bool wafer_ir_splat(MlirValue value, double *element);
+
+/* ---- Values and ops to numbers ---- */
+
+/* Keyed by the address of an MLIR value or op; look-up only, so that nothing depends on its order. */
+typedef struct wafer_ir_map wafer_ir_map;
+wafer_ir_map *wafer_ir_map_create(wafer_arena *arena); /* dies with the arena; NULL: out of memory */
+bool wafer_ir_map_put(wafer_ir_map *map, const void *key, uint32_t number); /* false: out of memory */
+uint32_t wafer_ir_map_get(const wafer_ir_map *map, const void *key); /* WAFER_NONE when there is none */
 
 /* ---- Functions ---- */
 
@@ -104,15 +123,99 @@ wafer_status wafer_ir_begin_main(const wafer_ctx *ctx, wafer_ir *ir, uint32_t co
 wafer_status wafer_ir_finish_main(wafer_builder *b, uint32_t count, const char *const *names,
                                   const MlirValue *results);
 
+MlirBlock wafer_ir_body(MlirOperation func);
+const char *wafer_ir_func_name(MlirOperation func);
+/* {wafer.name} of an argument or result, "" when it has none. */
+const char *wafer_ir_argument_name(MlirOperation func, uint32_t index);
+const char *wafer_ir_result_name(MlirOperation func, uint32_t index);
+bool wafer_ir_argument_is_weight(MlirOperation func, uint32_t index); /* of a kernel */
+
+/* Starts a kernel's function; a name that is taken gets a suffix. `location` names the anchor's ONNX node.
+ * wafer_ir_finish_kernel adds the return, family and anchor (the index of a node of the body). */
+wafer_status wafer_ir_begin_kernel(const wafer_ctx *ctx, wafer_ir *ir, const char *name, MlirLocation location,
+                                   uint32_t count, const wafer_type *types, const bool *is_weight,
+                                   wafer_builder *b, MlirValue *arguments);
+wafer_status wafer_ir_finish_kernel(wafer_builder *b, wafer_family family, uint32_t anchor, uint32_t count,
+                                    const MlirValue *results, MlirOperation *func);
+/* Appends a copy of an nn op with other operands; its result. The copy keeps attributes and location. */
+MlirValue wafer_ir_clone(wafer_builder *b, MlirOperation op, const MlirValue *operands);
+/* A call of the function with its operands; `results` gets one value per result. */
+wafer_status wafer_ir_call(wafer_builder *b, MlirOperation func, const MlirValue *operands, MlirValue *results);
+bool wafer_ir_is_call(MlirOperation op);
+MlirOperation wafer_ir_callee(const wafer_ir *ir, MlirOperation call); /* null when there is none */
+
 /* ---- Kernels and where they are ---- */
 
 /* A kernel's function as plain data in the arena: nodes, types, family, anchor, depths (1 where no pass has
- * set them). */
+ * set them). BAD_INPUT when the text it came from is not a kernel. */
 wafer_status wafer_ir_kernel_body(const wafer_ctx *ctx, const wafer_ir *ir, MlirOperation func,
                                   wafer_kernel_body *body);
 bool wafer_ir_is_kernel(MlirOperation func);
 
-/* The printed location and verification switches of wafer_ir_print are fixed: pretty, with locations off. */
+/* Accessors: a getter is false when no pass has set the attribute or it is malformed. */
+bool wafer_ir_get_anchor(MlirOperation func, wafer_family *family, uint32_t *anchor); /* fuse */
+void wafer_ir_set_anchor(MlirOperation func, wafer_family family, uint32_t anchor);
+bool wafer_ir_get_split(MlirOperation func, wafer_split *split); /* size; loops it does not name are uncut */
+void wafer_ir_set_split(MlirOperation func, uint32_t loops, const wafer_split *split);
+bool wafer_ir_get_slabs(MlirOperation func, uint32_t *slabs); /* size */
+void wafer_ir_set_slabs(MlirOperation func, uint32_t slabs);
+bool wafer_ir_get_replicas(MlirOperation func, uint32_t *replicas); /* size */
+void wafer_ir_set_replicas(MlirOperation func, uint32_t replicas);
+/* One depth per input, then the outputs'; `count` is the number of inputs + 1. */
+bool wafer_ir_get_depths(MlirOperation func, uint32_t count, uint32_t *depths); /* size */
+void wafer_ir_set_depths(MlirOperation func, uint32_t count, const uint32_t *depths);
+bool wafer_ir_get_phase(MlirOperation func, uint32_t *phase); /* place */
+void wafer_ir_set_phase(MlirOperation func, uint32_t phase);
+bool wafer_ir_get_rect(MlirOperation func, wafer_rect *rect); /* place */
+void wafer_ir_set_rect(MlirOperation func, const wafer_rect *rect);
+
+/* ---- The module: what pass `mode` decided ---- */
+
+bool wafer_ir_get_mode(const wafer_ir *ir, wafer_mode *mode);
+void wafer_ir_set_mode(wafer_ir *ir, wafer_mode mode);
+bool wafer_ir_get_batch(const wafer_ir *ir, uint32_t *batch);
+void wafer_ir_set_batch(wafer_ir *ir, uint32_t batch);
+bool wafer_ir_get_storage(const wafer_ir *ir, wafer_dtype *storage);
+void wafer_ir_set_storage(wafer_ir *ir, wafer_dtype storage);
+bool wafer_ir_get_flip_batch(const wafer_ir *ir, uint32_t *flip_batch);
+void wafer_ir_set_flip_batch(wafer_ir *ir, uint32_t flip_batch);
+/* What a mode (pipelined or streaming) would cost; `why_not` lives as long as the context. */
+bool wafer_ir_get_mode_cost(const wafer_ir *ir, wafer_mode mode, wafer_mode_cost *cost);
+void wafer_ir_set_mode_cost(wafer_ir *ir, wafer_mode mode, const wafer_mode_cost *cost);
+
+/* ---- wafer ops ---- */
+
+typedef enum wafer_ir_action {
+  WAFER_IR_stream,
+  WAFER_IR_load,
+  WAFER_IR_phase,
+  WAFER_IR_free,
+  WAFER_IR_other /* not an op of dialect `wafer` */
+} wafer_ir_action;
+wafer_ir_action wafer_ir_action_of(MlirOperation op);
+
+/* The fields of a wafer.stream, as in wafer_stream. */
+typedef struct wafer_ir_stream {
+  wafer_holding from, to;
+  uint32_t color;
+  uint32_t route_count;
+  const wafer_route_segment *route;
+  uint64_t words, cycles, latency;
+  uint32_t depth;
+} wafer_ir_stream;
+
+wafer_status wafer_build_stream(wafer_builder *b, MlirValue value, const wafer_ir_stream *stream,
+                                MlirValue *result);
+/* The route is in the arena. BAD_INPUT when the attributes of the text it came from are malformed. */
+wafer_status wafer_ir_stream_get(const wafer_ctx *ctx, const wafer_ir *ir, MlirOperation op,
+                                 wafer_ir_stream *stream);
+void wafer_ir_stream_set(MlirOperation op, const wafer_ir_stream *stream);
+
+wafer_status wafer_build_load(wafer_builder *b, uint32_t phase);
+bool wafer_ir_load_get(MlirOperation op, uint32_t *phase);
+wafer_status wafer_build_phase(wafer_builder *b, uint32_t index, const char *name);
+bool wafer_ir_phase_get(MlirOperation op, uint32_t *index, const char **name);
+wafer_status wafer_build_free(wafer_builder *b, MlirValue value);
 
 /* ---- Passes ---- */
 

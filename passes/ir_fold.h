@@ -1,0 +1,28 @@
+/* Evaluation of an op whose operands are constants, and identities: the builder, fold and simplify share them. */
+#ifndef PASSES_IR_FOLD_H
+#define PASSES_IR_FOLD_H
+
+#include "wafer/ir.h"
+
+#define FOLD_OPERAND_BYTES (64 << 20) /* larger constants are not read to compute another */
+
+typedef struct fold_call {
+  wafer_op op;
+  const wafer_attrs *attrs;
+  uint32_t count;
+  const MlirValue *operands;
+  wafer_type type; /* of the result */
+  wafer_loc loc;
+} fold_call;
+
+/* The result is at most `limit` bytes and the operands are small enough to read. */
+bool fold_is_small(uint32_t count, const wafer_type *operands, const wafer_type *result, int64_t limit);
+/* Runs the oracle into the arena; UNSUPPORTED without a word when it cannot, or when a weight is absent. */
+wafer_status fold_run(const wafer_ctx *ctx, const wafer_ir *ir, const fold_call *call, wafer_view *result);
+/* A name for a weight that folding made. */
+const char *fold_name(wafer_arena *arena, const char *node, wafer_op op);
+/* The op returns its only operand. */
+bool op_is_identity(wafer_op op, const wafer_attrs *attrs, uint32_t count, const wafer_type *operands,
+                    const wafer_type *result);
+
+#endif

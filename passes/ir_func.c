@@ -1,0 +1,190 @@
+/* Functions: @main, kernels, calls. */
+#include <assert.h>
+#include <mlir-c/Dialect/Func.h>
+
+#include "ir_names.h"
+
+MlirOperation wafer_ir_main(const wafer_ir *ir) { return mlirSymbolTableLookup(ir->symbols, ref("main")); }
+
+MlirBlock wafer_ir_body(MlirOperation func) {
+  return mlirRegionGetFirstBlock(mlirOperationGetRegion(func, 0));
+}
+
+const char *wafer_ir_func_name(MlirOperation func) {
+  const char *name;
+  return get_string(func, "sym_name", &name) ? name : "";
+}
+
+static MlirAttribute dict_entry(MlirOperation func, const char *dicts, uint32_t index, const char *name) {
+  MlirAttribute array = mlirOperationGetAttributeByName(func, ref(dicts));
+  if (mlirAttributeIsNull(array) || !mlirAttributeIsAArray(array)) return mlirAttributeGetNull();
+  if (index >= mlirArrayAttrGetNumElements(array)) return mlirAttributeGetNull();
+  return mlirDictionaryAttrGetElementByName(mlirArrayAttrGetElement(array, index), ref(name));
+}
+
+static const char *dict_name(MlirOperation func, const char *dicts, uint32_t index) {
+  MlirAttribute name = dict_entry(func, dicts, index, NAME_NAME);
+  return mlirAttributeIsNull(name) || !mlirAttributeIsAString(name) ? "" : mlirStringAttrGetValue(name).data;
+}
+
+const char *wafer_ir_argument_name(MlirOperation func, uint32_t index) {
+  return dict_name(func, "arg_attrs", index);
+}
+
+const char *wafer_ir_result_name(MlirOperation func, uint32_t index) {
+  return dict_name(func, "res_attrs", index);
+}
+
+bool wafer_ir_argument_is_weight(MlirOperation func, uint32_t index) {
+  return !mlirAttributeIsNull(dict_entry(func, "arg_attrs", index, NAME_WEIGHT));
+}
+
+/* ---- Making functions ---- */
+
+typedef struct new_function {
+  const char *name;
+  bool is_private;
+  MlirLocation location;
+  uint32_t count;
+  const wafer_type *types;
+} new_function;
+
+static wafer_status argument_types(const wafer_ctx *ctx, const wafer_ir *ir, const new_function *f,
+                                   MlirType *types, MlirLocation *locations) {
+  if (!types || !locations)
+    return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY, "no memory for a function");
+  for (uint32_t i = 0; i < f->count; i++) {
+    types[i] = wafer_ir_type(ir->context, &f->types[i]);
+    locations[i] = f->location;
+  }
+  return WAFER_OK;
+}
+
+static wafer_status begin(const wafer_ctx *ctx, wafer_ir *ir, const new_function *f, wafer_builder *b,
+                          MlirValue *arguments) {
+  MlirContext context = ir->context;
+  MlirType *types = WAFER_NEW(ctx->arena, MlirType, f->count);
+  MlirLocation *locations = WAFER_NEW(ctx->arena, MlirLocation, f->count);
+  WAFER_TRY(argument_types(ctx, ir, f, types, locations));
+  MlirType type = mlirFunctionTypeGet(context, f->count, types, 0, NULL);
+  MlirNamedAttribute attrs[] = {
+      named(context, "sym_name", mlirStringAttrGet(context, ref(f->name))),
+      named(context, "function_type", mlirTypeAttrGet(type)),
+      named(context, "sym_visibility", mlirStringAttrGet(context, ref("private"))),
+  };
+  MlirBlock block = mlirBlockCreate(f->count, types, locations);
+  MlirRegion region = mlirRegionCreate();
+  mlirRegionAppendOwnedBlock(region, block);
+  MlirOperationState state = mlirOperationStateGet(ref("func.func"), f->location);
+  mlirOperationStateAddAttributes(&state, f->is_private ? 3 : 2, attrs);
+  mlirOperationStateAddOwnedRegions(&state, 1, &region);
+  mlirSymbolTableInsert(ir->symbols, mlirOperationCreate(&state));
+  for (uint32_t i = 0; i < f->count; i++) arguments[i] = mlirBlockGetArgument(block, i);
+  *b = (wafer_builder){.ctx = ctx, .ir = ir, .block = block, .location = f->location};
+  b->loc = wafer_ir_loc(ir, mlirBlockGetParentOperation(block));
+  return WAFER_OK;
+}
+
+static wafer_status finish(wafer_builder *b, uint32_t count, const MlirValue *results) {
+  MlirContext context = b->ir->context;
+  intptr_t arguments = mlirBlockGetNumArguments(b->block);
+  MlirType *types = WAFER_NEW(b->ctx->arena, MlirType, (size_t)arguments + count);
+  if (!types) return wafer_fail(b->ctx->diag, b->loc, WAFER_NO_MEMORY, "no memory for a function");
+  for (intptr_t i = 0; i < arguments; i++) types[i] = mlirValueGetType(mlirBlockGetArgument(b->block, i));
+  for (uint32_t i = 0; i < count; i++) types[arguments + i] = mlirValueGetType(results[i]);
+  MlirOperationState state = mlirOperationStateGet(ref("func.return"), b->location);
+  mlirOperationStateAddOperands(&state, count, results);
+  b->before = (MlirOperation){NULL};
+  WAFER_TRY(insert_op(b, &state, NULL));
+  MlirType type = mlirFunctionTypeGet(context, arguments, types, count, types + arguments);
+  MlirOperation func = mlirBlockGetParentOperation(b->block);
+  mlirOperationSetAttributeByName(func, ref("function_type"), mlirTypeAttrGet(type));
+  return WAFER_OK;
+}
+
+static MlirAttribute text_attr(const wafer_ir *ir, const char *text) {
+  return mlirStringAttrGet(ir->context, ref(text));
+}
+
+wafer_status wafer_ir_begin_main(const wafer_ctx *ctx, wafer_ir *ir, uint32_t count, const char *const *names,
+                                 const wafer_type *types, wafer_builder *b, MlirValue *arguments) {
+  new_function f = {.name = "main", .location = wafer_ir_location(ir, NULL, -1), .count = count, .types = types};
+  WAFER_TRY(begin(ctx, ir, &f, b, arguments));
+  MlirOperation func = mlirBlockGetParentOperation(b->block);
+  for (uint32_t i = 0; i < count; i++) mlirFuncSetArgAttr(func, i, ref(NAME_NAME), text_attr(ir, names[i]));
+  return WAFER_OK;
+}
+
+wafer_status wafer_ir_finish_main(wafer_builder *b, uint32_t count, const char *const *names,
+                                  const MlirValue *results) {
+  WAFER_TRY(finish(b, count, results));
+  MlirOperation func = mlirBlockGetParentOperation(b->block);
+  for (uint32_t i = 0; i < count; i++)
+    mlirFuncSetResultAttr(func, i, ref(NAME_NAME), text_attr(b->ir, names[i]));
+  return WAFER_OK;
+}
+
+wafer_status wafer_ir_begin_kernel(const wafer_ctx *ctx, wafer_ir *ir, const char *name, MlirLocation location,
+                                   uint32_t count, const wafer_type *types, const bool *is_weight,
+                                   wafer_builder *b, MlirValue *arguments) {
+  new_function f = {.name = name, .is_private = true, .location = location, .count = count, .types = types};
+  WAFER_TRY(begin(ctx, ir, &f, b, arguments));
+  MlirOperation func = mlirBlockGetParentOperation(b->block);
+  for (uint32_t i = 0; i < count; i++)
+    if (is_weight[i]) mlirFuncSetArgAttr(func, i, ref(NAME_WEIGHT), mlirUnitAttrGet(ir->context));
+  return WAFER_OK;
+}
+
+wafer_status wafer_ir_finish_kernel(wafer_builder *b, wafer_family family, uint32_t anchor, uint32_t count,
+                                    const MlirValue *results, MlirOperation *func) {
+  WAFER_TRY(finish(b, count, results));
+  *func = mlirBlockGetParentOperation(b->block);
+  wafer_ir_set_anchor(*func, family, anchor);
+  return WAFER_OK;
+}
+
+MlirValue wafer_ir_clone(wafer_builder *b, MlirOperation op, const MlirValue *operands) {
+  MlirOperation copy = mlirOperationClone(op);
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(copy); i++)
+    mlirOperationSetOperand(copy, i, operands[i]);
+  if (mlirOperationIsNull(b->before))
+    mlirBlockAppendOwnedOperation(b->block, copy);
+  else
+    mlirBlockInsertOwnedOperationBefore(b->block, b->before, copy);
+  return mlirOperationGetResult(copy, 0);
+}
+
+/* ---- Calls ---- */
+
+static MlirType function_type(MlirOperation func) {
+  return mlirTypeAttrGetValue(mlirOperationGetAttributeByName(func, ref("function_type")));
+}
+
+wafer_status wafer_ir_call(wafer_builder *b, MlirOperation func, const MlirValue *operands, MlirValue *results) {
+  MlirContext context = b->ir->context;
+  MlirType type = function_type(func);
+  intptr_t count = mlirFunctionTypeGetNumResults(type);
+  MlirOperationState state = mlirOperationStateGet(ref("func.call"), mlirOperationGetLocation(func));
+  MlirAttribute symbol = mlirFlatSymbolRefAttrGet(context, ref(wafer_ir_func_name(func)));
+  MlirNamedAttribute callee = named(context, "callee", symbol);
+  mlirOperationStateAddAttributes(&state, 1, &callee);
+  mlirOperationStateAddOperands(&state, mlirFunctionTypeGetNumInputs(type), operands);
+  for (intptr_t i = 0; i < count; i++) {
+    MlirType result = mlirFunctionTypeGetResult(type, i);
+    mlirOperationStateAddResults(&state, 1, &result);
+  }
+  MlirOperation call;
+  WAFER_TRY(insert_op(b, &state, &call));
+  for (intptr_t i = 0; i < count; i++) results[i] = mlirOperationGetResult(call, i);
+  return WAFER_OK;
+}
+
+bool wafer_ir_is_call(MlirOperation op) {
+  return !strcmp(mlirIdentifierStr(mlirOperationGetName(op)).data, "func.call");
+}
+
+MlirOperation wafer_ir_callee(const wafer_ir *ir, MlirOperation call) {
+  MlirAttribute callee = mlirOperationGetAttributeByName(call, ref("callee"));
+  if (mlirAttributeIsNull(callee) || !mlirAttributeIsAFlatSymbolRef(callee)) return (MlirOperation){NULL};
+  return mlirSymbolTableLookup(ir->symbols, mlirFlatSymbolRefAttrGetValue(callee));
+}
