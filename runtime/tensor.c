@@ -310,6 +310,50 @@ bool wafer_view_is_dense(const wafer_view *view) {
   return true;
 }
 
+/* Inlined with a constant `bytes`, so that the copies become single moves. */
+static inline void copy_strided(char *to, const char *from, int64_t count, int64_t stride,
+                                size_t bytes) {
+  for (int64_t i = 0; i < count; i++) memcpy(to + i * (int64_t)bytes, from + i * stride, bytes);
+}
+
+/* `stride` in bytes. */
+static void copy_row(char *to, const char *from, int64_t count, int64_t stride, size_t bytes) {
+  if (stride == (int64_t)bytes)
+    memcpy(to, from, (size_t)count * bytes);
+  else if (bytes == 1)
+    copy_strided(to, from, count, stride, 1);
+  else if (bytes == 2)
+    copy_strided(to, from, count, stride, 2);
+  else if (bytes == 4)
+    copy_strided(to, from, count, stride, 4);
+  else
+    copy_strided(to, from, count, stride, 8);
+}
+
+/* The next index of all dims but the last, as an odometer; moves `offset` (in elements) along. */
+static void step_rows(const wafer_view *view, int64_t *index, int64_t *offset) {
+  for (uint32_t i = view->shape.rank - 1; i-- > 0;) {
+    *offset += view->strides[i];
+    if (++index[i] < view->shape.dims[i]) return;
+    *offset -= view->shape.dims[i] * view->strides[i];
+    index[i] = 0;
+  }
+}
+
+void wafer_view_pack(const wafer_view *view, void *dense) {
+  int64_t elements, index[WAFER_MAX_RANK] = {0}, offset = 0;
+  if (!wafer_shape_elements(&view->shape, &elements) || elements == 0) return;
+  size_t bytes = wafer_dtype_bytes(view->dtype);
+  uint32_t last = view->shape.rank - 1;
+  int64_t row = view->shape.rank ? view->shape.dims[last] : 1;
+  int64_t stride = (view->shape.rank ? view->strides[last] : 1) * (int64_t)bytes;
+  char *to = dense;
+  for (int64_t done = 0; done < elements; done += row, to += row * (int64_t)bytes) {
+    copy_row(to, (const char *)view->data + offset * (int64_t)bytes, row, stride, bytes);
+    if (view->shape.rank) step_rows(view, index, &offset);
+  }
+}
+
 size_t wafer_tensor_bytes(wafer_dtype dtype, const wafer_shape *shape) {
   int64_t elements;
   bool fits = wafer_shape_elements(shape, &elements);

@@ -56,6 +56,8 @@ typedef struct wafer_view {
 
 wafer_view wafer_view_of(wafer_dtype dtype, const wafer_shape *shape, void *data);
 bool wafer_view_is_dense(const wafer_view *view); /* row-major without gaps */
+/* Copies a view's elements, row-major and without gaps, to `dense`. Any strides, also 0 and negative. */
+void wafer_view_pack(const wafer_view *view, void *dense);
 /* Bytes of a dense tensor; the shape must have passed wafer_shape_elements. */
 size_t wafer_tensor_bytes(wafer_dtype dtype, const wafer_shape *shape);
 

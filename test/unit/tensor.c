@@ -139,8 +139,7 @@ static void elements_at_the_edges(void) {
   CU_ASSERT_EQUAL(flag, 1);
   flag = 7;
   CU_ASSERT_EQUAL(wafer_element_i64(WAFER_DTYPE_bool, &flag, 0), 1);
-  uint16_t half =
-      0; /* 1 + 2^-11 + 2^-40: rounding through f32 first would tie to even and give 1 */
+  uint16_t half = 0; /* rounding 1 + 2^-11 + 2^-40 through f32 first would tie to even and give 1 */
   wafer_element_set_f64(WAFER_DTYPE_f16, &half, 0, 1 + 0x1p-11 + 0x1p-40);
   CU_ASSERT_EQUAL(half, 0x3c01);
   wafer_element_set_f64(WAFER_DTYPE_f16, &half, 0, -(1 + 0x1p-10 + 0x1p-11 - 0x1p-40));
@@ -201,6 +200,31 @@ static void views_know_when_they_are_dense(void) {
   CU_ASSERT_EQUAL(wafer_tensor_bytes(WAFER_DTYPE_f16, &shape), 16);
 }
 
+static void packing_follows_any_strides(void) {
+  for (int type = 1; type < WAFER_DTYPE_COUNT; type++) {
+    wafer_dtype dtype = (wafer_dtype)type;
+    unsigned char grid[24 * 8] = {0}, packed[24 * 8] = {0};
+    for (int i = 0; i < 24; i++) wafer_element_set_i64(dtype, grid, i, i % 2 + (i > 11));
+    wafer_view view = {.dtype = dtype, .shape = {3, {4, 2, 3}}, .strides = {1, -12, 4}};
+    view.data = grid + 12 * wafer_dtype_bytes(dtype); /* the middle dim runs backwards */
+    wafer_view_pack(&view, packed);
+    for (int i = 0; i < 24; i++) {
+      int from = 12 + i / 6 - i / 3 % 2 * 12 + i % 3 * 4;
+      CU_ASSERT_EQUAL(wafer_element_i64(dtype, packed, i), wafer_element_i64(dtype, grid, from));
+    }
+  }
+  float one = 3, many[6] = {0};
+  wafer_view spread = {.dtype = WAFER_DTYPE_f32, .shape = {2, {2, 3}}, .data = &one};
+  wafer_view_pack(&spread, many);
+  for (int i = 0; i < 6; i++) CU_ASSERT_EQUAL(many[i], 3);
+  wafer_view scalar = {.dtype = WAFER_DTYPE_f32, .data = &one};
+  many[0] = 0;
+  wafer_view_pack(&scalar, many);
+  CU_ASSERT_EQUAL(many[0], 3);
+  wafer_view nothing = {.dtype = WAFER_DTYPE_f32, .shape = {2, {3, 0}}};
+  wafer_view_pack(&nothing, NULL);
+}
+
 CU_TestInfo tests_tensor[] = {
     {"names go both ways", names_go_both_ways},
     {"f16 goes there and back", f16_goes_there_and_back},
@@ -211,5 +235,6 @@ CU_TestInfo tests_tensor[] = {
     {"elements at the edges", elements_at_the_edges},
     {"shapes are counted with care", shapes_are_counted_with_care},
     {"views know when they are dense", views_know_when_they_are_dense},
+    {"packing follows any strides", packing_follows_any_strides},
     CU_TEST_INFO_NULL,
 };
