@@ -23,8 +23,8 @@ typedef struct wafer_weight {
 typedef struct wafer_weights wafer_weights;
 
 wafer_weights *wafer_weights_create(wafer_arena *arena); /* dies with the arena; NULL: out of memory */
-/* Adds a weight; a name that is taken gets a numbered suffix. The entry's address is stable. NULL: out of
- * memory. */
+/* Adds a weight; a name that is taken becomes name_2, name_3 ... The entry's address is stable. The shape
+ * must have passed wafer_shape_elements. NULL: out of memory. */
 wafer_weight *wafer_weights_add(wafer_weights *weights, const char *name, wafer_dtype dtype,
                                 const wafer_shape *shape, const void *data);
 wafer_weight *wafer_weights_find(const wafer_weights *weights, const char *name); /* NULL: none */
@@ -32,6 +32,7 @@ size_t wafer_weights_count(const wafer_weights *weights);
 wafer_weight *wafer_weights_at(const wafer_weights *weights, size_t index);
 /* A weight's data as a view (row-major). */
 wafer_view wafer_weight_view(const wafer_weight *weight);
+/* Computes it once and keeps it; not for use from several threads. */
 uint64_t wafer_weight_digest(wafer_weight *weight);
 
 #ifdef __cplusplus
