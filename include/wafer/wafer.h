@@ -96,6 +96,9 @@ void wafer_ir_destroy(wafer_ir *ir);
  * commas ("shape,fold"; MLIR's own such as "canonicalize" work too). */
 wafer_status wafer_transform(const wafer_ctx *ctx, wafer_ir *ir, const char *passes);
 
+/* Every pass of the default pipeline, in order. */
+void wafer_passes_each(void (*visit)(void *self, const char *name, const char *summary), void *self);
+
 /* Placed IR -> plan, checked by wafer_plan_check. Lives in the arena; weights stay where they are. */
 wafer_status wafer_lower(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_plan **out);
 

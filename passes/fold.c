@@ -1,0 +1,67 @@
+/* Evaluates ops whose operands are constants, in the order of the program, so that chains fold in one walk.
+ * Needs types; gives a program in which only work that depends on an input is left. A result may be larger
+ * than its operands only up to WAFER_FOLD_BYTES: an expanded constant is cheaper to keep as an op. */
+#include "ir_fold.h"
+
+typedef struct folder {
+  const wafer_ctx *ctx;
+  wafer_ir *ir;
+} folder;
+
+static bool gather(MlirOperation op, fold_call *call, MlirValue *operands, wafer_type *types) {
+  call->op = wafer_ir_op(op);
+  call->count = (uint32_t)mlirOperationGetNumOperands(op);
+  call->operands = operands;
+  if (call->op == WAFER_OP_COUNT || call->count == 0) return false;
+  int64_t bytes = 0;
+  for (uint32_t i = 0; i < call->count; i++) {
+    operands[i] = mlirOperationGetOperand(op, i);
+    if (!wafer_ir_is_constant(operands[i])) return false;
+    types[i] = wafer_ir_value_type(operands[i]);
+    bytes += (int64_t)wafer_tensor_bytes(types[i].dtype, &types[i].shape);
+  }
+  call->type = wafer_ir_value_type(mlirOperationGetResult(op, 0));
+  return fold_is_small(call->count, types, &call->type, bytes > WAFER_FOLD_BYTES ? bytes : WAFER_FOLD_BYTES);
+}
+
+/* The op, then the constants that only it used. All lie before the next op of the walk. */
+static void erase(MlirOperation op, uint32_t count, const MlirValue *operands) {
+  mlirOperationDestroy(op);
+  for (uint32_t i = 0; i < count; i++) {
+    bool again = false;
+    for (uint32_t j = 0; j < i; j++) again |= mlirValueEqual(operands[i], operands[j]);
+    if (!again && mlirOpOperandIsNull(mlirValueGetFirstUse(operands[i])))
+      mlirOperationDestroy(mlirOpResultGetOwner(operands[i]));
+  }
+}
+
+static wafer_status fold_op(const folder *f, MlirOperation op) {
+  MlirValue operands[WAFER_OP_MAX_OPERANDS], constant;
+  wafer_type types[WAFER_OP_MAX_OPERANDS];
+  wafer_attrs attrs;
+  fold_call call = {.attrs = &attrs, .loc = wafer_ir_loc(f->ir, op)};
+  wafer_view value;
+  if (!gather(op, &call, operands, types)) return WAFER_OK;
+  WAFER_TRY(wafer_ir_attrs(f->ctx, op, &attrs));
+  wafer_status status = fold_run(f->ctx, f->ir, &call, &value);
+  if (status == WAFER_NO_MEMORY) return status;
+  if (status != WAFER_OK) return WAFER_OK; /* stays an op: absent weight, or a type the oracle lacks */
+  wafer_builder b = {.ctx = f->ctx, .ir = f->ir, .block = mlirOperationGetBlock(op), .before = op,
+                     .location = mlirOperationGetLocation(op), .loc = call.loc};
+  const char *name = fold_name(f->ctx->arena, wafer_ir_node_name(op), call.op);
+  WAFER_TRY(wafer_build_constant(&b, name, &value, &constant));
+  mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(op, 0), constant);
+  erase(op, call.count, operands);
+  return WAFER_OK;
+}
+
+wafer_status wafer_pass_fold(const wafer_ctx *ctx, wafer_ir *ir) {
+  folder f = {.ctx = ctx, .ir = ir};
+  MlirOperation next;
+  for (MlirOperation op = mlirBlockGetFirstOperation(wafer_ir_body(wafer_ir_main(ir)));
+       !mlirOperationIsNull(op); op = next) {
+    next = mlirOperationGetNextInBlock(op);
+    WAFER_TRY(fold_op(&f, op));
+  }
+  return WAFER_OK;
+}

@@ -1,0 +1,257 @@
+/* The pipeline: names to passes, what each needs and gives, a check after each. */
+#include <mlir-c/Pass.h>
+#include <mlir-c/Transforms.h>
+#include <pthread.h>
+
+#include "ir_names.h"
+
+/* What a pass needs and gives. A module carries its facts in an attribute, so that a text can start anywhere
+ * in the pipeline. */
+#define FACTS(X) \
+  X(SHAPED) X(FOLDED) X(SIMPLE) X(KERNELED) X(MODED) X(SIZED) X(PLACED) X(ROUTED) X(SCHEDULED) X(VERIFIED)
+
+enum {
+#define X(name) BIT_##name,
+  FACTS(X)
+#undef X
+  FACT_COUNT
+};
+enum {
+#define X(name) name = 1 << BIT_##name,
+  FACTS(X)
+#undef X
+};
+static const char *const fact_names[FACT_COUNT] = {
+#define X(name) #name,
+    FACTS(X)
+#undef X
+};
+
+typedef struct pass_row {
+  const char *name, *summary;
+  uint32_t needs, gives;
+  wafer_pass_fn *run;
+} pass_row;
+
+static const pass_row rows[] = {
+#define PASS(id, needs_, gives_, summary_) {#id, summary_, needs_, gives_, wafer_pass_##id},
+#include "wafer/passes.def"
+};
+
+static const pass_row *row_by_name(const char *name) {
+  for (size_t i = 0; i < WAFER_COUNT(rows); i++)
+    if (!strcmp(rows[i].name, name)) return &rows[i];
+  return NULL;
+}
+
+/* ---- The passes a text asks for ---- */
+
+typedef struct stage {
+  const char *name;
+  const pass_row *row; /* NULL: one of MLIR's own */
+} stage;
+
+typedef struct pipeline {
+  uint32_t count;
+  stage *at;
+} pipeline;
+
+static wafer_status usage_no_memory(const wafer_ctx *ctx) {
+  return wafer_fail(ctx->diag, wafer_at_file(NULL), WAFER_NO_MEMORY, "no memory for the pipeline");
+}
+
+/* "default" and "default:<last>". */
+static wafer_status default_stages(const wafer_ctx *ctx, const char *last, pipeline *p) {
+  const pass_row *end = *last ? row_by_name(last + 1) : &rows[WAFER_COUNT(rows) - 1];
+  if (!end)
+    return wafer_fail(ctx->diag, wafer_at_file(NULL), WAFER_USAGE,
+                      "there is no pass '%s' to stop after; see wafer-opt --help for their names", last + 1);
+  p->at = WAFER_NEW(ctx->arena, stage, WAFER_COUNT(rows));
+  if (!p->at) return usage_no_memory(ctx);
+  for (const pass_row *row = rows; row <= end; row++)
+    p->at[p->count++] = (stage){.name = row->name, .row = row};
+  return WAFER_OK;
+}
+
+/* Up to the next comma outside braces and parentheses. */
+static size_t name_length(const char *text) {
+  size_t length = 0;
+  for (int depth = 0; text[length] && (depth > 0 || text[length] != ','); length++)
+    depth += !!strchr("({", text[length]) - !!strchr(")}", text[length]);
+  return length;
+}
+
+static wafer_status parse(const wafer_ctx *ctx, const char *text, pipeline *p) {
+  static const char prefix[] = "default";
+  const size_t length = sizeof prefix - 1;
+  if (!strncmp(text, prefix, length) && (!text[length] || text[length] == ':'))
+    return default_stages(ctx, text + length, p);
+  p->at = WAFER_NEW(ctx->arena, stage, strlen(text) + 1);
+  if (!p->at) return usage_no_memory(ctx);
+  for (const char *at = text; *at;) {
+    size_t bytes = name_length(at);
+    char *name = wafer_arena_strndup(ctx->arena, at, bytes);
+    if (!name) return usage_no_memory(ctx);
+    if (bytes) p->at[p->count++] = (stage){.name = name, .row = row_by_name(name)};
+    at += bytes + (at[bytes] == ',');
+  }
+  return WAFER_OK;
+}
+
+/* ---- Needs and gives ---- */
+
+static uint32_t facts_of(const wafer_ir *ir) {
+  const char *text;
+  uint32_t facts = 0;
+  if (!get_string(mlirModuleGetOperation(ir->module), NAME_FACTS, &text)) return 0;
+  for (int f = 0; f < FACT_COUNT; f++) {
+    const char *at = strstr(text, fact_names[f]);
+    if (at) facts |= 1u << f;
+  }
+  return facts;
+}
+
+static void set_facts(wafer_ir *ir, uint32_t facts) {
+  char text[16 * FACT_COUNT] = "";
+  for (int f = 0; f < FACT_COUNT; f++) {
+    if (!(facts & 1u << f)) continue;
+    if (*text) strcat(text, ",");
+    strcat(text, fact_names[f]);
+  }
+  set_string(mlirModuleGetOperation(ir->module), NAME_FACTS, text);
+}
+
+static const char *giver(uint32_t fact) {
+  for (size_t i = 0; i < WAFER_COUNT(rows); i++)
+    if (rows[i].gives & fact) return rows[i].name;
+  return "none";
+}
+
+static wafer_status check_needs(const wafer_ctx *ctx, const wafer_ir *ir, const pipeline *p) {
+  uint32_t facts = facts_of(ir);
+  for (uint32_t i = 0; i < p->count; i++) {
+    const pass_row *row = p->at[i].row;
+    if (!row) continue;
+    uint32_t missing = row->needs & ~facts;
+    if (missing)
+      return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_USAGE,
+                        "wafer-%s needs what no earlier pass gives; run '%s' before it", row->name,
+                        giver(missing & -missing));
+    facts |= row->gives;
+  }
+  return WAFER_OK;
+}
+
+static wafer_status check_print_after(const wafer_ctx *ctx, const pipeline *p) {
+  const char *name = ctx->options ? ctx->options->print_after : NULL;
+  if (!name || !strcmp(name, "all")) return WAFER_OK;
+  for (uint32_t i = 0; i < p->count; i++)
+    if (!strcmp(p->at[i].name, name)) return WAFER_OK;
+  return wafer_fail(ctx->diag, wafer_at_file(NULL), WAFER_USAGE,
+                    "there is no pass '%s' in the pipeline to print after", name);
+}
+
+/* ---- Running ---- */
+
+/* A sink that counts errors on their way to the caller's. */
+typedef struct counter {
+  const wafer_diag *to;
+  uint32_t errors;
+} counter;
+
+static void count_emit(void *self, wafer_severity severity, wafer_status status, const wafer_loc *loc,
+                       const char *text) {
+  counter *c = self;
+  c->errors += severity == WAFER_ERROR;
+  if (c->to && c->to->emit) c->to->emit(c->to->self, severity, status, loc, text);
+}
+
+static void count_progress(void *self, const char *what, uint64_t done, uint64_t total) {
+  wafer_progress(((counter *)self)->to, what, done, total);
+}
+
+static bool count_cancelled(void *self) { return wafer_cancelled(((counter *)self)->to); }
+
+static void append(MlirStringRef part, void *self) {
+  char *text = self;
+  size_t used = strlen(text), room = 255 - used;
+  memcpy(text + used, part.data, part.length < room ? part.length : room);
+}
+
+static void register_mlir_passes(void) { mlirRegisterTransformsPasses(); }
+
+static wafer_status run_mlir(const wafer_ctx *ctx, wafer_ir *ir, const char *name) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, register_mlir_passes);
+  char said[256] = "";
+  MlirPassManager manager = mlirPassManagerCreate(ir->context);
+  MlirOpPassManager passes = mlirPassManagerGetAsOpPassManager(manager);
+  wafer_status status = WAFER_OK;
+  if (mlirLogicalResultIsFailure(mlirOpPassManagerAddPipeline(passes, ref(name), append, said)))
+    status = wafer_fail(ctx->diag, wafer_at_file(NULL), WAFER_USAGE,
+                        "there is no pass '%s', neither here nor in MLIR; see wafer-opt --help for their names",
+                        name);
+  else if (mlirLogicalResultIsFailure(mlirPassManagerRunOnOp(manager, mlirModuleGetOperation(ir->module))))
+    status = WAFER_INTERNAL;
+  mlirPassManagerDestroy(manager);
+  mlirSymbolTableDestroy(ir->symbols);
+  ir->symbols = mlirSymbolTableCreate(mlirModuleGetOperation(ir->module));
+  return status;
+}
+
+static wafer_status print_after(const wafer_ctx *ctx, const wafer_ir *ir, const char *name) {
+  const wafer_options *o = ctx->options;
+  if (!o || !o->print_after || !o->print) return WAFER_OK;
+  if (strcmp(o->print_after, "all") && strcmp(o->print_after, name)) return WAFER_OK;
+  const char *text;
+  size_t bytes;
+  WAFER_TRY(wafer_ir_print(ctx, ir, &text, &bytes));
+  o->print(o->print_self, name, text, bytes);
+  return WAFER_OK;
+}
+
+static wafer_status run_stage(const wafer_ctx *ctx, wafer_ir *ir, const stage *s, counter *c) {
+  wafer_loc file = wafer_at_file(ir->file);
+  wafer_status status = s->row ? s->row->run(ctx, ir) : run_mlir(ctx, ir, s->name);
+  if (status != WAFER_OK && c->errors == 0)
+    return wafer_fail(ctx->diag, file, WAFER_INTERNAL, "pass '%s' failed and did not say why", s->name);
+  WAFER_TRY(status);
+  if (!mlirOperationVerify(mlirModuleGetOperation(ir->module)))
+    return wafer_fail(ctx->diag, file, WAFER_INTERNAL, "pass '%s' left an invalid module", s->name);
+  if (s->row) set_facts(ir, facts_of(ir) | s->row->gives);
+  return print_after(ctx, ir, s->name);
+}
+
+static wafer_status run_all(const wafer_ctx *ctx, wafer_ir *ir, const pipeline *p, counter *c) {
+  for (uint32_t i = 0; i < p->count; i++) {
+    wafer_progress(ctx->diag, p->at[i].name, i, p->count);
+    if (wafer_cancelled(ctx->diag))
+      return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_USAGE, "cancelled before pass '%s'",
+                        p->at[i].name);
+    WAFER_TRY(run_stage(ctx, ir, &p->at[i], c));
+  }
+  wafer_progress(ctx->diag, "passes", p->count, p->count);
+  return WAFER_OK;
+}
+
+wafer_status wafer_transform(const wafer_ctx *ctx, wafer_ir *ir, const char *passes) {
+  pipeline p = {0};
+  WAFER_TRY(parse(ctx, passes, &p));
+  WAFER_TRY(check_needs(ctx, ir, &p));
+  WAFER_TRY(check_print_after(ctx, &p));
+  counter c = {.to = ctx->diag};
+  wafer_diag diag = {.emit = count_emit, .progress = count_progress, .cancelled = count_cancelled, .self = &c};
+  wafer_ctx counted = *ctx;
+  counted.diag = &diag;
+  const wafer_diag *own = ir->diag;
+  ir->diag = &diag;
+  /* Facts that a text claims are taken on trust, but for the types that every pass asserts. */
+  wafer_status status = facts_of(ir) & SHAPED ? wafer_pass_shape(&counted, ir) : WAFER_OK;
+  if (status == WAFER_OK) status = run_all(&counted, ir, &p, &c);
+  ir->diag = own;
+  return status;
+}
+
+void wafer_passes_each(void (*visit)(void *self, const char *name, const char *summary), void *self) {
+  for (size_t i = 0; i < WAFER_COUNT(rows); i++) visit(self, rows[i].name, rows[i].summary);
+}
