@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "ir_names.h"
 
@@ -259,13 +261,14 @@ static MlirWalkResult note_weight(MlirOperation op, void *self) {
   return weight ? MlirWalkResultAdvance : MlirWalkResultInterrupt;
 }
 
+/* MLIR reads "-" as standard input. */
 static wafer_status readable(const wafer_ctx *ctx, const char *path) {
-  FILE *file = fopen(path, "rb");
-  if (!file) return wafer_fail(ctx->diag, wafer_at_file(path), WAFER_IO, "the file cannot be opened: %m");
-  bool read = fgetc(file) != EOF || !ferror(file);
-  fclose(file);
-  if (read) return WAFER_OK;
-  return wafer_fail(ctx->diag, wafer_at_file(path), WAFER_IO, "the file cannot be read: %m");
+  struct stat info;
+  if (!strcmp(path, "-")) return WAFER_OK;
+  if (access(path, R_OK) != 0 || stat(path, &info) != 0)
+    return wafer_fail(ctx->diag, wafer_at_file(path), WAFER_IO, "the file cannot be read: %m");
+  if (!S_ISDIR(info.st_mode)) return WAFER_OK;
+  return wafer_fail(ctx->diag, wafer_at_file(path), WAFER_IO, "is a folder, not a file of IR");
 }
 
 wafer_status wafer_ir_parse(const wafer_ctx *ctx, const char *path, wafer_ir **out) {
@@ -291,6 +294,7 @@ wafer_status wafer_ir_print(const wafer_ctx *ctx, const wafer_ir *ir, const char
   mlirOpPrintingFlagsAssumeVerified(flags);
   mlirOperationPrintWithFlags(mlirModuleGetOperation(ir->module), flags, text_add, &printed);
   mlirOpPrintingFlagsDestroy(flags);
+  text_add(ref("\n"), &printed);
   *out = printed.at;
   *bytes = printed.bytes;
   if (!printed.failed) return WAFER_OK;

@@ -31,7 +31,7 @@ static bool passes(const infer_case *c, char *seen, size_t bytes) {
     wafer_type want = op_text_type(c->want ? c->want : "");
     return c->want && type_equal(&got, &want) && last.count == 0;
   }
-  snprintf(seen, bytes, "%.*s", (int)bytes - 1, last.text);
+  snprintf(seen, bytes, "%.500s", last.text);
   return !c->want && status == WAFER_BAD_INPUT && last.count == 1 && strstr(last.text, c->words) &&
          strncmp(last.text, c->op, strlen(c->op)) == 0;
 }

@@ -1,0 +1,295 @@
+/* What follows a convolution and is linear per output channel moves into its weights and bias. */
+#include <math.h>
+#include <string.h>
+
+#include "simplify.h"
+
+/* y = scale[k] * conv + shift[k] for output channel k; NULL: ones, zeros. */
+typedef struct affine {
+  int64_t channels;
+  double *scale, *shift;
+} affine;
+
+static wafer_status no_memory(const simplifier *s, MlirOperation op) {
+  return wafer_fail(s->ctx->diag, wafer_ir_loc(s->ir, op), WAFER_NO_MEMORY, "no memory to fold weights");
+}
+
+static bool is_wide_float(wafer_dtype dtype) { return dtype == WAFER_DTYPE_f32 || dtype == WAFER_DTYPE_f64; }
+
+/* ---- Vectors per channel ---- */
+
+/* A constant that is the same along all dims of `type` but the channels (dim 1), as one value per channel. */
+static bool per_channel(const simplifier *s, MlirValue value, const wafer_type *type, double *out) {
+  wafer_type own;
+  wafer_view view;
+  int64_t channels = type->shape.dims[1];
+  if (!wafer_ir_is_constant(value)) return false;
+  own = wafer_ir_value_type(value);
+  if (own.shape.rank > type->shape.rank || !is_wide_float(own.dtype)) return false;
+  for (uint32_t d = 0; d < own.shape.rank; d++) {
+    bool channel = d + type->shape.rank - own.shape.rank == 1;
+    if (own.shape.dims[d] != 1 && !(channel && own.shape.dims[d] == channels)) return false;
+  }
+  if (!wafer_ir_constant(s->ctx, s->ir, value, &view)) return false;
+  int64_t count;
+  if (!wafer_shape_elements(&own.shape, &count)) return false;
+  for (int64_t k = 0; k < channels; k++) out[k] = wafer_element_f64(own.dtype, view.data, count == 1 ? 0 : k);
+  return true;
+}
+
+static bool all_are(const double *values, int64_t count, double value) {
+  for (int64_t i = 0; i < count; i++)
+    if (values[i] != value) return false;
+  return true;
+}
+
+static bool all_finite(const double *values, int64_t count) {
+  for (int64_t i = 0; i < count; i++)
+    if (!isfinite(values[i])) return false;
+  return true;
+}
+
+/* ---- Into the convolution ---- */
+
+/* The output channel that element `i` of the weight belongs to. */
+typedef struct weight_channels {
+  bool transposed;
+  int64_t group, inner; /* elements behind one (row, column) of the first two dims */
+  const wafer_shape *shape;
+} weight_channels;
+
+static int64_t channel_of(const weight_channels *w, int64_t i) {
+  int64_t row = i / w->inner / w->shape->dims[1], column = i / w->inner % w->shape->dims[1];
+  if (!w->transposed) return row;
+  return row / (w->shape->dims[0] / w->group) * w->shape->dims[1] + column;
+}
+
+static wafer_status scaled_weight(const simplifier *s, MlirOperation conv, wafer_builder *b, const affine *a,
+                                  MlirValue *value) {
+  wafer_attrs attrs;
+  wafer_view view;
+  int64_t count;
+  *value = mlirOperationGetOperand(conv, 1);
+  if (!a->scale || all_are(a->scale, a->channels, 1)) return WAFER_OK;
+  WAFER_TRY(wafer_ir_attrs(s->ctx, conv, &attrs));
+  if (!wafer_ir_constant(s->ctx, s->ir, *value, &view) || !wafer_shape_elements(&view.shape, &count))
+    return WAFER_OK;
+  weight_channels w = {.transposed = wafer_ir_op(conv) == WAFER_OP_conv_transpose,
+                       .group = wafer_attr_int(&attrs, WAFER_ATTR_group), .inner = 1, .shape = &view.shape};
+  for (uint32_t d = 2; d < view.shape.rank; d++) w.inner *= view.shape.dims[d];
+  void *data = wafer_arena_alloc(s->ctx->arena, (size_t)count, wafer_dtype_bytes(view.dtype));
+  if (!data) return no_memory(s, conv);
+  for (int64_t i = 0; i < count; i++)
+    wafer_element_set_f64(view.dtype, data, i,
+                          wafer_element_f64(view.dtype, view.data, i) * a->scale[channel_of(&w, i)]);
+  wafer_view scaled = wafer_view_of(view.dtype, &view.shape, data);
+  const char *name = wafer_arena_printf(s->ctx->arena, "%s.weight", wafer_ir_node_name(conv));
+  return name ? wafer_build_constant(b, name, &scaled, value) : no_memory(s, conv);
+}
+
+/* bias * scale + shift; null when there is none and nothing to add. */
+static wafer_status moved_bias(const simplifier *s, MlirOperation conv, wafer_builder *b, const affine *a,
+                               MlirValue *value) {
+  bool had = mlirOperationGetNumOperands(conv) == 3;
+  wafer_view bias = {0};
+  wafer_dtype dtype = result_type(conv).dtype;
+  *value = (MlirValue){NULL};
+  if (!had && (!a->shift || all_are(a->shift, a->channels, 0))) return WAFER_OK;
+  if (had && !wafer_ir_constant(s->ctx, s->ir, mlirOperationGetOperand(conv, 2), &bias)) return WAFER_OK;
+  void *data = wafer_arena_alloc(s->ctx->arena, (size_t)a->channels, wafer_dtype_bytes(dtype));
+  if (!data) return no_memory(s, conv);
+  for (int64_t k = 0; k < a->channels; k++) {
+    double old = had ? wafer_element_f64(dtype, bias.data, k) : 0;
+    double moved = old * (a->scale ? a->scale[k] : 1) + (a->shift ? a->shift[k] : 0);
+    wafer_element_set_f64(dtype, data, k, moved);
+  }
+  wafer_shape shape = {.rank = 1, .dims = {a->channels}};
+  wafer_view view = wafer_view_of(dtype, &shape, data);
+  const char *name = wafer_arena_printf(s->ctx->arena, "%s.bias", wafer_ir_node_name(conv));
+  return name ? wafer_build_constant(b, name, &view, value) : no_memory(s, conv);
+}
+
+static bool readable(const simplifier *s, MlirOperation conv, uint32_t operand) {
+  wafer_view view;
+  MlirValue value = mlirOperationGetOperand(conv, operand);
+  return wafer_ir_is_constant(value) && wafer_ir_constant(s->ctx, s->ir, value, &view);
+}
+
+/* A convolution that nobody else needs and whose weights can be changed. */
+static bool foldable(const simplifier *s, MlirValue value, MlirOperation *conv) {
+  *conv = maker(value);
+  if (mlirOperationIsNull(*conv) || !used_once(*conv)) return false;
+  wafer_op id = wafer_ir_op(*conv);
+  if (id != WAFER_OP_conv && id != WAFER_OP_conv_transpose) return false;
+  if (!is_wide_float(result_type(*conv).dtype) || !readable(s, *conv, 1)) return false;
+  return mlirOperationGetNumOperands(*conv) == 2 || readable(s, *conv, 2);
+}
+
+static wafer_status fold_into(const simplifier *s, MlirOperation at, MlirOperation conv, const affine *a,
+                              MlirValue *value) {
+  wafer_builder b = build_before(s, at, conv);
+  MlirValue operands[3] = {mlirOperationGetOperand(conv, 0)};
+  wafer_attrs attrs;
+  WAFER_TRY(wafer_ir_attrs(s->ctx, conv, &attrs));
+  WAFER_TRY(scaled_weight(s, conv, &b, a, &operands[1]));
+  WAFER_TRY(moved_bias(s, conv, &b, a, &operands[2]));
+  uint32_t count = mlirValueIsNull(operands[2]) ? 2 : 3;
+  return wafer_build(&b, wafer_ir_op(conv), count, operands, attrs.at, attrs.count, value);
+}
+
+/* ---- batch_norm ---- */
+
+static wafer_status channel_constant(const simplifier *s, wafer_builder *b, const wafer_type *type,
+                                     const double *values, MlirValue *value) {
+  wafer_shape shape = {.rank = type->shape.rank - 1, .dims = {type->shape.dims[1], 1, 1, 1, 1, 1, 1, 1}};
+  void *data = wafer_arena_alloc(s->ctx->arena, (size_t)shape.dims[0], wafer_dtype_bytes(type->dtype));
+  if (!data) return wafer_fail(s->ctx->diag, b->loc, WAFER_NO_MEMORY, "no memory to fold weights");
+  for (int64_t k = 0; k < shape.dims[0]; k++) wafer_element_set_f64(type->dtype, data, k, values[k]);
+  wafer_view view = wafer_view_of(type->dtype, &shape, data);
+  const char *name = wafer_arena_printf(s->ctx->arena, "%s.affine", b->loc.name ? b->loc.name : "folded");
+  return name ? wafer_build_constant(b, name, &view, value) : WAFER_NO_MEMORY;
+}
+
+/* x * scale + shift with constants. */
+static wafer_status mul_add(const simplifier *s, MlirOperation op, const affine *a, MlirValue *value) {
+  wafer_builder b = build_before(s, op, op);
+  wafer_type type = result_type(op);
+  MlirValue operands[2] = {mlirOperationGetOperand(op, 0)};
+  WAFER_TRY(channel_constant(s, &b, &type, a->scale, &operands[1]));
+  WAFER_TRY(wafer_build(&b, WAFER_OP_mul, 2, operands, NULL, 0, &operands[0]));
+  WAFER_TRY(channel_constant(s, &b, &type, a->shift, &operands[1]));
+  return wafer_build(&b, WAFER_OP_add, 2, operands, NULL, 0, value);
+}
+
+enum { BN_X, BN_SCALE, BN_BIAS, BN_MEAN, BN_VARIANCE };
+
+/* (x - mean) / sqrt(variance + epsilon) * scale + bias of parameters that are not constants. */
+static wafer_status expand_batch_norm(const simplifier *s, MlirOperation op, double epsilon, MlirValue *value) {
+  wafer_builder b = build_before(s, op, op);
+  wafer_type type = result_type(op);
+  wafer_shape shape = {.rank = type.shape.rank - 1, .dims = {type.shape.dims[1], 1, 1, 1, 1, 1, 1, 1}};
+  MlirValue p[5] = {mlirOperationGetOperand(op, BN_X)}, pair[2];
+  wafer_type scalar = {.dtype = operand_type(op, BN_VARIANCE).dtype};
+  for (uint32_t i = BN_SCALE; i <= BN_VARIANCE; i++)
+    WAFER_TRY(build_reshape(s, op, mlirOperationGetOperand(op, i), &shape, &p[i]));
+  pair[0] = p[BN_VARIANCE];
+  WAFER_TRY(wafer_build_splat(&b, &scalar, epsilon, &pair[1]));
+  WAFER_TRY(wafer_build(&b, WAFER_OP_add, 2, pair, NULL, 0, &pair[0]));
+  WAFER_TRY(wafer_build(&b, WAFER_OP_sqrt, 1, pair, NULL, 0, &pair[1]));
+  pair[0] = p[BN_SCALE];
+  WAFER_TRY(wafer_build(&b, WAFER_OP_div, 2, pair, NULL, 0, &p[BN_SCALE]));
+  WAFER_TRY(wafer_build(&b, WAFER_OP_sub, 2, (MlirValue[]){p[BN_X], p[BN_MEAN]}, NULL, 0, &pair[0]));
+  pair[1] = p[BN_SCALE];
+  WAFER_TRY(wafer_build(&b, WAFER_OP_mul, 2, pair, NULL, 0, &pair[0]));
+  pair[1] = p[BN_BIAS];
+  return wafer_build(&b, WAFER_OP_add, 2, pair, NULL, 0, value);
+}
+
+static bool read_parameters(const simplifier *s, MlirOperation op, wafer_view views[5]) {
+  for (uint32_t i = BN_SCALE; i <= BN_VARIANCE; i++)
+    if (!wafer_ir_constant(s->ctx, s->ir, mlirOperationGetOperand(op, i), &views[i])) return false;
+  return true;
+}
+
+wafer_status rewrite_batch_norm(simplifier *s, MlirOperation op, MlirValue *value) {
+  wafer_view p[5];
+  wafer_attrs attrs;
+  WAFER_TRY(wafer_ir_attrs(s->ctx, op, &attrs));
+  double epsilon = wafer_attr_float(&attrs, WAFER_ATTR_epsilon);
+  if (!read_parameters(s, op, p)) return expand_batch_norm(s, op, epsilon, value);
+  affine a = {.channels = result_type(op).shape.dims[1]};
+  a.scale = WAFER_NEW(s->ctx->arena, double, (size_t)a.channels);
+  a.shift = WAFER_NEW(s->ctx->arena, double, (size_t)a.channels);
+  if (!a.scale || !a.shift) return no_memory(s, op);
+  for (int64_t k = 0; k < a.channels; k++) {
+    double variance = wafer_element_f64(p[BN_VARIANCE].dtype, p[BN_VARIANCE].data, k);
+    double mean = wafer_element_f64(p[BN_MEAN].dtype, p[BN_MEAN].data, k);
+    a.scale[k] = wafer_element_f64(p[BN_SCALE].dtype, p[BN_SCALE].data, k) / sqrt(variance + epsilon);
+    a.shift[k] = wafer_element_f64(p[BN_BIAS].dtype, p[BN_BIAS].data, k) - mean * a.scale[k];
+  }
+  MlirOperation conv;
+  bool finite = all_finite(a.scale, a.channels) && all_finite(a.shift, a.channels);
+  if (finite && foldable(s, mlirOperationGetOperand(op, BN_X), &conv)) return fold_into(s, op, conv, &a, value);
+  return mul_add(s, op, &a, value);
+}
+
+/* ---- mul, add, sub, div by a constant per channel ---- */
+
+/* What `op` does to the convolution at operand `at` with the constant c at the other operand. False: not
+ * affine in it. */
+static bool affine_of(wafer_op op, uint32_t at, double *c, affine *a, double *spare) {
+  int64_t count = a->channels;
+  switch (op) {
+  case WAFER_OP_mul: a->scale = c; return true;
+  case WAFER_OP_add: a->shift = c; return true;
+  case WAFER_OP_sub:
+    for (int64_t k = 0; k < count; k++) spare[k] = at == 0 ? -c[k] : -1;
+    a->shift = at == 0 ? spare : c;
+    a->scale = at == 0 ? NULL : spare;
+    return true;
+  case WAFER_OP_div:
+    for (int64_t k = 0; k < count; k++) spare[k] = 1 / c[k];
+    a->scale = spare;
+    return at == 0;
+  default: return false;
+  }
+}
+
+static wafer_status scale_at(simplifier *s, MlirOperation op, uint32_t at, MlirValue *value) {
+  MlirOperation conv;
+  MlirValue x = mlirOperationGetOperand(op, at), other = mlirOperationGetOperand(op, 1 - at);
+  if (!wafer_ir_is_constant(other) || !foldable(s, x, &conv)) return WAFER_OK;
+  wafer_type type = result_type(conv), whole = result_type(op);
+  if (!wafer_shape_equal(&type.shape, &whole.shape)) return WAFER_OK;
+  affine a = {.channels = type.shape.dims[1]};
+  double *c = WAFER_NEW(s->ctx->arena, double, (size_t)a.channels);
+  double *spare = WAFER_NEW(s->ctx->arena, double, (size_t)a.channels);
+  if (!c || !spare) return no_memory(s, op);
+  if (!per_channel(s, other, &type, c) || !affine_of(wafer_ir_op(op), at, c, &a, spare)) return WAFER_OK;
+  if (a.scale && !all_finite(a.scale, a.channels)) return WAFER_OK;
+  return fold_into(s, op, conv, &a, value);
+}
+
+wafer_status rewrite_scale(simplifier *s, MlirOperation op, MlirValue *value) {
+  WAFER_TRY(scale_at(s, op, 0, value));
+  return mlirValueIsNull(*value) ? scale_at(s, op, 1, value) : WAFER_OK;
+}
+
+/* ---- conv(pad(x)) ---- */
+
+/* Zeros around the spatial dims alone. */
+static bool is_zero_frame(const wafer_attrs *pad, const int64_t **pads, uint32_t *rank) {
+  *pads = wafer_attr_ints(pad, WAFER_ATTR_pads, rank);
+  *rank /= 2;
+  if (strcmp(wafer_attr_string(pad, WAFER_ATTR_mode), "constant") || wafer_attr_float(pad, WAFER_ATTR_fill) != 0)
+    return false;
+  for (uint32_t d = 0; d < 2 * *rank; d++)
+    if ((*pads)[d] < 0 || (d % *rank < 2 && (*pads)[d] != 0)) return false;
+  return true;
+}
+
+wafer_status rewrite_padded_conv(simplifier *s, MlirOperation op, MlirValue *value) {
+  MlirOperation pad;
+  wafer_attrs frame, attrs;
+  const int64_t *outer;
+  uint32_t rank, count = (uint32_t)mlirOperationGetNumOperands(op);
+  if (!made_by(op, 0, WAFER_OP_pad, &pad)) return WAFER_OK;
+  WAFER_TRY(wafer_ir_attrs(s->ctx, pad, &frame));
+  WAFER_TRY(wafer_ir_attrs(s->ctx, op, &attrs));
+  if (!is_zero_frame(&frame, &outer, &rank)) return WAFER_OK;
+  int64_t pads[2 * WAFER_MAX_RANK];
+  uint32_t inner_count, spatial = rank - 2;
+  const int64_t *inner = wafer_attr_ints(&attrs, WAFER_ATTR_pads, &inner_count);
+  for (uint32_t d = 0; d < spatial; d++) {
+    pads[d] = inner[d] + outer[d + 2];
+    pads[spatial + d] = inner[spatial + d] + outer[rank + d + 2];
+  }
+  wafer_attr *own = wafer_arena_copy(s->ctx->arena, attrs.at, attrs.count * sizeof *attrs.at);
+  MlirValue operands[3] = {mlirOperationGetOperand(pad, 0)};
+  if (!own) return no_memory(s, op);
+  for (uint32_t i = 0; i < attrs.count; i++)
+    if (own[i].id == WAFER_ATTR_pads) own[i].ints.at = pads;
+  for (uint32_t i = 1; i < count; i++) operands[i] = mlirOperationGetOperand(op, i);
+  wafer_builder b = build_before(s, op, op);
+  return wafer_build(&b, WAFER_OP_conv, count, operands, own, attrs.count, value);
+}

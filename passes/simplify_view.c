@@ -1,0 +1,133 @@
+/* Ops that move elements: two of a kind become one, those that move nothing become reshapes or go. */
+#include <string.h>
+
+#include "simplify.h"
+
+static wafer_status build_transpose(const simplifier *s, MlirOperation at, MlirValue x, uint32_t rank,
+                                    const int64_t *perm, MlirValue *value) {
+  wafer_builder b = build_before(s, at, at);
+  wafer_attr attr = {.id = WAFER_ATTR_perm, .ints = {rank, perm}};
+  return wafer_build(&b, WAFER_OP_transpose, 1, &x, &attr, 1, value);
+}
+
+/* reshape(reshape(x)) -> reshape(x) */
+wafer_status rewrite_reshape(simplifier *s, MlirOperation op, MlirValue *value) {
+  MlirOperation before;
+  if (!made_by(op, 0, WAFER_OP_reshape, &before)) return WAFER_OK;
+  wafer_type type = result_type(op);
+  return build_reshape(s, op, mlirOperationGetOperand(before, 0), &type.shape, value);
+}
+
+/* Dims longer than 1 keep their order. */
+static bool keeps_order(const wafer_shape *x, const int64_t *perm) {
+  int64_t last = -1;
+  for (uint32_t d = 0; d < x->rank; d++) {
+    if (x->dims[perm[d]] == 1) continue;
+    if (perm[d] < last) return false;
+    last = perm[d];
+  }
+  return true;
+}
+
+/* transpose(transpose(x)) -> transpose(x); a transpose that moves dims of 1 alone -> reshape */
+wafer_status rewrite_transpose(simplifier *s, MlirOperation op, MlirValue *value) {
+  MlirOperation before;
+  wafer_attrs attrs;
+  uint32_t rank;
+  WAFER_TRY(wafer_ir_attrs(s->ctx, op, &attrs));
+  const int64_t *outer = wafer_attr_ints(&attrs, WAFER_ATTR_perm, &rank);
+  wafer_type x = operand_type(op, 0), type = result_type(op);
+  if (keeps_order(&x.shape, outer))
+    return build_reshape(s, op, mlirOperationGetOperand(op, 0), &type.shape, value);
+  if (!made_by(op, 0, WAFER_OP_transpose, &before)) return WAFER_OK;
+  WAFER_TRY(wafer_ir_attrs(s->ctx, before, &attrs));
+  const int64_t *inner = wafer_attr_ints(&attrs, WAFER_ATTR_perm, &rank);
+  int64_t perm[WAFER_MAX_RANK];
+  for (uint32_t d = 0; d < rank; d++) perm[d] = inner[outer[d]];
+  return build_transpose(s, op, mlirOperationGetOperand(before, 0), rank, perm, value);
+}
+
+/* expand(expand(x)) -> expand(x) */
+wafer_status rewrite_expand(simplifier *s, MlirOperation op, MlirValue *value) {
+  MlirOperation before;
+  if (!made_by(op, 0, WAFER_OP_expand, &before)) return WAFER_OK;
+  wafer_type type = result_type(op);
+  wafer_builder b = build_before(s, op, op);
+  MlirValue x = mlirOperationGetOperand(before, 0);
+  wafer_attr attr = {.id = WAFER_ATTR_shape, .ints = {type.shape.rank, type.shape.dims}};
+  return wafer_build(&b, WAFER_OP_expand, 1, &x, &attr, 1, value);
+}
+
+/* pad by nothing -> x */
+wafer_status rewrite_pad(simplifier *s, MlirOperation op, MlirValue *value) {
+  wafer_attrs attrs;
+  uint32_t count;
+  WAFER_TRY(wafer_ir_attrs(s->ctx, op, &attrs));
+  const int64_t *pads = wafer_attr_ints(&attrs, WAFER_ATTR_pads, &count);
+  for (uint32_t i = 0; i < count; i++)
+    if (pads[i] != 0) return WAFER_OK;
+  *value = mlirOperationGetOperand(op, 0);
+  return WAFER_OK;
+}
+
+/* A reduction over dims of 1 -> reshape */
+wafer_status rewrite_reduce(simplifier *s, MlirOperation op, MlirValue *value) {
+  wafer_attrs attrs;
+  uint32_t count;
+  WAFER_TRY(wafer_ir_attrs(s->ctx, op, &attrs));
+  const int64_t *axes = wafer_attr_ints(&attrs, WAFER_ATTR_axes, &count);
+  wafer_type x = operand_type(op, 0), type = result_type(op);
+  for (uint32_t i = 0; i < count; i++)
+    if (x.shape.dims[axes[i]] != 1) return WAFER_OK;
+  return build_reshape(s, op, mlirOperationGetOperand(op, 0), &type.shape, value);
+}
+
+/* ---- gather of indices in equal steps ---- */
+
+typedef struct progression {
+  int64_t start, step, count;
+} progression;
+
+static bool progression_of(const wafer_view *indices, int64_t dim, progression *p) {
+  if (!wafer_shape_elements(&indices->shape, &p->count) || p->count < 1) return false;
+  p->step = 1;
+  for (int64_t i = 0, last = 0; i < p->count; i++) {
+    int64_t at = wafer_element_i64(indices->dtype, indices->data, i);
+    at += at < 0 ? dim : 0;
+    if (at < 0 || at >= dim) return false;
+    if (i == 0) p->start = at;
+    if (i == 1) p->step = at - last;
+    if (i > 0 && (at - last != p->step || p->step == 0)) return false;
+    last = at;
+  }
+  return true;
+}
+
+static wafer_status build_slice(const simplifier *s, MlirOperation at, MlirValue x, uint32_t axis,
+                                const progression *p, MlirValue *value) {
+  wafer_builder b = build_before(s, at, at);
+  wafer_shape shape = wafer_ir_value_type(x).shape;
+  int64_t starts[WAFER_MAX_RANK] = {0}, steps[WAFER_MAX_RANK];
+  for (uint32_t d = 0; d < shape.rank; d++) steps[d] = 1;
+  starts[axis] = p->start;
+  steps[axis] = p->step;
+  shape.dims[axis] = p->count;
+  wafer_attr attrs[] = {{.id = WAFER_ATTR_starts, .ints = {shape.rank, starts}},
+                        {.id = WAFER_ATTR_steps, .ints = {shape.rank, steps}},
+                        {.id = WAFER_ATTR_shape, .ints = {shape.rank, shape.dims}}};
+  return wafer_build(&b, WAFER_OP_slice, 1, &x, attrs, 3, value);
+}
+
+wafer_status rewrite_gather(simplifier *s, MlirOperation op, MlirValue *value) {
+  wafer_attrs attrs;
+  wafer_view indices;
+  progression p;
+  MlirValue x = mlirOperationGetOperand(op, 0), rows;
+  if (!wafer_ir_constant(s->ctx, s->ir, mlirOperationGetOperand(op, 1), &indices)) return WAFER_OK;
+  WAFER_TRY(wafer_ir_attrs(s->ctx, op, &attrs));
+  uint32_t axis = (uint32_t)wafer_attr_int(&attrs, WAFER_ATTR_axis);
+  wafer_type type = wafer_ir_value_type(x), whole = result_type(op);
+  if (!progression_of(&indices, type.shape.dims[axis], &p)) return WAFER_OK;
+  WAFER_TRY(build_slice(s, op, x, axis, &p, &rows));
+  return build_reshape(s, op, rows, &whole.shape, value);
+}
