@@ -9,6 +9,10 @@
 extern "C" {
 #endif
 
+/* Most values (inputs and nodes together) of one body. Matching stays below it, a plan above it is refused;
+ * costs can then be computed without allocating. */
+#define WAFER_MAX_KERNEL_VALUES 256
+
 /* What is computed. Inputs are values 0 .. input_count-1; node i makes value input_count + i. */
 typedef struct wafer_kernel_body {
   wafer_family family;

@@ -1,0 +1,235 @@
+/* Kernels seen from outside: the loops, layouts and signature of a body. Costs are in
+ * kernel_cost.c, shape curves in kernel_curve.c, what a family adds in kernel_<family>.c.
+ *
+ * A value's layout follows from the split by walking the body backwards: the outputs lie as the
+ * loops say, and each op says how its operands lie when its result lies so (kernel_family.operand).
+ * What corresponds to no loop is whole on every core. */
+#include <assert.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "kernel_family.h"
+
+static const kernel_family *const families[WAFER_FAMILY_COUNT] = {
+#define FAMILY(name, ...) [WAFER_FAMILY_##name] = &kernel_family_##name,
+#include "wafer/kernels.def"
+};
+
+const kernel_family *kernel_family_of(const wafer_kernel_body *body, uint32_t node) {
+  wafer_family family = wafer_op_get(body->nodes[node].op)->family;
+  return families[family < WAFER_FAMILY_COUNT ? family : WAFER_FAMILY_map];
+}
+
+void wafer_kernel_loops(const wafer_kernel_body *body, wafer_loops *loops) {
+  const wafer_shape *shape = &wafer_body_type(body, body->outputs[0])->shape;
+  memset(loops, 0, sizeof *loops);
+  loops->count = loops->parallel = shape->rank;
+  for (uint32_t d = 0; d < shape->rank; d++) {
+    loops->extent[d] = shape->dims[d];
+    loops->divisible[d] = shape->dims[d] > 1;
+  }
+  const kernel_family *family = kernel_family_of(body, body->anchor);
+  if (family->loops) family->loops(body, loops);
+}
+
+void kernel_loop_append(wafer_loops *loops, int64_t extent, bool divisible) {
+  if (loops->count == WAFER_MAX_LOOPS) return;
+  loops->extent[loops->count] = extent;
+  loops->divisible[loops->count++] = divisible && extent > 1;
+}
+
+static uint32_t product(const uint32_t *parts) {
+  uint64_t all = 1;
+  for (uint32_t i = 0; i < WAFER_MAX_LOOPS; i++) {
+    all *= parts[i];
+    if (all > UINT32_MAX) return UINT32_MAX;
+  }
+  return (uint32_t)all;
+}
+
+uint32_t wafer_split_height(const wafer_split *split) {
+  return product(split->rows);
+}
+uint32_t wafer_split_width(const wafer_split *split) {
+  return product(split->cols);
+}
+
+/* ---- how values lie ---- */
+
+static int64_t gcd(int64_t a, int64_t b) {
+  while (b) {
+    int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+void kernel_map_even(kernel_map *map, uint32_t to, const kernel_map *result, uint32_t d,
+                     int64_t even) {
+  map->loop[to] = result->loop[d];
+  map->even[to] = gcd(result->even[d], even);
+}
+
+void kernel_map_broadcast(const wafer_shape *operand, const wafer_shape *shape,
+                          const kernel_map *result, kernel_map *map) {
+  for (uint32_t d = 0; d < operand->rank; d++) {
+    uint32_t at = d + shape->rank - operand->rank;
+    if (operand->dims[d] == shape->dims[at]) kernel_map_set(map, d, result, at);
+  }
+}
+
+static kernel_map whole(void) {
+  kernel_map map = {.even = {0}};
+  memset(map.loop, -1, sizeof map.loop);
+  return map;
+}
+
+/* Two uses of one value: a dim stays cut where both want the same. */
+static void merge(kernel_map *map, const kernel_map *other) {
+  for (uint32_t d = 0; d < WAFER_MAX_RANK; d++) {
+    if (map->loop[d] != other->loop[d]) map->loop[d] = -1;
+    map->even[d] = gcd(map->even[d], other->even[d]);
+  }
+}
+
+static void map_outputs(kernel_view *k) {
+  for (uint32_t i = 0; i < k->body->output_count; i++) {
+    uint32_t value = k->body->outputs[i];
+    const wafer_shape *shape = &kernel_type(k, value)->shape;
+    k->map[value] = whole();
+    k->stored[value] = true;
+    if (shape->rank != k->loops.parallel) continue;
+    for (uint32_t d = 0; d < shape->rank; d++)
+      if (shape->dims[d] == k->loops.extent[d]) k->map[value].loop[d] = (int8_t)d;
+  }
+}
+
+void kernel_view_open(kernel_view *k, const wafer_machine *machine, const wafer_kernel_body *body) {
+  assert(body->input_count + body->node_count <= WAFER_MAX_KERNEL_VALUES);
+  bool seen[WAFER_MAX_KERNEL_VALUES] = {false};
+  k->body = body;
+  k->machine = machine;
+  k->split = NULL;
+  k->values = body->input_count + body->node_count;
+  wafer_kernel_loops(body, &k->loops);
+  for (uint32_t v = 0; v < k->values; v++) k->map[v] = whole();
+  for (uint32_t v = 0; v < k->values; v++) k->stored[v] = v < body->input_count;
+  map_outputs(k);
+  for (uint32_t node = body->node_count; node-- > 0;) {
+    const kernel_map result = k->map[kernel_result(k, node)];
+    const kernel_family *family = kernel_family_of(body, node);
+    for (uint32_t i = 0; i < body->nodes[node].operand_count; i++) {
+      uint32_t value = body->nodes[node].operands[i];
+      kernel_map map = whole();
+      family->operand(k, node, i, &result, &map);
+      if (!seen[value] && !(k->stored[value] && value >= body->input_count))
+        k->map[value] = map;
+      else if (seen[value])
+        merge(&k->map[value], &map);
+      seen[value] = !k->stored[value] || value < body->input_count;
+    }
+  }
+}
+
+static wafer_layout layout_of(const kernel_view *k, const wafer_split *split, uint32_t value) {
+  const kernel_map *map = &k->map[value];
+  wafer_layout layout = {.rank = kernel_type(k, value)->shape.rank};
+  for (uint32_t d = 0; d < WAFER_MAX_RANK; d++) {
+    layout.rows[d] = layout.cols[d] = 1;
+    if (d >= layout.rank || map->loop[d] < 0) continue;
+    uint32_t rows = split->rows[map->loop[d]], cols = split->cols[map->loop[d]];
+    if (map->even[d] && map->even[d] % ((int64_t)rows * cols) != 0) continue;
+    layout.rows[d] = rows;
+    layout.cols[d] = cols;
+  }
+  return layout;
+}
+
+wafer_layout wafer_kernel_input_layout(const wafer_kernel_body *body, const wafer_split *split,
+                                       uint32_t input) {
+  kernel_view k;
+  kernel_view_open(&k, NULL, body);
+  return layout_of(&k, split, input);
+}
+
+wafer_layout wafer_kernel_output_layout(const wafer_kernel_body *body, const wafer_split *split,
+                                        uint32_t output) {
+  kernel_view k;
+  kernel_view_open(&k, NULL, body);
+  return layout_of(&k, split, body->outputs[output]);
+}
+
+bool wafer_layout_equal(const wafer_layout *a, const wafer_layout *b) {
+  return a->rank == b->rank && memcmp(a->rows, b->rows, a->rank * sizeof a->rows[0]) == 0 &&
+         memcmp(a->cols, b->cols, a->rank * sizeof a->cols[0]) == 0;
+}
+
+uint64_t wafer_layout_tile(const wafer_layout *layout, const wafer_shape *shape) {
+  uint64_t elements = 1;
+  for (uint32_t d = 0; d < shape->rank && d < layout->rank; d++) {
+    int64_t parts = (int64_t)layout->rows[d] * layout->cols[d];
+    elements = kernel_mul(elements, (uint64_t)kernel_ceil(shape->dims[d], parts));
+  }
+  return elements;
+}
+
+const char *wafer_bound_name(wafer_bound bound) {
+  static const char *const names[] = {"compute", "memory", "streams", "edge"};
+  return names[bound];
+}
+
+/* ---- signature ---- */
+
+static void put(XXH3_state_t *hash, int64_t number) {
+  XXH3_64bits_update(hash, &number, sizeof number);
+}
+
+static void put_type(XXH3_state_t *hash, const wafer_type *type) {
+  put(hash, type->dtype);
+  put(hash, type->shape.rank);
+  for (uint32_t d = 0; d < type->shape.rank; d++) put(hash, type->shape.dims[d]);
+}
+
+/* Names and real numbers decide neither cycles nor bytes. */
+static void put_attr(XXH3_state_t *hash, const wafer_attr *attr) {
+  wafer_attr_kind kind = wafer_attr_kind_of(attr->id);
+  put(hash, attr->id);
+  if (kind == WAFER_ATTR_KIND_int) put(hash, attr->i);
+  if (kind == WAFER_ATTR_KIND_data) put(hash, attr->data.splat);
+  if (kind == WAFER_ATTR_KIND_string && attr->id != WAFER_ATTR_name)
+    XXH3_64bits_update(hash, attr->s, strlen(attr->s) + 1);
+  if (kind != WAFER_ATTR_KIND_ints) return;
+  put(hash, attr->ints.count);
+  for (uint32_t i = 0; i < attr->ints.count; i++) put(hash, attr->ints.at[i]);
+}
+
+static void put_node(XXH3_state_t *hash, const wafer_node *node) {
+  put(hash, node->op);
+  put(hash, node->operand_count);
+  for (uint32_t i = 0; i < node->operand_count; i++) put(hash, node->operands[i]);
+  for (uint32_t i = 0; i < node->attrs.count; i++) put_attr(hash, &node->attrs.at[i]);
+  put_type(hash, &node->type);
+}
+
+uint64_t wafer_kernel_signature(const wafer_kernel_body *body) {
+  XXH3_state_t hash;
+  XXH3_64bits_reset(&hash);
+  put(&hash, body->family);
+  put(&hash, body->input_count);
+  for (uint32_t i = 0; i < body->input_count; i++) {
+    put_type(&hash, &body->inputs[i]);
+    put(&hash, body->input_is_weight[i]);
+    put(&hash, body->input_depth[i]);
+  }
+  put(&hash, body->output_depth);
+  put(&hash, body->node_count);
+  for (uint32_t i = 0; i < body->node_count; i++) put_node(&hash, &body->nodes[i]);
+  put(&hash, body->anchor);
+  put(&hash, body->output_count);
+  for (uint32_t i = 0; i < body->output_count; i++) put(&hash, body->outputs[i]);
+  put(&hash, body->storage);
+  return XXH3_64bits_digest(&hash);
+}

@@ -1,0 +1,110 @@
+/* Family conv_transpose: transposed convolution, as a gather.
+ *
+ * The program: accumulators begin as the bias (or zero); result elements that differ by the stride
+ * use the same taps, so for each input channel, each tap, and each index but one of the result's
+ * tile one vector multiply-accumulate runs over every stride-th element of the longest local dim:
+ * the work is that of the taps that hit, ceil(window / stride) per spatial dim. Sums stay in f32;
+ * halo, chain and broadcast are as in conv.
+ *
+ * Loops: n, k, spatial dims, then the input channels of a group, which are cut only without groups.
+ * With groups, cutting k cuts the channels of x when every part has whole groups. */
+#include "kernel_family.h"
+
+static int64_t group_of(const wafer_node *node) {
+  return wafer_attr_int(&node->attrs, WAFER_ATTR_group);
+}
+
+static void loops(const wafer_kernel_body *body, wafer_loops *out) {
+  const wafer_node *node = &body->nodes[body->anchor];
+  int64_t channels = wafer_body_type(body, node->operands[1])->shape.dims[0];
+  kernel_loop_append(out, channels / group_of(node), group_of(node) == 1);
+}
+
+static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kernel_map *result,
+                    kernel_map *map) {
+  const wafer_node *n = kernel_node(k, node);
+  bool anchor = kernel_is_anchor(k, node), groups = group_of(n) > 1;
+  if (i == 2) kernel_map_set(map, 0, result, 1);
+  if (i == 1 && groups) kernel_map_even(map, 0, result, 1, group_of(n));
+  if (i == 1 && !groups) kernel_map_set(map, 1, result, 1);
+  if (i == 1 && !groups && anchor) kernel_map_loop(map, 0, k->loops.parallel);
+  if (i != 0) return;
+  kernel_map_set(map, 0, result, 0);
+  if (groups) kernel_map_even(map, 1, result, 1, group_of(n));
+  if (!groups && anchor) kernel_map_loop(map, 1, k->loops.parallel);
+  for (uint32_t d = 2; d < n->type.shape.rank && anchor; d++) kernel_map_set(map, d, result, d);
+}
+
+static int64_t int_of(const wafer_node *node, wafer_attr_id id, uint32_t i) {
+  uint32_t count;
+  return wafer_attr_ints(&node->attrs, id, &count)[i];
+}
+
+/* Element i of the input reaches results i * stride - pad + tap * dilation. */
+static bool window(const kernel_view *k, uint32_t dim, int64_t first, int64_t last, int64_t *from,
+                   int64_t *to) {
+  const wafer_node *n = kernel_node(k, k->body->anchor);
+  if (dim < 2) return false;
+  int64_t stride = int_of(n, WAFER_ATTR_strides, dim - 2),
+          pad = int_of(n, WAFER_ATTR_pads, dim - 2);
+  int64_t taps = kernel_type(k, n->operands[1])->shape.dims[dim];
+  int64_t span = (taps - 1) * int_of(n, WAFER_ATTR_dilations, dim - 2);
+  int64_t low = first + pad - span;
+  *from = low > 0 ? kernel_ceil(low, stride) : -((-low) / stride);
+  *to = (last + pad) / stride + 1;
+  return true;
+}
+
+/* Input channels of one group on one core, times the taps that hit one result. */
+static uint64_t taps_of(const kernel_view *k, const wafer_node *n) {
+  const wafer_shape *w = &kernel_type(k, n->operands[1])->shape;
+  uint64_t taps =
+      (uint64_t)(group_of(n) > 1 ? w->dims[0] / group_of(n) : k->tile[n->operands[1]][0]);
+  for (uint32_t d = 2; d < w->rank; d++)
+    taps =
+        kernel_mul(taps, (uint64_t)kernel_ceil(w->dims[d], int_of(n, WAFER_ATTR_strides, d - 2)));
+  return taps;
+}
+
+static uint64_t run_of(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  uint32_t result = kernel_result(k, node);
+  int64_t in_group = n->type.shape.dims[1] / group_of(n), run = k->tile[result][1];
+  if (in_group > 1 && run > in_group) run = in_group;
+  if (k->tile[result][0] > run) run = k->tile[result][0];
+  for (uint32_t d = 2; d < n->type.shape.rank; d++) {
+    int64_t strided = kernel_ceil(k->tile[result][d], int_of(n, WAFER_ATTR_strides, d - 2));
+    if (strided > run) run = strided;
+  }
+  return (uint64_t)run;
+}
+
+static uint64_t compute(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  uint64_t work = kernel_mul(kernel_tile_elements(k, kernel_result(k, node)), taps_of(k, n));
+  uint64_t cycles =
+      kernel_vector(k, WAFER_RATE_fma, kernel_dtype(k, n->operands[0]), work, run_of(k, node));
+  return kernel_add(cycles, kernel_accumulators(k, node));
+}
+
+static uint64_t fabric(const kernel_view *k) {
+  uint64_t partial = kernel_tile_elements(k, kernel_result(k, k->body->anchor));
+  return kernel_add(kernel_halo(k), kernel_reduce_loops(k, partial));
+}
+
+static uint64_t operations(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  const wafer_shape *w = &kernel_type(k, n->operands[1])->shape;
+  uint64_t all = kernel_mul(2, (uint64_t)(w->dims[0] / group_of(n)));
+  for (uint32_t d = 2; d < w->rank; d++)
+    all = kernel_mul(all, (uint64_t)kernel_ceil(w->dims[d], int_of(n, WAFER_ATTR_strides, d - 2)));
+  return all;
+}
+
+const kernel_family kernel_family_conv_transpose = {.loops = loops,
+                                                    .operand = operand,
+                                                    .compute = compute,
+                                                    .fabric = fabric,
+                                                    .window = window,
+                                                    .operations = operations,
+                                                    .accumulates = true};

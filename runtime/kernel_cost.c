@@ -1,0 +1,372 @@
+/* What a split costs on the slowest core, in integers of cycles and bytes.
+ *
+ * The program that is modelled is plain: every op runs over its tile by vector instructions whose
+ * operands are strided runs along one dim, one after another; arithmetic and fabric do not overlap.
+ *
+ *   vector work      descriptor_load + instructions x (setup + ceil(run / rate)). Set-up and load
+ * are those of one core's timings: n = 5124 takes 5130 with descriptors in registers, 5158 else.
+ *   chain reduce     B + (2 T_R + 2)(P - 1): the model of "Near-Optimal Wafer-Scale Reduce" (HPDC
+ * 2024, arXiv 2404.15888); 1D broadcast B + P + 2 T_R. T_R: ramp_cycles. When other parts lie
+ *                    between two neighbours of a chain (`stride` of them), a step is `stride` hops
+ * long and each link carries `stride` such flows: B x stride + (2 T_R + hop x stride + 1)(P - 1).
+ *                    Partial sums travel as f32, one per wavelet; what is broadcast is packed.
+ *   halo exchange    words of the larger side over one link, both directions at once, dims one
+ * after another: words x hops + hop x hops + 2 T_R, where hops = stride x tiles that the farthest
+ * word crosses. task switches    one per streamed input and output, and one for the kernel.
+ *
+ * Bytes of a core: code (kernels.def, and 96 per further node: a vector instruction, its loop and
+ * four descriptors of 16 bytes); tiles of weights, inputs with their halo, and outputs, each times
+ * its depth; scratch: f32 accumulators when storage is narrower or sums are still partial, and
+ * values kept between nodes beyond what the output's own buffer takes. */
+#include <string.h>
+
+#include "kernel_family.h"
+
+static const uint32_t code_bytes[WAFER_FAMILY_COUNT] = {
+#define FAMILY(name, bytes, ...) [WAFER_FAMILY_##name] = bytes,
+#include "wafer/kernels.def"
+};
+
+#define NODE_CODE_BYTES 96
+
+uint64_t kernel_add(uint64_t a, uint64_t b) {
+  uint64_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+uint64_t kernel_mul(uint64_t a, uint64_t b) {
+  uint64_t all;
+  return __builtin_mul_overflow(a, b, &all) ? UINT64_MAX : all;
+}
+
+wafer_dtype kernel_dtype(const kernel_view *k, uint32_t value) {
+  wafer_dtype dtype = kernel_type(k, value)->dtype;
+  return k->stored[value] && wafer_dtype_is_float(dtype) && k->body->storage == WAFER_DTYPE_f16
+             ? WAFER_DTYPE_f16
+             : dtype;
+}
+
+uint64_t kernel_words(wafer_dtype dtype, uint64_t elements) {
+  return kernel_mul(elements, wafer_dtype_bytes(dtype)) / WAFER_WAVELET_BYTES +
+         (kernel_mul(elements, wafer_dtype_bytes(dtype)) % WAFER_WAVELET_BYTES != 0);
+}
+
+/* ---- tiles ---- */
+
+uint64_t kernel_tile_elements(const kernel_view *k, uint32_t value) {
+  uint64_t elements = 1;
+  uint32_t rank = kernel_type(k, value)->shape.rank;
+  for (uint32_t d = 0; d < rank; d++) elements = kernel_mul(elements, (uint64_t)k->tile[value][d]);
+  return elements;
+}
+
+int64_t kernel_longest(const kernel_view *k, uint32_t value, uint32_t from, uint32_t to) {
+  int64_t longest = 1;
+  for (uint32_t d = from; d < to; d++)
+    if (k->tile[value][d] > longest) longest = k->tile[value][d];
+  return longest;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+static int64_t most(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+static int64_t clip(int64_t at, int64_t end) {
+  return at < 0 ? 0 : at > end ? end : at;
+}
+
+/* What part `p` of the windowed operand lacks: its own elements lie in [p own, (p + 1) own), those
+ * it needs in [from, to). */
+static void lack(kernel_halo_dim *halo, int64_t extent, int64_t own, int64_t p, int64_t from,
+                 int64_t to) {
+  int64_t mine = clip(p * own, extent), mine_end = clip((p + 1) * own, extent);
+  int64_t need = clip(from, extent), need_end = clip(to, extent);
+  int64_t below = least(mine, need_end) - need, above = need_end - most(mine_end, need);
+  if (need_end <= need) return;
+  halo->side = most(halo->side, most(below, above));
+  halo->foreign = most(halo->foreign, most(below, 0) + most(above, 0));
+  halo->distance = most(halo->distance, most(mine - need, need_end - mine_end));
+  halo->reach = most(halo->reach, to - from);
+}
+
+/* The halo of dim `dim` of operand 0. Where a part's window begins moves evenly from part to part,
+ * and so does its own tile: what lies outside is the largest at the first or last parts, or beside
+ * them. */
+static void reach(kernel_view *k, const kernel_family *family, uint32_t dim, uint32_t value) {
+  kernel_halo_dim *halo = &k->halo[dim];
+  int64_t extent = kernel_type(k, value)->shape.dims[dim], own = k->tile[value][dim];
+  int loop = k->map[value].loop[dim];
+  int64_t results = k->loops.extent[loop],
+          parts = (int64_t)k->split->rows[loop] * k->split->cols[loop];
+  int64_t part = kernel_ceil(results, parts), last = part > 0 ? (results - 1) / part : -1;
+  const int64_t probes[] = {0, 1, last - 1, last};
+  for (size_t i = 0; i < WAFER_COUNT(probes); i++) {
+    int64_t p = probes[i], from, to;
+    if (p < 0 || p > last) continue;
+    if (!family->window(k, dim, p * part, least((p + 1) * part, results) - 1, &from, &to)) return;
+    lack(halo, extent, own, p, from, to);
+  }
+  halo->reach = most(halo->reach, own + halo->foreign);
+}
+
+static void windows(kernel_view *k) {
+  const kernel_family *family = kernel_family_of(k->body, k->body->anchor);
+  const wafer_node *node = kernel_node(k, k->body->anchor);
+  if (!family->window || node->operand_count == 0) return;
+  uint32_t value = node->operands[0];
+  for (uint32_t d = 0; d < kernel_type(k, value)->shape.rank; d++) {
+    k->halo[d] = (kernel_halo_dim){.reach = k->tile[value][d]};
+    if (k->map[value].loop[d] >= 0) reach(k, family, d, value);
+  }
+}
+
+void kernel_view_split(kernel_view *k, const wafer_split *split) {
+  int64_t parts[WAFER_MAX_LOOPS];
+  k->split = split;
+  for (uint32_t i = 0; i < k->loops.count; i++) parts[i] = (int64_t)split->rows[i] * split->cols[i];
+  for (uint32_t v = 0; v < k->values; v++) {
+    const wafer_shape *shape = &kernel_type(k, v)->shape;
+    const kernel_map *map = &k->map[v];
+    for (uint32_t d = 0; d < shape->rank; d++) {
+      int64_t cut = map->loop[d] < 0 ? 1 : parts[map->loop[d]];
+      if (map->even[d] && map->even[d] % cut != 0) cut = 1;
+      k->tile[v][d] = cut == 1 ? shape->dims[d] : kernel_ceil(shape->dims[d], cut);
+    }
+  }
+  windows(k);
+}
+
+/* ---- vector work ---- */
+
+uint64_t kernel_vector(const kernel_view *k, wafer_rate rate, wafer_dtype dtype, uint64_t elements,
+                       uint64_t run) {
+  const wafer_machine *m = k->machine;
+  if (elements == 0) return 0;
+  if (run == 0) run = 1;
+  uint64_t instructions = elements / run + (elements % run != 0);
+  uint64_t one = m->vector_setup_cycles + wafer_machine_cycles(m, rate, dtype, run);
+  return kernel_add(m->descriptor_load_cycles, kernel_mul(instructions, one));
+}
+
+uint64_t kernel_accumulators(const kernel_view *k, uint32_t node) {
+  uint32_t result = kernel_result(k, node), rank = kernel_type(k, result)->shape.rank;
+  wafer_dtype dtype = kernel_type(k, result)->dtype;
+  uint64_t elements = kernel_tile_elements(k, result),
+           run = (uint64_t)kernel_longest(k, result, 0, rank);
+  uint64_t cycles = kernel_vector(k, WAFER_RATE_move, dtype, elements, run);
+  if (kernel_dtype(k, result) == dtype) return cycles;
+  return kernel_add(cycles, kernel_vector(k, WAFER_RATE_convert, dtype, elements, run));
+}
+
+uint64_t kernel_compute_cycles(const kernel_view *k) {
+  uint64_t tasks = 1 + k->body->output_count, cycles = 0;
+  for (uint32_t i = 0; i < k->body->input_count; i++)
+    tasks += !k->body->input_is_weight[i] || k->body->input_depth[i] > 1;
+  for (uint32_t node = 0; node < k->body->node_count; node++)
+    cycles = kernel_add(cycles, kernel_family_of(k->body, node)->compute(k, node));
+  return kernel_add(cycles, kernel_mul(tasks, k->machine->task_switch_cycles));
+}
+
+/* ---- fabric work ---- */
+
+/* One direction of a cut loop: its parts, and how many cores lie from one part to the next. */
+typedef struct cut {
+  uint64_t parts, stride;
+} cut;
+
+static cut cut_of(const kernel_view *k, const uint32_t *parts, uint32_t loop) {
+  cut c = {.parts = parts[loop], .stride = 1};
+  for (uint32_t i = loop + 1; i < k->loops.count; i++) c.stride *= parts[i];
+  return c;
+}
+
+static uint64_t chain(const wafer_machine *m, cut c, uint64_t words) {
+  if (c.parts < 2) return 0;
+  uint64_t step = 2ull * m->ramp_cycles + m->hop_cycles * c.stride + 1;
+  return kernel_add(kernel_mul(words, c.stride), step * (c.parts - 1));
+}
+
+static uint64_t broadcast(const wafer_machine *m, cut c, uint64_t words) {
+  if (c.parts < 2) return 0;
+  return kernel_add(kernel_mul(words, c.stride),
+                    m->hop_cycles * c.stride * c.parts + 2ull * m->ramp_cycles);
+}
+
+uint64_t kernel_chain(const kernel_view *k, uint32_t loop, uint64_t words) {
+  return kernel_add(chain(k->machine, cut_of(k, k->split->cols, loop), words),
+                    chain(k->machine, cut_of(k, k->split->rows, loop), words));
+}
+
+uint64_t kernel_broadcast(const kernel_view *k, uint32_t loop, uint64_t words) {
+  return kernel_add(broadcast(k->machine, cut_of(k, k->split->rows, loop), words),
+                    broadcast(k->machine, cut_of(k, k->split->cols, loop), words));
+}
+
+uint64_t kernel_reduce_loops(const kernel_view *k, uint64_t words) {
+  uint64_t stored = 0, cycles = 0;
+  for (uint32_t i = 0; i < k->body->output_count; i++) {
+    uint32_t value = k->body->outputs[i];
+    stored =
+        kernel_add(stored, kernel_words(kernel_dtype(k, value), kernel_tile_elements(k, value)));
+  }
+  for (uint32_t loop = k->loops.count; loop-- > k->loops.parallel;) {
+    cycles = kernel_add(cycles, kernel_chain(k, loop, words));
+    cycles = kernel_add(cycles, kernel_broadcast(k, loop, stored));
+  }
+  return cycles;
+}
+
+/* From part to part over the columns, and where a row of parts ends, back to its first column. */
+static uint64_t neighbour(const kernel_view *k, uint32_t loop) {
+  cut rows = cut_of(k, k->split->rows, loop), cols = cut_of(k, k->split->cols, loop);
+  if (rows.parts < 2) return cols.stride;
+  return rows.stride + (cols.parts - 1) * cols.stride;
+}
+
+uint64_t kernel_halo(const kernel_view *k) {
+  const wafer_machine *m = k->machine;
+  uint32_t value = kernel_node(k, k->body->anchor)->operands[0];
+  uint32_t rank = kernel_type(k, value)->shape.rank;
+  uint64_t cycles = 0;
+  for (uint32_t d = 0; d < rank; d++) {
+    if (k->halo[d].foreign == 0) continue;
+    uint64_t elements = (uint64_t)k->halo[d].side;
+    for (uint32_t e = 0; e < rank; e++)
+      if (e != d)
+        elements = kernel_mul(elements, (uint64_t)(e < d ? k->halo[e].reach : k->tile[value][e]));
+    uint64_t tiles = (uint64_t)kernel_ceil(k->halo[d].distance, most(k->tile[value][d], 1));
+    uint64_t hops = tiles * neighbour(k, (uint32_t)k->map[value].loop[d]);
+    cycles = kernel_add(cycles, kernel_mul(kernel_words(kernel_dtype(k, value), elements), hops));
+    cycles = kernel_add(cycles, m->hop_cycles * hops + 2ull * m->ramp_cycles);
+  }
+  return cycles;
+}
+
+uint64_t kernel_fabric_cycles(const kernel_view *k) {
+  const kernel_family *family = kernel_family_of(k->body, k->body->anchor);
+  return family->fabric ? family->fabric(k) : 0;
+}
+
+/* ---- bytes ---- */
+
+static uint64_t tile_bytes(const kernel_view *k, uint32_t value) {
+  return kernel_mul(kernel_tile_elements(k, value), wafer_dtype_bytes(kernel_dtype(k, value)));
+}
+
+/* The windowed operand's buffer has room for the halo. */
+static uint64_t input_bytes(const kernel_view *k, uint32_t value) {
+  const wafer_node *anchor = kernel_node(k, k->body->anchor);
+  if (!kernel_family_of(k->body, k->body->anchor)->window || anchor->operand_count == 0 ||
+      anchor->operands[0] != value)
+    return tile_bytes(k, value);
+  uint64_t elements = 1;
+  for (uint32_t d = 0; d < kernel_type(k, value)->shape.rank; d++)
+    elements = kernel_mul(elements, (uint64_t)k->halo[d].reach);
+  return kernel_mul(elements, wafer_dtype_bytes(kernel_dtype(k, value)));
+}
+
+static bool is_source(const wafer_node *node) {
+  return wafer_op_is(node->op, WAFER_TRAIT_SOURCE);
+}
+
+static uint64_t constant_bytes(const kernel_view *k, uint32_t node) {
+  const wafer_attr *value = wafer_attr_find(&kernel_node(k, node)->attrs, WAFER_ATTR_value);
+  uint32_t result = kernel_result(k, node);
+  return value && value->data.splat ? wafer_dtype_bytes(kernel_dtype(k, result))
+                                    : tile_bytes(k, result);
+}
+
+/* An elementwise node writes over an operand of its size that nobody reads later. */
+static bool in_place(const kernel_view *k, uint32_t node, const uint32_t *last, uint64_t bytes) {
+  const wafer_node *n = kernel_node(k, node);
+  for (uint32_t i = 0; i < n->operand_count && wafer_op_is(n->op, WAFER_TRAIT_MAP); i++) {
+    uint32_t v = n->operands[i];
+    bool between = v >= k->body->input_count && !k->stored[v] &&
+                   !is_source(kernel_node(k, v - k->body->input_count));
+    if (between && last[v] == node && tile_bytes(k, v) == bytes) return true;
+  }
+  return false;
+}
+
+/* Most bytes of values between nodes at one time. */
+static uint64_t between_bytes(const kernel_view *k) {
+  uint32_t last[WAFER_MAX_KERNEL_VALUES] = {0};
+  uint64_t live = 0, peak = 0;
+  for (uint32_t node = 0; node < k->body->node_count; node++)
+    for (uint32_t i = 0; i < kernel_node(k, node)->operand_count; i++)
+      last[kernel_node(k, node)->operands[i]] = node;
+  for (uint32_t node = 0; node < k->body->node_count; node++) {
+    const wafer_node *n = kernel_node(k, node);
+    uint32_t result = kernel_result(k, node);
+    uint64_t bytes = k->stored[result] || is_source(n) ? 0 : tile_bytes(k, result);
+    uint64_t with = kernel_add(live, bytes && in_place(k, node, last, bytes) ? 0 : bytes);
+    if (with > peak) peak = with;
+    live = kernel_add(live, bytes);
+    for (uint32_t i = 0; i < n->operand_count; i++) {
+      uint32_t v = n->operands[i];
+      bool again = false; /* an operand named twice ends once */
+      for (uint32_t j = 0; j < i; j++) again |= n->operands[j] == v;
+      if (v < k->body->input_count || k->stored[v] || last[v] != node || again) continue;
+      if (!is_source(kernel_node(k, v - k->body->input_count))) live -= tile_bytes(k, v);
+    }
+  }
+  return peak;
+}
+
+static uint64_t accumulator_bytes(const kernel_view *k) {
+  uint32_t anchor = k->body->anchor, result = kernel_result(k, anchor);
+  if (!kernel_family_of(k->body, anchor)->accumulates || !k->stored[result]) return 0;
+  wafer_dtype sums = kernel_type(k, result)->dtype;
+  bool partial = false;
+  for (uint32_t i = k->loops.parallel; i < k->loops.count; i++)
+    partial |= k->split->rows[i] > 1 || k->split->cols[i] > 1;
+  if (!partial && kernel_dtype(k, result) == sums) return 0;
+  return kernel_mul(kernel_tile_elements(k, result), wafer_dtype_bytes(sums));
+}
+
+void kernel_bytes(const kernel_view *k, wafer_cost *cost) {
+  const wafer_kernel_body *body = k->body;
+  cost->code_bytes = code_bytes[body->family] + NODE_CODE_BYTES * (uint64_t)(body->node_count - 1);
+  cost->weight_bytes = cost->input_bytes = cost->output_bytes = 0;
+  for (uint32_t i = 0; i < body->input_count; i++) {
+    uint64_t *bytes = body->input_is_weight[i] ? &cost->weight_bytes : &cost->input_bytes;
+    *bytes = kernel_add(*bytes, kernel_mul(input_bytes(k, i), body->input_depth[i]));
+  }
+  for (uint32_t node = 0; node < body->node_count; node++)
+    if (is_source(kernel_node(k, node)))
+      cost->weight_bytes = kernel_add(cost->weight_bytes, constant_bytes(k, node));
+  for (uint32_t i = 0; i < body->output_count; i++)
+    cost->output_bytes = kernel_add(
+        cost->output_bytes, kernel_mul(tile_bytes(k, body->outputs[i]), body->output_depth));
+  uint64_t between = between_bytes(k), working = tile_bytes(k, body->outputs[0]);
+  cost->scratch_bytes = kernel_add(accumulator_bytes(k), between > working ? between - working : 0);
+}
+
+/* ---- all of it ---- */
+
+static uint64_t operations(const kernel_view *k) {
+  uint64_t all = 0;
+  for (uint32_t node = 0; node < k->body->node_count; node++) {
+    const kernel_family *family = kernel_family_of(k->body, node);
+    int64_t elements = 0;
+    if (is_source(kernel_node(k, node))) continue;
+    (void)wafer_shape_elements(&kernel_type(k, kernel_result(k, node))->shape, &elements);
+    all = kernel_add(
+        all, kernel_mul((uint64_t)elements, family->operations ? family->operations(k, node) : 1));
+  }
+  return all;
+}
+
+void wafer_kernel_cost(const wafer_machine *machine, const wafer_kernel_body *body,
+                       const wafer_split *split, wafer_cost *cost) {
+  kernel_view k;
+  kernel_view_open(&k, machine, body);
+  kernel_view_split(&k, split);
+  *cost = (wafer_cost){.compute_cycles = kernel_compute_cycles(&k),
+                       .fabric_cycles = kernel_fabric_cycles(&k)};
+  cost->cycles = kernel_add(cost->compute_cycles, cost->fabric_cycles);
+  cost->operations = operations(&k);
+  kernel_bytes(&k, cost);
+}

@@ -1,0 +1,139 @@
+/* What a kernel family tells the shared mechanism of kernel.c: a column of kernels.def, written in
+ * kernel_<family>.c. Private to runtime/.
+ *
+ * A view is one body seen through one split: which loop cuts which dim of which value, and how long
+ * the longest part of it is. It lives on the stack, so the arrays have the size of the largest
+ * body. */
+#ifndef KERNEL_FAMILY_H
+#define KERNEL_FAMILY_H
+
+#include "wafer/kernel.h"
+
+/* How the dims of a value follow the loops. */
+typedef struct kernel_map {
+  int8_t loop[WAFER_MAX_RANK];  /* -1: the dim is whole on every core */
+  int64_t even[WAFER_MAX_RANK]; /* when set, the dim is cut only if the parts divide this number */
+} kernel_map;
+
+/* What the windows of the slowest part need beyond its own tile, in elements along one dim. */
+typedef struct kernel_halo_dim {
+  int64_t foreign;  /* fetched from other cores */
+  int64_t side;     /* of these, from the side that gives more */
+  int64_t distance; /* from the tile's end to the farthest of them */
+  int64_t reach;    /* extent of the buffer that holds tile, halo and padding */
+} kernel_halo_dim;
+
+typedef struct kernel_view {
+  const wafer_kernel_body *body;
+  const wafer_machine *machine; /* NULL while only layouts are asked for */
+  const wafer_split *split;
+  wafer_loops loops;
+  uint32_t values;
+  kernel_map map[WAFER_MAX_KERNEL_VALUES];
+  bool stored[WAFER_MAX_KERNEL_VALUES]; /* an input or output: it lies in the storage type */
+  /* of the split */
+  int64_t tile[WAFER_MAX_KERNEL_VALUES][WAFER_MAX_RANK]; /* longest part of each dim */
+  kernel_halo_dim halo[WAFER_MAX_RANK]; /* of the anchor's operand 0, in families with a window */
+} kernel_view;
+
+typedef struct kernel_family {
+  /* Appends the anchor's reduction loops and takes `divisible` from loops that may not be cut.
+   * NULL: the dims of the output are all. */
+  void (*loops)(const wafer_kernel_body *body, wafer_loops *loops);
+  /* How an operand of a node of this family lies when its result lies as `result`. `map` comes
+   * whole. */
+  void (*operand)(const kernel_view *k, uint32_t node, uint32_t operand, const kernel_map *result,
+                  kernel_map *map);
+  /* Vector work of a node of this family on the view's tiles, in cycles. */
+  uint64_t (*compute)(const kernel_view *k, uint32_t node);
+  /* Fabric work of the anchor inside the rectangle, in cycles; NULL: none. */
+  uint64_t (*fabric)(const kernel_view *k);
+  /* For operand 0 of the anchor: which elements [*from, *to) of dim `dim` the results first .. last
+   * of the loop that cuts it need, before clipping. False: the dim has no window; NULL: none has.
+   */
+  bool (*window)(const kernel_view *k, uint32_t dim, int64_t first, int64_t last, int64_t *from,
+                 int64_t *to);
+  /* Multiply-accumulates per element of the node's result, as operations; 1 for what is
+   * elementwise. */
+  uint64_t (*operations)(const kernel_view *k, uint32_t node);
+  bool accumulates; /* the anchor sums in f32, whatever the storage */
+} kernel_family;
+
+#define FAMILY(name, ...) extern const kernel_family kernel_family_##name;
+#include "wafer/kernels.def"
+
+const kernel_family *kernel_family_of(const wafer_kernel_body *body, uint32_t node);
+/* Appends a reduction loop; those beyond WAFER_MAX_LOOPS stay whole. */
+void kernel_loop_append(wafer_loops *loops, int64_t extent, bool divisible);
+
+/* Of a body: operand numbers and types. */
+static inline const wafer_node *kernel_node(const kernel_view *k, uint32_t node) {
+  return &k->body->nodes[node];
+}
+static inline const wafer_type *kernel_type(const kernel_view *k, uint32_t value) {
+  return wafer_body_type(k->body, value);
+}
+static inline uint32_t kernel_result(const kernel_view *k, uint32_t node) {
+  return k->body->input_count + node;
+}
+static inline bool kernel_is_anchor(const kernel_view *k, uint32_t node) {
+  return node == k->body->anchor;
+}
+/* Element type in which a value lies on a core: floats that are stored in the storage type, the
+ * others, kept between two nodes, as they are computed. */
+wafer_dtype kernel_dtype(const kernel_view *k, uint32_t value);
+
+/* Fills loops and maps of a body; then the tiles of a split. */
+void kernel_view_open(kernel_view *k, const wafer_machine *machine, const wafer_kernel_body *body);
+void kernel_view_split(kernel_view *k, const wafer_split *split);
+/* The parts of a view's cost; kernel_view_split comes first. */
+uint64_t kernel_compute_cycles(const kernel_view *k);
+uint64_t kernel_fabric_cycles(const kernel_view *k);
+void kernel_bytes(const kernel_view *k, wafer_cost *cost);
+
+/* Sums and products that stop at UINT64_MAX. */
+uint64_t kernel_add(uint64_t a, uint64_t b);
+uint64_t kernel_mul(uint64_t a, uint64_t b);
+static inline int64_t kernel_ceil(int64_t a, int64_t b) {
+  return a / b + (a % b > 0);
+}
+
+/* Elements of a value's tile, and the longest of its dims `from` .. `to` - 1 (at least 1). */
+uint64_t kernel_tile_elements(const kernel_view *k, uint32_t value);
+int64_t kernel_longest(const kernel_view *k, uint32_t value, uint32_t from, uint32_t to);
+/* `elements` of work by vector instructions over `run` elements each: descriptors are loaded once,
+ * each instruction costs its set-up and the machine's rate. */
+uint64_t kernel_vector(const kernel_view *k, wafer_rate rate, wafer_dtype dtype, uint64_t elements,
+                       uint64_t run);
+/* What an anchor that sums in f32 adds: the accumulators' first values, and narrowing when it
+ * stores. */
+uint64_t kernel_accumulators(const kernel_view *k, uint32_t node);
+
+/* Fabric work inside the rectangle, in cycles. `words` of 32 bits per core. */
+uint64_t kernel_chain(const kernel_view *k, uint32_t loop,
+                      uint64_t words); /* reduce to the first part */
+uint64_t kernel_broadcast(const kernel_view *k, uint32_t loop,
+                          uint64_t words);  /* from the first part */
+uint64_t kernel_halo(const kernel_view *k); /* of the windowed operand */
+/* Chain over every reduction loop, `words` each, then broadcast of the stored outputs. */
+uint64_t kernel_reduce_loops(const kernel_view *k, uint64_t words);
+uint64_t kernel_words(wafer_dtype dtype, uint64_t elements); /* narrow elements are packed */
+
+/* Maps shared by families: result dim d of `result` cuts dim `to` of the operand. */
+static inline void kernel_map_set(kernel_map *map, uint32_t to, const kernel_map *result,
+                                  uint32_t d) {
+  map->loop[to] = result->loop[d];
+  map->even[to] = result->even[d];
+}
+static inline void kernel_map_loop(kernel_map *map, uint32_t to, uint32_t loop) {
+  map->loop[to] = (int8_t)loop;
+  map->even[to] = 0;
+}
+/* As kernel_map_set, and the parts must divide `even` too. */
+void kernel_map_even(kernel_map *map, uint32_t to, const kernel_map *result, uint32_t d,
+                     int64_t even);
+/* ONNX's broadcast: dims align at the right, a dim of 1 against more is whole. */
+void kernel_map_broadcast(const wafer_shape *operand, const wafer_shape *shape,
+                          const kernel_map *result, kernel_map *map);
+
+#endif

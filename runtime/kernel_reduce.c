@@ -1,0 +1,79 @@
+/* Family reduce: sums, means, extremes, products and arg_* over dims.
+ *
+ * The program runs over the operand's tile once (arg_*: twice, compare and select), by vector
+ * instructions along its longest local dim: along a reduced dim into one accumulator, along a kept
+ * one into a row of them. A mean is scaled at the end. A cut of a reduced dim chains the partial
+ * results (arg_*: value and index, two words each) and broadcasts what is stored. Sums stay in f32.
+ */
+#include "kernel_family.h"
+
+static bool is_arg(const wafer_node *node) {
+  return node->op == WAFER_OP_arg_max || node->op == WAFER_OP_arg_min;
+}
+
+/* Whether dim d of the operand is reduced. */
+static bool reduced(const wafer_node *node, uint32_t d) {
+  uint32_t count;
+  if (is_arg(node)) return wafer_attr_int(&node->attrs, WAFER_ATTR_axis) == (int64_t)d;
+  const int64_t *axes = wafer_attr_ints(&node->attrs, WAFER_ATTR_axes, &count);
+  for (uint32_t i = 0; i < count; i++)
+    if (axes[i] == (int64_t)d) return true;
+  return false;
+}
+
+static void loops(const wafer_kernel_body *body, wafer_loops *out) {
+  const wafer_node *node = &body->nodes[body->anchor];
+  const wafer_shape *shape = &wafer_body_type(body, node->operands[0])->shape;
+  for (uint32_t d = 0; d < shape->rank; d++)
+    if (reduced(node, d)) kernel_loop_append(out, shape->dims[d], true);
+}
+
+static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kernel_map *result,
+                    kernel_map *map) {
+  const wafer_node *n = kernel_node(k, node);
+  bool keep = wafer_attr_int(&n->attrs, WAFER_ATTR_keepdims) != 0;
+  uint32_t rank = kernel_type(k, n->operands[i])->shape.rank, loop = k->loops.parallel, at = 0;
+  for (uint32_t d = 0; d < rank; d++) {
+    bool gone = reduced(n, d);
+    if (!gone)
+      kernel_map_set(map, d, result, at);
+    else if (kernel_is_anchor(k, node) && loop < k->loops.count)
+      kernel_map_loop(map, d, loop++);
+    at += !gone || keep;
+  }
+}
+
+static uint64_t compute(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  uint32_t x = n->operands[0], result = kernel_result(k, node);
+  uint64_t run = (uint64_t)kernel_longest(k, x, 0, kernel_type(k, x)->shape.rank);
+  uint64_t work = kernel_mul(kernel_tile_elements(k, x), is_arg(n) ? 2 : 1);
+  uint64_t cycles = kernel_vector(k, wafer_op_get(n->op)->rate, kernel_dtype(k, x), work, run);
+  if (n->op == WAFER_OP_reduce_mean)
+    cycles = kernel_add(
+        cycles, kernel_vector(k, WAFER_RATE_mul, n->type.dtype, kernel_tile_elements(k, result),
+                              (uint64_t)kernel_longest(k, result, 0, n->type.shape.rank)));
+  return kernel_add(cycles, kernel_accumulators(k, node));
+}
+
+static uint64_t fabric(const kernel_view *k) {
+  uint64_t partial = kernel_tile_elements(k, kernel_result(k, k->body->anchor));
+  return kernel_reduce_loops(k,
+                             kernel_mul(partial, is_arg(kernel_node(k, k->body->anchor)) ? 2 : 1));
+}
+
+static uint64_t operations(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  const wafer_shape *shape = &kernel_type(k, n->operands[0])->shape;
+  uint64_t all = 1;
+  for (uint32_t d = 0; d < shape->rank; d++)
+    if (reduced(n, d)) all = kernel_mul(all, (uint64_t)shape->dims[d]);
+  return all;
+}
+
+const kernel_family kernel_family_reduce = {.loops = loops,
+                                            .operand = operand,
+                                            .compute = compute,
+                                            .fabric = fabric,
+                                            .operations = operations,
+                                            .accumulates = true};

@@ -1,0 +1,54 @@
+/* Family softmax: exp(x - max) / sum along one dim.
+ *
+ * The program makes five passes over the tile along its longest local dim: max, subtract, exp, sum,
+ * multiply by the reciprocal of the sum, of which there is one per row. When the dim is cut, max
+ * and sum are chained as f32 and broadcast, one word per row each. */
+#include "kernel_family.h"
+
+static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kernel_map *result,
+                    kernel_map *map) {
+  int64_t axis = wafer_attr_int(&kernel_node(k, node)->attrs, WAFER_ATTR_axis);
+  (void)i;
+  for (uint32_t d = 0; d < kernel_node(k, node)->type.shape.rank; d++)
+    if (kernel_is_anchor(k, node) || d != (uint32_t)axis) kernel_map_set(map, d, result, d);
+}
+
+static uint64_t rows_of(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  uint64_t rows = 1;
+  for (uint32_t d = 0; d < n->type.shape.rank; d++)
+    if (d != (uint32_t)wafer_attr_int(&n->attrs, WAFER_ATTR_axis))
+      rows = kernel_mul(rows, (uint64_t)k->tile[kernel_result(k, node)][d]);
+  return rows;
+}
+
+static uint64_t compute(const kernel_view *k, uint32_t node) {
+  static const wafer_rate passes[] = {WAFER_RATE_add, WAFER_RATE_add, WAFER_RATE_exp,
+                                      WAFER_RATE_add, WAFER_RATE_mul};
+  uint32_t result = kernel_result(k, node);
+  wafer_dtype dtype = kernel_type(k, result)->dtype; /* between the passes it is not narrowed */
+  uint64_t elements = kernel_tile_elements(k, result), rows = rows_of(k, node), cycles = 0;
+  uint64_t run = (uint64_t)kernel_longest(k, result, 0, kernel_node(k, node)->type.shape.rank);
+  for (size_t i = 0; i < WAFER_COUNT(passes); i++)
+    cycles = kernel_add(cycles, kernel_vector(k, passes[i], dtype, elements, run));
+  return kernel_add(cycles, kernel_vector(k, WAFER_RATE_divide, dtype, rows, rows));
+}
+
+static uint64_t fabric(const kernel_view *k) {
+  uint32_t axis =
+      (uint32_t)wafer_attr_int(&kernel_node(k, k->body->anchor)->attrs, WAFER_ATTR_axis);
+  uint64_t rows = rows_of(k, k->body->anchor);
+  uint64_t once = kernel_add(kernel_chain(k, axis, rows), kernel_broadcast(k, axis, rows));
+  return kernel_mul(2, once);
+}
+
+static uint64_t operations(const kernel_view *k, uint32_t node) {
+  (void)k, (void)node;
+  return 5;
+}
+
+const kernel_family kernel_family_softmax = {.operand = operand,
+                                             .compute = compute,
+                                             .fabric = fabric,
+                                             .operations = operations,
+                                             .accumulates = true};
