@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "caught.h"
+#include "runtime/machine_fields.h"
 #include "scratch.h"
 
 static void every_shipped_machine_opens(void) {
@@ -285,6 +286,26 @@ static void running_out_of_memory_is_reported(void) {
   }
 }
 
+static bool document_has(const char *document, const char *word) {
+  char quoted[64];
+  snprintf(quoted, sizeof quoted, "`%s`", word);
+  return strstr(document, quoted) != NULL;
+}
+
+static void every_field_is_documented(void) {
+  static char document[32768];
+  long bytes = scratch_load(WAFER_SOURCE_DIR "/docs/machine.md", document, sizeof document - 1);
+  CU_ASSERT_FATAL(bytes > 0 && bytes < (long)sizeof document - 1);
+  for (size_t i = 0; i < machine_field_count; i++) {
+    CU_ASSERT(document_has(document, machine_fields[i].element));
+    CU_ASSERT(document_has(document, machine_fields[i].attribute));
+  }
+  for (int rate = 0; rate < WAFER_RATE_COUNT; rate++)
+    CU_ASSERT(document_has(document, wafer_rate_name((wafer_rate)rate)));
+  for (const char *const *name = wafer_machine_names(); *name; name++)
+    CU_ASSERT(document_has(document, *name));
+}
+
 CU_TestInfo tests_machine[] = {
     {"every shipped machine opens", every_shipped_machine_opens},
     {"the figures are those published", the_figures_are_those_published},
@@ -295,5 +316,6 @@ CU_TestInfo tests_machine[] = {
     {"a path is read and a name is looked up", a_path_is_read_and_a_name_is_looked_up},
     {"a struct is checked, too", a_struct_is_checked_too},
     {"running out of memory is reported", running_out_of_memory_is_reported},
+    {"every field is documented", every_field_is_documented},
     CU_TEST_INFO_NULL,
 };
