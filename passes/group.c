@@ -1,0 +1,152 @@
+/* Grouping ops into kernels in one walk over the program.
+ *
+ * A group grows while none of its values is used outside: it is *open*. The first op that uses one of its
+ * values without joining closes it. Hence every use from outside stands behind the group's last op, and
+ * groups ordered by their last op are in topological order: no cycle can arise, however the joins fell. */
+#include "group.h"
+
+#include <string.h>
+
+typedef struct walk {
+  uint32_t count;
+  const group_op *ops;
+  group *groups;    /* one per op at most; the group founded by op i is groups[i] */
+  uint32_t *parent; /* union-find over ops */
+  uint32_t *uses;
+} walk;
+
+static bool is_source(const walk *w, uint32_t value) {
+  return value < w->count && wafer_op_is(w->ops[value].op, WAFER_TRAIT_SOURCE);
+}
+
+static uint32_t root(const walk *w, uint32_t op) {
+  while (w->parent[op] != op) op = w->parent[op] = w->parent[w->parent[op]];
+  return op;
+}
+
+/* The group that makes a value; UINT32_MAX for arguments and sources. */
+static uint32_t maker(const walk *w, uint32_t value) {
+  return value >= w->count || is_source(w, value) ? UINT32_MAX : root(w, value);
+}
+
+static void count_uses(walk *w) {
+  for (uint32_t i = 0; i < w->count; i++) {
+    w->uses[i] += w->ops[i].returned;
+    for (uint32_t k = 0; k < w->ops[i].operand_count; k++)
+      if (w->ops[i].operands[k] < w->count) w->uses[w->ops[i].operands[k]]++;
+  }
+}
+
+/* Operands of `op` that would come from outside group `g`. */
+static uint32_t outside(const walk *w, uint32_t op, uint32_t g) {
+  uint32_t n = 0;
+  for (uint32_t k = 0; k < w->ops[op].operand_count; k++) {
+    uint32_t value = w->ops[op].operands[k];
+    n += !is_source(w, value) && maker(w, value) != g;
+  }
+  return n;
+}
+
+static void found(walk *w, uint32_t op) {
+  const wafer_op_info *info = wafer_op_get(w->ops[op].op);
+  w->groups[op] = (group){.family = info->family, .anchor = op, .last = op, .size = 1,
+                          .inputs = outside(w, op, op),
+                          .views = info->traits & WAFER_TRAIT_VIEW};
+}
+
+static bool elementwise_joins(const walk *w, uint32_t op, uint32_t g) {
+  const group *to = &w->groups[g];
+  return !to->closed && to->size < GROUP_MAX_OPS &&
+         wafer_shape_equal(&w->ops[op].shape, &w->ops[to->anchor].shape) &&
+         (outside(w, op, g) == 0 || to->inputs + outside(w, op, g) <= GROUP_MAX_INPUTS);
+}
+
+/* The group whose tail the elementwise op extends: the youngest one with an anchor of its own before map
+ * kernels. */
+static uint32_t find_tail(const walk *w, uint32_t op) {
+  uint32_t best = UINT32_MAX;
+  for (uint32_t k = 0; k < w->ops[op].operand_count; k++) {
+    uint32_t g = maker(w, w->ops[op].operands[k]);
+    if (g == UINT32_MAX || g == best || !elementwise_joins(w, op, g)) continue;
+    bool map = w->groups[g].family == WAFER_FAMILY_map;
+    bool best_map = best == UINT32_MAX || w->groups[best].family == WAFER_FAMILY_map;
+    if (best == UINT32_MAX || (best_map && !map) || (best_map == map && w->groups[g].last > w->groups[best].last))
+      best = g;
+  }
+  return best;
+}
+
+static void join_tail(walk *w, uint32_t op, uint32_t g) {
+  group *to = &w->groups[g];
+  to->inputs += outside(w, op, g);
+  to->size++;
+  to->last = op;
+  to->views = false;
+  w->parent[op] = g;
+}
+
+/* Makes the view `op`, just founded, the root of the trees of views that end in its operands. */
+static void join_views(walk *w, uint32_t op) {
+  group *to = &w->groups[op];
+  for (uint32_t k = 0; k < w->ops[op].operand_count; k++) {
+    uint32_t value = w->ops[op].operands[k], g = maker(w, value);
+    if (g == UINT32_MAX || g == op || w->uses[value] != 1) continue;
+    const group *tree = &w->groups[g];
+    if (!tree->views || tree->closed) continue;
+    if (to->size + to->inputs + tree->size + tree->inputs > GROUP_MAX_VIEWS) continue;
+    to->size += tree->size;
+    to->inputs += tree->inputs - 1;
+    w->parent[g] = op;
+  }
+}
+
+static void close_others(walk *w, uint32_t op) {
+  for (uint32_t k = 0; k < w->ops[op].operand_count; k++) {
+    uint32_t g = maker(w, w->ops[op].operands[k]);
+    if (g != UINT32_MAX && g != root(w, op)) w->groups[g].closed = true;
+  }
+}
+
+static void visit(walk *w, uint32_t op) {
+  uint32_t traits = wafer_op_get(w->ops[op].op)->traits;
+  if (traits & WAFER_TRAIT_SOURCE) return;
+  uint32_t tail = traits & WAFER_TRAIT_MAP ? find_tail(w, op) : UINT32_MAX;
+  if (tail != UINT32_MAX) {
+    join_tail(w, op, tail);
+  } else {
+    found(w, op);
+    if (traits & WAFER_TRAIT_VIEW) join_views(w, op);
+  }
+  close_others(w, op);
+}
+
+/* Numbers the groups by their last op. */
+static void number(const walk *w, group *at, uint32_t *of, uint32_t *count) {
+  uint32_t *final = w->uses; /* done with */
+  for (uint32_t i = 0; i < w->count; i++) {
+    if (is_source(w, i)) continue;
+    uint32_t g = root(w, i);
+    if (w->groups[g].last != i) continue;
+    final[g] = *count;
+    at[(*count)++] = w->groups[g];
+  }
+  for (uint32_t i = 0; i < w->count; i++) of[i] = is_source(w, i) ? UINT32_MAX : final[root(w, i)];
+}
+
+wafer_status group_ops(const wafer_diag *diag, wafer_arena *arena, uint32_t count, const group_op *ops,
+                       grouping *out) {
+  *out = (grouping){0};
+  walk w = {count, ops, WAFER_NEW(arena, group, count), WAFER_NEW(arena, uint32_t, count),
+            WAFER_NEW(arena, uint32_t, count)};
+  group *at = WAFER_NEW(arena, group, count);
+  uint32_t *of = WAFER_NEW(arena, uint32_t, count);
+  if (!w.groups || !w.parent || !w.uses || !at || !of)
+    return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "grouping %u ops", count);
+  for (uint32_t i = 0; i < count; i++) w.parent[i] = i;
+  count_uses(&w);
+  for (uint32_t i = 0; i < count; i++) visit(&w, i);
+  uint32_t groups = 0;
+  number(&w, at, of, &groups);
+  *out = (grouping){groups, at, of};
+  return WAFER_OK;
+}

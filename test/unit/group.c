@@ -1,0 +1,130 @@
+/* passes/group.c: which ops form one kernel. */
+#include "passes/group.h"
+
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MOST 400
+
+typedef struct program {
+  uint32_t count;
+  group_op ops[MOST];
+} program;
+
+/* Adds an op of one of two shapes: 's' is small (after a reduction), anything else large. */
+static uint32_t op(program *p, wafer_op kind, char size, uint32_t count, const uint32_t *operands) {
+  group_op *made = &p->ops[p->count];
+  *made = (group_op){.op = kind, .operand_count = count, .shape = {.rank = 2, .dims = {4, size == 's' ? 1 : 8}}};
+  for (uint32_t i = 0; i < count; i++) made->operands[i] = operands[i];
+  return p->count++;
+}
+
+static uint32_t op1(program *p, wafer_op kind, uint32_t a) { return op(p, kind, 'l', 1, (uint32_t[]){a}); }
+static uint32_t op2(program *p, wafer_op kind, uint32_t a, uint32_t b) {
+  return op(p, kind, 'l', 2, (uint32_t[]){a, b});
+}
+
+#define ARGUMENT 10000
+
+/* The groups as text: a letter per op, in the order of ops; '.' for sources. */
+static void expect(program *p, const char *name, const char *want) {
+  wafer_arena *arena = wafer_arena_create();
+  grouping groups;
+  char got[MOST + 1] = {0};
+  for (uint32_t i = 0; i < p->count; i++)
+    for (uint32_t k = 0; k < p->ops[i].operand_count; k++)
+      if (p->ops[i].operands[k] >= ARGUMENT) p->ops[i].operands[k] += p->count - ARGUMENT;
+  CU_ASSERT_EQUAL_FATAL(group_ops(NULL, arena, p->count, p->ops, &groups), WAFER_OK);
+  for (uint32_t i = 0; i < p->count; i++)
+    got[i] = groups.of[i] == UINT32_MAX ? '.' : (char)('a' + groups.of[i]);
+  CU_ASSERT_STRING_EQUAL(got, want);
+  if (strcmp(got, want)) printf("  %s: %s instead of %s\n", name, got, want);
+  wafer_arena_destroy(arena);
+}
+
+static void tails(void) {
+  program p = {0};
+  uint32_t w = op(&p, WAFER_OP_weight, 'l', 0, NULL);
+  uint32_t c = op2(&p, WAFER_OP_conv, ARGUMENT, w);
+  uint32_t three = op(&p, WAFER_OP_constant, 's', 0, NULL);
+  uint32_t a = op2(&p, WAFER_OP_add, c, three), k = op1(&p, WAFER_OP_clip, a);
+  uint32_t m = op2(&p, WAFER_OP_mul, c, k); /* a diamond: c is used twice, inside */
+  op2(&p, WAFER_OP_add, ARGUMENT + 1, m);
+  expect(&p, "hardswish and a residual", ".a.aaaa");
+}
+
+static void outside_use_closes(void) {
+  program p = {0};
+  uint32_t c = op1(&p, WAFER_OP_max_pool, ARGUMENT);
+  uint32_t d = op1(&p, WAFER_OP_max_pool, c); /* closes c's group */
+  uint32_t s = op1(&p, WAFER_OP_sigmoid, c);
+  op2(&p, WAFER_OP_mul, d, s);
+  expect(&p, "two users", "acbc");
+}
+
+static void shapes_must_agree(void) {
+  program p = {0};
+  uint32_t r = op(&p, WAFER_OP_reduce_mean, 's', 1, (uint32_t[]){ARGUMENT});
+  uint32_t s = op(&p, WAFER_OP_sigmoid, 's', 1, (uint32_t[]){r});
+  op2(&p, WAFER_OP_mul, ARGUMENT, s);
+  expect(&p, "broadcast after a reduction", "aab");
+}
+
+static void maps_form_kernels(void) {
+  program p = {0};
+  uint32_t a = op1(&p, WAFER_OP_relu, ARGUMENT), b = op1(&p, WAFER_OP_exp, a);
+  op2(&p, WAFER_OP_add, b, ARGUMENT + 1);
+  op1(&p, WAFER_OP_relu, ARGUMENT + 2);
+  expect(&p, "connected elementwise ops", "aaab");
+}
+
+static void views_form_trees(void) {
+  program p = {0};
+  uint32_t a = op1(&p, WAFER_OP_reshape, ARGUMENT), b = op1(&p, WAFER_OP_transpose, ARGUMENT + 1);
+  uint32_t c = op2(&p, WAFER_OP_concat, a, b), d = op2(&p, WAFER_OP_concat, c, ARGUMENT + 2);
+  op1(&p, WAFER_OP_relu, d);
+  expect(&p, "a chain of concats", "aaaaa");
+  program q = {0};
+  uint32_t t = op1(&q, WAFER_OP_transpose, ARGUMENT);
+  op1(&q, WAFER_OP_slice, t);
+  op1(&q, WAFER_OP_slice, t);
+  expect(&q, "slices of one value", "abc");
+}
+
+static void sizes_are_bounded(void) {
+  program p = {0};
+  uint32_t last = ARGUMENT;
+  for (uint32_t i = 0; i < GROUP_MAX_OPS + 1; i++) last = op1(&p, WAFER_OP_relu, last);
+  char want[MOST + 1] = {0};
+  memset(want, 'a', GROUP_MAX_OPS);
+  want[GROUP_MAX_OPS] = 'b';
+  expect(&p, "a long chain", want);
+  program q = {0};
+  last = op1(&q, WAFER_OP_relu, ARGUMENT);
+  for (uint32_t i = 0; i < GROUP_MAX_INPUTS; i++) last = op2(&q, WAFER_OP_add, last, ARGUMENT + 1 + i);
+  expect(&q, "many inputs", "aaaaaaaab");
+}
+
+/* A group that grew after another one used its value would depend on itself. */
+static void no_cycles(void) {
+  program p = {0};
+  uint32_t x = op1(&p, WAFER_OP_relu, ARGUMENT);
+  uint32_t r = op1(&p, WAFER_OP_softmax, x);
+  op2(&p, WAFER_OP_add, x, r);
+  expect(&p, "round a softmax", "abb");
+  p.ops[2].operands[0] = r;
+  p.ops[2].operands[1] = x;
+  expect(&p, "the other way round", "abb");
+}
+
+CU_TestInfo tests_group[] = {
+    {"anchors take their elementwise tails", tails},
+    {"a use from outside closes a group", outside_use_closes},
+    {"tails have the anchor's shape", shapes_must_agree},
+    {"elementwise ops form kernels", maps_form_kernels},
+    {"views form trees", views_form_trees},
+    {"groups are bounded", sizes_are_bounded},
+    {"groups never depend on themselves", no_cycles},
+    CU_TEST_INFO_NULL,
+};
