@@ -1,0 +1,111 @@
+/* Chooses between one pipeline on the whole wafer and one layer after the other with streamed weights. Both
+ * are sized, whichever is asked for: the report shows both, and a refusal names the one that works. */
+#include "scratch.h"
+#include "size.h"
+
+typedef struct choice {
+  const wafer_ctx *ctx;
+  wafer_ir *ir;
+  wafer_graph graph;
+  wafer_mode asked;
+  uint32_t batch;
+  sizing pipelined, streaming;
+} choice;
+
+static wafer_dtype storage_of(const wafer_ctx *ctx) {
+  return ctx->options && ctx->options->storage != WAFER_DTYPE_none ? ctx->options->storage : WAFER_DTYPE_f32;
+}
+
+/* ---- The batch at which the choice flips ---- */
+
+/* Streaming gains from every sample that shares a phase's weights, so one bisection finds the least number
+ * of samples with which it beats the pipeline. 0: it always does, or never. */
+static uint32_t flip_batch(const choice *c) {
+  const wafer_machine *m = c->ctx->machine;
+  if (!c->pipelined.cost.fits || !c->streaming.cost.fits) return 0;
+  uint64_t target = c->pipelined.cost.interval_cycles;
+  uint32_t high = 1;
+  while (size_streaming_interval(m, &c->graph, &c->streaming, high) >= target) {
+    if (high > UINT32_MAX / 4 || size_streaming_interval(m, &c->graph, &c->streaming, high) == UINT64_MAX)
+      return 0;
+    high *= 2;
+  }
+  uint32_t low = high / 2; /* not enough; high is */
+  while (high - low > 1) {
+    uint32_t middle = low + (high - low) / 2;
+    if (size_streaming_interval(m, &c->graph, &c->streaming, middle) < target)
+      high = middle;
+    else
+      low = middle;
+  }
+  return high > 1 ? high : 0;
+}
+
+/* ---- Refusals ---- */
+
+/* A way that works, tried before it is named. */
+static wafer_status find_remedy(const choice *c, const char **remedy) {
+  bool pipelined = c->asked == WAFER_MODE_pipelined;
+  const wafer_machine *large;
+  *remedy = "no shipped machine is large enough";
+  if (c->streaming.cost.fits) {
+    *remedy = "--mode streaming fits";
+  } else if (c->pipelined.cost.fits) {
+    *remedy = "--mode pipelined fits";
+  } else if (wafer_machine_open(NULL, c->ctx->arena, "wse3", &large) == WAFER_OK) {
+    wafer_ctx with = *c->ctx;
+    sizing tried;
+    with.machine = large;
+    WAFER_TRY(pipelined ? size_pipelined(&with, &c->graph, &tried)
+                        : size_streaming(&with, &c->graph, c->batch, &tried));
+    if (tried.cost.fits) *remedy = "--machine wse3 fits";
+  }
+  return WAFER_OK;
+}
+
+static wafer_status refuse(const choice *c, const sizing *failed, wafer_mode mode) {
+  const char *remedy;
+  WAFER_TRY(find_remedy(c, &remedy));
+  return wafer_fail(c->ctx->diag, c->graph.kernels[failed->refusal.kernel].loc, WAFER_NO_FIT,
+                    "%s does not fit %s: %s; %s", wafer_mode_name(mode), c->ctx->machine->name,
+                    failed->refusal.why, remedy);
+}
+
+/* ---- The pass ---- */
+
+static wafer_status choose(const choice *c, wafer_mode *mode) {
+  bool pipelined = c->pipelined.cost.fits, streaming = c->streaming.cost.fits;
+  *mode = c->asked;
+  if (c->asked == WAFER_MODE_auto && pipelined && streaming)
+    *mode = c->streaming.cost.interval_cycles < c->pipelined.cost.interval_cycles ? WAFER_MODE_streaming
+                                                                                  : WAFER_MODE_pipelined;
+  else if (c->asked == WAFER_MODE_auto)
+    *mode = pipelined ? WAFER_MODE_pipelined : WAFER_MODE_streaming;
+  if (*mode == WAFER_MODE_pipelined && !pipelined) return refuse(c, &c->pipelined, *mode);
+  if (*mode == WAFER_MODE_streaming && !streaming) return refuse(c, &c->streaming, *mode);
+  return WAFER_OK;
+}
+
+static void write_choice(choice *c, wafer_mode mode) {
+  wafer_ir_set_mode(c->ir, mode);
+  wafer_ir_set_batch(c->ir, mode == WAFER_MODE_streaming ? c->batch : 1);
+  wafer_ir_set_mode_cost(c->ir, WAFER_MODE_pipelined, &c->pipelined.cost);
+  wafer_ir_set_mode_cost(c->ir, WAFER_MODE_streaming, &c->streaming.cost);
+  wafer_ir_set_flip_batch(c->ir, flip_batch(c));
+}
+
+static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
+  choice c = {.ctx = ctx, .ir = ir, .batch = 1};
+  if (ctx->options) c.asked = ctx->options->mode;
+  if (ctx->options && ctx->options->batch) c.batch = ctx->options->batch;
+  wafer_ir_set_storage(ir, storage_of(ctx));
+  WAFER_TRY(wafer_graph_read(ctx, ir, &c.graph));
+  WAFER_TRY(size_pipelined(ctx, &c.graph, &c.pipelined));
+  WAFER_TRY(size_streaming(ctx, &c.graph, c.batch, &c.streaming));
+  wafer_mode mode;
+  WAFER_TRY(choose(&c, &mode));
+  write_choice(&c, mode);
+  return WAFER_OK;
+}
+
+wafer_status wafer_pass_mode(const wafer_ctx *ctx, wafer_ir *ir) { return in_scratch(ctx, ir, run); }

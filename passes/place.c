@@ -1,0 +1,108 @@
+/* Gives every kernel a phase and a rectangle. Pipelined: one phase, order-preserving shelves (shelf.c).
+ * Streaming: a phase per kernel, each at the first corner of the whole wafer. */
+#include <stdlib.h>
+
+#include "scratch.h"
+#include "shelf.h"
+#include "size.h"
+
+typedef struct placing {
+  const wafer_ctx *ctx;
+  wafer_graph graph;
+  uint32_t *kind, kind_count;
+  shelf_shapes *kinds;
+  shelf_point *points;
+} placing;
+
+static wafer_status no_memory(const placing *p) {
+  return wafer_fail(p->ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory to place kernels");
+}
+
+typedef struct sized {
+  shelf_point is;
+  uint32_t kernel;
+} sized;
+
+static int by_size(const void *a, const void *b) {
+  const sized *x = a, *y = b;
+  if (x->is.width != y->is.width) return x->is.width < y->is.width ? -1 : 1;
+  if (x->is.height != y->is.height) return x->is.height < y->is.height ? -1 : 1;
+  return (x->kernel > y->kernel) - (x->kernel < y->kernel);
+}
+
+/* Kernels of one size are one kind. */
+static wafer_status find_kinds(placing *p) {
+  uint32_t n = p->graph.kernel_count;
+  wafer_arena *arena = p->ctx->arena;
+  sized *order = WAFER_NEW(arena, sized, n);
+  p->kind = WAFER_NEW(arena, uint32_t, n);
+  p->kinds = WAFER_NEW(arena, shelf_shapes, n);
+  p->points = WAFER_NEW(arena, shelf_point, n);
+  if (!order || !p->kind || !p->kinds || !p->points) return no_memory(p);
+  for (uint32_t k = 0; k < n; k++) {
+    const wafer_split *split = &p->graph.kernels[k].split;
+    order[k] = (sized){{wafer_split_width(split), wafer_split_height(split), 0}, k};
+  }
+  qsort(order, n, sizeof *order, by_size);
+  for (uint32_t i = 0; i < n; i++) {
+    const shelf_point *last = &p->points[p->kind_count ? p->kind_count - 1 : 0];
+    if (!p->kind_count || last->width != order[i].is.width || last->height != order[i].is.height) {
+      p->points[p->kind_count] = order[i].is;
+      p->kinds[p->kind_count] = (shelf_shapes){1, &p->points[p->kind_count]};
+      p->kind_count++;
+    }
+    p->kind[order[i].kernel] = p->kind_count - 1;
+  }
+  return WAFER_OK;
+}
+
+static wafer_status place_shelves(placing *p) {
+  uint32_t n = p->graph.kernel_count;
+  WAFER_TRY(find_kinds(p));
+  shelf_place *places = WAFER_NEW(p->ctx->arena, shelf_place, n);
+  if (!places) return no_memory(p);
+  shelf_problem problem = {.machine = p->ctx->machine, .kind_count = p->kind_count, .count = n,
+                           .kinds = p->kinds, .kind = p->kind, .every_height = true};
+  bool fits;
+  WAFER_TRY(shelf_pack(p->ctx->diag, p->ctx->arena, &problem, places, &fits));
+  if (!fits)
+    return wafer_fail(p->ctx->diag, (wafer_loc){0}, WAFER_NO_FIT,
+                      "%u kernels of these sizes do not fit %u x %u cores side by side, try --mode streaming",
+                      n, p->ctx->machine->usable.width, p->ctx->machine->usable.height);
+  for (uint32_t k = 0; k < n; k++) {
+    wafer_ir_set_phase(p->graph.kernels[k].func, 0);
+    wafer_ir_set_rect(p->graph.kernels[k].func, &places[k].rect);
+  }
+  return WAFER_OK;
+}
+
+static wafer_status place_phases(const placing *p) {
+  wafer_rect whole = size_whole_wafer(p->ctx->machine);
+  for (uint32_t k = 0; k < p->graph.kernel_count; k++) {
+    const wafer_graph_kernel *kernel = &p->graph.kernels[k];
+    wafer_rect rect = {whole.x, whole.y, wafer_split_width(&kernel->split), wafer_split_height(&kernel->split)};
+    if (rect.width > whole.width || rect.height > whole.height)
+      return wafer_fail(p->ctx->diag, kernel->loc, WAFER_NO_FIT,
+                        "kernel '%s' is split over %u x %u cores, the wafer has %u x %u usable ones in a piece",
+                        kernel->name, rect.width, rect.height, whole.width, whole.height);
+    wafer_ir_set_phase(kernel->func, k);
+    wafer_ir_set_rect(kernel->func, &rect);
+  }
+  return WAFER_OK;
+}
+
+static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
+  placing p = {.ctx = ctx};
+  wafer_mode mode;
+  if (!wafer_ir_get_mode(ir, &mode))
+    return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_BAD_INPUT,
+                      "the module has no wafer.mode, run pass mode before place");
+  WAFER_TRY(wafer_graph_read(ctx, ir, &p.graph));
+  for (uint32_t k = 0; k < p.graph.kernel_count; k++)
+    if (!p.graph.kernels[k].sized)
+      return wafer_fail(ctx->diag, p.graph.kernels[k].loc, WAFER_BAD_INPUT,
+                        "kernel '%s' has no split, run pass size before place", p.graph.kernels[k].name);
+  return mode == WAFER_MODE_pipelined ? place_shelves(&p) : place_phases(&p);
+}
+
+wafer_status wafer_pass_place(const wafer_ctx *ctx, wafer_ir *ir) { return in_scratch(ctx, ir, run); }

@@ -1,0 +1,51 @@
+/* Writes a split, depths and slabs to every kernel, from the sizing of the mode that was chosen. */
+#include "scratch.h"
+#include "size.h"
+
+#define SLAB_OPERATIONS 1000000 /* a tile on the host is worth a thread from here on */
+#define SLABS_MOST 8
+
+/* Tiles the host cuts a kernel into: a function of the kernel alone, since it shows in the result's bits. */
+static uint32_t slabs_of(const wafer_kernel_body *body, uint64_t operations) {
+  wafer_loops loops;
+  wafer_kernel_loops(body, &loops);
+  bool spatial = body->family == WAFER_FAMILY_conv || body->family == WAFER_FAMILY_conv_transpose ||
+                 body->family == WAFER_FAMILY_pool;
+  uint32_t loop = spatial && loops.parallel > 2 ? 2 : 0;
+  while (loop + 1 < loops.parallel && loops.extent[loop] == 1) loop++;
+  uint64_t most = loops.parallel ? (uint64_t)loops.extent[loop] : 1, slabs = operations / SLAB_OPERATIONS;
+  if (slabs > SLABS_MOST) slabs = SLABS_MOST;
+  if (slabs > most) slabs = most;
+  return slabs < 2 ? 1 : (uint32_t)slabs;
+}
+
+static void write_size(const wafer_ctx *ctx, const wafer_graph_kernel *kernel, const sized_kernel *sized) {
+  wafer_loops loops;
+  wafer_cost cost;
+  wafer_kernel_loops(&kernel->body, &loops);
+  wafer_kernel_cost(ctx->machine, &kernel->body, &sized->point->split, &cost);
+  wafer_ir_set_split(kernel->func, loops.count, &sized->point->split);
+  wafer_ir_set_depths(kernel->func, kernel->body.input_count + 1, sized->depths);
+  wafer_ir_set_slabs(kernel->func, slabs_of(&kernel->body, cost.operations));
+  wafer_ir_set_replicas(kernel->func, 1);
+}
+
+static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
+  wafer_graph graph;
+  wafer_mode mode;
+  uint32_t batch;
+  sizing chosen;
+  if (!wafer_ir_get_mode(ir, &mode) || !wafer_ir_get_batch(ir, &batch) || batch == 0)
+    return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_BAD_INPUT,
+                      "the module has no wafer.mode and wafer.batch, run pass mode before size");
+  WAFER_TRY(wafer_graph_read(ctx, ir, &graph));
+  WAFER_TRY(mode == WAFER_MODE_pipelined ? size_pipelined(ctx, &graph, &chosen)
+                                         : size_streaming(ctx, &graph, batch, &chosen));
+  if (!chosen.cost.fits)
+    return wafer_fail(ctx->diag, graph.kernels[chosen.refusal.kernel].loc, WAFER_NO_FIT,
+                      "%s does not fit %s: %s", wafer_mode_name(mode), ctx->machine->name, chosen.refusal.why);
+  for (uint32_t k = 0; k < graph.kernel_count; k++) write_size(ctx, &graph.kernels[k], &chosen.kernels[k]);
+  return WAFER_OK;
+}
+
+wafer_status wafer_pass_size(const wafer_ctx *ctx, wafer_ir *ir) { return in_scratch(ctx, ir, run); }

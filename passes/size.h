@@ -1,0 +1,63 @@
+/* Sizing: what `mode` costs for both alternatives and `size` writes for the chosen one. */
+#ifndef WAFER_PASSES_SIZE_H
+#define WAFER_PASSES_SIZE_H
+
+#include "wafer/graph.h"
+
+#define SIZE_PIPELINE_DEPTH 2 /* double buffers, at least, between kernels of a pipeline */
+#define SIZE_WEIGHT_DEPTH 2   /* of streamed weights: the next ones arrive while these are used */
+
+/* ---- Shape curves, one per distinct kernel ---- */
+
+typedef struct curve_set curve_set; /* dies with its arena */
+curve_set *curve_set_create(const wafer_diag *diag, const wafer_machine *machine, wafer_arena *arena,
+                            uint32_t max_width, uint32_t max_height);
+/* The curve of a body within `budget` bytes per core; equal bodies share one. */
+wafer_status curve_of(curve_set *set, const wafer_kernel_body *body, uint64_t budget,
+                      const wafer_curve **out);
+
+/* ---- The result ---- */
+
+typedef struct sized_kernel {
+  const wafer_shape_point *point; /* NULL when the kernel fits nowhere */
+  const uint32_t *depths;         /* of the inputs, then of the outputs */
+} sized_kernel;
+
+/* What does not fit, when something does not. */
+typedef struct size_refusal {
+  uint32_t kernel;       /* the worst one */
+  uint64_t asked, allowed; /* bytes per core; 0 when cores, not bytes, are short */
+  const char *why;       /* the same as a sentence, owners named */
+} size_refusal;
+
+/* A phase of weight streaming, per sample but for the weights. */
+typedef struct size_phase {
+  uint64_t work, weights; /* cycles */
+  uint64_t fixed_bytes, sample_bytes;
+} size_phase;
+
+typedef struct sizing {
+  wafer_mode_cost cost;
+  size_refusal refusal;        /* when !cost.fits */
+  sized_kernel *kernels;
+  size_phase *phases;          /* streaming: one per kernel */
+} sizing;
+
+wafer_status size_pipelined(const wafer_ctx *ctx, const wafer_graph *graph, sizing *out);
+wafer_status size_streaming(const wafer_ctx *ctx, const wafer_graph *graph, uint32_t batch, sizing *out);
+/* Interval per sample of a streaming sizing with `batch` samples resident; UINT64_MAX when they do not fit. */
+uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph *graph, const sizing *of,
+                                 uint32_t batch);
+
+/* ---- Shared pieces ---- */
+
+/* The largest rectangle of usable cores without a dead one; the usable rectangle when none is dead. */
+wafer_rect size_whole_wafer(const wafer_machine *machine);
+/* The body with other depths. */
+wafer_kernel_body size_with_depths(const wafer_kernel_body *body, const uint32_t *depths);
+/* Fills in a refusal for want of bytes: `asked` per core at the least, owners in the sentence. */
+wafer_status size_refuse(const wafer_ctx *ctx, const wafer_graph *graph, uint32_t kernel,
+                         const wafer_kernel_body *body, uint64_t asked, uint64_t allowed, uint64_t held,
+                         size_refusal *out);
+
+#endif

@@ -1,0 +1,292 @@
+/* Sizing weight streaming: a phase per kernel, each on the whole wafer, one after the other.
+ *
+ * Kernels are sized in order. Of a curve's shapes the one wins whose cycles, with what it costs to bring the
+ * inputs from where earlier kernels left them, are least, among those whose bytes fit beside everything that is
+ * held meanwhile: every sample's copy of each value that a later kernel needs. */
+#include <string.h>
+
+#include "size.h"
+#include "streams.h"
+
+#define SHAPES_TRIED 48  /* fastest shapes of a curve that are weighed with their relayouts */
+#define BUDGETS_TRIED 3  /* curves made again with less memory before giving up */
+
+/* A value's copies on the wafer between phases. */
+typedef struct held {
+  uint32_t count, room;
+  wafer_holding *at;
+  uint64_t bytes; /* per core and sample, of all copies */
+} held;
+
+typedef struct streaming {
+  const wafer_ctx *ctx;
+  const wafer_graph *graph;
+  curve_set *curves;
+  sizing *out;
+  uint32_t batch;
+  uint64_t budget;
+  wafer_rect whole;
+  held *held;         /* value */
+  uint32_t *last_use; /* value: the last kernel that needs it */
+  uint64_t live;      /* bytes per core and sample of all held values */
+} streaming;
+
+static wafer_status no_memory(const streaming *s) {
+  return wafer_fail(s->ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory to size weight streaming");
+}
+
+/* ---- Holdings ---- */
+
+static wafer_holding input_holding(const streaming *s, const wafer_kernel_body *body,
+                                   const wafer_shape_point *point, uint32_t input) {
+  return (wafer_holding){WAFER_AT_wafer, {s->whole.x, s->whole.y, point->width, point->height},
+                         wafer_kernel_input_layout(body, &point->split, input)};
+}
+
+static wafer_holding output_holding(const streaming *s, const wafer_kernel_body *body,
+                                    const wafer_shape_point *point, uint32_t output) {
+  return (wafer_holding){WAFER_AT_wafer, {s->whole.x, s->whole.y, point->width, point->height},
+                         wafer_kernel_output_layout(body, &point->split, output)};
+}
+
+static bool is_held(const held *h, const wafer_holding *holding) {
+  for (uint32_t i = 0; i < h->count; i++)
+    if (wafer_holding_equal(&h->at[i], holding)) return true;
+  return false;
+}
+
+static wafer_status hold(streaming *s, uint32_t value, const wafer_holding *holding, wafer_dtype storage) {
+  held *h = &s->held[value];
+  if (is_held(h, holding)) return WAFER_OK;
+  if (h->count == h->room) {
+    uint32_t room = h->room ? 2 * h->room : 2;
+    wafer_holding *larger = WAFER_NEW(s->ctx->arena, wafer_holding, room);
+    if (!larger) return no_memory(s);
+    if (h->count) memcpy(larger, h->at, h->count * sizeof *larger);
+    h->at = larger;
+    h->room = room;
+  }
+  h->at[h->count++] = *holding;
+  uint64_t bytes = holding_bytes(holding, &s->graph->values[value].type, storage);
+  h->bytes += bytes;
+  s->live += bytes;
+  return WAFER_OK;
+}
+
+static void drop(streaming *s, uint32_t value) {
+  s->live -= s->held[value].bytes;
+  s->held[value] = (held){0};
+}
+
+/* Copies of this kernel's own inputs that the kernel's bytes count already. */
+static uint64_t counted_twice(const streaming *s, const wafer_graph_kernel *kernel,
+                              const wafer_kernel_body *body, const wafer_shape_point *point) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < body->input_count; i++) {
+    const held *h = &s->held[kernel->inputs[i]];
+    if (!h->count) continue;
+    wafer_holding holding = input_holding(s, body, point, i);
+    if (is_held(h, &holding))
+      bytes += holding_bytes(&holding, &s->graph->values[kernel->inputs[i]].type, body->storage);
+  }
+  return bytes;
+}
+
+/* ---- Weighing a shape ---- */
+
+/* Cycles to bring one sample's inputs to the kernel. */
+static uint64_t relayout_cycles(const streaming *s, const wafer_graph_kernel *kernel,
+                                const wafer_kernel_body *body, const wafer_shape_point *point) {
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < body->input_count; i++) {
+    if (body->input_is_weight[i]) continue;
+    uint32_t value = kernel->inputs[i];
+    const held *h = &s->held[value];
+    wafer_holding to = input_holding(s, body, point, i);
+    wafer_holding from = h->count ? h->at[0] : (wafer_holding){.where = WAFER_AT_edge};
+    if (is_held(h, &to)) continue;
+    uint64_t words = stream_words(&s->graph->values[value].type, body->storage);
+    uint64_t cycles = stream_cycles(s->ctx->machine, &from, &to, words) +
+                      stream_latency(s->ctx->machine, &from, &to, point->width);
+    most = cycles > most ? cycles : most;
+  }
+  return most;
+}
+
+static uint64_t bytes_beside(const streaming *s, const wafer_graph_kernel *kernel,
+                             const wafer_kernel_body *body, const wafer_shape_point *point) {
+  return point->bytes + s->batch * (s->live - counted_twice(s, kernel, body, point));
+}
+
+/* The cheapest shape of the curve that fits; NULL: none does. *least: the fewest bytes met. */
+static const wafer_shape_point *choose(const streaming *s, const wafer_graph_kernel *kernel,
+                                       const wafer_kernel_body *body, const wafer_curve *curve,
+                                       uint64_t *least) {
+  const wafer_shape_point *best = NULL;
+  uint64_t best_cycles = UINT64_MAX;
+  uint32_t tried = 0;
+  for (size_t i = 0; i < curve->count && tried < SHAPES_TRIED; i++) {
+    const wafer_shape_point *point = &curve->at[i];
+    if (best && point->cycles >= best_cycles) break;
+    uint64_t bytes = bytes_beside(s, kernel, body, point);
+    *least = bytes < *least ? bytes : *least;
+    if (bytes > s->budget) continue;
+    uint64_t cycles = point->cycles + relayout_cycles(s, kernel, body, point);
+    tried++;
+    if (cycles >= best_cycles) continue;
+    best = point;
+    best_cycles = cycles;
+  }
+  return best;
+}
+
+/* Tries the whole budget, then curves of what is left beside the held values. */
+static wafer_status find_shape(streaming *s, uint32_t k, const wafer_kernel_body *body,
+                               const wafer_shape_point **point, uint64_t *asked) {
+  const wafer_graph_kernel *kernel = &s->graph->kernels[k];
+  uint64_t budget = s->budget, held_bytes = s->batch * s->live;
+  *point = NULL;
+  *asked = UINT64_MAX;
+  for (int tries = 0; tries < BUDGETS_TRIED && !*point; tries++) {
+    const wafer_curve *curve;
+    WAFER_TRY(curve_of(s->curves, body, budget, &curve));
+    if (!curve->count && curve->least_bytes + held_bytes < *asked) *asked = curve->least_bytes + held_bytes;
+    *point = choose(s, kernel, body, curve, asked);
+    uint64_t next = tries == 0 && held_bytes < s->budget ? s->budget - held_bytes : curve->least_bytes;
+    if (next >= budget) break;
+    budget = next;
+  }
+  return WAFER_OK;
+}
+
+/* ---- One phase ---- */
+
+static wafer_status set_depths(streaming *s, uint32_t k) {
+  const wafer_kernel_body *body = &s->graph->kernels[k].body;
+  uint32_t *depths = WAFER_NEW(s->ctx->arena, uint32_t, body->input_count + 1);
+  if (!depths) return no_memory(s);
+  for (uint32_t i = 0; i < body->input_count; i++)
+    depths[i] = body->input_is_weight[i] ? SIZE_WEIGHT_DEPTH : s->batch;
+  depths[body->input_count] = s->batch;
+  s->out->kernels[k].depths = depths;
+  return WAFER_OK;
+}
+
+static uint64_t weight_cycles(const streaming *s, const wafer_graph_kernel *kernel) {
+  uint64_t words = 0;
+  for (uint32_t i = 0; i < kernel->body.input_count; i++)
+    if (kernel->body.input_is_weight[i]) words += stream_words(&kernel->body.inputs[i], kernel->body.storage);
+  return words ? memoryx_cycles(s->ctx->machine, words) + s->ctx->machine->memoryx_latency_cycles : 0;
+}
+
+static uint64_t output_cycles(const streaming *s, const wafer_graph_kernel *kernel) {
+  uint64_t words = 0;
+  for (uint32_t i = 0; i < kernel->body.output_count; i++)
+    if (s->graph->values[kernel->outputs[i]].owner == WAFER_OWNER_output)
+      words += stream_words(&s->graph->values[kernel->outputs[i]].type, kernel->body.storage);
+  return words ? edge_out_cycles(s->ctx->machine, words) : 0;
+}
+
+static void account(streaming *s, uint32_t k, const wafer_kernel_body *body, const wafer_shape_point *point) {
+  const wafer_graph_kernel *kernel = &s->graph->kernels[k];
+  wafer_mode_cost *cost = &s->out->cost;
+  uint64_t bytes = bytes_beside(s, kernel, body, point), area = (uint64_t)point->width * point->height;
+  wafer_cost parts;
+  wafer_kernel_cost(s->ctx->machine, body, &point->split, &parts);
+  uint64_t fixed = parts.code_bytes + parts.weight_bytes + parts.scratch_bytes;
+  s->out->phases[k] = (size_phase){
+      .work = point->cycles + relayout_cycles(s, kernel, body, point) + output_cycles(s, kernel),
+      .weights = weight_cycles(s, kernel),
+      .fixed_bytes = fixed < bytes ? fixed : bytes,
+      .sample_bytes = (fixed < bytes ? bytes - fixed : 0) / s->batch};
+  if (bytes > cost->peak_core_bytes) cost->peak_core_bytes = bytes;
+  if (area > cost->cores) cost->cores = area;
+}
+
+/* The copies that the phase makes, then the values that nobody needs any more. */
+static wafer_status update_held(streaming *s, uint32_t k, const wafer_kernel_body *body,
+                                const wafer_shape_point *point) {
+  const wafer_graph_kernel *kernel = &s->graph->kernels[k];
+  for (uint32_t i = 0; i < body->input_count; i++) {
+    if (body->input_is_weight[i]) continue;
+    wafer_holding to = input_holding(s, body, point, i);
+    WAFER_TRY(hold(s, kernel->inputs[i], &to, body->storage));
+  }
+  for (uint32_t i = 0; i < body->output_count; i++) {
+    wafer_holding made = output_holding(s, body, point, i);
+    WAFER_TRY(hold(s, kernel->outputs[i], &made, body->storage));
+  }
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (s->last_use[kernel->inputs[i]] == k) drop(s, kernel->inputs[i]);
+  for (uint32_t i = 0; i < body->output_count; i++)
+    if (s->last_use[kernel->outputs[i]] == WAFER_NONE) drop(s, kernel->outputs[i]);
+  return WAFER_OK;
+}
+
+static wafer_status size_phase_of(streaming *s, uint32_t k, bool *fits) {
+  WAFER_TRY(set_depths(s, k));
+  wafer_kernel_body body = size_with_depths(&s->graph->kernels[k].body, s->out->kernels[k].depths);
+  const wafer_shape_point *point;
+  uint64_t asked;
+  WAFER_TRY(find_shape(s, k, &body, &point, &asked));
+  *fits = point != NULL;
+  if (!point)
+    return size_refuse(s->ctx, s->graph, k, &body, asked, s->budget, s->batch * s->live, &s->out->refusal);
+  s->out->kernels[k].point = point;
+  account(s, k, &body, point);
+  return update_held(s, k, &body, point);
+}
+
+/* ---- All together ---- */
+
+static wafer_status start(streaming *s) {
+  uint32_t kernels = s->graph->kernel_count, values = s->graph->value_count;
+  wafer_arena *arena = s->ctx->arena;
+  s->budget = wafer_machine_core_budget(s->ctx->machine);
+  s->whole = size_whole_wafer(s->ctx->machine);
+  s->out->kernels = WAFER_NEW(arena, sized_kernel, kernels);
+  s->out->phases = WAFER_NEW(arena, size_phase, kernels);
+  s->held = WAFER_NEW(arena, held, values);
+  s->last_use = WAFER_NEW(arena, uint32_t, values);
+  s->curves = curve_set_create(s->ctx->diag, s->ctx->machine, arena, s->whole.width, s->whole.height);
+  if (!s->out->kernels || !s->out->phases || !s->held || !s->last_use || !s->curves) return no_memory(s);
+  for (uint32_t v = 0; v < values; v++) {
+    const wafer_graph_value *value = &s->graph->values[v];
+    s->last_use[v] = value->use_count ? value->uses[value->use_count - 1].kernel : WAFER_NONE;
+  }
+  return WAFER_OK;
+}
+
+/* A phase lasts as long as its work or, if longer, as the next one's weights take to arrive. */
+static uint64_t group_cycles(const sizing *of, uint32_t phases, uint64_t batch) {
+  uint64_t total = phases ? of->phases[0].weights : 0;
+  for (uint32_t p = 0; p < phases; p++) {
+    uint64_t work = batch * of->phases[p].work;
+    uint64_t weights = p + 1 < phases ? of->phases[p + 1].weights : 0;
+    total += work > weights ? work : weights;
+  }
+  return total;
+}
+
+uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph *graph, const sizing *of,
+                                 uint32_t batch) {
+  for (uint32_t p = 0; p < graph->kernel_count; p++)
+    if (of->phases[p].fixed_bytes + batch * of->phases[p].sample_bytes >
+        wafer_machine_core_budget(machine))
+      return UINT64_MAX;
+  return (group_cycles(of, graph->kernel_count, batch) + batch - 1) / batch;
+}
+
+wafer_status size_streaming(const wafer_ctx *ctx, const wafer_graph *graph, uint32_t batch, sizing *out) {
+  *out = (sizing){0};
+  streaming s = {.ctx = ctx, .graph = graph, .out = out, .batch = batch};
+  bool fits = true;
+  WAFER_TRY(start(&s));
+  for (uint32_t k = 0; k < graph->kernel_count && fits; k++) WAFER_TRY(size_phase_of(&s, k, &fits));
+  out->cost.fits = fits;
+  out->cost.why_not = fits ? "" : out->refusal.why;
+  if (!fits) return WAFER_OK;
+  out->cost.latency_cycles = group_cycles(out, graph->kernel_count, batch);
+  out->cost.interval_cycles = (out->cost.latency_cycles + batch - 1) / batch;
+  return WAFER_OK;
+}
