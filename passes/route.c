@@ -1,0 +1,158 @@
+/* Gives every tensor that moves a stream: from the edge, from MemoryX, between kernels, to the edge. A copy
+ * that already lies where a kernel wants it is used as it is. */
+#include <inttypes.h>
+
+#include "fabric.h"
+#include "scratch.h"
+#include "streams.h"
+#include "wafer/graph.h"
+
+/* A copy of a value, and the SSA value that stands for it. */
+typedef struct copy {
+  wafer_holding at;
+  MlirValue value;
+  struct copy *next;
+} copy;
+
+typedef struct routing {
+  const wafer_ctx *ctx;
+  wafer_ir *ir;
+  wafer_graph graph;
+  fabric *fabric;
+  fabric_path *paths;
+  copy **copies; /* value -> its copies on the wafer, newest last */
+} routing;
+
+static wafer_status no_memory(const routing *r) {
+  return wafer_fail(r->ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory to route streams");
+}
+
+/* ---- Copies ---- */
+
+static const copy *find_copy(const routing *r, uint32_t value, const wafer_holding *at) {
+  for (const copy *c = r->copies[value]; c; c = c->next)
+    if (wafer_holding_equal(&c->at, at)) return c;
+  return NULL;
+}
+
+static wafer_status add_copy(routing *r, uint32_t value, const wafer_holding *at, MlirValue ssa) {
+  copy **end = &r->copies[value], *made = WAFER_NEW(r->ctx->arena, copy, 1);
+  if (!made) return no_memory(r);
+  while (*end) end = &(*end)->next;
+  *made = (copy){*at, ssa, NULL};
+  *end = made;
+  return WAFER_OK;
+}
+
+/* Where a value can be fetched from: its first copy on the wafer, else where it comes from. */
+static wafer_holding source_of(const routing *r, uint32_t value, MlirValue *ssa) {
+  const copy *first = r->copies[value];
+  *ssa = first ? first->value : r->graph.values[value].value;
+  if (first) return first->at;
+  return (wafer_holding){.where = wafer_graph_is_weight(&r->graph, value) ? WAFER_AT_memoryx : WAFER_AT_edge};
+}
+
+/* ---- Streams ---- */
+
+static wafer_status no_color(const routing *r, const wafer_graph_kernel *kernel, uint32_t value,
+                             const wafer_core_at *at) {
+  return wafer_fail(r->ctx->diag, kernel->loc, WAFER_NO_FIT,
+                    "no colour is left for the stream of '%s' at kernel '%s': all %u are taken at core "
+                    "(%" PRIu32 ", %" PRIu32 ") and on every other way tried, try --mode streaming",
+                    r->graph.values[value].name, kernel->name, r->ctx->machine->colors, at->x, at->y);
+}
+
+/* Finds way and colour, and fills in what the stream costs. */
+static wafer_status plan_stream(routing *r, const wafer_graph_kernel *kernel, uint32_t value,
+                                wafer_ir_stream *s) {
+  const wafer_machine *m = r->ctx->machine;
+  uint32_t count = fabric_paths(r->fabric, &s->from, &s->to, r->paths), chosen = 0;
+  wafer_core_at congested = {s->to.rect.x, s->to.rect.y};
+  if (!count)
+    return wafer_fail(r->ctx->diag, kernel->loc, WAFER_NO_FIT,
+                      "dead cores block every way of '%s' to or from kernel '%s'", r->graph.values[value].name,
+                      kernel->name);
+  if (!fabric_assign(r->fabric, count, r->paths, &chosen, &s->color, &congested))
+    return no_color(r, kernel, value, &congested);
+  s->route_count = r->paths[chosen].count;
+  s->route = r->paths[chosen].at;
+  s->words = stream_words(&r->graph.values[value].type, kernel->body.storage);
+  s->cycles = stream_cycles(m, &s->from, &s->to, s->words);
+  s->latency = stream_latency(m, &s->from, &s->to, fabric_hops(&r->paths[chosen]));
+  return WAFER_OK;
+}
+
+static wafer_status build(routing *r, const wafer_graph_kernel *kernel, MlirOperation before, MlirValue from,
+                          const wafer_ir_stream *s, MlirValue *result) {
+  wafer_builder b = {.ctx = r->ctx, .ir = r->ir, .block = r->graph.block, .before = before,
+                     .location = mlirOperationGetLocation(kernel->call), .loc = kernel->loc};
+  return wafer_build_stream(&b, from, s, result);
+}
+
+static wafer_status route_input(routing *r, const wafer_graph_kernel *kernel, uint32_t input) {
+  uint32_t value = kernel->inputs[input];
+  wafer_ir_stream s = {.depth = kernel->body.input_depth[input]};
+  s.to = (wafer_holding){WAFER_AT_wafer, kernel->rect,
+                         wafer_kernel_input_layout(&kernel->body, &kernel->split, input)};
+  const copy *there = find_copy(r, value, &s.to);
+  MlirValue ssa, result;
+  if (there) {
+    mlirOperationSetOperand(kernel->call, input, there->value);
+    return WAFER_OK;
+  }
+  s.from = source_of(r, value, &ssa);
+  WAFER_TRY(plan_stream(r, kernel, value, &s));
+  WAFER_TRY(build(r, kernel, kernel->call, ssa, &s, &result));
+  mlirOperationSetOperand(kernel->call, input, result);
+  return add_copy(r, value, &s.to, result);
+}
+
+/* The result of `output` lies on the kernel; outputs of the model go on to the edge. */
+static wafer_status route_output(routing *r, const wafer_graph_kernel *kernel, uint32_t output) {
+  uint32_t value = kernel->outputs[output];
+  wafer_ir_stream s = {.depth = kernel->body.output_depth, .to = {.where = WAFER_AT_edge}};
+  s.from = (wafer_holding){WAFER_AT_wafer, kernel->rect,
+                           wafer_kernel_output_layout(&kernel->body, &kernel->split, output)};
+  MlirValue ssa = r->graph.values[value].value, result;
+  WAFER_TRY(add_copy(r, value, &s.from, ssa));
+  if (r->graph.values[value].owner != WAFER_OWNER_output) return WAFER_OK;
+  WAFER_TRY(plan_stream(r, kernel, value, &s));
+  WAFER_TRY(build(r, kernel, mlirOperationGetNextInBlock(kernel->call), ssa, &s, &result));
+  for (uint32_t i = 0; i < r->graph.output_count; i++)
+    if (r->graph.outputs[i] == value) mlirOperationSetOperand(r->graph.terminator, i, result);
+  return WAFER_OK;
+}
+
+/* What a phase ends with: its streams' colours, and streamed weights. */
+static void end_phase(routing *r, const wafer_graph_kernel *kernel) {
+  fabric_clear(r->fabric);
+  for (uint32_t i = 0; i < kernel->body.input_count; i++)
+    if (wafer_graph_is_weight(&r->graph, kernel->inputs[i])) r->copies[kernel->inputs[i]] = NULL;
+}
+
+static wafer_status route_kernel(routing *r, uint32_t k) {
+  const wafer_graph_kernel *kernel = &r->graph.kernels[k];
+  if (k > 0 && kernel->phase != kernel[-1].phase) end_phase(r, &kernel[-1]);
+  for (uint32_t i = 0; i < kernel->body.input_count; i++) WAFER_TRY(route_input(r, kernel, i));
+  for (uint32_t i = 0; i < kernel->body.output_count; i++) WAFER_TRY(route_output(r, kernel, i));
+  return WAFER_OK;
+}
+
+static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
+  routing r = {.ctx = ctx, .ir = ir};
+  WAFER_TRY(wafer_graph_read(ctx, ir, &r.graph));
+  r.fabric = fabric_create(ctx->arena, ctx->machine);
+  r.paths = WAFER_NEW(ctx->arena, fabric_path, FABRIC_MAX_PATHS);
+  r.copies = WAFER_NEW(ctx->arena, copy *, r.graph.value_count);
+  if (!r.fabric || !r.paths || !r.copies) return no_memory(&r);
+  for (uint32_t k = 0; k < r.graph.kernel_count; k++) {
+    const wafer_graph_kernel *kernel = &r.graph.kernels[k];
+    if (!kernel->sized || !kernel->placed)
+      return wafer_fail(ctx->diag, kernel->loc, WAFER_BAD_INPUT,
+                        "kernel '%s' has no split or rectangle, run size and place before route", kernel->name);
+    WAFER_TRY(route_kernel(&r, k));
+  }
+  return WAFER_OK;
+}
+
+wafer_status wafer_pass_route(const wafer_ctx *ctx, wafer_ir *ir) { return in_scratch(ctx, ir, run); }
