@@ -1,0 +1,155 @@
+/* Placed IR -> plan. The graph numbers values, kernels and streams; the plan keeps its numbers. */
+#include "lower.h"
+
+wafer_status lower_no_memory(const lowering *l) {
+  return wafer_fail(l->ctx->diag, wafer_at_file(l->ir->file), WAFER_NO_MEMORY, "no memory for the plan");
+}
+
+/* ---- Values and weights ---- */
+
+/* The plan's own table: the weights that are still used, in the order of first use. */
+static wafer_status lower_weight(lowering *l, wafer_weights *table, wafer_ir_map *numbers, wafer_value *value) {
+  const wafer_weight *from = wafer_weights_find(l->ir->weights, value->name);
+  if (!from)
+    return wafer_fail(l->ctx->diag, wafer_at_file(l->ir->file), WAFER_BAD_INPUT,
+                      "weight '%s' is not in the table of weights", value->name);
+  value->weight = wafer_ir_map_get(numbers, from);
+  if (value->weight != WAFER_NONE) return WAFER_OK;
+  value->weight = (uint32_t)wafer_weights_count(table);
+  bool added = wafer_weights_add(table, from->name, from->dtype, &from->shape, from->data);
+  return added && wafer_ir_map_put(numbers, from, value->weight) ? WAFER_OK : lower_no_memory(l);
+}
+
+static wafer_status lower_values(lowering *l) {
+  wafer_weights *table = wafer_weights_create(l->ctx->arena);
+  wafer_ir_map *numbers = wafer_ir_map_create(l->ctx->arena);
+  l->values = WAFER_NEW(l->ctx->arena, wafer_value, l->graph.value_count);
+  if (!table || !numbers || !l->values) return lower_no_memory(l);
+  for (uint32_t v = 0; v < l->graph.value_count; v++) {
+    const wafer_graph_value *from = &l->graph.values[v];
+    l->values[v] = (wafer_value){.name = from->name, .node = from->node, .owner = from->owner,
+                                 .type = from->type, .weight = WAFER_NONE};
+    if (from->owner == WAFER_OWNER_weight) WAFER_TRY(lower_weight(l, table, numbers, &l->values[v]));
+  }
+  l->plan->value_count = l->graph.value_count;
+  l->plan->values = l->values;
+  l->plan->weights = table;
+  return WAFER_OK;
+}
+
+/* ---- Kernels ---- */
+
+static wafer_status lower_kernels(lowering *l) {
+  l->kernels = WAFER_NEW(l->ctx->arena, wafer_kernel, l->graph.kernel_count);
+  if (!l->kernels) return lower_no_memory(l);
+  for (uint32_t k = 0; k < l->graph.kernel_count; k++) {
+    const wafer_graph_kernel *from = &l->graph.kernels[k];
+    if (!from->sized || !from->placed)
+      return wafer_fail(l->ctx->diag, from->loc, WAFER_BAD_INPUT,
+                        "kernel '%s' has no split or rectangle, run all passes before lowering", from->name);
+    wafer_kernel *to = &l->kernels[k];
+    *to = (wafer_kernel){.name = from->name, .body = from->body, .inputs = from->inputs,
+                         .outputs = from->outputs, .split = from->split, .rect = from->rect,
+                         .replicas = from->replicas, .slabs = from->slabs};
+    wafer_kernel_cost(l->ctx->machine, &to->body, &to->split, &to->cost);
+    WAFER_TRY(lower_memory(l, to));
+  }
+  l->plan->kernel_count = l->graph.kernel_count;
+  l->plan->kernels = l->kernels;
+  return WAFER_OK;
+}
+
+/* ---- Streams ---- */
+
+/* The call that uses the stream's result: its kernel, WAFER_NONE when it goes to the edge. */
+static uint32_t consumer(const wafer_ir_map *calls, MlirOperation stream) {
+  MlirOpOperand use = mlirValueGetFirstUse(mlirOperationGetResult(stream, 0));
+  return mlirOpOperandIsNull(use) ? WAFER_NONE : wafer_ir_map_get(calls, mlirOpOperandGetOwner(use).ptr);
+}
+
+/* The kernel that made what the stream carries, when it is of the same phase. */
+static uint32_t producer(const lowering *l, const wafer_graph_stream *s, uint32_t phase) {
+  uint32_t kernel = l->graph.values[s->value].producer;
+  bool here = s->is.from.where == WAFER_AT_wafer && kernel != WAFER_NONE && l->graph.kernels[kernel].phase == phase;
+  return here ? kernel : WAFER_NONE;
+}
+
+static wafer_status lower_streams(lowering *l) {
+  wafer_ir_map *calls = wafer_ir_map_create(l->ctx->arena);
+  l->streams = WAFER_NEW(l->ctx->arena, wafer_stream, l->graph.stream_count);
+  if (!calls || !l->streams) return lower_no_memory(l);
+  for (uint32_t k = 0; k < l->graph.kernel_count; k++)
+    if (!wafer_ir_map_put(calls, l->graph.kernels[k].call.ptr, k)) return lower_no_memory(l);
+  uint32_t phase = WAFER_NONE;
+  for (uint32_t a = 0; a < l->graph.action_count; a++) {
+    const wafer_graph_action *action = &l->graph.actions[a];
+    if (action->kind == WAFER_GRAPH_phase) phase = action->index;
+    if (action->kind != WAFER_GRAPH_stream) continue;
+    const wafer_graph_stream *s = &l->graph.streams[action->index];
+    l->streams[action->index] = (wafer_stream){
+        .value = s->value, .from = s->is.from, .to = s->is.to, .from_kernel = producer(l, s, phase),
+        .to_kernel = consumer(calls, s->op), .color = s->is.color, .route_count = s->is.route_count,
+        .route = s->is.route, .words = s->is.words, .cycles = s->is.cycles, .latency = s->is.latency,
+        .depth = s->is.depth};
+  }
+  l->plan->stream_count = l->graph.stream_count;
+  l->plan->streams = l->streams;
+  return WAFER_OK;
+}
+
+/* ---- Functions ---- */
+
+static wafer_status lower_function(lowering *l) {
+  wafer_arena *arena = l->ctx->arena;
+  wafer_function *main = WAFER_NEW(arena, wafer_function, 1);
+  wafer_step *steps = WAFER_NEW(arena, wafer_step, l->graph.action_count);
+  uint32_t *inputs = WAFER_NEW(arena, uint32_t, l->graph.input_count);
+  if (!main || !steps || !inputs) return lower_no_memory(l);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < l->graph.input_count; i++) inputs[i] = i;
+  for (uint32_t a = 0; a < l->graph.action_count; a++) {
+    const wafer_graph_action *action = &l->graph.actions[a];
+    if (action->kind == WAFER_GRAPH_load) steps[count++] = (wafer_step){WAFER_STEP_load, action->index};
+    if (action->kind == WAFER_GRAPH_phase) steps[count++] = (wafer_step){WAFER_STEP_phase, action->index};
+  }
+  *main = (wafer_function){.name = "main", .input_count = l->graph.input_count, .inputs = inputs,
+                           .output_count = l->graph.output_count, .outputs = l->graph.outputs,
+                           .step_count = count, .steps = steps};
+  l->plan->function_count = 1;
+  l->plan->functions = main;
+  return WAFER_OK;
+}
+
+/* ---- The plan ---- */
+
+static wafer_status lower_head(lowering *l) {
+  wafer_plan *plan = l->plan;
+  *plan = (wafer_plan){.model = l->ir->model, .producer = "wafer " WAFER_VERSION, .machine = l->ctx->machine,
+                       .node_count = l->ir->node_count};
+  bool there = wafer_ir_get_mode(l->ir, &plan->mode) && wafer_ir_get_batch(l->ir, &plan->batch) &&
+               wafer_ir_get_storage(l->ir, &plan->storage) &&
+               wafer_ir_get_flip_batch(l->ir, &plan->flip_batch) &&
+               wafer_ir_get_mode_cost(l->ir, WAFER_MODE_pipelined, &plan->pipelined) &&
+               wafer_ir_get_mode_cost(l->ir, WAFER_MODE_streaming, &plan->streaming);
+  if (there) return WAFER_OK;
+  return wafer_fail(l->ctx->diag, wafer_at_file(l->ir->file), WAFER_BAD_INPUT,
+                    "the module lacks what pass mode writes, run all passes before lowering");
+}
+
+wafer_status wafer_lower(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_plan **out) {
+  *out = NULL;
+  lowering l = {.ctx = ctx, .ir = ir, .plan = WAFER_NEW(ctx->arena, wafer_plan, 1)};
+  if (!l.plan) return lower_no_memory(&l);
+  WAFER_TRY(lower_head(&l));
+  WAFER_TRY(wafer_graph_read(ctx, ir, &l.graph));
+  WAFER_TRY(lower_values(&l));
+  WAFER_TRY(lower_kernels(&l));
+  WAFER_TRY(lower_streams(&l));
+  WAFER_TRY(lower_phases(&l));
+  WAFER_TRY(lower_function(&l));
+  WAFER_TRY(lower_bounds(&l));
+  WAFER_TRY(wafer_ir_print(ctx, ir, &l.plan->mlir, &l.plan->mlir_bytes));
+  WAFER_TRY(wafer_plan_check(ctx->diag, ir->file, l.plan));
+  *out = l.plan;
+  return WAFER_OK;
+}

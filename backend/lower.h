@@ -1,0 +1,26 @@
+/* Private to backend/: the pieces of wafer_lower. Everything they make lives in the context's arena. */
+#ifndef WAFER_BACKEND_LOWER_H
+#define WAFER_BACKEND_LOWER_H
+
+#include "wafer/graph.h"
+
+typedef struct lowering {
+  const wafer_ctx *ctx;
+  const wafer_ir *ir;
+  wafer_graph graph;
+  wafer_plan *plan;
+  wafer_value *values;   /* as the graph numbers them */
+  wafer_kernel *kernels; /* as the graph numbers them */
+  wafer_stream *streams; /* as the graph numbers them */
+  wafer_phase *phases;
+} lowering;
+
+wafer_status lower_no_memory(const lowering *l);
+/* The memory map of a kernel whose other fields are set; sums to its cost's bytes. */
+wafer_status lower_memory(const lowering *l, wafer_kernel *kernel);
+/* What limits each kernel; needs the streams. */
+wafer_status lower_bounds(const lowering *l);
+/* Actions, frees and peak bytes of every phase; needs kernels and streams. */
+wafer_status lower_phases(lowering *l);
+
+#endif

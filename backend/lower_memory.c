@@ -1,0 +1,83 @@
+/* The memory map of a kernel's cores, line by line, from the kernel's cost. */
+#include "lower.h"
+
+typedef struct memory_map {
+  const lowering *lowering;
+  wafer_kernel *kernel;
+  wafer_memory_item *items;
+  uint32_t count;
+} memory_map;
+
+static uint64_t element_bytes(wafer_dtype dtype, wafer_dtype storage) {
+  bool narrowed = storage == WAFER_DTYPE_f16 && (dtype == WAFER_DTYPE_f32 || dtype == WAFER_DTYPE_f64);
+  return narrowed ? 2 : wafer_dtype_bytes(dtype);
+}
+
+static const char *node_of(const memory_map *m, uint32_t value) {
+  const wafer_value *v = &m->lowering->values[value];
+  return *v->node ? v->node : v->name;
+}
+
+static wafer_status add(memory_map *m, const char *what, const char *node, uint64_t bytes) {
+  if (!what) return lower_no_memory(m->lowering);
+  if (bytes) m->items[m->count++] = (wafer_memory_item){what, node, bytes};
+  return WAFER_OK;
+}
+
+/* "input x (2 samples)" */
+static const char *name_buffer(const memory_map *m, const char *kind, uint32_t value, uint32_t depth,
+                               const char *unit) {
+  const char *name = m->lowering->values[value].name;
+  if (depth == 1) return wafer_arena_printf(m->lowering->ctx->arena, "%s %s", kind, name);
+  return wafer_arena_printf(m->lowering->ctx->arena, "%s %s (%u %s)", kind, name, depth, unit);
+}
+
+/* The tiles of all inputs of a kind, each a line; what the cost counts beyond them (halos, padding of rows)
+ * is a line of its own. */
+static wafer_status add_inputs(memory_map *m, bool weights, uint64_t total) {
+  const wafer_kernel_body *body = &m->kernel->body;
+  const char *kind = weights ? "weight" : "input";
+  for (uint32_t i = 0; i < body->input_count; i++) {
+    if (body->input_is_weight[i] != weights) continue;
+    wafer_layout layout = wafer_kernel_input_layout(body, &m->kernel->split, i);
+    uint64_t bytes = wafer_layout_tile(&layout, &body->inputs[i].shape) * body->input_depth[i] *
+                     element_bytes(body->inputs[i].dtype, body->storage);
+    bytes = bytes < total ? bytes : total;
+    total -= bytes;
+    uint32_t value = m->kernel->inputs[i];
+    WAFER_TRY(add(m, name_buffer(m, kind, value, body->input_depth[i], weights ? "buffers" : "samples"),
+                  node_of(m, value), bytes));
+  }
+  return add(m, weights ? "weights, padding" : "halo of the inputs", m->lowering->values[m->kernel->outputs[0]].node,
+             total);
+}
+
+static wafer_status add_outputs(memory_map *m, uint64_t total) {
+  const wafer_kernel_body *body = &m->kernel->body;
+  for (uint32_t i = 0; i < body->output_count; i++) {
+    wafer_layout layout = wafer_kernel_output_layout(body, &m->kernel->split, i);
+    const wafer_type *type = wafer_body_type(body, body->outputs[i]);
+    uint64_t bytes = wafer_layout_tile(&layout, &type->shape) * body->output_depth *
+                     element_bytes(type->dtype, body->storage);
+    bytes = bytes < total ? bytes : total;
+    total -= bytes;
+    uint32_t value = m->kernel->outputs[i];
+    WAFER_TRY(add(m, name_buffer(m, "output", value, body->output_depth, "samples"), node_of(m, value), bytes));
+  }
+  return add(m, "padding of the outputs", m->lowering->values[m->kernel->outputs[0]].node, total);
+}
+
+wafer_status lower_memory(const lowering *l, wafer_kernel *kernel) {
+  uint32_t most = kernel->body.input_count + kernel->body.output_count + 5;
+  memory_map m = {.lowering = l, .kernel = kernel, .items = WAFER_NEW(l->ctx->arena, wafer_memory_item, most)};
+  if (!m.items) return lower_no_memory(l);
+  const char *node = l->values[kernel->outputs[0]].node;
+  WAFER_TRY(add(&m, "code", node, kernel->cost.code_bytes));
+  WAFER_TRY(add_inputs(&m, true, kernel->cost.weight_bytes));
+  WAFER_TRY(add_inputs(&m, false, kernel->cost.input_bytes));
+  WAFER_TRY(add_outputs(&m, kernel->cost.output_bytes));
+  WAFER_TRY(add(&m, "scratch", node, kernel->cost.scratch_bytes));
+  kernel->memory_count = m.count;
+  kernel->memory = m.items;
+  return WAFER_OK;
+}
