@@ -173,6 +173,7 @@ typedef struct wafer_plan {
   const wafer_weights *weights;
   const char *mlir; /* the placed IR as text, for people and tools */
   size_t mlir_bytes;
+  struct wafer_plan_file *file; /* of wafer_plan_open: its mapping and digests; NULL for one built in memory */
 } wafer_plan;
 
 /* Opens a plan file: structure, digests and laws are checked; weights are mapped and their digests checked

@@ -1,0 +1,33 @@
+/* Words of the plan that every reader of it shares. */
+#include "wafer/plan.h"
+
+#include <assert.h>
+
+const char *wafer_owner_name(wafer_owner owner) {
+  static const char *const names[] = {"input", "output",     "weight",
+                                      "state", "activation", "gradient"};
+  assert(owner < WAFER_COUNT(names));
+  return names[owner];
+}
+
+const char *wafer_mode_name(wafer_mode mode) {
+  static const char *const names[] = {"auto", "pipelined", "streaming"};
+  assert(mode < WAFER_COUNT(names));
+  return names[mode];
+}
+
+const char *wafer_where_name(wafer_where where) {
+  static const char *const names[] = {"edge", "memoryx", "wafer"};
+  assert(where < WAFER_COUNT(names));
+  return names[where];
+}
+
+static bool rect_equal(wafer_rect a, wafer_rect b) {
+  return a.x == b.x && a.y == b.y && a.width == b.width && a.height == b.height;
+}
+
+bool wafer_holding_equal(const wafer_holding *a, const wafer_holding *b) {
+  if (a->where != b->where) return false;
+  return a->where != WAFER_AT_wafer ||
+         (rect_equal(a->rect, b->rect) && wafer_layout_equal(&a->layout, &b->layout));
+}
