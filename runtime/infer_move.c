@@ -2,8 +2,11 @@
 #include "infer.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "modes.h"
+
+#define MOST_PAD ((int64_t)1 << 60) /* as many as elements may be */
 
 wafer_status infer_reshape(const infer_site *site, wafer_type *result) {
   const wafer_type *x = &site->operands[0];
@@ -84,19 +87,17 @@ wafer_status infer_pad(const infer_site *site, wafer_type *result) {
   const wafer_shape *x = &site->operands[0].shape;
   const int64_t *pads;
   WAFER_TRY(infer_word(site, WAFER_ATTR_mode, pad_modes, PAD_MODE_COUNT));
-  WAFER_TRY(infer_ints(site, WAFER_ATTR_pads, 2 * x->rank, INT64_MIN, INT64_MAX, &pads));
-  bool constant = mode_find(pad_modes, PAD_MODE_COUNT,
-                            wafer_attr_string(site->attrs, WAFER_ATTR_mode)) == PAD_constant;
+  WAFER_TRY(infer_ints(site, WAFER_ATTR_pads, 2 * x->rank, -MOST_PAD, MOST_PAD, &pads));
+  bool constant = strcmp(wafer_attr_string(site->attrs, WAFER_ATTR_mode), "constant") == 0;
   *result = site->operands[0];
   for (uint32_t i = 0; i < x->rank; i++) {
-    int64_t begin = pads[i], end = pads[i + x->rank], dim = x->dims[i], n, kept;
-    if (__builtin_add_overflow(dim, begin, &n) || __builtin_add_overflow(n, end, &n) || n < 0)
+    int64_t begin = pads[i], end = pads[i + x->rank], n = x->dims[i] + begin + end;
+    int64_t kept = x->dims[i] + (begin < 0 ? begin : 0) + (end < 0 ? end : 0);
+    if (n < 0)
       return infer_fail(site,
                         "dim %u: %" PRId64 " elements cannot take pads %" PRId64 " and %" PRId64, i,
-                        dim, begin, end);
-    bool cut = __builtin_add_overflow(dim, begin < 0 ? begin : 0, &kept) ||
-               __builtin_add_overflow(kept, end < 0 ? end : 0, &kept) || kept <= 0;
-    if (!constant && cut && n > 0)
+                        x->dims[i], begin, end);
+    if (!constant && kept <= 0 && n > 0)
       return infer_fail(site,
                         "dim %u: %s has no element to repeat for pads %" PRId64 " and %" PRId64, i,
                         infer_text(x).at, begin, end);

@@ -1,0 +1,67 @@
+#include "resize.h"
+
+#include <math.h>
+
+/* The resized length is scale * in, not rounded, as ONNX's own reference has it. */
+double resize_coordinate(const resize_axis *axis, int64_t j) {
+  double in = (double)axis->in, resized = axis->scale * in, x = (double)j;
+  switch (axis->coordinates) {
+  case COORDINATES_align_corners:
+    return resized == 1 ? 0 : x * (in - 1) / (resized - 1);
+  case COORDINATES_asymmetric:
+    return x / axis->scale;
+  case COORDINATES_tf_half_pixel_for_nn:
+    return (x + 0.5) / axis->scale;
+  case COORDINATES_pytorch_half_pixel:
+    return resized == 1 ? -0.5 : (x + 0.5) / axis->scale - 0.5;
+  case COORDINATES_half_pixel_symmetric:
+    return in / 2 * (1 - (double)axis->out / resized) + (x + 0.5) / axis->scale - 0.5;
+  default:
+    return (x + 0.5) / axis->scale - 0.5;
+  }
+}
+
+static int64_t clamp(double x, int64_t in) {
+  if (!(x > 0)) return 0; /* a NaN, too */
+  return x >= (double)in ? in - 1 : (int64_t)x;
+}
+
+static double nearest(double x, rounding how) {
+  switch (how) {
+  case ROUNDING_round_prefer_floor:
+    return ceil(x - 0.5);
+  case ROUNDING_round_prefer_ceil:
+    return floor(x + 0.5);
+  case ROUNDING_floor:
+    return floor(x);
+  default:
+    return ceil(x);
+  }
+}
+
+/* Keys' cubic convolution at distance |x| < 2. */
+static double cubic(double x, double a) {
+  x = fabs(x);
+  return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+}
+
+void resize_taps_of(const resize_axis *axis, int64_t j, resize_taps *taps) {
+  double x = resize_coordinate(axis, j), left = floor(x), sum = 0;
+  *taps = (resize_taps){.weight = {1}};
+  if (axis->mode == RESIZE_nearest) {
+    taps->index[0] = clamp(nearest(x, axis->rounding), axis->in);
+    return;
+  }
+  int count = axis->mode == RESIZE_cubic ? 4 : 2;
+  double first = count == 4 ? left - 1 : left;
+  for (int k = 0; k < count; k++) {
+    double at = first + k, distance = fabs(x - at);
+    bool outside = at < 0 || at > (double)(axis->in - 1);
+    taps->index[k] = clamp(at, axis->in);
+    taps->weight[k] = count == 4 ? cubic(distance, axis->cubic_a) : 1 - distance;
+    if (axis->exclude_outside && outside) taps->weight[k] = 0;
+    sum += taps->weight[k];
+  }
+  if (axis->exclude_outside && sum != 0)
+    for (int k = 0; k < count; k++) taps->weight[k] /= sum;
+}
