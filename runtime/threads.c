@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A waiting thread polls this often before it sleeps: longer than the gaps between the kernels of one
- * inference, far shorter than a time slice. */
+/* A waiting thread polls this often before it sleeps: longer than the gaps between the kernels of
+ * one inference, far shorter than a time slice. */
 enum { SPINS = 4000 };
 
-/* Tiles of one thread's share, in a cache line of its own: next to take, end. Idle threads take from
- * others' shares too. */
+/* Tiles of one thread's share, in a cache line of its own: next to take, end. Idle threads take
+ * from others' shares too. */
 typedef struct share {
   _Alignas(64) atomic_uint next;
   uint32_t end;
@@ -102,8 +102,10 @@ static void issue_ticket(thread_pool *pool) {
 
 static void wait_for_workers(thread_pool *pool) {
   for (int i = 0; atomic_load_explicit(&pool->busy, memory_order_acquire) != 0; i++)
-    if (i < SPINS) pause_a_little();
-    else sched_yield();
+    if (i < SPINS)
+      pause_a_little();
+    else
+      sched_yield();
 }
 
 static bool start_workers(thread_pool *pool, uint32_t threads) {
@@ -142,7 +144,9 @@ void thread_pool_destroy(thread_pool *pool) {
   free(pool);
 }
 
-uint32_t thread_pool_size(const thread_pool *pool) { return pool->size; }
+uint32_t thread_pool_size(const thread_pool *pool) {
+  return pool->size;
+}
 
 void thread_pool_run(thread_pool *pool, uint32_t tiles, thread_job *job, void *self) {
   int before = thread_enter();

@@ -4,8 +4,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Built with -O3 -fno-math-errno -fno-trapping-math: every loop below becomes vector code without branches.
- * The scalar helpers compute both sides of a condition and select, so none may trap or depend on order. */
+/* Built with -O3 -fno-math-errno -fno-trapping-math: every loop below becomes vector code without
+ * branches. The scalar helpers compute both sides of a condition and select, so none may trap or
+ * depend on order. */
 
 static inline float of_bits(uint32_t bits) {
   float x;
@@ -19,13 +20,15 @@ static inline uint32_t bits_of(float x) {
   return bits;
 }
 
-static inline float magnitude(float x) { return of_bits(bits_of(x) & 0x7fffffffu); }
+static inline float magnitude(float x) {
+  return of_bits(bits_of(x) & 0x7fffffffu);
+}
 static inline float with_sign_of(float x, float sign) {
   return of_bits((bits_of(x) & 0x7fffffffu) | (bits_of(sign) & 0x80000000u));
 }
 
-/* e^x = 2^n e^r, |r| <= ln2 / 2. ln2 is split so that n * high is exact without a fused multiply-add; 2^n
- * is applied in two halves, so that results may be denormal. */
+/* e^x = 2^n e^r, |r| <= ln2 / 2. ln2 is split so that n * high is exact without a fused
+ * multiply-add; 2^n is applied in two halves, so that results may be denormal. */
 static inline float exp_one(float x) {
   float bounded = x < -104.0f ? -104.0f : x;
   bounded = bounded > 89.0f ? 89.0f : bounded;
@@ -120,12 +123,16 @@ static inline float erf_one(float x) {
   return x != x ? x : y;
 }
 
-static inline float reciprocal_one(float x) { return 1.0f / x; }
-static inline float sqrt_one(float x) { return sqrtf(x); }
+static inline float reciprocal_one(float x) {
+  return 1.0f / x;
+}
+static inline float sqrt_one(float x) {
+  return sqrtf(x);
+}
 
-#define VECTOR(name)                                                        \
-  VMATH_CLONES void vmath_##name(float *out, const float *in, size_t n) {   \
-    for (size_t i = 0; i < n; i++) out[i] = name##_one(in[i]);              \
+#define VECTOR(name)                                                                               \
+  VMATH_CLONES void vmath_##name(float *out, const float *in, size_t n) {                          \
+    for (size_t i = 0; i < n; i++) out[i] = name##_one(in[i]);                                     \
   }
 VECTOR(exp)
 VECTOR(log)
@@ -136,11 +143,13 @@ VECTOR(softplus)
 VECTOR(reciprocal)
 VECTOR(sqrt)
 
-#define LIBRARY(name)                                          \
-  void vmath_##name(float *out, const float *in, size_t n) {   \
-    for (size_t i = 0; i < n; i++) out[i] = name##f(in[i]);    \
-  }                                                            \
-  double vmath_f64_##name(double x) { return name(x); }
+#define LIBRARY(name)                                                                              \
+  void vmath_##name(float *out, const float *in, size_t n) {                                       \
+    for (size_t i = 0; i < n; i++) out[i] = name##f(in[i]);                                        \
+  }                                                                                                \
+  double vmath_f64_##name(double x) {                                                              \
+    return name(x);                                                                                \
+  }
 LIBRARY(sin)
 LIBRARY(cos)
 LIBRARY(tan)
@@ -157,17 +166,31 @@ void vmath_pow(float *out, const float *base, const float *exponent, size_t n) {
   for (size_t i = 0; i < n; i++) out[i] = powf(base[i], exponent[i]);
 }
 
-double vmath_f64_exp(double x) { return exp(x); }
-double vmath_f64_log(double x) { return log(x); }
-double vmath_f64_tanh(double x) { return tanh(x); }
-double vmath_f64_erf(double x) { return erf(x); }
-double vmath_f64_reciprocal(double x) { return 1.0 / x; }
-double vmath_f64_sqrt(double x) { return sqrt(x); }
+double vmath_f64_exp(double x) {
+  return exp(x);
+}
+double vmath_f64_log(double x) {
+  return log(x);
+}
+double vmath_f64_tanh(double x) {
+  return tanh(x);
+}
+double vmath_f64_erf(double x) {
+  return erf(x);
+}
+double vmath_f64_reciprocal(double x) {
+  return 1.0 / x;
+}
+double vmath_f64_sqrt(double x) {
+  return sqrt(x);
+}
 double vmath_f64_sigmoid(double x) {
   double e = exp(-fabs(x));
   return (x < 0.0 ? e : 1.0) / (1.0 + e);
 }
-double vmath_f64_softplus(double x) { return fmax(x, 0.0) + log1p(exp(-fabs(x))); }
+double vmath_f64_softplus(double x) {
+  return fmax(x, 0.0) + log1p(exp(-fabs(x)));
+}
 
 const char *vmath_instruction_set(void) {
 #if defined(__x86_64__) && defined(__GNUC__)
