@@ -1,0 +1,196 @@
+/* Nearest and linear resizing of f32 tensors, separable and over vectors of the innermost dim.
+ * Cubic, and the rarer coordinates, are the oracle's. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec.h"
+#include "vmath.h"
+
+/* For output position o along a dim: weight[0] * x[at[0]] + weight[1] * x[at[1]]. */
+typedef struct tap {
+  int64_t at[2]; /* times the dim's stride */
+  float weight[2];
+} tap;
+
+typedef struct resize_stage {
+  exec_stage stage;
+  const exec_tensor *x, *y;
+  uint32_t outer_count;
+  int64_t outer_extent[WAFER_MAX_RANK]; /* of the result, physical order, without lines */
+  tap *outer_tap[WAFER_MAX_RANK];
+  int64_t columns, channels; /* a line: the last resized dim and everything inside it */
+  tap *column_tap;
+} resize_stage;
+
+VMATH_CLONES static void blend(float *out, const float *a, float wa, const float *b, float wb,
+                               size_t n) {
+  for (size_t i = 0; i < n; i++) out[i] = wa * a[i] + wb * b[i];
+}
+
+VMATH_CLONES static void accumulate(float *out, const float *a, float w, size_t n) {
+  for (size_t i = 0; i < n; i++) out[i] += w * a[i];
+}
+
+/* One line of the result: input lines are blended first (2^k of them for k outer dims that blend),
+ * into `line`, then columns. */
+static void run_line(const resize_stage *s, const float *x, float *out, int64_t index,
+                     int64_t width, float *line) {
+  const tap *taps[WAFER_MAX_RANK];
+  uint32_t blends = 0;
+  int64_t offset = 0;
+  for (uint32_t i = s->outer_count; i-- > 0; index /= s->outer_extent[i]) {
+    const tap *t = &s->outer_tap[i][index % s->outer_extent[i]];
+    if (t->weight[1] == 0.0f)
+      offset += t->at[0];
+    else
+      taps[blends++] = t;
+  }
+  const float *from = x + offset;
+  if (blends) memset(line, 0, (size_t)width * sizeof *line);
+  for (uint32_t corner = 0; blends && corner < 1u << blends; corner++) {
+    float weight = 1.0f;
+    int64_t at = offset;
+    for (uint32_t i = 0; i < blends; i++) {
+      uint32_t side = corner >> i & 1;
+      weight *= taps[i]->weight[side];
+      at += taps[i]->at[side];
+    }
+    accumulate(line, x + at, weight, (size_t)width);
+    from = line;
+  }
+  for (int64_t c = 0; c < s->columns; c++, out += s->channels) {
+    const tap *t = &s->column_tap[c];
+    if (t->weight[1] == 0.0f)
+      memcpy(out, from + t->at[0], (size_t)s->channels * sizeof *out);
+    else
+      blend(out, from + t->at[0], t->weight[0], from + t->at[1], t->weight[1], (size_t)s->channels);
+  }
+}
+
+static wafer_status run(const exec_stage *stage, const exec_frame *frame, uint32_t slab,
+                        uint32_t thread) {
+  const resize_stage *s = (const resize_stage *)stage;
+  int64_t from, to, line = s->columns * s->channels;
+  exec_slab(stage, slab, &from, &to);
+  from = from * stage->row / line, to = to * stage->row / line;
+  float *y = exec_data(frame, s->y);
+  for (int64_t i = from; i < to; i++)
+    run_line(s, exec_data(frame, s->x), y + i * line, i, (int64_t)(stage->scratch / sizeof(float)),
+             frame->scratch[thread]);
+  return WAFER_OK;
+}
+
+typedef struct coordinates {
+  const char *mode, *transform, *rounding;
+  double scale;
+  int64_t in, out;
+} coordinates;
+
+static double source(const coordinates *c, int64_t o) {
+  if (!strcmp(c->transform, "asymmetric")) return (double)o / c->scale;
+  if (!strcmp(c->transform, "align_corners"))
+    return c->out == 1 ? 0.0 : (double)o * (double)(c->in - 1) / (double)(c->out - 1);
+  if (!strcmp(c->transform, "pytorch_half_pixel") && c->out == 1) return 0.0;
+  return ((double)o + 0.5) / c->scale - 0.5;
+}
+
+static double nearest(const char *rounding, double at) {
+  if (!strcmp(rounding, "floor")) return floor(at);
+  if (!strcmp(rounding, "ceil")) return ceil(at);
+  if (!strcmp(rounding, "round_prefer_ceil")) return floor(at + 0.5);
+  return ceil(at - 0.5);
+}
+
+static int64_t bounded(double at, int64_t count) {
+  return at < 0 ? 0 : at > (double)(count - 1) ? count - 1 : (int64_t)at;
+}
+
+static void make_tap(const coordinates *c, int64_t o, int64_t stride, tap *t) {
+  double at = source(c, o);
+  if (c->in == c->out && c->scale == 1.0) at = (double)o;
+  if (!strcmp(c->mode, "nearest")) {
+    *t = (tap){.at = {bounded(nearest(c->rounding, at), c->in) * stride}, .weight = {1.0f, 0.0f}};
+    return;
+  }
+  double low = floor(at), part = at - low;
+  *t = (tap){.at = {bounded(low, c->in) * stride, bounded(low + 1, c->in) * stride},
+             .weight = {(float)(1.0 - part), (float)part}};
+  if (t->at[0] == t->at[1]) t->weight[0] = 1.0f, t->weight[1] = 0.0f;
+}
+
+static bool can_do(const exec_op *op) {
+  static const char *const transforms[] = {"half_pixel", "asymmetric", "align_corners",
+                                           "pytorch_half_pixel"};
+  const wafer_attrs *a = &op->node->attrs;
+  const char *mode = wafer_attr_string(a, WAFER_ATTR_mode);
+  const char *transform = wafer_attr_string(a, WAFER_ATTR_coordinates);
+  bool known = false;
+  for (size_t i = 0; i < WAFER_COUNT(transforms); i++)
+    known = known || !strcmp(transforms[i], transform);
+  uint32_t count;
+  const double *scales = wafer_attr_floats(a, WAFER_ATTR_scales, &count);
+  const wafer_shape *x = &op->operands[0]->shape, *y = &op->node->type.shape;
+  if (!known || count != x->rank || x->rank == 0 || op->operands[0]->host != WAFER_DTYPE_f32)
+    return false;
+  for (uint32_t d = 0; d < x->rank; d++)
+    if (x->dims[d] == 0 || y->dims[d] == 0 || (x->dims[d] == y->dims[d] && scales[d] != 1.0))
+      return false;
+  return !strcmp(mode, "nearest") || !strcmp(mode, "linear");
+}
+
+static tap *make_taps(exec_program *p, const exec_op *op, uint32_t d) {
+  const wafer_attrs *a = &op->node->attrs;
+  const exec_tensor *x = op->operands[0];
+  uint32_t count;
+  coordinates c = {.mode = wafer_attr_string(a, WAFER_ATTR_mode),
+                   .transform = wafer_attr_string(a, WAFER_ATTR_coordinates),
+                   .rounding = wafer_attr_string(a, WAFER_ATTR_rounding),
+                   .scale = wafer_attr_floats(a, WAFER_ATTR_scales, &count)[d],
+                   .in = x->shape.dims[d],
+                   .out = op->node->type.shape.dims[d]};
+  tap *taps = WAFER_NEW(p->arena, tap, (size_t)c.out);
+  for (int64_t o = 0; taps && o < c.out; o++) make_tap(&c, o, x->strides[d], &taps[o]);
+  return taps;
+}
+
+/* Splits the physical dims into outer ones, the last resized one (columns), and channels inside it.
+ */
+static wafer_status plan(exec_program *p, resize_stage *s, const exec_op *op) {
+  const exec_tensor *x = s->x, *y = s->y;
+  uint32_t rank = x->shape.rank, last = 0;
+  for (uint32_t i = 0; i < rank; i++)
+    if (x->shape.dims[x->order.dim[i]] != y->shape.dims[x->order.dim[i]]) last = i;
+  s->channels = 1;
+  for (uint32_t i = 0; i < rank; i++) {
+    uint32_t d = x->order.dim[i];
+    if (i > last) {
+      s->channels *= y->shape.dims[d];
+      continue;
+    }
+    tap *taps = make_taps(p, op, d);
+    if (!taps) return exec_no_memory(p);
+    if (i == last)
+      s->columns = y->shape.dims[d], s->column_tap = taps;
+    else
+      s->outer_extent[s->outer_count] = y->shape.dims[d], s->outer_tap[s->outer_count++] = taps;
+  }
+  s->stage.scratch = (size_t)(x->shape.dims[x->order.dim[last]] * s->channels) * sizeof(float);
+  return WAFER_OK;
+}
+
+wafer_status exec_build_resize(exec_program *p, exec_op *op) {
+  if (!can_do(op)) return WAFER_OK;
+  uint32_t rank = op->node->type.shape.rank;
+  exec_order order = exec_channels_last(rank);
+  WAFER_TRY(exec_reordered(p, op->operands[0], &order, &op->operands[0]));
+  resize_stage *s = WAFER_NEW(p->arena, resize_stage, 1);
+  exec_tensor *y = exec_tensor_create(p, &op->node->type, &order);
+  if (!s || !y) return exec_no_memory(p);
+  *s = (resize_stage){.stage = {.run = run, .loc = p->loc}, .x = op->operands[0], .y = y};
+  WAFER_TRY(plan(p, s, op));
+  op->result = y;
+  /* A slab is whole lines. */
+  bool inside = y->strides[exec_outer_dim(y)] < s->columns * s->channels;
+  return exec_stage_add(p, &s->stage, op, inside ? 1 : UINT32_MAX);
+}
