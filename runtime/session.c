@@ -1,0 +1,537 @@
+/* Executing a plan at kernel fidelity. Creating a session follows the plan's steps once, with every
+ * law of plan.h checked as it goes, and leaves a program of stages; running it goes through the
+ * stages, sample by sample, phase by phase. */
+#include "wafer/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec.h"
+#include "held.h"
+#include "vmath.h"
+
+/* An input or output of the function. */
+typedef struct port {
+  uint32_t value;
+  exec_tensor *tensor;
+  bool direct; /* the caller's (or the output's) memory stands for the buffer */
+} port;
+
+typedef struct segment {
+  uint32_t phase, first, last; /* stages */
+} segment;
+
+struct wafer_session {
+  const wafer_plan *plan;
+  const wafer_diag *diag;
+  const wafer_function *function;
+  exec_program *program;
+  thread_pool *pool;
+  exec_tensor **tensor; /* per plan value; NULL: not made */
+  held held;
+  bool *loaded; /* per phase */
+  port *inputs, *outputs;
+  segment *segments; /* phases in the order of steps */
+  uint32_t segment_count, *boundaries;
+  uint32_t group;    /* samples the buffers are planned for */
+  void **out;        /* per output: dense elements of all samples */
+  uint64_t out_room; /* samples */
+  void *staging;     /* one 16-bit tensor, as given and widened */
+  wafer_run_stats stats;
+  wafer_timeline timeline;
+};
+
+/* --- following the plan */
+
+static wafer_loc at_kernel(const wafer_session *s, const wafer_kernel *k) {
+  const wafer_node *anchor = k->body.node_count ? &k->body.nodes[k->body.anchor] : NULL;
+  return wafer_at_kernel(s->plan->model, k->name, anchor ? anchor->name : NULL);
+}
+
+static wafer_loc at_stream(const wafer_session *s, const wafer_stream *t) {
+  uint32_t kernel = t->to_kernel != WAFER_NONE ? t->to_kernel : t->from_kernel;
+  return kernel != WAFER_NONE ? at_kernel(s, &s->plan->kernels[kernel])
+                              : wafer_at_file(s->plan->model);
+}
+
+static wafer_status no_memory(const wafer_session *s) {
+  return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_NO_MEMORY,
+                    "no memory left while preparing the run");
+}
+
+static wafer_status follow_stream(wafer_session *s, const wafer_stream *t) {
+  const wafer_value *v = &s->plan->values[t->value];
+  if (!held_find(&s->held, t->value, &t->from))
+    return wafer_fail(s->diag, at_stream(s, t), WAFER_TRAP,
+                      "a stream takes '%s' (node '%s') from %s, where nobody has put it", v->name,
+                      v->node, wafer_where_name(t->from.where));
+  if (held_find(&s->held, t->value, &t->to)) return WAFER_OK;
+  return held_add(&s->held, t->value, &t->to, WAFER_NONE) ? WAFER_OK : no_memory(s);
+}
+
+/* The tensor of a kernel's input: made by an earlier kernel, or a weight touched for the first
+ * time. */
+static wafer_status input_tensor(wafer_session *s, const wafer_kernel *k, uint32_t input,
+                                 exec_tensor **out) {
+  uint32_t value = k->inputs[input];
+  const wafer_value *v = &s->plan->values[value];
+  const wafer_holding need = held_input(k, input);
+  if (!held_find(&s->held, value, &need))
+    return wafer_fail(s->diag, at_kernel(s, k), WAFER_TRAP,
+                      "input %u, '%s' of node '%s', does not lie in the kernel's rectangle in the "
+                      "layout that it reads",
+                      input, v->name, v->node);
+  if (!s->tensor[value] && v->weight != WAFER_NONE) {
+    const wafer_weight *w = wafer_weights_at(s->plan->weights, v->weight);
+    if (!w->data)
+      return wafer_fail(s->diag, at_kernel(s, k), WAFER_BAD_INPUT, "weight '%s' has no data",
+                        w->name);
+    WAFER_TRY(wafer_plan_touch_weight(s->diag, s->plan, v->weight));
+    s->tensor[value] = exec_tensor_constant(s->program, &v->type, w->data, false, s->plan->storage);
+    if (!s->tensor[value]) return no_memory(s);
+  }
+  *out = s->tensor[value];
+  if (*out) return WAFER_OK;
+  return wafer_fail(s->diag, at_kernel(s, k), WAFER_TRAP,
+                    "input %u, '%s', is read before anything made it", input, v->name);
+}
+
+static wafer_status follow_kernel(wafer_session *s, const wafer_kernel *k) {
+  exec_tensor **inputs = WAFER_NEW(s->program->arena, exec_tensor *, k->body.input_count);
+  exec_tensor **outputs = WAFER_NEW(s->program->arena, exec_tensor *, k->body.output_count);
+  if (!inputs || !outputs) return no_memory(s);
+  for (uint32_t i = 0; i < k->body.input_count; i++) WAFER_TRY(input_tensor(s, k, i, &inputs[i]));
+  WAFER_TRY(exec_kernel_build(s->program, &k->body, k->slabs, at_kernel(s, k), inputs, outputs));
+  for (uint32_t i = 0; i < k->body.output_count; i++) {
+    wafer_holding made = held_output(k, i);
+    s->tensor[k->outputs[i]] = outputs[i];
+    if (!held_add(&s->held, k->outputs[i], &made, WAFER_NONE)) return no_memory(s);
+  }
+  return WAFER_OK;
+}
+
+static wafer_status follow_load(wafer_session *s, uint32_t phase) {
+  const wafer_phase *p = &s->plan->phases[phase];
+  s->loaded[phase] = true;
+  for (uint32_t i = 0; i < p->action_count; i++) {
+    const wafer_action *a = &p->actions[i];
+    if (a->kind == WAFER_ACTION_stream && s->plan->streams[a->index].from.where == WAFER_AT_memoryx)
+      WAFER_TRY(follow_stream(s, &s->plan->streams[a->index]));
+  }
+  return WAFER_OK;
+}
+
+static wafer_status follow_phase(wafer_session *s, uint32_t phase) {
+  const wafer_phase *p = &s->plan->phases[phase];
+  segment *seg = &s->segments[s->segment_count++];
+  *seg = (segment){.phase = phase, .first = s->program->stage_count};
+  for (uint32_t i = 0; i < p->action_count; i++) {
+    const wafer_action *a = &p->actions[i];
+    if (a->kind == WAFER_ACTION_kernel) {
+      WAFER_TRY(follow_kernel(s, &s->plan->kernels[a->index]));
+      continue;
+    }
+    const wafer_stream *t = &s->plan->streams[a->index];
+    if (s->loaded[phase] && t->from.where == WAFER_AT_memoryx) continue;
+    WAFER_TRY(follow_stream(s, t));
+  }
+  seg->last = s->program->stage_count;
+  for (uint32_t i = 0; i < p->free_count; i++) held_drop(&s->held, p->frees[i]);
+  return WAFER_OK;
+}
+
+/* Inputs lie in the order that their first reader wants. */
+static exec_order input_order(const wafer_session *s, uint32_t value) {
+  for (uint32_t i = 0; i < s->plan->kernel_count; i++) {
+    const wafer_kernel *k = &s->plan->kernels[i];
+    for (uint32_t j = 0; j < k->body.input_count; j++)
+      if (k->inputs[j] == value) return exec_wanted_order(&k->body, j);
+  }
+  return exec_row_major();
+}
+
+static wafer_status make_inputs(wafer_session *s) {
+  for (uint32_t i = 0; i < s->function->input_count; i++) {
+    uint32_t value = s->function->inputs[i];
+    exec_order order = input_order(s, value);
+    exec_tensor *t = exec_tensor_create(s->program, &s->plan->values[value].type, &order);
+    if (!t) return no_memory(s);
+    s->tensor[value] = t;
+    s->inputs[i] = (port){.value = value, .tensor = t};
+  }
+  return WAFER_OK;
+}
+
+static bool is_input_buffer(const wafer_session *s, uint32_t buffer) {
+  for (uint32_t i = 0; i < s->function->input_count; i++)
+    if (s->inputs[i].tensor->buffer == buffer) return true;
+  return false;
+}
+
+static wafer_status find_outputs(wafer_session *s) {
+  const wafer_holding edge = {.where = WAFER_AT_edge};
+  const exec_order row_major = exec_row_major();
+  for (uint32_t i = 0; i < s->function->output_count; i++) {
+    uint32_t value = s->function->outputs[i];
+    const exec_tensor *t = s->tensor[value];
+    if (!t || !held_find(&s->held, value, &edge))
+      return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_TRAP,
+                        "output '%s' (node '%s') never reaches the wafer's edge",
+                        s->plan->values[value].name, s->plan->values[value].node);
+    bool direct = !exec_tensor_known(s->program, t) && !is_input_buffer(s, t->buffer) &&
+                  t->host == t->type && exec_same_order(&t->shape, &t->order, &row_major);
+    for (uint32_t j = 0; j < i; j++) direct = direct && s->outputs[j].tensor->buffer != t->buffer;
+    s->outputs[i] = (port){.value = value, .tensor = s->tensor[value], .direct = direct};
+  }
+  return WAFER_OK;
+}
+
+/* Inputs live from the first stage, outputs to the last. */
+static void hold_ports(wafer_session *s) {
+  exec_buffer *buffers = s->program->buffers;
+  uint32_t last = s->program->stage_count;
+  for (uint32_t i = 0; i < s->function->input_count; i++) {
+    exec_buffer *b = &buffers[s->inputs[i].tensor->buffer];
+    b->first = 0;
+    b->per_sample = true;
+  }
+  for (uint32_t i = 0; i < s->function->output_count; i++) {
+    exec_buffer *b = &buffers[s->outputs[i].tensor->buffer];
+    if (b->first > last) b->first = last;
+    b->last = last;
+    b->per_sample = true;
+  }
+}
+
+static wafer_status follow(wafer_session *s) {
+  const wafer_function *f = s->function;
+  WAFER_TRY(make_inputs(s));
+  for (uint32_t i = 0; i < f->step_count; i++) {
+    const wafer_step *step = &f->steps[i];
+    if (step->kind == WAFER_STEP_load)
+      WAFER_TRY(follow_load(s, step->phase));
+    else
+      WAFER_TRY(follow_phase(s, step->phase));
+  }
+  for (uint32_t i = 0; i < s->segment_count; i++) s->boundaries[i] = s->segments[i].first;
+  WAFER_TRY(find_outputs(s));
+  hold_ports(s);
+  return WAFER_OK;
+}
+
+/* --- creating */
+
+static bool allocate(wafer_session *s) {
+  wafer_arena *arena = s->program->arena;
+  const wafer_plan *plan = s->plan;
+  const wafer_function *f = s->function;
+  uint64_t *busy = WAFER_NEW(arena, uint64_t, plan->kernel_count);
+  uint64_t *phases = WAFER_NEW(arena, uint64_t, plan->phase_count);
+  s->tensor = WAFER_NEW(arena, exec_tensor *, plan->value_count);
+  s->loaded = WAFER_NEW(arena, bool, plan->phase_count);
+  s->inputs = WAFER_NEW(arena, port, f->input_count);
+  s->outputs = WAFER_NEW(arena, port, f->output_count);
+  s->segments = WAFER_NEW(arena, segment, f->step_count);
+  s->boundaries = WAFER_NEW(arena, uint32_t, f->step_count);
+  s->out = WAFER_NEW(arena, void *, f->output_count);
+  s->timeline = (wafer_timeline){.kernel_busy = busy, .phase_cycles = phases};
+  s->stats = (wafer_run_stats){
+      .kernel_busy = busy, .phase_cycles = phases, .instruction_set = vmath_instruction_set()};
+  return busy && phases && s->tensor && s->loaded && s->inputs && s->outputs && s->segments &&
+         s->boundaries && s->out && held_init(&s->held, arena, plan, f);
+}
+
+static wafer_status prepare(wafer_session *s, const wafer_session_options *options) {
+  WAFER_TRY(wafer_plan_check(s->diag, s->plan->model, s->plan));
+  if (s->plan->function_count == 0)
+    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_BAD_INPUT,
+                      "the plan has no function to run");
+  WAFER_TRY(exec_program_create(s->diag, &s->program));
+  s->program->loc = wafer_at_file(s->plan->model);
+  s->program->storage = s->plan->storage;
+  s->function = &s->plan->functions[0];
+  if (!allocate(s)) return no_memory(s);
+  int before = thread_enter();
+  wafer_status status = follow(s);
+  thread_leave(before);
+  WAFER_TRY(status);
+  s->pool = thread_pool_create(options ? options->threads : 0);
+  return s->pool ? WAFER_OK : no_memory(s);
+}
+
+wafer_status wafer_session_create(const wafer_plan *plan, const wafer_session_options *options,
+                                  wafer_session **out) {
+  const wafer_diag *diag = options ? options->diag : NULL;
+  *out = NULL;
+  wafer_session *s = calloc(1, sizeof *s);
+  if (!s)
+    return wafer_fail(diag, wafer_at_file(plan->model), WAFER_NO_MEMORY,
+                      "no memory left for a session");
+  s->plan = plan;
+  s->diag = diag;
+  wafer_status status = prepare(s, options);
+  if (status == WAFER_OK)
+    *out = s;
+  else
+    wafer_session_destroy(s);
+  return status;
+}
+
+void wafer_session_destroy(wafer_session *s) {
+  if (!s) return;
+  thread_pool_destroy(s->pool);
+  for (uint32_t i = 0; s->out && i < s->function->output_count; i++) free(s->out[i]);
+  free(s->staging);
+  exec_program_destroy(s->program);
+  free(s);
+}
+
+/* --- running */
+
+static wafer_type value_type(const wafer_session *s, const port *p) {
+  return s->plan->values[p->value].type;
+}
+
+/* Every input has the declared shape, or all have one more leading dim. */
+static wafer_status check_input(const wafer_session *s, const wafer_view *view, const port *p,
+                                bool train, uint64_t samples) {
+  wafer_type type = value_type(s, p);
+  const char *name = s->plan->values[p->value].name;
+  wafer_shape shape = view->shape;
+  if (train && shape.rank) {
+    memmove(shape.dims, shape.dims + 1, (shape.rank - 1) * sizeof *shape.dims);
+    shape.rank--;
+  }
+  if (view->dtype != type.dtype)
+    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_BAD_INPUT,
+                      "input '%s' is %s, given %s", name, wafer_dtype_name(type.dtype),
+                      wafer_dtype_name(view->dtype));
+  bool same =
+      wafer_shape_equal(&shape, &type.shape) && (!train || view->shape.dims[0] == (int64_t)samples);
+  if (same) return WAFER_OK;
+  char want[128], have[128];
+  wafer_shape_format(&type.shape, want, sizeof want);
+  wafer_shape_format(&view->shape, have, sizeof have);
+  return wafer_fail(
+      s->diag, wafer_at_file(s->plan->model), WAFER_BAD_INPUT,
+      "input '%s' has shape %s (or one more leading dimension, the same for all inputs), given %s",
+      name, want, have);
+}
+
+static wafer_status check_inputs(const wafer_session *s, const wafer_view *inputs, uint32_t count,
+                                 bool *train, uint64_t *samples) {
+  if (count != s->function->input_count)
+    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_USAGE,
+                      "the model has %u inputs, given %u", s->function->input_count, count);
+  *train = count && inputs[0].shape.rank == value_type(s, &s->inputs[0]).shape.rank + 1;
+  *samples = *train ? (uint64_t)inputs[0].shape.dims[0] : 1;
+  for (uint32_t i = 0; i < count; i++)
+    WAFER_TRY(check_input(s, &inputs[i], &s->inputs[i], *train, *samples));
+  if (*samples > 0) return WAFER_OK;
+  return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_BAD_INPUT,
+                    "a train needs at least one sample");
+}
+
+static size_t port_bytes(const wafer_session *s, const port *p) {
+  wafer_type type = value_type(s, p);
+  return wafer_tensor_bytes(type.dtype, &type.shape);
+}
+
+/* The largest 16-bit port, twice: as it is and widened. */
+static bool make_staging(wafer_session *s) {
+  size_t most = 0;
+  for (uint32_t i = 0; i < s->function->input_count + s->function->output_count; i++) {
+    const port *p =
+        i < s->function->input_count ? &s->inputs[i] : &s->outputs[i - s->function->input_count];
+    if (p->tensor->host != p->tensor->type && port_bytes(s, p) > most) most = port_bytes(s, p);
+  }
+  if (most && !s->staging) s->staging = malloc(3 * most);
+  return !most || s->staging;
+}
+
+/* Room for the outputs of a train, and buffers for its groups; nothing when it is as before. */
+static wafer_status make_room(wafer_session *s, uint64_t samples) {
+  uint64_t group = s->plan->mode == WAFER_MODE_streaming && s->plan->batch > 1 ? s->plan->batch : 1;
+  if (group > samples) group = samples;
+  if (s->group != group) {
+    s->group = 0;
+    WAFER_TRY(exec_program_finish(s->program, thread_pool_size(s->pool), (uint32_t)group,
+                                  s->segment_count, s->boundaries));
+    s->group = (uint32_t)group;
+  }
+  if (!make_staging(s)) return no_memory(s);
+  if (s->out_room >= samples) return WAFER_OK;
+  s->out_room = 0;
+  for (uint32_t i = 0; i < s->function->output_count; i++) {
+    size_t bytes = port_bytes(s, &s->outputs[i]);
+    if (bytes && samples > SIZE_MAX / 2 / bytes) return no_memory(s);
+    free(s->out[i]);
+    s->out[i] = aligned_alloc(64, (bytes * samples + 127) / 64 * 64);
+    if (!s->out[i]) return no_memory(s);
+  }
+  s->out_room = samples;
+  return WAFER_OK;
+}
+
+/* Sample `index` of a caller's view; `strides` are those inside a sample. */
+static const char *sample_of(const wafer_view *view, bool train, uint64_t index,
+                             const int64_t **strides) {
+  *strides = train ? view->strides + 1 : view->strides;
+  int64_t at = train ? (int64_t)index * view->strides[0] : 0;
+  return (const char *)view->data + at * (int64_t)wafer_dtype_bytes(view->dtype);
+}
+
+static void copy_box(const wafer_shape *shape, size_t element, const void *from,
+                     const int64_t *from_strides, void *to, const int64_t *to_strides) {
+  exec_copy box = {.rank = shape->rank, .element = element};
+  for (uint32_t d = 0; d < shape->rank; d++) {
+    box.extent[d] = shape->dims[d];
+    box.from[d] = from_strides[d];
+    box.to[d] = to_strides[d];
+  }
+  exec_copy_simplify(&box);
+  exec_copy_run(&box, from, to);
+}
+
+static size_t count_of(const exec_tensor *t) {
+  int64_t n = 1;
+  for (uint32_t d = 0; d < t->shape.rank; d++) n *= t->shape.dims[d];
+  return (size_t)n;
+}
+
+static void load_widened(wafer_session *s, const exec_tensor *t, const void *from,
+                         const int64_t *strides, void *to) {
+  wafer_view plain = wafer_view_of(t->host, &t->shape, NULL);
+  size_t n = count_of(t);
+  float *wide = s->staging;
+  uint16_t *narrow = (uint16_t *)(wide + n);
+  copy_box(&t->shape, sizeof *narrow, from, strides, narrow, plain.strides);
+  for (size_t i = 0; i < n; i++)
+    wide[i] =
+        t->type == WAFER_DTYPE_f16 ? wafer_f32_of_f16(narrow[i]) : wafer_f32_of_bf16(narrow[i]);
+  copy_box(&t->shape, sizeof *wide, wide, plain.strides, to, t->strides);
+}
+
+static bool lies_alike(const exec_tensor *t, const int64_t *strides) {
+  for (uint32_t d = 0; d < t->shape.rank; d++)
+    if (t->shape.dims[d] != 1 && t->strides[d] != strides[d]) return false;
+  return true;
+}
+
+/* A view that lies as its tensor would is read in place. */
+static void load_input(wafer_session *s, const port *p, const wafer_view *view, bool train,
+                       uint64_t sample) {
+  const int64_t *strides;
+  const exec_tensor *t = p->tensor;
+  const char *from = sample_of(view, train, sample, &strides);
+  bool rounds = exec_rounds(t->type, s->plan->storage);
+  void **address = &s->program->frame.address[t->buffer];
+  if (t->host != t->type)
+    load_widened(s, t, from, strides, *address);
+  else if (s->group == 1 && !rounds && lies_alike(t, strides) &&
+           (uintptr_t)from % wafer_dtype_bytes(t->type) == 0)
+    *address = (void *)(uintptr_t)from;
+  else
+    copy_box(&t->shape, wafer_dtype_bytes(t->type), from, strides, *address, t->strides);
+  if (rounds) exec_round(t->type, s->plan->storage, *address, count_of(t));
+}
+
+static void store_output(wafer_session *s, uint32_t index, uint64_t sample) {
+  const port *p = &s->outputs[index];
+  const exec_tensor *t = p->tensor;
+  const void *from = s->program->frame.address[t->buffer];
+  wafer_view plain = wafer_view_of(t->type, &t->shape, NULL);
+  char *to = (char *)s->out[index] + sample * port_bytes(s, p);
+  if (from == to) return;
+  if (t->host == t->type) {
+    copy_box(&t->shape, wafer_dtype_bytes(t->type), from, t->strides, to, plain.strides);
+    return;
+  }
+  float *wide = s->staging;
+  copy_box(&t->shape, sizeof *wide, from, t->strides, wide, plain.strides);
+  for (size_t i = 0, n = count_of(t); i < n; i++)
+    ((uint16_t *)to)[i] =
+        t->type == WAFER_DTYPE_f16 ? wafer_f16_of_f32(wide[i]) : wafer_bf16_of_f32(wide[i]);
+}
+
+static void enter_sample(wafer_session *s, const wafer_view *inputs, bool train, uint64_t sample,
+                         uint32_t slot) {
+  exec_program_select(s->program, slot);
+  for (uint32_t i = 0; i < s->function->input_count; i++)
+    load_input(s, &s->inputs[i], &inputs[i], train, sample);
+  for (uint32_t i = 0; s->group == 1 && i < s->function->output_count; i++)
+    if (s->outputs[i].direct)
+      s->program->frame.address[s->outputs[i].tensor->buffer] =
+          (char *)s->out[i] + sample * port_bytes(s, &s->outputs[i]);
+}
+
+/* Samples [from, from + count), at most a group: every phase for all of them before the next phase.
+ */
+static wafer_status run_group(wafer_session *s, const wafer_view *inputs, bool train, uint64_t from,
+                              uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) enter_sample(s, inputs, train, from + i, i);
+  for (uint32_t k = 0; k < s->segment_count; k++)
+    for (uint32_t i = 0; i < count; i++) {
+      if (s->group > 1) exec_program_select(s->program, i);
+      WAFER_TRY(exec_program_run(s->program, s->pool, s->segments[k].first, s->segments[k].last));
+    }
+  for (uint32_t i = 0; i < count; i++) {
+    if (s->group > 1) exec_program_select(s->program, i);
+    for (uint32_t k = 0; k < s->function->output_count; k++) store_output(s, k, from + i);
+  }
+  return WAFER_OK;
+}
+
+static void fill_outputs(const wafer_session *s, bool train, uint64_t samples,
+                         wafer_view *outputs) {
+  for (uint32_t i = 0; i < s->function->output_count; i++) {
+    wafer_type type = value_type(s, &s->outputs[i]);
+    wafer_shape shape = type.shape;
+    if (train) {
+      memmove(shape.dims + 1, type.shape.dims, type.shape.rank * sizeof *shape.dims);
+      shape.dims[0] = (int64_t)samples;
+      shape.rank++;
+    }
+    outputs[i] = wafer_view_of(type.dtype, &shape, s->out[i]);
+  }
+}
+
+/* Cycles do not depend on values: followed once per length of the train. */
+static wafer_status time_train(wafer_session *s, uint64_t samples) {
+  if (s->stats.samples == samples) return WAFER_OK;
+  WAFER_TRY(wafer_timeline_run(s->diag, s->plan, 0, samples, &s->timeline));
+  s->stats.samples = samples;
+  s->stats.latency_cycles = s->timeline.latency_cycles;
+  s->stats.interval_cycles = s->timeline.interval_cycles;
+  s->stats.total_cycles = s->timeline.total_cycles;
+  s->stats.peak_bytes = s->program->memory_bytes + s->program->constant_bytes;
+  for (uint32_t i = 0; i < s->function->output_count; i++)
+    s->stats.peak_bytes += port_bytes(s, &s->outputs[i]) * s->out_room;
+  return WAFER_OK;
+}
+
+wafer_status wafer_session_run(wafer_session *s, const wafer_view *inputs, uint32_t input_count,
+                               wafer_view *outputs, uint32_t output_count) {
+  bool train = false;
+  uint64_t samples = 0;
+  WAFER_TRY(check_inputs(s, inputs, input_count, &train, &samples));
+  if (output_count != s->function->output_count)
+    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_USAGE,
+                      "the model has %u outputs, asked for %u", s->function->output_count,
+                      output_count);
+  WAFER_TRY(make_room(s, samples));
+  for (uint64_t at = 0; at < samples; at += s->group) {
+    uint64_t count = samples - at < s->group ? samples - at : s->group;
+    if (wafer_cancelled(s->diag))
+      return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_USAGE,
+                        "cancelled after %llu of %llu samples", (unsigned long long)at,
+                        (unsigned long long)samples);
+    WAFER_TRY(run_group(s, inputs, train, at, (uint32_t)count));
+  }
+  fill_outputs(s, train, samples, outputs);
+  return time_train(s, samples);
+}
+
+wafer_run_stats wafer_session_stats(const wafer_session *s) {
+  return s->stats;
+}

@@ -1,0 +1,352 @@
+/* The train through the machine in cycles, without values.
+ *
+ * A stream starts a sample when its source has it, its links are free, the edge (or MemoryX) has
+ * bandwidth left, and the target's buffer has room; it ends `cycles` later and has arrived
+ * `latency` after that. A kernel starts a sample when all inputs have arrived, its replica is free,
+ * and its outputs' buffer has room. Phases follow each other; weights that stream in for a phase
+ * may arrive from the start of the phase before. Time 0 is when everything that `load` steps bring
+ * is in place. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "held.h"
+
+typedef struct event {
+  const wafer_action *action;
+  const wafer_stream *stream; /* or */
+  const wafer_kernel *kernel;
+  bool skipped;               /* a weight stream that a load step ran */
+  uint32_t need_count, *need; /* earlier events (of any phase) that make what it uses */
+  uint32_t user_count,
+      *user;      /* streams: kernels that read from the target; kernels: streams that carry off */
+  uint64_t *done; /* ring over samples: arrival of a stream, end of a kernel */
+  uint64_t *left; /* ring, streams: when the source was read to the end */
+} event;
+
+typedef struct part {
+  uint32_t phase, first, last; /* events */
+} part;
+
+typedef struct line {
+  const wafer_diag *diag;
+  const wafer_plan *plan;
+  const wafer_function *function;
+  wafer_arena *arena;
+  wafer_timeline *out;
+  event *events;
+  uint32_t event_count, part_count, window;
+  part *parts;
+  uint32_t *output; /* per output: the event that brings it to the edge */
+  bool *loaded;
+  uint64_t edge_in, edge_out, memoryx; /* when each is free */
+  const part *part;                    /* being run */
+  uint64_t previous_start, start;      /* of the phase before, of the phase */
+  uint64_t samples, half;              /* of the train, of its last half */
+  uint64_t mark;                       /* when the last sample before the last half finished */
+  uint64_t last;                       /* when the last sample finished */
+} line;
+
+static wafer_status no_memory(const line *l) {
+  return wafer_fail(l->diag, wafer_at_file(l->plan->model), WAFER_NO_MEMORY,
+                    "no memory left for the timeline");
+}
+
+/* --- who needs whom */
+
+static void add_need(event *e, uint32_t maker) {
+  if (maker != WAFER_NONE) e->need[e->need_count++] = maker;
+}
+
+static wafer_status link_stream(line *l, held *h, uint32_t index) {
+  event *e = &l->events[index];
+  const wafer_stream *t = e->stream;
+  const held_entry *from = held_find(h, t->value, &t->from);
+  e->need = WAFER_NEW(l->arena, uint32_t, 1);
+  if (!e->need) return no_memory(l);
+  if (!from)
+    return wafer_fail(l->diag, wafer_at_file(l->plan->model), WAFER_TRAP,
+                      "a stream takes '%s' from where nobody has put it",
+                      l->plan->values[t->value].name);
+  add_need(e, from->maker);
+  return held_add(h, t->value, &t->to, index) ? WAFER_OK : no_memory(l);
+}
+
+static wafer_status link_kernel(line *l, held *h, uint32_t index) {
+  event *e = &l->events[index];
+  const wafer_kernel *k = e->kernel;
+  e->need = WAFER_NEW(l->arena, uint32_t, k->body.input_count);
+  if (!e->need) return no_memory(l);
+  for (uint32_t i = 0; i < k->body.input_count; i++) {
+    wafer_holding need = held_input(k, i);
+    const held_entry *from = held_find(h, k->inputs[i], &need);
+    if (!from)
+      return wafer_fail(l->diag, wafer_at_kernel(l->plan->model, k->name, NULL), WAFER_TRAP,
+                        "'%s' does not lie where the kernel reads it",
+                        l->plan->values[k->inputs[i]].name);
+    add_need(e, from->maker);
+  }
+  for (uint32_t i = 0; i < k->body.output_count; i++) {
+    wafer_holding made = held_output(k, i);
+    if (!held_add(h, k->outputs[i], &made, index)) return no_memory(l);
+  }
+  return WAFER_OK;
+}
+
+static wafer_status link_part(line *l, held *h, part *p) {
+  const wafer_phase *phase = &l->plan->phases[p->phase];
+  p->first = l->event_count;
+  for (uint32_t i = 0; i < phase->action_count; i++) {
+    uint32_t index = l->event_count++;
+    event *e = &l->events[index];
+    e->action = &phase->actions[i];
+    if (e->action->kind == WAFER_ACTION_kernel) {
+      e->kernel = &l->plan->kernels[e->action->index];
+      WAFER_TRY(link_kernel(l, h, index));
+      continue;
+    }
+    e->stream = &l->plan->streams[e->action->index];
+    e->skipped = l->loaded[p->phase] && e->stream->from.where == WAFER_AT_memoryx;
+    WAFER_TRY(link_stream(l, h, index));
+  }
+  p->last = l->event_count;
+  for (uint32_t i = 0; i < phase->free_count; i++) held_drop(h, phase->frees[i]);
+  return WAFER_OK;
+}
+
+/* The other direction, within a part: it is what makes a full buffer hold its producer up. */
+static wafer_status link_users(line *l, const part *p) {
+  for (uint32_t i = p->first; i < p->last; i++)
+    for (uint32_t k = 0; k < l->events[i].need_count; k++) {
+      uint32_t maker = l->events[i].need[k];
+      if (maker >= p->first && maker < p->last) l->events[maker].user_count++;
+    }
+  for (uint32_t i = p->first; i < p->last; i++) {
+    event *e = &l->events[i];
+    if (!(e->user = WAFER_NEW(l->arena, uint32_t, e->user_count))) return no_memory(l);
+    e->user_count = 0;
+    for (uint32_t k = 0; k < e->need_count; k++) {
+      uint32_t maker = e->need[k];
+      if (maker < p->first || maker >= p->last) continue;
+      event *m = &l->events[maker];
+      m->user[m->user_count++] = i;
+    }
+  }
+  return WAFER_OK;
+}
+
+static uint32_t most(uint32_t a, uint32_t b) {
+  return a > b ? a : b;
+}
+
+/* Rings reach back as far as any buffer or replica does. */
+static wafer_status make_rings(line *l) {
+  l->window = 1;
+  for (uint32_t i = 0; i < l->event_count; i++) {
+    const event *e = &l->events[i];
+    l->window =
+        most(l->window, e->stream ? e->stream->depth
+                                  : most(e->kernel->replicas, e->kernel->body.output_depth));
+  }
+  l->window++;
+  for (uint32_t i = 0; i < l->event_count; i++) {
+    l->events[i].done = WAFER_NEW(l->arena, uint64_t, l->window);
+    l->events[i].left = WAFER_NEW(l->arena, uint64_t, l->window);
+    if (!l->events[i].done || !l->events[i].left) return no_memory(l);
+  }
+  return WAFER_OK;
+}
+
+static wafer_status find_outputs(line *l, const held *h) {
+  const wafer_holding edge = {.where = WAFER_AT_edge};
+  for (uint32_t i = 0; i < l->function->output_count; i++) {
+    const held_entry *e = held_find(h, l->function->outputs[i], &edge);
+    l->output[i] = e ? e->maker : WAFER_NONE;
+  }
+  return WAFER_OK;
+}
+
+static wafer_status link_all(line *l) {
+  const wafer_plan *plan = l->plan;
+  size_t room = 0;
+  held h;
+  for (uint32_t i = 0; i < l->function->step_count; i++)
+    room += plan->phases[l->function->steps[i].phase].action_count;
+  l->events = WAFER_NEW(l->arena, event, room);
+  l->parts = WAFER_NEW(l->arena, part, l->function->step_count);
+  l->output = WAFER_NEW(l->arena, uint32_t, l->function->output_count);
+  l->loaded = WAFER_NEW(l->arena, bool, plan->phase_count);
+  if (!l->events || !l->parts || !l->output || !l->loaded ||
+      !held_init(&h, l->arena, plan, l->function))
+    return no_memory(l);
+  for (uint32_t i = 0; i < l->function->step_count; i++) {
+    const wafer_step *step = &l->function->steps[i];
+    if (step->kind == WAFER_STEP_load) {
+      l->loaded[step->phase] = true;
+      continue;
+    }
+    part *p = &l->parts[l->part_count++];
+    p->phase = step->phase;
+    WAFER_TRY(link_part(l, &h, p));
+    WAFER_TRY(link_users(l, p));
+  }
+  WAFER_TRY(find_outputs(l, &h));
+  return make_rings(l);
+}
+
+/* --- time */
+
+static uint64_t later(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
+
+static uint64_t at(const line *l, const uint64_t *ring, uint64_t sample) {
+  return ring[sample % l->window];
+}
+
+/* When everything that an event needs is there. What earlier phases made was there when this one
+ * began. */
+static uint64_t ready(const line *l, const event *e, uint64_t sample) {
+  uint64_t time = 0;
+  for (uint32_t i = 0; i < e->need_count; i++) {
+    const event *m = &l->events[e->need[i]];
+    if (e->need[i] >= l->part->first && !m->skipped) time = later(time, at(l, m->done, sample));
+  }
+  return time;
+}
+
+/* Holds an event up until sample - depth has left the buffer that it fills. `base`: first sample of
+ * the group; earlier ones ended with the phase. */
+static uint64_t room(const line *l, const event *e, uint64_t sample, uint64_t base,
+                     uint32_t depth) {
+  uint64_t time = 0;
+  if (depth == 0) depth = 1;
+  if (sample < base + depth) return 0;
+  for (uint32_t i = 0; i < e->user_count; i++) {
+    const event *u = &l->events[e->user[i]];
+    time = later(time, at(l, u->stream ? u->left : u->done, sample - depth));
+  }
+  return time;
+}
+
+/* The edge and MemoryX are shared: a stream occupies them for its bytes at their rate. */
+static uint64_t take_turn(uint64_t *free_at, uint64_t start, uint64_t cycles) {
+  start = later(start, *free_at);
+  *free_at = start + cycles;
+  return start;
+}
+
+static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
+  const wafer_stream *t = e->stream;
+  const wafer_machine *m = l->plan->machine;
+  bool weight = t->from.where == WAFER_AT_memoryx;
+  uint64_t start = later(ready(l, e, sample), weight ? l->previous_start : l->start), shared = 0;
+  if (weight && sample != base) { /* weights come once per group */
+    e->done[sample % l->window] = at(l, e->done, sample - 1);
+    e->left[sample % l->window] = at(l, e->left, sample - 1);
+    return;
+  }
+  start = later(start, room(l, e, sample, base, t->depth));
+  if (sample > base) start = later(start, at(l, e->left, sample - 1));
+  uint64_t bytes = t->words * WAFER_WAVELET_BYTES;
+  if (weight)
+    start =
+        take_turn(&l->memoryx, start,
+                  shared = wafer_machine_transfer_cycles(m, bytes, m->memoryx_bytes_per_second));
+  else if (t->from.where == WAFER_AT_edge)
+    start =
+        take_turn(&l->edge_in, start,
+                  shared = wafer_machine_transfer_cycles(m, bytes, m->edge_in_bytes_per_second));
+  else if (t->to.where == WAFER_AT_edge)
+    start =
+        take_turn(&l->edge_out, start,
+                  shared = wafer_machine_transfer_cycles(m, bytes, m->edge_out_bytes_per_second));
+  e->left[sample % l->window] = start + later(t->cycles, shared);
+  e->done[sample % l->window] = start + later(t->cycles, shared) + t->latency;
+}
+
+static void run_kernel(line *l, event *e, uint64_t sample, uint64_t base) {
+  const wafer_kernel *k = e->kernel;
+  uint64_t start = later(ready(l, e, sample), l->start), replicas = k->replicas ? k->replicas : 1;
+  start = later(start, room(l, e, sample, base, k->body.output_depth));
+  if (sample >= base + replicas) start = later(start, at(l, e->done, sample - replicas));
+  e->done[sample % l->window] = start + k->cost.cycles;
+  if (l->out->kernel_busy) l->out->kernel_busy[e->action->index] += k->cost.cycles;
+}
+
+static void finish(line *l, uint64_t sample, uint64_t time) {
+  wafer_timeline *out = l->out;
+  if (out->finish) out->finish[sample] = later(out->finish[sample], time);
+  if (sample == 0) out->latency_cycles = later(out->latency_cycles, time);
+  if (sample + l->half + 1 == l->samples) l->mark = later(l->mark, time);
+  if (sample + 1 == l->samples) l->last = later(l->last, time);
+}
+
+static void run_part(line *l, const part *p, uint64_t base, uint64_t count) {
+  uint64_t end = l->start;
+  l->part = p;
+  for (uint64_t s = base; s < base + count; s++) {
+    for (uint32_t i = p->first; i < p->last; i++) {
+      event *e = &l->events[i];
+      if (e->skipped) continue;
+      if (e->stream)
+        run_stream(l, e, s, base);
+      else
+        run_kernel(l, e, s, base);
+      end = later(end, at(l, e->done, s));
+    }
+    for (uint32_t i = 0; i < l->function->output_count; i++)
+      if (l->output[i] >= p->first && l->output[i] < p->last)
+        finish(l, s, at(l, l->events[l->output[i]].done, s));
+  }
+  if (base == 0 && l->out->phase_cycles) l->out->phase_cycles[p->phase] = end - l->start;
+  l->previous_start = l->start;
+  l->start = end;
+}
+
+/* A train that fits one group has no steady state: its share of the whole stands for it. */
+static void conclude(line *l, uint64_t group) {
+  wafer_timeline *out = l->out;
+  out->total_cycles = l->start;
+  if (l->samples == 1)
+    out->interval_cycles = out->latency_cycles;
+  else if (l->samples <= group)
+    out->interval_cycles = (l->start + l->samples - 1) / l->samples;
+  else
+    out->interval_cycles = (l->last - l->mark + l->half - 1) / l->half;
+}
+
+static wafer_status run_train(line *l) {
+  const wafer_plan *plan = l->plan;
+  uint64_t batch = plan->mode == WAFER_MODE_streaming && plan->batch ? plan->batch : 1;
+  uint64_t group = plan->mode == WAFER_MODE_streaming ? batch : l->samples;
+  WAFER_TRY(link_all(l));
+  for (uint64_t base = 0; base < l->samples; base += group) {
+    uint64_t count = l->samples - base < group ? l->samples - base : group;
+    for (uint32_t i = 0; i < l->part_count; i++) run_part(l, &l->parts[i], base, count);
+  }
+  conclude(l, batch);
+  return WAFER_OK;
+}
+
+static void clear(const wafer_plan *plan, uint64_t samples, wafer_timeline *t) {
+  t->latency_cycles = t->interval_cycles = t->total_cycles = 0;
+  if (t->kernel_busy) memset(t->kernel_busy, 0, plan->kernel_count * sizeof *t->kernel_busy);
+  if (t->phase_cycles) memset(t->phase_cycles, 0, plan->phase_count * sizeof *t->phase_cycles);
+  if (t->finish) memset(t->finish, 0, samples * sizeof *t->finish);
+}
+
+wafer_status wafer_timeline_run(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
+                                uint64_t samples, wafer_timeline *timeline) {
+  clear(plan, samples, timeline);
+  line l = {.diag = diag,
+            .plan = plan,
+            .function = &plan->functions[function],
+            .out = timeline,
+            .samples = samples,
+            .half = samples < 2 ? 1 : samples / 2,
+            .arena = wafer_arena_create()};
+  if (!l.arena) return no_memory(&l);
+  wafer_status status = samples ? run_train(&l) : WAFER_OK;
+  wafer_arena_destroy(l.arena);
+  return status;
+}
