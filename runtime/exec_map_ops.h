@@ -26,7 +26,5 @@ typedef enum map_form {
  */
 map_loop *map_loop_get(wafer_op op, wafer_dtype type, map_form form);
 map_loop *map_loop_cast(wafer_dtype from, wafer_dtype to);
-/* Copies elements of that many bytes: the loop of a value that is merely passed on. */
-map_loop *map_loop_copy(size_t bytes);
 
 #endif
