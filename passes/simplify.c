@@ -71,8 +71,9 @@ static wafer_status rewrite_source(simplifier *s, MlirOperation op, MlirValue *v
   const void *key = mlirOperationGetAttributeByName(op, name).ptr;
   uint32_t first = wafer_ir_map_get(s->sources, key);
   if (first != WAFER_NONE) {
-    if (mlirTypeEqual(mlirValueGetType(s->source[first]), mlirValueGetType(result_of(op))))
-      *value = s->source[first];
+    MlirValue known = s->source[first], own = result_of(op);
+    if (!mlirValueEqual(known, own) && mlirTypeEqual(mlirValueGetType(known), mlirValueGetType(own)))
+      *value = known;
     return WAFER_OK;
   }
   if (s->source_count == s->source_room) {
