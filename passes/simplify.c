@@ -113,6 +113,7 @@ static const struct {
     {WAFER_OP_reshape, rewrite_reshape},
     {WAFER_OP_transpose, rewrite_transpose},
     {WAFER_OP_expand, rewrite_expand},
+    {WAFER_OP_slice, rewrite_slice},
     {WAFER_OP_pad, rewrite_pad},
     {WAFER_OP_gather, rewrite_gather},
     {WAFER_OP_reduce_sum, rewrite_reduce},
@@ -149,6 +150,17 @@ void erase_dead(MlirOperation op) {
   }
 }
 
+static wafer_status settle(simplifier *s, MlirOperation op);
+
+/* What a rewrite made is at most the value's op and those behind its operands. */
+static wafer_status settle_operands(simplifier *s, MlirOperation op) {
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); i++) {
+    MlirOperation behind = maker(mlirOperationGetOperand(op, i));
+    if (!mlirOperationIsNull(behind)) WAFER_TRY(settle(s, behind));
+  }
+  return WAFER_OK;
+}
+
 /* Rewrites an op, then what stands for it, until nothing applies. */
 static wafer_status settle(simplifier *s, MlirOperation op) {
   MlirValue value;
@@ -161,6 +173,7 @@ static wafer_status settle(simplifier *s, MlirOperation op) {
     else
       erase_dead(op);
     op = maker(value);
+    if (!mlirOperationIsNull(op)) WAFER_TRY(settle_operands(s, op));
   }
   return WAFER_OK;
 }

@@ -19,7 +19,8 @@ typedef wafer_status rewrite(simplifier *s, MlirOperation op, MlirValue *value);
 /* simplify_conv.c */
 rewrite rewrite_batch_norm, rewrite_scale, rewrite_padded_conv;
 /* simplify_view.c */
-rewrite rewrite_reshape, rewrite_transpose, rewrite_expand, rewrite_pad, rewrite_reduce, rewrite_gather;
+rewrite rewrite_reshape, rewrite_transpose, rewrite_expand, rewrite_slice, rewrite_pad, rewrite_reduce,
+    rewrite_gather;
 /* simplify_map.c */
 rewrite rewrite_neutral, rewrite_clip, rewrite_select, rewrite_broadcast;
 
