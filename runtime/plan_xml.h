@@ -96,8 +96,9 @@ wafer_status xml_parse_string(wafer_arena *arena, const char *text, const char *
 /* The plan as plan.xml; free() it. Weight digests must be there already. */
 wafer_status plan_xml_write(const wafer_diag *diag, const wafer_plan *plan, char **text,
                             size_t *bytes);
-/* Reads plan.xml into `plan` (mlir and file untouched), everything in the arena; weights have no
- * data. `file` is for messages. */
+/* Reads plan.xml into `plan` (mlir and file untouched), everything in the arena. A weight that is
+ * not absent points to something that is not its data: plan_file.c puts the data there. `file` is
+ * for messages. */
 wafer_status plan_xml_read(const wafer_diag *diag, wafer_arena *arena, const char *file,
                            const char *text, size_t bytes, wafer_plan *plan);
 /* Against runtime/plan.rng, with the line of what is wrong. */

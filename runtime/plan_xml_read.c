@@ -353,6 +353,7 @@ static wafer_status read_machine(reader *r) {
 }
 
 static wafer_status read_weight(reader *r) {
+  static const char promised[1];
   xml_weight item = {0};
   WAFER_TRY(read_leaf(r, &xml_weight_element, &item));
   wafer_weight *weight =
@@ -361,6 +362,7 @@ static wafer_status read_weight(reader *r) {
   if (strcmp(weight->name, item.name))
     return wafer_fail(r->diag, here(r), WAFER_BAD_INPUT, "a second weight named '%s'", item.name);
   weight->digest = item.digest;
+  weight->data = item.absent ? NULL : promised;
   return WAFER_OK;
 }
 
