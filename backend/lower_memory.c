@@ -8,7 +8,7 @@ typedef struct memory_map {
   uint32_t count;
 } memory_map;
 
-static uint64_t element_bytes(wafer_dtype dtype, wafer_dtype storage) {
+uint64_t lower_element_bytes(wafer_dtype dtype, wafer_dtype storage) {
   bool narrowed = storage == WAFER_DTYPE_f16 && (dtype == WAFER_DTYPE_f32 || dtype == WAFER_DTYPE_f64);
   return narrowed ? 2 : wafer_dtype_bytes(dtype);
 }
@@ -41,7 +41,7 @@ static wafer_status add_inputs(memory_map *m, bool weights, uint64_t total) {
     if (body->input_is_weight[i] != weights) continue;
     wafer_layout layout = wafer_kernel_input_layout(body, &m->kernel->split, i);
     uint64_t bytes = wafer_layout_tile(&layout, &body->inputs[i].shape) * body->input_depth[i] *
-                     element_bytes(body->inputs[i].dtype, body->storage);
+                     lower_element_bytes(body->inputs[i].dtype, body->storage);
     bytes = bytes < total ? bytes : total;
     total -= bytes;
     uint32_t value = m->kernel->inputs[i];
@@ -58,7 +58,7 @@ static wafer_status add_outputs(memory_map *m, uint64_t total) {
     wafer_layout layout = wafer_kernel_output_layout(body, &m->kernel->split, i);
     const wafer_type *type = wafer_body_type(body, body->outputs[i]);
     uint64_t bytes = wafer_layout_tile(&layout, &type->shape) * body->output_depth *
-                     element_bytes(type->dtype, body->storage);
+                     lower_element_bytes(type->dtype, body->storage);
     bytes = bytes < total ? bytes : total;
     total -= bytes;
     uint32_t value = m->kernel->outputs[i];

@@ -149,23 +149,36 @@ static uint64_t edge_cycles(const pipeline *p) {
 
 /* ---- Is T feasible? ---- */
 
+/* What a packing asks for: an interval, and shapes of at most `spare` per cent more cores than the smallest. */
+typedef struct target {
+  uint64_t cycles, spare;
+} target;
+
+#define ANY_SPARE 100000000u /* per cent: any shape */
+
 /* The shapes of a kind for an interval of T; none when it has no such shape. */
-static wafer_status shapes_at(const pipeline *p, wafer_arena *arena, const kind *of, uint64_t t,
+static wafer_status shapes_at(const pipeline *p, wafer_arena *arena, const kind *of, const target *t,
                               shelf_shapes *out) {
-  uint64_t rows = t ? (of->words + t - 1) / t : of->words;
+  uint64_t rows = t->cycles ? (of->words + t->cycles - 1) / t->cycles : of->words, least = UINT64_MAX;
   shelf_point *points = WAFER_NEW(arena, shelf_point, of->curve->count);
   if (!points) return no_memory(p);
-  uint32_t n = 0;
-  for (size_t i = 0; i < of->curve->count && of->curve->at[i].cycles <= t; i++) {
+  uint32_t n = 0, kept = 0;
+  for (size_t i = 0; i < of->curve->count && of->curve->at[i].cycles <= t->cycles; i++) {
     const wafer_shape_point *at = &of->curve->at[i];
-    if (at->height >= rows) points[n++] = (shelf_point){at->width, at->height, (uint32_t)i};
+    uint64_t area = (uint64_t)at->width * at->height;
+    if (at->height < rows) continue;
+    points[n++] = (shelf_point){at->width, at->height, (uint32_t)i};
+    least = area < least ? area : least;
   }
+  for (uint32_t i = 0; i < n; i++)
+    if ((uint64_t)points[i].width * points[i].height * 100 <= least * (100 + t->spare)) points[kept++] = points[i];
+  n = kept;
   *out = (shelf_shapes){shelf_pareto(n, points), points};
   return WAFER_OK;
 }
 
-static wafer_status try_interval(const pipeline *p, wafer_arena *arena, uint64_t t, shelf_place *places,
-                                 bool *fits) {
+static wafer_status try_target(const pipeline *p, wafer_arena *arena, const target *t, shelf_place *places,
+                               bool *fits) {
   shelf_shapes *kinds = WAFER_NEW(arena, shelf_shapes, p->kind_count);
   *fits = false;
   if (!kinds) return no_memory(p);
@@ -179,31 +192,39 @@ static wafer_status try_interval(const pipeline *p, wafer_arena *arena, uint64_t
 }
 
 /* The same in an arena of its own: a bisection leaves nothing behind. */
-static wafer_status feasible(const pipeline *p, uint64_t t, shelf_place *places, bool *fits) {
+static wafer_status feasible(const pipeline *p, target t, shelf_place *places, bool *fits) {
   wafer_arena *scratch = wafer_arena_create();
   if (!scratch) return no_memory(p);
-  wafer_status status = try_interval(p, scratch, t, places, fits);
+  wafer_status status = try_target(p, scratch, &t, places, fits);
   wafer_arena_destroy(scratch);
   return status;
 }
 
-/* The least T at which everything fits; *found is false when none does. */
-static wafer_status bisect(const pipeline *p, shelf_place *places, bool *found) {
-  size_t low = 0, high = p->cycle_count; /* the answer is in [low, high); high: none */
-  bool fits;
-  WAFER_TRY(feasible(p, p->cycles[0], NULL, &fits));
-  if (fits) high = 0;
-  else low = 1;
+/* The least T at which everything fits: an index of cycles, cycle_count when there is none. */
+static wafer_status bisect(const pipeline *p, size_t *answer) {
+  size_t low = 0, high = p->cycle_count, middle = 0; /* the edge first: small models end there */
   while (low < high) {
-    size_t middle = (low + high) / 2;
-    WAFER_TRY(feasible(p, p->cycles[middle], NULL, &fits));
+    bool fits;
+    WAFER_TRY(feasible(p, (target){p->cycles[middle], ANY_SPARE}, NULL, &fits));
     if (fits)
       high = middle;
     else
       low = middle + 1;
+    middle = (low + high) / 2;
   }
-  *found = low < p->cycle_count;
-  return *found ? feasible(p, p->cycles[low], places, &fits) : WAFER_OK;
+  *answer = low;
+  return WAFER_OK;
+}
+
+/* At the T found, with as few cores as still fit on shelves; *found is false when nothing fits. */
+static wafer_status pack(const pipeline *p, shelf_place *places, bool *found) {
+  static const uint32_t spares[] = {5, 15, 40, 100, 300, ANY_SPARE};
+  size_t t;
+  WAFER_TRY(bisect(p, &t));
+  *found = false;
+  for (size_t i = 0; t < p->cycle_count && i < WAFER_COUNT(spares) && !*found; i++)
+    WAFER_TRY(feasible(p, (target){p->cycles[t], spares[i]}, places, found));
+  return WAFER_OK;
 }
 
 /* ---- What it costs ---- */
@@ -329,7 +350,7 @@ wafer_status size_pipelined(const wafer_ctx *ctx, const wafer_graph *graph, sizi
     WAFER_TRY(find_cycles(&p));
     shelf_place *places = WAFER_NEW(ctx->arena, shelf_place, graph->kernel_count);
     if (!places) return no_memory(&p);
-    WAFER_TRY(bisect(&p, places, &fits));
+    WAFER_TRY(pack(&p, places, &fits));
     if (!fits) WAFER_TRY(refuse_cores(&p));
     for (uint32_t k = 0; fits && k < graph->kernel_count; k++)
       out->kernels[k].point = &p.curve[k]->at[places[k].index];
