@@ -7,7 +7,6 @@ typedef struct entry {
 } entry;
 
 struct curve_set {
-  const wafer_diag *diag;
   const wafer_machine *machine;
   wafer_arena *arena;
   uint32_t max_width, max_height;
@@ -15,13 +14,18 @@ struct curve_set {
   const entry **at;   /* entries never move: callers keep their curves */
 };
 
-curve_set *curve_set_create(const wafer_diag *diag, const wafer_machine *machine, wafer_arena *arena,
-                            uint32_t max_width, uint32_t max_height) {
+static curve_set *create(const wafer_machine *machine, wafer_arena *arena) {
   curve_set *set = WAFER_NEW(arena, curve_set, 1);
   if (!set) return NULL;
-  *set = (curve_set){.diag = diag, .machine = machine, .arena = arena, .max_width = max_width,
-                     .max_height = max_height, .room = 256, .at = WAFER_NEW(arena, const entry *, 256)};
+  wafer_rect whole = size_whole_wafer(machine);
+  *set = (curve_set){.machine = machine, .arena = arena, .max_width = whole.width, .max_height = whole.height,
+                     .room = 256, .at = WAFER_NEW(arena, const entry *, 256)};
   return set->at ? set : NULL;
+}
+
+curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
+  if (!ir->curves || ir->curves->machine != ctx->machine) ir->curves = create(ctx->machine, ir->arena);
+  return ir->curves;
 }
 
 static const entry **find(const curve_set *set, uint64_t signature, uint64_t budget) {
@@ -31,32 +35,26 @@ static const entry **find(const curve_set *set, uint64_t signature, uint64_t bud
   return &set->at[slot];
 }
 
-static wafer_status no_memory(const curve_set *set) {
-  return wafer_fail(set->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for shape curves");
-}
-
-static wafer_status grow(curve_set *set) {
+static bool grow(curve_set *set) {
   curve_set larger = *set;
   larger.room *= 2;
   larger.at = WAFER_NEW(set->arena, const entry *, larger.room);
-  if (!larger.at) return no_memory(set);
+  if (!larger.at) return false;
   for (size_t i = 0; i < set->room; i++)
     if (set->at[i]) *find(&larger, set->at[i]->signature, set->at[i]->budget) = set->at[i];
   *set = larger;
-  return WAFER_OK;
+  return true;
 }
 
-wafer_status curve_of(curve_set *set, const wafer_kernel_body *body, uint64_t budget,
+wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body, uint64_t budget,
                       const wafer_curve **out) {
   uint64_t signature = wafer_kernel_signature(body);
   const entry **slot = find(set, signature, budget);
   if (!*slot) {
-    if (2 * set->count >= set->room) {
-      WAFER_TRY(grow(set));
-      slot = find(set, signature, budget);
-    }
     entry *made = WAFER_NEW(set->arena, entry, 1);
-    if (!made) return no_memory(set);
+    if (!made || (2 * set->count >= set->room && !grow(set)))
+      return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for shape curves");
+    slot = find(set, signature, budget);
     *made = (entry){.signature = signature, .budget = budget};
     wafer_curve_options options = {.max_width = set->max_width, .max_height = set->max_height, .budget = budget};
     WAFER_TRY(wafer_kernel_curve(set->machine, body, &options, set->arena, &made->curve));

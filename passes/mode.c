@@ -56,8 +56,10 @@ static wafer_status find_remedy(const choice *c, const char **remedy) {
     wafer_ctx with = *c->ctx;
     sizing tried;
     with.machine = large;
-    WAFER_TRY(pipelined ? size_pipelined(&with, &c->graph, &tried)
-                        : size_streaming(&with, &c->graph, c->batch, &tried));
+    curve_set *curves = curve_set_of(&with, c->ir);
+    if (!curves) return WAFER_OK;
+    WAFER_TRY(pipelined ? size_pipelined(&with, curves, &c->graph, &tried)
+                        : size_streaming(&with, curves, &c->graph, c->batch, &tried));
     if (tried.cost.fits) *remedy = "--machine wse3 fits";
   }
   return WAFER_OK;
@@ -100,8 +102,10 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   if (ctx->options && ctx->options->batch) c.batch = ctx->options->batch;
   wafer_ir_set_storage(ir, storage_of(ctx));
   WAFER_TRY(wafer_graph_read(ctx, ir, &c.graph));
-  WAFER_TRY(size_pipelined(ctx, &c.graph, &c.pipelined));
-  WAFER_TRY(size_streaming(ctx, &c.graph, c.batch, &c.streaming));
+  curve_set *curves = curve_set_of(ctx, ir);
+  if (!curves) return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY, "no memory to size kernels");
+  WAFER_TRY(size_pipelined(ctx, curves, &c.graph, &c.pipelined));
+  WAFER_TRY(size_streaming(ctx, curves, &c.graph, c.batch, &c.streaming));
   wafer_mode mode;
   WAFER_TRY(choose(&c, &mode));
   write_choice(&c, mode);

@@ -39,8 +39,10 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_BAD_INPUT,
                       "the module has no wafer.mode and wafer.batch, run pass mode before size");
   WAFER_TRY(wafer_graph_read(ctx, ir, &graph));
-  WAFER_TRY(mode == WAFER_MODE_pipelined ? size_pipelined(ctx, &graph, &chosen)
-                                         : size_streaming(ctx, &graph, batch, &chosen));
+  curve_set *curves = curve_set_of(ctx, ir);
+  if (!curves) return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY, "no memory to size kernels");
+  WAFER_TRY(mode == WAFER_MODE_pipelined ? size_pipelined(ctx, curves, &graph, &chosen)
+                                         : size_streaming(ctx, curves, &graph, batch, &chosen));
   if (!chosen.cost.fits)
     return wafer_fail(ctx->diag, graph.kernels[chosen.refusal.kernel].loc, WAFER_NO_FIT,
                       "%s does not fit %s: %s", wafer_mode_name(mode), ctx->machine->name, chosen.refusal.why);

@@ -9,11 +9,11 @@
 
 /* ---- Shape curves, one per distinct kernel ---- */
 
-typedef struct curve_set curve_set; /* dies with its arena */
-curve_set *curve_set_create(const wafer_diag *diag, const wafer_machine *machine, wafer_arena *arena,
-                            uint32_t max_width, uint32_t max_height);
+typedef struct curve_set curve_set;
+/* The curves made so far for this compilation and machine: `size` finds those of `mode`. NULL: out of memory. */
+curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir);
 /* The curve of a body within `budget` bytes per core; equal bodies share one. */
-wafer_status curve_of(curve_set *set, const wafer_kernel_body *body, uint64_t budget,
+wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body, uint64_t budget,
                       const wafer_curve **out);
 
 /* ---- The result ---- */
@@ -43,8 +43,9 @@ typedef struct sizing {
   size_phase *phases;          /* streaming: one per kernel */
 } sizing;
 
-wafer_status size_pipelined(const wafer_ctx *ctx, const wafer_graph *graph, sizing *out);
-wafer_status size_streaming(const wafer_ctx *ctx, const wafer_graph *graph, uint32_t batch, sizing *out);
+wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph, sizing *out);
+wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph, uint32_t batch,
+                            sizing *out);
 /* Interval per sample of a streaming sizing with `batch` samples resident; UINT64_MAX when they do not fit. */
 uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph *graph, const sizing *of,
                                  uint32_t batch);

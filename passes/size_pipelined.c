@@ -315,9 +315,7 @@ static wafer_status start(pipeline *p) {
   p->out->kernels = WAFER_NEW(arena, sized_kernel, n);
   p->stage = WAFER_NEW(arena, uint32_t, n);
   p->curve = WAFER_NEW(arena, const wafer_curve *, n);
-  p->curves = curve_set_create(p->ctx->diag, p->ctx->machine, arena, p->ctx->machine->usable.width,
-                               p->ctx->machine->usable.height);
-  return p->out->kernels && p->stage && p->curve && p->curves ? WAFER_OK : no_memory(p);
+  return p->out->kernels && p->stage && p->curve ? WAFER_OK : no_memory(p);
 }
 
 /* The curve of every kernel; *fits is false when one has no shape at all, and that one is refused. */
@@ -327,7 +325,7 @@ static wafer_status find_curves(pipeline *p, bool *fits) {
   for (uint32_t k = 0; k < p->graph->kernel_count; k++) {
     WAFER_TRY(set_depths(p, k));
     wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, p->out->kernels[k].depths);
-    WAFER_TRY(curve_of(p->curves, &body, budget, &p->curve[k]));
+    WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, budget, &p->curve[k]));
     uint64_t least = p->curve[k]->least_bytes;
     if (p->curve[k]->count || least <= worst) continue;
     worst = least;
@@ -337,9 +335,9 @@ static wafer_status find_curves(pipeline *p, bool *fits) {
   return WAFER_OK;
 }
 
-wafer_status size_pipelined(const wafer_ctx *ctx, const wafer_graph *graph, sizing *out) {
+wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph, sizing *out) {
   *out = (sizing){0};
-  pipeline p = {.ctx = ctx, .graph = graph, .out = out};
+  pipeline p = {.ctx = ctx, .graph = graph, .curves = curves, .out = out};
   bool fits;
   WAFER_TRY(start(&p));
   find_stages(&p);

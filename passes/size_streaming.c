@@ -149,7 +149,7 @@ static wafer_status find_shape(streaming *s, uint32_t k, const wafer_kernel_body
   *asked = UINT64_MAX;
   for (int tries = 0; tries < BUDGETS_TRIED && !*point; tries++) {
     const wafer_curve *curve;
-    WAFER_TRY(curve_of(s->curves, body, budget, &curve));
+    WAFER_TRY(curve_of(s->ctx->diag, s->curves, body, budget, &curve));
     if (!curve->count && curve->least_bytes + held_bytes < *asked) *asked = curve->least_bytes + held_bytes;
     *point = choose(s, kernel, body, curve, asked);
     uint64_t next = tries == 0 && held_bytes < s->budget ? s->budget - held_bytes : curve->least_bytes;
@@ -248,8 +248,7 @@ static wafer_status start(streaming *s) {
   s->out->phases = WAFER_NEW(arena, size_phase, kernels);
   s->held = WAFER_NEW(arena, held, values);
   s->last_use = WAFER_NEW(arena, uint32_t, values);
-  s->curves = curve_set_create(s->ctx->diag, s->ctx->machine, arena, s->whole.width, s->whole.height);
-  if (!s->out->kernels || !s->out->phases || !s->held || !s->last_use || !s->curves) return no_memory(s);
+  if (!s->out->kernels || !s->out->phases || !s->held || !s->last_use) return no_memory(s);
   for (uint32_t v = 0; v < values; v++) {
     const wafer_graph_value *value = &s->graph->values[v];
     s->last_use[v] = value->use_count ? value->uses[value->use_count - 1].kernel : WAFER_NONE;
@@ -277,9 +276,10 @@ uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph
   return (group_cycles(of, graph->kernel_count, batch) + batch - 1) / batch;
 }
 
-wafer_status size_streaming(const wafer_ctx *ctx, const wafer_graph *graph, uint32_t batch, sizing *out) {
+wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph, uint32_t batch,
+                            sizing *out) {
   *out = (sizing){0};
-  streaming s = {.ctx = ctx, .graph = graph, .out = out, .batch = batch};
+  streaming s = {.ctx = ctx, .graph = graph, .curves = curves, .out = out, .batch = batch};
   bool fits = true;
   WAFER_TRY(start(&s));
   for (uint32_t k = 0; k < graph->kernel_count && fits; k++) WAFER_TRY(size_phase_of(&s, k, &fits));

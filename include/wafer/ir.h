@@ -40,6 +40,7 @@ struct wafer_ir {
   const wafer_diag *diag; /* where MLIR's own diagnostics go */
   MlirDiagnosticHandlerID handler;
   MlirSymbolTable symbols; /* of the module; functions enter and leave through the calls below */
+  struct curve_set *curves; /* of the passes that size: shape curves made so far, NULL */
 };
 
 /* An empty module with both dialects loaded, MLIR's own diagnostics forwarded to ctx->diag. */
