@@ -15,8 +15,8 @@ static const char *name_of(const onnx_tensor *tensor) {
   return tensor->name && *tensor->name ? tensor->name : "(unnamed)";
 }
 
-#define FAIL(store, status, tensor, format, ...)                                              \
-  wafer_fail((store)->diag, wafer_at_file((store)->file), status, "tensor '%s': " format, \
+#define FAIL(store, status, tensor, format, ...)                                                   \
+  wafer_fail((store)->diag, wafer_at_file((store)->file), status, "tensor '%s': " format,          \
              name_of(tensor), __VA_ARGS__)
 
 /* Where a typed field holds the elements of a type, and the wire type of one (0: varint). */
@@ -41,8 +41,8 @@ static const struct typed_row {
     {WAFER_DTYPE_bf16, offsetof(onnx_tensor, int32_data), 0, "int32_data"},
 };
 
-static wafer_status wrong_size(const data_store *store, const onnx_tensor *tensor, const char *where,
-                               uint64_t got, uint64_t want) {
+static wafer_status wrong_size(const data_store *store, const onnx_tensor *tensor,
+                               const char *where, uint64_t got, uint64_t want) {
   return FAIL(store, WAFER_BAD_INPUT, tensor, "%s holds %llu bytes, its shape asks for %llu", where,
               (unsigned long long)got, (unsigned long long)want);
 }
@@ -65,8 +65,9 @@ static bool has_parent_step(const char *path) {
 static wafer_status find_folder(data_store *store) {
   if (store->folder) return WAFER_OK;
   const char *slash = strrchr(store->file, '/');
-  char *name = slash ? wafer_arena_strndup(store->arena, store->file, (size_t)(slash - store->file) + 1)
-                     : wafer_arena_strdup(store->arena, ".");
+  char *name =
+      slash ? wafer_arena_strndup(store->arena, store->file, (size_t)(slash - store->file) + 1)
+            : wafer_arena_strdup(store->arena, ".");
   char *real = name ? realpath(name, NULL) : NULL;
   if (real) store->folder = wafer_arena_printf(store->arena, "%s/", strcmp(real, "/") ? real : "");
   free(real);
@@ -94,14 +95,15 @@ static wafer_status resolve(data_store *store, const onnx_tensor *tensor, const 
   *out = inside ? wafer_arena_strdup(store->arena, real) : NULL;
   free(real);
   if (!inside)
-    return FAIL(store, WAFER_BAD_INPUT, tensor,
-                "external data '%s' is a link out of the model's folder; only files below it are read",
-                location);
+    return FAIL(
+        store, WAFER_BAD_INPUT, tensor,
+        "external data '%s' is a link out of the model's folder; only files below it are read",
+        location);
   return *out ? WAFER_OK : no_memory(store, tensor);
 }
 
-static wafer_status open_external(data_store *store, const onnx_tensor *tensor, const char *location,
-                                  const data_file **out) {
+static wafer_status open_external(data_store *store, const onnx_tensor *tensor,
+                                  const char *location, const data_file **out) {
   for (*out = store->files; *out; *out = (*out)->next)
     if (!strcmp((*out)->location, location)) return WAFER_OK;
   data_file *file = WAFER_NEW(store->arena, data_file, 1);
@@ -133,8 +135,8 @@ static wafer_status number_of(const data_store *store, const onnx_tensor *tensor
   errno = 0;
   *out = strtoull(text, &end, 10);
   if (*text < '0' || *text > '9' || *end || errno)
-    return FAIL(store, WAFER_BAD_INPUT, tensor, "external data have %s '%s', not a number of bytes", key,
-                text);
+    return FAIL(store, WAFER_BAD_INPUT, tensor, "external data have %s '%s', not a number of bytes",
+                key, text);
   return WAFER_OK;
 }
 
@@ -176,8 +178,8 @@ static wafer_status unpack(const data_store *store, const onnx_tensor *tensor,
   return WAFER_OK;
 }
 
-static wafer_status typed_view(const data_store *store, const onnx_tensor *tensor, wafer_dtype dtype,
-                               int64_t elements, const void **data) {
+static wafer_status typed_view(const data_store *store, const onnx_tensor *tensor,
+                               wafer_dtype dtype, int64_t elements, const void **data) {
   const struct typed_row *row = typed_rows;
   while (row->dtype != dtype) row++;
   wire_bytes packed;
@@ -185,8 +187,9 @@ static wafer_status typed_view(const data_store *store, const onnx_tensor *tenso
   size_t want = (size_t)elements * wafer_dtype_bytes(dtype);
   if (row->element == 0) {
     if ((uint64_t)elements > packed.count) /* before memory is asked for */
-      return FAIL(store, WAFER_BAD_INPUT, tensor, "%s is too short for the %lld elements of its shape",
-                  row->field, (long long)elements);
+      return FAIL(store, WAFER_BAD_INPUT, tensor,
+                  "%s is too short for the %lld elements of its shape", row->field,
+                  (long long)elements);
     return unpack(store, tensor, row, packed, elements, data);
   }
   if (packed.count != want) return wrong_size(store, tensor, row->field, packed.count, want);

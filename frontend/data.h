@@ -1,5 +1,5 @@
-/* Elements of ONNX tensors as views: of the model file, of an external data file (both mapped), or of the
- * arena when the file's form cannot be used directly (varints). */
+/* Elements of ONNX tensors as views: of the model file, of an external data file (both mapped), or
+ * of the arena when the file's form cannot be used directly (varints). */
 #ifndef FRONTEND_DATA_H
 #define FRONTEND_DATA_H
 
@@ -8,7 +8,8 @@
 
 typedef struct data_file data_file;
 
-/* Where tensors come from: one model and the external files read so far. Zero but for the first three. */
+/* Where tensors come from: one model and the external files read so far. Zero but for the first
+ * three. */
 typedef struct data_store {
   const wafer_diag *diag;
   wafer_arena *arena;
@@ -17,9 +18,10 @@ typedef struct data_store {
   data_file *files;
 } data_store;
 
-/* A view of the elements, dense, not necessarily aligned, for as long as the arena lives. BAD_INPUT names the
- * tensor and what does not add up; UNSUPPORTED: an element type or a rank that we have not; IO: a missing
- * external file. */
-WAFER_MUST_USE wafer_status data_view(data_store *store, const onnx_tensor *tensor, wafer_view *out);
+/* A view of the elements, dense, not necessarily aligned, for as long as the arena lives. BAD_INPUT
+ * names the tensor and what does not add up; UNSUPPORTED: an element type or a rank that we have
+ * not; IO: a missing external file. */
+WAFER_MUST_USE wafer_status data_view(data_store *store, const onnx_tensor *tensor,
+                                      wafer_view *out);
 
 #endif

@@ -3,16 +3,21 @@
 #include <stddef.h>
 
 /* The schema: field number -> member. */
-#define AT(type, kind, member) {WIRE_##kind, 0, offsetof(type, member), NULL}
-#define SUB(type, kind, member, sub) {WIRE_##kind, 0, offsetof(type, member), &sub}
-#define PACKED(type, wire_type, member) {WIRE_PACKED, wire_type, offsetof(type, member), NULL}
-#define MESSAGE(type, text, fields) {text, sizeof(type), WAFER_COUNT(fields), fields}
+#define AT(type, kind, member)                                                                     \
+  { WIRE_##kind, 0, offsetof(type, member), NULL }
+#define SUB(type, kind, member, sub)                                                               \
+  { WIRE_##kind, 0, offsetof(type, member), &sub }
+#define PACKED(type, wire_type, member)                                                            \
+  { WIRE_PACKED, wire_type, offsetof(type, member), NULL }
+#define MESSAGE(type, text, fields)                                                                \
+  { text, sizeof(type), WAFER_COUNT(fields), fields }
 
 static const wire_field entry_fields[] = {
     [1] = AT(onnx_entry, TEXT, key),
     [2] = AT(onnx_entry, TEXT, value),
 };
-static const wire_message entry_message = MESSAGE(onnx_entry, "StringStringEntryProto", entry_fields);
+static const wire_message entry_message =
+    MESSAGE(onnx_entry, "StringStringEntryProto", entry_fields);
 
 static const wire_field tensor_fields[] = {
     [1] = AT(onnx_tensor, INTS, dims),
@@ -55,8 +60,10 @@ static const wire_field tensor_type_fields[] = {
 static const wire_message tensor_type_message =
     MESSAGE(onnx_tensor_type, "TypeProto.Tensor", tensor_type_fields);
 
-static const wire_field nested_fields[] = {[1] = SUB(onnx_nested_type, MESSAGE, elem_type, type_message)};
-static const wire_message nested_message = MESSAGE(onnx_nested_type, "TypeProto.Sequence", nested_fields);
+static const wire_field nested_fields[] = {
+    [1] = SUB(onnx_nested_type, MESSAGE, elem_type, type_message)};
+static const wire_message nested_message =
+    MESSAGE(onnx_nested_type, "TypeProto.Sequence", nested_fields);
 
 static const wire_field map_fields[] = {
     [1] = AT(onnx_nested_type, INT, key_type),
@@ -98,7 +105,8 @@ static const wire_field attribute_fields[] = {
     [21] = AT(onnx_attribute, TEXT, ref_attr_name),
     [22] = SUB(onnx_attribute, MESSAGE, sparse_tensor, sparse_message),
 };
-static const wire_message attribute_message = MESSAGE(onnx_attribute, "AttributeProto", attribute_fields);
+static const wire_message attribute_message =
+    MESSAGE(onnx_attribute, "AttributeProto", attribute_fields);
 
 static const wire_field node_fields[] = {
     [1] = AT(onnx_node, TEXTS, input),
@@ -139,7 +147,8 @@ static const wire_field function_fields[] = {
     [11] = SUB(onnx_function, MESSAGES, attribute_proto, attribute_message),
     [13] = AT(onnx_function, TEXT, overload),
 };
-static const wire_message function_message = MESSAGE(onnx_function, "FunctionProto", function_fields);
+static const wire_message function_message =
+    MESSAGE(onnx_function, "FunctionProto", function_fields);
 
 static const wire_field model_fields[] = {
     [1] = AT(onnx_model, INT, ir_version),
@@ -167,9 +176,18 @@ wafer_status onnx_read(const wire_source *source, const onnx_model **out) {
 
 const char *onnx_data_type_name(int64_t data_type) {
   static const char *const others[] = {
-      [8] = "string",         [14] = "complex64",     [15] = "complex128",   [17] = "float8e4m3fn",
-      [18] = "float8e4m3fnuz", [19] = "float8e5m2",   [20] = "float8e5m2fnuz", [21] = "u4",
-      [22] = "i4",            [23] = "float4e2m1",    [24] = "float8e8m0",   [25] = "u2",
+      [8] = "string",
+      [14] = "complex64",
+      [15] = "complex128",
+      [17] = "float8e4m3fn",
+      [18] = "float8e4m3fnuz",
+      [19] = "float8e5m2",
+      [20] = "float8e5m2fnuz",
+      [21] = "u4",
+      [22] = "i4",
+      [23] = "float4e2m1",
+      [24] = "float8e8m0",
+      [25] = "u2",
       [26] = "i2",
   };
   if (data_type < 0 || data_type > INT32_MAX) return "unknown";
@@ -183,8 +201,8 @@ onnx_attribute_type onnx_attribute_type_of(const onnx_attribute *attribute) {
   static const struct {
     uint32_t field;
     onnx_attribute_type type;
-  } rows[] = {{2, ONNX_FLOAT},  {3, ONNX_INT},   {4, ONNX_TEXT},     {5, ONNX_TENSOR},
-              {6, ONNX_GRAPH},  {7, ONNX_FLOATS}, {8, ONNX_INTS},    {9, ONNX_TEXTS},
+  } rows[] = {{2, ONNX_FLOAT},    {3, ONNX_INT},     {4, ONNX_TEXT},  {5, ONNX_TENSOR},
+              {6, ONNX_GRAPH},    {7, ONNX_FLOATS},  {8, ONNX_INTS},  {9, ONNX_TEXTS},
               {10, ONNX_TENSORS}, {11, ONNX_GRAPHS}, {14, ONNX_TYPE}, {22, ONNX_SPARSE}};
   if (attribute->type) return (onnx_attribute_type)attribute->type;
   for (size_t i = 0; i < WAFER_COUNT(rows); i++)

@@ -1,5 +1,6 @@
-/* ONNX files as C structs: onnx.proto up to IR version 13 as far as a compiler needs it. Everything lives in
- * the arena or in the mapped file. Member names are those of onnx.proto; absent text is NULL. */
+/* ONNX files as C structs: onnx.proto up to IR version 13 as far as a compiler needs it. Everything
+ * lives in the arena or in the mapped file. Member names are those of onnx.proto; absent text is
+ * NULL. */
 #ifndef FRONTEND_ONNX_H
 #define FRONTEND_ONNX_H
 
@@ -18,7 +19,9 @@ typedef struct onnx_entries {
   size_t count;
 } onnx_entries;
 
-typedef enum onnx_data_type { ONNX_STRING = 8 } onnx_data_type; /* the others: wafer_dtype_by_onnx */
+typedef enum onnx_data_type {
+  ONNX_STRING = 8
+} onnx_data_type; /* the others: wafer_dtype_by_onnx */
 
 typedef struct onnx_tensor { /* TensorProto */
   uint64_t has;
@@ -26,11 +29,11 @@ typedef struct onnx_tensor { /* TensorProto */
   int64_t data_type;
   const char *name;
   wire_bytes raw_data;
-  wire_bytes float_data, double_data;                /* little-endian elements */
-  wire_bytes int32_data, int64_data, uint64_data;    /* varints */
+  wire_bytes float_data, double_data;             /* little-endian elements */
+  wire_bytes int32_data, int64_data, uint64_data; /* varints */
   wire_blobs string_data;
   onnx_entries external_data;
-  int64_t data_location;                             /* 1: external */
+  int64_t data_location; /* 1: external */
 } onnx_tensor;
 enum { ONNX_TENSOR_RAW_DATA = 9 };
 
@@ -94,9 +97,20 @@ typedef struct onnx_tensors {
 typedef struct onnx_graph onnx_graph;
 
 typedef enum onnx_attribute_type {
-  ONNX_FLOAT = 1, ONNX_INT, ONNX_TEXT, ONNX_TENSOR, ONNX_GRAPH,
-  ONNX_FLOATS, ONNX_INTS, ONNX_TEXTS, ONNX_TENSORS, ONNX_GRAPHS,
-  ONNX_SPARSE, ONNX_SPARSES, ONNX_TYPE, ONNX_TYPES,
+  ONNX_FLOAT = 1,
+  ONNX_INT,
+  ONNX_TEXT,
+  ONNX_TENSOR,
+  ONNX_GRAPH,
+  ONNX_FLOATS,
+  ONNX_INTS,
+  ONNX_TEXTS,
+  ONNX_TENSORS,
+  ONNX_GRAPHS,
+  ONNX_SPARSE,
+  ONNX_SPARSES,
+  ONNX_TYPE,
+  ONNX_TYPES,
 } onnx_attribute_type;
 
 typedef struct onnx_attribute { /* AttributeProto */
@@ -182,13 +196,15 @@ typedef struct onnx_model { /* ModelProto */
   } functions;
 } onnx_model;
 
-/* Reads the bytes of an ONNX file, which must outlive the model. BAD_INPUT names file and byte offset. */
+/* Reads the bytes of an ONNX file, which must outlive the model. BAD_INPUT names file and byte
+ * offset. */
 WAFER_MUST_USE wafer_status onnx_read(const wire_source *source, const onnx_model **out);
 
 /* What text a message should print for a data type: "f32", "string", "float8e4m3fn". */
 const char *onnx_data_type_name(int64_t data_type);
 
-/* The attribute's type, inferred from its members when the file leaves `type` out (IR version 1). */
+/* The attribute's type, inferred from its members when the file leaves `type` out (IR version 1).
+ */
 onnx_attribute_type onnx_attribute_type_of(const onnx_attribute *attribute);
 
 #endif

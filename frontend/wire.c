@@ -69,10 +69,11 @@ static wafer_status read_length(const frame *f, const uint8_t **at, item *out) {
   *at = read_varint(*at, end, &length);
   if (!*at) return damaged(f, start, "truncated length");
   if (length > (uint64_t)(end - *at))
-    return wafer_fail(f->source->diag, wafer_at_file(f->source->file), WAFER_BAD_INPUT,
-                      "truncated or damaged: field %u of %s at byte %zu is %llu bytes long, %zu are left",
-                      out->number, f->message->name, offset_of(f->source, start),
-                      (unsigned long long)length, (size_t)(end - *at));
+    return wafer_fail(
+        f->source->diag, wafer_at_file(f->source->file), WAFER_BAD_INPUT,
+        "truncated or damaged: field %u of %s at byte %zu is %llu bytes long, %zu are left",
+        out->number, f->message->name, offset_of(f->source, start), (unsigned long long)length,
+        (size_t)(end - *at));
   out->bytes = (wire_bytes){*at, (size_t)length};
   *at += length;
   return WAFER_OK;
@@ -83,7 +84,8 @@ static wafer_status next_item(const frame *f, const uint8_t **at, item *out) {
   const uint8_t *end = f->bytes.at + f->bytes.count, *start = *at;
   uint64_t key;
   *at = read_varint(*at, end, &key);
-  if (!*at || key >> 3 == 0 || key >> 3 > UINT32_MAX >> 3) return damaged(f, start, "bad field number");
+  if (!*at || key >> 3 == 0 || key >> 3 > UINT32_MAX >> 3)
+    return damaged(f, start, "bad field number");
   *out = (item){.number = (uint32_t)(key >> 3), .type = (uint32_t)(key & 7)};
   const uint8_t *payload = *at;
   if (out->type == LENGTH) return read_length(f, at, out);
@@ -107,12 +109,16 @@ static const wire_field *field_of(const frame *f, uint32_t number) {
 /* The wire type of a field that is not packed. */
 static uint32_t type_of(const wire_field *field) {
   switch (field->kind) {
-    case WIRE_INT:
-    case WIRE_INTS: return VARINT;
-    case WIRE_FLOAT:
-    case WIRE_FLOATS: return FOUR_BYTES;
-    case WIRE_PACKED: return field->element;
-    default: return LENGTH;
+  case WIRE_INT:
+  case WIRE_INTS:
+    return VARINT;
+  case WIRE_FLOAT:
+  case WIRE_FLOATS:
+    return FOUR_BYTES;
+  case WIRE_PACKED:
+    return field->element;
+  default:
+    return LENGTH;
   }
 }
 
@@ -177,12 +183,18 @@ static wafer_status count_fields(const frame *f, tally *tallies) {
 
 static size_t element_bytes(const wire_field *field) {
   switch (field->kind) {
-    case WIRE_INTS: return sizeof(int64_t);
-    case WIRE_FLOATS: return sizeof(float);
-    case WIRE_TEXTS: return sizeof(const char *);
-    case WIRE_BLOBS: return sizeof(wire_bytes);
-    case WIRE_MESSAGES: return field->message->bytes;
-    default: return 0;
+  case WIRE_INTS:
+    return sizeof(int64_t);
+  case WIRE_FLOATS:
+    return sizeof(float);
+  case WIRE_TEXTS:
+    return sizeof(const char *);
+  case WIRE_BLOBS:
+    return sizeof(wire_bytes);
+  case WIRE_MESSAGES:
+    return field->message->bytes;
+  default:
+    return 0;
   }
 }
 
@@ -257,34 +269,43 @@ static void append_payload(const item *it, const tally *t, list *l) {
 
 static wafer_status decode(const frame *f);
 
-static wafer_status decode_child(const frame *f, const wire_field *field, const item *it, void *out) {
+static wafer_status decode_child(const frame *f, const wire_field *field, const item *it,
+                                 void *out) {
   frame child = {f->source, field->message, it->bytes, f->depth + 1, out};
   if (child.depth > WIRE_MAX_DEPTH)
-    return wafer_fail(f->source->diag, wafer_at_file(f->source->file), WAFER_BAD_INPUT,
-                      "%s at byte %zu is nested deeper than %d messages (%d graphs inside one another)",
-                      field->message->name, offset_of(f->source, it->bytes.at), WIRE_MAX_DEPTH,
-                      WIRE_MAX_DEPTH / 3);
+    return wafer_fail(
+        f->source->diag, wafer_at_file(f->source->file), WAFER_BAD_INPUT,
+        "%s at byte %zu is nested deeper than %d messages (%d graphs inside one another)",
+        field->message->name, offset_of(f->source, it->bytes.at), WIRE_MAX_DEPTH,
+        WIRE_MAX_DEPTH / 3);
   return decode(&child);
 }
 
-static wafer_status store_one(const frame *f, const wire_field *field, const item *it, uint8_t *member) {
+static wafer_status store_one(const frame *f, const wire_field *field, const item *it,
+                              uint8_t *member) {
   int64_t integer = (int64_t)it->value;
   float real = float_of(it->value);
   const char *text;
   void *child;
   switch (field->kind) {
-    case WIRE_INT: memcpy(member, &integer, sizeof integer); return WAFER_OK;
-    case WIRE_FLOAT: memcpy(member, &real, sizeof real); return WAFER_OK;
-    case WIRE_BYTES: memcpy(member, &it->bytes, sizeof it->bytes); return WAFER_OK;
-    case WIRE_TEXT:
-      WAFER_TRY(copy_text(f, it->bytes, &text));
-      memcpy(member, &text, sizeof text);
-      return WAFER_OK;
-    default:
-      child = wafer_arena_alloc(f->source->arena, 1, field->message->bytes);
-      if (!child) return no_memory(f);
-      memcpy(member, &child, sizeof child);
-      return decode_child(f, field, it, child);
+  case WIRE_INT:
+    memcpy(member, &integer, sizeof integer);
+    return WAFER_OK;
+  case WIRE_FLOAT:
+    memcpy(member, &real, sizeof real);
+    return WAFER_OK;
+  case WIRE_BYTES:
+    memcpy(member, &it->bytes, sizeof it->bytes);
+    return WAFER_OK;
+  case WIRE_TEXT:
+    WAFER_TRY(copy_text(f, it->bytes, &text));
+    memcpy(member, &text, sizeof text);
+    return WAFER_OK;
+  default:
+    child = wafer_arena_alloc(f->source->arena, 1, field->message->bytes);
+    if (!child) return no_memory(f);
+    memcpy(member, &child, sizeof child);
+    return decode_child(f, field, it, child);
   }
 }
 
@@ -294,14 +315,22 @@ static wafer_status append(const frame *f, const wire_field *field, const item *
   memcpy(&l, member, sizeof l);
   size_t at = l.count;
   switch (field->kind) {
-    case WIRE_TEXTS: WAFER_TRY(copy_text(f, it->bytes, (const char **)l.at + l.count++)); break;
-    case WIRE_BLOBS: ((wire_bytes *)l.at)[l.count++] = it->bytes; break;
-    case WIRE_PACKED: append_payload(it, t, &l); break;
-    case WIRE_MESSAGES:
-      l.count++;
-      WAFER_TRY(decode_child(f, field, it, (uint8_t *)l.at + at * field->message->bytes));
-      break;
-    default: append_numbers(field, it, &l); break;
+  case WIRE_TEXTS:
+    WAFER_TRY(copy_text(f, it->bytes, (const char **)l.at + l.count++));
+    break;
+  case WIRE_BLOBS:
+    ((wire_bytes *)l.at)[l.count++] = it->bytes;
+    break;
+  case WIRE_PACKED:
+    append_payload(it, t, &l);
+    break;
+  case WIRE_MESSAGES:
+    l.count++;
+    WAFER_TRY(decode_child(f, field, it, (uint8_t *)l.at + at * field->message->bytes));
+    break;
+  default:
+    append_numbers(field, it, &l);
+    break;
   }
   memcpy(member, &l, sizeof l);
   return WAFER_OK;

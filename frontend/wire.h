@@ -1,10 +1,11 @@
-/* The protobuf wire format, read by table: a message is a C struct, its schema an array of fields indexed
- * by field number. Nothing is known here of ONNX.
+/* The protobuf wire format, read by table: a message is a C struct, its schema an array of fields
+ * indexed by field number. Nothing is known here of ONNX.
  *
- * Every message struct begins with `uint64_t has`: bit n is set when field n was present. Absent fields are
- * zero. Unknown fields are skipped. Text is copied (NUL-terminated) and lists are laid out in the arena;
- * bytes and packed payloads are not copied: they point into the input, which must outlive the result.
- * Memory is bounded by a constant times the input's bytes, depth by WIRE_MAX_DEPTH. */
+ * Every message struct begins with `uint64_t has`: bit n is set when field n was present. Absent
+ * fields are zero. Unknown fields are skipped. Text is copied (NUL-terminated) and lists are laid
+ * out in the arena; bytes and packed payloads are not copied: they point into the input, which must
+ * outlive the result. Memory is bounded by a constant times the input's bytes, depth by
+ * WIRE_MAX_DEPTH. */
 #ifndef FRONTEND_WIRE_H
 #define FRONTEND_WIRE_H
 
@@ -27,7 +28,8 @@ typedef enum wire_kind {
   WIRE_TEXTS,    /* wire_texts */
   WIRE_BLOBS,    /* wire_blobs */
   WIRE_MESSAGES, /* { struct *at; size_t count; } */
-  WIRE_PACKED,   /* wire_bytes: packed elements as they lie in the input (varints, or little-endian) */
+  WIRE_PACKED,   /* wire_bytes: packed elements as they lie in the input (varints, or little-endian)
+                  */
 } wire_kind;
 
 typedef struct wire_bytes {
@@ -59,8 +61,9 @@ typedef struct wire_message wire_message;
 
 typedef struct wire_field {
   wire_kind kind;
-  uint32_t element; /* WIRE_PACKED: wire type of an element (0 varint, 5 four bytes, 1 eight bytes) */
-  size_t offset;    /* of the member */
+  uint32_t
+      element;   /* WIRE_PACKED: wire type of an element (0 varint, 5 four bytes, 1 eight bytes) */
+  size_t offset; /* of the member */
   const wire_message *message; /* WIRE_MESSAGE, WIRE_MESSAGES */
 } wire_field;
 
@@ -74,16 +77,17 @@ struct wire_message {
 typedef struct wire_source {
   const wafer_diag *diag;
   wafer_arena *arena;
-  const char *file;   /* for errors */
-  wire_bytes input;   /* the whole file; errors give offsets into it */
+  const char *file; /* for errors */
+  wire_bytes input; /* the whole file; errors give offsets into it */
 } wire_source;
 
-/* Decodes all of `source->input` as one `message`. Any malformation is WAFER_BAD_INPUT with the byte offset
- * at which it stands. */
-WAFER_MUST_USE wafer_status wire_decode(const wire_source *source, const wire_message *message, void **out);
+/* Decodes all of `source->input` as one `message`. Any malformation is WAFER_BAD_INPUT with the
+ * byte offset at which it stands. */
+WAFER_MUST_USE wafer_status wire_decode(const wire_source *source, const wire_message *message,
+                                        void **out);
 
-/* Decodes packed varints (a WIRE_PACKED payload that wire_decode has validated) one by one; false at the
- * end. */
+/* Decodes packed varints (a WIRE_PACKED payload that wire_decode has validated) one by one; false
+ * at the end. */
 bool wire_next_varint(wire_bytes *packed, uint64_t *value);
 
 #endif

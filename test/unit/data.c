@@ -22,7 +22,8 @@ static data_store store_in(wafer_arena *arena, const char *file) {
 
 static void typed_fields_become_elements(void) {
   static const int64_t dims[] = {3};
-  static const uint8_t narrow[] = {1, 0x80, 0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
+  static const uint8_t narrow[] = {1,    0x80, 0x01, 0xff, 0xff, 0xff, 0xff,
+                                   0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
   static const uint8_t half[] = {0x80, 0x78, 0x80, 0x80, 0x01, 0}; /* 0x3c00, 0x4000, 0 */
   wafer_arena *arena = wafer_arena_create();
   data_store store = store_in(arena, "t.onnx");
@@ -69,16 +70,22 @@ static void contradictions_are_refused(void) {
     wafer_status status;
     const char *want;
   } cases[] = {
-      {{.dims = {two, 1}, .data_type = 1, .float_data = {bytes, 12}}, WAFER_BAD_INPUT, "asks for 8"},
+      {{.dims = {two, 1}, .data_type = 1, .float_data = {bytes, 12}},
+       WAFER_BAD_INPUT,
+       "asks for 8"},
       {{.dims = {two, 1}, .data_type = 7, .int64_data = {bytes, 3}}, WAFER_BAD_INPUT, "3 elements"},
       {{.dims = {two, 1}, .data_type = 7, .int64_data = {bytes, 1}}, WAFER_BAD_INPUT, "too short"},
-      {{.has = 1 << 9, .dims = {two, 1}, .data_type = 7, .raw_data = {bytes, 12}}, WAFER_BAD_INPUT, "raw_data holds 12"},
+      {{.has = 1 << 9, .dims = {two, 1}, .data_type = 7, .raw_data = {bytes, 12}},
+       WAFER_BAD_INPUT,
+       "raw_data holds 12"},
       {{.dims = {negative, 1}, .data_type = 1}, WAFER_BAD_INPUT, "negative"},
       {{.dims = {huge, 2}, .data_type = 1}, WAFER_BAD_INPUT, "too large"},
       {{.dims = {many, 9}, .data_type = 1}, WAFER_UNSUPPORTED, "at most 8"},
       {{.dims = {two, 1}, .data_type = 17}, WAFER_UNSUPPORTED, "float8e4m3fn"},
       {{.dims = {two, 1}, .data_type = -4}, WAFER_UNSUPPORTED, "unknown"},
-      {{.dims = {two, 1}, .data_type = 1, .data_location = 1}, WAFER_BAD_INPUT, "without a location"},
+      {{.dims = {two, 1}, .data_type = 1, .data_location = 1},
+       WAFER_BAD_INPUT,
+       "without a location"},
   };
   wafer_arena *arena = wafer_arena_create();
   data_store store = store_in(arena, "t.onnx");
@@ -103,7 +110,8 @@ static void write_file(const char *folder, const char *name, const char *text) {
 static wafer_status external(wafer_arena *arena, const char *model, const char *location,
                              const char *offset, const char *length, wafer_view *view) {
   static const int64_t dims[] = {4};
-  const onnx_entry entries[] = {{0, "location", location}, {0, "offset", offset}, {0, "length", length}};
+  const onnx_entry entries[] = {
+      {0, "location", location}, {0, "offset", offset}, {0, "length", length}};
   onnx_tensor tensor = {.dims = {dims, 1}, .data_type = 2, .name = "w", .data_location = 1};
   tensor.external_data = (onnx_entries){entries, length ? 3 : offset ? 2 : 1};
   data_store store = store_in(arena, model);
@@ -142,8 +150,9 @@ static void external_data_stay_in_their_folder(void) {
   wafer_arena *arena = wafer_arena_create();
   for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
     wafer_view view;
-    CU_ASSERT_EQUAL(external(arena, model, cases[i].location, cases[i].offset, cases[i].length, &view),
-                    cases[i].status);
+    CU_ASSERT_EQUAL(
+        external(arena, model, cases[i].location, cases[i].offset, cases[i].length, &view),
+        cases[i].status);
     if (!strstr(last_error, cases[i].want)) printf("%s: %s\n", cases[i].location, last_error);
     CU_ASSERT_PTR_NOT_NULL(strstr(last_error, cases[i].want));
     if (i == 0 && view.data) CU_ASSERT_EQUAL(memcmp(view.data, "defg", 4), 0);

@@ -94,14 +94,16 @@ static void every_truncation_is_an_error(void) {
     wafer_status status = read_bytes(arena, bytes.bytes, length, &model);
     CU_ASSERT_EQUAL(status, WAFER_BAD_INPUT);
     CU_ASSERT_PTR_NULL(model);
-    CU_ASSERT_PTR_NOT_NULL(strstr(last_error, "ONNX") ? last_error : strstr(last_error, "truncated"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(last_error, "ONNX") ? last_error
+                                                      : strstr(last_error, "truncated"));
     refused += status == WAFER_BAD_INPUT;
     wafer_arena_destroy(arena);
   }
   CU_ASSERT_EQUAL(refused, bytes.count);
 }
 
-/* No flipped bit crashes; what is read must be reachable without a fault (checked by the sanitizers). */
+/* No flipped bit crashes; what is read must be reachable without a fault (checked by the
+ * sanitizers). */
 static void flipped_bits_do_no_harm(void) {
   static protobuf bytes;
   bytes.count = 0;
@@ -128,7 +130,8 @@ static void malformed_files_are_named(void) {
       {"no graph", "\x08\x08", 2, "holds no graph"},
       {"field zero", "\x00\x01", 2, "bad field number in ModelProto at byte 0"},
       {"group", "\x0b", 1, "unknown wire type in ModelProto at byte 0"},
-      {"endless varint", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12, "truncated number"},
+      {"endless varint", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12,
+       "truncated number"},
       {"long length", "\x12\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10, "are left"},
       {"text that is a number", "\x10\x01", 2, "unexpected wire type"},
       {"two graphs", "\x3a\x00\x3a\x00", 4, "second value"},
@@ -152,7 +155,8 @@ static void malformed_files_are_named(void) {
   }
 }
 
-/* `levels` graphs inside one another, each the attribute of a node. Built from the inside out, backwards. */
+/* `levels` graphs inside one another, each the attribute of a node. Built from the inside out,
+ * backwards. */
 static size_t nested_graphs(uint8_t *bytes, size_t room, int levels) {
   static const uint8_t keys[] = {7 << 3 | 2, 1 << 3 | 2, 5 << 3 | 2, 6 << 3 | 2};
   uint8_t *end = bytes + room, *at = end;

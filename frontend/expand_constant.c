@@ -1,0 +1,148 @@
+/* Constants and what is known once shapes are: Constant, ConstantOfShape, Range, EyeLike, Trilu,
+ * OneHot. */
+#include <math.h>
+#include <string.h>
+
+#include "operators.h"
+
+/* A vector (or scalar) of an attribute's numbers. */
+static MlirValue constant_numbers(import_node *n, wafer_dtype dtype, uint32_t rank, size_t count,
+                                  const void *data) {
+  wafer_shape shape = {.rank = rank, .dims = {(int64_t)count}};
+  void *kept =
+      wafer_arena_copy(n->im->ctx->arena, count ? data : &shape, count * wafer_dtype_bytes(dtype));
+  if (!kept) {
+    node_bad(n, "no memory for the constant");
+    return (MlirValue){NULL};
+  }
+  wafer_view view = wafer_view_of(dtype, &shape, kept);
+  return constant(n, &view);
+}
+
+void import_constant(import_node *n) {
+  const onnx_attribute *a;
+  if ((a = find_attribute(n, "value")) && a->t)
+    n->status = import_tensor(n->im, a->t, n->label, n->outputs);
+  else if ((a = find_attribute(n, "value_float")))
+    n->outputs[0] = constant_numbers(n, WAFER_DTYPE_f32, 0, 1, &a->f);
+  else if ((a = find_attribute(n, "value_floats")))
+    n->outputs[0] = constant_numbers(n, WAFER_DTYPE_f32, 1, a->floats.count, a->floats.at);
+  else if ((a = find_attribute(n, "value_int")))
+    n->outputs[0] = constant_numbers(n, WAFER_DTYPE_i64, 0, 1, &a->i);
+  else if ((a = find_attribute(n, "value_ints")))
+    n->outputs[0] = constant_numbers(n, WAFER_DTYPE_i64, 1, a->ints.count, a->ints.at);
+  else if (has_attribute(n, "value_string") || has_attribute(n, "value_strings"))
+    node_unsupported(n, "strings");
+  else if (has_attribute(n, "sparse_value"))
+    node_unsupported(n, "sparse tensors");
+  else
+    node_bad(n, "no value");
+}
+
+void import_constant_of_shape(import_node *n) {
+  int_list dims = constant_ints(n, 0, "shape");
+  const onnx_attribute *value = find_attribute(n, "value");
+  wafer_type type = {.dtype = WAFER_DTYPE_f32, .shape = {.rank = dims.count}};
+  wafer_view view = {0};
+  int64_t count = 1;
+  if (dims.count > WAFER_MAX_RANK)
+    node_unsupported(n, "%u dims, at most %d are", dims.count, WAFER_MAX_RANK);
+  if (n->status == WAFER_OK && value && value->t)
+    n->status = data_view(&n->im->store, value->t, &view);
+  if (n->status != WAFER_OK) return;
+  if (view.dtype && (!wafer_shape_elements(&view.shape, &count) || count != 1)) {
+    node_bad(n, "attribute value has %lld elements, needs 1", (long long)count);
+    return;
+  }
+  for (uint32_t i = 0; i < dims.count; i++) type.shape.dims[i] = dims.at[i];
+  if (view.dtype) type.dtype = view.dtype;
+  double element = view.dtype ? wafer_element_f64(view.dtype, view.data, 0) : 0;
+  n->status = wafer_build_splat(&n->im->b, &type, element, n->outputs);
+}
+
+void import_range(import_node *n) {
+  wafer_dtype dtype = dtype_of(n, input(n, 0));
+  double start = constant_float(n, 0, "start", 0), limit = constant_float(n, 1, "limit", 0);
+  double delta = constant_float(n, 2, "delta", 1), count = ceil((limit - start) / delta);
+  if (!(count < 0x1p30)) node_bad(n, "from %g to %g by %g is no range", start, limit, delta);
+  if (n->status != WAFER_OK) return;
+  wafer_shape shape = {.rank = 1, .dims = {count > 0 ? (int64_t)count : 0}};
+  void *data =
+      wafer_arena_alloc(n->im->ctx->arena, (size_t)shape.dims[0], wafer_dtype_bytes(dtype));
+  if (!data) node_bad(n, "no memory for %g elements", count);
+  for (int64_t i = 0; data && i < shape.dims[0]; i++)
+    wafer_element_set_f64(dtype, data, i, start + (double)i * delta);
+  wafer_view view = wafer_view_of(dtype, &shape, data);
+  n->outputs[0] = constant(n, &view);
+}
+
+/* A bool matrix: row + k compared to column by `op`. */
+static MlirValue diagonal_mask(import_node *n, wafer_op op, int64_t rows, int64_t columns,
+                               int64_t k) {
+  MlirValue row = reshape_to(n, iota(n, WAFER_DTYPE_i64, rows), 2, (int64_t[]){rows, 1});
+  MlirValue column = reshape_to(n, iota(n, WAFER_DTYPE_i64, columns), 2, (int64_t[]){1, columns});
+  return op2(n, op, ADD(row, scalar_like(n, row, (double)k)), column);
+}
+
+void import_eye_like(import_node *n) {
+  wafer_type x = type_of(n, input(n, 0));
+  int64_t to = attr_int(n, "dtype", 0);
+  wafer_dtype dtype = to > 0 && to < INT32_MAX ? wafer_dtype_by_onnx((int32_t)to) : x.dtype;
+  if (x.shape.rank != 2) node_bad(n, "the operand has %u dims, needs 2", x.shape.rank);
+  if (dtype == WAFER_DTYPE_none) node_unsupported(n, "element type %s", onnx_data_type_name(to));
+  if (n->status != WAFER_OK) return;
+  MlirValue mask =
+      diagonal_mask(n, WAFER_OP_equal, x.shape.dims[0], x.shape.dims[1], attr_int(n, "k", 0));
+  n->outputs[0] = cast_to(n, mask, dtype);
+}
+
+void import_trilu(import_node *n) {
+  wafer_shape x = type_of(n, input(n, 0)).shape;
+  double k = constant_float(n, 1, "k", 0);
+  if (x.rank < 2) node_bad(n, "the operand has %u dims, needs 2", x.rank);
+  if (n->status != WAFER_OK) return;
+  int64_t rows = x.dims[x.rank - 2], columns = x.dims[x.rank - 1];
+  MlirValue zero = scalar_like(n, input(n, 0), 0);
+  if (attr_int(n, "upper", 1)) {
+    MlirValue keep = diagonal_mask(n, WAFER_OP_less_equal, rows, columns, (int64_t)k);
+    n->outputs[0] = select_of(n, keep, input(n, 0), zero);
+  } else {
+    MlirValue drop = diagonal_mask(n, WAFER_OP_less, rows, columns, (int64_t)k);
+    n->outputs[0] = select_of(n, drop, zero, input(n, 0));
+  }
+}
+
+/* A new dim at `axis` that compares the index with 0, 1, 2 ... depth - 1. */
+void import_one_hot(import_node *n) {
+  MlirValue index = input(n, 0), values = input(n, 2);
+  wafer_shape x = type_of(n, index).shape, wide = {0}, line = {0};
+  double depth = constant_float(n, 1, "depth", 0);
+  uint32_t axis = checked_axis(n, attr_int(n, "axis", -1), x.rank + 1);
+  if (x.rank >= WAFER_MAX_RANK) node_unsupported(n, "a result of %u dims", x.rank + 1);
+  if (!(depth >= 1 && depth < 0x1p31)) node_bad(n, "depth is %g", depth);
+  if (n->status != WAFER_OK) return;
+  for (uint32_t i = 0, from = 0; i <= x.rank; i++) {
+    wide.dims[i] = i == axis ? 1 : x.dims[from++];
+    line.dims[i] = i == axis ? (int64_t)depth : 1;
+  }
+  index = cast_to(n, index, WAFER_DTYPE_i64);
+  MlirValue negative = op2(n, WAFER_OP_less, index, scalar_like(n, index, 0));
+  index = select_of(n, negative, ADD(index, scalar_like(n, index, depth)), index);
+  index = reshape_to(n, index, x.rank + 1, wide.dims);
+  MlirValue places = reshape_to(n, iota(n, WAFER_DTYPE_i64, (int64_t)depth), x.rank + 1, line.dims);
+  MlirValue off = reshape_to(n, part_of(n, values, 0, 0, 1), 0, wide.dims);
+  MlirValue on = reshape_to(n, part_of(n, values, 0, 1, 1), 0, wide.dims);
+  n->outputs[0] = select_of(n, op2(n, WAFER_OP_equal, index, places), on, off);
+}
+
+/* Only the branch that is taken is imported. */
+void import_if(import_node *n) {
+  double condition = constant_float(n, 0, "cond", 0);
+  if (n->status != WAFER_OK) return;
+  const char *name = condition != 0 ? "then_branch" : "else_branch";
+  const onnx_attribute *branch = find_attribute(n, name);
+  if (!branch || !branch->g)
+    node_bad(n, "no %s", name);
+  else
+    n->status = import_subgraph(n->im, n->scope, branch->g, n->output_count, n->outputs);
+}

@@ -1,0 +1,139 @@
+/* Resize and Upsample. */
+#include <math.h>
+#include <string.h>
+
+#include "operators.h"
+
+typedef struct resizing {
+  wafer_shape in, out;
+  double scales[WAFER_MAX_RANK];
+  const char *mode, *coordinates, *rounding;
+} resizing;
+
+/* Entries of scales or sizes are for these dims; without the attribute for all of them. */
+static uint32_t axes_of(import_node *n, uint32_t rank, uint32_t *axes) {
+  int_list given = n->opset >= 18 ? attr_ints(n, "axes") : (int_list){0};
+  axis_set(n, given, rank);
+  uint32_t count = given.count ? given.count : rank;
+  for (uint32_t i = 0; i < count && n->status == WAFER_OK; i++)
+    axes[i] = given.count ? checked_axis(n, given.at[i], rank) : i;
+  return n->status == WAFER_OK ? count : 0;
+}
+
+/* The result's dims: floor(dim * scale). */
+static void by_scales(import_node *n, resizing *r, uint32_t count, const double *scales) {
+  uint32_t axes[WAFER_MAX_RANK], wanted = axes_of(n, r->in.rank, axes);
+  if (count != wanted) node_bad(n, "%u scales for %u dims", count, wanted);
+  for (uint32_t i = 0; i < wanted && n->status == WAFER_OK; i++) {
+    double size = floor((double)r->in.dims[axes[i]] * scales[i]);
+    if (!(scales[i] > 0) || !(size < 0x1p40)) node_bad(n, "scales[%u] is %g", i, scales[i]);
+    r->scales[axes[i]] = scales[i];
+    r->out.dims[axes[i]] = n->status == WAFER_OK ? (int64_t)size : 0;
+  }
+}
+
+/* One scale for all resized dims, as the policy says. */
+static void keep_aspect(import_node *n, resizing *r, uint32_t count, const uint32_t *axes,
+                        const char *policy) {
+  bool larger = !strcmp(policy, "not_smaller");
+  double scale = larger ? 0 : INFINITY;
+  if (!strcmp(policy, "stretch")) return;
+  if (!larger && strcmp(policy, "not_larger"))
+    node_bad(n, "keep_aspect_ratio_policy is '%s'", policy);
+  for (uint32_t i = 0; i < count; i++)
+    scale = larger ? fmax(scale, r->scales[axes[i]]) : fmin(scale, r->scales[axes[i]]);
+  for (uint32_t i = 0; i < count && n->status == WAFER_OK; i++) {
+    r->scales[axes[i]] = scale;
+    r->out.dims[axes[i]] = (int64_t)floor((double)r->in.dims[axes[i]] * scale + 0.5);
+  }
+}
+
+static void by_sizes(import_node *n, resizing *r, int_list sizes) {
+  uint32_t axes[WAFER_MAX_RANK], wanted = axes_of(n, r->in.rank, axes);
+  if (sizes.count != wanted) node_bad(n, "%u sizes for %u dims", sizes.count, wanted);
+  for (uint32_t i = 0; i < wanted && n->status == WAFER_OK; i++) {
+    int64_t in = r->in.dims[axes[i]];
+    if (sizes.at[i] < 1 || sizes.at[i] > INT32_MAX || in < 1)
+      node_bad(n, "sizes[%u] is %lld", i, (long long)sizes.at[i]);
+    r->scales[axes[i]] = in ? (double)sizes.at[i] / (double)in : 1;
+    r->out.dims[axes[i]] = sizes.at[i];
+  }
+  if (n->status == WAFER_OK)
+    keep_aspect(n, r, wanted, axes, attr_text(n, "keep_aspect_ratio_policy", "stretch"));
+}
+
+/* The scales in input `index`. */
+static void by_scale_input(import_node *n, resizing *r, uint32_t index) {
+  wafer_view view;
+  int64_t count;
+  double scales[WAFER_MAX_RANK];
+  if (!constant_view(n, index, "scales", &view)) return;
+  wafer_shape_elements(&view.shape, &count);
+  if (count > WAFER_MAX_RANK || !wafer_dtype_is_float(view.dtype)) {
+    node_bad(n, "scales must be a float for each dim");
+    return;
+  }
+  for (int64_t i = 0; i < count; i++) scales[i] = wafer_element_f64(view.dtype, view.data, i);
+  by_scales(n, r, (uint32_t)count, scales);
+}
+
+static resizing begin_resize(import_node *n) {
+  resizing r = {
+      .in = type_of(n, input(n, 0)).shape, .coordinates = "asymmetric", .rounding = "floor"};
+  r.out = r.in;
+  for (uint32_t i = 0; i < WAFER_MAX_RANK; i++) r.scales[i] = 1;
+  r.mode = attr_text(n, "mode", "nearest");
+  return r;
+}
+
+static void finish_resize(import_node *n, const resizing *r) {
+  MlirValue x = input(n, 0);
+  wafer_attr attrs[] = {INTS_ATTR(shape, r->in.rank, r->out.dims),
+                        FLOATS_ATTR(scales, r->in.rank, r->scales),
+                        TEXT_ATTR(mode, r->mode),
+                        TEXT_ATTR(coordinates, r->coordinates),
+                        TEXT_ATTR(rounding, r->rounding),
+                        FLOAT_ATTR(cubic_a, attr_float(n, "cubic_coeff_a", -0.75)),
+                        INT_ATTR(exclude_outside, attr_int(n, "exclude_outside", 0))};
+  if (!strcmp(r->coordinates, "tf_crop_and_resize")) node_unsupported(n, "mode tf_crop_and_resize");
+  n->outputs[0] = build(n, WAFER_OP_resize, 1, &x, attrs, WAFER_COUNT(attrs));
+}
+
+/* Attribute scales in opset 7 and 8, input 1 in 9. */
+void import_upsample(import_node *n) {
+  resizing r = begin_resize(n);
+  if (n->opset >= 10) node_bad(n, "the operator ended with opset 9; use Resize");
+  float_list scales = n->opset < 9 ? attr_floats(n, "scales") : (float_list){0};
+  if (n->opset < 9)
+    by_scales(n, &r, scales.count, scales.at);
+  else
+    by_scale_input(n, &r, 1);
+  finish_resize(n, &r);
+}
+
+void import_resize_10(import_node *n) {
+  resizing r = begin_resize(n);
+  by_scale_input(n, &r, 1);
+  finish_resize(n, &r);
+}
+
+static bool is_empty(const import_node *n, uint32_t index) {
+  int64_t count;
+  wafer_shape shape = type_of(n, input(n, index)).shape;
+  return !has_input(n, index) || (wafer_shape_elements(&shape, &count) && !count);
+}
+
+void import_resize(import_node *n) {
+  resizing r = begin_resize(n);
+  bool sized = !is_empty(n, 3), shrinks = false;
+  r.coordinates = attr_text(n, "coordinate_transformation_mode", "half_pixel");
+  r.rounding = attr_text(n, "nearest_mode", "round_prefer_floor");
+  if (!sized && is_empty(n, 2)) node_bad(n, "neither scales nor sizes are given");
+  if (sized)
+    by_sizes(n, &r, constant_ints(n, 3, "sizes"));
+  else
+    by_scale_input(n, &r, 2);
+  for (uint32_t i = 0; i < r.in.rank; i++) shrinks |= r.scales[i] < 1;
+  if (attr_int(n, "antialias", 0) && shrinks) node_unsupported(n, "shrinking with antialias");
+  finish_resize(n, &r);
+}

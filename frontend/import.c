@@ -1,0 +1,452 @@
+/* ONNX -> IR: walks the nodes in their order and builds core ops, so that every shape is known at
+ * once and shape arithmetic folds away. Nodes that cannot be compiled are reported and passed over,
+ * with everything that depends on them, so that one run lists them all. */
+#include "operators.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_CALLS 64 /* functions inside one another */
+
+static const MlirValue none;
+
+static wafer_status no_memory(const importer *im) {
+  return wafer_fail(im->ctx->diag, wafer_at_file(im->ir->file), WAFER_NO_MEMORY,
+                    "no memory to import the model");
+}
+
+/* ---- Names ---- */
+
+static wafer_status define(const importer *im, scope *s, const char *name, name_entry entry) {
+  name_entry *made = scope_add(s, name);
+  if (!made)
+    return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT, "'%s' is defined twice", name);
+  entry.name = name;
+  *made = entry;
+  return WAFER_OK;
+}
+
+wafer_status import_tensor(importer *im, const onnx_tensor *tensor, const char *name,
+                           MlirValue *out) {
+  wafer_view view;
+  WAFER_TRY(data_view(&im->store, tensor, &view));
+  return wafer_build_constant(&im->b, name, &view, out);
+}
+
+static bool makes(const onnx_node *node, const char *name) {
+  for (size_t i = 0; i < node->output.count; i++)
+    if (!strcmp(node->output.at[i], name)) return true;
+  return false;
+}
+
+/* The node behind `from` that makes `name`; nodes.count: none. */
+static size_t find_maker(const onnx_nodes *nodes, const char *name) {
+  size_t i = 0;
+  while (i < nodes->count && !makes(&nodes->at[i], name)) i++;
+  return i;
+}
+
+/* Whether node `target` is needed, directly or not, to compute node `start`. Slow, for a message
+ * only. */
+static bool depends_on(const importer *im, const onnx_nodes *nodes, size_t start, size_t target) {
+  bool *seen = WAFER_NEW(im->ctx->arena, bool, nodes->count);
+  size_t *work = WAFER_NEW(im->ctx->arena, size_t, nodes->count), left = 1;
+  if (!seen || !work) return false;
+  work[0] = start;
+  while (left) {
+    const onnx_node *node = &nodes->at[work[--left]];
+    for (size_t i = 0; i < node->input.count; i++) {
+      size_t maker = find_maker(nodes, node->input.at[i]);
+      if (maker == target) return true;
+      if (maker == nodes->count || seen[maker]) continue;
+      seen[maker] = true;
+      work[left++] = maker;
+    }
+  }
+  return false;
+}
+
+static const char *label_of(const onnx_node *node) {
+  if (node->name && *node->name) return node->name;
+  for (size_t i = 0; i < node->output.count; i++)
+    if (*node->output.at[i]) return node->output.at[i];
+  return node->op_type;
+}
+
+static wafer_status undefined(const importer *im, const onnx_nodes *nodes, size_t index,
+                              const char *name) {
+  size_t maker = find_maker(nodes, name);
+  if (maker == nodes->count)
+    return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
+                      "uses '%s', which no node, input or initializer defines", name);
+  const char *other = label_of(&nodes->at[maker]);
+  if (maker == index || depends_on(im, nodes, maker, index))
+    return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
+                      "is part of a cycle: uses '%s' of node '%s', which depends on this node",
+                      name, other);
+  return wafer_fail(
+      im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
+      "uses '%s' before node '%s' (#%zu) defines it; nodes must be in topological order", name,
+      other, maker);
+}
+
+/* The value of an entry; initializers become ops at their first use. */
+static wafer_status value_of(importer *im, name_entry *entry, MlirValue *out) {
+  if (entry->state == NAME_TENSOR) {
+    wafer_status status = import_tensor(im, entry->tensor, entry->name, &entry->value);
+    entry->state = status == WAFER_OK ? NAME_KNOWN : NAME_UNKNOWN;
+    im->unsupported += status == WAFER_UNSUPPORTED;
+    if (status != WAFER_OK && status != WAFER_UNSUPPORTED) return status;
+  }
+  *out = entry->state == NAME_KNOWN ? entry->value : none;
+  return WAFER_OK;
+}
+
+/* ---- Nodes ---- */
+
+typedef struct operands {
+  MlirValue *values;
+  bool unknown; /* one of them is made by a node that cannot be compiled */
+} operands;
+
+static wafer_status find_operands(importer *im, scope *s, const onnx_nodes *nodes, size_t index,
+                                  operands *out) {
+  const wire_texts *names = &nodes->at[index].input;
+  *out = (operands){.values = WAFER_NEW(im->ctx->arena, MlirValue, names->count)};
+  if (!out->values) return no_memory(im);
+  for (size_t i = 0; i < names->count; i++) {
+    if (!*names->at[i]) continue;
+    name_entry *entry = scope_find(s, names->at[i]);
+    if (!entry) return undefined(im, nodes, index, names->at[i]);
+    WAFER_TRY(value_of(im, entry, &out->values[i]));
+    out->unknown |= mlirValueIsNull(out->values[i]);
+  }
+  return WAFER_OK;
+}
+
+static bool is_default(const char *domain) {
+  return !domain || !*domain || !strcmp(domain, "ai.onnx");
+}
+
+static bool same_text(const char *a, const char *b) {
+  return !strcmp(a ? a : "", b ? b : "");
+}
+
+static int64_t opset_of(const frame *f, const char *domain) {
+  for (size_t i = 0; i < f->opsets->count; i++) {
+    const char *imported = f->opsets->at[i].domain;
+    if (is_default(domain) ? is_default(imported) : same_text(domain, imported))
+      return f->opsets->at[i].version;
+  }
+  return 0;
+}
+
+static const onnx_function *find_function(const onnx_model *model, const onnx_node *node) {
+  for (size_t i = 0; i < model->functions.count; i++) {
+    const onnx_function *f = &model->functions.at[i];
+    if (same_text(f->name, node->op_type) && same_text(f->domain, node->domain) &&
+        same_text(f->overload, node->overload))
+      return f;
+  }
+  return NULL;
+}
+
+/* The body takes the operator's place; its names are its own, its attributes those of the node. */
+static wafer_status import_nodes(importer *im, scope *s, const onnx_nodes *nodes);
+static wafer_status collect(importer *im, scope *s, const char *name, MlirValue *out);
+
+static void import_function(import_node *n, const onnx_function *f) {
+  frame body = {.opsets = &f->opset_import,
+                .function = f,
+                .call = n->node,
+                .caller = n->scope->frame,
+                .label = n->label,
+                .depth = n->scope->frame->depth + 1};
+  scope inner;
+  if (body.depth > MOST_CALLS) {
+    node_bad(n, "functions call one another deeper than %d times", MOST_CALLS);
+    return;
+  }
+  size_t names = f->input.count;
+  for (size_t i = 0; i < f->node.count; i++) names += f->node.at[i].output.count;
+  if (!scope_init(&inner, n->im->ctx->arena, NULL, &body, names)) {
+    n->status = no_memory(n->im);
+    return;
+  }
+  for (uint32_t i = 0; i < f->input.count && n->status == WAFER_OK; i++) {
+    name_entry entry = {.state = NAME_KNOWN, .value = input(n, i)};
+    n->status = define(n->im, &inner, f->input.at[i], entry);
+  }
+  if (n->status == WAFER_OK) n->status = import_nodes(n->im, &inner, &f->node);
+  for (uint32_t i = 0; i < n->output_count && n->status == WAFER_OK; i++)
+    if (i < f->output.count) n->status = collect(n->im, &inner, f->output.at[i], &n->outputs[i]);
+}
+
+static void import_operator(import_node *n) {
+  const onnx_node *node = n->node;
+  n->op = is_default(node->domain) ? onnx_op_find(node->op_type, n->opset) : NULL;
+  if (!n->op && is_default(node->domain) && onnx_op_find(node->op_type, INT64_MAX))
+    node_unsupported(n, "this opset does not have it yet");
+  if (!n->op) node_unsupported(n, "no such operator is known");
+  if (n->status != WAFER_OK) return;
+  if (n->input_count < n->op->least)
+    node_bad(n, "has %u inputs, needs %u", n->input_count, n->op->least);
+  if (n->input_count > n->op->most) {
+    for (uint32_t i = n->op->most; i < n->input_count; i++)
+      if (has_input(n, i))
+        node_bad(n, "has %u inputs, takes at most %u", n->input_count, n->op->most);
+    n->input_count = n->op->most;
+  }
+  for (uint32_t i = 0; i < n->op->least; i++)
+    if (!has_input(n, i)) node_bad(n, "input %u is missing", i);
+  if (n->status == WAFER_OK) n->op->import(n);
+}
+
+/* Outputs that the node names and its operator's function has not made. Those of graphs may be
+ * unknown. */
+static void check_outputs(import_node *n) {
+  if (!n->op || n->op->import == import_if) return;
+  for (uint32_t i = 0; i < n->output_count; i++)
+    if (*n->node->output.at[i] && mlirValueIsNull(n->outputs[i]))
+      node_unsupported(n, "output %u ('%s') is not supported", i, n->node->output.at[i]);
+}
+
+static wafer_status define_outputs(importer *im, scope *s, const onnx_node *node,
+                                   const MlirValue *values) {
+  for (size_t i = 0; i < node->output.count; i++) {
+    if (!*node->output.at[i]) continue;
+    bool known = values && !mlirValueIsNull(values[i]);
+    name_entry entry = {.state = known ? NAME_KNOWN : NAME_UNKNOWN,
+                        .value = known ? values[i] : none};
+    WAFER_TRY(define(im, s, node->output.at[i], entry));
+  }
+  return WAFER_OK;
+}
+
+static wafer_status run_node(importer *im, scope *s, const onnx_nodes *nodes, size_t index,
+                             const char *label) {
+  const onnx_node *node = &nodes->at[index];
+  operands in;
+  WAFER_TRY(find_operands(im, s, nodes, index, &in));
+  if (in.unknown) return define_outputs(im, s, node, NULL);
+  import_node n = {.im = im,
+                   .scope = s,
+                   .node = node,
+                   .opset = opset_of(s->frame, node->domain),
+                   .index = (int64_t)index,
+                   .label = label,
+                   .inputs = in.values,
+                   .input_count = (uint32_t)node->input.count,
+                   .output_count = (uint32_t)node->output.count};
+  n.outputs = WAFER_NEW(im->ctx->arena, MlirValue, node->output.count + 1);
+  if (!n.outputs) return no_memory(im);
+  const onnx_function *function = find_function(im->model, node);
+  if (function)
+    import_function(&n, function);
+  else
+    import_operator(&n);
+  if (n.status == WAFER_OK) check_outputs(&n);
+  if (n.status == WAFER_UNSUPPORTED) im->unsupported++;
+  if (n.status != WAFER_OK && n.status != WAFER_UNSUPPORTED) return n.status;
+  return define_outputs(im, s, node, n.status == WAFER_OK ? n.outputs : NULL);
+}
+
+/* Everything that a node builds carries its name; in a function's body behind that of the call. */
+static wafer_status enter_node(importer *im, const scope *s, const onnx_node *node, size_t index,
+                               const char **label) {
+  *label = label_of(node);
+  if (!node->op_type)
+    return wafer_fail(im->ctx->diag, wafer_at_node(im->ir->file, *label, (int64_t)index),
+                      WAFER_BAD_INPUT, "the node names no operator");
+  if (s->frame->label)
+    *label = wafer_arena_printf(im->ctx->arena, "%s/%s", s->frame->label, *label);
+  if (!*label) return no_memory(im);
+  im->b.location = wafer_ir_location(im->ir, *label, (int64_t)index);
+  im->b.loc = wafer_at_node(im->ir->file, *label, (int64_t)index);
+  return WAFER_OK;
+}
+
+static wafer_status import_nodes(importer *im, scope *s, const onnx_nodes *nodes) {
+  MlirLocation location = im->b.location;
+  wafer_loc loc = im->b.loc;
+  bool top = !s->outer && !s->frame->function;
+  for (size_t i = 0; i < nodes->count; i++) {
+    const char *label;
+    if (top && i % 256 == 0) wafer_progress(im->ctx->diag, "import", i, nodes->count);
+    if (i % 256 == 0 && wafer_cancelled(im->ctx->diag)) return WAFER_USAGE;
+    WAFER_TRY(enter_node(im, s, &nodes->at[i], i, &label));
+    WAFER_TRY(run_node(im, s, nodes, i, label));
+  }
+  im->b.location = location;
+  im->b.loc = loc;
+  return WAFER_OK;
+}
+
+/* ---- Graphs ---- */
+
+static size_t count_names(const onnx_graph *graph) {
+  size_t names = graph->initializer.count + graph->input.count;
+  for (size_t i = 0; i < graph->node.count; i++) names += graph->node.at[i].output.count;
+  return names;
+}
+
+static wafer_status define_initializers(importer *im, scope *s, const onnx_graph *graph) {
+  for (size_t i = 0; i < graph->initializer.count; i++) {
+    const onnx_tensor *tensor = &graph->initializer.at[i];
+    if (!tensor->name || !*tensor->name)
+      return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT, "an initializer has no name");
+    WAFER_TRY(define(im, s, tensor->name, (name_entry){.state = NAME_TENSOR, .tensor = tensor}));
+  }
+  for (size_t i = 0; i < graph->sparse_initializer.count; i++) {
+    const onnx_tensor *values = graph->sparse_initializer.at[i].values;
+    const char *name = values && values->name ? values->name : "";
+    im->unsupported++;
+    (void)wafer_fail(im->ctx->diag, im->b.loc, WAFER_UNSUPPORTED,
+                     "initializer '%s' is a sparse tensor", name);
+    WAFER_TRY(define(im, s, name, (name_entry){.state = NAME_UNKNOWN}));
+  }
+  return WAFER_OK;
+}
+
+/* A result of a graph: null when it is unknown. */
+static wafer_status collect(importer *im, scope *s, const char *name, MlirValue *out) {
+  name_entry *entry = name ? scope_find(s, name) : NULL;
+  if (!entry)
+    return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
+                      "output '%s' is not defined by any node", name ? name : "");
+  return value_of(im, entry, out);
+}
+
+wafer_status import_subgraph(importer *im, const scope *outer, const onnx_graph *graph,
+                             uint32_t count, MlirValue *results) {
+  scope s;
+  if (graph->output.count != count)
+    return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
+                      "the branch has %zu outputs, the node %u", graph->output.count, count);
+  if (!scope_init(&s, im->ctx->arena, outer, outer->frame,
+                  count_names(graph) + graph->sparse_initializer.count))
+    return no_memory(im);
+  WAFER_TRY(define_initializers(im, &s, graph));
+  WAFER_TRY(import_nodes(im, &s, &graph->node));
+  for (uint32_t i = 0; i < count; i++)
+    WAFER_TRY(collect(im, &s, graph->output.at[i].name, &results[i]));
+  return WAFER_OK;
+}
+
+/* ---- The model ---- */
+
+/* Inputs that are not bound become arguments, in their order. */
+static wafer_status begin_main(importer *im, scope *s, const model_input *inputs, uint32_t count) {
+  wafer_arena *arena = im->ctx->arena;
+  const char **names = WAFER_NEW(arena, const char *, count);
+  wafer_type *types = WAFER_NEW(arena, wafer_type, count);
+  MlirValue *values = WAFER_NEW(arena, MlirValue, count);
+  uint32_t open = 0;
+  if (!names || !types || !values) return no_memory(im);
+  for (uint32_t i = 0; i < count; i++) {
+    if (inputs[i].bound) continue;
+    names[open] = inputs[i].info->name;
+    types[open++] = inputs[i].type;
+  }
+  WAFER_TRY(wafer_ir_begin_main(im->ctx, im->ir, open, names, types, &im->b, values));
+  open = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    name_entry entry = {.state = NAME_KNOWN};
+    const char *name = inputs[i].info->name;
+    if (inputs[i].bound)
+      WAFER_TRY(wafer_build_constant(&im->b, name, inputs[i].bound, &entry.value));
+    else
+      entry.value = values[open++];
+    WAFER_TRY(define(im, s, name, entry));
+  }
+  return WAFER_OK;
+}
+
+static wafer_status check_output(const importer *im, const onnx_value *declared, MlirValue value) {
+  wafer_type type = wafer_ir_value_type(value);
+  char shape[128];
+  wafer_shape_format(&type.shape, shape, sizeof shape);
+  if (!type_contradicts(declared->type, &type)) return WAFER_OK;
+  const wafer_options *o = im->ctx->options;
+  bool adapted = o && (o->dim_count || o->shape_count || o->value_count);
+  if (!adapted)
+    return wafer_fail(im->ctx->diag, wafer_at_file(im->ir->file), WAFER_BAD_INPUT,
+                      "output '%s' is %s %s, which contradicts what the model declares",
+                      declared->name, wafer_dtype_name(type.dtype), shape);
+  wafer_warn(im->ctx->diag, wafer_at_file(im->ir->file),
+             "output '%s' is %s %s with the given shapes, the model declares another",
+             declared->name, wafer_dtype_name(type.dtype), shape);
+  return WAFER_OK;
+}
+
+static wafer_status finish_main(importer *im, scope *s, const onnx_graph *graph) {
+  uint32_t count = (uint32_t)graph->output.count;
+  const char **names = WAFER_NEW(im->ctx->arena, const char *, count);
+  MlirValue *values = WAFER_NEW(im->ctx->arena, MlirValue, count);
+  if (!names || !values) return no_memory(im);
+  im->b.location = wafer_ir_location(im->ir, NULL, -1);
+  im->b.loc = wafer_at_file(im->ir->file);
+  if (!count)
+    return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
+                      "the model's graph has no outputs");
+  for (uint32_t i = 0; i < count; i++) {
+    names[i] = graph->output.at[i].name;
+    WAFER_TRY(collect(im, s, names[i], &values[i]));
+  }
+  if (im->unsupported)
+    return wafer_fail(im->ctx->diag, im->b.loc, WAFER_UNSUPPORTED,
+                      "cannot compile %u of %zu nodes, listed above", im->unsupported,
+                      graph->node.count);
+  for (uint32_t i = 0; i < count; i++) WAFER_TRY(check_output(im, &graph->output.at[i], values[i]));
+  return wafer_ir_finish_main(&im->b, count, names, values);
+}
+
+static wafer_status check_opset(const importer *im, const frame *f) {
+  int64_t opset = opset_of(f, "");
+  wafer_loc loc = wafer_at_file(im->ir->file);
+  if (!opset)
+    return wafer_fail(im->ctx->diag, loc, WAFER_BAD_INPUT,
+                      "the model does not say which opset it uses");
+  if (opset < OLDEST_OPSET || opset > NEWEST_OPSET)
+    return wafer_fail(
+        im->ctx->diag, loc, WAFER_UNSUPPORTED,
+        "the model uses opset %lld, %d to %d are supported; convert it with onnx.version_converter",
+        (long long)opset, OLDEST_OPSET, NEWEST_OPSET);
+  return WAFER_OK;
+}
+
+static wafer_status import_model(importer *im) {
+  const onnx_graph *graph = im->model->graph;
+  const frame f = {.opsets = &im->model->opset_import};
+  model_input *inputs;
+  uint32_t count;
+  scope s;
+  im->b = (wafer_builder){.ctx = im->ctx, .ir = im->ir, .loc = wafer_at_file(im->ir->file)};
+  WAFER_TRY(check_opset(im, &f));
+  WAFER_TRY(bind_inputs(im->ctx, im->ir->file, graph, &inputs, &count));
+  if (!scope_init(&s, im->ctx->arena, NULL, &f,
+                  count_names(graph) + graph->sparse_initializer.count))
+    return no_memory(im);
+  WAFER_TRY(begin_main(im, &s, inputs, count));
+  WAFER_TRY(define_initializers(im, &s, graph));
+  WAFER_TRY(import_nodes(im, &s, &graph->node));
+  im->ir->node_count = (uint32_t)graph->node.count;
+  return finish_main(im, &s, graph);
+}
+
+wafer_status wafer_import(const wafer_ctx *ctx, const char *path, wafer_ir **out) {
+  *out = NULL;
+  wafer_bytes bytes;
+  WAFER_TRY(wafer_file_map(ctx->diag, ctx->arena, path, &bytes));
+  importer im = {.ctx = ctx, .store = {.diag = ctx->diag, .arena = ctx->arena, .file = path}};
+  wire_source source = {ctx->diag, ctx->arena, path, {bytes.data, bytes.size}};
+  WAFER_TRY(onnx_read(&source, &im.model));
+  WAFER_TRY(wafer_ir_create(ctx, path, &im.ir));
+  wafer_status status = import_model(&im);
+  if (status != WAFER_OK) {
+    wafer_ir_destroy(im.ir);
+    return status;
+  }
+  *out = im.ir;
+  return WAFER_OK;
+}

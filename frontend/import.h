@@ -1,0 +1,161 @@
+/* Inside the importer: what the function of an ONNX operator gets, and what it builds with.
+ *
+ * A failure sticks to the node: after the first one every helper returns at once (a null value, a
+ * default), so expansions are written as plain expressions and end without checks. */
+#ifndef FRONTEND_IMPORT_H
+#define FRONTEND_IMPORT_H
+
+#include "data.h"
+#include "scope.h"
+#include "wafer/ir.h"
+
+#define OLDEST_OPSET 7
+#define NEWEST_OPSET 26
+
+typedef struct importer {
+  const wafer_ctx *ctx;
+  wafer_ir *ir;
+  wafer_builder b;
+  data_store store;
+  const onnx_model *model;
+  uint32_t unsupported; /* nodes reported as such */
+} importer;
+
+typedef struct import_node {
+  importer *im;
+  scope *scope;
+  const onnx_node *node;
+  const struct onnx_op *op; /* the operator's row */
+  int64_t opset;            /* of the node's domain */
+  int64_t index;            /* in its graph */
+  const char *label;        /* the node's name, or its first output where it has none */
+  uint32_t input_count, output_count;
+  const MlirValue *inputs; /* null where the node leaves one out */
+  MlirValue *outputs;      /* to be set */
+  wafer_status status;
+} import_node;
+
+typedef void import_fn(import_node *n);
+
+/* A row of onnx.def. */
+typedef struct onnx_op {
+  const char *type;
+  int64_t since;
+  uint32_t least, most; /* inputs */
+  import_fn *import;
+  wafer_op op;
+} onnx_op;
+#define NO_OP WAFER_OP_COUNT
+#define ANY UINT32_MAX
+
+/* The row for an operator of the default domain; NULL: none. */
+const onnx_op *onnx_op_find(const char *type, int64_t opset);
+/* The rows in their order, NULL behind the last one. */
+const onnx_op *onnx_op_row(size_t index);
+
+/* ---- Failures ---- */
+
+/* The model is malformed. */
+void node_bad(import_node *n, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The model is valid, this compiler cannot do it; the walk goes on without the node's results. */
+void node_unsupported(import_node *n, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* ---- Inputs ---- */
+
+bool has_input(const import_node *n, uint32_t index);
+MlirValue input(const import_node *n, uint32_t index); /* null when absent */
+wafer_type type_of(const import_node *n, MlirValue value);
+uint32_t rank_of(const import_node *n, MlirValue value);
+wafer_dtype dtype_of(const import_node *n, MlirValue value);
+/* A value known now; otherwise the node fails and says that it must be. `what` names it in the
+ * message. */
+bool constant_view(import_node *n, uint32_t index, const char *what, wafer_view *view);
+/* A constant vector (or scalar) of integers; count 0 after a failure. */
+typedef struct int_list {
+  uint32_t count;
+  const int64_t *at;
+} int_list;
+int_list constant_ints(import_node *n, uint32_t index, const char *what);
+double constant_float(import_node *n, uint32_t index, const char *what, double absent);
+
+/* ---- Attributes ---- */
+
+const onnx_attribute *find_attribute(import_node *n, const char *name);
+bool has_attribute(import_node *n, const char *name);
+int64_t attr_int(import_node *n, const char *name, int64_t absent);
+double attr_float(import_node *n, const char *name, double absent);
+const char *attr_text(import_node *n, const char *name, const char *absent);
+int_list attr_ints(import_node *n, const char *name);
+typedef struct float_list {
+  uint32_t count;
+  const double *at;
+} float_list;
+float_list attr_floats(import_node *n, const char *name);
+/* From an attribute up to opset `until` - 1, from input `index` on. */
+int_list ints_moved(import_node *n, const char *name, int64_t until, uint32_t index);
+/* 0 <= axis < rank, counting from the end when negative; fails otherwise. */
+uint32_t checked_axis(import_node *n, int64_t axis, uint32_t rank);
+/* Bit set of dims. */
+uint32_t axis_set(import_node *n, int_list axes, uint32_t rank);
+int64_t *new_ints(import_node *n, uint32_t count);
+
+/* ---- Building ---- */
+
+MlirValue build(import_node *n, wafer_op op, uint32_t count, const MlirValue *operands,
+                const wafer_attr *attrs, uint32_t attr_count);
+MlirValue op1(import_node *n, wafer_op op, MlirValue a);
+MlirValue op2(import_node *n, wafer_op op, MlirValue a, MlirValue b);
+#define ADD(a, b) op2(n, WAFER_OP_add, a, b)
+#define SUB(a, b) op2(n, WAFER_OP_sub, a, b)
+#define MUL(a, b) op2(n, WAFER_OP_mul, a, b)
+#define DIV(a, b) op2(n, WAFER_OP_div, a, b)
+MlirValue scalar_like(import_node *n, MlirValue x, double value); /* a scalar of x's element type */
+MlirValue constant(import_node *n, const wafer_view *view);       /* of data in the arena */
+MlirValue constant_i64(import_node *n, uint32_t rank, int64_t count, const int64_t *values);
+MlirValue iota(import_node *n, wafer_dtype dtype, int64_t count);
+MlirValue select_of(import_node *n, MlirValue condition, MlirValue yes, MlirValue no);
+MlirValue cast_to(import_node *n, MlirValue x, wafer_dtype dtype);
+MlirValue clip_to(import_node *n, MlirValue x, double least, double most);
+MlirValue reshape_to(import_node *n, MlirValue x, uint32_t rank, const int64_t *dims);
+MlirValue expand_to(import_node *n, MlirValue x, uint32_t rank, const int64_t *dims);
+MlirValue transpose_by(import_node *n, MlirValue x, uint32_t rank, const int64_t *perm);
+MlirValue swap_last(import_node *n, MlirValue x); /* transposes the last two dims */
+MlirValue concat_of(import_node *n, MlirValue a, MlirValue b, uint32_t axis);
+/* `count` elements of dim `axis` from `start`. */
+MlirValue part_of(import_node *n, MlirValue x, uint32_t axis, int64_t start, int64_t count);
+/* Over the dims of a bit set. */
+MlirValue reduce_over(import_node *n, wafer_op op, MlirValue x, uint32_t dims, bool keep);
+MlirValue softmax_over(import_node *n, MlirValue x, uint32_t axis);
+
+#define INT_ATTR(key, value) ((wafer_attr){.id = WAFER_ATTR_##key, .i = (value)})
+#define FLOAT_ATTR(key, value) ((wafer_attr){.id = WAFER_ATTR_##key, .f = (value)})
+#define TEXT_ATTR(key, value) ((wafer_attr){.id = WAFER_ATTR_##key, .s = (value)})
+#define INTS_ATTR(key, n, values) ((wafer_attr){.id = WAFER_ATTR_##key, .ints = {(n), (values)}})
+#define FLOATS_ATTR(key, n, values)                                                                \
+  ((wafer_attr){.id = WAFER_ATTR_##key, .floats = {(n), (values)}})
+
+/* ---- Graphs ---- */
+
+/* The nodes of a graph inside another: its outputs' values, null where they are unknown. */
+wafer_status import_subgraph(importer *im, const scope *outer, const onnx_graph *graph,
+                             uint32_t count, MlirValue *results);
+/* The element type and value of a tensor attribute or initializer. */
+wafer_status import_tensor(importer *im, const onnx_tensor *tensor, const char *name,
+                           MlirValue *out);
+
+/* ---- Inputs of the model (bind.c) ---- */
+
+typedef struct model_input {
+  const onnx_value *info;
+  wafer_type type;
+  const wafer_view *bound; /* --bind: the input is this constant */
+} model_input;
+
+/* The inputs that are not initializers, with static types by the options of ctx. */
+wafer_status bind_inputs(const wafer_ctx *ctx, const char *file, const onnx_graph *graph,
+                         model_input **out, uint32_t *count);
+/* Whether a declared type contradicts; dims without a number agree with anything. */
+bool type_contradicts(const onnx_type *declared, const wafer_type *type);
+
+#endif

@@ -1,0 +1,227 @@
+/* Reading an ONNX node: inputs, attributes, failures. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "import.h"
+
+/* ---- Failures ---- */
+
+static void describe_inputs(const import_node *n, char *text, size_t room) {
+  size_t used = 0;
+  *text = 0;
+  for (uint32_t i = 0; i < n->input_count && i < 4 && used + 64 < room; i++) {
+    char shape[48] = "absent";
+    const char *dtype = "";
+    if (has_input(n, i)) {
+      wafer_type type = wafer_ir_value_type(n->inputs[i]);
+      wafer_shape_format(&type.shape, shape, sizeof shape);
+      dtype = wafer_dtype_name(type.dtype);
+    }
+    used += (size_t)snprintf(text + used, room - used, "%s%s %s", i ? ", " : "", dtype, shape);
+  }
+}
+
+void node_bad(import_node *n, const char *format, ...) {
+  if (n->status != WAFER_OK) return;
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  n->status =
+      wafer_fail(n->im->ctx->diag, n->im->b.loc, WAFER_BAD_INPUT, "%s: %s", n->node->op_type, text);
+}
+
+void node_unsupported(import_node *n, const char *format, ...) {
+  if (n->status != WAFER_OK) return;
+  char text[512], types[320];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  describe_inputs(n, types, sizeof types);
+  const char *domain = n->node->domain && *n->node->domain ? n->node->domain : "ai.onnx";
+  n->status = wafer_fail(n->im->ctx->diag, n->im->b.loc, WAFER_UNSUPPORTED,
+                         "operator %s of %s, opset %lld, on (%s): %s", n->node->op_type, domain,
+                         (long long)n->opset, types, text);
+}
+
+static void no_memory(import_node *n) {
+  if (n->status == WAFER_OK)
+    n->status = wafer_fail(n->im->ctx->diag, n->im->b.loc, WAFER_NO_MEMORY,
+                           "no memory to import this node");
+}
+
+int64_t *new_ints(import_node *n, uint32_t count) {
+  int64_t *ints = WAFER_NEW(n->im->ctx->arena, int64_t, count);
+  if (!ints) no_memory(n);
+  return ints;
+}
+
+/* ---- Inputs ---- */
+
+bool has_input(const import_node *n, uint32_t index) {
+  return index < n->input_count && !mlirValueIsNull(n->inputs[index]);
+}
+
+MlirValue input(const import_node *n, uint32_t index) {
+  return index < n->input_count ? n->inputs[index] : (MlirValue){NULL};
+}
+
+wafer_type type_of(const import_node *n, MlirValue value) {
+  bool usable = n->status == WAFER_OK && !mlirValueIsNull(value);
+  return usable ? wafer_ir_value_type(value) : (wafer_type){.dtype = WAFER_DTYPE_f32};
+}
+
+uint32_t rank_of(const import_node *n, MlirValue value) {
+  return type_of(n, value).shape.rank;
+}
+wafer_dtype dtype_of(const import_node *n, MlirValue value) {
+  return type_of(n, value).dtype;
+}
+
+bool constant_view(import_node *n, uint32_t index, const char *what, wafer_view *view) {
+  if (n->status != WAFER_OK) return false;
+  if (!has_input(n, index)) {
+    node_bad(n, "input %u (%s) is missing", index, what);
+    return false;
+  }
+  if (wafer_ir_constant(n->im->ctx, n->im->ir, n->inputs[index], view)) return true;
+  node_unsupported(
+      n,
+      "input %u (%s, '%s') must be known when compiling; where it comes from an input of the "
+      "model, give --bind INPUT=FILE.npy",
+      index, what, n->node->input.at[index]);
+  return false;
+}
+
+int_list constant_ints(import_node *n, uint32_t index, const char *what) {
+  wafer_view view;
+  int64_t count;
+  if (!constant_view(n, index, what, &view)) return (int_list){0};
+  if (view.shape.rank > 1 || wafer_dtype_is_float(view.dtype)) {
+    node_bad(n, "input %u (%s) must be a vector of integers", index, what);
+    return (int_list){0};
+  }
+  wafer_shape_elements(&view.shape, &count);
+  if (count > 1 << 20) {
+    node_bad(n, "input %u (%s) has %lld entries", index, what, (long long)count);
+    return (int_list){0};
+  }
+  int64_t *ints = new_ints(n, (uint32_t)count);
+  if (!ints) return (int_list){0};
+  for (int64_t i = 0; i < count; i++) ints[i] = wafer_element_i64(view.dtype, view.data, i);
+  return (int_list){(uint32_t)count, ints};
+}
+
+double constant_float(import_node *n, uint32_t index, const char *what, double absent) {
+  wafer_view view;
+  int64_t count;
+  if (!has_input(n, index) || !constant_view(n, index, what, &view)) return absent;
+  if (wafer_shape_elements(&view.shape, &count) && count == 1)
+    return wafer_element_f64(view.dtype, view.data, 0);
+  node_bad(n, "input %u (%s) must be a scalar, it has %lld elements", index, what,
+           (long long)count);
+  return absent;
+}
+
+/* ---- Attributes ---- */
+
+static const onnx_attribute *named_in(const onnx_node *node, const char *name) {
+  for (size_t i = 0; node && i < node->attribute.count; i++) {
+    const onnx_attribute *attribute = &node->attribute.at[i];
+    if (attribute->name && !strcmp(attribute->name, name)) return attribute;
+  }
+  return NULL;
+}
+
+/* In a function's body an attribute may stand for one of the calling node, or its default. */
+static const onnx_attribute *resolve(const frame *f, const onnx_attribute *attribute) {
+  while (attribute && attribute->ref_attr_name && *attribute->ref_attr_name && f) {
+    const char *name = attribute->ref_attr_name;
+    attribute = named_in(f->call, name);
+    for (size_t i = 0; !attribute && f->function && i < f->function->attribute_proto.count; i++) {
+      const onnx_attribute *fallback = &f->function->attribute_proto.at[i];
+      if (fallback->name && !strcmp(fallback->name, name)) return fallback;
+    }
+    f = f->caller;
+  }
+  return attribute;
+}
+
+const onnx_attribute *find_attribute(import_node *n, const char *name) {
+  return resolve(n->scope->frame, named_in(n->node, name));
+}
+
+bool has_attribute(import_node *n, const char *name) {
+  return find_attribute(n, name) != NULL;
+}
+
+/* The attribute when it is there and of this type; another type is an error. */
+static const onnx_attribute *typed(import_node *n, const char *name, onnx_attribute_type type) {
+  if (n->status != WAFER_OK) return NULL;
+  const onnx_attribute *attribute = find_attribute(n, name);
+  if (!attribute || onnx_attribute_type_of(attribute) == type) return attribute;
+  node_bad(n, "attribute %s is of type %d, must be %d", name,
+           (int)onnx_attribute_type_of(attribute), (int)type);
+  return NULL;
+}
+
+int64_t attr_int(import_node *n, const char *name, int64_t absent) {
+  const onnx_attribute *attribute = typed(n, name, ONNX_INT);
+  return attribute ? attribute->i : absent;
+}
+
+double attr_float(import_node *n, const char *name, double absent) {
+  const onnx_attribute *attribute = typed(n, name, ONNX_FLOAT);
+  return attribute ? (double)attribute->f : absent;
+}
+
+const char *attr_text(import_node *n, const char *name, const char *absent) {
+  const onnx_attribute *attribute = typed(n, name, ONNX_TEXT);
+  if (!attribute) return absent;
+  const char *text = wafer_arena_strndup(n->im->ctx->arena,
+                                         attribute->s.count ? (const char *)attribute->s.at : "",
+                                         attribute->s.count);
+  if (!text) no_memory(n);
+  return text ? text : absent;
+}
+
+int_list attr_ints(import_node *n, const char *name) {
+  const onnx_attribute *attribute = typed(n, name, ONNX_INTS);
+  if (!attribute) return (int_list){0};
+  return (int_list){(uint32_t)attribute->ints.count, attribute->ints.at};
+}
+
+float_list attr_floats(import_node *n, const char *name) {
+  const onnx_attribute *attribute = typed(n, name, ONNX_FLOATS);
+  if (!attribute) return (float_list){0};
+  double *wide = WAFER_NEW(n->im->ctx->arena, double, attribute->floats.count);
+  if (!wide) no_memory(n);
+  if (!wide) return (float_list){0};
+  for (size_t i = 0; i < attribute->floats.count; i++) wide[i] = (double)attribute->floats.at[i];
+  return (float_list){(uint32_t)attribute->floats.count, wide};
+}
+
+int_list ints_moved(import_node *n, const char *name, int64_t until, uint32_t index) {
+  if (n->opset < until) return attr_ints(n, name);
+  return has_input(n, index) ? constant_ints(n, index, name) : (int_list){0};
+}
+
+uint32_t checked_axis(import_node *n, int64_t axis, uint32_t rank) {
+  if (axis >= -(int64_t)rank && axis < (int64_t)rank)
+    return (uint32_t)(axis < 0 ? axis + rank : axis);
+  node_bad(n, "axis %lld is out of range, %u dims are there", (long long)axis, rank);
+  return 0;
+}
+
+uint32_t axis_set(import_node *n, int_list axes, uint32_t rank) {
+  uint32_t set = 0;
+  for (uint32_t i = 0; i < axes.count; i++) {
+    uint32_t axis = checked_axis(n, axes.at[i], rank);
+    if (set >> axis & 1) node_bad(n, "axis %lld is named twice", (long long)axes.at[i]);
+    set |= 1u << axis;
+  }
+  return set;
+}

@@ -1,0 +1,29 @@
+#include "operators.h"
+
+#include <string.h>
+
+static const onnx_op rows[] = {
+#define WAFER_OP_none NO_OP
+#define ONNX(type, since, least, most, how, op)                                                    \
+  {#type, since, least, most, import_##how, WAFER_OP_##op},
+#include "onnx.def"
+#undef WAFER_OP_none
+};
+
+/* Rows rise by name, then by opset. */
+const onnx_op *onnx_op_find(const char *type, int64_t opset) {
+  size_t low = 0, high = WAFER_COUNT(rows);
+  while (low < high) { /* the first row behind (type, opset) */
+    size_t middle = low + (high - low) / 2;
+    int order = strcmp(rows[middle].type, type);
+    if (order < 0 || (order == 0 && rows[middle].since <= opset))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low && !strcmp(rows[low - 1].type, type) ? &rows[low - 1] : NULL;
+}
+
+const onnx_op *onnx_op_row(size_t index) {
+  return index < WAFER_COUNT(rows) ? &rows[index] : NULL;
+}

@@ -1,0 +1,10 @@
+/* The functions that onnx.def names. */
+#ifndef FRONTEND_OPERATORS_H
+#define FRONTEND_OPERATORS_H
+
+#include "import.h"
+
+#define ONNX(type, since, least, most, how, op) import_fn import_##how;
+#include "onnx.def"
+
+#endif

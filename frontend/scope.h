@@ -1,0 +1,46 @@
+/* Names of one graph and what they stand for; a subgraph's scope sees its outer ones. */
+#ifndef FRONTEND_SCOPE_H
+#define FRONTEND_SCOPE_H
+
+#include "onnx.h"
+#include "wafer/ir.h"
+
+typedef enum name_state {
+  NAME_KNOWN,   /* value is set */
+  NAME_TENSOR,  /* an initializer that nobody has used yet: tensor is set, value is not */
+  NAME_UNKNOWN, /* made by a node that cannot be compiled; that has been reported */
+} name_state;
+
+typedef struct name_entry {
+  const char *name; /* NULL: a free slot */
+  name_state state;
+  MlirValue value;
+  const onnx_tensor *tensor;
+} name_entry;
+
+/* Where the nodes of a scope come from: the model's graph, or the body of a model-local function,
+ * whose attributes are those of the node that calls it. */
+typedef struct frame {
+  const onnx_opsets *opsets;
+  const onnx_function *function; /* NULL: the model's graph */
+  const onnx_node *call;
+  const struct frame *caller;
+  const char *label; /* of the call, put before the names of its nodes */
+  uint32_t depth;
+} frame;
+
+typedef struct scope {
+  const struct scope *outer; /* NULL for the main graph and functions */
+  const frame *frame;
+  name_entry *slots;
+  size_t mask; /* slots - 1 */
+} scope;
+
+/* An empty scope with room for `names` names. False: out of memory. */
+bool scope_init(scope *s, wafer_arena *arena, const scope *outer, const frame *f, size_t names);
+/* The entry of a name here or in an outer scope; NULL: none. */
+name_entry *scope_find(const scope *s, const char *name);
+/* A new entry, NULL when this scope has the name already. */
+name_entry *scope_add(scope *s, const char *name);
+
+#endif
