@@ -107,31 +107,90 @@ static void map_outputs(kernel_view *k) {
   }
 }
 
+/* Walks the body backwards; what is stored for others keeps the layout of an output. */
+static void map_operands(kernel_view *k) {
+  bool seen[WAFER_MAX_KERNEL_VALUES] = {false};
+  for (uint32_t node = k->body->node_count; node-- > 0;) {
+    const kernel_map result = k->map[kernel_result(k, node)];
+    const wafer_node *n = kernel_node(k, node);
+    for (uint32_t i = 0; i < n->operand_count; i++) {
+      uint32_t value = n->operands[i];
+      kernel_map map = whole();
+      if (k->stored[value] && value >= k->body->input_count) continue;
+      k->family[node]->operand(k, node, i, &result, &map);
+      if (seen[value])
+        merge(&k->map[value], &map);
+      else
+        k->map[value] = map;
+      seen[value] = true;
+    }
+  }
+}
+
+static void note_types(kernel_view *k) {
+  for (uint32_t v = 0; v < k->values; v++) {
+    const wafer_type *type = kernel_type(k, v);
+    bool narrow = k->stored[v] && wafer_dtype_is_float(type->dtype);
+    k->dtype[v] =
+        (uint8_t)(narrow && k->body->storage == WAFER_DTYPE_f16 ? WAFER_DTYPE_f16 : type->dtype);
+    k->bytes[v] = (uint8_t)wafer_dtype_bytes((wafer_dtype)k->dtype[v]);
+    k->plain[v] = true;
+    for (uint32_t d = 0; d < type->shape.rank; d++) {
+      int loop = k->map[v].loop[d];
+      if (loop >= 0 && type->shape.dims[d] != k->loops.extent[loop]) k->plain[v] = false;
+    }
+  }
+}
+
+static bool lie_alike(const kernel_view *k, uint32_t a, uint32_t b) {
+  return k->bytes[a] == k->bytes[b] &&
+         wafer_shape_equal(&kernel_type(k, a)->shape, &kernel_type(k, b)->shape) &&
+         memcmp(&k->map[a], &k->map[b], sizeof k->map[a]) == 0;
+}
+
+/* An elementwise node may write over an operand of its size that nobody reads later. */
+static void note_lives(kernel_view *k) {
+  for (uint32_t node = 0; node < k->body->node_count; node++) {
+    const wafer_node *n = kernel_node(k, node);
+    uint32_t result = kernel_result(k, node);
+    k->between[result] = !k->stored[result] && !wafer_op_is(n->op, WAFER_TRAIT_SOURCE);
+    for (uint32_t i = 0; i < n->operand_count; i++) k->last[n->operands[i]] = node;
+  }
+  for (uint32_t node = 0; node < k->body->node_count; node++) {
+    const wafer_node *n = kernel_node(k, node);
+    uint32_t result = kernel_result(k, node);
+    if (!k->between[result] || !wafer_op_is(n->op, WAFER_TRAIT_MAP)) continue;
+    for (uint32_t i = 0; i < n->operand_count; i++) {
+      uint32_t v = n->operands[i];
+      k->in_place[result] |= k->between[v] && k->last[v] == node && lie_alike(k, v, result);
+    }
+  }
+}
+
 void kernel_view_open(kernel_view *k, const wafer_machine *machine, const wafer_kernel_body *body) {
   assert(body->input_count + body->node_count <= WAFER_MAX_KERNEL_VALUES);
-  bool seen[WAFER_MAX_KERNEL_VALUES] = {false};
+  const wafer_node *anchor = &body->nodes[body->anchor];
   k->body = body;
   k->machine = machine;
   k->split = NULL;
   k->values = body->input_count + body->node_count;
+  k->windowed = UINT32_MAX;
   wafer_kernel_loops(body, &k->loops);
-  for (uint32_t v = 0; v < k->values; v++) k->map[v] = whole();
-  for (uint32_t v = 0; v < k->values; v++) k->stored[v] = v < body->input_count;
-  map_outputs(k);
-  for (uint32_t node = body->node_count; node-- > 0;) {
-    const kernel_map result = k->map[kernel_result(k, node)];
-    const kernel_family *family = kernel_family_of(body, node);
-    for (uint32_t i = 0; i < body->nodes[node].operand_count; i++) {
-      uint32_t value = body->nodes[node].operands[i];
-      kernel_map map = whole();
-      family->operand(k, node, i, &result, &map);
-      if (!seen[value] && !(k->stored[value] && value >= body->input_count))
-        k->map[value] = map;
-      else if (seen[value])
-        merge(&k->map[value], &map);
-      seen[value] = !k->stored[value] || value < body->input_count;
-    }
+  for (uint32_t v = 0; v < k->values; v++) {
+    k->map[v] = whole();
+    k->stored[v] = v < body->input_count;
+    k->between[v] = k->in_place[v] = false;
   }
+  for (uint32_t node = 0; node < body->node_count; node++)
+    k->family[node] = kernel_family_of(body, node);
+  map_outputs(k);
+  map_operands(k);
+  note_types(k);
+  note_lives(k);
+  memset(k->window, 0, sizeof k->window);
+  if (!k->family[body->anchor]->windows || anchor->operand_count == 0) return;
+  k->windowed = anchor->operands[0];
+  k->family[body->anchor]->windows(k, k->window);
 }
 
 static wafer_layout layout_of(const kernel_view *k, const wafer_split *split, uint32_t value) {

@@ -48,40 +48,45 @@ static const int64_t *ints(const wafer_node *node, wafer_attr_id id) {
   return wafer_attr_ints(&node->attrs, id, &count);
 }
 
-static bool window(const kernel_view *k, uint32_t dim, int64_t first, int64_t last, int64_t *from,
-                   int64_t *to) {
+static void windows(const kernel_view *k, kernel_window *window) {
   const wafer_node *n = kernel_node(k, k->body->anchor);
-  if (dim < 2) return false;
-  int64_t stride = ints(n, WAFER_ATTR_strides)[dim - 2], pad = ints(n, WAFER_ATTR_pads)[dim - 2];
-  int64_t taps = kernel_type(k, n->operands[1])->shape.dims[dim];
-  *from = first * stride - pad;
-  *to = last * stride - pad + (taps - 1) * ints(n, WAFER_ATTR_dilations)[dim - 2] + 1;
-  return true;
+  const int64_t *strides = ints(n, WAFER_ATTR_strides), *pads = ints(n, WAFER_ATTR_pads);
+  const int64_t *dilations = ints(n, WAFER_ATTR_dilations);
+  for (uint32_t d = 2; d < n->type.shape.rank; d++) {
+    int64_t span = (kernel_type(k, n->operands[1])->shape.dims[d] - 1) * dilations[d - 2];
+    window[d] = (kernel_window){strides[d - 2], 1, pads[d - 2], span - pads[d - 2]};
+  }
 }
 
-/* One element, stride 1, no pads: the input's tile is as dense as the result's. */
-static bool pointwise(const kernel_view *k, const wafer_node *node) {
-  uint32_t spatial = node->type.shape.rank - 2;
-  const int64_t *strides = ints(node, WAFER_ATTR_strides), *pads = ints(node, WAFER_ATTR_pads);
-  for (uint32_t d = 0; d < spatial; d++)
-    if (kernel_type(k, node->operands[1])->shape.dims[d + 2] != 1 || strides[d] != 1 ||
-        pads[d] != 0 || pads[d + spatial] != 0)
+/* One element, stride 1, no pads: the input's tile is as dense as the result's. Asked of an anchor
+ * alone. */
+static bool pointwise(const kernel_view *k, uint32_t node) {
+  for (uint32_t d = 2; d < kernel_node(k, node)->type.shape.rank; d++) {
+    const kernel_window *w = &k->window[d];
+    if (w->num != 1 || w->before != 0 || w->after != 0 ||
+        kernel_node(k, node)->type.shape.dims[d] != kernel_type(k, k->windowed)->shape.dims[d])
       return false;
-  return true;
+  }
+  return kernel_is_anchor(k, node);
+}
+
+static int64_t groups(const kernel_view *k, const wafer_node *n) {
+  int64_t channels = kernel_type(k, n->operands[0])->shape.dims[1];
+  int64_t in_group = kernel_type(k, n->operands[1])->shape.dims[1];
+  return in_group > 0 && channels > in_group ? channels / in_group : 1;
 }
 
 static uint64_t run_of(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   uint32_t result = kernel_result(k, node), rank = n->type.shape.rank;
-  int64_t group = wafer_attr_int(&n->attrs, WAFER_ATTR_group),
-          run = kernel_longest(k, result, 2, rank);
+  int64_t group = groups(k, n), run = kernel_longest(k, result, 2, rank);
   int64_t filters = k->tile[result][1], in_group = n->type.shape.dims[1] / group;
   if (in_group > 1 && filters > in_group) filters = in_group;
   if (k->tile[result][0] > run) run = k->tile[result][0];
   uint64_t dense = 1;
   for (uint32_t d = 2; d < rank; d++) dense = kernel_mul(dense, (uint64_t)k->tile[result][d]);
   if (filters > run) run = filters;
-  return pointwise(k, n) && dense > (uint64_t)run ? dense : (uint64_t)run;
+  return pointwise(k, node) && dense > (uint64_t)run ? dense : (uint64_t)run;
 }
 
 /* Input channels of one group on one core, times the taps. */
@@ -117,6 +122,6 @@ const kernel_family kernel_family_conv = {.loops = loops,
                                           .operand = operand,
                                           .compute = compute,
                                           .fabric = fabric,
-                                          .window = window,
+                                          .windows = windows,
                                           .operations = operations,
                                           .accumulates = true};

@@ -41,18 +41,14 @@ static int64_t int_of(const wafer_node *node, wafer_attr_id id, uint32_t i) {
 }
 
 /* Element i of the input reaches results i * stride - pad + tap * dilation. */
-static bool window(const kernel_view *k, uint32_t dim, int64_t first, int64_t last, int64_t *from,
-                   int64_t *to) {
+static void windows(const kernel_view *k, kernel_window *window) {
   const wafer_node *n = kernel_node(k, k->body->anchor);
-  if (dim < 2) return false;
-  int64_t stride = int_of(n, WAFER_ATTR_strides, dim - 2),
-          pad = int_of(n, WAFER_ATTR_pads, dim - 2);
-  int64_t taps = kernel_type(k, n->operands[1])->shape.dims[dim];
-  int64_t span = (taps - 1) * int_of(n, WAFER_ATTR_dilations, dim - 2);
-  int64_t low = first + pad - span;
-  *from = low > 0 ? kernel_ceil(low, stride) : -((-low) / stride);
-  *to = (last + pad) / stride + 1;
-  return true;
+  for (uint32_t d = 2; d < n->type.shape.rank; d++) {
+    int64_t stride = int_of(n, WAFER_ATTR_strides, d - 2), pad = int_of(n, WAFER_ATTR_pads, d - 2);
+    int64_t taps = kernel_type(k, n->operands[1])->shape.dims[d];
+    int64_t span = (taps - 1) * int_of(n, WAFER_ATTR_dilations, d - 2);
+    window[d] = (kernel_window){1, stride, span - pad - (stride - 1), pad};
+  }
 }
 
 /* Input channels of one group on one core, times the taps that hit one result. */
@@ -105,6 +101,6 @@ const kernel_family kernel_family_conv_transpose = {.loops = loops,
                                                     .operand = operand,
                                                     .compute = compute,
                                                     .fabric = fabric,
-                                                    .window = window,
+                                                    .windows = windows,
                                                     .operations = operations,
                                                     .accumulates = true};

@@ -3,23 +3,22 @@
  * The program that is modelled is plain: every op runs over its tile by vector instructions whose
  * operands are strided runs along one dim, one after another; arithmetic and fabric do not overlap.
  *
- *   vector work      descriptor_load + instructions x (setup + ceil(run / rate)). Set-up and load
- * are those of one core's timings: n = 5124 takes 5130 with descriptors in registers, 5158 else.
- *   chain reduce     B + (2 T_R + 2)(P - 1): the model of "Near-Optimal Wafer-Scale Reduce" (HPDC
- * 2024, arXiv 2404.15888); 1D broadcast B + P + 2 T_R. T_R: ramp_cycles. When other parts lie
- *                    between two neighbours of a chain (`stride` of them), a step is `stride` hops
- * long and each link carries `stride` such flows: B x stride + (2 T_R + hop x stride + 1)(P - 1).
- *                    Partial sums travel as f32, one per wavelet; what is broadcast is packed.
- *   halo exchange    words of the larger side over one link, both directions at once, dims one
- * after another: words x hops + hop x hops + 2 T_R, where hops = stride x tiles that the farthest
- * word crosses. task switches    one per streamed input and output, and one for the kernel.
+ * - Vector work: descriptor_load + instructions x (setup + ceil(run / rate)), from timings of one
+ *   core: 5124 elements take 5130 cycles with descriptors in registers, 5158 when they are loaded.
+ * - Chain reduce of B words over P parts: B + (2 T_R + 2)(P - 1); broadcast: B + P + 2 T_R; T_R is
+ *   ramp_cycles ("Near-Optimal Wafer-Scale Reduce", HPDC 2024, arXiv 2404.15888). Where `stride`
+ *   cores lie from one part to the next, a step is that many hops and a link carries that many
+ *   flows: B stride + (2 T_R + hop stride + 1)(P - 1). Partial sums travel as f32, a word each;
+ * what is broadcast is packed.
+ * - Halo exchange: the words of the larger side over one link, both directions at once, dims one
+ *   after another: words x hops + hop x hops + 2 T_R, where hops = stride x tiles that the farthest
+ *   word crosses.
+ * - Task switches: one per streamed input and output, and one for the kernel.
  *
  * Bytes of a core: code (kernels.def, and 96 per further node: a vector instruction, its loop and
- * four descriptors of 16 bytes); tiles of weights, inputs with their halo, and outputs, each times
- * its depth; scratch: f32 accumulators when storage is narrower or sums are still partial, and
- * values kept between nodes beyond what the output's own buffer takes. */
-#include <string.h>
-
+ * four descriptors of 16 bytes); tiles of weights, of inputs with their halo, and of outputs, each
+ * times its depth; scratch: f32 accumulators when storage is narrower or sums are still partial,
+ * and values kept between nodes beyond what the first output's own buffer takes. */
 #include "kernel_family.h"
 
 static const uint32_t code_bytes[WAFER_FAMILY_COUNT] = {
@@ -29,43 +28,12 @@ static const uint32_t code_bytes[WAFER_FAMILY_COUNT] = {
 
 #define NODE_CODE_BYTES 96
 
-uint64_t kernel_add(uint64_t a, uint64_t b) {
-  uint64_t sum;
-  return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
-
-uint64_t kernel_mul(uint64_t a, uint64_t b) {
-  uint64_t all;
-  return __builtin_mul_overflow(a, b, &all) ? UINT64_MAX : all;
-}
-
-wafer_dtype kernel_dtype(const kernel_view *k, uint32_t value) {
-  wafer_dtype dtype = kernel_type(k, value)->dtype;
-  return k->stored[value] && wafer_dtype_is_float(dtype) && k->body->storage == WAFER_DTYPE_f16
-             ? WAFER_DTYPE_f16
-             : dtype;
-}
-
 uint64_t kernel_words(wafer_dtype dtype, uint64_t elements) {
   return kernel_mul(elements, wafer_dtype_bytes(dtype)) / WAFER_WAVELET_BYTES +
          (kernel_mul(elements, wafer_dtype_bytes(dtype)) % WAFER_WAVELET_BYTES != 0);
 }
 
 /* ---- tiles ---- */
-
-uint64_t kernel_tile_elements(const kernel_view *k, uint32_t value) {
-  uint64_t elements = 1;
-  uint32_t rank = kernel_type(k, value)->shape.rank;
-  for (uint32_t d = 0; d < rank; d++) elements = kernel_mul(elements, (uint64_t)k->tile[value][d]);
-  return elements;
-}
-
-int64_t kernel_longest(const kernel_view *k, uint32_t value, uint32_t from, uint32_t to) {
-  int64_t longest = 1;
-  for (uint32_t d = from; d < to; d++)
-    if (k->tile[value][d] > longest) longest = k->tile[value][d];
-  return longest;
-}
 
 static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
@@ -91,51 +59,61 @@ static void lack(kernel_halo_dim *halo, int64_t extent, int64_t own, int64_t p, 
   halo->reach = most(halo->reach, to - from);
 }
 
-/* The halo of dim `dim` of operand 0. Where a part's window begins moves evenly from part to part,
- * and so does its own tile: what lies outside is the largest at the first or last parts, or beside
- * them. */
-static void reach(kernel_view *k, const kernel_family *family, uint32_t dim, uint32_t value) {
-  kernel_halo_dim *halo = &k->halo[dim];
-  int64_t extent = kernel_type(k, value)->shape.dims[dim], own = k->tile[value][dim];
-  int loop = k->map[value].loop[dim];
-  int64_t results = k->loops.extent[loop],
-          parts = (int64_t)k->split->rows[loop] * k->split->cols[loop];
-  int64_t part = kernel_ceil(results, parts), last = part > 0 ? (results - 1) / part : -1;
+static int64_t floor_div(__int128 a, int64_t b) {
+  return (int64_t)(a >= 0 ? a / b : -((b - 1 - a) / b));
+}
+
+/* The halo of dim `dim` of the windowed value. Where a part's window begins moves evenly from part
+ * to part, and so does its own tile: what lies outside is the largest at the first or last parts,
+ * or beside them. */
+static void reach(kernel_view *k, uint32_t dim) {
+  const kernel_window w = k->window[dim];
+  int64_t extent = kernel_type(k, k->windowed)->shape.dims[dim], own = k->tile[k->windowed][dim];
+  int loop = k->map[k->windowed].loop[dim];
+  int64_t results = k->loops.extent[loop];
+  int64_t part = kernel_ceil(results, (int64_t)k->split->rows[loop] * k->split->cols[loop]);
+  int64_t last = part > 0 ? (results - 1) / part : -1;
   const int64_t probes[] = {0, 1, last - 1, last};
   for (size_t i = 0; i < WAFER_COUNT(probes); i++) {
-    int64_t p = probes[i], from, to;
+    int64_t p = probes[i];
     if (p < 0 || p > last) continue;
-    if (!family->window(k, dim, p * part, least((p + 1) * part, results) - 1, &from, &to)) return;
-    lack(halo, extent, own, p, from, to);
+    __int128 from = (__int128)(p * part) * w.num - w.before;
+    __int128 to = (__int128)(least((p + 1) * part, results) - 1) * w.num + w.after;
+    bool whole = w.den == 1;
+    lack(&k->halo[dim], extent, own, p, whole ? (int64_t)from : floor_div(from, w.den),
+         (whole ? (int64_t)to : floor_div(to, w.den)) + 1);
   }
-  halo->reach = most(halo->reach, own + halo->foreign);
+  k->halo[dim].reach = most(k->halo[dim].reach, own + k->halo[dim].foreign);
 }
 
 static void windows(kernel_view *k) {
-  const kernel_family *family = kernel_family_of(k->body, k->body->anchor);
-  const wafer_node *node = kernel_node(k, k->body->anchor);
-  if (!family->window || node->operand_count == 0) return;
-  uint32_t value = node->operands[0];
-  for (uint32_t d = 0; d < kernel_type(k, value)->shape.rank; d++) {
-    k->halo[d] = (kernel_halo_dim){.reach = k->tile[value][d]};
-    if (k->map[value].loop[d] >= 0) reach(k, family, d, value);
+  for (uint32_t d = 0; d < kernel_type(k, k->windowed)->shape.rank; d++) {
+    k->halo[d] = (kernel_halo_dim){.reach = k->tile[k->windowed][d]};
+    if (k->map[k->windowed].loop[d] >= 0 && k->window[d].den) reach(k, d);
   }
 }
 
 void kernel_view_split(kernel_view *k, const wafer_split *split) {
-  int64_t parts[WAFER_MAX_LOOPS];
+  int64_t parts[WAFER_MAX_LOOPS], part[WAFER_MAX_LOOPS];
   k->split = split;
-  for (uint32_t i = 0; i < k->loops.count; i++) parts[i] = (int64_t)split->rows[i] * split->cols[i];
+  for (uint32_t i = 0; i < k->loops.count; i++) {
+    parts[i] = (int64_t)split->rows[i] * split->cols[i];
+    part[i] = parts[i] == 1 ? k->loops.extent[i] : kernel_ceil(k->loops.extent[i], parts[i]);
+  }
   for (uint32_t v = 0; v < k->values; v++) {
     const wafer_shape *shape = &kernel_type(k, v)->shape;
     const kernel_map *map = &k->map[v];
+    k->elements[v] = 1;
     for (uint32_t d = 0; d < shape->rank; d++) {
-      int64_t cut = map->loop[d] < 0 ? 1 : parts[map->loop[d]];
-      if (map->even[d] && map->even[d] % cut != 0) cut = 1;
-      k->tile[v][d] = cut == 1 ? shape->dims[d] : kernel_ceil(shape->dims[d], cut);
+      int loop = map->loop[d];
+      if (loop < 0 || (map->even[d] && map->even[d] % parts[loop] != 0))
+        k->tile[v][d] = shape->dims[d];
+      else
+        k->tile[v][d] = k->plain[v] ? part[loop] : kernel_ceil(shape->dims[d], parts[loop]);
+      k->elements[v] = kernel_mul(k->elements[v], (uint64_t)k->tile[v][d]);
     }
   }
-  windows(k);
+  if (k->windowed != UINT32_MAX) windows(k);
 }
 
 /* ---- vector work ---- */
@@ -165,7 +143,7 @@ uint64_t kernel_compute_cycles(const kernel_view *k) {
   for (uint32_t i = 0; i < k->body->input_count; i++)
     tasks += !k->body->input_is_weight[i] || k->body->input_depth[i] > 1;
   for (uint32_t node = 0; node < k->body->node_count; node++)
-    cycles = kernel_add(cycles, kernel_family_of(k->body, node)->compute(k, node));
+    cycles = kernel_add(cycles, k->family[node]->compute(k, node));
   return kernel_add(cycles, kernel_mul(tasks, k->machine->task_switch_cycles));
 }
 
@@ -227,7 +205,8 @@ static uint64_t neighbour(const kernel_view *k, uint32_t loop) {
 
 uint64_t kernel_halo(const kernel_view *k) {
   const wafer_machine *m = k->machine;
-  uint32_t value = kernel_node(k, k->body->anchor)->operands[0];
+  uint32_t value = k->windowed;
+  if (value == UINT32_MAX) return 0;
   uint32_t rank = kernel_type(k, value)->shape.rank;
   uint64_t cycles = 0;
   for (uint32_t d = 0; d < rank; d++) {
@@ -245,26 +224,23 @@ uint64_t kernel_halo(const kernel_view *k) {
 }
 
 uint64_t kernel_fabric_cycles(const kernel_view *k) {
-  const kernel_family *family = kernel_family_of(k->body, k->body->anchor);
+  const kernel_family *family = k->family[k->body->anchor];
   return family->fabric ? family->fabric(k) : 0;
 }
 
 /* ---- bytes ---- */
 
 static uint64_t tile_bytes(const kernel_view *k, uint32_t value) {
-  return kernel_mul(kernel_tile_elements(k, value), wafer_dtype_bytes(kernel_dtype(k, value)));
+  return kernel_mul(k->elements[value], k->bytes[value]);
 }
 
 /* The windowed operand's buffer has room for the halo. */
 static uint64_t input_bytes(const kernel_view *k, uint32_t value) {
-  const wafer_node *anchor = kernel_node(k, k->body->anchor);
-  if (!kernel_family_of(k->body, k->body->anchor)->window || anchor->operand_count == 0 ||
-      anchor->operands[0] != value)
-    return tile_bytes(k, value);
+  if (value != k->windowed) return tile_bytes(k, value);
   uint64_t elements = 1;
   for (uint32_t d = 0; d < kernel_type(k, value)->shape.rank; d++)
     elements = kernel_mul(elements, (uint64_t)k->halo[d].reach);
-  return kernel_mul(elements, wafer_dtype_bytes(kernel_dtype(k, value)));
+  return kernel_mul(elements, k->bytes[value]);
 }
 
 static bool is_source(const wafer_node *node) {
@@ -274,42 +250,24 @@ static bool is_source(const wafer_node *node) {
 static uint64_t constant_bytes(const kernel_view *k, uint32_t node) {
   const wafer_attr *value = wafer_attr_find(&kernel_node(k, node)->attrs, WAFER_ATTR_value);
   uint32_t result = kernel_result(k, node);
-  return value && value->data.splat ? wafer_dtype_bytes(kernel_dtype(k, result))
-                                    : tile_bytes(k, result);
-}
-
-/* An elementwise node writes over an operand of its size that nobody reads later. */
-static bool in_place(const kernel_view *k, uint32_t node, const uint32_t *last, uint64_t bytes) {
-  const wafer_node *n = kernel_node(k, node);
-  for (uint32_t i = 0; i < n->operand_count && wafer_op_is(n->op, WAFER_TRAIT_MAP); i++) {
-    uint32_t v = n->operands[i];
-    bool between = v >= k->body->input_count && !k->stored[v] &&
-                   !is_source(kernel_node(k, v - k->body->input_count));
-    if (between && last[v] == node && tile_bytes(k, v) == bytes) return true;
-  }
-  return false;
+  return value && value->data.splat ? k->bytes[result] : tile_bytes(k, result);
 }
 
 /* Most bytes of values between nodes at one time. */
 static uint64_t between_bytes(const kernel_view *k) {
-  uint32_t last[WAFER_MAX_KERNEL_VALUES] = {0};
   uint64_t live = 0, peak = 0;
-  for (uint32_t node = 0; node < k->body->node_count; node++)
-    for (uint32_t i = 0; i < kernel_node(k, node)->operand_count; i++)
-      last[kernel_node(k, node)->operands[i]] = node;
   for (uint32_t node = 0; node < k->body->node_count; node++) {
     const wafer_node *n = kernel_node(k, node);
     uint32_t result = kernel_result(k, node);
-    uint64_t bytes = k->stored[result] || is_source(n) ? 0 : tile_bytes(k, result);
-    uint64_t with = kernel_add(live, bytes && in_place(k, node, last, bytes) ? 0 : bytes);
+    uint64_t bytes = k->between[result] ? tile_bytes(k, result) : 0;
+    uint64_t with = kernel_add(live, k->in_place[result] ? 0 : bytes);
     if (with > peak) peak = with;
     live = kernel_add(live, bytes);
     for (uint32_t i = 0; i < n->operand_count; i++) {
       uint32_t v = n->operands[i];
       bool again = false; /* an operand named twice ends once */
       for (uint32_t j = 0; j < i; j++) again |= n->operands[j] == v;
-      if (v < k->body->input_count || k->stored[v] || last[v] != node || again) continue;
-      if (!is_source(kernel_node(k, v - k->body->input_count))) live -= tile_bytes(k, v);
+      if (k->between[v] && k->last[v] == node && !again) live -= tile_bytes(k, v);
     }
   }
   return peak;
@@ -317,7 +275,7 @@ static uint64_t between_bytes(const kernel_view *k) {
 
 static uint64_t accumulator_bytes(const kernel_view *k) {
   uint32_t anchor = k->body->anchor, result = kernel_result(k, anchor);
-  if (!kernel_family_of(k->body, anchor)->accumulates || !k->stored[result]) return 0;
+  if (!k->family[anchor]->accumulates || !k->stored[result]) return 0;
   wafer_dtype sums = kernel_type(k, result)->dtype;
   bool partial = false;
   for (uint32_t i = k->loops.parallel; i < k->loops.count; i++)
@@ -335,7 +293,7 @@ void kernel_bytes(const kernel_view *k, wafer_cost *cost) {
     *bytes = kernel_add(*bytes, kernel_mul(input_bytes(k, i), body->input_depth[i]));
   }
   for (uint32_t node = 0; node < body->node_count; node++)
-    if (is_source(kernel_node(k, node)))
+    if (k->body->nodes[node].operand_count == 0 && is_source(kernel_node(k, node)))
       cost->weight_bytes = kernel_add(cost->weight_bytes, constant_bytes(k, node));
   for (uint32_t i = 0; i < body->output_count; i++)
     cost->output_bytes = kernel_add(
@@ -349,7 +307,7 @@ void kernel_bytes(const kernel_view *k, wafer_cost *cost) {
 static uint64_t operations(const kernel_view *k) {
   uint64_t all = 0;
   for (uint32_t node = 0; node < k->body->node_count; node++) {
-    const kernel_family *family = kernel_family_of(k->body, node);
+    const kernel_family *family = k->family[node];
     int64_t elements = 0;
     if (is_source(kernel_node(k, node))) continue;
     (void)wafer_shape_elements(&kernel_type(k, kernel_result(k, node))->shape, &elements);

@@ -4,23 +4,25 @@
  * each. At most two loops share a direction, at most four (the longest) are cut at all, and a loop
  * is cut in both directions only when there is no third, or when it is longer than all others
  * together. Costs are the same with rows and columns exchanged, so one list of choices per pair of
- * loops serves both directions: first pruned to its own Pareto set over (cores, cycles, bytes) with
- * a tolerance of 2 % in cycles, the ends kept. Then pairs of choices are tried, small shapes first,
- * and left as soon as their vector work alone is no less than the cycles of a shape known to fit
- * inside.
+ * loops serves both directions. It is pruned to its own Pareto set over (cores, cycles, bytes),
+ * while it is long with a tolerance of up to 8 %, the ends kept. Then pairs of choices are tried,
+ * small shapes first, and left as soon as their vector work alone is no less than the cycles of a
+ * shape known to fit inside. Around the fastest point, and one point per halving of its area, every
+ * way to cut each direction is tried. When nothing fits, the search is done again for bytes alone,
+ * without tolerance.
  *
- * What remains is exact, and thinned when it has more than MAX_POINTS: one point, that of least
- * area, per cell of a geometric grid over (cycles, aspect ratio), the extremes of each coordinate
- * always. All orders are total, so the result is the same on every run. */
-#include <assert.h>
+ * The set of what was tried is exact, and thinned when it has more than MAX_POINTS: one point, that
+ * of least area, per cell of a geometric grid over (cycles, aspect ratio) that begins at 2 % of
+ * cycles, the extremes of each coordinate always. All orders are total, so the result is the same
+ * on every run. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernel_family.h"
 
 #define MAX_POINTS 512
-#define MAX_CHOICES 64
-#define MAX_CUT 4 /* loops that are cut */
+#define MAX_CHOICES 48 /* of a list, while 8 % of tolerance can make it so */
+#define MAX_CUT 4      /* loops that are cut */
 
 /* The parts of up to two loops along one direction. */
 typedef struct choice {
@@ -237,17 +239,12 @@ static wafer_status keep(search *s, const wafer_shape_point *point) {
   return WAFER_OK;
 }
 
-static wafer_status try_pair(search *s, const choice *rows, const choice *cols) {
-  wafer_shape_point p = {
-      .width = cols->length, .height = rows->length, .split = split_of(rows, cols)};
-  for (int i = 0; i < 2; i++) { /* a loop cut both ways has no more parts than elements */
-    uint32_t l = rows->loop[i];
-    if ((int64_t)p.split.rows[l] * p.split.cols[l] > s->view.loops.extent[l] && p.split.cols[l] > 1)
-      return WAFER_OK;
-  }
+static wafer_status try_split(search *s, const wafer_split *split, uint32_t height,
+                              uint32_t width) {
+  wafer_shape_point p = {.width = width, .height = height, .split = *split};
+  uint64_t known = fewest(s, height, width);
   wafer_cost cost;
-  kernel_view_split(&s->view, &p.split);
-  uint64_t known = fewest(s, p.height, p.width);
+  kernel_view_split(&s->view, split);
   p.cycles = kernel_compute_cycles(&s->view);
   if (p.cycles >= known) return WAFER_OK;
   p.cycles = kernel_add(p.cycles, kernel_fabric_cycles(&s->view));
@@ -256,8 +253,18 @@ static wafer_status try_pair(search *s, const choice *rows, const choice *cols) 
   p.bytes = bytes_of(&cost);
   if (p.bytes < s->least_bytes) s->least_bytes = p.bytes;
   if (p.bytes > s->options.budget) return WAFER_OK;
-  learn(s, p.height, p.width, p.cycles);
+  learn(s, height, width, p.cycles);
   return keep(s, &p);
+}
+
+static wafer_status try_pair(search *s, const choice *rows, const choice *cols) {
+  wafer_split split = split_of(rows, cols);
+  for (int i = 0; i < 2; i++) { /* a loop cut both ways has no more parts than elements */
+    uint32_t l = rows->loop[i];
+    int64_t parts = (int64_t)split.rows[l] * split.cols[l];
+    if (parts > s->view.loops.extent[l] && split.cols[l] > 1) return WAFER_OK;
+  }
+  return try_split(s, &split, rows->length, cols->length);
 }
 
 static wafer_status try_lists(search *s, const choices *rows, const choices *cols) {
@@ -409,6 +416,58 @@ static wafer_status thin(search *s) {
   return WAFER_OK;
 }
 
+/* ---- what pruning lost ---- */
+
+/* Every way to cut loops `i` and `j` along one direction of `split` that is about as long as
+ * before. */
+static wafer_status try_around(search *s, wafer_split split, bool rows, uint32_t i, uint32_t j) {
+  const wafer_loops *loops = &s->view.loops;
+  uint32_t *parts = rows ? split.rows : split.cols;
+  uint32_t length = rows ? wafer_split_height(&split) : wafer_split_width(&split);
+  uint32_t other = rows ? wafer_split_width(&split) : wafer_split_height(&split);
+  int64_t least = length - length / 4, limit = rows ? s->options.max_height : s->options.max_width;
+  if (limit > length + length / 4 + 1) limit = length + length / 4 + 1;
+  for (uint32_t l = 0; l < WAFER_MAX_LOOPS; l++) parts[l] = 1;
+  for (int64_t p = 1; p <= loops->extent[i] && p <= limit; p = next_parts(loops->extent[i], p)) {
+    int64_t from = kernel_ceil(least, p), extent = loops->extent[j];
+    int64_t q = from <= 1       ? 1
+                : from > extent ? extent + 1
+                                : kernel_ceil(extent, kernel_ceil(extent, from));
+    for (; q <= extent && p * q <= limit; q = next_parts(extent, q)) {
+      parts[i] = (uint32_t)p;
+      parts[j] = (uint32_t)q;
+      uint32_t now = (uint32_t)(p * q);
+      WAFER_TRY(try_split(s, &split, rows ? now : other, rows ? other : now));
+    }
+  }
+  return WAFER_OK;
+}
+
+/* Along each direction of `split`, every pair of loops that the other direction leaves whole. */
+static wafer_status improve(search *s, const wafer_split *split) {
+  for (int rows = 0; rows < 2; rows++)
+    for (uint32_t i = 0; i < s->cut_count; i++)
+      for (uint32_t j = i + 1; j < s->cut_count; j++) {
+        const uint32_t *other = rows ? split->cols : split->rows;
+        if (other[s->cut[i]] == 1 && other[s->cut[j]] == 1)
+          WAFER_TRY(try_around(s, *split, rows, s->cut[i], s->cut[j]));
+      }
+  return WAFER_OK;
+}
+
+/* The fastest point, and from there one per halving of the area. */
+static wafer_status improve_some(search *s) {
+  size_t count = s->count;
+  uint64_t area = UINT64_MAX;
+  for (size_t i = 0; i < count; i++) {
+    if (area_of(&s->points[i]) > area / 2) continue;
+    area = area_of(&s->points[i]);
+    const wafer_split split = s->points[i].split;
+    WAFER_TRY(improve(s, &split));
+  }
+  return WAFER_OK;
+}
+
 static wafer_status run(search *s) {
   s->known = WAFER_NEW(s->arena, uint64_t, CELLS * CELLS);
   if (!s->known) return WAFER_NO_MEMORY;
@@ -416,6 +475,8 @@ static wafer_status run(search *s) {
   pick_loops(s);
   const choice whole = {.parts = {1, 1}, .length = 1};
   WAFER_TRY(s->cut_count ? try_all(s) : try_pair(s, &whole, &whole));
+  WAFER_TRY(only_pareto(s));
+  WAFER_TRY(improve_some(s));
   WAFER_TRY(only_pareto(s));
   return thin(s);
 }

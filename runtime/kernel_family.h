@@ -23,6 +23,15 @@ typedef struct kernel_halo_dim {
   int64_t reach;    /* extent of the buffer that holds tile, halo and padding */
 } kernel_halo_dim;
 
+/* Which elements of a dim of the anchor's operand 0 the results first .. last need, before
+ * clipping: floor((first * num - before) / den) .. floor((last * num + after) / den), both
+ * included. */
+typedef struct kernel_window {
+  int64_t num, den, before, after; /* den 0: the dim has no window */
+} kernel_window;
+
+typedef struct kernel_family kernel_family;
+
 typedef struct kernel_view {
   const wafer_kernel_body *body;
   const wafer_machine *machine; /* NULL while only layouts are asked for */
@@ -30,13 +39,24 @@ typedef struct kernel_view {
   wafer_loops loops;
   uint32_t values;
   kernel_map map[WAFER_MAX_KERNEL_VALUES];
-  bool stored[WAFER_MAX_KERNEL_VALUES]; /* an input or output: it lies in the storage type */
+  bool plain[WAFER_MAX_KERNEL_VALUES];   /* every cut dim is as long as its loop */
+  bool stored[WAFER_MAX_KERNEL_VALUES];  /* an input or output: it lies in the storage type */
+  bool between[WAFER_MAX_KERNEL_VALUES]; /* made by one node for others, neither output nor constant
+                                          */
+  bool in_place[WAFER_MAX_KERNEL_VALUES]; /* its node writes it over an operand that ends there */
+  uint32_t last[WAFER_MAX_KERNEL_VALUES]; /* node that reads it last */
+  uint8_t dtype[WAFER_MAX_KERNEL_VALUES],
+      bytes[WAFER_MAX_KERNEL_VALUES];                   /* on a core, of an element */
+  const kernel_family *family[WAFER_MAX_KERNEL_VALUES]; /* of a node */
+  uint32_t windowed;                                    /* the value that has windows, UINT32_MAX */
+  kernel_window window[WAFER_MAX_RANK];                 /* of its dims */
   /* of the split */
+  uint64_t elements[WAFER_MAX_KERNEL_VALUES];            /* of a tile */
   int64_t tile[WAFER_MAX_KERNEL_VALUES][WAFER_MAX_RANK]; /* longest part of each dim */
-  kernel_halo_dim halo[WAFER_MAX_RANK]; /* of the anchor's operand 0, in families with a window */
+  kernel_halo_dim halo[WAFER_MAX_RANK];                  /* of the windowed value */
 } kernel_view;
 
-typedef struct kernel_family {
+struct kernel_family {
   /* Appends the anchor's reduction loops and takes `divisible` from loops that may not be cut.
    * NULL: the dims of the output are all. */
   void (*loops)(const wafer_kernel_body *body, wafer_loops *loops);
@@ -48,16 +68,13 @@ typedef struct kernel_family {
   uint64_t (*compute)(const kernel_view *k, uint32_t node);
   /* Fabric work of the anchor inside the rectangle, in cycles; NULL: none. */
   uint64_t (*fabric)(const kernel_view *k);
-  /* For operand 0 of the anchor: which elements [*from, *to) of dim `dim` the results first .. last
-   * of the loop that cuts it need, before clipping. False: the dim has no window; NULL: none has.
-   */
-  bool (*window)(const kernel_view *k, uint32_t dim, int64_t first, int64_t last, int64_t *from,
-                 int64_t *to);
+  /* Fills the windows of the anchor's operand 0; NULL: it has none. */
+  void (*windows)(const kernel_view *k, kernel_window *window);
   /* Multiply-accumulates per element of the node's result, as operations; 1 for what is
    * elementwise. */
   uint64_t (*operations)(const kernel_view *k, uint32_t node);
   bool accumulates; /* the anchor sums in f32, whatever the storage */
-} kernel_family;
+};
 
 #define FAMILY(name, ...) extern const kernel_family kernel_family_##name;
 #include "wafer/kernels.def"
@@ -81,7 +98,12 @@ static inline bool kernel_is_anchor(const kernel_view *k, uint32_t node) {
 }
 /* Element type in which a value lies on a core: floats that are stored in the storage type, the
  * others, kept between two nodes, as they are computed. */
-wafer_dtype kernel_dtype(const kernel_view *k, uint32_t value);
+static inline wafer_dtype kernel_dtype(const kernel_view *k, uint32_t value) {
+  return (wafer_dtype)k->dtype[value];
+}
+static inline uint64_t kernel_tile_elements(const kernel_view *k, uint32_t value) {
+  return k->elements[value];
+}
 
 /* Fills loops and maps of a body; then the tiles of a split. */
 void kernel_view_open(kernel_view *k, const wafer_machine *machine, const wafer_kernel_body *body);
@@ -92,15 +114,26 @@ uint64_t kernel_fabric_cycles(const kernel_view *k);
 void kernel_bytes(const kernel_view *k, wafer_cost *cost);
 
 /* Sums and products that stop at UINT64_MAX. */
-uint64_t kernel_add(uint64_t a, uint64_t b);
-uint64_t kernel_mul(uint64_t a, uint64_t b);
+static inline uint64_t kernel_add(uint64_t a, uint64_t b) {
+  uint64_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+static inline uint64_t kernel_mul(uint64_t a, uint64_t b) {
+  uint64_t all;
+  return __builtin_mul_overflow(a, b, &all) ? UINT64_MAX : all;
+}
 static inline int64_t kernel_ceil(int64_t a, int64_t b) {
   return a / b + (a % b > 0);
 }
 
-/* Elements of a value's tile, and the longest of its dims `from` .. `to` - 1 (at least 1). */
-uint64_t kernel_tile_elements(const kernel_view *k, uint32_t value);
-int64_t kernel_longest(const kernel_view *k, uint32_t value, uint32_t from, uint32_t to);
+/* The longest of dims `from` .. `to` - 1 of a value's tile, at least 1. */
+static inline int64_t kernel_longest(const kernel_view *k, uint32_t value, uint32_t from,
+                                     uint32_t to) {
+  int64_t longest = 1;
+  for (uint32_t d = from; d < to; d++)
+    if (k->tile[value][d] > longest) longest = k->tile[value][d];
+  return longest;
+}
 /* `elements` of work by vector instructions over `run` elements each: descriptors are loaded once,
  * each instruction costs its set-up and the machine's rate. */
 uint64_t kernel_vector(const kernel_view *k, wafer_rate rate, wafer_dtype dtype, uint64_t elements,

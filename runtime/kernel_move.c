@@ -132,15 +132,13 @@ static int64_t support(const wafer_node *n) {
   return strcmp(mode, "cubic") == 0 ? 2 : strcmp(mode, "linear") == 0 ? 1 : 0;
 }
 
-static bool window(const kernel_view *k, uint32_t dim, int64_t first, int64_t last, int64_t *from,
-                   int64_t *to) {
+static void windows(const kernel_view *k, kernel_window *window) {
   const wafer_node *n = kernel_node(k, k->body->anchor);
-  if (n->op != WAFER_OP_resize) return false;
-  int64_t in = shape_of(k, n->operands[0])->dims[dim], out = n->type.shape.dims[dim];
-  if (in == out) return false;
-  *from = (int64_t)((__int128)first * in / out) - support(n);
-  *to = (int64_t)((__int128)last * in / out) + support(n) + 1;
-  return true;
+  if (n->op != WAFER_OP_resize) return;
+  for (uint32_t d = 0; d < n->type.shape.rank; d++) {
+    int64_t in = shape_of(k, n->operands[0])->dims[d], out = n->type.shape.dims[d];
+    if (in != out) window[d] = (kernel_window){in, out, support(n) * out, support(n) * out};
+  }
 }
 
 static uint64_t resize_taps(const kernel_view *k, const wafer_node *n) {
@@ -181,5 +179,5 @@ static uint64_t fabric(const kernel_view *k) {
 const kernel_family kernel_family_move = {.operand = operand,
                                           .compute = compute,
                                           .fabric = fabric,
-                                          .window = window,
+                                          .windows = windows,
                                           .operations = operations};

@@ -18,15 +18,14 @@ static const int64_t *ints(const wafer_node *node, wafer_attr_id id) {
   return wafer_attr_ints(&node->attrs, id, &count);
 }
 
-static bool window(const kernel_view *k, uint32_t dim, int64_t first, int64_t last, int64_t *from,
-                   int64_t *to) {
+static void windows(const kernel_view *k, kernel_window *window) {
   const wafer_node *n = kernel_node(k, k->body->anchor);
-  if (dim < 2) return false;
-  int64_t stride = ints(n, WAFER_ATTR_strides)[dim - 2], pad = ints(n, WAFER_ATTR_pads)[dim - 2];
-  *from = first * stride - pad;
-  *to = last * stride - pad +
-        (ints(n, WAFER_ATTR_kernel)[dim - 2] - 1) * ints(n, WAFER_ATTR_dilations)[dim - 2] + 1;
-  return true;
+  const int64_t *strides = ints(n, WAFER_ATTR_strides), *pads = ints(n, WAFER_ATTR_pads);
+  const int64_t *taps = ints(n, WAFER_ATTR_kernel), *dilations = ints(n, WAFER_ATTR_dilations);
+  for (uint32_t d = 2; d < n->type.shape.rank; d++) {
+    int64_t span = (taps[d - 2] - 1) * dilations[d - 2];
+    window[d] = (kernel_window){strides[d - 2], 1, pads[d - 2], span - pads[d - 2]};
+  }
 }
 
 static uint64_t operations(const kernel_view *k, uint32_t node) {
@@ -55,5 +54,5 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
 const kernel_family kernel_family_pool = {.operand = operand,
                                           .compute = compute,
                                           .fabric = kernel_halo,
-                                          .window = window,
+                                          .windows = windows,
                                           .operations = operations};
