@@ -5,7 +5,7 @@
  * is cut in both directions only when there is no third, or when it is longer than all others
  * together. Costs are the same with rows and columns exchanged, so one list of choices per pair of
  * loops serves both directions. It is pruned to its own Pareto set over (cores, cycles, bytes),
- * while it is long with a tolerance of up to 8 %, the ends kept. Then pairs of choices are tried,
+ * while it is long with a tolerance of up to 16 %, the ends kept. Then pairs of choices are tried,
  * small shapes first, and left as soon as their vector work alone is no less than the cycles of a
  * shape known to fit inside. Around the fastest point, and one point per halving of its area, every
  * way to cut each direction is tried. When nothing fits, the search is done again for bytes alone,
@@ -21,13 +21,14 @@
 #include "kernel_family.h"
 
 #define MAX_POINTS 512
-#define MAX_CHOICES 48 /* of a list, while 8 % of tolerance can make it so */
+#define MAX_CHOICES 48 /* of a list, while 16 % of tolerance can make it so */
 #define MAX_CUT 4      /* loops that are cut */
 
 /* The parts of up to two loops along one direction. */
 typedef struct choice {
   uint32_t loop[2], parts[2], length;
   uint64_t cycles, bytes, weights, inputs; /* with the other direction uncut */
+  uint64_t alone;                          /* vector work with all other loops cut to one element */
   bool beaten;
 } choice;
 
@@ -89,15 +90,22 @@ static uint64_t bytes_of(const wafer_cost *cost) {
   return kernel_add(bytes, cost->scratch_bytes);
 }
 
+/* A choice alone, and its vector work when the other loops are cut to single elements: how long the
+ * runs are that it leaves tells only then. */
 static void weigh(search *s, choice *c) {
   wafer_split split = split_of(c, NULL);
-  kernel_view_split(&s->view, &split);
-  c->cycles = kernel_add(kernel_compute_cycles(&s->view), kernel_fabric_cycles(&s->view));
   wafer_cost cost;
+  kernel_view_split(&s->view, &split);
   kernel_bytes(&s->view, &cost);
+  c->cycles = kernel_add(kernel_compute_cycles(&s->view), kernel_fabric_cycles(&s->view));
   c->weights = cost.weight_bytes;
   c->inputs = cost.input_bytes;
   c->bytes = bytes_of(&cost);
+  for (uint32_t i = 0; i < s->cut_count; i++)
+    if (s->cut[i] != c->loop[0] && s->cut[i] != c->loop[1])
+      split.cols[s->cut[i]] = (uint32_t)s->view.loops.extent[s->cut[i]];
+  kernel_view_split(&s->view, &split);
+  c->alone = kernel_compute_cycles(&s->view);
 }
 
 static int by_length(const void *left, const void *right) {
@@ -111,6 +119,7 @@ static int by_length(const void *left, const void *right) {
 /* Whether `a` is nowhere worse than `b`, within `tolerance` eighths of a percent. */
 static bool beats(const choice *a, const choice *b, uint64_t tolerance) {
   return a->bytes <= kernel_add(b->bytes, b->bytes / 800 * tolerance) &&
+         a->alone <= kernel_add(b->alone, b->alone * tolerance / 800) &&
          a->cycles <= kernel_add(b->cycles, b->cycles / 800 * tolerance);
 }
 
@@ -156,7 +165,7 @@ static void prune_within(choices *list, uint64_t tolerance) {
   list->count = kept;
 }
 
-/* Widens the tolerance until the list is short, up to 8 %. */
+/* Widens the tolerance until the list is short, up to 16 %. */
 static void prune(const search *s, choices *list) {
   qsort(list->at, list->count, sizeof *list->at, by_length);
   if (s->bytes_alone) {
@@ -164,7 +173,7 @@ static void prune(const search *s, choices *list) {
     return;
   }
   prune_within(list, 0);
-  for (uint64_t tolerance = 4; tolerance <= 64 && list->count > MAX_CHOICES; tolerance *= 2)
+  for (uint64_t tolerance = 4; tolerance <= 128 && list->count > MAX_CHOICES; tolerance *= 2)
     prune_within(list, tolerance);
 }
 
@@ -176,7 +185,7 @@ static wafer_status list_choices(search *s, uint32_t i, uint32_t j, choices *lis
     list->count = 0;
     for (int64_t p = 1; p <= outer && p <= limit; p = next_parts(outer, p))
       for (int64_t q = 1; q <= inner && p * q <= limit; q = next_parts(inner, q)) {
-        choice c = {{i, j}, {(uint32_t)p, (uint32_t)q}, (uint32_t)(p * q), 0, 0, 0, 0, false};
+        choice c = {{i, j}, {(uint32_t)p, (uint32_t)q}, (uint32_t)(p * q), 0, 0, 0, 0, 0, false};
         if (pass) {
           weigh(s, &c);
           list->at[list->count] = c;
@@ -289,6 +298,7 @@ static wafer_status try_all(search *s) {
     if (i > 0 && rest <= s->view.loops.extent[s->cut[0]]) rest *= s->view.loops.extent[s->cut[i]];
   }
   if (n == 1) WAFER_TRY(try_both(s, &s->single[0], &s->single[0]));
+  if (n == 2) WAFER_TRY(try_both(s, &s->single[0], &s->single[1]));
   if (n == 2) WAFER_TRY(try_both(s, &s->pair[0][1], &s->pair[0][1]));
   if (n == 3)
     for (uint32_t i = 0; i < 3; i++)
@@ -423,6 +433,7 @@ static wafer_status thin(search *s) {
 static wafer_status try_around(search *s, wafer_split split, bool rows, uint32_t i, uint32_t j) {
   const wafer_loops *loops = &s->view.loops;
   uint32_t *parts = rows ? split.rows : split.cols;
+  const uint32_t *across = rows ? split.cols : split.rows;
   uint32_t length = rows ? wafer_split_height(&split) : wafer_split_width(&split);
   uint32_t other = rows ? wafer_split_width(&split) : wafer_split_height(&split);
   int64_t least = length - length / 4, limit = rows ? s->options.max_height : s->options.max_width;
@@ -434,6 +445,7 @@ static wafer_status try_around(search *s, wafer_split split, bool rows, uint32_t
                 : from > extent ? extent + 1
                                 : kernel_ceil(extent, kernel_ceil(extent, from));
     for (; q <= extent && p * q <= limit; q = next_parts(extent, q)) {
+      if (p * across[i] > loops->extent[i] || q * across[j] > extent) break;
       parts[i] = (uint32_t)p;
       parts[j] = (uint32_t)q;
       uint32_t now = (uint32_t)(p * q);
@@ -443,13 +455,14 @@ static wafer_status try_around(search *s, wafer_split split, bool rows, uint32_t
   return WAFER_OK;
 }
 
-/* Along each direction of `split`, every pair of loops that the other direction leaves whole. */
+/* Along each direction of `split`, every pair of loops that the other direction leaves whole
+ * (of two loops, both). */
 static wafer_status improve(search *s, const wafer_split *split) {
   for (int rows = 0; rows < 2; rows++)
     for (uint32_t i = 0; i < s->cut_count; i++)
       for (uint32_t j = i + 1; j < s->cut_count; j++) {
         const uint32_t *other = rows ? split->cols : split->rows;
-        if (other[s->cut[i]] == 1 && other[s->cut[j]] == 1)
+        if (s->cut_count == 2 || (other[s->cut[i]] == 1 && other[s->cut[j]] == 1))
           WAFER_TRY(try_around(s, *split, rows, s->cut[i], s->cut[j]));
       }
   return WAFER_OK;

@@ -1,0 +1,543 @@
+/* Kernels: loops, layouts, costs worked out by hand, and the laws of shape curves. */
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+
+#include "body_text.h"
+
+/* Round figures: every rate 1 element per cycle, set-up 6, descriptors 28, task switch 10, hop 1,
+ * ramp 2. */
+static wafer_machine plain_machine(void) {
+  wafer_machine m = {.name = "plain",
+                     .width = 32,
+                     .height = 32,
+                     .usable = {0, 0, 32, 32},
+                     .clock_hz = 1000000000,
+                     .core_bytes = 49152,
+                     .reserved_bytes = 1024,
+                     .vector_setup_cycles = 6,
+                     .descriptor_load_cycles = 28,
+                     .task_switch_cycles = 10,
+                     .hop_cycles = 1,
+                     .ramp_cycles = 2,
+                     .colors = 24};
+  for (int r = 0; r < WAFER_RATE_COUNT; r++)
+    for (int w = 0; w < 2; w++) m.rate[r][w] = (wafer_throughput){w ? 4 : 1, 1};
+  return m;
+}
+
+static wafer_cost cost_of(const body_text *b, const char *split) {
+  wafer_machine m = plain_machine();
+  wafer_split s = split_text(split);
+  wafer_cost cost;
+  wafer_kernel_cost(&m, &b->body, &s, &cost);
+  return cost;
+}
+
+static void conv_3x3(body_text *b) {
+  body_text_begin(b, "conv", "1x4x8x8xf32 w:6x4x3x3xf32");
+  body_text_node(b, "conv", "0 1", "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1");
+}
+
+/* ---- loops ---- */
+
+static void test_loops(void) {
+  static const struct {
+    const char *family, *inputs, *op, *operands, *attrs, *want;
+  } cases[] = {
+      {"map", "2x3xf32", "relu", "0", "", "2 3 |"},
+      {"gemm", "5x2x3xf32 w:3x7xf32", "matmul", "0 1", "", "5 2 7 | 3"},
+      {"conv", "1x4x8x8xf32 w:6x4x3x3xf32", "conv", "0 1",
+       "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1", "1! 6 8 8 | 4"},
+      {"conv", "1x4x8x8xf32 w:8x2x3x3xf32", "conv", "0 1",
+       "group=2 strides=1,1 dilations=1,1 pads=1,1,1,1", "1! 8 8 8 | 2!"},
+      {"conv_transpose", "1x4x8x8xf32 w:4x6x2x2xf32", "conv_transpose", "0 1",
+       "group=1 strides=2,2 dilations=1,1 pads=0,0,0,0 output_padding=0,0", "1! 6 16 16 | 4"},
+      {"reduce", "2x3x4xf32", "reduce_sum", "0", "axes=0,2 keepdims=0", "3 | 2 4"},
+      {"reduce", "2x3x4xf32", "arg_max", "0", "axis=1 keepdims=1 last=0", "2 1! 4 | 3"},
+      {"softmax", "2x3xf32", "softmax", "0", "axis=1", "2 3 |"},
+      {"pool", "1x4x8x8xf32", "max_pool", "0",
+       "kernel=2,2 strides=2,2 dilations=1,1 pads=0,0,0,0 ceil_mode=0", "1! 4 4 4 |"},
+      {"move", "2x3x4xf32", "transpose", "0", "perm=2,0,1", "4 2 3 |"},
+  };
+  for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
+    body_text b;
+    wafer_loops loops;
+    char got[128] = "";
+    size_t n = 0;
+    body_text_begin(&b, cases[i].family, cases[i].inputs);
+    CU_ASSERT_NOT_EQUAL_FATAL(body_text_node(&b, cases[i].op, cases[i].operands, cases[i].attrs),
+                              UINT32_MAX);
+    wafer_kernel_loops(&b.body, &loops);
+    for (uint32_t l = 0; l <= loops.count; l++) {
+      if (l == loops.parallel)
+        n += (size_t)snprintf(got + n, sizeof got - n, "|%s", l < loops.count ? " " : "");
+      if (l == loops.count) break;
+      n += (size_t)snprintf(got + n, sizeof got - n, "%ld%s%s", (long)loops.extent[l],
+                            loops.divisible[l] ? "" : "!",
+                            l + 1 < loops.count || l < loops.parallel ? " " : "");
+    }
+    if (strcmp(got, cases[i].want) != 0)
+      printf("\n  %s: want '%s', got '%s'", cases[i].op, cases[i].want, got);
+    CU_ASSERT_STRING_EQUAL(got, cases[i].want);
+  }
+}
+
+/* ---- layouts ---- */
+
+typedef struct layout_case {
+  const char *name, *family, *inputs, *op, *operands, *attrs, *split;
+  const char *want; /* parts of each input's dims, rows.columns, then of the output */
+} layout_case;
+
+static void format_layout(const wafer_layout *layout, char *text, size_t bytes) {
+  size_t n = 0;
+  text[0] = 0;
+  for (uint32_t d = 0; d < layout->rank; d++)
+    n += (size_t)snprintf(text + n, bytes - n, "%s%u.%u", d ? "," : "", layout->rows[d],
+                          layout->cols[d]);
+}
+
+static void check_layout(const layout_case *c) {
+  body_text b;
+  char got[512] = "", one[64];
+  body_text_begin(&b, c->family, c->inputs);
+  CU_ASSERT_NOT_EQUAL_FATAL(body_text_node(&b, c->op, c->operands, c->attrs), UINT32_MAX);
+  wafer_split split = split_text(c->split);
+  for (uint32_t i = 0; i <= b.body.input_count; i++) {
+    wafer_layout layout = i < b.body.input_count ? wafer_kernel_input_layout(&b.body, &split, i)
+                                                 : wafer_kernel_output_layout(&b.body, &split, 0);
+    format_layout(&layout, one, sizeof one);
+    if (i) strcat(got, " ");
+    strcat(got, one);
+  }
+  if (strcmp(got, c->want) != 0) printf("\n  %s: want '%s', got '%s'", c->name, c->want, got);
+  CU_ASSERT_STRING_EQUAL(got, c->want);
+}
+
+static void test_layouts(void) {
+#define CONV "conv", "0 1"
+#define ATTRS(g) "group=" g " strides=1,1 dilations=1,1 pads=1,1,1,1"
+  static const layout_case cases[] = {
+      {"stretch", "map", "4x6xf32 6xf32", "add", "0 1", "", "rows0:2 cols1:3",
+       "2.1,1.3 1.3 2.1,1.3"},
+      {"stretch ones", "map", "4x6xf32 4x1xf32", "add", "0 1", "", "rows0:2 cols1:3",
+       "2.1,1.3 2.1,1.1 2.1,1.3"},
+      {"gemm", "gemm", "4x6xf32 w:6x8xf32", "matmul", "0 1", "", "rows0:2 cols1:4 rows2:3",
+       "2.1,3.1 3.1,1.4 2.1,1.4"},
+      {"gemm batch", "gemm", "2x4x6xf32 w:6x8xf32", "matmul", "0 1", "", "rows0:2 cols2:4",
+       "2.1,1.1,1.1 1.1,1.4 2.1,1.1,1.4"},
+      {"conv", "conv", "1x4x8x8xf32 w:6x4x3x3xf32", CONV, ATTRS("1"), "cols1:3 rows2:4 rows4:2",
+       "1.1,2.1,4.1,1.1 1.3,2.1,1.1,1.1 1.1,1.3,4.1,1.1"},
+      {"depthwise", "conv", "1x6x8x8xf32 w:6x1x3x3xf32", CONV, ATTRS("6"), "cols1:4 rows2:4",
+       "1.1,1.4,4.1,1.1 1.4,1.1,1.1,1.1 1.1,1.4,4.1,1.1"},
+      {"groups aligned", "conv", "1x4x8x8xf32 w:8x1x3x3xf32", CONV, ATTRS("4"), "cols1:2",
+       "1.1,1.2,1.1,1.1 1.2,1.1,1.1,1.1 1.1,1.2,1.1,1.1"},
+      {"groups divided", "conv", "1x4x8x8xf32 w:8x1x3x3xf32", CONV, ATTRS("4"), "cols1:8",
+       "1.1,1.1,1.1,1.1 1.8,1.1,1.1,1.1 1.1,1.8,1.1,1.1"},
+      {"transpose", "move", "2x3x4xf32", "transpose", "0", "perm=2,0,1", "rows0:4 cols2:3",
+       "1.1,1.3,4.1 4.1,1.1,1.3"},
+      {"reshape even", "move", "1x16x8xf32", "reshape", "0", "shape=1,128", "rows1:4",
+       "1.1,4.1,1.1 1.1,4.1"},
+      {"reshape odd", "move", "1x16x8xf32", "reshape", "0", "shape=1,128", "rows1:3",
+       "1.1,1.1,1.1 1.1,3.1"},
+      {"reshape keeps", "move", "6x16x8xf32", "reshape", "0", "shape=6,1,128", "rows0:3",
+       "3.1,1.1,1.1 3.1,1.1,1.1"},
+      {"slice", "move", "4x8xf32", "slice", "0", "starts=0,2 steps=1,1 shape=4,3",
+       "rows0:2 cols1:3", "2.1,1.1 2.1,1.3"},
+      {"concat", "move", "4x8xf32 4x2xf32", "concat", "0 1", "axis=1", "rows0:2 cols1:5",
+       "2.1,1.1 2.1,1.1 2.1,1.5"},
+      {"gather", "move", "4x8x6xf32 5xi64", "gather", "0 1", "axis=1", "rows0:2 rows1:5 cols2:3",
+       "2.1,1.1,1.3 5.1 2.1,5.1,1.3"},
+      {"reduce", "reduce", "4x8x6xf32", "reduce_sum", "0", "axes=1 keepdims=0", "rows0:2 cols2:4",
+       "2.1,1.4,1.1 2.1,1.1"},
+      {"pool", "pool", "1x4x8x8xf32", "max_pool", "0",
+       "kernel=2,2 strides=2,2 dilations=1,1 pads=0,0,0,0 ceil_mode=0", "rows2:2 cols1:4",
+       "1.1,1.4,2.1,1.1 1.1,1.4,2.1,1.1"},
+  };
+  for (size_t i = 0; i < WAFER_COUNT(cases); i++) check_layout(&cases[i]);
+}
+
+/* A tail's operands lie as the result they are added to; a value used twice lies where both agree.
+ */
+static void test_layout_of_tails(void) {
+  body_text b;
+  wafer_split split = split_text("rows2:2 cols1:3");
+  body_text_begin(&b, "conv", "1x4x8x8xf32 w:6x4x3x3xf32 w:6x1x1xf32");
+  body_text_node(&b, "conv", "0 1", "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1");
+  body_text_node(&b, "mul", "3 2", "");
+  body_text_node(&b, "relu", "4", "");
+  wafer_layout scale = wafer_kernel_input_layout(&b.body, &split, 2);
+  CU_ASSERT_EQUAL(scale.rank, 3);
+  CU_ASSERT(scale.rows[0] == 1 && scale.cols[0] == 3 && scale.rows[1] == 1 && scale.cols[2] == 1);
+  body_text_begin(&b, "gemm", "4x4xf32");
+  body_text_node(&b, "matmul", "0 0", "");
+  split = split_text("rows0:2 cols1:4");
+  wafer_layout both = wafer_kernel_input_layout(&b.body, &split, 0);
+  CU_ASSERT(both.rows[0] == 1 && both.cols[0] == 1 && both.rows[1] == 1 && both.cols[1] == 1);
+}
+
+static void test_layout_tiles(void) {
+  wafer_layout layout = {.rank = 2, .rows = {2, 1}, .cols = {1, 3}};
+  wafer_shape shape = {2, {5, 7}};
+  CU_ASSERT_EQUAL(wafer_layout_tile(&layout, &shape), 9);
+  wafer_layout other = layout;
+  CU_ASSERT(wafer_layout_equal(&layout, &other));
+  other.rows[7] = 9; /* beyond the rank */
+  CU_ASSERT(wafer_layout_equal(&layout, &other));
+  other.cols[1] = 1;
+  CU_ASSERT(!wafer_layout_equal(&layout, &other));
+}
+
+/* ---- costs by hand ---- */
+
+static void test_map_cost(void) {
+  body_text b;
+  body_text_begin(&b, "map", "4x100xf32 100xf32");
+  body_text_node(&b, "add", "0 1", "");
+  /* 2 rows of 50: a row is as long as the vector that is added; 3 tasks for 2 inputs and an output,
+   * 1 more */
+  wafer_cost cost = cost_of(&b, "rows0:2 cols1:2");
+  CU_ASSERT_EQUAL(cost.compute_cycles, 28 + 2 * (6 + 50) + 4 * 10);
+  CU_ASSERT_EQUAL(cost.fabric_cycles, 0);
+  CU_ASSERT_EQUAL(cost.cycles, cost.compute_cycles);
+  CU_ASSERT_EQUAL(cost.operations, 400);
+  CU_ASSERT_EQUAL(cost.input_bytes, 4 * (100 + 50));
+  CU_ASSERT_EQUAL(cost.output_bytes, 4 * 100);
+  CU_ASSERT_EQUAL(cost.weight_bytes + cost.scratch_bytes, 0);
+  CU_ASSERT_EQUAL(cost.code_bytes, 1024);
+  body_text_begin(&b, "map", "4x100xf32 4x100xf32");
+  body_text_node(&b, "add", "0 1", ""); /* dense in both: one instruction */
+  CU_ASSERT_EQUAL(cost_of(&b, "").compute_cycles, 28 + 6 + 400 + 4 * 10);
+}
+
+/* The timings of one core: 5130 cycles for 5124 elements, 5158 with descriptors to load. */
+static void test_vector_timing(void) {
+  body_text b;
+  body_text_begin(&b, "map", "5124xf32");
+  body_text_node(&b, "relu", "0", "");
+  CU_ASSERT_EQUAL(cost_of(&b, "").compute_cycles - 3 * 10, 5158);
+}
+
+static void test_conv_cost(void) {
+  body_text b;
+  conv_3x3(&b);
+  /* whole: 6*8*8 results by 36 taps in runs of 8, and 384 accumulators set to zero */
+  wafer_cost cost = cost_of(&b, "");
+  CU_ASSERT_EQUAL(cost.compute_cycles, (28 + 48 * 36 * (6 + 8)) + (28 + 48 * (6 + 8)) + 3 * 10);
+  CU_ASSERT_EQUAL(cost.fabric_cycles, 0);
+  CU_ASSERT_EQUAL(cost.operations, 2 * 384 * 36);
+  CU_ASSERT_EQUAL(cost.input_bytes, 4 * 4 * 10 * 10); /* with its padding */
+  CU_ASSERT_EQUAL(cost.weight_bytes, 4 * 6 * 4 * 9);
+  CU_ASSERT_EQUAL(cost.output_bytes, 4 * 384);
+  CU_ASSERT_EQUAL(cost.scratch_bytes, 0);
+}
+
+static void test_conv_halo(void) {
+  body_text b;
+  conv_3x3(&b);
+  /* 4 bands of 2 rows: inner ones fetch a row of 4 channels x 8 from either side, over one hop */
+  wafer_cost cost = cost_of(&b, "rows2:4");
+  CU_ASSERT_EQUAL(cost.fabric_cycles, 32 + 1 + 2 * 2);
+  CU_ASSERT_EQUAL(cost.input_bytes, 4 * 4 * 4 * 10);
+  /* with the channels cut inside the band, two flows of half the words share a link of two hops */
+  CU_ASSERT_EQUAL(cost_of(&b, "rows2:4 rows4:2").fabric_cycles -
+                      cost_of(&b, "rows2:4 cols4:2").fabric_cycles,
+                  (16 * 2 + 2) - (16 + 1));
+}
+
+static void test_conv_reduction(void) {
+  body_text b;
+  conv_3x3(&b);
+  /* 384 partial sums down a chain of 4, 384 results back */
+  wafer_cost cost = cost_of(&b, "rows4:4");
+  CU_ASSERT_EQUAL(cost.fabric_cycles, (384 + (2 * 2 + 2) * 3) + (384 + 4 + 2 * 2));
+  CU_ASSERT_EQUAL(cost.scratch_bytes, 4 * 384);
+  b.body.storage =
+      WAFER_DTYPE_f16; /* sums stay f32 on the way there, results are packed on the way back */
+  cost = cost_of(&b, "rows4:4");
+  CU_ASSERT_EQUAL(cost.fabric_cycles, (384 + 6 * 3) + (192 + 4 + 4));
+  CU_ASSERT_EQUAL(cost.output_bytes, 2 * 384);
+  CU_ASSERT_EQUAL(cost.scratch_bytes, 4 * 384);
+}
+
+/* The published chain: 512 cores, 4096 words, 7218 cycles measured less the broadcast that follows
+ * here. */
+static void test_chain_formula(void) {
+  body_text b;
+  body_text_begin(&b, "reduce", "512x4096xf32");
+  body_text_node(&b, "reduce_sum", "0", "axes=0 keepdims=0");
+  CU_ASSERT_EQUAL(cost_of(&b, "cols1:512").fabric_cycles, (4096 + 6 * 511) + (4096 + 512 + 4));
+}
+
+static void test_pointwise_run(void) {
+  body_text b;
+  body_text_begin(&b, "conv", "1x4x8x8xf32 w:6x4x1x1xf32");
+  body_text_node(&b, "conv", "0 1", "group=1 strides=1,1 dilations=1,1 pads=0,0,0,0");
+  CU_ASSERT_EQUAL(cost_of(&b, "").compute_cycles,
+                  (28 + 6 * 4 * (6 + 64)) + (28 + 48 * (6 + 8)) + 30);
+  CU_ASSERT_EQUAL(cost_of(&b, "rows2:4 cols3:4").fabric_cycles, 0); /* no window, no halo */
+}
+
+static void test_strided_halo(void) {
+  body_text b;
+  body_text_begin(&b, "conv", "1x1x16x4xf32 w:1x1x2x1xf32");
+  body_text_node(&b, "conv", "0 1", "group=1 strides=2,1 dilations=1,1 pads=0,0,0,0");
+  CU_ASSERT_EQUAL(cost_of(&b, "rows2:4").fabric_cycles,
+                  0); /* 2 results need just the 4 rows that are there */
+  /* 3 parts of 3 results: part 2 begins at row 12, its own rows are 12 .. 15; part 1 lacks row 6 ..
+   * 11's end */
+  CU_ASSERT_EQUAL(cost_of(&b, "rows2:3").fabric_cycles, 0);
+  /* 5 parts of 2 results but tiles of 4 rows (3.2): same places again */
+  CU_ASSERT_EQUAL(cost_of(&b, "rows2:5").fabric_cycles, 0);
+  /* 7 parts: 2 results need 4 rows, tiles have 3: part 3 needs 12 .. 15 and has 9 .. 11 */
+  CU_ASSERT_EQUAL(cost_of(&b, "rows2:7").fabric_cycles, 4 * 4 * 2 + 2 + 4);
+}
+
+static void test_softmax_cost(void) {
+  body_text b;
+  body_text_begin(&b, "softmax", "4x32xf32");
+  body_text_node(&b, "softmax", "0", "axis=1");
+  wafer_cost cost = cost_of(&b, "cols1:2");
+  CU_ASSERT_EQUAL(cost.fabric_cycles, 2 * ((4 + 6) + (4 + 2 + 4)));
+  CU_ASSERT_EQUAL(cost.compute_cycles, 5 * (28 + 4 * (6 + 16)) + (28 + 6 + 4) + 30);
+  CU_ASSERT_EQUAL(cost_of(&b, "rows0:4").fabric_cycles, 0);
+}
+
+/* Chains work in the output's buffer; a value that lives beside it needs room of its own. */
+static void test_scratch(void) {
+  body_text b;
+  body_text_begin(&b, "map", "64xf32");
+  body_text_node(&b, "exp", "0", "");
+  body_text_node(&b, "neg", "1", "");
+  CU_ASSERT_EQUAL(cost_of(&b, "").scratch_bytes, 0);
+  CU_ASSERT_EQUAL(cost_of(&b, "").code_bytes, 1024 + 96);
+  body_text_begin(&b, "map", "64xf32");
+  body_text_node(&b, "exp", "0", "");
+  body_text_node(&b, "neg", "0", "");
+  body_text_node(&b, "add", "1 2", "");
+  CU_ASSERT_EQUAL(cost_of(&b, "").scratch_bytes, 4 * 64);
+}
+
+static void test_depths_and_types(void) {
+  body_text b;
+  body_text_begin(&b, "map", "64xi64 64xi64");
+  body_text_node(&b, "equal", "0 1", "");
+  b.depth[0] = 2;
+  b.body.output_depth = 3;
+  b.body.storage = WAFER_DTYPE_f16; /* integers stay as they are */
+  CU_ASSERT_EQUAL(cost_of(&b, "").input_bytes, 8 * 64 * 3);
+  CU_ASSERT_EQUAL(cost_of(&b, "").output_bytes, 64 * 3);
+  CU_ASSERT_EQUAL(cost_of(&b, "").compute_cycles, 28 + 6 + 2 * 64 + 4 * 10);
+}
+
+/* ---- curves ---- */
+
+typedef struct curve_case {
+  const char *name, *family, *inputs, *op, *operands, *attrs;
+} curve_case;
+
+static const curve_case curve_cases[] = {
+    {"conv", "conv", "1x32x20x20xf32 w:48x32x3x3xf32", "conv", "0 1",
+     "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1"},
+    {"depthwise", "conv", "1x48x20x20xf32 w:48x1x3x3xf32", "conv", "0 1",
+     "group=48 strides=2,2 dilations=1,1 pads=1,1,1,1"},
+    {"gemm", "gemm", "1x200xf32 w:200x100xf32", "matmul", "0 1", ""},
+    {"attention", "gemm", "1x8x40x15xf32 1x8x15x40xf32", "matmul", "0 1", ""},
+    {"map", "map", "1x16x12x12xf32", "relu", "0", ""},
+    {"vector", "map", "3000xf32", "relu", "0", ""},
+    {"softmax", "softmax", "8x40x40xf32", "softmax", "0", "axis=2"},
+    {"reduce", "reduce", "1x48x20x20xf32", "reduce_mean", "0", "axes=2,3 keepdims=1"},
+    {"pool", "pool", "1x16x20x20xf32", "max_pool", "0",
+     "kernel=2,2 strides=2,2 dilations=1,1 pads=0,0,0,0 ceil_mode=0"},
+    {"transpose", "move", "1x16x20x20xf32", "transpose", "0", "perm=0,2,3,1"},
+    {"resize", "move", "1x16x10x10xf32", "resize", "0",
+     "shape=1,16,20,20 scales=1,1,2,2 mode=linear coordinates=half_pixel rounding=floor "
+     "cubic_a=-0.75 "
+     "exclude_outside=0"},
+    {"transposed", "conv_transpose", "1x16x10x10xf32 w:16x8x2x2xf32", "conv_transpose", "0 1",
+     "group=1 strides=2,2 dilations=1,1 pads=0,0,0,0 output_padding=0,0"},
+    {"scalar", "map", "f32", "relu", "0", ""},
+    {"empty", "map", "0x4xf32", "relu", "0", ""},
+};
+
+static void check_point(const char *name, const body_text *b, const wafer_shape_point *p,
+                        uint64_t budget) {
+  wafer_machine m = plain_machine();
+  wafer_loops loops;
+  wafer_cost cost;
+  wafer_kernel_loops(&b->body, &loops);
+  wafer_kernel_cost(&m, &b->body, &p->split, &cost);
+  bool ok = cost.cycles == p->cycles && wafer_cost_bytes(&cost) == p->bytes && p->bytes <= budget &&
+            wafer_split_height(&p->split) == p->height &&
+            wafer_split_width(&p->split) == p->width && p->height <= 32 && p->width <= 32;
+  for (uint32_t l = 0; l < WAFER_MAX_LOOPS; l++) {
+    uint32_t parts = p->split.rows[l] * p->split.cols[l];
+    ok &= parts == 1 || (l < loops.count && loops.divisible[l] && parts <= loops.extent[l]);
+  }
+  if (!ok) printf("\n  %s: point %ux%u is not what its split costs", name, p->width, p->height);
+  CU_ASSERT(ok);
+}
+
+static void check_curve(const curve_case *c, const body_text *b, const wafer_curve *curve,
+                        uint64_t budget) {
+  CU_ASSERT(curve->count > 0 && curve->count <= 512);
+  for (size_t i = 0; i < curve->count; i++) {
+    const wafer_shape_point *p = &curve->at[i];
+    check_point(c->name, b, p, budget);
+    CU_ASSERT(i == 0 || p->cycles >= p[-1].cycles);
+    for (size_t j = 0; j < i; j++) /* earlier ones are no slower, so they must not fit inside */
+      CU_ASSERT(curve->at[j].width > p->width || curve->at[j].height > p->height);
+  }
+}
+
+static void test_curves(void) {
+  wafer_machine m = plain_machine();
+  wafer_curve_options options = {32, 32, 48000};
+  for (size_t i = 0; i < WAFER_COUNT(curve_cases); i++) {
+    const curve_case *c = &curve_cases[i];
+    wafer_arena *arena = wafer_arena_create();
+    body_text b;
+    wafer_curve curve, again;
+    body_text_begin(&b, c->family, c->inputs);
+    CU_ASSERT_NOT_EQUAL_FATAL(body_text_node(&b, c->op, c->operands, c->attrs), UINT32_MAX);
+    CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &curve), WAFER_OK);
+    check_curve(c, &b, &curve, options.budget);
+    CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &again), WAFER_OK);
+    CU_ASSERT(curve.count == again.count &&
+              memcmp(curve.at, again.at, curve.count * sizeof *curve.at) == 0);
+    wafer_arena_destroy(arena);
+  }
+}
+
+/* Against every split of two loops, one per direction: none fits inside a point and is faster. */
+static void test_curve_is_least(void) {
+  wafer_machine m = plain_machine();
+  wafer_arena *arena = wafer_arena_create();
+  wafer_curve_options options = {32, 32, 48000};
+  body_text b;
+  wafer_curve curve;
+  body_text_begin(&b, "map", "24x18xf32");
+  body_text_node(&b, "relu", "0", "");
+  CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &curve), WAFER_OK);
+  for (uint32_t r = 1; r <= 24; r++)
+    for (uint32_t c = 1; c <= 18; c++) {
+      wafer_split split = split_whole();
+      wafer_cost cost;
+      bool beaten = false;
+      split.rows[0] = r, split.cols[1] = c;
+      wafer_kernel_cost(&m, &b.body, &split, &cost);
+      for (size_t i = 0; i < curve.count && !beaten; i++)
+        beaten =
+            curve.at[i].width <= c && curve.at[i].height <= r && curve.at[i].cycles <= cost.cycles;
+      CU_ASSERT(beaten);
+    }
+  wafer_arena_destroy(arena);
+}
+
+static uint64_t least_area(const wafer_curve *curve, uint64_t cycles) {
+  uint64_t area = UINT64_MAX;
+  for (size_t i = 0; i < curve->count; i++) {
+    uint64_t one = (uint64_t)curve->at[i].width * curve->at[i].height;
+    if (curve->at[i].cycles <= cycles && one < area) area = one;
+  }
+  return area;
+}
+
+/* More memory never asks for more cores (the curve is thinned to 2 %, so with that slack). */
+static void test_curve_monotone(void) {
+  wafer_machine m = plain_machine();
+  wafer_arena *arena = wafer_arena_create();
+  body_text b;
+  wafer_curve tight, roomy;
+  body_text_begin(&b, "conv", "1x32x20x20xf32 w:48x32x3x3xf32");
+  body_text_node(&b, "conv", "0 1", "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1");
+  wafer_curve_options options = {32, 32, 12000};
+  CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &tight), WAFER_OK);
+  options.budget = 48000;
+  CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &roomy), WAFER_OK);
+  for (size_t i = 0; i < tight.count; i++) {
+    uint64_t cycles = tight.at[i].cycles, area = (uint64_t)tight.at[i].width * tight.at[i].height;
+    CU_ASSERT(least_area(&roomy, cycles + cycles / 25) <= area);
+  }
+  CU_ASSERT(roomy.at[roomy.count - 1].cycles >= tight.at[tight.count - 1].cycles);
+  wafer_arena_destroy(arena);
+}
+
+static void test_curve_without_room(void) {
+  wafer_machine m = plain_machine();
+  wafer_arena *arena = wafer_arena_create();
+  body_text b;
+  wafer_curve curve;
+  wafer_curve_options options = {2, 2, 4000};
+  body_text_begin(&b, "map", "4096xf32");
+  body_text_node(&b, "relu", "0", "");
+  CU_ASSERT_EQUAL(wafer_kernel_curve(&m, &b.body, &options, arena, &curve), WAFER_OK);
+  CU_ASSERT_EQUAL(curve.count, 0);
+  CU_ASSERT_EQUAL(curve.least_bytes, 1024 + 2 * 4 * 1024); /* 4 parts of 1024 */
+  options.budget = curve.least_bytes;
+  CU_ASSERT_EQUAL(wafer_kernel_curve(&m, &b.body, &options, arena, &curve), WAFER_OK);
+  CU_ASSERT(curve.count > 0);
+  wafer_arena_destroy(arena);
+}
+
+static void test_curve_out_of_memory(void) {
+  wafer_machine m = plain_machine();
+  wafer_curve_options options = {32, 32, 48000};
+  body_text b;
+  conv_3x3(&b);
+  wafer_status status = WAFER_NO_MEMORY;
+  for (size_t n = 1; status == WAFER_NO_MEMORY && n < 200; n++) {
+    wafer_arena *arena = wafer_arena_create();
+    wafer_curve curve;
+    wafer_arena_fail_after(n);
+    status = wafer_kernel_curve(&m, &b.body, &options, arena, &curve);
+    wafer_arena_fail_after(0);
+    CU_ASSERT(status == WAFER_OK || status == WAFER_NO_MEMORY);
+    CU_ASSERT(status == WAFER_OK || curve.count == 0);
+    wafer_arena_destroy(arena);
+  }
+  CU_ASSERT_EQUAL(status, WAFER_OK);
+}
+
+/* ---- signatures ---- */
+
+static void test_signatures(void) {
+  body_text a, b;
+  conv_3x3(&a);
+  conv_3x3(&b);
+  b.nodes[0].name = "another";
+  CU_ASSERT_EQUAL(wafer_kernel_signature(&a.body), wafer_kernel_signature(&b.body));
+  b.depth[0] = 2;
+  CU_ASSERT_NOT_EQUAL(wafer_kernel_signature(&a.body), wafer_kernel_signature(&b.body));
+  conv_3x3(&b);
+  b.body.storage = WAFER_DTYPE_f16;
+  CU_ASSERT_NOT_EQUAL(wafer_kernel_signature(&a.body), wafer_kernel_signature(&b.body));
+  conv_3x3(&b);
+  b.attrs[0].ints[1][0] = 2; /* a stride */
+  CU_ASSERT_NOT_EQUAL(wafer_kernel_signature(&a.body), wafer_kernel_signature(&b.body));
+}
+
+CU_TestInfo tests_kernel[] = {
+    {"loops of every family", test_loops},
+    {"inputs and outputs lie as the loops are cut", test_layouts},
+    {"tails and values used twice", test_layout_of_tails},
+    {"tiles of a layout", test_layout_tiles},
+    {"cost of a broadcast addition", test_map_cost},
+    {"one vector instruction takes what was measured", test_vector_timing},
+    {"cost of a convolution", test_conv_cost},
+    {"halo of a convolution", test_conv_halo},
+    {"partial sums of a convolution", test_conv_reduction},
+    {"chain of 512 cores", test_chain_formula},
+    {"a 1x1 window runs over all of the tile", test_pointwise_run},
+    {"halo when windows and tiles drift apart", test_strided_halo},
+    {"cost of a softmax whose dim is cut", test_softmax_cost},
+    {"values between nodes", test_scratch},
+    {"depths and element types", test_depths_and_types},
+    {"points of curves are what their splits cost, none inside another", test_curves},
+    {"no split beats the curve", test_curve_is_least},
+    {"more memory, no more cores", test_curve_monotone},
+    {"nothing fits: the fewest bytes", test_curve_without_room},
+    {"curve without host memory", test_curve_out_of_memory},
+    {"equal kernels have equal signatures", test_signatures},
+    CU_TEST_INFO_NULL,
+};
