@@ -2,8 +2,9 @@
 
 #include <math.h>
 
-/* The resized length is scale * in, not rounded, as ONNX's own reference has it. */
-double resize_coordinate(const resize_axis *axis, int64_t j) {
+/* Where output element j lies in the input. The resized length is scale * in, not rounded, as
+ * ONNX's own reference has it. */
+static double coordinate_of(const resize_axis *axis, int64_t j) {
   double in = (double)axis->in, resized = axis->scale * in, x = (double)j;
   switch (axis->coordinates) {
   case COORDINATES_align_corners:
@@ -46,7 +47,7 @@ static double cubic(double x, double a) {
 }
 
 void resize_taps_of(const resize_axis *axis, int64_t j, resize_taps *taps) {
-  double x = resize_coordinate(axis, j), left = floor(x), sum = 0;
+  double x = coordinate_of(axis, j), left = floor(x), sum = 0;
   *taps = (resize_taps){.weight = {1}};
   if (axis->mode == RESIZE_nearest) {
     taps->index[0] = clamp(nearest(x, axis->rounding), axis->in);

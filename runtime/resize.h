@@ -25,7 +25,5 @@ typedef struct resize_taps {
 } resize_taps;
 
 void resize_taps_of(const resize_axis *axis, int64_t j, resize_taps *taps);
-/* Where output element j lies in the input, for tests and messages. */
-double resize_coordinate(const resize_axis *axis, int64_t j);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "caught.h"
+#include "op_hostile.h"
 #include "op_text.h"
 #include "wafer/arena.h"
 
@@ -266,6 +267,73 @@ static void test_out_of_memory(void) {
   CU_ASSERT(out[0] == 4 && out[1] == 6);
 }
 
+/* Tensors of exactly their size, so that a sanitizer sees a step beyond. */
+static bool run_exactly(wafer_op op, const wafer_attrs *attrs, uint32_t count,
+                        const wafer_type *types, const wafer_type *type) {
+  wafer_view views[WAFER_OP_MAX_OPERANDS], out;
+  for (uint32_t i = 0; i < count; i++)
+    views[i] = wafer_view_of(types[i].dtype, &types[i].shape,
+                             calloc(1, wafer_tensor_bytes(types[i].dtype, &types[i].shape)));
+  out = wafer_view_of(type->dtype, &type->shape,
+                      calloc(1, wafer_tensor_bytes(type->dtype, &type->shape)));
+  wafer_status status =
+      wafer_reference_run(NULL, wafer_at_file("m"), op, attrs, count, views, &out);
+  for (uint32_t i = 0; i < count; i++) free(views[i].data);
+  free(out.data);
+  return status == WAFER_OK;
+}
+
+static bool small(const wafer_type *types, uint32_t count) {
+  int64_t elements;
+  for (uint32_t i = 0; i < count; i++)
+    if (!wafer_shape_elements(&types[i].shape, &elements) || elements > 4096) return false;
+  return true;
+}
+
+/* Small operands of the kinds the op takes, mostly; how many. */
+static uint32_t hostile_types(uint64_t *state, wafer_op op, uint32_t rank, wafer_type *types) {
+  static const wafer_dtype dtypes[] = {WAFER_DTYPE_f32, WAFER_DTYPE_f32,  WAFER_DTYPE_f16,
+                                       WAFER_DTYPE_u64, WAFER_DTYPE_bool, WAFER_DTYPE_i8};
+  const wafer_op_info *info = wafer_op_get(op);
+  wafer_dtype dtype = dtypes[op_hostile_next(state) % WAFER_COUNT(dtypes)];
+  bool alike = op_hostile_next(state) % 2;
+  for (uint32_t i = 0; i < info->most; i++) {
+    bool vector = i > 0 && (op == WAFER_OP_batch_norm || (i == 2 && op != WAFER_OP_select));
+    types[i] = (wafer_type){dtype, {.rank = vector ? 1 : rank}};
+    for (uint32_t d = 0; d < types[i].shape.rank; d++)
+      types[i].shape.dims[d] = i > 0 && alike ? types[0].shape.dims[vector ? 1 : d]
+                                              : (int64_t)(op_hostile_next(state) % 4);
+  }
+  if (op == WAFER_OP_gather) types[1].dtype = WAFER_DTYPE_i64;
+  if (op == WAFER_OP_select) types[0].dtype = WAFER_DTYPE_bool;
+  return info->most - (info->least < info->most && op_hostile_next(state) % 2);
+}
+
+static uint32_t compute_hostile(uint64_t *state, wafer_op op) {
+  static op_text_attrs attrs;
+  wafer_type types[WAFER_OP_MAX_OPERANDS], result = {0};
+  uint32_t rank = (uint32_t)(op_hostile_next(state) % 5),
+           count = hostile_types(state, op, rank, types);
+  op_hostile_attrs(state, op, rank, &attrs);
+  if (wafer_op_infer(NULL, wafer_at_file("m"), op, &attrs.attrs, count, types, &result) != WAFER_OK)
+    return 0;
+  if (!small(types, count) || !small(&result, 1)) return 0;
+  return run_exactly(op, &attrs.attrs, count, types, &result);
+}
+
+/* Whatever attributes infer accepts, the oracle computes: no crash, no step outside a tensor. */
+static void test_hostile(void) {
+  uint64_t state = 88172645463325252u;
+  for (uint32_t op = 0; op < WAFER_OP_COUNT; op++) {
+    const char *name = wafer_op_get((wafer_op)op)->name;
+    uint32_t computed = 0;
+    if (wafer_op_is((wafer_op)op, WAFER_TRAIT_SOURCE)) continue;
+    for (uint32_t i = 0; i < 10000; i++) computed += compute_hostile(&state, (wafer_op)op);
+    if (computed < 20) printf("\n  %s was computed %u times", name, computed);
+    CU_ASSERT(computed >= 20);
+  }
+}
+
 CU_TestInfo tests_reference[] = {
     {"cases", test_cases},
     {"every op has cases", test_every_op_has_cases},
@@ -274,5 +342,6 @@ CU_TestInfo tests_reference[] = {
     {"long rows", test_long_rows},
     {"long products", test_long_products},
     {"out of memory", test_out_of_memory},
+    {"hostile", test_hostile},
     CU_TEST_INFO_NULL,
 };
