@@ -333,7 +333,7 @@ static wafer_status only_pareto(search *s) {
   size_t kept = 0;
   if (!lowest) return WAFER_NO_MEMORY;
   memset(lowest, 0xff, ((size_t)s->options.max_width + 1) * sizeof *lowest);
-  qsort(s->points, s->count, sizeof *s->points, by_cycles);
+  if (s->count > 0) qsort(s->points, s->count, sizeof *s->points, by_cycles);
   for (size_t i = 0; i < s->count; i++) {
     const wafer_shape_point p = s->points[i];
     uint32_t least = UINT32_MAX;

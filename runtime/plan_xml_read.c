@@ -37,8 +37,9 @@ typedef struct reader {
 static wafer_loc here(const reader *r) {
   xmlNodePtr node = xmlTextReaderCurrentNode(r->xml);
   if (node && node->type == XML_ATTRIBUTE_NODE) node = node->parent;
+  bool lined = node && node->type == XML_ELEMENT_NODE; /* the structs of other kinds are shorter */
   long line =
-      node && node->line != USHRT_MAX ? node->line : xmlTextReaderGetParserLineNumber(r->xml);
+      lined && node->line != USHRT_MAX ? node->line : xmlTextReaderGetParserLineNumber(r->xml);
   return wafer_at_line(r->file, line > 0 ? (uint32_t)line : 0, 0);
 }
 
