@@ -78,6 +78,7 @@ void exec_slabs(const exec_program *p, exec_stage *stage, const exec_tensor *res
   stage->row = result->shape.rank ? result->strides[outer] : 1;
   int64_t slabs = p->slabs < most ? p->slabs : most;
   if (slabs > stage->rows) slabs = stage->rows;
+  if (slabs > THREADS_MOST_TILES) slabs = THREADS_MOST_TILES;
   stage->slabs = slabs < 1 ? 1 : (uint32_t)slabs;
 }
 

@@ -12,6 +12,7 @@ typedef struct body {
   const wafer_kernel_body *body;
   exec_tensor **value; /* per value; NULL: not made */
   bool *stored;        /* per value: an output of the kernel */
+  bool *done;          /* per node: a stage computes it */
   uint32_t *last_use;  /* per value: the last node that reads it; UINT32_MAX: an output */
 } body;
 
@@ -49,7 +50,7 @@ static bool joins(const body *b, const chain *c, const wafer_shape *shape, uint3
 
 static void collect(const body *b, uint32_t from, const wafer_shape *shape, chain *c) {
   for (uint32_t n = from; n < b->body->node_count; n++) {
-    if (b->value[value_of(b, n)]) continue; /* a constant */
+    if (b->done[n]) continue; /* a constant */
     if (!joins(b, c, shape, n)) return;
     c->node[c->count++] = n;
   }
@@ -59,7 +60,7 @@ static bool needed_after(const body *b, const chain *c, uint32_t value) {
   return b->last_use[value] == UINT32_MAX || b->last_use[value] > c->node[c->count - 1];
 }
 
-static wafer_status compile_chain(body *b, const chain *c, exec_tensor *anchor,
+static wafer_status compile_chain(const body *b, const chain *c, exec_tensor *anchor,
                                   const exec_order *order, const exec_map **map) {
   const wafer_node *nodes[EXEC_MAP_MOST_NODES];
   uint32_t number[EXEC_MAP_MOST_NODES];
@@ -69,6 +70,7 @@ static wafer_status compile_chain(body *b, const chain *c, exec_tensor *anchor,
     number[i] = value_of(b, c->node[i]);
     stored[i] = b->stored[number[i]];
     escapes[i] = needed_after(b, c, number[i]) || i == c->count - 1;
+    b->done[c->node[i]] = true;
   }
   exec_map_build build = {.nodes = nodes,
                           .count = c->count,
@@ -122,7 +124,7 @@ static exec_build *const builders[WAFER_FAMILY_COUNT] = {
 /* The node right behind `n` when it only bounds n's result: a library can take it along. */
 static const wafer_node *clip_behind(const body *b, uint32_t n, uint32_t *at) {
   uint32_t value = value_of(b, n), next = n + 1;
-  while (next < b->body->node_count && b->value[value_of(b, next)]) next++;
+  while (next < b->body->node_count && b->done[next]) next++;
   if (next == b->body->node_count || b->last_use[value] != next) return NULL;
   const wafer_node *node = &b->body->nodes[next];
   *at = next;
@@ -171,7 +173,11 @@ static wafer_status build_op(body *b, uint32_t n) {
   if (build) WAFER_TRY(build(b->program, &op));
   if (!op.result) WAFER_TRY(exec_build_oracle(b->program, &op));
   b->value[value] = op.result;
-  if (op.took_clip) b->value[value = value_of(b, clip)] = op.result;
+  b->done[n] = true;
+  if (op.took_clip) {
+    b->value[value = value_of(b, clip)] = op.result;
+    b->done[clip] = true;
+  }
   return add_tail(b, &op, value, op.took_clip ? clip : n);
 }
 
@@ -186,6 +192,7 @@ static wafer_status make_constants(body *b) {
                                           data->data.splat, b->program->storage);
     if (!t) return exec_no_memory(b->program);
     b->value[value_of(b, n)] = t;
+    b->done[n] = true;
   }
   return WAFER_OK;
 }
@@ -203,7 +210,7 @@ static void count_uses(body *b) {
 static wafer_status build_nodes(body *b) {
   WAFER_TRY(make_constants(b));
   for (uint32_t n = 0; n < b->body->node_count; n++) {
-    if (b->value[value_of(b, n)]) continue;
+    if (b->done[n]) continue;
     bool made = false;
     if (wafer_op_is(b->body->nodes[n].op, WAFER_TRAIT_MAP)) WAFER_TRY(build_chain(b, n, &made));
     if (!made) WAFER_TRY(build_op(b, n));
@@ -218,8 +225,9 @@ wafer_status exec_kernel_build(exec_program *p, const wafer_kernel_body *kernel,
             .body = kernel,
             .value = WAFER_NEW(p->arena, exec_tensor *, values),
             .stored = WAFER_NEW(p->arena, bool, values),
+            .done = WAFER_NEW(p->arena, bool, kernel->node_count),
             .last_use = WAFER_NEW(p->arena, uint32_t, values)};
-  if (!b.value || !b.stored || !b.last_use) return exec_no_memory(p);
+  if (!b.value || !b.stored || !b.done || !b.last_use) return exec_no_memory(p);
   if (kernel->input_count) memcpy(b.value, inputs, kernel->input_count * sizeof *inputs);
   p->slabs = slabs ? slabs : 1;
   p->storage = kernel->storage;

@@ -1,5 +1,6 @@
 #include "threads.h"
 
+#include <assert.h>
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -12,11 +13,11 @@
  * one inference, far shorter than a time slice. */
 enum { SPINS = 4000 };
 
-/* Tiles of one thread's share, in a cache line of its own: next to take, end. Idle threads take
- * from others' shares too. */
+/* Tiles of one thread's share, in a cache line of its own: ticket of the job << 32 | next tile <<
+ * 16 | end. Idle threads take from others' shares too. The ticket keeps a thread that comes late
+ * from taking a tile of a job that it does not know. */
 typedef struct share {
-  _Alignas(64) atomic_uint next;
-  uint32_t end;
+  _Alignas(64) atomic_uint_fast64_t claim;
 } share;
 
 typedef struct worker {
@@ -32,7 +33,7 @@ struct thread_pool {
   thread_job *job;
   void *self;
   _Alignas(64) atomic_uint ticket; /* counts jobs; a change wakes the workers */
-  _Alignas(64) atomic_uint busy;   /* workers that have not left the current job */
+  _Alignas(64) atomic_uint left;   /* tiles of the job that are not done */
   atomic_bool stop;
   atomic_uint sleepers;
   pthread_mutex_t lock;
@@ -55,16 +56,24 @@ void thread_leave(int before) {
   if (before != 1) omp_set_num_threads(before);
 }
 
-static void take_tiles(thread_pool *pool, uint32_t thread) {
-  for (uint32_t i = 0; i < pool->size; i++) {
-    share *from = &pool->shares[(thread + i) % pool->size];
-    for (;;) {
-      if (atomic_load_explicit(&from->next, memory_order_relaxed) >= from->end) break;
-      uint32_t tile = atomic_fetch_add_explicit(&from->next, 1, memory_order_relaxed);
-      if (tile >= from->end) break;
+/* The next tile of a share; false when it has none left for that ticket. */
+static bool claim(share *from, uint32_t ticket, uint32_t *tile) {
+  uint64_t now = atomic_load_explicit(&from->claim, memory_order_acquire);
+  do {
+    *tile = now >> 16 & 0xffff;
+    if ((uint32_t)(now >> 32) != ticket || *tile >= (now & 0xffff)) return false;
+  } while (!atomic_compare_exchange_weak_explicit(&from->claim, &now, now + 0x10000,
+                                                  memory_order_acq_rel, memory_order_acquire));
+  return true;
+}
+
+static void take_tiles(thread_pool *pool, uint32_t ticket, uint32_t thread) {
+  uint32_t tile;
+  for (uint32_t i = 0; i < pool->size; i++)
+    while (claim(&pool->shares[(thread + i) % pool->size], ticket, &tile)) {
       pool->job(pool->self, tile, thread);
+      atomic_fetch_sub_explicit(&pool->left, 1, memory_order_release);
     }
-  }
 }
 
 static void wait_for_ticket(thread_pool *pool, uint32_t seen) {
@@ -85,10 +94,9 @@ static void *work(void *argument) {
   omp_set_num_threads(1);
   for (uint32_t seen = 0;;) {
     wait_for_ticket(pool, seen);
-    seen++;
+    seen = atomic_load_explicit(&pool->ticket, memory_order_acquire);
     if (atomic_load(&pool->stop)) return NULL;
-    take_tiles(pool, self->index);
-    atomic_fetch_sub_explicit(&pool->busy, 1, memory_order_release);
+    take_tiles(pool, seen, self->index);
   }
 }
 
@@ -100,8 +108,8 @@ static void issue_ticket(thread_pool *pool) {
   pthread_mutex_unlock(&pool->lock);
 }
 
-static void wait_for_workers(thread_pool *pool) {
-  for (int i = 0; atomic_load_explicit(&pool->busy, memory_order_acquire) != 0; i++)
+static void wait_for_tiles(thread_pool *pool) {
+  for (int i = 0; atomic_load_explicit(&pool->left, memory_order_acquire) != 0; i++)
     if (i < SPINS)
       pause_a_little();
     else
@@ -148,22 +156,30 @@ uint32_t thread_pool_size(const thread_pool *pool) {
   return pool->size;
 }
 
+/* Everything of the job is in place before the shares carry its ticket, and a tile can be taken
+ * only from then on: a worker that is not scheduled holds nobody up. */
+static void run_shared(thread_pool *pool, uint32_t tiles, thread_job *job, void *self) {
+  uint32_t ticket = atomic_load_explicit(&pool->ticket, memory_order_relaxed) + 1;
+  pool->job = job;
+  pool->self = self;
+  atomic_store_explicit(&pool->left, tiles, memory_order_relaxed);
+  for (uint32_t i = 0; i < pool->size; i++) {
+    uint64_t first = (uint64_t)tiles * i / pool->size, end = (uint64_t)tiles * (i + 1) / pool->size;
+    atomic_store_explicit(&pool->shares[i].claim, (uint64_t)ticket << 32 | first << 16 | end,
+                          memory_order_release);
+  }
+  issue_ticket(pool);
+  take_tiles(pool, ticket, 0);
+  wait_for_tiles(pool);
+}
+
 void thread_pool_run(thread_pool *pool, uint32_t tiles, thread_job *job, void *self) {
+  assert(tiles <= THREADS_MOST_TILES);
   int before = thread_enter();
   if (pool->size == 1 || tiles <= 1) {
     for (uint32_t i = 0; i < tiles; i++) job(self, i, 0);
   } else {
-    pool->job = job;
-    pool->self = self;
-    for (uint32_t i = 0; i < pool->size; i++) {
-      pool->shares[i].end = (uint32_t)((uint64_t)tiles * (i + 1) / pool->size);
-      atomic_store_explicit(&pool->shares[i].next, (uint32_t)((uint64_t)tiles * i / pool->size),
-                            memory_order_relaxed);
-    }
-    atomic_store(&pool->busy, pool->size - 1);
-    issue_ticket(pool);
-    take_tiles(pool, 0);
-    wait_for_workers(pool);
+    run_shared(pool, tiles, job, self);
   }
   thread_leave(before);
 }

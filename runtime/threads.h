@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#define THREADS_MOST_TILES 65535 /* of one job */
+
 typedef struct thread_pool thread_pool;
 typedef void thread_job(void *self, uint32_t tile, uint32_t thread);
 
