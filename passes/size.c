@@ -2,10 +2,11 @@
 #include "scratch.h"
 #include "size.h"
 
-#define SLAB_OPERATIONS 1000000 /* a tile on the host is worth a thread from here on */
-#define SLABS_MOST 8
+/* Work of a kernel as the host feels it: operations, and an element stored costs as much as many of them. */
+#define WORK_OF_ELEMENT 32
 
-/* Tiles the host cuts a kernel into: a function of the kernel alone, since it shows in the result's bits. */
+/* Tiles the host cuts a kernel into: a function of the kernel alone, since it shows in the result's bits.
+ * Powers of two, so that they spread evenly over as many threads; two as soon as a second thread pays. */
 static uint32_t slabs_of(const wafer_kernel_body *body, uint64_t operations) {
   wafer_loops loops;
   wafer_kernel_loops(body, &loops);
@@ -13,10 +14,13 @@ static uint32_t slabs_of(const wafer_kernel_body *body, uint64_t operations) {
                  body->family == WAFER_FAMILY_pool;
   uint32_t loop = spatial && loops.parallel > 2 ? 2 : 0;
   while (loop + 1 < loops.parallel && loops.extent[loop] == 1) loop++;
-  uint64_t most = loops.parallel ? (uint64_t)loops.extent[loop] : 1, slabs = operations / SLAB_OPERATIONS;
-  if (slabs > SLABS_MOST) slabs = SLABS_MOST;
-  if (slabs > most) slabs = most;
-  return slabs < 2 ? 1 : (uint32_t)slabs;
+  uint64_t most = loops.parallel ? (uint64_t)loops.extent[loop] : 1, work = operations;
+  int64_t elements;
+  if (wafer_shape_elements(&wafer_body_type(body, body->outputs[0])->shape, &elements))
+    work += WORK_OF_ELEMENT * (uint64_t)elements;
+  uint32_t slabs = work < 1000000 ? 1 : work < 16000000 ? 2 : work < 64000000 ? 4 : 8;
+  while (slabs > most) slabs /= 2;
+  return slabs < 2 ? 1 : slabs;
 }
 
 static void write_size(const wafer_ctx *ctx, const wafer_graph_kernel *kernel, const sized_kernel *sized) {
