@@ -1,0 +1,134 @@
+#include "cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct {
+  bool quiet, terminal, shown, known;
+  double started, printed;
+} state;
+
+double cli_seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+void cli_progress_done(void) {
+  if (state.shown && state.terminal) fputs("\r\033[K", stderr);
+  state.shown = false;
+}
+
+static void emit(void *self, wafer_severity severity, wafer_status status, const wafer_loc *loc,
+                 const char *text) {
+  (void)self;
+  cli_progress_done();
+  wafer_diag_to_file(stderr, severity, status, loc, text);
+}
+
+/* Nothing in the first half second: quick work stays silent. */
+static void progress(void *self, const char *what, uint64_t done, uint64_t total) {
+  (void)self;
+  if (state.quiet) return;
+  double now = cli_seconds();
+  if (!state.known) {
+    state.known = true;
+    state.terminal = isatty(STDERR_FILENO) == 1;
+    state.started = state.printed = now;
+  }
+  if (now - state.started < 0.5 || now - state.printed < (state.terminal ? 0.05 : 2.0)) return;
+  state.printed = now;
+  state.shown = true;
+  if (state.terminal) fputs("\r\033[K", stderr);
+  if (total)
+    fprintf(stderr, "%s: %llu of %llu (%.0f %%)", what, (unsigned long long)done,
+            (unsigned long long)total, 100.0 * (double)done / (double)total);
+  else
+    fprintf(stderr, "%s: %llu", what, (unsigned long long)done);
+  if (!state.terminal) fputc('\n', stderr);
+  fflush(stderr);
+}
+
+const wafer_diag *cli_diag(void) {
+  static const wafer_diag diag = {.emit = emit, .progress = progress};
+  return &diag;
+}
+
+void cli_quiet(void) { state.quiet = true; }
+
+int cli_usage(const char *tool, const char *format, ...) {
+  va_list args;
+  cli_progress_done();
+  fprintf(stderr, "wafer %s: error: ", tool);
+  va_start(args, format);
+  vfprintf(stderr, format, args);
+  va_end(args);
+  fprintf(stderr, "; see `wafer %s --help`\n", tool);
+  return WAFER_USAGE;
+}
+
+wafer_status cli_no_memory(void) {
+  return wafer_fail(cli_diag(), (wafer_loc){0}, WAFER_NO_MEMORY, "the host is out of memory");
+}
+
+bool cli_parse_u64(const char *tool, const char *option, const char *text, uint64_t least, uint64_t most,
+                   uint64_t *out) {
+  char *end;
+  errno = 0;
+  unsigned long long value = strtoull(text, &end, 10);
+  if (errno || end == text || *end || text[0] == '-' || value < least || value > most) {
+    cli_usage(tool, "%s wants an integer from %llu to %llu, got '%s'", option, (unsigned long long)least,
+              (unsigned long long)most, text);
+    return false;
+  }
+  *out = value;
+  return true;
+}
+
+bool cli_parse_f64(const char *tool, const char *option, const char *text, double *out) {
+  char *end;
+  double value = strtod(text, &end);
+  if (end == text || *end || !isfinite(value) || value < 0) {
+    cli_usage(tool, "%s wants a number that is not negative, got '%s'", option, text);
+    return false;
+  }
+  *out = value;
+  return true;
+}
+
+bool cli_parse_pair(const char *tool, const char *option, const char *text, wafer_arena *arena,
+                    const char **name, const char **value) {
+  const char *cut = strrchr(text, '=');
+  if (!cut || cut == text || !cut[1]) {
+    cli_usage(tool, "%s wants NAME=VALUE, got '%s'", option, text);
+    return false;
+  }
+  *name = wafer_arena_strndup(arena, text, (size_t)(cut - text));
+  *value = wafer_arena_strdup(arena, cut + 1);
+  if (*name && *value) return true;
+  cli_no_memory();
+  return false;
+}
+
+bool cli_parse_shape(const char *tool, const char *option, const char *text, wafer_shape *out) {
+  *out = (wafer_shape){0};
+  if (!strcmp(text, "scalar")) return true;
+  for (const char *at = text;;) {
+    char *end;
+    errno = 0;
+    long long dim = strtoll(at, &end, 10);
+    if (errno || end == at || dim < 0 || (*end && *end != 'x') || out->rank == WAFER_MAX_RANK) {
+      cli_usage(tool, "%s wants a shape such as 1x3x48x320 (at most %d dims), got '%s'", option,
+                WAFER_MAX_RANK, text);
+      return false;
+    }
+    out->dims[out->rank++] = dim;
+    if (!*end) return true;
+    at = end + 1;
+  }
+}

@@ -1,0 +1,39 @@
+/* What the subcommands of `wafer` share: the sink that prints to stderr, progress, option values. */
+#ifndef WAFER_CLI_H
+#define WAFER_CLI_H
+
+#include <stdio.h>
+
+#include "wafer/wafer.h"
+
+/* One subcommand. Returns the exit code. argv[0] is the subcommand's name. */
+int wafer_tool_compile(int argc, char **argv);
+int wafer_tool_dump(int argc, char **argv);
+int wafer_tool_run(int argc, char **argv);
+int wafer_tool_machines(int argc, char **argv);
+
+/* A sink that writes to stderr: messages as lines; progress as one line rewritten in place on a terminal, as
+ * a line every two seconds elsewhere. cli_quiet() silences progress. */
+const wafer_diag *cli_diag(void);
+void cli_quiet(void);
+void cli_progress_done(void); /* clears the progress line */
+
+/* Prints "wafer <tool>: <text>, see wafer <tool> --help" and returns WAFER_USAGE. */
+int cli_usage(const char *tool, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Reports that the host is out of memory; returns WAFER_NO_MEMORY. */
+wafer_status cli_no_memory(void);
+
+/* Option values; false after printing what is wrong. */
+bool cli_parse_u64(const char *tool, const char *option, const char *text, uint64_t least, uint64_t most,
+                   uint64_t *out);
+bool cli_parse_f64(const char *tool, const char *option, const char *text, double *out);
+/* "NAME=VALUE": splits at the last '=' into the arena; false without one. */
+bool cli_parse_pair(const char *tool, const char *option, const char *text, wafer_arena *arena,
+                    const char **name, const char **value);
+/* "1x3x48x320", or "scalar". */
+bool cli_parse_shape(const char *tool, const char *option, const char *text, wafer_shape *out);
+
+/* Monotonic seconds. */
+double cli_seconds(void);
+
+#endif
