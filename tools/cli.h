@@ -33,6 +33,9 @@ bool cli_parse_pair(const char *tool, const char *option, const char *text, wafe
 /* "1x3x48x320", or "scalar". */
 bool cli_parse_shape(const char *tool, const char *option, const char *text, wafer_shape *out);
 
+/* Writes malloc'ed JSON text (NULL: out of memory) to a file, atomically, and frees it. */
+wafer_status cli_write_json(const char *path, char *text);
+
 /* Monotonic seconds. */
 double cli_seconds(void);
 

@@ -1,0 +1,228 @@
+/* wafer compile: ONNX -> IR -> plan, and the report. */
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "report.h"
+
+static const char usage[] =
+    "usage: wafer compile MODEL.onnx -o PLAN.wplan [options]\n\n"
+    "  -o, --output PLAN        the plan to write (not needed with --check)\n"
+    "      --machine NAME|FILE  wafer to compile for: a name of `wafer machines` or an XML file (wse2)\n"
+    "      --mode MODE          auto, pipelined (all layers on the wafer at once) or streaming (a layer\n"
+    "                           at a time, weights from outside) (auto: the one with the smaller interval)\n"
+    "      --batch N            samples resident together in streaming (1)\n"
+    "      --dim NAME=N         size of a symbolic dim; repeat for others\n"
+    "      --shape INPUT=DIMS   shape of an input, such as x=1x3x48x320; repeat\n"
+    "      --bind INPUT=FILE    the input becomes this constant (.npy); repeat\n"
+    "      --dtype f32|f16      how cores store floats; sums are f32 either way (f32)\n"
+    "      --edge-gbps N|inf    bandwidth of the wafer's edge, each direction, gigabits a second\n"
+    "      --placer shelf       placement engine\n"
+    "      --report FILE.json   the closing report as JSON too\n"
+    "      --passes LIST        passes to run instead of the default ones, comma separated\n"
+    "      --print-ir-after P   print the IR after pass P, or after all, to stderr\n"
+    "      --check              stop after matching: does every operator compile?\n"
+    "  -q, --quiet              no progress, no report\n"
+    "  -h, --help\n\n"
+    "examples:\n"
+    "  wafer compile face.onnx -o face.wplan\n"
+    "  wafer compile ocr.onnx -o ocr.wplan --shape x=1x3x48x320 --mode streaming --batch 8\n"
+    "  wafer compile vad.onnx -o vad.wplan --shape input=1x576 --shape state=2x1x128 --bind sr=sr.npy\n"
+    "  wafer compile net.onnx --check --dim batch=1\n";
+
+typedef struct arguments {
+  const char *model, *output, *machine, *report, *passes;
+  bool check, quiet, edge_set;
+  double edge_gbps;
+  wafer_options options;
+  wafer_dim_binding *dims;
+  wafer_shape_binding *shapes;
+  wafer_value_binding *values;
+} arguments;
+
+enum { MACHINE = 256, MODE, BATCH, DIM, SHAPE, BIND, DTYPE, EDGE, PLACER, REPORT, PASSES, PRINT, CHECK };
+
+static const struct option long_options[] = {
+    {"output", required_argument, NULL, 'o'},   {"machine", required_argument, NULL, MACHINE},
+    {"mode", required_argument, NULL, MODE},    {"batch", required_argument, NULL, BATCH},
+    {"dim", required_argument, NULL, DIM},      {"shape", required_argument, NULL, SHAPE},
+    {"bind", required_argument, NULL, BIND},    {"dtype", required_argument, NULL, DTYPE},
+    {"edge-gbps", required_argument, NULL, EDGE}, {"placer", required_argument, NULL, PLACER},
+    {"report", required_argument, NULL, REPORT}, {"passes", required_argument, NULL, PASSES},
+    {"print-ir-after", required_argument, NULL, PRINT}, {"check", no_argument, NULL, CHECK},
+    {"quiet", no_argument, NULL, 'q'},          {"help", no_argument, NULL, 'h'},
+    {0}};
+
+static void print_ir(void *self, const char *pass, const char *text, size_t bytes) {
+  (void)self;
+  cli_progress_done();
+  fprintf(stderr, "// IR after %s\n", pass);
+  fwrite(text, 1, bytes, stderr);
+}
+
+static wafer_status parse_mode(const char *text, wafer_mode *mode) {
+  for (int m = WAFER_MODE_auto; m <= WAFER_MODE_streaming; m++)
+    if (!strcmp(text, wafer_mode_name((wafer_mode)m))) return *mode = (wafer_mode)m, WAFER_OK;
+  return (wafer_status)cli_usage("compile", "--mode wants auto, pipelined or streaming, got '%s'", text);
+}
+
+static wafer_status parse_dim(arguments *a, wafer_arena *arena, const char *text) {
+  const char *name, *value;
+  uint64_t size;
+  if (!cli_parse_pair("compile", "--dim", text, arena, &name, &value)) return WAFER_USAGE;
+  if (!cli_parse_u64("compile", "--dim", value, 0, INT32_MAX, &size)) return WAFER_USAGE;
+  a->dims[a->options.dim_count++] = (wafer_dim_binding){name, (int64_t)size};
+  return WAFER_OK;
+}
+
+static wafer_status parse_shape(arguments *a, wafer_arena *arena, const char *text) {
+  const char *name, *value;
+  wafer_shape shape;
+  if (!cli_parse_pair("compile", "--shape", text, arena, &name, &value)) return WAFER_USAGE;
+  if (!cli_parse_shape("compile", "--shape", value, &shape)) return WAFER_USAGE;
+  a->shapes[a->options.shape_count++] = (wafer_shape_binding){name, shape};
+  return WAFER_OK;
+}
+
+static wafer_status parse_bind(arguments *a, wafer_arena *arena, const char *text) {
+  const char *name, *path;
+  wafer_view view;
+  if (!cli_parse_pair("compile", "--bind", text, arena, &name, &path)) return WAFER_USAGE;
+  WAFER_TRY(wafer_npy_read(cli_diag(), arena, path, &view));
+  a->values[a->options.value_count++] = (wafer_value_binding){name, view};
+  return WAFER_OK;
+}
+
+static wafer_status parse_dtype(const char *text, wafer_dtype *storage) {
+  *storage = wafer_dtype_by_name(text);
+  if (*storage == WAFER_DTYPE_f32 || *storage == WAFER_DTYPE_f16) return WAFER_OK;
+  return (wafer_status)cli_usage("compile", "--dtype wants f32 or f16, got '%s'", text);
+}
+
+static wafer_status parse_edge(arguments *a, const char *text) {
+  a->edge_set = true;
+  a->edge_gbps = INFINITY;
+  if (!strcmp(text, "inf")) return WAFER_OK;
+  if (!cli_parse_f64("compile", "--edge-gbps", text, &a->edge_gbps)) return WAFER_USAGE;
+  if (a->edge_gbps > 0 && a->edge_gbps < 1e9) return WAFER_OK;
+  return (wafer_status)cli_usage("compile", "--edge-gbps wants more than 0 and less than 1e9, or inf, got '%s'",
+                                 text);
+}
+
+static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, const char *text) {
+  uint64_t number;
+  switch (option) {
+  case 'o': a->output = text; return WAFER_OK;
+  case 'q': a->quiet = true; return WAFER_OK;
+  case MACHINE: a->machine = text; return WAFER_OK;
+  case MODE: return parse_mode(text, &a->options.mode);
+  case BATCH:
+    if (!cli_parse_u64("compile", "--batch", text, 1, 1u << 20, &number)) return WAFER_USAGE;
+    a->options.batch = (uint32_t)number;
+    return WAFER_OK;
+  case DIM: return parse_dim(a, arena, text);
+  case SHAPE: return parse_shape(a, arena, text);
+  case BIND: return parse_bind(a, arena, text);
+  case DTYPE: return parse_dtype(text, &a->options.storage);
+  case EDGE: return parse_edge(a, text);
+  case PLACER:
+    if (!strcmp(text, "shelf")) return WAFER_OK;
+    return (wafer_status)cli_usage("compile", "--placer wants shelf, got '%s'", text);
+  case REPORT: a->report = text; return WAFER_OK;
+  case PASSES: a->passes = text; return WAFER_OK;
+  case PRINT: a->options.print_after = text; return WAFER_OK;
+  case CHECK: a->check = true; return WAFER_OK;
+  default: return (wafer_status)cli_usage("compile", "that option is unknown or lacks its value");
+  }
+}
+
+static wafer_status parse(int argc, char **argv, wafer_arena *arena, arguments *a, bool *help) {
+  *a = (arguments){.machine = "wse2", .options.print = print_ir};
+  a->dims = WAFER_NEW(arena, wafer_dim_binding, (size_t)argc);
+  a->shapes = WAFER_NEW(arena, wafer_shape_binding, (size_t)argc);
+  a->values = WAFER_NEW(arena, wafer_value_binding, (size_t)argc);
+  if (!a->dims || !a->shapes || !a->values) return cli_no_memory();
+  opterr = 0;
+  for (int c; (c = getopt_long(argc, argv, "o:qh", long_options, NULL)) != -1;) {
+    if (c == 'h') return *help = true, WAFER_OK;
+    WAFER_TRY(parse_option(a, arena, c, optarg));
+  }
+  a->options.dims = a->dims;
+  a->options.shapes = a->shapes;
+  a->options.values = a->values;
+  if (optind + 1 != argc)
+    return (wafer_status)cli_usage("compile", "one MODEL.onnx is wanted, got %d", argc - optind);
+  a->model = argv[optind];
+  if (!a->output && !a->check && !a->passes)
+    return (wafer_status)cli_usage("compile", "-o PLAN is missing");
+  return WAFER_OK;
+}
+
+/* The machine with the edge the user asked for. */
+static wafer_status open_machine(const arguments *a, wafer_arena *arena, const wafer_machine **out) {
+  WAFER_TRY(wafer_machine_open(cli_diag(), arena, a->machine, out));
+  if (!a->edge_set) return WAFER_OK;
+  wafer_machine *machine = wafer_arena_copy(arena, *out, sizeof **out);
+  if (!machine) return cli_no_memory();
+  uint64_t rate = isinf(a->edge_gbps) ? UINT64_MAX : (uint64_t)(a->edge_gbps * 1e9 / 8);
+  machine->edge_in_bytes_per_second = machine->edge_out_bytes_per_second = rate;
+  *out = machine;
+  return WAFER_OK;
+}
+
+static wafer_status finish(const arguments *a, const wafer_plan *plan, double started) {
+  report r;
+  WAFER_TRY(wafer_plan_write(cli_diag(), plan, a->output));
+  WAFER_TRY(report_make(cli_diag(), plan, &r));
+  double seconds = cli_seconds() - started;
+  cli_progress_done();
+  if (!a->quiet) {
+    report_print(stdout, &r);
+    printf("wrote %s in %.2f s\n", a->output, seconds);
+  }
+  return a->report ? cli_write_json(a->report, report_json(&r, seconds)) : WAFER_OK;
+}
+
+static wafer_status compile_ir(const arguments *a, const wafer_ctx *ctx, wafer_ir *ir, double started) {
+  const wafer_plan *plan;
+  if (a->check) {
+    WAFER_TRY(wafer_transform(ctx, ir, "default:fuse"));
+    cli_progress_done();
+    printf("%s: every operator compiles\n", a->model);
+    return WAFER_OK;
+  }
+  WAFER_TRY(wafer_transform(ctx, ir, a->passes ? a->passes : WAFER_DEFAULT_PASSES));
+  if (!a->output) return WAFER_OK;
+  WAFER_TRY(wafer_lower(ctx, ir, &plan));
+  return finish(a, plan, started);
+}
+
+static wafer_status compile(const arguments *a, wafer_arena *arena) {
+  double started = cli_seconds();
+  wafer_ctx ctx = {.arena = arena, .diag = cli_diag(), .options = &a->options};
+  wafer_ir *ir;
+  WAFER_TRY(open_machine(a, arena, &ctx.machine));
+  WAFER_TRY(wafer_import(&ctx, a->model, &ir));
+  wafer_status status = compile_ir(a, &ctx, ir, started);
+  wafer_ir_destroy(ir);
+  return status;
+}
+
+int wafer_tool_compile(int argc, char **argv) {
+  wafer_arena *arena = wafer_arena_create();
+  if (!arena) return cli_no_memory();
+  arguments a;
+  bool help = false;
+  wafer_status status = parse(argc, argv, arena, &a, &help);
+  if (help) fputs(usage, stdout);
+  if (status == WAFER_OK && !help) {
+    if (a.quiet) cli_quiet();
+    status = compile(&a, arena);
+    if (fflush(stdout) != 0 && status == WAFER_OK)
+      status = wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
+  }
+  wafer_arena_destroy(arena);
+  return status;
+}

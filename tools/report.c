@@ -1,0 +1,116 @@
+/* Samples/s             clock / interval, the interval of a train through the timeline
+ * Compute Samples/s     clock / slowest kernel (pipelined) or / sum of kernels (streaming): no edge, no streams
+ * Transmission Samples/s clock / cycles the edge needs for one sample's inputs or outputs, and in streaming the
+ *                       batch's share of the weights
+ * Active PEs            cores inside a kernel's rectangle, of the usable ones
+ * Compute Utilization   operations of one sample / (interval * usable cores * 2 * multiply-accumulates a cycle) */
+#include "report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t max64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static uint64_t storage_bytes(const wafer_plan *plan, const wafer_type *type) {
+  wafer_dtype dtype = type->dtype;
+  if (dtype == WAFER_DTYPE_f32 && plan->storage == WAFER_DTYPE_f16) dtype = WAFER_DTYPE_f16;
+  return wafer_tensor_bytes(dtype, &type->shape);
+}
+
+static uint64_t sum_bytes(const wafer_plan *plan, const uint32_t *values, uint32_t count) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < count; i++) sum += storage_bytes(plan, &plan->values[values[i]].type);
+  return sum;
+}
+
+static void measure_traffic(report *r) {
+  const wafer_plan *plan = r->plan;
+  const wafer_function *f = &plan->functions[0];
+  r->edge_in_bytes = sum_bytes(plan, f->inputs, f->input_count);
+  r->edge_out_bytes = sum_bytes(plan, f->outputs, f->output_count);
+  for (uint32_t i = 0; i < plan->value_count; i++)
+    if (plan->values[i].weight != WAFER_NONE) r->weight_bytes += storage_bytes(plan, &plan->values[i].type);
+  const wafer_machine *m = plan->machine;
+  uint64_t in = wafer_machine_transfer_cycles(m, r->edge_in_bytes, m->edge_in_bytes_per_second);
+  uint64_t out = wafer_machine_transfer_cycles(m, r->edge_out_bytes, m->edge_out_bytes_per_second);
+  if (plan->mode == WAFER_MODE_streaming) {
+    uint64_t rate = m->edge_in_bytes_per_second < m->memoryx_bytes_per_second ? m->edge_in_bytes_per_second
+                                                                              : m->memoryx_bytes_per_second;
+    in += wafer_machine_transfer_cycles(m, r->weight_bytes, rate) / plan->batch;
+  }
+  r->edge_cycles = max64(in, out);
+}
+
+static uint32_t slowest_kernel(const wafer_plan *plan) {
+  uint32_t slowest = 0;
+  for (uint32_t i = 1; i < plan->kernel_count; i++)
+    if (plan->kernels[i].cost.cycles > plan->kernels[slowest].cost.cycles) slowest = i;
+  return slowest;
+}
+
+static void measure_kernels(report *r) {
+  const wafer_plan *plan = r->plan;
+  uint64_t sum = 0;
+  double core_cycles = 0, cores = 0;
+  for (uint32_t i = 0; i < plan->kernel_count; i++) {
+    const wafer_kernel *k = &plan->kernels[i];
+    double area = (double)wafer_rect_area(k->rect) * k->replicas;
+    sum += k->cost.cycles;
+    r->operations += k->cost.operations;
+    cores += area;
+    core_cycles += area * (double)k->cost.cycles;
+    if (plan->mode == WAFER_MODE_pipelined)
+      r->compute_cycles = max64(r->compute_cycles, (k->cost.cycles + k->replicas - 1) / k->replicas);
+  }
+  if (plan->mode == WAFER_MODE_streaming) {
+    r->compute_cycles = sum;
+    cores = sum ? core_cycles / (double)sum : 0;
+  }
+  r->active_cores = cores;
+}
+
+static void name_bottleneck(report *r) {
+  const wafer_plan *plan = r->plan;
+  uint64_t stream = 0;
+  uint32_t widest = WAFER_NONE;
+  for (uint32_t i = 0; i < plan->stream_count; i++)
+    if (plan->streams[i].from.where == WAFER_AT_wafer && plan->streams[i].to.where == WAFER_AT_wafer &&
+        plan->streams[i].cycles > stream) {
+      stream = plan->streams[i].cycles;
+      widest = i;
+    }
+  const wafer_kernel *k = plan->kernel_count ? &plan->kernels[slowest_kernel(plan)] : NULL;
+  if (r->edge_cycles >= r->compute_cycles && r->edge_cycles >= stream)
+    snprintf(r->bottleneck, sizeof r->bottleneck,
+             "the wafer's edge: %llu B in and %llu B out per sample%s take %llu cycles",
+             (unsigned long long)r->edge_in_bytes, (unsigned long long)r->edge_out_bytes,
+             plan->mode == WAFER_MODE_streaming ? ", and the weights," : "",
+             (unsigned long long)r->edge_cycles);
+  else if (plan->mode == WAFER_MODE_pipelined && stream > r->compute_cycles)
+    snprintf(r->bottleneck, sizeof r->bottleneck, "the stream of '%s': %llu cycles per sample",
+             plan->values[plan->streams[widest].value].name, (unsigned long long)stream);
+  else if (k)
+    snprintf(r->bottleneck, sizeof r->bottleneck, "kernel %s: %llu cycles per sample on %ux%u cores", k->name,
+             (unsigned long long)k->cost.cycles, k->rect.width, k->rect.height);
+}
+
+wafer_status report_make(const wafer_diag *diag, const wafer_plan *plan, report *out) {
+  *out = (report){.plan = plan};
+  wafer_timeline timeline = {0};
+  out->train_samples = plan->mode == WAFER_MODE_streaming ? 4 * (uint64_t)plan->batch : 64;
+  WAFER_TRY(wafer_timeline_run(diag, plan, 0, out->train_samples, &timeline));
+  out->latency_cycles = timeline.latency_cycles;
+  out->interval_cycles = max64(timeline.interval_cycles, 1);
+  measure_traffic(out);
+  measure_kernels(out);
+  const wafer_machine *m = plan->machine;
+  double clock = (double)m->clock_hz;
+  out->samples_per_s = clock / (double)out->interval_cycles;
+  out->compute_samples_per_s = clock / (double)max64(out->compute_cycles, 1);
+  out->transmission_samples_per_s = clock / (double)max64(out->edge_cycles, 1);
+  const wafer_throughput *fma = &m->rate[WAFER_RATE_fma][plan->storage == WAFER_DTYPE_f16];
+  double peak = (double)wafer_rect_area(m->usable) * 2.0 * fma->elements / fma->cycles;
+  out->utilization = (double)out->operations / (peak * (double)out->interval_cycles);
+  name_bottleneck(out);
+  return WAFER_OK;
+}

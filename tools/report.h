@@ -1,0 +1,29 @@
+/* The closing report of a compilation: the figures, as text and as JSON (docs/report.schema.json). */
+#ifndef WAFER_REPORT_H
+#define WAFER_REPORT_H
+
+#include <stdio.h>
+
+#include "wafer/plan.h"
+
+typedef struct report {
+  const wafer_plan *plan;
+  uint64_t latency_cycles, interval_cycles; /* of a train, by wafer_timeline_run */
+  uint64_t train_samples;
+  uint64_t edge_in_bytes, edge_out_bytes; /* one sample's inputs and outputs */
+  uint64_t weight_bytes;                  /* of the model, as cores hold them */
+  uint64_t edge_cycles;                   /* what the edge alone would need per sample */
+  uint64_t compute_cycles;                /* what the slowest kernel, or the sum of phases, needs per sample */
+  uint64_t operations;                    /* of one sample */
+  double active_cores;                    /* streaming: mean over the cycles of the phases */
+  double utilization;                     /* operations / what all usable cores could do in an interval */
+  double samples_per_s, compute_samples_per_s, transmission_samples_per_s;
+  char bottleneck[256];
+} report;
+
+wafer_status report_make(const wafer_diag *diag, const wafer_plan *plan, report *out);
+void report_print(FILE *to, const report *r);
+/* The JSON text, malloc'ed; NULL when out of memory. `compile_seconds` below 0 leaves it out. */
+char *report_json(const report *r, double compile_seconds);
+
+#endif

@@ -1,0 +1,83 @@
+/* The report as JSON: docs/report.schema.json, version 1; units in the keys. */
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+#include "report.h"
+
+static void add_mode(cJSON *to, const char *name, const wafer_mode_cost *c) {
+  cJSON *mode = cJSON_AddObjectToObject(to, name);
+  cJSON_AddBoolToObject(mode, "fits", c->fits);
+  if (!c->fits) {
+    cJSON_AddStringToObject(mode, "why_not", c->why_not);
+    return;
+  }
+  cJSON_AddNumberToObject(mode, "latency_cycles", (double)c->latency_cycles);
+  cJSON_AddNumberToObject(mode, "interval_cycles", (double)c->interval_cycles);
+  cJSON_AddNumberToObject(mode, "cores", (double)c->cores);
+  cJSON_AddNumberToObject(mode, "peak_core_bytes", (double)c->peak_core_bytes);
+}
+
+static void add_kernel(cJSON *list, const wafer_kernel *k) {
+  cJSON *o = cJSON_CreateObject();
+  cJSON_AddItemToArray(list, o);
+  cJSON_AddStringToObject(o, "name", k->name);
+  cJSON_AddStringToObject(o, "family", wafer_family_name(k->body.family));
+  cJSON *nodes = cJSON_AddArrayToObject(o, "onnx_nodes");
+  for (uint32_t i = 0; i < k->body.node_count; i++)
+    if (k->body.nodes[i].name && *k->body.nodes[i].name)
+      cJSON_AddItemToArray(nodes, cJSON_CreateString(k->body.nodes[i].name));
+  cJSON_AddNumberToObject(o, "x", k->rect.x);
+  cJSON_AddNumberToObject(o, "y", k->rect.y);
+  cJSON_AddNumberToObject(o, "width_cores", k->rect.width);
+  cJSON_AddNumberToObject(o, "height_cores", k->rect.height);
+  cJSON_AddNumberToObject(o, "replicas", k->replicas);
+  cJSON_AddNumberToObject(o, "cycles", (double)k->cost.cycles);
+  cJSON_AddNumberToObject(o, "operations", (double)k->cost.operations);
+  cJSON_AddNumberToObject(o, "core_bytes", (double)wafer_cost_bytes(&k->cost));
+  cJSON_AddStringToObject(o, "bound", wafer_bound_name(k->bound));
+}
+
+static void add_head(cJSON *root, const report *r) {
+  cJSON_AddNumberToObject(root, "samples_per_s", r->samples_per_s);
+  cJSON_AddNumberToObject(root, "compute_samples_per_s", r->compute_samples_per_s);
+  cJSON_AddNumberToObject(root, "transmission_samples_per_s", r->transmission_samples_per_s);
+  cJSON_AddNumberToObject(root, "active_cores", r->active_cores);
+  cJSON_AddNumberToObject(root, "usable_cores", (double)wafer_rect_area(r->plan->machine->usable));
+  cJSON_AddNumberToObject(root, "compute_utilization_fraction", r->utilization);
+  cJSON_AddNumberToObject(root, "latency_cycles", (double)r->latency_cycles);
+  cJSON_AddNumberToObject(root, "interval_cycles", (double)r->interval_cycles);
+  cJSON_AddNumberToObject(root, "compute_interval_cycles", (double)r->compute_cycles);
+  cJSON_AddNumberToObject(root, "edge_interval_cycles", (double)r->edge_cycles);
+  cJSON_AddNumberToObject(root, "edge_in_bytes", (double)r->edge_in_bytes);
+  cJSON_AddNumberToObject(root, "edge_out_bytes", (double)r->edge_out_bytes);
+  cJSON_AddNumberToObject(root, "weight_bytes", (double)r->weight_bytes);
+  cJSON_AddNumberToObject(root, "operations", (double)r->operations);
+  cJSON_AddStringToObject(root, "bottleneck", r->bottleneck);
+}
+
+char *report_json(const report *r, double compile_seconds) {
+  const wafer_plan *plan = r->plan;
+  cJSON *root = cJSON_CreateObject();
+  if (!root) return NULL;
+  cJSON_AddStringToObject(root, "schema", "wafer-report-1");
+  cJSON_AddStringToObject(root, "command", "compile");
+  cJSON_AddStringToObject(root, "model", plan->model);
+  cJSON_AddStringToObject(root, "machine", plan->machine->name);
+  cJSON_AddNumberToObject(root, "clock_hz", (double)plan->machine->clock_hz);
+  cJSON_AddStringToObject(root, "storage", wafer_dtype_name(plan->storage));
+  if (compile_seconds >= 0) cJSON_AddNumberToObject(root, "compile_s", compile_seconds);
+  cJSON_AddNumberToObject(root, "onnx_nodes", plan->node_count);
+  add_head(root, r);
+  cJSON_AddStringToObject(root, "mode", wafer_mode_name(plan->mode));
+  cJSON_AddNumberToObject(root, "batch_samples", plan->batch);
+  cJSON_AddNumberToObject(root, "flip_batch_samples", plan->flip_batch);
+  cJSON *modes = cJSON_AddObjectToObject(root, "modes");
+  add_mode(modes, "pipelined", &plan->pipelined);
+  add_mode(modes, "streaming", &plan->streaming);
+  cJSON *kernels = cJSON_AddArrayToObject(root, "kernels");
+  for (uint32_t i = 0; i < plan->kernel_count; i++) add_kernel(kernels, &plan->kernels[i]);
+  cJSON_AddArrayToObject(root, "host_steps");
+  char *text = cJSON_Print(root);
+  cJSON_Delete(root);
+  return text;
+}

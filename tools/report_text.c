@@ -1,0 +1,92 @@
+/* The report as a user reads it. */
+#include <math.h>
+
+#include "report.h"
+
+typedef unsigned long long ull;
+
+static void print_head(FILE *to, const report *r) {
+  const wafer_plan *plan = r->plan;
+  double usable = (double)wafer_rect_area(plan->machine->usable);
+  fprintf(to, "Samples/s               %.6g\n", r->samples_per_s);
+  fprintf(to, "Compute Samples/s       %.6g\n", r->compute_samples_per_s);
+  fprintf(to, "Transmission Samples/s  %.6g\n", r->transmission_samples_per_s);
+  fprintf(to, "Active PEs              %.1f %% (%.0f of %.0f)\n", 100 * r->active_cores / usable, r->active_cores,
+          usable);
+  fprintf(to, "Compute Utilization     %.3g %%\n", 100 * r->utilization);
+  fprintf(to, "latency                 %llu cycles (%.3g us at %.2f GHz)\n", (ull)r->latency_cycles,
+          1e6 * (double)r->latency_cycles / (double)plan->machine->clock_hz,
+          (double)plan->machine->clock_hz * 1e-9);
+  fprintf(to, "interval                %llu cycles per sample (a train of %llu)\n\n", (ull)r->interval_cycles,
+          (ull)r->train_samples);
+}
+
+static void print_mode(FILE *to, const char *name, const wafer_mode_cost *c, bool chosen) {
+  fprintf(to, "  %c %-10s ", chosen ? '*' : ' ', name);
+  if (!c->fits) {
+    fprintf(to, "does not fit: %s\n", c->why_not);
+    return;
+  }
+  fprintf(to, "interval %llu, latency %llu cycles; %llu cores, at most %llu B of a core\n",
+          (ull)c->interval_cycles, (ull)c->latency_cycles, (ull)c->cores, (ull)c->peak_core_bytes);
+}
+
+static void print_modes(FILE *to, const report *r) {
+  const wafer_plan *plan = r->plan;
+  fprintf(to, "mode: %s, for %u sample%s resident in streaming\n", wafer_mode_name(plan->mode), plan->batch,
+          plan->batch == 1 ? "" : "s");
+  print_mode(to, "pipelined", &plan->pipelined, plan->mode == WAFER_MODE_pipelined);
+  print_mode(to, "streaming", &plan->streaming, plan->mode == WAFER_MODE_streaming);
+  if (plan->flip_batch)
+    fprintf(to, "  the faster mode changes at --batch %u\n\n", plan->flip_batch);
+  else
+    fprintf(to, "  no --batch would change which is faster\n\n");
+}
+
+/* The ONNX nodes of a kernel: the first, the last and how many. */
+static void print_nodes(FILE *to, const wafer_kernel *k) {
+  const char *first = "", *last = "";
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < k->body.node_count; i++) {
+    const char *name = k->body.nodes[i].name;
+    if (!name || !*name || (k->body.nodes[i].op == WAFER_OP_constant)) continue;
+    if (!count++) first = name;
+    last = name;
+  }
+  fprintf(to, "%.40s", first);
+  if (count > 1) fprintf(to, " .. %.40s (%u ops)", last, count);
+}
+
+static void print_kernels(FILE *to, const wafer_plan *plan) {
+  enum { most = 200 };
+  int wide = 6;
+  for (uint32_t i = 0; i < plan->kernel_count && i < most; i++) {
+    int length = snprintf(NULL, 0, "%s", plan->kernels[i].name);
+    wide = length > wide ? length : wide;
+  }
+  wide = wide > 28 ? 28 : wide;
+  fprintf(to, "%-*s %-9s %9s %4s %10s %7s %-8s %s\n", wide, "kernel", "family", "cores", "rep", "cycles", "B/core",
+          "bound", "ONNX nodes");
+  for (uint32_t i = 0; i < plan->kernel_count && i < most; i++) {
+    const wafer_kernel *k = &plan->kernels[i];
+    fprintf(to, "%-*.*s %-9.9s %4ux%-4u %4u %10llu %7llu %-8s ", wide, wide, k->name,
+            wafer_family_name(k->body.family), k->rect.width, k->rect.height, k->replicas, (ull)k->cost.cycles,
+            (ull)wafer_cost_bytes(&k->cost), wafer_bound_name(k->bound));
+    print_nodes(to, k);
+    fputc('\n', to);
+  }
+  if (plan->kernel_count > most)
+    fprintf(to, "... and %u more: `wafer dump` lists all\n", plan->kernel_count - most);
+}
+
+void report_print(FILE *to, const report *r) {
+  const wafer_plan *plan = r->plan;
+  fprintf(to, "%s on %s: %u ONNX nodes, %u kernels, %u streams, %u phase%s, storage %s\n\n", plan->model,
+          plan->machine->name, plan->node_count, plan->kernel_count, plan->stream_count, plan->phase_count,
+          plan->phase_count == 1 ? "" : "s", wafer_dtype_name(plan->storage));
+  print_head(to, r);
+  print_modes(to, r);
+  print_kernels(to, plan);
+  fprintf(to, "\nbottleneck: %s\n", r->bottleneck);
+  fputs("host: nothing runs on the host\n", to);
+}

@@ -1,0 +1,169 @@
+/* wafer run: executes a plan on the emulator. */
+#include "run.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: wafer run PLAN.wplan [--input NAME=FILE.npy ...] [options]\n\n"
+    "      --input NAME=FILE  an input tensor (.npy); one extra leading dim S makes a train of S samples;\n"
+    "                         repeat for other inputs; without any: seeded random ones\n"
+    "      --output DIR       write every output as DIR/<name>.npy\n"
+    "      --expect DIR       compare outputs with DIR/<name>.npy or DIR/out_<name>.npy\n"
+    "      --tol T            allow |a-b| up to T times the largest |b| (1e-4)\n"
+    "      --rtol R --atol A  allow |a-b| up to A + R |b|, element by element, instead\n"
+    "      --threads N        host threads (all); the result does not depend on it\n"
+    "      --repeat N         run N times more and report the median time\n"
+    "      --samples S        random inputs: a train of S samples\n"
+    "      --seed N           random inputs: the seed (1)\n"
+    "      --report FILE      times, cycles, differences as JSON\n"
+    "  -q, --quiet\n"
+    "  -h, --help\n\n"
+    "examples:\n"
+    "  wafer run face.wplan --input 'input:0=photo.npy' --output out\n"
+    "  wafer run face.wplan --input 'input:0=photo.npy' --expect reference --tol 1e-4\n"
+    "  wafer run face.wplan --samples 64 --repeat 20 --report run.json\n";
+
+enum { INPUT = 256, OUTPUT, EXPECT, TOL, RTOL, ATOL, THREADS, REPEAT, SAMPLES, SEED, REPORT };
+
+static const struct option long_options[] = {
+    {"input", required_argument, NULL, INPUT},     {"output", required_argument, NULL, OUTPUT},
+    {"expect", required_argument, NULL, EXPECT},   {"tol", required_argument, NULL, TOL},
+    {"rtol", required_argument, NULL, RTOL},       {"atol", required_argument, NULL, ATOL},
+    {"threads", required_argument, NULL, THREADS}, {"repeat", required_argument, NULL, REPEAT},
+    {"samples", required_argument, NULL, SAMPLES}, {"seed", required_argument, NULL, SEED},
+    {"report", required_argument, NULL, REPORT},   {"quiet", no_argument, NULL, 'q'},
+    {"help", no_argument, NULL, 'h'},              {0}};
+
+static bool parse_option(run_arguments *a, wafer_arena *arena, int option, const char *text) {
+  switch (option) {
+  case 'q': return a->quiet = true;
+  case INPUT:
+    a->input_count++;
+    return cli_parse_pair("run", "--input", text, arena, &a->input_names[a->input_count - 1],
+                          &a->input_paths[a->input_count - 1]);
+  case OUTPUT: return a->output = text;
+  case EXPECT: return a->expect = text;
+  case REPORT: return a->report = text;
+  case TOL: return cli_parse_f64("run", "--tol", text, &a->tol);
+  case RTOL: a->by_largest = false; return cli_parse_f64("run", "--rtol", text, &a->rtol);
+  case ATOL: a->by_largest = false; return cli_parse_f64("run", "--atol", text, &a->atol);
+  case THREADS: return cli_parse_u64("run", "--threads", text, 1, 1024, &a->threads);
+  case REPEAT: return cli_parse_u64("run", "--repeat", text, 1, 1000000, &a->repeat);
+  case SAMPLES: return cli_parse_u64("run", "--samples", text, 1, 1000000, &a->samples);
+  case SEED: return cli_parse_u64("run", "--seed", text, 0, UINT64_MAX, &a->seed);
+  default: cli_usage("run", "that option is unknown or lacks its value"); return false;
+  }
+}
+
+static wafer_status parse(int argc, char **argv, wafer_arena *arena, run_arguments *a, bool *help) {
+  *a = (run_arguments){.by_largest = true, .tol = 1e-4, .seed = 1};
+  a->input_names = WAFER_NEW(arena, const char *, (size_t)argc);
+  a->input_paths = WAFER_NEW(arena, const char *, (size_t)argc);
+  if (!a->input_names || !a->input_paths) return cli_no_memory();
+  opterr = 0;
+  for (int c; (c = getopt_long(argc, argv, "qh", long_options, NULL)) != -1;) {
+    if (c == 'h') return *help = true, WAFER_OK;
+    if (!parse_option(a, arena, c, optarg)) return WAFER_USAGE;
+  }
+  if (optind + 1 != argc)
+    return (wafer_status)cli_usage("run", "one PLAN.wplan is wanted, got %d", argc - optind);
+  if (a->samples && a->input_count)
+    return (wafer_status)cli_usage("run", "--samples is for random inputs, not beside --input");
+  a->plan = argv[optind];
+  return WAFER_OK;
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* The repeats beyond the first run, timed and sorted. */
+static wafer_status repeat(const run_arguments *a, wafer_session *session, const wafer_function *f,
+                           const wafer_view *inputs, wafer_view *outputs, double *ms) {
+  for (uint64_t i = 0; i < a->repeat; i++) {
+    double start = cli_seconds();
+    WAFER_TRY(wafer_session_run(session, inputs, f->input_count, outputs, f->output_count));
+    ms[i] = (cli_seconds() - start) * 1e3;
+    wafer_progress(cli_diag(), "run", i + 1, a->repeat);
+  }
+  cli_progress_done();
+  qsort(ms, a->repeat, sizeof *ms, by_value);
+  return WAFER_OK;
+}
+
+static void print_stats(const run_arguments *a, const wafer_plan *plan, const wafer_run_stats *s,
+                        const double *ms) {
+  if (a->quiet) return;
+  typedef unsigned long long ull;
+  printf("%s on %s, %s, %llu sample%s: latency %llu cycles, interval %llu cycles (%.6g samples/s at %.2f GHz)\n",
+         plan->model, plan->machine->name, wafer_mode_name(plan->mode), (ull)s->samples,
+         s->samples == 1 ? "" : "s", (ull)s->latency_cycles, (ull)s->interval_cycles,
+         (double)plan->machine->clock_hz / (double)(s->interval_cycles ? s->interval_cycles : 1),
+         (double)plan->machine->clock_hz * 1e-9);
+  if (a->repeat)
+    printf("host: median %.3f ms of %llu runs (%.3f to %.3f), %s\n", ms[a->repeat / 2], (ull)a->repeat, ms[0],
+           ms[a->repeat - 1], s->instruction_set);
+}
+
+/* Everything after the first run: repeats, files, comparison, report. A difference is reported last, when
+ * outputs and report are written. */
+static wafer_status deliver(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
+                            wafer_session *session, const wafer_view *inputs, wafer_view *outputs) {
+  const wafer_function *f = &plan->functions[0];
+  run_difference *differences = WAFER_NEW(arena, run_difference, f->output_count);
+  double *ms = WAFER_NEW(arena, double, a->repeat);
+  if (!differences || !ms) return cli_no_memory();
+  WAFER_TRY(repeat(a, session, f, inputs, outputs, ms));
+  wafer_run_stats stats = wafer_session_stats(session);
+  print_stats(a, plan, &stats, ms);
+  if (a->output) WAFER_TRY(run_write_outputs(a, plan, outputs));
+  wafer_status compared = WAFER_OK;
+  if (a->expect) compared = run_compare(a, plan, arena, outputs, differences);
+  if (compared != WAFER_OK && compared != WAFER_DIFFER) return compared;
+  if (a->report)
+    WAFER_TRY(cli_write_json(a->report, run_report_json(a, plan, &stats, ms, a->repeat, differences)));
+  return compared;
+}
+
+static wafer_status run_plan(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena) {
+  const wafer_function *f = &plan->functions[0];
+  wafer_view *inputs = WAFER_NEW(arena, wafer_view, f->input_count);
+  wafer_view *outputs = WAFER_NEW(arena, wafer_view, f->output_count);
+  if (!inputs || !outputs) return cli_no_memory();
+  WAFER_TRY(run_inputs(a, plan, arena, inputs));
+  wafer_session *session;
+  wafer_session_options options = {.threads = (uint32_t)a->threads, .diag = cli_diag()};
+  WAFER_TRY(wafer_session_create(plan, &options, &session));
+  wafer_status status = wafer_session_run(session, inputs, f->input_count, outputs, f->output_count);
+  if (status == WAFER_OK) status = deliver(a, plan, arena, session, inputs, outputs);
+  wafer_session_destroy(session);
+  return status;
+}
+
+static wafer_status run(const run_arguments *a, wafer_arena *arena) {
+  const wafer_plan *plan;
+  WAFER_TRY(wafer_plan_open(cli_diag(), a->plan, &plan));
+  wafer_status status = run_plan(a, plan, arena);
+  wafer_plan_close(plan);
+  return status;
+}
+
+int wafer_tool_run(int argc, char **argv) {
+  wafer_arena *arena = wafer_arena_create();
+  if (!arena) return cli_no_memory();
+  run_arguments a;
+  bool help = false;
+  wafer_status status = parse(argc, argv, arena, &a, &help);
+  if (help) fputs(usage, stdout);
+  if (status == WAFER_OK && !help) {
+    if (a.quiet) cli_quiet();
+    status = run(&a, arena);
+    if (fflush(stdout) != 0 && status == WAFER_OK)
+      status = wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
+  }
+  wafer_arena_destroy(arena);
+  return status;
+}

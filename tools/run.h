@@ -1,0 +1,39 @@
+/* The parts of `wafer run`. */
+#ifndef WAFER_RUN_H
+#define WAFER_RUN_H
+
+#include "cli.h"
+
+typedef struct run_arguments {
+  const char *plan, *output, *expect, *report;
+  size_t input_count;
+  const char **input_names, **input_paths;
+  uint64_t threads, repeat, samples, seed;
+  bool by_largest;        /* compare by tol, else by rtol and atol */
+  double tol, rtol, atol;
+  bool quiet;
+} run_arguments;
+
+/* An output against its reference. */
+typedef struct run_difference {
+  const char *name;
+  bool within;
+  double largest, largest_reference; /* |a-b| and |b| over all elements */
+  int64_t at;                        /* element of the largest difference */
+  double got, wanted;
+} run_difference;
+
+/* Reads or makes every input of functions[0]; views live in the arena. */
+wafer_status run_inputs(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena, wafer_view *inputs);
+/* Writes outputs as DIR/<name>.npy, making DIR. */
+wafer_status run_write_outputs(const run_arguments *a, const wafer_plan *plan, const wafer_view *outputs);
+/* Compares with DIR/<name>.npy or DIR/out_<name>.npy; all outputs are compared before WAFER_DIFFER. */
+wafer_status run_compare(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
+                         const wafer_view *outputs, run_difference *differences);
+/* The name with characters outside A-Za-z0-9._- as '_', in `buffer`. */
+void run_file_name(const char *name, char *buffer, size_t bytes);
+/* The JSON report, malloc'ed. `ms` are the sorted times of the repeats. */
+char *run_report_json(const run_arguments *a, const wafer_plan *plan, const wafer_run_stats *stats,
+                      const double *ms, size_t ms_count, const run_difference *differences);
+
+#endif

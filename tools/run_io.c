@@ -1,0 +1,108 @@
+/* Tensors of `wafer run`: files in, files out, random inputs. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "run.h"
+
+void run_file_name(const char *name, char *buffer, size_t bytes) {
+  static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+  size_t i = 0;
+  for (; name[i] && i + 1 < bytes; i++) buffer[i] = strchr(plain, name[i]) ? name[i] : '_';
+  buffer[i] = 0;
+}
+
+/* One step of SplitMix64 (Steele, Lea, Flood 2014). */
+static uint64_t next_random(uint64_t *state) {
+  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+static wafer_status random_input(const run_arguments *a, const wafer_value *value, wafer_arena *arena,
+                                 uint64_t *state, wafer_view *out) {
+  wafer_shape shape = value->type.shape;
+  if (a->samples) {
+    if (shape.rank == WAFER_MAX_RANK)
+      return wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_UNSUPPORTED,
+                        "input '%s' has rank %d, a train would need one more", value->name, WAFER_MAX_RANK);
+    memmove(shape.dims + 1, shape.dims, sizeof shape.dims - sizeof shape.dims[0]);
+    shape.dims[0] = (int64_t)a->samples;
+    shape.rank++;
+  }
+  int64_t count;
+  if (!wafer_shape_elements(&shape, &count))
+    return wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_USAGE, "%llu samples of '%s' are too many",
+                      (unsigned long long)a->samples, value->name);
+  void *data = wafer_arena_alloc(arena, (size_t)count, wafer_dtype_bytes(value->type.dtype));
+  if (!data) return cli_no_memory();
+  for (int64_t i = 0; i < count; i++) {
+    double uniform = (double)(next_random(state) >> 11) * 0x1p-53;
+    if (wafer_dtype_is_float(value->type.dtype))
+      wafer_element_set_f64(value->type.dtype, data, i, 2 * uniform - 1);
+    else
+      wafer_element_set_i64(value->type.dtype, data, i, uniform < 0.5 ? 0 : 1);
+  }
+  *out = wafer_view_of(value->type.dtype, &shape, data);
+  return WAFER_OK;
+}
+
+/* NULL when the user did not give it. */
+static const char *path_of(const run_arguments *a, const char *name) {
+  for (size_t i = 0; i < a->input_count; i++)
+    if (!strcmp(a->input_names[i], name)) return a->input_paths[i];
+  return NULL;
+}
+
+static wafer_status check_names(const run_arguments *a, const wafer_plan *plan) {
+  const wafer_function *f = &plan->functions[0];
+  for (size_t i = 0; i < a->input_count; i++) {
+    bool known = false;
+    for (uint32_t j = 0; j < f->input_count; j++)
+      known |= !strcmp(a->input_names[i], plan->values[f->inputs[j]].name);
+    if (known) continue;
+    wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_USAGE, "there is no input '%s'", a->input_names[i]);
+    for (uint32_t j = 0; j < f->input_count; j++)
+      wafer_note(cli_diag(), wafer_at_file(a->plan), "input '%s'", plan->values[f->inputs[j]].name);
+    return WAFER_USAGE;
+  }
+  return WAFER_OK;
+}
+
+wafer_status run_inputs(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena, wafer_view *inputs) {
+  const wafer_function *f = &plan->functions[0];
+  WAFER_TRY(check_names(a, plan));
+  if (!a->input_count && !a->quiet && f->input_count)
+    printf("no --input: random inputs, uniform in -1..1 (integers: 0 or 1), seed %llu\n",
+           (unsigned long long)a->seed);
+  uint64_t state = a->seed;
+  for (uint32_t i = 0; i < f->input_count; i++) {
+    const wafer_value *value = &plan->values[f->inputs[i]];
+    const char *path = path_of(a, value->name);
+    if (path)
+      WAFER_TRY(wafer_npy_read(cli_diag(), arena, path, &inputs[i]));
+    else if (a->input_count)
+      return wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_USAGE,
+                        "input '%s' is missing: give --input '%s=FILE.npy'", value->name, value->name);
+    else
+      WAFER_TRY(random_input(a, value, arena, &state, &inputs[i]));
+  }
+  return WAFER_OK;
+}
+
+wafer_status run_write_outputs(const run_arguments *a, const wafer_plan *plan, const wafer_view *outputs) {
+  const wafer_function *f = &plan->functions[0];
+  if (mkdir(a->output, 0777) != 0 && errno != EEXIST)
+    return wafer_fail(cli_diag(), wafer_at_file(a->output), WAFER_IO, "cannot make the folder: %s",
+                      strerror(errno));
+  for (uint32_t i = 0; i < f->output_count; i++) {
+    char name[256], path[4096];
+    run_file_name(plan->values[f->outputs[i]].name, name, sizeof name);
+    if (snprintf(path, sizeof path, "%s/%s.npy", a->output, name) >= (int)sizeof path)
+      return wafer_fail(cli_diag(), wafer_at_file(a->output), WAFER_IO, "the path is too long");
+    WAFER_TRY(wafer_npy_write(cli_diag(), path, &outputs[i]));
+  }
+  return WAFER_OK;
+}
