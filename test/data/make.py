@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Writes the small models of this folder: seeded weights, references by ONNX Runtime. Needs onnx, onnxruntime
+and numpy; the tests need none of them, the files are committed."""
+import os
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+here = os.path.dirname(os.path.abspath(__file__))
+rng = np.random.default_rng(1)
+F = TensorProto.FLOAT
+
+
+def weight(name, *shape, scale=None):
+    fan = np.prod(shape[1:]) if len(shape) > 1 else shape[0]
+    return numpy_helper.from_array((rng.standard_normal(shape) / np.sqrt(scale or fan)).astype(np.float32), name)
+
+
+def save(name, nodes, inputs, outputs, weights=(), opset=17, check=True):
+    graph = helper.make_graph(nodes, name, inputs, outputs, list(weights))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    if check:
+        onnx.checker.check_model(model, full_check=True)
+    path = os.path.join(here, name + ".onnx")
+    onnx.save(model, path)
+    return path
+
+
+def value(name, *dims, dtype=F):
+    return helper.make_tensor_value_info(name, dtype, dims)
+
+
+def node(op, inputs, outputs, name=None, **attributes):
+    return helper.make_node(op, inputs.split(), outputs.split(), name=name or outputs.split()[0] + "_node", **attributes)
+
+
+def reference(path, **inputs):
+    import onnxruntime
+    session = onnxruntime.InferenceSession(path)
+    folder = path[:-5]
+    os.makedirs(folder, exist_ok=True)
+    for name, data in inputs.items():
+        np.save(f"{folder}/in_{name}.npy", data)
+    for info, data in zip(session.get_outputs(), session.run(None, inputs)):
+        np.save(f"{folder}/out_{info.name}.npy", data)
+
+
+def small_cnn():
+    """A residual net: every main kernel family, two outputs, a skip connection."""
+    nodes = [
+        node("Conv", "x w1 b1", "c1", "stem", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        node("BatchNormalization", "c1 scale shift mean var", "n1", "stem_bn"),
+        node("Relu", "n1", "r1", "stem_relu"),
+        node("MaxPool", "r1", "p1", "pool", kernel_shape=[2, 2], strides=[2, 2]),
+        node("Conv", "p1 w2 b2", "c2", "depthwise", kernel_shape=[3, 3], pads=[1, 1, 1, 1], group=8),
+        node("Conv", "c2 w3", "c3", "pointwise", kernel_shape=[1, 1]),
+        node("Add", "c3 p1", "a1", "skip"),
+        node("HardSwish", "a1", "h1", "swish"),
+        node("GlobalAveragePool", "h1", "g1", "global"),
+        node("Flatten", "g1", "f1", "flat"),
+        node("Gemm", "f1 w4 b4", "logits", "head", transB=1),
+        node("Softmax", "logits", "y", "prob", axis=1),
+    ]
+    weights = [weight("w1", 8, 3, 3, 3), weight("b1", 8), weight("w2", 8, 1, 3, 3), weight("b2", 8),
+               weight("w3", 8, 8, 1, 1), weight("w4", 10, 8), weight("b4", 10)]
+    for name, data in (("scale", rng.random(8) + 0.5), ("shift", rng.standard_normal(8)),
+                       ("mean", rng.standard_normal(8)), ("var", rng.random(8) + 0.5)):
+        weights.append(numpy_helper.from_array(data.astype(np.float32), name))
+    path = save("small_cnn", nodes, [value("x", 1, 3, 16, 16)], [value("y", 1, 10), value("a1", 1, 8, 8, 8)], weights)
+    reference(path, x=rng.standard_normal((1, 3, 16, 16)).astype(np.float32))
+
+
+def attention():
+    """One head of self-attention with layer normalisation, a symbolic sequence length and shape arithmetic."""
+    nodes = [
+        node("LayerNormalization", "x g b", "n", "norm", axis=-1),
+        node("MatMul", "n wq", "q"), node("MatMul", "n wk", "k"), node("MatMul", "n wv", "v"),
+        node("Transpose", "k", "kt", perm=[0, 2, 1]),
+        node("MatMul", "q kt", "s"), node("Mul", "s root", "ss"), node("Softmax", "ss", "p", axis=-1),
+        node("MatMul", "p v", "o"), node("Add", "o x", "r"),
+        node("Shape", "x", "shape"), node("Gather", "shape zero", "batch", axis=0),
+        node("Unsqueeze", "batch zero1", "batch1"), node("Concat", "batch1 minus", "target", axis=0),
+        node("Reshape", "r target", "y"),
+    ]
+    weights = [weight("wq", 16, 16), weight("wk", 16, 16), weight("wv", 16, 16),
+               numpy_helper.from_array(np.ones(16, np.float32), "g"), weight("b", 16),
+               numpy_helper.from_array(np.float32(0.25), "root"),
+               numpy_helper.from_array(np.int64(0), "zero"),
+               numpy_helper.from_array(np.array([0], np.int64), "zero1"),
+               numpy_helper.from_array(np.array([-1], np.int64), "minus")]
+    path = save("attention", nodes, [value("x", "batch", "sequence", 16)], [value("y", "batch", "flat")], weights)
+    reference(path, x=rng.standard_normal((1, 12, 16)).astype(np.float32))
+
+
+def field(number, payload):
+    """A length-delimited protobuf field."""
+    size, length = len(payload), b""
+    while size > 127:
+        length, size = length + bytes([size & 127 | 128]), size >> 7
+    return bytes([number << 3 | 2]) + length + bytes([size]) + payload
+
+
+def nested(depth):
+    """A GraphProto whose only node carries a graph attribute, `depth` times."""
+    graph = b""
+    for _ in range(depth):
+        graph = field(1, field(4, b"If") + field(5, field(6, graph)))
+    return graph
+
+
+def bad():
+    x, y = [value("x", 1, 4)], [value("y", 1, 4)]
+    plain = dict(check=False)
+    save("bad/unknown_operator", [node("Frobnicate", "x", "t", "first_unknown"), node("Relu", "t", "u"),
+         node("Whirl", "x", "v", "second_unknown", domain="com.example"), node("Add", "u v", "y")], x, y, **plain)
+    save("bad/cycle", [node("Add", "x b", "a", "forward"), node("Relu", "a", "b", "backward"), node("Relu", "b", "y")], x, y, **plain)
+    save("bad/undefined_value", [node("Add", "x nowhere", "y", "reads_nothing")], x, y, **plain)
+    save("bad/contradictory_shapes", [node("Add", "x w", "y", "adds_unlike")], x, y, [weight("w", 3)], **plain)
+    save("bad/matmul_mismatch", [node("MatMul", "x w", "y", "multiplies_unlike")], x, y, [weight("w", 5, 4)], **plain)
+    save("bad/overflowing_dims", [node("Expand", "x shape", "y", "expands_too_far")], x, y,
+         [numpy_helper.from_array(np.array([2**40, 2**40, 4], np.int64), "shape")], **plain)
+    save("bad/negative_dim", [node("Relu", "x", "y")], [value("x", 1, -4)], y, **plain)
+    save("bad/unbound_dim", [node("Relu", "x", "y")], [value("x", "batch", 4)], [value("y", "batch", 4)], **plain)
+    save("bad/no_outputs", [node("Relu", "x", "y")], x, [], **plain)
+    save("bad/missing_output", [node("Relu", "x", "z")], x, y, **plain)
+    for name, location in (("missing_external", "absent.bin"), ("escaping_external", "../../secret.bin"),
+                           ("absolute_external", "/etc/passwd")):
+        w = weight("w", 1, 4)
+        w.ClearField("raw_data")
+        w.data_location = TensorProto.EXTERNAL
+        for key, text in (("location", location), ("offset", "0"), ("length", "16")):
+            w.external_data.add(key=key, value=text)
+        save(f"bad/{name}", [node("Add", "x w", "y", "adds_external")], x, y, [w], **plain)
+    w = weight("w", 1, 4)
+    w.raw_data = w.raw_data[:9]
+    save("bad/short_weight", [node("Add", "x w", "y", "adds_short")], x, y, [w], **plain)
+    with open(os.path.join(here, "bad/deep_graphs.onnx"), "wb") as file:
+        file.write(field(7, nested(5000)))
+
+
+os.makedirs(os.path.join(here, "bad"), exist_ok=True)
+small_cnn()
+attention()
+bad()

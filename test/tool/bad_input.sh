@@ -1,0 +1,107 @@
+#!/bin/sh
+# Every kind of bad input: one clear error that names file and node, the exit code of its class, no crash, no
+# half-written file. usage: bad_input.sh WAFER SOURCE
+set -u
+wafer=$1 source=$2
+data=$source/test/data
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+# expect CODE TEXT command...: the command exits with CODE, stderr holds TEXT and exactly one error line
+# (several=yes: at least one), and leaves no plan behind.
+several=no
+expect() {
+  code=$1 text=$2
+  shift 2
+  rm -f "$work/out.wplan"
+  timeout 60 "$@" >"$work/stdout" 2>"$work/stderr"
+  got=$?
+  errors=$(grep -c 'error:' "$work/stderr")
+  if [ $got != "$code" ] || ! grep -qF -- "$text" "$work/stderr" || [ "$errors" = 0 ] ||
+     { [ $several = no ] && [ "$errors" != 1 ]; } || [ -e "$work/out.wplan" ]; then
+    echo "FAILED: $*: exit $got (want $code), $errors errors, want '$text' in:" >&2
+    head -c 2000 "$work/stderr" >&2
+    failed=1
+  fi
+  left=$(find "$work" -name '*.tmp*' | head -1)
+  [ -z "$left" ] || { echo "FAILED: $*: left $left behind" >&2; failed=1; }
+}
+compile() { code=$1 text=$2; shift 2; expect "$code" "$text" "$wafer" compile "$@" -o "$work/out.wplan"; }
+
+# -- models --
+several=yes
+compile 3 first_unknown "$data/bad/unknown_operator.onnx"
+grep -q second_unknown "$work/stderr" || { echo "FAILED: the second unknown operator is not listed" >&2; failed=1; }
+several=no
+compile 2 forward "$data/bad/cycle.onnx"
+compile 2 reads_nothing "$data/bad/undefined_value.onnx"
+compile 2 adds_unlike "$data/bad/contradictory_shapes.onnx"
+compile 2 multiplies_unlike "$data/bad/matmul_mismatch.onnx"
+compile 2 expands_too_far "$data/bad/overflowing_dims.onnx"
+compile 2 "'x'" "$data/bad/negative_dim.onnx"
+compile 2 --dim "$data/bad/unbound_dim.onnx"
+compile 2 no_outputs.onnx "$data/bad/no_outputs.onnx"
+compile 2 "'y'" "$data/bad/missing_output.onnx"
+compile 7 absent.bin "$data/bad/missing_external.onnx"
+compile 2 secret.bin "$data/bad/escaping_external.onnx"
+compile 2 /etc/passwd "$data/bad/absolute_external.onnx"
+compile 2 "'w'" "$data/bad/short_weight.onnx"
+compile 2 deep_graphs.onnx "$data/bad/deep_graphs.onnx"
+compile 7 nowhere.onnx "$work/nowhere.onnx"
+printf 'this is no model' >"$work/text.onnx"
+compile 2 text.onnx "$work/text.onnx"
+: >"$work/empty.onnx"
+compile 2 empty.onnx "$work/empty.onnx"
+compile 7 "$data" "$data"
+size=$(wc -c <"$data/small_cnn.onnx")
+for bytes in 1 10 100 1000 $((size - 1)); do
+  head -c "$bytes" "$data/small_cnn.onnx" >"$work/cut.onnx"
+  compile 2 cut.onnx "$work/cut.onnx"
+done
+
+# -- options --
+compile 1 "'z'" "$data/small_cnn.onnx" --shape z=1x2
+compile 1 "'batches'" "$data/attention.onnx" --dim batches=1
+compile 1 --mode "$data/small_cnn.onnx" --mode sideways
+compile 2 "'x'" "$data/small_cnn.onnx" --shape x=1x4x16x16
+compile 7 no-such "$data/small_cnn.onnx" --machine no-such
+expect 1 "MODEL" "$wafer" compile
+expect 1 "no tool" "$wafer" fold
+
+# -- machines --
+cat >"$work/bomb.xml" <<'XML'
+<?xml version="1.0"?>
+<!DOCTYPE machine [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;&b;">]>
+<machine name="&c;"/>
+XML
+printf '<machine' >"$work/cut.xml"
+"$wafer" machines wse2 | sed 's/<clock[^/]*\/>//' >"$work/lacking.xml"
+"$wafer" machines wse2 | sed 's/<machine /<machine wings="2" /' >"$work/wings.xml"
+for file in bomb cut wings; do
+  expect 2 $file.xml "$wafer" machines --check "$work/$file.xml"
+  compile 2 $file.xml "$data/small_cnn.onnx" --machine "$work/$file.xml"
+done
+
+# -- files that cannot be written --
+expect 7 /dev/full "$wafer" compile "$data/small_cnn.onnx" -o /dev/full
+expect 7 no/such "$wafer" compile "$data/small_cnn.onnx" -o "$work/no/such/out.wplan"
+expect 7 /dev/full "$wafer" compile -q "$data/small_cnn.onnx" -o "$work/kept.wplan" --report /dev/full
+"$wafer" compile -q "$data/small_cnn.onnx" -o "$work/good.wplan" --machine small16 || failed=1
+expect 7 /dev/full "$wafer" run "$work/good.wplan" --report /dev/full
+expect 7 "standard output" sh -c "'$wafer' run '$work/good.wplan' >/dev/full"
+expect 7 "" "$wafer" run "$work/good.wplan" --output "$work/text.onnx"
+
+# -- plans and tensors --
+expect 7 nowhere.wplan "$wafer" run "$work/nowhere.wplan"
+expect 2 text.onnx "$wafer" run "$work/text.onnx"
+head -c 1000 "$work/good.wplan" >"$work/cut.wplan"
+expect 2 cut.wplan "$wafer" run "$work/cut.wplan"
+expect 2 cut.wplan "$wafer" dump "$work/cut.wplan"
+expect 1 "'nothing'" "$wafer" run "$work/good.wplan" --input nothing="$data/small_cnn/in_x.npy"
+expect 2 "'x'" "$wafer" run "$work/good.wplan" --input x="$data/small_cnn/out_y.npy"
+expect 2 text.onnx "$wafer" run "$work/good.wplan" --input x="$work/text.onnx"
+expect 6 "'y'" "$wafer" run "$work/good.wplan" --input x="$data/small_cnn/in_x.npy" --expect "$data/small_cnn" --tol 0
+expect 7 "'y'" "$wafer" run "$work/good.wplan" --expect "$work"
+[ $failed = 0 ] && echo "bad input: ok"
+exit $failed
