@@ -11,7 +11,7 @@ static const char usage[] =
     "                         repeat for other inputs; without any: seeded random ones\n"
     "      --output DIR       write every output as DIR/<name>.npy\n"
     "      --expect DIR       compare outputs with DIR/<name>.npy or DIR/out_<name>.npy\n"
-    "      --tol T            allow |a-b| up to T times the largest |b| (1e-4)\n"
+    "      --tol [NAME=]T     allow |a-b| up to T times the largest |b| (1e-4), for all outputs or for one\n"
     "      --rtol R --atol A  allow |a-b| up to A + R |b|, element by element, instead\n"
     "      --threads N        host threads (all); the result does not depend on it\n"
     "      --repeat N         run N times more and report the median time\n"
@@ -36,6 +36,13 @@ static const struct option long_options[] = {
     {"report", required_argument, NULL, REPORT},   {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},              {0}};
 
+static bool parse_tol(run_arguments *a, wafer_arena *arena, const char *text) {
+  const char *value;
+  if (!strchr(text, '=')) return cli_parse_f64("run", "--tol", text, &a->tol);
+  return cli_parse_pair("run", "--tol", text, arena, &a->own_names[a->own_count], &value) &&
+         cli_parse_f64("run", "--tol", value, &a->own_tols[a->own_count++]);
+}
+
 static bool parse_option(run_arguments *a, wafer_arena *arena, int option, const char *text) {
   switch (option) {
   case 'q': return a->quiet = true;
@@ -46,7 +53,7 @@ static bool parse_option(run_arguments *a, wafer_arena *arena, int option, const
   case OUTPUT: return a->output = text;
   case EXPECT: return a->expect = text;
   case REPORT: return a->report = text;
-  case TOL: return cli_parse_f64("run", "--tol", text, &a->tol);
+  case TOL: return parse_tol(a, arena, text);
   case RTOL: a->by_largest = false; return cli_parse_f64("run", "--rtol", text, &a->rtol);
   case ATOL: a->by_largest = false; return cli_parse_f64("run", "--atol", text, &a->atol);
   case THREADS: return cli_parse_u64("run", "--threads", text, 1, 1024, &a->threads);
@@ -61,7 +68,9 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, run_argumen
   *a = (run_arguments){.by_largest = true, .tol = 1e-4, .seed = 1};
   a->input_names = WAFER_NEW(arena, const char *, (size_t)argc);
   a->input_paths = WAFER_NEW(arena, const char *, (size_t)argc);
-  if (!a->input_names || !a->input_paths) return cli_no_memory();
+  a->own_names = WAFER_NEW(arena, const char *, (size_t)argc);
+  a->own_tols = WAFER_NEW(arena, double, (size_t)argc);
+  if (!a->input_names || !a->input_paths || !a->own_names || !a->own_tols) return cli_no_memory();
   opterr = 0;
   for (int c; (c = getopt_long(argc, argv, "qh", long_options, NULL)) != -1;) {
     if (c == 'h') return *help = true, WAFER_OK;

@@ -11,6 +11,9 @@ typedef struct run_arguments {
   uint64_t threads, repeat, samples, seed;
   bool by_largest;        /* compare by tol, else by rtol and atol */
   double tol, rtol, atol;
+  size_t own_count;       /* outputs with a tol of their own */
+  const char **own_names;
+  double *own_tols;
   bool quiet;
 } run_arguments;
 
@@ -18,6 +21,7 @@ typedef struct run_arguments {
 typedef struct run_difference {
   const char *name;
   bool within;
+  double tol;                        /* that held for it */
   double largest, largest_reference; /* |a-b| and |b| over all elements */
   int64_t at;                        /* element of the largest difference */
   double got, wanted;

@@ -45,14 +45,16 @@ static void measure(const run_arguments *a, const wafer_view *got, const wafer_v
       d->wanted = y;
     }
   }
-  if (a->by_largest) d->within = d->largest <= a->tol * d->largest_reference;
+  if (a->by_largest) d->within = d->largest <= d->tol * d->largest_reference;
 }
 
 static wafer_status compare_one(const run_arguments *a, const wafer_value *value, wafer_arena *arena,
                                 const wafer_view *got, run_difference *d) {
   char path[4096];
   wafer_view wanted;
-  *d = (run_difference){.name = value->name};
+  *d = (run_difference){.name = value->name, .tol = a->tol};
+  for (size_t i = 0; i < a->own_count; i++)
+    if (!strcmp(a->own_names[i], value->name)) d->tol = a->own_tols[i];
   WAFER_TRY(find_reference(a, value->name, path, sizeof path));
   WAFER_TRY(wafer_npy_read(cli_diag(), arena, path, &wanted));
   if (!wafer_shape_equal(&got->shape, &wanted.shape) || got->dtype != wanted.dtype) {
@@ -71,7 +73,7 @@ static wafer_status compare_one(const run_arguments *a, const wafer_value *value
   if (a->by_largest)
     return wafer_fail(cli_diag(), wafer_at_file(path), WAFER_DIFFER,
                       "output '%s' differs by %.3g, allowed %.3g (%g of the largest reference %.3g)", value->name,
-                      d->largest, a->tol * d->largest_reference, a->tol, d->largest_reference);
+                      d->largest, d->tol * d->largest_reference, d->tol, d->largest_reference);
   return wafer_fail(cli_diag(), wafer_at_file(path), WAFER_DIFFER,
                     "output '%s' differs by up to %.3g, allowed %g + %g of the reference", value->name, d->largest,
                     a->atol, a->rtol);
