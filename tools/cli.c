@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "wafer/file.h"
+
 static struct {
   bool quiet, terminal, shown, known;
   double started, printed;
@@ -131,4 +133,11 @@ bool cli_parse_shape(const char *tool, const char *option, const char *text, waf
     if (!*end) return true;
     at = end + 1;
   }
+}
+
+wafer_status cli_write_json(const char *path, char *text) {
+  if (!text) return cli_no_memory();
+  wafer_status status = wafer_file_save(cli_diag(), path, text, strlen(text));
+  free(text);
+  return status;
 }
