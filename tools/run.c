@@ -45,14 +45,14 @@ static bool parse_tol(run_arguments *a, wafer_arena *arena, const char *text) {
 
 static bool parse_option(run_arguments *a, wafer_arena *arena, int option, const char *text) {
   switch (option) {
-  case 'q': return a->quiet = true;
+  case 'q': a->quiet = true; return true;
   case INPUT:
     a->input_count++;
     return cli_parse_pair("run", "--input", text, arena, &a->input_names[a->input_count - 1],
                           &a->input_paths[a->input_count - 1]);
-  case OUTPUT: return a->output = text;
-  case EXPECT: return a->expect = text;
-  case REPORT: return a->report = text;
+  case OUTPUT: a->output = text; return true;
+  case EXPECT: a->expect = text; return true;
+  case REPORT: a->report = text; return true;
   case TOL: return parse_tol(a, arena, text);
   case RTOL: a->by_largest = false; return cli_parse_f64("run", "--rtol", text, &a->rtol);
   case ATOL: a->by_largest = false; return cli_parse_f64("run", "--atol", text, &a->atol);
