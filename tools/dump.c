@@ -1,0 +1,153 @@
+/* wafer dump: looks into a plan. */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "dump.h"
+
+static const char usage[] =
+    "usage: wafer dump PLAN [options]\n\n"
+    "Without options: machine, modes, functions, phases, kernels with their rectangles, streams "
+    "with their\n"
+    "colors, and memory, as text.\n\n"
+    "  --svg FILE     the wafer to scale: kernels by family, streams, bytes per core; phase by "
+    "phase\n"
+    "  --json         the plan as JSON, units in the keys\n"
+    "  --xml          plan.xml, as it stands in the plan\n"
+    "  --mlir         the placed IR\n"
+    "  --core X,Y     that core's memory, phase by phase: what, bytes, from which ONNX node\n"
+    "  --kernel NAME  one kernel: its ops, layouts, cost, memory and streams\n"
+    "  --verify       checks every digest, weights included, and plan.xml against its schema\n"
+    "  -h, --help     this text\n\n"
+    "examples:\n"
+    "  wafer dump model.wplan | less\n"
+    "  wafer dump model.wplan --svg model.svg\n"
+    "  wafer dump model.wplan --core 12,3\n"
+    "  wafer dump model.wplan --json | jq '.kernels[] | [.name, .cycles]'\n";
+
+typedef enum view {
+  VIEW_text,
+  VIEW_svg,
+  VIEW_json,
+  VIEW_xml,
+  VIEW_mlir,
+  VIEW_core,
+  VIEW_kernel,
+  VIEW_verify
+} view;
+
+typedef struct request {
+  view view;
+  const char *plan, *argument; /* file, name or core, as the view wants */
+  uint32_t x, y;
+} request;
+
+static bool parse_core(const char *text, request *r) {
+  char *end;
+  if (*text < '0' || *text > '9') return false;
+  unsigned long x = strtoul(text, &end, 10);
+  if (*end != ',' || end[1] < '0' || end[1] > '9') return false;
+  unsigned long y = strtoul(end + 1, &end, 10);
+  r->x = (uint32_t)x, r->y = (uint32_t)y;
+  return !*end && x <= UINT32_MAX && y <= UINT32_MAX;
+}
+
+/* 0 to go on; 1 when there is nothing left to do, with the exit code in *code. */
+static int parse(int argc, char **argv, request *r, int *code) {
+  static const struct option options[] = {
+      {"svg", required_argument, NULL, VIEW_svg},
+      {"json", no_argument, NULL, VIEW_json},
+      {"xml", no_argument, NULL, VIEW_xml},
+      {"mlir", no_argument, NULL, VIEW_mlir},
+      {"core", required_argument, NULL, VIEW_core},
+      {"kernel", required_argument, NULL, VIEW_kernel},
+      {"verify", no_argument, NULL, VIEW_verify},
+      {"help", no_argument, NULL, 'h'},
+      {0},
+  };
+  *code = WAFER_OK;
+  for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    if (c == 'h') return fputs(usage, stdout), 1;
+    if (c == '?')
+      return *code = cli_usage("dump", "unknown option, or one without its argument"), 1;
+    if (r->view != VIEW_text) return *code = cli_usage("dump", "one view at a time"), 1;
+    r->view = (view)c;
+    r->argument = optarg;
+  }
+  if (argc - optind != 1)
+    return *code = cli_usage("dump", argc == optind ? "which plan?" : "one plan at a time"), 1;
+  r->plan = argv[optind];
+  if (r->view == VIEW_core && !parse_core(r->argument, r))
+    return *code = cli_usage("dump", "--core wants X,Y, got '%s'", r->argument), 1;
+  return 0;
+}
+
+static wafer_status print_bytes(const char *text, size_t bytes) {
+  if (fwrite(text, 1, bytes, stdout) == bytes) return WAFER_OK;
+  return wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
+}
+
+static wafer_status print_xml(const wafer_plan *plan) {
+  char *text;
+  size_t bytes;
+  WAFER_TRY(wafer_plan_print_xml(cli_diag(), plan, &text, &bytes));
+  wafer_status status = print_bytes(text, bytes);
+  free(text);
+  return status;
+}
+
+static wafer_status print_json(const wafer_plan *plan) {
+  char *text = dump_json(plan);
+  if (!text) return cli_no_memory();
+  wafer_status status = print_bytes(text, strlen(text));
+  free(text);
+  return status == WAFER_OK ? print_bytes("\n", 1) : status;
+}
+
+static wafer_status verify(const request *r, const wafer_plan *plan) {
+  WAFER_TRY(wafer_plan_verify(cli_diag(), plan));
+  size_t count = plan->weights ? wafer_weights_count(plan->weights) : 0, absent = 0;
+  for (size_t i = 0; i < count; i++) absent += !wafer_weights_at(plan->weights, i)->data;
+  printf("%s: every digest agrees: structure, schema and %zu weights", r->plan, count - absent);
+  printf(absent ? "; %zu weights are absent\n" : "\n", absent);
+  return WAFER_OK;
+}
+
+static wafer_status show(const request *r, const wafer_plan *plan) {
+  switch (r->view) {
+  case VIEW_text:
+    return dump_text(stdout, plan), WAFER_OK;
+  case VIEW_svg:
+    return dump_svg(cli_diag(), plan, r->argument);
+  case VIEW_json:
+    return print_json(plan);
+  case VIEW_xml:
+    return print_xml(plan);
+  case VIEW_mlir:
+    return print_bytes(plan->mlir, plan->mlir_bytes);
+  case VIEW_core:
+    return dump_core(stdout, cli_diag(), plan, r->x, r->y);
+  case VIEW_verify:
+    return verify(r, plan);
+  case VIEW_kernel:
+    if (dump_kernel(stdout, plan, r->argument)) return WAFER_OK;
+    return wafer_fail(cli_diag(), wafer_at_file(r->plan), WAFER_USAGE,
+                      "no kernel is named '%s'; `wafer dump %s` lists all", r->argument, r->plan);
+  }
+  return WAFER_INTERNAL;
+}
+
+int wafer_tool_dump(int argc, char **argv) {
+  request r = {.view = VIEW_text};
+  int code;
+  if (parse(argc, argv, &r, &code)) return code;
+  const wafer_plan *plan;
+  WAFER_TRY(wafer_plan_open(cli_diag(), r.plan, &plan));
+  wafer_status status = show(&r, plan);
+  wafer_plan_close(plan);
+  if (fflush(stdout) != 0 && status == WAFER_OK)
+    status =
+        wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
+  return status;
+}

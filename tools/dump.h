@@ -1,0 +1,32 @@
+/* What the views of `wafer dump` share. */
+#ifndef WAFER_DUMP_H
+#define WAFER_DUMP_H
+
+#include <stdio.h>
+
+#include "wafer/plan.h"
+
+typedef unsigned long long ull;
+
+/* Everything, as text. */
+void dump_text(FILE *to, const wafer_plan *plan);
+/* One kernel with its ops, layouts, cost, memory and streams; false when there is none of that
+ * name. */
+bool dump_kernel(FILE *to, const wafer_plan *plan, const char *name);
+/* The memory map of a core, phase by phase. */
+wafer_status dump_core(FILE *to, const wafer_diag *diag, const wafer_plan *plan, uint32_t x,
+                       uint32_t y);
+/* docs/plan-format.md says what is in it; malloc'ed, NULL when out of memory. */
+char *dump_json(const wafer_plan *plan);
+/* Writes the picture atomically. */
+wafer_status dump_svg(const wafer_diag *diag, const wafer_plan *plan, const char *path);
+
+/* Parts that several views print; `bytes` are of the buffer, longer text is cut. */
+void dump_type(const wafer_type *type, char *buffer, size_t bytes); /* 1x3x48x320xf32 */
+void dump_holding(const wafer_holding *holding, char *buffer,
+                  size_t bytes); /* "30x20 at 4,8, 1x64x4x4 parts" */
+void dump_split(const wafer_kernel *kernel, char *buffer, size_t bytes);
+/* The rectangle of all replicas of a kernel. */
+wafer_rect dump_extent(const wafer_kernel *kernel);
+
+#endif

@@ -1,0 +1,220 @@
+/* A plan as a person reads it. */
+#include <string.h>
+
+#include "dump.h"
+
+void dump_type(const wafer_type *type, char *buffer, size_t bytes) {
+  size_t used = 0;
+  buffer[0] = 0;
+  for (uint32_t d = 0; d < type->shape.rank && used < bytes; d++)
+    used += (size_t)snprintf(buffer + used, bytes - used, "%lldx", (long long)type->shape.dims[d]);
+  if (used < bytes) snprintf(buffer + used, bytes - used, "%s", wafer_dtype_name(type->dtype));
+}
+
+/* Parts per dim, "1x64x4x1", over rows and columns together. */
+static void put_parts(const uint32_t *rows, const uint32_t *cols, uint32_t count, char *buffer,
+                      size_t bytes) {
+  size_t used = 0;
+  buffer[0] = 0;
+  for (uint32_t d = 0; d < count && used < bytes; d++)
+    used +=
+        (size_t)snprintf(buffer + used, bytes - used, d ? "x%llu" : "%llu", (ull)rows[d] * cols[d]);
+}
+
+void dump_holding(const wafer_holding *h, char *buffer, size_t bytes) {
+  char parts[8 * 24];
+  if (h->where != WAFER_AT_wafer) {
+    snprintf(buffer, bytes, "%s", wafer_where_name(h->where));
+    return;
+  }
+  put_parts(h->layout.rows, h->layout.cols, h->layout.rank, parts, sizeof parts);
+  snprintf(buffer, bytes, "%ux%u at %u,%u in %s parts", h->rect.width, h->rect.height, h->rect.x,
+           h->rect.y, h->layout.rank ? parts : "1");
+}
+
+wafer_rect dump_extent(const wafer_kernel *kernel) {
+  wafer_rect r = kernel->rect;
+  if (kernel->replicas > 1) r.width *= kernel->replicas;
+  return r;
+}
+
+/* Loops that are cut, as "h:4 rows w:8 cols"; loops are numbered as the header of kernel.h orders
+ * them. */
+void dump_split(const wafer_kernel *k, char *buffer, size_t bytes) {
+  size_t used = 0;
+  snprintf(buffer, bytes, "whole");
+  for (uint32_t i = 0; i < WAFER_MAX_LOOPS; i++)
+    for (int cols = 0; cols < 2; cols++) {
+      uint32_t parts = cols ? k->split.cols[i] : k->split.rows[i];
+      if (parts < 2 || used >= bytes) continue;
+      used += (size_t)snprintf(buffer + used, bytes - used, "%sloop %u in %u over %s",
+                               used ? ", " : "", i, parts, cols ? "columns" : "rows");
+    }
+}
+
+/* ---- sections ---- */
+
+static void print_machine(FILE *to, const wafer_machine *m) {
+  char edge[48];
+  if (m->edge_in_bytes_per_second == UINT64_MAX)
+    snprintf(edge, sizeof edge, "unlimited");
+  else
+    snprintf(edge, sizeof edge, "%.6g Gb/s in, %.6g out",
+             (double)m->edge_in_bytes_per_second * 8e-9,
+             (double)m->edge_out_bytes_per_second * 8e-9);
+  fprintf(to, "machine %s\n", m->name);
+  fprintf(to, "  cores    %ux%u, usable %ux%u at %u,%u; %u dead\n", m->width, m->height,
+          m->usable.width, m->usable.height, m->usable.x, m->usable.y, m->dead_count);
+  fprintf(to, "  a core   %u bytes, %u of them reserved; %.6g GHz\n", m->core_bytes,
+          m->reserved_bytes, (double)m->clock_hz * 1e-9);
+  fprintf(to, "  fabric   %u colors, hop %u, ramp %u cycles; edge %s\n", m->colors, m->hop_cycles,
+          m->ramp_cycles, edge);
+}
+
+static void print_mode(FILE *to, const wafer_plan *plan, wafer_mode mode,
+                       const wafer_mode_cost *c) {
+  fprintf(to, "  %c %-10s", plan->mode == mode ? '*' : ' ', wafer_mode_name(mode));
+  if (!c->fits)
+    fprintf(to, "does not fit: %s\n", c->why_not);
+  else
+    fprintf(to, "latency %llu, interval %llu cycles; %llu cores, at most %llu bytes of one\n",
+            (ull)c->latency_cycles, (ull)c->interval_cycles, (ull)c->cores,
+            (ull)c->peak_core_bytes);
+}
+
+static void print_values(FILE *to, const wafer_plan *plan, const uint32_t *at, uint32_t count) {
+  char type[128];
+  for (uint32_t i = 0; i < count; i++) {
+    const wafer_value *v = &plan->values[at[i]];
+    dump_type(&v->type, type, sizeof type);
+    fprintf(to, "%s%s: %s", i ? ", " : "", v->name, type);
+  }
+}
+
+static void print_function(FILE *to, const wafer_plan *plan, const wafer_function *f) {
+  enum { most = 24 };
+  fprintf(to, "function %s(", f->name);
+  print_values(to, plan, f->inputs, f->input_count);
+  fputs(") -> (", to);
+  print_values(to, plan, f->outputs, f->output_count);
+  fputs(")\n", to);
+  for (uint32_t i = 0; i < f->step_count; i++) {
+    if (f->step_count > most && i == most / 2) {
+      fprintf(to, "  ... %u more steps\n", f->step_count - most);
+      i = f->step_count - most / 2;
+    }
+    const wafer_step *s = &f->steps[i];
+    fprintf(to, "  %-6s phase %u '%s'\n", s->kind == WAFER_STEP_load ? "load" : "run", s->phase,
+            plan->phases[s->phase].name);
+  }
+}
+
+/* The ONNX nodes of a kernel: the first, the last and how many. */
+static void print_nodes(FILE *to, const wafer_kernel *k) {
+  const char *first = "", *last = "";
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < k->body.node_count; i++) {
+    const wafer_node *node = &k->body.nodes[i];
+    if (!*node->name || node->op == WAFER_OP_constant) continue;
+    if (!count++) first = node->name;
+    last = node->name;
+  }
+  fprintf(to, "%.48s", first);
+  if (strcmp(first, last)) fprintf(to, " .. %.48s", last);
+  if (count > 1) fprintf(to, " (%u ops)", count);
+}
+
+static int kernel_name_width(const wafer_plan *plan, const wafer_phase *p) {
+  size_t wide = 6;
+  for (uint32_t i = 0; i < p->action_count; i++) {
+    if (p->actions[i].kind != WAFER_ACTION_kernel) continue;
+    size_t length = strlen(plan->kernels[p->actions[i].index].name);
+    wide = length > wide ? length : wide;
+  }
+  return wide > 32 ? 32 : (int)wide;
+}
+
+static void print_kernels(FILE *to, const wafer_plan *plan, const wafer_phase *p) {
+  int wide = kernel_name_width(plan, p);
+  fprintf(to, "  %-5s %-*s %-14s %11s %11s %4s %10s %7s %-8s %s\n", "#", wide, "kernel", "family",
+          "at", "cores", "rep", "cycles", "B/core", "bound", "ONNX nodes");
+  for (uint32_t i = 0; i < p->action_count; i++) {
+    if (p->actions[i].kind != WAFER_ACTION_kernel) continue;
+    const wafer_kernel *k = &plan->kernels[p->actions[i].index];
+    fprintf(to, "  k%-4u %-*.*s %-14s %5u,%-5u %5ux%-5u %4u %10llu %7llu %-8s ",
+            p->actions[i].index, wide, wide, k->name, wafer_family_name(k->body.family), k->rect.x,
+            k->rect.y, k->rect.width, k->rect.height, k->replicas, (ull)k->cost.cycles,
+            (ull)wafer_cost_bytes(&k->cost), wafer_bound_name(k->bound));
+    print_nodes(to, k);
+    fputc('\n', to);
+  }
+}
+
+static const char *end_name(const wafer_plan *plan, const wafer_holding *h, uint32_t kernel) {
+  if (h->where != WAFER_AT_wafer) return wafer_where_name(h->where);
+  return kernel == WAFER_NONE ? "held" : plan->kernels[kernel].name;
+}
+
+static void print_stream(FILE *to, const wafer_plan *plan, uint32_t index) {
+  const wafer_stream *s = &plan->streams[index];
+  const wafer_value *v = &plan->values[s->value];
+  fprintf(to, "  s%-4u %5u %10llu %8llu %8llu %5u  %.40s -> %.40s: %s %.60s\n", index, s->color,
+          (ull)s->words, (ull)s->cycles, (ull)s->latency, s->depth,
+          end_name(plan, &s->from, s->from_kernel), end_name(plan, &s->to, s->to_kernel),
+          wafer_owner_name(v->owner), v->name);
+}
+
+static void print_phase(FILE *to, const wafer_plan *plan, uint32_t index) {
+  const wafer_phase *p = &plan->phases[index];
+  uint32_t kernels = 0;
+  for (uint32_t i = 0; i < p->action_count; i++)
+    kernels += p->actions[i].kind == WAFER_ACTION_kernel;
+  fprintf(to, "\nphase %u '%s': %u kernels, %u streams; at most %llu of %u bytes of a core\n",
+          index, p->name, kernels, p->action_count - kernels, (ull)p->peak_core_bytes,
+          wafer_machine_core_budget(plan->machine));
+  if (kernels) print_kernels(to, plan, p);
+  if (kernels < p->action_count)
+    fprintf(to, "  %-5s %5s %10s %8s %8s %5s  %s\n", "#", "color", "words", "cycles", "latency",
+            "depth", "stream");
+  for (uint32_t i = 0; i < p->action_count; i++)
+    if (p->actions[i].kind == WAFER_ACTION_stream) print_stream(to, plan, p->actions[i].index);
+  for (uint32_t i = 0; i < p->free_count; i++)
+    fprintf(to, "%s%.60s%s", i ? ", " : "  then drops ", plan->values[p->frees[i]].name,
+            i + 1 == p->free_count ? "\n" : "");
+}
+
+static void print_memory(FILE *to, const wafer_plan *plan) {
+  uint64_t present = 0, absent = 0;
+  size_t count = plan->weights ? wafer_weights_count(plan->weights) : 0;
+  for (size_t i = 0; i < count; i++) {
+    const wafer_weight *w = wafer_weights_at(plan->weights, i);
+    *(w->data ? &present : &absent) += w->bytes;
+  }
+  fprintf(to, "\nmemory\n  weights  %zu, %llu bytes in the plan", count, (ull)present);
+  if (absent) fprintf(to, ", %llu bytes absent", (ull)absent);
+  fprintf(to, "\n  %-8s %8s %8s %8s %8s %8s %8s  bytes of a core of the kernel\n", "#", "code",
+          "weights", "inputs", "outputs", "scratch", "all");
+  for (uint32_t i = 0; i < plan->kernel_count; i++) {
+    const wafer_cost *c = &plan->kernels[i].cost;
+    fprintf(to, "  k%-7u %8llu %8llu %8llu %8llu %8llu %8llu  %s\n", i, (ull)c->code_bytes,
+            (ull)c->weight_bytes, (ull)c->input_bytes, (ull)c->output_bytes, (ull)c->scratch_bytes,
+            (ull)wafer_cost_bytes(c), plan->kernels[i].name);
+  }
+}
+
+void dump_text(FILE *to, const wafer_plan *plan) {
+  fprintf(to,
+          "%s, compiled by %s: %u ONNX nodes -> %u kernels, %u streams, %u phase%s; storage %s\n\n",
+          plan->model, plan->producer, plan->node_count, plan->kernel_count, plan->stream_count,
+          plan->phase_count, plan->phase_count == 1 ? "" : "s", wafer_dtype_name(plan->storage));
+  print_machine(to, plan->machine);
+  fprintf(to, "\nmodes, %u sample%s resident\n", plan->batch, plan->batch == 1 ? "" : "s");
+  print_mode(to, plan, WAFER_MODE_pipelined, &plan->pipelined);
+  print_mode(to, plan, WAFER_MODE_streaming, &plan->streaming);
+  if (plan->flip_batch)
+    fprintf(to, "  the faster mode changes at %u samples resident\n", plan->flip_batch);
+  fputc('\n', to);
+  for (uint32_t i = 0; i < plan->function_count; i++) print_function(to, plan, &plan->functions[i]);
+  for (uint32_t i = 0; i < plan->phase_count; i++) print_phase(to, plan, i);
+  print_memory(to, plan);
+}
