@@ -122,6 +122,26 @@ static wafer_status lower_function(lowering *l) {
 
 /* ---- The plan ---- */
 
+#define LEAST_TRAIN 16
+#define MOST_TRAIN 64
+
+/* The chosen mode's estimate gives way to the timeline of the plan itself. */
+static wafer_status measure(lowering *l) {
+  wafer_plan *plan = l->plan;
+  wafer_mode_cost *cost = plan->mode == WAFER_MODE_pipelined ? &plan->pipelined : &plan->streaming;
+  uint64_t train = plan->mode == WAFER_MODE_streaming ? 2 * (uint64_t)plan->batch : 2 * (uint64_t)plan->kernel_count;
+  if (plan->mode == WAFER_MODE_pipelined)
+    train = train < LEAST_TRAIN ? LEAST_TRAIN : train > MOST_TRAIN ? MOST_TRAIN : train;
+  wafer_timeline timeline = {0};
+  WAFER_TRY(wafer_timeline_run(l->ctx->diag, plan, 0, train, &timeline));
+  cost->latency_cycles = timeline.latency_cycles;
+  cost->interval_cycles = timeline.interval_cycles;
+  for (uint32_t p = 0; p < plan->phase_count; p++)
+    if (plan->phases[p].peak_core_bytes > cost->peak_core_bytes)
+      cost->peak_core_bytes = plan->phases[p].peak_core_bytes;
+  return WAFER_OK;
+}
+
 static wafer_status lower_head(lowering *l) {
   wafer_plan *plan = l->plan;
   *plan = (wafer_plan){.model = l->ir->model, .producer = "wafer " WAFER_VERSION, .machine = l->ctx->machine,
@@ -150,6 +170,7 @@ wafer_status wafer_lower(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_p
   WAFER_TRY(lower_bounds(&l));
   WAFER_TRY(wafer_ir_print(ctx, ir, &l.plan->mlir, &l.plan->mlir_bytes));
   WAFER_TRY(wafer_plan_check(ctx->diag, ir->file, l.plan));
+  WAFER_TRY(measure(&l));
   *out = l.plan;
   return WAFER_OK;
 }

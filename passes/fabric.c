@@ -153,13 +153,16 @@ static void overlapping(candidates *c, wafer_rect a, wafer_rect b) {
   }
 }
 
-static void straight(candidates *c, wafer_rect a, wafer_rect b) {
+static void straight_rows(candidates *c, wafer_rect a, wafer_rect b) {
   uint32_t top = max_u32(a.y, b.y), end = min_u32(bottom(a), bottom(b));
   for (uint32_t n = 0; top <= end && n < min_u32(end - top + 1, ROWS_TRIED); n++) {
     uint32_t y = spread(top, end - top + 1, n, ROWS_TRIED);
     bool east = right(a) < b.x;
     add_path(c, 2, (wafer_core_at[]){{east ? right(a) : a.x, y}, {east ? b.x : right(b), y}});
   }
+}
+
+static void straight_columns(candidates *c, wafer_rect a, wafer_rect b) {
   uint32_t left = max_u32(a.x, b.x), stop = min_u32(right(a), right(b));
   for (uint32_t n = 0; left <= stop && n < min_u32(stop - left + 1, ROWS_TRIED); n++) {
     uint32_t x = spread(left, stop - left + 1, n, ROWS_TRIED);
@@ -208,9 +211,13 @@ uint32_t fabric_paths(const fabric *f, const wafer_holding *from, const wafer_ho
   } else if (wafer_rect_overlaps(from->rect, to->rect)) {
     overlapping(&c, from->rect, to->rect);
   } else {
-    straight(&c, from->rect, to->rect);
-    bent(&c, from->rect, to->rect);
+    bool rows = min_u32(from->rect.height, to->rect.height) >= min_u32(from->rect.width, to->rect.width);
+    straight_rows(&c, from->rect, to->rect);
+    if (!rows) straight_columns(&c, from->rect, to->rect);
+    if (!rows) bent(&c, from->rect, to->rect);
     zigzag(&c, from->rect, to->rect);
+    if (rows) straight_columns(&c, from->rect, to->rect);
+    if (rows) bent(&c, from->rect, to->rect);
   }
   return c.count;
 }
@@ -282,15 +289,19 @@ bool fabric_claim(fabric *f, uint32_t count, const wafer_route_segment *route, u
   return clear;
 }
 
+/* Looks at some paths even when the first would do: the lowest colour keeps the others free. */
+#define PATHS_WEIGHED 12
+
 bool fabric_assign(fabric *f, uint32_t count, const fabric_path *paths, uint32_t *chosen, uint32_t *color,
                    wafer_core_at *congested) {
-  for (int shared = 0; shared < 2; shared++)
-    for (uint32_t p = 0; p < count; p++) {
+  uint32_t best = FABRIC_MAX_COLORS;
+  for (int shared = 0; shared < 2 && best == FABRIC_MAX_COLORS; shared++)
+    for (uint32_t p = 0; p < count && best > 0 && (p < PATHS_WEIGHED || best == FABRIC_MAX_COLORS); p++) {
       uint32_t free = free_along(f, &paths[p], shared, congested);
-      if (!free) continue;
+      if (!free || (uint32_t)__builtin_ctz(free) >= best) continue;
+      best = (uint32_t)__builtin_ctz(free);
       *chosen = p;
-      *color = (uint32_t)__builtin_ctz(free);
-      return fabric_claim(f, paths[p].count, paths[p].at, *color, congested);
     }
-  return false;
+  *color = best;
+  return best < FABRIC_MAX_COLORS && fabric_claim(f, paths[*chosen].count, paths[*chosen].at, best, congested);
 }

@@ -30,9 +30,10 @@ typedef struct size_refusal {
   const char *why;       /* the same as a sentence, owners named */
 } size_refusal;
 
-/* A phase of weight streaming, per sample but for the weights. */
+/* A phase of weight streaming. */
 typedef struct size_phase {
-  uint64_t work, weights; /* cycles */
+  uint64_t in, work, beat; /* cycles: inputs of a sample arrive, then it is computed and leaves; between samples */
+  uint64_t weights;        /* cycles until they are there */
   uint64_t fixed_bytes, sample_bytes;
 } size_phase;
 

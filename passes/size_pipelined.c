@@ -47,8 +47,9 @@ static void find_stages(pipeline *p) {
   }
 }
 
-/* A value that skips stages waits for as many samples as it skips. Inputs wait outside the wafer. */
-static wafer_status set_depths(pipeline *p, uint32_t k) {
+/* A first guess, for the bytes: a value that skips stages waits for as many samples as it skips. Inputs wait
+ * outside the wafer. */
+static wafer_status guess_depths(pipeline *p, uint32_t k) {
   const wafer_graph_kernel *kernel = &p->graph->kernels[k];
   uint32_t *depths = WAFER_NEW(p->ctx->arena, uint32_t, kernel->body.input_count + 1);
   if (!depths) return no_memory(p);
@@ -136,14 +137,14 @@ static wafer_status find_cycles(pipeline *p) {
 static uint64_t edge_cycles(const pipeline *p) {
   uint64_t in = 0, out = 0;
   const wafer_graph *g = p->graph;
+  wafer_dtype storage = g->kernel_count ? g->kernels[0].body.storage : WAFER_DTYPE_f32;
   for (uint32_t v = 0; v < g->value_count; v++) {
     if (g->values[v].owner != WAFER_OWNER_input) continue;
-    wafer_dtype storage = g->kernels[0].body.storage;
     in += g->values[v].use_count * edge_in_cycles(p->ctx->machine, stream_words(&g->values[v].type, storage));
   }
   for (uint32_t i = 0; i < g->output_count; i++)
     out += edge_out_cycles(p->ctx->machine,
-                           stream_words(&g->values[g->outputs[i]].type, g->kernels[0].body.storage));
+                           stream_words(&g->values[g->outputs[i]].type, storage));
   return in > out ? in : out;
 }
 
@@ -229,52 +230,124 @@ static wafer_status pack(const pipeline *p, shelf_place *places, bool *found) {
 
 /* ---- What it costs ---- */
 
-static uint64_t transfer(const pipeline *p, uint32_t value, uint32_t k) {
+/* A value on its way to a kernel, before anything is placed: rows are lanes. */
+typedef struct hop {
+  uint64_t cycles, latency;
+} hop;
+
+static hop hop_to(const pipeline *p, uint32_t value, uint32_t k) {
+  const wafer_machine *m = p->ctx->machine;
   const wafer_graph_value *v = &p->graph->values[value];
   const wafer_shape_point *to = p->out->kernels[k].point;
-  uint64_t words = stream_words(&v->type, p->graph->kernels[k].body.storage), lanes = to->height;
-  if (v->producer == WAFER_NONE) {
-    uint64_t edge = edge_in_cycles(p->ctx->machine, words);
-    return edge > words / lanes ? edge : words / lanes;
-  }
-  const wafer_shape_point *from = p->out->kernels[v->producer].point;
-  if (from->height < lanes) lanes = from->height;
-  return (words + lanes - 1) / lanes;
+  const wafer_shape_point *from = v->producer == WAFER_NONE ? to : p->out->kernels[v->producer].point;
+  uint64_t words = stream_words(&v->type, p->graph->kernels[k].body.storage);
+  uint64_t lanes = from->height < to->height ? from->height : to->height;
+  hop h = {(words + lanes - 1) / lanes, 2 * m->ramp_cycles + (uint64_t)m->hop_cycles * (from->width + to->width)};
+  if (v->producer != WAFER_NONE) return h;
+  h.latency += m->edge_latency_cycles;
+  if (h.cycles < edge_in_cycles(m, words)) h.cycles = edge_in_cycles(m, words);
+  return h;
 }
 
 static void raise(uint64_t *value, uint64_t to) {
   if (*value < to) *value = to;
 }
 
+/* When each kernel starts its first sample. */
+static uint64_t start_of(const pipeline *p, uint32_t k, const uint64_t *start) {
+  const wafer_graph_kernel *kernel = &p->graph->kernels[k];
+  uint64_t at = 0;
+  for (uint32_t i = 0; i < kernel->body.input_count; i++) {
+    uint32_t producer = p->graph->values[kernel->inputs[i]].producer;
+    if (kernel->body.input_is_weight[i]) continue;
+    hop h = hop_to(p, kernel->inputs[i], k);
+    uint64_t made = producer == WAFER_NONE ? 0 : start[producer] + p->out->kernels[producer].point->cycles;
+    raise(&at, made + h.cycles + h.latency);
+    raise(&p->out->cost.interval_cycles, h.cycles);
+  }
+  return at;
+}
+
 /* Latency along the longest path and the slowest resource. */
-static wafer_status add_up(const pipeline *p) {
+static void add_up(const pipeline *p, uint64_t *start) {
   const wafer_graph *g = p->graph;
   wafer_mode_cost *cost = &p->out->cost;
-  uint64_t *done = WAFER_NEW(p->ctx->arena, uint64_t, g->kernel_count);
-  if (!done) return no_memory(p);
-  cost->interval_cycles = p->edge;
+  *cost = (wafer_mode_cost){.fits = true, .why_not = "", .interval_cycles = p->edge};
   for (uint32_t k = 0; k < g->kernel_count; k++) {
     const wafer_shape_point *point = p->out->kernels[k].point;
-    for (uint32_t i = 0; i < g->kernels[k].body.input_count; i++) {
-      uint32_t value = g->kernels[k].inputs[i], producer = g->values[value].producer;
-      if (g->kernels[k].body.input_is_weight[i]) continue;
-      uint64_t stream = transfer(p, value, k);
-      raise(&done[k], (producer == WAFER_NONE ? 0 : done[producer]) + stream);
-      raise(&cost->interval_cycles, stream);
-    }
-    done[k] += point->cycles;
+    start[k] = start_of(p, k, start);
     raise(&cost->interval_cycles, point->cycles);
-    raise(&cost->latency_cycles, done[k]);
-    raise(&cost->peak_core_bytes, point->bytes);
+    raise(&cost->latency_cycles, start[k] + point->cycles);
     cost->cores += (uint64_t)point->width * point->height;
   }
   for (uint32_t i = 0; i < g->output_count; i++) {
     const wafer_graph_value *v = &g->values[g->outputs[i]];
     uint64_t words = stream_words(&v->type, g->kernels[v->producer].body.storage);
-    raise(&cost->latency_cycles, done[v->producer] + edge_out_cycles(p->ctx->machine, words));
+    raise(&cost->latency_cycles, start[v->producer] + p->out->kernels[v->producer].point->cycles +
+                                     edge_out_cycles(p->ctx->machine, words) + p->ctx->machine->edge_latency_cycles);
   }
-  cost->fits = true;
-  cost->why_not = "";
+}
+
+/* ---- Depths, now that times are known ---- */
+
+static uint64_t ceil_div(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+/* Samples between the moment a value's first word leaves for kernel k and the moment k is done with it. What
+ * comes from the edge leaves just in time. */
+static uint64_t input_samples(const pipeline *p, uint32_t k, uint32_t input, const uint64_t *start) {
+  uint32_t value = p->graph->kernels[k].inputs[input], producer = p->graph->values[value].producer;
+  uint64_t end = start[k] + p->out->kernels[k].point->cycles, t = p->out->cost.interval_cycles;
+  hop h = hop_to(p, value, k);
+  uint64_t leaves = producer == WAFER_NONE ? start[k] - h.cycles - h.latency
+                                           : start[producer] + p->out->kernels[producer].point->cycles;
+  return ceil_div(end - leaves, t ? t : 1);
+}
+
+/* Samples between the start of kernel k and the moment its last stream has left. */
+static uint64_t output_samples(const pipeline *p, uint32_t k) {
+  uint64_t slowest = 0, t = p->out->cost.interval_cycles;
+  for (uint32_t o = 0; o < p->graph->kernels[k].body.output_count; o++) {
+    const wafer_graph_value *v = &p->graph->values[p->graph->kernels[k].outputs[o]];
+    for (uint32_t u = 0; u < v->use_count; u++)
+      raise(&slowest, hop_to(p, p->graph->kernels[k].outputs[o], v->uses[u].kernel).cycles);
+    if (v->owner == WAFER_OWNER_output)
+      raise(&slowest, edge_out_cycles(p->ctx->machine, stream_words(&v->type, p->graph->kernels[k].body.storage)));
+  }
+  return ceil_div(p->out->kernels[k].point->cycles + slowest, t ? t : 1);
+}
+
+static bool fits_core(const pipeline *p, uint32_t k, const uint32_t *depths, uint64_t *bytes) {
+  wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
+  wafer_cost cost;
+  wafer_kernel_cost(p->ctx->machine, &body, &p->out->kernels[k].point->split, &cost);
+  *bytes = wafer_cost_bytes(&cost);
+  return *bytes <= wafer_machine_core_budget(p->ctx->machine);
+}
+
+/* As deep as times ask for; where that is too much for the cores, as guessed before, which fits. */
+static wafer_status settle_depths(const pipeline *p, uint32_t k, const uint64_t *start) {
+  const wafer_kernel_body *body = &p->graph->kernels[k].body;
+  uint32_t *depths = WAFER_NEW(p->ctx->arena, uint32_t, body->input_count + 1);
+  if (!depths) return no_memory(p);
+  for (uint32_t i = 0; i <= body->input_count; i++) {
+    bool weight = i < body->input_count && body->input_is_weight[i];
+    uint64_t samples = weight ? 1 : i < body->input_count ? input_samples(p, k, i, start) : output_samples(p, k);
+    depths[i] = (uint32_t)(!weight && samples < SIZE_PIPELINE_DEPTH ? SIZE_PIPELINE_DEPTH : samples);
+  }
+  uint64_t bytes;
+  if (fits_core(p, k, depths, &bytes))
+    p->out->kernels[k].depths = depths;
+  else
+    fits_core(p, k, p->out->kernels[k].depths, &bytes);
+  raise(&p->out->cost.peak_core_bytes, bytes);
+  return WAFER_OK;
+}
+
+static wafer_status finish(const pipeline *p) {
+  uint64_t *start = WAFER_NEW(p->ctx->arena, uint64_t, p->graph->kernel_count);
+  if (!start) return no_memory(p);
+  add_up(p, start);
+  for (uint32_t k = 0; k < p->graph->kernel_count; k++) WAFER_TRY(settle_depths(p, k, start));
   return WAFER_OK;
 }
 
@@ -323,7 +396,7 @@ static wafer_status find_curves(pipeline *p, bool *fits) {
   uint64_t budget = wafer_machine_core_budget(p->ctx->machine), worst = 0;
   *fits = true;
   for (uint32_t k = 0; k < p->graph->kernel_count; k++) {
-    WAFER_TRY(set_depths(p, k));
+    WAFER_TRY(guess_depths(p, k));
     wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, p->out->kernels[k].depths);
     WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, budget, &p->curve[k]));
     uint64_t least = p->curve[k]->least_bytes;
@@ -353,7 +426,7 @@ wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer
     for (uint32_t k = 0; fits && k < graph->kernel_count; k++)
       out->kernels[k].point = &p.curve[k]->at[places[k].index];
   }
-  if (fits) return add_up(&p);
+  if (fits) return finish(&p);
   out->cost.why_not = out->refusal.why;
   return WAFER_OK;
 }

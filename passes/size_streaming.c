@@ -176,7 +176,8 @@ static uint64_t weight_cycles(const streaming *s, const wafer_graph_kernel *kern
   uint64_t words = 0;
   for (uint32_t i = 0; i < kernel->body.input_count; i++)
     if (kernel->body.input_is_weight[i]) words += stream_words(&kernel->body.inputs[i], kernel->body.storage);
-  return words ? memoryx_cycles(s->ctx->machine, words) + s->ctx->machine->memoryx_latency_cycles : 0;
+  const wafer_machine *m = s->ctx->machine;
+  return words ? memoryx_cycles(m, words) + m->memoryx_latency_cycles + m->edge_latency_cycles : 0;
 }
 
 static uint64_t output_cycles(const streaming *s, const wafer_graph_kernel *kernel) {
@@ -184,8 +185,10 @@ static uint64_t output_cycles(const streaming *s, const wafer_graph_kernel *kern
   for (uint32_t i = 0; i < kernel->body.output_count; i++)
     if (s->graph->values[kernel->outputs[i]].owner == WAFER_OWNER_output)
       words += stream_words(&s->graph->values[kernel->outputs[i]].type, kernel->body.storage);
-  return words ? edge_out_cycles(s->ctx->machine, words) : 0;
+  return words ? edge_out_cycles(s->ctx->machine, words) + s->ctx->machine->edge_latency_cycles : 0;
 }
+
+static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void account(streaming *s, uint32_t k, const wafer_kernel_body *body, const wafer_shape_point *point) {
   const wafer_graph_kernel *kernel = &s->graph->kernels[k];
@@ -194,8 +197,11 @@ static void account(streaming *s, uint32_t k, const wafer_kernel_body *body, con
   wafer_cost parts;
   wafer_kernel_cost(s->ctx->machine, body, &point->split, &parts);
   uint64_t fixed = parts.code_bytes + parts.weight_bytes + parts.scratch_bytes;
+  uint64_t in = relayout_cycles(s, kernel, body, point), out = output_cycles(s, kernel);
   s->out->phases[k] = (size_phase){
-      .work = point->cycles + relayout_cycles(s, kernel, body, point) + output_cycles(s, kernel),
+      .in = in,
+      .work = point->cycles + out,
+      .beat = max_u64(point->cycles, max_u64(in, out)),
       .weights = weight_cycles(s, kernel),
       .fixed_bytes = fixed < bytes ? fixed : bytes,
       .sample_bytes = (fixed < bytes ? bytes - fixed : 0) / s->batch};
@@ -256,15 +262,17 @@ static wafer_status start(streaming *s) {
   return WAFER_OK;
 }
 
-/* A phase lasts as long as its work or, if longer, as the next one's weights take to arrive. */
+/* Phases follow each other; a phase's weights start to arrive with the phase before. Within a phase samples
+ * overlap. */
 static uint64_t group_cycles(const sizing *of, uint32_t phases, uint64_t batch) {
-  uint64_t total = phases ? of->phases[0].weights : 0;
+  uint64_t before = 0, start = 0;
   for (uint32_t p = 0; p < phases; p++) {
-    uint64_t work = batch * of->phases[p].work;
-    uint64_t weights = p + 1 < phases ? of->phases[p + 1].weights : 0;
-    total += work > weights ? work : weights;
+    const size_phase *phase = &of->phases[p];
+    uint64_t works = max_u64(start + phase->in, before + phase->weights);
+    before = start;
+    start = works + phase->work + (batch - 1) * phase->beat;
   }
-  return total;
+  return start;
 }
 
 uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph *graph, const sizing *of,

@@ -22,13 +22,8 @@ static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 uint64_t stream_lanes(const wafer_holding *from, const wafer_holding *to) {
   if (from->where != WAFER_AT_wafer) return to->where == WAFER_AT_wafer ? to->rect.height : 1;
   if (to->where != WAFER_AT_wafer) return from->rect.height;
-  wafer_rect a = from->rect, b = to->rect;
-  bool beside = a.x + a.width <= b.x || b.x + b.width <= a.x;
-  bool above = a.y + a.height <= b.y || b.y + b.height <= a.y;
-  uint64_t rows = min_u64(a.height, b.height), cols = min_u64(a.width, b.width);
-  if (beside && !above) return rows;
-  if (above && !beside) return cols;
-  return max_u64(rows, cols);
+  uint64_t rows = min_u64(from->rect.height, to->rect.height);
+  return max_u64(rows, min_u64(from->rect.width, to->rect.width));
 }
 
 uint64_t edge_in_cycles(const wafer_machine *m, uint64_t words) {
