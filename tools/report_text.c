@@ -1,5 +1,5 @@
 /* The report as a user reads it. */
-#include <math.h>
+#include <string.h>
 
 #include "report.h"
 
@@ -43,38 +43,63 @@ static void print_modes(FILE *to, const report *r) {
     fprintf(to, "  no --batch would change which is faster\n\n");
 }
 
-/* The ONNX nodes of a kernel: the first, the last and how many. */
-static void print_nodes(FILE *to, const wafer_kernel *k) {
+/* Names of one model often share a long path: how much of it a row leaves out. */
+static size_t shared_prefix(const wafer_plan *plan) {
+  if (plan->kernel_count < 2) return 0;
+  const char *first = plan->kernels[0].name;
+  size_t shared = strlen(first);
+  for (uint32_t i = 1; i < plan->kernel_count; i++) {
+    size_t same = 0;
+    while (same < shared && first[same] == plan->kernels[i].name[same]) same++;
+    shared = same;
+  }
+  while (shared && first[shared - 1] != '/') shared--;
+  return shared;
+}
+
+/* The last `most` characters of a name. */
+static const char *tail(const char *name, size_t most) {
+  size_t length = strlen(name);
+  return length > most ? name + length - most : name;
+}
+
+/* The ONNX nodes of a kernel: the first, the last and how many; the first `skip` characters of the kernel's
+ * name are left out where they share them. */
+static void print_nodes(FILE *to, const wafer_kernel *k, size_t skip) {
   const char *first = "", *last = "";
   uint32_t count = 0;
   for (uint32_t i = 0; i < k->body.node_count; i++) {
     const char *name = k->body.nodes[i].name;
-    if (!name || !*name || (k->body.nodes[i].op == WAFER_OP_constant)) continue;
+    if (!name || !*name || k->body.nodes[i].op == WAFER_OP_constant || !strcmp(name, last)) continue;
     if (!count++) first = name;
     last = name;
   }
-  fprintf(to, "%.40s", first);
-  if (count > 1) fprintf(to, " .. %.40s (%u ops)", last, count);
+  size_t first_skip = strncmp(first, k->name, skip) ? 0 : skip, last_skip = strncmp(last, k->name, skip) ? 0 : skip;
+  fputs(tail(first + first_skip, 36), to);
+  if (count > 1) fprintf(to, " .. %s (%u)", tail(last + last_skip, 36), count);
+}
+
+static void print_kernel(FILE *to, const wafer_kernel *k, size_t skip, int wide) {
+  fprintf(to, "%-*s %-14s %4ux%-4u %4u %10llu %7llu %-8s ", wide, tail(k->name + skip, (size_t)wide),
+          wafer_family_name(k->body.family), k->rect.width, k->rect.height, k->replicas, (ull)k->cost.cycles,
+          (ull)wafer_cost_bytes(&k->cost), wafer_bound_name(k->bound));
+  print_nodes(to, k, skip);
+  fputc('\n', to);
 }
 
 static void print_kernels(FILE *to, const wafer_plan *plan) {
-  enum { most = 200 };
+  enum { most = 200, widest = 40 };
+  size_t skip = shared_prefix(plan);
   int wide = 6;
   for (uint32_t i = 0; i < plan->kernel_count && i < most; i++) {
-    int length = snprintf(NULL, 0, "%s", plan->kernels[i].name);
+    int length = (int)strlen(plan->kernels[i].name + skip);
     wide = length > wide ? length : wide;
   }
-  wide = wide > 28 ? 28 : wide;
-  fprintf(to, "%-*s %-9s %9s %4s %10s %7s %-8s %s\n", wide, "kernel", "family", "cores", "rep", "cycles", "B/core",
+  wide = wide > widest ? widest : wide;
+  if (skip) fprintf(to, "kernels (in %.*s)\n", (int)skip, plan->kernels[0].name);
+  fprintf(to, "%-*s %-14s %9s %4s %10s %7s %-8s %s\n", wide, "kernel", "family", "cores", "rep", "cycles", "B/core",
           "bound", "ONNX nodes");
-  for (uint32_t i = 0; i < plan->kernel_count && i < most; i++) {
-    const wafer_kernel *k = &plan->kernels[i];
-    fprintf(to, "%-*.*s %-9.9s %4ux%-4u %4u %10llu %7llu %-8s ", wide, wide, k->name,
-            wafer_family_name(k->body.family), k->rect.width, k->rect.height, k->replicas, (ull)k->cost.cycles,
-            (ull)wafer_cost_bytes(&k->cost), wafer_bound_name(k->bound));
-    print_nodes(to, k);
-    fputc('\n', to);
-  }
+  for (uint32_t i = 0; i < plan->kernel_count && i < most; i++) print_kernel(to, &plan->kernels[i], skip, wide);
   if (plan->kernel_count > most)
     fprintf(to, "... and %u more: `wafer dump` lists all\n", plan->kernel_count - most);
 }

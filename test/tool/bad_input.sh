@@ -64,8 +64,8 @@ done
 compile 1 "'z'" "$data/small_cnn.onnx" --shape z=1x2
 compile 1 "'batches'" "$data/attention.onnx" --dim batches=1
 compile 1 --mode "$data/small_cnn.onnx" --mode sideways
-compile 2 "'x'" "$data/small_cnn.onnx" --shape x=1x4x16x16
-compile 7 no-such "$data/small_cnn.onnx" --machine no-such
+compile 2 "--shape x=1x4x16x16" "$data/small_cnn.onnx" --shape x=1x4x16x16
+compile 1 no-such "$data/small_cnn.onnx" --machine no-such
 expect 1 "MODEL" "$wafer" compile
 expect 1 "no tool" "$wafer" fold
 
@@ -101,7 +101,9 @@ expect 2 cut.wplan "$wafer" dump "$work/cut.wplan"
 expect 1 "'nothing'" "$wafer" run "$work/good.wplan" --input nothing="$data/small_cnn/in_x.npy"
 expect 2 "'x'" "$wafer" run "$work/good.wplan" --input x="$data/small_cnn/out_y.npy"
 expect 2 text.onnx "$wafer" run "$work/good.wplan" --input x="$work/text.onnx"
+several=yes
 expect 6 "'y'" "$wafer" run "$work/good.wplan" --input x="$data/small_cnn/in_x.npy" --expect "$data/small_cnn" --tol 0
+several=no
 expect 7 "'y'" "$wafer" run "$work/good.wplan" --expect "$work"
 [ $failed = 0 ] && echo "bad input: ok"
 exit $failed
