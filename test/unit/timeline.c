@@ -1,0 +1,115 @@
+/* Timelines of a two-kernel relay, worked out by hand. */
+#include <CUnit/CUnit.h>
+
+#include "relay_plan.h"
+
+typedef struct fixture {
+  wafer_arena *arena;
+  wafer_machine machine;
+  relay_plan relay;
+} fixture;
+
+/* Kernels of 100 and 60 cycles, streams of 10 with a latency of 5, an edge without limit. */
+static fixture *start(wafer_mode mode) {
+  static fixture f;
+  const wafer_machine *small;
+  f.arena = wafer_arena_create();
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, f.arena, "small16", &small) == WAFER_OK);
+  f.machine = *small;
+  f.machine.edge_in_bytes_per_second = f.machine.edge_out_bytes_per_second = UINT64_MAX;
+  f.machine.memoryx_bytes_per_second = UINT64_MAX;
+  CU_ASSERT_FATAL(relay_init(&f.relay, &f.machine, f.arena, mode));
+  f.relay.kernels[0].cost.cycles = 100;
+  f.relay.kernels[1].cost.cycles = 60;
+  return &f;
+}
+
+static wafer_timeline run(fixture *f, uint64_t samples, uint64_t *finish) {
+  wafer_timeline t = {.finish = finish};
+  CU_ASSERT_FATAL(wafer_timeline_run(NULL, &f->relay.plan, 0, samples, &t) == WAFER_OK);
+  return t;
+}
+
+static void times_one_sample(void) {
+  fixture *f = start(WAFER_MODE_pipelined);
+  wafer_timeline t = run(f, 1, NULL);
+  CU_ASSERT(t.latency_cycles == 15 + 100 + 15 + 60 + 15);
+  CU_ASSERT(t.interval_cycles == t.latency_cycles && t.total_cycles == t.latency_cycles);
+  wafer_arena_destroy(f->arena);
+}
+
+static void is_bound_by_the_slowest_kernel(void) {
+  fixture *f = start(WAFER_MODE_pipelined);
+  f->relay.streams[RELAY_IN].depth = f->relay.streams[RELAY_HAND_OVER].depth = 2;
+  for (int i = 0; i < 2; i++) f->relay.kernels[i].body.output_depth = 2;
+  wafer_timeline t = run(f, 20, NULL);
+  CU_ASSERT(t.latency_cycles == 205 && t.interval_cycles == 100 && t.total_cycles == 205 + 19 * 100);
+  f->relay.kernels[0].replicas = 2; /* now the second one is the slowest */
+  CU_ASSERT(run(f, 20, NULL).interval_cycles == 60);
+  wafer_arena_destroy(f->arena);
+}
+
+/* One sample at a time in every buffer: the first kernel waits for its input, which waits for it; its output
+ * must have left before it starts again. */
+static void waits_for_room(void) {
+  fixture *f = start(WAFER_MODE_pipelined);
+  CU_ASSERT(run(f, 20, NULL).interval_cycles == 115);
+  f->relay.kernels[1].cost.cycles = 200; /* the hand-over buffer is free only when the second kernel ends */
+  CU_ASSERT(run(f, 20, NULL).interval_cycles == 215);
+  wafer_arena_destroy(f->arena);
+}
+
+static void shares_the_edge(void) {
+  fixture *f = start(WAFER_MODE_pipelined);
+  f->relay.streams[RELAY_IN].depth = f->relay.streams[RELAY_HAND_OVER].depth = 2;
+  for (int i = 0; i < 2; i++) f->relay.kernels[i].body.output_depth = 2;
+  f->machine.edge_in_bytes_per_second = f->machine.clock_hz / 10; /* 32 bytes take 320 cycles */
+  wafer_timeline t = run(f, 20, NULL);
+  CU_ASSERT(t.interval_cycles == 320 && t.latency_cycles == 325 + 100 + 15 + 60 + 15);
+  wafer_arena_destroy(f->arena);
+}
+
+/* Weights of the second phase come while the first one works; samples of a group go through each phase. */
+static void streams_weights_ahead(void) {
+  fixture *f = start(WAFER_MODE_streaming);
+  uint64_t finish[8];
+  wafer_timeline t = run(f, 1, finish);
+  CU_ASSERT(t.latency_cycles == 115 + 15 + 60 + 15 && finish[0] == t.latency_cycles);
+  f->relay.streams[RELAY_WEIGHT].cycles = 1000;
+  CU_ASSERT(run(f, 1, NULL).latency_cycles == 1005 + 60 + 15);
+  f->relay.plan.batch = 4;
+  for (int i = 0; i < 2; i++) f->relay.kernels[i].body.output_depth = 4;
+  f->relay.streams[RELAY_IN].depth = f->relay.streams[RELAY_HAND_OVER].depth = 4;
+  t = run(f, 4, finish);
+  CU_ASSERT(t.total_cycles == finish[3] && t.interval_cycles == (t.total_cycles + 3) / 4);
+  CU_ASSERT(finish[0] < finish[3] && finish[3] == finish[0] + 3 * 60);
+  wafer_arena_destroy(f->arena);
+}
+
+static void counts_busy_cycles(void) {
+  fixture *f = start(WAFER_MODE_pipelined);
+  uint64_t busy[2], phase[1];
+  wafer_timeline t = {.kernel_busy = busy, .phase_cycles = phase};
+  CU_ASSERT_FATAL(wafer_timeline_run(NULL, &f->relay.plan, 0, 7, &t) == WAFER_OK);
+  CU_ASSERT(busy[0] == 700 && busy[1] == 420 && phase[0] == t.total_cycles);
+  wafer_arena_destroy(f->arena);
+}
+
+static void traps_on_what_is_not_held(void) {
+  fixture *f = start(WAFER_MODE_pipelined);
+  wafer_timeline t = {0};
+  f->relay.actions[0][2] = f->relay.actions[0][0]; /* the hand-over is gone */
+  CU_ASSERT(wafer_timeline_run(NULL, &f->relay.plan, 0, 1, &t) == WAFER_TRAP);
+  wafer_arena_destroy(f->arena);
+}
+
+CU_TestInfo tests_timeline[] = {
+    {"times one sample", times_one_sample},
+    {"is bound by the slowest kernel", is_bound_by_the_slowest_kernel},
+    {"waits for room in buffers", waits_for_room},
+    {"shares the edge", shares_the_edge},
+    {"streams weights ahead", streams_weights_ahead},
+    {"counts busy cycles", counts_busy_cycles},
+    {"traps on what is not held", traps_on_what_is_not_held},
+    CU_TEST_INFO_NULL,
+};
