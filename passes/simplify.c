@@ -3,6 +3,9 @@
  *   batch_norm(conv(x, w, b))     -> conv(x, w', b')              also mul, add, sub, div by a constant per channel
  *   conv(pad(x))                  -> conv(x) with larger pads
  *   transpose(transpose(x))       -> transpose(x) or x            also reshapes, expands, clips
+ *   conv(x * c), conv(x + c)      -> conv(x, w', b')              for c per input channel, + without pads
+ *   x * a * b, x / a, x ^ 2       -> x * (a b), x * (1 / a), x * x
+ *   concat(x, zeros)              -> pad(x)
  *   x * 1, x + 0, cast to own type, select of a constant ...      -> x
  *
  * Needs types; gives no batch_norm, no identity, no dead op and one op per constant. Weights that change are
@@ -99,14 +102,19 @@ static const struct {
     {WAFER_OP_batch_norm, rewrite_batch_norm},
     {WAFER_OP_mul, rewrite_neutral},
     {WAFER_OP_mul, rewrite_scale},
+    {WAFER_OP_mul, rewrite_chain},
     {WAFER_OP_add, rewrite_neutral},
     {WAFER_OP_add, rewrite_scale},
+    {WAFER_OP_add, rewrite_chain},
     {WAFER_OP_sub, rewrite_neutral},
     {WAFER_OP_sub, rewrite_scale},
     {WAFER_OP_div, rewrite_neutral},
     {WAFER_OP_div, rewrite_scale},
+    {WAFER_OP_div, rewrite_divide},
     {WAFER_OP_pow, rewrite_neutral},
+    {WAFER_OP_pow, rewrite_power},
     {WAFER_OP_conv, rewrite_padded_conv},
+    {WAFER_OP_conv, rewrite_scaled_input},
     {WAFER_OP_relu, rewrite_clip},
     {WAFER_OP_clip, rewrite_clip},
     {WAFER_OP_select, rewrite_select},
@@ -116,6 +124,7 @@ static const struct {
     {WAFER_OP_slice, rewrite_slice},
     {WAFER_OP_pad, rewrite_pad},
     {WAFER_OP_gather, rewrite_gather},
+    {WAFER_OP_concat, rewrite_concat},
     {WAFER_OP_reduce_sum, rewrite_reduce},
     {WAFER_OP_reduce_mean, rewrite_reduce},
     {WAFER_OP_reduce_max, rewrite_reduce},

@@ -17,12 +17,15 @@ typedef struct simplifier {
 typedef wafer_status rewrite(simplifier *s, MlirOperation op, MlirValue *value);
 
 /* simplify_conv.c */
-rewrite rewrite_batch_norm, rewrite_scale, rewrite_padded_conv;
+rewrite rewrite_batch_norm, rewrite_scale;
+/* simplify_input.c */
+rewrite rewrite_padded_conv, rewrite_scaled_input;
 /* simplify_view.c */
 rewrite rewrite_reshape, rewrite_transpose, rewrite_expand, rewrite_slice, rewrite_pad, rewrite_reduce,
-    rewrite_gather;
+    rewrite_gather, rewrite_concat;
 /* simplify_map.c */
-rewrite rewrite_neutral, rewrite_clip, rewrite_select, rewrite_broadcast;
+rewrite rewrite_neutral, rewrite_divide, rewrite_power, rewrite_chain, rewrite_clip, rewrite_select,
+    rewrite_broadcast;
 
 /* ---- Looking back ---- */
 

@@ -1,53 +1,13 @@
 /* What follows a convolution and is linear per output channel moves into its weights and bias. */
 #include <math.h>
-#include <string.h>
 
-#include "simplify.h"
+#include "simplify_channel.h"
 
 /* y = scale[k] * conv + shift[k] for output channel k; NULL: ones, zeros. */
 typedef struct affine {
   int64_t channels;
   double *scale, *shift;
 } affine;
-
-static wafer_status no_memory(const simplifier *s, MlirOperation op) {
-  return wafer_fail(s->ctx->diag, wafer_ir_loc(s->ir, op), WAFER_NO_MEMORY, "no memory to fold weights");
-}
-
-static bool is_wide_float(wafer_dtype dtype) { return dtype == WAFER_DTYPE_f32 || dtype == WAFER_DTYPE_f64; }
-
-/* ---- Vectors per channel ---- */
-
-/* A constant that is the same along all dims of `type` but the channels (dim 1), as one value per channel. */
-static bool per_channel(const simplifier *s, MlirValue value, const wafer_type *type, double *out) {
-  wafer_type own;
-  wafer_view view;
-  int64_t channels = type->shape.dims[1];
-  if (!wafer_ir_is_constant(value)) return false;
-  own = wafer_ir_value_type(value);
-  if (own.shape.rank > type->shape.rank || !is_wide_float(own.dtype)) return false;
-  for (uint32_t d = 0; d < own.shape.rank; d++) {
-    bool channel = d + type->shape.rank - own.shape.rank == 1;
-    if (own.shape.dims[d] != 1 && !(channel && own.shape.dims[d] == channels)) return false;
-  }
-  if (!wafer_ir_constant(s->ctx, s->ir, value, &view)) return false;
-  int64_t count;
-  if (!wafer_shape_elements(&own.shape, &count)) return false;
-  for (int64_t k = 0; k < channels; k++) out[k] = wafer_element_f64(own.dtype, view.data, count == 1 ? 0 : k);
-  return true;
-}
-
-static bool all_are(const double *values, int64_t count, double value) {
-  for (int64_t i = 0; i < count; i++)
-    if (values[i] != value) return false;
-  return true;
-}
-
-static bool all_finite(const double *values, int64_t count) {
-  for (int64_t i = 0; i < count; i++)
-    if (!isfinite(values[i])) return false;
-  return true;
-}
 
 /* ---- Into the convolution ---- */
 
@@ -70,7 +30,7 @@ static wafer_status scaled_weight(const simplifier *s, MlirOperation conv, wafer
   wafer_view view;
   int64_t count;
   *value = mlirOperationGetOperand(conv, 1);
-  if (!a->scale || all_are(a->scale, a->channels, 1)) return WAFER_OK;
+  if (!a->scale || channel_all(a->scale, a->channels, 1)) return WAFER_OK;
   WAFER_TRY(wafer_ir_attrs(s->ctx, conv, &attrs));
   if (!wafer_ir_constant(s->ctx, s->ir, *value, &view) || !wafer_shape_elements(&view.shape, &count))
     return WAFER_OK;
@@ -78,13 +38,13 @@ static wafer_status scaled_weight(const simplifier *s, MlirOperation conv, wafer
                        .group = wafer_attr_int(&attrs, WAFER_ATTR_group), .inner = 1, .shape = &view.shape};
   for (uint32_t d = 2; d < view.shape.rank; d++) w.inner *= view.shape.dims[d];
   void *data = wafer_arena_alloc(s->ctx->arena, (size_t)count, wafer_dtype_bytes(view.dtype));
-  if (!data) return no_memory(s, conv);
+  if (!data) return channel_no_memory(s, conv);
   for (int64_t i = 0; i < count; i++)
     wafer_element_set_f64(view.dtype, data, i,
                           wafer_element_f64(view.dtype, view.data, i) * a->scale[channel_of(&w, i)]);
   wafer_view scaled = wafer_view_of(view.dtype, &view.shape, data);
   const char *name = wafer_arena_printf(s->ctx->arena, "%s.weight", wafer_ir_node_name(conv));
-  return name ? wafer_build_constant(b, name, &scaled, value) : no_memory(s, conv);
+  return name ? wafer_build_constant(b, name, &scaled, value) : channel_no_memory(s, conv);
 }
 
 /* bias * scale + shift; null when there is none and nothing to add. */
@@ -94,10 +54,10 @@ static wafer_status moved_bias(const simplifier *s, MlirOperation conv, wafer_bu
   wafer_view bias = {0};
   wafer_dtype dtype = result_type(conv).dtype;
   *value = (MlirValue){NULL};
-  if (!had && (!a->shift || all_are(a->shift, a->channels, 0))) return WAFER_OK;
+  if (!had && (!a->shift || channel_all(a->shift, a->channels, 0))) return WAFER_OK;
   if (had && !wafer_ir_constant(s->ctx, s->ir, mlirOperationGetOperand(conv, 2), &bias)) return WAFER_OK;
   void *data = wafer_arena_alloc(s->ctx->arena, (size_t)a->channels, wafer_dtype_bytes(dtype));
-  if (!data) return no_memory(s, conv);
+  if (!data) return channel_no_memory(s, conv);
   for (int64_t k = 0; k < a->channels; k++) {
     double old = had ? wafer_element_f64(dtype, bias.data, k) : 0;
     double moved = old * (a->scale ? a->scale[k] : 1) + (a->shift ? a->shift[k] : 0);
@@ -106,13 +66,7 @@ static wafer_status moved_bias(const simplifier *s, MlirOperation conv, wafer_bu
   wafer_shape shape = {.rank = 1, .dims = {a->channels}};
   wafer_view view = wafer_view_of(dtype, &shape, data);
   const char *name = wafer_arena_printf(s->ctx->arena, "%s.bias", wafer_ir_node_name(conv));
-  return name ? wafer_build_constant(b, name, &view, value) : no_memory(s, conv);
-}
-
-static bool readable(const simplifier *s, MlirOperation conv, uint32_t operand) {
-  wafer_view view;
-  MlirValue value = mlirOperationGetOperand(conv, operand);
-  return wafer_ir_is_constant(value) && wafer_ir_constant(s->ctx, s->ir, value, &view);
+  return name ? wafer_build_constant(b, name, &view, value) : channel_no_memory(s, conv);
 }
 
 /* A convolution that nobody else needs and whose weights can be changed. */
@@ -121,8 +75,8 @@ static bool foldable(const simplifier *s, MlirValue value, MlirOperation *conv) 
   if (mlirOperationIsNull(*conv) || !used_once(*conv)) return false;
   wafer_op id = wafer_ir_op(*conv);
   if (id != WAFER_OP_conv && id != WAFER_OP_conv_transpose) return false;
-  if (!is_wide_float(result_type(*conv).dtype) || !readable(s, *conv, 1)) return false;
-  return mlirOperationGetNumOperands(*conv) == 2 || readable(s, *conv, 2);
+  if (!channel_dtype(result_type(*conv).dtype) || !channel_readable(s, *conv, 1)) return false;
+  return mlirOperationGetNumOperands(*conv) == 2 || channel_readable(s, *conv, 2);
 }
 
 static wafer_status fold_into(const simplifier *s, MlirOperation at, MlirOperation conv, const affine *a,
@@ -200,7 +154,7 @@ wafer_status rewrite_batch_norm(simplifier *s, MlirOperation op, MlirValue *valu
   affine a = {.channels = result_type(op).shape.dims[1]};
   a.scale = WAFER_NEW(s->ctx->arena, double, (size_t)a.channels);
   a.shift = WAFER_NEW(s->ctx->arena, double, (size_t)a.channels);
-  if (!a.scale || !a.shift) return no_memory(s, op);
+  if (!a.scale || !a.shift) return channel_no_memory(s, op);
   for (int64_t k = 0; k < a.channels; k++) {
     double variance = wafer_element_f64(p[BN_VARIANCE].dtype, p[BN_VARIANCE].data, k);
     double mean = wafer_element_f64(p[BN_MEAN].dtype, p[BN_MEAN].data, k);
@@ -208,7 +162,7 @@ wafer_status rewrite_batch_norm(simplifier *s, MlirOperation op, MlirValue *valu
     a.shift[k] = wafer_element_f64(p[BN_BIAS].dtype, p[BN_BIAS].data, k) - mean * a.scale[k];
   }
   MlirOperation conv;
-  bool finite = all_finite(a.scale, a.channels) && all_finite(a.shift, a.channels);
+  bool finite = channel_finite(a.scale, a.channels) && channel_finite(a.shift, a.channels);
   if (finite && foldable(s, mlirOperationGetOperand(op, BN_X), &conv)) return fold_into(s, op, conv, &a, value);
   return mul_add(s, op, &a, value);
 }
@@ -244,52 +198,13 @@ static wafer_status scale_at(simplifier *s, MlirOperation op, uint32_t at, MlirV
   affine a = {.channels = type.shape.dims[1]};
   double *c = WAFER_NEW(s->ctx->arena, double, (size_t)a.channels);
   double *spare = WAFER_NEW(s->ctx->arena, double, (size_t)a.channels);
-  if (!c || !spare) return no_memory(s, op);
-  if (!per_channel(s, other, &type, c) || !affine_of(wafer_ir_op(op), at, c, &a, spare)) return WAFER_OK;
-  if (a.scale && !all_finite(a.scale, a.channels)) return WAFER_OK;
+  if (!c || !spare) return channel_no_memory(s, op);
+  if (!channel_values(s, other, &type, c) || !affine_of(wafer_ir_op(op), at, c, &a, spare)) return WAFER_OK;
+  if (a.scale && !channel_finite(a.scale, a.channels)) return WAFER_OK;
   return fold_into(s, op, conv, &a, value);
 }
 
 wafer_status rewrite_scale(simplifier *s, MlirOperation op, MlirValue *value) {
   WAFER_TRY(scale_at(s, op, 0, value));
   return mlirValueIsNull(*value) ? scale_at(s, op, 1, value) : WAFER_OK;
-}
-
-/* ---- conv(pad(x)) ---- */
-
-/* Zeros around the spatial dims alone. */
-static bool is_zero_frame(const wafer_attrs *pad, const int64_t **pads, uint32_t *rank) {
-  *pads = wafer_attr_ints(pad, WAFER_ATTR_pads, rank);
-  *rank /= 2;
-  if (strcmp(wafer_attr_string(pad, WAFER_ATTR_mode), "constant") || wafer_attr_float(pad, WAFER_ATTR_fill) != 0)
-    return false;
-  for (uint32_t d = 0; d < 2 * *rank; d++)
-    if ((*pads)[d] < 0 || (d % *rank < 2 && (*pads)[d] != 0)) return false;
-  return true;
-}
-
-wafer_status rewrite_padded_conv(simplifier *s, MlirOperation op, MlirValue *value) {
-  MlirOperation pad;
-  wafer_attrs frame, attrs;
-  const int64_t *outer;
-  uint32_t rank, count = (uint32_t)mlirOperationGetNumOperands(op);
-  if (!made_by(op, 0, WAFER_OP_pad, &pad)) return WAFER_OK;
-  WAFER_TRY(wafer_ir_attrs(s->ctx, pad, &frame));
-  WAFER_TRY(wafer_ir_attrs(s->ctx, op, &attrs));
-  if (!is_zero_frame(&frame, &outer, &rank)) return WAFER_OK;
-  int64_t pads[2 * WAFER_MAX_RANK];
-  uint32_t inner_count, spatial = rank - 2;
-  const int64_t *inner = wafer_attr_ints(&attrs, WAFER_ATTR_pads, &inner_count);
-  for (uint32_t d = 0; d < spatial; d++) {
-    pads[d] = inner[d] + outer[d + 2];
-    pads[spatial + d] = inner[spatial + d] + outer[rank + d + 2];
-  }
-  wafer_attr *own = wafer_arena_copy(s->ctx->arena, attrs.at, attrs.count * sizeof *attrs.at);
-  MlirValue operands[3] = {mlirOperationGetOperand(pad, 0)};
-  if (!own) return no_memory(s, op);
-  for (uint32_t i = 0; i < attrs.count; i++)
-    if (own[i].id == WAFER_ATTR_pads) own[i].ints.at = pads;
-  for (uint32_t i = 1; i < count; i++) operands[i] = mlirOperationGetOperand(op, i);
-  wafer_builder b = build_before(s, op, op);
-  return wafer_build(&b, WAFER_OP_conv, count, operands, own, attrs.count, value);
 }

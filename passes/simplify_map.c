@@ -34,6 +34,79 @@ wafer_status rewrite_neutral(simplifier *s, MlirOperation op, MlirValue *value) 
   return WAFER_OK;
 }
 
+/* ---- x / c, x ^ c, x * a * b, x + a + b ---- */
+
+static bool can_change(const simplifier *s, MlirOperation op, uint32_t constant) {
+  wafer_view view;
+  MlirValue value = mlirOperationGetOperand(op, constant);
+  wafer_dtype dtype = result_type(op).dtype;
+  return (dtype == WAFER_DTYPE_f32 || dtype == WAFER_DTYPE_f64) && wafer_ir_is_constant(value) &&
+         wafer_ir_constant(s->ctx, s->ir, value, &view);
+}
+
+/* Neither zeros and infinities nor numbers whose reciprocal loses bits. */
+static bool invertible(const simplifier *s, MlirValue value) {
+  wafer_view view;
+  int64_t count;
+  if (!wafer_ir_constant(s->ctx, s->ir, value, &view) || !wafer_shape_elements(&view.shape, &count)) return false;
+  for (int64_t i = 0; i < count; i++) {
+    double size = fabs(wafer_element_f64(view.dtype, view.data, i));
+    if (!(size > 1e-30 && size < 1e30)) return false;
+  }
+  return true;
+}
+
+/* A product is cheaper than a quotient, and merges with others. */
+wafer_status rewrite_divide(simplifier *s, MlirOperation op, MlirValue *value) {
+  MlirValue operands[2] = {mlirOperationGetOperand(op, 0), mlirOperationGetOperand(op, 1)};
+  if (!can_change(s, op, 1) || !invertible(s, operands[1])) return WAFER_OK;
+  wafer_builder b = build_before(s, op, op);
+  WAFER_TRY(wafer_build(&b, WAFER_OP_reciprocal, 1, &operands[1], NULL, 0, &operands[1]));
+  return wafer_build(&b, WAFER_OP_mul, 2, operands, NULL, 0, value);
+}
+
+wafer_status rewrite_power(simplifier *s, MlirOperation op, MlirValue *value) {
+  double exponent;
+  MlirValue x[2] = {mlirOperationGetOperand(op, 0), mlirOperationGetOperand(op, 0)};
+  wafer_type from = wafer_ir_value_type(x[0]), to = result_type(op);
+  wafer_builder b = build_before(s, op, op);
+  if (!types_equal(&from, &to) || !wafer_ir_splat(mlirOperationGetOperand(op, 1), &exponent)) return WAFER_OK;
+  if (exponent == 2) return wafer_build(&b, WAFER_OP_mul, 2, x, NULL, 0, value);
+  if (!wafer_dtype_is_float(to.dtype)) return WAFER_OK;
+  if (exponent == 0.5) return wafer_build(&b, WAFER_OP_sqrt, 1, x, NULL, 0, value);
+  return exponent == -1 ? wafer_build(&b, WAFER_OP_reciprocal, 1, x, NULL, 0, value) : WAFER_OK;
+}
+
+/* The operand that is a constant, 2 when none is. */
+static uint32_t constant_operand(const simplifier *s, MlirOperation op) {
+  uint32_t at = 0;
+  while (at < 2 && !can_change(s, op, at)) at++;
+  return at;
+}
+
+/* One of the shapes stands for both: (4,1) by (4) would be (4,4), more to hold than they are. */
+static bool merges(const wafer_type types[2]) {
+  int64_t counts[2];
+  if (!wafer_shape_elements(&types[0].shape, &counts[0]) || !wafer_shape_elements(&types[1].shape, &counts[1]))
+    return false;
+  return counts[0] == 1 || counts[1] == 1 || wafer_shape_equal(&types[0].shape, &types[1].shape);
+}
+
+wafer_status rewrite_chain(simplifier *s, MlirOperation op, MlirValue *value) {
+  wafer_op id = wafer_ir_op(op);
+  MlirOperation before;
+  uint32_t at = constant_operand(s, op), inner;
+  if (at == 2 || !made_by(op, 1 - at, id, &before) || !used_once(before)) return WAFER_OK;
+  if ((inner = constant_operand(s, before)) == 2) return WAFER_OK;
+  MlirValue pair[2] = {mlirOperationGetOperand(before, inner), mlirOperationGetOperand(op, at)};
+  wafer_type types[2] = {operand_type(before, inner), operand_type(op, at)};
+  if (!merges(types)) return WAFER_OK;
+  wafer_builder b = build_before(s, op, op);
+  WAFER_TRY(wafer_build(&b, id, 2, pair, NULL, 0, &pair[1]));
+  pair[0] = mlirOperationGetOperand(before, 1 - inner);
+  return wafer_build(&b, id, 2, pair, NULL, 0, value);
+}
+
 /* ---- relu and clip of relu and clip ---- */
 
 typedef struct bounds {

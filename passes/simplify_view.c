@@ -158,3 +158,26 @@ wafer_status rewrite_gather(simplifier *s, MlirOperation op, MlirValue *value) {
   WAFER_TRY(build_slice(s, op, x, axis, &p, &rows));
   return build_reshape(s, op, rows, &whole.shape, value);
 }
+
+/* ---- concat with a constant that is everywhere the same ---- */
+
+wafer_status rewrite_concat(simplifier *s, MlirOperation op, MlirValue *value) {
+  wafer_attrs attrs;
+  double fill;
+  wafer_type type = result_type(op);
+  int64_t pads[2 * WAFER_MAX_RANK] = {0};
+  if (!wafer_dtype_is_float(type.dtype)) return WAFER_OK;
+  WAFER_TRY(wafer_ir_attrs(s->ctx, op, &attrs));
+  uint32_t axis = (uint32_t)wafer_attr_int(&attrs, WAFER_ATTR_axis), rank = type.shape.rank;
+  for (uint32_t at = 0; at < 2; at++) {
+    MlirValue x = mlirOperationGetOperand(op, 1 - at);
+    if (!wafer_ir_splat(mlirOperationGetOperand(op, at), &fill) || wafer_ir_is_constant(x)) continue;
+    pads[at == 0 ? axis : rank + axis] = operand_type(op, at).shape.dims[axis];
+    wafer_builder b = build_before(s, op, op);
+    wafer_attr pad[] = {{.id = WAFER_ATTR_pads, .ints = {2 * rank, pads}},
+                        {.id = WAFER_ATTR_mode, .s = "constant"},
+                        {.id = WAFER_ATTR_fill, .f = fill}};
+    return wafer_build(&b, WAFER_OP_pad, 1, &x, pad, 3, value);
+  }
+  return WAFER_OK;
+}

@@ -53,6 +53,36 @@ static const program programs[] = {
      WEIGHT("w", "6x4x3x3xf32") WEIGHT("m", "5xf32")
      "%0 = \"nn.conv\"(%x, %w) " CONV(1) " : (tensor<1x4x5x5xf32>, tensor<6x4x3x3xf32>) -> tensor<1x6x5x5xf32>\n"
      MAP2("y", "mul", "0", "1x6x5x5xf32", "m", "5xf32", "1x6x5x5xf32"), 2},
+    {"mul and add before a convolution without pads", "1x4x5x5xf32", "1x6x5x5xf32",
+     WEIGHT("w", "6x2x1x1xf32") WEIGHT("m", "4x1x1xf32") WEIGHT("a", "1x4x1x1xf32")
+     MAP2("0", "mul", "x", "1x4x5x5xf32", "m", "4x1x1xf32", "1x4x5x5xf32")
+     MAP2("1", "add", "a", "1x4x1x1xf32", "0", "1x4x5x5xf32", "1x4x5x5xf32")
+     "%y = \"nn.conv\"(%1, %w) {group = 2 : i64, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>} : (tensor<1x4x5x5xf32>, tensor<6x2x1x1xf32>) -> tensor<1x6x5x5xf32>\n", 1},
+    {"add before a convolution with pads stays", "1x4x5x5xf32", "1x6x5x5xf32",
+     WEIGHT("w", "6x4x3x3xf32") WEIGHT("b", "6xf32") WEIGHT("a", "4x1x1xf32") SCALAR("k", "0.3")
+     MAP2("0", "add", "x", "1x4x5x5xf32", "a", "4x1x1xf32", "1x4x5x5xf32")
+     MAP2("1", "mul", "0", "1x4x5x5xf32", "k", "f32", "1x4x5x5xf32")
+     "%y = \"nn.conv\"(%1, %w, %b) " CONV(1) " : (tensor<1x4x5x5xf32>, tensor<6x4x3x3xf32>, tensor<6xf32>) -> tensor<1x6x5x5xf32>\n", 2},
+    {"factors and quotients are one", "3x4xf32", "3x4xf32",
+     WEIGHT("a", "4xf32") WEIGHT("d", "4xf32") SCALAR("k", "0.3") SCALAR("h", "6.0")
+     MAP2("0", "div", "x", "3x4xf32", "h", "f32", "3x4xf32")
+     MAP2("1", "mul", "a", "4xf32", "0", "3x4xf32", "3x4xf32")
+     MAP2("2", "mul", "1", "3x4xf32", "d", "4xf32", "3x4xf32")
+     MAP2("y", "mul", "2", "3x4xf32", "k", "f32", "3x4xf32"), 1},
+    {"factors that would grow stay", "3x4xf32", "3x4xf32",
+     WEIGHT("a", "4xf32") WEIGHT("d", "3x1xf32")
+     MAP2("0", "mul", "x", "3x4xf32", "a", "4xf32", "3x4xf32")
+     MAP2("y", "mul", "0", "3x4xf32", "d", "3x1xf32", "3x4xf32"), 2},
+    {"powers that are products", "3x4xf32", "3x4xf32",
+     SCALAR("two", "2.0") SCALAR("half", "0.5") SCALAR("less", "-1.0")
+     MAP2("0", "pow", "x", "3x4xf32", "two", "f32", "3x4xf32")
+     MAP2("1", "pow", "0", "3x4xf32", "half", "f32", "3x4xf32")
+     MAP2("y", "pow", "1", "3x4xf32", "less", "f32", "3x4xf32"), 3},
+    {"zeros behind channels", "1x4x3x3xf32", "1x9x3x3xf32",
+     "%c = \"nn.constant\"() {value = dense<0.0> : tensor<1x3x3x3xf32>} : () -> tensor<1x3x3x3xf32>\n"
+     "%d = \"nn.constant\"() {value = dense<0.5> : tensor<1x2x3x3xf32>} : () -> tensor<1x2x3x3xf32>\n"
+     "%0 = \"nn.concat\"(%x, %c) {axis = 1 : i64} : (tensor<1x4x3x3xf32>, tensor<1x3x3x3xf32>) -> tensor<1x7x3x3xf32>\n"
+     "%y = \"nn.concat\"(%d, %0) {axis = 1 : i64} : (tensor<1x2x3x3xf32>, tensor<1x7x3x3xf32>) -> tensor<1x9x3x3xf32>\n", 2},
     {"a reciprocal of a convolution stays", "1x4x5x5xf32", "1x6x5x5xf32",
      WEIGHT("w", "6x4x3x3xf32") SCALAR("k", "2.0")
      "%0 = \"nn.conv\"(%x, %w) " CONV(1) " : (tensor<1x4x5x5xf32>, tensor<6x4x3x3xf32>) -> tensor<1x6x5x5xf32>\n"
