@@ -14,6 +14,7 @@ typedef struct binder {
   const wafer_ctx *ctx;
   const char *file;
   const onnx_graph *graph;
+  const scope *initializers;
   model_input *inputs;
   uint32_t count;
   symbol *symbols;
@@ -23,12 +24,6 @@ typedef struct binder {
 
 static wafer_status fail_file(const binder *b, wafer_status status, const char *text) {
   return wafer_fail(b->ctx->diag, wafer_at_file(b->file), status, "%s", text);
-}
-
-static bool is_initializer(const onnx_graph *graph, const char *name) {
-  for (size_t i = 0; i < graph->initializer.count; i++)
-    if (graph->initializer.at[i].name && !strcmp(graph->initializer.at[i].name, name)) return true;
-  return false;
 }
 
 static const onnx_shape *declared_shape(const onnx_value *info) {
@@ -77,7 +72,7 @@ static wafer_status gather_inputs(binder *b) {
     const onnx_value *info = &b->graph->input.at[i];
     if (!info->name || !*info->name)
       return fail_file(b, WAFER_BAD_INPUT, "an input of the graph has no name");
-    if (!is_initializer(b->graph, info->name)) b->inputs[b->count++].info = info;
+    if (!scope_find(b->initializers, info->name)) b->inputs[b->count++].info = info;
   }
   return gather_symbols(b);
 }
@@ -275,8 +270,8 @@ static wafer_status type_inputs(binder *b, const bool *shaped) {
 }
 
 wafer_status bind_inputs(const wafer_ctx *ctx, const char *file, const onnx_graph *graph,
-                         model_input **out, uint32_t *count) {
-  binder b = {.ctx = ctx, .file = file, .graph = graph};
+                         const scope *initializers, model_input **out, uint32_t *count) {
+  binder b = {.ctx = ctx, .file = file, .graph = graph, .initializers = initializers};
   WAFER_TRY(gather_inputs(&b));
   bool *shaped = WAFER_NEW(ctx->arena, bool, b.count);
   if (!shaped) return fail_file(&b, WAFER_NO_MEMORY, "out of memory");

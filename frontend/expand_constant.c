@@ -135,14 +135,53 @@ void import_one_hot(import_node *n) {
   n->outputs[0] = select_of(n, op2(n, WAFER_OP_equal, index, places), on, off);
 }
 
-/* Only the branch that is taken is imported. */
-void import_if(import_node *n) {
-  double condition = constant_float(n, 0, "cond", 0);
-  if (n->status != WAFER_OK) return;
-  const char *name = condition != 0 ? "then_branch" : "else_branch";
+static void import_branch(import_node *n, const char *name, MlirValue *results) {
   const onnx_attribute *branch = find_attribute(n, name);
-  if (!branch || !branch->g)
-    node_bad(n, "no %s", name);
-  else
-    n->status = import_subgraph(n->im, n->scope, branch->g, n->output_count, n->outputs);
+  if (!branch || !branch->g) node_bad(n, "no %s", name);
+  if (n->status != WAFER_OK) return;
+  n->status = import_subgraph(n->im, n->scope, branch->g, n->output_count, results);
+}
+
+/* Core ops have no side effects: where the condition is not known, both branches are computed and
+ * one is selected. */
+static void select_branch(import_node *n) {
+  MlirValue *others = WAFER_NEW(n->im->ctx->arena, MlirValue, n->output_count + 1);
+  if (!others) node_bad(n, "no memory for %u outputs", n->output_count);
+  wafer_note(
+      n->im->ctx->diag, n->im->b.loc,
+      "the condition is not known when compiling: both branches are computed; it depends on the "
+      "model's %s",
+      inputs_behind(n, input(n, 0)));
+  MlirValue condition = reshape_to(n, input(n, 0), 0, NULL);
+  import_branch(n, "then_branch", n->outputs);
+  import_branch(n, "else_branch", others);
+  for (uint32_t i = 0; i < n->output_count && n->status == WAFER_OK; i++) {
+    if (mlirValueIsNull(n->outputs[i]) || mlirValueIsNull(others[i])) {
+      n->outputs[i] = (MlirValue){NULL};
+      continue;
+    }
+    wafer_type yes = type_of(n, n->outputs[i]), no = type_of(n, others[i]);
+    if (yes.dtype != no.dtype || !wafer_shape_equal(&yes.shape, &no.shape))
+      node_unsupported(
+          n,
+          "the branches give results of different types and the condition is not known "
+          "when compiling, it depends on the model's %s",
+          inputs_behind(n, input(n, 0)));
+    n->outputs[i] = select_of(n, condition, n->outputs[i], others[i]);
+  }
+}
+
+/* Where the condition is known, only the branch that is taken is imported. */
+void import_if(import_node *n) {
+  wafer_view condition;
+  int64_t count = 0;
+  if (!wafer_ir_constant(n->im->ctx, n->im->ir, input(n, 0), &condition)) {
+    select_branch(n);
+    return;
+  }
+  if (!wafer_shape_elements(&condition.shape, &count) || count != 1)
+    node_bad(n, "the condition has %lld elements, needs 1", (long long)count);
+  if (n->status != WAFER_OK) return;
+  bool taken = wafer_element_i64(condition.dtype, condition.data, 0) != 0;
+  import_branch(n, taken ? "then_branch" : "else_branch", n->outputs);
 }

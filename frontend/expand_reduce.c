@@ -246,7 +246,9 @@ void import_lp_norm(import_node *n) {
   if (p != 1 && p != 2) node_bad(n, "p is %lld, must be 1 or 2", (long long)p);
   MlirValue size = p == 1 ? op1(n, WAFER_OP_abs, x) : square(n, x);
   MlirValue sum = reduce_over(n, WAFER_OP_reduce_sum, size, 1u << axis, true);
-  n->outputs[0] = DIV(x, p == 1 ? sum : op1(n, WAFER_OP_sqrt, sum));
+  MlirValue length = p == 1 ? sum : op1(n, WAFER_OP_sqrt, sum), zero = scalar_like(n, x, 0);
+  MlirValue empty = op2(n, WAFER_OP_equal, length, zero); /* a zero vector stays one */
+  n->outputs[0] = DIV(x, select_of(n, empty, scalar_like(n, x, 1), length));
 }
 
 /* x / (bias + alpha / size * (sum of squares of `size` neighbouring channels)) ^ beta */

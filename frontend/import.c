@@ -33,34 +33,35 @@ wafer_status import_tensor(importer *im, const onnx_tensor *tensor, const char *
   return wafer_build_constant(&im->b, name, &view, out);
 }
 
-static bool makes(const onnx_node *node, const char *name) {
-  for (size_t i = 0; i < node->output.count; i++)
-    if (!strcmp(node->output.at[i], name)) return true;
-  return false;
+/* Who makes which name; for messages. */
+static bool index_makers(const importer *im, const onnx_nodes *nodes, scope *makers) {
+  size_t names = 0;
+  for (size_t i = 0; i < nodes->count; i++) names += nodes->at[i].output.count;
+  if (!scope_init(makers, im->ctx->arena, NULL, NULL, names)) return false;
+  for (size_t i = 0; i < nodes->count; i++)
+    for (size_t j = 0; j < nodes->at[i].output.count; j++) {
+      name_entry *entry = scope_add(makers, nodes->at[i].output.at[j]);
+      if (entry) entry->maker = i;
+    }
+  return true;
 }
 
-/* The node behind `from` that makes `name`; nodes.count: none. */
-static size_t find_maker(const onnx_nodes *nodes, const char *name) {
-  size_t i = 0;
-  while (i < nodes->count && !makes(&nodes->at[i], name)) i++;
-  return i;
-}
-
-/* Whether node `target` is needed, directly or not, to compute node `start`. Slow, for a message
- * only. */
-static bool depends_on(const importer *im, const onnx_nodes *nodes, size_t start, size_t target) {
+/* Whether node `target` is needed, directly or not, to compute node `start`. */
+static bool depends_on(const importer *im, const onnx_nodes *nodes, const scope *makers,
+                       size_t start, size_t target) {
   bool *seen = WAFER_NEW(im->ctx->arena, bool, nodes->count);
   size_t *work = WAFER_NEW(im->ctx->arena, size_t, nodes->count), left = 1;
   if (!seen || !work) return false;
   work[0] = start;
+  seen[start] = true;
   while (left) {
     const onnx_node *node = &nodes->at[work[--left]];
     for (size_t i = 0; i < node->input.count; i++) {
-      size_t maker = find_maker(nodes, node->input.at[i]);
-      if (maker == target) return true;
-      if (maker == nodes->count || seen[maker]) continue;
-      seen[maker] = true;
-      work[left++] = maker;
+      const name_entry *entry = *node->input.at[i] ? scope_find(makers, node->input.at[i]) : NULL;
+      if (entry && entry->maker == target) return true;
+      if (!entry || seen[entry->maker]) continue;
+      seen[entry->maker] = true;
+      work[left++] = entry->maker;
     }
   }
   return false;
@@ -75,12 +76,14 @@ static const char *label_of(const onnx_node *node) {
 
 static wafer_status undefined(const importer *im, const onnx_nodes *nodes, size_t index,
                               const char *name) {
-  size_t maker = find_maker(nodes, name);
-  if (maker == nodes->count)
+  scope makers;
+  const name_entry *entry = index_makers(im, nodes, &makers) ? scope_find(&makers, name) : NULL;
+  if (!entry)
     return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
                       "uses '%s', which no node, input or initializer defines", name);
+  size_t maker = entry->maker;
   const char *other = label_of(&nodes->at[maker]);
-  if (maker == index || depends_on(im, nodes, maker, index))
+  if (maker == index || depends_on(im, nodes, &makers, maker, index))
     return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
                       "is part of a cycle: uses '%s' of node '%s', which depends on this node",
                       name, other);
@@ -404,9 +407,10 @@ static wafer_status finish_main(importer *im, scope *s, const onnx_graph *graph)
 static wafer_status check_opset(const importer *im, const frame *f) {
   int64_t opset = opset_of(f, "");
   wafer_loc loc = wafer_at_file(im->ir->file);
-  if (!opset)
+  if (!im->model->opset_import.count)
     return wafer_fail(im->ctx->diag, loc, WAFER_BAD_INPUT,
                       "the model does not say which opset it uses");
+  if (!opset) return WAFER_OK; /* every node is of another domain */
   if (opset < OLDEST_OPSET || opset > NEWEST_OPSET)
     return wafer_fail(
         im->ctx->diag, loc, WAFER_UNSUPPORTED,
@@ -423,12 +427,12 @@ static wafer_status import_model(importer *im) {
   scope s;
   im->b = (wafer_builder){.ctx = im->ctx, .ir = im->ir, .loc = wafer_at_file(im->ir->file)};
   WAFER_TRY(check_opset(im, &f));
-  WAFER_TRY(bind_inputs(im->ctx, im->ir->file, graph, &inputs, &count));
   if (!scope_init(&s, im->ctx->arena, NULL, &f,
                   count_names(graph) + graph->sparse_initializer.count))
     return no_memory(im);
-  WAFER_TRY(begin_main(im, &s, inputs, count));
   WAFER_TRY(define_initializers(im, &s, graph));
+  WAFER_TRY(bind_inputs(im->ctx, im->ir->file, graph, &s, &inputs, &count));
+  WAFER_TRY(begin_main(im, &s, inputs, count));
   WAFER_TRY(import_nodes(im, &s, &graph->node));
   im->ir->node_count = (uint32_t)graph->node.count;
   return finish_main(im, &s, graph);

@@ -71,6 +71,9 @@ wafer_dtype dtype_of(const import_node *n, MlirValue value);
 /* A value known now; otherwise the node fails and says that it must be. `what` names it in the
  * message. */
 bool constant_view(import_node *n, uint32_t index, const char *what, wafer_view *view);
+/* The inputs of the model that a value is computed from: "input 'a', 'b'; give --bind a=FILE.npy".
+ */
+const char *inputs_behind(const import_node *n, MlirValue value);
 /* A constant vector (or scalar) of integers; count 0 after a failure. */
 typedef struct int_list {
   uint32_t count;
@@ -152,9 +155,9 @@ typedef struct model_input {
   const wafer_view *bound; /* --bind: the input is this constant */
 } model_input;
 
-/* The inputs that are not initializers, with static types by the options of ctx. */
+/* The inputs that `initializers` has not, with static types by the options of ctx. */
 wafer_status bind_inputs(const wafer_ctx *ctx, const char *file, const onnx_graph *graph,
-                         model_input **out, uint32_t *count);
+                         const scope *initializers, model_input **out, uint32_t *count);
 /* Whether a declared type contradicts; dims without a number agree with anything. */
 bool type_contradicts(const onnx_type *declared, const wafer_type *type);
 

@@ -61,6 +61,32 @@ int64_t *new_ints(import_node *n, uint32_t count) {
 
 /* ---- Inputs ---- */
 
+typedef struct value_list {
+  wafer_arena *arena;
+  MlirValue *at;
+  size_t count, room;
+} value_list;
+
+/* Drops the value when memory runs out: lists are for messages. */
+static void push_value(value_list *list, MlirValue value) {
+  if (list->count == list->room) {
+    size_t room = list->room ? 2 * list->room : 16;
+    MlirValue *grown = WAFER_NEW(list->arena, MlirValue, room);
+    if (!grown) return;
+    if (list->count) memcpy(grown, list->at, list->count * sizeof *grown);
+    list->at = grown;
+    list->room = room;
+  }
+  list->at[list->count++] = value;
+}
+
+/* Nothing where there is no room for all of it. */
+static void append_text(char *text, size_t room, const char *before, const char *word,
+                        const char *after) {
+  size_t used = strlen(text), more = strlen(before) + strlen(word) + strlen(after);
+  if (used + more < room) snprintf(text + used, room - used, "%s%s%s", before, word, after);
+}
+
 bool has_input(const import_node *n, uint32_t index) {
   return index < n->input_count && !mlirValueIsNull(n->inputs[index]);
 }
@@ -81,6 +107,31 @@ wafer_dtype dtype_of(const import_node *n, MlirValue value) {
   return type_of(n, value).dtype;
 }
 
+const char *inputs_behind(const import_node *n, MlirValue value) {
+  wafer_arena *arena = n->im->ctx->arena;
+  MlirOperation main = wafer_ir_main(n->im->ir);
+  wafer_ir_map *seen = wafer_ir_map_create(arena);
+  value_list work = {.arena = arena};
+  char list[300] = "", remedy[300] = "";
+  push_value(&work, value);
+  while (seen && work.count) {
+    MlirValue at = work.at[--work.count];
+    if (wafer_ir_map_get(seen, at.ptr) != WAFER_NONE || !wafer_ir_map_put(seen, at.ptr, 0))
+      continue;
+    if (mlirValueIsABlockArgument(at)) {
+      const char *name = wafer_ir_argument_name(main, (uint32_t)mlirBlockArgumentGetArgNumber(at));
+      append_text(list, sizeof list, *list ? ", '" : "'", name, "'");
+      append_text(remedy, sizeof remedy, " --bind ", name, "=FILE.npy");
+      continue;
+    }
+    MlirOperation op = mlirOpResultGetOwner(at);
+    for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); i++)
+      push_value(&work, mlirOperationGetOperand(op, i));
+  }
+  const char *text = wafer_arena_printf(arena, "input %s; give%s", list, remedy);
+  return text ? text : "inputs";
+}
+
 bool constant_view(import_node *n, uint32_t index, const char *what, wafer_view *view) {
   if (n->status != WAFER_OK) return false;
   if (!has_input(n, index)) {
@@ -88,11 +139,10 @@ bool constant_view(import_node *n, uint32_t index, const char *what, wafer_view 
     return false;
   }
   if (wafer_ir_constant(n->im->ctx, n->im->ir, n->inputs[index], view)) return true;
-  node_unsupported(
-      n,
-      "input %u (%s, '%s') must be known when compiling; where it comes from an input of the "
-      "model, give --bind INPUT=FILE.npy",
-      index, what, n->node->input.at[index]);
+  const char *behind = inputs_behind(n, n->inputs[index]);
+  node_unsupported(n,
+                   "input %u (%s, '%s') must be known when compiling, it depends on the model's %s",
+                   index, what, n->node->input.at[index], behind);
   return false;
 }
 

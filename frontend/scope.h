@@ -16,6 +16,7 @@ typedef struct name_entry {
   name_state state;
   MlirValue value;
   const onnx_tensor *tensor;
+  size_t maker; /* index of the node that makes it, where a scope serves to look that up */
 } name_entry;
 
 /* Where the nodes of a scope come from: the model's graph, or the body of a model-local function,
