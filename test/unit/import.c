@@ -1,0 +1,412 @@
+/* frontend/import.c and its expansions: graphs of constants fold to numbers that are known; what is
+ * wrong or cannot be compiled is said. */
+#include <CUnit/CUnit.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "../../frontend/import.h"
+#include "onnx_text.h"
+#include "scratch.h"
+
+typedef struct said {
+  char text[8192]; /* every message, one a line */
+} said;
+
+static void remember(void *self, wafer_severity severity, wafer_status status, const wafer_loc *loc,
+                     const char *text) {
+  said *s = self;
+  char place[256];
+  (void)severity, (void)status;
+  wafer_loc_format(loc, place, sizeof place);
+  size_t used = strlen(s->text);
+  snprintf(s->text + used, sizeof s->text - used, "%s: %s\n", place, text);
+}
+
+typedef struct session {
+  scratch folder;
+  said said;
+  wafer_diag diag;
+  wafer_options options;
+  wafer_ctx ctx;
+  wafer_ir *ir;
+  wafer_status status;
+} session;
+
+static void import_file(session *s, const char *path) {
+  s->diag = (wafer_diag){.emit = remember, .self = &s->said};
+  s->ctx = (wafer_ctx){.arena = wafer_arena_create(), .diag = &s->diag, .options = &s->options};
+  s->status = wafer_import(&s->ctx, path, &s->ir);
+}
+
+static void import_text(session *s, int64_t opset, const char *text) {
+  protobuf *model = calloc(1, sizeof *model);
+  s->folder = scratch_create();
+  onnx_text_model(model, opset, text);
+  import_file(s, scratch_save(&s->folder, "t.onnx", model->bytes, model->count));
+  free(model);
+}
+
+static void end(session *s) {
+  wafer_ir_destroy(s->ir);
+  wafer_arena_destroy(s->ctx.arena);
+  scratch_remove(&s->folder);
+}
+
+static MlirOperation terminator(const wafer_ir *ir) {
+  return mlirBlockGetTerminator(wafer_ir_body(wafer_ir_main(ir)));
+}
+
+static MlirValue result(const session *s, intptr_t index) {
+  return mlirOperationGetOperand(terminator(s->ir), index);
+}
+
+/* "2x2: 1 2 3 4" */
+static void format_value(const session *s, MlirValue value, char *out, size_t room) {
+  wafer_type type = wafer_ir_value_type(value);
+  wafer_view view;
+  int64_t count;
+  wafer_shape_format(&type.shape, out, room);
+  wafer_shape_elements(&type.shape, &count);
+  if (!wafer_ir_constant(&s->ctx, s->ir, value, &view)) return;
+  strcat(out, ":");
+  for (int64_t i = 0; i < count && strlen(out) + 32 < room; i++)
+    snprintf(out + strlen(out), room - strlen(out), " %.5g",
+             wafer_element_f64(view.dtype, view.data, i) + 0.0);
+}
+
+/* ---- Operators ---- */
+
+/* What y is when every operand is a constant. */
+static const struct {
+  int64_t opset;
+  const char *graph, *want;
+} folded[] = {
+    {13, "init a f32 2 = 1 -2; Relu a -> y", "2: 1 0"},
+    {13, "init a f32 2 = 1 -2; init b f32 1 = 1; Greater a b -> y", "2: 0 0"},
+    {13, "init a f32 2 = 1 -2; init b f32 1 = 1; GreaterOrEqual a b -> y", "2: 1 0"},
+    {13, "init a f32 2 = 1 -2; init b f32 1 = 4; Max a b a -> y", "2: 4 4"},
+    {13, "init a f32 2 = 1 -2; init b f32 1 = 4; Mean a b -> y", "2: 2.5 1"},
+    {13, "init a i64 2 = -7 7; init b i64 1 = 3; Mod a b -> y", "2: 2 1"},
+    {13, "init a i64 2 = -7 7; init b i64 1 = 3; Mod(fmod=1) a b -> y", "2: -1 1"},
+    {13, "init a f32 2 = 1.7 -2; Cast(to=7) a -> y", "2: 1 -2"},
+    {15, "init a f32 2 = 1.7 -2; init b i32 1 = 0; CastLike a b -> y", "2: 1 -2"},
+    {10, "init a f32 3 = -9 0 9; Clip(min=-1.0,max=2.0) a -> y", "3: -1 0 2"},
+    {13, "init a f32 3 = -9 0 9; init m f32 scalar = 2; Clip a - m -> y", "3: -9 0 2"},
+    {13, "init a i64 3 = -9 0 9; init m i64 scalar = 2; Clip a m -> y", "3: 2 2 9"},
+    {13, "init a f32 3 = -9 1 9; HardSigmoid a -> y", "3: 0 0.7 1"},
+    {14, "init a f32 3 = -9 1 9; HardSwish a -> y", "3: 0 0.66667 9"},
+    {13, "init a f32 2 = -1 1; LeakyRelu(alpha=0.5) a -> y", "2: -0.5 1"},
+    {13, "init a f32 2 = -1 1; LeakyRelu(alpha=2.0) a -> y", "2: -2 1"},
+    {13, "init a f32 2 = -1 1; init s f32 2 = 3 4; PRelu a s -> y", "2: -3 1"},
+    {13, "init a f32 2 = -1 1; Elu(alpha=2.0) a -> y", "2: -1.2642 1"},
+    {13, "init a f32 2 = -1 1; Selu a -> y", "2: -1.1113 1.0507"},
+    {13, "init a f32 2 = -1 1; Celu(alpha=2.0) a -> y", "2: -0.78694 1"},
+    {13, "init a f32 2 = 0.5 1; ThresholdedRelu(alpha=0.7) a -> y", "2: 0 1"},
+    {13, "init a f32 3 = -2 0.1 2; Shrink(lambd=0.5,bias=0.25) a -> y", "3: -1.75 0 1.75"},
+    {20, "init a f32 2 = -1 1; Gelu a -> y", "2: -0.15866 0.84134"},
+    {20, "init a f32 2 = -1 1; Gelu(approximate='tanh') a -> y", "2: -0.15881 0.84119"},
+    {18, "init a f32 2 = -1 1; Mish a -> y", "2: -0.3034 0.8651"},
+    {13, "init a f32 2 = -1 3; Softsign a -> y", "2: -0.5 0.75"},
+    {13, "init a f32 2 = -1 3; Dropout a -> y", "2: -1 3"},
+    {13, "init a f32 2x2 = 1 2 3 4; ReduceSum a -> y", "1x1: 10"},
+    {13, "init a f32 2x2 = 1 2 3 4; init x i64 1 = -1; ReduceSum(keepdims=0) a x -> y", "2: 3 7"},
+    {13, "init a f32 2x2 = 1 2 3 4; ReduceMax(axes=[0]) a -> y", "1x2: 3 4"},
+    {18, "init a f32 2x2 = 1 2 3 4; init x i64 1 = 0; ReduceMean a x -> y", "1x2: 2 3"},
+    {18, "init a f32 2 = 1 2; ReduceMin(noop_with_empty_axes=1) a -> y", "2: 1 2"},
+    {13, "init a f32 2 = 3 -4; ReduceL1 a -> y", "1: 7"},
+    {13, "init a f32 2 = 3 -4; ReduceL2 a -> y", "1: 5"},
+    {13, "init a f32 2 = 3 4; ReduceSumSquare a -> y", "1: 25"},
+    {13, "init a f32 2 = 3 4; ReduceLogSum a -> y", "1: 1.9459"},
+    {13, "init a f32 2 = 100 100; ReduceLogSumExp(keepdims=0) a -> y", "scalar: 100.69"},
+    {13, "init a f32 2x2 = 1 2 4 3; ArgMax(axis=1,keepdims=0) a -> y", "2: 1 0"},
+    {13, "init a f32 3 = 1 2 1; ArgMin(select_last_index=1) a -> y", "1: 2"},
+    {13, "init a f32 2x2 = 0 0 0 0; Softmax(axis=0) a -> y", "2x2: 0.5 0.5 0.5 0.5"},
+    {12, "init a f32 2x2 = 0 0 0 0; Softmax(axis=0) a -> y", "2x2: 0.25 0.25 0.25 0.25"},
+    {13, "init a f32 2 = 0 0; LogSoftmax a -> y", "2: -0.69315 -0.69315"},
+    {13, "init a f32 3 = 1 3 3; Hardmax a -> y", "3: 0 1 0"},
+    {13, "init a f32 6 = 1 2 3 4 5 6; init s i64 2 = 0 -1; Reshape a s -> y", "6x1: 1 2 3 4 5 6"},
+    {14, "init a f32 0 =; init s i64 2 = 0 5; Reshape(allowzero=1) a s -> y", "0x5:"},
+    {13, "init a f32 2x3 = 1 2 3 4 5 6; Transpose a -> y", "3x2: 1 4 2 5 3 6"},
+    {13, "init a f32 1x2x1 = 1 2; Flatten(axis=2) a -> y", "2x1: 1 2"},
+    {13, "init a f32 1x2x1 = 1 2; Squeeze a -> y", "2: 1 2"},
+    {11, "init a f32 1x2x1 = 1 2; Squeeze(axes=[-1]) a -> y", "1x2: 1 2"},
+    {11, "init a f32 2 = 1 2; Unsqueeze(axes=[0,2]) a -> y", "1x2x1: 1 2"},
+    {13, "init a f32 2 = 1 2; init x i64 1 = -1; Unsqueeze a x -> y", "2x1: 1 2"},
+    {13, "init a f32 2x3 = 1 2 3 4 5 6; Shape a -> y", "2: 2 3"},
+    {15, "init a f32 2x3 = 1 2 3 4 5 6; Shape(start=-1) a -> y", "1: 3"},
+    {13, "init a f32 2x3 = 1 2 3 4 5 6; Size a -> y", "scalar: 6"},
+    {9, "init a f32 4 = 1 2 3 4; Slice(starts=[1],ends=[-1]) a -> y", "2: 2 3"},
+    {13,
+     "init a f32 4 = 1 2 3 4; init s i64 1 = -1; init e i64 1 = -9; init x i64 1 = 0; init t i64 1 "
+     "= -2; Slice a s e x t -> y",
+     "2: 4 2"},
+    {13, "init a f32 4 = 1 2 3 4; init s i64 1 = 3; init e i64 1 = 1; Slice a s e -> y", "0:"},
+    {13, "init a f32 2 = 1 2; init b f32 1 = 3; Concat(axis=0) a b a -> y", "5: 1 2 3 1 2"},
+    {13, "init a f32 4 = 1 2 3 4; Split a -> x y", "2: 3 4"},
+    {18, "init a f32 5 = 1 2 3 4 5; Split(num_outputs=2) a -> x y", "2: 4 5"},
+    {11, "init a f32 4 = 1 2 3 4; Split(split=[3,1]) a -> x y", "1: 4"},
+    {10, "init a f32 2 = 1 2; Pad(pads=[1,0],value=9.0) a -> y", "3: 9 1 2"},
+    {13, "init a f32 2 = 1 2; init p i64 2 = 0 2; Pad(mode='edge') a p -> y", "4: 1 2 2 2"},
+    {18, "init a f32 1x2 = 1 2; init p i64 2 = 1 0; init x i64 1 = 1; Pad a p - x -> y",
+     "1x3: 0 1 2"},
+    {13, "init a f32 3 = 1 2 3; init i i64 2 = 2 -1; Gather a i -> y", "2: 3 3"},
+    {13, "init a f32 2 = 1 2; init s i64 2 = 2 1; Expand a s -> y", "2x2: 1 2 1 2"},
+    {13, "init a f32 2x1 = 1 2; init r i64 2 = 2 3; Tile a r -> y", "4x3: 1 1 1 2 2 2 1 1 1 2 2 2"},
+    {13, "init a f32 1x4x1x1 = 1 2 3 4; DepthToSpace(blocksize=2) a -> y", "1x1x2x2: 1 2 3 4"},
+    {13, "init a f32 1x1x2x2 = 1 2 3 4; SpaceToDepth(blocksize=2) a -> y", "1x4x1x1: 1 2 3 4"},
+    {9, "init a f32 1x1x1x2 = 1 2; init s f32 4 = 1 1 2 2; Upsample a s -> y",
+     "1x1x2x4: 1 1 2 2 1 1 2 2"},
+    {10, "init a f32 1x1x1x2 = 1 2; init s f32 4 = 1 1 1 2; Resize a s -> y", "1x1x1x4: 1 1 2 2"},
+    {13, "init a f32 1x1x1x2 = 1 2; init s i64 4 = 1 1 1 4; Resize(mode='linear') a - - s -> y",
+     "1x1x1x4: 1 1.25 1.75 2"},
+    {13, "init s i64 1 = 3; ConstantOfShape s -> y", "3: 0 0 0"},
+    {13, "Constant(value_ints=[4,5]) -> y", "2: 4 5"},
+    {13, "Constant(value_float=0.5) -> y", "scalar: 0.5"},
+    {13, "init a i64 scalar = 1; init b i64 scalar = 6; init c i64 scalar = 2; Range a b c -> y",
+     "3: 1 3 5"},
+    {13, "init a f32 2x2 = 0 0 0 0; EyeLike(k=1) a -> y", "2x2: 0 1 0 0"},
+    {14, "init a f32 2x2 = 1 2 3 4; Trilu a -> y", "2x2: 1 2 0 4"},
+    {14, "init a f32 2x2 = 1 2 3 4; Trilu(upper=0) a -> y", "2x2: 1 0 3 4"},
+    {13, "init i i64 2 = 0 -1; init d i64 1 = 3; init v f32 2 = 5 7; OneHot i d v -> y",
+     "2x3: 7 5 5 5 5 7"},
+    {13, "init a f32 2 = 1 2; init b f32 2 = 3 4; MatMul a b -> y", "scalar: 11"},
+    {13,
+     "init a f32 2x1 = 1 2; init b f32 2x1 = 3 4; init c f32 1 = 1; "
+     "Gemm(transA=1,alpha=2.0,beta=3.0) a b c -> y",
+     "1x1: 25"},
+    {13, "init a f32 1x1x3 = 1 2 3; init w f32 1x1x2 = 1 1; Conv(auto_pad='SAME_LOWER') a w -> y",
+     "1x1x3: 1 3 5"},
+    {13, "init a f32 1x1x3 = 1 2 3; init w f32 1x1x2 = 1 1; Conv(auto_pad='SAME_UPPER') a w -> y",
+     "1x1x3: 3 5 3"},
+    {13, "init a f32 1x1x2 = 1 2; init w f32 1x1x2 = 1 10; ConvTranspose(strides=[2]) a w -> y",
+     "1x1x4: 1 10 2 20"},
+    {13,
+     "init a f32 1x1x2 = 1 2; init w f32 1x1x2 = 1 10; "
+     "ConvTranspose(strides=[2],output_shape=[3]) a w -> y",
+     "1x1x3: 10 2 20"},
+    {13, "init a f32 1x1x3 = 1 2 3; MaxPool(kernel_shape=[2]) a -> y", "1x1x2: 2 3"},
+    {13, "init a f32 1x1x3 = 1 2 3; AveragePool(kernel_shape=[2],pads=[1,0]) a -> y",
+     "1x1x3: 1 1.5 2.5"},
+    {13, "init a f32 1x1x3 = 1 2 3; GlobalAveragePool a -> y", "1x1x1: 2"},
+    {13, "init a f32 1x1x3 = 1 2 3; GlobalMaxPool a -> y", "1x1x1: 3"},
+    {17, "init a f32 1x2 = 1 3; init s f32 2 = 1 2; LayerNormalization(epsilon=0.0) a s -> y",
+     "1x2: -1 2"},
+    {13,
+     "init a f32 1x1x2 = 1 3; init s f32 1 = 2; init b f32 1 = 1; "
+     "InstanceNormalization(epsilon=0.0) a s b -> y",
+     "1x1x2: -1 3"},
+    {18,
+     "init a f32 1x2x1 = 1 3; init s f32 1 = 2; init b f32 1 = 1; "
+     "GroupNormalization(num_groups=1,epsilon=0.0) a s b -> y",
+     "1x2x1: -1 3"},
+    {23, "init a f32 2 = 1 7; init s f32 1 = 5; RMSNormalization(epsilon=0.0) a s -> y", "2: 1 7"},
+    {13, "init a f32 2 = 3 4; LpNormalization a -> y", "2: 0.6 0.8"},
+    {13, "init a f32 1x1x1x1 = 2; LRN(size=1,alpha=1.0,beta=1.0) a -> y", "1x1x1x1: 0.4"},
+};
+
+static void operators_fold_to_what_they_mean(void) {
+  for (size_t i = 0; i < WAFER_COUNT(folded); i++) {
+    session s = {0};
+    char graph[1024], got[512] = "";
+    snprintf(graph, sizeof graph, "%s; out y", folded[i].graph);
+    import_text(&s, folded[i].opset, graph);
+    if (s.status == WAFER_OK) format_value(&s, result(&s, 0), got, sizeof got);
+    if (strcmp(got, folded[i].want)) printf("%s\n  got %s\n%s", graph, got, s.said.text);
+    CU_ASSERT_STRING_EQUAL(got, folded[i].want);
+    end(&s);
+  }
+}
+
+static void rows_rise_and_are_found(void) {
+  const onnx_op *row, *before = NULL;
+  for (size_t i = 0; (row = onnx_op_row(i)); before = row, i++) {
+    int order = before ? strcmp(before->type, row->type) : -1;
+    CU_ASSERT(order < 0 || (order == 0 && before->since < row->since));
+    CU_ASSERT_PTR_EQUAL(onnx_op_find(row->type, row->since), row);
+    CU_ASSERT(row->least <= row->most);
+  }
+  CU_ASSERT_PTR_NULL(onnx_op_find("Gelu", 19));
+  CU_ASSERT_PTR_NULL(onnx_op_find("Nonsense", 19));
+}
+
+/* ---- Graphs ---- */
+
+static void shape_arithmetic_folds_away(void) {
+  session s = {0};
+  import_text(&s, 13,
+              "in x f32 2x3x4; init i i64 1 = 0; init m i64 1 = -1; Shape x -> s; Gather s i -> n; "
+              "Concat(axis=0) n m -> t; Reshape x t -> y; out y f32 2x12; "
+              "init unused f32 3000 = 1");
+  CU_ASSERT_EQUAL_FATAL(s.status, WAFER_OK);
+  char got[64];
+  format_value(&s, result(&s, 0), got, sizeof got);
+  CU_ASSERT_STRING_EQUAL(got, "2x12");
+  CU_ASSERT_STRING_EQUAL(wafer_ir_argument_name(wafer_ir_main(s.ir), 0), "x");
+  CU_ASSERT_STRING_EQUAL(wafer_ir_node_name(mlirOpResultGetOwner(result(&s, 0))), "y");
+  CU_ASSERT_EQUAL(wafer_weights_count(s.ir->weights), 0);
+  CU_ASSERT_EQUAL(s.ir->node_count, 4);
+  end(&s);
+}
+
+static void large_initializers_become_weights(void) {
+  session s = {0};
+  char graph[2048] = "in x f32 300; init w f32 300 =";
+  for (int i = 0; i < 300; i++) strcat(graph, i % 2 ? " 1" : " 2");
+  strcat(graph, "; Add x w -> y; out y");
+  import_text(&s, 13, graph);
+  CU_ASSERT_EQUAL_FATAL(s.status, WAFER_OK);
+  const wafer_weight *weight = wafer_weights_find(s.ir->weights, "w");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(weight);
+  CU_ASSERT_EQUAL(wafer_element_f64(weight->dtype, weight->data, 2), 2.0);
+  end(&s);
+}
+
+static void options_make_dims_static(void) {
+  static const wafer_dim_binding dims[] = {{"N", 2}};
+  static const wafer_shape_binding shapes[] = {{"x", {2, {2, 5}}}};
+  static const int64_t three[] = {3};
+  wafer_shape scalar = {0};
+  wafer_view value = wafer_view_of(WAFER_DTYPE_i64, &scalar, (void *)(uintptr_t)three);
+  wafer_value_binding values[] = {{"k", value}};
+  session s = {.options = {.dims = dims, .dim_count = 1}};
+  import_text(&s, 13, "in x f32 Nx5; Relu x -> y; out y");
+  CU_ASSERT_EQUAL(s.status, WAFER_OK);
+  end(&s);
+  s = (session){.options = {.shapes = shapes, .shape_count = 1}};
+  import_text(&s, 13, "in x f32 Nx5; in z f32 5xN; MatMul x z -> y; out y");
+  CU_ASSERT_EQUAL(s.status, WAFER_OK); /* z follows from N */
+  end(&s);
+  s = (session){.options = {.values = values, .value_count = 1}};
+  import_text(
+      &s, 13,
+      "in x f32 1; in k i64 scalar; init z i64 1 = -1; Unsqueeze k z -> r; Tile x r -> y; out y");
+  CU_ASSERT_EQUAL_FATAL(s.status, WAFER_OK);
+  CU_ASSERT_EQUAL(wafer_ir_value_type(result(&s, 0)).shape.dims[0], 3);
+  end(&s);
+}
+
+/* ---- What is wrong ---- */
+
+static const struct {
+  int64_t opset;
+  const char *graph;
+  wafer_status status;
+  const char *want;
+} wrong[] = {
+    {13, "in x f32 4; Relu z -> y; out y", WAFER_BAD_INPUT,
+     "node 'y' (#0): uses 'z', which no node"},
+    {13, "in x f32 4; Relu a -> y; Relu x -> a; out y", WAFER_BAD_INPUT,
+     "node 'y' (#0): uses 'a' before node 'a' (#1) defines it"},
+    {13, "in x f32 4; Add x b -> a; Relu a -> b; out b", WAFER_BAD_INPUT,
+     "node 'a' (#0): is part of a cycle"},
+    {13, "in x f32 4; Relu y -> y; out y", WAFER_BAD_INPUT, "cycle"},
+    {13, "in x f32 4; Relu x -> y; Neg x -> y; out y", WAFER_BAD_INPUT, "'y' is defined twice"},
+    {13, "in x f32 4; Relu x -> y; out z", WAFER_BAD_INPUT, "output 'z' is not defined"},
+    {13, "in x f32 4; Relu x -> y", WAFER_BAD_INPUT, "has no outputs"},
+    {13, "in x f32 4; Relu x -> y; out y f32 5", WAFER_BAD_INPUT,
+     "contradicts what the model declares"},
+    {13, "in x f32 4; in z f32 3; Add x z -> y; out y", WAFER_BAD_INPUT,
+     "node 'y' (#0): add: 4 and 3 do not broadcast"},
+    {13, "in x f32 4; in z i64 4; Add x z -> y; out y", WAFER_BAD_INPUT, "must agree"},
+    {13, "in x f32 4; Relu x x -> y; out y", WAFER_BAD_INPUT, "has 2 inputs, takes at most 1"},
+    {13, "in x f32 4; Add x -> y; out y", WAFER_BAD_INPUT, "has 1 inputs, needs 2"},
+    {13, "in x f32 4; init s i64 1 = 3; Reshape x s -> y; out y", WAFER_BAD_INPUT, "4 elements"},
+    {13, "in x f32 4; init s i64 2 = -1 -1; Reshape x s -> y; out y", WAFER_BAD_INPUT, "-1 twice"},
+    {13, "in x f32 4; init s i64 3 = 1099511627776 1099511627776 4; Expand x s -> y; out y",
+     WAFER_BAD_INPUT, "too many elements"},
+    {13, "in x f32 4; Concat(axis=5) x x -> y; out y", WAFER_BAD_INPUT, "axis 5 is out of range"},
+    {13, "in x f32 4; Concat(axis=0.5) x x -> y; out y", WAFER_BAD_INPUT,
+     "attribute axis is of type 1"},
+    {13, "in x f32 1x1x4; init w f32 1x1x2 = 1 1; Conv(strides=[0]) x w -> y; out y",
+     WAFER_BAD_INPUT, "stride"},
+    {13, "in x f32 1x1x4; init w f32 1x1x9 = 1 1 1 1 1 1 1 1 1; Conv x w -> y; out y",
+     WAFER_BAD_INPUT, "node 'y'"},
+    {13, "in x f32 Nx4; Relu x -> y; out y", WAFER_BAD_INPUT, "give --dim N=N or --shape x=..."},
+    {13, "in x f32 ?x4; Relu x -> y; out y", WAFER_BAD_INPUT,
+     "leaves open (?x4); give --shape x=..."},
+    {13, "in x f32 *; Relu x -> y; out y", WAFER_BAD_INPUT, "unknown rank"},
+    {13, "in x f32 -1x4; Relu x -> y; out y", WAFER_BAD_INPUT, "leaves open"},
+    {13, "in x f32 1099511627776x1099511627776; Relu x -> y; out y", WAFER_BAD_INPUT,
+     "too many elements"},
+    {13, "in x string 4; Identity x -> y; out y", WAFER_UNSUPPORTED, "element type 8 (string)"},
+    {6, "in x f32 4; Relu x -> y; out y", WAFER_UNSUPPORTED, "opset 6"},
+    {19, "in x f32 4; Gelu x -> y; out y", WAFER_UNSUPPORTED, "this opset does not have it yet"},
+    {13, "in x f32 4; in s i64 1; Reshape x s -> y; out y", WAFER_UNSUPPORTED,
+     "model's input 's'; give --bind s=FILE.npy"},
+    {13, "in x f32 1x1x4; MaxPool(kernel_shape=[2]) x -> y i; out y", WAFER_UNSUPPORTED,
+     "output 1 ('i')"},
+};
+
+static void what_is_wrong_is_said(void) {
+  for (size_t i = 0; i < WAFER_COUNT(wrong); i++) {
+    session s = {0};
+    import_text(&s, wrong[i].opset, wrong[i].graph);
+    CU_ASSERT_EQUAL(s.status, wrong[i].status);
+    CU_ASSERT_PTR_NULL(s.ir);
+    if (!strstr(s.said.text, wrong[i].want)) printf("%s\n  said %s", wrong[i].graph, s.said.text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(s.said.text, wrong[i].want));
+    end(&s);
+  }
+}
+
+static void everything_unsupported_is_listed(void) {
+  session s = {0};
+  import_text(&s, 13,
+              "in x f32 4; my::Foo x -> a; Relu a -> b; NonZero x -> c; Add b c -> d; "
+              "ThatOne x -> e; Add d e -> y; out y");
+  CU_ASSERT_EQUAL(s.status, WAFER_UNSUPPORTED);
+  static const char *const wants[] = {
+      "node 'a' (#0): operator Foo of my",
+      "node 'c' (#2): operator NonZero of ai.onnx, opset 13, on (f32 4)",
+      "node 'e' (#4): operator ThatOne", "cannot compile 3 of 6 nodes"};
+  for (size_t i = 0; i < WAFER_COUNT(wants); i++)
+    CU_ASSERT_PTR_NOT_NULL(strstr(s.said.text, wants[i]));
+  end(&s);
+}
+
+static void wrong_options_list_the_names(void) {
+  static const wafer_dim_binding dims[] = {{"M", 2}};
+  static const wafer_shape_binding other[] = {{"q", {1, {2}}}}, fixed[] = {{"x", {2, {2, 6}}}},
+                                   rank[] = {{"x", {1, {2}}}};
+  const struct {
+    wafer_options options;
+    wafer_status status;
+    const char *want;
+  } cases[] = {
+      {{.dims = dims, .dim_count = 1}, WAFER_USAGE, "no symbolic dim of the model; they are 'N'"},
+      {{.shapes = other, .shape_count = 1}, WAFER_USAGE, "its inputs are 'x', 'z'"},
+      {{.shapes = fixed, .shape_count = 1},
+       WAFER_BAD_INPUT,
+       "--shape x=2x6: dim 1 is 5 in the model"},
+      {{.shapes = rank, .shape_count = 1}, WAFER_BAD_INPUT, "has 1 dims, the model's input has 2"},
+  };
+  for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
+    session s = {.options = cases[i].options};
+    import_text(&s, 13, "in x f32 Nx5; in z f32 3; Relu x -> y; out y");
+    CU_ASSERT_EQUAL(s.status, cases[i].status);
+    if (!strstr(s.said.text, cases[i].want)) printf("%s\n", s.said.text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(s.said.text, cases[i].want));
+    end(&s);
+  }
+}
+
+static void missing_files_are_named(void) {
+  session s = {.folder = scratch_create()};
+  import_file(&s, scratch_path(&s.folder, "none.onnx"));
+  CU_ASSERT_EQUAL(s.status, WAFER_IO);
+  CU_ASSERT_PTR_NOT_NULL(strstr(s.said.text, "none.onnx"));
+  end(&s);
+}
+
+CU_TestInfo tests_import[] = {
+    {"operators fold to what they mean", operators_fold_to_what_they_mean},
+    {"rows rise and are found", rows_rise_and_are_found},
+    {"shape arithmetic folds away", shape_arithmetic_folds_away},
+    {"large initializers become weights", large_initializers_become_weights},
+    {"options make dims static", options_make_dims_static},
+    {"what is wrong is said", what_is_wrong_is_said},
+    {"everything unsupported is listed", everything_unsupported_is_listed},
+    {"wrong options list the names", wrong_options_list_the_names},
+    {"missing files are named", missing_files_are_named},
+    CU_TEST_INFO_NULL,
+};
