@@ -342,15 +342,15 @@ static void compile_step(compiler *c, uint32_t i) {
 static void assign_registers(compiler *c) {
   exec_map *m = c->map;
   uint32_t free_at[MOST_SLOTS] = {0}; /* per register: the last step that reads what it holds */
-  bool taken[MOST_SLOTS] = {false};
+  size_t element[MOST_SLOTS] = {0};   /* per register: bytes of what it holds, 0 when it is new */
   for (uint32_t i = 0; i < m->step_count; i++) {
     map_step *s = &m->steps[i];
     for (uint32_t k = 0; k < 3; k++)
       if (s->slot[k] >= MOST_SLOTS) s->slot[k] += m->operand_count - MOST_SLOTS;
     if (s->store) continue;
-    uint32_t r = 0; /* reusing an operand's register in the step that reads it last is fine */
-    while (taken[r] && free_at[r] > i) r++;
-    taken[r] = true;
+    uint32_t r = 0; /* the step that reads a register last may write it, element upon element alike */
+    while (element[r] && (free_at[r] > i || (free_at[r] == i && element[r] != s->element))) r++;
+    element[r] = s->element;
     free_at[r] = c->last_use[i];
     s->reg = r;
     if (r >= m->register_count) m->register_count = r + 1;

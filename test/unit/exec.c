@@ -572,6 +572,16 @@ static void casts(void) {
     }
 }
 
+/* A chain whose values change width: a register may not be written over what is read from it. */
+static void widens_inside_a_chain(void) {
+  bench b = start();
+  uint32_t x = input(&b, WAFER_DTYPE_f32, "3x500", false), y = input(&b, WAFER_DTYPE_f32, "3x500", false);
+  uint32_t same = NODE(&b, less, (x, y));
+  uint32_t mask = NODE(&b, cast, (same), word(WAFER_ATTR_to, "f32"));
+  output(&b, NODE(&b, mul, (x, mask)));
+  check_within(&b, "less, cast, mul", 0.0);
+}
+
 /* Operands that broadcast in every way, longer than a block. */
 static void broadcasts(void) {
   static const char *const shapes[] = {"3x40x17x11", "40x1x1", "1x40x1x1", "3x1x1x1",   "17x1",
@@ -633,6 +643,7 @@ CU_TestInfo tests_exec[] = {
     {"runs every elementwise op", maps},
     {"divides integers", divides_integers},
     {"casts", casts},
+    {"widens inside a chain", widens_inside_a_chain},
     {"broadcasts", broadcasts},
     {"rounds what it stores", rounds_what_it_stores},
     {"reports an index out of range", reports_a_bad_index},
