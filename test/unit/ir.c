@@ -238,6 +238,22 @@ static void dialect_is_ops_def(void) {
   teardown(&f);
 }
 
+/* docs/dialects.md names every op with its operands, and every attribute. */
+static void docs_name_every_op(void) {
+  static char text[65536];
+  FILE *file = fopen(WAFER_SOURCE_DIR "/docs/dialects.md", "r");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+  text[fread(text, 1, sizeof text - 1, file)] = 0;
+  fclose(file);
+  for (int op = 0; op < WAFER_OP_COUNT; op++) {
+    char name[64];
+    snprintf(name, sizeof name, "`nn.%s`", wafer_op_get((wafer_op)op)->name);
+    if (!strstr(text, name)) CU_FAIL(name), printf("%s is missing\n", name);
+  }
+  for (int attr = 0; attr < WAFER_ATTR_COUNT; attr++)
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, wafer_attr_name((wafer_attr_id)attr)));
+}
+
 /* ---- Kernels, streams, the module ---- */
 
 /* @k(x, w) = relu(x + w), called from @main. */
@@ -403,6 +419,7 @@ CU_TestInfo tests_ir[] = {
     {"constants fold while building", constants_fold_while_building},
     {"identities build nothing", identities_build_nothing},
     {"the dialect is ops.def", dialect_is_ops_def},
+    {"the docs name every op", docs_name_every_op},
     {"a kernel as plain data", kernel_as_plain_data},
     {"accessors both ways", accessors_both_ways},
     {"streams both ways", streams_both_ways},
