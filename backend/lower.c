@@ -61,10 +61,15 @@ static wafer_status lower_kernels(lowering *l) {
 
 /* ---- Streams ---- */
 
-/* The call that uses the stream's result: its kernel, WAFER_NONE when it goes to the edge. */
-static uint32_t consumer(const wafer_ir_map *calls, MlirOperation stream) {
+/* The kernel of this phase that uses the stream's result; WAFER_NONE when it goes to the edge. */
+static uint32_t consumer(const lowering *l, const wafer_ir_map *calls, MlirOperation stream, uint32_t phase) {
   MlirOpOperand use = mlirValueGetFirstUse(mlirOperationGetResult(stream, 0));
-  return mlirOpOperandIsNull(use) ? WAFER_NONE : wafer_ir_map_get(calls, mlirOpOperandGetOwner(use).ptr);
+  uint32_t first = WAFER_NONE;
+  for (; !mlirOpOperandIsNull(use); use = mlirOpOperandGetNextUse(use)) {
+    uint32_t kernel = wafer_ir_map_get(calls, mlirOpOperandGetOwner(use).ptr);
+    if (kernel != WAFER_NONE && l->graph.kernels[kernel].phase == phase && kernel < first) first = kernel;
+  }
+  return first;
 }
 
 /* The kernel that made what the stream carries, when it is of the same phase. */
@@ -88,7 +93,7 @@ static wafer_status lower_streams(lowering *l) {
     const wafer_graph_stream *s = &l->graph.streams[action->index];
     l->streams[action->index] = (wafer_stream){
         .value = s->value, .from = s->is.from, .to = s->is.to, .from_kernel = producer(l, s, phase),
-        .to_kernel = consumer(calls, s->op), .color = s->is.color, .route_count = s->is.route_count,
+        .to_kernel = consumer(l, calls, s->op, phase), .color = s->is.color, .route_count = s->is.route_count,
         .route = s->is.route, .words = s->is.words, .cycles = s->is.cycles, .latency = s->is.latency,
         .depth = s->is.depth};
   }
