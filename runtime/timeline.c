@@ -27,6 +27,15 @@ typedef struct part {
   uint32_t phase, first, last; /* events */
 } part;
 
+/* When something shared is taken: the latest stretches, apart and in order. What is asked for later may find
+ * room before them, as an early output of the next sample does before a late one of this. */
+#define TURNS 512
+typedef struct turns {
+  uint32_t count;
+  uint64_t from[TURNS], to[TURNS];
+  uint64_t forgotten; /* nothing is free before */
+} turns;
+
 typedef struct line {
   const wafer_diag *diag;
   const wafer_plan *plan;
@@ -38,7 +47,7 @@ typedef struct line {
   part *parts;
   uint32_t *output; /* per output: the event that brings it to the edge */
   bool *loaded;
-  uint64_t edge_in, edge_out, memoryx; /* when each is free */
+  turns edge_in, edge_out, memoryx;
   const part *part;                    /* being run */
   uint64_t previous_start, start;      /* of the phase before, of the phase */
   uint64_t samples, half;              /* of the train, of its last half */
@@ -228,10 +237,42 @@ static uint64_t room(const line *l, const event *e, uint64_t sample, uint64_t ba
   return time;
 }
 
-/* The edge and MemoryX are shared: a stream occupies them for its bytes at their rate. */
-static uint64_t take_turn(uint64_t *free_at, uint64_t start, uint64_t cycles) {
-  start = later(start, *free_at);
-  *free_at = start + cycles;
+static void insert_turn(turns *t, uint32_t at, uint64_t from, uint64_t to) {
+  bool joins_last = at > 0 && t->to[at - 1] == from, joins_next = at < t->count && t->from[at] == to;
+  if (joins_last && joins_next) {
+    t->to[at - 1] = t->to[at];
+    t->count--;
+    memmove(&t->from[at], &t->from[at + 1], (t->count - at) * sizeof t->from[0]);
+    memmove(&t->to[at], &t->to[at + 1], (t->count - at) * sizeof t->to[0]);
+  } else if (joins_last) {
+    t->to[at - 1] = to;
+  } else if (joins_next) {
+    t->from[at] = from;
+  } else {
+    memmove(&t->from[at + 1], &t->from[at], (t->count - at) * sizeof t->from[0]);
+    memmove(&t->to[at + 1], &t->to[at], (t->count - at) * sizeof t->to[0]);
+    t->from[at] = from;
+    t->to[at] = to;
+    t->count++;
+  }
+}
+
+/* The edge and MemoryX are shared: a stream occupies them for its bytes at their rate, from the first moment
+ * at or after `start` at which they are free for so long. */
+static uint64_t take_turn(turns *t, uint64_t start, uint64_t cycles) {
+  if (cycles == 0) return start;
+  if (t->count == TURNS) {
+    t->forgotten = t->to[0];
+    t->count--;
+    memmove(&t->from[0], &t->from[1], t->count * sizeof t->from[0]);
+    memmove(&t->to[0], &t->to[1], t->count * sizeof t->to[0]);
+  }
+  start = later(start, t->forgotten);
+  uint32_t at = t->count;
+  while (at > 0 && t->from[at - 1] >= start + cycles) at--;
+  while (at > 0 && t->to[at - 1] > start) at--;
+  for (; at < t->count && t->from[at] < start + cycles; at++) start = later(start, t->to[at]);
+  insert_turn(t, at, start, start + cycles);
   return start;
 }
 
