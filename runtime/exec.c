@@ -248,6 +248,7 @@ static void run_slab(void *self, uint32_t slab, uint32_t thread) {
 wafer_status exec_program_run(exec_program *p, thread_pool *pool, uint32_t first, uint32_t last) {
   int before = thread_enter();
   wafer_status status = WAFER_OK;
+  thread_pool_series(pool, true);
   for (uint32_t i = first; i < last && status == WAFER_OK; i++) {
     stage_run run = {.program = p, .stage = p->stages[i]};
     thread_pool_run(pool, p->stages[i]->slabs, run_slab, &run);
@@ -256,6 +257,7 @@ wafer_status exec_program_run(exec_program *p, thread_pool *pool, uint32_t first
       status = wafer_fail(p->diag, p->stages[i]->loc, status, "%s",
                           p->stages[i]->fault ? p->stages[i]->fault : "the kernel failed");
   }
+  thread_pool_series(pool, false);
   thread_leave(before);
   return status;
 }

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A waiting thread polls this often before it sleeps: longer than the gaps between the kernels of
- * one inference, far shorter than a time slice. */
-enum { SPINS = 4000 };
+/* A waiting thread polls this often before it sleeps; longer while the caller is in a series of
+ * jobs, for waking costs as much as a small kernel. */
+enum { SPINS = 2000, SERIES_SPINS = 200000 };
 
 /* Tiles of one thread's share, in a cache line of its own: ticket of the job << 32 | next tile <<
  * 16 | end. Idle threads take from others' shares too. The ticket keeps a thread that comes late
@@ -34,7 +34,7 @@ struct thread_pool {
   void *self;
   _Alignas(64) atomic_uint ticket; /* counts jobs; a change wakes the workers */
   _Alignas(64) atomic_uint left;   /* tiles of the job that are not done */
-  atomic_bool stop;
+  atomic_bool stop, series;
   atomic_uint sleepers;
   pthread_mutex_t lock;
   pthread_cond_t wake;
@@ -76,8 +76,12 @@ static void take_tiles(thread_pool *pool, uint32_t ticket, uint32_t thread) {
     }
 }
 
+static int patience(thread_pool *pool) {
+  return atomic_load_explicit(&pool->series, memory_order_relaxed) ? SERIES_SPINS : SPINS;
+}
+
 static void wait_for_ticket(thread_pool *pool, uint32_t seen) {
-  for (int i = 0; i < SPINS; i++) {
+  for (int i = 0; i < patience(pool); i++) {
     if (atomic_load_explicit(&pool->ticket, memory_order_acquire) != seen) return;
     pause_a_little();
   }
@@ -150,6 +154,10 @@ void thread_pool_destroy(thread_pool *pool) {
   free(pool->workers);
   free(pool->shares);
   free(pool);
+}
+
+void thread_pool_series(thread_pool *pool, bool on) {
+  atomic_store_explicit(&pool->series, on, memory_order_relaxed);
 }
 
 uint32_t thread_pool_size(const thread_pool *pool) {

@@ -4,6 +4,7 @@
 #ifndef RUNTIME_THREADS_H
 #define RUNTIME_THREADS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define THREADS_MOST_TILES 65535 /* of one job */
@@ -20,6 +21,9 @@ uint32_t thread_pool_size(const thread_pool *pool);
 /* Returns when every tile is done. One caller at a time. Allocates nothing. Library primitives that
  * the job calls see one OpenMP thread; the caller's setting is as before afterwards. */
 void thread_pool_run(thread_pool *pool, uint32_t tiles, thread_job *job, void *self);
+
+/* Around many runs in quick succession: workers stay awake between them. */
+void thread_pool_series(thread_pool *pool, bool on);
 
 /* Between these the caller's OpenMP setting is one thread: around a series of runs. */
 int thread_enter(void);

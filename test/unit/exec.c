@@ -598,6 +598,22 @@ static void broadcasts(void) {
     }
 }
 
+/* Element sizes change along the chain; the pool's result is overwritten by the last one. */
+static void changes_types_on_the_way(void) {
+  bench b = start();
+  uint32_t x = input(&b, WAFER_DTYPE_f32, "1x1x20x70", false);
+  uint32_t p = NODE(&b, max_pool, (x), INTS(kernel, 3, 3), INTS(strides, 1, 1),
+                    INTS(dilations, 1, 1), INTS(pads, 1, 1, 1, 1), whole(WAFER_ATTR_ceil_mode, 0));
+  uint32_t peak = NODE(&b, equal, (x, p)),
+           mask = NODE(&b, cast, (peak), word(WAFER_ATTR_to, "f32"));
+  uint32_t wide = NODE(&b, cast, (mask), word(WAFER_ATTR_to, "f64"));
+  uint32_t back = NODE(&b, cast, (wide), word(WAFER_ATTR_to, "f32"));
+  uint32_t none = NODE(&b, not, (peak)), y = NODE(&b, mul, (x, back));
+  output(&b, NODE(&b, select, (none, p, y)));
+  b.most_stages = 1;
+  check(&b, "types on the way");
+}
+
 /* f16 storage: what a kernel stores is rounded, what passes inside is not. */
 static void rounds_what_it_stores(void) {
   bench b = start();
@@ -645,6 +661,7 @@ CU_TestInfo tests_exec[] = {
     {"casts", casts},
     {"widens inside a chain", widens_inside_a_chain},
     {"broadcasts", broadcasts},
+    {"changes types on the way", changes_types_on_the_way},
     {"rounds what it stores", rounds_what_it_stores},
     {"reports an index out of range", reports_a_bad_index},
     CU_TEST_INFO_NULL,

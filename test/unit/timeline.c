@@ -43,18 +43,20 @@ static void is_bound_by_the_slowest_kernel(void) {
   f->relay.streams[RELAY_IN].depth = f->relay.streams[RELAY_HAND_OVER].depth = 2;
   for (int i = 0; i < 2; i++) f->relay.kernels[i].body.output_depth = 2;
   wafer_timeline t = run(f, 20, NULL);
-  CU_ASSERT(t.latency_cycles == 205 && t.interval_cycles == 100 && t.total_cycles == 205 + 19 * 100);
+  CU_ASSERT(t.latency_cycles == 205 && t.interval_cycles == 100 &&
+            t.total_cycles == 205 + 19 * 100);
   f->relay.kernels[0].replicas = 2; /* now the second one is the slowest */
   CU_ASSERT(run(f, 20, NULL).interval_cycles == 60);
   wafer_arena_destroy(f->arena);
 }
 
-/* One sample at a time in every buffer: the first kernel waits for its input, which waits for it; its output
- * must have left before it starts again. */
+/* One sample at a time in every buffer: the first kernel waits for its input, which waits for it;
+ * its output must have left before it starts again. */
 static void waits_for_room(void) {
   fixture *f = start(WAFER_MODE_pipelined);
   CU_ASSERT(run(f, 20, NULL).interval_cycles == 115);
-  f->relay.kernels[1].cost.cycles = 200; /* the hand-over buffer is free only when the second kernel ends */
+  f->relay.kernels[1].cost.cycles =
+      200; /* the hand-over buffer is free only when the second kernel ends */
   CU_ASSERT(run(f, 20, NULL).interval_cycles == 215);
   wafer_arena_destroy(f->arena);
 }
@@ -69,7 +71,8 @@ static void shares_the_edge(void) {
   wafer_arena_destroy(f->arena);
 }
 
-/* Weights of the second phase come while the first one works; samples of a group go through each phase. */
+/* Weights of the second phase come while the first one works; samples of a group go through each
+ * phase. */
 static void streams_weights_ahead(void) {
   fixture *f = start(WAFER_MODE_streaming);
   uint64_t finish[8];
