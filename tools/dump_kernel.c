@@ -96,9 +96,20 @@ static void print_streams(FILE *to, const wafer_plan *plan, uint32_t kernel) {
   }
 }
 
+/* By name, else by number. */
+static uint32_t find(const wafer_plan *plan, const char *name) {
+  char number[16];
+  for (uint32_t i = 0; i < plan->kernel_count; i++)
+    if (!strcmp(plan->kernels[i].name, name)) return i;
+  for (uint32_t i = 0; i < plan->kernel_count; i++) {
+    snprintf(number, sizeof number, "k%u", i);
+    if (!strcmp(number, name) || !strcmp(number + 1, name)) return i;
+  }
+  return plan->kernel_count;
+}
+
 bool dump_kernel(FILE *to, const wafer_plan *plan, const char *name) {
-  uint32_t i = 0;
-  while (i < plan->kernel_count && strcmp(plan->kernels[i].name, name)) i++;
+  uint32_t i = find(plan, name);
   if (i == plan->kernel_count) return false;
   const wafer_kernel *k = &plan->kernels[i];
   char split[512];

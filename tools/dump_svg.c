@@ -41,6 +41,7 @@ typedef struct page {
   double panels_end, legend_end, height;
   uint32_t rows, side_rows; /* of the table; those under the legend */
   double below;             /* top of the table's other columns */
+  size_t skip;              /* what all names begin with */
 } page;
 
 /* ---- layout ---- */
@@ -104,7 +105,7 @@ static double legend_height(const page *g) {
 
 static void lay_panels(page *g) {
   uint32_t n = g->group_count;
-  g->columns = n <= 1 ? 1 : n <= 4 ? 2 : n <= 9 ? 3 : n <= 16 ? 4 : 5;
+  g->columns = n <= 1 ? 1 : n <= 4 ? 2 : n <= 9 ? 3 : n <= 16 ? 4 : n <= 30 ? 5 : 6;
   g->panel_width = (PANELS - GAP * (g->columns - 1.0)) / g->columns;
   double tallest = n <= 1 ? 900 : g->panel_width * 1.35;
   g->scale = fmin(g->panel_width / g->view.width, tallest / g->view.height);
@@ -116,6 +117,7 @@ static void lay_panels(page *g) {
 static void lay_out(page *g) {
   const wafer_machine *m = g->plan->machine;
   g->view = svg_view(g->plan);
+  g->skip = dump_shared_prefix(g->plan);
   g->zoomed = g->view.width < m->width || g->view.height < m->height;
   collect(g);
   lay_panels(g);
@@ -154,14 +156,17 @@ static void draw_head(wafer_file *to, const page *g) {
 /* ---- panels ---- */
 
 static void draw_caption(wafer_file *to, const page *g, const group *of, double x, double y) {
-  const wafer_phase *phase = &g->plan->phases[of->first];
+  const char *name = g->plan->phases[of->first].name;
   char text[256];
+  if (g->skip && !strncmp(name, g->plan->kernels[0].name, g->skip)) name += g->skip;
+  uint32_t digits = (uint32_t)snprintf(text, sizeof text, "%u ", of->first);
   if (of->count > 1)
-    snprintf(text, sizeof text, "%u %.160s and %u alike", of->first, phase->name, of->count - 1);
+    snprintf(text + digits, sizeof text - digits, "and %u alike, %.160s", of->count - 1, name);
   else
-    snprintf(text, sizeof text, "%u %.200s", of->first, phase->name);
-  svg_text(to, x, y + 11, g->panel_width, (svg_font){.size = 11, .color = SVG_INK, .bold = true},
-           text);
+    snprintf(text + digits, sizeof text - digits, "%.200s", name);
+  svg_font font = {
+      .size = 11, .color = SVG_INK, .bold = true, .keep = of->count > 1 ? digits + 14 : digits};
+  svg_text(to, x, y + 11, g->panel_width, font, text);
 }
 
 static void draw_panels(wafer_file *to, const page *g) {
@@ -272,7 +277,7 @@ static void draw_row(wafer_file *to, const page *g, uint32_t index, double x, do
   svg_text(to, x + 22, y, 0, end, text);
   svg_put(to, "<rect x=\"%.1f\" y=\"%.1f\" width=\"9\" height=\"9\" fill=\"#%02x%02x%02x\"/>",
           x + 27, y - 8, c.r, c.g, c.b);
-  svg_text(to, x + 40, y, width - 98 - 60 - 40, font, k->name);
+  svg_text(to, x + 40, y, width - 98 - 60 - 40, font, k->name + g->skip);
   if (k->replicas > 1)
     snprintf(text, sizeof text, "%u*%ux%u", k->replicas, k->rect.width, k->rect.height);
   else

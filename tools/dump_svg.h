@@ -26,6 +26,7 @@ typedef struct svg_font {
   const char *color;
   char anchor;         /* 's'tart, 'm'iddle, 'e'nd */
   bool bold, upright;  /* upright: read from bottom to top */
+  uint32_t keep;       /* characters at the start that stay when text is cut */
   const svg_rgb *halo; /* around the letters, so that lines do not cross them; NULL: none */
 } svg_font;
 
@@ -62,7 +63,8 @@ void svg_draw_map(wafer_file *to, const wafer_plan *plan, wafer_rect view, svg_b
 typedef struct svg_label {
   svg_box of; /* the rectangle it names */
   double half_width, half_height;
-  double x, y; /* its middle, when found */
+  double x, y;           /* its middle, when found */
+  double from_x, from_y; /* where its leader starts, in the rectangle */
   bool found;
 } svg_label;
 

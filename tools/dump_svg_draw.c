@@ -52,18 +52,21 @@ static void put_character(wafer_file *to, const char *s, size_t bytes) {
   }
 }
 
-static void put_escaped(wafer_file *to, const char *text, size_t most) {
-  size_t count = 0, done = 0;
+/* At most `most` characters: the first `keep`, "..", the last ones. */
+static void put_escaped(wafer_file *to, const char *text, size_t most, size_t keep) {
+  size_t count = 0, at = 0;
   for (const char *s = text; *s; s += character(s)) count++;
-  bool cut = count > most;
-  for (const char *s = text; *s && done < (cut ? most - 2 : count); s += character(s), done++)
-    put_character(to, s, character(s));
-  if (cut) svg_put(to, "..");
+  size_t tail =
+      count > most ? count - most + keep + 2 : 0; /* where it starts, when there is a cut */
+  for (const char *s = text; *s; s += character(s), at++) {
+    if (tail && at == keep) svg_put(to, "..");
+    if (at < keep || at >= tail) put_character(to, s, character(s));
+  }
 }
 
 void svg_text(wafer_file *to, double x, double y, double most, svg_font font, const char *text) {
   size_t characters = most > 0 ? (size_t)(most / (0.62 * font.size)) : SIZE_MAX;
-  if (characters < 3) characters = 3;
+  if (characters < font.keep + 3) characters = font.keep + 3;
   svg_put(to, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%.3g\" fill=\"%s\"", x, y, font.size,
           font.color);
   if (font.anchor == 'm') svg_put(to, " text-anchor=\"middle\"");
@@ -74,7 +77,7 @@ void svg_text(wafer_file *to, double x, double y, double most, svg_font font, co
   if (font.bold) svg_put(to, " font-weight=\"bold\"");
   if (font.upright) svg_put(to, " transform=\"rotate(-90 %.1f %.1f)\"", x, y);
   svg_put(to, ">");
-  put_escaped(to, text, characters);
+  put_escaped(to, text, characters, font.keep);
   svg_put(to, "</text>\n");
 }
 

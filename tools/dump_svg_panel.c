@@ -5,7 +5,7 @@
 
 #include "dump_svg.h"
 
-enum { MOST_LABELS = 400, NAME_SIZE = 11, NUMBER_SIZE = 10 };
+enum { MOST_LABELS = 400, NUMBER_SIZE = 10 };
 
 static svg_box box_of(const svg_panel *p, wafer_rect r) {
   return (svg_box){p->x + ((double)r.x - p->view.x) * p->scale,
@@ -124,32 +124,37 @@ static void draw_kernel(wafer_file *to, const svg_panel *p, const wafer_kernel *
   }
 }
 
-/* Number and name inside the rectangle, across or upright; false when there is no room for the
- * number. */
+/* Number and name inside the rectangle, across or upright, or the number alone; false when there is
+ * no room for either. */
 static bool draw_name(wafer_file *to, const svg_panel *p, uint32_t index) {
+  static const double sizes[] = {11, 9};
   const wafer_kernel *k = &p->plan->kernels[index];
   svg_box b = box_of(p, dump_extent(k));
   char text[256], number[16];
-  snprintf(number, sizeof number, "%u", index);
-  snprintf(text, sizeof text, "%u %.200s", index, k->name);
+  uint32_t digits = (uint32_t)snprintf(number, sizeof number, "%u", index);
+  snprintf(text, sizeof text, "%u %.200s", index, k->name + dump_shared_prefix(p->plan));
   svg_rgb fill = color_of(p->plan, k);
-  svg_font font = {.size = NAME_SIZE,
-                   .color = svg_is_dark(fill) ? "#ffffff" : SVG_INK,
+  svg_font font = {.color = svg_is_dark(fill) ? "#ffffff" : SVG_INK,
                    .anchor = 'm',
                    .bold = true,
-                   .halo = &fill};
-  double x = b.x + b.width / 2, y = b.y + b.height / 2, short_side = fmin(b.width, b.height);
-  double name = fmin(svg_text_width(text, NAME_SIZE), svg_text_width("12345678", NAME_SIZE)) + 8;
-  bool upright = b.height > b.width && b.width < svg_text_width(text, NAME_SIZE) + 8;
-  if (short_side >= 16 && (upright ? b.height : b.width) >= name) {
-    font.upright = upright;
-    svg_text(to, upright ? x + 4 : x, upright ? y : y + 4, (upright ? b.height : b.width) - 8, font,
-             text);
+                   .halo = &fill,
+                   .keep = digits + 1};
+  double x = b.x + b.width / 2, y = b.y + b.height / 2;
+  for (size_t i = 0; i < WAFER_COUNT(sizes); i++) {
+    double wanted = svg_text_width(text, sizes[i]) + 6,
+           least = fmin(wanted, svg_text_width("12345678", sizes[i]) + 6);
+    font.size = sizes[i];
+    font.upright = b.height > b.width && b.width < wanted;
+    double along = font.upright ? b.height : b.width, across = font.upright ? b.width : b.height;
+    if (along < least || across < sizes[i] + 2) continue;
+    double down = 0.36 * sizes[i]; /* from the middle to the base line */
+    svg_text(to, font.upright ? x + down : x, font.upright ? y : y + down, along - 6, font, text);
     return true;
   }
   font.size = NUMBER_SIZE;
-  if (b.height < 12 || b.width < svg_text_width(number, NUMBER_SIZE) + 3) return false;
-  svg_text(to, x, y + 3.5, 0, font, number);
+  font.upright = false;
+  if (b.height < 12 || b.width < svg_text_width(number, NUMBER_SIZE) + 2) return false;
+  svg_text(to, x, y + 3.6, 0, font, number);
   return true;
 }
 
@@ -200,10 +205,10 @@ static void draw_streams(wafer_file *to, const svg_panel *p, bool weights) {
 static void draw_label(wafer_file *to, const svg_label *l, uint32_t index) {
   char number[16];
   snprintf(number, sizeof number, "%u", index);
-  double x = l->of.x + l->of.width / 2, y = l->of.y + l->of.height / 2;
-  svg_put(to, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"" SVG_INK "\" stroke-width=\"0.6\"/>", x,
-          y, l->x, l->y);
-  svg_put(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"1.2\" fill=\"" SVG_INK "\"/>", x, y);
+  svg_put(to, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"" SVG_INK "\" stroke-width=\"0.6\"/>",
+          l->from_x, l->from_y, l->x, l->y);
+  svg_put(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"1.2\" fill=\"" SVG_INK "\"/>", l->from_x,
+          l->from_y);
   svg_put(to,
           "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"2.5\" fill=\"#ffffff\" "
           "stroke=\"" SVG_INK "\" stroke-width=\"0.6\"/>",
