@@ -1,6 +1,7 @@
-/* Evaluates ops whose operands are constants, in the order of the program, so that chains fold in one walk.
- * Needs types; gives a program in which only work that depends on an input is left. A result may be larger
- * than its operands only up to WAFER_FOLD_BYTES: an expanded constant is cheaper to keep as an op. */
+/* Evaluates ops whose operands are constants, in the order of the program, so that chains fold in
+ * one walk. Needs types; gives a program in which only work that depends on an input is left. A
+ * result may be larger than its operands only up to WAFER_FOLD_BYTES: an expanded constant is
+ * cheaper to keep as an op. */
 #include "ir_fold.h"
 
 typedef struct folder {
@@ -21,7 +22,8 @@ static bool gather(MlirOperation op, fold_call *call, MlirValue *operands, wafer
     bytes += (int64_t)wafer_tensor_bytes(types[i].dtype, &types[i].shape);
   }
   call->type = wafer_ir_value_type(mlirOperationGetResult(op, 0));
-  return fold_is_small(call->count, types, &call->type, bytes > WAFER_FOLD_BYTES ? bytes : WAFER_FOLD_BYTES);
+  return fold_is_small(call->count, types, &call->type,
+                       bytes > WAFER_FOLD_BYTES ? bytes : WAFER_FOLD_BYTES);
 }
 
 /* The op, then the constants that only it used. All lie before the next op of the walk. */
@@ -45,9 +47,14 @@ static wafer_status fold_op(const folder *f, MlirOperation op) {
   WAFER_TRY(wafer_ir_attrs(f->ctx, op, &attrs));
   wafer_status status = fold_run(f->ctx, f->ir, &call, &value);
   if (status == WAFER_NO_MEMORY) return status;
-  if (status != WAFER_OK) return WAFER_OK; /* stays an op: absent weight, or a type the oracle lacks */
-  wafer_builder b = {.ctx = f->ctx, .ir = f->ir, .block = mlirOperationGetBlock(op), .before = op,
-                     .location = mlirOperationGetLocation(op), .loc = call.loc};
+  if (status != WAFER_OK)
+    return WAFER_OK; /* stays an op: absent weight, or a type the oracle lacks */
+  wafer_builder b = {.ctx = f->ctx,
+                     .ir = f->ir,
+                     .block = mlirOperationGetBlock(op),
+                     .before = op,
+                     .location = mlirOperationGetLocation(op),
+                     .loc = call.loc};
   const char *name = fold_name(f->ctx->arena, wafer_ir_node_name(op), call.op);
   WAFER_TRY(wafer_build_constant(&b, name, &value, &constant));
   mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(op, 0), constant);

@@ -57,7 +57,8 @@ static wafer_dtype element_dtype(MlirType type) {
 MlirType wafer_ir_type(MlirContext context, const wafer_type *type) {
   MlirType element = element_type(context, wafer_dtype_mlir(type->dtype));
   if (mlirTypeIsNull(element)) return element;
-  return mlirRankedTensorTypeGet(type->shape.rank, type->shape.dims, element, mlirAttributeGetNull());
+  return mlirRankedTensorTypeGet(type->shape.rank, type->shape.dims, element,
+                                 mlirAttributeGetNull());
 }
 
 bool wafer_ir_type_get(MlirType type, wafer_type *out) {
@@ -86,7 +87,8 @@ wafer_type wafer_ir_value_type(MlirValue value) {
 
 /* A node's index is kept as the line after it, so that line 0 says "unknown". */
 MlirLocation wafer_ir_location(const wafer_ir *ir, const char *node, int64_t index) {
-  MlirLocation place = mlirLocationFileLineColGet(ir->context, ref(ir->file), (unsigned)(index + 1), 0);
+  MlirLocation place =
+      mlirLocationFileLineColGet(ir->context, ref(ir->file), (unsigned)(index + 1), 0);
   return node && *node ? mlirLocationNameGet(ir->context, ref(node), place) : place;
 }
 
@@ -96,7 +98,9 @@ static MlirLocation first_location(MlirLocation location) {
   return location;
 }
 
-static const char *identifier_text(MlirIdentifier id) { return mlirIdentifierStr(id).data; }
+static const char *identifier_text(MlirIdentifier id) {
+  return mlirIdentifierStr(id).data;
+}
 
 static wafer_loc place_of(const char *file, MlirLocation location) {
   location = first_location(location);
@@ -117,7 +121,9 @@ wafer_loc wafer_ir_loc(const wafer_ir *ir, MlirOperation op) {
   return place_of(ir->file, mlirOperationGetLocation(op));
 }
 
-wafer_loc wafer_ir_loc_of(MlirOperation op) { return place_of(NULL, mlirOperationGetLocation(op)); }
+wafer_loc wafer_ir_loc_of(MlirOperation op) {
+  return place_of(NULL, mlirOperationGetLocation(op));
+}
 
 const char *wafer_ir_node_name(MlirOperation op) {
   MlirLocation location = first_location(mlirOperationGetLocation(op));
@@ -196,9 +202,15 @@ static MlirLogicalResult forward(MlirDiagnostic diagnostic, void *self) {
   wafer_loc loc = place_of(ir->file, mlirDiagnosticGetLocation(diagnostic));
   const char *said = message.failed || !message.at ? "" : message.at;
   switch (mlirDiagnosticGetSeverity(diagnostic)) {
-  case MlirDiagnosticError: (void)wafer_fail(ir->diag, loc, WAFER_BAD_INPUT, "%s", said); break;
-  case MlirDiagnosticWarning: wafer_warn(ir->diag, loc, "%s", said); break;
-  default: wafer_note(ir->diag, loc, "%s", said); break;
+  case MlirDiagnosticError:
+    (void)wafer_fail(ir->diag, loc, WAFER_BAD_INPUT, "%s", said);
+    break;
+  case MlirDiagnosticWarning:
+    wafer_warn(ir->diag, loc, "%s", said);
+    break;
+  default:
+    wafer_note(ir->diag, loc, "%s", said);
+    break;
   }
   for (intptr_t i = 0; i < mlirDiagnosticGetNumNotes(diagnostic); i++)
     forward(mlirDiagnosticGetNote(diagnostic, i), self);
@@ -207,7 +219,8 @@ static MlirLogicalResult forward(MlirDiagnostic diagnostic, void *self) {
 
 static wafer_status load_dialect(wafer_ir *ir, const char *irdl) {
   MlirModule module = mlirModuleCreateParse(ir->context, ref(irdl));
-  bool loaded = !mlirModuleIsNull(module) && mlirLogicalResultIsSuccess(mlirLoadIRDLDialects(module));
+  bool loaded =
+      !mlirModuleIsNull(module) && mlirLogicalResultIsSuccess(mlirLoadIRDLDialects(module));
   if (!mlirModuleIsNull(module)) mlirModuleDestroy(module);
   if (loaded) return WAFER_OK;
   return wafer_fail(ir->diag, wafer_at_file(ir->file), WAFER_INTERNAL, "a dialect does not load");
@@ -226,7 +239,10 @@ static wafer_status open_context(const wafer_ctx *ctx, const char *file, wafer_i
   char *path = wafer_arena_strdup(ctx->arena, file);
   if (!ir || !weights || !path)
     return wafer_fail(ctx->diag, wafer_at_file(file), WAFER_NO_MEMORY, "no memory for the module");
-  *ir = (wafer_ir){.weights = weights, .file = path, .model = base_name(path), .arena = ctx->arena,
+  *ir = (wafer_ir){.weights = weights,
+                   .file = path,
+                   .model = base_name(path),
+                   .arena = ctx->arena,
                    .diag = ctx->diag};
   ir->context = mlirContextCreateWithThreading(false);
   ir->handler = mlirContextAttachDiagnosticHandler(ir->context, forward, ir, NULL);
@@ -254,8 +270,10 @@ static MlirWalkResult note_weight(MlirOperation op, void *self) {
   wafer_ir *ir = self;
   wafer_type type;
   const char *name;
-  if (wafer_ir_op(op) != WAFER_OP_weight || !get_string(op, "name", &name)) return MlirWalkResultAdvance;
-  if (!wafer_ir_type_get(mlirValueGetType(mlirOperationGetResult(op, 0)), &type)) return MlirWalkResultAdvance;
+  if (wafer_ir_op(op) != WAFER_OP_weight || !get_string(op, "name", &name))
+    return MlirWalkResultAdvance;
+  if (!wafer_ir_type_get(mlirValueGetType(mlirOperationGetResult(op, 0)), &type))
+    return MlirWalkResultAdvance;
   if (wafer_weights_find(ir->weights, name)) return MlirWalkResultAdvance;
   wafer_weight *weight = wafer_weights_add(ir->weights, name, type.dtype, &type.shape, NULL);
   return weight ? MlirWalkResultAdvance : MlirWalkResultInterrupt;
@@ -288,7 +306,8 @@ wafer_status wafer_ir_parse(const wafer_ctx *ctx, const char *path, wafer_ir **o
   return WAFER_OK;
 }
 
-wafer_status wafer_ir_print(const wafer_ctx *ctx, const wafer_ir *ir, const char **out, size_t *bytes) {
+wafer_status wafer_ir_print(const wafer_ctx *ctx, const wafer_ir *ir, const char **out,
+                            size_t *bytes) {
   text printed = {.arena = ctx->arena};
   MlirOpPrintingFlags flags = mlirOpPrintingFlagsCreate();
   mlirOpPrintingFlagsAssumeVerified(flags);
@@ -299,7 +318,8 @@ wafer_status wafer_ir_print(const wafer_ctx *ctx, const wafer_ir *ir, const char
   *bytes = printed.bytes;
   if (!printed.failed) return WAFER_OK;
   *out = NULL;
-  return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY, "no memory to print the module");
+  return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY,
+                    "no memory to print the module");
 }
 
 void wafer_ir_destroy(wafer_ir *ir) {

@@ -1,4 +1,5 @@
-/* Attributes both ways: nn ops' as plain data by the tables of ops.def and attrs.def, and by name. */
+/* Attributes both ways: nn ops' as plain data by the tables of ops.def and attrs.def, and by name.
+ */
 #include "ir_attrs.h"
 
 /* ---- By name ---- */
@@ -14,7 +15,8 @@ static void set(MlirOperation op, const char *name, MlirAttribute value) {
 static bool is_i64(MlirAttribute attr) {
   if (mlirAttributeIsNull(attr) || !mlirAttributeIsAInteger(attr)) return false;
   MlirType type = mlirAttributeGetType(attr);
-  return mlirTypeIsAInteger(type) && mlirIntegerTypeIsSignless(type) && mlirIntegerTypeGetWidth(type) == 64;
+  return mlirTypeIsAInteger(type) && mlirIntegerTypeIsSignless(type) &&
+         mlirIntegerTypeGetWidth(type) == 64;
 }
 
 bool get_int(MlirOperation op, const char *name, int64_t *value) {
@@ -78,7 +80,8 @@ static void unpack_bools(MlirAttribute attr, int64_t count, uint8_t *bytes) {
   for (int64_t i = 0; i < count; i++) bytes[i] = mlirDenseElementsAttrGetBoolValue(attr, i);
 }
 
-bool elements_get(wafer_arena *arena, MlirAttribute attr, const wafer_type *type, bool expand, wafer_attr *out) {
+bool elements_get(wafer_arena *arena, MlirAttribute attr, const wafer_type *type, bool expand,
+                  wafer_attr *out) {
   int64_t count;
   if (!wafer_shape_elements(&type->shape, &count)) return false;
   bool splat = count > 0 && mlirDenseElementsAttrIsSplat(attr);
@@ -109,7 +112,8 @@ MlirAttribute elements_attr(MlirType type, wafer_dtype dtype, int64_t count, con
   return mlirDenseElementsAttrRawBufferGet(type, (size_t)count * wafer_dtype_bytes(dtype), bytes);
 }
 
-/* ---- nn attributes as plain data: a reader per kind, false when the MLIR attribute is another ---- */
+/* ---- nn attributes as plain data: a reader per kind, false when the MLIR attribute is another
+ * ---- */
 
 typedef bool reader(const wafer_ctx *ctx, MlirOperation op, MlirAttribute from, wafer_attr *to);
 
@@ -138,7 +142,8 @@ static bool read_ints(const wafer_ctx *ctx, MlirOperation op, MlirAttribute from
   return at;
 }
 
-static bool read_floats(const wafer_ctx *ctx, MlirOperation op, MlirAttribute from, wafer_attr *to) {
+static bool read_floats(const wafer_ctx *ctx, MlirOperation op, MlirAttribute from,
+                        wafer_attr *to) {
   (void)op;
   if (!mlirAttributeIsADenseF64Array(from)) return false;
   intptr_t count = mlirDenseArrayGetNumElements(from);
@@ -149,7 +154,8 @@ static bool read_floats(const wafer_ctx *ctx, MlirOperation op, MlirAttribute fr
   return at;
 }
 
-static bool read_string(const wafer_ctx *ctx, MlirOperation op, MlirAttribute from, wafer_attr *to) {
+static bool read_string(const wafer_ctx *ctx, MlirOperation op, MlirAttribute from,
+                        wafer_attr *to) {
   (void)op;
   if (!mlirAttributeIsAString(from)) return false;
   MlirStringRef text = mlirStringAttrGetValue(from);
@@ -160,7 +166,8 @@ static bool read_string(const wafer_ctx *ctx, MlirOperation op, MlirAttribute fr
 static bool read_data(const wafer_ctx *ctx, MlirOperation op, MlirAttribute from, wafer_attr *to) {
   wafer_type type;
   MlirType result = mlirValueGetType(mlirOperationGetResult(op, 0));
-  if (!mlirAttributeIsADenseElements(from) || !mlirTypeEqual(mlirAttributeGetType(from), result)) return false;
+  if (!mlirAttributeIsADenseElements(from) || !mlirTypeEqual(mlirAttributeGetType(from), result))
+    return false;
   return wafer_ir_type_get(result, &type) && elements_get(ctx->arena, from, &type, false, to);
 }
 
@@ -171,9 +178,12 @@ static reader *const readers[] = {
 };
 
 static const char *const kind_names[] = {
-    [WAFER_ATTR_KIND_int] = "an i64",       [WAFER_ATTR_KIND_float] = "an f64",
-    [WAFER_ATTR_KIND_ints] = "array<i64>",  [WAFER_ATTR_KIND_floats] = "array<f64>",
-    [WAFER_ATTR_KIND_string] = "a string",  [WAFER_ATTR_KIND_data] = "dense elements of the result's type",
+    [WAFER_ATTR_KIND_int] = "an i64",
+    [WAFER_ATTR_KIND_float] = "an f64",
+    [WAFER_ATTR_KIND_ints] = "array<i64>",
+    [WAFER_ATTR_KIND_floats] = "array<f64>",
+    [WAFER_ATTR_KIND_string] = "a string",
+    [WAFER_ATTR_KIND_data] = "dense elements of the result's type",
 };
 
 static wafer_status read_attr(const wafer_ctx *ctx, MlirOperation op, wafer_attr *to) {
@@ -181,14 +191,16 @@ static wafer_status read_attr(const wafer_ctx *ctx, MlirOperation op, wafer_attr
   wafer_attr_kind kind = wafer_attr_kind_of(to->id);
   MlirAttribute from = get(op, name);
   if (!mlirAttributeIsNull(from) && readers[kind](ctx, op, from, to)) return WAFER_OK;
-  return wafer_fail(ctx->diag, wafer_ir_loc_of(op), WAFER_BAD_INPUT, "attribute '%s' of nn.%s must be %s", name,
-                    wafer_op_get(wafer_ir_op(op))->name, kind_names[kind]);
+  return wafer_fail(ctx->diag, wafer_ir_loc_of(op), WAFER_BAD_INPUT,
+                    "attribute '%s' of nn.%s must be %s", name, wafer_op_get(wafer_ir_op(op))->name,
+                    kind_names[kind]);
 }
 
 wafer_status wafer_ir_attrs(const wafer_ctx *ctx, MlirOperation op, wafer_attrs *attrs) {
   const wafer_op_info *info = wafer_op_get(wafer_ir_op(op));
   wafer_attr *at = WAFER_NEW(ctx->arena, wafer_attr, info->attr_count);
-  if (!at) return wafer_fail(ctx->diag, wafer_ir_loc_of(op), WAFER_NO_MEMORY, "no memory for attributes");
+  if (!at)
+    return wafer_fail(ctx->diag, wafer_ir_loc_of(op), WAFER_NO_MEMORY, "no memory for attributes");
   for (uint32_t i = 0; i < info->attr_count; i++) {
     at[i].id = info->attrs[i];
     WAFER_TRY(read_attr(ctx, op, &at[i]));
@@ -201,7 +213,9 @@ wafer_status wafer_ir_attrs(const wafer_ctx *ctx, MlirOperation op, wafer_attrs 
 
 typedef MlirAttribute writer(MlirContext context, const wafer_attr *from);
 
-static MlirAttribute write_int(MlirContext context, const wafer_attr *from) { return int_attr(context, from->i); }
+static MlirAttribute write_int(MlirContext context, const wafer_attr *from) {
+  return int_attr(context, from->i);
+}
 
 static MlirAttribute write_float(MlirContext context, const wafer_attr *from) {
   return mlirFloatAttrDoubleGet(context, mlirF64TypeGet(context), from->f);

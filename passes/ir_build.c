@@ -32,7 +32,8 @@ static MlirAttribute constant_elements(MlirValue value) {
   return dense ? attr : mlirAttributeGetNull();
 }
 
-static bool weight_view(const wafer_ir *ir, MlirOperation op, const wafer_type *type, wafer_view *out) {
+static bool weight_view(const wafer_ir *ir, MlirOperation op, const wafer_type *type,
+                        wafer_view *out) {
   const char *name;
   if (!get_string(op, "name", &name)) return false;
   const wafer_weight *weight = wafer_weights_find(ir->weights, name);
@@ -44,19 +45,22 @@ static bool weight_view(const wafer_ir *ir, MlirOperation op, const wafer_type *
 
 bool wafer_ir_constant(const wafer_ctx *ctx, const wafer_ir *ir, MlirValue value, wafer_view *out) {
   wafer_type type;
-  if (!wafer_ir_is_constant(value) || !wafer_ir_type_get(mlirValueGetType(value), &type)) return false;
+  if (!wafer_ir_is_constant(value) || !wafer_ir_type_get(mlirValueGetType(value), &type))
+    return false;
   MlirOperation op = mlirOpResultGetOwner(value);
   if (wafer_ir_op(op) == WAFER_OP_weight) return weight_view(ir, op, &type, out);
   MlirAttribute attr = constant_elements(value);
   wafer_attr elements;
-  if (mlirAttributeIsNull(attr) || !elements_get(ctx->arena, attr, &type, true, &elements)) return false;
+  if (mlirAttributeIsNull(attr) || !elements_get(ctx->arena, attr, &type, true, &elements))
+    return false;
   *out = wafer_view_of(type.dtype, &type.shape, (void *)elements.data.bytes);
   return true;
 }
 
 bool wafer_ir_splat(MlirValue value, double *element) {
   wafer_type type;
-  if (!wafer_ir_is_constant(value) || !wafer_ir_type_get(mlirValueGetType(value), &type)) return false;
+  if (!wafer_ir_is_constant(value) || !wafer_ir_type_get(mlirValueGetType(value), &type))
+    return false;
   if (wafer_ir_op(mlirOpResultGetOwner(value)) != WAFER_OP_constant) return false;
   MlirAttribute attr = constant_elements(value);
   if (mlirAttributeIsNull(attr) || !mlirDenseElementsAttrIsSplat(attr)) return false;
@@ -74,8 +78,8 @@ static bool is_splat(const wafer_view *view, int64_t count) {
   return count > 0 && (count == 1 || !memcmp(bytes, bytes + size, (size_t)(count - 1) * size));
 }
 
-static wafer_status build_source(wafer_builder *b, const char *op, const wafer_type *type, const char *name,
-                                 MlirAttribute attr, MlirValue *result) {
+static wafer_status build_source(wafer_builder *b, const char *op, const wafer_type *type,
+                                 const char *name, MlirAttribute attr, MlirValue *result) {
   MlirContext context = b->ir->context;
   MlirType mlir_type = wafer_ir_type(context, type);
   MlirOperationState state = mlirOperationStateGet(ref(op), b->location);
@@ -94,15 +98,18 @@ wafer_status wafer_build_constant(wafer_builder *b, const char *name, const wafe
   wafer_type type = {.dtype = value->dtype, .shape = value->shape};
   assert(wafer_view_is_dense(value));
   if (!wafer_shape_elements(&value->shape, &count))
-    return wafer_fail(b->ctx->diag, b->loc, WAFER_BAD_INPUT, "constant '%s' has too many elements", name);
+    return wafer_fail(b->ctx->diag, b->loc, WAFER_BAD_INPUT, "constant '%s' has too many elements",
+                      name);
   bool splat = is_splat(value, count);
   if (splat || (size_t)count * wafer_dtype_bytes(value->dtype) <= WAFER_INLINE_BYTES) {
     MlirType mlir_type = wafer_ir_type(b->ir->context, &type);
     MlirAttribute elements = elements_attr(mlir_type, value->dtype, splat ? 1 : count, value->data);
     return build_source(b, "nn.constant", &type, "value", elements, result);
   }
-  wafer_weight *weight = wafer_weights_add(b->ir->weights, name, value->dtype, &value->shape, value->data);
-  if (!weight) return wafer_fail(b->ctx->diag, b->loc, WAFER_NO_MEMORY, "no memory for weight '%s'", name);
+  wafer_weight *weight =
+      wafer_weights_add(b->ir->weights, name, value->dtype, &value->shape, value->data);
+  if (!weight)
+    return wafer_fail(b->ctx->diag, b->loc, WAFER_NO_MEMORY, "no memory for weight '%s'", name);
   return wafer_build_weight(b, weight, result);
 }
 
@@ -112,7 +119,8 @@ wafer_status wafer_build_weight(wafer_builder *b, const wafer_weight *weight, Ml
   return build_source(b, "nn.weight", &type, "name", name, result);
 }
 
-wafer_status wafer_build_splat(wafer_builder *b, const wafer_type *type, double value, MlirValue *result) {
+wafer_status wafer_build_splat(wafer_builder *b, const wafer_type *type, double value,
+                               MlirValue *result) {
   uint64_t element = 0;
   wafer_element_set_f64(type->dtype, &element, 0, value);
   int64_t count;
@@ -125,29 +133,35 @@ wafer_status wafer_build_splat(wafer_builder *b, const wafer_type *type, double 
 
 /* ---- Folding ---- */
 
-static int64_t bytes_of(const wafer_type *type) { return (int64_t)wafer_tensor_bytes(type->dtype, &type->shape); }
+static int64_t bytes_of(const wafer_type *type) {
+  return (int64_t)wafer_tensor_bytes(type->dtype, &type->shape);
+}
 
-bool fold_is_small(uint32_t count, const wafer_type *operands, const wafer_type *result, int64_t limit) {
+bool fold_is_small(uint32_t count, const wafer_type *operands, const wafer_type *result,
+                   int64_t limit) {
   if (bytes_of(result) > limit) return false;
   for (uint32_t i = 0; i < count; i++)
     if (bytes_of(&operands[i]) > FOLD_OPERAND_BYTES) return false;
   return true;
 }
 
-wafer_status fold_run(const wafer_ctx *ctx, const wafer_ir *ir, const fold_call *call, wafer_view *result) {
+wafer_status fold_run(const wafer_ctx *ctx, const wafer_ir *ir, const fold_call *call,
+                      wafer_view *result) {
   wafer_view views[WAFER_OP_MAX_OPERANDS];
   for (uint32_t i = 0; i < call->count; i++)
     if (!wafer_ir_constant(ctx, ir, call->operands[i], &views[i])) return WAFER_UNSUPPORTED;
   size_t bytes = wafer_tensor_bytes(call->type.dtype, &call->type.shape);
   void *data = wafer_arena_alloc(ctx->arena, bytes, 1);
-  if (!data) return wafer_fail(ctx->diag, call->loc, WAFER_NO_MEMORY, "no memory to fold %zu bytes", bytes);
+  if (!data)
+    return wafer_fail(ctx->diag, call->loc, WAFER_NO_MEMORY, "no memory to fold %zu bytes", bytes);
   *result = wafer_view_of(call->type.dtype, &call->type.shape, data);
   return wafer_reference_run(NULL, call->loc, call->op, call->attrs, call->count, views, result);
 }
 
 /* The name of a weight that folding makes: its node's, so that people find it. */
 const char *fold_name(wafer_arena *arena, const char *node, wafer_op op) {
-  const char *name = wafer_arena_printf(arena, "%s.%s", node && *node ? node : "folded", wafer_op_get(op)->name);
+  const char *name =
+      wafer_arena_printf(arena, "%s.%s", node && *node ? node : "folded", wafer_op_get(op)->name);
   return name ? name : "folded";
 }
 
@@ -159,7 +173,8 @@ static bool is_iota(const wafer_attr *attr) {
   return true;
 }
 
-/* Of a slice whose result has its operand's shape: a dim that is walked backwards is not the same. */
+/* Of a slice whose result has its operand's shape: a dim that is walked backwards is not the same.
+ */
 static bool is_forward(const wafer_attrs *attrs, const wafer_shape *shape) {
   uint32_t count;
   const int64_t *steps = wafer_attr_ints(attrs, WAFER_ATTR_steps, &count);
@@ -168,17 +183,21 @@ static bool is_forward(const wafer_attrs *attrs, const wafer_shape *shape) {
   return true;
 }
 
-bool op_is_identity(wafer_op op, const wafer_attrs *attrs, uint32_t count, const wafer_type *operands,
-                    const wafer_type *result) {
+bool op_is_identity(wafer_op op, const wafer_attrs *attrs, uint32_t count,
+                    const wafer_type *operands, const wafer_type *result) {
   if (count != 1 || operands[0].dtype != result->dtype) return false;
   if (!wafer_shape_equal(&operands[0].shape, &result->shape)) return false;
   switch (op) {
   case WAFER_OP_reshape:
   case WAFER_OP_expand:
-  case WAFER_OP_cast: return true;
-  case WAFER_OP_transpose: return is_iota(wafer_attr_find(attrs, WAFER_ATTR_perm));
-  case WAFER_OP_slice: return is_forward(attrs, &result->shape);
-  default: return false;
+  case WAFER_OP_cast:
+    return true;
+  case WAFER_OP_transpose:
+    return is_iota(wafer_attr_find(attrs, WAFER_ATTR_perm));
+  case WAFER_OP_slice:
+    return is_forward(attrs, &result->shape);
+  default:
+    return false;
   }
 }
 
@@ -189,7 +208,8 @@ static wafer_status build_op(wafer_builder *b, const fold_call *call, MlirValue 
   MlirOperationState state = mlirOperationStateGet(ref(name), b->location);
   MlirNamedAttribute attrs[WAFER_OP_MAX_ATTRS];
   for (uint32_t i = 0; i < call->attrs->count; i++)
-    attrs[i] = named(context, wafer_attr_name(call->attrs->at[i].id), attr_write(context, &call->attrs->at[i]));
+    attrs[i] = named(context, wafer_attr_name(call->attrs->at[i].id),
+                     attr_write(context, &call->attrs->at[i]));
   MlirType type = wafer_ir_type(context, &call->type);
   mlirOperationStateAddAttributes(&state, call->attrs->count, attrs);
   mlirOperationStateAddOperands(&state, call->count, call->operands);
@@ -223,6 +243,7 @@ wafer_status wafer_build(wafer_builder *b, wafer_op op, uint32_t count, const Ml
   wafer_view folded;
   wafer_status status = fold_run(b->ctx, b->ir, &call, &folded);
   if (status == WAFER_NO_MEMORY) return status;
-  if (status != WAFER_OK) return build_op(b, &call, result); /* an op the oracle cannot do, an absent weight */
+  if (status != WAFER_OK)
+    return build_op(b, &call, result); /* an op the oracle cannot do, an absent weight */
   return wafer_build_constant(b, fold_name(b->ctx->arena, b->loc.name, op), &folded, result);
 }

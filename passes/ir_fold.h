@@ -1,4 +1,5 @@
-/* Evaluation of an op whose operands are constants, and identities: the builder, fold and simplify share them. */
+/* Evaluation of an op whose operands are constants, and identities: the builder, fold and simplify
+ * share them. */
 #ifndef PASSES_IR_FOLD_H
 #define PASSES_IR_FOLD_H
 
@@ -16,13 +17,16 @@ typedef struct fold_call {
 } fold_call;
 
 /* The result is at most `limit` bytes and the operands are small enough to read. */
-bool fold_is_small(uint32_t count, const wafer_type *operands, const wafer_type *result, int64_t limit);
-/* Runs the oracle into the arena; UNSUPPORTED without a word when it cannot, or when a weight is absent. */
-wafer_status fold_run(const wafer_ctx *ctx, const wafer_ir *ir, const fold_call *call, wafer_view *result);
+bool fold_is_small(uint32_t count, const wafer_type *operands, const wafer_type *result,
+                   int64_t limit);
+/* Runs the oracle into the arena; UNSUPPORTED without a word when it cannot, or when a weight is
+ * absent. */
+wafer_status fold_run(const wafer_ctx *ctx, const wafer_ir *ir, const fold_call *call,
+                      wafer_view *result);
 /* A name for a weight that folding made. */
 const char *fold_name(wafer_arena *arena, const char *node, wafer_op op);
 /* The op returns its only operand. */
-bool op_is_identity(wafer_op op, const wafer_attrs *attrs, uint32_t count, const wafer_type *operands,
-                    const wafer_type *result);
+bool op_is_identity(wafer_op op, const wafer_attrs *attrs, uint32_t count,
+                    const wafer_type *operands, const wafer_type *result);
 
 #endif

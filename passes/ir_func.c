@@ -4,7 +4,9 @@
 
 #include "ir_names.h"
 
-MlirOperation wafer_ir_main(const wafer_ir *ir) { return mlirSymbolTableLookup(ir->symbols, ref("main")); }
+MlirOperation wafer_ir_main(const wafer_ir *ir) {
+  return mlirSymbolTableLookup(ir->symbols, ref("main"));
+}
 
 MlirBlock wafer_ir_body(MlirOperation func) {
   return mlirRegionGetFirstBlock(mlirOperationGetRegion(func, 0));
@@ -15,7 +17,8 @@ const char *wafer_ir_func_name(MlirOperation func) {
   return get_string(func, "sym_name", &name) ? name : "";
 }
 
-static MlirAttribute dict_entry(MlirOperation func, const char *dicts, uint32_t index, const char *name) {
+static MlirAttribute dict_entry(MlirOperation func, const char *dicts, uint32_t index,
+                                const char *name) {
   MlirAttribute array = mlirOperationGetAttributeByName(func, ref(dicts));
   if (mlirAttributeIsNull(array) || !mlirAttributeIsAArray(array)) return mlirAttributeGetNull();
   if (index >= mlirArrayAttrGetNumElements(array)) return mlirAttributeGetNull();
@@ -24,7 +27,9 @@ static MlirAttribute dict_entry(MlirOperation func, const char *dicts, uint32_t 
 
 static const char *dict_name(MlirOperation func, const char *dicts, uint32_t index) {
   MlirAttribute name = dict_entry(func, dicts, index, NAME_NAME);
-  return mlirAttributeIsNull(name) || !mlirAttributeIsAString(name) ? "" : mlirStringAttrGetValue(name).data;
+  return mlirAttributeIsNull(name) || !mlirAttributeIsAString(name)
+             ? ""
+             : mlirStringAttrGetValue(name).data;
 }
 
 const char *wafer_ir_argument_name(MlirOperation func, uint32_t index) {
@@ -52,7 +57,8 @@ typedef struct new_function {
 static wafer_status argument_types(const wafer_ctx *ctx, const wafer_ir *ir, const new_function *f,
                                    MlirType *types, MlirLocation *locations) {
   if (!types || !locations)
-    return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY, "no memory for a function");
+    return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY,
+                      "no memory for a function");
   for (uint32_t i = 0; i < f->count; i++) {
     types[i] = wafer_ir_type(ir->context, &f->types[i]);
     locations[i] = f->location;
@@ -60,8 +66,8 @@ static wafer_status argument_types(const wafer_ctx *ctx, const wafer_ir *ir, con
   return WAFER_OK;
 }
 
-static wafer_status begin(const wafer_ctx *ctx, wafer_ir *ir, const new_function *f, wafer_builder *b,
-                          MlirValue *arguments) {
+static wafer_status begin(const wafer_ctx *ctx, wafer_ir *ir, const new_function *f,
+                          wafer_builder *b, MlirValue *arguments) {
   MlirContext context = ir->context;
   MlirType *types = WAFER_NEW(ctx->arena, MlirType, f->count);
   MlirLocation *locations = WAFER_NEW(ctx->arena, MlirLocation, f->count);
@@ -90,7 +96,8 @@ static wafer_status finish(wafer_builder *b, uint32_t count, const MlirValue *re
   intptr_t arguments = mlirBlockGetNumArguments(b->block);
   MlirType *types = WAFER_NEW(b->ctx->arena, MlirType, (size_t)arguments + count);
   if (!types) return wafer_fail(b->ctx->diag, b->loc, WAFER_NO_MEMORY, "no memory for a function");
-  for (intptr_t i = 0; i < arguments; i++) types[i] = mlirValueGetType(mlirBlockGetArgument(b->block, i));
+  for (intptr_t i = 0; i < arguments; i++)
+    types[i] = mlirValueGetType(mlirBlockGetArgument(b->block, i));
   for (uint32_t i = 0; i < count; i++) types[arguments + i] = mlirValueGetType(results[i]);
   MlirOperationState state = mlirOperationStateGet(ref("func.return"), b->location);
   mlirOperationStateAddOperands(&state, count, results);
@@ -106,12 +113,15 @@ static MlirAttribute text_attr(const wafer_ir *ir, const char *text) {
   return mlirStringAttrGet(ir->context, ref(text));
 }
 
-wafer_status wafer_ir_begin_main(const wafer_ctx *ctx, wafer_ir *ir, uint32_t count, const char *const *names,
-                                 const wafer_type *types, wafer_builder *b, MlirValue *arguments) {
-  new_function f = {.name = "main", .location = wafer_ir_location(ir, NULL, -1), .count = count, .types = types};
+wafer_status wafer_ir_begin_main(const wafer_ctx *ctx, wafer_ir *ir, uint32_t count,
+                                 const char *const *names, const wafer_type *types,
+                                 wafer_builder *b, MlirValue *arguments) {
+  new_function f = {
+      .name = "main", .location = wafer_ir_location(ir, NULL, -1), .count = count, .types = types};
   WAFER_TRY(begin(ctx, ir, &f, b, arguments));
   MlirOperation func = mlirBlockGetParentOperation(b->block);
-  for (uint32_t i = 0; i < count; i++) mlirFuncSetArgAttr(func, i, ref(NAME_NAME), text_attr(ir, names[i]));
+  for (uint32_t i = 0; i < count; i++)
+    mlirFuncSetArgAttr(func, i, ref(NAME_NAME), text_attr(ir, names[i]));
   return WAFER_OK;
 }
 
@@ -124,10 +134,11 @@ wafer_status wafer_ir_finish_main(wafer_builder *b, uint32_t count, const char *
   return WAFER_OK;
 }
 
-wafer_status wafer_ir_begin_kernel(const wafer_ctx *ctx, wafer_ir *ir, const char *name, MlirLocation location,
-                                   uint32_t count, const wafer_type *types, const bool *is_weight,
-                                   wafer_builder *b, MlirValue *arguments) {
-  new_function f = {.name = name, .is_private = true, .location = location, .count = count, .types = types};
+wafer_status wafer_ir_begin_kernel(const wafer_ctx *ctx, wafer_ir *ir, const char *name,
+                                   MlirLocation location, uint32_t count, const wafer_type *types,
+                                   const bool *is_weight, wafer_builder *b, MlirValue *arguments) {
+  new_function f = {
+      .name = name, .is_private = true, .location = location, .count = count, .types = types};
   WAFER_TRY(begin(ctx, ir, &f, b, arguments));
   MlirOperation func = mlirBlockGetParentOperation(b->block);
   for (uint32_t i = 0; i < count; i++)
@@ -135,8 +146,8 @@ wafer_status wafer_ir_begin_kernel(const wafer_ctx *ctx, wafer_ir *ir, const cha
   return WAFER_OK;
 }
 
-wafer_status wafer_ir_finish_kernel(wafer_builder *b, wafer_family family, uint32_t anchor, uint32_t count,
-                                    const MlirValue *results, MlirOperation *func) {
+wafer_status wafer_ir_finish_kernel(wafer_builder *b, wafer_family family, uint32_t anchor,
+                                    uint32_t count, const MlirValue *results, MlirOperation *func) {
   WAFER_TRY(finish(b, count, results));
   *func = mlirBlockGetParentOperation(b->block);
   wafer_ir_set_anchor(*func, family, anchor);
@@ -160,11 +171,13 @@ static MlirType function_type(MlirOperation func) {
   return mlirTypeAttrGetValue(mlirOperationGetAttributeByName(func, ref("function_type")));
 }
 
-wafer_status wafer_ir_call(wafer_builder *b, MlirOperation func, const MlirValue *operands, MlirValue *results) {
+wafer_status wafer_ir_call(wafer_builder *b, MlirOperation func, const MlirValue *operands,
+                           MlirValue *results) {
   MlirContext context = b->ir->context;
   MlirType type = function_type(func);
   intptr_t count = mlirFunctionTypeGetNumResults(type);
-  MlirOperationState state = mlirOperationStateGet(ref("func.call"), mlirOperationGetLocation(func));
+  MlirOperationState state =
+      mlirOperationStateGet(ref("func.call"), mlirOperationGetLocation(func));
   MlirAttribute symbol = mlirFlatSymbolRefAttrGet(context, ref(wafer_ir_func_name(func)));
   MlirNamedAttribute callee = named(context, "callee", symbol);
   mlirOperationStateAddAttributes(&state, 1, &callee);
@@ -185,6 +198,7 @@ bool wafer_ir_is_call(MlirOperation op) {
 
 MlirOperation wafer_ir_callee(const wafer_ir *ir, MlirOperation call) {
   MlirAttribute callee = mlirOperationGetAttributeByName(call, ref("callee"));
-  if (mlirAttributeIsNull(callee) || !mlirAttributeIsAFlatSymbolRef(callee)) return (MlirOperation){NULL};
+  if (mlirAttributeIsNull(callee) || !mlirAttributeIsAFlatSymbolRef(callee))
+    return (MlirOperation){NULL};
   return mlirSymbolTableLookup(ir->symbols, mlirFlatSymbolRefAttrGetValue(callee));
 }

@@ -48,13 +48,19 @@ void wafer_ir_set_split(MlirOperation func, uint32_t loops, const wafer_split *s
   set_u32s(func, NAME_COLS, loops, split->cols);
 }
 
-bool wafer_ir_get_slabs(MlirOperation func, uint32_t *slabs) { return get_u32(func, NAME_SLABS, slabs); }
-void wafer_ir_set_slabs(MlirOperation func, uint32_t slabs) { set_int(func, NAME_SLABS, slabs); }
+bool wafer_ir_get_slabs(MlirOperation func, uint32_t *slabs) {
+  return get_u32(func, NAME_SLABS, slabs);
+}
+void wafer_ir_set_slabs(MlirOperation func, uint32_t slabs) {
+  set_int(func, NAME_SLABS, slabs);
+}
 
 bool wafer_ir_get_replicas(MlirOperation func, uint32_t *replicas) {
   return get_u32(func, NAME_REPLICAS, replicas);
 }
-void wafer_ir_set_replicas(MlirOperation func, uint32_t replicas) { set_int(func, NAME_REPLICAS, replicas); }
+void wafer_ir_set_replicas(MlirOperation func, uint32_t replicas) {
+  set_int(func, NAME_REPLICAS, replicas);
+}
 
 bool wafer_ir_get_depths(MlirOperation func, uint32_t count, uint32_t *depths) {
   return get_u32s(func, NAME_DEPTHS, count, depths);
@@ -63,8 +69,12 @@ void wafer_ir_set_depths(MlirOperation func, uint32_t count, const uint32_t *dep
   set_u32s(func, NAME_DEPTHS, count, depths);
 }
 
-bool wafer_ir_get_phase(MlirOperation func, uint32_t *phase) { return get_u32(func, NAME_PHASE, phase); }
-void wafer_ir_set_phase(MlirOperation func, uint32_t phase) { set_int(func, NAME_PHASE, phase); }
+bool wafer_ir_get_phase(MlirOperation func, uint32_t *phase) {
+  return get_u32(func, NAME_PHASE, phase);
+}
+void wafer_ir_set_phase(MlirOperation func, uint32_t phase) {
+  set_int(func, NAME_PHASE, phase);
+}
 
 bool wafer_ir_get_rect(MlirOperation func, wafer_rect *rect) {
   uint32_t at[4];
@@ -88,8 +98,8 @@ typedef struct reading {
 } reading;
 
 static wafer_status no_memory(const reading *r) {
-  return wafer_fail(r->ctx->diag, wafer_ir_loc(r->ir, r->func), WAFER_NO_MEMORY, "no memory for kernel '%s'",
-                    wafer_ir_func_name(r->func));
+  return wafer_fail(r->ctx->diag, wafer_ir_loc(r->ir, r->func), WAFER_NO_MEMORY,
+                    "no memory for kernel '%s'", wafer_ir_func_name(r->func));
 }
 
 static wafer_status malformed(const reading *r, MlirOperation op, const char *what) {
@@ -177,7 +187,8 @@ static wafer_status read_outputs(reading *r, MlirBlock block) {
 wafer_status wafer_ir_kernel_body(const wafer_ctx *ctx, const wafer_ir *ir, MlirOperation func,
                                   wafer_kernel_body *body) {
   *body = (wafer_kernel_body){0};
-  reading r = {.ctx = ctx, .ir = ir, .func = func, .body = body, .numbers = wafer_ir_map_create(ctx->arena)};
+  reading r = {
+      .ctx = ctx, .ir = ir, .func = func, .body = body, .numbers = wafer_ir_map_create(ctx->arena)};
   if (!r.numbers) return no_memory(&r);
   if (!is_func(func) || !wafer_ir_get_anchor(func, &body->family, &body->anchor))
     return malformed(&r, func, "has no family and anchor");
@@ -187,6 +198,7 @@ wafer_status wafer_ir_kernel_body(const wafer_ctx *ctx, const wafer_ir *ir, Mlir
   WAFER_TRY(read_inputs(&r, block));
   WAFER_TRY(read_nodes(&r, block));
   WAFER_TRY(read_outputs(&r, block));
-  if (body->anchor >= body->node_count) return malformed(&r, func, "has an anchor that is none of its nodes");
+  if (body->anchor >= body->node_count)
+    return malformed(&r, func, "has an anchor that is none of its nodes");
   return WAFER_OK;
 }

@@ -27,7 +27,9 @@ static entry *find(const wafer_ir_map *map, const void *key) {
 }
 
 static bool grow(wafer_ir_map *map) {
-  wafer_ir_map larger = {.arena = map->arena, .count = map->count, .room = 2 * map->room,
+  wafer_ir_map larger = {.arena = map->arena,
+                         .count = map->count,
+                         .room = 2 * map->room,
                          .at = WAFER_NEW(map->arena, entry, 2 * map->room)};
   if (!larger.at) return false;
   for (size_t i = 0; i < map->room; i++)

@@ -38,7 +38,8 @@ static inline MlirAttribute int_attr(MlirContext context, int64_t value) {
   return mlirIntegerAttrGet(mlirIntegerTypeGet(context, 64), value);
 }
 
-/* Attributes of one op by name; getters are false when it is absent, of another kind or out of range. */
+/* Attributes of one op by name; getters are false when it is absent, of another kind or out of
+ * range. */
 bool get_int(MlirOperation op, const char *name, int64_t *value);
 bool get_u32(MlirOperation op, const char *name, uint32_t *value);
 bool get_u64(MlirOperation op, const char *name, uint64_t *value);

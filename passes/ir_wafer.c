@@ -5,7 +5,9 @@
 
 /* ---- The module ---- */
 
-static MlirOperation root_of(const wafer_ir *ir) { return mlirModuleGetOperation(ir->module); }
+static MlirOperation root_of(const wafer_ir *ir) {
+  return mlirModuleGetOperation(ir->module);
+}
 
 bool wafer_ir_get_mode(const wafer_ir *ir, wafer_mode *mode) {
   const char *name;
@@ -22,8 +24,12 @@ void wafer_ir_set_mode(wafer_ir *ir, wafer_mode mode) {
   set_string(root_of(ir), NAME_MODE, wafer_mode_name(mode));
 }
 
-bool wafer_ir_get_batch(const wafer_ir *ir, uint32_t *batch) { return get_u32(root_of(ir), NAME_BATCH, batch); }
-void wafer_ir_set_batch(wafer_ir *ir, uint32_t batch) { set_int(root_of(ir), NAME_BATCH, batch); }
+bool wafer_ir_get_batch(const wafer_ir *ir, uint32_t *batch) {
+  return get_u32(root_of(ir), NAME_BATCH, batch);
+}
+void wafer_ir_set_batch(wafer_ir *ir, uint32_t batch) {
+  set_int(root_of(ir), NAME_BATCH, batch);
+}
 
 bool wafer_ir_get_storage(const wafer_ir *ir, wafer_dtype *storage) {
   const char *name;
@@ -39,7 +45,9 @@ void wafer_ir_set_storage(wafer_ir *ir, wafer_dtype storage) {
 bool wafer_ir_get_flip_batch(const wafer_ir *ir, uint32_t *flip_batch) {
   return get_u32(root_of(ir), NAME_FLIP, flip_batch);
 }
-void wafer_ir_set_flip_batch(wafer_ir *ir, uint32_t flip_batch) { set_int(root_of(ir), NAME_FLIP, flip_batch); }
+void wafer_ir_set_flip_batch(wafer_ir *ir, uint32_t flip_batch) {
+  set_int(root_of(ir), NAME_FLIP, flip_batch);
+}
 
 /* wafer.cost.<mode> = fits, latency, interval, cores, peak bytes; wafer.cost.<mode>.why_not. */
 enum { COST_FITS, COST_LATENCY, COST_INTERVAL, COST_CORES, COST_BYTES, COST_COUNT };
@@ -62,8 +70,10 @@ bool wafer_ir_get_mode_cost(const wafer_ir *ir, wafer_mode mode, wafer_mode_cost
   if (mlirDenseArrayGetNumElements(attr) != COST_COUNT) return false;
   uint64_t at[COST_COUNT];
   for (int i = 0; i < COST_COUNT; i++) at[i] = (uint64_t)mlirDenseI64ArrayGetElement(attr, i);
-  *cost = (wafer_mode_cost){.fits = at[COST_FITS], .latency_cycles = at[COST_LATENCY],
-                            .interval_cycles = at[COST_INTERVAL], .cores = at[COST_CORES],
+  *cost = (wafer_mode_cost){.fits = at[COST_FITS],
+                            .latency_cycles = at[COST_LATENCY],
+                            .interval_cycles = at[COST_INTERVAL],
+                            .cores = at[COST_CORES],
                             .peak_core_bytes = at[COST_BYTES]};
   return get_string(root_of(ir), names.why_not, &cost->why_not);
 }
@@ -104,7 +114,7 @@ enum { HOLDING_WHERE, HOLDING_X, HOLDING_Y, HOLDING_W, HOLDING_H, HOLDING_RANK, 
 
 static MlirAttribute holding_attr(MlirContext context, const wafer_holding *h) {
   int64_t at[HOLDING_MOST] = {
-      [HOLDING_WHERE] = h->where, [HOLDING_X] = h->rect.x, [HOLDING_Y] = h->rect.y,
+      [HOLDING_WHERE] = h->where,  [HOLDING_X] = h->rect.x,      [HOLDING_Y] = h->rect.y,
       [HOLDING_W] = h->rect.width, [HOLDING_H] = h->rect.height, [HOLDING_RANK] = h->layout.rank,
   };
   uint32_t rank = h->layout.rank;
@@ -123,17 +133,22 @@ static bool get_holding(MlirOperation op, const char *name, wafer_holding *h) {
   if (count < HOLDING_PARTS || count > HOLDING_MOST) return false;
   if (!get_u32s(op, name, (uint32_t)count, at)) return false;
   uint32_t rank = at[HOLDING_RANK];
-  if (at[HOLDING_WHERE] > WAFER_AT_wafer || rank > WAFER_MAX_RANK || count != HOLDING_PARTS + 2 * rank)
+  if (at[HOLDING_WHERE] > WAFER_AT_wafer || rank > WAFER_MAX_RANK ||
+      count != HOLDING_PARTS + 2 * rank)
     return false;
   *h = (wafer_holding){.where = (wafer_where)at[HOLDING_WHERE],
-                       .rect = {.x = at[HOLDING_X], .y = at[HOLDING_Y], .width = at[HOLDING_W], .height = at[HOLDING_H]},
+                       .rect = {.x = at[HOLDING_X],
+                                .y = at[HOLDING_Y],
+                                .width = at[HOLDING_W],
+                                .height = at[HOLDING_H]},
                        .layout.rank = rank};
   memcpy(h->layout.rows, at + HOLDING_PARTS, rank * sizeof *at);
   memcpy(h->layout.cols, at + HOLDING_PARTS + rank, rank * sizeof *at);
   return true;
 }
 
-static MlirAttribute route_attr(MlirContext context, uint32_t count, const wafer_route_segment *route) {
+static MlirAttribute route_attr(MlirContext context, uint32_t count,
+                                const wafer_route_segment *route) {
   int64_t at[4 * (size_t)count + 1];
   for (uint32_t i = 0; i < count; i++) {
     at[4 * i] = route[i].x0;
@@ -200,8 +215,9 @@ wafer_status wafer_ir_stream_get(const wafer_ctx *ctx, const wafer_ir *ir, MlirO
               get_u64(op, "words", &s->words) && get_u64(op, "cycles", &s->cycles) &&
               get_u64(op, "latency", &s->latency) && get_u32(op, "depth", &s->depth);
   if (read) return WAFER_OK;
-  return wafer_fail(ctx->diag, wafer_ir_loc(ir, op), WAFER_BAD_INPUT,
-                    "the attributes of wafer.stream are malformed: see docs/dialects.md for their encoding");
+  return wafer_fail(
+      ctx->diag, wafer_ir_loc(ir, op), WAFER_BAD_INPUT,
+      "the attributes of wafer.stream are malformed: see docs/dialects.md for their encoding");
 }
 
 /* An op with attributes alone. */
@@ -218,7 +234,9 @@ wafer_status wafer_build_load(wafer_builder *b, uint32_t phase) {
   return build_mark(b, WAFER_IR_load, 1, &attr);
 }
 
-bool wafer_ir_load_get(MlirOperation op, uint32_t *phase) { return get_u32(op, "phase", phase); }
+bool wafer_ir_load_get(MlirOperation op, uint32_t *phase) {
+  return get_u32(op, "phase", phase);
+}
 
 wafer_status wafer_build_phase(wafer_builder *b, uint32_t index, const char *name) {
   MlirContext context = b->ir->context;

@@ -5,16 +5,17 @@
 
 #include "ir_names.h"
 
-/* What a pass needs and gives. A module carries its facts in an attribute, so that a text can start anywhere
- * in the pipeline. */
-#define FACTS(X) \
-  X(SHAPED) X(FOLDED) X(SIMPLE) X(KERNELED) X(MODED) X(SIZED) X(PLACED) X(ROUTED) X(SCHEDULED) X(VERIFIED)
+/* What a pass needs and gives. A module carries its facts in an attribute, so that a text can start
+ * anywhere in the pipeline. */
+#define FACTS(X)                                                                                   \
+  X(SHAPED)                                                                                        \
+  X(FOLDED) X(SIMPLE) X(KERNELED) X(MODED) X(SIZED) X(PLACED) X(ROUTED) X(SCHEDULED) X(VERIFIED)
 
 enum {
 #define X(name) BIT_##name,
   FACTS(X)
 #undef X
-  FACT_COUNT
+      FACT_COUNT
 };
 enum {
 #define X(name) name = 1 << BIT_##name,
@@ -65,7 +66,8 @@ static wafer_status default_stages(const wafer_ctx *ctx, const char *last, pipel
   const pass_row *end = *last ? row_by_name(last + 1) : &rows[WAFER_COUNT(rows) - 1];
   if (!end)
     return wafer_fail(ctx->diag, wafer_at_file(NULL), WAFER_USAGE,
-                      "there is no pass '%s' to stop after; see wafer-opt --help for their names", last + 1);
+                      "there is no pass '%s' to stop after; see wafer-opt --help for their names",
+                      last + 1);
   p->at = WAFER_NEW(ctx->arena, stage, WAFER_COUNT(rows));
   if (!p->at) return usage_no_memory(ctx);
   for (const pass_row *row = rows; row <= end; row++)
@@ -159,8 +161,8 @@ typedef struct counter {
   uint32_t errors;
 } counter;
 
-static void count_emit(void *self, wafer_severity severity, wafer_status status, const wafer_loc *loc,
-                       const char *text) {
+static void count_emit(void *self, wafer_severity severity, wafer_status status,
+                       const wafer_loc *loc, const char *text) {
   counter *c = self;
   c->errors += severity == WAFER_ERROR;
   if (c->to && c->to->emit) c->to->emit(c->to->self, severity, status, loc, text);
@@ -170,7 +172,9 @@ static void count_progress(void *self, const char *what, uint64_t done, uint64_t
   wafer_progress(((counter *)self)->to, what, done, total);
 }
 
-static bool count_cancelled(void *self) { return wafer_cancelled(((counter *)self)->to); }
+static bool count_cancelled(void *self) {
+  return wafer_cancelled(((counter *)self)->to);
+}
 
 static void append(MlirStringRef part, void *self) {
   char *text = self;
@@ -178,7 +182,9 @@ static void append(MlirStringRef part, void *self) {
   memcpy(text + used, part.data, part.length < room ? part.length : room);
 }
 
-static void register_mlir_passes(void) { mlirRegisterTransformsPasses(); }
+static void register_mlir_passes(void) {
+  mlirRegisterTransformsPasses();
+}
 
 static wafer_status run_mlir(const wafer_ctx *ctx, wafer_ir *ir, const char *name) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -188,10 +194,12 @@ static wafer_status run_mlir(const wafer_ctx *ctx, wafer_ir *ir, const char *nam
   MlirOpPassManager passes = mlirPassManagerGetAsOpPassManager(manager);
   wafer_status status = WAFER_OK;
   if (mlirLogicalResultIsFailure(mlirOpPassManagerAddPipeline(passes, ref(name), append, said)))
-    status = wafer_fail(ctx->diag, wafer_at_file(NULL), WAFER_USAGE,
-                        "there is no pass '%s', neither here nor in MLIR; see wafer-opt --help for their names",
-                        name);
-  else if (mlirLogicalResultIsFailure(mlirPassManagerRunOnOp(manager, mlirModuleGetOperation(ir->module))))
+    status = wafer_fail(
+        ctx->diag, wafer_at_file(NULL), WAFER_USAGE,
+        "there is no pass '%s', neither here nor in MLIR; see wafer-opt --help for their names",
+        name);
+  else if (mlirLogicalResultIsFailure(
+               mlirPassManagerRunOnOp(manager, mlirModuleGetOperation(ir->module))))
     status = WAFER_INTERNAL;
   mlirPassManagerDestroy(manager);
   mlirSymbolTableDestroy(ir->symbols);
@@ -214,7 +222,8 @@ static wafer_status run_stage(const wafer_ctx *ctx, wafer_ir *ir, const stage *s
   wafer_loc file = wafer_at_file(ir->file);
   wafer_status status = s->row ? s->row->run(ctx, ir) : run_mlir(ctx, ir, s->name);
   if (status != WAFER_OK && c->errors == 0)
-    return wafer_fail(ctx->diag, file, WAFER_INTERNAL, "pass '%s' failed and did not say why", s->name);
+    return wafer_fail(ctx->diag, file, WAFER_INTERNAL, "pass '%s' failed and did not say why",
+                      s->name);
   WAFER_TRY(status);
   if (!mlirOperationVerify(mlirModuleGetOperation(ir->module)))
     return wafer_fail(ctx->diag, file, WAFER_INTERNAL, "pass '%s' left an invalid module", s->name);
@@ -226,8 +235,8 @@ static wafer_status run_all(const wafer_ctx *ctx, wafer_ir *ir, const pipeline *
   for (uint32_t i = 0; i < p->count; i++) {
     wafer_progress(ctx->diag, p->at[i].name, i, p->count);
     if (wafer_cancelled(ctx->diag))
-      return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_USAGE, "cancelled before pass '%s'",
-                        p->at[i].name);
+      return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_USAGE,
+                        "cancelled before pass '%s'", p->at[i].name);
     WAFER_TRY(run_stage(ctx, ir, &p->at[i], c));
   }
   wafer_progress(ctx->diag, "passes", p->count, p->count);
@@ -240,7 +249,8 @@ wafer_status wafer_transform(const wafer_ctx *ctx, wafer_ir *ir, const char *pas
   WAFER_TRY(check_needs(ctx, ir, &p));
   WAFER_TRY(check_print_after(ctx, &p));
   counter c = {.to = ctx->diag};
-  wafer_diag diag = {.emit = count_emit, .progress = count_progress, .cancelled = count_cancelled, .self = &c};
+  wafer_diag diag = {
+      .emit = count_emit, .progress = count_progress, .cancelled = count_cancelled, .self = &c};
   wafer_ctx counted = *ctx;
   counted.diag = &diag;
   const wafer_diag *own = ir->diag;
@@ -252,6 +262,7 @@ wafer_status wafer_transform(const wafer_ctx *ctx, wafer_ir *ir, const char *pas
   return status;
 }
 
-void wafer_passes_each(void (*visit)(void *self, const char *name, const char *summary), void *self) {
+void wafer_passes_each(void (*visit)(void *self, const char *name, const char *summary),
+                       void *self) {
   for (size_t i = 0; i < WAFER_COUNT(rows); i++) visit(self, rows[i].name, rows[i].summary);
 }

@@ -1,16 +1,17 @@
-/* Rewrites the program into fewer and simpler ops: one walk in program order, each rewrite looking back.
+/* Rewrites the program into fewer and simpler ops: one walk in program order, each rewrite looking
+ * back.
  *
- *   batch_norm(conv(x, w, b))     -> conv(x, w', b')              also mul, add, sub, div by a constant per channel
- *   conv(pad(x))                  -> conv(x) with larger pads
+ *   batch_norm(conv(x, w, b))     -> conv(x, w', b')              also mul, add, sub, div by a
+ * constant per channel conv(pad(x))                  -> conv(x) with larger pads
  *   transpose(transpose(x))       -> transpose(x) or x            also reshapes, expands, clips
- *   conv(x * c), conv(x + c)      -> conv(x, w', b')              for c per input channel, + without pads
- *   x * a * b, x / a, x ^ 2       -> x * (a b), x * (1 / a), x * x
- *   concat(x, zeros)              -> pad(x)
- *   x * 1, x + 0, cast to own type, select of a constant ...      -> x
+ *   conv(x * c), conv(x + c)      -> conv(x, w', b')              for c per input channel, +
+ * without pads x * a * b, x / a, x ^ 2       -> x * (a b), x * (1 / a), x * x concat(x, zeros) ->
+ * pad(x) x * 1, x + 0, cast to own type, select of a constant ...      -> x
  *
- * Needs types; gives no batch_norm, no identity, no dead op and one op per constant. Weights that change are
- * computed in f64 and go into the weight table under a new name; f16 and bf16 stay as they are, since rounding
- * a weight twice is not the model. Every op keeps the ONNX node of what it came from. */
+ * Needs types; gives no batch_norm, no identity, no dead op and one op per constant. Weights that
+ * change are computed in f64 and go into the weight table under a new name; f16 and bf16 stay as
+ * they are, since rounding a weight twice is not the model. Every op keeps the ONNX node of what it
+ * came from. */
 #include "simplify.h"
 
 #include <mlir-c/BuiltinAttributes.h>
@@ -33,19 +34,27 @@ bool used_once(MlirOperation op) {
   return !mlirOpOperandIsNull(use) && mlirOpOperandIsNull(mlirOpOperandGetNextUse(use));
 }
 
-MlirValue result_of(MlirOperation op) { return mlirOperationGetResult(op, 0); }
-wafer_type result_type(MlirOperation op) { return wafer_ir_value_type(result_of(op)); }
+MlirValue result_of(MlirOperation op) {
+  return mlirOperationGetResult(op, 0);
+}
+wafer_type result_type(MlirOperation op) {
+  return wafer_ir_value_type(result_of(op));
+}
 wafer_type operand_type(MlirOperation op, uint32_t index) {
   return wafer_ir_value_type(mlirOperationGetOperand(op, index));
 }
 
 wafer_builder build_before(const simplifier *s, MlirOperation at, MlirOperation anchor) {
-  return (wafer_builder){.ctx = s->ctx, .ir = s->ir, .block = mlirOperationGetBlock(at), .before = at,
-                         .location = mlirOperationGetLocation(anchor), .loc = wafer_ir_loc(s->ir, anchor)};
+  return (wafer_builder){.ctx = s->ctx,
+                         .ir = s->ir,
+                         .block = mlirOperationGetBlock(at),
+                         .before = at,
+                         .location = mlirOperationGetLocation(anchor),
+                         .loc = wafer_ir_loc(s->ir, anchor)};
 }
 
-wafer_status build_reshape(const simplifier *s, MlirOperation at, MlirValue x, const wafer_shape *shape,
-                           MlirValue *value) {
+wafer_status build_reshape(const simplifier *s, MlirOperation at, MlirValue x,
+                           const wafer_shape *shape, MlirValue *value) {
   wafer_builder b = build_before(s, at, at);
   wafer_attr attr = {.id = WAFER_ATTR_shape, .ints = {shape->rank, shape->dims}};
   return wafer_build(&b, WAFER_OP_reshape, 1, &x, &attr, 1, value);
@@ -59,12 +68,14 @@ static wafer_status rewrite_identity(simplifier *s, MlirOperation op, MlirValue 
   wafer_type from = operand_type(op, 0), to = result_type(op);
   if (from.dtype != to.dtype || !wafer_shape_equal(&from.shape, &to.shape)) return WAFER_OK;
   WAFER_TRY(wafer_ir_attrs(s->ctx, op, &attrs));
-  if (op_is_identity(wafer_ir_op(op), &attrs, 1, &from, &to)) *value = mlirOperationGetOperand(op, 0);
+  if (op_is_identity(wafer_ir_op(op), &attrs, 1, &from, &to))
+    *value = mlirOperationGetOperand(op, 0);
   return WAFER_OK;
 }
 
 static wafer_status no_memory(const simplifier *s) {
-  return wafer_fail(s->ctx->diag, wafer_at_file(s->ir->file), WAFER_NO_MEMORY, "no memory to simplify");
+  return wafer_fail(s->ctx->diag, wafer_at_file(s->ir->file), WAFER_NO_MEMORY,
+                    "no memory to simplify");
 }
 
 /* Attributes are unique in a context, so equal constants have the same one. */
@@ -75,7 +86,8 @@ static wafer_status rewrite_source(simplifier *s, MlirOperation op, MlirValue *v
   uint32_t first = wafer_ir_map_get(s->sources, key);
   if (first != WAFER_NONE) {
     MlirValue known = s->source[first], own = result_of(op);
-    if (!mlirValueEqual(known, own) && mlirTypeEqual(mlirValueGetType(known), mlirValueGetType(own)))
+    if (!mlirValueEqual(known, own) &&
+        mlirTypeEqual(mlirValueGetType(known), mlirValueGetType(own)))
       *value = known;
     return WAFER_OK;
   }
@@ -138,7 +150,8 @@ static wafer_status rewrite_op(simplifier *s, MlirOperation op, MlirValue *value
   WAFER_TRY(rewrite_identity(s, op, value));
   for (size_t i = 0; i < WAFER_COUNT(rewrites) && mlirValueIsNull(*value); i++)
     if (rewrites[i].op == id) WAFER_TRY(rewrites[i].apply(s, op, value));
-  if (mlirValueIsNull(*value) && wafer_op_is(id, WAFER_TRAIT_MAP)) WAFER_TRY(rewrite_broadcast(s, op, value));
+  if (mlirValueIsNull(*value) && wafer_op_is(id, WAFER_TRAIT_MAP))
+    WAFER_TRY(rewrite_broadcast(s, op, value));
   return WAFER_OK;
 }
 
@@ -190,12 +203,14 @@ static wafer_status settle(simplifier *s, MlirOperation op) {
 static wafer_status sweep(const simplifier *s, MlirBlock block) {
   size_t count = 0;
   MlirOperation op;
-  for (op = mlirBlockGetFirstOperation(block); !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op))
+  for (op = mlirBlockGetFirstOperation(block); !mlirOperationIsNull(op);
+       op = mlirOperationGetNextInBlock(op))
     count++;
   MlirOperation *ops = WAFER_NEW(s->ctx->arena, MlirOperation, count);
   if (!ops) return no_memory(s);
   count = 0;
-  for (op = mlirBlockGetFirstOperation(block); !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op))
+  for (op = mlirBlockGetFirstOperation(block); !mlirOperationIsNull(op);
+       op = mlirOperationGetNextInBlock(op))
     ops[count++] = op;
   while (count--)
     if (wafer_ir_op(ops[count]) != WAFER_OP_COUNT &&

@@ -12,8 +12,9 @@ typedef struct simplifier {
   MlirValue *source;
 } simplifier;
 
-/* Sets *value to what stands for the op's result, and leaves it null when the rewrite does not apply. Looks at
- * the op and back at its producers only; new ops go before it. The driver replaces and erases. */
+/* Sets *value to what stands for the op's result, and leaves it null when the rewrite does not
+ * apply. Looks at the op and back at its producers only; new ops go before it. The driver replaces
+ * and erases. */
 typedef wafer_status rewrite(simplifier *s, MlirOperation op, MlirValue *value);
 
 /* simplify_conv.c */
@@ -21,8 +22,8 @@ rewrite rewrite_batch_norm, rewrite_scale;
 /* simplify_input.c */
 rewrite rewrite_padded_conv, rewrite_scaled_input;
 /* simplify_view.c */
-rewrite rewrite_reshape, rewrite_transpose, rewrite_expand, rewrite_slice, rewrite_pad, rewrite_reduce,
-    rewrite_gather, rewrite_concat;
+rewrite rewrite_reshape, rewrite_transpose, rewrite_expand, rewrite_slice, rewrite_pad,
+    rewrite_reduce, rewrite_gather, rewrite_concat;
 /* simplify_map.c */
 rewrite rewrite_neutral, rewrite_divide, rewrite_power, rewrite_chain, rewrite_clip, rewrite_select,
     rewrite_broadcast;
@@ -38,14 +39,15 @@ wafer_type result_type(MlirOperation op);
 wafer_type operand_type(MlirOperation op, uint32_t index);
 MlirValue result_of(MlirOperation op);
 
-/* Erases an op without uses, then what only it used. Sources stay for those that may still share them. */
+/* Erases an op without uses, then what only it used. Sources stay for those that may still share
+ * them. */
 void erase_dead(MlirOperation op);
 
 /* ---- Building ---- */
 
 /* A builder before `at` whose ops carry the location of `anchor`. */
 wafer_builder build_before(const simplifier *s, MlirOperation at, MlirOperation anchor);
-wafer_status build_reshape(const simplifier *s, MlirOperation at, MlirValue x, const wafer_shape *shape,
-                           MlirValue *value);
+wafer_status build_reshape(const simplifier *s, MlirOperation at, MlirValue x,
+                           const wafer_shape *shape, MlirValue *value);
 
 #endif

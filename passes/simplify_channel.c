@@ -4,10 +4,13 @@
 #include <math.h>
 
 wafer_status channel_no_memory(const simplifier *s, MlirOperation op) {
-  return wafer_fail(s->ctx->diag, wafer_ir_loc(s->ir, op), WAFER_NO_MEMORY, "no memory to fold weights");
+  return wafer_fail(s->ctx->diag, wafer_ir_loc(s->ir, op), WAFER_NO_MEMORY,
+                    "no memory to fold weights");
 }
 
-bool channel_dtype(wafer_dtype dtype) { return dtype == WAFER_DTYPE_f32 || dtype == WAFER_DTYPE_f64; }
+bool channel_dtype(wafer_dtype dtype) {
+  return dtype == WAFER_DTYPE_f32 || dtype == WAFER_DTYPE_f64;
+}
 
 bool channel_values(const simplifier *s, MlirValue value, const wafer_type *type, double *out) {
   wafer_type own;
@@ -23,7 +26,8 @@ bool channel_values(const simplifier *s, MlirValue value, const wafer_type *type
   if (!wafer_ir_constant(s->ctx, s->ir, value, &view)) return false;
   int64_t count;
   if (!wafer_shape_elements(&own.shape, &count)) return false;
-  for (int64_t k = 0; k < channels; k++) out[k] = wafer_element_f64(own.dtype, view.data, count == 1 ? 0 : k);
+  for (int64_t k = 0; k < channels; k++)
+    out[k] = wafer_element_f64(own.dtype, view.data, count == 1 ? 0 : k);
   return true;
 }
 

@@ -24,38 +24,43 @@ static int64_t channel_of(const weight_channels *w, int64_t i) {
   return row / (w->shape->dims[0] / w->group) * w->shape->dims[1] + column;
 }
 
-static wafer_status scaled_weight(const simplifier *s, MlirOperation conv, wafer_builder *b, const affine *a,
-                                  MlirValue *value) {
+static wafer_status scaled_weight(const simplifier *s, MlirOperation conv, wafer_builder *b,
+                                  const affine *a, MlirValue *value) {
   wafer_attrs attrs;
   wafer_view view;
   int64_t count;
   *value = mlirOperationGetOperand(conv, 1);
   if (!a->scale || channel_all(a->scale, a->channels, 1)) return WAFER_OK;
   WAFER_TRY(wafer_ir_attrs(s->ctx, conv, &attrs));
-  if (!wafer_ir_constant(s->ctx, s->ir, *value, &view) || !wafer_shape_elements(&view.shape, &count))
+  if (!wafer_ir_constant(s->ctx, s->ir, *value, &view) ||
+      !wafer_shape_elements(&view.shape, &count))
     return WAFER_OK;
   weight_channels w = {.transposed = wafer_ir_op(conv) == WAFER_OP_conv_transpose,
-                       .group = wafer_attr_int(&attrs, WAFER_ATTR_group), .inner = 1, .shape = &view.shape};
+                       .group = wafer_attr_int(&attrs, WAFER_ATTR_group),
+                       .inner = 1,
+                       .shape = &view.shape};
   for (uint32_t d = 2; d < view.shape.rank; d++) w.inner *= view.shape.dims[d];
   void *data = wafer_arena_alloc(s->ctx->arena, (size_t)count, wafer_dtype_bytes(view.dtype));
   if (!data) return channel_no_memory(s, conv);
   for (int64_t i = 0; i < count; i++)
     wafer_element_set_f64(view.dtype, data, i,
-                          wafer_element_f64(view.dtype, view.data, i) * a->scale[channel_of(&w, i)]);
+                          wafer_element_f64(view.dtype, view.data, i) *
+                              a->scale[channel_of(&w, i)]);
   wafer_view scaled = wafer_view_of(view.dtype, &view.shape, data);
   const char *name = wafer_arena_printf(s->ctx->arena, "%s.weight", wafer_ir_node_name(conv));
   return name ? wafer_build_constant(b, name, &scaled, value) : channel_no_memory(s, conv);
 }
 
 /* bias * scale + shift; null when there is none and nothing to add. */
-static wafer_status moved_bias(const simplifier *s, MlirOperation conv, wafer_builder *b, const affine *a,
-                               MlirValue *value) {
+static wafer_status moved_bias(const simplifier *s, MlirOperation conv, wafer_builder *b,
+                               const affine *a, MlirValue *value) {
   bool had = mlirOperationGetNumOperands(conv) == 3;
   wafer_view bias = {0};
   wafer_dtype dtype = result_type(conv).dtype;
   *value = (MlirValue){NULL};
   if (!had && (!a->shift || channel_all(a->shift, a->channels, 0))) return WAFER_OK;
-  if (had && !wafer_ir_constant(s->ctx, s->ir, mlirOperationGetOperand(conv, 2), &bias)) return WAFER_OK;
+  if (had && !wafer_ir_constant(s->ctx, s->ir, mlirOperationGetOperand(conv, 2), &bias))
+    return WAFER_OK;
   void *data = wafer_arena_alloc(s->ctx->arena, (size_t)a->channels, wafer_dtype_bytes(dtype));
   if (!data) return channel_no_memory(s, conv);
   for (int64_t k = 0; k < a->channels; k++) {
@@ -79,8 +84,8 @@ static bool foldable(const simplifier *s, MlirValue value, MlirOperation *conv) 
   return mlirOperationGetNumOperands(*conv) == 2 || channel_readable(s, *conv, 2);
 }
 
-static wafer_status fold_into(const simplifier *s, MlirOperation at, MlirOperation conv, const affine *a,
-                              MlirValue *value) {
+static wafer_status fold_into(const simplifier *s, MlirOperation at, MlirOperation conv,
+                              const affine *a, MlirValue *value) {
   wafer_builder b = build_before(s, at, conv);
   MlirValue operands[3] = {mlirOperationGetOperand(conv, 0)};
   wafer_attrs attrs;
@@ -95,17 +100,22 @@ static wafer_status fold_into(const simplifier *s, MlirOperation at, MlirOperati
 
 static wafer_status channel_constant(const simplifier *s, wafer_builder *b, const wafer_type *type,
                                      const double *values, MlirValue *value) {
-  wafer_shape shape = {.rank = type->shape.rank - 1, .dims = {type->shape.dims[1], 1, 1, 1, 1, 1, 1, 1}};
-  void *data = wafer_arena_alloc(s->ctx->arena, (size_t)shape.dims[0], wafer_dtype_bytes(type->dtype));
+  wafer_shape shape = {.rank = type->shape.rank - 1,
+                       .dims = {type->shape.dims[1], 1, 1, 1, 1, 1, 1, 1}};
+  void *data =
+      wafer_arena_alloc(s->ctx->arena, (size_t)shape.dims[0], wafer_dtype_bytes(type->dtype));
   if (!data) return wafer_fail(s->ctx->diag, b->loc, WAFER_NO_MEMORY, "no memory to fold weights");
-  for (int64_t k = 0; k < shape.dims[0]; k++) wafer_element_set_f64(type->dtype, data, k, values[k]);
+  for (int64_t k = 0; k < shape.dims[0]; k++)
+    wafer_element_set_f64(type->dtype, data, k, values[k]);
   wafer_view view = wafer_view_of(type->dtype, &shape, data);
-  const char *name = wafer_arena_printf(s->ctx->arena, "%s.affine", b->loc.name ? b->loc.name : "folded");
+  const char *name =
+      wafer_arena_printf(s->ctx->arena, "%s.affine", b->loc.name ? b->loc.name : "folded");
   return name ? wafer_build_constant(b, name, &view, value) : WAFER_NO_MEMORY;
 }
 
 /* x * scale + shift with constants. */
-static wafer_status mul_add(const simplifier *s, MlirOperation op, const affine *a, MlirValue *value) {
+static wafer_status mul_add(const simplifier *s, MlirOperation op, const affine *a,
+                            MlirValue *value) {
   wafer_builder b = build_before(s, op, op);
   wafer_type type = result_type(op);
   MlirValue operands[2] = {mlirOperationGetOperand(op, 0)};
@@ -118,10 +128,12 @@ static wafer_status mul_add(const simplifier *s, MlirOperation op, const affine 
 enum { BN_X, BN_SCALE, BN_BIAS, BN_MEAN, BN_VARIANCE };
 
 /* (x - mean) / sqrt(variance + epsilon) * scale + bias of parameters that are not constants. */
-static wafer_status expand_batch_norm(const simplifier *s, MlirOperation op, double epsilon, MlirValue *value) {
+static wafer_status expand_batch_norm(const simplifier *s, MlirOperation op, double epsilon,
+                                      MlirValue *value) {
   wafer_builder b = build_before(s, op, op);
   wafer_type type = result_type(op);
-  wafer_shape shape = {.rank = type.shape.rank - 1, .dims = {type.shape.dims[1], 1, 1, 1, 1, 1, 1, 1}};
+  wafer_shape shape = {.rank = type.shape.rank - 1,
+                       .dims = {type.shape.dims[1], 1, 1, 1, 1, 1, 1, 1}};
   MlirValue p[5] = {mlirOperationGetOperand(op, BN_X)}, pair[2];
   wafer_type scalar = {.dtype = operand_type(op, BN_VARIANCE).dtype};
   for (uint32_t i = BN_SCALE; i <= BN_VARIANCE; i++)
@@ -132,7 +144,8 @@ static wafer_status expand_batch_norm(const simplifier *s, MlirOperation op, dou
   WAFER_TRY(wafer_build(&b, WAFER_OP_sqrt, 1, pair, NULL, 0, &pair[1]));
   pair[0] = p[BN_SCALE];
   WAFER_TRY(wafer_build(&b, WAFER_OP_div, 2, pair, NULL, 0, &p[BN_SCALE]));
-  WAFER_TRY(wafer_build(&b, WAFER_OP_sub, 2, (MlirValue[]){p[BN_X], p[BN_MEAN]}, NULL, 0, &pair[0]));
+  WAFER_TRY(
+      wafer_build(&b, WAFER_OP_sub, 2, (MlirValue[]){p[BN_X], p[BN_MEAN]}, NULL, 0, &pair[0]));
   pair[1] = p[BN_SCALE];
   WAFER_TRY(wafer_build(&b, WAFER_OP_mul, 2, pair, NULL, 0, &pair[0]));
   pair[1] = p[BN_BIAS];
@@ -158,24 +171,30 @@ wafer_status rewrite_batch_norm(simplifier *s, MlirOperation op, MlirValue *valu
   for (int64_t k = 0; k < a.channels; k++) {
     double variance = wafer_element_f64(p[BN_VARIANCE].dtype, p[BN_VARIANCE].data, k);
     double mean = wafer_element_f64(p[BN_MEAN].dtype, p[BN_MEAN].data, k);
-    a.scale[k] = wafer_element_f64(p[BN_SCALE].dtype, p[BN_SCALE].data, k) / sqrt(variance + epsilon);
+    a.scale[k] =
+        wafer_element_f64(p[BN_SCALE].dtype, p[BN_SCALE].data, k) / sqrt(variance + epsilon);
     a.shift[k] = wafer_element_f64(p[BN_BIAS].dtype, p[BN_BIAS].data, k) - mean * a.scale[k];
   }
   MlirOperation conv;
   bool finite = channel_finite(a.scale, a.channels) && channel_finite(a.shift, a.channels);
-  if (finite && foldable(s, mlirOperationGetOperand(op, BN_X), &conv)) return fold_into(s, op, conv, &a, value);
+  if (finite && foldable(s, mlirOperationGetOperand(op, BN_X), &conv))
+    return fold_into(s, op, conv, &a, value);
   return mul_add(s, op, &a, value);
 }
 
 /* ---- mul, add, sub, div by a constant per channel ---- */
 
-/* What `op` does to the convolution at operand `at` with the constant c at the other operand. False: not
- * affine in it. */
+/* What `op` does to the convolution at operand `at` with the constant c at the other operand.
+ * False: not affine in it. */
 static bool affine_of(wafer_op op, uint32_t at, double *c, affine *a, double *spare) {
   int64_t count = a->channels;
   switch (op) {
-  case WAFER_OP_mul: a->scale = c; return true;
-  case WAFER_OP_add: a->shift = c; return true;
+  case WAFER_OP_mul:
+    a->scale = c;
+    return true;
+  case WAFER_OP_add:
+    a->shift = c;
+    return true;
   case WAFER_OP_sub:
     for (int64_t k = 0; k < count; k++) spare[k] = at == 0 ? -c[k] : -1;
     a->shift = at == 0 ? spare : c;
@@ -185,7 +204,8 @@ static bool affine_of(wafer_op op, uint32_t at, double *c, affine *a, double *sp
     for (int64_t k = 0; k < count; k++) spare[k] = 1 / c[k];
     a->scale = spare;
     return at == 0;
-  default: return false;
+  default:
+    return false;
   }
 }
 
@@ -199,7 +219,8 @@ static wafer_status scale_at(simplifier *s, MlirOperation op, uint32_t at, MlirV
   double *c = WAFER_NEW(s->ctx->arena, double, (size_t)a.channels);
   double *spare = WAFER_NEW(s->ctx->arena, double, (size_t)a.channels);
   if (!c || !spare) return channel_no_memory(s, op);
-  if (!channel_values(s, other, &type, c) || !affine_of(wafer_ir_op(op), at, c, &a, spare)) return WAFER_OK;
+  if (!channel_values(s, other, &type, c) || !affine_of(wafer_ir_op(op), at, c, &a, spare))
+    return WAFER_OK;
   if (a.scale && !channel_finite(a.scale, a.channels)) return WAFER_OK;
   return fold_into(s, op, conv, &a, value);
 }

@@ -1,5 +1,5 @@
-/* What precedes a convolution: zeros around its input become pads, and what is linear per input channel moves
- * into its weights and bias. */
+/* What precedes a convolution: zeros around its input become pads, and what is linear per input
+ * channel moves into its weights and bias. */
 #include <string.h>
 
 #include "simplify_channel.h"
@@ -10,7 +10,8 @@
 static bool is_zero_frame(const wafer_attrs *pad, const int64_t **pads, uint32_t *rank) {
   *pads = wafer_attr_ints(pad, WAFER_ATTR_pads, rank);
   *rank /= 2;
-  if (strcmp(wafer_attr_string(pad, WAFER_ATTR_mode), "constant") || wafer_attr_float(pad, WAFER_ATTR_fill) != 0)
+  if (strcmp(wafer_attr_string(pad, WAFER_ATTR_mode), "constant") ||
+      wafer_attr_float(pad, WAFER_ATTR_fill) != 0)
     return false;
   for (uint32_t d = 0; d < 2 * *rank; d++)
     if ((*pads)[d] < 0 || (d % *rank < 2 && (*pads)[d] != 0)) return false;
@@ -74,20 +75,23 @@ typedef struct moving {
 } moving;
 
 /* w' = w * c */
-static wafer_status scale_weight(const simplifier *s, const moving *m, wafer_builder *b, MlirValue *value) {
+static wafer_status scale_weight(const simplifier *s, const moving *m, wafer_builder *b,
+                                 MlirValue *value) {
   wafer_dtype dtype = m->weight.dtype;
   void *data = wafer_arena_alloc(s->ctx->arena, (size_t)m->count, wafer_dtype_bytes(dtype));
   const char *name = wafer_arena_printf(s->ctx->arena, "%s.weight", wafer_ir_node_name(m->conv));
   if (!data || !name) return channel_no_memory(s, m->conv);
   for (int64_t i = 0; i < m->count; i++)
     wafer_element_set_f64(dtype, data, i,
-                          wafer_element_f64(dtype, m->weight.data, i) * m->c[input_channel(&m->channels, i)]);
+                          wafer_element_f64(dtype, m->weight.data, i) *
+                              m->c[input_channel(&m->channels, i)]);
   wafer_view scaled = wafer_view_of(dtype, &m->weight.shape, data);
   return wafer_build_constant(b, name, &scaled, value);
 }
 
 /* bias'[k] = bias[k] + sum of w[k] * c */
-static wafer_status shift_bias(const simplifier *s, const moving *m, wafer_builder *b, MlirValue *value) {
+static wafer_status shift_bias(const simplifier *s, const moving *m, wafer_builder *b,
+                               MlirValue *value) {
   wafer_dtype dtype = m->weight.dtype;
   wafer_shape shape = {.rank = 1, .dims = {m->weight.shape.dims[0]}};
   int64_t row = m->count / shape.dims[0];
@@ -133,8 +137,8 @@ static bool can_move(const simplifier *s, MlirOperation conv, moving *m) {
   if (!channel_dtype(result_type(conv).dtype) || !channel_readable(s, conv, 1)) return false;
   if (mlirOperationGetNumOperands(conv) == 3 && !channel_readable(s, conv, 2)) return false;
   if (!wafer_ir_constant(s->ctx, s->ir, mlirOperationGetOperand(conv, 1), &m->weight)) return false;
-  m->channels = (input_channels){.group = wafer_attr_int(&m->attrs, WAFER_ATTR_group), .inner = 1,
-                                 .shape = &m->weight.shape};
+  m->channels = (input_channels){
+      .group = wafer_attr_int(&m->attrs, WAFER_ATTR_group), .inner = 1, .shape = &m->weight.shape};
   for (uint32_t d = 2; d < m->weight.shape.rank; d++) m->channels.inner *= m->weight.shape.dims[d];
   return wafer_shape_elements(&m->weight.shape, &m->count) && m->count > 0;
 }

@@ -14,7 +14,7 @@ static const struct {
   double neutral;
   bool both; /* either operand may be the neutral one */
 } neutrals[] = {
-    {WAFER_OP_mul, 1, true}, {WAFER_OP_div, 1, false}, {WAFER_OP_add, 0, true},
+    {WAFER_OP_mul, 1, true},  {WAFER_OP_div, 1, false}, {WAFER_OP_add, 0, true},
     {WAFER_OP_sub, 0, false}, {WAFER_OP_pow, 1, false},
 };
 
@@ -48,7 +48,8 @@ static bool can_change(const simplifier *s, MlirOperation op, uint32_t constant)
 static bool invertible(const simplifier *s, MlirValue value) {
   wafer_view view;
   int64_t count;
-  if (!wafer_ir_constant(s->ctx, s->ir, value, &view) || !wafer_shape_elements(&view.shape, &count)) return false;
+  if (!wafer_ir_constant(s->ctx, s->ir, value, &view) || !wafer_shape_elements(&view.shape, &count))
+    return false;
   for (int64_t i = 0; i < count; i++) {
     double size = fabs(wafer_element_f64(view.dtype, view.data, i));
     if (!(size > 1e-30 && size < 1e30)) return false;
@@ -70,7 +71,8 @@ wafer_status rewrite_power(simplifier *s, MlirOperation op, MlirValue *value) {
   MlirValue x[2] = {mlirOperationGetOperand(op, 0), mlirOperationGetOperand(op, 0)};
   wafer_type from = wafer_ir_value_type(x[0]), to = result_type(op);
   wafer_builder b = build_before(s, op, op);
-  if (!types_equal(&from, &to) || !wafer_ir_splat(mlirOperationGetOperand(op, 1), &exponent)) return WAFER_OK;
+  if (!types_equal(&from, &to) || !wafer_ir_splat(mlirOperationGetOperand(op, 1), &exponent))
+    return WAFER_OK;
   if (exponent == 2) return wafer_build(&b, WAFER_OP_mul, 2, x, NULL, 0, value);
   if (!wafer_dtype_is_float(to.dtype)) return WAFER_OK;
   if (exponent == 0.5) return wafer_build(&b, WAFER_OP_sqrt, 1, x, NULL, 0, value);
@@ -87,7 +89,8 @@ static uint32_t constant_operand(const simplifier *s, MlirOperation op) {
 /* One of the shapes stands for both: (4,1) by (4) would be (4,4), more to hold than they are. */
 static bool merges(const wafer_type types[2]) {
   int64_t counts[2];
-  if (!wafer_shape_elements(&types[0].shape, &counts[0]) || !wafer_shape_elements(&types[1].shape, &counts[1]))
+  if (!wafer_shape_elements(&types[0].shape, &counts[0]) ||
+      !wafer_shape_elements(&types[1].shape, &counts[1]))
     return false;
   return counts[0] == 1 || counts[1] == 1 || wafer_shape_equal(&types[0].shape, &types[1].shape);
 }
@@ -120,12 +123,15 @@ static wafer_status bounds_of(const simplifier *s, MlirOperation op, bounds *b, 
   *b = (bounds){.min = 0, .max = INFINITY};
   if (id != WAFER_OP_clip) return WAFER_OK;
   WAFER_TRY(wafer_ir_attrs(s->ctx, op, &attrs));
-  *b = (bounds){.min = wafer_attr_float(&attrs, WAFER_ATTR_min), .max = wafer_attr_float(&attrs, WAFER_ATTR_max)};
+  *b = (bounds){.min = wafer_attr_float(&attrs, WAFER_ATTR_min),
+                .max = wafer_attr_float(&attrs, WAFER_ATTR_max)};
   *has = b->min <= b->max;
   return WAFER_OK;
 }
 
-static double clamp(double x, const bounds *b) { return fmin(fmax(x, b->min), b->max); }
+static double clamp(double x, const bounds *b) {
+  return fmin(fmax(x, b->min), b->max);
+}
 
 wafer_status rewrite_clip(simplifier *s, MlirOperation op, MlirValue *value) {
   bounds outer, inner;
@@ -139,8 +145,10 @@ wafer_status rewrite_clip(simplifier *s, MlirOperation op, MlirValue *value) {
   wafer_builder b = build_before(s, op, before);
   MlirValue x = mlirOperationGetOperand(before, 0);
   bounds both = {.min = clamp(inner.min, &outer), .max = clamp(inner.max, &outer)};
-  if (both.min == 0 && both.max == INFINITY) return wafer_build(&b, WAFER_OP_relu, 1, &x, NULL, 0, value);
-  wafer_attr attrs[] = {{.id = WAFER_ATTR_min, .f = both.min}, {.id = WAFER_ATTR_max, .f = both.max}};
+  if (both.min == 0 && both.max == INFINITY)
+    return wafer_build(&b, WAFER_OP_relu, 1, &x, NULL, 0, value);
+  wafer_attr attrs[] = {{.id = WAFER_ATTR_min, .f = both.min},
+                        {.id = WAFER_ATTR_max, .f = both.max}};
   return wafer_build(&b, WAFER_OP_clip, 1, &x, attrs, 2, value);
 }
 

@@ -1,10 +1,11 @@
-/* Ops that move elements: two of a kind become one, those that move nothing become reshapes or go. */
+/* Ops that move elements: two of a kind become one, those that move nothing become reshapes or go.
+ */
 #include <string.h>
 
 #include "simplify.h"
 
-static wafer_status build_transpose(const simplifier *s, MlirOperation at, MlirValue x, uint32_t rank,
-                                    const int64_t *perm, MlirValue *value) {
+static wafer_status build_transpose(const simplifier *s, MlirOperation at, MlirValue x,
+                                    uint32_t rank, const int64_t *perm, MlirValue *value) {
   wafer_builder b = build_before(s, at, at);
   wafer_attr attr = {.id = WAFER_ATTR_perm, .ints = {rank, perm}};
   return wafer_build(&b, WAFER_OP_transpose, 1, &x, &attr, 1, value);
@@ -171,7 +172,8 @@ wafer_status rewrite_concat(simplifier *s, MlirOperation op, MlirValue *value) {
   uint32_t axis = (uint32_t)wafer_attr_int(&attrs, WAFER_ATTR_axis), rank = type.shape.rank;
   for (uint32_t at = 0; at < 2; at++) {
     MlirValue x = mlirOperationGetOperand(op, 1 - at);
-    if (!wafer_ir_splat(mlirOperationGetOperand(op, at), &fill) || wafer_ir_is_constant(x)) continue;
+    if (!wafer_ir_splat(mlirOperationGetOperand(op, at), &fill) || wafer_ir_is_constant(x))
+      continue;
     pads[at == 0 ? axis : rank + axis] = operand_type(op, at).shape.dims[axis];
     wafer_builder b = build_before(s, op, op);
     wafer_attr pad[] = {{.id = WAFER_ATTR_pads, .ints = {2 * rank, pads}},

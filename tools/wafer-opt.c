@@ -10,7 +10,8 @@ static const char usage[] =
     "usage: wafer-opt FILE.mlir [options]\n"
     "Runs passes over a module of the dialects nn and wafer and prints the result.\n"
     "\n"
-    "  --passes=LIST         names separated by commas, `default`, or `default:NAME` (up to NAME);\n"
+    "  --passes=LIST         names separated by commas, `default`, or `default:NAME` (up to "
+    "NAME);\n"
     "                        MLIR's own work too (canonicalize, cse). Nothing: parse and print\n"
     "  --machine=NAME|FILE   the wafer to compile for (wse2)\n"
     "  --mode=MODE           auto, pipelined or streaming (auto)\n"
@@ -39,8 +40,10 @@ static void print_module(void *self, const char *pass, const char *text, size_t 
   fprintf(self, "// -----// after %s //----- //\n%.*s", pass, (int)bytes, text);
 }
 
-static wafer_status wrong(const wafer_diag *diag, const char *option, const char *value, const char *allowed) {
-  return wafer_fail(diag, wafer_at_file(NULL), WAFER_USAGE, "--%s is '%s', not %s", option, value, allowed);
+static wafer_status wrong(const wafer_diag *diag, const char *option, const char *value,
+                          const char *allowed) {
+  return wafer_fail(diag, wafer_at_file(NULL), WAFER_USAGE, "--%s is '%s', not %s", option, value,
+                    allowed);
 }
 
 static wafer_status set_mode(const wafer_diag *diag, const char *value, wafer_options *o) {
@@ -67,21 +70,31 @@ static wafer_status set_dtype(const wafer_diag *diag, const char *value, wafer_o
 }
 
 static const struct option long_options[] = {
-    {"passes", required_argument, NULL, 'p'},         {"machine", required_argument, NULL, 'm'},
-    {"mode", required_argument, NULL, 'o'},           {"batch", required_argument, NULL, 'b'},
-    {"dtype", required_argument, NULL, 'd'},          {"print-ir-after", required_argument, NULL, 'a'},
-    {"help", no_argument, NULL, 'h'},                 {NULL, 0, NULL, 0},
+    {"passes", required_argument, NULL, 'p'}, {"machine", required_argument, NULL, 'm'},
+    {"mode", required_argument, NULL, 'o'},   {"batch", required_argument, NULL, 'b'},
+    {"dtype", required_argument, NULL, 'd'},  {"print-ir-after", required_argument, NULL, 'a'},
+    {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
 };
 
 static wafer_status parse_option(const wafer_diag *diag, int option, request *r) {
   switch (option) {
-  case 'p': r->passes = optarg; return WAFER_OK;
-  case 'm': r->machine = optarg; return WAFER_OK;
-  case 'a': r->options.print_after = optarg; return WAFER_OK;
-  case 'o': return set_mode(diag, optarg, &r->options);
-  case 'b': return set_batch(diag, optarg, &r->options);
-  case 'd': return set_dtype(diag, optarg, &r->options);
-  default: return WAFER_USAGE; /* getopt has said why */
+  case 'p':
+    r->passes = optarg;
+    return WAFER_OK;
+  case 'm':
+    r->machine = optarg;
+    return WAFER_OK;
+  case 'a':
+    r->options.print_after = optarg;
+    return WAFER_OK;
+  case 'o':
+    return set_mode(diag, optarg, &r->options);
+  case 'b':
+    return set_batch(diag, optarg, &r->options);
+  case 'd':
+    return set_dtype(diag, optarg, &r->options);
+  default:
+    return WAFER_USAGE; /* getopt has said why */
   }
 }
 
@@ -93,7 +106,8 @@ static wafer_status parse(const wafer_diag *diag, int argc, char **argv, request
   if (*help) return WAFER_OK;
   if (optind != argc - 1)
     return wafer_fail(diag, wafer_at_file(NULL), WAFER_USAGE,
-                      "one file of IR is needed, %d are given; see wafer-opt --help", argc - optind);
+                      "one file of IR is needed, %d are given; see wafer-opt --help",
+                      argc - optind);
   r->file = argv[optind];
   return WAFER_OK;
 }
@@ -103,7 +117,8 @@ static wafer_status write_out(const wafer_ctx *ctx, const wafer_ir *ir) {
   size_t bytes;
   WAFER_TRY(wafer_ir_print(ctx, ir, &text, &bytes));
   if (fwrite(text, 1, bytes, stdout) == bytes && fflush(stdout) == 0) return WAFER_OK;
-  return wafer_fail(ctx->diag, wafer_at_file("standard output"), WAFER_IO, "the module cannot be written: %m");
+  return wafer_fail(ctx->diag, wafer_at_file("standard output"), WAFER_IO,
+                    "the module cannot be written: %m");
 }
 
 static wafer_status run(wafer_ctx *ctx, const request *r) {
@@ -118,7 +133,8 @@ static wafer_status run(wafer_ctx *ctx, const request *r) {
 
 int main(int argc, char **argv) {
   wafer_diag diag = {.emit = wafer_diag_to_file, .self = stderr};
-  request r = {.passes = "", .machine = "wse2", .options = {.print = print_module, .print_self = stderr}};
+  request r = {
+      .passes = "", .machine = "wse2", .options = {.print = print_module, .print_self = stderr}};
   bool help = false;
   wafer_status status = parse(&diag, argc, argv, &r, &help);
   if (status != WAFER_OK) return status;
@@ -127,7 +143,8 @@ int main(int argc, char **argv) {
     return fflush(stdout) == 0 ? WAFER_OK : WAFER_IO;
   }
   wafer_ctx ctx = {.arena = wafer_arena_create(), .diag = &diag, .options = &r.options};
-  if (!ctx.arena) return wafer_fail(&diag, wafer_at_file(NULL), WAFER_NO_MEMORY, "no memory to start");
+  if (!ctx.arena)
+    return wafer_fail(&diag, wafer_at_file(NULL), WAFER_NO_MEMORY, "no memory to start");
   status = run(&ctx, &r);
   wafer_arena_destroy(ctx.arena);
   return status;

@@ -1,20 +1,23 @@
-/* The IR seen from C: MLIR handles, the builder, typed accessors. The only public header that includes
- * mlir-c; frontend, passes and backend stand on it, users never see it.
+/* The IR seen from C: MLIR handles, the builder, typed accessors. The only public header that
+ * includes mlir-c; frontend, passes and backend stand on it, users never see it.
  *
- * Dialects: `nn` (passes/nn.irdl.mlir), what to compute, rows of ops.def; `wafer` (passes/wafer.irdl.mlir),
- * where and when. docs/dialects.md is their reference.
+ * Dialects: `nn` (passes/nn.irdl.mlir), what to compute, rows of ops.def; `wafer`
+ * (passes/wafer.irdl.mlir), where and when. docs/dialects.md is their reference.
  *
  * Stages of a module
  *   imported   one func.func @main of nn ops. Arguments carry {wafer.name}, results {wafer.name}.
  *              Weights are nn.weight {name}, bytes in the weight table.
- *   fused      @main calls kernels: `func.func private @k(...)` with {wafer.family, wafer.anchor}; nn ops in
+ *   fused      @main calls kernels: `func.func private @k(...)` with {wafer.family, wafer.anchor};
+ * nn ops in
  *              @main are only nn.weight. A kernel's weights are arguments of the call.
  *   placed     kernels also carry {wafer.phase, wafer.rows, wafer.cols, wafer.rect, wafer.replicas,
- *              wafer.depths, wafer.slabs}; the module {wafer.mode, wafer.batch, wafer.storage, and the cost of both modes}.
- *   routed     every operand of a call comes from a wafer.stream, unless the value already lies there.
- *   scheduled  @main is a sequence: wafer.load, wafer.phase, streams and calls, wafer.free.
+ *              wafer.depths, wafer.slabs}; the module {wafer.mode, wafer.batch, wafer.storage, and
+ * the cost of both modes}. routed     every operand of a call comes from a wafer.stream, unless the
+ * value already lies there. scheduled  @main is a sequence: wafer.load, wafer.phase, streams and
+ * calls, wafer.free.
  *
- * Each attribute has one writer pass and one accessor pair here; passes/ir*.c alone spell its name. */
+ * Each attribute has one writer pass and one accessor pair here; passes/ir*.c alone spell its name.
+ */
 #ifndef WAFER_IR_H
 #define WAFER_IR_H
 
@@ -39,7 +42,7 @@ struct wafer_ir {
   wafer_arena *arena;
   const wafer_diag *diag; /* where MLIR's own diagnostics go */
   MlirDiagnosticHandlerID handler;
-  MlirSymbolTable symbols; /* of the module; functions enter and leave through the calls below */
+  MlirSymbolTable symbols;  /* of the module; functions enter and leave through the calls below */
   struct curve_set *curves; /* of the passes that size: shape curves made so far, NULL */
 };
 
@@ -56,8 +59,8 @@ wafer_type wafer_ir_value_type(MlirValue value); /* asserted static */
 
 /* Location that names an ONNX node; every op carries one and every rewrite passes it on. */
 MlirLocation wafer_ir_location(const wafer_ir *ir, const char *node, int64_t index);
-/* The place of an op for a message: ONNX node where there is one, else line of a text file. Strings live as
- * long as the context. */
+/* The place of an op for a message: ONNX node where there is one, else line of a text file. Strings
+ * live as long as the context. */
 wafer_loc wafer_ir_loc(const wafer_ir *ir, MlirOperation op);
 /* The same without the model's file name. */
 wafer_loc wafer_ir_loc_of(MlirOperation op);
@@ -73,8 +76,8 @@ wafer_status wafer_ir_attrs(const wafer_ctx *ctx, MlirOperation op, wafer_attrs 
 /* Writes one attribute of an nn op (not `value`). */
 void wafer_ir_set_attr(MlirOperation op, const wafer_attr *attr);
 
-/* Creates nn ops at the end of a block (or before `before`), inferring each result type by the op's shape
- * rule and folding ops all of whose operands are constants of at most WAFER_FOLD_BYTES. */
+/* Creates nn ops at the end of a block (or before `before`), inferring each result type by the op's
+ * shape rule and folding ops all of whose operands are constants of at most WAFER_FOLD_BYTES. */
 typedef struct wafer_builder {
   const wafer_ctx *ctx;
   wafer_ir *ir;
@@ -84,21 +87,24 @@ typedef struct wafer_builder {
   wafer_loc loc; /* the same for messages */
 } wafer_builder;
 
-#define WAFER_FOLD_BYTES 65536   /* largest result folded while building */
-#define WAFER_INLINE_BYTES 1024  /* larger constants become weights */
+#define WAFER_FOLD_BYTES 65536  /* largest result folded while building */
+#define WAFER_INLINE_BYTES 1024 /* larger constants become weights */
 
-wafer_status wafer_build(wafer_builder *b, wafer_op op, uint32_t operand_count, const MlirValue *operands,
-                         const wafer_attr *attrs, uint32_t attr_count, MlirValue *result);
-/* A constant from host data: nn.constant when small or a splat, else nn.weight `name` in the table. The data
- * must live as long as the arena. */
-wafer_status wafer_build_constant(wafer_builder *b, const char *name, const wafer_view *value, MlirValue *result);
+wafer_status wafer_build(wafer_builder *b, wafer_op op, uint32_t operand_count,
+                         const MlirValue *operands, const wafer_attr *attrs, uint32_t attr_count,
+                         MlirValue *result);
+/* A constant from host data: nn.constant when small or a splat, else nn.weight `name` in the table.
+ * The data must live as long as the arena. */
+wafer_status wafer_build_constant(wafer_builder *b, const char *name, const wafer_view *value,
+                                  MlirValue *result);
 /* The value of an entry of the weight table. */
 wafer_status wafer_build_weight(wafer_builder *b, const wafer_weight *weight, MlirValue *result);
 /* A scalar or splat constant of any shape. */
-wafer_status wafer_build_splat(wafer_builder *b, const wafer_type *type, double value, MlirValue *result);
+wafer_status wafer_build_splat(wafer_builder *b, const wafer_type *type, double value,
+                               MlirValue *result);
 
-/* The elements of a value that is a constant or a present weight, as a dense view (splats expanded into the
- * arena); false when it is not constant. */
+/* The elements of a value that is a constant or a present weight, as a dense view (splats expanded
+ * into the arena); false when it is not constant. */
 bool wafer_ir_constant(const wafer_ctx *ctx, const wafer_ir *ir, MlirValue value, wafer_view *out);
 /* True for nn.constant and nn.weight results. */
 bool wafer_ir_is_constant(MlirValue value);
@@ -108,19 +114,24 @@ bool wafer_ir_splat(MlirValue value, double *element);
 
 /* ---- Values and ops to numbers ---- */
 
-/* Keyed by the address of an MLIR value or op; look-up only, so that nothing depends on its order. */
+/* Keyed by the address of an MLIR value or op; look-up only, so that nothing depends on its order.
+ */
 typedef struct wafer_ir_map wafer_ir_map;
-wafer_ir_map *wafer_ir_map_create(wafer_arena *arena); /* dies with the arena; NULL: out of memory */
-bool wafer_ir_map_put(wafer_ir_map *map, const void *key, uint32_t number); /* false: out of memory */
-uint32_t wafer_ir_map_get(const wafer_ir_map *map, const void *key); /* WAFER_NONE when there is none */
+wafer_ir_map *
+wafer_ir_map_create(wafer_arena *arena); /* dies with the arena; NULL: out of memory */
+bool wafer_ir_map_put(wafer_ir_map *map, const void *key,
+                      uint32_t number); /* false: out of memory */
+uint32_t wafer_ir_map_get(const wafer_ir_map *map,
+                          const void *key); /* WAFER_NONE when there is none */
 
 /* ---- Functions ---- */
 
 MlirOperation wafer_ir_main(const wafer_ir *ir); /* null when there is none */
-/* Starts @main with these arguments; the builder appends to its body. wafer_ir_finish_main adds the return and
- * the result names. */
-wafer_status wafer_ir_begin_main(const wafer_ctx *ctx, wafer_ir *ir, uint32_t count, const char *const *names,
-                                 const wafer_type *types, wafer_builder *b, MlirValue *arguments);
+/* Starts @main with these arguments; the builder appends to its body. wafer_ir_finish_main adds the
+ * return and the result names. */
+wafer_status wafer_ir_begin_main(const wafer_ctx *ctx, wafer_ir *ir, uint32_t count,
+                                 const char *const *names, const wafer_type *types,
+                                 wafer_builder *b, MlirValue *arguments);
 wafer_status wafer_ir_finish_main(wafer_builder *b, uint32_t count, const char *const *names,
                                   const MlirValue *results);
 
@@ -131,24 +142,27 @@ const char *wafer_ir_argument_name(MlirOperation func, uint32_t index);
 const char *wafer_ir_result_name(MlirOperation func, uint32_t index);
 bool wafer_ir_argument_is_weight(MlirOperation func, uint32_t index); /* of a kernel */
 
-/* Starts a kernel's function; a name that is taken gets a suffix. `location` names the anchor's ONNX node.
- * wafer_ir_finish_kernel adds the return, family and anchor (the index of a node of the body). */
-wafer_status wafer_ir_begin_kernel(const wafer_ctx *ctx, wafer_ir *ir, const char *name, MlirLocation location,
-                                   uint32_t count, const wafer_type *types, const bool *is_weight,
-                                   wafer_builder *b, MlirValue *arguments);
-wafer_status wafer_ir_finish_kernel(wafer_builder *b, wafer_family family, uint32_t anchor, uint32_t count,
-                                    const MlirValue *results, MlirOperation *func);
-/* Appends a copy of an nn op with other operands; its result. The copy keeps attributes and location. */
+/* Starts a kernel's function; a name that is taken gets a suffix. `location` names the anchor's
+ * ONNX node. wafer_ir_finish_kernel adds the return, family and anchor (the index of a node of the
+ * body). */
+wafer_status wafer_ir_begin_kernel(const wafer_ctx *ctx, wafer_ir *ir, const char *name,
+                                   MlirLocation location, uint32_t count, const wafer_type *types,
+                                   const bool *is_weight, wafer_builder *b, MlirValue *arguments);
+wafer_status wafer_ir_finish_kernel(wafer_builder *b, wafer_family family, uint32_t anchor,
+                                    uint32_t count, const MlirValue *results, MlirOperation *func);
+/* Appends a copy of an nn op with other operands; its result. The copy keeps attributes and
+ * location. */
 MlirValue wafer_ir_clone(wafer_builder *b, MlirOperation op, const MlirValue *operands);
 /* A call of the function with its operands; `results` gets one value per result. */
-wafer_status wafer_ir_call(wafer_builder *b, MlirOperation func, const MlirValue *operands, MlirValue *results);
+wafer_status wafer_ir_call(wafer_builder *b, MlirOperation func, const MlirValue *operands,
+                           MlirValue *results);
 bool wafer_ir_is_call(MlirOperation op);
 MlirOperation wafer_ir_callee(const wafer_ir *ir, MlirOperation call); /* null when there is none */
 
 /* ---- Kernels and where they are ---- */
 
-/* A kernel's function as plain data in the arena: nodes, types, family, anchor, depths (1 where no pass has
- * set them). BAD_INPUT when the text it came from is not a kernel. */
+/* A kernel's function as plain data in the arena: nodes, types, family, anchor, depths (1 where no
+ * pass has set them). BAD_INPUT when the text it came from is not a kernel. */
 wafer_status wafer_ir_kernel_body(const wafer_ctx *ctx, const wafer_ir *ir, MlirOperation func,
                                   wafer_kernel_body *body);
 bool wafer_ir_is_kernel(MlirOperation func);
@@ -156,7 +170,8 @@ bool wafer_ir_is_kernel(MlirOperation func);
 /* Accessors: a getter is false when no pass has set the attribute or it is malformed. */
 bool wafer_ir_get_anchor(MlirOperation func, wafer_family *family, uint32_t *anchor); /* fuse */
 void wafer_ir_set_anchor(MlirOperation func, wafer_family family, uint32_t anchor);
-bool wafer_ir_get_split(MlirOperation func, wafer_split *split); /* size; loops it does not name are uncut */
+bool wafer_ir_get_split(MlirOperation func,
+                        wafer_split *split); /* size; loops it does not name are uncut */
 void wafer_ir_set_split(MlirOperation func, uint32_t loops, const wafer_split *split);
 bool wafer_ir_get_slabs(MlirOperation func, uint32_t *slabs); /* size */
 void wafer_ir_set_slabs(MlirOperation func, uint32_t slabs);
@@ -207,7 +222,8 @@ typedef struct wafer_ir_stream {
 
 wafer_status wafer_build_stream(wafer_builder *b, MlirValue value, const wafer_ir_stream *stream,
                                 MlirValue *result);
-/* The route is in the arena. BAD_INPUT when the attributes of the text it came from are malformed. */
+/* The route is in the arena. BAD_INPUT when the attributes of the text it came from are malformed.
+ */
 wafer_status wafer_ir_stream_get(const wafer_ctx *ctx, const wafer_ir *ir, MlirOperation op,
                                  wafer_ir_stream *stream);
 void wafer_ir_stream_set(MlirOperation op, const wafer_ir_stream *stream);

@@ -29,10 +29,12 @@ static wafer_type type_of(wafer_dtype dtype, uint32_t rank, const int64_t *dims)
   return type;
 }
 
-static wafer_builder begin(fixture *f, uint32_t count, const wafer_type *types, MlirValue *arguments) {
+static wafer_builder begin(fixture *f, uint32_t count, const wafer_type *types,
+                           MlirValue *arguments) {
   static const char *const names[] = {"x", "y", "z"};
   wafer_builder b;
-  CU_ASSERT_EQUAL_FATAL(wafer_ir_begin_main(&f->ctx, f->ir, count, names, types, &b, arguments), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_ir_begin_main(&f->ctx, f->ir, count, names, types, &b, arguments),
+                        WAFER_OK);
   b.location = wafer_ir_location(f->ir, "node1", 7);
   b.loc = wafer_at_node("dir/model.onnx", "node1", 7);
   return b;
@@ -55,7 +57,10 @@ static void types_both_ways(void) {
 
 /* Every element type, splat, small, empty and scalar. */
 static void constants_both_ways(void) {
-  static const struct { uint32_t rank; int64_t dims[2]; } shapes[] = {{0, {0}}, {1, {1}}, {1, {5}}, {2, {3, 9}}, {1, {0}}};
+  static const struct {
+    uint32_t rank;
+    int64_t dims[2];
+  } shapes[] = {{0, {0}}, {1, {1}}, {1, {5}}, {2, {3, 9}}, {1, {0}}};
   fixture f = setup();
   MlirValue x;
   wafer_type in = type_of(WAFER_DTYPE_f32, 1, (int64_t[]){4});
@@ -75,7 +80,8 @@ static void constants_both_ways(void) {
       CU_ASSERT_FALSE(memcmp(back.data, data, (size_t)count * wafer_dtype_bytes(type.dtype)));
       CU_ASSERT_TRUE(wafer_build_splat(&b, &type, 1, &constant) == WAFER_OK);
       CU_ASSERT_TRUE_FATAL(wafer_ir_constant(&f.ctx, f.ir, constant, &back));
-      for (int64_t i = 0; i < count; i++) CU_ASSERT_EQUAL(wafer_element_i64(type.dtype, back.data, i), 1);
+      for (int64_t i = 0; i < count; i++)
+        CU_ASSERT_EQUAL(wafer_element_i64(type.dtype, back.data, i), 1);
       double element = 0;
       CU_ASSERT_EQUAL(wafer_ir_splat(constant, &element), count > 0);
       CU_ASSERT_EQUAL(element, count > 0);
@@ -121,7 +127,8 @@ static void attributes_both_ways(void) {
       {.id = WAFER_ATTR_pads, .ints = {4, (int64_t[]){1, 0, 1, 2}}},
   };
   CU_ASSERT_EQUAL_FATAL(wafer_build(&b, WAFER_OP_conv, 2, in, attrs, 4, &y), WAFER_OK);
-  wafer_type type = wafer_ir_value_type(y), want = type_of(WAFER_DTYPE_f32, 4, (int64_t[]){1, 6, 4, 8});
+  wafer_type type = wafer_ir_value_type(y),
+             want = type_of(WAFER_DTYPE_f32, 4, (int64_t[]){1, 6, 4, 8});
   CU_ASSERT_TRUE(wafer_shape_equal(&type.shape, &want.shape));
   MlirOperation op = mlirOpResultGetOwner(y);
   wafer_attrs read;
@@ -147,7 +154,8 @@ static void attributes_both_ways(void) {
 static void constants_fold_while_building(void) {
   fixture f = setup();
   MlirValue x, a, c, sum;
-  wafer_type in = type_of(WAFER_DTYPE_f32, 1, (int64_t[]){4}), shape = type_of(WAFER_DTYPE_i64, 1, (int64_t[]){2});
+  wafer_type in = type_of(WAFER_DTYPE_f32, 1, (int64_t[]){4}),
+             shape = type_of(WAFER_DTYPE_i64, 1, (int64_t[]){2});
   wafer_builder b = begin(&f, 1, &in, &x);
   int64_t left[] = {40, -1}, right[] = {2, 3};
   wafer_view lv = wafer_view_of(WAFER_DTYPE_i64, &shape.shape, left), back;
@@ -171,9 +179,14 @@ static void identities_build_nothing(void) {
   wafer_attr perm = {.id = WAFER_ATTR_perm, .ints = {2, (int64_t[]){0, 1}}};
   wafer_attr swap = {.id = WAFER_ATTR_perm, .ints = {2, (int64_t[]){1, 0}}};
   wafer_attr f32 = {.id = WAFER_ATTR_to, .s = "f32"}, f16 = {.id = WAFER_ATTR_to, .s = "f16"};
-  const struct { wafer_op op; const wafer_attr *attr; bool identity; } cases[] = {
-      {WAFER_OP_reshape, &same, true},   {WAFER_OP_reshape, &other, false}, {WAFER_OP_expand, &same, true},
-      {WAFER_OP_transpose, &perm, true}, {WAFER_OP_transpose, &swap, false}, {WAFER_OP_cast, &f32, true},
+  const struct {
+    wafer_op op;
+    const wafer_attr *attr;
+    bool identity;
+  } cases[] = {
+      {WAFER_OP_reshape, &same, true},    {WAFER_OP_reshape, &other, false},
+      {WAFER_OP_expand, &same, true},     {WAFER_OP_transpose, &perm, true},
+      {WAFER_OP_transpose, &swap, false}, {WAFER_OP_cast, &f32, true},
       {WAFER_OP_cast, &f16, false},
   };
   for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
@@ -197,10 +210,13 @@ typedef struct walk {
   unsigned ops;
 } walk;
 
-static const char *name_of(MlirOperation op) { return mlirIdentifierStr(mlirOperationGetName(op)).data; }
+static const char *name_of(MlirOperation op) {
+  return mlirIdentifierStr(mlirOperationGetName(op)).data;
+}
 
 static void compare_attributes(const wafer_op_info *info, MlirOperation attributes) {
-  MlirAttribute names = mlirOperationGetAttributeByName(attributes, mlirStringRefCreateFromCString("attributeValueNames"));
+  MlirAttribute names = mlirOperationGetAttributeByName(
+      attributes, mlirStringRefCreateFromCString("attributeValueNames"));
   CU_ASSERT_EQUAL_FATAL((uint32_t)mlirArrayAttrGetNumElements(names), info->attr_count);
   for (uint32_t i = 0; i < info->attr_count; i++) {
     const char *name = mlirStringAttrGetValue(mlirArrayAttrGetElement(names, i)).data;
@@ -212,7 +228,8 @@ static MlirWalkResult compare(MlirOperation op, void *self) {
   walk *w = self;
   const wafer_op_info *info = w->op < WAFER_OP_COUNT ? wafer_op_get(w->op) : NULL;
   if (!strcmp(name_of(op), "irdl.operation")) {
-    MlirAttribute name = mlirOperationGetAttributeByName(op, mlirStringRefCreateFromCString("sym_name"));
+    MlirAttribute name =
+        mlirOperationGetAttributeByName(op, mlirStringRefCreateFromCString("sym_name"));
     w->op = wafer_op_by_name(mlirStringAttrGetValue(name).data);
     CU_ASSERT_NOT_EQUAL_FATAL(w->op, WAFER_OP_COUNT);
     w->seen[w->op] = true;
@@ -258,13 +275,15 @@ static void docs_name_every_op(void) {
 /* ---- Kernels, streams, the module ---- */
 
 /* @k(x, w) = relu(x + w), called from @main. */
-static MlirOperation kernel(fixture *f, wafer_builder *main, const MlirValue *operands, const wafer_type *types) {
+static MlirOperation kernel(fixture *f, wafer_builder *main, const MlirValue *operands,
+                            const wafer_type *types) {
   static const bool is_weight[] = {false, true};
   MlirOperation func;
   MlirValue in[2], sum, out, result;
   wafer_builder b;
   MlirLocation location = wafer_ir_location(f->ir, "anchor", 3);
-  CU_ASSERT_EQUAL_FATAL(wafer_ir_begin_kernel(&f->ctx, f->ir, "k", location, 2, types, is_weight, &b, in), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(
+      wafer_ir_begin_kernel(&f->ctx, f->ir, "k", location, 2, types, is_weight, &b, in), WAFER_OK);
   CU_ASSERT_EQUAL_FATAL(wafer_build(&b, WAFER_OP_add, 2, in, NULL, 0, &sum), WAFER_OK);
   CU_ASSERT_EQUAL_FATAL(wafer_build(&b, WAFER_OP_relu, 1, &sum, NULL, 0, &out), WAFER_OK);
   CU_ASSERT_EQUAL_FATAL(wafer_ir_finish_kernel(&b, WAFER_FAMILY_map, 1, 1, &out, &func), WAFER_OK);
@@ -278,7 +297,8 @@ static MlirOperation kernel(fixture *f, wafer_builder *main, const MlirValue *op
 static void kernel_as_plain_data(void) {
   fixture f = setup();
   MlirValue in[2];
-  wafer_type types[] = {type_of(WAFER_DTYPE_f32, 2, (int64_t[]){4, 6}), type_of(WAFER_DTYPE_f32, 1, (int64_t[]){6})};
+  wafer_type types[] = {type_of(WAFER_DTYPE_f32, 2, (int64_t[]){4, 6}),
+                        type_of(WAFER_DTYPE_f32, 1, (int64_t[]){6})};
   wafer_builder b = begin(&f, 2, types, in);
   MlirOperation func = kernel(&f, &b, in, types);
   CU_ASSERT_TRUE(wafer_ir_is_kernel(func));
@@ -307,7 +327,8 @@ static void kernel_as_plain_data(void) {
 static void accessors_both_ways(void) {
   fixture f = setup();
   MlirValue in[2];
-  wafer_type types[] = {type_of(WAFER_DTYPE_f32, 2, (int64_t[]){4, 6}), type_of(WAFER_DTYPE_f32, 1, (int64_t[]){6})};
+  wafer_type types[] = {type_of(WAFER_DTYPE_f32, 2, (int64_t[]){4, 6}),
+                        type_of(WAFER_DTYPE_f32, 1, (int64_t[]){6})};
   wafer_builder b = begin(&f, 2, types, in);
   MlirOperation func = kernel(&f, &b, in, types);
   wafer_split split = {.rows = {2, 1}, .cols = {1, 3}}, split_back;
@@ -321,14 +342,27 @@ static void accessors_both_ways(void) {
   wafer_ir_set_slabs(func, 12);
   wafer_ir_set_replicas(func, 13);
   CU_ASSERT_TRUE_FATAL(wafer_ir_get_split(func, &split_back));
-  CU_ASSERT_TRUE(split_back.rows[0] == 2 && split_back.cols[1] == 3 && split_back.cols[WAFER_MAX_LOOPS - 1] == 1);
+  CU_ASSERT_TRUE(split_back.rows[0] == 2 && split_back.cols[1] == 3 &&
+                 split_back.cols[WAFER_MAX_LOOPS - 1] == 1);
   CU_ASSERT_TRUE(wafer_ir_get_rect(func, &rect_back) && !memcmp(&rect, &rect_back, sizeof rect));
   CU_ASSERT_TRUE(wafer_ir_get_phase(func, &n) && n == 11);
   CU_ASSERT_TRUE(wafer_ir_get_slabs(func, &n) && n == 12);
   CU_ASSERT_TRUE(wafer_ir_get_replicas(func, &n) && n == 13);
+  teardown(&f);
+}
+
+static void module_accessors_both_ways(void) {
+  fixture f = setup();
+  uint32_t n;
   wafer_mode mode;
   wafer_dtype storage;
-  wafer_mode_cost cost = {.fits = true, .why_not = "", .latency_cycles = 1, .interval_cycles = 2, .cores = 3, .peak_core_bytes = 4}, cost_back;
+  wafer_mode_cost cost = {.fits = true,
+                          .why_not = "",
+                          .latency_cycles = 1,
+                          .interval_cycles = 2,
+                          .cores = 3,
+                          .peak_core_bytes = 4},
+                  cost_back;
   CU_ASSERT_FALSE(wafer_ir_get_mode(f.ir, &mode));
   wafer_ir_set_mode(f.ir, WAFER_MODE_streaming);
   wafer_ir_set_batch(f.ir, 8);
@@ -341,7 +375,8 @@ static void accessors_both_ways(void) {
   CU_ASSERT_TRUE(wafer_ir_get_storage(f.ir, &storage) && storage == WAFER_DTYPE_f16);
   CU_ASSERT_FALSE(wafer_ir_get_mode_cost(f.ir, WAFER_MODE_streaming, &cost_back));
   CU_ASSERT_TRUE(wafer_ir_get_mode_cost(f.ir, WAFER_MODE_pipelined, &cost_back));
-  CU_ASSERT_TRUE(cost_back.fits && cost_back.interval_cycles == 2 && cost_back.peak_core_bytes == 4);
+  CU_ASSERT_TRUE(cost_back.fits && cost_back.interval_cycles == 2 &&
+                 cost_back.peak_core_bytes == 4);
   teardown(&f);
 }
 
@@ -350,12 +385,21 @@ static void streams_both_ways(void) {
   MlirValue x, y;
   wafer_type type = type_of(WAFER_DTYPE_f32, 2, (int64_t[]){4, 6});
   wafer_builder b = begin(&f, 1, &type, &x);
-  wafer_ir_stream stream = {
-      .from = {.where = WAFER_AT_edge},
-      .to = {.where = WAFER_AT_wafer, .rect = {1, 2, 3, 4}, .layout = {.rank = 2, .rows = {4, 1}, .cols = {1, 3}}},
-      .color = 5, .route_count = 2, .route = (wafer_route_segment[]){{0, 0, 1, 0}, {1, 0, 1, 2}},
-      .words = 24, .cycles = 30, .latency = 9, .depth = 2,
-  }, back;
+  wafer_ir_stream stream =
+                      {
+                          .from = {.where = WAFER_AT_edge},
+                          .to = {.where = WAFER_AT_wafer,
+                                 .rect = {1, 2, 3, 4},
+                                 .layout = {.rank = 2, .rows = {4, 1}, .cols = {1, 3}}},
+                          .color = 5,
+                          .route_count = 2,
+                          .route = (wafer_route_segment[]){{0, 0, 1, 0}, {1, 0, 1, 2}},
+                          .words = 24,
+                          .cycles = 30,
+                          .latency = 9,
+                          .depth = 2,
+                      },
+                  back;
   CU_ASSERT_EQUAL_FATAL(wafer_build_phase(&b, 0, "all"), WAFER_OK);
   CU_ASSERT_EQUAL_FATAL(wafer_build_stream(&b, x, &stream, &y), WAFER_OK);
   CU_ASSERT_EQUAL_FATAL(wafer_build_free(&b, y), WAFER_OK);
@@ -369,7 +413,8 @@ static void streams_both_ways(void) {
   CU_ASSERT_FALSE(memcmp(&back.to.rect, &stream.to.rect, sizeof back.to.rect));
   CU_ASSERT_TRUE(back.to.layout.rows[0] == 4 && back.to.layout.cols[1] == 3);
   CU_ASSERT_TRUE(back.route_count == 2 && back.route[1].y1 == 2);
-  CU_ASSERT_TRUE(back.color == 5 && back.words == 24 && back.cycles == 30 && back.latency == 9 && back.depth == 2);
+  CU_ASSERT_TRUE(back.color == 5 && back.words == 24 && back.cycles == 30 && back.latency == 9 &&
+                 back.depth == 2);
   mlirOperationRemoveAttributeByName(op, mlirStringRefCreateFromCString("route"));
   CU_ASSERT_EQUAL(wafer_ir_stream_get(&f.ctx, f.ir, op, &back), WAFER_BAD_INPUT);
   teardown(&f);
@@ -379,7 +424,8 @@ static void streams_both_ways(void) {
 static void text_both_ways(void) {
   fixture f = setup();
   MlirValue in[2];
-  wafer_type types[] = {type_of(WAFER_DTYPE_f32, 2, (int64_t[]){4, 6}), type_of(WAFER_DTYPE_f32, 1, (int64_t[]){6})};
+  wafer_type types[] = {type_of(WAFER_DTYPE_f32, 2, (int64_t[]){4, 6}),
+                        type_of(WAFER_DTYPE_f32, 1, (int64_t[]){6})};
   wafer_builder b = begin(&f, 2, types, in);
   kernel(&f, &b, in, types);
   const char *text, *again;
@@ -423,6 +469,7 @@ CU_TestInfo tests_ir[] = {
     {"the docs name every op", docs_name_every_op},
     {"a kernel as plain data", kernel_as_plain_data},
     {"accessors both ways", accessors_both_ways},
+    {"module accessors both ways", module_accessors_both_ways},
     {"streams both ways", streams_both_ways},
     {"text both ways", text_both_ways},
     {"map finds what was put", map_finds_what_was_put},
