@@ -88,13 +88,15 @@ static inline void onnx_text_attribute(protobuf *node, char *text) {
   free(attribute);
 }
 
-/* Commas outside brackets separate attributes. */
+/* Commas outside brackets and quotes separate attributes. */
 static inline void onnx_text_attributes(protobuf *node, char *list) {
   int depth = 0;
+  bool quoted = false;
   char *start = list;
   for (char *at = list;; at++) {
     depth += (*at == '[') - (*at == ']');
-    if (*at && (*at != ',' || depth)) continue;
+    if (*at == '\'') quoted = !quoted;
+    if (*at && (*at != ',' || depth || quoted)) continue;
     char end = *at;
     *at = 0;
     if (*start) onnx_text_attribute(node, start);
