@@ -179,7 +179,8 @@ static void draw_panels(wafer_file *to, const page *g) {
                        .x = x,
                        .y = y,
                        .scale = g->scale,
-                       .ticks = g->group_count == 1};
+                       .ticks = g->group_count == 1,
+                       .skip = g->skip};
     if (g->group_count > 1) {
       draw_caption(to, g, &g->groups[i], x, y);
       panel.y += CAPTION;

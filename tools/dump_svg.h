@@ -50,6 +50,7 @@ typedef struct svg_panel {
   double x, y;     /* of the view's corner */
   double scale;    /* pixels of a core */
   bool ticks;      /* coordinates along the sides */
+  size_t skip;     /* characters of every name that are left out */
 } svg_panel;
 
 /* What of the wafer is worth showing: everything, or the part in which the kernels are. */

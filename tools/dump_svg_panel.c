@@ -5,7 +5,11 @@
 
 #include "dump_svg.h"
 
-enum { MOST_LABELS = 400, NUMBER_SIZE = 10 };
+enum {
+  MOST_LABELS = 400,
+  CROWD = 3000, /* kernels among which labels would find no place */
+  NUMBER_SIZE = 10
+};
 
 static svg_box box_of(const svg_panel *p, wafer_rect r) {
   return (svg_box){p->x + ((double)r.x - p->view.x) * p->scale,
@@ -132,7 +136,7 @@ static bool draw_name(wafer_file *to, const svg_panel *p, uint32_t index) {
   svg_box b = box_of(p, dump_extent(k));
   char text[256], number[16];
   uint32_t digits = (uint32_t)snprintf(number, sizeof number, "%u", index);
-  snprintf(text, sizeof text, "%u %.200s", index, k->name + dump_shared_prefix(p->plan));
+  snprintf(text, sizeof text, "%u %.200s", index, k->name + p->skip);
   svg_rgb fill = color_of(p->plan, k);
   svg_font font = {.color = svg_is_dark(fill) ? "#ffffff" : SVG_INK,
                    .anchor = 'm',
@@ -250,7 +254,7 @@ static void draw_kernels(wafer_file *to, const svg_panel *p) {
     const wafer_action *a = &p->phase->actions[i];
     if (a->kind == WAFER_ACTION_kernel && !draw_name(to, p, a->index)) outside[count++] = a->index;
   }
-  if (taken && outside) draw_labels(to, p, taken, all, outside, count);
+  if (taken && outside && all <= CROWD) draw_labels(to, p, taken, all, outside, count);
   free(taken);
   free(outside);
 }
