@@ -56,13 +56,20 @@ static void print_line(core_map *m, uint64_t bytes, const char *what, const char
   fprintf(m->to, "  %8llu  %-44s %s\n", (ull)bytes, what, node);
 }
 
+static bool is_at(const held *h, const wafer_kernel *k, wafer_layout layout) {
+  wafer_holding own = {WAFER_AT_wafer, k->rect, layout};
+  return wafer_holding_equal(&own, &h->holding);
+}
+
 /* A kernel's own memory counts its inputs and outputs where it runs. */
 static bool counted_by(const wafer_kernel *k, const held *h) {
-  if (memcmp(&k->rect, &h->holding.rect, sizeof k->rect)) return false;
   for (uint32_t i = 0; i < k->body.input_count; i++)
-    if (k->inputs[i] == h->value) return true;
+    if (k->inputs[i] == h->value && is_at(h, k, wafer_kernel_input_layout(&k->body, &k->split, i)))
+      return true;
   for (uint32_t i = 0; i < k->body.output_count; i++)
-    if (k->outputs[i] == h->value) return true;
+    if (k->outputs[i] == h->value &&
+        is_at(h, k, wafer_kernel_output_layout(&k->body, &k->split, i)))
+      return true;
   return false;
 }
 
@@ -74,11 +81,13 @@ static bool counted(const core_map *m, const wafer_phase *p, const held *h) {
   return false;
 }
 
+/* As wafer_plan_check counts them. */
 static uint64_t held_bytes(const wafer_plan *plan, const held *h) {
-  const wafer_type *type = &plan->values[h->value].type;
-  wafer_dtype dtype = wafer_dtype_is_float(type->dtype) ? plan->storage : type->dtype;
-  return wafer_layout_tile(&h->holding.layout, &type->shape) * wafer_dtype_bytes(dtype) *
-         plan->batch;
+  const wafer_value *v = &plan->values[h->value];
+  bool narrow = plan->storage == WAFER_DTYPE_f16 && wafer_dtype_is_float(v->type.dtype);
+  uint64_t samples = v->weight == WAFER_NONE ? plan->batch : 1;
+  return wafer_layout_tile(&h->holding.layout, &v->type.shape) * samples *
+         (narrow ? 2 : wafer_dtype_bytes(v->type.dtype));
 }
 
 static void print_kernel(core_map *m, const wafer_kernel *k) {
@@ -96,6 +105,15 @@ static void print_held(core_map *m, const wafer_phase *p) {
     char what[96];
     snprintf(what, sizeof what, "held: %s %.60s", wafer_owner_name(v->owner), v->name);
     print_line(m, held_bytes(m->plan, h), what, v->node);
+  }
+}
+
+/* The weights that a load leaves on the core. */
+static void load(core_map *m, const wafer_phase *p) {
+  for (uint32_t i = 0; i < p->action_count; i++) {
+    const wafer_action *a = &p->actions[i];
+    const wafer_stream *s = a->kind == WAFER_ACTION_stream ? &m->plan->streams[a->index] : NULL;
+    if (s && s->from.where == WAFER_AT_memoryx) hold(m, s->value, &s->to);
   }
 }
 
@@ -147,7 +165,10 @@ wafer_status dump_core(FILE *to, const wafer_diag *diag, const wafer_plan *plan,
     if (machine->dead[i].x == x && machine->dead[i].y == y) fputs("this core is dead\n", to);
   const wafer_function *f = &plan->functions[0];
   for (uint32_t i = 0; i < f->step_count; i++)
-    if (f->steps[i].kind == WAFER_STEP_phase) print_phase(&m, f->steps[i].phase);
+    if (f->steps[i].kind == WAFER_STEP_load)
+      load(&m, &plan->phases[f->steps[i].phase]);
+    else
+      print_phase(&m, f->steps[i].phase);
   fprintf(to, "\nat most %llu of %u bytes\n", (ull)m.most, machine->core_bytes);
   free(m.at);
   if (m.failed)

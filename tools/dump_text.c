@@ -122,81 +122,99 @@ static void print_function(FILE *to, const wafer_plan *plan, const wafer_functio
   }
 }
 
+/* A name without the path that all share, and of that the last `most` characters: names differ
+ * there. */
+static const char *brief(const wafer_plan *plan, size_t skip, const char *name, size_t most) {
+  if (skip && !strncmp(name, plan->kernels[0].name, skip)) name += skip;
+  size_t length = strlen(name);
+  return length > most ? name + length - most : name;
+}
+
 /* The ONNX nodes of a kernel: the first, the last and how many. */
-static void print_nodes(FILE *to, const wafer_kernel *k) {
+static void print_nodes(FILE *to, const wafer_plan *plan, size_t skip, const wafer_kernel *k) {
+  enum { most = 44 };
   const char *first = "", *last = "";
   uint32_t count = 0;
   for (uint32_t i = 0; i < k->body.node_count; i++) {
     const wafer_node *node = &k->body.nodes[i];
-    if (!*node->name || node->op == WAFER_OP_constant) continue;
+    if (!*node->name || node->op == WAFER_OP_constant || !strcmp(node->name, last)) continue;
     if (!count++) first = node->name;
     last = node->name;
   }
-  fprintf(to, "%.48s", first);
-  if (strcmp(first, last)) fprintf(to, " .. %.48s", last);
-  if (count > 1) fprintf(to, " (%u ops)", count);
+  fputs(brief(plan, skip, first, most), to);
+  if (count > 1) fprintf(to, " .. %s (%u)", brief(plan, skip, last, most), count);
 }
 
-static int kernel_name_width(const wafer_plan *plan, const wafer_phase *p) {
+enum { WIDEST = 40 };
+
+static int name_width(const wafer_plan *plan, size_t skip, const wafer_phase *p) {
   size_t wide = 6;
   for (uint32_t i = 0; i < p->action_count; i++) {
     if (p->actions[i].kind != WAFER_ACTION_kernel) continue;
-    size_t length = strlen(plan->kernels[p->actions[i].index].name);
+    size_t length = strlen(brief(plan, skip, plan->kernels[p->actions[i].index].name, WIDEST));
     wide = length > wide ? length : wide;
   }
-  return wide > 32 ? 32 : (int)wide;
+  return (int)wide;
 }
 
-static void print_kernels(FILE *to, const wafer_plan *plan, const wafer_phase *p) {
-  int wide = kernel_name_width(plan, p);
-  fprintf(to, "  %-5s %-*s %-14s %11s %11s %4s %10s %7s %-8s %s\n", "#", wide, "kernel", "family",
+static void print_kernels(FILE *to, const wafer_plan *plan, size_t skip, const wafer_phase *p) {
+  int wide = name_width(plan, skip, p);
+  fprintf(to, "  %-6s %-*s %-14s %9s %11s %4s %10s %7s %-8s %s\n", "#", wide, "kernel", "family",
           "at", "cores", "rep", "cycles", "B/core", "bound", "ONNX nodes");
   for (uint32_t i = 0; i < p->action_count; i++) {
     if (p->actions[i].kind != WAFER_ACTION_kernel) continue;
     const wafer_kernel *k = &plan->kernels[p->actions[i].index];
-    fprintf(to, "  k%-4u %-*.*s %-14s %5u,%-5u %5ux%-5u %4u %10llu %7llu %-8s ",
-            p->actions[i].index, wide, wide, k->name, wafer_family_name(k->body.family), k->rect.x,
+    fprintf(to, "  k%-5u %-*s %-14s %4u,%-4u %5ux%-5u %4u %10llu %7llu %-8s ", p->actions[i].index,
+            wide, brief(plan, skip, k->name, WIDEST), wafer_family_name(k->body.family), k->rect.x,
             k->rect.y, k->rect.width, k->rect.height, k->replicas, (ull)k->cost.cycles,
             (ull)wafer_cost_bytes(&k->cost), wafer_bound_name(k->bound));
-    print_nodes(to, k);
+    print_nodes(to, plan, skip, k);
     fputc('\n', to);
   }
 }
 
-static const char *end_name(const wafer_plan *plan, const wafer_holding *h, uint32_t kernel) {
+/* "edge", "memoryx", "k3", or "held": what an earlier phase left, or a later one takes. */
+static const char *end_name(const wafer_holding *h, uint32_t kernel, char buffer[16]) {
   if (h->where != WAFER_AT_wafer) return wafer_where_name(h->where);
-  return kernel == WAFER_NONE ? "held" : plan->kernels[kernel].name;
+  if (kernel == WAFER_NONE) return "held";
+  snprintf(buffer, 16, "k%u", kernel);
+  return buffer;
 }
 
-static void print_stream(FILE *to, const wafer_plan *plan, uint32_t index) {
+static void print_stream(FILE *to, const wafer_plan *plan, size_t skip, uint32_t index) {
   const wafer_stream *s = &plan->streams[index];
   const wafer_value *v = &plan->values[s->value];
-  fprintf(to, "  s%-4u %5u %10llu %8llu %8llu %5u  %.40s -> %.40s: %s %.60s\n", index, s->color,
-          (ull)s->words, (ull)s->cycles, (ull)s->latency, s->depth,
-          end_name(plan, &s->from, s->from_kernel), end_name(plan, &s->to, s->to_kernel),
-          wafer_owner_name(v->owner), v->name);
+  char from[16], into[16], type[128];
+  dump_type(&v->type, type, sizeof type);
+  fprintf(to, "  s%-5u %5u %8s -> %-8s %10llu %9llu %9llu %5u  %s %s: %s\n", index, s->color,
+          end_name(&s->from, s->from_kernel, from), end_name(&s->to, s->to_kernel, into),
+          (ull)s->words, (ull)s->cycles, (ull)s->latency, s->depth, wafer_owner_name(v->owner),
+          brief(plan, skip, v->name, 60), type);
 }
 
-static void print_phase(FILE *to, const wafer_plan *plan, uint32_t index) {
+static void print_phase(FILE *to, const wafer_plan *plan, size_t skip, uint32_t index) {
   const wafer_phase *p = &plan->phases[index];
   uint32_t kernels = 0;
   for (uint32_t i = 0; i < p->action_count; i++)
     kernels += p->actions[i].kind == WAFER_ACTION_kernel;
-  fprintf(to, "\nphase %u '%s': %u kernels, %u streams; at most %llu of %u bytes of a core\n",
-          index, p->name, kernels, p->action_count - kernels, (ull)p->peak_core_bytes,
+  fprintf(to, "\nphase %u '%s': %u kernel%s, %u stream%s; at most %llu of %u bytes of a core\n",
+          index, p->name, kernels, kernels == 1 ? "" : "s", p->action_count - kernels,
+          p->action_count - kernels == 1 ? "" : "s", (ull)p->peak_core_bytes,
           wafer_machine_core_budget(plan->machine));
-  if (kernels) print_kernels(to, plan, p);
+  if (kernels) print_kernels(to, plan, skip, p);
   if (kernels < p->action_count)
-    fprintf(to, "  %-5s %5s %10s %8s %8s %5s  %s\n", "#", "color", "words", "cycles", "latency",
-            "depth", "stream");
+    fprintf(to, "  %-6s %5s %8s    %-8s %10s %9s %9s %5s  %s\n", "#", "color", "from", "to",
+            "words", "cycles", "latency", "depth", "value");
   for (uint32_t i = 0; i < p->action_count; i++)
-    if (p->actions[i].kind == WAFER_ACTION_stream) print_stream(to, plan, p->actions[i].index);
+    if (p->actions[i].kind == WAFER_ACTION_stream)
+      print_stream(to, plan, skip, p->actions[i].index);
   for (uint32_t i = 0; i < p->free_count; i++)
-    fprintf(to, "%s%.60s%s", i ? ", " : "  then drops ", plan->values[p->frees[i]].name,
+    fprintf(to, "%s%s%s", i ? ", " : "  then drops ",
+            brief(plan, skip, plan->values[p->frees[i]].name, 60),
             i + 1 == p->free_count ? "\n" : "");
 }
 
-static void print_memory(FILE *to, const wafer_plan *plan) {
+static void print_memory(FILE *to, const wafer_plan *plan, size_t skip) {
   uint64_t present = 0, absent = 0;
   size_t count = plan->weights ? wafer_weights_count(plan->weights) : 0;
   for (size_t i = 0; i < count; i++) {
@@ -205,17 +223,18 @@ static void print_memory(FILE *to, const wafer_plan *plan) {
   }
   fprintf(to, "\nmemory\n  weights  %zu, %llu bytes in the plan", count, (ull)present);
   if (absent) fprintf(to, ", %llu bytes absent", (ull)absent);
-  fprintf(to, "\n  %-8s %8s %8s %8s %8s %8s %8s  bytes of a core of the kernel\n", "#", "code",
-          "weights", "inputs", "outputs", "scratch", "all");
+  fprintf(to, "\n\n  %-6s %8s %8s %8s %8s %8s %8s  %s\n", "#", "code", "weights", "inputs",
+          "outputs", "scratch", "in all", "bytes of a core of the kernel");
   for (uint32_t i = 0; i < plan->kernel_count; i++) {
     const wafer_cost *c = &plan->kernels[i].cost;
-    fprintf(to, "  k%-7u %8llu %8llu %8llu %8llu %8llu %8llu  %s\n", i, (ull)c->code_bytes,
+    fprintf(to, "  k%-5u %8llu %8llu %8llu %8llu %8llu %8llu  %s\n", i, (ull)c->code_bytes,
             (ull)c->weight_bytes, (ull)c->input_bytes, (ull)c->output_bytes, (ull)c->scratch_bytes,
-            (ull)wafer_cost_bytes(c), plan->kernels[i].name);
+            (ull)wafer_cost_bytes(c), brief(plan, skip, plan->kernels[i].name, 60));
   }
 }
 
 void dump_text(FILE *to, const wafer_plan *plan) {
+  size_t skip = dump_shared_prefix(plan);
   fprintf(to,
           "%s, compiled by %s: %u ONNX nodes -> %u kernels, %u streams, %u phase%s; storage %s\n\n",
           plan->model, plan->producer, plan->node_count, plan->kernel_count, plan->stream_count,
@@ -228,6 +247,7 @@ void dump_text(FILE *to, const wafer_plan *plan) {
     fprintf(to, "  the faster mode changes at %u samples resident\n", plan->flip_batch);
   fputc('\n', to);
   for (uint32_t i = 0; i < plan->function_count; i++) print_function(to, plan, &plan->functions[i]);
-  for (uint32_t i = 0; i < plan->phase_count; i++) print_phase(to, plan, i);
-  print_memory(to, plan);
+  if (skip) fprintf(to, "\nnames below are in %.*s\n", (int)skip, plan->kernels[0].name);
+  for (uint32_t i = 0; i < plan->phase_count; i++) print_phase(to, plan, skip, i);
+  print_memory(to, plan, skip);
 }
