@@ -3,17 +3,21 @@
  * The interval T between samples is the slowest kernel's, stream's or the edge's. For a T each kernel needs a
  * shape whose cycles and whose streams (a row of the rectangle is a lane) are at most T; T is feasible when
  * the shelves hold them all. Only cycles that stand on a curve matter, so T is found by bisection over them.
- * Nothing faster than the edge is looked for: it would burn cores and gain nothing. */
+ * Nothing faster than the edge is looked for: it would burn cores and gain nothing, with one exception. A value
+ * that skips many slow kernels waits for them in buffers; where these do not fit, kernels are made faster at
+ * the same T, so that fewer samples wait. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "shelf.h"
 #include "size.h"
 #include "streams.h"
 
-/* Kernels that are sized alike: the same curve, the same heaviest stream. */
+/* Kernels that are sized alike: the same curve, the same heaviest stream, the same haste. */
 typedef struct kind {
   const wafer_curve *curve;
   uint64_t words;
+  uint32_t haste;
 } kind;
 
 typedef struct pipeline {
@@ -22,6 +26,8 @@ typedef struct pipeline {
   curve_set *curves;
   sizing *out;
   uint32_t *stage;     /* kernel: length of the longest path to it */
+  uint32_t *haste;     /* kernel: it takes at most T >> haste cycles, if it can */
+  int32_t *skipped;    /* stage: values too deep for their buffers that skip it, as differences */
   const wafer_curve **curve;
   uint32_t *kind_of;
   uint32_t kind_count;
@@ -47,22 +53,19 @@ static void find_stages(pipeline *p) {
   }
 }
 
-/* A first guess, for the bytes: a value that skips stages waits for as many samples as it skips. Inputs wait
- * outside the wafer. */
-static wafer_status guess_depths(pipeline *p, uint32_t k) {
+/* A first guess, for the bytes: a value that skips stages waits for as many samples as it skips, at most
+ * `limit`. Inputs wait outside the wafer. */
+static void guess_depths(const pipeline *p, uint32_t k, uint32_t limit, uint32_t *depths) {
   const wafer_graph_kernel *kernel = &p->graph->kernels[k];
-  uint32_t *depths = WAFER_NEW(p->ctx->arena, uint32_t, kernel->body.input_count + 1);
-  if (!depths) return no_memory(p);
   for (uint32_t i = 0; i < kernel->body.input_count; i++) {
     uint32_t producer = p->graph->values[kernel->inputs[i]].producer;
     uint32_t spans = producer == WAFER_NONE ? 0 : p->stage[k] - p->stage[producer] + 1;
+    if (spans > limit) spans = limit;
     depths[i] = kernel->body.input_is_weight[i] ? 1
                 : spans < SIZE_PIPELINE_DEPTH   ? SIZE_PIPELINE_DEPTH
                                                 : spans;
   }
   depths[kernel->body.input_count] = SIZE_PIPELINE_DEPTH;
-  p->out->kernels[k].depths = depths;
-  return WAFER_OK;
 }
 
 /* ---- Kinds ---- */
@@ -89,22 +92,25 @@ static int by_kind(const void *a, const void *b) {
   const keyed *x = a, *y = b;
   if (x->is.curve != y->is.curve) return x->is.curve < y->is.curve ? -1 : 1;
   if (x->is.words != y->is.words) return x->is.words < y->is.words ? -1 : 1;
+  if (x->is.haste != y->is.haste) return x->is.haste < y->is.haste ? -1 : 1;
   return (x->kernel > y->kernel) - (x->kernel < y->kernel);
 }
 
 /* Numbers the kinds. Sorting by address only brings equals together; the numbers do not reach the result. */
 static wafer_status find_kinds(pipeline *p) {
   uint32_t n = p->graph->kernel_count;
+  p->kind_count = 0;
   keyed *order = WAFER_NEW(p->ctx->arena, keyed, n);
   p->kinds = WAFER_NEW(p->ctx->arena, kind, n);
   p->kind_of = WAFER_NEW(p->ctx->arena, uint32_t, n);
   if (!order || !p->kinds || !p->kind_of) return no_memory(p);
-  for (uint32_t k = 0; k < n; k++) order[k] = (keyed){{p->curve[k], heaviest_stream(p, k)}, k};
+  for (uint32_t k = 0; k < n; k++) order[k] = (keyed){{p->curve[k], heaviest_stream(p, k), p->haste[k]}, k};
   qsort(order, n, sizeof *order, by_kind);
   for (uint32_t i = 0; i < n; i++) {
     const kind *last = &p->kinds[p->kind_count ? p->kind_count - 1 : 0];
-    if (!p->kind_count || order[i].is.curve != last->curve || order[i].is.words != last->words)
-      p->kinds[p->kind_count++] = order[i].is;
+    bool new = !p->kind_count || order[i].is.curve != last->curve || order[i].is.words != last->words ||
+               order[i].is.haste != last->haste;
+    if (new) p->kinds[p->kind_count++] = order[i].is;
     p->kind_of[order[i].kernel] = p->kind_count - 1;
   }
   return WAFER_OK;
@@ -157,24 +163,31 @@ typedef struct target {
 
 #define ANY_SPARE 100000000u /* per cent: any shape */
 
+/* Points of at most `cycles` with as many lanes as the streams need for it; their number. */
+static uint32_t list_points(const kind *of, uint64_t cycles, shelf_point *points) {
+  uint64_t rows = cycles ? (of->words + cycles - 1) / cycles : of->words;
+  uint32_t n = 0;
+  for (size_t i = 0; i < of->curve->count && of->curve->at[i].cycles <= cycles; i++) {
+    const wafer_shape_point *at = &of->curve->at[i];
+    if (at->height >= rows) points[n++] = (shelf_point){at->width, at->height, (uint32_t)i};
+  }
+  return n;
+}
+
+static uint64_t area_of(const shelf_point *p) { return (uint64_t)p->width * p->height; }
+
 /* The shapes of a kind for an interval of T; none when it has no such shape. */
 static wafer_status shapes_at(const pipeline *p, wafer_arena *arena, const kind *of, const target *t,
                               shelf_shapes *out) {
-  uint64_t rows = t->cycles ? (of->words + t->cycles - 1) / t->cycles : of->words, least = UINT64_MAX;
   shelf_point *points = WAFER_NEW(arena, shelf_point, of->curve->count);
-  if (!points) return no_memory(p);
   uint32_t n = 0, kept = 0;
-  for (size_t i = 0; i < of->curve->count && of->curve->at[i].cycles <= t->cycles; i++) {
-    const wafer_shape_point *at = &of->curve->at[i];
-    uint64_t area = (uint64_t)at->width * at->height;
-    if (at->height < rows) continue;
-    points[n++] = (shelf_point){at->width, at->height, (uint32_t)i};
-    least = area < least ? area : least;
-  }
+  if (!points) return no_memory(p);
+  for (uint32_t haste = of->haste + 1; haste-- > 0 && n == 0;) n = list_points(of, t->cycles >> haste, points);
+  uint64_t least = UINT64_MAX;
+  for (uint32_t i = 0; i < n; i++) least = area_of(&points[i]) < least ? area_of(&points[i]) : least;
   for (uint32_t i = 0; i < n; i++)
-    if ((uint64_t)points[i].width * points[i].height * 100 <= least * (100 + t->spare)) points[kept++] = points[i];
-  n = kept;
-  *out = (shelf_shapes){shelf_pareto(n, points), points};
+    if (area_of(&points[i]) * 100 <= least * (100 + t->spare)) points[kept++] = points[i];
+  *out = (shelf_shapes){shelf_pareto(kept, points), points};
   return WAFER_OK;
 }
 
@@ -217,14 +230,12 @@ static wafer_status bisect(const pipeline *p, size_t *answer) {
   return WAFER_OK;
 }
 
-/* At the T found, with as few cores as still fit on shelves; *found is false when nothing fits. */
-static wafer_status pack(const pipeline *p, shelf_place *places, bool *found) {
+/* Shapes of at most `cycles`, with as few cores as still fit on shelves; *found is false when none do. */
+static wafer_status pack(const pipeline *p, uint64_t cycles, shelf_place *places, bool *found) {
   static const uint32_t spares[] = {5, 15, 40, 100, 300, ANY_SPARE};
-  size_t t;
-  WAFER_TRY(bisect(p, &t));
   *found = false;
-  for (size_t i = 0; t < p->cycle_count && i < WAFER_COUNT(spares) && !*found; i++)
-    WAFER_TRY(feasible(p, (target){p->cycles[t], spares[i]}, places, found));
+  for (size_t i = 0; i < WAFER_COUNT(spares) && !*found; i++)
+    WAFER_TRY(feasible(p, (target){cycles, spares[i]}, places, found));
   return WAFER_OK;
 }
 
@@ -292,20 +303,19 @@ static void add_up(const pipeline *p, uint64_t *start) {
 
 static uint64_t ceil_div(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
-/* Samples between the moment a value's first word leaves for kernel k and the moment k is done with it. What
+/* Cycles between the moment a value's first word leaves for kernel k and the moment k is done with it. What
  * comes from the edge leaves just in time. */
-static uint64_t input_samples(const pipeline *p, uint32_t k, uint32_t input, const uint64_t *start) {
+static uint64_t input_span(const pipeline *p, uint32_t k, uint32_t input, const uint64_t *start) {
   uint32_t value = p->graph->kernels[k].inputs[input], producer = p->graph->values[value].producer;
-  uint64_t end = start[k] + p->out->kernels[k].point->cycles, t = p->out->cost.interval_cycles;
   hop h = hop_to(p, value, k);
   uint64_t leaves = producer == WAFER_NONE ? start[k] - h.cycles - h.latency
                                            : start[producer] + p->out->kernels[producer].point->cycles;
-  return ceil_div(end - leaves, t ? t : 1);
+  return start[k] + p->out->kernels[k].point->cycles - leaves;
 }
 
-/* Samples between the start of kernel k and the moment its last stream has left. */
-static uint64_t output_samples(const pipeline *p, uint32_t k) {
-  uint64_t slowest = 0, t = p->out->cost.interval_cycles;
+/* Cycles between the start of kernel k and the moment its last stream has left. */
+static uint64_t output_span(const pipeline *p, uint32_t k) {
+  uint64_t slowest = 0;
   for (uint32_t o = 0; o < p->graph->kernels[k].body.output_count; o++) {
     const wafer_graph_value *v = &p->graph->values[p->graph->kernels[k].outputs[o]];
     for (uint32_t u = 0; u < v->use_count; u++)
@@ -313,7 +323,7 @@ static uint64_t output_samples(const pipeline *p, uint32_t k) {
     if (v->owner == WAFER_OWNER_output)
       raise(&slowest, edge_out_cycles(p->ctx->machine, stream_words(&v->type, p->graph->kernels[k].body.storage)));
   }
-  return ceil_div(p->out->kernels[k].point->cycles + slowest, t ? t : 1);
+  return p->out->kernels[k].point->cycles + slowest;
 }
 
 static bool fits_core(const pipeline *p, uint32_t k, const uint32_t *depths, uint64_t *bytes) {
@@ -324,31 +334,97 @@ static bool fits_core(const pipeline *p, uint32_t k, const uint32_t *depths, uin
   return *bytes <= wafer_machine_core_budget(p->ctx->machine);
 }
 
-/* As deep as times ask for; where that is too much for the cores, as guessed before, which fits. */
-static wafer_status settle_depths(const pipeline *p, uint32_t k, const uint64_t *start) {
+/* The stages between a value's producer and kernel k hold the train up. */
+static void mark_skipped(const pipeline *p, uint32_t k, uint32_t input) {
+  uint32_t producer = p->graph->values[p->graph->kernels[k].inputs[input]].producer;
+  if (producer == WAFER_NONE) return;
+  p->skipped[p->stage[producer] + 1]++;
+  p->skipped[p->stage[k] + 1]--;
+}
+
+/* The depths that times ask for, none above `limit`; the interval that they allow. With `last` the stages
+ * that too deep values skip are marked. */
+static uint64_t fill_depths(const pipeline *p, uint32_t k, const uint64_t *start, uint64_t limit, bool last,
+                            uint32_t *depths) {
   const wafer_kernel_body *body = &p->graph->kernels[k].body;
-  uint32_t *depths = WAFER_NEW(p->ctx->arena, uint32_t, body->input_count + 1);
-  if (!depths) return no_memory(p);
+  uint64_t t = p->out->cost.interval_cycles, interval = t;
   for (uint32_t i = 0; i <= body->input_count; i++) {
-    bool weight = i < body->input_count && body->input_is_weight[i];
-    uint64_t samples = weight ? 1 : i < body->input_count ? input_samples(p, k, i, start) : output_samples(p, k);
-    depths[i] = (uint32_t)(!weight && samples < SIZE_PIPELINE_DEPTH ? SIZE_PIPELINE_DEPTH : samples);
+    bool input = i < body->input_count;
+    depths[i] = 1;
+    if (input && body->input_is_weight[i]) continue;
+    uint64_t span = input ? input_span(p, k, i, start) : output_span(p, k), samples = ceil_div(span, t ? t : 1);
+    if (samples > limit) raise(&interval, ceil_div(span, limit));
+    if (samples > limit && last && input) mark_skipped(p, k, i);
+    depths[i] = (uint32_t)(samples > limit ? limit : samples < SIZE_PIPELINE_DEPTH ? SIZE_PIPELINE_DEPTH : samples);
   }
-  uint64_t bytes;
-  if (fits_core(p, k, depths, &bytes))
-    p->out->kernels[k].depths = depths;
-  else
-    fits_core(p, k, p->out->kernels[k].depths, &bytes);
+  return interval;
+}
+
+/* As deep as times ask for, and where that is too much for the cores, as deep as they can hold; the train is
+ * then held up to *interval. */
+static wafer_status settle_depths(const pipeline *p, uint32_t k, const uint64_t *start, uint64_t *interval) {
+  uint32_t *depths = WAFER_NEW(p->ctx->arena, uint32_t, p->graph->kernels[k].body.input_count + 1);
+  if (!depths) return no_memory(p);
+  uint64_t limit = UINT32_MAX, bytes;
+  fill_depths(p, k, start, limit, false, depths);
+  while (!fits_core(p, k, depths, &bytes) && limit > SIZE_PIPELINE_DEPTH) {
+    uint32_t deepest = 0;
+    for (uint32_t i = 0; i <= p->graph->kernels[k].body.input_count; i++)
+      deepest = depths[i] > deepest ? depths[i] : deepest;
+    limit = deepest - 1 - deepest / 8;
+    if (limit < SIZE_PIPELINE_DEPTH) limit = SIZE_PIPELINE_DEPTH;
+    fill_depths(p, k, start, limit, false, depths);
+  }
+  uint64_t allowed = fill_depths(p, k, start, limit, true, depths);
+  p->out->kernels[k].depths = depths;
+  raise(interval, allowed);
   raise(&p->out->cost.peak_core_bytes, bytes);
   return WAFER_OK;
 }
 
-static wafer_status finish(const pipeline *p) {
-  uint64_t *start = WAFER_NEW(p->ctx->arena, uint64_t, p->graph->kernel_count);
+/* Cost and depths of the shapes at `places`; the interval includes what shallow buffers cost. */
+static wafer_status settle(const pipeline *p, const shelf_place *places) {
+  uint32_t n = p->graph->kernel_count;
+  uint64_t *start = WAFER_NEW(p->ctx->arena, uint64_t, n), interval = 0;
   if (!start) return no_memory(p);
+  for (uint32_t k = 0; k < n; k++) p->out->kernels[k].point = &p->curve[k]->at[places[k].index];
   add_up(p, start);
-  for (uint32_t k = 0; k < p->graph->kernel_count; k++) WAFER_TRY(settle_depths(p, k, start));
+  for (uint32_t k = 0; k < n; k++) WAFER_TRY(settle_depths(p, k, start, &interval));
+  raise(&p->out->cost.interval_cycles, interval);
   return WAFER_OK;
+}
+
+#define HASTE 5 /* times that kernels are made twice as fast */
+
+/* Kernels in stages that values too deep for their buffers skip make haste. */
+static void hasten(const pipeline *p) {
+  uint32_t n = p->graph->kernel_count;
+  for (uint32_t s = 1; s <= n + 1; s++) p->skipped[s] += p->skipped[s - 1];
+  for (uint32_t k = 0; k < n; k++) p->haste[k] += p->skipped[p->stage[k]] > 0;
+  memset(p->skipped, 0, ((size_t)n + 2) * sizeof *p->skipped);
+}
+
+/* Shapes for an interval of `t`, faster ones where the buffers of slower ones do not fit. */
+static wafer_status choose(pipeline *p, uint64_t t, bool *found) {
+  uint32_t n = p->graph->kernel_count;
+  shelf_place *places = WAFER_NEW(p->ctx->arena, shelf_place, 2 * (size_t)n), *best = places + n;
+  if (!places) return no_memory(p);
+  uint64_t best_interval = UINT64_MAX, last = UINT64_MAX;
+  *found = false;
+  for (int tries = 0; tries <= HASTE && best_interval > t; tries++) {
+    bool fits;
+    if (tries) hasten(p);
+    if (tries) WAFER_TRY(find_kinds(p));
+    WAFER_TRY(pack(p, t, places, &fits));
+    if (!fits) break;
+    WAFER_TRY(settle(p, places));
+    *found = true;
+    last = p->out->cost.interval_cycles;
+    if (last >= best_interval) continue;
+    best_interval = last;
+    memcpy(best, places, n * sizeof *best);
+  }
+  return *found && last > best_interval ? settle(p, best) : WAFER_OK;
 }
 
 /* ---- When it does not fit ---- */
@@ -388,7 +464,24 @@ static wafer_status start(pipeline *p) {
   p->out->kernels = WAFER_NEW(arena, sized_kernel, n);
   p->stage = WAFER_NEW(arena, uint32_t, n);
   p->curve = WAFER_NEW(arena, const wafer_curve *, n);
-  return p->out->kernels && p->stage && p->curve ? WAFER_OK : no_memory(p);
+  p->haste = WAFER_NEW(arena, uint32_t, n);
+  p->skipped = WAFER_NEW(arena, int32_t, (size_t)n + 2);
+  return p->out->kernels && p->stage && p->curve && p->haste && p->skipped ? WAFER_OK : no_memory(p);
+}
+
+/* The curve of a kernel, with fewer buffers when it has no shape with as many as guessed. */
+static wafer_status find_curve(pipeline *p, uint32_t k, uint32_t *depths) {
+  uint32_t limit = p->graph->kernel_count + 1;
+  guess_depths(p, k, limit, depths);
+  for (;; limit /= 2) {
+    wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
+    WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, wafer_machine_core_budget(p->ctx->machine), &p->curve[k]));
+    uint32_t deepest = 0;
+    for (uint32_t i = 0; i < body.input_count; i++) deepest = depths[i] > deepest ? depths[i] : deepest;
+    if (p->curve[k]->count || deepest <= SIZE_PIPELINE_DEPTH) return WAFER_OK;
+    if (limit > 2 * deepest) limit = 2 * deepest;
+    guess_depths(p, k, limit / 2, depths);
+  }
 }
 
 /* The curve of every kernel; *fits is false when one has no shape at all, and that one is refused. */
@@ -396,13 +489,15 @@ static wafer_status find_curves(pipeline *p, bool *fits) {
   uint64_t budget = wafer_machine_core_budget(p->ctx->machine), worst = 0;
   *fits = true;
   for (uint32_t k = 0; k < p->graph->kernel_count; k++) {
-    WAFER_TRY(guess_depths(p, k));
-    wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, p->out->kernels[k].depths);
-    WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, budget, &p->curve[k]));
+    uint32_t *depths = WAFER_NEW(p->ctx->arena, uint32_t, p->graph->kernels[k].body.input_count + 1);
+    if (!depths) return no_memory(p);
+    WAFER_TRY(find_curve(p, k, depths));
+    p->out->kernels[k].depths = depths;
     uint64_t least = p->curve[k]->least_bytes;
     if (p->curve[k]->count || least <= worst) continue;
     worst = least;
     *fits = false;
+    wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
     WAFER_TRY(size_refuse(p->ctx, p->graph, k, &body, least, budget, 0, &p->out->refusal));
   }
   return WAFER_OK;
@@ -416,17 +511,15 @@ wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer
   find_stages(&p);
   WAFER_TRY(find_curves(&p, &fits));
   if (fits) {
+    size_t t;
     p.edge = edge_cycles(&p);
     WAFER_TRY(find_kinds(&p));
     WAFER_TRY(find_cycles(&p));
-    shelf_place *places = WAFER_NEW(ctx->arena, shelf_place, graph->kernel_count);
-    if (!places) return no_memory(&p);
-    WAFER_TRY(pack(&p, places, &fits));
+    WAFER_TRY(bisect(&p, &t));
+    fits = t < p.cycle_count;
+    if (fits) WAFER_TRY(choose(&p, p.cycles[t], &fits));
     if (!fits) WAFER_TRY(refuse_cores(&p));
-    for (uint32_t k = 0; fits && k < graph->kernel_count; k++)
-      out->kernels[k].point = &p.curve[k]->at[places[k].index];
   }
-  if (fits) return finish(&p);
-  out->cost.why_not = out->refusal.why;
+  if (!out->cost.fits) out->cost.why_not = out->refusal.why;
   return WAFER_OK;
 }
