@@ -283,7 +283,7 @@ wafer_status bind_inputs(const wafer_ctx *ctx, const char *file, const onnx_grap
   return WAFER_OK;
 }
 
-bool type_contradicts(const onnx_type *declared, const wafer_type *type) {
+bool bind_contradicts(const onnx_type *declared, const wafer_type *type) {
   if (!declared || !declared->tensor) return declared && (declared->sequence || declared->map);
   if (declared->tensor->elem_type && declared->tensor->elem_type < INT32_MAX &&
       wafer_dtype_by_onnx((int32_t)declared->tensor->elem_type) != type->dtype)

@@ -16,32 +16,32 @@ static MlirValue constant_numbers(import_node *n, wafer_dtype dtype, uint32_t ra
     return (MlirValue){NULL};
   }
   wafer_view view = wafer_view_of(dtype, &shape, kept);
-  return constant(n, &view);
+  return emit_constant(n, &view);
 }
 
 void import_constant(import_node *n) {
   const onnx_attribute *a;
-  if ((a = find_attribute(n, "value")) && a->t)
+  if ((a = attr_find(n, "value")) && a->t)
     n->status = import_tensor(n->im, a->t, n->label, n->outputs);
-  else if ((a = find_attribute(n, "value_float")))
+  else if ((a = attr_find(n, "value_float")))
     n->outputs[0] = constant_numbers(n, WAFER_DTYPE_f32, 0, 1, &a->f);
-  else if ((a = find_attribute(n, "value_floats")))
+  else if ((a = attr_find(n, "value_floats")))
     n->outputs[0] = constant_numbers(n, WAFER_DTYPE_f32, 1, a->floats.count, a->floats.at);
-  else if ((a = find_attribute(n, "value_int")))
+  else if ((a = attr_find(n, "value_int")))
     n->outputs[0] = constant_numbers(n, WAFER_DTYPE_i64, 0, 1, &a->i);
-  else if ((a = find_attribute(n, "value_ints")))
+  else if ((a = attr_find(n, "value_ints")))
     n->outputs[0] = constant_numbers(n, WAFER_DTYPE_i64, 1, a->ints.count, a->ints.at);
-  else if (has_attribute(n, "value_string") || has_attribute(n, "value_strings"))
+  else if (attr_has(n, "value_string") || attr_has(n, "value_strings"))
     node_unsupported(n, "strings");
-  else if (has_attribute(n, "sparse_value"))
+  else if (attr_has(n, "sparse_value"))
     node_unsupported(n, "sparse tensors");
   else
     node_bad(n, "no value");
 }
 
 void import_constant_of_shape(import_node *n) {
-  int_list dims = constant_ints(n, 0, "shape");
-  const onnx_attribute *value = find_attribute(n, "value");
+  int_list dims = node_ints(n, 0, "shape");
+  const onnx_attribute *value = attr_find(n, "value");
   wafer_type type = {.dtype = WAFER_DTYPE_f32, .shape = {.rank = dims.count}};
   wafer_view view = {0};
   int64_t count = 1;
@@ -61,9 +61,9 @@ void import_constant_of_shape(import_node *n) {
 }
 
 void import_range(import_node *n) {
-  wafer_dtype dtype = dtype_of(n, input(n, 0));
-  double start = constant_float(n, 0, "start", 0), limit = constant_float(n, 1, "limit", 0);
-  double delta = constant_float(n, 2, "delta", 1), count = ceil((limit - start) / delta);
+  wafer_dtype dtype = node_dtype(n, node_input(n, 0));
+  double start = node_float(n, 0, "start", 0), limit = node_float(n, 1, "limit", 0);
+  double delta = node_float(n, 2, "delta", 1), count = ceil((limit - start) / delta);
   if (!(count < 0x1p30)) node_bad(n, "from %g to %g by %g is no range", start, limit, delta);
   if (n->status != WAFER_OK) return;
   wafer_shape shape = {.rank = 1, .dims = {count > 0 ? (int64_t)count : 0}};
@@ -73,19 +73,20 @@ void import_range(import_node *n) {
   for (int64_t i = 0; data && i < shape.dims[0]; i++)
     wafer_element_set_f64(dtype, data, i, start + (double)i * delta);
   wafer_view view = wafer_view_of(dtype, &shape, data);
-  n->outputs[0] = constant(n, &view);
+  n->outputs[0] = emit_constant(n, &view);
 }
 
 /* A bool matrix: row + k compared to column by `op`. */
 static MlirValue diagonal_mask(import_node *n, wafer_op op, int64_t rows, int64_t columns,
                                int64_t k) {
-  MlirValue row = reshape_to(n, iota(n, WAFER_DTYPE_i64, rows), 2, (int64_t[]){rows, 1});
-  MlirValue column = reshape_to(n, iota(n, WAFER_DTYPE_i64, columns), 2, (int64_t[]){1, columns});
-  return op2(n, op, ADD(row, scalar_like(n, row, (double)k)), column);
+  MlirValue row = emit_reshape(n, emit_iota(n, WAFER_DTYPE_i64, rows), 2, (int64_t[]){rows, 1});
+  MlirValue column =
+      emit_reshape(n, emit_iota(n, WAFER_DTYPE_i64, columns), 2, (int64_t[]){1, columns});
+  return emit_binary(n, op, ADD(row, emit_scalar_like(n, row, (double)k)), column);
 }
 
 void import_eye_like(import_node *n) {
-  wafer_type x = type_of(n, input(n, 0));
+  wafer_type x = node_type(n, node_input(n, 0));
   int64_t to = attr_int(n, "dtype", 0);
   wafer_dtype dtype = to > 0 && to < INT32_MAX ? wafer_dtype_by_onnx((int32_t)to) : x.dtype;
   if (x.shape.rank != 2) node_bad(n, "the operand has %u dims, needs 2", x.shape.rank);
@@ -93,31 +94,31 @@ void import_eye_like(import_node *n) {
   if (n->status != WAFER_OK) return;
   MlirValue mask =
       diagonal_mask(n, WAFER_OP_equal, x.shape.dims[0], x.shape.dims[1], attr_int(n, "k", 0));
-  n->outputs[0] = cast_to(n, mask, dtype);
+  n->outputs[0] = emit_cast(n, mask, dtype);
 }
 
 void import_trilu(import_node *n) {
-  wafer_shape x = type_of(n, input(n, 0)).shape;
-  double k = constant_float(n, 1, "k", 0);
+  wafer_shape x = node_type(n, node_input(n, 0)).shape;
+  double k = node_float(n, 1, "k", 0);
   if (x.rank < 2) node_bad(n, "the operand has %u dims, needs 2", x.rank);
   if (n->status != WAFER_OK) return;
   int64_t rows = x.dims[x.rank - 2], columns = x.dims[x.rank - 1];
-  MlirValue zero = scalar_like(n, input(n, 0), 0);
+  MlirValue zero = emit_scalar_like(n, node_input(n, 0), 0);
   if (attr_int(n, "upper", 1)) {
     MlirValue keep = diagonal_mask(n, WAFER_OP_less_equal, rows, columns, (int64_t)k);
-    n->outputs[0] = select_of(n, keep, input(n, 0), zero);
+    n->outputs[0] = emit_select(n, keep, node_input(n, 0), zero);
   } else {
     MlirValue drop = diagonal_mask(n, WAFER_OP_less, rows, columns, (int64_t)k);
-    n->outputs[0] = select_of(n, drop, zero, input(n, 0));
+    n->outputs[0] = emit_select(n, drop, zero, node_input(n, 0));
   }
 }
 
 /* A new dim at `axis` that compares the index with 0, 1, 2 ... depth - 1. */
 void import_one_hot(import_node *n) {
-  MlirValue index = input(n, 0), values = input(n, 2);
-  wafer_shape x = type_of(n, index).shape, wide = {0}, line = {0};
-  double depth = constant_float(n, 1, "depth", 0);
-  uint32_t axis = checked_axis(n, attr_int(n, "axis", -1), x.rank + 1);
+  MlirValue index = node_input(n, 0), values = node_input(n, 2);
+  wafer_shape x = node_type(n, index).shape, wide = {0}, line = {0};
+  double depth = node_float(n, 1, "depth", 0);
+  uint32_t axis = node_axis(n, attr_int(n, "axis", -1), x.rank + 1);
   if (x.rank >= WAFER_MAX_RANK) node_unsupported(n, "a result of %u dims", x.rank + 1);
   if (!(depth >= 1 && depth < 0x1p31)) node_bad(n, "depth is %g", depth);
   if (n->status != WAFER_OK) return;
@@ -125,18 +126,19 @@ void import_one_hot(import_node *n) {
     wide.dims[i] = i == axis ? 1 : x.dims[from++];
     line.dims[i] = i == axis ? (int64_t)depth : 1;
   }
-  index = cast_to(n, index, WAFER_DTYPE_i64);
-  MlirValue negative = op2(n, WAFER_OP_less, index, scalar_like(n, index, 0));
-  index = select_of(n, negative, ADD(index, scalar_like(n, index, depth)), index);
-  index = reshape_to(n, index, x.rank + 1, wide.dims);
-  MlirValue places = reshape_to(n, iota(n, WAFER_DTYPE_i64, (int64_t)depth), x.rank + 1, line.dims);
-  MlirValue off = reshape_to(n, part_of(n, values, 0, 0, 1), 0, wide.dims);
-  MlirValue on = reshape_to(n, part_of(n, values, 0, 1, 1), 0, wide.dims);
-  n->outputs[0] = select_of(n, op2(n, WAFER_OP_equal, index, places), on, off);
+  index = emit_cast(n, index, WAFER_DTYPE_i64);
+  MlirValue negative = emit_binary(n, WAFER_OP_less, index, emit_scalar_like(n, index, 0));
+  index = emit_select(n, negative, ADD(index, emit_scalar_like(n, index, depth)), index);
+  index = emit_reshape(n, index, x.rank + 1, wide.dims);
+  MlirValue places =
+      emit_reshape(n, emit_iota(n, WAFER_DTYPE_i64, (int64_t)depth), x.rank + 1, line.dims);
+  MlirValue off = emit_reshape(n, emit_part(n, values, 0, 0, 1), 0, wide.dims);
+  MlirValue on = emit_reshape(n, emit_part(n, values, 0, 1, 1), 0, wide.dims);
+  n->outputs[0] = emit_select(n, emit_binary(n, WAFER_OP_equal, index, places), on, off);
 }
 
 static void import_branch(import_node *n, const char *name, MlirValue *results) {
-  const onnx_attribute *branch = find_attribute(n, name);
+  const onnx_attribute *branch = attr_find(n, name);
   if (!branch || !branch->g) node_bad(n, "no %s", name);
   if (n->status != WAFER_OK) return;
   n->status = import_subgraph(n->im, n->scope, branch->g, n->output_count, results);
@@ -151,8 +153,8 @@ static void select_branch(import_node *n) {
       n->im->ctx->diag, n->im->b.loc,
       "the condition is not known when compiling: both branches are computed; it depends on the "
       "model's %s",
-      inputs_behind(n, input(n, 0)));
-  MlirValue condition = reshape_to(n, input(n, 0), 0, NULL);
+      node_inputs_behind(n, node_input(n, 0)));
+  MlirValue condition = emit_reshape(n, node_input(n, 0), 0, NULL);
   import_branch(n, "then_branch", n->outputs);
   import_branch(n, "else_branch", others);
   for (uint32_t i = 0; i < n->output_count && n->status == WAFER_OK; i++) {
@@ -160,14 +162,14 @@ static void select_branch(import_node *n) {
       n->outputs[i] = (MlirValue){NULL};
       continue;
     }
-    wafer_type yes = type_of(n, n->outputs[i]), no = type_of(n, others[i]);
+    wafer_type yes = node_type(n, n->outputs[i]), no = node_type(n, others[i]);
     if (yes.dtype != no.dtype || !wafer_shape_equal(&yes.shape, &no.shape))
       node_unsupported(
           n,
           "the branches give results of different types and the condition is not known "
           "when compiling, it depends on the model's %s",
-          inputs_behind(n, input(n, 0)));
-    n->outputs[i] = select_of(n, condition, n->outputs[i], others[i]);
+          node_inputs_behind(n, node_input(n, 0)));
+    n->outputs[i] = emit_select(n, condition, n->outputs[i], others[i]);
   }
 }
 
@@ -175,7 +177,7 @@ static void select_branch(import_node *n) {
 void import_if(import_node *n) {
   wafer_view condition;
   int64_t count = 0;
-  if (!wafer_ir_constant(n->im->ctx, n->im->ir, input(n, 0), &condition)) {
+  if (!wafer_ir_constant(n->im->ctx, n->im->ir, node_input(n, 0), &condition)) {
     select_branch(n);
     return;
   }

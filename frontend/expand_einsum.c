@@ -78,10 +78,10 @@ static void implied_result(import_node *n, const factor *factors, uint32_t count
 static void parse(import_node *n, const char *equation, factor *factors, term *result) {
   uint32_t dots = 0;
   for (uint32_t i = 0; i < n->input_count && n->status == WAFER_OK; i++) {
-    uint32_t rank = rank_of(n, input(n, i)), here = dots_of(equation, rank);
+    uint32_t rank = node_rank(n, node_input(n, i)), here = dots_of(equation, rank);
     dots = here > dots ? here : dots;
     equation = parse_term(n, equation, here, &factors[i].t);
-    factors[i].value = input(n, i);
+    factors[i].value = node_input(n, i);
     if (factors[i].t.rank != rank)
       node_bad(n, "term %u has %u labels, operand %u has %u dims", i, factors[i].t.rank, i, rank);
     if ((*equation == ',') != (i + 1 < n->input_count))
@@ -101,18 +101,18 @@ static void take_diagonals(import_node *n, factor *f) {
   for (uint32_t i = 0; i < f->t.rank; i++)
     for (uint32_t j = i + 1; j < f->t.rank && n->status == WAFER_OK; j++) {
       if (f->t.labels[i] != f->t.labels[j]) continue;
-      wafer_shape shape = type_of(n, f->value).shape, row = {0}, column = {0};
+      wafer_shape shape = node_type(n, f->value).shape, row = {0}, column = {0};
       if (shape.dims[i] != shape.dims[j])
         node_bad(n, "dims %u and %u share a label and differ", i, j);
       for (uint32_t d = 0; d < shape.rank; d++) {
         row.dims[d] = d == i ? shape.dims[i] : 1;
         column.dims[d] = d == j ? shape.dims[i] : 1;
       }
-      MlirValue line = iota(n, WAFER_DTYPE_i64, shape.dims[i]);
-      MlirValue same = op2(n, WAFER_OP_equal, reshape_to(n, line, shape.rank, row.dims),
-                           reshape_to(n, line, shape.rank, column.dims));
-      f->value = select_of(n, same, f->value, scalar_like(n, f->value, 0));
-      f->value = reduce_over(n, WAFER_OP_reduce_sum, f->value, 1u << j, false);
+      MlirValue line = emit_iota(n, WAFER_DTYPE_i64, shape.dims[i]);
+      MlirValue same = emit_binary(n, WAFER_OP_equal, emit_reshape(n, line, shape.rank, row.dims),
+                                   emit_reshape(n, line, shape.rank, column.dims));
+      f->value = emit_select(n, same, f->value, emit_scalar_like(n, f->value, 0));
+      f->value = emit_reduce(n, WAFER_OP_reduce_sum, f->value, 1u << j, false);
       f->t.rank--;
       memmove(f->t.labels + j, f->t.labels + j + 1, f->t.rank - j);
       j--;
@@ -124,7 +124,7 @@ static void sum_up(import_node *n, factor *f, uint64_t needed) {
   uint32_t gone = 0, kept = 0;
   for (uint32_t i = 0; i < f->t.rank; i++) gone |= (uint32_t)!in(needed, f->t.labels[i]) << i;
   if (!gone) return;
-  f->value = reduce_over(n, WAFER_OP_reduce_sum, f->value, gone, false);
+  f->value = emit_reduce(n, WAFER_OP_reduce_sum, f->value, gone, false);
   for (uint32_t i = 0; i < f->t.rank; i++)
     if (!(gone >> i & 1)) f->t.labels[kept++] = f->t.labels[i];
   f->t.rank = kept;
@@ -136,7 +136,7 @@ static MlirValue ordered(import_node *n, const factor *f, const term *to) {
   for (uint32_t i = 0; i < to->rank; i++)
     for (uint32_t j = 0; j < f->t.rank; j++)
       if (f->t.labels[j] == to->labels[i]) perm[i] = j;
-  return transpose_by(n, f->value, to->rank, perm);
+  return emit_transpose(n, f->value, to->rank, perm);
 }
 
 /* Labels in three groups, as a tensor of three dims. */
@@ -153,18 +153,18 @@ static void add_group(import_node *n, grouped *g, uint32_t index, const term *fr
 
 static MlirValue as_batch_of_matrices(import_node *n, const factor *f, const grouped *g) {
   MlirValue moved = ordered(n, f, &g->t);
-  wafer_shape shape = type_of(n, moved).shape;
+  wafer_shape shape = node_type(n, moved).shape;
   int64_t three[] = {1, 1, 1};
   for (uint32_t i = 0, group = 0; i < shape.rank && n->status == WAFER_OK; i++) {
     while (i >= g->ends[group]) group++;
     three[group] *= shape.dims[i];
   }
-  return reshape_to(n, moved, 3, three);
+  return emit_reshape(n, moved, 3, three);
 }
 
 /* Sizes of labels; where an ellipsis broadcasts, the operand of size 1 is expanded. */
 static void agree(import_node *n, factor *a, factor *b, int64_t *sizes) {
-  wafer_shape left = type_of(n, a->value).shape, right = type_of(n, b->value).shape;
+  wafer_shape left = node_type(n, a->value).shape, right = node_type(n, b->value).shape;
   for (uint32_t i = 0; i < a->t.rank; i++) sizes[a->t.labels[i]] = left.dims[i];
   for (uint32_t j = 0; j < b->t.rank; j++) {
     uint8_t label = b->t.labels[j];
@@ -177,8 +177,8 @@ static void agree(import_node *n, factor *a, factor *b, int64_t *sizes) {
   }
   for (uint32_t i = 0; i < a->t.rank; i++) left.dims[i] = sizes[a->t.labels[i]];
   for (uint32_t j = 0; j < b->t.rank; j++) right.dims[j] = sizes[b->t.labels[j]];
-  a->value = expand_to(n, a->value, left.rank, left.dims);
-  b->value = expand_to(n, b->value, right.rank, right.dims);
+  a->value = emit_expand(n, a->value, left.rank, left.dims);
+  b->value = emit_expand(n, b->value, right.rank, right.dims);
 }
 
 /* a := a times b, keeping the labels that are needed later. */
@@ -198,10 +198,10 @@ static void contract(import_node *n, factor *a, factor *b, uint64_t needed) {
   add_group(n, &result, 0, &a->t, both & needed);
   add_group(n, &result, 1, &a->t, ~both);
   add_group(n, &result, 2, &b->t, ~both);
-  MlirValue product = op2(n, WAFER_OP_matmul, as_batch_of_matrices(n, a, &rows),
-                          as_batch_of_matrices(n, b, &columns));
+  MlirValue product = emit_binary(n, WAFER_OP_matmul, as_batch_of_matrices(n, a, &rows),
+                                  as_batch_of_matrices(n, b, &columns));
   for (uint32_t i = 0; i < result.t.rank; i++) dims[i] = sizes[result.t.labels[i]];
-  a->value = reshape_to(n, product, result.t.rank, dims);
+  a->value = emit_reshape(n, product, result.t.rank, dims);
   a->t = result.t;
 }
 

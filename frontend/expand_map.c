@@ -7,19 +7,20 @@
 /* ---- One to one ---- */
 
 void import_direct(import_node *n) {
-  MlirValue operands[3] = {input(n, 0), input(n, 1), input(n, 2)};
+  MlirValue operands[3] = {node_input(n, 0), node_input(n, 1), node_input(n, 2)};
   if (attr_int(n, "broadcast", 0)) node_unsupported(n, "broadcasting of opset 6 and older");
-  n->outputs[0] = build(n, n->op->op, n->op->most, operands, NULL, 0);
+  n->outputs[0] = emit_op(n, n->op->op, n->op->most, operands, NULL, 0);
 }
 
 /* Greater and GreaterOrEqual are Less and LessOrEqual the other way round. */
 void import_swapped(import_node *n) {
-  n->outputs[0] = op2(n, n->op->op, input(n, 1), input(n, 0));
+  n->outputs[0] = emit_binary(n, n->op->op, node_input(n, 1), node_input(n, 0));
 }
 
 void import_chain(import_node *n) {
-  MlirValue sum = input(n, 0);
-  for (uint32_t i = 1; i < n->input_count; i++) sum = op2(n, n->op->op, sum, input(n, i));
+  MlirValue sum = node_input(n, 0);
+  for (uint32_t i = 1; i < n->input_count; i++)
+    sum = emit_binary(n, n->op->op, sum, node_input(n, i));
   if (mlirValueIsNull(sum)) node_bad(n, "an input is missing");
   n->outputs[0] = sum;
 }
@@ -27,34 +28,34 @@ void import_chain(import_node *n) {
 void import_mean(import_node *n) {
   import_chain(n);
   if (n->input_count > 1)
-    n->outputs[0] = DIV(n->outputs[0], scalar_like(n, input(n, 0), n->input_count));
+    n->outputs[0] = DIV(n->outputs[0], emit_scalar_like(n, node_input(n, 0), n->input_count));
 }
 
 void import_identity(import_node *n) {
-  n->outputs[0] = input(n, 0);
+  n->outputs[0] = node_input(n, 0);
 }
 
 void import_dropout(import_node *n) {
-  wafer_type type = type_of(n, input(n, 0));
-  if (n->opset >= 12 && has_input(n, 2) && constant_float(n, 2, "training_mode", 0) != 0)
+  wafer_type type = node_type(n, node_input(n, 0));
+  if (n->opset >= 12 && node_has_input(n, 2) && node_float(n, 2, "training_mode", 0) != 0)
     node_unsupported(n, "training mode");
-  n->outputs[0] = input(n, 0);
+  n->outputs[0] = node_input(n, 0);
   if (n->output_count < 2 || n->status != WAFER_OK) return;
   type.dtype = n->opset < 10 ? type.dtype : WAFER_DTYPE_bool;
   n->status = wafer_build_splat(&n->im->b, &type, 1, &n->outputs[1]);
 }
 
 void import_mod(import_node *n) {
-  MlirValue operands[] = {input(n, 0), input(n, 1)};
+  MlirValue operands[] = {node_input(n, 0), node_input(n, 1)};
   wafer_attr attr = INT_ATTR(truncate, attr_int(n, "fmod", 0));
-  n->outputs[0] = build(n, WAFER_OP_mod, 2, operands, &attr, 1);
+  n->outputs[0] = emit_op(n, WAFER_OP_mod, 2, operands, &attr, 1);
 }
 
 void import_isinf(import_node *n) {
-  MlirValue x = input(n, 0);
+  MlirValue x = node_input(n, 0);
   wafer_attr attrs[] = {INT_ATTR(negative, attr_int(n, "detect_negative", 1)),
                         INT_ATTR(positive, attr_int(n, "detect_positive", 1))};
-  n->outputs[0] = build(n, WAFER_OP_isinf, 1, &x, attrs, WAFER_COUNT(attrs));
+  n->outputs[0] = emit_op(n, WAFER_OP_isinf, 1, &x, attrs, WAFER_COUNT(attrs));
 }
 
 /* ---- Types ---- */
@@ -65,49 +66,49 @@ void import_cast(import_node *n) {
       to > 0 && to < INT32_MAX ? wafer_dtype_by_onnx((int32_t)to) : WAFER_DTYPE_none;
   if (dtype == WAFER_DTYPE_none)
     node_unsupported(n, "element type %lld (%s)", (long long)to, onnx_data_type_name(to));
-  n->outputs[0] = cast_to(n, input(n, 0), dtype);
+  n->outputs[0] = emit_cast(n, node_input(n, 0), dtype);
 }
 
 void import_cast_like(import_node *n) {
-  n->outputs[0] = cast_to(n, input(n, 0), dtype_of(n, input(n, 1)));
+  n->outputs[0] = emit_cast(n, node_input(n, 0), node_dtype(n, node_input(n, 1)));
 }
 
 /* ---- Clipping ---- */
 
 static bool is_constant(const import_node *n, uint32_t index) {
-  return !has_input(n, index) || wafer_ir_is_constant(n->inputs[index]);
+  return !node_has_input(n, index) || wafer_ir_is_constant(n->inputs[index]);
 }
 
 void import_clip(import_node *n) {
-  MlirValue x = input(n, 0);
+  MlirValue x = node_input(n, 0);
   double least = -INFINITY, most = INFINITY;
   if (n->opset < 11) {
     least = attr_float(n, "min", least);
     most = attr_float(n, "max", most);
-  } else if (!is_constant(n, 1) || !is_constant(n, 2) || !wafer_dtype_is_float(dtype_of(n, x))) {
-    if (has_input(n, 1)) x = op2(n, WAFER_OP_max, x, input(n, 1));
-    if (has_input(n, 2)) x = op2(n, WAFER_OP_min, x, input(n, 2));
+  } else if (!is_constant(n, 1) || !is_constant(n, 2) || !wafer_dtype_is_float(node_dtype(n, x))) {
+    if (node_has_input(n, 1)) x = emit_binary(n, WAFER_OP_max, x, node_input(n, 1));
+    if (node_has_input(n, 2)) x = emit_binary(n, WAFER_OP_min, x, node_input(n, 2));
     n->outputs[0] = x;
     return;
   } else {
-    least = constant_float(n, 1, "min", least);
-    most = constant_float(n, 2, "max", most);
+    least = node_float(n, 1, "min", least);
+    most = node_float(n, 2, "max", most);
   }
-  n->outputs[0] = clip_to(n, x, least, most);
+  n->outputs[0] = emit_clip(n, x, least, most);
 }
 
 static MlirValue hard_sigmoid(import_node *n, MlirValue x, double alpha, double beta) {
-  MlirValue line = ADD(MUL(x, scalar_like(n, x, alpha)), scalar_like(n, x, beta));
-  return clip_to(n, line, 0, 1);
+  MlirValue line = ADD(MUL(x, emit_scalar_like(n, x, alpha)), emit_scalar_like(n, x, beta));
+  return emit_clip(n, line, 0, 1);
 }
 
 void import_hard_sigmoid(import_node *n) {
-  MlirValue x = input(n, 0);
+  MlirValue x = node_input(n, 0);
   n->outputs[0] = hard_sigmoid(n, x, attr_float(n, "alpha", 0.2), attr_float(n, "beta", 0.5));
 }
 
 void import_hard_swish(import_node *n) {
-  MlirValue x = input(n, 0);
+  MlirValue x = node_input(n, 0);
   n->outputs[0] = MUL(x, hard_sigmoid(n, x, 1.0 / 6, 0.5));
 }
 
@@ -115,59 +116,60 @@ void import_hard_swish(import_node *n) {
 
 /* x < 0 ? negative : x */
 static MlirValue below_zero(import_node *n, MlirValue x, MlirValue negative) {
-  return select_of(n, op2(n, WAFER_OP_less, x, scalar_like(n, x, 0)), negative, x);
+  return emit_select(n, emit_binary(n, WAFER_OP_less, x, emit_scalar_like(n, x, 0)), negative, x);
 }
 
 void import_leaky_relu(import_node *n) {
-  MlirValue x = input(n, 0);
+  MlirValue x = node_input(n, 0);
   double alpha = attr_float(n, "alpha", 0.01);
-  MlirValue scaled = MUL(x, scalar_like(n, x, alpha));
+  MlirValue scaled = MUL(x, emit_scalar_like(n, x, alpha));
   n->outputs[0] =
-      alpha > 0 && alpha <= 1 ? op2(n, WAFER_OP_max, x, scaled) : below_zero(n, x, scaled);
+      alpha > 0 && alpha <= 1 ? emit_binary(n, WAFER_OP_max, x, scaled) : below_zero(n, x, scaled);
 }
 
 void import_prelu(import_node *n) {
-  MlirValue x = input(n, 0);
-  n->outputs[0] = below_zero(n, x, MUL(x, input(n, 1)));
+  MlirValue x = node_input(n, 0);
+  n->outputs[0] = below_zero(n, x, MUL(x, node_input(n, 1)));
 }
 
 /* exp(x) - 1 */
 static MlirValue exp_less_one(import_node *n, MlirValue x) {
-  return SUB(op1(n, WAFER_OP_exp, x), scalar_like(n, x, 1));
+  return SUB(emit_unary(n, WAFER_OP_exp, x), emit_scalar_like(n, x, 1));
 }
 
 void import_elu(import_node *n) {
-  MlirValue x = input(n, 0);
-  MlirValue alpha = scalar_like(n, x, attr_float(n, "alpha", 1));
+  MlirValue x = node_input(n, 0);
+  MlirValue alpha = emit_scalar_like(n, x, attr_float(n, "alpha", 1));
   n->outputs[0] = below_zero(n, x, MUL(exp_less_one(n, x), alpha));
 }
 
 void import_selu(import_node *n) {
-  MlirValue x = input(n, 0);
-  MlirValue alpha = scalar_like(n, x, attr_float(n, "alpha", 1.67326319217681884765625));
-  MlirValue gamma = scalar_like(n, x, attr_float(n, "gamma", 1.05070102214813232421875));
+  MlirValue x = node_input(n, 0);
+  MlirValue alpha = emit_scalar_like(n, x, attr_float(n, "alpha", 1.67326319217681884765625));
+  MlirValue gamma = emit_scalar_like(n, x, attr_float(n, "gamma", 1.05070102214813232421875));
   n->outputs[0] = MUL(below_zero(n, x, MUL(exp_less_one(n, x), alpha)), gamma);
 }
 
 void import_celu(import_node *n) {
-  MlirValue x = input(n, 0);
-  MlirValue alpha = scalar_like(n, x, attr_float(n, "alpha", 1));
+  MlirValue x = node_input(n, 0);
+  MlirValue alpha = emit_scalar_like(n, x, attr_float(n, "alpha", 1));
   n->outputs[0] = below_zero(n, x, MUL(exp_less_one(n, DIV(x, alpha)), alpha));
 }
 
 void import_thresholded_relu(import_node *n) {
-  MlirValue x = input(n, 0);
-  MlirValue alpha = scalar_like(n, x, attr_float(n, "alpha", 1));
-  n->outputs[0] = select_of(n, op2(n, WAFER_OP_less, alpha, x), x, scalar_like(n, x, 0));
+  MlirValue x = node_input(n, 0);
+  MlirValue alpha = emit_scalar_like(n, x, attr_float(n, "alpha", 1));
+  n->outputs[0] =
+      emit_select(n, emit_binary(n, WAFER_OP_less, alpha, x), x, emit_scalar_like(n, x, 0));
 }
 
 void import_shrink(import_node *n) {
-  MlirValue x = input(n, 0), zero = scalar_like(n, x, 0);
+  MlirValue x = node_input(n, 0), zero = emit_scalar_like(n, x, 0);
   double lambda = attr_float(n, "lambd", 0.5);
-  MlirValue bias = scalar_like(n, x, attr_float(n, "bias", 0));
-  MlirValue above = op2(n, WAFER_OP_less, scalar_like(n, x, lambda), x);
-  MlirValue below = op2(n, WAFER_OP_less, x, scalar_like(n, x, -lambda));
-  n->outputs[0] = select_of(n, above, SUB(x, bias), select_of(n, below, ADD(x, bias), zero));
+  MlirValue bias = emit_scalar_like(n, x, attr_float(n, "bias", 0));
+  MlirValue above = emit_binary(n, WAFER_OP_less, emit_scalar_like(n, x, lambda), x);
+  MlirValue below = emit_binary(n, WAFER_OP_less, x, emit_scalar_like(n, x, -lambda));
+  n->outputs[0] = emit_select(n, above, SUB(x, bias), emit_select(n, below, ADD(x, bias), zero));
 }
 
 /* ---- Smooth activations ---- */
@@ -175,14 +177,15 @@ void import_shrink(import_node *n) {
 /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
 static MlirValue gelu_tanh(import_node *n, MlirValue x) {
   MlirValue cube = MUL(x, MUL(x, x));
-  MlirValue inner = ADD(x, MUL(scalar_like(n, x, 0.044715), cube));
-  MlirValue bent = op1(n, WAFER_OP_tanh, MUL(inner, scalar_like(n, x, 0.79788456080286535588)));
-  return MUL(MUL(x, scalar_like(n, x, 0.5)), ADD(bent, scalar_like(n, x, 1)));
+  MlirValue inner = ADD(x, MUL(emit_scalar_like(n, x, 0.044715), cube));
+  MlirValue bent =
+      emit_unary(n, WAFER_OP_tanh, MUL(inner, emit_scalar_like(n, x, 0.79788456080286535588)));
+  return MUL(MUL(x, emit_scalar_like(n, x, 0.5)), ADD(bent, emit_scalar_like(n, x, 1)));
 }
 
 /* x/2 (1 + erf(x / sqrt(2))) */
 void import_gelu(import_node *n) {
-  MlirValue x = input(n, 0);
+  MlirValue x = node_input(n, 0);
   const char *approximate = attr_text(n, "approximate", "none");
   if (!strcmp(approximate, "tanh")) {
     n->outputs[0] = gelu_tanh(n, x);
@@ -190,23 +193,24 @@ void import_gelu(import_node *n) {
   }
   if (strcmp(approximate, "none"))
     node_bad(n, "approximate is '%s', must be none or tanh", approximate);
-  MlirValue bent = op1(n, WAFER_OP_erf, MUL(x, scalar_like(n, x, 0.70710678118654752440)));
-  n->outputs[0] = MUL(MUL(x, scalar_like(n, x, 0.5)), ADD(bent, scalar_like(n, x, 1)));
+  MlirValue bent =
+      emit_unary(n, WAFER_OP_erf, MUL(x, emit_scalar_like(n, x, 0.70710678118654752440)));
+  n->outputs[0] = MUL(MUL(x, emit_scalar_like(n, x, 0.5)), ADD(bent, emit_scalar_like(n, x, 1)));
 }
 
 void import_mish(import_node *n) {
-  MlirValue x = input(n, 0);
-  n->outputs[0] = MUL(x, op1(n, WAFER_OP_tanh, op1(n, WAFER_OP_softplus, x)));
+  MlirValue x = node_input(n, 0);
+  n->outputs[0] = MUL(x, emit_unary(n, WAFER_OP_tanh, emit_unary(n, WAFER_OP_softplus, x)));
 }
 
 void import_softsign(import_node *n) {
-  MlirValue x = input(n, 0);
-  n->outputs[0] = DIV(x, ADD(op1(n, WAFER_OP_abs, x), scalar_like(n, x, 1)));
+  MlirValue x = node_input(n, 0);
+  n->outputs[0] = DIV(x, ADD(emit_unary(n, WAFER_OP_abs, x), emit_scalar_like(n, x, 1)));
 }
 
 void import_swish(import_node *n) {
-  MlirValue x = input(n, 0);
+  MlirValue x = node_input(n, 0);
   double alpha = attr_float(n, "alpha", 1);
-  MlirValue scaled = alpha == 1 ? x : MUL(x, scalar_like(n, x, alpha));
-  n->outputs[0] = MUL(x, op1(n, WAFER_OP_sigmoid, scaled));
+  MlirValue scaled = alpha == 1 ? x : MUL(x, emit_scalar_like(n, x, alpha));
+  n->outputs[0] = MUL(x, emit_unary(n, WAFER_OP_sigmoid, scaled));
 }

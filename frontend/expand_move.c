@@ -33,27 +33,27 @@ static void resolve_shape(import_node *n, const wafer_shape *x, int_list want, b
 }
 
 void import_reshape(import_node *n) {
-  wafer_shape x = type_of(n, input(n, 0)).shape;
-  int_list want = constant_ints(n, 1, "shape");
+  wafer_shape x = node_type(n, node_input(n, 0)).shape;
+  int_list want = node_ints(n, 1, "shape");
   int64_t dims[WAFER_MAX_RANK];
   if (want.count > WAFER_MAX_RANK)
     node_unsupported(n, "%u dims, at most %d are", want.count, WAFER_MAX_RANK);
   if (n->status == WAFER_OK) resolve_shape(n, &x, want, attr_int(n, "allowzero", 0) != 0, dims);
-  n->outputs[0] = reshape_to(n, input(n, 0), want.count, dims);
+  n->outputs[0] = emit_reshape(n, node_input(n, 0), want.count, dims);
 }
 
 void import_flatten(import_node *n) {
-  wafer_shape x = type_of(n, input(n, 0)).shape;
+  wafer_shape x = node_type(n, node_input(n, 0)).shape;
   int64_t axis = attr_int(n, "axis", 1), two[] = {1, 1};
-  axis = axis == (int64_t)x.rank ? axis : checked_axis(n, axis, x.rank);
+  axis = axis == (int64_t)x.rank ? axis : node_axis(n, axis, x.rank);
   for (uint32_t i = 0; i < x.rank; i++) two[i >= axis] *= x.dims[i];
-  n->outputs[0] = reshape_to(n, input(n, 0), 2, two);
+  n->outputs[0] = emit_reshape(n, node_input(n, 0), 2, two);
 }
 
 void import_squeeze(import_node *n) {
-  wafer_shape x = type_of(n, input(n, 0)).shape;
-  int_list axes = ints_moved(n, "axes", 13, 1);
-  uint32_t set = axis_set(n, axes, x.rank), kept = 0;
+  wafer_shape x = node_type(n, node_input(n, 0)).shape;
+  int_list axes = attr_ints_moved(n, "axes", 13, 1);
+  uint32_t set = node_axes(n, axes, x.rank), kept = 0;
   int64_t dims[WAFER_MAX_RANK];
   for (uint32_t i = 0; i < x.rank; i++) {
     bool gone = axes.count ? set >> i & 1 : x.dims[i] == 1;
@@ -61,43 +61,43 @@ void import_squeeze(import_node *n) {
       node_bad(n, "dim %u has %lld elements, only 1 can be squeezed", i, (long long)x.dims[i]);
     if (!gone) dims[kept++] = x.dims[i];
   }
-  n->outputs[0] = reshape_to(n, input(n, 0), kept, dims);
+  n->outputs[0] = emit_reshape(n, node_input(n, 0), kept, dims);
 }
 
 void import_unsqueeze(import_node *n) {
-  wafer_shape x = type_of(n, input(n, 0)).shape;
-  int_list axes = ints_moved(n, "axes", 13, 1);
+  wafer_shape x = node_type(n, node_input(n, 0)).shape;
+  int_list axes = attr_ints_moved(n, "axes", 13, 1);
   uint32_t rank = x.rank + axes.count;
   if (rank > WAFER_MAX_RANK || axes.count > WAFER_MAX_RANK) {
     node_unsupported(n, "a result of %u dims, at most %d are", rank, WAFER_MAX_RANK);
     return;
   }
-  uint32_t set = axis_set(n, axes, rank), from = 0;
+  uint32_t set = node_axes(n, axes, rank), from = 0;
   int64_t dims[WAFER_MAX_RANK];
   for (uint32_t i = 0; i < rank && n->status == WAFER_OK; i++)
     dims[i] = set >> i & 1 ? 1 : x.dims[from++];
-  n->outputs[0] = reshape_to(n, input(n, 0), rank, dims);
+  n->outputs[0] = emit_reshape(n, node_input(n, 0), rank, dims);
 }
 
 void import_transpose(import_node *n) {
-  uint32_t rank = rank_of(n, input(n, 0));
+  uint32_t rank = node_rank(n, node_input(n, 0));
   int_list perm = attr_ints(n, "perm");
   int64_t reversed[WAFER_MAX_RANK];
   for (uint32_t i = 0; i < rank; i++) reversed[i] = rank - 1 - i;
-  bool given = has_attribute(n, "perm") && (perm.count || !rank);
+  bool given = attr_has(n, "perm") && (perm.count || !rank);
   n->outputs[0] =
-      transpose_by(n, input(n, 0), given ? perm.count : rank, given ? perm.at : reversed);
+      emit_transpose(n, node_input(n, 0), given ? perm.count : rank, given ? perm.at : reversed);
 }
 
 void import_expand(import_node *n) {
-  int_list shape = constant_ints(n, 1, "shape");
-  n->outputs[0] = expand_to(n, input(n, 0), shape.count, shape.at);
+  int_list shape = node_ints(n, 1, "shape");
+  n->outputs[0] = emit_expand(n, node_input(n, 0), shape.count, shape.at);
 }
 
 /* Each repeated dim gets a dim of 1 before it, which is expanded. */
 void import_tile(import_node *n) {
-  wafer_shape x = type_of(n, input(n, 0)).shape;
-  int_list repeats = constant_ints(n, 1, "repeats");
+  wafer_shape x = node_type(n, node_input(n, 0)).shape;
+  int_list repeats = node_ints(n, 1, "repeats");
   int64_t split[2 * WAFER_MAX_RANK], wide[2 * WAFER_MAX_RANK];
   uint32_t rank = 0;
   if (n->status == WAFER_OK && repeats.count != x.rank)
@@ -115,27 +115,27 @@ void import_tile(import_node *n) {
   }
   if (rank > WAFER_MAX_RANK)
     node_unsupported(n, "more than %d dims, repeated ones counted twice", WAFER_MAX_RANK);
-  MlirValue expanded = expand_to(n, reshape_to(n, input(n, 0), rank, split), rank, wide);
-  n->outputs[0] = reshape_to(n, expanded, x.rank, x.dims);
+  MlirValue expanded = emit_expand(n, emit_reshape(n, node_input(n, 0), rank, split), rank, wide);
+  n->outputs[0] = emit_reshape(n, expanded, x.rank, x.dims);
 }
 
 /* ---- Shape and Size ---- */
 
 void import_shape(import_node *n) {
-  wafer_shape x = type_of(n, input(n, 0)).shape;
+  wafer_shape x = node_type(n, node_input(n, 0)).shape;
   int64_t rank = x.rank, start = attr_int(n, "start", 0), end = attr_int(n, "end", rank);
   start = start < 0 ? start + rank : start;
   end = end < 0 ? end + rank : end;
   start = start < 0 ? 0 : start > rank ? rank : start;
   end = end < start ? start : end > rank ? rank : end;
-  n->outputs[0] = constant_i64(n, 1, end - start, x.dims + start);
+  n->outputs[0] = emit_constant_i64(n, 1, end - start, x.dims + start);
 }
 
 void import_size(import_node *n) {
-  wafer_shape x = type_of(n, input(n, 0)).shape;
+  wafer_shape x = node_type(n, node_input(n, 0)).shape;
   int64_t elements = 0;
   wafer_shape_elements(&x, &elements);
-  n->outputs[0] = constant_i64(n, 0, 1, &elements);
+  n->outputs[0] = emit_constant_i64(n, 0, 1, &elements);
 }
 
 /* ---- Slices ---- */
@@ -160,19 +160,19 @@ static range slice_range(int64_t dim, int64_t start, int64_t end, int64_t step) 
 }
 
 void import_slice(import_node *n) {
-  MlirValue x = input(n, 0);
-  wafer_shape shape = type_of(n, x).shape;
-  int_list starts = ints_moved(n, "starts", 10, 1), ends = ints_moved(n, "ends", 10, 2);
-  int_list axes = ints_moved(n, "axes", 10, 3), strides = ints_moved(n, "steps", 10, 4);
+  MlirValue x = node_input(n, 0);
+  wafer_shape shape = node_type(n, x).shape;
+  int_list starts = attr_ints_moved(n, "starts", 10, 1), ends = attr_ints_moved(n, "ends", 10, 2);
+  int_list axes = attr_ints_moved(n, "axes", 10, 3), strides = attr_ints_moved(n, "steps", 10, 4);
   int64_t from[WAFER_MAX_RANK] = {0}, steps[WAFER_MAX_RANK];
   for (uint32_t i = 0; i < shape.rank; i++) steps[i] = 1;
   bool agree = ends.count == starts.count && (!axes.count || axes.count == starts.count) &&
                (!strides.count || strides.count == starts.count) &&
                (axes.count || starts.count <= shape.rank);
   if (!agree) node_bad(n, "starts, ends, axes and steps differ in length");
-  axis_set(n, axes, shape.rank);
+  node_axes(n, axes, shape.rank);
   for (uint32_t i = 0; i < starts.count && n->status == WAFER_OK; i++) {
-    uint32_t axis = axes.count ? checked_axis(n, axes.at[i], shape.rank) : i;
+    uint32_t axis = axes.count ? node_axis(n, axes.at[i], shape.rank) : i;
     int64_t step = strides.count ? strides.at[i] : 1;
     if (step == 0) node_bad(n, "steps[%u] is 0", i);
     if (n->status != WAFER_OK) return;
@@ -183,7 +183,7 @@ void import_slice(import_node *n) {
   }
   wafer_attr attrs[] = {INTS_ATTR(starts, shape.rank, from), INTS_ATTR(steps, shape.rank, steps),
                         INTS_ATTR(shape, shape.rank, shape.dims)};
-  n->outputs[0] = build(n, WAFER_OP_slice, 1, &x, attrs, WAFER_COUNT(attrs));
+  n->outputs[0] = emit_op(n, WAFER_OP_slice, 1, &x, attrs, WAFER_COUNT(attrs));
 }
 
 /* Lengths of the parts: given, or equal ones of which the last may be shorter. */
@@ -199,9 +199,9 @@ static int64_t part_length(import_node *n, int_list parts, int64_t dim, uint32_t
 }
 
 void import_split(import_node *n) {
-  wafer_shape x = type_of(n, input(n, 0)).shape;
-  int_list parts = ints_moved(n, "split", 13, 1);
-  uint32_t axis = checked_axis(n, attr_int(n, "axis", 0), x.rank);
+  wafer_shape x = node_type(n, node_input(n, 0)).shape;
+  int_list parts = attr_ints_moved(n, "split", 13, 1);
+  uint32_t axis = node_axis(n, attr_int(n, "axis", 0), x.rank);
   int64_t at = 0;
   if (parts.count && parts.count != n->output_count)
     node_bad(n, "split has %u entries for %u outputs", parts.count, n->output_count);
@@ -210,7 +210,7 @@ void import_split(import_node *n) {
     if (length < 0 || length > x.dims[axis] - at)
       node_bad(n, "part %u has %lld elements, %lld are left", i, (long long)length,
                (long long)(x.dims[axis] - at));
-    n->outputs[i] = part_of(n, input(n, 0), axis, at, length);
+    n->outputs[i] = emit_part(n, node_input(n, 0), axis, at, length);
     at += length;
   }
   if (n->status == WAFER_OK && at != x.dims[axis])
@@ -218,9 +218,10 @@ void import_split(import_node *n) {
 }
 
 void import_concat(import_node *n) {
-  MlirValue joined = input(n, 0);
-  uint32_t axis = checked_axis(n, attr_int(n, "axis", 1), rank_of(n, joined));
-  for (uint32_t i = 1; i < n->input_count; i++) joined = concat_of(n, joined, input(n, i), axis);
+  MlirValue joined = node_input(n, 0);
+  uint32_t axis = node_axis(n, attr_int(n, "axis", 1), node_rank(n, joined));
+  for (uint32_t i = 1; i < n->input_count; i++)
+    joined = emit_concat(n, joined, node_input(n, i), axis);
   if (mlirValueIsNull(joined)) node_bad(n, "an input is missing");
   n->outputs[0] = joined;
 }
@@ -228,36 +229,35 @@ void import_concat(import_node *n) {
 /* ---- Pad ---- */
 
 static double pad_fill(import_node *n) {
-  return n->opset < 11 ? attr_float(n, "value", 0) : constant_float(n, 2, "constant_value", 0);
+  return n->opset < 11 ? attr_float(n, "value", 0) : node_float(n, 2, "constant_value", 0);
 }
 
 void import_pad(import_node *n) {
-  MlirValue x = input(n, 0);
-  uint32_t rank = rank_of(n, x);
-  int_list pads = ints_moved(n, "pads", 11, 1);
-  int_list axes = n->opset >= 18 && has_input(n, 3) ? constant_ints(n, 3, "axes") : (int_list){0};
+  MlirValue x = node_input(n, 0);
+  uint32_t rank = node_rank(n, x);
+  int_list pads = attr_ints_moved(n, "pads", 11, 1);
+  int_list axes = n->opset >= 18 && node_has_input(n, 3) ? node_ints(n, 3, "axes") : (int_list){0};
   uint32_t count = axes.count ? axes.count : rank;
   int64_t full[2 * WAFER_MAX_RANK] = {0};
-  axis_set(n, axes, rank);
+  node_axes(n, axes, rank);
   if (pads.count != 2 * count) node_bad(n, "pads has %u entries, needs %u", pads.count, 2 * count);
   for (uint32_t i = 0; i < count && n->status == WAFER_OK; i++) {
-    uint32_t axis = axes.count ? checked_axis(n, axes.at[i], rank) : i;
+    uint32_t axis = axes.count ? node_axis(n, axes.at[i], rank) : i;
     full[axis] = pads.at[i];
     full[axis + rank] = pads.at[i + count];
   }
   wafer_attr attrs[] = {INTS_ATTR(pads, 2 * rank, full),
                         TEXT_ATTR(mode, attr_text(n, "mode", "constant")),
                         FLOAT_ATTR(fill, pad_fill(n))};
-  n->outputs[0] = build(n, WAFER_OP_pad, 1, &x, attrs, WAFER_COUNT(attrs));
+  n->outputs[0] = emit_op(n, WAFER_OP_pad, 1, &x, attrs, WAFER_COUNT(attrs));
 }
 
 /* ---- Gather ---- */
 
 void import_gather(import_node *n) {
-  MlirValue operands[] = {input(n, 0), input(n, 1)};
-  wafer_attr attr =
-      INT_ATTR(axis, checked_axis(n, attr_int(n, "axis", 0), rank_of(n, operands[0])));
-  n->outputs[0] = build(n, WAFER_OP_gather, 2, operands, &attr, 1);
+  MlirValue operands[] = {node_input(n, 0), node_input(n, 1)};
+  wafer_attr attr = INT_ATTR(axis, node_axis(n, attr_int(n, "axis", 0), node_rank(n, operands[0])));
+  n->outputs[0] = emit_op(n, WAFER_OP_gather, 2, operands, &attr, 1);
 }
 
 /* ---- Blocks of channels <-> blocks of pixels ---- */
@@ -265,13 +265,13 @@ void import_gather(import_node *n) {
 /* x as (N, six dims, ...) transposed and put together again. */
 static void rearrange(import_node *n, const int64_t *split, const int64_t *perm,
                       const int64_t *shape) {
-  MlirValue moved = transpose_by(n, reshape_to(n, input(n, 0), 6, split), 6, perm);
-  n->outputs[0] = reshape_to(n, moved, 4, shape);
+  MlirValue moved = emit_transpose(n, emit_reshape(n, node_input(n, 0), 6, split), 6, perm);
+  n->outputs[0] = emit_reshape(n, moved, 4, shape);
 }
 
 static int64_t block_of(import_node *n, wafer_shape *x) {
   int64_t block = attr_int(n, "blocksize", 0);
-  *x = type_of(n, input(n, 0)).shape;
+  *x = node_type(n, node_input(n, 0)).shape;
   if (x->rank != 4) node_bad(n, "the operand has %u dims, needs 4", x->rank);
   if (block < 1 || block > 1 << 20) node_bad(n, "blocksize is %lld", (long long)block);
   return n->status == WAFER_OK ? block : 0;

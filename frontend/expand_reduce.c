@@ -18,72 +18,72 @@ typedef struct reduction {
 static reduction reduction_of(import_node *n) {
   int64_t until =
       n->op->op == WAFER_OP_reduce_sum && !strcmp(n->node->op_type, "ReduceSum") ? 13 : 18;
-  uint32_t rank = rank_of(n, input(n, 0));
-  int_list axes = ints_moved(n, "axes", until, 1);
+  uint32_t rank = node_rank(n, node_input(n, 0));
+  int_list axes = attr_ints_moved(n, "axes", until, 1);
   reduction r = {.keep = attr_int(n, "keepdims", 1) != 0};
-  r.dims = axes.count ? axis_set(n, axes, rank) : (1u << rank) - 1;
+  r.dims = axes.count ? node_axes(n, axes, rank) : (1u << rank) - 1;
   r.nothing = !axes.count && attr_int(n, "noop_with_empty_axes", 0);
   return r;
 }
 
 static MlirValue reduce_by(import_node *n, wafer_op op, MlirValue x, reduction r) {
-  return r.nothing ? x : reduce_over(n, op, x, r.dims, r.keep);
+  return r.nothing ? x : emit_reduce(n, op, x, r.dims, r.keep);
 }
 
 void import_reduce(import_node *n) {
-  n->outputs[0] = reduce_by(n, n->op->op, input(n, 0), reduction_of(n));
+  n->outputs[0] = reduce_by(n, n->op->op, node_input(n, 0), reduction_of(n));
 }
 
 void import_reduce_l1(import_node *n) {
-  n->outputs[0] =
-      reduce_by(n, WAFER_OP_reduce_sum, op1(n, WAFER_OP_abs, input(n, 0)), reduction_of(n));
+  n->outputs[0] = reduce_by(n, WAFER_OP_reduce_sum, emit_unary(n, WAFER_OP_abs, node_input(n, 0)),
+                            reduction_of(n));
 }
 
 void import_reduce_l2(import_node *n) {
-  MlirValue sum = reduce_by(n, WAFER_OP_reduce_sum, square(n, input(n, 0)), reduction_of(n));
-  n->outputs[0] = op1(n, WAFER_OP_sqrt, sum);
+  MlirValue sum = reduce_by(n, WAFER_OP_reduce_sum, square(n, node_input(n, 0)), reduction_of(n));
+  n->outputs[0] = emit_unary(n, WAFER_OP_sqrt, sum);
 }
 
 void import_reduce_log_sum(import_node *n) {
-  n->outputs[0] =
-      op1(n, WAFER_OP_log, reduce_by(n, WAFER_OP_reduce_sum, input(n, 0), reduction_of(n)));
+  n->outputs[0] = emit_unary(n, WAFER_OP_log,
+                             reduce_by(n, WAFER_OP_reduce_sum, node_input(n, 0), reduction_of(n)));
 }
 
 void import_reduce_sum_square(import_node *n) {
-  n->outputs[0] = reduce_by(n, WAFER_OP_reduce_sum, square(n, input(n, 0)), reduction_of(n));
+  n->outputs[0] = reduce_by(n, WAFER_OP_reduce_sum, square(n, node_input(n, 0)), reduction_of(n));
 }
 
 /* m + log(sum(exp(x - m))) with m the largest: nothing overflows. */
 static MlirValue log_sum_exp(import_node *n, MlirValue x, uint32_t dims) {
-  MlirValue largest = reduce_over(n, WAFER_OP_reduce_max, x, dims, true);
+  MlirValue largest = emit_reduce(n, WAFER_OP_reduce_max, x, dims, true);
   MlirValue sum =
-      reduce_over(n, WAFER_OP_reduce_sum, op1(n, WAFER_OP_exp, SUB(x, largest)), dims, true);
-  return ADD(largest, op1(n, WAFER_OP_log, sum));
+      emit_reduce(n, WAFER_OP_reduce_sum, emit_unary(n, WAFER_OP_exp, SUB(x, largest)), dims, true);
+  return ADD(largest, emit_unary(n, WAFER_OP_log, sum));
 }
 
 void import_reduce_log_sum_exp(import_node *n) {
   reduction r = reduction_of(n);
-  MlirValue x = input(n, 0);
+  MlirValue x = node_input(n, 0);
   if (r.nothing) {
     n->outputs[0] = x;
     return;
   }
   MlirValue kept = log_sum_exp(n, x, r.dims);
-  wafer_shape shape = {0}, full = type_of(n, kept).shape;
+  wafer_shape shape = {0}, full = node_type(n, kept).shape;
   for (uint32_t i = 0; i < full.rank; i++)
     if (!(r.dims >> i & 1)) shape.dims[shape.rank++] = full.dims[i];
-  n->outputs[0] = r.keep ? kept : reshape_to(n, kept, shape.rank, shape.dims);
+  n->outputs[0] = r.keep ? kept : emit_reshape(n, kept, shape.rank, shape.dims);
 }
 
 static MlirValue arg_extreme(import_node *n, MlirValue x, uint32_t axis, bool keep) {
   wafer_attr attrs[] = {INT_ATTR(axis, axis), INT_ATTR(keepdims, keep),
                         INT_ATTR(last, attr_int(n, "select_last_index", 0))};
-  return build(n, n->op->op, 1, &x, attrs, WAFER_COUNT(attrs));
+  return emit_op(n, n->op->op, 1, &x, attrs, WAFER_COUNT(attrs));
 }
 
 void import_arg(import_node *n) {
-  MlirValue x = input(n, 0);
-  uint32_t axis = checked_axis(n, attr_int(n, "axis", 0), rank_of(n, x));
+  MlirValue x = node_input(n, 0);
+  uint32_t axis = node_axis(n, attr_int(n, "axis", 0), node_rank(n, x));
   n->outputs[0] = arg_extreme(n, x, axis, attr_int(n, "keepdims", 1) != 0);
 }
 
@@ -97,26 +97,26 @@ typedef struct soft_site {
 } soft_site;
 
 static soft_site soft_site_of(import_node *n) {
-  soft_site s = {.x = input(n, 0), .shape = type_of(n, input(n, 0)).shape};
+  soft_site s = {.x = node_input(n, 0), .shape = node_type(n, node_input(n, 0)).shape};
   bool flat = n->opset < 13;
   if (flat && attr_int(n, "axis", 1) == (int64_t)s.shape.rank)
     node_bad(n, "axis %u has no dims behind it", s.shape.rank);
-  s.axis = checked_axis(n, attr_int(n, "axis", flat ? 1 : -1), s.shape.rank);
+  s.axis = node_axis(n, attr_int(n, "axis", flat ? 1 : -1), s.shape.rank);
   if (!flat || s.axis + 1 == s.shape.rank) return s;
   int64_t two[] = {1, 1};
   for (uint32_t i = 0; i < s.shape.rank; i++) two[i >= s.axis] *= s.shape.dims[i];
-  s.x = reshape_to(n, s.x, 2, two);
+  s.x = emit_reshape(n, s.x, 2, two);
   s.axis = 1;
   return s;
 }
 
 static void soft_done(import_node *n, const soft_site *s, MlirValue result) {
-  n->outputs[0] = reshape_to(n, result, s->shape.rank, s->shape.dims);
+  n->outputs[0] = emit_reshape(n, result, s->shape.rank, s->shape.dims);
 }
 
 void import_softmax(import_node *n) {
   soft_site s = soft_site_of(n);
-  soft_done(n, &s, softmax_over(n, s.x, s.axis));
+  soft_done(n, &s, emit_softmax(n, s.x, s.axis));
 }
 
 void import_log_softmax(import_node *n) {
@@ -127,12 +127,12 @@ void import_log_softmax(import_node *n) {
 /* 1 where the largest element stands, 0 elsewhere. */
 void import_hardmax(import_node *n) {
   soft_site s = soft_site_of(n);
-  wafer_shape shape = type_of(n, s.x).shape, line = {.rank = shape.rank};
+  wafer_shape shape = node_type(n, s.x).shape, line = {.rank = shape.rank};
   for (uint32_t i = 0; i < shape.rank; i++) line.dims[i] = i == s.axis ? shape.dims[i] : 1;
   MlirValue at = arg_extreme(n, s.x, s.axis, true);
-  MlirValue index = reshape_to(n, iota(n, WAFER_DTYPE_i64, line.rank ? line.dims[s.axis] : 1),
-                               line.rank, line.dims);
-  soft_done(n, &s, cast_to(n, op2(n, WAFER_OP_equal, at, index), dtype_of(n, s.x)));
+  MlirValue index = emit_reshape(
+      n, emit_iota(n, WAFER_DTYPE_i64, line.rank ? line.dims[s.axis] : 1), line.rank, line.dims);
+  soft_done(n, &s, emit_cast(n, emit_binary(n, WAFER_OP_equal, at, index), node_dtype(n, s.x)));
 }
 
 /* ---- Normalizations ---- */
@@ -145,11 +145,12 @@ typedef struct normalized {
 
 static normalized normalize(import_node *n, MlirValue x, uint32_t dims, double epsilon) {
   normalized r;
-  r.mean = reduce_over(n, WAFER_OP_reduce_mean, x, dims, true);
+  r.mean = emit_reduce(n, WAFER_OP_reduce_mean, x, dims, true);
   MlirValue centered = SUB(x, r.mean);
-  MlirValue variance = reduce_over(n, WAFER_OP_reduce_mean, square(n, centered), dims, true);
-  MlirValue deviation = op1(n, WAFER_OP_sqrt, ADD(variance, scalar_like(n, x, epsilon)));
-  r.inverse = op1(n, WAFER_OP_reciprocal, deviation);
+  MlirValue variance = emit_reduce(n, WAFER_OP_reduce_mean, square(n, centered), dims, true);
+  MlirValue deviation =
+      emit_unary(n, WAFER_OP_sqrt, ADD(variance, emit_scalar_like(n, x, epsilon)));
+  r.inverse = emit_unary(n, WAFER_OP_reciprocal, deviation);
   r.y = MUL(centered, r.inverse);
   return r;
 }
@@ -157,39 +158,39 @@ static normalized normalize(import_node *n, MlirValue x, uint32_t dims, double e
 /* A vector over dim 1 of a tensor of this rank. */
 static MlirValue along_channels(import_node *n, MlirValue vector, uint32_t rank) {
   int64_t dims[WAFER_MAX_RANK];
-  wafer_shape shape = type_of(n, vector).shape;
+  wafer_shape shape = node_type(n, vector).shape;
   if (shape.rank != 1) node_bad(n, "scale and bias must have one dim, not %u", shape.rank);
   for (uint32_t i = 0; i < rank; i++) dims[i] = i == 1 ? shape.dims[0] : 1;
-  return reshape_to(n, vector, rank, dims);
+  return emit_reshape(n, vector, rank, dims);
 }
 
 void import_batch_norm(import_node *n) {
   if (attr_int(n, "training_mode", 0)) node_unsupported(n, "training mode");
   if (!attr_int(n, "spatial", 1)) node_unsupported(n, "statistics per element (spatial = 0)");
   wafer_attr attr = FLOAT_ATTR(epsilon, attr_float(n, "epsilon", 1e-5));
-  n->outputs[0] = build(n, WAFER_OP_batch_norm, 5, n->inputs, &attr, 1);
+  n->outputs[0] = emit_op(n, WAFER_OP_batch_norm, 5, n->inputs, &attr, 1);
 }
 
 void import_instance_norm(import_node *n) {
-  MlirValue x = input(n, 0);
-  uint32_t rank = rank_of(n, x), spatial = ((1u << rank) - 1) & ~3u;
+  MlirValue x = node_input(n, 0);
+  uint32_t rank = node_rank(n, x), spatial = ((1u << rank) - 1) & ~3u;
   MlirValue y = normalize(n, x, spatial, attr_float(n, "epsilon", 1e-5)).y;
-  y = MUL(y, along_channels(n, input(n, 1), rank));
-  n->outputs[0] = ADD(y, along_channels(n, input(n, 2), rank));
+  y = MUL(y, along_channels(n, node_input(n, 1), rank));
+  n->outputs[0] = ADD(y, along_channels(n, node_input(n, 2), rank));
 }
 
 /* Scale and bias: one per group up to opset 20, one per channel since. */
 static MlirValue per_channel(import_node *n, MlirValue vector, int64_t groups, int64_t channels) {
-  wafer_shape shape = type_of(n, vector).shape;
+  wafer_shape shape = node_type(n, vector).shape;
   if (n->opset >= 21 || shape.rank != 1 || shape.dims[0] != groups) return vector;
-  MlirValue wide = expand_to(n, reshape_to(n, vector, 2, (int64_t[]){groups, 1}), 2,
-                             (int64_t[]){groups, channels / groups});
-  return reshape_to(n, wide, 1, &channels);
+  MlirValue wide = emit_expand(n, emit_reshape(n, vector, 2, (int64_t[]){groups, 1}), 2,
+                               (int64_t[]){groups, channels / groups});
+  return emit_reshape(n, wide, 1, &channels);
 }
 
 void import_group_norm(import_node *n) {
-  MlirValue x = input(n, 0);
-  wafer_shape shape = type_of(n, x).shape;
+  MlirValue x = node_input(n, 0);
+  wafer_shape shape = node_type(n, x).shape;
   int64_t groups = attr_int(n, "num_groups", 0);
   if (shape.rank < 2 || groups < 1 || shape.dims[1] % groups) {
     node_bad(n, "num_groups %lld does not divide the channels", (long long)groups);
@@ -197,64 +198,67 @@ void import_group_norm(import_node *n) {
   }
   int64_t rest = 1, channels = shape.dims[1];
   for (uint32_t i = 1; i < shape.rank; i++) rest *= shape.dims[i];
-  MlirValue grouped = reshape_to(n, x, 3, (int64_t[]){shape.dims[0], groups, rest / groups});
+  MlirValue grouped = emit_reshape(n, x, 3, (int64_t[]){shape.dims[0], groups, rest / groups});
   MlirValue y = normalize(n, grouped, 4, attr_float(n, "epsilon", 1e-5)).y;
-  y = reshape_to(n, y, shape.rank, shape.dims);
-  y = MUL(y, along_channels(n, per_channel(n, input(n, 1), groups, channels), shape.rank));
+  y = emit_reshape(n, y, shape.rank, shape.dims);
+  y = MUL(y, along_channels(n, per_channel(n, node_input(n, 1), groups, channels), shape.rank));
   n->outputs[0] =
-      ADD(y, along_channels(n, per_channel(n, input(n, 2), groups, channels), shape.rank));
+      ADD(y, along_channels(n, per_channel(n, node_input(n, 2), groups, channels), shape.rank));
 }
 
 /* The dims from attribute `axis` on. */
 static uint32_t dims_from_axis(import_node *n, uint32_t rank) {
-  uint32_t axis = checked_axis(n, attr_int(n, "axis", -1), rank);
+  uint32_t axis = node_axis(n, attr_int(n, "axis", -1), rank);
   return ((1u << rank) - 1) & ~((1u << axis) - 1);
 }
 
 void import_layer_norm(import_node *n) {
-  MlirValue x = input(n, 0);
-  normalized r = normalize(n, x, dims_from_axis(n, rank_of(n, x)), attr_float(n, "epsilon", 1e-5));
-  MlirValue y = MUL(r.y, input(n, 1));
-  n->outputs[0] = has_input(n, 2) ? ADD(y, input(n, 2)) : y;
+  MlirValue x = node_input(n, 0);
+  normalized r =
+      normalize(n, x, dims_from_axis(n, node_rank(n, x)), attr_float(n, "epsilon", 1e-5));
+  MlirValue y = MUL(r.y, node_input(n, 1));
+  n->outputs[0] = node_has_input(n, 2) ? ADD(y, node_input(n, 2)) : y;
   if (n->output_count > 1) n->outputs[1] = r.mean;
   if (n->output_count > 2) n->outputs[2] = r.inverse;
 }
 
 void import_rms_norm(import_node *n) {
-  MlirValue x = input(n, 0);
-  uint32_t dims = dims_from_axis(n, rank_of(n, x));
-  MlirValue mean = reduce_over(n, WAFER_OP_reduce_mean, square(n, x), dims, true);
-  MlirValue root =
-      op1(n, WAFER_OP_sqrt, ADD(mean, scalar_like(n, x, attr_float(n, "epsilon", 1e-5))));
-  n->outputs[0] = MUL(DIV(x, root), input(n, 1));
+  MlirValue x = node_input(n, 0);
+  uint32_t dims = dims_from_axis(n, node_rank(n, x));
+  MlirValue mean = emit_reduce(n, WAFER_OP_reduce_mean, square(n, x), dims, true);
+  MlirValue root = emit_unary(n, WAFER_OP_sqrt,
+                              ADD(mean, emit_scalar_like(n, x, attr_float(n, "epsilon", 1e-5))));
+  n->outputs[0] = MUL(DIV(x, root), node_input(n, 1));
 }
 
 void import_mean_variance_norm(import_node *n) {
   static const int64_t usual[] = {0, 2, 3};
-  MlirValue x = input(n, 0);
+  MlirValue x = node_input(n, 0);
   int_list axes = attr_ints(n, "axes");
-  uint32_t dims = axis_set(n, axes.count ? axes : (int_list){3, usual}, rank_of(n, x));
-  MlirValue centered = SUB(x, reduce_over(n, WAFER_OP_reduce_mean, x, dims, true));
-  MlirValue variance = reduce_over(n, WAFER_OP_reduce_mean, square(n, centered), dims, true);
-  n->outputs[0] = DIV(centered, ADD(op1(n, WAFER_OP_sqrt, variance), scalar_like(n, x, 1e-9)));
+  uint32_t dims = node_axes(n, axes.count ? axes : (int_list){3, usual}, node_rank(n, x));
+  MlirValue centered = SUB(x, emit_reduce(n, WAFER_OP_reduce_mean, x, dims, true));
+  MlirValue variance = emit_reduce(n, WAFER_OP_reduce_mean, square(n, centered), dims, true);
+  n->outputs[0] =
+      DIV(centered, ADD(emit_unary(n, WAFER_OP_sqrt, variance), emit_scalar_like(n, x, 1e-9)));
 }
 
 void import_lp_norm(import_node *n) {
-  MlirValue x = input(n, 0);
+  MlirValue x = node_input(n, 0);
   int64_t p = attr_int(n, "p", 2);
-  uint32_t axis = checked_axis(n, attr_int(n, "axis", -1), rank_of(n, x));
+  uint32_t axis = node_axis(n, attr_int(n, "axis", -1), node_rank(n, x));
   if (p != 1 && p != 2) node_bad(n, "p is %lld, must be 1 or 2", (long long)p);
-  MlirValue size = p == 1 ? op1(n, WAFER_OP_abs, x) : square(n, x);
-  MlirValue sum = reduce_over(n, WAFER_OP_reduce_sum, size, 1u << axis, true);
-  MlirValue length = p == 1 ? sum : op1(n, WAFER_OP_sqrt, sum), zero = scalar_like(n, x, 0);
-  MlirValue empty = op2(n, WAFER_OP_equal, length, zero); /* a zero vector stays one */
-  n->outputs[0] = DIV(x, select_of(n, empty, scalar_like(n, x, 1), length));
+  MlirValue size = p == 1 ? emit_unary(n, WAFER_OP_abs, x) : square(n, x);
+  MlirValue sum = emit_reduce(n, WAFER_OP_reduce_sum, size, 1u << axis, true);
+  MlirValue length = p == 1 ? sum : emit_unary(n, WAFER_OP_sqrt, sum),
+            zero = emit_scalar_like(n, x, 0);
+  MlirValue empty = emit_binary(n, WAFER_OP_equal, length, zero); /* a zero vector stays one */
+  n->outputs[0] = DIV(x, emit_select(n, empty, emit_scalar_like(n, x, 1), length));
 }
 
 /* x / (bias + alpha / size * (sum of squares of `size` neighbouring channels)) ^ beta */
 void import_lrn(import_node *n) {
-  MlirValue x = input(n, 0);
-  wafer_shape shape = type_of(n, x).shape;
+  MlirValue x = node_input(n, 0);
+  wafer_shape shape = node_type(n, x).shape;
   int64_t size = attr_int(n, "size", 1), rest = 1;
   if (shape.rank < 2 || size < 1 || size > INT32_MAX) {
     node_bad(n, "size %lld on %u dims", (long long)size, shape.rank);
@@ -266,11 +270,11 @@ void import_lrn(import_node *n) {
   wafer_attr attrs[] = {INTS_ATTR(kernel, 2, kernel),  INTS_ATTR(strides, 2, ones),
                         INTS_ATTR(dilations, 2, ones), INTS_ATTR(pads, 4, pads),
                         INT_ATTR(ceil_mode, 0),        INT_ATTR(count_include_pad, 1)};
-  MlirValue squares = reshape_to(n, square(n, x), 4, four);
-  MlirValue mean = build(n, WAFER_OP_average_pool, 1, &squares, attrs, WAFER_COUNT(attrs));
-  mean = reshape_to(n, mean, shape.rank, shape.dims);
-  MlirValue scaled = MUL(mean, scalar_like(n, x, attr_float(n, "alpha", 1e-4)));
-  MlirValue base = ADD(scaled, scalar_like(n, x, attr_float(n, "bias", 1)));
-  n->outputs[0] =
-      DIV(x, op2(n, WAFER_OP_pow, base, scalar_like(n, x, attr_float(n, "beta", 0.75))));
+  MlirValue squares = emit_reshape(n, square(n, x), 4, four);
+  MlirValue mean = emit_op(n, WAFER_OP_average_pool, 1, &squares, attrs, WAFER_COUNT(attrs));
+  mean = emit_reshape(n, mean, shape.rank, shape.dims);
+  MlirValue scaled = MUL(mean, emit_scalar_like(n, x, attr_float(n, "alpha", 1e-4)));
+  MlirValue base = ADD(scaled, emit_scalar_like(n, x, attr_float(n, "bias", 1)));
+  n->outputs[0] = DIV(
+      x, emit_binary(n, WAFER_OP_pow, base, emit_scalar_like(n, x, attr_float(n, "beta", 0.75))));
 }

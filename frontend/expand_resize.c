@@ -13,10 +13,10 @@ typedef struct resizing {
 /* Entries of scales or sizes are for these dims; without the attribute for all of them. */
 static uint32_t axes_of(import_node *n, uint32_t rank, uint32_t *axes) {
   int_list given = n->opset >= 18 ? attr_ints(n, "axes") : (int_list){0};
-  axis_set(n, given, rank);
+  node_axes(n, given, rank);
   uint32_t count = given.count ? given.count : rank;
   for (uint32_t i = 0; i < count && n->status == WAFER_OK; i++)
-    axes[i] = given.count ? checked_axis(n, given.at[i], rank) : i;
+    axes[i] = given.count ? node_axis(n, given.at[i], rank) : i;
   return n->status == WAFER_OK ? count : 0;
 }
 
@@ -67,7 +67,7 @@ static void by_scale_input(import_node *n, resizing *r, uint32_t index) {
   wafer_view view;
   int64_t count;
   double scales[WAFER_MAX_RANK];
-  if (!constant_view(n, index, "scales", &view)) return;
+  if (!node_constant(n, index, "scales", &view)) return;
   wafer_shape_elements(&view.shape, &count);
   if (count > WAFER_MAX_RANK || !wafer_dtype_is_float(view.dtype)) {
     node_bad(n, "scales must be a float for each dim");
@@ -79,7 +79,7 @@ static void by_scale_input(import_node *n, resizing *r, uint32_t index) {
 
 static resizing begin_resize(import_node *n) {
   resizing r = {
-      .in = type_of(n, input(n, 0)).shape, .coordinates = "asymmetric", .rounding = "floor"};
+      .in = node_type(n, node_input(n, 0)).shape, .coordinates = "asymmetric", .rounding = "floor"};
   r.out = r.in;
   for (uint32_t i = 0; i < WAFER_MAX_RANK; i++) r.scales[i] = 1;
   r.mode = attr_text(n, "mode", "nearest");
@@ -87,7 +87,7 @@ static resizing begin_resize(import_node *n) {
 }
 
 static void finish_resize(import_node *n, const resizing *r) {
-  MlirValue x = input(n, 0);
+  MlirValue x = node_input(n, 0);
   wafer_attr attrs[] = {INTS_ATTR(shape, r->in.rank, r->out.dims),
                         FLOATS_ATTR(scales, r->in.rank, r->scales),
                         TEXT_ATTR(mode, r->mode),
@@ -96,7 +96,7 @@ static void finish_resize(import_node *n, const resizing *r) {
                         FLOAT_ATTR(cubic_a, attr_float(n, "cubic_coeff_a", -0.75)),
                         INT_ATTR(exclude_outside, attr_int(n, "exclude_outside", 0))};
   if (!strcmp(r->coordinates, "tf_crop_and_resize")) node_unsupported(n, "mode tf_crop_and_resize");
-  n->outputs[0] = build(n, WAFER_OP_resize, 1, &x, attrs, WAFER_COUNT(attrs));
+  n->outputs[0] = emit_op(n, WAFER_OP_resize, 1, &x, attrs, WAFER_COUNT(attrs));
 }
 
 /* Attribute scales in opset 7 and 8, input 1 in 9. */
@@ -119,8 +119,8 @@ void import_resize_10(import_node *n) {
 
 static bool is_empty(const import_node *n, uint32_t index) {
   int64_t count;
-  wafer_shape shape = type_of(n, input(n, index)).shape;
-  return !has_input(n, index) || (wafer_shape_elements(&shape, &count) && !count);
+  wafer_shape shape = node_type(n, node_input(n, index)).shape;
+  return !node_has_input(n, index) || (wafer_shape_elements(&shape, &count) && !count);
 }
 
 void import_resize(import_node *n) {
@@ -130,7 +130,7 @@ void import_resize(import_node *n) {
   r.rounding = attr_text(n, "nearest_mode", "round_prefer_floor");
   if (!sized && is_empty(n, 2)) node_bad(n, "neither scales nor sizes are given");
   if (sized)
-    by_sizes(n, &r, constant_ints(n, 3, "sizes"));
+    by_sizes(n, &r, node_ints(n, 3, "sizes"));
   else
     by_scale_input(n, &r, 2);
   for (uint32_t i = 0; i < r.in.rank; i++) shrinks |= r.scales[i] < 1;

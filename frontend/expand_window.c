@@ -62,7 +62,7 @@ static void pad_window(import_node *n, window *w, const wafer_shape *x) {
 /* All but kernel and pads. */
 static window begin_window(import_node *n) {
   window w = {0};
-  uint32_t rank = rank_of(n, input(n, 0));
+  uint32_t rank = node_rank(n, node_input(n, 0));
   if (n->status == WAFER_OK && (rank < 3 || rank > 5)) {
     if (rank < 3) node_bad(n, "the operand has %u dims, needs at least 3", rank);
     node_unsupported(n, "%u spatial dims; at most 3 are supported", rank - 2);
@@ -76,14 +76,14 @@ static window begin_window(import_node *n) {
 
 /* The kernel of a convolution is its weight's shape; attribute kernel_shape must agree. */
 static void kernel_of_weight(import_node *n, window *w) {
-  wafer_shape weight = type_of(n, input(n, 1)).shape;
+  wafer_shape weight = node_type(n, node_input(n, 1)).shape;
   int64_t named[MOST_SPATIAL];
   if (n->status == WAFER_OK && weight.rank != w->spatial + 2)
     node_bad(n, "the weight has %u dims, the operand %u", weight.rank, w->spatial + 2);
   if (n->status != WAFER_OK) return;
   memcpy(w->kernel, weight.dims + 2, w->spatial * sizeof *w->kernel);
   for (uint32_t i = 0; i < w->spatial; i++) named[i] = w->kernel[i];
-  if (has_attribute(n, "kernel_shape")) fill_ints(n, "kernel_shape", w->spatial, 0, named);
+  if (attr_has(n, "kernel_shape")) fill_ints(n, "kernel_shape", w->spatial, 0, named);
   for (uint32_t i = 0; i < w->spatial; i++)
     if (named[i] != w->kernel[i])
       node_bad(n, "kernel_shape[%u] is %lld, the weight has %lld", i, (long long)named[i],
@@ -94,7 +94,7 @@ static void kernel_of_weight(import_node *n, window *w) {
 
 void import_conv(import_node *n) {
   window w = begin_window(n);
-  wafer_shape x = type_of(n, input(n, 0)).shape;
+  wafer_shape x = node_type(n, node_input(n, 0)).shape;
   kernel_of_weight(n, &w);
   check_window(n, &w);
   if (n->status == WAFER_OK) pad_window(n, &w, &x);
@@ -102,7 +102,7 @@ void import_conv(import_node *n) {
       INT_ATTR(group, attr_int(n, "group", 1)), INTS_ATTR(strides, w.spatial, w.strides),
       INTS_ATTR(dilations, w.spatial, w.dilations), INTS_ATTR(pads, 2 * w.spatial, w.pads)};
   n->outputs[0] =
-      build(n, WAFER_OP_conv, has_input(n, 2) ? 3 : 2, n->inputs, attrs, WAFER_COUNT(attrs));
+      emit_op(n, WAFER_OP_conv, node_has_input(n, 2) ? 3 : 2, n->inputs, attrs, WAFER_COUNT(attrs));
 }
 
 /* Pads from a wished output shape, or SAME: in * stride. */
@@ -128,7 +128,7 @@ static void pad_transposed(import_node *n, window *w, const wafer_shape *x, cons
 
 void import_conv_transpose(import_node *n) {
   window w = begin_window(n);
-  wafer_shape x = type_of(n, input(n, 0)).shape;
+  wafer_shape x = node_type(n, node_input(n, 0)).shape;
   int64_t extra[MOST_SPATIAL];
   kernel_of_weight(n, &w);
   check_window(n, &w);
@@ -138,23 +138,24 @@ void import_conv_transpose(import_node *n) {
       INT_ATTR(group, attr_int(n, "group", 1)), INTS_ATTR(strides, w.spatial, w.strides),
       INTS_ATTR(dilations, w.spatial, w.dilations), INTS_ATTR(pads, 2 * w.spatial, w.pads),
       INTS_ATTR(output_padding, w.spatial, extra)};
-  uint32_t operands = has_input(n, 2) ? 3 : 2;
-  n->outputs[0] = build(n, WAFER_OP_conv_transpose, operands, n->inputs, attrs, WAFER_COUNT(attrs));
+  uint32_t operands = node_has_input(n, 2) ? 3 : 2;
+  n->outputs[0] =
+      emit_op(n, WAFER_OP_conv_transpose, operands, n->inputs, attrs, WAFER_COUNT(attrs));
 }
 
 /* ---- Pools ---- */
 
 void import_pool(import_node *n) {
   window w = begin_window(n);
-  wafer_shape x = type_of(n, input(n, 0)).shape;
-  if (!has_attribute(n, "kernel_shape")) node_bad(n, "attribute kernel_shape is missing");
+  wafer_shape x = node_type(n, node_input(n, 0)).shape;
+  if (!attr_has(n, "kernel_shape")) node_bad(n, "attribute kernel_shape is missing");
   fill_ints(n, "kernel_shape", w.spatial, 1, w.kernel);
   check_window(n, &w);
   if (attr_int(n, "storage_order", 0)) node_unsupported(n, "column-major storage order");
   if (n->status == WAFER_OK) pad_window(n, &w, &x);
   const char *mode = attr_text(n, "auto_pad", "NOTSET");
   bool same = !strncmp(mode, "SAME", 4);
-  MlirValue operand = input(n, 0);
+  MlirValue operand = node_input(n, 0);
   wafer_attr attrs[] = {INTS_ATTR(kernel, w.spatial, w.kernel),
                         INTS_ATTR(strides, w.spatial, w.strides),
                         INTS_ATTR(dilations, w.spatial, w.dilations),
@@ -162,55 +163,56 @@ void import_pool(import_node *n) {
                         INT_ATTR(ceil_mode, same ? 0 : attr_int(n, "ceil_mode", 0)),
                         INT_ATTR(count_include_pad, attr_int(n, "count_include_pad", 0))};
   uint32_t count = WAFER_COUNT(attrs) - (n->op->op == WAFER_OP_max_pool);
-  n->outputs[0] = build(n, n->op->op, 1, &operand, attrs, count);
+  n->outputs[0] = emit_op(n, n->op->op, 1, &operand, attrs, count);
 }
 
 /* Over all spatial dims. */
 void import_global_pool(import_node *n) {
-  MlirValue x = input(n, 0);
-  uint32_t rank = rank_of(n, x);
-  n->outputs[0] = reduce_over(n, n->op->op, x, ((1u << rank) - 1) & ~3u, true);
+  MlirValue x = node_input(n, 0);
+  uint32_t rank = node_rank(n, x);
+  n->outputs[0] = emit_reduce(n, n->op->op, x, ((1u << rank) - 1) & ~3u, true);
 }
 
 void import_global_lp_pool(import_node *n) {
-  MlirValue x = input(n, 0), size = op1(n, WAFER_OP_abs, x);
+  MlirValue x = node_input(n, 0), size = emit_unary(n, WAFER_OP_abs, x);
   double p = (double)attr_int(n, "p", 2);
-  uint32_t rank = rank_of(n, x);
-  MlirValue power = op2(n, WAFER_OP_pow, size, scalar_like(n, x, p));
-  MlirValue sum = reduce_over(n, WAFER_OP_reduce_sum, power, ((1u << rank) - 1) & ~3u, true);
-  n->outputs[0] = op2(n, WAFER_OP_pow, sum, scalar_like(n, x, 1 / p));
+  uint32_t rank = node_rank(n, x);
+  MlirValue power = emit_binary(n, WAFER_OP_pow, size, emit_scalar_like(n, x, p));
+  MlirValue sum = emit_reduce(n, WAFER_OP_reduce_sum, power, ((1u << rank) - 1) & ~3u, true);
+  n->outputs[0] = emit_binary(n, WAFER_OP_pow, sum, emit_scalar_like(n, x, 1 / p));
 }
 
 /* ---- Matrix products ---- */
 
 /* A vector counts as a row on the left, as a column on the right; its dim of 1 goes again. */
 void import_matmul(import_node *n) {
-  MlirValue a = input(n, 0), b = input(n, 1);
-  wafer_shape left = type_of(n, a).shape, right = type_of(n, b).shape;
-  if (left.rank == 1) a = reshape_to(n, a, 2, (int64_t[]){1, left.dims[0]});
-  if (right.rank == 1) b = reshape_to(n, b, 2, (int64_t[]){right.dims[0], 1});
-  MlirValue product = op2(n, WAFER_OP_matmul, a, b);
-  wafer_shape full = type_of(n, product).shape, kept = {0};
+  MlirValue a = node_input(n, 0), b = node_input(n, 1);
+  wafer_shape left = node_type(n, a).shape, right = node_type(n, b).shape;
+  if (left.rank == 1) a = emit_reshape(n, a, 2, (int64_t[]){1, left.dims[0]});
+  if (right.rank == 1) b = emit_reshape(n, b, 2, (int64_t[]){right.dims[0], 1});
+  MlirValue product = emit_binary(n, WAFER_OP_matmul, a, b);
+  wafer_shape full = node_type(n, product).shape, kept = {0};
   for (uint32_t i = 0; i < full.rank; i++) {
     bool dropped =
         (left.rank == 1 && i + 2 == full.rank) || (right.rank == 1 && i + 1 == full.rank);
     if (!dropped) kept.dims[kept.rank++] = full.dims[i];
   }
-  n->outputs[0] = reshape_to(n, product, kept.rank, kept.dims);
+  n->outputs[0] = emit_reshape(n, product, kept.rank, kept.dims);
 }
 
 static MlirValue scaled(import_node *n, MlirValue x, double factor) {
-  return factor == 1 ? x : MUL(x, scalar_like(n, x, factor));
+  return factor == 1 ? x : MUL(x, emit_scalar_like(n, x, factor));
 }
 
 /* alpha * A' * B' + beta * C */
 void import_gemm(import_node *n) {
-  MlirValue a = input(n, 0), b = input(n, 1);
-  if (rank_of(n, a) != 2 || rank_of(n, b) != 2) node_bad(n, "operands 0 and 1 must be matrices");
-  if (attr_int(n, "transA", 0)) a = swap_last(n, a);
-  if (attr_int(n, "transB", 0)) b = swap_last(n, b);
-  MlirValue product = scaled(n, op2(n, WAFER_OP_matmul, a, b), attr_float(n, "alpha", 1));
+  MlirValue a = node_input(n, 0), b = node_input(n, 1);
+  if (node_rank(n, a) != 2 || node_rank(n, b) != 2)
+    node_bad(n, "operands 0 and 1 must be matrices");
+  if (attr_int(n, "transA", 0)) a = emit_swap_last(n, a);
+  if (attr_int(n, "transB", 0)) b = emit_swap_last(n, b);
+  MlirValue product = scaled(n, emit_binary(n, WAFER_OP_matmul, a, b), attr_float(n, "alpha", 1));
   double beta = attr_float(n, "beta", 1);
-  bool adds = has_input(n, 2) && beta != 0;
-  n->outputs[0] = adds ? ADD(product, scaled(n, input(n, 2), beta)) : product;
+  bool adds = node_has_input(n, 2) && beta != 0;
+  n->outputs[0] = adds ? ADD(product, scaled(n, node_input(n, 2), beta)) : product;
 }

@@ -122,7 +122,8 @@ static wafer_status find_operands(importer *im, scope *s, const onnx_nodes *node
     name_entry *entry = scope_find(s, names->at[i]);
     if (!entry) return undefined(im, nodes, index, names->at[i]);
     WAFER_TRY(value_of(im, entry, &out->values[i]));
-    out->unknown |= mlirValueIsNull(out->values[i]);
+    out->unknown |=
+        entry->state == NAME_UNKNOWN; /* a known null is left out by a function's caller */
   }
   return WAFER_OK;
 }
@@ -177,7 +178,7 @@ static void import_function(import_node *n, const onnx_function *f) {
     return;
   }
   for (uint32_t i = 0; i < f->input.count && n->status == WAFER_OK; i++) {
-    name_entry entry = {.state = NAME_KNOWN, .value = input(n, i)};
+    name_entry entry = {.state = NAME_KNOWN, .value = node_input(n, i)};
     n->status = define(n->im, &inner, f->input.at[i], entry);
   }
   if (n->status == WAFER_OK) n->status = import_nodes(n->im, &inner, &f->node);
@@ -196,12 +197,12 @@ static void import_operator(import_node *n) {
     node_bad(n, "has %u inputs, needs %u", n->input_count, n->op->least);
   if (n->input_count > n->op->most) {
     for (uint32_t i = n->op->most; i < n->input_count; i++)
-      if (has_input(n, i))
+      if (node_has_input(n, i))
         node_bad(n, "has %u inputs, takes at most %u", n->input_count, n->op->most);
     n->input_count = n->op->most;
   }
   for (uint32_t i = 0; i < n->op->least; i++)
-    if (!has_input(n, i)) node_bad(n, "input %u is missing", i);
+    if (!node_has_input(n, i)) node_bad(n, "input %u is missing", i);
   if (n->status == WAFER_OK) n->op->import(n);
 }
 
@@ -366,10 +367,13 @@ static wafer_status begin_main(importer *im, scope *s, const model_input *inputs
 }
 
 static wafer_status check_output(const importer *im, const onnx_value *declared, MlirValue value) {
+  if (mlirValueIsNull(value))
+    return wafer_fail(im->ctx->diag, wafer_at_file(im->ir->file), WAFER_BAD_INPUT,
+                      "output '%s' is left out by the nodes that make it", declared->name);
   wafer_type type = wafer_ir_value_type(value);
   char shape[128];
   wafer_shape_format(&type.shape, shape, sizeof shape);
-  if (!type_contradicts(declared->type, &type)) return WAFER_OK;
+  if (!bind_contradicts(declared->type, &type)) return WAFER_OK;
   const wafer_options *o = im->ctx->options;
   bool adapted = o && (o->dim_count || o->shape_count || o->value_count);
   if (!adapted)

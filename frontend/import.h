@@ -63,29 +63,29 @@ void node_unsupported(import_node *n, const char *format, ...)
 
 /* ---- Inputs ---- */
 
-bool has_input(const import_node *n, uint32_t index);
-MlirValue input(const import_node *n, uint32_t index); /* null when absent */
-wafer_type type_of(const import_node *n, MlirValue value);
-uint32_t rank_of(const import_node *n, MlirValue value);
-wafer_dtype dtype_of(const import_node *n, MlirValue value);
+bool node_has_input(const import_node *n, uint32_t index);
+MlirValue node_input(const import_node *n, uint32_t index); /* null when absent */
+wafer_type node_type(const import_node *n, MlirValue value);
+uint32_t node_rank(const import_node *n, MlirValue value);
+wafer_dtype node_dtype(const import_node *n, MlirValue value);
 /* A value known now; otherwise the node fails and says that it must be. `what` names it in the
  * message. */
-bool constant_view(import_node *n, uint32_t index, const char *what, wafer_view *view);
+bool node_constant(import_node *n, uint32_t index, const char *what, wafer_view *view);
 /* The inputs of the model that a value is computed from: "input 'a', 'b'; give --bind a=FILE.npy".
  */
-const char *inputs_behind(const import_node *n, MlirValue value);
+const char *node_inputs_behind(const import_node *n, MlirValue value);
 /* A constant vector (or scalar) of integers; count 0 after a failure. */
 typedef struct int_list {
   uint32_t count;
   const int64_t *at;
 } int_list;
-int_list constant_ints(import_node *n, uint32_t index, const char *what);
-double constant_float(import_node *n, uint32_t index, const char *what, double absent);
+int_list node_ints(import_node *n, uint32_t index, const char *what);
+double node_float(import_node *n, uint32_t index, const char *what, double absent);
 
 /* ---- Attributes ---- */
 
-const onnx_attribute *find_attribute(import_node *n, const char *name);
-bool has_attribute(import_node *n, const char *name);
+const onnx_attribute *attr_find(import_node *n, const char *name);
+bool attr_has(import_node *n, const char *name);
 int64_t attr_int(import_node *n, const char *name, int64_t absent);
 double attr_float(import_node *n, const char *name, double absent);
 const char *attr_text(import_node *n, const char *name, const char *absent);
@@ -96,40 +96,41 @@ typedef struct float_list {
 } float_list;
 float_list attr_floats(import_node *n, const char *name);
 /* From an attribute up to opset `until` - 1, from input `index` on. */
-int_list ints_moved(import_node *n, const char *name, int64_t until, uint32_t index);
+int_list attr_ints_moved(import_node *n, const char *name, int64_t until, uint32_t index);
 /* 0 <= axis < rank, counting from the end when negative; fails otherwise. */
-uint32_t checked_axis(import_node *n, int64_t axis, uint32_t rank);
+uint32_t node_axis(import_node *n, int64_t axis, uint32_t rank);
 /* Bit set of dims. */
-uint32_t axis_set(import_node *n, int_list axes, uint32_t rank);
-int64_t *new_ints(import_node *n, uint32_t count);
+uint32_t node_axes(import_node *n, int_list axes, uint32_t rank);
+int64_t *node_new_ints(import_node *n, uint32_t count);
 
 /* ---- Building ---- */
 
-MlirValue build(import_node *n, wafer_op op, uint32_t count, const MlirValue *operands,
-                const wafer_attr *attrs, uint32_t attr_count);
-MlirValue op1(import_node *n, wafer_op op, MlirValue a);
-MlirValue op2(import_node *n, wafer_op op, MlirValue a, MlirValue b);
-#define ADD(a, b) op2(n, WAFER_OP_add, a, b)
-#define SUB(a, b) op2(n, WAFER_OP_sub, a, b)
-#define MUL(a, b) op2(n, WAFER_OP_mul, a, b)
-#define DIV(a, b) op2(n, WAFER_OP_div, a, b)
-MlirValue scalar_like(import_node *n, MlirValue x, double value); /* a scalar of x's element type */
-MlirValue constant(import_node *n, const wafer_view *view);       /* of data in the arena */
-MlirValue constant_i64(import_node *n, uint32_t rank, int64_t count, const int64_t *values);
-MlirValue iota(import_node *n, wafer_dtype dtype, int64_t count);
-MlirValue select_of(import_node *n, MlirValue condition, MlirValue yes, MlirValue no);
-MlirValue cast_to(import_node *n, MlirValue x, wafer_dtype dtype);
-MlirValue clip_to(import_node *n, MlirValue x, double least, double most);
-MlirValue reshape_to(import_node *n, MlirValue x, uint32_t rank, const int64_t *dims);
-MlirValue expand_to(import_node *n, MlirValue x, uint32_t rank, const int64_t *dims);
-MlirValue transpose_by(import_node *n, MlirValue x, uint32_t rank, const int64_t *perm);
-MlirValue swap_last(import_node *n, MlirValue x); /* transposes the last two dims */
-MlirValue concat_of(import_node *n, MlirValue a, MlirValue b, uint32_t axis);
+MlirValue emit_op(import_node *n, wafer_op op, uint32_t count, const MlirValue *operands,
+                  const wafer_attr *attrs, uint32_t attr_count);
+MlirValue emit_unary(import_node *n, wafer_op op, MlirValue a);
+MlirValue emit_binary(import_node *n, wafer_op op, MlirValue a, MlirValue b);
+#define ADD(a, b) emit_binary(n, WAFER_OP_add, a, b)
+#define SUB(a, b) emit_binary(n, WAFER_OP_sub, a, b)
+#define MUL(a, b) emit_binary(n, WAFER_OP_mul, a, b)
+#define DIV(a, b) emit_binary(n, WAFER_OP_div, a, b)
+MlirValue emit_scalar_like(import_node *n, MlirValue x,
+                           double value);                        /* a scalar of x's element type */
+MlirValue emit_constant(import_node *n, const wafer_view *view); /* of data in the arena */
+MlirValue emit_constant_i64(import_node *n, uint32_t rank, int64_t count, const int64_t *values);
+MlirValue emit_iota(import_node *n, wafer_dtype dtype, int64_t count);
+MlirValue emit_select(import_node *n, MlirValue condition, MlirValue yes, MlirValue no);
+MlirValue emit_cast(import_node *n, MlirValue x, wafer_dtype dtype);
+MlirValue emit_clip(import_node *n, MlirValue x, double least, double most);
+MlirValue emit_reshape(import_node *n, MlirValue x, uint32_t rank, const int64_t *dims);
+MlirValue emit_expand(import_node *n, MlirValue x, uint32_t rank, const int64_t *dims);
+MlirValue emit_transpose(import_node *n, MlirValue x, uint32_t rank, const int64_t *perm);
+MlirValue emit_swap_last(import_node *n, MlirValue x); /* transposes the last two dims */
+MlirValue emit_concat(import_node *n, MlirValue a, MlirValue b, uint32_t axis);
 /* `count` elements of dim `axis` from `start`. */
-MlirValue part_of(import_node *n, MlirValue x, uint32_t axis, int64_t start, int64_t count);
+MlirValue emit_part(import_node *n, MlirValue x, uint32_t axis, int64_t start, int64_t count);
 /* Over the dims of a bit set. */
-MlirValue reduce_over(import_node *n, wafer_op op, MlirValue x, uint32_t dims, bool keep);
-MlirValue softmax_over(import_node *n, MlirValue x, uint32_t axis);
+MlirValue emit_reduce(import_node *n, wafer_op op, MlirValue x, uint32_t dims, bool keep);
+MlirValue emit_softmax(import_node *n, MlirValue x, uint32_t axis);
 
 #define INT_ATTR(key, value) ((wafer_attr){.id = WAFER_ATTR_##key, .i = (value)})
 #define FLOAT_ATTR(key, value) ((wafer_attr){.id = WAFER_ATTR_##key, .f = (value)})
@@ -159,6 +160,6 @@ typedef struct model_input {
 wafer_status bind_inputs(const wafer_ctx *ctx, const char *file, const onnx_graph *graph,
                          const scope *initializers, model_input **out, uint32_t *count);
 /* Whether a declared type contradicts; dims without a number agree with anything. */
-bool type_contradicts(const onnx_type *declared, const wafer_type *type);
+bool bind_contradicts(const onnx_type *declared, const wafer_type *type);
 
 #endif

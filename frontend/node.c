@@ -13,7 +13,7 @@ static void describe_inputs(const import_node *n, char *text, size_t room) {
   for (uint32_t i = 0; i < n->input_count && i < 4 && used + 64 < room; i++) {
     char shape[48] = "absent";
     const char *dtype = "";
-    if (has_input(n, i)) {
+    if (node_has_input(n, i)) {
       wafer_type type = wafer_ir_value_type(n->inputs[i]);
       wafer_shape_format(&type.shape, shape, sizeof shape);
       dtype = wafer_dtype_name(type.dtype);
@@ -53,7 +53,7 @@ static void no_memory(import_node *n) {
                            "no memory to import this node");
 }
 
-int64_t *new_ints(import_node *n, uint32_t count) {
+int64_t *node_new_ints(import_node *n, uint32_t count) {
   int64_t *ints = WAFER_NEW(n->im->ctx->arena, int64_t, count);
   if (!ints) no_memory(n);
   return ints;
@@ -87,27 +87,27 @@ static void append_text(char *text, size_t room, const char *before, const char 
   if (used + more < room) snprintf(text + used, room - used, "%s%s%s", before, word, after);
 }
 
-bool has_input(const import_node *n, uint32_t index) {
+bool node_has_input(const import_node *n, uint32_t index) {
   return index < n->input_count && !mlirValueIsNull(n->inputs[index]);
 }
 
-MlirValue input(const import_node *n, uint32_t index) {
+MlirValue node_input(const import_node *n, uint32_t index) {
   return index < n->input_count ? n->inputs[index] : (MlirValue){NULL};
 }
 
-wafer_type type_of(const import_node *n, MlirValue value) {
+wafer_type node_type(const import_node *n, MlirValue value) {
   bool usable = n->status == WAFER_OK && !mlirValueIsNull(value);
   return usable ? wafer_ir_value_type(value) : (wafer_type){.dtype = WAFER_DTYPE_f32};
 }
 
-uint32_t rank_of(const import_node *n, MlirValue value) {
-  return type_of(n, value).shape.rank;
+uint32_t node_rank(const import_node *n, MlirValue value) {
+  return node_type(n, value).shape.rank;
 }
-wafer_dtype dtype_of(const import_node *n, MlirValue value) {
-  return type_of(n, value).dtype;
+wafer_dtype node_dtype(const import_node *n, MlirValue value) {
+  return node_type(n, value).dtype;
 }
 
-const char *inputs_behind(const import_node *n, MlirValue value) {
+const char *node_inputs_behind(const import_node *n, MlirValue value) {
   wafer_arena *arena = n->im->ctx->arena;
   MlirOperation main = wafer_ir_main(n->im->ir);
   wafer_ir_map *seen = wafer_ir_map_create(arena);
@@ -132,24 +132,24 @@ const char *inputs_behind(const import_node *n, MlirValue value) {
   return text ? text : "inputs";
 }
 
-bool constant_view(import_node *n, uint32_t index, const char *what, wafer_view *view) {
+bool node_constant(import_node *n, uint32_t index, const char *what, wafer_view *view) {
   if (n->status != WAFER_OK) return false;
-  if (!has_input(n, index)) {
+  if (!node_has_input(n, index)) {
     node_bad(n, "input %u (%s) is missing", index, what);
     return false;
   }
   if (wafer_ir_constant(n->im->ctx, n->im->ir, n->inputs[index], view)) return true;
-  const char *behind = inputs_behind(n, n->inputs[index]);
+  const char *behind = node_inputs_behind(n, n->inputs[index]);
   node_unsupported(n,
                    "input %u (%s, '%s') must be known when compiling, it depends on the model's %s",
                    index, what, n->node->input.at[index], behind);
   return false;
 }
 
-int_list constant_ints(import_node *n, uint32_t index, const char *what) {
+int_list node_ints(import_node *n, uint32_t index, const char *what) {
   wafer_view view;
   int64_t count;
-  if (!constant_view(n, index, what, &view)) return (int_list){0};
+  if (!node_constant(n, index, what, &view)) return (int_list){0};
   if (view.shape.rank > 1 || wafer_dtype_is_float(view.dtype)) {
     node_bad(n, "input %u (%s) must be a vector of integers", index, what);
     return (int_list){0};
@@ -159,16 +159,16 @@ int_list constant_ints(import_node *n, uint32_t index, const char *what) {
     node_bad(n, "input %u (%s) has %lld entries", index, what, (long long)count);
     return (int_list){0};
   }
-  int64_t *ints = new_ints(n, (uint32_t)count);
+  int64_t *ints = node_new_ints(n, (uint32_t)count);
   if (!ints) return (int_list){0};
   for (int64_t i = 0; i < count; i++) ints[i] = wafer_element_i64(view.dtype, view.data, i);
   return (int_list){(uint32_t)count, ints};
 }
 
-double constant_float(import_node *n, uint32_t index, const char *what, double absent) {
+double node_float(import_node *n, uint32_t index, const char *what, double absent) {
   wafer_view view;
   int64_t count;
-  if (!has_input(n, index) || !constant_view(n, index, what, &view)) return absent;
+  if (!node_has_input(n, index) || !node_constant(n, index, what, &view)) return absent;
   if (wafer_shape_elements(&view.shape, &count) && count == 1)
     return wafer_element_f64(view.dtype, view.data, 0);
   node_bad(n, "input %u (%s) must be a scalar, it has %lld elements", index, what,
@@ -200,18 +200,18 @@ static const onnx_attribute *resolve(const frame *f, const onnx_attribute *attri
   return attribute;
 }
 
-const onnx_attribute *find_attribute(import_node *n, const char *name) {
+const onnx_attribute *attr_find(import_node *n, const char *name) {
   return resolve(n->scope->frame, named_in(n->node, name));
 }
 
-bool has_attribute(import_node *n, const char *name) {
-  return find_attribute(n, name) != NULL;
+bool attr_has(import_node *n, const char *name) {
+  return attr_find(n, name) != NULL;
 }
 
 /* The attribute when it is there and of this type; another type is an error. */
 static const onnx_attribute *typed(import_node *n, const char *name, onnx_attribute_type type) {
   if (n->status != WAFER_OK) return NULL;
-  const onnx_attribute *attribute = find_attribute(n, name);
+  const onnx_attribute *attribute = attr_find(n, name);
   if (!attribute || onnx_attribute_type_of(attribute) == type) return attribute;
   node_bad(n, "attribute %s is of type %d, must be %d", name,
            (int)onnx_attribute_type_of(attribute), (int)type);
@@ -254,22 +254,22 @@ float_list attr_floats(import_node *n, const char *name) {
   return (float_list){(uint32_t)attribute->floats.count, wide};
 }
 
-int_list ints_moved(import_node *n, const char *name, int64_t until, uint32_t index) {
+int_list attr_ints_moved(import_node *n, const char *name, int64_t until, uint32_t index) {
   if (n->opset < until) return attr_ints(n, name);
-  return has_input(n, index) ? constant_ints(n, index, name) : (int_list){0};
+  return node_has_input(n, index) ? node_ints(n, index, name) : (int_list){0};
 }
 
-uint32_t checked_axis(import_node *n, int64_t axis, uint32_t rank) {
+uint32_t node_axis(import_node *n, int64_t axis, uint32_t rank) {
   if (axis >= -(int64_t)rank && axis < (int64_t)rank)
     return (uint32_t)(axis < 0 ? axis + rank : axis);
   node_bad(n, "axis %lld is out of range, %u dims are there", (long long)axis, rank);
   return 0;
 }
 
-uint32_t axis_set(import_node *n, int_list axes, uint32_t rank) {
+uint32_t node_axes(import_node *n, int_list axes, uint32_t rank) {
   uint32_t set = 0;
   for (uint32_t i = 0; i < axes.count; i++) {
-    uint32_t axis = checked_axis(n, axes.at[i], rank);
+    uint32_t axis = node_axis(n, axes.at[i], rank);
     if (set >> axis & 1) node_bad(n, "axis %lld is named twice", (long long)axes.at[i]);
     set |= 1u << axis;
   }

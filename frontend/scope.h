@@ -6,7 +6,7 @@
 #include "wafer/ir.h"
 
 typedef enum name_state {
-  NAME_KNOWN,   /* value is set */
+  NAME_KNOWN,   /* value is set; null: an input that the caller of a function leaves out */
   NAME_TENSOR,  /* an initializer that nobody has used yet: tensor is set, value is not */
   NAME_UNKNOWN, /* made by a node that cannot be compiled; that has been reported */
 } name_state;

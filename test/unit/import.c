@@ -289,6 +289,50 @@ static void options_make_dims_static(void) {
   end(&s);
 }
 
+/* my::Twice(a, b, c) = a + a, at most c where the caller gives it. */
+static void put_function(protobuf *model) {
+  static const char *const nodes[] = {"Add a a -> s", "Clip s - c -> r"};
+  protobuf *parts = calloc(3, sizeof *parts), *function = &parts[0];
+  pb_text(function, 1, "Twice");
+  for (const char *name = "abc"; *name; name++) pb_data(function, 4, name, 1);
+  pb_text(function, 5, "r");
+  for (size_t i = 0; i < WAFER_COUNT(nodes); i++) {
+    char *copy = strdup(nodes[i]), *rest = NULL;
+    parts[1].count = 0;
+    onnx_text_node(&parts[1], strtok_r(copy, " ", &rest), &rest);
+    pb_message(function, 7, &parts[1]);
+    free(copy);
+  }
+  pb_int(&parts[2], 2, 13);
+  pb_message(function, 9, &parts[2]);
+  pb_text(function, 10, "my");
+  pb_message(model, 25, function);
+  free(parts);
+}
+
+static void functions_of_the_model_are_their_bodies(void) {
+  static const struct {
+    const char *graph, *want;
+  } cases[] = {
+      {"init x f32 2 = 1 4; init m f32 scalar = 5; my::Twice x x m -> y; out y", "2: 2 5"},
+      {"init x f32 2 = 1 4; my::Twice x -> y; out y", "2: 2 8"},
+      {"init x f32 2 = 1 4; my::Twice x -> z; my::Twice z -> y; out y", "2: 4 16"},
+  };
+  for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
+    protobuf *model = calloc(1, sizeof *model);
+    session s = {.folder = scratch_create()};
+    char got[128] = "";
+    onnx_text_model(model, 13, cases[i].graph);
+    put_function(model);
+    import_file(&s, scratch_save(&s.folder, "t.onnx", model->bytes, model->count));
+    free(model);
+    CU_ASSERT_EQUAL(s.status, WAFER_OK);
+    if (s.status == WAFER_OK) format_value(&s, result(&s, 0), got, sizeof got);
+    CU_ASSERT_STRING_EQUAL(got, cases[i].want);
+    end(&s);
+  }
+}
+
 /* ---- What is wrong ---- */
 
 static const struct {
@@ -410,6 +454,7 @@ CU_TestInfo tests_import[] = {
     {"shape arithmetic folds away", shape_arithmetic_folds_away},
     {"large initializers become weights", large_initializers_become_weights},
     {"options make dims static", options_make_dims_static},
+    {"functions of the model are their bodies", functions_of_the_model_are_their_bodies},
     {"what is wrong is said", what_is_wrong_is_said},
     {"everything unsupported is listed", everything_unsupported_is_listed},
     {"wrong options list the names", wrong_options_list_the_names},
