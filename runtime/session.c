@@ -8,14 +8,8 @@
 
 #include "exec.h"
 #include "held.h"
+#include "session_ports.h"
 #include "vmath.h"
-
-/* An input or output of the function. */
-typedef struct port {
-  uint32_t value;
-  exec_tensor *tensor;
-  bool direct; /* the caller's (or the output's) memory stands for the buffer */
-} port;
 
 typedef struct segment {
   uint32_t phase, first, last; /* stages */
@@ -30,7 +24,7 @@ struct wafer_session {
   exec_tensor **tensor; /* per plan value; NULL: not made */
   held held;
   bool *loaded; /* per phase */
-  port *inputs, *outputs;
+  session_port *inputs, *outputs;
   segment *segments; /* phases in the order of steps */
   uint32_t segment_count, *boundaries;
   uint32_t group;    /* samples the buffers are planned for */
@@ -157,7 +151,7 @@ static wafer_status make_inputs(wafer_session *s) {
     exec_tensor *t = exec_tensor_create(s->program, &s->plan->values[value].type, &order);
     if (!t) return no_memory(s);
     s->tensor[value] = t;
-    s->inputs[i] = (port){.value = value, .tensor = t};
+    s->inputs[i] = (session_port){.value = value, .tensor = t, .of = &s->plan->values[value]};
   }
   return WAFER_OK;
 }
@@ -181,7 +175,10 @@ static wafer_status find_outputs(wafer_session *s) {
     bool direct = !exec_tensor_known(s->program, t) && !is_input_buffer(s, t->buffer) &&
                   t->host == t->type && exec_same_order(&t->shape, &t->order, &row_major);
     for (uint32_t j = 0; j < i; j++) direct = direct && s->outputs[j].tensor->buffer != t->buffer;
-    s->outputs[i] = (port){.value = value, .tensor = s->tensor[value], .direct = direct};
+    s->outputs[i] = (session_port){.value = value,
+                                   .tensor = s->tensor[value],
+                                   .direct = direct,
+                                   .of = &s->plan->values[value]};
   }
   return WAFER_OK;
 }
@@ -213,6 +210,7 @@ static wafer_status follow(wafer_session *s) {
     else
       WAFER_TRY(follow_phase(s, step->phase));
   }
+  s->program->storage = s->plan->storage; /* as before the first kernel was built */
   for (uint32_t i = 0; i < s->segment_count; i++) s->boundaries[i] = s->segments[i].first;
   WAFER_TRY(find_outputs(s));
   hold_ports(s);
@@ -229,8 +227,8 @@ static bool allocate(wafer_session *s) {
   uint64_t *phases = WAFER_NEW(arena, uint64_t, plan->phase_count);
   s->tensor = WAFER_NEW(arena, exec_tensor *, plan->value_count);
   s->loaded = WAFER_NEW(arena, bool, plan->phase_count);
-  s->inputs = WAFER_NEW(arena, port, f->input_count);
-  s->outputs = WAFER_NEW(arena, port, f->output_count);
+  s->inputs = WAFER_NEW(arena, session_port, f->input_count);
+  s->outputs = WAFER_NEW(arena, session_port, f->output_count);
   s->segments = WAFER_NEW(arena, segment, f->step_count);
   s->boundaries = WAFER_NEW(arena, uint32_t, f->step_count);
   s->out = WAFER_NEW(arena, void *, f->output_count);
@@ -288,62 +286,35 @@ void wafer_session_destroy(wafer_session *s) {
 
 /* --- running */
 
-static wafer_type value_type(const wafer_session *s, const port *p) {
-  return s->plan->values[p->value].type;
-}
-
-/* Every input has the declared shape, or all have one more leading dim. */
-static wafer_status check_input(const wafer_session *s, const wafer_view *view, const port *p,
-                                bool train, uint64_t samples) {
-  wafer_type type = value_type(s, p);
-  const char *name = s->plan->values[p->value].name;
-  wafer_shape shape = view->shape;
-  if (train && shape.rank) {
-    memmove(shape.dims, shape.dims + 1, (shape.rank - 1) * sizeof *shape.dims);
-    shape.rank--;
-  }
-  if (view->dtype != type.dtype)
-    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_BAD_INPUT,
-                      "input '%s' is %s, given %s", name, wafer_dtype_name(type.dtype),
-                      wafer_dtype_name(view->dtype));
-  bool same =
-      wafer_shape_equal(&shape, &type.shape) && (!train || view->shape.dims[0] == (int64_t)samples);
-  if (same) return WAFER_OK;
-  char want[128], have[128];
-  wafer_shape_format(&type.shape, want, sizeof want);
-  wafer_shape_format(&view->shape, have, sizeof have);
-  return wafer_fail(
-      s->diag, wafer_at_file(s->plan->model), WAFER_BAD_INPUT,
-      "input '%s' has shape %s (or one more leading dimension, the same for all inputs), given %s",
-      name, want, have);
-}
-
 static wafer_status check_inputs(const wafer_session *s, const wafer_view *inputs, uint32_t count,
                                  bool *train, uint64_t *samples) {
   if (count != s->function->input_count)
     return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_USAGE,
                       "the model has %u inputs, given %u", s->function->input_count, count);
-  *train = count && inputs[0].shape.rank == value_type(s, &s->inputs[0]).shape.rank + 1;
+  *train = count && inputs[0].shape.rank == s->inputs[0].of->type.shape.rank + 1;
   *samples = *train ? (uint64_t)inputs[0].shape.dims[0] : 1;
   for (uint32_t i = 0; i < count; i++)
-    WAFER_TRY(check_input(s, &inputs[i], &s->inputs[i], *train, *samples));
+    WAFER_TRY(
+        session_port_check(s->diag, s->plan->model, &s->inputs[i], &inputs[i], *train, *samples));
+  for (uint32_t i = 0; *train && i < s->function->output_count; i++)
+    if (s->outputs[i].of->type.shape.rank == WAFER_MAX_RANK)
+      return wafer_fail(
+          s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
+          "output '%s' has %d dimensions, a train needs one more: run samples one by one",
+          s->outputs[i].of->name, WAFER_MAX_RANK);
   if (*samples > 0) return WAFER_OK;
   return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_BAD_INPUT,
                     "a train needs at least one sample");
-}
-
-static size_t port_bytes(const wafer_session *s, const port *p) {
-  wafer_type type = value_type(s, p);
-  return wafer_tensor_bytes(type.dtype, &type.shape);
 }
 
 /* The largest 16-bit port, twice: as it is and widened. */
 static bool make_staging(wafer_session *s) {
   size_t most = 0;
   for (uint32_t i = 0; i < s->function->input_count + s->function->output_count; i++) {
-    const port *p =
+    const session_port *p =
         i < s->function->input_count ? &s->inputs[i] : &s->outputs[i - s->function->input_count];
-    if (p->tensor->host != p->tensor->type && port_bytes(s, p) > most) most = port_bytes(s, p);
+    if (p->tensor->host != p->tensor->type && session_port_bytes(p) > most)
+      most = session_port_bytes(p);
   }
   if (most && !s->staging) s->staging = malloc(3 * most);
   return !most || s->staging;
@@ -363,7 +334,7 @@ static wafer_status make_room(wafer_session *s, uint64_t samples) {
   if (s->out_room >= samples) return WAFER_OK;
   s->out_room = 0;
   for (uint32_t i = 0; i < s->function->output_count; i++) {
-    size_t bytes = port_bytes(s, &s->outputs[i]);
+    size_t bytes = session_port_bytes(&s->outputs[i]);
     if (bytes && samples > SIZE_MAX / 2 / bytes) return no_memory(s);
     free(s->out[i]);
     s->out[i] = aligned_alloc(64, (bytes * samples + 127) / 64 * 64);
@@ -373,96 +344,16 @@ static wafer_status make_room(wafer_session *s, uint64_t samples) {
   return WAFER_OK;
 }
 
-/* Sample `index` of a caller's view; `strides` are those inside a sample. */
-static const char *sample_of(const wafer_view *view, bool train, uint64_t index,
-                             const int64_t **strides) {
-  *strides = train ? view->strides + 1 : view->strides;
-  int64_t at = train ? (int64_t)index * view->strides[0] : 0;
-  return (const char *)view->data + at * (int64_t)wafer_dtype_bytes(view->dtype);
-}
-
-static void copy_box(const wafer_shape *shape, size_t element, const void *from,
-                     const int64_t *from_strides, void *to, const int64_t *to_strides) {
-  exec_copy box = {.rank = shape->rank, .element = element};
-  for (uint32_t d = 0; d < shape->rank; d++) {
-    box.extent[d] = shape->dims[d];
-    box.from[d] = from_strides[d];
-    box.to[d] = to_strides[d];
-  }
-  exec_copy_simplify(&box);
-  exec_copy_run(&box, from, to);
-}
-
-static size_t count_of(const exec_tensor *t) {
-  int64_t n = 1;
-  for (uint32_t d = 0; d < t->shape.rank; d++) n *= t->shape.dims[d];
-  return (size_t)n;
-}
-
-static void load_widened(wafer_session *s, const exec_tensor *t, const void *from,
-                         const int64_t *strides, void *to) {
-  wafer_view plain = wafer_view_of(t->host, &t->shape, NULL);
-  size_t n = count_of(t);
-  float *wide = s->staging;
-  uint16_t *narrow = (uint16_t *)(wide + n);
-  copy_box(&t->shape, sizeof *narrow, from, strides, narrow, plain.strides);
-  for (size_t i = 0; i < n; i++)
-    wide[i] =
-        t->type == WAFER_DTYPE_f16 ? wafer_f32_of_f16(narrow[i]) : wafer_f32_of_bf16(narrow[i]);
-  copy_box(&t->shape, sizeof *wide, wide, plain.strides, to, t->strides);
-}
-
-static bool lies_alike(const exec_tensor *t, const int64_t *strides) {
-  for (uint32_t d = 0; d < t->shape.rank; d++)
-    if (t->shape.dims[d] != 1 && t->strides[d] != strides[d]) return false;
-  return true;
-}
-
-/* A view that lies as its tensor would is read in place. */
-static void load_input(wafer_session *s, const port *p, const wafer_view *view, bool train,
-                       uint64_t sample) {
-  const int64_t *strides;
-  const exec_tensor *t = p->tensor;
-  const char *from = sample_of(view, train, sample, &strides);
-  bool rounds = exec_rounds(t->type, s->plan->storage);
-  void **address = &s->program->frame.address[t->buffer];
-  if (t->host != t->type)
-    load_widened(s, t, from, strides, *address);
-  else if (s->group == 1 && !rounds && lies_alike(t, strides) &&
-           (uintptr_t)from % wafer_dtype_bytes(t->type) == 0)
-    *address = (void *)(uintptr_t)from;
-  else
-    copy_box(&t->shape, wafer_dtype_bytes(t->type), from, strides, *address, t->strides);
-  if (rounds) exec_round(t->type, s->plan->storage, *address, count_of(t));
-}
-
-static void store_output(wafer_session *s, uint32_t index, uint64_t sample) {
-  const port *p = &s->outputs[index];
-  const exec_tensor *t = p->tensor;
-  const void *from = s->program->frame.address[t->buffer];
-  wafer_view plain = wafer_view_of(t->type, &t->shape, NULL);
-  char *to = (char *)s->out[index] + sample * port_bytes(s, p);
-  if (from == to) return;
-  if (t->host == t->type) {
-    copy_box(&t->shape, wafer_dtype_bytes(t->type), from, t->strides, to, plain.strides);
-    return;
-  }
-  float *wide = s->staging;
-  copy_box(&t->shape, sizeof *wide, from, t->strides, wide, plain.strides);
-  for (size_t i = 0, n = count_of(t); i < n; i++)
-    ((uint16_t *)to)[i] =
-        t->type == WAFER_DTYPE_f16 ? wafer_f16_of_f32(wide[i]) : wafer_bf16_of_f32(wide[i]);
-}
-
 static void enter_sample(wafer_session *s, const wafer_view *inputs, bool train, uint64_t sample,
                          uint32_t slot) {
   exec_program_select(s->program, slot);
   for (uint32_t i = 0; i < s->function->input_count; i++)
-    load_input(s, &s->inputs[i], &inputs[i], train, sample);
+    session_port_load(&s->inputs[i], s->program, s->group == 1, s->staging, &inputs[i], train,
+                      sample);
   for (uint32_t i = 0; s->group == 1 && i < s->function->output_count; i++)
     if (s->outputs[i].direct)
       s->program->frame.address[s->outputs[i].tensor->buffer] =
-          (char *)s->out[i] + sample * port_bytes(s, &s->outputs[i]);
+          (char *)s->out[i] + sample * session_port_bytes(&s->outputs[i]);
 }
 
 /* Samples [from, from + count), at most a group: every phase for all of them before the next phase.
@@ -477,7 +368,9 @@ static wafer_status run_group(wafer_session *s, const wafer_view *inputs, bool t
     }
   for (uint32_t i = 0; i < count; i++) {
     if (s->group > 1) exec_program_select(s->program, i);
-    for (uint32_t k = 0; k < s->function->output_count; k++) store_output(s, k, from + i);
+    for (uint32_t k = 0; k < s->function->output_count; k++)
+      session_port_store(&s->outputs[k], s->program, s->staging,
+                         (char *)s->out[k] + (from + i) * session_port_bytes(&s->outputs[k]));
   }
   return WAFER_OK;
 }
@@ -485,7 +378,7 @@ static wafer_status run_group(wafer_session *s, const wafer_view *inputs, bool t
 static void fill_outputs(const wafer_session *s, bool train, uint64_t samples,
                          wafer_view *outputs) {
   for (uint32_t i = 0; i < s->function->output_count; i++) {
-    wafer_type type = value_type(s, &s->outputs[i]);
+    wafer_type type = s->outputs[i].of->type;
     wafer_shape shape = type.shape;
     if (train) {
       memmove(shape.dims + 1, type.shape.dims, type.shape.rank * sizeof *shape.dims);
@@ -506,7 +399,7 @@ static wafer_status time_train(wafer_session *s, uint64_t samples) {
   s->stats.total_cycles = s->timeline.total_cycles;
   s->stats.peak_bytes = s->program->memory_bytes + s->program->constant_bytes;
   for (uint32_t i = 0; i < s->function->output_count; i++)
-    s->stats.peak_bytes += port_bytes(s, &s->outputs[i]) * s->out_room;
+    s->stats.peak_bytes += session_port_bytes(&s->outputs[i]) * s->out_room;
   return WAFER_OK;
 }
 
