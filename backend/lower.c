@@ -2,13 +2,15 @@
 #include "lower.h"
 
 wafer_status lower_no_memory(const lowering *l) {
-  return wafer_fail(l->ctx->diag, wafer_at_file(l->ir->file), WAFER_NO_MEMORY, "no memory for the plan");
+  return wafer_fail(l->ctx->diag, wafer_at_file(l->ir->file), WAFER_NO_MEMORY,
+                    "no memory for the plan");
 }
 
 /* ---- Values and weights ---- */
 
 /* The plan's own table: the weights that are still used, in the order of first use. */
-static wafer_status lower_weight(lowering *l, wafer_weights *table, wafer_ir_map *numbers, wafer_value *value) {
+static wafer_status lower_weight(lowering *l, wafer_weights *table, wafer_ir_map *numbers,
+                                 wafer_value *value) {
   const wafer_weight *from = wafer_weights_find(l->ir->weights, value->name);
   if (!from)
     return wafer_fail(l->ctx->diag, wafer_at_file(l->ir->file), WAFER_BAD_INPUT,
@@ -27,9 +29,13 @@ static wafer_status lower_values(lowering *l) {
   if (!table || !numbers || !l->values) return lower_no_memory(l);
   for (uint32_t v = 0; v < l->graph.value_count; v++) {
     const wafer_graph_value *from = &l->graph.values[v];
-    l->values[v] = (wafer_value){.name = from->name, .node = from->node, .owner = from->owner,
-                                 .type = from->type, .weight = WAFER_NONE};
-    if (from->owner == WAFER_OWNER_weight) WAFER_TRY(lower_weight(l, table, numbers, &l->values[v]));
+    l->values[v] = (wafer_value){.name = from->name,
+                                 .node = from->node,
+                                 .owner = from->owner,
+                                 .type = from->type,
+                                 .weight = WAFER_NONE};
+    if (from->owner == WAFER_OWNER_weight)
+      WAFER_TRY(lower_weight(l, table, numbers, &l->values[v]));
   }
   l->plan->value_count = l->graph.value_count;
   l->plan->values = l->values;
@@ -46,11 +52,17 @@ static wafer_status lower_kernels(lowering *l) {
     const wafer_graph_kernel *from = &l->graph.kernels[k];
     if (!from->sized || !from->placed)
       return wafer_fail(l->ctx->diag, from->loc, WAFER_BAD_INPUT,
-                        "kernel '%s' has no split or rectangle, run all passes before lowering", from->name);
+                        "kernel '%s' has no split or rectangle, run all passes before lowering",
+                        from->name);
     wafer_kernel *to = &l->kernels[k];
-    *to = (wafer_kernel){.name = from->name, .body = from->body, .inputs = from->inputs,
-                         .outputs = from->outputs, .split = from->split, .rect = from->rect,
-                         .replicas = from->replicas, .slabs = from->slabs};
+    *to = (wafer_kernel){.name = from->name,
+                         .body = from->body,
+                         .inputs = from->inputs,
+                         .outputs = from->outputs,
+                         .split = from->split,
+                         .rect = from->rect,
+                         .replicas = from->replicas,
+                         .slabs = from->slabs};
     wafer_kernel_cost(l->ctx->machine, &to->body, &to->split, &to->cost);
     WAFER_TRY(lower_memory(l, to));
   }
@@ -62,12 +74,14 @@ static wafer_status lower_kernels(lowering *l) {
 /* ---- Streams ---- */
 
 /* The kernel of this phase that uses the stream's result; WAFER_NONE when it goes to the edge. */
-static uint32_t consumer(const lowering *l, const wafer_ir_map *calls, MlirOperation stream, uint32_t phase) {
+static uint32_t consumer(const lowering *l, const wafer_ir_map *calls, MlirOperation stream,
+                         uint32_t phase) {
   MlirOpOperand use = mlirValueGetFirstUse(mlirOperationGetResult(stream, 0));
   uint32_t first = WAFER_NONE;
   for (; !mlirOpOperandIsNull(use); use = mlirOpOperandGetNextUse(use)) {
     uint32_t kernel = wafer_ir_map_get(calls, mlirOpOperandGetOwner(use).ptr);
-    if (kernel != WAFER_NONE && l->graph.kernels[kernel].phase == phase && kernel < first) first = kernel;
+    if (kernel != WAFER_NONE && l->graph.kernels[kernel].phase == phase && kernel < first)
+      first = kernel;
   }
   return first;
 }
@@ -75,7 +89,8 @@ static uint32_t consumer(const lowering *l, const wafer_ir_map *calls, MlirOpera
 /* The kernel that made what the stream carries, when it is of the same phase. */
 static uint32_t producer(const lowering *l, const wafer_graph_stream *s, uint32_t phase) {
   uint32_t kernel = l->graph.values[s->value].producer;
-  bool here = s->is.from.where == WAFER_AT_wafer && kernel != WAFER_NONE && l->graph.kernels[kernel].phase == phase;
+  bool here = s->is.from.where == WAFER_AT_wafer && kernel != WAFER_NONE &&
+              l->graph.kernels[kernel].phase == phase;
   return here ? kernel : WAFER_NONE;
 }
 
@@ -91,11 +106,18 @@ static wafer_status lower_streams(lowering *l) {
     if (action->kind == WAFER_GRAPH_phase) phase = action->index;
     if (action->kind != WAFER_GRAPH_stream) continue;
     const wafer_graph_stream *s = &l->graph.streams[action->index];
-    l->streams[action->index] = (wafer_stream){
-        .value = s->value, .from = s->is.from, .to = s->is.to, .from_kernel = producer(l, s, phase),
-        .to_kernel = consumer(l, calls, s->op, phase), .color = s->is.color, .route_count = s->is.route_count,
-        .route = s->is.route, .words = s->is.words, .cycles = s->is.cycles, .latency = s->is.latency,
-        .depth = s->is.depth};
+    l->streams[action->index] = (wafer_stream){.value = s->value,
+                                               .from = s->is.from,
+                                               .to = s->is.to,
+                                               .from_kernel = producer(l, s, phase),
+                                               .to_kernel = consumer(l, calls, s->op, phase),
+                                               .color = s->is.color,
+                                               .route_count = s->is.route_count,
+                                               .route = s->is.route,
+                                               .words = s->is.words,
+                                               .cycles = s->is.cycles,
+                                               .latency = s->is.latency,
+                                               .depth = s->is.depth};
   }
   l->plan->stream_count = l->graph.stream_count;
   l->plan->streams = l->streams;
@@ -114,12 +136,18 @@ static wafer_status lower_function(lowering *l) {
   for (uint32_t i = 0; i < l->graph.input_count; i++) inputs[i] = i;
   for (uint32_t a = 0; a < l->graph.action_count; a++) {
     const wafer_graph_action *action = &l->graph.actions[a];
-    if (action->kind == WAFER_GRAPH_load) steps[count++] = (wafer_step){WAFER_STEP_load, action->index};
-    if (action->kind == WAFER_GRAPH_phase) steps[count++] = (wafer_step){WAFER_STEP_phase, action->index};
+    if (action->kind == WAFER_GRAPH_load)
+      steps[count++] = (wafer_step){WAFER_STEP_load, action->index};
+    if (action->kind == WAFER_GRAPH_phase)
+      steps[count++] = (wafer_step){WAFER_STEP_phase, action->index};
   }
-  *main = (wafer_function){.name = "main", .input_count = l->graph.input_count, .inputs = inputs,
-                           .output_count = l->graph.output_count, .outputs = l->graph.outputs,
-                           .step_count = count, .steps = steps};
+  *main = (wafer_function){.name = "main",
+                           .input_count = l->graph.input_count,
+                           .inputs = inputs,
+                           .output_count = l->graph.output_count,
+                           .outputs = l->graph.outputs,
+                           .step_count = count,
+                           .steps = steps};
   l->plan->function_count = 1;
   l->plan->functions = main;
   return WAFER_OK;
@@ -134,7 +162,8 @@ static wafer_status lower_function(lowering *l) {
 static wafer_status measure(lowering *l) {
   wafer_plan *plan = l->plan;
   wafer_mode_cost *cost = plan->mode == WAFER_MODE_pipelined ? &plan->pipelined : &plan->streaming;
-  uint64_t train = plan->mode == WAFER_MODE_streaming ? 2 * (uint64_t)plan->batch : 2 * (uint64_t)plan->kernel_count;
+  uint64_t train = plan->mode == WAFER_MODE_streaming ? 2 * (uint64_t)plan->batch
+                                                      : 2 * (uint64_t)plan->kernel_count;
   if (plan->mode == WAFER_MODE_pipelined)
     train = train < LEAST_TRAIN ? LEAST_TRAIN : train > MOST_TRAIN ? MOST_TRAIN : train;
   wafer_timeline timeline = {0};
@@ -149,7 +178,9 @@ static wafer_status measure(lowering *l) {
 
 static wafer_status lower_head(lowering *l) {
   wafer_plan *plan = l->plan;
-  *plan = (wafer_plan){.model = l->ir->model, .producer = "wafer " WAFER_VERSION, .machine = l->ctx->machine,
+  *plan = (wafer_plan){.model = l->ir->model,
+                       .producer = "wafer " WAFER_VERSION,
+                       .machine = l->ctx->machine,
                        .node_count = l->ir->node_count};
   bool there = wafer_ir_get_mode(l->ir, &plan->mode) && wafer_ir_get_batch(l->ir, &plan->batch) &&
                wafer_ir_get_storage(l->ir, &plan->storage) &&

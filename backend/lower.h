@@ -1,4 +1,5 @@
-/* Private to backend/: the pieces of wafer_lower. Everything they make lives in the context's arena. */
+/* Private to backend/: the pieces of wafer_lower. Everything they make lives in the context's
+ * arena. */
 #ifndef WAFER_BACKEND_LOWER_H
 #define WAFER_BACKEND_LOWER_H
 

@@ -9,7 +9,8 @@ typedef struct memory_map {
 } memory_map;
 
 uint64_t lower_element_bytes(wafer_dtype dtype, wafer_dtype storage) {
-  bool narrowed = storage == WAFER_DTYPE_f16 && (dtype == WAFER_DTYPE_f32 || dtype == WAFER_DTYPE_f64);
+  bool narrowed =
+      storage == WAFER_DTYPE_f16 && (dtype == WAFER_DTYPE_f32 || dtype == WAFER_DTYPE_f64);
   return narrowed ? 2 : wafer_dtype_bytes(dtype);
 }
 
@@ -25,15 +26,15 @@ static wafer_status add(memory_map *m, const char *what, const char *node, uint6
 }
 
 /* "input x (2 samples)" */
-static const char *name_buffer(const memory_map *m, const char *kind, uint32_t value, uint32_t depth,
-                               const char *unit) {
+static const char *name_buffer(const memory_map *m, const char *kind, uint32_t value,
+                               uint32_t depth, const char *unit) {
   const char *name = m->lowering->values[value].name;
   if (depth == 1) return wafer_arena_printf(m->lowering->ctx->arena, "%s %s", kind, name);
   return wafer_arena_printf(m->lowering->ctx->arena, "%s %s (%u %s)", kind, name, depth, unit);
 }
 
-/* The tiles of all inputs of a kind, each a line; what the cost counts beyond them (halos, padding of rows)
- * is a line of its own. */
+/* The tiles of all inputs of a kind, each a line; what the cost counts beyond them (halos, padding
+ * of rows) is a line of its own. */
 static wafer_status add_inputs(memory_map *m, bool weights, uint64_t total) {
   const wafer_kernel_body *body = &m->kernel->body;
   const char *kind = weights ? "weight" : "input";
@@ -45,11 +46,12 @@ static wafer_status add_inputs(memory_map *m, bool weights, uint64_t total) {
     bytes = bytes < total ? bytes : total;
     total -= bytes;
     uint32_t value = m->kernel->inputs[i];
-    WAFER_TRY(add(m, name_buffer(m, kind, value, body->input_depth[i], weights ? "buffers" : "samples"),
-                  node_of(m, value), bytes));
+    WAFER_TRY(
+        add(m, name_buffer(m, kind, value, body->input_depth[i], weights ? "buffers" : "samples"),
+            node_of(m, value), bytes));
   }
-  return add(m, weights ? "weights, padding" : "halo of the inputs", m->lowering->values[m->kernel->outputs[0]].node,
-             total);
+  return add(m, weights ? "weights, padding" : "halo of the inputs",
+             m->lowering->values[m->kernel->outputs[0]].node, total);
 }
 
 static wafer_status add_outputs(memory_map *m, uint64_t total) {
@@ -62,14 +64,16 @@ static wafer_status add_outputs(memory_map *m, uint64_t total) {
     bytes = bytes < total ? bytes : total;
     total -= bytes;
     uint32_t value = m->kernel->outputs[i];
-    WAFER_TRY(add(m, name_buffer(m, "output", value, body->output_depth, "samples"), node_of(m, value), bytes));
+    WAFER_TRY(add(m, name_buffer(m, "output", value, body->output_depth, "samples"),
+                  node_of(m, value), bytes));
   }
   return add(m, "padding of the outputs", m->lowering->values[m->kernel->outputs[0]].node, total);
 }
 
 wafer_status lower_memory(const lowering *l, wafer_kernel *kernel) {
   uint32_t most = kernel->body.input_count + kernel->body.output_count + 5;
-  memory_map m = {.lowering = l, .kernel = kernel, .items = WAFER_NEW(l->ctx->arena, wafer_memory_item, most)};
+  memory_map m = {
+      .lowering = l, .kernel = kernel, .items = WAFER_NEW(l->ctx->arena, wafer_memory_item, most)};
   if (!m.items) return lower_no_memory(l);
   const char *node = l->values[kernel->outputs[0]].node;
   WAFER_TRY(add(&m, "code", node, kernel->cost.code_bytes));

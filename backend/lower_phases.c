@@ -1,4 +1,5 @@
-/* Phases: what runs in each, what it frees, the most bytes on one of its cores; and what bounds a kernel. */
+/* Phases: what runs in each, what it frees, the most bytes on one of its cores; and what bounds a
+ * kernel. */
 #include "lower.h"
 
 /* ---- Bounds ---- */
@@ -7,7 +8,8 @@ static void raise(uint64_t *value, uint64_t to) {
   if (*value < to) *value = to;
 }
 
-/* Cycles per sample of a kernel's slowest stream of each kind; of its weights per group of samples. */
+/* Cycles per sample of a kernel's slowest stream of each kind; of its weights per group of samples.
+ */
 typedef struct traffic {
   uint64_t edge, streams, weights;
 } traffic;
@@ -25,17 +27,20 @@ static void count_stream(const wafer_stream *s, traffic *all) {
   }
 }
 
-/* The longest of: its work, its streams, the edge, in streaming the arrival of its weights. Memory also when
- * a faster shape could not have been afforded: nine tenths of a core's bytes are in use. */
+/* The longest of: its work, its streams, the edge, in streaming the arrival of its weights. Memory
+ * also when a faster shape could not have been afforded: nine tenths of a core's bytes are in use.
+ */
 static wafer_bound bound_of(const lowering *l, const wafer_kernel *k, const traffic *t) {
   uint64_t batch = l->plan->mode == WAFER_MODE_streaming ? l->plan->batch : 1;
   uint64_t weights = l->plan->mode == WAFER_MODE_streaming ? t->weights : 0;
   uint64_t budget = wafer_machine_core_budget(l->ctx->machine);
-  if (t->edge * batch > k->cost.cycles * batch && t->edge >= t->streams && t->edge * batch >= weights)
+  if (t->edge * batch > k->cost.cycles * batch && t->edge >= t->streams &&
+      t->edge * batch >= weights)
     return WAFER_BOUND_edge;
   if (weights > k->cost.cycles * batch && weights > t->streams * batch) return WAFER_BOUND_memory;
   if (t->streams > k->cost.cycles) return WAFER_BOUND_streams;
-  return wafer_cost_bytes(&k->cost) >= budget - budget / 10 ? WAFER_BOUND_memory : WAFER_BOUND_compute;
+  return wafer_cost_bytes(&k->cost) >= budget - budget / 10 ? WAFER_BOUND_memory
+                                                            : WAFER_BOUND_compute;
 }
 
 wafer_status lower_bounds(const lowering *l) {
@@ -44,7 +49,8 @@ wafer_status lower_bounds(const lowering *l) {
   for (uint32_t s = 0; s < l->graph.stream_count; s++)
     if (l->streams[s].to_kernel != WAFER_NONE || l->streams[s].to.where == WAFER_AT_edge)
       count_stream(&l->streams[s], all);
-  for (uint32_t k = 0; k < l->graph.kernel_count; k++) l->kernels[k].bound = bound_of(l, &l->kernels[k], &all[k]);
+  for (uint32_t k = 0; k < l->graph.kernel_count; k++)
+    l->kernels[k].bound = bound_of(l, &l->kernels[k], &all[k]);
   return WAFER_OK;
 }
 
@@ -70,7 +76,8 @@ static wafer_status lower_phase(lowering *l, wafer_phase *phase, uint32_t first,
 }
 
 static uint32_t next_phase(const lowering *l, uint32_t action) {
-  while (action < l->graph.action_count && l->graph.actions[action].kind != WAFER_GRAPH_phase) action++;
+  while (action < l->graph.action_count && l->graph.actions[action].kind != WAFER_GRAPH_phase)
+    action++;
   return action;
 }
 
@@ -94,11 +101,13 @@ static bool is_live(const live_set *live, uint32_t value, const wafer_holding *a
   return false;
 }
 
-static void bring_to_life(const lowering *l, live_set *live, uint32_t value, const wafer_holding *at) {
+static void bring_to_life(const lowering *l, live_set *live, uint32_t value,
+                          const wafer_holding *at) {
   if (at->where != WAFER_AT_wafer || is_live(live, value, at)) return;
   const wafer_type *type = &l->values[value].type;
   uint64_t samples = l->values[value].weight == WAFER_NONE ? l->plan->batch : 1;
-  uint64_t bytes = wafer_layout_tile(&at->layout, &type->shape) * lower_element_bytes(type->dtype, l->plan->storage);
+  uint64_t bytes = wafer_layout_tile(&at->layout, &type->shape) *
+                   lower_element_bytes(type->dtype, l->plan->storage);
   live->at[live->count++] = (live_copy){value, *at, bytes * samples};
 }
 
@@ -109,17 +118,20 @@ static bool is_own(const wafer_kernel *k, const live_copy *copy) {
     if (k->inputs[i] == copy->value && wafer_holding_equal(&at, &copy->at)) return true;
   }
   for (uint32_t i = 0; i < k->body.output_count; i++) {
-    wafer_holding at = {WAFER_AT_wafer, k->rect, wafer_kernel_output_layout(&k->body, &k->split, i)};
+    wafer_holding at = {WAFER_AT_wafer, k->rect,
+                        wafer_kernel_output_layout(&k->body, &k->split, i)};
     if (k->outputs[i] == copy->value && wafer_holding_equal(&at, &copy->at)) return true;
   }
   return false;
 }
 
-/* Most bytes on a core of the kernel: its own and every other copy that lies on some of its cores. */
+/* Most bytes on a core of the kernel: its own and every other copy that lies on some of its cores.
+ */
 static uint64_t bytes_on(const wafer_kernel *k, const live_set *live) {
   uint64_t bytes = wafer_cost_bytes(&k->cost);
   for (uint32_t i = 0; i < live->count; i++)
-    if (wafer_rect_overlaps(k->rect, live->at[i].at.rect) && !is_own(k, &live->at[i])) bytes += live->at[i].bytes;
+    if (wafer_rect_overlaps(k->rect, live->at[i].at.rect) && !is_own(k, &live->at[i]))
+      bytes += live->at[i].bytes;
   return bytes;
 }
 
@@ -127,7 +139,8 @@ static void end_lives(live_set *live, const wafer_phase *phase) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < live->count; i++) {
     bool freed = false;
-    for (uint32_t f = 0; f < phase->free_count && !freed; f++) freed = phase->frees[f] == live->at[i].value;
+    for (uint32_t f = 0; f < phase->free_count && !freed; f++)
+      freed = phase->frees[f] == live->at[i].value;
     if (!freed) live->at[kept++] = live->at[i];
   }
   live->count = kept;
@@ -150,7 +163,8 @@ static wafer_status find_peaks(const lowering *l) {
         continue;
       }
       for (uint32_t i = 0; i < k->body.output_count && !alone; i++) {
-        wafer_holding at = {WAFER_AT_wafer, k->rect, wafer_kernel_output_layout(&k->body, &k->split, i)};
+        wafer_holding at = {WAFER_AT_wafer, k->rect,
+                            wafer_kernel_output_layout(&k->body, &k->split, i)};
         bring_to_life(l, &live, k->outputs[i], &at);
       }
       raise(&phase->peak_core_bytes, bytes_on(k, &live));
@@ -162,7 +176,8 @@ static wafer_status find_peaks(const lowering *l) {
 
 wafer_status lower_phases(lowering *l) {
   uint32_t count = 0;
-  for (uint32_t a = 0; a < l->graph.action_count; a++) count += l->graph.actions[a].kind == WAFER_GRAPH_phase;
+  for (uint32_t a = 0; a < l->graph.action_count; a++)
+    count += l->graph.actions[a].kind == WAFER_GRAPH_phase;
   l->phases = WAFER_NEW(l->ctx->arena, wafer_phase, count);
   if (!l->phases) return lower_no_memory(l);
   uint32_t seen = 0;

@@ -18,19 +18,25 @@ static curve_set *create(const wafer_machine *machine, wafer_arena *arena) {
   curve_set *set = WAFER_NEW(arena, curve_set, 1);
   if (!set) return NULL;
   wafer_rect whole = size_whole_wafer(machine);
-  *set = (curve_set){.machine = machine, .arena = arena, .max_width = whole.width, .max_height = whole.height,
-                     .room = 256, .at = WAFER_NEW(arena, const entry *, 256)};
+  *set = (curve_set){.machine = machine,
+                     .arena = arena,
+                     .max_width = whole.width,
+                     .max_height = whole.height,
+                     .room = 256,
+                     .at = WAFER_NEW(arena, const entry *, 256)};
   return set->at ? set : NULL;
 }
 
 curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
-  if (!ir->curves || ir->curves->machine != ctx->machine) ir->curves = create(ctx->machine, ir->arena);
+  if (!ir->curves || ir->curves->machine != ctx->machine)
+    ir->curves = create(ctx->machine, ir->arena);
   return ir->curves;
 }
 
 static const entry **find(const curve_set *set, uint64_t signature, uint64_t budget) {
   size_t slot = (size_t)((signature ^ budget * 0x9e3779b97f4a7c15u) >> 7) & (set->room - 1);
-  while (set->at[slot] && (set->at[slot]->signature != signature || set->at[slot]->budget != budget))
+  while (set->at[slot] &&
+         (set->at[slot]->signature != signature || set->at[slot]->budget != budget))
     slot = (slot + 1) & (set->room - 1);
   return &set->at[slot];
 }
@@ -46,8 +52,8 @@ static bool grow(curve_set *set) {
   return true;
 }
 
-wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body, uint64_t budget,
-                      const wafer_curve **out) {
+wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body,
+                      uint64_t budget, const wafer_curve **out) {
   uint64_t signature = wafer_kernel_signature(body);
   const entry **slot = find(set, signature, budget);
   if (!*slot) {
@@ -56,7 +62,8 @@ wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel
       return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for shape curves");
     slot = find(set, signature, budget);
     *made = (entry){.signature = signature, .budget = budget};
-    wafer_curve_options options = {.max_width = set->max_width, .max_height = set->max_height, .budget = budget};
+    wafer_curve_options options = {
+        .max_width = set->max_width, .max_height = set->max_height, .budget = budget};
     WAFER_TRY(wafer_kernel_curve(set->machine, body, &options, set->arena, &made->curve));
     *slot = made;
     set->count++;

@@ -52,12 +52,15 @@ typedef struct walker {
 } walker;
 
 static walker walk_start(uint32_t count, const wafer_route_segment *route) {
-  return (walker){.route = route, .count = count, .x = route[0].x0, .y = route[0].y0, .side = FROM_RAMP};
+  return (walker){
+      .route = route, .count = count, .x = route[0].x0, .y = route[0].y0, .side = FROM_RAMP};
 }
 
 /* The next router of the route; false behind the last. */
 static bool walk_next(walker *w) {
-  while (w->segment < w->count && w->x == w->route[w->segment].x1 && w->y == w->route[w->segment].y1) w->segment++;
+  while (w->segment < w->count && w->x == w->route[w->segment].x1 &&
+         w->y == w->route[w->segment].y1)
+    w->segment++;
   if (w->segment == w->count) return false;
   const wafer_route_segment *s = &w->route[w->segment];
   if (w->x != s->x1) {
@@ -70,7 +73,9 @@ static bool walk_next(walker *w) {
   return true;
 }
 
-static size_t router_at(const fabric *f, const walker *w) { return (size_t)w->y * f->machine->width + w->x; }
+static size_t router_at(const fabric *f, const walker *w) {
+  return (size_t)w->y * f->machine->width + w->x;
+}
 
 /* ---- Candidate routes ---- */
 
@@ -113,10 +118,18 @@ static uint32_t spread(uint32_t low, uint32_t count, uint32_t n, uint32_t most) 
   return outwards(low, count, count <= most ? n : (uint32_t)((uint64_t)n * count / most));
 }
 
-static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
-static uint32_t max_u32(uint32_t a, uint32_t b) { return a > b ? a : b; }
-static uint32_t right(wafer_rect r) { return r.x + r.width - 1; }
-static uint32_t bottom(wafer_rect r) { return r.y + r.height - 1; }
+static uint32_t min_u32(uint32_t a, uint32_t b) {
+  return a < b ? a : b;
+}
+static uint32_t max_u32(uint32_t a, uint32_t b) {
+  return a > b ? a : b;
+}
+static uint32_t right(wafer_rect r) {
+  return r.x + r.width - 1;
+}
+static uint32_t bottom(wafer_rect r) {
+  return r.y + r.height - 1;
+}
 
 #define ROWS_TRIED 40
 
@@ -173,22 +186,29 @@ static void straight_columns(candidates *c, wafer_rect a, wafer_rect b) {
 
 #define BENDS_TRIED 10
 
-/* One corner: out of the side along a row, into the other along a column; then the other way round. */
+/* One corner: out of the side along a row, into the other along a column; then the other way round.
+ */
 static void bent(candidates *c, wafer_rect a, wafer_rect b) {
   for (uint32_t n = 0; n < BENDS_TRIED; n++) {
-    uint32_t x = spread(b.x, b.width, n % b.width, BENDS_TRIED), y = spread(a.y, a.height, n % a.height, BENDS_TRIED);
+    uint32_t x = spread(b.x, b.width, n % b.width, BENDS_TRIED),
+             y = spread(a.y, a.height, n % a.height, BENDS_TRIED);
     if ((x < a.x || x > right(a)) && (y < b.y || y > bottom(b)))
-      add_path(c, 3, (wafer_core_at[]){{x > right(a) ? right(a) : a.x, y}, {x, y}, {x, y < b.y ? b.y : bottom(b)}});
+      add_path(c, 3,
+               (wafer_core_at[]){
+                   {x > right(a) ? right(a) : a.x, y}, {x, y}, {x, y < b.y ? b.y : bottom(b)}});
     x = spread(a.x, a.width, n % a.width, BENDS_TRIED);
     y = spread(b.y, b.height, n % b.height, BENDS_TRIED);
     if ((x < b.x || x > right(b)) && (y < a.y || y > bottom(a)))
-      add_path(c, 3, (wafer_core_at[]){{x, y > bottom(a) ? bottom(a) : a.y}, {x, y}, {x < b.x ? b.x : right(b), y}});
+      add_path(c, 3,
+               (wafer_core_at[]){
+                   {x, y > bottom(a) ? bottom(a) : a.y}, {x, y}, {x < b.x ? b.x : right(b), y}});
   }
 }
 
 /* Two corners: along a row, a column between the two (or beside them), along a row. */
 static void zigzag(candidates *c, wafer_rect a, wafer_rect b) {
-  uint32_t last = c->fabric->machine->width - 1, low = min_u32(a.x, b.x), high = max_u32(right(a), right(b));
+  uint32_t last = c->fabric->machine->width - 1, low = min_u32(a.x, b.x),
+           high = max_u32(right(a), right(b));
   for (uint32_t n = 0; n < 3 * BENDS_TRIED; n++) {
     uint32_t gap = 1 + n / 2;
     uint32_t x = n % 2 ? (low >= gap ? low - gap : 0) : min_u32(high + gap, last);
@@ -196,12 +216,16 @@ static void zigzag(candidates *c, wafer_rect a, wafer_rect b) {
     uint32_t to = spread(b.y, b.height, n % b.height, 3 * BENDS_TRIED);
     bool in_a = x >= a.x && x <= right(a), in_b = x >= b.x && x <= right(b);
     if (in_a || in_b) continue;
-    add_path(c, 4, (wafer_core_at[]){{x > right(a) ? right(a) : a.x, from}, {x, from}, {x, to},
-                                     {x > right(b) ? right(b) : b.x, to}});
+    add_path(c, 4,
+             (wafer_core_at[]){{x > right(a) ? right(a) : a.x, from},
+                               {x, from},
+                               {x, to},
+                               {x > right(b) ? right(b) : b.x, to}});
   }
 }
 
-uint32_t fabric_paths(const fabric *f, const wafer_holding *from, const wafer_holding *to, fabric_path *paths) {
+uint32_t fabric_paths(const fabric *f, const wafer_holding *from, const wafer_holding *to,
+                      fabric_path *paths) {
   candidates c = {.fabric = f, .paths = paths};
   bool inwards = from->where != WAFER_AT_wafer, outward = to->where != WAFER_AT_wafer;
   if (inwards || outward) {
@@ -211,7 +235,8 @@ uint32_t fabric_paths(const fabric *f, const wafer_holding *from, const wafer_ho
   } else if (wafer_rect_overlaps(from->rect, to->rect)) {
     overlapping(&c, from->rect, to->rect);
   } else {
-    bool rows = min_u32(from->rect.height, to->rect.height) >= min_u32(from->rect.width, to->rect.width);
+    bool rows =
+        min_u32(from->rect.height, to->rect.height) >= min_u32(from->rect.width, to->rect.width);
     straight_rows(&c, from->rect, to->rect);
     if (!rows) straight_columns(&c, from->rect, to->rect);
     if (!rows) bent(&c, from->rect, to->rect);
@@ -234,7 +259,9 @@ uint64_t fabric_hops(const fabric_path *path) {
 
 /* ---- Colours ---- */
 
-static uint32_t all_colors(const fabric *f) { return f->colors == 32 ? UINT32_MAX : (1u << f->colors) - 1; }
+static uint32_t all_colors(const fabric *f) {
+  return f->colors == 32 ? UINT32_MAX : (1u << f->colors) - 1;
+}
 
 /* Colours that other streams bring to the router; with `shared`, from another side alone. */
 static uint32_t taken_at(const fabric *f, const walker *w, bool shared) {
@@ -246,7 +273,8 @@ static uint32_t taken_at(const fabric *f, const walker *w, bool shared) {
 }
 
 /* The colours that may be used along the whole path; 0 names the router that has none left. */
-static uint32_t free_along(const fabric *f, const fabric_path *path, bool shared, wafer_core_at *congested) {
+static uint32_t free_along(const fabric *f, const fabric_path *path, bool shared,
+                           wafer_core_at *congested) {
   uint32_t free = all_colors(f);
   walker w = walk_start(path->count, path->at);
   do {
@@ -292,16 +320,18 @@ bool fabric_claim(fabric *f, uint32_t count, const wafer_route_segment *route, u
 /* Looks at some paths even when the first would do: the lowest colour keeps the others free. */
 #define PATHS_WEIGHED 12
 
-bool fabric_assign(fabric *f, uint32_t count, const fabric_path *paths, uint32_t *chosen, uint32_t *color,
-                   wafer_core_at *congested) {
+bool fabric_assign(fabric *f, uint32_t count, const fabric_path *paths, uint32_t *chosen,
+                   uint32_t *color, wafer_core_at *congested) {
   uint32_t best = FABRIC_MAX_COLORS;
   for (int shared = 0; shared < 2 && best == FABRIC_MAX_COLORS; shared++)
-    for (uint32_t p = 0; p < count && best > 0 && (p < PATHS_WEIGHED || best == FABRIC_MAX_COLORS); p++) {
+    for (uint32_t p = 0; p < count && best > 0 && (p < PATHS_WEIGHED || best == FABRIC_MAX_COLORS);
+         p++) {
       uint32_t free = free_along(f, &paths[p], shared, congested);
       if (!free || (uint32_t)__builtin_ctz(free) >= best) continue;
       best = (uint32_t)__builtin_ctz(free);
       *chosen = p;
     }
   *color = best;
-  return best < FABRIC_MAX_COLORS && fabric_claim(f, paths[*chosen].count, paths[*chosen].at, best, congested);
+  return best < FABRIC_MAX_COLORS &&
+         fabric_claim(f, paths[*chosen].count, paths[*chosen].at, best, congested);
 }

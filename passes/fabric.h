@@ -1,8 +1,9 @@
-/* Routers and colours: candidate routes between two holdings, and the colours that are still free along one.
- * Plain structs, no IR.
+/* Routers and colours: candidate routes between two holdings, and the colours that are still free
+ * along one. Plain structs, no IR.
  *
- * A colour has one input direction at a router. Two streams of one colour that meet would merge, so a colour
- * is given to streams that share no router; when all are taken, to one that comes from the same side
+ * A colour has one input direction at a router. Two streams of one colour that meet would merge, so
+ * a colour is given to streams that share no router; when all are taken, to one that comes from the
+ * same side
  * (*shared*: such streams take turns). */
 #ifndef WAFER_PASSES_FABRIC_H
 #define WAFER_PASSES_FABRIC_H
@@ -24,17 +25,19 @@ fabric *fabric_create(wafer_arena *arena, const wafer_machine *machine);
 /* Forgets every stream: the next phase starts. */
 void fabric_clear(fabric *fabric);
 
-/* Routes that avoid dead cores, best first; their number, at most FABRIC_MAX_PATHS. `at` is a place of the
- * edge or MemoryX: the border of the fabric. */
+/* Routes that avoid dead cores, best first; their number, at most FABRIC_MAX_PATHS. `at` is a place
+ * of the edge or MemoryX: the border of the fabric. */
 uint32_t fabric_paths(const fabric *fabric, const wafer_holding *from, const wafer_holding *to,
                       fabric_path *paths);
 uint64_t fabric_hops(const fabric_path *path);
 
-/* Takes a path with a colour of its own, else one with a colour to share; of the first few the one with the
- * lowest colour. False when none has; *congested is then a router where every colour is taken. */
+/* Takes a path with a colour of its own, else one with a colour to share; of the first few the one
+ * with the lowest colour. False when none has; *congested is then a router where every colour is
+ * taken. */
 bool fabric_assign(fabric *fabric, uint32_t count, const fabric_path *paths, uint32_t *chosen,
                    uint32_t *color, wafer_core_at *congested);
-/* Claims a colour along a route; false when a router already receives it from another side: *clash. */
+/* Claims a colour along a route; false when a router already receives it from another side: *clash.
+ */
 bool fabric_claim(fabric *fabric, uint32_t count, const wafer_route_segment *route, uint32_t color,
                   wafer_core_at *clash);
 

@@ -1,5 +1,6 @@
-/* Replaces the ops of @main by calls of kernels: an anchor with its elementwise tail, a run of elementwise
- * ops, a tree of views. group.c decides which ops go together; here they move into functions.
+/* Replaces the ops of @main by calls of kernels: an anchor with its elementwise tail, a run of
+ * elementwise ops, a tree of views. group.c decides which ops go together; here they move into
+ * functions.
  *
  *   %1 = nn.conv %x, %w        func.func private @conv1(%x, %w {wafer.weight}) {nn.conv, nn.relu}
  *   %2 = nn.relu %1       =>   %2 = call @conv1(%x, %w)                                          */
@@ -17,11 +18,11 @@ typedef struct fusion {
   MlirOperation *ops;
   group_op *nodes;
   wafer_ir_map *numbers; /* of values of @main: results, then arguments */
-  MlirValue *now;       /* value -> where it is found after fusion */
-  bool *escapes;        /* op -> its result is used outside its group */
+  MlirValue *now;        /* value -> where it is found after fusion */
+  bool *escapes;         /* op -> its result is used outside its group */
   grouping groups;
-  uint32_t *first;      /* group -> its first op in `members` */
-  uint32_t *members;    /* ops by group, each in program order */
+  uint32_t *first;   /* group -> its first op in `members` */
+  uint32_t *members; /* ops by group, each in program order */
 } fusion;
 
 /* What emitting one kernel needs; arrays are as large as the largest group demands. */
@@ -31,8 +32,8 @@ typedef struct body {
   wafer_type *types;
   bool *is_weight;
   MlirValue *arguments, *operands, *results;
-  MlirValue *inside;    /* value of @main -> its copy in the kernel being built */
-  uint32_t *stamp;      /* value -> group that last touched `inside` */
+  MlirValue *inside; /* value of @main -> its copy in the kernel being built */
+  uint32_t *stamp;   /* value -> group that last touched `inside` */
 } body;
 
 static wafer_status no_memory(const wafer_ctx *ctx) {
@@ -42,7 +43,8 @@ static wafer_status no_memory(const wafer_ctx *ctx) {
 /* ---- Constants that kernels take as arguments ---- */
 
 /* nn.constant -> nn.weight: operands that a kernel's loops run over live in the weight table. */
-static wafer_status promote(const wafer_ctx *ctx, wafer_ir *ir, MlirOperation user, intptr_t operand) {
+static wafer_status promote(const wafer_ctx *ctx, wafer_ir *ir, MlirOperation user,
+                            intptr_t operand) {
   MlirValue value = mlirOperationGetOperand(user, operand);
   if (!mlirValueIsAOpResult(value)) return WAFER_OK;
   MlirOperation op = mlirOpResultGetOwner(value);
@@ -53,8 +55,12 @@ static wafer_status promote(const wafer_ctx *ctx, wafer_ir *ir, MlirOperation us
   const wafer_weight *weight =
       wafer_weights_add(ir->weights, *node ? node : "constant", view.dtype, &view.shape, view.data);
   if (!weight) return no_memory(ctx);
-  wafer_builder b = {.ctx = ctx, .ir = ir, .block = mlirOperationGetBlock(op), .before = op,
-                     .location = mlirOperationGetLocation(op), .loc = wafer_ir_loc(ir, op)};
+  wafer_builder b = {.ctx = ctx,
+                     .ir = ir,
+                     .block = mlirOperationGetBlock(op),
+                     .before = op,
+                     .location = mlirOperationGetLocation(op),
+                     .loc = wafer_ir_loc(ir, op)};
   MlirValue made;
   WAFER_TRY(wafer_build_weight(&b, weight, &made));
   mlirValueReplaceAllUsesOfWith(value, made);
@@ -69,7 +75,8 @@ static wafer_status promote_constants(const wafer_ctx *ctx, wafer_ir *ir, MlirBl
   for (MlirOperation op = mlirBlockGetFirstOperation(block); !mlirOperationIsNull(op);
        op = mlirOperationGetNextInBlock(op)) {
     if (!takes_weights(wafer_ir_op(op))) continue;
-    for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); i++) WAFER_TRY(promote(ctx, ir, op, i));
+    for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); i++)
+      WAFER_TRY(promote(ctx, ir, op, i));
   }
   return WAFER_OK;
 }
@@ -79,9 +86,11 @@ static wafer_status promote_constants(const wafer_ctx *ctx, wafer_ir *ir, MlirBl
 static MlirValue build_copy(wafer_ir *ir, MlirOperation before, MlirValue value) {
   wafer_type type = wafer_ir_value_type(value);
   MlirType mlir_type = mlirValueGetType(value);
-  MlirLocation location = mlirValueIsAOpResult(value) ? mlirOperationGetLocation(mlirOpResultGetOwner(value))
-                                                      : wafer_ir_location(ir, "output", -1);
-  MlirOperationState state = mlirOperationStateGet(mlirStringRefCreateFromCString("nn.reshape"), location);
+  MlirLocation location = mlirValueIsAOpResult(value)
+                              ? mlirOperationGetLocation(mlirOpResultGetOwner(value))
+                              : wafer_ir_location(ir, "output", -1);
+  MlirOperationState state =
+      mlirOperationStateGet(mlirStringRefCreateFromCString("nn.reshape"), location);
   mlirOperationStateAddOperands(&state, 1, &value);
   mlirOperationStateAddResults(&state, 1, &mlir_type);
   MlirOperation op = mlirOperationCreate(&state);
@@ -130,13 +139,16 @@ static wafer_status allocate(fusion *f) {
   return ok ? WAFER_OK : no_memory(f->ctx);
 }
 
-static uint32_t number_of(const fusion *f, MlirValue value) { return wafer_ir_map_get(f->numbers, value.ptr); }
+static uint32_t number_of(const fusion *f, MlirValue value) {
+  return wafer_ir_map_get(f->numbers, value.ptr);
+}
 
 static wafer_status read_op(fusion *f, uint32_t i, MlirOperation op) {
   wafer_op kind = wafer_ir_op(op);
   if (kind == WAFER_OP_COUNT)
-    return wafer_fail(f->ctx->diag, wafer_ir_loc(f->ir, op), WAFER_BAD_INPUT,
-                      "@main holds an op that is not of dialect nn: it is fused already, or not a model");
+    return wafer_fail(
+        f->ctx->diag, wafer_ir_loc(f->ir, op), WAFER_BAD_INPUT,
+        "@main holds an op that is not of dialect nn: it is fused already, or not a model");
   const wafer_op_info *info = wafer_op_get(kind);
   if (info->family == WAFER_FAMILY_none)
     return wafer_fail(f->ctx->diag, wafer_ir_loc(f->ir, op), WAFER_UNSUPPORTED,
@@ -162,10 +174,12 @@ static wafer_status read_main(fusion *f) {
   WAFER_TRY(allocate(f));
   for (uint32_t i = 0; i < f->argument_count; i++) {
     f->now[f->count + i] = mlirBlockGetArgument(f->block, i);
-    if (!wafer_ir_map_put(f->numbers, f->now[f->count + i].ptr, f->count + i)) return no_memory(f->ctx);
+    if (!wafer_ir_map_put(f->numbers, f->now[f->count + i].ptr, f->count + i))
+      return no_memory(f->ctx);
   }
   MlirOperation op = mlirBlockGetFirstOperation(f->block);
-  for (uint32_t i = 0; i < f->count; i++, op = mlirOperationGetNextInBlock(op)) WAFER_TRY(read_op(f, i, op));
+  for (uint32_t i = 0; i < f->count; i++, op = mlirOperationGetNextInBlock(op))
+    WAFER_TRY(read_op(f, i, op));
   for (intptr_t i = 0; i < mlirOperationGetNumOperands(f->terminator); i++)
     f->nodes[number_of(f, mlirOperationGetOperand(f->terminator, i))].returned = true;
   return WAFER_OK;
@@ -202,10 +216,14 @@ static wafer_status reserve(fusion *f, body *k) {
     most = operands > most ? operands : most;
   }
   wafer_arena *arena = f->ctx->arena;
-  *k = (body){.inputs = WAFER_NEW(arena, uint32_t, most), .outputs = WAFER_NEW(arena, uint32_t, most),
-              .types = WAFER_NEW(arena, wafer_type, most), .is_weight = WAFER_NEW(arena, bool, most),
-              .arguments = WAFER_NEW(arena, MlirValue, most), .operands = WAFER_NEW(arena, MlirValue, most),
-              .results = WAFER_NEW(arena, MlirValue, most), .inside = WAFER_NEW(arena, MlirValue, values),
+  *k = (body){.inputs = WAFER_NEW(arena, uint32_t, most),
+              .outputs = WAFER_NEW(arena, uint32_t, most),
+              .types = WAFER_NEW(arena, wafer_type, most),
+              .is_weight = WAFER_NEW(arena, bool, most),
+              .arguments = WAFER_NEW(arena, MlirValue, most),
+              .operands = WAFER_NEW(arena, MlirValue, most),
+              .results = WAFER_NEW(arena, MlirValue, most),
+              .inside = WAFER_NEW(arena, MlirValue, values),
               .stamp = WAFER_NEW(arena, uint32_t, values)};
   bool ok = k->inputs && k->outputs && k->types && k->is_weight && k->arguments && k->operands &&
             k->results && k->inside && k->stamp;
@@ -238,8 +256,8 @@ static void collect(const fusion *f, uint32_t g, body *k) {
   }
 }
 
-static MlirValue operand_inside(const fusion *f, wafer_builder *b, body *k, uint32_t g, uint32_t value,
-                                uint32_t *nodes) {
+static MlirValue operand_inside(const fusion *f, wafer_builder *b, body *k, uint32_t g,
+                                uint32_t value, uint32_t *nodes) {
   if (is_constant(f, value) && k->stamp[value] != g + 1) {
     k->inside[value] = wafer_ir_clone(b, f->ops[value], NULL);
     k->stamp[value] = g + 1;
@@ -275,13 +293,17 @@ static wafer_status emit(fusion *f, body *k, uint32_t g) {
   MlirOperation func;
   wafer_builder b;
   collect(f, g, k);
-  WAFER_TRY(wafer_ir_begin_kernel(f->ctx, f->ir, name, location, k->input_count, k->types, k->is_weight, &b,
-                                  k->arguments));
+  WAFER_TRY(wafer_ir_begin_kernel(f->ctx, f->ir, name, location, k->input_count, k->types,
+                                  k->is_weight, &b, k->arguments));
   uint32_t at = fill(f, &b, k, g);
   WAFER_TRY(wafer_ir_finish_kernel(&b, from->family, at, k->output_count, k->results, &func));
   for (uint32_t i = 0; i < k->input_count; i++) k->operands[i] = f->now[k->inputs[i]];
-  wafer_builder caller = {.ctx = f->ctx, .ir = f->ir, .block = f->block, .before = f->terminator,
-                        .location = location, .loc = wafer_ir_loc(f->ir, anchor)};
+  wafer_builder caller = {.ctx = f->ctx,
+                          .ir = f->ir,
+                          .block = f->block,
+                          .before = f->terminator,
+                          .location = location,
+                          .loc = wafer_ir_loc(f->ir, anchor)};
   WAFER_TRY(wafer_ir_call(&caller, func, k->operands, k->results));
   for (uint32_t i = 0; i < k->output_count; i++) f->now[k->outputs[i]] = k->results[i];
   return WAFER_OK;
@@ -302,7 +324,8 @@ static void replace(fusion *f) {
 wafer_status wafer_pass_fuse(const wafer_ctx *ctx, wafer_ir *ir) {
   MlirOperation main = wafer_ir_main(ir);
   if (mlirOperationIsNull(main))
-    return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_BAD_INPUT, "there is no function @main");
+    return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_BAD_INPUT,
+                      "there is no function @main");
   fusion f = {.ctx = ctx, .ir = ir, .block = wafer_ir_body(main)};
   f.terminator = mlirBlockGetTerminator(f.block);
   WAFER_TRY(promote_constants(ctx, ir, f.block));

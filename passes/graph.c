@@ -13,7 +13,8 @@ typedef struct reader {
 } reader;
 
 static wafer_status no_memory(const reader *r) {
-  return wafer_fail(r->ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for the graph of kernels");
+  return wafer_fail(r->ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY,
+                    "no memory for the graph of kernels");
 }
 
 /* Room for everything: an upper bound from one walk. */
@@ -33,10 +34,12 @@ static wafer_status allocate(reader *r, MlirOperation main) {
   g->streams = r->streams = WAFER_NEW(arena, wafer_graph_stream, ops);
   g->actions = r->actions = WAFER_NEW(arena, wafer_graph_action, ops);
   r->numbers = wafer_ir_map_create(arena);
-  return r->values && r->kernels && r->streams && r->actions && r->numbers ? WAFER_OK : no_memory(r);
+  return r->values && r->kernels && r->streams && r->actions && r->numbers ? WAFER_OK
+                                                                           : no_memory(r);
 }
 
-static wafer_status add_value(reader *r, MlirValue value, wafer_graph_value from, MlirOperation at) {
+static wafer_status add_value(reader *r, MlirValue value, wafer_graph_value from,
+                              MlirOperation at) {
   if (!wafer_ir_type_get(mlirValueGetType(value), &from.type))
     return wafer_fail(r->ctx->diag, wafer_ir_loc(r->ir, at), WAFER_BAD_INPUT,
                       "a value of @main is not a ranked tensor of static shape");
@@ -48,8 +51,10 @@ static wafer_status add_value(reader *r, MlirValue value, wafer_graph_value from
 
 static wafer_status add_inputs(reader *r, MlirOperation main) {
   for (uint32_t i = 0; i < r->graph.input_count; i++) {
-    wafer_graph_value value = {.name = wafer_ir_argument_name(main, i), .node = "",
-                               .owner = WAFER_OWNER_input, .producer = WAFER_NONE};
+    wafer_graph_value value = {.name = wafer_ir_argument_name(main, i),
+                               .node = "",
+                               .owner = WAFER_OWNER_input,
+                               .producer = WAFER_NONE};
     WAFER_TRY(add_value(r, mlirBlockGetArgument(r->graph.block, i), value, main));
   }
   return WAFER_OK;
@@ -58,8 +63,10 @@ static wafer_status add_inputs(reader *r, MlirOperation main) {
 static wafer_status add_weight(reader *r, MlirOperation op) {
   wafer_attrs attrs;
   WAFER_TRY(wafer_ir_attrs(r->ctx, op, &attrs));
-  wafer_graph_value value = {.name = wafer_attr_string(&attrs, WAFER_ATTR_name), .node = "",
-                             .owner = WAFER_OWNER_weight, .producer = WAFER_NONE};
+  wafer_graph_value value = {.name = wafer_attr_string(&attrs, WAFER_ATTR_name),
+                             .node = "",
+                             .owner = WAFER_OWNER_weight,
+                             .producer = WAFER_NONE};
   return add_value(r, mlirOperationGetResult(op, 0), value, op);
 }
 
@@ -86,9 +93,11 @@ static wafer_status add_results(reader *r, wafer_graph_kernel *k, uint32_t *outp
     uint32_t number = k->body.outputs[i];
     bool node = number >= k->body.input_count;
     const char *name = node ? k->body.nodes[number - k->body.input_count].name : k->node;
-    wafer_graph_value value = {.name = name && *name ? name : k->name, .node = k->node,
+    wafer_graph_value value = {.name = name && *name ? name : k->name,
+                               .node = k->node,
                                .owner = WAFER_OWNER_activation,
-                               .producer = r->graph.kernel_count, .output = i};
+                               .producer = r->graph.kernel_count,
+                               .output = i};
     outputs[i] = r->graph.value_count;
     WAFER_TRY(add_value(r, mlirOperationGetResult(k->call, i), value, k->call));
   }
@@ -97,7 +106,8 @@ static wafer_status add_results(reader *r, wafer_graph_kernel *k, uint32_t *outp
 
 static wafer_status add_kernel(reader *r, MlirOperation call) {
   wafer_graph_kernel *k = &r->kernels[r->graph.kernel_count];
-  *k = (wafer_graph_kernel){.call = call, .func = wafer_ir_callee(r->ir, call), .loc = wafer_ir_loc(r->ir, call)};
+  *k = (wafer_graph_kernel){
+      .call = call, .func = wafer_ir_callee(r->ir, call), .loc = wafer_ir_loc(r->ir, call)};
   if (mlirOperationIsNull(k->func) || !wafer_ir_is_kernel(k->func))
     return wafer_fail(r->ctx->diag, k->loc, WAFER_BAD_INPUT, "@main calls what is not a kernel");
   k->name = wafer_ir_func_name(k->func);
@@ -120,21 +130,24 @@ static wafer_status add_stream(reader *r, MlirOperation op) {
   s->op = op;
   WAFER_TRY(operand(r, op, 0, &s->value));
   WAFER_TRY(wafer_ir_stream_get(r->ctx, r->ir, op, &s->is));
-  if (!wafer_ir_map_put(r->numbers, mlirOperationGetResult(op, 0).ptr, s->value)) return no_memory(r);
+  if (!wafer_ir_map_put(r->numbers, mlirOperationGetResult(op, 0).ptr, s->value))
+    return no_memory(r);
   add_action(r, WAFER_GRAPH_stream, r->graph.stream_count++, op);
   return WAFER_OK;
 }
 
 static wafer_status malformed(const reader *r, MlirOperation op) {
-  return wafer_fail(r->ctx->diag, wafer_ir_loc(r->ir, op), WAFER_BAD_INPUT,
-                    "@main holds an op that is neither a call, a weight nor of dialect wafer, run pass fuse");
+  return wafer_fail(
+      r->ctx->diag, wafer_ir_loc(r->ir, op), WAFER_BAD_INPUT,
+      "@main holds an op that is neither a call, a weight nor of dialect wafer, run pass fuse");
 }
 
 static wafer_status add_other(reader *r, MlirOperation op) {
   uint32_t index;
   const char *name;
   switch (wafer_ir_action_of(op)) {
-  case WAFER_IR_stream: return add_stream(r, op);
+  case WAFER_IR_stream:
+    return add_stream(r, op);
   case WAFER_IR_load:
     if (!wafer_ir_load_get(op, &index)) return malformed(r, op);
     add_action(r, WAFER_GRAPH_load, index, op);
@@ -147,7 +160,8 @@ static wafer_status add_other(reader *r, MlirOperation op) {
     WAFER_TRY(operand(r, op, 0, &index));
     add_action(r, WAFER_GRAPH_free, index, op);
     return WAFER_OK;
-  default: return malformed(r, op);
+  default:
+    return malformed(r, op);
   }
 }
 
@@ -172,7 +186,8 @@ static wafer_status add_uses(reader *r) {
   uint32_t total = 0, at = 0;
   for (uint32_t k = 0; k < r->graph.kernel_count; k++) {
     total += r->kernels[k].body.input_count;
-    for (uint32_t i = 0; i < r->kernels[k].body.input_count; i++) r->values[r->kernels[k].inputs[i]].use_count++;
+    for (uint32_t i = 0; i < r->kernels[k].body.input_count; i++)
+      r->values[r->kernels[k].inputs[i]].use_count++;
   }
   wafer_graph_use *uses = WAFER_NEW(r->ctx->arena, wafer_graph_use, total);
   wafer_graph_use **next = WAFER_NEW(r->ctx->arena, wafer_graph_use *, r->graph.value_count);
@@ -192,11 +207,12 @@ wafer_status wafer_graph_read(const wafer_ctx *ctx, const wafer_ir *ir, wafer_gr
   reader r = {.ctx = ctx, .ir = ir};
   MlirOperation main = wafer_ir_main(ir);
   if (mlirOperationIsNull(main))
-    return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_BAD_INPUT, "there is no function @main");
+    return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_BAD_INPUT,
+                      "there is no function @main");
   WAFER_TRY(allocate(&r, main));
   WAFER_TRY(add_inputs(&r, main));
-  for (MlirOperation op = mlirBlockGetFirstOperation(r.graph.block); !mlirOperationEqual(op, r.graph.terminator);
-       op = mlirOperationGetNextInBlock(op)) {
+  for (MlirOperation op = mlirBlockGetFirstOperation(r.graph.block);
+       !mlirOperationEqual(op, r.graph.terminator); op = mlirOperationGetNextInBlock(op)) {
     if (wafer_ir_is_call(op))
       WAFER_TRY(add_kernel(&r, op));
     else if (wafer_ir_op(op) == WAFER_OP_weight)

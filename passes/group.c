@@ -1,8 +1,9 @@
 /* Grouping ops into kernels in one walk over the program.
  *
- * A group grows while none of its values is used outside: it is *open*. The first op that uses one of its
- * values without joining closes it. Hence every use from outside stands behind the group's last op, and
- * groups ordered by their last op are in topological order: no cycle can arise, however the joins fell. */
+ * A group grows while none of its values is used outside: it is *open*. The first op that uses one
+ * of its values without joining closes it. Hence every use from outside stands behind the group's
+ * last op, and groups ordered by their last op are in topological order: no cycle can arise,
+ * however the joins fell. */
 #include "group.h"
 
 #include <string.h>
@@ -49,7 +50,10 @@ static uint32_t outside(const walk *w, uint32_t op, uint32_t g) {
 
 static void found(walk *w, uint32_t op) {
   const wafer_op_info *info = wafer_op_get(w->ops[op].op);
-  w->groups[op] = (group){.family = info->family, .anchor = op, .last = op, .size = 1,
+  w->groups[op] = (group){.family = info->family,
+                          .anchor = op,
+                          .last = op,
+                          .size = 1,
                           .inputs = outside(w, op, op),
                           .views = info->traits & WAFER_TRAIT_VIEW};
 }
@@ -61,8 +65,8 @@ static bool elementwise_joins(const walk *w, uint32_t op, uint32_t g) {
          (outside(w, op, g) == 0 || to->inputs + outside(w, op, g) <= GROUP_MAX_INPUTS);
 }
 
-/* The group whose tail the elementwise op extends: the youngest one with an anchor of its own before map
- * kernels. */
+/* The group whose tail the elementwise op extends: the youngest one with an anchor of its own
+ * before map kernels. */
 static uint32_t find_tail(const walk *w, uint32_t op) {
   uint32_t best = UINT32_MAX;
   for (uint32_t k = 0; k < w->ops[op].operand_count; k++) {
@@ -70,7 +74,8 @@ static uint32_t find_tail(const walk *w, uint32_t op) {
     if (g == UINT32_MAX || g == best || !elementwise_joins(w, op, g)) continue;
     bool map = w->groups[g].family == WAFER_FAMILY_map;
     bool best_map = best == UINT32_MAX || w->groups[best].family == WAFER_FAMILY_map;
-    if (best == UINT32_MAX || (best_map && !map) || (best_map == map && w->groups[g].last > w->groups[best].last))
+    if (best == UINT32_MAX || (best_map && !map) ||
+        (best_map == map && w->groups[g].last > w->groups[best].last))
       best = g;
   }
   return best;
@@ -133,8 +138,8 @@ static void number(const walk *w, group *at, uint32_t *of, uint32_t *count) {
   for (uint32_t i = 0; i < w->count; i++) of[i] = is_source(w, i) ? UINT32_MAX : final[root(w, i)];
 }
 
-wafer_status group_ops(const wafer_diag *diag, wafer_arena *arena, uint32_t count, const group_op *ops,
-                       grouping *out) {
+wafer_status group_ops(const wafer_diag *diag, wafer_arena *arena, uint32_t count,
+                       const group_op *ops, grouping *out) {
   *out = (grouping){0};
   walk w = {count, ops, WAFER_NEW(arena, group, count), WAFER_NEW(arena, uint32_t, count),
             WAFER_NEW(arena, uint32_t, count)};

@@ -4,9 +4,10 @@
 
 #include "wafer/ops.h"
 
-#define GROUP_MAX_OPS 64     /* of an anchor with its elementwise tail, or of a map kernel */
-#define GROUP_MAX_VIEWS 240  /* views of a tree and what they use: within WAFER_MAX_KERNEL_VALUES */
-#define GROUP_MAX_INPUTS 8   /* non-constant operands from outside, but for trees of views */
+#define GROUP_MAX_OPS 64    /* of an anchor with its elementwise tail, or of a map kernel */
+#define GROUP_MAX_VIEWS 240 /* views of a tree and what they use: within WAFER_MAX_KERNEL_VALUES   \
+                             */
+#define GROUP_MAX_INPUTS 8  /* non-constant operands from outside, but for trees of views */
 
 /* An op of @main. Values are numbered: op i makes value i, arguments follow from `count` on. */
 typedef struct group_op {
@@ -33,7 +34,7 @@ typedef struct grouping {
 } grouping;
 
 /* Ops stand in topological order; linear in their number. WAFER_NO_MEMORY alone fails. */
-wafer_status group_ops(const wafer_diag *diag, wafer_arena *arena, uint32_t count, const group_op *ops,
-                       grouping *out);
+wafer_status group_ops(const wafer_diag *diag, wafer_arena *arena, uint32_t count,
+                       const group_op *ops, grouping *out);
 
 #endif

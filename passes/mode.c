@@ -1,5 +1,6 @@
-/* Chooses between one pipeline on the whole wafer and one layer after the other with streamed weights. Both
- * are sized, whichever is asked for: the report shows both, and a refusal names the one that works. */
+/* Chooses between one pipeline on the whole wafer and one layer after the other with streamed
+ * weights. Both are sized, whichever is asked for: the report shows both, and a refusal names the
+ * one that works. */
 #include "scratch.h"
 #include "size.h"
 
@@ -13,20 +14,22 @@ typedef struct choice {
 } choice;
 
 static wafer_dtype storage_of(const wafer_ctx *ctx) {
-  return ctx->options && ctx->options->storage != WAFER_DTYPE_none ? ctx->options->storage : WAFER_DTYPE_f32;
+  return ctx->options && ctx->options->storage != WAFER_DTYPE_none ? ctx->options->storage
+                                                                   : WAFER_DTYPE_f32;
 }
 
 /* ---- The batch at which the choice flips ---- */
 
-/* Streaming gains from every sample that shares a phase's weights, so one bisection finds the least number
- * of samples with which it beats the pipeline. 0: it always does, or never. */
+/* Streaming gains from every sample that shares a phase's weights, so one bisection finds the least
+ * number of samples with which it beats the pipeline. 0: it always does, or never. */
 static uint32_t flip_batch(const choice *c) {
   const wafer_machine *m = c->ctx->machine;
   if (!c->pipelined.cost.fits || !c->streaming.cost.fits) return 0;
   uint64_t target = c->pipelined.cost.interval_cycles;
   uint32_t high = 1;
   while (size_streaming_interval(m, &c->graph, &c->streaming, high) >= target) {
-    if (high > UINT32_MAX / 4 || size_streaming_interval(m, &c->graph, &c->streaming, high) == UINT64_MAX)
+    if (high > UINT32_MAX / 4 ||
+        size_streaming_interval(m, &c->graph, &c->streaming, high) == UINT64_MAX)
       return 0;
     high *= 2;
   }
@@ -79,8 +82,9 @@ static wafer_status choose(const choice *c, wafer_mode *mode) {
   bool pipelined = c->pipelined.cost.fits, streaming = c->streaming.cost.fits;
   *mode = c->asked;
   if (c->asked == WAFER_MODE_auto && pipelined && streaming)
-    *mode = c->streaming.cost.interval_cycles < c->pipelined.cost.interval_cycles ? WAFER_MODE_streaming
-                                                                                  : WAFER_MODE_pipelined;
+    *mode = c->streaming.cost.interval_cycles < c->pipelined.cost.interval_cycles
+                ? WAFER_MODE_streaming
+                : WAFER_MODE_pipelined;
   else if (c->asked == WAFER_MODE_auto)
     *mode = pipelined ? WAFER_MODE_pipelined : WAFER_MODE_streaming;
   if (*mode == WAFER_MODE_pipelined && !pipelined) return refuse(c, &c->pipelined, *mode);
@@ -103,7 +107,9 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   wafer_ir_set_storage(ir, storage_of(ctx));
   WAFER_TRY(wafer_graph_read(ctx, ir, &c.graph));
   curve_set *curves = curve_set_of(ctx, ir);
-  if (!curves) return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY, "no memory to size kernels");
+  if (!curves)
+    return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY,
+                      "no memory to size kernels");
   WAFER_TRY(size_pipelined(ctx, curves, &c.graph, &c.pipelined));
   WAFER_TRY(size_streaming(ctx, curves, &c.graph, c.batch, &c.streaming));
   wafer_mode mode;
@@ -112,4 +118,6 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   return WAFER_OK;
 }
 
-wafer_status wafer_pass_mode(const wafer_ctx *ctx, wafer_ir *ir) { return in_scratch(ctx, ir, run); }
+wafer_status wafer_pass_mode(const wafer_ctx *ctx, wafer_ir *ir) {
+  return in_scratch(ctx, ir, run);
+}

@@ -1,5 +1,5 @@
-/* Gives every kernel a phase and a rectangle. Pipelined: one phase, order-preserving shelves (shelf.c).
- * Streaming: a phase per kernel, each at the first corner of the whole wafer. */
+/* Gives every kernel a phase and a rectangle. Pipelined: one phase, order-preserving shelves
+ * (shelf.c). Streaming: a phase per kernel, each at the first corner of the whole wafer. */
 #include <stdlib.h>
 
 #include "scratch.h"
@@ -61,14 +61,19 @@ static wafer_status place_shelves(placing *p) {
   WAFER_TRY(find_kinds(p));
   shelf_place *places = WAFER_NEW(p->ctx->arena, shelf_place, n);
   if (!places) return no_memory(p);
-  shelf_problem problem = {.machine = p->ctx->machine, .kind_count = p->kind_count, .count = n,
-                           .kinds = p->kinds, .kind = p->kind, .every_height = true};
+  shelf_problem problem = {.machine = p->ctx->machine,
+                           .kind_count = p->kind_count,
+                           .count = n,
+                           .kinds = p->kinds,
+                           .kind = p->kind,
+                           .every_height = true};
   bool fits;
   WAFER_TRY(shelf_pack(p->ctx->diag, p->ctx->arena, &problem, places, &fits));
   if (!fits)
-    return wafer_fail(p->ctx->diag, (wafer_loc){0}, WAFER_NO_FIT,
-                      "%u kernels of these sizes do not fit %u x %u cores side by side, try --mode streaming",
-                      n, p->ctx->machine->usable.width, p->ctx->machine->usable.height);
+    return wafer_fail(
+        p->ctx->diag, (wafer_loc){0}, WAFER_NO_FIT,
+        "%u kernels of these sizes do not fit %u x %u cores side by side, try --mode streaming", n,
+        p->ctx->machine->usable.width, p->ctx->machine->usable.height);
   for (uint32_t k = 0; k < n; k++) {
     wafer_ir_set_phase(p->graph.kernels[k].func, 0);
     wafer_ir_set_rect(p->graph.kernels[k].func, &places[k].rect);
@@ -80,11 +85,13 @@ static wafer_status place_phases(const placing *p) {
   wafer_rect whole = size_whole_wafer(p->ctx->machine);
   for (uint32_t k = 0; k < p->graph.kernel_count; k++) {
     const wafer_graph_kernel *kernel = &p->graph.kernels[k];
-    wafer_rect rect = {whole.x, whole.y, wafer_split_width(&kernel->split), wafer_split_height(&kernel->split)};
+    wafer_rect rect = {whole.x, whole.y, wafer_split_width(&kernel->split),
+                       wafer_split_height(&kernel->split)};
     if (rect.width > whole.width || rect.height > whole.height)
-      return wafer_fail(p->ctx->diag, kernel->loc, WAFER_NO_FIT,
-                        "kernel '%s' is split over %u x %u cores, the wafer has %u x %u usable ones in a piece",
-                        kernel->name, rect.width, rect.height, whole.width, whole.height);
+      return wafer_fail(
+          p->ctx->diag, kernel->loc, WAFER_NO_FIT,
+          "kernel '%s' is split over %u x %u cores, the wafer has %u x %u usable ones in a piece",
+          kernel->name, rect.width, rect.height, whole.width, whole.height);
     wafer_ir_set_phase(kernel->func, k);
     wafer_ir_set_rect(kernel->func, &rect);
   }
@@ -101,8 +108,11 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   for (uint32_t k = 0; k < p.graph.kernel_count; k++)
     if (!p.graph.kernels[k].sized)
       return wafer_fail(ctx->diag, p.graph.kernels[k].loc, WAFER_BAD_INPUT,
-                        "kernel '%s' has no split, run pass size before place", p.graph.kernels[k].name);
+                        "kernel '%s' has no split, run pass size before place",
+                        p.graph.kernels[k].name);
   return mode == WAFER_MODE_pipelined ? place_shelves(&p) : place_phases(&p);
 }
 
-wafer_status wafer_pass_place(const wafer_ctx *ctx, wafer_ir *ir) { return in_scratch(ctx, ir, run); }
+wafer_status wafer_pass_place(const wafer_ctx *ctx, wafer_ir *ir) {
+  return in_scratch(ctx, ir, run);
+}

@@ -1,5 +1,5 @@
-/* Gives every tensor that moves a stream: from the edge, from MemoryX, between kernels, to the edge. A copy
- * that already lies where a kernel wants it is used as it is. */
+/* Gives every tensor that moves a stream: from the edge, from MemoryX, between kernels, to the
+ * edge. A copy that already lies where a kernel wants it is used as it is. */
 #include <inttypes.h>
 
 #include "fabric.h"
@@ -49,17 +49,19 @@ static wafer_holding source_of(const routing *r, uint32_t value, MlirValue *ssa)
   const copy *first = r->copies[value];
   *ssa = first ? first->value : r->graph.values[value].value;
   if (first) return first->at;
-  return (wafer_holding){.where = wafer_graph_is_weight(&r->graph, value) ? WAFER_AT_memoryx : WAFER_AT_edge};
+  return (wafer_holding){.where = wafer_graph_is_weight(&r->graph, value) ? WAFER_AT_memoryx
+                                                                          : WAFER_AT_edge};
 }
 
 /* ---- Streams ---- */
 
 static wafer_status no_color(const routing *r, const wafer_graph_kernel *kernel, uint32_t value,
                              const wafer_core_at *at) {
-  return wafer_fail(r->ctx->diag, kernel->loc, WAFER_NO_FIT,
-                    "no colour is left for the stream of '%s' at kernel '%s': all %u are taken at core "
-                    "(%" PRIu32 ", %" PRIu32 ") and on every other way tried, try --mode streaming",
-                    r->graph.values[value].name, kernel->name, r->ctx->machine->colors, at->x, at->y);
+  return wafer_fail(
+      r->ctx->diag, kernel->loc, WAFER_NO_FIT,
+      "no colour is left for the stream of '%s' at kernel '%s': all %u are taken at core "
+      "(%" PRIu32 ", %" PRIu32 ") and on every other way tried, try --mode streaming",
+      r->graph.values[value].name, kernel->name, r->ctx->machine->colors, at->x, at->y);
 }
 
 /* Finds way and colour, and fills in what the stream costs. */
@@ -70,8 +72,8 @@ static wafer_status plan_stream(routing *r, const wafer_graph_kernel *kernel, ui
   wafer_core_at congested = {s->to.rect.x, s->to.rect.y};
   if (!count)
     return wafer_fail(r->ctx->diag, kernel->loc, WAFER_NO_FIT,
-                      "dead cores block every way of '%s' to or from kernel '%s'", r->graph.values[value].name,
-                      kernel->name);
+                      "dead cores block every way of '%s' to or from kernel '%s'",
+                      r->graph.values[value].name, kernel->name);
   if (!fabric_assign(r->fabric, count, r->paths, &chosen, &s->color, &congested))
     return no_color(r, kernel, value, &congested);
   s->route_count = r->paths[chosen].count;
@@ -82,10 +84,14 @@ static wafer_status plan_stream(routing *r, const wafer_graph_kernel *kernel, ui
   return WAFER_OK;
 }
 
-static wafer_status build(routing *r, const wafer_graph_kernel *kernel, MlirOperation before, MlirValue from,
-                          const wafer_ir_stream *s, MlirValue *result) {
-  wafer_builder b = {.ctx = r->ctx, .ir = r->ir, .block = r->graph.block, .before = before,
-                     .location = mlirOperationGetLocation(kernel->call), .loc = kernel->loc};
+static wafer_status build(routing *r, const wafer_graph_kernel *kernel, MlirOperation before,
+                          MlirValue from, const wafer_ir_stream *s, MlirValue *result) {
+  wafer_builder b = {.ctx = r->ctx,
+                     .ir = r->ir,
+                     .block = r->graph.block,
+                     .before = before,
+                     .location = mlirOperationGetLocation(kernel->call),
+                     .loc = kernel->loc};
   return wafer_build_stream(&b, from, s, result);
 }
 
@@ -149,10 +155,13 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
     const wafer_graph_kernel *kernel = &r.graph.kernels[k];
     if (!kernel->sized || !kernel->placed)
       return wafer_fail(ctx->diag, kernel->loc, WAFER_BAD_INPUT,
-                        "kernel '%s' has no split or rectangle, run size and place before route", kernel->name);
+                        "kernel '%s' has no split or rectangle, run size and place before route",
+                        kernel->name);
     WAFER_TRY(route_kernel(&r, k));
   }
   return WAFER_OK;
 }
 
-wafer_status wafer_pass_route(const wafer_ctx *ctx, wafer_ir *ir) { return in_scratch(ctx, ir, run); }
+wafer_status wafer_pass_route(const wafer_ctx *ctx, wafer_ir *ir) {
+  return in_scratch(ctx, ir, run);
+}

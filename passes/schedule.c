@@ -1,6 +1,6 @@
-/* Turns @main into a sequence: the loads of a pipeline's weights, then phases; at the end of a phase of
- * weight streaming its weights and the values that nobody needs any more are freed. Streams and calls already
- * stand in an order in which every copy is made before it is used. */
+/* Turns @main into a sequence: the loads of a pipeline's weights, then phases; at the end of a
+ * phase of weight streaming its weights and the values that nobody needs any more are freed.
+ * Streams and calls already stand in an order in which every copy is made before it is used. */
 #include "scratch.h"
 #include "wafer/graph.h"
 
@@ -13,8 +13,12 @@ typedef struct scheduling {
 } scheduling;
 
 static wafer_builder before(const scheduling *s, MlirOperation op) {
-  return (wafer_builder){.ctx = s->ctx, .ir = s->ir, .block = s->graph.block, .before = op,
-                         .location = mlirOperationGetLocation(op), .loc = wafer_ir_loc(s->ir, op)};
+  return (wafer_builder){.ctx = s->ctx,
+                         .ir = s->ir,
+                         .block = s->graph.block,
+                         .before = op,
+                         .location = mlirOperationGetLocation(op),
+                         .loc = wafer_ir_loc(s->ir, op)};
 }
 
 /* The first op that belongs to the phase of action `a`, and the first behind it. */
@@ -54,7 +58,8 @@ static wafer_status free_after(const scheduling *s, uint32_t k, MlirOperation ne
   return WAFER_OK;
 }
 
-/* A kernel's phase starts with the first stream behind the previous call that is not one of its outputs. */
+/* A kernel's phase starts with the first stream behind the previous call that is not one of its
+ * outputs. */
 static wafer_status schedule_phases(const scheduling *s) {
   uint32_t start = 0;
   for (uint32_t a = 0; a < s->graph.action_count; a++) {
@@ -79,12 +84,14 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_BAD_INPUT,
                       "the module has no wafer.mode, run pass mode before schedule");
   for (uint32_t a = 0; a < s.graph.action_count; a++)
-    if (s.graph.actions[a].kind != WAFER_GRAPH_kernel && s.graph.actions[a].kind != WAFER_GRAPH_stream)
+    if (s.graph.actions[a].kind != WAFER_GRAPH_kernel &&
+        s.graph.actions[a].kind != WAFER_GRAPH_stream)
       return wafer_fail(ctx->diag, wafer_ir_loc(ir, s.graph.actions[a].op), WAFER_BAD_INPUT,
                         "@main is scheduled already");
   if (s.mode == WAFER_MODE_pipelined) return schedule_pipeline(&s);
   s.last = WAFER_NEW(ctx->arena, uint32_t, s.graph.value_count);
-  if (!s.last) return wafer_fail(ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory to schedule");
+  if (!s.last)
+    return wafer_fail(ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory to schedule");
   for (uint32_t v = 0; v < s.graph.value_count; v++) {
     const wafer_graph_value *value = &s.graph.values[v];
     s.last[v] = value->use_count ? value->uses[value->use_count - 1].kernel : WAFER_NONE;
@@ -92,4 +99,6 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   return schedule_phases(&s);
 }
 
-wafer_status wafer_pass_schedule(const wafer_ctx *ctx, wafer_ir *ir) { return in_scratch(ctx, ir, run); }
+wafer_status wafer_pass_schedule(const wafer_ctx *ctx, wafer_ir *ir) {
+  return in_scratch(ctx, ir, run);
+}

@@ -1,9 +1,10 @@
 /* Order-preserving shelves by dynamic programming over where a shelf starts.
  *
- * used[i] is the fewest rows of cores that the first i items take. From i, a shelf of height h takes items
- * while their narrowest shapes of at most that height fit the width; taking fewer never helps, as what follows
- * only grows. Heights tried are those of the shapes themselves, thinned when there are many items, so the work
- * is items x heights. Dead cores split a shelf into stretches; items step over them. */
+ * used[i] is the fewest rows of cores that the first i items take. From i, a shelf of height h
+ * takes items while their narrowest shapes of at most that height fit the width; taking fewer never
+ * helps, as what follows only grows. Heights tried are those of the shapes themselves, thinned when
+ * there are many items, so the work is items x heights. Dead cores split a shelf into stretches;
+ * items step over them. */
 #include "shelf.h"
 
 #include <stdlib.h>
@@ -82,7 +83,8 @@ static bool collect_heights(packer *p, wafer_arena *arena) {
   all[n++] = least_height(p->problem);
   for (uint32_t k = 0; k < p->problem->kind_count; k++)
     for (uint32_t i = 0; i < p->problem->kinds[k].count; i++)
-      if (p->problem->kinds[k].at[i].height <= p->area.height) all[n++] = p->problem->kinds[k].at[i].height;
+      if (p->problem->kinds[k].at[i].height <= p->area.height)
+        all[n++] = p->problem->kinds[k].at[i].height;
   qsort(all, n, sizeof *all, by_value);
   size_t distinct = 1;
   for (size_t i = 1; i < n; i++)
@@ -91,7 +93,9 @@ static bool collect_heights(packer *p, wafer_arena *arena) {
   limit = limit < LEAST_HEIGHTS ? LEAST_HEIGHTS : limit > MOST_HEIGHTS ? MOST_HEIGHTS : limit;
   p->heights = all;
   p->height_count = (uint32_t)distinct;
-  if (distinct > limit && !p->problem->every_height) { /* keep every so many-th, and the one that every item can live with */
+  if (distinct > limit &&
+      !p->problem
+           ->every_height) { /* keep every so many-th, and the one that every item can live with */
     uint32_t least = least_height(p->problem);
     for (size_t i = 0; i < limit; i++) all[i] = all[i * (distinct - 1) / (limit - 1)];
     all[limit] = least;
@@ -114,19 +118,23 @@ static bool tabulate(packer *p, wafer_arena *arena) {
 
 /* ---- Dead cores ---- */
 
-/* The first dead core at or behind column x that a box of this size at (x, y) would cover; NULL: none. */
+/* The first dead core at or behind column x that a box of this size at (x, y) would cover; NULL:
+ * none. */
 static const wafer_core_at *obstacle(const wafer_machine *m, wafer_rect box) {
   const wafer_core_at *last = NULL;
   for (uint32_t i = 0; i < m->dead_count; i++) {
     const wafer_core_at *d = &m->dead[i];
     if (d->y >= box.y + box.height) break;
-    if (d->y >= box.y && d->x >= box.x && d->x < box.x + box.width && (!last || d->x > last->x)) last = d;
+    if (d->y >= box.y && d->x >= box.x && d->x < box.x + box.width && (!last || d->x > last->x))
+      last = d;
   }
   return last;
 }
 
-/* Where an item of this width may start at or behind column x of a shelf; beyond the area: no room. */
-static uint32_t step_over(const packer *p, uint32_t x, uint32_t y, uint32_t width, uint32_t height) {
+/* Where an item of this width may start at or behind column x of a shelf; beyond the area: no room.
+ */
+static uint32_t step_over(const packer *p, uint32_t x, uint32_t y, uint32_t width,
+                          uint32_t height) {
   while (x + (uint64_t)width <= p->area.width) {
     const wafer_core_at *d =
         obstacle(p->problem->machine, (wafer_rect){p->area.x + x, p->area.y + y, width, height});
@@ -142,7 +150,8 @@ static uint32_t width_of(const packer *p, uint32_t item, uint32_t h) {
   return p->widths[(size_t)p->problem->kind[item] * p->height_count + h];
 }
 
-/* The first item that no longer fits a shelf of height number h that starts with `item` at row y. */
+/* The first item that no longer fits a shelf of height number h that starts with `item` at row y.
+ */
 static uint32_t fill(const packer *p, uint32_t item, uint32_t y, uint32_t h) {
   uint32_t x = 0;
   bool holes = p->problem->machine->dead_count > 0;
@@ -197,8 +206,9 @@ static void step(packer *p, uint32_t item) {
     uint32_t y = p->used[item];
     for (int tries = 0; tries < 4 && y + p->heights[h] <= p->area.height; tries++) {
       reach(p, item, y, h);
-      const wafer_core_at *d = obstacle(
-          p->problem->machine, (wafer_rect){p->area.x, p->area.y + y, p->area.width, p->heights[h]});
+      const wafer_core_at *d =
+          obstacle(p->problem->machine,
+                   (wafer_rect){p->area.x, p->area.y + y, p->area.width, p->heights[h]});
       if (!d) break;
       y = d->y + 1 - p->area.y;
     }
@@ -220,7 +230,8 @@ static bool solve(packer *p, wafer_arena *arena) {
 
 /* ---- From shelves to rectangles ---- */
 
-/* Items of one shelf from left to right, centred on its middle row; mirrored when the snake runs back. */
+/* Items of one shelf from left to right, centred on its middle row; mirrored when the snake runs
+ * back. */
 static void lay(const packer *p, uint32_t end, bool back, shelf_place *places) {
   uint32_t x = 0, y = p->at[end], height = p->heights[p->chosen[end]];
   bool holes = p->problem->machine->dead_count > 0;
@@ -240,19 +251,25 @@ static void lay(const packer *p, uint32_t end, bool back, shelf_place *places) {
 static void lay_all(const packer *p, shelf_place *places) {
   uint32_t shelves = 0;
   for (uint32_t end = p->problem->count; end > 0; end = p->from[end]) shelves++;
-  for (uint32_t end = p->problem->count; end > 0; end = p->from[end]) lay(p, end, --shelves % 2, places);
+  for (uint32_t end = p->problem->count; end > 0; end = p->from[end])
+    lay(p, end, --shelves % 2, places);
 }
 
 wafer_status shelf_pack(const wafer_diag *diag, wafer_arena *arena, const shelf_problem *problem,
                         shelf_place *places, bool *fits) {
   size_t n = (size_t)problem->count + 1;
-  packer p = {.problem = problem, .area = problem->machine->usable,
-              .used = WAFER_NEW(arena, uint32_t, n), .from = WAFER_NEW(arena, uint32_t, n),
-              .at = WAFER_NEW(arena, uint32_t, n), .chosen = WAFER_NEW(arena, uint32_t, n)};
+  packer p = {.problem = problem,
+              .area = problem->machine->usable,
+              .used = WAFER_NEW(arena, uint32_t, n),
+              .from = WAFER_NEW(arena, uint32_t, n),
+              .at = WAFER_NEW(arena, uint32_t, n),
+              .chosen = WAFER_NEW(arena, uint32_t, n)};
   *fits = false;
-  bool ok = p.used && p.from && p.at && p.chosen && collect_heights(&p, arena) && tabulate(&p, arena) &&
-            solve(&p, arena);
-  if (!ok) return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory to place %u kernels", problem->count);
+  bool ok = p.used && p.from && p.at && p.chosen && collect_heights(&p, arena) &&
+            tabulate(&p, arena) && solve(&p, arena);
+  if (!ok)
+    return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory to place %u kernels",
+                      problem->count);
   *fits = p.used[problem->count] != NO_WAY;
   if (*fits && places) lay_all(&p, places);
   return WAFER_OK;

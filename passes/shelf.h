@@ -1,5 +1,5 @@
-/* Order-preserving shelves: items in topological order fill rows of the wafer, to and fro (a snake), so that
- * neighbours in the pipeline are neighbours on the wafer. Plain structs, no IR. */
+/* Order-preserving shelves: items in topological order fill rows of the wafer, to and fro (a
+ * snake), so that neighbours in the pipeline are neighbours on the wafer. Plain structs, no IR. */
 #ifndef WAFER_PASSES_SHELF_H
 #define WAFER_PASSES_SHELF_H
 
@@ -29,12 +29,13 @@ typedef struct shelf_place {
   wafer_rect rect;
 } shelf_place;
 
-/* Drops points that another one covers and sorts the rest as shelf_shapes wants; the number left. */
+/* Drops points that another one covers and sorts the rest as shelf_shapes wants; the number left.
+ */
 uint32_t shelf_pareto(uint32_t count, shelf_point *points);
 
-/* Places every item, in as few rows of cores as the heights tried allow; *fits is false when that is more
- * than there are. `places` (count of them) may be NULL to ask for *fits alone. WAFER_NO_MEMORY alone
- * fails. */
+/* Places every item, in as few rows of cores as the heights tried allow; *fits is false when that
+ * is more than there are. `places` (count of them) may be NULL to ask for *fits alone.
+ * WAFER_NO_MEMORY alone fails. */
 wafer_status shelf_pack(const wafer_diag *diag, wafer_arena *arena, const shelf_problem *problem,
                         shelf_place *places, bool *fits);
 

@@ -1,12 +1,14 @@
 /* Writes a split, depths and slabs to every kernel, from the sizing of the mode that was chosen. */
-#include "scratch.h"
 #include "size.h"
+#include "scratch.h"
 
-/* Work of a kernel as the host feels it: operations, and an element stored costs as much as many of them. */
+/* Work of a kernel as the host feels it: operations, and an element stored costs as much as many of
+ * them. */
 #define WORK_OF_ELEMENT 32
 
-/* Tiles the host cuts a kernel into: a function of the kernel alone, since it shows in the result's bits.
- * Powers of two, so that they spread evenly over as many threads; two as soon as a second thread pays. */
+/* Tiles the host cuts a kernel into: a function of the kernel alone, since it shows in the result's
+ * bits. Powers of two, so that they spread evenly over as many threads; two as soon as a second
+ * thread pays. */
 static uint32_t slabs_of(const wafer_kernel_body *body, uint64_t operations) {
   wafer_loops loops;
   wafer_kernel_loops(body, &loops);
@@ -23,7 +25,8 @@ static uint32_t slabs_of(const wafer_kernel_body *body, uint64_t operations) {
   return slabs < 2 ? 1 : slabs;
 }
 
-static void write_size(const wafer_ctx *ctx, const wafer_graph_kernel *kernel, const sized_kernel *sized) {
+static void write_size(const wafer_ctx *ctx, const wafer_graph_kernel *kernel,
+                       const sized_kernel *sized) {
   wafer_loops loops;
   wafer_cost cost;
   wafer_kernel_loops(&kernel->body, &loops);
@@ -44,14 +47,20 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
                       "the module has no wafer.mode and wafer.batch, run pass mode before size");
   WAFER_TRY(wafer_graph_read(ctx, ir, &graph));
   curve_set *curves = curve_set_of(ctx, ir);
-  if (!curves) return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY, "no memory to size kernels");
+  if (!curves)
+    return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY,
+                      "no memory to size kernels");
   WAFER_TRY(mode == WAFER_MODE_pipelined ? size_pipelined(ctx, curves, &graph, &chosen)
                                          : size_streaming(ctx, curves, &graph, batch, &chosen));
   if (!chosen.cost.fits)
     return wafer_fail(ctx->diag, graph.kernels[chosen.refusal.kernel].loc, WAFER_NO_FIT,
-                      "%s does not fit %s: %s", wafer_mode_name(mode), ctx->machine->name, chosen.refusal.why);
-  for (uint32_t k = 0; k < graph.kernel_count; k++) write_size(ctx, &graph.kernels[k], &chosen.kernels[k]);
+                      "%s does not fit %s: %s", wafer_mode_name(mode), ctx->machine->name,
+                      chosen.refusal.why);
+  for (uint32_t k = 0; k < graph.kernel_count; k++)
+    write_size(ctx, &graph.kernels[k], &chosen.kernels[k]);
   return WAFER_OK;
 }
 
-wafer_status wafer_pass_size(const wafer_ctx *ctx, wafer_ir *ir) { return in_scratch(ctx, ir, run); }
+wafer_status wafer_pass_size(const wafer_ctx *ctx, wafer_ir *ir) {
+  return in_scratch(ctx, ir, run);
+}

@@ -10,11 +10,12 @@
 /* ---- Shape curves, one per distinct kernel ---- */
 
 typedef struct curve_set curve_set;
-/* The curves made so far for this compilation and machine: `size` finds those of `mode`. NULL: out of memory. */
+/* The curves made so far for this compilation and machine: `size` finds those of `mode`. NULL: out
+ * of memory. */
 curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir);
 /* The curve of a body within `budget` bytes per core; equal bodies share one. */
-wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body, uint64_t budget,
-                      const wafer_curve **out);
+wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body,
+                      uint64_t budget, const wafer_curve **out);
 
 /* ---- The result ---- */
 
@@ -25,41 +26,45 @@ typedef struct sized_kernel {
 
 /* What does not fit, when something does not. */
 typedef struct size_refusal {
-  uint32_t kernel;       /* the worst one */
+  uint32_t kernel;         /* the worst one */
   uint64_t asked, allowed; /* bytes per core; 0 when cores, not bytes, are short */
-  const char *why;       /* the same as a sentence, owners named */
+  const char *why;         /* the same as a sentence, owners named */
 } size_refusal;
 
 /* A phase of weight streaming. */
 typedef struct size_phase {
-  uint64_t in, work, beat; /* cycles: inputs of a sample arrive, then it is computed and leaves; between samples */
-  uint64_t weights;        /* cycles until they are there */
+  uint64_t in, work,
+      beat; /* cycles: inputs of a sample arrive, then it is computed and leaves; between samples */
+  uint64_t weights; /* cycles until they are there */
   uint64_t fixed_bytes, sample_bytes;
 } size_phase;
 
 typedef struct sizing {
   wafer_mode_cost cost;
-  size_refusal refusal;        /* when !cost.fits */
+  size_refusal refusal; /* when !cost.fits */
   sized_kernel *kernels;
-  size_phase *phases;          /* streaming: one per kernel */
+  size_phase *phases; /* streaming: one per kernel */
 } sizing;
 
-wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph, sizing *out);
-wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph, uint32_t batch,
+wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                             sizing *out);
-/* Interval per sample of a streaming sizing with `batch` samples resident; UINT64_MAX when they do not fit. */
-uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph *graph, const sizing *of,
-                                 uint32_t batch);
+wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
+                            uint32_t batch, sizing *out);
+/* Interval per sample of a streaming sizing with `batch` samples resident; UINT64_MAX when they do
+ * not fit. */
+uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph *graph,
+                                 const sizing *of, uint32_t batch);
 
 /* ---- Shared pieces ---- */
 
-/* The largest rectangle of usable cores without a dead one; the usable rectangle when none is dead. */
+/* The largest rectangle of usable cores without a dead one; the usable rectangle when none is dead.
+ */
 wafer_rect size_whole_wafer(const wafer_machine *machine);
 /* The body with other depths. */
 wafer_kernel_body size_with_depths(const wafer_kernel_body *body, const uint32_t *depths);
 /* Fills in a refusal for want of bytes: `asked` per core at the least, owners in the sentence. */
 wafer_status size_refuse(const wafer_ctx *ctx, const wafer_graph *graph, uint32_t kernel,
-                         const wafer_kernel_body *body, uint64_t asked, uint64_t allowed, uint64_t held,
-                         size_refusal *out);
+                         const wafer_kernel_body *body, uint64_t asked, uint64_t allowed,
+                         uint64_t held, size_refusal *out);
 
 #endif

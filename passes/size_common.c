@@ -17,7 +17,8 @@ static void raise_columns(const wafer_machine *m, uint32_t y, uint32_t *dead, ui
   for (uint32_t x = 0; x < m->usable.width; x++) above[x]++;
   for (; *dead < m->dead_count && m->dead[*dead].y <= y; ++*dead) {
     uint32_t x = m->dead[*dead].x - m->usable.x;
-    if (m->dead[*dead].y == y && m->dead[*dead].x >= m->usable.x && x < m->usable.width) above[x] = 0;
+    if (m->dead[*dead].y == y && m->dead[*dead].x >= m->usable.x && x < m->usable.width)
+      above[x] = 0;
   }
 }
 
@@ -57,7 +58,8 @@ wafer_rect size_whole_wafer(const wafer_machine *m) {
 static wafer_status least_cost(const wafer_ctx *ctx, const wafer_kernel_body *body, uint64_t least,
                                wafer_cost *cost) {
   wafer_rect whole = size_whole_wafer(ctx->machine);
-  wafer_curve_options options = {.max_width = whole.width, .max_height = whole.height, .budget = least};
+  wafer_curve_options options = {
+      .max_width = whole.width, .max_height = whole.height, .budget = least};
   wafer_curve curve;
   *cost = (wafer_cost){0};
   WAFER_TRY(wafer_kernel_curve(ctx->machine, body, &options, ctx->arena, &curve));
@@ -66,8 +68,8 @@ static wafer_status least_cost(const wafer_ctx *ctx, const wafer_kernel_body *bo
 }
 
 wafer_status size_refuse(const wafer_ctx *ctx, const wafer_graph *graph, uint32_t kernel,
-                         const wafer_kernel_body *body, uint64_t asked, uint64_t allowed, uint64_t held,
-                         size_refusal *out) {
+                         const wafer_kernel_body *body, uint64_t asked, uint64_t allowed,
+                         uint64_t held, size_refusal *out) {
   wafer_cost cost;
   WAFER_TRY(least_cost(ctx, body, asked > held ? asked - held : asked, &cost));
   *out = (size_refusal){.kernel = kernel, .asked = asked, .allowed = allowed};
@@ -76,7 +78,8 @@ wafer_status size_refuse(const wafer_ctx *ctx, const wafer_graph *graph, uint32_
       "kernel '%s' needs %" PRIu64 " bytes per core, %" PRIu64 " are allowed (code %" PRIu64
       ", weights %" PRIu64 ", inputs %" PRIu64 ", outputs %" PRIu64 ", scratch %" PRIu64
       ", held for other kernels %" PRIu64 ")",
-      graph->kernels[kernel].name, asked, allowed, cost.code_bytes, cost.weight_bytes, cost.input_bytes,
-      cost.output_bytes, cost.scratch_bytes, held);
-  return out->why ? WAFER_OK : wafer_fail(ctx->diag, graph->kernels[kernel].loc, WAFER_NO_MEMORY, "no memory");
+      graph->kernels[kernel].name, asked, allowed, cost.code_bytes, cost.weight_bytes,
+      cost.input_bytes, cost.output_bytes, cost.scratch_bytes, held);
+  return out->why ? WAFER_OK
+                  : wafer_fail(ctx->diag, graph->kernels[kernel].loc, WAFER_NO_MEMORY, "no memory");
 }

@@ -1,43 +1,20 @@
 /* Sizing a pipeline: every kernel on its own rectangle, a train of samples flowing through.
  *
- * The interval T between samples is the slowest kernel's, stream's or the edge's. For a T each kernel needs a
- * shape whose cycles and whose streams (a row of the rectangle is a lane) are at most T; T is feasible when
- * the shelves hold them all. Only cycles that stand on a curve matter, so T is found by bisection over them.
- * Nothing faster than the edge is looked for: it would burn cores and gain nothing, with one exception. A value
- * that skips many slow kernels waits for them in buffers; where these do not fit, kernels are made faster at
- * the same T, so that fewer samples wait. */
+ * The interval T between samples is the slowest kernel's, stream's or the edge's. For a T each
+ * kernel needs a shape whose cycles and whose streams (a row of the rectangle is a lane) are at
+ * most T; T is feasible when the shelves hold them all. Only cycles that stand on a curve matter,
+ * so T is found by bisection over them. Nothing faster than the edge is looked for: it would burn
+ * cores and gain nothing, with one exception. A value that skips many slow kernels waits for them
+ * in buffers; where these do not fit, kernels are made faster at the same T, so that fewer samples
+ * wait. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "shelf.h"
-#include "size.h"
+#include "size_pipelined.h"
 #include "streams.h"
 
-/* Kernels that are sized alike: the same curve, the same heaviest stream, the same haste. */
-typedef struct kind {
-  const wafer_curve *curve;
-  uint64_t words;
-  uint32_t haste;
-} kind;
-
-typedef struct pipeline {
-  const wafer_ctx *ctx;
-  const wafer_graph *graph;
-  curve_set *curves;
-  sizing *out;
-  uint32_t *stage;     /* kernel: length of the longest path to it */
-  uint32_t *haste;     /* kernel: it takes at most T >> haste cycles, if it can */
-  int32_t *skipped;    /* stage: values too deep for their buffers that skip it, as differences */
-  const wafer_curve **curve;
-  uint32_t *kind_of;
-  uint32_t kind_count;
-  kind *kinds;
-  size_t cycle_count;
-  uint64_t *cycles;    /* every cycle count on a curve, rising */
-  uint64_t edge;       /* cycles of a sample across the edge */
-} pipeline;
-
-static wafer_status no_memory(const pipeline *p) {
+wafer_status pipeline_no_memory(const pipeline *p) {
   return wafer_fail(p->ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory to size a pipeline");
 }
 
@@ -48,13 +25,14 @@ static void find_stages(pipeline *p) {
     const wafer_graph_kernel *kernel = &p->graph->kernels[k];
     for (uint32_t i = 0; i < kernel->body.input_count; i++) {
       uint32_t producer = p->graph->values[kernel->inputs[i]].producer;
-      if (producer != WAFER_NONE && p->stage[k] <= p->stage[producer]) p->stage[k] = p->stage[producer] + 1;
+      if (producer != WAFER_NONE && p->stage[k] <= p->stage[producer])
+        p->stage[k] = p->stage[producer] + 1;
     }
   }
 }
 
-/* A first guess, for the bytes: a value that skips stages waits for as many samples as it skips, at most
- * `limit`. Inputs wait outside the wafer. */
+/* A first guess, for the bytes: a value that skips stages waits for as many samples as it skips, at
+ * most `limit`. Inputs wait outside the wafer. */
 static void guess_depths(const pipeline *p, uint32_t k, uint32_t limit, uint32_t *depths) {
   const wafer_graph_kernel *kernel = &p->graph->kernels[k];
   for (uint32_t i = 0; i < kernel->body.input_count; i++) {
@@ -96,20 +74,22 @@ static int by_kind(const void *a, const void *b) {
   return (x->kernel > y->kernel) - (x->kernel < y->kernel);
 }
 
-/* Numbers the kinds. Sorting by address only brings equals together; the numbers do not reach the result. */
+/* Numbers the kinds. Sorting by address only brings equals together; the numbers do not reach the
+ * result. */
 static wafer_status find_kinds(pipeline *p) {
   uint32_t n = p->graph->kernel_count;
   p->kind_count = 0;
   keyed *order = WAFER_NEW(p->ctx->arena, keyed, n);
   p->kinds = WAFER_NEW(p->ctx->arena, kind, n);
   p->kind_of = WAFER_NEW(p->ctx->arena, uint32_t, n);
-  if (!order || !p->kinds || !p->kind_of) return no_memory(p);
-  for (uint32_t k = 0; k < n; k++) order[k] = (keyed){{p->curve[k], heaviest_stream(p, k), p->haste[k]}, k};
+  if (!order || !p->kinds || !p->kind_of) return pipeline_no_memory(p);
+  for (uint32_t k = 0; k < n; k++)
+    order[k] = (keyed){{p->curve[k], heaviest_stream(p, k), p->haste[k]}, k};
   qsort(order, n, sizeof *order, by_kind);
   for (uint32_t i = 0; i < n; i++) {
     const kind *last = &p->kinds[p->kind_count ? p->kind_count - 1 : 0];
-    bool new = !p->kind_count || order[i].is.curve != last->curve || order[i].is.words != last->words ||
-               order[i].is.haste != last->haste;
+    bool new = !p->kind_count || order[i].is.curve != last->curve ||
+               order[i].is.words != last->words || order[i].is.haste != last->haste;
     if (new) p->kinds[p->kind_count++] = order[i].is;
     p->kind_of[order[i].kernel] = p->kind_count - 1;
   }
@@ -127,16 +107,18 @@ static wafer_status find_cycles(pipeline *p) {
   size_t total = 1, n = 0;
   for (uint32_t k = 0; k < p->kind_count; k++) total += p->kinds[k].curve->count + 1;
   p->cycles = WAFER_NEW(p->ctx->arena, uint64_t, total);
-  if (!p->cycles) return no_memory(p);
+  if (!p->cycles) return pipeline_no_memory(p);
   p->cycles[n++] = p->edge;
   for (uint32_t k = 0; k < p->kind_count; k++) {
     for (size_t i = 0; i < p->kinds[k].curve->count; i++)
-      if (p->kinds[k].curve->at[i].cycles > p->edge) p->cycles[n++] = p->kinds[k].curve->at[i].cycles;
+      if (p->kinds[k].curve->at[i].cycles > p->edge)
+        p->cycles[n++] = p->kinds[k].curve->at[i].cycles;
     if (p->kinds[k].words > p->edge) p->cycles[n++] = p->kinds[k].words;
   }
   qsort(p->cycles, n, sizeof *p->cycles, by_cycles);
   for (size_t i = 0; i < n; i++)
-    if (p->cycle_count == 0 || p->cycles[i] != p->cycles[p->cycle_count - 1]) p->cycles[p->cycle_count++] = p->cycles[i];
+    if (p->cycle_count == 0 || p->cycles[i] != p->cycles[p->cycle_count - 1])
+      p->cycles[p->cycle_count++] = p->cycles[i];
   return WAFER_OK;
 }
 
@@ -146,17 +128,18 @@ static uint64_t edge_cycles(const pipeline *p) {
   wafer_dtype storage = g->kernel_count ? g->kernels[0].body.storage : WAFER_DTYPE_f32;
   for (uint32_t v = 0; v < g->value_count; v++) {
     if (g->values[v].owner != WAFER_OWNER_input) continue;
-    in += g->values[v].use_count * edge_in_cycles(p->ctx->machine, stream_words(&g->values[v].type, storage));
+    in += g->values[v].use_count *
+          edge_in_cycles(p->ctx->machine, stream_words(&g->values[v].type, storage));
   }
   for (uint32_t i = 0; i < g->output_count; i++)
-    out += edge_out_cycles(p->ctx->machine,
-                           stream_words(&g->values[g->outputs[i]].type, storage));
+    out += edge_out_cycles(p->ctx->machine, stream_words(&g->values[g->outputs[i]].type, storage));
   return in > out ? in : out;
 }
 
 /* ---- Is T feasible? ---- */
 
-/* What a packing asks for: an interval, and shapes of at most `spare` per cent more cores than the smallest. */
+/* What a packing asks for: an interval, and shapes of at most `spare` per cent more cores than the
+ * smallest. */
 typedef struct target {
   uint64_t cycles, spare;
 } target;
@@ -174,41 +157,48 @@ static uint32_t list_points(const kind *of, uint64_t cycles, shelf_point *points
   return n;
 }
 
-static uint64_t area_of(const shelf_point *p) { return (uint64_t)p->width * p->height; }
+static uint64_t area_of(const shelf_point *p) {
+  return (uint64_t)p->width * p->height;
+}
 
 /* The shapes of a kind for an interval of T; none when it has no such shape. */
-static wafer_status shapes_at(const pipeline *p, wafer_arena *arena, const kind *of, const target *t,
-                              shelf_shapes *out) {
+static wafer_status shapes_at(const pipeline *p, wafer_arena *arena, const kind *of,
+                              const target *t, shelf_shapes *out) {
   shelf_point *points = WAFER_NEW(arena, shelf_point, of->curve->count);
   uint32_t n = 0, kept = 0;
-  if (!points) return no_memory(p);
-  for (uint32_t haste = of->haste + 1; haste-- > 0 && n == 0;) n = list_points(of, t->cycles >> haste, points);
+  if (!points) return pipeline_no_memory(p);
+  for (uint32_t haste = of->haste + 1; haste-- > 0 && n == 0;)
+    n = list_points(of, t->cycles >> haste, points);
   uint64_t least = UINT64_MAX;
-  for (uint32_t i = 0; i < n; i++) least = area_of(&points[i]) < least ? area_of(&points[i]) : least;
+  for (uint32_t i = 0; i < n; i++)
+    least = area_of(&points[i]) < least ? area_of(&points[i]) : least;
   for (uint32_t i = 0; i < n; i++)
     if (area_of(&points[i]) * 100 <= least * (100 + t->spare)) points[kept++] = points[i];
   *out = (shelf_shapes){shelf_pareto(kept, points), points};
   return WAFER_OK;
 }
 
-static wafer_status try_target(const pipeline *p, wafer_arena *arena, const target *t, shelf_place *places,
-                               bool *fits) {
+static wafer_status try_target(const pipeline *p, wafer_arena *arena, const target *t,
+                               shelf_place *places, bool *fits) {
   shelf_shapes *kinds = WAFER_NEW(arena, shelf_shapes, p->kind_count);
   *fits = false;
-  if (!kinds) return no_memory(p);
+  if (!kinds) return pipeline_no_memory(p);
   for (uint32_t k = 0; k < p->kind_count; k++) {
     WAFER_TRY(shapes_at(p, arena, &p->kinds[k], t, &kinds[k]));
     if (!kinds[k].count) return WAFER_OK;
   }
-  shelf_problem problem = {.machine = p->ctx->machine, .kind_count = p->kind_count,
-                           .count = p->graph->kernel_count, .kinds = kinds, .kind = p->kind_of};
+  shelf_problem problem = {.machine = p->ctx->machine,
+                           .kind_count = p->kind_count,
+                           .count = p->graph->kernel_count,
+                           .kinds = kinds,
+                           .kind = p->kind_of};
   return shelf_pack(p->ctx->diag, arena, &problem, places, fits);
 }
 
 /* The same in an arena of its own: a bisection leaves nothing behind. */
 static wafer_status feasible(const pipeline *p, target t, shelf_place *places, bool *fits) {
   wafer_arena *scratch = wafer_arena_create();
-  if (!scratch) return no_memory(p);
+  if (!scratch) return pipeline_no_memory(p);
   wafer_status status = try_target(p, scratch, &t, places, fits);
   wafer_arena_destroy(scratch);
   return status;
@@ -230,7 +220,8 @@ static wafer_status bisect(const pipeline *p, size_t *answer) {
   return WAFER_OK;
 }
 
-/* Shapes of at most `cycles`, with as few cores as still fit on shelves; *found is false when none do. */
+/* Shapes of at most `cycles`, with as few cores as still fit on shelves; *found is false when none
+ * do. */
 static wafer_status pack(const pipeline *p, uint64_t cycles, shelf_place *places, bool *found) {
   static const uint32_t spares[] = {5, 15, 40, 100, 300, ANY_SPARE};
   *found = false;
@@ -239,160 +230,7 @@ static wafer_status pack(const pipeline *p, uint64_t cycles, shelf_place *places
   return WAFER_OK;
 }
 
-/* ---- What it costs ---- */
-
-/* A value on its way to a kernel, before anything is placed: rows are lanes. */
-typedef struct hop {
-  uint64_t cycles, latency;
-} hop;
-
-static hop hop_to(const pipeline *p, uint32_t value, uint32_t k) {
-  const wafer_machine *m = p->ctx->machine;
-  const wafer_graph_value *v = &p->graph->values[value];
-  const wafer_shape_point *to = p->out->kernels[k].point;
-  const wafer_shape_point *from = v->producer == WAFER_NONE ? to : p->out->kernels[v->producer].point;
-  uint64_t words = stream_words(&v->type, p->graph->kernels[k].body.storage);
-  uint64_t lanes = from->height < to->height ? from->height : to->height;
-  hop h = {(words + lanes - 1) / lanes, 2 * m->ramp_cycles + (uint64_t)m->hop_cycles * (from->width + to->width)};
-  if (v->producer != WAFER_NONE) return h;
-  h.latency += m->edge_latency_cycles;
-  if (h.cycles < edge_in_cycles(m, words)) h.cycles = edge_in_cycles(m, words);
-  return h;
-}
-
-static void raise(uint64_t *value, uint64_t to) {
-  if (*value < to) *value = to;
-}
-
-/* When each kernel starts its first sample. */
-static uint64_t start_of(const pipeline *p, uint32_t k, const uint64_t *start) {
-  const wafer_graph_kernel *kernel = &p->graph->kernels[k];
-  uint64_t at = 0;
-  for (uint32_t i = 0; i < kernel->body.input_count; i++) {
-    uint32_t producer = p->graph->values[kernel->inputs[i]].producer;
-    if (kernel->body.input_is_weight[i]) continue;
-    hop h = hop_to(p, kernel->inputs[i], k);
-    uint64_t made = producer == WAFER_NONE ? 0 : start[producer] + p->out->kernels[producer].point->cycles;
-    raise(&at, made + h.cycles + h.latency);
-    raise(&p->out->cost.interval_cycles, h.cycles);
-  }
-  return at;
-}
-
-/* Latency along the longest path and the slowest resource. */
-static void add_up(const pipeline *p, uint64_t *start) {
-  const wafer_graph *g = p->graph;
-  wafer_mode_cost *cost = &p->out->cost;
-  *cost = (wafer_mode_cost){.fits = true, .why_not = "", .interval_cycles = p->edge};
-  for (uint32_t k = 0; k < g->kernel_count; k++) {
-    const wafer_shape_point *point = p->out->kernels[k].point;
-    start[k] = start_of(p, k, start);
-    raise(&cost->interval_cycles, point->cycles);
-    raise(&cost->latency_cycles, start[k] + point->cycles);
-    cost->cores += (uint64_t)point->width * point->height;
-  }
-  for (uint32_t i = 0; i < g->output_count; i++) {
-    const wafer_graph_value *v = &g->values[g->outputs[i]];
-    uint64_t words = stream_words(&v->type, g->kernels[v->producer].body.storage);
-    raise(&cost->latency_cycles, start[v->producer] + p->out->kernels[v->producer].point->cycles +
-                                     edge_out_cycles(p->ctx->machine, words) + p->ctx->machine->edge_latency_cycles);
-  }
-}
-
-/* ---- Depths, now that times are known ---- */
-
-static uint64_t ceil_div(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
-
-/* Cycles between the moment a value's first word leaves for kernel k and the moment k is done with it. What
- * comes from the edge leaves just in time. */
-static uint64_t input_span(const pipeline *p, uint32_t k, uint32_t input, const uint64_t *start) {
-  uint32_t value = p->graph->kernels[k].inputs[input], producer = p->graph->values[value].producer;
-  hop h = hop_to(p, value, k);
-  uint64_t leaves = producer == WAFER_NONE ? start[k] - h.cycles - h.latency
-                                           : start[producer] + p->out->kernels[producer].point->cycles;
-  return start[k] + p->out->kernels[k].point->cycles - leaves;
-}
-
-/* Cycles between the start of kernel k and the moment its last stream has left. */
-static uint64_t output_span(const pipeline *p, uint32_t k) {
-  uint64_t slowest = 0;
-  for (uint32_t o = 0; o < p->graph->kernels[k].body.output_count; o++) {
-    const wafer_graph_value *v = &p->graph->values[p->graph->kernels[k].outputs[o]];
-    for (uint32_t u = 0; u < v->use_count; u++)
-      raise(&slowest, hop_to(p, p->graph->kernels[k].outputs[o], v->uses[u].kernel).cycles);
-    if (v->owner == WAFER_OWNER_output)
-      raise(&slowest, edge_out_cycles(p->ctx->machine, stream_words(&v->type, p->graph->kernels[k].body.storage)));
-  }
-  return p->out->kernels[k].point->cycles + slowest;
-}
-
-static bool fits_core(const pipeline *p, uint32_t k, const uint32_t *depths, uint64_t *bytes) {
-  wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
-  wafer_cost cost;
-  wafer_kernel_cost(p->ctx->machine, &body, &p->out->kernels[k].point->split, &cost);
-  *bytes = wafer_cost_bytes(&cost);
-  return *bytes <= wafer_machine_core_budget(p->ctx->machine);
-}
-
-/* The stages between a value's producer and kernel k hold the train up. */
-static void mark_skipped(const pipeline *p, uint32_t k, uint32_t input) {
-  uint32_t producer = p->graph->values[p->graph->kernels[k].inputs[input]].producer;
-  if (producer == WAFER_NONE) return;
-  p->skipped[p->stage[producer] + 1]++;
-  p->skipped[p->stage[k] + 1]--;
-}
-
-/* The depths that times ask for, none above `limit`; the interval that they allow. With `last` the stages
- * that too deep values skip are marked. */
-static uint64_t fill_depths(const pipeline *p, uint32_t k, const uint64_t *start, uint64_t limit, bool last,
-                            uint32_t *depths) {
-  const wafer_kernel_body *body = &p->graph->kernels[k].body;
-  uint64_t t = p->out->cost.interval_cycles, interval = t;
-  for (uint32_t i = 0; i <= body->input_count; i++) {
-    bool input = i < body->input_count;
-    depths[i] = 1;
-    if (input && body->input_is_weight[i]) continue;
-    uint64_t span = input ? input_span(p, k, i, start) : output_span(p, k), samples = ceil_div(span, t ? t : 1);
-    if (samples > limit) raise(&interval, ceil_div(span, limit));
-    if (samples > limit && last && input) mark_skipped(p, k, i);
-    depths[i] = (uint32_t)(samples > limit ? limit : samples < SIZE_PIPELINE_DEPTH ? SIZE_PIPELINE_DEPTH : samples);
-  }
-  return interval;
-}
-
-/* As deep as times ask for, and where that is too much for the cores, as deep as they can hold; the train is
- * then held up to *interval. */
-static wafer_status settle_depths(const pipeline *p, uint32_t k, const uint64_t *start, uint64_t *interval) {
-  uint32_t *depths = WAFER_NEW(p->ctx->arena, uint32_t, p->graph->kernels[k].body.input_count + 1);
-  if (!depths) return no_memory(p);
-  uint64_t limit = UINT32_MAX, bytes;
-  fill_depths(p, k, start, limit, false, depths);
-  while (!fits_core(p, k, depths, &bytes) && limit > SIZE_PIPELINE_DEPTH) {
-    uint32_t deepest = 0;
-    for (uint32_t i = 0; i <= p->graph->kernels[k].body.input_count; i++)
-      deepest = depths[i] > deepest ? depths[i] : deepest;
-    limit = deepest - 1 - deepest / 8;
-    if (limit < SIZE_PIPELINE_DEPTH) limit = SIZE_PIPELINE_DEPTH;
-    fill_depths(p, k, start, limit, false, depths);
-  }
-  uint64_t allowed = fill_depths(p, k, start, limit, true, depths);
-  p->out->kernels[k].depths = depths;
-  raise(interval, allowed);
-  raise(&p->out->cost.peak_core_bytes, bytes);
-  return WAFER_OK;
-}
-
-/* Cost and depths of the shapes at `places`; the interval includes what shallow buffers cost. */
-static wafer_status settle(const pipeline *p, const shelf_place *places) {
-  uint32_t n = p->graph->kernel_count;
-  uint64_t *start = WAFER_NEW(p->ctx->arena, uint64_t, n), interval = 0;
-  if (!start) return no_memory(p);
-  for (uint32_t k = 0; k < n; k++) p->out->kernels[k].point = &p->curve[k]->at[places[k].index];
-  add_up(p, start);
-  for (uint32_t k = 0; k < n; k++) WAFER_TRY(settle_depths(p, k, start, &interval));
-  raise(&p->out->cost.interval_cycles, interval);
-  return WAFER_OK;
-}
+/* ---- Haste ---- */
 
 #define HASTE 5 /* times that kernels are made twice as fast */
 
@@ -408,7 +246,7 @@ static void hasten(const pipeline *p) {
 static wafer_status choose(pipeline *p, uint64_t t, bool *found) {
   uint32_t n = p->graph->kernel_count;
   shelf_place *places = WAFER_NEW(p->ctx->arena, shelf_place, 2 * (size_t)n), *best = places + n;
-  if (!places) return no_memory(p);
+  if (!places) return pipeline_no_memory(p);
   uint64_t best_interval = UINT64_MAX, last = UINT64_MAX;
   *found = false;
   for (int tries = 0; tries <= HASTE && best_interval > t; tries++) {
@@ -417,14 +255,14 @@ static wafer_status choose(pipeline *p, uint64_t t, bool *found) {
     if (tries) WAFER_TRY(find_kinds(p));
     WAFER_TRY(pack(p, t, places, &fits));
     if (!fits) break;
-    WAFER_TRY(settle(p, places));
+    WAFER_TRY(pipeline_settle(p, places));
     *found = true;
     last = p->out->cost.interval_cycles;
     if (last >= best_interval) continue;
     best_interval = last;
     memcpy(best, places, n * sizeof *best);
   }
-  return *found && last > best_interval ? settle(p, best) : WAFER_OK;
+  return *found && last > best_interval ? pipeline_settle(p, best) : WAFER_OK;
 }
 
 /* ---- When it does not fit ---- */
@@ -447,13 +285,14 @@ static wafer_status refuse_cores(const pipeline *p) {
   }
   size_refusal *r = &p->out->refusal;
   *r = (size_refusal){.kernel = worst};
-  r->why = wafer_arena_printf(p->ctx->arena,
-                              "%u kernels need at least %llu cores side by side, the wafer has %llu usable "
-                              "ones; the largest is '%s' with %llu",
-                              p->graph->kernel_count, (unsigned long long)total,
-                              (unsigned long long)wafer_rect_area(p->ctx->machine->usable),
-                              p->graph->kernels[worst].name, (unsigned long long)most);
-  return r->why ? WAFER_OK : no_memory(p);
+  r->why = wafer_arena_printf(
+      p->ctx->arena,
+      "%u kernels need at least %llu cores side by side, the wafer has %llu usable "
+      "ones; the largest is '%s' with %llu",
+      p->graph->kernel_count, (unsigned long long)total,
+      (unsigned long long)wafer_rect_area(p->ctx->machine->usable), p->graph->kernels[worst].name,
+      (unsigned long long)most);
+  return r->why ? WAFER_OK : pipeline_no_memory(p);
 }
 
 /* ---- All together ---- */
@@ -466,7 +305,8 @@ static wafer_status start(pipeline *p) {
   p->curve = WAFER_NEW(arena, const wafer_curve *, n);
   p->haste = WAFER_NEW(arena, uint32_t, n);
   p->skipped = WAFER_NEW(arena, int32_t, (size_t)n + 2);
-  return p->out->kernels && p->stage && p->curve && p->haste && p->skipped ? WAFER_OK : no_memory(p);
+  return p->out->kernels && p->stage && p->curve && p->haste && p->skipped ? WAFER_OK
+                                                                           : pipeline_no_memory(p);
 }
 
 /* The curve of a kernel, with fewer buffers when it has no shape with as many as guessed. */
@@ -475,22 +315,26 @@ static wafer_status find_curve(pipeline *p, uint32_t k, uint32_t *depths) {
   guess_depths(p, k, limit, depths);
   for (;; limit /= 2) {
     wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
-    WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, wafer_machine_core_budget(p->ctx->machine), &p->curve[k]));
+    WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, wafer_machine_core_budget(p->ctx->machine),
+                       &p->curve[k]));
     uint32_t deepest = 0;
-    for (uint32_t i = 0; i < body.input_count; i++) deepest = depths[i] > deepest ? depths[i] : deepest;
+    for (uint32_t i = 0; i < body.input_count; i++)
+      deepest = depths[i] > deepest ? depths[i] : deepest;
     if (p->curve[k]->count || deepest <= SIZE_PIPELINE_DEPTH) return WAFER_OK;
     if (limit > 2 * deepest) limit = 2 * deepest;
     guess_depths(p, k, limit / 2, depths);
   }
 }
 
-/* The curve of every kernel; *fits is false when one has no shape at all, and that one is refused. */
+/* The curve of every kernel; *fits is false when one has no shape at all, and that one is refused.
+ */
 static wafer_status find_curves(pipeline *p, bool *fits) {
   uint64_t budget = wafer_machine_core_budget(p->ctx->machine), worst = 0;
   *fits = true;
   for (uint32_t k = 0; k < p->graph->kernel_count; k++) {
-    uint32_t *depths = WAFER_NEW(p->ctx->arena, uint32_t, p->graph->kernels[k].body.input_count + 1);
-    if (!depths) return no_memory(p);
+    uint32_t *depths =
+        WAFER_NEW(p->ctx->arena, uint32_t, p->graph->kernels[k].body.input_count + 1);
+    if (!depths) return pipeline_no_memory(p);
     WAFER_TRY(find_curve(p, k, depths));
     p->out->kernels[k].depths = depths;
     uint64_t least = p->curve[k]->least_bytes;
@@ -503,7 +347,8 @@ static wafer_status find_curves(pipeline *p, bool *fits) {
   return WAFER_OK;
 }
 
-wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph, sizing *out) {
+wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
+                            sizing *out) {
   *out = (sizing){0};
   pipeline p = {.ctx = ctx, .graph = graph, .curves = curves, .out = out};
   bool fits;

@@ -1,15 +1,16 @@
 /* Sizing weight streaming: a phase per kernel, each on the whole wafer, one after the other.
  *
- * Kernels are sized in order. Of a curve's shapes the one wins whose cycles, with what it costs to bring the
- * inputs from where earlier kernels left them, are least, among those whose bytes fit beside everything that is
- * held meanwhile: every sample's copy of each value that a later kernel needs. */
+ * Kernels are sized in order. Of a curve's shapes the one wins whose cycles, with what it costs to
+ * bring the inputs from where earlier kernels left them, are least, among those whose bytes fit
+ * beside everything that is held meanwhile: every sample's copy of each value that a later kernel
+ * needs. */
 #include <string.h>
 
 #include "size.h"
 #include "streams.h"
 
-#define SHAPES_TRIED 48  /* fastest shapes of a curve that are weighed with their relayouts */
-#define BUDGETS_TRIED 3  /* curves made again with less memory before giving up */
+#define SHAPES_TRIED 48 /* fastest shapes of a curve that are weighed with their relayouts */
+#define BUDGETS_TRIED 3 /* curves made again with less memory before giving up */
 
 /* A value's copies on the wafer between phases. */
 typedef struct held {
@@ -32,20 +33,23 @@ typedef struct streaming {
 } streaming;
 
 static wafer_status no_memory(const streaming *s) {
-  return wafer_fail(s->ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory to size weight streaming");
+  return wafer_fail(s->ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY,
+                    "no memory to size weight streaming");
 }
 
 /* ---- Holdings ---- */
 
 static wafer_holding input_holding(const streaming *s, const wafer_kernel_body *body,
                                    const wafer_shape_point *point, uint32_t input) {
-  return (wafer_holding){WAFER_AT_wafer, {s->whole.x, s->whole.y, point->width, point->height},
+  return (wafer_holding){WAFER_AT_wafer,
+                         {s->whole.x, s->whole.y, point->width, point->height},
                          wafer_kernel_input_layout(body, &point->split, input)};
 }
 
 static wafer_holding output_holding(const streaming *s, const wafer_kernel_body *body,
                                     const wafer_shape_point *point, uint32_t output) {
-  return (wafer_holding){WAFER_AT_wafer, {s->whole.x, s->whole.y, point->width, point->height},
+  return (wafer_holding){WAFER_AT_wafer,
+                         {s->whole.x, s->whole.y, point->width, point->height},
                          wafer_kernel_output_layout(body, &point->split, output)};
 }
 
@@ -55,7 +59,8 @@ static bool is_held(const held *h, const wafer_holding *holding) {
   return false;
 }
 
-static wafer_status hold(streaming *s, uint32_t value, const wafer_holding *holding, wafer_dtype storage) {
+static wafer_status hold(streaming *s, uint32_t value, const wafer_holding *holding,
+                         wafer_dtype storage) {
   held *h = &s->held[value];
   if (is_held(h, holding)) return WAFER_OK;
   if (h->count == h->room) {
@@ -150,9 +155,11 @@ static wafer_status find_shape(streaming *s, uint32_t k, const wafer_kernel_body
   for (int tries = 0; tries < BUDGETS_TRIED && !*point; tries++) {
     const wafer_curve *curve;
     WAFER_TRY(curve_of(s->ctx->diag, s->curves, body, budget, &curve));
-    if (!curve->count && curve->least_bytes + held_bytes < *asked) *asked = curve->least_bytes + held_bytes;
+    if (!curve->count && curve->least_bytes + held_bytes < *asked)
+      *asked = curve->least_bytes + held_bytes;
     *point = choose(s, kernel, body, curve, asked);
-    uint64_t next = tries == 0 && held_bytes < s->budget ? s->budget - held_bytes : curve->least_bytes;
+    uint64_t next =
+        tries == 0 && held_bytes < s->budget ? s->budget - held_bytes : curve->least_bytes;
     if (next >= budget) break;
     budget = next;
   }
@@ -175,7 +182,8 @@ static wafer_status set_depths(streaming *s, uint32_t k) {
 static uint64_t weight_cycles(const streaming *s, const wafer_graph_kernel *kernel) {
   uint64_t words = 0;
   for (uint32_t i = 0; i < kernel->body.input_count; i++)
-    if (kernel->body.input_is_weight[i]) words += stream_words(&kernel->body.inputs[i], kernel->body.storage);
+    if (kernel->body.input_is_weight[i])
+      words += stream_words(&kernel->body.inputs[i], kernel->body.storage);
   const wafer_machine *m = s->ctx->machine;
   return words ? memoryx_cycles(m, words) + m->memoryx_latency_cycles + m->edge_latency_cycles : 0;
 }
@@ -188,23 +196,26 @@ static uint64_t output_cycles(const streaming *s, const wafer_graph_kernel *kern
   return words ? edge_out_cycles(s->ctx->machine, words) + s->ctx->machine->edge_latency_cycles : 0;
 }
 
-static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t max_u64(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
 
-static void account(streaming *s, uint32_t k, const wafer_kernel_body *body, const wafer_shape_point *point) {
+static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
+                    const wafer_shape_point *point) {
   const wafer_graph_kernel *kernel = &s->graph->kernels[k];
   wafer_mode_cost *cost = &s->out->cost;
-  uint64_t bytes = bytes_beside(s, kernel, body, point), area = (uint64_t)point->width * point->height;
+  uint64_t bytes = bytes_beside(s, kernel, body, point),
+           area = (uint64_t)point->width * point->height;
   wafer_cost parts;
   wafer_kernel_cost(s->ctx->machine, body, &point->split, &parts);
   uint64_t fixed = parts.code_bytes + parts.weight_bytes + parts.scratch_bytes;
   uint64_t in = relayout_cycles(s, kernel, body, point), out = output_cycles(s, kernel);
-  s->out->phases[k] = (size_phase){
-      .in = in,
-      .work = point->cycles + out,
-      .beat = max_u64(point->cycles, max_u64(in, out)),
-      .weights = weight_cycles(s, kernel),
-      .fixed_bytes = fixed < bytes ? fixed : bytes,
-      .sample_bytes = (fixed < bytes ? bytes - fixed : 0) / s->batch};
+  s->out->phases[k] = (size_phase){.in = in,
+                                   .work = point->cycles + out,
+                                   .beat = max_u64(point->cycles, max_u64(in, out)),
+                                   .weights = weight_cycles(s, kernel),
+                                   .fixed_bytes = fixed < bytes ? fixed : bytes,
+                                   .sample_bytes = (fixed < bytes ? bytes - fixed : 0) / s->batch};
   if (bytes > cost->peak_core_bytes) cost->peak_core_bytes = bytes;
   if (area > cost->cores) cost->cores = area;
 }
@@ -237,7 +248,8 @@ static wafer_status size_phase_of(streaming *s, uint32_t k, bool *fits) {
   WAFER_TRY(find_shape(s, k, &body, &point, &asked));
   *fits = point != NULL;
   if (!point)
-    return size_refuse(s->ctx, s->graph, k, &body, asked, s->budget, s->batch * s->live, &s->out->refusal);
+    return size_refuse(s->ctx, s->graph, k, &body, asked, s->budget, s->batch * s->live,
+                       &s->out->refusal);
   s->out->kernels[k].point = point;
   account(s, k, &body, point);
   return update_held(s, k, &body, point);
@@ -262,8 +274,8 @@ static wafer_status start(streaming *s) {
   return WAFER_OK;
 }
 
-/* Phases follow each other; a phase's weights start to arrive with the phase before. Within a phase samples
- * overlap. */
+/* Phases follow each other; a phase's weights start to arrive with the phase before. Within a phase
+ * samples overlap. */
 static uint64_t group_cycles(const sizing *of, uint32_t phases, uint64_t batch) {
   uint64_t before = 0, start = 0;
   for (uint32_t p = 0; p < phases; p++) {
@@ -275,8 +287,8 @@ static uint64_t group_cycles(const sizing *of, uint32_t phases, uint64_t batch) 
   return start;
 }
 
-uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph *graph, const sizing *of,
-                                 uint32_t batch) {
+uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph *graph,
+                                 const sizing *of, uint32_t batch) {
   for (uint32_t p = 0; p < graph->kernel_count; p++)
     if (of->phases[p].fixed_bytes + batch * of->phases[p].sample_bytes >
         wafer_machine_core_budget(machine))
@@ -284,8 +296,8 @@ uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph
   return (group_cycles(of, graph->kernel_count, batch) + batch - 1) / batch;
 }
 
-wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph, uint32_t batch,
-                            sizing *out) {
+wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
+                            uint32_t batch, sizing *out) {
   *out = (sizing){0};
   streaming s = {.ctx = ctx, .graph = graph, .curves = curves, .out = out, .batch = batch};
   bool fits = true;

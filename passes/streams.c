@@ -1,7 +1,8 @@
 #include "streams.h"
 
 uint64_t stored_bytes(wafer_dtype dtype, wafer_dtype storage) {
-  bool narrowed = storage == WAFER_DTYPE_f16 && (dtype == WAFER_DTYPE_f32 || dtype == WAFER_DTYPE_f64);
+  bool narrowed =
+      storage == WAFER_DTYPE_f16 && (dtype == WAFER_DTYPE_f32 || dtype == WAFER_DTYPE_f64);
   return narrowed ? 2 : wafer_dtype_bytes(dtype);
 }
 
@@ -16,8 +17,12 @@ uint64_t stream_words(const wafer_type *type, wafer_dtype storage) {
   return (bytes + WAFER_WAVELET_BYTES - 1) / WAFER_WAVELET_BYTES;
 }
 
-static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t min_u64(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+static uint64_t max_u64(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
 
 uint64_t stream_lanes(const wafer_holding *from, const wafer_holding *to) {
   if (from->where != WAFER_AT_wafer) return to->where == WAFER_AT_wafer ? to->rect.height : 1;
@@ -31,7 +36,8 @@ uint64_t edge_in_cycles(const wafer_machine *m, uint64_t words) {
 }
 
 uint64_t edge_out_cycles(const wafer_machine *m, uint64_t words) {
-  return wafer_machine_transfer_cycles(m, words * WAFER_WAVELET_BYTES, m->edge_out_bytes_per_second);
+  return wafer_machine_transfer_cycles(m, words * WAFER_WAVELET_BYTES,
+                                       m->edge_out_bytes_per_second);
 }
 
 uint64_t memoryx_cycles(const wafer_machine *m, uint64_t words) {
@@ -51,7 +57,8 @@ uint64_t stream_latency(const wafer_machine *m, const wafer_holding *from, const
                         uint64_t hops) {
   uint64_t latency = hops * m->hop_cycles + 2 * (uint64_t)m->ramp_cycles;
   if (from->where == WAFER_AT_memoryx) latency += m->memoryx_latency_cycles;
-  if (from->where != WAFER_AT_wafer || to->where != WAFER_AT_wafer) latency += m->edge_latency_cycles;
+  if (from->where != WAFER_AT_wafer || to->where != WAFER_AT_wafer)
+    latency += m->edge_latency_cycles;
   return latency;
 }
 

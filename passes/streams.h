@@ -1,11 +1,11 @@
 /* What carrying a value costs: the one source for sizing, route and the checks of a placed module.
  *
- * A stream's route is a static tree of parallel trunks: a link moves a wavelet of 32 bits per cycle, and the
- * trunks leave one side of the source rectangle, one per row or column, and enter one side of the target. So
- *     lanes  = the shorter of the two heights, or of the two widths, whichever is more: trunks leave and enter
- *              along rows, or along columns
- *     cycles = ceil(words / lanes), at the edge not less than the bytes at the edge's rate
- * Streams from and to the edge run along rows: their lanes are the rectangle's height. */
+ * A stream's route is a static tree of parallel trunks: a link moves a wavelet of 32 bits per
+ * cycle, and the trunks leave one side of the source rectangle, one per row or column, and enter
+ * one side of the target. So lanes  = the shorter of the two heights, or of the two widths,
+ * whichever is more: trunks leave and enter along rows, or along columns cycles = ceil(words /
+ * lanes), at the edge not less than the bytes at the edge's rate Streams from and to the edge run
+ * along rows: their lanes are the rectangle's height. */
 #ifndef WAFER_PASSES_STREAMS_H
 #define WAFER_PASSES_STREAMS_H
 
@@ -16,10 +16,10 @@ uint64_t stored_bytes(wafer_dtype dtype, wafer_dtype storage);
 /* Wavelets that carry one sample of a value. */
 uint64_t stream_words(const wafer_type *type, wafer_dtype storage);
 uint64_t stream_lanes(const wafer_holding *from, const wafer_holding *to);
-uint64_t stream_cycles(const wafer_machine *machine, const wafer_holding *from, const wafer_holding *to,
-                       uint64_t words);
-uint64_t stream_latency(const wafer_machine *machine, const wafer_holding *from, const wafer_holding *to,
-                        uint64_t hops);
+uint64_t stream_cycles(const wafer_machine *machine, const wafer_holding *from,
+                       const wafer_holding *to, uint64_t words);
+uint64_t stream_latency(const wafer_machine *machine, const wafer_holding *from,
+                        const wafer_holding *to, uint64_t hops);
 /* Cycles of `words` across the wafer's edge, in or out. */
 uint64_t edge_in_cycles(const wafer_machine *machine, uint64_t words);
 uint64_t edge_out_cycles(const wafer_machine *machine, uint64_t words);

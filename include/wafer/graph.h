@@ -1,5 +1,6 @@
-/* The fused IR as plain structs: kernels, the values between them, and what later passes have decided. What
- * mode, size, place, route, schedule, verify and the backend look at; they write to the IR through ir.h. */
+/* The fused IR as plain structs: kernels, the values between them, and what later passes have
+ * decided. What mode, size, place, route, schedule, verify and the backend look at; they write to
+ * the IR through ir.h. */
 #ifndef WAFER_GRAPH_H
 #define WAFER_GRAPH_H
 
@@ -13,14 +14,16 @@ typedef struct wafer_graph_use {
   uint32_t kernel, input;
 } wafer_graph_use;
 
-/* An argument of @main, a weight, or a result of a kernel. Streams do not make values: they move them. */
+/* An argument of @main, a weight, or a result of a kernel. Streams do not make values: they move
+ * them. */
 typedef struct wafer_graph_value {
   const char *name; /* the model's for inputs, outputs and weights, else the node's */
   const char *node; /* "" for inputs and weights */
   wafer_owner owner;
   wafer_type type;
   MlirValue value;
-  uint32_t producer, output; /* kernel and index of its outputs; WAFER_NONE for inputs and weights */
+  uint32_t producer,
+      output; /* kernel and index of its outputs; WAFER_NONE for inputs and weights */
   uint32_t use_count;
   const wafer_graph_use *uses; /* in the order of kernels, then of inputs */
 } wafer_graph_value;
@@ -70,7 +73,8 @@ typedef struct wafer_graph {
   MlirOperation terminator;
 } wafer_graph;
 
-/* Reads @main and its kernels. Needs KERNELED; BAD_INPUT when the text it came from is something else. */
+/* Reads @main and its kernels. Needs KERNELED; BAD_INPUT when the text it came from is something
+ * else. */
 wafer_status wafer_graph_read(const wafer_ctx *ctx, const wafer_ir *ir, wafer_graph *out);
 
 static inline bool wafer_graph_is_weight(const wafer_graph *graph, uint32_t value) {

@@ -10,13 +10,16 @@ typedef struct fixture {
 } fixture;
 
 static void setup(fixture *f, uint32_t colors, uint32_t dead_count, const wafer_core_at *dead) {
-  f->machine = (wafer_machine){.width = 32, .height = 20, .colors = colors, .dead_count = dead_count, .dead = dead};
+  f->machine = (wafer_machine){
+      .width = 32, .height = 20, .colors = colors, .dead_count = dead_count, .dead = dead};
   f->arena = wafer_arena_create();
   f->fabric = fabric_create(f->arena, &f->machine);
   CU_ASSERT_PTR_NOT_NULL_FATAL(f->fabric);
 }
 
-static void teardown(fixture *f) { wafer_arena_destroy(f->arena); }
+static void teardown(fixture *f) {
+  wafer_arena_destroy(f->arena);
+}
 
 static wafer_holding on(uint32_t x, uint32_t y, uint32_t width, uint32_t height) {
   return (wafer_holding){.where = WAFER_AT_wafer, .rect = {x, y, width, height}};
@@ -42,7 +45,8 @@ static void check_paths(const fixture *f, wafer_holding from, wafer_holding to, 
     }
     bool starts_at_border = first->x0 == 0 || first->x0 == 31 || first->y0 == 0 || first->y0 == 19;
     bool ends_at_border = last->x1 == 0 || last->x1 == 31 || last->y1 == 0 || last->y1 == 19;
-    CU_ASSERT(from.where == WAFER_AT_wafer ? inside(from.rect, first->x0, first->y0) : starts_at_border);
+    CU_ASSERT(from.where == WAFER_AT_wafer ? inside(from.rect, first->x0, first->y0)
+                                           : starts_at_border);
     CU_ASSERT(to.where == WAFER_AT_wafer ? inside(to.rect, last->x1, last->y1) : ends_at_border);
   }
 }
@@ -53,11 +57,11 @@ static void routes_are_sound(void) {
   setup(&f, 24, 0, NULL);
   check_paths(&f, edge, on(3, 4, 5, 6), 12);
   check_paths(&f, on(3, 4, 5, 6), edge, 12);
-  check_paths(&f, on(3, 4, 5, 6), on(8, 2, 4, 9), 6);    /* side by side */
-  check_paths(&f, on(20, 4, 5, 6), on(8, 12, 4, 4), 6);  /* across */
-  check_paths(&f, on(3, 4, 5, 6), on(4, 10, 2, 3), 2);   /* on top of each other */
-  check_paths(&f, on(0, 0, 32, 3), on(0, 3, 32, 2), 5);  /* no way round */
-  check_paths(&f, on(0, 0, 8, 8), on(0, 0, 3, 12), 8);   /* one after the other on a corner */
+  check_paths(&f, on(3, 4, 5, 6), on(8, 2, 4, 9), 6);   /* side by side */
+  check_paths(&f, on(20, 4, 5, 6), on(8, 12, 4, 4), 6); /* across */
+  check_paths(&f, on(3, 4, 5, 6), on(4, 10, 2, 3), 2);  /* on top of each other */
+  check_paths(&f, on(0, 0, 32, 3), on(0, 3, 32, 2), 5); /* no way round */
+  check_paths(&f, on(0, 0, 8, 8), on(0, 0, 3, 12), 8);  /* one after the other on a corner */
   check_paths(&f, on(7, 7, 1, 1), on(8, 7, 1, 1), 1);
   teardown(&f);
 }
@@ -75,7 +79,8 @@ static void dead_cores_are_avoided(void) {
   teardown(&f);
 }
 
-/* One row, two colours: two streams, not three; a third that comes from the same side may take turns. */
+/* One row, two colours: two streams, not three; a third that comes from the same side may take
+ * turns. */
 static void colors_run_out(void) {
   fixture f;
   uint32_t chosen, color;

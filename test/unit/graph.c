@@ -9,13 +9,17 @@
 
 static const char program[] =
     "func.func @main(%x: tensor<1x4x8x8xf32> {wafer.name = \"x\"})\n"
-    "    -> (tensor<1x4x8x8xf32> {wafer.name = \"y\"}, tensor<1x4x1x1xf32> {wafer.name = \"mean\"}) {\n"
+    "    -> (tensor<1x4x8x8xf32> {wafer.name = \"y\"}, tensor<1x4x1x1xf32> {wafer.name = "
+    "\"mean\"}) {\n"
     "  %w = \"nn.weight\"() {name = \"w\"} : () -> tensor<4x4x1x1xf32>\n"
-    "  %c = \"nn.conv\"(%x, %w) {group = 1 : i64, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,\n"
-    "    pads = array<i64: 0, 0, 0, 0>} : (tensor<1x4x8x8xf32>, tensor<4x4x1x1xf32>) -> tensor<1x4x8x8xf32> loc(\"conv1\")\n"
+    "  %c = \"nn.conv\"(%x, %w) {group = 1 : i64, strides = array<i64: 1, 1>, dilations = "
+    "array<i64: 1, 1>,\n"
+    "    pads = array<i64: 0, 0, 0, 0>} : (tensor<1x4x8x8xf32>, tensor<4x4x1x1xf32>) -> "
+    "tensor<1x4x8x8xf32> loc(\"conv1\")\n"
     "  %m = \"nn.reduce_mean\"(%c) {axes = array<i64: 2, 3>, keepdims = 1 : i64}\n"
     "    : (tensor<1x4x8x8xf32>) -> tensor<1x4x1x1xf32> loc(\"pool\")\n"
-    "  %y = \"nn.mul\"(%c, %m) : (tensor<1x4x8x8xf32>, tensor<1x4x1x1xf32>) -> tensor<1x4x8x8xf32> loc(\"gate\")\n"
+    "  %y = \"nn.mul\"(%c, %m) : (tensor<1x4x8x8xf32>, tensor<1x4x1x1xf32>) -> tensor<1x4x8x8xf32> "
+    "loc(\"gate\")\n"
     "  return %y, %m : tensor<1x4x8x8xf32>, tensor<1x4x1x1xf32>\n"
     "}\n";
 
@@ -35,7 +39,8 @@ static void setup(fixture *f, const char *text, const char *passes) {
   f->options.mode = WAFER_MODE_streaming;
   f->ctx = (wafer_ctx){.arena = wafer_arena_create(), .diag = &f->diag, .options = &f->options};
   const char *path = scratch_save(&f->folder, "model.mlir", text, strlen(text));
-  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(&f->diag, f->ctx.arena, "small16", &f->ctx.machine), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(&f->diag, f->ctx.arena, "small16", &f->ctx.machine),
+                        WAFER_OK);
   CU_ASSERT_EQUAL_FATAL(wafer_ir_parse(&f->ctx, path, &f->ir), WAFER_OK);
   CU_ASSERT_EQUAL_FATAL(wafer_transform(&f->ctx, f->ir, passes), WAFER_OK);
 }

@@ -15,12 +15,15 @@ typedef struct program {
 /* Adds an op of one of two shapes: 's' is small (after a reduction), anything else large. */
 static uint32_t op(program *p, wafer_op kind, char size, uint32_t count, const uint32_t *operands) {
   group_op *made = &p->ops[p->count];
-  *made = (group_op){.op = kind, .operand_count = count, .shape = {.rank = 2, .dims = {4, size == 's' ? 1 : 8}}};
+  *made = (group_op){
+      .op = kind, .operand_count = count, .shape = {.rank = 2, .dims = {4, size == 's' ? 1 : 8}}};
   for (uint32_t i = 0; i < count; i++) made->operands[i] = operands[i];
   return p->count++;
 }
 
-static uint32_t op1(program *p, wafer_op kind, uint32_t a) { return op(p, kind, 'l', 1, (uint32_t[]){a}); }
+static uint32_t op1(program *p, wafer_op kind, uint32_t a) {
+  return op(p, kind, 'l', 1, (uint32_t[]){a});
+}
 static uint32_t op2(program *p, wafer_op kind, uint32_t a, uint32_t b) {
   return op(p, kind, 'l', 2, (uint32_t[]){a, b});
 }
@@ -102,7 +105,8 @@ static void sizes_are_bounded(void) {
   expect(&p, "a long chain", want);
   program q = {0};
   last = op1(&q, WAFER_OP_relu, ARGUMENT);
-  for (uint32_t i = 0; i < GROUP_MAX_INPUTS; i++) last = op2(&q, WAFER_OP_add, last, ARGUMENT + 1 + i);
+  for (uint32_t i = 0; i < GROUP_MAX_INPUTS; i++)
+    last = op2(&q, WAFER_OP_add, last, ARGUMENT + 1 + i);
   expect(&q, "many inputs", "aaaaaaaab");
 }
 

@@ -21,10 +21,12 @@ static void check_legal(const wafer_machine *m, uint32_t count, const shelf_plac
   }
 }
 
-static bool pack(const wafer_machine *m, uint32_t count, const shelf_shapes *kind, shelf_place *places) {
+static bool pack(const wafer_machine *m, uint32_t count, const shelf_shapes *kind,
+                 shelf_place *places) {
   wafer_arena *arena = wafer_arena_create();
   uint32_t *kinds = WAFER_NEW(arena, uint32_t, count);
-  shelf_problem problem = {.machine = m, .kind_count = 1, .count = count, .kinds = kind, .kind = kinds};
+  shelf_problem problem = {
+      .machine = m, .kind_count = 1, .count = count, .kinds = kind, .kind = kinds};
   bool fits = false;
   CU_ASSERT_EQUAL(shelf_pack(NULL, arena, &problem, places, &fits), WAFER_OK);
   if (fits) check_legal(m, count, places);

@@ -1,0 +1,38 @@
+/* What size_pipelined.c (shapes for an interval) and size_train.c (times and buffers of a train)
+ * share. */
+#ifndef WAFER_PASSES_SIZE_PIPELINED_H
+#define WAFER_PASSES_SIZE_PIPELINED_H
+
+#include "shelf.h"
+#include "size.h"
+
+/* Kernels that are sized alike: the same curve, the same heaviest stream, the same haste. */
+typedef struct kind {
+  const wafer_curve *curve;
+  uint64_t words;
+  uint32_t haste;
+} kind;
+
+typedef struct pipeline {
+  const wafer_ctx *ctx;
+  const wafer_graph *graph;
+  curve_set *curves;
+  sizing *out;
+  uint32_t *stage;  /* kernel: length of the longest path to it */
+  uint32_t *haste;  /* kernel: it takes at most T >> haste cycles, if it can */
+  int32_t *skipped; /* stage: values too deep for their buffers that skip it, as differences */
+  const wafer_curve **curve;
+  uint32_t *kind_of;
+  uint32_t kind_count;
+  kind *kinds;
+  size_t cycle_count;
+  uint64_t *cycles; /* every cycle count on a curve, rising */
+  uint64_t edge;    /* cycles of a sample across the edge */
+} pipeline;
+
+wafer_status pipeline_no_memory(const pipeline *p);
+/* Cost and depths of the shapes at `places`; the interval includes what shallow buffers cost.
+ * Stages that values too deep for their buffers skip are marked in `skipped`. */
+wafer_status pipeline_settle(const pipeline *p, const shelf_place *places);
+
+#endif
