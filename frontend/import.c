@@ -339,6 +339,19 @@ wafer_status import_subgraph(importer *im, const scope *outer, const onnx_graph 
 
 /* ---- The model ---- */
 
+/* The value that the user gave for an input; any strides. */
+static wafer_status import_bound(importer *im, const model_input *in, MlirValue *out) {
+  wafer_view view = *in->bound;
+  if (!wafer_view_is_dense(&view)) {
+    size_t bytes = wafer_tensor_bytes(view.dtype, &view.shape);
+    void *dense = wafer_arena_alloc(im->ctx->arena, bytes, 1);
+    if (!dense) return no_memory(im);
+    wafer_view_pack(&view, dense);
+    view = wafer_view_of(view.dtype, &view.shape, dense);
+  }
+  return wafer_build_constant(&im->b, in->info->name, &view, out);
+}
+
 /* Inputs that are not bound become arguments, in their order. */
 static wafer_status begin_main(importer *im, scope *s, const model_input *inputs, uint32_t count) {
   wafer_arena *arena = im->ctx->arena;
@@ -358,7 +371,7 @@ static wafer_status begin_main(importer *im, scope *s, const model_input *inputs
     name_entry entry = {.state = NAME_KNOWN};
     const char *name = inputs[i].info->name;
     if (inputs[i].bound)
-      WAFER_TRY(wafer_build_constant(&im->b, name, inputs[i].bound, &entry.value));
+      WAFER_TRY(import_bound(im, &inputs[i], &entry.value));
     else
       entry.value = values[open++];
     WAFER_TRY(define(im, s, name, entry));

@@ -287,6 +287,16 @@ static void options_make_dims_static(void) {
   CU_ASSERT_EQUAL_FATAL(s.status, WAFER_OK);
   CU_ASSERT_EQUAL(wafer_ir_value_type(result(&s, 0)).shape.dims[0], 3);
   end(&s);
+  static float backwards[] = {1, 2, 3};
+  value = (wafer_view){WAFER_DTYPE_f32, {1, {3}}, {-1}, backwards + 2};
+  values[0] = (wafer_value_binding){"x", value};
+  char got[64] = "";
+  s = (session){.options = {.values = values, .value_count = 1}};
+  import_text(&s, 13, "in x f32 N; Neg x -> y; out y");
+  CU_ASSERT_EQUAL_FATAL(s.status, WAFER_OK);
+  format_value(&s, result(&s, 0), got, sizeof got);
+  CU_ASSERT_STRING_EQUAL(got, "3: -3 -2 -1");
+  end(&s);
 }
 
 /* my::Twice(a, b, c) = a + a, at most c where the caller gives it. */
