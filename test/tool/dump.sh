@@ -1,0 +1,68 @@
+#!/bin/sh
+# Every view of `wafer dump` over a small net in both modes: it says what the plan says, and what is asked
+# wrongly fails with the right code and leaves nothing behind. usage: dump.sh WAFER SOURCE
+set -u
+wafer=$1 source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+wrong() { echo "FAILED: $*" >&2; failed=1; }
+# says FILE TEXT: the file holds the text
+says() { grep -qF -- "$2" "$1" || { wrong "$1 lacks '$2'"; head -c 1000 "$1" >&2; }; }
+# fails CODE TEXT command...: exit code and error text
+fails() {
+  code=$1 text=$2
+  shift 2
+  "$@" >out 2>err
+  got=$?
+  [ $got = "$code" ] || wrong "$*: exit $got, want $code: $(head -1 err)"
+  says err "$text"
+}
+
+for mode in pipelined streaming; do
+  "$wafer" compile "$source/test/data/small_cnn.onnx" -q -o p.wplan --machine small16 --mode $mode ||
+    wrong "compile, $mode"
+  for view in "" --json --xml --mlir --verify "--core 0,0" "--kernel k0" "--svg p.svg"; do
+    # shellcheck disable=SC2086
+    "$wafer" dump p.wplan $view >"view$view" 2>err || wrong "dump $view, $mode: $(head -1 err)"
+  done
+  names=$(sed -n 's/^ *<kernel name="\([^"]*\)".*/\1/p' view--xml)
+  [ -n "$names" ] || wrong "no kernel in --xml, $mode"
+  says view "machine small16"
+  says view "* $mode"
+  says view "function main("
+  says view--mlir "func.func"
+  says view--json '"wafer-dump-1"'
+  says view--verify "every digest agrees"
+  says "view--core 0,0" "of 16384 bytes"
+  says "view--kernel k0" "memory, bytes of a core"
+  for name in $names; do
+    says view "${name##*/}"
+    says view--json "$name"
+    says p.svg "${name##*/}"
+  done
+  if command -v xmllint >/dev/null; then
+    xmllint --noout p.svg || wrong "the picture is no XML, $mode"
+    xmllint --noout --relaxng "$source/runtime/plan.rng" view--xml 2>err || wrong "plan.xml is not of plan.rng, $mode"
+  fi
+  if command -v python3 >/dev/null; then
+    python3 -m json.tool view--json >/dev/null || wrong "--json is no JSON, $mode"
+  fi
+done
+
+fails 1 "one view at a time" "$wafer" dump p.wplan --json --xml
+fails 1 "which plan" "$wafer" dump
+fails 1 "one plan at a time" "$wafer" dump p.wplan p.wplan
+fails 1 "--core wants X,Y" "$wafer" dump p.wplan --core 3
+fails 1 "--core wants X,Y" "$wafer" dump p.wplan --core 3,-1
+fails 1 "outside" "$wafer" dump p.wplan --core 16,0
+fails 1 "no kernel is named 'nobody'" "$wafer" dump p.wplan --kernel nobody
+fails 7 "nowhere.wplan" "$wafer" dump nowhere.wplan
+fails 7 "/dev/full" "$wafer" dump p.wplan --svg /dev/full
+fails 7 "no/such.svg" "$wafer" dump p.wplan --svg no/such.svg
+"$wafer" dump p.wplan >/dev/full 2>err && wrong "a full standard output goes unnoticed"
+says err "standard output"
+[ -z "$(find . -name '*.tmp*')" ] || wrong "left behind: $(find . -name '*.tmp*')"
+[ $failed = 0 ] && echo "dump: ok"
+exit $failed
