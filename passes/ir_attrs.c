@@ -112,88 +112,91 @@ MlirAttribute elements_attr(MlirType type, wafer_dtype dtype, int64_t count, con
   return mlirDenseElementsAttrRawBufferGet(type, (size_t)count * wafer_dtype_bytes(dtype), bytes);
 }
 
-/* ---- nn attributes as plain data: a reader per kind, false when the MLIR attribute is another
- * ---- */
+/* ---- nn attributes as plain data ---- */
 
-typedef bool reader(const wafer_ctx *ctx, MlirOperation op, MlirAttribute from, wafer_attr *to);
+static bool is_f64(MlirAttribute attr) {
+  return mlirAttributeIsAFloat(attr) && mlirTypeIsAF64(mlirAttributeGetType(attr));
+}
 
-static bool read_int(const wafer_ctx *ctx, MlirOperation op, MlirAttribute from, wafer_attr *to) {
-  (void)ctx, (void)op;
-  if (!is_i64(from)) return false;
+/* Readers are false when out of memory; `op` has the result that `data` belongs to. */
+typedef bool reader(wafer_arena *arena, MlirOperation op, MlirAttribute from, wafer_attr *to);
+
+static bool read_int(wafer_arena *arena, MlirOperation op, MlirAttribute from, wafer_attr *to) {
+  (void)arena, (void)op;
   to->i = mlirIntegerAttrGetValueInt(from);
   return true;
 }
 
-static bool read_float(const wafer_ctx *ctx, MlirOperation op, MlirAttribute from, wafer_attr *to) {
-  (void)ctx, (void)op;
-  if (!mlirAttributeIsAFloat(from) || !mlirTypeIsAF64(mlirAttributeGetType(from))) return false;
+static bool read_float(wafer_arena *arena, MlirOperation op, MlirAttribute from, wafer_attr *to) {
+  (void)arena, (void)op;
   to->f = mlirFloatAttrGetValueDouble(from);
   return true;
 }
 
-static bool read_ints(const wafer_ctx *ctx, MlirOperation op, MlirAttribute from, wafer_attr *to) {
+static bool read_ints(wafer_arena *arena, MlirOperation op, MlirAttribute from, wafer_attr *to) {
   (void)op;
-  if (!mlirAttributeIsADenseI64Array(from)) return false;
   intptr_t count = mlirDenseArrayGetNumElements(from);
-  int64_t *at = WAFER_NEW(ctx->arena, int64_t, (size_t)count);
+  int64_t *at = WAFER_NEW(arena, int64_t, (size_t)count);
   for (intptr_t i = 0; at && i < count; i++) at[i] = mlirDenseI64ArrayGetElement(from, i);
   to->ints.count = (uint32_t)count;
   to->ints.at = at;
   return at;
 }
 
-static bool read_floats(const wafer_ctx *ctx, MlirOperation op, MlirAttribute from,
-                        wafer_attr *to) {
+static bool read_floats(wafer_arena *arena, MlirOperation op, MlirAttribute from, wafer_attr *to) {
   (void)op;
-  if (!mlirAttributeIsADenseF64Array(from)) return false;
   intptr_t count = mlirDenseArrayGetNumElements(from);
-  double *at = WAFER_NEW(ctx->arena, double, (size_t)count);
+  double *at = WAFER_NEW(arena, double, (size_t)count);
   for (intptr_t i = 0; at && i < count; i++) at[i] = mlirDenseF64ArrayGetElement(from, i);
   to->floats.count = (uint32_t)count;
   to->floats.at = at;
   return at;
 }
 
-static bool read_string(const wafer_ctx *ctx, MlirOperation op, MlirAttribute from,
-                        wafer_attr *to) {
+static bool read_string(wafer_arena *arena, MlirOperation op, MlirAttribute from, wafer_attr *to) {
   (void)op;
-  if (!mlirAttributeIsAString(from)) return false;
   MlirStringRef text = mlirStringAttrGetValue(from);
-  to->s = wafer_arena_strndup(ctx->arena, text.data, text.length);
+  to->s = wafer_arena_strndup(arena, text.data, text.length);
   return to->s;
 }
 
-static bool read_data(const wafer_ctx *ctx, MlirOperation op, MlirAttribute from, wafer_attr *to) {
-  wafer_type type;
-  MlirType result = mlirValueGetType(mlirOperationGetResult(op, 0));
-  if (!mlirAttributeIsADenseElements(from) || !mlirTypeEqual(mlirAttributeGetType(from), result))
-    return false;
-  return wafer_ir_type_get(result, &type) && elements_get(ctx->arena, from, &type, false, to);
+static bool read_data(wafer_arena *arena, MlirOperation op, MlirAttribute from, wafer_attr *to) {
+  wafer_type type = wafer_ir_value_type(mlirOperationGetResult(op, 0));
+  return elements_get(arena, from, &type, false, to);
 }
 
-static reader *const readers[] = {
-    [WAFER_ATTR_KIND_int] = read_int,       [WAFER_ATTR_KIND_float] = read_float,
-    [WAFER_ATTR_KIND_ints] = read_ints,     [WAFER_ATTR_KIND_floats] = read_floats,
-    [WAFER_ATTR_KIND_string] = read_string, [WAFER_ATTR_KIND_data] = read_data,
+static const struct {
+  bool (*is)(MlirAttribute attr);
+  reader *read;
+  const char *what;
+} kinds[] = {
+    [WAFER_ATTR_KIND_int] = {is_i64, read_int, "an i64"},
+    [WAFER_ATTR_KIND_float] = {is_f64, read_float, "an f64"},
+    [WAFER_ATTR_KIND_ints] = {mlirAttributeIsADenseI64Array, read_ints, "array<i64>"},
+    [WAFER_ATTR_KIND_floats] = {mlirAttributeIsADenseF64Array, read_floats, "array<f64>"},
+    [WAFER_ATTR_KIND_string] = {mlirAttributeIsAString, read_string, "a string"},
+    [WAFER_ATTR_KIND_data] = {mlirAttributeIsADenseElements, read_data,
+                              "dense elements of the result's static type"},
 };
 
-static const char *const kind_names[] = {
-    [WAFER_ATTR_KIND_int] = "an i64",
-    [WAFER_ATTR_KIND_float] = "an f64",
-    [WAFER_ATTR_KIND_ints] = "array<i64>",
-    [WAFER_ATTR_KIND_floats] = "array<f64>",
-    [WAFER_ATTR_KIND_string] = "a string",
-    [WAFER_ATTR_KIND_data] = "dense elements of the result's type",
-};
+/* Elements are of the result's type, and that is one of ours. */
+static bool is_of_result(MlirOperation op, MlirAttribute data) {
+  wafer_type type;
+  MlirType result = mlirValueGetType(mlirOperationGetResult(op, 0));
+  return mlirTypeEqual(mlirAttributeGetType(data), result) && wafer_ir_type_get(result, &type);
+}
 
 static wafer_status read_attr(const wafer_ctx *ctx, MlirOperation op, wafer_attr *to) {
   const char *name = wafer_attr_name(to->id);
   wafer_attr_kind kind = wafer_attr_kind_of(to->id);
   MlirAttribute from = get(op, name);
-  if (!mlirAttributeIsNull(from) && readers[kind](ctx, op, from, to)) return WAFER_OK;
-  return wafer_fail(ctx->diag, wafer_ir_loc_of(op), WAFER_BAD_INPUT,
-                    "attribute '%s' of nn.%s must be %s", name, wafer_op_get(wafer_ir_op(op))->name,
-                    kind_names[kind]);
+  bool fits = !mlirAttributeIsNull(from) && kinds[kind].is(from);
+  if (!fits || (kind == WAFER_ATTR_KIND_data && !is_of_result(op, from)))
+    return wafer_fail(ctx->diag, wafer_ir_loc_of(op), WAFER_BAD_INPUT,
+                      "attribute '%s' of nn.%s must be %s", name,
+                      wafer_op_get(wafer_ir_op(op))->name, kinds[kind].what);
+  if (kinds[kind].read(ctx->arena, op, from, to)) return WAFER_OK;
+  return wafer_fail(ctx->diag, wafer_ir_loc_of(op), WAFER_NO_MEMORY, "no memory for attributes");
 }
 
 wafer_status wafer_ir_attrs(const wafer_ctx *ctx, MlirOperation op, wafer_attrs *attrs) {
