@@ -30,6 +30,7 @@ typedef struct streaming {
   held *held;         /* value */
   uint32_t *last_use; /* value: the last kernel that needs it */
   uint64_t live;      /* bytes per core and sample of all held values */
+  uint64_t before;    /* bytes of the fullest core in the phase before */
 } streaming;
 
 static wafer_status no_memory(const streaming *s) {
@@ -168,12 +169,12 @@ static wafer_status find_shape(streaming *s, uint32_t k, const wafer_kernel_body
 
 /* ---- One phase ---- */
 
-static wafer_status set_depths(streaming *s, uint32_t k) {
+static wafer_status set_depths(streaming *s, uint32_t k, uint32_t weights) {
   const wafer_kernel_body *body = &s->graph->kernels[k].body;
   uint32_t *depths = WAFER_NEW(s->ctx->arena, uint32_t, body->input_count + 1);
   if (!depths) return no_memory(s);
   for (uint32_t i = 0; i < body->input_count; i++)
-    depths[i] = body->input_is_weight[i] ? SIZE_WEIGHT_DEPTH : s->batch;
+    depths[i] = body->input_is_weight[i] ? weights : s->batch;
   depths[body->input_count] = s->batch;
   s->out->kernels[k].depths = depths;
   return WAFER_OK;
@@ -216,6 +217,7 @@ static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
                                    .weights = weight_cycles(s, kernel),
                                    .fixed_bytes = fixed < bytes ? fixed : bytes,
                                    .sample_bytes = (fixed < bytes ? bytes - fixed : 0) / s->batch};
+  s->before = bytes;
   if (bytes > cost->peak_core_bytes) cost->peak_core_bytes = bytes;
   if (area > cost->cores) cost->cores = area;
 }
@@ -240,12 +242,29 @@ static wafer_status update_held(streaming *s, uint32_t k, const wafer_kernel_bod
   return WAFER_OK;
 }
 
+/* Weights that have no second buffer must find room beside all that the phase before holds. */
+static uint64_t bytes_before(const streaming *s, const wafer_kernel_body *body,
+                             const wafer_shape_point *point) {
+  wafer_cost cost;
+  wafer_kernel_cost(s->ctx->machine, body, &point->split, &cost);
+  return s->before + cost.weight_bytes;
+}
+
 static wafer_status size_phase_of(streaming *s, uint32_t k, bool *fits) {
-  WAFER_TRY(set_depths(s, k));
-  wafer_kernel_body body = size_with_depths(&s->graph->kernels[k].body, s->out->kernels[k].depths);
-  const wafer_shape_point *point;
-  uint64_t asked;
-  WAFER_TRY(find_shape(s, k, &body, &point, &asked));
+  const wafer_shape_point *point = NULL;
+  uint64_t asked = UINT64_MAX;
+  wafer_kernel_body body;
+  for (uint32_t weights = SIZE_WEIGHT_DEPTH; weights > 0 && !point; weights--) {
+    uint64_t least;
+    WAFER_TRY(set_depths(s, k, weights));
+    body = size_with_depths(&s->graph->kernels[k].body, s->out->kernels[k].depths);
+    WAFER_TRY(find_shape(s, k, &body, &point, &least));
+    if (point && weights < SIZE_WEIGHT_DEPTH) {
+      least = bytes_before(s, &body, point);
+      if (least > s->budget) point = NULL;
+    }
+    if (!point && least < asked) asked = least;
+  }
   *fits = point != NULL;
   if (!point)
     return size_refuse(s->ctx, s->graph, k, &body, asked, s->budget, s->batch * s->live,

@@ -1,0 +1,151 @@
+/* backend/lower*.c: from placed IR to a plan that its own check accepts, in both modes. */
+#include <CUnit/CUnit.h>
+#include <string.h>
+
+#include "caught.h"
+#include "scratch.h"
+#include "wafer/ir.h"
+
+static const char program[] =
+    "func.func @main(%x: tensor<1x3x16x16xf32> {wafer.name = \"x\"})\n"
+    "    -> (tensor<1x8x8x8xf32> {wafer.name = \"y\"}) {\n"
+    "  %w = \"nn.weight\"() {name = \"w\"} : () -> tensor<8x3x3x3xf32>\n"
+    "  %c = \"nn.conv\"(%x, %w) {group = 1 : i64, strides = array<i64: 2, 2>,\n"
+    "    dilations = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>}\n"
+    "    : (tensor<1x3x16x16xf32>, tensor<8x3x3x3xf32>) -> tensor<1x8x8x8xf32> loc(\"conv1\")\n"
+    "  %r = \"nn.relu\"(%c) : (tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32> loc(\"relu1\")\n"
+    "  %s = \"nn.softmax\"(%r) {axis = 1 : i64} : (tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>\n"
+    "    loc(\"soft\")\n"
+    "  %y = \"nn.mul\"(%r, %s) : (tensor<1x8x8x8xf32>, tensor<1x8x8x8xf32>)\n"
+    "    -> tensor<1x8x8x8xf32> loc(\"gate\")\n"
+    "  return %y : tensor<1x8x8x8xf32>\n"
+    "}\n";
+
+typedef struct fixture {
+  scratch folder;
+  caught caught;
+  wafer_diag diag;
+  wafer_options options;
+  wafer_ctx ctx;
+  wafer_ir *ir;
+} fixture;
+
+static void setup(fixture *f, wafer_mode mode, uint32_t batch, const char *passes) {
+  memset(f, 0, sizeof *f);
+  f->folder = scratch_create();
+  f->diag = caught_diag(&f->caught);
+  f->options = (wafer_options){.mode = mode, .batch = batch};
+  f->ctx = (wafer_ctx){.arena = wafer_arena_create(), .diag = &f->diag, .options = &f->options};
+  const char *path = scratch_save(&f->folder, "model.mlir", program, strlen(program));
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(&f->diag, f->ctx.arena, "small16", &f->ctx.machine),
+                        WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_ir_parse(&f->ctx, path, &f->ir), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_transform(&f->ctx, f->ir, passes), WAFER_OK);
+}
+
+static void teardown(fixture *f) {
+  wafer_ir_destroy(f->ir);
+  wafer_arena_destroy(f->ctx.arena);
+  scratch_remove(&f->folder);
+}
+
+static void check_memory(const wafer_plan *plan) {
+  for (uint32_t k = 0; k < plan->kernel_count; k++) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < plan->kernels[k].memory_count; i++) {
+      sum += plan->kernels[k].memory[i].bytes;
+      CU_ASSERT(strlen(plan->kernels[k].memory[i].node) > 0);
+    }
+    CU_ASSERT_EQUAL(sum, wafer_cost_bytes(&plan->kernels[k].cost));
+  }
+}
+
+static bool has_item(const wafer_kernel *kernel, const char *what) {
+  for (uint32_t i = 0; i < kernel->memory_count; i++)
+    if (!strcmp(kernel->memory[i].what, what)) return true;
+  return false;
+}
+
+static void pipelined(void) {
+  fixture f;
+  const wafer_plan *plan;
+  setup(&f, WAFER_MODE_pipelined, 0, "default");
+  CU_ASSERT_EQUAL_FATAL(wafer_lower(&f.ctx, f.ir, &plan), WAFER_OK);
+  CU_ASSERT_EQUAL(plan->mode, WAFER_MODE_pipelined);
+  CU_ASSERT_EQUAL(plan->batch, 1);
+  CU_ASSERT_STRING_EQUAL(plan->model, "model.mlir");
+  CU_ASSERT_EQUAL_FATAL(plan->kernel_count, 2);
+  CU_ASSERT_EQUAL_FATAL(plan->phase_count, 1);
+  CU_ASSERT_EQUAL_FATAL(plan->functions[0].step_count, 2);
+  CU_ASSERT_EQUAL(plan->functions[0].steps[0].kind, WAFER_STEP_load);
+  CU_ASSERT_EQUAL(plan->functions[0].steps[1].kind, WAFER_STEP_phase);
+  CU_ASSERT_EQUAL(plan->phases[0].action_count, plan->kernel_count + plan->stream_count);
+  CU_ASSERT_STRING_EQUAL(plan->values[plan->functions[0].inputs[0]].name, "x");
+  CU_ASSERT_STRING_EQUAL(plan->values[plan->functions[0].outputs[0]].name, "y");
+  CU_ASSERT_EQUAL(wafer_weights_count(plan->weights), 1);
+  CU_ASSERT_STRING_EQUAL(plan->kernels[0].name, "conv1");
+  CU_ASSERT_TRUE(has_item(&plan->kernels[0], "code"));
+  CU_ASSERT_TRUE(has_item(&plan->kernels[0], "weight w"));
+  CU_ASSERT_TRUE(plan->pipelined.fits && plan->streaming.fits);
+  CU_ASSERT(plan->pipelined.latency_cycles > plan->pipelined.interval_cycles);
+  CU_ASSERT(plan->mlir_bytes > 100);
+  check_memory(plan);
+  teardown(&f);
+}
+
+/* Streams between kernels name both ends, those of the edge one. */
+static void ends_of_streams(void) {
+  fixture f;
+  const wafer_plan *plan;
+  setup(&f, WAFER_MODE_pipelined, 0, "default");
+  CU_ASSERT_EQUAL_FATAL(wafer_lower(&f.ctx, f.ir, &plan), WAFER_OK);
+  for (uint32_t i = 0; i < plan->stream_count; i++) {
+    const wafer_stream *s = &plan->streams[i];
+    CU_ASSERT_EQUAL(s->from_kernel != WAFER_NONE, s->from.where == WAFER_AT_wafer);
+    CU_ASSERT_EQUAL(s->to_kernel != WAFER_NONE, s->to.where == WAFER_AT_wafer);
+  }
+  teardown(&f);
+}
+
+static void streaming(void) {
+  fixture f;
+  const wafer_plan *plan;
+  setup(&f, WAFER_MODE_streaming, 3, "default");
+  CU_ASSERT_EQUAL_FATAL(wafer_lower(&f.ctx, f.ir, &plan), WAFER_OK);
+  CU_ASSERT_EQUAL(plan->batch, 3);
+  CU_ASSERT_EQUAL_FATAL(plan->phase_count, 2);
+  CU_ASSERT_STRING_EQUAL(plan->phases[0].name, "conv1");
+  CU_ASSERT_EQUAL(plan->functions[0].step_count, 2);
+  CU_ASSERT_EQUAL(plan->functions[0].steps[0].kind, WAFER_STEP_phase);
+  CU_ASSERT_EQUAL(plan->phases[0].free_count, 2); /* the input and the weight */
+  CU_ASSERT_EQUAL(plan->kernels[0].body.output_depth, 3);
+  for (uint32_t p = 0; p < plan->phase_count; p++) {
+    CU_ASSERT(plan->phases[p].peak_core_bytes >= wafer_cost_bytes(&plan->kernels[p].cost));
+    CU_ASSERT(plan->phases[p].peak_core_bytes <= wafer_machine_core_budget(plan->machine));
+  }
+  CU_ASSERT(plan->streaming.interval_cycles < plan->streaming.latency_cycles);
+  check_memory(plan);
+  teardown(&f);
+}
+
+static void refuses_what_is_not_placed(void) {
+  fixture f;
+  const wafer_plan *plan;
+  setup(&f, WAFER_MODE_auto, 0, "default:fuse");
+  CU_ASSERT_EQUAL(wafer_lower(&f.ctx, f.ir, &plan), WAFER_BAD_INPUT);
+  CU_ASSERT_PTR_NULL(plan);
+  CU_ASSERT_PTR_NOT_NULL(strstr(f.caught.text, "run all passes before lowering"));
+  teardown(&f);
+  setup(&f, WAFER_MODE_auto, 0, "default:size");
+  CU_ASSERT_EQUAL(wafer_lower(&f.ctx, f.ir, &plan), WAFER_BAD_INPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(f.caught.text, "has no split or rectangle"));
+  teardown(&f);
+}
+
+CU_TestInfo tests_lower[] = {
+    {"a pipeline", pipelined},
+    {"streams name the kernels at their ends", ends_of_streams},
+    {"weight streaming", streaming},
+    {"what is not placed is refused", refuses_what_is_not_placed},
+    CU_TEST_INFO_NULL,
+};
