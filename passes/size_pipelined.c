@@ -138,13 +138,13 @@ static uint64_t edge_cycles(const pipeline *p) {
 
 /* ---- Is T feasible? ---- */
 
-/* What a packing asks for: an interval, and shapes of at most `spare` per cent more cores than the
- * smallest. */
+/* What a packing asks for: an interval; shapes of at most `spare` per cent more cores than the
+ * smallest and, where there are such, at most `aspect` times as long as wide. */
 typedef struct target {
-  uint64_t cycles, spare;
+  uint64_t cycles, spare, aspect;
 } target;
 
-#define ANY_SPARE 100000000u /* per cent: any shape */
+#define ANY 100000000u /* any area, any aspect */
 
 /* Points of at most `cycles` with as many lanes as the streams need for it; their number. */
 static uint32_t list_points(const kind *of, uint64_t cycles, shelf_point *points) {
@@ -161,20 +161,38 @@ static uint64_t area_of(const shelf_point *p) {
   return (uint64_t)p->width * p->height;
 }
 
-/* The shapes of a kind for an interval of T; none when it has no such shape. */
-static wafer_status shapes_at(const pipeline *p, wafer_arena *arena, const kind *of,
-                              const target *t, shelf_shapes *out) {
-  shelf_point *points = WAFER_NEW(arena, shelf_point, of->curve->count);
-  uint32_t n = 0, kept = 0;
-  if (!points) return pipeline_no_memory(p);
-  for (uint32_t haste = of->haste + 1; haste-- > 0 && n == 0;)
-    n = list_points(of, t->cycles >> haste, points);
-  uint64_t least = UINT64_MAX;
+static uint64_t aspect_of(const shelf_point *p) {
+  return p->width > p->height ? p->width / p->height : p->height / p->width;
+}
+
+/* Keeps the points that the target allows; their number. */
+static uint32_t keep_points(const target *t, uint32_t n, shelf_point *points) {
+  uint64_t least = UINT64_MAX, squarest = UINT64_MAX;
+  uint32_t kept = 0;
   for (uint32_t i = 0; i < n; i++)
     least = area_of(&points[i]) < least ? area_of(&points[i]) : least;
   for (uint32_t i = 0; i < n; i++)
     if (area_of(&points[i]) * 100 <= least * (100 + t->spare)) points[kept++] = points[i];
-  *out = (shelf_shapes){shelf_pareto(kept, points), points};
+  for (uint32_t i = 0; i < kept; i++)
+    squarest = aspect_of(&points[i]) < squarest ? aspect_of(&points[i]) : squarest;
+  n = kept;
+  kept = 0;
+  for (uint32_t i = 0; i < n; i++)
+    if (aspect_of(&points[i]) <= (squarest > t->aspect ? squarest : t->aspect))
+      points[kept++] = points[i];
+  return kept;
+}
+
+/* The shapes of a kind for an interval of T; none when it has no such shape. */
+static wafer_status shapes_at(const pipeline *p, wafer_arena *arena, const kind *of,
+                              const target *t, shelf_shapes *out) {
+  shelf_point *points = WAFER_NEW(arena, shelf_point, of->curve->count);
+  uint32_t n = 0;
+  if (!points) return pipeline_no_memory(p);
+  for (uint32_t haste = of->haste + 1; haste-- > 0 && n == 0;)
+    n = list_points(of, t->cycles >> haste, points);
+  n = keep_points(t, n, points);
+  *out = (shelf_shapes){shelf_pareto(n, points), points};
   return WAFER_OK;
 }
 
@@ -209,7 +227,7 @@ static wafer_status bisect(const pipeline *p, size_t *answer) {
   size_t low = 0, high = p->cycle_count, middle = 0; /* the edge first: small models end there */
   while (low < high) {
     bool fits;
-    WAFER_TRY(feasible(p, (target){p->cycles[middle], ANY_SPARE}, NULL, &fits));
+    WAFER_TRY(feasible(p, (target){p->cycles[middle], ANY, ANY}, NULL, &fits));
     if (fits)
       high = middle;
     else
@@ -220,13 +238,15 @@ static wafer_status bisect(const pipeline *p, size_t *answer) {
   return WAFER_OK;
 }
 
-/* Shapes of at most `cycles`, with as few cores as still fit on shelves; *found is false when none
- * do. */
+/* Shapes of at most `cycles`, with few cores and not too long as far as the shelves can hold them;
+ * *found is false when they hold none. */
 static wafer_status pack(const pipeline *p, uint64_t cycles, shelf_place *places, bool *found) {
-  static const uint32_t spares[] = {5, 15, 40, 100, 300, ANY_SPARE};
+  static const struct {
+    uint32_t spare, aspect;
+  } wishes[] = {{25, 4}, {50, 8}, {15, ANY}, {40, ANY}, {100, ANY}, {300, ANY}, {ANY, ANY}};
   *found = false;
-  for (size_t i = 0; i < WAFER_COUNT(spares) && !*found; i++)
-    WAFER_TRY(feasible(p, (target){cycles, spares[i]}, places, found));
+  for (size_t i = 0; i < WAFER_COUNT(wishes) && !*found; i++)
+    WAFER_TRY(feasible(p, (target){cycles, wishes[i].spare, wishes[i].aspect}, places, found));
   return WAFER_OK;
 }
 
