@@ -1,6 +1,6 @@
 /* Matrix products through oneDNN. Operands may lie in any order in which their matrices have a unit
  * stride; a matrix known when building is put into the library's own format once. Slabs are ranges
- * of the result's outermost dim: matrices of a batch, or rows. */
+ * of the result's outermost dim: matrices of a batch, rows, or the columns of a single row. */
 #include <string.h>
 
 #include "exec_dnnl.h"
@@ -12,7 +12,8 @@ typedef struct gemm {
   exec_tensor *y;
   uint32_t rank;
   dnnl_dims_t a, b, y_dims, a_stride, b_stride, y_stride;
-  bool packed; /* b is known: any format */
+  bool packed;  /* b is known: any format */
+  bool columns; /* y is a row vector: slabs are ranges of its columns, each with its part of b */
   library_weights *copies;
 } gemm;
 
@@ -78,7 +79,10 @@ static bool describe(const gemm *g, uint32_t dim, int64_t rows, descriptors *d) 
   memcpy(b, g->b, sizeof b);
   memcpy(y, g->y_dims, sizeof y);
   y[dim] = rows;
-  if (a[dim] != 1) a[dim] = rows;
+  if (g->columns)
+    b[dim] = rows;
+  else if (a[dim] != 1)
+    a[dim] = rows;
   if (dim + 2 < g->rank && b[dim] != 1) b[dim] = rows;
   return dnnl_memory_desc_init_by_strides(&d->a, r, a, dnnl_f32, g->a_stride) == dnnl_success &&
          dnnl_memory_desc_init_by_strides(&d->plain_b, r, b, dnnl_f32, g->b_stride) ==
@@ -102,7 +106,7 @@ static wafer_status init_call(gemm *g, const descriptors *d, dnnl_primitive_desc
   const int64_t size = (int64_t)sizeof(float);
   bool cuts_b = dim + 2 < g->rank && g->b[dim] != 1;
   slab->handles[0].tensor = g->op->operands[0];
-  slab->handles[0].offset = g->a[dim] == 1 ? 0 : from * g->a_stride[dim] * size;
+  slab->handles[0].offset = g->columns || g->a[dim] == 1 ? 0 : from * g->a_stride[dim] * size;
   slab->handles[2].tensor = g->y;
   slab->handles[2].offset = from * g->y_stride[dim] * size;
   if (!g->packed) {
@@ -110,8 +114,10 @@ static wafer_status init_call(gemm *g, const descriptors *d, dnnl_primitive_desc
     slab->handles[1].offset = cuts_b ? from * g->b_stride[dim] * size : 0;
     return WAFER_OK;
   }
+  const float *b = exec_tensor_known(p, g->op->operands[1]);
+  library_weights *own = NULL, **copies = g->columns ? &own : &g->copies;
   void *weights;
-  WAFER_TRY(library_reorder(p, &g->copies, &d->plain_b, exec_tensor_known(p, g->op->operands[1]),
+  WAFER_TRY(library_reorder(p, copies, &d->plain_b, g->columns ? b + from * g->b_stride[dim] : b,
                             dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), &weights));
   slab->handles[1].fixed = weights;
   return WAFER_OK;
@@ -143,7 +149,9 @@ static wafer_status init_slabs(gemm *g, library_stage *stage, dnnl_primitive_att
                                bool *known) {
   uint32_t dim = g->rank - 2, n = stage->stage.slabs;
   int64_t scale = 1, rows = g->y_dims[dim];
-  if (n > 1) {
+  if (g->columns) {
+    rows = g->y_dims[dim = 1];
+  } else if (n > 1) {
     rows = g->y->shape.dims[exec_outer_dim(g->y)];
     slab_dim(g, &dim, &scale);
   }
@@ -157,7 +165,9 @@ static wafer_status init_slabs(gemm *g, library_stage *stage, dnnl_primitive_att
 static wafer_status try_with(gemm *g, bool *known) {
   exec_program *p = g->program;
   uint32_t rank = g->y->shape.rank;
-  uint32_t most = exec_outer_dim(g->y) + 1 == rank ? 1 : UINT32_MAX; /* a row vector is not cut */
+  bool row_vector = exec_outer_dim(g->y) + 1 == rank;
+  g->columns = row_vector && g->packed;
+  uint32_t most = row_vector && !g->columns ? 1 : UINT32_MAX;
   library_stage *stage =
       library_stage_create(p, library_slabs(p, g->y, most), "oneDNN failed in a matrix product");
   dnnl_primitive_attr_t attr = NULL;

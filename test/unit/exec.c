@@ -358,10 +358,11 @@ static void multiplies_matrices(void) {
   static const struct {
     const char *a, *b;
     bool constant;
-  } cases[] = {{"13x17", "17x9", true},       {"13x17", "17x9", false}, {"1x64", "64x40", true},
-               {"2x3x5x7", "2x3x7x4", false}, {"4x5x7", "7x6", true},   {"4x5x7", "7x6", false},
-               {"3x5x7", "1x7x6", true},      {"5x7", "2x7x3", false},  {"1x40x12", "12x36", true},
-               {"2x1x5x7", "3x7x4", false},   {"5x1", "1x5", false},    {"7x3", "3x1", true}};
+  } cases[] = {{"13x17", "17x9", true},    {"13x17", "17x9", false},      {"1x64", "64x40", true},
+               {"1x1x24", "24x35", true},  {"2x3x5x7", "2x3x7x4", false}, {"4x5x7", "7x6", true},
+               {"4x5x7", "7x6", false},    {"3x5x7", "1x7x6", true},      {"5x7", "2x7x3", false},
+               {"1x40x12", "12x36", true}, {"2x1x5x7", "3x7x4", false},   {"5x1", "1x5", false},
+               {"7x3", "3x1", true}};
   for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
     bench b = start();
     uint32_t a = input(&b, WAFER_DTYPE_f32, cases[i].a, false);
@@ -575,7 +576,8 @@ static void casts(void) {
 /* A chain whose values change width: a register may not be written over what is read from it. */
 static void widens_inside_a_chain(void) {
   bench b = start();
-  uint32_t x = input(&b, WAFER_DTYPE_f32, "3x500", false), y = input(&b, WAFER_DTYPE_f32, "3x500", false);
+  uint32_t x = input(&b, WAFER_DTYPE_f32, "3x500", false),
+           y = input(&b, WAFER_DTYPE_f32, "3x500", false);
   uint32_t same = NODE(&b, less, (x, y));
   uint32_t mask = NODE(&b, cast, (same), word(WAFER_ATTR_to, "f32"));
   output(&b, NODE(&b, mul, (x, mask)));
