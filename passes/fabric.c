@@ -317,21 +317,25 @@ bool fabric_claim(fabric *f, uint32_t count, const wafer_route_segment *route, u
   return clear;
 }
 
-/* Looks at some paths even when the first would do: the lowest colour keeps the others free. */
+/* Some paths are looked at even when the first would do: a low colour is worth a few hops, since it
+ * keeps the others free. */
 #define PATHS_WEIGHED 12
+#define HOPS_PER_COLOR 16
 
 bool fabric_assign(fabric *f, uint32_t count, const fabric_path *paths, uint32_t *chosen,
                    uint32_t *color, wafer_core_at *congested) {
-  uint32_t best = FABRIC_MAX_COLORS;
-  for (int shared = 0; shared < 2 && best == FABRIC_MAX_COLORS; shared++)
-    for (uint32_t p = 0; p < count && best > 0 && (p < PATHS_WEIGHED || best == FABRIC_MAX_COLORS);
-         p++) {
+  uint64_t best = UINT64_MAX;
+  for (int shared = 0; shared < 2 && best == UINT64_MAX; shared++)
+    for (uint32_t p = 0; p < count && (p < PATHS_WEIGHED || best == UINT64_MAX); p++) {
       uint32_t free = free_along(f, &paths[p], shared, congested);
-      if (!free || (uint32_t)__builtin_ctz(free) >= best) continue;
-      best = (uint32_t)__builtin_ctz(free);
+      if (!free) continue;
+      uint32_t lowest = (uint32_t)__builtin_ctz(free);
+      uint64_t price = fabric_hops(&paths[p]) + (uint64_t)lowest * HOPS_PER_COLOR;
+      if (price >= best) continue;
+      best = price;
       *chosen = p;
+      *color = lowest;
     }
-  *color = best;
-  return best < FABRIC_MAX_COLORS &&
-         fabric_claim(f, paths[*chosen].count, paths[*chosen].at, best, congested);
+  if (best == UINT64_MAX) return false;
+  return fabric_claim(f, paths[*chosen].count, paths[*chosen].at, *color, congested);
 }

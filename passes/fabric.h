@@ -31,8 +31,8 @@ uint32_t fabric_paths(const fabric *fabric, const wafer_holding *from, const waf
                       fabric_path *paths);
 uint64_t fabric_hops(const fabric_path *path);
 
-/* Takes a path with a colour of its own, else one with a colour to share; of the first few the one
- * with the lowest colour. False when none has; *congested is then a router where every colour is
+/* Takes a path with a colour of its own, else one with a colour to share; of the first few a short
+ * one with a low colour. False when none has; *congested is then a router where every colour is
  * taken. */
 bool fabric_assign(fabric *fabric, uint32_t count, const fabric_path *paths, uint32_t *chosen,
                    uint32_t *color, wafer_core_at *congested);
