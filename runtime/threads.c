@@ -83,7 +83,10 @@ static int patience(thread_pool *pool) {
 static void wait_for_ticket(thread_pool *pool, uint32_t seen) {
   for (int i = 0; i < patience(pool); i++) {
     if (atomic_load_explicit(&pool->ticket, memory_order_acquire) != seen) return;
-    pause_a_little();
+    if (i < SPINS)
+      pause_a_little();
+    else
+      sched_yield(); /* has no tile: nobody waits for it */
   }
   pthread_mutex_lock(&pool->lock);
   atomic_fetch_add(&pool->sleepers, 1);
@@ -112,9 +115,10 @@ static void issue_ticket(thread_pool *pool) {
   pthread_mutex_unlock(&pool->lock);
 }
 
+/* Yielding early would give the core away for a time slice on a busy machine. */
 static void wait_for_tiles(thread_pool *pool) {
   for (int i = 0; atomic_load_explicit(&pool->left, memory_order_acquire) != 0; i++)
-    if (i < SPINS)
+    if (i < SERIES_SPINS)
       pause_a_little();
     else
       sched_yield();
