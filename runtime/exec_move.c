@@ -103,11 +103,12 @@ static wafer_status copy_known(exec_program *p, const exec_tensor *t, exec_tenso
 
 wafer_status exec_reordered(exec_program *p, exec_tensor *t, const exec_order *order,
                             exec_tensor **out) {
-  if (exec_same_order(&t->shape, &t->order, order)) {
-    *out = t;
-    return WAFER_OK;
-  }
   wafer_type type = {t->type, t->shape};
+  if (exec_same_order(&t->shape, &t->order, order)) {
+    bool named = memcmp(&t->order, order, sizeof *order) == 0; /* dims of 1 stand anywhere */
+    *out = named ? t : exec_tensor_view(p, t, &type, order);
+    return *out ? WAFER_OK : exec_no_memory(p);
+  }
   wafer_node node = {.operand_count = 1, .type = type};
   exec_op op = {.node = &node, .operands = {t}};
   if (!exec_tensor_known(p, t)) {

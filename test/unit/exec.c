@@ -496,6 +496,20 @@ static void resizes(void) {
     }
 }
 
+/* A dim of 1 has the same order wherever it stands, until it is resized. */
+static void resizes_dims_of_one(void) {
+  static const double scales[] = {1, 1, 3, 1};
+  bench b = start();
+  uint32_t x = input(&b, WAFER_DTYPE_f32, "5x4x1x3", false);
+  uint32_t mean = NODE(&b, reduce_mean, (x), INTS(axes, 3), whole(WAFER_ATTR_keepdims, 1));
+  output(&b, NODE(&b, resize, (mean), INTS(shape, 5, 4, 3, 1),
+                  {.id = WAFER_ATTR_scales, .floats = {4, scales}},
+                  word(WAFER_ATTR_mode, "nearest"), word(WAFER_ATTR_coordinates, "half_pixel"),
+                  word(WAFER_ATTR_rounding, "floor"), real(WAFER_ATTR_cubic_a, -0.75),
+                  whole(WAFER_ATTR_exclude_outside, 0)));
+  check(&b, "dims of 1");
+}
+
 static void gathers(void) {
   for (int64_t axis = 0; axis < 3; axis++) {
     bench b = start();
@@ -657,6 +671,7 @@ CU_TestInfo tests_exec[] = {
     {"softmaxes", softmaxes},
     {"moves elements", moves},
     {"resizes", resizes},
+    {"resizes_dims_of_one", resizes_dims_of_one},
     {"gathers", gathers},
     {"runs every elementwise op", maps},
     {"divides integers", divides_integers},
