@@ -225,7 +225,10 @@ uint64_t kernel_halo(const kernel_view *k) {
 
 uint64_t kernel_fabric_cycles(const kernel_view *k) {
   const kernel_family *family = k->family[k->body->anchor];
-  return family->fabric ? family->fabric(k) : 0;
+  uint64_t cycles = family->fabric ? family->fabric(k) : 0;
+  for (uint32_t node = 0; node < k->body->node_count; node++)
+    if (k->family[node]->moves) cycles = kernel_add(cycles, k->family[node]->moves(k, node));
+  return cycles;
 }
 
 /* ---- bytes ---- */

@@ -68,6 +68,8 @@ struct kernel_family {
   uint64_t (*compute)(const kernel_view *k, uint32_t node);
   /* Fabric work of the anchor inside the rectangle, in cycles; NULL: none. */
   uint64_t (*fabric)(const kernel_view *k);
+  /* Fabric work of any node of this family, anchor or not, besides; NULL: none. */
+  uint64_t (*moves)(const kernel_view *k, uint32_t node);
   /* Fills the windows of the anchor's operand 0; NULL: it has none. */
   void (*windows)(const kernel_view *k, kernel_window *window);
   /* Multiply-accumulates per element of the node's result, as operations; 1 for what is

@@ -1,10 +1,12 @@
 /* Family move: reshape, transpose, expand, slice, concat, pad, resize, gather.
  *
- * Every core makes its tile of the result from what it holds. A dim of the operand that keeps its
- * place and extent is cut as the result's; any other arrives whole, multicast by the stream, so
- * that nothing crosses cores inside the rectangle but the halo of a resize. A reshape keeps the
- * leading dim of each group of dims that it merges or divides, when the parts divide it on both
- * sides.
+ * Every core makes its tile of the result from what the rectangle holds. A dim of the operand is
+ * cut as the dim of the result that its elements go to; a reshape does so with the leading dims of
+ * the groups of dims that it merges or divides. Where such parts do not begin at the same elements
+ * (a slice, a pad, a concatenation, an uneven reshape) elements move along the loop to the core
+ * that keeps them: no link carries more of them than cross it. What a gather looks up, and what a
+ * slice takes a small part of, is cut along a reduction loop: the core that has an element sends
+ * it, as a partial sum. Any other dim arrives whole, multicast by the stream.
  *
  * Each op copies its tile once, a vector instruction per run along the longest local dim of the
  * result (gather: of a dim that is not looked up). A linear or cubic resize is 2 or 4
@@ -23,58 +25,68 @@ static void transpose(const wafer_node *n, const kernel_map *result, kernel_map 
   for (uint32_t d = 0; d < count; d++) kernel_map_set(map, (uint32_t)perm[d], result, d);
 }
 
-/* The least groups of dims on either side with equal products; dims of 1 belong to none. */
+/* Neighbouring dims of either side with equal products. */
+typedef struct dim_group {
+  uint32_t lead, onto;   /* the first dims */
+  int64_t inner, beside; /* elements behind one index of them */
+  int64_t elements;
+} dim_group;
+
+static bool next_group(const wafer_shape *x, const wafer_shape *y, uint32_t *i, uint32_t *j,
+                       dim_group *g) {
+  while (*i < x->rank && x->dims[*i] <= 1) ++*i; /* dims of 1 belong to none */
+  while (*j < y->rank && y->dims[*j] <= 1) ++*j;
+  if (*i == x->rank || *j == y->rank) return false;
+  *g = (dim_group){.lead = *i, .onto = *j};
+  int64_t left = x->dims[(*i)++], right = y->dims[(*j)++];
+  while (left != right) {
+    if (left < right && *i < x->rank)
+      left *= x->dims[(*i)++];
+    else if (left > right && *j < y->rank)
+      right *= y->dims[(*j)++];
+    else
+      return false;
+  }
+  g->elements = left;
+  g->inner = left / x->dims[g->lead];
+  g->beside = left / y->dims[g->onto];
+  return true;
+}
+
 static void reshape(const wafer_shape *x, const wafer_shape *y, const kernel_map *result,
                     kernel_map *map) {
   uint32_t i = 0, j = 0;
-  while (i < x->rank && j < y->rank) {
-    if (x->dims[i] <= 1 || y->dims[j] <= 1) {
-      if (x->dims[i] <= 1)
-        i++;
-      else
-        j++;
-      continue;
-    }
-    uint32_t lead = i, onto = j;
-    int64_t left = x->dims[i++], right = y->dims[j++];
-    while (left != right) {
-      if (left < right && i < x->rank)
-        left *= x->dims[i++];
-      else if (left > right && j < y->rank)
-        right *= y->dims[j++];
-      else
-        return;
-    }
-    if (i == lead + 1 && j == onto + 1)
-      kernel_map_set(map, lead, result, onto);
-    else {
-      kernel_map_even(map, lead, result, onto, x->dims[lead]);
-      kernel_map_even(map, lead,
-                      &(kernel_map){.loop = {map->loop[lead]}, .even = {map->even[lead]}}, 0,
-                      y->dims[onto]);
-    }
-  }
+  dim_group g;
+  while (next_group(x, y, &i, &j, &g)) kernel_map_set(map, g.lead, result, g.onto);
 }
 
-static void slice(const kernel_view *k, const wafer_node *n, const kernel_map *result,
-                  kernel_map *map) {
-  uint32_t count;
-  const int64_t *starts = wafer_attr_ints(&n->attrs, WAFER_ATTR_starts, &count);
-  const int64_t *steps = wafer_attr_ints(&n->attrs, WAFER_ATTR_steps, &count);
+/* A slice of a small part of a dim: its operand is cut along a loop of its own. */
+static bool picks(const wafer_kernel_body *body, const wafer_node *n, uint32_t d) {
+  return n->op == WAFER_OP_slice &&
+         n->type.shape.dims[d] <= wafer_body_type(body, n->operands[0])->shape.dims[d] / 4;
+}
+
+static void slice(const kernel_view *k, uint32_t node, const kernel_map *result, kernel_map *map) {
+  const wafer_node *n = kernel_node(k, node);
+  uint32_t loop = k->loops.parallel;
   for (uint32_t d = 0; d < n->type.shape.rank; d++)
-    if (starts[d] == 0 && steps[d] == 1 &&
-        n->type.shape.dims[d] == shape_of(k, n->operands[0])->dims[d])
+    if (!kernel_is_anchor(k, node) || !picks(k->body, n, d))
       kernel_map_set(map, d, result, d);
+    else if (loop < k->loops.count)
+      kernel_map_loop(map, d, loop++);
 }
 
-static void pad(const wafer_node *n, const kernel_map *result, kernel_map *map) {
-  uint32_t count, rank = n->type.shape.rank;
-  const int64_t *pads = wafer_attr_ints(&n->attrs, WAFER_ATTR_pads, &count);
-  for (uint32_t d = 0; d < rank; d++)
-    if (pads[d] == 0 && pads[d + rank] == 0) kernel_map_set(map, d, result, d);
+static void loops(const wafer_kernel_body *body, wafer_loops *out) {
+  const wafer_node *n = &body->nodes[body->anchor];
+  if (n->op != WAFER_OP_gather && n->op != WAFER_OP_slice) return;
+  const wafer_shape *shape = &wafer_body_type(body, n->operands[0])->shape;
+  bool gathers = n->op == WAFER_OP_gather;
+  for (uint32_t d = 0; d < shape->rank; d++)
+    if (gathers ? wafer_attr_int(&n->attrs, WAFER_ATTR_axis) == (int64_t)d : picks(body, n, d))
+      kernel_loop_append(out, shape->dims[d], true);
 }
 
-/* data: the looked-up dim is whole; indices stand in its place. */
+/* data: the looked-up dim is a loop of its own; indices stand in its place. */
 static void gather(const kernel_view *k, const wafer_node *n, uint32_t operand,
                    const kernel_map *result, kernel_map *map) {
   uint32_t axis = (uint32_t)wafer_attr_int(&n->attrs, WAFER_ATTR_axis);
@@ -85,16 +97,13 @@ static void gather(const kernel_view *k, const wafer_node *n, uint32_t operand,
       kernel_map_set(map, d, result, axis + d);
     else if (d != axis)
       kernel_map_set(map, d, result, d < axis ? d : d - 1 + indices);
+    else if (k->body->nodes[k->body->anchor].op == WAFER_OP_gather)
+      kernel_map_loop(map, d, k->loops.parallel);
   }
 }
 
-static void alike(const kernel_view *k, uint32_t node, uint32_t i, const kernel_map *result,
-                  kernel_map *map) {
-  const wafer_node *n = kernel_node(k, node);
-  bool window = n->op == WAFER_OP_resize && kernel_is_anchor(k, node);
-  for (uint32_t d = 0; d < n->type.shape.rank; d++)
-    if (window || shape_of(k, n->operands[i])->dims[d] == n->type.shape.dims[d])
-      kernel_map_set(map, d, result, d);
+static void alike(const wafer_node *n, const kernel_map *result, kernel_map *map) {
+  for (uint32_t d = 0; d < n->type.shape.rank; d++) kernel_map_set(map, d, result, d);
 }
 
 static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kernel_map *result,
@@ -112,17 +121,14 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
     kernel_map_broadcast(shape, &n->type.shape, result, map);
     break;
   case WAFER_OP_slice:
-    slice(k, n, result, map);
-    break;
-  case WAFER_OP_pad:
-    pad(n, result, map);
+    slice(k, node, result, map);
     break;
   case WAFER_OP_gather:
     gather(k, n, i, result, map);
     break;
   default:
-    alike(k, node, i, result, map);
-    break; /* concat along its other dims, resize */
+    alike(n, result, map);
+    break; /* concat, pad, resize */
   }
 }
 
@@ -172,12 +178,117 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
                        kernel_mul(elements, sums ? resize_taps(k, n) : 1), run_of(k, node));
 }
 
-static uint64_t fabric(const kernel_view *k) {
-  return kernel_node(k, k->body->anchor)->op == WAFER_OP_resize ? kernel_halo(k) : 0;
+/* ---- Elements that change cores ---- */
+
+/* `count` elements in a row: element e comes from position from_start + e * step of the operand and
+ * goes to position to_start + e of the result; a core has `from` and `to` positions of them. */
+typedef struct shift {
+  int64_t count, from, from_start, step, to, to_start;
+} shift;
+
+static int64_t within(int64_t at, int64_t count) {
+  return at < 0 ? 0 : at > count ? count : at;
 }
 
-const kernel_family kernel_family_move = {.operand = operand,
+/* Elements that cross from the first p parts to the others, or back. */
+static int64_t crossing(const shift *s, int64_t p) {
+  int64_t behind = p * s->from - s->from_start;
+  int64_t made = within(behind <= 0 ? 0 : kernel_ceil(behind, s->step), s->count);
+  int64_t kept = within(p * s->to - s->to_start, s->count);
+  return made > kept ? made - kept : kept - made;
+}
+
+/* The most elements between two neighbouring parts: both sides grow evenly between the parts where
+ * the row begins and ends. */
+static int64_t most_crossing(const shift *s, int64_t parts) {
+  if (s->step < 1 || s->from < 1 || s->to < 1) return s->count;
+  const int64_t rims[] = {1,
+                          parts - 1,
+                          s->from_start / s->from,
+                          (s->from_start + s->count * s->step) / s->from,
+                          s->to_start / s->to,
+                          (s->to_start + s->count) / s->to};
+  int64_t most = 0;
+  for (size_t i = 0; i < WAFER_COUNT(rims); i++)
+    for (int64_t p = rims[i]; p <= rims[i] + 1; p++)
+      if (p > 0 && p < parts && crossing(s, p) > most) most = crossing(s, p);
+  return most;
+}
+
+/* Cycles to move a row of dim d, `inner` positions behind each of its indices. */
+static uint64_t row_cycles(const kernel_view *k, uint32_t value, uint32_t d, int64_t inner,
+                           const shift *s) {
+  int loop = k->map[value].loop[d];
+  if (loop < 0 || (uint32_t)loop >= k->loops.parallel) return 0;
+  int64_t parts = (int64_t)k->split->rows[loop] * k->split->cols[loop];
+  int64_t crossing = parts > 1 ? most_crossing(s, parts) : 0;
+  uint64_t row = (uint64_t)(k->tile[value][d] * inner);
+  if (crossing == 0 || row == 0) return 0;
+  uint64_t elements = kernel_mul(k->elements[value] / row, (uint64_t)crossing);
+  return kernel_broadcast(k, (uint32_t)loop, kernel_words(kernel_dtype(k, value), elements));
+}
+
+static uint64_t reshape_cycles(const kernel_view *k, uint32_t node) {
+  uint32_t x = kernel_node(k, node)->operands[0], y = kernel_result(k, node), i = 0, j = 0;
+  uint64_t cycles = 0;
+  dim_group g;
+  while (next_group(shape_of(k, x), shape_of(k, y), &i, &j, &g)) {
+    const shift s = {g.elements, k->tile[x][g.lead] * g.inner, 0, 1, k->tile[y][g.onto] * g.beside,
+                     0};
+    cycles = kernel_add(cycles, row_cycles(k, x, g.lead, g.inner, &s));
+  }
+  return cycles;
+}
+
+/* Of operand `i` of a slice, pad or concat. `offset`: where it begins in a concat's result. */
+static uint64_t shift_cycles(const kernel_view *k, uint32_t node, uint32_t i, int64_t offset) {
+  const wafer_node *n = kernel_node(k, node);
+  uint32_t count, x = n->operands[i], y = kernel_result(k, node);
+  const int64_t *starts = NULL, *steps = NULL, *pads = NULL;
+  int64_t axis = n->op == WAFER_OP_concat ? wafer_attr_int(&n->attrs, WAFER_ATTR_axis) : -1;
+  if (n->op == WAFER_OP_slice) starts = wafer_attr_ints(&n->attrs, WAFER_ATTR_starts, &count);
+  if (n->op == WAFER_OP_slice) steps = wafer_attr_ints(&n->attrs, WAFER_ATTR_steps, &count);
+  if (n->op == WAFER_OP_pad) pads = wafer_attr_ints(&n->attrs, WAFER_ATTR_pads, &count);
+  uint64_t cycles = 0;
+  for (uint32_t d = 0; d < n->type.shape.rank; d++) {
+    const shift s = {.count = starts ? n->type.shape.dims[d] : shape_of(k, x)->dims[d],
+                     .from = k->tile[x][d],
+                     .from_start = starts ? starts[d] : 0,
+                     .step = steps ? steps[d] : 1,
+                     .to = k->tile[y][d],
+                     .to_start = pads ? pads[d] : axis == (int64_t)d ? offset : 0};
+    cycles = kernel_add(cycles, row_cycles(k, x, d, 1, &s));
+  }
+  return cycles;
+}
+
+/* Fabric work of a node, wherever it stands in the body. */
+static uint64_t moves(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  if (n->op == WAFER_OP_reshape) return reshape_cycles(k, node);
+  if (n->op != WAFER_OP_slice && n->op != WAFER_OP_pad && n->op != WAFER_OP_concat) return 0;
+  uint64_t cycles = 0;
+  int64_t offset = 0;
+  for (uint32_t i = 0; i < n->operand_count; i++) {
+    cycles = kernel_add(cycles, shift_cycles(k, node, i, offset));
+    if (n->op == WAFER_OP_concat)
+      offset += shape_of(k, n->operands[i])->dims[wafer_attr_int(&n->attrs, WAFER_ATTR_axis)];
+  }
+  return cycles;
+}
+
+static uint64_t fabric(const kernel_view *k) {
+  const wafer_node *n = kernel_node(k, k->body->anchor);
+  uint32_t result = kernel_result(k, k->body->anchor);
+  if (n->op == WAFER_OP_resize) return kernel_halo(k);
+  return kernel_reduce_loops(
+      k, kernel_words(kernel_dtype(k, result), kernel_tile_elements(k, result)));
+}
+
+const kernel_family kernel_family_move = {.loops = loops,
+                                          .operand = operand,
                                           .compute = compute,
                                           .fabric = fabric,
+                                          .moves = moves,
                                           .windows = windows,
                                           .operations = operations};
