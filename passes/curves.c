@@ -16,8 +16,8 @@ struct curve_set {
 
 static curve_set *create(const wafer_machine *machine, wafer_arena *arena) {
   curve_set *set = WAFER_NEW(arena, curve_set, 1);
-  if (!set) return NULL;
-  wafer_rect whole = size_whole_wafer(machine);
+  wafer_rect whole;
+  if (!set || !size_whole_wafer(machine, &whole)) return NULL;
   *set = (curve_set){.machine = machine,
                      .arena = arena,
                      .max_width = whole.width,
@@ -64,7 +64,8 @@ wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel
     *made = (entry){.signature = signature, .budget = budget};
     wafer_curve_options options = {
         .max_width = set->max_width, .max_height = set->max_height, .budget = budget};
-    WAFER_TRY(wafer_kernel_curve(set->machine, body, &options, set->arena, &made->curve));
+    if (wafer_kernel_curve(set->machine, body, &options, set->arena, &made->curve) != WAFER_OK)
+      return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for a shape curve");
     *slot = made;
     set->count++;
   }

@@ -159,13 +159,16 @@ static MlirAttribute route_attr(MlirContext context, uint32_t count,
   return mlirDenseI64ArrayGet(context, 4 * (intptr_t)count, at);
 }
 
+/* True with a NULL route when out of memory. */
 static bool get_route(wafer_arena *arena, MlirOperation op, wafer_ir_stream *s) {
   MlirAttribute attr = mlirOperationGetAttributeByName(op, ref("route"));
   if (mlirAttributeIsNull(attr) || !mlirAttributeIsADenseI64Array(attr)) return false;
   uint32_t count = (uint32_t)mlirDenseArrayGetNumElements(attr);
   uint32_t *at = WAFER_NEW(arena, uint32_t, count);
   wafer_route_segment *route = WAFER_NEW(arena, wafer_route_segment, count / 4);
-  if (!at || !route || count % 4 || !get_u32s(op, "route", count, at)) return false;
+  s->route = NULL;
+  if (!at || !route) return true;
+  if (count % 4 || !get_u32s(op, "route", count, at)) return false;
   for (uint32_t i = 0; i < count / 4; i++)
     route[i] = (wafer_route_segment){at[4 * i], at[4 * i + 1], at[4 * i + 2], at[4 * i + 3]};
   s->route = route;
@@ -214,6 +217,8 @@ wafer_status wafer_ir_stream_get(const wafer_ctx *ctx, const wafer_ir *ir, MlirO
               get_route(ctx->arena, op, s) && get_u32(op, "color", &s->color) &&
               get_u64(op, "words", &s->words) && get_u64(op, "cycles", &s->cycles) &&
               get_u64(op, "latency", &s->latency) && get_u32(op, "depth", &s->depth);
+  if (read && !s->route)
+    return wafer_fail(ctx->diag, wafer_ir_loc(ir, op), WAFER_NO_MEMORY, "no memory for a route");
   if (read) return WAFER_OK;
   return wafer_fail(
       ctx->diag, wafer_ir_loc(ir, op), WAFER_BAD_INPUT,

@@ -82,7 +82,8 @@ static wafer_status place_shelves(placing *p) {
 }
 
 static wafer_status place_phases(const placing *p) {
-  wafer_rect whole = size_whole_wafer(p->ctx->machine);
+  wafer_rect whole;
+  if (!size_whole_wafer(p->ctx->machine, &whole)) return no_memory(p);
   for (uint32_t k = 0; k < p->graph.kernel_count; k++) {
     const wafer_graph_kernel *kernel = &p->graph.kernels[k];
     wafer_rect rect = {whole.x, whole.y, wafer_split_width(&kernel->split),

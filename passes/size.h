@@ -59,7 +59,7 @@ uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph
 
 /* The largest rectangle of usable cores without a dead one; the usable rectangle when none is dead.
  */
-wafer_rect size_whole_wafer(const wafer_machine *machine);
+bool size_whole_wafer(const wafer_machine *machine, wafer_rect *out); /* false: out of memory */
 /* The body with other depths. */
 wafer_kernel_body size_with_depths(const wafer_kernel_body *body, const uint32_t *depths);
 /* Fills in a refusal for want of bytes: `asked` per core at the least, owners in the sentence. */

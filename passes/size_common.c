@@ -37,19 +37,21 @@ static void scan_row(const wafer_machine *m, uint32_t y, const uint32_t *above, 
   }
 }
 
-wafer_rect size_whole_wafer(const wafer_machine *m) {
-  if (m->dead_count == 0) return m->usable;
+bool size_whole_wafer(const wafer_machine *m, wafer_rect *out) {
+  *out = m->usable;
+  if (m->dead_count == 0) return true;
   wafer_arena *arena = wafer_arena_create();
   uint32_t *above = arena ? WAFER_NEW(arena, uint32_t, m->usable.width) : NULL;
   uint32_t *stack = arena ? WAFER_NEW(arena, uint32_t, m->usable.width) : NULL;
-  wafer_rect best = {m->usable.x, m->usable.y, 0, 0};
+  bool ok = above && stack;
   uint32_t dead = 0;
-  for (uint32_t y = m->usable.y; above && stack && y < m->usable.y + m->usable.height; y++) {
+  *out = (wafer_rect){m->usable.x, m->usable.y, 0, 0};
+  for (uint32_t y = m->usable.y; ok && y < m->usable.y + m->usable.height; y++) {
     raise_columns(m, y, &dead, above);
-    scan_row(m, y, above, stack, &best);
+    scan_row(m, y, above, stack, out);
   }
   wafer_arena_destroy(arena);
-  return best;
+  return ok;
 }
 
 /* ---- Refusals ---- */
@@ -57,12 +59,14 @@ wafer_rect size_whole_wafer(const wafer_machine *m) {
 /* The cost of the split that needs the fewest bytes. */
 static wafer_status least_cost(const wafer_ctx *ctx, const wafer_kernel_body *body, uint64_t least,
                                wafer_cost *cost) {
-  wafer_rect whole = size_whole_wafer(ctx->machine);
-  wafer_curve_options options = {
-      .max_width = whole.width, .max_height = whole.height, .budget = least};
+  wafer_rect whole;
   wafer_curve curve;
   *cost = (wafer_cost){0};
-  WAFER_TRY(wafer_kernel_curve(ctx->machine, body, &options, ctx->arena, &curve));
+  bool ok = size_whole_wafer(ctx->machine, &whole);
+  wafer_curve_options options = {
+      .max_width = whole.width, .max_height = whole.height, .budget = least};
+  if (!ok || wafer_kernel_curve(ctx->machine, body, &options, ctx->arena, &curve) != WAFER_OK)
+    return wafer_fail(ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for a shape curve");
   if (curve.count) wafer_kernel_cost(ctx->machine, body, &curve.at[0].split, cost);
   return WAFER_OK;
 }

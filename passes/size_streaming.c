@@ -280,12 +280,13 @@ static wafer_status start(streaming *s) {
   uint32_t kernels = s->graph->kernel_count, values = s->graph->value_count;
   wafer_arena *arena = s->ctx->arena;
   s->budget = wafer_machine_core_budget(s->ctx->machine);
-  s->whole = size_whole_wafer(s->ctx->machine);
   s->out->kernels = WAFER_NEW(arena, sized_kernel, kernels);
   s->out->phases = WAFER_NEW(arena, size_phase, kernels);
   s->held = WAFER_NEW(arena, held, values);
   s->last_use = WAFER_NEW(arena, uint32_t, values);
-  if (!s->out->kernels || !s->out->phases || !s->held || !s->last_use) return no_memory(s);
+  if (!s->out->kernels || !s->out->phases || !s->held || !s->last_use ||
+      !size_whole_wafer(s->ctx->machine, &s->whole))
+    return no_memory(s);
   for (uint32_t v = 0; v < values; v++) {
     const wafer_graph_value *value = &s->graph->values[v];
     s->last_use[v] = value->use_count ? value->uses[value->use_count - 1].kernel : WAFER_NONE;

@@ -142,10 +142,34 @@ static void refuses_what_is_not_placed(void) {
   teardown(&f);
 }
 
+/* The n-th allocation fails, for ever larger n, until none does: an error each time, nothing else.
+ */
+static void lack_of_memory(void) {
+  bool done = false;
+  size_t tries = 0;
+  for (size_t n = 1; !done; n += 1 + n / 12, tries++) {
+    fixture f;
+    const wafer_plan *plan = NULL;
+    setup(&f, tries % 2 ? WAFER_MODE_streaming : WAFER_MODE_pipelined, 2, "");
+    wafer_arena_fail_after(n);
+    wafer_status status = wafer_transform(&f.ctx, f.ir, WAFER_DEFAULT_PASSES);
+    if (status == WAFER_OK) status = wafer_lower(&f.ctx, f.ir, &plan);
+    wafer_arena_fail_after(0);
+    CU_ASSERT(status == WAFER_OK || status == WAFER_NO_MEMORY);
+    if (status != WAFER_OK && status != WAFER_NO_MEMORY)
+      printf("  n = %zu: %s\n", n, f.caught.text);
+    CU_ASSERT(status == WAFER_OK || f.caught.count > 0);
+    done = status == WAFER_OK;
+    teardown(&f);
+  }
+  CU_ASSERT(tries > 20);
+}
+
 CU_TestInfo tests_lower[] = {
     {"a pipeline", pipelined},
     {"streams name the kernels at their ends", ends_of_streams},
     {"weight streaming", streaming},
     {"what is not placed is refused", refuses_what_is_not_placed},
+    {"lack of memory is an error", lack_of_memory},
     CU_TEST_INFO_NULL,
 };
