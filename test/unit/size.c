@@ -1,0 +1,170 @@
+/* passes/size*.c, curves.c: sizing both modes, on the machine that ships as small16. */
+#include "passes/size.h"
+
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "caught.h"
+#include "scratch.h"
+
+typedef struct fixture {
+  scratch folder;
+  caught caught;
+  wafer_diag diag;
+  wafer_ctx ctx;
+  wafer_ir *ir;
+  wafer_graph graph;
+  curve_set *curves;
+} fixture;
+
+static void setup(fixture *f, const char *machine, const char *text) {
+  memset(f, 0, sizeof *f);
+  f->folder = scratch_create();
+  f->diag = caught_diag(&f->caught);
+  f->ctx = (wafer_ctx){.arena = wafer_arena_create(), .diag = &f->diag};
+  const char *path = scratch_save(&f->folder, "model.mlir", text, strlen(text));
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(&f->diag, f->ctx.arena, machine, &f->ctx.machine),
+                        WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_ir_parse(&f->ctx, path, &f->ir), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_transform(&f->ctx, f->ir, "default:fuse"), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_graph_read(&f->ctx, f->ir, &f->graph), WAFER_OK);
+  f->curves = curve_set_of(&f->ctx, f->ir);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(f->curves);
+}
+
+static void teardown(fixture *f) {
+  wafer_ir_destroy(f->ir);
+  wafer_arena_destroy(f->ctx.arena);
+  scratch_remove(&f->folder);
+}
+
+/* `count` softmaxes in a row; the last is multiplied with the first one's operand. */
+static const char *chain(char *text, size_t bytes, uint32_t count) {
+  size_t at =
+      (size_t)snprintf(text, bytes,
+                       "func.func @main(%%x: tensor<64x64xf32>) -> tensor<64x64xf32> {\n"
+                       "  %%v0 = \"nn.exp\"(%%x) : (tensor<64x64xf32>) -> tensor<64x64xf32>\n");
+  for (uint32_t i = 0; i < count; i++)
+    at += (size_t)snprintf(
+        text + at, bytes - at,
+        "  %%v%u = \"nn.softmax\"(%%v%u) {axis = 1 : i64} : (tensor<64x64xf32>) -> "
+        "tensor<64x64xf32>\n",
+        i + 1, i);
+  snprintf(text + at, bytes - at,
+           "  %%y = \"nn.mul\"(%%v%u, %%v0) : (tensor<64x64xf32>, tensor<64x64xf32>) -> "
+           "tensor<64x64xf32>\n  return %%y : tensor<64x64xf32>\n}\n",
+           count);
+  return text;
+}
+
+static void curves_are_shared(void) {
+  char text[8192];
+  fixture f;
+  const wafer_curve *a, *b, *c;
+  setup(&f, "small16", chain(text, sizeof text, 3));
+  CU_ASSERT_EQUAL_FATAL(f.graph.kernel_count, 4);
+  CU_ASSERT_EQUAL(curve_of(&f.diag, f.curves, &f.graph.kernels[1].body, 10000, &a), WAFER_OK);
+  CU_ASSERT_EQUAL(curve_of(&f.diag, f.curves, &f.graph.kernels[2].body, 10000, &b), WAFER_OK);
+  CU_ASSERT_EQUAL(curve_of(&f.diag, f.curves, &f.graph.kernels[1].body, 9000, &c), WAFER_OK);
+  CU_ASSERT_PTR_EQUAL(a, b);
+  CU_ASSERT_PTR_NOT_EQUAL(a, c);
+  CU_ASSERT_PTR_EQUAL(curve_set_of(&f.ctx, f.ir), f.curves);
+  teardown(&f);
+}
+
+/* A value that skips the whole chain waits there, longer the longer the chain is. */
+static void skips_are_deep(void) {
+  char text[8192];
+  fixture f;
+  sizing s;
+  uint32_t last = 0;
+  for (uint32_t count = 2; count <= 8; count += 3) {
+    setup(&f, "small16", chain(text, sizeof text, count));
+    CU_ASSERT_EQUAL_FATAL(size_pipelined(&f.ctx, f.curves, &f.graph, &s), WAFER_OK);
+    CU_ASSERT_TRUE_FATAL(s.cost.fits);
+    const wafer_graph_kernel *join = &f.graph.kernels[f.graph.kernel_count - 1];
+    CU_ASSERT_EQUAL_FATAL(join->body.input_count, 2);
+    uint32_t skip = f.graph.values[join->inputs[0]].producer == 0 ? 0 : 1;
+    uint32_t depth = s.kernels[f.graph.kernel_count - 1].depths[skip];
+    CU_ASSERT(depth >= SIZE_PIPELINE_DEPTH && depth > last);
+    last = depth;
+    CU_ASSERT(s.cost.peak_core_bytes <= wafer_machine_core_budget(f.ctx.machine));
+    CU_ASSERT(s.cost.interval_cycles <= s.cost.latency_cycles);
+    teardown(&f);
+  }
+}
+
+/* Nothing is made faster than the edge: the interval is its, and cores stay free. */
+static void the_edge_bounds(void) {
+  char text[8192];
+  fixture f;
+  sizing s;
+  setup(&f, "wse2", chain(text, sizeof text, 1));
+  CU_ASSERT_EQUAL_FATAL(size_pipelined(&f.ctx, f.curves, &f.graph, &s), WAFER_OK);
+  uint64_t edge = wafer_machine_transfer_cycles(f.ctx.machine, 64 * 64 * 4,
+                                                f.ctx.machine->edge_in_bytes_per_second);
+  CU_ASSERT(s.cost.fits && s.cost.interval_cycles >= edge);
+  CU_ASSERT(s.cost.cores < wafer_rect_area(f.ctx.machine->usable) / 2);
+  teardown(&f);
+}
+
+/* More samples share a phase's weights: the interval falls, until they do not fit. */
+static void batches_pay(void) {
+  char text[8192];
+  fixture f;
+  sizing s;
+  setup(&f, "small16", chain(text, sizeof text, 2));
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
+  CU_ASSERT_TRUE_FATAL(s.cost.fits);
+  const wafer_machine *m = f.ctx.machine;
+  uint64_t one = size_streaming_interval(m, &f.graph, &s, 1);
+  CU_ASSERT_EQUAL(one, s.cost.interval_cycles);
+  CU_ASSERT(size_streaming_interval(m, &f.graph, &s, 4) < one);
+  CU_ASSERT_EQUAL(size_streaming_interval(m, &f.graph, &s, 1000000), UINT64_MAX);
+  teardown(&f);
+}
+
+static void refusals_name_the_kernel(void) {
+  static const char text[] =
+      "func.func @main(%x: tensor<1x2048xf32>) -> tensor<1x2048xf32> {\n"
+      "  %w = \"nn.weight\"() {name = \"w\"} : () -> tensor<2048x2048xf32>\n"
+      "  %0 = \"nn.matmul\"(%x, %w) : (tensor<1x2048xf32>, tensor<2048x2048xf32>)\n"
+      "    -> tensor<1x2048xf32> loc(\"huge\")\n"
+      "  return %0 : tensor<1x2048xf32>\n}\n";
+  fixture f;
+  sizing s;
+  setup(&f, "small16", text);
+  CU_ASSERT_EQUAL_FATAL(size_pipelined(&f.ctx, f.curves, &f.graph, &s), WAFER_OK);
+  CU_ASSERT_FALSE(s.cost.fits);
+  CU_ASSERT_EQUAL(s.refusal.kernel, 0);
+  CU_ASSERT(s.refusal.asked > s.refusal.allowed);
+  CU_ASSERT_PTR_NOT_NULL(strstr(s.cost.why_not, "kernel 'huge' needs"));
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
+  CU_ASSERT_FALSE(s.cost.fits);
+  teardown(&f);
+}
+
+static void largest_rectangle(void) {
+  static const wafer_core_at dead[] = {{7, 2}, {3, 5}};
+  wafer_machine m = {.width = 12, .height = 9, .usable = {1, 1, 10, 7}};
+  wafer_rect whole;
+  CU_ASSERT_TRUE(size_whole_wafer(&m, &whole));
+  CU_ASSERT_EQUAL(wafer_rect_area(whole), 70);
+  m.dead = dead;
+  m.dead_count = 2;
+  CU_ASSERT_TRUE(size_whole_wafer(&m, &whole));
+  CU_ASSERT_EQUAL(wafer_rect_area(whole), 35); /* rows 3 to 7 right of the second, or as large */
+  for (uint32_t i = 0; i < 2; i++)
+    CU_ASSERT_FALSE(wafer_rect_overlaps(whole, (wafer_rect){dead[i].x, dead[i].y, 1, 1}));
+}
+
+CU_TestInfo tests_size[] = {
+    {"equal kernels share a curve", curves_are_shared},
+    {"values that skip kernels wait", skips_are_deep},
+    {"the edge bounds a pipeline", the_edge_bounds},
+    {"batches pay in streaming", batches_pay},
+    {"refusals name the kernel", refusals_name_the_kernel},
+    {"the largest rectangle without dead cores", largest_rectangle},
+    CU_TEST_INFO_NULL,
+};
