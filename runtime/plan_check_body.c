@@ -1,0 +1,114 @@
+/* A kernel's body: every number in range, every type what the op's shape rule gives. After this,
+ * loops, layouts and costs may be computed. */
+#include <stdio.h>
+
+#include "plan_check.h"
+
+static wafer_status check_counts(const plan_check *c, const wafer_kernel *k) {
+  const wafer_kernel_body *b = &k->body;
+  wafer_loc loc = wafer_at_kernel(c->file, k->name, NULL);
+  if ((uint32_t)b->family >= WAFER_FAMILY_COUNT)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "there is no kernel family %u",
+                      (unsigned)b->family);
+  if (b->node_count < 1 || b->anchor >= b->node_count)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "anchor %u is none of the %u nodes", b->anchor,
+                      b->node_count);
+  if ((uint64_t)b->input_count + b->node_count > WAFER_MAX_KERNEL_VALUES)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                      "%u inputs and %u nodes, at most %d are supported together", b->input_count,
+                      b->node_count, WAFER_MAX_KERNEL_VALUES);
+  if (b->storage != c->plan->storage)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                      "stores tensors in another type than the plan");
+  if (b->output_count < 1 || b->output_count > b->node_count)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "%u outputs of %u nodes", b->output_count,
+                      b->node_count);
+  if (b->output_depth < 1)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "output depth is 0, must be at least 1");
+  return WAFER_OK;
+}
+
+static wafer_status check_inputs(const plan_check *c, const wafer_kernel *k) {
+  for (uint32_t i = 0; i < k->body.input_count; i++) {
+    char what[32];
+    snprintf(what, sizeof what, "input %u", i);
+    WAFER_TRY(
+        plan_check_type(c, wafer_at_kernel(c->file, k->name, NULL), what, &k->body.inputs[i]));
+    if (k->body.input_depth[i] < 1)
+      return wafer_fail(c->diag, wafer_at_kernel(c->file, k->name, NULL), WAFER_BAD_INPUT,
+                        "depth of input %u is 0, must be at least 1", i);
+  }
+  return WAFER_OK;
+}
+
+/* Attributes the op's row does not name, and the bytes of constants, are nobody else's to check. */
+static wafer_status check_attrs(const plan_check *c, wafer_loc loc, const wafer_node *node) {
+  const wafer_op_info *info = wafer_op_get(node->op);
+  if (info->family == WAFER_FAMILY_none || node->op == WAFER_OP_weight)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "%s cannot be inside a kernel", info->name);
+  for (uint32_t i = 0; i < node->attrs.count; i++)
+    if ((uint32_t)node->attrs.at[i].id >= WAFER_ATTR_COUNT)
+      return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "%s has an unknown attribute", info->name);
+  const wafer_attr *value = wafer_attr_find(&node->attrs, WAFER_ATTR_value);
+  if (node->op == WAFER_OP_constant && (!value || !value->data.bytes))
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "constant without elements");
+  return WAFER_OK;
+}
+
+static bool same_type(const wafer_type *a, const wafer_type *b) {
+  return a->dtype == b->dtype && wafer_shape_equal(&a->shape, &b->shape);
+}
+
+static wafer_status check_node(const plan_check *c, const wafer_kernel *k, uint32_t n) {
+  const wafer_node *node = &k->body.nodes[n];
+  wafer_loc loc = wafer_at_kernel(c->file, k->name, node->name);
+  wafer_type operands[WAFER_OP_MAX_OPERANDS], result = node->type;
+  char what[32];
+  snprintf(what, sizeof what, "the result of node %u", n);
+  if ((uint32_t)node->op >= WAFER_OP_COUNT)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "there is no op %u", (unsigned)node->op);
+  if (node->operand_count > WAFER_OP_MAX_OPERANDS)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "%u operands, at most %d are supported",
+                      node->operand_count, WAFER_OP_MAX_OPERANDS);
+  WAFER_TRY(plan_check_type(c, loc, what, &node->type));
+  for (uint32_t i = 0; i < node->operand_count; i++) {
+    if (node->operands[i] >= k->body.input_count + n)
+      return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                        "operand %u is value %u, which is not made before", i, node->operands[i]);
+    operands[i] = *wafer_body_type(&k->body, node->operands[i]);
+  }
+  WAFER_TRY(check_attrs(c, loc, node));
+  WAFER_TRY(
+      wafer_op_infer(c->diag, loc, node->op, &node->attrs, node->operand_count, operands, &result));
+  if (!same_type(&result, &node->type))
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "%s makes another type than node %u says",
+                      wafer_op_get(node->op)->name, n);
+  return WAFER_OK;
+}
+
+static wafer_status check_outputs(const plan_check *c, const wafer_kernel *k) {
+  const wafer_kernel_body *b = &k->body;
+  const wafer_node *anchor = &b->nodes[b->anchor];
+  wafer_loc loc = plan_check_at(c, k);
+  if (wafer_op_get(anchor->op)->family != b->family)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                      "a kernel of family %s cannot be anchored on %s",
+                      wafer_family_name(b->family), wafer_op_get(anchor->op)->name);
+  for (uint32_t i = 0; i < b->output_count; i++) {
+    if (b->outputs[i] < b->input_count || b->outputs[i] >= b->input_count + b->node_count)
+      return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "output %u is value %u, which no node makes",
+                        i, b->outputs[i]);
+    if (b->family != WAFER_FAMILY_move &&
+        !wafer_shape_equal(&wafer_body_type(b, b->outputs[i])->shape, &anchor->type.shape))
+      return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "output %u has other dims than the anchor",
+                        i);
+  }
+  return WAFER_OK;
+}
+
+wafer_status plan_check_body(const plan_check *c, const wafer_kernel *kernel) {
+  WAFER_TRY(check_counts(c, kernel));
+  WAFER_TRY(check_inputs(c, kernel));
+  for (uint32_t n = 0; n < kernel->body.node_count; n++) WAFER_TRY(check_node(c, kernel, n));
+  return check_outputs(c, kernel);
+}

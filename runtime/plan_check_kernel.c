@@ -1,0 +1,151 @@
+/* A kernel on the wafer: plan values for its inputs and outputs, its split, its rectangle, what it
+ * costs. */
+#include "plan_check.h"
+
+#include <string.h>
+
+static bool same_type(const wafer_type *a, const wafer_type *b) {
+  return a->dtype == b->dtype && wafer_shape_equal(&a->shape, &b->shape);
+}
+
+static wafer_status check_value(const plan_check *c, const wafer_kernel *k, const char *what,
+                                uint32_t i, uint32_t value, const wafer_type *type, bool weight) {
+  wafer_loc loc = plan_check_at(c, k);
+  if (value >= c->plan->value_count)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "%s %u is value %u, the plan has %u", what, i,
+                      value, c->plan->value_count);
+  const wafer_value *v = &c->plan->values[value];
+  if (!same_type(type, &v->type))
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "%s %u is of another type than value '%s'",
+                      what, i, v->name);
+  if (weight != (v->weight != WAFER_NONE))
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "%s %u, value '%s', is %sa weight of the plan",
+                      what, i, v->name, weight ? "not " : "");
+  return WAFER_OK;
+}
+
+static wafer_status check_values(const plan_check *c, const wafer_kernel *k) {
+  const wafer_kernel_body *b = &k->body;
+  for (uint32_t i = 0; i < b->input_count; i++)
+    WAFER_TRY(check_value(c, k, "input", i, k->inputs[i], &b->inputs[i], b->input_is_weight[i]));
+  for (uint32_t i = 0; i < b->output_count; i++)
+    WAFER_TRY(
+        check_value(c, k, "output", i, k->outputs[i], wafer_body_type(b, b->outputs[i]), false));
+  return WAFER_OK;
+}
+
+static wafer_status check_split(const plan_check *c, const wafer_kernel *k) {
+  wafer_loc loc = plan_check_at(c, k);
+  wafer_loops loops;
+  wafer_kernel_loops(&k->body, &loops);
+  for (uint32_t i = 0; i < WAFER_MAX_LOOPS; i++) {
+    uint64_t parts = (uint64_t)k->split.rows[i] * k->split.cols[i];
+    if (parts < 1)
+      return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                        "loop %u is cut into 0 parts, must be at least 1", i);
+    if (parts == 1) continue;
+    if (i >= loops.count || !loops.divisible[i])
+      return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                        "loop %u is cut into %" PRIu64 " parts and cannot be cut", i, parts);
+    if (parts > (uint64_t)loops.extent[i])
+      return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                        "loop %u is cut into %" PRIu64 " parts, its extent is %" PRId64, i, parts,
+                        loops.extent[i]);
+  }
+  uint32_t width = wafer_split_width(&k->split), height = wafer_split_height(&k->split);
+  if (width != k->rect.width || height != k->rect.height)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                      "is split over %ux%u cores, its rectangle has %ux%u", width, height,
+                      k->rect.width, k->rect.height);
+  return WAFER_OK;
+}
+
+static wafer_status check_rect(const plan_check *c, const wafer_kernel *k) {
+  const wafer_machine *m = c->plan->machine;
+  wafer_loc loc = plan_check_at(c, k);
+  wafer_rect all = k->rect;
+  if (k->replicas < 1 || k->replicas > m->width)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "%u replicas, must be 1 to %u", k->replicas,
+                      m->width);
+  if ((uint64_t)all.width * k->replicas <= UINT32_MAX) all.width *= k->replicas;
+  if (!plan_check_inside(m->usable, all) || all.width / k->replicas != k->rect.width)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                      "%u times %ux%u cores at (%u, %u), the usable ones are %ux%u at (%u, %u)",
+                      k->replicas, k->rect.width, k->rect.height, k->rect.x, k->rect.y,
+                      m->usable.width, m->usable.height, m->usable.x, m->usable.y);
+  if (plan_check_dead_in(c, all) > 0)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                      "kernel '%s', %ux%u cores at (%u, %u), lies on %u dead cores", k->name,
+                      all.width, all.height, all.x, all.y, plan_check_dead_in(c, all));
+  return WAFER_OK;
+}
+
+static bool same_cost(const wafer_cost *a, const wafer_cost *b) {
+  return a->cycles == b->cycles && a->compute_cycles == b->compute_cycles &&
+         a->fabric_cycles == b->fabric_cycles && a->operations == b->operations &&
+         a->code_bytes == b->code_bytes && a->weight_bytes == b->weight_bytes &&
+         a->input_bytes == b->input_bytes && a->output_bytes == b->output_bytes &&
+         a->scratch_bytes == b->scratch_bytes;
+}
+
+/* Saturating: a hostile body may ask for more than 2^64 bytes. */
+static uint64_t bytes_of(const wafer_cost *cost) {
+  const uint64_t parts[] = {cost->code_bytes, cost->weight_bytes, cost->input_bytes,
+                            cost->output_bytes, cost->scratch_bytes};
+  uint64_t sum = 0;
+  for (size_t i = 0; i < WAFER_COUNT(parts); i++)
+    sum = sum > UINT64_MAX - parts[i] ? UINT64_MAX : sum + parts[i];
+  return sum;
+}
+
+static wafer_status check_cost(const plan_check *c, const wafer_kernel *k) {
+  wafer_loc loc = plan_check_at(c, k);
+  uint64_t budget = wafer_machine_core_budget(c->plan->machine), sum = 0;
+  wafer_cost cost;
+  wafer_kernel_cost(c->plan->machine, &k->body, &k->split, &cost);
+  if (bytes_of(&cost) > budget)
+    return wafer_fail(c->diag, loc, WAFER_NO_FIT,
+                      "kernel '%s' of node '%s' needs %" PRIu64 " bytes per core, %" PRIu64
+                      " are allowed: code %" PRIu64 ", weights %" PRIu64 ", inputs %" PRIu64
+                      ", outputs %" PRIu64 ", scratch %" PRIu64,
+                      k->name, plan_check_node(k) ? plan_check_node(k) : "", bytes_of(&cost),
+                      budget, cost.code_bytes, cost.weight_bytes, cost.input_bytes,
+                      cost.output_bytes, cost.scratch_bytes);
+  if (!same_cost(&cost, &k->cost))
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                      "cost of kernel '%s' does not match: %" PRIu64 " cycles and %" PRIu64
+                      " bytes, must be %" PRIu64 " and %" PRIu64,
+                      k->name, k->cost.cycles, bytes_of(&k->cost), cost.cycles, bytes_of(&cost));
+  for (uint32_t i = 0; i < k->memory_count; i++)
+    sum = sum > UINT64_MAX - k->memory[i].bytes ? UINT64_MAX : sum + k->memory[i].bytes;
+  if (sum != bytes_of(&cost))
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                      "memory map of kernel '%s' adds up to %" PRIu64 " bytes, must be %" PRIu64,
+                      k->name, sum, bytes_of(&cost));
+  return WAFER_OK;
+}
+
+/* In streaming every sample of the batch is resident: a kernel's buffers are where they lie. */
+static wafer_status check_depths(const plan_check *c, const wafer_kernel *k) {
+  uint32_t least = k->body.output_depth;
+  for (uint32_t i = 0; i < k->body.input_count; i++)
+    if (!k->body.input_is_weight[i] && k->body.input_depth[i] < least)
+      least = k->body.input_depth[i];
+  if (least >= c->plan->batch) return WAFER_OK;
+  return wafer_fail(c->diag, plan_check_at(c, k), WAFER_BAD_INPUT,
+                    "kernel '%s' has room for %u samples, %u are resident together", k->name, least,
+                    c->plan->batch);
+}
+
+wafer_status plan_check_kernel(const plan_check *c, const wafer_kernel *k) {
+  WAFER_TRY(check_values(c, k));
+  WAFER_TRY(check_split(c, k));
+  WAFER_TRY(check_rect(c, k));
+  if (k->slabs < 1 || k->slabs > 64)
+    return wafer_fail(c->diag, plan_check_at(c, k), WAFER_BAD_INPUT, "%u slabs, must be 1 to 64",
+                      k->slabs);
+  if ((uint32_t)k->bound > WAFER_BOUND_edge)
+    return wafer_fail(c->diag, plan_check_at(c, k), WAFER_BAD_INPUT, "is bound by nothing known");
+  WAFER_TRY(check_depths(c, k));
+  return check_cost(c, k);
+}

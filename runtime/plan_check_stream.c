@@ -1,0 +1,249 @@
+/* Streams: their ends, their route over the fabric, their colour among the others of a phase. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_check.h"
+
+/* ---- one stream ---- */
+
+static const char *value_name(const plan_check *c, const wafer_stream *s) {
+  return c->plan->values[s->value].name;
+}
+
+/* Streams are named by the kernel at an end. */
+static wafer_loc at_stream(const plan_check *c, const wafer_stream *s) {
+  uint32_t kernel = s->to_kernel != WAFER_NONE ? s->to_kernel : s->from_kernel;
+  return kernel < c->plan->kernel_count ? plan_check_at(c, &c->plan->kernels[kernel])
+                                        : wafer_at_file(c->file);
+}
+
+static wafer_status check_layout(const plan_check *c, const wafer_stream *s,
+                                 const wafer_holding *h) {
+  const wafer_shape *shape = &c->plan->values[s->value].type.shape;
+  uint64_t rows = 1, cols = 1;
+  if (!plan_check_inside(c->plan->machine->usable, h->rect))
+    return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
+                      "stream of '%s': %ux%u cores at (%u, %u) are not all usable",
+                      value_name(c, s), h->rect.width, h->rect.height, h->rect.x, h->rect.y);
+  if (h->layout.rank != shape->rank)
+    return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
+                      "stream of '%s': a layout of %u dims for a value of %u", value_name(c, s),
+                      h->layout.rank, shape->rank);
+  for (uint32_t d = 0; d < shape->rank; d++) {
+    rows *= h->layout.rows[d];
+    cols *= h->layout.cols[d];
+    if (rows < 1 || cols < 1 || rows > h->rect.height || cols > h->rect.width)
+      return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
+                        "stream of '%s': dim %u is cut into %ux%u parts on %ux%u cores",
+                        value_name(c, s), d, h->layout.rows[d], h->layout.cols[d], h->rect.height,
+                        h->rect.width);
+  }
+  if (h->rect.height % rows == 0 && h->rect.width % cols == 0) return WAFER_OK;
+  return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
+                    "stream of '%s': %ux%u cores do not divide by its parts", value_name(c, s),
+                    h->rect.width, h->rect.height);
+}
+
+static wafer_status check_ends(const plan_check *c, const wafer_stream *s) {
+  const wafer_value *v = &c->plan->values[s->value];
+  bool leaves = s->from.where == WAFER_AT_wafer, arrives = s->to.where == WAFER_AT_wafer;
+  if ((uint32_t)s->from.where > WAFER_AT_wafer || (uint32_t)s->to.where > WAFER_AT_wafer ||
+      (!leaves && !arrives) || s->to.where == WAFER_AT_memoryx)
+    return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
+                      "stream of '%s' must go from the edge, MemoryX or the wafer to the wafer, or "
+                      "from it to the edge",
+                      v->name);
+  if (s->from.where == WAFER_AT_memoryx && v->weight == WAFER_NONE)
+    return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
+                      "'%s' comes from MemoryX and is no weight", v->name);
+  if (leaves) WAFER_TRY(check_layout(c, s, &s->from));
+  if (arrives) WAFER_TRY(check_layout(c, s, &s->to));
+  return WAFER_OK;
+}
+
+static bool has(const uint32_t *values, uint32_t count, uint32_t value) {
+  for (uint32_t i = 0; i < count; i++)
+    if (values[i] == value) return true;
+  return false;
+}
+
+static bool same_rect(wafer_rect a, wafer_rect b) {
+  return a.x == b.x && a.y == b.y && a.width == b.width && a.height == b.height;
+}
+
+/* A kernel named at an end makes or takes the value, where the stream leaves or arrives. */
+static wafer_status check_kernels(const plan_check *c, const wafer_stream *s) {
+  const wafer_plan *plan = c->plan;
+  if ((s->from_kernel != WAFER_NONE && s->from_kernel >= plan->kernel_count) ||
+      (s->to_kernel != WAFER_NONE && s->to_kernel >= plan->kernel_count))
+    return wafer_fail(c->diag, wafer_at_file(c->file), WAFER_BAD_INPUT,
+                      "stream of '%s' names a kernel beyond the %u", value_name(c, s),
+                      plan->kernel_count);
+  const wafer_kernel *from = s->from_kernel == WAFER_NONE ? NULL : &plan->kernels[s->from_kernel];
+  const wafer_kernel *to = s->to_kernel == WAFER_NONE ? NULL : &plan->kernels[s->to_kernel];
+  if (from && (s->from.where != WAFER_AT_wafer || !same_rect(s->from.rect, from->rect) ||
+               !has(from->outputs, from->body.output_count, s->value)))
+    return wafer_fail(c->diag, plan_check_at(c, from), WAFER_BAD_INPUT,
+                      "kernel '%s' does not leave '%s' where its stream begins", from->name,
+                      value_name(c, s));
+  if (to && (s->to.where != WAFER_AT_wafer || !same_rect(s->to.rect, to->rect) ||
+             !has(to->inputs, to->body.input_count, s->value)))
+    return wafer_fail(c->diag, plan_check_at(c, to), WAFER_BAD_INPUT,
+                      "kernel '%s' does not take '%s' where its stream ends", to->name,
+                      value_name(c, s));
+  return WAFER_OK;
+}
+
+static uint64_t words_of(const plan_check *c, const wafer_type *type) {
+  int64_t elements = 0;
+  bool narrow = c->plan->storage == WAFER_DTYPE_f16 && wafer_dtype_is_float(type->dtype);
+  (void)wafer_shape_elements(&type->shape, &elements);
+  uint64_t bytes = (uint64_t)elements * (narrow ? 2 : wafer_dtype_bytes(type->dtype));
+  return bytes / WAFER_WAVELET_BYTES + (bytes % WAFER_WAVELET_BYTES != 0);
+}
+
+/* ---- its route ---- */
+
+static bool straight(const wafer_route_segment *s) {
+  return s->x0 == s->x1 || s->y0 == s->y1;
+}
+
+static wafer_rect rect_of(const wafer_route_segment *s) {
+  uint32_t x = s->x0 < s->x1 ? s->x0 : s->x1, y = s->y0 < s->y1 ? s->y0 : s->y1;
+  return (wafer_rect){x, y,
+                      (s->x0 ^ s->x1) ? (s->x0 > s->x1 ? s->x0 - s->x1 : s->x1 - s->x0) + 1 : 1,
+                      (s->y0 ^ s->y1) ? (s->y0 > s->y1 ? s->y0 - s->y1 : s->y1 - s->y0) + 1 : 1};
+}
+
+/* In the rectangle or beside it; at the border of the fabric for the edge and MemoryX. */
+static bool touches(const wafer_machine *m, const wafer_holding *h, uint32_t x, uint32_t y) {
+  if (h->where != WAFER_AT_wafer)
+    return x == 0 || y == 0 || x == m->width - 1 || y == m->height - 1;
+  wafer_rect r = h->rect;
+  bool in_x = x >= r.x && x - r.x < r.width, in_y = y >= r.y && y - r.y < r.height;
+  bool near_x = x + 1 == r.x || x == r.x + r.width, near_y = y + 1 == r.y || y == r.y + r.height;
+  return (in_x && in_y) || (in_x && near_y) || (near_x && in_y);
+}
+
+static wafer_status check_route(const plan_check *c, const wafer_stream *s) {
+  const wafer_machine *m = c->plan->machine;
+  wafer_loc loc = at_stream(c, s);
+  if (s->route_count < 1)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "stream of '%s' has no route",
+                      value_name(c, s));
+  for (uint32_t i = 0; i < s->route_count; i++) {
+    const wafer_route_segment *at = &s->route[i];
+    if (at->x0 >= m->width || at->x1 >= m->width || at->y0 >= m->height || at->y1 >= m->height ||
+        !straight(at))
+      return wafer_fail(
+          c->diag, loc, WAFER_BAD_INPUT,
+          "stream of '%s': (%u, %u) to (%u, %u) is no straight run inside the %ux%u fabric",
+          value_name(c, s), at->x0, at->y0, at->x1, at->y1, m->width, m->height);
+    if (i && (at[-1].x1 != at->x0 || at[-1].y1 != at->y0))
+      return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                        "stream of '%s': its route breaks off at (%u, %u) and goes on at (%u, %u)",
+                        value_name(c, s), at[-1].x1, at[-1].y1, at->x0, at->y0);
+    if (plan_check_dead_in(c, rect_of(at)) > 0)
+      return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                        "stream of '%s' runs over a dead core between (%u, %u) and (%u, %u)",
+                        value_name(c, s), at->x0, at->y0, at->x1, at->y1);
+  }
+  const wafer_route_segment *last = &s->route[s->route_count - 1];
+  if (touches(m, &s->from, s->route->x0, s->route->y0) && touches(m, &s->to, last->x1, last->y1))
+    return WAFER_OK;
+  return wafer_fail(
+      c->diag, loc, WAFER_BAD_INPUT,
+      "stream of '%s': its route from (%u, %u) to (%u, %u) does not join what it should",
+      value_name(c, s), s->route->x0, s->route->y0, last->x1, last->y1);
+}
+
+wafer_status plan_check_stream(const plan_check *c, uint32_t stream) {
+  const wafer_stream *s = &c->plan->streams[stream];
+  if (s->value >= c->plan->value_count)
+    return wafer_fail(c->diag, wafer_at_file(c->file), WAFER_BAD_INPUT,
+                      "stream %u carries value %u, the plan has %u", stream, s->value,
+                      c->plan->value_count);
+  WAFER_TRY(check_kernels(c, s));
+  WAFER_TRY(check_ends(c, s));
+  if (s->color >= c->plan->machine->colors)
+    return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
+                      "stream of '%s' has colour %u, the machine has %u", value_name(c, s),
+                      s->color, c->plan->machine->colors);
+  uint64_t words = words_of(c, &c->plan->values[s->value].type);
+  if (s->words != words)
+    return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
+                      "stream of '%s' is %" PRIu64 " words long, must be %" PRIu64,
+                      value_name(c, s), s->words, words);
+  if (s->depth < 1)
+    return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT, "stream of '%s' has no buffer",
+                      value_name(c, s));
+  return check_route(c, s);
+}
+
+/* ---- colours of a phase ---- */
+
+enum { NOBODY, FROM_WEST, FROM_EAST, FROM_NORTH, FROM_SOUTH, FROM_CORE };
+
+typedef struct colored {
+  uint32_t color, stream;
+} colored;
+
+static int by_color(const void *left, const void *right) {
+  const colored *a = left, *b = right;
+  if (a->color != b->color) return a->color < b->color ? -1 : 1;
+  return a->stream < b->stream ? -1 : a->stream > b->stream;
+}
+
+/* Marks every router of the route with the side from which the stream enters it (0 unmarks).
+ * Returns the router that already has another side, SIZE_MAX when there is none. */
+static size_t mark(const plan_check *c, const wafer_stream *s, uint8_t *side, bool unmark) {
+  size_t width = c->plan->machine->width, at = s->route->y0 * width + s->route->x0,
+         clash = SIZE_MAX;
+  uint8_t in = FROM_CORE;
+  for (uint32_t i = 0; i < s->route_count; i++) {
+    const wafer_route_segment *r = &s->route[i];
+    bool along_x = r->y0 == r->y1, ahead = along_x ? r->x0 < r->x1 : r->y0 < r->y1;
+    size_t end = r->y1 * width + r->x1, step = along_x ? 1 : width;
+    for (;; at = ahead ? at + step : at - step) {
+      if (!unmark && clash == SIZE_MAX && side[at] != NOBODY && side[at] != in) clash = at;
+      side[at] = unmark ? NOBODY : in;
+      if (at == end) break;
+      in = (uint8_t)(along_x ? (ahead ? FROM_WEST : FROM_EAST) : (ahead ? FROM_NORTH : FROM_SOUTH));
+    }
+  }
+  return clash;
+}
+
+static wafer_status check_color(const plan_check *c, const wafer_phase *phase, const colored *at,
+                                size_t count, uint8_t *side) {
+  for (size_t i = 0; i < count; i++) {
+    const wafer_stream *s = &c->plan->streams[at[i].stream];
+    size_t clash = mark(c, s, side, false), width = c->plan->machine->width;
+    if (clash != SIZE_MAX)
+      return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
+                        "stream of '%s' brings colour %u to core (%zu, %zu) from another side than "
+                        "an earlier one "
+                        "in phase '%s'",
+                        value_name(c, s), s->color, clash % width, clash / width, phase->name);
+  }
+  for (size_t i = 0; i < count; i++) (void)mark(c, &c->plan->streams[at[i].stream], side, true);
+  return WAFER_OK;
+}
+
+wafer_status plan_check_colors(plan_check *c, const wafer_phase *phase) {
+  const wafer_machine *m = c->plan->machine;
+  colored *all = WAFER_NEW(c->arena, colored, phase->action_count);
+  if (!c->side) c->side = WAFER_NEW(c->arena, uint8_t, (size_t)m->width * m->height);
+  if (!all || !c->side) return plan_check_no_memory(c);
+  size_t count = 0;
+  for (uint32_t a = 0; a < phase->action_count; a++)
+    if (phase->actions[a].kind == WAFER_ACTION_stream)
+      all[count++] =
+          (colored){c->plan->streams[phase->actions[a].index].color, phase->actions[a].index};
+  qsort(all, count, sizeof *all, by_color);
+  for (size_t i = 0, end; i < count; i = end) {
+    for (end = i + 1; end < count && all[end].color == all[i].color; end++) continue;
+    WAFER_TRY(check_color(c, phase, &all[i], end - i, c->side));
+  }
+  return WAFER_OK;
+}
