@@ -121,8 +121,8 @@ static inline void relay_act(relay_plan *r, uint32_t phase, wafer_action_kind ki
 static inline void relay_schedule(relay_plan *r, wafer_mode mode) {
   bool streaming = mode == WAFER_MODE_streaming;
   uint32_t second = streaming ? 1 : 0, n = 0;
-  r->phases[0] = (wafer_phase){.name = "first", .frees = r->frees[0], .peak_core_bytes = 20000};
-  r->phases[1] = (wafer_phase){.name = "second", .frees = r->frees[1], .peak_core_bytes = 20000};
+  r->phases[0] = (wafer_phase){.name = "first", .frees = r->frees[0], .peak_core_bytes = 8000};
+  r->phases[1] = (wafer_phase){.name = "second", .frees = r->frees[1], .peak_core_bytes = 8000};
   relay_act(r, 0, WAFER_ACTION_stream, RELAY_IN);
   relay_act(r, 0, WAFER_ACTION_kernel, 0);
   relay_act(r, second, WAFER_ACTION_stream, RELAY_HAND_OVER);
@@ -130,6 +130,7 @@ static inline void relay_schedule(relay_plan *r, wafer_mode mode) {
   relay_act(r, second, WAFER_ACTION_kernel, 1);
   relay_act(r, second, WAFER_ACTION_stream, RELAY_OUT);
   r->frees[0][r->phases[0].free_count++] = RELAY_X;
+  if (streaming) r->streams[RELAY_HAND_OVER].from_kernel = WAFER_NONE;
   if (!streaming) r->steps[n++] = (wafer_step){WAFER_STEP_load, 0};
   r->steps[n++] = (wafer_step){WAFER_STEP_phase, 0};
   if (streaming) r->steps[n++] = (wafer_step){WAFER_STEP_phase, 1};
