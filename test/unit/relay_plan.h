@@ -26,15 +26,14 @@ typedef struct relay_plan {
   wafer_type types[2][2];
   wafer_node nodes[2];
   wafer_memory_item memory[2];
+  uint32_t depths[2];
   float w[8], v[8];
 } relay_plan;
 
 static const uint32_t relay_numbers[] = {0, 1, 2, 3, 4};
-static const uint32_t relay_depths[] = {1, 1};
 static const bool relay_is_weight[2][2] = {{false, false}, {false, true}};
 
-static inline void relay_kernel(relay_plan *r, const wafer_machine *machine, uint32_t i,
-                                wafer_op op) {
+static inline void relay_kernel(relay_plan *r, uint32_t i, wafer_op op) {
   wafer_kernel *k = &r->kernels[i];
   r->types[i][0] = r->types[i][1] = r->values[RELAY_X].type;
   r->nodes[i] = (wafer_node){.op = op,
@@ -47,7 +46,7 @@ static inline void relay_kernel(relay_plan *r, const wafer_machine *machine, uin
                                .input_count = i + 1,
                                .inputs = r->types[i],
                                .input_is_weight = relay_is_weight[i],
-                               .input_depth = relay_depths,
+                               .input_depth = r->depths,
                                .output_depth = 1,
                                .node_count = 1,
                                .nodes = &r->nodes[i],
@@ -62,9 +61,22 @@ static inline void relay_kernel(relay_plan *r, const wafer_machine *machine, uin
                       .memory_count = 1,
                       .memory = &r->memory[i]};
   for (int d = 0; d < WAFER_MAX_LOOPS; d++) k->split.rows[d] = k->split.cols[d] = 1;
-  wafer_kernel_cost(machine, &k->body, &k->split, &k->cost);
-  r->memory[i] = (wafer_memory_item){
-      .what = "all", .node = r->nodes[i].name, .bytes = wafer_cost_bytes(&k->cost)};
+}
+
+/* Depths for the plan's batch, and what the kernels then cost; after an edit of batch or storage. */
+static inline void relay_settle(relay_plan *r, const wafer_machine *machine) {
+  r->depths[0] = r->plan.batch;
+  r->depths[1] = 1; /* the weight */
+  for (uint32_t i = 0; i < RELAY_STREAMS; i++)
+    r->streams[i].words = 8 * wafer_dtype_bytes(r->plan.storage) / WAFER_WAVELET_BYTES;
+  for (int i = 0; i < 2; i++) {
+    wafer_kernel *k = &r->kernels[i];
+    k->body.output_depth = r->plan.batch;
+    k->body.storage = r->plan.storage;
+    wafer_kernel_cost(machine, &k->body, &k->split, &k->cost);
+    r->memory[i] = (wafer_memory_item){
+        .what = "all", .node = r->nodes[i].name, .bytes = wafer_cost_bytes(&k->cost)};
+  }
 }
 
 static inline wafer_holding relay_at(const relay_plan *r, uint32_t kernel) {
@@ -169,8 +181,8 @@ static inline bool relay_init(relay_plan *r, const wafer_machine *machine, wafer
   if (!wafer_weights_add(weights, "w", WAFER_DTYPE_f32, &type.shape, r->w) ||
       !wafer_weights_add(weights, "v", WAFER_DTYPE_f32, &type.shape, r->v))
     return false;
-  relay_kernel(r, machine, 0, WAFER_OP_relu);
-  relay_kernel(r, machine, 1, WAFER_OP_add);
+  relay_kernel(r, 0, WAFER_OP_relu);
+  relay_kernel(r, 1, WAFER_OP_add);
   relay_streams(r);
   relay_schedule(r, mode);
   r->plan = (wafer_plan){.model = "relay.onnx",
@@ -194,6 +206,7 @@ static inline bool relay_init(relay_plan *r, const wafer_machine *machine, wafer
                          .functions = &r->function,
                          .weights = weights,
                          .mlir = ""};
+  relay_settle(r, machine);
   return true;
 }
 
