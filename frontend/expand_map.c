@@ -51,6 +51,21 @@ void import_mod(import_node *n) {
   n->outputs[0] = emit_op(n, WAFER_OP_mod, 2, operands, &attr, 1);
 }
 
+/* In one type: the base's, or a float exponent's when the base is an integer. */
+void import_pow(import_node *n) {
+  MlirValue x = node_input(n, 0), y = node_input(n, 1);
+  wafer_dtype base = node_dtype(n, x), exponent = node_dtype(n, y);
+  if (attr_int(n, "broadcast", 0)) node_unsupported(n, "broadcasting of opset 6 and older");
+  bool widens = !wafer_dtype_is_float(base) && wafer_dtype_is_float(exponent);
+  if (base == exponent) {
+    n->outputs[0] = emit_binary(n, WAFER_OP_pow, x, y);
+  } else if (widens) {
+    n->outputs[0] = emit_cast(n, emit_binary(n, WAFER_OP_pow, emit_cast(n, x, exponent), y), base);
+  } else {
+    n->outputs[0] = emit_binary(n, WAFER_OP_pow, x, emit_cast(n, y, base));
+  }
+}
+
 void import_isinf(import_node *n) {
   MlirValue x = node_input(n, 0);
   wafer_attr attrs[] = {INT_ATTR(negative, attr_int(n, "detect_negative", 1)),

@@ -94,29 +94,29 @@ void import_expand(import_node *n) {
   n->outputs[0] = emit_expand(n, node_input(n, 0), shape.count, shape.at);
 }
 
-/* Each repeated dim gets a dim of 1 before it, which is expanded. */
+/* x repeated along a dim, as three dims: before it, a new one, the rest. */
+static MlirValue repeat(import_node *n, MlirValue x, wafer_shape *shape, uint32_t d,
+                        int64_t times) {
+  int64_t before = 1, rest = 1;
+  for (uint32_t i = 0; i < shape->rank; i++) *(i < d ? &before : &rest) *= shape->dims[i];
+  x = emit_reshape(n, x, 3, (int64_t[]){before, 1, rest});
+  x = emit_expand(n, x, 3, (int64_t[]){before, times, rest});
+  if (__builtin_mul_overflow(shape->dims[d], times, &shape->dims[d]))
+    node_bad(n, "the result is too large");
+  return emit_reshape(n, x, shape->rank, shape->dims);
+}
+
 void import_tile(import_node *n) {
-  wafer_shape x = node_type(n, node_input(n, 0)).shape;
+  MlirValue x = node_input(n, 0);
+  wafer_shape shape = node_type(n, x).shape;
   int_list repeats = node_ints(n, 1, "repeats");
-  int64_t split[2 * WAFER_MAX_RANK], wide[2 * WAFER_MAX_RANK];
-  uint32_t rank = 0;
-  if (n->status == WAFER_OK && repeats.count != x.rank)
-    node_bad(n, "repeats has %u entries, the operand %u dims", repeats.count, x.rank);
-  for (uint32_t i = 0; i < x.rank && n->status == WAFER_OK; i++) {
+  if (n->status == WAFER_OK && repeats.count != shape.rank)
+    node_bad(n, "repeats has %u entries, the operand %u dims", repeats.count, shape.rank);
+  for (uint32_t i = 0; i < shape.rank && n->status == WAFER_OK; i++) {
     if (repeats.at[i] < 0) node_bad(n, "repeats[%u] is %lld", i, (long long)repeats.at[i]);
-    if (repeats.at[i] != 1) {
-      split[rank] = 1;
-      wide[rank++] = repeats.at[i];
-    }
-    split[rank] = wide[rank] = x.dims[i];
-    rank++;
-    if (__builtin_mul_overflow(x.dims[i], repeats.at[i], &x.dims[i]))
-      node_bad(n, "the result is too large");
+    if (repeats.at[i] != 1) x = repeat(n, x, &shape, i, repeats.at[i]);
   }
-  if (rank > WAFER_MAX_RANK)
-    node_unsupported(n, "more than %d dims, repeated ones counted twice", WAFER_MAX_RANK);
-  MlirValue expanded = emit_expand(n, emit_reshape(n, node_input(n, 0), rank, split), rank, wide);
-  n->outputs[0] = emit_reshape(n, expanded, x.rank, x.dims);
+  n->outputs[0] = x;
 }
 
 /* ---- Shape and Size ---- */

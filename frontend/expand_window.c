@@ -145,14 +145,34 @@ void import_conv_transpose(import_node *n) {
 
 /* ---- Pools ---- */
 
-void import_pool(import_node *n) {
+static window pool_window(import_node *n) {
   window w = begin_window(n);
   wafer_shape x = node_type(n, node_input(n, 0)).shape;
   if (!attr_has(n, "kernel_shape")) node_bad(n, "attribute kernel_shape is missing");
   fill_ints(n, "kernel_shape", w.spatial, 1, w.kernel);
   check_window(n, &w);
-  if (attr_int(n, "storage_order", 0)) node_unsupported(n, "column-major storage order");
   if (n->status == WAFER_OK) pad_window(n, &w, &x);
+  return w;
+}
+
+/* One window that is the operand. */
+static bool covers(const window *w, const wafer_shape *x) {
+  bool whole = true;
+  for (uint32_t i = 0; i < w->spatial; i++)
+    whole &= w->kernel[i] == x->dims[i + 2] && (w->kernel[i] == 1 || w->dilations[i] == 1) &&
+             !w->pads[i] && !w->pads[i + w->spatial];
+  return whole;
+}
+
+void import_pool(import_node *n) {
+  window w = pool_window(n);
+  wafer_shape x = node_type(n, node_input(n, 0)).shape;
+  if (attr_int(n, "storage_order", 0)) node_unsupported(n, "column-major storage order");
+  if (n->status == WAFER_OK && covers(&w, &x)) {
+    wafer_op op = n->op->op == WAFER_OP_max_pool ? WAFER_OP_reduce_max : WAFER_OP_reduce_mean;
+    n->outputs[0] = emit_reduce(n, op, node_input(n, 0), ((1u << x.rank) - 1) & ~3u, true);
+    return;
+  }
   const char *mode = attr_text(n, "auto_pad", "NOTSET");
   bool same = !strncmp(mode, "SAME", 4);
   MlirValue operand = node_input(n, 0);
@@ -164,6 +184,39 @@ void import_pool(import_node *n) {
                         INT_ATTR(count_include_pad, attr_int(n, "count_include_pad", 0))};
   uint32_t count = WAFER_COUNT(attrs) - (n->op->op == WAFER_OP_max_pool);
   n->outputs[0] = emit_op(n, n->op->op, 1, &operand, attrs, count);
+}
+
+/* The padding at the end that makes ceil_mode's last window a whole one. */
+static void pad_last(window *w, const wafer_shape *x) {
+  for (uint32_t i = 0; i < w->spatial; i++) {
+    int64_t room = x->dims[i + 2] + w->pads[i] + w->pads[i + w->spatial] - span_of(w, i);
+    int64_t over = room > 0 ? room % w->strides[i] : 0;
+    if (over && room - over + w->strides[i] < x->dims[i + 2] + w->pads[i])
+      w->pads[i + w->spatial] += w->strides[i] - over;
+  }
+}
+
+/* (sum of |x|^p) ^ (1/p): the sum is an average over windows that count their padding, times their
+ * size. */
+void import_lp_pool(import_node *n) {
+  window w = pool_window(n);
+  MlirValue x = node_input(n, 0);
+  wafer_shape shape = node_type(n, x).shape;
+  double p = (double)attr_int(n, "p", 2), size = 1;
+  if (n->status != WAFER_OK) return;
+  if (attr_int(n, "ceil_mode", 0)) pad_last(&w, &shape);
+  for (uint32_t i = 0; i < w.spatial; i++) size *= (double)w.kernel[i];
+  wafer_attr attrs[] = {INTS_ATTR(kernel, w.spatial, w.kernel),
+                        INTS_ATTR(strides, w.spatial, w.strides),
+                        INTS_ATTR(dilations, w.spatial, w.dilations),
+                        INTS_ATTR(pads, 2 * w.spatial, w.pads),
+                        INT_ATTR(ceil_mode, 0),
+                        INT_ATTR(count_include_pad, 1)};
+  MlirValue power =
+      emit_binary(n, WAFER_OP_pow, emit_unary(n, WAFER_OP_abs, x), emit_scalar_like(n, x, p));
+  MlirValue mean = emit_op(n, WAFER_OP_average_pool, 1, &power, attrs, WAFER_COUNT(attrs));
+  n->outputs[0] = emit_binary(n, WAFER_OP_pow, MUL(mean, emit_scalar_like(n, x, size)),
+                              emit_scalar_like(n, x, 1 / p));
 }
 
 /* Over all spatial dims. */

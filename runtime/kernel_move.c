@@ -233,8 +233,8 @@ static uint64_t reshape_cycles(const kernel_view *k, uint32_t node) {
   uint64_t cycles = 0;
   dim_group g;
   while (next_group(shape_of(k, x), shape_of(k, y), &i, &j, &g)) {
-    const shift s = {g.elements, k->tile[x][g.lead] * g.inner, 0, 1, k->tile[y][g.onto] * g.beside,
-                     0};
+    const shift s = {g.elements, k->tile[x][g.lead] * g.inner,  0,
+                     1,          k->tile[y][g.onto] * g.beside, 0};
     cycles = kernel_add(cycles, row_cycles(k, x, g.lead, g.inner, &s));
   }
   return cycles;
@@ -256,7 +256,9 @@ static uint64_t shift_cycles(const kernel_view *k, uint32_t node, uint32_t i, in
                      .from_start = starts ? starts[d] : 0,
                      .step = steps ? steps[d] : 1,
                      .to = k->tile[y][d],
-                     .to_start = pads ? pads[d] : axis == (int64_t)d ? offset : 0};
+                     .to_start = pads                 ? pads[d]
+                                 : axis == (int64_t)d ? offset
+                                                      : 0};
     cycles = kernel_add(cycles, row_cycles(k, x, d, 1, &s));
   }
   return cycles;

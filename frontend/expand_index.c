@@ -1,0 +1,231 @@
+/* Looking up and replacing elements by index, beyond Gather; running sums. */
+#include <string.h>
+
+#include "operators.h"
+
+static const MlirValue none;
+
+static int64_t elements_of(const wafer_shape *shape, uint32_t from) {
+  int64_t count = 1; /* of a shape that exists, so it fits */
+  for (uint32_t d = from; d < shape->rank; d++) count *= shape->dims[d];
+  return count;
+}
+
+/* Negative indices count from the end. */
+static MlirValue from_start(import_node *n, MlirValue index, int64_t extent) {
+  index = emit_cast(n, index, WAFER_DTYPE_i64);
+  MlirValue below = emit_binary(n, WAFER_OP_less, index, emit_scalar_like(n, index, 0));
+  return emit_select(n, below, ADD(index, emit_scalar_like(n, index, (double)extent)), index);
+}
+
+/* data as a vector of rows (`rest` elements each; 0: single elements), looked up. */
+static MlirValue look_up(import_node *n, MlirValue data, int64_t rows, int64_t rest,
+                         MlirValue index) {
+  MlirValue flat = emit_reshape(n, data, rest ? 2 : 1, (int64_t[]){rows, rest});
+  wafer_attr axis = INT_ATTR(axis, 0);
+  return emit_op(n, WAFER_OP_gather, 2, (MlirValue[]){flat, index}, &axis, 1);
+}
+
+/* Position in `data` of what stands at each place of `shape`, dim `axis` left out. */
+static MlirValue places(import_node *n, const wafer_shape *data, const wafer_shape *shape,
+                        uint32_t axis) {
+  int64_t count = elements_of(shape, 0), *at = node_new_ints(n, (uint32_t)count);
+  if (!at) return none;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t rest = i, stride = 1, place = 0;
+    for (uint32_t d = shape->rank; d-- > 0; rest /= shape->dims[d], stride *= data->dims[d])
+      if (d != axis) place += rest % shape->dims[d] * stride;
+    at[i] = place;
+  }
+  wafer_view view = wafer_view_of(WAFER_DTYPE_i64, shape, at);
+  return emit_constant(n, &view);
+}
+
+/* out[i][j] = data[index[i][j]][j] for axis 0 */
+void import_gather_elements(import_node *n) {
+  MlirValue data = node_input(n, 0);
+  wafer_shape shape = node_type(n, data).shape, want = node_type(n, node_input(n, 1)).shape;
+  uint32_t axis = node_axis(n, attr_int(n, "axis", 0), shape.rank);
+  if (n->status == WAFER_OK && want.rank != shape.rank)
+    node_bad(n, "the indices have %u dims, the operand %u", want.rank, shape.rank);
+  if (n->status == WAFER_OK && elements_of(&want, 0) > 1 << 24)
+    node_unsupported(n, "more than 2^24 indices");
+  if (n->status != WAFER_OK) return;
+  MlirValue index = from_start(n, node_input(n, 1), shape.dims[axis]);
+  index = MUL(index, emit_scalar_like(n, index, (double)elements_of(&shape, axis + 1)));
+  index = ADD(index, places(n, &shape, &want, axis));
+  n->outputs[0] = look_up(n, data, elements_of(&shape, 0), 0, index);
+}
+
+/* The number of the row that each tuple of the indices' last dim names. */
+static MlirValue row_numbers(import_node *n, const wafer_shape *data, uint32_t batch) {
+  wafer_shape shape = node_type(n, node_input(n, 1)).shape;
+  uint32_t last = shape.rank - 1;
+  int64_t tuple = shape.dims[last], lead = 1;
+  wafer_shape kept = {.rank = last};
+  memcpy(kept.dims, shape.dims, sizeof shape.dims);
+  MlirValue sum = none;
+  for (int64_t i = 0; i < tuple; i++) {
+    uint32_t d = batch + (uint32_t)i;
+    MlirValue one = emit_part(n, node_input(n, 1), last, i, 1);
+    one = from_start(n, emit_reshape(n, one, kept.rank, kept.dims), data->dims[d]);
+    int64_t stride = 1;
+    for (uint32_t k = d + 1; k < batch + (uint32_t)tuple; k++) stride *= data->dims[k];
+    one = MUL(one, emit_scalar_like(n, one, (double)stride));
+    sum = sum.ptr ? ADD(sum, one) : one;
+    lead *= data->dims[d];
+  }
+  wafer_shape per = {.rank = batch};
+  for (uint32_t i = 0; i < batch; i++) per.dims[i] = kept.dims[i];
+  if (batch == 0 || !sum.ptr) return sum;
+  int64_t groups = elements_of(&per, 0);
+  MlirValue first =
+      MUL(emit_iota(n, WAFER_DTYPE_i64, groups), emit_scalar_like(n, sum, (double)lead));
+  for (uint32_t i = batch; i < kept.rank; i++) per.dims[per.rank++] = 1;
+  return ADD(sum, emit_reshape(n, first, per.rank, per.dims));
+}
+
+void import_gather_nd(import_node *n) {
+  MlirValue data = node_input(n, 0);
+  wafer_shape shape = node_type(n, data).shape, index = node_type(n, node_input(n, 1)).shape;
+  int64_t batch = attr_int(n, "batch_dims", 0);
+  if (n->status != WAFER_OK) return;
+  bool fits = index.rank > 0 && batch >= 0 && batch < (int64_t)index.rank &&
+              batch < (int64_t)shape.rank && index.dims[index.rank - 1] >= 1 &&
+              index.dims[index.rank - 1] + batch <= (int64_t)shape.rank;
+  if (!fits) {
+    node_bad(n, "the indices do not fit an operand of %u dims", shape.rank);
+    return;
+  }
+  uint32_t inner = (uint32_t)(index.dims[index.rank - 1] + batch), rank = index.rank - 1;
+  if (rank + shape.rank - inner > WAFER_MAX_RANK) {
+    node_unsupported(n, "a result of more than %d dims", WAFER_MAX_RANK);
+    return;
+  }
+  int64_t rest = elements_of(&shape, inner), all = elements_of(&shape, 0);
+  for (uint32_t d = inner; d < shape.rank; d++) index.dims[rank++] = shape.dims[d];
+  MlirValue rows =
+      look_up(n, data, rest ? all / rest : 0, rest, row_numbers(n, &shape, (uint32_t)batch));
+  n->outputs[0] = emit_reshape(n, rows, rank, index.dims);
+}
+
+/* ---- Scattering to places that are known ---- */
+
+/* Where each element of the result comes from: an element of the updates, or -1 for the operand's
+ * own. The last one counts. */
+typedef struct sources {
+  int64_t count, updates;
+  int64_t *from;
+} sources;
+
+static sources no_sources(import_node *n, const wafer_shape *data, const wafer_shape *updates) {
+  sources s = {.count = elements_of(data, 0), .updates = elements_of(updates, 0)};
+  const char *reduction = attr_text(n, "reduction", "none");
+  if (strcmp(reduction, "none")) node_unsupported(n, "reduction %s", reduction);
+  if (s.count > 1 << 26) node_unsupported(n, "more than 2^26 elements");
+  s.from = n->status == WAFER_OK ? node_new_ints(n, (uint32_t)s.count) : NULL;
+  for (int64_t i = 0; s.from && i < s.count; i++) s.from[i] = -1;
+  return s;
+}
+
+static int64_t checked(import_node *n, int64_t index, int64_t extent) {
+  int64_t at = index < 0 ? index + extent : index;
+  if (at >= 0 && at < extent) return at;
+  node_bad(n, "index %lld is outside of %lld elements", (long long)index, (long long)extent);
+  return 0;
+}
+
+/* The result: looked up among the updates, or left as it is. */
+static void scatter(import_node *n, const wafer_shape *shape, const sources *s) {
+  if (n->status != WAFER_OK || !s->from) return;
+  bool *taken = WAFER_NEW(n->im->ctx->arena, bool, (size_t)s->count + 1);
+  if (!taken) {
+    node_bad(n, "no memory for %lld places", (long long)s->count);
+    return;
+  }
+  for (int64_t i = 0; i < s->count; i++) {
+    taken[i] = s->from[i] >= 0;
+    if (!taken[i]) s->from[i] = 0;
+  }
+  wafer_view from = wafer_view_of(WAFER_DTYPE_i64, shape, s->from);
+  wafer_view mask = wafer_view_of(WAFER_DTYPE_bool, shape, taken);
+  if (s->updates == 0) {
+    n->outputs[0] = node_input(n, 0);
+    return;
+  }
+  MlirValue found = look_up(n, node_input(n, 2), s->updates, 0, emit_constant(n, &from));
+  n->outputs[0] = emit_select(n, emit_constant(n, &mask), found, node_input(n, 0));
+}
+
+void import_scatter_elements(import_node *n) {
+  wafer_shape shape = node_type(n, node_input(n, 0)).shape,
+              updates = node_type(n, node_input(n, 2)).shape;
+  uint32_t axis = node_axis(n, attr_int(n, "axis", 0), shape.rank);
+  wafer_view index;
+  if (!node_constant(n, 1, "indices", &index)) return;
+  if (!wafer_shape_equal(&index.shape, &updates) || updates.rank != shape.rank)
+    node_bad(n, "indices and updates differ in shape");
+  sources s = no_sources(n, &shape, &updates);
+  for (int64_t i = 0; i < s.updates && n->status == WAFER_OK; i++) {
+    int64_t rest = i, stride = 1, place = 0;
+    for (uint32_t d = shape.rank; d-- > 0; stride *= shape.dims[d], rest /= updates.dims[d]) {
+      int64_t at =
+          d == axis ? wafer_element_i64(index.dtype, index.data, i) : rest % updates.dims[d];
+      place += checked(n, at, shape.dims[d]) * stride;
+    }
+    if (n->status == WAFER_OK) s.from[place] = i;
+  }
+  scatter(n, &shape, &s);
+}
+
+void import_scatter_nd(import_node *n) {
+  wafer_shape shape = node_type(n, node_input(n, 0)).shape,
+              updates = node_type(n, node_input(n, 2)).shape;
+  wafer_view index;
+  if (!node_constant(n, 1, "indices", &index)) return;
+  int64_t tuple = index.shape.rank ? index.shape.dims[index.shape.rank - 1] : 0;
+  if (tuple < 1 || tuple > (int64_t)shape.rank) {
+    node_bad(n, "the indices do not fit an operand of %u dims", shape.rank);
+    return;
+  }
+  int64_t rest = elements_of(&shape, (uint32_t)tuple), rows = elements_of(&index.shape, 0) / tuple;
+  if (elements_of(&updates, 0) != rows * rest) node_bad(n, "the updates do not fit the indices");
+  sources s = no_sources(n, &shape, &updates);
+  for (int64_t r = 0; r < rows && n->status == WAFER_OK; r++) {
+    int64_t place = 0;
+    for (int64_t d = 0; d < tuple; d++)
+      place = place * shape.dims[d] +
+              checked(n, wafer_element_i64(index.dtype, index.data, r * tuple + d), shape.dims[d]);
+    for (int64_t e = 0; e < rest && n->status == WAFER_OK; e++)
+      s.from[place * rest + e] = r * rest + e;
+  }
+  scatter(n, &shape, &s);
+}
+
+/* ---- Running sums ---- */
+
+/* x moved by `by` places along an axis, towards its end or its begin; zeros come in. */
+static MlirValue moved(import_node *n, MlirValue x, uint32_t axis, int64_t by, bool back) {
+  wafer_shape shape = node_type(n, x).shape;
+  int64_t pads[2 * WAFER_MAX_RANK] = {0};
+  pads[axis + (back ? shape.rank : 0)] = by;
+  MlirValue part = emit_part(n, x, axis, back ? by : 0, shape.dims[axis] - by);
+  wafer_attr attrs[] = {INTS_ATTR(pads, 2 * shape.rank, pads), TEXT_ATTR(mode, "constant"),
+                        FLOAT_ATTR(fill, 0)};
+  return emit_op(n, WAFER_OP_pad, 1, &part, attrs, WAFER_COUNT(attrs));
+}
+
+/* Sums of 1, 2, 4, ... neighbours. */
+void import_cum_sum(import_node *n) {
+  MlirValue sum = node_input(n, 0);
+  wafer_shape shape = node_type(n, sum).shape;
+  int_list given = node_ints(n, 1, "axis");
+  bool back = attr_int(n, "reverse", 0) != 0;
+  if (n->status == WAFER_OK && given.count != 1) node_bad(n, "axis must be one number");
+  if (n->status != WAFER_OK) return;
+  uint32_t axis = node_axis(n, given.at[0], shape.rank);
+  int64_t extent = n->status == WAFER_OK ? shape.dims[axis] : 0;
+  if (attr_int(n, "exclusive", 0) && extent > 0) sum = moved(n, sum, axis, 1, back);
+  for (int64_t by = 1; by < extent; by *= 2) sum = ADD(sum, moved(n, sum, axis, by, back));
+  n->outputs[0] = sum;
+}

@@ -1,0 +1,139 @@
+/* Quantized numbers: what an 8- or 16-bit integer stands for is computed in floats, products of
+ * integers in i32. */
+#include <string.h>
+
+#include "operators.h"
+
+/* A scale or zero point, of x's shape along `axis` when it is a vector, of blocks along `axis` when
+ * it has x's rank. */
+static MlirValue aligned(import_node *n, MlirValue value, const wafer_shape *x, int64_t axis,
+                         int64_t block) {
+  wafer_shape shape = node_type(n, value).shape, wide = {.rank = x->rank + 1};
+  int64_t dims[WAFER_MAX_RANK];
+  if (n->status != WAFER_OK || shape.rank == 0) return value;
+  uint32_t at = node_axis(n, axis, x->rank);
+  if (shape.rank == 1 && (block == 0 || x->rank > 1)) {
+    for (uint32_t d = 0; d < x->rank; d++) dims[d] = d == at ? shape.dims[0] : 1;
+    return shape.dims[0] == 1 ? emit_reshape(n, value, 0, dims)
+                              : emit_reshape(n, value, x->rank, dims);
+  }
+  if (block < 1 || shape.rank != x->rank || x->rank == WAFER_MAX_RANK ||
+      x->dims[at] != shape.dims[at] * block) {
+    node_unsupported(n, "a scale of %u dims, blocks of %lld", shape.rank, (long long)block);
+    return value;
+  }
+  for (uint32_t d = 0; d <= x->rank; d++)
+    wide.dims[d] = d <= at ? shape.dims[d] : d == at + 1 ? 1 : shape.dims[d - 1];
+  value = emit_reshape(n, value, wide.rank, wide.dims);
+  wide.dims[at + 1] = block;
+  return emit_reshape(n, emit_expand(n, value, wide.rank, wide.dims), x->rank, x->dims);
+}
+
+static bool narrow(wafer_dtype dtype, double *least, double *most) {
+  switch (dtype) {
+  case WAFER_DTYPE_u8:
+    *least = 0, *most = 255;
+    return true;
+  case WAFER_DTYPE_i8:
+    *least = -128, *most = 127;
+    return true;
+  case WAFER_DTYPE_u16:
+    *least = 0, *most = 65535;
+    return true;
+  case WAFER_DTYPE_i16:
+    *least = -32768, *most = 32767;
+    return true;
+  default:
+    return false;
+  }
+}
+
+/* round(x / scale) + zero, within the type's numbers */
+static MlirValue quantized(import_node *n, MlirValue x, MlirValue scale, MlirValue zero,
+                           wafer_dtype dtype) {
+  double least = 0, most = 0;
+  if (!narrow(dtype, &least, &most))
+    node_unsupported(n, "numbers quantized to %s", wafer_dtype_name(dtype));
+  MlirValue steps = emit_unary(n, WAFER_OP_round, DIV(x, scale));
+  if (zero.ptr) steps = ADD(steps, emit_cast(n, zero, node_dtype(n, steps)));
+  return emit_cast(n, emit_clip(n, steps, least, most), dtype);
+}
+
+void import_quantize_linear(import_node *n) {
+  MlirValue x = node_input(n, 0), scale = node_input(n, 1), zero = node_input(n, 2);
+  wafer_shape shape = node_type(n, x).shape;
+  int64_t axis = attr_int(n, "axis", 1), block = attr_int(n, "block_size", 0),
+          named = attr_int(n, "output_dtype", 0);
+  wafer_dtype dtype = named ? wafer_dtype_by_onnx((int32_t)named) : WAFER_DTYPE_u8;
+  if (node_has_input(n, 2)) dtype = node_dtype(n, zero);
+  if (node_rank(n, scale) == 0) axis = 0;
+  scale = aligned(n, scale, &shape, axis, block);
+  if (node_has_input(n, 2)) zero = aligned(n, zero, &shape, axis, block);
+  n->outputs[0] = quantized(n, emit_cast(n, x, WAFER_DTYPE_f32),
+                            emit_cast(n, scale, WAFER_DTYPE_f32), zero, dtype);
+}
+
+void import_dequantize_linear(import_node *n) {
+  MlirValue x = node_input(n, 0), scale = node_input(n, 1);
+  wafer_shape shape = node_type(n, x).shape;
+  wafer_dtype real = node_dtype(n, scale);
+  int64_t axis = attr_int(n, "axis", 1), block = attr_int(n, "block_size", 0);
+  if (node_rank(n, scale) == 0) axis = 0;
+  MlirValue steps = emit_cast(n, x, WAFER_DTYPE_f32);
+  if (node_has_input(n, 2))
+    steps = SUB(steps,
+                emit_cast(n, aligned(n, node_input(n, 2), &shape, axis, block), WAFER_DTYPE_f32));
+  scale = emit_cast(n, aligned(n, scale, &shape, axis, block), WAFER_DTYPE_f32);
+  n->outputs[0] = emit_cast(n, MUL(steps, scale), real);
+}
+
+/* To u8, with the scale and zero point of the numbers themselves; 0 is always among them. */
+void import_dynamic_quantize_linear(import_node *n) {
+  MlirValue x = node_input(n, 0), nought = emit_scalar_like(n, x, 0);
+  uint32_t all = (1u << node_rank(n, x)) - 1;
+  MlirValue least =
+      emit_binary(n, WAFER_OP_min, nought, emit_reduce(n, WAFER_OP_reduce_min, x, all, false));
+  MlirValue most =
+      emit_binary(n, WAFER_OP_max, nought, emit_reduce(n, WAFER_OP_reduce_max, x, all, false));
+  MlirValue scale = DIV(SUB(most, least), emit_scalar_like(n, x, 255));
+  MlirValue zero = emit_unary(n, WAFER_OP_round, DIV(SUB(nought, least), scale));
+  zero = emit_cast(n, emit_clip(n, zero, 0, 255), WAFER_DTYPE_u8);
+  n->outputs[0] = quantized(n, x, scale, zero, WAFER_DTYPE_u8);
+  if (n->output_count > 1) n->outputs[1] = scale;
+  if (n->output_count > 2) n->outputs[2] = zero;
+}
+
+/* An operand as i32, its zero point taken off; a vector of them stands for the rows or columns. */
+static MlirValue centered(import_node *n, MlirValue x, MlirValue zero, bool rows) {
+  x = emit_cast(n, x, WAFER_DTYPE_i32);
+  if (!zero.ptr) return x;
+  wafer_shape shape = node_type(n, zero).shape;
+  zero = emit_cast(n, zero, WAFER_DTYPE_i32);
+  if (rows && shape.rank == 1 && shape.dims[0] > 1)
+    zero = emit_reshape(n, zero, 2, (int64_t[]){shape.dims[0], 1});
+  return SUB(x, zero);
+}
+
+void import_matmul_integer(import_node *n) {
+  MlirValue a = centered(n, node_input(n, 0), node_input(n, 2), true);
+  MlirValue b = centered(n, node_input(n, 1), node_input(n, 3), false);
+  if (node_rank(n, a) < 2 || node_rank(n, b) < 2) node_unsupported(n, "vectors");
+  n->outputs[0] = emit_binary(n, WAFER_OP_matmul, a, b);
+}
+
+/* a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero */
+void import_qlinear_matmul(import_node *n) {
+  MlirValue a = centered(n, node_input(n, 0), node_input(n, 2), true);
+  MlirValue b = centered(n, node_input(n, 3), node_input(n, 5), false);
+  MlirValue scales[] = {node_input(n, 1), node_input(n, 4), node_input(n, 6)};
+  for (uint32_t i = 0; i < 3; i++) {
+    wafer_shape shape = node_type(n, scales[i]).shape;
+    bool one = shape.rank == 0 || (shape.rank == 1 && shape.dims[0] == 1);
+    if (!one || node_rank(n, a) < 2 || node_rank(n, b) < 2)
+      node_unsupported(n, "vectors, and scales per row or column");
+    scales[i] = emit_cast(n, emit_reshape(n, scales[i], 0, NULL), WAFER_DTYPE_f32);
+  }
+  MlirValue product = emit_cast(n, emit_binary(n, WAFER_OP_matmul, a, b), WAFER_DTYPE_f32);
+  n->outputs[0] = quantized(n, product, DIV(scales[2], MUL(scales[0], scales[1])), node_input(n, 7),
+                            node_dtype(n, node_input(n, 7)));
+}
