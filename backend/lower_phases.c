@@ -113,14 +113,16 @@ static void bring_to_life(const lowering *l, live_set *live, uint32_t value,
 
 /* Whether the kernel's own bytes count the copy. */
 static bool is_own(const wafer_kernel *k, const live_copy *copy) {
+  wafer_holding at = {.where = WAFER_AT_wafer, .rect = k->rect};
   for (uint32_t i = 0; i < k->body.input_count; i++) {
-    wafer_holding at = {WAFER_AT_wafer, k->rect, wafer_kernel_input_layout(&k->body, &k->split, i)};
-    if (k->inputs[i] == copy->value && wafer_holding_equal(&at, &copy->at)) return true;
+    if (k->inputs[i] != copy->value) continue;
+    at.layout = wafer_kernel_input_layout(&k->body, &k->split, i);
+    if (wafer_holding_equal(&at, &copy->at)) return true;
   }
   for (uint32_t i = 0; i < k->body.output_count; i++) {
-    wafer_holding at = {WAFER_AT_wafer, k->rect,
-                        wafer_kernel_output_layout(&k->body, &k->split, i)};
-    if (k->outputs[i] == copy->value && wafer_holding_equal(&at, &copy->at)) return true;
+    if (k->outputs[i] != copy->value) continue;
+    at.layout = wafer_kernel_output_layout(&k->body, &k->split, i);
+    if (wafer_holding_equal(&at, &copy->at)) return true;
   }
   return false;
 }

@@ -11,16 +11,24 @@
 typedef struct copy {
   wafer_holding at;
   MlirValue value;
-  struct copy *next;
+  uint32_t kernel; /* where it lies */
+  struct copy *older;
 } copy;
+
+/* The copies of a value on the wafer. */
+typedef struct copies {
+  const copy *origin; /* where it came to the wafer, or was made */
+  copy *newest;
+} copies;
 
 typedef struct routing {
   const wafer_ctx *ctx;
   wafer_ir *ir;
   wafer_graph graph;
+  wafer_mode mode;
   fabric *fabric;
   fabric_path *paths;
-  copy **copies; /* value -> its copies on the wafer, newest last */
+  copies *copies; /* of each value */
 } routing;
 
 static wafer_status no_memory(const routing *r) {
@@ -29,28 +37,38 @@ static wafer_status no_memory(const routing *r) {
 
 /* ---- Copies ---- */
 
-static const copy *find_copy(const routing *r, uint32_t value, const wafer_holding *at) {
-  for (const copy *c = r->copies[value]; c; c = c->next)
+/* A copy that lies at `at`, where kernel `k` is. Kernels of a pipeline lie apart, so that only the
+ * kernel's own copies, the newest, come into question. */
+static const copy *find_copy(const routing *r, uint32_t k, uint32_t value,
+                             const wafer_holding *at) {
+  for (const copy *c = r->copies[value].newest; c; c = c->older) {
+    if (r->mode == WAFER_MODE_pipelined && c->kernel != k) return NULL;
     if (wafer_holding_equal(&c->at, at)) return c;
+  }
   return NULL;
 }
 
-static wafer_status add_copy(routing *r, uint32_t value, const wafer_holding *at, MlirValue ssa) {
-  copy **end = &r->copies[value], *made = WAFER_NEW(r->ctx->arena, copy, 1);
+static wafer_status add_copy(routing *r, uint32_t k, uint32_t value, const wafer_holding *at,
+                             MlirValue ssa) {
+  copy *made = WAFER_NEW(r->ctx->arena, copy, 1);
   if (!made) return no_memory(r);
-  while (*end) end = &(*end)->next;
-  *made = (copy){*at, ssa, NULL};
-  *end = made;
+  *made = (copy){*at, ssa, k, r->copies[value].newest};
+  r->copies[value].newest = made;
+  if (!r->copies[value].origin) r->copies[value].origin = made;
   return WAFER_OK;
 }
 
-/* Where a value can be fetched from: its first copy on the wafer, else where it comes from. */
+/* Where a value can be fetched from: its first copy on the wafer, else where it comes from. Of
+ * weights and, in a pipeline, of inputs every kernel gets its own. */
 static wafer_holding source_of(const routing *r, uint32_t value, MlirValue *ssa) {
-  const copy *first = r->copies[value];
-  *ssa = first ? first->value : r->graph.values[value].value;
-  if (first) return first->at;
-  return (wafer_holding){.where = wafer_graph_is_weight(&r->graph, value) ? WAFER_AT_memoryx
-                                                                          : WAFER_AT_edge};
+  const wafer_graph_value *v = &r->graph.values[value];
+  bool outside = v->owner == WAFER_OWNER_weight ||
+                 (v->owner == WAFER_OWNER_input && r->mode == WAFER_MODE_pipelined);
+  const copy *origin = outside ? NULL : r->copies[value].origin;
+  *ssa = origin ? origin->value : v->value;
+  if (origin) return origin->at;
+  return (wafer_holding){.where =
+                             v->owner == WAFER_OWNER_weight ? WAFER_AT_memoryx : WAFER_AT_edge};
 }
 
 /* ---- Streams ---- */
@@ -95,12 +113,13 @@ static wafer_status build(routing *r, const wafer_graph_kernel *kernel, MlirOper
   return wafer_build_stream(&b, from, s, result);
 }
 
-static wafer_status route_input(routing *r, const wafer_graph_kernel *kernel, uint32_t input) {
+static wafer_status route_input(routing *r, uint32_t k, uint32_t input) {
+  const wafer_graph_kernel *kernel = &r->graph.kernels[k];
   uint32_t value = kernel->inputs[input];
   wafer_ir_stream s = {.depth = kernel->body.input_depth[input]};
   s.to = (wafer_holding){WAFER_AT_wafer, kernel->rect,
                          wafer_kernel_input_layout(&kernel->body, &kernel->split, input)};
-  const copy *there = find_copy(r, value, &s.to);
+  const copy *there = find_copy(r, k, value, &s.to);
   MlirValue ssa, result;
   if (there) {
     mlirOperationSetOperand(kernel->call, input, there->value);
@@ -110,17 +129,18 @@ static wafer_status route_input(routing *r, const wafer_graph_kernel *kernel, ui
   WAFER_TRY(plan_stream(r, kernel, value, &s));
   WAFER_TRY(build(r, kernel, kernel->call, ssa, &s, &result));
   mlirOperationSetOperand(kernel->call, input, result);
-  return add_copy(r, value, &s.to, result);
+  return add_copy(r, k, value, &s.to, result);
 }
 
 /* The result of `output` lies on the kernel; outputs of the model go on to the edge. */
-static wafer_status route_output(routing *r, const wafer_graph_kernel *kernel, uint32_t output) {
+static wafer_status route_output(routing *r, uint32_t k, uint32_t output) {
+  const wafer_graph_kernel *kernel = &r->graph.kernels[k];
   uint32_t value = kernel->outputs[output];
   wafer_ir_stream s = {.depth = kernel->body.output_depth, .to = {.where = WAFER_AT_edge}};
   s.from = (wafer_holding){WAFER_AT_wafer, kernel->rect,
                            wafer_kernel_output_layout(&kernel->body, &kernel->split, output)};
   MlirValue ssa = r->graph.values[value].value, result;
-  WAFER_TRY(add_copy(r, value, &s.from, ssa));
+  WAFER_TRY(add_copy(r, k, value, &s.from, ssa));
   if (r->graph.values[value].owner != WAFER_OWNER_output) return WAFER_OK;
   WAFER_TRY(plan_stream(r, kernel, value, &s));
   WAFER_TRY(build(r, kernel, mlirOperationGetNextInBlock(kernel->call), ssa, &s, &result));
@@ -133,23 +153,27 @@ static wafer_status route_output(routing *r, const wafer_graph_kernel *kernel, u
 static void end_phase(routing *r, const wafer_graph_kernel *kernel) {
   fabric_clear(r->fabric);
   for (uint32_t i = 0; i < kernel->body.input_count; i++)
-    if (wafer_graph_is_weight(&r->graph, kernel->inputs[i])) r->copies[kernel->inputs[i]] = NULL;
+    if (wafer_graph_is_weight(&r->graph, kernel->inputs[i]))
+      r->copies[kernel->inputs[i]] = (copies){0};
 }
 
 static wafer_status route_kernel(routing *r, uint32_t k) {
   const wafer_graph_kernel *kernel = &r->graph.kernels[k];
   if (k > 0 && kernel->phase != kernel[-1].phase) end_phase(r, &kernel[-1]);
-  for (uint32_t i = 0; i < kernel->body.input_count; i++) WAFER_TRY(route_input(r, kernel, i));
-  for (uint32_t i = 0; i < kernel->body.output_count; i++) WAFER_TRY(route_output(r, kernel, i));
+  for (uint32_t i = 0; i < kernel->body.input_count; i++) WAFER_TRY(route_input(r, k, i));
+  for (uint32_t i = 0; i < kernel->body.output_count; i++) WAFER_TRY(route_output(r, k, i));
   return WAFER_OK;
 }
 
 static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   routing r = {.ctx = ctx, .ir = ir};
   WAFER_TRY(wafer_graph_read(ctx, ir, &r.graph));
+  if (!wafer_ir_get_mode(ir, &r.mode))
+    return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_BAD_INPUT,
+                      "the module has no wafer.mode, run pass mode before route");
   r.fabric = fabric_create(ctx->arena, ctx->machine);
   r.paths = WAFER_NEW(ctx->arena, fabric_path, FABRIC_MAX_PATHS);
-  r.copies = WAFER_NEW(ctx->arena, copy *, r.graph.value_count);
+  r.copies = WAFER_NEW(ctx->arena, copies, r.graph.value_count);
   if (!r.fabric || !r.paths || !r.copies) return no_memory(&r);
   for (uint32_t k = 0; k < r.graph.kernel_count; k++) {
     const wafer_graph_kernel *kernel = &r.graph.kernels[k];

@@ -6,7 +6,7 @@
 // RUN: not wafer-opt %t --passes=schedule 2>&1 | FileCheck %s --check-prefix=SCHEDULE
 // SIZE: error: the module has no wafer.mode and wafer.batch, run pass mode before size
 // PLACE: error: the module has no wafer.mode, run pass mode before place
-// ROUTE: error: kernel 'act' has no split or rectangle, run size and place before route
+// ROUTE: error: the module has no wafer.mode, run pass mode before route
 // SCHEDULE: error: the module has no wafer.mode, run pass mode before schedule
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "nn.relu"(%x) : (tensor<4xf32>) -> tensor<4xf32> loc("act")
