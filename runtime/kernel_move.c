@@ -1,12 +1,13 @@
 /* Family move: reshape, transpose, expand, slice, concat, pad, resize, gather.
  *
  * Every core makes its tile of the result from what the rectangle holds. A dim of the operand is
- * cut as the dim of the result that its elements go to; a reshape does so with the leading dims of
- * the groups of dims that it merges or divides. Where such parts do not begin at the same elements
- * (a slice, a pad, a concatenation, an uneven reshape) elements move along the loop to the core
- * that keeps them: no link carries more of them than cross it. What a gather looks up, and what a
- * slice takes a small part of, is cut along a reduction loop: the core that has an element sends
- * it, as a partial sum. Any other dim arrives whole, multicast by the stream.
+ * cut as the dim of the result that its elements go to; a reshape does so with the leading dims
+ * (or, where one of their indices is too much for a core, the largest) of the groups of dims that
+ * it merges or divides. Where such parts do not begin at the same elements (a slice, a pad, a
+ * concatenation, an uneven reshape) elements move along the loop to the core that keeps them: no
+ * link carries more of them than cross it. What a gather looks up, and what a slice takes a small
+ * part of, is cut along a reduction loop: the core that has an element sends it, as a partial sum.
+ * Any other dim arrives whole, multicast by the stream.
  *
  * Each op copies its tile once, a vector instruction per run along the longest local dim of the
  * result (gather: of a dim that is not looked up). A linear or cubic resize is 2 or 4
@@ -27,10 +28,21 @@ static void transpose(const wafer_node *n, const kernel_map *result, kernel_map 
 
 /* Neighbouring dims of either side with equal products. */
 typedef struct dim_group {
-  uint32_t lead, onto;   /* the first dims */
-  int64_t inner, beside; /* elements behind one index of them */
+  uint32_t lead, onto;   /* the dims that are cut: the first ones, or the largest */
+  int64_t inner, beside; /* elements for one index of them */
   int64_t elements;
+  bool scattered; /* one of them is not the first: elements go anywhere */
 } dim_group;
+
+#define LARGE_PART 1024 /* elements: one index of the first dim is too many for a core to hold */
+
+static bool pick_largest(const wafer_shape *shape, uint32_t end, int64_t elements, uint32_t *dim) {
+  uint32_t first = *dim;
+  if (elements / shape->dims[first] <= LARGE_PART) return false;
+  for (uint32_t d = first + 1; d < end; d++)
+    if (shape->dims[d] > shape->dims[*dim]) *dim = d;
+  return *dim != first;
+}
 
 static bool next_group(const wafer_shape *x, const wafer_shape *y, uint32_t *i, uint32_t *j,
                        dim_group *g) {
@@ -48,6 +60,8 @@ static bool next_group(const wafer_shape *x, const wafer_shape *y, uint32_t *i, 
       return false;
   }
   g->elements = left;
+  g->scattered = pick_largest(x, *i, left, &g->lead);
+  g->scattered |= pick_largest(y, *j, left, &g->onto);
   g->inner = left / x->dims[g->lead];
   g->beside = left / y->dims[g->onto];
   return true;
@@ -181,7 +195,8 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
 /* ---- Elements that change cores ---- */
 
 /* `count` elements in a row: element e comes from position from_start + e * step of the operand and
- * goes to position to_start + e of the result; a core has `from` and `to` positions of them. */
+ * goes to position to_start + e of the result; a core has `from` and `to` positions of them.
+ * Without a positive step they go anywhere. */
 typedef struct shift {
   int64_t count, from, from_start, step, to, to_start;
 } shift;
@@ -233,8 +248,10 @@ static uint64_t reshape_cycles(const kernel_view *k, uint32_t node) {
   uint64_t cycles = 0;
   dim_group g;
   while (next_group(shape_of(k, x), shape_of(k, y), &i, &j, &g)) {
-    const shift s = {g.elements, k->tile[x][g.lead] * g.inner,  0,
-                     1,          k->tile[y][g.onto] * g.beside, 0};
+    const shift s = {.count = g.elements,
+                     .from = k->tile[x][g.lead] * g.inner,
+                     .step = !g.scattered,
+                     .to = k->tile[y][g.onto] * g.beside};
     cycles = kernel_add(cycles, row_cycles(k, x, g.lead, g.inner, &s));
   }
   return cycles;

@@ -140,6 +140,8 @@ static void test_layouts(void) {
        "1.1,4.1,1.1 1.1,4.1"},
       {"reshape odd", "move", "1x16x8xf32", "reshape", "0", "shape=1,128", "rows1:3",
        "1.1,3.1,1.1 1.1,3.1"},
+      {"reshape scattered", "move", "2x8192xf32", "reshape", "0", "shape=64,256", "rows0:4 cols1:8",
+       "1.1,4.1 4.1,1.8"},
       {"reshape keeps", "move", "6x16x8xf32", "reshape", "0", "shape=6,1,128", "rows0:3",
        "3.1,1.1,1.1 3.1,1.1,1.1"},
       {"slice", "move", "4x8xf32", "slice", "0", "starts=0,2 steps=1,1 shape=4,3",
