@@ -25,7 +25,7 @@ add_executable(example example.c)
 target_link_libraries(example wafer::wafer)
 CMAKE
 cp "$source/test/api/example.c" "$work/cmake/"
-cmake -S "$work/cmake" -B "$work/cmake/build" -DCMAKE_PREFIX_PATH="$work/usr" >/dev/null
+cmake -G Ninja -S "$work/cmake" -B "$work/cmake/build" -DCMAKE_PREFIX_PATH="$work/usr" >/dev/null
 cmake --build "$work/cmake/build" >/dev/null
 "$work/cmake/build/example" "$model" wse2 >"$work/out"
 
