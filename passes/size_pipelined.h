@@ -22,6 +22,7 @@ typedef struct pipeline {
   uint32_t *haste;  /* kernel: it takes at most T >> haste cycles, if it can */
   int32_t *skipped; /* stage: values too deep for their buffers that skip it, as differences */
   const wafer_curve **curve;
+  const shelf_place *places; /* that are being settled */
   uint32_t *kind_of;
   uint32_t kind_count;
   kind *kinds;
@@ -33,6 +34,6 @@ typedef struct pipeline {
 wafer_status pipeline_no_memory(const pipeline *p);
 /* Cost and depths of the shapes at `places`; the interval includes what shallow buffers cost.
  * Stages that values too deep for their buffers skip are marked in `skipped`. */
-wafer_status pipeline_settle(const pipeline *p, const shelf_place *places);
+wafer_status pipeline_settle(pipeline *p, const shelf_place *places);
 
 #endif

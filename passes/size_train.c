@@ -1,30 +1,45 @@
 /* A train of samples through a pipeline whose shapes are chosen: when each kernel starts, how many
- * samples wait in each buffer, and what it costs when a core cannot hold that many. Nothing is
- * placed yet: rows are lanes. */
+ * samples wait in each buffer, and what it costs when a core cannot hold that many. */
 #include "size_pipelined.h"
 #include "streams.h"
 
 /* ---- What it costs ---- */
 
-/* A value on its way to a kernel, before anything is placed: rows are lanes. */
+/* A value on its way to a kernel. */
 typedef struct hop {
   uint64_t cycles, latency;
 } hop;
 
+static uint64_t gap(uint32_t a, uint32_t length, uint32_t b) {
+  return b >= a + length ? b - (a + length) + 1 : 0;
+}
+
+/* Links between the borders of two rectangles, or a rectangle and the nearer side of the fabric. */
+static uint64_t hops_between(const wafer_machine *m, const wafer_holding *from,
+                             const wafer_holding *to) {
+  wafer_rect a = from->rect, b = to->rect;
+  if (from->where == WAFER_AT_wafer && to->where == WAFER_AT_wafer)
+    return gap(a.x, a.width, b.x) + gap(b.x, b.width, a.x) + gap(a.y, a.height, b.y) +
+           gap(b.y, b.height, a.y);
+  wafer_rect r = to->where == WAFER_AT_wafer ? b : a;
+  uint32_t east = m->width - r.x - r.width;
+  return r.x < east ? r.x : east;
+}
+
+static wafer_holding holding_of(const pipeline *p, uint32_t kernel) {
+  if (kernel == WAFER_NONE) return (wafer_holding){.where = WAFER_AT_edge};
+  return (wafer_holding){.where = WAFER_AT_wafer, .rect = p->places[kernel].rect};
+}
+
+/* From where the value is made to kernel `k`; WAFER_NONE: to the edge. */
 static hop hop_to(const pipeline *p, uint32_t value, uint32_t k) {
   const wafer_machine *m = p->ctx->machine;
   const wafer_graph_value *v = &p->graph->values[value];
-  const wafer_shape_point *to = p->out->kernels[k].point;
-  const wafer_shape_point *from =
-      v->producer == WAFER_NONE ? to : p->out->kernels[v->producer].point;
-  uint64_t words = stream_words(&v->type, p->graph->kernels[k].body.storage);
-  uint64_t lanes = from->height < to->height ? from->height : to->height;
-  hop h = {(words + lanes - 1) / lanes,
-           2 * m->ramp_cycles + (uint64_t)m->hop_cycles * (from->width + to->width)};
-  if (v->producer != WAFER_NONE) return h;
-  h.latency += m->edge_latency_cycles;
-  if (h.cycles < edge_in_cycles(m, words)) h.cycles = edge_in_cycles(m, words);
-  return h;
+  wafer_holding from = holding_of(p, v->producer), to = holding_of(p, k);
+  uint32_t user = k == WAFER_NONE ? v->producer : k;
+  uint64_t words = stream_words(&v->type, p->graph->kernels[user].body.storage);
+  return (hop){stream_cycles(m, &from, &to, words),
+               stream_latency(m, &from, &to, hops_between(m, &from, &to))};
 }
 
 static void raise(uint64_t *value, uint64_t to) {
@@ -60,11 +75,11 @@ static void add_up(const pipeline *p, uint64_t *start) {
     cost->cores += (uint64_t)point->width * point->height;
   }
   for (uint32_t i = 0; i < g->output_count; i++) {
-    const wafer_graph_value *v = &g->values[g->outputs[i]];
-    uint64_t words = stream_words(&v->type, g->kernels[v->producer].body.storage);
-    raise(&cost->latency_cycles, start[v->producer] + p->out->kernels[v->producer].point->cycles +
-                                     edge_out_cycles(p->ctx->machine, words) +
-                                     p->ctx->machine->edge_latency_cycles);
+    uint32_t producer = g->values[g->outputs[i]].producer;
+    hop h = hop_to(p, g->outputs[i], WAFER_NONE);
+    raise(&cost->interval_cycles, h.cycles);
+    raise(&cost->latency_cycles,
+          start[producer] + p->out->kernels[producer].point->cycles + h.cycles + h.latency);
   }
 }
 
@@ -93,8 +108,7 @@ static uint64_t output_span(const pipeline *p, uint32_t k) {
     for (uint32_t u = 0; u < v->use_count; u++)
       raise(&slowest, hop_to(p, p->graph->kernels[k].outputs[o], v->uses[u].kernel).cycles);
     if (v->owner == WAFER_OWNER_output)
-      raise(&slowest, edge_out_cycles(p->ctx->machine,
-                                      stream_words(&v->type, p->graph->kernels[k].body.storage)));
+      raise(&slowest, hop_to(p, p->graph->kernels[k].outputs[o], WAFER_NONE).cycles);
   }
   return p->out->kernels[k].point->cycles + slowest;
 }
@@ -159,10 +173,11 @@ static wafer_status settle_depths(const pipeline *p, uint32_t k, const uint64_t 
   return WAFER_OK;
 }
 
-wafer_status pipeline_settle(const pipeline *p, const shelf_place *places) {
+wafer_status pipeline_settle(pipeline *p, const shelf_place *places) {
   uint32_t n = p->graph->kernel_count;
   uint64_t *start = WAFER_NEW(p->ctx->arena, uint64_t, n), interval = 0;
   if (!start) return pipeline_no_memory(p);
+  p->places = places;
   for (uint32_t k = 0; k < n; k++) p->out->kernels[k].point = &p->curve[k]->at[places[k].index];
   add_up(p, start);
   for (uint32_t k = 0; k < n; k++) WAFER_TRY(settle_depths(p, k, start, &interval));
