@@ -161,7 +161,8 @@ static wafer_status find_peaks(const lowering *l) {
       uint32_t index = phase->actions[a].index;
       const wafer_kernel *k = &l->kernels[index];
       if (phase->actions[a].kind == WAFER_ACTION_stream) {
-        if (!alone) bring_to_life(l, &live, l->streams[index].value, &l->streams[index].to);
+        if (!alone && !wafer_stream_passes(l->plan, &l->streams[index]))
+          bring_to_life(l, &live, l->streams[index].value, &l->streams[index].to);
         continue;
       }
       for (uint32_t i = 0; i < k->body.output_count && !alone; i++) {

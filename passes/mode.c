@@ -46,25 +46,53 @@ static uint32_t flip_batch(const choice *c) {
 
 /* ---- Refusals ---- */
 
-/* A way that works, tried before it is named. */
-static wafer_status find_remedy(const choice *c, const char **remedy) {
-  bool pipelined = c->asked == WAFER_MODE_pipelined;
-  const wafer_machine *large;
-  *remedy = "no shipped machine is large enough";
-  if (c->streaming.cost.fits) {
-    *remedy = "--mode streaming fits";
-  } else if (c->pipelined.cost.fits) {
-    *remedy = "--mode pipelined fits";
-  } else if (wafer_machine_open(NULL, c->ctx->arena, "wse3", &large) == WAFER_OK) {
+static uint64_t memory_of(const wafer_machine *m) {
+  return wafer_rect_area(m->usable) * wafer_machine_core_budget(m);
+}
+
+/* The machine that ships with the least memory in which the model fits, if there is one. */
+static wafer_status find_machine(const choice *c, const char **remedy) {
+  uint64_t least = UINT64_MAX, given = memory_of(c->ctx->machine);
+  for (const char *const *name = wafer_machine_names(); *name; name++) {
     wafer_ctx with = *c->ctx;
     sizing tried;
-    with.machine = large;
-    curve_set *curves = curve_set_of(&with, c->ir);
-    if (!curves) return WAFER_OK;
-    WAFER_TRY(pipelined ? size_pipelined(&with, curves, &c->graph, &tried)
-                        : size_streaming(&with, curves, &c->graph, c->batch, &tried));
-    if (tried.cost.fits) *remedy = "--machine wse3 fits";
+    if (wafer_machine_open(NULL, c->ctx->arena, *name, &with.machine) != WAFER_OK) continue;
+    uint64_t memory = memory_of(with.machine);
+    curve_set *curves = memory > given && memory < least ? curve_set_of(&with, c->ir) : NULL;
+    if (!curves) continue;
+    WAFER_TRY(c->asked == WAFER_MODE_pipelined
+                  ? size_pipelined(&with, curves, &c->graph, &tried)
+                  : size_streaming(&with, curves, &c->graph, c->batch, &tried));
+    if (!tried.cost.fits) continue;
+    least = memory;
+    *remedy = wafer_arena_printf(c->ctx->arena, "--machine %s fits", *name);
   }
+  return WAFER_OK;
+}
+
+/* The most samples, halving, with which streaming fits. */
+static wafer_status find_batch(const choice *c, const char **remedy) {
+  curve_set *curves = curve_set_of(c->ctx, c->ir);
+  for (uint32_t batch = c->batch / 2; curves && batch > 0; batch /= 2) {
+    sizing tried;
+    WAFER_TRY(size_streaming(c->ctx, curves, &c->graph, batch, &tried));
+    if (!tried.cost.fits) continue;
+    *remedy = wafer_arena_printf(c->ctx->arena, "--batch %u fits", batch);
+    break;
+  }
+  return WAFER_OK;
+}
+
+/* A way that works, tried before it is named. */
+static wafer_status find_remedy(const choice *c, const char **remedy) {
+  *remedy = NULL;
+  if (c->streaming.cost.fits)
+    *remedy = "--mode streaming fits";
+  else if (c->asked != WAFER_MODE_pipelined)
+    WAFER_TRY(find_batch(c, remedy));
+  if (!*remedy && c->pipelined.cost.fits) *remedy = "--mode pipelined fits";
+  if (!*remedy) WAFER_TRY(find_machine(c, remedy));
+  if (!*remedy) *remedy = "it fits no larger machine that ships";
   return WAFER_OK;
 }
 

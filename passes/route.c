@@ -115,7 +115,7 @@ static wafer_status build(routing *r, const wafer_graph_kernel *kernel, MlirOper
 
 static wafer_status route_input(routing *r, uint32_t k, uint32_t input) {
   const wafer_graph_kernel *kernel = &r->graph.kernels[k];
-  uint32_t value = kernel->inputs[input];
+  uint32_t value = kernel->inputs[input], batch = 1;
   wafer_ir_stream s = {.depth = kernel->body.input_depth[input]};
   s.to = (wafer_holding){WAFER_AT_wafer, kernel->rect,
                          wafer_kernel_input_layout(&kernel->body, &kernel->split, input)};
@@ -129,7 +129,9 @@ static wafer_status route_input(routing *r, uint32_t k, uint32_t input) {
   WAFER_TRY(plan_stream(r, kernel, value, &s));
   WAFER_TRY(build(r, kernel, kernel->call, ssa, &s, &result));
   mlirOperationSetOperand(kernel->call, input, result);
-  return add_copy(r, k, value, &s.to, result);
+  bool passes = !wafer_graph_is_weight(&r->graph, value) && wafer_ir_get_batch(r->ir, &batch) &&
+                s.depth < batch; /* see wafer_stream_passes */
+  return passes ? WAFER_OK : add_copy(r, k, value, &s.to, result);
 }
 
 /* The result of `output` lies on the kernel; outputs of the model go on to the edge. */

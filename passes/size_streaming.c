@@ -3,13 +3,14 @@
  * Kernels are sized in order. Of a curve's shapes the one wins whose cycles, with what it costs to
  * bring the inputs from where earlier kernels left them, are least, among those whose bytes fit
  * beside everything that is held meanwhile: every sample's copy of each value that a later kernel
- * needs. */
+ * needs. Where the inputs of the whole batch do not fit, they pass sample by sample. */
 #include <string.h>
 
 #include "size.h"
 #include "streams.h"
 
 #define SHAPES_TRIED 48 /* fastest shapes of a curve that are weighed with their relayouts */
+#define PASSING_DEPTH 2 /* of inputs that pass sample by sample, see wafer_stream_passes */
 #define BUDGETS_TRIED 3 /* curves made again with less memory before giving up */
 
 /* A value's copies on the wafer between phases. */
@@ -98,6 +99,22 @@ static uint64_t counted_twice(const streaming *s, const wafer_graph_kernel *kern
   return bytes;
 }
 
+/* Whether an input's samples pass through a buffer, instead of staying with all of the batch. */
+static bool passes(const streaming *s, const wafer_kernel_body *body, uint32_t input) {
+  return !body->input_is_weight[input] && body->input_depth[input] < s->batch;
+}
+
+/* Whether an input that is to pass lies where the shape needs it: nothing would be sent. */
+static bool stays(const streaming *s, const wafer_graph_kernel *kernel,
+                  const wafer_kernel_body *body, const wafer_shape_point *point) {
+  for (uint32_t i = 0; i < body->input_count; i++) {
+    if (!passes(s, body, i)) continue;
+    wafer_holding holding = input_holding(s, body, point, i);
+    if (is_held(&s->held[kernel->inputs[i]], &holding)) return true;
+  }
+  return false;
+}
+
 /* ---- Weighing a shape ---- */
 
 /* Cycles to bring one sample's inputs to the kernel. */
@@ -134,6 +151,7 @@ static const wafer_shape_point *choose(const streaming *s, const wafer_graph_ker
   for (size_t i = 0; i < curve->count && tried < SHAPES_TRIED; i++) {
     const wafer_shape_point *point = &curve->at[i];
     if (best && point->cycles >= best_cycles) break;
+    if (stays(s, kernel, body, point)) continue;
     uint64_t bytes = bytes_beside(s, kernel, body, point);
     *least = bytes < *least ? bytes : *least;
     if (bytes > s->budget) continue;
@@ -169,12 +187,12 @@ static wafer_status find_shape(streaming *s, uint32_t k, const wafer_kernel_body
 
 /* ---- One phase ---- */
 
-static wafer_status set_depths(streaming *s, uint32_t k, uint32_t weights) {
+static wafer_status set_depths(streaming *s, uint32_t k, uint32_t weights, uint32_t inputs) {
   const wafer_kernel_body *body = &s->graph->kernels[k].body;
   uint32_t *depths = WAFER_NEW(s->ctx->arena, uint32_t, body->input_count + 1);
   if (!depths) return no_memory(s);
   for (uint32_t i = 0; i < body->input_count; i++)
-    depths[i] = body->input_is_weight[i] ? weights : s->batch;
+    depths[i] = body->input_is_weight[i] ? weights : inputs;
   depths[body->input_count] = s->batch;
   s->out->kernels[k].depths = depths;
   return WAFER_OK;
@@ -210,6 +228,11 @@ static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
   wafer_cost parts;
   wafer_kernel_cost(s->ctx->machine, body, &point->split, &parts);
   uint64_t fixed = parts.code_bytes + parts.weight_bytes + parts.scratch_bytes;
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (passes(s, body, i)) {
+      fixed += parts.input_bytes;
+      break;
+    }
   uint64_t in = relayout_cycles(s, kernel, body, point), out = output_cycles(s, kernel);
   s->out->phases[k] = (size_phase){.in = in,
                                    .work = point->cycles + out,
@@ -227,7 +250,7 @@ static wafer_status update_held(streaming *s, uint32_t k, const wafer_kernel_bod
                                 const wafer_shape_point *point) {
   const wafer_graph_kernel *kernel = &s->graph->kernels[k];
   for (uint32_t i = 0; i < body->input_count; i++) {
-    if (body->input_is_weight[i]) continue;
+    if (body->input_is_weight[i] || passes(s, body, i)) continue;
     wafer_holding to = input_holding(s, body, point, i);
     WAFER_TRY(hold(s, kernel->inputs[i], &to, body->storage));
   }
@@ -250,20 +273,30 @@ static uint64_t bytes_before(const streaming *s, const wafer_kernel_body *body,
   return s->before + cost.weight_bytes;
 }
 
+/* A shape with the buffers asked for, NULL: none fits. */
+static wafer_status try_depths(streaming *s, uint32_t k, uint32_t weights, uint32_t inputs,
+                               wafer_kernel_body *body, const wafer_shape_point **point,
+                               uint64_t *asked) {
+  uint64_t least;
+  WAFER_TRY(set_depths(s, k, weights, inputs));
+  *body = size_with_depths(&s->graph->kernels[k].body, s->out->kernels[k].depths);
+  WAFER_TRY(find_shape(s, k, body, point, &least));
+  if (*point && weights < SIZE_WEIGHT_DEPTH) {
+    least = bytes_before(s, body, *point);
+    if (least > s->budget) *point = NULL;
+  }
+  if (!*point && least < *asked) *asked = least;
+  return WAFER_OK;
+}
+
 static wafer_status size_phase_of(streaming *s, uint32_t k, bool *fits) {
   const wafer_shape_point *point = NULL;
   uint64_t asked = UINT64_MAX;
   wafer_kernel_body body;
   for (uint32_t weights = SIZE_WEIGHT_DEPTH; weights > 0 && !point; weights--) {
-    uint64_t least;
-    WAFER_TRY(set_depths(s, k, weights));
-    body = size_with_depths(&s->graph->kernels[k].body, s->out->kernels[k].depths);
-    WAFER_TRY(find_shape(s, k, &body, &point, &least));
-    if (point && weights < SIZE_WEIGHT_DEPTH) {
-      least = bytes_before(s, &body, point);
-      if (least > s->budget) point = NULL;
-    }
-    if (!point && least < asked) asked = least;
+    WAFER_TRY(try_depths(s, k, weights, s->batch, &body, &point, &asked));
+    if (!point && s->batch > PASSING_DEPTH)
+      WAFER_TRY(try_depths(s, k, weights, PASSING_DEPTH, &body, &point, &asked));
   }
   *fits = point != NULL;
   if (!point)

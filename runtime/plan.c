@@ -31,3 +31,8 @@ bool wafer_holding_equal(const wafer_holding *a, const wafer_holding *b) {
   return a->where != WAFER_AT_wafer ||
          (rect_equal(a->rect, b->rect) && wafer_layout_equal(&a->layout, &b->layout));
 }
+
+bool wafer_stream_passes(const wafer_plan *plan, const wafer_stream *stream) {
+  return stream->to.where == WAFER_AT_wafer && plan->values[stream->value].weight == WAFER_NONE &&
+         stream->depth < plan->batch;
+}

@@ -125,16 +125,12 @@ static wafer_status check_cost(const plan_check *c, const wafer_kernel *k) {
   return WAFER_OK;
 }
 
-/* In streaming every sample of the batch is resident: a kernel's buffers are where they lie. */
+/* In streaming every sample of the batch is resident: a kernel's results lie where it made them. */
 static wafer_status check_depths(const plan_check *c, const wafer_kernel *k) {
-  uint32_t least = k->body.output_depth;
-  for (uint32_t i = 0; i < k->body.input_count; i++)
-    if (!k->body.input_is_weight[i] && k->body.input_depth[i] < least)
-      least = k->body.input_depth[i];
-  if (least >= c->plan->batch) return WAFER_OK;
+  if (k->body.output_depth >= c->plan->batch) return WAFER_OK;
   return wafer_fail(c->diag, plan_check_at(c, k), WAFER_BAD_INPUT,
-                    "kernel '%s' has room for %u samples, %u are resident together", k->name, least,
-                    c->plan->batch);
+                    "kernel '%s' has room for %u samples of its results, %u are resident together",
+                    k->name, k->body.output_depth, c->plan->batch);
 }
 
 wafer_status plan_check_kernel(const plan_check *c, const wafer_kernel *k) {

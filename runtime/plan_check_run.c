@@ -20,6 +20,7 @@ typedef struct held {
   uint32_t next, next_of_value; /* in the bucket; among the value's. WAFER_NONE ends */
   uint32_t place;               /* in `living`, WAFER_NONE: not on the wafer now */
   bool there;
+  uint32_t samples; /* resident; of what passes, those that have room */
   uint32_t own;   /* last phase, plus 1, of which a kernel counts it */
   uint64_t bytes; /* of a core, all samples */
 } held;
@@ -75,7 +76,7 @@ static uint64_t bytes_of(const follower *f, uint32_t value, const wafer_holding 
   return bytes;
 }
 
-static void add(follower *f, uint32_t value, const wafer_holding *at) {
+static held *add(follower *f, uint32_t value, const wafer_holding *at) {
   held *h = find(f, value, at);
   if (!h) {
     uint32_t slot = hash_of(value, at) & (f->buckets - 1);
@@ -89,22 +90,38 @@ static void add(follower *f, uint32_t value, const wafer_holding *at) {
     f->bucket[slot] = f->of_value[value] = f->count++;
   }
   h->there = true;
-  if (at->where != WAFER_AT_wafer || h->place != WAFER_NONE) return;
+  h->samples = f->c->plan->batch;
+  if (at->where != WAFER_AT_wafer || h->place != WAFER_NONE) return h;
   h->place = f->living_count;
   f->living[f->living_count++] = (uint32_t)(h - f->all);
   f->living_bytes += h->bytes;
+  return h;
+}
+
+static void drop_one(follower *f, held *h) {
+  uint32_t last = f->living[--f->living_count];
+  f->living[h->place] = last;
+  f->all[last].place = h->place;
+  h->place = WAFER_NONE;
+  h->there = false;
+  f->living_bytes -= h->bytes;
 }
 
 static void drop(follower *f, uint32_t value) {
   for (uint32_t i = f->of_value[value]; i != WAFER_NONE; i = f->all[i].next_of_value) {
     held *h = &f->all[i];
-    if (h->place == WAFER_NONE) continue;
-    uint32_t last = f->living[--f->living_count];
-    f->living[h->place] = last;
-    f->all[last].place = h->place;
-    h->place = WAFER_NONE;
-    h->there = false;
-    f->living_bytes -= h->bytes;
+    if (h->place != WAFER_NONE) drop_one(f, h);
+  }
+}
+
+/* What passed to the kernels of a phase ends with it. */
+static void drop_passed(follower *f, const wafer_phase *p) {
+  const wafer_plan *plan = f->c->plan;
+  for (uint32_t a = 0; a < p->action_count; a++) {
+    if (p->actions[a].kind != WAFER_ACTION_stream) continue;
+    const wafer_stream *s = &plan->streams[p->actions[a].index];
+    held *h = wafer_stream_passes(plan, s) ? find(f, s->value, &s->to) : NULL;
+    if (h && h->place != WAFER_NONE && h->samples < plan->batch) drop_one(f, h);
   }
 }
 
@@ -122,19 +139,20 @@ static wafer_status run_stream(follower *f, const wafer_stream *s, uint32_t phas
   const wafer_kernel *to = s->to_kernel == WAFER_NONE ? NULL : &plan->kernels[s->to_kernel];
   const wafer_kernel *from = s->from_kernel == WAFER_NONE ? NULL : &plan->kernels[s->from_kernel];
   wafer_loc loc = to || from ? plan_check_at(f->c, to ? to : from) : wafer_at_file(f->c->file);
-  const held *source = find(f, s->value, &s->from);
+  const held *source = find(f, s->value, &s->from), *there = find(f, s->value, &s->to);
   if ((to && f->in_phase[s->to_kernel] != phase + 1) ||
       (from && f->done[s->from_kernel] != phase + 1))
     return wafer_fail(f->c->diag, loc, WAFER_BAD_INPUT,
                       "stream of '%s' names a kernel that phase '%s' does not run %s it",
                       plan->values[s->value].name, plan->phases[phase].name,
                       to && f->in_phase[s->to_kernel] != phase + 1 ? "after" : "before");
-  if (!source || !source->there)
+  if (!source || !source->there || source->samples < plan->batch)
     return wafer_fail(f->c->diag, loc, WAFER_TRAP,
                       "phase '%s' streams '%s' of node '%s' from a place where it is not held",
                       plan->phases[phase].name, plan->values[s->value].name,
                       plan->values[s->value].node);
-  add(f, s->value, &s->to);
+  bool passes = wafer_stream_passes(plan, s) && !(there && there->there);
+  add(f, s->value, &s->to)->samples = passes ? s->depth : plan->batch;
   return WAFER_OK;
 }
 
@@ -151,6 +169,10 @@ static wafer_status run_kernel(follower *f, uint32_t kernel, uint32_t phase) {
                         "layout on its cores, and "
                         "no stream or kernel left it there",
                         k->name, f->c->plan->phases[phase].name, i, v->name, v->node);
+    if (!k->body.input_is_weight[i] && k->body.input_depth[i] < h->samples)
+      return wafer_fail(f->c->diag, plan_check_at(f->c, k), WAFER_BAD_INPUT,
+                        "kernel '%s' has room for %u samples of input %u, '%s', and %u are there",
+                        k->name, k->body.input_depth[i], i, v->name, h->samples);
     count_own(f, h, phase);
   }
   for (uint32_t i = 0; i < k->body.output_count; i++) {
@@ -264,6 +286,7 @@ static wafer_status run_phase(follower *f, uint32_t phase) {
       WAFER_TRY(run_stream(f, &f->c->plan->streams[action->index], phase));
   }
   WAFER_TRY(weigh(f, phase));
+  drop_passed(f, p);
   for (uint32_t i = 0; i < p->free_count; i++) drop(f, p->frees[i]);
   return WAFER_OK;
 }

@@ -122,7 +122,8 @@ static void run(core_map *m, const wafer_phase *p) {
   for (uint32_t i = 0; i < p->action_count; i++) {
     const wafer_action *a = &p->actions[i];
     if (a->kind == WAFER_ACTION_stream) {
-      hold(m, m->plan->streams[a->index].value, &m->plan->streams[a->index].to);
+      const wafer_stream *s = &m->plan->streams[a->index];
+      if (!wafer_stream_passes(m->plan, s)) hold(m, s->value, &s->to);
       continue;
     }
     const wafer_kernel *k = &m->plan->kernels[a->index];

@@ -75,7 +75,7 @@ typedef struct wafer_stream {
   uint64_t words;   /* wavelets of one sample (of the whole tensor for a weight) */
   uint64_t cycles;  /* its links are busy per sample */
   uint64_t latency; /* cycles from the first word's departure to its arrival */
-  uint32_t depth;   /* samples buffered at the target */
+  uint32_t depth;   /* samples buffered at the target; fewer than the batch: see wafer_stream_passes */
 } wafer_stream;
 
 /* One line of a core's memory map. */
@@ -175,6 +175,10 @@ typedef struct wafer_plan {
   size_t mlir_bytes;
   struct wafer_plan_file *file; /* of wafer_plan_open: its mapping and digests; NULL for one built in memory */
 } wafer_plan;
+
+/* In streaming a stream into the wafer with fewer samples of room than the batch has: the samples pass to its kernel
+ * one after the other, and what it brings ends with the phase. */
+bool wafer_stream_passes(const wafer_plan *plan, const wafer_stream *stream);
 
 /* Opens a plan file: structure, digests and laws are checked; weights are mapped and their digests checked
  * at first touch, or all at once by wafer_plan_verify. */
