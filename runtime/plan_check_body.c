@@ -23,8 +23,9 @@ static wafer_status check_counts(const plan_check *c, const wafer_kernel *k) {
   if (b->output_count < 1 || b->output_count > b->node_count)
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "%u outputs of %u nodes", b->output_count,
                       b->node_count);
-  if (b->output_depth < 1)
-    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "output depth is 0, must be at least 1");
+  if (b->output_depth < 1 || b->output_depth > WAFER_MAX_DEPTH)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "output depth is %u, must be 1 to %d",
+                      b->output_depth, WAFER_MAX_DEPTH);
   return WAFER_OK;
 }
 

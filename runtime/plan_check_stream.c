@@ -71,6 +71,25 @@ static bool same_rect(wafer_rect a, wafer_rect b) {
   return a.x == b.x && a.y == b.y && a.width == b.width && a.height == b.height;
 }
 
+/* Samples of the value that the kernel's own bytes count. */
+static uint32_t counted_depth(const wafer_kernel *k, uint32_t value) {
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < k->body.input_count; i++)
+    if (k->inputs[i] == value && k->body.input_depth[i] > most) most = k->body.input_depth[i];
+  return most;
+}
+
+static wafer_status check_depth(const plan_check *c, const wafer_stream *s) {
+  uint32_t most = s->to_kernel == WAFER_NONE
+                      ? WAFER_MAX_DEPTH
+                      : counted_depth(&c->plan->kernels[s->to_kernel], s->value);
+  if (s->depth >= 1 && s->depth <= most && s->depth <= WAFER_MAX_DEPTH) return WAFER_OK;
+  return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
+                    "stream of '%s' buffers %u samples where it ends, at least 1 and at most %u "
+                    "are counted there",
+                    value_name(c, s), s->depth, most);
+}
+
 /* A kernel named at an end makes or takes the value, where the stream leaves or arrives. */
 static wafer_status check_kernels(const plan_check *c, const wafer_stream *s) {
   const wafer_plan *plan = c->plan;
@@ -174,9 +193,7 @@ wafer_status plan_check_stream(const plan_check *c, uint32_t stream) {
     return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
                       "stream of '%s' is %" PRIu64 " words long, must be %" PRIu64,
                       value_name(c, s), s->words, words);
-  if (s->depth < 1)
-    return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT, "stream of '%s' has no buffer",
-                      value_name(c, s));
+  WAFER_TRY(check_depth(c, s));
   return check_route(c, s);
 }
 

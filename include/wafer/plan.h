@@ -25,6 +25,8 @@ extern "C" {
 #endif
 
 #define WAFER_NONE UINT32_MAX
+/* Most samples that one buffer holds; a plan above it is refused. */
+#define WAFER_MAX_DEPTH 65536
 
 typedef enum wafer_owner {
   WAFER_OWNER_input,
