@@ -106,7 +106,7 @@ void import_conv(import_node *n) {
 }
 
 /* Pads from a wished output shape, or SAME: in * stride. */
-static void pad_transposed(import_node *n, window *w, const wafer_shape *x, const int64_t *extra) {
+static void pad_transposed(import_node *n, window *w, const wafer_shape *x, int64_t *extra) {
   int_list shape = attr_ints(n, "output_shape");
   const char *mode = attr_text(n, "auto_pad", "NOTSET");
   bool upper = !strcmp(mode, "SAME_UPPER"), same = upper || !strcmp(mode, "SAME_LOWER");
@@ -120,8 +120,8 @@ static void pad_transposed(import_node *n, window *w, const wafer_shape *x, cons
     int64_t in = x->dims[i + 2];
     int64_t out = shape.count ? shape.at[shape.count - w->spatial + i] : in * w->strides[i];
     int64_t total = w->strides[i] * (in - 1) + extra[i] + span_of(w, i) - out;
-    if (total < 0)
-      node_unsupported(n, "output_shape[%u] is larger than what the kernel reaches", i);
+    /* Beyond the kernel's reach a wished shape has nothing but the bias; SAME ends before it. */
+    if (total < 0 && shape.count) extra[i] -= total;
     share_pads(w, i, total, !upper);
   }
 }

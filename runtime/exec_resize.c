@@ -1,10 +1,10 @@
 /* Nearest and linear resizing of f32 tensors, separable and over vectors of the innermost dim.
- * Cubic, and the rarer coordinates, are the oracle's. */
-#include <math.h>
+ * Cubic is the oracle's. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "exec.h"
+#include "resize.h"
 #include "vmath.h"
 
 /* For output position o along a dim: weight[0] * x[at[0]] + weight[1] * x[at[1]]. */
@@ -81,76 +81,53 @@ static wafer_status run(const exec_stage *stage, const exec_frame *frame, uint32
   return WAFER_OK;
 }
 
-typedef struct coordinates {
-  const char *mode, *transform, *rounding;
-  double scale;
-  int64_t in, out;
-} coordinates;
-
-static double source(const coordinates *c, int64_t o) {
-  if (!strcmp(c->transform, "asymmetric")) return (double)o / c->scale;
-  if (!strcmp(c->transform, "align_corners"))
-    return c->out == 1 ? 0.0 : (double)o * (double)(c->in - 1) / (double)(c->out - 1);
-  if (!strcmp(c->transform, "pytorch_half_pixel") && c->out == 1) return 0.0;
-  return ((double)o + 0.5) / c->scale - 0.5;
+static bool words_of(const wafer_attrs *a, resize_axis *axis) {
+  size_t mode = mode_find(resize_modes, RESIZE_MODE_COUNT, wafer_attr_string(a, WAFER_ATTR_mode));
+  size_t where =
+      mode_find(coordinate_modes, COORDINATES_COUNT, wafer_attr_string(a, WAFER_ATTR_coordinates));
+  size_t rounds =
+      mode_find(rounding_modes, ROUNDING_COUNT, wafer_attr_string(a, WAFER_ATTR_rounding));
+  *axis = (resize_axis){.mode = (resize_mode)mode,
+                        .coordinates = (coordinates)where,
+                        .rounding = (rounding)rounds,
+                        .exclude_outside = wafer_attr_int(a, WAFER_ATTR_exclude_outside) != 0};
+  return mode < RESIZE_MODE_COUNT && where < COORDINATES_COUNT && rounds < ROUNDING_COUNT;
 }
 
-static double nearest(const char *rounding, double at) {
-  if (!strcmp(rounding, "floor")) return floor(at);
-  if (!strcmp(rounding, "ceil")) return ceil(at);
-  if (!strcmp(rounding, "round_prefer_ceil")) return floor(at + 0.5);
-  return ceil(at - 0.5);
-}
-
-static int64_t bounded(double at, int64_t count) {
-  return at < 0 ? 0 : at > (double)(count - 1) ? count - 1 : (int64_t)at;
-}
-
-static void make_tap(const coordinates *c, int64_t o, int64_t stride, tap *t) {
-  double at = source(c, o);
-  if (c->in == c->out && c->scale == 1.0) at = (double)o;
-  if (!strcmp(c->mode, "nearest")) {
-    *t = (tap){.at = {bounded(nearest(c->rounding, at), c->in) * stride}, .weight = {1.0f, 0.0f}};
-    return;
-  }
-  double low = floor(at), part = at - low;
-  *t = (tap){.at = {bounded(low, c->in) * stride, bounded(low + 1, c->in) * stride},
-             .weight = {(float)(1.0 - part), (float)part}};
-  if (t->at[0] == t->at[1]) t->weight[0] = 1.0f, t->weight[1] = 0.0f;
+static void make_tap(const resize_axis *axis, int64_t o, int64_t stride, tap *t) {
+  resize_taps taps;
+  resize_taps_of(axis, o, &taps);
+  *t = (tap){.at = {taps.index[0] * stride, taps.index[1] * stride},
+             .weight = {(float)taps.weight[0], (float)taps.weight[1]}};
+  if (axis->mode == RESIZE_nearest || t->at[0] == t->at[1])
+    t->weight[0] = 1.0f, t->weight[1] = 0.0f;
 }
 
 static bool can_do(const exec_op *op) {
-  static const char *const transforms[] = {"half_pixel", "asymmetric", "align_corners",
-                                           "pytorch_half_pixel"};
   const wafer_attrs *a = &op->node->attrs;
-  const char *mode = wafer_attr_string(a, WAFER_ATTR_mode);
-  const char *transform = wafer_attr_string(a, WAFER_ATTR_coordinates);
-  bool known = false;
-  for (size_t i = 0; i < WAFER_COUNT(transforms); i++)
-    known = known || !strcmp(transforms[i], transform);
+  resize_axis axis;
   uint32_t count;
   const double *scales = wafer_attr_floats(a, WAFER_ATTR_scales, &count);
   const wafer_shape *x = &op->operands[0]->shape, *y = &op->node->type.shape;
-  if (!known || count != x->rank || x->rank == 0 || op->operands[0]->host != WAFER_DTYPE_f32)
+  if (!words_of(a, &axis) || count != x->rank || x->rank == 0 ||
+      op->operands[0]->host != WAFER_DTYPE_f32)
     return false;
   for (uint32_t d = 0; d < x->rank; d++)
     if (x->dims[d] == 0 || y->dims[d] == 0 || (x->dims[d] == y->dims[d] && scales[d] != 1.0))
       return false;
-  return !strcmp(mode, "nearest") || !strcmp(mode, "linear");
+  return axis.mode == RESIZE_nearest || axis.mode == RESIZE_linear;
 }
 
 static tap *make_taps(exec_program *p, const exec_op *op, uint32_t d) {
-  const wafer_attrs *a = &op->node->attrs;
   const exec_tensor *x = op->operands[0];
   uint32_t count;
-  coordinates c = {.mode = wafer_attr_string(a, WAFER_ATTR_mode),
-                   .transform = wafer_attr_string(a, WAFER_ATTR_coordinates),
-                   .rounding = wafer_attr_string(a, WAFER_ATTR_rounding),
-                   .scale = wafer_attr_floats(a, WAFER_ATTR_scales, &count)[d],
-                   .in = x->shape.dims[d],
-                   .out = op->node->type.shape.dims[d]};
-  tap *taps = WAFER_NEW(p->arena, tap, (size_t)c.out);
-  for (int64_t o = 0; taps && o < c.out; o++) make_tap(&c, o, x->strides[d], &taps[o]);
+  resize_axis axis;
+  (void)words_of(&op->node->attrs, &axis);
+  axis.scale = wafer_attr_floats(&op->node->attrs, WAFER_ATTR_scales, &count)[d];
+  axis.in = x->shape.dims[d];
+  axis.out = op->node->type.shape.dims[d];
+  tap *taps = WAFER_NEW(p->arena, tap, (size_t)axis.out);
+  for (int64_t o = 0; taps && o < axis.out; o++) make_tap(&axis, o, x->strides[d], &taps[o]);
   return taps;
 }
 

@@ -2,10 +2,18 @@
 
 #include <math.h>
 
-/* Where output element j lies in the input. The resized length is scale * in, not rounded, as
- * ONNX's own reference has it. */
+/* The resized length is scale * in, not rounded, as ONNX's own reference has it; a scale that was
+ * made of two lengths gives back the second. */
+static double length_of(double scale, int64_t in, int64_t out) {
+  double length = scale * (double)in;
+  return fabs(length - (double)out) <= 1e-6 * length ? (double)out : length;
+}
+
+/* Where output element j lies in the input. */
 static double coordinate_of(const resize_axis *axis, int64_t j) {
-  double in = (double)axis->in, resized = axis->scale * in, x = (double)j;
+  double in = (double)axis->in, resized = length_of(axis->scale, axis->in, axis->out),
+         x = (double)j;
+  if (axis->in == axis->out && axis->scale == 1) return x;
   switch (axis->coordinates) {
   case COORDINATES_align_corners:
     return resized == 1 ? 0 : x * (in - 1) / (resized - 1);
@@ -14,7 +22,7 @@ static double coordinate_of(const resize_axis *axis, int64_t j) {
   case COORDINATES_tf_half_pixel_for_nn:
     return (x + 0.5) / axis->scale;
   case COORDINATES_pytorch_half_pixel:
-    return resized == 1 ? -0.5 : (x + 0.5) / axis->scale - 0.5;
+    return resized == 1 ? 0 : (x + 0.5) / axis->scale - 0.5;
   case COORDINATES_half_pixel_symmetric:
     return in / 2 * (1 - (double)axis->out / resized) + (x + 0.5) / axis->scale - 0.5;
   default:

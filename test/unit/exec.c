@@ -479,9 +479,10 @@ static void moves(void) {
 
 static void resizes(void) {
   static const char *const modes[] = {"nearest", "linear", "cubic"};
-  static const char *const coordinates[] = {"half_pixel", "asymmetric", "align_corners",
-                                            "pytorch_half_pixel"};
-  static const double scales[] = {1, 1, 2.5, 0.75};
+  static const char *const coordinates[] = {"half_pixel",           "asymmetric",
+                                            "align_corners",        "pytorch_half_pixel",
+                                            "half_pixel_symmetric", "tf_half_pixel_for_nn"};
+  static const double scales[] = {1, 1, 2.5, 0.8};
   for (size_t m = 0; m < WAFER_COUNT(modes); m++)
     for (size_t c = 0; c < WAFER_COUNT(coordinates); c++) {
       bench b = start();
@@ -502,11 +503,11 @@ static void resizes_dims_of_one(void) {
   bench b = start();
   uint32_t x = input(&b, WAFER_DTYPE_f32, "5x4x1x3", false);
   uint32_t mean = NODE(&b, reduce_mean, (x), INTS(axes, 3), whole(WAFER_ATTR_keepdims, 1));
-  output(&b, NODE(&b, resize, (mean), INTS(shape, 5, 4, 3, 1),
-                  {.id = WAFER_ATTR_scales, .floats = {4, scales}},
-                  word(WAFER_ATTR_mode, "nearest"), word(WAFER_ATTR_coordinates, "half_pixel"),
-                  word(WAFER_ATTR_rounding, "floor"), real(WAFER_ATTR_cubic_a, -0.75),
-                  whole(WAFER_ATTR_exclude_outside, 0)));
+  output(&b,
+         NODE(&b, resize, (mean), INTS(shape, 5, 4, 3, 1),
+              {.id = WAFER_ATTR_scales, .floats = {4, scales}}, word(WAFER_ATTR_mode, "nearest"),
+              word(WAFER_ATTR_coordinates, "half_pixel"), word(WAFER_ATTR_rounding, "floor"),
+              real(WAFER_ATTR_cubic_a, -0.75), whole(WAFER_ATTR_exclude_outside, 0)));
   check(&b, "dims of 1");
 }
 

@@ -88,6 +88,14 @@ static const struct {
     {13, "init a f32 2 = 1 -2; init b f32 1 = 4; Mean a b -> y", "2: 2.5 1"},
     {13, "init a i64 2 = -7 7; init b i64 1 = 3; Mod a b -> y", "2: 2 1"},
     {15, "init a f32 2 = 2 9; init b i64 2 = 3 2; Pow a b -> y", "2: 8 81"},
+    {13,
+     "init a f32 1x1x2 = 1 2; init w f32 1x1x1 = 1; "
+     "ConvTranspose(strides=[2],output_shape=[4]) a w -> y",
+     "1x1x4: 1 0 2 0"},
+    {13,
+     "init a f32 1x1x2 = 1 2; init w f32 1x1x1 = 1; "
+     "ConvTranspose(strides=[2],auto_pad='SAME_UPPER') a w -> y",
+     "1x1x3: 1 0 2"},
     {15, "init a i32 2 = 2 9; init b f32 2 = 3 0.5; Pow a b -> y", "2: 8 3"},
     {13, "init a i64 2x1 = 1 2; init r i64 2 = 2 3; Tile a r -> y", "4x3: 1 1 1 2 2 2 1 1 1 2 2 2"},
     {13, "init a f32 1x1x2x2 = 1 2 3 6; AveragePool(kernel_shape=[2,2]) a -> y", "1x1x1x1: 3"},
