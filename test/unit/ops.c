@@ -2,7 +2,10 @@
 #include "wafer/ops.h"
 
 #include <CUnit/CUnit.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "scratch.h"
 
 static void test_rows(void) {
   for (uint32_t op = 0; op < WAFER_OP_COUNT; op++) {
@@ -87,7 +90,25 @@ static void test_attributes(void) {
   CU_ASSERT_PTR_NULL(wafer_attr_find(NULL, WAFER_ATTR_axis));
 }
 
+/* ARCHITECTURE.md says how many core ops and ONNX operators there are. */
+static void test_documented_counts(void) {
+  static const char *const onnx[] = {
+#define ONNX(type, since, least, most, how, op) #type,
+#include "../../frontend/onnx.def"
+  };
+  static char document[32768];
+  char sentence[64];
+  uint32_t operators = 1;
+  for (size_t i = 1; i < WAFER_COUNT(onnx); i++) operators += strcmp(onnx[i - 1], onnx[i]) != 0;
+  long bytes = scratch_load(WAFER_SOURCE_DIR "/ARCHITECTURE.md", document, sizeof document - 1);
+  CU_ASSERT_FATAL(bytes > 0 && bytes < (long)sizeof document - 1);
+  snprintf(sentence, sizeof sentence, "has %d core ops; the %u ONNX operators", WAFER_OP_COUNT,
+           operators);
+  CU_ASSERT_PTR_NOT_NULL(strstr(document, sentence));
+}
+
 CU_TestInfo tests_ops[] = {
     {"rows", test_rows},       {"op names", test_op_names},     {"other names", test_other_names},
-    {"columns", test_columns}, {"attributes", test_attributes}, CU_TEST_INFO_NULL,
+    {"columns", test_columns}, {"attributes", test_attributes},
+    {"counts in the documents", test_documented_counts}, CU_TEST_INFO_NULL,
 };
