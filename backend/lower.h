@@ -17,8 +17,6 @@ typedef struct lowering {
 } lowering;
 
 wafer_status lower_no_memory(const lowering *l);
-/* Bytes of an element as cores hold it. */
-uint64_t lower_element_bytes(wafer_dtype dtype, wafer_dtype storage);
 /* The memory map of a kernel whose other fields are set; sums to its cost's bytes. */
 wafer_status lower_memory(const lowering *l, wafer_kernel *kernel);
 /* What limits each kernel; needs the streams. */

@@ -8,12 +8,6 @@ typedef struct memory_map {
   uint32_t count;
 } memory_map;
 
-uint64_t lower_element_bytes(wafer_dtype dtype, wafer_dtype storage) {
-  bool narrowed =
-      storage == WAFER_DTYPE_f16 && (dtype == WAFER_DTYPE_f32 || dtype == WAFER_DTYPE_f64);
-  return narrowed ? 2 : wafer_dtype_bytes(dtype);
-}
-
 static const char *node_of(const memory_map *m, uint32_t value) {
   const wafer_value *v = &m->lowering->values[value];
   return *v->node ? v->node : v->name;
@@ -42,7 +36,7 @@ static wafer_status add_inputs(memory_map *m, bool weights, uint64_t total) {
     if (body->input_is_weight[i] != weights) continue;
     wafer_layout layout = wafer_kernel_input_layout(body, &m->kernel->split, i);
     uint64_t bytes = wafer_layout_tile(&layout, &body->inputs[i].shape) * body->input_depth[i] *
-                     lower_element_bytes(body->inputs[i].dtype, body->storage);
+                     wafer_stored_bytes(body->inputs[i].dtype, body->storage);
     bytes = bytes < total ? bytes : total;
     total -= bytes;
     uint32_t value = m->kernel->inputs[i];
@@ -60,7 +54,7 @@ static wafer_status add_outputs(memory_map *m, uint64_t total) {
     wafer_layout layout = wafer_kernel_output_layout(body, &m->kernel->split, i);
     const wafer_type *type = wafer_body_type(body, body->outputs[i]);
     uint64_t bytes = wafer_layout_tile(&layout, &type->shape) * body->output_depth *
-                     lower_element_bytes(type->dtype, body->storage);
+                     wafer_stored_bytes(type->dtype, body->storage);
     bytes = bytes < total ? bytes : total;
     total -= bytes;
     uint32_t value = m->kernel->outputs[i];

@@ -107,7 +107,7 @@ static void bring_to_life(const lowering *l, live_set *live, uint32_t value,
   const wafer_type *type = &l->values[value].type;
   uint64_t samples = l->values[value].weight == WAFER_NONE ? l->plan->batch : 1;
   uint64_t bytes = wafer_layout_tile(&at->layout, &type->shape) *
-                   lower_element_bytes(type->dtype, l->plan->storage);
+                   wafer_stored_bytes(type->dtype, l->plan->storage);
   live->at[live->count++] = (live_copy){value, *at, bytes * samples};
 }
 

@@ -1,11 +1,5 @@
 #include "streams.h"
 
-uint64_t stored_bytes(wafer_dtype dtype, wafer_dtype storage) {
-  bool narrowed =
-      storage == WAFER_DTYPE_f16 && (dtype == WAFER_DTYPE_f32 || dtype == WAFER_DTYPE_f64);
-  return narrowed ? 2 : wafer_dtype_bytes(dtype);
-}
-
 static uint64_t elements_of(const wafer_shape *shape) {
   uint64_t n = 1;
   for (uint32_t i = 0; i < shape->rank; i++) n *= (uint64_t)shape->dims[i];
@@ -13,7 +7,7 @@ static uint64_t elements_of(const wafer_shape *shape) {
 }
 
 uint64_t stream_words(const wafer_type *type, wafer_dtype storage) {
-  uint64_t bytes = elements_of(&type->shape) * stored_bytes(type->dtype, storage);
+  uint64_t bytes = elements_of(&type->shape) * wafer_stored_bytes(type->dtype, storage);
   return (bytes + WAFER_WAVELET_BYTES - 1) / WAFER_WAVELET_BYTES;
 }
 
@@ -63,5 +57,5 @@ uint64_t stream_latency(const wafer_machine *m, const wafer_holding *from, const
 }
 
 uint64_t holding_bytes(const wafer_holding *holding, const wafer_type *type, wafer_dtype storage) {
-  return wafer_layout_tile(&holding->layout, &type->shape) * stored_bytes(type->dtype, storage);
+  return wafer_layout_tile(&holding->layout, &type->shape) * wafer_stored_bytes(type->dtype, storage);
 }

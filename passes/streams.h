@@ -11,8 +11,6 @@
 
 #include "wafer/plan.h"
 
-/* Bytes of an element as cores hold it. */
-uint64_t stored_bytes(wafer_dtype dtype, wafer_dtype storage);
 /* Wavelets that carry one sample of a value. */
 uint64_t stream_words(const wafer_type *type, wafer_dtype storage);
 uint64_t stream_lanes(const wafer_holding *from, const wafer_holding *to);

@@ -66,9 +66,8 @@ static held *find(const follower *f, uint32_t value, const wafer_holding *at) {
 static uint64_t bytes_of(const follower *f, uint32_t value, const wafer_holding *at) {
   const wafer_plan *plan = f->c->plan;
   const wafer_value *v = &plan->values[value];
-  bool narrow = plan->storage == WAFER_DTYPE_f16 && wafer_dtype_is_float(v->type.dtype);
   uint64_t samples = v->weight == WAFER_NONE ? plan->batch : 1, bytes;
-  uint64_t element = narrow ? 2 : wafer_dtype_bytes(v->type.dtype);
+  uint64_t element = wafer_stored_bytes(v->type.dtype, plan->storage);
   if (__builtin_mul_overflow(wafer_layout_tile(&at->layout, &v->type.shape), element * samples,
                              &bytes) ||
       bytes > UINT32_MAX)

@@ -115,9 +115,8 @@ static wafer_status check_kernels(const plan_check *c, const wafer_stream *s) {
 
 static uint64_t words_of(const plan_check *c, const wafer_type *type) {
   int64_t elements = 0;
-  bool narrow = c->plan->storage == WAFER_DTYPE_f16 && wafer_dtype_is_float(type->dtype);
   (void)wafer_shape_elements(&type->shape, &elements);
-  uint64_t bytes = (uint64_t)elements * (narrow ? 2 : wafer_dtype_bytes(type->dtype));
+  uint64_t bytes = (uint64_t)elements * wafer_stored_bytes(type->dtype, c->plan->storage);
   return bytes / WAFER_WAVELET_BYTES + (bytes % WAFER_WAVELET_BYTES != 0);
 }
 

@@ -191,6 +191,11 @@ uint32_t wafer_dtype_bits(wafer_dtype dtype) {
 size_t wafer_dtype_bytes(wafer_dtype dtype) {
   return (row_of(dtype)->bits + 7) / 8;
 }
+
+size_t wafer_stored_bytes(wafer_dtype dtype, wafer_dtype storage) {
+  bool narrow = storage == WAFER_DTYPE_f16 && wafer_dtype_is_float(dtype);
+  return wafer_dtype_bytes(narrow ? WAFER_DTYPE_f16 : dtype);
+}
 const char *wafer_dtype_npy(wafer_dtype dtype) {
   return row_of(dtype)->npy;
 }

@@ -141,3 +141,16 @@ wafer_status cli_write_json(const char *path, char *text) {
   free(text);
   return status;
 }
+
+size_t cli_shared_prefix(const wafer_plan *plan) {
+  if (plan->kernel_count < 2) return 0;
+  const char *first = plan->kernels[0].name;
+  size_t shared = strlen(first);
+  for (uint32_t i = 1; i < plan->kernel_count; i++) {
+    size_t same = 0;
+    while (same < shared && first[same] == plan->kernels[i].name[same]) same++;
+    shared = same;
+  }
+  while (shared && first[shared - 1] != '/') shared--;
+  return shared;
+}

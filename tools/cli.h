@@ -33,6 +33,9 @@ bool cli_parse_pair(const char *tool, const char *option, const char *text, wafe
 /* "1x3x48x320", or "scalar". */
 bool cli_parse_shape(const char *tool, const char *option, const char *text, wafer_shape *out);
 
+/* Names of one model often share a long path: how much of a kernel's name a view may leave out. */
+size_t cli_shared_prefix(const wafer_plan *plan);
+
 /* Writes malloc'ed JSON text (NULL: out of memory) to a file, atomically, and frees it. */
 wafer_status cli_write_json(const char *path, char *text);
 

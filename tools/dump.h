@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "cli.h"
 #include "wafer/plan.h"
 
 typedef unsigned long long ull;
@@ -26,8 +27,6 @@ void dump_type(const wafer_type *type, char *buffer, size_t bytes); /* 1x3x48x32
 void dump_holding(const wafer_holding *holding, char *buffer,
                   size_t bytes); /* "30x20 at 4,8, 1x64x4x4 parts" */
 void dump_split(const wafer_kernel *kernel, char *buffer, size_t bytes);
-/* Names of one model often share a long path: how much of a kernel's name a view may leave out. */
-size_t dump_shared_prefix(const wafer_plan *plan);
 /* The rectangle of all replicas of a kernel. */
 wafer_rect dump_extent(const wafer_kernel *kernel);
 

@@ -84,10 +84,9 @@ static bool counted(const core_map *m, const wafer_phase *p, const held *h) {
 /* As wafer_plan_check counts them. */
 static uint64_t held_bytes(const wafer_plan *plan, const held *h) {
   const wafer_value *v = &plan->values[h->value];
-  bool narrow = plan->storage == WAFER_DTYPE_f16 && wafer_dtype_is_float(v->type.dtype);
   uint64_t samples = v->weight == WAFER_NONE ? plan->batch : 1;
   return wafer_layout_tile(&h->holding.layout, &v->type.shape) * samples *
-         (narrow ? 2 : wafer_dtype_bytes(v->type.dtype));
+         wafer_stored_bytes(v->type.dtype, plan->storage);
 }
 
 static void print_kernel(core_map *m, const wafer_kernel *k) {

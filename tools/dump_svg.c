@@ -117,7 +117,7 @@ static void lay_panels(page *g) {
 static void lay_out(page *g) {
   const wafer_machine *m = g->plan->machine;
   g->view = svg_view(g->plan);
-  g->skip = dump_shared_prefix(g->plan);
+  g->skip = cli_shared_prefix(g->plan);
   g->zoomed = g->view.width < m->width || g->view.height < m->height;
   collect(g);
   lay_panels(g);

@@ -52,19 +52,6 @@ void dump_split(const wafer_kernel *k, char *buffer, size_t bytes) {
     }
 }
 
-size_t dump_shared_prefix(const wafer_plan *plan) {
-  if (plan->kernel_count < 2) return 0;
-  const char *first = plan->kernels[0].name;
-  size_t shared = strlen(first);
-  for (uint32_t i = 1; i < plan->kernel_count; i++) {
-    size_t same = 0;
-    while (same < shared && first[same] == plan->kernels[i].name[same]) same++;
-    shared = same;
-  }
-  while (shared && first[shared - 1] != '/') shared--;
-  return shared;
-}
-
 /* ---- sections ---- */
 
 static void print_machine(FILE *to, const wafer_machine *m) {
@@ -234,7 +221,7 @@ static void print_memory(FILE *to, const wafer_plan *plan, size_t skip) {
 }
 
 void dump_text(FILE *to, const wafer_plan *plan) {
-  size_t skip = dump_shared_prefix(plan);
+  size_t skip = cli_shared_prefix(plan);
   fprintf(to,
           "%s, compiled by %s: %u ONNX nodes -> %u kernels, %u streams, %u phase%s; storage %s\n\n",
           plan->model, plan->producer, plan->node_count, plan->kernel_count, plan->stream_count,

@@ -12,9 +12,9 @@
 static uint64_t max64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static uint64_t storage_bytes(const wafer_plan *plan, const wafer_type *type) {
-  wafer_dtype dtype = type->dtype;
-  if (dtype == WAFER_DTYPE_f32 && plan->storage == WAFER_DTYPE_f16) dtype = WAFER_DTYPE_f16;
-  return wafer_tensor_bytes(dtype, &type->shape);
+  int64_t elements = 0;
+  (void)wafer_shape_elements(&type->shape, &elements);
+  return (uint64_t)elements * wafer_stored_bytes(type->dtype, plan->storage);
 }
 
 static uint64_t sum_bytes(const wafer_plan *plan, const uint32_t *values, uint32_t count) {

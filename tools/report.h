@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "cli.h"
 #include "wafer/plan.h"
 
 typedef struct report {

@@ -43,20 +43,6 @@ static void print_modes(FILE *to, const report *r) {
     fprintf(to, "  no --batch would change which is faster\n\n");
 }
 
-/* Names of one model often share a long path: how much of it a row leaves out. */
-static size_t shared_prefix(const wafer_plan *plan) {
-  if (plan->kernel_count < 2) return 0;
-  const char *first = plan->kernels[0].name;
-  size_t shared = strlen(first);
-  for (uint32_t i = 1; i < plan->kernel_count; i++) {
-    size_t same = 0;
-    while (same < shared && first[same] == plan->kernels[i].name[same]) same++;
-    shared = same;
-  }
-  while (shared && first[shared - 1] != '/') shared--;
-  return shared;
-}
-
 /* The last `most` characters of a name. */
 static const char *tail(const char *name, size_t most) {
   size_t length = strlen(name);
@@ -89,7 +75,7 @@ static void print_kernel(FILE *to, const wafer_kernel *k, size_t skip, int wide)
 
 static void print_kernels(FILE *to, const wafer_plan *plan) {
   enum { most = 200, widest = 40 };
-  size_t skip = shared_prefix(plan);
+  size_t skip = cli_shared_prefix(plan);
   int wide = 6;
   for (uint32_t i = 0; i < plan->kernel_count && i < most; i++) {
     int length = (int)strlen(plan->kernels[i].name + skip);

@@ -22,6 +22,8 @@ typedef enum wafer_dtype {
 const char *wafer_dtype_name(wafer_dtype dtype);            /* "f32"; "none" */
 uint32_t wafer_dtype_bits(wafer_dtype dtype);               /* 0 for none */
 size_t wafer_dtype_bytes(wafer_dtype dtype);                /* bytes of one element in host memory */
+/* Bytes of one element on a core, where floats are stored as f32 or f16. */
+size_t wafer_stored_bytes(wafer_dtype dtype, wafer_dtype storage);
 const char *wafer_dtype_npy(wafer_dtype dtype);             /* "<f4", "" */
 const char *wafer_dtype_safetensors(wafer_dtype dtype);     /* "F32", "" */
 const char *wafer_dtype_mlir(wafer_dtype dtype);            /* "f32", "" */
