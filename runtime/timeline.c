@@ -147,7 +147,7 @@ static uint32_t most(uint32_t a, uint32_t b) {
   return a > b ? a : b;
 }
 
-/* Rings reach back as far as any buffer or replica does. */
+/* Rings reach back as far as any buffer or replica does, and no further than the train. */
 static wafer_status make_rings(line *l) {
   l->window = 1;
   for (uint32_t i = 0; i < l->event_count; i++) {
@@ -156,7 +156,10 @@ static wafer_status make_rings(line *l) {
         most(l->window, e->stream ? e->stream->depth
                                   : most(e->kernel->replicas, e->kernel->body.output_depth));
   }
-  l->window++;
+  if (l->window >= l->samples)
+    l->window = (uint32_t)l->samples;
+  else if (l->window < UINT32_MAX)
+    l->window++;
   for (uint32_t i = 0; i < l->event_count; i++) {
     l->events[i].done = WAFER_NEW(l->arena, uint64_t, l->window);
     l->events[i].left = WAFER_NEW(l->arena, uint64_t, l->window);

@@ -89,6 +89,18 @@ static void streams_weights_ahead(void) {
   wafer_arena_destroy(f->arena);
 }
 
+/* As deep as a plan file can say: rings are as long as the train, no longer. */
+static void takes_any_depth(void) {
+  fixture *f = start(WAFER_MODE_pipelined);
+  f->relay.streams[RELAY_IN].depth = f->relay.streams[RELAY_HAND_OVER].depth = 7;
+  for (int i = 0; i < 2; i++) f->relay.kernels[i].body.output_depth = 7;
+  uint64_t want = run(f, 7, NULL).total_cycles;
+  f->relay.streams[RELAY_IN].depth = f->relay.streams[RELAY_HAND_OVER].depth = UINT32_MAX;
+  for (int i = 0; i < 2; i++) f->relay.kernels[i].body.output_depth = UINT32_MAX;
+  CU_ASSERT(run(f, 7, NULL).total_cycles == want);
+  wafer_arena_destroy(f->arena);
+}
+
 static void counts_busy_cycles(void) {
   fixture *f = start(WAFER_MODE_pipelined);
   uint64_t busy[2], phase[1];
@@ -112,6 +124,7 @@ CU_TestInfo tests_timeline[] = {
     {"waits for room in buffers", waits_for_room},
     {"shares the edge", shares_the_edge},
     {"streams weights ahead", streams_weights_ahead},
+    {"takes any depth of buffers", takes_any_depth},
     {"counts busy cycles", counts_busy_cycles},
     {"traps on what is not held", traps_on_what_is_not_held},
     CU_TEST_INFO_NULL,
