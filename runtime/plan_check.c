@@ -37,6 +37,8 @@ wafer_status plan_check_type(const plan_check *c, wafer_loc loc, const char *wha
 
 /* ---- head and values ---- */
 
+#define MOST_FUNCTIONS 64 /* each is followed over all values */
+
 static wafer_status check_head(const plan_check *c) {
   const wafer_plan *plan = c->plan;
   wafer_loc loc = wafer_at_file(c->file);
@@ -49,6 +51,9 @@ static wafer_status check_head(const plan_check *c) {
                       plan->mode == WAFER_MODE_pipelined ? "1 in a pipeline" : "at least 1");
   if (plan->function_count < 1)
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "the plan has no function");
+  if (plan->function_count > MOST_FUNCTIONS)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "the plan has %u functions, at most %d are read",
+                      plan->function_count, MOST_FUNCTIONS);
   return WAFER_OK;
 }
 
@@ -80,23 +85,6 @@ static wafer_status check_values(const plan_check *c) {
   return WAFER_OK;
 }
 
-static wafer_status note_dead(plan_check *c) {
-  const wafer_machine *m = c->plan->machine;
-  if (m->dead_count == 0) return WAFER_OK;
-  size_t width = (size_t)m->width + 1;
-  c->dead = WAFER_NEW(c->arena, uint32_t, width * ((size_t)m->height + 1));
-  if (!c->dead) return plan_check_no_memory(c);
-  for (uint32_t i = 0; i < m->dead_count; i++)
-    if (m->dead[i].x < m->width && m->dead[i].y < m->height)
-      c->dead[(m->dead[i].y + 1) * width + m->dead[i].x + 1] = 1;
-  for (uint32_t y = 1; y <= m->height; y++)
-    for (uint32_t x = 1; x <= m->width; x++) {
-      uint32_t *at = &c->dead[y * width + x];
-      *at += at[-1] + *(at - width) - *(at - width - 1);
-    }
-  return WAFER_OK;
-}
-
 /* ---- phases ---- */
 
 static wafer_status check_phase(plan_check *c, const wafer_phase *phase) {
@@ -125,7 +113,6 @@ static wafer_status check_phase(plan_check *c, const wafer_phase *phase) {
 
 static wafer_status check_all(plan_check *c) {
   WAFER_TRY(check_head(c));
-  WAFER_TRY(note_dead(c));
   WAFER_TRY(check_values(c));
   for (uint32_t i = 0; i < c->plan->kernel_count; i++) {
     WAFER_TRY(plan_check_body(c, &c->plan->kernels[i]));

@@ -12,8 +12,6 @@ typedef struct plan_check {
   const char *file;
   const wafer_plan *plan;
   wafer_arena *arena; /* dies with the check */
-  uint32_t
-      *dead; /* [y][x], one more of each than the fabric: dead cores above and left; NULL: none */
   uint8_t *side; /* per router, while colours are checked */
 } plan_check;
 
@@ -34,6 +32,8 @@ wafer_status plan_check_stream(const plan_check *c, uint32_t stream);
 wafer_status plan_check_colors(plan_check *c, const wafer_phase *phase);
 /* plan_check_space.c: rectangles of a phase are disjoint. */
 wafer_status plan_check_disjoint(const plan_check *c, const wafer_phase *phase);
+/* Dead cores in a rectangle inside the fabric: two look-ups for each row of it that has any. */
+uint32_t plan_check_dead_in(const plan_check *c, wafer_rect rect);
 /* plan_check_run.c: follows a function. */
 wafer_status plan_check_functions(const plan_check *c);
 
@@ -52,13 +52,6 @@ static inline bool plan_check_inside(wafer_rect outer, wafer_rect inner) {
   return inner.width >= 1 && inner.height >= 1 && inner.x >= outer.x && inner.y >= outer.y &&
          (uint64_t)inner.x + inner.width <= (uint64_t)outer.x + outer.width &&
          (uint64_t)inner.y + inner.height <= (uint64_t)outer.y + outer.height;
-}
-/* Dead cores in a rectangle inside the fabric. */
-static inline uint32_t plan_check_dead_in(const plan_check *c, wafer_rect r) {
-  size_t width = (size_t)c->plan->machine->width + 1;
-  if (!c->dead) return 0;
-  const uint32_t *top = &c->dead[r.y * width + r.x], *end = top + r.height * width;
-  return end[r.width] - end[0] - top[r.width] + top[0];
 }
 
 #endif

@@ -140,3 +140,30 @@ wafer_status plan_check_disjoint(const plan_check *c, const wafer_phase *phase) 
                     "kernels '%s' and '%s' both lie on core (%u, %u) in phase '%s'", met[0]->name,
                     met[1]->name, at.x, at.y, phase->name);
 }
+
+/* ---- dead cores ---- */
+
+/* The number of dead cores in rows above y, or in row y left of x; they are sorted so. */
+static uint32_t dead_before(const wafer_machine *m, uint32_t x, uint32_t y) {
+  uint32_t low = 0, high = m->dead_count;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    wafer_core_at at = m->dead[middle];
+    if (at.y < y || (at.y == y && at.x < x))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+uint32_t plan_check_dead_in(const plan_check *c, wafer_rect rect) {
+  const wafer_machine *m = c->plan->machine;
+  uint32_t count = 0, next = dead_before(m, rect.x, rect.y);
+  while (next < m->dead_count && m->dead[next].y - rect.y < rect.height) {
+    uint32_t y = m->dead[next].y;
+    count += dead_before(m, rect.x + rect.width, y) - dead_before(m, rect.x, y);
+    next = dead_before(m, rect.x, y + 1);
+  }
+  return count;
+}

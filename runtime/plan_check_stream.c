@@ -211,23 +211,23 @@ static int by_color(const void *left, const void *right) {
 }
 
 /* Marks every router of the route with the side from which the stream enters it (0 unmarks).
- * Returns the router that already has another side, SIZE_MAX when there is none. */
+ * Returns the first router that already has another side, SIZE_MAX when there is none. Stopping there
+ * bounds a route that runs in circles: it comes back to a router of its own from another side. */
 static size_t mark(const plan_check *c, const wafer_stream *s, uint8_t *side, bool unmark) {
-  size_t width = c->plan->machine->width, at = s->route->y0 * width + s->route->x0,
-         clash = SIZE_MAX;
+  size_t width = c->plan->machine->width, at = s->route->y0 * width + s->route->x0;
   uint8_t in = FROM_CORE;
   for (uint32_t i = 0; i < s->route_count; i++) {
     const wafer_route_segment *r = &s->route[i];
     bool along_x = r->y0 == r->y1, ahead = along_x ? r->x0 < r->x1 : r->y0 < r->y1;
     size_t end = r->y1 * width + r->x1, step = along_x ? 1 : width;
     for (;; at = ahead ? at + step : at - step) {
-      if (!unmark && clash == SIZE_MAX && side[at] != NOBODY && side[at] != in) clash = at;
+      if (!unmark && side[at] != NOBODY && side[at] != in) return at;
       side[at] = unmark ? NOBODY : in;
       if (at == end) break;
       in = (uint8_t)(along_x ? (ahead ? FROM_WEST : FROM_EAST) : (ahead ? FROM_NORTH : FROM_SOUTH));
     }
   }
-  return clash;
+  return SIZE_MAX;
 }
 
 static wafer_status check_color(const plan_check *c, const wafer_phase *phase, const colored *at,
