@@ -12,24 +12,15 @@ wafer_kernel_body size_with_depths(const wafer_kernel_body *body, const uint32_t
 
 /* ---- The largest rectangle without dead cores ---- */
 
-/* Free cores above and including row y, per column of the usable rectangle. */
-static void raise_columns(const wafer_machine *m, uint32_t y, uint32_t *dead, uint32_t *above) {
-  for (uint32_t x = 0; x < m->usable.width; x++) above[x]++;
-  for (; *dead < m->dead_count && m->dead[*dead].y <= y; ++*dead) {
-    uint32_t x = m->dead[*dead].x - m->usable.x;
-    if (m->dead[*dead].y == y && m->dead[*dead].x >= m->usable.x && x < m->usable.width)
-      above[x] = 0;
-  }
-}
-
-/* The largest rectangle whose bottom row is y: the classic stack over a histogram. */
-static void scan_row(const wafer_machine *m, uint32_t y, const uint32_t *above, uint32_t *stack,
+/* The largest rectangle whose bottom row is y, when `top` is the first row of each column from which
+ * on no core is dead: the classic stack over a histogram. */
+static void scan_row(const wafer_machine *m, uint32_t y, const uint32_t *top, uint32_t *stack,
                      wafer_rect *best) {
   uint32_t depth = 0, width = m->usable.width;
   for (uint32_t x = 0; x <= width; x++) {
-    uint32_t height = x < width ? above[x] : 0;
-    while (depth && above[stack[depth - 1]] >= height) {
-      uint32_t tall = above[stack[--depth]], left = depth ? stack[depth - 1] + 1 : 0;
+    uint32_t height = x < width ? y + 1 - top[x] : 0;
+    while (depth && y + 1 - top[stack[depth - 1]] >= height) {
+      uint32_t tall = y + 1 - top[stack[--depth]], left = depth ? stack[depth - 1] + 1 : 0;
       wafer_rect r = {m->usable.x + left, y + 1 - tall, x - left, tall};
       if (wafer_rect_area(r) > wafer_rect_area(*best)) *best = r;
     }
@@ -37,19 +28,30 @@ static void scan_row(const wafer_machine *m, uint32_t y, const uint32_t *above, 
   }
 }
 
+/* A rectangle that cannot grow ends above a row with dead cores, or with the wafer. */
+static void scan_all(const wafer_machine *m, uint32_t *top, uint32_t *stack, wafer_rect *best) {
+  const wafer_core_at *dead = m->dead, *last = m->dead + m->dead_count;
+  uint32_t end = m->usable.y + m->usable.height;
+  for (uint32_t x = 0; x < m->usable.width; x++) top[x] = m->usable.y;
+  while (dead < last && dead->y < m->usable.y) dead++;
+  for (uint32_t y = m->usable.y, next; y < end; y = next) {
+    for (; dead < last && dead->y == y; dead++)
+      if (dead->x >= m->usable.x && dead->x - m->usable.x < m->usable.width)
+        top[dead->x - m->usable.x] = y + 1;
+    next = dead < last && dead->y < end ? dead->y : end;
+    scan_row(m, next - 1, top, stack, best);
+  }
+}
+
 bool size_whole_wafer(const wafer_machine *m, wafer_rect *out) {
   *out = m->usable;
   if (m->dead_count == 0) return true;
   wafer_arena *arena = wafer_arena_create();
-  uint32_t *above = arena ? WAFER_NEW(arena, uint32_t, m->usable.width) : NULL;
+  uint32_t *top = arena ? WAFER_NEW(arena, uint32_t, m->usable.width) : NULL;
   uint32_t *stack = arena ? WAFER_NEW(arena, uint32_t, m->usable.width) : NULL;
-  bool ok = above && stack;
-  uint32_t dead = 0;
+  bool ok = top && stack;
   *out = (wafer_rect){m->usable.x, m->usable.y, 0, 0};
-  for (uint32_t y = m->usable.y; ok && y < m->usable.y + m->usable.height; y++) {
-    raise_columns(m, y, &dead, above);
-    scan_row(m, y, above, stack, out);
-  }
+  if (ok) scan_all(m, top, stack, out);
   wafer_arena_destroy(arena);
   return ok;
 }

@@ -159,6 +159,41 @@ static void largest_rectangle(void) {
     CU_ASSERT_FALSE(wafer_rect_overlaps(whole, (wafer_rect){dead[i].x, dead[i].y, 1, 1}));
 }
 
+static bool is_free(const wafer_machine *m, wafer_rect r) {
+  for (uint32_t i = 0; i < m->dead_count; i++)
+    if (wafer_rect_overlaps(r, (wafer_rect){m->dead[i].x, m->dead[i].y, 1, 1})) return false;
+  return true;
+}
+
+/* Of all rectangles of the usable cores. */
+static uint64_t largest_area(const wafer_machine *m) {
+  uint64_t most = 0;
+  wafer_rect u = m->usable, r;
+  for (r.x = u.x; r.x < u.x + u.width; r.x++)
+    for (r.y = u.y; r.y < u.y + u.height; r.y++)
+      for (r.width = 1; r.x + r.width <= u.x + u.width; r.width++)
+        for (r.height = 1; r.y + r.height <= u.y + u.height; r.height++)
+          if (wafer_rect_area(r) > most && is_free(m, r)) most = wafer_rect_area(r);
+  return most;
+}
+
+static void largest_among_all_rectangles(void) {
+  wafer_core_at dead[72];
+  wafer_machine m = {.width = 9, .height = 8, .usable = {1, 2, 7, 5}, .dead = dead};
+  wafer_rect whole;
+  for (uint32_t seed = 1; seed < 200; seed++) {
+    uint32_t state = seed;
+    m.dead_count = 0;
+    for (uint32_t i = 0; i < 72; i++) {
+      state = state * 1664525u + 1013904223u;
+      if (state >> 28 <= seed % 7) dead[m.dead_count++] = (wafer_core_at){i % 9, i / 9};
+    }
+    CU_ASSERT_TRUE(size_whole_wafer(&m, &whole));
+    CU_ASSERT_EQUAL(wafer_rect_area(whole), largest_area(&m));
+    CU_ASSERT_TRUE(wafer_rect_area(whole) == 0 || is_free(&m, whole));
+  }
+}
+
 CU_TestInfo tests_size[] = {
     {"equal kernels share a curve", curves_are_shared},
     {"values that skip kernels wait", skips_are_deep},
@@ -166,5 +201,6 @@ CU_TestInfo tests_size[] = {
     {"batches pay in streaming", batches_pay},
     {"refusals name the kernel", refusals_name_the_kernel},
     {"the largest rectangle without dead cores", largest_rectangle},
+    {"no rectangle is larger", largest_among_all_rectangles},
     CU_TEST_INFO_NULL,
 };
