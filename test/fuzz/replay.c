@@ -1,16 +1,11 @@
 /* Runs a fuzz target over files: what the tests do with the corpus. With --flips N each file is also tried
- * with N single bytes changed and N truncations, at places a fixed generator picks. */
+ * with N single bytes changed and N truncations, at places a fixed generator picks; XML also with N
+ * numbers or attributes changed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuzz.h"
-
-static uint64_t next(uint64_t *state) { /* SplitMix64 */
-  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  return (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-}
 
 static uint8_t *read_file(const char *path, size_t *size) {
   FILE *file = fopen(path, "rb");
@@ -36,13 +31,28 @@ static void try(const uint8_t *data, size_t size) {
 static void try_changes(uint8_t *data, size_t size, long count) {
   uint64_t state = size;
   for (long i = 0; i < count && size; i++) {
-    size_t at = next(&state) % size;
+    size_t at = fuzz_next(&state) % size;
     uint8_t old = data[at];
-    data[at] ^= (uint8_t)(1 + next(&state) % 255);
+    data[at] ^= (uint8_t)(1 + fuzz_next(&state) % 255);
     try(data, size);
     data[at] = old;
-    try(data, next(&state) % size);
+    try(data, fuzz_next(&state) % size);
   }
+}
+
+/* Numbers changed and attributes exchanged, as a fixed generator picks. */
+static void try_xml(const uint8_t *data, size_t size, long count) {
+  size_t room = 2 * size;
+  uint64_t state = size;
+  if (size == 0 || data[0] != '<') return;
+  uint8_t *copy = malloc(room);
+  if (!copy) abort();
+  for (long i = 0; i < count; i++) {
+    memcpy(copy, data, size);
+    try(copy, i % 4 ? fuzz_change_number(copy, size, room, &state)
+                    : fuzz_copy_attribute(copy, size, room, &state));
+  }
+  free(copy);
 }
 
 int main(int argc, char **argv) {
@@ -57,6 +67,7 @@ int main(int argc, char **argv) {
     if (!data) return fprintf(stderr, "%s: cannot be read\n", argv[i]), EXIT_FAILURE;
     try(data, size);
     try_changes(data, size, flips);
+    try_xml(data, size, flips);
     free(data);
     files++;
   }
