@@ -52,12 +52,12 @@ wafer_rect svg_view(const wafer_plan *plan) {
   const wafer_machine *m = plan->machine;
   wafer_rect all = {0}, whole = {0, 0, m->width, m->height};
   for (uint32_t i = 0; i < plan->kernel_count; i++) extend(&all, dump_extent(&plan->kernels[i]));
-  if (!all.width || all.width > m->width / 2 || all.height > m->height / 2) return whole;
+  if (!all.width) return whole;
   uint32_t margin = (all.width > all.height ? all.width : all.height) / 12 + 2;
   uint32_t width = all.width + 2 * margin, height = all.height + 2 * margin;
   widen(&all.x, &all.width, width > height / 3 ? width : height / 3, m->width);
   widen(&all.y, &all.height, height > width / 3 ? height : width / 3, m->height);
-  return all.width > m->width * 2 / 3 || all.height > m->height * 2 / 3 ? whole : all;
+  return wafer_rect_area(all) * 5 > wafer_rect_area(whole) * 2 ? whole : all;
 }
 
 /* ---- the wafer ---- */
