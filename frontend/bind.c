@@ -120,8 +120,8 @@ static wafer_status apply_dims(binder *b) {
     for (size_t k = 0; k < b->symbol_count; k++) list_name(list, sizeof list, b->symbols[k].name);
     if (!s)
       return wafer_fail(b->ctx->diag, wafer_at_file(b->file), WAFER_USAGE,
-                        "--dim names '%s', which is no symbolic dim of the model; they are %s",
-                        dim->name, *list ? list : "none");
+                        "--dim names '%s', which is no symbolic dim of the model; %s%s",
+                        dim->name, *list ? "they are " : "it has none", list);
     if (dim->size < 1 || dim->size > INT32_MAX)
       return wafer_fail(b->ctx->diag, wafer_at_file(b->file), WAFER_USAGE,
                         "--dim %s=%lld must be 1 to %d", dim->name, (long long)dim->size,
