@@ -1,0 +1,89 @@
+/* The placement engine: malleable rectangles on a wafer, shapes and positions chosen together. Plain
+ * structs, no IR: `wafer place` feeds it a contest's kernels, a pass those of a model.
+ *
+ * The objective, to be minimised, is
+ *   time_weight * slowest kernel + wire_weight * sum of edge weight * L1 distance of the centres
+ *   + relay_weight * components in which the two ends of an edge disagree about their protocol. */
+#ifndef WAFER_PLACER_H
+#define WAFER_PLACER_H
+
+#include "wafer/arena.h"
+#include "wafer/diag.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WAFER_PLACER_MOST_SIDE 4096    /* cores along a side of the wafer */
+#define WAFER_PLACER_MOST_KERNELS 4096
+
+/* One way to shape a kernel, not yet turned. */
+typedef struct wafer_placer_shape {
+  uint32_t width, height;
+  uint64_t time;
+  uint64_t tag; /* the caller's */
+} wafer_placer_shape;
+
+/* What kernels of the same signature share. Points that another one covers are allowed. */
+typedef struct wafer_placer_shapes {
+  uint32_t count;
+  const wafer_placer_shape *at;
+} wafer_placer_shapes;
+
+typedef struct wafer_placer_edge {
+  uint32_t from, to; /* kernels, not equal */
+  uint32_t weight;
+} wafer_placer_edge;
+
+/* Kernels stand in topological order, so far as they have one: the first layouts follow it. */
+typedef struct wafer_placer_problem {
+  uint32_t width, height; /* of the wafer, in cores */
+  uint32_t kind_count, count, edge_count;
+  const wafer_placer_shapes *kinds;
+  const uint32_t *kind; /* of each kernel */
+  const wafer_placer_edge *edges;
+  double time_weight, wire_weight; /* per unit of time, per core of distance */
+  bool turns;                      /* shapes may be turned by 90 degrees */
+} wafer_placer_problem;
+
+/* Work is counted in moves of each of the engine's chains, which do not depend on the number of
+ * threads: the same seed and moves give the same placement. With moves 0, seconds decide alone. */
+typedef struct wafer_placer_options {
+  uint64_t seed, moves;
+  double seconds;
+  uint32_t threads; /* 0: as many as the host has */
+} wafer_placer_options;
+
+typedef struct wafer_placed {
+  uint32_t shape; /* index into the kind's shapes */
+  bool turned;
+  uint32_t x, y; /* lower left corner */
+  uint32_t width, height; /* as placed */
+} wafer_placed;
+
+typedef struct wafer_placement {
+  wafer_placed *at; /* of each kernel */
+  uint64_t time;    /* of the slowest */
+  uint64_t wire2;   /* twice the weighted length */
+  uint64_t area;    /* cores covered */
+  double score;
+  uint64_t time_bound; /* no placement is faster: the least time whose smallest shapes fit the area */
+  double score_bound;  /* no placement scores less */
+  uint64_t moves;      /* tried by all chains */
+  double first_seconds; /* until the first legal placement */
+} wafer_placement;
+
+/* Places everything, or fails with WAFER_NO_FIT when it found no way to. */
+wafer_status wafer_place(const wafer_diag *diag, wafer_arena *arena,
+                         const wafer_placer_problem *problem, const wafer_placer_options *options,
+                         wafer_placement *out);
+
+/* Drops the shapes that another one covers in width, height and time (turned too, if `turns`), in
+ * place, sorted by time; the number left. */
+uint32_t wafer_placer_pareto(uint32_t count, wafer_placer_shape *shapes, uint32_t width, uint32_t height,
+                             bool turns, wafer_arena *arena);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,171 @@
+/* Shape curves: a kernel's at a time, and those of two rectangles beside or above each other. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "placer.h"
+
+typedef struct sorted {
+  uint64_t time;
+  uint32_t index;
+} sorted;
+
+static int by_time(const void *a, const void *b) {
+  const sorted *x = a, *y = b;
+  if (x->time != y->time) return x->time < y->time ? -1 : 1;
+  return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* One kind: shapes that fit the reach, sorted by time, and where each time ends. */
+static bool init_kind(curve_cache *c, uint32_t kind) {
+  const wafer_placer_shapes *from = &c->in->p->kinds[kind];
+  sorted *order = calloc(from->count + 1, sizeof *order);
+  c->shapes[kind] = WAFER_NEW(c->arena, wafer_placer_shape, from->count);
+  c->index[kind] = WAFER_NEW(c->arena, uint32_t, from->count);
+  c->ends[kind] = WAFER_NEW(c->arena, uint32_t, from->count);
+  c->curves[kind] = WAFER_NEW(c->arena, curve, from->count);
+  bool ok = order && c->shapes[kind] && c->index[kind] && c->ends[kind] && c->curves[kind];
+  if (ok) {
+    for (uint32_t i = 0; i < from->count; i++) order[i] = (sorted){from->at[i].time, i};
+    qsort(order, from->count, sizeof *order, by_time);
+    uint32_t *ends = c->ends[kind], n = 0;
+    for (uint32_t i = 0; i < from->count; i++) {
+      c->shapes[kind][i] = from->at[order[i].index];
+      c->index[kind][i] = order[i].index;
+      if (i && order[i].time != order[i - 1].time) ends[n++] = i;
+    }
+    if (from->count) ends[n++] = from->count;
+    c->end_count[kind] = n;
+  }
+  free(order);
+  return ok;
+}
+
+bool curve_cache_init(curve_cache *c, const placer *in, wafer_arena *arena) {
+  uint32_t kinds = in->p->kind_count;
+  uint32_t side = in->reach_w > in->reach_h ? in->reach_w : in->reach_h;
+  *c = (curve_cache){.in = in,
+                     .arena = arena,
+                     .ends = WAFER_NEW(arena, uint32_t *, kinds),
+                     .end_count = WAFER_NEW(arena, uint32_t, kinds),
+                     .curves = WAFER_NEW(arena, curve *, kinds),
+                     .shapes = WAFER_NEW(arena, wafer_placer_shape *, kinds),
+                     .index = WAFER_NEW(arena, uint32_t *, kinds),
+                     .least = WAFER_NEW(arena, uint32_t, side + 1),
+                     .which = WAFER_NEW(arena, uint32_t, side + 1)};
+  if (!c->ends || !c->end_count || !c->curves || !c->shapes || !c->index || !c->least || !c->which)
+    return false;
+  for (uint32_t k = 0; k < kinds; k++)
+    if (!init_kind(c, k)) return false;
+  return true;
+}
+
+static void offer(curve_cache *c, uint32_t w, uint32_t h, uint32_t which) {
+  if (w > c->in->reach_w || h > c->in->reach_h || h >= c->least[w]) return;
+  c->least[w] = h;
+  c->which[w] = which;
+}
+
+static bool make_curve(curve_cache *c, uint32_t kind, uint32_t end, curve *out) {
+  for (uint32_t w = 0; w <= c->in->reach_w; w++) c->least[w] = UINT32_MAX;
+  for (uint32_t i = 0; i < end; i++) {
+    const wafer_placer_shape *s = &c->shapes[kind][i];
+    offer(c, s->width, s->height, 2 * i);
+    if (c->in->p->turns) offer(c, s->height, s->width, 2 * i + 1);
+  }
+  uint32_t n = 0, low = UINT32_MAX;
+  for (uint32_t w = 0; w <= c->in->reach_w; w++)
+    if (c->least[w] < low) low = c->least[w], n++;
+  point *at = WAFER_NEW(c->arena, point, n);
+  if (!at) return false;
+  *out = (curve){n, at};
+  low = UINT32_MAX;
+  for (uint32_t w = 0; w <= c->in->reach_w; w++)
+    if (c->least[w] < low) {
+      low = c->least[w];
+      *at++ = (point){(uint16_t)w, (uint16_t)low, c->which[w] / 2, c->which[w] % 2};
+    }
+  return true;
+}
+
+const curve *curve_at(curve_cache *c, uint32_t kind, uint64_t time) {
+  static const curve empty;
+  uint32_t low = 0, high = c->end_count[kind];
+  while (low < high) { /* the first end whose time is too long */
+    uint32_t mid = (low + high) / 2;
+    if (c->shapes[kind][c->ends[kind][mid] - 1].time <= time) low = mid + 1;
+    else high = mid;
+  }
+  if (!low) return &empty;
+  curve *made = &c->curves[kind][low - 1];
+  if (!made->at && !make_curve(c, kind, c->ends[kind][low - 1], made)) return NULL;
+  return made;
+}
+
+/* Walks down both curves from the highest points: the higher one must give way. */
+uint32_t curve_beside(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *out) {
+  uint32_t i = 0, j = 0, n = 0;
+  while (i < a.count && a.at[i].h > reach_h) i++;
+  while (j < b.count && b.at[j].h > reach_h) j++;
+  while (i < a.count && j < b.count) {
+    uint32_t w = (uint32_t)a.at[i].w + b.at[j].w, ha = a.at[i].h, hb = b.at[j].h;
+    if (w > reach_w) break;
+    out[n++] = (point){(uint16_t)w, (uint16_t)(ha > hb ? ha : hb), i, j};
+    i += ha >= hb;
+    j += hb >= ha;
+  }
+  return n;
+}
+
+/* The same with the sides exchanged, written in rising width. */
+uint32_t curve_above(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *out) {
+  if (!a.count || !b.count) return 0;
+  uint32_t w = a.at[0].w > b.at[0].w ? a.at[0].w : b.at[0].w, i = 0, j = 0, n = 0;
+  while (w <= reach_w) {
+    while (i + 1 < a.count && a.at[i + 1].w <= w) i++;
+    while (j + 1 < b.count && b.at[j + 1].w <= w) j++;
+    uint32_t h = (uint32_t)a.at[i].h + b.at[j].h;
+    if (h <= reach_h) out[n++] = (point){(uint16_t)w, (uint16_t)h, i, j};
+    uint32_t wa = i + 1 < a.count ? a.at[i + 1].w : UINT32_MAX;
+    uint32_t wb = j + 1 < b.count ? b.at[j + 1].w : UINT32_MAX;
+    w = wa < wb ? wa : wb;
+    if (w == UINT32_MAX) break;
+  }
+  return n;
+}
+
+/* least[h * (width + 1) + w] would be the plain way; a row per height, times falling along it, is
+ * enough once shapes come sorted by time: a shape is covered when an earlier one is inside of it. */
+uint32_t wafer_placer_pareto(uint32_t count, wafer_placer_shape *shapes, uint32_t width, uint32_t height,
+                             bool turns, wafer_arena *arena) {
+  sorted *order = calloc(count + 1, sizeof *order);
+  wafer_placer_shape *copy = WAFER_NEW(arena, wafer_placer_shape, count);
+  uint32_t side = width > height ? width : height, n = 0;
+  uint32_t *least = malloc((side + 2) * sizeof *least); /* least height at most this wide */
+  if (!order || !copy || !least) {
+    free(order);
+    free(least);
+    return 0;
+  }
+  for (uint32_t w = 0; w <= side; w++) least[w] = UINT32_MAX;
+  for (uint32_t i = 0; i < count; i++)
+    order[i] = (sorted){shapes[i].time, i}, copy[i] = shapes[i];
+  qsort(order, count, sizeof *order, by_time);
+  for (uint32_t first = 0; first < count;) {
+    uint32_t end = first;
+    while (end < count && order[end].time == order[first].time) end++;
+    for (uint32_t i = first; i < end; i++) {
+      const wafer_placer_shape *s = &copy[order[i].index];
+      bool fits = (s->width <= width && s->height <= height) ||
+                  (turns && s->height <= width && s->width <= height);
+      if (!fits || least[s->width] <= s->height) continue;
+      shapes[n++] = *s;
+      for (uint32_t w = s->width; w <= side && least[w] > s->height; w++) least[w] = s->height;
+      for (uint32_t w = s->height; turns && w <= side && least[w] > s->width; w++)
+        least[w] = s->width;
+    }
+    first = end;
+  }
+  free(order);
+  free(least);
+  return n;
+}

@@ -1,0 +1,58 @@
+/* The ISPD 2020 contest's files and kernels, for `wafer place --ispd`. */
+#ifndef WAFER_TOOLS_PLACE_H
+#define WAFER_TOOLS_PLACE_H
+
+#include "wafer/placer.h"
+
+typedef enum kernel_type { KERNEL_CONV, KERNEL_DBLOCK, KERNEL_CBLOCK } kernel_type;
+
+#define KERNEL_MOST_CONVS 4
+
+/* Formal arguments of a convolution: image, receptive field, features, filters, stride. */
+typedef struct contest_conv {
+  uint64_t H, W, R, S, C, K, T;
+} contest_conv;
+
+typedef struct contest_kernel {
+  kernel_type type;
+  const char *name;
+  uint32_t id;     /* in brackets */
+  uint64_t H, W, F, R, S, C, K, T, U; /* as the file has them */
+} contest_kernel;
+
+typedef struct contest {
+  const char *path, *test;
+  uint32_t width, height;
+  uint64_t wdeltat, wlength, wadapter, memlimit;
+  uint32_t count, edge_count, io_edges;
+  contest_kernel *kernels; /* in topological order as far as there is one */
+  wafer_placer_edge *edges;
+} contest;
+
+wafer_status contest_read(const wafer_diag *diag, wafer_arena *arena, const char *path,
+                          contest *out);
+
+/* Execution arguments of a kernel: h, w, then c and k of each convolution. */
+typedef struct contest_split {
+  uint32_t h, w, c[KERNEL_MOST_CONVS], k[KERNEL_MOST_CONVS];
+} contest_split;
+
+/* The convolutions a kernel consists of; how many. */
+uint32_t contest_convs(const contest_kernel *kernel, contest_conv out[KERNEL_MOST_CONVS]);
+
+/* Times are integers in units of 1 / unit: the least common multiple of the squared strides. */
+wafer_status contest_unit(const wafer_diag *diag, const contest *c, uint64_t *unit);
+
+/* All shapes of a kernel no other shape covers; `tag` of a shape gives its split back. */
+wafer_status contest_shapes(const wafer_diag *diag, wafer_arena *arena, const contest *c,
+                            const contest_kernel *kernel, uint64_t unit, wafer_placer_shapes *out);
+contest_split contest_split_of(const contest *c, const contest_kernel *kernel, uint64_t unit,
+                               const wafer_placer_shape *shape);
+
+/* Writes the solution. */
+wafer_status contest_write(const wafer_diag *diag, const char *path, const contest *c,
+                           const contest_split *splits, const wafer_placed *at);
+wafer_status contest_svg(const wafer_diag *diag, const char *path, const contest *c,
+                         const wafer_placed *at);
+
+#endif
