@@ -48,14 +48,13 @@ void layout_score(const placer *in, layout *l) {
   l->score = p->time_weight * (double)l->time + p->wire_weight * 0.5 * (double)l->wire2;
 }
 
-bool layout_from_tree(const tree *t, layout *l) {
+void layout_from_tree(const tree *t, layout *l) {
   for (uint32_t i = 0; i < t->count; i++) {
     box b = t->boxes[i];
     point q = t->curves[i][t->nodes[i].active].at[b.point];
     l->at[i] = (wafer_placed){t->cache->index[t->in->p->kind[i]][q.a], q.b != 0, b.x, b.y, b.w, b.h};
   }
   layout_score(t->in, l);
-  return true;
 }
 
 static wafer_status no_memory(const wafer_diag *diag) {
@@ -96,7 +95,7 @@ static bool neighbours(placer *in, wafer_arena *arena) {
 
 static bool chain_init(chain *c, placer_run *run, const wafer_placer_options *o, uint32_t number,
                        const uint32_t *order) {
-  *c = (chain){.run = run, .order = order, .arena = wafer_arena_create()};
+  *c = (chain){.run = run, .number = number, .order = order, .arena = wafer_arena_create()};
   if (!c->arena) return false;
   c->rng.state = o->seed * 0x9e3779b97f4a7c15u + number * 0xd1342543de82ef95u + 1;
   c->most_moves = o->moves;
@@ -215,8 +214,6 @@ wafer_status wafer_place(const wafer_diag *diag, wafer_arena *arena,
   WAFER_TRY(check(diag, problem));
   placer_run run = {.in = {.p = problem},
                     .diag = diag,
-                    .hot = getenv("HOT") ? atof(getenv("HOT")) : 4e-3,
-                    .cold = getenv("COLD") ? atof(getenv("COLD")) : 4e-5,
                     .started = placer_seconds(),
                     .seconds = options->seconds,
                     .shown = INFINITY};

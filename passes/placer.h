@@ -1,4 +1,4 @@
-/* The placement engine's own parts: shape curves, slicing trees, moves, annealing, refinement, bounds.
+/* The placement engine's own parts: shape curves, slicing trees, moves, annealing, bounds.
  * A chain owns all it changes; what chains share is read only. */
 #ifndef WAFER_PASSES_PLACER_H
 #define WAFER_PASSES_PLACER_H
@@ -103,7 +103,8 @@ typedef struct tree {
   uint32_t *dirty, dirty_count; /* nodes whose buffer was switched since the last commit */
   uint64_t time, wire2;
   uint32_t over; /* rows and columns beyond the wafer */
-  double cost;   /* the objective and the penalty */
+  double penalty; /* of each of them; grows while a chain cools */
+  double cost;    /* the objective and the penalty */
 } tree;
 
 bool tree_init(tree *t, const placer *in, curve_cache *cache, wafer_arena *arena);
@@ -119,6 +120,7 @@ void tree_commit(tree *t);
 void tree_revert(tree *t); /* curves only */
 /* Boxes, time, wire and cost of the built tree. */
 void tree_decode(tree *t);
+double tree_cost(const tree *t); /* of the decoded tree, at the present penalty */
 
 /* A move and what takes it back. */
 typedef struct undo {
@@ -144,12 +146,10 @@ typedef struct layout {
 } layout;
 
 void layout_score(const placer *in, layout *l);
-bool layout_from_tree(const tree *t, layout *l);
+void layout_from_tree(const tree *t, layout *l);
 
-/* Positions anew, shapes and who is beside or above whom as they are: shorter wires. */
-bool refine(const placer *in, wafer_arena *arena, layout *l);
-
-/* Bounds; false when out of memory. */
+/* The bounds, and the levels above them; *fits is false when no time fits the area. False when out of
+ * memory. */
 bool placer_bounds(placer *in, wafer_arena *arena, bool *fits);
 
 #endif

@@ -74,6 +74,8 @@ static void anneal(chain *c, double from, double to, double hot, double cold) {
       if (at >= to || wafer_cancelled(c->run->diag)) break;
       heat = at > from ? (at - from) / (to - from) : 0;
       temperature = hot * pow(cold / hot, heat);
+      t->penalty = t->in->penalty * (0.3 + 24 * heat * heat);
+      t->cost = tree_cost(t);
     }
     c->moves++;
     double before = t->cost;
@@ -92,10 +94,36 @@ static void anneal(chain *c, double from, double to, double hot, double cold) {
   }
 }
 
+/* Each row a round: where in the budget it ends, its temperatures in units of the wire a kernel costs
+ * in the first layout, and whether it goes on from the best instead of the shelves. A hot search finds
+ * other trees, a cold one keeps what is good about the shelves; which wins depends on the kernels. */
+typedef struct plan_row {
+  double to, hot, cold;
+  bool from_best;
+} plan_row;
+
+static const plan_row plans[PLACER_CHAINS][2] = {
+    {{0.85, 2, 0.03, false}, {1, 0.25, 0.01, true}},
+    {{0.6, 0.8, 0.02, false}, {1, 0.4, 0.01, true}},
+};
+
+static double wire_share(const chain *c) {
+  const wafer_placer_problem *p = c->run->in.p;
+  double wire = p->wire_weight * 0.5 * (double)c->tree.wire2;
+  double least = 1e-3 * c->run->in.score_bound;
+  return fmax(wire, least) / p->count;
+}
+
 bool chain_run(chain *c) {
   if (!start(c)) tree_shelves(&c->round_tree, c->order, 1 + (uint32_t)sqrt(c->tree.count));
   if (!enter(c, &c->round_tree)) return false;
-  double scale = c->run->in.score_bound;
-  anneal(c, 0, 1, scale * c->run->hot, scale * c->run->cold);
+  double scale = wire_share(c), from = 0;
+  for (size_t i = 0; i < WAFER_COUNT(plans[0]); i++) {
+    const plan_row *row = &plans[c->number][i];
+    bool again = row->from_best && c->best.score < INFINITY;
+    if (!enter(c, again ? &c->best_tree : &c->round_tree)) return false;
+    anneal(c, from, row->to, scale * row->hot, scale * row->cold);
+    from = row->to;
+  }
   return true;
 }

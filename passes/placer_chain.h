@@ -9,7 +9,6 @@
 typedef struct placer_run {
   placer in;
   const wafer_diag *diag;
-  double hot, cold; /* temperatures, in parts of the score bound */
   double started, seconds;
   pthread_mutex_t lock; /* around what is shown, which decides nothing */
   double shown;
@@ -18,6 +17,7 @@ typedef struct placer_run {
 typedef struct chain {
   placer_run *run;
   wafer_arena *arena;
+  uint32_t number;
   rng rng;
   const uint32_t *order;
   curve_cache cache;

@@ -5,14 +5,19 @@
 #include "placer.h"
 
 typedef struct sorted {
-  uint64_t time;
+  uint64_t time, area;
   uint32_t index;
 } sorted;
 
 static int by_time(const void *a, const void *b) {
   const sorted *x = a, *y = b;
   if (x->time != y->time) return x->time < y->time ? -1 : 1;
+  if (x->area != y->area) return x->area < y->area ? -1 : 1;
   return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static sorted sort_key(const wafer_placer_shape *s, uint32_t index) {
+  return (sorted){s->time, (uint64_t)s->width * s->height, index};
 }
 
 /* One kind: shapes that fit the reach, sorted by time, and where each time ends. */
@@ -25,7 +30,7 @@ static bool init_kind(curve_cache *c, uint32_t kind) {
   c->curves[kind] = WAFER_NEW(c->arena, curve, from->count);
   bool ok = order && c->shapes[kind] && c->index[kind] && c->ends[kind] && c->curves[kind];
   if (ok) {
-    for (uint32_t i = 0; i < from->count; i++) order[i] = (sorted){from->at[i].time, i};
+    for (uint32_t i = 0; i < from->count; i++) order[i] = sort_key(&from->at[i], i);
     qsort(order, from->count, sizeof *order, by_time);
     uint32_t *ends = c->ends[kind], n = 0;
     for (uint32_t i = 0; i < from->count; i++) {
@@ -133,8 +138,7 @@ uint32_t curve_above(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point
   return n;
 }
 
-/* least[h * (width + 1) + w] would be the plain way; a row per height, times falling along it, is
- * enough once shapes come sorted by time: a shape is covered when an earlier one is inside of it. */
+/* Shapes come by time, then area: one is covered when an earlier one is inside of it. */
 uint32_t wafer_placer_pareto(uint32_t count, wafer_placer_shape *shapes, uint32_t width, uint32_t height,
                              bool turns, wafer_arena *arena) {
   sorted *order = calloc(count + 1, sizeof *order);
@@ -148,22 +152,17 @@ uint32_t wafer_placer_pareto(uint32_t count, wafer_placer_shape *shapes, uint32_
   }
   for (uint32_t w = 0; w <= side; w++) least[w] = UINT32_MAX;
   for (uint32_t i = 0; i < count; i++)
-    order[i] = (sorted){shapes[i].time, i}, copy[i] = shapes[i];
+    order[i] = sort_key(&shapes[i], i), copy[i] = shapes[i];
   qsort(order, count, sizeof *order, by_time);
-  for (uint32_t first = 0; first < count;) {
-    uint32_t end = first;
-    while (end < count && order[end].time == order[first].time) end++;
-    for (uint32_t i = first; i < end; i++) {
-      const wafer_placer_shape *s = &copy[order[i].index];
-      bool fits = (s->width <= width && s->height <= height) ||
-                  (turns && s->height <= width && s->width <= height);
-      if (!fits || least[s->width] <= s->height) continue;
-      shapes[n++] = *s;
-      for (uint32_t w = s->width; w <= side && least[w] > s->height; w++) least[w] = s->height;
-      for (uint32_t w = s->height; turns && w <= side && least[w] > s->width; w++)
-        least[w] = s->width;
-    }
-    first = end;
+  for (uint32_t i = 0; i < count; i++) {
+    const wafer_placer_shape *s = &copy[order[i].index];
+    bool fits = (s->width <= width && s->height <= height) ||
+                (turns && s->height <= width && s->width <= height);
+    if (!fits || least[s->width] <= s->height) continue;
+    shapes[n++] = *s;
+    for (uint32_t w = s->width; w <= side && least[w] > s->height; w++) least[w] = s->height;
+    for (uint32_t w = s->height; turns && w <= side && least[w] > s->width; w++)
+      least[w] = s->width;
   }
   free(order);
   free(least);

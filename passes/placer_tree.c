@@ -8,7 +8,7 @@
 
 bool tree_init(tree *t, const placer *in, curve_cache *cache, wafer_arena *arena) {
   uint32_t n = in->p->count, all = 2 * n - 1;
-  *t = (tree){.in = in, .cache = cache, .count = n, .root = all - 1};
+  *t = (tree){.in = in, .cache = cache, .count = n, .root = all - 1, .penalty = in->penalty};
   t->nodes = WAFER_NEW(arena, node, all);
   t->curves = WAFER_NEW(arena, curve_pair, all);
   t->buffers = WAFER_NEW(arena, buffer_pair, all);
@@ -191,6 +191,12 @@ static uint32_t apart(const box *a, const box *b) {
   return (uint32_t)(abs(x) + abs(y));
 }
 
+double tree_cost(const tree *t) {
+  const wafer_placer_problem *p = t->in->p;
+  return p->time_weight * (double)t->time + p->wire_weight * 0.5 * (double)t->wire2 +
+         t->penalty * t->over;
+}
+
 void tree_decode(tree *t) {
   const wafer_placer_problem *p = t->in->p;
   curve c = t->curves[t->root][t->nodes[t->root].active];
@@ -212,6 +218,5 @@ void tree_decode(tree *t) {
   for (uint32_t e = 0; e < p->edge_count; e++)
     t->wire2 += (uint64_t)p->edges[e].weight *
                 apart(&t->boxes[p->edges[e].from], &t->boxes[p->edges[e].to]);
-  t->cost = p->time_weight * (double)t->time + p->wire_weight * 0.5 * (double)t->wire2 +
-            t->in->penalty * t->over;
+  t->cost = tree_cost(t);
 }

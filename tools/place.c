@@ -120,15 +120,6 @@ static wafer_status make_problem(job *j, wafer_arena *arena) {
   return WAFER_OK;
 }
 
-/* Mismatches of an edge: output of the producer's last convolution, input of the consumer's first. */
-static uint32_t mismatches(const contest *c, const contest_split *splits, uint32_t edge) {
-  const wafer_placer_edge *e = &c->edges[edge];
-  const contest_split *a = &splits[e->from], *b = &splits[e->to];
-  static const uint32_t last[] = {0, 2, 2};
-  uint32_t k = a->k[last[c->kernels[e->from].type]];
-  return (a->h != b->h) + (a->w != b->w) + (k != b->c[0]);
-}
-
 static void print_waste(const job *j) {
   const contest *c = &j->contest;
   const wafer_placement *p = &j->placement;
@@ -149,7 +140,7 @@ static void print_result(const job *j) {
   const wafer_placement *p = &j->placement;
   uint32_t any = 0, components = 0;
   for (uint32_t e = 0; e < c->edge_count; e++) {
-    uint32_t n = mismatches(c, j->splits, e);
+    uint32_t n = contest_mismatches(c, j->splits, e);
     any += n > 0;
     components += n;
   }
@@ -179,6 +170,8 @@ static wafer_status place(job *j, wafer_arena *arena) {
     j->splits[i] = contest_split_of(
         &j->contest, &j->contest.kernels[i], j->unit,
         &j->problem.kinds[j->problem.kind[i]].at[j->placement.at[i].shape]);
+  WAFER_TRY(contest_adapt(cli_diag(), arena, &j->contest, j->unit, j->placement.time,
+                          j->placement.at, j->components, j->splits));
   WAFER_TRY(contest_write(cli_diag(), j->out, &j->contest, j->splits, j->placement.at));
   if (j->svg) WAFER_TRY(contest_svg(cli_diag(), j->svg, &j->contest, j->placement.at));
   print_result(j);

@@ -49,6 +49,20 @@ wafer_status contest_shapes(const wafer_diag *diag, wafer_arena *arena, const co
 contest_split contest_split_of(const contest *c, const contest_kernel *kernel, uint64_t unit,
                                const wafer_placer_shape *shape);
 
+/* The least k of one convolution with the split's h, w and c, for at most this time; 0: none. */
+uint32_t contest_least_k(const contest *c, const contest_kernel *kernel, uint64_t unit,
+                         uint64_t most_time, const contest_split *split, uint32_t conv);
+
+/* Components in which an edge's ends disagree: the output (h, w, k) of the producer's last
+ * convolution, the input (h, w, c) of the consumer's first. */
+uint32_t contest_mismatches(const contest *c, const contest_split *splits, uint32_t edge);
+
+/* Other splits in the same boxes and no slower than `time`, so that edges agree where they can;
+ * `components`: disagreeing components are counted (A1), not disagreeing edges (A0). */
+wafer_status contest_adapt(const wafer_diag *diag, wafer_arena *arena, const contest *c,
+                           uint64_t unit, uint64_t time, const wafer_placed *at, bool components,
+                           contest_split *splits);
+
 /* Writes the solution. */
 wafer_status contest_write(const wafer_diag *diag, const char *path, const contest *c,
                            const contest_split *splits, const wafer_placed *at);

@@ -207,3 +207,16 @@ contest_split contest_split_of(const contest *c, const contest_kernel *kernel, u
   for (uint32_t i = 0; i < n; i++) s.c[i] = (uint32_t)min64(cap, convs[i].C);
   return s;
 }
+
+uint32_t contest_least_k(const contest *c, const contest_kernel *kernel, uint64_t unit,
+                         uint64_t most_time, const contest_split *split, uint32_t conv) {
+  contest_conv convs[KERNEL_MOST_CONVS];
+  contest_convs(kernel, convs);
+  division d = {0};
+  uint64_t sum, time;
+  uint32_t k[KERNEL_MOST_CONVS];
+  if (!divide(c, &convs[conv], 1, unit, split->h, split->w, split->c[conv], &d) ||
+      !columns(&d, most_time, &sum, &time, k))
+    return 0;
+  return k[0];
+}

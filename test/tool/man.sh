@@ -12,9 +12,10 @@ cp "$source/models/blazeface-front/face_detection_front_128x128_barracuda.onnx" 
 cp "$source/models/blazeface-front/astronaut/in_input_0.npy" photo.npy
 cp -r "$source/models/blazeface-front/astronaut" reference
 cp "$source/test/data/attention.onnx" .
+cp "$source/test/data/chain.kgraph" .
 cp "$source/test/ir/simplify.mlir" net.mlir
 wafer compile face.onnx -q -o face.wplan
-for page in wafer wafer-machines wafer-compile wafer-run wafer-dump wafer-opt; do
+for page in wafer wafer-machines wafer-place wafer-compile wafer-run wafer-dump wafer-opt; do
   file=$source/tools/man/$page.1
   warnings=$(man --warnings -l "$file" 2>&1 >/dev/null)
   [ -z "$warnings" ] || { echo "FAILED: $page.1: $warnings" >&2; failed=1; }

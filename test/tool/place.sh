@@ -1,0 +1,55 @@
+#!/bin/sh
+# `wafer place` on a small kernel graph: the same bytes whatever the threads, what it prints, what it refuses.
+# usage: place.sh WAFER SOURCE
+set -u
+wafer=$1 source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+wrong() { echo "FAILED: $*" >&2; failed=1; }
+says() { grep -qF -- "$2" "$1" || { wrong "$1 lacks '$2'"; head -c 1000 "$1" >&2; }; }
+# fails CODE TEXT command...: exit code and error text, and no file left behind
+fails() {
+  code=$1 text=$2
+  shift 2
+  "$@" >out 2>err
+  got=$?
+  [ $got = "$code" ] || wrong "$*: exit $got, want $code: $(head -1 err)"
+  says err "$text"
+  [ ! -e no.paint ] || wrong "$*: left a file behind"
+}
+
+graph=$source/test/data/chain.kgraph
+for threads in 1 2; do
+  "$wafer" place --ispd "$graph" -o $threads.paint --place-moves 20000 --seed 7 --threads $threads \
+    --svg $threads.svg >$threads.out 2>err || wrong "place: $(head -1 err)"
+done
+cmp 1.paint 2.paint || wrong "threads change the result"
+cmp 1.svg 2.svg || wrong "threads change the picture"
+for text in "benchmark chain: 6 kernels, 6 edges, 48 x 40 cores, weights 1/2/3" "time " "wire " "a0 " "a1 " \
+  "bound " "gap " "between them"; do
+  says 1.out "$text"
+done
+for kernel in first second third bypass block k6; do
+  says 1.paint "$kernel = "
+  says 1.paint "$kernel : place("
+done
+says 1.paint "kmap = union("
+"$wafer" place --ispd "$graph" -o s.paint --place-seconds 0.2 -q >out 2>err || wrong "seconds: $(head -1 err)"
+if command -v xmllint >/dev/null; then xmllint --noout 1.svg || wrong "the picture is no XML"; fi
+
+fails 1 "please" "$wafer" place --ispd "$graph"
+fails 1 "a0 or a1" "$wafer" place --ispd "$graph" -o no.paint --adapters a2
+fails 1 "--place-moves wants" "$wafer" place --ispd "$graph" -o no.paint --place-moves 0
+fails 1 "what is" "$wafer" place --ispd "$graph" -o no.paint more
+fails 7 "no.kgraph" "$wafer" place --ispd no.kgraph -o no.paint
+sed 's/conv\[2\] W=16/conv[2] W=x/' "$graph" >bad.kgraph
+fails 2 "bad.kgraph:14" "$wafer" place --ispd bad.kgraph -o no.paint
+sed 's/memlimit=2048/memlimit=9/' "$graph" >bad.kgraph
+fails 4 "no shape within" "$wafer" place --ispd bad.kgraph -o no.paint
+sed 's/width=48/width=9/;s/height=40/height=9/' "$graph" >bad.kgraph
+fails 4 "" "$wafer" place --ispd bad.kgraph -o no.paint
+
+[ $failed = 0 ] && echo "place: ok"
+exit $failed

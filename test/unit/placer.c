@@ -1,0 +1,213 @@
+/* passes/placer*.c: the placement engine on small problems made by hand. */
+#include "wafer/placer.h"
+
+#include <CUnit/CUnit.h>
+#include <math.h>
+#include <string.h>
+
+#include "caught.h"
+#include "passes/placer.h"
+
+/* As many cores as the work asks for, in every shape up to the side: time = work / cores, rounded up. */
+static wafer_placer_shapes malleable(wafer_arena *arena, uint32_t side, uint32_t work) {
+  wafer_placer_shape *at = WAFER_NEW(arena, wafer_placer_shape, side * side);
+  uint32_t n = 0;
+  for (uint32_t w = 1; w <= side; w++)
+    for (uint32_t h = 1; h <= side; h++)
+      at[n++] = (wafer_placer_shape){w, h, (work + w * h - 1) / (w * h), w * 1000 + h};
+  n = wafer_placer_pareto(n, at, side, side, true, arena);
+  return (wafer_placer_shapes){n, at};
+}
+
+/* The checker that knows nothing of the engine: rectangles of the shapes named, inside, apart; time and
+ * wire from scratch. */
+static void check_placement(const wafer_placer_problem *p, const wafer_placement *got) {
+  uint64_t time = 0, area = 0;
+  double wire = 0;
+  for (uint32_t i = 0; i < p->count; i++) {
+    const wafer_placed *a = &got->at[i];
+    const wafer_placer_shape *s = &p->kinds[p->kind[i]].at[a->shape];
+    CU_ASSERT_EQUAL(a->width, a->turned ? s->height : s->width);
+    CU_ASSERT_EQUAL(a->height, a->turned ? s->width : s->height);
+    CU_ASSERT(p->turns || !a->turned);
+    CU_ASSERT(a->x + a->width <= p->width && a->y + a->height <= p->height);
+    for (uint32_t k = 0; k < i; k++) {
+      const wafer_placed *b = &got->at[k];
+      CU_ASSERT(a->x + a->width <= b->x || b->x + b->width <= a->x || a->y + a->height <= b->y ||
+                b->y + b->height <= a->y);
+    }
+    if (s->time > time) time = s->time;
+    area += (uint64_t)a->width * a->height;
+  }
+  for (uint32_t e = 0; e < p->edge_count; e++) {
+    const wafer_placed *a = &got->at[p->edges[e].from], *b = &got->at[p->edges[e].to];
+    wire += p->edges[e].weight * (fabs(a->x + a->width / 2.0 - b->x - b->width / 2.0) +
+                                  fabs(a->y + a->height / 2.0 - b->y - b->height / 2.0));
+  }
+  CU_ASSERT_EQUAL(got->time, time);
+  CU_ASSERT_EQUAL(got->area, area);
+  CU_ASSERT_DOUBLE_EQUAL(got->wire2, 2 * wire, 1e-9);
+  CU_ASSERT_DOUBLE_EQUAL(got->score, p->time_weight * (double)time + p->wire_weight * wire, 1e-6);
+  CU_ASSERT(got->time_bound <= got->time);
+  CU_ASSERT(got->score_bound <= got->score * (1 + 1e-9));
+}
+
+#define MOST 64
+
+typedef struct chain_problem {
+  wafer_placer_shapes kinds[3];
+  uint32_t kind[MOST];
+  wafer_placer_edge edges[2 * MOST];
+  wafer_placer_problem p;
+} chain_problem;
+
+/* A chain of kernels of three kinds, with a bypass round every other one. */
+static void make_chain(chain_problem *c, wafer_arena *arena, uint32_t side, uint32_t count) {
+  memset(c, 0, sizeof *c);
+  for (uint32_t k = 0; k < 3; k++) c->kinds[k] = malleable(arena, side, 1000 * (k + 1));
+  for (uint32_t i = 0; i < count; i++) c->kind[i] = i * 7 % 3;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i + 1 < count; i++) c->edges[n++] = (wafer_placer_edge){i, i + 1, 1 + i % 2};
+  for (uint32_t i = 0; i + 2 < count; i += 2) c->edges[n++] = (wafer_placer_edge){i, i + 2, 1};
+  c->p = (wafer_placer_problem){.width = side,
+                                .height = side,
+                                .kind_count = 3,
+                                .count = count,
+                                .edge_count = n,
+                                .kinds = c->kinds,
+                                .kind = c->kind,
+                                .edges = c->edges,
+                                .time_weight = 1,
+                                .wire_weight = 1,
+                                .turns = true};
+}
+
+static void chains_are_legal(void) {
+  static const uint32_t counts[] = {1, 2, 3, 7, 20, 60};
+  for (size_t k = 0; k < WAFER_COUNT(counts); k++) {
+    wafer_arena *arena = wafer_arena_create();
+    chain_problem c;
+    make_chain(&c, arena, 40, counts[k]);
+    for (int turns = 0; turns < 2; turns++) {
+      c.p.turns = turns;
+      wafer_placer_options o = {.seed = k, .moves = 3000};
+      wafer_placement got;
+      CU_ASSERT_EQUAL_FATAL(wafer_place(NULL, arena, &c.p, &o, &got), WAFER_OK);
+      check_placement(&c.p, &got);
+    }
+    wafer_arena_destroy(arena);
+  }
+}
+
+/* Seed and moves decide; threads do not. */
+static void deterministic(void) {
+  wafer_arena *arena = wafer_arena_create();
+  chain_problem c;
+  make_chain(&c, arena, 40, 20);
+  wafer_placement got[3];
+  for (uint32_t i = 0; i < 3; i++) {
+    wafer_placer_options o = {.seed = 5, .moves = 4000, .threads = i + 1};
+    CU_ASSERT_EQUAL_FATAL(wafer_place(NULL, arena, &c.p, &o, &got[i]), WAFER_OK);
+  }
+  size_t bytes = 20 * sizeof *got[0].at;
+  CU_ASSERT_EQUAL(memcmp(got[0].at, got[1].at, bytes), 0);
+  CU_ASSERT_EQUAL(memcmp(got[0].at, got[2].at, bytes), 0);
+  wafer_arena_destroy(arena);
+}
+
+/* Four kernels of 1000, none faster than its quarter of 20 x 20 allows: the optimum is the bound. */
+static void reaches_the_bound(void) {
+  wafer_arena *arena = wafer_arena_create();
+  wafer_placer_shapes kind = malleable(arena, 20, 1000);
+  uint32_t kinds[4] = {0};
+  wafer_placer_problem p = {20, 20, 1, 4, 0, &kind, kinds, NULL, 1, 1, true};
+  wafer_placer_options o = {.seed = 1, .moves = 2000};
+  wafer_placement got;
+  CU_ASSERT_EQUAL_FATAL(wafer_place(NULL, arena, &p, &o, &got), WAFER_OK);
+  check_placement(&p, &got);
+  CU_ASSERT_EQUAL(got.time_bound, 10);
+  CU_ASSERT_EQUAL(got.time, 10);
+  wafer_arena_destroy(arena);
+}
+
+/* More moves, better placements: the search is a search. */
+static void moves_pay(void) {
+  wafer_arena *arena = wafer_arena_create();
+  chain_problem c;
+  make_chain(&c, arena, 40, 30);
+  c.p.time_weight = 20;
+  wafer_placement few, many;
+  wafer_placer_options o = {.seed = 3, .moves = 64};
+  CU_ASSERT_EQUAL_FATAL(wafer_place(NULL, arena, &c.p, &o, &few), WAFER_OK);
+  o.moves = 60000;
+  CU_ASSERT_EQUAL_FATAL(wafer_place(NULL, arena, &c.p, &o, &many), WAFER_OK);
+  CU_ASSERT(many.score < few.score);
+  wafer_arena_destroy(arena);
+}
+
+static void no_room(void) {
+  wafer_arena *arena = wafer_arena_create();
+  wafer_placer_shape square[] = {{4, 4, 9, 0}};
+  wafer_placer_shapes kind = {1, square};
+  uint32_t kinds[7] = {0};
+  wafer_placer_problem p = {12, 8, 1, 6, 0, &kind, kinds, NULL, 1, 1, false};
+  wafer_placer_options o = {.seed = 1, .moves = 1000};
+  wafer_placement got;
+  caught last;
+  wafer_diag diag = caught_diag(&last);
+  CU_ASSERT_EQUAL_FATAL(wafer_place(&diag, arena, &p, &o, &got), WAFER_OK);
+  check_placement(&p, &got);
+  p.count = 7;
+  CU_ASSERT_EQUAL(wafer_place(&diag, arena, &p, &o, &got), WAFER_NO_FIT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(last.text, "need more than the 12 x 8 cores"));
+  p.width = 11, p.height = 11; /* 7 * 16 = 112 of 121 cores, but two a row */
+  CU_ASSERT_EQUAL(wafer_place(&diag, arena, &p, &o, &got), WAFER_NO_FIT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(last.text, "found no room"));
+  p.count = 0;
+  CU_ASSERT_EQUAL(wafer_place(&diag, arena, &p, &o, &got), WAFER_UNSUPPORTED);
+  wafer_arena_destroy(arena);
+}
+
+static void pareto(void) {
+  wafer_arena *arena = wafer_arena_create();
+  wafer_placer_shape s[] = {{2, 3, 10, 0}, {3, 2, 10, 1}, {2, 3, 11, 2}, {3, 3, 9, 3},
+                            {3, 4, 9, 4},  {1, 6, 10, 5}, {1, 7, 5, 6}};
+  CU_ASSERT_EQUAL(wafer_placer_pareto(7, s, 6, 6, true, arena), 3);
+  CU_ASSERT_EQUAL(s[0].tag, 3); /* by time */
+  wafer_placer_shape t[] = {{2, 3, 10, 0}, {3, 2, 10, 1}, {2, 2, 10, 2}};
+  CU_ASSERT_EQUAL(wafer_placer_pareto(3, t, 6, 6, false, arena), 1);
+  CU_ASSERT_EQUAL(t[0].tag, 2);
+  wafer_arena_destroy(arena);
+}
+
+/* Against all pairs of points. */
+static void curves(void) {
+  static const point a[] = {{1, 9, 0, 0}, {3, 5, 0, 0}, {4, 4, 0, 0}, {9, 1, 0, 0}};
+  static const point b[] = {{2, 7, 0, 0}, {5, 5, 0, 0}, {6, 2, 0, 0}};
+  for (int above = 0; above < 2; above++) {
+    point out[32];
+    uint32_t n = (above ? curve_above : curve_beside)((curve){4, a}, (curve){3, b}, 12, 12, out);
+    CU_ASSERT(n > 0);
+    for (uint32_t w = 0; w <= 12; w++) {
+      uint32_t best = UINT32_MAX, got = UINT32_MAX;
+      for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 3; k++) {
+          uint32_t wide = above ? (a[i].w > b[k].w ? a[i].w : b[k].w) : a[i].w + b[k].w;
+          uint32_t high = above ? a[i].h + b[k].h : (a[i].h > b[k].h ? a[i].h : b[k].h);
+          if (wide <= w && high <= 12 && high < best) best = high;
+        }
+      for (uint32_t i = 0; i < n; i++)
+        if (out[i].w <= w) got = out[i].h;
+      CU_ASSERT_EQUAL(got, best);
+    }
+  }
+}
+
+CU_TestInfo tests_placer[] = {{"legal", chains_are_legal},
+                              {"deterministic", deterministic},
+                              {"reaches the bound", reaches_the_bound},
+                              {"moves pay", moves_pay},
+                              {"no room", no_room},
+                              {"pareto", pareto},
+                              {"curves", curves},
+                              CU_TEST_INFO_NULL};
