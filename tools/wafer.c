@@ -13,6 +13,7 @@ static const struct tool {
     {"dump", wafer_tool_dump, "look into a plan: text, SVG, JSON, a core's memory map"},
     {"run", wafer_tool_run, "execute a plan on the emulator"},
     {"place", wafer_tool_place, "kernels of a contest file -> shapes and places on a wafer"},
+    {"fabric", wafer_tool_fabric, "validation programs, cycle by cycle, on the emulated fabric"},
     {"machines", wafer_tool_machines, "the wafers that ship, and checks of your own"},
 };
 

@@ -1,0 +1,177 @@
+/* The fabric, cycle by cycle: cores that execute programs against their own memory, routers that carry
+ * wavelets of 32 bits over static routes. docs/core.md describes both and gives the sources.
+ *
+ * A program for the fabric is data: core programs (one per class of core, stored once), which core runs
+ * which, and routes. Time is an integer cycle; results do not depend on the order of visits.
+ * The emulator is strict: reading what nobody wrote, writing outside, a wavelet without a route or without
+ * a reader, a deadlock: WAFER_TRAP with core, cycle, colour, kernel and ONNX node. */
+#ifndef WAFER_FABRIC_H
+#define WAFER_FABRIC_H
+
+#include "wafer/machine.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- core programs ---- */
+
+typedef enum wafer_core_op {
+#define VECTOR(name, ...) WAFER_CORE_##name,
+#include "wafer/core_ops.def"
+  WAFER_CORE_VECTORS,
+  WAFER_CORE_before_scalars = WAFER_CORE_VECTORS - 1,
+#define SCALAR(name) WAFER_CORE_##name,
+#include "wafer/core_ops.def"
+  WAFER_CORE_OPS
+} wafer_core_op;
+
+const char *wafer_core_op_name(wafer_core_op op);
+
+#define WAFER_CORE_REGISTERS 16
+#define WAFER_CORE_THREADS 8      /* the emulator's limit; the machine may have fewer */
+#define WAFER_CORE_BINDINGS 24    /* input and output queues in use by one program */
+#define WAFER_CORE_TASKS 32
+#define WAFER_INSTRUCTION_BYTES 8 /* of code, each; a descriptor takes as much again */
+
+typedef enum wafer_operand_kind {
+  WAFER_OPERAND_none,
+  WAFER_OPERAND_memory,   /* address + r[reg], stride and outer in bytes */
+  WAFER_OPERAND_fabric,   /* the program's binding for `color`; 16-bit types travel in pairs */
+  WAFER_OPERAND_constant, /* value */
+} wafer_operand_kind;
+
+#define WAFER_NO_REGISTER 255
+
+/* A descriptor. f32, f16, i32, u32, i16, u16. */
+typedef struct wafer_operand {
+  uint8_t kind, dtype, color;
+  uint8_t reg; /* added to the address; WAFER_NO_REGISTER: none */
+  int32_t address, stride;
+  uint32_t inner; /* after every `inner` elements (0: never) the address moves on by `outer` */
+  int32_t outer;
+  float value;
+} wafer_operand;
+
+typedef struct wafer_instruction {
+  uint8_t op;
+  uint8_t thread;        /* microthread of a vector instruction */
+  uint8_t after;         /* 1 + the microthread whose present instruction must end first; 0: none */
+  bool async;            /* the task goes on while it runs */
+  bool load_descriptors; /* not in registers yet: takes longer to set up */
+  bool control;          /* its last wavelet advances the switches it passes */
+  uint8_t then;          /* 1 + the task to activate at its end; 0: none */
+  uint8_t count_reg;     /* the count is r[count_reg]; WAFER_NO_REGISTER: `count` */
+  uint8_t a, b, c;       /* registers of scalar instructions; WAFER_NO_REGISTER reads as 0 */
+  uint8_t target;        /* task, or instruction of a branch */
+  int32_t value;
+  uint32_t count; /* elements */
+  wafer_operand out, in[3];
+} wafer_instruction;
+
+typedef enum wafer_task_kind {
+  WAFER_TASK_start,   /* at cycle 0 */
+  WAFER_TASK_local,   /* when activated */
+  WAFER_TASK_data,    /* on each wavelet of `color`, which is then in the last register */
+  WAFER_TASK_control, /* on each control wavelet of `color` */
+} wafer_task_kind;
+
+typedef struct wafer_core_task {
+  uint8_t kind, color;
+  bool blocked; /* at first */
+  uint32_t entry;
+} wafer_core_task;
+
+/* A queue between core and router, by its number in the machine file, and the colour that uses it. */
+typedef struct wafer_core_binding {
+  uint8_t color, queue;
+  bool output;
+} wafer_core_binding;
+
+typedef struct wafer_core_program {
+  const char *name; /* kernel and class */
+  const char *node; /* ONNX node, or NULL */
+  const wafer_instruction *code;
+  uint32_t code_count;
+  const wafer_core_task *tasks;
+  uint32_t task_count;
+  const wafer_core_binding *bindings;
+  uint32_t binding_count;
+} wafer_core_program;
+
+/* Bytes of code and descriptors; data starts at address 0 and ends where reserved bytes and code begin. */
+uint32_t wafer_core_program_bytes(const wafer_core_program *program);
+
+/* ---- routes ---- */
+
+typedef enum wafer_port {
+  WAFER_PORT_north,
+  WAFER_PORT_east,
+  WAFER_PORT_south,
+  WAFER_PORT_west,
+  WAFER_PORT_ramp,
+  WAFER_PORTS
+} wafer_port;
+#define WAFER_TO(port) (1u << WAFER_PORT_##port)
+
+#define WAFER_SWITCH_POSITIONS 4
+
+/* One colour at the routers of a rectangle: from one port to a set of ports, per switch position. */
+typedef struct wafer_route {
+  wafer_rect cores;
+  uint8_t color;
+  uint8_t positions; /* 1: static; more: a control wavelet advances to the next */
+  bool wrap;         /* from the last position to the first, else it stays */
+  struct {
+    uint8_t from; /* wafer_port */
+    uint8_t to;   /* set of WAFER_TO */
+  } at[WAFER_SWITCH_POSITIONS];
+} wafer_route;
+
+#define WAFER_NO_PROGRAM UINT16_MAX
+
+typedef struct wafer_fabric_program {
+  const char *name;
+  uint32_t width, height;   /* cores, from (0, 0) */
+  const wafer_core_program *programs;
+  uint32_t program_count;
+  const uint16_t *core;     /* width * height: index of the program, or WAFER_NO_PROGRAM */
+  const wafer_route *routes; /* one per router and colour */
+  uint32_t route_count;
+} wafer_fabric_program;
+
+/* ---- running ---- */
+
+typedef struct wafer_fabric wafer_fabric;
+
+typedef struct wafer_fabric_stats {
+  uint64_t cycles;      /* to the end of the last task or instruction */
+  uint64_t hops;        /* wavelets over links between routers */
+  uint64_t elements;    /* of vector instructions */
+  uint64_t core_cycles; /* in which a core issued something, over all cores */
+} wafer_fabric_stats;
+
+/* Borrows machine and program. BAD_INPUT: a route or a program that no core could have; NO_FIT: code or
+ * queues beyond the machine's. */
+wafer_status wafer_fabric_create(const wafer_diag *diag, const wafer_machine *machine,
+                                 const wafer_fabric_program *program, wafer_fabric **out);
+void wafer_fabric_destroy(wafer_fabric *fabric);
+/* Memory and registers from outside, before and after a run. False: beyond the memory, or, for read, not
+ * written by anyone. */
+bool wafer_fabric_write(wafer_fabric *fabric, uint32_t x, uint32_t y, uint32_t address, const void *data,
+                        uint32_t bytes);
+bool wafer_fabric_read(const wafer_fabric *fabric, uint32_t x, uint32_t y, uint32_t address, void *data,
+                       uint32_t bytes);
+void wafer_fabric_set(wafer_fabric *fabric, uint32_t x, uint32_t y, uint32_t reg, int32_t value);
+int32_t wafer_fabric_get(const wafer_fabric *fabric, uint32_t x, uint32_t y, uint32_t reg);
+/* The cycle after a core's last instruction. */
+uint64_t wafer_fabric_finish(const wafer_fabric *fabric, uint32_t x, uint32_t y);
+/* From the start tasks until nothing moves. Once per fabric. */
+wafer_status wafer_fabric_run(wafer_fabric *fabric, wafer_fabric_stats *stats);
+/* For tests: visits in another order, which must change nothing. */
+void wafer_fabric_shuffle(wafer_fabric *fabric, uint64_t seed);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

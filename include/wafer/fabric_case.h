@@ -1,0 +1,49 @@
+/* Programs whose cycles others have published: a vector instruction, messages, collectives, random traffic.
+ * Inputs are seeded and differ from core to core; every result is checked. docs/validation.md compares. */
+#ifndef WAFER_FABRIC_CASE_H
+#define WAFER_FABRIC_CASE_H
+
+#include "wafer/fabric.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zero is the default of every field. */
+typedef struct wafer_case_options {
+  uint32_t width, height; /* cores */
+  uint32_t words;         /* elements per core; random has its own */
+  wafer_dtype dtype;      /* f32 or f16 */
+  uint32_t repeat;        /* back to back; 0: once */
+  uint64_t seed;
+  const char *algorithm;
+  uint32_t group;         /* of a two-phase reduce */
+  const char *op;         /* of vector: an instruction's name; NULL: add */
+  bool conflict;          /* of vector: both inputs in the same banks */
+  bool load_descriptors;
+  double load;            /* of random: wavelets per cycle and sender */
+  uint64_t cycles;        /* of random */
+} wafer_case_options;
+
+typedef struct wafer_case_result {
+  uint64_t counted, predicted; /* cycles of one repeat; predicted 0: no formula */
+  wafer_fabric_stats stats;
+  double seconds; /* of the cycle loop alone */
+  uint64_t checked; /* values */
+} wafer_case_result;
+
+typedef struct wafer_case_info {
+  const char *name, *algorithms, *summary; /* algorithms: "a|b", "" for one */
+} wafer_case_info;
+
+/* The cases; the last has no name. */
+const wafer_case_info *wafer_case_list(void);
+
+/* Builds, runs and checks. DIFFER: a core holds what it should not. */
+wafer_status wafer_case_run(const wafer_diag *diag, const wafer_machine *machine, const char *name,
+                            const wafer_case_options *options, wafer_case_result *result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,165 @@
+/* A core: one issue slot a cycle, for control first, else for one of the microthreads in turn. */
+#include "fabric_state.h"
+
+uint32_t core_queue(const fabric_core *core, uint8_t color, bool output) {
+  for (uint32_t i = 0; core->program && i < core->program->binding_count; i++)
+    if (core->program->bindings[i].color == color && core->program->bindings[i].output == output)
+      return core->queue[i];
+  return FABRIC_NONE;
+}
+
+static int32_t reg(const fabric_core *core, uint8_t r) { return r == WAFER_NO_REGISTER ? 0 : core->r[r]; }
+static void set_reg(fabric_core *core, uint8_t r, uint32_t value) {
+  if (r != WAFER_NO_REGISTER) core->r[r] = (int32_t)value;
+}
+
+/* The task that can start now, or -1; `*next` becomes the cycle of a wavelet under way. */
+static int ready_task(wafer_fabric *f, fabric_core *core, uint64_t *next) {
+  const wafer_core_program *p = core->program;
+  for (uint32_t i = 0; i < p->task_count; i++) {
+    uint32_t at = (core->task_turn + i) % p->task_count;
+    const wafer_core_task *task = &p->tasks[at];
+    if (core->blocked >> at & 1) continue;
+    if (core->activated >> at & 1) return (int)at;
+    if (task->kind != WAFER_TASK_data && task->kind != WAFER_TASK_control) continue;
+    const fabric_node *q = &f->nodes[core_queue(core, task->color, false)];
+    if (!q->count || fabric_front(f, q)->control != (task->kind == WAFER_TASK_control)) continue;
+    if (fabric_front(f, q)->ready <= f->now) return (int)at;
+    if (fabric_front(f, q)->ready < *next) *next = fabric_front(f, q)->ready;
+  }
+  return -1;
+}
+
+/* Starting takes the task switch; a data task takes its wavelet along. */
+static void start_task(wafer_fabric *f, fabric_core *core, uint32_t at) {
+  const wafer_core_task *task = &core->program->tasks[at];
+  bool first = f->now == 0;
+  if (task->kind == WAFER_TASK_data || task->kind == WAFER_TASK_control) {
+    fabric_node *q = &f->nodes[core_queue(core, task->color, false)];
+    core->r[WAFER_CORE_REGISTERS - 1] = (int32_t)fabric_front(f, q)->word;
+    fabric_pop(f, q);
+  }
+  core->activated &= ~(1u << at);
+  core->task_turn = (uint8_t)((at + 1) % core->program->task_count);
+  core->pc = task->entry;
+  core->state = CORE_RUN;
+  core->resume = f->now + (first ? 0 : f->machine->task_switch_cycles);
+  f->moved = true;
+}
+
+static wafer_status issue_vector(wafer_fabric *f, uint32_t at, const wafer_instruction *code, bool *issued) {
+  fabric_core *core = &f->cores[at];
+  *issued = core->threads[code->thread].state == THREAD_FREE;
+  if (!*issued) return WAFER_OK;
+  WAFER_TRY(core_issue(f, at, code));
+  core->pc++;
+  if (code->async) return WAFER_OK;
+  core->state = CORE_JOIN;
+  core->joined = code->thread;
+  return WAFER_OK;
+}
+
+static void run_scalar(wafer_fabric *f, fabric_core *core, const wafer_instruction *code) {
+  core->pc++;
+  switch ((wafer_core_op)code->op) {
+  case WAFER_CORE_set: set_reg(core, code->a, (uint32_t)code->value); break;
+  case WAFER_CORE_plus:
+    set_reg(core, code->a,
+            (uint32_t)reg(core, code->b) + (uint32_t)reg(core, code->c) + (uint32_t)code->value);
+    break;
+  case WAFER_CORE_minus:
+    set_reg(core, code->a,
+            (uint32_t)reg(core, code->b) - (uint32_t)reg(core, code->c) + (uint32_t)code->value);
+    break;
+  case WAFER_CORE_times:
+    set_reg(core, code->a, (uint32_t)reg(core, code->b) * (uint32_t)reg(core, code->c));
+    break;
+  case WAFER_CORE_branch:
+    if (reg(core, code->a) < reg(core, code->b)) core->pc = code->target;
+    break;
+  case WAFER_CORE_time: set_reg(core, code->a, (uint32_t)f->now); break;
+  case WAFER_CORE_delay: {
+    int64_t cycles = (int64_t)reg(core, code->a) + code->value;
+    if (cycles > 1) core->resume = f->now + (uint64_t)cycles;
+    break;
+  }
+  case WAFER_CORE_activate: core->activated |= 1u << code->target; break;
+  case WAFER_CORE_block: core->blocked |= 1u << code->target; break;
+  case WAFER_CORE_unblock: core->blocked &= ~(1u << code->target); break;
+  case WAFER_CORE_join:
+    core->state = CORE_JOIN;
+    core->joined = code->thread;
+    break;
+  default: core->state = CORE_IDLE; break; /* end */
+  }
+}
+
+/* Uses the slot when control has something for it. */
+static wafer_status run_control(wafer_fabric *f, uint32_t at, bool *issued, uint64_t *next) {
+  fabric_core *core = &f->cores[at];
+  *issued = false;
+  if (core->state == CORE_JOIN) {
+    if (core->threads[core->joined].state != THREAD_FREE) return WAFER_OK;
+    core->state = CORE_RUN;
+  }
+  if (core->state == CORE_IDLE) {
+    int task = ready_task(f, core, next);
+    if (task < 0) return WAFER_OK;
+    start_task(f, core, (uint32_t)task);
+  }
+  if (core->resume > f->now) {
+    if (core->resume < *next) *next = core->resume;
+    return WAFER_OK;
+  }
+  if (core->pc >= core->program->code_count) {
+    core->state = CORE_IDLE; /* code ends like a task */
+    *next = f->now + 1;
+    return WAFER_OK;
+  }
+  const wafer_instruction *code = &core->program->code[core->pc];
+  if (code->op < WAFER_CORE_VECTORS) return issue_vector(f, at, code, issued);
+  *issued = true;
+  core->resume = f->now + 1;
+  run_scalar(f, core, code);
+  return WAFER_OK;
+}
+
+static void slot_used(wafer_fabric *f, fabric_core *core) {
+  core->issued++;
+  f->moved = true;
+  if (core->finish < f->now + 1) core->finish = f->now + 1;
+}
+
+static wafer_status run_threads(wafer_fabric *f, uint32_t at, uint64_t *next) {
+  fabric_core *core = &f->cores[at];
+  for (uint32_t i = 0; i < WAFER_CORE_THREADS; i++) {
+    uint32_t turn = (core->turn + i) % WAFER_CORE_THREADS;
+    core_thread *thread = &core->threads[turn];
+    if (thread->state == THREAD_FREE) continue;
+    bool stepped;
+    WAFER_TRY(core_step(f, at, thread, &stepped, next));
+    if (!stepped) continue;
+    core->turn = (uint8_t)((turn + 1) % WAFER_CORE_THREADS);
+    slot_used(f, core);
+    *next = core->busy;
+    return WAFER_OK;
+  }
+  return WAFER_OK;
+}
+
+wafer_status core_visit(wafer_fabric *f, uint32_t at, uint64_t *next) {
+  fabric_core *core = &f->cores[at];
+  *next = FABRIC_NEVER;
+  if (core->busy > f->now) {
+    *next = core->busy;
+    return WAFER_OK;
+  }
+  bool issued;
+  WAFER_TRY(run_control(f, at, &issued, next));
+  if (issued) {
+    slot_used(f, core);
+    *next = f->now + 1;
+    return WAFER_OK;
+  }
+  return run_threads(f, at, next);
+}

@@ -1,0 +1,136 @@
+/* Creation, the cycle loop, and the wheel in which sleeping cores wait for their cycle. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "fabric_state.h"
+
+wafer_status fabric_trap(const wafer_fabric *f, uint32_t core, const char *format, ...) {
+  const wafer_core_program *p = f->cores[core].program;
+  char text[512];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  wafer_loc loc = {.kind = WAFER_AT_CORE, .file = f->program->name, .name = p ? p->name : NULL,
+                   .node = p ? p->node : NULL, .x = core % f->program->width, .y = core / f->program->width,
+                   .cycle = f->now};
+  return wafer_fail(f->diag, loc, WAFER_TRAP, "%s", text);
+}
+
+/* ---- the wheel: a bucket per cycle, modulo its size; a core is in one bucket or awake ---- */
+
+static void unlink_core(wafer_fabric *f, uint32_t at) {
+  fabric_core *core = &f->cores[at];
+  if (core->previous != FABRIC_NONE) f->cores[core->previous].next = core->next;
+  else f->bucket[core->wake % FABRIC_WHEEL] = core->next;
+  if (core->next != FABRIC_NONE) f->cores[core->next].previous = core->previous;
+  core->wake = FABRIC_NEVER;
+  f->sleeping--;
+}
+
+void fabric_wake(wafer_fabric *f, uint32_t at, uint64_t cycle) {
+  fabric_core *core = &f->cores[at];
+  if (core->awake || !core->program || cycle >= core->wake) return;
+  if (core->wake != FABRIC_NEVER) unlink_core(f, at);
+  uint32_t *bucket = &f->bucket[cycle % FABRIC_WHEEL];
+  core->wake = cycle;
+  core->previous = FABRIC_NONE;
+  core->next = *bucket;
+  if (*bucket != FABRIC_NONE) f->cores[*bucket].previous = at;
+  *bucket = at;
+  f->sleeping++;
+}
+
+static void collect_awake(wafer_fabric *f) {
+  for (uint32_t at = f->bucket[f->now % FABRIC_WHEEL], next; at != FABRIC_NONE; at = next) {
+    next = f->cores[at].next;
+    if (f->cores[at].wake > f->now) continue;
+    unlink_core(f, at);
+    f->cores[at].awake = true;
+    f->awake[f->awake_count++] = at;
+  }
+}
+
+/* The first cycle, from the present one on, in which a sleeping core wakes. */
+static uint64_t next_wake(const wafer_fabric *f) {
+  uint64_t first = FABRIC_NEVER;
+  for (uint32_t i = 0; i < FABRIC_WHEEL; i++)
+    for (uint32_t at = f->bucket[(f->now + i) % FABRIC_WHEEL]; at != FABRIC_NONE; at = f->cores[at].next) {
+      if (f->cores[at].wake == f->now + i) return f->now + i;
+      if (f->cores[at].wake < first) first = f->cores[at].wake;
+    }
+  return first;
+}
+
+/* ---- cycles ---- */
+
+/* Visits in an order of its own: a test proves that none matters. */
+static void shuffle(wafer_fabric *f, uint32_t *list, uint32_t count) {
+  for (uint32_t i = count; f->shuffle && i > 1; i--) {
+    f->shuffle = f->shuffle * 6364136223846793005u + 1442695040888963407u;
+    uint32_t other = (uint32_t)(f->shuffle >> 33) % i, kept = list[i - 1];
+    list[i - 1] = list[other];
+    list[other] = kept;
+  }
+}
+
+static wafer_status visit_cores(wafer_fabric *f) {
+  collect_awake(f);
+  shuffle(f, f->awake, f->awake_count);
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < f->awake_count; i++) {
+    uint32_t at = f->awake[i];
+    uint64_t next;
+    WAFER_TRY(core_visit(f, at, &next));
+    if (next == f->now + 1) {
+      f->awake[kept++] = at;
+      continue;
+    }
+    f->cores[at].awake = false;
+    if (next != FABRIC_NEVER) fabric_wake(f, at, next);
+  }
+  f->awake_count = kept;
+  return WAFER_OK;
+}
+
+static wafer_status cycle(wafer_fabric *f) {
+  f->moved = false;
+  WAFER_TRY(visit_cores(f));
+  shuffle(f, f->active, f->active_count);
+  return fabric_route(f);
+}
+
+static wafer_status loop(wafer_fabric *f) {
+  for (;; f->now++) {
+    if (!f->awake_count && (!f->active_count || !f->moved) && f->now) {
+      uint64_t next = next_wake(f);
+      if (next == FABRIC_NEVER) return fabric_settle(f);
+      f->now = next;
+    }
+    WAFER_TRY(cycle(f));
+    if (f->now % 65536 == 0 && wafer_cancelled(f->diag))
+      return wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_USAGE, "cancelled");
+  }
+}
+
+wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
+  *stats = (wafer_fabric_stats){0};
+  if (f->ran)
+    return wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_USAGE, "a fabric runs once");
+  f->ran = true;
+  for (uint32_t at = 0; at < f->count; at++) fabric_wake(f, at, 0);
+  WAFER_TRY(loop(f));
+  for (uint32_t at = 0; at < f->count; at++) {
+    if (f->cores[at].finish > f->stats.cycles) f->stats.cycles = f->cores[at].finish;
+    f->stats.core_cycles += f->cores[at].issued;
+  }
+  *stats = f->stats;
+  return WAFER_OK;
+}
+
+void wafer_fabric_shuffle(wafer_fabric *f, uint64_t seed) { f->shuffle = seed; }
+uint64_t wafer_fabric_finish(const wafer_fabric *f, uint32_t x, uint32_t y) {
+  return f->cores[y * f->program->width + x].finish;
+}

@@ -1,0 +1,173 @@
+/* The state of an emulated fabric: flat arrays, allocated once. A cycle reads what the cycle before left:
+ * entries carry the cycle from which they can leave, queues the cycle of their last pop, so the order of
+ * visits within a cycle does not matter. */
+#ifndef RUNTIME_FABRIC_STATE_H
+#define RUNTIME_FABRIC_STATE_H
+
+#include "wafer/fabric.h"
+
+#define FABRIC_NONE UINT32_MAX
+#define FABRIC_NEVER UINT64_MAX
+
+/* A wavelet in a queue. */
+typedef struct fabric_entry {
+  uint64_t ready; /* may leave in this cycle or later */
+  uint32_t word;
+  bool control;
+} fabric_entry;
+
+/* A queue: of one colour and one port of a router, or of a core's input. Capacity counts the registers of
+ * the link that leads to it. One writer, one pop a cycle. */
+typedef struct fabric_node {
+  uint64_t popped; /* cycle + 1 of the last pop, 0: none */
+  uint32_t base;   /* of its entries in the pool */
+  uint32_t capacity, head, count;
+  uint32_t router; /* y * width + x */
+  uint32_t first_out, outs;
+  uint32_t pending; /* bits of outs that the front still has to take */
+  uint32_t sw;      /* of its colour here, or FABRIC_NONE: a fixed route */
+  uint32_t from;    /* the node behind the link into it, FABRIC_NONE: the core's ramp */
+  uint8_t port, color;
+  bool to_core; /* read by the core */
+  bool listed;  /* among the active */
+} fabric_node;
+
+typedef struct fabric_out {
+  uint32_t link, node;
+} fabric_out;
+
+/* A direction out of a router. Links of one colour are never contended for. */
+typedef struct fabric_link {
+  uint64_t asked;            /* cycle + 1 in which somebody asked */
+  uint32_t candidates;       /* nodes that may ask */
+  uint32_t last;             /* rank served last */
+  uint32_t best, best_out;   /* the node that wins so far, and which of its outs */
+  uint32_t best_rank;        /* its rank, counted from `last` on */
+  uint32_t latency;
+  bool between; /* routers: a hop */
+} fabric_link;
+
+/* A colour at a router whose route has positions. nodes[p]: the queue that position p lets out. */
+typedef struct fabric_switch {
+  uint32_t nodes[WAFER_SWITCH_POSITIONS];
+  uint32_t first_out[WAFER_SWITCH_POSITIONS], outs[WAFER_SWITCH_POSITIONS];
+  uint8_t positions, position;
+  bool wrap;
+} fabric_switch;
+
+typedef enum thread_state { THREAD_FREE, THREAD_BUSY } thread_state;
+
+typedef struct core_thread {
+  const wafer_instruction *code;
+  uint64_t ready;  /* set up, and the element before is done */
+  uint32_t sequence; /* instructions ended on it */
+  uint32_t after;    /* sequence of the other thread that it waits to pass */
+  uint32_t done, count;
+  uint32_t fraction; /* of a cycle owed to the rate, in its own denominator */
+  int64_t address[4];  /* out, in: of the next element */
+  uint32_t queue[4];   /* out, in: node of a fabric operand */
+  uint8_t state;
+} core_thread;
+
+typedef enum core_state { CORE_IDLE, CORE_RUN, CORE_JOIN } core_state;
+
+typedef struct fabric_core {
+  const wafer_core_program *program;
+  core_thread threads[WAFER_CORE_THREADS];
+  int32_t r[WAFER_CORE_REGISTERS];
+  uint32_t queue[WAFER_CORE_BINDINGS]; /* node of each binding */
+  uint64_t resume;                     /* of control */
+  uint64_t busy;                       /* the datapath is free from here on */
+  uint64_t wake;                       /* when it is in the wheel */
+  uint64_t finish;
+  uint64_t issued;
+  uint32_t pc, activated, blocked;
+  uint32_t limit; /* bytes of data */
+  uint32_t next, previous; /* in its bucket of the wheel */
+  uint8_t state, joined, turn, task_turn;
+  bool awake; /* in the list of this cycle or the next */
+} fabric_core;
+
+#define FABRIC_WHEEL 1024 /* buckets; a power of two */
+
+struct wafer_fabric {
+  const wafer_diag *diag;
+  const wafer_machine *machine;
+  const wafer_fabric_program *program;
+  uint32_t count; /* cores */
+  fabric_core *cores;
+  unsigned char *memory;  /* count * core_bytes, zero pages until written */
+  unsigned char *written; /* a bit per 2 bytes */
+  size_t written_bytes;   /* of a core */
+
+  fabric_node *nodes;
+  fabric_entry *pool;
+  fabric_out *outs;
+  uint32_t *ranks; /* of an out among the candidates of its link */
+  fabric_link *links;
+  fabric_switch *switches;
+  uint32_t node_count, out_count, link_count, switch_count;
+  uint64_t pool_count;
+
+  uint32_t *active, active_count;   /* router queues with wavelets */
+  uint32_t *contended, contended_count;
+  uint32_t *turning, turning_count; /* switches that a control wavelet passed */
+  uint32_t *awake, awake_count;     /* cores to visit in this cycle */
+  uint32_t bucket[FABRIC_WHEEL];
+  uint32_t sleeping; /* cores in the wheel */
+
+  uint64_t now;
+  bool moved; /* anything in this cycle */
+  bool ran;
+  uint64_t shuffle;
+  wafer_fabric_stats stats;
+};
+
+wafer_status fabric_trap(const wafer_fabric *f, uint32_t core, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- queues (router.c) ---- */
+
+static inline bool fabric_has_room(const wafer_fabric *f, const fabric_node *q) {
+  return q->count + (q->popped == f->now + 1) < q->capacity;
+}
+static inline const fabric_entry *fabric_front(const wafer_fabric *f, const fabric_node *q) {
+  return &f->pool[q->base + q->head];
+}
+void fabric_push(wafer_fabric *f, uint32_t node, fabric_entry entry);
+void fabric_pop(wafer_fabric *f, fabric_node *q);
+/* One cycle of all routers. */
+wafer_status fabric_route(wafer_fabric *f);
+
+/* ---- cores ---- */
+
+/* What one visit did: the cycle of the next, FABRIC_NEVER: when a queue changes. */
+wafer_status core_visit(wafer_fabric *f, uint32_t core, uint64_t *next);
+/* Sets up a vector instruction on its microthread, which is free (core_vector.c). */
+wafer_status core_issue(wafer_fabric *f, uint32_t core, const wafer_instruction *code);
+/* Elements of one step of a microthread; `*next` is `now` when it did nothing and cannot say when it will. */
+wafer_status core_step(wafer_fabric *f, uint32_t core, core_thread *thread, bool *stepped, uint64_t *next);
+/* The values of one step of `elements`; pops and pushes (core_value.c). */
+wafer_status core_compute(wafer_fabric *f, uint32_t core, core_thread *thread, uint32_t elements,
+                          uint32_t cost);
+/* The queue a program's colour is bound to; FABRIC_NONE: none. */
+uint32_t core_queue(const fabric_core *core, uint8_t color, bool output);
+
+/* ---- time (fabric_run.c) ---- */
+
+/* The core is visited at `cycle`, or earlier. */
+void fabric_wake(wafer_fabric *f, uint32_t core, uint64_t cycle);
+
+/* ---- the end (fabric_deadlock.c) ---- */
+
+/* Nothing moves: OK when everything has ended, else the trap. */
+wafer_status fabric_settle(const wafer_fabric *f);
+
+/* ---- set-up ---- */
+
+wafer_status fabric_check(const wafer_diag *diag, const wafer_machine *machine,
+                          const wafer_fabric_program *program);
+/* Queues, links and switches from the routes (fabric_routes.c). */
+wafer_status fabric_build_routes(wafer_fabric *f);
+
+#endif

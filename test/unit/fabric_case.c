@@ -1,0 +1,103 @@
+/* Published cycles of WSE-2, and the formulas for its collectives (docs/validation.md). */
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+
+#include "caught.h"
+#include "wafer/fabric_case.h"
+
+static uint64_t count(const char *name, wafer_case_options options, uint64_t *predicted) {
+  caught c;
+  wafer_diag diag = caught_diag(&c);
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *wse2;
+  wafer_case_result result = {0};
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
+  wafer_status status = wafer_case_run(&diag, wse2, name, &options, &result);
+  if (status != WAFER_OK) printf("\n%s %s: %s\n", name, options.algorithm ? options.algorithm : "", c.text);
+  CU_ASSERT(status == WAFER_OK);
+  wafer_arena_destroy(arena);
+  *predicted = result.predicted;
+  return result.counted;
+}
+
+static bool within(uint64_t counted, uint64_t wanted, double share, double cycles) {
+  double off = counted > wanted ? (double)(counted - wanted) : (double)(wanted - counted);
+  return off <= share * (double)wanted || off <= cycles;
+}
+
+static void counts_published_vectors(void) {
+  static const struct {
+    uint32_t words;
+    bool conflict, load;
+    uint64_t cycles;
+  } rows[] = {{5124, false, false, 5130}, {5124, true, false, 10254}, {5124, false, true, 5158},
+              {1028, false, false, 1034}, {1028, true, false, 2062},  {1028, true, true, 2089}};
+  for (size_t i = 0; i < WAFER_COUNT(rows); i++) {
+    uint64_t predicted;
+    uint64_t counted = count("vector", (wafer_case_options){.words = rows[i].words, .conflict = rows[i].conflict,
+                                                            .load_descriptors = rows[i].load}, &predicted);
+    CU_ASSERT(within(counted, rows[i].cycles, 0.01, 0));
+    CU_ASSERT(counted == predicted);
+  }
+}
+
+/* measurements/reduce_512pe_wse2sim.csv. */
+static void counts_published_reductions(void) {
+  static const struct {
+    uint32_t group;
+    uint64_t cycles;
+  } rows[] = {{2, 10055}, {8, 9117}, {32, 8973}, {128, 9297}, {512, 7218}};
+  double sum = 0;
+  for (size_t i = 0; i < WAFER_COUNT(rows); i++) {
+    uint64_t predicted;
+    uint64_t counted = count("reduce", (wafer_case_options){.width = 512, .words = 4096, .group = rows[i].group,
+                                                            .algorithm = "two-phase"}, &predicted);
+    CU_ASSERT(within(counted, rows[i].cycles, 0.02, 0));
+    double off = (double)counted / (double)rows[i].cycles - 1;
+    sum += off < 0 ? -off : off;
+  }
+  CU_ASSERT(sum / WAFER_COUNT(rows) <= 0.01);
+}
+
+static void check_formula(const char *name, wafer_case_options options) {
+  uint64_t predicted, counted = count(name, options, &predicted);
+  bool ok = within(counted, predicted, 0.03, 80);
+  if (!ok)
+    printf("\n%s %s %ux%u cores, %u words: counted %llu, predicted %llu\n", name,
+           options.algorithm ? options.algorithm : "", options.width, options.height, options.words,
+           (unsigned long long)counted, (unsigned long long)predicted);
+  CU_ASSERT(ok);
+}
+
+/* A tree's formula is for powers of two: elsewhere a core without a partner sends early, and its words share
+ * links with the first rounds. */
+static void follows_the_formulas(void) {
+  static const uint32_t cores[] = {4, 7, 32, 129, 512}, words[] = {1, 5, 64, 700};
+  static const char *const algorithms[] = {"star", "chain", "tree", "two-phase"};
+  for (size_t p = 0; p < WAFER_COUNT(cores); p++)
+    for (size_t w = 0; w < WAFER_COUNT(words); w++) {
+      check_formula("broadcast", (wafer_case_options){.width = cores[p], .words = words[w]});
+      check_formula("send", (wafer_case_options){.width = cores[p], .words = words[w]});
+      if (cores[p] <= 32)
+        check_formula("broadcast", (wafer_case_options){.width = cores[p], .height = 9, .words = words[w]});
+      for (size_t a = 0; a < WAFER_COUNT(algorithms); a++)
+        if ((cores[p] < 512 || words[w] < 100) && (a != 2 || !(cores[p] & (cores[p] - 1))))
+          check_formula("reduce", (wafer_case_options){.width = cores[p], .words = words[w], .algorithm = algorithms[a]});
+    }
+}
+
+static void reduces_halves_and_repeats(void) {
+  uint64_t predicted;
+  uint64_t once = count("reduce", (wafer_case_options){.width = 16, .words = 99, .dtype = WAFER_DTYPE_f16}, &predicted);
+  CU_ASSERT(once < 50 + 6 * 15 + 80);
+  uint64_t mean = count("reduce", (wafer_case_options){.width = 16, .height = 3, .words = 100, .repeat = 20}, &predicted);
+  CU_ASSERT(mean >= 100 && mean < 130); /* back to back, latency is hidden */
+}
+
+CU_TestInfo tests_fabric_case[] = {
+    {"counts published vectors", counts_published_vectors},
+    {"counts published reductions", counts_published_reductions},
+    {"follows the formulas", follows_the_formulas},
+    {"reduces halves and repeats", reduces_halves_and_repeats},
+    CU_TEST_INFO_NULL,
+};

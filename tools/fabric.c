@@ -1,0 +1,149 @@
+/* wafer fabric: validation programs on the emulated fabric, cycle by cycle. */
+#include <cjson/cJSON.h>
+#include <getopt.h>
+#include <string.h>
+
+#include "cli.h"
+#include "wafer/fabric_case.h"
+
+typedef unsigned long long ull;
+
+static const char usage_head[] =
+    "usage: wafer fabric CASE [options]\n\n"
+    "Runs a small program on emulated cores and routers, checks what it computed, and prints the cycles that\n"
+    "were counted beside those that published formulas predict. docs/validation.md compares.\n\ncases:\n";
+static const char usage_tail[] =
+    "\noptions:\n"
+    "  --machine NAME|FILE   the wafer (wse2)\n"
+    "  --cores WxH           cores from the corner (0,0) (1x1)\n"
+    "  --words N             elements per core (256)\n"
+    "  --dtype T             f32 or f16 (f32)\n"
+    "  --repeat R            that many runs back to back; cycles are the mean (1)\n"
+    "  --algorithm A         where a case has several\n"
+    "  --group S             cores of a group of two-phase (the square root of the row)\n"
+    "  --op O                of vector: move, convert, add, sub, max, min, mul (add)\n"
+    "  --conflict            of vector: both inputs in the same banks\n"
+    "  --load-descriptors    of vector: descriptors are not yet in registers\n"
+    "  --load L --cycles N   of random: wavelets per sender and cycle (0.1), cycles (100000)\n"
+    "  --seed N              of the inputs (0)\n"
+    "  --json FILE           the figures as JSON\n\n"
+    "example: wafer fabric reduce --algorithm chain --cores 512x1 --words 4096\n";
+
+typedef struct arguments {
+  const char *name, *machine, *json;
+  wafer_case_options options;
+} arguments;
+
+static void help(void) {
+  fputs(usage_head, stdout);
+  for (const wafer_case_info *info = wafer_case_list(); info->name; info++)
+    printf("  %-11s %s%s%s%s\n", info->name, info->summary, *info->algorithms ? " (" : "", info->algorithms,
+           *info->algorithms ? ")" : "");
+  fputs(usage_tail, stdout);
+}
+
+static bool parse_u32(const char *option, const char *text, uint32_t least, uint32_t most, uint32_t *out) {
+  uint64_t value;
+  if (!cli_parse_u64("fabric", option, text, least, most, &value)) return false;
+  *out = (uint32_t)value;
+  return true;
+}
+
+static bool parse_cores(const char *text, wafer_case_options *o) {
+  char rest;
+  if (sscanf(text, "%ux%u%c", &o->width, &o->height, &rest) == 2 && o->width && o->height) return true;
+  return cli_usage("fabric", "--cores is '%s'; it is WxH, as in 512x1", text), false;
+}
+
+static bool parse_dtype(const char *text, wafer_case_options *o) {
+  o->dtype = wafer_dtype_by_name(text);
+  if (o->dtype != WAFER_DTYPE_none) return true;
+  return cli_usage("fabric", "--dtype is '%s'; it is f32 or f16", text), false;
+}
+
+static bool take(arguments *a, int c, const char *value) {
+  wafer_case_options *o = &a->options;
+  switch (c) {
+  case 'm': a->machine = value; return true;
+  case 'c': return parse_cores(value, o);
+  case 'w': return parse_u32("--words", value, 1, 1u << 24, &o->words);
+  case 't': return parse_dtype(value, o);
+  case 'r': return parse_u32("--repeat", value, 1, 1u << 20, &o->repeat);
+  case 'a': o->algorithm = value; return true;
+  case 'g': return parse_u32("--group", value, 1, 1u << 16, &o->group);
+  case 'o': o->op = value; return true;
+  case 'C': o->conflict = true; return true;
+  case 'D': o->load_descriptors = true; return true;
+  case 'l': return cli_parse_f64("fabric", "--load", value, &o->load);
+  case 'n': return cli_parse_u64("fabric", "--cycles", value, 1, 1u << 30, &o->cycles);
+  case 's': return cli_parse_u64("fabric", "--seed", value, 0, UINT64_MAX, &o->seed);
+  case 'j': a->json = value; return true;
+  default: return cli_usage("fabric", "unknown option"), false;
+  }
+}
+
+static const struct option long_options[] = {
+    {"machine", required_argument, NULL, 'm'},   {"cores", required_argument, NULL, 'c'},
+    {"words", required_argument, NULL, 'w'},     {"dtype", required_argument, NULL, 't'},
+    {"repeat", required_argument, NULL, 'r'},    {"algorithm", required_argument, NULL, 'a'},
+    {"group", required_argument, NULL, 'g'},     {"op", required_argument, NULL, 'o'},
+    {"conflict", no_argument, NULL, 'C'},        {"load-descriptors", no_argument, NULL, 'D'},
+    {"load", required_argument, NULL, 'l'},      {"cycles", required_argument, NULL, 'n'},
+    {"seed", required_argument, NULL, 's'},      {"json", required_argument, NULL, 'j'},
+    {"help", no_argument, NULL, 'h'},            {0}};
+
+static double hops_per_s(const wafer_case_result *r) {
+  return r->seconds > 0 ? (double)r->stats.hops / r->seconds : 0;
+}
+
+static void print(const wafer_case_result *r) {
+  printf("counted %llu cycles\n", (ull)r->counted);
+  if (r->predicted)
+    printf("predicted %llu cycles (%+.2f %%)\n", (ull)r->predicted,
+           100 * ((double)r->counted - (double)r->predicted) / (double)r->predicted);
+  printf("hops %llu\nhops_per_s %.4g\nelements %llu\nchecked %llu values\nwall %.6f s\n", (ull)r->stats.hops,
+         hops_per_s(r), (ull)r->stats.elements, (ull)r->checked, r->seconds);
+}
+
+static wafer_status write_json(const arguments *a, const wafer_case_result *r) {
+  cJSON *json = cJSON_CreateObject();
+  cJSON_AddNumberToObject(json, "version", 1);
+  cJSON_AddStringToObject(json, "case", a->name);
+  cJSON_AddStringToObject(json, "machine", a->machine);
+  cJSON_AddNumberToObject(json, "counted_cycles", (double)r->counted);
+  if (r->predicted) cJSON_AddNumberToObject(json, "predicted_cycles", (double)r->predicted);
+  cJSON_AddNumberToObject(json, "total_cycles", (double)r->stats.cycles);
+  cJSON_AddNumberToObject(json, "hops", (double)r->stats.hops);
+  cJSON_AddNumberToObject(json, "elements", (double)r->stats.elements);
+  cJSON_AddNumberToObject(json, "core_cycles", (double)r->stats.core_cycles);
+  cJSON_AddNumberToObject(json, "checked_values", (double)r->checked);
+  cJSON_AddNumberToObject(json, "wall_s", r->seconds);
+  cJSON_AddNumberToObject(json, "hops_per_s", hops_per_s(r));
+  char *text = json ? cJSON_Print(json) : NULL;
+  cJSON_Delete(json);
+  return cli_write_json(a->json, text);
+}
+
+static wafer_status run(const arguments *a) {
+  wafer_arena *arena = wafer_arena_create();
+  if (!arena) return cli_no_memory();
+  const wafer_machine *machine;
+  wafer_case_result result;
+  wafer_status status = wafer_machine_open(cli_diag(), arena, a->machine, &machine);
+  if (status == WAFER_OK) status = wafer_case_run(cli_diag(), machine, a->name, &a->options, &result);
+  if (status == WAFER_OK) print(&result);
+  if (status == WAFER_OK && a->json) status = write_json(a, &result);
+  wafer_arena_destroy(arena);
+  return status;
+}
+
+int wafer_tool_fabric(int argc, char **argv) {
+  arguments a = {.machine = "wse2", .options = {.words = 256}};
+  for (int c; (c = getopt_long(argc, argv, "h", long_options, NULL)) != -1;) {
+    if (c == 'h') return help(), WAFER_OK;
+    if (!take(&a, c, optarg)) return WAFER_USAGE;
+  }
+  if (argc - optind != 1) return cli_usage("fabric", "one case at a time");
+  a.name = argv[optind];
+  return run(&a);
+}
