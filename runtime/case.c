@@ -97,6 +97,7 @@ static wafer_status run(case_build *b, const case_row *row, wafer_case_result *r
   WAFER_TRY(seal(b));
   WAFER_TRY(fill(b));
   if (row->prepare) row->prepare(b);
+  wafer_fabric_shuffle(b->fabric, b->o.visits);
   double start = seconds();
   WAFER_TRY(wafer_fabric_run(b->fabric, &result->stats));
   result->seconds = seconds() - start;

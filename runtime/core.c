@@ -1,4 +1,5 @@
-/* A core: one issue slot a cycle, for control first, else for one of the microthreads in turn. */
+/* A core: a cycle is for one of the microthreads in turn, else for control; beside it, for one of those that
+ * only move words to the fabric. */
 #include "fabric_state.h"
 
 uint32_t core_queue(const fabric_core *core, uint8_t color, bool output) {
@@ -23,9 +24,10 @@ static int ready_task(wafer_fabric *f, fabric_core *core, uint64_t *next) {
     if (core->activated >> at & 1) return (int)at;
     if (task->kind != WAFER_TASK_data && task->kind != WAFER_TASK_control) continue;
     const fabric_node *q = &f->nodes[core_queue(core, task->color, false)];
-    if (!q->count || fabric_front(f, q)->control != (task->kind == WAFER_TASK_control)) continue;
-    if (fabric_front(f, q)->ready <= f->now) return (int)at;
-    if (fabric_front(f, q)->ready < *next) *next = fabric_front(f, q)->ready;
+    if (!q->count || fabric_front(q)->control != (task->kind == WAFER_TASK_control)) continue;
+    uint32_t wait = fabric_wait(f, q);
+    if (!wait) return (int)at;
+    if (f->now + wait < *next) *next = f->now + wait;
   }
   return -1;
 }
@@ -36,7 +38,7 @@ static void start_task(wafer_fabric *f, fabric_core *core, uint32_t at) {
   bool first = f->now == 0;
   if (task->kind == WAFER_TASK_data || task->kind == WAFER_TASK_control) {
     fabric_node *q = &f->nodes[core_queue(core, task->color, false)];
-    core->r[WAFER_CORE_REGISTERS - 1] = (int32_t)fabric_front(f, q)->word;
+    core->r[WAFER_CORE_REGISTERS - 1] = (int32_t)fabric_front(q)->word;
     fabric_pop(f, q);
   }
   core->activated &= ~(1u << at);
@@ -59,7 +61,8 @@ static wafer_status issue_vector(wafer_fabric *f, uint32_t at, const wafer_instr
   return WAFER_OK;
 }
 
-static void run_scalar(wafer_fabric *f, fabric_core *core, const wafer_instruction *code) {
+static wafer_status run_scalar(wafer_fabric *f, uint32_t at, const wafer_instruction *code) {
+  fabric_core *core = &f->cores[at];
   core->pc++;
   switch ((wafer_core_op)code->op) {
   case WAFER_CORE_set: set_reg(core, code->a, (uint32_t)code->value); break;
@@ -80,6 +83,8 @@ static void run_scalar(wafer_fabric *f, fabric_core *core, const wafer_instructi
   case WAFER_CORE_time: set_reg(core, code->a, (uint32_t)f->now); break;
   case WAFER_CORE_delay: {
     int64_t cycles = (int64_t)reg(core, code->a) + code->value;
+    if (cycles > FABRIC_LONGEST_DELAY)
+      return fabric_trap(f, at, "waits %lld cycles; %d at most", (long long)cycles, FABRIC_LONGEST_DELAY);
     if (cycles > 1) core->resume = f->now + (uint64_t)cycles;
     break;
   }
@@ -92,9 +97,10 @@ static void run_scalar(wafer_fabric *f, fabric_core *core, const wafer_instructi
     break;
   default: core->state = CORE_IDLE; break; /* end */
   }
+  return WAFER_OK;
 }
 
-/* Uses the slot when control has something for it. */
+/* Uses the cycle when control has something for it. */
 static wafer_status run_control(wafer_fabric *f, uint32_t at, bool *issued, uint64_t *next) {
   fabric_core *core = &f->cores[at];
   *issued = false;
@@ -120,8 +126,7 @@ static wafer_status run_control(wafer_fabric *f, uint32_t at, bool *issued, uint
   if (code->op < WAFER_CORE_VECTORS) return issue_vector(f, at, code, issued);
   *issued = true;
   core->resume = f->now + 1;
-  run_scalar(f, core, code);
-  return WAFER_OK;
+  return run_scalar(f, at, code);
 }
 
 static void slot_used(wafer_fabric *f, fabric_core *core) {
@@ -130,36 +135,47 @@ static void slot_used(wafer_fabric *f, fabric_core *core) {
   if (core->finish < f->now + 1) core->finish = f->now + 1;
 }
 
-static wafer_status run_threads(wafer_fabric *f, uint32_t at, uint64_t *next) {
+static void sooner(uint64_t *next, uint64_t cycle) {
+  if (cycle < *next) *next = cycle;
+}
+
+/* One step of the first in turn that can go on, of those in `set`. */
+static wafer_status run_threads(wafer_fabric *f, uint32_t at, core_unit unit, uint32_t set, uint64_t *next) {
   fabric_core *core = &f->cores[at];
-  for (uint32_t i = 0; i < WAFER_CORE_THREADS; i++) {
-    uint32_t turn = (core->turn + i) % WAFER_CORE_THREADS;
-    core_thread *thread = &core->threads[turn];
-    if (thread->state == THREAD_FREE) continue;
-    bool stepped;
-    WAFER_TRY(core_step(f, at, thread, &stepped, next));
-    if (!stepped) continue;
-    core->turn = (uint8_t)((turn + 1) % WAFER_CORE_THREADS);
-    slot_used(f, core);
-    *next = core->busy;
-    return WAFER_OK;
-  }
+  uint32_t later = set >> core->turn[unit] << core->turn[unit], order[2] = {later, set & ~later};
+  for (uint32_t half = 0; half < 2; half++)
+    for (uint32_t left = order[half]; left; left &= left - 1) {
+      uint32_t turn = (uint32_t)__builtin_ctz(left);
+      bool stepped;
+      WAFER_TRY(core_step(f, at, &core->threads[turn], unit, &stepped, next));
+      if (!stepped) continue;
+      core->turn[unit] = (uint8_t)(turn + 1);
+      slot_used(f, core);
+      sooner(next, core->busy[unit]);
+      return WAFER_OK;
+    }
+  return WAFER_OK;
+}
+
+static wafer_status compute(wafer_fabric *f, uint32_t at, uint64_t *next) {
+  fabric_core *core = &f->cores[at];
+  uint32_t set = core->running & ~core->sending;
+  if (set) WAFER_TRY(run_threads(f, at, CORE_COMPUTES, set, next));
+  if (core->busy[CORE_COMPUTES] > f->now) return WAFER_OK;
+  bool issued;
+  WAFER_TRY(run_control(f, at, &issued, next));
+  if (!issued) return WAFER_OK;
+  slot_used(f, core);
+  sooner(next, f->now + 1);
   return WAFER_OK;
 }
 
 wafer_status core_visit(wafer_fabric *f, uint32_t at, uint64_t *next) {
   fabric_core *core = &f->cores[at];
   *next = FABRIC_NEVER;
-  if (core->busy > f->now) {
-    *next = core->busy;
-    return WAFER_OK;
-  }
-  bool issued;
-  WAFER_TRY(run_control(f, at, &issued, next));
-  if (issued) {
-    slot_used(f, core);
-    *next = f->now + 1;
-    return WAFER_OK;
-  }
-  return run_threads(f, at, next);
+  if (core->busy[CORE_COMPUTES] <= f->now) WAFER_TRY(compute(f, at, next));
+  else sooner(next, core->busy[CORE_COMPUTES]);
+  if (core->busy[CORE_SENDS] > f->now) sooner(next, core->busy[CORE_SENDS]);
+  else if (core->sending) WAFER_TRY(run_threads(f, at, CORE_SENDS, core->sending, next));
+  return WAFER_OK;
 }

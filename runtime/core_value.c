@@ -151,16 +151,14 @@ static void take_words(wafer_fabric *f, core_thread *t, uint32_t *words) {
   for (uint32_t k = 0; k < op_inputs[t->code->op]; k++) {
     if (t->code->in[k].kind != WAFER_OPERAND_fabric) continue;
     fabric_node *q = &f->nodes[t->queue[k + 1]];
-    words[k] = fabric_front(f, q)->word;
+    words[k] = fabric_front(q)->word;
     fabric_pop(f, q);
   }
 }
 
 static void send(wafer_fabric *f, core_thread *t, uint32_t elements, uint32_t cost, uint32_t word) {
-  uint64_t ramp = f->machine->ramp_cycles;
   bool last = t->done + elements == t->count;
-  fabric_push(f, t->queue[0], (fabric_entry){.ready = f->now + cost + ramp, .word = word,
-                                             .control = last && t->code->control});
+  fabric_push(f, t->queue[0], word, last && t->code->control, cost + f->machine->ramp_cycles);
 }
 
 wafer_status core_compute(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t elements, uint32_t cost) {

@@ -16,6 +16,25 @@ static const wafer_operand *operand(const wafer_instruction *code, uint32_t k) {
   return k ? &code->in[k - 1] : &code->out;
 }
 
+static bool shares_queue(const core_thread *a, const core_thread *b) {
+  for (uint32_t i = 0; i <= op_inputs[a->code->op]; i++)
+    for (uint32_t k = 0; k <= op_inputs[b->code->op]; k++)
+      if (operand(a->code, i)->kind == WAFER_OPERAND_fabric && operand(b->code, k)->kind == WAFER_OPERAND_fabric &&
+          a->queue[i] == b->queue[k])
+        return true;
+  return false;
+}
+
+/* Who must end first: the one it names, and whoever uses a queue of its own: those keep the order of issue. */
+static uint32_t to_wait_for(const fabric_core *core, const core_thread *t) {
+  uint32_t waits = t->code->after ? core->running & 1u << (t->code->after - 1) : 0;
+  for (uint32_t left = core->running; left; left &= left - 1) {
+    uint32_t other = (uint32_t)__builtin_ctz(left);
+    if (shares_queue(t, &core->threads[other])) waits |= 1u << other;
+  }
+  return waits;
+}
+
 wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *code) {
   fabric_core *core = &f->cores[at];
   core_thread *t = &core->threads[code->thread];
@@ -24,8 +43,6 @@ wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *c
   t->code = code;
   t->done = t->fraction = 0;
   t->ready = f->now + (setup > 1 ? setup - 1 : 1);
-  t->after = code->after ? core->threads[code->after - 1].sequence + 1 : 0;
-  if (code->after && core->threads[code->after - 1].state == THREAD_FREE) t->after--;
   t->count = code->count_reg == WAFER_NO_REGISTER ? code->count : (uint32_t)core->r[code->count_reg];
   if (t->count > INT32_MAX) return fabric_trap(f, at, "a vector instruction over %d elements", (int)t->count);
   for (uint32_t k = 0; k <= op_inputs[code->op]; k++) {
@@ -33,7 +50,10 @@ wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *c
     if (o->kind == WAFER_OPERAND_fabric) t->queue[k] = core_queue(core, o->color, k == 0);
     t->address[k] = o->address + (int64_t)(o->reg == WAFER_NO_REGISTER ? 0 : core->r[o->reg]);
   }
+  t->waits = to_wait_for(core, t);
   t->state = THREAD_BUSY;
+  core->running |= 1u << code->thread;
+  if (code->op == WAFER_CORE_move && code->out.kind == WAFER_OPERAND_fabric) core->sending |= 1u << code->thread;
   f->moved = true;
   return WAFER_OK;
 }
@@ -90,25 +110,34 @@ static bool fabric_ready(const wafer_fabric *f, const core_thread *t, uint64_t *
       continue;
     }
     if (!q->count) return false;
-    uint64_t ready = fabric_front(f, q)->ready;
-    if (ready <= f->now) continue;
-    if (ready < *next) *next = ready;
+    uint32_t wait = fabric_wait(f, q);
+    if (!wait) continue;
+    if (f->now + wait < *next) *next = f->now + wait;
     return false;
   }
   return true;
 }
 
-static void end_instruction(fabric_core *core, core_thread *t) {
+/* Those that wait for it may start `at` the cycle after. */
+static void end_instruction(fabric_core *core, core_thread *t, uint64_t at) {
   t->state = THREAD_FREE;
-  t->sequence++;
+  for (uint32_t left = core->running; left; left &= left - 1) {
+    core_thread *other = &core->threads[__builtin_ctz(left)];
+    if (!(other->waits >> t->code->thread & 1)) continue;
+    other->waits &= ~(1u << t->code->thread);
+    if (other->ready < at) other->ready = at;
+  }
+  core->running &= ~(1u << t->code->thread);
+  core->sending &= core->running;
   if (t->code->then) core->activated |= 1u << (t->code->then - 1);
 }
 
-wafer_status core_step(wafer_fabric *f, uint32_t at, core_thread *t, bool *stepped, uint64_t *next) {
+wafer_status core_step(wafer_fabric *f, uint32_t at, core_thread *t, core_unit unit, bool *stepped,
+                       uint64_t *next) {
   fabric_core *core = &f->cores[at];
   *stepped = false;
   const wafer_instruction *code = t->code;
-  if (code->after && (int32_t)(core->threads[code->after - 1].sequence - t->after) < 0) return WAFER_OK;
+  if (t->waits) return WAFER_OK;
   if (t->ready > f->now) {
     if (t->ready < *next) *next = t->ready;
     return WAFER_OK;
@@ -124,8 +153,8 @@ wafer_status core_step(wafer_fabric *f, uint32_t at, core_thread *t, bool *stepp
     f->stats.elements += elements;
   }
   *stepped = true;
-  core->busy = f->now + cost;
-  core->finish = core->finish > core->busy ? core->finish : core->busy;
-  if (t->done == t->count) end_instruction(core, t);
+  core->busy[unit] = f->now + cost;
+  if (core->finish < core->busy[unit]) core->finish = core->busy[unit];
+  if (t->done == t->count) end_instruction(core, t, core->busy[unit]);
   return WAFER_OK;
 }

@@ -64,6 +64,7 @@ void wafer_fabric_destroy(wafer_fabric *f) {
   free(f->cores);
   free(f->awake);
   free(f->nodes);
+  free(f->sites);
   free(f->pool);
   free(f->active);
   free(f->outs);

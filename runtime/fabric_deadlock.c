@@ -44,12 +44,13 @@ static uint32_t other_end(const wafer_fabric *f, wait w) {
   uint32_t node = w.node;
   for (uint32_t steps = 0; steps < f->node_count; steps++) {
     const fabric_node *q = &f->nodes[node];
+    const fabric_site *site = &f->sites[node];
     if (!w.to_send) {
-      if (q->from == FABRIC_NONE || (q->count && !q->to_core)) return q->router;
+      if (q->from == FABRIC_NONE || (q->count && !q->to_core)) return site->router;
       node = q->from;
       continue;
     }
-    if (q->to_core || !q->pending) return q->router;
+    if (q->to_core || !q->pending) return site->router;
     uint32_t branch = (uint32_t)__builtin_ctz(q->pending);
     for (uint32_t left = q->pending; left; left &= left - 1) {
       uint32_t one = (uint32_t)__builtin_ctz(left);
@@ -58,7 +59,7 @@ static uint32_t other_end(const wafer_fabric *f, wait w) {
     }
     node = f->outs[q->first_out + branch].node;
   }
-  return f->nodes[w.node].router;
+  return f->sites[w.node].router;
 }
 
 static void describe(const wafer_fabric *f, uint32_t at, bool waits, wait w, char *text, size_t bytes) {
@@ -69,7 +70,7 @@ static void describe(const wafer_fabric *f, uint32_t at, bool waits, wait w, cha
     snprintf(text, bytes, "core (%u,%u) waits for a microthread of its own", at % width, at / width);
   else
     snprintf(text, bytes, "core (%u,%u) waits %s color %u", at % width, at / width,
-             w.to_send ? "to send on" : "for a wavelet of", f->nodes[w.node].color);
+             w.to_send ? "to send on" : "for a wavelet of", f->sites[w.node].color);
 }
 
 /* Follows the waits from `at` until a core comes again or does not wait; a line for each. */
@@ -93,8 +94,10 @@ static wafer_status deadlock(const wafer_fabric *f, uint32_t first) {
   return status;
 }
 
-static wafer_status left_over(const wafer_fabric *f, const fabric_node *q) {
-  return fabric_trap(f, q->router, "%u wavelets of color %u %s; nobody takes them", q->count, q->color,
+static wafer_status left_over(const wafer_fabric *f, uint32_t node) {
+  const fabric_node *q = &f->nodes[node];
+  return fabric_trap(f, f->sites[node].router, "%u wavelets of color %u %s; nobody takes them", q->count,
+                     f->sites[node].color,
                      q->to_core ? "are left in the core's input queue" : "are left in the router");
 }
 
@@ -103,8 +106,8 @@ wafer_status fabric_settle(const wafer_fabric *f) {
   for (uint32_t at = 0; at < f->count; at++)
     if (core_waits(f, at, &w)) return deadlock(f, at);
   for (uint32_t i = 0; i < f->node_count; i++)
-    if (f->nodes[i].count && f->nodes[i].to_core) return left_over(f, &f->nodes[i]);
+    if (f->nodes[i].count && f->nodes[i].to_core) return left_over(f, i);
   for (uint32_t i = 0; i < f->node_count; i++)
-    if (f->nodes[i].count) return left_over(f, &f->nodes[i]);
+    if (f->nodes[i].count) return left_over(f, i);
   return WAFER_OK;
 }

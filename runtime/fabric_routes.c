@@ -60,12 +60,13 @@ static const wafer_core_binding *bound(const fabric_core *core, uint8_t color, b
   return NULL;
 }
 
-/* A new queue; its registers are those of the link into it. */
+/* A new queue, of at most FABRIC_LONGEST words; its registers are those of the link into it. */
 static uint32_t add_node(wafer_fabric *f, uint32_t router, uint8_t color, uint8_t port, uint32_t words) {
-  fabric_node *q = &f->nodes[f->node_count];
-  *q = (fabric_node){.router = router, .color = color, .port = port, .capacity = words,
-                     .base = (uint32_t)f->pool_count, .sw = FABRIC_NONE, .from = FABRIC_NONE};
-  f->pool_count += words;
+  if (words > FABRIC_LONGEST) words = FABRIC_LONGEST;
+  f->nodes[f->node_count] = (fabric_node){.capacity = (uint16_t)words, .popped = FABRIC_NONE, .from = FABRIC_NONE, .from_core = port == WAFER_PORT_ramp};
+  f->sites[f->node_count] = (fabric_site){.router = router, .sw = FABRIC_NONE, .port = port,
+                                          .color = color};
+  if (words > FABRIC_INLINE) f->pool_count += words;
   return f->node_count++;
 }
 
@@ -96,6 +97,7 @@ static void add_nodes(builder *b, uint32_t router) {
     core->queue[i] = add_node(f, router, binding->color, WAFER_PORT_ramp,
                               f->machine->input_queue_words[binding->queue] + f->machine->ramp_cycles);
     f->nodes[core->queue[i]].to_core = true;
+    f->nodes[core->queue[i]].from_core = false;
   }
 }
 
@@ -105,17 +107,17 @@ static uint32_t queue_at(builder *b, uint32_t router, uint8_t color, uint32_t po
   size_t at = (size_t)router * b->f->machine->colors + color;
   if (b->rule[at] != FABRIC_NONE)
     for (uint32_t node = b->first_node[at]; node < b->f->node_count; node++) {
-      const fabric_node *q = &b->f->nodes[node];
-      if (q->router != router || q->color != color || q->to_core) break;
-      if (q->port == port) return node;
+      const fabric_site *site = &b->f->sites[node];
+      if (site->router != router || site->color != color || b->f->nodes[node].to_core) break;
+      if (site->port == port) return node;
     }
   return add_node(b->f, router, color, (uint8_t)port, in_words(b->f, router, color, port));
 }
 
 static wafer_status add_out(builder *b, uint32_t node, uint32_t port) {
   wafer_fabric *f = b->f;
-  uint32_t router = f->nodes[node].router, to;
-  uint8_t color = f->nodes[node].color;
+  uint32_t router = f->sites[node].router, to;
+  uint8_t color = f->sites[node].color;
   if (port == WAFER_PORT_ramp) {
     to = core_queue(&f->cores[router], color, false);
     if (to == FABRIC_NONE)
@@ -131,7 +133,7 @@ static wafer_status add_out(builder *b, uint32_t node, uint32_t port) {
   }
   uint32_t link = router * WAFER_PORTS + port;
   f->nodes[to].from = node;
-  f->ranks[f->out_count] = f->links[link].candidates++;
+  f->ranks[f->out_count] = f->links[link].candidates++; /* at most 5 ports of 4 positions of 1024 colors */
   f->outs[f->out_count++] = (fabric_out){link, to};
   return WAFER_OK;
 }
@@ -148,12 +150,16 @@ static wafer_status join_rule(builder *b, uint32_t router, uint8_t color) {
     for (uint32_t port = 0; port < WAFER_PORTS; port++)
       if (r->at[p].to >> port & 1) WAFER_TRY(add_out(b, node, port));
     s->outs[p] = f->out_count - s->first_out[p];
-    if (r->positions > 1) f->nodes[node].sw = f->switch_count;
+    if (r->positions == 1) continue;
+    f->nodes[node].switched = true;
+    f->sites[node].sw = f->switch_count;
   }
   fabric_node *first = &f->nodes[s->nodes[0]];
   first->first_out = s->first_out[0];
-  first->outs = s->outs[0];
-  first->pending = (1u << first->outs) - 1;
+  first->only = f->outs[s->first_out[0]];
+  first->rank = f->ranks[s->first_out[0]];
+  first->outs = (uint8_t)s->outs[0];
+  first->pending = (uint8_t)((1u << first->outs) - 1);
   s->positions = r->positions;
   s->wrap = r->wrap;
   f->switch_count += r->positions > 1;
@@ -163,6 +169,7 @@ static wafer_status join_rule(builder *b, uint32_t router, uint8_t color) {
 static wafer_status join(builder *b) {
   wafer_fabric *f = b->f;
   for (uint32_t i = 0; i < f->link_count; i++) {
+    f->links[i].asked = FABRIC_NONE;
     f->links[i].between = i % WAFER_PORTS != WAFER_PORT_ramp;
     f->links[i].latency = f->links[i].between ? f->machine->hop_cycles : f->machine->ramp_cycles;
     if (!f->links[i].latency) f->links[i].latency = 1;
@@ -194,15 +201,16 @@ static wafer_status allocate(builder *b) {
   for (uint32_t i = 0; i < f->count; i++) nodes += f->cores[i].program ? f->cores[i].program->binding_count : 0;
   nodes += outs; /* dead ends */
   f->link_count = f->count * WAFER_PORTS;
-  f->nodes = calloc(nodes + 1, sizeof *f->nodes);
-  f->active = calloc(nodes + 1, sizeof *f->active);
+  f->nodes = aligned_alloc(64, (nodes + 1) * sizeof *f->nodes);
+  f->sites = calloc(nodes + 1, sizeof *f->sites);
+  f->active = calloc(2 * (nodes + 1), sizeof *f->active);
   f->outs = calloc(outs + 1, sizeof *f->outs);
   f->ranks = calloc(outs + 1, sizeof *f->ranks);
   f->links = calloc(f->link_count, sizeof *f->links);
   f->contended = calloc(f->link_count, sizeof *f->contended);
   f->switches = calloc(switches + 1, sizeof *f->switches);
   f->turning = calloc(switches + 1, sizeof *f->turning);
-  return f->nodes && f->active && f->outs && f->ranks && f->links && f->contended && f->switches && f->turning
+  return f->nodes && f->sites && f->active && f->outs && f->ranks && f->links && f->contended && f->switches && f->turning
              ? WAFER_OK
              : no_memory(b);
 }
@@ -222,7 +230,14 @@ static wafer_status build(builder *b) {
     return wafer_fail(f->diag, here(b), WAFER_NO_FIT, "queues of %llu words; the emulator holds %u",
                       (unsigned long long)f->pool_count, FABRIC_NONE);
   f->pool = calloc(f->pool_count + 1, sizeof *f->pool);
-  return f->pool ? WAFER_OK : no_memory(b);
+  if (!f->pool) return no_memory(b);
+  fabric_entry *free_entries = f->pool;
+  for (uint32_t i = 0; i < f->node_count; i++) {
+    fabric_node *q = &f->nodes[i];
+    q->entries = q->capacity <= FABRIC_INLINE ? q->own : free_entries;
+    if (q->capacity > FABRIC_INLINE) free_entries += q->capacity;
+  }
+  return WAFER_OK;
 }
 
 wafer_status fabric_build_routes(wafer_fabric *f) {

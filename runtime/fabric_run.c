@@ -109,6 +109,10 @@ static wafer_status loop(wafer_fabric *f) {
       if (next == FABRIC_NEVER) return fabric_settle(f);
       f->now = next;
     }
+    if (f->now >> (FABRIC_STAMP_BITS - 2) != f->era) {
+      f->era = f->now >> (FABRIC_STAMP_BITS - 2);
+      fabric_refresh(f);
+    }
     WAFER_TRY(cycle(f));
     if (f->now % 65536 == 0 && wafer_cancelled(f->diag))
       return wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_USAGE, "cancelled");

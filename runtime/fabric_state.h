@@ -9,42 +9,62 @@
 #define FABRIC_NONE UINT32_MAX
 #define FABRIC_NEVER UINT64_MAX
 
+/* Cycles in queues and links are 31 bits: within half of that of each other, which fabric_refresh sees to. */
+#define FABRIC_STAMP_BITS 31
+#define FABRIC_STAMP_MASK 0x7fffffffu
+#define FABRIC_SOON (1u << 20)         /* no latency is longer */
+#define FABRIC_LONGEST_DELAY (1 << 30) /* of a core: the present and a stamp are closer than they can count */
+
 /* A wavelet in a queue. */
 typedef struct fabric_entry {
-  uint64_t ready; /* may leave in this cycle or later */
   uint32_t word;
-  bool control;
+  uint32_t ready : FABRIC_STAMP_BITS; /* may leave in this cycle or later */
+  uint32_t control : 1;
 } fabric_entry;
-
-/* A queue: of one colour and one port of a router, or of a core's input. Capacity counts the registers of
- * the link that leads to it. One writer, one pop a cycle. */
-typedef struct fabric_node {
-  uint64_t popped; /* cycle + 1 of the last pop, 0: none */
-  uint32_t base;   /* of its entries in the pool */
-  uint32_t capacity, head, count;
-  uint32_t router; /* y * width + x */
-  uint32_t first_out, outs;
-  uint32_t pending; /* bits of outs that the front still has to take */
-  uint32_t sw;      /* of its colour here, or FABRIC_NONE: a fixed route */
-  uint32_t from;    /* the node behind the link into it, FABRIC_NONE: the core's ramp */
-  uint8_t port, color;
-  bool to_core; /* read by the core */
-  bool listed;  /* among the active */
-} fabric_node;
 
 typedef struct fabric_out {
   uint32_t link, node;
 } fabric_out;
 
-/* A direction out of a router. Links of one colour are never contended for. */
+#define FABRIC_LONGEST 65535 /* queue: what a machine has beyond that is not used */
+#define FABRIC_INLINE 2 /* entries of a queue beside the rest of it */
+
+/* A queue: of one colour and one port of a router, or of a core's input. Capacity counts the registers of
+ * the link that leads to it. One writer, one pop a cycle. A cache line. */
+typedef struct fabric_node {
+  fabric_entry *entries;
+  uint32_t popped; /* stamp of the last pop, FABRIC_NONE: long ago */
+  uint32_t first_out;
+  fabric_out only; /* the first out */
+  uint16_t capacity, head, count;
+  uint16_t rank; /* of the first out among the candidates of its link */
+  uint32_t from; /* the node behind the link into it, FABRIC_NONE: the core, or nobody */
+  fabric_entry own[FABRIC_INLINE];
+  uint8_t outs, pending; /* pending: bits of outs that the front still has to take */
+  bool to_core;      /* read by the core */
+  bool from_core;    /* written by the core */
+  bool listed;       /* among the active */
+  bool switched;     /* of a colour that has positions here */
+} fabric_node;
+
+/* What a cycle seldom needs of a queue. */
+typedef struct fabric_site {
+  uint32_t router; /* y * width + x */
+  uint32_t sw;     /* the switch of its colour here */
+  uint8_t port, color;
+} fabric_site;
+
+/* A direction out of a router. */
 typedef struct fabric_link {
-  uint64_t asked;            /* cycle + 1 in which somebody asked */
-  uint32_t candidates;       /* nodes that may ask */
-  uint32_t last;             /* rank served last */
-  uint32_t best, best_out;   /* the node that wins so far, and which of its outs */
-  uint32_t best_rank;        /* its rank, counted from `last` on */
+  uint32_t asked;            /* stamp of the cycle in which somebody asked */
+  uint32_t best;       /* the node that wins so far */
   uint32_t latency;
-  bool between; /* routers: a hop */
+  uint16_t candidates; /* nodes that may ask */
+  uint16_t last;       /* rank served last */
+  uint16_t best_rank;
+  uint16_t best_turn;  /* of the winner, counted from `last` on */
+  uint8_t best_branch; /* which of its outs */
+  bool between;        /* routers: a hop */
 } fabric_link;
 
 /* A colour at a router whose route has positions. nodes[p]: the queue that position p lets out. */
@@ -60,8 +80,7 @@ typedef enum thread_state { THREAD_FREE, THREAD_BUSY } thread_state;
 typedef struct core_thread {
   const wafer_instruction *code;
   uint64_t ready;  /* set up, and the element before is done */
-  uint32_t sequence; /* instructions ended on it */
-  uint32_t after;    /* sequence of the other thread that it waits to pass */
+  uint32_t waits;  /* set of microthreads whose instructions must end first */
   uint32_t done, count;
   uint32_t fraction; /* of a cycle owed to the rate, in its own denominator */
   int64_t address[4];  /* out, in: of the next element */
@@ -71,20 +90,25 @@ typedef struct core_thread {
 
 typedef enum core_state { CORE_IDLE, CORE_RUN, CORE_JOIN } core_state;
 
+/* What works at the same time: control and arithmetic; moves to the fabric, which need neither. */
+typedef enum core_unit { CORE_COMPUTES, CORE_SENDS, CORE_UNITS } core_unit;
+
 typedef struct fabric_core {
   const wafer_core_program *program;
   core_thread threads[WAFER_CORE_THREADS];
   int32_t r[WAFER_CORE_REGISTERS];
   uint32_t queue[WAFER_CORE_BINDINGS]; /* node of each binding */
   uint64_t resume;                     /* of control */
-  uint64_t busy;                       /* the datapath is free from here on */
+  uint64_t busy[CORE_UNITS];           /* free from here on */
   uint64_t wake;                       /* when it is in the wheel */
   uint64_t finish;
   uint64_t issued;
   uint32_t pc, activated, blocked;
+  uint32_t running, sending; /* sets of microthreads; sending: of those, moves to the fabric */
   uint32_t limit; /* bytes of data */
   uint32_t next, previous; /* in its bucket of the wheel */
-  uint8_t state, joined, turn, task_turn;
+  uint8_t state, joined, task_turn;
+  uint8_t turn[CORE_UNITS];
   bool awake; /* in the list of this cycle or the next */
 } fabric_core;
 
@@ -101,15 +125,16 @@ struct wafer_fabric {
   size_t written_bytes;   /* of a core */
 
   fabric_node *nodes;
-  fabric_entry *pool;
+  fabric_site *sites; /* of the nodes */
+  fabric_entry *pool; /* of queues longer than FABRIC_INLINE */
   fabric_out *outs;
-  uint32_t *ranks; /* of an out among the candidates of its link */
+  uint16_t *ranks; /* of an out among the candidates of its link */
   fabric_link *links;
   fabric_switch *switches;
   uint32_t node_count, out_count, link_count, switch_count;
   uint64_t pool_count;
 
-  uint32_t *active, active_count;   /* router queues with wavelets */
+  uint32_t *active, active_count;   /* router queues with wavelets, but those that wait for a full one */
   uint32_t *contended, contended_count;
   uint32_t *turning, turning_count; /* switches that a control wavelet passed */
   uint32_t *awake, awake_count;     /* cores to visit in this cycle */
@@ -117,6 +142,7 @@ struct wafer_fabric {
   uint32_t sleeping; /* cores in the wheel */
 
   uint64_t now;
+  uint64_t era; /* changes before stamps come round */
   bool moved; /* anything in this cycle */
   bool ran;
   uint64_t shuffle;
@@ -128,14 +154,21 @@ wafer_status fabric_trap(const wafer_fabric *f, uint32_t core, const char *forma
 
 /* ---- queues (router.c) ---- */
 
+static inline uint32_t fabric_stamp(uint64_t cycle) { return (uint32_t)cycle & FABRIC_STAMP_MASK; }
 static inline bool fabric_has_room(const wafer_fabric *f, const fabric_node *q) {
-  return q->count + (q->popped == f->now + 1) < q->capacity;
+  return q->count + (q->popped == fabric_stamp(f->now)) < q->capacity;
 }
-static inline const fabric_entry *fabric_front(const wafer_fabric *f, const fabric_node *q) {
-  return &f->pool[q->base + q->head];
+static inline const fabric_entry *fabric_front(const fabric_node *q) { return &q->entries[q->head]; }
+/* Cycles until the front may leave; 0: now. */
+static inline uint32_t fabric_wait(const wafer_fabric *f, const fabric_node *q) {
+  uint32_t wait = (fabric_front(q)->ready - fabric_stamp(f->now)) & FABRIC_STAMP_MASK;
+  return wait >> (FABRIC_STAMP_BITS - 1) ? 0 : wait;
 }
-void fabric_push(wafer_fabric *f, uint32_t node, fabric_entry entry);
+/* Room was asked for; the entry may leave `delay` cycles from now. */
+void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, bool control, uint32_t delay);
 void fabric_pop(wafer_fabric *f, fabric_node *q);
+/* Before stamps come round: everything that lies in the past becomes the present. */
+void fabric_refresh(wafer_fabric *f);
 /* One cycle of all routers. */
 wafer_status fabric_route(wafer_fabric *f);
 
@@ -145,8 +178,9 @@ wafer_status fabric_route(wafer_fabric *f);
 wafer_status core_visit(wafer_fabric *f, uint32_t core, uint64_t *next);
 /* Sets up a vector instruction on its microthread, which is free (core_vector.c). */
 wafer_status core_issue(wafer_fabric *f, uint32_t core, const wafer_instruction *code);
-/* Elements of one step of a microthread; `*next` is `now` when it did nothing and cannot say when it will. */
-wafer_status core_step(wafer_fabric *f, uint32_t core, core_thread *thread, bool *stepped, uint64_t *next);
+/* One step of a microthread, when all that it needs is there; else `*next` comes down to when it may be. */
+wafer_status core_step(wafer_fabric *f, uint32_t core, core_thread *thread, core_unit unit, bool *stepped,
+                       uint64_t *next);
 /* The values of one step of `elements`; pops and pushes (core_value.c). */
 wafer_status core_compute(wafer_fabric *f, uint32_t core, core_thread *thread, uint32_t elements,
                           uint32_t cost);

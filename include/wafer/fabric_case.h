@@ -23,6 +23,7 @@ typedef struct wafer_case_options {
   bool load_descriptors;
   double load;            /* of random: wavelets per cycle and sender */
   uint64_t cycles;        /* of random */
+  uint64_t visits;        /* for tests: visits cores and routers in another order */
 } wafer_case_options;
 
 typedef struct wafer_case_result {

@@ -86,6 +86,27 @@ static void follows_the_formulas(void) {
     }
 }
 
+static void all_reduces_follow_the_formulas(void) {
+  static const uint32_t cores[] = {4, 8, 31, 128}, chunks[] = {1, 2, 8, 50};
+  for (size_t p = 0; p < WAFER_COUNT(cores); p++)
+    for (size_t c = 0; c < WAFER_COUNT(chunks); c++)
+      check_formula("all-reduce", (wafer_case_options){.width = cores[p], .words = cores[p] * chunks[c], .algorithm = "ring"});
+  for (uint32_t width = 1; width <= 16; width += 5)
+    check_formula("all-reduce", (wafer_case_options){.width = width, .height = 11, .words = 300});
+}
+
+/* The case checks the sums; another order of visits counts the same cycles. */
+static void random_traffic_arrives(void) {
+  uint64_t predicted;
+  for (uint64_t seed = 0; seed < 4; seed++) {
+    uint64_t counted = count("random", (wafer_case_options){.width = 12, .height = 9, .words = 8, .cycles = 3000,
+                                                            .load = seed == 3 ? 1 : 0.1, .seed = seed}, &predicted);
+    CU_ASSERT(counted >= 2900);
+    CU_ASSERT(count("random", (wafer_case_options){.width = 12, .height = 9, .words = 8, .cycles = 3000, .visits = 77,
+                                                   .load = seed == 3 ? 1 : 0.1, .seed = seed}, &predicted) == counted);
+  }
+}
+
 static void reduces_halves_and_repeats(void) {
   uint64_t predicted;
   uint64_t once = count("reduce", (wafer_case_options){.width = 16, .words = 99, .dtype = WAFER_DTYPE_f16}, &predicted);
@@ -98,6 +119,8 @@ CU_TestInfo tests_fabric_case[] = {
     {"counts published vectors", counts_published_vectors},
     {"counts published reductions", counts_published_reductions},
     {"follows the formulas", follows_the_formulas},
+    {"all-reduces follow the formulas", all_reduces_follow_the_formulas},
+    {"random traffic arrives, whatever the order of visits", random_traffic_arrives},
     {"reduces halves and repeats", reduces_halves_and_repeats},
     CU_TEST_INFO_NULL,
 };

@@ -119,7 +119,7 @@ static void a_missing_route_is_a_trap(void) {
   CU_ASSERT_FATAL(f->fabric != NULL);
   wafer_fabric_write(f->fabric, 0, 0, 0, zero, sizeof zero);
   CU_ASSERT(wafer_fabric_run(f->fabric, &f->stats) == WAFER_TRAP);
-  CU_ASSERT_STRING_EQUAL(f->caught.text, "a wavelet of color 0 came in from port 3 and has no route");
+  CU_ASSERT_STRING_EQUAL(f->caught.text, "a wavelet of color 0 came in from the west and has no route");
   finish(f);
 }
 
