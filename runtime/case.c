@@ -36,7 +36,8 @@ static wafer_status fill(case_build *b) {
   for (uint32_t y = 0; y < b->o.height; y++)
     for (uint32_t x = 0; x < b->o.width; x++) {
       if (b->core[y * b->o.width + x] == WAFER_NO_PROGRAM) continue;
-      for (uint32_t i = 0; i < b->o.words; i++) wafer_element_set_f64(b->o.dtype, data, i, case_input(b, x, y, i));
+      for (uint32_t i = 0; i < b->o.words; i++)
+        wafer_element_set_f64(b->o.dtype, data, i, case_input(b, x, y, i));
       if (!wafer_fabric_write(b->fabric, x, y, 0, data, b->o.words * b->bytes))
         return wafer_fail(b->diag, wafer_at_file(b->fabric_program.name), WAFER_NO_FIT,
                           "%u elements do not fit a core of %s", b->o.words, b->machine->name);
@@ -44,12 +45,14 @@ static wafer_status fill(case_build *b) {
   return WAFER_OK;
 }
 
-static wafer_status differs(const case_build *b, uint32_t x, uint32_t y, uint32_t i, double got, double want) {
+static wafer_status differs(const case_build *b, uint32_t x, uint32_t y, uint32_t i, double got,
+                            double want) {
   return wafer_fail(b->diag, wafer_at_file(b->fabric_program.name), WAFER_DIFFER,
                     "core (%u,%u) holds %.9g as element %u; expected %.9g", x, y, got, i, want);
 }
 
-static wafer_status check_core(case_build *b, const case_row *row, uint32_t x, uint32_t y, void *data) {
+static wafer_status check_core(case_build *b, const case_row *row, uint32_t x, uint32_t y,
+                               void *data) {
   double want;
   uint32_t words = b->answer_words ? b->answer_words : b->o.words;
   if (!row->expect(b, x, y, 0, &want)) return WAFER_OK;
@@ -76,7 +79,8 @@ static wafer_status check(case_build *b, const case_row *row) {
 static wafer_status seal(case_build *b) {
   wafer_core_program *programs = WAFER_NEW(b->arena, wafer_core_program, b->program_count);
   if (!programs || b->failed)
-    return wafer_fail(b->diag, wafer_at_file(b->fabric_program.name), WAFER_NO_MEMORY, "the case does not fit the host");
+    return wafer_fail(b->diag, wafer_at_file(b->fabric_program.name), WAFER_NO_MEMORY,
+                      "the case does not fit the host");
   for (uint32_t i = 0; i < b->program_count; i++) programs[i] = b->programs[i]->program;
   b->fabric_program.programs = programs;
   b->fabric_program.program_count = b->program_count;
@@ -104,7 +108,8 @@ static wafer_status run(case_build *b, const case_row *row, wafer_case_result *r
   WAFER_TRY(check(b, row));
   uint64_t cycles = result->stats.cycles;
   if (b->timed)
-    cycles = (uint32_t)wafer_fabric_get(b->fabric, 0, 0, 14) - (uint32_t)wafer_fabric_get(b->fabric, 0, 0, 13);
+    cycles = (uint32_t)wafer_fabric_get(b->fabric, 0, 0, 14) -
+             (uint32_t)wafer_fabric_get(b->fabric, 0, 0, 13);
   result->counted = (cycles + b->o.repeat / 2) / b->o.repeat;
   result->predicted = b->predicted;
   result->checked = b->checked;
@@ -117,8 +122,10 @@ static wafer_status start(case_build *b, const case_row *row) {
   if (!o->height) o->height = 1;
   if (!o->repeat) o->repeat = 1;
   if (o->dtype == WAFER_DTYPE_none) o->dtype = WAFER_DTYPE_f32;
-  if (o->dtype != WAFER_DTYPE_f32 && o->dtype != WAFER_DTYPE_f16) return case_refuse(b, "the types are f32 and f16");
-  if (!o->words || o->words > b->machine->core_bytes) return case_refuse(b, "1 to as many words as a core has bytes");
+  if (o->dtype != WAFER_DTYPE_f32 && o->dtype != WAFER_DTYPE_f16)
+    return case_refuse(b, "the types are f32 and f16");
+  if (!o->words || o->words > b->machine->core_bytes)
+    return case_refuse(b, "1 to as many words as a core has bytes");
   if (o->width > b->machine->width || o->height > b->machine->height)
     return case_refuse(b, "more cores than the machine has");
   if (o->algorithm && !among(row->info.algorithms, o->algorithm))
@@ -130,7 +137,8 @@ static wafer_status start(case_build *b, const case_row *row) {
   b->core = WAFER_NEW(b->arena, uint16_t, cores);
   if (!b->core) return case_refuse(b, "no memory for the cores");
   for (size_t i = 0; i < cores; i++) b->core[i] = WAFER_NO_PROGRAM;
-  b->fabric_program = (wafer_fabric_program){.name = row->info.name, .width = o->width, .height = o->height};
+  b->fabric_program =
+      (wafer_fabric_program){.name = row->info.name, .width = o->width, .height = o->height};
   return WAFER_OK;
 }
 

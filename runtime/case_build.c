@@ -47,8 +47,8 @@ case_program *case_program_begin(case_build *b, const char *name) {
   }
   b->programs = list;
   b->programs[b->program_count++] = p;
-  p->program = (wafer_core_program){.name = name, .code = p->code, .tasks = &p->task, .task_count = 1,
-                                    .bindings = p->bindings};
+  p->program = (wafer_core_program){
+      .name = name, .code = p->code, .tasks = &p->task, .task_count = 1, .bindings = p->bindings};
   case_emit(b, p, (wafer_instruction){.op = WAFER_CORE_set, .a = 2, .value = (int32_t)b->o.repeat});
   if (b->o.repeat == 1) p->program.code_count = 0; /* nothing to count down */
   p->loop = p->program.code_count;
@@ -57,9 +57,13 @@ case_program *case_program_begin(case_build *b, const char *name) {
 
 uint16_t case_program_end(case_build *b, case_program *p) {
   if (b->o.repeat > 1) {
-    case_emit(b, p, (wafer_instruction){.op = WAFER_CORE_plus, .a = 2, .b = 2, .c = WAFER_NO_REGISTER, .value = -1});
-    case_emit(b, p, (wafer_instruction){.op = WAFER_CORE_branch, .a = WAFER_NO_REGISTER, .b = 2,
-                                        .target = (uint8_t)p->loop});
+    case_emit(b, p,
+              (wafer_instruction){
+                  .op = WAFER_CORE_plus, .a = 2, .b = 2, .c = WAFER_NO_REGISTER, .value = -1});
+    case_emit(
+        b, p,
+        (wafer_instruction){
+            .op = WAFER_CORE_branch, .a = WAFER_NO_REGISTER, .b = 2, .target = (uint8_t)p->loop});
   }
   return (uint16_t)(b->program_count - 1);
 }
@@ -76,8 +80,11 @@ wafer_instruction *case_emit(case_build *b, case_program *p, wafer_instruction c
 }
 
 wafer_operand case_memory(const case_build *b, int32_t address) {
-  return (wafer_operand){.kind = WAFER_OPERAND_memory, .dtype = (uint8_t)b->o.dtype, .reg = WAFER_NO_REGISTER,
-                         .address = address, .stride = (int32_t)b->bytes};
+  return (wafer_operand){.kind = WAFER_OPERAND_memory,
+                         .dtype = (uint8_t)b->o.dtype,
+                         .reg = WAFER_NO_REGISTER,
+                         .address = address,
+                         .stride = (int32_t)b->bytes};
 }
 
 /* The wide queues first: those that stream. */
@@ -91,17 +98,26 @@ static wafer_operand bind(case_build *b, case_program *p, uint8_t color, bool ou
   }
   uint32_t queue = output && same < WAFER_COUNT(out_queue) ? out_queue[same] : same;
   if (!found && p->program.binding_count < WAFER_CORE_BINDINGS)
-    p->bindings[p->program.binding_count++] = (wafer_core_binding){color, (uint8_t)(queue % queues), output};
-  return (wafer_operand){.kind = WAFER_OPERAND_fabric, .dtype = (uint8_t)b->o.dtype, .color = color};
+    p->bindings[p->program.binding_count++] =
+        (wafer_core_binding){color, (uint8_t)(queue % queues), output};
+  return (wafer_operand){
+      .kind = WAFER_OPERAND_fabric, .dtype = (uint8_t)b->o.dtype, .color = color};
 }
 
-wafer_operand case_in(case_build *b, case_program *p, uint8_t color) { return bind(b, p, color, false); }
-wafer_operand case_out(case_build *b, case_program *p, uint8_t color) { return bind(b, p, color, true); }
+wafer_operand case_in(case_build *b, case_program *p, uint8_t color) {
+  return bind(b, p, color, false);
+}
+wafer_operand case_out(case_build *b, case_program *p, uint8_t color) {
+  return bind(b, p, color, true);
+}
 
-wafer_instruction case_instruction(const case_build *b, wafer_core_op op, wafer_operand out, wafer_operand x,
-                              wafer_operand y) {
-  return (wafer_instruction){.op = (uint8_t)op, .count = b->o.words, .count_reg = WAFER_NO_REGISTER,
-                             .out = out, .in = {x, y}};
+wafer_instruction case_instruction(const case_build *b, wafer_core_op op, wafer_operand out,
+                                   wafer_operand x, wafer_operand y) {
+  return (wafer_instruction){.op = (uint8_t)op,
+                             .count = b->o.words,
+                             .count_reg = WAFER_NO_REGISTER,
+                             .out = out,
+                             .in = {x, y}};
 }
 
 void case_route_add(case_build *b, wafer_route route) {
@@ -113,7 +129,9 @@ void case_route_add(case_build *b, wafer_route route) {
 
 void case_route(case_build *b, wafer_rect cores, uint8_t color, wafer_port from, uint32_t to) {
   if (!cores.width || !cores.height || !to) return;
-  case_route_add(b, (wafer_route){.cores = cores, .color = color, .positions = 1, .at = {{(uint8_t)from, (uint8_t)to}}});
+  case_route_add(
+      b, (wafer_route){
+             .cores = cores, .color = color, .positions = 1, .at = {{(uint8_t)from, (uint8_t)to}}});
 }
 
 void case_line_west(case_build *b, uint32_t x, uint32_t to, uint32_t y, uint8_t color) {
@@ -122,7 +140,13 @@ void case_line_west(case_build *b, uint32_t x, uint32_t to, uint32_t y, uint8_t 
   case_route(b, (wafer_rect){to, y, 1, 1}, color, WAFER_PORT_east, WAFER_TO(ramp));
 }
 
-void case_place(case_build *b, uint32_t x, uint32_t y, uint16_t program) { b->core[y * b->o.width + x] = program; }
+void case_place(case_build *b, uint32_t x, uint32_t y, uint16_t program) {
+  b->core[y * b->o.width + x] = program;
+}
 
-uint64_t case_depth(const case_build *b) { return 2 * (uint64_t)b->machine->ramp_cycles + 1; }
-uint64_t case_hops(const case_build *b, uint64_t hops) { return hops * b->machine->hop_cycles; }
+uint64_t case_depth(const case_build *b) {
+  return 2 * (uint64_t)b->machine->ramp_cycles + 1;
+}
+uint64_t case_hops(const case_build *b, uint64_t hops) {
+  return hops * b->machine->hop_cycles;
+}

@@ -27,15 +27,15 @@ struct case_build {
   uint16_t *core;
   wafer_route *routes;
   uint32_t route_count, route_room;
-  uint32_t bytes; /* of an element */
+  uint32_t bytes;    /* of an element */
   uint64_t wavelets; /* that `words` elements are */
   uint64_t predicted;
   uint64_t checked;
-  uint32_t answer; /* address of the result */
+  uint32_t answer;       /* address of the result */
   uint32_t answer_words; /* elements of it; 0: as many as the input */
-  bool timed;      /* registers 13 and 14 hold the cycles around what counts */
-  void *state;     /* of the case */
-  bool failed;     /* out of memory, or more than there is room for */
+  bool timed;            /* registers 13 and 14 hold the cycles around what counts */
+  void *state;           /* of the case */
+  bool failed;           /* out of memory, or more than there is room for */
 };
 
 typedef struct case_row {
@@ -57,8 +57,8 @@ wafer_instruction *case_emit(case_build *b, case_program *p, wafer_instruction c
 wafer_operand case_memory(const case_build *b, int32_t address);
 wafer_operand case_in(case_build *b, case_program *p, uint8_t color);
 wafer_operand case_out(case_build *b, case_program *p, uint8_t color);
-wafer_instruction case_instruction(const case_build *b, wafer_core_op op, wafer_operand out, wafer_operand x,
-                              wafer_operand y);
+wafer_instruction case_instruction(const case_build *b, wafer_core_op op, wafer_operand out,
+                                   wafer_operand x, wafer_operand y);
 void case_route(case_build *b, wafer_rect cores, uint8_t color, wafer_port from, uint32_t to);
 void case_route_add(case_build *b, wafer_route route);
 /* A straight line of one colour westwards, from core (x, y) to core (to, y). */

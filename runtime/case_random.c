@@ -1,6 +1,6 @@
-/* Random traffic: every core sends bursts to one other core, drawn without repetition, along its row and then
- * the column, on a colour that no other route uses on the way; a core for which none is left does not send.
- * A core adds up what it receives. */
+/* Random traffic: every core sends bursts to one other core, drawn without repetition, along its
+ * row and then the column, on a colour that no other route uses on the way; a core for which none
+ * is left does not send. A core adds up what it receives. */
 #include <math.h>
 
 #include "case_build.h"
@@ -35,7 +35,8 @@ static uint8_t free_color(const case_build *b, const uint32_t *used, uint32_t fr
 }
 
 static void lay(case_build *b, uint32_t *used, uint32_t from, const flow *f) {
-  static const uint8_t opposite[] = {WAFER_PORT_south, WAFER_PORT_west, WAFER_PORT_north, WAFER_PORT_east};
+  static const uint8_t opposite[] = {WAFER_PORT_south, WAFER_PORT_west, WAFER_PORT_north,
+                                     WAFER_PORT_east};
   wafer_port in = WAFER_PORT_ramp, out;
   for (uint32_t at = from, next;; at = next) {
     wafer_rect here = {at % b->o.width, at / b->o.width, 1, 1};
@@ -84,7 +85,8 @@ static flow *draw(case_build *b, uint32_t cores) {
 /* Registers 3, 4 and 5: words of a burst, delay, words to come in. */
 static uint16_t make_program(case_build *b, uint8_t out, uint8_t in) {
   case_program *p = case_program_begin(b, "random");
-  wafer_operand sum = case_memory(b, (int32_t)b->answer), zero = {.kind = WAFER_OPERAND_constant, .dtype = sum.dtype};
+  wafer_operand sum = case_memory(b, (int32_t)b->answer),
+                zero = {.kind = WAFER_OPERAND_constant, .dtype = sum.dtype};
   sum.stride = 0;
   p->program.code_count = 0;
   if (in != 255) {
@@ -99,12 +101,17 @@ static uint16_t make_program(case_build *b, uint8_t out, uint8_t in) {
   }
   if (out != 255) {
     uint8_t loop = (uint8_t)p->program.code_count;
-    wafer_instruction send = case_instruction(b, WAFER_CORE_move, case_out(b, p, out), case_memory(b, 0), (wafer_operand){0});
+    wafer_instruction send = case_instruction(b, WAFER_CORE_move, case_out(b, p, out),
+                                              case_memory(b, 0), (wafer_operand){0});
     send.count_reg = 3;
     case_emit(b, p, send);
     case_emit(b, p, (wafer_instruction){.op = WAFER_CORE_delay, .a = 4});
-    case_emit(b, p, (wafer_instruction){.op = WAFER_CORE_plus, .a = 2, .b = 2, .c = WAFER_NO_REGISTER, .value = -1});
-    case_emit(b, p, (wafer_instruction){.op = WAFER_CORE_branch, .a = WAFER_NO_REGISTER, .b = 2, .target = loop});
+    case_emit(b, p,
+              (wafer_instruction){
+                  .op = WAFER_CORE_plus, .a = 2, .b = 2, .c = WAFER_NO_REGISTER, .value = -1});
+    case_emit(b, p,
+              (wafer_instruction){
+                  .op = WAFER_CORE_branch, .a = WAFER_NO_REGISTER, .b = 2, .target = loop});
   }
   return (uint16_t)(b->program_count - 1);
 }
@@ -156,5 +163,8 @@ static bool expect_random(const case_build *b, uint32_t x, uint32_t y, uint32_t 
   return true;
 }
 
-const case_row case_random_row = {{"random", "", "bursts between cores drawn at random, all at the same time"},
-                                  build_random, expect_random, prepare_random};
+const case_row case_random_row = {
+    {"random", "", "bursts between cores drawn at random, all at the same time"},
+    build_random,
+    expect_random,
+    prepare_random};

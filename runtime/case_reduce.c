@@ -6,19 +6,24 @@
 
 /* answer = words + what comes in (again: answer + what comes in). */
 static wafer_instruction *receive(case_build *b, case_program *p, uint8_t color, bool again) {
-  return case_emit(b, p, case_instruction(b, WAFER_CORE_add, case_memory(b, (int32_t)b->answer),
-                                          case_memory(b, again ? (int32_t)b->answer : 0), case_in(b, p, color)));
+  return case_emit(b, p,
+                   case_instruction(b, WAFER_CORE_add, case_memory(b, (int32_t)b->answer),
+                                    case_memory(b, again ? (int32_t)b->answer : 0),
+                                    case_in(b, p, color)));
 }
 
 static wafer_instruction *send(case_build *b, case_program *p, uint8_t color, uint32_t address) {
-  return case_emit(b, p, case_instruction(b, WAFER_CORE_move, case_out(b, p, color),
-                                          case_memory(b, (int32_t)address), (wafer_operand){0}));
+  return case_emit(b, p,
+                   case_instruction(b, WAFER_CORE_move, case_out(b, p, color),
+                                    case_memory(b, (int32_t)address), (wafer_operand){0}));
 }
 
-static wafer_instruction *pass_on(case_build *b, case_program *p, uint8_t in, uint8_t out, uint32_t address) {
+static wafer_instruction *pass_on(case_build *b, case_program *p, uint8_t in, uint8_t out,
+                                  uint32_t address) {
   wafer_operand from = case_in(b, p, in);
-  return case_emit(b, p, case_instruction(b, WAFER_CORE_add, case_out(b, p, out),
-                                          case_memory(b, (int32_t)address), from));
+  return case_emit(b, p,
+                   case_instruction(b, WAFER_CORE_add, case_out(b, p, out),
+                                    case_memory(b, (int32_t)address), from));
 }
 
 static void place_column(case_build *b, uint32_t x, uint16_t program) {
@@ -29,15 +34,19 @@ static void lines_west(case_build *b, uint32_t x, uint32_t to, uint8_t color) {
   for (uint32_t y = 0; y < b->o.height; y++) case_line_west(b, x, to, y, color);
 }
 
-/* ---- star: everyone to core 0; a switch lets the neighbour's words by when one's own have gone ---- */
+/* ---- star: everyone to core 0; a switch lets the neighbour's words by when one's own have gone
+ * ---- */
 
 static void star_routes(case_build *b) {
   uint32_t last = b->o.width - 1, h = b->o.height;
   case_route(b, (wafer_rect){0, 0, 1, h}, 0, WAFER_PORT_east, WAFER_TO(ramp));
   case_route(b, (wafer_rect){last, 0, 1, h}, 0, WAFER_PORT_ramp, WAFER_TO(west));
   if (last > 1)
-    case_route_add(b, (wafer_route){.cores = {1, 0, last - 1, h}, .color = 0, .positions = 2,
-                                    .at = {{WAFER_PORT_ramp, WAFER_TO(west)}, {WAFER_PORT_east, WAFER_TO(west)}}});
+    case_route_add(b, (wafer_route){.cores = {1, 0, last - 1, h},
+                                    .color = 0,
+                                    .positions = 2,
+                                    .at = {{WAFER_PORT_ramp, WAFER_TO(west)},
+                                           {WAFER_PORT_east, WAFER_TO(west)}}});
 }
 
 static void star(case_build *b) {
@@ -61,10 +70,13 @@ static void star(case_build *b) {
   b->predicted = b->wavelets * (cores - 1) + case_depth(b);
 }
 
-/* ---- two-phase: a chain in each group, then a chain of the groups' first cores; one group: a chain ---- */
+/* ---- two-phase: a chain in each group, then a chain of the groups' first cores; one group: a
+ * chain ---- */
 
 /* Group g sends on colour 2 + g % 2, a core on x % 2. */
-static uint8_t group_color(uint32_t g) { return (uint8_t)(2 + g % 2); }
+static uint8_t group_color(uint32_t g) {
+  return (uint8_t)(2 + g % 2);
+}
 
 static void leader(case_build *b, case_program *p, uint32_t x, uint32_t group, bool members) {
   uint32_t g = x / group, groups = (b->o.width + group - 1) / group;
@@ -72,8 +84,8 @@ static void leader(case_build *b, case_program *p, uint32_t x, uint32_t group, b
   if (members) receive(b, p, (uint8_t)((x + 1) % 2), false)->async = true;
   if (groups == 1) return;
   wafer_instruction *second = g + 1 == groups ? send(b, p, group_color(g), sum)
-                              : g             ? pass_on(b, p, group_color(g + 1), group_color(g), sum)
-                                              : receive(b, p, group_color(1), members);
+                              : g ? pass_on(b, p, group_color(g + 1), group_color(g), sum)
+                                  : receive(b, p, group_color(1), members);
   second->thread = 1;
   second->after = members ? 1 : 0;
 }
@@ -83,28 +95,37 @@ static void two_phase_core(case_build *b, uint32_t x, uint32_t group) {
   bool leads = x % group == 0, ends = x == last || (x + 1) % group == 0;
   uint8_t own = (uint8_t)(x % 2), next = (uint8_t)((x + 1) % 2);
   case_program *p = case_program_begin(b, leads ? "reduce leader" : "reduce member");
-  if (leads) leader(b, p, x, group, !ends);
-  else if (ends) send(b, p, own, 0);
-  else pass_on(b, p, next, own, 0);
-  if (leads && b->o.repeat > 1) case_emit(b, p, (wafer_instruction){.op = WAFER_CORE_join, .thread = 0});
+  if (leads)
+    leader(b, p, x, group, !ends);
+  else if (ends)
+    send(b, p, own, 0);
+  else
+    pass_on(b, p, next, own, 0);
+  if (leads && b->o.repeat > 1)
+    case_emit(b, p, (wafer_instruction){.op = WAFER_CORE_join, .thread = 0});
   place_column(b, x, case_program_end(b, p));
-  if (!leads) lines_west(b, x, x - 1, own);
-  else if (x) lines_west(b, x, x - group, group_color(x / group));
+  if (!leads)
+    lines_west(b, x, x - 1, own);
+  else if (x)
+    lines_west(b, x, x - group, group_color(x / group));
 }
 
 static void two_phase(case_build *b, uint32_t group) {
   for (uint32_t x = 0; x < b->o.width; x++) two_phase_core(b, x, group);
   uint64_t cores = b->o.width, groups = (cores + group - 1) / group;
-  uint64_t depth = group - 1 + groups - 1, contention = group < cores ? 2 * b->wavelets : b->wavelets;
+  uint64_t depth = group - 1 + groups - 1,
+           contention = group < cores ? 2 * b->wavelets : b->wavelets;
   b->predicted = contention + case_hops(b, cores - 1) + case_depth(b) * depth;
 }
 
-/* ---- tree: in round k, on colour k, odd multiples of 2^k send to the even ones before them ---- */
+/* ---- tree: in round k, on colour k, odd multiples of 2^k send to the even ones before them ----
+ */
 
 static wafer_status tree(case_build *b) {
   uint32_t cores = b->o.width, rounds = 0;
   while (1u << rounds < cores) rounds++;
-  if (rounds > b->machine->colors) return case_refuse(b, "a tree needs a color for each of its rounds");
+  if (rounds > b->machine->colors)
+    return case_refuse(b, "a tree needs a color for each of its rounds");
   for (uint32_t x = 0; x < cores; x++) {
     uint32_t sends = x ? (uint32_t)__builtin_ctz(x) : rounds;
     case_program *p = case_program_begin(b, "tree");
@@ -145,5 +166,8 @@ static bool expect_reduce(const case_build *b, uint32_t x, uint32_t y, uint32_t 
   return true;
 }
 
-const case_row case_reduce_row = {{"reduce", "star|chain|tree|two-phase", "the sum of each row in its first core"},
-                              build_reduce, expect_reduce, NULL};
+const case_row case_reduce_row = {
+    {"reduce", "star|chain|tree|two-phase", "the sum of each row in its first core"},
+    build_reduce,
+    expect_reduce,
+    NULL};

@@ -1,5 +1,5 @@
-/* A core: a cycle is for one of the microthreads in turn, else for control; beside it, for one of those that
- * only move words to the fabric. */
+/* A core: a cycle is for one of the microthreads in turn, else for control; beside it, for one of
+ * those that only move words to the fabric. */
 #include "fabric_state.h"
 
 uint32_t core_queue(const fabric_core *core, uint8_t color, bool output) {
@@ -9,7 +9,9 @@ uint32_t core_queue(const fabric_core *core, uint8_t color, bool output) {
   return FABRIC_NONE;
 }
 
-static int32_t reg(const fabric_core *core, uint8_t r) { return r == WAFER_NO_REGISTER ? 0 : core->r[r]; }
+static int32_t reg(const fabric_core *core, uint8_t r) {
+  return r == WAFER_NO_REGISTER ? 0 : core->r[r];
+}
 static void set_reg(fabric_core *core, uint8_t r, uint32_t value) {
   if (r != WAFER_NO_REGISTER) core->r[r] = (int32_t)value;
 }
@@ -49,7 +51,8 @@ static void start_task(wafer_fabric *f, fabric_core *core, uint32_t at) {
   f->moved = true;
 }
 
-static wafer_status issue_vector(wafer_fabric *f, uint32_t at, const wafer_instruction *code, bool *issued) {
+static wafer_status issue_vector(wafer_fabric *f, uint32_t at, const wafer_instruction *code,
+                                 bool *issued) {
   fabric_core *core = &f->cores[at];
   *issued = core->threads[code->thread].state == THREAD_FREE;
   if (!*issued) return WAFER_OK;
@@ -65,7 +68,9 @@ static wafer_status run_scalar(wafer_fabric *f, uint32_t at, const wafer_instruc
   fabric_core *core = &f->cores[at];
   core->pc++;
   switch ((wafer_core_op)code->op) {
-  case WAFER_CORE_set: set_reg(core, code->a, (uint32_t)code->value); break;
+  case WAFER_CORE_set:
+    set_reg(core, code->a, (uint32_t)code->value);
+    break;
   case WAFER_CORE_plus:
     set_reg(core, code->a,
             (uint32_t)reg(core, code->b) + (uint32_t)reg(core, code->c) + (uint32_t)code->value);
@@ -80,22 +85,33 @@ static wafer_status run_scalar(wafer_fabric *f, uint32_t at, const wafer_instruc
   case WAFER_CORE_branch:
     if (reg(core, code->a) < reg(core, code->b)) core->pc = code->target;
     break;
-  case WAFER_CORE_time: set_reg(core, code->a, (uint32_t)f->now); break;
+  case WAFER_CORE_time:
+    set_reg(core, code->a, (uint32_t)f->now);
+    break;
   case WAFER_CORE_delay: {
     int64_t cycles = (int64_t)reg(core, code->a) + code->value;
     if (cycles > FABRIC_LONGEST_DELAY)
-      return fabric_trap(f, at, "waits %lld cycles; %d at most", (long long)cycles, FABRIC_LONGEST_DELAY);
+      return fabric_trap(f, at, "waits %lld cycles; %d at most", (long long)cycles,
+                         FABRIC_LONGEST_DELAY);
     if (cycles > 1) core->resume = f->now + (uint64_t)cycles;
     break;
   }
-  case WAFER_CORE_activate: core->activated |= 1u << code->target; break;
-  case WAFER_CORE_block: core->blocked |= 1u << code->target; break;
-  case WAFER_CORE_unblock: core->blocked &= ~(1u << code->target); break;
+  case WAFER_CORE_activate:
+    core->activated |= 1u << code->target;
+    break;
+  case WAFER_CORE_block:
+    core->blocked |= 1u << code->target;
+    break;
+  case WAFER_CORE_unblock:
+    core->blocked &= ~(1u << code->target);
+    break;
   case WAFER_CORE_join:
     core->state = CORE_JOIN;
     core->joined = code->thread;
     break;
-  default: core->state = CORE_IDLE; break; /* end */
+  default:
+    core->state = CORE_IDLE;
+    break; /* end */
   }
   return WAFER_OK;
 }
@@ -140,7 +156,8 @@ static void sooner(uint64_t *next, uint64_t cycle) {
 }
 
 /* One step of the first in turn that can go on, of those in `set`. */
-static wafer_status run_threads(wafer_fabric *f, uint32_t at, core_unit unit, uint32_t set, uint64_t *next) {
+static wafer_status run_threads(wafer_fabric *f, uint32_t at, core_unit unit, uint32_t set,
+                                uint64_t *next) {
   fabric_core *core = &f->cores[at];
   uint32_t later = set >> core->turn[unit] << core->turn[unit], order[2] = {later, set & ~later};
   for (uint32_t half = 0; half < 2; half++)
@@ -173,9 +190,13 @@ static wafer_status compute(wafer_fabric *f, uint32_t at, uint64_t *next) {
 wafer_status core_visit(wafer_fabric *f, uint32_t at, uint64_t *next) {
   fabric_core *core = &f->cores[at];
   *next = FABRIC_NEVER;
-  if (core->busy[CORE_COMPUTES] <= f->now) WAFER_TRY(compute(f, at, next));
-  else sooner(next, core->busy[CORE_COMPUTES]);
-  if (core->busy[CORE_SENDS] > f->now) sooner(next, core->busy[CORE_SENDS]);
-  else if (core->sending) WAFER_TRY(run_threads(f, at, CORE_SENDS, core->sending, next));
+  if (core->busy[CORE_COMPUTES] <= f->now)
+    WAFER_TRY(compute(f, at, next));
+  else
+    sooner(next, core->busy[CORE_COMPUTES]);
+  if (core->busy[CORE_SENDS] > f->now)
+    sooner(next, core->busy[CORE_SENDS]);
+  else if (core->sending)
+    WAFER_TRY(run_threads(f, at, CORE_SENDS, core->sending, next));
   return WAFER_OK;
 }

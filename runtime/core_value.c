@@ -1,5 +1,5 @@
-/* The values of a step: operands from memory, queues and constants, one operation, and where the result
- * goes. Floats compute in f32 and round when they are stored; integers wrap. */
+/* The values of a step: operands from memory, queues and constants, one operation, and where the
+ * result goes. Floats compute in f32 and round when they are stored; integers wrap. */
 #include <math.h>
 #include <string.h>
 
@@ -12,17 +12,31 @@ typedef struct scalar {
   int64_t i;
 } scalar;
 
-static bool is_float(uint8_t dtype) { return dtype == WAFER_DTYPE_f32 || dtype == WAFER_DTYPE_f16; }
+static bool is_float(uint8_t dtype) {
+  return dtype == WAFER_DTYPE_f32 || dtype == WAFER_DTYPE_f16;
+}
 
 static scalar from_bits(uint8_t dtype, uint32_t bits) {
   scalar s = {0};
   switch (dtype) {
-  case WAFER_DTYPE_f32: memcpy(&s.f, &bits, 4); break;
-  case WAFER_DTYPE_f16: s.f = wafer_f32_of_f16((uint16_t)bits); break;
-  case WAFER_DTYPE_i32: s.i = (int32_t)bits; break;
-  case WAFER_DTYPE_u32: s.i = bits; break;
-  case WAFER_DTYPE_i16: s.i = (int16_t)bits; break;
-  default: s.i = (uint16_t)bits; break;
+  case WAFER_DTYPE_f32:
+    memcpy(&s.f, &bits, 4);
+    break;
+  case WAFER_DTYPE_f16:
+    s.f = wafer_f32_of_f16((uint16_t)bits);
+    break;
+  case WAFER_DTYPE_i32:
+    s.i = (int32_t)bits;
+    break;
+  case WAFER_DTYPE_u32:
+    s.i = bits;
+    break;
+  case WAFER_DTYPE_i16:
+    s.i = (int16_t)bits;
+    break;
+  default:
+    s.i = (uint16_t)bits;
+    break;
   }
   return s;
 }
@@ -30,31 +44,39 @@ static scalar from_bits(uint8_t dtype, uint32_t bits) {
 static uint32_t to_bits(uint8_t dtype, scalar s) {
   uint32_t bits;
   switch (dtype) {
-  case WAFER_DTYPE_f32: memcpy(&bits, &s.f, 4); return bits;
-  case WAFER_DTYPE_f16: return wafer_f16_of_f32(s.f);
+  case WAFER_DTYPE_f32:
+    memcpy(&bits, &s.f, 4);
+    return bits;
+  case WAFER_DTYPE_f16:
+    return wafer_f16_of_f32(s.f);
   case WAFER_DTYPE_i16:
-  case WAFER_DTYPE_u16: return (uint16_t)s.i;
-  default: return (uint32_t)s.i;
+  case WAFER_DTYPE_u16:
+    return (uint16_t)s.i;
+  default:
+    return (uint32_t)s.i;
   }
 }
 
 /* Between the families of types, as C casts; out of range saturates. */
 static scalar cross(scalar s, bool from_float, bool to_float) {
-  if (from_float && !to_float) s.i = s.f >= 0x1p62f ? INT64_MAX : s.f > -0x1p62f ? (int64_t)s.f : INT64_MIN;
+  if (from_float && !to_float)
+    s.i = s.f >= 0x1p62f ? INT64_MAX : s.f > -0x1p62f ? (int64_t)s.f : INT64_MIN;
   if (!from_float && to_float) s.f = (float)s.i;
   return s;
 }
 
-static wafer_status outside(const wafer_fabric *f, uint32_t at, int64_t address, uint32_t bytes, const char *what) {
-  return fabric_trap(f, at, "%s %u bytes at address %lld; data is from 0 to %u, in steps of 2", what, bytes,
-                     (long long)address, f->cores[at].limit);
+static wafer_status outside(const wafer_fabric *f, uint32_t at, int64_t address, uint32_t bytes,
+                            const char *what) {
+  return fabric_trap(f, at, "%s %u bytes at address %lld; data is from 0 to %u, in steps of 2",
+                     what, bytes, (long long)address, f->cores[at].limit);
 }
 
 static bool inside(const wafer_fabric *f, uint32_t at, int64_t address, uint32_t bytes) {
   return address >= 0 && address + bytes <= f->cores[at].limit && !(address & 1);
 }
 
-static wafer_status load(const wafer_fabric *f, uint32_t at, int64_t address, uint8_t dtype, uint32_t *bits) {
+static wafer_status load(const wafer_fabric *f, uint32_t at, int64_t address, uint8_t dtype,
+                         uint32_t *bits) {
   uint32_t bytes = wafer_dtype_bits(dtype) / 8;
   if (!inside(f, at, address, bytes)) return outside(f, at, address, bytes, "reads");
   const unsigned char *written = f->written + (size_t)at * f->written_bytes;
@@ -66,7 +88,8 @@ static wafer_status load(const wafer_fabric *f, uint32_t at, int64_t address, ui
   return WAFER_OK;
 }
 
-static wafer_status store(wafer_fabric *f, uint32_t at, int64_t address, uint8_t dtype, uint32_t bits) {
+static wafer_status store(wafer_fabric *f, uint32_t at, int64_t address, uint8_t dtype,
+                          uint32_t bits) {
   uint32_t bytes = wafer_dtype_bits(dtype) / 8;
   if (!inside(f, at, address, bytes)) return outside(f, at, address, bytes, "writes");
   unsigned char *written = f->written + (size_t)at * f->written_bytes;
@@ -78,42 +101,66 @@ static wafer_status store(wafer_fabric *f, uint32_t at, int64_t address, uint8_t
 
 static float unary(wafer_core_op op, float x) {
   float y = x;
-  if (op == WAFER_CORE_exp) vmath_exp(&y, &x, 1);
-  else if (op == WAFER_CORE_reciprocal) vmath_reciprocal(&y, &x, 1);
-  else if (op == WAFER_CORE_sqrt) vmath_sqrt(&y, &x, 1);
+  if (op == WAFER_CORE_exp)
+    vmath_exp(&y, &x, 1);
+  else if (op == WAFER_CORE_reciprocal)
+    vmath_reciprocal(&y, &x, 1);
+  else if (op == WAFER_CORE_sqrt)
+    vmath_sqrt(&y, &x, 1);
   return y;
 }
 
 static float of_floats(wafer_core_op op, const scalar *in) {
   switch (op) {
-  case WAFER_CORE_add: return in[0].f + in[1].f;
-  case WAFER_CORE_sub: return in[0].f - in[1].f;
-  case WAFER_CORE_max: return in[0].f > in[1].f || isnan(in[0].f) ? in[0].f : in[1].f;
-  case WAFER_CORE_min: return in[0].f < in[1].f || isnan(in[0].f) ? in[0].f : in[1].f;
-  case WAFER_CORE_less: return in[0].f < in[1].f;
-  case WAFER_CORE_equal: return in[0].f == in[1].f;
-  case WAFER_CORE_select: return in[0].f != 0 ? in[1].f : in[2].f;
-  case WAFER_CORE_mul: return in[0].f * in[1].f;
-  case WAFER_CORE_fma: return fmaf(in[0].f, in[1].f, in[2].f);
-  default: return unary(op, in[0].f);
+  case WAFER_CORE_add:
+    return in[0].f + in[1].f;
+  case WAFER_CORE_sub:
+    return in[0].f - in[1].f;
+  case WAFER_CORE_max:
+    return in[0].f > in[1].f || isnan(in[0].f) ? in[0].f : in[1].f;
+  case WAFER_CORE_min:
+    return in[0].f < in[1].f || isnan(in[0].f) ? in[0].f : in[1].f;
+  case WAFER_CORE_less:
+    return in[0].f < in[1].f;
+  case WAFER_CORE_equal:
+    return in[0].f == in[1].f;
+  case WAFER_CORE_select:
+    return in[0].f != 0 ? in[1].f : in[2].f;
+  case WAFER_CORE_mul:
+    return in[0].f * in[1].f;
+  case WAFER_CORE_fma:
+    return fmaf(in[0].f, in[1].f, in[2].f);
+  default:
+    return unary(op, in[0].f);
   }
 }
 
 static int64_t of_integers(wafer_core_op op, const scalar *in) {
   uint64_t a = (uint64_t)in[0].i, b = (uint64_t)in[1].i;
   switch (op) {
-  case WAFER_CORE_add: return (int64_t)(a + b);
-  case WAFER_CORE_sub: return (int64_t)(a - b);
-  case WAFER_CORE_max: return in[0].i > in[1].i ? in[0].i : in[1].i;
-  case WAFER_CORE_min: return in[0].i < in[1].i ? in[0].i : in[1].i;
-  case WAFER_CORE_less: return in[0].i < in[1].i;
-  case WAFER_CORE_equal: return in[0].i == in[1].i;
-  case WAFER_CORE_select: return in[0].i ? in[1].i : in[2].i;
-  case WAFER_CORE_mul: return (int64_t)(a * b);
-  case WAFER_CORE_fma: return (int64_t)(a * b + (uint64_t)in[2].i);
+  case WAFER_CORE_add:
+    return (int64_t)(a + b);
+  case WAFER_CORE_sub:
+    return (int64_t)(a - b);
+  case WAFER_CORE_max:
+    return in[0].i > in[1].i ? in[0].i : in[1].i;
+  case WAFER_CORE_min:
+    return in[0].i < in[1].i ? in[0].i : in[1].i;
+  case WAFER_CORE_less:
+    return in[0].i < in[1].i;
+  case WAFER_CORE_equal:
+    return in[0].i == in[1].i;
+  case WAFER_CORE_select:
+    return in[0].i ? in[1].i : in[2].i;
+  case WAFER_CORE_mul:
+    return (int64_t)(a * b);
+  case WAFER_CORE_fma:
+    return (int64_t)(a * b + (uint64_t)in[2].i);
   case WAFER_CORE_move:
-  case WAFER_CORE_convert: return in[0].i;
-  default: return (int64_t)unary(op, (float)in[0].i);
+  case WAFER_CORE_convert:
+    return in[0].i;
+  default:
+    return (int64_t)unary(op, (float)in[0].i);
   }
 }
 
@@ -129,8 +176,8 @@ static void advance(core_thread *t, uint32_t k, const wafer_operand *o, uint32_t
 }
 
 /* One element from operand k; `words` holds the wavelet of each fabric operand. */
-static wafer_status fetch(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t k, uint32_t element,
-                          const uint32_t *words, bool as_float, scalar *out) {
+static wafer_status fetch(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t k,
+                          uint32_t element, const uint32_t *words, bool as_float, scalar *out) {
   const wafer_operand *o = &t->code->in[k];
   uint32_t bits;
   if (o->kind == WAFER_OPERAND_constant) {
@@ -161,7 +208,8 @@ static void send(wafer_fabric *f, core_thread *t, uint32_t elements, uint32_t co
   fabric_push(f, t->queue[0], word, last && t->code->control, cost + f->machine->ramp_cycles);
 }
 
-wafer_status core_compute(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t elements, uint32_t cost) {
+wafer_status core_compute(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t elements,
+                          uint32_t cost) {
   const wafer_instruction *code = t->code;
   const wafer_operand *out = &code->out;
   wafer_core_op op = (wafer_core_op)code->op;
@@ -170,9 +218,12 @@ wafer_status core_compute(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t
   take_words(f, t, words);
   for (uint32_t e = 0; e < elements; e++) {
     scalar in[3] = {{0}}, result = {0};
-    for (uint32_t k = 0; k < op_inputs[op]; k++) WAFER_TRY(fetch(f, at, t, k, e, words, floats, &in[k]));
-    if (floats) result.f = of_floats(op, in);
-    else result.i = of_integers(op, in);
+    for (uint32_t k = 0; k < op_inputs[op]; k++)
+      WAFER_TRY(fetch(f, at, t, k, e, words, floats, &in[k]));
+    if (floats)
+      result.f = of_floats(op, in);
+    else
+      result.i = of_integers(op, in);
     uint32_t bits = to_bits(out->dtype, cross(result, floats, is_float(out->dtype)));
     if (out->kind == WAFER_OPERAND_fabric) {
       word |= wafer_dtype_bits(out->dtype) == 16 ? bits << 16 * e : bits;

@@ -1,5 +1,5 @@
-/* Vector instructions: set-up, and the timing of a step: as many elements as the rate gives in a cycle, or
- * one element in several; operands on the fabric allow 32 bits a cycle. */
+/* Vector instructions: set-up, and the timing of a step: as many elements as the rate gives in a
+ * cycle, or one element in several; operands on the fabric allow 32 bits a cycle. */
 #include "fabric_state.h"
 
 static const uint8_t op_inputs[WAFER_CORE_VECTORS] = {
@@ -19,13 +19,14 @@ static const wafer_operand *operand(const wafer_instruction *code, uint32_t k) {
 static bool shares_queue(const core_thread *a, const core_thread *b) {
   for (uint32_t i = 0; i <= op_inputs[a->code->op]; i++)
     for (uint32_t k = 0; k <= op_inputs[b->code->op]; k++)
-      if (operand(a->code, i)->kind == WAFER_OPERAND_fabric && operand(b->code, k)->kind == WAFER_OPERAND_fabric &&
-          a->queue[i] == b->queue[k])
+      if (operand(a->code, i)->kind == WAFER_OPERAND_fabric &&
+          operand(b->code, k)->kind == WAFER_OPERAND_fabric && a->queue[i] == b->queue[k])
         return true;
   return false;
 }
 
-/* Who must end first: the one it names, and whoever uses a queue of its own: those keep the order of issue. */
+/* Who must end first: the one it names, and whoever uses a queue of its own: those keep the order
+ * of issue. */
 static uint32_t to_wait_for(const fabric_core *core, const core_thread *t) {
   uint32_t waits = t->code->after ? core->running & 1u << (t->code->after - 1) : 0;
   for (uint32_t left = core->running; left; left &= left - 1) {
@@ -43,8 +44,10 @@ wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *c
   t->code = code;
   t->done = t->fraction = 0;
   t->ready = f->now + (setup > 1 ? setup - 1 : 1);
-  t->count = code->count_reg == WAFER_NO_REGISTER ? code->count : (uint32_t)core->r[code->count_reg];
-  if (t->count > INT32_MAX) return fabric_trap(f, at, "a vector instruction over %d elements", (int)t->count);
+  t->count =
+      code->count_reg == WAFER_NO_REGISTER ? code->count : (uint32_t)core->r[code->count_reg];
+  if (t->count > INT32_MAX)
+    return fabric_trap(f, at, "a vector instruction over %d elements", (int)t->count);
   for (uint32_t k = 0; k <= op_inputs[code->op]; k++) {
     const wafer_operand *o = operand(code, k);
     if (o->kind == WAFER_OPERAND_fabric) t->queue[k] = core_queue(core, o->color, k == 0);
@@ -53,13 +56,16 @@ wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *c
   t->waits = to_wait_for(core, t);
   t->state = THREAD_BUSY;
   core->running |= 1u << code->thread;
-  if (code->op == WAFER_CORE_move && code->out.kind == WAFER_OPERAND_fabric) core->sending |= 1u << code->thread;
+  if (code->op == WAFER_CORE_move && code->out.kind == WAFER_OPERAND_fabric)
+    core->sending |= 1u << code->thread;
   f->moved = true;
   return WAFER_OK;
 }
 
 /* 16-bit types, and what the rate's table calls them. */
-static bool narrow(const wafer_instruction *code) { return wafer_dtype_bits(code->in[0].dtype) <= 16; }
+static bool narrow(const wafer_instruction *code) {
+  return wafer_dtype_bits(code->in[0].dtype) <= 16;
+}
 
 /* Elements of the next step: the rate's, fewer on the fabric and at the end. */
 static uint32_t step_elements(const wafer_throughput *rate, const core_thread *t) {
@@ -68,7 +74,9 @@ static uint32_t step_elements(const wafer_throughput *rate, const core_thread *t
     const wafer_operand *o = operand(t->code, k);
     uint32_t per_wavelet = 32 / wafer_dtype_bits(o->dtype);
     if (o->kind == WAFER_OPERAND_fabric && per_wavelet != elements)
-      elements = per_wavelet == 2 && elements > 2 ? 2 : elements < per_wavelet ? elements : per_wavelet;
+      elements = per_wavelet == 2 && elements > 2 ? 2
+                 : elements < per_wavelet         ? elements
+                                                  : per_wavelet;
   }
   uint32_t left = t->count - t->done;
   return elements < left ? elements : left;
@@ -104,7 +112,7 @@ static bool fabric_ready(const wafer_fabric *f, const core_thread *t, uint64_t *
     const fabric_node *q = &f->nodes[t->queue[k]];
     if (k == 0) {
       if (!fabric_has_room(f, q)) {
-        if (q->count < q->capacity && *next > f->now + 1) *next = f->now + 1;
+        if (q->count<q->capacity && * next> f->now + 1) *next = f->now + 1;
         return false;
       }
       continue;

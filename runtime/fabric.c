@@ -7,7 +7,8 @@
 
 /* Zero pages that take memory when they are written. */
 static void *reserve(size_t bytes) {
-  void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *p =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return p == MAP_FAILED ? NULL : p;
 }
 
@@ -35,8 +36,8 @@ static wafer_status set_up(wafer_fabric *f) {
   f->memory = reserve((size_t)f->count * f->machine->core_bytes);
   f->written = reserve((size_t)f->count * f->written_bytes);
   if (!f->cores || !f->awake || !f->memory || !f->written)
-    return wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_NO_MEMORY, "%u cores do not fit the host",
-                      f->count);
+    return wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_NO_MEMORY,
+                      "%u cores do not fit the host", f->count);
   for (uint32_t at = 0; at < f->count; at++) place_core(f, at);
   for (uint32_t i = 0; i < FABRIC_WHEEL; i++) f->bucket[i] = FABRIC_NONE;
   return fabric_build_routes(f);
@@ -47,13 +48,16 @@ wafer_status wafer_fabric_create(const wafer_diag *diag, const wafer_machine *ma
   *out = NULL;
   WAFER_TRY(fabric_check(diag, machine, program));
   wafer_fabric *f = calloc(1, sizeof *f);
-  if (!f) return wafer_fail(diag, wafer_at_file(program->name), WAFER_NO_MEMORY, "no room for a fabric");
+  if (!f)
+    return wafer_fail(diag, wafer_at_file(program->name), WAFER_NO_MEMORY, "no room for a fabric");
   f->diag = diag;
   f->machine = machine;
   f->program = program;
   wafer_status status = set_up(f);
-  if (status != WAFER_OK) wafer_fabric_destroy(f);
-  else *out = f;
+  if (status != WAFER_OK)
+    wafer_fabric_destroy(f);
+  else
+    *out = f;
   return status;
 }
 
@@ -79,7 +83,8 @@ void wafer_fabric_destroy(wafer_fabric *f) {
 bool wafer_fabric_write(wafer_fabric *f, uint32_t x, uint32_t y, uint32_t address, const void *data,
                         uint32_t bytes) {
   uint32_t at = y * f->program->width + x;
-  if (address > f->cores[at].limit || bytes > f->cores[at].limit - address || (address | bytes) & 1) return false;
+  if (address > f->cores[at].limit || bytes > f->cores[at].limit - address || (address | bytes) & 1)
+    return false;
   memcpy(f->memory + (size_t)at * f->machine->core_bytes + address, data, bytes);
   unsigned char *written = f->written + (size_t)at * f->written_bytes;
   for (uint32_t unit = address / 2; unit < (address + bytes) / 2; unit++)
@@ -90,7 +95,8 @@ bool wafer_fabric_write(wafer_fabric *f, uint32_t x, uint32_t y, uint32_t addres
 bool wafer_fabric_read(const wafer_fabric *f, uint32_t x, uint32_t y, uint32_t address, void *data,
                        uint32_t bytes) {
   uint32_t at = y * f->program->width + x;
-  if (address > f->cores[at].limit || bytes > f->cores[at].limit - address || (address | bytes) & 1) return false;
+  if (address > f->cores[at].limit || bytes > f->cores[at].limit - address || (address | bytes) & 1)
+    return false;
   const unsigned char *written = f->written + (size_t)at * f->written_bytes;
   for (uint32_t unit = address / 2; unit < (address + bytes) / 2; unit++)
     if (!(written[unit / 8] >> (unit % 8) & 1)) return false;

@@ -1,5 +1,5 @@
-/* What a program for the fabric must be before it runs: indices inside their tables, queues that the machine
- * has, code that leaves room for data. */
+/* What a program for the fabric must be before it runs: indices inside their tables, queues that
+ * the machine has, code that leaves room for data. */
 #include "fabric_state.h"
 
 static const char *const op_names[WAFER_CORE_OPS] = {
@@ -13,7 +13,9 @@ static const uint8_t op_inputs[WAFER_CORE_VECTORS] = {
 #include "wafer/core_ops.def"
 };
 
-const char *wafer_core_op_name(wafer_core_op op) { return op < WAFER_CORE_OPS ? op_names[op] : "?"; }
+const char *wafer_core_op_name(wafer_core_op op) {
+  return op < WAFER_CORE_OPS ? op_names[op] : "?";
+}
 
 typedef struct checker {
   const wafer_diag *diag;
@@ -45,53 +47,67 @@ static bool dtype_fits(uint8_t dtype) {
   case WAFER_DTYPE_i32:
   case WAFER_DTYPE_u32:
   case WAFER_DTYPE_i16:
-  case WAFER_DTYPE_u16: return true;
-  default: return false;
+  case WAFER_DTYPE_u16:
+    return true;
+  default:
+    return false;
   }
 }
 
 static bool is_bound(const checker *c, uint8_t color, bool output) {
   for (uint32_t i = 0; i < c->program->binding_count; i++)
-    if (c->program->bindings[i].color == color && c->program->bindings[i].output == output) return true;
+    if (c->program->bindings[i].color == color && c->program->bindings[i].output == output)
+      return true;
   return false;
 }
 
-static bool reg_fits(uint8_t reg) { return reg < WAFER_CORE_REGISTERS || reg == WAFER_NO_REGISTER; }
+static bool reg_fits(uint8_t reg) {
+  return reg < WAFER_CORE_REGISTERS || reg == WAFER_NO_REGISTER;
+}
 
 static wafer_status check_operand(const checker *c, const wafer_operand *o, bool output) {
   const char *name = wafer_core_op_name(c->program->code[c->at].op);
   if (o->kind == WAFER_OPERAND_none || o->kind > WAFER_OPERAND_constant ||
       (output && o->kind == WAFER_OPERAND_constant))
-    return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT, "instruction %u (%s) has an operand of kind %u", c->at,
-                      name, o->kind);
-  if (!dtype_fits(o->dtype))
     return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
-                      "instruction %u (%s) has an operand of type %s; cores have f32, f16, i32, u32, i16, u16",
-                      c->at, name, wafer_dtype_name(o->dtype));
+                      "instruction %u (%s) has an operand of kind %u", c->at, name, o->kind);
+  if (!dtype_fits(o->dtype))
+    return wafer_fail(
+        c->diag, here(c), WAFER_BAD_INPUT,
+        "instruction %u (%s) has an operand of type %s; cores have f32, f16, i32, u32, i16, u16",
+        c->at, name, wafer_dtype_name(o->dtype));
   if (o->kind == WAFER_OPERAND_fabric && !is_bound(c, o->color, output))
-    return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT, "instruction %u (%s) uses color %u, to which no %s queue "
-                      "is bound", c->at, name, o->color, output ? "output" : "input");
+    return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
+                      "instruction %u (%s) uses color %u, to which no %s queue "
+                      "is bound",
+                      c->at, name, o->color, output ? "output" : "input");
   if (o->kind == WAFER_OPERAND_memory && !reg_fits(o->reg))
-    return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT, "instruction %u (%s) uses register %u of %u", c->at,
-                      name, o->reg, WAFER_CORE_REGISTERS);
+    return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
+                      "instruction %u (%s) uses register %u of %u", c->at, name, o->reg,
+                      WAFER_CORE_REGISTERS);
   return WAFER_OK;
 }
 
 static wafer_status check_code(const checker *c) {
   const wafer_instruction *code = &c->program->code[c->at];
   bool vector = code->op < WAFER_CORE_VECTORS;
-  uint32_t threads = c->machine->microthreads < WAFER_CORE_THREADS ? c->machine->microthreads : WAFER_CORE_THREADS;
-  bool to_task = code->op == WAFER_CORE_activate || code->op == WAFER_CORE_block || code->op == WAFER_CORE_unblock;
+  uint32_t threads =
+      c->machine->microthreads < WAFER_CORE_THREADS ? c->machine->microthreads : WAFER_CORE_THREADS;
+  bool to_task = code->op == WAFER_CORE_activate || code->op == WAFER_CORE_block ||
+                 code->op == WAFER_CORE_unblock;
   if (code->op >= WAFER_CORE_OPS || code->thread >= threads || code->after > threads ||
-      code->then > c->program->task_count || !reg_fits(code->a) || !reg_fits(code->b) || !reg_fits(code->c) ||
-      !reg_fits(code->count_reg) || (to_task && code->target >= c->program->task_count) ||
+      code->then > c->program->task_count || !reg_fits(code->a) || !reg_fits(code->b) ||
+      !reg_fits(code->c) || !reg_fits(code->count_reg) ||
+      (to_task && code->target >= c->program->task_count) ||
       (code->op == WAFER_CORE_branch && code->target >= c->program->code_count))
-    return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
-                      "instruction %u (%s) names a thread, task, register or target that there is not", c->at,
-                      wafer_core_op_name(code->op));
+    return wafer_fail(
+        c->diag, here(c), WAFER_BAD_INPUT,
+        "instruction %u (%s) names a thread, task, register or target that there is not", c->at,
+        wafer_core_op_name(code->op));
   if (!vector) return WAFER_OK;
   WAFER_TRY(check_operand(c, &code->out, true));
-  for (uint32_t k = 0; k < op_inputs[code->op]; k++) WAFER_TRY(check_operand(c, &code->in[k], false));
+  for (uint32_t k = 0; k < op_inputs[code->op]; k++)
+    WAFER_TRY(check_operand(c, &code->in[k], false));
   return WAFER_OK;
 }
 
@@ -101,13 +117,13 @@ static wafer_status check_bindings(const checker *c) {
     uint32_t queues = b->output ? c->machine->output_queues : c->machine->input_queues;
     if (b->color >= c->machine->colors || b->queue >= queues)
       return wafer_fail(c->diag, here(c), WAFER_NO_FIT,
-                        "color %u is bound to %s queue %u; %s has %u colors and %u such queues", b->color,
-                        b->output ? "output" : "input", b->queue, c->machine->name, c->machine->colors, queues);
+                        "color %u is bound to %s queue %u; %s has %u colors and %u such queues",
+                        b->color, b->output ? "output" : "input", b->queue, c->machine->name,
+                        c->machine->colors, queues);
     for (uint32_t k = 0; k < i; k++)
-      if (c->program->bindings[k].output == b->output &&
-          c->program->bindings[k].color == b->color)
-        return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT, "color %u is bound to two %s queues", b->color,
-                          b->output ? "output" : "input");
+      if (c->program->bindings[k].output == b->output && c->program->bindings[k].color == b->color)
+        return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT, "color %u is bound to two %s queues",
+                          b->color, b->output ? "output" : "input");
   }
   return WAFER_OK;
 }
@@ -115,52 +131,63 @@ static wafer_status check_bindings(const checker *c) {
 static wafer_status check_program(checker *c) {
   const wafer_core_program *p = c->program;
   if (p->task_count > WAFER_CORE_TASKS || p->binding_count > WAFER_CORE_BINDINGS || !p->code_count)
-    return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT, "%u instructions, %u tasks, %u bindings; at least 1, at "
-                      "most %u and %u", p->code_count, p->task_count, p->binding_count, WAFER_CORE_TASKS,
+    return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
+                      "%u instructions, %u tasks, %u bindings; at least 1, at "
+                      "most %u and %u",
+                      p->code_count, p->task_count, p->binding_count, WAFER_CORE_TASKS,
                       WAFER_CORE_BINDINGS);
   WAFER_TRY(check_bindings(c));
   for (c->at = 0; c->at < p->code_count; c->at++) WAFER_TRY(check_code(c));
   for (uint32_t i = 0; i < p->task_count; i++) {
     const wafer_core_task *t = &p->tasks[i];
     bool wavelets = t->kind == WAFER_TASK_data || t->kind == WAFER_TASK_control;
-    if (t->kind > WAFER_TASK_control || t->entry >= p->code_count || (wavelets && !is_bound(c, t->color, false)))
-      return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT, "task %u starts at instruction %u of %u, on color %u",
-                        i, t->entry, p->code_count, t->color);
+    if (t->kind > WAFER_TASK_control || t->entry >= p->code_count ||
+        (wavelets && !is_bound(c, t->color, false)))
+      return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
+                        "task %u starts at instruction %u of %u, on color %u", i, t->entry,
+                        p->code_count, t->color);
   }
   if (wafer_core_program_bytes(p) >= wafer_machine_core_budget(c->machine))
-    return wafer_fail(c->diag, here(c), WAFER_NO_FIT, "%u bytes of code; a core of %s has %u for code and data",
-                      wafer_core_program_bytes(p), c->machine->name, wafer_machine_core_budget(c->machine));
+    return wafer_fail(
+        c->diag, here(c), WAFER_NO_FIT, "%u bytes of code; a core of %s has %u for code and data",
+        wafer_core_program_bytes(p), c->machine->name, wafer_machine_core_budget(c->machine));
   return WAFER_OK;
 }
 
 static wafer_status check_route(const wafer_diag *diag, const wafer_machine *machine,
                                 const wafer_fabric_program *p, const wafer_route *r) {
-  bool inside = r->cores.x < p->width && r->cores.width <= p->width - r->cores.x && r->cores.y < p->height &&
-                r->cores.height <= p->height - r->cores.y;
+  bool inside = r->cores.x < p->width && r->cores.width <= p->width - r->cores.x &&
+                r->cores.y < p->height && r->cores.height <= p->height - r->cores.y;
   bool ports = r->positions >= 1 && r->positions <= WAFER_SWITCH_POSITIONS;
   for (uint32_t i = 0; ports && i < r->positions; i++)
     ports = r->at[i].from < WAFER_PORTS && r->at[i].to && r->at[i].to < 1u << WAFER_PORTS &&
             (r->at[i].from == WAFER_PORT_ramp || !(r->at[i].to >> r->at[i].from & 1));
   if (inside && ports && r->color < machine->colors) return WAFER_OK;
   return wafer_fail(diag, wafer_at_file(p->name), WAFER_BAD_INPUT,
-                    "the route of color %u for %ux%u cores from (%u,%u) is outside the fabric of %ux%u cores and %u "
-                    "colors, or leads back where it comes from", r->color, r->cores.width, r->cores.height,
-                    r->cores.x, r->cores.y, p->width, p->height, machine->colors);
+                    "the route of color %u for %ux%u cores from (%u,%u) is outside the fabric of "
+                    "%ux%u cores and %u "
+                    "colors, or leads back where it comes from",
+                    r->color, r->cores.width, r->cores.height, r->cores.x, r->cores.y, p->width,
+                    p->height, machine->colors);
 }
 
 wafer_status fabric_check(const wafer_diag *diag, const wafer_machine *machine,
                           const wafer_fabric_program *program) {
-  if (!program->width || !program->height || program->width > machine->width || program->height > machine->height)
-    return wafer_fail(diag, wafer_at_file(program->name), WAFER_NO_FIT, "asks for %ux%u cores; %s has %ux%u",
-                      program->width, program->height, machine->name, machine->width, machine->height);
+  if (!program->width || !program->height || program->width > machine->width ||
+      program->height > machine->height)
+    return wafer_fail(diag, wafer_at_file(program->name), WAFER_NO_FIT,
+                      "asks for %ux%u cores; %s has %ux%u", program->width, program->height,
+                      machine->name, machine->width, machine->height);
   for (uint32_t i = 0; i < program->program_count; i++) {
-    checker c = {.diag = diag, .machine = machine, .fabric = program, .program = &program->programs[i]};
+    checker c = {
+        .diag = diag, .machine = machine, .fabric = program, .program = &program->programs[i]};
     WAFER_TRY(check_program(&c));
   }
   for (uint32_t i = 0; i < program->width * program->height; i++)
     if (program->core[i] != WAFER_NO_PROGRAM && program->core[i] >= program->program_count)
-      return wafer_fail(diag, wafer_at_file(program->name), WAFER_BAD_INPUT, "core (%u,%u) runs program %u of %u",
-                        i % program->width, i / program->width, program->core[i], program->program_count);
+      return wafer_fail(diag, wafer_at_file(program->name), WAFER_BAD_INPUT,
+                        "core (%u,%u) runs program %u of %u", i % program->width,
+                        i / program->width, program->core[i], program->program_count);
   for (uint32_t i = 0; i < program->route_count; i++)
     WAFER_TRY(check_route(diag, machine, program, &program->routes[i]));
   return WAFER_OK;

@@ -6,7 +6,7 @@
 
 /* What a core that has not ended waits for. */
 typedef struct wait {
-  uint32_t node;   /* the queue that is empty or full; FABRIC_NONE: a thread of its own */
+  uint32_t node; /* the queue that is empty or full; FABRIC_NONE: a thread of its own */
   bool to_send;
 } wait;
 
@@ -15,7 +15,8 @@ static bool thread_waits(const wafer_fabric *f, const core_thread *t, wait *w) {
   if (t->state == THREAD_FREE) return false;
   *w = (wait){FABRIC_NONE, false};
   for (uint32_t k = 0; k < WAFER_COUNT(code->in); k++)
-    if (code->in[k].kind == WAFER_OPERAND_fabric && !f->nodes[t->queue[k + 1]].count) w->node = t->queue[k + 1];
+    if (code->in[k].kind == WAFER_OPERAND_fabric && !f->nodes[t->queue[k + 1]].count)
+      w->node = t->queue[k + 1];
   if (w->node == FABRIC_NONE && code->out.kind == WAFER_OPERAND_fabric) {
     const fabric_node *q = &f->nodes[t->queue[0]];
     if (q->count == q->capacity) *w = (wait){t->queue[0], true};
@@ -23,7 +24,8 @@ static bool thread_waits(const wafer_fabric *f, const core_thread *t, wait *w) {
   return true;
 }
 
-/* False: the core has ended. Threads that wait for the fabric say more than those that wait for them. */
+/* False: the core has ended. Threads that wait for the fabric say more than those that wait for
+ * them. */
 static bool core_waits(const wafer_fabric *f, uint32_t at, wait *w) {
   const fabric_core *core = &f->cores[at];
   bool waits = false;
@@ -38,8 +40,8 @@ static bool core_waits(const wafer_fabric *f, uint32_t at, wait *w) {
   return waits || core->state != CORE_IDLE;
 }
 
-/* The core at the other end: of an empty queue, where its wavelets would come from; of a full one, where the
- * first wavelet that cannot go on would go. */
+/* The core at the other end: of an empty queue, where its wavelets would come from; of a full one,
+ * where the first wavelet that cannot go on would go. */
 static uint32_t other_end(const wafer_fabric *f, wait w) {
   uint32_t node = w.node;
   for (uint32_t steps = 0; steps < f->node_count; steps++) {
@@ -62,12 +64,14 @@ static uint32_t other_end(const wafer_fabric *f, wait w) {
   return f->sites[w.node].router;
 }
 
-static void describe(const wafer_fabric *f, uint32_t at, bool waits, wait w, char *text, size_t bytes) {
+static void describe(const wafer_fabric *f, uint32_t at, bool waits, wait w, char *text,
+                     size_t bytes) {
   uint32_t width = f->program->width;
   if (!waits)
     snprintf(text, bytes, "core (%u,%u) has ended", at % width, at / width);
   else if (w.node == FABRIC_NONE)
-    snprintf(text, bytes, "core (%u,%u) waits for a microthread of its own", at % width, at / width);
+    snprintf(text, bytes, "core (%u,%u) waits for a microthread of its own", at % width,
+             at / width);
   else
     snprintf(text, bytes, "core (%u,%u) waits %s color %u", at % width, at / width,
              w.to_send ? "to send on" : "for a wavelet of", f->sites[w.node].color);
@@ -86,7 +90,8 @@ static wafer_status deadlock(const wafer_fabric *f, uint32_t first) {
     describe(f, at, waits, w, text, sizeof text);
     bool again = seen[at];
     seen[at] = 1;
-    wafer_note(f->diag, wafer_at_file(f->program->name), "%s%s", text, again ? ": the cycle is closed" : "");
+    wafer_note(f->diag, wafer_at_file(f->program->name), "%s%s", text,
+               again ? ": the cycle is closed" : "");
     if (again || !waits || w.node == FABRIC_NONE) break;
     at = other_end(f, w);
   }
@@ -96,8 +101,8 @@ static wafer_status deadlock(const wafer_fabric *f, uint32_t first) {
 
 static wafer_status left_over(const wafer_fabric *f, uint32_t node) {
   const fabric_node *q = &f->nodes[node];
-  return fabric_trap(f, f->sites[node].router, "%u wavelets of color %u %s; nobody takes them", q->count,
-                     f->sites[node].color,
+  return fabric_trap(f, f->sites[node].router, "%u wavelets of color %u %s; nobody takes them",
+                     q->count, f->sites[node].color,
                      q->to_core ? "are left in the core's input queue" : "are left in the router");
 }
 

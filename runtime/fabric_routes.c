@@ -1,12 +1,13 @@
-/* From routes to queues and links: every port from which a colour may come into a router gets a queue, every
- * direction out of a router a link; an out joins the two. */
+/* From routes to queues and links: every port from which a colour may come into a router gets a
+ * queue, every direction out of a router a link; an out joins the two. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fabric_state.h"
 
 /* Opposite of north, east, south, west. */
-static const uint8_t opposite[] = {WAFER_PORT_south, WAFER_PORT_west, WAFER_PORT_north, WAFER_PORT_east};
+static const uint8_t opposite[] = {WAFER_PORT_south, WAFER_PORT_west, WAFER_PORT_north,
+                                   WAFER_PORT_east};
 
 typedef struct builder {
   wafer_fabric *f;
@@ -14,21 +15,28 @@ typedef struct builder {
   uint32_t *first_node; /* of a rule at a router: its queues, by port */
 } builder;
 
-static wafer_loc here(const builder *b) { return wafer_at_file(b->f->program->name); }
+static wafer_loc here(const builder *b) {
+  return wafer_at_file(b->f->program->name);
+}
 
 static wafer_status no_memory(const builder *b) {
-  return wafer_fail(b->f->diag, here(b), WAFER_NO_MEMORY, "the routes of %ux%u cores do not fit the host",
-                    b->f->program->width, b->f->program->height);
+  return wafer_fail(b->f->diag, here(b), WAFER_NO_MEMORY,
+                    "the routes of %ux%u cores do not fit the host", b->f->program->width,
+                    b->f->program->height);
 }
 
 /* The router beyond a port; FABRIC_NONE outside the fabric. */
 static uint32_t neighbour(const wafer_fabric *f, uint32_t router, uint32_t port) {
   uint32_t width = f->program->width, x = router % width, y = router / width;
   switch (port) {
-  case WAFER_PORT_north: return y > 0 ? router - width : FABRIC_NONE;
-  case WAFER_PORT_east: return x + 1 < width ? router + 1 : FABRIC_NONE;
-  case WAFER_PORT_south: return y + 1 < f->program->height ? router + width : FABRIC_NONE;
-  default: return x > 0 ? router - 1 : FABRIC_NONE;
+  case WAFER_PORT_north:
+    return y > 0 ? router - width : FABRIC_NONE;
+  case WAFER_PORT_east:
+    return x + 1 < width ? router + 1 : FABRIC_NONE;
+  case WAFER_PORT_south:
+    return y + 1 < f->program->height ? router + width : FABRIC_NONE;
+  default:
+    return x > 0 ? router - 1 : FABRIC_NONE;
   }
 }
 
@@ -39,9 +47,10 @@ static wafer_status lay_rule(builder *b, uint32_t index) {
     for (uint32_t x = r->cores.x; x < r->cores.x + r->cores.width; x++) {
       uint32_t *rule = &b->rule[(size_t)(y * p->width + x) * b->f->machine->colors + r->color];
       if (*rule != FABRIC_NONE)
-        return wafer_fail(b->f->diag, here(b), WAFER_BAD_INPUT,
-                          "core (%u,%u) has two routes for color %u; a color has one, with positions", x, y,
-                          r->color);
+        return wafer_fail(
+            b->f->diag, here(b), WAFER_BAD_INPUT,
+            "core (%u,%u) has two routes for color %u; a color has one, with positions", x, y,
+            r->color);
       *rule = index;
     }
   return WAFER_OK;
@@ -61,11 +70,15 @@ static const wafer_core_binding *bound(const fabric_core *core, uint8_t color, b
 }
 
 /* A new queue, of at most FABRIC_LONGEST words; its registers are those of the link into it. */
-static uint32_t add_node(wafer_fabric *f, uint32_t router, uint8_t color, uint8_t port, uint32_t words) {
+static uint32_t add_node(wafer_fabric *f, uint32_t router, uint8_t color, uint8_t port,
+                         uint32_t words) {
   if (words > FABRIC_LONGEST) words = FABRIC_LONGEST;
-  f->nodes[f->node_count] = (fabric_node){.capacity = (uint16_t)words, .popped = FABRIC_NONE, .from = FABRIC_NONE, .from_core = port == WAFER_PORT_ramp};
-  f->sites[f->node_count] = (fabric_site){.router = router, .sw = FABRIC_NONE, .port = port,
-                                          .color = color};
+  f->nodes[f->node_count] = (fabric_node){.capacity = (uint16_t)words,
+                                          .popped = FABRIC_NONE,
+                                          .from = FABRIC_NONE,
+                                          .from_core = port == WAFER_PORT_ramp};
+  f->sites[f->node_count] =
+      (fabric_site){.router = router, .sw = FABRIC_NONE, .port = port, .color = color};
   if (words > FABRIC_INLINE) f->pool_count += words;
   return f->node_count++;
 }
@@ -88,21 +101,23 @@ static void add_nodes(builder *b, uint32_t router) {
     uint32_t ports = in_ports(&f->program->routes[b->rule[at]]);
     for (uint32_t port = 0; port < WAFER_PORTS; port++)
       if (ports >> port & 1)
-        add_node(f, router, (uint8_t)color, (uint8_t)port, in_words(f, router, (uint8_t)color, port));
+        add_node(f, router, (uint8_t)color, (uint8_t)port,
+                 in_words(f, router, (uint8_t)color, port));
   }
   for (uint32_t i = 0; core->program && i < core->program->binding_count; i++) {
     const wafer_core_binding *binding = &core->program->bindings[i];
     core->queue[i] = FABRIC_NONE;
     if (binding->output) continue;
-    core->queue[i] = add_node(f, router, binding->color, WAFER_PORT_ramp,
-                              f->machine->input_queue_words[binding->queue] + f->machine->ramp_cycles);
+    core->queue[i] =
+        add_node(f, router, binding->color, WAFER_PORT_ramp,
+                 f->machine->input_queue_words[binding->queue] + f->machine->ramp_cycles);
     f->nodes[core->queue[i]].to_core = true;
     f->nodes[core->queue[i]].from_core = false;
   }
 }
 
-/* The queue for a colour that comes into a router from a port; a dead end where no route lets it in: the
- * wavelet that gets there is the trap. */
+/* The queue for a colour that comes into a router from a port; a dead end where no route lets it
+ * in: the wavelet that gets there is the trap. */
 static uint32_t queue_at(builder *b, uint32_t router, uint8_t color, uint32_t port) {
   size_t at = (size_t)router * b->f->machine->colors + color;
   if (b->rule[at] != FABRIC_NONE)
@@ -121,19 +136,22 @@ static wafer_status add_out(builder *b, uint32_t node, uint32_t port) {
   if (port == WAFER_PORT_ramp) {
     to = core_queue(&f->cores[router], color, false);
     if (to == FABRIC_NONE)
-      return wafer_fail(f->diag, here(b), WAFER_BAD_INPUT,
-                        "the route of color %u leads into core (%u,%u), which binds no input queue to it", color,
-                        router % f->program->width, router / f->program->width);
+      return wafer_fail(
+          f->diag, here(b), WAFER_BAD_INPUT,
+          "the route of color %u leads into core (%u,%u), which binds no input queue to it", color,
+          router % f->program->width, router / f->program->width);
   } else {
     uint32_t beyond = neighbour(f, router, port);
     if (beyond == FABRIC_NONE)
-      return wafer_fail(f->diag, here(b), WAFER_BAD_INPUT, "the route of color %u leaves the fabric at core (%u,%u)",
-                        color, router % f->program->width, router / f->program->width);
+      return wafer_fail(f->diag, here(b), WAFER_BAD_INPUT,
+                        "the route of color %u leaves the fabric at core (%u,%u)", color,
+                        router % f->program->width, router / f->program->width);
     to = queue_at(b, beyond, color, opposite[port]);
   }
   uint32_t link = router * WAFER_PORTS + port;
   f->nodes[to].from = node;
-  f->ranks[f->out_count] = f->links[link].candidates++; /* at most 5 ports of 4 positions of 1024 colors */
+  f->ranks[f->out_count] =
+      f->links[link].candidates++; /* at most 5 ports of 4 positions of 1024 colors */
   f->outs[f->out_count++] = (fabric_out){link, to};
   return WAFER_OK;
 }
@@ -198,7 +216,8 @@ static wafer_status allocate(builder *b) {
     for (uint32_t p = 0; p < r->positions; p++) outs += (size_t)__builtin_popcount(r->at[p].to);
     switches += r->positions > 1;
   }
-  for (uint32_t i = 0; i < f->count; i++) nodes += f->cores[i].program ? f->cores[i].program->binding_count : 0;
+  for (uint32_t i = 0; i < f->count; i++)
+    nodes += f->cores[i].program ? f->cores[i].program->binding_count : 0;
   nodes += outs; /* dead ends */
   f->link_count = f->count * WAFER_PORTS;
   f->nodes = aligned_alloc(64, (nodes + 1) * sizeof *f->nodes);
@@ -210,7 +229,8 @@ static wafer_status allocate(builder *b) {
   f->contended = calloc(f->link_count, sizeof *f->contended);
   f->switches = calloc(switches + 1, sizeof *f->switches);
   f->turning = calloc(switches + 1, sizeof *f->turning);
-  return f->nodes && f->sites && f->active && f->outs && f->ranks && f->links && f->contended && f->switches && f->turning
+  return f->nodes && f->sites && f->active && f->outs && f->ranks && f->links && f->contended &&
+                 f->switches && f->turning
              ? WAFER_OK
              : no_memory(b);
 }

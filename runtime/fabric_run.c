@@ -13,8 +13,12 @@ wafer_status fabric_trap(const wafer_fabric *f, uint32_t core, const char *forma
   va_start(list, format);
   vsnprintf(text, sizeof text, format, list);
   va_end(list);
-  wafer_loc loc = {.kind = WAFER_AT_CORE, .file = f->program->name, .name = p ? p->name : NULL,
-                   .node = p ? p->node : NULL, .x = core % f->program->width, .y = core / f->program->width,
+  wafer_loc loc = {.kind = WAFER_AT_CORE,
+                   .file = f->program->name,
+                   .name = p ? p->name : NULL,
+                   .node = p ? p->node : NULL,
+                   .x = core % f->program->width,
+                   .y = core / f->program->width,
                    .cycle = f->now};
   return wafer_fail(f->diag, loc, WAFER_TRAP, "%s", text);
 }
@@ -23,8 +27,10 @@ wafer_status fabric_trap(const wafer_fabric *f, uint32_t core, const char *forma
 
 static void unlink_core(wafer_fabric *f, uint32_t at) {
   fabric_core *core = &f->cores[at];
-  if (core->previous != FABRIC_NONE) f->cores[core->previous].next = core->next;
-  else f->bucket[core->wake % FABRIC_WHEEL] = core->next;
+  if (core->previous != FABRIC_NONE)
+    f->cores[core->previous].next = core->next;
+  else
+    f->bucket[core->wake % FABRIC_WHEEL] = core->next;
   if (core->next != FABRIC_NONE) f->cores[core->next].previous = core->previous;
   core->wake = FABRIC_NEVER;
   f->sleeping--;
@@ -57,7 +63,8 @@ static void collect_awake(wafer_fabric *f) {
 static uint64_t next_wake(const wafer_fabric *f) {
   uint64_t first = FABRIC_NEVER;
   for (uint32_t i = 0; i < FABRIC_WHEEL; i++)
-    for (uint32_t at = f->bucket[(f->now + i) % FABRIC_WHEEL]; at != FABRIC_NONE; at = f->cores[at].next) {
+    for (uint32_t at = f->bucket[(f->now + i) % FABRIC_WHEEL]; at != FABRIC_NONE;
+         at = f->cores[at].next) {
       if (f->cores[at].wake == f->now + i) return f->now + i;
       if (f->cores[at].wake < first) first = f->cores[at].wake;
     }
@@ -134,7 +141,9 @@ wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
   return WAFER_OK;
 }
 
-void wafer_fabric_shuffle(wafer_fabric *f, uint64_t seed) { f->shuffle = seed; }
+void wafer_fabric_shuffle(wafer_fabric *f, uint64_t seed) {
+  f->shuffle = seed;
+}
 uint64_t wafer_fabric_finish(const wafer_fabric *f, uint32_t x, uint32_t y) {
   return f->cores[y * f->program->width + x].finish;
 }

@@ -1,6 +1,6 @@
-/* The state of an emulated fabric: flat arrays, allocated once. A cycle reads what the cycle before left:
- * entries carry the cycle from which they can leave, queues the cycle of their last pop, so the order of
- * visits within a cycle does not matter. */
+/* The state of an emulated fabric: flat arrays, allocated once. A cycle reads what the cycle before
+ * left: entries carry the cycle from which they can leave, queues the cycle of their last pop, so
+ * the order of visits within a cycle does not matter. */
 #ifndef RUNTIME_FABRIC_STATE_H
 #define RUNTIME_FABRIC_STATE_H
 
@@ -9,11 +9,13 @@
 #define FABRIC_NONE UINT32_MAX
 #define FABRIC_NEVER UINT64_MAX
 
-/* Cycles in queues and links are 31 bits: within half of that of each other, which fabric_refresh sees to. */
+/* Cycles in queues and links are 31 bits: within half of that of each other, which fabric_refresh
+ * sees to. */
 #define FABRIC_STAMP_BITS 31
 #define FABRIC_STAMP_MASK 0x7fffffffu
-#define FABRIC_SOON (1u << 20)         /* no latency is longer */
-#define FABRIC_LONGEST_DELAY (1 << 30) /* of a core: the present and a stamp are closer than they can count */
+#define FABRIC_SOON (1u << 20) /* no latency is longer */
+#define FABRIC_LONGEST_DELAY                                                                       \
+  (1 << 30) /* of a core: the present and a stamp are closer than they can count */
 
 /* A wavelet in a queue. */
 typedef struct fabric_entry {
@@ -27,10 +29,10 @@ typedef struct fabric_out {
 } fabric_out;
 
 #define FABRIC_LONGEST 65535 /* queue: what a machine has beyond that is not used */
-#define FABRIC_INLINE 2 /* entries of a queue beside the rest of it */
+#define FABRIC_INLINE 2      /* entries of a queue beside the rest of it */
 
-/* A queue: of one colour and one port of a router, or of a core's input. Capacity counts the registers of
- * the link that leads to it. One writer, one pop a cycle. A cache line. */
+/* A queue: of one colour and one port of a router, or of a core's input. Capacity counts the
+ * registers of the link that leads to it. One writer, one pop a cycle. A cache line. */
 typedef struct fabric_node {
   fabric_entry *entries;
   uint32_t popped; /* stamp of the last pop, FABRIC_NONE: long ago */
@@ -41,10 +43,10 @@ typedef struct fabric_node {
   uint32_t from; /* the node behind the link into it, FABRIC_NONE: the core, or nobody */
   fabric_entry own[FABRIC_INLINE];
   uint8_t outs, pending; /* pending: bits of outs that the front still has to take */
-  bool to_core;      /* read by the core */
-  bool from_core;    /* written by the core */
-  bool listed;       /* among the active */
-  bool switched;     /* of a colour that has positions here */
+  bool to_core;          /* read by the core */
+  bool from_core;        /* written by the core */
+  bool listed;           /* among the active */
+  bool switched;         /* of a colour that has positions here */
 } fabric_node;
 
 /* What a cycle seldom needs of a queue. */
@@ -56,8 +58,8 @@ typedef struct fabric_site {
 
 /* A direction out of a router. */
 typedef struct fabric_link {
-  uint32_t asked;            /* stamp of the cycle in which somebody asked */
-  uint32_t best;       /* the node that wins so far */
+  uint32_t asked; /* stamp of the cycle in which somebody asked */
+  uint32_t best;  /* the node that wins so far */
   uint32_t latency;
   uint16_t candidates; /* nodes that may ask */
   uint16_t last;       /* rank served last */
@@ -79,12 +81,12 @@ typedef enum thread_state { THREAD_FREE, THREAD_BUSY } thread_state;
 
 typedef struct core_thread {
   const wafer_instruction *code;
-  uint64_t ready;  /* set up, and the element before is done */
-  uint32_t waits;  /* set of microthreads whose instructions must end first */
+  uint64_t ready; /* set up, and the element before is done */
+  uint32_t waits; /* set of microthreads whose instructions must end first */
   uint32_t done, count;
-  uint32_t fraction; /* of a cycle owed to the rate, in its own denominator */
-  int64_t address[4];  /* out, in: of the next element */
-  uint32_t queue[4];   /* out, in: node of a fabric operand */
+  uint32_t fraction;  /* of a cycle owed to the rate, in its own denominator */
+  int64_t address[4]; /* out, in: of the next element */
+  uint32_t queue[4];  /* out, in: node of a fabric operand */
   uint8_t state;
 } core_thread;
 
@@ -105,8 +107,8 @@ typedef struct fabric_core {
   uint64_t issued;
   uint32_t pc, activated, blocked;
   uint32_t running, sending; /* sets of microthreads; sending: of those, moves to the fabric */
-  uint32_t limit; /* bytes of data */
-  uint32_t next, previous; /* in its bucket of the wheel */
+  uint32_t limit;            /* bytes of data */
+  uint32_t next, previous;   /* in its bucket of the wheel */
   uint8_t state, joined, task_turn;
   uint8_t turn[CORE_UNITS];
   bool awake; /* in the list of this cycle or the next */
@@ -134,7 +136,8 @@ struct wafer_fabric {
   uint32_t node_count, out_count, link_count, switch_count;
   uint64_t pool_count;
 
-  uint32_t *active, active_count;   /* router queues with wavelets, but those that wait for a full one */
+  uint32_t *active,
+      active_count; /* router queues with wavelets, but those that wait for a full one */
   uint32_t *contended, contended_count;
   uint32_t *turning, turning_count; /* switches that a control wavelet passed */
   uint32_t *awake, awake_count;     /* cores to visit in this cycle */
@@ -143,7 +146,7 @@ struct wafer_fabric {
 
   uint64_t now;
   uint64_t era; /* changes before stamps come round */
-  bool moved; /* anything in this cycle */
+  bool moved;   /* anything in this cycle */
   bool ran;
   uint64_t shuffle;
   wafer_fabric_stats stats;
@@ -154,11 +157,15 @@ wafer_status fabric_trap(const wafer_fabric *f, uint32_t core, const char *forma
 
 /* ---- queues (router.c) ---- */
 
-static inline uint32_t fabric_stamp(uint64_t cycle) { return (uint32_t)cycle & FABRIC_STAMP_MASK; }
+static inline uint32_t fabric_stamp(uint64_t cycle) {
+  return (uint32_t)cycle & FABRIC_STAMP_MASK;
+}
 static inline bool fabric_has_room(const wafer_fabric *f, const fabric_node *q) {
   return q->count + (q->popped == fabric_stamp(f->now)) < q->capacity;
 }
-static inline const fabric_entry *fabric_front(const fabric_node *q) { return &q->entries[q->head]; }
+static inline const fabric_entry *fabric_front(const fabric_node *q) {
+  return &q->entries[q->head];
+}
 /* Cycles until the front may leave; 0: now. */
 static inline uint32_t fabric_wait(const wafer_fabric *f, const fabric_node *q) {
   uint32_t wait = (fabric_front(q)->ready - fabric_stamp(f->now)) & FABRIC_STAMP_MASK;
@@ -178,9 +185,10 @@ wafer_status fabric_route(wafer_fabric *f);
 wafer_status core_visit(wafer_fabric *f, uint32_t core, uint64_t *next);
 /* Sets up a vector instruction on its microthread, which is free (core_vector.c). */
 wafer_status core_issue(wafer_fabric *f, uint32_t core, const wafer_instruction *code);
-/* One step of a microthread, when all that it needs is there; else `*next` comes down to when it may be. */
-wafer_status core_step(wafer_fabric *f, uint32_t core, core_thread *thread, core_unit unit, bool *stepped,
-                       uint64_t *next);
+/* One step of a microthread, when all that it needs is there; else `*next` comes down to when it
+ * may be. */
+wafer_status core_step(wafer_fabric *f, uint32_t core, core_thread *thread, core_unit unit,
+                       bool *stepped, uint64_t *next);
 /* The values of one step of `elements`; pops and pushes (core_value.c). */
 wafer_status core_compute(wafer_fabric *f, uint32_t core, core_thread *thread, uint32_t elements,
                           uint32_t cost);

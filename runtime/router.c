@@ -1,5 +1,6 @@
-/* A cycle of all routers: every queue with a wavelet offers its front to the links of its route; a link
- * takes one wavelet a cycle, in turn between the queues that ask; a full queue behind it takes none. */
+/* A cycle of all routers: every queue with a wavelet offers its front to the links of its route; a
+ * link takes one wavelet a cycle, in turn between the queues that ask; a full queue behind it takes
+ * none. */
 #include <string.h>
 
 #include "fabric_state.h"
@@ -16,15 +17,19 @@ static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint
   if (at >= q->capacity) at -= q->capacity;
   entry.ready = fabric_stamp(f->now + delay);
   q->entries[at] = entry;
-  if (q->to_core) fabric_wake(f, f->sites[node].router, f->now + delay);
-  else enlist(f, node);
+  if (q->to_core)
+    fabric_wake(f, f->sites[node].router, f->now + delay);
+  else
+    enlist(f, node);
 }
 
 void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, bool control, uint32_t delay) {
   push(f, node, (fabric_entry){.word = word, .control = control}, delay);
 }
 
-static uint8_t all_outs(const fabric_node *q) { return (uint8_t)((1u << q->outs) - 1); }
+static uint8_t all_outs(const fabric_node *q) {
+  return (uint8_t)((1u << q->outs) - 1);
+}
 
 /* Whoever waited for room has it from the next cycle on. */
 static inline void pop(wafer_fabric *f, fabric_node *q) {
@@ -36,7 +41,9 @@ static inline void pop(wafer_fabric *f, fabric_node *q) {
   f->moved = true;
 }
 
-void fabric_pop(wafer_fabric *f, fabric_node *q) { pop(f, q); }
+void fabric_pop(wafer_fabric *f, fabric_node *q) {
+  pop(f, q);
+}
 
 void fabric_refresh(wafer_fabric *f) {
   for (uint32_t i = 0; i < f->node_count; i++) {
@@ -63,12 +70,13 @@ static inline void take(wafer_fabric *f, fabric_node *q, uint32_t branch, fabric
   const fabric_link *link = &f->links[out.link];
   push(f, out.node, entry, link->latency);
   f->stats.hops += link->between;
-  q->pending &= (uint8_t)~(1u << branch);
+  q->pending &= (uint8_t) ~(1u << branch);
   if (!q->pending) leave(f, q, entry.control);
 }
 
 /* Keeps the asker that is next in turn. */
-static inline void ask(wafer_fabric *f, uint32_t node, uint32_t branch, uint32_t rank, fabric_link *link) {
+static inline void ask(wafer_fabric *f, uint32_t node, uint32_t branch, uint32_t rank,
+                       fabric_link *link) {
   uint32_t turn = rank + link->candidates - link->last - 1;
   if (turn >= link->candidates) turn -= link->candidates;
   if (link->asked != fabric_stamp(f->now)) {
@@ -94,16 +102,18 @@ static inline bool offer(wafer_fabric *f, uint32_t node, fabric_node *q, uint32_
   if (beyond->count == beyond->capacity) return false;
   if (!fabric_has_room(f, beyond)) return true;
   fabric_link *link = &f->links[out.link];
-  if (link->candidates == 1) take(f, q, branch, out);
-  else ask(f, node, branch, branch ? f->ranks[q->first_out + branch] : q->rank, link);
+  if (link->candidates == 1)
+    take(f, q, branch, out);
+  else
+    ask(f, node, branch, branch ? f->ranks[q->first_out + branch] : q->rank, link);
   return true;
 }
 
 static wafer_status no_route(const wafer_fabric *f, uint32_t node) {
   static const char *const ports[] = {"the north", "the east", "the south", "the west", "the core"};
   const fabric_site *site = &f->sites[node];
-  return fabric_trap(f, site->router, "a wavelet of color %u came in from %s and has no route", site->color,
-                     ports[site->port]);
+  return fabric_trap(f, site->router, "a wavelet of color %u came in from %s and has no route",
+                     site->color, ports[site->port]);
 }
 
 static inline wafer_status visit(wafer_fabric *f, uint32_t node, bool *stays) {
@@ -117,7 +127,8 @@ static inline wafer_status visit(wafer_fabric *f, uint32_t node, bool *stays) {
     return WAFER_OK;
   }
   if (!q->outs && !q->switched) return no_route(f, node);
-  for (uint32_t left = q->pending; left; left &= left - 1) offer(f, node, q, (uint32_t)__builtin_ctz(left));
+  for (uint32_t left = q->pending; left; left &= left - 1)
+    offer(f, node, q, (uint32_t)__builtin_ctz(left));
   return WAFER_OK;
 }
 
@@ -137,8 +148,10 @@ static void turn_switches(wafer_fabric *f) {
     fabric_switch *s = &f->switches[f->turning[i]];
     fabric_node *before = &f->nodes[s->nodes[s->position]];
     before->outs = before->pending = 0;
-    if (s->position + 1u < s->positions) s->position++;
-    else if (s->wrap) s->position = 0;
+    if (s->position + 1u < s->positions)
+      s->position++;
+    else if (s->wrap)
+      s->position = 0;
     fabric_node *q = &f->nodes[s->nodes[s->position]];
     q->first_out = s->first_out[s->position];
     q->outs = (uint8_t)s->outs[s->position];
@@ -149,8 +162,8 @@ static void turn_switches(wafer_fabric *f) {
   f->turning_count = 0;
 }
 
-/* Queues that are empty or wait for a full one leave the list when their turn comes; those filled or freed
- * in this cycle join behind. */
+/* Queues that are empty or wait for a full one leave the list when their turn comes; those filled
+ * or freed in this cycle join behind. */
 wafer_status fabric_route(wafer_fabric *f) {
   uint32_t before = f->active_count, kept = 0;
   for (uint32_t i = 0; i < before; i++) {
@@ -158,8 +171,10 @@ wafer_status fabric_route(wafer_fabric *f) {
     __builtin_prefetch(&f->nodes[f->active[i + 4 < before ? i + 4 : i]]);
     bool stays = f->nodes[node].count != 0;
     if (stays) WAFER_TRY(visit(f, node, &stays));
-    if (stays) f->active[kept++] = node;
-    else f->nodes[node].listed = false;
+    if (stays)
+      f->active[kept++] = node;
+    else
+      f->nodes[node].listed = false;
   }
   serve_contended(f);
   turn_switches(f);

@@ -8,10 +8,11 @@
 
 typedef unsigned long long ull;
 
-static const char usage_head[] =
-    "usage: wafer fabric CASE [options]\n\n"
-    "Runs a small program on emulated cores and routers, checks what it computed, and prints the cycles that\n"
-    "were counted beside those that published formulas predict. docs/validation.md compares.\n\ncases:\n";
+static const char usage_head[] = "usage: wafer fabric CASE [options]\n\n"
+                                 "Runs a small program on emulated cores and routers, checks what "
+                                 "it computed, and prints the cycles that\n"
+                                 "were counted beside those that published formulas predict. "
+                                 "docs/validation.md compares.\n\ncases:\n";
 static const char usage_tail[] =
     "\noptions:\n"
     "  --machine NAME|FILE   the wafer (wse2)\n"
@@ -37,12 +38,13 @@ typedef struct arguments {
 static void help(void) {
   fputs(usage_head, stdout);
   for (const wafer_case_info *info = wafer_case_list(); info->name; info++)
-    printf("  %-11s %s%s%s%s\n", info->name, info->summary, *info->algorithms ? " (" : "", info->algorithms,
-           *info->algorithms ? ")" : "");
+    printf("  %-11s %s%s%s%s\n", info->name, info->summary, *info->algorithms ? " (" : "",
+           info->algorithms, *info->algorithms ? ")" : "");
   fputs(usage_tail, stdout);
 }
 
-static bool parse_u32(const char *option, const char *text, uint32_t least, uint32_t most, uint32_t *out) {
+static bool parse_u32(const char *option, const char *text, uint32_t least, uint32_t most,
+                      uint32_t *out) {
   uint64_t value;
   if (!cli_parse_u64("fabric", option, text, least, most, &value)) return false;
   *out = (uint32_t)value;
@@ -51,7 +53,8 @@ static bool parse_u32(const char *option, const char *text, uint32_t least, uint
 
 static bool parse_cores(const char *text, wafer_case_options *o) {
   char rest;
-  if (sscanf(text, "%ux%u%c", &o->width, &o->height, &rest) == 2 && o->width && o->height) return true;
+  if (sscanf(text, "%ux%u%c", &o->width, &o->height, &rest) == 2 && o->width && o->height)
+    return true;
   return cli_usage("fabric", "--cores is '%s'; it is WxH, as in 512x1", text), false;
 }
 
@@ -64,33 +67,54 @@ static bool parse_dtype(const char *text, wafer_case_options *o) {
 static bool take(arguments *a, int c, const char *value) {
   wafer_case_options *o = &a->options;
   switch (c) {
-  case 'm': a->machine = value; return true;
-  case 'c': return parse_cores(value, o);
-  case 'w': return parse_u32("--words", value, 1, 1u << 24, &o->words);
-  case 't': return parse_dtype(value, o);
-  case 'r': return parse_u32("--repeat", value, 1, 1u << 20, &o->repeat);
-  case 'a': o->algorithm = value; return true;
-  case 'g': return parse_u32("--group", value, 1, 1u << 16, &o->group);
-  case 'o': o->op = value; return true;
-  case 'C': o->conflict = true; return true;
-  case 'D': o->load_descriptors = true; return true;
-  case 'l': return cli_parse_f64("fabric", "--load", value, &o->load);
-  case 'n': return cli_parse_u64("fabric", "--cycles", value, 1, 1u << 30, &o->cycles);
-  case 's': return cli_parse_u64("fabric", "--seed", value, 0, UINT64_MAX, &o->seed);
-  case 'j': a->json = value; return true;
-  default: return cli_usage("fabric", "unknown option"), false;
+  case 'm':
+    a->machine = value;
+    return true;
+  case 'c':
+    return parse_cores(value, o);
+  case 'w':
+    return parse_u32("--words", value, 1, 1u << 24, &o->words);
+  case 't':
+    return parse_dtype(value, o);
+  case 'r':
+    return parse_u32("--repeat", value, 1, 1u << 20, &o->repeat);
+  case 'a':
+    o->algorithm = value;
+    return true;
+  case 'g':
+    return parse_u32("--group", value, 1, 1u << 16, &o->group);
+  case 'o':
+    o->op = value;
+    return true;
+  case 'C':
+    o->conflict = true;
+    return true;
+  case 'D':
+    o->load_descriptors = true;
+    return true;
+  case 'l':
+    return cli_parse_f64("fabric", "--load", value, &o->load);
+  case 'n':
+    return cli_parse_u64("fabric", "--cycles", value, 1, 1u << 30, &o->cycles);
+  case 's':
+    return cli_parse_u64("fabric", "--seed", value, 0, UINT64_MAX, &o->seed);
+  case 'j':
+    a->json = value;
+    return true;
+  default:
+    return cli_usage("fabric", "unknown option"), false;
   }
 }
 
 static const struct option long_options[] = {
-    {"machine", required_argument, NULL, 'm'},   {"cores", required_argument, NULL, 'c'},
-    {"words", required_argument, NULL, 'w'},     {"dtype", required_argument, NULL, 't'},
-    {"repeat", required_argument, NULL, 'r'},    {"algorithm", required_argument, NULL, 'a'},
-    {"group", required_argument, NULL, 'g'},     {"op", required_argument, NULL, 'o'},
-    {"conflict", no_argument, NULL, 'C'},        {"load-descriptors", no_argument, NULL, 'D'},
-    {"load", required_argument, NULL, 'l'},      {"cycles", required_argument, NULL, 'n'},
-    {"seed", required_argument, NULL, 's'},      {"json", required_argument, NULL, 'j'},
-    {"help", no_argument, NULL, 'h'},            {0}};
+    {"machine", required_argument, NULL, 'm'}, {"cores", required_argument, NULL, 'c'},
+    {"words", required_argument, NULL, 'w'},   {"dtype", required_argument, NULL, 't'},
+    {"repeat", required_argument, NULL, 'r'},  {"algorithm", required_argument, NULL, 'a'},
+    {"group", required_argument, NULL, 'g'},   {"op", required_argument, NULL, 'o'},
+    {"conflict", no_argument, NULL, 'C'},      {"load-descriptors", no_argument, NULL, 'D'},
+    {"load", required_argument, NULL, 'l'},    {"cycles", required_argument, NULL, 'n'},
+    {"seed", required_argument, NULL, 's'},    {"json", required_argument, NULL, 'j'},
+    {"help", no_argument, NULL, 'h'},          {0}};
 
 static double hops_per_s(const wafer_case_result *r) {
   return r->seconds > 0 ? (double)r->stats.hops / r->seconds : 0;
@@ -101,8 +125,8 @@ static void print(const wafer_case_result *r) {
   if (r->predicted)
     printf("predicted %llu cycles (%+.2f %%)\n", (ull)r->predicted,
            100 * ((double)r->counted - (double)r->predicted) / (double)r->predicted);
-  printf("hops %llu\nhops_per_s %.4g\nelements %llu\nchecked %llu values\nwall %.6f s\n", (ull)r->stats.hops,
-         hops_per_s(r), (ull)r->stats.elements, (ull)r->checked, r->seconds);
+  printf("hops %llu\nhops_per_s %.4g\nelements %llu\nchecked %llu values\nwall %.6f s\n",
+         (ull)r->stats.hops, hops_per_s(r), (ull)r->stats.elements, (ull)r->checked, r->seconds);
 }
 
 static wafer_status write_json(const arguments *a, const wafer_case_result *r) {
@@ -130,7 +154,8 @@ static wafer_status run(const arguments *a) {
   const wafer_machine *machine;
   wafer_case_result result;
   wafer_status status = wafer_machine_open(cli_diag(), arena, a->machine, &machine);
-  if (status == WAFER_OK) status = wafer_case_run(cli_diag(), machine, a->name, &a->options, &result);
+  if (status == WAFER_OK)
+    status = wafer_case_run(cli_diag(), machine, a->name, &a->options, &result);
   if (status == WAFER_OK) print(&result);
   if (status == WAFER_OK && a->json) status = write_json(a, &result);
   wafer_arena_destroy(arena);

@@ -1,10 +1,10 @@
-/* The fabric, cycle by cycle: cores that execute programs against their own memory, routers that carry
- * wavelets of 32 bits over static routes. docs/core.md describes both and gives the sources.
+/* The fabric, cycle by cycle: cores that execute programs against their own memory, routers that
+ * carry wavelets of 32 bits over static routes. docs/core.md describes both and gives the sources.
  *
- * A program for the fabric is data: core programs (one per class of core, stored once), which core runs
- * which, and routes. Time is an integer cycle; results do not depend on the order of visits.
- * The emulator is strict: reading what nobody wrote, writing outside, a wavelet without a route or without
- * a reader, a deadlock: WAFER_TRAP with core, cycle, colour, kernel and ONNX node. */
+ * A program for the fabric is data: core programs (one per class of core, stored once), which core
+ * runs which, and routes. Time is an integer cycle; results do not depend on the order of visits.
+ * The emulator is strict: reading what nobody wrote, writing outside, a wavelet without a route or
+ * without a reader, a deadlock: WAFER_TRAP with core, cycle, colour, kernel and ONNX node. */
 #ifndef WAFER_FABRIC_H
 #define WAFER_FABRIC_H
 
@@ -29,8 +29,8 @@ typedef enum wafer_core_op {
 const char *wafer_core_op_name(wafer_core_op op);
 
 #define WAFER_CORE_REGISTERS 16
-#define WAFER_CORE_THREADS 8      /* the emulator's limit; the machine may have fewer */
-#define WAFER_CORE_BINDINGS 24    /* input and output queues in use by one program */
+#define WAFER_CORE_THREADS 8   /* the emulator's limit; the machine may have fewer */
+#define WAFER_CORE_BINDINGS 24 /* input and output queues in use by one program */
 #define WAFER_CORE_TASKS 32
 #define WAFER_INSTRUCTION_BYTES 8 /* of code, each; a descriptor takes as much again */
 
@@ -82,7 +82,8 @@ typedef struct wafer_core_task {
   uint32_t entry;
 } wafer_core_task;
 
-/* A queue between core and router, by its number in the machine file, and the colour that uses it. */
+/* A queue between core and router, by its number in the machine file, and the colour that uses it.
+ */
 typedef struct wafer_core_binding {
   uint8_t color, queue;
   bool output;
@@ -99,7 +100,8 @@ typedef struct wafer_core_program {
   uint32_t binding_count;
 } wafer_core_program;
 
-/* Bytes of code and descriptors; data starts at address 0 and ends where reserved bytes and code begin. */
+/* Bytes of code and descriptors; data starts at address 0 and ends where reserved bytes and code
+ * begin. */
 uint32_t wafer_core_program_bytes(const wafer_core_program *program);
 
 /* ---- routes ---- */
@@ -116,7 +118,8 @@ typedef enum wafer_port {
 
 #define WAFER_SWITCH_POSITIONS 4
 
-/* One colour at the routers of a rectangle: from one port to a set of ports, per switch position. */
+/* One colour at the routers of a rectangle: from one port to a set of ports, per switch position.
+ */
 typedef struct wafer_route {
   wafer_rect cores;
   uint8_t color;
@@ -132,10 +135,10 @@ typedef struct wafer_route {
 
 typedef struct wafer_fabric_program {
   const char *name;
-  uint32_t width, height;   /* cores, from (0, 0) */
+  uint32_t width, height; /* cores, from (0, 0) */
   const wafer_core_program *programs;
   uint32_t program_count;
-  const uint16_t *core;     /* width * height: index of the program, or WAFER_NO_PROGRAM */
+  const uint16_t *core;      /* width * height: index of the program, or WAFER_NO_PROGRAM */
   const wafer_route *routes; /* one per router and colour */
   uint32_t route_count;
 } wafer_fabric_program;
@@ -151,17 +154,17 @@ typedef struct wafer_fabric_stats {
   uint64_t core_cycles; /* in which a core issued something, over all cores */
 } wafer_fabric_stats;
 
-/* Borrows machine and program. BAD_INPUT: a route or a program that no core could have; NO_FIT: code or
- * queues beyond the machine's. */
+/* Borrows machine and program. BAD_INPUT: a route or a program that no core could have; NO_FIT:
+ * code or queues beyond the machine's. */
 wafer_status wafer_fabric_create(const wafer_diag *diag, const wafer_machine *machine,
                                  const wafer_fabric_program *program, wafer_fabric **out);
 void wafer_fabric_destroy(wafer_fabric *fabric);
-/* Memory and registers from outside, before and after a run. False: beyond the memory, or, for read, not
- * written by anyone. */
-bool wafer_fabric_write(wafer_fabric *fabric, uint32_t x, uint32_t y, uint32_t address, const void *data,
-                        uint32_t bytes);
-bool wafer_fabric_read(const wafer_fabric *fabric, uint32_t x, uint32_t y, uint32_t address, void *data,
-                       uint32_t bytes);
+/* Memory and registers from outside, before and after a run. False: beyond the memory, or, for
+ * read, not written by anyone. */
+bool wafer_fabric_write(wafer_fabric *fabric, uint32_t x, uint32_t y, uint32_t address,
+                        const void *data, uint32_t bytes);
+bool wafer_fabric_read(const wafer_fabric *fabric, uint32_t x, uint32_t y, uint32_t address,
+                       void *data, uint32_t bytes);
 void wafer_fabric_set(wafer_fabric *fabric, uint32_t x, uint32_t y, uint32_t reg, int32_t value);
 int32_t wafer_fabric_get(const wafer_fabric *fabric, uint32_t x, uint32_t y, uint32_t reg);
 /* The cycle after a core's last instruction. */

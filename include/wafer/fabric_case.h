@@ -1,5 +1,6 @@
-/* Programs whose cycles others have published: a vector instruction, messages, collectives, random traffic.
- * Inputs are seeded and differ from core to core; every result is checked. docs/validation.md compares. */
+/* Programs whose cycles others have published: a vector instruction, messages, collectives, random
+ * traffic. Inputs are seeded and differ from core to core; every result is checked.
+ * docs/validation.md compares. */
 #ifndef WAFER_FABRIC_CASE_H
 #define WAFER_FABRIC_CASE_H
 
@@ -17,19 +18,19 @@ typedef struct wafer_case_options {
   uint32_t repeat;        /* back to back; 0: once */
   uint64_t seed;
   const char *algorithm;
-  uint32_t group;         /* of a two-phase reduce */
-  const char *op;         /* of vector: an instruction's name; NULL: add */
-  bool conflict;          /* of vector: both inputs in the same banks */
+  uint32_t group; /* of a two-phase reduce */
+  const char *op; /* of vector: an instruction's name; NULL: add */
+  bool conflict;  /* of vector: both inputs in the same banks */
   bool load_descriptors;
-  double load;            /* of random: wavelets per cycle and sender */
-  uint64_t cycles;        /* of random */
-  uint64_t visits;        /* for tests: visits cores and routers in another order */
+  double load;     /* of random: wavelets per cycle and sender */
+  uint64_t cycles; /* of random */
+  uint64_t visits; /* for tests: visits cores and routers in another order */
 } wafer_case_options;
 
 typedef struct wafer_case_result {
   uint64_t counted, predicted; /* cycles of one repeat; predicted 0: no formula */
   wafer_fabric_stats stats;
-  double seconds; /* of the cycle loop alone */
+  double seconds;   /* of the cycle loop alone */
   uint64_t checked; /* values */
 } wafer_case_result;
 

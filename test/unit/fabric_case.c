@@ -13,7 +13,8 @@ static uint64_t count(const char *name, wafer_case_options options, uint64_t *pr
   wafer_case_result result = {0};
   CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
   wafer_status status = wafer_case_run(&diag, wse2, name, &options, &result);
-  if (status != WAFER_OK) printf("\n%s %s: %s\n", name, options.algorithm ? options.algorithm : "", c.text);
+  if (status != WAFER_OK)
+    printf("\n%s %s: %s\n", name, options.algorithm ? options.algorithm : "", c.text);
   CU_ASSERT(status == WAFER_OK);
   wafer_arena_destroy(arena);
   *predicted = result.predicted;
@@ -34,8 +35,11 @@ static void counts_published_vectors(void) {
               {1028, false, false, 1034}, {1028, true, false, 2062},  {1028, true, true, 2089}};
   for (size_t i = 0; i < WAFER_COUNT(rows); i++) {
     uint64_t predicted;
-    uint64_t counted = count("vector", (wafer_case_options){.words = rows[i].words, .conflict = rows[i].conflict,
-                                                            .load_descriptors = rows[i].load}, &predicted);
+    uint64_t counted = count("vector",
+                             (wafer_case_options){.words = rows[i].words,
+                                                  .conflict = rows[i].conflict,
+                                                  .load_descriptors = rows[i].load},
+                             &predicted);
     CU_ASSERT(within(counted, rows[i].cycles, 0.01, 0));
     CU_ASSERT(counted == predicted);
   }
@@ -50,8 +54,11 @@ static void counts_published_reductions(void) {
   double sum = 0;
   for (size_t i = 0; i < WAFER_COUNT(rows); i++) {
     uint64_t predicted;
-    uint64_t counted = count("reduce", (wafer_case_options){.width = 512, .words = 4096, .group = rows[i].group,
-                                                            .algorithm = "two-phase"}, &predicted);
+    uint64_t counted =
+        count("reduce",
+              (wafer_case_options){
+                  .width = 512, .words = 4096, .group = rows[i].group, .algorithm = "two-phase"},
+              &predicted);
     CU_ASSERT(within(counted, rows[i].cycles, 0.02, 0));
     double off = (double)counted / (double)rows[i].cycles - 1;
     sum += off < 0 ? -off : off;
@@ -69,8 +76,8 @@ static void check_formula(const char *name, wafer_case_options options) {
   CU_ASSERT(ok);
 }
 
-/* A tree's formula is for powers of two: elsewhere a core without a partner sends early, and its words share
- * links with the first rounds. */
+/* A tree's formula is for powers of two: elsewhere a core without a partner sends early, and its
+ * words share links with the first rounds. */
 static void follows_the_formulas(void) {
   static const uint32_t cores[] = {4, 7, 32, 129, 512}, words[] = {1, 5, 64, 700};
   static const char *const algorithms[] = {"star", "chain", "tree", "two-phase"};
@@ -79,10 +86,13 @@ static void follows_the_formulas(void) {
       check_formula("broadcast", (wafer_case_options){.width = cores[p], .words = words[w]});
       check_formula("send", (wafer_case_options){.width = cores[p], .words = words[w]});
       if (cores[p] <= 32)
-        check_formula("broadcast", (wafer_case_options){.width = cores[p], .height = 9, .words = words[w]});
+        check_formula("broadcast",
+                      (wafer_case_options){.width = cores[p], .height = 9, .words = words[w]});
       for (size_t a = 0; a < WAFER_COUNT(algorithms); a++)
         if ((cores[p] < 512 || words[w] < 100) && (a != 2 || !(cores[p] & (cores[p] - 1))))
-          check_formula("reduce", (wafer_case_options){.width = cores[p], .words = words[w], .algorithm = algorithms[a]});
+          check_formula("reduce", (wafer_case_options){.width = cores[p],
+                                                       .words = words[w],
+                                                       .algorithm = algorithms[a]});
     }
 }
 
@@ -90,7 +100,9 @@ static void all_reduces_follow_the_formulas(void) {
   static const uint32_t cores[] = {4, 8, 31, 128}, chunks[] = {1, 2, 8, 50};
   for (size_t p = 0; p < WAFER_COUNT(cores); p++)
     for (size_t c = 0; c < WAFER_COUNT(chunks); c++)
-      check_formula("all-reduce", (wafer_case_options){.width = cores[p], .words = cores[p] * chunks[c], .algorithm = "ring"});
+      check_formula("all-reduce", (wafer_case_options){.width = cores[p],
+                                                       .words = cores[p] * chunks[c],
+                                                       .algorithm = "ring"});
   for (uint32_t width = 1; width <= 16; width += 5)
     check_formula("all-reduce", (wafer_case_options){.width = width, .height = 11, .words = 300});
 }
@@ -99,19 +111,36 @@ static void all_reduces_follow_the_formulas(void) {
 static void random_traffic_arrives(void) {
   uint64_t predicted;
   for (uint64_t seed = 0; seed < 4; seed++) {
-    uint64_t counted = count("random", (wafer_case_options){.width = 12, .height = 9, .words = 8, .cycles = 3000,
-                                                            .load = seed == 3 ? 1 : 0.1, .seed = seed}, &predicted);
+    uint64_t counted = count("random",
+                             (wafer_case_options){.width = 12,
+                                                  .height = 9,
+                                                  .words = 8,
+                                                  .cycles = 3000,
+                                                  .load = seed == 3 ? 1 : 0.1,
+                                                  .seed = seed},
+                             &predicted);
     CU_ASSERT(counted >= 2900);
-    CU_ASSERT(count("random", (wafer_case_options){.width = 12, .height = 9, .words = 8, .cycles = 3000, .visits = 77,
-                                                   .load = seed == 3 ? 1 : 0.1, .seed = seed}, &predicted) == counted);
+    CU_ASSERT(count("random",
+                    (wafer_case_options){.width = 12,
+                                         .height = 9,
+                                         .words = 8,
+                                         .cycles = 3000,
+                                         .visits = 77,
+                                         .load = seed == 3 ? 1 : 0.1,
+                                         .seed = seed},
+                    &predicted) == counted);
   }
 }
 
 static void reduces_halves_and_repeats(void) {
   uint64_t predicted;
-  uint64_t once = count("reduce", (wafer_case_options){.width = 16, .words = 99, .dtype = WAFER_DTYPE_f16}, &predicted);
+  uint64_t once =
+      count("reduce", (wafer_case_options){.width = 16, .words = 99, .dtype = WAFER_DTYPE_f16},
+            &predicted);
   CU_ASSERT(once < 50 + 6 * 15 + 80);
-  uint64_t mean = count("reduce", (wafer_case_options){.width = 16, .height = 3, .words = 100, .repeat = 20}, &predicted);
+  uint64_t mean =
+      count("reduce", (wafer_case_options){.width = 16, .height = 3, .words = 100, .repeat = 20},
+            &predicted);
   CU_ASSERT(mean >= 100 && mean < 130); /* back to back, latency is hidden */
 }
 

@@ -5,9 +5,14 @@
 #include "wafer/fabric.h"
 
 #define R WAFER_NO_REGISTER
-#define MEM(at) {.kind = WAFER_OPERAND_memory, .dtype = WAFER_DTYPE_f32, .reg = R, .address = at, .stride = 4}
-#define FABRIC(c) {.kind = WAFER_OPERAND_fabric, .dtype = WAFER_DTYPE_f32, .color = c}
-#define MOVE(n, to, from) {.op = WAFER_CORE_move, .count = n, .count_reg = R, .out = to, .in = {from}}
+#define MEM(at)                                                                                    \
+  { .kind = WAFER_OPERAND_memory, .dtype = WAFER_DTYPE_f32, .reg = R, .address = at, .stride = 4 }
+#define FABRIC(c)                                                                                  \
+  { .kind = WAFER_OPERAND_fabric, .dtype = WAFER_DTYPE_f32, .color = c }
+#define MOVE(n, to, from)                                                                          \
+  {                                                                                                \
+    .op = WAFER_CORE_move, .count = n, .count_reg = R, .out = to, .in = { from }                   \
+  }
 
 typedef struct fixture {
   wafer_arena *arena;
@@ -45,8 +50,8 @@ static const wafer_route pair[] = {
 static const wafer_core_binding left_bindings[] = {{0, 2, true}, {1, 0, false}};
 static const wafer_core_binding right_bindings[] = {{1, 2, true}, {0, 0, false}};
 
-static wafer_status run_pair(const wafer_instruction *left, uint32_t left_count, const wafer_instruction *right,
-                             uint32_t right_count, fixture **out) {
+static wafer_status run_pair(const wafer_instruction *left, uint32_t left_count,
+                             const wafer_instruction *right, uint32_t right_count, fixture **out) {
   wafer_core_program programs[] = {
       {"left", "node_l", left, left_count, &at_start, 1, left_bindings, 2},
       {"right", "node_r", right, right_count, &at_start, 1, right_bindings, 2}};
@@ -55,7 +60,8 @@ static wafer_status run_pair(const wafer_instruction *left, uint32_t left_count,
   CU_ASSERT_FATAL(f->fabric != NULL);
   float words[64];
   for (int i = 0; i < 64; i++) words[i] = (float)i;
-  for (uint32_t x = 0; x < 2; x++) CU_ASSERT(wafer_fabric_write(f->fabric, x, 0, 0, words, sizeof words));
+  for (uint32_t x = 0; x < 2; x++)
+    CU_ASSERT(wafer_fabric_write(f->fabric, x, 0, 0, words, sizeof words));
   return wafer_fabric_run(f->fabric, &f->stats);
 }
 
@@ -71,7 +77,8 @@ static void sends_and_counts(void) {
   finish(f);
 }
 
-static void trapped(const wafer_instruction *left, const wafer_instruction *right, const char *place, const char *text) {
+static void trapped(const wafer_instruction *left, const wafer_instruction *right,
+                    const char *place, const char *text) {
   fixture *f;
   CU_ASSERT(run_pair(left, 1, right, 1, &f) == WAFER_TRAP);
   CU_ASSERT(strstr(f->caught.place, place) != NULL);
@@ -95,16 +102,20 @@ static void reports_deadlock(void) {
   fixture *f;
   CU_ASSERT(run_pair(left, 2, right, 2, &f) == WAFER_TRAP);
   CU_ASSERT(f->caught.count == 4); /* the trap, and three notes: left, right, left again */
-  CU_ASSERT_STRING_EQUAL(f->caught.text, "core (0,0) waits for a wavelet of color 1: the cycle is closed");
+  CU_ASSERT_STRING_EQUAL(f->caught.text,
+                         "core (0,0) waits for a wavelet of color 1: the cycle is closed");
   finish(f);
 }
 
 static void reports_a_full_queue(void) {
-  static const wafer_instruction left[] = {MOVE(64, FABRIC(0), MEM(0)), MOVE(64, MEM(0), FABRIC(1))};
-  static const wafer_instruction right[] = {MOVE(64, FABRIC(1), MEM(0)), MOVE(64, MEM(0), FABRIC(0))};
+  static const wafer_instruction left[] = {MOVE(64, FABRIC(0), MEM(0)),
+                                           MOVE(64, MEM(0), FABRIC(1))};
+  static const wafer_instruction right[] = {MOVE(64, FABRIC(1), MEM(0)),
+                                            MOVE(64, MEM(0), FABRIC(0))};
   fixture *f;
   CU_ASSERT(run_pair(left, 2, right, 2, &f) == WAFER_TRAP);
-  CU_ASSERT_STRING_EQUAL(f->caught.text, "core (0,0) waits to send on color 0: the cycle is closed");
+  CU_ASSERT_STRING_EQUAL(f->caught.text,
+                         "core (0,0) waits to send on color 0: the cycle is closed");
   finish(f);
 }
 
@@ -119,7 +130,8 @@ static void a_missing_route_is_a_trap(void) {
   CU_ASSERT_FATAL(f->fabric != NULL);
   wafer_fabric_write(f->fabric, 0, 0, 0, zero, sizeof zero);
   CU_ASSERT(wafer_fabric_run(f->fabric, &f->stats) == WAFER_TRAP);
-  CU_ASSERT_STRING_EQUAL(f->caught.text, "a wavelet of color 0 came in from the west and has no route");
+  CU_ASSERT_STRING_EQUAL(f->caught.text,
+                         "a wavelet of color 0 came in from the west and has no route");
   finish(f);
 }
 
@@ -136,10 +148,14 @@ static void refuses_bad_programs(void) {
 
 /* A data task adds each wavelet; its switch costs what the machine says. */
 static void data_tasks_take_wavelets(void) {
-  static const wafer_instruction left[] = {{.op = WAFER_CORE_move, .count = 5, .count_reg = R,
-      .out = {.kind = WAFER_OPERAND_fabric, .dtype = WAFER_DTYPE_i32, .color = 0},
-      .in = {{.kind = WAFER_OPERAND_constant, .dtype = WAFER_DTYPE_i32, .value = 7}}}};
-  static const wafer_instruction right[] = {{.op = WAFER_CORE_plus, .a = 5, .b = 5, .c = 15}, {.op = WAFER_CORE_end}};
+  static const wafer_instruction left[] = {
+      {.op = WAFER_CORE_move,
+       .count = 5,
+       .count_reg = R,
+       .out = {.kind = WAFER_OPERAND_fabric, .dtype = WAFER_DTYPE_i32, .color = 0},
+       .in = {{.kind = WAFER_OPERAND_constant, .dtype = WAFER_DTYPE_i32, .value = 7}}}};
+  static const wafer_instruction right[] = {{.op = WAFER_CORE_plus, .a = 5, .b = 5, .c = 15},
+                                            {.op = WAFER_CORE_end}};
   static const wafer_core_task task = {.kind = WAFER_TASK_data, .color = 0};
   wafer_core_program programs[] = {{"left", NULL, left, 1, &at_start, 1, left_bindings, 2},
                                    {"right", NULL, right, 2, &task, 1, right_bindings, 2}};
