@@ -192,10 +192,10 @@ static wafer_status search(const wafer_diag *diag, wafer_arena *arena, placer_ru
   WAFER_TRY(prepare(diag, arena, run));
   uint32_t count = run->in.p->count;
   uint32_t *order = WAFER_NEW(arena, uint32_t, count);
-  chain chains[PLACER_CHAINS];
+  chain chains[PLACER_CHAINS] = {0};
   bool ok = order != NULL;
   for (uint32_t i = 0; i < count && ok; i++) order[i] = i;
-  for (uint32_t i = 0; i < PLACER_CHAINS; i++) ok = chain_init(&chains[i], run, o, i, order) && ok;
+  for (uint32_t i = 0; i < PLACER_CHAINS && ok; i++) ok = chain_init(&chains[i], run, o, i, order);
   wafer_status status = WAFER_OK;
   if (ok) {
     crew w = {chains, 0, host_threads(o->threads), o->seconds, run->started};

@@ -2,8 +2,7 @@
  * structs, no IR: `wafer place` feeds it a contest's kernels, a pass those of a model.
  *
  * The objective, to be minimised, is
- *   time_weight * slowest kernel + wire_weight * sum of edge weight * L1 distance of the centres
- *   + relay_weight * components in which the two ends of an edge disagree about their protocol. */
+ *   time_weight * slowest kernel + wire_weight * sum of edge weight * L1 distance of the centres. */
 #ifndef WAFER_PLACER_H
 #define WAFER_PLACER_H
 
