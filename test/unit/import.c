@@ -88,6 +88,20 @@ static const struct {
     {13, "init a f32 2 = 1 -2; init b f32 1 = 4; Mean a b -> y", "2: 2.5 1"},
     {13, "init a i64 2 = -7 7; init b i64 1 = 3; Mod a b -> y", "2: 2 1"},
     {15, "init a f32 2 = 2 9; init b i64 2 = 3 2; Pow a b -> y", "2: 8 81"},
+    {14, "init x f32 2x1x1 = 1 1; init w f32 1x1x1 = 1; init r f32 1x1x1 = 1; RNN x w r -> y",
+     "2x1x1x1: 0.76159 0.94268"},
+    {14,
+     "init x f32 2x1x1 = 1 1; init w f32 1x1x1 = 1; init r f32 1x1x1 = 1; "
+     "RNN(direction='reverse') x w r -> y",
+     "2x1x1x1: 0.94268 0.76159"},
+    {14,
+     "init x f32 1x1x1 = 1; init w f32 1x3x1 = 1 1 1; init r f32 1x3x1 = 0 0 0; "
+     "GRU x w r -> y",
+     "1x1x1x1: 0.20482"},
+    {14,
+     "init x f32 1x1x1 = 1; init w f32 1x4x1 = 1 1 1 1; init r f32 1x4x1 = 0 0 0 0; "
+     "LSTM x w r -> y",
+     "1x1x1x1: 0.36961"},
     {13,
      "init a f32 1x1x2 = 1 2; init w f32 1x1x1 = 1; "
      "ConvTranspose(strides=[2],output_shape=[4]) a w -> y",
