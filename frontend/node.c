@@ -84,7 +84,7 @@ static void push_value(value_list *list, MlirValue value) {
 static void append_text(char *text, size_t room, const char *before, const char *word,
                         const char *after) {
   size_t used = strlen(text), more = strlen(before) + strlen(word) + strlen(after);
-  if (used + more < room) snprintf(text + used, room - used, "%s%s%s", before, word, after);
+  if (used + more < room) stpcpy(stpcpy(stpcpy(text + used, before), word), after);
 }
 
 bool node_has_input(const import_node *n, uint32_t index) {

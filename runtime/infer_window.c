@@ -168,7 +168,7 @@ wafer_status infer_conv_transpose(const infer_site *site, wafer_type *result) {
 wafer_status infer_pool(const infer_site *site, wafer_type *result) {
   window windows[MOST_SPATIAL];
   const int64_t *kernel;
-  uint32_t spatial;
+  uint32_t spatial = 0;
   bool ceil = wafer_attr_int(site->attrs, WAFER_ATTR_ceil_mode) != 0;
   WAFER_TRY(infer_class(site, 0, infer_is_number, "a number type"));
   WAFER_TRY(check_spatial(site, &spatial));

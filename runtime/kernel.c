@@ -102,7 +102,7 @@ static void map_outputs(kernel_view *k) {
     k->map[value] = whole();
     k->stored[value] = true;
     if (shape->rank != k->loops.parallel) continue;
-    for (uint32_t d = 0; d < shape->rank; d++)
+    for (uint32_t d = 0; d < shape->rank && d < WAFER_MAX_RANK; d++)
       if (shape->dims[d] == k->loops.extent[d]) k->map[value].loop[d] = (int8_t)d;
   }
 }
