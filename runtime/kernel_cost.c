@@ -8,8 +8,8 @@
  * - Chain reduce of B words over P parts: B + (2 T_R + 2)(P - 1); broadcast: B + P + 2 T_R; T_R is
  *   ramp_cycles ("Near-Optimal Wafer-Scale Reduce", HPDC 2024, arXiv 2404.15888). Where `stride`
  *   cores lie from one part to the next, a step is that many hops and a link carries that many
- *   flows: B stride + (2 T_R + hop stride + 1)(P - 1). Partial sums travel as f32, a word each;
- * what is broadcast is packed.
+ *   flows: B stride + (2 T_R + hop stride + 1)(P - 1). Partial sums travel as f32, a
+ *   word each; what is broadcast is packed.
  * - Halo exchange: the words of the larger side over one link, both directions at once, dims one
  *   after another: words x hops + hop x hops + 2 T_R, where hops = stride x tiles that the farthest
  *   word crosses.

@@ -52,8 +52,9 @@ static wafer_status check_head(const plan_check *c) {
   if (plan->function_count < 1)
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "the plan has no function");
   if (plan->function_count > MOST_FUNCTIONS)
-    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "the plan has %u functions, at most %d are read",
-                      plan->function_count, MOST_FUNCTIONS);
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                      "the plan has %u functions, at most %d are read", plan->function_count,
+                      MOST_FUNCTIONS);
   return WAFER_OK;
 }
 

@@ -211,8 +211,9 @@ static int by_color(const void *left, const void *right) {
 }
 
 /* Marks every router of the route with the side from which the stream enters it (0 unmarks).
- * Returns the first router that already has another side, SIZE_MAX when there is none. Stopping there
- * bounds a route that runs in circles: it comes back to a router of its own from another side. */
+ * Returns the first router that already has another side, SIZE_MAX when there is none. Stopping
+ * there bounds a route that runs in circles: it comes back to a router of its own from another
+ * side. */
 static size_t mark(const plan_check *c, const wafer_stream *s, uint8_t *side, bool unmark) {
   size_t width = c->plan->machine->width, at = s->route->y0 * width + s->route->x0;
   uint8_t in = FROM_CORE;
