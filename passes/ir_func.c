@@ -113,6 +113,24 @@ static MlirAttribute text_attr(const wafer_ir *ir, const char *text) {
   return mlirStringAttrGet(ir->context, ref(text));
 }
 
+/* {NAME_NAME = names[i]} for every argument or result, at once: setting them one by one leaves an
+ * array of all behind for each. */
+static wafer_status set_names(const wafer_ctx *ctx, wafer_ir *ir, MlirOperation func,
+                              const char *attribute, uint32_t count, const char *const *names) {
+  MlirAttribute *all = WAFER_NEW(ctx->arena, MlirAttribute, count);
+  if (!all)
+    return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY,
+                      "no memory for a function");
+  for (uint32_t i = 0; i < count; i++) {
+    MlirNamedAttribute name = named(ir->context, NAME_NAME, text_attr(ir, names[i]));
+    all[i] = mlirDictionaryAttrGet(ir->context, 1, &name);
+  }
+  if (count)
+    mlirOperationSetAttributeByName(func, ref(attribute),
+                                    mlirArrayAttrGet(ir->context, count, all));
+  return WAFER_OK;
+}
+
 wafer_status wafer_ir_begin_main(const wafer_ctx *ctx, wafer_ir *ir, uint32_t count,
                                  const char *const *names, const wafer_type *types,
                                  wafer_builder *b, MlirValue *arguments) {
@@ -120,18 +138,14 @@ wafer_status wafer_ir_begin_main(const wafer_ctx *ctx, wafer_ir *ir, uint32_t co
       .name = "main", .location = wafer_ir_location(ir, NULL, -1), .count = count, .types = types};
   WAFER_TRY(begin(ctx, ir, &f, b, arguments));
   MlirOperation func = mlirBlockGetParentOperation(b->block);
-  for (uint32_t i = 0; i < count; i++)
-    mlirFuncSetArgAttr(func, i, ref(NAME_NAME), text_attr(ir, names[i]));
-  return WAFER_OK;
+  return set_names(ctx, ir, func, "arg_attrs", count, names);
 }
 
 wafer_status wafer_ir_finish_main(wafer_builder *b, uint32_t count, const char *const *names,
                                   const MlirValue *results) {
   WAFER_TRY(finish(b, count, results));
   MlirOperation func = mlirBlockGetParentOperation(b->block);
-  for (uint32_t i = 0; i < count; i++)
-    mlirFuncSetResultAttr(func, i, ref(NAME_NAME), text_attr(b->ir, names[i]));
-  return WAFER_OK;
+  return set_names(b->ctx, b->ir, func, "res_attrs", count, names);
 }
 
 wafer_status wafer_ir_begin_kernel(const wafer_ctx *ctx, wafer_ir *ir, const char *name,
