@@ -78,7 +78,7 @@ XML
 printf '<machine' >"$work/cut.xml"
 "$wafer" machines wse2 | sed 's/<clock[^/]*\/>//' >"$work/lacking.xml"
 "$wafer" machines wse2 | sed 's/<machine /<machine wings="2" /' >"$work/wings.xml"
-for file in bomb cut wings; do
+for file in bomb cut lacking wings; do
   expect 2 $file.xml "$wafer" machines --check "$work/$file.xml"
   compile 2 $file.xml "$data/small_cnn.onnx" --machine "$work/$file.xml"
 done
