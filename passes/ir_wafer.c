@@ -204,13 +204,6 @@ wafer_status wafer_build_stream(wafer_builder *b, MlirValue value, const wafer_i
   return WAFER_OK;
 }
 
-void wafer_ir_stream_set(MlirOperation op, const wafer_ir_stream *stream) {
-  MlirNamedAttribute attrs[STREAM_ATTRS];
-  stream_attrs(mlirOperationGetContext(op), stream, attrs);
-  for (int i = 0; i < STREAM_ATTRS; i++)
-    mlirOperationSetAttributeByName(op, mlirIdentifierStr(attrs[i].name), attrs[i].attribute);
-}
-
 wafer_status wafer_ir_stream_get(const wafer_ctx *ctx, const wafer_ir *ir, MlirOperation op,
                                  wafer_ir_stream *s) {
   bool read = get_holding(op, "from", &s->from) && get_holding(op, "to", &s->to) &&

@@ -100,7 +100,6 @@ struct wafer_file {
   char *target;    /* what rename() replaces; NULL: written directly */
   char *temporary; /* NULL: written directly */
   FILE *stream;
-  uint64_t written;
   wafer_status status;
 };
 
@@ -191,21 +190,7 @@ wafer_status wafer_file_begin(const wafer_diag *diag, const char *path, wafer_fi
 wafer_status wafer_file_write(wafer_file *file, const void *data, size_t bytes) {
   if (file->status != WAFER_OK || bytes == 0) return file->status;
   if (fwrite(data, 1, bytes, file->stream) != bytes) return io_failure(file, "write");
-  file->written += bytes;
   return WAFER_OK;
-}
-
-wafer_status wafer_file_pad(wafer_file *file, uint64_t zeros) {
-  static const char nothing[4096];
-  for (uint64_t some; zeros > 0 && file->status == WAFER_OK; zeros -= some) {
-    some = zeros < sizeof nothing ? zeros : sizeof nothing;
-    WAFER_TRY(wafer_file_write(file, nothing, (size_t)some));
-  }
-  return file->status;
-}
-
-uint64_t wafer_file_written(const wafer_file *file) {
-  return file->written;
 }
 
 /* The name itself must survive a power cut, too; a folder that cannot be synced is no failure. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static infer_rule *const rules[WAFER_OP_COUNT] = {
-#define OP(name, onnx, least, most, traits, shape, ...) [WAFER_OP_##name] = infer_##shape,
+#define OP(name, least, most, traits, shape, ...) [WAFER_OP_##name] = infer_##shape,
 #include "wafer/ops.def"
 };
 

@@ -21,7 +21,7 @@ typedef struct infer_site {
 /* A rule fills `result`; wafer_op_infer then checks the product of its dims. */
 typedef wafer_status infer_rule(const infer_site *site, wafer_type *result);
 
-#define OP(name, onnx, least, most, traits, shape, ...) infer_rule infer_##shape;
+#define OP(name, least, most, traits, shape, ...) infer_rule infer_##shape;
 #include "wafer/ops.def"
 
 /* `return infer_fail(site, "...", ...)`: BAD_INPUT, the text led by the op's name. */

@@ -28,10 +28,9 @@ enum { /* as ops.def spells them */
 };
 
 static const wafer_op_info ops[WAFER_OP_COUNT] = {
-#define OP(id, onnx_name, fewest, many, trait, shape_rule, anchor, cost, attributes)               \
+#define OP(id, fewest, many, trait, shape_rule, anchor, cost, attributes)                          \
   [WAFER_OP_##id] = {                                                                              \
       .name = #id,                                                                                 \
-      .onnx = onnx_name,                                                                           \
       .least = fewest,                                                                             \
       .most = many,                                                                                \
       .traits = trait,                                                                             \
@@ -74,7 +73,7 @@ typedef struct name_table {
   } slot[SLOTS];
 } name_table;
 
-static name_table op_names, onnx_names, attr_names;
+static name_table op_names, attr_names;
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 static uint32_t hash(const char *name) { /* FNV-1a */
@@ -98,10 +97,7 @@ static uint32_t look_up(const name_table *table, const char *name, uint32_t none
 }
 
 static void fill_tables(void) {
-  for (uint32_t i = 0; i < WAFER_OP_COUNT; i++) {
-    enter(&op_names, ops[i].name, i);
-    if (*ops[i].onnx) enter(&onnx_names, ops[i].onnx, i);
-  }
+  for (uint32_t i = 0; i < WAFER_OP_COUNT; i++) enter(&op_names, ops[i].name, i);
   for (uint32_t i = 0; i < WAFER_ATTR_COUNT; i++) enter(&attr_names, attributes[i].name, i);
 }
 
@@ -117,10 +113,6 @@ const wafer_op_info *wafer_op_get(wafer_op op) {
 
 wafer_op wafer_op_by_name(const char *name) {
   return (wafer_op)look_up(filled(&op_names), name, WAFER_OP_COUNT);
-}
-
-wafer_op wafer_op_by_onnx(const char *onnx) {
-  return (wafer_op)look_up(filled(&onnx_names), onnx, WAFER_OP_COUNT);
 }
 
 const char *wafer_family_name(wafer_family family) {

@@ -27,8 +27,6 @@ typedef struct wafer_file wafer_file;
 wafer_status wafer_file_begin(const wafer_diag *diag, const char *path, wafer_file **out);
 /* Reports the first failure only; later calls, and commit, then return its status. */
 wafer_status wafer_file_write(wafer_file *file, const void *data, size_t bytes);
-wafer_status wafer_file_pad(wafer_file *file, uint64_t zeros);
-uint64_t wafer_file_written(const wafer_file *file); /* bytes so far */
 /* Flush, fsync, rename. Ends the file in any case; on failure nothing is left behind. */
 wafer_status wafer_file_commit(wafer_file *file);
 void wafer_file_abort(wafer_file *file); /* leaves nothing behind; NULL is fine */

@@ -226,7 +226,6 @@ wafer_status wafer_build_stream(wafer_builder *b, MlirValue value, const wafer_i
  */
 wafer_status wafer_ir_stream_get(const wafer_ctx *ctx, const wafer_ir *ir, MlirOperation op,
                                  wafer_ir_stream *stream);
-void wafer_ir_stream_set(MlirOperation op, const wafer_ir_stream *stream);
 
 wafer_status wafer_build_load(wafer_builder *b, uint32_t phase);
 bool wafer_ir_load_get(MlirOperation op, uint32_t *phase);

@@ -18,10 +18,10 @@ extern "C" {
 #define WAFER_RATE_MAP(X)                                                                  \
   X(move)       /* copy, permute, pad: one element in, one out */                          \
   X(add)        /* add, sub, max, min, compare, select, and, or, not, abs, neg, floor */   \
-  X(mul)        /* */                                                                      \
+  X(mul)        /* one multiplication */                                                   \
   X(fma)        /* multiply and accumulate into f32 */                                     \
   X(divide)     /* division and reciprocal, in software */                                 \
-  X(sqrt)       /* */                                                                      \
+  X(sqrt)       /* in software */                                                          \
   X(exp)        /* exp, log, tanh, sigmoid, erf, sin, cos, pow: software, per element */   \
   X(convert)    /* between element types */
 

@@ -49,7 +49,7 @@ typedef enum wafer_attr_id {
 #define WAFER_OP_MAX_OPERANDS 8
 
 typedef struct wafer_op_info {
-  const char *name, *onnx;
+  const char *name;
   uint32_t least, most; /* operands */
   uint32_t traits;
   wafer_family family;
@@ -61,7 +61,6 @@ typedef struct wafer_op_info {
 const wafer_op_info *wafer_op_get(wafer_op op);
 /* WAFER_OP_COUNT when there is none. */
 wafer_op wafer_op_by_name(const char *name);
-wafer_op wafer_op_by_onnx(const char *onnx);
 static inline bool wafer_op_is(wafer_op op, uint32_t traits) {
   return (wafer_op_get(op)->traits & traits) == traits;
 }

@@ -54,14 +54,11 @@ typedef struct wafer_value_binding {
   wafer_view value;
 } wafer_value_binding;
 
-typedef enum wafer_placer { WAFER_PLACER_shelf } wafer_placer;
-
 /* Zero is the default of every field. */
 typedef struct wafer_options {
   wafer_mode mode;
   uint32_t batch;      /* samples resident together in streaming; 0: 1 */
   wafer_dtype storage; /* f32 or f16: how cores hold floats; none: f32 */
-  wafer_placer placer;
   size_t dim_count, shape_count, value_count;
   const wafer_dim_binding *dims;
   const wafer_shape_binding *shapes;
