@@ -61,7 +61,9 @@ const wafer_diag *cli_diag(void) {
   return &diag;
 }
 
-void cli_quiet(void) { state.quiet = true; }
+void cli_quiet(void) {
+  state.quiet = true;
+}
 
 int cli_usage(const char *tool, const char *format, ...) {
   va_list args;
@@ -78,14 +80,14 @@ wafer_status cli_no_memory(void) {
   return wafer_fail(cli_diag(), (wafer_loc){0}, WAFER_NO_MEMORY, "the host is out of memory");
 }
 
-bool cli_parse_u64(const char *tool, const char *option, const char *text, uint64_t least, uint64_t most,
-                   uint64_t *out) {
+bool cli_parse_u64(const char *tool, const char *option, const char *text, uint64_t least,
+                   uint64_t most, uint64_t *out) {
   char *end;
   errno = 0;
   unsigned long long value = strtoull(text, &end, 10);
   if (errno || end == text || *end || text[0] == '-' || value < least || value > most) {
-    cli_usage(tool, "%s wants an integer from %llu to %llu, got '%s'", option, (unsigned long long)least,
-              (unsigned long long)most, text);
+    cli_usage(tool, "%s wants an integer from %llu to %llu, got '%s'", option,
+              (unsigned long long)least, (unsigned long long)most, text);
     return false;
   }
   *out = value;

@@ -1,4 +1,5 @@
-/* What the subcommands of `wafer` share: the sink that prints to stderr, progress, option values. */
+/* What the subcommands of `wafer` share: the sink that prints to stderr, progress, option values.
+ */
 #ifndef WAFER_CLI_H
 #define WAFER_CLI_H
 
@@ -14,8 +15,8 @@ int wafer_tool_machines(int argc, char **argv);
 int wafer_tool_place(int argc, char **argv);
 int wafer_tool_fabric(int argc, char **argv);
 
-/* A sink that writes to stderr: messages as lines; progress as one line rewritten in place on a terminal, as
- * a line every two seconds elsewhere. cli_quiet() silences progress. */
+/* A sink that writes to stderr: messages as lines; progress as one line rewritten in place on a
+ * terminal, as a line every two seconds elsewhere. cli_quiet() silences progress. */
 const wafer_diag *cli_diag(void);
 void cli_quiet(void);
 void cli_progress_done(void); /* clears the progress line */
@@ -26,8 +27,8 @@ int cli_usage(const char *tool, const char *format, ...) __attribute__((format(p
 wafer_status cli_no_memory(void);
 
 /* Option values; false after printing what is wrong. */
-bool cli_parse_u64(const char *tool, const char *option, const char *text, uint64_t least, uint64_t most,
-                   uint64_t *out);
+bool cli_parse_u64(const char *tool, const char *option, const char *text, uint64_t least,
+                   uint64_t most, uint64_t *out);
 bool cli_parse_f64(const char *tool, const char *option, const char *text, double *out);
 /* "NAME=VALUE": splits at the last '=' into the arena; false without one. */
 bool cli_parse_pair(const char *tool, const char *option, const char *text, wafer_arena *arena,

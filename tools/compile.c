@@ -10,9 +10,12 @@
 static const char usage[] =
     "usage: wafer compile MODEL.onnx -o PLAN.wplan [options]\n\n"
     "  -o, --output PLAN        the plan to write (not needed with --check)\n"
-    "      --machine NAME|FILE  wafer to compile for: a name of `wafer machines` or an XML file (wse2)\n"
-    "      --mode MODE          auto, pipelined (all layers on the wafer at once) or streaming (a layer\n"
-    "                           at a time, weights from outside) (auto: the one with the smaller interval)\n"
+    "      --machine NAME|FILE  wafer to compile for: a name of `wafer machines` or an XML file "
+    "(wse2)\n"
+    "      --mode MODE          auto, pipelined (all layers on the wafer at once) or streaming (a "
+    "layer\n"
+    "                           at a time, weights from outside) (auto: the one with the smaller "
+    "interval)\n"
     "      --batch N            samples resident together in streaming (1)\n"
     "      --dim NAME=N         size of a symbolic dim; repeat for others\n"
     "      --shape INPUT=DIMS   shape of an input, such as x=1x3x48x320; repeat\n"
@@ -29,7 +32,8 @@ static const char usage[] =
     "examples:\n"
     "  wafer compile face.onnx -o face.wplan\n"
     "  wafer compile ocr.onnx -o ocr.wplan --shape x=1x3x48x320 --mode streaming --batch 8\n"
-    "  wafer compile vad.onnx -o vad.wplan --shape input=1x576 --shape state=2x1x128 --bind sr=sr.npy\n"
+    "  wafer compile vad.onnx -o vad.wplan --shape input=1x576 --shape state=2x1x128 --bind "
+    "sr=sr.npy\n"
     "  wafer compile net.onnx --check --dim batch=1\n";
 
 typedef struct arguments {
@@ -42,18 +46,39 @@ typedef struct arguments {
   wafer_value_binding *values;
 } arguments;
 
-enum { MACHINE = 256, MODE, BATCH, DIM, SHAPE, BIND, DTYPE, EDGE, PLACER, REPORT, PASSES, PRINT, CHECK };
+enum {
+  MACHINE = 256,
+  MODE,
+  BATCH,
+  DIM,
+  SHAPE,
+  BIND,
+  DTYPE,
+  EDGE,
+  PLACER,
+  REPORT,
+  PASSES,
+  PRINT,
+  CHECK
+};
 
-static const struct option long_options[] = {
-    {"output", required_argument, NULL, 'o'},   {"machine", required_argument, NULL, MACHINE},
-    {"mode", required_argument, NULL, MODE},    {"batch", required_argument, NULL, BATCH},
-    {"dim", required_argument, NULL, DIM},      {"shape", required_argument, NULL, SHAPE},
-    {"bind", required_argument, NULL, BIND},    {"dtype", required_argument, NULL, DTYPE},
-    {"edge-gbps", required_argument, NULL, EDGE}, {"placer", required_argument, NULL, PLACER},
-    {"report", required_argument, NULL, REPORT}, {"passes", required_argument, NULL, PASSES},
-    {"print-ir-after", required_argument, NULL, PRINT}, {"check", no_argument, NULL, CHECK},
-    {"quiet", no_argument, NULL, 'q'},          {"help", no_argument, NULL, 'h'},
-    {0}};
+static const struct option long_options[] = {{"output", required_argument, NULL, 'o'},
+                                             {"machine", required_argument, NULL, MACHINE},
+                                             {"mode", required_argument, NULL, MODE},
+                                             {"batch", required_argument, NULL, BATCH},
+                                             {"dim", required_argument, NULL, DIM},
+                                             {"shape", required_argument, NULL, SHAPE},
+                                             {"bind", required_argument, NULL, BIND},
+                                             {"dtype", required_argument, NULL, DTYPE},
+                                             {"edge-gbps", required_argument, NULL, EDGE},
+                                             {"placer", required_argument, NULL, PLACER},
+                                             {"report", required_argument, NULL, REPORT},
+                                             {"passes", required_argument, NULL, PASSES},
+                                             {"print-ir-after", required_argument, NULL, PRINT},
+                                             {"check", no_argument, NULL, CHECK},
+                                             {"quiet", no_argument, NULL, 'q'},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {0}};
 
 static void print_ir(void *self, const char *pass, const char *text, size_t bytes) {
   (void)self;
@@ -65,7 +90,8 @@ static void print_ir(void *self, const char *pass, const char *text, size_t byte
 static wafer_status parse_mode(const char *text, wafer_mode *mode) {
   for (int m = WAFER_MODE_auto; m <= WAFER_MODE_streaming; m++)
     if (!strcmp(text, wafer_mode_name((wafer_mode)m))) return *mode = (wafer_mode)m, WAFER_OK;
-  return (wafer_status)cli_usage("compile", "--mode wants auto, pipelined or streaming, got '%s'", text);
+  return (wafer_status)cli_usage("compile", "--mode wants auto, pipelined or streaming, got '%s'",
+                                 text);
 }
 
 static wafer_status parse_dim(arguments *a, wafer_arena *arena, const char *text) {
@@ -107,34 +133,55 @@ static wafer_status parse_edge(arguments *a, const char *text) {
   if (!strcmp(text, "inf")) return WAFER_OK;
   if (!cli_parse_f64("compile", "--edge-gbps", text, &a->edge_gbps)) return WAFER_USAGE;
   if (a->edge_gbps > 0 && a->edge_gbps < 1e9) return WAFER_OK;
-  return (wafer_status)cli_usage("compile", "--edge-gbps wants more than 0 and less than 1e9, or inf, got '%s'",
-                                 text);
+  return (wafer_status)cli_usage(
+      "compile", "--edge-gbps wants more than 0 and less than 1e9, or inf, got '%s'", text);
 }
 
 static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, const char *text) {
   uint64_t number;
   switch (option) {
-  case 'o': a->output = text; return WAFER_OK;
-  case 'q': a->quiet = true; return WAFER_OK;
-  case MACHINE: a->machine = text; return WAFER_OK;
-  case MODE: return parse_mode(text, &a->options.mode);
+  case 'o':
+    a->output = text;
+    return WAFER_OK;
+  case 'q':
+    a->quiet = true;
+    return WAFER_OK;
+  case MACHINE:
+    a->machine = text;
+    return WAFER_OK;
+  case MODE:
+    return parse_mode(text, &a->options.mode);
   case BATCH:
     if (!cli_parse_u64("compile", "--batch", text, 1, 1u << 20, &number)) return WAFER_USAGE;
     a->options.batch = (uint32_t)number;
     return WAFER_OK;
-  case DIM: return parse_dim(a, arena, text);
-  case SHAPE: return parse_shape(a, arena, text);
-  case BIND: return parse_bind(a, arena, text);
-  case DTYPE: return parse_dtype(text, &a->options.storage);
-  case EDGE: return parse_edge(a, text);
+  case DIM:
+    return parse_dim(a, arena, text);
+  case SHAPE:
+    return parse_shape(a, arena, text);
+  case BIND:
+    return parse_bind(a, arena, text);
+  case DTYPE:
+    return parse_dtype(text, &a->options.storage);
+  case EDGE:
+    return parse_edge(a, text);
   case PLACER:
     if (!strcmp(text, "shelf")) return WAFER_OK;
     return (wafer_status)cli_usage("compile", "--placer wants shelf, got '%s'", text);
-  case REPORT: a->report = text; return WAFER_OK;
-  case PASSES: a->passes = text; return WAFER_OK;
-  case PRINT: a->options.print_after = text; return WAFER_OK;
-  case CHECK: a->check = true; return WAFER_OK;
-  default: return (wafer_status)cli_usage("compile", "that option is unknown or lacks its value");
+  case REPORT:
+    a->report = text;
+    return WAFER_OK;
+  case PASSES:
+    a->passes = text;
+    return WAFER_OK;
+  case PRINT:
+    a->options.print_after = text;
+    return WAFER_OK;
+  case CHECK:
+    a->check = true;
+    return WAFER_OK;
+  default:
+    return (wafer_status)cli_usage("compile", "that option is unknown or lacks its value");
   }
 }
 
@@ -161,7 +208,8 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, arguments *
 }
 
 /* The machine with the edge the user asked for. */
-static wafer_status open_machine(const arguments *a, wafer_arena *arena, const wafer_machine **out) {
+static wafer_status open_machine(const arguments *a, wafer_arena *arena,
+                                 const wafer_machine **out) {
   WAFER_TRY(wafer_machine_open(cli_diag(), arena, a->machine, out));
   if (!a->edge_set) return WAFER_OK;
   wafer_machine *machine = wafer_arena_copy(arena, *out, sizeof **out);
@@ -185,7 +233,8 @@ static wafer_status finish(const arguments *a, const wafer_plan *plan, double st
   return a->report ? cli_write_json(a->report, report_json(&r, seconds)) : WAFER_OK;
 }
 
-static wafer_status compile_ir(const arguments *a, const wafer_ctx *ctx, wafer_ir *ir, double started) {
+static wafer_status compile_ir(const arguments *a, const wafer_ctx *ctx, wafer_ir *ir,
+                               double started) {
   const wafer_plan *plan;
   if (a->check) {
     WAFER_TRY(wafer_transform(ctx, ir, "default:fuse"));
@@ -221,7 +270,8 @@ int wafer_tool_compile(int argc, char **argv) {
     if (a.quiet) cli_quiet();
     status = compile(&a, arena);
     if (fflush(stdout) != 0 && status == WAFER_OK)
-      status = wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
+      status =
+          wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
   }
   wafer_arena_destroy(arena);
   return status;

@@ -1,6 +1,6 @@
 /* Prints the best face of BlazeFace front's four outputs in a folder: what tools/demo ends with.
- * Anchors: 2 per cell of a 16x16 grid, then 6 per cell of an 8x8 grid, at cell centres; boxes are offsets in
- * pixels of the 128x128 image (Bazarevsky et al., "BlazeFace", 2019, section 3). */
+ * Anchors: 2 per cell of a 16x16 grid, then 6 per cell of an 8x8 grid, at cell centres; boxes are
+ * offsets in pixels of the 128x128 image (Bazarevsky et al., "BlazeFace", 2019, section 3). */
 #include <math.h>
 #include <stdio.h>
 
@@ -13,8 +13,8 @@ static const struct grid {
   int cells, anchors;
 } grids[] = {{"Identity_0", "Identity_2_0", 16, 2}, {"Identity_1_0", "Identity_3_0", 8, 6}};
 
-static wafer_status read_floats(wafer_arena *arena, const char *folder, const char *name, int64_t count,
-                                const float **out) {
+static wafer_status read_floats(wafer_arena *arena, const char *folder, const char *name,
+                                int64_t count, const float **out) {
   char path[4096];
   wafer_view view;
   for (int form = 0; form < 2; form++) {
@@ -26,8 +26,10 @@ static wafer_status read_floats(wafer_arena *arena, const char *folder, const ch
   }
   WAFER_TRY(wafer_npy_read(cli_diag(), arena, path, &view));
   int64_t elements;
-  if (view.dtype != WAFER_DTYPE_f32 || !wafer_shape_elements(&view.shape, &elements) || elements != count)
-    return wafer_fail(cli_diag(), wafer_at_file(path), WAFER_BAD_INPUT, "wants %lld f32 values", (long long)count);
+  if (view.dtype != WAFER_DTYPE_f32 || !wafer_shape_elements(&view.shape, &elements) ||
+      elements != count)
+    return wafer_fail(cli_diag(), wafer_at_file(path), WAFER_BAD_INPUT, "wants %lld f32 values",
+                      (long long)count);
   *out = view.data;
   return WAFER_OK;
 }
@@ -50,8 +52,8 @@ static wafer_status print_best(wafer_arena *arena, const char *folder, const cha
       box[3] = boxes[i * VALUES + 3] / PIXELS;
     }
   }
-  printf("%-10s face at x %.4f y %.4f, %.4f x %.4f of the image, score %.5f\n", title, box[0], box[1], box[2],
-         box[3], 1 / (1 + exp(-best)));
+  printf("%-10s face at x %.4f y %.4f, %.4f x %.4f of the image, score %.5f\n", title, box[0],
+         box[1], box[2], box[3], 1 / (1 + exp(-best)));
   return WAFER_OK;
 }
 

@@ -8,22 +8,25 @@ static const char usage[] =
     "usage: wafer machines                 list the wafers that ship\n"
     "       wafer machines NAME|FILE.xml   one of them in full, as XML\n"
     "       wafer machines --check FILE    is this machine file valid?\n\n"
-    "A machine file describes a wafer: cores, memory, clock, fabric, edge. Start from a shipped one:\n"
+    "A machine file describes a wafer: cores, memory, clock, fabric, edge. Start from a shipped "
+    "one:\n"
     "  wafer machines wse2 > mine.xml && $EDITOR mine.xml && wafer machines --check mine.xml\n"
     "  wafer compile model.onnx -o model.wplan --machine mine.xml\n";
 
 static void print_row(const wafer_machine *m) {
   char edge[32];
-  if (m->edge_in_bytes_per_second == UINT64_MAX) snprintf(edge, sizeof edge, "unlimited");
-  else snprintf(edge, sizeof edge, "%.0f Gb/s", (double)m->edge_in_bytes_per_second * 8e-9);
+  if (m->edge_in_bytes_per_second == UINT64_MAX)
+    snprintf(edge, sizeof edge, "unlimited");
+  else
+    snprintf(edge, sizeof edge, "%.0f Gb/s", (double)m->edge_in_bytes_per_second * 8e-9);
   printf("%-8s %4ux%-5u %4ux%-5u %9llu %6.2f GHz %6u B %7u %10s\n", m->name, m->width, m->height,
          m->usable.width, m->usable.height, (unsigned long long)wafer_rect_area(m->usable),
          (double)m->clock_hz * 1e-9, m->core_bytes, m->colors, edge);
 }
 
 static wafer_status list(wafer_arena *arena) {
-  printf("%-8s %10s %10s %9s %10s %8s %7s %10s\n", "name", "fabric", "usable", "cores", "clock", "SRAM/core",
-         "colors", "edge");
+  printf("%-8s %10s %10s %9s %10s %8s %7s %10s\n", "name", "fabric", "usable", "cores", "clock",
+         "SRAM/core", "colors", "edge");
   for (const char *const *name = wafer_machine_names(); *name; name++) {
     const wafer_machine *machine;
     WAFER_TRY(wafer_machine_open(cli_diag(), arena, *name, &machine));
@@ -68,6 +71,7 @@ int wafer_tool_machines(int argc, char **argv) {
                                         : list(arena);
   wafer_arena_destroy(arena);
   if (fflush(stdout) != 0 && status == WAFER_OK)
-    status = wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
+    status =
+        wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
   return status;
 }

@@ -16,7 +16,7 @@ typedef struct contest_conv {
 typedef struct contest_kernel {
   kernel_type type;
   const char *name;
-  uint32_t id;     /* in brackets */
+  uint32_t id;                        /* in brackets */
   uint64_t H, W, F, R, S, C, K, T, U; /* as the file has them */
 } contest_kernel;
 

@@ -1,15 +1,17 @@
 /* Samples/s             clock / interval, the interval of a train through the timeline
- * Compute Samples/s     clock / slowest kernel (pipelined) or / sum of kernels (streaming): no edge, no streams
- * Transmission Samples/s clock / cycles the edge needs for one sample's inputs or outputs, and in streaming the
- *                       batch's share of the weights
- * Active PEs            cores inside a kernel's rectangle, of the usable ones
- * Compute Utilization   operations of one sample / (interval * usable cores * 2 * multiply-accumulates a cycle) */
+ * Compute Samples/s     clock / slowest kernel (pipelined) or / sum of kernels (streaming): no
+ * edge, no streams Transmission Samples/s clock / cycles the edge needs for one sample's inputs or
+ * outputs, and in streaming the batch's share of the weights Active PEs            cores inside a
+ * kernel's rectangle, of the usable ones Compute Utilization   operations of one sample / (interval
+ * * usable cores * 2 * multiply-accumulates a cycle) */
 #include "report.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t max64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t max64(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
 
 static uint64_t storage_bytes(const wafer_plan *plan, const wafer_type *type) {
   int64_t elements = 0;
@@ -29,13 +31,15 @@ static void measure_traffic(report *r) {
   r->edge_in_bytes = sum_bytes(plan, f->inputs, f->input_count);
   r->edge_out_bytes = sum_bytes(plan, f->outputs, f->output_count);
   for (uint32_t i = 0; i < plan->value_count; i++)
-    if (plan->values[i].weight != WAFER_NONE) r->weight_bytes += storage_bytes(plan, &plan->values[i].type);
+    if (plan->values[i].weight != WAFER_NONE)
+      r->weight_bytes += storage_bytes(plan, &plan->values[i].type);
   const wafer_machine *m = plan->machine;
   uint64_t in = wafer_machine_transfer_cycles(m, r->edge_in_bytes, m->edge_in_bytes_per_second);
   uint64_t out = wafer_machine_transfer_cycles(m, r->edge_out_bytes, m->edge_out_bytes_per_second);
   if (plan->mode == WAFER_MODE_streaming) {
-    uint64_t rate = m->edge_in_bytes_per_second < m->memoryx_bytes_per_second ? m->edge_in_bytes_per_second
-                                                                              : m->memoryx_bytes_per_second;
+    uint64_t rate = m->edge_in_bytes_per_second < m->memoryx_bytes_per_second
+                        ? m->edge_in_bytes_per_second
+                        : m->memoryx_bytes_per_second;
     in += wafer_machine_transfer_cycles(m, r->weight_bytes, rate) / plan->batch;
   }
   r->edge_cycles = max64(in, out);
@@ -60,7 +64,8 @@ static void measure_kernels(report *r) {
     cores += area;
     core_cycles += area * (double)k->cost.cycles;
     if (plan->mode == WAFER_MODE_pipelined)
-      r->compute_cycles = max64(r->compute_cycles, (k->cost.cycles + k->replicas - 1) / k->replicas);
+      r->compute_cycles =
+          max64(r->compute_cycles, (k->cost.cycles + k->replicas - 1) / k->replicas);
   }
   if (plan->mode == WAFER_MODE_streaming) {
     r->compute_cycles = sum;
@@ -74,8 +79,8 @@ static void name_bottleneck(report *r) {
   uint64_t stream = 0;
   uint32_t widest = WAFER_NONE;
   for (uint32_t i = 0; i < plan->stream_count; i++)
-    if (plan->streams[i].from.where == WAFER_AT_wafer && plan->streams[i].to.where == WAFER_AT_wafer &&
-        plan->streams[i].cycles > stream) {
+    if (plan->streams[i].from.where == WAFER_AT_wafer &&
+        plan->streams[i].to.where == WAFER_AT_wafer && plan->streams[i].cycles > stream) {
       stream = plan->streams[i].cycles;
       widest = i;
     }
@@ -90,7 +95,8 @@ static void name_bottleneck(report *r) {
     snprintf(r->bottleneck, sizeof r->bottleneck, "the stream of '%s': %llu cycles per sample",
              plan->values[plan->streams[widest].value].name, (unsigned long long)stream);
   else if (k)
-    snprintf(r->bottleneck, sizeof r->bottleneck, "kernel %s: %llu cycles per sample on %ux%u cores", k->name,
+    snprintf(r->bottleneck, sizeof r->bottleneck,
+             "kernel %s: %llu cycles per sample on %ux%u cores", k->name,
              (unsigned long long)k->cost.cycles, k->rect.width, k->rect.height);
 }
 

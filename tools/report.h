@@ -1,4 +1,5 @@
-/* The closing report of a compilation: the figures, as text and as JSON (docs/report.schema.json). */
+/* The closing report of a compilation: the figures, as text and as JSON (docs/report.schema.json).
+ */
 #ifndef WAFER_REPORT_H
 #define WAFER_REPORT_H
 
@@ -14,10 +15,10 @@ typedef struct report {
   uint64_t edge_in_bytes, edge_out_bytes; /* one sample's inputs and outputs */
   uint64_t weight_bytes;                  /* of the model, as cores hold them */
   uint64_t edge_cycles;                   /* what the edge alone would need per sample */
-  uint64_t compute_cycles;                /* what the slowest kernel, or the sum of phases, needs per sample */
-  uint64_t operations;                    /* of one sample */
-  double active_cores;                    /* streaming: mean over the cycles of the phases */
-  double utilization;                     /* operations / what all usable cores could do in an interval */
+  uint64_t compute_cycles; /* what the slowest kernel, or the sum of phases, needs per sample */
+  uint64_t operations;     /* of one sample */
+  double active_cores;     /* streaming: mean over the cycles of the phases */
+  double utilization;      /* operations / what all usable cores could do in an interval */
   double samples_per_s, compute_samples_per_s, transmission_samples_per_s;
   char bottleneck[256];
 } report;

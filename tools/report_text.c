@@ -11,14 +11,14 @@ static void print_head(FILE *to, const report *r) {
   fprintf(to, "Samples/s               %.6g\n", r->samples_per_s);
   fprintf(to, "Compute Samples/s       %.6g\n", r->compute_samples_per_s);
   fprintf(to, "Transmission Samples/s  %.6g\n", r->transmission_samples_per_s);
-  fprintf(to, "Active PEs              %.1f %% (%.0f of %.0f)\n", 100 * r->active_cores / usable, r->active_cores,
-          usable);
+  fprintf(to, "Active PEs              %.1f %% (%.0f of %.0f)\n", 100 * r->active_cores / usable,
+          r->active_cores, usable);
   fprintf(to, "Compute Utilization     %.3g %%\n", 100 * r->utilization);
   fprintf(to, "latency                 %llu cycles (%.3g us at %.2f GHz)\n", (ull)r->latency_cycles,
           1e6 * (double)r->latency_cycles / (double)plan->machine->clock_hz,
           (double)plan->machine->clock_hz * 1e-9);
-  fprintf(to, "interval                %llu cycles per sample (a train of %llu)\n\n", (ull)r->interval_cycles,
-          (ull)r->train_samples);
+  fprintf(to, "interval                %llu cycles per sample (a train of %llu)\n\n",
+          (ull)r->interval_cycles, (ull)r->train_samples);
 }
 
 static void print_mode(FILE *to, const char *name, const wafer_mode_cost *c, bool chosen) {
@@ -33,8 +33,8 @@ static void print_mode(FILE *to, const char *name, const wafer_mode_cost *c, boo
 
 static void print_modes(FILE *to, const report *r) {
   const wafer_plan *plan = r->plan;
-  fprintf(to, "mode: %s, for %u sample%s resident in streaming\n", wafer_mode_name(plan->mode), plan->batch,
-          plan->batch == 1 ? "" : "s");
+  fprintf(to, "mode: %s, for %u sample%s resident in streaming\n", wafer_mode_name(plan->mode),
+          plan->batch, plan->batch == 1 ? "" : "s");
   print_mode(to, "pipelined", &plan->pipelined, plan->mode == WAFER_MODE_pipelined);
   print_mode(to, "streaming", &plan->streaming, plan->mode == WAFER_MODE_streaming);
   if (plan->flip_batch)
@@ -49,26 +49,29 @@ static const char *tail(const char *name, size_t most) {
   return length > most ? name + length - most : name;
 }
 
-/* The ONNX nodes of a kernel: the first, the last and how many; the first `skip` characters of the kernel's
- * name are left out where they share them. */
+/* The ONNX nodes of a kernel: the first, the last and how many; the first `skip` characters of the
+ * kernel's name are left out where they share them. */
 static void print_nodes(FILE *to, const wafer_kernel *k, size_t skip) {
   const char *first = "", *last = "";
   uint32_t count = 0;
   for (uint32_t i = 0; i < k->body.node_count; i++) {
     const char *name = k->body.nodes[i].name;
-    if (!name || !*name || k->body.nodes[i].op == WAFER_OP_constant || !strcmp(name, last)) continue;
+    if (!name || !*name || k->body.nodes[i].op == WAFER_OP_constant || !strcmp(name, last))
+      continue;
     if (!count++) first = name;
     last = name;
   }
-  size_t first_skip = strncmp(first, k->name, skip) ? 0 : skip, last_skip = strncmp(last, k->name, skip) ? 0 : skip;
+  size_t first_skip = strncmp(first, k->name, skip) ? 0 : skip,
+         last_skip = strncmp(last, k->name, skip) ? 0 : skip;
   fputs(tail(first + first_skip, 36), to);
   if (count > 1) fprintf(to, " .. %s (%u)", tail(last + last_skip, 36), count);
 }
 
 static void print_kernel(FILE *to, const wafer_kernel *k, size_t skip, int wide) {
-  fprintf(to, "%-*s %-14s %4ux%-4u %4u %10llu %7llu %-8s ", wide, tail(k->name + skip, (size_t)wide),
-          wafer_family_name(k->body.family), k->rect.width, k->rect.height, k->replicas, (ull)k->cost.cycles,
-          (ull)wafer_cost_bytes(&k->cost), wafer_bound_name(k->bound));
+  fprintf(to, "%-*s %-14s %4ux%-4u %4u %10llu %7llu %-8s ", wide,
+          tail(k->name + skip, (size_t)wide), wafer_family_name(k->body.family), k->rect.width,
+          k->rect.height, k->replicas, (ull)k->cost.cycles, (ull)wafer_cost_bytes(&k->cost),
+          wafer_bound_name(k->bound));
   print_nodes(to, k, skip);
   fputc('\n', to);
 }
@@ -83,18 +86,20 @@ static void print_kernels(FILE *to, const wafer_plan *plan) {
   }
   wide = wide > widest ? widest : wide;
   if (skip) fprintf(to, "kernels (in %.*s)\n", (int)skip, plan->kernels[0].name);
-  fprintf(to, "%-*s %-14s %9s %4s %10s %7s %-8s %s\n", wide, "kernel", "family", "cores", "rep", "cycles", "B/core",
-          "bound", "ONNX nodes");
-  for (uint32_t i = 0; i < plan->kernel_count && i < most; i++) print_kernel(to, &plan->kernels[i], skip, wide);
+  fprintf(to, "%-*s %-14s %9s %4s %10s %7s %-8s %s\n", wide, "kernel", "family", "cores", "rep",
+          "cycles", "B/core", "bound", "ONNX nodes");
+  for (uint32_t i = 0; i < plan->kernel_count && i < most; i++)
+    print_kernel(to, &plan->kernels[i], skip, wide);
   if (plan->kernel_count > most)
     fprintf(to, "... and %u more: `wafer dump` lists all\n", plan->kernel_count - most);
 }
 
 void report_print(FILE *to, const report *r) {
   const wafer_plan *plan = r->plan;
-  fprintf(to, "%s on %s: %u ONNX nodes, %u kernels, %u streams, %u phase%s, storage %s\n\n", plan->model,
-          plan->machine->name, plan->node_count, plan->kernel_count, plan->stream_count, plan->phase_count,
-          plan->phase_count == 1 ? "" : "s", wafer_dtype_name(plan->storage));
+  fprintf(to, "%s on %s: %u ONNX nodes, %u kernels, %u streams, %u phase%s, storage %s\n\n",
+          plan->model, plan->machine->name, plan->node_count, plan->kernel_count,
+          plan->stream_count, plan->phase_count, plan->phase_count == 1 ? "" : "s",
+          wafer_dtype_name(plan->storage));
   print_head(to, r);
   print_modes(to, r);
   print_kernels(to, plan);

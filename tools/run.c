@@ -7,11 +7,13 @@
 
 static const char usage[] =
     "usage: wafer run PLAN.wplan [--input NAME=FILE.npy ...] [options]\n\n"
-    "      --input NAME=FILE  an input tensor (.npy); one extra leading dim S makes a train of S samples;\n"
+    "      --input NAME=FILE  an input tensor (.npy); one extra leading dim S makes a train of S "
+    "samples;\n"
     "                         repeat for other inputs; without any: seeded random ones\n"
     "      --output DIR       write every output as DIR/<name>.npy\n"
     "      --expect DIR       compare outputs with DIR/<name>.npy or DIR/out_<name>.npy\n"
-    "      --tol [NAME=]T     allow |a-b| up to T times the largest |b| (1e-4), for all outputs or for one\n"
+    "      --tol [NAME=]T     allow |a-b| up to T times the largest |b| (1e-4), for all outputs or "
+    "for one\n"
     "      --rtol R --atol A  allow |a-b| up to A + R |b|, element by element, instead\n"
     "      --threads N        host threads (all); the result does not depend on it\n"
     "      --repeat N         run N times more and report the median time\n"
@@ -27,14 +29,20 @@ static const char usage[] =
 
 enum { INPUT = 256, OUTPUT, EXPECT, TOL, RTOL, ATOL, THREADS, REPEAT, SAMPLES, SEED, REPORT };
 
-static const struct option long_options[] = {
-    {"input", required_argument, NULL, INPUT},     {"output", required_argument, NULL, OUTPUT},
-    {"expect", required_argument, NULL, EXPECT},   {"tol", required_argument, NULL, TOL},
-    {"rtol", required_argument, NULL, RTOL},       {"atol", required_argument, NULL, ATOL},
-    {"threads", required_argument, NULL, THREADS}, {"repeat", required_argument, NULL, REPEAT},
-    {"samples", required_argument, NULL, SAMPLES}, {"seed", required_argument, NULL, SEED},
-    {"report", required_argument, NULL, REPORT},   {"quiet", no_argument, NULL, 'q'},
-    {"help", no_argument, NULL, 'h'},              {0}};
+static const struct option long_options[] = {{"input", required_argument, NULL, INPUT},
+                                             {"output", required_argument, NULL, OUTPUT},
+                                             {"expect", required_argument, NULL, EXPECT},
+                                             {"tol", required_argument, NULL, TOL},
+                                             {"rtol", required_argument, NULL, RTOL},
+                                             {"atol", required_argument, NULL, ATOL},
+                                             {"threads", required_argument, NULL, THREADS},
+                                             {"repeat", required_argument, NULL, REPEAT},
+                                             {"samples", required_argument, NULL, SAMPLES},
+                                             {"seed", required_argument, NULL, SEED},
+                                             {"report", required_argument, NULL, REPORT},
+                                             {"quiet", no_argument, NULL, 'q'},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {0}};
 
 static bool parse_tol(run_arguments *a, wafer_arena *arena, const char *text) {
   const char *value;
@@ -45,22 +53,41 @@ static bool parse_tol(run_arguments *a, wafer_arena *arena, const char *text) {
 
 static bool parse_option(run_arguments *a, wafer_arena *arena, int option, const char *text) {
   switch (option) {
-  case 'q': a->quiet = true; return true;
+  case 'q':
+    a->quiet = true;
+    return true;
   case INPUT:
     a->input_count++;
     return cli_parse_pair("run", "--input", text, arena, &a->input_names[a->input_count - 1],
                           &a->input_paths[a->input_count - 1]);
-  case OUTPUT: a->output = text; return true;
-  case EXPECT: a->expect = text; return true;
-  case REPORT: a->report = text; return true;
-  case TOL: return parse_tol(a, arena, text);
-  case RTOL: a->by_largest = false; return cli_parse_f64("run", "--rtol", text, &a->rtol);
-  case ATOL: a->by_largest = false; return cli_parse_f64("run", "--atol", text, &a->atol);
-  case THREADS: return cli_parse_u64("run", "--threads", text, 1, 1024, &a->threads);
-  case REPEAT: return cli_parse_u64("run", "--repeat", text, 1, 1000000, &a->repeat);
-  case SAMPLES: return cli_parse_u64("run", "--samples", text, 1, 1000000, &a->samples);
-  case SEED: return cli_parse_u64("run", "--seed", text, 0, UINT64_MAX, &a->seed);
-  default: cli_usage("run", "that option is unknown or lacks its value"); return false;
+  case OUTPUT:
+    a->output = text;
+    return true;
+  case EXPECT:
+    a->expect = text;
+    return true;
+  case REPORT:
+    a->report = text;
+    return true;
+  case TOL:
+    return parse_tol(a, arena, text);
+  case RTOL:
+    a->by_largest = false;
+    return cli_parse_f64("run", "--rtol", text, &a->rtol);
+  case ATOL:
+    a->by_largest = false;
+    return cli_parse_f64("run", "--atol", text, &a->atol);
+  case THREADS:
+    return cli_parse_u64("run", "--threads", text, 1, 1024, &a->threads);
+  case REPEAT:
+    return cli_parse_u64("run", "--repeat", text, 1, 1000000, &a->repeat);
+  case SAMPLES:
+    return cli_parse_u64("run", "--samples", text, 1, 1000000, &a->samples);
+  case SEED:
+    return cli_parse_u64("run", "--seed", text, 0, UINT64_MAX, &a->seed);
+  default:
+    cli_usage("run", "that option is unknown or lacks its value");
+    return false;
   }
 }
 
@@ -107,18 +134,19 @@ static void print_stats(const run_arguments *a, const wafer_plan *plan, const wa
                         const double *ms) {
   if (a->quiet) return;
   typedef unsigned long long ull;
-  printf("%s on %s, %s, %llu sample%s: latency %llu cycles, interval %llu cycles (%.6g samples/s at %.2f GHz)\n",
+  printf("%s on %s, %s, %llu sample%s: latency %llu cycles, interval %llu cycles (%.6g samples/s "
+         "at %.2f GHz)\n",
          plan->model, plan->machine->name, wafer_mode_name(plan->mode), (ull)s->samples,
          s->samples == 1 ? "" : "s", (ull)s->latency_cycles, (ull)s->interval_cycles,
          (double)plan->machine->clock_hz / (double)(s->interval_cycles ? s->interval_cycles : 1),
          (double)plan->machine->clock_hz * 1e-9);
   if (a->repeat)
-    printf("host: median %.3f ms of %llu runs (%.3f to %.3f), %s\n", ms[a->repeat / 2], (ull)a->repeat, ms[0],
-           ms[a->repeat - 1], s->instruction_set);
+    printf("host: median %.3f ms of %llu runs (%.3f to %.3f), %s\n", ms[a->repeat / 2],
+           (ull)a->repeat, ms[0], ms[a->repeat - 1], s->instruction_set);
 }
 
-/* Everything after the first run: repeats, files, comparison, report. A difference is reported last, when
- * outputs and report are written. */
+/* Everything after the first run: repeats, files, comparison, report. A difference is reported
+ * last, when outputs and report are written. */
 static wafer_status deliver(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
                             wafer_session *session, const wafer_view *inputs, wafer_view *outputs) {
   const wafer_function *f = &plan->functions[0];
@@ -133,7 +161,8 @@ static wafer_status deliver(const run_arguments *a, const wafer_plan *plan, wafe
   if (a->expect) compared = run_compare(a, plan, arena, outputs, differences);
   if (compared != WAFER_OK && compared != WAFER_DIFFER) return compared;
   if (a->report)
-    WAFER_TRY(cli_write_json(a->report, run_report_json(a, plan, &stats, ms, a->repeat, differences)));
+    WAFER_TRY(
+        cli_write_json(a->report, run_report_json(a, plan, &stats, ms, a->repeat, differences)));
   return compared;
 }
 
@@ -146,7 +175,8 @@ static wafer_status run_plan(const run_arguments *a, const wafer_plan *plan, waf
   wafer_session *session;
   wafer_session_options options = {.threads = (uint32_t)a->threads, .diag = cli_diag()};
   WAFER_TRY(wafer_session_create(plan, &options, &session));
-  wafer_status status = wafer_session_run(session, inputs, f->input_count, outputs, f->output_count);
+  wafer_status status =
+      wafer_session_run(session, inputs, f->input_count, outputs, f->output_count);
   if (status == WAFER_OK) status = deliver(a, plan, arena, session, inputs, outputs);
   wafer_session_destroy(session);
   return status;
@@ -171,7 +201,8 @@ int wafer_tool_run(int argc, char **argv) {
     if (a.quiet) cli_quiet();
     status = run(&a, arena);
     if (fflush(stdout) != 0 && status == WAFER_OK)
-      status = wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
+      status =
+          wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
   }
   wafer_arena_destroy(arena);
   return status;

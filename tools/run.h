@@ -9,9 +9,9 @@ typedef struct run_arguments {
   size_t input_count;
   const char **input_names, **input_paths;
   uint64_t threads, repeat, samples, seed;
-  bool by_largest;        /* compare by tol, else by rtol and atol */
+  bool by_largest; /* compare by tol, else by rtol and atol */
   double tol, rtol, atol;
-  size_t own_count;       /* outputs with a tol of their own */
+  size_t own_count; /* outputs with a tol of their own */
   const char **own_names;
   double *own_tols;
   bool quiet;
@@ -28,10 +28,13 @@ typedef struct run_difference {
 } run_difference;
 
 /* Reads or makes every input of functions[0]; views live in the arena. */
-wafer_status run_inputs(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena, wafer_view *inputs);
+wafer_status run_inputs(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
+                        wafer_view *inputs);
 /* Writes outputs as DIR/<name>.npy, making DIR. */
-wafer_status run_write_outputs(const run_arguments *a, const wafer_plan *plan, const wafer_view *outputs);
-/* Compares with DIR/<name>.npy or DIR/out_<name>.npy; all outputs are compared before WAFER_DIFFER. */
+wafer_status run_write_outputs(const run_arguments *a, const wafer_plan *plan,
+                               const wafer_view *outputs);
+/* Compares with DIR/<name>.npy or DIR/out_<name>.npy; all outputs are compared before WAFER_DIFFER.
+ */
 wafer_status run_compare(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
                          const wafer_view *outputs, run_difference *differences);
 /* The name with characters outside A-Za-z0-9._- as '_', in `buffer`. */

@@ -5,7 +5,8 @@
 
 #include "run.h"
 
-static wafer_status find_reference(const run_arguments *a, const char *output, char *path, size_t bytes) {
+static wafer_status find_reference(const run_arguments *a, const char *output, char *path,
+                                   size_t bytes) {
   char name[256];
   run_file_name(output, name, sizeof name);
   for (int i = 0; i < 2; i++) {
@@ -14,7 +15,8 @@ static wafer_status find_reference(const run_arguments *a, const char *output, c
     if (length < (int)bytes && access(path, R_OK) == 0) return WAFER_OK;
   }
   return wafer_fail(cli_diag(), wafer_at_file(a->expect), WAFER_IO,
-                    "holds no reference of output '%s': neither %s.npy nor out_%s.npy", output, name, name);
+                    "holds no reference of output '%s': neither %s.npy nor out_%s.npy", output,
+                    name, name);
 }
 
 static bool equal(double got, double wanted) {
@@ -28,13 +30,15 @@ static double distance(double got, double wanted) {
   return isnan(d) ? INFINITY : d;
 }
 
-static void measure(const run_arguments *a, const wafer_view *got, const wafer_view *wanted, run_difference *d) {
+static void measure(const run_arguments *a, const wafer_view *got, const wafer_view *wanted,
+                    run_difference *d) {
   int64_t count = 0;
   wafer_shape_elements(&got->shape, &count);
   double over = 0;
   d->within = true;
   for (int64_t i = 0; i < count; i++) {
-    double x = wafer_element_f64(got->dtype, got->data, i), y = wafer_element_f64(wanted->dtype, wanted->data, i);
+    double x = wafer_element_f64(got->dtype, got->data, i),
+           y = wafer_element_f64(wanted->dtype, wanted->data, i);
     double distance_here = distance(x, y);
     if (isfinite(y) && fabs(y) > d->largest_reference) d->largest_reference = fabs(y);
     if (!a->by_largest && distance_here > a->atol + a->rtol * fabs(y)) d->within = false;
@@ -48,8 +52,8 @@ static void measure(const run_arguments *a, const wafer_view *got, const wafer_v
   if (a->by_largest) d->within = d->largest <= d->tol * d->largest_reference;
 }
 
-static wafer_status compare_one(const run_arguments *a, const wafer_value *value, wafer_arena *arena,
-                                const wafer_view *got, run_difference *d) {
+static wafer_status compare_one(const run_arguments *a, const wafer_value *value,
+                                wafer_arena *arena, const wafer_view *got, run_difference *d) {
   char path[4096];
   wafer_view wanted;
   *d = (run_difference){.name = value->name, .tol = a->tol};
@@ -61,22 +65,25 @@ static wafer_status compare_one(const run_arguments *a, const wafer_value *value
     char ours[128], theirs[128];
     wafer_shape_format(&got->shape, ours, sizeof ours);
     wafer_shape_format(&wanted.shape, theirs, sizeof theirs);
-    return wafer_fail(cli_diag(), wafer_at_file(path), WAFER_DIFFER, "output '%s' is %s %s, the reference %s %s",
-                      value->name, wafer_dtype_name(got->dtype), ours, wafer_dtype_name(wanted.dtype), theirs);
+    return wafer_fail(cli_diag(), wafer_at_file(path), WAFER_DIFFER,
+                      "output '%s' is %s %s, the reference %s %s", value->name,
+                      wafer_dtype_name(got->dtype), ours, wafer_dtype_name(wanted.dtype), theirs);
   }
   measure(a, got, &wanted, d);
   if (!a->quiet)
-    printf("%-24s largest difference %.3g at element %lld (%.8g, reference %.8g); largest reference %.3g: %s\n",
+    printf("%-24s largest difference %.3g at element %lld (%.8g, reference %.8g); largest "
+           "reference %.3g: %s\n",
            value->name, d->largest, (long long)d->at, d->got, d->wanted, d->largest_reference,
            d->within ? "ok" : "DIFFERS");
   if (d->within) return WAFER_OK;
   if (a->by_largest)
-    return wafer_fail(cli_diag(), wafer_at_file(path), WAFER_DIFFER,
-                      "output '%s' differs by %.3g, allowed %.3g (%g of the largest reference %.3g)", value->name,
-                      d->largest, d->tol * d->largest_reference, d->tol, d->largest_reference);
+    return wafer_fail(
+        cli_diag(), wafer_at_file(path), WAFER_DIFFER,
+        "output '%s' differs by %.3g, allowed %.3g (%g of the largest reference %.3g)", value->name,
+        d->largest, d->tol * d->largest_reference, d->tol, d->largest_reference);
   return wafer_fail(cli_diag(), wafer_at_file(path), WAFER_DIFFER,
-                    "output '%s' differs by up to %.3g, allowed %g + %g of the reference", value->name, d->largest,
-                    a->atol, a->rtol);
+                    "output '%s' differs by up to %.3g, allowed %g + %g of the reference",
+                    value->name, d->largest, a->atol, a->rtol);
 }
 
 wafer_status run_compare(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,

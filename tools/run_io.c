@@ -21,21 +21,23 @@ static uint64_t next_random(uint64_t *state) {
   return z ^ (z >> 31);
 }
 
-static wafer_status random_input(const run_arguments *a, const wafer_value *value, wafer_arena *arena,
-                                 uint64_t *state, wafer_view *out) {
+static wafer_status random_input(const run_arguments *a, const wafer_value *value,
+                                 wafer_arena *arena, uint64_t *state, wafer_view *out) {
   wafer_shape shape = value->type.shape;
   if (a->samples) {
     if (shape.rank == WAFER_MAX_RANK)
       return wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_UNSUPPORTED,
-                        "input '%s' has rank %d, a train would need one more", value->name, WAFER_MAX_RANK);
+                        "input '%s' has rank %d, a train would need one more", value->name,
+                        WAFER_MAX_RANK);
     memmove(shape.dims + 1, shape.dims, sizeof shape.dims - sizeof shape.dims[0]);
     shape.dims[0] = (int64_t)a->samples;
     shape.rank++;
   }
   int64_t count;
   if (!wafer_shape_elements(&shape, &count))
-    return wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_USAGE, "%llu samples of '%s' are too many",
-                      (unsigned long long)a->samples, value->name);
+    return wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_USAGE,
+                      "%llu samples of '%s' are too many", (unsigned long long)a->samples,
+                      value->name);
   void *data = wafer_arena_alloc(arena, (size_t)count, wafer_dtype_bytes(value->type.dtype));
   if (!data) return cli_no_memory();
   for (int64_t i = 0; i < count; i++) {
@@ -63,7 +65,8 @@ static wafer_status check_names(const run_arguments *a, const wafer_plan *plan) 
     for (uint32_t j = 0; j < f->input_count; j++)
       known |= !strcmp(a->input_names[i], plan->values[f->inputs[j]].name);
     if (known) continue;
-    wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_USAGE, "there is no input '%s'", a->input_names[i]);
+    wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_USAGE, "there is no input '%s'",
+               a->input_names[i]);
     for (uint32_t j = 0; j < f->input_count; j++)
       wafer_note(cli_diag(), wafer_at_file(a->plan), "input '%s'", plan->values[f->inputs[j]].name);
     return WAFER_USAGE;
@@ -71,7 +74,8 @@ static wafer_status check_names(const run_arguments *a, const wafer_plan *plan) 
   return WAFER_OK;
 }
 
-wafer_status run_inputs(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena, wafer_view *inputs) {
+wafer_status run_inputs(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
+                        wafer_view *inputs) {
   const wafer_function *f = &plan->functions[0];
   WAFER_TRY(check_names(a, plan));
   if (!a->input_count && !a->quiet && f->input_count)
@@ -85,14 +89,16 @@ wafer_status run_inputs(const run_arguments *a, const wafer_plan *plan, wafer_ar
       WAFER_TRY(wafer_npy_read(cli_diag(), arena, path, &inputs[i]));
     else if (a->input_count)
       return wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_USAGE,
-                        "input '%s' is missing: give --input '%s=FILE.npy'", value->name, value->name);
+                        "input '%s' is missing: give --input '%s=FILE.npy'", value->name,
+                        value->name);
     else
       WAFER_TRY(random_input(a, value, arena, &state, &inputs[i]));
   }
   return WAFER_OK;
 }
 
-wafer_status run_write_outputs(const run_arguments *a, const wafer_plan *plan, const wafer_view *outputs) {
+wafer_status run_write_outputs(const run_arguments *a, const wafer_plan *plan,
+                               const wafer_view *outputs) {
   const wafer_function *f = &plan->functions[0];
   if (mkdir(a->output, 0777) != 0 && errno != EEXIST)
     return wafer_fail(cli_diag(), wafer_at_file(a->output), WAFER_IO, "cannot make the folder: %s",

@@ -35,7 +35,8 @@ static void add_cycles(cJSON *root, const wafer_plan *plan, const wafer_run_stat
   }
 }
 
-static void add_differences(cJSON *root, const wafer_plan *plan, const run_difference *differences) {
+static void add_differences(cJSON *root, const wafer_plan *plan,
+                            const run_difference *differences) {
   cJSON *list = cJSON_AddArrayToObject(root, "differences");
   for (uint32_t i = 0; i < plan->functions[0].output_count; i++) {
     const run_difference *d = &differences[i];

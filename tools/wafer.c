@@ -19,7 +19,8 @@ static const struct tool {
 
 static int help(FILE *to) {
   fputs("wafer " WAFER_VERSION ": lays neural networks over a wafer-scale engine and runs them\n\n"
-        "usage: wafer TOOL [options]\n\ntools:\n", to);
+        "usage: wafer TOOL [options]\n\ntools:\n",
+        to);
   for (size_t i = 0; i < WAFER_COUNT(tools); i++)
     fprintf(to, "  %-9s %s\n", tools[i].name, tools[i].summary);
   fputs("\nexamples:\n"
@@ -27,13 +28,15 @@ static int help(FILE *to) {
         "  wafer dump model.wplan --svg model.svg\n"
         "  wafer run model.wplan --input x=x.npy --output out\n\n"
         "`wafer TOOL --help` says more. Exit codes: 0 ok, 1 usage, 2 bad input, 3 unsupported,\n"
-        "4 does not fit, 5 trap, 6 results differ, 7 file, 8 out of memory, 9 internal.\n", to);
+        "4 does not fit, 5 trap, 6 results differ, 7 file, 8 out of memory, 9 internal.\n",
+        to);
   return to == stdout ? WAFER_OK : WAFER_USAGE;
 }
 
 int main(int argc, char **argv) {
   if (argc < 2) return help(stderr);
-  if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) return help(stdout);
+  if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+    return help(stdout);
   if (!strcmp(argv[1], "--version")) {
     puts("wafer " WAFER_VERSION);
     return WAFER_OK;

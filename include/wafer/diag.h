@@ -1,8 +1,8 @@
 /* Diagnostics: one sink, every message with a place. Message law: lower case, no full stop,
  * expected then found, numbers with units, then what to do.
  *
- * A failing function reports once, where it happened, with `return wafer_fail(...)`; everything above
- * passes the status on with WAFER_TRY and prints nothing. */
+ * A failing function reports once, where it happened, with `return wafer_fail(...)`; everything
+ * above passes the status on with WAFER_TRY and prints nothing. */
 #ifndef WAFER_DIAG_H
 #define WAFER_DIAG_H
 
@@ -51,8 +51,8 @@ static inline wafer_loc wafer_at_kernel(const char *file, const char *kernel, co
 }
 
 /* The sink. Every member may be NULL; a NULL wafer_diag * is a sink that drops everything.
- * `emit` gets one finished line without severity or place; `progress` gets done <= total (total 0: unknown);
- * `cancelled` is polled by long work, which then stops with WAFER_USAGE. */
+ * `emit` gets one finished line without severity or place; `progress` gets done <= total (total 0:
+ * unknown); `cancelled` is polled by long work, which then stops with WAFER_USAGE. */
 typedef struct wafer_diag {
   void (*emit)(void *self, wafer_severity severity, wafer_status status, const wafer_loc *loc,
                const char *text);
@@ -62,8 +62,8 @@ typedef struct wafer_diag {
 } wafer_diag;
 
 /* Reports an error and returns `status`. */
-wafer_status wafer_fail(const wafer_diag *diag, wafer_loc loc, wafer_status status, const char *format,
-                        ...) __attribute__((format(printf, 4, 5)));
+wafer_status wafer_fail(const wafer_diag *diag, wafer_loc loc, wafer_status status,
+                        const char *format, ...) __attribute__((format(printf, 4, 5)));
 void wafer_warn(const wafer_diag *diag, wafer_loc loc, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void wafer_note(const wafer_diag *diag, wafer_loc loc, const char *format, ...)
@@ -71,12 +71,13 @@ void wafer_note(const wafer_diag *diag, wafer_loc loc, const char *format, ...)
 void wafer_progress(const wafer_diag *diag, const char *what, uint64_t done, uint64_t total);
 bool wafer_cancelled(const wafer_diag *diag);
 
-/* Writes `place: severity: text` as one line to a FILE *; what the command line tools use. `self` of the
- * sink is that FILE *. */
-void wafer_diag_to_file(void *self, wafer_severity severity, wafer_status status, const wafer_loc *loc,
-                        const char *text);
+/* Writes `place: severity: text` as one line to a FILE *; what the command line tools use. `self`
+ * of the sink is that FILE *. */
+void wafer_diag_to_file(void *self, wafer_severity severity, wafer_status status,
+                        const wafer_loc *loc, const char *text);
 
-/* Formats a place ("model.onnx: node 'conv1' (#17)") into `buffer`; empty when it points nowhere. */
+/* Formats a place ("model.onnx: node 'conv1' (#17)") into `buffer`; empty when it points nowhere.
+ */
 void wafer_loc_format(const wafer_loc *loc, char *buffer, uint64_t bytes);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* Files: whole ones in, read only; whole ones out, atomically. Every reader and writer of the project goes
- * through here. Failures are WAFER_IO and name the file. */
+/* Files: whole ones in, read only; whole ones out, atomically. Every reader and writer of the
+ * project goes through here. Failures are WAFER_IO and name the file. */
 #ifndef WAFER_FILE_H
 #define WAFER_FILE_H
 
@@ -15,13 +15,15 @@ typedef struct wafer_bytes {
   size_t size;
 } wafer_bytes;
 
-/* The bytes of a regular file, for as long as the arena lives. Large files are mapped, small ones read; the
- * start is aligned to 16. Only while somebody truncates a mapped file under us does reading it fault. */
-wafer_status wafer_file_map(const wafer_diag *diag, wafer_arena *arena, const char *path, wafer_bytes *out);
+/* The bytes of a regular file, for as long as the arena lives. Large files are mapped, small ones
+ * read; the start is aligned to 16. Only while somebody truncates a mapped file under us does
+ * reading it fault. */
+wafer_status wafer_file_map(const wafer_diag *diag, wafer_arena *arena, const char *path,
+                            wafer_bytes *out);
 
-/* A file being written. It appears under its name at commit, complete, or not at all: until then the bytes
- * are in a temporary file in the same folder. A target that exists and is not a regular file (/dev/full, a
- * pipe) and /dev/stdout get the bytes directly. */
+/* A file being written. It appears under its name at commit, complete, or not at all: until then
+ * the bytes are in a temporary file in the same folder. A target that exists and is not a regular
+ * file (/dev/full, a pipe) and /dev/stdout get the bytes directly. */
 typedef struct wafer_file wafer_file;
 
 wafer_status wafer_file_begin(const wafer_diag *diag, const char *path, wafer_file **out);
@@ -32,7 +34,8 @@ wafer_status wafer_file_commit(wafer_file *file);
 void wafer_file_abort(wafer_file *file); /* leaves nothing behind; NULL is fine */
 
 /* begin, write, commit. */
-wafer_status wafer_file_save(const wafer_diag *diag, const char *path, const void *data, size_t bytes);
+wafer_status wafer_file_save(const wafer_diag *diag, const char *path, const void *data,
+                             size_t bytes);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* A kernel: a group of ops that one rectangle of cores computes, and what a split of it costs. The one
- * source of cycles and bytes for passes, report and runtime. */
+/* A kernel: a group of ops that one rectangle of cores computes, and what a split of it costs. The
+ * one source of cycles and bytes for passes, report and runtime. */
 #ifndef WAFER_KERNEL_H
 #define WAFER_KERNEL_H
 
@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* Most values (inputs and nodes together) of one body. Matching stays below it, a plan above it is refused;
- * costs can then be computed without allocating. */
+/* Most values (inputs and nodes together) of one body. Matching stays below it, a plan above it is
+ * refused; costs can then be computed without allocating. */
 #define WAFER_MAX_KERNEL_VALUES 256
 
 /* What is computed. Inputs are values 0 .. input_count-1; node i makes value input_count + i. */
@@ -19,22 +19,25 @@ typedef struct wafer_kernel_body {
   uint32_t input_count;
   const wafer_type *inputs;
   const bool *input_is_weight;
-  const uint32_t *input_depth; /* samples of input i a core holds at once (2: double buffered); for a weight
-                                  1 is resident, 2 is the next layer's slice arriving while this one works */
-  uint32_t output_depth;       /* samples of the outputs a core holds at once */
+  const uint32_t
+      *input_depth; /* samples of input i a core holds at once (2: double buffered); for a weight
+                       1 is resident, 2 is the next layer's slice arriving while this one works */
+  uint32_t output_depth; /* samples of the outputs a core holds at once */
   uint32_t node_count;
   const wafer_node *nodes;
   uint32_t anchor;       /* node whose loops the split divides */
   uint32_t output_count; /* at least 1 */
-  const uint32_t *outputs; /* value numbers; every output has the anchor's result dims but for `move` */
-  wafer_dtype storage;     /* f32 or f16: how cores hold float tensors; integers as they are */
+  const uint32_t
+      *outputs;        /* value numbers; every output has the anchor's result dims but for `move` */
+  wafer_dtype storage; /* f32 or f16: how cores hold float tensors; integers as they are */
 } wafer_kernel_body;
 
 static inline const wafer_type *wafer_body_type(const wafer_kernel_body *b, uint32_t value) {
   return value < b->input_count ? &b->inputs[value] : &b->nodes[value - b->input_count].type;
 }
 
-/* The loops of a kernel: first the dims of the first output, outermost first, then reduction loops. */
+/* The loops of a kernel: first the dims of the first output, outermost first, then reduction loops.
+ */
 #define WAFER_MAX_LOOPS (WAFER_MAX_RANK + 4)
 
 typedef struct wafer_loops {
@@ -45,8 +48,9 @@ typedef struct wafer_loops {
 
 void wafer_kernel_loops(const wafer_kernel_body *body, wafer_loops *loops);
 
-/* How a kernel divides its loops over a rectangle: loop i is cut into rows[i] parts over the rows and each
- * of those into cols[i] over the columns; 1 is not cut. Height is the product of rows, width of cols. */
+/* How a kernel divides its loops over a rectangle: loop i is cut into rows[i] parts over the rows
+ * and each of those into cols[i] over the columns; 1 is not cut. Height is the product of rows,
+ * width of cols. */
 typedef struct wafer_split {
   uint32_t rows[WAFER_MAX_LOOPS], cols[WAFER_MAX_LOOPS];
 } wafer_split;
@@ -54,9 +58,9 @@ typedef struct wafer_split {
 uint32_t wafer_split_height(const wafer_split *split);
 uint32_t wafer_split_width(const wafer_split *split);
 
-/* How a tensor lies on a rectangle: dim d in rows[d] parts over the rows and cols[d] over the columns. A
- * part is ceil(dim / (rows*cols)) long. When the products are less than the rectangle the tensor is
- * repeated (replicated) along that direction. */
+/* How a tensor lies on a rectangle: dim d in rows[d] parts over the rows and cols[d] over the
+ * columns. A part is ceil(dim / (rows*cols)) long. When the products are less than the rectangle
+ * the tensor is repeated (replicated) along that direction. */
 typedef struct wafer_layout {
   uint32_t rank;
   uint32_t rows[WAFER_MAX_RANK], cols[WAFER_MAX_RANK];
@@ -65,16 +69,24 @@ typedef struct wafer_layout {
 bool wafer_layout_equal(const wafer_layout *a, const wafer_layout *b);
 /* Elements of the largest tile. */
 uint64_t wafer_layout_tile(const wafer_layout *layout, const wafer_shape *shape);
-/* The layout in which the kernel wants input `input`, and leaves output `output` (an index of outputs). */
-wafer_layout wafer_kernel_input_layout(const wafer_kernel_body *body, const wafer_split *split, uint32_t input);
-wafer_layout wafer_kernel_output_layout(const wafer_kernel_body *body, const wafer_split *split, uint32_t output);
+/* The layout in which the kernel wants input `input`, and leaves output `output` (an index of
+ * outputs). */
+wafer_layout wafer_kernel_input_layout(const wafer_kernel_body *body, const wafer_split *split,
+                                       uint32_t input);
+wafer_layout wafer_kernel_output_layout(const wafer_kernel_body *body, const wafer_split *split,
+                                        uint32_t output);
 
-typedef enum wafer_bound { WAFER_BOUND_compute, WAFER_BOUND_memory, WAFER_BOUND_streams, WAFER_BOUND_edge } wafer_bound;
+typedef enum wafer_bound {
+  WAFER_BOUND_compute,
+  WAFER_BOUND_memory,
+  WAFER_BOUND_streams,
+  WAFER_BOUND_edge
+} wafer_bound;
 const char *wafer_bound_name(wafer_bound bound);
 
 /* What one sample costs on the slowest core of the rectangle; bytes count the body's depths. */
 typedef struct wafer_cost {
-  uint64_t cycles;         /* from the inputs' arrival to the outputs' last word: compute + fabric */
+  uint64_t cycles; /* from the inputs' arrival to the outputs' last word: compute + fabric */
   uint64_t compute_cycles; /* vector instructions, set-up, task switches */
   uint64_t fabric_cycles;  /* halo exchange, reductions, broadcasts inside the rectangle */
   uint64_t operations;     /* of the whole kernel: multiply-accumulates count 2 */
@@ -86,8 +98,8 @@ static inline uint64_t wafer_cost_bytes(const wafer_cost *c) {
   return c->code_bytes + c->weight_bytes + c->input_bytes + c->output_bytes + c->scratch_bytes;
 }
 
-void wafer_kernel_cost(const wafer_machine *machine, const wafer_kernel_body *body, const wafer_split *split,
-                       wafer_cost *cost);
+void wafer_kernel_cost(const wafer_machine *machine, const wafer_kernel_body *body,
+                       const wafer_split *split, wafer_cost *cost);
 
 /* A point of a shape curve. */
 typedef struct wafer_shape_point {
@@ -96,9 +108,10 @@ typedef struct wafer_shape_point {
   uint64_t cycles, bytes;
 } wafer_shape_point;
 
-/* The Pareto set over (width, height, cycles) of the splits whose bytes per core are at most `budget` and
- * that fit `max_width` x `max_height`; sorted by cycles, then area, then width. Empty when nothing
- * fits: least_bytes then tells the fewest bytes per core of any split. WAFER_NO_MEMORY alone fails. */
+/* The Pareto set over (width, height, cycles) of the splits whose bytes per core are at most
+ * `budget` and that fit `max_width` x `max_height`; sorted by cycles, then area, then width. Empty
+ * when nothing fits: least_bytes then tells the fewest bytes per core of any split. WAFER_NO_MEMORY
+ * alone fails. */
 typedef struct wafer_curve {
   size_t count;
   const wafer_shape_point *at;
@@ -111,7 +124,8 @@ typedef struct wafer_curve_options {
 } wafer_curve_options;
 
 wafer_status wafer_kernel_curve(const wafer_machine *machine, const wafer_kernel_body *body,
-                                const wafer_curve_options *options, wafer_arena *arena, wafer_curve *curve);
+                                const wafer_curve_options *options, wafer_arena *arena,
+                                wafer_curve *curve);
 
 /* A digest of everything that determines a curve: equal kernels share one. */
 uint64_t wafer_kernel_signature(const wafer_kernel_body *body);

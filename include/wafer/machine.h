@@ -1,5 +1,5 @@
-/* The wafer as data: one const struct, read once from XML (docs/machine.md) and checked once. Sources of
- * the shipped figures stand as comments in runtime/machines/<name>.xml. */
+/* The wafer as data: one const struct, read once from XML (docs/machine.md) and checked once.
+ * Sources of the shipped figures stand as comments in runtime/machines/<name>.xml. */
 #ifndef WAFER_MACHINE_H
 #define WAFER_MACHINE_H
 
@@ -15,21 +15,21 @@ extern "C" {
 #endif
 
 /* What a core's vector unit does at a rate of its own. RATE(name) */
-#define WAFER_RATE_MAP(X)                                                                  \
-  X(move)       /* copy, permute, pad: one element in, one out */                          \
-  X(add)        /* add, sub, max, min, compare, select, and, or, not, abs, neg, floor */   \
-  X(mul)        /* one multiplication */                                                   \
-  X(fma)        /* multiply and accumulate into f32 */                                     \
-  X(divide)     /* division and reciprocal, in software */                                 \
-  X(sqrt)       /* in software */                                                          \
-  X(exp)        /* exp, log, tanh, sigmoid, erf, sin, cos, pow: software, per element */   \
-  X(convert)    /* between element types */
+#define WAFER_RATE_MAP(X)                                                                          \
+  X(move)    /* copy, permute, pad: one element in, one out */                                     \
+  X(add)     /* add, sub, max, min, compare, select, and, or, not, abs, neg, floor */              \
+  X(mul)     /* one multiplication */                                                              \
+  X(fma)     /* multiply and accumulate into f32 */                                                \
+  X(divide)  /* division and reciprocal, in software */                                            \
+  X(sqrt)    /* in software */                                                                     \
+  X(exp)     /* exp, log, tanh, sigmoid, erf, sin, cos, pow: software, per element */              \
+  X(convert) /* between element types */
 
 typedef enum wafer_rate {
 #define X(name) WAFER_RATE_##name,
   WAFER_RATE_MAP(X)
 #undef X
-  WAFER_RATE_COUNT
+      WAFER_RATE_COUNT
 } wafer_rate;
 
 const char *wafer_rate_name(wafer_rate rate);
@@ -45,7 +45,9 @@ typedef struct wafer_rect {
   uint32_t x, y, width, height; /* cores; (x, y) is the corner nearest the origin */
 } wafer_rect;
 
-static inline uint64_t wafer_rect_area(wafer_rect r) { return (uint64_t)r.width * r.height; }
+static inline uint64_t wafer_rect_area(wafer_rect r) {
+  return (uint64_t)r.width * r.height;
+}
 static inline bool wafer_rect_overlaps(wafer_rect a, wafer_rect b) {
   return a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
 }
@@ -66,8 +68,8 @@ typedef struct wafer_machine {
 
   /* rate[r][c]: c = 0 for 32-bit types (and wider, in software), 1 for 16-bit and narrower. */
   wafer_throughput rate[WAFER_RATE_COUNT][2];
-  uint32_t vector_setup_cycles;     /* a vector instruction, descriptors in registers */
-  uint32_t descriptor_load_cycles;  /* more when descriptors must be loaded */
+  uint32_t vector_setup_cycles;    /* a vector instruction, descriptors in registers */
+  uint32_t descriptor_load_cycles; /* more when descriptors must be loaded */
   uint32_t task_switch_cycles;
   uint32_t microthreads;
 
@@ -81,17 +83,18 @@ typedef struct wafer_machine {
   uint64_t edge_in_bytes_per_second, edge_out_bytes_per_second; /* UINT64_MAX: unlimited */
   uint64_t edge_latency_cycles;
 
-  uint64_t memoryx_bytes;                  /* capacity of the weight store */
-  uint64_t memoryx_bytes_per_second;       /* towards one wafer */
+  uint64_t memoryx_bytes;            /* capacity of the weight store */
+  uint64_t memoryx_bytes_per_second; /* towards one wafer */
   uint64_t memoryx_latency_cycles;
-  uint32_t swarmx_fanout;                  /* children of a node of the tree */
+  uint32_t swarmx_fanout; /* children of a node of the tree */
   uint64_t swarmx_bytes_per_second, swarmx_hop_cycles;
 
   uint32_t dead_count;
   const wafer_core_at *dead; /* sorted by (y, x) */
 } wafer_machine;
 
-/* Words of 32 bits that cross a link per cycle and direction: 1 by construction (wavelet = 32 bits). */
+/* Words of 32 bits that cross a link per cycle and direction: 1 by construction (wavelet = 32
+ * bits). */
 #define WAFER_WAVELET_BYTES 4
 
 /* Bytes a core may use for code, weights, buffers and activations. */
@@ -100,25 +103,29 @@ static inline uint32_t wafer_machine_core_budget(const wafer_machine *m) {
 }
 
 /* ceil(count * cycles / elements) for the element width of `dtype`; 64-bit types count double. */
-uint64_t wafer_machine_cycles(const wafer_machine *m, wafer_rate rate, wafer_dtype dtype, uint64_t count);
+uint64_t wafer_machine_cycles(const wafer_machine *m, wafer_rate rate, wafer_dtype dtype,
+                              uint64_t count);
 /* ceil(bytes / (edge rate / clock)) in cycles; 0 when the rate is unlimited. */
-uint64_t wafer_machine_transfer_cycles(const wafer_machine *m, uint64_t bytes, uint64_t bytes_per_second);
+uint64_t wafer_machine_transfer_cycles(const wafer_machine *m, uint64_t bytes,
+                                       uint64_t bytes_per_second);
 
 /* A shipped machine by name, or the XML file at a path. The result lives in the arena. */
-wafer_status wafer_machine_open(const wafer_diag *diag, wafer_arena *arena, const char *name_or_path,
-                                const wafer_machine **out);
+wafer_status wafer_machine_open(const wafer_diag *diag, wafer_arena *arena,
+                                const char *name_or_path, const wafer_machine **out);
 /* The names of the shipped machines, NULL at the end. */
 const char *const *wafer_machine_names(void);
 /* The XML text of a shipped machine; NULL when there is none of that name. */
 const char *wafer_machine_text(const char *name, size_t *bytes);
-/* Reads a machine from XML text; `file` is for messages. Validated against the schema, then checked. */
-wafer_status wafer_machine_parse(const wafer_diag *diag, wafer_arena *arena, const char *file, const char *text,
-                                 size_t bytes, const wafer_machine **out);
+/* Reads a machine from XML text; `file` is for messages. Validated against the schema, then
+ * checked. */
+wafer_status wafer_machine_parse(const wafer_diag *diag, wafer_arena *arena, const char *file,
+                                 const char *text, size_t bytes, const wafer_machine **out);
 /* The machine as XML, every field, in the arena; parsing it again gives an equal machine. */
-wafer_status wafer_machine_print(const wafer_diag *diag, wafer_arena *arena, const wafer_machine *machine,
-                                 char **text, size_t *bytes);
+wafer_status wafer_machine_print(const wafer_diag *diag, wafer_arena *arena,
+                                 const wafer_machine *machine, char **text, size_t *bytes);
 /* Every law a machine obeys (usable inside the fabric, nothing zero that divides ...). */
-wafer_status wafer_machine_check(const wafer_diag *diag, const char *file, const wafer_machine *machine);
+wafer_status wafer_machine_check(const wafer_diag *diag, const char *file,
+                                 const wafer_machine *machine);
 
 #ifdef __cplusplus
 }

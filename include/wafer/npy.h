@@ -10,9 +10,10 @@
 extern "C" {
 #endif
 
-/* A file's tensor, row-major and aligned (Fortran order is converted), for as long as the arena lives. Read
- * only: the data may lie in the mapped file. */
-wafer_status wafer_npy_read(const wafer_diag *diag, wafer_arena *arena, const char *path, wafer_view *out);
+/* A file's tensor, row-major and aligned (Fortran order is converted), for as long as the arena
+ * lives. Read only: the data may lie in the mapped file. */
+wafer_status wafer_npy_read(const wafer_diag *diag, wafer_arena *arena, const char *path,
+                            wafer_view *out);
 /* Writes a tensor under a temporary name and renames it: nothing half written. Any strides. */
 wafer_status wafer_npy_write(const wafer_diag *diag, const char *path, const wafer_view *view);
 

@@ -1,5 +1,5 @@
-/* The core ops seen from C: the registry of ops.def, attributes, and nodes, the form in which an op stands
- * outside MLIR (in a kernel of a plan, for the interpreter, for cost models). */
+/* The core ops seen from C: the registry of ops.def, attributes, and nodes, the form in which an op
+ * stands outside MLIR (in a kernel of a plan, for the interpreter, for cost models). */
 #ifndef WAFER_OPS_H
 #define WAFER_OPS_H
 
@@ -28,7 +28,12 @@ typedef enum wafer_family {
   WAFER_FAMILY_none = WAFER_FAMILY_COUNT
 } wafer_family;
 
-enum { WAFER_TRAIT_MAP = 1, WAFER_TRAIT_COMMUTES = 2, WAFER_TRAIT_VIEW = 4, WAFER_TRAIT_SOURCE = 8 };
+enum {
+  WAFER_TRAIT_MAP = 1,
+  WAFER_TRAIT_COMMUTES = 2,
+  WAFER_TRAIT_VIEW = 4,
+  WAFER_TRAIT_SOURCE = 8
+};
 
 typedef enum wafer_attr_kind {
   WAFER_ATTR_KIND_int,
@@ -124,19 +129,20 @@ typedef struct wafer_node {
   wafer_type type; /* of the result */
 } wafer_node;
 
-/* The type of the op's result from its operands' types and its attributes: the shape rule of ops.def.
- * BAD_INPUT names what contradicts; dims are checked against overflow. Used when IR is built, by pass
- * `shape`, and to check an untrusted plan. */
-wafer_status wafer_op_infer(const wafer_diag *diag, wafer_loc loc, wafer_op op, const wafer_attrs *attrs,
-                            uint32_t operand_count, const wafer_type *operands, wafer_type *result);
+/* The type of the op's result from its operands' types and its attributes: the shape rule of
+ * ops.def. BAD_INPUT names what contradicts; dims are checked against overflow. Used when IR is
+ * built, by pass `shape`, and to check an untrusted plan. */
+wafer_status wafer_op_infer(const wafer_diag *diag, wafer_loc loc, wafer_op op,
+                            const wafer_attrs *attrs, uint32_t operand_count,
+                            const wafer_type *operands, wafer_type *result);
 
-/* The oracle: plain loops over dense row-major tensors, every op and element type; slow and obviously
- * right. Constant folding, tests, and kernels of rare types use it. `result->data` is written;
- * its dtype and shape must be the node's. Sums accumulate in f64 for floats, int64 for integers.
- * WAFER_UNSUPPORTED names what it cannot do. */
-wafer_status wafer_reference_run(const wafer_diag *diag, wafer_loc loc, wafer_op op, const wafer_attrs *attrs,
-                                 uint32_t operand_count, const wafer_view *operands,
-                                 const wafer_view *result);
+/* The oracle: plain loops over dense row-major tensors, every op and element type; slow and
+ * obviously right. Constant folding, tests, and kernels of rare types use it. `result->data` is
+ * written; its dtype and shape must be the node's. Sums accumulate in f64 for floats, int64 for
+ * integers. WAFER_UNSUPPORTED names what it cannot do. */
+wafer_status wafer_reference_run(const wafer_diag *diag, wafer_loc loc, wafer_op op,
+                                 const wafer_attrs *attrs, uint32_t operand_count,
+                                 const wafer_view *operands, const wafer_view *result);
 
 #ifdef __cplusplus
 }

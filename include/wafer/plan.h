@@ -1,16 +1,17 @@
-/* The plan: machine + functions of steps + phases + where each weight is. All that the runtime needs;
- * the seam between the backend, which fills it, and the runtime, which executes it.
+/* The plan: machine + functions of steps + phases + where each weight is. All that the runtime
+ * needs; the seam between the backend, which fills it, and the runtime, which executes it.
  *
  * Laws of execution
- * - A *holding* is a copy of a value at one place: at the wafer's edge (host side), in MemoryX, or on a
- *   rectangle of cores in a layout. A value exists only where holdings say so.
+ * - A *holding* is a copy of a value at one place: at the wafer's edge (host side), in MemoryX, or
+ * on a rectangle of cores in a layout. A value exists only where holdings say so.
  * - At the start of a function each input has an edge holding; each weight a MemoryX holding.
  * - A stream needs the holding `from` of its value and makes the holding `to`.
- * - A kernel needs, for input i, the holding {its rect, wafer_kernel_input_layout(i)} of that value and makes
- *   {its rect, output layout} for each output.
- * - A phase runs its streams and kernels in the order of `actions`; then `frees` drop every wafer holding of
- *   the values named. A function ends with an edge holding of each output.
- * - Using a holding that is not there is a trap; so is a core that would hold more bytes than it has.
+ * - A kernel needs, for input i, the holding {its rect, wafer_kernel_input_layout(i)} of that value
+ * and makes {its rect, output layout} for each output.
+ * - A phase runs its streams and kernels in the order of `actions`; then `frees` drop every wafer
+ * holding of the values named. A function ends with an edge holding of each output.
+ * - Using a holding that is not there is a trap; so is a core that would hold more bytes than it
+ * has.
  *
  * A plan read from a file is untrusted: wafer_plan_check proves all of this before anything runs.
  * An opened plan is immutable and may be shared between threads. */
@@ -41,14 +42,14 @@ const char *wafer_owner_name(wafer_owner owner);
 typedef enum wafer_mode { WAFER_MODE_auto, WAFER_MODE_pipelined, WAFER_MODE_streaming } wafer_mode;
 const char *wafer_mode_name(wafer_mode mode);
 
-/* A tensor of the plan. An output that is an input or a weight unchanged is a value of its own, made by
- * a `move` kernel. */
+/* A tensor of the plan. An output that is an input or a weight unchanged is a value of its own,
+ * made by a `move` kernel. */
 typedef struct wafer_value {
   const char *name; /* ONNX value name; inputs and outputs carry the model's */
   const char *node; /* ONNX node that makes it, "" for inputs and weights */
   wafer_owner owner;
-  wafer_type type;  /* element type in ONNX's terms */
-  uint32_t weight;  /* index into the plan's weights, WAFER_NONE */
+  wafer_type type; /* element type in ONNX's terms */
+  uint32_t weight; /* index into the plan's weights, WAFER_NONE */
 } wafer_value;
 
 typedef enum wafer_where { WAFER_AT_edge, WAFER_AT_memoryx, WAFER_AT_wafer } wafer_where;
@@ -70,14 +71,17 @@ typedef struct wafer_route_segment { /* straight run of routers, both ends inclu
 typedef struct wafer_stream {
   uint32_t value;
   wafer_holding from, to;
-  uint32_t from_kernel, to_kernel; /* WAFER_NONE at the edge, in MemoryX, or for what an earlier phase left */
+  uint32_t from_kernel,
+      to_kernel; /* WAFER_NONE at the edge, in MemoryX, or for what an earlier phase left */
   uint32_t color;
   uint32_t route_count;
-  const wafer_route_segment *route; /* trunk from source to target rectangle, connected end to end */
+  const wafer_route_segment
+      *route;       /* trunk from source to target rectangle, connected end to end */
   uint64_t words;   /* wavelets of one sample (of the whole tensor for a weight) */
   uint64_t cycles;  /* its links are busy per sample */
   uint64_t latency; /* cycles from the first word's departure to its arrival */
-  uint32_t depth;   /* samples buffered at the target; fewer than the batch: see wafer_stream_passes */
+  uint32_t
+      depth; /* samples buffered at the target; fewer than the batch: see wafer_stream_passes */
 } wafer_stream;
 
 /* One line of a core's memory map. */
@@ -94,8 +98,10 @@ typedef struct wafer_kernel {
   const uint32_t *outputs; /* plan values, body.output_count of them */
   wafer_split split;
   wafer_rect rect;
-  uint32_t replicas; /* copies of the rectangle side by side; sample s runs on replica s % replicas */
-  uint32_t slabs;    /* tiles the host cuts the work into at kernel fidelity; part of the result's bits */
+  uint32_t
+      replicas; /* copies of the rectangle side by side; sample s runs on replica s % replicas */
+  uint32_t
+      slabs; /* tiles the host cuts the work into at kernel fidelity; part of the result's bits */
   wafer_cost cost;
   wafer_bound bound;
   uint32_t memory_count;
@@ -118,22 +124,23 @@ typedef struct wafer_phase {
   uint64_t peak_core_bytes; /* most bytes on one core: kernels of the phase and everything held */
 } wafer_phase;
 
-/* Later kinds (host op, if, while, call, repeat, store-gradient, sum, update, bind-state) join this table
- * with the features that need them. STEP(name, summary) */
-#define WAFER_STEP_MAP(X)                                                         \
-  X(load, "weights of a phase from MemoryX to their cores, once per session")     \
+/* Later kinds (host op, if, while, call, repeat, store-gradient, sum, update, bind-state) join this
+ * table with the features that need them. STEP(name, summary) */
+#define WAFER_STEP_MAP(X)                                                                          \
+  X(load, "weights of a phase from MemoryX to their cores, once per session")                      \
   X(phase, "run a phase on a group of samples")
 
 typedef enum wafer_step_kind {
 #define X(name, summary) WAFER_STEP_##name,
   WAFER_STEP_MAP(X)
 #undef X
-  WAFER_STEP_COUNT
+      WAFER_STEP_COUNT
 } wafer_step_kind;
 
-/* load: runs the weight streams of `phase` (their `from` is MemoryX) ahead of everything; the phase then
- * finds the holdings and its own pass over those streams is skipped. phase: runs it for every sample of the
- * group. Pipelined: load, phase. Streaming: phases alone, weight streams overlap the previous phase. */
+/* load: runs the weight streams of `phase` (their `from` is MemoryX) ahead of everything; the phase
+ * then finds the holdings and its own pass over those streams is skipped. phase: runs it for every
+ * sample of the group. Pipelined: load, phase. Streaming: phases alone, weight streams overlap the
+ * previous phase. */
 typedef struct wafer_step {
   wafer_step_kind kind;
   uint32_t phase;
@@ -149,14 +156,14 @@ typedef struct wafer_function {
 /* What one mode would cost; both are kept for the report. */
 typedef struct wafer_mode_cost {
   bool fits;
-  const char *why_not;    /* "" when it fits */
+  const char *why_not;                      /* "" when it fits */
   uint64_t latency_cycles, interval_cycles; /* one sample; steady state per sample */
   uint64_t cores;
   uint64_t peak_core_bytes;
 } wafer_mode_cost;
 
 typedef struct wafer_plan {
-  const char *model; /* file name without folder */
+  const char *model;    /* file name without folder */
   const char *producer; /* "wafer 0.1.0" */
   const wafer_machine *machine;
   wafer_mode mode; /* pipelined or streaming */
@@ -175,38 +182,45 @@ typedef struct wafer_plan {
   const wafer_weights *weights;
   const char *mlir; /* the placed IR as text, for people and tools */
   size_t mlir_bytes;
-  struct wafer_plan_file *file; /* of wafer_plan_open: its mapping and digests; NULL for one built in memory */
+  struct wafer_plan_file
+      *file; /* of wafer_plan_open: its mapping and digests; NULL for one built in memory */
 } wafer_plan;
 
-/* In streaming a stream into the wafer with fewer samples of room than the batch has: the samples pass to its kernel
- * one after the other, and what it brings ends with the phase. */
+/* In streaming a stream into the wafer with fewer samples of room than the batch has: the samples
+ * pass to its kernel one after the other, and what it brings ends with the phase. */
 bool wafer_stream_passes(const wafer_plan *plan, const wafer_stream *stream);
 
-/* Opens a plan file: structure, digests and laws are checked; weights are mapped and their digests checked
- * at first touch, or all at once by wafer_plan_verify. */
+/* Opens a plan file: structure, digests and laws are checked; weights are mapped and their digests
+ * checked at first touch, or all at once by wafer_plan_verify. */
 wafer_status wafer_plan_open(const wafer_diag *diag, const char *path, const wafer_plan **out);
 void wafer_plan_close(const wafer_plan *plan); /* of wafer_plan_open; NULL is fine */
 /* Writes the file under a temporary name and renames it. */
 wafer_status wafer_plan_write(const wafer_diag *diag, const wafer_plan *plan, const char *path);
 /* plan.xml as text, for `dump --xml`; free() it. */
-wafer_status wafer_plan_print_xml(const wafer_diag *diag, const wafer_plan *plan, char **text, size_t *bytes);
+wafer_status wafer_plan_print_xml(const wafer_diag *diag, const wafer_plan *plan, char **text,
+                                  size_t *bytes);
 /* Every digest of an opened plan, weights included. */
 wafer_status wafer_plan_verify(const wafer_diag *diag, const wafer_plan *plan);
 /* The digest of one weight, once; what the runtime calls at first touch. Thread safe. */
-wafer_status wafer_plan_touch_weight(const wafer_diag *diag, const wafer_plan *plan, uint32_t weight);
+wafer_status wafer_plan_touch_weight(const wafer_diag *diag, const wafer_plan *plan,
+                                     uint32_t weight);
 
-/* Proves the laws above by executing every function symbolically: rectangles inside the usable wafer and
- * disjoint within a phase, holdings, layouts, bytes per core, colours, routes connected and inside the wafer,
- * bodies well formed (operand numbers, attribute ranges, types agree with the ops' shape rules as far as
- * memory safety needs). BAD_INPUT for structure, NO_FIT for bytes, TRAP for holdings. `file` is for messages. */
+/* Proves the laws above by executing every function symbolically: rectangles inside the usable
+ * wafer and disjoint within a phase, holdings, layouts, bytes per core, colours, routes connected
+ * and inside the wafer, bodies well formed (operand numbers, attribute ranges, types agree with the
+ * ops' shape rules as far as memory safety needs). BAD_INPUT for structure, NO_FIT for bytes, TRAP
+ * for holdings. `file` is for messages. */
 wafer_status wafer_plan_check(const wafer_diag *diag, const char *file, const wafer_plan *plan);
 
-/* The train through the machine, in cycles, without values: what the report and the session both use. */
+/* The train through the machine, in cycles, without values: what the report and the session both
+ * use. */
 typedef struct wafer_timeline {
-  uint64_t latency_cycles;  /* first sample, start to last output word */
-  uint64_t interval_cycles; /* steady state: over the last half of the train; latency for one sample */
+  uint64_t latency_cycles; /* first sample, start to last output word */
+  uint64_t
+      interval_cycles; /* steady state: over the last half of the train; latency for one sample */
   uint64_t total_cycles;
-  uint64_t *kernel_busy; /* per plan kernel: cycles it worked, whole train; caller's array or NULL */
+  uint64_t
+      *kernel_busy; /* per plan kernel: cycles it worked, whole train; caller's array or NULL */
   uint64_t *phase_cycles; /* per plan phase, first group: start to end; caller's array or NULL */
   uint64_t *finish;       /* per sample: when its last output word left; caller's array or NULL */
 } wafer_timeline;

@@ -1,5 +1,6 @@
-/* Executing a plan. A plan is immutable and shared between threads; a session belongs to one thread, holds
- * buffers and state, and allocates nothing after its first run of a given number of samples. */
+/* Executing a plan. A plan is immutable and shared between threads; a session belongs to one
+ * thread, holds buffers and state, and allocates nothing after its first run of a given number of
+ * samples. */
 #ifndef WAFER_SESSION_H
 #define WAFER_SESSION_H
 
@@ -19,17 +20,18 @@ typedef struct wafer_session_options {
 
 typedef struct wafer_session wafer_session;
 
-/* Runs wafer_plan_check, prepares every kernel, loads weights (digests checked). The plan must outlive it. */
+/* Runs wafer_plan_check, prepares every kernel, loads weights (digests checked). The plan must
+ * outlive it. */
 wafer_status wafer_session_create(const wafer_plan *plan, const wafer_session_options *options,
                                   wafer_session **out);
 void wafer_session_destroy(wafer_session *session); /* NULL is fine */
 
-/* Runs functions[0]. inputs[i] is the i-th input of the function; shape as declared, or with one more leading
- * dimension S: a train of S samples. All inputs agree on S. Any strides. outputs[i] is filled in by the call:
- * type, shape (with the leading S when inputs had it) and data, which the session owns until its next run or
- * its end. */
-wafer_status wafer_session_run(wafer_session *session, const wafer_view *inputs, uint32_t input_count,
-                               wafer_view *outputs, uint32_t output_count);
+/* Runs functions[0]. inputs[i] is the i-th input of the function; shape as declared, or with one
+ * more leading dimension S: a train of S samples. All inputs agree on S. Any strides. outputs[i] is
+ * filled in by the call: type, shape (with the leading S when inputs had it) and data, which the
+ * session owns until its next run or its end. */
+wafer_status wafer_session_run(wafer_session *session, const wafer_view *inputs,
+                               uint32_t input_count, wafer_view *outputs, uint32_t output_count);
 
 /* Of the last run. Arrays are the session's. */
 typedef struct wafer_run_stats {

@@ -19,20 +19,20 @@ typedef enum wafer_dtype {
   WAFER_DTYPE_COUNT
 } wafer_dtype;
 
-const char *wafer_dtype_name(wafer_dtype dtype);            /* "f32"; "none" */
-uint32_t wafer_dtype_bits(wafer_dtype dtype);               /* 0 for none */
-size_t wafer_dtype_bytes(wafer_dtype dtype);                /* bytes of one element in host memory */
+const char *wafer_dtype_name(wafer_dtype dtype); /* "f32"; "none" */
+uint32_t wafer_dtype_bits(wafer_dtype dtype);    /* 0 for none */
+size_t wafer_dtype_bytes(wafer_dtype dtype);     /* bytes of one element in host memory */
 /* Bytes of one element on a core, where floats are stored as f32 or f16. */
 size_t wafer_stored_bytes(wafer_dtype dtype, wafer_dtype storage);
-const char *wafer_dtype_npy(wafer_dtype dtype);             /* "<f4", "" */
-const char *wafer_dtype_safetensors(wafer_dtype dtype);     /* "F32", "" */
-const char *wafer_dtype_mlir(wafer_dtype dtype);            /* "f32", "" */
-wafer_dtype wafer_dtype_by_name(const char *name);          /* none when unknown */
-wafer_dtype wafer_dtype_by_onnx(int32_t onnx);              /* none when unknown */
-wafer_dtype wafer_dtype_by_npy(const char *descr);          /* none when unknown */
-wafer_dtype wafer_dtype_by_safetensors(const char *name);   /* none when unknown */
-bool wafer_dtype_is_float(wafer_dtype dtype);               /* f64 f32 f16 bf16 */
-bool wafer_dtype_is_signed(wafer_dtype dtype);              /* floats and signed integers */
+const char *wafer_dtype_npy(wafer_dtype dtype);           /* "<f4", "" */
+const char *wafer_dtype_safetensors(wafer_dtype dtype);   /* "F32", "" */
+const char *wafer_dtype_mlir(wafer_dtype dtype);          /* "f32", "" */
+wafer_dtype wafer_dtype_by_name(const char *name);        /* none when unknown */
+wafer_dtype wafer_dtype_by_onnx(int32_t onnx);            /* none when unknown */
+wafer_dtype wafer_dtype_by_npy(const char *descr);        /* none when unknown */
+wafer_dtype wafer_dtype_by_safetensors(const char *name); /* none when unknown */
+bool wafer_dtype_is_float(wafer_dtype dtype);             /* f64 f32 f16 bf16 */
+bool wafer_dtype_is_signed(wafer_dtype dtype);            /* floats and signed integers */
 
 #define WAFER_MAX_RANK 8
 
@@ -48,7 +48,8 @@ bool wafer_shape_elements(const wafer_shape *shape, int64_t *elements);
 /* "1x3x48x320"; "scalar". */
 void wafer_shape_format(const wafer_shape *shape, char *buffer, size_t bytes);
 
-/* A tensor somewhere in host memory. Strides are in elements; wafer_view fills in row-major ones. */
+/* A tensor somewhere in host memory. Strides are in elements; wafer_view fills in row-major ones.
+ */
 typedef struct wafer_view {
   wafer_dtype dtype;
   wafer_shape shape;
@@ -58,12 +59,14 @@ typedef struct wafer_view {
 
 wafer_view wafer_view_of(wafer_dtype dtype, const wafer_shape *shape, void *data);
 bool wafer_view_is_dense(const wafer_view *view); /* row-major without gaps */
-/* Copies a view's elements, row-major and without gaps, to `dense`. Any strides, also 0 and negative. */
+/* Copies a view's elements, row-major and without gaps, to `dense`. Any strides, also 0 and
+ * negative. */
 void wafer_view_pack(const wafer_view *view, void *dense);
 /* Bytes of a dense tensor; the shape must have passed wafer_shape_elements. */
 size_t wafer_tensor_bytes(wafer_dtype dtype, const wafer_shape *shape);
 
-/* One element as a double or an int64, whatever the type (f16 and bf16 widened, conversions as C casts). */
+/* One element as a double or an int64, whatever the type (f16 and bf16 widened, conversions as C
+ * casts). */
 double wafer_element_f64(wafer_dtype dtype, const void *data, int64_t index);
 int64_t wafer_element_i64(wafer_dtype dtype, const void *data, int64_t index);
 void wafer_element_set_f64(wafer_dtype dtype, void *data, int64_t index, double value);

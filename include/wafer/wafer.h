@@ -1,11 +1,13 @@
-/* libwafer: a neural network in an ONNX file -> a plan for a wafer-scale engine -> tensors and cycles.
- * Plain C; no LLVM type appears here. Link with libwafer (compile and run) or libwafer-runtime (run alone).
+/* libwafer: a neural network in an ONNX file -> a plan for a wafer-scale engine -> tensors and
+ * cycles. Plain C; no LLVM type appears here. Link with libwafer (compile and run) or
+ * libwafer-runtime (run alone).
  *
  * Ownership
  * 1. *_create and *_open give one reference, which *_destroy or *_close takes; both accept NULL.
  * 2. Anything else returned is borrowed from the argument it came from.
- * 3. A const pointer argument is not kept beyond the call, except: a plan built by wafer_lower borrows from
- *    its context's arena; a session keeps its plan; a context keeps its machine, diag and options.
+ * 3. A const pointer argument is not kept beyond the call, except: a plan built by wafer_lower
+ * borrows from its context's arena; a session keeps its plan; a context keeps its machine, diag and
+ * options.
  * 4. Out-parameters come last and are NULL on failure.
  * 5. What a compilation makes lives in its arena and dies with it.
  * 6. A plan is const and may be run from many threads, each with its own session.
@@ -81,22 +83,26 @@ typedef struct wafer_ir wafer_ir;
 
 #define WAFER_DEFAULT_PASSES "default" /* every row of passes.def, in order */
 
-/* Reads an ONNX file. Everything that cannot be compiled is reported at once, then WAFER_UNSUPPORTED. */
+/* Reads an ONNX file. Everything that cannot be compiled is reported at once, then
+ * WAFER_UNSUPPORTED. */
 wafer_status wafer_import(const wafer_ctx *ctx, const char *path, wafer_ir **out);
 /* Parses IR text; weights it names are absent. */
 wafer_status wafer_ir_parse(const wafer_ctx *ctx, const char *path, wafer_ir **out);
 /* The IR as MLIR text in the arena. */
-wafer_status wafer_ir_print(const wafer_ctx *ctx, const wafer_ir *ir, const char **text, size_t *bytes);
+wafer_status wafer_ir_print(const wafer_ctx *ctx, const wafer_ir *ir, const char **text,
+                            size_t *bytes);
 void wafer_ir_destroy(wafer_ir *ir);
 
-/* Runs passes: "default", "default:fuse" (the default ones up to and including fuse), or names separated by
- * commas ("shape,fold"; MLIR's own such as "canonicalize" work too). */
+/* Runs passes: "default", "default:fuse" (the default ones up to and including fuse), or names
+ * separated by commas ("shape,fold"; MLIR's own such as "canonicalize" work too). */
 wafer_status wafer_transform(const wafer_ctx *ctx, wafer_ir *ir, const char *passes);
 
 /* Every pass of the default pipeline, in order. */
-void wafer_passes_each(void (*visit)(void *self, const char *name, const char *summary), void *self);
+void wafer_passes_each(void (*visit)(void *self, const char *name, const char *summary),
+                       void *self);
 
-/* Placed IR -> plan, checked by wafer_plan_check. Lives in the arena; weights stay where they are. */
+/* Placed IR -> plan, checked by wafer_plan_check. Lives in the arena; weights stay where they are.
+ */
 wafer_status wafer_lower(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_plan **out);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* The table beside the IR: a weight's name -> element type, shape and where its bytes are. The IR never
- * holds the data. Insertion order is kept; look-up by name is O(1). */
+/* The table beside the IR: a weight's name -> element type, shape and where its bytes are. The IR
+ * never holds the data. Insertion order is kept; look-up by name is O(1). */
 #ifndef WAFER_WEIGHTS_H
 #define WAFER_WEIGHTS_H
 
@@ -22,9 +22,10 @@ typedef struct wafer_weight {
 
 typedef struct wafer_weights wafer_weights;
 
-wafer_weights *wafer_weights_create(wafer_arena *arena); /* dies with the arena; NULL: out of memory */
-/* Adds a weight; a name that is taken becomes name_2, name_3 ... The entry's address is stable. The shape
- * must have passed wafer_shape_elements. NULL: out of memory. */
+wafer_weights *
+wafer_weights_create(wafer_arena *arena); /* dies with the arena; NULL: out of memory */
+/* Adds a weight; a name that is taken becomes name_2, name_3 ... The entry's address is stable. The
+ * shape must have passed wafer_shape_elements. NULL: out of memory. */
 wafer_weight *wafer_weights_add(wafer_weights *weights, const char *name, wafer_dtype dtype,
                                 const wafer_shape *shape, const void *data);
 wafer_weight *wafer_weights_find(const wafer_weights *weights, const char *name); /* NULL: none */

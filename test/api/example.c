@@ -1,7 +1,8 @@
-/* A program that embeds the compiler: compiles a model for a wafer, looks at the placement, and runs the plan
- * from two threads at once, each with a session of its own.
+/* A program that embeds the compiler: compiles a model for a wafer, looks at the placement, and
+ * runs the plan from two threads at once, each with a session of its own.
  *
- *   cc example.c $(pkg-config --cflags --libs wafer) -pthread -o example && ./example model.onnx wse2 */
+ *   cc example.c $(pkg-config --cflags --libs wafer) -pthread -o example && ./example model.onnx
+ * wse2 */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -38,7 +39,8 @@ static wafer_status run(job *j, wafer_arena *arena, wafer_session *session) {
   if (main_function->input_count > 16 || main_function->output_count > 16) return WAFER_UNSUPPORTED;
   WAFER_TRY(make_inputs(j->plan, arena, inputs));
   for (int repeat = 0; repeat < 3; repeat++)
-    WAFER_TRY(wafer_session_run(session, inputs, main_function->input_count, outputs, main_function->output_count));
+    WAFER_TRY(wafer_session_run(session, inputs, main_function->input_count, outputs,
+                                main_function->output_count));
   j->bytes = wafer_tensor_bytes(outputs[0].dtype, &outputs[0].shape);
   j->result = malloc(j->bytes);
   if (!j->result) return WAFER_NO_MEMORY;
@@ -65,7 +67,8 @@ static int run_twice(const wafer_plan *plan) {
     if (pthread_create(&threads[i], NULL, work, &jobs[i])) return WAFER_INTERNAL;
   for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
   int code = jobs[0].status ? (int)jobs[0].status : (int)jobs[1].status;
-  if (!code && (jobs[0].bytes != jobs[1].bytes || memcmp(jobs[0].result, jobs[1].result, jobs[0].bytes)))
+  if (!code &&
+      (jobs[0].bytes != jobs[1].bytes || memcmp(jobs[0].result, jobs[1].result, jobs[0].bytes)))
     code = WAFER_DIFFER;
   if (!code) printf("two threads, the same %zu bytes\n", jobs[0].bytes);
   free(jobs[0].result);
@@ -85,8 +88,8 @@ static wafer_status compile(wafer_ctx *ctx, const char *model, const wafer_plan 
 static void inspect(const wafer_plan *plan) {
   for (uint32_t i = 0; i < plan->kernel_count; i++) {
     const wafer_kernel *k = &plan->kernels[i];
-    printf("%-24s %4" PRIu32 " x %-4" PRIu32 " at %" PRIu32 ",%" PRIu32 " %10" PRIu64 " cycles\n", k->name,
-           k->rect.width, k->rect.height, k->rect.x, k->rect.y, k->cost.cycles);
+    printf("%-24s %4" PRIu32 " x %-4" PRIu32 " at %" PRIu32 ",%" PRIu32 " %10" PRIu64 " cycles\n",
+           k->name, k->rect.width, k->rect.height, k->rect.x, k->rect.y, k->cost.cycles);
   }
 }
 

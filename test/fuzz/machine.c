@@ -9,7 +9,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const wafer_machine *machine, *again;
   char *text, *text_again;
   size_t bytes, bytes_again;
-  if (arena && wafer_machine_parse(NULL, arena, "fuzz.xml", (const char *)data, size, &machine) == WAFER_OK) {
+  if (arena && wafer_machine_parse(NULL, arena, "fuzz.xml", (const char *)data, size, &machine) ==
+                   WAFER_OK) {
     if (wafer_machine_print(NULL, arena, machine, &text, &bytes) != WAFER_OK ||
         wafer_machine_parse(NULL, arena, "again.xml", text, bytes, &again) != WAFER_OK ||
         wafer_machine_print(NULL, arena, again, &text_again, &bytes_again) != WAFER_OK ||

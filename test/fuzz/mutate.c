@@ -5,10 +5,10 @@
 
 #include "fuzz.h"
 
-static const uint64_t edges[] = {0,          1,         2,          3,         7,          8,
-                                 15,         16,        17,         255,       256,        32767,
-                                 65535,      65536,     1000000000, INT32_MAX, 1u << 31,   UINT32_MAX,
-                                 1ull << 32, INT64_MAX, 1ull << 63, UINT64_MAX, 1ull << 48, 24};
+static const uint64_t edges[] = {
+    0,        1,          2,          3,         7,          8,          15,         16,
+    17,       255,        256,        32767,     65535,      65536,      1000000000, INT32_MAX,
+    1u << 31, UINT32_MAX, 1ull << 32, INT64_MAX, 1ull << 63, UINT64_MAX, 1ull << 48, 24};
 
 uint64_t fuzz_next(uint64_t *state) { /* SplitMix64 */
   uint64_t z = (*state += 0x9e3779b97f4a7c15u);
@@ -16,9 +16,10 @@ uint64_t fuzz_next(uint64_t *state) { /* SplitMix64 */
   return (z ^ (z >> 27)) * 0x94d049bb133111ebu;
 }
 
-/* Bytes [from, to) of the text become `with`; the new size, or the old one when there is no room. */
-static size_t replace(uint8_t *data, size_t size, size_t room, size_t from, size_t to, const void *with,
-                      size_t length) {
+/* Bytes [from, to) of the text become `with`; the new size, or the old one when there is no room.
+ */
+static size_t replace(uint8_t *data, size_t size, size_t room, size_t from, size_t to,
+                      const void *with, size_t length) {
   if (size - (to - from) + length > room) return size;
   memmove(data + from + length, data + to, size - to);
   memcpy(data + from, with, length);
@@ -51,8 +52,8 @@ static uint64_t another(uint64_t was, uint64_t pick) {
 }
 
 /* Every number of the text that is spelt like `was`. */
-static size_t replace_all(uint8_t *data, size_t size, size_t room, const char *was, size_t was_length,
-                          const char *with, size_t length) {
+static size_t replace_all(uint8_t *data, size_t size, size_t room, const char *was,
+                          size_t was_length, const char *with, size_t length) {
   for (size_t at = 0; at < size;) {
     size_t end = digits_end(data, size, at);
     if (end - at == was_length && !memcmp(data + at, was, was_length)) {
@@ -77,7 +78,8 @@ size_t fuzz_change_number(uint8_t *data, size_t size, size_t room, uint64_t *sta
   memcpy(was_text, data + from, to - from);
   for (size_t i = from; i < to; i++) was = 10 * was + (data[i] - '0');
   size_t length = (size_t)snprintf(text, sizeof text, "%" PRIu64, another(was, fuzz_next(state)));
-  if (fuzz_next(state) % 2 == 0) return replace_all(data, size, room, was_text, to - from, text, length);
+  if (fuzz_next(state) % 2 == 0)
+    return replace_all(data, size, room, was_text, to - from, text, length);
   return replace(data, size, room, from, to, text, length);
 }
 

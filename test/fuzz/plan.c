@@ -1,6 +1,6 @@
-/* Any bytes as a plan: what opens is checked, and what passes the check runs. Digests would refuse every
- * change at once, so an archive gets its structural digest anew; and text that begins with '<' is taken for
- * plan.xml alone, with weights of zeros. */
+/* Any bytes as a plan: what opens is checked, and what passes the check runs. Digests would refuse
+ * every change at once, so an archive gets its structural digest anew; and text that begins with
+ * '<' is taken for plan.xml alone, with weights of zeros. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -95,8 +95,9 @@ static void try_signed(wafer_arena *arena, const uint8_t *data, size_t size) {
   unlink(path);
 }
 
-/* A change of a body or a type should meet more than the checks of numbers that follow from it: costs, memory
- * maps and words are computed anew where that is safe, which is after plan_check_body and check_split. */
+/* A change of a body or a type should meet more than the checks of numbers that follow from it:
+ * costs, memory maps and words are computed anew where that is safe, which is after plan_check_body
+ * and check_split. */
 static void settle(wafer_arena *arena, const wafer_plan *plan, wafer_kernel *k) {
   plan_check c = {.file = "fuzz.xml", .plan = plan, .arena = arena};
   wafer_loops loops;
@@ -129,8 +130,7 @@ static void try_xml(wafer_arena *arena, const uint8_t *data, size_t size) {
   wafer_plan plan = {.model = "fuzz"};
   if (plan_xml_read(NULL, arena, "fuzz.xml", (const char *)data, size, &plan) != WAFER_OK) return;
   if (wafer_plan_check(NULL, "fuzz.xml", &plan) != WAFER_OK) settle_all(arena, &plan);
-  if (wafer_plan_check(NULL, "fuzz.xml", &plan) != WAFER_OK || !is_small(&plan))
-    return;
+  if (wafer_plan_check(NULL, "fuzz.xml", &plan) != WAFER_OK || !is_small(&plan)) return;
   for (size_t i = 0; i < wafer_weights_count(plan.weights); i++) {
     wafer_weight *weight = wafer_weights_at(plan.weights, i);
     if (weight->bytes > MOST_BYTES) weight->data = NULL;

@@ -1,6 +1,6 @@
-/* Runs a fuzz target over files: what the tests do with the corpus. With --flips N each file is also tried
- * with N single bytes changed and N truncations, at places a fixed generator picks; XML also with N
- * numbers or attributes changed. */
+/* Runs a fuzz target over files: what the tests do with the corpus. With --flips N each file is
+ * also tried with N single bytes changed and N truncations, at places a fixed generator picks; XML
+ * also with N numbers or attributes changed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
