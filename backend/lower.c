@@ -204,6 +204,7 @@ wafer_status wafer_lower(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_p
   WAFER_TRY(lower_phases(&l));
   WAFER_TRY(lower_function(&l));
   WAFER_TRY(lower_bounds(&l));
+  l.plan->no_programs = "";
   WAFER_TRY(wafer_ir_print(ctx, ir, &l.plan->mlir, &l.plan->mlir_bytes));
   WAFER_TRY(wafer_plan_check(ctx->diag, ir->file, l.plan));
   WAFER_TRY(measure(&l));

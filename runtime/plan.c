@@ -16,6 +16,12 @@ const char *wafer_mode_name(wafer_mode mode) {
   return names[mode];
 }
 
+const char *wafer_launch_kind_name(wafer_launch_kind kind) {
+  static const char *const names[] = {"load", "action", "train"};
+  assert(kind < WAFER_COUNT(names));
+  return names[kind];
+}
+
 const char *wafer_where_name(wafer_where where) {
   static const char *const names[] = {"edge", "memoryx", "wafer"};
   assert(where < WAFER_COUNT(names));

@@ -112,6 +112,34 @@ static wafer_status check_phase(plan_check *c, const wafer_phase *phase) {
   return plan_check_colors(c, phase);
 }
 
+/* ---- launches ---- */
+
+/* What a launch's program does is checked when it is read. */
+static wafer_status check_launch(const plan_check *c, uint32_t index) {
+  const wafer_plan *plan = c->plan;
+  const wafer_launch *launch = &plan->launches[index];
+  wafer_loc loc = wafer_at_file(c->file);
+  bool train = launch->kind == WAFER_LAUNCH_train, action = launch->kind == WAFER_LAUNCH_action;
+  if (launch->phase >= plan->phase_count || launch->program >= plan->program_count)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                      "launch %u is of phase %u and program %u, the plan has %u and %u", index,
+                      launch->phase, launch->program, plan->phase_count, plan->program_count);
+  uint32_t actions = action ? plan->phases[launch->phase].action_count : 1;
+  if (launch->action >= actions || (uint32_t)launch->kind > WAFER_LAUNCH_train)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                      "launch %u is of action %u, its phase has %u of that kind", index,
+                      launch->action, actions);
+  if ((train && plan->mode != WAFER_MODE_pipelined) ||
+      (action && plan->mode != WAFER_MODE_streaming))
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "launch %u is a %s in %s mode", index,
+                      wafer_launch_kind_name(launch->kind), wafer_mode_name(plan->mode));
+  if (index > 0 && launch->phase < plan->launches[index - 1].phase)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                      "launch %u is of phase %u, the one before of phase %u", index, launch->phase,
+                      plan->launches[index - 1].phase);
+  return WAFER_OK;
+}
+
 static wafer_status check_all(plan_check *c) {
   WAFER_TRY(check_head(c));
   WAFER_TRY(check_values(c));
@@ -122,6 +150,7 @@ static wafer_status check_all(plan_check *c) {
   for (uint32_t i = 0; i < c->plan->stream_count; i++) WAFER_TRY(plan_check_stream(c, i));
   for (uint32_t i = 0; i < c->plan->phase_count; i++)
     WAFER_TRY(check_phase(c, &c->plan->phases[i]));
+  for (uint32_t i = 0; i < c->plan->launch_count; i++) WAFER_TRY(check_launch(c, i));
   return plan_check_functions(c);
 }
 

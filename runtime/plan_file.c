@@ -1,4 +1,4 @@
-/* The plan file: a ZIP archive of plan.xml, weights.safetensors and model.mlir. Its comment is the
+/* The plan file: a ZIP archive of plan.xml, weights.safetensors, model.mlir and programs/N.bin. Its comment is the
  * digest of every byte outside the weights' data and the digest's own digits; plan.xml has a digest
  * per weight. */
 #include <assert.h>
@@ -12,8 +12,8 @@
 #include "safetensors.h"
 #include "zip.h"
 
-enum { PLAN_XML, WEIGHTS, MODEL_MLIR, MEMBER_COUNT };
-static const char *const member_names[MEMBER_COUNT] = {"plan.xml", "weights.safetensors",
+enum { PLAN_XML, WEIGHTS, MODEL_MLIR, FIXED_MEMBERS };
+static const char *const member_names[FIXED_MEMBERS] = {"plan.xml", "weights.safetensors",
                                                        "model.mlir"};
 
 #define COMMENT "xxh3-128:"
@@ -130,17 +130,30 @@ static wafer_status save(const wafer_diag *diag, const char *path, const zip_arc
   return wafer_file_commit(file);
 }
 
+static const char *program_name(wafer_arena *arena, uint32_t program) {
+  return wafer_arena_printf(arena, "programs/%u.bin", program);
+}
+
 wafer_status plan_file_save(const wafer_diag *diag, wafer_arena *arena, const char *path,
                             const plan_members *from) {
-  const zip_member members[MEMBER_COUNT] = {
+  const zip_member fixed[FIXED_MEMBERS] = {
       {member_names[PLAN_XML], 0, 1, &from->xml},
       {member_names[WEIGHTS], MAP_ALIGN, from->weight_parts, from->weights},
       {member_names[MODEL_MLIR], 0, 1, &from->mlir},
   };
+  wafer_loc loc = wafer_at_file(path);
+  size_t count = FIXED_MEMBERS + (size_t)from->program_count;
+  zip_member *members = WAFER_NEW(arena, zip_member, count);
+  if (!members) return wafer_fail(diag, loc, WAFER_NO_MEMORY, "no memory");
+  memcpy(members, fixed, sizeof fixed);
+  for (uint32_t i = 0; i < from->program_count; i++) {
+    const char *name = program_name(arena, i);
+    if (!name) return wafer_fail(diag, loc, WAFER_NO_MEMORY, "no memory");
+    members[FIXED_MEMBERS + i] = (zip_member){name, 0, 1, &from->programs[i]};
+  }
   zip_archive archive;
   zip_options options = {.comment_bytes = COMMENT_BYTES};
-  wafer_loc loc = wafer_at_file(path);
-  WAFER_TRY(zip_build(diag, loc, arena, members, MEMBER_COUNT, options, &archive));
+  WAFER_TRY(zip_build(diag, loc, arena, members, count, options, &archive));
   /* pieces: header, plan.xml, header, safetensors header, weights ... */
   if (!sign(&archive, 4, 3 + from->weight_parts))
     return wafer_fail(diag, loc, WAFER_NO_MEMORY, "no memory");
@@ -149,7 +162,10 @@ wafer_status plan_file_save(const wafer_diag *diag, wafer_arena *arena, const ch
 
 static wafer_status write_plan(const wafer_diag *diag, const wafer_plan *plan, wafer_arena *arena,
                                wafer_bytes xml, const char *path) {
-  plan_members members = {.xml = xml, .mlir = {plan->mlir ? plan->mlir : "", plan->mlir_bytes}};
+  plan_members members = {.xml = xml,
+                          .mlir = {plan->mlir ? plan->mlir : "", plan->mlir_bytes},
+                          .program_count = plan->program_count,
+                          .programs = plan->programs};
   const wafer_weights *table = plan->weights ? plan->weights : wafer_weights_create(arena);
   wafer_bytes *weights;
   if (!table) return wafer_fail(diag, wafer_at_file(path), WAFER_NO_MEMORY, "no memory");
@@ -196,19 +212,30 @@ static wafer_status bad(const wafer_diag *diag, const wafer_plan_file *f, const 
 }
 
 static wafer_status read_archive(const wafer_diag *diag, wafer_plan_file *f,
-                                 wafer_bytes members[MEMBER_COUNT]) {
+                                 wafer_bytes members[FIXED_MEMBERS], wafer_plan *plan) {
   zip_entry *entries;
   wafer_bytes comment;
   size_t count;
   WAFER_TRY(zip_read(diag, wafer_at_file(f->path), f->arena, f->bytes, &entries, &count, &comment));
-  bool right = count == MEMBER_COUNT && comment.size == COMMENT_BYTES &&
-               !memcmp(comment.data, COMMENT, sizeof COMMENT - 1);
-  for (size_t i = 0; right && i < MEMBER_COUNT; i++) {
+  bool right = count >= FIXED_MEMBERS && count - FIXED_MEMBERS < WAFER_NONE &&
+               comment.size == COMMENT_BYTES && !memcmp(comment.data, COMMENT, sizeof COMMENT - 1);
+  for (size_t i = 0; right && i < FIXED_MEMBERS; i++) {
     right = !strcmp(entries[i].name, member_names[i]);
     members[i] = entries[i].data;
   }
-  return right ? WAFER_OK
-               : bad(diag, f, "it is a ZIP archive, but not of plan.xml, weights and IR");
+  if (!right) return bad(diag, f, "it is a ZIP archive, but not of plan.xml, weights and IR");
+  plan->program_count = (uint32_t)(count - FIXED_MEMBERS);
+  wafer_bytes *programs = WAFER_NEW(f->arena, wafer_bytes, plan->program_count);
+  plan->programs = programs;
+  if (!programs) return wafer_fail(diag, wafer_at_file(f->path), WAFER_NO_MEMORY, "no memory");
+  for (uint32_t i = 0; i < plan->program_count; i++) {
+    const char *name = program_name(f->arena, i);
+    if (!name) return wafer_fail(diag, wafer_at_file(f->path), WAFER_NO_MEMORY, "no memory");
+    if (strcmp(entries[FIXED_MEMBERS + i].name, name))
+      return bad(diag, f, "its programs are not numbered in order");
+    programs[i] = entries[FIXED_MEMBERS + i].data;
+  }
+  return WAFER_OK;
 }
 
 /* The weights' data begins behind the length and the header of weights.safetensors. */
@@ -251,9 +278,9 @@ static wafer_status attach_weights(const wafer_diag *diag, const wafer_plan_file
 }
 
 static wafer_status open_plan(const wafer_diag *diag, wafer_plan_file *f, wafer_plan *plan) {
-  wafer_bytes members[MEMBER_COUNT];
+  wafer_bytes members[FIXED_MEMBERS];
   WAFER_TRY(wafer_file_map(diag, f->arena, f->path, &f->bytes));
-  WAFER_TRY(read_archive(diag, f, members));
+  WAFER_TRY(read_archive(diag, f, members, plan));
   WAFER_TRY(find_data(diag, f, members[WEIGHTS]));
   WAFER_TRY(check_structure(diag, f));
   f->xml = members[PLAN_XML];

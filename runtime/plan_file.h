@@ -10,6 +10,8 @@ typedef struct plan_members {
   wafer_bytes xml, mlir;
   size_t weight_parts;
   const wafer_bytes *weights;
+  uint32_t program_count;
+  const wafer_bytes *programs; /* programs/0.bin ... */
 } plan_members;
 
 /* Writes a plan file of these members, whatever they hold, with its structural digest. */

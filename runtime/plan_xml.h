@@ -80,6 +80,7 @@ extern const xml_element xml_stream_element;     /* wafer_stream */
 extern const xml_element xml_phase_element;      /* wafer_phase */
 extern const xml_element xml_function_element;   /* wafer_function */
 extern const xml_element xml_step_element;       /* wafer_step */
+extern const xml_element xml_launch_element;     /* wafer_launch */
 
 /* Attributes of an op, spelt by their kind. `type` is the node's result type (the size of `data`).
  */

@@ -19,6 +19,7 @@ extern const xml_codec xml_rect;     /* wafer_rect: x y width height */
 extern const xml_codec xml_holding;  /* edge, memoryx, wafer X Y W H rows ... cols ... */
 extern const xml_codec xml_route;    /* const wafer_route_segment *: x0 y0 x1 y1, ... */
 extern const xml_codec xml_actions;  /* const wafer_action *: s0 k0 s1 */
-extern const xml_codec xml_owner, xml_mode, xml_dtype, xml_family, xml_op, xml_bound, xml_step;
+extern const xml_codec xml_owner, xml_mode, xml_dtype, xml_family, xml_op, xml_bound, xml_step,
+    xml_launch_kind;
 
 #endif

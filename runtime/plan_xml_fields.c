@@ -14,6 +14,7 @@ static const xml_field plan_fields[] = {
     {"producer", &xml_string, AT(T, producer)},  {"mode", &xml_mode, AT(T, mode)},
     {"storage", &xml_dtype, AT(T, storage)},     {"batch", &xml_u32, AT(T, batch)},
     {"flip-batch", &xml_u32, AT(T, flip_batch)}, {"onnx-nodes", &xml_u32, AT(T, node_count)},
+    {"no-programs", &xml_string, AT(T, no_programs), .fallback = ""},
 };
 const xml_element xml_plan_element = ELEMENT("plan", plan_fields);
 #undef T
@@ -166,4 +167,15 @@ static const xml_field step_fields[] = {
     {"phase", &xml_u32, AT(T, phase)},
 };
 const xml_element xml_step_element = ELEMENT("step", step_fields);
+#undef T
+
+#define T wafer_launch
+static const xml_field launch_fields[] = {
+    {"kind", &xml_launch_kind, AT(T, kind)},
+    {"phase", &xml_u32, AT(T, phase)},
+    {"action", &xml_u32, AT(T, action), .fallback = "0"},
+    {"program", &xml_u32, AT(T, program)},
+    {"predicted-cycles", &xml_u64, AT(T, predicted)},
+};
+const xml_element xml_launch_element = ELEMENT("launch", launch_fields);
 #undef T

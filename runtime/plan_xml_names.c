@@ -25,6 +25,9 @@ static const char *op_name(uint32_t i) {
 static const char *bound_name(uint32_t i) {
   return wafer_bound_name((wafer_bound)i);
 }
+static const char *launch_kind_name(uint32_t i) {
+  return wafer_launch_kind_name((wafer_launch_kind)i);
+}
 static const char *step_name(uint32_t i) {
   static const char *const names[] = {
 #define X(name, summary) #name,
@@ -37,7 +40,7 @@ static const char *step_name(uint32_t i) {
 /* Enumerations are stored as their compiler's unsigned int. */
 _Static_assert(sizeof(wafer_owner) == 4 && sizeof(wafer_mode) == 4 && sizeof(wafer_dtype) == 4 &&
                    sizeof(wafer_family) == 4 && sizeof(wafer_op) == 4 && sizeof(wafer_bound) == 4 &&
-                   sizeof(wafer_step_kind) == 4,
+                   sizeof(wafer_step_kind) == 4 && sizeof(wafer_launch_kind) == 4,
                "an enumeration is 32 bits");
 
 static void print_name(xml_text *out, const xml_field *f, const void *owner,
@@ -77,6 +80,7 @@ CODEC(family, 0, WAFER_FAMILY_COUNT, "a kernel family such as conv")
 CODEC(op, 0, WAFER_OP_COUNT, "a core op such as add")
 CODEC(bound, 0, WAFER_BOUND_edge + 1, "compute, memory, streams or edge")
 CODEC(step, 0, WAFER_STEP_COUNT, "load or phase")
+CODEC(launch_kind, 0, WAFER_LAUNCH_train + 1, "load, action or train")
 
 /* ---- attributes ---- */
 

@@ -23,7 +23,7 @@ typedef struct reader {
   xmlTextReaderPtr xml;
   wafer_plan *plan;
   wafer_weights *weights;
-  item_list values, kernels, streams, phases, functions; /* of the plan */
+  item_list values, kernels, streams, phases, launches, functions; /* of the plan */
   item_list inputs, nodes, outputs, memory, steps;       /* of the kernel or function being read */
   wafer_cost *cost;                                      /* of that kernel */
   bool costed;
@@ -385,6 +385,12 @@ static wafer_status read_phase(reader *r) {
   return push(r, &r->phases, &item, sizeof item);
 }
 
+static wafer_status read_launch(reader *r) {
+  wafer_launch item = {0};
+  WAFER_TRY(read_leaf(r, &xml_launch_element, &item));
+  return push(r, &r->launches, &item, sizeof item);
+}
+
 static wafer_status read_step(reader *r) {
   wafer_step item = {0};
   WAFER_TRY(read_leaf(r, &xml_step_element, &item));
@@ -406,6 +412,7 @@ static wafer_status take_lists(reader *r) {
   WAFER_TRY(take(r, &r->kernels, sizeof(wafer_kernel), &p->kernels, &p->kernel_count));
   WAFER_TRY(take(r, &r->streams, sizeof(wafer_stream), &p->streams, &p->stream_count));
   WAFER_TRY(take(r, &r->phases, sizeof(wafer_phase), &p->phases, &p->phase_count));
+  WAFER_TRY(take(r, &r->launches, sizeof(wafer_launch), &p->launches, &p->launch_count));
   WAFER_TRY(take(r, &r->functions, sizeof(wafer_function), &p->functions, &p->function_count));
   p->weights = r->weights;
   return WAFER_OK;
@@ -418,6 +425,7 @@ static wafer_status read_plan(reader *r) {
       {&xml_stream_element, read_stream},
       {&xml_value_element, read_value},
       {&xml_phase_element, read_phase},
+      {&xml_launch_element, read_launch},
       {&xml_weight_element, read_weight},
       {&xml_function_element, read_function},
       {&xml_cost_elements[0], read_pipelined},
@@ -442,7 +450,7 @@ static wafer_status read_plan(reader *r) {
 }
 
 static void release(reader *r) {
-  item_list *lists[] = {&r->values, &r->kernels, &r->streams, &r->phases, &r->functions,
+  item_list *lists[] = {&r->values, &r->kernels, &r->streams, &r->phases, &r->functions, &r->launches,
                         &r->inputs, &r->nodes,   &r->outputs, &r->memory, &r->steps};
   for (size_t i = 0; i < WAFER_COUNT(lists); i++) free(lists[i]->at);
   xmlFreeTextReader(r->xml);

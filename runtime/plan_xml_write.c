@@ -123,6 +123,8 @@ static wafer_status put_plan(const wafer_diag *diag, writer *w, const wafer_plan
     put_element(w, &xml_stream_element, &plan->streams[i]);
   for (uint32_t i = 0; i < plan->phase_count; i++)
     put_element(w, &xml_phase_element, &plan->phases[i]);
+  for (uint32_t i = 0; i < plan->launch_count; i++)
+    put_element(w, &xml_launch_element, &plan->launches[i]);
   for (uint32_t i = 0; i < plan->function_count; i++) put_function(w, &plan->functions[i]);
   close_element(w);
   return WAFER_OK;

@@ -19,6 +19,7 @@
 #define WAFER_PLAN_H
 
 #include "wafer/kernel.h"
+#include "wafer/launch.h"
 #include "wafer/weights.h"
 
 #ifdef __cplusplus
@@ -180,6 +181,12 @@ typedef struct wafer_plan {
   const wafer_phase *phases;
   const wafer_function *functions; /* functions[0] is "main" */
   const wafer_weights *weights;
+  /* Fabric fidelity; none when the plan was compiled without programs. In the order of execution
+   * within a phase. Programs are those of wafer_launch_write; equal ones are stored once. */
+  uint32_t launch_count, program_count;
+  const wafer_launch *launches;
+  const wafer_bytes *programs;
+  const char *no_programs; /* why there are none; "" when there are */
   const char *mlir; /* the placed IR as text, for people and tools */
   size_t mlir_bytes;
   struct wafer_plan_file

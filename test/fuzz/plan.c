@@ -79,14 +79,17 @@ static void try_signed(wafer_arena *arena, const uint8_t *data, size_t size) {
   size_t count;
   uint64_t header = 0;
   if (zip_read(NULL, wafer_at_file("fuzz"), arena, bytes, &entries, &count, &comment) != WAFER_OK ||
-      count != 3 || entries[1].data.size < 8)
+      count < 3 || entries[1].data.size < 8)
     return;
   const uint8_t *weights = entries[1].data.data;
   for (int i = 0; i < 8; i++) header |= (uint64_t)weights[i] << (8 * i);
   if (header > entries[1].data.size - 8) return;
   parts[0] = (wafer_bytes){weights, 8 + header};
   parts[1] = (wafer_bytes){weights + 8 + header, entries[1].data.size - 8 - header};
-  plan_members members = {entries[0].data, entries[2].data, 2, parts};
+  wafer_bytes *programs = WAFER_NEW(arena, wafer_bytes, count - 3);
+  if (!programs) return;
+  for (size_t i = 3; i < count; i++) programs[i - 3] = entries[i].data;
+  plan_members members = {entries[0].data, entries[2].data, 2, parts, (uint32_t)(count - 3), programs};
   char path[] = "/tmp/wafer-fuzz-XXXXXX";
   int file = mkstemp(path);
   if (file < 0) return;

@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/plan_file.h"
 #include "runtime/safetensors.h"
 #include "runtime/zip.h"
 #include "wafer/weights.h"
+
+#define MOST_PROGRAMS 4096
 
 static char *path_of(wafer_arena *arena, const char *folder, const char *name) {
   char *path = wafer_arena_printf(arena, "%s/%s", folder, name);
@@ -28,9 +31,9 @@ static wafer_status unpack(const wafer_diag *d, wafer_arena *arena, const char *
   if (mkdir(folder, 0777) != 0 && errno != EEXIST)
     return wafer_fail(d, wafer_at_file(folder), WAFER_IO, "cannot be made: %s", strerror(errno));
   for (size_t i = 0; i < count; i++) {
-    if (strchr(entries[i].name, '/'))
-      return wafer_fail(d, wafer_at_file(plan), WAFER_BAD_INPUT, "member '%s'", entries[i].name);
-    const char *path = path_of(arena, folder, entries[i].name);
+    char *path = path_of(arena, folder, entries[i].name);
+    for (char *c = path + strlen(folder) + 1; *c; c++) /* programs/0.bin: all in one folder */
+      if (*c == '/') *c = '_';
     WAFER_TRY(wafer_file_save(d, path, entries[i].data.data, entries[i].data.size));
   }
   return WAFER_OK;
@@ -64,6 +67,21 @@ static void renew_digests(char *xml, const wafer_weights *weights) {
   }
 }
 
+/* programs_0.bin ... as far as there are any. */
+static wafer_status programs_of(const wafer_diag *d, wafer_arena *arena, const char *folder,
+                                plan_members *members) {
+  static wafer_bytes programs[MOST_PROGRAMS];
+  char name[32];
+  members->programs = programs;
+  for (; members->program_count < MOST_PROGRAMS; members->program_count++) {
+    snprintf(name, sizeof name, "programs_%u.bin", members->program_count);
+    const char *path = path_of(arena, folder, name);
+    if (access(path, F_OK) != 0) return WAFER_OK;
+    WAFER_TRY(wafer_file_map(d, arena, path, &programs[members->program_count]));
+  }
+  return WAFER_OK;
+}
+
 static wafer_status pack(const wafer_diag *d, wafer_arena *arena, const char *folder,
                          const char *plan) {
   wafer_bytes xml, all, parts[2];
@@ -82,6 +100,7 @@ static wafer_status pack(const wafer_diag *d, wafer_arena *arena, const char *fo
   parts[1] = (wafer_bytes){(const char *)all.data + header + 8, all.size - header - 8};
   renew_digests(text, weights);
   members.xml = (wafer_bytes){text, strlen(text)};
+  WAFER_TRY(programs_of(d, arena, folder, &members));
   return plan_file_save(d, arena, plan, &members);
 }
 

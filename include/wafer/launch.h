@@ -1,0 +1,57 @@
+/* Fabric fidelity of a plan: what one run of the fabric executes, and what crosses the wafer's
+ * border meanwhile. The backend makes launches, the runtime runs them; docs/plan-format.md says how
+ * they lie in a file.
+ *
+ * - Streaming: each action of a phase is a launch of its own, on memories that stay; the weight
+ *   streams of a phase are one launch, which the report overlaps with the phase before.
+ * - Pipelined: one launch brings the weights, one runs every kernel and stream of the phase over a
+ *   train of samples. */
+#ifndef WAFER_LAUNCH_H
+#define WAFER_LAUNCH_H
+
+#include "wafer/fabric.h"
+#include "wafer/file.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum wafer_launch_kind {
+  WAFER_LAUNCH_load,  /* the weight streams of the phase */
+  WAFER_LAUNCH_action, /* one action of the phase, one sample */
+  WAFER_LAUNCH_train, /* all of the phase, a train of samples */
+} wafer_launch_kind;
+const char *wafer_launch_kind_name(wafer_launch_kind kind);
+
+/* A box of elements of a value, by their row-major index in the tensor: outermost first. It travels
+ * as ceil(elements / elements per wavelet) wavelets. */
+typedef struct wafer_port_box {
+  int64_t first;
+  uint32_t shape[4];
+  int64_t stride[4];
+} wafer_port_box;
+
+/* What crosses the border through one router, in this order, once per sample. */
+typedef struct wafer_port_use {
+  uint32_t value; /* of the plan; an input or a weight going in, an output coming out */
+  uint32_t x, y;  /* router at the border of the fabric */
+  uint8_t side;   /* wafer_port that faces outwards */
+  uint8_t color;
+  uint8_t control; /* rides on the last wavelet that goes in */
+  bool out;
+  uint32_t box_count;
+  const wafer_port_box *boxes;
+} wafer_port_use;
+
+typedef struct wafer_launch {
+  wafer_launch_kind kind;
+  uint32_t phase;
+  uint32_t action;    /* index into the phase's actions; 0 for the other kinds */
+  uint32_t program;   /* index into the plan's programs */
+  uint64_t predicted; /* cycles */
+} wafer_launch;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
