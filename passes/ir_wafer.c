@@ -108,9 +108,11 @@ wafer_ir_action wafer_ir_action_of(MlirOperation op) {
   return WAFER_IR_other;
 }
 
-/* A holding as numbers: where, x, y, w, h, rank, rows..., cols... */
+/* A holding as numbers: where, x, y, w, h, rank, rows..., cols..., row strides..., column
+ * strides... */
 enum { HOLDING_WHERE, HOLDING_X, HOLDING_Y, HOLDING_W, HOLDING_H, HOLDING_RANK, HOLDING_PARTS };
-#define HOLDING_MOST (HOLDING_PARTS + 2 * WAFER_MAX_RANK)
+#define HOLDING_LISTS 4
+#define HOLDING_MOST (HOLDING_PARTS + HOLDING_LISTS * WAFER_MAX_RANK)
 
 static MlirAttribute holding_attr(MlirContext context, const wafer_holding *h) {
   int64_t at[HOLDING_MOST] = {
@@ -121,8 +123,10 @@ static MlirAttribute holding_attr(MlirContext context, const wafer_holding *h) {
   for (uint32_t d = 0; d < rank; d++) {
     at[HOLDING_PARTS + d] = h->layout.rows[d];
     at[HOLDING_PARTS + rank + d] = h->layout.cols[d];
+    at[HOLDING_PARTS + 2 * rank + d] = h->layout.row_stride[d];
+    at[HOLDING_PARTS + 3 * rank + d] = h->layout.col_stride[d];
   }
-  return mlirDenseI64ArrayGet(context, HOLDING_PARTS + 2 * rank, at);
+  return mlirDenseI64ArrayGet(context, HOLDING_PARTS + HOLDING_LISTS * rank, at);
 }
 
 static bool get_holding(MlirOperation op, const char *name, wafer_holding *h) {
@@ -134,7 +138,7 @@ static bool get_holding(MlirOperation op, const char *name, wafer_holding *h) {
   if (!get_u32s(op, name, (uint32_t)count, at)) return false;
   uint32_t rank = at[HOLDING_RANK];
   if (at[HOLDING_WHERE] > WAFER_AT_wafer || rank > WAFER_MAX_RANK ||
-      count != HOLDING_PARTS + 2 * rank)
+      count != HOLDING_PARTS + HOLDING_LISTS * rank)
     return false;
   *h = (wafer_holding){.where = (wafer_where)at[HOLDING_WHERE],
                        .rect = {.x = at[HOLDING_X],
@@ -144,6 +148,8 @@ static bool get_holding(MlirOperation op, const char *name, wafer_holding *h) {
                        .layout.rank = rank};
   memcpy(h->layout.rows, at + HOLDING_PARTS, rank * sizeof *at);
   memcpy(h->layout.cols, at + HOLDING_PARTS + rank, rank * sizeof *at);
+  memcpy(h->layout.row_stride, at + HOLDING_PARTS + 2 * rank, rank * sizeof *at);
+  memcpy(h->layout.col_stride, at + HOLDING_PARTS + 3 * rank, rank * sizeof *at);
   return true;
 }
 

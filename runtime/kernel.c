@@ -193,16 +193,25 @@ void kernel_view_open(kernel_view *k, const wafer_machine *machine, const wafer_
   k->family[body->anchor]->windows(k, k->window);
 }
 
+/* Cores from one part of a loop to the next. */
+static uint32_t stride_of(const kernel_view *k, const uint32_t *parts, uint32_t loop) {
+  uint32_t stride = 1;
+  for (uint32_t i = loop + 1; i < k->loops.count; i++) stride *= parts[i];
+  return stride;
+}
+
 static wafer_layout layout_of(const kernel_view *k, const wafer_split *split, uint32_t value) {
   const kernel_map *map = &k->map[value];
   wafer_layout layout = {.rank = kernel_type(k, value)->shape.rank};
   for (uint32_t d = 0; d < WAFER_MAX_RANK; d++) {
-    layout.rows[d] = layout.cols[d] = 1;
+    layout.rows[d] = layout.cols[d] = layout.row_stride[d] = layout.col_stride[d] = 1;
     if (d >= layout.rank || map->loop[d] < 0) continue;
-    uint32_t rows = split->rows[map->loop[d]], cols = split->cols[map->loop[d]];
+    uint32_t loop = (uint32_t)map->loop[d], rows = split->rows[loop], cols = split->cols[loop];
     if (map->even[d] && map->even[d] % ((int64_t)rows * cols) != 0) continue;
     layout.rows[d] = rows;
     layout.cols[d] = cols;
+    if (rows > 1) layout.row_stride[d] = stride_of(k, split->rows, loop);
+    if (cols > 1) layout.col_stride[d] = stride_of(k, split->cols, loop);
   }
   return layout;
 }
@@ -222,8 +231,13 @@ wafer_layout wafer_kernel_output_layout(const wafer_kernel_body *body, const waf
 }
 
 bool wafer_layout_equal(const wafer_layout *a, const wafer_layout *b) {
-  return a->rank == b->rank && memcmp(a->rows, b->rows, a->rank * sizeof a->rows[0]) == 0 &&
-         memcmp(a->cols, b->cols, a->rank * sizeof a->cols[0]) == 0;
+  if (a->rank != b->rank) return false;
+  for (uint32_t d = 0; d < a->rank; d++)
+    if (a->rows[d] != b->rows[d] || a->cols[d] != b->cols[d] ||
+        (a->rows[d] > 1 && a->row_stride[d] != b->row_stride[d]) ||
+        (a->cols[d] > 1 && a->col_stride[d] != b->col_stride[d]))
+      return false;
+  return true;
 }
 
 uint64_t wafer_layout_tile(const wafer_layout *layout, const wafer_shape *shape) {

@@ -17,6 +17,21 @@ static wafer_loc at_stream(const plan_check *c, const wafer_stream *s) {
                                         : wafer_at_file(c->file);
 }
 
+/* Parts along one direction do not interfere: of any two cut dims one has all its parts between two
+ * parts of the other, and the rectangle is full of whole turns of each. */
+static bool nests(uint32_t rank, const uint32_t *parts, const uint32_t *stride, uint32_t extent) {
+  for (uint32_t d = 0; d < rank; d++) {
+    uint64_t turn = (uint64_t)parts[d] * stride[d];
+    if (parts[d] < 2) continue;
+    if (turn == 0 || extent % turn != 0) return false;
+    for (uint32_t e = 0; e < rank; e++) {
+      if (e == d || parts[e] < 2 || stride[e] < stride[d]) continue;
+      if (stride[e] % turn != 0) return false;
+    }
+  }
+  return true;
+}
+
 static wafer_status check_layout(const plan_check *c, const wafer_stream *s,
                                  const wafer_holding *h) {
   const wafer_shape *shape = &c->plan->values[s->value].type.shape;
@@ -38,10 +53,12 @@ static wafer_status check_layout(const plan_check *c, const wafer_stream *s,
                         value_name(c, s), d, h->layout.rows[d], h->layout.cols[d], h->rect.height,
                         h->rect.width);
   }
-  if (h->rect.height % rows == 0 && h->rect.width % cols == 0) return WAFER_OK;
+  if (nests(shape->rank, h->layout.rows, h->layout.row_stride, h->rect.height) &&
+      nests(shape->rank, h->layout.cols, h->layout.col_stride, h->rect.width))
+    return WAFER_OK;
   return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
-                    "stream of '%s': %ux%u cores do not divide by its parts", value_name(c, s),
-                    h->rect.width, h->rect.height);
+                    "stream of '%s': %ux%u cores do not divide by its parts and their strides",
+                    value_name(c, s), h->rect.width, h->rect.height);
 }
 
 static wafer_status check_ends(const plan_check *c, const wafer_stream *s) {

@@ -273,6 +273,25 @@ static wafer_status parse_rect(wafer_arena *arena, const char *text, const xml_f
 }
 const xml_codec xml_rect = {"x y width height", print_rect, parse_rect};
 
+/* PARTS, or PARTS@STRIDE where the next part is not on the next core. */
+static void print_cuts(xml_text *out, const uint32_t *parts, const uint32_t *stride,
+                       uint32_t rank) {
+  for (uint32_t d = 0; d < rank; d++) {
+    xml_printf(out, d ? " %u" : "%u", parts[d]);
+    if (parts[d] > 1 && stride[d] != 1) xml_printf(out, "@%u", stride[d]);
+  }
+}
+static const char *scan_cuts(const char *s, uint32_t *parts, uint32_t *stride, uint32_t *rank) {
+  *rank = 0;
+  for (s = skip_spaces(s); s && *s >= '0' && *s <= '9'; s = skip_spaces(s)) {
+    if (*rank == WAFER_MAX_RANK) return NULL;
+    s = scan_u32(s, &parts[*rank]);
+    if (s && *s == '@') s = scan_u32(s + 1, &stride[*rank]);
+    ++*rank;
+  }
+  return s;
+}
+
 static void print_holding(xml_text *out, const xml_field *f, const void *owner) {
   const wafer_holding *h = member(f, owner);
   xml_printf(out, "%s", wafer_where_name(h->where));
@@ -280,9 +299,9 @@ static void print_holding(xml_text *out, const xml_field *f, const void *owner) 
   xml_put(out, " ", 1);
   put_rect(out, &h->rect);
   xml_put(out, " rows ", 6);
-  print_numbers(out, h->layout.rows, h->layout.rank);
+  print_cuts(out, h->layout.rows, h->layout.row_stride, h->layout.rank);
   xml_put(out, " cols ", 6);
-  print_numbers(out, h->layout.cols, h->layout.rank);
+  print_cuts(out, h->layout.cols, h->layout.col_stride, h->layout.rank);
 }
 static wafer_status parse_holding(wafer_arena *arena, const char *text, const xml_field *f,
                                   void *owner) {
@@ -294,10 +313,11 @@ static wafer_status parse_holding(wafer_arena *arena, const char *text, const xm
   } else if (!strcmp(text, wafer_where_name(WAFER_AT_memoryx))) {
     h.where = WAFER_AT_memoryx;
   } else {
-    for (int i = 0; i < WAFER_MAX_RANK; i++) h.layout.rows[i] = h.layout.cols[i] = 1;
+    for (int i = 0; i < WAFER_MAX_RANK; i++)
+      h.layout.rows[i] = h.layout.cols[i] = h.layout.row_stride[i] = h.layout.col_stride[i] = 1;
     const char *s = scan_rect(scan_word(text, wafer_where_name(WAFER_AT_wafer)), &h.rect);
-    s = scan_numbers(scan_word(s, "rows"), WAFER_MAX_RANK, h.layout.rows, &h.layout.rank);
-    s = scan_numbers(scan_word(s, "cols"), WAFER_MAX_RANK, h.layout.cols, &cols);
+    s = scan_cuts(scan_word(s, "rows"), h.layout.rows, h.layout.row_stride, &h.layout.rank);
+    s = scan_cuts(scan_word(s, "cols"), h.layout.cols, h.layout.col_stride, &cols);
     WAFER_TRY(ended(s));
     if (cols != h.layout.rank) return WAFER_BAD_INPUT;
   }
@@ -305,7 +325,7 @@ static wafer_status parse_holding(wafer_arena *arena, const char *text, const xm
   return WAFER_OK;
 }
 const xml_codec xml_holding = {
-    "edge, memoryx, or wafer X Y WIDTH HEIGHT rows PARTS... cols PARTS...", print_holding,
+    "edge, memoryx, or wafer X Y WIDTH HEIGHT rows PARTS[@STRIDE]... cols PARTS[@STRIDE]...", print_holding,
     parse_holding};
 
 static void print_route(xml_text *out, const xml_field *f, const void *owner) {

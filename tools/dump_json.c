@@ -104,6 +104,8 @@ static void add_end(cJSON *o, const char *key, const wafer_holding *h, const cha
     add_rect(end, h->rect);
     add_indices(end, "row_parts", h->layout.rows, h->layout.rank);
     add_indices(end, "column_parts", h->layout.cols, h->layout.rank);
+    add_indices(end, "row_strides", h->layout.row_stride, h->layout.rank);
+    add_indices(end, "column_strides", h->layout.col_stride, h->layout.rank);
   }
   if (kernel != WAFER_NONE) add_u64(o, kernel_key, kernel);
 }

@@ -50,7 +50,8 @@ void wafer_kernel_loops(const wafer_kernel_body *body, wafer_loops *loops);
 
 /* How a kernel divides its loops over a rectangle: loop i is cut into rows[i] parts over the rows
  * and each of those into cols[i] over the columns; 1 is not cut. Height is the product of rows,
- * width of cols. */
+ * width of cols. Later loops lie inside: the next part of loop i is the product of the later loops'
+ * parts away. */
 typedef struct wafer_split {
   uint32_t rows[WAFER_MAX_LOOPS], cols[WAFER_MAX_LOOPS];
 } wafer_split;
@@ -59,12 +60,24 @@ uint32_t wafer_split_height(const wafer_split *split);
 uint32_t wafer_split_width(const wafer_split *split);
 
 /* How a tensor lies on a rectangle: dim d in rows[d] parts over the rows and cols[d] over the
- * columns. A part is ceil(dim / (rows*cols)) long. When the products are less than the rectangle
- * the tensor is repeated (replicated) along that direction. */
+ * columns; the next part begins row_stride[d] rows, or col_stride[d] columns, farther (1 where the
+ * dim is not cut). The core at row r and column c has part (r / row_stride % rows) * cols +
+ * c / col_stride % cols of a dim. A part is ceil(dim / (rows*cols)) long; later ones may be shorter
+ * or empty. Where the products are less than the rectangle the tensor is repeated (replicated):
+ * loops that a value does not depend on lie between its parts, or around them. */
 typedef struct wafer_layout {
   uint32_t rank;
   uint32_t rows[WAFER_MAX_RANK], cols[WAFER_MAX_RANK];
+  uint32_t row_stride[WAFER_MAX_RANK], col_stride[WAFER_MAX_RANK];
 } wafer_layout;
+
+/* Part of dim d at the core in row `row` and column `col` of the rectangle. */
+static inline uint32_t wafer_layout_part(const wafer_layout *layout, uint32_t d, uint32_t row,
+                                         uint32_t col) {
+  uint32_t r = layout->rows[d] > 1 ? row / layout->row_stride[d] % layout->rows[d] : 0;
+  uint32_t c = layout->cols[d] > 1 ? col / layout->col_stride[d] % layout->cols[d] : 0;
+  return r * layout->cols[d] + c;
+}
 
 bool wafer_layout_equal(const wafer_layout *a, const wafer_layout *b);
 /* Elements of the largest tile. */

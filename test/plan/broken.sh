@@ -51,6 +51,9 @@ for mode in pipelined streaming; do
   breaks 2 "does not take 'stem_relu' where its stream ends" \
     '/<stream .* to-kernel="1"/s/from="\(wafer[^"]*\)" to="wafer[^"]*"/from="\1" to="\1"/'
 
+  # parts that would lie beyond their rectangle
+  breaks 2 "do not divide by its parts and their strides" '/<stream /s/@\([0-9]\)/@1\1/'
+
   # a rectangle moved over another, and out of the wafer
   # (a route that no longer reaches it may be what is seen first)
   rect=$(kernel rect 2)

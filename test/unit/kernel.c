@@ -185,6 +185,34 @@ static void test_layout_of_tails(void) {
   CU_ASSERT(both.rows[0] == 1 && both.cols[0] == 1 && both.rows[1] == 1 && both.cols[1] == 1);
 }
 
+/* Where each part lies follows from the nesting of the loops, whatever loops a value depends on. */
+static void test_layout_positions(void) {
+  body_text b;
+  body_text_begin(&b, "conv", "1x4x8x8xf32 w:6x4x3x3xf32 6xf32");
+  CU_ASSERT_NOT_EQUAL_FATAL(body_text_node(&b, "conv", "0 1 2", ATTRS("1")), UINT32_MAX);
+  wafer_split split = split_text("rows1:3 cols1:2 rows2:4 cols3:2 rows4:2 cols4:2");
+  static const int loop_of[3][4] = {{0, 4, 2, 3}, {1, 4, -1, -1}, {1, -1, -1, -1}};
+  for (uint32_t row = 0; row < wafer_split_height(&split); row++)
+    for (uint32_t col = 0; col < wafer_split_width(&split); col++) {
+      uint32_t part[WAFER_MAX_LOOPS], r = row, c = col;
+      for (uint32_t loop = 5; loop-- > 0;) {
+        part[loop] = r % split.rows[loop] * split.cols[loop] + c % split.cols[loop];
+        r /= split.rows[loop];
+        c /= split.cols[loop];
+      }
+      for (uint32_t input = 0; input < 3; input++) {
+        wafer_layout layout = wafer_kernel_input_layout(&b.body, &split, input);
+        for (uint32_t d = 0; d < layout.rank; d++)
+          CU_ASSERT_EQUAL(wafer_layout_part(&layout, d, row, col),
+                          loop_of[input][d] < 0 ? 0 : part[loop_of[input][d]]);
+      }
+    }
+  wafer_layout bias = wafer_kernel_input_layout(&b.body, &split, 2), other = bias;
+  CU_ASSERT_TRUE(bias.row_stride[0] == 8 && bias.col_stride[0] == 4);
+  other.row_stride[0] = 1;
+  CU_ASSERT_FALSE(wafer_layout_equal(&bias, &other));
+}
+
 static void test_layout_tiles(void) {
   wafer_layout layout = {.rank = 2, .rows = {2, 1}, .cols = {1, 3}};
   wafer_shape shape = {2, {5, 7}};
@@ -638,6 +666,7 @@ CU_TestInfo tests_kernel[] = {
     {"loops of every family", test_loops},
     {"inputs and outputs lie as the loops are cut", test_layouts},
     {"tails and values used twice", test_layout_of_tails},
+    {"parts lie as loops nest", test_layout_positions},
     {"tiles of a layout", test_layout_tiles},
     {"cost of a broadcast addition", test_map_cost},
     {"one vector instruction takes what was measured", test_vector_timing},
