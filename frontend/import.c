@@ -67,13 +67,6 @@ static bool depends_on(const importer *im, const onnx_nodes *nodes, const scope 
   return false;
 }
 
-static const char *label_of(const onnx_node *node) {
-  if (node->name && *node->name) return node->name;
-  for (size_t i = 0; i < node->output.count; i++)
-    if (*node->output.at[i]) return node->output.at[i];
-  return node->op_type;
-}
-
 static wafer_status undefined(const importer *im, const onnx_nodes *nodes, size_t index,
                               const char *name) {
   scope makers;
@@ -82,7 +75,7 @@ static wafer_status undefined(const importer *im, const onnx_nodes *nodes, size_
     return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
                       "uses '%s', which no node, input or initializer defines", name);
   size_t maker = entry->maker;
-  const char *other = label_of(&nodes->at[maker]);
+  const char *other = onnx_node_label(&nodes->at[maker]);
   if (maker == index || depends_on(im, nodes, &makers, maker, index))
     return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
                       "is part of a cycle: uses '%s' of node '%s', which depends on this node",
@@ -258,7 +251,7 @@ static wafer_status run_node(importer *im, scope *s, const onnx_nodes *nodes, si
 /* Everything that a node builds carries its name; in a function's body behind that of the call. */
 static wafer_status enter_node(importer *im, const scope *s, const onnx_node *node, size_t index,
                                const char **label) {
-  *label = label_of(node);
+  *label = onnx_node_label(node);
   if (!node->op_type)
     return wafer_fail(im->ctx->diag, wafer_at_node(im->ir->file, *label, (int64_t)index),
                       WAFER_BAD_INPUT, "the node names no operator");

@@ -109,6 +109,7 @@ wafer_dtype node_dtype(const import_node *n, MlirValue value) {
 
 const char *node_inputs_behind(const import_node *n, MlirValue value) {
   wafer_arena *arena = n->im->ctx->arena;
+  const wafer_options *options = n->im->ctx->options;
   MlirOperation main = wafer_ir_main(n->im->ir);
   wafer_ir_map *seen = wafer_ir_map_create(arena);
   value_list work = {.arena = arena};
@@ -120,6 +121,7 @@ const char *node_inputs_behind(const import_node *n, MlirValue value) {
       continue;
     if (mlirValueIsABlockArgument(at)) {
       const char *name = wafer_ir_argument_name(main, (uint32_t)mlirBlockArgumentGetArgNumber(at));
+      if (options && options->needs) options->needs(options->needs_self, name);
       append_text(list, sizeof list, *list ? ", '" : "'", name, "'");
       append_text(remedy, sizeof remedy, " --bind ", name, "=FILE.npy");
       continue;

@@ -174,6 +174,21 @@ wafer_status onnx_read(const wire_source *source, const onnx_model **out) {
   return WAFER_OK;
 }
 
+wafer_status onnx_read_tensor(const wire_source *source, const onnx_tensor **out) {
+  *out = NULL;
+  void *message;
+  WAFER_TRY(wire_decode(source, &tensor_message, &message));
+  *out = message;
+  return WAFER_OK;
+}
+
+const char *onnx_node_label(const onnx_node *node) {
+  if (node->name && *node->name) return node->name;
+  for (size_t i = 0; i < node->output.count; i++)
+    if (*node->output.at[i]) return node->output.at[i];
+  return node->op_type ? node->op_type : "";
+}
+
 const char *onnx_data_type_name(int64_t data_type) {
   static const char *const others[] = {
       [8] = "string",

@@ -200,6 +200,12 @@ typedef struct onnx_model { /* ModelProto */
  * offset. */
 WAFER_MUST_USE wafer_status onnx_read(const wire_source *source, const onnx_model **out);
 
+/* A single tensor: the bytes of a TensorProto. */
+WAFER_MUST_USE wafer_status onnx_read_tensor(const wire_source *source, const onnx_tensor **out);
+
+/* The node's name, or its first output where it has none. */
+const char *onnx_node_label(const onnx_node *node);
+
 /* What text a message should print for a data type: "f32", "string", "float8e4m3fn". */
 const char *onnx_data_type_name(int64_t data_type);
 

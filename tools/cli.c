@@ -119,6 +119,13 @@ bool cli_parse_pair(const char *tool, const char *option, const char *text, wafe
   return false;
 }
 
+bool cli_parse_mode(const char *tool, const char *text, wafer_mode *out) {
+  for (int m = WAFER_MODE_auto; m <= WAFER_MODE_streaming; m++)
+    if (!strcmp(text, wafer_mode_name((wafer_mode)m))) return *out = (wafer_mode)m, true;
+  cli_usage(tool, "--mode wants auto, pipelined or streaming, got '%s'", text);
+  return false;
+}
+
 bool cli_parse_shape(const char *tool, const char *option, const char *text, wafer_shape *out) {
   *out = (wafer_shape){0};
   if (!strcmp(text, "scalar")) return true;

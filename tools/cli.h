@@ -12,6 +12,7 @@ int wafer_tool_compile(int argc, char **argv);
 int wafer_tool_dump(int argc, char **argv);
 int wafer_tool_run(int argc, char **argv);
 int wafer_tool_machines(int argc, char **argv);
+int wafer_tool_conform(int argc, char **argv);
 int wafer_tool_place(int argc, char **argv);
 int wafer_tool_fabric(int argc, char **argv);
 
@@ -33,6 +34,7 @@ bool cli_parse_f64(const char *tool, const char *option, const char *text, doubl
 /* "NAME=VALUE": splits at the last '=' into the arena; false without one. */
 bool cli_parse_pair(const char *tool, const char *option, const char *text, wafer_arena *arena,
                     const char **name, const char **value);
+bool cli_parse_mode(const char *tool, const char *text, wafer_mode *out); /* of --mode */
 /* "1x3x48x320", or "scalar". */
 bool cli_parse_shape(const char *tool, const char *option, const char *text, wafer_shape *out);
 

@@ -87,13 +87,6 @@ static void print_ir(void *self, const char *pass, const char *text, size_t byte
   fwrite(text, 1, bytes, stderr);
 }
 
-static wafer_status parse_mode(const char *text, wafer_mode *mode) {
-  for (int m = WAFER_MODE_auto; m <= WAFER_MODE_streaming; m++)
-    if (!strcmp(text, wafer_mode_name((wafer_mode)m))) return *mode = (wafer_mode)m, WAFER_OK;
-  return (wafer_status)cli_usage("compile", "--mode wants auto, pipelined or streaming, got '%s'",
-                                 text);
-}
-
 static wafer_status parse_dim(arguments *a, wafer_arena *arena, const char *text) {
   const char *name, *value;
   uint64_t size;
@@ -150,7 +143,7 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
     a->machine = text;
     return WAFER_OK;
   case MODE:
-    return parse_mode(text, &a->options.mode);
+    return cli_parse_mode("compile", text, &a->options.mode) ? WAFER_OK : WAFER_USAGE;
   case BATCH:
     if (!cli_parse_u64("compile", "--batch", text, 1, 1u << 20, &number)) return WAFER_USAGE;
     a->options.batch = (uint32_t)number;

@@ -69,6 +69,10 @@ typedef struct wafer_options {
   const char *print_after;
   void (*print)(void *self, const char *pass, const char *text, size_t bytes);
   void *print_self;
+  /* Called for each input whose value must be known when compiling and is not, perhaps several
+   * times; the import then fails. Giving it in `values` is the remedy. */
+  void (*needs)(void *self, const char *input);
+  void *needs_self;
 } wafer_options;
 
 /* What is threaded through a compilation; no globals. `options` may be NULL. */

@@ -138,7 +138,36 @@ def bad():
         file.write(field(7, nested(5000)))
 
 
+def conform():
+    """A suite of five tests for `wafer conform`: two pass, two fail, one has nothing to compare with; and a model
+    whose inputs the runner makes."""
+    x, y = [value("x", 2, 3)], [value("y", 2, 3)]
+    data = np.arange(-3, 3, dtype=np.float32).reshape(2, 3)
+    shape = value("shape", 2, dtype=TensorProto.INT64)
+
+    def suite(name, nodes, inputs, outputs, given, expected):
+        os.makedirs(os.path.join(here, "conform", name, "test_data_set_0"), exist_ok=True)
+        save(f"conform/{name}/model", nodes, inputs, outputs, check=False)
+        for kind, tensors in (("input", given), ("output", expected)):
+            for i, tensor in enumerate(tensors):
+                onnx.save_tensor(numpy_helper.from_array(tensor),
+                                 os.path.join(here, "conform", name, "test_data_set_0", f"{kind}_{i}.pb"))
+
+    relu = [node("Relu", "x", "y")]
+    suite("passes", relu, x, y, [data], [np.maximum(data, 0)])
+    suite("differs", relu, x, y, [data], [np.maximum(data, 0) + np.float32(0.5)])
+    suite("reshapes", [node("Reshape", "x shape", "r"), node("Relu", "r", "y")], x + [shape],
+          [value("y", None, None)], [data, np.array([3, 2], np.int64)], [np.maximum(data, 0).reshape(3, 2)])
+    suite("unknown", [node("Frobnicate", "x", "y", "first_unknown")], x, y, [data], [data])
+    os.makedirs(os.path.join(here, "conform/bare"), exist_ok=True)
+    save("conform/bare/model", relu, x, y)
+    save("conform/ramp", relu, x, y)
+    onnx.save_tensor(numpy_helper.from_array((np.arange(6) / 6).astype(np.float32).reshape(2, 3)),
+                     os.path.join(here, "conform/ramp_output_0.pb"))
+
+
 os.makedirs(os.path.join(here, "bad"), exist_ok=True)
 small_cnn()
 attention()
 bad()
+conform()

@@ -13,9 +13,11 @@ cp "$source/models/blazeface-front/astronaut/in_input_0.npy" photo.npy
 cp -r "$source/models/blazeface-front/astronaut" reference
 cp "$source/test/data/attention.onnx" .
 cp "$source/test/data/chain.kgraph" .
+cp -r "$source/test/data/conform" suite
+rm -r suite/differs suite/unknown
 cp "$source/test/ir/simplify.mlir" net.mlir
 wafer compile face.onnx -q -o face.wplan
-for page in wafer wafer-machines wafer-place wafer-compile wafer-run wafer-dump wafer-opt wafer-fabric; do
+for page in wafer wafer-conform wafer-machines wafer-place wafer-compile wafer-run wafer-dump wafer-opt wafer-fabric; do
   file=$source/tools/man/$page.1
   warnings=$(man --warnings -l "$file" 2>&1 >/dev/null)
   [ -z "$warnings" ] || { echo "FAILED: $page.1: $warnings" >&2; failed=1; }

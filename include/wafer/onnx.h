@@ -1,0 +1,48 @@
+/* What an ONNX file says of itself, without compiling it, and tensors from TensorProto files. */
+#ifndef WAFER_ONNX_H
+#define WAFER_ONNX_H
+
+#include "wafer/arena.h"
+#include "wafer/diag.h"
+#include "wafer/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An input or output of the model's graph. */
+typedef struct wafer_onnx_port {
+  const char *name;
+  wafer_dtype dtype; /* none: no tensor, or of a type that we have not */
+  bool open;         /* the rank or a dim is not a number */
+  wafer_shape shape; /* of a port that is not open */
+} wafer_onnx_port;
+
+/* A node, of the graph, of a graph inside it, or of a model-local function. */
+typedef struct wafer_onnx_node {
+  const char *label;         /* its name, or its first output where it has none */
+  const char *domain, *type; /* "ai.onnx" for the default domain */
+  int64_t opset;             /* of its domain; 0: the model imports none */
+} wafer_onnx_node;
+
+/* Inputs are those that are no initializers. Nodes come in the file's order, a node before those of
+ * its graphs, functions behind the graph. */
+typedef struct wafer_onnx_info {
+  size_t input_count, output_count, node_count;
+  const wafer_onnx_port *inputs, *outputs;
+  const wafer_onnx_node *nodes;
+} wafer_onnx_info;
+
+/* Everything lives in the arena. BAD_INPUT for a file that is no ONNX model. */
+wafer_status wafer_onnx_inspect(const wafer_diag *diag, wafer_arena *arena, const char *path,
+                                const wafer_onnx_info **out);
+
+/* The tensor of a TensorProto file, dense, not necessarily aligned, read only, for as long as the
+ * arena lives. UNSUPPORTED for an element type that we have not. */
+wafer_status wafer_onnx_tensor_read(const wafer_diag *diag, wafer_arena *arena, const char *path,
+                                    wafer_view *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

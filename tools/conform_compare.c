@@ -1,0 +1,80 @@
+/* Outputs of a conformance test against what the test expects. */
+#include <math.h>
+#include <string.h>
+
+#include "conform.h"
+
+#define ATOL 1e-7
+#define RTOL 1e-3
+
+/* The size of the last place at a magnitude, by the type's precision and smallest exponent. */
+static double last_place(wafer_dtype dtype, double value) {
+  static const struct {
+    wafer_dtype dtype;
+    int digits, least; /* of the significand; exponent of the smallest number */
+  } rows[] = {{WAFER_DTYPE_f64, 53, -1074},
+              {WAFER_DTYPE_f32, 24, -149},
+              {WAFER_DTYPE_f16, 11, -24},
+              {WAFER_DTYPE_bf16, 8, -133}};
+  size_t row = 0;
+  while (row + 1 < WAFER_COUNT(rows) && rows[row].dtype != dtype) row++;
+  int exponent = value == 0 ? rows[row].least : ilogb(value) - rows[row].digits + 1;
+  return ldexp(1, exponent < rows[row].least ? rows[row].least : exponent);
+}
+
+static bool same(double a, double b) {
+  return a == b || (isnan(a) && isnan(b));
+}
+
+/* Returns whether the element holds; a NaN or infinity on one side alone never does. */
+static bool compare_float(wafer_dtype dtype, double got, double wanted, conform_difference *d) {
+  if (same(got, wanted)) return true;
+  double distance = fabs(got - wanted);
+  if (!isfinite(distance)) {
+    d->ulp = d->relative = INFINITY;
+    return false;
+  }
+  double ulp = distance / last_place(dtype, wanted);
+  double relative = wanted == 0 ? INFINITY : distance / fabs(wanted);
+  if (ulp > d->ulp) d->ulp = ulp;
+  if (wanted != 0 && relative > d->relative) d->relative = relative;
+  return distance <= ATOL + RTOL * fabs(wanted);
+}
+
+static bool compare_exact(const wafer_view *got, const wafer_view *wanted, int64_t i) {
+  return wafer_element_i64(got->dtype, got->data, i) ==
+         wafer_element_i64(wanted->dtype, wanted->data, i);
+}
+
+static wafer_status unlike(const wafer_diag *diag, const char *output, const wafer_view *got,
+                           const wafer_view *wanted) {
+  char ours[128], theirs[128];
+  wafer_shape_format(&got->shape, ours, sizeof ours);
+  wafer_shape_format(&wanted->shape, theirs, sizeof theirs);
+  return wafer_fail(diag, (wafer_loc){0}, WAFER_DIFFER, "output '%s' is %s %s, expected %s %s",
+                    output, wafer_dtype_name(got->dtype), ours, wafer_dtype_name(wanted->dtype),
+                    theirs);
+}
+
+wafer_status conform_compare(const wafer_diag *diag, const char *output, const wafer_view *got,
+                             const wafer_view *wanted, conform_difference *d) {
+  if (got->dtype != wanted->dtype || !wafer_shape_equal(&got->shape, &wanted->shape))
+    return unlike(diag, output, got, wanted);
+  int64_t count = 0, wrong = 0, first = 0;
+  wafer_shape_elements(&got->shape, &count);
+  bool is_float = wafer_dtype_is_float(got->dtype);
+  for (int64_t i = 0; i < count; i++) {
+    bool holds = is_float ? compare_float(got->dtype, wafer_element_f64(got->dtype, got->data, i),
+                                          wafer_element_f64(wanted->dtype, wanted->data, i), d)
+                          : compare_exact(got, wanted, i);
+    if (holds) continue;
+    if (!wrong++) first = i;
+  }
+  if (!wrong) return WAFER_OK;
+  return wafer_fail(diag, (wafer_loc){0}, WAFER_DIFFER,
+                    "output '%s': %lld of %lld elements differ, the first is %lld: %.9g, expected "
+                    "%.9g",
+                    output, (long long)wrong, (long long)count, (long long)first,
+                    wafer_element_f64(got->dtype, got->data, first),
+                    wafer_element_f64(wanted->dtype, wanted->data, first));
+}

@@ -1,0 +1,61 @@
+/* Inputs and expected outputs of a conformance test. */
+#include <string.h>
+#include <unistd.h>
+
+#include "conform.h"
+
+static const char *path_of(wafer_arena *arena, const conform_case *c, size_t set, const char *kind,
+                           size_t index) {
+  return wafer_arena_printf(arena, "%s%s_%zu.pb", c->sets[set], kind, index);
+}
+
+/* What the suite's runner feeds to models that come without inputs: i / n for element i of n. */
+static wafer_status ramp(const wafer_diag *diag, wafer_arena *arena, const conform_case *c,
+                         const wafer_onnx_port *port, wafer_view *out) {
+  int64_t count;
+  if (port->open || port->dtype != WAFER_DTYPE_f32 || !wafer_shape_elements(&port->shape, &count))
+    return wafer_fail(diag, wafer_at_file(c->model), WAFER_UNSUPPORTED,
+                      "input '%s' has no file, and is no f32 tensor of known shape", port->name);
+  float *data = WAFER_NEW(arena, float, (size_t)count);
+  if (!data)
+    return wafer_fail(diag, wafer_at_file(c->model), WAFER_NO_MEMORY, "no memory for its inputs");
+  for (int64_t i = 0; i < count; i++) data[i] = (float)((double)i / (double)count);
+  *out = wafer_view_of(WAFER_DTYPE_f32, &port->shape, data);
+  return WAFER_OK;
+}
+
+static wafer_status make(const wafer_diag *diag, wafer_arena *arena, const conform_case *c,
+                         size_t count, conform_values *out) {
+  *out = (conform_values){.names = WAFER_NEW(arena, const char *, count),
+                          .views = WAFER_NEW(arena, wafer_view, count)};
+  if (out->names && out->views) return WAFER_OK;
+  return wafer_fail(diag, wafer_at_file(c->model), WAFER_NO_MEMORY, "no memory for its values");
+}
+
+wafer_status conform_read_inputs(const wafer_diag *diag, wafer_arena *arena, const conform_case *c,
+                                 size_t set, const wafer_onnx_info *info, conform_values *out) {
+  WAFER_TRY(make(diag, arena, c, info->input_count, out));
+  for (; out->count < info->input_count; out->count++) {
+    const char *path = path_of(arena, c, set, "input", out->count);
+    wafer_view *view = &out->views[out->count];
+    out->names[out->count] = info->inputs[out->count].name;
+    if (c->ramp)
+      WAFER_TRY(ramp(diag, arena, c, &info->inputs[out->count], view));
+    else if (path && access(path, F_OK) != 0)
+      return WAFER_OK; /* inputs that are left out stand at the end */
+    else
+      WAFER_TRY(wafer_onnx_tensor_read(diag, arena, path, view));
+  }
+  return WAFER_OK;
+}
+
+wafer_status conform_read_outputs(const wafer_diag *diag, wafer_arena *arena, const conform_case *c,
+                                  size_t set, const wafer_onnx_info *info, conform_values *out) {
+  WAFER_TRY(make(diag, arena, c, info->output_count, out));
+  for (; out->count < info->output_count; out->count++) {
+    out->names[out->count] = info->outputs[out->count].name;
+    WAFER_TRY(wafer_onnx_tensor_read(diag, arena, path_of(arena, c, set, "output", out->count),
+                                     &out->views[out->count]));
+  }
+  return WAFER_OK;
+}
