@@ -134,7 +134,7 @@ static wafer_status start(case_build *b, const case_row *row) {
   b->wavelets = ((uint64_t)o->words * b->bytes + 3) / 4;
   b->answer = (o->words * b->bytes + 7) / 8 * 8 + 4; /* in the banks that the input does not use */
   size_t cores = (size_t)o->width * o->height;
-  b->core = WAFER_NEW(b->arena, uint16_t, cores);
+  b->core = WAFER_NEW(b->arena, uint32_t, cores);
   if (!b->core) return case_refuse(b, "no memory for the cores");
   for (size_t i = 0; i < cores; i++) b->core[i] = WAFER_NO_PROGRAM;
   b->fabric_program =

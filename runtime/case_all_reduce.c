@@ -23,7 +23,7 @@ static void emit_send(case_build *b, case_program *p, uint8_t color, int32_t add
 }
 
 /* Rows: all send west but the first column, which keeps; columns: it sends north but (0, 0). */
-static uint16_t grid_program(case_build *b, uint32_t x, uint32_t y) {
+static uint32_t grid_program(case_build *b, uint32_t x, uint32_t y) {
   uint32_t w = b->o.width, h = b->o.height;
   uint8_t row = (uint8_t)(ROW + x % 2), row_in = (uint8_t)(ROW + (x + 1) % 2);
   uint8_t column = (uint8_t)(COLUMN + y % 2), column_in = (uint8_t)(COLUMN + (y + 1) % 2);
@@ -89,12 +89,12 @@ static uint32_t class_of(uint32_t at, uint32_t count) {
 
 static wafer_status grid(case_build *b) {
   uint32_t w = b->o.width, h = b->o.height;
-  uint16_t made[4][4] = {{0}};
+  uint32_t made[4][4] = {{0}};
   for (uint32_t y = 0; y < h; y++)
     for (uint32_t x = 0; x < w; x++) {
-      uint16_t *one = &made[class_of(x, w)][x ? 0 : class_of(y, h)];
-      if (!*one) *one = (uint16_t)(grid_program(b, x, y) + 1);
-      case_place(b, x, y, (uint16_t)(*one - 1));
+      uint32_t *one = &made[class_of(x, w)][x ? 0 : class_of(y, h)];
+      if (!*one) *one = grid_program(b, x, y) + 1;
+      case_place(b, x, y, *one - 1);
     }
   grid_routes(b);
   uint64_t chain = case_depth(b) + case_hops(b, 1);
@@ -138,7 +138,7 @@ static void ring_step(case_build *b, case_program *p, uint8_t out, uint8_t in, b
   code.async = true;
   code.thread = (uint8_t)(2 + turn);
   code.after = (uint8_t)(2 - turn);
-  code.count = b->o.words / b->o.width;
+  code.shape[3] = b->o.words / b->o.width;
   case_emit(b, p, code);
   case_emit(
       b, p,
@@ -148,7 +148,7 @@ static void ring_step(case_build *b, case_program *p, uint8_t out, uint8_t in, b
               : case_instruction(b, WAFER_CORE_move, slot, from, (wafer_operand){0});
   code.async = true;
   code.thread = turn;
-  code.count = b->o.words / b->o.width;
+  code.shape[3] = b->o.words / b->o.width;
   case_emit(b, p, code);
 }
 
@@ -159,7 +159,7 @@ static void ring_loop(case_build *b, case_program *p, uint8_t out, uint8_t in, b
   case_emit(b, p,
             (wafer_instruction){.op = WAFER_CORE_set, .a = ROUNDS, .value = (int32_t)(steps / 2)});
   if (steps > 1) {
-    uint8_t loop = (uint8_t)p->program.code_count;
+    uint16_t loop = (uint16_t)p->program.code_count;
     ring_step(b, p, out, in, adds, bytes, 0);
     ring_step(b, p, out, in, adds, bytes, 1);
     case_emit(
@@ -173,7 +173,7 @@ static void ring_loop(case_build *b, case_program *p, uint8_t out, uint8_t in, b
   if (steps % 2) ring_step(b, p, out, in, adds, bytes, 0);
 }
 
-static uint16_t ring_program(case_build *b, uint8_t out, uint8_t in) {
+static uint32_t ring_program(case_build *b, uint8_t out, uint8_t in) {
   uint32_t cores = b->o.width;
   int32_t last = (int32_t)((b->o.words - b->o.words / cores) * b->bytes);
   case_program *p = case_program_begin(b, "ring");
@@ -198,7 +198,7 @@ static wafer_status ring(case_build *b) {
     uint8_t out = (uint8_t)(x == cores - 1 ? HOME : RING + x % 2),
             in = (uint8_t)(x ? RING + (x - 1) % 2 : HOME);
     bool inner = x > 2 && x < cores - 1;
-    uint16_t program = inner ? b->core[x - 2] : ring_program(b, out, in);
+    uint32_t program = inner ? b->core[x - 2] : ring_program(b, out, in);
     for (uint32_t y = 0; y < b->o.height; y++) case_place(b, x, y, program);
   }
   ring_routes(b);

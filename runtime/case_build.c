@@ -55,7 +55,7 @@ case_program *case_program_begin(case_build *b, const char *name) {
   return p;
 }
 
-uint16_t case_program_end(case_build *b, case_program *p) {
+uint32_t case_program_end(case_build *b, case_program *p) {
   if (b->o.repeat > 1) {
     case_emit(b, p,
               (wafer_instruction){
@@ -63,9 +63,9 @@ uint16_t case_program_end(case_build *b, case_program *p) {
     case_emit(
         b, p,
         (wafer_instruction){
-            .op = WAFER_CORE_branch, .a = WAFER_NO_REGISTER, .b = 2, .target = (uint8_t)p->loop});
+            .op = WAFER_CORE_branch, .a = WAFER_NO_REGISTER, .b = 2, .target = (uint16_t)p->loop});
   }
-  return (uint16_t)(b->program_count - 1);
+  return b->program_count - 1;
 }
 
 wafer_instruction *case_emit(case_build *b, case_program *p, wafer_instruction code) {
@@ -84,7 +84,7 @@ wafer_operand case_memory(const case_build *b, int32_t address) {
                          .dtype = (uint8_t)b->o.dtype,
                          .reg = WAFER_NO_REGISTER,
                          .address = address,
-                         .stride = (int32_t)b->bytes};
+                         .stride = {0, 0, 0, (int32_t)b->bytes}};
 }
 
 /* The wide queues first: those that stream. */
@@ -114,7 +114,7 @@ wafer_operand case_out(case_build *b, case_program *p, uint8_t color) {
 wafer_instruction case_instruction(const case_build *b, wafer_core_op op, wafer_operand out,
                                    wafer_operand x, wafer_operand y) {
   return (wafer_instruction){.op = (uint8_t)op,
-                             .count = b->o.words,
+                             .shape = {1, 1, 1, b->o.words},
                              .count_reg = WAFER_NO_REGISTER,
                              .out = out,
                              .in = {x, y}};
@@ -140,7 +140,7 @@ void case_line_west(case_build *b, uint32_t x, uint32_t to, uint32_t y, uint8_t 
   case_route(b, (wafer_rect){to, y, 1, 1}, color, WAFER_PORT_east, WAFER_TO(ramp));
 }
 
-void case_place(case_build *b, uint32_t x, uint32_t y, uint16_t program) {
+void case_place(case_build *b, uint32_t x, uint32_t y, uint32_t program) {
   b->core[y * b->o.width + x] = program;
 }
 

@@ -24,7 +24,7 @@ struct case_build {
   wafer_fabric_program fabric_program;
   case_program **programs;
   uint32_t program_count, program_room;
-  uint16_t *core;
+  uint32_t *core;
   wafer_route *routes;
   uint32_t route_count, route_room;
   uint32_t bytes;    /* of an element */
@@ -51,7 +51,7 @@ typedef struct case_row {
 
 /* A program: started at cycle 0, its body `repeat` times. */
 case_program *case_program_begin(case_build *b, const char *name);
-uint16_t case_program_end(case_build *b, case_program *p);
+uint32_t case_program_end(case_build *b, case_program *p);
 wafer_instruction *case_emit(case_build *b, case_program *p, wafer_instruction code);
 /* Descriptors of the case's type, `words` long where nothing else is said. */
 wafer_operand case_memory(const case_build *b, int32_t address);
@@ -63,7 +63,7 @@ void case_route(case_build *b, wafer_rect cores, uint8_t color, wafer_port from,
 void case_route_add(case_build *b, wafer_route route);
 /* A straight line of one colour westwards, from core (x, y) to core (to, y). */
 void case_line_west(case_build *b, uint32_t x, uint32_t to, uint32_t y, uint8_t color);
-void case_place(case_build *b, uint32_t x, uint32_t y, uint16_t program);
+void case_place(case_build *b, uint32_t x, uint32_t y, uint32_t program);
 
 /* The input of a core: small integers, so that sums are exact in any order. */
 double case_input(const case_build *b, uint32_t x, uint32_t y, uint32_t i);

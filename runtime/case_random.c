@@ -83,15 +83,15 @@ static flow *draw(case_build *b, uint32_t cores) {
 }
 
 /* Registers 3, 4 and 5: words of a burst, delay, words to come in. */
-static uint16_t make_program(case_build *b, uint8_t out, uint8_t in) {
+static uint32_t make_program(case_build *b, uint8_t out, uint8_t in) {
   case_program *p = case_program_begin(b, "random");
   wafer_operand sum = case_memory(b, (int32_t)b->answer),
                 zero = {.kind = WAFER_OPERAND_constant, .dtype = sum.dtype};
-  sum.stride = 0;
+  sum.stride[3] = 0;
   p->program.code_count = 0;
   if (in != 255) {
     wafer_instruction clear = case_instruction(b, WAFER_CORE_move, sum, zero, (wafer_operand){0});
-    clear.count = 1;
+    clear.shape[3] = 1;
     case_emit(b, p, clear);
     wafer_instruction add = case_instruction(b, WAFER_CORE_add, sum, sum, case_in(b, p, in));
     add.thread = 1;
@@ -100,7 +100,7 @@ static uint16_t make_program(case_build *b, uint8_t out, uint8_t in) {
     case_emit(b, p, add);
   }
   if (out != 255) {
-    uint8_t loop = (uint8_t)p->program.code_count;
+    uint16_t loop = (uint16_t)p->program.code_count;
     wafer_instruction send = case_instruction(b, WAFER_CORE_move, case_out(b, p, out),
                                               case_memory(b, 0), (wafer_operand){0});
     send.count_reg = 3;
@@ -113,7 +113,7 @@ static uint16_t make_program(case_build *b, uint8_t out, uint8_t in) {
               (wafer_instruction){
                   .op = WAFER_CORE_branch, .a = WAFER_NO_REGISTER, .b = 2, .target = loop});
   }
-  return (uint16_t)(b->program_count - 1);
+  return b->program_count - 1;
 }
 
 static wafer_status build_random(case_build *b) {
@@ -126,15 +126,15 @@ static wafer_status build_random(case_build *b) {
   b->answer_words = 1;
   b->answer = BURST * 4;
   flow *flows = draw(b, cores);
-  uint16_t *class_of = WAFER_NEW(b->arena, uint16_t, 256 * 256);
+  uint32_t *class_of = WAFER_NEW(b->arena, uint32_t, 256 * 256);
   if (!flows || !class_of) return case_refuse(b, "no memory for the routes");
   b->state = flows;
   for (uint32_t i = 0; i < cores; i++) {
     uint8_t in = flows[i].from == UINT32_MAX ? 255 : flows[flows[i].from].color;
     if (in == 255 && flows[i].color == 255) continue;
-    uint16_t *made = &class_of[in * 256 + flows[i].color];
-    if (!*made) *made = (uint16_t)(make_program(b, flows[i].color, in) + 1);
-    b->core[i] = (uint16_t)(*made - 1);
+    uint32_t *made = &class_of[in * 256 + flows[i].color];
+    if (!*made) *made = make_program(b, flows[i].color, in) + 1;
+    b->core[i] = *made - 1;
   }
   return WAFER_OK;
 }

@@ -26,7 +26,7 @@ static wafer_instruction *pass_on(case_build *b, case_program *p, uint8_t in, ui
                                     case_memory(b, (int32_t)address), from));
 }
 
-static void place_column(case_build *b, uint32_t x, uint16_t program) {
+static void place_column(case_build *b, uint32_t x, uint32_t program) {
   for (uint32_t y = 0; y < b->o.height; y++) case_place(b, x, y, program);
 }
 
@@ -57,14 +57,12 @@ static void star(case_build *b) {
     wafer_instruction *rest = receive(b, root, 0, true);
     rest->thread = 1;
     rest->after = 1;
-    rest->count = b->o.words * (cores - 2);
-    rest->out.inner = rest->in[0].inner = b->o.words;
-    rest->out.outer = rest->in[0].outer = -(int32_t)(b->o.words * b->bytes);
+    rest->shape[2] = cores - 2;
   }
   place_column(b, 0, case_program_end(b, root));
   case_program *leaf = case_program_begin(b, "star leaf");
-  send(b, leaf, 0, 0)->control = true;
-  uint16_t program = case_program_end(b, leaf);
+  send(b, leaf, 0, 0)->control = WAFER_CONTROL_advance;
+  uint32_t program = case_program_end(b, leaf);
   for (uint32_t x = 1; x < cores; x++) place_column(b, x, program);
   star_routes(b);
   b->predicted = b->wavelets * (cores - 1) + case_depth(b);

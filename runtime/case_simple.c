@@ -81,7 +81,7 @@ static void place_receivers(case_build *b, bool all) {
   case_emit(b, p,
             case_instruction(b, WAFER_CORE_move, case_memory(b, (int32_t)b->answer),
                              case_in(b, p, 0), (wafer_operand){0}));
-  uint16_t program = case_program_end(b, p);
+  uint32_t program = case_program_end(b, p);
   for (uint32_t y = 0; y < b->o.height; y++)
     for (uint32_t x = 0; x < b->o.width; x++)
       if ((all && x + y) || (x == b->o.width - 1 && y == b->o.height - 1))

@@ -171,8 +171,13 @@ static const uint8_t op_inputs[WAFER_CORE_VECTORS] = {
 
 /* To the next element of operand k (0: out), the `element`-th of this step being done. */
 static void advance(core_thread *t, uint32_t k, const wafer_operand *o, uint32_t element) {
-  t->address[k] += o->stride;
-  if (o->inner && (t->done + element + 1) % o->inner == 0) t->address[k] += o->outer;
+  uint64_t done = (uint64_t)t->done + element + 1, period = t->inner;
+  t->address[k] += o->stride[3];
+  for (uint32_t level = 3; level > 0 && done % period == 0; level--) {
+    uint32_t extent = level == 3 ? t->inner : t->code->shape[level];
+    t->address[k] += o->stride[level - 1] - (int64_t)extent * o->stride[level];
+    period *= t->code->shape[level - 1];
+  }
 }
 
 /* One element from operand k; `words` holds the wavelet of each fabric operand. */
@@ -181,7 +186,7 @@ static wafer_status fetch(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t
   const wafer_operand *o = &t->code->in[k];
   uint32_t bits;
   if (o->kind == WAFER_OPERAND_constant) {
-    *out = cross((scalar){.f = o->value}, true, as_float);
+    *out = cross((scalar){.f = (float)o->value}, true, as_float);
     return WAFER_OK;
   }
   if (o->kind == WAFER_OPERAND_fabric) {
@@ -205,7 +210,7 @@ static void take_words(wafer_fabric *f, core_thread *t, uint32_t *words) {
 
 static void send(wafer_fabric *f, core_thread *t, uint32_t elements, uint32_t cost, uint32_t word) {
   bool last = t->done + elements == t->count;
-  fabric_push(f, t->queue[0], word, last && t->code->control, cost + f->machine->ramp_cycles);
+  fabric_push(f, t->queue[0], word, last ? t->code->control : WAFER_CONTROL_none, cost + f->machine->ramp_cycles);
 }
 
 wafer_status core_compute(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t elements,

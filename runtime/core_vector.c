@@ -44,10 +44,14 @@ wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *c
   t->code = code;
   t->done = t->fraction = 0;
   t->ready = f->now + (setup > 1 ? setup - 1 : 1);
-  t->count =
-      code->count_reg == WAFER_NO_REGISTER ? code->count : (uint32_t)core->r[code->count_reg];
-  if (t->count > INT32_MAX)
-    return fabric_trap(f, at, "a vector instruction over %d elements", (int)t->count);
+  t->inner =
+      code->count_reg == WAFER_NO_REGISTER ? code->shape[3] : (uint32_t)core->r[code->count_reg];
+  uint64_t count = t->inner;
+  for (uint32_t level = 0; level < 3 && count <= INT32_MAX; level++) count *= code->shape[level];
+  if (count > INT32_MAX)
+    return fabric_trap(f, at, "a vector instruction over %llu elements or more; %d at most",
+                       (unsigned long long)count, INT32_MAX);
+  t->count = (uint32_t)count;
   for (uint32_t k = 0; k <= op_inputs[code->op]; k++) {
     const wafer_operand *o = operand(code, k);
     if (o->kind == WAFER_OPERAND_fabric) t->queue[k] = core_queue(core, o->color, k == 0);
@@ -89,7 +93,7 @@ static uint32_t bank_cycles(const wafer_machine *m, const core_thread *t) {
   bool conflict = false;
   for (uint32_t k = 1; k <= op_inputs[t->code->op]; k++) {
     const wafer_operand *o = operand(t->code, k);
-    if (o->kind != WAFER_OPERAND_memory || !o->stride) continue;
+    if (o->kind != WAFER_OPERAND_memory || !o->stride[3]) continue;
     bank[reads] = (uint32_t)(t->address[k] >> 1) % half;
     for (uint32_t i = 0; i < reads; i++) conflict |= bank[i] == bank[reads];
     reads++;

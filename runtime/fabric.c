@@ -14,7 +14,7 @@ static void *reserve(size_t bytes) {
 
 static void place_core(wafer_fabric *f, uint32_t at) {
   fabric_core *core = &f->cores[at];
-  uint16_t index = f->program->core[at];
+  uint32_t index = f->program->core[at];
   core->wake = FABRIC_NEVER;
   core->r[0] = (int32_t)(at % f->program->width);
   core->r[1] = (int32_t)(at / f->program->width);

@@ -105,6 +105,15 @@ static wafer_status check_code(const checker *c) {
         "instruction %u (%s) names a thread, task, register or target that there is not", c->at,
         wafer_core_op_name(code->op));
   if (!vector) return WAFER_OK;
+  if (!code->shape[0] || !code->shape[1] || !code->shape[2])
+    return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
+                      "instruction %u (%s) has the shape %ux%ux%ux%u; levels it does not use are 1",
+                      c->at, wafer_core_op_name(code->op), code->shape[0], code->shape[1],
+                      code->shape[2], code->shape[3]);
+  if (code->control > WAFER_CONTROL_reset)
+    return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
+                      "instruction %u (%s) has control %u; there are none, advance and reset",
+                      c->at, wafer_core_op_name(code->op), code->control);
   WAFER_TRY(check_operand(c, &code->out, true));
   for (uint32_t k = 0; k < op_inputs[code->op]; k++)
     WAFER_TRY(check_operand(c, &code->in[k], false));

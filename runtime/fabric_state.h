@@ -9,19 +9,19 @@
 #define FABRIC_NONE UINT32_MAX
 #define FABRIC_NEVER UINT64_MAX
 
-/* Cycles in queues and links are 31 bits: within half of that of each other, which fabric_refresh
+/* Cycles in queues and links are 30 bits: within half of that of each other, which fabric_refresh
  * sees to. */
-#define FABRIC_STAMP_BITS 31
-#define FABRIC_STAMP_MASK 0x7fffffffu
+#define FABRIC_STAMP_BITS 30
+#define FABRIC_STAMP_MASK 0x3fffffffu
 #define FABRIC_SOON (1u << 20) /* no latency is longer */
 #define FABRIC_LONGEST_DELAY                                                                       \
-  (1 << 30) /* of a core: the present and a stamp are closer than they can count */
+  (1 << 28) /* of a core: the present and a stamp are closer than they can count */
 
 /* A wavelet in a queue. */
 typedef struct fabric_entry {
   uint32_t word;
   uint32_t ready : FABRIC_STAMP_BITS; /* may leave in this cycle or later */
-  uint32_t control : 1;
+  uint32_t control : 2; /* wafer_control */
 } fabric_entry;
 
 typedef struct fabric_out {
@@ -77,6 +77,11 @@ typedef struct fabric_switch {
   bool wrap;
 } fabric_switch;
 
+typedef struct fabric_turn {
+  uint32_t sw;
+  bool reset;
+} fabric_turn;
+
 typedef enum thread_state { THREAD_FREE, THREAD_BUSY } thread_state;
 
 typedef struct core_thread {
@@ -84,6 +89,7 @@ typedef struct core_thread {
   uint64_t ready; /* set up, and the element before is done */
   uint32_t waits; /* set of microthreads whose instructions must end first */
   uint32_t done, count;
+  uint32_t inner;     /* elements of the innermost level */
   uint32_t fraction;  /* of a cycle owed to the rate, in its own denominator */
   int64_t address[4]; /* out, in: of the next element */
   uint32_t queue[4];  /* out, in: node of a fabric operand */
@@ -139,7 +145,8 @@ struct wafer_fabric {
   uint32_t *active,
       active_count; /* router queues with wavelets, but those that wait for a full one */
   uint32_t *contended, contended_count;
-  uint32_t *turning, turning_count; /* switches that a control wavelet passed */
+  fabric_turn *turning; /* switches that a control wavelet passed */
+  uint32_t turning_count;
   uint32_t *awake, awake_count;     /* cores to visit in this cycle */
   uint32_t bucket[FABRIC_WHEEL];
   uint32_t sleeping; /* cores in the wheel */
@@ -172,7 +179,7 @@ static inline uint32_t fabric_wait(const wafer_fabric *f, const fabric_node *q) 
   return wait >> (FABRIC_STAMP_BITS - 1) ? 0 : wait;
 }
 /* Room was asked for; the entry may leave `delay` cycles from now. */
-void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, bool control, uint32_t delay);
+void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control, uint32_t delay);
 void fabric_pop(wafer_fabric *f, fabric_node *q);
 /* Before stamps come round: everything that lies in the past becomes the present. */
 void fabric_refresh(wafer_fabric *f);

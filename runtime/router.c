@@ -23,8 +23,8 @@ static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint
     enlist(f, node);
 }
 
-void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, bool control, uint32_t delay) {
-  push(f, node, (fabric_entry){.word = word, .control = control}, delay);
+void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control, uint32_t delay) {
+  push(f, node, (fabric_entry){.word = word, .control = control & 3}, delay);
 }
 
 static uint8_t all_outs(const fabric_node *q) {
@@ -59,10 +59,12 @@ void fabric_refresh(wafer_fabric *f) {
 }
 
 /* The front of q has taken its last link. */
-static inline void leave(wafer_fabric *f, fabric_node *q, bool control) {
+static inline void leave(wafer_fabric *f, fabric_node *q, uint32_t control) {
   pop(f, q);
   if (q->from_core) fabric_wake(f, f->sites[q - f->nodes].router, f->now + 1);
-  if (control && q->switched) f->turning[f->turning_count++] = f->sites[q - f->nodes].sw;
+  if (control && q->switched)
+    f->turning[f->turning_count++] =
+        (fabric_turn){f->sites[q - f->nodes].sw, control == WAFER_CONTROL_reset};
 }
 
 static inline void take(wafer_fabric *f, fabric_node *q, uint32_t branch, fabric_out out) {
@@ -145,10 +147,12 @@ static void serve_contended(wafer_fabric *f) {
 /* After everything else of the cycle: the next position holds from the next cycle on. */
 static void turn_switches(wafer_fabric *f) {
   for (uint32_t i = 0; i < f->turning_count; i++) {
-    fabric_switch *s = &f->switches[f->turning[i]];
+    fabric_switch *s = &f->switches[f->turning[i].sw];
     fabric_node *before = &f->nodes[s->nodes[s->position]];
     before->outs = before->pending = 0;
-    if (s->position + 1u < s->positions)
+    if (f->turning[i].reset)
+      s->position = 0;
+    else if (s->position + 1u < s->positions)
       s->position++;
     else if (s->wrap)
       s->position = 0;

@@ -9,6 +9,7 @@
 #define WAFER_FABRIC_H
 
 #include "wafer/machine.h"
+#include "wafer/ops.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,22 +37,32 @@ const char *wafer_core_op_name(wafer_core_op op);
 
 typedef enum wafer_operand_kind {
   WAFER_OPERAND_none,
-  WAFER_OPERAND_memory,   /* address + r[reg], stride and outer in bytes */
-  WAFER_OPERAND_fabric,   /* the program's binding for `color`; 16-bit types travel in pairs */
+  WAFER_OPERAND_memory,   /* address + r[reg], strides in bytes */
+  WAFER_OPERAND_fabric,   /* the program's binding for `color` */
   WAFER_OPERAND_constant, /* value */
+  WAFER_OPERAND_null,     /* as output: what is computed is dropped */
 } wafer_operand_kind;
 
 #define WAFER_NO_REGISTER 255
+#define WAFER_LEVELS 4 /* of a descriptor */
 
-/* A descriptor. f32, f16, i32, u32, i16, u16. */
+/* A descriptor. f64 f32 f16 bf16 i8..i64 u8..u64 bool, as kernel fidelity stores them. On the fabric
+ * 32 bits are a wavelet: four elements of 8 bits, two of 16, half a one of 64; the last wavelet of an
+ * instruction may be part filled. */
 typedef struct wafer_operand {
   uint8_t kind, dtype, color;
   uint8_t reg; /* added to the address; WAFER_NO_REGISTER: none */
-  int32_t address, stride;
-  uint32_t inner; /* after every `inner` elements (0: never) the address moves on by `outer` */
-  int32_t outer;
-  float value;
+  int32_t address;
+  int32_t stride[WAFER_LEVELS]; /* bytes, outermost first, for the levels of the shape; 0 repeats */
+  double value;
 } wafer_operand;
+
+/* What the last wavelet of an instruction does to the switches of its colour that it passes. */
+typedef enum wafer_control {
+  WAFER_CONTROL_none,
+  WAFER_CONTROL_advance, /* to the next position; from the last to the first where the route wraps */
+  WAFER_CONTROL_reset,   /* to position 0 */
+} wafer_control;
 
 typedef struct wafer_instruction {
   uint8_t op;
@@ -59,13 +70,15 @@ typedef struct wafer_instruction {
   uint8_t after;         /* 1 + the microthread whose present instruction must end first; 0: none */
   bool async;            /* the task goes on while it runs */
   bool load_descriptors; /* not in registers yet: takes longer to set up */
-  bool control;          /* its last wavelet advances the switches it passes */
+  uint8_t control;       /* wafer_control */
   uint8_t then;          /* 1 + the task to activate at its end; 0: none */
-  uint8_t count_reg;     /* the count is r[count_reg]; WAFER_NO_REGISTER: `count` */
+  uint8_t count_reg;     /* stands for shape[3]; WAFER_NO_REGISTER: none does */
   uint8_t a, b, c;       /* registers of scalar instructions; WAFER_NO_REGISTER reads as 0 */
-  uint8_t target;        /* task, or instruction of a branch */
+  uint16_t function;     /* of apply: a wafer_op of trait MAP */
+  uint16_t target;       /* task, or instruction of a branch */
   int32_t value;
-  uint32_t count; /* elements */
+  uint32_t shape[WAFER_LEVELS]; /* elements, outermost first; all operands step through it */
+  const wafer_attrs *attrs;     /* of apply's function; NULL: none */
   wafer_operand out, in[3];
 } wafer_instruction;
 
@@ -131,14 +144,14 @@ typedef struct wafer_route {
   } at[WAFER_SWITCH_POSITIONS];
 } wafer_route;
 
-#define WAFER_NO_PROGRAM UINT16_MAX
+#define WAFER_NO_PROGRAM UINT32_MAX
 
 typedef struct wafer_fabric_program {
   const char *name;
   uint32_t width, height; /* cores, from (0, 0) */
   const wafer_core_program *programs;
   uint32_t program_count;
-  const uint16_t *core;      /* width * height: index of the program, or WAFER_NO_PROGRAM */
+  const uint32_t *core;      /* width * height: index of the program, or WAFER_NO_PROGRAM */
   const wafer_route *routes; /* one per router and colour */
   uint32_t route_count;
 } wafer_fabric_program;

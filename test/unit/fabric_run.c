@@ -6,12 +6,12 @@
 
 #define R WAFER_NO_REGISTER
 #define MEM(at)                                                                                    \
-  { .kind = WAFER_OPERAND_memory, .dtype = WAFER_DTYPE_f32, .reg = R, .address = at, .stride = 4 }
+  { .kind = WAFER_OPERAND_memory, .dtype = WAFER_DTYPE_f32, .reg = R, .address = at, .stride = {0, 0, 0, 4} }
 #define FABRIC(c)                                                                                  \
   { .kind = WAFER_OPERAND_fabric, .dtype = WAFER_DTYPE_f32, .color = c }
 #define MOVE(n, to, from)                                                                          \
   {                                                                                                \
-    .op = WAFER_CORE_move, .count = n, .count_reg = R, .out = to, .in = { from }                   \
+    .op = WAFER_CORE_move, .shape = {1, 1, 1, n}, .count_reg = R, .out = to, .in = { from }                   \
   }
 
 typedef struct fixture {
@@ -38,7 +38,7 @@ static void finish(fixture *f) {
 }
 
 static const wafer_core_task at_start = {.kind = WAFER_TASK_start};
-static const uint16_t both[] = {0, 1};
+static const uint32_t both[] = {0, 1};
 
 /* Two cores in a row: colour 0 eastwards, colour 1 westwards. */
 static const wafer_route pair[] = {
@@ -150,7 +150,7 @@ static void refuses_bad_programs(void) {
 static void data_tasks_take_wavelets(void) {
   static const wafer_instruction left[] = {
       {.op = WAFER_CORE_move,
-       .count = 5,
+       .shape = {1, 1, 1, 5},
        .count_reg = R,
        .out = {.kind = WAFER_OPERAND_fabric, .dtype = WAFER_DTYPE_i32, .color = 0},
        .in = {{.kind = WAFER_OPERAND_constant, .dtype = WAFER_DTYPE_i32, .value = 7}}}};
