@@ -6,15 +6,28 @@
 
 /* ---- One to one ---- */
 
+/* Operand 1 of a binary operator. Up to opset 6 its dims are those of operand 0 from `axis` on. */
+static MlirValue second_operand(import_node *n) {
+  MlirValue y = node_input(n, 1);
+  wafer_shape shape = node_type(n, y).shape;
+  uint32_t rank = node_rank(n, node_input(n, 0));
+  if (n->opset >= 7 || !attr_int(n, "broadcast", 0) || !attr_has(n, "axis")) return y;
+  uint32_t axis = node_axis(n, attr_int(n, "axis", 0), rank), given = shape.rank;
+  if (axis + given > rank)
+    node_bad(n, "operand 1 has %u dims, there are %u from axis %u on", given, rank - axis, axis);
+  while (n->status == WAFER_OK && shape.rank < rank - axis) shape.dims[shape.rank++] = 1;
+  return shape.rank == given ? y : emit_reshape(n, y, shape.rank, shape.dims);
+}
+
 void import_direct(import_node *n) {
   MlirValue operands[3] = {node_input(n, 0), node_input(n, 1), node_input(n, 2)};
-  if (attr_int(n, "broadcast", 0)) node_unsupported(n, "broadcasting of opset 6 and older");
+  if (n->op->most == 2) operands[1] = second_operand(n);
   n->outputs[0] = emit_op(n, n->op->op, n->op->most, operands, NULL, 0);
 }
 
 /* Greater and GreaterOrEqual are Less and LessOrEqual the other way round. */
 void import_swapped(import_node *n) {
-  n->outputs[0] = emit_binary(n, n->op->op, node_input(n, 1), node_input(n, 0));
+  n->outputs[0] = emit_binary(n, n->op->op, second_operand(n), node_input(n, 0));
 }
 
 void import_chain(import_node *n) {
@@ -37,6 +50,7 @@ void import_identity(import_node *n) {
 
 void import_dropout(import_node *n) {
   wafer_type type = node_type(n, node_input(n, 0));
+  if (n->opset < 7 && !attr_int(n, "is_test", 0)) node_unsupported(n, "training mode");
   if (n->opset >= 12 && node_has_input(n, 2) && node_float(n, 2, "training_mode", 0) != 0)
     node_unsupported(n, "training mode");
   n->outputs[0] = node_input(n, 0);
@@ -53,9 +67,8 @@ void import_mod(import_node *n) {
 
 /* In one type: the base's, or a float exponent's when the base is an integer. */
 void import_pow(import_node *n) {
-  MlirValue x = node_input(n, 0), y = node_input(n, 1);
+  MlirValue x = node_input(n, 0), y = second_operand(n);
   wafer_dtype base = node_dtype(n, x), exponent = node_dtype(n, y);
-  if (attr_int(n, "broadcast", 0)) node_unsupported(n, "broadcasting of opset 6 and older");
   bool widens = !wafer_dtype_is_float(base) && wafer_dtype_is_float(exponent);
   if (base == exponent) {
     n->outputs[0] = emit_binary(n, WAFER_OP_pow, x, y);
@@ -142,9 +155,16 @@ void import_leaky_relu(import_node *n) {
       alpha > 0 && alpha <= 1 ? emit_binary(n, WAFER_OP_max, x, scaled) : below_zero(n, x, scaled);
 }
 
+/* Up to opset 6 a vector of slopes is one per channel. */
 void import_prelu(import_node *n) {
-  MlirValue x = node_input(n, 0);
-  n->outputs[0] = below_zero(n, x, MUL(x, node_input(n, 1)));
+  MlirValue x = node_input(n, 0), slope = node_input(n, 1);
+  wafer_shape shape = node_type(n, slope).shape;
+  uint32_t rank = node_rank(n, x);
+  if (n->opset < 7 && shape.rank == 1 && shape.dims[0] > 1) {
+    while (shape.rank + 1 < rank) shape.dims[shape.rank++] = 1;
+    slope = emit_reshape(n, slope, shape.rank, shape.dims);
+  }
+  n->outputs[0] = below_zero(n, x, MUL(x, slope));
 }
 
 /* exp(x) - 1 */

@@ -103,7 +103,10 @@ static void finish_resize(import_node *n, const resizing *r) {
 void import_upsample(import_node *n) {
   resizing r = begin_resize(n);
   if (n->opset >= 10) node_bad(n, "the operator ended with opset 9; use Resize");
-  float_list scales = n->opset < 9 ? attr_floats(n, "scales") : (float_list){0};
+  const double oldest[] = {1, 1, attr_float(n, "height_scale", 1), attr_float(n, "width_scale", 1)};
+  float_list scales = n->opset < 7   ? (float_list){WAFER_COUNT(oldest), oldest}
+                      : n->opset < 9 ? attr_floats(n, "scales")
+                                     : (float_list){0};
   if (n->opset < 9)
     by_scales(n, &r, scales.count, scales.at);
   else

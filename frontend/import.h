@@ -9,8 +9,8 @@
 #include "scope.h"
 #include "wafer/ir.h"
 
-#define OLDEST_OPSET 7
-#define NEWEST_OPSET 26
+#define OLDEST_OPSET 6
+#define NEWEST_OPSET 27
 
 typedef struct importer {
   const wafer_ctx *ctx;
