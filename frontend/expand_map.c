@@ -88,8 +88,21 @@ void import_isinf(import_node *n) {
 
 /* ---- Types ---- */
 
+/* Up to opset 5 the type is named as TensorProto names it. */
+static int64_t cast_target(import_node *n) {
+  static const char *const names[] = {"UNDEFINED", "FLOAT",  "UINT8",  "INT8",   "UINT16",
+                                      "INT16",     "INT32",  "INT64",  "STRING", "BOOL",
+                                      "FLOAT16",   "DOUBLE", "UINT32", "UINT64"};
+  if (n->opset >= 6) return attr_int(n, "to", 0);
+  const char *to = attr_text(n, "to", "");
+  for (size_t i = 1; i < WAFER_COUNT(names); i++)
+    if (!strcmp(to, names[i])) return (int64_t)i;
+  node_bad(n, "attribute to is '%s', which names no element type", to);
+  return 0;
+}
+
 void import_cast(import_node *n) {
-  int64_t to = attr_int(n, "to", 0);
+  int64_t to = cast_target(n);
   wafer_dtype dtype =
       to > 0 && to < INT32_MAX ? wafer_dtype_by_onnx((int32_t)to) : WAFER_DTYPE_none;
   if (dtype == WAFER_DTYPE_none)
@@ -180,8 +193,11 @@ void import_elu(import_node *n) {
 
 void import_selu(import_node *n) {
   MlirValue x = node_input(n, 0);
-  MlirValue alpha = emit_scalar_like(n, x, attr_float(n, "alpha", 1.67326319217681884765625));
-  MlirValue gamma = emit_scalar_like(n, x, attr_float(n, "gamma", 1.05070102214813232421875));
+  bool first = n->opset < 6; /* its defaults have fewer digits */
+  MlirValue alpha =
+      emit_scalar_like(n, x, attr_float(n, "alpha", first ? 1.6732 : 1.67326319217681884765625));
+  MlirValue gamma =
+      emit_scalar_like(n, x, attr_float(n, "gamma", first ? 1.0507 : 1.05070102214813232421875));
   n->outputs[0] = MUL(below_zero(n, x, MUL(exp_less_one(n, x), alpha)), gamma);
 }
 

@@ -1,6 +1,8 @@
 /* Data movement: shapes, slices, pads, gathers. */
 #include <string.h>
 
+#include <math.h>
+
 #include "operators.h"
 
 /* ---- Reshape and its relatives ---- */
@@ -32,14 +34,21 @@ static void resolve_shape(import_node *n, const wafer_shape *x, int_list want, b
     dims[open] = have / known;
 }
 
-void import_reshape(import_node *n) {
+static void reshape_to(import_node *n, int_list want) {
   wafer_shape x = node_type(n, node_input(n, 0)).shape;
-  int_list want = node_ints(n, 1, "shape");
   int64_t dims[WAFER_MAX_RANK];
   if (want.count > WAFER_MAX_RANK)
     node_unsupported(n, "%u dims, at most %d are", want.count, WAFER_MAX_RANK);
   if (n->status == WAFER_OK) resolve_shape(n, &x, want, attr_int(n, "allowzero", 0) != 0, dims);
   n->outputs[0] = emit_reshape(n, node_input(n, 0), want.count, dims);
+}
+
+void import_reshape(import_node *n) {
+  reshape_to(n, node_ints(n, 1, "shape"));
+}
+
+void import_reshape_1(import_node *n) {
+  reshape_to(n, attr_ints(n, "shape"));
 }
 
 void import_flatten(import_node *n) {
@@ -117,6 +126,17 @@ void import_tile(import_node *n) {
     if (repeats.at[i] != 1) x = repeat(n, x, &shape, i, repeats.at[i]);
   }
   n->outputs[0] = x;
+}
+
+/* Repeats along one axis. */
+void import_tile_1(import_node *n) {
+  MlirValue x = node_input(n, 0);
+  wafer_shape shape = node_type(n, x).shape;
+  double repeats = node_float(n, 1, "tiles", 1), at = node_float(n, 2, "axis", 0);
+  if (!(fabs(repeats) <= INT32_MAX && fabs(at) <= INT32_MAX && repeats >= 0))
+    node_bad(n, "tiles is %g along axis %g", repeats, at);
+  if (n->status != WAFER_OK) return;
+  n->outputs[0] = repeat(n, x, &shape, node_axis(n, (int64_t)at, shape.rank), (int64_t)repeats);
 }
 
 /* ---- Shape and Size ---- */
@@ -200,7 +220,8 @@ static int64_t part_length(import_node *n, int_list parts, int64_t dim, uint32_t
 
 void import_split(import_node *n) {
   wafer_shape x = node_type(n, node_input(n, 0)).shape;
-  int_list parts = attr_ints_moved(n, "split", 13, 1);
+  bool given = n->opset < 2 && node_has_input(n, 1);
+  int_list parts = given ? node_ints(n, 1, "split") : attr_ints_moved(n, "split", 13, 1);
   uint32_t axis = node_axis(n, attr_int(n, "axis", 0), x.rank);
   int64_t at = 0;
   if (parts.count && parts.count != n->output_count)
@@ -235,7 +256,7 @@ static double pad_fill(import_node *n) {
 void import_pad(import_node *n) {
   MlirValue x = node_input(n, 0);
   uint32_t rank = node_rank(n, x);
-  int_list pads = attr_ints_moved(n, "pads", 11, 1);
+  int_list pads = n->opset < 2 ? attr_ints(n, "paddings") : attr_ints_moved(n, "pads", 11, 1);
   int_list axes = n->opset >= 18 && node_has_input(n, 3) ? node_ints(n, 3, "axes") : (int_list){0};
   uint32_t count = axes.count ? axes.count : rank;
   int64_t full[2 * WAFER_MAX_RANK] = {0};

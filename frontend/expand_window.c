@@ -198,11 +198,15 @@ static void pad_last(window *w, const wafer_shape *x) {
 
 /* (sum of |x|^p) ^ (1/p): the sum is an average over windows that count their padding, times their
  * size. */
+static double lp_order(import_node *n) {
+  return n->opset < 2 ? attr_float(n, "p", 2) : (double)attr_int(n, "p", 2);
+}
+
 void import_lp_pool(import_node *n) {
   window w = pool_window(n);
   MlirValue x = node_input(n, 0);
   wafer_shape shape = node_type(n, x).shape;
-  double p = (double)attr_int(n, "p", 2), size = 1;
+  double p = lp_order(n), size = 1;
   if (n->status != WAFER_OK) return;
   if (attr_int(n, "ceil_mode", 0)) pad_last(&w, &shape);
   for (uint32_t i = 0; i < w.spatial; i++) size *= (double)w.kernel[i];
@@ -228,7 +232,7 @@ void import_global_pool(import_node *n) {
 
 void import_global_lp_pool(import_node *n) {
   MlirValue x = node_input(n, 0), size = emit_unary(n, WAFER_OP_abs, x);
-  double p = (double)attr_int(n, "p", 2);
+  double p = lp_order(n);
   uint32_t rank = node_rank(n, x);
   MlirValue power = emit_binary(n, WAFER_OP_pow, size, emit_scalar_like(n, x, p));
   MlirValue sum = emit_reduce(n, WAFER_OP_reduce_sum, power, ((1u << rank) - 1) & ~3u, true);

@@ -9,7 +9,7 @@
 #include "scope.h"
 #include "wafer/ir.h"
 
-#define OLDEST_OPSET 6
+#define OLDEST_OPSET 1
 #define NEWEST_OPSET 27
 
 typedef struct importer {
