@@ -9,6 +9,15 @@ static const char *path_of(wafer_arena *arena, const conform_case *c, size_t set
   return wafer_arena_printf(arena, "%s%s_%zu.pb", c->sets[set], kind, index);
 }
 
+/* Suites of onnx before 1.13 write bf16 as the u16 of its bits. */
+static wafer_status read_tensor(const wafer_diag *diag, wafer_arena *arena, const char *path,
+                                const wafer_onnx_port *port, wafer_view *out) {
+  WAFER_TRY(wafer_onnx_tensor_read(diag, arena, path, out));
+  if (port->dtype == WAFER_DTYPE_bf16 && out->dtype == WAFER_DTYPE_u16)
+    out->dtype = WAFER_DTYPE_bf16;
+  return WAFER_OK;
+}
+
 /* What the suite's runner feeds to models that come without inputs: i / n for element i of n. */
 static wafer_status ramp(const wafer_diag *diag, wafer_arena *arena, const conform_case *c,
                          const wafer_onnx_port *port, wafer_view *out) {
@@ -44,7 +53,7 @@ wafer_status conform_read_inputs(const wafer_diag *diag, wafer_arena *arena, con
     else if (path && access(path, F_OK) != 0)
       return WAFER_OK; /* inputs that are left out stand at the end */
     else
-      WAFER_TRY(wafer_onnx_tensor_read(diag, arena, path, view));
+      WAFER_TRY(read_tensor(diag, arena, path, &info->inputs[out->count], view));
   }
   return WAFER_OK;
 }
@@ -54,8 +63,8 @@ wafer_status conform_read_outputs(const wafer_diag *diag, wafer_arena *arena, co
   WAFER_TRY(make(diag, arena, c, info->output_count, out));
   for (; out->count < info->output_count; out->count++) {
     out->names[out->count] = info->outputs[out->count].name;
-    WAFER_TRY(wafer_onnx_tensor_read(diag, arena, path_of(arena, c, set, "output", out->count),
-                                     &out->views[out->count]));
+    WAFER_TRY(read_tensor(diag, arena, path_of(arena, c, set, "output", out->count),
+                          &info->outputs[out->count], &out->views[out->count]));
   }
   return WAFER_OK;
 }
