@@ -1,0 +1,139 @@
+#include "fragment.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* Room for one more, doubling; NULL and `failed` when there is no memory. */
+static void *grow(fragment *f, void *list, uint32_t count, uint32_t *room, size_t size) {
+  if (f->failed || count < *room) return f->failed ? NULL : list;
+  uint32_t more = *room ? *room * 2 : 16;
+  void *next = wafer_arena_alloc(f->arena, more, size);
+  f->failed = !next;
+  if (!next) return NULL;
+  if (count) memcpy(next, list, count * size);
+  *room = more;
+  return next;
+}
+
+void fragment_begin(fragment *f, wafer_arena *arena, const char *name, const char *node,
+                    wafer_rect rect) {
+  size_t cores = wafer_rect_area(rect);
+  *f = (fragment){.name = name, .node = node, .rect = rect, .arena = arena};
+  f->variant = WAFER_NEW(arena, uint32_t, cores);
+  f->failed = !f->variant;
+  if (f->variant) memset(f->variant, 0xff, cores * sizeof *f->variant);
+}
+
+/* ---- code, each kind once ---- */
+
+/* Field by field into zeroes: bytes between fields are equal too. */
+static void put_operand(wafer_operand *to, const wafer_operand *from) {
+  to->kind = from->kind;
+  to->dtype = from->dtype;
+  to->color = from->color;
+  to->reg = from->reg;
+  to->address = from->address;
+  memcpy(to->stride, from->stride, sizeof to->stride);
+  to->value = from->value;
+}
+
+static void put_instruction(wafer_instruction *to, const wafer_instruction *from) {
+  to->op = from->op;
+  to->thread = from->thread;
+  to->after = from->after;
+  to->async = from->async;
+  to->load_descriptors = from->load_descriptors;
+  to->control = from->control;
+  to->then = from->then;
+  to->count_reg = from->count_reg;
+  to->a = from->a;
+  to->b = from->b;
+  to->c = from->c;
+  to->function = from->function;
+  to->target = from->target;
+  to->value = from->value;
+  memcpy(to->shape, from->shape, sizeof to->shape);
+  to->attrs = from->attrs;
+  put_operand(&to->out, &from->out);
+  for (uint32_t k = 0; k < WAFER_COUNT(to->in); k++) put_operand(&to->in[k], &from->in[k]);
+}
+
+static void rehash(fragment *f) {
+  uint32_t count = f->bucket_count ? f->bucket_count * 4 : 64;
+  uint32_t *buckets = WAFER_NEW(f->arena, uint32_t, count);
+  f->failed = !buckets;
+  if (!buckets) return;
+  memset(buckets, 0xff, count * sizeof *buckets);
+  for (uint32_t i = 0; i < f->code_count; i++) {
+    size_t bytes = f->codes[i].count * sizeof *f->codes[i].code;
+    uint32_t at = (uint32_t)XXH3_64bits(f->codes[i].code, bytes) & (count - 1);
+    while (buckets[at] != UINT32_MAX) at = (at + 1) & (count - 1);
+    buckets[at] = i;
+  }
+  f->buckets = buckets;
+  f->bucket_count = count;
+}
+
+uint32_t fragment_code_add(fragment *f, const wafer_instruction *code, uint32_t count) {
+  if (2 * f->code_count >= f->bucket_count) rehash(f);
+  wafer_instruction *copy = WAFER_NEW(f->arena, wafer_instruction, count);
+  f->failed |= !copy;
+  if (f->failed) return FRAGMENT_IDLE;
+  for (uint32_t i = 0; i < count; i++) put_instruction(&copy[i], &code[i]);
+  size_t bytes = count * sizeof *copy;
+  uint32_t at = (uint32_t)XXH3_64bits(copy, bytes) & (f->bucket_count - 1);
+  for (; f->buckets[at] != UINT32_MAX; at = (at + 1) & (f->bucket_count - 1)) {
+    const fragment_code *known = &f->codes[f->buckets[at]];
+    if (known->count == count && memcmp(known->code, copy, bytes) == 0) return f->buckets[at];
+  }
+  fragment_code *codes = grow(f, f->codes, f->code_count, &f->code_room, sizeof *codes);
+  if (!codes) return FRAGMENT_IDLE;
+  f->codes = codes;
+  codes[f->code_count] = (fragment_code){copy, count};
+  f->buckets[at] = f->code_count;
+  return f->code_count++;
+}
+
+void fragment_run(fragment *f, wafer_rect cores, uint32_t code) {
+  if (f->failed) return;
+  for (uint32_t y = cores.y - f->rect.y; y < cores.y - f->rect.y + cores.height; y++)
+    for (uint32_t x = cores.x - f->rect.x; x < cores.x - f->rect.x + cores.width; x++)
+      f->variant[y * f->rect.width + x] = code;
+}
+
+/* ---- colours ---- */
+
+uint8_t fragment_color(fragment *f) {
+  return (uint8_t)f->colors++;
+}
+
+void fragment_route(fragment *f, const wafer_route *route) {
+  wafer_route *routes = grow(f, f->routes, f->route_count, &f->route_room, sizeof *routes);
+  if (!routes || !wafer_rect_area(route->cores)) return;
+  f->routes = routes;
+  routes[f->route_count++] = *route;
+}
+
+void fragment_filter_add(fragment *f, wafer_rect cores, uint8_t color, const uint32_t *runs,
+                         uint32_t count) {
+  uint32_t filter = 0;
+  while (filter < f->filter_count &&
+         (f->filters[filter].count != count ||
+          memcmp(f->filters[filter].runs, runs, count * sizeof *runs) != 0))
+    filter++;
+  if (filter == f->filter_count) {
+    fragment_filter *list =
+        grow(f, f->filters, f->filter_count, &f->filter_room, sizeof *f->filters);
+    uint32_t *copy = wafer_arena_copy(f->arena, runs, count * sizeof *runs);
+    f->failed |= !copy;
+    if (!list || !copy) return;
+    f->filters = list;
+    list[f->filter_count++] = (fragment_filter){copy, count};
+  }
+  fragment_filter_use *uses = grow(f, f->uses, f->use_count, &f->use_room, sizeof *uses);
+  if (!uses) return;
+  f->uses = uses;
+  uses[f->use_count++] = (fragment_filter_use){cores, color, filter};
+}

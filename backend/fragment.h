@@ -1,0 +1,99 @@
+/* A fragment: what the cores of a rectangle do in one piece of a launch (an exchange, a node of a
+ * kernel), with the routes it needs; and a program for the fabric made of fragments that every core
+ * runs one after the other.
+ *
+ * Colours of a fragment are its own, counted from 0; linking gives them real ones: no other fragment
+ * of the launch has that colour at any router of its routes, because cores are not at the same
+ * fragment at the same time. A core's code of a fragment is straight: it begins with microthreads
+ * free and ends (falling out at its end) with microthreads free. Targets of branches count from the
+ * beginning of the code. Registers 0 and 1 are the core's x and y; the others are a fragment's to
+ * use and hold nothing when it begins. */
+#ifndef BACKEND_FRAGMENT_H
+#define BACKEND_FRAGMENT_H
+
+#include "wafer/arena.h"
+#include "wafer/diag.h"
+#include "wafer/fabric.h"
+
+#define FRAGMENT_IDLE UINT32_MAX
+
+typedef struct fragment_code {
+  const wafer_instruction *code;
+  uint32_t count;
+} fragment_code;
+
+/* What a core keeps of the wavelets of a colour at its ramp: skip, keep, skip, keep ..., in
+ * wavelets, then again from the start. */
+typedef struct fragment_filter {
+  const uint32_t *runs;
+  uint32_t count;
+} fragment_filter;
+
+typedef struct fragment_filter_use {
+  wafer_rect cores;
+  uint8_t color;
+  uint32_t filter;
+} fragment_filter_use;
+
+typedef struct fragment {
+  const char *name; /* of the kernel or stream, for traps */
+  const char *node; /* ONNX node, or NULL */
+  wafer_rect rect;  /* cores that run code */
+  uint32_t *variant; /* width * height of rect, row-major: index into codes, FRAGMENT_IDLE */
+  uint32_t code_count, code_room;
+  fragment_code *codes; /* no two alike */
+  uint32_t *buckets, bucket_count; /* of codes, by hash */
+  uint32_t colors;      /* used: 0 .. colors - 1 */
+  uint32_t route_count, route_room;
+  wafer_route *routes;
+  uint32_t filter_count, filter_room;
+  fragment_filter *filters;
+  uint32_t use_count, use_room;
+  fragment_filter_use *uses;
+  uint64_t cycles; /* predicted */
+  wafer_arena *arena;
+  bool failed; /* out of memory: everything after it did nothing */
+} fragment;
+
+/* Every core idle. */
+void fragment_begin(fragment *f, wafer_arena *arena, const char *name, const char *node,
+                    wafer_rect rect);
+/* Keeps a copy of the code, once; its index. */
+uint32_t fragment_code_add(fragment *f, const wafer_instruction *code, uint32_t count);
+/* The cores of `cores` (of the fabric, inside the fragment's rectangle) run that code. */
+void fragment_run(fragment *f, wafer_rect cores, uint32_t code);
+/* A colour that the fragment has not used so far. */
+uint8_t fragment_color(fragment *f);
+void fragment_route(fragment *f, const wafer_route *route);
+void fragment_filter_add(fragment *f, wafer_rect cores, uint8_t color, const uint32_t *runs,
+                         uint32_t count);
+
+typedef struct fragment_link {
+  const char *name;
+  uint32_t width, height;    /* of the fabric */
+  uint32_t count;            /* fragments, in the order of execution */
+  const fragment *const *at; /* rectangles and routes inside the fabric */
+} fragment_link;
+
+/* Puts fragments together; the program lives in the arena. NO_FIT: more colours at a router, or
+ * more queues of a core, than the machine has. */
+wafer_status fragment_link_program(const wafer_diag *diag, wafer_arena *arena,
+                                   const wafer_machine *machine, const fragment_link *link,
+                                   wafer_fabric_program *out);
+
+/* ---- code ---- */
+
+/* Descriptors: of memory with the strides of the four levels, outermost first; of a colour. */
+static inline wafer_operand fragment_memory(wafer_dtype dtype, int32_t address,
+                                            const int32_t stride[WAFER_LEVELS]) {
+  return (wafer_operand){.kind = WAFER_OPERAND_memory,
+                         .dtype = (uint8_t)dtype,
+                         .reg = WAFER_NO_REGISTER,
+                         .address = address,
+                         .stride = {stride[0], stride[1], stride[2], stride[3]}};
+}
+static inline wafer_operand fragment_wire(wafer_dtype dtype, uint8_t color) {
+  return (wafer_operand){.kind = WAFER_OPERAND_fabric, .dtype = (uint8_t)dtype, .color = color};
+}
+
+#endif

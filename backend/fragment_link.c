@@ -1,0 +1,284 @@
+/* From fragments to one program: real colours and queues, code put together, a program for each
+ * different sequence of codes. */
+#include <string.h>
+
+#include "fragment.h"
+
+/* A sequence of codes: that of `before`, then `code` of a fragment. */
+typedef struct sequence {
+  uint32_t before, fragment, code;
+  uint32_t length; /* instructions */
+} sequence;
+
+#define NOTHING UINT32_MAX
+
+typedef struct linker {
+  const wafer_diag *diag;
+  wafer_arena *arena;
+  const wafer_machine *machine;
+  const fragment_link *link;
+  uint8_t (*color)[WAFER_CORE_BINDINGS]; /* of each fragment: local -> real */
+  uint32_t *used; /* of each router: set of real colours */
+  uint32_t *last; /* of each core: its sequence so far */
+  sequence *sequences;
+  uint32_t count, room;
+  uint32_t *buckets, bucket_count;
+} linker;
+
+static wafer_status no_memory(const linker *l) {
+  return wafer_fail(l->diag, wafer_at_file(l->link->name), WAFER_NO_MEMORY,
+                    "out of memory for a program of %u fragments", l->link->count);
+}
+
+static wafer_loc at_fragment(const linker *l, uint32_t i) {
+  const fragment *f = l->link->at[i];
+  return wafer_at_kernel(l->link->name, f->name, f->node);
+}
+
+/* ---- colours ---- */
+
+static uint32_t taken(const linker *l, wafer_rect r) {
+  uint32_t set = 0;
+  for (uint32_t y = r.y; y < r.y + r.height; y++)
+    for (uint32_t x = r.x; x < r.x + r.width; x++) set |= l->used[y * l->link->width + x];
+  return set;
+}
+
+static void take(linker *l, wafer_rect r, uint32_t set) {
+  for (uint32_t y = r.y; y < r.y + r.height; y++)
+    for (uint32_t x = r.x; x < r.x + r.width; x++) l->used[y * l->link->width + x] |= set;
+}
+
+static wafer_status color_fragment(linker *l, uint32_t at) {
+  const fragment *f = l->link->at[at];
+  uint32_t sets[WAFER_CORE_BINDINGS] = {0};
+  if (f->colors > l->machine->colors || f->colors > WAFER_COUNT(sets))
+    return wafer_fail(l->diag, at_fragment(l, at), WAFER_NO_FIT,
+                      "needs %u colors, the machine has %u", f->colors, l->machine->colors);
+  for (uint32_t r = 0; r < f->route_count; r++)
+    sets[f->routes[r].color] |= taken(l, f->routes[r].cores);
+  uint32_t own = 0; /* a fragment's colours differ, wherever they are */
+  for (uint32_t c = 0; c < f->colors; c++) {
+    uint32_t real = 0;
+    while (real < l->machine->colors && ((sets[c] | own) >> real & 1)) real++;
+    if (real == l->machine->colors)
+      return wafer_fail(l->diag, at_fragment(l, at), WAFER_NO_FIT,
+                        "its routes need %u colors where others use all but %u of the machine's %u",
+                        f->colors, c, l->machine->colors);
+    l->color[at][c] = (uint8_t)real;
+    own |= 1u << real;
+  }
+  for (uint32_t r = 0; r < f->route_count; r++)
+    take(l, f->routes[r].cores, 1u << l->color[at][f->routes[r].color]);
+  return WAFER_OK;
+}
+
+static wafer_status color_all(linker *l) {
+  size_t routers = (size_t)l->link->width * l->link->height;
+  l->color = wafer_arena_alloc(l->arena, l->link->count, sizeof *l->color);
+  l->used = WAFER_NEW(l->arena, uint32_t, routers);
+  if (!l->color || !l->used) return no_memory(l);
+  for (uint32_t i = 0; i < l->link->count; i++) {
+    if (l->link->at[i]->failed) return no_memory(l);
+    WAFER_TRY(color_fragment(l, i));
+  }
+  return WAFER_OK;
+}
+
+/* ---- which core runs what ---- */
+
+static uint32_t hash(uint32_t before, uint32_t of, uint32_t code) {
+  uint64_t h = ((uint64_t)before << 32 | code) * 0x9e3779b97f4a7c15u ^ of * 0xbf58476d1ce4e5b9u;
+  return (uint32_t)(h >> 29);
+}
+
+static bool more_buckets(linker *l) {
+  uint32_t count = l->bucket_count ? l->bucket_count * 4 : 256;
+  uint32_t *buckets = WAFER_NEW(l->arena, uint32_t, count);
+  sequence *sequences = WAFER_NEW(l->arena, sequence, count / 2);
+  if (!buckets || !sequences) return false;
+  memset(buckets, 0xff, count * sizeof *buckets);
+  if (l->count) memcpy(sequences, l->sequences, l->count * sizeof *sequences);
+  for (uint32_t i = 0; i < l->count; i++) {
+    const sequence *s = &sequences[i];
+    uint32_t at = hash(s->before, s->fragment, s->code) & (count - 1);
+    while (buckets[at] != NOTHING) at = (at + 1) & (count - 1);
+    buckets[at] = i;
+  }
+  l->sequences = sequences;
+  l->room = count / 2;
+  l->buckets = buckets;
+  l->bucket_count = count;
+  return true;
+}
+
+/* The sequence, NOTHING when there is no memory. */
+static uint32_t follow(linker *l, uint32_t before, uint32_t of, uint32_t code) {
+  if (l->count == l->room && !more_buckets(l)) return NOTHING;
+  uint32_t at = hash(before, of, code) & (l->bucket_count - 1);
+  for (; l->buckets[at] != NOTHING; at = (at + 1) & (l->bucket_count - 1)) {
+    const sequence *s = &l->sequences[l->buckets[at]];
+    if (s->before == before && s->fragment == of && s->code == code) return l->buckets[at];
+  }
+  uint32_t length = before == NOTHING ? 0 : l->sequences[before].length;
+  length += l->link->at[of]->codes[code].count;
+  l->buckets[at] = l->count;
+  l->sequences[l->count] = (sequence){before, of, code, length};
+  return l->count++;
+}
+
+static wafer_status follow_all(linker *l) {
+  size_t cores = (size_t)l->link->width * l->link->height;
+  l->last = WAFER_NEW(l->arena, uint32_t, cores);
+  if (!l->last) return no_memory(l);
+  memset(l->last, 0xff, cores * sizeof *l->last);
+  for (uint32_t i = 0; i < l->link->count; i++) {
+    const fragment *f = l->link->at[i];
+    const uint32_t *variant = f->variant;
+    for (uint32_t y = f->rect.y; y < f->rect.y + f->rect.height; y++)
+      for (uint32_t x = f->rect.x; x < f->rect.x + f->rect.width; x++, variant++) {
+        uint32_t *last = &l->last[y * l->link->width + x];
+        if (*variant == FRAGMENT_IDLE) continue;
+        *last = follow(l, *last, i, *variant);
+        if (*last == NOTHING) return no_memory(l);
+      }
+  }
+  return WAFER_OK;
+}
+
+/* ---- programs ---- */
+
+typedef struct writer {
+  const linker *l;
+  wafer_instruction *code;
+  wafer_core_binding *bindings;
+  uint32_t binding_count;
+  uint32_t fragment;     /* at hand */
+  uint32_t inputs, outputs; /* queues that its colours have so far */
+} writer;
+
+/* The n-th deepest queue. */
+static uint8_t queue_of(const wafer_machine *m, bool output, uint32_t n) {
+  const uint32_t *words = output ? m->output_queue_words : m->input_queue_words;
+  uint32_t queues = output ? m->output_queues : m->input_queues, taken_set = 0, best = 0;
+  for (uint32_t i = 0; i <= n % queues; i++) {
+    best = UINT32_MAX;
+    for (uint32_t q = 0; q < queues; q++)
+      if (!(taken_set >> q & 1) && (best == UINT32_MAX || words[q] > words[best])) best = q;
+    taken_set |= 1u << best;
+  }
+  return (uint8_t)best;
+}
+
+/* Colours of one code have queues of their own as long as there are some; those of different
+ * fragments share them: a core is at one fragment at a time. */
+static bool bind(writer *w, uint8_t color, bool output) {
+  for (uint32_t i = 0; i < w->binding_count; i++)
+    if (w->bindings[i].color == color && w->bindings[i].output == output) return true;
+  if (w->binding_count == WAFER_CORE_BINDINGS) return false;
+  uint32_t n = output ? w->outputs++ : w->inputs++;
+  w->bindings[w->binding_count++] =
+      (wafer_core_binding){color, queue_of(w->l->machine, output, n), output};
+  return true;
+}
+
+static bool link_operand(writer *w, wafer_operand *o, bool output) {
+  if (o->kind != WAFER_OPERAND_fabric) return true;
+  o->color = w->l->color[w->fragment][o->color];
+  return bind(w, o->color, output);
+}
+
+static bool link_code(writer *w, const fragment_code *from, uint32_t entry) {
+  bool fits = true;
+  for (uint32_t i = 0; i < from->count; i++) {
+    wafer_instruction *to = &w->code[entry + i];
+    *to = from->code[i];
+    if (to->op == WAFER_CORE_branch) to->target = (uint16_t)(to->target + entry);
+    if (to->op >= WAFER_CORE_VECTORS) continue;
+    fits &= link_operand(w, &to->out, true);
+    for (uint32_t k = 0; k < WAFER_COUNT(to->in); k++) fits &= link_operand(w, &to->in[k], false);
+  }
+  return fits;
+}
+
+static wafer_status write_program(const linker *l, uint32_t last, wafer_core_program *out) {
+  static const wafer_core_task start = {.kind = WAFER_TASK_start};
+  uint32_t depth = 0;
+  for (uint32_t s = last; s != NOTHING; s = l->sequences[s].before) depth++;
+  uint32_t *order = WAFER_NEW(l->arena, uint32_t, depth);
+  uint32_t length = l->sequences[last].length;
+  writer w = {.l = l,
+              .code = WAFER_NEW(l->arena, wafer_instruction, length),
+              .bindings = WAFER_NEW(l->arena, wafer_core_binding, WAFER_CORE_BINDINGS)};
+  if (!order || !w.code || !w.bindings) return no_memory(l);
+  for (uint32_t s = last, i = depth; s != NOTHING; s = l->sequences[s].before) order[--i] = s;
+  uint32_t entry = 0;
+  for (uint32_t i = 0; i < depth; i++) {
+    const sequence *s = &l->sequences[order[i]];
+    const fragment *f = l->link->at[s->fragment];
+    w.fragment = s->fragment;
+    w.inputs = w.outputs = 0;
+    if (!link_code(&w, &f->codes[s->code], entry))
+      return wafer_fail(l->diag, at_fragment(l, s->fragment), WAFER_NO_FIT,
+                        "a core uses more than %u colors in one launch", WAFER_CORE_BINDINGS);
+    entry += f->codes[s->code].count;
+  }
+  const fragment *first = l->link->at[l->sequences[order[0]].fragment];
+  *out = (wafer_core_program){.name = first->name,
+                              .node = first->node,
+                              .code = w.code,
+                              .code_count = length,
+                              .tasks = &start,
+                              .task_count = 1,
+                              .bindings = w.bindings,
+                              .binding_count = w.binding_count};
+  return WAFER_OK;
+}
+
+static wafer_status write_programs(linker *l, wafer_fabric_program *out) {
+  size_t cores = (size_t)l->link->width * l->link->height;
+  uint32_t *program = WAFER_NEW(l->arena, uint32_t, l->count);
+  wafer_core_program *programs = WAFER_NEW(l->arena, wafer_core_program, l->count);
+  if (!program || !programs) return no_memory(l);
+  memset(program, 0xff, l->count * sizeof *program);
+  for (size_t i = 0; i < cores; i++) {
+    uint32_t s = l->last[i];
+    if (s == NOTHING) continue;
+    if (program[s] == NOTHING) {
+      program[s] = out->program_count++;
+      WAFER_TRY(write_program(l, s, &programs[program[s]]));
+    }
+    l->last[i] = program[s];
+  }
+  out->programs = programs;
+  out->core = l->last; /* NOTHING is WAFER_NO_PROGRAM */
+  return WAFER_OK;
+}
+
+/* ---- routes ---- */
+
+static wafer_status write_routes(const linker *l, wafer_fabric_program *out) {
+  size_t routes = 0;
+  for (uint32_t i = 0; i < l->link->count; i++) routes += l->link->at[i]->route_count;
+  wafer_route *all = WAFER_NEW(l->arena, wafer_route, routes);
+  if (!all) return no_memory(l);
+  out->routes = all;
+  for (uint32_t i = 0; i < l->link->count; i++)
+    for (uint32_t r = 0; r < l->link->at[i]->route_count; r++) {
+      wafer_route *to = &all[out->route_count++];
+      *to = l->link->at[i]->routes[r];
+      to->color = l->color[i][to->color];
+    }
+  return WAFER_OK;
+}
+
+wafer_status fragment_link_program(const wafer_diag *diag, wafer_arena *arena,
+                                   const wafer_machine *machine, const fragment_link *link,
+                                   wafer_fabric_program *out) {
+  linker l = {.diag = diag, .arena = arena, .machine = machine, .link = link};
+  *out = (wafer_fabric_program){.name = link->name, .width = link->width, .height = link->height};
+  WAFER_TRY(color_all(&l));
+  WAFER_TRY(follow_all(&l));
+  WAFER_TRY(write_programs(&l, out));
+  return write_routes(&l, out);
+}

@@ -1,0 +1,107 @@
+#include "spread.h"
+
+/* Kind of every row (or column) of a dim of the layout. */
+static uint32_t *kinds(wafer_arena *arena, uint32_t count, uint32_t parts, uint32_t stride) {
+  uint32_t *kind = WAFER_NEW(arena, uint32_t, count);
+  for (uint32_t i = 0; kind && i < count && parts > 1; i++) kind[i] = i / stride % parts;
+  return kind;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+static int64_t most(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+static int64_t ceil_div(int64_t a, int64_t b) {
+  return a / b + (a % b > 0);
+}
+
+static bool dim_of_layout(wafer_arena *arena, const spread *s, const wafer_layout *layout,
+                          uint32_t d, int64_t extent, spread_dim *dim) {
+  uint32_t parts = layout->rows[d] * layout->cols[d];
+  int64_t length = ceil_div(extent, parts);
+  spread_run *runs = WAFER_NEW(arena, spread_run, parts);
+  *dim = (spread_dim){.extent = extent,
+                      .buffer = (int32_t)length,
+                      .rows = layout->rows[d],
+                      .cols = layout->cols[d],
+                      .row = kinds(arena, s->rect.height, layout->rows[d], layout->row_stride[d]),
+                      .col = kinds(arena, s->rect.width, layout->cols[d], layout->col_stride[d]),
+                      .part = WAFER_NEW(arena, spread_part, parts)};
+  if (!runs || !dim->row || !dim->col || !dim->part) return false;
+  for (uint32_t p = 0; p < parts; p++) {
+    int64_t lo = least(p * length, extent), hi = least((p + 1) * length, extent);
+    runs[p] = (spread_run){(int32_t)lo, (int32_t)hi, 0};
+    dim->part[p] = (spread_part){lo < hi, &runs[p]};
+  }
+  return true;
+}
+
+bool spread_of_layout(wafer_arena *arena, wafer_rect rect, const wafer_layout *layout,
+                      const wafer_shape *shape, wafer_dtype dtype, int32_t address, spread *out) {
+  *out = (spread){.rect = rect, .dtype = dtype, .address = address, .rank = shape->rank};
+  for (uint32_t d = 0; d < shape->rank; d++)
+    if (!dim_of_layout(arena, out, layout, d, shape->dims[d], &out->dim[d])) return false;
+  spread_pack(out);
+  return true;
+}
+
+static int64_t floor_div(int64_t a, int64_t b) {
+  return a >= 0 ? a / b : -((b - 1 - a) / b);
+}
+
+bool spread_set_window(wafer_arena *arena, spread *s, uint32_t d, const spread_window *w) {
+  spread_dim *dim = &s->dim[d];
+  uint32_t parts = dim->rows * dim->cols;
+  int64_t length = ceil_div(w->results, parts), reach = 0;
+  spread_run *runs = WAFER_NEW(arena, spread_run, parts);
+  spread_part *part = WAFER_NEW(arena, spread_part, parts);
+  if (!runs || !part) return false;
+  for (uint32_t p = 0; p < parts; p++) {
+    int64_t first = p * length, last = least((p + 1) * length, w->results) - 1;
+    if (first > last) continue;
+    int64_t from = floor_div(first * w->num - w->before, w->den);
+    int64_t to = floor_div(last * w->num + w->after, w->den) + 1;
+    int64_t lo = most(from, 0), hi = least(to, dim->extent);
+    reach = most(reach, to - from);
+    runs[p] = (spread_run){(int32_t)lo, (int32_t)hi, (int32_t)(lo - from)};
+    part[p] = (spread_part){lo < hi, &runs[p]};
+  }
+  dim->part = part;
+  dim->buffer = (int32_t)reach;
+  spread_pack(s);
+  return true;
+}
+
+void spread_pack(spread *s) {
+  int64_t stride = (int64_t)wafer_dtype_bytes(s->dtype);
+  for (uint32_t d = s->rank; d-- > 0;) {
+    s->dim[d].stride = (int32_t)stride;
+    stride *= s->dim[d].buffer;
+  }
+}
+
+uint64_t spread_bytes(const spread *s) {
+  uint64_t bytes = wafer_dtype_bytes(s->dtype);
+  for (uint32_t d = 0; d < s->rank; d++) bytes *= (uint64_t)s->dim[d].buffer;
+  return bytes;
+}
+
+spread_box spread_at(const spread *s, uint32_t row, uint32_t col) {
+  spread_box box = {.lo = {0}};
+  for (uint32_t d = 0; d < s->rank; d++) {
+    const spread_part *part = spread_part_at(s, d, row, col);
+    if (part->count == 0) continue;
+    box.lo[d] = part->runs->lo;
+    box.hi[d] = part->runs->hi;
+    box.origin[d] = part->runs->lo - part->runs->at;
+  }
+  return box;
+}
+
+bool spread_box_empty(const spread_box *box, uint32_t rank) {
+  for (uint32_t d = 0; d < rank; d++)
+    if (box->lo[d] >= box->hi[d]) return true;
+  return false;
+}

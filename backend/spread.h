@@ -1,0 +1,75 @@
+/* How a tensor is spread over a rectangle of cores: which of its elements each core holds, and at
+ * which addresses.
+ *
+ * Dims are independent of each other: the core in row r and column c holds, of dim d, the part
+ * row[r] * cols + col[c], and of the tensor the product of its parts. A part is a list of runs of
+ * indices; where a layout or windows are spread there is one run, so that a core holds a box.
+ * Buffers have the same shape and strides on every core. All memory is an arena's. */
+#ifndef BACKEND_SPREAD_H
+#define BACKEND_SPREAD_H
+
+#include "wafer/arena.h"
+#include "wafer/kernel.h"
+
+/* Indices lo .. hi - 1 of a dim; the first lies at index `at` of the core's buffer. */
+typedef struct spread_run {
+  int32_t lo, hi, at;
+} spread_run;
+
+typedef struct spread_part {
+  uint32_t count; /* 0: the core holds nothing */
+  const spread_run *runs; /* sorted by lo, disjoint */
+} spread_part;
+
+typedef struct spread_dim {
+  int64_t extent;  /* of the tensor */
+  int32_t buffer;  /* of a core's buffer, in elements */
+  int32_t stride;  /* bytes from one index of the buffer to the next */
+  uint32_t rows, cols; /* kinds of rows and columns */
+  const uint32_t *row, *col; /* of each row and column of the rectangle: its kind */
+  spread_part *part;         /* rows * cols of them */
+} spread_dim;
+
+typedef struct spread {
+  wafer_rect rect; /* of the fabric */
+  wafer_dtype dtype; /* as cores hold it */
+  int32_t address; /* bytes, of index 0 of every dim of the buffer */
+  uint32_t rank;
+  spread_dim dim[WAFER_MAX_RANK];
+} spread;
+
+/* What one core holds, where every part is one run: elements lo <= i < hi of the tensor, each at
+ * address + sum of (i - origin) * stride. Empty when a lo is not below its hi. */
+typedef struct spread_box {
+  int32_t lo[WAFER_MAX_RANK], hi[WAFER_MAX_RANK], origin[WAFER_MAX_RANK];
+} spread_box;
+
+/* The parts of a layout, dense and row-major in a buffer of the longest part's size. False: out of
+ * memory. */
+bool spread_of_layout(wafer_arena *arena, wafer_rect rect, const wafer_layout *layout,
+                      const wafer_shape *shape, wafer_dtype dtype, int32_t address, spread *out);
+
+/* Dim d of the tensor under windows: where the part computes results first .. last of another dim of
+ * `results`, it needs indices floor((first * num - before) / den) .. floor((last * num + after) /
+ * den). The buffer has room for all of them, also for those outside the tensor. */
+typedef struct spread_window {
+  int64_t results, num, den, before, after;
+} spread_window;
+/* Replaces the parts of dim d, which stay as many, and packs the buffer. False: out of memory. */
+bool spread_set_window(wafer_arena *arena, spread *s, uint32_t d, const spread_window *window);
+
+/* Dense row-major strides for the buffers' extents. */
+void spread_pack(spread *s);
+/* Bytes of a core's buffer. */
+uint64_t spread_bytes(const spread *s);
+
+static inline const spread_part *spread_part_at(const spread *s, uint32_t d, uint32_t row,
+                                                uint32_t col) {
+  const spread_dim *dim = &s->dim[d];
+  return &dim->part[dim->row[row] * dim->cols + dim->col[col]];
+}
+/* Of a spread whose parts are single runs. `row` and `col` count within the rectangle. */
+spread_box spread_at(const spread *s, uint32_t row, uint32_t col);
+bool spread_box_empty(const spread_box *box, uint32_t rank);
+
+#endif

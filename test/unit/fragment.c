@@ -1,0 +1,107 @@
+/* Fragments and the program that they become. */
+#include "backend/fragment.h"
+
+#include <CUnit/CUnit.h>
+
+#include "caught.h"
+
+#define WORDS 4
+
+/* Core (x, y) of the pair sends WORDS words at `from` to its eastern neighbour, which puts them at
+ * `to`. */
+static void send_east(fragment *f, uint32_t x, uint32_t y, int32_t from, int32_t to) {
+  static const int32_t stride[WAFER_LEVELS] = {0, 0, 0, 4};
+  uint8_t c = fragment_color(f);
+  wafer_instruction code = {.op = WAFER_CORE_move,
+                            .count_reg = WAFER_NO_REGISTER,
+                            .shape = {1, 1, 1, WORDS},
+                            .out = fragment_wire(WAFER_DTYPE_f32, c),
+                            .in = {fragment_memory(WAFER_DTYPE_f32, from, stride)}};
+  fragment_run(f, (wafer_rect){x, y, 1, 1}, fragment_code_add(f, &code, 1));
+  code.out = fragment_memory(WAFER_DTYPE_f32, to, stride);
+  code.in[0] = fragment_wire(WAFER_DTYPE_f32, c);
+  fragment_run(f, (wafer_rect){x + 1, y, 1, 1}, fragment_code_add(f, &code, 1));
+  fragment_route(f, &(wafer_route){{x, y, 1, 1}, c, 1, false, {{WAFER_PORT_ramp, WAFER_TO(east)}}});
+  fragment_route(
+      f, &(wafer_route){{x + 1, y, 1, 1}, c, 1, false, {{WAFER_PORT_west, WAFER_TO(ramp)}}});
+}
+
+/* Along a row, in fragments one after the other; rows are alike. */
+static void test_relay(void) {
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *wse2;
+  caught c;
+  wafer_diag diag = caught_diag(&c);
+  fragment f[3];
+  const fragment *at[] = {&f[0], &f[1], &f[2]};
+  wafer_fabric_program program;
+  wafer_fabric *fabric;
+  wafer_fabric_stats stats;
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
+  for (uint32_t i = 0; i < 3; i++) {
+    fragment_begin(&f[i], arena, "relay", NULL, (wafer_rect){i, 0, 2, 1});
+    send_east(&f[i], i, 0, 0, 0);
+    CU_ASSERT_EQUAL(f[i].code_count, 2);
+  }
+  fragment_link link = {"relay", 5, 1, 3, at};
+  CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
+  CU_ASSERT_EQUAL(program.program_count, 4);
+  CU_ASSERT_EQUAL(program.core[4], WAFER_NO_PROGRAM);
+  CU_ASSERT(program.routes[1].color != program.routes[2].color); /* both at core 1 */
+  CU_ASSERT_FATAL(wafer_fabric_create(&diag, wse2, &program, &fabric) == WAFER_OK);
+  float words[WORDS] = {1, 2, 3, 4}, got[WORDS] = {0};
+  wafer_fabric_write(fabric, 0, 0, 0, words, sizeof words);
+  CU_ASSERT_EQUAL(wafer_fabric_run(fabric, &stats), WAFER_OK);
+  CU_ASSERT(wafer_fabric_read(fabric, 3, 0, 0, got, sizeof got));
+  for (int i = 0; i < WORDS; i++) CU_ASSERT_EQUAL(got[i], words[i]);
+  wafer_fabric_destroy(fabric);
+  wafer_arena_destroy(arena);
+}
+
+/* Equal code is stored once, whatever the bytes between fields. */
+static void test_equal_code(void) {
+  wafer_arena *arena = wafer_arena_create();
+  fragment f;
+  fragment_begin(&f, arena, "equal", NULL, (wafer_rect){0, 0, 1, 1});
+  wafer_instruction a, b;
+  memset(&a, 0x00, sizeof a);
+  memset(&b, 0x5a, sizeof b);
+  a = (wafer_instruction){.op = WAFER_CORE_end};
+  b = (wafer_instruction){.op = WAFER_CORE_end};
+  uint32_t first = fragment_code_add(&f, &a, 1);
+  CU_ASSERT_EQUAL(fragment_code_add(&f, &b, 1), first);
+  b.value = 1;
+  CU_ASSERT(fragment_code_add(&f, &b, 1) != first);
+  for (int32_t i = 0; i < 500; i++) { /* the table grows */
+    b.value = i;
+    fragment_code_add(&f, &b, 1);
+  }
+  CU_ASSERT_EQUAL(f.code_count, 500);
+  wafer_arena_destroy(arena);
+}
+
+/* One core more colours than the machine has. */
+static void test_colors_run_out(void) {
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *wse2;
+  caught c;
+  wafer_diag diag = caught_diag(&c);
+  static fragment f[25];
+  const fragment *at[25];
+  wafer_fabric_program program;
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
+  for (uint32_t i = 0; i < 25; i++) {
+    fragment_begin(&f[i], arena, i < 24 ? "many" : "last", "node", (wafer_rect){0, 0, 2, 1});
+    send_east(&f[i], 0, 0, 0, 0);
+    at[i] = &f[i];
+  }
+  fragment_link link = {"crowd", 2, 1, 25, at};
+  CU_ASSERT_EQUAL(fragment_link_program(&diag, arena, wse2, &link, &program), WAFER_NO_FIT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "colors"));
+  wafer_arena_destroy(arena);
+}
+
+CU_TestInfo tests_fragment[] = {{"a relay", test_relay},
+                                {"equal code once", test_equal_code},
+                                {"colors run out", test_colors_run_out},
+                                CU_TEST_INFO_NULL};
