@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "import.h"
+#include "wafer/npy.h"
 
 /* A symbolic dim and its size, 0 while nobody has given one; `by` says who did. */
 typedef struct symbol {
@@ -120,8 +121,8 @@ static wafer_status apply_dims(binder *b) {
     for (size_t k = 0; k < b->symbol_count; k++) list_name(list, sizeof list, b->symbols[k].name);
     if (!s)
       return wafer_fail(b->ctx->diag, wafer_at_file(b->file), WAFER_USAGE,
-                        "--dim names '%s', which is no symbolic dim of the model; %s%s",
-                        dim->name, *list ? "they are " : "it has none", list);
+                        "--dim names '%s', which is no symbolic dim of the model; %s%s", dim->name,
+                        *list ? "they are " : "it has none", list);
     if (dim->size < 1 || dim->size > INT32_MAX)
       return wafer_fail(b->ctx->diag, wafer_at_file(b->file), WAFER_USAGE,
                         "--dim %s=%lld must be 1 to %d", dim->name, (long long)dim->size,
@@ -205,6 +206,13 @@ static wafer_status element_type(binder *b, model_input *in) {
     return wafer_fail(b->ctx->diag, loc, WAFER_UNSUPPORTED,
                       "input '%s' is of element type %lld (%s)", info->name, (long long)elem,
                       onnx_data_type_name(elem));
+  }
+  if (in->bound) {
+    wafer_view *given = WAFER_NEW(b->ctx->arena, wafer_view, 1);
+    if (!given) return wafer_fail(b->ctx->diag, loc, WAFER_NO_MEMORY, "no memory for the inputs");
+    *given = *in->bound;
+    wafer_npy_adopt(given, in->type.dtype);
+    in->bound = given;
   }
   if (in->bound && in->bound->dtype != in->type.dtype)
     return wafer_fail(b->ctx->diag, loc, WAFER_BAD_INPUT,

@@ -39,6 +39,8 @@ static const struct typed_row {
     {WAFER_DTYPE_bool, offsetof(onnx_tensor, int32_data), 0, "int32_data"},
     {WAFER_DTYPE_f16, offsetof(onnx_tensor, int32_data), 0, "int32_data"},
     {WAFER_DTYPE_bf16, offsetof(onnx_tensor, int32_data), 0, "int32_data"},
+    /* and every type of 8 bits and less, those of 4 and 2 bits packed */
+    {WAFER_DTYPE_none, offsetof(onnx_tensor, int32_data), 0, "int32_data"},
 };
 
 static wafer_status wrong_size(const data_store *store, const onnx_tensor *tensor,
@@ -165,7 +167,7 @@ static wafer_status external_view(data_store *store, const onnx_tensor *tensor, 
 static wafer_status unpack(const data_store *store, const onnx_tensor *tensor,
                            const struct typed_row *row, wire_bytes packed, int64_t elements,
                            const void **data) {
-  size_t width = wafer_dtype_bytes(row->dtype);
+  size_t width = row->dtype ? wafer_dtype_bytes(row->dtype) : 1;
   uint8_t *to = wafer_arena_alloc(store->arena, (size_t)elements, width);
   if (!to) return no_memory(store, tensor);
   int64_t count = 0;
@@ -181,7 +183,7 @@ static wafer_status unpack(const data_store *store, const onnx_tensor *tensor,
 static wafer_status typed_view(const data_store *store, const onnx_tensor *tensor,
                                wafer_dtype dtype, int64_t elements, const void **data) {
   const struct typed_row *row = typed_rows;
-  while (row->dtype != dtype) row++;
+  while (row->dtype != dtype && row->dtype != WAFER_DTYPE_none) row++;
   wire_bytes packed;
   memcpy(&packed, (const uint8_t *)tensor + row->offset, sizeof packed);
   size_t want = (size_t)elements * wafer_dtype_bytes(dtype);
@@ -211,8 +213,8 @@ static wafer_status shape_of(const data_store *store, const onnx_tensor *tensor,
   return WAFER_OK;
 }
 
-static wafer_status find_data(data_store *store, const onnx_tensor *tensor, wafer_dtype dtype,
-                              int64_t elements, const void **data) {
+static wafer_status find_bytes(data_store *store, const onnx_tensor *tensor, wafer_dtype dtype,
+                               int64_t elements, const void **data) {
   static const uint64_t nothing;
   size_t bytes = (size_t)elements * wafer_dtype_bytes(dtype);
   *data = &nothing;
@@ -222,6 +224,25 @@ static wafer_status find_data(data_store *store, const onnx_tensor *tensor, wafe
   if (tensor->raw_data.count != bytes)
     return wrong_size(store, tensor, "raw_data", tensor->raw_data.count, bytes);
   *data = tensor->raw_data.at;
+  return WAFER_OK;
+}
+
+/* Elements of less than 8 bits lie packed, the first one in the low bits; each gets its own byte.
+ */
+static wafer_status find_data(data_store *store, const onnx_tensor *tensor, wafer_dtype dtype,
+                              int64_t elements, const void **data) {
+  uint32_t bits = wafer_dtype_bits(dtype), each = 8 / (bits < 8 ? bits : 8);
+  if (bits >= 8) return find_bytes(store, tensor, dtype, elements, data);
+  const void *packed;
+  WAFER_TRY(find_bytes(store, tensor, WAFER_DTYPE_f8e5m2, (elements + each - 1) / each, &packed));
+  uint8_t *apart = wafer_arena_alloc(store->arena, (size_t)elements, 1);
+  if (!apart) return no_memory(store, tensor);
+  bool extends = wafer_dtype_is_signed(dtype) && !wafer_dtype_is_float(dtype);
+  for (int64_t i = 0; i < elements; i++) {
+    uint32_t code = ((const uint8_t *)packed)[i / each] >> (i % each * bits) & ((1u << bits) - 1);
+    apart[i] = (uint8_t)(extends && code >> (bits - 1) ? code | ~0u << bits : code);
+  }
+  *data = apart;
   return WAFER_OK;
 }
 

@@ -71,6 +71,13 @@ MlirValue emit_cast(import_node *n, MlirValue x, wafer_dtype dtype) {
                  1);
 }
 
+MlirValue emit_cast_saturated(import_node *n, MlirValue x, wafer_dtype dtype) {
+  double least, most;
+  if (!wafer_dtype_is_float(node_dtype(n, x))) x = emit_cast(n, x, WAFER_DTYPE_f32);
+  wafer_dtype_range(dtype, &least, &most);
+  return emit_cast(n, emit_clip(n, x, least, most), dtype);
+}
+
 MlirValue emit_clip(import_node *n, MlirValue x, double least, double most) {
   return emit_op(n, WAFER_OP_clip, 1, &x,
                  (wafer_attr[]){FLOAT_ATTR(min, least), FLOAT_ATTR(max, most)}, 2);

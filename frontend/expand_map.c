@@ -101,17 +101,51 @@ static int64_t cast_target(import_node *n) {
   return 0;
 }
 
+/* To a power of two: the cast takes the one below, whatever is left decides about the next one. */
+static MlirValue cast_to_power(import_node *n, MlirValue x) {
+  const char *mode = attr_text(n, "round_mode", "up");
+  bool nearest = !strcmp(mode, "nearest");
+  if (!nearest && strcmp(mode, "up") && strcmp(mode, "down"))
+    node_bad(n, "round_mode is '%s', must be up, down or nearest", mode);
+  x = emit_cast(n, x, WAFER_DTYPE_f32);
+  if (attr_int(n, "saturate", 1)) x = emit_clip(n, x, -0x1p127, 0x1p127);
+  MlirValue below = emit_cast(n, x, WAFER_DTYPE_f8e8m0);
+  if (!strcmp(mode, "down")) return below;
+  MlirValue power = emit_cast(n, below, WAFER_DTYPE_f32), limit = power;
+  if (nearest) limit = MUL(power, emit_scalar_like(n, x, 1.5));
+  MlirValue stays = emit_binary(n, nearest ? WAFER_OP_less : WAFER_OP_less_equal, x, limit);
+  MlirValue next =
+      MUL(power, emit_scalar_like(n, x, 2)); /* NaN: neither less nor more, stays NaN */
+  return emit_cast(n, emit_select(n, stays, power, next), WAFER_DTYPE_f8e8m0);
+}
+
+static MlirValue cast_to(import_node *n, MlirValue x, wafer_dtype dtype) {
+  if (node_dtype(n, x) == dtype) return emit_cast(n, x, dtype);
+  switch (dtype) {
+  case WAFER_DTYPE_f8e8m0:
+    return cast_to_power(n, x);
+  case WAFER_DTYPE_f8e4m3fn:
+  case WAFER_DTYPE_f8e4m3fnuz:
+  case WAFER_DTYPE_f8e5m2:
+  case WAFER_DTYPE_f8e5m2fnuz:
+    if (attr_int(n, "saturate", 1)) return emit_cast_saturated(n, x, dtype);
+    return emit_cast(n, x, dtype);
+  default:
+    return emit_cast(n, x, dtype);
+  }
+}
+
 void import_cast(import_node *n) {
   int64_t to = cast_target(n);
   wafer_dtype dtype =
       to > 0 && to < INT32_MAX ? wafer_dtype_by_onnx((int32_t)to) : WAFER_DTYPE_none;
   if (dtype == WAFER_DTYPE_none)
     node_unsupported(n, "element type %lld (%s)", (long long)to, onnx_data_type_name(to));
-  n->outputs[0] = emit_cast(n, node_input(n, 0), dtype);
+  n->outputs[0] = cast_to(n, node_input(n, 0), dtype);
 }
 
 void import_cast_like(import_node *n) {
-  n->outputs[0] = emit_cast(n, node_input(n, 0), node_dtype(n, node_input(n, 1)));
+  n->outputs[0] = cast_to(n, node_input(n, 0), node_dtype(n, node_input(n, 1)));
 }
 
 /* ---- Clipping ---- */

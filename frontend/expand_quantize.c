@@ -29,54 +29,48 @@ static MlirValue aligned(import_node *n, MlirValue value, const wafer_shape *x, 
   return emit_reshape(n, emit_expand(n, value, wide.rank, wide.dims), x->rank, x->dims);
 }
 
-static bool narrow(wafer_dtype dtype, double *least, double *most) {
-  switch (dtype) {
-  case WAFER_DTYPE_u8:
-    *least = 0, *most = 255;
-    return true;
-  case WAFER_DTYPE_i8:
-    *least = -128, *most = 127;
-    return true;
-  case WAFER_DTYPE_u16:
-    *least = 0, *most = 65535;
-    return true;
-  case WAFER_DTYPE_i16:
-    *least = -32768, *most = 32767;
-    return true;
-  default:
-    return false;
-  }
-}
-
-/* round(x / scale) + zero, within the type's numbers */
+/* round(x / scale) + zero, within the type's numbers; floats round when they are cast. */
 static MlirValue quantized(import_node *n, MlirValue x, MlirValue scale, MlirValue zero,
                            wafer_dtype dtype) {
-  double least = 0, most = 0;
-  if (!narrow(dtype, &least, &most))
+  double least, most;
+  MlirValue steps = DIV(x, scale);
+  if (wafer_dtype_bits(dtype) > 16)
     node_unsupported(n, "numbers quantized to %s", wafer_dtype_name(dtype));
-  MlirValue steps = emit_unary(n, WAFER_OP_round, DIV(x, scale));
+  if (!wafer_dtype_is_float(dtype)) steps = emit_unary(n, WAFER_OP_round, steps);
   if (zero.ptr) steps = ADD(steps, emit_cast(n, zero, node_dtype(n, steps)));
-  return emit_cast(n, emit_clip(n, steps, least, most), dtype);
+  wafer_dtype_range(dtype, &least, &most);
+  if (!wafer_dtype_is_float(dtype) || attr_int(n, "saturate", 1))
+    steps = emit_clip(n, steps, least, most);
+  return emit_cast(n, steps, dtype);
+}
+
+/* The type that attribute `name` (a TensorProto.DataType) gives; `absent` without it. */
+static wafer_dtype dtype_attr(import_node *n, const char *name, wafer_dtype absent) {
+  int64_t named = attr_int(n, name, 0);
+  wafer_dtype dtype =
+      named > 0 && named < INT32_MAX ? wafer_dtype_by_onnx((int32_t)named) : WAFER_DTYPE_none;
+  if (named && dtype == WAFER_DTYPE_none)
+    node_unsupported(n, "%s %s", name, onnx_data_type_name(named));
+  return named ? dtype : absent;
 }
 
 void import_quantize_linear(import_node *n) {
   MlirValue x = node_input(n, 0), scale = node_input(n, 1), zero = node_input(n, 2);
   wafer_shape shape = node_type(n, x).shape;
-  int64_t axis = attr_int(n, "axis", 1), block = attr_int(n, "block_size", 0),
-          named = attr_int(n, "output_dtype", 0);
-  wafer_dtype dtype = named ? wafer_dtype_by_onnx((int32_t)named) : WAFER_DTYPE_u8;
+  int64_t axis = attr_int(n, "axis", 1), block = attr_int(n, "block_size", 0);
+  wafer_dtype dtype = dtype_attr(n, "output_dtype", WAFER_DTYPE_u8);
+  wafer_dtype real = dtype_attr(n, "precision", WAFER_DTYPE_f32);
   if (node_has_input(n, 2)) dtype = node_dtype(n, zero);
   if (node_rank(n, scale) == 0) axis = 0;
   scale = aligned(n, scale, &shape, axis, block);
   if (node_has_input(n, 2)) zero = aligned(n, zero, &shape, axis, block);
-  n->outputs[0] = quantized(n, emit_cast(n, x, WAFER_DTYPE_f32),
-                            emit_cast(n, scale, WAFER_DTYPE_f32), zero, dtype);
+  n->outputs[0] = quantized(n, emit_cast(n, x, real), emit_cast(n, scale, real), zero, dtype);
 }
 
 void import_dequantize_linear(import_node *n) {
   MlirValue x = node_input(n, 0), scale = node_input(n, 1);
   wafer_shape shape = node_type(n, x).shape;
-  wafer_dtype real = node_dtype(n, scale);
+  wafer_dtype real = dtype_attr(n, "output_dtype", node_dtype(n, scale));
   int64_t axis = attr_int(n, "axis", 1), block = attr_int(n, "block_size", 0);
   if (node_rank(n, scale) == 0) axis = 0;
   MlirValue steps = emit_cast(n, x, WAFER_DTYPE_f32);

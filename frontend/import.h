@@ -120,6 +120,8 @@ MlirValue emit_constant_i64(import_node *n, uint32_t rank, int64_t count, const 
 MlirValue emit_iota(import_node *n, wafer_dtype dtype, int64_t count);
 MlirValue emit_select(import_node *n, MlirValue condition, MlirValue yes, MlirValue no);
 MlirValue emit_cast(import_node *n, MlirValue x, wafer_dtype dtype);
+/* As emit_cast, but numbers beyond those of a type of 8 bits and less become its last ones. */
+MlirValue emit_cast_saturated(import_node *n, MlirValue x, wafer_dtype dtype);
 MlirValue emit_clip(import_node *n, MlirValue x, double least, double most);
 MlirValue emit_reshape(import_node *n, MlirValue x, uint32_t rank, const int64_t *dims);
 MlirValue emit_expand(import_node *n, MlirValue x, uint32_t rank, const int64_t *dims);

@@ -194,16 +194,6 @@ const char *onnx_data_type_name(int64_t data_type) {
       [8] = "string",
       [14] = "complex64",
       [15] = "complex128",
-      [17] = "float8e4m3fn",
-      [18] = "float8e4m3fnuz",
-      [19] = "float8e5m2",
-      [20] = "float8e5m2fnuz",
-      [21] = "u4",
-      [22] = "i4",
-      [23] = "float4e2m1",
-      [24] = "float8e8m0",
-      [25] = "u2",
-      [26] = "i2",
   };
   if (data_type < 0 || data_type > INT32_MAX) return "unknown";
   wafer_dtype dtype = wafer_dtype_by_onnx((int32_t)data_type);

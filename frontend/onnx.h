@@ -206,7 +206,7 @@ WAFER_MUST_USE wafer_status onnx_read_tensor(const wire_source *source, const on
 /* The node's name, or its first output where it has none. */
 const char *onnx_node_label(const onnx_node *node);
 
-/* What text a message should print for a data type: "f32", "string", "float8e4m3fn". */
+/* What text a message should print for a data type: "f32", "string", "complex64". */
 const char *onnx_data_type_name(int64_t data_type);
 
 /* The attribute's type, inferred from its members when the file leaves `type` out (IR version 1).

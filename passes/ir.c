@@ -21,11 +21,27 @@ static const char wafer_text[] = {
 
 /* ---- Types ---- */
 
+/* MLIR's float types, of which dtypes.def names those that we have. */
+static const struct {
+  const char *name;
+  MlirType (*get)(MlirContext context);
+  bool (*is)(MlirType type);
+} floats[] = {
+    {"f32", mlirF32TypeGet, mlirTypeIsAF32},
+    {"f64", mlirF64TypeGet, mlirTypeIsAF64},
+    {"f16", mlirF16TypeGet, mlirTypeIsAF16},
+    {"bf16", mlirBF16TypeGet, mlirTypeIsABF16},
+    {"f8E4M3FN", mlirFloat8E4M3FNTypeGet, mlirTypeIsAFloat8E4M3FN},
+    {"f8E4M3FNUZ", mlirFloat8E4M3FNUZTypeGet, mlirTypeIsAFloat8E4M3FNUZ},
+    {"f8E5M2", mlirFloat8E5M2TypeGet, mlirTypeIsAFloat8E5M2},
+    {"f8E5M2FNUZ", mlirFloat8E5M2FNUZTypeGet, mlirTypeIsAFloat8E5M2FNUZ},
+    {"f4E2M1FN", mlirFloat4E2M1FNTypeGet, mlirTypeIsAFloat4E2M1FN},
+    {"f8E8M0FNU", mlirFloat8E8M0FNUTypeGet, mlirTypeIsAFloat8E8M0FNU},
+};
+
 static MlirType float_type(MlirContext context, const char *name) {
-  if (!strcmp(name, "f32")) return mlirF32TypeGet(context);
-  if (!strcmp(name, "f64")) return mlirF64TypeGet(context);
-  if (!strcmp(name, "f16")) return mlirF16TypeGet(context);
-  if (!strcmp(name, "bf16")) return mlirBF16TypeGet(context);
+  for (size_t i = 0; i < WAFER_COUNT(floats); i++)
+    if (!strcmp(name, floats[i].name)) return floats[i].get(context);
   return (MlirType){NULL};
 }
 
@@ -43,10 +59,8 @@ static wafer_dtype dtype_by_mlir(const char *name) {
 }
 
 static wafer_dtype element_dtype(MlirType type) {
-  if (mlirTypeIsAF32(type)) return WAFER_DTYPE_f32;
-  if (mlirTypeIsAF64(type)) return WAFER_DTYPE_f64;
-  if (mlirTypeIsAF16(type)) return WAFER_DTYPE_f16;
-  if (mlirTypeIsABF16(type)) return WAFER_DTYPE_bf16;
+  for (size_t i = 0; i < WAFER_COUNT(floats); i++)
+    if (floats[i].is(type)) return dtype_by_mlir(floats[i].name);
   if (!mlirTypeIsAInteger(type) || mlirIntegerTypeIsSigned(type)) return WAFER_DTYPE_none;
   char name[16];
   snprintf(name, sizeof name, "%s%u", mlirIntegerTypeIsUnsigned(type) ? "ui" : "i",

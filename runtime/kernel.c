@@ -130,9 +130,8 @@ static void map_operands(kernel_view *k) {
 static void note_types(kernel_view *k) {
   for (uint32_t v = 0; v < k->values; v++) {
     const wafer_type *type = kernel_type(k, v);
-    bool narrow = k->stored[v] && wafer_dtype_is_float(type->dtype);
     k->dtype[v] =
-        (uint8_t)(narrow && k->body->storage == WAFER_DTYPE_f16 ? WAFER_DTYPE_f16 : type->dtype);
+        (uint8_t)(k->stored[v] ? wafer_stored_dtype(type->dtype, k->body->storage) : type->dtype);
     k->bytes[v] = (uint8_t)wafer_dtype_bytes((wafer_dtype)k->dtype[v]);
     k->plain[v] = true;
     for (uint32_t d = 0; d < type->shape.rank; d++) {

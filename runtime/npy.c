@@ -175,10 +175,11 @@ static wafer_status find_header(scanner *s, wafer_bytes *bytes) {
   return WAFER_OK;
 }
 
-/* "|u1", "<u1" and "=u1" are one type to numpy. */
+/* "|u1", "<u1" and "=u1" are one type to numpy, and so are "V2" and "<V2". */
 static wafer_dtype dtype_of(const char *descr) {
   char plain[16];
   snprintf(plain, sizeof plain, "%s", descr);
+  if (!strcmp(plain, "|V2")) plain[0] = '<';
   if (plain[0] == '=') plain[0] = '<';
   wafer_dtype dtype = wafer_dtype_by_npy(plain);
   if (dtype != WAFER_DTYPE_none || plain[0] != '<') return dtype;
@@ -193,7 +194,8 @@ static wafer_status check_type(const scanner *s, const header *h, wafer_dtype *d
     return wafer_fail(s->diag, s->loc, WAFER_UNSUPPORTED,
                       "big-endian elements ('%s'); save it as '<%s'", h->descr, h->descr + 1);
   return wafer_fail(s->diag, s->loc, WAFER_UNSUPPORTED,
-                    "elements of type '%s'; save it as one of f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1",
+                    "elements of type '%s'; save it as one of f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1, "
+                    "or as raw bits, V1 or V2",
                     h->descr);
 }
 
@@ -250,6 +252,37 @@ wafer_status wafer_npy_read(const wafer_diag *diag, wafer_arena *arena, const ch
   return WAFER_OK;
 }
 
+/* ---- types that numpy has not ---- */
+
+static bool in_range(wafer_dtype dtype, const wafer_view *view) {
+  int64_t count;
+  if (!wafer_shape_elements(&view->shape, &count)) return false;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t value = wafer_element_i64(view->dtype, view->data, i);
+    int8_t kept;
+    wafer_element_set_i64(dtype, &kept, 0, value);
+    if (wafer_element_i64(dtype, &kept, 0) != value) return false;
+  }
+  return true;
+}
+
+void wafer_npy_adopt(wafer_view *view, wafer_dtype wanted) {
+  uint32_t bits = wafer_dtype_bits(wanted);
+  bool is_float = wafer_dtype_is_float(wanted), raw = wafer_dtype_npy(view->dtype)[1] == 'V';
+  if (view->dtype == wanted || !wafer_view_is_dense(view)) return;
+  if (is_float && wafer_dtype_npy(wanted)[1] == 'V') {
+    bool carries = raw || view->dtype == (bits > 8 ? WAFER_DTYPE_u16 : WAFER_DTYPE_u8);
+    if (carries && wafer_dtype_bytes(view->dtype) == wafer_dtype_bytes(wanted))
+      view->dtype = wanted;
+  } else if (!is_float && bits < 8) {
+    wafer_view whole = *view;
+    if (raw && wafer_dtype_bytes(view->dtype) == 1)
+      whole.dtype = wafer_dtype_is_signed(wanted) ? WAFER_DTYPE_i8 : WAFER_DTYPE_u8;
+    bool carries = whole.dtype == WAFER_DTYPE_i8 || whole.dtype == WAFER_DTYPE_u8;
+    if (carries && in_range(wanted, &whole)) view->dtype = wanted;
+  }
+}
+
 /* ---- writing ---- */
 
 /* As numpy writes version 1.0. Returns the bytes used, a multiple of DATA_ALIGNMENT. */
@@ -283,9 +316,6 @@ static wafer_status write_data(wafer_file *file, const wafer_view *view, void *p
 
 wafer_status wafer_npy_write(const wafer_diag *diag, const char *path, const wafer_view *view) {
   wafer_file *file;
-  if (!wafer_dtype_npy(view->dtype)[0])
-    return wafer_fail(diag, wafer_at_file(path), WAFER_UNSUPPORTED,
-                      "the .npy format has no element type for %s", wafer_dtype_name(view->dtype));
   size_t bytes = wafer_tensor_bytes(view->dtype, &view->shape);
   void *packed = wafer_view_is_dense(view) ? NULL : malloc(bytes);
   if (!packed && !wafer_view_is_dense(view))

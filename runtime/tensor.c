@@ -1,9 +1,13 @@
 #include "wafer/tensor.h"
 
 #include <assert.h>
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "narrow.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -151,6 +155,26 @@ INTEGER(u16, uint16_t)
 INTEGER(i32, int32_t)
 INTEGER(u32, uint32_t)
 INTEGER(i64, int64_t)
+/* In the low bits of a byte, sign-extended when signed. */
+#define TINY_INTEGER(name, type, spare)                                                            \
+  ACCESS(name, type, (double)v, (int64_t)v,                                                        \
+         (type)((type)((uint64_t)i64_of_f64(v) << (spare)) >> (spare)),                            \
+         (type)((type)((uint64_t)v << (spare)) >> (spare)))
+#define TINY_FLOAT(name)                                                                           \
+  ACCESS(name, uint8_t, narrow_decode(NARROW_##name, v),                                           \
+         i64_of_f64(narrow_decode(NARROW_##name, v)), narrow_encode(NARROW_##name, v),             \
+         narrow_encode(NARROW_##name, (double)v))
+
+TINY_INTEGER(i4, int8_t, 4)
+TINY_INTEGER(u4, uint8_t, 4)
+TINY_INTEGER(i2, int8_t, 6)
+TINY_INTEGER(u2, uint8_t, 6)
+TINY_FLOAT(f8e4m3fn)
+TINY_FLOAT(f8e4m3fnuz)
+TINY_FLOAT(f8e5m2)
+TINY_FLOAT(f8e5m2fnuz)
+TINY_FLOAT(f4e2m1)
+TINY_FLOAT(f8e8m0)
 ACCESS(u64, uint64_t, (double)v, (int64_t)v, u64_of_f64(v), (uint64_t)v)
 ACCESS(bool, uint8_t, v ? 1.0 : 0.0, v ? 1 : 0, v != 0, v != 0)
 
@@ -192,9 +216,14 @@ size_t wafer_dtype_bytes(wafer_dtype dtype) {
   return (row_of(dtype)->bits + 7) / 8;
 }
 
+wafer_dtype wafer_stored_dtype(wafer_dtype dtype, wafer_dtype storage) {
+  bool narrows =
+      storage == WAFER_DTYPE_f16 && wafer_dtype_is_float(dtype) && wafer_dtype_bits(dtype) >= 16;
+  return narrows ? WAFER_DTYPE_f16 : dtype;
+}
+
 size_t wafer_stored_bytes(wafer_dtype dtype, wafer_dtype storage) {
-  bool narrow = storage == WAFER_DTYPE_f16 && wafer_dtype_is_float(dtype);
-  return wafer_dtype_bytes(narrow ? WAFER_DTYPE_f16 : dtype);
+  return wafer_dtype_bytes(wafer_stored_dtype(dtype, storage));
 }
 const char *wafer_dtype_npy(wafer_dtype dtype) {
   return row_of(dtype)->npy;
@@ -232,13 +261,48 @@ wafer_dtype wafer_dtype_by_onnx(int32_t onnx) {
 }
 
 bool wafer_dtype_is_float(wafer_dtype dtype) {
-  return dtype == WAFER_DTYPE_f64 || dtype == WAFER_DTYPE_f32 || dtype == WAFER_DTYPE_f16 ||
-         dtype == WAFER_DTYPE_bf16;
+  return row_of(dtype)->name[0] == 'f' || dtype == WAFER_DTYPE_bf16;
 }
 
 bool wafer_dtype_is_signed(wafer_dtype dtype) {
-  return wafer_dtype_is_float(dtype) || dtype == WAFER_DTYPE_i8 || dtype == WAFER_DTYPE_i16 ||
-         dtype == WAFER_DTYPE_i32 || dtype == WAFER_DTYPE_i64;
+  return wafer_dtype_is_float(dtype) || row_of(dtype)->name[0] == 'i';
+}
+
+static double greatest_float(wafer_dtype dtype) {
+  switch (dtype) {
+  case WAFER_DTYPE_f64:
+    return DBL_MAX;
+  case WAFER_DTYPE_f32:
+    return (double)FLT_MAX;
+  case WAFER_DTYPE_bf16:
+    return 0x1.fep127;
+  case WAFER_DTYPE_f16:
+    return 65504;
+  case WAFER_DTYPE_f8e4m3fn:
+    return 448;
+  case WAFER_DTYPE_f8e4m3fnuz:
+    return 240;
+  case WAFER_DTYPE_f4e2m1:
+    return 6;
+  case WAFER_DTYPE_f8e8m0:
+    return 0x1p127;
+  default: /* E5M2, both kinds */
+    return 57344;
+  }
+}
+
+void wafer_dtype_range(wafer_dtype dtype, double *least, double *most) {
+  uint32_t bits = dtype == WAFER_DTYPE_bool ? 1 : wafer_dtype_bits(dtype);
+  if (wafer_dtype_is_float(dtype)) {
+    *most = greatest_float(dtype);
+    *least = dtype == WAFER_DTYPE_f8e8m0 ? 0x1p-127 : -*most;
+  } else if (wafer_dtype_is_signed(dtype)) {
+    *least = -ldexp(1, (int)bits - 1);
+    *most = ldexp(1, (int)bits - 1) - 1;
+  } else {
+    *least = 0;
+    *most = ldexp(1, (int)bits) - 1;
+  }
 }
 
 static const char *at_const(wafer_dtype dtype, const void *data, int64_t index) {

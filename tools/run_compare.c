@@ -61,6 +61,7 @@ static wafer_status compare_one(const run_arguments *a, const wafer_value *value
     if (!strcmp(a->own_names[i], value->name)) d->tol = a->own_tols[i];
   WAFER_TRY(find_reference(a, value->name, path, sizeof path));
   WAFER_TRY(wafer_npy_read(cli_diag(), arena, path, &wanted));
+  wafer_npy_adopt(&wanted, got->dtype);
   if (!wafer_shape_equal(&got->shape, &wanted.shape) || got->dtype != wanted.dtype) {
     char ours[128], theirs[128];
     wafer_shape_format(&got->shape, ours, sizeof ours);

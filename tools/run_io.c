@@ -85,14 +85,16 @@ wafer_status run_inputs(const run_arguments *a, const wafer_plan *plan, wafer_ar
   for (uint32_t i = 0; i < f->input_count; i++) {
     const wafer_value *value = &plan->values[f->inputs[i]];
     const char *path = path_of(a, value->name);
-    if (path)
+    if (path) {
       WAFER_TRY(wafer_npy_read(cli_diag(), arena, path, &inputs[i]));
-    else if (a->input_count)
+      wafer_npy_adopt(&inputs[i], value->type.dtype);
+    } else if (a->input_count) {
       return wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_USAGE,
                         "input '%s' is missing: give --input '%s=FILE.npy'", value->name,
                         value->name);
-    else
+    } else {
       WAFER_TRY(random_input(a, value, arena, &state, &inputs[i]));
+    }
   }
   return WAFER_OK;
 }

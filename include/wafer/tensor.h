@@ -22,7 +22,9 @@ typedef enum wafer_dtype {
 const char *wafer_dtype_name(wafer_dtype dtype); /* "f32"; "none" */
 uint32_t wafer_dtype_bits(wafer_dtype dtype);    /* 0 for none */
 size_t wafer_dtype_bytes(wafer_dtype dtype);     /* bytes of one element in host memory */
-/* Bytes of one element on a core, where floats are stored as f32 or f16. */
+/* How a type lies on a core, where floats of 16 bits and more are stored as f32 or f16, and its
+ * bytes. */
+wafer_dtype wafer_stored_dtype(wafer_dtype dtype, wafer_dtype storage);
 size_t wafer_stored_bytes(wafer_dtype dtype, wafer_dtype storage);
 const char *wafer_dtype_npy(wafer_dtype dtype);           /* "<f4", "" */
 const char *wafer_dtype_safetensors(wafer_dtype dtype);   /* "F32", "" */
@@ -31,8 +33,11 @@ wafer_dtype wafer_dtype_by_name(const char *name);        /* none when unknown *
 wafer_dtype wafer_dtype_by_onnx(int32_t onnx);            /* none when unknown */
 wafer_dtype wafer_dtype_by_npy(const char *descr);        /* none when unknown */
 wafer_dtype wafer_dtype_by_safetensors(const char *name); /* none when unknown */
-bool wafer_dtype_is_float(wafer_dtype dtype);             /* f64 f32 f16 bf16 */
+bool wafer_dtype_is_float(wafer_dtype dtype);             /* those of 8 and 4 bits, too */
 bool wafer_dtype_is_signed(wafer_dtype dtype);            /* floats and signed integers */
+
+/* The least and the greatest finite number of a type, rounded to doubles. */
+void wafer_dtype_range(wafer_dtype dtype, double *least, double *most);
 
 #define WAFER_MAX_RANK 8
 

@@ -62,6 +62,35 @@ static void payloads_are_not_copied(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Elements of 4 and 2 bits: the first one in the low bits, signed ones extended. */
+static void packed_elements_are_taken_apart(void) {
+  static const int64_t three[] = {3}, five[] = {5};
+  static const uint8_t bytes[] = {0x8f, 0x07};
+  static const struct {
+    int64_t type;
+    const int64_t *dim;
+    int64_t want[5];
+  } cases[] = {
+      {22, three, {-1, -8, 7}},
+      {21, three, {15, 8, 7}},
+      {26, five, {-1, -1, 0, -2, -1}},
+      {25, five, {3, 3, 0, 2, 3}},
+  };
+  wafer_arena *arena = wafer_arena_create();
+  data_store store = store_in(arena, "t.onnx");
+  for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
+    onnx_tensor tensor = {.has = 1 << 9,
+                          .dims = {cases[i].dim, 1},
+                          .data_type = cases[i].type,
+                          .raw_data = {bytes, 2}};
+    wafer_view view;
+    CU_ASSERT_EQUAL_FATAL(data_view(&store, &tensor, &view), WAFER_OK);
+    for (int64_t k = 0; k < *cases[i].dim; k++)
+      CU_ASSERT_EQUAL(wafer_element_i64(view.dtype, view.data, k), cases[i].want[k]);
+  }
+  wafer_arena_destroy(arena);
+}
+
 static void contradictions_are_refused(void) {
   static const int64_t two[] = {2}, negative[] = {-1}, huge[] = {1ll << 40, 1ll << 40}, many[9];
   static const uint8_t bytes[12];
@@ -81,7 +110,10 @@ static void contradictions_are_refused(void) {
       {{.dims = {negative, 1}, .data_type = 1}, WAFER_BAD_INPUT, "negative"},
       {{.dims = {huge, 2}, .data_type = 1}, WAFER_BAD_INPUT, "too large"},
       {{.dims = {many, 9}, .data_type = 1}, WAFER_UNSUPPORTED, "at most 8"},
-      {{.dims = {two, 1}, .data_type = 17}, WAFER_UNSUPPORTED, "float8e4m3fn"},
+      {{.dims = {two, 1}, .data_type = 14}, WAFER_UNSUPPORTED, "complex64"},
+      {{.has = 1 << 9, .dims = {two, 1}, .data_type = 22, .raw_data = {bytes, 2}},
+       WAFER_BAD_INPUT,
+       "raw_data holds 2 bytes, its shape asks for 1"},
       {{.dims = {two, 1}, .data_type = -4}, WAFER_UNSUPPORTED, "unknown"},
       {{.dims = {two, 1}, .data_type = 1, .data_location = 1},
        WAFER_BAD_INPUT,
@@ -168,6 +200,7 @@ static void external_data_stay_in_their_folder(void) {
 CU_TestInfo tests_data[] = {
     {"typed fields become elements", typed_fields_become_elements},
     {"payloads are not copied", payloads_are_not_copied},
+    {"packed elements are taken apart", packed_elements_are_taken_apart},
     {"contradictions are refused", contradictions_are_refused},
     {"external data stay in their folder", external_data_stay_in_their_folder},
     CU_TEST_INFO_NULL,
