@@ -8,9 +8,10 @@
 #include "data.h"
 #include "scope.h"
 #include "wafer/ir.h"
+#include "wafer/onnx.h"
 
 #define OLDEST_OPSET 1
-#define NEWEST_OPSET 27
+#define NEWEST_OPSET WAFER_ONNX_NEWEST_OPSET
 
 typedef struct importer {
   const wafer_ctx *ctx;

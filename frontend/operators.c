@@ -27,3 +27,9 @@ const onnx_op *onnx_op_find(const char *type, int64_t opset) {
 const onnx_op *onnx_op_row(size_t index) {
   return index < WAFER_COUNT(rows) ? &rows[index] : NULL;
 }
+
+bool wafer_onnx_operator_at(size_t index, wafer_onnx_operator *out) {
+  const onnx_op *row = index < WAFER_COUNT(rows) ? onnx_op_row(index) : NULL;
+  if (row) *out = (wafer_onnx_operator){"ai.onnx", row->type, row->since};
+  return row != NULL;
+}

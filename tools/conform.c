@@ -14,6 +14,7 @@ static const char usage[] =
     "      --tsv FILE         a line per test: passed or not, where each operator ran, "
     "differences,\n"
     "                         times, inputs bound when compiling because they fix shapes\n"
+    "      --table FILE.md    a table of operators: versions, types, tests passed, largest ULP\n"
     "      --machine NAME|FILE  wafer to compile for (wse2)\n"
     "      --mode MODE        auto, pipelined or streaming (auto)\n"
     "      --jobs N           worker processes (one per processor)\n"
@@ -24,10 +25,11 @@ static const char usage[] =
     "  wafer conform suite --filter 'test_conv*' --mode streaming\n"
     "  wafer conform suite --jobs 2 --tsv conform.tsv\n";
 
-enum { FILTER = 256, TSV, MACHINE, MODE, JOBS };
+enum { FILTER = 256, TSV, TABLE, MACHINE, MODE, JOBS };
 
 static const struct option long_options[] = {{"filter", required_argument, NULL, FILTER},
                                              {"tsv", required_argument, NULL, TSV},
+                                             {"table", required_argument, NULL, TABLE},
                                              {"machine", required_argument, NULL, MACHINE},
                                              {"mode", required_argument, NULL, MODE},
                                              {"jobs", required_argument, NULL, JOBS},
@@ -42,6 +44,9 @@ static wafer_status parse_option(conform_arguments *a, int option, const char *t
     return WAFER_OK;
   case TSV:
     a->tsv = text;
+    return WAFER_OK;
+  case TABLE:
+    a->table = text;
     return WAFER_OK;
   case MACHINE:
     a->machine = text;
@@ -81,6 +86,7 @@ static wafer_status summarize(const conform_arguments *a, const conform_cases *c
     failed += results[i].verdict != CONFORM_PASSED && results[i].verdict != CONFORM_SKIPPED;
   }
   if (a->tsv) WAFER_TRY(conform_write_tsv(a->tsv, cases, results));
+  if (a->table) WAFER_TRY(conform_write_table(a->table, cases, results));
   printf("%zu passed, %zu failed, %zu skipped\n", passed, failed, skipped);
   if (fflush(stdout) != 0)
     return wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");

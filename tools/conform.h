@@ -6,7 +6,7 @@
 #include "wafer/onnx.h"
 
 typedef struct conform_arguments {
-  const char *folder, *filter, *tsv, *machine;
+  const char *folder, *filter, *tsv, *table, *machine;
   wafer_mode mode;
   uint64_t jobs;
 } conform_arguments;
@@ -75,6 +75,7 @@ typedef struct conform_result {
   conform_difference difference;
   double compile_ms, run_ms;
   char operators[2048]; /* "Add@14:cores Shape@14:folded": operator, opset, where it ran */
+  char types[128];      /* element types of the model's inputs and outputs: "f32 i64" */
   char bound[512];      /* inputs whose value the compiler was given, separated by blanks */
   char message[1024];   /* why it failed or was skipped */
 } conform_result;
@@ -89,6 +90,9 @@ wafer_status conform_run_all(const conform_arguments *a, const wafer_machine *ma
                              const conform_cases *cases, conform_result **results);
 void conform_free_results(const conform_cases *cases, conform_result *results);
 
+/* Markdown: a line per operator, the suite's checksum, the tests that do not pass. */
+wafer_status conform_write_table(const char *path, const conform_cases *cases,
+                                 const conform_result *results);
 /* A line per test, and one of column names. */
 wafer_status conform_write_tsv(const char *path, const conform_cases *cases,
                                const conform_result *results);

@@ -15,7 +15,13 @@ static double last_place(wafer_dtype dtype, double value) {
   } rows[] = {{WAFER_DTYPE_f64, 53, -1074},
               {WAFER_DTYPE_f32, 24, -149},
               {WAFER_DTYPE_f16, 11, -24},
-              {WAFER_DTYPE_bf16, 8, -133}};
+              {WAFER_DTYPE_bf16, 8, -133},
+              {WAFER_DTYPE_f8e4m3fn, 4, -9},
+              {WAFER_DTYPE_f8e4m3fnuz, 4, -10},
+              {WAFER_DTYPE_f8e5m2, 3, -16},
+              {WAFER_DTYPE_f8e5m2fnuz, 3, -17},
+              {WAFER_DTYPE_f8e8m0, 1, -127},
+              {WAFER_DTYPE_f4e2m1, 2, -1}};
   size_t row = 0;
   while (row + 1 < WAFER_COUNT(rows) && rows[row].dtype != dtype) row++;
   int exponent = value == 0 ? rows[row].least : ilogb(value) - rows[row].digits + 1;

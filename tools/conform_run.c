@@ -138,6 +138,18 @@ static void list_operators(runner *r) {
   }
 }
 
+static void list_types(runner *r) {
+  const wafer_onnx_info *info = r->info;
+  uint64_t seen = 1; /* of no element type: not a tensor */
+  for (size_t i = 0; i < info->input_count + info->output_count; i++) {
+    wafer_dtype dtype =
+        i < info->input_count ? info->inputs[i].dtype : info->outputs[i - info->input_count].dtype;
+    if (!(seen >> dtype & 1))
+      append(r->result->types, sizeof r->result->types, wafer_dtype_name(dtype));
+    seen |= UINT64_C(1) << dtype;
+  }
+}
+
 static void list_bound(runner *r) {
   *r->result->bound = 0;
   for (size_t i = 0; i < r->info->input_count; i++)
@@ -222,6 +234,7 @@ static wafer_status run_sets(runner *r) {
   wafer_status status = WAFER_OK;
   for (size_t set = 0; set < r->c->set_count && status == WAFER_OK; set++) status = run_set(r, set);
   list_operators(r);
+  list_types(r);
   list_bound(r);
   return status;
 }

@@ -42,6 +42,17 @@ wafer_status wafer_onnx_inspect(const wafer_diag *diag, wafer_arena *arena, cons
 wafer_status wafer_onnx_tensor_read(const wafer_diag *diag, wafer_arena *arena, const char *path,
                                     wafer_view *out);
 
+/* An operator that wafer_import knows. */
+typedef struct wafer_onnx_operator {
+  const char *domain, *type; /* "ai.onnx" for the default domain */
+  int64_t since;             /* the first opset that this row is for */
+} wafer_onnx_operator;
+
+#define WAFER_ONNX_NEWEST_OPSET 27 /* of the default domain */
+
+/* Rows in the order of their names; an operator may have several. False behind the last. */
+bool wafer_onnx_operator_at(size_t index, wafer_onnx_operator *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -30,6 +30,17 @@ row "^passes${tab}passed${tab}Relu@17:cores${tab}0${tab}0${tab}[0-9.]*${tab}[0-9
 row "^reshapes${tab}passed${tab}Reshape@17:cores Relu@17:cores${tab}.*${tab}shape${tab}$"
 row "^unknown${tab}failed${tab}Frobnicate@17:none"
 
+timeout 60 "$wafer" conform "$suite" -q --table "$work/table.md" >/dev/null
+for line in '| Frobnicate | - | - | - | 0 of 1 | - |' '| Relu | 1-27 | f32 | cores | 3 of 4 | 0 |' '- passed: 3' \
+            '## Tests that do not pass: 3' '- bare' '- differs' '- unknown'; do
+  grep -qxF -- "$line" "$work/table.md" || fail "no line '$line' in the table of operators"
+done
+sum() { timeout 60 "$wafer" conform "$1" -q --table "$work/sum.md" >/dev/null; sed -n 's/.*XXH3 //p' "$work/sum.md"; }
+cp -r "$suite" "$work/copy"
+[ "$(sum "$suite")" = "$(sum "$work/copy")" ] || fail "a copy has another checksum"
+printf '\0' >>"$work/copy/unknown/test_data_set_0/output_0.pb"
+[ "$(sum "$suite")" != "$(sum "$work/copy")" ] || fail "an edited file leaves the checksum alone"
+
 for mode in pipelined streaming; do
   timeout 120 "$wafer" conform "$suite/" --filter 'r*' --mode $mode >"$work/out" 2>&1 || fail "mode $mode exits with $?"
   [ "$(cat "$work/out")" = "2 passed, 0 failed, 0 skipped" ] || { fail "mode $mode:"; cat "$work/out" >&2; }

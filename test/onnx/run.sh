@@ -1,0 +1,76 @@
+#!/bin/sh
+# ONNX's backend suite, compiled and run: the one of Debian's libonnx-testdata, and the whole one of onnx 1.22 where
+# its archive is. Fails when a test is lost, or when a list of failures or docs/onnx-support.md is stale.
+# WAFER_BLESS=1 rewrites both; review the difference. usage: run.sh WAFER SOURCE BUILD ARCHIVE small|all
+#   small  Debian's tests, in mode auto alone
+set -u
+wafer=$1 source=$2 build=$3 archive=$4 which=$5
+debian=/usr/share/libonnx-testdata/data
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+fail() { echo "FAILED: $*" >&2; failed=1; }
+
+# suite NAME DIR "MODES": the tests that fail in any mode are those of test/onnx/NAME.failed.
+suite() {
+  name=$1 folder=$2 list=$source/test/onnx/$1.failed
+  : >"$work/failed"
+  for mode in $3; do
+    timeout 1200 "$wafer" conform "$folder" -q --mode "$mode" --tsv "$work/$mode.tsv" --table "$work/$mode.md" \
+      >"$work/out" 2>"$work/err"
+    code=$?
+    [ $code = 0 ] || [ $code = 6 ] || { fail "$name, $mode: exit code $code"; cat "$work/err" >&2; return; }
+    echo "$name, $mode: $(tail -1 "$work/out")"
+    awk -F'\t' 'NR > 1 && $2 != "passed" { print $1 }' "$work/$mode.tsv" >>"$work/failed"
+    awk -F'\t' -v mode="$mode" 'NR > 1 && $2 != "passed" { print $1 ", " mode ": " $NF }' "$work/$mode.tsv" >>"$work/why"
+  done
+  LC_ALL=C sort -u "$work/failed" -o "$work/failed"
+  [ "${WAFER_BLESS:-}" = 1 ] && cp "$work/failed" "$list"
+  LC_ALL=C comm -13 "$list" "$work/failed" >"$work/lost"
+  LC_ALL=C comm -23 "$list" "$work/failed" >"$work/gained"
+  [ -s "$work/lost" ] && { fail "$name: $(wc -l <"$work/lost") tests are lost:"
+                           grep -F -f "$work/lost" "$work/why" | head -20 >&2; }
+  [ -s "$work/gained" ] && { fail "$list is stale, these pass now; WAFER_BLESS=1 accepts it:"
+                             head -20 "$work/gained" >&2; }
+}
+
+unpack() {
+  stamp=$(wc -c <"$archive")
+  [ "$(cat "$build/onnx-suite/stamp" 2>/dev/null)" = "$stamp" ] && return 0
+  rm -rf "$build/onnx-suite"
+  mkdir -p "$build/onnx-suite" &&
+    tar --use-compress-program='zstd -d --long=27' -xf "$archive" -C "$build/onnx-suite" &&
+    echo "$stamp" >"$build/onnx-suite/stamp"
+}
+
+# The largest ULP depends on the host's instructions; everything else does not.
+without_ulp() { sed 's/^\(|.*|\)[^|]*|$/\1/' "$1"; }
+
+table() {
+  page=$source/docs/onnx-support.md
+  [ "${WAFER_BLESS:-}" = 1 ] && cp "$work/auto.md" "$page"
+  without_ulp "$work/auto.md" >"$work/new"
+  without_ulp "$page" >"$work/old"
+  diff -u "$work/old" "$work/new" >"$work/diff" && return
+  fail "docs/onnx-support.md is stale; WAFER_BLESS=1 accepts the new one:"
+  head -40 "$work/diff" >&2
+}
+
+modes='auto pipelined streaming'
+[ "$which" = small ] && modes=auto
+if [ -d $debian ]; then
+  suite libonnx-testdata $debian "$modes"
+else
+  fail "$debian is not here: tools/deps test installs it"
+fi
+if [ "$which" != all ]; then
+  :
+elif [ -f "$archive" ]; then
+  unpack || fail "$archive cannot be unpacked"
+  suite onnx-1.22 "$build/onnx-suite" "$modes"
+  table
+else
+  echo "skipped: the suite of onnx 1.22 (its archive is not here)"
+fi
+[ $failed = 0 ] && echo "onnx: ok"
+exit $failed
