@@ -21,9 +21,7 @@ static MlirValue from_start(import_node *n, MlirValue index, int64_t extent) {
 /* data as a vector of rows (`rest` elements each; 0: single elements), looked up. */
 static MlirValue look_up(import_node *n, MlirValue data, int64_t rows, int64_t rest,
                          MlirValue index) {
-  MlirValue flat = emit_reshape(n, data, rest ? 2 : 1, (int64_t[]){rows, rest});
-  wafer_attr axis = INT_ATTR(axis, 0);
-  return emit_op(n, WAFER_OP_gather, 2, (MlirValue[]){flat, index}, &axis, 1);
+  return emit_rows(n, emit_reshape(n, data, rest ? 2 : 1, (int64_t[]){rows, rest}), index);
 }
 
 /* Position in `data` of what stands at each place of `shape`, dim `axis` left out. */
@@ -41,20 +39,29 @@ static MlirValue places(import_node *n, const wafer_shape *data, const wafer_sha
   return emit_constant(n, &view);
 }
 
+MlirValue emit_rows(import_node *n, MlirValue rows, MlirValue index) {
+  wafer_attr axis = INT_ATTR(axis, 0);
+  return emit_op(n, WAFER_OP_gather, 2, (MlirValue[]){rows, index}, &axis, 1);
+}
+
 /* out[i][j] = data[index[i][j]][j] for axis 0 */
-void import_gather_elements(import_node *n) {
-  MlirValue data = node_input(n, 0);
-  wafer_shape shape = node_type(n, data).shape, want = node_type(n, node_input(n, 1)).shape;
-  uint32_t axis = node_axis(n, attr_int(n, "axis", 0), shape.rank);
+MlirValue emit_gather_elements(import_node *n, MlirValue data, MlirValue index, uint32_t axis) {
+  wafer_shape shape = node_type(n, data).shape, want = node_type(n, index).shape;
   if (n->status == WAFER_OK && want.rank != shape.rank)
     node_bad(n, "the indices have %u dims, the operand %u", want.rank, shape.rank);
   if (n->status == WAFER_OK && elements_of(&want, 0) > 1 << 24)
     node_unsupported(n, "more than 2^24 indices");
-  if (n->status != WAFER_OK) return;
-  MlirValue index = from_start(n, node_input(n, 1), shape.dims[axis]);
+  if (n->status != WAFER_OK) return none;
+  index = from_start(n, index, shape.dims[axis]);
   index = MUL(index, emit_scalar_like(n, index, (double)elements_of(&shape, axis + 1)));
   index = ADD(index, places(n, &shape, &want, axis));
-  n->outputs[0] = look_up(n, data, elements_of(&shape, 0), 0, index);
+  return look_up(n, data, elements_of(&shape, 0), 0, index);
+}
+
+void import_gather_elements(import_node *n) {
+  MlirValue data = node_input(n, 0);
+  uint32_t axis = node_axis(n, attr_int(n, "axis", 0), node_rank(n, data));
+  n->outputs[0] = emit_gather_elements(n, data, node_input(n, 1), axis);
 }
 
 /* The number of the row that each tuple of the indices' last dim names. */

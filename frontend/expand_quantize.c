@@ -44,22 +44,12 @@ static MlirValue quantized(import_node *n, MlirValue x, MlirValue scale, MlirVal
   return emit_cast(n, steps, dtype);
 }
 
-/* The type that attribute `name` (a TensorProto.DataType) gives; `absent` without it. */
-static wafer_dtype dtype_attr(import_node *n, const char *name, wafer_dtype absent) {
-  int64_t named = attr_int(n, name, 0);
-  wafer_dtype dtype =
-      named > 0 && named < INT32_MAX ? wafer_dtype_by_onnx((int32_t)named) : WAFER_DTYPE_none;
-  if (named && dtype == WAFER_DTYPE_none)
-    node_unsupported(n, "%s %s", name, onnx_data_type_name(named));
-  return named ? dtype : absent;
-}
-
 void import_quantize_linear(import_node *n) {
   MlirValue x = node_input(n, 0), scale = node_input(n, 1), zero = node_input(n, 2);
   wafer_shape shape = node_type(n, x).shape;
   int64_t axis = attr_int(n, "axis", 1), block = attr_int(n, "block_size", 0);
-  wafer_dtype dtype = dtype_attr(n, "output_dtype", WAFER_DTYPE_u8);
-  wafer_dtype real = dtype_attr(n, "precision", WAFER_DTYPE_f32);
+  wafer_dtype dtype = attr_dtype(n, "output_dtype", WAFER_DTYPE_u8);
+  wafer_dtype real = attr_dtype(n, "precision", WAFER_DTYPE_f32);
   if (node_has_input(n, 2)) dtype = node_dtype(n, zero);
   if (node_rank(n, scale) == 0) axis = 0;
   scale = aligned(n, scale, &shape, axis, block);
@@ -70,7 +60,7 @@ void import_quantize_linear(import_node *n) {
 void import_dequantize_linear(import_node *n) {
   MlirValue x = node_input(n, 0), scale = node_input(n, 1);
   wafer_shape shape = node_type(n, x).shape;
-  wafer_dtype real = dtype_attr(n, "output_dtype", node_dtype(n, scale));
+  wafer_dtype real = attr_dtype(n, "output_dtype", node_dtype(n, scale));
   int64_t axis = attr_int(n, "axis", 1), block = attr_int(n, "block_size", 0);
   if (node_rank(n, scale) == 0) axis = 0;
   MlirValue steps = emit_cast(n, x, WAFER_DTYPE_f32);

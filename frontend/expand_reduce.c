@@ -119,9 +119,13 @@ void import_softmax(import_node *n) {
   soft_done(n, &s, emit_softmax(n, s.x, s.axis));
 }
 
+MlirValue emit_log_softmax(import_node *n, MlirValue x, uint32_t axis) {
+  return SUB(x, log_sum_exp(n, x, 1u << axis));
+}
+
 void import_log_softmax(import_node *n) {
   soft_site s = soft_site_of(n);
-  soft_done(n, &s, SUB(s.x, log_sum_exp(n, s.x, 1u << s.axis)));
+  soft_done(n, &s, emit_log_softmax(n, s.x, s.axis));
 }
 
 /* 1 where the largest element stands, 0 elsewhere. */

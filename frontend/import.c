@@ -181,8 +181,9 @@ static void import_function(import_node *n, const onnx_function *f) {
 
 static void import_operator(import_node *n) {
   const onnx_node *node = n->node;
-  n->op = is_default(node->domain) ? onnx_op_find(node->op_type, n->opset) : NULL;
-  if (!n->op && is_default(node->domain) && onnx_op_find(node->op_type, INT64_MAX))
+  const char *domain = is_default(node->domain) ? "" : node->domain;
+  n->op = onnx_op_find(domain, node->op_type, n->opset);
+  if (!n->op && onnx_op_find(domain, node->op_type, INT64_MAX))
     node_unsupported(n, "this opset does not have it yet");
   if (!n->op) node_unsupported(n, "no such operator is known");
   if (n->status != WAFER_OK) return;

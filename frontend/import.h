@@ -40,7 +40,7 @@ typedef void import_fn(import_node *n);
 
 /* A row of onnx.def. */
 typedef struct onnx_op {
-  const char *type;
+  const char *domain, *type; /* domain "": ai.onnx */
   int64_t since;
   uint32_t least, most; /* inputs */
   import_fn *import;
@@ -49,8 +49,8 @@ typedef struct onnx_op {
 #define NO_OP WAFER_OP_COUNT
 #define ANY UINT32_MAX
 
-/* The row for an operator of the default domain; NULL: none. */
-const onnx_op *onnx_op_find(const char *type, int64_t opset);
+/* The row for an operator; NULL: none. */
+const onnx_op *onnx_op_find(const char *domain, const char *type, int64_t opset);
 /* The rows in their order, NULL behind the last one. */
 const onnx_op *onnx_op_row(size_t index);
 
@@ -102,6 +102,10 @@ int_list attr_ints_moved(import_node *n, const char *name, int64_t until, uint32
 uint32_t node_axis(import_node *n, int64_t axis, uint32_t rank);
 /* Bit set of dims. */
 uint32_t node_axes(import_node *n, int_list axes, uint32_t rank);
+/* A dense tensor of zeros in the arena, to be filled; its data are NULL after a failure. */
+wafer_view node_new_tensor(import_node *n, wafer_dtype dtype, uint32_t rank, const int64_t *dims);
+/* The element type that attribute `name` (a TensorProto.DataType) gives; `absent` without it. */
+wafer_dtype attr_dtype(import_node *n, const char *name, wafer_dtype absent);
 int64_t *node_new_ints(import_node *n, uint32_t count);
 
 /* ---- Building ---- */
@@ -134,6 +138,11 @@ MlirValue emit_part(import_node *n, MlirValue x, uint32_t axis, int64_t start, i
 /* Over the dims of a bit set. */
 MlirValue emit_reduce(import_node *n, wafer_op op, MlirValue x, uint32_t dims, bool keep);
 MlirValue emit_softmax(import_node *n, MlirValue x, uint32_t axis);
+MlirValue emit_log_softmax(import_node *n, MlirValue x, uint32_t axis);
+/* As ONNX's GatherElements. */
+MlirValue emit_gather_elements(import_node *n, MlirValue data, MlirValue index, uint32_t axis);
+/* Rows of a matrix (or elements of a vector) by number, 0 and up. */
+MlirValue emit_rows(import_node *n, MlirValue rows, MlirValue index);
 
 #define INT_ATTR(key, value) ((wafer_attr){.id = WAFER_ATTR_##key, .i = (value)})
 #define FLOAT_ATTR(key, value) ((wafer_attr){.id = WAFER_ATTR_##key, .f = (value)})

@@ -59,6 +59,17 @@ int64_t *node_new_ints(import_node *n, uint32_t count) {
   return ints;
 }
 
+wafer_view node_new_tensor(import_node *n, wafer_dtype dtype, uint32_t rank, const int64_t *dims) {
+  wafer_shape shape = {.rank = rank};
+  int64_t count;
+  if (rank) memcpy(shape.dims, dims, rank * sizeof *dims);
+  bool fits = n->status == WAFER_OK && wafer_shape_elements(&shape, &count);
+  void *data =
+      fits ? wafer_arena_alloc(n->im->ctx->arena, (size_t)count, wafer_dtype_bytes(dtype)) : NULL;
+  if (!data) no_memory(n);
+  return wafer_view_of(dtype, &shape, data);
+}
+
 /* ---- Inputs ---- */
 
 typedef struct value_list {
@@ -228,6 +239,16 @@ int64_t attr_int(import_node *n, const char *name, int64_t absent) {
 double attr_float(import_node *n, const char *name, double absent) {
   const onnx_attribute *attribute = typed(n, name, ONNX_FLOAT);
   return attribute ? (double)attribute->f : absent;
+}
+
+wafer_dtype attr_dtype(import_node *n, const char *name, wafer_dtype absent) {
+  int64_t named = attr_int(n, name, 0);
+  if (named == 0) return absent;
+  bool known = named > 0 && named < INT32_MAX;
+  wafer_dtype dtype = known ? wafer_dtype_by_onnx((int32_t)named) : WAFER_DTYPE_none;
+  if (dtype == WAFER_DTYPE_none)
+    node_unsupported(n, "%s %lld (%s)", name, (long long)named, onnx_data_type_name(named));
+  return dtype == WAFER_DTYPE_none ? absent : dtype;
 }
 
 const char *attr_text(import_node *n, const char *name, const char *absent) {

@@ -4,14 +4,14 @@
 
 static const onnx_op rows[] = {
 #define WAFER_OP_none NO_OP
-#define ONNX(type, since, least, most, how, op)                                                    \
-  {#type, since, least, most, import_##how, WAFER_OP_##op},
+#define ONNX_IN(domain, type, since, least, most, how, op)                                         \
+  {domain, #type, since, least, most, import_##how, WAFER_OP_##op},
 #include "onnx.def"
 #undef WAFER_OP_none
 };
 
-/* Rows rise by name, then by opset. */
-const onnx_op *onnx_op_find(const char *type, int64_t opset) {
+/* Rows rise by name, then by opset; no two domains share a name. */
+const onnx_op *onnx_op_find(const char *domain, const char *type, int64_t opset) {
   size_t low = 0, high = WAFER_COUNT(rows);
   while (low < high) { /* the first row behind (type, opset) */
     size_t middle = low + (high - low) / 2;
@@ -21,7 +21,8 @@ const onnx_op *onnx_op_find(const char *type, int64_t opset) {
     else
       high = middle;
   }
-  return low && !strcmp(rows[low - 1].type, type) ? &rows[low - 1] : NULL;
+  const onnx_op *row = low ? &rows[low - 1] : NULL;
+  return row && !strcmp(row->type, type) && !strcmp(row->domain, domain) ? row : NULL;
 }
 
 const onnx_op *onnx_op_row(size_t index) {

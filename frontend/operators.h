@@ -4,7 +4,7 @@
 
 #include "import.h"
 
-#define ONNX(type, since, least, most, how, op) import_fn import_##how;
+#define ONNX_IN(domain, type, since, least, most, how, op) import_fn import_##how;
 #include "onnx.def"
 
 #endif

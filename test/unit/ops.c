@@ -88,7 +88,7 @@ static void test_attributes(void) {
 /* ARCHITECTURE.md says how many core ops and ONNX operators there are. */
 static void test_documented_counts(void) {
   static const char *const onnx[] = {
-#define ONNX(type, since, least, most, how, op) #type,
+#define ONNX_IN(domain, type, since, least, most, how, op) #type,
 #include "../../frontend/onnx.def"
   };
   static char document[32768];
@@ -103,7 +103,11 @@ static void test_documented_counts(void) {
 }
 
 CU_TestInfo tests_ops[] = {
-    {"rows", test_rows},       {"op names", test_op_names},     {"other names", test_other_names},
-    {"columns", test_columns}, {"attributes", test_attributes},
-    {"counts in the documents", test_documented_counts}, CU_TEST_INFO_NULL,
+    {"rows", test_rows},
+    {"op names", test_op_names},
+    {"other names", test_other_names},
+    {"columns", test_columns},
+    {"attributes", test_attributes},
+    {"counts in the documents", test_documented_counts},
+    CU_TEST_INFO_NULL,
 };
