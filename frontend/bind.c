@@ -194,18 +194,18 @@ static wafer_status element_type(binder *b, model_input *in) {
   wafer_loc loc = wafer_at_file(b->file);
   if (!info->type || !info->type->tensor) {
     b->unsupported++;
-    return wafer_fail(b->ctx->diag, loc, WAFER_UNSUPPORTED,
-                      "input '%s' is %s; only tensors are supported", info->name,
-                      kind_of(info->type));
+    return import_problem(b->ctx, loc, WAFER_UNSUPPORTED, WAFER_PROBLEM_type, NULL,
+                          "input '%s' is %s; only tensors are supported", info->name,
+                          kind_of(info->type));
   }
   int64_t elem = info->type->tensor->elem_type;
   in->type.dtype =
       elem > 0 && elem < INT32_MAX ? wafer_dtype_by_onnx((int32_t)elem) : WAFER_DTYPE_none;
   if (in->type.dtype == WAFER_DTYPE_none) {
     b->unsupported++;
-    return wafer_fail(b->ctx->diag, loc, WAFER_UNSUPPORTED,
-                      "input '%s' is of element type %lld (%s)", info->name, (long long)elem,
-                      onnx_data_type_name(elem));
+    return import_problem(b->ctx, loc, WAFER_UNSUPPORTED, WAFER_PROBLEM_type, NULL,
+                          "input '%s' is of element type %lld (%s)", info->name, (long long)elem,
+                          onnx_data_type_name(elem));
   }
   if (in->bound) {
     wafer_view *given = WAFER_NEW(b->ctx->arena, wafer_view, 1);
@@ -224,7 +224,7 @@ static wafer_status element_type(binder *b, model_input *in) {
 /* Says which dims are open and how to close them. */
 static wafer_status report_open(binder *b, const model_input *in) {
   const onnx_shape *declared = declared_shape(in->info);
-  char text[256] = "", remedy[300] = "";
+  char text[256] = "", remedy[600] = "give ";
   for (size_t d = 0; declared && d < declared->dim.count; d++) {
     const onnx_dim *dim = &declared->dim.at[d];
     const char *name = symbol_of(dim) ? symbol_of(dim) : "?";
@@ -236,11 +236,13 @@ static wafer_status report_open(binder *b, const model_input *in) {
     const symbol *s = symbol_of(dim) ? find_symbol(b, name) : NULL;
     if (s && !s->by) snprintf(remedy + given, sizeof remedy - given, "--dim %s=N ", name);
   }
+  size_t given = strlen(remedy);
+  snprintf(remedy + given, sizeof remedy - given, "%s--shape %s=...",
+           given > strlen("give ") ? "or " : "", in->info->name);
   b->open++;
-  return wafer_fail(b->ctx->diag, wafer_at_file(b->file), WAFER_BAD_INPUT,
-                    "input '%s' has dims that the model leaves open (%s); give %s%s--shape %s=...",
-                    in->info->name, declared ? text : "unknown rank", remedy, *remedy ? "or " : "",
-                    in->info->name);
+  return import_problem(b->ctx, wafer_at_file(b->file), WAFER_BAD_INPUT, WAFER_PROBLEM_dim, remedy,
+                        "input '%s' has dims that the model leaves open (%s)", in->info->name,
+                        declared ? text : "unknown rank");
 }
 
 static wafer_status static_shape(binder *b, model_input *in) {
@@ -248,9 +250,9 @@ static wafer_status static_shape(binder *b, model_input *in) {
   if (!declared) return report_open(b, in);
   if (declared->dim.count > WAFER_MAX_RANK) {
     b->unsupported++;
-    return wafer_fail(b->ctx->diag, wafer_at_file(b->file), WAFER_UNSUPPORTED,
-                      "input '%s' has %zu dims, at most %d are supported", in->info->name,
-                      declared->dim.count, WAFER_MAX_RANK);
+    return import_problem(b->ctx, wafer_at_file(b->file), WAFER_UNSUPPORTED, WAFER_PROBLEM_type,
+                          NULL, "input '%s' has %zu dims, at most %d are supported", in->info->name,
+                          declared->dim.count, WAFER_MAX_RANK);
   }
   in->type.shape.rank = (uint32_t)declared->dim.count;
   for (uint32_t d = 0; d < in->type.shape.rank; d++) {
@@ -266,26 +268,29 @@ static wafer_status static_shape(binder *b, model_input *in) {
   return WAFER_OK;
 }
 
-/* Open dims and types that we have not are counted and go on; anything else ends it. */
-static wafer_status type_inputs(binder *b, const bool *shaped) {
+/* Open dims and types that we have not leave the input unknown; anything else ends it. */
+static wafer_status type_inputs(binder *b, const bool *shaped, wafer_status *problem) {
   for (uint32_t i = 0; i < b->count; i++) {
     uint32_t before = b->unsupported + b->open;
     wafer_status status = element_type(b, &b->inputs[i]);
     if (status == WAFER_OK && !shaped[i]) status = static_shape(b, &b->inputs[i]);
     if (status != WAFER_OK && before == b->unsupported + b->open) return status;
+    b->inputs[i].unknown = status != WAFER_OK;
   }
-  return b->open ? WAFER_BAD_INPUT : b->unsupported ? WAFER_UNSUPPORTED : WAFER_OK;
+  *problem = b->open ? WAFER_BAD_INPUT : b->unsupported ? WAFER_UNSUPPORTED : WAFER_OK;
+  return WAFER_OK;
 }
 
 wafer_status bind_inputs(const wafer_ctx *ctx, const char *file, const onnx_graph *graph,
-                         const scope *initializers, model_input **out, uint32_t *count) {
+                         const scope *initializers, model_input **out, uint32_t *count,
+                         wafer_status *problem) {
   binder b = {.ctx = ctx, .file = file, .graph = graph, .initializers = initializers};
   WAFER_TRY(gather_inputs(&b));
   bool *shaped = WAFER_NEW(ctx->arena, bool, b.count);
   if (!shaped) return fail_file(&b, WAFER_NO_MEMORY, "out of memory");
   if (ctx->options) WAFER_TRY(apply_dims(&b));
   if (ctx->options) WAFER_TRY(apply_shapes(&b, shaped));
-  WAFER_TRY(type_inputs(&b, shaped));
+  WAFER_TRY(type_inputs(&b, shaped, problem));
   *out = b.inputs;
   *count = b.count;
   return WAFER_OK;

@@ -32,9 +32,9 @@ void import_constant(import_node *n) {
   else if ((a = attr_find(n, "value_ints")))
     n->outputs[0] = constant_numbers(n, WAFER_DTYPE_i64, 1, a->ints.count, a->ints.at);
   else if (attr_has(n, "value_string") || attr_has(n, "value_strings"))
-    node_unsupported(n, "strings");
+    node_problem(n, WAFER_PROBLEM_type, "strings");
   else if (attr_has(n, "sparse_value"))
-    node_unsupported(n, "sparse tensors");
+    node_problem(n, WAFER_PROBLEM_type, "sparse tensors");
   else
     node_bad(n, "no value");
 }
@@ -90,7 +90,8 @@ void import_eye_like(import_node *n) {
   int64_t to = attr_int(n, "dtype", 0);
   wafer_dtype dtype = to > 0 && to < INT32_MAX ? wafer_dtype_by_onnx((int32_t)to) : x.dtype;
   if (x.shape.rank != 2) node_bad(n, "the operand has %u dims, needs 2", x.shape.rank);
-  if (dtype == WAFER_DTYPE_none) node_unsupported(n, "element type %s", onnx_data_type_name(to));
+  if (dtype == WAFER_DTYPE_none)
+    node_problem(n, WAFER_PROBLEM_type, "element type %s", onnx_data_type_name(to));
   if (n->status != WAFER_OK) return;
   MlirValue mask =
       diagonal_mask(n, WAFER_OP_equal, x.shape.dims[0], x.shape.dims[1], attr_int(n, "k", 0));

@@ -128,7 +128,8 @@ typedef struct sources {
 static sources no_sources(import_node *n, const wafer_shape *data, const wafer_shape *updates) {
   sources s = {.count = elements_of(data, 0), .updates = elements_of(updates, 0)};
   const char *reduction = attr_text(n, "reduction", "none");
-  if (strcmp(reduction, "none")) node_unsupported(n, "reduction %s", reduction);
+  if (strcmp(reduction, "none"))
+    node_problem(n, WAFER_PROBLEM_attribute, "reduction %s", reduction);
   if (s.count > 1 << 26) node_unsupported(n, "more than 2^26 elements");
   s.from = n->status == WAFER_OK ? node_new_ints(n, (uint32_t)s.count) : NULL;
   for (int64_t i = 0; s.from && i < s.count; i++) s.from[i] = -1;

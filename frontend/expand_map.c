@@ -50,9 +50,10 @@ void import_identity(import_node *n) {
 
 void import_dropout(import_node *n) {
   wafer_type type = node_type(n, node_input(n, 0));
-  if (n->opset < 7 && !attr_int(n, "is_test", 0)) node_unsupported(n, "training mode");
+  if (n->opset < 7 && !attr_int(n, "is_test", 0))
+    node_problem(n, WAFER_PROBLEM_attribute, "training mode");
   if (n->opset >= 12 && node_has_input(n, 2) && node_float(n, 2, "training_mode", 0) != 0)
-    node_unsupported(n, "training mode");
+    node_problem(n, WAFER_PROBLEM_attribute, "training mode");
   n->outputs[0] = node_input(n, 0);
   if (n->output_count < 2 || n->status != WAFER_OK) return;
   type.dtype = n->opset < 10 ? type.dtype : WAFER_DTYPE_bool;
@@ -140,7 +141,8 @@ void import_cast(import_node *n) {
   wafer_dtype dtype =
       to > 0 && to < INT32_MAX ? wafer_dtype_by_onnx((int32_t)to) : WAFER_DTYPE_none;
   if (dtype == WAFER_DTYPE_none)
-    node_unsupported(n, "element type %lld (%s)", (long long)to, onnx_data_type_name(to));
+    node_problem(n, WAFER_PROBLEM_type, "element type %lld (%s)", (long long)to,
+                 onnx_data_type_name(to));
   n->outputs[0] = cast_to(n, node_input(n, 0), dtype);
 }
 

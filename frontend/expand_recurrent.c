@@ -144,12 +144,13 @@ static cell open_cell(import_node *n, int64_t gates) {
     return c;
   }
   c.steps = x.dims[0], c.batch = x.dims[1], c.hidden = r.dims[2], c.dirs = r.dims[0];
-  if (attr_int(n, "layout", 0)) node_unsupported(n, "layout 1, the batch first");
-  if (attr_int(n, "input_forget", 0)) node_unsupported(n, "input_forget");
+  if (attr_int(n, "layout", 0))
+    node_problem(n, WAFER_PROBLEM_attribute, "layout 1, the batch first");
+  if (attr_int(n, "input_forget", 0)) node_problem(n, WAFER_PROBLEM_attribute, "input_forget");
   if (c.steps < 1 || c.steps > MOST_STEPS || c.dirs < 1 || c.dirs > 2)
     node_unsupported(n, "%lld steps, 1 to %d are", (long long)c.steps, MOST_STEPS);
   if (attr_has(n, "activation_alpha") || attr_has(n, "activation_beta"))
-    node_unsupported(n, "activations with parameters");
+    node_problem(n, WAFER_PROBLEM_attribute, "activations with parameters");
   return c;
 }
 
@@ -168,8 +169,8 @@ static wafer_op activation_of(import_node *n, wire_bytes name) {
   for (size_t i = 0; i < WAFER_COUNT(known); i++)
     if (strlen(known[i].name) == name.count && !memcmp(known[i].name, name.at, name.count))
       return known[i].op;
-  node_unsupported(n, "activation %.*s", (int)(name.count < 64 ? name.count : 64),
-                   (const char *)name.at);
+  node_problem(n, WAFER_PROBLEM_attribute, "activation %.*s",
+               (int)(name.count < 64 ? name.count : 64), (const char *)name.at);
   return WAFER_OP_tanh;
 }
 

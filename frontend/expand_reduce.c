@@ -170,8 +170,9 @@ static MlirValue along_channels(import_node *n, MlirValue vector, uint32_t rank)
 
 void import_batch_norm(import_node *n) {
   bool trains = n->opset < 7 ? !attr_int(n, "is_test", 0) : attr_int(n, "training_mode", 0) != 0;
-  if (trains) node_unsupported(n, "training mode");
-  if (!attr_int(n, "spatial", 1)) node_unsupported(n, "statistics per element (spatial = 0)");
+  if (trains) node_problem(n, WAFER_PROBLEM_attribute, "training mode");
+  if (!attr_int(n, "spatial", 1))
+    node_problem(n, WAFER_PROBLEM_attribute, "statistics per element (spatial = 0)");
   wafer_attr attr = FLOAT_ATTR(epsilon, attr_float(n, "epsilon", 1e-5));
   n->outputs[0] = emit_op(n, WAFER_OP_batch_norm, 5, n->inputs, &attr, 1);
 }

@@ -95,7 +95,8 @@ static void finish_resize(import_node *n, const resizing *r) {
                         TEXT_ATTR(rounding, r->rounding),
                         FLOAT_ATTR(cubic_a, attr_float(n, "cubic_coeff_a", -0.75)),
                         INT_ATTR(exclude_outside, attr_int(n, "exclude_outside", 0))};
-  if (!strcmp(r->coordinates, "tf_crop_and_resize")) node_unsupported(n, "mode tf_crop_and_resize");
+  if (!strcmp(r->coordinates, "tf_crop_and_resize"))
+    node_problem(n, WAFER_PROBLEM_attribute, "mode tf_crop_and_resize");
   n->outputs[0] = emit_op(n, WAFER_OP_resize, 1, &x, attrs, WAFER_COUNT(attrs));
 }
 
@@ -137,6 +138,7 @@ void import_resize(import_node *n) {
   else
     by_scale_input(n, &r, 2);
   for (uint32_t i = 0; i < r.in.rank; i++) shrinks |= r.scales[i] < 1;
-  if (attr_int(n, "antialias", 0) && shrinks) node_unsupported(n, "shrinking with antialias");
+  if (attr_int(n, "antialias", 0) && shrinks)
+    node_problem(n, WAFER_PROBLEM_attribute, "shrinking with antialias");
   finish_resize(n, &r);
 }

@@ -167,7 +167,8 @@ static bool covers(const window *w, const wafer_shape *x) {
 void import_pool(import_node *n) {
   window w = pool_window(n);
   wafer_shape x = node_type(n, node_input(n, 0)).shape;
-  if (attr_int(n, "storage_order", 0)) node_unsupported(n, "column-major storage order");
+  if (attr_int(n, "storage_order", 0))
+    node_problem(n, WAFER_PROBLEM_attribute, "column-major storage order");
   if (n->status == WAFER_OK && covers(&w, &x)) {
     wafer_op op = n->op->op == WAFER_OP_max_pool ? WAFER_OP_reduce_max : WAFER_OP_reduce_mean;
     n->outputs[0] = emit_reduce(n, op, node_input(n, 0), ((1u << x.rank) - 1) & ~3u, true);

@@ -179,13 +179,18 @@ static void import_function(import_node *n, const onnx_function *f) {
     if (i < f->output.count) n->status = collect(n->im, &inner, f->output.at[i], &n->outputs[i]);
 }
 
-static void import_operator(import_node *n) {
+/* The operator's row, or a report that there is none. */
+static void find_operator(import_node *n) {
   const onnx_node *node = n->node;
   const char *domain = is_default(node->domain) ? "" : node->domain;
   n->op = onnx_op_find(domain, node->op_type, n->opset);
   if (!n->op && onnx_op_find(domain, node->op_type, INT64_MAX))
-    node_unsupported(n, "this opset does not have it yet");
+    node_problem(n, WAFER_PROBLEM_opset, "this opset does not have it yet");
   if (!n->op) node_unsupported(n, "no such operator is known");
+}
+
+static void import_operator(import_node *n) {
+  find_operator(n);
   if (n->status != WAFER_OK) return;
   if (n->input_count < n->op->least)
     node_bad(n, "has %u inputs, needs %u", n->input_count, n->op->least);
@@ -226,7 +231,6 @@ static wafer_status run_node(importer *im, scope *s, const onnx_nodes *nodes, si
   const onnx_node *node = &nodes->at[index];
   operands in;
   WAFER_TRY(find_operands(im, s, nodes, index, &in));
-  if (in.unknown) return define_outputs(im, s, node, NULL);
   import_node n = {.im = im,
                    .scope = s,
                    .node = node,
@@ -239,14 +243,20 @@ static wafer_status run_node(importer *im, scope *s, const onnx_nodes *nodes, si
   n.outputs = WAFER_NEW(im->ctx->arena, MlirValue, node->output.count + 1);
   if (!n.outputs) return no_memory(im);
   const onnx_function *function = find_function(im->model, node);
-  if (function)
+  if (in.unknown && !function)
+    find_operator(&n);
+  else if (in.unknown)
+    ;
+  else if (function)
     import_function(&n, function);
   else
     import_operator(&n);
-  if (n.status == WAFER_OK) check_outputs(&n);
+  if (n.status == WAFER_OK && !in.unknown) check_outputs(&n);
+  if (n.status == WAFER_OK && !in.unknown) node_unread(&n);
   if (n.status == WAFER_UNSUPPORTED) im->unsupported++;
   if (n.status != WAFER_OK && n.status != WAFER_UNSUPPORTED) return n.status;
-  return define_outputs(im, s, node, n.status == WAFER_OK ? n.outputs : NULL);
+  bool known = n.status == WAFER_OK && !in.unknown;
+  return define_outputs(im, s, node, known ? n.outputs : NULL);
 }
 
 /* Everything that a node builds carries its name; in a function's body behind that of the call. */
@@ -299,8 +309,8 @@ static wafer_status define_initializers(importer *im, scope *s, const onnx_graph
     const onnx_tensor *values = graph->sparse_initializer.at[i].values;
     const char *name = values && values->name ? values->name : "";
     im->unsupported++;
-    (void)wafer_fail(im->ctx->diag, im->b.loc, WAFER_UNSUPPORTED,
-                     "initializer '%s' is a sparse tensor", name);
+    (void)import_problem(im->ctx, im->b.loc, WAFER_UNSUPPORTED, WAFER_PROBLEM_type, NULL,
+                         "initializer '%s' is a sparse tensor", name);
     WAFER_TRY(define(im, s, name, (name_entry){.state = NAME_UNKNOWN}));
   }
   return WAFER_OK;
@@ -355,7 +365,7 @@ static wafer_status begin_main(importer *im, scope *s, const model_input *inputs
   uint32_t open = 0;
   if (!names || !types || !values) return no_memory(im);
   for (uint32_t i = 0; i < count; i++) {
-    if (inputs[i].bound) continue;
+    if (inputs[i].bound || inputs[i].unknown) continue;
     names[open] = inputs[i].info->name;
     types[open++] = inputs[i].type;
   }
@@ -364,7 +374,9 @@ static wafer_status begin_main(importer *im, scope *s, const model_input *inputs
   for (uint32_t i = 0; i < count; i++) {
     name_entry entry = {.state = NAME_KNOWN};
     const char *name = inputs[i].info->name;
-    if (inputs[i].bound)
+    if (inputs[i].unknown)
+      entry.state = NAME_UNKNOWN;
+    else if (inputs[i].bound)
       WAFER_TRY(import_bound(im, &inputs[i], &entry.value));
     else
       entry.value = values[open++];
@@ -407,6 +419,8 @@ static wafer_status finish_main(importer *im, scope *s, const onnx_graph *graph)
     names[i] = graph->output.at[i].name;
     WAFER_TRY(collect(im, s, names[i], &values[i]));
   }
+  const wafer_options *o = im->ctx->options;
+  if (im->unsupported && o && o->problem) return WAFER_UNSUPPORTED; /* its user counts them */
   if (im->unsupported)
     return wafer_fail(im->ctx->diag, im->b.loc, WAFER_UNSUPPORTED,
                       "cannot compile %u of %zu nodes, listed above", im->unsupported,
@@ -423,10 +437,10 @@ static wafer_status check_opset(const importer *im, const frame *f) {
                       "the model does not say which opset it uses");
   if (!opset) return WAFER_OK; /* every node is of another domain */
   if (opset < OLDEST_OPSET || opset > NEWEST_OPSET)
-    return wafer_fail(
-        im->ctx->diag, loc, WAFER_UNSUPPORTED,
-        "the model uses opset %lld, %d to %d are supported; convert it with onnx.version_converter",
-        (long long)opset, OLDEST_OPSET, NEWEST_OPSET);
+    return import_problem(im->ctx, loc, WAFER_UNSUPPORTED, WAFER_PROBLEM_opset,
+                          "convert it with onnx.version_converter",
+                          "the model uses opset %lld, %d to %d are supported", (long long)opset,
+                          OLDEST_OPSET, NEWEST_OPSET);
   return WAFER_OK;
 }
 
@@ -435,6 +449,7 @@ static wafer_status import_model(importer *im) {
   const frame f = {.opsets = &im->model->opset_import};
   model_input *inputs;
   uint32_t count;
+  wafer_status problem;
   scope s;
   im->b = (wafer_builder){.ctx = im->ctx, .ir = im->ir, .loc = wafer_at_file(im->ir->file)};
   WAFER_TRY(check_opset(im, &f));
@@ -442,10 +457,11 @@ static wafer_status import_model(importer *im) {
                   count_names(graph) + graph->sparse_initializer.count))
     return no_memory(im);
   WAFER_TRY(define_initializers(im, &s, graph));
-  WAFER_TRY(bind_inputs(im->ctx, im->ir->file, graph, &s, &inputs, &count));
+  WAFER_TRY(bind_inputs(im->ctx, im->ir->file, graph, &s, &inputs, &count, &problem));
   WAFER_TRY(begin_main(im, &s, inputs, count));
   WAFER_TRY(import_nodes(im, &s, &graph->node));
   im->ir->node_count = (uint32_t)graph->node.count;
+  if (problem != WAFER_OK && !im->unsupported) return problem;
   return finish_main(im, &s, graph);
 }
 

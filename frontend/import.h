@@ -56,11 +56,24 @@ const onnx_op *onnx_op_row(size_t index);
 
 /* ---- Failures ---- */
 
+/* Something that keeps the model from compiling, after which the walk goes on to list others: to
+ * the options' `problem`, or as an error. `remedy` is said with it; NULL: that of the kind. Returns
+ * `status`. */
+wafer_status import_problem(const wafer_ctx *ctx, wafer_loc loc, wafer_status status,
+                            wafer_problem_kind kind, const char *remedy, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+
 /* The model is malformed. */
 void node_bad(import_node *n, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The model is valid, this compiler cannot do it; the walk goes on without the node's results. */
 void node_unsupported(import_node *n, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* The same, of a kind other than `operator`. */
+void node_problem(import_node *n, wafer_problem_kind kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Attributes that nobody has read are said to be ignored. */
+void node_unread(import_node *n);
 
 /* ---- Inputs ---- */
 
@@ -166,11 +179,14 @@ typedef struct model_input {
   const onnx_value *info;
   wafer_type type;
   const wafer_view *bound; /* --bind: the input is this constant */
+  bool unknown;            /* its type or a dim; that has been reported */
 } model_input;
 
-/* The inputs that `initializers` has not, with static types by the options of ctx. */
+/* The inputs that `initializers` has not, with static types by the options of ctx; those that are
+ * unknown stay so. *problem: WAFER_OK when there are none, else the first one's status. */
 wafer_status bind_inputs(const wafer_ctx *ctx, const char *file, const onnx_graph *graph,
-                         const scope *initializers, model_input **out, uint32_t *count);
+                         const scope *initializers, model_input **out, uint32_t *count,
+                         wafer_status *problem);
 /* Whether a declared type contradicts; dims without a number agree with anything. */
 bool bind_contradicts(const onnx_type *declared, const wafer_type *type);
 

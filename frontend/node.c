@@ -11,14 +11,16 @@ static void describe_inputs(const import_node *n, char *text, size_t room) {
   size_t used = 0;
   *text = 0;
   for (uint32_t i = 0; i < n->input_count && i < 4 && used + 64 < room; i++) {
-    char shape[48] = "absent";
+    char shape[48];
+    strcpy(shape, *n->node->input.at[i] ? "unknown" : "absent");
     const char *dtype = "";
     if (node_has_input(n, i)) {
       wafer_type type = wafer_ir_value_type(n->inputs[i]);
       wafer_shape_format(&type.shape, shape, sizeof shape);
       dtype = wafer_dtype_name(type.dtype);
     }
-    used += (size_t)snprintf(text + used, room - used, "%s%s %s", i ? ", " : "", dtype, shape);
+    used += (size_t)snprintf(text + used, room - used, "%s%s%s%s", i ? ", " : "", dtype,
+                             *dtype ? " " : "", shape);
   }
 }
 
@@ -33,18 +35,29 @@ void node_bad(import_node *n, const char *format, ...) {
       wafer_fail(n->im->ctx->diag, n->im->b.loc, WAFER_BAD_INPUT, "%s: %s", n->node->op_type, text);
 }
 
-void node_unsupported(import_node *n, const char *format, ...) {
-  if (n->status != WAFER_OK) return;
+static void unsupported(import_node *n, wafer_problem_kind kind, const char *format, va_list list) {
   char text[512], types[320];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
+  if (n->status != WAFER_OK) return;
+  vsnprintf(text, sizeof text, format, list);
   describe_inputs(n, types, sizeof types);
   const char *domain = n->node->domain && *n->node->domain ? n->node->domain : "ai.onnx";
-  n->status = wafer_fail(n->im->ctx->diag, n->im->b.loc, WAFER_UNSUPPORTED,
-                         "operator %s of %s, opset %lld, on (%s): %s", n->node->op_type, domain,
-                         (long long)n->opset, types, text);
+  n->status = import_problem(n->im->ctx, n->im->b.loc, WAFER_UNSUPPORTED, kind, NULL,
+                             "operator %s of %s, opset %lld, on (%s): %s", n->node->op_type, domain,
+                             (long long)n->opset, types, text);
+}
+
+void node_unsupported(import_node *n, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  unsupported(n, WAFER_PROBLEM_operator, format, list);
+  va_end(list);
+}
+
+void node_problem(import_node *n, wafer_problem_kind kind, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  unsupported(n, kind, format, list);
+  va_end(list);
 }
 
 static void no_memory(import_node *n) {
@@ -153,9 +166,9 @@ bool node_constant(import_node *n, uint32_t index, const char *what, wafer_view 
   }
   if (wafer_ir_constant(n->im->ctx, n->im->ir, n->inputs[index], view)) return true;
   const char *behind = node_inputs_behind(n, n->inputs[index]);
-  node_unsupported(n,
-                   "input %u (%s, '%s') must be known when compiling, it depends on the model's %s",
-                   index, what, n->node->input.at[index], behind);
+  node_problem(n, WAFER_PROBLEM_value,
+               "input %u (%s, '%s') must be known when compiling, it depends on the model's %s",
+               index, what, n->node->input.at[index], behind);
   return false;
 }
 
@@ -191,12 +204,36 @@ double node_float(import_node *n, uint32_t index, const char *what, double absen
 
 /* ---- Attributes ---- */
 
+#define READ (UINT64_C(1) << 63) /* of `has`: somebody has asked for the attribute */
+
 static const onnx_attribute *named_in(const onnx_node *node, const char *name) {
   for (size_t i = 0; node && i < node->attribute.count; i++) {
-    const onnx_attribute *attribute = &node->attribute.at[i];
-    if (attribute->name && !strcmp(attribute->name, name)) return attribute;
+    onnx_attribute *attribute = &node->attribute.at[i];
+    if (!attribute->name || strcmp(attribute->name, name) != 0) continue;
+    attribute->has |= READ;
+    return attribute;
   }
   return NULL;
+}
+
+/* Attributes that say nothing about results here: of training, of branches not taken, or what the
+ * operands' shapes and types say too. */
+static bool may_be_unread(const char *name) {
+  static const char *const names[] = {"broadcast", "consumed_inputs", "else_branch", "hidden_size",
+                                      "is_test",   "momentum",        "ratio",       "saturate",
+                                      "seed",      "then_branch"};
+  for (size_t i = 0; i < WAFER_COUNT(names); i++)
+    if (!strcmp(name, names[i])) return true;
+  return false;
+}
+
+void node_unread(import_node *n) {
+  for (size_t i = 0; i < n->node->attribute.count; i++) {
+    const onnx_attribute *attribute = &n->node->attribute.at[i];
+    if (!(attribute->has & READ) && attribute->name && !may_be_unread(attribute->name))
+      wafer_warn(n->im->ctx->diag, n->im->b.loc, "%s: attribute %s is ignored", n->node->op_type,
+                 attribute->name);
+  }
 }
 
 /* In a function's body an attribute may stand for one of the calling node, or its default. */

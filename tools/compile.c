@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "cli.h"
 #include "report.h"
 
@@ -26,7 +27,9 @@ static const char usage[] =
     "      --report FILE.json   the closing report as JSON too\n"
     "      --passes LIST        passes to run instead of the default ones, comma separated\n"
     "      --print-ir-after P   print the IR after pass P, or after all, to stderr\n"
-    "      --check              stop after matching: does every operator compile?\n"
+    "      --check              stop after matching and list all that does not compile, with "
+    "remedies\n"
+    "      --json               with --check: the list as JSON\n"
     "  -q, --quiet              no progress, no report\n"
     "  -h, --help\n\n"
     "examples:\n"
@@ -34,11 +37,12 @@ static const char usage[] =
     "  wafer compile ocr.onnx -o ocr.wplan --shape x=1x3x48x320 --mode streaming --batch 8\n"
     "  wafer compile vad.onnx -o vad.wplan --shape input=1x576 --shape state=2x1x128 --bind "
     "sr=sr.npy\n"
-    "  wafer compile net.onnx --check --dim batch=1\n";
+    "  wafer compile net.onnx --check --dim batch=1\n"
+    "  wafer compile net.onnx --check --json\n";
 
 typedef struct arguments {
   const char *model, *output, *machine, *report, *passes;
-  bool check, quiet, edge_set;
+  bool check, json, quiet, edge_set;
   double edge_gbps;
   wafer_options options;
   wafer_dim_binding *dims;
@@ -59,7 +63,8 @@ enum {
   REPORT,
   PASSES,
   PRINT,
-  CHECK
+  CHECK,
+  JSON
 };
 
 static const struct option long_options[] = {{"output", required_argument, NULL, 'o'},
@@ -76,6 +81,7 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"passes", required_argument, NULL, PASSES},
                                              {"print-ir-after", required_argument, NULL, PRINT},
                                              {"check", no_argument, NULL, CHECK},
+                                             {"json", no_argument, NULL, JSON},
                                              {"quiet", no_argument, NULL, 'q'},
                                              {"help", no_argument, NULL, 'h'},
                                              {0}};
@@ -173,6 +179,9 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   case CHECK:
     a->check = true;
     return WAFER_OK;
+  case JSON:
+    a->json = true;
+    return WAFER_OK;
   default:
     return (wafer_status)cli_usage("compile", "that option is unknown or lacks its value");
   }
@@ -194,6 +203,7 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, arguments *
   a->options.values = a->values;
   if (optind + 1 != argc)
     return (wafer_status)cli_usage("compile", "one MODEL.onnx is wanted, got %d", argc - optind);
+  if (a->json && !a->check) return (wafer_status)cli_usage("compile", "--json goes with --check");
   a->model = argv[optind];
   if (!a->output && !a->check && !a->passes)
     return (wafer_status)cli_usage("compile", "-o PLAN is missing");
@@ -229,12 +239,6 @@ static wafer_status finish(const arguments *a, const wafer_plan *plan, double st
 static wafer_status compile_ir(const arguments *a, const wafer_ctx *ctx, wafer_ir *ir,
                                double started) {
   const wafer_plan *plan;
-  if (a->check) {
-    WAFER_TRY(wafer_transform(ctx, ir, "default:fuse"));
-    cli_progress_done();
-    printf("%s: every operator compiles\n", a->model);
-    return WAFER_OK;
-  }
   WAFER_TRY(wafer_transform(ctx, ir, a->passes ? a->passes : WAFER_DEFAULT_PASSES));
   if (!a->output) return WAFER_OK;
   WAFER_TRY(wafer_lower(ctx, ir, &plan));
@@ -246,6 +250,7 @@ static wafer_status compile(const arguments *a, wafer_arena *arena) {
   wafer_ctx ctx = {.arena = arena, .diag = cli_diag(), .options = &a->options};
   wafer_ir *ir;
   WAFER_TRY(open_machine(a, arena, &ctx.machine));
+  if (a->check) return check_model(&ctx, a->model, a->json);
   WAFER_TRY(wafer_import(&ctx, a->model, &ir));
   wafer_status status = compile_ir(a, &ctx, ir, started);
   wafer_ir_destroy(ir);

@@ -56,6 +56,29 @@ typedef struct wafer_value_binding {
   wafer_view value;
 } wafer_value_binding;
 
+/* What keeps a model from compiling: PROBLEM(kind, what to do about it). */
+#define WAFER_PROBLEM_MAP(X)                                                                       \
+  X(operator, "write it with operators of docs/onnx-support.md, or as a function of the model")    \
+  X(opset, "convert the model with onnx.version_converter")                                        \
+  X(attribute, "export the model with another value of the attribute")                             \
+  X(type, "convert the tensor to a type of docs/onnx-support.md")                                  \
+  X(dim, "give the dim with --dim or the input's shape with --shape")                              \
+  X(value, "give the input's value with --bind")
+
+typedef enum wafer_problem_kind {
+#define X(name, remedy) WAFER_PROBLEM_##name,
+  WAFER_PROBLEM_MAP(X)
+#undef X
+} wafer_problem_kind;
+
+typedef struct wafer_problem {
+  wafer_problem_kind kind;
+  const wafer_loc *loc;
+  const char *text, *remedy;
+} wafer_problem;
+const char *wafer_problem_name(wafer_problem_kind kind);
+const char *wafer_problem_remedy(wafer_problem_kind kind);
+
 /* Zero is the default of every field. */
 typedef struct wafer_options {
   wafer_mode mode;
@@ -73,6 +96,9 @@ typedef struct wafer_options {
    * times; the import then fails. Giving it in `values` is the remedy. */
   void (*needs)(void *self, const char *input);
   void *needs_self;
+  /* Gets each problem in place of the context's diag. Strings live as long as the call. */
+  void (*problem)(void *self, const wafer_problem *problem);
+  void *problem_self;
 } wafer_options;
 
 /* What is threaded through a compilation; no globals. `options` may be NULL. */

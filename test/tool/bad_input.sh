@@ -30,6 +30,20 @@ expect() {
 compile() { code=$1 text=$2; shift 2; expect "$code" "$text" "$wafer" compile "$@" -o "$work/out.wplan"; }
 
 # -- models --
+check() { # CODE TEXT MODEL: --check says TEXT on stdout and nothing else on stderr
+  "$wafer" compile --check "$3" $4 >"$work/stdout" 2>"$work/stderr"
+  got=$?
+  [ $got = "$1" ] && grep -qF -- "$2" "$work/stdout" && [ ! -s "$work/stderr" ] ||
+    { echo "FAILED: --check $3: exit $got (want $1), want '$2' in:" >&2; cat "$work/stdout" "$work/stderr" >&2; failed=1; }
+}
+check 0 'every operator compiles' "$data/small_cnn.onnx" ''
+check 3 '2 problems' "$data/bad/unknown_operator.onnx" ''
+check 3 "node 'second_unknown' (#2)" "$data/bad/unknown_operator.onnx" ''
+check 2 'give --dim batch=N' "$data/bad/unbound_dim.onnx" ''
+check 0 '"compiles":	true' "$data/small_cnn.onnx" --json
+check 2 '"kind":	"dim"' "$data/bad/unbound_dim.onnx" --json
+python3 -m json.tool "$work/stdout" >"$work/json" || failed=1
+expect 1 "--json goes with --check" "$wafer" compile --json "$data/small_cnn.onnx" -o "$work/out.wplan"
 several=yes
 compile 3 first_unknown "$data/bad/unknown_operator.onnx"
 grep -q second_unknown "$work/stderr" || { echo "FAILED: the second unknown operator is not listed" >&2; failed=1; }

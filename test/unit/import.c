@@ -510,6 +510,39 @@ static void everything_unsupported_is_listed(void) {
   end(&s);
 }
 
+static void remember_problem(void *self, const wafer_problem *problem) {
+  remember(self, WAFER_ERROR, WAFER_OK, problem->loc, problem->text);
+  remember(self, WAFER_ERROR, WAFER_OK, problem->loc, problem->remedy);
+  remember(self, WAFER_ERROR, WAFER_OK, problem->loc, wafer_problem_name(problem->kind));
+}
+
+/* Open dims and types that are not supported do not hide what is behind them. */
+static void problems_are_listed_in_one_go(void) {
+  static const char *const want[] = {"(Nx4)",        "give --dim N=N or --shape x=...",
+                                     "dim",          "element type 8 (string)",
+                                     "type",         "operator Foo of my",
+                                     "operator",     "node 'a'",
+                                     "on (unknown)", "operator Whirl of ai.onnx",
+                                     "node 'late'",  "this opset does not have it yet",
+                                     "opset",        "input 1 (shape, 's')",
+                                     "value",        "storage order",
+                                     "attribute",    "Relu: attribute foo is ignored"};
+  session s = {.options = {.problem = remember_problem}};
+  s.options.problem_self = &s.said;
+  import_text(
+      &s, 13,
+      "in x f32 Nx4; in t string 2; in z f32 4; in s i64 1; in i f32 1x1x4; my::Foo x -> a; "
+      "Relu a -> b; Relu(foo=1) z -> c; Whirl c -> d; Gelu b -> late; Reshape z s -> r; "
+      "MaxPool(kernel_shape=[2],storage_order=1) i -> m; out b");
+  CU_ASSERT_EQUAL(s.status, WAFER_UNSUPPORTED);
+  for (size_t i = 0; i < WAFER_COUNT(want); i++) {
+    if (!strstr(s.said.text, want[i])) printf("'%s' is not in\n%s", want[i], s.said.text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(s.said.text, want[i]));
+  }
+  CU_ASSERT_PTR_NULL(strstr(s.said.text, "cannot compile"));
+  end(&s);
+}
+
 static void wrong_options_list_the_names(void) {
   static const wafer_dim_binding dims[] = {{"M", 2}};
   static const wafer_shape_binding other[] = {{"q", {1, {2}}}}, fixed[] = {{"x", {2, {2, 6}}}},
@@ -553,6 +586,7 @@ CU_TestInfo tests_import[] = {
     {"functions of the model are their bodies", functions_of_the_model_are_their_bodies},
     {"what is wrong is said", what_is_wrong_is_said},
     {"everything unsupported is listed", everything_unsupported_is_listed},
+    {"problems are listed in one go", problems_are_listed_in_one_go},
     {"wrong options list the names", wrong_options_list_the_names},
     {"missing files are named", missing_files_are_named},
     CU_TEST_INFO_NULL,
