@@ -31,6 +31,7 @@ const onnx_op *onnx_op_row(size_t index) {
 
 bool wafer_onnx_operator_at(size_t index, wafer_onnx_operator *out) {
   const onnx_op *row = index < WAFER_COUNT(rows) ? onnx_op_row(index) : NULL;
-  if (row) *out = (wafer_onnx_operator){"ai.onnx", row->type, row->since};
+  if (row)
+    *out = (wafer_onnx_operator){*row->domain ? row->domain : "ai.onnx", row->type, row->since};
   return row != NULL;
 }

@@ -171,7 +171,10 @@ static const char *place_name(size_t i) {
 
 static void print_row(FILE *to, const row *r) {
   fprintf(to, "| %s | ", r->name);
-  if (r->since)
+  bool of_domain = strchr(r->name, '.');
+  if (r->since && of_domain)
+    fprintf(to, "%lld | ", (long long)r->since);
+  else if (r->since)
     fprintf(to, "%lld-%d | ", (long long)r->since, WAFER_ONNX_NEWEST_OPSET);
   else
     fputs("- | ", to);
