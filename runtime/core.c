@@ -116,6 +116,16 @@ static wafer_status run_scalar(wafer_fabric *f, uint32_t at, const wafer_instruc
   return WAFER_OK;
 }
 
+static void pass_marks(wafer_fabric *f, uint32_t at) {
+  fabric_core *core = &f->cores[at];
+  for (; core->pc < core->program->code_count; core->pc++) {
+    const wafer_instruction *code = &core->program->code[core->pc];
+    if (code->op != WAFER_CORE_mark) return;
+    if (f->mark)
+      f->mark(f->mark_user, at % f->program->width, at / f->program->width, f->now, code->value);
+  }
+}
+
 /* Uses the cycle when control has something for it. */
 static wafer_status run_control(wafer_fabric *f, uint32_t at, bool *issued, uint64_t *next) {
   fabric_core *core = &f->cores[at];
@@ -133,6 +143,7 @@ static wafer_status run_control(wafer_fabric *f, uint32_t at, bool *issued, uint
     if (core->resume < *next) *next = core->resume;
     return WAFER_OK;
   }
+  pass_marks(f, at);
   if (core->pc >= core->program->code_count) {
     core->state = CORE_IDLE; /* code ends like a task */
     *next = f->now + 1;

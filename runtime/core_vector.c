@@ -1,6 +1,6 @@
 /* Vector instructions: set-up, and the timing of a step: as many elements as the rate gives in a
- * cycle, or one element in several; operands on the fabric allow 32 bits a cycle. */
-#include "fabric_state.h"
+ * cycle, or one element in several; with operands on the fabric, those of a wavelet. */
+#include "core_value.h"
 
 static const uint8_t op_inputs[WAFER_CORE_VECTORS] = {
 #define VECTOR(name, inputs, rate) [WAFER_CORE_##name] = inputs,
@@ -12,15 +12,30 @@ static const uint8_t op_rate[WAFER_CORE_VECTORS] = {
 #include "wafer/core_ops.def"
 };
 
-static const wafer_operand *operand(const wafer_instruction *code, uint32_t k) {
-  return k ? &code->in[k - 1] : &code->out;
+uint32_t core_inputs(const wafer_instruction *code) {
+  if (code->op != WAFER_CORE_apply) return op_inputs[code->op];
+  return code->function < WAFER_OP_COUNT ? wafer_op_get((wafer_op)code->function)->most : 0;
+}
+
+/* The operand whose width the rate follows: the first input, of a selection the first that may be
+ * its result. */
+static uint32_t timed_bits(const wafer_instruction *code) {
+  bool selects = code->op == WAFER_CORE_select ||
+                 (code->op == WAFER_CORE_apply && code->function == WAFER_OP_select);
+  return wafer_dtype_bits(code->in[selects].dtype);
+}
+
+const wafer_throughput *core_rate(const wafer_machine *machine, const wafer_instruction *code) {
+  uint32_t rate = code->op == WAFER_CORE_apply ? wafer_op_get((wafer_op)code->function)->rate
+                                               : op_rate[code->op];
+  return &machine->rate[rate][timed_bits(code) <= 16];
 }
 
 static bool shares_queue(const core_thread *a, const core_thread *b) {
-  for (uint32_t i = 0; i <= op_inputs[a->code->op]; i++)
-    for (uint32_t k = 0; k <= op_inputs[b->code->op]; k++)
-      if (operand(a->code, i)->kind == WAFER_OPERAND_fabric &&
-          operand(b->code, k)->kind == WAFER_OPERAND_fabric && a->queue[i] == b->queue[k])
+  for (uint32_t i = 0; i <= core_inputs(a->code); i++)
+    for (uint32_t k = 0; k <= core_inputs(b->code); k++)
+      if (core_operand(a->code, i)->kind == WAFER_OPERAND_fabric &&
+          core_operand(b->code, k)->kind == WAFER_OPERAND_fabric && a->queue[i] == b->queue[k])
         return true;
   return false;
 }
@@ -29,11 +44,40 @@ static bool shares_queue(const core_thread *a, const core_thread *b) {
  * of issue. */
 static uint32_t to_wait_for(const fabric_core *core, const core_thread *t) {
   uint32_t waits = t->code->after ? core->running & 1u << (t->code->after - 1) : 0;
-  for (uint32_t left = core->running; left; left &= left - 1) {
+  for (uint32_t left = core->running; left && t->fabric; left &= left - 1) {
     uint32_t other = (uint32_t)__builtin_ctz(left);
     if (shares_queue(t, &core->threads[other])) waits |= 1u << other;
   }
   return waits;
+}
+
+static wafer_status count_elements(const wafer_fabric *f, uint32_t at, core_thread *t) {
+  const wafer_instruction *code = t->code;
+  t->inner = code->count_reg == WAFER_NO_REGISTER ? code->shape[3]
+                                                  : (uint32_t)f->cores[at].r[code->count_reg];
+  uint64_t count = t->inner;
+  for (uint32_t level = 0; level < 3 && count <= INT32_MAX; level++) count *= code->shape[level];
+  if (count > INT32_MAX)
+    return fabric_trap(f, at, "a vector instruction over %llu elements or more; %d at most",
+                       (unsigned long long)count, INT32_MAX);
+  t->count = (uint32_t)count;
+  return WAFER_OK;
+}
+
+static uint32_t double_cost(const wafer_instruction *code) {
+  return timed_bits(code) == 64 ? 2 : 1;
+}
+
+/* Elements of a step: the rate's, or a wavelet's. */
+static uint32_t step_elements(const wafer_machine *m, const core_thread *t) {
+  const wafer_throughput *rate = core_rate(m, t->code);
+  uint32_t cycles = rate->cycles * double_cost(t->code), most = 0;
+  for (uint32_t k = 0; k <= core_inputs(t->code); k++)
+    if (core_operand(t->code, k)->kind == WAFER_OPERAND_fabric) {
+      uint32_t per_wavelet = t->bytes[k] < 4 ? 4u / t->bytes[k] : 1;
+      if (per_wavelet > most) most = per_wavelet;
+    }
+  return most ? most : (rate->elements + cycles - 1) / cycles;
 }
 
 wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *code) {
@@ -41,22 +85,19 @@ wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *c
   core_thread *t = &core->threads[code->thread];
   uint64_t setup = f->machine->vector_setup_cycles;
   if (code->load_descriptors) setup += f->machine->descriptor_load_cycles;
-  t->code = code;
-  t->done = t->fraction = 0;
-  t->ready = f->now + (setup > 1 ? setup - 1 : 1);
-  t->inner =
-      code->count_reg == WAFER_NO_REGISTER ? code->shape[3] : (uint32_t)core->r[code->count_reg];
-  uint64_t count = t->inner;
-  for (uint32_t level = 0; level < 3 && count <= INT32_MAX; level++) count *= code->shape[level];
-  if (count > INT32_MAX)
-    return fabric_trap(f, at, "a vector instruction over %llu elements or more; %d at most",
-                       (unsigned long long)count, INT32_MAX);
-  t->count = (uint32_t)count;
-  for (uint32_t k = 0; k <= op_inputs[code->op]; k++) {
-    const wafer_operand *o = operand(code, k);
-    if (o->kind == WAFER_OPERAND_fabric) t->queue[k] = core_queue(core, o->color, k == 0);
+  *t = (core_thread){.code = code, .ready = f->now + (setup > 1 ? setup - 1 : 1)};
+  WAFER_TRY(count_elements(f, at, t));
+  for (uint32_t k = 0; k <= core_inputs(code); k++) {
+    const wafer_operand *o = core_operand(code, k);
+    if (o->kind == WAFER_OPERAND_fabric) {
+      t->queue[k] = core_queue(core, o->color, k == 0);
+      t->fabric = true;
+    }
+    t->bytes[k] = (uint8_t)(wafer_dtype_bits(o->dtype) / 8);
     t->address[k] = o->address + (int64_t)(o->reg == WAFER_NO_REGISTER ? 0 : core->r[o->reg]);
   }
+  t->type = (uint8_t)core_class_of(code);
+  t->step = step_elements(f->machine, t);
   t->waits = to_wait_for(core, t);
   t->state = THREAD_BUSY;
   core->running |= 1u << code->thread;
@@ -66,24 +107,21 @@ wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *c
   return WAFER_OK;
 }
 
-/* 16-bit types, and what the rate's table calls them. */
-static bool narrow(const wafer_instruction *code) {
-  return wafer_dtype_bits(code->in[0].dtype) <= 16;
-}
-
-/* Elements of the next step: the rate's, fewer on the fabric and at the end. */
-static uint32_t step_elements(const wafer_throughput *rate, const core_thread *t) {
-  uint32_t elements = (rate->elements + rate->cycles - 1) / rate->cycles;
-  for (uint32_t k = 0; k <= op_inputs[t->code->op]; k++) {
-    const wafer_operand *o = operand(t->code, k);
-    uint32_t per_wavelet = 32 / wafer_dtype_bits(o->dtype);
-    if (o->kind == WAFER_OPERAND_fabric && per_wavelet != elements)
-      elements = per_wavelet == 2 && elements > 2 ? 2
-                 : elements < per_wavelet         ? elements
-                                                  : per_wavelet;
+void core_advance(core_thread *t, uint32_t n) {
+  const wafer_instruction *code = t->code;
+  uint32_t inputs = core_inputs(code);
+  t->index[3] += n;
+  for (uint32_t k = 0; k <= inputs; k++)
+    t->address[k] += (int64_t)n * core_operand(code, k)->stride[3];
+  for (uint32_t level = 3, extent = t->inner; level > 0 && t->index[level] == extent; level--) {
+    for (uint32_t k = 0; k <= inputs; k++) {
+      const int32_t *stride = core_operand(code, k)->stride;
+      t->address[k] += stride[level - 1] - (int64_t)extent * stride[level];
+    }
+    t->index[level] = 0;
+    t->index[level - 1]++;
+    extent = code->shape[level - 1];
   }
-  uint32_t left = t->count - t->done;
-  return elements < left ? elements : left;
 }
 
 /* Reads of memory whose banks collide: banks are 2 bytes wide, half of them answer in a cycle. */
@@ -91,8 +129,8 @@ static uint32_t bank_cycles(const wafer_machine *m, const core_thread *t) {
   uint32_t half = m->banks > 1 ? m->banks / 2 : 1, reads = 0;
   uint32_t bank[3];
   bool conflict = false;
-  for (uint32_t k = 1; k <= op_inputs[t->code->op]; k++) {
-    const wafer_operand *o = operand(t->code, k);
+  for (uint32_t k = 1; k <= core_inputs(t->code); k++) {
+    const wafer_operand *o = core_operand(t->code, k);
     if (o->kind != WAFER_OPERAND_memory || !o->stride[3]) continue;
     bank[reads] = (uint32_t)(t->address[k] >> 1) % half;
     for (uint32_t i = 0; i < reads; i++) conflict |= bank[i] == bank[reads];
@@ -101,30 +139,39 @@ static uint32_t bank_cycles(const wafer_machine *m, const core_thread *t) {
   return reads > 2 || conflict;
 }
 
-static uint32_t step_cycles(const wafer_fabric *f, const wafer_throughput *rate, core_thread *t,
-                            uint32_t elements) {
-  uint64_t owed = (uint64_t)elements * rate->cycles + t->fraction;
-  uint64_t cycles = owed / rate->elements;
+/* Cycles of the rate for a step, what is owed carried over; a wavelet a cycle and operand. */
+static uint32_t rate_cycles(const wafer_throughput *rate, core_thread *t, uint32_t elements) {
+  uint64_t owed = (uint64_t)elements * rate->cycles * double_cost(t->code) + t->fraction;
+  uint64_t cycles = owed / rate->elements, least = 1;
   t->fraction = cycles ? (uint32_t)(owed % rate->elements) : 0;
-  return (uint32_t)(cycles ? cycles : 1) + bank_cycles(f->machine, t);
+  for (uint32_t k = 0; t->fabric && k <= core_inputs(t->code); k++) {
+    if (core_operand(t->code, k)->kind != WAFER_OPERAND_fabric) continue;
+    uint32_t words = (elements * t->bytes[k] + 3) / 4;
+    if (words > least) least = words;
+  }
+  return (uint32_t)(cycles > least ? cycles : least);
+}
+
+/* Are there all wavelets of operand k that the step needs? */
+static bool words_there(const wafer_fabric *f, const fabric_node *q, uint32_t words,
+                        uint64_t *next) {
+  if (q->count < words) return false;
+  uint32_t wait = fabric_wait_for(f, q, words - 1);
+  if (!wait) return true;
+  if (f->now + wait < *next) *next = f->now + wait;
+  return false;
 }
 
 /* Do all wavelets and all room that the step needs exist? */
-static bool fabric_ready(const wafer_fabric *f, const core_thread *t, uint64_t *next) {
-  for (uint32_t k = 0; k <= op_inputs[t->code->op]; k++) {
-    if (operand(t->code, k)->kind != WAFER_OPERAND_fabric) continue;
+static bool fabric_ready(const wafer_fabric *f, const core_thread *t, uint32_t elements,
+                         uint64_t *next) {
+  for (uint32_t k = 0; k <= core_inputs(t->code); k++) {
+    if (core_operand(t->code, k)->kind != WAFER_OPERAND_fabric) continue;
     const fabric_node *q = &f->nodes[t->queue[k]];
-    if (k == 0) {
-      if (!fabric_has_room(f, q)) {
-        if (q->count<q->capacity && * next> f->now + 1) *next = f->now + 1;
-        return false;
-      }
-      continue;
-    }
-    if (!q->count) return false;
-    uint32_t wait = fabric_wait(f, q);
-    if (!wait) continue;
-    if (f->now + wait < *next) *next = f->now + wait;
+    uint32_t words = (elements * t->bytes[k] + 3) / 4;
+    if (k && !words_there(f, q, words, next)) return false;
+    if (k || fabric_room(f, q) >= words) continue;
+    if ((uint32_t)(q->capacity - q->count) >= words && *next > f->now + 1) *next = f->now + 1;
     return false;
   }
   return true;
@@ -144,23 +191,89 @@ static void end_instruction(fabric_core *core, core_thread *t, uint64_t at) {
   if (t->code->then) core->activated |= 1u << (t->code->then - 1);
 }
 
+/* ---- the fast path ---- */
+
+/* Every element is in the data and, of inputs, written before: nothing can trap on the way. */
+static bool all_there(const wafer_fabric *f, uint32_t at, const core_thread *t) {
+  core_thread look = *t;
+  for (uint32_t n; look.done < look.count; look.done += n) {
+    n = core_run_left(&look);
+    for (uint32_t k = 0; k <= core_inputs(t->code); k++)
+      if (core_operand(t->code, k)->kind == WAFER_OPERAND_memory &&
+          !core_run_there(f, at, &look, k, n))
+        return false;
+    core_advance(&look, n);
+  }
+  return true;
+}
+
+/* The banks that two inputs read from are as far apart at every element. */
+static bool steady_banks(const core_thread *t) {
+  const wafer_operand *first = NULL;
+  uint32_t reads = 0;
+  for (uint32_t k = 1; k <= core_inputs(t->code); k++) {
+    const wafer_operand *o = core_operand(t->code, k);
+    if (o->kind != WAFER_OPERAND_memory || !o->stride[3]) continue;
+    reads++;
+    for (uint32_t level = 0; first && level < WAFER_LEVELS; level++)
+      if (t->code->shape[level] > 1 && o->stride[level] != first->stride[level]) return reads > 2;
+    first = o;
+  }
+  return true;
+}
+
+/* Cycles of the steps that are left: as one after another would count them. */
+static uint64_t all_cycles(const wafer_fabric *f, const core_thread *t) {
+  const wafer_throughput *rate = core_rate(f->machine, t->code);
+  core_thread look = *t;
+  uint64_t cycles = 0;
+  uint32_t left = t->count - t->done;
+  bool whole = rate->elements == 1 || rate->cycles * double_cost(t->code) == 1;
+  if (whole && !t->fraction && steady_banks(t)) {
+    uint64_t steps = left / t->step;
+    cycles = steps * (rate_cycles(rate, &look, t->step) + bank_cycles(f->machine, t));
+    left %= t->step;
+    return left ? cycles + rate_cycles(rate, &look, left) + bank_cycles(f->machine, t) : cycles;
+  }
+  for (uint32_t n; left; left -= n) {
+    n = left < t->step ? left : t->step;
+    cycles += rate_cycles(rate, &look, n) + bank_cycles(f->machine, &look);
+    for (uint32_t done = 0, run; done < n; done += run) {
+      run = n - done < core_run_left(&look) ? n - done : core_run_left(&look);
+      core_advance(&look, run);
+    }
+  }
+  return cycles;
+}
+
+/* Alone on its core, over memory: each of its steps follows the one before, for control waits for
+ * the arithmetic; so all of them are one. */
+static bool goes_at_once(const wafer_fabric *f, uint32_t at, const core_thread *t) {
+  return !t->fabric && f->cores[at].running == 1u << t->code->thread &&
+         t->count - t->done > t->step && all_there(f, at, t);
+}
+
 wafer_status core_step(wafer_fabric *f, uint32_t at, core_thread *t, core_unit unit, bool *stepped,
                        uint64_t *next) {
   fabric_core *core = &f->cores[at];
   *stepped = false;
-  const wafer_instruction *code = t->code;
   if (t->waits) return WAFER_OK;
   if (t->ready > f->now) {
     if (t->ready < *next) *next = t->ready;
     return WAFER_OK;
   }
-  uint32_t cost = 1;
+  uint64_t cost = 1;
   if (t->count) {
-    if (!fabric_ready(f, t, next)) return WAFER_OK;
-    const wafer_throughput *rate = &f->machine->rate[op_rate[code->op]][narrow(code)];
-    uint32_t elements = step_elements(rate, t);
-    cost = step_cycles(f, rate, t, elements);
-    WAFER_TRY(core_compute(f, at, t, elements, cost));
+    uint32_t left = t->count - t->done, elements = t->step < left ? t->step : left;
+    if (t->fabric && !fabric_ready(f, t, elements, next)) return WAFER_OK;
+    if (goes_at_once(f, at, t)) {
+      cost = all_cycles(f, t);
+      core->issued += (left + t->step - 1) / t->step - 1;
+      elements = left;
+    } else {
+      cost = rate_cycles(core_rate(f->machine, t->code), t, elements) + bank_cycles(f->machine, t);
+    }
+    WAFER_TRY(core_compute(f, at, t, elements, (uint32_t)cost));
     t->done += elements;
     f->stats.elements += elements;
   }

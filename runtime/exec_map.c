@@ -306,18 +306,6 @@ static map_loop *loop_of(const compiler *c, const wafer_node *node, map_step *st
   return map_loop_get(node->op, type, MAP_ALL);
 }
 
-static map_attrs attrs_of(const wafer_node *node) {
-  const wafer_attrs *a = &node->attrs;
-  if (node->op == WAFER_OP_clip)
-    return (map_attrs){.low = wafer_attr_float(a, WAFER_ATTR_min),
-                       .high = wafer_attr_float(a, WAFER_ATTR_max)};
-  if (node->op == WAFER_OP_mod) return (map_attrs){.flags = wafer_attr_int(a, WAFER_ATTR_truncate)};
-  if (node->op == WAFER_OP_isinf)
-    return (map_attrs){.flags = (wafer_attr_int(a, WAFER_ATTR_negative) ? 1 : 0) |
-                                (wafer_attr_int(a, WAFER_ATTR_positive) ? 2 : 0)};
-  return (map_attrs){0};
-}
-
 /* A cast to a 16-bit float rounds wherever it stands. */
 static wafer_dtype rounding_of(const compiler *c, const wafer_node *node, bool stored) {
   wafer_dtype type = node->type.dtype;
@@ -333,7 +321,7 @@ static void compile_step(compiler *c, uint32_t i) {
     if (s->slot[k] >= MOST_SLOTS) c->last_use[s->slot[k] - MOST_SLOTS] = i;
   }
   s->element = wafer_dtype_bytes(exec_host_dtype(node->type.dtype));
-  s->attrs = attrs_of(node);
+  s->attrs = map_attrs_of(node->op, &node->attrs);
   s->rounds = rounding_of(c, node, c->build->stored[i]);
   s->loop = loop_of(c, node, s);
   assert(s->loop);

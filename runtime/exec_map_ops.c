@@ -257,3 +257,13 @@ map_loop *map_loop_get(wafer_op op, wafer_dtype type, map_form form) {
 }
 
 map_loop *map_loop_cast(wafer_dtype from, wafer_dtype to) { return casts[from][to]; }
+
+map_attrs map_attrs_of(wafer_op op, const wafer_attrs *a) {
+  if (op == WAFER_OP_clip)
+    return (map_attrs){.low = wafer_attr_float(a, WAFER_ATTR_min), .high = wafer_attr_float(a, WAFER_ATTR_max)};
+  if (op == WAFER_OP_mod) return (map_attrs){.flags = wafer_attr_int(a, WAFER_ATTR_truncate)};
+  if (op == WAFER_OP_isinf)
+    return (map_attrs){.flags = (wafer_attr_int(a, WAFER_ATTR_negative) ? 1 : 0) |
+                                (wafer_attr_int(a, WAFER_ATTR_positive) ? 2 : 0)};
+  return (map_attrs){0};
+}

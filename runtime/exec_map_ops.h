@@ -25,6 +25,7 @@ typedef enum map_form {
 /* NULL where there is none. `type` is the held type of the operands (of the second one for select).
  */
 map_loop *map_loop_get(wafer_op op, wafer_dtype type, map_form form);
+map_attrs map_attrs_of(wafer_op op, const wafer_attrs *attrs);
 map_loop *map_loop_cast(wafer_dtype from, wafer_dtype to);
 
 #endif

@@ -30,11 +30,11 @@ static void place_core(wafer_fabric *f, uint32_t at) {
 
 static wafer_status set_up(wafer_fabric *f) {
   f->count = f->program->width * f->program->height;
-  f->written_bytes = (f->machine->core_bytes / 2 + 7) / 8;
+  f->written_words = (f->machine->core_bytes + 63) / 64;
   f->cores = calloc(f->count, sizeof *f->cores);
   f->awake = calloc(f->count, sizeof *f->awake);
-  f->memory = reserve((size_t)f->count * f->machine->core_bytes);
-  f->written = reserve((size_t)f->count * f->written_bytes);
+  if (!f->memory) f->memory = reserve((size_t)f->count * f->machine->core_bytes);
+  if (!f->written) f->written = reserve((size_t)f->count * f->written_words * sizeof *f->written);
   if (!f->cores || !f->awake || !f->memory || !f->written)
     return wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_NO_MEMORY,
                       "%u cores do not fit the host", f->count);
@@ -61,13 +61,14 @@ wafer_status wafer_fabric_create(const wafer_diag *diag, const wafer_machine *ma
   return status;
 }
 
-void wafer_fabric_destroy(wafer_fabric *f) {
-  if (!f) return;
-  if (f->memory) munmap(f->memory, (size_t)f->count * f->machine->core_bytes);
-  if (f->written) munmap(f->written, (size_t)f->count * f->written_bytes);
+/* What belongs to the program, not to the fabric. */
+static void drop_program(wafer_fabric *f) {
+  fabric_edge_free(f);
   free(f->cores);
   free(f->awake);
   free(f->nodes);
+  free(f->first_site);
+  free(f->filters);
   free(f->sites);
   free(f->pool);
   free(f->active);
@@ -77,33 +78,38 @@ void wafer_fabric_destroy(wafer_fabric *f) {
   free(f->contended);
   free(f->switches);
   free(f->turning);
+}
+
+wafer_status wafer_fabric_reprogram(wafer_fabric *f, const wafer_fabric_program *program) {
+  WAFER_TRY(fabric_check(f->diag, f->machine, program));
+  if (program->width != f->program->width || program->height != f->program->height)
+    return wafer_fail(f->diag, wafer_at_file(program->name), WAFER_USAGE,
+                      "%ux%u cores on a fabric of %ux%u", program->width, program->height,
+                      f->program->width, f->program->height);
+  drop_program(f);
+  *f = (wafer_fabric){.diag = f->diag,
+                      .machine = f->machine,
+                      .program = program,
+                      .memory = f->memory,
+                      .written = f->written,
+                      .mark = f->mark,
+                      .mark_user = f->mark_user,
+                      .shuffle = f->shuffle};
+  return set_up(f);
+}
+
+void wafer_fabric_destroy(wafer_fabric *f) {
+  if (!f) return;
+  drop_program(f);
+  if (f->memory) munmap(f->memory, (size_t)f->count * f->machine->core_bytes);
+  if (f->written) munmap(f->written, (size_t)f->count * f->written_words * sizeof *f->written);
   free(f);
 }
 
-bool wafer_fabric_write(wafer_fabric *f, uint32_t x, uint32_t y, uint32_t address, const void *data,
-                        uint32_t bytes) {
-  uint32_t at = y * f->program->width + x;
-  if (address > f->cores[at].limit || bytes > f->cores[at].limit - address || (address | bytes) & 1)
-    return false;
-  memcpy(f->memory + (size_t)at * f->machine->core_bytes + address, data, bytes);
-  unsigned char *written = f->written + (size_t)at * f->written_bytes;
-  for (uint32_t unit = address / 2; unit < (address + bytes) / 2; unit++)
-    written[unit / 8] |= (unsigned char)(1u << unit % 8);
-  return true;
+void wafer_fabric_observe(wafer_fabric *f, wafer_mark *mark, void *user) {
+  f->mark = mark;
+  f->mark_user = user;
 }
-
-bool wafer_fabric_read(const wafer_fabric *f, uint32_t x, uint32_t y, uint32_t address, void *data,
-                       uint32_t bytes) {
-  uint32_t at = y * f->program->width + x;
-  if (address > f->cores[at].limit || bytes > f->cores[at].limit - address || (address | bytes) & 1)
-    return false;
-  const unsigned char *written = f->written + (size_t)at * f->written_bytes;
-  for (uint32_t unit = address / 2; unit < (address + bytes) / 2; unit++)
-    if (!(written[unit / 8] >> (unit % 8) & 1)) return false;
-  memcpy(data, f->memory + (size_t)at * f->machine->core_bytes + address, bytes);
-  return true;
-}
-
 void wafer_fabric_set(wafer_fabric *f, uint32_t x, uint32_t y, uint32_t reg, int32_t value) {
   f->cores[y * f->program->width + x].r[reg] = value;
 }

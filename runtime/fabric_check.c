@@ -1,15 +1,10 @@
 /* What a program for the fabric must be before it runs: indices inside their tables, queues that
  * the machine has, code that leaves room for data. */
-#include "fabric_state.h"
+#include "core_value.h"
 
 static const char *const op_names[WAFER_CORE_OPS] = {
 #define VECTOR(name, ...) [WAFER_CORE_##name] = #name,
 #define SCALAR(name) [WAFER_CORE_##name] = #name,
-#include "wafer/core_ops.def"
-};
-
-static const uint8_t op_inputs[WAFER_CORE_VECTORS] = {
-#define VECTOR(name, inputs, rate) [WAFER_CORE_##name] = inputs,
 #include "wafer/core_ops.def"
 };
 
@@ -35,19 +30,26 @@ uint32_t wafer_core_program_bytes(const wafer_core_program *program) {
     const wafer_instruction *code = &program->code[i];
     bytes += WAFER_INSTRUCTION_BYTES;
     if (code->op >= WAFER_CORE_VECTORS) continue;
-    for (uint32_t k = 0; k <= op_inputs[code->op]; k++) bytes += WAFER_INSTRUCTION_BYTES;
+    for (uint32_t k = 0; k <= core_inputs(code); k++) bytes += WAFER_INSTRUCTION_BYTES;
   }
   return bytes;
 }
 
-static bool dtype_fits(uint8_t dtype) {
+static bool is_core_type(uint8_t dtype) {
   switch (dtype) {
-  case WAFER_DTYPE_f32:
   case WAFER_DTYPE_f16:
-  case WAFER_DTYPE_i32:
-  case WAFER_DTYPE_u32:
+  case WAFER_DTYPE_bf16:
+  case WAFER_DTYPE_f32:
+  case WAFER_DTYPE_f64:
+  case WAFER_DTYPE_i8:
+  case WAFER_DTYPE_u8:
   case WAFER_DTYPE_i16:
   case WAFER_DTYPE_u16:
+  case WAFER_DTYPE_i32:
+  case WAFER_DTYPE_u32:
+  case WAFER_DTYPE_i64:
+  case WAFER_DTYPE_u64:
+  case WAFER_DTYPE_bool:
     return true;
   default:
     return false;
@@ -67,15 +69,15 @@ static bool reg_fits(uint8_t reg) {
 
 static wafer_status check_operand(const checker *c, const wafer_operand *o, bool output) {
   const char *name = wafer_core_op_name(c->program->code[c->at].op);
-  if (o->kind == WAFER_OPERAND_none || o->kind > WAFER_OPERAND_constant ||
-      (output && o->kind == WAFER_OPERAND_constant))
+  if (o->kind == WAFER_OPERAND_none || o->kind > WAFER_OPERAND_null ||
+      o->kind == (output ? WAFER_OPERAND_constant : WAFER_OPERAND_null))
     return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
                       "instruction %u (%s) has an operand of kind %u", c->at, name, o->kind);
-  if (!dtype_fits(o->dtype))
-    return wafer_fail(
-        c->diag, here(c), WAFER_BAD_INPUT,
-        "instruction %u (%s) has an operand of type %s; cores have f32, f16, i32, u32, i16, u16",
-        c->at, name, wafer_dtype_name(o->dtype));
+  if (!is_core_type(o->dtype))
+    return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
+                      "instruction %u (%s) has an operand of type %s; cores have floats of 16 "
+                      "bits and more, integers of 8 bits and more, and bool",
+                      c->at, name, wafer_dtype_name((wafer_dtype)o->dtype));
   if (o->kind == WAFER_OPERAND_fabric && !is_bound(c, o->color, output))
     return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
                       "instruction %u (%s) uses color %u, to which no %s queue "
@@ -86,6 +88,40 @@ static wafer_status check_operand(const checker *c, const wafer_operand *o, bool
                       "instruction %u (%s) uses register %u of %u", c->at, name, o->reg,
                       WAFER_CORE_REGISTERS);
   return WAFER_OK;
+}
+
+/* Elements of 8 bits come four to a wavelet, and four of 64 bits are more than a queue holds. */
+static wafer_status check_widths(const checker *c, const wafer_instruction *code) {
+  uint32_t least = 64, most = 8;
+  for (uint32_t k = 0; k <= core_inputs(code); k++) {
+    const wafer_operand *o = core_operand(code, k);
+    if (o->kind != WAFER_OPERAND_fabric) continue;
+    uint32_t bits = wafer_dtype_bits(o->dtype);
+    if (bits < least) least = bits;
+    if (bits > most) most = bits;
+  }
+  if (least > 8 || most < 64) return WAFER_OK;
+  return wafer_fail(c->diag, here(c), WAFER_UNSUPPORTED,
+                    "instruction %u (%s) has elements of 8 and of 64 bits on the fabric; convert "
+                    "in memory",
+                    c->at, wafer_core_op_name(code->op));
+}
+
+/* Routines that there are for these types. */
+static wafer_status check_types(const checker *c, const wafer_instruction *code) {
+  bool software = code->op == WAFER_CORE_exp || code->op == WAFER_CORE_reciprocal ||
+                  code->op == WAFER_CORE_sqrt;
+  if (software && !wafer_dtype_is_float(code->in[0].dtype))
+    return wafer_fail(c->diag, here(c), WAFER_UNSUPPORTED,
+                      "instruction %u (%s) takes floats, not %s", c->at,
+                      wafer_core_op_name(code->op), wafer_dtype_name(code->in[0].dtype));
+  if (code->op == WAFER_CORE_apply && !core_has_routine(code))
+    return wafer_fail(c->diag, here(c), WAFER_UNSUPPORTED,
+                      "instruction %u applies %s to %s: no elementwise routine for that, or its "
+                      "attributes are missing",
+                      c->at, wafer_op_get((wafer_op)code->function)->name,
+                      wafer_dtype_name(code->in[0].dtype));
+  return check_widths(c, code);
 }
 
 static wafer_status check_code(const checker *c) {
@@ -114,10 +150,12 @@ static wafer_status check_code(const checker *c) {
     return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
                       "instruction %u (%s) has control %u; there are none, advance and reset",
                       c->at, wafer_core_op_name(code->op), code->control);
+  if (code->op == WAFER_CORE_apply && code->function >= WAFER_OP_COUNT)
+    return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT, "instruction %u applies op %u of %u",
+                      c->at, code->function, WAFER_OP_COUNT);
   WAFER_TRY(check_operand(c, &code->out, true));
-  for (uint32_t k = 0; k < op_inputs[code->op]; k++)
-    WAFER_TRY(check_operand(c, &code->in[k], false));
-  return WAFER_OK;
+  for (uint32_t k = 0; k < core_inputs(code); k++) WAFER_TRY(check_operand(c, &code->in[k], false));
+  return check_types(c, code);
 }
 
 static wafer_status check_bindings(const checker *c) {
@@ -163,21 +201,47 @@ static wafer_status check_program(checker *c) {
   return WAFER_OK;
 }
 
+static bool is_inside(const wafer_fabric_program *p, wafer_rect r) {
+  return r.x < p->width && r.width <= p->width - r.x && r.y < p->height &&
+         r.height <= p->height - r.y;
+}
+
 static wafer_status check_route(const wafer_diag *diag, const wafer_machine *machine,
                                 const wafer_fabric_program *p, const wafer_route *r) {
-  bool inside = r->cores.x < p->width && r->cores.width <= p->width - r->cores.x &&
-                r->cores.y < p->height && r->cores.height <= p->height - r->cores.y;
   bool ports = r->positions >= 1 && r->positions <= WAFER_SWITCH_POSITIONS;
   for (uint32_t i = 0; ports && i < r->positions; i++)
     ports = r->at[i].from < WAFER_PORTS && r->at[i].to && r->at[i].to < 1u << WAFER_PORTS &&
             (r->at[i].from == WAFER_PORT_ramp || !(r->at[i].to >> r->at[i].from & 1));
-  if (inside && ports && r->color < machine->colors) return WAFER_OK;
+  if (is_inside(p, r->cores) && ports && r->color < machine->colors) return WAFER_OK;
   return wafer_fail(diag, wafer_at_file(p->name), WAFER_BAD_INPUT,
                     "the route of color %u for %ux%u cores from (%u,%u) is outside the fabric of "
                     "%ux%u cores and %u "
                     "colors, or leads back where it comes from",
                     r->color, r->cores.width, r->cores.height, r->cores.x, r->cores.y, p->width,
                     p->height, machine->colors);
+}
+
+static wafer_status check_filters(const wafer_diag *diag, const wafer_machine *machine,
+                                  const wafer_fabric_program *p) {
+  for (uint32_t i = 0; i < p->filter_count; i++) {
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < p->filters[i].run_count; k++) sum += p->filters[i].runs[k];
+    if (p->filters[i].repeat && !sum)
+      return wafer_fail(diag, wafer_at_file(p->name), WAFER_BAD_INPUT,
+                        "filter %u repeats runs that are all empty", i);
+  }
+  for (uint32_t i = 0; i < p->filter_use_count; i++) {
+    const wafer_filter_use *use = &p->filter_uses[i];
+    if (!is_inside(p, use->cores) || use->color >= machine->colors ||
+        use->filter >= p->filter_count)
+      return wafer_fail(diag, wafer_at_file(p->name), WAFER_BAD_INPUT,
+                        "filter %u of %u for color %u and %ux%u cores from (%u,%u) is outside the "
+                        "fabric of %ux%u cores and %u colors",
+                        use->filter, p->filter_count, use->color, use->cores.width,
+                        use->cores.height, use->cores.x, use->cores.y, p->width, p->height,
+                        machine->colors);
+  }
+  return WAFER_OK;
 }
 
 wafer_status fabric_check(const wafer_diag *diag, const wafer_machine *machine,
@@ -199,5 +263,5 @@ wafer_status fabric_check(const wafer_diag *diag, const wafer_machine *machine,
                         i / program->width, program->core[i], program->program_count);
   for (uint32_t i = 0; i < program->route_count; i++)
     WAFER_TRY(check_route(diag, machine, program, &program->routes[i]));
-  return WAFER_OK;
+  return check_filters(diag, machine, program);
 }

@@ -52,7 +52,7 @@ static uint32_t other_end(const wafer_fabric *f, wait w) {
       node = q->from;
       continue;
     }
-    if (q->to_core || !q->pending) return site->router;
+    if (q->to_core || q->at_edge || !q->pending) return site->router;
     uint32_t branch = (uint32_t)__builtin_ctz(q->pending);
     for (uint32_t left = q->pending; left; left &= left - 1) {
       uint32_t one = (uint32_t)__builtin_ctz(left);
@@ -106,10 +106,23 @@ static wafer_status left_over(const wafer_fabric *f, uint32_t node) {
                      q->to_core ? "are left in the core's input queue" : "are left in the router");
 }
 
+static wafer_status edge_waits(const wafer_fabric *f) {
+  for (uint32_t i = 0; i < f->edge_count; i++) {
+    const fabric_edge *edge = &f->edges[i];
+    const fabric_site *site = &f->sites[edge->node];
+    if (edge->done < edge->count)
+      return fabric_trap(f, site->router, "%u of %u words of color %u have not %s the fabric here",
+                         edge->count - edge->done, edge->count, site->color,
+                         edge->feed ? "come into" : "left");
+  }
+  return WAFER_OK;
+}
+
 wafer_status fabric_settle(const wafer_fabric *f) {
   wait w;
   for (uint32_t at = 0; at < f->count; at++)
     if (core_waits(f, at, &w)) return deadlock(f, at);
+  WAFER_TRY(edge_waits(f));
   for (uint32_t i = 0; i < f->node_count; i++)
     if (f->nodes[i].count && f->nodes[i].to_core) return left_over(f, i);
   for (uint32_t i = 0; i < f->node_count; i++)

@@ -12,6 +12,7 @@ static const uint8_t opposite[] = {WAFER_PORT_south, WAFER_PORT_west, WAFER_PORT
 typedef struct builder {
   wafer_fabric *f;
   uint32_t *rule;       /* of router * colors + color; FABRIC_NONE */
+  uint32_t edge_nodes;  /* dead ends, and queues of the border, come from here on */
   uint32_t *first_node; /* of a rule at a router: its queues, by port */
 } builder;
 
@@ -26,7 +27,7 @@ static wafer_status no_memory(const builder *b) {
 }
 
 /* The router beyond a port; FABRIC_NONE outside the fabric. */
-static uint32_t neighbour(const wafer_fabric *f, uint32_t router, uint32_t port) {
+uint32_t fabric_neighbour(const wafer_fabric *f, uint32_t router, uint32_t port) {
   uint32_t width = f->program->width, x = router % width, y = router / width;
   switch (port) {
   case WAFER_PORT_north:
@@ -129,6 +130,20 @@ static uint32_t queue_at(builder *b, uint32_t router, uint8_t color, uint32_t po
   return add_node(b->f, router, color, (uint8_t)port, in_words(b->f, router, color, port));
 }
 
+/* Where the host takes words out. */
+static uint32_t edge_node(builder *b, uint32_t router, uint8_t color, uint32_t port) {
+  for (uint32_t node = b->edge_nodes; node < b->f->node_count; node++) {
+    const fabric_site *site = &b->f->sites[node];
+    if (b->f->nodes[node].at_edge && site->router == router && site->color == color &&
+        site->port == port)
+      return node;
+  }
+  uint32_t node = add_node(b->f, router, color, (uint8_t)port,
+                           b->f->machine->hop_queue + b->f->machine->hop_cycles - 1);
+  b->f->nodes[node].at_edge = true;
+  return node;
+}
+
 static wafer_status add_out(builder *b, uint32_t node, uint32_t port) {
   wafer_fabric *f = b->f;
   uint32_t router = f->sites[node].router, to;
@@ -141,12 +156,9 @@ static wafer_status add_out(builder *b, uint32_t node, uint32_t port) {
           "the route of color %u leads into core (%u,%u), which binds no input queue to it", color,
           router % f->program->width, router / f->program->width);
   } else {
-    uint32_t beyond = neighbour(f, router, port);
-    if (beyond == FABRIC_NONE)
-      return wafer_fail(f->diag, here(b), WAFER_BAD_INPUT,
-                        "the route of color %u leaves the fabric at core (%u,%u)", color,
-                        router % f->program->width, router / f->program->width);
-    to = queue_at(b, beyond, color, opposite[port]);
+    uint32_t beyond = fabric_neighbour(f, router, port);
+    to = beyond == FABRIC_NONE ? edge_node(b, router, color, port)
+                               : queue_at(b, beyond, color, opposite[port]);
   }
   uint32_t link = router * WAFER_PORTS + port;
   f->nodes[to].from = node;
@@ -208,7 +220,7 @@ static wafer_status join(builder *b) {
 /* Upper bounds: queues, outs and switches that the routes can ask for. */
 static wafer_status allocate(builder *b) {
   wafer_fabric *f = b->f;
-  size_t nodes = 0, outs = 0, switches = 0;
+  size_t nodes = 0, outs = 0, switches = 0, filters = 0;
   for (size_t at = 0; at < (size_t)f->count * f->machine->colors; at++) {
     if (b->rule[at] == FABRIC_NONE) continue;
     const wafer_route *r = &f->program->routes[b->rule[at]];
@@ -219,8 +231,12 @@ static wafer_status allocate(builder *b) {
   for (uint32_t i = 0; i < f->count; i++)
     nodes += f->cores[i].program ? f->cores[i].program->binding_count : 0;
   nodes += outs; /* dead ends */
+  for (uint32_t i = 0; i < f->program->filter_use_count; i++)
+    filters += wafer_rect_area(f->program->filter_uses[i].cores);
   f->link_count = f->count * WAFER_PORTS;
   f->nodes = aligned_alloc(64, (nodes + 1) * sizeof *f->nodes);
+  f->first_site = calloc(f->count + 1, sizeof *f->first_site);
+  f->filters = calloc(filters + 1, sizeof *f->filters);
   f->sites = calloc(nodes + 1, sizeof *f->sites);
   f->active = calloc(2 * (nodes + 1), sizeof *f->active);
   f->outs = calloc(outs + 1, sizeof *f->outs);
@@ -229,10 +245,29 @@ static wafer_status allocate(builder *b) {
   f->contended = calloc(f->link_count, sizeof *f->contended);
   f->switches = calloc(switches + 1, sizeof *f->switches);
   f->turning = calloc(switches + 1, sizeof *f->turning);
-  return f->nodes && f->sites && f->active && f->outs && f->ranks && f->links && f->contended &&
-                 f->switches && f->turning
+  return f->nodes && f->first_site && f->filters && f->sites && f->active && f->outs && f->ranks &&
+                 f->links && f->contended && f->switches && f->turning
              ? WAFER_OK
              : no_memory(b);
+}
+
+static wafer_status add_filters(builder *b) {
+  wafer_fabric *f = b->f;
+  for (uint32_t i = 0; i < f->program->filter_use_count; i++) {
+    const wafer_filter_use *use = &f->program->filter_uses[i];
+    for (uint32_t at = 0; at < wafer_rect_area(use->cores); at++) {
+      uint32_t x = use->cores.x + at % use->cores.width, y = use->cores.y + at / use->cores.width;
+      uint32_t node = core_queue(&f->cores[y * f->program->width + x], use->color, false);
+      if (node == FABRIC_NONE || f->nodes[node].filtered)
+        return wafer_fail(f->diag, here(b), WAFER_BAD_INPUT,
+                          "core (%u,%u) has a filter for color %u, and %s", x, y, use->color,
+                          node == FABRIC_NONE ? "no input queue is bound to it" : "one before");
+      f->nodes[node].filtered = true;
+      f->sites[node].filter = f->filter_count;
+      fabric_filter_start(&f->filters[f->filter_count++], &f->program->filters[use->filter]);
+    }
+  }
+  return WAFER_OK;
 }
 
 static wafer_status build(builder *b) {
@@ -244,8 +279,13 @@ static wafer_status build(builder *b) {
   memset(b->rule, 0xff, entries * sizeof *b->rule);
   for (uint32_t i = 0; i < f->program->route_count; i++) WAFER_TRY(lay_rule(b, i));
   WAFER_TRY(allocate(b));
-  for (uint32_t router = 0; router < f->count; router++) add_nodes(b, router);
+  for (uint32_t router = 0; router < f->count; router++) {
+    f->first_site[router] = f->node_count;
+    add_nodes(b, router);
+  }
+  f->first_site[f->count] = b->edge_nodes = f->node_count;
   WAFER_TRY(join(b));
+  WAFER_TRY(add_filters(b));
   if (f->pool_count >= FABRIC_NONE)
     return wafer_fail(f->diag, here(b), WAFER_NO_FIT, "queues of %llu words; the emulator holds %u",
                       (unsigned long long)f->pool_count, FABRIC_NONE);

@@ -104,6 +104,7 @@ static wafer_status visit_cores(wafer_fabric *f) {
 
 static wafer_status cycle(wafer_fabric *f) {
   f->moved = false;
+  if (f->edges_left) fabric_edge_cycle(f);
   WAFER_TRY(visit_cores(f));
   shuffle(f, f->active, f->active_count);
   return fabric_route(f);
@@ -111,7 +112,7 @@ static wafer_status cycle(wafer_fabric *f) {
 
 static wafer_status loop(wafer_fabric *f) {
   for (;; f->now++) {
-    if (!f->awake_count && (!f->active_count || !f->moved) && f->now) {
+    if (!f->awake_count && (!(f->active_count || f->edges_left) || !f->moved) && f->now) {
       uint64_t next = next_wake(f);
       if (next == FABRIC_NEVER) return fabric_settle(f);
       f->now = next;
@@ -129,10 +130,13 @@ static wafer_status loop(wafer_fabric *f) {
 wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
   *stats = (wafer_fabric_stats){0};
   if (f->ran)
-    return wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_USAGE, "a fabric runs once");
+    return wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_USAGE,
+                      "a program runs once; reprogram the fabric");
   f->ran = true;
+  WAFER_TRY(fabric_edge_begin(f));
   for (uint32_t at = 0; at < f->count; at++) fabric_wake(f, at, 0);
   WAFER_TRY(loop(f));
+  f->stats.cycles = f->edge_finish;
   for (uint32_t at = 0; at < f->count; at++) {
     if (f->cores[at].finish > f->stats.cycles) f->stats.cycles = f->cores[at].finish;
     f->stats.core_cycles += f->cores[at].issued;

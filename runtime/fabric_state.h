@@ -21,7 +21,7 @@
 typedef struct fabric_entry {
   uint32_t word;
   uint32_t ready : FABRIC_STAMP_BITS; /* may leave in this cycle or later */
-  uint32_t control : 2; /* wafer_control */
+  uint32_t control : 2;               /* wafer_control */
 } fabric_entry;
 
 typedef struct fabric_out {
@@ -47,12 +47,16 @@ typedef struct fabric_node {
   bool from_core;        /* written by the core */
   bool listed;           /* among the active */
   bool switched;         /* of a colour that has positions here */
+  bool filtered;         /* of a core: its site names a filter */
+  bool at_edge;          /* read by the host */
+  uint8_t pops;          /* in the cycle of `popped` */
 } fabric_node;
 
 /* What a cycle seldom needs of a queue. */
 typedef struct fabric_site {
   uint32_t router; /* y * width + x */
   uint32_t sw;     /* the switch of its colour here */
+  uint32_t filter;
   uint8_t port, color;
 } fabric_site;
 
@@ -82,6 +86,28 @@ typedef struct fabric_turn {
   bool reset;
 } fabric_turn;
 
+/* Where a filter stands: `left` more wavelets of run `at`, which skips when it is even. */
+typedef struct fabric_filter {
+  const wafer_filter *rule;
+  uint32_t at, left;
+} fabric_filter;
+
+/* Words that the host puts into a queue, or takes out of one. */
+typedef struct fabric_edge {
+  uint32_t node, count, done;
+  uint32_t behind; /* the next on the same port and colour; FABRIC_NONE */
+  const uint32_t *feed;
+  uint32_t *drain; /* one of the two */
+  uint8_t control, group;
+} fabric_edge;
+
+/* Feeds and drains whose turn it is, and what they share. */
+typedef struct fabric_group {
+  uint32_t words, cycles; /* the rate; 0 cycles: none */
+  uint64_t credit;        /* words * cycles */
+  uint32_t *turns, turn_count, next;
+} fabric_group;
+
 typedef enum thread_state { THREAD_FREE, THREAD_BUSY } thread_state;
 
 typedef struct core_thread {
@@ -89,12 +115,19 @@ typedef struct core_thread {
   uint64_t ready; /* set up, and the element before is done */
   uint32_t waits; /* set of microthreads whose instructions must end first */
   uint32_t done, count;
-  uint32_t inner;     /* elements of the innermost level */
+  uint32_t inner; /* elements of the innermost level */
+  uint32_t index[WAFER_LEVELS];
+  uint32_t step;      /* elements, at most */
   uint32_t fraction;  /* of a cycle owed to the rate, in its own denominator */
   int64_t address[4]; /* out, in: of the next element */
   uint32_t queue[4];  /* out, in: node of a fabric operand */
+  uint8_t bytes[4];   /* of an element */
   uint8_t state;
+  uint8_t type; /* core_class */
+  bool fabric;  /* it has an operand there */
 } core_thread;
+
+#define CORE_STEP_WORDS 4 /* wavelets of an operand in a step, at most */
 
 typedef enum core_state { CORE_IDLE, CORE_RUN, CORE_JOIN } core_state;
 
@@ -128,9 +161,9 @@ struct wafer_fabric {
   const wafer_fabric_program *program;
   uint32_t count; /* cores */
   fabric_core *cores;
-  unsigned char *memory;  /* count * core_bytes, zero pages until written */
-  unsigned char *written; /* a bit per 2 bytes */
-  size_t written_bytes;   /* of a core */
+  unsigned char *memory; /* count * core_bytes, zero pages until written */
+  uint64_t *written;     /* a bit per byte */
+  size_t written_words;  /* of a core */
 
   fabric_node *nodes;
   fabric_site *sites; /* of the nodes */
@@ -147,9 +180,19 @@ struct wafer_fabric {
   uint32_t *contended, contended_count;
   fabric_turn *turning; /* switches that a control wavelet passed */
   uint32_t turning_count;
-  uint32_t *awake, awake_count;     /* cores to visit in this cycle */
+  uint32_t *awake, awake_count; /* cores to visit in this cycle */
   uint32_t bucket[FABRIC_WHEEL];
   uint32_t sleeping; /* cores in the wheel */
+
+  uint32_t *first_site; /* per router: its nodes, those behind dead ends not among them */
+  fabric_filter *filters;
+  uint32_t filter_count;
+  fabric_edge *edges;
+  uint32_t edge_count, edge_room, edges_left;
+  fabric_group groups[WAFER_EDGE_GROUPS];
+  uint64_t edge_finish;
+  wafer_mark *mark;
+  void *mark_user;
 
   uint64_t now;
   uint64_t era; /* changes before stamps come round */
@@ -167,16 +210,23 @@ wafer_status fabric_trap(const wafer_fabric *f, uint32_t core, const char *forma
 static inline uint32_t fabric_stamp(uint64_t cycle) {
   return (uint32_t)cycle & FABRIC_STAMP_MASK;
 }
-static inline bool fabric_has_room(const wafer_fabric *f, const fabric_node *q) {
-  return q->count + (q->popped == fabric_stamp(f->now)) < q->capacity;
+/* What was popped in this cycle makes room in the next. */
+static inline uint32_t fabric_room(const wafer_fabric *f, const fabric_node *q) {
+  return q->capacity - q->count - (q->popped == fabric_stamp(f->now) ? q->pops : 0u);
 }
 static inline const fabric_entry *fabric_front(const fabric_node *q) {
   return &q->entries[q->head];
 }
-/* Cycles until the front may leave; 0: now. */
-static inline uint32_t fabric_wait(const wafer_fabric *f, const fabric_node *q) {
-  uint32_t wait = (fabric_front(q)->ready - fabric_stamp(f->now)) & FABRIC_STAMP_MASK;
+/* Cycles until the front, or the one so far behind it, may leave; 0: now. */
+static inline uint32_t fabric_wait_for(const wafer_fabric *f, const fabric_node *q,
+                                       uint32_t behind) {
+  uint32_t at = q->head + behind;
+  uint32_t ready = q->entries[at < q->capacity ? at : at - q->capacity].ready;
+  uint32_t wait = (ready - fabric_stamp(f->now)) & FABRIC_STAMP_MASK;
   return wait >> (FABRIC_STAMP_BITS - 1) ? 0 : wait;
+}
+static inline uint32_t fabric_wait(const wafer_fabric *f, const fabric_node *q) {
+  return fabric_wait_for(f, q, 0);
 }
 /* Room was asked for; the entry may leave `delay` cycles from now. */
 void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control, uint32_t delay);
@@ -185,6 +235,17 @@ void fabric_pop(wafer_fabric *f, fabric_node *q);
 void fabric_refresh(wafer_fabric *f);
 /* One cycle of all routers. */
 wafer_status fabric_route(wafer_fabric *f);
+
+/* The filter's next wavelet: is it skipped? And: it has passed. */
+bool fabric_skips(const fabric_filter *filter);
+void fabric_filter_step(fabric_filter *filter);
+void fabric_filter_start(fabric_filter *filter, const wafer_filter *rule);
+/* The router beyond a port; FABRIC_NONE outside the fabric. */
+uint32_t fabric_neighbour(const wafer_fabric *f, uint32_t router, uint32_t port);
+/* What the host feeds and drains in this cycle (fabric_edge.c). */
+wafer_status fabric_edge_begin(wafer_fabric *f);
+void fabric_edge_cycle(wafer_fabric *f);
+void fabric_edge_free(wafer_fabric *f);
 
 /* ---- cores ---- */
 

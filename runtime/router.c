@@ -19,7 +19,7 @@ static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint
   q->entries[at] = entry;
   if (q->to_core)
     fabric_wake(f, f->sites[node].router, f->now + delay);
-  else
+  else if (!q->at_edge)
     enlist(f, node);
 }
 
@@ -36,6 +36,7 @@ static inline void pop(wafer_fabric *f, fabric_node *q) {
   if (q->count == q->capacity && q->from != FABRIC_NONE) enlist(f, q->from);
   if (++q->head == q->capacity) q->head = 0;
   q->count--;
+  q->pops = q->popped == fabric_stamp(f->now) ? q->pops + 1 : 1;
   q->popped = fabric_stamp(f->now);
   q->pending = all_outs(q);
   f->moved = true;
@@ -67,13 +68,49 @@ static inline void leave(wafer_fabric *f, fabric_node *q, uint32_t control) {
         (fabric_turn){f->sites[q - f->nodes].sw, control == WAFER_CONTROL_reset};
 }
 
+bool fabric_skips(const fabric_filter *filter) {
+  return filter->at % 2 == 0 || filter->at == filter->rule->run_count;
+}
+
+/* On to a run that is not empty. */
+static void next_run(fabric_filter *filter) {
+  const wafer_filter *rule = filter->rule;
+  while (!filter->left && filter->at < rule->run_count) {
+    if (++filter->at == rule->run_count && rule->repeat) filter->at = 0;
+    if (filter->at < rule->run_count) filter->left = rule->runs[filter->at];
+  }
+}
+
+void fabric_filter_start(fabric_filter *filter, const wafer_filter *rule) {
+  *filter = (fabric_filter){.rule = rule, .left = rule->run_count ? rule->runs[0] : 0};
+  next_run(filter);
+}
+
+void fabric_filter_step(fabric_filter *filter) {
+  if (filter->left) filter->left--;
+  next_run(filter);
+}
+
 static inline void take(wafer_fabric *f, fabric_node *q, uint32_t branch, fabric_out out) {
   fabric_entry entry = *fabric_front(q);
   const fabric_link *link = &f->links[out.link];
   push(f, out.node, entry, link->latency);
   f->stats.hops += link->between;
+  if (f->nodes[out.node].filtered) fabric_filter_step(&f->filters[f->sites[out.node].filter]);
   q->pending &= (uint8_t) ~(1u << branch);
   if (!q->pending) leave(f, q, entry.control);
+}
+
+/* The core does not want the front of q: it passes by without a link or room. */
+static bool skip(wafer_fabric *f, fabric_node *q, uint32_t branch, fabric_out out) {
+  fabric_filter *filter = &f->filters[f->sites[out.node].filter];
+  if (!fabric_skips(filter)) return false;
+  uint32_t control = fabric_front(q)->control;
+  fabric_filter_step(filter);
+  q->pending &= (uint8_t) ~(1u << branch);
+  f->moved = true;
+  if (!q->pending) leave(f, q, control);
+  return true;
 }
 
 /* Keeps the asker that is next in turn. */
@@ -101,8 +138,9 @@ static inline fabric_out out_of(const wafer_fabric *f, const fabric_node *q, uin
 static inline bool offer(wafer_fabric *f, uint32_t node, fabric_node *q, uint32_t branch) {
   fabric_out out = out_of(f, q, branch);
   const fabric_node *beyond = &f->nodes[out.node];
+  if (beyond->filtered && skip(f, q, branch, out)) return true;
   if (beyond->count == beyond->capacity) return false;
-  if (!fabric_has_room(f, beyond)) return true;
+  if (!fabric_room(f, beyond)) return true;
   fabric_link *link = &f->links[out.link];
   if (link->candidates == 1)
     take(f, q, branch, out);

@@ -46,9 +46,9 @@ typedef enum wafer_operand_kind {
 #define WAFER_NO_REGISTER 255
 #define WAFER_LEVELS 4 /* of a descriptor */
 
-/* A descriptor. f64 f32 f16 bf16 i8..i64 u8..u64 bool, as kernel fidelity stores them. On the fabric
- * 32 bits are a wavelet: four elements of 8 bits, two of 16, half a one of 64; the last wavelet of an
- * instruction may be part filled. */
+/* A descriptor. f64 f32 f16 bf16 i8..i64 u8..u64 bool, as kernel fidelity stores them. On the
+ * fabric 32 bits are a wavelet: four elements of 8 bits, two of 16, half a one of 64; the last
+ * wavelet of an instruction may be part filled. */
 typedef struct wafer_operand {
   uint8_t kind, dtype, color;
   uint8_t reg; /* added to the address; WAFER_NO_REGISTER: none */
@@ -60,7 +60,8 @@ typedef struct wafer_operand {
 /* What the last wavelet of an instruction does to the switches of its colour that it passes. */
 typedef enum wafer_control {
   WAFER_CONTROL_none,
-  WAFER_CONTROL_advance, /* to the next position; from the last to the first where the route wraps */
+  WAFER_CONTROL_advance, /* to the next position; from the last to the first where the route wraps
+                          */
   WAFER_CONTROL_reset,   /* to position 0 */
 } wafer_control;
 
@@ -144,6 +145,21 @@ typedef struct wafer_route {
   } at[WAFER_SWITCH_POSITIONS];
 } wafer_route;
 
+/* What a core's ramp lets in of a colour: runs of wavelets, `skip, keep, skip, keep ...`, then with
+ * `repeat` from the start again, else nothing more. Those that are skipped have room always and
+ * cost the core nothing. */
+typedef struct wafer_filter {
+  const uint32_t *runs;
+  uint32_t run_count;
+  bool repeat;
+} wafer_filter;
+
+typedef struct wafer_filter_use {
+  wafer_rect cores;
+  uint8_t color;
+  uint32_t filter;
+} wafer_filter_use;
+
 #define WAFER_NO_PROGRAM UINT32_MAX
 
 typedef struct wafer_fabric_program {
@@ -154,6 +170,10 @@ typedef struct wafer_fabric_program {
   const uint32_t *core;      /* width * height: index of the program, or WAFER_NO_PROGRAM */
   const wafer_route *routes; /* one per router and colour */
   uint32_t route_count;
+  const wafer_filter *filters;
+  uint32_t filter_count;
+  const wafer_filter_use *filter_uses; /* one per core and colour, at most */
+  uint32_t filter_use_count;
 } wafer_fabric_program;
 
 /* ---- running ---- */
@@ -172,6 +192,9 @@ typedef struct wafer_fabric_stats {
 wafer_status wafer_fabric_create(const wafer_diag *diag, const wafer_machine *machine,
                                  const wafer_fabric_program *program, wafer_fabric **out);
 void wafer_fabric_destroy(wafer_fabric *fabric);
+/* New programs, routes and filters on a fabric of the same size; memories stay as they are, with
+ * what has been written; feeds, drains and rates go. The fabric may run again, from cycle 0. */
+wafer_status wafer_fabric_reprogram(wafer_fabric *fabric, const wafer_fabric_program *program);
 /* Memory and registers from outside, before and after a run. False: beyond the memory, or, for
  * read, not written by anyone. */
 bool wafer_fabric_write(wafer_fabric *fabric, uint32_t x, uint32_t y, uint32_t address,
@@ -182,7 +205,24 @@ void wafer_fabric_set(wafer_fabric *fabric, uint32_t x, uint32_t y, uint32_t reg
 int32_t wafer_fabric_get(const wafer_fabric *fabric, uint32_t x, uint32_t y, uint32_t reg);
 /* The cycle after a core's last instruction. */
 uint64_t wafer_fabric_finish(const wafer_fabric *fabric, uint32_t x, uint32_t y);
-/* From the start tasks until nothing moves. Once per fabric. */
+/* Words through a port of a router at the border, where no neighbour is. What is fed comes in like
+ * wavelets from a neighbour, the last of them with `control`; what is drained leaves the same way.
+ * Feeds (drains) of one port and colour queue up in the order of the calls. `words` is borrowed
+ * until the run has ended. Before the run; USAGE: no port of the border; BAD_INPUT: no route there.
+ */
+wafer_status wafer_fabric_feed(wafer_fabric *fabric, uint32_t x, uint32_t y, wafer_port port,
+                               uint8_t color, const uint32_t *words, uint32_t count,
+                               wafer_control control, uint32_t group);
+wafer_status wafer_fabric_drain(wafer_fabric *fabric, uint32_t x, uint32_t y, wafer_port port,
+                                uint8_t color, uint32_t *words, uint32_t count, uint32_t group);
+#define WAFER_EDGE_GROUPS 16
+/* All feeds and drains of a group (below WAFER_EDGE_GROUPS) share `words` per `cycles`, in turn;
+ * without a rate each has a word a cycle. */
+void wafer_fabric_rate(wafer_fabric *fabric, uint32_t group, uint32_t words, uint32_t cycles);
+/* Called at every `mark`; NULL: nobody. */
+typedef void wafer_mark(void *user, uint32_t x, uint32_t y, uint64_t cycle, int32_t value);
+void wafer_fabric_observe(wafer_fabric *fabric, wafer_mark *mark, void *user);
+/* From the start tasks until nothing moves. Once per program. */
 wafer_status wafer_fabric_run(wafer_fabric *fabric, wafer_fabric_stats *stats);
 /* For tests: visits in another order, which must change nothing. */
 void wafer_fabric_shuffle(wafer_fabric *fabric, uint64_t seed);

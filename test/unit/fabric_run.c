@@ -6,12 +6,19 @@
 
 #define R WAFER_NO_REGISTER
 #define MEM(at)                                                                                    \
-  { .kind = WAFER_OPERAND_memory, .dtype = WAFER_DTYPE_f32, .reg = R, .address = at, .stride = {0, 0, 0, 4} }
+  {                                                                                                \
+    .kind = WAFER_OPERAND_memory, .dtype = WAFER_DTYPE_f32, .reg = R, .address = at, .stride = {   \
+      0,                                                                                           \
+      0,                                                                                           \
+      0,                                                                                           \
+      4                                                                                            \
+    }                                                                                              \
+  }
 #define FABRIC(c)                                                                                  \
   { .kind = WAFER_OPERAND_fabric, .dtype = WAFER_DTYPE_f32, .color = c }
 #define MOVE(n, to, from)                                                                          \
   {                                                                                                \
-    .op = WAFER_CORE_move, .shape = {1, 1, 1, n}, .count_reg = R, .out = to, .in = { from }                   \
+    .op = WAFER_CORE_move, .shape = {1, 1, 1, n}, .count_reg = R, .out = to, .in = { from }        \
   }
 
 typedef struct fixture {
@@ -50,12 +57,18 @@ static const wafer_route pair[] = {
 static const wafer_core_binding left_bindings[] = {{0, 2, true}, {1, 0, false}};
 static const wafer_core_binding right_bindings[] = {{1, 2, true}, {0, 0, false}};
 
+#define PAIR(list, routes_used)                                                                    \
+  {                                                                                                \
+    .name = "pair", .width = 2, .height = 1, .programs = list, .program_count = 2, .core = both,   \
+    .routes = pair, .route_count = routes_used                                                     \
+  }
+
 static wafer_status run_pair(const wafer_instruction *left, uint32_t left_count,
                              const wafer_instruction *right, uint32_t right_count, fixture **out) {
   wafer_core_program programs[] = {
       {"left", "node_l", left, left_count, &at_start, 1, left_bindings, 2},
       {"right", "node_r", right, right_count, &at_start, 1, right_bindings, 2}};
-  wafer_fabric_program p = {"pair", 2, 1, programs, 2, both, pair, 4};
+  wafer_fabric_program p = PAIR(programs, 4);
   fixture *f = *out = start(&p);
   CU_ASSERT_FATAL(f->fabric != NULL);
   float words[64];
@@ -124,7 +137,7 @@ static void a_missing_route_is_a_trap(void) {
   static const wafer_instruction quiet[] = {{.op = WAFER_CORE_end}};
   wafer_core_program programs[] = {{"left", "node_l", send, 1, &at_start, 1, left_bindings, 1},
                                    {"right", NULL, quiet, 1, &at_start, 1, NULL, 0}};
-  wafer_fabric_program p = {"pair", 2, 1, programs, 2, both, pair, 1};
+  wafer_fabric_program p = PAIR(programs, 1);
   fixture *f = start(&p);
   float zero[4] = {0};
   CU_ASSERT_FATAL(f->fabric != NULL);
@@ -139,7 +152,7 @@ static void refuses_bad_programs(void) {
   static const wafer_instruction code[] = {MOVE(4, FABRIC(3), MEM(0))};
   wafer_core_program programs[] = {{"left", NULL, code, 1, &at_start, 1, left_bindings, 2},
                                    {"right", NULL, code, 1, &at_start, 1, right_bindings, 2}};
-  wafer_fabric_program p = {"pair", 2, 1, programs, 2, both, pair, 4};
+  wafer_fabric_program p = PAIR(programs, 4);
   fixture *f = start(&p);
   CU_ASSERT(f->fabric == NULL && f->caught.status == WAFER_BAD_INPUT);
   CU_ASSERT(strstr(f->caught.text, "color 3") != NULL);
@@ -159,7 +172,7 @@ static void data_tasks_take_wavelets(void) {
   static const wafer_core_task task = {.kind = WAFER_TASK_data, .color = 0};
   wafer_core_program programs[] = {{"left", NULL, left, 1, &at_start, 1, left_bindings, 2},
                                    {"right", NULL, right, 2, &task, 1, right_bindings, 2}};
-  wafer_fabric_program p = {"pair", 2, 1, programs, 2, both, pair, 4};
+  wafer_fabric_program p = PAIR(programs, 4);
   fixture *f = start(&p);
   CU_ASSERT_FATAL(f->fabric != NULL);
   CU_ASSERT(wafer_fabric_run(f->fabric, &f->stats) == WAFER_OK);

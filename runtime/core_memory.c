@@ -1,0 +1,194 @@
+/* A core's memory: bounds, which bytes have been written, and the elements of a descriptor. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core_value.h"
+
+/* ---- written bits: one per byte, in words of 64 ---- */
+
+static uint64_t mask_of(uint32_t from, uint32_t count) {
+  return (count < 64 ? (1ull << count) - 1 : ~0ull) << from;
+}
+
+static bool all_written(const uint64_t *bits, uint32_t from, uint32_t count) {
+  for (bits += from / 64, from %= 64; count; bits++, from = 0) {
+    uint32_t here = count < 64 - from ? count : 64 - from;
+    if (~*bits & mask_of(from, here)) return false;
+    count -= here;
+  }
+  return true;
+}
+
+static void mark_written(uint64_t *bits, uint32_t from, uint32_t count) {
+  for (bits += from / 64, from %= 64; count; bits++, from = 0) {
+    uint32_t here = count < 64 - from ? count : 64 - from;
+    *bits |= mask_of(from, here);
+    count -= here;
+  }
+}
+
+static uint64_t *written_of(const wafer_fabric *f, uint32_t at) {
+  return f->written + (size_t)at * f->written_words;
+}
+static unsigned char *memory_of(const wafer_fabric *f, uint32_t at) {
+  return f->memory + (size_t)at * f->machine->core_bytes;
+}
+
+/* ---- from outside ---- */
+
+static bool in_data(const wafer_fabric *f, uint32_t at, uint32_t address, uint32_t bytes) {
+  return address <= f->cores[at].limit && bytes <= f->cores[at].limit - address;
+}
+
+bool wafer_fabric_write(wafer_fabric *f, uint32_t x, uint32_t y, uint32_t address, const void *data,
+                        uint32_t bytes) {
+  uint32_t at = y * f->program->width + x;
+  if (!in_data(f, at, address, bytes)) return false;
+  memcpy(memory_of(f, at) + address, data, bytes);
+  mark_written(written_of(f, at), address, bytes);
+  return true;
+}
+
+bool wafer_fabric_read(const wafer_fabric *f, uint32_t x, uint32_t y, uint32_t address, void *data,
+                       uint32_t bytes) {
+  uint32_t at = y * f->program->width + x;
+  if (!in_data(f, at, address, bytes) || !all_written(written_of(f, at), address, bytes))
+    return false;
+  memcpy(data, memory_of(f, at) + address, bytes);
+  return true;
+}
+
+/* ---- runs of a descriptor's innermost level ---- */
+
+/* The bytes that n elements from the operand's present address cover. */
+static void span(const core_thread *t, uint32_t k, uint32_t n, int64_t *low, int64_t *high) {
+  const wafer_operand *o = core_operand(t->code, k);
+  int64_t last = t->address[k] + (int64_t)(n - 1) * o->stride[3];
+  *low = t->address[k] < last ? t->address[k] : last;
+  *high = (t->address[k] < last ? last : t->address[k]) + t->bytes[k];
+}
+
+static bool inside(const wafer_fabric *f, uint32_t at, const core_thread *t, uint32_t k,
+                   uint32_t n) {
+  const wafer_operand *o = core_operand(t->code, k);
+  int64_t low, high;
+  span(t, k, n, &low, &high);
+  bool even = t->bytes[k] == 1 || !((t->address[k] | (n > 1 ? o->stride[3] : 0)) & 1);
+  return low >= 0 && high <= f->cores[at].limit && even;
+}
+
+static bool run_written(const wafer_fabric *f, uint32_t at, const core_thread *t, uint32_t k,
+                        uint32_t n) {
+  const wafer_operand *o = core_operand(t->code, k);
+  const uint64_t *bits = written_of(f, at);
+  uint32_t bytes = t->bytes[k];
+  if (o->stride[3] == (int32_t)bytes) return all_written(bits, (uint32_t)t->address[k], n * bytes);
+  if (!o->stride[3]) n = 1;
+  int64_t address = t->address[k];
+  for (uint32_t i = 0; i < n; i++, address += o->stride[3])
+    if (!all_written(bits, (uint32_t)address, bytes)) return false;
+  return true;
+}
+
+bool core_run_there(const wafer_fabric *f, uint32_t at, const core_thread *t, uint32_t k,
+                    uint32_t n) {
+  return inside(f, at, t, k, n) && (k == 0 || run_written(f, at, t, k, n));
+}
+
+/* The colour of an instruction that moves words of the fabric, for messages. */
+static const char *with_color(const core_thread *t, char *text, size_t bytes) {
+  *text = 0;
+  for (uint32_t k = 0; k <= core_inputs(t->code); k++)
+    if (core_operand(t->code, k)->kind == WAFER_OPERAND_fabric)
+      snprintf(text, bytes, " (of color %u)", core_operand(t->code, k)->color);
+  return text;
+}
+
+static wafer_status outside(const wafer_fabric *f, uint32_t at, const core_thread *t, uint32_t k,
+                            uint32_t n, const char *what) {
+  int64_t address = t->address[k];
+  core_thread one = *t;
+  for (uint32_t i = 0; i < n && inside(f, at, &one, k, 1); i++)
+    one.address[k] = address += core_operand(t->code, k)->stride[3];
+  char color[32];
+  return fabric_trap(f, at, "%s %s %u bytes at address %lld%s; data is from 0 to %u, in steps of 2",
+                     wafer_core_op_name(t->code->op), what, t->bytes[k], (long long)address,
+                     with_color(t, color, sizeof color), f->cores[at].limit);
+}
+
+static wafer_status unwritten(const wafer_fabric *f, uint32_t at, const core_thread *t,
+                              uint32_t k) {
+  const uint64_t *bits = written_of(f, at);
+  int64_t address = t->address[k];
+  while (all_written(bits, (uint32_t)address, t->bytes[k]))
+    address += core_operand(t->code, k)->stride[3];
+  while (all_written(bits, (uint32_t)address, 1)) address++;
+  char color[32];
+  return fabric_trap(f, at, "%s reads address %u%s, which nobody has written",
+                     wafer_core_op_name(t->code->op), (uint32_t)address,
+                     with_color(t, color, sizeof color));
+}
+
+#define PICK(T)                                                                                    \
+  for (uint32_t i = 0; i < n; i++, from += stride) {                                               \
+    T one;                                                                                         \
+    memcpy(&one, from, sizeof one);                                                                \
+    ((T *)dense)[i] = one;                                                                         \
+  }
+#define STREW(T)                                                                                   \
+  for (uint32_t i = 0; i < n; i++, to += stride) memcpy(to, &((const T *)dense)[i], sizeof(T));
+
+wafer_status core_gather(const wafer_fabric *f, uint32_t at, const core_thread *t, uint32_t k,
+                         uint32_t n, void *dense) {
+  int32_t stride = core_operand(t->code, k)->stride[3];
+  if (!inside(f, at, t, k, n)) return outside(f, at, t, k, n, "reads");
+  if (!run_written(f, at, t, k, n)) return unwritten(f, at, t, k);
+  const unsigned char *from = memory_of(f, at) + t->address[k];
+  if (stride == t->bytes[k])
+    memcpy(dense, from, (size_t)n * t->bytes[k]);
+  else if (t->bytes[k] == 4)
+    PICK(uint32_t)
+  else if (t->bytes[k] == 2)
+    PICK(uint16_t)
+  else if (t->bytes[k] == 1)
+    PICK(uint8_t)
+  else
+    PICK(uint64_t)
+  return WAFER_OK;
+}
+
+wafer_status core_scatter(wafer_fabric *f, uint32_t at, const core_thread *t, uint32_t n,
+                          const void *dense) {
+  int32_t stride = t->code->out.stride[3];
+  if (!inside(f, at, t, 0, n)) return outside(f, at, t, 0, n, "writes");
+  unsigned char *to = memory_of(f, at) + t->address[0];
+  uint64_t *bits = written_of(f, at);
+  if (stride == t->bytes[0]) {
+    mark_written(bits, (uint32_t)t->address[0], n * t->bytes[0]);
+    memcpy(to, dense, (size_t)n * t->bytes[0]);
+    return WAFER_OK;
+  }
+  for (uint32_t i = 0; i < n; i++)
+    mark_written(bits, (uint32_t)(t->address[0] + (int64_t)i * stride), t->bytes[0]);
+  if (t->bytes[0] == 4)
+    STREW(uint32_t)
+  else if (t->bytes[0] == 2)
+    STREW(uint16_t)
+  else if (t->bytes[0] == 1)
+    STREW(uint8_t)
+  else
+    STREW(uint64_t)
+  return WAFER_OK;
+}
+
+bool core_runs_apart(const core_thread *t, uint32_t k, uint32_t n) {
+  const wafer_operand *in = core_operand(t->code, k), *out = &t->code->out;
+  int64_t low, high, to_low, to_high;
+  if (in->kind != WAFER_OPERAND_memory || out->kind != WAFER_OPERAND_memory || n == 1) return true;
+  if (t->address[k] == t->address[0] && in->stride[3] == out->stride[3] &&
+      t->bytes[k] == t->bytes[0] && (in->stride[3] >= t->bytes[k] || in->stride[3] <= -t->bytes[k]))
+    return true;
+  span(t, k, n, &low, &high);
+  span(t, 0, n, &to_low, &to_high);
+  return high <= to_low || to_high <= low;
+}

@@ -1,0 +1,60 @@
+/* What the parts of a vector instruction share: operands by number (0: out, then the inputs), runs
+ * of its innermost level, types. */
+#ifndef RUNTIME_CORE_VALUE_H
+#define RUNTIME_CORE_VALUE_H
+
+#include "fabric_state.h"
+
+static inline const wafer_operand *core_operand(const wafer_instruction *code, uint32_t k) {
+  return k ? &code->in[k - 1] : &code->out;
+}
+/* Inputs of a vector instruction. */
+uint32_t core_inputs(const wafer_instruction *code);
+/* The rate that an element costs, and its column. */
+const wafer_throughput *core_rate(const wafer_machine *machine, const wafer_instruction *code);
+/* Is there a routine for the function of an `apply` on these types? */
+bool core_has_routine(const wafer_instruction *code);
+
+/* What a type computes in. */
+typedef enum core_class {
+  CORE_COPIES, /* nothing computed: bits move */
+  CORE_F32,
+  CORE_F64,
+  CORE_I64,
+  CORE_U64,
+  CORE_APPLIES,
+} core_class;
+core_class core_class_of(const wafer_instruction *code);
+
+/* All n elements of operand k from its present address, within its innermost level, are in the data
+ * and, of an input, written. */
+bool core_run_there(const wafer_fabric *f, uint32_t core, const core_thread *thread, uint32_t k,
+                    uint32_t n);
+/* Input k may be read before the output is written, for n elements at once. */
+bool core_runs_apart(const core_thread *thread, uint32_t k, uint32_t n);
+/* The elements side by side, and back; a trap where memory is not theirs. */
+wafer_status core_gather(const wafer_fabric *f, uint32_t core, const core_thread *thread,
+                         uint32_t k, uint32_t n, void *dense);
+wafer_status core_scatter(wafer_fabric *f, uint32_t core, const core_thread *thread, uint32_t n,
+                          const void *dense);
+/* The next n elements are done: at most what is left of the innermost level. */
+void core_advance(core_thread *thread, uint32_t n);
+static inline uint32_t core_run_left(const core_thread *t) {
+  return t->inner - t->index[3];
+}
+
+#define CORE_CHUNK 256 /* elements computed at once */
+
+typedef union core_lanes {
+  float f[CORE_CHUNK];
+  double d[CORE_CHUNK];
+  int64_t i[CORE_CHUNK];
+  unsigned char raw[CORE_CHUNK * 8];
+} core_lanes;
+
+/* Elements of a type to what it computes in, and back (core_types.c): floats round to nearest even,
+ * integers wrap, floats to integers truncate and saturate at 64 bits, bool is 0 or 1. */
+void core_widen(core_class to, wafer_dtype dtype, const void *raw, uint32_t n, core_lanes *out);
+void core_narrow(core_class from, const core_lanes *in, uint32_t n, wafer_dtype dtype, void *raw);
+
+#endif
