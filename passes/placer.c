@@ -9,7 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "placer_chain.h"
+#include "placer_search.h"
+
+#define WORKERS 16u /* threads at most */
 
 double placer_seconds(void) {
   struct timespec now;
@@ -19,13 +21,18 @@ double placer_seconds(void) {
 
 void placer_report(placer_run *run, double score) {
   pthread_mutex_lock(&run->lock);
-  if (score < run->shown) run->shown = score;
+  if (run->first == 0) run->first = placer_seconds() - run->started;
+  if (score >= run->shown) {
+    pthread_mutex_unlock(&run->lock);
+    return;
+  }
+  run->shown = score;
   char text[96];
   double gap = 100 * (run->shown / run->in.score_bound - 1);
   snprintf(text, sizeof text, "best %.1f, bound %.1f, gap %.2f %%; seconds", run->shown,
            run->in.score_bound, gap);
   double passed = placer_seconds() - run->started;
-  wafer_progress(run->diag, text, (uint64_t)passed, (uint64_t)run->seconds);
+  wafer_progress(run->diag, text, (uint64_t)passed, (uint64_t)run->options->seconds);
   pthread_mutex_unlock(&run->lock);
 }
 
@@ -51,8 +58,9 @@ void layout_score(const placer *in, layout *l) {
 void layout_from_tree(const tree *t, layout *l) {
   for (uint32_t i = 0; i < t->count; i++) {
     box b = t->boxes[i];
-    point q = t->curves[i][t->nodes[i].active].at[b.point];
-    l->at[i] = (wafer_placed){t->cache->index[t->in->p->kind[i]][q.a], q.b != 0, b.x, b.y, b.w, b.h};
+    uint32_t which = t->curves[i][t->is.nodes[i].active].which[b.point];
+    l->at[i] = (wafer_placed){
+        t->cache->index[t->in->p->kind[i]][which / 2], which % 2, b.x, b.y, b.w, b.h};
   }
   layout_score(t->in, l);
 }
@@ -93,79 +101,150 @@ static bool neighbours(placer *in, wafer_arena *arena) {
   return true;
 }
 
-static bool chain_init(chain *c, placer_run *run, const wafer_placer_options *o, uint32_t number,
-                       const uint32_t *order) {
-  *c = (chain){.run = run, .number = number, .order = order, .arena = wafer_arena_create()};
-  if (!c->arena) return false;
-  c->rng.state = o->seed * 0x9e3779b97f4a7c15u + number * 0xd1342543de82ef95u + 1;
-  c->most_moves = o->moves;
-  c->best.at = WAFER_NEW(c->arena, wafer_placed, run->in.p->count);
-  c->best.score = INFINITY;
-  return c->best.at && curve_cache_init(&c->cache, &run->in, c->arena) &&
-         tree_init(&c->tree, &run->in, &c->cache, c->arena) &&
-         tree_init(&c->round_tree, &run->in, &c->cache, c->arena) &&
-         tree_init(&c->best_tree, &run->in, &c->cache, c->arena);
-}
+/* ---- Rounds ---- */
+
+/* What a round does to the best `lines` candidates, in a share of the budget. Many short searches from
+ * different layouts find out which of them are worth the long ones. */
+typedef struct round_row {
+  enum { START, STACKS, ANNEAL } does;
+  uint32_t lines;
+  double share;
+  heat heats[2]; /* of candidates at even and at odd ranks: some must leave where they are */
+} round_row;
+
+static const round_row rounds[] = {{START, 32, 0, {{0, 0}, {0, 0}}},
+                                   {STACKS, 32, 0.1, {{0, 0}, {0, 0}}},
+                                   {ANNEAL, 32, 0.3, {{1, 0.02}, {4, 0.02}}},
+                                   {ANNEAL, 12, 0.2, {{0.5, 0.02}, {2, 0.02}}},
+                                   {ANNEAL, 4, 0.2, {{0.4, 0.01}, {1.6, 0.01}}},
+                                   {ANNEAL, 2, 0.2, {{0.25, 0.01}, {1, 0.01}}}};
 
 typedef struct crew {
-  chain *chains;
+  placer_run *run;
+  const round_row *round;
+  budget budget; /* of each candidate; but time is that of the round */
+  uint32_t threads, lines;
   atomic_uint next;
-  uint32_t threads;
-  double seconds, started;
+  worker workers[WORKERS];
 } crew;
 
-/* Chains are taken in order; with fewer threads than chains each has its part of the time. */
-static void *work(void *self) {
-  crew *w = self;
-  for (uint32_t i; (i = atomic_fetch_add(&w->next, 1)) < PLACER_CHAINS;) {
-    chain *c = &w->chains[i];
-    uint32_t rounds = (PLACER_CHAINS + w->threads - 1) / w->threads, round = i / w->threads;
-    c->started = placer_seconds();
-    c->deadline =
-        w->seconds > 0 ? w->started + w->seconds * (round + 1) / rounds : 0;
-    c->failed = !chain_run(c) && c->best.score == INFINITY;
+typedef struct hand {
+  crew *crew;
+  worker *worker;
+} hand;
+
+static void serve(crew *w, worker *by, uint32_t i) {
+  candidate *c = &w->run->candidates[i];
+  budget b = w->budget;
+  if (b.until > 0) { /* an equal part of what is left */
+    double now = placer_seconds();
+    b.until = now + (b.until - now) / ((w->lines - i + w->threads - 1) / w->threads);
   }
+  switch (w->round->does) {
+  case START: search_start(by, c, i + 1); break;
+  case STACKS: search_stacks(by, c, 2 + i, &b); break;
+  case ANNEAL: search_anneal(by, c, &w->round->heats[i % 2], &b); break;
+  }
+}
+
+static void *work(void *self) {
+  const hand *h = self;
+  for (uint32_t i; (i = atomic_fetch_add(&h->crew->next, 1)) < h->crew->lines;)
+    serve(h->crew, h->worker, i);
   return NULL;
+}
+
+/* One round; where the host grants fewer threads than asked, those there are do it all. */
+static void run_round(crew *w) {
+  pthread_t thread[WORKERS];
+  bool made[WORKERS] = {0};
+  hand hands[WORKERS];
+  w->next = 0;
+  for (uint32_t i = 0; i < w->threads; i++) hands[i] = (hand){w, &w->workers[i]};
+  for (uint32_t i = 1; i < w->threads; i++)
+    made[i] = pthread_create(&thread[i], NULL, work, &hands[i]) == 0;
+  work(&hands[0]);
+  for (uint32_t i = 1; i < w->threads; i++)
+    if (made[i]) pthread_join(thread[i], NULL);
+}
+
+/* The best first; equals keep their order. */
+static void rank(placer_run *run) {
+  for (uint32_t i = 1; i < run->count; i++)
+    for (uint32_t k = i; k && run->candidates[k].best.score < run->candidates[k - 1].best.score;
+         k--) {
+      candidate c = run->candidates[k];
+      run->candidates[k] = run->candidates[k - 1];
+      run->candidates[k - 1] = c;
+    }
+}
+
+static double wire_share(const placer_run *run) {
+  const wafer_placer_problem *p = run->in.p;
+  const layout *l = &run->candidates[0].best;
+  double wire = l->score < INFINITY ? p->wire_weight * 0.5 * (double)l->wire2 : 0;
+  return fmax(wire, 1e-3 * run->in.score_bound) / p->count;
+}
+
+static void run_rounds(crew *w) {
+  placer_run *run = w->run;
+  const wafer_placer_options *o = run->options;
+  double share = 0, started = 0;
+  for (size_t i = 0; i < WAFER_COUNT(rounds); i++) {
+    w->round = &rounds[i];
+    w->lines = rounds[i].lines;
+    share += rounds[i].share;
+    if (i == 1) started = placer_seconds();
+    double end = run->started + o->seconds;
+    w->budget = (budget){.until = o->seconds > 0 ? started + (end - started) * share : 0};
+    if (o->moves) w->budget.most = (uint64_t)((double)o->moves * rounds[i].share) / w->lines + 1;
+    if (i && o->seconds > 0 && placer_seconds() >= w->budget.until) continue;
+    run_round(w);
+    if (rounds[i].does == STACKS) run->scale = wire_share(run);
+    if (rounds[i].does == ANNEAL) rank(run);
+  }
+}
+
+static bool candidate_init(candidate *c, const placer *in, uint64_t seed, uint32_t number,
+                           wafer_arena *arena) {
+  *c = (candidate){.failed = true};
+  rng mix = {seed}; /* seeds that differ by one must not draw the same numbers, shifted */
+  c->rng.state = rng_next(&mix) + number * 0xd1342543de82ef95u;
+  c->rng.state = rng_next(&c->rng);
+  c->best.at = WAFER_NEW(arena, wafer_placed, in->p->count);
+  c->best.score = INFINITY;
+  return c->best.at && tree_shape_init(&c->now, in, arena);
+}
+
+static bool worker_init(worker *w, placer_run *run) {
+  *w = (worker){.run = run, .arena = wafer_arena_create()};
+  return w->arena && curve_cache_init(&w->cache, &run->in, w->arena) &&
+         tree_init(&w->tree, &run->in, &w->cache, w->arena);
 }
 
 static uint32_t host_threads(uint32_t asked) {
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   if (!asked) asked = cores > 0 ? (uint32_t)cores : 1;
-  return asked < PLACER_CHAINS ? asked : PLACER_CHAINS;
+  return asked < WORKERS ? asked : WORKERS;
 }
 
-static void run_chains(crew *w) {
-  pthread_t thread[PLACER_CHAINS];
-  bool made[PLACER_CHAINS] = {0};
-  for (uint32_t i = 1; i < w->threads; i++)
-    made[i] = pthread_create(&thread[i], NULL, work, w) == 0;
-  work(w);
-  for (uint32_t i = 1; i < w->threads; i++)
-    if (made[i]) pthread_join(thread[i], NULL);
-}
-
-static wafer_status finish(const wafer_diag *diag, wafer_arena *arena, placer_run *run,
-                           const chain *chains, wafer_placement *out) {
-  const chain *best = &chains[0];
+static wafer_status finish(const wafer_diag *diag, wafer_arena *arena, const placer_run *run,
+                           wafer_placement *out) {
+  const layout *best = &run->candidates[0].best;
   const wafer_placer_problem *p = run->in.p;
-  *out = (wafer_placement){.time_bound = run->in.time_bound, .score_bound = run->in.score_bound};
-  for (uint32_t i = 0; i < PLACER_CHAINS; i++) {
-    if (chains[i].best.score < best->best.score) best = &chains[i];
-    out->moves += chains[i].moves;
-    double first = chains[i].first - run->started;
-    if (chains[i].first > 0 && (out->first_seconds == 0 || first < out->first_seconds))
-      out->first_seconds = first;
-  }
-  if (best->best.score == INFINITY)
+  if (best->score == INFINITY)
     return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_FIT,
                       "%u kernels found no room on %u x %u cores, though their areas would fit; "
                       "give more --place-seconds or a larger wafer",
                       p->count, p->width, p->height);
-  out->at = wafer_arena_copy(arena, best->best.at, p->count * sizeof *out->at);
+  *out = (wafer_placement){.at = wafer_arena_copy(arena, best->at, p->count * sizeof *out->at),
+                           .time = best->time,
+                           .wire2 = best->wire2,
+                           .score = best->score,
+                           .time_bound = run->in.time_bound,
+                           .score_bound = run->in.score_bound,
+                           .first_seconds = run->first};
   if (!out->at) return no_memory(diag);
-  out->time = best->best.time;
-  out->wire2 = best->best.wire2;
-  out->score = best->best.score;
   for (uint32_t i = 0; i < p->count; i++)
     out->area += (uint64_t)out->at[i].width * out->at[i].height;
   return WAFER_OK;
@@ -188,23 +267,20 @@ static wafer_status prepare(const wafer_diag *diag, wafer_arena *arena, placer_r
 }
 
 static wafer_status search(const wafer_diag *diag, wafer_arena *arena, placer_run *run,
-                           const wafer_placer_options *o, wafer_placement *out) {
+                           wafer_placement *out) {
   WAFER_TRY(prepare(diag, arena, run));
-  uint32_t count = run->in.p->count;
-  uint32_t *order = WAFER_NEW(arena, uint32_t, count);
-  chain chains[PLACER_CHAINS] = {0};
-  bool ok = order != NULL;
-  for (uint32_t i = 0; i < count && ok; i++) order[i] = i;
-  for (uint32_t i = 0; i < PLACER_CHAINS && ok; i++) ok = chain_init(&chains[i], run, o, i, order);
-  wafer_status status = WAFER_OK;
-  if (ok) {
-    crew w = {chains, 0, host_threads(o->threads), o->seconds, run->started};
-    run_chains(&w);
-    status = finish(diag, arena, run, chains, out);
-  } else {
-    status = no_memory(diag);
+  crew w = {.run = run, .threads = host_threads(run->options->threads)};
+  bool ok = placer_orders(&run->in, run->options->seed, arena);
+  run->count = rounds[0].lines;
+  for (uint32_t i = 0; i < run->count && ok; i++)
+    ok = candidate_init(&run->candidates[i], &run->in, run->options->seed, i, arena);
+  for (uint32_t i = 0; i < w.threads && ok; i++) ok = worker_init(&w.workers[i], run);
+  if (ok) run_rounds(&w);
+  wafer_status status = ok ? finish(diag, arena, run, out) : no_memory(diag);
+  for (uint32_t i = 0; i < w.threads; i++) {
+    if (status == WAFER_OK) out->moves += w.workers[i].moves;
+    wafer_arena_destroy(w.workers[i].arena);
   }
-  for (uint32_t i = 0; i < PLACER_CHAINS; i++) wafer_arena_destroy(chains[i].arena);
   return status;
 }
 
@@ -215,10 +291,10 @@ wafer_status wafer_place(const wafer_diag *diag, wafer_arena *arena,
   placer_run run = {.in = {.p = problem},
                     .diag = diag,
                     .started = placer_seconds(),
-                    .seconds = options->seconds,
+                    .options = options,
                     .shown = INFINITY};
   if (pthread_mutex_init(&run.lock, NULL)) return no_memory(diag);
-  wafer_status status = search(diag, arena, &run, options, out);
+  wafer_status status = search(diag, arena, &run, out);
   pthread_mutex_destroy(&run.lock);
   return status;
 }

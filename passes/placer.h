@@ -1,37 +1,46 @@
-/* The placement engine's own parts: shape curves, slicing trees, moves, annealing, bounds.
- * A chain owns all it changes; what chains share is read only. */
+/* The placement engine's own parts: shape curves, slicing trees, moves, search, bounds.
+ * A worker owns all it changes; what workers share is read only. */
 #ifndef WAFER_PASSES_PLACER_H
 #define WAFER_PASSES_PLACER_H
 
 #include "wafer/placer.h"
 
-#define PLACER_CHAINS 2u
 #define PLACER_NONE UINT32_MAX
+#define PLACER_MOST_STACKS 64u
 
-/* A point of a shape curve: widths rise and heights fall along it. In a leaf's curve `a` is the shape
- * and `b` tells whether it is turned; in a cut's curve they are points of the two children. */
+/* A point of a shape curve: widths rise and heights fall along it. In a cut's curve `a` and `b` are
+ * points of the two children. */
 typedef struct point {
-  uint16_t w, h;
-  uint32_t a, b;
+  uint16_t w, h, a, b;
 } point;
 
 typedef struct curve {
   uint32_t count;
   const point *at;
+  const uint32_t *which; /* in a leaf's curve: the shape, twice, and one more when it is turned */
 } curve;
 
-/* Read only while chains run. */
+/* Read only while workers run. */
 typedef struct placer {
   const wafer_placer_problem *p;
   uint32_t level_count;
   const uint64_t *levels;    /* times that some shape has, rising, none below the bound */
+  uint32_t key_count;
+  const uint32_t *keys;      /* levels at which some kernel needs fewer cores than just before */
   uint32_t reach_w, reach_h; /* layouts up to this much are weighed, though not legal */
   uint32_t *neighbour_at;    /* count + 1 offsets into `neighbour` */
   uint32_t *neighbour;
+  const uint32_t *orders[2]; /* of the kernels, for the first layouts: the caller's, and a shorter one */
+  uint64_t *areas;           /* of each kernel, the least at the bound */
   uint64_t time_bound;
   double score_bound;
   double penalty; /* of a row or column beyond the wafer */
 } placer;
+
+/* Points a curve may have. */
+static inline uint32_t placer_room(const placer *in) {
+  return (in->reach_w > in->reach_h ? in->reach_w : in->reach_h) + 1;
+}
 
 typedef struct rng {
   uint64_t state;
@@ -64,14 +73,14 @@ typedef struct curve_cache {
 bool curve_cache_init(curve_cache *cache, const placer *in, wafer_arena *arena);
 /* The curve of a kind at a time; count 0 when nothing is that fast; NULL when out of memory. */
 const curve *curve_at(curve_cache *cache, uint32_t kind, uint64_t time);
-/* Side by side, and on top of each other: at most `reach` wide and high; returns the points written,
- * never more than the reach of the side that counts. */
-uint32_t curve_beside(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *out);
-uint32_t curve_above(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *out);
+/* Side by side, and on top of each other: at most `reach` wide and high, written into `out`, which has
+ * room for `room` points, more than the larger reach. */
+curve curve_beside(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *out);
+curve curve_above(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *out, uint32_t room);
 
 typedef enum cut { CUT_BESIDE, CUT_ABOVE } cut;
 
-/* Leaves 0 .. count-1, cuts count .. 2 count - 2. */
+/* Leaves are 0 .. count-1, cuts count .. 2 count - 2. */
 typedef struct node {
   uint32_t parent, child[2]; /* PLACER_NONE: none */
   uint8_t cut;
@@ -83,42 +92,75 @@ typedef struct box {
   uint32_t x, y, w, h, point;
 } box;
 
+typedef struct centre {
+  int32_t x2, y2; /* twice */
+} centre;
+
 /* A node's two buffers. */
 typedef curve curve_pair[2];
 typedef point *buffer_pair[2];
 
-/* The state of a chain. */
+/* What a tree is without its curves. */
+typedef struct tree_shape {
+  node *nodes;
+  uint32_t root, level, root_width;
+} tree_shape;
+
+/* What a layout comes to. */
+typedef struct tree_state {
+  uint64_t time, wire2;
+  uint32_t over; /* rows and columns beyond the wafer */
+  double cost;   /* the objective and the penalty */
+} tree_state;
+
 typedef struct tree {
   const placer *in;
   curve_cache *cache;
-  uint32_t count, root;
-  uint32_t level, root_width;
-  node *nodes;
+  uint32_t count;
+  tree_shape is;
   curve_pair *curves;
   buffer_pair *buffers; /* of cuts */
   box *boxes;           /* decoded: of each node, centred in its share */
+  centre *centres;      /* of kernels */
   uint32_t *stack;
   uint32_t *mark; /* scratch for moves */
   uint32_t stamp;
   uint32_t *dirty, dirty_count; /* nodes whose buffer was switched since the last commit */
-  uint64_t time, wire2;
-  uint32_t over; /* rows and columns beyond the wafer */
-  double penalty; /* of each of them; grows while a chain cools */
-  double cost;    /* the objective and the penalty */
+  tree_state state;
+  uint32_t root_point;
+  double penalty; /* of a row or column beyond the wafer; grows while a search cools */
 } tree;
 
+/* A tree in outline: runs of an order of the kernels, each a stack of slats. The joints between stacks
+ * are cut one within the other, the highest outermost. A way or cut: its direction, and 2 if turned. */
+typedef struct stacks {
+  uint32_t count, order;
+  struct {
+    uint32_t end, joint;
+    uint32_t way, cut;
+  } at[PLACER_MOST_STACKS];
+} stacks;
+
+bool tree_shape_init(tree_shape *s, const placer *in, wafer_arena *arena);
 bool tree_init(tree *t, const placer *in, curve_cache *cache, wafer_arena *arena);
-/* Shape of `from` without its curves: the tree, level and root width. */
-void tree_copy_shape(tree *to, const tree *from);
+void tree_save(const tree *t, tree_shape *to);
+void tree_load(tree *t, const tree_shape *from); /* without curves */
 /* The order cut into `shelves` runs, laid to and fro. */
 void tree_shelves(tree *t, const uint32_t *order, uint32_t shelves);
+void tree_stacks(tree *t, const stacks *s);
+void stacks_random(stacks *s, rng *r, uint32_t count, uint32_t most);
+void stacks_change(stacks *s, rng *r); /* a little */
+/* Turns a subtree's cuts of one direction round; no curve changes. */
+void tree_mirror(tree *t, uint32_t top, uint8_t how);
 /* All curves anew, at the tree's level; false when nothing fits the reach. */
 bool tree_build(tree *t);
 /* Curves on the ways from the marked nodes (PLACER_NONE: none) to the root. */
 bool tree_update(tree *t, uint32_t first, uint32_t second);
 void tree_commit(tree *t);
 void tree_revert(tree *t); /* curves only */
-/* Boxes, time, wire and cost of the built tree. */
+/* The built tree's outline on the wafer: a cost that the layout cannot be below. */
+double tree_outline(tree *t);
+/* After the outline: boxes, time, wire and cost. */
 void tree_decode(tree *t);
 double tree_cost(const tree *t); /* of the decoded tree, at the present penalty */
 
@@ -129,9 +171,9 @@ typedef struct undo {
     uint32_t at;
     node was;
   } nodes[16];
-  uint32_t level, root_width, mirrored; /* PLACER_NONE, or the subtree that was mirrored */
+  uint32_t root, level, root_width;
+  uint32_t mirrored, laid; /* PLACER_NONE, or the subtree that was mirrored, or laid on its side */
   uint8_t mirror_cut;
-  uint32_t root;
 } undo;
 
 /* Changes the tree and its curves; false when it came to nothing, and the tree is as before. */
@@ -147,6 +189,9 @@ typedef struct layout {
 
 void layout_score(const placer *in, layout *l);
 void layout_from_tree(const tree *t, layout *l);
+
+/* Orders for the first layouts; false when out of memory. */
+bool placer_orders(placer *in, uint64_t seed, wafer_arena *arena);
 
 /* The bounds, and the levels above them; *fits is false when no time fits the area. False when out of
  * memory. */

@@ -25,6 +25,7 @@ static bool look_at(bounds *b, uint64_t time, bool *fits) {
     for (uint32_t k = 0; k < c->count; k++)
       if (c->at[k].w <= p->width && c->at[k].h <= p->height)
         least = fmin(least, (double)c->at[k].w * c->at[k].h);
+    b->in->areas[i] = least < INFINITY ? (uint64_t)least : 1;
     area += least;
   }
   *fits = area <= (double)p->width * p->height;
@@ -105,12 +106,50 @@ static bool all_times(bounds *b, wafer_arena *arena) {
   return true;
 }
 
-/* The levels a chain may look at start at the least time that fits by area. */
+/* Times at which a kind needs at least a five hundredth fewer cores than at the key before. */
+static uint32_t keys_of(const bounds *b, uint32_t kind, uint64_t *keys) {
+  uint64_t least = UINT64_MAX, last = UINT64_MAX;
+  uint32_t n = 0;
+  for (uint32_t e = 0, i = 0; e < b->cache.end_count[kind]; e++) {
+    for (; i < b->cache.ends[kind][e]; i++) {
+      const wafer_placer_shape *s = &b->cache.shapes[kind][i];
+      uint64_t area = (uint64_t)s->width * s->height;
+      if (area < least) least = area;
+    }
+    if (last != UINT64_MAX && least > last - last / 500 - 1) continue;
+    last = least;
+    keys[n++] = b->cache.shapes[kind][i - 1].time;
+  }
+  return n;
+}
+
+/* The levels that count, those of all kinds. */
+static bool find_keys(bounds *b, wafer_arena *arena) {
+  placer *in = b->in;
+  uint64_t many = 0, n = 0;
+  for (uint32_t k = 0; k < in->p->kind_count; k++) many += b->cache.end_count[k];
+  uint64_t *times = WAFER_NEW(arena, uint64_t, many);
+  uint32_t *keys = WAFER_NEW(arena, uint32_t, in->level_count);
+  if (!times || !keys) return false;
+  for (uint32_t k = 0; k < in->p->kind_count; k++) n += keys_of(b, k, times + n);
+  qsort(times, n, sizeof *times, by_value);
+  uint32_t level = 0;
+  keys[in->key_count++] = 0;
+  for (uint64_t i = 0; i < n; i++) {
+    while (level < in->level_count && in->levels[level] < times[i]) level++;
+    if (level < in->level_count && level != keys[in->key_count - 1]) keys[in->key_count++] = level;
+  }
+  in->keys = keys;
+  return true;
+}
+
+/* The levels a search may look at start at the least time that fits by area. */
 bool placer_bounds(placer *in, wafer_arena *arena, bool *fits) {
   bounds b = {.in = in};
   b.pull = WAFER_NEW(arena, double, in->p->count);
+  in->areas = WAFER_NEW(arena, uint64_t, in->p->count);
   b.now = WAFER_NEW(arena, const curve *, in->p->count);
-  if (!b.pull || !b.now || !curve_cache_init(&b.cache, in, arena) || !all_times(&b, arena))
+  if (!in->areas || !b.pull || !b.now || !curve_cache_init(&b.cache, in, arena) || !all_times(&b, arena))
     return false;
   for (uint32_t e = 0; e < in->p->edge_count; e++) {
     b.pull[in->p->edges[e].from] += in->p->edges[e].weight;
@@ -128,5 +167,5 @@ bool placer_bounds(placer *in, wafer_arena *arena, bool *fits) {
   in->levels = b.times + low;
   in->level_count = b.time_count - low;
   in->time_bound = b.times[low];
-  return bound_score(&b, low);
+  return find_keys(&b, arena) && bound_score(&b, low);
 }

@@ -81,13 +81,15 @@ static bool make_curve(curve_cache *c, uint32_t kind, uint32_t end, curve *out) 
   for (uint32_t w = 0; w <= c->in->reach_w; w++)
     if (c->least[w] < low) low = c->least[w], n++;
   point *at = WAFER_NEW(c->arena, point, n);
-  if (!at) return false;
-  *out = (curve){n, at};
+  uint32_t *which = WAFER_NEW(c->arena, uint32_t, n);
+  if (!at || !which) return false;
+  *out = (curve){n, at, which};
   low = UINT32_MAX;
   for (uint32_t w = 0; w <= c->in->reach_w; w++)
     if (c->least[w] < low) {
       low = c->least[w];
-      *at++ = (point){(uint16_t)w, (uint16_t)low, c->which[w] / 2, c->which[w] % 2};
+      *at++ = (point){.w = (uint16_t)w, .h = (uint16_t)low};
+      *which++ = c->which[w];
     }
   return true;
 }
@@ -107,35 +109,33 @@ const curve *curve_at(curve_cache *c, uint32_t kind, uint64_t time) {
 }
 
 /* Walks down both curves from the highest points: the higher one must give way. */
-uint32_t curve_beside(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *out) {
+curve curve_beside(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *out) {
   uint32_t i = 0, j = 0, n = 0;
   while (i < a.count && a.at[i].h > reach_h) i++;
   while (j < b.count && b.at[j].h > reach_h) j++;
   while (i < a.count && j < b.count) {
     uint32_t w = (uint32_t)a.at[i].w + b.at[j].w, ha = a.at[i].h, hb = b.at[j].h;
     if (w > reach_w) break;
-    out[n++] = (point){(uint16_t)w, (uint16_t)(ha > hb ? ha : hb), i, j};
+    out[n++] = (point){(uint16_t)w, (uint16_t)(ha > hb ? ha : hb), (uint16_t)i, (uint16_t)j};
     i += ha >= hb;
     j += hb >= ha;
   }
-  return n;
+  return (curve){n, out, NULL};
 }
 
-/* The same with the sides exchanged, written in rising width. */
-uint32_t curve_above(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *out) {
-  if (!a.count || !b.count) return 0;
-  uint32_t w = a.at[0].w > b.at[0].w ? a.at[0].w : b.at[0].w, i = 0, j = 0, n = 0;
-  while (w <= reach_w) {
-    while (i + 1 < a.count && a.at[i + 1].w <= w) i++;
-    while (j + 1 < b.count && b.at[j + 1].w <= w) j++;
-    uint32_t h = (uint32_t)a.at[i].h + b.at[j].h;
-    if (h <= reach_h) out[n++] = (point){(uint16_t)w, (uint16_t)h, i, j};
-    uint32_t wa = i + 1 < a.count ? a.at[i + 1].w : UINT32_MAX;
-    uint32_t wb = j + 1 < b.count ? b.at[j + 1].w : UINT32_MAX;
-    w = wa < wb ? wa : wb;
-    if (w == UINT32_MAX) break;
+/* The same from the widest points, written from the end. */
+curve curve_above(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *out, uint32_t room) {
+  uint32_t i = a.count, j = b.count, n = room;
+  while (i && a.at[i - 1].w > reach_w) i--;
+  while (j && b.at[j - 1].w > reach_w) j--;
+  while (i && j) {
+    uint32_t h = (uint32_t)a.at[i - 1].h + b.at[j - 1].h, wa = a.at[i - 1].w, wb = b.at[j - 1].w;
+    if (h > reach_h) break;
+    out[--n] = (point){(uint16_t)(wa > wb ? wa : wb), (uint16_t)h, (uint16_t)(i - 1), (uint16_t)(j - 1)};
+    i -= wa >= wb;
+    j -= wb >= wa;
   }
-  return n;
+  return (curve){room - n, out + n, NULL};
 }
 
 /* Shapes come by time, then area: one is covered when an earlier one is inside of it. */

@@ -15,7 +15,7 @@ static const char usage[] =
     "  --ispd FILE        the kernel graph\n"
     "  -o FILE            the solution\n"
     "  --place-seconds S  stop after so long (60; with --place-moves: no limit)\n"
-    "  --place-moves N    so many moves per search: the same result on every machine\n"
+    "  --place-moves N    so many moves: the same result on every machine\n"
     "  --seed N           another seed, another placement (1)\n"
     "  --adapters a0|a1   count edges that disagree, or components that do (a1)\n"
     "  --svg FILE         a picture\n"

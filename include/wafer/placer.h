@@ -45,8 +45,9 @@ typedef struct wafer_placer_problem {
   bool turns;                      /* shapes may be turned by 90 degrees */
 } wafer_placer_problem;
 
-/* Work is counted in moves of each of the engine's chains, which do not depend on the number of
- * threads: the same seed and moves give the same placement. With moves 0, seconds decide alone. */
+/* Work is counted in moves, whichever thread tries them: the same seed and moves give the same placement
+ * for any number of threads and any load. With moves 0, seconds decide alone; with both, moves are
+ * given up when the time is over. */
 typedef struct wafer_placer_options {
   uint64_t seed, moves;
   double seconds;
@@ -68,7 +69,7 @@ typedef struct wafer_placement {
   double score;
   uint64_t time_bound; /* no placement is faster: the least time whose smallest shapes fit the area */
   double score_bound;  /* no placement scores less */
-  uint64_t moves;      /* tried by all chains */
+  uint64_t moves;      /* tried */
   double first_seconds; /* until the first legal placement */
 } wafer_placement;
 

@@ -185,10 +185,12 @@ static void pareto(void) {
 static void curves(void) {
   static const point a[] = {{1, 9, 0, 0}, {3, 5, 0, 0}, {4, 4, 0, 0}, {9, 1, 0, 0}};
   static const point b[] = {{2, 7, 0, 0}, {5, 5, 0, 0}, {6, 2, 0, 0}};
+  const curve ca = {4, a, NULL}, cb = {3, b, NULL};
   for (int above = 0; above < 2; above++) {
     point out[32];
-    uint32_t n = (above ? curve_above : curve_beside)((curve){4, a}, (curve){3, b}, 12, 12, out);
-    CU_ASSERT(n > 0);
+    curve got_curve =
+        above ? curve_above(ca, cb, 12, 12, out, 32) : curve_beside(ca, cb, 12, 12, out);
+    CU_ASSERT(got_curve.count > 0);
     for (uint32_t w = 0; w <= 12; w++) {
       uint32_t best = UINT32_MAX, got = UINT32_MAX;
       for (int i = 0; i < 4; i++)
@@ -197,8 +199,12 @@ static void curves(void) {
           uint32_t high = above ? a[i].h + b[k].h : (a[i].h > b[k].h ? a[i].h : b[k].h);
           if (wide <= w && high <= 12 && high < best) best = high;
         }
-      for (uint32_t i = 0; i < n; i++)
-        if (out[i].w <= w) got = out[i].h;
+      for (uint32_t i = 0; i < got_curve.count; i++) {
+        point q = got_curve.at[i];
+        if (q.w <= w) got = q.h;
+        uint32_t wide = above ? (a[q.a].w > b[q.b].w ? a[q.a].w : b[q.b].w) : a[q.a].w + b[q.b].w;
+        CU_ASSERT_EQUAL(q.w, wide);
+      }
       CU_ASSERT_EQUAL(got, best);
     }
   }

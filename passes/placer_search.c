@@ -1,0 +1,168 @@
+/* A candidate's search: shelves to start from, and annealing. It depends on the candidate, its random
+ * numbers and its budget alone. */
+#include "placer_search.h"
+
+#include <math.h>
+#include <string.h>
+
+static void keep(worker *w, candidate *c) {
+  tree *t = &w->tree;
+  if (t->state.over || t->state.cost >= c->best.score) return;
+  layout_from_tree(t, &c->best);
+  tree_save(t, &c->now);
+  placer_report(w->run, c->best.score);
+}
+
+static bool enter(worker *w, const tree_shape *from) {
+  tree_load(&w->tree, from);
+  bool ok = tree_build(&w->tree);
+  tree_commit(&w->tree);
+  if (ok) tree_outline(&w->tree), tree_decode(&w->tree);
+  return ok;
+}
+
+/* Does the tree fit the wafer at a level? */
+static bool fits_at(tree *t, uint32_t key) {
+  t->is.level = t->in->keys[key];
+  bool fits = tree_build(t);
+  tree_commit(t);
+  if (!fits) return false;
+  tree_outline(t);
+  return !t->state.over;
+}
+
+/* The least of the first `high` keys at which the tree fits, left built; looked for near *key. */
+static bool lower(tree *t, uint32_t high, uint32_t *key) {
+  uint32_t low = 0, at = *key < high ? *key : high - 1, step = 1;
+  bool built = false;
+  while (low < high) { /* all below low do not fit, high does, or is none */
+    built = fits_at(t, at);
+    if (built) high = at;
+    else low = at + 1;
+    if (low >= high) break;
+    if (built && at >= low + step) at -= step;
+    else if (!built && at + step < high) at += step;
+    else at = (low + high) / 2;
+    step *= 2;
+  }
+  *key = low;
+  return low < t->in->key_count && (built || fits_at(t, low));
+}
+
+/* Turns stacks round as long as that makes wires shorter. */
+static void unfold(tree *t) {
+  tree_decode(t);
+  for (uint32_t sweep = 0; sweep < 2; sweep++)
+    for (uint32_t i = 2 * t->count - 1; i-- > t->count;) {
+      uint32_t up = t->is.nodes[i].parent;
+      if (up != PLACER_NONE && t->is.nodes[up].cut == t->is.nodes[i].cut && sweep == 0) continue;
+      uint64_t before = t->state.wire2;
+      tree_mirror(t, i, t->is.nodes[i].cut);
+      tree_decode(t);
+      if (t->state.wire2 < before) continue;
+      tree_mirror(t, i, t->is.nodes[i].cut);
+      t->state.wire2 = before;
+    }
+  tree_decode(t);
+}
+
+void search_start(worker *w, candidate *c, uint32_t shelves) {
+  tree *t = &w->tree;
+  uint32_t key = t->in->key_count / 2;
+  t->is.root_width = t->in->p->width;
+  tree_shelves(t, t->in->orders[0], shelves);
+  if (lower(t, t->in->key_count, &key)) {
+    tree_decode(t);
+    keep(w, c);
+  }
+  c->failed = c->best.score == INFINITY;
+}
+
+/* Keys whose time alone does not exceed a score. */
+static uint32_t keys_below(const placer *in, double score) {
+  uint32_t low = 0, high = in->key_count;
+  while (low < high) {
+    uint32_t mid = (low + high) / 2;
+    if (in->p->time_weight * (double)in->levels[in->keys[mid]] < score) low = mid + 1;
+    else high = mid;
+  }
+  return low;
+}
+
+#define STACKS_MOVES 32   /* what weighing stacks counts for */
+#define STACKS_PATIENCE 400 /* refusals before others are tried */
+
+/* Walks from random stacks downhill, again and again. */
+void search_stacks(worker *w, candidate *c, uint32_t most, const budget *b) {
+  tree *t = &w->tree;
+  stacks now = {0}, next;
+  double score = INFINITY;
+  uint32_t refused = STACKS_PATIENCE, key = 0;
+  uint64_t moves = 0;
+  for (; b->most ? moves < b->most : placer_seconds() < b->until; moves += STACKS_MOVES) {
+    if (wafer_cancelled(w->run->diag)) break;
+    bool fresh = refused >= STACKS_PATIENCE;
+    if (fresh) stacks_random(&next, &c->rng, t->count, most), score = INFINITY;
+    else next = now, stacks_change(&next, &c->rng);
+    double limit = fresh ? 1.2 * c->best.score : score;
+    uint32_t high = keys_below(t->in, limit), at = key;
+    refused++;
+    tree_stacks(t, &next);
+    t->is.root_width = t->in->p->width;
+    if (!high || !lower(t, high, &at)) continue;
+    unfold(t);
+    if (t->state.cost > limit) continue;
+    if (t->state.cost < score) refused = 0;
+    score = t->state.cost, now = next, key = at;
+    keep(w, c);
+    c->failed = false;
+  }
+  w->moves += moves;
+}
+
+/* How much of the budget is spent, from 0 to 1. */
+static double spent(const budget *b, double started, uint64_t moves) {
+  if (b->until > 0) {
+    double now = placer_seconds();
+    if (now >= b->until) return 1;
+    if (!b->most) return (now - started) / (b->until - started);
+  }
+  return (double)moves / (double)b->most;
+}
+
+/* One move, kept or taken back. The chance is drawn first: what costs too much without its wire is
+ * refused before the wire is measured. */
+static void step(tree *t, rng *r, double temperature, double hot) {
+  undo u;
+  tree_state before = t->state;
+  double limit = before.cost - temperature * log(1 - rng_unit(r));
+  if (!move_try(t, r, hot, &u)) return;
+  if (tree_outline(t) <= limit) {
+    tree_decode(t);
+    if (t->state.cost <= limit) {
+      tree_commit(t);
+      return;
+    }
+  }
+  move_undo(t, &u);
+  t->state = before;
+}
+
+void search_anneal(worker *w, candidate *c, const heat *h, const budget *b) {
+  tree *t = &w->tree;
+  if (c->failed || !enter(w, &c->now)) return;
+  double hot = h->hot * w->run->scale, cold = h->cold * w->run->scale;
+  double started = placer_seconds();
+  uint64_t moves = 0;
+  for (double at; (at = spent(b, started, moves)) < 1 && !wafer_cancelled(w->run->diag);) {
+    double temperature = hot * pow(cold / hot, at);
+    t->penalty = t->in->penalty * (0.3 + 24 * at * at);
+    t->state.cost = tree_cost(t);
+    for (int k = 0; k < 64; k++, moves++) {
+      step(t, &c->rng, temperature, 1 - at);
+      if (t->state.cost < c->best.score) keep(w, c);
+    }
+  }
+  w->moves += moves;
+  if (c->best.score == INFINITY) tree_save(t, &c->now);
+}

@@ -1,0 +1,62 @@
+/* The search over slicing trees: candidates that rounds anneal, weed out and anneal again. */
+#ifndef WAFER_PASSES_PLACER_SEARCH_H
+#define WAFER_PASSES_PLACER_SEARCH_H
+
+#include <pthread.h>
+
+#include "placer.h"
+
+#define PLACER_CANDIDATES 32u
+
+/* One line of search: where it stands, and the best layout it has found. */
+typedef struct candidate {
+  tree_shape now;
+  layout best;
+  rng rng;
+  bool failed; /* nothing could be laid out */
+} candidate;
+
+typedef struct placer_run {
+  placer in;
+  const wafer_diag *diag;
+  const wafer_placer_options *options;
+  double started;
+  double scale; /* unit of the temperatures: the wire a kernel costs in the first layouts */
+  uint32_t count; /* of candidates */
+  candidate candidates[PLACER_CANDIDATES];
+  pthread_mutex_t lock; /* around what is shown, which decides nothing */
+  double shown, first;
+} placer_run;
+
+/* What a thread works with. */
+typedef struct worker {
+  placer_run *run;
+  wafer_arena *arena;
+  curve_cache cache;
+  tree tree;
+  uint64_t moves;
+} worker;
+
+/* So many moves, until this time; 0: as many, as long as the other allows. */
+typedef struct budget {
+  uint64_t most;
+  double until;
+} budget;
+
+/* In units of the run's scale. */
+typedef struct heat {
+  double hot, cold;
+} heat;
+
+double placer_seconds(void);
+/* A legal placement with this score was found. */
+void placer_report(placer_run *run, double score);
+
+/* Lays the kernels out on `shelves` shelves, at the least time at which they fit. */
+void search_start(worker *w, candidate *c, uint32_t shelves);
+/* Tries random stacks, at most `most`; the candidate stands at the best. */
+void search_stacks(worker *w, candidate *c, uint32_t most, const budget *b);
+/* Anneals from where the candidate stands, and leaves it at the best it found. */
+void search_anneal(worker *w, candidate *c, const heat *h, const budget *b);
+
+#endif

@@ -1,0 +1,199 @@
+/* Layouts to start from: runs of an order of the kernels, each a stack of slats, and the stacks put
+ * together. Few long stacks mean short wires, for a wire crosses a slat where it is thin; many fit the
+ * wafer better. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "placer.h"
+
+/* ---- Orders ---- */
+
+static int64_t length_at(const placer *in, const uint32_t *where, uint32_t i) {
+  int64_t sum = 0;
+  for (uint32_t k = in->neighbour_at[i]; k < in->neighbour_at[i + 1]; k++)
+    sum += llabs((int64_t)where[i] - where[in->neighbour[k]]);
+  return sum;
+}
+
+static int64_t length_of(const placer *in, const uint32_t *where) {
+  int64_t sum = 0;
+  for (uint32_t i = 0; i < in->p->count; i++) sum += length_at(in, where, i);
+  return sum / 2;
+}
+
+static void exchange(uint32_t *order, uint32_t *where, uint32_t a, uint32_t b) {
+  uint32_t i = order[a], k = order[b];
+  order[a] = k, order[b] = i;
+  where[k] = a, where[i] = b;
+}
+
+/* Kernels in a row, edges short: annealed by exchanges. Of a chain with long skips it makes a folded
+ * one. */
+static void shorten(const placer *in, rng *r, uint32_t *order, uint32_t *where) {
+  uint32_t n = in->p->count;
+  const uint32_t tries = 2000 * (n < 500 ? n : 500);
+  for (uint32_t k = 0; k < tries; k++) {
+    double temperature = n * pow(0.1 / n, (double)k / tries);
+    uint32_t a = rng_below(r, n), b = a;
+    if (rng_below(r, 2)) b = rng_below(r, n);
+    else if (in->neighbour_at[order[a]] < in->neighbour_at[order[a] + 1]) {
+      uint32_t i = order[a], many = in->neighbour_at[i + 1] - in->neighbour_at[i];
+      b = where[in->neighbour[in->neighbour_at[i] + rng_below(r, many)]];
+      b = rng_below(r, 2) ? b + 1 < n ? b + 1 : b : b ? b - 1 : b;
+    }
+    if (a == b) continue;
+    uint32_t i = order[a], j = order[b];
+    int64_t before = length_at(in, where, i) + length_at(in, where, j);
+    exchange(order, where, a, b);
+    int64_t rise = length_at(in, where, i) + length_at(in, where, j) - before;
+    if (rise > 0 && rng_unit(r) >= exp(-(double)rise / temperature)) exchange(order, where, a, b);
+  }
+}
+
+bool placer_orders(placer *in, uint64_t seed, wafer_arena *arena) {
+  uint32_t n = in->p->count;
+  uint32_t *order[2] = {WAFER_NEW(arena, uint32_t, n), WAFER_NEW(arena, uint32_t, n)};
+  uint32_t *where = WAFER_NEW(arena, uint32_t, n);
+  if (!order[0] || !order[1] || !where) return false;
+  rng r = {seed};
+  for (uint32_t i = 0; i < n; i++) order[0][i] = order[1][i] = where[i] = i;
+  int64_t before = length_of(in, where);
+  shorten(in, &r, order[1], where);
+  in->orders[0] = in->orders[1] = order[0];
+  if (length_of(in, where) < before) in->orders[1] = order[1];
+  return true;
+}
+
+/* ---- Trees ---- */
+
+static uint32_t join(tree *t, uint32_t a, uint32_t b, uint8_t how, uint8_t turned, uint32_t *next) {
+  uint32_t at = (*next)++;
+  node *new = &t->is.nodes[at];
+  new->child[0] = a, new->child[1] = b;
+  new->cut = how, new->turned = turned;
+  t->is.nodes[a].parent = t->is.nodes[b].parent = at;
+  return at;
+}
+
+/* A balanced tree of one cut over items[0 .. n-1]; takes nodes from *next. */
+static uint32_t stack(tree *t, const uint32_t *items, uint32_t n, uint8_t how, uint8_t turned,
+                      uint32_t *next) {
+  if (n == 1) return items[0];
+  uint32_t a = stack(t, items, n / 2, how, turned, next);
+  uint32_t b = stack(t, items + n / 2, n - n / 2, how, turned, next);
+  return join(t, a, b, how, turned, next);
+}
+
+static void finish(tree *t, uint32_t root) {
+  for (uint32_t i = 0; i < t->count; i++)
+    t->is.nodes[i].child[0] = t->is.nodes[i].child[1] = PLACER_NONE;
+  t->is.root = root;
+  t->is.nodes[root].parent = PLACER_NONE;
+  t->dirty_count = 0;
+}
+
+void tree_shelves(tree *t, const uint32_t *order, uint32_t shelves) {
+  const uint64_t *areas = t->in->areas;
+  uint32_t n = t->count, next = n, from = 0, made = 0, *tops = t->dirty;
+  uint64_t all = 0, area = 0;
+  for (uint32_t i = 0; i < n; i++) all += areas[i];
+  for (uint32_t i = 0; i < n; i++) {
+    uint64_t own = areas[order[i]];
+    area += own;
+    if (i + 1 < n && (double)(area + own / 2) * shelves < (double)all * (made + 1)) continue;
+    tops[made] = stack(t, order + from, i + 1 - from, CUT_BESIDE, made % 2, &next);
+    made++;
+    from = i + 1;
+  }
+  finish(t, stack(t, tops, made, CUT_ABOVE, 0, &next));
+}
+
+/* Stacks first .. last-1: the highest joint between them is cut last. */
+static uint32_t together(tree *t, const stacks *s, const uint32_t *tops, uint32_t first,
+                         uint32_t last, uint32_t *next) {
+  if (last - first == 1) return tops[first];
+  uint32_t at = first;
+  for (uint32_t k = first; k + 1 < last; k++)
+    if (s->at[k].joint > s->at[at].joint) at = k;
+  uint32_t a = together(t, s, tops, first, at + 1, next);
+  uint32_t b = together(t, s, tops, at + 1, last, next);
+  return join(t, a, b, s->at[at].cut & 1, s->at[at].cut >> 1, next);
+}
+
+void tree_stacks(tree *t, const stacks *s) {
+  uint32_t next = t->count, from = 0, *tops = t->dirty;
+  const uint32_t *order = t->in->orders[s->order];
+  for (uint32_t k = 0; k < s->count; k++) {
+    tops[k] = stack(t, order + from, s->at[k].end - from, s->at[k].way & 1, s->at[k].way >> 1, &next);
+    from = s->at[k].end;
+  }
+  finish(t, together(t, s, tops, 0, s->count, &next));
+}
+
+static uint32_t joint_of(rng *r) { return (uint32_t)rng_next(r); }
+
+/* Another end of stack k; false when there is no room for it. */
+static bool split(stacks *s, rng *r, uint32_t k) {
+  uint32_t from = k ? s->at[k - 1].end : 0, many = s->at[k].end - from;
+  if (many < 2 || s->count == PLACER_MOST_STACKS) return false;
+  memmove(s->at + k + 1, s->at + k, (s->count - k) * sizeof *s->at);
+  s->count++;
+  s->at[k].end = from + 1 + rng_below(r, many - 1);
+  s->at[k].joint = joint_of(r);
+  s->at[k].cut = rng_below(r, 4);
+  if (rng_below(r, 2)) s->at[k].way = rng_below(r, 4);
+  return true;
+}
+
+void stacks_random(stacks *s, rng *r, uint32_t count, uint32_t most) {
+  s->order = rng_below(r, 2);
+  s->count = 1;
+  s->at[0].end = count;
+  s->at[0].way = rng_below(r, 4);
+  for (uint32_t k = rng_below(r, most); k > 0; k--) split(s, r, rng_below(r, s->count));
+}
+
+static bool shift(stacks *s, rng *r, uint32_t k) {
+  if (k + 1 == s->count) return false;
+  uint32_t low = k ? s->at[k - 1].end + 1 : 1, high = s->at[k + 1].end;
+  if (high - low < 2) return false;
+  uint32_t span = 1 + (high - low) / 8, by = 1 + rng_below(r, rng_below(r, 2) ? span : 2);
+  uint32_t end = s->at[k].end;
+  if (rng_below(r, 2)) end = end + by < high ? end + by : high - 1;
+  else end = end >= low + by ? end - by : low;
+  if (end == s->at[k].end) return false;
+  s->at[k].end = end;
+  return true;
+}
+
+static bool merge(stacks *s, uint32_t k) {
+  if (k + 1 == s->count) return false;
+  s->at[k].end = s->at[k + 1].end;
+  s->at[k].joint = s->at[k + 1].joint;
+  s->at[k].cut = s->at[k + 1].cut;
+  s->count--;
+  memmove(s->at + k + 1, s->at + k + 2, (s->count - k - 1) * sizeof *s->at);
+  return true;
+}
+
+void stacks_change(stacks *s, rng *r) {
+  for (uint32_t tries = 0; tries < 8; tries++) {
+    uint32_t k = rng_below(r, s->count), pick = rng_below(r, 100);
+    if (pick < 40 && shift(s, r, k)) return;
+    if (pick >= 40 && pick < 55) {
+      s->at[k].way ^= 1 + rng_below(r, 3);
+      return;
+    }
+    if (pick >= 55 && pick < 70 && k + 1 < s->count) {
+      s->at[k].cut ^= 1 + rng_below(r, 3);
+      return;
+    }
+    if (pick >= 70 && pick < 80 && k + 1 < s->count) {
+      s->at[k].joint = joint_of(r);
+      return;
+    }
+    if (pick >= 80 && pick < 90 && split(s, r, k)) return;
+    if (pick >= 90 && merge(s, k)) return;
+  }
+}
