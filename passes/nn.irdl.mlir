@@ -209,6 +209,14 @@ irdl.dialect @nn {
     irdl.results(result: %result)
     irdl.attributes {"to" = %_to}
   }
+  irdl.operation @bitcast {
+    %x = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    %_to = irdl.base "#builtin.string"
+    irdl.operands(x: %x)
+    irdl.results(result: %result)
+    irdl.attributes {"to" = %_to}
+  }
   irdl.operation @add {
     %a = irdl.base "!builtin.tensor"
     %b = irdl.base "!builtin.tensor"
@@ -394,6 +402,25 @@ irdl.dialect @nn {
     irdl.operands(x: %x, indices: %indices)
     irdl.results(result: %result)
     irdl.attributes {"axis" = %_axis}
+  }
+  irdl.operation @scatter {
+    %x = irdl.base "!builtin.tensor"
+    %indices = irdl.base "!builtin.tensor"
+    %updates = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    %_mode = irdl.base "#builtin.string"
+    irdl.operands(x: %x, indices: %indices, updates: %updates)
+    irdl.results(result: %result)
+    irdl.attributes {"mode" = %_mode}
+  }
+  irdl.operation @arg_sort {
+    %x = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    %_axis = irdl.base "#builtin.integer"
+    %_descending = irdl.base "#builtin.integer"
+    irdl.operands(x: %x)
+    irdl.results(result: %result)
+    irdl.attributes {"axis" = %_axis, "descending" = %_descending}
   }
   irdl.operation @reduce_sum {
     %x = irdl.base "!builtin.tensor"

@@ -162,6 +162,9 @@ static i64 power_i64(i64 x, i64 y) {
   X(T, div, divided_##W(x, y))                          \
   X(T, mod, modulo_##W(x, y, q->flags))                 \
   X(T, pow, power_##W(x, y))                            \
+  X(T, and, x & y)                                      \
+  X(T, or, x | y)                                       \
+  X(T, xor, x ^ y)                                      \
   X(T, max, x > y ? x : y)                              \
   X(T, min, x < y ? x : y)
 #define INTEGER_UNARY(T, op, expr) LOOP1(, op##_##T, T, T, expr)

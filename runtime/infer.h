@@ -64,6 +64,9 @@ static inline bool infer_is_any(wafer_dtype dtype) {
 static inline bool infer_is_integer(wafer_dtype dtype) {
   return !wafer_dtype_is_float(dtype) && dtype != WAFER_DTYPE_bool;
 }
+static inline bool infer_is_countable(wafer_dtype dtype) {
+  return !wafer_dtype_is_float(dtype);
+}
 /* Operand `index` is of a class; `what` names it: "a float type". */
 wafer_status infer_class(const infer_site *site, uint32_t index, bool (*is)(wafer_dtype),
                          const char *what);

@@ -49,6 +49,10 @@ wafer_status infer_logical(const infer_site *site, wafer_type *result) {
   return map_of(site, infer_is_bool, "bool", result);
 }
 
+wafer_status infer_bitwise(const infer_site *site, wafer_type *result) {
+  return map_of(site, infer_is_countable, "bool or an integer type", result);
+}
+
 wafer_status infer_compare(const infer_site *site, wafer_type *result) {
   return to_bool(map_of(site, infer_is_any, "a type", result), result);
 }
@@ -73,6 +77,14 @@ wafer_status infer_cast(const infer_site *site, wafer_type *result) {
   result->dtype = wafer_dtype_by_name(name);
   if (result->dtype == WAFER_DTYPE_none)
     return infer_fail(site, "attribute to is '%.64s', which is no element type", name);
+  return WAFER_OK;
+}
+
+wafer_status infer_bitcast(const infer_site *site, wafer_type *result) {
+  WAFER_TRY(infer_cast(site, result));
+  if (wafer_dtype_bits(result->dtype) != wafer_dtype_bits(site->operands[0].dtype))
+    return infer_fail(site, "%s and %s differ in size", wafer_dtype_name(site->operands[0].dtype),
+                      wafer_dtype_name(result->dtype));
   return WAFER_OK;
 }
 

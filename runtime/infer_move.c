@@ -147,6 +147,32 @@ wafer_status infer_gather(const infer_site *site, wafer_type *result) {
   return WAFER_OK;
 }
 
+wafer_status infer_scatter(const infer_site *site, wafer_type *result) {
+  const wafer_shape *x = &site->operands[0].shape, *index = &site->operands[1].shape,
+                    *updates = &site->operands[2].shape;
+  WAFER_TRY(infer_word(site, WAFER_ATTR_mode, scatter_modes, SCATTER_MODE_COUNT));
+  WAFER_TRY(infer_class(site, 1, infer_is_integer, "an integer type"));
+  if (site->operands[0].dtype != site->operands[2].dtype)
+    return infer_fail(site, "operand 0 is of type %s, operand 2 of type %s; they must agree",
+                      wafer_dtype_name(site->operands[0].dtype),
+                      wafer_dtype_name(site->operands[2].dtype));
+  bool fits = x->rank > 0 && updates->rank == index->rank + x->rank - 1;
+  for (uint32_t i = 0; fits && i < updates->rank; i++)
+    fits = updates->dims[i] == (i < index->rank ? index->dims[i] : x->dims[i - index->rank + 1]);
+  if (!fits)
+    return infer_fail(site, "updates of %s do not fit %s places in %s", infer_text(updates).at,
+                      infer_text(index).at, infer_text(x).at);
+  *result = site->operands[0];
+  return WAFER_OK;
+}
+
+wafer_status infer_arg_sort(const infer_site *site, wafer_type *result) {
+  uint32_t axis;
+  WAFER_TRY(infer_axis(site, &site->operands[0].shape, &axis));
+  *result = (wafer_type){WAFER_DTYPE_i64, site->operands[0].shape};
+  return WAFER_OK;
+}
+
 /* `x` without the dims of a bit set, or with 1 in their place. */
 static wafer_shape reduced(const wafer_shape *x, uint32_t dims, bool keep) {
   wafer_shape shape = {0};

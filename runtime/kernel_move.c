@@ -1,4 +1,4 @@
-/* Family move: reshape, transpose, expand, slice, concat, pad, resize, gather.
+/* Family move: reshape, transpose, expand, slice, concat, pad, resize, gather, scatter.
  *
  * Every core makes its tile of the result from what the rectangle holds. A dim of the operand is
  * cut as the dim of the result that its elements go to; a reshape does so with the leading dims
@@ -11,7 +11,8 @@
  *
  * Each op copies its tile once, a vector instruction per run along the longest local dim of the
  * result (gather: of a dim that is not looked up). A linear or cubic resize is 2 or 4
- * multiply-accumulates per element and resized dim, multiplied. */
+ * multiply-accumulates per element and resized dim, multiplied. What a scatter puts somewhere
+ * arrives whole along dim 0: a core keeps what falls into its part. */
 #include <string.h>
 
 #include "kernel_family.h"
@@ -116,6 +117,17 @@ static void gather(const kernel_view *k, const wafer_node *n, uint32_t operand,
   }
 }
 
+/* Behind the indices' dims the updates' dims are those of the result behind dim 0. */
+static void scatter(const kernel_view *k, const wafer_node *n, uint32_t operand,
+                    const kernel_map *result, kernel_map *map) {
+  uint32_t indices = shape_of(k, n->operands[1])->rank;
+  for (uint32_t d = 0; d < n->type.shape.rank; d++)
+    if (operand == 0)
+      kernel_map_set(map, d, result, d);
+    else if (operand == 2 && d > 0)
+      kernel_map_set(map, d - 1 + indices, result, d);
+}
+
 static void alike(const wafer_node *n, const kernel_map *result, kernel_map *map) {
   for (uint32_t d = 0; d < n->type.shape.rank; d++) kernel_map_set(map, d, result, d);
 }
@@ -139,6 +151,9 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
     break;
   case WAFER_OP_gather:
     gather(k, n, i, result, map);
+    break;
+  case WAFER_OP_scatter:
+    scatter(k, n, i, result, map);
     break;
   default:
     alike(n, result, map);
@@ -188,6 +203,8 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   bool sums = n->op == WAFER_OP_resize && support(n) > 0;
   uint64_t elements = kernel_tile_elements(k, kernel_result(k, node));
+  if (n->op == WAFER_OP_scatter)
+    elements = kernel_add(elements, kernel_tile_elements(k, n->operands[2]));
   return kernel_vector(k, sums ? WAFER_RATE_fma : WAFER_RATE_move, kernel_dtype(k, n->operands[0]),
                        kernel_mul(elements, sums ? resize_taps(k, n) : 1), run_of(k, node));
 }

@@ -105,6 +105,7 @@ static wafer_status run_map(const reference_site *site, map_loop *real, map_loop
   LOOP_2(real, name, f, double, i, real_expr)                                                      \
   LOOP_2(whole, name, i, int64_t, i, whole_expr)                                                   \
   RULE(name, real_##name, whole_##name)
+/* bool is 0 or 1 here, so bits serve both. */
 #define LOGICAL(name, expr)                                                                        \
   LOOP_2(whole, name, i, int64_t, i, expr)                                                         \
   RULE(name, NULL, whole_##name)
@@ -168,9 +169,9 @@ NUMBER_2(min, real_lesser(x, y), int_less(y, x, b->huge) ? y : x)
 COMPARE(equal, x == y, x == y)
 COMPARE(less, x < y, int_less(x, y, b->huge))
 COMPARE(less_equal, x <= y, !int_less(y, x, b->huge))
-LOGICAL(and, x &&y)
-LOGICAL(or, x || y)
-LOGICAL(xor, !x != !y)
+LOGICAL(and, x &y)
+LOGICAL(or, x | y)
+LOGICAL(xor, x ^ y)
 
 /* ---- those with laws of their own ---- */
 

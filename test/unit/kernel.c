@@ -157,6 +157,10 @@ static void test_layouts(void) {
        "2.1,1.1,1.3 5.1 2.1,5.1,1.3"},
       {"gather cut", "move", "4x8x6xf32 5xi64", "gather", "0 1", "axis=1", "rows0:2 cols3:4",
        "2.1,1.4,1.1 1.1 2.1,1.1,1.1"},
+      {"scatter", "move", "4x6xf32 5xi64 5x6xf32", "scatter", "0 1 2", "mode=add",
+       "rows0:2 cols1:3", "2.1,1.3 1.1 1.1,1.3 2.1,1.3"},
+      {"sort", "sort", "4x8xf32", "arg_sort", "0", "axis=1 descending=0", "rows0:2",
+       "2.1,1.1 2.1,1.1"},
       {"reduce", "reduce", "4x8x6xf32", "reduce_sum", "0", "axes=1 keepdims=0", "rows0:2 cols2:4",
        "2.1,1.4,1.1 2.1,1.1"},
       {"pool", "pool", "1x4x8x8xf32", "max_pool", "0",
@@ -565,8 +569,8 @@ static bool hostile_body(uint64_t *state, body_text *b) {
   wafer_node *node = &b->nodes[0];
   *node = (wafer_node){.op = op, .name = "n", .operand_count = info->most};
   for (uint32_t i = 0; i < info->most; i++) {
-    b->inputs[i] = (wafer_type){op == WAFER_OP_gather && i ? WAFER_DTYPE_i64 : WAFER_DTYPE_f32,
-                                {.rank = rank}};
+    bool places = i == 1 && (op == WAFER_OP_gather || op == WAFER_OP_scatter);
+    b->inputs[i] = (wafer_type){places ? WAFER_DTYPE_i64 : WAFER_DTYPE_f32, {.rank = rank}};
     for (uint32_t d = 0; d < rank; d++)
       b->inputs[i].shape.dims[d] =
           i && op_hostile_next(state) % 4 ? b->inputs[0].shape.dims[d] : hostile_dim(state);

@@ -18,17 +18,19 @@ static inline int64_t op_hostile_int(uint64_t *state) {
 }
 
 /* A word that the attribute may hold, one of another, or none. */
-static inline const char *op_hostile_word(uint64_t *state, wafer_attr_id id) {
+static inline const char *op_hostile_word(uint64_t *state, wafer_op op, wafer_attr_id id) {
   static const char *const words[][6] = {
       {"constant", "reflect", "edge", "wrap", "nearest", "cubic"},
       {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric",
        ""},
       {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "floor", ""},
       {"f32", "bool", "u8", "i64", "bf16", "f128"},
+      {"none", "add", "mul", "max", "min", "constant"},
   };
   uint32_t row = id == WAFER_ATTR_coordinates ? 1
                  : id == WAFER_ATTR_rounding  ? 2
                  : id == WAFER_ATTR_to        ? 3
+                 : op == WAFER_OP_scatter     ? 4
                                               : 0;
   return words[row][op_hostile_next(state) % 6];
 }
@@ -66,7 +68,7 @@ static inline void op_hostile_attrs(uint64_t *state, wafer_op op, uint32_t rank,
       attr->f = (double)op_hostile_int(state);
       break;
     case WAFER_ATTR_KIND_string:
-      attr->s = op_hostile_word(state, attr->id);
+      attr->s = op_hostile_word(state, op, attr->id);
       break;
     case WAFER_ATTR_KIND_ints:
       attr->ints.count = count, attr->ints.at = out->ints[i];

@@ -304,7 +304,12 @@ static uint32_t hostile_types(uint64_t *state, wafer_op op, uint32_t rank, wafer
       types[i].shape.dims[d] = i > 0 && alike ? types[0].shape.dims[vector ? 1 : d]
                                               : (int64_t)(op_hostile_next(state) % 4);
   }
-  if (op == WAFER_OP_gather) types[1].dtype = WAFER_DTYPE_i64;
+  if (op == WAFER_OP_gather || op == WAFER_OP_scatter) types[1].dtype = WAFER_DTYPE_i64;
+  if (op == WAFER_OP_scatter) { /* a row per index, mostly */
+    types[1].shape = (wafer_shape){.rank = 1, .dims = {types[1].shape.dims[0]}};
+    types[2].shape = types[0].shape;
+    types[2].shape.dims[0] = types[1].shape.dims[0];
+  }
   if (op == WAFER_OP_select) types[0].dtype = WAFER_DTYPE_bool;
   return info->most - (info->least < info->most && op_hostile_next(state) % 2);
 }
