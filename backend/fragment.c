@@ -96,11 +96,67 @@ uint32_t fragment_code_add(fragment *f, const wafer_instruction *code, uint32_t 
   return f->code_count++;
 }
 
+/* ---- one code after another ---- */
+
+typedef struct fragment_pair {
+  uint32_t first, second, both;
+  bool used;
+} fragment_pair;
+
+static fragment_pair *find_pair(fragment_pair *pairs, uint32_t room, uint32_t first,
+                                uint32_t second) {
+  uint64_t hash = ((uint64_t)first << 32 | second) * 0x9e3779b97f4a7c15u;
+  uint32_t at = (uint32_t)(hash >> 32) & (room - 1);
+  while (pairs[at].used && (pairs[at].first != first || pairs[at].second != second))
+    at = (at + 1) & (room - 1);
+  return &pairs[at];
+}
+
+static bool more_pairs(fragment *f) {
+  uint32_t room = f->pair_room ? 4 * f->pair_room : 64;
+  fragment_pair *more = WAFER_NEW(f->arena, fragment_pair, room);
+  f->failed |= !more;
+  if (!more) return false;
+  for (uint32_t i = 0; i < f->pair_room; i++)
+    if (f->pairs[i].used)
+      *find_pair(more, room, f->pairs[i].first, f->pairs[i].second) = f->pairs[i];
+  f->pairs = more;
+  f->pair_room = room;
+  return true;
+}
+
+static uint32_t put_behind(fragment *f, uint32_t first, uint32_t second) {
+  const fragment_code *a = &f->codes[first], *b = &f->codes[second];
+  uint32_t count = a->count + b->count, begin = a->count;
+  wafer_instruction *code = WAFER_NEW(f->arena, wafer_instruction, count);
+  f->failed |= !code;
+  if (!code) return FRAGMENT_IDLE;
+  memcpy(code, a->code, a->count * sizeof *code);
+  memcpy(code + begin, b->code, b->count * sizeof *code);
+  for (uint32_t i = begin; i < count; i++)
+    if (code[i].op == WAFER_CORE_branch) code[i].target = (uint16_t)(code[i].target + begin);
+  return fragment_code_add(f, code, count);
+}
+
+static uint32_t behind(fragment *f, uint32_t first, uint32_t second) {
+  if (first == FRAGMENT_IDLE || second == FRAGMENT_IDLE)
+    return first == FRAGMENT_IDLE ? second : first;
+  if (2 * f->pair_count >= f->pair_room && !more_pairs(f)) return FRAGMENT_IDLE;
+  fragment_pair *pair = find_pair(f->pairs, f->pair_room, first, second);
+  if (!pair->used) {
+    *pair = (fragment_pair){first, second, put_behind(f, first, second), true};
+    f->pair_count++;
+  }
+  return pair->both;
+}
+
 void fragment_run(fragment *f, wafer_rect cores, uint32_t code) {
-  if (f->failed) return;
   for (uint32_t y = cores.y - f->rect.y; y < cores.y - f->rect.y + cores.height; y++)
-    for (uint32_t x = cores.x - f->rect.x; x < cores.x - f->rect.x + cores.width; x++)
-      f->variant[y * f->rect.width + x] = code;
+    for (uint32_t x = cores.x - f->rect.x; x < cores.x - f->rect.x + cores.width && !f->failed;
+         x++) {
+      uint32_t *variant = &f->variant[y * f->rect.width + x];
+      *variant = behind(f, *variant, code);
+    }
 }
 
 /* ---- colours ---- */

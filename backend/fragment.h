@@ -43,6 +43,8 @@ typedef struct fragment {
   uint32_t code_count, code_room;
   fragment_code *codes; /* no two alike */
   uint32_t *buckets, bucket_count; /* of codes, by hash */
+  struct fragment_pair *pairs; /* codes put one behind the other so far, by hash */
+  uint32_t pair_count, pair_room;
   uint32_t colors;      /* used: 0 .. colors - 1 */
   uint32_t route_count, route_room;
   wafer_route *routes;
@@ -60,7 +62,8 @@ void fragment_begin(fragment *f, wafer_arena *arena, const char *name, const cha
                     wafer_rect rect);
 /* Keeps a copy of the code, once; its index. */
 uint32_t fragment_code_add(fragment *f, const wafer_instruction *code, uint32_t count);
-/* The cores of `cores` (of the fabric, inside the fragment's rectangle) run that code. */
+/* The cores of `cores` (of the fabric, inside the fragment's rectangle) run that code, after what
+ * they run already. */
 void fragment_run(fragment *f, wafer_rect cores, uint32_t code);
 /* A colour that the fragment has not used so far. */
 uint8_t fragment_color(fragment *f);

@@ -272,6 +272,29 @@ static wafer_status write_routes(const linker *l, wafer_fabric_program *out) {
   return WAFER_OK;
 }
 
+static wafer_status write_filters(const linker *l, wafer_fabric_program *out) {
+  size_t filters = 0, uses = 0;
+  for (uint32_t i = 0; i < l->link->count; i++) {
+    filters += l->link->at[i]->filter_count;
+    uses += l->link->at[i]->use_count;
+  }
+  wafer_filter *all = WAFER_NEW(l->arena, wafer_filter, filters);
+  wafer_filter_use *all_uses = WAFER_NEW(l->arena, wafer_filter_use, uses);
+  if (!all || !all_uses) return no_memory(l);
+  out->filters = all;
+  out->filter_uses = all_uses;
+  for (uint32_t i = 0; i < l->link->count; i++) {
+    const fragment *f = l->link->at[i];
+    for (uint32_t k = 0; k < f->use_count; k++)
+      all_uses[out->filter_use_count++] =
+          (wafer_filter_use){f->uses[k].cores, l->color[i][f->uses[k].color],
+                             out->filter_count + f->uses[k].filter};
+    for (uint32_t k = 0; k < f->filter_count; k++)
+      all[out->filter_count++] = (wafer_filter){f->filters[k].runs, f->filters[k].count, true};
+  }
+  return WAFER_OK;
+}
+
 wafer_status fragment_link_program(const wafer_diag *diag, wafer_arena *arena,
                                    const wafer_machine *machine, const fragment_link *link,
                                    wafer_fabric_program *out) {
@@ -280,5 +303,6 @@ wafer_status fragment_link_program(const wafer_diag *diag, wafer_arena *arena,
   WAFER_TRY(color_all(&l));
   WAFER_TRY(follow_all(&l));
   WAFER_TRY(write_programs(&l, out));
-  return write_routes(&l, out);
+  WAFER_TRY(write_routes(&l, out));
+  return write_filters(&l, out);
 }

@@ -1,0 +1,52 @@
+/* Exchanges: a tensor moves from one spread over cores to another, by routes and programs.
+ *
+ * Words go along the rows to the column where they are needed, then along the columns (or the other
+ * way about, whichever loads the links less); a pass that moves nothing vanishes. In a pass, the
+ * lines are independent of each other. A line is an ordered bus per direction: every sender's router
+ * lets the core's own words by first, then those from behind, so that the words of the nearest
+ * sender come first, one per cycle, and filters at the ramps keep what a core needs. Where words go
+ * a few cores far, a line is cut into segments that work at the same time, on two colours.
+ *
+ * Everything follows from the kinds of rows and columns of the spreads: lines alike are made once. */
+#ifndef BACKEND_EXCHANGE_H
+#define BACKEND_EXCHANGE_H
+
+#include "fragment.h"
+#include "spread.h"
+
+/* Index of a dim of the source: a * i + b, where i is the index of dim `dim` of the target; or
+ * table[i], negative where there is no source. Indices outside the source have none either. */
+#define INDEX_CONSTANT (-1) /* dim: the index is b */
+typedef struct index_dim {
+  int dim;
+  int64_t a, b;
+  const int64_t *table; /* NULL: a and b; else as long as the target's dim */
+} index_dim;
+
+/* Where the elements of a target come from. No two dims of the source follow one of the target; a
+ * dim of the target that none follows repeats (expand). */
+typedef struct index_map {
+  index_dim dim[WAFER_MAX_RANK]; /* of each dim of the source */
+} index_map;
+
+index_map index_identity(void);
+/* Dim d of the target is dim perm[d] of the source. */
+index_map index_transpose(uint32_t rank, const int64_t *perm);
+
+typedef struct exchange {
+  const wafer_diag *diag;
+  const wafer_machine *machine;
+  const spread *from, *to; /* of one element type; `from` holds each element somewhere */
+  index_map map;
+  int32_t scratch;       /* address on every core that passes words on */
+  uint32_t scratch_room; /* bytes */
+} exchange;
+
+/* Adds code, routes and predicted cycles to the fragment, whose rectangle has both spreads'
+ * rectangles and, where those differ, the cores between them in `from`'s rows and `to`'s columns. Elements
+ * of `to` without a source are left as they are. NO_FIT: more scratch than there is room. */
+wafer_status exchange_add(const exchange *x, fragment *f);
+/* Bytes of scratch that it needs on a core; 0 when one pass does it. UINT64_MAX: out of memory. */
+uint64_t exchange_scratch(const exchange *x);
+
+#endif

@@ -1,0 +1,81 @@
+/* A line of cores on which words move in both directions, and the code, routes and filters that do
+ * it: the ordered buses of exchange.h. Private to the exchange. */
+#ifndef BACKEND_EXCHANGE_LINE_H
+#define BACKEND_EXCHANGE_LINE_H
+
+#include "exchange.h"
+
+/* Elements that go from one buffer to another: outermost level first, addresses and strides in
+ * bytes. */
+typedef struct line_box {
+  uint32_t levels, shape[WAFER_LEVELS];
+  int32_t src, dst, src_stride[WAFER_LEVELS], dst_stride[WAFER_LEVELS];
+} line_box;
+
+/* What one core sends to another, or copies. */
+typedef struct line_parcel {
+  uint32_t from;         /* kind of sender */
+  uint32_t first, count; /* boxes */
+  uint32_t words;
+  uint32_t send; /* the first parcel with the same elements in the same order: they are sent once */
+} line_parcel;
+
+typedef struct line_move {
+  uint32_t from, to; /* positions; equal: a copy */
+  uint32_t parcel;
+} line_move;
+
+typedef struct line {
+  uint32_t length; /* cores */
+  wafer_dtype dtype;
+  const line_box *boxes;
+  const line_parcel *parcels;
+  const line_move *moves;
+  uint32_t move_count;
+} line;
+
+/* Where lines alike lie: along rows, or along columns. */
+typedef struct line_span {
+  uint32_t first, count;
+} line_span;
+typedef struct line_place {
+  bool columns;
+  uint32_t first; /* coordinate of position 0 */
+  uint32_t span_count;
+  const line_span *spans; /* coordinates of the lines */
+} line_place;
+
+/* Colours of a pass, made when they are needed: by direction and segment. */
+typedef struct line_colors {
+  bool made[2][2];
+  uint8_t at[2][2];
+} line_colors;
+
+uint32_t line_words(wafer_dtype dtype, uint64_t elements);
+/* Adds the lines to the fragment; `cycles` is what they take. False: out of memory. */
+bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
+              const line_place *place, line_colors *colors, fragment *f, uint64_t *cycles);
+
+/* ---- between exchange_line.c and exchange_core.c ---- */
+
+enum { LINE_SEND, LINE_SEND_BACK, LINE_TAKE, LINE_TAKE_B, LINE_TAKE_BACK, LINE_TAKE_BACK_B,
+       LINE_COPY, LINE_LISTS };
+
+typedef struct line_ops {
+  const line_box **at;
+  uint32_t count, room;
+} line_ops;
+
+/* What a core does in a pass. */
+typedef struct line_core {
+  line_ops list[LINE_LISTS];
+  uint8_t segment[2]; /* on which it sends, by direction */
+  uint8_t control[2]; /* of the last word that it sends */
+} line_core;
+
+/* The core's code, and the cycles in which its vector unit is busy; false: out of memory. */
+bool line_core_code(const wafer_machine *machine, wafer_arena *scratch, wafer_dtype dtype,
+                    const line_core *core, const line_colors *colors, fragment *f, uint32_t *code,
+                    uint64_t *cycles);
+
+#endif

@@ -1,0 +1,32 @@
+/* One pass of an exchange: every core of the target takes from the cores of its own line. Private
+ * to the exchange. */
+#ifndef BACKEND_EXCHANGE_PASS_H
+#define BACKEND_EXCHANGE_PASS_H
+
+#include "exchange_joint.h"
+#include "exchange_line.h"
+
+/* Lines are rows of the spreads as they are given; `columns`: they have been turned over before, and
+ * lines are columns of the fabric. */
+typedef struct pass {
+  const exchange *x;
+  wafer_arena *scratch;
+  const spread *from, *to; /* rectangles of the same rows */
+  index_map map;
+  bool columns;
+  const uint32_t *group; /* of each column of `from`: the nearest of a group serves; NULL: columns
+                            that hold the same are one */
+} pass;
+
+/* Adds it to the fragment; `cycles` is what it takes. False: out of memory. */
+bool pass_add(const pass *p, fragment *f, uint64_t *cycles);
+
+/* Rows for columns. False: out of memory. */
+bool spread_turn(wafer_arena *arena, const spread *s, spread *out);
+/* Kinds of columns (rows: `of_rows`) by all dims, counted from 0 in the order of appearance; NULL:
+ * out of memory. */
+uint32_t *spread_kinds(wafer_arena *arena, const spread *s, bool of_rows, uint32_t *count);
+/* The one of `sorted` that is nearest to `at`, the lower one of two. */
+uint32_t pass_nearest(const uint32_t *sorted, uint32_t count, uint32_t at);
+
+#endif

@@ -1,0 +1,244 @@
+/* Exchanges on the emulator: every element arrives, whatever the spreads, and about when predicted. */
+#include "backend/exchange.h"
+
+#include <CUnit/CUnit.h>
+#include <stdlib.h>
+
+#include "caught.h"
+
+/* ---- random spreads ---- */
+
+typedef struct dice {
+  uint64_t state;
+} dice;
+
+static uint32_t roll(dice *d, uint32_t sides) {
+  uint64_t z = d->state += 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return (uint32_t)((z ^ z >> 31) % sides);
+}
+
+#define MOST_CORES 24
+
+/* Cuts some dims and leaves replicas between: digits from the innermost on. */
+static uint32_t random_cuts(dice *d, uint32_t rank, uint32_t *parts, uint32_t *stride) {
+  uint32_t extent = 1;
+  bool cut[WAFER_MAX_RANK] = {false};
+  for (uint32_t digit = 0; digit < 3; digit++) {
+    uint32_t n = 1 + roll(d, 6), at = roll(d, rank + 1);
+    if (extent * n > MOST_CORES) break;
+    if (n > 1 && at < rank && !cut[at]) {
+      cut[at] = true;
+      parts[at] = n;
+      stride[at] = extent;
+    }
+    extent *= n;
+  }
+  return extent;
+}
+
+static wafer_layout random_layout(dice *d, uint32_t rank, wafer_rect *rect) {
+  wafer_layout layout = {.rank = rank};
+  for (uint32_t i = 0; i < WAFER_MAX_RANK; i++)
+    layout.rows[i] = layout.cols[i] = layout.row_stride[i] = layout.col_stride[i] = 1;
+  rect->height = random_cuts(d, rank, layout.rows, layout.row_stride);
+  rect->width = random_cuts(d, rank, layout.cols, layout.col_stride);
+  return layout;
+}
+
+/* ---- a fabric with a tensor on it ---- */
+
+typedef struct scene {
+  wafer_arena *arena;
+  wafer_machine machine;
+  caught caught;
+  wafer_diag diag;
+  fragment f;
+  wafer_fabric_program program;
+  wafer_fabric *fabric;
+  wafer_fabric_stats stats;
+} scene;
+
+#define WIDTH 32
+#define HEIGHT 32
+
+static void scene_begin(scene *s) {
+  const wafer_machine *wse2;
+  s->arena = wafer_arena_create();
+  s->diag = caught_diag(&s->caught);
+  s->fabric = NULL;
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, s->arena, "wse2", &wse2) == WAFER_OK);
+  s->machine = *wse2;
+  fragment_begin(&s->f, s->arena, "exchange", "node", (wafer_rect){0, 0, WIDTH, HEIGHT});
+}
+
+static void scene_end(scene *s) {
+  wafer_fabric_destroy(s->fabric);
+  wafer_arena_destroy(s->arena);
+}
+
+static bool scene_load(scene *s) {
+  const fragment *at = &s->f;
+  fragment_link link = {"exchange", WIDTH, HEIGHT, 1, &at};
+  return fragment_link_program(&s->diag, s->arena, &s->machine, &link, &s->program) == WAFER_OK &&
+         wafer_fabric_create(&s->diag, &s->machine, &s->program, &s->fabric) == WAFER_OK;
+}
+
+/* The element with that row-major index. */
+static uint64_t element(int64_t index) {
+  uint64_t z = (uint64_t)index * 0x9e3779b97f4a7c15u + 12345;
+  return z ^ z >> 29;
+}
+
+/* Calls `each` for every element that a core holds: indices of the tensor. */
+typedef bool each_element(scene *s, const spread *t, uint32_t x, uint32_t y, int32_t address,
+                          const int32_t *index, const void *with);
+
+static bool for_dim(scene *s, const spread *t, uint32_t row, uint32_t col, uint32_t d,
+                    int32_t address, int32_t *index, each_element *each, const void *with) {
+  if (d == t->rank)
+    return each(s, t, t->rect.x + col, t->rect.y + row, address, index, with);
+  const spread_part *part = spread_part_at(t, d, row, col);
+  for (uint32_t r = 0; r < part->count; r++)
+    for (int32_t i = part->runs[r].lo; i < part->runs[r].hi; i++) {
+      index[d] = i;
+      int32_t at = part->runs[r].at + i - part->runs[r].lo;
+      if (!for_dim(s, t, row, col, d + 1, address + at * t->dim[d].stride, index, each, with))
+        return false;
+    }
+  return true;
+}
+
+static bool for_all(scene *s, const spread *t, each_element *each, const void *with) {
+  int32_t index[WAFER_MAX_RANK];
+  for (uint32_t row = 0; row < t->rect.height; row++)
+    for (uint32_t col = 0; col < t->rect.width; col++)
+      if (!for_dim(s, t, row, col, 0, t->address, index, each, with)) return false;
+  return true;
+}
+
+static int64_t linear(const spread *t, const int32_t *index) {
+  int64_t at = 0;
+  for (uint32_t d = 0; d < t->rank; d++) at = at * t->dim[d].extent + index[d];
+  return at;
+}
+
+static bool fill(scene *s, const spread *t, uint32_t x, uint32_t y, int32_t address,
+                 const int32_t *index, const void *with) {
+  uint64_t value = element(linear(t, index));
+  (void)with;
+  return wafer_fabric_write(s->fabric, x, y, (uint32_t)address, &value,
+                            (uint32_t)wafer_dtype_bytes(t->dtype));
+}
+
+typedef struct wanted {
+  const spread *from;
+  const index_map *map;
+} wanted;
+
+/* Index of the source; false: there is none. */
+static bool source_index(const wanted *w, const int32_t *index, int32_t *source) {
+  for (uint32_t p = 0; p < w->from->rank; p++) {
+    const index_dim *m = &w->map->dim[p];
+    int64_t at = m->dim == INDEX_CONSTANT ? m->b
+                 : m->table               ? m->table[index[m->dim]]
+                                          : m->a * index[m->dim] + m->b;
+    if (at < 0 || at >= w->from->dim[p].extent) return false;
+    source[p] = (int32_t)at;
+  }
+  return true;
+}
+
+static bool check(scene *s, const spread *t, uint32_t x, uint32_t y, int32_t address,
+                  const int32_t *index, const void *with) {
+  const wanted *w = with;
+  int32_t source[WAFER_MAX_RANK];
+  uint32_t bytes = (uint32_t)wafer_dtype_bytes(t->dtype);
+  uint64_t got = 0, want = 0;
+  if (!source_index(w, index, source))
+    return !wafer_fabric_read(s->fabric, x, y, (uint32_t)address, &got, bytes);
+  uint64_t value = element(linear(w->from, source));
+  memcpy(&want, &value, bytes);
+  return wafer_fabric_read(s->fabric, x, y, (uint32_t)address, &got, bytes) && got == want;
+}
+
+/* ---- runs ---- */
+
+typedef struct accuracy {
+  uint32_t runs, worst_run;
+  double sum, worst; /* |predicted - counted| / counted */
+  uint64_t counted, predicted;
+} accuracy;
+
+static void note(accuracy *a, uint32_t run, uint64_t predicted, uint64_t counted) {
+  double off = predicted > counted ? (double)(predicted - counted) : (double)(counted - predicted);
+  off /= counted ? (double)counted : 1;
+  a->runs++;
+  a->sum += off;
+  a->counted += counted;
+  a->predicted += predicted;
+  if (off > a->worst) {
+    a->worst = off;
+    a->worst_run = run;
+  }
+}
+
+static const wafer_dtype dtypes[] = {WAFER_DTYPE_f32, WAFER_DTYPE_f16, WAFER_DTYPE_i8,
+                                     WAFER_DTYPE_i64};
+
+static int32_t after(const spread *t) {
+  return (int32_t)((t->address + (int64_t)spread_bytes(t) + 7) / 8 * 8);
+}
+
+/* Adds the exchange, runs it, checks every element; false with a message of what went wrong. */
+static bool run(scene *s, const spread *from, const spread *to, const index_map *map, uint32_t seed,
+                accuracy *a) {
+  exchange x = {&s->diag, &s->machine, from, to, *map, after(to), 20000};
+  wanted w = {from, map};
+  bool done = exchange_add(&x, &s->f) == WAFER_OK && scene_load(s) &&
+              for_all(s, from, fill, NULL) &&
+              wafer_fabric_run(s->fabric, &s->stats) == WAFER_OK && for_all(s, to, check, &w);
+  if (!done) printf("\n  seed %u: %s %s", seed, s->caught.place, s->caught.text);
+  if (done && s->stats.cycles) note(a, seed, s->f.cycles, s->stats.cycles);
+  return done;
+}
+
+/* What the prediction may be off by, on average; WAFER_EXCHANGE_ERRORS=1 prints it. */
+static void judge(const char *what, const accuracy *a, double most) {
+  if (getenv("WAFER_EXCHANGE_ERRORS"))
+    printf("\n  %s: %u runs, mean error %.3f, worst %.3f (seed %u), sums %llu for %llu", what,
+           a->runs, a->sum / a->runs, a->worst, a->worst_run, (unsigned long long)a->predicted,
+           (unsigned long long)a->counted);
+  CU_ASSERT(a->sum / a->runs < most);
+}
+
+/* A tensor in one random layout goes to another; some have few elements and many dims, some the
+ * other way about. */
+static void exchange_random(uint32_t seed, bool large, accuracy *a) {
+  dice d = {seed + 1000 * large};
+  scene s;
+  spread from, to;
+  wafer_shape shape = {.rank = 1 + roll(&d, large ? 2 : 4)};
+  wafer_rect rect = {0};
+  scene_begin(&s);
+  wafer_dtype dtype = dtypes[roll(&d, WAFER_COUNT(dtypes))];
+  for (uint32_t i = 0; i < shape.rank; i++) shape.dims[i] = 1 + roll(&d, large ? 40 : 9);
+  wafer_layout one = random_layout(&d, shape.rank, &rect);
+  CU_ASSERT(spread_of_layout(s.arena, rect, &one, &shape, dtype, 0, &from));
+  wafer_layout other = random_layout(&d, shape.rank, &rect);
+  CU_ASSERT(spread_of_layout(s.arena, rect, &other, &shape, dtype, after(&from), &to));
+  index_map map = index_identity();
+  CU_ASSERT(run(&s, &from, &to, &map, seed, a));
+  scene_end(&s);
+}
+
+static void test_identity(void) {
+  accuracy small = {0}, large = {0};
+  for (uint32_t seed = 0; seed < 200; seed++) exchange_random(seed, false, &small);
+  for (uint32_t seed = 0; seed < 100; seed++) exchange_random(seed, true, &large);
+  judge("few elements", &small, 0.1);
+  judge("many elements", &large, 0.1);
+}
+
+CU_TestInfo tests_exchange[] = {{"identity", test_identity}, CU_TEST_INFO_NULL};
