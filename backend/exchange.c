@@ -61,8 +61,7 @@ static bool plan_route(const exchange *x, route_plan *p) {
   if (!try_one(p, x, true, &done)) return false;
   if (done) return true;
   route_plan other = *p;
-  if (!try_two(p, x, false, &rows_first) || !try_two(&other, x, true, &columns_first))
-    return false;
+  if (!try_two(p, x, false, &rows_first) || !try_two(&other, x, true, &columns_first)) return false;
   if (columns_first < rows_first ||
       (columns_first == rows_first && spread_bytes(&other.mid.s) < spread_bytes(&p->mid.s)))
     *p = other;
@@ -75,7 +74,7 @@ static bool add_passes(const exchange *x, const route_plan *p, fragment *f) {
   if (!pass_add(&first, f, &cycles)) return false;
   f->cycles += cycles;
   if (!p->two) return true;
-  pass second = {x,           p->arena,   &p->mid_turned,  &p->to_turned,
+  pass second = {x,          p->arena,   &p->mid_turned,  &p->to_turned,
                  p->mid.map, !p->turned, p->mid.row_group};
   if (!pass_add(&second, f, &cycles)) return false;
   f->cycles += cycles;

@@ -2,12 +2,13 @@
  *
  * Words go along the rows to the column where they are needed, then along the columns (or the other
  * way about, whichever loads the links less); a pass that moves nothing vanishes. In a pass, the
- * lines are independent of each other. A line is an ordered bus per direction: every sender's router
- * lets the core's own words by first, then those from behind, so that the words of the nearest
- * sender come first, one per cycle, and filters at the ramps keep what a core needs. Where words go
- * a few cores far, a line is cut into segments that work at the same time, on two colours.
+ * lines are independent of each other. A line is an ordered bus per direction: every sender's
+ * router lets the core's own words by first, then those from behind, so that the words of the
+ * nearest sender come first, one per cycle, and filters at the ramps keep what a core needs. Where
+ * words go a few cores far, a line is cut into segments that work at the same time, on two colours.
  *
- * Everything follows from the kinds of rows and columns of the spreads: lines alike are made once. */
+ * Everything follows from the kinds of rows and columns of the spreads: lines alike are made once.
+ */
 #ifndef BACKEND_EXCHANGE_H
 #define BACKEND_EXCHANGE_H
 
@@ -43,8 +44,9 @@ typedef struct exchange {
 } exchange;
 
 /* Adds code, routes and predicted cycles to the fragment, whose rectangle has both spreads'
- * rectangles and, where those differ, the cores between them in `from`'s rows and `to`'s columns. Elements
- * of `to` without a source are left as they are. NO_FIT: more scratch than there is room. */
+ * rectangles and, where those differ, the cores between them in `from`'s rows and `to`'s columns.
+ * Elements of `to` without a source are left as they are. NO_FIT: more scratch than there is room.
+ */
 wafer_status exchange_add(const exchange *x, fragment *f);
 /* Bytes of scratch that it needs on a core; 0 when one pass does it. UINT64_MAX: out of memory. */
 uint64_t exchange_scratch(const exchange *x);

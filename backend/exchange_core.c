@@ -69,8 +69,8 @@ static bool merge(wafer_arena *arena, wafer_dtype dtype, const line_ops *list, b
     side *last = out->count ? &out->at[out->count - 1] : NULL;
     bool full = per < 2 || elements_of(&s) % per == 0;
     if (last && full && alike(&s, &unit) && unit.levels < WAFER_LEVELS) {
-      int32_t step = s.address - (last->address + (int32_t)(merged - 1) *
-                                                      (merged > 1 ? last->stride[0] : 0));
+      int32_t step =
+          s.address - (last->address + (int32_t)(merged - 1) * (merged > 1 ? last->stride[0] : 0));
       if (merged == 1) open_level(last, step);
       if (step == last->stride[0]) {
         last->shape[0]++;
@@ -111,8 +111,8 @@ static wafer_instruction copy(wafer_dtype dtype, const line_box *box) {
 }
 
 static bool in_place(const line_box *box) {
-  return box->src == box->dst && memcmp(box->src_stride, box->dst_stride,
-                                        box->levels * sizeof *box->src_stride) == 0;
+  return box->src == box->dst &&
+         memcmp(box->src_stride, box->dst_stride, box->levels * sizeof *box->src_stride) == 0;
 }
 
 typedef struct writer {

@@ -75,8 +75,8 @@ static forth *moves_of(bus *b, uint32_t *count) {
   for (uint32_t i = 0; moves && i < l->move_count; i++) {
     const line_move *m = &l->moves[i];
     if (m->from == m->to || (m->from > m->to) != b->back) continue;
-    moves[(*count)++] = (forth){position(b, m->from), position(b, m->to),
-                                l->parcels[m->parcel].send, m->parcel};
+    moves[(*count)++] =
+        (forth){position(b, m->from), position(b, m->to), l->parcels[m->parcel].send, m->parcel};
   }
   if (moves) qsort(moves, *count, sizeof *moves, by_send);
   return moves;
@@ -84,8 +84,8 @@ static forth *moves_of(bus *b, uint32_t *count) {
 
 static void group_moves(bus *b, const forth *moves, uint32_t count) {
   for (uint32_t i = 0, end; i < count; i = end) {
-    for (end = i + 1; end < count && moves[end].from == moves[i].from &&
-                      moves[end].send == moves[i].send;)
+    for (end = i + 1;
+         end < count && moves[end].from == moves[i].from && moves[end].send == moves[i].send;)
       end++;
     b->groups[b->group_count++] = (group){.from = moves[i].from,
                                           .nearest = moves[i].to,
@@ -349,8 +349,7 @@ static bool add_direction(bus *b) {
 static void add_copies(bus *b) {
   for (uint32_t i = 0; i < b->l->move_count; i++) {
     const line_move *m = &b->l->moves[i];
-    if (m->from == m->to)
-      add_ops(b, &b->cores[m->to].list[LINE_COPY], &b->l->parcels[m->parcel]);
+    if (m->from == m->to) add_ops(b, &b->cores[m->to].list[LINE_COPY], &b->l->parcels[m->parcel]);
   }
 }
 
@@ -382,7 +381,9 @@ bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
     for (uint32_t i = 0; i < place->span_count; i++)
       fragment_run(f, rect_at(place, &place->spans[i], p, 1), code);
   }
-  if (links) links += 2 * machine->ramp_cycles + machine->vector_setup_cycles + machine->descriptor_load_cycles;
+  if (links)
+    links +=
+        2 * machine->ramp_cycles + machine->vector_setup_cycles + machine->descriptor_load_cycles;
   *cycles = links > busiest ? links : busiest;
   return !f->failed;
 }

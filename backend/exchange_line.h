@@ -58,8 +58,16 @@ bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
 
 /* ---- between exchange_line.c and exchange_core.c ---- */
 
-enum { LINE_SEND, LINE_SEND_BACK, LINE_TAKE, LINE_TAKE_B, LINE_TAKE_BACK, LINE_TAKE_BACK_B,
-       LINE_COPY, LINE_LISTS };
+enum {
+  LINE_SEND,
+  LINE_SEND_BACK,
+  LINE_TAKE,
+  LINE_TAKE_B,
+  LINE_TAKE_BACK,
+  LINE_TAKE_BACK_B,
+  LINE_COPY,
+  LINE_LISTS
+};
 
 typedef struct line_ops {
   const line_box **at;

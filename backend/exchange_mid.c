@@ -252,8 +252,8 @@ static bool row_has(wafer_arena *arena, const spread_dim *source, uint32_t s,
   return true;
 }
 
-bool mid_is_needless(wafer_arena *arena, const spread *from, const spread *to,
-                     const index_map *map, bool *needless) {
+bool mid_is_needless(wafer_arena *arena, const spread *from, const spread *to, const index_map *map,
+                     bool *needless) {
   *needless = from->rect.y == to->rect.y && from->rect.height == to->rect.height;
   uint8_t *has = WAFER_NEW(arena, uint8_t, from->rect.height);
   if (!has || !find_constants(arena, from, map, has)) return false;

@@ -96,8 +96,7 @@ uint32_t *spread_kinds(wafer_arena *arena, const spread *s, bool of_rows, uint32
   if (!kind || !bucket) return NULL;
   for (uint32_t i = 0; i < n; i++) { /* buckets hold 1 + a position of each kind */
     uint32_t key[WAFER_MAX_RANK] = {0}, other[WAFER_MAX_RANK] = {0};
-    for (uint32_t d = 0; d < s->rank; d++)
-      key[d] = of_rows ? s->dim[d].row[i] : s->dim[d].col[i];
+    for (uint32_t d = 0; d < s->rank; d++) key[d] = of_rows ? s->dim[d].row[i] : s->dim[d].col[i];
     uint32_t at = (uint32_t)XXH3_64bits(key, sizeof key) & (buckets - 1);
     for (; bucket[at]; at = (at + 1) & (buckets - 1)) {
       uint32_t j = bucket[at] - 1;
@@ -133,7 +132,7 @@ static bool find_positions(maker *m) {
   const spread *from = m->p->from, *to = m->p->to;
   uint32_t width = from->rect.width;
   uint32_t end = from->rect.x + width > to->rect.x + to->rect.width ? from->rect.x + width
-                                                                   : to->rect.x + to->rect.width;
+                                                                    : to->rect.x + to->rect.width;
   m->first = from->rect.x < to->rect.x ? from->rect.x : to->rect.x;
   m->length = end - m->first;
   m->from_kind = spread_kinds(m->scratch, from, false, &m->from_kinds);
@@ -163,7 +162,8 @@ static bool find_positions(maker *m) {
 
 /* ---- factors and classes of lines ---- */
 
-/* In the order of the target's dims, so that neighbouring elements of the target follow each other. */
+/* In the order of the target's dims, so that neighbouring elements of the target follow each other.
+ */
 static void find_factors(maker *m) {
   const pass *p = m->p;
   bool followed[WAFER_MAX_RANK] = {false};
@@ -171,7 +171,8 @@ static void find_factors(maker *m) {
     int d = p->map.dim[s].dim;
     if (d != INDEX_CONSTANT) followed[d] = true;
     if (d == INDEX_CONSTANT)
-      m->factors[m->factor_count++] = (factor){.source = (int)s, .target = -1, .map = p->map.dim[s]};
+      m->factors[m->factor_count++] =
+          (factor){.source = (int)s, .target = -1, .map = p->map.dim[s]};
   }
   for (uint32_t d = 0; d < p->to->rank; d++) {
     factor f = {.source = -1, .target = (int)d};
@@ -372,8 +373,7 @@ static bool make_parcel(maker *m, uint32_t from, uint32_t to, uint32_t *out) {
   parcel.count = m->box_count - parcel.first;
   for (uint32_t i = 0; i < parcel.count; i++)
     parcel.words += line_words(m->p->to->dtype, elements_of(&m->boxes[parcel.first + i]));
-  if (!grow(m->scratch, &m->parcels, m->parcel_count, &m->parcel_room, sizeof parcel))
-    return false;
+  if (!grow(m->scratch, &m->parcels, m->parcel_count, &m->parcel_room, sizeof parcel)) return false;
   *out = m->parcel_count;
   m->parcels[m->parcel_count++] = parcel;
   m->parcels[*out].send = send_of(m, *out, from);

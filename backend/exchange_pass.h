@@ -6,8 +6,8 @@
 #include "exchange_joint.h"
 #include "exchange_line.h"
 
-/* Lines are rows of the spreads as they are given; `columns`: they have been turned over before, and
- * lines are columns of the fabric. */
+/* Lines are rows of the spreads as they are given; `columns`: they have been turned over before,
+ * and lines are columns of the fabric. */
 typedef struct pass {
   const exchange *x;
   wafer_arena *scratch;

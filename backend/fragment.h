@@ -2,12 +2,12 @@
  * kernel), with the routes it needs; and a program for the fabric made of fragments that every core
  * runs one after the other.
  *
- * Colours of a fragment are its own, counted from 0; linking gives them real ones: no other fragment
- * of the launch has that colour at any router of its routes, because cores are not at the same
- * fragment at the same time. A core's code of a fragment is straight: it begins with microthreads
- * free and ends (falling out at its end) with microthreads free. Targets of branches count from the
- * beginning of the code. Registers 0 and 1 are the core's x and y; the others are a fragment's to
- * use and hold nothing when it begins. */
+ * Colours of a fragment are its own, counted from 0; linking gives them real ones: no other
+ * fragment of the launch has that colour at any router of its routes, because cores are not at the
+ * same fragment at the same time. A core's code of a fragment is straight: it begins with
+ * microthreads free and ends (falling out at its end) with microthreads free. Targets of branches
+ * count from the beginning of the code. Registers 0 and 1 are the core's x and y; the others are a
+ * fragment's to use and hold nothing when it begins. */
 #ifndef BACKEND_FRAGMENT_H
 #define BACKEND_FRAGMENT_H
 
@@ -36,16 +36,16 @@ typedef struct fragment_filter_use {
 } fragment_filter_use;
 
 typedef struct fragment {
-  const char *name; /* of the kernel or stream, for traps */
-  const char *node; /* ONNX node, or NULL */
-  wafer_rect rect;  /* cores that run code */
+  const char *name;  /* of the kernel or stream, for traps */
+  const char *node;  /* ONNX node, or NULL */
+  wafer_rect rect;   /* cores that run code */
   uint32_t *variant; /* width * height of rect, row-major: index into codes, FRAGMENT_IDLE */
   uint32_t code_count, code_room;
-  fragment_code *codes; /* no two alike */
+  fragment_code *codes;            /* no two alike */
   uint32_t *buckets, bucket_count; /* of codes, by hash */
-  struct fragment_pair *pairs; /* codes put one behind the other so far, by hash */
+  struct fragment_pair *pairs;     /* codes put one behind the other so far, by hash */
   uint32_t pair_count, pair_room;
-  uint32_t colors;      /* used: 0 .. colors - 1 */
+  uint32_t colors; /* used: 0 .. colors - 1 */
   uint32_t route_count, route_room;
   wafer_route *routes;
   uint32_t filter_count, filter_room;
@@ -76,6 +76,8 @@ typedef struct fragment_link {
   uint32_t width, height;    /* of the fabric */
   uint32_t count;            /* fragments, in the order of execution */
   const fragment *const *at; /* rectangles and routes inside the fabric */
+  bool marks; /* cores mark the beginning of fragment i with i, and the end of their last with
+                 `count` */
 } fragment_link;
 
 /* Puts fragments together; the program lives in the arena. NO_FIT: more colours at a router, or

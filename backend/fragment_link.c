@@ -7,7 +7,7 @@
 /* A sequence of codes: that of `before`, then `code` of a fragment. */
 typedef struct sequence {
   uint32_t before, fragment, code;
-  uint32_t length; /* instructions */
+  uint32_t length; /* instructions, marks included */
 } sequence;
 
 #define NOTHING UINT32_MAX
@@ -18,8 +18,8 @@ typedef struct linker {
   const wafer_machine *machine;
   const fragment_link *link;
   uint8_t (*color)[WAFER_CORE_BINDINGS]; /* of each fragment: local -> real */
-  uint32_t *used; /* of each router: set of real colours */
-  uint32_t *last; /* of each core: its sequence so far */
+  uint32_t *used;                        /* of each router: set of real colours */
+  uint32_t *last;                        /* of each core: its sequence so far */
   sequence *sequences;
   uint32_t count, room;
   uint32_t *buckets, bucket_count;
@@ -121,7 +121,7 @@ static uint32_t follow(linker *l, uint32_t before, uint32_t of, uint32_t code) {
     if (s->before == before && s->fragment == of && s->code == code) return l->buckets[at];
   }
   uint32_t length = before == NOTHING ? 0 : l->sequences[before].length;
-  length += l->link->at[of]->codes[code].count;
+  length += l->link->at[of]->codes[code].count + l->link->marks;
   l->buckets[at] = l->count;
   l->sequences[l->count] = (sequence){before, of, code, length};
   return l->count++;
@@ -153,7 +153,7 @@ typedef struct writer {
   wafer_instruction *code;
   wafer_core_binding *bindings;
   uint32_t binding_count;
-  uint32_t fragment;     /* at hand */
+  uint32_t fragment;        /* at hand */
   uint32_t inputs, outputs; /* queues that its colours have so far */
 } writer;
 
@@ -206,7 +206,7 @@ static wafer_status write_program(const linker *l, uint32_t last, wafer_core_pro
   uint32_t depth = 0;
   for (uint32_t s = last; s != NOTHING; s = l->sequences[s].before) depth++;
   uint32_t *order = WAFER_NEW(l->arena, uint32_t, depth);
-  uint32_t length = l->sequences[last].length;
+  uint32_t length = l->sequences[last].length + l->link->marks;
   writer w = {.l = l,
               .code = WAFER_NEW(l->arena, wafer_instruction, length),
               .bindings = WAFER_NEW(l->arena, wafer_core_binding, WAFER_CORE_BINDINGS)};
@@ -218,11 +218,15 @@ static wafer_status write_program(const linker *l, uint32_t last, wafer_core_pro
     const fragment *f = l->link->at[s->fragment];
     w.fragment = s->fragment;
     w.inputs = w.outputs = 0;
+    if (l->link->marks)
+      w.code[entry++] = (wafer_instruction){.op = WAFER_CORE_mark, .value = (int32_t)s->fragment};
     if (!link_code(&w, &f->codes[s->code], entry))
       return wafer_fail(l->diag, at_fragment(l, s->fragment), WAFER_NO_FIT,
                         "a core uses more than %u colors in one launch", WAFER_CORE_BINDINGS);
     entry += f->codes[s->code].count;
   }
+  if (l->link->marks)
+    w.code[entry++] = (wafer_instruction){.op = WAFER_CORE_mark, .value = (int32_t)l->link->count};
   const fragment *first = l->link->at[l->sequences[order[0]].fragment];
   *out = (wafer_core_program){.name = first->name,
                               .node = first->node,
@@ -286,9 +290,8 @@ static wafer_status write_filters(const linker *l, wafer_fabric_program *out) {
   for (uint32_t i = 0; i < l->link->count; i++) {
     const fragment *f = l->link->at[i];
     for (uint32_t k = 0; k < f->use_count; k++)
-      all_uses[out->filter_use_count++] =
-          (wafer_filter_use){f->uses[k].cores, l->color[i][f->uses[k].color],
-                             out->filter_count + f->uses[k].filter};
+      all_uses[out->filter_use_count++] = (wafer_filter_use){
+          f->uses[k].cores, l->color[i][f->uses[k].color], out->filter_count + f->uses[k].filter};
     for (uint32_t k = 0; k < f->filter_count; k++)
       all[out->filter_count++] = (wafer_filter){f->filters[k].runs, f->filters[k].count, true};
   }

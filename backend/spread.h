@@ -17,23 +17,23 @@ typedef struct spread_run {
 } spread_run;
 
 typedef struct spread_part {
-  uint32_t count; /* 0: the core holds nothing */
+  uint32_t count;         /* 0: the core holds nothing */
   const spread_run *runs; /* sorted by lo, disjoint */
 } spread_part;
 
 typedef struct spread_dim {
-  int64_t extent;  /* of the tensor */
-  int32_t buffer;  /* of a core's buffer, in elements */
-  int32_t stride;  /* bytes from one index of the buffer to the next */
-  uint32_t rows, cols; /* kinds of rows and columns */
+  int64_t extent;            /* of the tensor */
+  int32_t buffer;            /* of a core's buffer, in elements */
+  int32_t stride;            /* bytes from one index of the buffer to the next */
+  uint32_t rows, cols;       /* kinds of rows and columns */
   const uint32_t *row, *col; /* of each row and column of the rectangle: its kind */
   spread_part *part;         /* rows * cols of them */
 } spread_dim;
 
 typedef struct spread {
-  wafer_rect rect; /* of the fabric */
+  wafer_rect rect;   /* of the fabric */
   wafer_dtype dtype; /* as cores hold it */
-  int32_t address; /* bytes, of index 0 of every dim of the buffer */
+  int32_t address;   /* bytes, of index 0 of every dim of the buffer */
   uint32_t rank;
   spread_dim dim[WAFER_MAX_RANK];
 } spread;
@@ -49,9 +49,9 @@ typedef struct spread_box {
 bool spread_of_layout(wafer_arena *arena, wafer_rect rect, const wafer_layout *layout,
                       const wafer_shape *shape, wafer_dtype dtype, int32_t address, spread *out);
 
-/* Dim d of the tensor under windows: where the part computes results first .. last of another dim of
- * `results`, it needs indices floor((first * num - before) / den) .. floor((last * num + after) /
- * den). The buffer has room for all of them, also for those outside the tensor. */
+/* Dim d of the tensor under windows: where the part computes results first .. last of another dim
+ * of `results`, it needs indices floor((first * num - before) / den) .. floor((last * num + after)
+ * / den). The buffer has room for all of them, also for those outside the tensor. */
 typedef struct spread_window {
   int64_t results, num, den, before, after;
 } spread_window;

@@ -1,4 +1,5 @@
-/* Exchanges on the emulator: every element arrives, whatever the spreads, and about when predicted. */
+/* Exchanges on the emulator: every element arrives, whatever the spreads, and about when predicted.
+ */
 #include "backend/exchange.h"
 
 #include <CUnit/CUnit.h>
@@ -97,8 +98,7 @@ typedef bool each_element(scene *s, const spread *t, uint32_t x, uint32_t y, int
 
 static bool for_dim(scene *s, const spread *t, uint32_t row, uint32_t col, uint32_t d,
                     int32_t address, int32_t *index, each_element *each, const void *with) {
-  if (d == t->rank)
-    return each(s, t, t->rect.x + col, t->rect.y + row, address, index, with);
+  if (d == t->rank) return each(s, t, t->rect.x + col, t->rect.y + row, address, index, with);
   const spread_part *part = spread_part_at(t, d, row, col);
   for (uint32_t r = 0; r < part->count; r++)
     for (int32_t i = part->runs[r].lo; i < part->runs[r].hi; i++) {
@@ -197,8 +197,8 @@ static bool run(scene *s, const spread *from, const spread *to, const index_map 
   exchange x = {&s->diag, &s->machine, from, to, *map, after(to), 20000};
   wanted w = {from, map};
   bool done = exchange_add(&x, &s->f) == WAFER_OK && scene_load(s) &&
-              for_all(s, from, fill, NULL) &&
-              wafer_fabric_run(s->fabric, &s->stats) == WAFER_OK && for_all(s, to, check, &w);
+              for_all(s, from, fill, NULL) && wafer_fabric_run(s->fabric, &s->stats) == WAFER_OK &&
+              for_all(s, to, check, &w);
   if (!done) printf("\n  seed %u: %s %s", seed, s->caught.place, s->caught.text);
   if (done && s->stats.cycles) note(a, seed, s->f.cycles, s->stats.cycles);
   return done;

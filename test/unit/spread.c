@@ -12,7 +12,11 @@ static void test_layouts(void) {
     uint32_t width, height, bytes;
   } cases[] = {
       {{2, {4, 1}, {1, 3}, {1, 1}, {1, 1}}, {2, {8, 9}}, 3, 4, 24},
-      {{2, {4, 1}, {1, 3}, {2, 1}, {1, 2}}, {2, {7, 8}}, 6, 8, 24}, /* replicas between and around */
+      {{2, {4, 1}, {1, 3}, {2, 1}, {1, 2}},
+       {2, {7, 8}},
+       6,
+       8,
+       24}, /* replicas between and around */
       {{3, {2, 3, 1}, {2, 1, 1}, {3, 1, 1}, {1, 1, 1}}, {3, {5, 4, 2}}, 2, 6, 32},
       {{1, {1}, {1}, {1}, {1}}, {1, {5}}, 2, 2, 20},
       {{0}, {0}, 2, 2, 4},
@@ -49,8 +53,8 @@ static void test_windows(void) {
   wafer_arena *arena = wafer_arena_create();
   wafer_layout layout = {1, {4}, {1}, {1}, {1}};
   spread s;
-  CU_ASSERT_FATAL(spread_of_layout(arena, (wafer_rect){0, 0, 1, 4}, &layout,
-                                   &(wafer_shape){1, {8}}, WAFER_DTYPE_f16, 0, &s));
+  CU_ASSERT_FATAL(spread_of_layout(arena, (wafer_rect){0, 0, 1, 4}, &layout, &(wafer_shape){1, {8}},
+                                   WAFER_DTYPE_f16, 0, &s));
   CU_ASSERT_FATAL(spread_set_window(arena, &s, 0, &(spread_window){4, 2, 1, 1, 1}));
   static const int32_t want[4][3] = {{0, 2, -1}, {1, 4, 1}, {3, 6, 3}, {5, 8, 5}};
   for (uint32_t row = 0; row < 4; row++) {
