@@ -229,6 +229,13 @@ wafer_layout wafer_kernel_output_layout(const wafer_kernel_body *body, const waf
   return layout_of(&k, split, body->outputs[output]);
 }
 
+wafer_layout wafer_kernel_value_layout(const wafer_kernel_body *body, const wafer_split *split,
+                                       uint32_t value) {
+  kernel_view k;
+  kernel_view_open(&k, NULL, body);
+  return layout_of(&k, split, value);
+}
+
 bool wafer_layout_equal(const wafer_layout *a, const wafer_layout *b) {
   if (a->rank != b->rank) return false;
   for (uint32_t d = 0; d < a->rank; d++)

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "wafer/ops.h"
+
 /* The resized length is scale * in, not rounded, as ONNX's own reference has it; a scale that was
  * made of two lengths gives back the second. */
 static double length_of(double scale, int64_t in, int64_t out) {
@@ -73,4 +75,28 @@ void resize_taps_of(const resize_axis *axis, int64_t j, resize_taps *taps) {
   }
   if (axis->exclude_outside && sum != 0)
     for (int k = 0; k < count; k++) taps->weight[k] /= sum;
+}
+
+void wafer_resize_taps_of(const wafer_attrs *attrs, uint32_t d, int64_t in, int64_t out, int64_t j,
+                          wafer_resize_taps *taps) {
+  uint32_t count;
+  const resize_axis axis = {
+      .in = in,
+      .out = out,
+      .scale = wafer_attr_floats(attrs, WAFER_ATTR_scales, &count)[d],
+      .mode = (resize_mode)mode_find(resize_modes, RESIZE_MODE_COUNT,
+                                     wafer_attr_string(attrs, WAFER_ATTR_mode)),
+      .coordinates = (coordinates)mode_find(coordinate_modes, COORDINATES_COUNT,
+                                            wafer_attr_string(attrs, WAFER_ATTR_coordinates)),
+      .rounding = (rounding)mode_find(rounding_modes, ROUNDING_COUNT,
+                                      wafer_attr_string(attrs, WAFER_ATTR_rounding)),
+      .cubic_a = wafer_attr_float(attrs, WAFER_ATTR_cubic_a),
+      .exclude_outside = wafer_attr_int(attrs, WAFER_ATTR_exclude_outside) != 0,
+  };
+  resize_taps own;
+  resize_taps_of(&axis, j, &own);
+  for (uint32_t k = 0; k < 4; k++) {
+    taps->index[k] = own.index[k];
+    taps->weight[k] = own.weight[k];
+  }
 }

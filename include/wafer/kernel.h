@@ -89,6 +89,10 @@ wafer_layout wafer_kernel_input_layout(const wafer_kernel_body *body, const wafe
 wafer_layout wafer_kernel_output_layout(const wafer_kernel_body *body, const wafer_split *split,
                                         uint32_t output);
 
+/* The same of any value of the body, also of those between its nodes. */
+wafer_layout wafer_kernel_value_layout(const wafer_kernel_body *body, const wafer_split *split,
+                                       uint32_t value);
+
 typedef enum wafer_bound {
   WAFER_BOUND_compute,
   WAFER_BOUND_memory,

@@ -144,6 +144,15 @@ wafer_status wafer_reference_run(const wafer_diag *diag, wafer_loc loc, wafer_op
                                  const wafer_attrs *attrs, uint32_t operand_count,
                                  const wafer_view *operands, const wafer_view *result);
 
+/* Element j of dim d of a resize's result, from `in` elements to `out`, is the sum of weight[k] times
+ * the element index[k] of its operand; unused taps weigh 0. Indices are inside the operand. */
+typedef struct wafer_resize_taps {
+  int64_t index[4];
+  double weight[4];
+} wafer_resize_taps;
+void wafer_resize_taps_of(const wafer_attrs *attrs, uint32_t d, int64_t in, int64_t out, int64_t j,
+                          wafer_resize_taps *taps);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,192 @@
+/* Chain reductions: every core of a line of parts adds what comes from the part behind to its own
+ * and passes it on, a word per cycle; two colours alternate. Where other parts lie between, words
+ * pass them by, lines that interleave on colours of their own. Columns first, then the rows of the
+ * first columns. */
+#include <string.h>
+
+#include "program_build.h"
+
+uint32_t program_cut_reductions(const program *p) {
+  uint32_t set = 0;
+  for (uint32_t l = p->loops.parallel; l < p->loops.count; l++)
+    if (p->r->split->rows[l] > 1 || p->r->split->cols[l] > 1) set |= 1u << l;
+  return set;
+}
+
+/* ---- On the first parts alone ---- */
+
+static uint32_t *refined(const program *p, uint32_t n, const uint32_t *kind, uint32_t set,
+                         bool rows) {
+  uint32_t *fine = WAFER_NEW(p->arena, uint32_t, n);
+  for (uint32_t i = 0; fine && i < n; i++) {
+    bool later = false;
+    for (uint32_t l = 0; l < p->loops.count; l++)
+      later |= (set >> l & 1) && (rows ? p->loop[l].row : p->loop[l].col)[i] > 0;
+    fine[i] = 2 * kind[i] + later;
+  }
+  return fine;
+}
+
+/* Kinds of dim 0, and apart from them whether the loops of `set` have their first part. */
+wafer_status program_first(program *p, const spread *s, uint32_t set, spread *out) {
+  const spread_dim *dim = &s->dim[0];
+  *out = *s;
+  if (s->rank == 0) return program_refuse(p, "a scalar is summed over several cores");
+  out->dim[0].rows = 2 * dim->rows;
+  out->dim[0].cols = 2 * dim->cols;
+  out->dim[0].row = refined(p, p->r->rect.height, dim->row, set, true);
+  out->dim[0].col = refined(p, p->r->rect.width, dim->col, set, false);
+  out->dim[0].part = WAFER_NEW(p->arena, spread_part, (size_t)4 * dim->rows * dim->cols);
+  if (!out->dim[0].row || !out->dim[0].col || !out->dim[0].part) return program_no_memory(p);
+  for (uint32_t r = 0; r < dim->rows; r++)
+    for (uint32_t c = 0; c < dim->cols; c++)
+      out->dim[0].part[(size_t)4 * r * dim->cols + 2 * c] = dim->part[r * dim->cols + c];
+  return WAFER_OK;
+}
+
+/* ---- One line ---- */
+
+enum {
+  CHAIN_LOOP,
+  CHAIN_VERTICAL,
+  CHAIN_OP,
+  CHAIN_COLORS,
+  CHAIN_LANES,
+  CHAIN_DONE_ROWS,
+  CHAIN_DONE_COLS
+};
+enum { LINK_none, LINK_first, LINK_middle, LINK_last };
+
+/* Loops whose parts lie between two parts of `loop`: the product of their numbers. */
+static uint32_t stride_of(const program *p, uint32_t loop, bool vertical) {
+  const uint32_t *parts = vertical ? p->r->split->rows : p->r->split->cols;
+  uint32_t stride = 1;
+  for (uint32_t l = loop + 1; l < p->loops.count; l++) stride *= parts[l];
+  return stride;
+}
+
+/* Has the core at `row` and `col` what the loops in the sets have been summed to? */
+static bool takes_part(const program *p, uint32_t rows, uint32_t cols, uint32_t row, uint32_t col) {
+  for (uint32_t l = 0; l < p->loops.count; l++) {
+    if ((rows >> l & 1) && p->loop[l].row[row] > 0) return false;
+    if ((cols >> l & 1) && p->loop[l].col[col] > 0) return false;
+  }
+  return true;
+}
+
+static void extra(const program *p, const program_step *step, uint32_t row, uint32_t col,
+                  int32_t *out) {
+  const int32_t *c = step->constant;
+  const spread_dim *loop = &p->loop[c[CHAIN_LOOP]];
+  spread_box box = spread_at(step->out, row, col);
+  if (spread_box_empty(&box, step->out->rank)) return;
+  if (!takes_part(p, (uint32_t)c[CHAIN_DONE_ROWS], (uint32_t)c[CHAIN_DONE_COLS], row, col)) return;
+  uint32_t part = c[CHAIN_VERTICAL] ? loop->row[row] : loop->col[col];
+  uint32_t parts = c[CHAIN_VERTICAL] ? loop->rows : loop->cols;
+  uint32_t lane = (c[CHAIN_VERTICAL] ? row : col) % (uint32_t)c[CHAIN_LANES];
+  out[0] = part == 0 ? LINK_first : part + 1 == parts ? LINK_last : LINK_middle;
+  out[1] = c[CHAIN_COLORS] + (int32_t)(2 * lane + (part & 1));       /* its own colour */
+  out[2] = c[CHAIN_COLORS] + (int32_t)(2 * lane + ((part + 1) & 1)); /* of the part behind */
+}
+
+static void wire(nest *n, uint32_t k, wafer_dtype dtype, int32_t color) {
+  n->at[k] = (nest_operand){
+      .kind = WAFER_OPERAND_fabric, .dtype = (uint8_t)dtype, .color = (uint8_t)color};
+}
+
+static void emit(const program_site *s) {
+  const spread *sums = s->step->out;
+  int32_t role = s->extra[0];
+  if (role == LINK_none) return;
+  bool last = role == LINK_last;
+  nest n = program_nest_over(last ? WAFER_CORE_move : (wafer_core_op)s->step->constant[CHAIN_OP],
+                             last ? 1 : 2, sums, &s->out);
+  n.at[last ? 1 : 2] = n.at[0];
+  if (!last) wire(&n, 1, sums->dtype, s->extra[2]);
+  if (role != LINK_first) wire(&n, 0, sums->dtype, s->extra[1]);
+  nest_emit(s->code, &n);
+}
+
+static void route_one(const program *p, fragment *f, const program_step *step, uint32_t at,
+                      uint32_t first, uint32_t count, uint32_t stride, uint8_t color) {
+  bool vertical = step->constant[CHAIN_VERTICAL];
+  wafer_rect rect = p->r->rect;
+  for (uint32_t hop = 0; hop <= stride; hop++) {
+    wafer_route r = {.color = color, .positions = 1};
+    r.cores = vertical ? (wafer_rect){rect.x + first, rect.y + at - hop, count, 1}
+                       : (wafer_rect){rect.x + at - hop, rect.y + first, 1, count};
+    r.at[0].from = hop == 0 ? WAFER_PORT_ramp : vertical ? WAFER_PORT_south : WAFER_PORT_east;
+    r.at[0].to = hop == stride ? WAFER_TO(ramp) : vertical ? WAFER_TO(north) : WAFER_TO(west);
+    fragment_route(f, &r);
+  }
+}
+
+/* From every part to the one before, on all lines at once. */
+static void routes(const program *p, fragment *f, const program_step *step, uint32_t stride) {
+  bool vertical = step->constant[CHAIN_VERTICAL];
+  uint32_t length = vertical ? p->r->rect.height : p->r->rect.width;
+  uint32_t lines = vertical ? p->r->rect.width : p->r->rect.height;
+  for (uint32_t at = stride; at < length; at++)
+    for (uint32_t line = 0, end; line < lines; line = end + 1) {
+      int32_t x[PROGRAM_EXTRA] = {0};
+      for (end = line; end < lines; end++) { /* lines that take part, side by side */
+        int32_t own[PROGRAM_EXTRA] = {0};
+        extra(p, step, vertical ? at : end, vertical ? end : at, own);
+        if (own[0] != LINK_middle && own[0] != LINK_last) break;
+        memcpy(x, own, sizeof x);
+      }
+      if (end > line) route_one(p, f, step, at, line, end - line, stride, (uint8_t)x[1]);
+    }
+}
+
+/* Chains that share links: as many as cores lie between two parts and take part. */
+static uint32_t lanes_of(const program *p, uint32_t loop, bool vertical, uint32_t done) {
+  const uint32_t *parts = vertical ? p->r->split->rows : p->r->split->cols;
+  for (uint32_t l = loop + 1; l < p->loops.count; l++)
+    if (parts[l] > 1 && !(done >> l & 1)) return stride_of(p, loop, vertical);
+  return 1;
+}
+
+/* Over the columns, or rows, of one loop; `done`: loops that have gone before. */
+static wafer_status chain_line(program *p, const spread *s, uint32_t loop, bool vertical,
+                               uint32_t rows_done, uint32_t cols_done, wafer_core_op op) {
+  uint32_t parts = vertical ? p->r->split->rows[loop] : p->r->split->cols[loop];
+  uint32_t stride = stride_of(p, loop, vertical);
+  uint32_t lanes = lanes_of(p, loop, vertical, vertical ? rows_done : cols_done);
+  if (parts < 2) return WAFER_OK;
+  if (4 * lanes > p->r->machine->colors)
+    return program_refuse(p, "it is summed over parts that lie too far apart");
+  program_step step = program_step_of(p->node, s, emit);
+  step.extra = extra;
+  fragment *f = program_open(p);
+  if (!f) return program_no_memory(p);
+  int32_t color = (int32_t)f->colors;
+  for (uint32_t i = 0; i < 2 * lanes; i++) (void)fragment_color(f);
+  const int32_t constant[PROGRAM_EXTRA] = {[CHAIN_LOOP] = (int32_t)loop,
+                                           [CHAIN_VERTICAL] = vertical,
+                                           [CHAIN_OP] = (int32_t)op,
+                                           [CHAIN_COLORS] = color,
+                                           [CHAIN_LANES] = (int32_t)lanes,
+                                           [CHAIN_DONE_ROWS] = (int32_t)rows_done,
+                                           [CHAIN_DONE_COLS] = (int32_t)cols_done};
+  memcpy(step.constant, constant, sizeof step.constant);
+  routes(p, f, &step, stride);
+  const wafer_machine *m = p->r->machine;
+  p->latency += (uint64_t)(parts - 1) * (2 * m->ramp_cycles + m->hop_cycles * stride + 1);
+  return program_add(p, &step);
+}
+
+wafer_status program_chain(program *p, const spread *s, uint32_t set, wafer_core_op op) {
+  uint32_t rows = 0, cols = 0;
+  for (uint32_t l = p->loops.count; l-- > 0;) {
+    if (!(set >> l & 1)) continue;
+    WAFER_TRY(chain_line(p, s, l, false, 0, cols, op));
+    cols |= 1u << l;
+  }
+  for (uint32_t l = p->loops.count; l-- > 0;) {
+    if (!(set >> l & 1)) continue;
+    WAFER_TRY(chain_line(p, s, l, true, rows, cols, op));
+    rows |= 1u << l;
+  }
+  return WAFER_OK;
+}

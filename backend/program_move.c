@@ -1,0 +1,256 @@
+/* Family move: what only changes where elements are is an exchange from the operand to the result
+ * by a map of indices. A reshape first sees both as if the dims that it merges or divides were one.
+ * Linear and cubic resizes are computed: program_resize.c. */
+#include <string.h>
+
+#include "program_build.h"
+
+static wafer_status add_exchange(program *p, exchange *x) {
+  wafer_rect rect = p->r->rect;
+  uint64_t scratch = exchange_scratch(x);
+  if (scratch == UINT64_MAX) return program_no_memory(p);
+  if (scratch) {
+    WAFER_TRY(program_bytes(p, scratch, 0, p->node, &x->scratch));
+    x->scratch_room = (uint32_t)scratch;
+  }
+  fragment *f = program_fragment(p, p->body->nodes[p->node].name);
+  if (!f) return program_no_memory(p);
+  WAFER_TRY(exchange_add(x, f));
+  bool idle = true;
+  for (uint64_t i = 0; idle && i < wafer_rect_area(rect); i++)
+    idle = f->variant[i] == FRAGMENT_IDLE;
+  return idle ? WAFER_OK : program_append(p, f);
+}
+
+wafer_status program_exchange(program *p, const spread *from, const spread *to,
+                              const index_map *map) {
+  exchange x = {.diag = p->r->diag,
+                .machine = p->r->machine,
+                .from = from,
+                .to = to,
+                .map = map ? *map : index_identity()};
+  WAFER_TRY(program_flush(p));
+  return add_exchange(p, &x);
+}
+
+/* ---- Element types ---- */
+
+static void emit_convert(const program_site *s) {
+  nest n = program_nest_over(WAFER_CORE_convert, 1, s->step->out, &s->out);
+  nest_place(&n, 1, s->step->in[0].at, &s->in[0]);
+  nest_emit(s->code, &n);
+}
+
+/* Where elements of `dtype` go on their way to `out`: there itself, or to a buffer like it. */
+static wafer_status landing(program *p, spread *out, wafer_dtype dtype, spread **to) {
+  return program_sums(p, p->node, out, dtype, to);
+}
+
+static wafer_status land(program *p, const spread *to, const spread *out) {
+  if (to->dtype == out->dtype) return WAFER_OK;
+  program_step step = program_step_of(p->node, out, emit_convert);
+  step.in_count = 1;
+  step.in[0] = program_own(to);
+  return program_add(p, &step);
+}
+
+/* ---- Maps of indices ---- */
+
+static const int64_t *ints(const wafer_node *n, wafer_attr_id id) {
+  uint32_t count;
+  return wafer_attr_ints(&n->attrs, id, &count);
+}
+
+static index_map slice_map(const wafer_node *n) {
+  index_map map = index_identity();
+  for (uint32_t d = 0; d < n->type.shape.rank; d++) {
+    map.dim[d].a = ints(n, WAFER_ATTR_steps)[d];
+    map.dim[d].b = ints(n, WAFER_ATTR_starts)[d];
+  }
+  return map;
+}
+
+/* Dims align at the right; 1 against more repeats. */
+static index_map expand_map(const wafer_shape *x, const wafer_shape *y) {
+  index_map map = index_identity();
+  for (uint32_t d = 0; d < x->rank; d++) {
+    map.dim[d] = (index_dim){.dim = (int)(d + y->rank - x->rank), .a = 1};
+    if (x->dims[d] == 1) map.dim[d] = (index_dim){.dim = INDEX_CONSTANT};
+  }
+  return map;
+}
+
+/* The index that continues a run of n elements; -1: none does. */
+static int64_t continued(const char *mode, int64_t at, int64_t n) {
+  if (at >= 0 && at < n) return at;
+  if (strcmp(mode, "constant") == 0) return -1;
+  if (strcmp(mode, "edge") == 0 || n == 1) return at < 0 ? 0 : n - 1;
+  int64_t period = strcmp(mode, "wrap") == 0 ? n : 2 * (n - 1), rest = at % period;
+  if (rest < 0) rest += period;
+  return rest < n ? rest : period - rest;
+}
+
+static wafer_status pad_map(program *p, const wafer_node *n, index_map *map) {
+  const wafer_shape *x = &wafer_body_type(p->body, n->operands[0])->shape;
+  const int64_t *pads = ints(n, WAFER_ATTR_pads);
+  const char *mode = wafer_attr_string(&n->attrs, WAFER_ATTR_mode);
+  *map = index_identity();
+  for (uint32_t d = 0; d < x->rank; d++) {
+    int64_t begin = pads[d], end = pads[d + x->rank], first = begin < 0 ? -begin : 0;
+    int64_t kept = x->dims[d] - first + (end < 0 ? end : 0);
+    if (begin == 0 && end == 0) continue;
+    int64_t *table = WAFER_NEW(p->arena, int64_t, (size_t)n->type.shape.dims[d]);
+    if (!table) return program_no_memory(p);
+    for (int64_t i = 0; i < n->type.shape.dims[d]; i++) {
+      int64_t at = continued(mode, i - (begin > 0 ? begin : 0), kept);
+      table[i] = at < 0 ? -1 : first + at;
+    }
+    map->dim[d].table = table;
+  }
+  return WAFER_OK;
+}
+
+static wafer_status nearest_map(program *p, const wafer_node *n, index_map *map) {
+  *map = index_identity();
+  for (uint32_t d = 0; d < n->type.shape.rank; d++) {
+    int64_t in = wafer_body_type(p->body, n->operands[0])->shape.dims[d];
+    int64_t *table = WAFER_NEW(p->arena, int64_t, (size_t)n->type.shape.dims[d]);
+    if (!table) return program_no_memory(p);
+    for (int64_t i = 0; i < n->type.shape.dims[d]; i++) {
+      wafer_resize_taps taps;
+      wafer_resize_taps_of(&n->attrs, d, in, n->type.shape.dims[d], i, &taps);
+      table[i] = taps.index[0];
+    }
+    map->dim[d].table = table;
+  }
+  return WAFER_OK;
+}
+
+/* ---- Ops of one operand ---- */
+
+static wafer_status fill(program *p, const spread *out, double value) {
+  p->splat[p->body->input_count + p->node] = value;
+  return program_splat(p, p->node, out);
+}
+
+/* `outside`: what elements without a source are; NULL: all have one. */
+static wafer_status move_one(program *p, const spread *from, spread *out, const index_map *map,
+                             const double *outside) {
+  spread *to;
+  WAFER_TRY(landing(p, out, from->dtype, &to));
+  if (outside) WAFER_TRY(fill(p, to, *outside));
+  WAFER_TRY(program_exchange(p, from, to, map));
+  return land(p, to, out);
+}
+
+/* ---- Gather ---- */
+
+/* Of constant indices: a table for the dim that they stand for; more dims of indices than one are
+ * seen as one. */
+static wafer_status gather(program *p, uint32_t node, spread *out) {
+  const wafer_node *n = &p->body->nodes[node];
+  uint32_t axis = (uint32_t)wafer_attr_int(&n->attrs, WAFER_ATTR_axis), v = n->operands[1];
+  const wafer_type *indices = wafer_body_type(p->body, v);
+  const spread *x = p->value[n->operands[0]];
+  int64_t count = 1, extent = x->dim[axis].extent;
+  if (v < p->body->input_count ||
+      !wafer_op_is(p->body->nodes[v - p->body->input_count].op, WAFER_TRAIT_SOURCE))
+    return program_refuse(p, "its indices are known only when it runs");
+  const wafer_attr *value =
+      wafer_attr_find(&p->body->nodes[v - p->body->input_count].attrs, WAFER_ATTR_value);
+  if (!value) return program_refuse(p, "its indices are a weight");
+  for (uint32_t d = 0; d < indices->shape.rank; d++) count *= indices->shape.dims[d];
+  int64_t *table = WAFER_NEW(p->arena, int64_t, (size_t)count);
+  if (!table) return program_no_memory(p);
+  for (int64_t i = 0; i < count; i++) {
+    table[i] = wafer_element_i64(indices->dtype, value->data.bytes, value->data.splat ? 0 : i);
+    if (table[i] < 0) table[i] += extent;
+    if (table[i] < 0 || table[i] >= extent) return program_refuse(p, "an index is out of range");
+  }
+  index_map map = index_identity();
+  spread seen = *out, *to = out;
+  WAFER_TRY(landing(p, out, x->dtype, &to));
+  seen = *to;
+  for (uint32_t d = axis + 1; d < x->rank; d++) map.dim[d].dim = (int)d;
+  if (indices->shape.rank == 0) {
+    map.dim[axis] = (index_dim){.dim = INDEX_CONSTANT, .b = table[0]};
+    for (uint32_t d = axis + 1; d < x->rank; d++) map.dim[d].dim = (int)d - 1;
+  } else {
+    map.dim[axis].table = table;
+    WAFER_TRY(program_merge(p, to, axis, axis + indices->shape.rank, &seen));
+  }
+  WAFER_TRY(program_exchange(p, x, &seen, &map));
+  return land(p, to, out);
+}
+
+/* ---- Concat ---- */
+
+static wafer_status concat(program *p, uint32_t node, spread *out) {
+  const wafer_node *n = &p->body->nodes[node];
+  uint32_t axis = (uint32_t)wafer_attr_int(&n->attrs, WAFER_ATTR_axis);
+  int64_t offset = 0;
+  spread *to;
+  wafer_dtype dtype = out->dtype;
+  for (uint32_t i = 0; i < n->operand_count; i++)
+    if (p->value[n->operands[i]]) dtype = p->value[n->operands[i]]->dtype;
+  WAFER_TRY(landing(p, out, dtype, &to));
+  for (uint32_t i = 0; i < n->operand_count; i++) {
+    const spread *x = p->value[n->operands[i]];
+    index_map map = index_identity();
+    map.dim[axis].b = -offset;
+    if (!x || x->dtype != dtype)
+      return program_refuse(p, "its operands differ in how they are stored");
+    WAFER_TRY(program_exchange(p, x, to, &map));
+    offset += x->dim[axis].extent;
+  }
+  return land(p, to, out);
+}
+
+/* ---- All of them ---- */
+
+static bool is_nearest(const wafer_node *n) {
+  return strcmp(wafer_attr_string(&n->attrs, WAFER_ATTR_mode), "nearest") == 0;
+}
+
+wafer_status program_move(program *p, uint32_t node) {
+  const wafer_node *n = &p->body->nodes[node];
+  const spread *x = p->value[n->operands[0]];
+  const wafer_shape *shape = &wafer_body_type(p->body, n->operands[0])->shape;
+  index_map map = index_identity();
+  double outside = 0;
+  spread *out;
+  if (p->constant[n->operands[0]] && n->op != WAFER_OP_concat && n->op != WAFER_OP_pad) {
+    WAFER_TRY(program_result(p, node, &out));
+    return fill(p, out, p->splat[n->operands[0]]);
+  }
+  if (n->op == WAFER_OP_resize && !is_nearest(n)) return program_resize(p, node);
+  WAFER_TRY(program_result(p, node, &out));
+  switch (n->op) {
+  case WAFER_OP_reshape:
+    return program_reshape(p, node, out);
+  case WAFER_OP_concat:
+    return concat(p, node, out);
+  case WAFER_OP_gather:
+    return gather(p, node, out);
+  case WAFER_OP_transpose:
+    map = index_transpose(shape->rank, ints(n, WAFER_ATTR_perm));
+    break;
+  case WAFER_OP_expand:
+    map = expand_map(shape, &n->type.shape);
+    break;
+  case WAFER_OP_slice:
+    map = slice_map(n);
+    break;
+  case WAFER_OP_pad:
+    if (!x) return program_refuse(p, "its operand is one constant");
+    outside = wafer_attr_float(&n->attrs, WAFER_ATTR_fill);
+    WAFER_TRY(pad_map(p, n, &map));
+    break;
+  case WAFER_OP_resize:
+    WAFER_TRY(nearest_map(p, n, &map));
+    break;
+  default:
+    return program_refuse(p, "it is not known how its elements move");
+  }
+  return move_one(p, x, out, &map, n->op == WAFER_OP_pad ? &outside : NULL);
+}

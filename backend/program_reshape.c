@@ -1,0 +1,196 @@
+/* Reshapes: dims that are merged or divided are seen as one, whose parts are runs of indices. */
+#include <string.h>
+
+#include "program_build.h"
+
+/* Dims first .. end - 1 of a spread, one inside the other in its buffer. */
+typedef struct dim_range {
+  program *p;
+  const spread *s;
+  uint32_t first, end;
+} dim_range;
+
+static uint32_t *merged_kinds(const dim_range *g, bool rows, uint32_t *kinds) {
+  uint32_t n = rows ? g->p->r->rect.height : g->p->r->rect.width;
+  uint32_t *kind = WAFER_NEW(g->p->arena, uint32_t, n);
+  *kinds = 1;
+  for (uint32_t d = g->first; kind && d < g->end; d++) {
+    const spread_dim *dim = &g->s->dim[d];
+    uint32_t own = rows ? dim->rows : dim->cols;
+    for (uint32_t i = 0; i < n; i++) kind[i] = kind[i] * own + (rows ? dim->row : dim->col)[i];
+    *kinds *= own;
+  }
+  return kind;
+}
+
+/* The part of each dim for a pair of merged kinds. False: the core holds nothing. */
+static bool parts_of(const dim_range *g, uint32_t row, uint32_t col, const spread_part **part) {
+  for (uint32_t d = g->end; d-- > g->first;) {
+    const spread_dim *dim = &g->s->dim[d];
+    part[d] = &dim->part[row % dim->rows * dim->cols + col % dim->cols];
+    row /= dim->rows;
+    col /= dim->cols;
+    if (!part[d]->count) return false;
+  }
+  return true;
+}
+
+typedef struct run_list {
+  spread_run *at; /* NULL: only counted */
+  uint32_t count;
+  spread_run last;
+} run_list;
+
+static void put_run(run_list *list, int64_t lo, int64_t n, int64_t at) {
+  if (list->count && list->last.hi == lo && list->last.at + (lo - list->last.lo) == at) {
+    list->last.hi += (int32_t)n;
+  } else {
+    list->last = (spread_run){(int32_t)lo, (int32_t)(lo + n), (int32_t)at};
+    list->count++;
+  }
+  if (list->at) list->at[list->count - 1] = list->last;
+}
+
+/* `lo`, `at`: of the index so far, in the tensor and in the buffer. */
+static void walk(const dim_range *g, const spread_part **part, uint32_t d, int64_t lo, int64_t at,
+                 run_list *list) {
+  const spread_dim *dim = &g->s->dim[d];
+  for (uint32_t r = 0; r < part[d]->count; r++) {
+    const spread_run *run = &part[d]->runs[r];
+    if (d + 1 == g->end) {
+      put_run(list, lo * dim->extent + run->lo, run->hi - run->lo, at * dim->buffer + run->at);
+      continue;
+    }
+    for (int32_t i = run->lo; i < run->hi; i++)
+      walk(g, part, d + 1, lo * dim->extent + i, at * dim->buffer + run->at + i - run->lo, list);
+  }
+}
+
+static bool merge(const dim_range *g, spread_dim *out) {
+  *out = (spread_dim){.extent = 1, .buffer = 1, .stride = g->s->dim[g->end - 1].stride};
+  for (uint32_t d = g->first; d < g->end; d++) {
+    out->extent *= g->s->dim[d].extent;
+    out->buffer *= g->s->dim[d].buffer;
+  }
+  out->row = merged_kinds(g, true, &out->rows);
+  out->col = merged_kinds(g, false, &out->cols);
+  out->part = WAFER_NEW(g->p->arena, spread_part, (size_t)out->rows * out->cols);
+  if (!out->row || !out->col || !out->part) return false;
+  for (uint32_t r = 0; r < out->rows; r++)
+    for (uint32_t c = 0; c < out->cols; c++) {
+      const spread_part *part[WAFER_MAX_RANK];
+      run_list list = {0};
+      if (!parts_of(g, r, c, part)) continue;
+      walk(g, part, g->first, 0, 0, &list);
+      spread_run *runs = WAFER_NEW(g->p->arena, spread_run, list.count);
+      if (!runs) return false;
+      out->part[r * out->cols + c] = (spread_part){list.count, runs};
+      list = (run_list){.at = runs};
+      walk(g, part, g->first, 0, 0, &list);
+    }
+  return true;
+}
+
+static bool is_nested(const spread *s, uint32_t first, uint32_t end) {
+  for (uint32_t d = first; d + 1 < end; d++)
+    if (s->dim[d].buffer > 1 &&
+        s->dim[d].stride != (int64_t)s->dim[d + 1].stride * s->dim[d + 1].buffer)
+      return false;
+  return true;
+}
+
+wafer_status program_merge(program *p, const spread *s, uint32_t first, uint32_t end, spread *out) {
+  dim_range g = {p, s, first, end};
+  spread merged = *s;
+  if (!is_nested(s, first, end))
+    return program_refuse(p, "dims that it merges do not lie one inside the other");
+  if (!merge(&g, &merged.dim[first])) return program_no_memory(p);
+  for (uint32_t d = end; d < s->rank; d++) merged.dim[d - (end - first) + 1] = s->dim[d];
+  merged.rank = s->rank - (end - first) + 1;
+  *out = merged;
+  return WAFER_OK;
+}
+
+/* ---- Both sides of a reshape ---- */
+
+static void emit_copy(const program_site *s) {
+  bool same = s->step->out->dtype == s->step->in[0].at->dtype;
+  nest n = program_nest_over(same ? WAFER_CORE_move : WAFER_CORE_convert, 1, s->step->out, &s->out);
+  nest_place(&n, 1, s->step->in[0].at, &s->in[0]);
+  nest_emit(s->code, &n);
+}
+
+/* `s` row-major: itself, or a copy. */
+static wafer_status row_major(program *p, const spread *s, spread *out) {
+  *out = *s;
+  if (is_nested(s, 0, s->rank)) return WAFER_OK;
+  spread_pack(out);
+  WAFER_TRY(program_reserve(p, out, 0, p->node));
+  spread *copy = WAFER_NEW(p->arena, spread, 1);
+  if (!copy) return program_no_memory(p);
+  *copy = *out;
+  program_step step = program_step_of(p->node, copy, emit_copy);
+  step.in_count = 1;
+  step.in[0] = program_own(s);
+  return program_add(p, &step);
+}
+
+static wafer_status add_group(program *p, const spread *s, uint32_t first, uint32_t end,
+                              spread *out) {
+  spread merged;
+  if (end == first + 1) {
+    out->dim[out->rank++] = s->dim[first];
+    return WAFER_OK;
+  }
+  WAFER_TRY(program_merge(p, s, first, end, &merged));
+  out->dim[out->rank++] = merged.dim[first];
+  return WAFER_OK;
+}
+
+/* Shortest runs of dims on either side with equal products; what is left over joins the last. */
+static wafer_status merge_both(program *p, const spread *x, const spread *y, spread *from,
+                               spread *to) {
+  uint32_t i = 0, j = 0;
+  *from = *x;
+  *to = *y;
+  from->rank = to->rank = 0;
+  while (i < x->rank && j < y->rank) {
+    uint32_t a = i, b = j;
+    int64_t left = x->dim[i++].extent, right = y->dim[j++].extent;
+    while (left != right && (left < right ? i < x->rank : j < y->rank)) {
+      if (left < right)
+        left *= x->dim[i++].extent;
+      else
+        right *= y->dim[j++].extent;
+    }
+    while (i < x->rank && (x->dim[i].extent == 1 || j == y->rank)) i++;
+    while (j < y->rank && (y->dim[j].extent == 1 || i == x->rank)) j++;
+    WAFER_TRY(add_group(p, x, a, i, from));
+    WAFER_TRY(add_group(p, y, b, j, to));
+  }
+  return WAFER_OK;
+}
+
+wafer_status program_reshape(program *p, uint32_t node, spread *out) {
+  const spread *x = p->value[p->body->nodes[node].operands[0]];
+  spread dense, from, to, *landing;
+  if (x->rank == 0 || out->rank == 0) return program_refuse(p, "a scalar");
+  WAFER_TRY(program_sums(p, node, out, x->dtype, &landing));
+  WAFER_TRY(row_major(p, x, &dense));
+  spread target = *landing;
+  bool copies = !is_nested(landing, 0, landing->rank);
+  if (copies) {
+    spread_pack(&target);
+    WAFER_TRY(program_reserve(p, &target, 0, node));
+  }
+  WAFER_TRY(merge_both(p, &dense, &target, &from, &to));
+  WAFER_TRY(program_exchange(p, &from, &to, NULL));
+  if (!copies && landing->dtype == out->dtype) return WAFER_OK;
+  spread *made = WAFER_NEW(p->arena, spread, 1);
+  if (!made) return program_no_memory(p);
+  *made = target;
+  program_step step = program_step_of(node, out, emit_copy);
+  step.in_count = 1;
+  step.in[0] = program_own(made);
+  return program_add(p, &step);
+}

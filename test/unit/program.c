@@ -1,0 +1,297 @@
+/* Programs of kernels: random bodies and splits of every family on the emulated fabric, against the
+ * reference; cycles counted against those of the cost model. */
+#include <CUnit/CUnit.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "program_run.h"
+
+#define F32_ERROR 1e-5
+#define F16_ERROR 2e-3
+
+typedef struct rng {
+  uint64_t state;
+} rng;
+
+static uint32_t below(rng *r, uint32_t n) {
+  r->state = r->state * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)((r->state >> 33) % n);
+}
+static uint32_t between(rng *r, uint32_t least, uint32_t most) {
+  return least + below(r, most - least + 1);
+}
+static bool one_in(rng *r, uint32_t n) {
+  return below(r, n) == 0;
+}
+
+/* ---- Bodies ---- */
+
+static bool put(body_text *b, const char *op, const char *operands, const char *attrs) {
+  return body_text_node(b, op, operands, attrs) != UINT32_MAX;
+}
+
+/* Appends elementwise ops with constants and repeated operands to the last value. */
+static bool put_tail(rng *r, body_text *b) {
+  static const char *const ops[] = {"relu", "sigmoid", "abs", "clip", "exp", "tanh"};
+  if (one_in(r, 2)) return true;
+  char operand[8];
+  snprintf(operand, sizeof operand, "%u", b->body.input_count + b->body.node_count - 1);
+  return put(b, ops[below(r, WAFER_COUNT(ops))], operand, "min=-0.5 max=0.75");
+}
+
+static bool map_body(rng *r, body_text *b) {
+  static const char *const shapes[][2] = {
+      {"5x7x9xf32", "5x7x9xf32"}, {"8x12x6xf32", "12x6xf32"}, {"4x30xf32", "4x1xf32"},
+      {"3x8x10xf32", "8x1xf32"},  {"64xf32", "1xf32"},        {"2x3x16x16xf32", "3x1x1xf32"}};
+  static const char *const ops[] = {"add", "sub", "mul", "div", "max", "min"};
+  static const char *const more[] = {"relu", "neg", "sigmoid", "floor", "tanh", "sqrt", "erf"};
+  char inputs[64];
+  const char *const *pair = shapes[below(r, WAFER_COUNT(shapes))];
+  snprintf(inputs, sizeof inputs, "%s %s", pair[0], pair[1]);
+  body_text_begin(b, "map", inputs);
+  if (!put(b, ops[below(r, WAFER_COUNT(ops))], one_in(r, 2) ? "0 1" : "1 0", "")) return false;
+  if (one_in(r, 2) && !put(b, more[below(r, WAFER_COUNT(more))], "2", "")) return false;
+  return true;
+}
+
+static bool gemm_body(rng *r, body_text *b) {
+  char inputs[128];
+  uint32_t m = between(r, 1, 24), n = between(r, 1, 24), k = between(r, 1, 40);
+  switch (below(r, 3)) {
+  case 0:
+    snprintf(inputs, sizeof inputs, "%ux%uxf32 w:%ux%uxf32 %uxf32", m, k, k, n, n);
+    break;
+  case 1:
+    snprintf(inputs, sizeof inputs, "3x%ux%uxf32 3x%ux%uxf32 %uxf32", m, k, k, n, n);
+    break;
+  default:
+    snprintf(inputs, sizeof inputs, "2x1x%ux%uxf32 3x%ux%uxf32 %uxf32", m, k, k, n, n);
+    break;
+  }
+  body_text_begin(b, "gemm", inputs);
+  if (!put(b, "matmul", "0 1", "")) return false;
+  return one_in(r, 2) || put(b, "add", "3 2", "");
+}
+
+static bool conv_body(rng *r, body_text *b) {
+  uint32_t group = 1, c = between(r, 1, 8), k = between(r, 1, 12);
+  if (one_in(r, 3))
+    group = c, k = c;
+  else if (one_in(r, 4))
+    group = 2, c = 2 * between(r, 1, 3), k = 2 * between(r, 1, 4);
+  uint32_t taps = between(r, 1, 3), stride = between(r, 1, 2), dilation = between(r, 1, 2);
+  uint32_t size = between(r, 6, 14), pad = below(r, taps + 1);
+  char inputs[128], attrs[128];
+  snprintf(inputs, sizeof inputs, "1x%ux%ux%uxf32 w:%ux%ux%ux%uxf32 w:%uxf32", c, size, size + 1, k,
+           c / group, taps, taps, k);
+  snprintf(attrs, sizeof attrs, "group=%u strides=%u,%u dilations=%u,1 pads=%u,%u,%u,%u", group,
+           stride, stride, dilation, pad, pad, below(r, taps + 1), pad);
+  body_text_begin(b, "conv", inputs);
+  if (!put(b, "conv", one_in(r, 3) ? "0 1" : "0 1 2", attrs)) return false;
+  return put_tail(r, b);
+}
+
+static bool conv_transpose_body(rng *r, body_text *b) {
+  uint32_t group = one_in(r, 4) ? 2 : 1, c = group * between(r, 1, 4), k = between(r, 1, 4);
+  uint32_t taps = between(r, 1, 3), stride = between(r, 1, 2), size = between(r, 4, 9);
+  char inputs[128], attrs[160];
+  snprintf(inputs, sizeof inputs, "1x%ux%ux%uxf32 w:%ux%ux%ux%uxf32 w:%uxf32", c, size, size, c, k,
+           taps, taps, k * group);
+  snprintf(attrs, sizeof attrs,
+           "group=%u strides=%u,%u dilations=1,1 pads=%u,0,0,%u output_padding=0,0", group, stride,
+           stride, below(r, taps), below(r, taps));
+  body_text_begin(b, "conv_transpose", inputs);
+  if (!put(b, "conv_transpose", one_in(r, 3) ? "0 1" : "0 1 2", attrs)) return false;
+  return put_tail(r, b);
+}
+
+static bool pool_body(rng *r, body_text *b) {
+  uint32_t taps = between(r, 1, 3), stride = between(r, 1, 3), pad = below(r, (taps + 1) / 2);
+  char inputs[64], attrs[160];
+  snprintf(inputs, sizeof inputs, "1x%ux%ux%uxf32", between(r, 1, 6), between(r, 5, 12),
+           between(r, 5, 12));
+  snprintf(attrs, sizeof attrs,
+           "kernel=%u,%u strides=%u,%u dilations=1,1 pads=%u,%u,%u,%u ceil_mode=%u "
+           "count_include_pad=%u",
+           taps, taps, stride, stride, pad, pad, pad, pad, below(r, 2), below(r, 2));
+  body_text_begin(b, "pool", inputs);
+  if (!put(b, one_in(r, 2) ? "max_pool" : "average_pool", "0", attrs)) return false;
+  return put_tail(r, b);
+}
+
+static bool reduce_body(rng *r, body_text *b) {
+  static const char *const ops[] = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min",
+                                    "reduce_prod"};
+  static const char *const axes[] = {"0", "1", "2", "1,2", "0,2"};
+  char inputs[64], attrs[64];
+  snprintf(inputs, sizeof inputs, "%ux%ux%uxf32", between(r, 1, 6), between(r, 1, 10),
+           between(r, 1, 14));
+  body_text_begin(b, "reduce", inputs);
+  if (one_in(r, 5)) {
+    snprintf(attrs, sizeof attrs, "axis=%u keepdims=%u last=%u", below(r, 3), below(r, 2),
+             below(r, 2));
+    return put(b, one_in(r, 2) ? "arg_max" : "arg_min", "0", attrs);
+  }
+  snprintf(attrs, sizeof attrs, "axes=%s keepdims=%u", axes[below(r, WAFER_COUNT(axes))],
+           below(r, 2));
+  return put(b, ops[below(r, WAFER_COUNT(ops))], "0", attrs) && put_tail(r, b);
+}
+
+static bool softmax_body(rng *r, body_text *b) {
+  char inputs[64], attrs[32];
+  snprintf(inputs, sizeof inputs, "%ux%ux%uxf32", between(r, 1, 4), between(r, 1, 10),
+           between(r, 1, 20));
+  snprintf(attrs, sizeof attrs, "axis=%u", between(r, 0, 2));
+  body_text_begin(b, "softmax", inputs);
+  return put(b, "softmax", "0", attrs) && put_tail(r, b);
+}
+
+static bool move_body(rng *r, body_text *b) {
+  static const struct {
+    const char *inputs, *op, *operands, *attrs;
+  } ops[] = {
+      {"4x6x10xf32", "transpose", "0", "perm=2,0,1"},
+      {"4x6x10xf32", "transpose", "0", "perm=1,0,2"},
+      {"4x6x10xf32", "reshape", "0", "shape=24,10"},
+      {"4x6x10xf32", "reshape", "0", "shape=4,60"},
+      {"12x10xf32", "reshape", "0", "shape=3,4,10"},
+      {"6x20xf32", "reshape", "0", "shape=8,15"},
+      {"4x1x10xf32", "expand", "0", "shape=4,5,10"},
+      {"12x20xf32", "slice", "0", "starts=1,3 steps=2,1 shape=5,11"},
+      {"12x20xf32", "slice", "0", "starts=11,19 steps=-1,-2 shape=12,10"},
+      {"5x8xf32 7x8xf32", "concat", "0 1", "axis=0"},
+      {"4x9xf32 4x6xf32", "concat", "0 1", "axis=1"},
+      {"6x8xf32", "pad", "0", "pads=1,2,0,3 mode=constant fill=0.5"},
+      {"6x8xf32", "pad", "0", "pads=1,2,0,3 mode=reflect fill=0"},
+      {"1x3x5x6xf32", "resize", "0",
+       "shape=1,3,10,12 scales=1,1,2,2 mode=nearest coordinates=asymmetric rounding=floor "
+       "cubic_a=-0.75 exclude_outside=0"},
+      {"1x3x5x6xf32", "resize", "0",
+       "shape=1,3,10,12 scales=1,1,2,2 mode=linear coordinates=half_pixel rounding=floor "
+       "cubic_a=-0.75 exclude_outside=0"},
+      {"1x2x6x6xf32", "resize", "0",
+       "shape=1,2,12,12 scales=1,1,2,2 mode=linear coordinates=align_corners rounding=floor "
+       "cubic_a=-0.75 exclude_outside=0"},
+  };
+  uint32_t i = below(r, WAFER_COUNT(ops));
+  body_text_begin(b, "move", ops[i].inputs);
+  return put(b, ops[i].op, ops[i].operands, ops[i].attrs) && put_tail(r, b);
+}
+
+/* ---- Splits ---- */
+
+static wafer_split random_split(rng *r, const body_text *b) {
+  wafer_split split = split_whole();
+  wafer_loops loops;
+  uint32_t rows = 4, cols = 6;
+  wafer_kernel_loops(&b->body, &loops);
+  for (uint32_t tries = 0; tries < 3; tries++) {
+    uint32_t l = below(r, loops.count ? loops.count : 1);
+    if (loops.count == 0 || !loops.divisible[l]) continue;
+    int64_t left = loops.extent[l] / ((int64_t)split.rows[l] * split.cols[l]);
+    uint32_t parts = between(r, 1, tries & 1 ? cols : rows);
+    if (parts > left) parts = (uint32_t)left;
+    if (parts < 2) continue;
+    if ((tries & 1 ? split.cols[l] : split.rows[l]) > 1) continue;
+    *(tries & 1 ? &split.cols[l] : &split.rows[l]) = parts;
+    *(tries & 1 ? &cols : &rows) /= parts;
+  }
+  return split;
+}
+
+/* ---- Many of each family ---- */
+
+typedef struct tally {
+  uint32_t runs, refused;
+  double predicted, modelled, worst; /* sums of relative errors of cycles; the worst of the model */
+} tally;
+
+static double off(uint64_t told, uint64_t counted) {
+  return counted ? fabs((double)told - (double)counted) / (double)counted : 0;
+}
+
+static void describe(const body_text *b, const wafer_split *split, uint64_t seed) {
+  printf("\n  seed %llu:", (unsigned long long)seed);
+  for (uint32_t i = 0; i < b->body.input_count; i++) {
+    char shape[64];
+    wafer_shape_format(&b->inputs[i].shape, shape, sizeof shape);
+    printf(" %s", shape);
+  }
+  for (uint32_t i = 0; i < b->body.node_count; i++)
+    printf(" %s", wafer_op_get(b->nodes[i].op)->name);
+  for (uint32_t l = 0; l < WAFER_MAX_LOOPS; l++) {
+    if (split->rows[l] > 1) printf(" rows%u:%u", l, split->rows[l]);
+    if (split->cols[l] > 1) printf(" cols%u:%u", l, split->cols[l]);
+  }
+}
+
+typedef bool maker(rng *r, body_text *b);
+
+static void try_one(maker *make, uint64_t seed, tally *all) {
+  body_text b;
+  rng r = {seed * 7919 + 17};
+  if (!make(&r, &b)) return;
+  if (one_in(&r, 4)) b.body.storage = WAFER_DTYPE_f16;
+  wafer_split split = random_split(&r, &b);
+  program_run run = program_run_body("small64", &b, &split, seed);
+  all->runs++;
+  if (run.status == WAFER_UNSUPPORTED) {
+    all->refused++;
+    if (getenv("WAFER_TABLE")) {
+      describe(&b, &split, seed);
+      printf(": %s", run.message);
+    }
+    return;
+  }
+  double allowed = b.body.storage == WAFER_DTYPE_f16 ? F16_ERROR : F32_ERROR;
+  if (run.status != WAFER_OK || !(run.error <= allowed)) {
+    describe(&b, &split, seed);
+    printf(": status %d, error %g: %s", run.status, run.error, run.message);
+  }
+  CU_ASSERT_EQUAL(run.status, WAFER_OK);
+  CU_ASSERT_TRUE(run.error <= allowed);
+  if (run.status != WAFER_OK) return;
+  double model = off(run.modelled, run.counted);
+  if (getenv("WAFER_TABLE") && (model > 0.3 || off(run.predicted, run.counted) > 0.1)) {
+    describe(&b, &split, seed);
+    printf(": counted %llu predicted %llu modelled %llu", (unsigned long long)run.counted,
+           (unsigned long long)run.predicted, (unsigned long long)run.modelled);
+  }
+  all->predicted += off(run.predicted, run.counted);
+  all->modelled += model;
+  if (model > all->worst) all->worst = model;
+}
+
+#define SEEDS 150
+
+static void many(const char *family, maker *make) {
+  tally all = {0};
+  const char *seeds = getenv("WAFER_SEEDS");
+  for (uint64_t seed = 0; seed < (seeds ? (uint64_t)atoi(seeds) : SEEDS); seed++)
+    try_one(make, seed, &all);
+  double done = all.runs > all.refused ? all.runs - all.refused : 1;
+  if (getenv("WAFER_TABLE"))
+    printf("\n%-16s %4u runs %3u refused  program %5.1f %%  model %6.1f %% mean %6.1f %% worst",
+           family, all.runs, all.refused, 100 * all.predicted / done, 100 * all.modelled / done,
+           100 * all.worst);
+  CU_ASSERT_TRUE(all.runs > 0 && all.refused * 4 < all.runs);
+}
+
+#define FAMILY_TEST(name)                                                                          \
+  static void test_##name(void) {                                                                  \
+    many(#name, name##_body);                                                                      \
+  }
+FAMILY_TEST(map)
+FAMILY_TEST(gemm)
+FAMILY_TEST(conv)
+FAMILY_TEST(conv_transpose)
+FAMILY_TEST(pool)
+FAMILY_TEST(reduce)
+FAMILY_TEST(softmax)
+FAMILY_TEST(move)
+
+CU_TestInfo tests_program[] = {{"map", test_map},         {"gemm", test_gemm},
+                               {"conv", test_conv},       {"conv_transpose", test_conv_transpose},
+                               {"pool", test_pool},       {"reduce", test_reduce},
+                               {"softmax", test_softmax}, {"move", test_move},
+                               CU_TEST_INFO_NULL};
