@@ -55,12 +55,14 @@ static inline void onnx_text_tensor(protobuf *out, char **rest) {
   for (char *n; (n = strtok_r(NULL, " ", rest));) {
     if (code == 1)
       pb_raw(data, &(float){strtof(n, NULL)}, 4);
+    else if (code == 11)
+      pb_raw(data, &(double){strtod(n, NULL)}, 8);
     else
       pb_varint(data, (uint64_t)strtoll(n, NULL, 10));
   }
   pb_int(out, 2, code);
   pb_text(out, 8, name);
-  pb_message(out, code == 1 ? 4 : code == 7 ? 7 : 5, data);
+  pb_message(out, code == 1 ? 4 : code == 11 ? 10 : code == 7 ? 7 : 5, data);
   free(data);
 }
 

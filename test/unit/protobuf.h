@@ -2,9 +2,9 @@
 #ifndef UNIT_PROTOBUF_H
 #define UNIT_PROTOBUF_H
 
-#include <CUnit/CUnit.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct protobuf {
@@ -13,7 +13,7 @@ typedef struct protobuf {
 } protobuf;
 
 static inline void pb_byte(protobuf *pb, unsigned byte) {
-  CU_ASSERT_FATAL(pb->count < sizeof pb->bytes);
+  if (pb->count == sizeof pb->bytes) abort();
   pb->bytes[pb->count++] = (uint8_t)byte;
 }
 
@@ -23,7 +23,7 @@ static inline void pb_varint(protobuf *pb, uint64_t value) {
 }
 
 static inline void pb_raw(protobuf *pb, const void *data, size_t count) {
-  CU_ASSERT_FATAL(count <= sizeof pb->bytes - pb->count);
+  if (count > sizeof pb->bytes - pb->count) abort();
   if (count) memcpy(pb->bytes + pb->count, data, count);
   pb->count += count;
 }
