@@ -1,7 +1,9 @@
 /* Random graphs, a few hundred in CI, thousands on demand.
- *   graphs [COUNT [FIRST]]      checks the graphs of seeds FIRST (1) .. ; prints the smallest
- * failing form of each that fails graphs show SEED            prints a graph graphs save DIR COUNT
- * FIRST writes them as tests for `wafer conform`: model and inputs */
+ *
+ *   graphs [COUNT [FIRST [T]]]   checks COUNT (200) graphs from seed FIRST (1) on, and prints the
+ *                                smallest failing form of each that fails; T: difference (1e-5)
+ *   graphs show SEED             prints a graph
+ *   graphs save DIR COUNT FIRST  writes them as tests for `wafer conform`: models and inputs */
 #include "graphs.h"
 
 #include <stdlib.h>
@@ -15,11 +17,12 @@ static uint64_t number(int argc, char **argv, int index, uint64_t absent) {
   return index < argc ? strtoull(argv[index], NULL, 10) : absent;
 }
 
-static bool check_one(uint64_t seed, const char *folder) {
+static bool check_one(uint64_t seed, double tolerance, const char *folder) {
   graph *g = calloc(1, sizeof *g);
   char why[1024] = "";
   if (!g) abort();
   graph_make(g, seed);
+  g->tolerance = tolerance;
   bool holds = graph_holds(g, folder, why, sizeof why);
   if (!holds) {
     printf("FAILED: seed %llu, %u nodes: %s\n", (unsigned long long)seed, graph_look(g).node_count,
@@ -33,11 +36,14 @@ static bool check_one(uint64_t seed, const char *folder) {
   return holds;
 }
 
-static int check_all(uint64_t count, uint64_t first) {
-  char folder[] = "/tmp/wafer-graphs-XXXXXX", path[64];
+static int check_all(uint64_t count, uint64_t first, double tolerance) {
+  const char *base = getenv("TMPDIR");
+  char folder[512], path[600];
   uint64_t failed = 0;
+  snprintf(folder, sizeof folder, "%s/wafer-graphs-XXXXXX", base ? base : "/tmp");
   if (!mkdtemp(folder)) return perror(folder), 1;
-  for (uint64_t seed = first; seed < first + count; seed++) failed += !check_one(seed, folder);
+  for (uint64_t seed = first; seed < first + count; seed++)
+    failed += !check_one(seed, tolerance, folder);
   snprintf(path, sizeof path, "%s/graph.onnx", folder);
   unlink(path);
   snprintf(path, sizeof path, "%s/graph.wplan", folder);
@@ -107,5 +113,6 @@ int main(int argc, char **argv) {
       if (!save_one(argv[2], seed)) return 1;
     return 0;
   }
-  return check_all(number(argc, argv, 1, 200), number(argc, argv, 2, 1));
+  return check_all(number(argc, argv, 1, 200), number(argc, argv, 2, 1),
+                   argc > 3 ? strtod(argv[3], NULL) : 1e-5);
 }
