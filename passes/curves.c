@@ -1,4 +1,5 @@
 /* Shape curves by signature: equal kernels are enumerated once. */
+#include "shelf.h"
 #include "size.h"
 
 typedef struct entry {
@@ -12,6 +13,8 @@ struct curve_set {
   uint32_t max_width, max_height;
   size_t count, room; /* room is a power of two */
   const entry **at;   /* entries never move: callers keep their curves */
+  const shelf_place *layout;
+  uint32_t layout_count;
 };
 
 static curve_set *create(const wafer_machine *machine, wafer_arena *arena) {
@@ -31,6 +34,16 @@ curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
   if (!ir->curves || ir->curves->machine != ctx->machine)
     ir->curves = create(ctx->machine, ir->arena);
   return ir->curves;
+}
+
+const shelf_place *curve_set_layout(const curve_set *set, uint32_t count) {
+  return set->layout_count == count ? set->layout : NULL;
+}
+
+bool curve_set_keep_layout(curve_set *set, uint32_t count, const shelf_place *at) {
+  set->layout = wafer_arena_copy(set->arena, at, count * sizeof *at);
+  set->layout_count = set->layout ? count : 0;
+  return set->layout != NULL;
 }
 
 static const entry **find(const curve_set *set, uint64_t signature, uint64_t budget) {

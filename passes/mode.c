@@ -55,6 +55,7 @@ static wafer_status find_machine(const choice *c, const char **remedy) {
   uint64_t least = UINT64_MAX, given = memory_of(c->ctx->machine);
   for (const char *const *name = wafer_machine_names(); *name; name++) {
     wafer_ctx with = *c->ctx;
+    with.options = NULL; /* shelves will do */
     sizing tried;
     if (wafer_machine_open(NULL, c->ctx->arena, *name, &with.machine) != WAFER_OK) continue;
     uint64_t memory = memory_of(with.machine);

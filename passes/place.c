@@ -1,5 +1,5 @@
 /* Gives every kernel a phase and a rectangle. Pipelined: one phase, order-preserving shelves
- * (shelf.c). Streaming: a phase per kernel, each at the first corner of the whole wafer. */
+ * (shelf.c), unless the search that chose the shapes has placed them as well (size_best.c). Streaming: a phase per kernel, each at the first corner of the whole wafer. */
 #include <stdlib.h>
 
 #include "scratch.h"
@@ -54,6 +54,18 @@ static wafer_status find_kinds(placing *p) {
     p->kind[order[i].kernel] = p->kind_count - 1;
   }
   return WAFER_OK;
+}
+
+/* Every kernel stands where the search that gave it its shape has put it. */
+static bool placed_already(const placing *p) {
+  for (uint32_t k = 0; k < p->graph.kernel_count; k++) {
+    const wafer_graph_kernel *kernel = &p->graph.kernels[k];
+    if (!kernel->placed || kernel->phase != 0 ||
+        kernel->rect.width != wafer_split_width(&kernel->split) ||
+        kernel->rect.height != wafer_split_height(&kernel->split))
+      return false;
+  }
+  return true;
 }
 
 static wafer_status place_shelves(placing *p) {
@@ -111,7 +123,8 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
       return wafer_fail(ctx->diag, p.graph.kernels[k].loc, WAFER_BAD_INPUT,
                         "kernel '%s' has no split, run pass size before place",
                         p.graph.kernels[k].name);
-  return mode == WAFER_MODE_pipelined ? place_shelves(&p) : place_phases(&p);
+  if (mode == WAFER_MODE_streaming) return place_phases(&p);
+  return placed_already(&p) ? WAFER_OK : place_shelves(&p);
 }
 
 wafer_status wafer_pass_place(const wafer_ctx *ctx, wafer_ir *ir) {

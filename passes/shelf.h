@@ -24,10 +24,11 @@ typedef struct shelf_problem {
   bool every_height;    /* try all heights, however many items there are */
 } shelf_problem;
 
-typedef struct shelf_place {
+typedef struct shelf_place shelf_place;
+struct shelf_place {
   uint32_t index; /* of the chosen point */
   wafer_rect rect;
-} shelf_place;
+};
 
 /* Drops points that another one covers and sorts the rest as shelf_shapes wants; the number left.
  */

@@ -17,11 +17,17 @@ curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir);
 wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body,
                       uint64_t budget, const wafer_curve **out);
 
+/* The pipeline's layout as a search found it, kept for `size` where `mode` looked for it. */
+typedef struct shelf_place shelf_place;
+const shelf_place *curve_set_layout(const curve_set *set, uint32_t count); /* NULL: none yet */
+bool curve_set_keep_layout(curve_set *set, uint32_t count, const shelf_place *at);
+
 /* ---- The result ---- */
 
 typedef struct sized_kernel {
   const wafer_shape_point *point; /* NULL when the kernel fits nowhere */
   const uint32_t *depths;         /* of the inputs, then of the outputs */
+  const wafer_rect *rect;         /* where a search has put it; NULL: `place` says where */
 } sized_kernel;
 
 /* What does not fit, when something does not. */

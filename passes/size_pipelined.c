@@ -76,7 +76,7 @@ static int by_kind(const void *a, const void *b) {
 
 /* Numbers the kinds. Sorting by address only brings equals together; the numbers do not reach the
  * result. */
-static wafer_status find_kinds(pipeline *p) {
+wafer_status pipeline_find_kinds(pipeline *p) {
   uint32_t n = p->graph->kernel_count;
   p->kind_count = 0;
   keyed *order = WAFER_NEW(p->ctx->arena, keyed, n);
@@ -254,8 +254,7 @@ static wafer_status pack(const pipeline *p, uint64_t cycles, shelf_place *places
 
 #define HASTE 5 /* times that kernels are made twice as fast */
 
-/* Kernels in stages that values too deep for their buffers skip make haste. */
-static void hasten(const pipeline *p) {
+void pipeline_hasten(const pipeline *p) {
   uint32_t n = p->graph->kernel_count;
   for (uint32_t s = 1; s <= n + 1; s++) p->skipped[s] += p->skipped[s - 1];
   for (uint32_t k = 0; k < n; k++) p->haste[k] += p->skipped[p->stage[k]] > 0;
@@ -271,8 +270,8 @@ static wafer_status choose(pipeline *p, uint64_t t, bool *found) {
   *found = false;
   for (int tries = 0; tries <= HASTE && best_interval > t; tries++) {
     bool fits;
-    if (tries) hasten(p);
-    if (tries) WAFER_TRY(find_kinds(p));
+    if (tries) pipeline_hasten(p);
+    if (tries) WAFER_TRY(pipeline_find_kinds(p));
     WAFER_TRY(pack(p, t, places, &fits));
     if (!fits) break;
     WAFER_TRY(pipeline_settle(p, places));
@@ -378,11 +377,13 @@ wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer
   if (fits) {
     size_t t;
     p.edge = edge_cycles(&p);
-    WAFER_TRY(find_kinds(&p));
+    WAFER_TRY(pipeline_find_kinds(&p));
     WAFER_TRY(find_cycles(&p));
     WAFER_TRY(bisect(&p, &t));
     fits = t < p.cycle_count;
     if (fits) WAFER_TRY(choose(&p, p.cycles[t], &fits));
+    if (ctx->options && ctx->options->placer == WAFER_PLACER_best)
+      WAFER_TRY(pipeline_best(&p, &fits));
     if (!fits) WAFER_TRY(refuse_cores(&p));
   }
   if (!out->cost.fits) out->cost.why_not = out->refusal.why;

@@ -31,6 +31,13 @@ typedef struct pipeline {
   uint64_t edge;    /* cycles of a sample across the edge */
 } pipeline;
 
+/* Numbers the kinds, anew after kernels have made haste. */
+wafer_status pipeline_find_kinds(pipeline *p);
+/* Kernels in stages that values too deep for their buffers skip make haste. */
+void pipeline_hasten(const pipeline *p);
+/* A search for a better layout than the one that is settled, which stays if there is none; *fits says
+ * whether one is settled, before and after. */
+wafer_status pipeline_best(pipeline *p, bool *fits);
 wafer_status pipeline_no_memory(const pipeline *p);
 /* Cost and depths of the shapes at `places`; the interval includes what shallow buffers cost.
  * Stages that values too deep for their buffers skip are marked in `skipped`. */

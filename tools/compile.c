@@ -23,7 +23,12 @@ static const char usage[] =
     "      --bind INPUT=FILE    the input becomes this constant (.npy); repeat\n"
     "      --dtype f32|f16      how cores store floats; sums are f32 either way (f32)\n"
     "      --edge-gbps N|inf    bandwidth of the wafer's edge, each direction, gigabits a second\n"
-    "      --placer shelf       placement engine\n"
+    "      --placer shelf|best  how a pipeline is laid out: shelves, or a search that is never worse\n"
+    "                           (shelf)\n"
+    "      --objective O        what best looks for: throughput, latency or wire (throughput)\n"
+    "      --place-moves N      length of the search; the same plan on every host (500000)\n"
+    "      --place-seconds S    stop the search after so long instead\n"
+    "      --seed N             another seed, another layout (0)\n"
     "      --report FILE.json   the closing report as JSON too\n"
     "      --passes LIST        passes to run instead of the default ones, comma separated\n"
     "      --print-ir-after P   print the IR after pass P, or after all, to stderr\n"
@@ -60,6 +65,10 @@ enum {
   DTYPE,
   EDGE,
   PLACER,
+  OBJECTIVE,
+  MOVES,
+  SECONDS,
+  SEED,
   REPORT,
   PASSES,
   PRINT,
@@ -77,6 +86,10 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"dtype", required_argument, NULL, DTYPE},
                                              {"edge-gbps", required_argument, NULL, EDGE},
                                              {"placer", required_argument, NULL, PLACER},
+                                             {"objective", required_argument, NULL, OBJECTIVE},
+                                             {"place-moves", required_argument, NULL, MOVES},
+                                             {"place-seconds", required_argument, NULL, SECONDS},
+                                             {"seed", required_argument, NULL, SEED},
                                              {"report", required_argument, NULL, REPORT},
                                              {"passes", required_argument, NULL, PASSES},
                                              {"print-ir-after", required_argument, NULL, PRINT},
@@ -136,6 +149,31 @@ static wafer_status parse_edge(arguments *a, const char *text) {
       "compile", "--edge-gbps wants more than 0 and less than 1e9, or inf, got '%s'", text);
 }
 
+static wafer_status parse_placer(const char *text, wafer_placer_kind *placer) {
+  *placer = strcmp(text, "best") ? WAFER_PLACER_shelf : WAFER_PLACER_best;
+  if (*placer == WAFER_PLACER_best || !strcmp(text, "shelf")) return WAFER_OK;
+  return (wafer_status)cli_usage("compile", "--placer wants shelf or best, got '%s'", text);
+}
+
+static wafer_status parse_objective(const char *text, wafer_objective *objective) {
+  static const char *const names[] = {[WAFER_OBJECTIVE_throughput] = "throughput",
+                                      [WAFER_OBJECTIVE_latency] = "latency",
+                                      [WAFER_OBJECTIVE_wire] = "wire"};
+  for (size_t i = 0; i < WAFER_COUNT(names); i++)
+    if (!strcmp(text, names[i])) return *objective = (wafer_objective)i, WAFER_OK;
+  return (wafer_status)cli_usage("compile",
+                                 "--objective wants throughput, latency or wire, got '%s'", text);
+}
+
+static bool parse_search(wafer_options *o, int option, const char *text) {
+  if (option == MOVES)
+    return cli_parse_u64("compile", "--place-moves", text, 1, UINT64_MAX / 4, &o->place_moves);
+  if (option == SEED) return cli_parse_u64("compile", "--seed", text, 0, UINT64_MAX, &o->place_seed);
+  if (!cli_parse_f64("compile", "--place-seconds", text, &o->place_seconds)) return false;
+  if (o->place_seconds > 0) return true;
+  return cli_usage("compile", "--place-seconds wants more than 0, got '%s'", text), false;
+}
+
 static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, const char *text) {
   uint64_t number;
   switch (option) {
@@ -165,8 +203,13 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   case EDGE:
     return parse_edge(a, text);
   case PLACER:
-    if (!strcmp(text, "shelf")) return WAFER_OK;
-    return (wafer_status)cli_usage("compile", "--placer wants shelf, got '%s'", text);
+    return parse_placer(text, &a->options.placer);
+  case OBJECTIVE:
+    return parse_objective(text, &a->options.objective);
+  case MOVES:
+  case SECONDS:
+  case SEED:
+    return parse_search(&a->options, option, text) ? WAFER_OK : WAFER_USAGE;
   case REPORT:
     a->report = text;
     return WAFER_OK;

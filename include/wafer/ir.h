@@ -182,7 +182,7 @@ bool wafer_ir_get_depths(MlirOperation func, uint32_t count, uint32_t *depths); 
 void wafer_ir_set_depths(MlirOperation func, uint32_t count, const uint32_t *depths);
 bool wafer_ir_get_phase(MlirOperation func, uint32_t *phase); /* place */
 void wafer_ir_set_phase(MlirOperation func, uint32_t phase);
-bool wafer_ir_get_rect(MlirOperation func, wafer_rect *rect); /* place */
+bool wafer_ir_get_rect(MlirOperation func, wafer_rect *rect); /* place, or size if it searched */
 void wafer_ir_set_rect(MlirOperation func, const wafer_rect *rect);
 
 /* ---- The module: what pass `mode` decided ---- */

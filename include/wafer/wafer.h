@@ -79,11 +79,28 @@ typedef struct wafer_problem {
 const char *wafer_problem_name(wafer_problem_kind kind);
 const char *wafer_problem_remedy(wafer_problem_kind kind);
 
+/* How a pipeline's kernels get their shapes and places. */
+typedef enum wafer_placer_kind {
+  WAFER_PLACER_shelf, /* order-preserving shelves, at once */
+  WAFER_PLACER_best   /* the shelves' layout, or a better one that wafer/placer.h finds */
+} wafer_placer_kind;
+
+/* What "better" means. Nothing is traded for it: the shelves' layout stays when it is not beaten. */
+typedef enum wafer_objective {
+  WAFER_OBJECTIVE_throughput, /* a shorter interval; of equals the shorter wires */
+  WAFER_OBJECTIVE_latency,    /* a shorter latency */
+  WAFER_OBJECTIVE_wire        /* shorter wires, the interval being no longer */
+} wafer_objective;
+
 /* Zero is the default of every field. */
 typedef struct wafer_options {
   wafer_mode mode;
   uint32_t batch;      /* samples resident together in streaming; 0: 1 */
   wafer_dtype storage; /* f32 or f16: how cores hold floats; none: f32 */
+  wafer_placer_kind placer;
+  wafer_objective objective;
+  uint64_t place_seed, place_moves; /* of the search; 0 moves: a default, or place_seconds alone */
+  double place_seconds;             /* 0: no limit, and the same plan on every host */
   size_t dim_count, shape_count, value_count;
   const wafer_dim_binding *dims;
   const wafer_shape_binding *shapes;

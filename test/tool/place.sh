@@ -1,5 +1,6 @@
 #!/bin/sh
-# `wafer place` on a small kernel graph: the same bytes whatever the threads, what it prints, what it refuses.
+# `wafer place` on a small kernel graph: the same bytes whatever the threads, what it prints, what it refuses;
+# and `wafer compile --placer best`.
 # usage: place.sh WAFER SOURCE
 set -u
 wafer=$1 source=$2
@@ -50,6 +51,34 @@ sed 's/memlimit=2048/memlimit=9/' "$graph" >bad.kgraph
 fails 4 "no shape within" "$wafer" place --ispd bad.kgraph -o no.paint
 sed 's/width=48/width=9/;s/height=40/height=9/' "$graph" >bad.kgraph
 fails 4 "" "$wafer" place --ispd bad.kgraph -o no.paint
+
+# -- the same engine lays a model's pipeline out: the same bytes again, never worse than the shelves --
+model=$source/test/data/small_cnn.onnx
+number() { sed -n 's/^\t"'$2'":\t\([0-9]*\),$/\1/p' "$1"; }
+compiled() { # NAME options...
+  name=$1
+  shift
+  "$wafer" compile "$model" -o $name.wplan --mode pipelined --machine small64 --report $name.json "$@" \
+    >out 2>$name.err || wrong "compile $*: $(head -1 $name.err)"
+}
+compiled shelf --placer shelf
+compiled best --placer best
+compiled again --placer best
+cmp best.wplan again.wplan || wrong "the search is not the same twice"
+for objective in throughput latency wire; do
+  compiled $objective --placer best --objective $objective --place-moves 30000 --seed 3
+  says $objective.err "placer best: interval "
+  [ "$(number $objective.json interval_cycles)" -le "$(number shelf.json interval_cycles)" ] ||
+    wrong "$objective: a longer interval than on shelves"
+  "$wafer" dump $objective.wplan --verify >out 2>err || wrong "$objective: $(head -1 err)"
+done
+[ "$(number latency.json latency_cycles)" -le "$(number shelf.json latency_cycles)" ] ||
+  wrong "latency: longer than on shelves"
+compiled seconds --placer best --place-seconds 0.3
+fails 1 "shelf or best" "$wafer" compile "$model" -o no.paint --placer worst
+fails 1 "throughput, latency or wire" "$wafer" compile "$model" -o no.paint --objective area
+fails 1 "--place-seconds wants" "$wafer" compile "$model" -o no.paint --place-seconds 0
+fails 1 "--place-moves" "$wafer" compile "$model" -o no.paint --place-moves 0
 
 [ $failed = 0 ] && echo "place: ok"
 exit $failed
