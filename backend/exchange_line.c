@@ -150,11 +150,9 @@ static void add_ops(bus *b, line_ops *ops, const line_parcel *parcel) {
 
 /* ---- one bus ---- */
 
-/* Positions first .. end; senders are those below `limit`. A chain: neighbours alone, each taking
- * what the one behind it sends. */
+/* Positions first .. end; senders are those below `limit`. */
 typedef struct segment {
   uint32_t first, limit, end, slot;
-  bool chain;
 } segment;
 
 static wafer_rect rect_at(const line_place *place, const line_span *span, uint32_t p, uint32_t n) {
@@ -179,8 +177,8 @@ static wafer_route route_at(const bus *b, const segment *s, uint32_t q, bool tak
                                         {WAFER_PORT_south, WAFER_PORT_north}};
   uint8_t on = forward[b->place->columns][b->back], from = forward[b->place->columns][!b->back];
   uint8_t onward = (uint8_t)(1u << on), ramp = WAFER_TO(ramp);
-  bool sender = sends(b, s, q), last = q == s->end || (s->chain && sender);
-  uint8_t passed = (uint8_t)((last ? 0 : onward) | (takes ? ramp : 0));
+  bool sender = sends(b, s, q);
+  uint8_t passed = (uint8_t)((q == s->end ? 0 : onward) | (takes ? ramp : 0));
   wafer_route route = {.positions = 1};
   if (!sender) {
     route.at[0].from = from;
@@ -191,14 +189,13 @@ static wafer_route route_at(const bus *b, const segment *s, uint32_t q, bool tak
   route.at[0].to = onward;
   if (q == s->first) return route;
   route.positions = 2;
-  route.wrap = s->chain;
   route.at[1].from = from;
   route.at[1].to = passed;
   return route;
 }
 
 static bool route_equal(const wafer_route *a, const wafer_route *b) {
-  if (a->positions != b->positions || a->wrap != b->wrap) return false;
+  if (a->positions != b->positions) return false;
   for (uint32_t i = 0; i < a->positions; i++)
     if (a->at[i].from != b->at[i].from || a->at[i].to != b->at[i].to) return false;
   return true;
@@ -242,7 +239,6 @@ static void add_filters(bus *b, const segment *s, uint8_t color) {
         fragment_filter_add(b->f, rect_at(b->place, &b->place->spans[i], position(b, q), 1), color,
                             k->runs, k->count);
     }
-    if (s->chain) passed = 0;
     if (sends(b, s, q)) passed += b->words[q];
   }
 }
@@ -259,8 +255,7 @@ static void add_sender(bus *b, const segment *s, const forth *moves, uint32_t q,
     add_ops(b, &core->list[LINE_SEND + b->back], parcel);
     for (uint32_t i = 0; i < own->count; i++) {
       const forth *m = &moves[own->first + i];
-      uint64_t at = s->chain ? before : before - nearer[m->to];
-      keep(b, &b->keepers[m->to], at, parcel->words);
+      keep(b, &b->keepers[m->to], before - nearer[m->to], parcel->words);
       add_ops(b, &b->cores[position(b, m->to)].list[LINE_TAKE + 2 * b->back + s->slot],
               &b->l->parcels[m->parcel]);
     }
@@ -273,7 +268,7 @@ static void add_sender(bus *b, const segment *s, const forth *moves, uint32_t q,
 
 static void add_bus(bus *b, segment s, const forth *moves) {
   uint32_t senders = 0, last = 0;
-  uint64_t all = 0, most_words = 0;
+  uint64_t all = 0;
   while (s.first < s.limit && !b->words[s.first]) s.first++;
   if (s.first == s.limit) return;
   s.end = s.first;
@@ -283,7 +278,6 @@ static void add_bus(bus *b, segment s, const forth *moves) {
   for (uint32_t q = s.first; q < s.limit; q++) {
     if (!b->words[q]) continue;
     if (b->reach[q] > s.end) s.end = b->reach[q];
-    if (b->words[q] > most_words) most_words = b->words[q];
     senders++;
     last = q;
   }
@@ -294,31 +288,28 @@ static void add_bus(bus *b, segment s, const forth *moves) {
   }
   for (uint32_t q = last + 1; q-- > s.first;) {
     if (!sends(b, &s, q)) continue;
-    add_sender(b, &s, moves, q, s.chain ? 0 : nearer[q] - b->words[q], nearer);
-    uint8_t more = s.chain || q > s.first ? WAFER_CONTROL_advance : WAFER_CONTROL_reset;
-    b->cores[position(b, q)].control[b->back] = senders > 1 ? more : WAFER_CONTROL_none;
+    add_sender(b, &s, moves, q, nearer[q] - b->words[q], nearer);
+    uint8_t control = q > s.first ? WAFER_CONTROL_advance : WAFER_CONTROL_reset;
+    b->cores[position(b, q)].control[b->back] = senders > 1 ? control : WAFER_CONTROL_none;
   }
   uint8_t color = color_of(b, s.slot);
   add_routes(b, &s, color);
   add_filters(b, &s, color);
-  uint64_t cycles = s.chain ? most_words + b->machine->hop_cycles
-                            : all + (senders - 1) * HANDOVER_CYCLES +
-                                  (uint64_t)b->machine->hop_cycles * (s.end - s.first);
+  uint64_t cycles =
+      all + (senders - 1) * HANDOVER_CYCLES + (uint64_t)b->machine->hop_cycles * (s.end - s.first);
   if (cycles > b->cycles) b->cycles = cycles;
 }
 
 /* Where no word goes farther than `far` cores, segments of 2 far cores, twice. */
 static void add_part(bus *b, uint32_t first, uint32_t end, uint32_t far, const forth *moves) {
-  if (far == 1 && end - first > 1) {
-    add_bus(b, (segment){.first = first, .limit = end, .chain = true}, moves);
-  } else if (2 * far < end - first + 1) {
+  if (2 * far >= end - first + 1) {
+    add_bus(b, (segment){.first = first, .limit = end}, moves);
+  } else {
     for (uint32_t slot = 0; slot < 2; slot++)
       for (uint32_t at = first + slot * far; at < end; at += 2 * far) {
         uint32_t limit = at + far < end ? at + far : end;
         add_bus(b, (segment){.first = at, .limit = limit, .slot = slot}, moves);
       }
-  } else {
-    add_bus(b, (segment){.first = first, .limit = end}, moves);
   }
 }
 

@@ -26,6 +26,19 @@ static void send_east(fragment *f, uint32_t x, uint32_t y, int32_t from, int32_t
       f, &(wafer_route){{x + 1, y, 1, 1}, c, 1, false, {{WAFER_PORT_west, WAFER_TO(ramp)}}});
 }
 
+typedef struct marks {
+  int32_t last[5]; /* of each core */
+  uint32_t count;
+} marks;
+
+static void note_mark(void *user, uint32_t x, uint32_t y, uint64_t cycle, int32_t value) {
+  marks *m = user;
+  (void)y;
+  (void)cycle;
+  m->last[x] = value;
+  m->count++;
+}
+
 /* Along a row, in fragments one after the other; rows are alike. */
 static void test_relay(void) {
   wafer_arena *arena = wafer_arena_create();
@@ -43,7 +56,7 @@ static void test_relay(void) {
     send_east(&f[i], i, 0, 0, 0);
     CU_ASSERT_EQUAL(f[i].code_count, 2);
   }
-  fragment_link link = {"relay", 5, 1, 3, at};
+  fragment_link link = {"relay", 5, 1, 3, at, true};
   CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
   CU_ASSERT_EQUAL(program.program_count, 4);
   CU_ASSERT_EQUAL(program.core[4], WAFER_NO_PROGRAM);
@@ -51,7 +64,10 @@ static void test_relay(void) {
   CU_ASSERT_FATAL(wafer_fabric_create(&diag, wse2, &program, &fabric) == WAFER_OK);
   float words[WORDS] = {1, 2, 3, 4}, got[WORDS] = {0};
   wafer_fabric_write(fabric, 0, 0, 0, words, sizeof words);
+  marks m = {.count = 0};
+  wafer_fabric_observe(fabric, note_mark, &m);
   CU_ASSERT_EQUAL(wafer_fabric_run(fabric, &stats), WAFER_OK);
+  CU_ASSERT(m.count == 10 && m.last[0] == 3 && m.last[3] == 3);
   CU_ASSERT(wafer_fabric_read(fabric, 3, 0, 0, got, sizeof got));
   for (int i = 0; i < WORDS; i++) CU_ASSERT_EQUAL(got[i], words[i]);
   wafer_fabric_destroy(fabric);
@@ -95,7 +111,7 @@ static void test_colors_run_out(void) {
     send_east(&f[i], 0, 0, 0, 0);
     at[i] = &f[i];
   }
-  fragment_link link = {"crowd", 2, 1, 25, at};
+  fragment_link link = {"crowd", 2, 1, 25, at, false};
   CU_ASSERT_EQUAL(fragment_link_program(&diag, arena, wse2, &link, &program), WAFER_NO_FIT);
   CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "colors"));
   wafer_arena_destroy(arena);
