@@ -1,6 +1,7 @@
 /* Exchanges on the emulator: every element arrives, whatever the spreads, and about when predicted.
  */
 #include "backend/exchange.h"
+#include "backend/spread_reshape.h"
 
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
@@ -341,6 +342,50 @@ static void test_maps(void) {
   }
 }
 
+/* ---- reshapes ---- */
+
+/* The same factors, put together to dims in two ways. */
+static wafer_shape random_products(dice *d, const uint32_t *factors, uint32_t count) {
+  wafer_shape shape = {.rank = 0};
+  for (uint32_t i = 0; i < count; i++)
+    if (i && roll(d, 2))
+      shape.dims[shape.rank - 1] *= factors[i];
+    else
+      shape.dims[shape.rank++] = factors[i];
+  return shape;
+}
+
+static bool exchange_reshaped(uint32_t seed, accuracy *a) {
+  dice d = {seed};
+  scene s;
+  spread from, to, from_view, to_view;
+  uint32_t factors[5];
+  bool possible = false;
+  wafer_rect rect = {0};
+  scene_begin(&s);
+  for (uint32_t i = 0; i < WAFER_COUNT(factors); i++) factors[i] = 1 + roll(&d, 6);
+  wafer_shape shape = random_products(&d, factors, WAFER_COUNT(factors));
+  wafer_shape other = random_products(&d, factors, WAFER_COUNT(factors));
+  wafer_layout one = random_layout(&d, shape.rank, &rect);
+  CU_ASSERT(spread_of_layout(s.arena, rect, &one, &shape, WAFER_DTYPE_f16, 0, &from));
+  wafer_layout two = random_layout(&d, other.rank, &rect);
+  CU_ASSERT(spread_of_layout(s.arena, rect, &two, &other, WAFER_DTYPE_f16, after(&from), &to));
+  CU_ASSERT(spread_reshape(s.arena, &from, &to, &from_view, &to_view, &possible));
+  index_map map = index_identity();
+  if (possible && spread_bytes(&from) < 16000 && spread_bytes(&to) < 16000)
+    CU_ASSERT(run(&s, &from_view, &to_view, &map, seed, a));
+  scene_end(&s);
+  return possible;
+}
+
+static void test_reshapes(void) {
+  accuracy a = {0};
+  uint32_t possible = 0;
+  for (uint32_t seed = 0; seed < 400; seed++) possible += exchange_reshaped(seed, &a);
+  CU_ASSERT(possible > 150);
+  judge("reshape", &a, 0.1);
+}
+
 /* ---- halos ---- */
 
 /* Windows over tiles: every core takes from cores near to it, at the same time. */
@@ -370,5 +415,8 @@ static void test_windows(void) {
   judge("windows", &a, 0.1);
 }
 
-CU_TestInfo tests_exchange[] = {
-    {"identity", test_identity}, {"maps", test_maps}, {"windows", test_windows}, CU_TEST_INFO_NULL};
+CU_TestInfo tests_exchange[] = {{"identity", test_identity},
+                                {"maps", test_maps},
+                                {"reshapes", test_reshapes},
+                                {"windows", test_windows},
+                                CU_TEST_INFO_NULL};
