@@ -210,30 +210,33 @@ void import_scatter_nd(import_node *n) {
   scatter(n, &shape, &s);
 }
 
-/* ---- Running sums ---- */
+/* ---- Running sums and products ---- */
 
-/* x moved by `by` places along an axis, towards its end or its begin; zeros come in. */
-static MlirValue moved(import_node *n, MlirValue x, uint32_t axis, int64_t by, bool back) {
+/* x moved by `by` places along an axis, towards its end or its begin; `fill` comes in. */
+static MlirValue moved(import_node *n, MlirValue x, uint32_t axis, int64_t by, bool back,
+                       double fill) {
   wafer_shape shape = node_type(n, x).shape;
   int64_t pads[2 * WAFER_MAX_RANK] = {0};
   pads[axis + (back ? shape.rank : 0)] = by;
   MlirValue part = emit_part(n, x, axis, back ? by : 0, shape.dims[axis] - by);
   wafer_attr attrs[] = {INTS_ATTR(pads, 2 * shape.rank, pads), TEXT_ATTR(mode, "constant"),
-                        FLOAT_ATTR(fill, 0)};
+                        FLOAT_ATTR(fill, fill)};
   return emit_op(n, WAFER_OP_pad, 1, &part, attrs, WAFER_COUNT(attrs));
 }
 
-/* Sums of 1, 2, 4, ... neighbours. */
-void import_cum_sum(import_node *n) {
+/* CumSum, CumProd: of 1, 2, 4, ... neighbours. */
+void import_cumulative(import_node *n) {
   MlirValue sum = node_input(n, 0);
   wafer_shape shape = node_type(n, sum).shape;
   int_list given = node_ints(n, 1, "axis");
   bool back = attr_int(n, "reverse", 0) != 0;
+  double neutral = n->op->op == WAFER_OP_mul;
   if (n->status == WAFER_OK && given.count != 1) node_bad(n, "axis must be one number");
   if (n->status != WAFER_OK) return;
   uint32_t axis = node_axis(n, given.at[0], shape.rank);
   int64_t extent = n->status == WAFER_OK ? shape.dims[axis] : 0;
-  if (attr_int(n, "exclusive", 0) && extent > 0) sum = moved(n, sum, axis, 1, back);
-  for (int64_t by = 1; by < extent; by *= 2) sum = ADD(sum, moved(n, sum, axis, by, back));
+  if (attr_int(n, "exclusive", 0) && extent > 0) sum = moved(n, sum, axis, 1, back, neutral);
+  for (int64_t by = 1; by < extent; by *= 2)
+    sum = emit_binary(n, n->op->op, sum, moved(n, sum, axis, by, back, neutral));
   n->outputs[0] = sum;
 }

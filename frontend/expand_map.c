@@ -48,18 +48,6 @@ void import_identity(import_node *n) {
   n->outputs[0] = node_input(n, 0);
 }
 
-void import_dropout(import_node *n) {
-  wafer_type type = node_type(n, node_input(n, 0));
-  if (n->opset < 7 && !attr_int(n, "is_test", 0))
-    node_problem(n, WAFER_PROBLEM_attribute, "training mode");
-  if (n->opset >= 12 && node_has_input(n, 2) && node_float(n, 2, "training_mode", 0) != 0)
-    node_problem(n, WAFER_PROBLEM_attribute, "training mode");
-  n->outputs[0] = node_input(n, 0);
-  if (n->output_count < 2 || n->status != WAFER_OK) return;
-  type.dtype = n->opset < 10 ? type.dtype : WAFER_DTYPE_bool;
-  n->status = wafer_build_splat(&n->im->b, &type, 1, &n->outputs[1]);
-}
-
 void import_mod(import_node *n) {
   MlirValue operands[] = {node_input(n, 0), node_input(n, 1)};
   wafer_attr attr = INT_ATTR(truncate, attr_int(n, "fmod", 0));

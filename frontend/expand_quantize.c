@@ -121,3 +121,36 @@ void import_qlinear_matmul(import_node *n) {
   n->outputs[0] = quantized(n, product, DIV(scales[2], MUL(scales[0], scales[1])), node_input(n, 7),
                             node_dtype(n, node_input(n, 7)));
 }
+
+/* Without its zero point, one for all or one for each output channel (dim 0). */
+static MlirValue centered_weight(import_node *n, MlirValue w, MlirValue zero) {
+  wafer_shape shape = node_type(n, w).shape, z = node_type(n, zero).shape;
+  w = emit_cast(n, w, WAFER_DTYPE_i32);
+  if (!zero.ptr) return w;
+  zero = emit_cast(n, zero, WAFER_DTYPE_i32);
+  for (uint32_t d = 1; d < shape.rank; d++) shape.dims[d] = 1;
+  if (z.rank == 1 && z.dims[0] > 1) zero = emit_reshape(n, zero, shape.rank, shape.dims);
+  return SUB(w, zero);
+}
+
+/* Padding stands for the zero point: it is 0 once that is taken off. */
+void import_conv_integer(import_node *n) {
+  MlirValue x = centered(n, node_input(n, 0), node_input(n, 2), false);
+  MlirValue w = centered_weight(n, node_input(n, 1), node_input(n, 3));
+  n->outputs[0] = emit_conv(n, x, w, (MlirValue){NULL});
+}
+
+/* x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias */
+void import_qlinear_conv(import_node *n) {
+  MlirValue x = centered(n, node_input(n, 0), node_input(n, 2), false);
+  MlirValue w = centered_weight(n, node_input(n, 3), node_input(n, 5));
+  MlirValue sum = emit_cast(n, emit_conv(n, x, w, node_input(n, 8)), WAFER_DTYPE_f32);
+  MlirValue scale = node_input(n, 4);
+  wafer_shape s = node_type(n, scale).shape, y = node_type(n, sum).shape;
+  for (uint32_t d = 0; d < y.rank; d++) y.dims[d] = d == 1 && s.rank == 1 ? s.dims[0] : 1;
+  scale = emit_reshape(n, scale, s.rank == 1 && s.dims[0] > 1 ? y.rank : 0, y.dims);
+  MlirValue own = emit_reshape(n, node_input(n, 1), 0, NULL);
+  MlirValue result = emit_reshape(n, node_input(n, 6), 0, NULL);
+  MlirValue zero = emit_reshape(n, node_input(n, 7), 0, NULL);
+  n->outputs[0] = quantized(n, sum, DIV(result, MUL(own, scale)), zero, node_dtype(n, zero));
+}

@@ -168,11 +168,41 @@ static MlirValue along_channels(import_node *n, MlirValue vector, uint32_t rank)
   return emit_reshape(n, vector, rank, dims);
 }
 
+/* share * a + (1 - share) * b, in a's type */
+static MlirValue running(import_node *n, MlirValue a, MlirValue b, double share) {
+  b = emit_cast(n, b, node_dtype(n, a));
+  return ADD(MUL(a, emit_scalar_like(n, a, share)), MUL(b, emit_scalar_like(n, a, 1 - share)));
+}
+
+/* By the mean and variance of the batch itself. The running ones of opset 14 and later follow. */
+static void train_batch_norm(import_node *n) {
+  MlirValue x = node_input(n, 0);
+  wafer_shape s = node_type(n, x).shape;
+  double momentum = attr_float(n, "momentum", 0.9);
+  if (n->status == WAFER_OK && s.rank < 2) node_bad(n, "the operand has %u dims", s.rank);
+  if (n->status != WAFER_OK) return;
+  uint32_t others = ((1u << s.rank) - 1) & ~2u;
+  MlirValue mean = emit_reduce(n, WAFER_OP_reduce_mean, x, others, false);
+  MlirValue centered = SUB(x, along_channels(n, mean, s.rank));
+  MlirValue variance = emit_reduce(n, WAFER_OP_reduce_mean, square(n, centered), others, false);
+  MlirValue operands[] = {x, node_input(n, 1), node_input(n, 2), mean, variance};
+  wafer_attr attr = FLOAT_ATTR(epsilon, attr_float(n, "epsilon", 1e-5));
+  n->outputs[0] = emit_op(n, WAFER_OP_batch_norm, 5, operands, &attr, 1);
+  if (n->output_count > 1) n->outputs[1] = running(n, node_input(n, 3), mean, momentum);
+  if (n->output_count > 2) n->outputs[2] = running(n, node_input(n, 4), variance, momentum);
+  if (n->opset >= 14) return;
+  if (n->output_count > 3) n->outputs[3] = mean;
+  if (n->output_count > 4) n->outputs[4] = variance;
+}
+
 void import_batch_norm(import_node *n) {
   bool trains = n->opset < 7 ? !attr_int(n, "is_test", 0) : attr_int(n, "training_mode", 0) != 0;
-  if (trains) node_problem(n, WAFER_PROBLEM_attribute, "training mode");
   if (!attr_int(n, "spatial", 1))
     node_problem(n, WAFER_PROBLEM_attribute, "statistics per element (spatial = 0)");
+  if (trains) {
+    train_batch_norm(n);
+    return;
+  }
   wafer_attr attr = FLOAT_ATTR(epsilon, attr_float(n, "epsilon", 1e-5));
   n->outputs[0] = emit_op(n, WAFER_OP_batch_norm, 5, n->inputs, &attr, 1);
 }

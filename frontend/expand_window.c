@@ -75,8 +75,8 @@ static window begin_window(import_node *n) {
 }
 
 /* The kernel of a convolution is its weight's shape; attribute kernel_shape must agree. */
-static void kernel_of_weight(import_node *n, window *w) {
-  wafer_shape weight = node_type(n, node_input(n, 1)).shape;
+static void kernel_of_weight(import_node *n, window *w, MlirValue of) {
+  wafer_shape weight = node_type(n, of).shape;
   int64_t named[MOST_SPATIAL];
   if (n->status == WAFER_OK && weight.rank != w->spatial + 2)
     node_bad(n, "the weight has %u dims, the operand %u", weight.rank, w->spatial + 2);
@@ -92,17 +92,21 @@ static void kernel_of_weight(import_node *n, window *w) {
 
 /* ---- Convolutions ---- */
 
-void import_conv(import_node *n) {
+MlirValue emit_conv(import_node *n, MlirValue x, MlirValue weight, MlirValue bias) {
   window w = begin_window(n);
-  wafer_shape x = node_type(n, node_input(n, 0)).shape;
-  kernel_of_weight(n, &w);
+  wafer_shape shape = node_type(n, x).shape;
+  kernel_of_weight(n, &w, weight);
   check_window(n, &w);
-  if (n->status == WAFER_OK) pad_window(n, &w, &x);
+  if (n->status == WAFER_OK) pad_window(n, &w, &shape);
   wafer_attr attrs[] = {
       INT_ATTR(group, attr_int(n, "group", 1)), INTS_ATTR(strides, w.spatial, w.strides),
       INTS_ATTR(dilations, w.spatial, w.dilations), INTS_ATTR(pads, 2 * w.spatial, w.pads)};
-  n->outputs[0] =
-      emit_op(n, WAFER_OP_conv, node_has_input(n, 2) ? 3 : 2, n->inputs, attrs, WAFER_COUNT(attrs));
+  MlirValue operands[] = {x, weight, bias};
+  return emit_op(n, WAFER_OP_conv, bias.ptr ? 3 : 2, operands, attrs, WAFER_COUNT(attrs));
+}
+
+void import_conv(import_node *n) {
+  n->outputs[0] = emit_conv(n, node_input(n, 0), node_input(n, 1), node_input(n, 2));
 }
 
 /* Pads from a wished output shape, or SAME: in * stride. */
@@ -130,7 +134,7 @@ void import_conv_transpose(import_node *n) {
   window w = begin_window(n);
   wafer_shape x = node_type(n, node_input(n, 0)).shape;
   int64_t extra[MOST_SPATIAL];
-  kernel_of_weight(n, &w);
+  kernel_of_weight(n, &w, node_input(n, 1));
   check_window(n, &w);
   fill_ints(n, "output_padding", w.spatial, 0, extra);
   if (n->status == WAFER_OK) pad_transposed(n, &w, &x, extra);

@@ -150,6 +150,10 @@ MlirValue emit_concat(import_node *n, MlirValue a, MlirValue b, uint32_t axis);
 MlirValue emit_part(import_node *n, MlirValue x, uint32_t axis, int64_t start, int64_t count);
 /* Over the dims of a bit set. */
 MlirValue emit_reduce(import_node *n, wafer_op op, MlirValue x, uint32_t dims, bool keep);
+/* Numbers drawn from 0 .. 1, as f64, by attribute `seed`, behind the first `skip` ones. */
+MlirValue emit_uniform(import_node *n, const wafer_shape *shape, int64_t skip);
+/* The node's convolution (its attributes, the weight's kernel) of other operands. */
+MlirValue emit_conv(import_node *n, MlirValue x, MlirValue w, MlirValue bias);
 MlirValue emit_softmax(import_node *n, MlirValue x, uint32_t axis);
 MlirValue emit_log_softmax(import_node *n, MlirValue x, uint32_t axis);
 /* As ONNX's GatherElements. */

@@ -475,7 +475,6 @@ static const struct {
      "node 'y'"},
     {6, "in x f32 2x3; in s f32 2x3; Add(broadcast=1,axis=1) x s -> y; out y", WAFER_BAD_INPUT,
      "operand 1 has 2 dims, there are 1 from axis 1 on"},
-    {6, "in x f32 2x3; Dropout x -> y; out y", WAFER_UNSUPPORTED, "training mode"},
     {19, "in x f32 4; Gelu x -> y; out y", WAFER_UNSUPPORTED, "this opset does not have it yet"},
     {13, "in x f32 4; in s i64 1; Reshape x s -> y; out y", WAFER_UNSUPPORTED,
      "model's input 's'; give --bind s=FILE.npy"},
