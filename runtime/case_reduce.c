@@ -65,7 +65,7 @@ static void star(case_build *b) {
   uint32_t program = case_program_end(b, leaf);
   for (uint32_t x = 1; x < cores; x++) place_column(b, x, program);
   star_routes(b);
-  b->predicted = b->wavelets * (cores - 1) + case_depth(b);
+  b->predicted = case_sums(b) * (cores - 1) + case_depth(b);
 }
 
 /* ---- two-phase: a chain in each group, then a chain of the groups' first cores; one group: a
@@ -112,12 +112,37 @@ static void two_phase(case_build *b, uint32_t group) {
   for (uint32_t x = 0; x < b->o.width; x++) two_phase_core(b, x, group);
   uint64_t cores = b->o.width, groups = (cores + group - 1) / group;
   uint64_t depth = group - 1 + groups - 1,
-           contention = group < cores ? 2 * b->wavelets : b->wavelets;
+           contention = group < cores ? 2 * case_sums(b) : case_sums(b);
   b->predicted = contention + case_hops(b, cores - 1) + case_depth(b) * depth;
 }
 
-/* ---- tree: in round k, on colour k, odd multiples of 2^k send to the even ones before them ----
- */
+/* ---- tree: the first core of each half of an interval has the half's sum; the second sends its to
+ * the first. Halves are as equal as they can be, so that both have it at about the same time. ---- */
+
+typedef struct tree_core {
+  uint32_t receives[32], count; /* rounds in which it receives, last first */
+  uint32_t to, sends;           /* where it sends at last, in which round */
+} tree_core;
+
+static tree_core tree_core_at(uint32_t x, uint32_t cores, uint32_t rounds) {
+  tree_core c = {0};
+  for (uint32_t low = 0, n = cores, round = rounds; n > 1;) {
+    uint32_t left = (n + 1) / 2;
+    round--;
+    if (x == low) c.receives[c.count++] = round;
+    if (x < low + left) {
+      n = left;
+      continue;
+    }
+    if (x == low + left) {
+      c.to = low;
+      c.sends = round;
+    }
+    low += left;
+    n -= left;
+  }
+  return c;
+}
 
 static wafer_status tree(case_build *b) {
   uint32_t cores = b->o.width, rounds = 0;
@@ -125,19 +150,15 @@ static wafer_status tree(case_build *b) {
   if (rounds > b->machine->colors)
     return case_refuse(b, "a tree needs a color for each of its rounds");
   for (uint32_t x = 0; x < cores; x++) {
-    uint32_t sends = x ? (uint32_t)__builtin_ctz(x) : rounds;
+    tree_core c = tree_core_at(x, cores, rounds);
     case_program *p = case_program_begin(b, "tree");
-    bool again = false;
-    for (uint32_t k = 0; k < sends; k++) {
-      if (x + (1u << k) >= cores) continue;
-      receive(b, p, (uint8_t)k, again);
-      again = true;
-    }
-    if (x) send(b, p, (uint8_t)sends, again ? b->answer : 0);
+    for (uint32_t k = c.count; k > 0; k--)
+      receive(b, p, (uint8_t)c.receives[k - 1], k < c.count);
+    if (x) send(b, p, (uint8_t)c.sends, c.count ? b->answer : 0);
     place_column(b, x, case_program_end(b, p));
-    if (x) lines_west(b, x, x - (1u << sends), (uint8_t)sends);
+    if (x) lines_west(b, x, c.to, (uint8_t)c.sends);
   }
-  b->predicted = b->wavelets * rounds + case_hops(b, cores - 1) + case_depth(b) * rounds;
+  b->predicted = case_sums(b) * rounds + case_hops(b, cores - 1) + case_depth(b) * rounds;
   return WAFER_OK;
 }
 
@@ -168,4 +189,5 @@ const case_row case_reduce_row = {
     {"reduce", "star|chain|tree|two-phase", "the sum of each row in its first core"},
     build_reduce,
     expect_reduce,
+    NULL,
     NULL};
