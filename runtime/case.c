@@ -30,7 +30,7 @@ static bool among(const char *list, const char *one) {
   return false;
 }
 
-static wafer_status fill(case_build *b) {
+static wafer_status fill_words(case_build *b) {
   unsigned char *data = wafer_arena_alloc(b->arena, b->o.words, b->bytes);
   if (!data) return case_refuse(b, "no memory for the inputs");
   for (uint32_t y = 0; y < b->o.height; y++)
@@ -69,7 +69,8 @@ static wafer_status check_core(case_build *b, const case_row *row, uint32_t x, u
 }
 
 static wafer_status check(case_build *b, const case_row *row) {
-  void *data = wafer_arena_alloc(b->arena, b->o.words, b->bytes);
+  uint32_t words = b->answer_words ? b->answer_words : b->o.words;
+  void *data = wafer_arena_alloc(b->arena, words, b->bytes);
   if (!data) return case_refuse(b, "no memory for the answers");
   for (uint32_t y = 0; y < b->o.height; y++)
     for (uint32_t x = 0; x < b->o.width; x++) WAFER_TRY(check_core(b, row, x, y, data));
@@ -87,7 +88,21 @@ static wafer_status seal(case_build *b) {
   b->fabric_program.core = b->core;
   b->fabric_program.routes = b->routes;
   b->fabric_program.route_count = b->route_count;
-  return wafer_fabric_create(b->diag, b->machine, &b->fabric_program, &b->fabric);
+  return WAFER_OK;
+}
+
+/* Cycles of what counts, for all repeats. */
+static uint64_t cycles_of(const case_build *b, const wafer_case_result *result) {
+  uint64_t sum = 0, cores = 0;
+  if (!b->timed) return result->stats.cycles;
+  for (uint32_t y = 0; y < b->o.height; y++)
+    for (uint32_t x = 0; x < b->o.width; x++) {
+      if (b->core[y * b->o.width + x] == WAFER_NO_PROGRAM) continue;
+      sum += (uint32_t)wafer_fabric_get(b->fabric, x, y, 14) -
+             (uint32_t)wafer_fabric_get(b->fabric, x, y, 13);
+      cores++;
+    }
+  return cores ? (sum + cores / 2) / cores : 0;
 }
 
 static double seconds(void) {
@@ -97,20 +112,15 @@ static double seconds(void) {
 }
 
 static wafer_status run(case_build *b, const case_row *row, wafer_case_result *result) {
-  WAFER_TRY(row->build(b));
-  WAFER_TRY(seal(b));
-  WAFER_TRY(fill(b));
+  WAFER_TRY(wafer_fabric_create(b->diag, b->machine, &b->fabric_program, &b->fabric));
+  WAFER_TRY(row->fill ? row->fill(b) : fill_words(b));
   if (row->prepare) row->prepare(b);
   wafer_fabric_shuffle(b->fabric, b->o.visits);
   double start = seconds();
   WAFER_TRY(wafer_fabric_run(b->fabric, &result->stats));
   result->seconds = seconds() - start;
   WAFER_TRY(check(b, row));
-  uint64_t cycles = result->stats.cycles;
-  if (b->timed)
-    cycles = (uint32_t)wafer_fabric_get(b->fabric, 0, 0, 14) -
-             (uint32_t)wafer_fabric_get(b->fabric, 0, 0, 13);
-  result->counted = (cycles + b->o.repeat / 2) / b->o.repeat;
+  result->counted = (cycles_of(b, result) + b->o.repeat / 2) / b->o.repeat;
   result->predicted = b->predicted;
   result->checked = b->checked;
   return WAFER_OK;
@@ -139,14 +149,36 @@ static wafer_status start(case_build *b, const case_row *row) {
   for (size_t i = 0; i < cores; i++) b->core[i] = WAFER_NO_PROGRAM;
   b->fabric_program =
       (wafer_fabric_program){.name = row->info.name, .width = o->width, .height = o->height};
+  WAFER_TRY(row->build(b));
+  return seal(b);
+}
+
+static wafer_status find(const wafer_diag *diag, const char *name, const case_row **row) {
+  *row = row_of(name);
+  if (*row) return WAFER_OK;
+  return wafer_fail(diag, (wafer_loc){0}, WAFER_USAGE, "there is no case '%s'", name);
+}
+
+wafer_status wafer_case_program(const wafer_diag *diag, wafer_arena *arena,
+                                const wafer_machine *machine, const char *name,
+                                const wafer_case_options *options,
+                                const wafer_fabric_program **out) {
+  const case_row *row;
+  WAFER_TRY(find(diag, name, &row));
+  case_build *b = WAFER_NEW(arena, case_build, 1);
+  if (!b) return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no room for a case");
+  *b = (case_build){.diag = diag, .machine = machine, .o = *options, .arena = arena};
+  b->fabric_program.name = name;
+  WAFER_TRY(start(b, row));
+  *out = &b->fabric_program;
   return WAFER_OK;
 }
 
 wafer_status wafer_case_run(const wafer_diag *diag, const wafer_machine *machine, const char *name,
                             const wafer_case_options *options, wafer_case_result *result) {
   *result = (wafer_case_result){0};
-  const case_row *row = row_of(name);
-  if (!row) return wafer_fail(diag, (wafer_loc){0}, WAFER_USAGE, "there is no case '%s'", name);
+  const case_row *row;
+  WAFER_TRY(find(diag, name, &row));
   case_build b = {.diag = diag, .machine = machine, .o = *options, .arena = wafer_arena_create()};
   b.fabric_program.name = name;
   if (!b.arena) return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no room for a case");

@@ -98,8 +98,8 @@ static wafer_status grid(case_build *b) {
     }
   grid_routes(b);
   uint64_t chain = case_depth(b) + case_hops(b, 1);
-  b->predicted = (w > 1 ? b->wavelets + chain * (w - 1) : 0) +
-                 (h > 1 ? b->wavelets + chain * (h - 1) : 0) + b->wavelets +
+  b->predicted = (w > 1 ? case_sums(b) + chain * (w - 1) : 0) +
+                 (h > 1 ? case_sums(b) + chain * (h - 1) : 0) + b->wavelets +
                  case_hops(b, w + h - 2) + case_depth(b);
   return WAFER_OK;
 }
@@ -202,7 +202,7 @@ static wafer_status ring(case_build *b) {
     for (uint32_t y = 0; y < b->o.height; y++) case_place(b, x, y, program);
   }
   ring_routes(b);
-  b->predicted = 2 * (uint64_t)(cores - 1) * (b->wavelets / cores) +
+  b->predicted = (uint64_t)(cores - 1) * ((b->wavelets + case_sums(b)) / cores) +
                  case_hops(b, 4 * (uint64_t)cores - 6) + 2 * (uint64_t)(cores - 1) * case_depth(b);
   return WAFER_OK;
 }
@@ -239,4 +239,5 @@ const case_row case_all_reduce_row = {
     {"all-reduce", "2d|ring", "the sum of all words at all cores; ring: of each row"},
     build_all_reduce,
     expect_all_reduce,
-    prepare_all_reduce};
+    prepare_all_reduce,
+    NULL};

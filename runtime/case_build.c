@@ -37,6 +37,23 @@ static void *grow(case_build *b, void *list, uint32_t count, uint32_t *room, siz
   return next;
 }
 
+enum { REPEATS = 2, TIMED = 5, BEGIN = 13, END = 14 }; /* registers */
+
+/* The time at which what counts begins: of the second round where the first only warms up. */
+static void begin_repeats(case_build *b, case_program *p) {
+  int32_t repeat = (int32_t)b->o.repeat;
+  case_add(b, p, REPEATS, WAFER_NO_REGISTER, b->warms ? repeat + 1 : repeat);
+  if (b->warms) case_add(b, p, TIMED, WAFER_NO_REGISTER, repeat);
+  p->loop = p->program.code_count;
+  if (!b->warms) return;
+  case_emit(b, p,
+            (wafer_instruction){.op = WAFER_CORE_branch,
+                                .a = REPEATS,
+                                .b = TIMED,
+                                .target = (uint16_t)(p->program.code_count + 2)});
+  case_emit(b, p, (wafer_instruction){.op = WAFER_CORE_time, .a = BEGIN});
+}
+
 case_program *case_program_begin(case_build *b, const char *name) {
   static case_program nowhere; /* when there is no memory: written, never run */
   case_program **list = grow(b, b->programs, b->program_count, &b->program_room, sizeof *list);
@@ -48,22 +65,30 @@ case_program *case_program_begin(case_build *b, const char *name) {
   b->programs = list;
   b->programs[b->program_count++] = p;
   p->program = (wafer_core_program){
-      .name = name, .code = p->code, .tasks = &p->task, .task_count = 1, .bindings = p->bindings};
-  case_emit(b, p, (wafer_instruction){.op = WAFER_CORE_set, .a = 2, .value = (int32_t)b->o.repeat});
-  if (b->o.repeat == 1) p->program.code_count = 0; /* nothing to count down */
-  p->loop = p->program.code_count;
+      .name = name, .code = p->code, .tasks = p->tasks, .task_count = 1, .bindings = p->bindings};
+  if (b->o.repeat > 1) begin_repeats(b, p);
   return p;
+}
+
+void case_add(case_build *b, case_program *p, uint8_t a, uint8_t from, int32_t value) {
+  case_emit(b, p,
+            (wafer_instruction){
+                .op = WAFER_CORE_plus, .a = a, .b = from, .c = WAFER_NO_REGISTER, .value = value});
+}
+
+void case_loop(case_build *b, case_program *p, uint8_t a, uint32_t target) {
+  case_emit(b, p,
+            (wafer_instruction){.op = WAFER_CORE_branch,
+                                .a = WAFER_NO_REGISTER,
+                                .b = a,
+                                .target = (uint16_t)target});
 }
 
 uint32_t case_program_end(case_build *b, case_program *p) {
   if (b->o.repeat > 1) {
-    case_emit(b, p,
-              (wafer_instruction){
-                  .op = WAFER_CORE_plus, .a = 2, .b = 2, .c = WAFER_NO_REGISTER, .value = -1});
-    case_emit(
-        b, p,
-        (wafer_instruction){
-            .op = WAFER_CORE_branch, .a = WAFER_NO_REGISTER, .b = 2, .target = (uint16_t)p->loop});
+    case_add(b, p, REPEATS, REPEATS, -1);
+    case_loop(b, p, REPEATS, p->loop);
+    if (b->warms) case_emit(b, p, (wafer_instruction){.op = WAFER_CORE_time, .a = END});
   }
   return b->program_count - 1;
 }
@@ -146,6 +171,10 @@ void case_place(case_build *b, uint32_t x, uint32_t y, uint32_t program) {
 
 uint64_t case_depth(const case_build *b) {
   return 2 * (uint64_t)b->machine->ramp_cycles + 1;
+}
+uint64_t case_sums(const case_build *b) {
+  uint64_t adds = wafer_machine_cycles(b->machine, WAFER_RATE_add, b->o.dtype, b->o.words);
+  return adds > b->wavelets ? adds : b->wavelets;
 }
 uint64_t case_hops(const case_build *b, uint64_t hops) {
   return hops * b->machine->hop_cycles;

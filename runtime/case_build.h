@@ -4,12 +4,13 @@
 
 #include "wafer/fabric_case.h"
 
-#define CASE_CODE 48 /* instructions of a program */
+#define CASE_CODE 96 /* instructions of a program */
+#define CASE_TASKS 6
 
 typedef struct case_program {
   wafer_core_program program;
   wafer_instruction code[CASE_CODE];
-  wafer_core_task task;
+  wafer_core_task tasks[CASE_TASKS];
   wafer_core_binding bindings[WAFER_CORE_BINDINGS];
   uint32_t loop; /* the first instruction of a repeat */
 } case_program;
@@ -33,7 +34,8 @@ struct case_build {
   uint64_t checked;
   uint32_t answer;       /* address of the result */
   uint32_t answer_words; /* elements of it; 0: as many as the input */
-  bool timed;            /* registers 13 and 14 hold the cycles around what counts */
+  bool timed;            /* registers 13 and 14 hold the cycles around what counts: their mean */
+  bool warms;            /* repeats come after one that does not count; set before programs begin */
   void *state;           /* of the case */
   bool failed;           /* out of memory, or more than there is room for */
 };
@@ -44,14 +46,21 @@ typedef struct case_row {
   /* Expected value of element i of the answer of core (x, y); false: that core has no answer. */
   bool (*expect)(const case_build *b, uint32_t x, uint32_t y, uint32_t i, double *value);
   void (*prepare)(case_build *b); /* registers, before the run; may be NULL */
+  /* Memories, before the run; NULL: the words of case_input at address 0. */
+  wafer_status (*fill)(case_build *b);
 } case_row;
 
 #define CASE(name) extern const case_row case_##name##_row;
 #include "cases.def"
 
-/* A program: started at cycle 0, its body `repeat` times. */
+/* A program: started at cycle 0, its body `repeat` times; register 2 counts down, and where the
+ * case warms up, register 5 is `repeat`. */
 case_program *case_program_begin(case_build *b, const char *name);
 uint32_t case_program_end(case_build *b, case_program *p);
+/* Registers: r[a] = r[b] + value. */
+void case_add(case_build *b, case_program *p, uint8_t a, uint8_t from, int32_t value);
+/* To instruction `target` while r[a] > 0. */
+void case_loop(case_build *b, case_program *p, uint8_t a, uint32_t target);
 wafer_instruction *case_emit(case_build *b, case_program *p, wafer_instruction code);
 /* Descriptors of the case's type, `words` long where nothing else is said. */
 wafer_operand case_memory(const case_build *b, int32_t address);
@@ -72,5 +81,7 @@ wafer_status case_refuse(const case_build *b, const char *text);
 /* Cycles from one core's element to its neighbour's, `hops` away. */
 uint64_t case_depth(const case_build *b);
 uint64_t case_hops(const case_build *b, uint64_t hops);
+/* Cycles in which all words come in and are added: a wavelet a cycle, unless adding is slower. */
+uint64_t case_sums(const case_build *b);
 
 #endif

@@ -167,4 +167,5 @@ const case_row case_random_row = {
     {"random", "", "bursts between cores drawn at random, all at the same time"},
     build_random,
     expect_random,
-    prepare_random};
+    prepare_random,
+    NULL};

@@ -72,6 +72,7 @@ const case_row case_vector_row = {
     {"vector", "", "one vector instruction of one core, timestamps around it"},
     build_vector,
     expect_vector,
+    NULL,
     NULL};
 
 /* ---- send: from core (0, 0) along its row, then along the last column ---- */
@@ -124,6 +125,7 @@ const case_row case_send_row = {
     {"send", "", "core (0,0) sends its words to the core farthest away"},
     build_send,
     expect_send,
+    NULL,
     NULL};
 
 /* ---- broadcast: along the first row, and down every column as it passes ---- */
@@ -160,4 +162,5 @@ const case_row case_broadcast_row = {
     {"broadcast", "", "core (0,0) sends its words to all, by multicast"},
     build_broadcast,
     expect_broadcast,
+    NULL,
     NULL};

@@ -1,9 +1,11 @@
 /* wafer fabric: validation programs on the emulated fabric, cycle by cycle. */
 #include <cjson/cJSON.h>
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
+#include "wafer/assembly.h"
 #include "wafer/fabric_case.h"
 
 typedef unsigned long long ull;
@@ -22,16 +24,19 @@ static const char usage_tail[] =
     "  --repeat R            that many runs back to back; cycles are the mean (1)\n"
     "  --algorithm A         where a case has several\n"
     "  --group S             cores of a group of two-phase (the square root of the row)\n"
+    "  --groups G            groups of a tree of gemv (the square root of the column)\n"
+    "  --m M --k K --n N     of gemv: a matrix of MxN; of gemm: MxK by KxN (an element per core)\n"
     "  --op O                of vector: move, convert, add, sub, max, min, mul (add)\n"
     "  --conflict            of vector: both inputs in the same banks\n"
     "  --load-descriptors    of vector: descriptors are not yet in registers\n"
     "  --load L --cycles N   of random: wavelets per sender and cycle (0.1), cycles (100000)\n"
     "  --seed N              of the inputs (0)\n"
-    "  --json FILE           the figures as JSON\n\n"
+    "  --json FILE           the figures as JSON\n"
+    "  --assembly FILE       the program as text (docs/assembly.md), before it runs\n\n"
     "example: wafer fabric reduce --algorithm chain --cores 512x1 --words 4096\n";
 
 typedef struct arguments {
-  const char *name, *machine, *json;
+  const char *name, *machine, *json, *assembly;
   wafer_case_options options;
 } arguments;
 
@@ -83,6 +88,14 @@ static bool take(arguments *a, int c, const char *value) {
     return true;
   case 'g':
     return parse_u32("--group", value, 1, 1u << 16, &o->group);
+  case 'G':
+    return parse_u32("--groups", value, 1, 1u << 16, &o->groups);
+  case 'M':
+    return parse_u32("--m", value, 1, 1u << 16, &o->m);
+  case 'K':
+    return parse_u32("--k", value, 1, 1u << 16, &o->k);
+  case 'N':
+    return parse_u32("--n", value, 1, 1u << 16, &o->n);
   case 'o':
     o->op = value;
     return true;
@@ -101,20 +114,36 @@ static bool take(arguments *a, int c, const char *value) {
   case 'j':
     a->json = value;
     return true;
+  case 'A':
+    a->assembly = value;
+    return true;
   default:
     return cli_usage("fabric", "unknown option"), false;
   }
 }
 
 static const struct option long_options[] = {
-    {"machine", required_argument, NULL, 'm'}, {"cores", required_argument, NULL, 'c'},
-    {"words", required_argument, NULL, 'w'},   {"dtype", required_argument, NULL, 't'},
-    {"repeat", required_argument, NULL, 'r'},  {"algorithm", required_argument, NULL, 'a'},
-    {"group", required_argument, NULL, 'g'},   {"op", required_argument, NULL, 'o'},
-    {"conflict", no_argument, NULL, 'C'},      {"load-descriptors", no_argument, NULL, 'D'},
-    {"load", required_argument, NULL, 'l'},    {"cycles", required_argument, NULL, 'n'},
-    {"seed", required_argument, NULL, 's'},    {"json", required_argument, NULL, 'j'},
-    {"help", no_argument, NULL, 'h'},          {0}};
+    {"machine", required_argument, NULL, 'm'},
+    {"cores", required_argument, NULL, 'c'},
+    {"words", required_argument, NULL, 'w'},
+    {"dtype", required_argument, NULL, 't'},
+    {"repeat", required_argument, NULL, 'r'},
+    {"algorithm", required_argument, NULL, 'a'},
+    {"group", required_argument, NULL, 'g'},
+    {"groups", required_argument, NULL, 'G'},
+    {"m", required_argument, NULL, 'M'},
+    {"k", required_argument, NULL, 'K'},
+    {"n", required_argument, NULL, 'N'},
+    {"op", required_argument, NULL, 'o'},
+    {"conflict", no_argument, NULL, 'C'},
+    {"load-descriptors", no_argument, NULL, 'D'},
+    {"load", required_argument, NULL, 'l'},
+    {"cycles", required_argument, NULL, 'n'},
+    {"seed", required_argument, NULL, 's'},
+    {"json", required_argument, NULL, 'j'},
+    {"assembly", required_argument, NULL, 'A'},
+    {"help", no_argument, NULL, 'h'},
+    {0}};
 
 static double hops_per_s(const wafer_case_result *r) {
   return r->seconds > 0 ? (double)r->stats.hops / r->seconds : 0;
@@ -148,12 +177,25 @@ static wafer_status write_json(const arguments *a, const wafer_case_result *r) {
   return cli_write_json(a->json, text);
 }
 
+static wafer_status write_assembly(const arguments *a, wafer_arena *arena,
+                                   const wafer_machine *machine) {
+  const wafer_fabric_program *program;
+  char *text;
+  size_t bytes;
+  WAFER_TRY(wafer_case_program(cli_diag(), arena, machine, a->name, &a->options, &program));
+  WAFER_TRY(wafer_assembly_print(cli_diag(), program, &text, &bytes));
+  wafer_status status = wafer_file_save(cli_diag(), a->assembly, text, bytes);
+  free(text);
+  return status;
+}
+
 static wafer_status run(const arguments *a) {
   wafer_arena *arena = wafer_arena_create();
   if (!arena) return cli_no_memory();
   const wafer_machine *machine;
   wafer_case_result result;
   wafer_status status = wafer_machine_open(cli_diag(), arena, a->machine, &machine);
+  if (status == WAFER_OK && a->assembly) status = write_assembly(a, arena, machine);
   if (status == WAFER_OK)
     status = wafer_case_run(cli_diag(), machine, a->name, &a->options, &result);
   if (status == WAFER_OK) print(&result);

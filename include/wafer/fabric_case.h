@@ -18,7 +18,9 @@ typedef struct wafer_case_options {
   uint32_t repeat;        /* back to back; 0: once */
   uint64_t seed;
   const char *algorithm;
-  uint32_t group; /* of a two-phase reduce */
+  uint32_t group;   /* of a two-phase reduce */
+  uint32_t groups;  /* of a gemv's tree */
+  uint32_t m, k, n; /* of gemv (m x n) and gemm (m x k by k x n); 0: one element per core */
   const char *op; /* of vector: an instruction's name; NULL: add */
   bool conflict;  /* of vector: both inputs in the same banks */
   bool load_descriptors;
@@ -41,6 +43,11 @@ typedef struct wafer_case_info {
 /* The cases; the last has no name. */
 const wafer_case_info *wafer_case_list(void);
 
+/* The program of a case, in the arena. */
+wafer_status wafer_case_program(const wafer_diag *diag, wafer_arena *arena,
+                                const wafer_machine *machine, const char *name,
+                                const wafer_case_options *options,
+                                const wafer_fabric_program **out);
 /* Builds, runs and checks. DIFFER: a core holds what it should not. */
 wafer_status wafer_case_run(const wafer_diag *diag, const wafer_machine *machine, const char *name,
                             const wafer_case_options *options, wafer_case_result *result);
