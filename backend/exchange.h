@@ -41,6 +41,8 @@ typedef struct exchange {
   index_map map;
   int32_t scratch;       /* address on every core that passes words on */
   uint32_t scratch_room; /* bytes */
+  uint32_t value;        /* of the plan; for ports */
+  uint64_t border_rate;  /* bytes a second that all ports share, for the prediction; 0: no limit */
 } exchange;
 
 /* Adds code, routes and predicted cycles to the fragment, whose rectangle has both spreads'
@@ -48,7 +50,12 @@ typedef struct exchange {
  * Elements of `to` without a source are left as they are. NO_FIT: more scratch than there is room.
  */
 wafer_status exchange_add(const exchange *x, fragment *f);
-/* Bytes of scratch that it needs on a core; 0 when one pass does it. UINT64_MAX: out of memory. */
+/* Between the host and cores, over the west border of the fabric: one of `from` and `to` is NULL,
+ * the map the identity. Every row of the spread has a port at x = 0 and y of the row; each element
+ * crosses the border once, and what several rows need goes on along the columns. */
+wafer_status exchange_border(const exchange *x, fragment *f);
+/* Bytes of scratch that either needs on a core; 0 when one pass does it. UINT64_MAX: out of
+ * memory. */
 uint64_t exchange_scratch(const exchange *x);
 
 #endif

@@ -156,8 +156,9 @@ typedef struct segment {
 } segment;
 
 static wafer_rect rect_at(const line_place *place, const line_span *span, uint32_t p, uint32_t n) {
-  return place->columns ? (wafer_rect){span->first, place->first + p, span->count, n}
-                        : (wafer_rect){place->first + p, span->first, n, span->count};
+  uint32_t at = place->first + p - (place->border != NULL);
+  return place->columns ? (wafer_rect){span->first, at, span->count, n}
+                        : (wafer_rect){at, span->first, n, span->count};
 }
 
 static uint8_t color_of(bus *b, uint32_t slot) {
@@ -211,13 +212,16 @@ static void add_route(bus *b, wafer_route route, uint32_t q, uint32_t n, uint8_t
   }
 }
 
+/* The host has no router. */
 static void add_routes(bus *b, const segment *s, uint8_t color) {
   wafer_route route = {0};
-  uint32_t since = s->first;
-  for (uint32_t q = s->first; q <= s->end + 1; q++) {
+  bool border = b->place->border != NULL;
+  uint32_t first = s->first + (border && !b->back), end = s->end - (border && b->back);
+  uint32_t since = first;
+  for (uint32_t q = first; q <= end + 1; q++) {
     wafer_route next = {0};
-    if (q <= s->end) next = route_at(b, s, q, b->keepers[q].count > 0);
-    if (q > s->first && (q > s->end || !route_equal(&route, &next))) {
+    if (q <= end) next = route_at(b, s, q, b->keepers[q].count > 0);
+    if (q > first && (q > end || !route_equal(&route, &next))) {
       add_route(b, route, since, q - since, color);
       since = q;
     }
@@ -295,14 +299,18 @@ static void add_bus(bus *b, segment s, const forth *moves) {
   uint8_t color = color_of(b, s.slot);
   add_routes(b, &s, color);
   add_filters(b, &s, color);
-  uint64_t cycles =
-      all + (senders - 1) * HANDOVER_CYCLES + (uint64_t)b->machine->hop_cycles * (s.end - s.first);
+  uint64_t start = b->machine->vector_setup_cycles + b->machine->descriptor_load_cycles;
+  uint64_t hops = (uint64_t)b->machine->hop_cycles * (s.end - s.first);
+  bool fed = b->place->border && !b->back; /* the host's words are on their way meanwhile */
+  start = fed ? (start > hops ? start : hops) : start + hops + b->machine->ramp_cycles;
+  uint64_t cycles = start + all + (senders - 1) * HANDOVER_CYCLES;
+  if (!b->place->border || fed) cycles += b->machine->ramp_cycles;
   if (cycles > b->cycles) b->cycles = cycles;
 }
 
 /* Where no word goes farther than `far` cores, segments of 2 far cores, twice. */
 static void add_part(bus *b, uint32_t first, uint32_t end, uint32_t far, const forth *moves) {
-  if (2 * far >= end - first + 1) {
+  if (2 * far >= end - first + 1 || b->place->border) {
     add_bus(b, (segment){.first = first, .limit = end}, moves);
   } else {
     for (uint32_t slot = 0; slot < 2; slot++)
@@ -344,6 +352,40 @@ static void add_copies(bus *b) {
   }
 }
 
+/* ---- the host's share ---- */
+
+static void add_ports(const line *l, const line_place *place, const line_core *host, bool out,
+                      uint8_t color, fragment *f) {
+  const line_ops *ops = &host->list[out ? LINE_TAKE_BACK : LINE_SEND];
+  int32_t bytes = (int32_t)wafer_dtype_bytes(l->dtype);
+  for (uint32_t s = 0; s < place->span_count && ops->count; s++)
+    for (uint32_t y = place->spans[s].first; y < place->spans[s].first + place->spans[s].count;
+         y++) {
+      wafer_port_box *boxes = WAFER_NEW(f->arena, wafer_port_box, ops->count);
+      f->failed |= !boxes;
+      if (!boxes) return;
+      for (uint32_t i = 0; i < ops->count; i++) {
+        const line_box *box = ops->at[i];
+        wafer_port_box *to = &boxes[i];
+        *to = (wafer_port_box){.shape = {1, 1, 1, 1}};
+        to->first =
+            place->border->base[y - place->border->first] + (out ? box->dst : box->src) / bytes;
+        for (uint32_t k = 0; k < box->levels; k++) {
+          to->shape[WAFER_LEVELS - box->levels + k] = box->shape[k];
+          to->stride[WAFER_LEVELS - box->levels + k] =
+              (out ? box->dst_stride[k] : box->src_stride[k]) / bytes;
+        }
+      }
+      fragment_port(f, &(wafer_port_use){.value = place->border->value,
+                                         .y = y,
+                                         .side = WAFER_PORT_west,
+                                         .color = color,
+                                         .out = out,
+                                         .box_count = ops->count,
+                                         .boxes = boxes});
+    }
+}
+
 bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
               const line_place *place, line_colors *colors, fragment *f, uint64_t *cycles) {
   uint64_t busiest = 0, links = 0;
@@ -362,7 +404,11 @@ bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
     if (!back) add_copies(&b);
     if (b.cycles > links) links = b.cycles;
   }
-  for (uint32_t p = 0; p < l->length; p++) {
+  if (place->border) {
+    add_ports(l, place, &cores[0], false, colors->at[0][0], f);
+    add_ports(l, place, &cores[0], true, colors->at[1][0], f);
+  }
+  for (uint32_t p = place->border != NULL; p < l->length; p++) {
     uint32_t code;
     uint64_t busy;
     if (!line_core_code(machine, scratch, l->dtype, &cores[p], colors, f, &code, &busy))
@@ -372,9 +418,6 @@ bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
     for (uint32_t i = 0; i < place->span_count; i++)
       fragment_run(f, rect_at(place, &place->spans[i], p, 1), code);
   }
-  if (links)
-    links +=
-        2 * machine->ramp_cycles + machine->vector_setup_cycles + machine->descriptor_load_cycles;
   *cycles = links > busiest ? links : busiest;
   return !f->failed;
 }

@@ -38,11 +38,19 @@ typedef struct line {
 typedef struct line_span {
   uint32_t first, count;
 } line_span;
+/* Position 0 is the host, behind the west border of the fabric: what it sends and takes are ports,
+ * boxes of the tensor in `base` + addresses of its side, in elements. */
+typedef struct line_border {
+  uint32_t value;      /* of the plan */
+  uint32_t first;      /* line that base[0] is of */
+  const int64_t *base; /* of each line */
+} line_border;
 typedef struct line_place {
   bool columns;
-  uint32_t first; /* coordinate of position 0 */
+  uint32_t first; /* coordinate of position 0; with a border, of position 1 */
   uint32_t span_count;
-  const line_span *spans; /* coordinates of the lines */
+  const line_span *spans;    /* coordinates of the lines */
+  const line_border *border; /* NULL: there are cores alone */
 } line_place;
 
 /* Colours of a pass, made when they are needed: by direction and segment. */

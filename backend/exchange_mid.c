@@ -95,6 +95,10 @@ static bool find_kinds(const server *v, uint32_t d, const spread_dim *source, sp
   return true;
 }
 
+static bool same_set(const set *a, const set *b) {
+  return memcmp(a->bits, b->bits, a->words * sizeof *a->bits) == 0;
+}
+
 /* What the rows that are served need in the columns of kind `c`, its `at` the index itself. */
 static bool needed(const server *v, const spread_dim *target, const set *allowed, uint32_t c,
                    spread_part *out) {
@@ -146,12 +150,15 @@ static bool make_dim(const server *v, uint32_t d, const spread_dim *source, cons
   if (!find_kinds(v, d, source, out, &kinds)) return false;
   out->part = WAFER_NEW(v->arena, spread_part, (size_t)out->rows * out->cols);
   if (!out->part) return false;
+  spread_part *need = WAFER_NEW(v->arena, spread_part, out->cols);
+  if (!need) return false;
   for (uint32_t k = 0; k < out->rows; k++) {
-    spread_part held, need;
+    spread_part held;
+    bool again = k && same_set(kinds[k - 1].allowed, kinds[k].allowed);
     if (!held_in_row(v->arena, source, kinds[k].source, &held)) return false;
     for (uint32_t c = 0; c < out->cols; c++)
-      if (!needed(v, target, kinds[k].allowed, c, &need) ||
-          !part_of(v->arena, &held, &need, map, &out->part[k * out->cols + c], &out->buffer))
+      if ((!again && !needed(v, target, kinds[k].allowed, c, &need[c])) ||
+          !part_of(v->arena, &held, &need[c], map, &out->part[k * out->cols + c], &out->buffer))
         return false;
   }
   if (out->buffer == 0) out->buffer = 1;
@@ -234,19 +241,22 @@ static uint64_t indices(const joint_list *list) {
   return n;
 }
 
-/* Of one dim, in one row: all that there is of what is needed is in the row. */
-static bool row_has(wafer_arena *arena, const spread_dim *source, uint32_t s,
-                    const spread_dim *target, uint32_t t, const index_dim *map, bool *out) {
-  const spread_part **all = WAFER_NEW(arena, const spread_part *, source->rows * source->cols);
-  spread_part held, everywhere, need;
-  joint_list own, any;
+static bool held_anywhere(wafer_arena *arena, const spread_dim *dim, spread_part *out) {
+  const spread_part **all = WAFER_NEW(arena, const spread_part *, dim->rows * dim->cols);
   if (!all) return false;
-  for (uint32_t i = 0; i < source->rows * source->cols; i++) all[i] = &source->part[i];
+  for (uint32_t i = 0; i < dim->rows * dim->cols; i++) all[i] = &dim->part[i];
+  return joint_union(arena, all, dim->rows * dim->cols, out);
+}
+
+/* Of one dim, in one row: all that there is `anywhere` of what is needed is in the row. */
+static bool row_has(wafer_arena *arena, const spread_dim *source, uint32_t s,
+                    const spread_part *anywhere, const spread_dim *target, uint32_t t,
+                    const index_dim *map, bool *out) {
+  spread_part held, need;
+  joint_list own, any;
   if (!held_in_row(arena, source, s, &held) || !held_in_row(arena, target, t, &need) ||
-      !joint_union(arena, all, source->rows * source->cols, &everywhere))
-    return false;
-  if (!joint_pieces(arena, &held, &need, map, &own) ||
-      !joint_pieces(arena, &everywhere, &need, map, &any))
+      !joint_pieces(arena, &held, &need, map, &own) ||
+      !joint_pieces(arena, anywhere, &need, map, &any))
     return false;
   *out = indices(&own) == indices(&any);
   return true;
@@ -263,11 +273,14 @@ bool mid_is_needless(wafer_arena *arena, const spread *from, const spread *to, c
     if (source->rows < 2 || map->dim[s].dim == INDEX_CONSTANT) continue;
     const spread_dim *target = &to->dim[map->dim[s].dim];
     uint32_t last_s = UINT32_MAX, last_t = UINT32_MAX;
+    spread_part anywhere;
+    if (!held_anywhere(arena, source, &anywhere)) return false;
     for (uint32_t r = 0; r < from->rect.height && *needless; r++) {
       if (source->row[r] == last_s && target->row[r] == last_t) continue;
       last_s = source->row[r];
       last_t = target->row[r];
-      if (!row_has(arena, source, last_s, target, last_t, &map->dim[s], needless)) return false;
+      if (!row_has(arena, source, last_s, &anywhere, target, last_t, &map->dim[s], needless))
+        return false;
     }
   }
   return true;

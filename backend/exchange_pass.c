@@ -404,7 +404,7 @@ static bool add_class(maker *m, const line_class *c, line_colors *colors, uint64
       if (!add_move(m, pass_nearest(m->members[g], m->member_count[g], at), column)) return false;
     }
   line l = {m->length, m->p->to->dtype, m->boxes, m->parcels, m->moves, m->move_count};
-  line_place place = {m->p->columns, m->first, c->span_count, c->spans};
+  line_place place = {m->p->columns, m->first, c->span_count, c->spans, m->p->border};
   return line_add(m->p->x->machine, m->scratch, &l, &place, colors, m->f, cycles);
 }
 

@@ -16,6 +16,7 @@ typedef struct pass {
   bool columns;
   const uint32_t *group; /* of each column of `from`: the nearest of a group serves; NULL: columns
                             that hold the same are one */
+  const line_border *border; /* column 0 is the host, column 1 of the spreads lies at x = 0 */
 } pass;
 
 /* Adds it to the fragment; `cycles` is what it takes. False: out of memory. */

@@ -172,22 +172,52 @@ void fragment_route(fragment *f, const wafer_route *route) {
   routes[f->route_count++] = *route;
 }
 
+void fragment_port(fragment *f, const wafer_port_use *use) {
+  wafer_port_use *ports = grow(f, f->ports, f->port_count, &f->port_room, sizeof *ports);
+  if (!ports) return;
+  f->ports = ports;
+  ports[f->port_count++] = *use;
+}
+
+static uint32_t filter_bucket(const fragment *f, const uint32_t *runs, uint32_t count) {
+  uint32_t at = (uint32_t)XXH3_64bits(runs, count * sizeof *runs) & (f->filter_bucket_count - 1);
+  for (; f->filter_buckets[at] != UINT32_MAX; at = (at + 1) & (f->filter_bucket_count - 1)) {
+    const fragment_filter *known = &f->filters[f->filter_buckets[at]];
+    if (known->count == count && memcmp(known->runs, runs, count * sizeof *runs) == 0) break;
+  }
+  return at;
+}
+
+static bool more_filter_buckets(fragment *f) {
+  uint32_t count = f->filter_bucket_count ? 4 * f->filter_bucket_count : 64;
+  uint32_t *buckets = WAFER_NEW(f->arena, uint32_t, count);
+  f->failed |= !buckets;
+  if (!buckets) return false;
+  memset(buckets, 0xff, count * sizeof *buckets);
+  f->filter_buckets = buckets;
+  f->filter_bucket_count = count;
+  for (uint32_t i = 0; i < f->filter_count; i++)
+    buckets[filter_bucket(f, f->filters[i].runs, f->filters[i].count)] = i;
+  return true;
+}
+
+static uint32_t filter_of(fragment *f, const uint32_t *runs, uint32_t count) {
+  if (2 * f->filter_count >= f->filter_bucket_count && !more_filter_buckets(f)) return 0;
+  uint32_t at = filter_bucket(f, runs, count);
+  if (f->filter_buckets[at] != UINT32_MAX) return f->filter_buckets[at];
+  fragment_filter *list = grow(f, f->filters, f->filter_count, &f->filter_room, sizeof *list);
+  uint32_t *copy = wafer_arena_copy(f->arena, runs, count * sizeof *runs);
+  f->failed |= !copy;
+  if (!list || !copy) return 0;
+  f->filters = list;
+  list[f->filter_count] = (fragment_filter){copy, count};
+  f->filter_buckets[at] = f->filter_count;
+  return f->filter_count++;
+}
+
 void fragment_filter_add(fragment *f, wafer_rect cores, uint8_t color, const uint32_t *runs,
                          uint32_t count) {
-  uint32_t filter = 0;
-  while (filter < f->filter_count &&
-         (f->filters[filter].count != count ||
-          memcmp(f->filters[filter].runs, runs, count * sizeof *runs) != 0))
-    filter++;
-  if (filter == f->filter_count) {
-    fragment_filter *list =
-        grow(f, f->filters, f->filter_count, &f->filter_room, sizeof *f->filters);
-    uint32_t *copy = wafer_arena_copy(f->arena, runs, count * sizeof *runs);
-    f->failed |= !copy;
-    if (!list || !copy) return;
-    f->filters = list;
-    list[f->filter_count++] = (fragment_filter){copy, count};
-  }
+  uint32_t filter = filter_of(f, runs, count);
   fragment_filter_use *uses = grow(f, f->uses, f->use_count, &f->use_room, sizeof *uses);
   if (!uses) return;
   f->uses = uses;

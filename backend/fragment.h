@@ -13,7 +13,7 @@
 
 #include "wafer/arena.h"
 #include "wafer/diag.h"
-#include "wafer/fabric.h"
+#include "wafer/launch.h"
 
 #define FRAGMENT_IDLE UINT32_MAX
 
@@ -49,10 +49,13 @@ typedef struct fragment {
   uint32_t route_count, route_room;
   wafer_route *routes;
   uint32_t filter_count, filter_room;
-  fragment_filter *filters;
+  fragment_filter *filters; /* no two alike */
+  uint32_t *filter_buckets, filter_bucket_count;
   uint32_t use_count, use_room;
   fragment_filter_use *uses;
-  uint64_t cycles; /* predicted */
+  uint32_t port_count, port_room;
+  wafer_port_use *ports; /* what crosses the border, in order */
+  uint64_t cycles;       /* predicted */
   wafer_arena *arena;
   bool failed; /* out of memory: everything after it did nothing */
 } fragment;
@@ -71,11 +74,20 @@ void fragment_route(fragment *f, const wafer_route *route);
 void fragment_filter_add(fragment *f, wafer_rect cores, uint8_t color, const uint32_t *runs,
                          uint32_t count);
 
+/* Keeps the use; its boxes live as long as the fragment. */
+void fragment_port(fragment *f, const wafer_port_use *use);
+
+typedef struct fragment_ports {
+  uint32_t count;
+  wafer_port_use *at;
+} fragment_ports;
+
 typedef struct fragment_link {
   const char *name;
   uint32_t width, height;    /* of the fabric */
   uint32_t count;            /* fragments, in the order of execution */
   const fragment *const *at; /* rectangles and routes inside the fabric */
+  fragment_ports *ports;     /* NULL, or where the ports of all fragments go */
   bool marks; /* cores mark the beginning of fragment i with i, and the end of their last with
                  `count` */
 } fragment_link;

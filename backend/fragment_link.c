@@ -298,6 +298,20 @@ static wafer_status write_filters(const linker *l, wafer_fabric_program *out) {
   return WAFER_OK;
 }
 
+static wafer_status write_ports(const linker *l, fragment_ports *out) {
+  size_t count = 0;
+  for (uint32_t i = 0; i < l->link->count; i++) count += l->link->at[i]->port_count;
+  *out = (fragment_ports){.at = WAFER_NEW(l->arena, wafer_port_use, count)};
+  if (!out->at) return no_memory(l);
+  for (uint32_t i = 0; i < l->link->count; i++)
+    for (uint32_t p = 0; p < l->link->at[i]->port_count; p++) {
+      out->at[out->count] = l->link->at[i]->ports[p];
+      out->at[out->count].color = l->color[i][out->at[out->count].color];
+      out->count++;
+    }
+  return WAFER_OK;
+}
+
 wafer_status fragment_link_program(const wafer_diag *diag, wafer_arena *arena,
                                    const wafer_machine *machine, const fragment_link *link,
                                    wafer_fabric_program *out) {
@@ -307,5 +321,6 @@ wafer_status fragment_link_program(const wafer_diag *diag, wafer_arena *arena,
   WAFER_TRY(follow_all(&l));
   WAFER_TRY(write_programs(&l, out));
   WAFER_TRY(write_routes(&l, out));
-  return write_filters(&l, out);
+  WAFER_TRY(write_filters(&l, out));
+  return link->ports ? write_ports(&l, link->ports) : WAFER_OK;
 }

@@ -1,0 +1,18 @@
+/* The host's side of an exchange over the border. Private to the exchange. */
+#ifndef BACKEND_EXCHANGE_BORDER_H
+#define BACKEND_EXCHANGE_BORDER_H
+
+#include "exchange_mid.h"
+
+/* How the tensor of a spread is shared out to the rows of its rectangle, each element to one of the
+ * rows that hold it. One column wide, at x = 0; `inside` is the spread itself, one column farther
+ * east. */
+typedef struct border {
+  spread host, inside;
+  line_border ports;
+} border;
+
+/* False: out of memory. */
+bool border_make(wafer_arena *arena, const spread *s, uint32_t value, border *out);
+
+#endif
