@@ -24,7 +24,8 @@ function(shared name)
 endfunction()
 
 shared(wafer-runtime runtime
-       NEEDS LibXml2::LibXml2 ZLIB::ZLIB PkgConfig::XXHASH PkgConfig::CJSON ${WAFER_DNNL} Threads::Threads gomp m)
+       NEEDS LibXml2::LibXml2 ZLIB::ZLIB PkgConfig::XXHASH PkgConfig::CJSON PkgConfig::PCRE2
+             PkgConfig::MAGICK ${WAFER_DNNL} Threads::Threads gomp m)
 shared(libwafer passes frontend backend NEEDS wafer_mlir)
 set_target_properties(libwafer PROPERTIES OUTPUT_NAME wafer EXPORT_NAME wafer)
 target_link_libraries(libwafer PUBLIC wafer-runtime)

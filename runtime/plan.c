@@ -10,6 +10,30 @@ const char *wafer_owner_name(wafer_owner owner) {
   return names[owner];
 }
 
+const char *wafer_value_kind_name(wafer_value_kind kind) {
+  static const char *const names[] = {
+#define X(name) #name,
+      WAFER_VALUE_KIND_MAP(X)
+#undef X
+  };
+  return names[kind];
+}
+
+const char *wafer_step_kind_name(wafer_step_kind kind) {
+  static const char *const names[] = {
+#define X(name, summary) #name,
+      WAFER_STEP_MAP(X)
+#undef X
+  };
+  return names[kind];
+}
+
+bool wafer_function_on_host(const wafer_function *function) {
+  for (uint32_t i = 0; i < function->step_count; i++)
+    if (!wafer_step_on_wafer(&function->steps[i])) return true;
+  return false;
+}
+
 const char *wafer_mode_name(wafer_mode mode) {
   static const char *const names[] = {"auto", "pipelined", "streaming"};
   assert(mode < WAFER_COUNT(names));

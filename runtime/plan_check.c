@@ -37,7 +37,7 @@ wafer_status plan_check_type(const plan_check *c, wafer_loc loc, const char *wha
 
 /* ---- head and values ---- */
 
-#define MOST_FUNCTIONS 64 /* each is followed over all values */
+#define MOST_FUNCTIONS 1024 /* each is followed over all values */
 
 static wafer_status check_head(const plan_check *c) {
   const wafer_plan *plan = c->plan;
@@ -80,7 +80,11 @@ static wafer_status check_values(const plan_check *c) {
     snprintf(what, sizeof what, "value '%.100s'", v->name);
     if ((uint32_t)v->owner > WAFER_OWNER_gradient)
       return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "value '%s' has no owner", v->name);
-    WAFER_TRY(plan_check_type(c, loc, what, &v->type));
+    if ((uint32_t)v->kind >= WAFER_VALUE_COUNT ||
+        (v->kind == WAFER_VALUE_host && v->weight != WAFER_NONE))
+      return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                        "value '%s' has no kind, or is a weight and a host value", v->name);
+    if (v->kind == WAFER_VALUE_tensor) WAFER_TRY(plan_check_type(c, loc, what, &v->type));
     WAFER_TRY(check_weight(c, loc, v));
   }
   return WAFER_OK;
@@ -151,7 +155,8 @@ static wafer_status check_all(plan_check *c) {
   for (uint32_t i = 0; i < c->plan->phase_count; i++)
     WAFER_TRY(check_phase(c, &c->plan->phases[i]));
   for (uint32_t i = 0; i < c->plan->launch_count; i++) WAFER_TRY(check_launch(c, i));
-  return plan_check_functions(c);
+  WAFER_TRY(plan_check_functions(c));
+  return plan_check_host_functions(c);
 }
 
 wafer_status wafer_plan_check(const wafer_diag *diag, const char *file, const wafer_plan *plan) {

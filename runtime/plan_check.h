@@ -34,8 +34,10 @@ wafer_status plan_check_colors(plan_check *c, const wafer_phase *phase);
 wafer_status plan_check_disjoint(const plan_check *c, const wafer_phase *phase);
 /* Dead cores in a rectangle inside the fabric: two look-ups for each row of it that has any. */
 uint32_t plan_check_dead_in(const plan_check *c, wafer_rect rect);
-/* plan_check_run.c: follows a function. */
+/* plan_check_run.c: follows the functions of the wafer. */
 wafer_status plan_check_functions(const plan_check *c);
+/* plan_check_program.c: follows those of the host. */
+wafer_status plan_check_host_functions(const plan_check *c);
 
 /* A rectangle and what it weighs. */
 typedef struct plan_weighed {

@@ -337,13 +337,18 @@ static wafer_status check_names(const plan_check *c, const wafer_function *funct
 static wafer_status run_function(follower *f, const wafer_function *function) {
   const wafer_plan *plan = f->c->plan;
   const wafer_holding edge = {.where = WAFER_AT_edge}, memoryx = {.where = WAFER_AT_memoryx};
-  WAFER_TRY(check_names(f->c, function));
   f->function = function;
   f->count = f->living_count = 0;
   f->living_bytes = 0;
   memset(f->bucket, 0xff, f->buckets * sizeof *f->bucket);
   memset(f->of_value, 0xff, plan->value_count * sizeof *f->of_value);
-  for (uint32_t i = 0; i < function->input_count; i++) add(f, function->inputs[i], &edge);
+  for (uint32_t i = 0; i < function->input_count; i++) {
+    if (plan->values[function->inputs[i]].kind != WAFER_VALUE_tensor)
+      return wafer_fail(f->c->diag, wafer_at_file(f->c->file), WAFER_BAD_INPUT,
+                        "function '%s' of the wafer takes '%s', which is no tensor of static type",
+                        function->name, plan->values[function->inputs[i]].name);
+    add(f, function->inputs[i], &edge);
+  }
   for (uint32_t i = 0; i < plan->value_count; i++)
     if (plan->values[i].weight != WAFER_NONE) add(f, i, &memoryx);
   for (uint32_t i = 0; i < function->step_count; i++) WAFER_TRY(run_step(f, i));
@@ -393,7 +398,11 @@ wafer_status plan_check_functions(const plan_check *c) {
   if (!f.all || !f.bucket || !f.of_value || !f.living || !f.ran || !f.loaded || !f.in_phase ||
       !f.done)
     return plan_check_no_memory(c);
-  for (uint32_t i = 0; i < plan->function_count; i++)
-    WAFER_TRY(run_function(&f, &plan->functions[i]));
+  for (uint32_t i = 0; i < plan->function_count; i++) {
+    const wafer_function *function = &plan->functions[i];
+    WAFER_TRY(check_names(c, function));
+    if (wafer_function_on_host(function) || (i && !function->step_count)) continue;
+    WAFER_TRY(run_function(&f, function));
+  }
   return WAFER_OK;
 }

@@ -204,6 +204,9 @@ wafer_status plan_check_stream(const plan_check *c, uint32_t stream) {
     return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
                       "stream of '%s' has colour %u, the machine has %u", value_name(c, s),
                       s->color, c->plan->machine->colors);
+  if (c->plan->values[s->value].kind != WAFER_VALUE_tensor)
+    return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
+                      "stream of '%s', which is no tensor of static type", value_name(c, s));
   uint64_t words = words_of(c, &c->plan->values[s->value].type);
   if (s->words != words)
     return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,

@@ -61,6 +61,12 @@ typedef struct xml_output {
   uint32_t value, of; /* plan value; value number of the body */
 } xml_output;
 
+typedef struct xml_host_attr {
+  const char *name;
+  wafer_host_attr_kind kind;
+  const char *value; /* as it is spelt */
+} xml_host_attr;
+
 typedef struct xml_node {
   wafer_node node;
   bool splat;
@@ -80,6 +86,7 @@ extern const xml_element xml_stream_element;     /* wafer_stream */
 extern const xml_element xml_phase_element;      /* wafer_phase */
 extern const xml_element xml_function_element;   /* wafer_function */
 extern const xml_element xml_step_element;       /* wafer_step */
+extern const xml_element xml_attr_element;       /* xml_host_attr */
 extern const xml_element xml_launch_element;     /* wafer_launch */
 
 /* Attributes of an op, spelt by their kind. `type` is the node's result type (the size of `data`).
@@ -88,6 +95,16 @@ void xml_attr_print(xml_text *out, const wafer_attr *attr, const wafer_type *typ
 wafer_status xml_attr_parse(wafer_arena *arena, const char *text, const wafer_type *type,
                             bool splat, wafer_attr *attr);
 const char *xml_attr_expected(wafer_attr_kind kind);
+void xml_print_float(xml_text *out, double value);
+/* A list separated by single spaces: `floats`, else integers. */
+wafer_status xml_parse_list(wafer_arena *arena, const char *text, bool floats, wafer_attr *attr);
+
+/* The list of a host attribute as text, and back. Entries are separated by spaces; in a text every
+ * byte that is no graphic character of ASCII, and a backslash, is \xHH, and no text at all is \e.
+ */
+void xml_host_attr_print(xml_text *out, const wafer_host_attr *attr);
+wafer_status xml_host_attr_parse(wafer_arena *arena, const xml_host_attr *item,
+                                 wafer_host_attr *attr);
 
 /* Spells strings that XML cannot hold: a byte that is no XML character becomes \xHH, a backslash
  * \\. */

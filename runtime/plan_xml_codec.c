@@ -187,6 +187,46 @@ static wafer_status parse_u32s(wafer_arena *arena, const char *text, const xml_f
 const xml_codec xml_u32s = {"numbers from 0 to 4294967295 separated by spaces", print_u32s,
                             parse_u32s};
 
+static void print_indexes(xml_text *out, const xml_field *f, const void *owner) {
+  const uint32_t *at;
+  memcpy(&at, member(f, owner), sizeof at);
+  for (uint32_t i = 0, count = count_of(f, owner); i < count; i++)
+    xml_printf(out, at[i] == WAFER_NONE ? "%snone" : "%s%u", i ? " " : "", at[i]);
+}
+static wafer_status parse_indexes(wafer_arena *arena, const char *text, const xml_field *f,
+                                  void *owner) {
+  uint32_t count = 0, *at = WAFER_NEW(arena, uint32_t, list_bound(text));
+  if (!at) return WAFER_NO_MEMORY;
+  for (const char *s = skip_spaces(text); *s; count++) {
+    const char *after = scan_word(s, "none");
+    at[count] = WAFER_NONE;
+    if (!after) {
+      after = skip_spaces(scan_u32(s, &at[count]));
+      if (!after || at[count] == WAFER_NONE) return WAFER_BAD_INPUT;
+    }
+    s = after;
+  }
+  memcpy(place(f, owner), &at, sizeof at);
+  set_count(f, owner, count);
+  return WAFER_OK;
+}
+const xml_codec xml_indexes = {"indexes or none, separated by spaces", print_indexes,
+                               parse_indexes};
+
+static void print_plain(xml_text *out, const xml_field *f, const void *owner) {
+  const char *text;
+  memcpy(&text, member(f, owner), sizeof text);
+  xml_put(out, text, strlen(text));
+}
+static wafer_status parse_plain(wafer_arena *arena, const char *text, const xml_field *f,
+                                void *owner) {
+  char *copy = wafer_arena_strdup(arena, text);
+  if (!copy) return WAFER_NO_MEMORY;
+  memcpy(place(f, owner), &copy, sizeof copy);
+  return WAFER_OK;
+}
+const xml_codec xml_plain = {"text", print_plain, parse_plain};
+
 static void print_operands(xml_text *out, const xml_field *f, const void *owner) {
   print_numbers(out, member(f, owner), count_of(f, owner));
 }
@@ -253,6 +293,15 @@ static wafer_status parse_type(wafer_arena *arena, const char *text, const xml_f
 }
 const xml_codec xml_type = {"a type such as 1x3x48x320xf32, of rank 8 at most", print_type,
                             parse_type};
+
+static wafer_status parse_value_type(wafer_arena *arena, const char *text, const xml_field *f,
+                                     void *owner) {
+  if (strcmp(text, "none")) return parse_type(arena, text, f, owner);
+  *(wafer_type *)place(f, owner) = (wafer_type){0};
+  return WAFER_OK;
+}
+const xml_codec xml_value_type = {"a type such as 1x3x48x320xf32, of rank 8 at most", print_type,
+                                  parse_value_type};
 
 static const char *scan_rect(const char *s, wafer_rect *rect) {
   uint32_t at[4];

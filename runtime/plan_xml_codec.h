@@ -19,6 +19,10 @@ extern const xml_codec xml_rect;     /* wafer_rect: x y width height */
 extern const xml_codec xml_holding;  /* edge, memoryx, wafer X Y W H rows ... cols ... */
 extern const xml_codec xml_route;    /* const wafer_route_segment *: x0 y0 x1 y1, ... */
 extern const xml_codec xml_actions;  /* const wafer_action *: s0 k0 s1 */
+extern const xml_codec xml_value_type; /* wafer_type or none */
+extern const xml_codec xml_plain;    /* const char *, without any spelling */
+extern const xml_codec xml_indexes;  /* const uint32_t * and its count; "none" is WAFER_NONE */
+extern const xml_codec xml_value_kind, xml_host_op, xml_host_kind;
 extern const xml_codec xml_owner, xml_mode, xml_dtype, xml_family, xml_op, xml_bound, xml_step,
     xml_launch_kind;
 

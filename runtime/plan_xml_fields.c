@@ -47,8 +47,9 @@ static const xml_field value_fields[] = {
     {"name", &xml_string, AT(T, name)},
     {"node", &xml_string, AT(T, node), .fallback = ""},
     {"owner", &xml_owner, AT(T, owner), .fallback = "activation"},
-    {"type", &xml_type, AT(T, type)},
+    {"type", &xml_value_type, AT(T, type), .fallback = "none"},
     {"weight", &xml_index, AT(T, weight), .fallback = "none"},
+    {"kind", &xml_value_kind, AT(T, kind), .fallback = "tensor"},
 };
 const xml_element xml_value_element = ELEMENT("value", value_fields);
 #undef T
@@ -164,9 +165,24 @@ const xml_element xml_function_element = ELEMENT("function", function_fields);
 #define T wafer_step
 static const xml_field step_fields[] = {
     {"kind", &xml_step, AT(T, kind)},
-    {"phase", &xml_u32, AT(T, phase)},
+    {"phase", &xml_index, AT(T, phase), .fallback = "none"},
+    {"op", &xml_host_op, AT(T, op), .fallback = "none"},
+    {"onnx", &xml_string, AT(T, node), .fallback = ""},
+    {"carried", &xml_u32, AT(T, carried), .fallback = "0"},
+    {"inputs", &xml_indexes, COUNTED(T, inputs, input_count), .fallback = ""},
+    {"outputs", &xml_indexes, COUNTED(T, outputs, output_count), .fallback = ""},
+    {"bodies", &xml_u32s, COUNTED(T, bodies, body_count), .fallback = ""},
 };
 const xml_element xml_step_element = ELEMENT("step", step_fields);
+#undef T
+
+#define T xml_host_attr
+static const xml_field attr_fields[] = {
+    {"name", &xml_string, AT(T, name)},
+    {"kind", &xml_host_kind, AT(T, kind)},
+    {"value", &xml_plain, AT(T, value)},
+};
+const xml_element xml_attr_element = ELEMENT("attr", attr_fields);
 #undef T
 
 #define T wafer_launch

@@ -29,16 +29,22 @@ static const char *launch_kind_name(uint32_t i) {
   return wafer_launch_kind_name((wafer_launch_kind)i);
 }
 static const char *step_name(uint32_t i) {
-  static const char *const names[] = {
-#define X(name, summary) #name,
-      WAFER_STEP_MAP(X)
-#undef X
-  };
-  return names[i];
+  return wafer_step_kind_name((wafer_step_kind)i);
+}
+static const char *value_kind_name(uint32_t i) {
+  return wafer_value_kind_name((wafer_value_kind)i);
+}
+static const char *host_op_name(uint32_t i) {
+  return wafer_host_get((wafer_host_op)i)->name;
+}
+static const char *host_kind_name(uint32_t i) {
+  return wafer_host_attr_kind_name((wafer_host_attr_kind)i);
 }
 
 /* Enumerations are stored as their compiler's unsigned int. */
-_Static_assert(sizeof(wafer_owner) == 4 && sizeof(wafer_mode) == 4 && sizeof(wafer_dtype) == 4 &&
+_Static_assert(sizeof(wafer_value_kind) == 4 && sizeof(wafer_host_op) == 4 &&
+                   sizeof(wafer_host_attr_kind) == 4 && sizeof(wafer_owner) == 4 &&
+                   sizeof(wafer_mode) == 4 && sizeof(wafer_dtype) == 4 &&
                    sizeof(wafer_family) == 4 && sizeof(wafer_op) == 4 && sizeof(wafer_bound) == 4 &&
                    sizeof(wafer_step_kind) == 4 && sizeof(wafer_launch_kind) == 4,
                "an enumeration is 32 bits");
@@ -79,13 +85,16 @@ CODEC(dtype, WAFER_DTYPE_none + 1, WAFER_DTYPE_COUNT, "an element type such as f
 CODEC(family, 0, WAFER_FAMILY_COUNT, "a kernel family such as conv")
 CODEC(op, 0, WAFER_OP_COUNT, "a core op such as add")
 CODEC(bound, 0, WAFER_BOUND_edge + 1, "compute, memory, streams or edge")
-CODEC(step, 0, WAFER_STEP_COUNT, "load or phase")
+CODEC(step, 0, WAFER_STEP_COUNT, "load, phase, host, call, if, loop, scan or map")
+CODEC(value_kind, 0, WAFER_VALUE_COUNT, "tensor or host")
+CODEC(host_op, 0, WAFER_HOST_COUNT, "a host operator such as NonZero")
+CODEC(host_kind, 0, WAFER_HOST_ATTR_COUNT, "ints, floats or texts")
 CODEC(launch_kind, 0, WAFER_LAUNCH_train + 1, "load, action or train")
 
 /* ---- attributes ---- */
 
 /* The shortest digits that read back as the same double. */
-static void print_float(xml_text *out, double value) {
+void xml_print_float(xml_text *out, double value) {
   char digits[32];
   for (int precision = 15; precision <= 17; precision++) {
     snprintf(digits, sizeof digits, "%.*g", precision, value);
@@ -150,7 +159,7 @@ void xml_attr_print(xml_text *out, const wafer_attr *attr, const wafer_type *typ
     xml_printf(out, "%lld", (long long)attr->i);
     break;
   case WAFER_ATTR_KIND_float:
-    print_float(out, attr->f);
+    xml_print_float(out, attr->f);
     break;
   case WAFER_ATTR_KIND_string:
     xml_print_string(out, attr->s);
@@ -165,15 +174,14 @@ void xml_attr_print(xml_text *out, const wafer_attr *attr, const wafer_type *typ
   case WAFER_ATTR_KIND_floats:
     for (uint32_t i = 0; i < attr->floats.count; i++) {
       if (i) xml_put(out, " ", 1);
-      print_float(out, attr->floats.at[i]);
+      xml_print_float(out, attr->floats.at[i]);
     }
     break;
   }
 }
 
 /* A list separated by single spaces. */
-static wafer_status parse_list(wafer_arena *arena, const char *text, bool floats,
-                               wafer_attr *attr) {
+wafer_status xml_parse_list(wafer_arena *arena, const char *text, bool floats, wafer_attr *attr) {
   uint32_t count = 0;
   size_t bound = strlen(text) / 2 + 1;
   int64_t *ints = floats ? NULL : WAFER_NEW(arena, int64_t, bound);
@@ -206,9 +214,9 @@ wafer_status xml_attr_parse(wafer_arena *arena, const char *text, const wafer_ty
   case WAFER_ATTR_KIND_data:
     return parse_data(arena, text, type, splat, attr);
   case WAFER_ATTR_KIND_ints:
-    return parse_list(arena, text, false, attr);
+    return xml_parse_list(arena, text, false, attr);
   case WAFER_ATTR_KIND_floats:
-    return parse_list(arena, text, true, attr);
+    return xml_parse_list(arena, text, true, attr);
   }
   return end && !*end ? WAFER_OK : WAFER_BAD_INPUT;
 }

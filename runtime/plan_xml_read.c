@@ -25,6 +25,7 @@ typedef struct reader {
   wafer_weights *weights;
   item_list values, kernels, streams, phases, launches, functions; /* of the plan */
   item_list inputs, nodes, outputs, memory, steps;       /* of the kernel or function being read */
+  item_list attrs;                                       /* of the step being read */
   wafer_cost *cost;                                      /* of that kernel */
   bool costed;
   bool seen_mode[2];
@@ -370,6 +371,9 @@ static wafer_status read_weight(reader *r) {
 static wafer_status read_value(reader *r) {
   wafer_value item = {0};
   WAFER_TRY(read_leaf(r, &xml_value_element, &item));
+  if (item.kind == WAFER_VALUE_tensor && item.type.dtype == WAFER_DTYPE_none)
+    return wafer_fail(r->diag, here(r), WAFER_BAD_INPUT,
+                      "<value> '%s' is a tensor and lacks a type such as 1x3xf32", item.name);
   return push(r, &r->values, &item, sizeof item);
 }
 
@@ -391,9 +395,24 @@ static wafer_status read_launch(reader *r) {
   return push(r, &r->launches, &item, sizeof item);
 }
 
+static wafer_status read_host_attr(reader *r) {
+  xml_host_attr item = {0};
+  wafer_host_attr attr;
+  WAFER_TRY(read_leaf(r, &xml_attr_element, &item));
+  wafer_status status = xml_host_attr_parse(r->arena, &item, &attr);
+  if (status == WAFER_NO_MEMORY) return no_memory(r);
+  if (status != WAFER_OK)
+    return wafer_fail(r->diag, here(r), WAFER_BAD_INPUT, "<attr> '%.40s' is no list of %s",
+                      item.name, wafer_host_attr_kind_name(item.kind));
+  return push(r, &r->attrs, &attr, sizeof attr);
+}
+
 static wafer_status read_step(reader *r) {
+  static const child children[] = {{&xml_attr_element, read_host_attr}};
   wafer_step item = {0};
-  WAFER_TRY(read_leaf(r, &xml_step_element, &item));
+  WAFER_TRY(read_fields(r, &xml_step_element, &item));
+  WAFER_TRY(read_children(r, "step", children, WAFER_COUNT(children)));
+  WAFER_TRY(take(r, &r->attrs, sizeof(wafer_host_attr), &item.attrs, &item.attr_count));
   return push(r, &r->steps, &item, sizeof item);
 }
 
@@ -451,7 +470,7 @@ static wafer_status read_plan(reader *r) {
 
 static void release(reader *r) {
   item_list *lists[] = {&r->values, &r->kernels, &r->streams, &r->phases, &r->functions, &r->launches,
-                        &r->inputs, &r->nodes,   &r->outputs, &r->memory, &r->steps};
+                        &r->inputs, &r->nodes,   &r->outputs, &r->memory, &r->steps, &r->attrs};
   for (size_t i = 0; i < WAFER_COUNT(lists); i++) free(lists[i]->at);
   xmlFreeTextReader(r->xml);
 }

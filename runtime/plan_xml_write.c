@@ -103,10 +103,23 @@ static void put_kernel(writer *w, const wafer_kernel *kernel) {
   close_element(w);
 }
 
+static void put_step(writer *w, const wafer_step *step) {
+  put_fields(w, &xml_step_element, step);
+  for (uint32_t i = 0; i < step->attr_count; i++) {
+    xml_text value = {0};
+    xml_host_attr_print(&value, &step->attrs[i]);
+    xml_host_attr item = {step->attrs[i].name, step->attrs[i].kind, value.at ? value.at : ""};
+    w->failed |= value.failed;
+    put_element(w, &xml_attr_element, &item);
+    free(value.at);
+  }
+  close_element(w);
+}
+
 static void put_function(writer *w, const wafer_function *function) {
   put_fields(w, &xml_function_element, function);
   for (uint32_t i = 0; i < function->step_count; i++)
-    put_element(w, &xml_step_element, &function->steps[i]);
+    put_step(w, &function->steps[i]);
   close_element(w);
 }
 

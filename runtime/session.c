@@ -8,6 +8,7 @@
 
 #include "exec.h"
 #include "held.h"
+#include "host_plan.h"
 #include "session_ports.h"
 #include "vmath.h"
 
@@ -19,8 +20,11 @@ struct wafer_session {
   const wafer_plan *plan;
   const wafer_diag *diag;
   const wafer_function *function;
+  host_plan *host;    /* functions[0] is the host's: everything below but the pool is its units' */
+  wafer_item **items; /* its inputs, then its outputs, of a sample */
   exec_program *program;
   thread_pool *pool;
+  bool shares_pool;
   exec_tensor **tensor; /* per plan value; NULL: not made */
   held held;
   bool *loaded; /* per phase */
@@ -239,26 +243,37 @@ static bool allocate(wafer_session *s) {
          s->boundaries && s->out && held_init(&s->held, arena, plan, f);
 }
 
-static wafer_status prepare(wafer_session *s, const wafer_session_options *options) {
-  WAFER_TRY(wafer_plan_check(s->diag, s->plan->model, s->plan));
-  if (s->plan->function_count == 0)
-    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_BAD_INPUT,
-                      "the plan has no function to run");
+/* A function of the wafer. */
+static wafer_status prepare_unit(wafer_session *s) {
   WAFER_TRY(exec_program_create(s->diag, &s->program));
   s->program->loc = wafer_at_file(s->plan->model);
   s->program->storage = s->plan->storage;
-  s->function = &s->plan->functions[0];
   if (!allocate(s)) return no_memory(s);
   int before = thread_enter();
   wafer_status status = follow(s);
   thread_leave(before);
-  WAFER_TRY(status);
-  s->pool = thread_pool_create(options ? options->threads : 0);
-  return s->pool ? WAFER_OK : no_memory(s);
+  return status;
 }
 
-wafer_status wafer_session_create(const wafer_plan *plan, const wafer_session_options *options,
-                                  wafer_session **out) {
+/* The plan's first function, which may be one of the host. */
+static wafer_status prepare(wafer_session *s, const wafer_session_options *options) {
+  if (!s->shares_pool) {
+    WAFER_TRY(wafer_plan_check(s->diag, s->plan->model, s->plan));
+    s->pool = thread_pool_create(options ? options->threads : 0);
+    if (!s->pool) return no_memory(s);
+  }
+  if (!wafer_function_on_host(s->function)) return prepare_unit(s);
+  s->stats.instruction_set = vmath_instruction_set();
+  s->items =
+      calloc((size_t)s->function->input_count + s->function->output_count + 1, sizeof *s->items);
+  s->out = calloc((size_t)s->function->output_count + 1, sizeof *s->out);
+  if (!s->items || !s->out) return no_memory(s);
+  return host_plan_create(s->plan, options, s->pool, &s->host);
+}
+
+wafer_status session_create_unit(const wafer_plan *plan, uint32_t function,
+                                 const wafer_session_options *options, thread_pool *pool,
+                                 wafer_session **out) {
   const wafer_diag *diag = options ? options->diag : NULL;
   *out = NULL;
   wafer_session *s = calloc(1, sizeof *s);
@@ -267,6 +282,9 @@ wafer_status wafer_session_create(const wafer_plan *plan, const wafer_session_op
                       "no memory left for a session");
   s->plan = plan;
   s->diag = diag;
+  s->function = &plan->functions[function];
+  s->pool = pool;
+  s->shares_pool = pool != NULL;
   wafer_status status = prepare(s, options);
   if (status == WAFER_OK)
     *out = s;
@@ -275,10 +293,25 @@ wafer_status wafer_session_create(const wafer_plan *plan, const wafer_session_op
   return status;
 }
 
+wafer_status wafer_session_create(const wafer_plan *plan, const wafer_session_options *options,
+                                  wafer_session **out) {
+  *out = NULL;
+  if (plan->function_count == 0)
+    return wafer_fail(options ? options->diag : NULL, wafer_at_file(plan->model), WAFER_BAD_INPUT,
+                      "the plan has no function to run");
+  return session_create_unit(plan, 0, options, NULL, out);
+}
+
 void wafer_session_destroy(wafer_session *s) {
   if (!s) return;
-  thread_pool_destroy(s->pool);
   for (uint32_t i = 0; s->out && i < s->function->output_count; i++) free(s->out[i]);
+  if (s->items) {
+    host_plan_destroy(s->host);
+    for (uint32_t i = 0; i < s->function->input_count; i++) wafer_item_release(s->items[i]);
+    free(s->items);
+    free(s->out);
+  }
+  if (!s->shares_pool) thread_pool_destroy(s->pool);
   free(s->staging);
   exec_program_destroy(s->program);
   free(s);
@@ -392,7 +425,8 @@ static void fill_outputs(const wafer_session *s, bool train, uint64_t samples,
 /* Cycles do not depend on values: followed once per length of the train. */
 static wafer_status time_train(wafer_session *s, uint64_t samples) {
   if (s->stats.samples == samples) return WAFER_OK;
-  WAFER_TRY(wafer_timeline_run(s->diag, s->plan, 0, samples, &s->timeline));
+  uint32_t function = (uint32_t)(s->function - s->plan->functions);
+  WAFER_TRY(wafer_timeline_run(s->diag, s->plan, function, samples, &s->timeline));
   s->stats.samples = samples;
   s->stats.latency_cycles = s->timeline.latency_cycles;
   s->stats.interval_cycles = s->timeline.interval_cycles;
@@ -403,10 +437,136 @@ static wafer_status time_train(wafer_session *s, uint64_t samples) {
   return WAFER_OK;
 }
 
+/* ---- a host function ---- */
+
+static wafer_status check_counts(const wafer_session *s, uint32_t inputs, uint32_t outputs) {
+  if (inputs != s->function->input_count)
+    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_USAGE,
+                      "the model has %u inputs, given %u", s->function->input_count, inputs);
+  if (outputs != s->function->output_count)
+    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_USAGE,
+                      "the model has %u outputs, asked for %u", s->function->output_count, outputs);
+  return WAFER_OK;
+}
+
+/* Of the sample that was run last; samples follow one another. */
+static void count_host(wafer_session *s, uint64_t sample) {
+  uint64_t cycles = host_plan_cycles(s->host);
+  s->stats.samples = sample + 1;
+  if (sample == 0) s->stats.latency_cycles = s->stats.total_cycles = cycles;
+  if (sample > 0) s->stats.total_cycles += cycles;
+  s->stats.interval_cycles = s->stats.total_cycles / s->stats.samples;
+  s->stats.peak_bytes = host_plan_bytes(s->host);
+}
+
+/* Sample `sample` of a train becomes an item each. */
+static wafer_status enter_items(wafer_session *s, const wafer_view *inputs, bool train,
+                                uint64_t sample) {
+  for (uint32_t i = 0; i < s->function->input_count; i++) {
+    wafer_view view = inputs[i];
+    if (train) {
+      if (view.dtype != WAFER_DTYPE_none)
+        view.data = (char *)view.data +
+                    view.strides[0] * (int64_t)sample * (int64_t)wafer_dtype_bytes(view.dtype);
+      view.shape.rank--;
+      memmove(view.shape.dims, view.shape.dims + 1, view.shape.rank * sizeof *view.shape.dims);
+      memmove(view.strides, view.strides + 1, view.shape.rank * sizeof *view.strides);
+    }
+    wafer_item_release(s->items[i]);
+    s->items[i] = wafer_item_copy(&view);
+    if (!s->items[i]) return no_memory(s);
+  }
+  return WAFER_OK;
+}
+
+/* One sample: the item's own memory. Of a train: behind those before it. */
+static wafer_status leave_item(wafer_session *s, uint32_t output, bool train, uint64_t sample,
+                               uint64_t samples, wafer_view *out) {
+  const wafer_item *item = s->items[s->function->input_count + output];
+  const char *name = s->plan->values[s->function->outputs[output]].name;
+  if (item->kind != WAFER_ITEM_tensor)
+    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
+                      "output '%s' is a %s and no tensor; run it with items", name,
+                      wafer_item_kind_name(item->kind));
+  if (!train) {
+    *out = item->tensor;
+    return WAFER_OK;
+  }
+  wafer_shape shape = item->tensor.shape;
+  size_t bytes = wafer_tensor_bytes(item->tensor.dtype, &shape);
+  if (shape.rank == WAFER_MAX_RANK || item->tensor.dtype == WAFER_DTYPE_string ||
+      (bytes && samples > SIZE_MAX / 2 / bytes))
+    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
+                      "output '%s' cannot be stacked to a train: run samples one by one", name);
+  memmove(shape.dims + 1, shape.dims, shape.rank * sizeof *shape.dims);
+  shape.dims[0] = (int64_t)samples;
+  shape.rank++;
+  if (sample == 0) {
+    free(s->out[output]);
+    s->out[output] = malloc(bytes * samples + 1);
+    if (!s->out[output]) return no_memory(s);
+    *out = wafer_view_of(item->tensor.dtype, &shape, s->out[output]);
+  } else if (out->dtype != item->tensor.dtype || !wafer_shape_equal(&shape, &out->shape)) {
+    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
+                      "output '%s' differs in shape from sample to sample: run them one by one",
+                      name);
+  }
+  if (bytes) memcpy((char *)s->out[output] + sample * bytes, item->tensor.data, bytes);
+  return WAFER_OK;
+}
+
+/* A train when the first input of static type has one dim more than that. */
+static wafer_status check_train(const wafer_session *s, const wafer_view *inputs, bool *train,
+                                uint64_t *samples) {
+  *samples = 1;
+  for (uint32_t i = 0; i < s->function->input_count && !*train; i++) {
+    const wafer_value *v = &s->plan->values[s->function->inputs[i]];
+    *train = v->kind == WAFER_VALUE_tensor && inputs[i].shape.rank == v->type.shape.rank + 1;
+    if (*train) *samples = (uint64_t)inputs[i].shape.dims[0];
+  }
+  for (uint32_t i = 0; i < s->function->input_count && *train; i++)
+    if (!inputs[i].shape.rank || (uint64_t)inputs[i].shape.dims[0] != *samples || !*samples)
+      return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_BAD_INPUT,
+                        "input '%s' has another number of samples than the train's %llu",
+                        s->plan->values[s->function->inputs[i]].name, (unsigned long long)*samples);
+  return WAFER_OK;
+}
+
+static wafer_status run_host(wafer_session *s, const wafer_view *inputs, wafer_view *outputs) {
+  bool train = false;
+  uint64_t samples;
+  WAFER_TRY(check_train(s, inputs, &train, &samples));
+  wafer_item **made = s->items + s->function->input_count;
+  for (uint64_t sample = 0; sample < samples; sample++) {
+    WAFER_TRY(enter_items(s, inputs, train, sample));
+    WAFER_TRY(host_plan_run(s->host, s->items, made));
+    count_host(s, sample);
+    for (uint32_t i = 0; i < s->function->output_count; i++)
+      WAFER_TRY(leave_item(s, i, train, sample, samples, &outputs[i]));
+  }
+  return WAFER_OK;
+}
+
+wafer_status wafer_session_run_items(wafer_session *s, wafer_item *const *inputs,
+                                     uint32_t input_count, wafer_item **outputs,
+                                     uint32_t output_count) {
+  WAFER_TRY(check_counts(s, input_count, output_count));
+  if (!s->host)
+    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_USAGE,
+                      "every input and output is a tensor: run it with views");
+  WAFER_TRY(host_plan_run(s->host, inputs, outputs));
+  count_host(s, 0);
+  return WAFER_OK;
+}
+
 wafer_status wafer_session_run(wafer_session *s, const wafer_view *inputs, uint32_t input_count,
                                wafer_view *outputs, uint32_t output_count) {
   bool train = false;
   uint64_t samples = 0;
+  if (s->host) {
+    WAFER_TRY(check_counts(s, input_count, output_count));
+    return run_host(s, inputs, outputs);
+  }
   WAFER_TRY(check_inputs(s, inputs, input_count, &train, &samples));
   if (output_count != s->function->output_count)
     return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_USAGE,

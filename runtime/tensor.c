@@ -188,7 +188,9 @@ typedef struct dtype_row {
   accessors access;
 } dtype_row;
 
-static const dtype_row rows[WAFER_DTYPE_COUNT] = {
+static const dtype_row rows[WAFER_DTYPE_COUNT + 1] = {
+    [WAFER_DTYPE_string] = {.name = "string", .onnx = 8, .bits = 8 * sizeof(char *), .npy = "",
+                            .safetensors = "", .mlir = ""},
     [WAFER_DTYPE_none] = {.name = "none", .npy = "", .safetensors = "", .mlir = ""},
 #define DTYPE(name, onnx, bits, npy, safetensors, mlir)                                            \
   [WAFER_DTYPE_##name] = {#name,                                                                   \
@@ -202,7 +204,7 @@ static const dtype_row rows[WAFER_DTYPE_COUNT] = {
 };
 
 static const dtype_row *row_of(wafer_dtype dtype) {
-  assert((unsigned)dtype < WAFER_DTYPE_COUNT);
+  assert((unsigned)dtype <= WAFER_DTYPE_string);
   return &rows[dtype];
 }
 

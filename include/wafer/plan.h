@@ -18,6 +18,7 @@
 #ifndef WAFER_PLAN_H
 #define WAFER_PLAN_H
 
+#include "wafer/host.h"
 #include "wafer/kernel.h"
 #include "wafer/launch.h"
 #include "wafer/weights.h"
@@ -43,7 +44,17 @@ const char *wafer_owner_name(wafer_owner owner);
 typedef enum wafer_mode { WAFER_MODE_auto, WAFER_MODE_pipelined, WAFER_MODE_streaming } wafer_mode;
 const char *wafer_mode_name(wafer_mode mode);
 
-/* A tensor of the plan. An output that is an input or a weight unchanged is a value of its own,
+/* tensor: of static type. host: whatever host steps make and take, see item.h; its type is none. */
+#define WAFER_VALUE_KIND_MAP(X) X(tensor) X(host)
+typedef enum wafer_value_kind {
+#define X(name) WAFER_VALUE_##name,
+  WAFER_VALUE_KIND_MAP(X)
+#undef X
+      WAFER_VALUE_COUNT
+} wafer_value_kind;
+const char *wafer_value_kind_name(wafer_value_kind kind);
+
+/* A value of the plan. An output that is an input or a weight unchanged is a value of its own,
  * made by a `move` kernel. */
 typedef struct wafer_value {
   const char *name; /* ONNX value name; inputs and outputs carry the model's */
@@ -51,6 +62,7 @@ typedef struct wafer_value {
   wafer_owner owner;
   wafer_type type; /* element type in ONNX's terms */
   uint32_t weight; /* index into the plan's weights, WAFER_NONE */
+  wafer_value_kind kind;
 } wafer_value;
 
 typedef enum wafer_where { WAFER_AT_edge, WAFER_AT_memoryx, WAFER_AT_wafer } wafer_where;
@@ -125,11 +137,17 @@ typedef struct wafer_phase {
   uint64_t peak_core_bytes; /* most bytes on one core: kernels of the phase and everything held */
 } wafer_phase;
 
-/* Later kinds (host op, if, while, call, repeat, store-gradient, sum, update, bind-state) join this
- * table with the features that need them. STEP(name, summary) */
+/* Later kinds (repeat, store-gradient, sum, update, bind-state) join this table with the features
+ * that need them. STEP(name, summary) */
 #define WAFER_STEP_MAP(X)                                                                          \
   X(load, "weights of a phase from MemoryX to their cores, once per session")                      \
-  X(phase, "run a phase on a group of samples")
+  X(phase, "run a phase on a group of samples")                                                    \
+  X(host, "one host operator over values at the edge")                                             \
+  X(call, "another function of the plan")                                                          \
+  X(if, "one of two functions, by a condition")                                                    \
+  X(loop, "a function again and again, as ONNX's Loop")                                            \
+  X(scan, "a function over slices, as ONNX's Scan")                                                \
+  X(map, "a function over the elements of sequences, as ONNX's SequenceMap")
 
 typedef enum wafer_step_kind {
 #define X(name, summary) WAFER_STEP_##name,
@@ -138,14 +156,40 @@ typedef enum wafer_step_kind {
       WAFER_STEP_COUNT
 } wafer_step_kind;
 
-/* load: runs the weight streams of `phase` (their `from` is MemoryX) ahead of everything; the phase
+/* A function is one of two kinds. A *wafer function* has load and phase steps alone. A *host
+ * function* has all the others: it runs beside the wafer, sample by sample, and its values are held
+ * at the edge, host values among them. Its bodies are functions of larger index, so that no call
+ * can come back; a value is made in one place of the plan.
+ *
+ * load: runs the weight streams of `phase` (their `from` is MemoryX) ahead of everything; the phase
  * then finds the holdings and its own pass over those streams is skipped. phase: runs it for every
  * sample of the group. Pipelined: load, phase. Streaming: phases alone, weight streams overlap the
- * previous phase. */
+ * previous phase.
+ * host: outputs = op(inputs, attrs). call: outputs = bodies[0](inputs).
+ * if: outputs = bodies[inputs[0] ? 0 : 1](inputs[1..]).
+ * loop: inputs are the most trips and the condition (WAFER_NONE: none), `carried` values, captures;
+ * the body takes trip, condition, carried values, captures and gives condition, carried values,
+ * slices; outputs are the carried values, then the slices stacked along a new first dim.
+ * scan: inputs are `carried` values, the tensors to be cut (as many as attribute scan_input_axes
+ * has entries), captures; the body takes carried values, slices, captures and gives carried values,
+ * slices.
+ * map: inputs are `carried` sequences, or tensors that stay as they are, then captures. */
 typedef struct wafer_step {
   wafer_step_kind kind;
-  uint32_t phase;
+  uint32_t phase;   /* load, phase; else WAFER_NONE */
+  wafer_host_op op; /* host; else none */
+  const char *node; /* ONNX node, "" for load, phase and call */
+  uint32_t carried; /* loop, scan, map */
+  uint32_t input_count, output_count, body_count, attr_count;
+  const uint32_t *inputs, *outputs; /* values, WAFER_NONE where one is left out */
+  const uint32_t *bodies;           /* functions */
+  const wafer_host_attr *attrs;
 } wafer_step;
+
+static inline bool wafer_step_on_wafer(const wafer_step *step) {
+  return step->kind == WAFER_STEP_load || step->kind == WAFER_STEP_phase;
+}
+const char *wafer_step_kind_name(wafer_step_kind kind);
 
 typedef struct wafer_function {
   const char *name;
@@ -153,6 +197,9 @@ typedef struct wafer_function {
   const uint32_t *inputs, *outputs; /* plan values */
   const wafer_step *steps;
 } wafer_function;
+
+/* Whether it has steps beside load and phase. */
+bool wafer_function_on_host(const wafer_function *function);
 
 /* What one mode would cost; both are kept for the report. */
 typedef struct wafer_mode_cost {
@@ -232,7 +279,9 @@ typedef struct wafer_timeline {
   uint64_t *finish;       /* per sample: when its last output word left; caller's array or NULL */
 } wafer_timeline;
 
-/* Runs functions[function] for `samples` samples. Edge rates of 0 mean the machine's. */
+/* Runs functions[function] for `samples` samples. Edge rates of 0 mean the machine's. Of a host
+ * function: the wafer's cycles alone, the longer branch of an `if`, one trip of a loop, samples one
+ * after the other. */
 wafer_status wafer_timeline_run(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
                                 uint64_t samples, wafer_timeline *timeline);
 

@@ -4,6 +4,7 @@
 #ifndef WAFER_SESSION_H
 #define WAFER_SESSION_H
 
+#include "wafer/item.h"
 #include "wafer/plan.h"
 
 #ifdef __cplusplus
@@ -33,7 +34,14 @@ void wafer_session_destroy(wafer_session *session); /* NULL is fine */
 wafer_status wafer_session_run(wafer_session *session, const wafer_view *inputs,
                                uint32_t input_count, wafer_view *outputs, uint32_t output_count);
 
-/* Of the last run. Arrays are the session's. */
+/* The same for a plan with host values (sequences, optionals; functions[0] is a host function): one
+ * sample, an item per input and output. Inputs are not kept; outputs are the session's until its
+ * next run or its end. */
+wafer_status wafer_session_run_items(wafer_session *session, wafer_item *const *inputs,
+                                     uint32_t input_count, wafer_item **outputs,
+                                     uint32_t output_count);
+
+/* Of the last run. Arrays are the session's; NULL where functions[0] is a host function. */
 typedef struct wafer_run_stats {
   uint64_t samples;
   uint64_t latency_cycles, interval_cycles, total_cycles;

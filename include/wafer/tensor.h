@@ -16,7 +16,8 @@ typedef enum wafer_dtype {
   WAFER_DTYPE_none = 0, /* no type: also ONNX's UNDEFINED */
 #define DTYPE(name, ...) WAFER_DTYPE_##name,
 #include "wafer/dtypes.def"
-  WAFER_DTYPE_COUNT
+  WAFER_DTYPE_COUNT,
+  WAFER_DTYPE_string = WAFER_DTYPE_COUNT /* const char *: items of the host alone, never a core's */
 } wafer_dtype;
 
 const char *wafer_dtype_name(wafer_dtype dtype); /* "f32"; "none" */

@@ -57,14 +57,14 @@ static void stops_where_a_route_meets_itself(void) {
 
 static void refuses_many_functions(void) {
   fixture *f = prepare();
-  wafer_function *functions = WAFER_NEW(f->arena, wafer_function, 65);
+  wafer_function *functions = WAFER_NEW(f->arena, wafer_function, 1025);
   CU_ASSERT_FATAL(functions != NULL);
-  for (int i = 0; i < 65; i++) functions[i] = (wafer_function){.name = "more"};
+  for (int i = 0; i < 1025; i++) functions[i] = (wafer_function){.name = "more"};
   functions[0] = f->relay.function;
   f->relay.plan.functions = functions;
-  f->relay.plan.function_count = 64;
+  f->relay.plan.function_count = 1024;
   CU_ASSERT(check(f) == WAFER_OK);
-  f->relay.plan.function_count = 65;
+  f->relay.plan.function_count = 1025;
   CU_ASSERT(check(f) == WAFER_BAD_INPUT);
   wafer_arena_destroy(f->arena);
 }

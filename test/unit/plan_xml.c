@@ -272,7 +272,7 @@ static const struct {
     {"index none by number", "to-kernel=\"0\"", "to-kernel=\"4294967295\"", "an index"},
     {"unknown action", "s0 s1 k0", "s0 s1 j0", "streams sN"},
     {"actions not separated", "s0 s1 k0", "s0s1 k0", "streams sN"},
-    {"unknown step", "kind=\"load\"", "kind=\"call\"", "load or phase"},
+    {"unknown step", "kind=\"load\"", "kind=\"leap\"", "load, phase, host"},
     {"no function", "<function name=\"main\" inputs=\"0\" outputs=\"2\">", "<function>", "lacks"},
     {"processing instruction", "<value", "<?php ?><value", "elements and comments alone"},
     {"CDATA", "<value", "<![CDATA[x]]><value", "elements and comments alone"},

@@ -143,9 +143,9 @@ static inline void relay_schedule(relay_plan *r, wafer_mode mode) {
   relay_act(r, second, WAFER_ACTION_stream, RELAY_OUT);
   r->frees[0][r->phases[0].free_count++] = RELAY_X;
   if (streaming) r->streams[RELAY_HAND_OVER].from_kernel = WAFER_NONE;
-  if (!streaming) r->steps[n++] = (wafer_step){WAFER_STEP_load, 0};
-  r->steps[n++] = (wafer_step){WAFER_STEP_phase, 0};
-  if (streaming) r->steps[n++] = (wafer_step){WAFER_STEP_phase, 1};
+  if (!streaming) r->steps[n++] = (wafer_step){.kind = WAFER_STEP_load, .phase = 0};
+  r->steps[n++] = (wafer_step){.kind = WAFER_STEP_phase, .phase = 0};
+  if (streaming) r->steps[n++] = (wafer_step){.kind = WAFER_STEP_phase, .phase = 1};
   r->function = (wafer_function){.name = "main",
                                  .input_count = 1,
                                  .output_count = 1,
