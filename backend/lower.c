@@ -137,9 +137,9 @@ static wafer_status lower_function(lowering *l) {
   for (uint32_t a = 0; a < l->graph.action_count; a++) {
     const wafer_graph_action *action = &l->graph.actions[a];
     if (action->kind == WAFER_GRAPH_load)
-      steps[count++] = (wafer_step){WAFER_STEP_load, action->index};
+      steps[count++] = (wafer_step){.kind = WAFER_STEP_load, .phase = action->index};
     if (action->kind == WAFER_GRAPH_phase)
-      steps[count++] = (wafer_step){WAFER_STEP_phase, action->index};
+      steps[count++] = (wafer_step){.kind = WAFER_STEP_phase, .phase = action->index};
   }
   *main = (wafer_function){.name = "main",
                            .input_count = l->graph.input_count,
@@ -192,19 +192,32 @@ static wafer_status lower_head(lowering *l) {
                     "the module lacks what pass mode writes, run all passes before lowering");
 }
 
-wafer_status wafer_lower(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_plan **out) {
-  *out = NULL;
+static wafer_status lower(lowering *l) {
+  WAFER_TRY(lower_head(l));
+  WAFER_TRY(wafer_graph_read(l->ctx, l->ir, &l->graph));
+  WAFER_TRY(lower_values(l));
+  WAFER_TRY(lower_kernels(l));
+  WAFER_TRY(lower_streams(l));
+  WAFER_TRY(lower_phases(l));
+  WAFER_TRY(lower_function(l));
+  WAFER_TRY(lower_bounds(l));
+  l->plan->no_programs = "";
+  return WAFER_OK;
+}
+
+wafer_status lower_piece(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_plan **out) {
   lowering l = {.ctx = ctx, .ir = ir, .plan = WAFER_NEW(ctx->arena, wafer_plan, 1)};
   if (!l.plan) return lower_no_memory(&l);
-  WAFER_TRY(lower_head(&l));
-  WAFER_TRY(wafer_graph_read(ctx, ir, &l.graph));
-  WAFER_TRY(lower_values(&l));
-  WAFER_TRY(lower_kernels(&l));
-  WAFER_TRY(lower_streams(&l));
-  WAFER_TRY(lower_phases(&l));
-  WAFER_TRY(lower_function(&l));
-  WAFER_TRY(lower_bounds(&l));
-  l.plan->no_programs = "";
+  *out = l.plan;
+  return lower(&l);
+}
+
+wafer_status wafer_lower(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_plan **out) {
+  *out = NULL;
+  if (ir->program) return link_program(ctx, ir, out);
+  lowering l = {.ctx = ctx, .ir = ir, .plan = WAFER_NEW(ctx->arena, wafer_plan, 1)};
+  if (!l.plan) return lower_no_memory(&l);
+  WAFER_TRY(lower(&l));
   WAFER_TRY(wafer_ir_print(ctx, ir, &l.plan->mlir, &l.plan->mlir_bytes));
   WAFER_TRY(wafer_plan_check(ctx->diag, ir->file, l.plan));
   WAFER_TRY(measure(&l));

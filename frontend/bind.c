@@ -192,6 +192,12 @@ static const char *kind_of(const onnx_type *type) {
 static wafer_status element_type(binder *b, model_input *in) {
   const onnx_value *info = in->info;
   wafer_loc loc = wafer_at_file(b->file);
+  in->host = info->type && (info->type->sequence || info->type->optional ||
+                            (info->type->tensor && info->type->tensor->elem_type == ONNX_STRING));
+  if (in->host && in->bound)
+    return wafer_fail(b->ctx->diag, loc, WAFER_USAGE,
+                      "--bind %s: only tensors of numbers can be bound", info->name);
+  if (in->host) return WAFER_OK;
   if (!info->type || !info->type->tensor) {
     b->unsupported++;
     return import_problem(b->ctx, loc, WAFER_UNSUPPORTED, WAFER_PROBLEM_type, NULL,
@@ -273,7 +279,7 @@ static wafer_status type_inputs(binder *b, const bool *shaped, wafer_status *pro
   for (uint32_t i = 0; i < b->count; i++) {
     uint32_t before = b->unsupported + b->open;
     wafer_status status = element_type(b, &b->inputs[i]);
-    if (status == WAFER_OK && !shaped[i]) status = static_shape(b, &b->inputs[i]);
+    if (status == WAFER_OK && !shaped[i] && !b->inputs[i].host) status = static_shape(b, &b->inputs[i]);
     if (status != WAFER_OK && before == b->unsupported + b->open) return status;
     b->inputs[i].unknown = status != WAFER_OK;
   }

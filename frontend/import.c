@@ -1,6 +1,7 @@
 /* ONNX -> IR: walks the nodes in their order and builds core ops, so that every shape is known at
  * once and shape arithmetic folds away. Nodes that cannot be compiled are reported and passed over,
  * with everything that depends on them, so that one run lists them all. */
+#include "host_node.h"
 #include "operators.h"
 
 #include <stdio.h>
@@ -8,10 +9,9 @@
 
 #define MOST_CALLS 64 /* functions inside one another */
 
-static const MlirValue none;
 
 static wafer_status no_memory(const importer *im) {
-  return wafer_fail(im->ctx->diag, wafer_at_file(im->ir->file), WAFER_NO_MEMORY,
+  return wafer_fail(im->ctx->diag, wafer_at_file(im->file), WAFER_NO_MEMORY,
                     "no memory to import the model");
 }
 
@@ -22,6 +22,8 @@ static wafer_status define(const importer *im, scope *s, const char *name, name_
   if (!made)
     return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT, "'%s' is defined twice", name);
   entry.name = name;
+  if (!entry.fn) entry.fn = im->fn;
+  if (!entry.piece && !mlirValueIsNull(entry.value)) entry.piece = im->fn->open;
   *made = entry;
   return WAFER_OK;
 }
@@ -86,15 +88,15 @@ static wafer_status undefined(const importer *im, const onnx_nodes *nodes, size_
       other, maker);
 }
 
-/* The value of an entry; initializers become ops at their first use. */
+/* The value of a local entry in the open piece; null: the host has it. Initializers become ops at
+ * their first use in a piece. */
 static wafer_status value_of(importer *im, name_entry *entry, MlirValue *out) {
-  if (entry->state == NAME_TENSOR) {
-    wafer_status status = import_tensor(im, entry->tensor, entry->name, &entry->value);
-    entry->state = status == WAFER_OK ? NAME_KNOWN : NAME_UNKNOWN;
-    im->unsupported += status == WAFER_UNSUPPORTED;
-    if (status != WAFER_OK && status != WAFER_UNSUPPORTED) return status;
-  }
-  *out = entry->state == NAME_KNOWN ? entry->value : none;
+  if (entry->state == NAME_TENSOR && entry->tensor->data_type == ONNX_STRING)
+    return strings_step(im, entry->tensor, entry);
+  wafer_status status = assembly_use(im, entry, out);
+  if (status != WAFER_UNSUPPORTED) return status;
+  entry->state = NAME_UNKNOWN;
+  im->unsupported++;
   return WAFER_OK;
 }
 
@@ -102,21 +104,26 @@ static wafer_status value_of(importer *im, name_entry *entry, MlirValue *out) {
 
 typedef struct operands {
   MlirValue *values;
+  name_entry **entries;
   bool unknown; /* one of them is made by a node that cannot be compiled */
 } operands;
 
 static wafer_status find_operands(importer *im, scope *s, const onnx_nodes *nodes, size_t index,
                                   operands *out) {
   const wire_texts *names = &nodes->at[index].input;
-  *out = (operands){.values = WAFER_NEW(im->ctx->arena, MlirValue, names->count)};
-  if (!out->values) return no_memory(im);
+  *out = (operands){.values = WAFER_NEW(im->ctx->arena, MlirValue, names->count),
+                    .entries = WAFER_NEW(im->ctx->arena, name_entry *, names->count)};
+  if (!out->values || !out->entries) return no_memory(im);
+  WAFER_TRY(assembly_open(im));
   for (size_t i = 0; i < names->count; i++) {
     if (!*names->at[i]) continue;
     name_entry *entry = scope_find(s, names->at[i]);
     if (!entry) return undefined(im, nodes, index, names->at[i]);
+    WAFER_TRY(assembly_local(im, entry, &entry));
     WAFER_TRY(value_of(im, entry, &out->values[i]));
-    out->unknown |=
-        entry->state == NAME_UNKNOWN; /* a known null is left out by a function's caller */
+    out->unknown |= entry->state == NAME_UNKNOWN;
+    bool absent = entry->state == NAME_KNOWN && !entry->host && mlirValueIsNull(out->values[i]);
+    out->entries[i] = absent ? NULL : entry; /* the caller of a function has left it out */
   }
   return WAFER_OK;
 }
@@ -150,7 +157,7 @@ static const onnx_function *find_function(const onnx_model *model, const onnx_no
 
 /* The body takes the operator's place; its names are its own, its attributes those of the node. */
 static wafer_status import_nodes(importer *im, scope *s, const onnx_nodes *nodes);
-static wafer_status collect(importer *im, scope *s, const char *name, MlirValue *out);
+static wafer_status collect(importer *im, scope *s, const char *name, name_entry **out);
 
 static void import_function(import_node *n, const onnx_function *f) {
   frame body = {.opsets = &f->opset_import,
@@ -171,12 +178,23 @@ static void import_function(import_node *n, const onnx_function *f) {
     return;
   }
   for (uint32_t i = 0; i < f->input.count && n->status == WAFER_OK; i++) {
-    name_entry entry = {.state = NAME_KNOWN, .value = node_input(n, i)};
+    name_entry entry = {.state = NAME_KNOWN, .fn = n->im->fn};
+    if (i < n->input_count && n->entries[i]) entry = *n->entries[i];
     n->status = define(n->im, &inner, f->input.at[i], entry);
   }
   if (n->status == WAFER_OK) n->status = import_nodes(n->im, &inner, &f->node);
-  for (uint32_t i = 0; i < n->output_count && n->status == WAFER_OK; i++)
-    if (i < f->output.count) n->status = collect(n->im, &inner, f->output.at[i], &n->outputs[i]);
+  for (uint32_t i = 0; i < n->output_count && n->status == WAFER_OK; i++) {
+    name_entry *made;
+    if (i >= f->output.count) break;
+    n->status = collect(n->im, &inner, f->output.at[i], &made);
+    if (n->status == WAFER_OK) n->results[i] = *made;
+  }
+}
+
+/* What takes graphs deals with values of the host itself. */
+static bool is_control(const onnx_op *op) {
+  return op->import == import_if || op->import == import_loop || op->import == import_scan ||
+         op->import == import_sequence_map;
 }
 
 /* The operator's row, or a report that there is none. */
@@ -192,6 +210,10 @@ static void find_operator(import_node *n) {
 static void import_operator(import_node *n) {
   find_operator(n);
   if (n->status != WAFER_OK) return;
+  if (!is_control(n->op) && host_takes(n)) {
+    import_host(n);
+    return;
+  }
   if (n->input_count < n->op->least)
     node_bad(n, "has %u inputs, needs %u", n->input_count, n->op->least);
   if (n->input_count > n->op->most) {
@@ -201,26 +223,28 @@ static void import_operator(import_node *n) {
     n->input_count = n->op->most;
   }
   for (uint32_t i = 0; i < n->op->least; i++)
-    if (!node_has_input(n, i)) node_bad(n, "input %u is missing", i);
+    if (!n->entries[i]) node_bad(n, "input %u is missing", i);
   if (n->status == WAFER_OK) n->op->import(n);
 }
 
 /* Outputs that the node names and its operator's function has not made. Those of graphs may be
  * unknown. */
 static void check_outputs(import_node *n) {
-  if (!n->op || n->op->import == import_if) return;
+  if (!n->op) return;
   for (uint32_t i = 0; i < n->output_count; i++)
-    if (*n->node->output.at[i] && mlirValueIsNull(n->outputs[i]))
+    if (*n->node->output.at[i] && !n->results[i].fn && mlirValueIsNull(n->outputs[i]))
       node_unsupported(n, "output %u ('%s') is not supported", i, n->node->output.at[i]);
 }
 
 static wafer_status define_outputs(importer *im, scope *s, const onnx_node *node,
-                                   const MlirValue *values) {
+                                   const import_node *made) {
   for (size_t i = 0; i < node->output.count; i++) {
     if (!*node->output.at[i]) continue;
-    bool known = values && !mlirValueIsNull(values[i]);
-    name_entry entry = {.state = known ? NAME_KNOWN : NAME_UNKNOWN,
-                        .value = known ? values[i] : none};
+    name_entry entry = {.state = NAME_UNKNOWN};
+    if (made && made->results[i].fn)
+      entry = made->results[i];
+    else if (made && !mlirValueIsNull(made->outputs[i]))
+      entry = (name_entry){.state = NAME_KNOWN, .value = made->outputs[i]};
     WAFER_TRY(define(im, s, node->output.at[i], entry));
   }
   return WAFER_OK;
@@ -238,10 +262,12 @@ static wafer_status run_node(importer *im, scope *s, const onnx_nodes *nodes, si
                    .index = (int64_t)index,
                    .label = label,
                    .inputs = in.values,
+                   .entries = in.entries,
                    .input_count = (uint32_t)node->input.count,
                    .output_count = (uint32_t)node->output.count};
   n.outputs = WAFER_NEW(im->ctx->arena, MlirValue, node->output.count + 1);
-  if (!n.outputs) return no_memory(im);
+  n.results = WAFER_NEW(im->ctx->arena, name_entry, node->output.count + 1);
+  if (!n.outputs || !n.results) return no_memory(im);
   const onnx_function *function = find_function(im->model, node);
   if (in.unknown && !function)
     find_operator(&n);
@@ -256,7 +282,7 @@ static wafer_status run_node(importer *im, scope *s, const onnx_nodes *nodes, si
   if (n.status == WAFER_UNSUPPORTED) im->unsupported++;
   if (n.status != WAFER_OK && n.status != WAFER_UNSUPPORTED) return n.status;
   bool known = n.status == WAFER_OK && !in.unknown;
-  return define_outputs(im, s, node, known ? n.outputs : NULL);
+  return define_outputs(im, s, node, known ? &n : NULL);
 }
 
 /* Everything that a node builds carries its name; in a function's body behind that of the call. */
@@ -264,13 +290,13 @@ static wafer_status enter_node(importer *im, const scope *s, const onnx_node *no
                                const char **label) {
   *label = onnx_node_label(node);
   if (!node->op_type)
-    return wafer_fail(im->ctx->diag, wafer_at_node(im->ir->file, *label, (int64_t)index),
+    return wafer_fail(im->ctx->diag, wafer_at_node(im->file, *label, (int64_t)index),
                       WAFER_BAD_INPUT, "the node names no operator");
   if (s->frame->label)
     *label = wafer_arena_printf(im->ctx->arena, "%s/%s", s->frame->label, *label);
   if (!*label) return no_memory(im);
   im->b.location = wafer_ir_location(im->ir, *label, (int64_t)index);
-  im->b.loc = wafer_at_node(im->ir->file, *label, (int64_t)index);
+  im->b.loc = wafer_at_node(im->file, *label, (int64_t)index);
   return WAFER_OK;
 }
 
@@ -316,24 +342,35 @@ static wafer_status define_initializers(importer *im, scope *s, const onnx_graph
   return WAFER_OK;
 }
 
-/* A result of a graph: null when it is unknown. */
-static wafer_status collect(importer *im, scope *s, const char *name, MlirValue *out) {
+/* A result of a graph, as the function being imported sees it. */
+static wafer_status collect(importer *im, scope *s, const char *name, name_entry **out) {
   name_entry *entry = name ? scope_find(s, name) : NULL;
+  MlirValue ignored;
   if (!entry)
     return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
                       "output '%s' is not defined by any node", name ? name : "");
-  return value_of(im, entry, out);
+  WAFER_TRY(assembly_local(im, entry, out));
+  return value_of(im, *out, &ignored);
 }
 
 wafer_status import_subgraph(importer *im, const scope *outer, const onnx_graph *graph,
-                             uint32_t count, MlirValue *results) {
+                             uint32_t argument_count, const name_entry *arguments, uint32_t count,
+                             name_entry **results) {
   scope s;
   if (graph->output.count != count)
     return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
-                      "the branch has %zu outputs, the node %u", graph->output.count, count);
+                      "the graph has %zu outputs, %u are wanted of it", graph->output.count, count);
   if (!scope_init(&s, im->ctx->arena, outer, outer->frame,
                   count_names(graph) + graph->sparse_initializer.count))
     return no_memory(im);
+  s.graph = graph;
+  for (uint32_t i = 0; i < argument_count; i++) {
+    const char *name = graph->input.at[i].name;
+    if (!name || !*name)
+      return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
+                        "an input of the graph has no name");
+    WAFER_TRY(define(im, &s, name, arguments[i]));
+  }
   WAFER_TRY(define_initializers(im, &s, graph));
   WAFER_TRY(import_nodes(im, &s, &graph->node));
   for (uint32_t i = 0; i < count; i++)
@@ -356,30 +393,57 @@ static wafer_status import_bound(importer *im, const model_input *in, MlirValue 
   return wafer_build_constant(&im->b, in->info->name, &view, out);
 }
 
-/* Inputs that are not bound become arguments, in their order. */
-static wafer_status begin_main(importer *im, scope *s, const model_input *inputs, uint32_t count) {
+/* The first piece, whose arguments are the inputs of static type that are not bound, in their
+ * order. */
+static wafer_status begin_piece(importer *im, const model_input *inputs, uint32_t count,
+                                piece *first, MlirValue *values) {
   wafer_arena *arena = im->ctx->arena;
   const char **names = WAFER_NEW(arena, const char *, count);
   wafer_type *types = WAFER_NEW(arena, wafer_type, count);
-  MlirValue *values = WAFER_NEW(arena, MlirValue, count);
   uint32_t open = 0;
-  if (!names || !types || !values) return no_memory(im);
+  if (!names || !types) return no_memory(im);
   for (uint32_t i = 0; i < count; i++) {
-    if (inputs[i].bound || inputs[i].unknown) continue;
+    if (inputs[i].bound || inputs[i].unknown || inputs[i].host) continue;
     names[open] = inputs[i].info->name;
     types[open++] = inputs[i].type;
   }
-  WAFER_TRY(wafer_ir_begin_main(im->ctx, im->ir, open, names, types, &im->b, values));
-  open = 0;
+  first->ir = im->root;
+  im->fn->open = first;
+  WAFER_TRY(assembly_first_piece(im));
+  WAFER_TRY(wafer_ir_begin_main(im->ctx, im->root, open, names, types, &first->b, values));
+  im->b = first->b;
+  return WAFER_OK;
+}
+
+/* Inputs that are not bound are those of the function. */
+static wafer_status begin_main(importer *im, scope *s, const model_input *inputs, uint32_t count,
+                               piece *first) {
+  MlirValue *values = WAFER_NEW(im->ctx->arena, MlirValue, count);
+  uint32_t open = 0;
+  if (!values) return no_memory(im);
+  WAFER_TRY(begin_piece(im, inputs, count, first, values));
   for (uint32_t i = 0; i < count; i++) {
     name_entry entry = {.state = NAME_KNOWN};
     const char *name = inputs[i].info->name;
-    if (inputs[i].unknown)
+    if (inputs[i].unknown) {
       entry.state = NAME_UNKNOWN;
-    else if (inputs[i].bound)
+      WAFER_TRY(define(im, s, name, entry));
+      continue;
+    }
+    if (inputs[i].bound) {
       WAFER_TRY(import_bound(im, &inputs[i], &entry.value));
-    else
+      WAFER_TRY(define(im, s, name, entry));
+      continue;
+    }
+    WAFER_TRY(assembly_input(im, name, inputs[i].host ? WAFER_VALUE_host : WAFER_VALUE_tensor,
+                             &inputs[i].type, &entry));
+    im->program.values[entry.number].owner = WAFER_OWNER_input;
+    im->program.host |= inputs[i].host;
+    if (!inputs[i].host) {
       entry.value = values[open++];
+      entry.piece = first;
+      if (!number_add(im->ctx->arena, &first->inputs, entry.number)) return no_memory(im);
+    }
     WAFER_TRY(define(im, s, name, entry));
   }
   return WAFER_OK;
@@ -387,7 +451,7 @@ static wafer_status begin_main(importer *im, scope *s, const model_input *inputs
 
 static wafer_status check_output(const importer *im, const onnx_value *declared, MlirValue value) {
   if (mlirValueIsNull(value))
-    return wafer_fail(im->ctx->diag, wafer_at_file(im->ir->file), WAFER_BAD_INPUT,
+    return wafer_fail(im->ctx->diag, wafer_at_file(im->file), WAFER_BAD_INPUT,
                       "output '%s' is left out by the nodes that make it", declared->name);
   wafer_type type = wafer_ir_value_type(value);
   char shape[128];
@@ -396,42 +460,79 @@ static wafer_status check_output(const importer *im, const onnx_value *declared,
   const wafer_options *o = im->ctx->options;
   bool adapted = o && (o->dim_count || o->shape_count || o->value_count);
   if (!adapted)
-    return wafer_fail(im->ctx->diag, wafer_at_file(im->ir->file), WAFER_BAD_INPUT,
+    return wafer_fail(im->ctx->diag, wafer_at_file(im->file), WAFER_BAD_INPUT,
                       "output '%s' is %s %s, which contradicts what the model declares",
                       declared->name, wafer_dtype_name(type.dtype), shape);
-  wafer_warn(im->ctx->diag, wafer_at_file(im->ir->file),
+  wafer_warn(im->ctx->diag, wafer_at_file(im->file),
              "output '%s' is %s %s with the given shapes, the model declares another",
              declared->name, wafer_dtype_name(type.dtype), shape);
   return WAFER_OK;
 }
 
-static wafer_status finish_main(importer *im, scope *s, const onnx_graph *graph) {
+/* Everything was of static type: the model is one function of the wafer. */
+static wafer_status finish_plain(importer *im, const onnx_graph *graph, name_entry **entries) {
   uint32_t count = (uint32_t)graph->output.count;
   const char **names = WAFER_NEW(im->ctx->arena, const char *, count);
   MlirValue *values = WAFER_NEW(im->ctx->arena, MlirValue, count);
   if (!names || !values) return no_memory(im);
+  for (uint32_t i = 0; i < count; i++) {
+    names[i] = graph->output.at[i].name;
+    WAFER_TRY(assembly_use(im, entries[i], &values[i]));
+    WAFER_TRY(check_output(im, &graph->output.at[i], values[i]));
+  }
+  return wafer_ir_finish_main(&im->b, count, names, values);
+}
+
+/* Functions of the host and pieces. A result that has a name already gets a value of its own. */
+static wafer_status finish_program(importer *im, const onnx_graph *graph, name_entry **entries) {
+  uint32_t count = (uint32_t)graph->output.count;
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t number;
+    MlirValue value;
+    if (!entries[i]->host) {
+      WAFER_TRY(assembly_use(im, entries[i], &value));
+      WAFER_TRY(check_output(im, &graph->output.at[i], value));
+    }
+    WAFER_TRY(assembly_value(im, entries[i], &number));
+    wafer_owner owner = im->program.values[number].owner;
+    if (owner != WAFER_OWNER_activation) {
+      name_entry *copy = WAFER_NEW(im->ctx->arena, name_entry, 1);
+      if (!copy) return no_memory(im);
+      *copy = *entries[i];
+      WAFER_TRY(copy_step(im, copy));
+      entries[i] = copy;
+      number = copy->number;
+    }
+    im->program.values[number].name = graph->output.at[i].name;
+    im->program.values[number].owner = WAFER_OWNER_output;
+  }
+  WAFER_TRY(assembly_end(im, count, entries));
+  return assembly_finish(im, &im->root->program);
+}
+
+static wafer_status finish_main(importer *im, scope *s, const onnx_graph *graph) {
+  uint32_t count = (uint32_t)graph->output.count;
+  name_entry **entries = WAFER_NEW(im->ctx->arena, name_entry *, count + 1);
+  if (!entries) return no_memory(im);
   im->b.location = wafer_ir_location(im->ir, NULL, -1);
-  im->b.loc = wafer_at_file(im->ir->file);
+  im->b.loc = wafer_at_file(im->file);
   if (!count)
     return wafer_fail(im->ctx->diag, im->b.loc, WAFER_BAD_INPUT,
                       "the model's graph has no outputs");
-  for (uint32_t i = 0; i < count; i++) {
-    names[i] = graph->output.at[i].name;
-    WAFER_TRY(collect(im, s, names[i], &values[i]));
-  }
+  for (uint32_t i = 0; i < count; i++)
+    WAFER_TRY(collect(im, s, graph->output.at[i].name, &entries[i]));
   const wafer_options *o = im->ctx->options;
   if (im->unsupported && o && o->problem) return WAFER_UNSUPPORTED; /* its user counts them */
   if (im->unsupported)
     return wafer_fail(im->ctx->diag, im->b.loc, WAFER_UNSUPPORTED,
                       "cannot compile %u of %zu nodes, listed above", im->unsupported,
                       graph->node.count);
-  for (uint32_t i = 0; i < count; i++) WAFER_TRY(check_output(im, &graph->output.at[i], values[i]));
-  return wafer_ir_finish_main(&im->b, count, names, values);
+  return im->program.host ? finish_program(im, graph, entries) : finish_plain(im, graph, entries);
 }
 
 static wafer_status check_opset(const importer *im, const frame *f) {
   int64_t opset = opset_of(f, "");
-  wafer_loc loc = wafer_at_file(im->ir->file);
+  wafer_loc loc = wafer_at_file(im->file);
   if (!im->model->opset_import.count)
     return wafer_fail(im->ctx->diag, loc, WAFER_BAD_INPUT,
                       "the model does not say which opset it uses");
@@ -451,16 +552,20 @@ static wafer_status import_model(importer *im) {
   uint32_t count;
   wafer_status problem;
   scope s;
-  im->b = (wafer_builder){.ctx = im->ctx, .ir = im->ir, .loc = wafer_at_file(im->ir->file)};
+  assembly main;
+  piece first = {0};
+  im->b = (wafer_builder){.ctx = im->ctx, .ir = im->ir, .loc = wafer_at_file(im->file)};
   WAFER_TRY(check_opset(im, &f));
   if (!scope_init(&s, im->ctx->arena, NULL, &f,
                   count_names(graph) + graph->sparse_initializer.count))
     return no_memory(im);
+  s.graph = graph;
+  WAFER_TRY(assembly_begin(im, "main", &main));
   WAFER_TRY(define_initializers(im, &s, graph));
-  WAFER_TRY(bind_inputs(im->ctx, im->ir->file, graph, &s, &inputs, &count, &problem));
-  WAFER_TRY(begin_main(im, &s, inputs, count));
+  WAFER_TRY(bind_inputs(im->ctx, im->file, graph, &s, &inputs, &count, &problem));
+  WAFER_TRY(begin_main(im, &s, inputs, count, &first));
   WAFER_TRY(import_nodes(im, &s, &graph->node));
-  im->ir->node_count = (uint32_t)graph->node.count;
+  im->root->node_count = (uint32_t)graph->node.count;
   if (problem != WAFER_OK && !im->unsupported) return problem;
   return finish_main(im, &s, graph);
 }
@@ -469,15 +574,18 @@ wafer_status wafer_import(const wafer_ctx *ctx, const char *path, wafer_ir **out
   *out = NULL;
   wafer_bytes bytes;
   WAFER_TRY(wafer_file_map(ctx->diag, ctx->arena, path, &bytes));
-  importer im = {.ctx = ctx, .store = {.diag = ctx->diag, .arena = ctx->arena, .file = path}};
+  importer im = {
+      .ctx = ctx, .file = path, .store = {.diag = ctx->diag, .arena = ctx->arena, .file = path}};
   wire_source source = {ctx->diag, ctx->arena, path, {bytes.data, bytes.size}};
   WAFER_TRY(onnx_read(&source, &im.model));
-  WAFER_TRY(wafer_ir_create(ctx, path, &im.ir));
+  WAFER_TRY(wafer_ir_create(ctx, path, &im.root));
+  im.ir = im.root;
   wafer_status status = import_model(&im);
   if (status != WAFER_OK) {
-    wafer_ir_destroy(im.ir);
+    assembly_discard(&im);
+    wafer_ir_destroy(im.root);
     return status;
   }
-  *out = im.ir;
+  *out = im.root;
   return WAFER_OK;
 }

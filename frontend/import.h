@@ -5,6 +5,7 @@
 #ifndef FRONTEND_IMPORT_H
 #define FRONTEND_IMPORT_H
 
+#include "assembly.h"
 #include "data.h"
 #include "scope.h"
 #include "wafer/ir.h"
@@ -15,11 +16,15 @@
 
 typedef struct importer {
   const wafer_ctx *ctx;
-  wafer_ir *ir;
+  const char *file;
+  wafer_ir *root; /* of the first piece */
+  wafer_ir *ir;   /* of the open piece */
   wafer_builder b;
   data_store store;
   const onnx_model *model;
   uint32_t unsupported; /* nodes reported as such */
+  program_state program;
+  assembly *fn; /* the function being imported */
 } importer;
 
 typedef struct import_node {
@@ -31,8 +36,10 @@ typedef struct import_node {
   int64_t index;            /* in its graph */
   const char *label;        /* the node's name, or its first output where it has none */
   uint32_t input_count, output_count;
-  const MlirValue *inputs; /* null where the node leaves one out */
-  MlirValue *outputs;      /* to be set */
+  const MlirValue *inputs;    /* null where the node leaves one out, and for what the host has */
+  name_entry *const *entries; /* the same as names; NULL where one is left out */
+  MlirValue *outputs;         /* to be set, or */
+  name_entry *results;        /* where `fn` is set: results that need not be of the open piece */
   wafer_status status;
 } import_node;
 
@@ -88,6 +95,8 @@ bool node_constant(import_node *n, uint32_t index, const char *what, wafer_view 
 /* The inputs of the model that a value is computed from: "input 'a', 'b'; give --bind a=FILE.npy".
  */
 const char *node_inputs_behind(const import_node *n, MlirValue value);
+/* Whether inputs of the model alone determine it: --bind would make it known. */
+bool node_given_by_inputs(const import_node *n, MlirValue value);
 /* A constant vector (or scalar) of integers; count 0 after a failure. */
 typedef struct int_list {
   uint32_t count;
@@ -170,9 +179,11 @@ MlirValue emit_rows(import_node *n, MlirValue rows, MlirValue index);
 
 /* ---- Graphs ---- */
 
-/* The nodes of a graph inside another: its outputs' values, null where they are unknown. */
+/* The nodes of a graph inside another, in the function being imported: `arguments` are what its
+ * inputs stand for. Its results' entries, which may be unknown. */
 wafer_status import_subgraph(importer *im, const scope *outer, const onnx_graph *graph,
-                             uint32_t count, MlirValue *results);
+                             uint32_t argument_count, const name_entry *arguments, uint32_t count,
+                             name_entry **results);
 /* The element type and value of a tensor attribute or initializer. */
 wafer_status import_tensor(importer *im, const onnx_tensor *tensor, const char *name,
                            MlirValue *out);
@@ -184,6 +195,7 @@ typedef struct model_input {
   wafer_type type;
   const wafer_view *bound; /* --bind: the input is this constant */
   bool unknown;            /* its type or a dim; that has been reported */
+  bool host;               /* no tensor of numbers: a host value */
 } model_input;
 
 /* The inputs that `initializers` has not, with static types by the options of ctx; those that are

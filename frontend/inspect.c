@@ -51,6 +51,8 @@ static void walk_model(walk *w, const onnx_model *model) {
 static wafer_onnx_port port_of(const onnx_value *value) {
   wafer_onnx_port port = {.name = text_of(value->name), .open = true};
   const onnx_tensor_type *tensor = value->type ? value->type->tensor : NULL;
+  if (value->type && value->type->sequence) port.kind = WAFER_ITEM_sequence;
+  if (value->type && value->type->optional) port.kind = WAFER_ITEM_optional;
   if (tensor && tensor->elem_type > 0 && tensor->elem_type < INT32_MAX)
     port.dtype = wafer_dtype_by_onnx((int32_t)tensor->elem_type);
   if (!tensor || !tensor->shape || tensor->shape->dim.count > WAFER_MAX_RANK) return port;
@@ -114,4 +116,89 @@ wafer_status wafer_onnx_tensor_read(const wafer_diag *diag, wafer_arena *arena, 
   WAFER_TRY(onnx_read_tensor(&source, &tensor));
   data_store store = {.diag = diag, .arena = arena, .file = path};
   return data_view(&store, tensor, out);
+}
+
+/* ---- items ---- */
+
+static wafer_status no_item(const data_store *store) {
+  return wafer_fail(store->diag, wafer_at_file(store->file), WAFER_NO_MEMORY,
+                    "no memory for its value");
+}
+
+static wafer_status strings_item(const data_store *store, const onnx_tensor *tensor,
+                                 wafer_item **out) {
+  wafer_shape shape = {.rank = (uint32_t)tensor->dims.count};
+  int64_t elements;
+  if (tensor->dims.count > WAFER_MAX_RANK)
+    return wafer_fail(store->diag, wafer_at_file(store->file), WAFER_UNSUPPORTED,
+                      "a tensor of %zu dims", tensor->dims.count);
+  for (uint32_t d = 0; d < shape.rank; d++) shape.dims[d] = tensor->dims.at[d];
+  if (!wafer_shape_elements(&shape, &elements) || (uint64_t)elements != tensor->string_data.count)
+    return wafer_fail(store->diag, wafer_at_file(store->file), WAFER_BAD_INPUT,
+                      "holds %zu strings, which is not what its shape asks for",
+                      tensor->string_data.count);
+  const char **texts = WAFER_NEW(store->arena, const char *, (size_t)elements);
+  if (!texts) return no_item(store);
+  for (size_t i = 0; i < (size_t)elements; i++) {
+    const wire_bytes *text = &tensor->string_data.at[i];
+    texts[i] = wafer_arena_strndup(store->arena, text->count ? (const char *)text->at : "",
+                                   text->count);
+    if (!texts[i]) return no_item(store);
+  }
+  wafer_view view = wafer_view_of(WAFER_DTYPE_string, &shape, texts);
+  *out = wafer_item_copy(&view);
+  return *out ? WAFER_OK : no_item(store);
+}
+
+static wafer_status tensor_item(data_store *store, const onnx_tensor *tensor, wafer_item **out) {
+  wafer_view view;
+  if (tensor->data_type == ONNX_STRING) return strings_item(store, tensor, out);
+  WAFER_TRY(data_view(store, tensor, &view));
+  *out = wafer_item_copy(&view);
+  return *out ? WAFER_OK : no_item(store);
+}
+
+static wafer_status sequence_item(data_store *store, const onnx_sequence *sequence,
+                                  wafer_item **out) {
+  uint32_t count = (uint32_t)sequence->tensors.count, made = 0;
+  wafer_item **items = WAFER_NEW(store->arena, wafer_item *, count);
+  wafer_status status = items ? WAFER_OK : no_item(store);
+  for (; made < count && status == WAFER_OK; made += status == WAFER_OK)
+    status = tensor_item(store, &sequence->tensors.at[made], &items[made]);
+  if (status == WAFER_OK) *out = wafer_item_list(WAFER_ITEM_sequence, count, items);
+  if (status == WAFER_OK && !*out) status = no_item(store);
+  for (uint32_t i = 0; i < made; i++) wafer_item_release(items[i]);
+  return status;
+}
+
+static wafer_status optional_item(data_store *store, const onnx_optional *optional,
+                                  wafer_item **out) {
+  wafer_item *item = NULL;
+  if (optional->tensor) WAFER_TRY(tensor_item(store, optional->tensor, &item));
+  if (optional->sequence) WAFER_TRY(sequence_item(store, optional->sequence, &item));
+  *out = wafer_item_list(WAFER_ITEM_optional, item ? 1 : 0, &item);
+  wafer_item_release(item);
+  return *out ? WAFER_OK : no_item(store);
+}
+
+wafer_status wafer_onnx_item_read(const wafer_diag *diag, wafer_arena *arena, const char *path,
+                                  wafer_item_kind kind, wafer_item **out) {
+  *out = NULL;
+  wire_source source;
+  data_store store = {.diag = diag, .arena = arena, .file = path};
+  const onnx_tensor *tensor;
+  const onnx_sequence *sequence;
+  const onnx_optional *optional;
+  WAFER_TRY(read_file(diag, arena, path, &source));
+  switch (kind) {
+  case WAFER_ITEM_sequence:
+    WAFER_TRY(onnx_read_sequence(&source, &sequence));
+    return sequence_item(&store, sequence, out);
+  case WAFER_ITEM_optional:
+    WAFER_TRY(onnx_read_optional(&source, &optional));
+    return optional_item(&store, optional, out);
+  default:
+    WAFER_TRY(onnx_read_tensor(&source, &tensor));
+    return tensor_item(&store, tensor, out);
+  }
 }

@@ -131,28 +131,50 @@ wafer_dtype node_dtype(const import_node *n, MlirValue value) {
   return node_type(n, value).dtype;
 }
 
-const char *node_inputs_behind(const import_node *n, MlirValue value) {
+/* The values of the program that an op's value is computed from: arguments of its piece. */
+static value_list arguments_behind(const import_node *n, MlirValue value) {
   wafer_arena *arena = n->im->ctx->arena;
-  const wafer_options *options = n->im->ctx->options;
-  MlirOperation main = wafer_ir_main(n->im->ir);
   wafer_ir_map *seen = wafer_ir_map_create(arena);
-  value_list work = {.arena = arena};
-  char list[300] = "", remedy[300] = "";
+  value_list work = {.arena = arena}, found = {.arena = arena};
   push_value(&work, value);
   while (seen && work.count) {
     MlirValue at = work.at[--work.count];
     if (wafer_ir_map_get(seen, at.ptr) != WAFER_NONE || !wafer_ir_map_put(seen, at.ptr, 0))
       continue;
     if (mlirValueIsABlockArgument(at)) {
-      const char *name = wafer_ir_argument_name(main, (uint32_t)mlirBlockArgumentGetArgNumber(at));
-      if (options && options->needs) options->needs(options->needs_self, name);
-      append_text(list, sizeof list, *list ? ", '" : "'", name, "'");
-      append_text(remedy, sizeof remedy, " --bind ", name, "=FILE.npy");
+      push_value(&found, at);
       continue;
     }
     MlirOperation op = mlirOpResultGetOwner(at);
     for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); i++)
       push_value(&work, mlirOperationGetOperand(op, i));
+  }
+  return found;
+}
+
+static const wafer_value *argument_value(const import_node *n, MlirValue argument) {
+  intptr_t number = mlirBlockArgumentGetArgNumber(argument);
+  return &n->im->program.values[n->im->fn->open->inputs.at[number]];
+}
+
+bool node_given_by_inputs(const import_node *n, MlirValue value) {
+  value_list arguments = arguments_behind(n, value);
+  for (size_t i = 0; i < arguments.count; i++)
+    if (argument_value(n, arguments.at[i])->owner != WAFER_OWNER_input) return false;
+  return true;
+}
+
+const char *node_inputs_behind(const import_node *n, MlirValue value) {
+  wafer_arena *arena = n->im->ctx->arena;
+  const wafer_options *options = n->im->ctx->options;
+  value_list arguments = arguments_behind(n, value);
+  char list[300] = "", remedy[300] = "";
+  for (size_t i = 0; i < arguments.count; i++) {
+    const wafer_value *v = argument_value(n, arguments.at[i]);
+    if (v->owner != WAFER_OWNER_input) continue;
+    if (options && options->needs) options->needs(options->needs_self, v->name);
+    append_text(list, sizeof list, *list ? ", '" : "'", v->name, "'");
+    append_text(remedy, sizeof remedy, " --bind ", v->name, "=FILE.npy");
   }
   const char *text = wafer_arena_printf(arena, "input %s; give%s", list, remedy);
   return text ? text : "inputs";

@@ -35,6 +35,18 @@ static const wire_field tensor_fields[] = {
 };
 static const wire_message tensor_message = MESSAGE(onnx_tensor, "TensorProto", tensor_fields);
 
+static const wire_field sequence_fields[] = {
+    [3] = SUB(onnx_sequence, MESSAGES, tensors, tensor_message)};
+static const wire_message sequence_message =
+    MESSAGE(onnx_sequence, "SequenceProto", sequence_fields);
+
+static const wire_field optional_fields[] = {
+    [3] = SUB(onnx_optional, MESSAGE, tensor, tensor_message),
+    [5] = SUB(onnx_optional, MESSAGE, sequence, sequence_message),
+};
+static const wire_message optional_message =
+    MESSAGE(onnx_optional, "OptionalProto", optional_fields);
+
 static const wire_field sparse_fields[] = {
     [1] = SUB(onnx_sparse, MESSAGE, values, tensor_message),
     [2] = SUB(onnx_sparse, MESSAGE, indices, tensor_message),
@@ -178,6 +190,22 @@ wafer_status onnx_read_tensor(const wire_source *source, const onnx_tensor **out
   *out = NULL;
   void *message;
   WAFER_TRY(wire_decode(source, &tensor_message, &message));
+  *out = message;
+  return WAFER_OK;
+}
+
+wafer_status onnx_read_sequence(const wire_source *source, const onnx_sequence **out) {
+  *out = NULL;
+  void *message;
+  WAFER_TRY(wire_decode(source, &sequence_message, &message));
+  *out = message;
+  return WAFER_OK;
+}
+
+wafer_status onnx_read_optional(const wire_source *source, const onnx_optional **out) {
+  *out = NULL;
+  void *message;
+  WAFER_TRY(wire_decode(source, &optional_message, &message));
   *out = message;
   return WAFER_OK;
 }

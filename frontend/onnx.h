@@ -94,6 +94,17 @@ typedef struct onnx_tensors {
   size_t count;
 } onnx_tensors;
 
+typedef struct onnx_sequence { /* SequenceProto of tensors */
+  uint64_t has;
+  onnx_tensors tensors;
+} onnx_sequence;
+
+typedef struct onnx_optional { /* OptionalProto: one member or none is set */
+  uint64_t has;
+  const onnx_tensor *tensor;
+  const onnx_sequence *sequence;
+} onnx_optional;
+
 typedef struct onnx_graph onnx_graph;
 
 typedef enum onnx_attribute_type {
@@ -202,6 +213,10 @@ WAFER_MUST_USE wafer_status onnx_read(const wire_source *source, const onnx_mode
 
 /* A single tensor: the bytes of a TensorProto. */
 WAFER_MUST_USE wafer_status onnx_read_tensor(const wire_source *source, const onnx_tensor **out);
+WAFER_MUST_USE wafer_status onnx_read_sequence(const wire_source *source,
+                                               const onnx_sequence **out);
+WAFER_MUST_USE wafer_status onnx_read_optional(const wire_source *source,
+                                               const onnx_optional **out);
 
 /* The node's name, or its first output where it has none. */
 const char *onnx_node_label(const onnx_node *node);

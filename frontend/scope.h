@@ -14,8 +14,13 @@ typedef enum name_state {
 typedef struct name_entry {
   const char *name; /* NULL: a free slot */
   name_state state;
-  MlirValue value;
+  MlirValue value; /* of the piece; null: a value of the program that no piece has taken yet */
   const onnx_tensor *tensor;
+  struct assembly *fn; /* the function that it belongs to */
+  struct piece *piece; /* where `value` is */
+  bool host;           /* no tensor of static type: the host alone has it */
+  bool numbered;       /* `number` is set: it is a value of the program */
+  uint32_t number;
   size_t maker; /* index of the node that makes it, where a scope serves to look that up */
 } name_entry;
 
@@ -33,6 +38,7 @@ typedef struct frame {
 typedef struct scope {
   const struct scope *outer; /* NULL for the main graph and functions */
   const frame *frame;
+  const onnx_graph *graph; /* NULL: the body of a function */
   name_entry *slots;
   size_t mask; /* slots - 1 */
 } scope;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "ir_names.h"
+#include "wafer/program.h"
 
 static const char nn_text[] = {
 #include "nn.irdl.mlir.inc"
@@ -280,6 +281,26 @@ wafer_status wafer_ir_create(const wafer_ctx *ctx, const char *file, wafer_ir **
   return WAFER_OK;
 }
 
+wafer_status wafer_ir_create_piece(const wafer_ctx *ctx, wafer_ir *of, wafer_ir **out) {
+  *out = NULL;
+  wafer_ir *ir = WAFER_NEW(ctx->arena, wafer_ir, 1);
+  wafer_weights *weights = wafer_weights_create(ctx->arena);
+  if (!ir || !weights)
+    return wafer_fail(ctx->diag, wafer_at_file(of->file), WAFER_NO_MEMORY,
+                      "no memory for the module");
+  *ir = (wafer_ir){.context = of->context,
+                   .weights = weights,
+                   .file = of->file,
+                   .model = of->model,
+                   .arena = ctx->arena,
+                   .diag = of->diag,
+                   .owner = of};
+  ir->module = mlirModuleCreateEmpty(wafer_ir_location(ir, NULL, -1));
+  ir->symbols = mlirSymbolTableCreate(mlirModuleGetOperation(ir->module));
+  *out = ir;
+  return WAFER_OK;
+}
+
 static MlirWalkResult note_weight(MlirOperation op, void *self) {
   wafer_ir *ir = self;
   wafer_type type;
@@ -320,14 +341,26 @@ wafer_status wafer_ir_parse(const wafer_ctx *ctx, const char *path, wafer_ir **o
   return WAFER_OK;
 }
 
+static void print_module(const wafer_ir *ir, text *printed) {
+  MlirOpPrintingFlags flags = mlirOpPrintingFlagsCreate();
+  mlirOpPrintingFlagsAssumeVerified(flags);
+  mlirOperationPrintWithFlags(mlirModuleGetOperation(ir->module), flags, text_add, printed);
+  mlirOpPrintingFlagsDestroy(flags);
+  text_add(ref("\n"), printed);
+}
+
 wafer_status wafer_ir_print(const wafer_ctx *ctx, const wafer_ir *ir, const char **out,
                             size_t *bytes) {
   text printed = {.arena = ctx->arena};
-  MlirOpPrintingFlags flags = mlirOpPrintingFlagsCreate();
-  mlirOpPrintingFlagsAssumeVerified(flags);
-  mlirOperationPrintWithFlags(mlirModuleGetOperation(ir->module), flags, text_add, &printed);
-  mlirOpPrintingFlagsDestroy(flags);
-  text_add(ref("\n"), &printed);
+  const wafer_program *program = ir->program;
+  for (uint32_t i = 0; program && i < program->function_count; i++) {
+    if (!program->pieces[i]) continue;
+    text_add(ref("// function "), &printed);
+    text_add(ref(program->functions[i].name), &printed);
+    text_add(ref("\n"), &printed);
+    print_module(program->pieces[i], &printed);
+  }
+  if (!program) print_module(ir, &printed);
   *out = printed.at;
   *bytes = printed.bytes;
   if (!printed.failed) return WAFER_OK;
@@ -338,8 +371,12 @@ wafer_status wafer_ir_print(const wafer_ctx *ctx, const wafer_ir *ir, const char
 
 void wafer_ir_destroy(wafer_ir *ir) {
   if (!ir) return;
+  const wafer_program *program = ir->program;
+  for (uint32_t i = 0; program && i < program->function_count; i++)
+    if (program->pieces[i] != ir) wafer_ir_destroy(program->pieces[i]);
   if (!mlirSymbolTableIsNull(ir->symbols)) mlirSymbolTableDestroy(ir->symbols);
   if (!mlirModuleIsNull(ir->module)) mlirModuleDestroy(ir->module);
+  if (ir->owner) return;
   mlirContextDetachDiagnosticHandler(ir->context, ir->handler);
   mlirContextDestroy(ir->context);
 }

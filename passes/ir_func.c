@@ -141,6 +141,28 @@ wafer_status wafer_ir_begin_main(const wafer_ctx *ctx, wafer_ir *ir, uint32_t co
   return set_names(ctx, ir, func, "arg_attrs", count, names);
 }
 
+MlirValue wafer_ir_add_argument(wafer_builder *b, const wafer_type *type) {
+  return mlirBlockAddArgument(b->block, wafer_ir_type(b->ir->context, type), b->location);
+}
+
+uint32_t wafer_ir_prune_arguments(wafer_builder *b, uint32_t *kept) {
+  uint32_t count = (uint32_t)mlirBlockGetNumArguments(b->block), left = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    MlirValue argument = mlirBlockGetArgument(b->block, left);
+    if (mlirOpOperandIsNull(mlirValueGetFirstUse(argument)))
+      mlirBlockEraseArgument(b->block, left);
+    else
+      kept[left++] = i;
+  }
+  return left;
+}
+
+wafer_status wafer_ir_name_arguments(wafer_builder *b, uint32_t count, const char *const *names) {
+  MlirOperation func = mlirBlockGetParentOperation(b->block);
+  mlirOperationRemoveAttributeByName(func, ref("arg_attrs"));
+  return set_names(b->ctx, b->ir, func, "arg_attrs", count, names);
+}
+
 wafer_status wafer_ir_finish_main(wafer_builder *b, uint32_t count, const char *const *names,
                                   const MlirValue *results) {
   WAFER_TRY(finish(b, count, results));

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "ir_names.h"
+#include "wafer/program.h"
 
 /* What a pass needs and gives. A module carries its facts in an attribute, so that a text can start
  * anywhere in the pipeline. */
@@ -243,8 +244,9 @@ static wafer_status run_all(const wafer_ctx *ctx, wafer_ir *ir, const pipeline *
   return WAFER_OK;
 }
 
-wafer_status wafer_transform(const wafer_ctx *ctx, wafer_ir *ir, const char *passes) {
+static wafer_status transform(const wafer_ctx *ctx, wafer_ir *ir, const char *passes) {
   pipeline p = {0};
+  wafer_ir *speaker = ir->owner ? ir->owner : ir; /* MLIR reports there */
   WAFER_TRY(parse(ctx, passes, &p));
   WAFER_TRY(check_needs(ctx, ir, &p));
   WAFER_TRY(check_print_after(ctx, &p));
@@ -253,13 +255,38 @@ wafer_status wafer_transform(const wafer_ctx *ctx, wafer_ir *ir, const char *pas
       .emit = count_emit, .progress = count_progress, .cancelled = count_cancelled, .self = &c};
   wafer_ctx counted = *ctx;
   counted.diag = &diag;
-  const wafer_diag *own = ir->diag;
-  ir->diag = &diag;
+  const wafer_diag *own = speaker->diag;
+  speaker->diag = &diag;
   /* Facts that a text claims are taken on trust, but for the types that every pass asserts. */
   wafer_status status = facts_of(ir) & SHAPED ? wafer_pass_shape(&counted, ir) : WAFER_OK;
   if (status == WAFER_OK) status = run_all(&counted, ir, &p, &c);
-  ir->diag = own;
+  speaker->diag = own;
   return status;
+}
+
+/* Every piece is compiled as if it were alone. Where there are several they take turns on the
+ * wafer: what a pipeline gains by leaving its weights there they would lose, so that `auto` means
+ * streaming; and they run sample by sample. */
+static wafer_status transform_pieces(const wafer_ctx *ctx, const wafer_program *program,
+                                     const char *passes) {
+  wafer_options options = ctx->options ? *ctx->options : (wafer_options){0};
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < program->function_count; i++) count += program->pieces[i] != NULL;
+  if (count > 1 && options.mode == WAFER_MODE_auto) options.mode = WAFER_MODE_streaming;
+  if (options.batch > 1)
+    wafer_warn(ctx->diag, (wafer_loc){0},
+               "a model with host steps runs sample by sample: --batch %u is taken as 1",
+               options.batch);
+  options.batch = 1;
+  wafer_ctx own = *ctx;
+  own.options = &options;
+  for (uint32_t i = 0; i < program->function_count; i++)
+    if (program->pieces[i]) WAFER_TRY(transform(&own, program->pieces[i], passes));
+  return WAFER_OK;
+}
+
+wafer_status wafer_transform(const wafer_ctx *ctx, wafer_ir *ir, const char *passes) {
+  return ir->program ? transform_pieces(ctx, ir->program, passes) : transform(ctx, ir, passes);
 }
 
 void wafer_passes_each(void (*visit)(void *self, const char *name, const char *summary),

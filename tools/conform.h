@@ -44,6 +44,10 @@ typedef struct conform_difference {
 wafer_status conform_compare(const wafer_diag *diag, const char *output, const wafer_view *got,
                              const wafer_view *wanted, conform_difference *d);
 
+/* Sequences and optionals element by element; strings exactly. */
+wafer_status conform_compare_item(const wafer_diag *diag, const char *output, const wafer_item *got,
+                                  const wafer_item *wanted, conform_difference *d);
+
 /* ---- Values of a test (conform_values.c) ---- */
 
 /* One value per port: what the files of a set hold. The seam for kinds of values other than
@@ -52,6 +56,7 @@ typedef struct conform_values {
   size_t count;
   const char **names; /* of the model's ports */
   wafer_view *views;
+  wafer_item **items; /* NULL for tensors of numbers */
 } conform_values;
 
 wafer_status conform_read_inputs(const wafer_diag *diag, wafer_arena *arena, const conform_case *c,

@@ -84,3 +84,36 @@ wafer_status conform_compare(const wafer_diag *diag, const char *output, const w
                     wafer_element_f64(got->dtype, got->data, first),
                     wafer_element_f64(wanted->dtype, wanted->data, first));
 }
+
+static wafer_status compare_strings(const wafer_diag *diag, const char *output,
+                                    const wafer_view *got, const wafer_view *wanted) {
+  if (got->dtype != wanted->dtype || !wafer_shape_equal(&got->shape, &wanted->shape))
+    return unlike(diag, output, got, wanted);
+  const char *const *a = got->data, *const *b = wanted->data;
+  int64_t count = 0;
+  wafer_shape_elements(&got->shape, &count);
+  for (int64_t i = 0; i < count; i++)
+    if (strcmp(a[i], b[i]))
+      return wafer_fail(diag, (wafer_loc){0}, WAFER_DIFFER,
+                        "output '%s': string %lld is '%.80s', expected '%.80s'", output,
+                        (long long)i, a[i], b[i]);
+  return WAFER_OK;
+}
+
+wafer_status conform_compare_item(const wafer_diag *diag, const char *output, const wafer_item *got,
+                                  const wafer_item *wanted, conform_difference *d) {
+  if (got->kind != wanted->kind)
+    return wafer_fail(diag, (wafer_loc){0}, WAFER_DIFFER, "output '%s' is of kind %s, expected %s",
+                      output, wafer_item_kind_name(got->kind), wafer_item_kind_name(wanted->kind));
+  if (got->kind == WAFER_ITEM_tensor && wanted->tensor.dtype == WAFER_DTYPE_string)
+    return compare_strings(diag, output, &got->tensor, &wanted->tensor);
+  if (got->kind == WAFER_ITEM_tensor)
+    return conform_compare(diag, output, &got->tensor, &wanted->tensor, d);
+  if (got->count != wanted->count)
+    return wafer_fail(diag, (wafer_loc){0}, WAFER_DIFFER,
+                      "output '%s' holds %u values, expected %u", output, got->count,
+                      wanted->count);
+  for (uint32_t i = 0; i < got->count; i++)
+    WAFER_TRY(conform_compare_item(diag, output, got->items[i], wanted->items[i], d));
+  return WAFER_OK;
+}

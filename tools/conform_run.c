@@ -18,7 +18,7 @@ typedef struct runner {
   const wafer_onnx_info *info;
   bool *needed;   /* per input: its value must be known when compiling */
   bool more;      /* an input was added to them */
-  bool *on_cores; /* per node of the model */
+  bool *on_cores, *on_host; /* per node of the model */
   bool planned;   /* a plan was made and opened */
 } runner;
 
@@ -63,7 +63,7 @@ static wafer_status bind_inputs(runner *r, const conform_values *inputs, wafer_o
   for (size_t i = 0; i < inputs->count; i++) {
     if (r->needed[i])
       values[o->value_count++] = (wafer_value_binding){inputs->names[i], inputs->views[i]};
-    else if (r->info->inputs[i].open)
+    else if (r->info->inputs[i].open && !inputs->items[i])
       shapes[o->shape_count++] = (wafer_shape_binding){inputs->names[i], inputs->views[i].shape};
   }
   return WAFER_OK;
@@ -97,11 +97,11 @@ static wafer_status compile(runner *r, const conform_values *inputs) {
 /* ---- What ran where ---- */
 
 /* The nodes that a name of the plan stands for; a name inside a function is "call/node". */
-static void mark_node(runner *r, const char *name) {
+static void mark_node(runner *r, const char *name, bool *on) {
   for (const char *at = name; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL) {
     bool found = false;
     for (size_t i = 0; i < r->info->node_count; i++)
-      if (!strcmp(r->info->nodes[i].label, at)) found = r->on_cores[i] = true;
+      if (!strcmp(r->info->nodes[i].label, at)) found = on[i] = true;
     if (found) return;
   }
 }
@@ -110,8 +110,12 @@ static void mark_cores(runner *r, const wafer_plan *plan) {
   r->planned = true;
   for (uint32_t k = 0; k < plan->kernel_count; k++) {
     const wafer_kernel_body *body = &plan->kernels[k].body;
-    for (uint32_t i = 0; i < body->node_count; i++) mark_node(r, body->nodes[i].name);
+    for (uint32_t i = 0; i < body->node_count; i++) mark_node(r, body->nodes[i].name, r->on_cores);
   }
+  for (uint32_t f = 0; f < plan->function_count; f++)
+    for (uint32_t s = 0; s < plan->functions[f].step_count; s++)
+      if (plan->functions[f].steps[s].node)
+        mark_node(r, plan->functions[f].steps[s].node, r->on_host);
 }
 
 static bool same_operator(const wafer_onnx_node *a, const wafer_onnx_node *b) {
@@ -122,16 +126,19 @@ static bool same_operator(const wafer_onnx_node *a, const wafer_onnx_node *b) {
 static void list_operators(runner *r) {
   const wafer_onnx_node *nodes = r->info->nodes;
   for (size_t i = 0; i < r->info->node_count; i++) {
-    bool cores = false, seen = false;
+    bool cores = false, host = false, seen = false;
     for (size_t k = 0; k < i; k++) seen |= same_operator(&nodes[k], &nodes[i]);
     if (seen) continue;
-    for (size_t k = i; k < r->info->node_count; k++)
+    for (size_t k = i; k < r->info->node_count; k++) {
       cores |= same_operator(&nodes[k], &nodes[i]) && r->on_cores[k];
+      host |= same_operator(&nodes[k], &nodes[i]) && r->on_host[k];
+    }
     bool is_default = !strcmp(nodes[i].domain, "ai.onnx");
     char word[512];
     snprintf(word, sizeof word, "%s%s%s@%lld:%s", is_default ? "" : nodes[i].domain,
              is_default ? "" : ".", nodes[i].type, (long long)nodes[i].opset,
              !r->planned ? "none"
+             : host      ? "host"
              : cores     ? "cores"
                          : "folded");
     append(r->result->operators, sizeof r->result->operators, word);
@@ -180,6 +187,59 @@ static wafer_status compare_outputs(runner *r, const wafer_plan *plan, const waf
   return first;
 }
 
+/* The same for a plan whose first function is the host's. */
+static wafer_status compare_items(runner *r, const wafer_plan *plan, wafer_item *const *outputs,
+                                  const conform_values *wanted) {
+  const wafer_function *f = &plan->functions[0];
+  wafer_status first = WAFER_OK;
+  for (uint32_t i = 0; i < f->output_count; i++) {
+    const char *name = plan->values[f->outputs[i]].name;
+    const wafer_view *view = value_named(wanted, name);
+    if (!view)
+      return wafer_fail(&r->diag, (wafer_loc){0}, WAFER_BAD_INPUT, "no file for output '%s'", name);
+    wafer_item tensor = {.kind = WAFER_ITEM_tensor, .tensor = *view};
+    const wafer_item *item = wanted->items[view - wanted->views];
+    wafer_status status = conform_compare_item(&r->diag, name, outputs[i], item ? item : &tensor,
+                                               &r->result->difference);
+    if (first == WAFER_OK) first = status;
+  }
+  return first;
+}
+
+/* Each input as an item with a reference. */
+static wafer_status make_items(runner *r, const wafer_plan *plan, const conform_values *inputs,
+                               wafer_item **items) {
+  const wafer_function *f = &plan->functions[0];
+  for (uint32_t i = 0; i < f->input_count; i++) {
+    const char *name = plan->values[f->inputs[i]].name;
+    const wafer_view *view = value_named(inputs, name);
+    if (!view)
+      return wafer_fail(&r->diag, (wafer_loc){0}, WAFER_BAD_INPUT, "no file for input '%s'", name);
+    wafer_item *item = inputs->items[view - inputs->views];
+    items[i] = item ? wafer_item_retain(item) : wafer_item_copy(view);
+    if (!items[i]) return WAFER_NO_MEMORY;
+  }
+  return WAFER_OK;
+}
+
+static wafer_status run_items(runner *r, const wafer_plan *plan, const conform_values *inputs,
+                              const conform_values *wanted) {
+  const wafer_function *f = &plan->functions[0];
+  const wafer_session_options options = {.threads = 1, .diag = &r->diag};
+  wafer_session *session;
+  wafer_item **in = WAFER_NEW(r->arena, wafer_item *, f->input_count);
+  wafer_item **out = WAFER_NEW(r->arena, wafer_item *, f->output_count);
+  if (!in || !out) return WAFER_NO_MEMORY;
+  WAFER_TRY(wafer_session_create(plan, &options, &session));
+  wafer_status status = make_items(r, plan, inputs, in);
+  if (status == WAFER_OK)
+    status = wafer_session_run_items(session, in, f->input_count, out, f->output_count);
+  if (status == WAFER_OK) status = compare_items(r, plan, out, wanted);
+  for (uint32_t i = 0; i < f->input_count; i++) wafer_item_release(in[i]);
+  wafer_session_destroy(session);
+  return status;
+}
+
 static wafer_status run_session(runner *r, const wafer_plan *plan, const conform_values *inputs,
                                 const conform_values *wanted) {
   const wafer_function *f = &plan->functions[0];
@@ -207,7 +267,9 @@ static wafer_status run_plan(runner *r, const conform_values *inputs,
   const wafer_plan *plan;
   WAFER_TRY(wafer_plan_open(&r->diag, r->scratch, &plan));
   mark_cores(r, plan);
-  wafer_status status = run_session(r, plan, inputs, wanted);
+  wafer_status status = wafer_function_on_host(&plan->functions[0])
+                            ? run_items(r, plan, inputs, wanted)
+                            : run_session(r, plan, inputs, wanted);
   wafer_plan_close(plan);
   return status;
 }
@@ -230,7 +292,8 @@ static wafer_status run_sets(runner *r) {
   WAFER_TRY(wafer_onnx_inspect(&r->diag, r->arena, r->c->model, &r->info));
   r->needed = WAFER_NEW(r->arena, bool, r->info->input_count);
   r->on_cores = WAFER_NEW(r->arena, bool, r->info->node_count);
-  if (!r->needed || !r->on_cores) return WAFER_NO_MEMORY;
+  r->on_host = WAFER_NEW(r->arena, bool, r->info->node_count);
+  if (!r->needed || !r->on_cores || !r->on_host) return WAFER_NO_MEMORY;
   wafer_status status = WAFER_OK;
   for (size_t set = 0; set < r->c->set_count && status == WAFER_OK; set++) status = run_set(r, set);
   list_operators(r);

@@ -33,11 +33,28 @@ static wafer_status ramp(const wafer_diag *diag, wafer_arena *arena, const confo
   return WAFER_OK;
 }
 
+/* What is no tensor of numbers is an item, and lives as long as the arena. */
+static void drop_item(void *item) {
+  wafer_item_release(item);
+}
+
+static wafer_status read_value(const wafer_diag *diag, wafer_arena *arena, const char *path,
+                               const wafer_onnx_port *port, wafer_view *view, wafer_item **item) {
+  if (port->kind == WAFER_ITEM_tensor && port->dtype != WAFER_DTYPE_none)
+    return read_tensor(diag, arena, path, port, view);
+  WAFER_TRY(wafer_onnx_item_read(diag, arena, path, port->kind, item));
+  *view = (*item)->tensor;
+  if (wafer_arena_defer(arena, drop_item, *item)) return WAFER_OK;
+  wafer_item_release(*item);
+  return wafer_fail(diag, wafer_at_file(path), WAFER_NO_MEMORY, "no memory for its value");
+}
+
 static wafer_status make(const wafer_diag *diag, wafer_arena *arena, const conform_case *c,
                          size_t count, conform_values *out) {
   *out = (conform_values){.names = WAFER_NEW(arena, const char *, count),
-                          .views = WAFER_NEW(arena, wafer_view, count)};
-  if (out->names && out->views) return WAFER_OK;
+                          .views = WAFER_NEW(arena, wafer_view, count),
+                          .items = WAFER_NEW(arena, wafer_item *, count)};
+  if (out->names && out->views && out->items) return WAFER_OK;
   return wafer_fail(diag, wafer_at_file(c->model), WAFER_NO_MEMORY, "no memory for its values");
 }
 
@@ -53,7 +70,8 @@ wafer_status conform_read_inputs(const wafer_diag *diag, wafer_arena *arena, con
     else if (path && access(path, F_OK) != 0)
       return WAFER_OK; /* inputs that are left out stand at the end */
     else
-      WAFER_TRY(read_tensor(diag, arena, path, &info->inputs[out->count], view));
+      WAFER_TRY(read_value(diag, arena, path, &info->inputs[out->count], view,
+                           &out->items[out->count]));
   }
   return WAFER_OK;
 }
@@ -63,8 +81,9 @@ wafer_status conform_read_outputs(const wafer_diag *diag, wafer_arena *arena, co
   WAFER_TRY(make(diag, arena, c, info->output_count, out));
   for (; out->count < info->output_count; out->count++) {
     out->names[out->count] = info->outputs[out->count].name;
-    WAFER_TRY(read_tensor(diag, arena, path_of(arena, c, set, "output", out->count),
-                          &info->outputs[out->count], &out->views[out->count]));
+    WAFER_TRY(read_value(diag, arena, path_of(arena, c, set, "output", out->count),
+                         &info->outputs[out->count], &out->views[out->count],
+                         &out->items[out->count]));
   }
   return WAFER_OK;
 }

@@ -163,12 +163,12 @@ wafer_status dump_core(FILE *to, const wafer_diag *diag, const wafer_plan *plan,
           covers(machine->usable, x, y) ? "" : "; outside the usable rectangle");
   for (uint32_t i = 0; i < machine->dead_count; i++)
     if (machine->dead[i].x == x && machine->dead[i].y == y) fputs("this core is dead\n", to);
-  const wafer_function *f = &plan->functions[0];
-  for (uint32_t i = 0; i < f->step_count; i++)
-    if (f->steps[i].kind == WAFER_STEP_load)
-      load(&m, &plan->phases[f->steps[i].phase]);
-    else
-      print_phase(&m, f->steps[i].phase);
+  for (uint32_t k = 0; k < plan->function_count; k++)
+    for (uint32_t i = 0; i < plan->functions[k].step_count; i++) {
+      const wafer_step *s = &plan->functions[k].steps[i];
+      if (s->kind == WAFER_STEP_load) load(&m, &plan->phases[s->phase]);
+      if (s->kind == WAFER_STEP_phase) print_phase(&m, s->phase);
+    }
   fprintf(to, "\nat most %llu of %u bytes\n", (ull)m.most, machine->core_bytes);
   free(m.at);
   if (m.failed)

@@ -139,6 +139,20 @@ static void add_phase(cJSON *list, const wafer_phase *p) {
   add_u64(o, "peak_core_bytes", p->peak_core_bytes);
 }
 
+static void add_step(cJSON *o, const wafer_step *s) {
+  if (wafer_step_on_wafer(s)) {
+    add_u64(o, wafer_step_kind_name(s->kind), s->phase);
+    return;
+  }
+  cJSON_AddStringToObject(o, "kind", wafer_step_kind_name(s->kind));
+  if (s->kind == WAFER_STEP_host)
+    cJSON_AddStringToObject(o, "operator", wafer_host_get(s->op)->name);
+  cJSON_AddStringToObject(o, "onnx_node", s->node ? s->node : "");
+  add_indices(o, "input_values", s->inputs, s->input_count);
+  add_indices(o, "output_values", s->outputs, s->output_count);
+  add_indices(o, "functions", s->bodies, s->body_count);
+}
+
 static void add_function(cJSON *list, const wafer_function *f) {
   cJSON *o = add_item(list);
   cJSON_AddStringToObject(o, "name", f->name);
@@ -146,8 +160,7 @@ static void add_function(cJSON *list, const wafer_function *f) {
   add_indices(o, "output_values", f->outputs, f->output_count);
   cJSON *steps = cJSON_AddArrayToObject(o, "steps");
   for (uint32_t i = 0; i < f->step_count; i++)
-    add_u64(add_item(steps), f->steps[i].kind == WAFER_STEP_load ? "load" : "phase",
-            f->steps[i].phase);
+    add_step(add_item(steps), &f->steps[i]);
 }
 
 static void add_lists(cJSON *root, const wafer_plan *plan) {

@@ -86,9 +86,24 @@ static void print_values(FILE *to, const wafer_plan *plan, const uint32_t *at, u
   char type[128];
   for (uint32_t i = 0; i < count; i++) {
     const wafer_value *v = &plan->values[at[i]];
-    dump_type(&v->type, type, sizeof type);
+    if (v->kind == WAFER_VALUE_host)
+      snprintf(type, sizeof type, "host value");
+    else
+      dump_type(&v->type, type, sizeof type);
     fprintf(to, "%s%s: %s", i ? ", " : "", v->name, type);
   }
+}
+
+static void print_host_step(FILE *to, const wafer_plan *plan, const wafer_step *s) {
+  fprintf(to, "  %-6s", wafer_step_kind_name(s->kind));
+  if (s->kind == WAFER_STEP_host) fprintf(to, " %s", wafer_host_get(s->op)->name);
+  for (uint32_t i = 0; i < s->body_count; i++)
+    fprintf(to, " %s", plan->functions[s->bodies[i]].name);
+  if (s->node && *s->node) fprintf(to, " (node '%s')", s->node);
+  for (uint32_t i = 0; i < s->output_count; i++)
+    fprintf(to, "%s%s", i ? ", " : " -> ",
+            s->outputs[i] == WAFER_NONE ? "none" : plan->values[s->outputs[i]].name);
+  fputc('\n', to);
 }
 
 static void print_function(FILE *to, const wafer_plan *plan, const wafer_function *f) {
@@ -104,8 +119,11 @@ static void print_function(FILE *to, const wafer_plan *plan, const wafer_functio
       i = f->step_count - most / 2;
     }
     const wafer_step *s = &f->steps[i];
-    fprintf(to, "  %-6s phase %u '%s'\n", s->kind == WAFER_STEP_load ? "load" : "run", s->phase,
-            plan->phases[s->phase].name);
+    if (wafer_step_on_wafer(s))
+      fprintf(to, "  %-6s phase %u '%s'\n", s->kind == WAFER_STEP_load ? "load" : "run", s->phase,
+              plan->phases[s->phase].name);
+    else
+      print_host_step(to, plan, s);
   }
 }
 

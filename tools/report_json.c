@@ -55,6 +55,21 @@ static void add_head(cJSON *root, const report *r) {
   cJSON_AddStringToObject(root, "bottleneck", r->bottleneck);
 }
 
+static void add_host_steps(cJSON *list, const wafer_plan *plan) {
+  for (uint32_t f = 0; f < plan->function_count; f++)
+    for (uint32_t i = 0; i < plan->functions[f].step_count; i++) {
+      const wafer_step *s = &plan->functions[f].steps[i];
+      if (wafer_step_on_wafer(s) || s->kind == WAFER_STEP_call) continue;
+      cJSON *o = cJSON_CreateObject();
+      cJSON_AddItemToArray(list, o);
+      cJSON_AddStringToObject(o, "operator",
+                              s->kind == WAFER_STEP_host ? wafer_host_get(s->op)->name
+                                                         : wafer_step_kind_name(s->kind));
+      cJSON_AddStringToObject(o, "onnx_node", s->node ? s->node : "");
+      cJSON_AddStringToObject(o, "function", plan->functions[f].name);
+    }
+}
+
 char *report_json(const report *r, double compile_seconds) {
   const wafer_plan *plan = r->plan;
   cJSON *root = cJSON_CreateObject();
@@ -76,7 +91,7 @@ char *report_json(const report *r, double compile_seconds) {
   add_mode(modes, "streaming", &plan->streaming);
   cJSON *kernels = cJSON_AddArrayToObject(root, "kernels");
   for (uint32_t i = 0; i < plan->kernel_count; i++) add_kernel(kernels, &plan->kernels[i]);
-  cJSON_AddArrayToObject(root, "host_steps");
+  add_host_steps(cJSON_AddArrayToObject(root, "host_steps"), plan);
   char *text = cJSON_Print(root);
   cJSON_Delete(root);
   return text;

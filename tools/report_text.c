@@ -94,6 +94,22 @@ static void print_kernels(FILE *to, const wafer_plan *plan) {
     fprintf(to, "... and %u more: `wafer dump` lists all\n", plan->kernel_count - most);
 }
 
+/* Every step that is not the wafer's, by name. */
+static void print_host(FILE *to, const wafer_plan *plan) {
+  uint32_t count = 0;
+  for (uint32_t f = 0; f < plan->function_count; f++)
+    for (uint32_t i = 0; i < plan->functions[f].step_count; i++) {
+      const wafer_step *s = &plan->functions[f].steps[i];
+      if (wafer_step_on_wafer(s) || s->kind == WAFER_STEP_call) continue;
+      if (!count++) fputs("host: these steps run on the host, one after the other\n", to);
+      fprintf(to, "  %-20s node '%s' in function '%s'\n",
+              s->kind == WAFER_STEP_host ? wafer_host_get(s->op)->name
+                                         : wafer_step_kind_name(s->kind),
+              s->node ? s->node : "", plan->functions[f].name);
+    }
+  if (!count) fputs("host: nothing runs on the host\n", to);
+}
+
 void report_print(FILE *to, const report *r) {
   const wafer_plan *plan = r->plan;
   fprintf(to, "%s on %s: %u ONNX nodes, %u kernels, %u streams, %u phase%s, storage %s\n\n",
@@ -104,5 +120,5 @@ void report_print(FILE *to, const report *r) {
   print_modes(to, r);
   print_kernels(to, plan);
   fprintf(to, "\nbottleneck: %s\n", r->bottleneck);
-  fputs("host: nothing runs on the host\n", to);
+  print_host(to, plan);
 }

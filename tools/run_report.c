@@ -19,7 +19,7 @@ static void add_cycles(cJSON *root, const wafer_plan *plan, const wafer_run_stat
   double interval = stats->interval_cycles ? (double)stats->interval_cycles : 1;
   cJSON_AddNumberToObject(root, "samples_per_s", (double)plan->machine->clock_hz / interval);
   cJSON *kernels = cJSON_AddArrayToObject(root, "kernels");
-  for (uint32_t i = 0; i < plan->kernel_count; i++) {
+  for (uint32_t i = 0; stats->kernel_busy && i < plan->kernel_count; i++) {
     cJSON *k = cJSON_CreateObject();
     cJSON_AddItemToArray(kernels, k);
     cJSON_AddStringToObject(k, "name", plan->kernels[i].name);
@@ -27,7 +27,7 @@ static void add_cycles(cJSON *root, const wafer_plan *plan, const wafer_run_stat
     cJSON_AddNumberToObject(k, "busy_cycles", (double)stats->kernel_busy[i]);
   }
   cJSON *phases = cJSON_AddArrayToObject(root, "phases");
-  for (uint32_t i = 0; i < plan->phase_count; i++) {
+  for (uint32_t i = 0; stats->phase_cycles && i < plan->phase_count; i++) {
     cJSON *p = cJSON_CreateObject();
     cJSON_AddItemToArray(phases, p);
     cJSON_AddStringToObject(p, "name", plan->phases[i].name);

@@ -44,10 +44,15 @@ struct wafer_ir {
   MlirDiagnosticHandlerID handler;
   MlirSymbolTable symbols;  /* of the module; functions enter and leave through the calls below */
   struct curve_set *curves; /* of the passes that size: shape curves made so far, NULL */
+  struct wafer_ir *owner;   /* of the context, where another one has it; NULL */
+  struct wafer_program *program; /* see program.h: the model is several pieces; NULL */
 };
 
 /* An empty module with both dialects loaded, MLIR's own diagnostics forwarded to ctx->diag. */
 wafer_status wafer_ir_create(const wafer_ctx *ctx, const char *file, wafer_ir **out);
+
+/* A piece of the same model: shares the context of `of`, which outlives it. */
+wafer_status wafer_ir_create_piece(const wafer_ctx *ctx, wafer_ir *of, wafer_ir **out);
 
 /* ---- Types, locations ---- */
 
@@ -134,6 +139,12 @@ wafer_status wafer_ir_begin_main(const wafer_ctx *ctx, wafer_ir *ir, uint32_t co
                                  wafer_builder *b, MlirValue *arguments);
 wafer_status wafer_ir_finish_main(wafer_builder *b, uint32_t count, const char *const *names,
                                   const MlirValue *results);
+
+/* One more argument of @main while it is built; those that nothing uses go, and what is left is
+ * named, before it is finished. `kept[i]` is the former number of argument i. */
+MlirValue wafer_ir_add_argument(wafer_builder *b, const wafer_type *type);
+uint32_t wafer_ir_prune_arguments(wafer_builder *b, uint32_t *kept);
+wafer_status wafer_ir_name_arguments(wafer_builder *b, uint32_t count, const char *const *names);
 
 MlirBlock wafer_ir_body(MlirOperation func);
 const char *wafer_ir_func_name(MlirOperation func);

@@ -4,7 +4,7 @@
 
 #include "wafer/arena.h"
 #include "wafer/diag.h"
-#include "wafer/tensor.h"
+#include "wafer/item.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -13,7 +13,8 @@ extern "C" {
 /* An input or output of the model's graph. */
 typedef struct wafer_onnx_port {
   const char *name;
-  wafer_dtype dtype; /* none: no tensor, or of a type that we have not */
+  wafer_item_kind kind; /* of the value itself: an optional sequence is an optional */
+  wafer_dtype dtype; /* none: no tensor of numbers, or of a type that we have not */
   bool open;         /* the rank or a dim is not a number */
   wafer_shape shape; /* of a port that is not open */
 } wafer_onnx_port;
@@ -41,6 +42,11 @@ wafer_status wafer_onnx_inspect(const wafer_diag *diag, wafer_arena *arena, cons
  * arena lives. UNSUPPORTED for an element type that we have not. */
 wafer_status wafer_onnx_tensor_read(const wafer_diag *diag, wafer_arena *arena, const char *path,
                                     wafer_view *out);
+
+/* What a file of a port holds (TensorProto, SequenceProto, OptionalProto) as an item with one
+ * reference. */
+wafer_status wafer_onnx_item_read(const wafer_diag *diag, wafer_arena *arena, const char *path,
+                                  wafer_item_kind kind, wafer_item **out);
 
 /* An operator that wafer_import knows. */
 typedef struct wafer_onnx_operator {

@@ -1,0 +1,178 @@
+/* Models with host steps: what the importer makes of them, what running gives, and that plans whose
+ * host functions are broken are refused. */
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+
+#include "onnx_text.h"
+#include "scratch.h"
+#include "wafer/program.h"
+#include "wafer/session.h"
+
+typedef struct model {
+  scratch folder;
+  wafer_ctx ctx;
+  wafer_ir *ir;
+  const wafer_plan *plan;
+} model;
+
+static wafer_status begin(model *m, const char *text) {
+  protobuf *file = calloc(1, sizeof *file);
+  *m = (model){.folder = scratch_create()};
+  m->ctx = (wafer_ctx){.arena = wafer_arena_create()};
+  onnx_text_model(file, 16, text);
+  const char *path = scratch_save(&m->folder, "t.onnx", file->bytes, file->count);
+  free(file);
+  wafer_status status = wafer_machine_open(NULL, m->ctx.arena, "small64", &m->ctx.machine);
+  if (status == WAFER_OK) status = wafer_import(&m->ctx, path, &m->ir);
+  if (status == WAFER_OK) status = wafer_transform(&m->ctx, m->ir, WAFER_DEFAULT_PASSES);
+  if (status == WAFER_OK) status = wafer_lower(&m->ctx, m->ir, &m->plan);
+  return status;
+}
+
+static void end(model *m) {
+  wafer_ir_destroy(m->ir);
+  wafer_arena_destroy(m->ctx.arena);
+  scratch_remove(&m->folder);
+}
+
+static uint32_t count_steps(const wafer_plan *plan, wafer_step_kind kind) {
+  uint32_t count = 0;
+  for (uint32_t f = 0; f < plan->function_count; f++)
+    for (uint32_t s = 0; s < plan->functions[f].step_count; s++)
+      count += plan->functions[f].steps[s].kind == kind;
+  return count;
+}
+
+/* What y is for x = -1, 2, 0, 3, as text; `host`, `call`: how many steps of the kind. */
+static const struct {
+  const char *text, *want;
+  uint32_t host, call;
+} rows[] = {
+    {"in x f32 4; NonZero x -> y; out y", "1x3: 0 1 3", 1, 0},
+    {"in x f32 4; Relu x -> a; NonZero a -> y; out y", "1x2: 1 3", 1, 1},
+    {"in x f32 4; Relu x -> a; NonZero a -> i; Squeeze i -> s; Gather x s -> b; Neg b -> y; out y",
+     "2: -2 -3", 4, 1},
+    {"in x f32 4; NonZero x -> i; Shape i -> y; out y i64 2", "2: 1 3", 2, 0},
+    {"in x f32 4; SequenceConstruct x x -> s; SequenceLength s -> n; Add n n -> y; out y",
+     "scalar: 4", 2, 1},
+    {"in x f32 4; init at i64 scalar = -1; Neg x -> z; SequenceConstruct x z -> s; "
+     "SequenceAt s at -> y; out y",
+     "4: 1 -2 -0 -3", 2, 1},
+    {"in x f32 4; SplitToSequence(keepdims=0) x -> s; ConcatFromSequence(axis=0,new_axis=1) s -> "
+     "c; "
+     "Abs c -> y; out y",
+     "4: 1 2 0 3", 3, 0},
+    {"in x f32 4; Optional x -> o; OptionalHasElement o -> h; OptionalGetElement o -> g; "
+     "Identity g -> y; out y",
+     "4: -1 2 0 3", 3, 0},
+    {"in x f32 4; init c bool 4 = 1 0 0 1; Compress(axis=0) x c -> y; out y", "2: -1 3", 1, 0},
+    {"in x f32 4; NonZero x -> i; SequenceConstruct i -> s; Identity x -> y; out y", "4: -1 2 0 3",
+     2, 1},
+};
+
+static void format(const wafer_view *view, char *out, size_t room) {
+  int64_t count;
+  wafer_shape_format(&view->shape, out, room);
+  wafer_shape_elements(&view->shape, &count);
+  strcat(out, ":");
+  for (int64_t i = 0; i < count; i++)
+    snprintf(out + strlen(out), room - strlen(out), " %g",
+             wafer_element_f64(view->dtype, view->data, i));
+}
+
+static void test_runs(void) {
+  for (size_t i = 0; i < WAFER_COUNT(rows); i++) {
+    model m;
+    wafer_session *session = NULL;
+    float x[] = {-1, 2, 0, 3};
+    wafer_shape shape = {1, {4}};
+    wafer_view in = wafer_view_of(WAFER_DTYPE_f32, &shape, x), out;
+    char got[128] = "nothing";
+    wafer_status status = begin(&m, rows[i].text);
+    if (status == WAFER_OK) status = wafer_session_create(m.plan, NULL, &session);
+    if (status == WAFER_OK) status = wafer_session_run(session, &in, 1, &out, 1);
+    if (status == WAFER_OK) format(&out, got, sizeof got);
+    uint32_t host = m.plan ? count_steps(m.plan, WAFER_STEP_host) : 0;
+    uint32_t call = m.plan ? count_steps(m.plan, WAFER_STEP_call) : 0;
+    bool right = !strcmp(got, rows[i].want) && host == rows[i].host && call == rows[i].call;
+    if (!right) printf("\n  %s: %s, %u host, %u calls\n", rows[i].text, got, host, call);
+    CU_ASSERT(right);
+    wafer_session_destroy(session);
+    end(&m);
+  }
+}
+
+/* Two samples at once: results of one shape are stacked, others refused. */
+static void test_trains(void) {
+  model m;
+  wafer_session *session = NULL;
+  float x[] = {0, 1, 0, 2, 3, 0, 0, 4};
+  wafer_shape shape = {2, {2, 4}};
+  wafer_view in = wafer_view_of(WAFER_DTYPE_f32, &shape, x), out;
+  CU_ASSERT_EQUAL_FATAL(begin(&m, rows[0].text), WAFER_OK);
+  CU_ASSERT_EQUAL(wafer_session_create(m.plan, NULL, &session), WAFER_OK);
+  CU_ASSERT_EQUAL(wafer_session_run(session, &in, 1, &out, 1), WAFER_OK);
+  CU_ASSERT(out.shape.rank == 3 && out.shape.dims[0] == 2 && out.shape.dims[2] == 2);
+  const int64_t *at = out.data;
+  CU_ASSERT(at[0] == 1 && at[1] == 3 && at[2] == 0 && at[3] == 3);
+  x[0] = 5;
+  CU_ASSERT_EQUAL(wafer_session_run(session, &in, 1, &out, 1), WAFER_UNSUPPORTED);
+  wafer_session_destroy(session);
+  end(&m);
+}
+
+/* A written plan is the plan. */
+static void test_files(void) {
+  model m;
+  char *text = NULL, *again = NULL;
+  size_t bytes, more;
+  const wafer_plan *opened = NULL;
+  CU_ASSERT_EQUAL_FATAL(begin(&m, rows[2].text), WAFER_OK);
+  const char *path = scratch_path(&m.folder, "p.wplan");
+  CU_ASSERT_EQUAL_FATAL(wafer_plan_write(NULL, m.plan, path), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_plan_open(NULL, path, &opened), WAFER_OK);
+  CU_ASSERT_EQUAL(wafer_plan_print_xml(NULL, m.plan, &text, &bytes), WAFER_OK);
+  CU_ASSERT_EQUAL(wafer_plan_print_xml(NULL, opened, &again, &more), WAFER_OK);
+  CU_ASSERT(bytes == more && !memcmp(text, again, bytes));
+  free(text);
+  free(again);
+  wafer_plan_close(opened);
+  remove(path);
+  end(&m);
+}
+
+/* Each edit of a legal plan breaks one law of host functions. */
+static void test_laws(void) {
+  enum { EDITS = 8 };
+  for (int edit = 0; edit < EDITS; edit++) {
+    model m;
+    CU_ASSERT_EQUAL_FATAL(begin(&m, rows[1].text), WAFER_OK);
+    wafer_plan plan = *m.plan;
+    wafer_function main = plan.functions[0];
+    wafer_function functions[2] = {main, plan.functions[1]};
+    wafer_step steps[2] = {main.steps[0], main.steps[1]};
+    uint32_t far = 1u << 20, self = 0, none = WAFER_NONE;
+    CU_ASSERT_EQUAL_FATAL(main.step_count, 2);
+    plan.functions = functions;
+    functions[0].steps = steps;
+    CU_ASSERT_EQUAL(wafer_plan_check(NULL, "p", &plan), WAFER_OK);
+    if (edit == 0) steps[0].bodies = &self;
+    if (edit == 1) steps[0].bodies = &far;
+    if (edit == 2) steps[1].inputs = &far;
+    if (edit == 3) steps[1].outputs = main.inputs;
+    if (edit == 4) steps[1].op = WAFER_HOST_none;
+    if (edit == 5) functions[0].steps = &steps[1], functions[0].step_count = 1;
+    if (edit == 6) steps[1] = plan.functions[1].steps[0];
+    if (edit == 7) steps[0].body_count = 0;
+    (void)none;
+    bool refused = wafer_plan_check(NULL, "p", &plan) != WAFER_OK;
+    if (!refused) printf("\n  edit %d is taken\n", edit);
+    CU_ASSERT(refused);
+    end(&m);
+  }
+}
+
+CU_TestInfo tests_host_plan[] = {
+    {"runs", test_runs}, {"trains", test_trains}, {"files", test_files},
+    {"laws", test_laws}, CU_TEST_INFO_NULL,
+};
