@@ -147,6 +147,67 @@ static wafer_status add_group(program *p, const spread *s, uint32_t first, uint3
   return WAFER_OK;
 }
 
+/* ---- Dims that divide ---- */
+
+/* Dim d of `s` as two, if all parts are whole turns of the inner one. */
+static bool divide(program *p, spread *s, uint32_t d, int64_t inner) {
+  spread_dim *dim = &s->dim[d], outer = *dim, turn;
+  uint32_t parts = dim->rows * dim->cols;
+  if (s->rank == WAFER_MAX_RANK || dim->extent % inner || dim->buffer % inner) return false;
+  spread_run *runs = WAFER_NEW(p->arena, spread_run, parts),
+             *whole = WAFER_NEW(p->arena, spread_run, 1);
+  outer.part = WAFER_NEW(p->arena, spread_part, parts);
+  turn = (spread_dim){.extent = inner,
+                      .buffer = (int32_t)inner,
+                      .stride = dim->stride,
+                      .rows = 1,
+                      .cols = 1,
+                      .row = p->nowhere,
+                      .col = p->nowhere,
+                      .part = WAFER_NEW(p->arena, spread_part, 1)};
+  if (!runs || !whole || !outer.part || !turn.part) return false;
+  for (uint32_t i = 0; i < parts; i++) {
+    const spread_part *part = &dim->part[i];
+    if (part->count > 1) return false;
+    if (!part->count) continue;
+    const spread_run *r = part->runs;
+    if (r->lo % inner || r->hi % inner || r->at % inner) return false;
+    runs[i] = (spread_run){r->lo / (int32_t)inner, r->hi / (int32_t)inner, r->at / (int32_t)inner};
+    outer.part[i] = (spread_part){1, &runs[i]};
+  }
+  *whole = (spread_run){0, (int32_t)inner, 0};
+  turn.part[0] = (spread_part){1, whole};
+  outer.extent /= inner;
+  outer.buffer /= (int32_t)inner;
+  outer.stride *= (int32_t)inner;
+  for (uint32_t e = s->rank++; e > d; e--) s->dim[e] = s->dim[e - 1];
+  s->dim[d] = outer;
+  s->dim[d + 1] = turn;
+  return true;
+}
+
+/* From the innermost dims: divides what can be divided until dims of both sides are equal, as far
+ * as that goes. */
+static void divide_both(program *p, spread *x, spread *y) {
+  uint32_t i = x->rank, j = y->rank;
+  while (i > 0 && j > 0) {
+    int64_t left = x->dim[i - 1].extent, right = y->dim[j - 1].extent;
+    if (left == right) {
+      i--, j--;
+    } else if (left == 1) {
+      i--;
+    } else if (right == 1) {
+      j--;
+    } else if (left > right && divide(p, x, i - 1, right)) {
+      j--; /* the inner one of x's two is done, the outer one stands at i - 1 */
+    } else if (right > left && divide(p, y, j - 1, left)) {
+      i--;
+    } else {
+      return;
+    }
+  }
+}
+
 /* Shortest runs of dims on either side with equal products; what is left over joins the last. */
 static wafer_status merge_both(program *p, const spread *x, const spread *y, spread *from,
                                spread *to) {
@@ -183,7 +244,9 @@ wafer_status program_reshape(program *p, uint32_t node, spread *out) {
     spread_pack(&target);
     WAFER_TRY(program_reserve(p, &target, 0, node));
   }
-  WAFER_TRY(merge_both(p, &dense, &target, &from, &to));
+  spread seen = target;
+  divide_both(p, &dense, &seen);
+  WAFER_TRY(merge_both(p, &dense, &seen, &from, &to));
   WAFER_TRY(program_exchange(p, &from, &to, NULL));
   if (!copies && landing->dtype == out->dtype) return WAFER_OK;
   spread *made = WAFER_NEW(p->arena, spread, 1);

@@ -1,12 +1,10 @@
 /* Family conv: convolution with groups, strides, dilations and pads, in any number of spatial dims.
  *
- * The program: accumulators begin as the bias (or zero); for each input channel, each tap of the
- * window, and each index but one of the result's tile, one vector multiply-accumulate over the
- * longest local dim of the result: a strided run of the input times one weight, or, along k, a run
- * of weights times one input element (within a group). A window of one element at stride 1 without
- * pads runs over all spatial dims at once. Sums stay in f32. A cut of a spatial dim exchanges the
- * halo first; a cut of the input channels chains the partial sums, the tail works at the chain's
- * end, and what it stores is broadcast.
+ * The program: accumulators begin as the bias (or zero); one vector multiply-accumulate goes over
+ * the four longest of batch, filters, places, channels and taps, inside loops over the others;
+ * filters of several groups are taken group by group. Sums stay in f32. Pads are filled in, and a
+ * cut of a spatial dim exchanges the halo, first; a cut of the input channels chains the partial
+ * sums, the tail works at the chain's end, and what it stores is broadcast.
  *
  * Loops: n, k, spatial dims, then the input channels of a group. Those are cut only without groups;
  * with groups, cutting k cuts the channels of x alike when every part has whole groups. */
@@ -58,52 +56,48 @@ static void windows(const kernel_view *k, kernel_window *window) {
   }
 }
 
-/* One element, stride 1, no pads: the input's tile is as dense as the result's. Asked of an anchor
- * alone. */
-static bool pointwise(const kernel_view *k, uint32_t node) {
-  for (uint32_t d = 2; d < kernel_node(k, node)->type.shape.rank; d++) {
-    const kernel_window *w = &k->window[d];
-    if (w->num != 1 || w->before != 0 || w->after != 0 ||
-        kernel_node(k, node)->type.shape.dims[d] != kernel_type(k, k->windowed)->shape.dims[d])
-      return false;
-  }
-  return kernel_is_anchor(k, node);
-}
-
 static int64_t groups(const kernel_view *k, const wafer_node *n) {
   int64_t channels = kernel_type(k, n->operands[0])->shape.dims[1];
   int64_t in_group = kernel_type(k, n->operands[1])->shape.dims[1];
   return in_group > 0 && channels > in_group ? channels / in_group : 1;
 }
 
-static uint64_t run_of(const kernel_view *k, uint32_t node) {
-  const wafer_node *n = kernel_node(k, node);
-  uint32_t result = kernel_result(k, node), rank = n->type.shape.rank;
-  int64_t group = groups(k, n), run = kernel_longest(k, result, 2, rank);
-  int64_t filters = k->tile[result][1], in_group = n->type.shape.dims[1] / group;
-  if (in_group > 1 && filters > in_group) filters = in_group;
-  if (k->tile[result][0] > run) run = k->tile[result][0];
-  uint64_t dense = 1;
-  for (uint32_t d = 2; d < rank; d++) dense = kernel_mul(dense, (uint64_t)k->tile[result][d]);
-  if (filters > run) run = filters;
-  return pointwise(k, node) && dense > (uint64_t)run ? dense : (uint64_t)run;
+/* Filters are innermost where a core has several, else channels: an odd number of them makes half
+ * of the steps meet another's bank. */
+static bool conflicts(int64_t filters, int64_t channels, bool depthwise) {
+  if (filters % 2 == 0) return false;
+  return depthwise || filters > 1 || channels % 2;
 }
 
-/* Input channels of one group on one core, times the taps. */
-static uint64_t taps_of(const kernel_view *k, uint32_t weights) {
-  uint64_t taps = 1;
-  for (uint32_t d = 1; d < kernel_type(k, weights)->shape.rank; d++)
-    taps = kernel_mul(taps, (uint64_t)k->tile[weights][d]);
-  return taps;
+/* Along the last dim, taps and channels are one loop when the taps are neighbours. */
+static uint64_t nest_cycles(const kernel_view *k, uint32_t node, int64_t groups, int64_t filters) {
+  const wafer_node *n = kernel_node(k, node);
+  uint32_t result = kernel_result(k, node), w = n->operands[1], rank = n->type.shape.rank;
+  int64_t channels = k->tile[w][1];
+  bool depthwise = kernel_type(k, w)->shape.dims[1] == 1 && groups > 1;
+  kernel_nest nest = {.conflicts = conflicts(k->tile[result][1], channels, depthwise)};
+  kernel_nest_add(&nest, k->tile[result][0]);
+  kernel_nest_add(&nest, groups);
+  kernel_nest_add(&nest, filters);
+  kernel_nest_tile(&nest, k, result, 2, rank);
+  kernel_nest_tile(&nest, k, w, 2, rank - 1);
+  bool joins = ints(n, WAFER_ATTR_dilations)[rank - 3] == 1;
+  kernel_nest_add(&nest, joins ? channels * k->tile[w][rank - 1] : channels);
+  if (!joins) kernel_nest_add(&nest, k->tile[w][rank - 1]);
+  return kernel_nest_cycles(k, WAFER_RATE_fma, kernel_dtype(k, n->operands[0]), &nest);
 }
 
 static uint64_t compute(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
-  uint64_t work =
-      kernel_mul(kernel_tile_elements(k, kernel_result(k, node)), taps_of(k, n->operands[1]));
-  uint64_t cycles =
-      kernel_vector(k, WAFER_RATE_fma, kernel_dtype(k, n->operands[0]), work, run_of(k, node));
-  return kernel_add(cycles, kernel_accumulators(k, node));
+  int64_t group = groups(k, n), filters = k->tile[kernel_result(k, node)][1];
+  int64_t in_group = n->type.shape.dims[1] / group;
+  if (in_group < 1) in_group = 1;
+  int64_t whole = filters / in_group;
+  uint64_t cycles = kernel_accumulators(k, node);
+  if (whole > 0) cycles = kernel_add(cycles, nest_cycles(k, node, whole, in_group));
+  if (filters % in_group) cycles = kernel_add(cycles, nest_cycles(k, node, 1, filters % in_group));
+  if (kernel_is_anchor(k, node)) cycles = kernel_add(cycles, kernel_pads(k));
+  return cycles;
 }
 
 static uint64_t fabric(const kernel_view *k) {

@@ -1,9 +1,7 @@
 /* Family conv_transpose: transposed convolution, as a gather.
  *
- * The program: accumulators begin as the bias (or zero); result elements that differ by the stride
- * use the same taps, so for each input channel, each tap, and each index but one of the result's
- * tile one vector multiply-accumulate runs over every stride-th element of the longest local dim:
- * the work is that of the taps that hit, ceil(window / stride) per spatial dim. Sums stay in f32;
+ * The program: accumulators begin as the bias (or zero); for each tap one vector
+ * multiply-accumulate goes over the places that the tap reaches, every stride-th. Sums stay in f32;
  * halo, chain and broadcast are as in conv.
  *
  * Loops: n, k, spatial dims, then the input channels of a group, which are cut only without groups.
@@ -51,36 +49,30 @@ static void windows(const kernel_view *k, kernel_window *window) {
   }
 }
 
-/* Input channels of one group on one core, times the taps that hit one result. */
-static uint64_t taps_of(const kernel_view *k, const wafer_node *n) {
-  const wafer_shape *w = &kernel_type(k, n->operands[1])->shape;
-  uint64_t taps =
-      (uint64_t)(group_of(n) > 1 ? w->dims[0] / group_of(n) : k->tile[n->operands[1]][0]);
-  for (uint32_t d = 2; d < w->rank; d++)
-    taps =
-        kernel_mul(taps, (uint64_t)kernel_ceil(w->dims[d], int_of(n, WAFER_ATTR_strides, d - 2)));
-  return taps;
-}
-
-static uint64_t run_of(const kernel_view *k, uint32_t node) {
+/* A tap reaches every stride-th place of a dim, where the tile is that long. */
+static uint64_t tap_cycles(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   uint32_t result = kernel_result(k, node);
-  int64_t in_group = n->type.shape.dims[1] / group_of(n), run = k->tile[result][1];
-  if (in_group > 1 && run > in_group) run = in_group;
-  if (k->tile[result][0] > run) run = k->tile[result][0];
-  for (uint32_t d = 2; d < n->type.shape.rank; d++) {
-    int64_t strided = kernel_ceil(k->tile[result][d], int_of(n, WAFER_ATTR_strides, d - 2));
-    if (strided > run) run = strided;
-  }
-  return (uint64_t)run;
+  const wafer_shape *w = &kernel_type(k, n->operands[1])->shape;
+  kernel_nest nest = {.conflicts = k->tile[result][1] % 2};
+  kernel_nest_tile(&nest, k, result, 0, 2);
+  kernel_nest_add(&nest, group_of(n) > 1 ? w->dims[0] / group_of(n) : k->tile[n->operands[1]][0]);
+  for (uint32_t d = 2; d < w->rank; d++)
+    kernel_nest_add(&nest, kernel_ceil(k->tile[result][d], int_of(n, WAFER_ATTR_strides, d - 2)));
+  return kernel_nest_cycles(k, WAFER_RATE_fma, kernel_dtype(k, n->operands[0]), &nest);
 }
 
 static uint64_t compute(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
-  uint64_t work = kernel_mul(kernel_tile_elements(k, kernel_result(k, node)), taps_of(k, n));
-  uint64_t cycles =
-      kernel_vector(k, WAFER_RATE_fma, kernel_dtype(k, n->operands[0]), work, run_of(k, node));
-  return kernel_add(cycles, kernel_accumulators(k, node));
+  const wafer_shape *w = &kernel_type(k, n->operands[1])->shape;
+  uint64_t taps = 1; /* of those, where the tile is shorter than the stride, not all reach it */
+  for (uint32_t d = 2; d < w->rank; d++) {
+    int64_t stride = int_of(n, WAFER_ATTR_strides, d - 2),
+            tile = k->tile[kernel_result(k, node)][d];
+    int64_t reach = tile < stride ? kernel_ceil(w->dims[d] * tile, stride) : w->dims[d];
+    taps = kernel_mul(taps, (uint64_t)reach);
+  }
+  return kernel_add(kernel_mul(taps, tap_cycles(k, node)), kernel_accumulators(k, node));
 }
 
 static uint64_t fabric(const kernel_view *k) {

@@ -1,24 +1,24 @@
 /* What a split costs on the slowest core, in integers of cycles and bytes.
  *
- * The program that is modelled is plain: every op runs over its tile by vector instructions whose
- * operands are strided runs along one dim, one after another; arithmetic and fabric do not overlap.
+ * The programs are those of backend/program_*.c; arithmetic and fabric do not overlap.
  *
- * - Vector work: descriptor_load + instructions x (setup + ceil(run / rate)), from timings of one
- *   core: 5124 elements take 5130 cycles with descriptors in registers, 5158 when they are loaded.
+ * - Vector work: a loop nest is one instruction over up to four levels, further loops are the
+ *   program's. descriptor_load + setup - 1 + elements / rate each, in a loop the descriptors once;
+ *   from timings of one core: 5124 elements take 5130 cycles with descriptors in registers, 5158
+ * when they are loaded. Half a cycle more per element where banks collide every other time.
  * - Chain reduce of B words over P parts: B + (2 T_R + 2)(P - 1); broadcast: B + P + 2 T_R; T_R is
- *   ramp_cycles ("Near-Optimal Wafer-Scale Reduce", HPDC 2024, arXiv 2404.15888). Where `stride`
- *   cores lie from one part to the next, a step is that many hops and a link carries that many
- *   flows: B stride + (2 T_R + hop stride + 1)(P - 1). Partial sums travel as f32, a
- *   word each; what is broadcast is packed.
- * - Halo exchange: the words of the larger side over one link, both directions at once, dims one
- *   after another: words x hops + hop x hops + 2 T_R, where hops = stride x tiles that the farthest
- *   word crosses.
- * - Task switches: one per streamed input and output, and one for the kernel.
+ *   ramp_cycles ("Near-Optimal Wafer-Scale Reduce", HPDC 2024, arXiv 2404.15888); setup and
+ *   descriptor_load besides. Where `stride` cores lie from one part to the next, a step is that
+ * many hops and a link carries that many flows: B stride + (2 T_R + hop stride + 1)(P - 1). Partial
+ * sums travel as f32, a word each; what is broadcast is packed.
+ * - Halo exchange: a pass over the rows, one over the columns, each the words of the larger side
+ * over one link, both directions at once: words x hops + hop x hops + 2 T_R + setup +
+ * descriptor_load, where hops = stride x tiles that the farthest word crosses.
  *
  * Bytes of a core: code (kernels.def, and 96 per further node: a vector instruction, its loop and
- * four descriptors of 16 bytes); tiles of weights, of inputs with their halo, and of outputs, each
- * times its depth; scratch: f32 accumulators when storage is narrower or sums are still partial,
- * and values kept between nodes beyond what the first output's own buffer takes. */
+ * four descriptors); tiles of weights, of inputs with their halo, and of outputs, each times its
+ * depth; scratch: f32 accumulators when storage is narrower, and values kept between nodes beyond
+ * what the first output's own buffer takes. */
 #include "kernel_family.h"
 
 static const uint32_t code_bytes[WAFER_FAMILY_COUNT] = {
@@ -128,23 +128,95 @@ uint64_t kernel_vector(const kernel_view *k, wafer_rate rate, wafer_dtype dtype,
   return kernel_add(m->descriptor_load_cycles, kernel_mul(instructions, one));
 }
 
+void kernel_nest_tile(kernel_nest *n, const kernel_view *k, uint32_t value, uint32_t from,
+                      uint32_t to) {
+  for (uint32_t d = from; d < to; d++) kernel_nest_add(n, k->tile[value][d]);
+}
+
+#define LEVELS 4             /* of a descriptor */
+#define SCALARS_PER_PASS 4   /* of a loop of the program: two or three bases, counter, branch */
+#define SCALARS_PER_LOOP 4   /* before it: the same registers' first values */
+#define PASSES_WRITTEN_OUT 2 /* instead of a loop */
+
+/* What instructions cost besides their elements, when `passes` of them are in `loops` loops. */
+static uint64_t overhead(const wafer_machine *m, uint64_t passes, uint64_t loops) {
+  uint64_t setup = m->vector_setup_cycles > 0 ? m->vector_setup_cycles - 1 : 0;
+  if (passes <= PASSES_WRITTEN_OUT) return passes * (setup + m->descriptor_load_cycles);
+  uint64_t each = setup + SCALARS_PER_PASS + 1;
+  return kernel_add(kernel_mul(passes, each),
+                    loops * SCALARS_PER_LOOP + setup + 1 + m->descriptor_load_cycles);
+}
+
+uint64_t kernel_nest_cycles(const kernel_view *k, wafer_rate rate, wafer_dtype dtype,
+                            const kernel_nest *n) {
+  int64_t level[LEVELS] = {1, 1, 1, 1}; /* the longest, in descending order */
+  uint64_t elements = 1, passes = 1, loops = 0;
+  for (uint32_t i = 0; i < n->count; i++) {
+    int64_t extent = n->extent[i];
+    elements = kernel_mul(elements, (uint64_t)extent);
+    for (uint32_t l = 0; l < LEVELS; l++) {
+      if (extent <= level[l]) continue;
+      int64_t shorter = level[l];
+      level[l] = extent;
+      extent = shorter;
+    }
+    passes = kernel_mul(passes, (uint64_t)extent);
+    loops += extent > 1;
+  }
+  if (elements == 0) return 0;
+  uint64_t cycles = wafer_machine_cycles(k->machine, rate, dtype, elements);
+  if (n->conflicts) cycles = kernel_add(cycles, elements / 2);
+  return kernel_add(cycles, overhead(k->machine, passes, loops));
+}
+
+uint64_t kernel_over_tile(const kernel_view *k, wafer_rate rate, wafer_dtype dtype,
+                          uint32_t value) {
+  kernel_nest n = {0};
+  kernel_nest_add(&n, (int64_t)(k->elements[value] < INT64_MAX ? k->elements[value] : INT64_MAX));
+  return kernel_nest_cycles(k, rate, dtype, &n);
+}
+
 uint64_t kernel_accumulators(const kernel_view *k, uint32_t node) {
-  uint32_t result = kernel_result(k, node), rank = kernel_type(k, result)->shape.rank;
+  uint32_t result = kernel_result(k, node);
   wafer_dtype dtype = kernel_type(k, result)->dtype;
-  uint64_t elements = kernel_tile_elements(k, result),
-           run = (uint64_t)kernel_longest(k, result, 0, rank);
-  uint64_t cycles = kernel_vector(k, WAFER_RATE_move, dtype, elements, run);
+  uint64_t cycles = kernel_over_tile(k, WAFER_RATE_move, dtype, result);
   if (kernel_dtype(k, result) == dtype) return cycles;
-  return kernel_add(cycles, kernel_vector(k, WAFER_RATE_convert, dtype, elements, run));
+  return kernel_add(cycles, kernel_over_tile(k, WAFER_RATE_convert, dtype, result));
+}
+
+/* Of each dim, the core in the corner: one side where the dim is cut, else both. */
+uint64_t kernel_pads(const kernel_view *k) {
+  uint32_t value = k->windowed;
+  uint64_t cycles = 0;
+  if (value == UINT32_MAX) return 0;
+  const wafer_shape *shape = &kernel_type(k, value)->shape;
+  for (uint32_t d = 0; d < shape->rank; d++) {
+    const kernel_window *w = &k->window[d];
+    int loop = k->map[value].loop[d];
+    if (w->den != 1 || loop < 0) continue;
+    int64_t parts = (int64_t)k->split->rows[loop] * k->split->cols[loop];
+    int64_t before = w->before, after = (k->loops.extent[loop] - 1) * w->num + w->after + 1;
+    after -= shape->dims[d];
+    if (parts > 1) before = most(before, after), after = 0;
+    uint64_t others = k->elements[value] / (uint64_t)most(k->tile[value][d], 1);
+    for (uint32_t side = 0; side < 2; side++) {
+      int64_t pad = side ? after : before;
+      if (pad <= 0) continue;
+      kernel_nest n = {0};
+      kernel_nest_add(&n, pad);
+      kernel_nest_add(&n, (int64_t)others);
+      cycles =
+          kernel_add(cycles, kernel_nest_cycles(k, WAFER_RATE_move, kernel_dtype(k, value), &n));
+    }
+  }
+  return cycles;
 }
 
 uint64_t kernel_compute_cycles(const kernel_view *k) {
-  uint64_t tasks = 1 + k->body->output_count, cycles = 0;
-  for (uint32_t i = 0; i < k->body->input_count; i++)
-    tasks += !k->body->input_is_weight[i] || k->body->input_depth[i] > 1;
+  uint64_t cycles = 0;
   for (uint32_t node = 0; node < k->body->node_count; node++)
     cycles = kernel_add(cycles, k->family[node]->compute(k, node));
-  return kernel_add(cycles, kernel_mul(tasks, k->machine->task_switch_cycles));
+  return cycles;
 }
 
 /* ---- fabric work ---- */
@@ -160,16 +232,22 @@ static cut cut_of(const kernel_view *k, const uint32_t *parts, uint32_t loop) {
   return c;
 }
 
+/* Before the first word: descriptors, and both ramps. */
+static uint64_t departure(const wafer_machine *m) {
+  return m->vector_setup_cycles + m->descriptor_load_cycles + 2ull * m->ramp_cycles;
+}
+
 static uint64_t chain(const wafer_machine *m, cut c, uint64_t words) {
   if (c.parts < 2) return 0;
   uint64_t step = 2ull * m->ramp_cycles + m->hop_cycles * c.stride + 1;
-  return kernel_add(kernel_mul(words, c.stride), step * (c.parts - 1));
+  return kernel_add(kernel_add(kernel_mul(words, c.stride), step * (c.parts - 1)),
+                    m->vector_setup_cycles + m->descriptor_load_cycles);
 }
 
 static uint64_t broadcast(const wafer_machine *m, cut c, uint64_t words) {
   if (c.parts < 2) return 0;
   return kernel_add(kernel_mul(words, c.stride),
-                    m->hop_cycles * c.stride * c.parts + 2ull * m->ramp_cycles);
+                    m->hop_cycles * c.stride * (c.parts - 1) + departure(m));
 }
 
 uint64_t kernel_chain(const kernel_view *k, uint32_t loop, uint64_t words) {
@@ -196,31 +274,39 @@ uint64_t kernel_reduce_loops(const kernel_view *k, uint64_t words) {
   return cycles;
 }
 
-/* From part to part over the columns, and where a row of parts ends, back to its first column. */
-static uint64_t neighbour(const kernel_view *k, uint32_t loop) {
-  cut rows = cut_of(k, k->split->rows, loop), cols = cut_of(k, k->split->cols, loop);
-  if (rows.parts < 2) return cols.stride;
-  return rows.stride + (cols.parts - 1) * cols.stride;
-}
+#define PASS_INSTRUCTIONS 4 /* sends and receives of a core, and waiting for them */
 
-uint64_t kernel_halo(const kernel_view *k) {
+/* What crosses cores in one direction, dims one after another: every core's words over all hops to
+ * the farthest; one pass for all of them. Where a dim is cut both ways, a row of parts ends at the
+ * other border, so that its last column sends as far as the row is wide. */
+static uint64_t halo_pass(const kernel_view *k, bool columns) {
   const wafer_machine *m = k->machine;
-  uint32_t value = k->windowed;
-  if (value == UINT32_MAX) return 0;
-  uint32_t rank = kernel_type(k, value)->shape.rank;
-  uint64_t cycles = 0;
+  uint32_t value = k->windowed, rank = kernel_type(k, value)->shape.rank;
+  uint64_t words = 0, hops = 0;
   for (uint32_t d = 0; d < rank; d++) {
     if (k->halo[d].foreign == 0) continue;
+    uint32_t loop = (uint32_t)k->map[value].loop[d];
+    cut rows = cut_of(k, k->split->rows, loop), cols = cut_of(k, k->split->cols, loop);
+    uint64_t tiles = (uint64_t)kernel_ceil(k->halo[d].distance, most(k->tile[value][d], 1));
+    uint64_t far = columns          ? cols.parts < 2   ? 0
+                                      : rows.parts < 2 ? tiles * cols.stride
+                                                       : (cols.parts - 1) * cols.stride
+                   : rows.parts < 2 ? 0
+                                    : rows.stride * (cols.parts < 2 ? tiles : 1);
+    if (far == 0) continue;
     uint64_t elements = (uint64_t)k->halo[d].side;
     for (uint32_t e = 0; e < rank; e++)
       if (e != d)
         elements = kernel_mul(elements, (uint64_t)(e < d ? k->halo[e].reach : k->tile[value][e]));
-    uint64_t tiles = (uint64_t)kernel_ceil(k->halo[d].distance, most(k->tile[value][d], 1));
-    uint64_t hops = tiles * neighbour(k, (uint32_t)k->map[value].loop[d]);
-    cycles = kernel_add(cycles, kernel_mul(kernel_words(kernel_dtype(k, value), elements), hops));
-    cycles = kernel_add(cycles, m->hop_cycles * hops + 2ull * m->ramp_cycles);
+    words = kernel_add(words, kernel_mul(kernel_words(kernel_dtype(k, value), elements), far));
+    hops = most((int64_t)hops, (int64_t)far);
   }
-  return cycles;
+  return hops ? kernel_add(words, m->hop_cycles * hops + departure(m) + PASS_INSTRUCTIONS) : 0;
+}
+
+uint64_t kernel_halo(const kernel_view *k) {
+  if (k->windowed == UINT32_MAX) return 0;
+  return kernel_add(halo_pass(k, false), halo_pass(k, true));
 }
 
 uint64_t kernel_fabric_cycles(const kernel_view *k) {
@@ -280,10 +366,7 @@ static uint64_t accumulator_bytes(const kernel_view *k) {
   uint32_t anchor = k->body->anchor, result = kernel_result(k, anchor);
   if (!k->family[anchor]->accumulates || !k->stored[result]) return 0;
   wafer_dtype sums = kernel_type(k, result)->dtype;
-  bool partial = false;
-  for (uint32_t i = k->loops.parallel; i < k->loops.count; i++)
-    partial |= k->split->rows[i] > 1 || k->split->cols[i] > 1;
-  if (!partial && kernel_dtype(k, result) == sums) return 0;
+  if (kernel_dtype(k, result) == sums) return 0;
   return kernel_mul(kernel_tile_elements(k, result), wafer_dtype_bytes(sums));
 }
 

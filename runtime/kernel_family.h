@@ -140,6 +140,27 @@ static inline int64_t kernel_longest(const kernel_view *k, uint32_t value, uint3
  * each instruction costs its set-up and the machine's rate. */
 uint64_t kernel_vector(const kernel_view *k, wafer_rate rate, wafer_dtype dtype, uint64_t elements,
                        uint64_t run);
+
+/* A loop nest as the programs of cores have it: the four longest loops are the levels of one vector
+ * instruction, the others loops of the program around it. */
+#define KERNEL_NEST_LOOPS 20
+typedef struct kernel_nest {
+  uint32_t count;
+  int64_t extent[KERNEL_NEST_LOOPS]; /* in any order; loops of one pass are left out */
+  bool conflicts;                    /* half of the steps read twice from one bank */
+} kernel_nest;
+static inline void kernel_nest_add(kernel_nest *n, int64_t extent) {
+  if (extent != 1 && n->count < KERNEL_NEST_LOOPS) n->extent[n->count++] = extent;
+}
+/* The dims from .. to - 1 of a value's tile. */
+void kernel_nest_tile(kernel_nest *n, const kernel_view *k, uint32_t value, uint32_t from,
+                      uint32_t to);
+uint64_t kernel_nest_cycles(const kernel_view *k, wafer_rate rate, wafer_dtype dtype,
+                            const kernel_nest *n);
+/* One instruction that goes over a value's tile. */
+uint64_t kernel_over_tile(const kernel_view *k, wafer_rate rate, wafer_dtype dtype, uint32_t value);
+/* Zeros, or what else lies outside of the windowed operand, around its tile. */
+uint64_t kernel_pads(const kernel_view *k);
 /* What an anchor that sums in f32 adds: the accumulators' first values, and narrowing when it
  * stores. */
 uint64_t kernel_accumulators(const kernel_view *k, uint32_t node);

@@ -1,10 +1,8 @@
 /* Family gemm: matrix products, batched by broadcast.
  *
- * The program is a sum of scaled rows: for each k, and each index but one of the result's tile, one
- * vector multiply-accumulate over the longest local dim of the result (along n: a scalar of A times
- * a row of B; along m: a scalar of B times a column of A; along a batch dim: two vectors). Sums
- * stay in f32. When k is cut, partial sums go down a chain, the tail works at its end, and what it
- * stores is broadcast. */
+ * The program: sums begin at zero, one vector multiply-accumulate goes over the result's tile and
+ * what is summed. Sums stay in f32. When k is cut, partial sums go down a chain, the tail works at
+ * its end, and what it stores is broadcast. */
 #include "kernel_family.h"
 
 static int64_t depth_of(const wafer_kernel_body *body, const wafer_node *node) {
@@ -29,14 +27,17 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
   kernel_map_set(map, kept, result, i == 0 ? all->rank - 2 : all->rank - 1);
 }
 
+/* Sums that follow each other in memory change their bank from step to step; where a row of them is
+ * odd, rows do, too. */
 static uint64_t compute(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
-  uint32_t result = kernel_result(k, node), a = n->operands[0];
-  uint64_t summed = (uint64_t)k->tile[a][kernel_type(k, a)->shape.rank - 1];
-  uint64_t elements = kernel_mul(kernel_tile_elements(k, result), summed);
-  uint64_t run = (uint64_t)kernel_longest(k, result, 0, n->type.shape.rank);
-  uint64_t cycles = kernel_vector(k, WAFER_RATE_fma, kernel_dtype(k, a), elements, run);
-  return kernel_add(cycles, kernel_accumulators(k, node));
+  uint32_t result = kernel_result(k, node), a = n->operands[0], rank = n->type.shape.rank;
+  int64_t columns = k->tile[result][rank - 1];
+  kernel_nest nest = {.conflicts = columns > 1 && columns % 2};
+  kernel_nest_tile(&nest, k, result, 0, rank);
+  kernel_nest_add(&nest, k->tile[a][kernel_type(k, a)->shape.rank - 1]);
+  return kernel_add(kernel_nest_cycles(k, WAFER_RATE_fma, kernel_dtype(k, a), &nest),
+                    kernel_accumulators(k, node));
 }
 
 static uint64_t fabric(const kernel_view *k) {

@@ -184,29 +184,47 @@ static uint64_t resize_taps(const kernel_view *k, const wafer_node *n) {
   return taps;
 }
 
-static uint64_t run_of(const kernel_view *k, uint32_t node) {
-  const wafer_node *n = kernel_node(k, node);
-  uint32_t result = kernel_result(k, node), rank = n->type.shape.rank;
-  if (n->op != WAFER_OP_gather) return (uint64_t)kernel_longest(k, result, 0, rank);
-  uint32_t axis = (uint32_t)wafer_attr_int(&n->attrs, WAFER_ATTR_axis);
-  int64_t before = kernel_longest(k, result, 0, axis);
-  int64_t after = kernel_longest(k, result, axis + shape_of(k, n->operands[1])->rank, rank);
-  return (uint64_t)(before > after ? before : after);
-}
-
 static uint64_t operations(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   return n->op == WAFER_OP_resize && support(n) > 0 ? 2 * resize_taps(k, n) : 1;
 }
 
+static int64_t divisor(int64_t a, int64_t b) {
+  return b ? divisor(b, a % b) : a > 0 ? a : 1;
+}
+
+/* Dim by dim: every index of the result a sum of indices of the operand, those that repeat the same
+ * weights together. */
+static uint64_t resize_cycles(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  const char *how = wafer_attr_string(&n->attrs, WAFER_ATTR_coordinates);
+  uint32_t x = n->operands[0], y = kernel_result(k, node);
+  uint64_t elements = k->elements[x], cycles = 0;
+  wafer_dtype dtype = kernel_type(k, y)->dtype;
+  for (uint32_t d = 0; d < n->type.shape.rank; d++) {
+    int64_t in = shape_of(k, x)->dims[d], out = n->type.shape.dims[d], tile = k->tile[y][d];
+    if (in == out) continue;
+    int64_t period = strcmp(how, "align_corners") == 0 ? out : out / divisor(in, out);
+    uint64_t taps = 2 * (uint64_t)support(n), passes = (uint64_t)(tile < period ? tile : period);
+    elements = kernel_mul(elements / (uint64_t)(k->tile[x][d] > 0 ? k->tile[x][d] : 1), (uint64_t)tile);
+    uint64_t one = k->machine->vector_setup_cycles + k->machine->descriptor_load_cycles;
+    cycles = kernel_add(cycles, kernel_mul(passes * taps, one));
+    cycles = kernel_add(cycles, wafer_machine_cycles(k->machine, WAFER_RATE_fma, dtype,
+                                                     kernel_mul(elements, taps)));
+  }
+  return cycles;
+}
+
+/* A copy of each operand's part; a pad fills the result first. */
 static uint64_t compute(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
-  bool sums = n->op == WAFER_OP_resize && support(n) > 0;
-  uint64_t elements = kernel_tile_elements(k, kernel_result(k, node));
-  if (n->op == WAFER_OP_scatter)
-    elements = kernel_add(elements, kernel_tile_elements(k, n->operands[2]));
-  return kernel_vector(k, sums ? WAFER_RATE_fma : WAFER_RATE_move, kernel_dtype(k, n->operands[0]),
-                       kernel_mul(elements, sums ? resize_taps(k, n) : 1), run_of(k, node));
+  uint32_t y = kernel_result(k, node);
+  wafer_dtype dtype = kernel_dtype(k, y);
+  if (n->op == WAFER_OP_resize && support(n) > 0) return resize_cycles(k, node);
+  uint64_t cycles = kernel_over_tile(k, WAFER_RATE_move, dtype, y);
+  if (n->op == WAFER_OP_pad) return kernel_mul(2, cycles);
+  uint64_t again = k->machine->vector_setup_cycles + k->machine->descriptor_load_cycles;
+  return n->op == WAFER_OP_concat ? kernel_add(cycles, (n->operand_count - 1) * again) : cycles;
 }
 
 /* ---- Elements that change cores ---- */

@@ -1,9 +1,9 @@
 /* Family pool: max and average pooling in any number of spatial dims.
  *
- * The program: the result begins as a copy of the first tap; for each further tap, and each index
- * but one of the result's tile, one vector instruction (max or add) over its longest local dim; an
- * average is scaled by one multiplication per element at the end. A cut of a spatial dim exchanges
- * the halo first. Averages sum in f32. */
+ * The program: the result begins as a copy of the first tap; a vector instruction (max or add) per
+ * spatial dim goes over the further taps; an average is scaled by one multiplication per element at
+ * the end. What lies outside is filled in, and a cut of a spatial dim exchanges the halo, first.
+ * Averages sum in f32. */
 #include "kernel_family.h"
 
 static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kernel_map *result,
@@ -36,19 +36,43 @@ static uint64_t operations(const kernel_view *k, uint32_t node) {
   return taps;
 }
 
+/* Taps of index 0 in the dims before d, and 1 or more in d. */
+static uint64_t rest_cycles(const kernel_view *k, uint32_t node, uint32_t d) {
+  const wafer_node *n = kernel_node(k, node);
+  uint32_t result = kernel_result(k, node);
+  const int64_t *taps = ints(n, WAFER_ATTR_kernel);
+  kernel_nest nest = {.conflicts = k->tile[result][1] % 2};
+  kernel_nest_tile(&nest, k, result, 0, n->type.shape.rank);
+  kernel_nest_add(&nest, taps[d - 2] - 1);
+  for (uint32_t e = d + 1; e < n->type.shape.rank; e++) kernel_nest_add(&nest, taps[e - 2]);
+  return kernel_nest_cycles(k, WAFER_RATE_add, kernel_dtype(k, n->operands[0]), &nest);
+}
+
+/* Places whose windows count alike are scaled together: those at a border on their own. */
+static uint64_t scale_cycles(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  uint32_t result = kernel_result(k, node);
+  uint64_t cycles = kernel_over_tile(k, WAFER_RATE_mul, kernel_type(k, result)->dtype, result);
+  uint64_t regions = 1;
+  if (wafer_attr_int(&n->attrs, WAFER_ATTR_count_include_pad)) return cycles;
+  for (uint32_t d = 2; d < n->type.shape.rank && kernel_is_anchor(k, node); d++)
+    if (k->window[d].before > 0 && k->tile[result][d] > 1) regions *= 2;
+  return kernel_add(cycles, (regions - 1) * (k->machine->vector_setup_cycles +
+                                             k->machine->descriptor_load_cycles));
+}
+
 static uint64_t compute(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   uint32_t result = kernel_result(k, node);
   wafer_dtype dtype = kernel_dtype(k, n->operands[0]);
-  uint64_t elements = kernel_tile_elements(k, result), taps = operations(k, node);
-  uint64_t run = (uint64_t)kernel_longest(k, result, 0, n->type.shape.rank);
+  bool average = n->op == WAFER_OP_average_pool;
+  bool widens = average && dtype != kernel_type(k, result)->dtype;
   uint64_t cycles =
-      kernel_vector(k, WAFER_RATE_add, dtype, kernel_mul(elements, taps - (taps > 1)), run);
-  if (n->op != WAFER_OP_average_pool)
-    return kernel_add(cycles, kernel_vector(k, WAFER_RATE_move, dtype, elements, run));
-  cycles = kernel_add(
-      cycles, kernel_vector(k, WAFER_RATE_mul, kernel_type(k, result)->dtype, elements, run));
-  return kernel_add(cycles, kernel_accumulators(k, node));
+      kernel_over_tile(k, widens ? WAFER_RATE_convert : WAFER_RATE_move, dtype, result);
+  for (uint32_t d = 2; d < n->type.shape.rank; d++)
+    if (ints(n, WAFER_ATTR_kernel)[d - 2] > 1) cycles = kernel_add(cycles, rest_cycles(k, node, d));
+  if (kernel_is_anchor(k, node)) cycles = kernel_add(cycles, kernel_pads(k));
+  return average ? kernel_add(cycles, scale_cycles(k, node)) : cycles;
 }
 
 const kernel_family kernel_family_pool = {.operand = operand,

@@ -1,9 +1,9 @@
 /* Family reduce: sums, means, extremes, products and arg_* over dims.
  *
- * The program runs over the operand's tile once (arg_*: twice, compare and select), by vector
- * instructions along its longest local dim: along a reduced dim into one accumulator, along a kept
- * one into a row of them. A mean is scaled at the end. A cut of a reduced dim chains the partial
- * results (arg_*: value and index, two words each) and broadcasts what is stored. Sums stay in f32.
+ * The program begins with what changes nothing and goes over the operand's tile once, by one vector
+ * instruction (arg_*: four times: extreme, equal to it, index, the least of those). A mean is
+ * scaled at the end. A cut of a reduced dim chains the partial results (arg_*: value and index, two
+ * words each) and broadcasts what is stored. Sums stay in f32.
  */
 #include "kernel_family.h"
 
@@ -43,17 +43,32 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
   }
 }
 
+/* arg_*: the extremes, what is equal to them, its index, the least of those. */
+static uint64_t arg_cycles(const kernel_view *k, const kernel_nest *nest, uint32_t x,
+                           uint32_t result) {
+  uint64_t cycles = kernel_nest_cycles(k, WAFER_RATE_add, kernel_dtype(k, x), nest);
+  uint64_t again = kernel_nest_cycles(k, WAFER_RATE_add, WAFER_DTYPE_i32, nest);
+  cycles = kernel_add(kernel_mul(2, cycles), kernel_mul(2, again));
+  cycles = kernel_add(cycles, kernel_over_tile(k, WAFER_RATE_move, WAFER_DTYPE_i32, result));
+  return kernel_add(cycles, kernel_over_tile(k, WAFER_RATE_convert, WAFER_DTYPE_i32, result));
+}
+
 static uint64_t compute(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   uint32_t x = n->operands[0], result = kernel_result(k, node);
-  uint64_t run = (uint64_t)kernel_longest(k, x, 0, kernel_type(k, x)->shape.rank);
-  uint64_t work = kernel_mul(kernel_tile_elements(k, x), is_arg(n) ? 2 : 1);
-  uint64_t cycles = kernel_vector(k, wafer_op_get(n->op)->rate, kernel_dtype(k, x), work, run);
-  if (n->op == WAFER_OP_reduce_mean)
+  kernel_nest nest = {0};
+  kernel_nest_tile(&nest, k, x, 0, kernel_type(k, x)->shape.rank);
+  uint64_t cycles = kernel_over_tile(k, WAFER_RATE_move, n->type.dtype, result);
+  if (is_arg(n)) return kernel_add(cycles, arg_cycles(k, &nest, x, result));
+  cycles = kernel_add(cycles,
+                      kernel_nest_cycles(k, wafer_op_get(n->op)->rate, kernel_dtype(k, x), &nest));
+  bool narrows = kernel_dtype(k, result) != n->type.dtype;
+  if (n->op == WAFER_OP_reduce_mean || narrows)
     cycles = kernel_add(
-        cycles, kernel_vector(k, WAFER_RATE_mul, n->type.dtype, kernel_tile_elements(k, result),
-                              (uint64_t)kernel_longest(k, result, 0, n->type.shape.rank)));
-  return kernel_add(cycles, kernel_accumulators(k, node));
+        cycles,
+        kernel_over_tile(k, n->op == WAFER_OP_reduce_mean ? WAFER_RATE_mul : WAFER_RATE_convert,
+                         n->type.dtype, result));
+  return cycles;
 }
 
 static uint64_t fabric(const kernel_view *k) {

@@ -27,11 +27,15 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
                                       WAFER_RATE_add, WAFER_RATE_mul};
   uint32_t result = kernel_result(k, node);
   wafer_dtype dtype = kernel_type(k, result)->dtype; /* between the passes it is not narrowed */
-  uint64_t elements = kernel_tile_elements(k, result), rows = rows_of(k, node), cycles = 0;
-  uint64_t run = (uint64_t)kernel_longest(k, result, 0, kernel_node(k, node)->type.shape.rank);
+  kernel_nest tile = {0}, rows = {0};
+  uint64_t cycles = 0;
+  kernel_nest_tile(&tile, k, result, 0, kernel_node(k, node)->type.shape.rank);
+  kernel_nest_add(&rows, (int64_t)rows_of(k, node));
   for (size_t i = 0; i < WAFER_COUNT(passes); i++)
-    cycles = kernel_add(cycles, kernel_vector(k, passes[i], dtype, elements, run));
-  return kernel_add(cycles, kernel_vector(k, WAFER_RATE_divide, dtype, rows, rows));
+    cycles = kernel_add(cycles, kernel_nest_cycles(k, passes[i], dtype, &tile));
+  uint64_t begin = kernel_nest_cycles(k, WAFER_RATE_move, dtype, &rows);
+  return kernel_add(kernel_add(cycles, kernel_mul(2, begin)),
+                    kernel_nest_cycles(k, WAFER_RATE_divide, dtype, &rows));
 }
 
 static uint64_t fabric(const kernel_view *k) {
