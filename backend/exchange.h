@@ -45,10 +45,11 @@ typedef struct exchange {
   uint64_t border_rate;  /* bytes a second that all ports share, for the prediction; 0: no limit */
 } exchange;
 
-/* Adds code, routes and predicted cycles to the fragment, whose rectangle has both spreads'
- * rectangles and, where those differ, the cores between them in `from`'s rows and `to`'s columns.
- * Elements of `to` without a source are left as they are. NO_FIT: more scratch than there is room.
- */
+/* Adds code, routes and predicted cycles to the fragment, whose rectangle has those of both spreads
+ * and of the scratch. Rectangles may overlap or lie apart; where they share rows or columns of the
+ * fabric no other core takes part, else those where the source's rows meet the target's columns (or
+ * the other way about) do. Elements of `to` without a source are left as they are. NO_FIT: more
+ * scratch than there is room. */
 wafer_status exchange_add(const exchange *x, fragment *f);
 /* Between the host and cores, over the west border of the fabric: one of `from` and `to` is NULL,
  * the map the identity. Every row of the spread has a port at x = 0 and y of the row; each element
@@ -57,5 +58,7 @@ wafer_status exchange_border(const exchange *x, fragment *f);
 /* Bytes of scratch that either needs on a core; 0 when one pass does it. UINT64_MAX: out of
  * memory. */
 uint64_t exchange_scratch(const exchange *x);
+/* The same, and the cores that it needs it on. */
+uint64_t exchange_scratch_at(const exchange *x, wafer_rect *where);
 
 #endif

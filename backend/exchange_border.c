@@ -95,8 +95,6 @@ bool border_make(wafer_arena *arena, const spread *s, uint32_t value, border *ou
   share *shares = find_shares(arena, s);
   int64_t *base = WAFER_NEW(arena, int64_t, rows), *origin = WAFER_NEW(arena, int64_t, rows);
   if (!shares || !base || !origin || !find_shared(arena, s, &shared)) return false;
-  out->inside = *s;
-  out->inside.rect.x++;
   out->host = (spread){.rect = {0, s->rect.y, 1, rows}, .dtype = s->dtype, .rank = s->rank};
   for (uint32_t d = 0; d < s->rank; d++) {
     if (!make_dim(arena, s, d, d == shared ? shares : NULL, origin, &out->host.dim[d]))

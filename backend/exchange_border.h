@@ -5,10 +5,9 @@
 #include "exchange_mid.h"
 
 /* How the tensor of a spread is shared out to the rows of its rectangle, each element to one of the
- * rows that hold it. One column wide, at x = 0; `inside` is the spread itself, one column farther
- * east. */
+ * rows that hold it. One column wide, at x = 0. */
 typedef struct border {
-  spread host, inside;
+  spread host;
   line_border ports;
 } border;
 

@@ -224,11 +224,14 @@ bool mid_make(wafer_arena *arena, const spread *from, const spread *to, const in
     if (!make_flag(arena, from->rect.height, to->rect.width, NULL, &out->s.dim[d])) return false;
     out->map.dim[d].a = 0; /* repeated in the second pass */
   }
-  if (!make_flag(arena, from->rect.height, to->rect.width, has, &out->s.dim[to->rank]))
-    return false;
-  out->map.dim[to->rank].dim = INDEX_CONSTANT;
-  out->map.dim[to->rank].b = 0;
-  out->s.rank++;
+  bool all = true;
+  for (uint32_t r = 0; r < from->rect.height; r++) all = all && has[r];
+  if (!all) {
+    if (!make_flag(arena, from->rect.height, to->rect.width, has, &out->s.dim[to->rank]))
+      return false;
+    out->map.dim[to->rank] = (index_dim){.dim = INDEX_CONSTANT};
+    out->s.rank++;
+  }
   spread_pack(&out->s);
   return true;
 }

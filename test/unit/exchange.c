@@ -58,6 +58,7 @@ typedef struct scene {
   wafer_diag diag;
   fragment f;
   fragment_ports ports;
+  int32_t times; /* that all is done; 0: once */
   wafer_fabric_program program;
   wafer_fabric *fabric;
   wafer_fabric_stats stats;
@@ -71,6 +72,7 @@ static void scene_begin(scene *s) {
   s->arena = wafer_arena_create();
   s->diag = caught_diag(&s->caught);
   s->fabric = NULL;
+  s->times = 0;
   CU_ASSERT_FATAL(wafer_machine_open(NULL, s->arena, "wse2", &wse2) == WAFER_OK);
   s->machine = *wse2;
   fragment_begin(&s->f, s->arena, "exchange", "node", (wafer_rect){0, 0, WIDTH, HEIGHT});
@@ -81,11 +83,15 @@ static void scene_end(scene *s) {
   wafer_arena_destroy(s->arena);
 }
 
+static void repeat(scene *s, int32_t times);
+
 static bool scene_load(scene *s) {
   const fragment *at = &s->f;
   fragment_link link = {"exchange", WIDTH, HEIGHT, 1, &at, &s->ports, false};
-  return fragment_link_program(&s->diag, s->arena, &s->machine, &link, &s->program) == WAFER_OK &&
-         wafer_fabric_create(&s->diag, &s->machine, &s->program, &s->fabric) == WAFER_OK;
+  if (fragment_link_program(&s->diag, s->arena, &s->machine, &link, &s->program) != WAFER_OK)
+    return false;
+  if (s->times > 1) repeat(s, s->times);
+  return wafer_fabric_create(&s->diag, &s->machine, &s->program, &s->fabric) == WAFER_OK;
 }
 
 /* The element with that row-major index. */
@@ -186,6 +192,25 @@ static void note(accuracy *a, uint32_t run, uint64_t predicted, uint64_t counted
   }
 }
 
+/* Every core does all of its code `times` times, as in a train of samples. */
+static void repeat(scene *s, int32_t times) {
+  wafer_core_program *programs = wafer_arena_copy(
+      s->arena, s->program.programs, s->program.program_count * sizeof *s->program.programs);
+  for (uint32_t i = 0; i < s->program.program_count; i++) {
+    uint32_t n = programs[i].code_count;
+    wafer_instruction *code = WAFER_NEW(s->arena, wafer_instruction, n + 3);
+    code[0] = (wafer_instruction){.op = WAFER_CORE_set, .a = 2, .value = times};
+    memcpy(code + 1, programs[i].code, n * sizeof *code);
+    code[n + 1] = (wafer_instruction){
+        .op = WAFER_CORE_plus, .a = 2, .b = 2, .c = WAFER_NO_REGISTER, .value = -1};
+    code[n + 2] =
+        (wafer_instruction){.op = WAFER_CORE_branch, .a = WAFER_NO_REGISTER, .b = 2, .target = 1};
+    programs[i].code = code;
+    programs[i].code_count = n + 3;
+  }
+  s->program.programs = programs;
+}
+
 static const wafer_dtype dtypes[] = {WAFER_DTYPE_f32, WAFER_DTYPE_f16, WAFER_DTYPE_i8,
                                      WAFER_DTYPE_i64};
 
@@ -196,7 +221,9 @@ static int32_t after(const spread *t) {
 /* Adds the exchange, runs it, checks every element; false with a message of what went wrong. */
 static bool run(scene *s, const spread *from, const spread *to, const index_map *map, uint32_t seed,
                 accuracy *a) {
-  exchange x = {&s->diag, &s->machine, from, to, *map, after(to), 20000, 0, 0};
+  exchange x = {&s->diag, &s->machine, from,
+                to,       *map,        after(to->address > from->address ? to : from),
+                20000,    0,           0};
   wanted w = {from, map};
   bool done = exchange_add(&x, &s->f) == WAFER_OK && scene_load(s) &&
               for_all(s, from, fill, NULL) && wafer_fabric_run(s->fabric, &s->stats) == WAFER_OK &&
@@ -217,13 +244,14 @@ static void judge(const char *what, const accuracy *a, double most) {
 
 /* A tensor in one random layout goes to another; some have few elements and many dims, some the
  * other way about. */
-static void exchange_random(uint32_t seed, bool large, accuracy *a) {
+static void exchange_random(uint32_t seed, bool large, int32_t times, accuracy *a) {
   dice d = {seed + 1000 * large};
   scene s;
   spread from, to;
   wafer_shape shape = {.rank = 1 + roll(&d, large ? 2 : 4)};
   wafer_rect rect = {0};
   scene_begin(&s);
+  s.times = times;
   wafer_dtype dtype = dtypes[roll(&d, WAFER_COUNT(dtypes))];
   for (uint32_t i = 0; i < shape.rank; i++) shape.dims[i] = 1 + roll(&d, large ? 40 : 9);
   wafer_layout one = random_layout(&d, shape.rank, &rect);
@@ -235,12 +263,85 @@ static void exchange_random(uint32_t seed, bool large, accuracy *a) {
   scene_end(&s);
 }
 
+/* Apart: side by side, one above the other, or neither. */
+static void exchange_apart(uint32_t seed, accuracy *a) {
+  dice d = {seed};
+  scene s;
+  spread from, to;
+  wafer_shape shape = {.rank = 1 + roll(&d, 3)};
+  wafer_rect one = {0}, other = {0};
+  scene_begin(&s);
+  for (uint32_t i = 0; i < shape.rank; i++) shape.dims[i] = 1 + roll(&d, 12);
+  wafer_layout from_layout = random_layout(&d, shape.rank, &one);
+  wafer_layout to_layout = random_layout(&d, shape.rank, &other);
+  bool fits = one.width + other.width <= WIDTH || one.height + other.height <= HEIGHT;
+  if (one.width + other.width <= WIDTH) {
+    one.x = roll(&d, WIDTH - one.width - other.width + 1);
+    other.x = one.x + one.width + roll(&d, WIDTH - one.x - one.width - other.width + 1);
+    one.y = roll(&d, HEIGHT - one.height + 1);
+    other.y = roll(&d, HEIGHT - other.height + 1);
+  } else if (fits) {
+    one.y = roll(&d, HEIGHT - one.height - other.height + 1);
+    other.y = one.y + one.height + roll(&d, HEIGHT - one.y - one.height - other.height + 1);
+    one.x = roll(&d, WIDTH - one.width + 1);
+    other.x = roll(&d, WIDTH - other.width + 1);
+  }
+  CU_ASSERT(spread_of_layout(s.arena, one, &from_layout, &shape, WAFER_DTYPE_f32, 0, &from));
+  CU_ASSERT(
+      spread_of_layout(s.arena, other, &to_layout, &shape, WAFER_DTYPE_f32, after(&from), &to));
+  index_map map = index_identity();
+  bool back = roll(&d, 2) == 1;
+  if (fits)
+    CU_ASSERT(back ? run(&s, &to, &from, &map, seed, a) : run(&s, &from, &to, &map, seed, a));
+  scene_end(&s);
+}
+
+/* Rectangles that share rows: the cores of other rows and columns do nothing. */
+static void test_between(void) {
+  scene s;
+  spread from, to;
+  wafer_shape shape = {2, {12, 8}};
+  wafer_layout tall = {2, {6, 1}, {1, 4}, {1, 1}, {1, 1}},
+               flat = {2, {1, 3}, {4, 1}, {1, 1}, {1, 1}};
+  scene_begin(&s);
+  CU_ASSERT(spread_of_layout(s.arena, (wafer_rect){2, 3, 4, 6}, &tall, &shape, WAFER_DTYPE_f32, 0,
+                             &from));
+  CU_ASSERT(spread_of_layout(s.arena, (wafer_rect){20, 7, 4, 3}, &flat, &shape, WAFER_DTYPE_f32,
+                             after(&from), &to));
+  exchange x = {.machine = &s.machine, .from = &from, .to = &to, .map = index_identity()};
+  wafer_rect where;
+  CU_ASSERT(exchange_scratch_at(&x, &where) > 0);
+  CU_ASSERT(where.x == 2 && where.width == 22 && where.y >= 3 && where.y + where.height <= 10);
+  index_map map = index_identity();
+  accuracy a = {0};
+  CU_ASSERT(run(&s, &from, &to, &map, 0, &a));
+  for (uint32_t y = 0; y < HEIGHT; y++)
+    for (uint32_t x_at = 0; x_at < WIDTH; x_at++) {
+      bool in_from = x_at >= 2 && x_at < 6 && y >= 3 && y < 9;
+      bool in_to = x_at >= 20 && x_at < 24 && y >= 7 && y < 10;
+      CU_ASSERT(in_from || in_to || s.f.variant[y * WIDTH + x_at] == FRAGMENT_IDLE);
+    }
+  scene_end(&s);
+}
+
+static void test_apart(void) {
+  accuracy a = {0};
+  for (uint32_t seed = 0; seed < 200; seed++) exchange_apart(seed, &a);
+  judge("apart", &a, 0.12);
+}
+
 static void test_identity(void) {
   accuracy small = {0}, large = {0};
-  for (uint32_t seed = 0; seed < 200; seed++) exchange_random(seed, false, &small);
-  for (uint32_t seed = 0; seed < 100; seed++) exchange_random(seed, true, &large);
+  for (uint32_t seed = 0; seed < 200; seed++) exchange_random(seed, false, 1, &small);
+  for (uint32_t seed = 0; seed < 100; seed++) exchange_random(seed, true, 1, &large);
   judge("few elements", &small, 0.1);
   judge("many elements", &large, 0.1);
+}
+
+/* The same buses serve sample after sample: switches and filters are back where they began. */
+static void test_train(void) {
+  accuracy a = {0};
+  for (uint32_t seed = 0; seed < 80; seed++) exchange_random(seed, seed % 4 == 0, 5, &a);
 }
 
 /* ---- maps ---- */
@@ -516,6 +617,7 @@ static void test_windows(void) {
   judge("windows", &a, 0.1);
 }
 
-CU_TestInfo tests_exchange[] = {{"identity", test_identity}, {"maps", test_maps},
-                                {"reshapes", test_reshapes}, {"border", test_border},
-                                {"windows", test_windows},   CU_TEST_INFO_NULL};
+CU_TestInfo tests_exchange[] = {
+    {"identity", test_identity}, {"apart", test_apart},     {"between", test_between},
+    {"train", test_train},       {"maps", test_maps},       {"reshapes", test_reshapes},
+    {"border", test_border},     {"windows", test_windows}, CU_TEST_INFO_NULL};

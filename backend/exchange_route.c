@@ -1,0 +1,214 @@
+#include "exchange_route.h"
+
+typedef struct planner {
+  wafer_arena *arena;
+  const exchange *x;
+  bool turned; /* columns for rows */
+  const spread *from, *to;
+  route *out;
+} planner;
+
+static const spread *turned(wafer_arena *arena, const spread *s) {
+  spread *out = WAFER_NEW(arena, spread, 1);
+  return out && spread_turn(arena, s, out) ? out : NULL;
+}
+
+static bool begin(planner *p, wafer_arena *arena, const exchange *x, bool turn, route *out) {
+  *p = (planner){arena, x, turn, x->from, x->to, out};
+  *out = (route){.count = 0};
+  if (!turn) return true;
+  p->from = turned(arena, x->from);
+  p->to = turned(arena, x->to);
+  return p->from && p->to;
+}
+
+static void add_pass(planner *p, const spread *from, const spread *to, const index_map *map,
+                     bool columns, const uint32_t *group) {
+  p->out->pass[p->out->count++] = (pass){.x = p->x,
+                                         .scratch = p->arena,
+                                         .from = from,
+                                         .to = to,
+                                         .map = *map,
+                                         .columns = columns != p->turned,
+                                         .group = group};
+}
+
+static wafer_rect around(wafer_rect a, wafer_rect b) {
+  if (!wafer_rect_area(a)) return b;
+  uint32_t x = a.x < b.x ? a.x : b.x, y = a.y < b.y ? a.y : b.y;
+  uint32_t right = a.x + a.width > b.x + b.width ? a.x + a.width : b.x + b.width;
+  uint32_t below = a.y + a.height > b.y + b.height ? a.y + a.height : b.y + b.height;
+  return (wafer_rect){x, y, right - x, below - y};
+}
+
+/* Words wait in that spread, given as the planner turns things. */
+static void add_scratch(planner *p, spread *s) {
+  wafer_rect r = s->rect;
+  if (p->turned) r = (wafer_rect){r.y, r.x, r.height, r.width};
+  s->address = p->x->scratch;
+  if (spread_bytes(s) > p->out->scratch) p->out->scratch = spread_bytes(s);
+  p->out->scratch_at = around(p->out->scratch_at, r);
+}
+
+/* Along rows into the target's columns, then along these, if rows alone are not enough. */
+static bool add_two(planner *p, const spread *from, const index_map *map) {
+  bool needless;
+  if (!mid_is_needless(p->arena, from, p->to, map, &needless)) return false;
+  if (needless) {
+    add_pass(p, from, p->to, map, false, NULL);
+    return true;
+  }
+  mid *m = WAFER_NEW(p->arena, mid, 1);
+  if (!m || !mid_make(p->arena, from, p->to, map, m)) return false;
+  add_scratch(p, &m->s);
+  const spread *second = turned(p->arena, &m->s), *to = turned(p->arena, p->to);
+  add_pass(p, from, &m->s, map, false, NULL);
+  add_pass(p, second, to, &m->map, true, m->row_group);
+  return second && to;
+}
+
+/* What both passes load on a link. */
+static uint64_t load_of(const planner *p) {
+  uint64_t load = 0;
+  for (uint32_t i = 0; i < p->out->count; i++) load += mid_load(p->arena, p->out->pass[i].to);
+  return load;
+}
+
+static bool plan_overlapping(wafer_arena *arena, const exchange *x, route *out) {
+  planner rows, columns;
+  route other;
+  if (!begin(&rows, arena, x, false, out) || !add_two(&rows, rows.from, &x->map)) return false;
+  if (out->count == 1) return true;
+  if (!begin(&columns, arena, x, true, &other) || !add_two(&columns, columns.from, &x->map))
+    return false;
+  uint64_t by_rows = load_of(&rows), by_columns = load_of(&columns);
+  if (other.count == 1 || by_columns < by_rows ||
+      (by_columns == by_rows && other.scratch < out->scratch))
+    *out = other;
+  return true;
+}
+
+/* ---- lines that two rectangles share ---- */
+
+static uint32_t shared(uint32_t a, uint32_t a_count, uint32_t b, uint32_t b_count,
+                       uint32_t *first) {
+  uint32_t end = a + a_count < b + b_count ? a + a_count : b + b_count;
+  *first = a > b ? a : b;
+  return end > *first ? end - *first : 0;
+}
+
+/* Rows that hold the same count once; those of group g go to lane g * lanes / groups. */
+typedef struct lanes {
+  uint32_t first, count, groups;
+  uint32_t *group;
+  uint32_t *leader; /* of each group: a row of it */
+} lanes;
+
+static bool find_lanes(const planner *p, uint32_t first, uint32_t most, lanes *l) {
+  l->group = spread_kinds(p->arena, p->from, true, &l->groups);
+  l->leader = WAFER_NEW(p->arena, uint32_t, l->groups);
+  if (!l->group || !l->leader) return false;
+  for (uint32_t r = p->from->rect.height; r-- > 0;) l->leader[l->group[r]] = r;
+  l->first = first;
+  l->count = l->groups < most ? l->groups : most;
+  while (l->groups % l->count) l->count--; /* as many of them in each lane */
+  return true;
+}
+
+static bool gather_dim(const planner *p, const lanes *l, const spread_dim *dim, spread_dim *out) {
+  uint32_t each = l->groups / l->count, *row = WAFER_NEW(p->arena, uint32_t, l->count);
+  const spread_part **parts = WAFER_NEW(p->arena, const spread_part *, each);
+  *out = *dim;
+  out->rows = l->count;
+  out->row = row;
+  out->buffer = 1;
+  out->part = WAFER_NEW(p->arena, spread_part, (size_t)l->count * dim->cols);
+  if (!row || !parts || !out->part) return false;
+  for (uint32_t i = 0; i < l->count; i++) {
+    row[i] = i;
+    for (uint32_t c = 0; c < dim->cols; c++) {
+      spread_part *part = &out->part[i * dim->cols + c];
+      for (uint32_t g = 0; g < each; g++)
+        parts[g] = &dim->part[dim->row[l->leader[i * each + g]] * dim->cols + c];
+      if (!joint_union(p->arena, parts, each, part)) return false;
+      if (!part->count) continue;
+      const spread_run *last = &part->runs[part->count - 1];
+      if (last->at + last->hi - last->lo > out->buffer)
+        out->buffer = last->at + last->hi - last->lo;
+    }
+  }
+  return true;
+}
+
+/* The source's rows put together in the lanes, in its own columns. */
+static bool gather(planner *p, const lanes *l, spread *out) {
+  *out = *p->from;
+  out->rect.y = l->first;
+  out->rect.height = l->count;
+  for (uint32_t d = 0; d < out->rank; d++)
+    if (!gather_dim(p, l, &p->from->dim[d], &out->dim[d])) return false;
+  spread_pack(out);
+  add_scratch(p, out);
+  return true;
+}
+
+static bool plan_lanes(planner *p) {
+  lanes l;
+  uint32_t first, most = shared(p->from->rect.y, p->from->rect.height, p->to->rect.y,
+                                p->to->rect.height, &first);
+  if (most == p->from->rect.height) return add_two(p, p->from, &p->x->map);
+  spread *lane = WAFER_NEW(p->arena, spread, 1);
+  index_map same = index_identity();
+  if (!lane || !find_lanes(p, first, most, &l) || !gather(p, &l, lane)) return false;
+  const spread *from = turned(p->arena, p->from), *to = turned(p->arena, lane);
+  add_pass(p, from, to, &same, true, NULL);
+  return from && to && add_two(p, lane, &p->x->map);
+}
+
+bool route_plan(wafer_arena *arena, const exchange *x, route *out) {
+  wafer_rect a = x->from->rect, b = x->to->rect;
+  uint32_t first, rows = shared(a.y, a.height, b.y, b.height, &first);
+  uint32_t columns = shared(a.x, a.width, b.x, b.width, &first);
+  planner p;
+  if ((rows && columns) || (!rows && !columns)) return plan_overlapping(arena, x, out);
+  return begin(&p, arena, x, columns != 0, out) && plan_lanes(&p);
+}
+
+/* ---- over the border ---- */
+
+/* A tensor without dims as one of one element. */
+static const spread *with_dim(wafer_arena *arena, const spread *s) {
+  static const wafer_layout whole = {1, {1}, {1}, {1}, {1}};
+  if (s->rank) return s;
+  spread *out = WAFER_NEW(arena, spread, 1);
+  bool made = out && spread_of_layout(arena, s->rect, &whole, &(wafer_shape){1, {1}}, s->dtype,
+                                      s->address, out);
+  return made ? out : NULL;
+}
+
+/* Column 0 is the host, so everything else is a column farther. */
+static bool shift_first(const planner *p, const border *b) {
+  pass *first = &p->out->pass[0];
+  spread *inside = WAFER_NEW(p->arena, spread, 1);
+  if (!inside) return false;
+  *inside = p->x->from ? *first->from : *first->to;
+  inside->rect.x++;
+  *(p->x->from ? &first->from : &first->to) = inside;
+  first->border = &b->ports;
+  return true;
+}
+
+bool route_border(wafer_arena *arena, const exchange *x, route *out) {
+  planner p = {.arena = arena, .x = x, .out = out};
+  border *b = WAFER_NEW(arena, border, 1);
+  index_map same = index_identity();
+  const spread *inside = with_dim(arena, x->from ? x->from : x->to);
+  *out = (route){.count = 0};
+  if (!b || !inside || !border_make(arena, inside, x->value, b)) return false;
+  p.to = inside;
+  if (x->from)
+    add_pass(&p, inside, &b->host, &same, false, NULL);
+  else if (!add_two(&p, &b->host, &same))
+    return false;
+  return shift_first(&p, b);
+}
