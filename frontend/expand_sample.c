@@ -384,3 +384,95 @@ void import_roi_align(import_node *n) {
   n->outputs[0] = largest ? largest_of_bins(n, &r, &im, t, base)
                           : mean_of_bins(n, &r, sampled(n, &im, t, base), im.channels);
 }
+
+/* ---- DeformConv: a matrix product of samples ---- */
+
+typedef struct deformed {
+  int64_t groups, taps, out[2], kernel[2], strides[2], dilations[2], pads[4];
+} deformed;
+
+static bool deform_ints(import_node *n, const char *name, uint32_t count, int64_t absent,
+                        int64_t *out) {
+  int_list list = attr_ints(n, name);
+  if (list.count && list.count != count)
+    node_bad(n, "attribute %s has %u entries, needs %u", name, list.count, count);
+  for (uint32_t i = 0; i < count && n->status == WAFER_OK; i++) {
+    out[i] = list.count ? list.at[i] : absent;
+    if (out[i] < 0 || out[i] > INT32_MAX) node_bad(n, "%s[%u] is %lld", name, i, (long long)out[i]);
+  }
+  return n->status == WAFER_OK;
+}
+
+static deformed deformed_of(import_node *n) {
+  wafer_shape x = node_type(n, node_input(n, 0)).shape, w = node_type(n, node_input(n, 1)).shape,
+              o = node_type(n, node_input(n, 2)).shape;
+  deformed f = {.groups = attr_int(n, "offset_group", 1)};
+  if (n->status == WAFER_OK && (x.rank != 4 || w.rank != 4 || o.rank != 4))
+    node_unsupported(n, "operands of %u, %u and %u dims; images have 4", x.rank, w.rank, o.rank);
+  if (!deform_ints(n, "strides", 2, 1, f.strides) ||
+      !deform_ints(n, "dilations", 2, 1, f.dilations) || !deform_ints(n, "pads", 4, 0, f.pads))
+    return f;
+  f.taps = w.dims[2] * w.dims[3];
+  for (uint32_t d = 0; d < 2; d++) f.kernel[d] = w.dims[d + 2], f.out[d] = o.dims[d + 2];
+  if (f.groups < 1 || x.dims[1] % f.groups || o.dims[1] != f.groups * f.taps * 2)
+    node_bad(n, "the offsets' %lld channels do not fit %lld groups of %lld taps",
+             (long long)o.dims[1], (long long)f.groups, (long long)f.taps);
+  return f;
+}
+
+/* Coordinates along dim d before the offsets: (1, taps, height, width). */
+static MlirValue tap_grid(import_node *n, const deformed *f, wafer_dtype dtype, uint32_t d) {
+  int64_t dims[] = {1, f->taps, f->out[0], f->out[1]}, plane = f->out[0] * f->out[1];
+  wafer_view view = node_new_tensor(n, dtype, 4, dims);
+  for (int64_t i = 0; view.data && i < f->taps * plane; i++) {
+    int64_t tap = i / plane, at = i % plane;
+    int64_t k = d ? tap % f->kernel[1] : tap / f->kernel[1];
+    int64_t o = d ? at % f->out[1] : at / f->out[1];
+    wafer_element_set_f64(dtype, view.data, i,
+                          (double)(o * f->strides[d] + k * f->dilations[d] - f->pads[d]));
+  }
+  return view.data ? emit_constant(n, &view) : none;
+}
+
+/* (batch * groups, taps, places, channels of a group), outside 0, times the mask. */
+static MlirValue deformed_samples(import_node *n, const deformed *f, const image *im) {
+  int64_t rows = im->batch, plane = f->out[0] * f->out[1];
+  int64_t six[] = {rows, f->taps, 2, f->out[0], f->out[1]},
+          four[] = {rows, f->taps, f->out[0], f->out[1]};
+  MlirValue offset = emit_reshape(n, node_input(n, 2), 5, six);
+  taps t[2];
+  for (uint32_t d = 0; d < 2; d++) {
+    MlirValue x = emit_reshape(n, emit_part(n, offset, 2, d, 1), 4, four);
+    t[d] = linear_taps(n, ADD(x, tap_grid(n, f, node_dtype(n, x), d)));
+    drop_outside(n, &t[d], im->dims[d]);
+  }
+  MlirValue base = emit_reshape(n, image_bases(n, im), 4, (int64_t[]){rows, 1, 1, 1});
+  MlirValue x = sampled(n, im, t, base);
+  if (node_has_input(n, 4))
+    x = MUL(x, emit_reshape(n, node_input(n, 4), 5,
+                            (int64_t[]){rows, f->taps, f->out[0], f->out[1], 1}));
+  return emit_reshape(n, x, 4, (int64_t[]){rows, f->taps, plane, im->channels});
+}
+
+/* x, w, offset, bias, mask */
+void import_deform_conv(import_node *n) {
+  deformed f = deformed_of(n);
+  wafer_shape s = node_type(n, node_input(n, 0)).shape, w = node_type(n, node_input(n, 1)).shape;
+  int64_t group = attr_int(n, "group", 1), plane = f.out[0] * f.out[1];
+  if (n->status == WAFER_OK && (group < 1 || w.dims[0] % group || s.dims[1] != w.dims[1] * group))
+    node_bad(n, "group %lld does not fit", (long long)group);
+  if (n->status != WAFER_OK) return;
+  int64_t parts[] = {s.dims[0] * f.groups, s.dims[1] / f.groups, s.dims[2], s.dims[3]};
+  image im = image_of(n, emit_reshape(n, node_input(n, 0), 4, parts));
+  MlirValue x = deformed_samples(n, &f, &im);
+  /* to (batch, group, channels of a group * taps, places) */
+  x = emit_transpose(n, x, 4, (int64_t[]){0, 3, 1, 2});
+  x = emit_reshape(n, x, 4, (int64_t[]){s.dims[0], group, w.dims[1] * f.taps, plane});
+  MlirValue weight = emit_reshape(n, node_input(n, 1), 3,
+                                  (int64_t[]){group, w.dims[0] / group, w.dims[1] * f.taps});
+  MlirValue y = emit_binary(n, WAFER_OP_matmul, weight, x);
+  y = emit_reshape(n, y, 4, (int64_t[]){s.dims[0], w.dims[0], f.out[0], f.out[1]});
+  if (node_has_input(n, 3))
+    y = ADD(y, emit_reshape(n, node_input(n, 3), 3, (int64_t[]){w.dims[0], 1, 1}));
+  n->outputs[0] = y;
+}

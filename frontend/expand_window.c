@@ -168,11 +168,9 @@ static bool covers(const window *w, const wafer_shape *x) {
   return whole;
 }
 
-void import_pool(import_node *n) {
-  window w = pool_window(n);
+static void pool(import_node *n, const window *of) {
+  const window w = *of;
   wafer_shape x = node_type(n, node_input(n, 0)).shape;
-  if (attr_int(n, "storage_order", 0))
-    node_problem(n, WAFER_PROBLEM_attribute, "column-major storage order");
   if (n->status == WAFER_OK && covers(&w, &x)) {
     wafer_op op = n->op->op == WAFER_OP_max_pool ? WAFER_OP_reduce_max : WAFER_OP_reduce_mean;
     n->outputs[0] = emit_reduce(n, op, node_input(n, 0), ((1u << x.rank) - 1) & ~3u, true);
@@ -189,6 +187,24 @@ void import_pool(import_node *n) {
                         INT_ATTR(count_include_pad, attr_int(n, "count_include_pad", 0))};
   uint32_t count = WAFER_COUNT(attrs) - (n->op->op == WAFER_OP_max_pool);
   n->outputs[0] = emit_op(n, n->op->op, 1, &operand, attrs, count);
+}
+
+static void pool_places(import_node *n, const window *w) {
+  wafer_shape x = node_type(n, node_input(n, 0)).shape, y = node_type(n, n->outputs[0]).shape;
+  pool_geometry g = {.spatial = w->spatial};
+  for (uint32_t i = 0; i < w->spatial; i++) {
+    g.in[i] = x.dims[i + 2], g.out[i] = y.dims[i + 2];
+    g.kernel[i] = w->kernel[i], g.strides[i] = w->strides[i];
+    g.dilations[i] = w->dilations[i], g.pads[i] = w->pads[i];
+  }
+  n->outputs[1] = n->status == WAFER_OK ? emit_pool_places(n, &g) : n->outputs[0];
+}
+
+void import_pool(import_node *n) {
+  window w = pool_window(n);
+  pool(n, &w);
+  if (n->output_count > 1 && *n->node->output.at[1] && n->op->op == WAFER_OP_max_pool)
+    pool_places(n, &w);
 }
 
 /* The padding at the end that makes ceil_mode's last window a whole one. */

@@ -163,6 +163,13 @@ MlirValue emit_reduce(import_node *n, wafer_op op, MlirValue x, uint32_t dims, b
 MlirValue emit_uniform(import_node *n, const wafer_shape *shape, int64_t skip);
 /* The node's convolution (its attributes, the weight's kernel) of other operands. */
 MlirValue emit_conv(import_node *n, MlirValue x, MlirValue w, MlirValue bias);
+/* MaxPool of the node's operand: for each element of the result its position in the operand, as
+ * i64; sizes, steps and first pads of the spatial dims. */
+typedef struct pool_geometry {
+  uint32_t spatial;
+  int64_t in[3], out[3], kernel[3], strides[3], dilations[3], pads[3];
+} pool_geometry;
+MlirValue emit_pool_places(import_node *n, const pool_geometry *g);
 MlirValue emit_softmax(import_node *n, MlirValue x, uint32_t axis);
 MlirValue emit_log_softmax(import_node *n, MlirValue x, uint32_t axis);
 /* As ONNX's GatherElements. */
