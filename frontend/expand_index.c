@@ -116,6 +116,49 @@ void import_gather_nd(import_node *n) {
   n->outputs[0] = emit_reshape(n, rows, rank, index.dims);
 }
 
+/* ---- Scattering to places that are computed, or that take more than one update ---- */
+
+static bool scatters_now(import_node *n) {
+  return strcmp(attr_text(n, "reduction", "none"), "none") != 0 ||
+         (node_has_input(n, 1) && !wafer_ir_is_constant(node_input(n, 1)));
+}
+
+/* Rows of `rest` elements each (0: single elements), at the numbers in `index`. */
+static void scatter_rows(import_node *n, const wafer_shape *shape, int64_t rest, MlirValue index) {
+  wafer_shape places = node_type(n, index).shape;
+  if (n->status != WAFER_OK) return;
+  if (elements_of(shape, 0) == 0) {
+    n->outputs[0] = node_input(n, 0);
+    return;
+  }
+  int64_t count = elements_of(&places, 0), rows = elements_of(shape, 0) / (rest ? rest : 1);
+  uint32_t rank = rest ? 2 : 1;
+  MlirValue operands[] = {emit_reshape(n, node_input(n, 0), rank, (int64_t[]){rows, rest}),
+                          emit_reshape(n, index, 1, &count),
+                          emit_reshape(n, node_input(n, 2), rank, (int64_t[]){count, rest})};
+  wafer_attr mode = TEXT_ATTR(mode, attr_text(n, "reduction", "none"));
+  MlirValue y = emit_op(n, WAFER_OP_scatter, 3, operands, &mode, 1);
+  n->outputs[0] = emit_reshape(n, y, shape->rank, shape->dims);
+}
+
+static void scatter_elements_now(import_node *n, const wafer_shape *shape, uint32_t axis) {
+  MlirValue index = node_input(n, 1);
+  wafer_shape want = node_type(n, index).shape, updates = node_type(n, node_input(n, 2)).shape;
+  if (n->status == WAFER_OK &&
+      (want.rank != shape->rank || !wafer_shape_equal(&want, &updates) || !want.rank))
+    node_bad(n, "indices and updates differ in shape");
+  for (uint32_t d = 0; n->status == WAFER_OK && d < want.rank; d++)
+    if (d != axis && want.dims[d] > shape->dims[d])
+      node_bad(n, "dim %u has %lld indices, the operand %lld elements", d, (long long)want.dims[d],
+               (long long)shape->dims[d]);
+  if (n->status == WAFER_OK && elements_of(&want, 0) > 1 << 24)
+    node_unsupported(n, "more than 2^24 indices");
+  if (n->status != WAFER_OK) return;
+  index = from_start(n, index, shape->dims[axis]);
+  index = MUL(index, emit_scalar_like(n, index, (double)elements_of(shape, axis + 1)));
+  scatter_rows(n, shape, 0, ADD(index, places(n, shape, &want, axis)));
+}
+
 /* ---- Scattering to places that are known ---- */
 
 /* Where each element of the result comes from: an element of the updates, or -1 for the operand's
@@ -127,9 +170,6 @@ typedef struct sources {
 
 static sources no_sources(import_node *n, const wafer_shape *data, const wafer_shape *updates) {
   sources s = {.count = elements_of(data, 0), .updates = elements_of(updates, 0)};
-  const char *reduction = attr_text(n, "reduction", "none");
-  if (strcmp(reduction, "none"))
-    node_problem(n, WAFER_PROBLEM_attribute, "reduction %s", reduction);
   if (s.count > 1 << 26) node_unsupported(n, "more than 2^26 elements");
   s.from = n->status == WAFER_OK ? node_new_ints(n, (uint32_t)s.count) : NULL;
   for (int64_t i = 0; s.from && i < s.count; i++) s.from[i] = -1;
@@ -170,6 +210,10 @@ void import_scatter_elements(import_node *n) {
               updates = node_type(n, node_input(n, 2)).shape;
   uint32_t axis = node_axis(n, attr_int(n, "axis", 0), shape.rank);
   wafer_view index;
+  if (n->status == WAFER_OK && scatters_now(n)) {
+    scatter_elements_now(n, &shape, axis);
+    return;
+  }
   if (!node_constant(n, 1, "indices", &index)) return;
   if (!wafer_shape_equal(&index.shape, &updates) || updates.rank != shape.rank)
     node_bad(n, "indices and updates differ in shape");
@@ -189,13 +233,20 @@ void import_scatter_elements(import_node *n) {
 void import_scatter_nd(import_node *n) {
   wafer_shape shape = node_type(n, node_input(n, 0)).shape,
               updates = node_type(n, node_input(n, 2)).shape;
-  wafer_view index;
-  if (!node_constant(n, 1, "indices", &index)) return;
+  wafer_view index = {.shape = node_type(n, node_input(n, 1)).shape};
   int64_t tuple = index.shape.rank ? index.shape.dims[index.shape.rank - 1] : 0;
   if (tuple < 1 || tuple > (int64_t)shape.rank) {
     node_bad(n, "the indices do not fit an operand of %u dims", shape.rank);
     return;
   }
+  if (n->status == WAFER_OK && scatters_now(n)) {
+    int64_t row = elements_of(&shape, (uint32_t)tuple);
+    if (elements_of(&updates, 0) != elements_of(&index.shape, 0) / tuple * row)
+      node_bad(n, "the updates do not fit the indices");
+    scatter_rows(n, &shape, row, row_numbers(n, &shape, 0));
+    return;
+  }
+  if (!node_constant(n, 1, "indices", &index)) return;
   int64_t rest = elements_of(&shape, (uint32_t)tuple), rows = elements_of(&index.shape, 0) / tuple;
   if (elements_of(&updates, 0) != rows * rest) node_bad(n, "the updates do not fit the indices");
   sources s = no_sources(n, &shape, &updates);

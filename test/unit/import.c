@@ -127,6 +127,18 @@ static const struct {
     {13,
      "init a f32 3 = 1 2 3; init i i64 2 = 2 -2; init u f32 2 = 8 9; ScatterElements a i u -> y",
      "3: 1 9 8"},
+    {18,
+     "init a f32 3 = 1 2 3; init i i64 3 = 2 -2 2; init u f32 3 = 8 9 1; "
+     "ScatterElements(reduction='add') a i u -> y",
+     "3: 1 11 12"},
+    {18,
+     "init a f32 2x2 = 1 2 3 4; init i i64 2x1 = 1 1; init u f32 2x2 = 8 9 2 3; "
+     "ScatterND(reduction='mul') a i u -> y",
+     "2x2: 1 2 48 108"},
+    {11, "init a f32 4 = 3 1 4 1; init k i64 1 = 3; TopK(largest=0) a k -> y i", "3: 1 1 3"},
+    {26, "init a f32 3 = 2 3 4; init i i64 scalar = 0; CumProd(exclusive=1) a i -> y", "3: 1 2 6"},
+    {18, "init a i32 2 = 12 -1; init b i32 2 = 10 3; BitwiseXor a b -> y", "2: 6 -4"},
+    {11, "init a f32 2x2 = 1 2 3 4; Det a -> y", "scalar: -2"},
     {13, "init a f32 2x2 = 1 2 3 4; init i i64 1x1 = 1; init u f32 1x2 = 8 9; ScatterND a i u -> y",
      "2x2: 1 2 8 9"},
     {13,
