@@ -111,11 +111,35 @@ static double seconds(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static wafer_status run(case_build *b, const case_row *row, wafer_case_result *result) {
+static wafer_status load(case_build *b, const case_row *row) {
   WAFER_TRY(wafer_fabric_create(b->diag, b->machine, &b->fabric_program, &b->fabric));
   WAFER_TRY(row->fill ? row->fill(b) : fill_words(b));
   if (row->prepare) row->prepare(b);
   wafer_fabric_shuffle(b->fabric, b->o.visits);
+  return WAFER_OK;
+}
+
+/* Once more, with faults; a fabric whose run traps has said which of them struck. */
+static wafer_status run_with_faults(case_build *b, const case_row *row,
+                                    wafer_case_result *result) {
+  wafer_fabric_stats stats;
+  wafer_fabric_destroy(b->fabric);
+  b->fabric = NULL;
+  WAFER_TRY(load(b, row));
+  WAFER_TRY(wafer_fabric_inject(b->fabric, b->o.faults, b->o.fault_count,
+                                4 * result->stats.cycles + 1000));
+  wafer_status status = wafer_fabric_run(b->fabric, &stats);
+  if (status == WAFER_OK) {
+    status = check(b, row);
+    if (status != WAFER_OK) wafer_fabric_note_faults(b->fabric);
+  }
+  for (uint32_t i = 0; i < b->o.fault_count; i++)
+    result->struck += wafer_fabric_struck(b->fabric, i) != UINT64_MAX;
+  return status;
+}
+
+static wafer_status run(case_build *b, const case_row *row, wafer_case_result *result) {
+  WAFER_TRY(load(b, row));
   double start = seconds();
   WAFER_TRY(wafer_fabric_run(b->fabric, &result->stats));
   result->seconds = seconds() - start;
@@ -123,7 +147,7 @@ static wafer_status run(case_build *b, const case_row *row, wafer_case_result *r
   result->counted = (cycles_of(b, result) + b->o.repeat / 2) / b->o.repeat;
   result->predicted = b->predicted;
   result->checked = b->checked;
-  return WAFER_OK;
+  return b->o.fault_count ? run_with_faults(b, row, result) : WAFER_OK;
 }
 
 static wafer_status start(case_build *b, const case_row *row) {

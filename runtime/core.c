@@ -201,6 +201,7 @@ static wafer_status compute(wafer_fabric *f, uint32_t at, uint64_t *next) {
 wafer_status core_visit(wafer_fabric *f, uint32_t at, uint64_t *next) {
   fabric_core *core = &f->cores[at];
   *next = FABRIC_NEVER;
+  if (core->stuck) return WAFER_OK;
   if (core->busy[CORE_COMPUTES] <= f->now)
     WAFER_TRY(compute(f, at, next));
   else

@@ -64,6 +64,7 @@ wafer_status wafer_fabric_create(const wafer_diag *diag, const wafer_machine *ma
 /* What belongs to the program, not to the fabric. */
 static void drop_program(wafer_fabric *f) {
   fabric_edge_free(f);
+  fabric_faults_free(f);
   free(f->cores);
   free(f->awake);
   free(f->nodes);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "fabric_state.h"
+#include "wafer/fault.h"
 
 wafer_status fabric_trap(const wafer_fabric *f, uint32_t core, const char *format, ...) {
   const wafer_core_program *p = f->cores[core].program;
@@ -104,6 +105,7 @@ static wafer_status visit_cores(wafer_fabric *f) {
 
 static wafer_status cycle(wafer_fabric *f) {
   f->moved = false;
+  if (f->faults && f->now >= f->fault_due) WAFER_TRY(fabric_faults_strike(f));
   if (f->edges_left) fabric_edge_cycle(f);
   WAFER_TRY(visit_cores(f));
   shuffle(f, f->active, f->active_count);
@@ -135,7 +137,9 @@ wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
   f->ran = true;
   WAFER_TRY(fabric_edge_begin(f));
   for (uint32_t at = 0; at < f->count; at++) fabric_wake(f, at, 0);
-  WAFER_TRY(loop(f));
+  wafer_status status = loop(f);
+  if (status != WAFER_OK) wafer_fabric_note_faults(f);
+  WAFER_TRY(status);
   f->stats.cycles = f->edge_finish;
   for (uint32_t at = 0; at < f->count; at++) {
     if (f->cores[at].finish > f->stats.cycles) f->stats.cycles = f->cores[at].finish;

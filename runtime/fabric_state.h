@@ -151,6 +151,7 @@ typedef struct fabric_core {
   uint8_t state, joined, task_turn;
   uint8_t turn[CORE_UNITS];
   bool awake; /* in the list of this cycle or the next */
+  bool stuck; /* by a fault */
 } fabric_core;
 
 #define FABRIC_WHEEL 1024 /* buckets; a power of two */
@@ -197,6 +198,8 @@ struct wafer_fabric {
   uint64_t now;
   uint64_t era; /* changes before stamps come round */
   bool moved;   /* anything in this cycle */
+  uint64_t fault_due; /* the cycle of the next fault, FABRIC_NEVER: none */
+  struct fabric_faults *faults;
   bool ran;
   uint64_t shuffle;
   wafer_fabric_stats stats;
@@ -267,6 +270,11 @@ uint32_t core_queue(const fabric_core *core, uint8_t color, bool output);
 
 /* The core is visited at `cycle`, or earlier. */
 void fabric_wake(wafer_fabric *f, uint32_t core, uint64_t cycle);
+
+/* ---- faults (fault.c) ---- */
+
+wafer_status fabric_faults_strike(wafer_fabric *f);
+void fabric_faults_free(wafer_fabric *f);
 
 /* ---- the end (fabric_deadlock.c) ---- */
 

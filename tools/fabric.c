@@ -31,13 +31,20 @@ static const char usage_tail[] =
     "  --load-descriptors    of vector: descriptors are not yet in registers\n"
     "  --load L --cycles N   of random: wavelets per sender and cycle (0.1), cycles (100000)\n"
     "  --seed N              of the inputs (0)\n"
+    "  --fault F             in a second run; may be given again. drop@X,Y,CYCLE: a wavelet at a "
+    "router is lost;\n"
+    "                        flip@X,Y,CYCLE[,BIT]: a bit of it changes; stuck@X,Y,CYCLE: a core "
+    "stops\n"
     "  --json FILE           the figures as JSON\n"
     "  --assembly FILE       the program as text (docs/assembly.md), before it runs\n\n"
     "example: wafer fabric reduce --algorithm chain --cores 512x1 --words 4096\n";
 
+#define MOST_FAULTS 64
+
 typedef struct arguments {
   const char *name, *machine, *json, *assembly;
   wafer_case_options options;
+  wafer_fault faults[MOST_FAULTS];
 } arguments;
 
 static void help(void) {
@@ -67,6 +74,20 @@ static bool parse_dtype(const char *text, wafer_case_options *o) {
   o->dtype = wafer_dtype_by_name(text);
   if (o->dtype != WAFER_DTYPE_none) return true;
   return cli_usage("fabric", "--dtype is '%s'; it is f32 or f16", text), false;
+}
+
+static bool parse_fault(const char *text, arguments *a) {
+  wafer_case_options *o = &a->options;
+  if (o->fault_count == MOST_FAULTS)
+    return cli_usage("fabric", "--fault %s: %u faults at most", text, MOST_FAULTS), false;
+  if (!wafer_fault_parse(text, &a->faults[o->fault_count]))
+    return cli_usage("fabric",
+                     "--fault is '%s'; it is drop@X,Y,CYCLE, stuck@X,Y,CYCLE or "
+                     "flip@X,Y,CYCLE,BIT",
+                     text),
+           false;
+  o->fault_count++;
+  return true;
 }
 
 static bool take(arguments *a, int c, const char *value) {
@@ -111,6 +132,8 @@ static bool take(arguments *a, int c, const char *value) {
     return cli_parse_u64("fabric", "--cycles", value, 1, 1u << 30, &o->cycles);
   case 's':
     return cli_parse_u64("fabric", "--seed", value, 0, UINT64_MAX, &o->seed);
+  case 'f':
+    return parse_fault(value, a);
   case 'j':
     a->json = value;
     return true;
@@ -140,6 +163,7 @@ static const struct option long_options[] = {
     {"load", required_argument, NULL, 'l'},
     {"cycles", required_argument, NULL, 'n'},
     {"seed", required_argument, NULL, 's'},
+    {"fault", required_argument, NULL, 'f'},
     {"json", required_argument, NULL, 'j'},
     {"assembly", required_argument, NULL, 'A'},
     {"help", no_argument, NULL, 'h'},
@@ -156,6 +180,13 @@ static void print(const wafer_case_result *r) {
            100 * ((double)r->counted - (double)r->predicted) / (double)r->predicted);
   printf("hops %llu\nhops_per_s %.4g\nelements %llu\nchecked %llu values\nwall %.6f s\n",
          (ull)r->stats.hops, hops_per_s(r), (ull)r->stats.elements, (ull)r->checked, r->seconds);
+}
+
+/* Of a run that ended well: those that did anything did no harm. */
+static void print_faults(const arguments *a, const wafer_case_result *r) {
+  if (a->options.fault_count)
+    printf("faults %u of %u struck, harmless: every value is as it was\n", r->struck,
+           a->options.fault_count);
 }
 
 static wafer_status write_json(const arguments *a, const wafer_case_result *r) {
@@ -198,7 +229,7 @@ static wafer_status run(const arguments *a) {
   if (status == WAFER_OK && a->assembly) status = write_assembly(a, arena, machine);
   if (status == WAFER_OK)
     status = wafer_case_run(cli_diag(), machine, a->name, &a->options, &result);
-  if (status == WAFER_OK) print(&result);
+  if (status == WAFER_OK) print(&result), print_faults(a, &result);
   if (status == WAFER_OK && a->json) status = write_json(a, &result);
   wafer_arena_destroy(arena);
   return status;
@@ -210,6 +241,7 @@ int wafer_tool_fabric(int argc, char **argv) {
     if (c == 'h') return help(), WAFER_OK;
     if (!take(&a, c, optarg)) return WAFER_USAGE;
   }
+  a.options.faults = a.faults;
   if (argc - optind != 1) return cli_usage("fabric", "one case at a time");
   a.name = argv[optind];
   return run(&a);

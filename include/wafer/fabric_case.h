@@ -4,7 +4,7 @@
 #ifndef WAFER_FABRIC_CASE_H
 #define WAFER_FABRIC_CASE_H
 
-#include "wafer/fabric.h"
+#include "wafer/fault.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,6 +27,8 @@ typedef struct wafer_case_options {
   double load;     /* of random: wavelets per cycle and sender */
   uint64_t cycles; /* of random */
   uint64_t visits; /* for tests: visits cores and routers in another order */
+  const wafer_fault *faults; /* for a second run, after one without; borrowed */
+  uint32_t fault_count;
 } wafer_case_options;
 
 typedef struct wafer_case_result {
@@ -34,6 +36,7 @@ typedef struct wafer_case_result {
   wafer_fabric_stats stats;
   double seconds;   /* of the cycle loop alone */
   uint64_t checked; /* values */
+  uint32_t struck;  /* faults that did; when the run is OK, without any harm */
 } wafer_case_result;
 
 typedef struct wafer_case_info {
@@ -48,7 +51,8 @@ wafer_status wafer_case_program(const wafer_diag *diag, wafer_arena *arena,
                                 const wafer_machine *machine, const char *name,
                                 const wafer_case_options *options,
                                 const wafer_fabric_program **out);
-/* Builds, runs and checks. DIFFER: a core holds what it should not. */
+/* Builds, runs and checks. DIFFER: a core holds what it should not. With faults, the status says
+ * how they showed; a run has then four times the cycles of one without. */
 wafer_status wafer_case_run(const wafer_diag *diag, const wafer_machine *machine, const char *name,
                             const wafer_case_options *options, wafer_case_result *result);
 
