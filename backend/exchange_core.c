@@ -8,12 +8,6 @@
 
 #include "exchange_line.h"
 
-/* One side of a box, or of several. */
-typedef struct side {
-  uint32_t levels, shape[WAFER_LEVELS + 1];
-  int32_t address, stride[WAFER_LEVELS + 1];
-} side;
-
 static uint64_t elements_of(const side *s) {
   uint64_t n = 1;
   for (uint32_t i = 0; i < s->levels; i++) n *= s->shape[i];
@@ -57,13 +51,11 @@ typedef struct sides {
   uint32_t count;
 } sides;
 
-/* The sides of a list of boxes, as few as there can be by merging neighbours. */
-static bool merge(wafer_arena *arena, wafer_dtype dtype, const line_ops *list, bool source,
-                  sides *out) {
+/* The sides of a list of boxes, as few as there can be by merging neighbours; put to `at`. */
+static sides merge(wafer_dtype dtype, const line_ops *list, bool source, side *at) {
   uint32_t per = 32 / wafer_dtype_bits(dtype), merged = 0;
-  side unit = {0}; /* what the last of `out` repeats */
-  *out = (sides){WAFER_NEW(arena, side, list->count), 0};
-  if (!out->at) return false;
+  side unit = {0}; /* what the last of `all` repeats */
+  sides all = {at, 0}, *out = &all;
   for (uint32_t i = 0; i < list->count; i++) {
     side s = side_of(list->at[i], source);
     side *last = out->count ? &out->at[out->count - 1] : NULL;
@@ -81,7 +73,7 @@ static bool merge(wafer_arena *arena, wafer_dtype dtype, const line_ops *list, b
     out->at[out->count++] = unit = s;
     merged = 1;
   }
-  return true;
+  return all;
 }
 
 static wafer_operand memory(wafer_dtype dtype, const side *s) {
@@ -183,19 +175,32 @@ static uint64_t cycles_of(const wafer_machine *m, const writer *w, uint32_t tran
   return most(moves, copies) + w->count;
 }
 
-bool line_core_code(const wafer_machine *machine, wafer_arena *scratch, wafer_dtype dtype,
-                    const line_core *core, const line_colors *colors, fragment *f, uint32_t *code,
-                    uint64_t *cycles) {
+bool line_work_create(wafer_arena *scratch, const line_core *cores, uint32_t count,
+                      line_work *work) {
+  uint32_t sides_most = 0, code_most = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t all = 0;
+    for (uint32_t k = 0; k < LINE_COPY; k++) all += cores[i].list[k].count;
+    if (all > sides_most) sides_most = all;
+    all += cores[i].list[LINE_COPY].count;
+    if (all > code_most) code_most = all;
+  }
+  work->sides = WAFER_NEW(scratch, side, sides_most);
+  work->code = WAFER_NEW(scratch, wafer_instruction, code_most + WAFER_CORE_THREADS);
+  return work->sides && work->code;
+}
+
+uint32_t line_core_code(const wafer_machine *machine, const line_work *work, wafer_dtype dtype,
+                        const line_core *core, const line_colors *colors, fragment *f,
+                        uint64_t *cycles) {
   sides lists[LINE_COPY];
   const line_ops *copies = &core->list[LINE_COPY];
-  uint32_t moves = 0;
+  side *at = work->sides;
   for (uint32_t i = 0; i < LINE_COPY; i++) {
-    if (!merge(scratch, dtype, &core->list[i], i <= LINE_SEND_BACK, &lists[i])) return false;
-    moves += lists[i].count;
+    lists[i] = merge(dtype, &core->list[i], i <= LINE_SEND_BACK, at);
+    at += lists[i].count;
   }
-  writer w = {.dtype = dtype, .threads = machine->microthreads - 1};
-  w.code = WAFER_NEW(scratch, wafer_instruction, moves + copies->count + WAFER_CORE_THREADS);
-  if (!w.code) return false;
+  writer w = {.dtype = dtype, .threads = machine->microthreads - 1, .code = work->code};
   put_direction(&w, core, colors, lists, 0);
   put_direction(&w, core, colors, lists, 1);
   uint32_t transfers = w.count;
@@ -207,6 +212,5 @@ bool line_core_code(const wafer_machine *machine, wafer_arena *scratch, wafer_dt
   *cycles = cycles_of(machine, &w, transfers);
   for (uint32_t t = 0; t < w.threads && t < transfers; t++)
     w.code[w.count++] = (wafer_instruction){.op = WAFER_CORE_join, .thread = (uint8_t)t};
-  *code = w.count ? fragment_code_add(f, w.code, w.count) : FRAGMENT_IDLE;
-  return true;
+  return w.count ? fragment_code_add(f, w.code, w.count) : FRAGMENT_IDLE;
 }

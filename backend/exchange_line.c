@@ -389,6 +389,7 @@ static void add_ports(const line *l, const line_place *place, const line_core *h
 bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
               const line_place *place, line_colors *colors, fragment *f, uint64_t *cycles) {
   uint64_t busiest = 0, links = 0;
+  line_work work;
   line_core *cores = WAFER_NEW(scratch, line_core, l->length);
   if (!cores) return false;
   for (uint32_t back = 0; back < 2; back++) {
@@ -408,11 +409,10 @@ bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
     add_ports(l, place, &cores[0], false, colors->at[0][0], f);
     add_ports(l, place, &cores[0], true, colors->at[1][0], f);
   }
+  if (!line_work_create(scratch, cores, l->length, &work)) return false;
   for (uint32_t p = place->border != NULL; p < l->length; p++) {
-    uint32_t code;
     uint64_t busy;
-    if (!line_core_code(machine, scratch, l->dtype, &cores[p], colors, f, &code, &busy))
-      return false;
+    uint32_t code = line_core_code(machine, &work, l->dtype, &cores[p], colors, f, &busy);
     if (busy > busiest) busiest = busy;
     if (code == FRAGMENT_IDLE) continue;
     for (uint32_t i = 0; i < place->span_count; i++)

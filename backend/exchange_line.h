@@ -89,9 +89,24 @@ typedef struct line_core {
   uint8_t control[2]; /* of the last word that it sends */
 } line_core;
 
-/* The core's code, and the cycles in which its vector unit is busy; false: out of memory. */
-bool line_core_code(const wafer_machine *machine, wafer_arena *scratch, wafer_dtype dtype,
-                    const line_core *core, const line_colors *colors, fragment *f, uint32_t *code,
-                    uint64_t *cycles);
+/* One side of a box, or of several. */
+typedef struct side {
+  uint32_t levels, shape[WAFER_LEVELS + 1];
+  int32_t address, stride[WAFER_LEVELS + 1];
+} side;
+
+/* Room for the code of any core of a line, one after the other. */
+typedef struct line_work {
+  side *sides;
+  wafer_instruction *code;
+} line_work;
+/* False: out of memory. */
+bool line_work_create(wafer_arena *scratch, const line_core *cores, uint32_t count,
+                      line_work *work);
+/* The core's code in the fragment, FRAGMENT_IDLE when there is none, and the cycles in which its
+ * vector unit is busy. */
+uint32_t line_core_code(const wafer_machine *machine, const line_work *work, wafer_dtype dtype,
+                        const line_core *core, const line_colors *colors, fragment *f,
+                        uint64_t *cycles);
 
 #endif

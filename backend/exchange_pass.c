@@ -12,7 +12,6 @@
 
 #define FACTORS (2 * WAFER_MAX_RANK)
 #define UNKNOWN UINT32_MAX
-#define EMPTY (UINT32_MAX - 1)
 
 /* A dim of the source with the one of the target that follows it, or one of them alone (-1). */
 typedef struct factor {
@@ -42,9 +41,11 @@ typedef struct maker {
   uint32_t *from_kind, from_kinds, *to_kind, to_kinds;
   uint32_t **members, *member_count, groups; /* columns of `from`, sorted, by group */
   uint32_t *from_column, *to_column;         /* of each kind: a column that is of it */
+  uint32_t *from_group;                      /* of each kind of sender */
+  uint32_t **takers, *taker_count;           /* columns of `to`, by kind */
   /* of the class at hand */
   const joint *at[FACTORS];
-  uint32_t *parcel_of; /* from_kinds * to_kinds */
+  uint64_t **meets[FACTORS]; /* of each kind in a factor's target: set of kinds of senders */
   line_parcel *parcels;
   uint32_t parcel_count, parcel_room;
   line_box *boxes;
@@ -128,6 +129,23 @@ uint32_t pass_nearest(const uint32_t *sorted, uint32_t count, uint32_t at) {
   return at - sorted[low - 1] <= sorted[low] - at ? sorted[low - 1] : sorted[low];
 }
 
+/* Columns, from `first` on, by what they belong to. */
+static bool sort_columns(wafer_arena *arena, const uint32_t *of, uint32_t width, uint32_t first,
+                         uint32_t groups, uint32_t ***members, uint32_t **count) {
+  uint32_t *all = WAFER_NEW(arena, uint32_t, width);
+  *members = WAFER_NEW(arena, uint32_t *, groups);
+  *count = WAFER_NEW(arena, uint32_t, groups);
+  if (!all || !*members || !*count) return false;
+  for (uint32_t c = 0; c < width; c++) (*count)[of[c]]++;
+  for (uint32_t g = 0; g < groups; g++) {
+    (*members)[g] = all;
+    all += (*count)[g];
+    (*count)[g] = 0;
+  }
+  for (uint32_t c = 0; c < width; c++) (*members)[of[c]][(*count)[of[c]]++] = first + c;
+  return true;
+}
+
 static bool find_positions(maker *m) {
   const spread *from = m->p->from, *to = m->p->to;
   uint32_t width = from->rect.width;
@@ -143,21 +161,15 @@ static bool find_positions(maker *m) {
   for (uint32_t c = 0; c < width; c++) m->from_column[m->from_kind[c]] = c;
   for (uint32_t c = 0; c < to->rect.width; c++) m->to_column[m->to_kind[c]] = c;
   const uint32_t *group = m->p->group ? m->p->group : m->from_kind;
+  m->from_group = WAFER_NEW(m->scratch, uint32_t, m->from_kinds);
+  if (!m->from_group) return false;
+  for (uint32_t c = 0; c < width; c++) m->from_group[m->from_kind[c]] = group[c];
   for (uint32_t c = 0; c < width; c++)
     if (group[c] >= m->groups) m->groups = group[c] + 1;
-  m->members = WAFER_NEW(m->scratch, uint32_t *, m->groups);
-  m->member_count = WAFER_NEW(m->scratch, uint32_t, m->groups);
-  uint32_t *all = WAFER_NEW(m->scratch, uint32_t, width);
-  if (!m->members || !m->member_count || !all) return false;
-  for (uint32_t c = 0; c < width; c++) m->member_count[group[c]]++;
-  for (uint32_t g = 0; g < m->groups; g++) {
-    m->members[g] = all;
-    all += m->member_count[g];
-    m->member_count[g] = 0;
-  }
-  for (uint32_t c = 0; c < width; c++)
-    m->members[group[c]][m->member_count[group[c]]++] = from->rect.x + c;
-  return true;
+  return sort_columns(m->scratch, group, width, from->rect.x, m->groups, &m->members,
+                      &m->member_count) &&
+         sort_columns(m->scratch, m->to_kind, to->rect.width, to->rect.x, m->to_kinds, &m->takers,
+                      &m->taker_count);
 }
 
 /* ---- factors and classes of lines ---- */
@@ -343,10 +355,8 @@ static bool sends_same(const maker *m, const line_parcel *a, const line_parcel *
   return true;
 }
 
-/* Parcels of one sender that send the same elements name the first of them. */
-static uint32_t send_of(maker *m, uint32_t parcel, uint32_t from) {
-  const line_parcel *p = &m->parcels[parcel];
-  uint64_t hash = from * 0x9e3779b97f4a7c15u;
+static uint64_t hash_of(const maker *m, const line_parcel *p) {
+  uint64_t hash = p->from * 0x9e3779b97f4a7c15u;
   for (uint32_t i = 0; i < p->count; i++) {
     const line_box *box = &m->boxes[p->first + i];
     hash = (hash ^ (uint32_t)box->src) * 0x9e3779b97f4a7c15u;
@@ -354,19 +364,41 @@ static uint32_t send_of(maker *m, uint32_t parcel, uint32_t from) {
       hash = (hash ^ box->shape[k] ^ (uint64_t)(uint32_t)box->src_stride[k] << 32) *
              0xbf58476d1ce4e5b9u;
   }
-  uint32_t at = (uint32_t)(hash >> 32) & (m->send_buckets - 1);
-  for (; m->sends[at] != UNKNOWN; at = (at + 1) & (m->send_buckets - 1)) {
-    const line_parcel *other = &m->parcels[m->sends[at]];
-    if (other->from == from && sends_same(m, p, other)) return m->sends[at];
-  }
-  m->sends[at] = parcel;
-  return parcel;
+  return hash;
 }
 
-static bool make_parcel(maker *m, uint32_t from, uint32_t to, uint32_t *out) {
-  *out = EMPTY;
-  for (uint32_t k = 0; k < m->factor_count; k++)
-    if (!pieces_of(m, k, from, to)->count) return true;
+static uint32_t *send_bucket(const maker *m, uint32_t parcel) {
+  const line_parcel *p = &m->parcels[parcel];
+  uint32_t at = (uint32_t)(hash_of(m, p) >> 32) & (m->send_buckets - 1);
+  for (; m->sends[at] != UNKNOWN; at = (at + 1) & (m->send_buckets - 1)) {
+    const line_parcel *other = &m->parcels[m->sends[at]];
+    if (other->from == p->from && sends_same(m, p, other)) break;
+  }
+  return &m->sends[at];
+}
+
+static bool more_send_buckets(maker *m) {
+  uint32_t count = m->send_buckets ? 4 * m->send_buckets : 256;
+  uint32_t *sends = WAFER_NEW(m->scratch, uint32_t, count);
+  if (!sends) return false;
+  memset(sends, 0xff, count * sizeof *sends);
+  m->sends = sends;
+  m->send_buckets = count;
+  for (uint32_t i = 0; i + 1 < m->parcel_count; i++)
+    if (m->parcels[i].send == i) *send_bucket(m, i) = i;
+  return true;
+}
+
+/* Parcels of one sender that send the same elements name the first of them. */
+static bool find_send(maker *m, uint32_t parcel) {
+  if (2 * m->parcel_count >= m->send_buckets && !more_send_buckets(m)) return false;
+  uint32_t *bucket = send_bucket(m, parcel);
+  if (*bucket == UNKNOWN) *bucket = parcel;
+  m->parcels[parcel].send = *bucket;
+  return true;
+}
+
+static bool make_parcel(maker *m, uint32_t from, uint32_t to) {
   joint_piece product[FACTORS];
   line_parcel parcel = {.from = from, .first = m->box_count};
   if (!put_products(m, product, 0, from, to)) return false;
@@ -374,35 +406,61 @@ static bool make_parcel(maker *m, uint32_t from, uint32_t to, uint32_t *out) {
   for (uint32_t i = 0; i < parcel.count; i++)
     parcel.words += line_words(m->p->to->dtype, elements_of(&m->boxes[parcel.first + i]));
   if (!grow(m->scratch, &m->parcels, m->parcel_count, &m->parcel_room, sizeof parcel)) return false;
-  *out = m->parcel_count;
   m->parcels[m->parcel_count++] = parcel;
-  m->parcels[*out].send = send_of(m, *out, from);
+  return find_send(m, m->parcel_count - 1);
+}
+
+/* From senders of one kind to the takers of another: each takes from the nearest of its group. */
+static bool add_moves(maker *m, uint32_t from, uint32_t to) {
+  uint32_t group = m->from_group[from];
+  if (!make_parcel(m, from, to)) return false;
+  for (uint32_t i = 0; i < m->taker_count[to]; i++) {
+    uint32_t at = m->takers[to][i];
+    uint32_t server = pass_nearest(m->members[group], m->member_count[group], at);
+    if (m->from_kind[server - m->p->from->rect.x] != from) continue;
+    if (!grow(m->scratch, &m->moves, m->move_count, &m->move_room, sizeof *m->moves)) return false;
+    m->moves[m->move_count++] = (line_move){server - m->first, at - m->first, m->parcel_count - 1};
+  }
   return true;
 }
 
-static bool add_move(maker *m, uint32_t from, uint32_t column) {
-  uint32_t from_kind = m->from_kind[from - m->p->from->rect.x], to_kind = m->to_kind[column];
-  uint32_t *parcel = &m->parcel_of[from_kind * m->to_kinds + to_kind];
-  if (*parcel == UNKNOWN && !make_parcel(m, from_kind, to_kind, parcel)) return false;
-  if (*parcel == EMPTY) return true;
-  if (!grow(m->scratch, &m->moves, m->move_count, &m->move_room, sizeof *m->moves)) return false;
-  m->moves[m->move_count++] =
-      (line_move){from - m->first, m->p->to->rect.x + column - m->first, *parcel};
+/* ---- who meets whom ---- */
+
+/* The kinds of senders of which a factor has something for takers of a kind. */
+static const uint64_t *meets(maker *m, uint32_t k, uint32_t to) {
+  const factor *f = &m->factors[k];
+  uint32_t t = f->target < 0 ? 0 : m->p->to->dim[f->target].col[m->to_column[to]];
+  if (m->meets[k][t]) return m->meets[k][t];
+  uint64_t *set = m->meets[k][t] = WAFER_NEW(m->scratch, uint64_t, (m->from_kinds + 63) / 64);
+  for (uint32_t from = 0; set && from < m->from_kinds; from++)
+    if (pieces_of(m, k, from, to)->count) set[from / 64] |= (uint64_t)1 << from % 64;
+  return set;
+}
+
+static bool add_takers(maker *m, uint32_t to) {
+  const uint64_t *sets[FACTORS];
+  for (uint32_t k = 0; k < m->factor_count; k++)
+    if (!(sets[k] = meets(m, k, to))) return false;
+  for (uint32_t word = 0; word < (m->from_kinds + 63) / 64; word++) {
+    uint64_t all = ~(uint64_t)0;
+    if (m->from_kinds - 64 * word < 64) all = ((uint64_t)1 << (m->from_kinds - 64 * word)) - 1;
+    for (uint32_t k = 0; k < m->factor_count; k++) all &= sets[k][word];
+    for (; all; all &= all - 1)
+      if (!add_moves(m, 64 * word + (uint32_t)__builtin_ctzll(all), to)) return false;
+  }
   return true;
 }
 
 static bool add_class(maker *m, const line_class *c, line_colors *colors, uint64_t *cycles) {
-  size_t pairs = (size_t)m->from_kinds * m->to_kinds;
-  for (uint32_t k = 0; k < m->factor_count; k++) m->at[k] = &m->factors[k].joints[c->joint[k]];
+  for (uint32_t k = 0; k < m->factor_count; k++) {
+    m->at[k] = &m->factors[k].joints[c->joint[k]];
+    m->meets[k] = WAFER_NEW(m->scratch, uint64_t *, m->at[k]->targets);
+    if (!m->meets[k]) return false;
+  }
   m->parcel_count = m->box_count = m->move_count = 0;
-  memset(m->parcel_of, 0xff, pairs * sizeof *m->parcel_of);
-  memset(m->sends, 0xff, m->send_buckets * sizeof *m->sends);
-  for (uint32_t column = 0; column < m->p->to->rect.width; column++)
-    for (uint32_t g = 0; g < m->groups; g++) {
-      if (!m->member_count[g]) continue;
-      uint32_t at = m->p->to->rect.x + column;
-      if (!add_move(m, pass_nearest(m->members[g], m->member_count[g], at), column)) return false;
-    }
+  if (m->send_buckets) memset(m->sends, 0xff, m->send_buckets * sizeof *m->sends);
+  for (uint32_t to = 0; to < m->to_kinds; to++)
+    if (!add_takers(m, to)) return false;
   line l = {m->length, m->p->to->dtype, m->boxes, m->parcels, m->moves, m->move_count};
   line_place place = {m->p->columns, m->first, c->span_count, c->spans, m->p->border};
   return line_add(m->p->x->machine, m->scratch, &l, &place, colors, m->f, cycles);
@@ -414,12 +472,6 @@ bool pass_add(const pass *p, fragment *f, uint64_t *cycles) {
   *cycles = 0;
   find_factors(&m);
   if (!find_positions(&m) || !find_classes(&m)) return false;
-  size_t pairs = (size_t)m.from_kinds * m.to_kinds;
-  m.send_buckets = 64;
-  while (m.send_buckets < 2 * pairs) m.send_buckets *= 2;
-  m.parcel_of = WAFER_NEW(m.scratch, uint32_t, pairs);
-  m.sends = WAFER_NEW(m.scratch, uint32_t, m.send_buckets);
-  if (!m.parcel_of || !m.sends) return false;
   for (uint32_t i = 0; i < m.class_count; i++) {
     uint64_t one;
     if (!add_class(&m, &m.classes[i], &colors, &one)) return false;

@@ -76,20 +76,30 @@ static void rehash(fragment *f) {
   f->bucket_count = count;
 }
 
+/* Room for code that may be known. */
+static wafer_instruction *spare_code(fragment *f, uint32_t count) {
+  if (count <= f->spare_room) return f->spare;
+  f->spare = WAFER_NEW(f->arena, wafer_instruction, 2 * count);
+  f->spare_room = f->spare ? 2 * count : 0;
+  f->failed |= !f->spare;
+  return f->spare;
+}
+
 uint32_t fragment_code_add(fragment *f, const wafer_instruction *code, uint32_t count) {
   if (2 * f->code_count >= f->bucket_count) rehash(f);
-  wafer_instruction *copy = WAFER_NEW(f->arena, wafer_instruction, count);
-  f->failed |= !copy;
+  wafer_instruction *clean = spare_code(f, count);
   if (f->failed) return FRAGMENT_IDLE;
-  for (uint32_t i = 0; i < count; i++) put_instruction(&copy[i], &code[i]);
-  size_t bytes = count * sizeof *copy;
-  uint32_t at = (uint32_t)XXH3_64bits(copy, bytes) & (f->bucket_count - 1);
+  for (uint32_t i = 0; i < count; i++) put_instruction(&clean[i], &code[i]);
+  size_t bytes = count * sizeof *clean;
+  uint32_t at = (uint32_t)XXH3_64bits(clean, bytes) & (f->bucket_count - 1);
   for (; f->buckets[at] != UINT32_MAX; at = (at + 1) & (f->bucket_count - 1)) {
     const fragment_code *known = &f->codes[f->buckets[at]];
-    if (known->count == count && memcmp(known->code, copy, bytes) == 0) return f->buckets[at];
+    if (known->count == count && memcmp(known->code, clean, bytes) == 0) return f->buckets[at];
   }
   fragment_code *codes = grow(f, f->codes, f->code_count, &f->code_room, sizeof *codes);
-  if (!codes) return FRAGMENT_IDLE;
+  const wafer_instruction *copy = wafer_arena_copy(f->arena, clean, bytes);
+  f->failed |= !copy;
+  if (f->failed) return FRAGMENT_IDLE;
   f->codes = codes;
   codes[f->code_count] = (fragment_code){copy, count};
   f->buckets[at] = f->code_count;

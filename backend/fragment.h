@@ -43,7 +43,9 @@ typedef struct fragment {
   uint32_t code_count, code_room;
   fragment_code *codes;            /* no two alike */
   uint32_t *buckets, bucket_count; /* of codes, by hash */
-  struct fragment_pair *pairs;     /* codes put one behind the other so far, by hash */
+  wafer_instruction *spare;        /* room for one that may be known */
+  uint32_t spare_room;
+  struct fragment_pair *pairs; /* codes put one behind the other so far, by hash */
   uint32_t pair_count, pair_room;
   uint32_t colors; /* used: 0 .. colors - 1 */
   uint32_t route_count, route_room;
