@@ -198,9 +198,8 @@ static void multiplies_matrices(void) {
     }
 }
 
-/* measurements/meshgemv_wse3_hw.csv and meshgemm_wse3_hw.csv: silicon. The constants of the machine
- * file were fitted on the rows of 16 cores a side, and of 80 of the first; docs/validation.md has
- * all rows. */
+/* measurements/meshgemv_wse3_hw.csv and meshgemm_wse3_hw.csv: silicon. docs/validation.md says on
+ * which of them constants of the machine file were fitted, and has all rows. */
 static void counts_published_matrices(void) {
   static const struct {
     uint32_t cores, times, groups;
