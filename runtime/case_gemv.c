@@ -195,6 +195,7 @@ static wafer_status choose(case_build *b) {
 
 static wafer_status build_gemv(case_build *b) {
   WAFER_TRY(choose(b));
+  WAFER_TRY(case_matrices_fit(b, (uint64_t)(b->o.m / b->o.height + 1) * (b->o.n / b->o.width)));
   tree t = tree_of(b);
   case_matrices *m = case_matrices_make(b, 1, b->o.m, b->o.n, 0);
   if (!m) return case_refuse(b, "no memory for the matrix");

@@ -22,6 +22,14 @@ static void multiply(const case_matrices *x) {
   }
 }
 
+wafer_status case_matrices_fit(const case_build *b, uint64_t elements) {
+  uint64_t room = wafer_machine_core_budget(b->machine) / b->bytes;
+  if (elements <= room) return WAFER_OK;
+  return wafer_fail(b->diag, wafer_at_file(b->fabric_program.name), WAFER_NO_FIT,
+                    "tiles of %llu elements; a core of %s has room for %llu",
+                    (unsigned long long)elements, b->machine->name, (unsigned long long)room);
+}
+
 case_matrices *case_matrices_make(case_build *b, uint32_t m, uint32_t k, uint32_t n,
                                   double density) {
   case_matrices *x = WAFER_NEW(b->arena, case_matrices, 1);

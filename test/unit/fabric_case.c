@@ -198,6 +198,26 @@ static void multiplies_matrices(void) {
     }
 }
 
+/* Before anything is multiplied, on the host or on cores. */
+static void refuses_tiles_that_do_not_fit(void) {
+  static const struct {
+    const char *name;
+    wafer_case_options options;
+  } rows[] = {{"gemm", {.width = 3, .height = 3, .words = 1, .m = 60000, .k = 60000, .n = 60000}},
+              {"gemv", {.width = 3, .height = 3, .words = 1, .m = 60000, .n = 60000}}};
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *wse2;
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
+  for (size_t i = 0; i < WAFER_COUNT(rows); i++) {
+    caught c;
+    wafer_diag diag = caught_diag(&c);
+    wafer_case_result result;
+    CU_ASSERT(wafer_case_run(&diag, wse2, rows[i].name, &rows[i].options, &result) == WAFER_NO_FIT);
+    CU_ASSERT(strstr(c.text, "a core of wse2 has room for 11264") != NULL);
+  }
+  wafer_arena_destroy(arena);
+}
+
 /* measurements/meshgemv_wse3_hw.csv and meshgemm_wse3_hw.csv: silicon. docs/validation.md says on
  * which of them constants of the machine file were fitted, and has all rows. */
 static void counts_published_matrices(void) {
@@ -239,6 +259,7 @@ CU_TestInfo tests_fabric_case[] = {
     {"trees take any number of cores", trees_take_any_number_of_cores},
     {"slow hops keep the rate", slow_hops_keep_the_rate},
     {"multiplies matrices", multiplies_matrices},
+    {"refuses tiles that do not fit", refuses_tiles_that_do_not_fit},
     {"counts published matrices", counts_published_matrices},
     CU_TEST_INFO_NULL,
 };
