@@ -67,24 +67,29 @@ static bool add_two(planner *p, const spread *from, const index_map *map) {
   return second && to;
 }
 
-/* What both passes load on a link. */
+/* What the passes load on a link. */
 static uint64_t load_of(const planner *p) {
   uint64_t load = 0;
   for (uint32_t i = 0; i < p->out->count; i++) load += mid_load(p->arena, p->out->pass[i].to);
   return load;
 }
 
+/* The one of two plans that loads links less, then the one that needs less scratch. */
+static void choose(const planner *a, const planner *b, route *out) {
+  uint64_t first = load_of(a), second = load_of(b);
+  bool better = b->out->count == 1 || second < first ||
+                (second == first && b->out->scratch < a->out->scratch);
+  *out = a->out->count > 1 && better ? *b->out : *a->out;
+}
+
+/* Rows first, or columns. */
 static bool plan_overlapping(wafer_arena *arena, const exchange *x, route *out) {
   planner rows, columns;
-  route other;
-  if (!begin(&rows, arena, x, false, out) || !add_two(&rows, rows.from, &x->map)) return false;
-  if (out->count == 1) return true;
-  if (!begin(&columns, arena, x, true, &other) || !add_two(&columns, columns.from, &x->map))
+  route one, other;
+  if (!begin(&rows, arena, x, false, &one) || !add_two(&rows, rows.from, &x->map) ||
+      !begin(&columns, arena, x, true, &other) || !add_two(&columns, columns.from, &x->map))
     return false;
-  uint64_t by_rows = load_of(&rows), by_columns = load_of(&columns);
-  if (other.count == 1 || by_columns < by_rows ||
-      (by_columns == by_rows && other.scratch < out->scratch))
-    *out = other;
+  choose(&rows, &columns, out);
   return true;
 }
 
@@ -165,13 +170,27 @@ static bool plan_lanes(planner *p) {
   return from && to && add_two(p, lane, &p->x->map);
 }
 
+/* Into the shared lines first; or, where the target has no others, to its lines first. */
+static bool plan_apart(wafer_arena *arena, const exchange *x, bool columns, route *out) {
+  planner lanes_first, lines_first;
+  route one, other;
+  if (!begin(&lanes_first, arena, x, columns, &one) || !plan_lanes(&lanes_first)) return false;
+  wafer_rect a = lanes_first.from->rect, b = lanes_first.to->rect;
+  *out = one;
+  if (b.y < a.y || b.y + b.height > a.y + a.height) return true;
+  if (!begin(&lines_first, arena, x, !columns, &other) ||
+      !add_two(&lines_first, lines_first.from, &x->map))
+    return false;
+  choose(&lanes_first, &lines_first, out);
+  return true;
+}
+
 bool route_plan(wafer_arena *arena, const exchange *x, route *out) {
   wafer_rect a = x->from->rect, b = x->to->rect;
   uint32_t first, rows = shared(a.y, a.height, b.y, b.height, &first);
   uint32_t columns = shared(a.x, a.width, b.x, b.width, &first);
-  planner p;
   if ((rows && columns) || (!rows && !columns)) return plan_overlapping(arena, x, out);
-  return begin(&p, arena, x, columns != 0, out) && plan_lanes(&p);
+  return plan_apart(arena, x, columns != 0, out);
 }
 
 /* ---- over the border ---- */
