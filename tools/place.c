@@ -126,8 +126,7 @@ static void print_waste(const job *j) {
   double all = (double)c->width * c->height;
   uint64_t slow = 0;
   for (uint32_t i = 0; i < c->count; i++) {
-    const wafer_placer_shape *s = &j->problem.kinds[j->problem.kind[i]].at[p->at[i].shape];
-    if (s->time == p->time) slow++;
+    if (contest_time(c, &c->kernels[i], j->unit, &j->splits[i]) == p->time) slow++;
   }
   printf("cores     %.2f %% covered by kernels, %.2f %% between them; %llu of %u kernels are as "
          "slow as the slowest\n",
@@ -159,19 +158,96 @@ static void print_result(const job *j) {
          p->first_seconds);
 }
 
+static uint32_t adapters_of(const job *j, const contest_split *splits) {
+  uint32_t sum = 0;
+  for (uint32_t e = 0; e < j->contest.edge_count; e++) {
+    uint32_t n = contest_mismatches(&j->contest, splits, e);
+    sum += j->components ? n : n > 0;
+  }
+  return sum;
+}
+
+static uint64_t slowest_of(const job *j, const contest_split *splits) {
+  uint64_t slowest = 0;
+  for (uint32_t i = 0; i < j->contest.count; i++) {
+    uint64_t time = contest_time(&j->contest, &j->contest.kernels[i], j->unit, &splits[i]);
+    if (time > slowest) slowest = time;
+  }
+  return slowest;
+}
+
+/* Rectangles of the splits' own size, in the middle of the boxes `in`. */
+static void centre(const job *j, const contest_split *splits, const wafer_placed *in,
+                   wafer_placed *out) {
+  for (uint32_t i = 0; i < j->contest.count; i++) {
+    uint32_t w, h;
+    contest_dims(&j->contest.kernels[i], &splits[i], &w, &h);
+    out[i] = in[i];
+    out[i].width = in[i].turned ? h : w;
+    out[i].height = in[i].turned ? w : h;
+    out[i].x += (in[i].width - out[i].width) / 2;
+    out[i].y += (in[i].height - out[i].height) / 2;
+  }
+}
+
+/* The placement of these splits, as the contest scores it but for adapters. */
+static void rate(const job *j, const contest_split *splits, wafer_placement *p) {
+  p->time = slowest_of(j, splits);
+  p->wire2 = p->area = 0;
+  for (uint32_t i = 0; i < j->contest.count; i++)
+    p->area += (uint64_t)p->at[i].width * p->at[i].height;
+  for (uint32_t e = 0; e < j->contest.edge_count; e++) {
+    const wafer_placed *a = &p->at[j->contest.edges[e].from], *b = &p->at[j->contest.edges[e].to];
+    int64_t x = (int64_t)(2 * a->x + a->width) - (int64_t)(2 * b->x + b->width);
+    int64_t y = (int64_t)(2 * a->y + a->height) - (int64_t)(2 * b->y + b->height);
+    p->wire2 += (uint64_t)(llabs(x) + llabs(y)) * j->contest.edges[e].weight;
+  }
+  p->score = j->problem.time_weight * (double)p->time +
+             j->problem.wire_weight * 0.5 * (double)p->wire2;
+}
+
+#define SLOWER 40 /* times at which protocols are tried */
+
+/* Splits for the boxes: those that placed them, then ones that agree better, at the same time and at
+ * longer ones, as far as adapters saved may pay for the time. */
+static wafer_status agree(job *j, wafer_arena *arena) {
+  const contest *c = &j->contest;
+  uint32_t n = c->count;
+  const wafer_placement boxes = j->placement;
+  contest_split *splits = WAFER_NEW(arena, contest_split, n);
+  wafer_placed *at = WAFER_NEW(arena, wafer_placed, 2 * (size_t)n);
+  if (!(j->splits = WAFER_NEW(arena, contest_split, n)) || !splits || !at) return cli_no_memory();
+  for (uint32_t i = 0; i < n; i++)
+    splits[i] = contest_split_of(c, &c->kernels[i], j->unit,
+                                 &j->problem.kinds[j->problem.kind[i]].at[boxes.at[i].shape]);
+  double adapter = (double)c->wadapter, best = INFINITY;
+  double most = adapter * adapters_of(j, splits) / j->problem.time_weight;
+  wafer_placement tried = boxes;
+  tried.at = at;
+  for (uint32_t k = 0; k <= SLOWER + 1 && (k < 2 || adapter > 0); k++) {
+    double longer = k < 2 ? 0 : most * (k - 1) * (k - 1) / (SLOWER * SLOWER);
+    if (k) /* at first as placed */
+      WAFER_TRY(contest_adapt(cli_diag(), arena, c, j->unit, boxes.time + (uint64_t)longer,
+                              boxes.at, j->components, splits));
+    centre(j, splits, boxes.at, at);
+    rate(j, splits, &tried);
+    double score = tried.score + adapter * adapters_of(j, splits);
+    if (score > best || (score == best && adapter > 0)) continue;
+    best = score;
+    j->placement = tried;
+    j->placement.at = at + n;
+    memcpy(at + n, at, n * sizeof *at);
+    memcpy(j->splits, splits, n * sizeof *splits);
+  }
+  return WAFER_OK;
+}
+
 static wafer_status place(job *j, wafer_arena *arena) {
   WAFER_TRY(contest_read(cli_diag(), arena, j->in, &j->contest));
   WAFER_TRY(make_problem(j, arena));
   WAFER_TRY(wafer_place(cli_diag(), arena, &j->problem, &j->options, &j->placement));
   cli_progress_done();
-  uint32_t n = j->contest.count;
-  if (!(j->splits = WAFER_NEW(arena, contest_split, n))) return cli_no_memory();
-  for (uint32_t i = 0; i < n; i++)
-    j->splits[i] = contest_split_of(
-        &j->contest, &j->contest.kernels[i], j->unit,
-        &j->problem.kinds[j->problem.kind[i]].at[j->placement.at[i].shape]);
-  WAFER_TRY(contest_adapt(cli_diag(), arena, &j->contest, j->unit, j->placement.time,
-                          j->placement.at, j->components, j->splits));
+  WAFER_TRY(agree(j, arena));
   WAFER_TRY(contest_write(cli_diag(), j->out, &j->contest, j->splits, j->placement.at));
   if (j->svg) WAFER_TRY(contest_svg(cli_diag(), j->svg, &j->contest, j->placement.at));
   print_result(j);

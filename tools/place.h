@@ -53,6 +53,14 @@ contest_split contest_split_of(const contest *c, const contest_kernel *kernel, u
 uint32_t contest_least_k(const contest *c, const contest_kernel *kernel, uint64_t unit,
                          uint64_t most_time, const contest_split *split, uint32_t conv);
 
+/* The time a split takes, in units of 1 / unit. */
+uint64_t contest_time(const contest *c, const contest_kernel *kernel, uint64_t unit,
+                      const contest_split *split);
+
+/* Cores along each side, not turned. */
+void contest_dims(const contest_kernel *kernel, const contest_split *split, uint32_t *width,
+                  uint32_t *height);
+
 /* Components in which an edge's ends disagree: the output (h, w, k) of the producer's last
  * convolution, the input (h, w, c) of the consumer's first. */
 uint32_t contest_mismatches(const contest *c, const contest_split *splits, uint32_t edge);

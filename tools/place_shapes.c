@@ -220,3 +220,28 @@ uint32_t contest_least_k(const contest *c, const contest_kernel *kernel, uint64_
     return 0;
   return k[0];
 }
+
+uint64_t contest_time(const contest *c, const contest_kernel *kernel, uint64_t unit,
+                      const contest_split *split) {
+  contest_conv convs[KERNEL_MOST_CONVS];
+  uint32_t n = contest_convs(kernel, convs);
+  uint64_t slowest = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    division d = {0};
+    if (!divide(c, &convs[i], 1, unit, split->h, split->w, split->c[i], &d)) return UINT64_MAX;
+    slowest = max64(slowest, d.base[0] * ceil_div(d.K[0], split->k[i]));
+  }
+  return slowest;
+}
+
+void contest_dims(const contest_kernel *kernel, const contest_split *split, uint32_t *width,
+                  uint32_t *height) {
+  contest_conv convs[KERNEL_MOST_CONVS];
+  uint32_t n = contest_convs(kernel, convs);
+  *width = *height = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t rows = split->h * split->w * (split->c[i] + 1);
+    *width += 3 * split->k[i];
+    if (rows > *height) *height = rows;
+  }
+}

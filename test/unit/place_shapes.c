@@ -33,6 +33,17 @@ static cost cost_of(const contest *c, const contest_kernel *kernel, uint64_t uni
   return all;
 }
 
+/* What the tool says of a split is what the formulas say. */
+static void check_measures(const contest *c, const contest_kernel *kernel, uint64_t unit,
+                           const contest_split *s) {
+  cost want = cost_of(c, kernel, unit, s);
+  uint32_t width, height;
+  contest_dims(kernel, s, &width, &height);
+  CU_ASSERT_EQUAL(width, want.width);
+  CU_ASSERT_EQUAL(height, want.height);
+  CU_ASSERT_EQUAL(contest_time(c, kernel, unit, s), want.time);
+}
+
 /* Each shape is what its split says, and no split at all beats the curve. */
 static void check_conv(const contest *c, const contest_kernel *kernel) {
   wafer_arena *arena = wafer_arena_create();
@@ -46,6 +57,7 @@ static void check_conv(const contest *c, const contest_kernel *kernel) {
     CU_ASSERT_EQUAL(got.width, shapes.at[i].width);
     CU_ASSERT(got.height <= shapes.at[i].height);
     CU_ASSERT(got.time <= shapes.at[i].time);
+    check_measures(c, kernel, unit, &s);
   }
   uint32_t missed = 0, tried = 0;
   for (uint32_t h = 1; h <= kernel->H; h++)
@@ -118,6 +130,7 @@ static void blocks(void) {
       cost got = cost_of(&c, &kernel, 4, &s);
       CU_ASSERT(got.fits && got.width == shapes.at[i].width);
       CU_ASSERT(got.height <= shapes.at[i].height && got.time <= shapes.at[i].time);
+      check_measures(&c, &kernel, 4, &s);
     }
     wafer_arena_destroy(arena);
   }
