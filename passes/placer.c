@@ -12,6 +12,7 @@
 #include "placer_search.h"
 
 #define WORKERS 16u /* threads at most */
+#define GIVEN 4u    /* every so many candidates start from the caller's layout, if there is one */
 
 double placer_seconds(void) {
   struct timespec now;
@@ -141,7 +142,9 @@ static void serve(crew *w, worker *by, uint32_t i) {
     b.until = now + (b.until - now) / ((w->lines - i + w->threads - 1) / w->threads);
   }
   switch (w->round->does) {
-  case START: search_start(by, c, i + 1); break;
+  case START:
+    search_start(by, c, i + 1, i % GIVEN == 0 ? w->run->options->start : NULL);
+    break;
   case STACKS: search_stacks(by, c, 2 + i, &b); break;
   case ANNEAL: search_anneal(by, c, &w->round->heats[i % 2], &b); break;
   }

@@ -147,6 +147,8 @@ void tree_save(const tree *t, tree_shape *to);
 void tree_load(tree *t, const tree_shape *from); /* without curves */
 /* The order cut into `shelves` runs, laid to and fro. */
 void tree_shelves(tree *t, const uint32_t *order, uint32_t shelves);
+/* The cuts of a layout; false when it cannot be cut apart, or memory is out. */
+bool tree_from_layout(tree *t, const wafer_placed *at);
 void tree_stacks(tree *t, const stacks *s);
 void stacks_random(stacks *s, rng *r, uint32_t count, uint32_t most);
 void stacks_change(stacks *s, rng *r); /* a little */

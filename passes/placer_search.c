@@ -66,11 +66,11 @@ static void unfold(tree *t) {
   tree_decode(t);
 }
 
-void search_start(worker *w, candidate *c, uint32_t shelves) {
+void search_start(worker *w, candidate *c, uint32_t shelves, const wafer_placed *start) {
   tree *t = &w->tree;
   uint32_t key = t->in->key_count / 2;
   t->is.root_width = t->in->p->width;
-  tree_shelves(t, t->in->orders[0], shelves);
+  if (!start || !tree_from_layout(t, start)) tree_shelves(t, t->in->orders[0], shelves);
   if (lower(t, t->in->key_count, &key)) {
     tree_decode(t);
     keep(w, c);

@@ -131,6 +131,68 @@ void tree_stacks(tree *t, const stacks *s) {
   finish(t, together(t, s, tops, 0, s->count, &next));
 }
 
+/* ---- From rectangles ---- */
+
+typedef struct cutter {
+  tree *t;
+  const wafer_placed *at;
+  uint32_t *items, next;
+} cutter;
+
+typedef struct item {
+  uint32_t low, high, kernel;
+} item;
+
+static int by_low(const void *a, const void *b) {
+  const item *x = a, *y = b;
+  if (x->low != y->low) return x->low < y->low ? -1 : 1;
+  return (x->kernel > y->kernel) - (x->kernel < y->kernel);
+}
+
+/* Sorts items along one direction; the place nearest the middle where a straight cut parts them, or 0. */
+static uint32_t find_cut(const cutter *c, uint32_t first, uint32_t n, uint8_t how, item *order) {
+  uint32_t reach = 0, best = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t k = c->items[first + i];
+    const wafer_placed *r = &c->at[k];
+    order[i] = how == CUT_BESIDE ? (item){r->x, r->x + r->width, k}
+                                 : (item){r->y, r->y + r->height, k};
+  }
+  qsort(order, n, sizeof *order, by_low);
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t off = i > n / 2 ? i - n / 2 : n / 2 - i, held = best > n / 2 ? best - n / 2 : n / 2 - best;
+    if (i && order[i].low >= reach && (!best || off < held)) best = i;
+    if (order[i].high > reach) reach = order[i].high;
+  }
+  return best;
+}
+
+static uint32_t cut_apart(cutter *c, uint32_t first, uint32_t n, item *order) {
+  if (n == 1) return c->items[first];
+  uint8_t how = CUT_ABOVE;
+  uint32_t at = find_cut(c, first, n, how, order);
+  if (!at) at = find_cut(c, first, n, how = CUT_BESIDE, order);
+  if (!at) return PLACER_NONE;
+  for (uint32_t i = 0; i < n; i++) c->items[first + i] = order[i].kernel;
+  uint32_t a = cut_apart(c, first, at, order), b = cut_apart(c, first + at, n - at, order);
+  return a == PLACER_NONE || b == PLACER_NONE ? PLACER_NONE : join(c->t, a, b, how, 0, &c->next);
+}
+
+bool tree_from_layout(tree *t, const wafer_placed *at) {
+  uint32_t n = t->count;
+  item *order = calloc(n, sizeof *order);
+  cutter c = {t, at, t->mark, n};
+  if (!order) return false;
+  for (uint32_t i = 0; i < n; i++) c.items[i] = i;
+  uint32_t root = cut_apart(&c, 0, n, order);
+  memset(t->mark, 0, n * sizeof *t->mark);
+  free(order);
+  if (root != PLACER_NONE) finish(t, root);
+  return root != PLACER_NONE;
+}
+
+/* ---- Stacks, changed ---- */
+
 static uint32_t joint_of(rng *r) { return (uint32_t)rng_next(r); }
 
 /* Another end of stack k; false when there is no room for it. */

@@ -9,7 +9,7 @@
 #include "wafer/placer.h"
 
 #define DEFAULT_MOVES 500000
-#define TRIES 3 /* each after more haste */
+#define TRIES 3 /* each in more haste */
 
 typedef struct search {
   pipeline *p;
@@ -17,6 +17,7 @@ typedef struct search {
   uint64_t floor;  /* no shorter interval is of use */
   wafer_placer_problem problem;
   wafer_placement found;
+  wafer_placed *start; /* the shelves' layout */
 } search;
 
 static uint64_t max_u64(uint64_t a, uint64_t b) {
@@ -98,6 +99,7 @@ static wafer_status look(search *s, shelf_place *places, bool *found) {
   wafer_diag quiet = s->p->ctx->diag ? *s->p->ctx->diag : (wafer_diag){0};
   quiet.emit = NULL;
   wafer_placer_options options = {.seed = o->place_seed, .moves = o->place_moves};
+  options.start = s->start;
   options.seconds = o->place_seconds / TRIES;
   if (!o->place_moves && o->place_seconds <= 0) options.moves = DEFAULT_MOVES;
   WAFER_TRY(make_problem(s));
@@ -189,14 +191,25 @@ static void tell(const search *s, const merit *shelves, const merit *best) {
              (unsigned long long)shelves->wire / 2);
 }
 
+/* None is in haste at first; then those whom the shelves hastened; then more. */
+static wafer_status set_haste(pipeline *p, int try, const uint32_t *of_shelves) {
+  size_t bytes = p->graph->kernel_count * sizeof *p->haste;
+  if (try == 0) memset(p->haste, 0, bytes);
+  if (try == 1) memcpy(p->haste, of_shelves, bytes);
+  if (try > 1) pipeline_hasten(p);
+  return pipeline_find_kinds(p);
+}
+
 /* Tries until buffers no longer cost anything. */
 static wafer_status try_all(search *s, shelf_place *tried, shelf_place *best, merit *b) {
   pipeline *p = s->p;
   merit shelves = *b;
   bool told = b->fits, found = true;
+  size_t bytes = p->graph->kernel_count * sizeof *p->haste;
+  uint32_t *of_shelves = wafer_arena_copy(p->ctx->arena, p->haste, bytes);
+  if (!of_shelves) return pipeline_no_memory(p);
   for (int k = 0; k < TRIES && found; k++) {
-    if (k) pipeline_hasten(p);
-    if (k) WAFER_TRY(pipeline_find_kinds(p));
+    WAFER_TRY(set_haste(p, k, of_shelves));
     WAFER_TRY(look(s, tried, &found));
     if (k == 0 && told) shelves = *b = merit_of(s, best); /* edges are known now */
     if (!found) break;
@@ -212,12 +225,23 @@ static wafer_status try_all(search *s, shelf_place *tried, shelf_place *best, me
   return WAFER_OK;
 }
 
+static wafer_placed *start_of(const pipeline *p) {
+  uint32_t n = p->graph->kernel_count;
+  wafer_placed *start = WAFER_NEW(p->ctx->arena, wafer_placed, n);
+  for (uint32_t k = 0; start && k < n; k++) {
+    wafer_rect r = p->places[k].rect;
+    start[k] = (wafer_placed){.x = r.x, .y = r.y, .width = r.width, .height = r.height};
+  }
+  return start;
+}
+
 static wafer_status search_layout(pipeline *p, shelf_place *best, bool *fits) {
   uint32_t n = p->graph->kernel_count;
   search s = {.p = p, .floor = p->edge};
   shelf_place *tried = WAFER_NEW(p->ctx->arena, shelf_place, n);
   if (!tried || !size_whole_wafer(p->ctx->machine, &s.area)) return pipeline_no_memory(p);
   if (*fits) memcpy(best, p->places, n * sizeof *best);
+  if (*fits && !(s.start = start_of(p))) return pipeline_no_memory(p);
   if (*fits && objective_of(p) == WAFER_OBJECTIVE_wire) s.floor = p->out->cost.interval_cycles;
   merit b = {.fits = *fits, .interval = p->out->cost.interval_cycles};
   WAFER_TRY(try_all(&s, tried, best, &b));

@@ -45,6 +45,13 @@ typedef struct wafer_placer_problem {
   bool turns;                      /* shapes may be turned by 90 degrees */
 } wafer_placer_problem;
 
+typedef struct wafer_placed {
+  uint32_t shape; /* index into the kind's shapes */
+  bool turned;
+  uint32_t x, y; /* lower left corner */
+  uint32_t width, height; /* as placed */
+} wafer_placed;
+
 /* Work is counted in moves, whichever thread tries them: the same seed and moves give the same placement
  * for any number of threads and any load. With moves 0, seconds decide alone; with both, moves are
  * given up when the time is over. */
@@ -52,14 +59,8 @@ typedef struct wafer_placer_options {
   uint64_t seed, moves;
   double seconds;
   uint32_t threads; /* 0: as many as the host has */
+  const wafer_placed *start; /* NULL, or a layout whose rectangles some candidates start from */
 } wafer_placer_options;
-
-typedef struct wafer_placed {
-  uint32_t shape; /* index into the kind's shapes */
-  bool turned;
-  uint32_t x, y; /* lower left corner */
-  uint32_t width, height; /* as placed */
-} wafer_placed;
 
 typedef struct wafer_placement {
   wafer_placed *at; /* of each kernel */

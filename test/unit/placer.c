@@ -146,6 +146,64 @@ static void moves_pay(void) {
   wafer_arena_destroy(arena);
 }
 
+/* From a good layout a short search does not end up slower; one that no cuts part is of no use, and does
+ * no harm. */
+static void starts(void) {
+  wafer_arena *arena = wafer_arena_create();
+  chain_problem c;
+  make_chain(&c, arena, 40, 20);
+  c.p.wire_weight = 0;
+  wafer_placement good, got;
+  wafer_placer_options o = {.seed = 1, .moves = 60000};
+  CU_ASSERT_EQUAL_FATAL(wafer_place(NULL, arena, &c.p, &o, &good), WAFER_OK);
+  o = (wafer_placer_options){.seed = 9, .moves = 1, .start = good.at};
+  CU_ASSERT_EQUAL_FATAL(wafer_place(NULL, arena, &c.p, &o, &got), WAFER_OK);
+  check_placement(&c.p, &got);
+  CU_ASSERT(got.time <= good.time);
+  static const wafer_placed pinwheel[5] = {{.x = 0, .y = 0, .width = 20, .height = 10},
+                                           {.x = 20, .y = 0, .width = 10, .height = 20},
+                                           {.x = 10, .y = 20, .width = 20, .height = 10},
+                                           {.x = 0, .y = 10, .width = 10, .height = 20},
+                                           {.x = 10, .y = 10, .width = 10, .height = 10}};
+  make_chain(&c, arena, 40, 5);
+  o.start = pinwheel;
+  CU_ASSERT_EQUAL_FATAL(wafer_place(NULL, arena, &c.p, &o, &got), WAFER_OK);
+  check_placement(&c.p, &got);
+  wafer_arena_destroy(arena);
+}
+
+/* Cuts of a layout give its rows and columns back. */
+static void cuts(void) {
+  wafer_arena *arena = wafer_arena_create();
+  wafer_placer_shape s[] = {{4, 2, 1, 0}};
+  wafer_placer_shapes kind = {1, s};
+  uint32_t kinds[5] = {0};
+  wafer_placer_problem p = {8, 6, 1, 5, 0, &kind, kinds, NULL, 1, 1, false};
+  static const wafer_placed at[5] = {{.x = 4, .y = 4, .width = 4, .height = 2},
+                                     {.x = 0, .y = 0, .width = 4, .height = 2},
+                                     {.x = 0, .y = 4, .width = 4, .height = 2},
+                                     {.x = 4, .y = 0, .width = 4, .height = 2},
+                                     {.x = 2, .y = 2, .width = 4, .height = 2}};
+  wafer_placer_options o = {.seed = 1, .moves = 1, .start = at};
+  placer in = {.p = &p, .reach_w = 8, .reach_h = 6};
+  uint64_t level = 1;
+  in.levels = &level, in.level_count = 1;
+  curve_cache cache;
+  tree t;
+  CU_ASSERT_FATAL(curve_cache_init(&cache, &in, arena) && tree_init(&t, &in, &cache, arena));
+  CU_ASSERT_FATAL(tree_from_layout(&t, at));
+  t.is.level = 0, t.is.root_width = 8;
+  CU_ASSERT_FATAL(tree_build(&t));
+  tree_outline(&t);
+  CU_ASSERT_EQUAL(t.state.over, 0);
+  tree_decode(&t);
+  for (uint32_t i = 0; i < 5; i++)
+    CU_ASSERT(t.boxes[i].x == at[i].x && t.boxes[i].y == at[i].y);
+  wafer_placement got;
+  CU_ASSERT_EQUAL(wafer_place(NULL, arena, &p, &o, &got), WAFER_OK);
+  wafer_arena_destroy(arena);
+}
+
 static void no_room(void) {
   wafer_arena *arena = wafer_arena_create();
   wafer_placer_shape square[] = {{4, 4, 9, 0}};
@@ -214,6 +272,8 @@ CU_TestInfo tests_placer[] = {{"legal", chains_are_legal},
                               {"deterministic", deterministic},
                               {"reaches the bound", reaches_the_bound},
                               {"moves pay", moves_pay},
+                              {"starts", starts},
+                              {"cuts", cuts},
                               {"no room", no_room},
                               {"pareto", pareto},
                               {"curves", curves},
