@@ -186,7 +186,7 @@ static double wire_share(const placer_run *run) {
   const wafer_placer_problem *p = run->in.p;
   const layout *l = &run->candidates[0].best;
   double wire = l->score < INFINITY ? p->wire_weight * 0.5 * (double)l->wire2 : 0;
-  return fmax(wire, 1e-3 * run->in.score_bound) / p->count;
+  return fmax(wire / p->count, 1e-3 * run->in.score_bound);
 }
 
 static void run_rounds(crew *w) {
