@@ -104,8 +104,8 @@ static bool neighbours(placer *in, wafer_arena *arena) {
 
 /* ---- Rounds ---- */
 
-/* What a round does to the best `lines` candidates, in a share of the budget. Many short searches from
- * different layouts find out which of them are worth the long ones. */
+/* What a round does to the best `lines` candidates, in a share of the budget. Many short searches
+ * from different layouts find out which of them are worth the long ones. */
 typedef struct round_row {
   enum { START, STACKS, ANNEAL } does;
   uint32_t lines;

@@ -30,7 +30,7 @@ typedef struct placer {
   uint32_t reach_w, reach_h; /* layouts up to this much are weighed, though not legal */
   uint32_t *neighbour_at;    /* count + 1 offsets into `neighbour` */
   uint32_t *neighbour;
-  const uint32_t *orders[2]; /* of the kernels, for the first layouts: the caller's, and a shorter one */
+  const uint32_t *orders[2]; /* of the kernels, for first layouts: the caller's, a shorter one */
   uint64_t *areas;           /* of each kernel, the least at the bound */
   uint64_t time_bound;
   double score_bound;
@@ -73,8 +73,8 @@ typedef struct curve_cache {
 bool curve_cache_init(curve_cache *cache, const placer *in, wafer_arena *arena);
 /* The curve of a kind at a time; count 0 when nothing is that fast; NULL when out of memory. */
 const curve *curve_at(curve_cache *cache, uint32_t kind, uint64_t time);
-/* Side by side, and on top of each other: at most `reach` wide and high, written into `out`, which has
- * room for `room` points, more than the larger reach. */
+/* Side by side, and on top of each other: at most `reach` wide and high, written into `out`, which
+ * has room for `room` points, more than the larger reach. */
 curve curve_beside(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *out);
 curve curve_above(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *out, uint32_t room);
 
@@ -131,8 +131,9 @@ typedef struct tree {
   double penalty; /* of a row or column beyond the wafer; grows while a search cools */
 } tree;
 
-/* A tree in outline: runs of an order of the kernels, each a stack of slats. The joints between stacks
- * are cut one within the other, the highest outermost. A way or cut: its direction, and 2 if turned. */
+/* A tree in outline: runs of an order of the kernels, each a stack of slats. The joints between
+ * stacks are cut one within the other, the highest outermost. A way or cut: its direction, and 2 if
+ * turned. */
 typedef struct stacks {
   uint32_t count, order;
   struct {
@@ -195,8 +196,8 @@ void layout_from_tree(const tree *t, layout *l);
 /* Orders for the first layouts; false when out of memory. */
 bool placer_orders(placer *in, uint64_t seed, wafer_arena *arena);
 
-/* The bounds, and the levels above them; *fits is false when no time fits the area. False when out of
- * memory. */
+/* The bounds, and the levels above them; *fits is false when no time fits the area. False when out
+ * of memory. */
 bool placer_bounds(placer *in, wafer_arena *arena, bool *fits);
 
 #endif

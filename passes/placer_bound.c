@@ -149,7 +149,8 @@ bool placer_bounds(placer *in, wafer_arena *arena, bool *fits) {
   b.pull = WAFER_NEW(arena, double, in->p->count);
   in->areas = WAFER_NEW(arena, uint64_t, in->p->count);
   b.now = WAFER_NEW(arena, const curve *, in->p->count);
-  if (!in->areas || !b.pull || !b.now || !curve_cache_init(&b.cache, in, arena) || !all_times(&b, arena))
+  if (!in->areas || !b.pull || !b.now || !curve_cache_init(&b.cache, in, arena) ||
+      !all_times(&b, arena))
     return false;
   for (uint32_t e = 0; e < in->p->edge_count; e++) {
     b.pull[in->p->edges[e].from] += in->p->edges[e].weight;

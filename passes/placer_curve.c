@@ -131,7 +131,8 @@ curve curve_above(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *o
   while (i && j) {
     uint32_t h = (uint32_t)a.at[i - 1].h + b.at[j - 1].h, wa = a.at[i - 1].w, wb = b.at[j - 1].w;
     if (h > reach_h) break;
-    out[--n] = (point){(uint16_t)(wa > wb ? wa : wb), (uint16_t)h, (uint16_t)(i - 1), (uint16_t)(j - 1)};
+    out[--n] = (point){(uint16_t)(wa > wb ? wa : wb), (uint16_t)h, (uint16_t)(i - 1),
+                       (uint16_t)(j - 1)};
     i -= wa >= wb;
     j -= wb >= wa;
   }
@@ -139,8 +140,8 @@ curve curve_above(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *o
 }
 
 /* Shapes come by time, then area: one is covered when an earlier one is inside of it. */
-uint32_t wafer_placer_pareto(uint32_t count, wafer_placer_shape *shapes, uint32_t width, uint32_t height,
-                             bool turns, wafer_arena *arena) {
+uint32_t wafer_placer_pareto(uint32_t count, wafer_placer_shape *shapes, uint32_t width,
+                             uint32_t height, bool turns, wafer_arena *arena) {
   sorted *order = calloc(count + 1, sizeof *order);
   wafer_placer_shape *copy = WAFER_NEW(arena, wafer_placer_shape, count);
   uint32_t side = width > height ? width : height, n = 0;

@@ -1,5 +1,5 @@
-/* A candidate's search: shelves to start from, and annealing. It depends on the candidate, its random
- * numbers and its budget alone. */
+/* A candidate's search: shelves to start from, and annealing. It depends on the candidate, its
+ * random numbers and its budget alone. */
 #include "placer_search.h"
 
 #include <math.h>

@@ -52,7 +52,8 @@ double placer_seconds(void);
 /* A legal placement with this score was found. */
 void placer_report(placer_run *run, double score);
 
-/* Lays the kernels out on `shelves` shelves, or as `start` has them, at the least time at which they fit. */
+/* Lays the kernels out on `shelves` shelves, or as `start` has them, at the least time at which
+ * they fit. */
 void search_start(worker *w, candidate *c, uint32_t shelves, const wafer_placed *start);
 /* Tries random stacks, at most `most`; the candidate stands at the best. */
 void search_stacks(worker *w, candidate *c, uint32_t most, const budget *b);

@@ -1,6 +1,6 @@
 /* Layouts to start from: runs of an order of the kernels, each a stack of slats, and the stacks put
- * together. Few long stacks mean short wires, for a wire crosses a slat where it is thin; many fit the
- * wafer better. */
+ * together. Few long stacks mean short wires, for a wire crosses a slat where it is thin; many fit
+ * the wafer better. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +28,8 @@ static void exchange(uint32_t *order, uint32_t *where, uint32_t a, uint32_t b) {
   where[k] = a, where[i] = b;
 }
 
-/* Kernels in a row, edges short: annealed by exchanges. Of a chain with long skips it makes a folded
- * one. */
+/* Kernels in a row, edges short: annealed by exchanges. Of a chain with long skips it makes a
+ * folded one. */
 static void shorten(const placer *in, rng *r, uint32_t *order, uint32_t *where) {
   uint32_t n = in->p->count;
   const uint32_t tries = 2000 * (n < 500 ? n : 500);
@@ -125,7 +125,8 @@ void tree_stacks(tree *t, const stacks *s) {
   uint32_t next = t->count, from = 0, *tops = t->dirty;
   const uint32_t *order = t->in->orders[s->order];
   for (uint32_t k = 0; k < s->count; k++) {
-    tops[k] = stack(t, order + from, s->at[k].end - from, s->at[k].way & 1, s->at[k].way >> 1, &next);
+    uint32_t n = s->at[k].end - from, way = s->at[k].way;
+    tops[k] = stack(t, order + from, n, way & 1, way >> 1, &next);
     from = s->at[k].end;
   }
   finish(t, together(t, s, tops, 0, s->count, &next));
@@ -149,7 +150,8 @@ static int by_low(const void *a, const void *b) {
   return (x->kernel > y->kernel) - (x->kernel < y->kernel);
 }
 
-/* Sorts items along one direction; the place nearest the middle where a straight cut parts them, or 0. */
+/* Sorts items along one direction; the place nearest the middle where a straight cut parts them, or
+ * 0. */
 static uint32_t find_cut(const cutter *c, uint32_t first, uint32_t n, uint8_t how, item *order) {
   uint32_t reach = 0, best = 0;
   for (uint32_t i = 0; i < n; i++) {
@@ -160,7 +162,8 @@ static uint32_t find_cut(const cutter *c, uint32_t first, uint32_t n, uint8_t ho
   }
   qsort(order, n, sizeof *order, by_low);
   for (uint32_t i = 0; i < n; i++) {
-    uint32_t off = i > n / 2 ? i - n / 2 : n / 2 - i, held = best > n / 2 ? best - n / 2 : n / 2 - best;
+    uint32_t off = i > n / 2 ? i - n / 2 : n / 2 - i;
+    uint32_t held = best > n / 2 ? best - n / 2 : n / 2 - best;
     if (i && order[i].low >= reach && (!best || off < held)) best = i;
     if (order[i].high > reach) reach = order[i].high;
   }

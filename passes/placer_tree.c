@@ -1,5 +1,5 @@
-/* Slicing trees: a leaf is a kernel, an inner node a cut. Curves are held in two buffers per node, so
- * that a move that is refused costs nothing but a switch back. */
+/* Slicing trees: a leaf is a kernel, an inner node a cut. Curves are held in two buffers per node,
+ * so that a move that is refused costs nothing but a switch back. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

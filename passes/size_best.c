@@ -1,7 +1,7 @@
-/* A pipeline's shapes and places from the placement engine (wafer/placer.h). A shape's time is what the
- * interval cannot fall below with it: its cycles, those of its heaviest stream over its rows, and the
- * edge. What the engine cannot know, buffers and the cost of hops, is settled as for shelves, and the
- * better layout stays. */
+/* A pipeline's shapes and places from the placement engine (wafer/placer.h). A shape's time is what
+ * the interval cannot fall below with it: its cycles, those of its heaviest stream over its rows,
+ * and the edge. What the engine cannot know, buffers and the cost of hops, is settled as for
+ * shelves, and the better layout stays. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,8 +62,8 @@ static wafer_status list_edges(search *s) {
   return WAFER_OK;
 }
 
-/* Wires that cross the whole wafer weigh as much as a hundredth of the interval at most, unless they
- * are what is wanted. */
+/* Wires that cross the whole wafer weigh as much as a hundredth of the interval at most, unless
+ * they are what is wanted. */
 static double wire_weight(const search *s) {
   const wafer_placer_problem *q = &s->problem;
   double longest = (double)(q->edge_count + 1) * (q->width + q->height);
@@ -91,8 +91,8 @@ static wafer_status make_problem(search *s) {
 
 /* ---- The search ---- */
 
-/* *found: the engine laid everything out. It is asked without a sink for errors: shelves may fit where
- * it fails, and there are other tries. */
+/* found: the engine laid everything out. It is asked without a sink for errors: shelves may fit
+ * where it fails, and there are other tries. */
 static wafer_status look(search *s, shelf_place *places, bool *found) {
   const wafer_options *o = s->p->ctx->options;
   wafer_arena *arena = s->p->ctx->arena;

@@ -35,8 +35,8 @@ typedef struct pipeline {
 wafer_status pipeline_find_kinds(pipeline *p);
 /* Kernels in stages that values too deep for their buffers skip make haste. */
 void pipeline_hasten(const pipeline *p);
-/* A search for a better layout than the one that is settled, which stays if there is none; *fits says
- * whether one is settled, before and after. */
+/* A search for a better layout than the one that is settled, which stays if there is none; *fits
+ * says whether one is settled, before and after. */
 wafer_status pipeline_best(pipeline *p, bool *fits);
 wafer_status pipeline_no_memory(const pipeline *p);
 /* Cost and depths of the shapes at `places`; the interval includes what shallow buffers cost.

@@ -23,8 +23,8 @@ static const char usage[] =
     "      --bind INPUT=FILE    the input becomes this constant (.npy); repeat\n"
     "      --dtype f32|f16      how cores store floats; sums are f32 either way (f32)\n"
     "      --edge-gbps N|inf    bandwidth of the wafer's edge, each direction, gigabits a second\n"
-    "      --placer shelf|best  how a pipeline is laid out: shelves, or a search that is never worse\n"
-    "                           (shelf)\n"
+    "      --placer shelf|best  how a pipeline is laid out: shelves, or a search that is never\n"
+    "                           worse (shelf)\n"
     "      --objective O        what best looks for: throughput, latency or wire (throughput)\n"
     "      --place-moves N      length of the search; the same plan on every host (500000)\n"
     "      --place-seconds S    stop the search after so long instead\n"
@@ -168,7 +168,8 @@ static wafer_status parse_objective(const char *text, wafer_objective *objective
 static bool parse_search(wafer_options *o, int option, const char *text) {
   if (option == MOVES)
     return cli_parse_u64("compile", "--place-moves", text, 1, UINT64_MAX / 4, &o->place_moves);
-  if (option == SEED) return cli_parse_u64("compile", "--seed", text, 0, UINT64_MAX, &o->place_seed);
+  if (option == SEED)
+    return cli_parse_u64("compile", "--seed", text, 0, UINT64_MAX, &o->place_seed);
   if (!cli_parse_f64("compile", "--place-seconds", text, &o->place_seconds)) return false;
   if (o->place_seconds > 0) return true;
   return cli_usage("compile", "--place-seconds wants more than 0, got '%s'", text), false;

@@ -208,8 +208,8 @@ static void rate(const job *j, const contest_split *splits, wafer_placement *p) 
 
 #define SLOWER 40 /* times at which protocols are tried */
 
-/* Splits for the boxes: those that placed them, then ones that agree better, at the same time and at
- * longer ones, as far as adapters saved may pay for the time. */
+/* Splits for the boxes: those that placed them, then ones that agree better, at the same time and
+ * at longer ones, as far as adapters saved may pay for the time. */
 static wafer_status agree(job *j, wafer_arena *arena) {
   const contest *c = &j->contest;
   uint32_t n = c->count;

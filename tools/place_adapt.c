@@ -1,5 +1,5 @@
-/* Protocols: once boxes and the slowest time stand, each kernel may still choose among the splits that
- * keep both. One kernel after the other takes the split that agrees best with its neighbours. */
+/* Protocols: once boxes and the slowest time stand, each kernel may still choose among the splits
+ * that keep both. One kernel after the other takes the split that agrees best with its neighbours. */
 #include <string.h>
 
 #include "place.h"

@@ -1,5 +1,5 @@
-/* Shapes of the contest's kernels, exactly. A kernel with h, w and at most `cap` features a row has the
- * height h * w * (cap + 1); for each of these the filters a column, k, trade width for time. */
+/* Shapes of the contest's kernels, exactly. A kernel with h, w and at most `cap` features a row has
+ * the height h * w * (cap + 1); for each of these the filters a column, k, trade width for time. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -52,9 +52,9 @@ typedef struct wafer_placed {
   uint32_t width, height; /* as placed */
 } wafer_placed;
 
-/* Work is counted in moves, whichever thread tries them: the same seed and moves give the same placement
- * for any number of threads and any load. With moves 0, seconds decide alone; with both, moves are
- * given up when the time is over. */
+/* Work is counted in moves, whichever thread tries them: the same seed and moves give the same
+ * placement for any number of threads and any load. With moves 0, seconds decide alone; with both,
+ * moves are given up when the time is over. */
 typedef struct wafer_placer_options {
   uint64_t seed, moves;
   double seconds;
@@ -68,7 +68,7 @@ typedef struct wafer_placement {
   uint64_t wire2;   /* twice the weighted length */
   uint64_t area;    /* cores covered */
   double score;
-  uint64_t time_bound; /* no placement is faster: the least time whose smallest shapes fit the area */
+  uint64_t time_bound; /* none is faster: the least time whose smallest shapes fit the area */
   double score_bound;  /* no placement scores less */
   uint64_t moves;      /* tried */
   double first_seconds; /* until the first legal placement */
@@ -81,8 +81,8 @@ wafer_status wafer_place(const wafer_diag *diag, wafer_arena *arena,
 
 /* Drops the shapes that another one covers in width, height and time (turned too, if `turns`), in
  * place, sorted by time; the number left. */
-uint32_t wafer_placer_pareto(uint32_t count, wafer_placer_shape *shapes, uint32_t width, uint32_t height,
-                             bool turns, wafer_arena *arena);
+uint32_t wafer_placer_pareto(uint32_t count, wafer_placer_shape *shapes, uint32_t width,
+                             uint32_t height, bool turns, wafer_arena *arena);
 
 #ifdef __cplusplus
 }

@@ -8,7 +8,8 @@
 #include "caught.h"
 #include "passes/placer.h"
 
-/* As many cores as the work asks for, in every shape up to the side: time = work / cores, rounded up. */
+/* As many cores as the work asks for, in every shape up to the side: time = work / cores, rounded
+ * up. */
 static wafer_placer_shapes malleable(wafer_arena *arena, uint32_t side, uint32_t work) {
   wafer_placer_shape *at = WAFER_NEW(arena, wafer_placer_shape, side * side);
   uint32_t n = 0;
@@ -19,8 +20,8 @@ static wafer_placer_shapes malleable(wafer_arena *arena, uint32_t side, uint32_t
   return (wafer_placer_shapes){n, at};
 }
 
-/* The checker that knows nothing of the engine: rectangles of the shapes named, inside, apart; time and
- * wire from scratch. */
+/* The checker that knows nothing of the engine: rectangles of the shapes named, inside, apart; time
+ * and wire from scratch. */
 static void check_placement(const wafer_placer_problem *p, const wafer_placement *got) {
   uint64_t time = 0, area = 0;
   double wire = 0;
@@ -146,8 +147,8 @@ static void moves_pay(void) {
   wafer_arena_destroy(arena);
 }
 
-/* From a good layout a short search does not end up slower; one that no cuts part is of no use, and does
- * no harm. */
+/* From a good layout a short search does not end up slower; one that no cuts part is of no use, and
+ * does no harm. */
 static void starts(void) {
   wafer_arena *arena = wafer_arena_create();
   chain_problem c;
