@@ -12,6 +12,7 @@ typedef struct linking {
   const wafer_plan **pieces; /* per function, NULL for one of the host */
   wafer_plan *plan;
   wafer_weights *weights;
+  wafer_ir_map *numbers; /* weight -> its number */
   wafer_value *values;
   wafer_kernel *kernels;
   wafer_stream *streams;
@@ -38,19 +39,18 @@ static uint32_t shift(uint32_t index, uint32_t by) {
 
 /* ---- Weights ---- */
 
-/* The weight of the plan that holds the same bytes, or a new one. Empty ones share their address.
- */
+static bool same_weight(const wafer_weight *a, const wafer_weight *b) {
+  return a->dtype == b->dtype && wafer_shape_equal(&a->shape, &b->shape) && a->data && b->data &&
+         (a->data == b->data || !memcmp(a->data, b->data, a->bytes));
+}
+
+/* The weight of the plan with this name and these bytes, or a new one. */
 static uint32_t link_weight(linking *l, const wafer_weight *from) {
-  size_t count = wafer_weights_count(l->weights);
-  for (size_t i = 0; i < count && from->data && from->bytes; i++) {
-    const wafer_weight *w = wafer_weights_at(l->weights, i);
-    if (w->data == from->data && w->dtype == from->dtype &&
-        wafer_shape_equal(&w->shape, &from->shape))
-      return (uint32_t)i;
-  }
-  return wafer_weights_add(l->weights, from->name, from->dtype, &from->shape, from->data)
-             ? (uint32_t)count
-             : WAFER_NONE;
+  const wafer_weight *found = wafer_weights_find(l->weights, from->name);
+  if (found && same_weight(found, from)) return wafer_ir_map_get(l->numbers, found);
+  uint32_t number = (uint32_t)wafer_weights_count(l->weights);
+  found = wafer_weights_add(l->weights, from->name, from->dtype, &from->shape, from->data);
+  return found && wafer_ir_map_put(l->numbers, found, number) ? number : WAFER_NONE;
 }
 
 static wafer_status link_values(linking *l, const wafer_weights *weights, uint32_t count,
@@ -153,7 +153,9 @@ static bool allocate(linking *l) {
   l->phases = WAFER_NEW(arena, wafer_phase, phases);
   l->functions = WAFER_NEW(arena, wafer_function, l->program->function_count);
   l->weights = wafer_weights_create(arena);
-  return l->values && l->kernels && l->streams && l->phases && l->functions && l->weights;
+  l->numbers = wafer_ir_map_create(arena);
+  return l->values && l->kernels && l->streams && l->phases && l->functions && l->weights &&
+         l->numbers;
 }
 
 static wafer_status lower_pieces(linking *l) {

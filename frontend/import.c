@@ -570,7 +570,7 @@ static wafer_status import_model(importer *im) {
   return finish_main(im, &s, graph);
 }
 
-wafer_status wafer_import(const wafer_ctx *ctx, const char *path, wafer_ir **out) {
+wafer_status import_one(const wafer_ctx *ctx, const char *path, wafer_ir **out) {
   *out = NULL;
   wafer_bytes bytes;
   WAFER_TRY(wafer_file_map(ctx->diag, ctx->arena, path, &bytes));

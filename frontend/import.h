@@ -195,6 +195,9 @@ wafer_status import_subgraph(importer *im, const scope *outer, const onnx_graph 
 wafer_status import_tensor(importer *im, const onnx_tensor *tensor, const char *name,
                            MlirValue *out);
 
+/* The model with every dim known (import.c); wafer_import takes ranges apart (range.c). */
+wafer_status import_one(const wafer_ctx *ctx, const char *path, wafer_ir **out);
+
 /* ---- Inputs of the model (bind.c) ---- */
 
 typedef struct model_input {

@@ -373,7 +373,8 @@ void wafer_ir_destroy(wafer_ir *ir) {
   if (!ir) return;
   const wafer_program *program = ir->program;
   for (uint32_t i = 0; program && i < program->function_count; i++)
-    if (program->pieces[i] != ir) wafer_ir_destroy(program->pieces[i]);
+    if (program->pieces[i] && program->pieces[i]->owner) wafer_ir_destroy(program->pieces[i]);
+  wafer_ir_destroy(ir->next);
   if (!mlirSymbolTableIsNull(ir->symbols)) mlirSymbolTableDestroy(ir->symbols);
   if (!mlirModuleIsNull(ir->module)) mlirModuleDestroy(ir->module);
   if (ir->owner) return;

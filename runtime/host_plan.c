@@ -1,5 +1,6 @@
 #include "host_plan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,6 +145,35 @@ static wafer_status run_if(host_plan *p, const wafer_step *step, wafer_item *con
   return host_plan_call(p, step->bodies[yes ? 0 : 1], inputs + 1, outputs);
 }
 
+static bool fits(const host_plan *p, const wafer_function *f, wafer_item *const *inputs) {
+  for (uint32_t i = 0; i < f->input_count; i++) {
+    const wafer_value *v = &p->plan->values[f->inputs[i]];
+    if (v->kind != WAFER_VALUE_tensor) continue;
+    if (!inputs[i] || inputs[i]->kind != WAFER_ITEM_tensor ||
+        inputs[i]->tensor.dtype != v->type.dtype ||
+        !wafer_shape_equal(&inputs[i]->tensor.shape, &v->type.shape))
+      return false;
+  }
+  return true;
+}
+
+static wafer_status run_fit(host_plan *p, const wafer_step *step, wafer_item *const *inputs,
+                            wafer_item **outputs) {
+  for (uint32_t i = 0; i < step->body_count; i++)
+    if (fits(p, &p->plan->functions[step->bodies[i]], inputs))
+      return host_plan_call(p, step->bodies[i], inputs, outputs);
+  char shapes[512] = "";
+  for (uint32_t i = 0; i < step->input_count && strlen(shapes) + 128 < sizeof shapes; i++) {
+    size_t used = strlen(shapes);
+    snprintf(shapes + used, sizeof shapes - used, "%s", used ? ", " : "");
+    if (inputs[i])
+      wafer_shape_format(&inputs[i]->tensor.shape, shapes + strlen(shapes), 64);
+  }
+  return wafer_fail(p->diag, host_plan_at(p, step), WAFER_BAD_INPUT,
+                    "inputs of shapes %s fit none of the %u sizes that the plan was made for",
+                    shapes, step->body_count);
+}
+
 static wafer_status run_kind(host_plan *p, const wafer_step *step, wafer_item *const *inputs,
                              wafer_item **outputs) {
   switch (step->kind) {
@@ -151,6 +181,8 @@ static wafer_status run_kind(host_plan *p, const wafer_step *step, wafer_item *c
     return run_host(p, step, inputs, outputs);
   case WAFER_STEP_call:
     return host_plan_call(p, step->bodies[0], inputs, outputs);
+  case WAFER_STEP_fit:
+    return run_fit(p, step, inputs, outputs);
   case WAFER_STEP_if:
     return run_if(p, step, inputs, outputs);
   case WAFER_STEP_loop:

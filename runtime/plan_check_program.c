@@ -40,6 +40,7 @@ static bool agrees(const wafer_step *s, const wafer_function *body) {
   uint64_t in = s->input_count, out = s->output_count, carried = s->carried;
   switch (s->kind) {
   case WAFER_STEP_call:
+  case WAFER_STEP_fit:
     return body->input_count == in && body->output_count == out;
   case WAFER_STEP_if:
     return in >= 1 && body->input_count == in - 1 && body->output_count == out;
@@ -57,7 +58,10 @@ static bool agrees(const wafer_step *s, const wafer_function *body) {
 
 static wafer_status check_bodies(const follower *f, const wafer_step *s) {
   const wafer_plan *plan = f->c->plan;
-  uint32_t want = s->kind == WAFER_STEP_host ? 0 : s->kind == WAFER_STEP_if ? 2 : 1;
+  uint32_t want = s->kind == WAFER_STEP_host ? 0
+                  : s->kind == WAFER_STEP_if ? 2
+                  : s->kind == WAFER_STEP_fit ? (s->body_count ? s->body_count : 1)
+                                              : 1;
   if (s->body_count != want)
     return refuse(f, at_step(f, s), "step '%s' has %u bodies, needs %u",
                   wafer_step_kind_name(s->kind), s->body_count, want);

@@ -85,7 +85,7 @@ CODEC(dtype, WAFER_DTYPE_none + 1, WAFER_DTYPE_COUNT, "an element type such as f
 CODEC(family, 0, WAFER_FAMILY_COUNT, "a kernel family such as conv")
 CODEC(op, 0, WAFER_OP_COUNT, "a core op such as add")
 CODEC(bound, 0, WAFER_BOUND_edge + 1, "compute, memory, streams or edge")
-CODEC(step, 0, WAFER_STEP_COUNT, "load, phase, host, call, if, loop, scan or map")
+CODEC(step, 0, WAFER_STEP_COUNT, "load, phase, host, call, if, loop, scan, map or fit")
 CODEC(value_kind, 0, WAFER_VALUE_COUNT, "tensor or host")
 CODEC(host_op, 0, WAFER_HOST_COUNT, "a host operator such as NonZero")
 CODEC(host_kind, 0, WAFER_HOST_ATTR_COUNT, "ints, floats or texts")

@@ -376,3 +376,38 @@ wafer_status safetensors_read(const wafer_diag *diag, wafer_loc loc, wafer_bytes
   if (s.at != s.end) return malformed(&s, "it goes on after its object");
   return check_cover(&s, weights, first);
 }
+
+/* ---- files ---- */
+
+wafer_status wafer_weights_read(const wafer_diag *diag, wafer_arena *arena, const char *path,
+                                wafer_weights *weights) {
+  wafer_bytes file;
+  WAFER_TRY(wafer_file_map(diag, arena, path, &file));
+  return safetensors_read(diag, wafer_at_file(path), file, arena, weights);
+}
+
+static wafer_status write_parts(const wafer_diag *diag, const char *path, const wafer_bytes *parts,
+                                size_t count) {
+  wafer_file *file;
+  WAFER_TRY(wafer_file_begin(diag, path, &file));
+  for (size_t i = 0; i < count; i++) {
+    wafer_status status = wafer_file_write(file, parts[i].data, parts[i].size);
+    if (status == WAFER_OK) continue;
+    wafer_file_abort(file);
+    return status;
+  }
+  return wafer_file_commit(file);
+}
+
+wafer_status wafer_weights_write(const wafer_diag *diag, const char *path,
+                                 const wafer_weights *weights) {
+  wafer_arena *arena = wafer_arena_create();
+  wafer_bytes *parts;
+  size_t count;
+  wafer_status status =
+      arena ? safetensors_parts(diag, wafer_at_file(path), arena, weights, &parts, &count)
+            : wafer_fail(diag, wafer_at_file(path), WAFER_NO_MEMORY, "no memory to write it");
+  if (status == WAFER_OK) status = write_parts(diag, path, parts, count);
+  wafer_arena_destroy(arena);
+  return status;
+}

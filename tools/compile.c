@@ -18,7 +18,9 @@ static const char usage[] =
     "                           at a time, weights from outside) (auto: the one with the smaller "
     "interval)\n"
     "      --batch N            samples resident together in streaming (1)\n"
-    "      --dim NAME=N         size of a symbolic dim; repeat for others\n"
+    "      --dim NAME=N         size of a symbolic dim; repeat for others; N..M: a function for each "
+    "size,\n"
+    "                           the run takes the one its inputs fit\n"
     "      --shape INPUT=DIMS   shape of an input, such as x=1x3x48x320; repeat\n"
     "      --bind INPUT=FILE    the input becomes this constant (.npy); repeat\n"
     "      --dtype f32|f16      how cores store floats; sums are f32 either way (f32)\n"
@@ -110,8 +112,13 @@ static wafer_status parse_dim(arguments *a, wafer_arena *arena, const char *text
   const char *name, *value;
   uint64_t size;
   if (!cli_parse_pair("compile", "--dim", text, arena, &name, &value)) return WAFER_USAGE;
-  if (!cli_parse_u64("compile", "--dim", value, 0, INT32_MAX, &size)) return WAFER_USAGE;
-  a->dims[a->options.dim_count++] = (wafer_dim_binding){name, (int64_t)size};
+  const char *to = strstr(value, "..");
+  uint64_t last = 0;
+  char *first = wafer_arena_strndup(arena, value, to ? (size_t)(to - value) : strlen(value));
+  if (!first) return cli_no_memory();
+  if (!cli_parse_u64("compile", "--dim", first, 0, INT32_MAX, &size)) return WAFER_USAGE;
+  if (to && !cli_parse_u64("compile", "--dim", to + 2, size, INT32_MAX, &last)) return WAFER_USAGE;
+  a->dims[a->options.dim_count++] = (wafer_dim_binding){name, (int64_t)size, (int64_t)last};
   return WAFER_OK;
 }
 

@@ -19,15 +19,52 @@ static const char usage[] =
     "      --repeat N         run N times more and report the median time\n"
     "      --samples S        random inputs: a train of S samples\n"
     "      --seed N           random inputs: the seed (1)\n"
+    "      --steps N          run N times, one after the other; with --state or a train of inputs: "
+    "as\n"
+    "                         many as there are samples\n"
+    "      --state OUT=IN     an output becomes the input of the next step; one without elements "
+    "leaves\n"
+    "                         it as it was; repeat for others\n"
+    "      --feed IN=argmax(OUT)  the input of the next step is the index of the output's largest "
+    "element\n"
+    "                         along its last dim, at its last place\n"
+    "      --until IN=N       stop when what is fed is N\n"
+    "      --then NAME=FILE   another value of an input from the second step on; repeat\n"
+    "      --state-in FILE    first values of inputs, by their names (.safetensors)\n"
+    "      --state-out FILE   write the inputs' values for the next step\n"
     "      --report FILE      times, cycles, differences as JSON\n"
     "  -q, --quiet\n"
     "  -h, --help\n\n"
     "examples:\n"
     "  wafer run face.wplan --input 'input:0=photo.npy' --output out\n"
     "  wafer run face.wplan --input 'input:0=photo.npy' --expect reference --tol 1e-4\n"
-    "  wafer run face.wplan --samples 64 --repeat 20 --report run.json\n";
+    "  wafer run face.wplan --samples 64 --repeat 20 --report run.json\n"
+    "  wafer run vad.wplan --input input=chunks.npy --state stateN=state --state-out "
+    "next.safetensors\n"
+    "  wafer run decoder.wplan --steps 40 --state present.0.key=past.0.key --feed "
+    "'ids=argmax(logits)' "
+    "--until ids=2\n";
 
-enum { INPUT = 256, OUTPUT, EXPECT, TOL, RTOL, ATOL, THREADS, REPEAT, SAMPLES, SEED, REPORT };
+enum {
+  INPUT = 256,
+  OUTPUT,
+  EXPECT,
+  TOL,
+  RTOL,
+  ATOL,
+  THREADS,
+  REPEAT,
+  SAMPLES,
+  SEED,
+  REPORT,
+  STEPS,
+  STATE,
+  FEED,
+  UNTIL,
+  THEN,
+  STATE_IN,
+  STATE_OUT
+};
 
 static const struct option long_options[] = {{"input", required_argument, NULL, INPUT},
                                              {"output", required_argument, NULL, OUTPUT},
@@ -40,6 +77,13 @@ static const struct option long_options[] = {{"input", required_argument, NULL, 
                                              {"samples", required_argument, NULL, SAMPLES},
                                              {"seed", required_argument, NULL, SEED},
                                              {"report", required_argument, NULL, REPORT},
+                                             {"steps", required_argument, NULL, STEPS},
+                                             {"state", required_argument, NULL, STATE},
+                                             {"feed", required_argument, NULL, FEED},
+                                             {"until", required_argument, NULL, UNTIL},
+                                             {"then", required_argument, NULL, THEN},
+                                             {"state-in", required_argument, NULL, STATE_IN},
+                                             {"state-out", required_argument, NULL, STATE_OUT},
                                              {"quiet", no_argument, NULL, 'q'},
                                              {"help", no_argument, NULL, 'h'},
                                              {0}};
@@ -49,6 +93,58 @@ static bool parse_tol(run_arguments *a, wafer_arena *arena, const char *text) {
   if (!strchr(text, '=')) return cli_parse_f64("run", "--tol", text, &a->tol);
   return cli_parse_pair("run", "--tol", text, arena, &a->own_names[a->own_count], &value) &&
          cli_parse_f64("run", "--tol", value, &a->own_tols[a->own_count++]);
+}
+
+/* IN=argmax(OUT) */
+static bool parse_feed(run_arguments *a, wafer_arena *arena, const char *text) {
+  static const char head[] = "argmax(";
+  const char *value;
+  if (!cli_parse_pair("run", "--feed", text, arena, &a->feed_input, &value)) return false;
+  size_t length = strlen(value), skip = sizeof head - 1;
+  if (!strncmp(value, head, skip) && length > skip + 1 && value[length - 1] == ')') {
+    a->feed_output = wafer_arena_strndup(arena, value + skip, length - skip - 1);
+    return a->feed_output != NULL;
+  }
+  cli_usage("run", "--feed wants INPUT=argmax(OUTPUT), got '%s'", text);
+  return false;
+}
+
+static bool parse_until(run_arguments *a, wafer_arena *arena, const char *text) {
+  const char *value;
+  uint64_t token;
+  if (!cli_parse_pair("run", "--until", text, arena, &a->until_input, &value) ||
+      !cli_parse_u64("run", "--until", value, 0, INT64_MAX, &token))
+    return false;
+  a->until = (int64_t)token;
+  return true;
+}
+
+static bool parse_step_option(run_arguments *a, wafer_arena *arena, int option, const char *text) {
+  switch (option) {
+  case STEPS:
+    return cli_parse_u64("run", "--steps", text, 1, 1000000, &a->steps);
+  case STATE:
+    a->state_count++;
+    return cli_parse_pair("run", "--state", text, arena, &a->state_outputs[a->state_count - 1],
+                          &a->state_inputs[a->state_count - 1]);
+  case FEED:
+    return parse_feed(a, arena, text);
+  case UNTIL:
+    return parse_until(a, arena, text);
+  case THEN:
+    a->then_count++;
+    return cli_parse_pair("run", "--then", text, arena, &a->then_names[a->then_count - 1],
+                          &a->then_paths[a->then_count - 1]);
+  case STATE_IN:
+    a->state_in = text;
+    return true;
+  case STATE_OUT:
+    a->state_out = text;
+    return true;
+  default:
+    cli_usage("run", "that option is unknown or lacks its value");
+    return false;
+  }
 }
 
 static bool parse_option(run_arguments *a, wafer_arena *arena, int option, const char *text) {
@@ -86,8 +182,7 @@ static bool parse_option(run_arguments *a, wafer_arena *arena, int option, const
   case SEED:
     return cli_parse_u64("run", "--seed", text, 0, UINT64_MAX, &a->seed);
   default:
-    cli_usage("run", "that option is unknown or lacks its value");
-    return false;
+    return parse_step_option(a, arena, option, text);
   }
 }
 
@@ -97,6 +192,12 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, run_argumen
   a->input_paths = WAFER_NEW(arena, const char *, (size_t)argc);
   a->own_names = WAFER_NEW(arena, const char *, (size_t)argc);
   a->own_tols = WAFER_NEW(arena, double, (size_t)argc);
+  a->state_outputs = WAFER_NEW(arena, const char *, (size_t)argc);
+  a->state_inputs = WAFER_NEW(arena, const char *, (size_t)argc);
+  a->then_names = WAFER_NEW(arena, const char *, (size_t)argc);
+  a->then_paths = WAFER_NEW(arena, const char *, (size_t)argc);
+  if (!a->state_outputs || !a->state_inputs || !a->then_names || !a->then_paths)
+    return cli_no_memory();
   if (!a->input_names || !a->input_paths || !a->own_names || !a->own_tols) return cli_no_memory();
   opterr = 0;
   for (int c; (c = getopt_long(argc, argv, "qh", long_options, NULL)) != -1;) {
@@ -107,6 +208,10 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, run_argumen
     return (wafer_status)cli_usage("run", "one PLAN.wplan is wanted, got %d", argc - optind);
   if (a->samples && a->input_count)
     return (wafer_status)cli_usage("run", "--samples is for random inputs, not beside --input");
+  if (a->repeat && run_has_steps(a))
+    return (wafer_status)cli_usage("run", "--repeat does not go with steps that hand values on");
+  if (a->until_input && (!a->feed_input || strcmp(a->until_input, a->feed_input)))
+    return (wafer_status)cli_usage("run", "--until names an input that --feed does not feed");
   a->plan = argv[optind];
   return WAFER_OK;
 }
@@ -175,15 +280,21 @@ static wafer_status run_plan(const run_arguments *a, const wafer_plan *plan, waf
   wafer_session *session;
   wafer_session_options options = {.threads = (uint32_t)a->threads, .diag = cli_diag()};
   WAFER_TRY(wafer_session_create(plan, &options, &session));
-  wafer_status status =
-      wafer_session_run(session, inputs, f->input_count, outputs, f->output_count);
+  wafer_status status = run_has_steps(a) ? run_steps(a, plan, arena, session, inputs, outputs)
+                                         : wafer_session_run(session, inputs, f->input_count,
+                                                             outputs, f->output_count);
   if (status == WAFER_OK) status = deliver(a, plan, arena, session, inputs, outputs);
   wafer_session_destroy(session);
   return status;
 }
 
-static wafer_status run(const run_arguments *a, wafer_arena *arena) {
+static wafer_status run(run_arguments *a, wafer_arena *arena) {
   const wafer_plan *plan;
+  if (a->state_in) {
+    a->state = wafer_weights_create(arena);
+    if (!a->state) return cli_no_memory();
+    WAFER_TRY(wafer_weights_read(cli_diag(), arena, a->state_in, a->state));
+  }
   WAFER_TRY(wafer_plan_open(cli_diag(), a->plan, &plan));
   wafer_status status = run_plan(a, plan, arena);
   wafer_plan_close(plan);

@@ -3,6 +3,7 @@
 #define WAFER_RUN_H
 
 #include "cli.h"
+#include "wafer/session.h"
 
 typedef struct run_arguments {
   const char *plan, *output, *expect, *report;
@@ -15,6 +16,15 @@ typedef struct run_arguments {
   const char **own_names;
   double *own_tols;
   bool quiet;
+  /* Steps that hand values on (run_steps.c). */
+  uint64_t steps;
+  size_t state_count, then_count;
+  const char **state_outputs, **state_inputs; /* OUT=IN */
+  const char **then_names, **then_paths;      /* an input from the second step on */
+  const char *feed_input, *feed_output, *until_input;
+  int64_t until;
+  const char *state_in, *state_out;
+  wafer_weights *state; /* of state_in: values of inputs by their names; NULL */
 } run_arguments;
 
 /* An output against its reference. */
@@ -30,6 +40,13 @@ typedef struct run_difference {
 /* Reads or makes every input of functions[0]; views live in the arena. */
 wafer_status run_inputs(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
                         wafer_view *inputs);
+/* Whether the arguments ask for steps, and one run as a sequence of them: `outputs` are stacked along
+ * a new first dim where every step gives one shape, else those of the last step. */
+bool run_has_steps(const run_arguments *a);
+wafer_status run_steps(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
+                       wafer_session *session, const wafer_view *inputs, wafer_view *outputs);
+/* The value that --state-in has for an input; NULL: none. */
+const wafer_weight *run_state_value(const run_arguments *a, const char *name);
 /* Writes outputs as DIR/<name>.npy, making DIR. */
 wafer_status run_write_outputs(const run_arguments *a, const wafer_plan *plan,
                                const wafer_view *outputs);

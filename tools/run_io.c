@@ -88,6 +88,8 @@ wafer_status run_inputs(const run_arguments *a, const wafer_plan *plan, wafer_ar
     if (path) {
       WAFER_TRY(wafer_npy_read(cli_diag(), arena, path, &inputs[i]));
       wafer_npy_adopt(&inputs[i], value->type.dtype);
+    } else if (run_state_value(a, value->name)) {
+      inputs[i] = wafer_weight_view(run_state_value(a, value->name));
     } else if (a->input_count) {
       return wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_USAGE,
                         "input '%s' is missing: give --input '%s=FILE.npy'", value->name,

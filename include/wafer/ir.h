@@ -45,6 +45,7 @@ struct wafer_ir {
   MlirSymbolTable symbols;  /* of the module; functions enter and leave through the calls below */
   struct curve_set *curves; /* of the passes that size: shape curves made so far, NULL */
   struct wafer_ir *owner;   /* of the context, where another one has it; NULL */
+  struct wafer_ir *next;    /* another size of the model, destroyed with this one; NULL */
   struct wafer_program *program; /* see program.h: the model is several pieces; NULL */
 };
 

@@ -147,7 +147,8 @@ typedef struct wafer_phase {
   X(if, "one of two functions, by a condition")                                                    \
   X(loop, "a function again and again, as ONNX's Loop")                                            \
   X(scan, "a function over slices, as ONNX's Scan")                                                \
-  X(map, "a function over the elements of sequences, as ONNX's SequenceMap")
+  X(map, "a function over the elements of sequences, as ONNX's SequenceMap")                        \
+  X(fit, "the first of several functions whose inputs are of the given types")
 
 typedef enum wafer_step_kind {
 #define X(name, summary) WAFER_STEP_##name,
@@ -173,6 +174,7 @@ typedef enum wafer_step_kind {
  * scan: inputs are `carried` values, the tensors to be cut (as many as attribute scan_input_axes
  * has entries), captures; the body takes carried values, slices, captures and gives carried values,
  * slices.
+ * fit: outputs = bodies[i](inputs), the first i whose inputs of static type are those.
  * map: inputs are `carried` sequences, or tensors that stay as they are, then captures. */
 typedef struct wafer_step {
   wafer_step_kind kind;

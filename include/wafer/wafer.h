@@ -38,10 +38,11 @@ extern "C" {
 #define WAFER_VERSION "0.1.0"
 const char *wafer_version(void);
 
-/* NAME=N for a symbolic dim of the model. */
+/* NAME=N for a symbolic dim of the model. With a `last` above `size` a plan is made for every size
+ * from one to the other, and the run takes the one that its inputs fit; one dim may have it. */
 typedef struct wafer_dim_binding {
   const char *name;
-  int64_t size;
+  int64_t size, last;
 } wafer_dim_binding;
 
 /* The shape of a named input. */

@@ -36,6 +36,12 @@ wafer_view wafer_weight_view(const wafer_weight *weight);
 /* Computes it once and keeps it; not for use from several threads. */
 uint64_t wafer_weight_digest(wafer_weight *weight);
 
+/* Tensors of a .safetensors file, added to the table; the data lives as long as the arena. */
+wafer_status wafer_weights_read(const wafer_diag *diag, wafer_arena *arena, const char *path,
+                                wafer_weights *weights);
+wafer_status wafer_weights_write(const wafer_diag *diag, const char *path,
+                                 const wafer_weights *weights);
+
 #ifdef __cplusplus
 }
 #endif

@@ -15,10 +15,10 @@ typedef struct model {
   const wafer_plan *plan;
 } model;
 
-static wafer_status begin(model *m, const char *text) {
+static wafer_status begin_with(model *m, const char *text, const wafer_options *options) {
   protobuf *file = calloc(1, sizeof *file);
   *m = (model){.folder = scratch_create()};
-  m->ctx = (wafer_ctx){.arena = wafer_arena_create()};
+  m->ctx = (wafer_ctx){.arena = wafer_arena_create(), .options = options};
   onnx_text_model(file, 16, text);
   const char *path = scratch_save(&m->folder, "t.onnx", file->bytes, file->count);
   free(file);
@@ -27,6 +27,10 @@ static wafer_status begin(model *m, const char *text) {
   if (status == WAFER_OK) status = wafer_transform(&m->ctx, m->ir, WAFER_DEFAULT_PASSES);
   if (status == WAFER_OK) status = wafer_lower(&m->ctx, m->ir, &m->plan);
   return status;
+}
+
+static wafer_status begin(model *m, const char *text) {
+  return begin_with(m, text, NULL);
 }
 
 static void end(model *m) {
@@ -141,6 +145,29 @@ static void test_files(void) {
   end(&m);
 }
 
+/* A function for every size of a dim: the run takes the one that fits, and says when none does. */
+static void test_sizes(void) {
+  model m;
+  wafer_session *session = NULL;
+  float x[] = {-1, 2, -3, 4};
+  const wafer_dim_binding range = {"N", 1, 3};
+  const wafer_options options = {.dim_count = 1, .dims = &range};
+  CU_ASSERT_EQUAL_FATAL(begin_with(&m, "in x f32 N; Abs x -> y; out y", &options), WAFER_OK);
+  CU_ASSERT_EQUAL(count_steps(m.plan, WAFER_STEP_fit), 1);
+  CU_ASSERT_EQUAL_FATAL(wafer_session_create(m.plan, NULL, &session), WAFER_OK);
+  for (int64_t n = 1; n <= 4; n++) {
+    wafer_shape shape = {1, {n}};
+    wafer_view in = wafer_view_of(WAFER_DTYPE_f32, &shape, x), out;
+    wafer_status status = wafer_session_run(session, &in, 1, &out, 1);
+    CU_ASSERT_EQUAL(status, n <= 3 ? WAFER_OK : WAFER_BAD_INPUT);
+    if (status != WAFER_OK) continue;
+    CU_ASSERT_EQUAL(out.shape.dims[0], n);
+    CU_ASSERT_EQUAL(((float *)out.data)[n - 1], n == 2 ? 2 : (float)n);
+  }
+  wafer_session_destroy(session);
+  end(&m);
+}
+
 /* Each edit of a legal plan breaks one law of host functions. */
 static void test_laws(void) {
   enum { EDITS = 8 };
@@ -174,5 +201,6 @@ static void test_laws(void) {
 
 CU_TestInfo tests_host_plan[] = {
     {"runs", test_runs}, {"trains", test_trains}, {"files", test_files},
+    {"sizes", test_sizes},
     {"laws", test_laws}, CU_TEST_INFO_NULL,
 };
