@@ -113,6 +113,7 @@ static double seconds(void) {
 
 static wafer_status load(case_build *b, const case_row *row) {
   WAFER_TRY(wafer_fabric_create(b->diag, b->machine, &b->fabric_program, &b->fabric));
+  WAFER_TRY(wafer_fabric_single(b->fabric, b->o.single || b->o.fault_count));
   WAFER_TRY(row->fill ? row->fill(b) : fill_words(b));
   if (row->prepare) row->prepare(b);
   wafer_fabric_shuffle(b->fabric, b->o.visits);

@@ -23,7 +23,11 @@ static int ready_task(wafer_fabric *f, fabric_core *core, uint64_t *next) {
     uint32_t at = (core->task_turn + i) % p->task_count;
     const wafer_core_task *task = &p->tasks[at];
     if (core->blocked >> at & 1) continue;
-    if (core->activated >> at & 1) return (int)at;
+    if (core->activated >> at & 1) {
+      if (!(core->due >> at & 1) || core->due_at <= f->now) return (int)at;
+      if (core->due_at < *next) *next = core->due_at;
+      continue;
+    }
     if (task->kind != WAFER_TASK_data && task->kind != WAFER_TASK_control) continue;
     const fabric_node *q = &f->nodes[core_queue(core, task->color, false)];
     if (!q->count || fabric_front(q)->control != (task->kind == WAFER_TASK_control)) continue;
@@ -44,6 +48,7 @@ static void start_task(wafer_fabric *f, fabric_core *core, uint32_t at) {
     fabric_pop(f, q);
   }
   core->activated &= ~(1u << at);
+  core->due &= ~(1u << at);
   core->task_turn = (uint8_t)((at + 1) % core->program->task_count);
   core->pc = task->entry;
   core->state = CORE_RUN;
@@ -51,10 +56,17 @@ static void start_task(wafer_fabric *f, fabric_core *core, uint32_t at) {
   f->moved = true;
 }
 
+/* Has its instruction ended by now? */
+static bool is_free(const wafer_fabric *f, const core_thread *t, uint64_t *next) {
+  if (t->state != THREAD_FREE) return false;
+  if (t->ready > f->now && t->ready < *next) *next = t->ready;
+  return t->ready <= f->now;
+}
+
 static wafer_status issue_vector(wafer_fabric *f, uint32_t at, const wafer_instruction *code,
-                                 bool *issued) {
+                                 bool *issued, uint64_t *next) {
   fabric_core *core = &f->cores[at];
-  *issued = core->threads[code->thread].state == THREAD_FREE;
+  *issued = is_free(f, &core->threads[code->thread], next);
   if (!*issued) return WAFER_OK;
   WAFER_TRY(core_issue(f, at, code));
   core->pc++;
@@ -91,7 +103,7 @@ static wafer_status run_scalar(wafer_fabric *f, uint32_t at, const wafer_instruc
   case WAFER_CORE_delay: {
     int64_t cycles = (int64_t)reg(core, code->a) + code->value;
     if (cycles > FABRIC_LONGEST_DELAY)
-      return fabric_trap(f, at, "waits %lld cycles; %d at most", (long long)cycles,
+      return fabric_trap(f, f->cores[at].router, "waits %lld cycles; %d at most", (long long)cycles,
                          FABRIC_LONGEST_DELAY);
     if (cycles > 1) core->resume = f->now + (uint64_t)cycles;
     break;
@@ -122,7 +134,8 @@ static void pass_marks(wafer_fabric *f, uint32_t at) {
     const wafer_instruction *code = &core->program->code[core->pc];
     if (code->op != WAFER_CORE_mark) return;
     if (f->mark)
-      f->mark(f->mark_user, at % f->program->width, at / f->program->width, f->now, code->value);
+      f->mark(f->mark_user, core->router % f->program->width, core->router / f->program->width,
+              f->now, code->value);
   }
 }
 
@@ -131,7 +144,7 @@ static wafer_status run_control(wafer_fabric *f, uint32_t at, bool *issued, uint
   fabric_core *core = &f->cores[at];
   *issued = false;
   if (core->state == CORE_JOIN) {
-    if (core->threads[core->joined].state != THREAD_FREE) return WAFER_OK;
+    if (!is_free(f, &core->threads[core->joined], next)) return WAFER_OK;
     core->state = CORE_RUN;
   }
   if (core->state == CORE_IDLE) {
@@ -150,7 +163,7 @@ static wafer_status run_control(wafer_fabric *f, uint32_t at, bool *issued, uint
     return WAFER_OK;
   }
   const wafer_instruction *code = &core->program->code[core->pc];
-  if (code->op < WAFER_CORE_VECTORS) return issue_vector(f, at, code, issued);
+  if (code->op < WAFER_CORE_VECTORS) return issue_vector(f, at, code, issued, next);
   *issued = true;
   core->resume = f->now + 1;
   return run_scalar(f, at, code);

@@ -27,34 +27,40 @@ static void mark_written(uint64_t *bits, uint32_t from, uint32_t count) {
   }
 }
 
+static uint64_t *row_of(const wafer_fabric *f, uint32_t router) {
+  return f->written + (size_t)router * f->written_words;
+}
 static uint64_t *written_of(const wafer_fabric *f, uint32_t at) {
-  return f->written + (size_t)at * f->written_words;
+  return row_of(f, f->cores[at].router);
 }
 static unsigned char *memory_of(const wafer_fabric *f, uint32_t at) {
-  return f->memory + (size_t)at * f->machine->core_bytes;
+  return f->memory + (size_t)f->cores[at].router * f->machine->core_bytes;
 }
 
 /* ---- from outside ---- */
 
-static bool in_data(const wafer_fabric *f, uint32_t at, uint32_t address, uint32_t bytes) {
-  return address <= f->cores[at].limit && bytes <= f->cores[at].limit - address;
+static bool in_data(const wafer_fabric *f, uint32_t router, uint32_t address, uint32_t bytes) {
+  uint32_t core = f->core_of[router];
+  uint32_t limit =
+      core == FABRIC_NONE ? wafer_machine_core_budget(f->machine) : f->cores[core].limit;
+  return address <= limit && bytes <= limit - address;
 }
 
 bool wafer_fabric_write(wafer_fabric *f, uint32_t x, uint32_t y, uint32_t address, const void *data,
                         uint32_t bytes) {
-  uint32_t at = y * f->program->width + x;
-  if (!in_data(f, at, address, bytes)) return false;
-  memcpy(memory_of(f, at) + address, data, bytes);
-  mark_written(written_of(f, at), address, bytes);
+  uint32_t router = y * f->program->width + x;
+  if (!in_data(f, router, address, bytes)) return false;
+  memcpy(f->memory + (size_t)router * f->machine->core_bytes + address, data, bytes);
+  mark_written(row_of(f, router), address, bytes);
   return true;
 }
 
 bool wafer_fabric_read(const wafer_fabric *f, uint32_t x, uint32_t y, uint32_t address, void *data,
                        uint32_t bytes) {
-  uint32_t at = y * f->program->width + x;
-  if (!in_data(f, at, address, bytes) || !all_written(written_of(f, at), address, bytes))
+  uint32_t router = y * f->program->width + x;
+  if (!in_data(f, router, address, bytes) || !all_written(row_of(f, router), address, bytes))
     return false;
-  memcpy(data, memory_of(f, at) + address, bytes);
+  memcpy(data, f->memory + (size_t)router * f->machine->core_bytes + address, bytes);
   return true;
 }
 
@@ -111,7 +117,8 @@ static wafer_status outside(const wafer_fabric *f, uint32_t at, const core_threa
   for (uint32_t i = 0; i < n && inside(f, at, &one, k, 1); i++)
     one.address[k] = address += core_operand(t->code, k)->stride[3];
   char color[32];
-  return fabric_trap(f, at, "%s %s %u bytes at address %lld%s; data is from 0 to %u, in steps of 2",
+  return fabric_trap(f, f->cores[at].router,
+                     "%s %s %u bytes at address %lld%s; data is from 0 to %u, in steps of 2",
                      wafer_core_op_name(t->code->op), what, t->bytes[k], (long long)address,
                      with_color(t, color, sizeof color), f->cores[at].limit);
 }
@@ -124,7 +131,7 @@ static wafer_status unwritten(const wafer_fabric *f, uint32_t at, const core_thr
     address += core_operand(t->code, k)->stride[3];
   while (all_written(bits, (uint32_t)address, 1)) address++;
   char color[32];
-  return fabric_trap(f, at, "%s reads address %u%s, which nobody has written",
+  return fabric_trap(f, f->cores[at].router, "%s reads address %u%s, which nobody has written",
                      wafer_core_op_name(t->code->op), (uint32_t)address,
                      with_color(t, color, sizeof color));
 }

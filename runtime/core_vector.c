@@ -58,7 +58,8 @@ static wafer_status count_elements(const wafer_fabric *f, uint32_t at, core_thre
   uint64_t count = t->inner;
   for (uint32_t level = 0; level < 3 && count <= INT32_MAX; level++) count *= code->shape[level];
   if (count > INT32_MAX)
-    return fabric_trap(f, at, "a vector instruction over %llu elements or more; %d at most",
+    return fabric_trap(f, f->cores[at].router,
+                       "a vector instruction over %llu elements or more; %d at most",
                        (unsigned long long)count, INT32_MAX);
   t->count = (uint32_t)count;
   return WAFER_OK;
@@ -170,8 +171,10 @@ static bool fabric_ready(const wafer_fabric *f, const core_thread *t, uint32_t e
     const fabric_node *q = &f->nodes[t->queue[k]];
     uint32_t words = (elements * t->bytes[k] + 3) / 4;
     if (k && !words_there(f, q, words, next)) return false;
-    if (k || fabric_room(f, q) >= words) continue;
-    if ((uint32_t)(q->capacity - q->count) >= words && *next > f->now + 1) *next = f->now + 1;
+    if (k) continue;
+    uint32_t wait = fabric_room_in(f, q, words);
+    if (!wait) continue;
+    if (wait != FABRIC_NONE && *next > f->now + wait) *next = f->now + wait;
     return false;
   }
   return true;
@@ -180,6 +183,7 @@ static bool fabric_ready(const wafer_fabric *f, const core_thread *t, uint32_t e
 /* Those that wait for it may start `at` the cycle after. */
 static void end_instruction(fabric_core *core, core_thread *t, uint64_t at) {
   t->state = THREAD_FREE;
+  t->ready = at;
   for (uint32_t left = core->running; left; left &= left - 1) {
     core_thread *other = &core->threads[__builtin_ctz(left)];
     if (!(other->waits >> t->code->thread & 1)) continue;
@@ -188,7 +192,10 @@ static void end_instruction(fabric_core *core, core_thread *t, uint64_t at) {
   }
   core->running &= ~(1u << t->code->thread);
   core->sending &= core->running;
-  if (t->code->then) core->activated |= 1u << (t->code->then - 1);
+  if (!t->code->then) return;
+  core->activated |= 1u << (t->code->then - 1);
+  core->due |= 1u << (t->code->then - 1);
+  if (core->due_at < at) core->due_at = at;
 }
 
 /* ---- the fast path ---- */

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "fabric_state.h"
+#include "core_value.h"
 
 /* Zero pages that take memory when they are written. */
 static void *reserve(size_t bytes) {
@@ -12,33 +12,101 @@ static void *reserve(size_t bytes) {
   return p == MAP_FAILED ? NULL : p;
 }
 
-static void place_core(wafer_fabric *f, uint32_t at) {
-  fabric_core *core = &f->cores[at];
-  uint32_t index = f->program->core[at];
-  core->wake = FABRIC_NEVER;
-  core->r[0] = (int32_t)(at % f->program->width);
-  core->r[1] = (int32_t)(at / f->program->width);
-  core->limit = wafer_machine_core_budget(f->machine);
+static uint32_t threads_of(const wafer_core_program *program) {
+  uint32_t most = 1;
+  for (uint32_t i = 0; i < program->code_count; i++)
+    if (program->code[i].thread >= most) most = program->code[i].thread + 1u;
+  return most;
+}
+
+/* The colours (modulo 32) on which a step may send several words. */
+static uint32_t wide_colors(const wafer_core_program *program) {
+  uint32_t colors = 0;
+  for (uint32_t i = 0; i < program->code_count; i++) {
+    const wafer_instruction *code = &program->code[i];
+    if (code->op >= WAFER_CORE_VECTORS || code->out.kind != WAFER_OPERAND_fabric) continue;
+    uint32_t bits = wafer_dtype_bits(code->out.dtype);
+    bool wide = bits == 64;
+    for (uint32_t k = 0; k < core_inputs(code); k++)
+      wide |=
+          code->in[k].kind == WAFER_OPERAND_fabric && wafer_dtype_bits(code->in[k].dtype) < bits;
+    if (wide) colors |= 1u << code->out.color % 32;
+  }
+  return colors;
+}
+
+/* What each program asks for, once. */
+typedef struct demand {
+  uint32_t threads, limit, wide;
+} demand;
+
+static void place_core(wafer_fabric *f, uint32_t router, const demand *demands) {
+  uint32_t index = f->program->core[router];
   if (index == WAFER_NO_PROGRAM) return;
-  core->program = &f->program->programs[index];
-  core->limit -= wafer_core_program_bytes(core->program);
+  f->core_of[router] = f->core_count;
+  fabric_core *core = &f->cores[f->core_count++];
+  *core = (fabric_core){.program = &f->program->programs[index],
+                        .router = router,
+                        .thread_count = demands[index].threads,
+                        .limit = demands[index].limit,
+                        .wide = demands[index].wide,
+                        .wake = FABRIC_NEVER};
+  core->r[0] = (int32_t)(router % f->program->width);
+  core->r[1] = (int32_t)(router / f->program->width);
   for (uint32_t i = 0; i < core->program->task_count; i++) {
     if (core->program->tasks[i].kind == WAFER_TASK_start) core->activated |= 1u << i;
     if (core->program->tasks[i].blocked) core->blocked |= 1u << i;
   }
 }
 
+static wafer_status no_room(const wafer_fabric *f) {
+  return wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_NO_MEMORY,
+                    "%u cores do not fit the host", f->count);
+}
+
+/* Cores that have a program, with their microthreads and bindings. */
+static wafer_status place_cores(wafer_fabric *f, demand *demands) {
+  const wafer_fabric_program *p = f->program;
+  size_t cores = 0, threads = 0, queues = 0;
+  for (uint32_t i = 0; i < p->program_count; i++)
+    demands[i] = (demand){.threads = threads_of(&p->programs[i]),
+                          .limit = wafer_machine_core_budget(f->machine) -
+                                   wafer_core_program_bytes(&p->programs[i]),
+                          .wide = wide_colors(&p->programs[i])};
+  for (uint32_t router = 0; router < f->count; router++) {
+    if (p->core[router] == WAFER_NO_PROGRAM) continue;
+    cores++;
+    threads += demands[p->core[router]].threads;
+    queues += p->programs[p->core[router]].binding_count;
+  }
+  f->cores = malloc((cores + 1) * sizeof *f->cores);
+  f->awake = malloc((cores + 1) * sizeof *f->awake);
+  f->threads = calloc(threads + 1, sizeof *f->threads);
+  f->queues = calloc(queues + 1, sizeof *f->queues);
+  if (!f->cores || !f->awake || !f->threads || !f->queues) return no_room(f);
+  for (uint32_t router = 0; router < f->count; router++) place_core(f, router, demands);
+  threads = queues = 0;
+  for (uint32_t at = 0; at < f->core_count; at++) {
+    f->cores[at].threads = f->threads + threads;
+    f->cores[at].queue = f->queues + queues;
+    threads += f->cores[at].thread_count;
+    queues += f->cores[at].program->binding_count;
+  }
+  return WAFER_OK;
+}
+
 static wafer_status set_up(wafer_fabric *f) {
   f->count = f->program->width * f->program->height;
   f->written_words = (f->machine->core_bytes + 63) / 64;
-  f->cores = calloc(f->count, sizeof *f->cores);
-  f->awake = calloc(f->count, sizeof *f->awake);
   if (!f->memory) f->memory = reserve((size_t)f->count * f->machine->core_bytes);
   if (!f->written) f->written = reserve((size_t)f->count * f->written_words * sizeof *f->written);
-  if (!f->cores || !f->awake || !f->memory || !f->written)
-    return wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_NO_MEMORY,
-                      "%u cores do not fit the host", f->count);
-  for (uint32_t at = 0; at < f->count; at++) place_core(f, at);
+  f->core_of = malloc(f->count * sizeof *f->core_of);
+  demand *demands = calloc(f->program->program_count + 1u, sizeof *demands);
+  bool room = f->memory && f->written && f->core_of && demands;
+  for (uint32_t i = 0; room && i < f->count; i++) f->core_of[i] = FABRIC_NONE;
+  wafer_status status = room ? place_cores(f, demands) : no_room(f);
+  free(demands);
+  if (status != WAFER_OK) return status;
   for (uint32_t i = 0; i < FABRIC_WHEEL; i++) f->bucket[i] = FABRIC_NONE;
   return fabric_build_routes(f);
 }
@@ -65,7 +133,11 @@ wafer_status wafer_fabric_create(const wafer_diag *diag, const wafer_machine *ma
 static void drop_program(wafer_fabric *f) {
   fabric_edge_free(f);
   fabric_faults_free(f);
+  for (uint32_t i = 0; i < FABRIC_BUCKETS; i++) free(f->bucket_of[i].nodes);
+  free(f->core_of);
   free(f->cores);
+  free(f->threads);
+  free(f->queues);
   free(f->awake);
   free(f->nodes);
   free(f->first_site);
@@ -74,9 +146,8 @@ static void drop_program(wafer_fabric *f) {
   free(f->pool);
   free(f->active);
   free(f->outs);
-  free(f->ranks);
+  free(f->candidates);
   free(f->links);
-  free(f->contended);
   free(f->switches);
   free(f->turning);
 }
@@ -95,8 +166,15 @@ wafer_status wafer_fabric_reprogram(wafer_fabric *f, const wafer_fabric_program 
                       .written = f->written,
                       .mark = f->mark,
                       .mark_user = f->mark_user,
+                      .single = f->single,
                       .shuffle = f->shuffle};
   return set_up(f);
+}
+
+wafer_status wafer_fabric_single(wafer_fabric *f, bool single) {
+  if (f->single == single) return WAFER_OK;
+  f->single = single;
+  return wafer_fabric_reprogram(f, f->program);
 }
 
 void wafer_fabric_destroy(wafer_fabric *f) {
@@ -112,8 +190,10 @@ void wafer_fabric_observe(wafer_fabric *f, wafer_mark *mark, void *user) {
   f->mark_user = user;
 }
 void wafer_fabric_set(wafer_fabric *f, uint32_t x, uint32_t y, uint32_t reg, int32_t value) {
-  f->cores[y * f->program->width + x].r[reg] = value;
+  uint32_t at = f->core_of[y * f->program->width + x];
+  if (at != FABRIC_NONE) f->cores[at].r[reg] = value;
 }
 int32_t wafer_fabric_get(const wafer_fabric *f, uint32_t x, uint32_t y, uint32_t reg) {
-  return f->cores[y * f->program->width + x].r[reg];
+  uint32_t at = f->core_of[y * f->program->width + x];
+  return at == FABRIC_NONE ? 0 : f->cores[at].r[reg];
 }

@@ -26,13 +26,14 @@ static bool thread_waits(const wafer_fabric *f, const core_thread *t, wait *w) {
 
 /* False: the core has ended. Threads that wait for the fabric say more than those that wait for
  * them. */
-static bool core_waits(const wafer_fabric *f, uint32_t at, wait *w) {
-  const fabric_core *core = &f->cores[at];
+static bool core_waits(const wafer_fabric *f, uint32_t router, wait *w) {
+  const fabric_core *core =
+      f->core_of[router] == FABRIC_NONE ? NULL : &f->cores[f->core_of[router]];
   bool waits = false;
   wait one;
   *w = (wait){FABRIC_NONE, false};
-  if (!core->program) return false;
-  for (uint32_t i = 0; i < WAFER_CORE_THREADS; i++) {
+  if (!core) return false;
+  for (uint32_t i = 0; i < core->thread_count; i++) {
     if (!thread_waits(f, &core->threads[i], &one)) continue;
     waits = true;
     if (w->node == FABRIC_NONE) *w = one;
@@ -48,8 +49,9 @@ static uint32_t other_end(const wafer_fabric *f, wait w) {
     const fabric_node *q = &f->nodes[node];
     const fabric_site *site = &f->sites[node];
     if (!w.to_send) {
-      if (q->from == FABRIC_NONE || (q->count && !q->to_core)) return site->router;
-      node = q->from;
+      if (q->from == FABRIC_NONE || (q->count && !q->to_core)) return site->source;
+      const fabric_switch *s = q->by_switch ? &f->switches[q->from] : NULL;
+      node = s ? s->nodes[s->position] : q->from;
       continue;
     }
     if (q->to_core || q->at_edge || !q->pending) return site->router;
@@ -120,8 +122,8 @@ static wafer_status edge_waits(const wafer_fabric *f) {
 
 wafer_status fabric_settle(const wafer_fabric *f) {
   wait w;
-  for (uint32_t at = 0; at < f->count; at++)
-    if (core_waits(f, at, &w)) return deadlock(f, at);
+  for (uint32_t at = 0; at < f->core_count; at++)
+    if (core_waits(f, f->cores[at].router, &w)) return deadlock(f, f->cores[at].router);
   WAFER_TRY(edge_waits(f));
   for (uint32_t i = 0; i < f->node_count; i++)
     if (f->nodes[i].count && f->nodes[i].to_core) return left_over(f, i);

@@ -21,7 +21,8 @@ static uint32_t find_node(const wafer_fabric *f, uint32_t router, wafer_port por
   uint32_t first = drain ? f->first_site[f->count] : f->first_site[router];
   uint32_t end = drain ? f->node_count : f->first_site[router + 1];
   for (uint32_t node = first; node < end; node++)
-    if (is_site(f, node, router, port, color) && f->nodes[node].at_edge == drain) return node;
+    if (is_site(f, node, router, port, color) && f->nodes[node].at_edge == drain)
+      return f->sites[node].end;
   return FABRIC_NONE;
 }
 
@@ -130,7 +131,7 @@ wafer_status fabric_edge_begin(wafer_fabric *f) {
 /* One word, where there is room for it or one to take. */
 static bool can_go(const wafer_fabric *f, const fabric_edge *edge) {
   const fabric_node *q = &f->nodes[edge->node];
-  return edge->feed ? fabric_room(f, q) != 0 : q->count && !fabric_wait(f, q);
+  return edge->feed ? !fabric_room_in(f, q, 1) : q->count && !fabric_wait(f, q);
 }
 
 static void go(wafer_fabric *f, fabric_edge *edge) {
@@ -171,7 +172,7 @@ static void serve(wafer_fabric *f, fabric_group *group) {
     fabric_edge *edge = &f->edges[group->turns[turn]];
     const fabric_node *q = &f->nodes[edge->node];
     if (!can_go(f, edge)) {
-      f->moved |= !edge->feed && q->count; /* it will */
+      f->moved |= edge->feed ? fabric_room_in(f, q, 1) != FABRIC_NONE : q->count != 0; /* it will */
       continue;
     }
     if (group->cycles && group->credit < group->cycles) {

@@ -9,11 +9,19 @@
 static const uint8_t opposite[] = {WAFER_PORT_south, WAFER_PORT_west, WAFER_PORT_north,
                                    WAFER_PORT_east};
 
+/* A colour at a router. */
+typedef struct rule {
+  uint32_t route;
+  uint32_t first_node; /* its queues, by port */
+  uint8_t color;
+} rule;
+
 typedef struct builder {
   wafer_fabric *f;
-  uint32_t *rule;       /* of router * colors + color; FABRIC_NONE */
+  rule *rules;
+  uint32_t *first_rule; /* per router, and the end */
+  uint32_t *link_of;    /* per router: its five links */
   uint32_t edge_nodes;  /* dead ends, and queues of the border, come from here on */
-  uint32_t *first_node; /* of a rule at a router: its queues, by port */
 } builder;
 
 static wafer_loc here(const builder *b) {
@@ -41,19 +49,59 @@ uint32_t fabric_neighbour(const wafer_fabric *f, uint32_t router, uint32_t port)
   }
 }
 
-static wafer_status lay_rule(builder *b, uint32_t index) {
-  const wafer_fabric_program *p = b->f->program;
-  const wafer_route *r = &p->routes[index];
-  for (uint32_t y = r->cores.y; y < r->cores.y + r->cores.height; y++)
-    for (uint32_t x = r->cores.x; x < r->cores.x + r->cores.width; x++) {
-      uint32_t *rule = &b->rule[(size_t)(y * p->width + x) * b->f->machine->colors + r->color];
-      if (*rule != FABRIC_NONE)
-        return wafer_fail(
-            b->f->diag, here(b), WAFER_BAD_INPUT,
-            "core (%u,%u) has two routes for color %u; a color has one, with positions", x, y,
-            r->color);
-      *rule = index;
+static uint32_t router_of(const wafer_fabric *f, wafer_rect r, uint64_t i) {
+  return (r.y + (uint32_t)(i / r.width)) * f->program->width + r.x + (uint32_t)(i % r.width);
+}
+
+/* The rule of a colour at a router, NULL: none. */
+static rule *find_rule(const builder *b, uint32_t router, uint8_t color) {
+  for (uint32_t i = b->first_rule[router]; i < b->first_rule[router + 1]; i++)
+    if (b->rules[i].color == color) return &b->rules[i];
+  return NULL;
+}
+
+static wafer_status two_routes(const builder *b, uint32_t router, uint8_t color) {
+  uint32_t width = b->f->program->width;
+  return wafer_fail(b->f->diag, here(b), WAFER_BAD_INPUT,
+                    "core (%u,%u) has two routes for color %u; a color has one, with positions",
+                    router % width, router / width, color);
+}
+
+static wafer_status sort_router(builder *b, uint32_t router) {
+  uint32_t first = b->first_rule[router];
+  for (uint32_t i = first + 1; i < b->first_rule[router + 1]; i++) {
+    rule one = b->rules[i];
+    uint32_t at = i;
+    for (; at > first && b->rules[at - 1].color > one.color; at--) b->rules[at] = b->rules[at - 1];
+    b->rules[at] = one;
+    if (at > first && b->rules[at - 1].color == one.color) return two_routes(b, router, one.color);
+  }
+  return WAFER_OK;
+}
+
+/* Rules by router, of one router by colour. */
+static wafer_status sort_rules(builder *b) {
+  const wafer_fabric *f = b->f;
+  const wafer_fabric_program *p = f->program;
+  uint64_t count = 0;
+  b->first_rule = calloc((size_t)f->count + 2, sizeof *b->first_rule);
+  if (!b->first_rule) return no_memory(b);
+  uint32_t *fill = b->first_rule + 1; /* of the next router: becomes the end of this one */
+  for (uint32_t i = 0; i < p->route_count; i++) {
+    uint64_t area = wafer_rect_area(p->routes[i].cores);
+    count += area;
+    for (uint64_t k = 0; k < area; k++) fill[router_of(f, p->routes[i].cores, k) + 1]++;
+  }
+  if (count >= FABRIC_NONE) return no_memory(b);
+  b->rules = malloc((count + 1) * sizeof *b->rules);
+  if (!b->rules) return no_memory(b);
+  for (uint32_t router = 0; router < f->count; router++) fill[router + 1] += fill[router];
+  for (uint32_t i = 0; i < p->route_count; i++)
+    for (uint64_t k = 0; k < wafer_rect_area(p->routes[i].cores); k++) {
+      uint32_t router = router_of(f, p->routes[i].cores, k);
+      b->rules[fill[router]++] = (rule){.route = i, .color = p->routes[i].color};
     }
+  for (uint32_t router = 0; router < f->count; router++) WAFER_TRY(sort_router(b, router));
   return WAFER_OK;
 }
 
@@ -64,10 +112,14 @@ static uint32_t in_ports(const wafer_route *r) {
 }
 
 static const wafer_core_binding *bound(const fabric_core *core, uint8_t color, bool output) {
-  for (uint32_t i = 0; core->program && i < core->program->binding_count; i++)
+  for (uint32_t i = 0; core && i < core->program->binding_count; i++)
     if (core->program->bindings[i].color == color && core->program->bindings[i].output == output)
       return &core->program->bindings[i];
   return NULL;
+}
+
+static fabric_core *core_at(const wafer_fabric *f, uint32_t router) {
+  return f->core_of[router] == FABRIC_NONE ? NULL : &f->cores[f->core_of[router]];
 }
 
 /* A new queue, of at most FABRIC_LONGEST words; its registers are those of the link into it. */
@@ -75,37 +127,40 @@ static uint32_t add_node(wafer_fabric *f, uint32_t router, uint8_t color, uint8_
                          uint32_t words) {
   if (words > FABRIC_LONGEST) words = FABRIC_LONGEST;
   f->nodes[f->node_count] = (fabric_node){.capacity = (uint16_t)words,
-                                          .popped = FABRIC_NONE,
+                                          .credit = 1,
                                           .from = FABRIC_NONE,
                                           .from_core = port == WAFER_PORT_ramp};
-  f->sites[f->node_count] =
-      (fabric_site){.router = router, .sw = FABRIC_NONE, .port = port, .color = color};
-  if (words > FABRIC_INLINE) f->pool_count += words;
+  f->sites[f->node_count] = (fabric_site){.router = router,
+                                          .source = router,
+                                          .end = f->node_count,
+                                          .core = f->core_of[router],
+                                          .writer = f->core_of[router],
+                                          .sw = FABRIC_NONE,
+                                          .port = port,
+                                          .color = color};
   return f->node_count++;
 }
 
 static uint32_t in_words(const wafer_fabric *f, uint32_t router, uint8_t color, uint32_t port) {
   const wafer_machine *m = f->machine;
   if (port != WAFER_PORT_ramp) return m->hop_queue + m->hop_cycles - 1;
-  const wafer_core_binding *binding = bound(&f->cores[router], color, true);
+  const wafer_core_binding *binding = bound(core_at(f, router), color, true);
   return m->hop_queue + m->ramp_cycles + (binding ? m->output_queue_words[binding->queue] : 0);
 }
 
 /* The queues of one router, and those of its core's inputs. */
 static void add_nodes(builder *b, uint32_t router) {
   wafer_fabric *f = b->f;
-  fabric_core *core = &f->cores[router];
-  for (uint32_t color = 0; color < f->machine->colors; color++) {
-    size_t at = (size_t)router * f->machine->colors + color;
-    b->first_node[at] = f->node_count;
-    if (b->rule[at] == FABRIC_NONE) continue;
-    uint32_t ports = in_ports(&f->program->routes[b->rule[at]]);
+  fabric_core *core = core_at(f, router);
+  for (uint32_t i = b->first_rule[router]; i < b->first_rule[router + 1]; i++) {
+    rule *r = &b->rules[i];
+    r->first_node = f->node_count;
+    uint32_t ports = in_ports(&f->program->routes[r->route]);
     for (uint32_t port = 0; port < WAFER_PORTS; port++)
       if (ports >> port & 1)
-        add_node(f, router, (uint8_t)color, (uint8_t)port,
-                 in_words(f, router, (uint8_t)color, port));
+        add_node(f, router, r->color, (uint8_t)port, in_words(f, router, r->color, port));
   }
-  for (uint32_t i = 0; core->program && i < core->program->binding_count; i++) {
+  for (uint32_t i = 0; core && i < core->program->binding_count; i++) {
     const wafer_core_binding *binding = &core->program->bindings[i];
     core->queue[i] = FABRIC_NONE;
     if (binding->output) continue;
@@ -120,13 +175,12 @@ static void add_nodes(builder *b, uint32_t router) {
 /* The queue for a colour that comes into a router from a port; a dead end where no route lets it
  * in: the wavelet that gets there is the trap. */
 static uint32_t queue_at(builder *b, uint32_t router, uint8_t color, uint32_t port) {
-  size_t at = (size_t)router * b->f->machine->colors + color;
-  if (b->rule[at] != FABRIC_NONE)
-    for (uint32_t node = b->first_node[at]; node < b->f->node_count; node++) {
-      const fabric_site *site = &b->f->sites[node];
-      if (site->router != router || site->color != color || b->f->nodes[node].to_core) break;
-      if (site->port == port) return node;
-    }
+  const rule *r = find_rule(b, router, color);
+  for (uint32_t node = r ? r->first_node : b->f->node_count; node < b->f->node_count; node++) {
+    const fabric_site *site = &b->f->sites[node];
+    if (site->router != router || site->color != color || b->f->nodes[node].to_core) break;
+    if (site->port == port) return node;
+  }
   return add_node(b->f, router, color, (uint8_t)port, in_words(b->f, router, color, port));
 }
 
@@ -144,75 +198,87 @@ static uint32_t edge_node(builder *b, uint32_t router, uint8_t color, uint32_t p
   return node;
 }
 
+/* The input queue of the core for a colour; FABRIC_NONE: none. */
+static uint32_t input_of(const wafer_fabric *f, uint32_t router, uint8_t color) {
+  const fabric_core *core = core_at(f, router);
+  return core ? core_queue(core, color, false) : FABRIC_NONE;
+}
+
 static wafer_status add_out(builder *b, uint32_t node, uint32_t port) {
   wafer_fabric *f = b->f;
-  uint32_t router = f->sites[node].router, to;
+  uint32_t router = f->sites[node].router, to, width = f->program->width;
   uint8_t color = f->sites[node].color;
   if (port == WAFER_PORT_ramp) {
-    to = core_queue(&f->cores[router], color, false);
+    to = input_of(f, router, color);
     if (to == FABRIC_NONE)
       return wafer_fail(
           f->diag, here(b), WAFER_BAD_INPUT,
           "the route of color %u leads into core (%u,%u), which binds no input queue to it", color,
-          router % f->program->width, router / f->program->width);
+          router % width, router / width);
   } else {
     uint32_t beyond = fabric_neighbour(f, router, port);
     to = beyond == FABRIC_NONE ? edge_node(b, router, color, port)
                                : queue_at(b, beyond, color, opposite[port]);
   }
-  uint32_t link = router * WAFER_PORTS + port;
-  f->nodes[to].from = node;
-  f->ranks[f->out_count] =
-      f->links[link].candidates++; /* at most 5 ports of 4 positions of 1024 colors */
-  f->outs[f->out_count++] = (fabric_out){link, to};
+  fabric_link *link = &f->links[b->link_of[router] + port];
+  if (link->candidates == FABRIC_CANDIDATES)
+    return wafer_fail(f->diag, here(b), WAFER_NO_FIT,
+                      "more than %u ways lead out of a port of core (%u,%u)", FABRIC_CANDIDATES,
+                      router % width, router / width);
+  f->nodes[to].by_switch = f->nodes[node].switched;
+  f->nodes[to].from = f->nodes[node].switched ? f->sites[node].sw : node;
+  f->outs[f->out_count++] = (fabric_out){.link = (uint32_t)(link - f->links),
+                                         .node = to,
+                                         .rank = link->candidates++,
+                                         .latency = link->latency,
+                                         .hops = link->between};
   return WAFER_OK;
 }
 
 /* The outs of every position of one colour at one router. */
-static wafer_status join_rule(builder *b, uint32_t router, uint8_t color) {
+static wafer_status join_rule(builder *b, uint32_t router, const rule *at) {
   wafer_fabric *f = b->f;
-  const wafer_route *r = &f->program->routes[b->rule[(size_t)router * f->machine->colors + color]];
+  const wafer_route *r = &f->program->routes[at->route];
   fabric_switch *s = &f->switches[f->switch_count];
   for (uint32_t p = 0; p < r->positions; p++) {
-    uint32_t node = queue_at(b, router, color, r->at[p].from);
+    uint32_t node = queue_at(b, router, at->color, r->at[p].from);
     s->nodes[p] = node;
+    f->nodes[node].switched = r->positions > 1;
+    f->sites[node].sw = r->positions > 1 ? f->switch_count : FABRIC_NONE;
     s->first_out[p] = f->out_count;
     for (uint32_t port = 0; port < WAFER_PORTS; port++)
       if (r->at[p].to >> port & 1) WAFER_TRY(add_out(b, node, port));
     s->outs[p] = f->out_count - s->first_out[p];
-    if (r->positions == 1) continue;
-    f->nodes[node].switched = true;
-    f->sites[node].sw = f->switch_count;
   }
   fabric_node *first = &f->nodes[s->nodes[0]];
   first->first_out = s->first_out[0];
-  first->only = f->outs[s->first_out[0]];
-  first->rank = f->ranks[s->first_out[0]];
   first->outs = (uint8_t)s->outs[0];
-  first->pending = (uint8_t)((1u << first->outs) - 1);
   s->positions = r->positions;
   s->wrap = r->wrap;
   f->switch_count += r->positions > 1;
   return WAFER_OK;
 }
 
-static wafer_status join(builder *b) {
+static void join_links(builder *b) {
   wafer_fabric *f = b->f;
   for (uint32_t i = 0; i < f->link_count; i++) {
-    f->links[i].asked = FABRIC_NONE;
     f->links[i].between = i % WAFER_PORTS != WAFER_PORT_ramp;
-    f->links[i].latency = f->links[i].between ? f->machine->hop_cycles : f->machine->ramp_cycles;
-    if (!f->links[i].latency) f->links[i].latency = 1;
+    uint32_t cycles = f->links[i].between ? f->machine->hop_cycles : f->machine->ramp_cycles;
+    f->links[i].latency = (uint16_t)(cycles ? cycles : 1);
   }
+}
+
+static wafer_status join(builder *b) {
+  wafer_fabric *f = b->f;
+  join_links(b);
   for (uint32_t router = 0; router < f->count; router++) {
-    fabric_core *core = &f->cores[router];
-    for (uint32_t i = 0; core->program && i < core->program->binding_count; i++) {
+    fabric_core *core = core_at(f, router);
+    for (uint32_t i = 0; core && i < core->program->binding_count; i++) {
       const wafer_core_binding *binding = &core->program->bindings[i];
       if (binding->output) core->queue[i] = queue_at(b, router, binding->color, WAFER_PORT_ramp);
     }
-    for (uint32_t color = 0; color < f->machine->colors; color++)
-      if (b->rule[(size_t)router * f->machine->colors + color] != FABRIC_NONE)
-        WAFER_TRY(join_rule(b, router, (uint8_t)color));
+    for (uint32_t i = b->first_rule[router]; i < b->first_rule[router + 1]; i++)
+      WAFER_TRY(join_rule(b, router, &b->rules[i]));
   }
   return WAFER_OK;
 }
@@ -220,47 +286,92 @@ static wafer_status join(builder *b) {
 /* Upper bounds: queues, outs and switches that the routes can ask for. */
 static wafer_status allocate(builder *b) {
   wafer_fabric *f = b->f;
-  size_t nodes = 0, outs = 0, switches = 0, filters = 0;
-  for (size_t at = 0; at < (size_t)f->count * f->machine->colors; at++) {
-    if (b->rule[at] == FABRIC_NONE) continue;
-    const wafer_route *r = &f->program->routes[b->rule[at]];
+  size_t nodes = 0, outs = 0, switches = 0, filters = 0, routers = 0;
+  b->link_of = calloc((size_t)f->count + 1, sizeof *b->link_of);
+  if (!b->link_of) return no_memory(b);
+  for (uint32_t router = 0; router < f->count; router++) {
+    b->link_of[router] = (uint32_t)(routers * WAFER_PORTS);
+    routers += b->first_rule[router + 1] > b->first_rule[router];
+  }
+  for (uint32_t i = 0; i < b->first_rule[f->count]; i++) {
+    const wafer_route *r = &f->program->routes[b->rules[i].route];
     nodes += (size_t)__builtin_popcount(in_ports(r));
     for (uint32_t p = 0; p < r->positions; p++) outs += (size_t)__builtin_popcount(r->at[p].to);
     switches += r->positions > 1;
   }
-  for (uint32_t i = 0; i < f->count; i++)
-    nodes += f->cores[i].program ? f->cores[i].program->binding_count : 0;
+  for (uint32_t i = 0; i < f->core_count; i++) nodes += f->cores[i].program->binding_count;
   nodes += outs; /* dead ends */
   for (uint32_t i = 0; i < f->program->filter_use_count; i++)
     filters += wafer_rect_area(f->program->filter_uses[i].cores);
-  f->link_count = f->count * WAFER_PORTS;
+  if (nodes >= FABRIC_NONE || routers * WAFER_PORTS >= FABRIC_NONE) return no_memory(b);
+  f->link_count = (uint32_t)(routers * WAFER_PORTS);
   f->nodes = aligned_alloc(64, (nodes + 1) * sizeof *f->nodes);
-  f->first_site = calloc(f->count + 1, sizeof *f->first_site);
+  f->first_site = calloc((size_t)f->count + 1, sizeof *f->first_site);
   f->filters = calloc(filters + 1, sizeof *f->filters);
-  f->sites = calloc(nodes + 1, sizeof *f->sites);
-  f->active = calloc(2 * (nodes + 1), sizeof *f->active);
-  f->outs = calloc(outs + 1, sizeof *f->outs);
-  f->ranks = calloc(outs + 1, sizeof *f->ranks);
-  f->links = calloc(f->link_count, sizeof *f->links);
-  f->contended = calloc(f->link_count, sizeof *f->contended);
+  f->sites = malloc((nodes + 1) * sizeof *f->sites);
+  f->active = malloc(((size_t)f->link_count + 1) * sizeof *f->active);
+  f->outs = malloc((outs + 1) * sizeof *f->outs);
+  f->candidates = malloc((outs + 1) * sizeof *f->candidates);
+  f->links = calloc((size_t)f->link_count + 1, sizeof *f->links);
   f->switches = calloc(switches + 1, sizeof *f->switches);
   f->turning = calloc(switches + 1, sizeof *f->turning);
-  return f->nodes && f->first_site && f->filters && f->sites && f->active && f->outs && f->ranks &&
-                 f->links && f->contended && f->switches && f->turning
+  return f->nodes && f->first_site && f->filters && f->sites && f->active && f->outs &&
+                 f->candidates && f->links && f->switches && f->turning
              ? WAFER_OK
              : no_memory(b);
+}
+
+/* Who may ask for a link, in the order of ranks. */
+static void list_candidates(wafer_fabric *f) {
+  uint32_t first = 0;
+  for (uint32_t i = 0; i < f->link_count; i++) {
+    f->links[i].first = first;
+    first += f->links[i].candidates;
+  }
+  for (uint32_t node = 0; node < f->node_count; node++) {
+    fabric_node *q = &f->nodes[node];
+    const fabric_switch *s = q->switched ? &f->switches[f->sites[node].sw] : NULL;
+    for (uint32_t p = 0; p < (s ? s->positions : 1u); p++) {
+      if (s && s->nodes[p] != node) continue;
+      uint32_t start = s ? s->first_out[p] : q->first_out, count = s ? s->outs[p] : q->outs;
+      for (uint32_t k = 0; k < count; k++) {
+        const fabric_out *out = &f->outs[start + k];
+        f->candidates[f->links[out->link].first + out->rank] = (fabric_candidate){node, k};
+      }
+    }
+  }
+}
+
+/* Queues at rest, in their own entries or in the pool. */
+static wafer_status fill_queues(builder *b) {
+  wafer_fabric *f = b->f;
+  for (uint32_t i = 0; i < f->node_count; i++)
+    if (f->nodes[i].capacity > FABRIC_INLINE && !f->nodes[i].gone)
+      f->pool_count += f->nodes[i].capacity;
+  f->pool = calloc(f->pool_count + 1, sizeof *f->pool);
+  if (!f->pool) return no_memory(b);
+  fabric_entry *free_entries = f->pool;
+  for (uint32_t i = 0; i < f->node_count; i++) {
+    fabric_node *q = &f->nodes[i];
+    if (q->outs) q->only = f->outs[q->first_out];
+    q->pending = (uint8_t)((1u << q->outs) - 1);
+    q->entries = q->capacity <= FABRIC_INLINE ? q->own : free_entries;
+    if (q->capacity > FABRIC_INLINE && !q->gone) free_entries += q->capacity;
+  }
+  return WAFER_OK;
 }
 
 static wafer_status add_filters(builder *b) {
   wafer_fabric *f = b->f;
   for (uint32_t i = 0; i < f->program->filter_use_count; i++) {
     const wafer_filter_use *use = &f->program->filter_uses[i];
-    for (uint32_t at = 0; at < wafer_rect_area(use->cores); at++) {
-      uint32_t x = use->cores.x + at % use->cores.width, y = use->cores.y + at / use->cores.width;
-      uint32_t node = core_queue(&f->cores[y * f->program->width + x], use->color, false);
+    for (uint64_t k = 0; k < wafer_rect_area(use->cores); k++) {
+      uint32_t router = router_of(f, use->cores, k), width = f->program->width;
+      uint32_t node = input_of(f, router, use->color);
       if (node == FABRIC_NONE || f->nodes[node].filtered)
         return wafer_fail(f->diag, here(b), WAFER_BAD_INPUT,
-                          "core (%u,%u) has a filter for color %u, and %s", x, y, use->color,
+                          "core (%u,%u) has a filter for color %u, and %s", router % width,
+                          router / width, use->color,
                           node == FABRIC_NONE ? "no input queue is bound to it" : "one before");
       f->nodes[node].filtered = true;
       f->sites[node].filter = f->filter_count;
@@ -272,12 +383,7 @@ static wafer_status add_filters(builder *b) {
 
 static wafer_status build(builder *b) {
   wafer_fabric *f = b->f;
-  size_t entries = (size_t)f->count * f->machine->colors;
-  b->rule = malloc(entries * sizeof *b->rule);
-  b->first_node = malloc(entries * sizeof *b->first_node);
-  if (!b->rule || !b->first_node) return no_memory(b);
-  memset(b->rule, 0xff, entries * sizeof *b->rule);
-  for (uint32_t i = 0; i < f->program->route_count; i++) WAFER_TRY(lay_rule(b, i));
+  WAFER_TRY(sort_rules(b));
   WAFER_TRY(allocate(b));
   for (uint32_t router = 0; router < f->count; router++) {
     f->first_site[router] = f->node_count;
@@ -285,25 +391,17 @@ static wafer_status build(builder *b) {
   }
   f->first_site[f->count] = b->edge_nodes = f->node_count;
   WAFER_TRY(join(b));
+  list_candidates(f);
   WAFER_TRY(add_filters(b));
-  if (f->pool_count >= FABRIC_NONE)
-    return wafer_fail(f->diag, here(b), WAFER_NO_FIT, "queues of %llu words; the emulator holds %u",
-                      (unsigned long long)f->pool_count, FABRIC_NONE);
-  f->pool = calloc(f->pool_count + 1, sizeof *f->pool);
-  if (!f->pool) return no_memory(b);
-  fabric_entry *free_entries = f->pool;
-  for (uint32_t i = 0; i < f->node_count; i++) {
-    fabric_node *q = &f->nodes[i];
-    q->entries = q->capacity <= FABRIC_INLINE ? q->own : free_entries;
-    if (q->capacity > FABRIC_INLINE) free_entries += q->capacity;
-  }
-  return WAFER_OK;
+  if (!f->single) WAFER_TRY(fabric_merge(f));
+  return fill_queues(b);
 }
 
 wafer_status fabric_build_routes(wafer_fabric *f) {
   builder b = {.f = f};
   wafer_status status = build(&b);
-  free(b.rule);
-  free(b.first_node);
+  free(b.rules);
+  free(b.first_rule);
+  free(b.link_of);
   return status;
 }

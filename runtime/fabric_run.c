@@ -7,8 +7,9 @@
 #include "fabric_state.h"
 #include "wafer/fault.h"
 
-wafer_status fabric_trap(const wafer_fabric *f, uint32_t core, const char *format, ...) {
-  const wafer_core_program *p = f->cores[core].program;
+wafer_status fabric_trap(const wafer_fabric *f, uint32_t router, const char *format, ...) {
+  uint32_t core = f->core_of[router];
+  const wafer_core_program *p = core == FABRIC_NONE ? NULL : f->cores[core].program;
   char text[512];
   va_list list;
   va_start(list, format);
@@ -18,8 +19,8 @@ wafer_status fabric_trap(const wafer_fabric *f, uint32_t core, const char *forma
                    .file = f->program->name,
                    .name = p ? p->name : NULL,
                    .node = p ? p->node : NULL,
-                   .x = core % f->program->width,
-                   .y = core / f->program->width,
+                   .x = router % f->program->width,
+                   .y = router / f->program->width,
                    .cycle = f->now};
   return wafer_fail(f->diag, loc, WAFER_TRAP, "%s", text);
 }
@@ -39,7 +40,7 @@ static void unlink_core(wafer_fabric *f, uint32_t at) {
 
 void fabric_wake(wafer_fabric *f, uint32_t at, uint64_t cycle) {
   fabric_core *core = &f->cores[at];
-  if (core->awake || !core->program || cycle >= core->wake) return;
+  if (core->awake || cycle >= core->wake) return;
   if (core->wake != FABRIC_NEVER) unlink_core(f, at);
   uint32_t *bucket = &f->bucket[cycle % FABRIC_WHEEL];
   core->wake = cycle;
@@ -109,12 +110,15 @@ static wafer_status cycle(wafer_fabric *f) {
   if (f->edges_left) fabric_edge_cycle(f);
   WAFER_TRY(visit_cores(f));
   shuffle(f, f->active, f->active_count);
+  fabric_bucket *bucket = &f->bucket_of[f->now % FABRIC_BUCKETS];
+  shuffle(f, bucket->nodes, bucket->count);
   return fabric_route(f);
 }
 
 static wafer_status loop(wafer_fabric *f) {
   for (;; f->now++) {
-    if (!f->awake_count && (!(f->active_count || f->edges_left) || !f->moved) && f->now) {
+    bool edge = f->edges_left && f->moved;
+    if (!f->awake_count && !f->active_count && !f->armed && !edge && f->now) {
       uint64_t next = next_wake(f);
       if (next == FABRIC_NEVER) return fabric_settle(f);
       f->now = next;
@@ -136,12 +140,12 @@ wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
                       "a program runs once; reprogram the fabric");
   f->ran = true;
   WAFER_TRY(fabric_edge_begin(f));
-  for (uint32_t at = 0; at < f->count; at++) fabric_wake(f, at, 0);
+  for (uint32_t at = 0; at < f->core_count; at++) fabric_wake(f, at, 0);
   wafer_status status = loop(f);
   if (status != WAFER_OK) wafer_fabric_note_faults(f);
   WAFER_TRY(status);
   f->stats.cycles = f->edge_finish;
-  for (uint32_t at = 0; at < f->count; at++) {
+  for (uint32_t at = 0; at < f->core_count; at++) {
     if (f->cores[at].finish > f->stats.cycles) f->stats.cycles = f->cores[at].finish;
     f->stats.core_cycles += f->cores[at].issued;
   }
@@ -153,5 +157,6 @@ void wafer_fabric_shuffle(wafer_fabric *f, uint64_t seed) {
   f->shuffle = seed;
 }
 uint64_t wafer_fabric_finish(const wafer_fabric *f, uint32_t x, uint32_t y) {
-  return f->cores[y * f->program->width + x].finish;
+  uint32_t at = f->core_of[y * f->program->width + x];
+  return at == FABRIC_NONE ? 0 : f->cores[at].finish;
 }

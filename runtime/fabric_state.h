@@ -24,54 +24,75 @@ typedef struct fabric_entry {
   uint32_t control : 2;               /* wafer_control */
 } fabric_entry;
 
-typedef struct fabric_out {
-  uint32_t link, node;
-} fabric_out;
-
 #define FABRIC_LONGEST 65535 /* queue: what a machine has beyond that is not used */
 #define FABRIC_INLINE 2      /* entries of a queue beside the rest of it */
 
-/* A queue: of one colour and one port of a router, or of a core's input. Capacity counts the
- * registers of the link that leads to it. One writer, one pop a cycle. A cache line. */
+/* A way out of a queue: over a link into the next one. */
+typedef struct fabric_out {
+  uint32_t link, node;
+  uint16_t rank;    /* among the candidates of the link */
+  uint16_t latency; /* cycles until the wavelet may leave the next queue */
+  uint16_t hops;    /* between routers */
+} fabric_out;
+
+/* A queue: of one colour and one port of a router, or of a core's input; or a row of those that
+ * nothing else crosses, as one (fabric_merge.c). Capacity counts the registers of the link that
+ * leads to it. One writer, one pop a cycle. A slot of `entries` that is free says in `ready` from
+ * which cycle on it is room. */
 typedef struct fabric_node {
   fabric_entry *entries;
-  uint32_t popped; /* stamp of the last pop, FABRIC_NONE: long ago */
-  uint32_t first_out;
-  fabric_out only; /* the first out */
   uint16_t capacity, head, count;
-  uint16_t rank; /* of the first out among the candidates of its link */
-  uint32_t from; /* the node behind the link into it, FABRIC_NONE: the core, or nobody */
+  uint16_t credit; /* cycles from a pop to room for the writer */
   fabric_entry own[FABRIC_INLINE];
+  fabric_out only; /* the first out */
+  uint32_t first_out;
+  uint32_t
+      from; /* the queue before, or the switch that chooses it; FABRIC_NONE: a core or the host */
   uint8_t outs, pending; /* pending: bits of outs that the front still has to take */
-  bool to_core;          /* read by the core */
-  bool from_core;        /* written by the core */
-  bool listed;           /* among the active */
-  bool switched;         /* of a colour that has positions here */
-  bool filtered;         /* of a core: its site names a filter */
-  bool at_edge;          /* read by the host */
-  uint8_t pops;          /* in the cycle of `popped` */
+  uint8_t asking;        /* bits of outs that are set in the masks of their links */
+  bool to_core : 1;      /* read by the core */
+  bool from_core : 1;    /* written by the core */
+  bool switched : 1;     /* of a colour that has positions here */
+  bool by_switch : 1;    /* `from` is a switch */
+  bool filtered : 1;     /* of a core: its site names a filter */
+  bool at_edge : 1;      /* read by the host */
+  bool gone : 1;         /* part of a row, which another node stands for */
 } fabric_node;
 
 /* What a cycle seldom needs of a queue. */
 typedef struct fabric_site {
-  uint32_t router; /* y * width + x */
-  uint32_t sw;     /* the switch of its colour here */
+  uint32_t router;       /* y * width + x */
+  uint32_t source;       /* of a row: the router where it begins */
+  uint32_t end;          /* the queue that stands for the row which begins here; else itself */
+  uint32_t core, writer; /* that reads it; that writes it */
+  uint32_t sw;           /* the switch of its colour here */
   uint32_t filter;
+  uint16_t late, far; /* of a row: cycles and hops before its last queue, for core or host */
   uint8_t port, color;
 } fabric_site;
 
-/* A direction out of a router. */
+#define FABRIC_CANDIDATES 128 /* of a link, at most */
+
+/* A direction out of a router. In the masks: the candidates whose front could go now. */
 typedef struct fabric_link {
-  uint32_t asked; /* stamp of the cycle in which somebody asked */
-  uint32_t best;  /* the node that wins so far */
-  uint32_t latency;
-  uint16_t candidates; /* nodes that may ask */
+  uint64_t mask[FABRIC_CANDIDATES / 64];
+  uint32_t first;      /* of its candidates */
+  uint16_t candidates; /* outs that may ask */
   uint16_t last;       /* rank served last */
-  uint16_t best_rank;
-  uint16_t best_turn;  /* of the winner, counted from `last` on */
-  uint8_t best_branch; /* which of its outs */
-  bool between;        /* routers: a hop */
+  uint16_t latency;
+  bool between; /* routers: a hop */
+  bool listed;
 } fabric_link;
+
+typedef struct fabric_candidate {
+  uint32_t node, branch;
+} fabric_candidate;
+
+/* Queues to look at in a cycle: a front may be ready, or room may be there. */
+typedef struct fabric_bucket {
+  uint32_t *nodes, count, room;
+} fabric_bucket;
+#define FABRIC_BUCKETS 64 /* cycles; a power of two */
 
 /* A colour at a router whose route has positions. nodes[p]: the queue that position p lets out. */
 typedef struct fabric_switch {
@@ -112,7 +133,7 @@ typedef enum thread_state { THREAD_FREE, THREAD_BUSY } thread_state;
 
 typedef struct core_thread {
   const wafer_instruction *code;
-  uint64_t ready; /* set up, and the element before is done */
+  uint64_t ready; /* set up, and the element before is done; of a free one: when it ended */
   uint32_t waits; /* set of microthreads whose instructions must end first */
   uint32_t done, count;
   uint32_t inner; /* elements of the innermost level */
@@ -134,17 +155,23 @@ typedef enum core_state { CORE_IDLE, CORE_RUN, CORE_JOIN } core_state;
 /* What works at the same time: control and arithmetic; moves to the fabric, which need neither. */
 typedef enum core_unit { CORE_COMPUTES, CORE_SENDS, CORE_UNITS } core_unit;
 
+/* Of a core that has a program; those are numbered by themselves. */
 typedef struct fabric_core {
   const wafer_core_program *program;
-  core_thread threads[WAFER_CORE_THREADS];
+  core_thread *threads; /* as many as the program names */
+  uint32_t *queue;      /* node of each binding */
+  uint32_t router;
+  uint32_t thread_count;
+  uint32_t wide; /* colours (modulo 32) on which a step may send several words */
   int32_t r[WAFER_CORE_REGISTERS];
-  uint32_t queue[WAFER_CORE_BINDINGS]; /* node of each binding */
-  uint64_t resume;                     /* of control */
-  uint64_t busy[CORE_UNITS];           /* free from here on */
-  uint64_t wake;                       /* when it is in the wheel */
+  uint64_t resume;           /* of control */
+  uint64_t busy[CORE_UNITS]; /* free from here on */
+  uint64_t wake;             /* when it is in the wheel */
   uint64_t finish;
   uint64_t issued;
   uint32_t pc, activated, blocked;
+  uint32_t due;              /* of those activated: by instructions that end at */
+  uint64_t due_at;           /* this cycle, the last of them */
   uint32_t running, sending; /* sets of microthreads; sending: of those, moves to the fabric */
   uint32_t limit;            /* bytes of data */
   uint32_t next, previous;   /* in its bucket of the wheel */
@@ -160,8 +187,12 @@ struct wafer_fabric {
   const wafer_diag *diag;
   const wafer_machine *machine;
   const wafer_fabric_program *program;
-  uint32_t count; /* cores */
+  uint32_t count;    /* routers */
+  uint32_t *core_of; /* per router; FABRIC_NONE: no program */
   fabric_core *cores;
+  uint32_t core_count;
+  core_thread *threads;  /* of all cores */
+  uint32_t *queues;      /* of all bindings */
   unsigned char *memory; /* count * core_bytes, zero pages until written */
   uint64_t *written;     /* a bit per byte */
   size_t written_words;  /* of a core */
@@ -170,22 +201,22 @@ struct wafer_fabric {
   fabric_site *sites; /* of the nodes */
   fabric_entry *pool; /* of queues longer than FABRIC_INLINE */
   fabric_out *outs;
-  uint16_t *ranks; /* of an out among the candidates of its link */
+  fabric_candidate *candidates;
   fabric_link *links;
   fabric_switch *switches;
   uint32_t node_count, out_count, link_count, switch_count;
   uint64_t pool_count;
 
-  uint32_t *active,
-      active_count; /* router queues with wavelets, but those that wait for a full one */
-  uint32_t *contended, contended_count;
+  uint32_t *active, active_count; /* links with candidates that could go */
+  fabric_bucket bucket_of[FABRIC_BUCKETS];
+  uint64_t armed;       /* in all buckets */
   fabric_turn *turning; /* switches that a control wavelet passed */
   uint32_t turning_count;
   uint32_t *awake, awake_count; /* cores to visit in this cycle */
   uint32_t bucket[FABRIC_WHEEL];
   uint32_t sleeping; /* cores in the wheel */
 
-  uint32_t *first_site; /* per router: its nodes, those behind dead ends not among them */
+  uint32_t *first_site; /* per router: its nodes; from that of `count` on: dead ends, the border */
   fabric_filter *filters;
   uint32_t filter_count;
   fabric_edge *edges;
@@ -197,25 +228,23 @@ struct wafer_fabric {
 
   uint64_t now;
   uint64_t era; /* changes before stamps come round */
-  bool moved;   /* anything in this cycle */
   uint64_t fault_due; /* the cycle of the next fault, FABRIC_NEVER: none */
   struct fabric_faults *faults;
+  bool moved;   /* something at the border, in this cycle */
   bool ran;
+  bool single; /* wavelets one by one */
+  bool failed; /* no memory for a bucket */
   uint64_t shuffle;
   wafer_fabric_stats stats;
 };
 
-wafer_status fabric_trap(const wafer_fabric *f, uint32_t core, const char *format, ...)
+wafer_status fabric_trap(const wafer_fabric *f, uint32_t router, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* ---- queues (router.c) ---- */
 
 static inline uint32_t fabric_stamp(uint64_t cycle) {
   return (uint32_t)cycle & FABRIC_STAMP_MASK;
-}
-/* What was popped in this cycle makes room in the next. */
-static inline uint32_t fabric_room(const wafer_fabric *f, const fabric_node *q) {
-  return q->capacity - q->count - (q->popped == fabric_stamp(f->now) ? q->pops : 0u);
 }
 static inline const fabric_entry *fabric_front(const fabric_node *q) {
   return &q->entries[q->head];
@@ -231,9 +260,17 @@ static inline uint32_t fabric_wait_for(const wafer_fabric *f, const fabric_node 
 static inline uint32_t fabric_wait(const wafer_fabric *f, const fabric_node *q) {
   return fabric_wait_for(f, q, 0);
 }
+/* Cycles until there is room for so many words, FABRIC_NONE: only after a pop. */
+static inline uint32_t fabric_room_in(const wafer_fabric *f, const fabric_node *q, uint32_t words) {
+  return q->count + words > q->capacity ? FABRIC_NONE : fabric_wait_for(f, q, q->count + words - 1);
+}
 /* Room was asked for; the entry may leave `delay` cycles from now. */
 void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control, uint32_t delay);
 void fabric_pop(wafer_fabric *f, fabric_node *q);
+/* The front of a queue vanishes, between cycles. */
+void fabric_lose(wafer_fabric *f, uint32_t node);
+/* The queue is looked at so many cycles from now. */
+void fabric_arm(wafer_fabric *f, uint32_t node, uint32_t delay);
 /* Before stamps come round: everything that lies in the past becomes the present. */
 void fabric_refresh(wafer_fabric *f);
 /* One cycle of all routers. */
@@ -287,5 +324,7 @@ wafer_status fabric_check(const wafer_diag *diag, const wafer_machine *machine,
                           const wafer_fabric_program *program);
 /* Queues, links and switches from the routes (fabric_routes.c). */
 wafer_status fabric_build_routes(wafer_fabric *f);
+/* Rows of queues that nothing else crosses become one each (fabric_merge.c). */
+wafer_status fabric_merge(wafer_fabric *f);
 
 #endif

@@ -105,17 +105,17 @@ static bool strike_wavelet(wafer_fabric *f, struct one_fault *one) {
       q->entries[q->head].word ^= 1u << one->fault.bit;
       return true;
     }
-    fabric_pop(f, q);
-    if (q->from_core) fabric_wake(f, router, f->now + 1);
+    fabric_lose(f, node);
     return true;
   }
   return false;
 }
 
 static void strike(wafer_fabric *f, struct one_fault *one) {
-  if (one->fault.kind == WAFER_FAULT_stuck)
-    f->cores[one->fault.y * f->program->width + one->fault.x].stuck = true;
-  else if (!strike_wavelet(f, one))
+  uint32_t core = f->core_of[one->fault.y * f->program->width + one->fault.x];
+  if (one->fault.kind == WAFER_FAULT_stuck && core != FABRIC_NONE)
+    f->cores[core].stuck = true;
+  else if (one->fault.kind != WAFER_FAULT_stuck && !strike_wavelet(f, one))
     return;
   one->struck = f->now;
 }

@@ -1,14 +1,32 @@
-/* A cycle of all routers: every queue with a wavelet offers its front to the links of its route; a
- * link takes one wavelet a cycle, in turn between the queues that ask; a full queue behind it takes
- * none. */
+/* A cycle of all routers. A queue whose front could go over a link stands in the mask of that link;
+ * a link takes one wavelet a cycle, in turn between those in its mask. A queue is looked at again,
+ * and put into masks, when its front becomes ready or room comes up before it: nobody is visited in
+ * vain. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "fabric_state.h"
 
-static inline void enlist(wafer_fabric *f, uint32_t node) {
-  if (f->nodes[node].listed) return;
-  f->nodes[node].listed = true;
-  f->active[f->active_count++] = node;
+static bool more_room(wafer_fabric *f, fabric_bucket *bucket) {
+  uint32_t room = bucket->room ? 2 * bucket->room : 64;
+  uint32_t *nodes = realloc(bucket->nodes, room * sizeof *nodes);
+  f->failed |= !nodes;
+  if (!nodes) return false;
+  bucket->nodes = nodes;
+  bucket->room = room;
+  return true;
+}
+
+static inline void arm(wafer_fabric *f, uint32_t node, uint32_t delay) {
+  if (delay >= FABRIC_BUCKETS) delay = FABRIC_BUCKETS - 1; /* and again from there */
+  fabric_bucket *bucket = &f->bucket_of[(f->now + delay) % FABRIC_BUCKETS];
+  if (bucket->count == bucket->room && !more_room(f, bucket)) return;
+  bucket->nodes[bucket->count++] = node;
+  f->armed++;
+}
+
+void fabric_arm(wafer_fabric *f, uint32_t node, uint32_t delay) {
+  arm(f, node, delay);
 }
 
 static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t delay) {
@@ -18,54 +36,70 @@ static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint
   entry.ready = fabric_stamp(f->now + delay);
   q->entries[at] = entry;
   if (q->to_core)
-    fabric_wake(f, f->sites[node].router, f->now + delay);
-  else if (!q->at_edge)
-    enlist(f, node);
+    fabric_wake(f, f->sites[node].core, f->now + delay);
+  else if (q->at_edge)
+    f->moved = true;
+  else if (q->count == 1)
+    arm(f, node, delay);
 }
 
 void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control, uint32_t delay) {
-  push(f, node, (fabric_entry){.word = word, .control = control & 3}, delay);
+  const fabric_site *site = &f->sites[node];
+  f->stats.hops += site->far;
+  push(f, node, (fabric_entry){.word = word, .control = control & 3}, delay + site->late);
 }
 
 static uint8_t all_outs(const fabric_node *q) {
   return (uint8_t)((1u << q->outs) - 1);
 }
 
-/* Whoever waited for room has it from the next cycle on. */
+/* The queue that writes into q, whose slot is room `credit` cycles from now. */
+static inline void tell_writer(wafer_fabric *f, const fabric_node *q) {
+  if (q->from == FABRIC_NONE) return;
+  const fabric_switch *s = q->by_switch ? &f->switches[q->from] : NULL;
+  arm(f, s ? s->nodes[s->position] : q->from, q->credit);
+}
+
 static inline void pop(wafer_fabric *f, fabric_node *q) {
-  if (q->count == q->capacity && q->from != FABRIC_NONE) enlist(f, q->from);
+  if (q->count == q->capacity) tell_writer(f, q);
+  q->entries[q->head].ready = fabric_stamp(f->now + q->credit);
   if (++q->head == q->capacity) q->head = 0;
   q->count--;
-  q->pops = q->popped == fabric_stamp(f->now) ? q->pops + 1 : 1;
-  q->popped = fabric_stamp(f->now);
   q->pending = all_outs(q);
-  f->moved = true;
+  if (q->from == FABRIC_NONE) f->moved = true; /* the host may have waited for room */
+}
+
+/* A core that waits for room wants some words of it. */
+static inline void tell_core(wafer_fabric *f, uint32_t node, const fabric_node *q) {
+  if (q->count + CORE_STEP_WORDS >= q->capacity)
+    fabric_wake(f, f->sites[node].writer, f->now + q->credit);
 }
 
 void fabric_pop(wafer_fabric *f, fabric_node *q) {
   pop(f, q);
+  if (q->from_core) tell_core(f, (uint32_t)(q - f->nodes), q);
+}
+
+void fabric_lose(wafer_fabric *f, uint32_t node) {
+  fabric_node *q = &f->nodes[node];
+  for (uint32_t left = q->asking; left; left &= left - 1) {
+    const fabric_out *out = &f->outs[q->first_out + (uint32_t)__builtin_ctz(left)];
+    f->links[out->link].mask[out->rank / 64] &= ~(1ull << out->rank % 64);
+  }
+  q->asking = 0;
+  fabric_pop(f, q);
+  if (q->count && !q->to_core) arm(f, node, 1);
 }
 
 void fabric_refresh(wafer_fabric *f) {
   for (uint32_t i = 0; i < f->node_count; i++) {
     fabric_node *q = &f->nodes[i];
-    if (q->popped != fabric_stamp(f->now)) q->popped = FABRIC_NONE;
-    for (uint32_t k = 0; k < q->count; k++) {
-      fabric_entry *entry = &q->entries[(q->head + k) % q->capacity];
+    for (uint32_t k = 0; k < q->capacity && !q->gone; k++) {
+      fabric_entry *entry = &q->entries[k];
       uint32_t wait = (entry->ready - fabric_stamp(f->now)) & FABRIC_STAMP_MASK;
       if (wait > FABRIC_SOON) entry->ready = fabric_stamp(f->now);
     }
   }
-  for (uint32_t i = 0; i < f->link_count; i++) f->links[i].asked = FABRIC_NONE;
-}
-
-/* The front of q has taken its last link. */
-static inline void leave(wafer_fabric *f, fabric_node *q, uint32_t control) {
-  pop(f, q);
-  if (q->from_core) fabric_wake(f, f->sites[q - f->nodes].router, f->now + 1);
-  if (control && q->switched)
-    f->turning[f->turning_count++] =
-        (fabric_turn){f->sites[q - f->nodes].sw, control == WAFER_CONTROL_reset};
 }
 
 bool fabric_skips(const fabric_filter *filter) {
@@ -91,61 +125,37 @@ void fabric_filter_step(fabric_filter *filter) {
   next_run(filter);
 }
 
-static inline void take(wafer_fabric *f, fabric_node *q, uint32_t branch, fabric_out out) {
-  fabric_entry entry = *fabric_front(q);
-  const fabric_link *link = &f->links[out.link];
-  push(f, out.node, entry, link->latency);
-  f->stats.hops += link->between;
-  if (f->nodes[out.node].filtered) fabric_filter_step(&f->filters[f->sites[out.node].filter]);
-  q->pending &= (uint8_t) ~(1u << branch);
-  if (!q->pending) leave(f, q, entry.control);
-}
-
-/* The core does not want the front of q: it passes by without a link or room. */
-static bool skip(wafer_fabric *f, fabric_node *q, uint32_t branch, fabric_out out) {
-  fabric_filter *filter = &f->filters[f->sites[out.node].filter];
-  if (!fabric_skips(filter)) return false;
-  uint32_t control = fabric_front(q)->control;
-  fabric_filter_step(filter);
-  q->pending &= (uint8_t) ~(1u << branch);
-  f->moved = true;
-  if (!q->pending) leave(f, q, control);
-  return true;
-}
-
-/* Keeps the asker that is next in turn. */
-static inline void ask(wafer_fabric *f, uint32_t node, uint32_t branch, uint32_t rank,
-                       fabric_link *link) {
-  uint32_t turn = rank + link->candidates - link->last - 1;
-  if (turn >= link->candidates) turn -= link->candidates;
-  if (link->asked != fabric_stamp(f->now)) {
-    link->asked = fabric_stamp(f->now);
-    f->contended[f->contended_count++] = (uint32_t)(link - f->links);
-  } else if (turn > link->best_turn) {
-    return;
-  }
-  link->best = node;
-  link->best_branch = (uint8_t)branch;
-  link->best_rank = (uint16_t)rank;
-  link->best_turn = (uint16_t)turn;
+/* The front of q has taken its last link: the next one may go in the next cycle. */
+static inline void leave(wafer_fabric *f, uint32_t node, fabric_node *q, uint32_t control) {
+  pop(f, q);
+  if (q->from_core) tell_core(f, node, q);
+  if (control && q->switched)
+    f->turning[f->turning_count++] =
+        (fabric_turn){f->sites[node].sw, control == WAFER_CONTROL_reset};
 }
 
 static inline fabric_out out_of(const wafer_fabric *f, const fabric_node *q, uint32_t branch) {
   return branch ? f->outs[q->first_out + branch] : q->only;
 }
 
-/* False: the queue beyond is full, and its next pop enlists this one again. */
-static inline bool offer(wafer_fabric *f, uint32_t node, fabric_node *q, uint32_t branch) {
-  fabric_out out = out_of(f, q, branch);
-  const fabric_node *beyond = &f->nodes[out.node];
-  if (beyond->filtered && skip(f, q, branch, out)) return true;
-  if (beyond->count == beyond->capacity) return false;
-  if (!fabric_room(f, beyond)) return true;
+static inline void set_bit(wafer_fabric *f, fabric_out out) {
   fabric_link *link = &f->links[out.link];
-  if (link->candidates == 1)
-    take(f, q, branch, out);
-  else
-    ask(f, node, branch, branch ? f->ranks[q->first_out + branch] : q->rank, link);
+  link->mask[out.rank / 64] |= 1ull << out.rank % 64;
+  if (link->listed) return;
+  link->listed = true;
+  f->active[f->active_count++] = out.link;
+}
+
+/* The core does not want the front of q: it passes by without a link or room. */
+static bool skip(wafer_fabric *f, uint32_t node, fabric_node *q, uint32_t branch, fabric_out out) {
+  fabric_filter *filter = &f->filters[f->sites[out.node].filter];
+  if (!fabric_skips(filter)) return false;
+  uint32_t control = fabric_front(q)->control;
+  fabric_filter_step(filter);
+  q->pending &= (uint8_t) ~(1u << branch);
+  if (q->pending) return true;
+  leave(f, node, q, control);
+  if (q->count) arm(f, node, 1);
   return true;
 }
 
@@ -156,30 +166,65 @@ static wafer_status no_route(const wafer_fabric *f, uint32_t node) {
                      site->color, ports[site->port]);
 }
 
-static inline wafer_status visit(wafer_fabric *f, uint32_t node, bool *stays) {
+/* Puts the ready front of a queue into the masks of the links that it could go over. */
+static wafer_status look(wafer_fabric *f, uint32_t node) {
   fabric_node *q = &f->nodes[node];
-  if (fabric_wait(f, q)) {
-    f->moved = true; /* it will */
-    return WAFER_OK;
-  }
-  if (q->pending == 1) {
-    *stays = offer(f, node, q, 0) || q->switched; /* the queue beyond knows only one before it */
+  if (!q->count) return WAFER_OK;
+  uint32_t wait = fabric_wait(f, q);
+  if (wait) {
+    arm(f, node, wait);
     return WAFER_OK;
   }
   if (!q->outs && !q->switched) return no_route(f, node);
-  for (uint32_t left = q->pending; left; left &= left - 1)
-    offer(f, node, q, (uint32_t)__builtin_ctz(left));
+  for (uint32_t left = q->pending & ~q->asking; left; left &= left - 1) {
+    uint32_t branch = (uint32_t)__builtin_ctz(left);
+    fabric_out out = out_of(f, q, branch);
+    const fabric_node *beyond = &f->nodes[out.node];
+    if (beyond->filtered && skip(f, node, q, branch, out)) continue;
+    wait = fabric_room_in(f, beyond, 1);
+    if (wait == FABRIC_NONE) continue; /* its next pop comes back here */
+    if (wait) {
+      arm(f, node, wait);
+      continue;
+    }
+    q->asking |= (uint8_t)(1u << branch);
+    set_bit(f, out);
+  }
   return WAFER_OK;
 }
 
-static void serve_contended(wafer_fabric *f) {
-  for (uint32_t i = 0; i < f->contended_count; i++) {
-    fabric_link *link = &f->links[f->contended[i]];
-    fabric_node *q = &f->nodes[link->best];
-    link->last = link->best_rank;
-    take(f, q, link->best_branch, out_of(f, q, link->best_branch));
-  }
-  f->contended_count = 0;
+/* The first of the mask after the one that was served last. */
+static inline uint32_t pick(const fabric_link *link) {
+  uint32_t start = link->last + 1u;
+  if (start >= FABRIC_CANDIDATES) start = 0;
+  uint64_t here = link->mask[start / 64] >> start % 64 << start % 64;
+  if (here) return start / 64 * 64 + (uint32_t)__builtin_ctzll(here);
+  uint32_t other = 1 - start / 64;
+  if (link->mask[other]) return other * 64 + (uint32_t)__builtin_ctzll(link->mask[other]);
+  return start / 64 * 64 + (uint32_t)__builtin_ctzll(link->mask[start / 64]);
+}
+
+/* One wavelet over the link. Its queue stays in the mask when the next one can follow. */
+static inline void serve(wafer_fabric *f, fabric_link *link) {
+  uint32_t rank = pick(link);
+  fabric_candidate who = f->candidates[link->first + rank];
+  fabric_node *q = &f->nodes[who.node];
+  fabric_out out = out_of(f, q, who.branch);
+  fabric_node *beyond = &f->nodes[out.node];
+  fabric_entry entry = *fabric_front(q);
+  link->last = (uint16_t)rank;
+  push(f, out.node, entry, out.latency);
+  f->stats.hops += out.hops;
+  if (beyond->filtered) fabric_filter_step(&f->filters[f->sites[out.node].filter]);
+  q->pending &= (uint8_t) ~(1u << who.branch);
+  bool left = !q->pending;
+  if (left) leave(f, who.node, q, entry.control);
+  if (left && q->outs == 1 && !q->switched && q->count && !beyond->filtered &&
+      fabric_wait(f, q) <= 1 && fabric_room_in(f, beyond, 1) <= 1)
+    return;
+  q->asking &= (uint8_t) ~(1u << who.branch);
+  link->mask[rank / 64] &= ~(1ull << rank % 64);
+  if (left && q->count) arm(f, who.node, 1);
 }
 
 /* After everything else of the cycle: the next position holds from the next cycle on. */
@@ -198,30 +243,27 @@ static void turn_switches(wafer_fabric *f) {
     q->first_out = s->first_out[s->position];
     q->outs = (uint8_t)s->outs[s->position];
     q->only = f->outs[q->first_out];
-    q->rank = f->ranks[q->first_out];
     q->pending = all_outs(q);
+    if (q->count) arm(f, s->nodes[s->position], 1);
   }
   f->turning_count = 0;
 }
 
-/* Queues that are empty or wait for a full one leave the list when their turn comes; those filled
- * or freed in this cycle join behind. */
 wafer_status fabric_route(wafer_fabric *f) {
-  uint32_t before = f->active_count, kept = 0;
-  for (uint32_t i = 0; i < before; i++) {
-    uint32_t node = f->active[i];
-    __builtin_prefetch(&f->nodes[f->active[i + 4 < before ? i + 4 : i]]);
-    bool stays = f->nodes[node].count != 0;
-    if (stays) WAFER_TRY(visit(f, node, &stays));
-    if (stays)
-      f->active[kept++] = node;
-    else
-      f->nodes[node].listed = false;
+  fabric_bucket *bucket = &f->bucket_of[f->now % FABRIC_BUCKETS];
+  for (uint32_t i = 0; i < bucket->count; i++) WAFER_TRY(look(f, bucket->nodes[i]));
+  f->armed -= bucket->count;
+  bucket->count = 0;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < f->active_count; i++) {
+    fabric_link *link = &f->links[f->active[i]];
+    if (link->mask[0] | link->mask[1]) serve(f, link);
+    link->listed = link->mask[0] | link->mask[1];
+    if (link->listed) f->active[kept++] = f->active[i];
   }
-  serve_contended(f);
-  turn_switches(f);
-  uint32_t joined = f->active_count - before;
-  memmove(&f->active[kept], &f->active[before], joined * sizeof *f->active);
-  f->active_count = kept + joined;
-  return WAFER_OK;
+  f->active_count = kept;
+  if (f->turning_count) turn_switches(f);
+  return f->failed ? wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_NO_MEMORY,
+                                "the queues to look at do not fit the host")
+                   : WAFER_OK;
 }

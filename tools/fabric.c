@@ -30,6 +30,7 @@ static const char usage_tail[] =
     "  --conflict            of vector: both inputs in the same banks\n"
     "  --load-descriptors    of vector: descriptors are not yet in registers\n"
     "  --load L --cycles N   of random: wavelets per sender and cycle (0.1), cycles (100000)\n"
+    "  --single              every wavelet by itself, no trains: as many cycles, slower\n"
     "  --seed N              of the inputs (0)\n"
     "  --fault F             in a second run; may be given again. drop@X,Y,CYCLE: a wavelet at a "
     "router is lost;\n"
@@ -130,6 +131,9 @@ static bool take(arguments *a, int c, const char *value) {
     return cli_parse_f64("fabric", "--load", value, &o->load);
   case 'n':
     return cli_parse_u64("fabric", "--cycles", value, 1, 1u << 30, &o->cycles);
+  case 'S':
+    o->single = true;
+    return true;
   case 's':
     return cli_parse_u64("fabric", "--seed", value, 0, UINT64_MAX, &o->seed);
   case 'f':
@@ -162,6 +166,7 @@ static const struct option long_options[] = {
     {"load-descriptors", no_argument, NULL, 'D'},
     {"load", required_argument, NULL, 'l'},
     {"cycles", required_argument, NULL, 'n'},
+    {"single", no_argument, NULL, 'S'},
     {"seed", required_argument, NULL, 's'},
     {"fault", required_argument, NULL, 'f'},
     {"json", required_argument, NULL, 'j'},

@@ -1,0 +1,272 @@
+/* Wavelets one by one, and rows of queues and trains of words at once: the same cycles and bytes.
+ */
+#include <CUnit/CUnit.h>
+#include <stdlib.h>
+
+#include "caught.h"
+#include "wafer/fabric.h"
+
+enum { SIDE = 6, CORES = SIDE * SIDE, COLORS = 7, MOST = 24, REGION = 1024, RESULTS = 16384 };
+
+/* A colour: from a core along a walk, to the core at its end and some on the way. */
+typedef struct flow {
+  uint32_t length, at[CORES]; /* routers of the walk */
+  bool takes[CORES];          /* the core there, too */
+  uint32_t elements;
+  uint8_t dtype;
+} flow;
+
+typedef struct trial {
+  uint64_t seed;
+  uint32_t width, height, flow_count, route_count;
+  flow flows[COLORS];
+  wafer_route routes[COLORS * CORES];
+  wafer_instruction code[CORES][MOST];
+  wafer_core_binding bindings[CORES][WAFER_CORE_BINDINGS];
+  wafer_core_program programs[CORES];
+  uint32_t core[CORES];
+  wafer_fabric_program program;
+} trial;
+
+static uint32_t draw(trial *t, uint32_t below) {
+  t->seed = t->seed * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)(t->seed >> 33) % below;
+}
+
+static int side_of(const trial *t, uint32_t from, uint32_t to) {
+  return to + t->width == from   ? WAFER_PORT_north
+         : to == from + 1        ? WAFER_PORT_east
+         : to == from + t->width ? WAFER_PORT_south
+                                 : WAFER_PORT_west;
+}
+
+static uint32_t neighbour(const trial *t, uint32_t at, uint32_t port) {
+  uint32_t x = at % t->width, y = at / t->width;
+  if (port == WAFER_PORT_north) return y ? at - t->width : at;
+  if (port == WAFER_PORT_east) return x + 1 < t->width ? at + 1 : at;
+  if (port == WAFER_PORT_south) return y + 1 < t->height ? at + t->width : at;
+  return x ? at - 1 : at;
+}
+
+/* A walk that does not cross itself; mostly straight on. */
+static void walk(trial *t, flow *f) {
+  bool seen[CORES] = {false};
+  uint32_t at = draw(t, t->width * t->height), port = draw(t, 4), most = 1 + draw(t, 12);
+  f->length = 0;
+  for (bool on = true; on && f->length <= most;) {
+    f->takes[f->length] = f->length && draw(t, 5) == 0;
+    f->at[f->length++] = at;
+    seen[at] = true;
+    on = false;
+    if (draw(t, 4) == 0) port = draw(t, 4);
+    for (uint32_t turn = 0; turn < 4 && !on; turn++) {
+      uint32_t next = neighbour(t, at, (port + turn) % 4);
+      on = !seen[next];
+      if (!on) continue;
+      port = (port + turn) % 4;
+      at = next;
+    }
+  }
+  if (f->length > 1) f->takes[f->length - 1] = true;
+}
+
+static void lay(trial *t, const flow *f, uint8_t color) {
+  static const uint8_t opposite[] = {WAFER_PORT_south, WAFER_PORT_west, WAFER_PORT_north,
+                                     WAFER_PORT_east};
+  for (uint32_t i = 0; i < f->length; i++) {
+    wafer_route r = {
+        .cores = {f->at[i] % t->width, f->at[i] / t->width, 1, 1}, .color = color, .positions = 1};
+    int to = i + 1 < f->length ? side_of(t, f->at[i], f->at[i + 1]) : -1;
+    r.at[0].from = i ? opposite[side_of(t, f->at[i - 1], f->at[i])] : WAFER_PORT_ramp;
+    r.at[0].to = (uint8_t)((to < 0 ? 0 : 1u << to) | (f->takes[i] ? WAFER_TO(ramp) : 0));
+    t->routes[t->route_count++] = r;
+  }
+}
+
+static wafer_operand bind(trial *t, uint32_t core, uint8_t color, bool output) {
+  wafer_core_program *p = &t->programs[core];
+  uint32_t same = 0;
+  bool found = false;
+  for (uint32_t i = 0; i < p->binding_count; i++) {
+    same += t->bindings[core][i].output == output;
+    found |= t->bindings[core][i].output == output && t->bindings[core][i].color == color;
+  }
+  if (!found)
+    t->bindings[core][p->binding_count++] =
+        (wafer_core_binding){color, (uint8_t)(same % (output ? 6 : 8)), output};
+  return (wafer_operand){
+      .kind = WAFER_OPERAND_fabric, .dtype = t->flows[color].dtype, .color = color};
+}
+
+static wafer_operand memory(const trial *t, uint8_t color, int32_t base) {
+  return (wafer_operand){
+      .kind = WAFER_OPERAND_memory,
+      .dtype = t->flows[color].dtype,
+      .reg = WAFER_NO_REGISTER,
+      .address = base + color * REGION,
+      .stride = {0, 0, 0, (int32_t)wafer_dtype_bytes((wafer_dtype)t->flows[color].dtype)}};
+}
+
+/* Alone in its program an instruction may be waited for; among others it goes beside them. */
+static void emit(trial *t, uint32_t core, wafer_instruction code, bool alone) {
+  wafer_core_program *p = &t->programs[core];
+  code.count_reg = WAFER_NO_REGISTER;
+  code.shape[0] = code.shape[1] = code.shape[2] = 1;
+  code.async = !alone;
+  code.thread = (uint8_t)(p->code_count % 8);
+  if (p->code_count < MOST) t->code[core][p->code_count++] = code;
+}
+
+/* Which colour the core sends, if any; who receives passes on what he adds when the types allow. */
+static void program_core(trial *t, uint32_t core) {
+  uint32_t ends = 0;
+  int out = -1;
+  bool forwards = draw(t, 3) != 0, alone = draw(t, 3) != 0;
+  for (uint32_t c = 0; c < t->flow_count; c++) {
+    const flow *f = &t->flows[c];
+    for (uint32_t i = 0; i < f->length; i++) ends += f->at[i] == core && (f->takes[i] || !i);
+    if (f->length > 1 && f->at[0] == core) out = (int)c;
+  }
+  if (draw(t, 3) == 0)
+    emit(t, core,
+         (wafer_instruction){
+             .op = WAFER_CORE_delay, .a = WAFER_NO_REGISTER, .value = (int32_t)draw(t, 60)},
+         true);
+  for (uint32_t c = 0; c < t->flow_count; c++) {
+    const flow *f = &t->flows[c];
+    bool in = false;
+    for (uint32_t i = 1; i < f->length; i++) in |= f->at[i] == core && f->takes[i];
+    if (!in) continue;
+    wafer_instruction code = {.op = WAFER_CORE_move,
+                              .shape = {1, 1, 1, f->elements},
+                              .out = memory(t, (uint8_t)c, RESULTS)};
+    if (forwards && out >= 0 && t->flows[out].dtype == f->dtype &&
+        t->flows[out].elements == f->elements) {
+      code.op = draw(t, 4) ? WAFER_CORE_add : WAFER_CORE_mul;
+      code.out = bind(t, core, (uint8_t)out, true);
+      code.in[1] = memory(t, (uint8_t)c, 0);
+      out = -1;
+    }
+    code.in[0] = bind(t, core, (uint8_t)c, false);
+    emit(t, core, code, alone && ends <= 2);
+  }
+  for (uint32_t c = 0; c < t->flow_count; c++)
+    if (t->flows[c].length > 1 && t->flows[c].at[0] == core && (int)c == out) {
+      uint32_t parts = draw(t, 4) == 0 && t->flows[c].elements % 8 == 0 ? 2 : 1;
+      wafer_instruction code = {.op = WAFER_CORE_move,
+                                .shape = {1, 1, 1, t->flows[c].elements / parts},
+                                .out = bind(t, core, (uint8_t)c, true),
+                                .in = {memory(t, (uint8_t)c, 0)}};
+      for (uint32_t i = 0; i < parts; i++) emit(t, core, code, alone && ends <= 2);
+    }
+}
+
+static void make(trial *t, uint64_t seed) {
+  static const uint8_t types[] = {WAFER_DTYPE_f32, WAFER_DTYPE_f32, WAFER_DTYPE_f32,
+                                  WAFER_DTYPE_f16, WAFER_DTYPE_u8,  WAFER_DTYPE_i16,
+                                  WAFER_DTYPE_f64};
+  static const wafer_core_task start = {.kind = WAFER_TASK_start};
+  *t = (trial){.seed = seed};
+  t->width = 1 + draw(t, SIDE);
+  t->height = 1 + draw(t, SIDE);
+  t->flow_count = 1 + draw(t, COLORS);
+  bool sends[CORES] = {false};
+  uint32_t elements = 1 + draw(t, 100);
+  uint8_t dtype = types[draw(t, 7)];
+  for (uint32_t c = 0; c < t->flow_count; c++) {
+    flow *f = &t->flows[c];
+    do walk(t, f);
+    while (sends[f->at[0]] && draw(t, 50));
+    if (sends[f->at[0]]) f->length = 0;
+    if (f->length > 1) sends[f->at[0]] = true;
+    f->elements = draw(t, 3) ? elements : 1 + draw(t, 120);
+    f->dtype = draw(t, 3) ? dtype : types[draw(t, 7)];
+    if (f->length > 1) lay(t, f, (uint8_t)c);
+  }
+  for (uint32_t i = 0; i < t->width * t->height; i++) {
+    t->core[i] = i;
+    t->programs[i] = (wafer_core_program){.name = "trial",
+                                          .code = t->code[i],
+                                          .tasks = &start,
+                                          .task_count = 1,
+                                          .bindings = t->bindings[i]};
+    program_core(t, i);
+    if (!t->programs[i].code_count) t->core[i] = WAFER_NO_PROGRAM;
+    if (!t->programs[i].code_count) emit(t, i, (wafer_instruction){.op = WAFER_CORE_end}, true);
+  }
+  t->program = (wafer_fabric_program){.name = "trial",
+                                      .width = t->width,
+                                      .height = t->height,
+                                      .programs = t->programs,
+                                      .program_count = t->width * t->height,
+                                      .core = t->core,
+                                      .routes = t->routes,
+                                      .route_count = t->route_count};
+}
+
+typedef struct outcome {
+  wafer_status status;
+  wafer_fabric_stats stats;
+  uint64_t finish[CORES];
+  unsigned char results[CORES][COLORS * REGION];
+} outcome;
+
+static void run(const trial *t, const wafer_machine *machine, bool single, outcome *o) {
+  caught c;
+  wafer_diag diag = caught_diag(&c);
+  wafer_fabric *f;
+  memset(o, 0, sizeof *o);
+  o->status = wafer_fabric_create(&diag, machine, &t->program, &f);
+  if (o->status != WAFER_OK) printf("\n%s\n", c.text);
+  CU_ASSERT_FATAL(o->status == WAFER_OK);
+  CU_ASSERT_FATAL(wafer_fabric_single(f, single) == WAFER_OK);
+  for (uint32_t i = 0; i < t->width * t->height; i++)
+    for (uint32_t color = 0; color < t->flow_count; color++) {
+      unsigned char data[REGION];
+      for (uint32_t k = 0; k < REGION; k++)
+        wafer_element_set_f64((wafer_dtype)t->flows[color].dtype, data,
+                              k / wafer_dtype_bytes((wafer_dtype)t->flows[color].dtype),
+                              (double)((i * 7 + color * 3 + k) % 11));
+      CU_ASSERT(wafer_fabric_write(f, i % t->width, i / t->width, color * REGION, data, REGION));
+    }
+  o->status = wafer_fabric_run(f, &o->stats);
+  for (uint32_t i = 0; i < t->width * t->height && o->status == WAFER_OK; i++) {
+    o->finish[i] = wafer_fabric_finish(f, i % t->width, i / t->width);
+    for (uint32_t k = 0; k < COLORS * REGION; k++)
+      wafer_fabric_read(f, i % t->width, i / t->width, RESULTS + k, &o->results[i][k], 1);
+  }
+  wafer_fabric_destroy(f);
+}
+
+static void trains_are_exact(void) {
+  static trial t;
+  static outcome one, many;
+  const wafer_machine *machines[2];
+  wafer_arena *arena = wafer_arena_create();
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &machines[0]) == WAFER_OK);
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse3", &machines[1]) == WAFER_OK);
+  uint32_t ended = 0;
+  for (uint64_t seed = 1; seed <= 600; seed++) {
+    make(&t, seed);
+    run(&t, machines[seed % 2], true, &one);
+    run(&t, machines[seed % 2], false, &many);
+    bool same = one.status == many.status && !memcmp(&one.stats, &many.stats, sizeof one.stats) &&
+                !memcmp(one.finish, many.finish, sizeof one.finish) &&
+                !memcmp(one.results, many.results, sizeof one.results);
+    if (!same)
+      printf("\nseed %u: status %d %d, cycles %u %u, hops %u %u, elements %u %u, work %u %u\n",
+             (unsigned)seed, one.status, many.status, (unsigned)one.stats.cycles,
+             (unsigned)many.stats.cycles, (unsigned)one.stats.hops, (unsigned)many.stats.hops,
+             (unsigned)one.stats.elements, (unsigned)many.stats.elements,
+             (unsigned)one.stats.core_cycles, (unsigned)many.stats.core_cycles);
+    CU_ASSERT(same);
+    ended += one.status == WAFER_OK;
+  }
+  CU_ASSERT(ended > 300); /* the others wait for each other */
+  wafer_arena_destroy(arena);
+}
+
+CU_TestInfo tests_fabric_train[] = {
+    {"trains are exact", trains_are_exact},
+    CU_TEST_INFO_NULL,
+};
