@@ -192,7 +192,7 @@ bool line_work_create(wafer_arena *scratch, const line_core *cores, uint32_t cou
 
 uint32_t line_core_code(const wafer_machine *machine, const line_work *work, wafer_dtype dtype,
                         const line_core *core, const line_colors *colors, fragment *f,
-                        uint64_t *cycles) {
+                        uint64_t *cycles, uint32_t *late) {
   sides lists[LINE_COPY];
   const line_ops *copies = &core->list[LINE_COPY];
   side *at = work->sides;
@@ -202,6 +202,7 @@ uint32_t line_core_code(const wafer_machine *machine, const line_work *work, waf
   }
   writer w = {.dtype = dtype, .threads = machine->microthreads - 1, .code = work->code};
   put_direction(&w, core, colors, lists, 0);
+  uint32_t forth = w.count;
   put_direction(&w, core, colors, lists, 1);
   uint32_t transfers = w.count;
   for (uint32_t i = 0; i < copies->count; i++) {
@@ -210,6 +211,7 @@ uint32_t line_core_code(const wafer_machine *machine, const line_work *work, waf
     w.code[w.count++].thread = (uint8_t)w.threads;
   }
   *cycles = cycles_of(machine, &w, transfers);
+  *late = forth > w.threads ? (forth - w.threads) * 100 / forth : 0;
   for (uint32_t t = 0; t < w.threads && t < transfers; t++)
     w.code[w.count++] = (wafer_instruction){.op = WAFER_CORE_join, .thread = (uint8_t)t};
   return w.count ? fragment_code_add(f, w.code, w.count) : FRAGMENT_IDLE;

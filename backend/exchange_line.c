@@ -388,7 +388,8 @@ static void add_ports(const line *l, const line_place *place, const line_core *h
 
 bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
               const line_place *place, line_colors *colors, fragment *f, uint64_t *cycles) {
-  uint64_t busiest = 0, links = 0;
+  uint64_t busiest = 0, links[2] = {0, 0};
+  uint32_t latest = 0;
   line_work work;
   line_core *cores = WAFER_NEW(scratch, line_core, l->length);
   if (!cores) return false;
@@ -403,7 +404,7 @@ bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
              .back = back};
     if (!add_direction(&b)) return false;
     if (!back) add_copies(&b);
-    if (b.cycles > links) links = b.cycles;
+    links[back] = b.cycles;
   }
   if (place->border) {
     add_ports(l, place, &cores[0], false, colors->at[0][0], f);
@@ -412,12 +413,16 @@ bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
   if (!line_work_create(scratch, cores, l->length, &work)) return false;
   for (uint32_t p = place->border != NULL; p < l->length; p++) {
     uint64_t busy;
-    uint32_t code = line_core_code(machine, &work, l->dtype, &cores[p], colors, f, &busy);
+    uint32_t late;
+    uint32_t code = line_core_code(machine, &work, l->dtype, &cores[p], colors, f, &busy, &late);
+    if (late > latest) latest = late;
     if (busy > busiest) busiest = busy;
     if (code == FRAGMENT_IDLE) continue;
     for (uint32_t i = 0; i < place->span_count; i++)
       fragment_run(f, rect_at(place, &place->spans[i], p, 1), code);
   }
-  *cycles = links > busiest ? links : busiest;
+  uint64_t both = links[0] * latest / 100 + links[1];
+  if (links[0] > both) both = links[0];
+  *cycles = both > busiest ? both : busiest;
   return !f->failed;
 }

@@ -104,9 +104,10 @@ typedef struct line_work {
 bool line_work_create(wafer_arena *scratch, const line_core *cores, uint32_t count,
                       line_work *work);
 /* The core's code in the fragment, FRAGMENT_IDLE when there is none, and the cycles in which its
- * vector unit is busy. */
+ * vector unit is busy. `late`: percent of the transfers forth that keep those back waiting for
+ * microthreads. */
 uint32_t line_core_code(const wafer_machine *machine, const line_work *work, wafer_dtype dtype,
                         const line_core *core, const line_colors *colors, fragment *f,
-                        uint64_t *cycles);
+                        uint64_t *cycles, uint32_t *late);
 
 #endif
