@@ -302,8 +302,10 @@ static void add_bus(bus *b, segment s, const forth *moves) {
   uint64_t start = b->machine->vector_setup_cycles + b->machine->descriptor_load_cycles;
   uint64_t hops = (uint64_t)b->machine->hop_cycles * (s.end - s.first);
   bool fed = b->place->border && !b->back; /* the host's words are on their way meanwhile */
-  start = fed ? (start > hops ? start : hops) : start + hops + b->machine->ramp_cycles;
-  uint64_t cycles = start + all + (senders - 1) * HANDOVER_CYCLES;
+  uint64_t handed = all + (senders - 1) * HANDOVER_CYCLES; /* over the last link */
+  uint64_t travelled = hops + b->words[s.first];
+  uint64_t cycles = start + b->machine->ramp_cycles + (handed > travelled ? handed : travelled);
+  if (fed) cycles = (start > hops ? start : hops) + all;
   if (!b->place->border || fed) cycles += b->machine->ramp_cycles;
   if (cycles > b->cycles) b->cycles = cycles;
 }

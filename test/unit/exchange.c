@@ -347,15 +347,15 @@ static void test_between(void) {
 static void test_apart(void) {
   accuracy a = {0};
   for (uint32_t seed = 0; seed < 200; seed++) exchange_apart(seed, &a);
-  judge("apart", &a, 0.12);
+  judge("apart", &a, 0.06);
 }
 
 static void test_identity(void) {
   accuracy small = {0}, large = {0};
   for (uint32_t seed = 0; seed < 200; seed++) exchange_random(seed, false, 1, &small);
   for (uint32_t seed = 0; seed < 100; seed++) exchange_random(seed, true, 1, &large);
-  judge("few elements", &small, 0.1);
-  judge("many elements", &large, 0.1);
+  judge("few elements", &small, 0.06);
+  judge("many elements", &large, 0.07);
 }
 
 /* The same buses serve sample after sample: switches and filters are back where they began. */
@@ -475,7 +475,7 @@ static void test_maps(void) {
   for (size_t i = 0; i < WAFER_COUNT(maps); i++) {
     accuracy a = {0};
     for (uint32_t seed = 0; seed < 80; seed++) exchange_mapped(seed, maps[i].make, &a);
-    judge(maps[i].name, &a, 0.12);
+    judge(maps[i].name, &a, 0.08);
   }
 }
 
@@ -575,8 +575,8 @@ static void test_border(void) {
     cross_border(seed, false, &in);
     cross_border(seed, true, &out);
   }
-  judge("in", &in, 0.12);
-  judge("out", &out, 0.1);
+  judge("in", &in, 0.1);
+  judge("out", &out, 0.05);
 }
 
 /* ---- halos ---- */
@@ -605,7 +605,7 @@ static void test_windows(void) {
     CU_ASSERT(s.f.colors <= 8);
     scene_end(&s);
   }
-  judge("windows", &a, 0.1);
+  judge("windows", &a, 0.05);
 }
 
 CU_TestInfo tests_exchange[] = {
