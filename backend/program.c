@@ -134,12 +134,13 @@ static int64_t tile_of(const wafer_layout *layout, const wafer_shape *shape, uin
   return (shape->dims[d] + parts - 1) / parts;
 }
 
-/* Accumulators lie at 4, what they read at 0; weights at 4 where the innermost run is along what is
- * summed: with an odd number of columns, or filters, on a core. */
+/* Results lie at 4, what they are summed from and what is added to them at 0; weights at 4 where
+ * the innermost run is along what is summed: with an odd number of columns, or filters, on a core.
+ */
 int32_t program_phase(const wafer_kernel_body *body, const wafer_split *split, uint32_t v) {
   const wafer_node *anchor = &body->nodes[body->anchor];
   const wafer_shape *shape = &anchor->type.shape;
-  if (v >= body->input_count) return v == body->input_count + body->anchor ? 4 : 0;
+  if (v >= body->input_count) return body->family == WAFER_FAMILY_map ? 0 : 4;
   if (anchor->operand_count < 2 || anchor->operands[0] == v) return 0;
   if (body->family == WAFER_FAMILY_map) return 4;
   if (anchor->operands[1] != v || shape->rank < 2) return 0;
@@ -265,21 +266,61 @@ static wafer_status source(program *p, uint32_t node) {
   return add_data(p, node, s, value->data.bytes);
 }
 
+/* ---- Results in the place of what is made of them ---- */
+
+static bool lie_alike(const program *p, uint32_t a, uint32_t b) {
+  wafer_layout left = wafer_kernel_value_layout(p->body, p->r->split, a);
+  wafer_layout right = wafer_kernel_value_layout(p->body, p->r->split, b);
+  return stored_dtype(p->body, a) == stored_dtype(p->body, b) &&
+         wafer_shape_equal(&wafer_body_type(p->body, a)->shape,
+                           &wafer_body_type(p->body, b)->shape) &&
+         wafer_layout_equal(&left, &right);
+}
+
+/* An elementwise node may write over the first operand of its size that nobody reads later. */
+static void find_homes(program *p) {
+  for (uint32_t v = 0; v < WAFER_MAX_KERNEL_VALUES; v++) p->home[v] = v;
+  for (uint32_t node = p->body->node_count; node-- > 0;) {
+    const wafer_node *n = &p->body->nodes[node];
+    uint32_t result = p->body->input_count + node;
+    if (!wafer_op_is(n->op, WAFER_TRAIT_MAP)) continue;
+    for (uint32_t i = 0; i < n->operand_count; i++) {
+      uint32_t v = n->operands[i];
+      if (v < p->body->input_count || p->result[v] || p->last[v] != node ||
+          wafer_op_is(p->body->nodes[v - p->body->input_count].op, WAFER_TRAIT_SOURCE) ||
+          !lie_alike(p, v, result))
+        continue;
+      p->home[v] = p->home[result];
+      break;
+    }
+  }
+}
+
+static wafer_status place_of(program *p, uint32_t v, uint32_t until, spread *out) {
+  if (p->result[v]) {
+    *out = *p->result[v];
+    return WAFER_OK;
+  }
+  if (p->place[v]) {
+    *out = *p->place[v];
+    return WAFER_OK;
+  }
+  if (!program_spread(p->arena, p->body, p->r->split, p->r->rect, v, out))
+    return program_no_memory(p);
+  WAFER_TRY(program_reserve(p, out, program_phase(p->body, p->r->split, v), until));
+  p->place[v] = WAFER_NEW(p->arena, spread, 1);
+  if (!p->place[v]) return program_no_memory(p);
+  *p->place[v] = *out;
+  return WAFER_OK;
+}
+
 wafer_status program_result(program *p, uint32_t node, spread **out) {
-  uint32_t v = p->body->input_count + node;
+  uint32_t v = p->body->input_count + node, home = p->home[v];
   bool restricted = false, is_source = wafer_op_is(p->body->nodes[node].op, WAFER_TRAIT_SOURCE);
   *out = WAFER_NEW(p->arena, spread, 1);
   if (!*out) return program_no_memory(p);
-  if (p->result[v]) {
-    **out = *p->result[v];
-  } else {
-    if (!program_spread(p->arena, p->body, p->r->split, p->r->rect, v, *out))
-      return program_no_memory(p);
-    WAFER_TRY(program_reserve(p, *out, program_phase(p->body, p->r->split, v),
-                              is_source           ? UINT32_MAX
-                              : p->last[v] > node ? p->last[v]
-                                                  : node));
-  }
+  uint32_t until = p->last[home] > node ? p->last[home] : node;
+  WAFER_TRY(place_of(p, home, is_source ? UINT32_MAX : until, *out));
   for (uint32_t i = 0; i < p->body->nodes[node].operand_count; i++)
     restricted |= p->first_only[p->body->nodes[node].operands[i]];
   p->first_only[v] = restricted;
@@ -334,6 +375,7 @@ static wafer_status begin(program *p, const program_request *r) {
   for (uint32_t node = 0; node < r->body->node_count; node++)
     for (uint32_t i = 0; i < r->body->nodes[node].operand_count; i++)
       p->last[r->body->nodes[node].operands[i]] = node;
+  find_homes(p);
   return WAFER_OK;
 }
 

@@ -83,7 +83,9 @@ struct program {
   spread_dim loop[WAFER_MAX_LOOPS]; /* the parts of each, as dims of a spread */
   const spread *value[WAFER_MAX_KERNEL_VALUES];
   const spread *result[WAFER_MAX_KERNEL_VALUES]; /* where the caller wants it; NULL: nowhere */
-  const spread *table[WAFER_MAX_KERNEL_VALUES];  /* of arg_max and arg_min: 0, 1, 2 ... */
+  uint32_t home[WAFER_MAX_KERNEL_VALUES]; /* the value in whose place it lies; itself: in its own */
+  spread *place[WAFER_MAX_KERNEL_VALUES]; /* of those that others lie in, once it is reserved */
+  const spread *table[WAFER_MAX_KERNEL_VALUES]; /* of arg_max and arg_min: 0, 1, 2 ... */
   bool first_only[WAFER_MAX_KERNEL_VALUES]; /* only where the reduction loops have their first part
                                              */
   bool constant[WAFER_MAX_KERNEL_VALUES];   /* one element, known, stands for all */
@@ -157,7 +159,9 @@ wafer_status program_exchange(program *p, const spread *from, const spread *to,
 wafer_status program_merge(program *p, const spread *s, uint32_t first, uint32_t end, spread *out);
 wafer_status program_reshape(program *p, uint32_t node, spread *out);
 
-/* ---- program_resize.c: linear and cubic ---- */
+/* ---- program_resize.c ---- */
+/* Does any dim change its length or its scale? */
+bool program_resizes(const program *p, uint32_t node);
 wafer_status program_resize(program *p, uint32_t node);
 
 /* ---- program_window.c ---- */

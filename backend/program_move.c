@@ -1,6 +1,6 @@
 /* Family move: what only changes where elements are is an exchange from the operand to the result
  * by a map of indices. A reshape first sees both as if the dims that it merges or divides were one.
- * Linear and cubic resizes are computed: program_resize.c. */
+ * Resizes are computed: program_resize.c. */
 #include <string.h>
 
 #include "program_build.h"
@@ -110,22 +110,6 @@ static wafer_status pad_map(program *p, const wafer_node *n, index_map *map) {
   return WAFER_OK;
 }
 
-static wafer_status nearest_map(program *p, const wafer_node *n, index_map *map) {
-  *map = index_identity();
-  for (uint32_t d = 0; d < n->type.shape.rank; d++) {
-    int64_t in = wafer_body_type(p->body, n->operands[0])->shape.dims[d];
-    int64_t *table = WAFER_NEW(p->arena, int64_t, (size_t)n->type.shape.dims[d]);
-    if (!table) return program_no_memory(p);
-    for (int64_t i = 0; i < n->type.shape.dims[d]; i++) {
-      wafer_resize_taps taps;
-      wafer_resize_taps_of(&n->attrs, d, in, n->type.shape.dims[d], i, &taps);
-      table[i] = taps.index[0];
-    }
-    map->dim[d].table = table;
-  }
-  return WAFER_OK;
-}
-
 /* ---- Ops of one operand ---- */
 
 static wafer_status fill(program *p, const spread *out, double value) {
@@ -208,10 +192,6 @@ static wafer_status concat(program *p, uint32_t node, spread *out) {
 
 /* ---- All of them ---- */
 
-static bool is_nearest(const wafer_node *n) {
-  return strcmp(wafer_attr_string(&n->attrs, WAFER_ATTR_mode), "nearest") == 0;
-}
-
 wafer_status program_move(program *p, uint32_t node) {
   const wafer_node *n = &p->body->nodes[node];
   const spread *x = p->value[n->operands[0]];
@@ -223,7 +203,7 @@ wafer_status program_move(program *p, uint32_t node) {
     WAFER_TRY(program_result(p, node, &out));
     return fill(p, out, p->splat[n->operands[0]]);
   }
-  if (n->op == WAFER_OP_resize && !is_nearest(n)) return program_resize(p, node);
+  if (n->op == WAFER_OP_resize && program_resizes(p, node)) return program_resize(p, node);
   WAFER_TRY(program_result(p, node, &out));
   switch (n->op) {
   case WAFER_OP_reshape:
@@ -247,8 +227,7 @@ wafer_status program_move(program *p, uint32_t node) {
     WAFER_TRY(pad_map(p, n, &map));
     break;
   case WAFER_OP_resize:
-    WAFER_TRY(nearest_map(p, n, &map));
-    break;
+    break; /* nothing is: as it is */
   default:
     return program_refuse(p, "it is not known how its elements move");
   }

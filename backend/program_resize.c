@@ -1,4 +1,4 @@
-/* Linear and cubic resizes: dim by dim, every index of the result a weighted sum of 2 or 4 indices
+/* Resizes: dim by dim, every index of the result is a weighted sum of 1, 2 or 4 indices
  * of the operand. Indices that repeat the same weights at even distances are computed together. */
 #include <string.h>
 
@@ -139,13 +139,22 @@ static void emit(const program_site *s) {
   }
 }
 
+bool program_resizes(const program *p, uint32_t node) {
+  const wafer_node *n = &p->body->nodes[node];
+  bool any = false;
+  for (uint32_t d = 0; d < n->type.shape.rank; d++) any |= resized(p, n, d);
+  return any;
+}
+
 wafer_status program_resize(program *p, uint32_t node) {
   const wafer_node *n = &p->body->nodes[node];
   spread *out, *sums;
   program_link link[WAFER_MAX_RANK] = {{0}};
   WAFER_TRY(program_result(p, node, &out));
   WAFER_TRY(program_sums(p, node, out, n->type.dtype, &sums));
-  if (!wafer_dtype_is_float(n->type.dtype)) return program_refuse(p, "integers are interpolated");
+  bool nearest = strcmp(wafer_attr_string(&n->attrs, WAFER_ATTR_mode), "nearest") == 0;
+  if (!nearest && !wafer_dtype_is_float(n->type.dtype))
+    return program_refuse(p, "integers are interpolated");
   program_step step = program_step_of(node, sums, emit);
   step.extra = extra;
   step.in_count = 1;
@@ -158,7 +167,7 @@ wafer_status program_resize(program *p, uint32_t node) {
   WAFER_TRY(program_operand_of(p, node, 0, link, 0, &step.in[0]));
   uint32_t dims = 0;
   for (uint32_t d = 0; d < out->rank; d++) dims += resized(p, n, d);
-  if (dims == 0 || dims > HINTS) return program_refuse(p, "so many dims are resized at once");
+  if (dims > HINTS) return program_refuse(p, "so many dims are resized at once");
   const spread *from = step.in[0].at;
   for (uint32_t d = 0; d < out->rank && step.in_count < dims; d++) {
     if (!resized(p, n, d)) continue;

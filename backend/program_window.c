@@ -1,6 +1,4 @@
 /* Windows: what results of convolutions, pools and resizes need of operand 0. */
-#include <string.h>
-
 #include "program_build.h"
 
 static const int64_t *ints(const wafer_node *node, wafer_attr_id id) {
@@ -22,12 +20,6 @@ static spread_window backward(const wafer_node *n, int64_t taps, uint32_t d) {
   return (spread_window){n->type.shape.dims[d], 1, stride, span - pad - (stride - 1), pad};
 }
 
-/* Elements on either side of the nearest one that a resized element is made of. */
-static int64_t support(const wafer_node *n) {
-  const char *mode = wafer_attr_string(&n->attrs, WAFER_ATTR_mode);
-  return strcmp(mode, "cubic") == 0 ? 3 : 2;
-}
-
 bool program_window(const wafer_node *n, const wafer_kernel_body *body, uint32_t d,
                     spread_window *w) {
   const wafer_shape *x = &wafer_body_type(body, n->operands[0])->shape;
@@ -47,7 +39,8 @@ bool program_window(const wafer_node *n, const wafer_kernel_body *body, uint32_t
   case WAFER_OP_resize: {
     int64_t in = x->dims[d], out = n->type.shape.dims[d];
     if (in == out) return false;
-    *w = (spread_window){out, in, out, support(n) * out, support(n) * out};
+    *w = (spread_window){.results = out, .num = in, .den = out};
+    wafer_resize_window(&n->attrs, d, in, out, &w->before, &w->after);
     return true;
   }
   default:

@@ -155,13 +155,16 @@ static void note_lives(kernel_view *k) {
     k->between[result] = !k->stored[result] && !wafer_op_is(n->op, WAFER_TRAIT_SOURCE);
     for (uint32_t i = 0; i < n->operand_count; i++) k->last[n->operands[i]] = node;
   }
-  for (uint32_t node = 0; node < k->body->node_count; node++) {
+  for (uint32_t node = k->body->node_count; node-- > 0;) {
     const wafer_node *n = kernel_node(k, node);
     uint32_t result = kernel_result(k, node);
-    if (!k->between[result] || !wafer_op_is(n->op, WAFER_TRAIT_MAP)) continue;
+    if (!wafer_op_is(n->op, WAFER_TRAIT_MAP)) continue;
     for (uint32_t i = 0; i < n->operand_count; i++) {
       uint32_t v = n->operands[i];
-      k->in_place[result] |= k->between[v] && k->last[v] == node && lie_alike(k, v, result);
+      if (!k->between[v] || k->last[v] != node || !lie_alike(k, v, result)) continue;
+      k->in_place[result] = k->between[result];
+      k->in_output[v] = k->stored[result] || k->in_output[result];
+      break;
     }
   }
 }
@@ -178,7 +181,7 @@ void kernel_view_open(kernel_view *k, const wafer_machine *machine, const wafer_
   for (uint32_t v = 0; v < k->values; v++) {
     k->map[v] = whole();
     k->stored[v] = v < body->input_count;
-    k->between[v] = k->in_place[v] = false;
+    k->between[v] = k->in_place[v] = k->in_output[v] = false;
   }
   for (uint32_t node = 0; node < body->node_count; node++)
     k->family[node] = kernel_family_of(body, node);

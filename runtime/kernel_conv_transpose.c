@@ -54,7 +54,10 @@ static uint64_t tap_cycles(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   uint32_t result = kernel_result(k, node);
   const wafer_shape *w = &kernel_type(k, n->operands[1])->shape;
-  kernel_nest nest = {.conflicts = k->tile[result][1] % 2};
+  int64_t channels = k->tile[n->operands[0]][1];
+  int64_t stride = int_of(n, WAFER_ATTR_strides, w->rank - 3);
+  bool even = channels % 2 == 0 && (k->tile[result][1] == 1 || stride % 2 == 0);
+  kernel_nest nest = {.conflicts = k->tile[result][1] % 2 && !even};
   kernel_nest_tile(&nest, k, result, 0, 2);
   kernel_nest_add(&nest, group_of(n) > 1 ? w->dims[0] / group_of(n) : k->tile[n->operands[1]][0]);
   for (uint32_t d = 2; d < w->rank; d++)

@@ -52,10 +52,10 @@ static void lack(kernel_halo_dim *halo, int64_t extent, int64_t own, int64_t p, 
   int64_t mine = clip(p * own, extent), mine_end = clip((p + 1) * own, extent);
   int64_t need = clip(from, extent), need_end = clip(to, extent);
   int64_t below = least(mine, need_end) - need, above = need_end - most(mine_end, need);
-  if (need_end <= need) return;
-  halo->side = most(halo->side, most(below, above));
+  if (need_end <= need || own < 1) return;
   halo->foreign = most(halo->foreign, most(below, 0) + most(above, 0));
-  halo->distance = most(halo->distance, most(mine - need, need_end - mine_end));
+  halo->crossing = most(halo->crossing, most(p * own - need, need_end - (p + 1) * own));
+  halo->tiles = most(halo->tiles, most(p - need / own, (need_end - 1) / own - p));
   halo->reach = most(halo->reach, to - from);
 }
 
@@ -165,7 +165,9 @@ uint64_t kernel_nest_cycles(const kernel_view *k, wafer_rate rate, wafer_dtype d
   }
   if (elements == 0) return 0;
   uint64_t cycles = wafer_machine_cycles(k->machine, rate, dtype, elements);
-  if (n->conflicts) cycles = kernel_add(cycles, elements / 2);
+  const wafer_throughput *step = &k->machine->rate[rate][wafer_dtype_bits(dtype) <= 16];
+  uint32_t per_step = (step->elements + step->cycles - 1) / step->cycles;
+  if (n->conflicts) cycles = kernel_add(cycles, elements / per_step / 2);
   return kernel_add(cycles, overhead(k->machine, passes, loops));
 }
 
@@ -287,21 +289,26 @@ static uint64_t halo_pass(const kernel_view *k, bool columns) {
     if (k->halo[d].foreign == 0) continue;
     uint32_t loop = (uint32_t)k->map[value].loop[d];
     cut rows = cut_of(k, k->split->rows, loop), cols = cut_of(k, k->split->cols, loop);
-    uint64_t tiles = (uint64_t)kernel_ceil(k->halo[d].distance, most(k->tile[value][d], 1));
+    uint64_t tiles = (uint64_t)most(k->halo[d].tiles, 1);
     uint64_t far = columns          ? cols.parts < 2   ? 0
                                       : rows.parts < 2 ? tiles * cols.stride
                                                        : (cols.parts - 1) * cols.stride
                    : rows.parts < 2 ? 0
                                     : rows.stride * (cols.parts < 2 ? tiles : 1);
     if (far == 0) continue;
-    uint64_t elements = (uint64_t)k->halo[d].side;
+    uint64_t elements = (uint64_t)k->halo[d].crossing;
     for (uint32_t e = 0; e < rank; e++)
       if (e != d)
         elements = kernel_mul(elements, (uint64_t)(e < d ? k->halo[e].reach : k->tile[value][e]));
-    words = kernel_add(words, kernel_mul(kernel_words(kernel_dtype(k, value), elements), far));
-    hops = most((int64_t)hops, (int64_t)far);
+    uint64_t flows = far / tiles; /* of parts that lie between two neighbours */
+    words = kernel_add(
+        words, kernel_mul(kernel_words(kernel_dtype(k, value), elements), flows > 0 ? flows : 1));
+    if (far > hops) hops = far;
   }
-  return hops ? kernel_add(words, m->hop_cycles * hops + departure(m) + PASS_INSTRUCTIONS) : 0;
+  if (hops == 0) return 0;
+  /* a bus: to its far end, and from each of its senders to the next */
+  uint64_t bus = hops > 1 ? (2 * m->hop_cycles + 1) * hops : m->hop_cycles;
+  return kernel_add(words, bus + departure(m) + PASS_INSTRUCTIONS);
 }
 
 uint64_t kernel_halo(const kernel_view *k) {
@@ -348,7 +355,7 @@ static uint64_t between_bytes(const kernel_view *k) {
   for (uint32_t node = 0; node < k->body->node_count; node++) {
     const wafer_node *n = kernel_node(k, node);
     uint32_t result = kernel_result(k, node);
-    uint64_t bytes = k->between[result] ? tile_bytes(k, result) : 0;
+    uint64_t bytes = k->between[result] && !k->in_output[result] ? tile_bytes(k, result) : 0;
     uint64_t with = kernel_add(live, k->in_place[result] ? 0 : bytes);
     if (with > peak) peak = with;
     live = kernel_add(live, bytes);
@@ -356,7 +363,8 @@ static uint64_t between_bytes(const kernel_view *k) {
       uint32_t v = n->operands[i];
       bool again = false; /* an operand named twice ends once */
       for (uint32_t j = 0; j < i; j++) again |= n->operands[j] == v;
-      if (k->between[v] && k->last[v] == node && !again) live -= tile_bytes(k, v);
+      if (k->between[v] && !k->in_output[v] && k->last[v] == node && !again)
+        live -= tile_bytes(k, v);
     }
   }
   return peak;
@@ -368,6 +376,38 @@ static uint64_t accumulator_bytes(const kernel_view *k) {
   wafer_dtype sums = kernel_type(k, result)->dtype;
   if (kernel_dtype(k, result) == sums) return 0;
   return kernel_mul(kernel_tile_elements(k, result), wafer_dtype_bytes(sums));
+}
+
+static bool cut_both_ways(const kernel_view *k) {
+  uint64_t rows = 1, cols = 1;
+  for (uint32_t l = 0; l < k->loops.count; l++) {
+    rows |= k->split->rows[l] > 1 ? 2 : 0;
+    cols |= k->split->cols[l] > 1 ? 2 : 0;
+  }
+  return rows > 1 && cols > 1;
+}
+
+/* Sums over parts that lie both ways: results go to the others in two passes. */
+static bool summed_both_ways(const kernel_view *k) {
+  bool rows = false, cols = false;
+  for (uint32_t l = k->loops.parallel; l < k->loops.count; l++) {
+    rows |= k->split->rows[l] > 1;
+    cols |= k->split->cols[l] > 1;
+  }
+  return rows && cols;
+}
+
+/* What waits on a core between a pass over the rows and one over the columns; where a value between
+ * nodes has windows, those. */
+static uint64_t transit_bytes(const kernel_view *k) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < k->body->output_count && summed_both_ways(k); i++) {
+    uint64_t one = tile_bytes(k, k->body->outputs[i]);
+    if (one > bytes) bytes = one;
+  }
+  if (k->windowed == UINT32_MAX) return bytes;
+  if (k->windowed >= k->body->input_count) bytes = kernel_add(bytes, input_bytes(k, k->windowed));
+  return cut_both_ways(k) ? kernel_add(bytes, input_bytes(k, k->windowed)) : bytes;
 }
 
 void kernel_bytes(const kernel_view *k, wafer_cost *cost) {
@@ -384,8 +424,14 @@ void kernel_bytes(const kernel_view *k, wafer_cost *cost) {
   for (uint32_t i = 0; i < body->output_count; i++)
     cost->output_bytes = kernel_add(
         cost->output_bytes, kernel_mul(tile_bytes(k, body->outputs[i]), body->output_depth));
-  uint64_t between = between_bytes(k), working = tile_bytes(k, body->outputs[0]);
-  cost->scratch_bytes = kernel_add(accumulator_bytes(k), between > working ? between - working : 0);
+  cost->scratch_bytes =
+      kernel_add(kernel_add(accumulator_bytes(k), between_bytes(k)), transit_bytes(k));
+  for (uint32_t node = 0; node < body->node_count; node++)
+    if (k->family[node]->code)
+      cost->code_bytes = kernel_add(cost->code_bytes, k->family[node]->code(k, node));
+  for (uint32_t node = 0; node < body->node_count; node++)
+    if (k->family[node]->scratch)
+      cost->scratch_bytes = kernel_add(cost->scratch_bytes, k->family[node]->scratch(k, node));
 }
 
 /* ---- all of it ---- */

@@ -18,8 +18,8 @@ typedef struct kernel_map {
 /* What the windows of the slowest part need beyond its own tile, in elements along one dim. */
 typedef struct kernel_halo_dim {
   int64_t foreign;  /* fetched from other cores */
-  int64_t side;     /* of these, from the side that gives more */
-  int64_t distance; /* from the tile's end to the farthest of them */
+  int64_t crossing; /* of a link, in the direction with more of them */
+  int64_t tiles;    /* to the part that has the farthest of them */
   int64_t reach;    /* extent of the buffer that holds tile, halo and padding */
 } kernel_halo_dim;
 
@@ -43,8 +43,10 @@ typedef struct kernel_view {
   bool stored[WAFER_MAX_KERNEL_VALUES];  /* an input or output: it lies in the storage type */
   bool between[WAFER_MAX_KERNEL_VALUES]; /* made by one node for others, neither output nor constant
                                           */
-  bool in_place[WAFER_MAX_KERNEL_VALUES]; /* its node writes it over an operand that ends there */
-  uint32_t last[WAFER_MAX_KERNEL_VALUES]; /* node that reads it last */
+  bool in_place[WAFER_MAX_KERNEL_VALUES];  /* its node writes it over an operand that ends there */
+  bool in_output[WAFER_MAX_KERNEL_VALUES]; /* it lies where an output will: all that makes that of
+                                              it is elementwise */
+  uint32_t last[WAFER_MAX_KERNEL_VALUES];  /* node that reads it last */
   uint8_t dtype[WAFER_MAX_KERNEL_VALUES],
       bytes[WAFER_MAX_KERNEL_VALUES];                   /* on a core, of an element */
   const kernel_family *family[WAFER_MAX_KERNEL_VALUES]; /* of a node */
@@ -75,6 +77,10 @@ struct kernel_family {
   /* Multiply-accumulates per element of the node's result, as operations; 1 for what is
    * elementwise. */
   uint64_t (*operations)(const kernel_view *k, uint32_t node);
+  /* Bytes of a core that any node of this family needs besides its result; NULL: none. */
+  uint64_t (*scratch)(const kernel_view *k, uint32_t node);
+  /* Bytes of code that grow with a node's tile; NULL: none. */
+  uint64_t (*code)(const kernel_view *k, uint32_t node);
   bool accumulates; /* the anchor sums in f32, whatever the storage */
 };
 

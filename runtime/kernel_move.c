@@ -172,7 +172,9 @@ static void windows(const kernel_view *k, kernel_window *window) {
   if (n->op != WAFER_OP_resize) return;
   for (uint32_t d = 0; d < n->type.shape.rank; d++) {
     int64_t in = shape_of(k, n->operands[0])->dims[d], out = n->type.shape.dims[d];
-    if (in != out) window[d] = (kernel_window){in, out, support(n) * out, support(n) * out};
+    if (in == out) continue;
+    window[d] = (kernel_window){.num = in, .den = out};
+    wafer_resize_window(&n->attrs, d, in, out, &window[d].before, &window[d].after);
   }
 }
 
@@ -193,23 +195,31 @@ static int64_t divisor(int64_t a, int64_t b) {
   return b ? divisor(b, a % b) : a > 0 ? a : 1;
 }
 
+/* Instructions of a resize along dim d; 0: it keeps its length. */
+static uint64_t resize_passes(const kernel_view *k, uint32_t node, uint32_t d) {
+  const wafer_node *n = kernel_node(k, node);
+  const char *how = wafer_attr_string(&n->attrs, WAFER_ATTR_coordinates);
+  int64_t in = shape_of(k, n->operands[0])->dims[d], out = n->type.shape.dims[d];
+  int64_t period = strcmp(how, "align_corners") == 0 ? out : out / divisor(in, out);
+  int64_t tile = k->tile[kernel_result(k, node)][d], taps = support(n) ? 2 * support(n) : 1;
+  return in == out ? 0 : kernel_mul((uint64_t)(tile < period ? tile : period), (uint64_t)taps);
+}
+
 /* Dim by dim: every index of the result a sum of indices of the operand, those that repeat the same
  * weights together. */
 static uint64_t resize_cycles(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
-  const char *how = wafer_attr_string(&n->attrs, WAFER_ATTR_coordinates);
   uint32_t x = n->operands[0], y = kernel_result(k, node);
-  uint64_t elements = k->elements[x], cycles = 0;
-  wafer_dtype dtype = kernel_type(k, y)->dtype;
+  uint64_t elements = k->elements[x], cycles = 0, taps = support(n) ? 2 * (uint64_t)support(n) : 1;
+  uint64_t one = k->machine->vector_setup_cycles + k->machine->descriptor_load_cycles;
+  wafer_rate rate = support(n) ? WAFER_RATE_fma : WAFER_RATE_move;
   for (uint32_t d = 0; d < n->type.shape.rank; d++) {
-    int64_t in = shape_of(k, x)->dims[d], out = n->type.shape.dims[d], tile = k->tile[y][d];
-    if (in == out) continue;
-    int64_t period = strcmp(how, "align_corners") == 0 ? out : out / divisor(in, out);
-    uint64_t taps = 2 * (uint64_t)support(n), passes = (uint64_t)(tile < period ? tile : period);
-    elements = kernel_mul(elements / (uint64_t)(k->tile[x][d] > 0 ? k->tile[x][d] : 1), (uint64_t)tile);
-    uint64_t one = k->machine->vector_setup_cycles + k->machine->descriptor_load_cycles;
-    cycles = kernel_add(cycles, kernel_mul(passes * taps, one));
-    cycles = kernel_add(cycles, wafer_machine_cycles(k->machine, WAFER_RATE_fma, dtype,
+    uint64_t passes = resize_passes(k, node, d);
+    if (passes == 0) continue;
+    elements = elements / (uint64_t)(k->tile[x][d] > 0 ? k->tile[x][d] : 1);
+    elements = kernel_mul(elements, (uint64_t)k->tile[y][d]);
+    cycles = kernel_add(cycles, kernel_mul(passes, one));
+    cycles = kernel_add(cycles, wafer_machine_cycles(k->machine, rate, kernel_type(k, y)->dtype,
                                                      kernel_mul(elements, taps)));
   }
   return cycles;
@@ -220,7 +230,7 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   uint32_t y = kernel_result(k, node);
   wafer_dtype dtype = kernel_dtype(k, y);
-  if (n->op == WAFER_OP_resize && support(n) > 0) return resize_cycles(k, node);
+  if (n->op == WAFER_OP_resize) return resize_cycles(k, node);
   uint64_t cycles = kernel_over_tile(k, WAFER_RATE_move, dtype, y);
   if (n->op == WAFER_OP_pad) return kernel_mul(2, cycles);
   uint64_t again = k->machine->vector_setup_cycles + k->machine->descriptor_load_cycles;
@@ -316,8 +326,7 @@ static uint64_t shift_cycles(const kernel_view *k, uint32_t node, uint32_t i, in
   return cycles;
 }
 
-/* Fabric work of a node, wherever it stands in the body. */
-static uint64_t moves(const kernel_view *k, uint32_t node) {
+static uint64_t crossing_cycles(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   if (n->op == WAFER_OP_reshape) return reshape_cycles(k, node);
   if (n->op != WAFER_OP_slice && n->op != WAFER_OP_pad && n->op != WAFER_OP_concat) return 0;
@@ -331,12 +340,55 @@ static uint64_t moves(const kernel_view *k, uint32_t node) {
   return cycles;
 }
 
+/* Fabric work of a node, wherever it stands in the body: copies run beside it. */
+static uint64_t moves(const kernel_view *k, uint32_t node) {
+  uint32_t y = kernel_result(k, node);
+  uint64_t copy = kernel_over_tile(k, WAFER_RATE_move, kernel_dtype(k, y), y);
+  uint64_t fabric = crossing_cycles(k, node);
+  return fabric > copy ? fabric - copy : 0;
+}
+
 static uint64_t fabric(const kernel_view *k) {
   const wafer_node *n = kernel_node(k, k->body->anchor);
   uint32_t result = kernel_result(k, k->body->anchor);
   if (n->op == WAFER_OP_resize) return kernel_halo(k);
-  return kernel_reduce_loops(
-      k, kernel_words(kernel_dtype(k, result), kernel_tile_elements(k, result)));
+  uint64_t words = kernel_words(kernel_dtype(k, result), kernel_tile_elements(k, result));
+  uint64_t cycles = 0;
+  for (uint32_t loop = k->loops.parallel; loop < k->loops.count; loop++)
+    cycles = kernel_add(cycles, kernel_broadcast(k, loop, words));
+  return cycles;
+}
+
+/* What changes cores may wait between two passes; a resize keeps what it has made of all dims but
+ * the last. */
+static uint64_t scratch(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  uint32_t y = kernel_result(k, node), x = n->operands[0];
+  if (n->op == WAFER_OP_resize) {
+    uint64_t bytes = wafer_dtype_bytes(kernel_type(k, y)->dtype);
+    for (uint32_t d = 0; d < n->type.shape.rank; d++) {
+      int64_t from = x == k->windowed ? k->halo[d].reach : k->tile[x][d], to = k->tile[y][d];
+      bytes = kernel_mul(bytes, (uint64_t)(from > to ? from : to));
+    }
+    bool narrows = kernel_dtype(k, y) != kernel_type(k, y)->dtype;
+    return narrows ? kernel_mul(2, bytes) : bytes;
+  }
+  uint64_t elements = kernel_tile_elements(k, x) > kernel_tile_elements(k, y)
+                          ? kernel_tile_elements(k, x)
+                          : kernel_tile_elements(k, y);
+  return crossing_cycles(k, node) || k->loops.count > k->loops.parallel
+             ? kernel_mul(wafer_dtype_bytes(kernel_dtype(k, y)), elements)
+             : 0;
+}
+
+#define RESIZE_CODE_BYTES 40 /* an instruction, and four descriptors */
+
+static uint64_t code(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  uint64_t instructions = 0;
+  for (uint32_t d = 0; d < n->type.shape.rank && n->op == WAFER_OP_resize; d++)
+    instructions = kernel_add(instructions, resize_passes(k, node, d));
+  return kernel_mul(instructions, RESIZE_CODE_BYTES);
 }
 
 const kernel_family kernel_family_move = {.loops = loops,
@@ -345,4 +397,6 @@ const kernel_family kernel_family_move = {.loops = loops,
                                           .fabric = fabric,
                                           .moves = moves,
                                           .windows = windows,
-                                          .operations = operations};
+                                          .operations = operations,
+                                          .scratch = scratch,
+                                          .code = code};

@@ -86,9 +86,22 @@ static uint64_t operations(const kernel_view *k, uint32_t node) {
   return all;
 }
 
+/* arg_*: extremes and their indices, what is equal to them, and the indices of the axis. */
+static uint64_t scratch(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  uint32_t x = n->operands[0], result = kernel_result(k, node);
+  if (!is_arg(n)) return 0;
+  int64_t axis = kernel_type(k, x)->shape.dims[wafer_attr_int(&n->attrs, WAFER_ATTR_axis)];
+  uint64_t each = wafer_dtype_bytes(WAFER_DTYPE_i32);
+  uint64_t per_result = each + wafer_dtype_bytes(kernel_dtype(k, x));
+  return kernel_add(kernel_mul(kernel_tile_elements(k, result), per_result),
+                    kernel_mul(kernel_add(kernel_tile_elements(k, x), (uint64_t)axis), each));
+}
+
 const kernel_family kernel_family_reduce = {.loops = loops,
                                             .operand = operand,
                                             .compute = compute,
                                             .fabric = fabric,
                                             .operations = operations,
+                                            .scratch = scratch,
                                             .accumulates = true};

@@ -51,8 +51,15 @@ static uint64_t operations(const kernel_view *k, uint32_t node) {
   return 5;
 }
 
+/* A number per row. */
+static uint64_t scratch(const kernel_view *k, uint32_t node) {
+  return kernel_mul(rows_of(k, node),
+                    wafer_dtype_bytes(kernel_type(k, kernel_result(k, node))->dtype));
+}
+
 const kernel_family kernel_family_softmax = {.operand = operand,
                                              .compute = compute,
                                              .fabric = fabric,
                                              .operations = operations,
+                                             .scratch = scratch,
                                              .accumulates = true};

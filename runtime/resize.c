@@ -100,3 +100,21 @@ void wafer_resize_taps_of(const wafer_attrs *attrs, uint32_t d, int64_t in, int6
     taps->weight[k] = own.weight[k];
   }
 }
+
+#define SCANNED 65536 /* longer results: from anywhere in the operand */
+
+void wafer_resize_window(const wafer_attrs *attrs, uint32_t d, int64_t in, int64_t out,
+                         int64_t *before, int64_t *after) {
+  *before = *after = INT64_MIN;
+  for (int64_t j = 0; j < out && out <= SCANNED; j++) {
+    wafer_resize_taps taps;
+    wafer_resize_taps_of(attrs, d, in, out, j, &taps);
+    for (uint32_t k = 0; k < 4; k++) {
+      if (taps.weight[k] == 0) continue;
+      int64_t left = j * in - (taps.index[k] + 1) * out + 1, right = taps.index[k] * out - j * in;
+      if (left > *before) *before = left;
+      if (right > *after) *after = right;
+    }
+  }
+  if (*before == INT64_MIN) *before = *after = in * out;
+}

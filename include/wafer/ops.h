@@ -152,6 +152,10 @@ typedef struct wafer_resize_taps {
 } wafer_resize_taps;
 void wafer_resize_taps_of(const wafer_attrs *attrs, uint32_t d, int64_t in, int64_t out, int64_t j,
                           wafer_resize_taps *taps);
+/* The least numbers with which every element j of the result needs only elements
+ * floor((j * in - before) / out) .. floor((j * in + after) / out) of dim d of the operand. */
+void wafer_resize_window(const wafer_attrs *attrs, uint32_t d, int64_t in, int64_t out,
+                         int64_t *before, int64_t *after);
 
 #ifdef __cplusplus
 }
