@@ -34,7 +34,7 @@ static uint64_t *written_of(const wafer_fabric *f, uint32_t at) {
   return row_of(f, f->cores[at].router);
 }
 static unsigned char *memory_of(const wafer_fabric *f, uint32_t at) {
-  return f->memory + (size_t)f->cores[at].router * f->machine->core_bytes;
+  return f->memory + (size_t)f->cores[at].router * f->memory_stride;
 }
 
 /* ---- from outside ---- */
@@ -50,7 +50,7 @@ bool wafer_fabric_write(wafer_fabric *f, uint32_t x, uint32_t y, uint32_t addres
                         uint32_t bytes) {
   uint32_t router = y * f->program->width + x;
   if (!in_data(f, router, address, bytes)) return false;
-  memcpy(f->memory + (size_t)router * f->machine->core_bytes + address, data, bytes);
+  memcpy(f->memory + (size_t)router * f->memory_stride + address, data, bytes);
   mark_written(row_of(f, router), address, bytes);
   return true;
 }
@@ -60,7 +60,7 @@ bool wafer_fabric_read(const wafer_fabric *f, uint32_t x, uint32_t y, uint32_t a
   uint32_t router = y * f->program->width + x;
   if (!in_data(f, router, address, bytes) || !all_written(row_of(f, router), address, bytes))
     return false;
-  memcpy(data, f->memory + (size_t)router * f->machine->core_bytes + address, bytes);
+  memcpy(data, f->memory + (size_t)router * f->memory_stride + address, bytes);
   return true;
 }
 

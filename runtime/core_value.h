@@ -9,7 +9,11 @@ static inline const wafer_operand *core_operand(const wafer_instruction *code, u
   return k ? &code->in[k - 1] : &code->out;
 }
 /* Inputs of a vector instruction. */
-uint32_t core_inputs(const wafer_instruction *code);
+extern const uint8_t core_op_inputs[WAFER_CORE_VECTORS];
+static inline uint32_t core_inputs(const wafer_instruction *code) {
+  if (code->op != WAFER_CORE_apply) return core_op_inputs[code->op];
+  return code->function < WAFER_OP_COUNT ? wafer_op_get((wafer_op)code->function)->most : 0;
+}
 /* The rate that an element costs, and its column. */
 const wafer_throughput *core_rate(const wafer_machine *machine, const wafer_instruction *code);
 /* Is there a routine for the function of an `apply` on these types? */

@@ -2,7 +2,7 @@
  * cycle, or one element in several; with operands on the fabric, those of a wavelet. */
 #include "core_value.h"
 
-static const uint8_t op_inputs[WAFER_CORE_VECTORS] = {
+const uint8_t core_op_inputs[WAFER_CORE_VECTORS] = {
 #define VECTOR(name, inputs, rate) [WAFER_CORE_##name] = inputs,
 #include "wafer/core_ops.def"
 };
@@ -11,11 +11,6 @@ static const uint8_t op_rate[WAFER_CORE_VECTORS] = {
 #define VECTOR(name, inputs, rate) [WAFER_CORE_##name] = WAFER_RATE_##rate,
 #include "wafer/core_ops.def"
 };
-
-uint32_t core_inputs(const wafer_instruction *code) {
-  if (code->op != WAFER_CORE_apply) return op_inputs[code->op];
-  return code->function < WAFER_OP_COUNT ? wafer_op_get((wafer_op)code->function)->most : 0;
-}
 
 /* The operand whose width the rate follows: the first input, of a selection the first that may be
  * its result. */
@@ -81,6 +76,17 @@ static uint32_t step_elements(const wafer_machine *m, const core_thread *t) {
   return most ? most : (rate->elements + cycles - 1) / cycles;
 }
 
+/* One f32 at a time, of what costs a core least to emulate. */
+static bool is_plain(const wafer_instruction *code) {
+  bool plain = code->op == WAFER_CORE_move || code->op == WAFER_CORE_add;
+  for (uint32_t k = 0; k <= core_inputs(code); k++) {
+    const wafer_operand *o = core_operand(code, k);
+    plain &= o->dtype == WAFER_DTYPE_f32 &&
+             (o->kind == WAFER_OPERAND_memory || o->kind == WAFER_OPERAND_fabric);
+  }
+  return plain;
+}
+
 wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *code) {
   fabric_core *core = &f->cores[at];
   core_thread *t = &core->threads[code->thread];
@@ -99,6 +105,7 @@ wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *c
   }
   t->type = (uint8_t)core_class_of(code);
   t->step = step_elements(f->machine, t);
+  t->plain = is_plain(code);
   t->waits = to_wait_for(core, t);
   t->state = THREAD_BUSY;
   core->running |= 1u << code->thread;

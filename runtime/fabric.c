@@ -5,6 +5,10 @@
 
 #include "core_value.h"
 
+/* Between the memories of two cores: equal addresses of neighbours fall into other sets of the
+ * host's caches. */
+#define ROW_GAP 192
+
 /* Zero pages that take memory when they are written. */
 static void *reserve(size_t bytes) {
   void *p =
@@ -97,8 +101,9 @@ static wafer_status place_cores(wafer_fabric *f, demand *demands) {
 
 static wafer_status set_up(wafer_fabric *f) {
   f->count = f->program->width * f->program->height;
-  f->written_words = (f->machine->core_bytes + 63) / 64;
-  if (!f->memory) f->memory = reserve((size_t)f->count * f->machine->core_bytes);
+  f->written_words = (f->machine->core_bytes + 63) / 64 + ROW_GAP / 8;
+  f->memory_stride = f->machine->core_bytes + ROW_GAP;
+  if (!f->memory) f->memory = reserve((size_t)f->count * f->memory_stride);
   if (!f->written) f->written = reserve((size_t)f->count * f->written_words * sizeof *f->written);
   f->core_of = malloc(f->count * sizeof *f->core_of);
   demand *demands = calloc(f->program->program_count + 1u, sizeof *demands);
@@ -180,7 +185,7 @@ wafer_status wafer_fabric_single(wafer_fabric *f, bool single) {
 void wafer_fabric_destroy(wafer_fabric *f) {
   if (!f) return;
   drop_program(f);
-  if (f->memory) munmap(f->memory, (size_t)f->count * f->machine->core_bytes);
+  if (f->memory) munmap(f->memory, (size_t)f->count * f->memory_stride);
   if (f->written) munmap(f->written, (size_t)f->count * f->written_words * sizeof *f->written);
   free(f);
 }

@@ -146,6 +146,7 @@ typedef struct core_thread {
   uint8_t state;
   uint8_t type; /* core_class */
   bool fabric;  /* it has an operand there */
+  bool plain;   /* f32 moves and sums, from memory and fabric to memory or fabric */
 } core_thread;
 
 #define CORE_STEP_WORDS 4 /* wavelets of an operand in a step, at most */
@@ -193,7 +194,8 @@ struct wafer_fabric {
   uint32_t core_count;
   core_thread *threads;  /* of all cores */
   uint32_t *queues;      /* of all bindings */
-  unsigned char *memory; /* count * core_bytes, zero pages until written */
+  unsigned char *memory; /* count * memory_stride, zero pages until written */
+  size_t memory_stride;  /* from core to core */
   uint64_t *written;     /* a bit per byte */
   size_t written_words;  /* of a core */
 
@@ -227,10 +229,10 @@ struct wafer_fabric {
   void *mark_user;
 
   uint64_t now;
-  uint64_t era; /* changes before stamps come round */
+  uint64_t era;       /* changes before stamps come round */
   uint64_t fault_due; /* the cycle of the next fault, FABRIC_NEVER: none */
   struct fabric_faults *faults;
-  bool moved;   /* something at the border, in this cycle */
+  bool moved; /* something at the border, in this cycle */
   bool ran;
   bool single; /* wavelets one by one */
   bool failed; /* no memory for a bucket */
