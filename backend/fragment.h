@@ -16,6 +16,9 @@
 #include "wafer/launch.h"
 
 #define FRAGMENT_IDLE UINT32_MAX
+/* Registers that are not for fragments: samples that are still to do in a train, the host's to set; the
+ * wavelet of a data task. */
+#define FRAGMENT_SAMPLES WAFER_TRAIN_REGISTER
 
 typedef struct fragment_code {
   const wafer_instruction *code;
@@ -92,6 +95,7 @@ typedef struct fragment_link {
   fragment_ports *ports;     /* NULL, or where the ports of all fragments go */
   bool marks; /* cores mark the beginning of fragment i with i, and the end of their last with
                  `count` */
+  bool train; /* all of it as often as register FRAGMENT_SAMPLES says */
 } fragment_link;
 
 /* Puts fragments together; the program lives in the arena. NO_FIT: more colours at a router, or

@@ -206,7 +206,7 @@ static wafer_status write_program(const linker *l, uint32_t last, wafer_core_pro
   uint32_t depth = 0;
   for (uint32_t s = last; s != NOTHING; s = l->sequences[s].before) depth++;
   uint32_t *order = WAFER_NEW(l->arena, uint32_t, depth);
-  uint32_t length = l->sequences[last].length + l->link->marks;
+  uint32_t length = l->sequences[last].length + l->link->marks + (l->link->train ? 2 : 0);
   writer w = {.l = l,
               .code = WAFER_NEW(l->arena, wafer_instruction, length),
               .bindings = WAFER_NEW(l->arena, wafer_core_binding, WAFER_CORE_BINDINGS)};
@@ -227,6 +227,15 @@ static wafer_status write_program(const linker *l, uint32_t last, wafer_core_pro
   }
   if (l->link->marks)
     w.code[entry++] = (wafer_instruction){.op = WAFER_CORE_mark, .value = (int32_t)l->link->count};
+  if (l->link->train) { /* one sample less; again while there are any */
+    w.code[entry++] = (wafer_instruction){.op = WAFER_CORE_plus,
+                                          .a = FRAGMENT_SAMPLES,
+                                          .b = FRAGMENT_SAMPLES,
+                                          .c = WAFER_NO_REGISTER,
+                                          .value = -1};
+    w.code[entry++] = (wafer_instruction){
+        .op = WAFER_CORE_branch, .a = WAFER_NO_REGISTER, .b = FRAGMENT_SAMPLES, .target = 0};
+  }
   const fragment *first = l->link->at[l->sequences[order[0]].fragment];
   *out = (wafer_core_program){.name = first->name,
                               .node = first->node,

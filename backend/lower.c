@@ -1,4 +1,5 @@
 /* Placed IR -> plan. The graph numbers values, kernels and streams; the plan keeps its numbers. */
+#include "launch.h"
 #include "lower.h"
 
 wafer_status lower_no_memory(const lowering *l) {
@@ -220,6 +221,7 @@ wafer_status wafer_lower(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_p
   WAFER_TRY(lower(&l));
   WAFER_TRY(wafer_ir_print(ctx, ir, &l.plan->mlir, &l.plan->mlir_bytes));
   WAFER_TRY(wafer_plan_check(ctx->diag, ir->file, l.plan));
+  WAFER_TRY(launch_plan(ctx, l.plan, ctx->options ? ctx->options->programs : WAFER_PROGRAMS_auto));
   WAFER_TRY(measure(&l));
   *out = l.plan;
   return WAFER_OK;

@@ -99,6 +99,11 @@ static wafer_status plan_stream(routing *r, const wafer_graph_kernel *kernel, ui
   s->words = stream_words(&r->graph.values[value].type, kernel->body.storage);
   s->cycles = stream_cycles(m, &s->from, &s->to, s->words);
   s->latency = stream_latency(m, &s->from, &s->to, fabric_hops(&r->paths[chosen]));
+  if (r->mode == WAFER_MODE_streaming && s->from.where == s->to.where) {
+    s->cycles =
+        relayout_cycles(m, &s->from, &s->to, &r->graph.values[value].type.shape, s->words);
+    s->latency = 0;
+  }
   return WAFER_OK;
 }
 

@@ -117,10 +117,19 @@ static bool stays(const streaming *s, const wafer_graph_kernel *kernel,
 
 /* ---- Weighing a shape ---- */
 
-/* Cycles to bring one sample's inputs to the kernel. */
-static uint64_t relayout_cycles(const streaming *s, const wafer_graph_kernel *kernel,
+/* Cycles to bring one input. */
+static uint64_t bring_cycles(const streaming *s, const wafer_holding *from, const wafer_holding *to,
+                             const wafer_type *type, wafer_dtype storage, uint32_t width) {
+  const wafer_machine *m = s->ctx->machine;
+  uint64_t words = stream_words(type, storage);
+  if (from->where == WAFER_AT_wafer) return relayout_cycles(m, from, to, &type->shape, words);
+  return stream_cycles(m, from, to, words) + stream_latency(m, from, to, width);
+}
+
+/* Cycles to bring one sample's inputs to the kernel, one after the other. */
+static uint64_t inputs_cycles(const streaming *s, const wafer_graph_kernel *kernel,
                                 const wafer_kernel_body *body, const wafer_shape_point *point) {
-  uint64_t most = 0;
+  uint64_t all = 0;
   for (uint32_t i = 0; i < body->input_count; i++) {
     if (body->input_is_weight[i]) continue;
     uint32_t value = kernel->inputs[i];
@@ -128,12 +137,9 @@ static uint64_t relayout_cycles(const streaming *s, const wafer_graph_kernel *ke
     wafer_holding to = input_holding(s, body, point, i);
     wafer_holding from = h->count ? h->at[0] : (wafer_holding){.where = WAFER_AT_edge};
     if (is_held(h, &to)) continue;
-    uint64_t words = stream_words(&s->graph->values[value].type, body->storage);
-    uint64_t cycles = stream_cycles(s->ctx->machine, &from, &to, words) +
-                      stream_latency(s->ctx->machine, &from, &to, point->width);
-    most = cycles > most ? cycles : most;
+    all += bring_cycles(s, &from, &to, &s->graph->values[value].type, body->storage, point->width);
   }
-  return most;
+  return all;
 }
 
 static uint64_t bytes_beside(const streaming *s, const wafer_graph_kernel *kernel,
@@ -155,7 +161,7 @@ static const wafer_shape_point *choose(const streaming *s, const wafer_graph_ker
     uint64_t bytes = bytes_beside(s, kernel, body, point);
     *least = bytes < *least ? bytes : *least;
     if (bytes > s->budget) continue;
-    uint64_t cycles = point->cycles + relayout_cycles(s, kernel, body, point);
+    uint64_t cycles = point->cycles + inputs_cycles(s, kernel, body, point);
     tried++;
     if (cycles >= best_cycles) continue;
     best = point;
@@ -233,7 +239,7 @@ static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
       fixed += parts.input_bytes;
       break;
     }
-  uint64_t in = relayout_cycles(s, kernel, body, point), out = output_cycles(s, kernel);
+  uint64_t in = inputs_cycles(s, kernel, body, point), out = output_cycles(s, kernel);
   s->out->phases[k] = (size_phase){.in = in,
                                    .work = point->cycles + out,
                                    .beat = max_u64(point->cycles, max_u64(in, out)),

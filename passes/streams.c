@@ -47,6 +47,62 @@ uint64_t stream_cycles(const wafer_machine *m, const wafer_holding *from, const 
   return to->where == WAFER_AT_edge ? max_u64(links, edge_out_cycles(m, words)) : links;
 }
 
+/* ---- relayouts ---- */
+
+/* Cuts of a dim in one direction: parts, how far apart they are, and how many elements lie between
+ * the beginnings of two of them. */
+typedef struct cut {
+  uint32_t parts, stride;
+  int64_t length;
+} cut;
+
+static cut cut_of(const wafer_layout *l, const wafer_shape *shape, uint32_t d, bool over_rows) {
+  int64_t parts = (int64_t)l->rows[d] * l->cols[d], tile = (shape->dims[d] + parts - 1) / parts;
+  uint32_t own = over_rows ? l->rows[d] : l->cols[d];
+  if (own == 1) return (cut){1, 1, shape->dims[d]};
+  return (cut){own, over_rows ? l->row_stride[d] : l->col_stride[d],
+               over_rows ? tile * l->cols[d] : tile};
+}
+
+/* Whether the lines of that direction hold the same elements in both layouts. */
+static bool agrees(const wafer_holding *from, const wafer_holding *to, const wafer_shape *shape,
+                   bool over_rows) {
+  for (uint32_t d = 0; d < shape->rank; d++) {
+    cut a = cut_of(&from->layout, shape, d, over_rows), b = cut_of(&to->layout, shape, d, over_rows);
+    if (a.parts != b.parts || a.stride != b.stride || a.length != b.length) return false;
+  }
+  return true;
+}
+
+/* Words of all different elements that a line of cores has: rows (columns) that a dim is cut over
+ * share them out. */
+static uint64_t line_words(const wafer_layout *l, const wafer_shape *shape, bool row,
+                           uint64_t words) {
+  uint64_t parts = 1;
+  for (uint32_t d = 0; d < shape->rank; d++) parts *= row ? l->rows[d] : l->cols[d];
+  return (words + parts - 1) / parts;
+}
+
+static uint64_t pass_cycles(const wafer_machine *m, uint64_t words, uint32_t cores) {
+  return words + (uint64_t)cores * m->hop_cycles + 2 * (uint64_t)m->ramp_cycles +
+         2 * (uint64_t)m->vector_setup_cycles + m->descriptor_load_cycles;
+}
+
+uint64_t relayout_cycles(const wafer_machine *m, const wafer_holding *from, const wafer_holding *to,
+                         const wafer_shape *shape, uint64_t words) {
+  uint32_t width = from->rect.width > to->rect.width ? from->rect.width : to->rect.width;
+  uint32_t height = from->rect.height > to->rect.height ? from->rect.height : to->rect.height;
+  bool rows = agrees(from, to, shape, true), cols = agrees(from, to, shape, false);
+  uint64_t along_row = pass_cycles(m, line_words(&from->layout, shape, true, words), width);
+  uint64_t along_col = pass_cycles(m, line_words(&from->layout, shape, false, words), height);
+  uint64_t row_after = pass_cycles(m, line_words(&to->layout, shape, true, words), width);
+  uint64_t col_after = pass_cycles(m, line_words(&to->layout, shape, false, words), height);
+  if (rows && cols) return min_u64(along_row, along_col); /* only replicas lack them */
+  if (rows) return along_row;
+  if (cols) return along_col;
+  return min_u64(along_row + col_after, along_col + row_after);
+}
+
 uint64_t stream_latency(const wafer_machine *m, const wafer_holding *from, const wafer_holding *to,
                         uint64_t hops) {
   uint64_t latency = hops * m->hop_cycles + 2 * (uint64_t)m->ramp_cycles;

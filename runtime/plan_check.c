@@ -154,9 +154,10 @@ static wafer_status check_all(plan_check *c) {
   for (uint32_t i = 0; i < c->plan->stream_count; i++) WAFER_TRY(plan_check_stream(c, i));
   for (uint32_t i = 0; i < c->plan->phase_count; i++)
     WAFER_TRY(check_phase(c, &c->plan->phases[i]));
-  for (uint32_t i = 0; i < c->plan->launch_count; i++) WAFER_TRY(check_launch(c, i));
   WAFER_TRY(plan_check_functions(c));
-  return plan_check_host_functions(c);
+  WAFER_TRY(plan_check_host_functions(c));
+  for (uint32_t i = 0; i < c->plan->launch_count; i++) WAFER_TRY(check_launch(c, i));
+  return WAFER_OK;
 }
 
 wafer_status wafer_plan_check(const wafer_diag *diag, const char *file, const wafer_plan *plan) {

@@ -192,6 +192,7 @@ static const xml_field launch_fields[] = {
     {"action", &xml_u32, AT(T, action), .fallback = "0"},
     {"program", &xml_u32, AT(T, program)},
     {"predicted-cycles", &xml_u64, AT(T, predicted)},
+    {"predicted-interval", &xml_u64, AT(T, interval), .fallback = "0"},
 };
 const xml_element xml_launch_element = ELEMENT("launch", launch_fields);
 #undef T

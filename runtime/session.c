@@ -9,6 +9,7 @@
 #include "exec.h"
 #include "held.h"
 #include "host_plan.h"
+#include "session_fabric.h"
 #include "session_ports.h"
 #include "vmath.h"
 
@@ -25,6 +26,7 @@ struct wafer_session {
   exec_program *program;
   thread_pool *pool;
   bool shares_pool;
+  session_fabric *fabric; /* in place of program and pool */
   exec_tensor **tensor; /* per plan value; NULL: not made */
   held held;
   bool *loaded; /* per phase */
@@ -255,8 +257,28 @@ static wafer_status prepare_unit(wafer_session *s) {
   return status;
 }
 
+/* Ports without tensors: what the checks of views need. */
+static wafer_status prepare_fabric(wafer_session *s, const wafer_session_options *options) {
+  const wafer_function *f = s->function;
+  if (wafer_function_on_host(f))
+    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
+                      "steps of this plan run on the host: fabric fidelity runs plans whose first "
+                      "function is the wafer's");
+  WAFER_TRY(session_fabric_create(s->plan, options, &s->fabric));
+  s->inputs = calloc((size_t)f->input_count + 1, sizeof *s->inputs);
+  s->outputs = calloc((size_t)f->output_count + 1, sizeof *s->outputs);
+  s->out = calloc((size_t)f->output_count + 1, sizeof *s->out);
+  if (!s->inputs || !s->outputs || !s->out) return no_memory(s);
+  for (uint32_t i = 0; i < f->input_count; i++)
+    s->inputs[i] = (session_port){.value = f->inputs[i], .of = &s->plan->values[f->inputs[i]]};
+  for (uint32_t i = 0; i < f->output_count; i++)
+    s->outputs[i] = (session_port){.value = f->outputs[i], .of = &s->plan->values[f->outputs[i]]};
+  return WAFER_OK;
+}
+
 /* The plan's first function, which may be one of the host. */
 static wafer_status prepare(wafer_session *s, const wafer_session_options *options) {
+  if (options && options->fidelity == WAFER_FIDELITY_fabric) return prepare_fabric(s, options);
   if (!s->shares_pool) {
     WAFER_TRY(wafer_plan_check(s->diag, s->plan->model, s->plan));
     s->pool = thread_pool_create(options ? options->threads : 0);
@@ -311,6 +333,12 @@ void wafer_session_destroy(wafer_session *s) {
     free(s->items);
     free(s->out);
   }
+  if (s->fabric) {
+    free(s->inputs);
+    free(s->outputs);
+    free(s->out);
+  }
+  session_fabric_destroy(s->fabric);
   if (!s->shares_pool) thread_pool_destroy(s->pool);
   free(s->staging);
   exec_program_destroy(s->program);
@@ -353,17 +381,8 @@ static bool make_staging(wafer_session *s) {
   return !most || s->staging;
 }
 
-/* Room for the outputs of a train, and buffers for its groups; nothing when it is as before. */
-static wafer_status make_room(wafer_session *s, uint64_t samples) {
-  uint64_t group = s->plan->mode == WAFER_MODE_streaming && s->plan->batch > 1 ? s->plan->batch : 1;
-  if (group > samples) group = samples;
-  if (s->group != group) {
-    s->group = 0;
-    WAFER_TRY(exec_program_finish(s->program, thread_pool_size(s->pool), (uint32_t)group,
-                                  s->segment_count, s->boundaries));
-    s->group = (uint32_t)group;
-  }
-  if (!make_staging(s)) return no_memory(s);
+/* Room for the outputs of a train. */
+static wafer_status make_out(wafer_session *s, uint64_t samples) {
   if (s->out_room >= samples) return WAFER_OK;
   s->out_room = 0;
   for (uint32_t i = 0; i < s->function->output_count; i++) {
@@ -375,6 +394,19 @@ static wafer_status make_room(wafer_session *s, uint64_t samples) {
   }
   s->out_room = samples;
   return WAFER_OK;
+}
+
+/* And buffers for its groups; nothing when it is as before. */
+static wafer_status make_room(wafer_session *s, uint64_t samples) {
+  uint64_t group = s->plan->mode == WAFER_MODE_streaming && s->plan->batch > 1 ? s->plan->batch : 1;
+  if (group > samples) group = samples;
+  if (s->group != group) {
+    s->group = 0;
+    WAFER_TRY(exec_program_finish(s->program, thread_pool_size(s->pool), (uint32_t)group,
+                                  s->segment_count, s->boundaries));
+    s->group = (uint32_t)group;
+  }
+  return make_staging(s) ? make_out(s, samples) : no_memory(s);
 }
 
 static void enter_sample(wafer_session *s, const wafer_view *inputs, bool train, uint64_t sample,
@@ -559,6 +591,15 @@ wafer_status wafer_session_run_items(wafer_session *s, wafer_item *const *inputs
   return WAFER_OK;
 }
 
+static wafer_status run_fabric(wafer_session *s, const wafer_view *inputs, bool train,
+                               uint64_t samples, wafer_view *outputs) {
+  WAFER_TRY(make_out(s, samples));
+  WAFER_TRY(session_fabric_run(s->fabric, inputs, train, samples, s->out));
+  s->stats = session_fabric_stats(s->fabric);
+  fill_outputs(s, train, samples, outputs);
+  return WAFER_OK;
+}
+
 wafer_status wafer_session_run(wafer_session *s, const wafer_view *inputs, uint32_t input_count,
                                wafer_view *outputs, uint32_t output_count) {
   bool train = false;
@@ -572,6 +613,7 @@ wafer_status wafer_session_run(wafer_session *s, const wafer_view *inputs, uint3
     return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_USAGE,
                       "the model has %u outputs, asked for %u", s->function->output_count,
                       output_count);
+  if (s->fabric) return run_fabric(s, inputs, train, samples, outputs);
   WAFER_TRY(make_room(s, samples));
   for (uint64_t at = 0; at < samples; at += s->group) {
     uint64_t count = samples - at < s->group ? samples - at : s->group;

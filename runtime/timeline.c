@@ -48,6 +48,7 @@ typedef struct line {
   uint32_t *output; /* per output: the event that brings it to the edge */
   bool *loaded;
   turns edge_in, edge_out, memoryx;
+  uint64_t exchange;                   /* weight streaming: values change their layout one by one */
   const part *part;                    /* being run */
   uint64_t previous_start, start;      /* of the phase before, of the phase */
   uint64_t samples, half;              /* of the train, of its last half */
@@ -291,12 +292,14 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
   }
   start = later(start, room(l, e, sample, base, t->depth));
   if (sample > base) start = later(start, at(l, e->left, sample - 1));
+  bool alone = !weight && l->plan->mode == WAFER_MODE_streaming && l->plan->batch == 1;
+  if (alone) start = later(start, l->exchange);
   uint64_t bytes = t->words * WAFER_WAVELET_BYTES;
-  if (weight)
-    start =
-        take_turn(&l->memoryx, start,
-                  shared = wafer_machine_transfer_cycles(m, bytes, m->memoryx_bytes_per_second));
-  else if (t->from.where == WAFER_AT_edge)
+  if (weight) { /* in streaming one after the other: they share the way to their cores too */
+    shared = wafer_machine_transfer_cycles(m, bytes, m->memoryx_bytes_per_second);
+    bool apart = l->plan->mode == WAFER_MODE_streaming && t->cycles > shared;
+    start = take_turn(&l->memoryx, start, apart ? t->cycles : shared);
+  } else if (t->from.where == WAFER_AT_edge)
     start =
         take_turn(&l->edge_in, start,
                   shared = wafer_machine_transfer_cycles(m, bytes, m->edge_in_bytes_per_second));
@@ -306,6 +309,7 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
                   shared = wafer_machine_transfer_cycles(m, bytes, m->edge_out_bytes_per_second));
   e->left[sample % l->window] = start + later(t->cycles, shared);
   e->done[sample % l->window] = start + later(t->cycles, shared) + t->latency;
+  if (alone) l->exchange = at(l, e->done, sample);
 }
 
 static void run_kernel(line *l, event *e, uint64_t sample, uint64_t base) {
@@ -359,6 +363,24 @@ static void conclude(line *l, uint64_t group) {
     out->interval_cycles = (l->last - l->mark + l->half - 1) / l->half;
 }
 
+/* Where a pipeline has programs, their time is known better than from its streams: cores receive,
+ * compute and send one after the other. */
+static void follow_programs(line *l) {
+  const wafer_plan *plan = l->plan;
+  uint64_t edge = 2 * plan->machine->edge_latency_cycles;
+  for (uint32_t i = 0; i < plan->launch_count; i++) {
+    const wafer_launch *launch = &plan->launches[i];
+    wafer_timeline *out = l->out;
+    if (launch->kind != WAFER_LAUNCH_train || launch->phase != l->parts[0].phase) continue;
+    out->latency_cycles = launch->predicted + edge;
+    out->interval_cycles = l->samples == 1 ? out->latency_cycles : launch->interval;
+    out->total_cycles = out->latency_cycles + (l->samples - 1) * launch->interval;
+    if (out->phase_cycles) out->phase_cycles[launch->phase] = out->total_cycles - edge;
+    for (uint64_t s = 0; out->finish && s < l->samples; s++)
+      out->finish[s] = out->latency_cycles + s * launch->interval;
+  }
+}
+
 static wafer_status run_train(line *l) {
   const wafer_plan *plan = l->plan;
   uint64_t batch = plan->mode == WAFER_MODE_streaming && plan->batch ? plan->batch : 1;
@@ -369,6 +391,7 @@ static wafer_status run_train(line *l) {
     for (uint32_t i = 0; i < l->part_count; i++) run_part(l, &l->parts[i], base, count);
   }
   conclude(l, batch);
+  follow_programs(l);
   return WAFER_OK;
 }
 

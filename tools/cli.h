@@ -11,6 +11,7 @@
 int wafer_tool_compile(int argc, char **argv);
 int wafer_tool_dump(int argc, char **argv);
 int wafer_tool_run(int argc, char **argv);
+int wafer_tool_check(int argc, char **argv);
 int wafer_tool_machines(int argc, char **argv);
 int wafer_tool_conform(int argc, char **argv);
 int wafer_tool_place(int argc, char **argv);

@@ -31,6 +31,10 @@ static const char usage[] =
     "      --place-moves N      length of the search; the same plan on every host (500000)\n"
     "      --place-seconds S    stop the search after so long instead\n"
     "      --seed N             another seed, another layout (0)\n"
+    "      --placer shelf       placement engine\n"
+    "      --programs W         keep the core programs that `run --fidelity fabric` executes in the "
+    "plan:\n"
+    "                           auto (when they are small), always or never (auto)\n"
     "      --report FILE.json   the closing report as JSON too\n"
     "      --passes LIST        passes to run instead of the default ones, comma separated\n"
     "      --print-ir-after P   print the IR after pass P, or after all, to stderr\n"
@@ -71,6 +75,7 @@ enum {
   MOVES,
   SECONDS,
   SEED,
+  PROGRAMS,
   REPORT,
   PASSES,
   PRINT,
@@ -92,6 +97,7 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"place-moves", required_argument, NULL, MOVES},
                                              {"place-seconds", required_argument, NULL, SECONDS},
                                              {"seed", required_argument, NULL, SEED},
+                                             {"programs", required_argument, NULL, PROGRAMS},
                                              {"report", required_argument, NULL, REPORT},
                                              {"passes", required_argument, NULL, PASSES},
                                              {"print-ir-after", required_argument, NULL, PRINT},
@@ -182,6 +188,14 @@ static bool parse_search(wafer_options *o, int option, const char *text) {
   return cli_usage("compile", "--place-seconds wants more than 0, got '%s'", text), false;
 }
 
+static wafer_status parse_programs(const char *text, wafer_programs *out) {
+  static const char *const names[] = {"auto", "always", "never"};
+  for (uint32_t i = 0; i < WAFER_COUNT(names); i++)
+    if (!strcmp(text, names[i])) return *out = (wafer_programs)i, WAFER_OK;
+  return (wafer_status)cli_usage("compile", "--programs wants auto, always or never, got '%s'",
+                                 text);
+}
+
 static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, const char *text) {
   uint64_t number;
   switch (option) {
@@ -218,6 +232,10 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   case SECONDS:
   case SEED:
     return parse_search(&a->options, option, text) ? WAFER_OK : WAFER_USAGE;
+    if (!strcmp(text, "shelf")) return WAFER_OK;
+    return (wafer_status)cli_usage("compile", "--placer wants shelf, got '%s'", text);
+  case PROGRAMS:
+    return parse_programs(text, &a->options.programs);
   case REPORT:
     a->report = text;
     return WAFER_OK;

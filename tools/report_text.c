@@ -121,4 +121,9 @@ void report_print(FILE *to, const report *r) {
   print_kernels(to, plan);
   fprintf(to, "\nbottleneck: %s\n", r->bottleneck);
   print_host(to, plan);
+  if (plan->launch_count)
+    fprintf(to, "fabric fidelity: %u launches, %u programs\n", plan->launch_count,
+            plan->program_count);
+  else
+    fprintf(to, "fabric fidelity: %s\n", plan->no_programs);
 }

@@ -15,6 +15,8 @@ static const char usage[] =
     "      --tol [NAME=]T     allow |a-b| up to T times the largest |b| (1e-4), for all outputs or "
     "for one\n"
     "      --rtol R --atol A  allow |a-b| up to A + R |b|, element by element, instead\n"
+    "      --fidelity F       kernel (each kernel as a tensor computation), or fabric: every core and\n"
+    "                         every wavelet, cycle by cycle (kernel)\n"
     "      --threads N        host threads (all); the result does not depend on it\n"
     "      --repeat N         run N times more and report the median time\n"
     "      --samples S        random inputs: a train of S samples\n"
@@ -63,7 +65,8 @@ enum {
   UNTIL,
   THEN,
   STATE_IN,
-  STATE_OUT
+  STATE_OUT,
+  FIDELITY
 };
 
 static const struct option long_options[] = {{"input", required_argument, NULL, INPUT},
@@ -76,6 +79,7 @@ static const struct option long_options[] = {{"input", required_argument, NULL, 
                                              {"repeat", required_argument, NULL, REPEAT},
                                              {"samples", required_argument, NULL, SAMPLES},
                                              {"seed", required_argument, NULL, SEED},
+                                             {"fidelity", required_argument, NULL, FIDELITY},
                                              {"report", required_argument, NULL, REPORT},
                                              {"steps", required_argument, NULL, STEPS},
                                              {"state", required_argument, NULL, STATE},
@@ -147,6 +151,13 @@ static bool parse_step_option(run_arguments *a, wafer_arena *arena, int option, 
   }
 }
 
+static bool parse_fidelity(run_arguments *a, const char *text) {
+  a->fidelity = strcmp(text, "fabric") ? WAFER_FIDELITY_kernel : WAFER_FIDELITY_fabric;
+  if (a->fidelity == WAFER_FIDELITY_fabric || !strcmp(text, "kernel")) return true;
+  cli_usage("run", "--fidelity wants kernel or fabric, got '%s'", text);
+  return false;
+}
+
 static bool parse_option(run_arguments *a, wafer_arena *arena, int option, const char *text) {
   switch (option) {
   case 'q':
@@ -162,6 +173,8 @@ static bool parse_option(run_arguments *a, wafer_arena *arena, int option, const
   case EXPECT:
     a->expect = text;
     return true;
+  case FIDELITY:
+    return parse_fidelity(a, text);
   case REPORT:
     a->report = text;
     return true;
@@ -278,7 +291,8 @@ static wafer_status run_plan(const run_arguments *a, const wafer_plan *plan, waf
   if (!inputs || !outputs) return cli_no_memory();
   WAFER_TRY(run_inputs(a, plan, arena, inputs));
   wafer_session *session;
-  wafer_session_options options = {.threads = (uint32_t)a->threads, .diag = cli_diag()};
+  wafer_session_options options = {
+      .fidelity = a->fidelity, .threads = (uint32_t)a->threads, .diag = cli_diag()};
   WAFER_TRY(wafer_session_create(plan, &options, &session));
   wafer_status status = run_has_steps(a) ? run_steps(a, plan, arena, session, inputs, outputs)
                                          : wafer_session_run(session, inputs, f->input_count,
@@ -296,7 +310,11 @@ static wafer_status run(run_arguments *a, wafer_arena *arena) {
     WAFER_TRY(wafer_weights_read(cli_diag(), arena, a->state_in, a->state));
   }
   WAFER_TRY(wafer_plan_open(cli_diag(), a->plan, &plan));
-  wafer_status status = run_plan(a, plan, arena);
+  const wafer_plan *whole = plan;
+  wafer_ctx ctx = {.machine = plan->machine, .arena = arena, .diag = cli_diag()};
+  wafer_status status = WAFER_OK;
+  if (a->fidelity == WAFER_FIDELITY_fabric) status = wafer_plan_add_programs(&ctx, plan, &whole);
+  if (status == WAFER_OK) status = run_plan(a, whole, arena);
   wafer_plan_close(plan);
   return status;
 }

@@ -15,6 +15,7 @@ typedef struct run_arguments {
   size_t own_count; /* outputs with a tol of their own */
   const char **own_names;
   double *own_tols;
+  wafer_fidelity fidelity;
   bool quiet;
   /* Steps that hand values on (run_steps.c). */
   uint64_t steps;

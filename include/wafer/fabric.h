@@ -31,7 +31,7 @@ const char *wafer_core_op_name(wafer_core_op op);
 
 #define WAFER_CORE_REGISTERS 16
 #define WAFER_CORE_THREADS 8   /* the emulator's limit; the machine may have fewer */
-#define WAFER_CORE_BINDINGS 24 /* input and output queues in use by one program */
+#define WAFER_CORE_BINDINGS 48 /* input and output queues in use by one program */
 #define WAFER_CORE_TASKS 32
 #define WAFER_INSTRUCTION_BYTES 8 /* of code, each; a descriptor takes as much again */
 

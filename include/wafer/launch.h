@@ -16,6 +16,9 @@
 extern "C" {
 #endif
 
+/* Register of every core that holds the samples of a train when it starts. */
+#define WAFER_TRAIN_REGISTER 14
+
 typedef enum wafer_launch_kind {
   WAFER_LAUNCH_load,  /* the weight streams of the phase */
   WAFER_LAUNCH_action, /* one action of the phase, one sample */
@@ -48,8 +51,37 @@ typedef struct wafer_launch {
   uint32_t phase;
   uint32_t action;    /* index into the phase's actions; 0 for the other kinds */
   uint32_t program;   /* index into the plan's programs */
-  uint64_t predicted; /* cycles */
+  uint64_t predicted; /* cycles; of a train's first sample */
+  uint64_t interval;  /* of a train: cycles from sample to sample, predicted; 0 for the other kinds */
 } wafer_launch;
+
+/* Constants of the program: bytes in the memory of every core of a rectangle before it starts. */
+typedef struct wafer_launch_data {
+  wafer_rect cores;
+  uint32_t address;
+  wafer_bytes bytes;
+} wafer_launch_data;
+
+/* The contents of a launch's program file. */
+typedef struct wafer_launch_body {
+  wafer_bytes program; /* of wafer_fabric_program_write */
+  /* Cores mark the beginning of part i with i: the action of the phase that it belongs to. The end
+   * of everything is marked with part_count. */
+  uint32_t part_count;
+  const uint32_t *parts;
+  uint32_t port_count, data_count;
+  const wafer_port_use *ports;
+  const wafer_launch_data *data;
+} wafer_launch_body;
+
+/* To bytes in the arena; the same body gives the same bytes. False: no memory, or more than 2 GiB. */
+bool wafer_launch_write(wafer_arena *arena, const wafer_launch_body *body, wafer_bytes *out);
+/* From untrusted bytes; everything lives in the arena. `file` is for
+ * messages. Values, places and boxes may be any: see wafer_port_fits, and the fabric's own checks. */
+wafer_status wafer_launch_read(const wafer_diag *diag, const char *file, wafer_arena *arena,
+                               wafer_bytes bytes, wafer_launch_body *body);
+/* Every box lies inside a tensor of so many elements; *count: elements in all, at most 2^32 - 1. */
+bool wafer_port_fits(const wafer_port_use *port, int64_t elements, uint64_t *count);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,9 @@
 extern "C" {
 #endif
 
-typedef enum wafer_fidelity { WAFER_FIDELITY_kernel } wafer_fidelity;
+/* kernel: each kernel as a tensor computation, cycles from the plan. fabric: every core executes its
+ * program, every wavelet moves through routers, cycles are counted; for plans with programs. */
+typedef enum wafer_fidelity { WAFER_FIDELITY_kernel, WAFER_FIDELITY_fabric } wafer_fidelity;
 
 typedef struct wafer_session_options {
   wafer_fidelity fidelity; /* zero: kernel */
@@ -49,6 +51,10 @@ typedef struct wafer_run_stats {
   const uint64_t *phase_cycles; /* per plan phase */
   const char *instruction_set;  /* what the host's arithmetic used: "avx512f", ... */
   uint64_t peak_bytes;          /* buffers of the session */
+  /* Fabric fidelity alone; 0 and NULL else. */
+  const uint64_t *stream_busy; /* per plan stream */
+  uint64_t hops;               /* wavelets over links between routers */
+  uint64_t elements;           /* of vector instructions */
 } wafer_run_stats;
 wafer_run_stats wafer_session_stats(const wafer_session *session);
 

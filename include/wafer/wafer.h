@@ -93,6 +93,14 @@ typedef enum wafer_objective {
   WAFER_OBJECTIVE_wire        /* shorter wires, the interval being no longer */
 } wafer_objective;
 
+/* Whether a plan holds what fabric fidelity runs. auto: when it is small; wafer_plan_add_programs
+ * makes it for plans without. */
+typedef enum wafer_programs {
+  WAFER_PROGRAMS_auto,
+  WAFER_PROGRAMS_always,
+  WAFER_PROGRAMS_never
+} wafer_programs;
+
 /* Zero is the default of every field. */
 typedef struct wafer_options {
   wafer_mode mode;
@@ -102,6 +110,7 @@ typedef struct wafer_options {
   wafer_objective objective;
   uint64_t place_seed, place_moves; /* of the search; 0 moves: a default, or place_seconds alone */
   double place_seconds;             /* 0: no limit, and the same plan on every host */
+  wafer_programs programs;
   size_t dim_count, shape_count, value_count;
   const wafer_dim_binding *dims;
   const wafer_shape_binding *shapes;
@@ -152,6 +161,11 @@ void wafer_passes_each(void (*visit)(void *self, const char *name, const char *s
 /* Placed IR -> plan, checked by wafer_plan_check. Lives in the arena; weights stay where they are.
  */
 wafer_status wafer_lower(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_plan **out);
+
+/* The plan with launches and programs, in the arena; it borrows everything else from `plan`, and is
+ * `plan` itself when that has them. UNSUPPORTED: a kernel or stream has no program. */
+wafer_status wafer_plan_add_programs(const wafer_ctx *ctx, const wafer_plan *plan,
+                                     const wafer_plan **out);
 
 #ifdef __cplusplus
 }

@@ -87,7 +87,7 @@ static void repeat(scene *s, int32_t times);
 
 static bool scene_load(scene *s) {
   const fragment *at = &s->f;
-  fragment_link link = {"exchange", WIDTH, HEIGHT, 1, &at, &s->ports, false};
+  fragment_link link = {"exchange", WIDTH, HEIGHT, 1, &at, &s->ports, false, false};
   if (fragment_link_program(&s->diag, s->arena, &s->machine, &link, &s->program) != WAFER_OK)
     return false;
   if (s->times > 1) repeat(s, s->times);

@@ -56,7 +56,7 @@ static void test_relay(void) {
     send_east(&f[i], i, 0, 0, 0);
     CU_ASSERT_EQUAL(f[i].code_count, 2);
   }
-  fragment_link link = {"relay", 5, 1, 3, at, NULL, true};
+  fragment_link link = {"relay", 5, 1, 3, at, NULL, true, false};
   CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
   CU_ASSERT_EQUAL(program.program_count, 4);
   CU_ASSERT_EQUAL(program.core[4], WAFER_NO_PROGRAM);
@@ -111,7 +111,7 @@ static void test_colors_run_out(void) {
     send_east(&f[i], 0, 0, 0, 0);
     at[i] = &f[i];
   }
-  fragment_link link = {"crowd", 2, 1, 25, at, NULL, false};
+  fragment_link link = {"crowd", 2, 1, 25, at, NULL, false, false};
   CU_ASSERT_EQUAL(fragment_link_program(&diag, arena, wse2, &link, &program), WAFER_NO_FIT);
   CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "colors"));
   wafer_arena_destroy(arena);

@@ -1,0 +1,78 @@
+#include "memory_map.h"
+
+#include <string.h>
+
+#define ALIGN 8
+
+/* Moves `address` above a place that it would overlap; false: none is in the way. */
+static bool step_over(const memory_map *map, wafer_rect rect, uint32_t bytes, uint32_t *address) {
+  for (uint32_t i = 0; i < map->count; i++) {
+    const memory_place *p = &map->at[i];
+    bool apart = *address + bytes <= p->address || p->address + p->bytes <= *address;
+    if (apart || !wafer_rect_overlaps(rect, p->at.rect)) continue;
+    *address = p->address + p->bytes;
+    return true;
+  }
+  return false;
+}
+
+static bool grow(memory_map *map) {
+  if (map->count < map->room) return true;
+  uint32_t room = map->room ? 2 * map->room : 64;
+  memory_place *at = WAFER_NEW(map->arena, memory_place, room);
+  if (!at) return false;
+  if (map->count) memcpy(at, map->at, map->count * sizeof *at);
+  map->at = at;
+  map->room = room;
+  return true;
+}
+
+memory_place *memory_take(memory_map *map, memory_place place, uint32_t phase, bool *no_memory) {
+  uint32_t address = phase % ALIGN;
+  *no_memory = false;
+  if (place.bytes > map->limit) return NULL;
+  while (step_over(map, place.at.rect, place.bytes, &address))
+    address += (phase - address) % ALIGN; /* unsigned: up to the next such address */
+  if (address > map->limit - place.bytes) return NULL;
+  if (!grow(map)) {
+    *no_memory = true;
+    return NULL;
+  }
+  place.address = address;
+  place.spread.address = (int32_t)address;
+  map->at[map->count] = place;
+  return &map->at[map->count++];
+}
+
+bool memory_put(memory_map *map, wafer_rect rect, uint32_t address, uint32_t bytes) {
+  if (bytes == 0) return true;
+  if (!grow(map)) return false;
+  map->at[map->count++] = (memory_place){.value = WAFER_NONE,
+                                         .at = {.where = WAFER_AT_wafer, .rect = rect},
+                                         .address = address,
+                                         .bytes = bytes};
+  return true;
+}
+
+memory_place *memory_find(const memory_map *map, uint32_t value, const wafer_holding *at) {
+  for (uint32_t i = 0; i < map->count; i++)
+    if (map->at[i].value == value && wafer_holding_equal(&map->at[i].at, at)) return &map->at[i];
+  return NULL;
+}
+
+uint32_t memory_top(const memory_map *map, wafer_rect rect) {
+  uint32_t top = 0;
+  for (uint32_t i = 0; i < map->count; i++) {
+    const memory_place *p = &map->at[i];
+    if (wafer_rect_overlaps(rect, p->at.rect) && p->address + p->bytes > top)
+      top = p->address + p->bytes;
+  }
+  return (top + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+void memory_drop(memory_map *map, uint32_t value) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < map->count; i++)
+    if (map->at[i].value != value) map->at[kept++] = map->at[i];
+  map->count = kept;
+}

@@ -1,0 +1,79 @@
+/* The state of a session at fabric fidelity, and the parts of running it. Private to
+ * session_fabric*.c. */
+#ifndef RUNTIME_FABRIC_SESSION_H
+#define RUNTIME_FABRIC_SESSION_H
+
+#include "session_fabric.h"
+#include "wafer/assembly.h"
+
+typedef struct fabric_launch {
+  const wafer_launch *of;
+  wafer_launch_body body;
+  const wafer_fabric_program *program;
+  uint32_t **words;   /* per port: of the run under way, sample after sample */
+  uint64_t room;      /* samples in them */
+  wafer_fabric_stats stats; /* of its last run */
+} fabric_launch;
+
+/* The time of a run. Launches of actions follow each other; the weights of a phase arrive while the
+ * phase before computes. */
+typedef struct fabric_clock {
+  uint64_t now;     /* end of the last action */
+  uint64_t start;   /* of the phase */
+  uint64_t memoryx; /* free from here on */
+  uint64_t weights; /* of the next kernel: all there */
+  uint32_t phase;
+} fabric_clock;
+
+/* What the marks of a train tell. Per core. */
+typedef struct fabric_marks {
+  uint32_t *part, *done; /* at hand; samples that have ended */
+  uint64_t *since, *busy; /* when the part began; cycles in kernels so far */
+  uint64_t *finish; /* per sample: when the last core ended it */
+  uint64_t samples;
+} fabric_marks;
+
+struct session_fabric {
+  const wafer_plan *plan;
+  const wafer_diag *diag;
+  const wafer_function *function;
+  wafer_arena *arena;
+  wafer_fabric *fabric;
+  fabric_launch *launches;
+  const fabric_launch *running; /* while marks come */
+  void **stored;                /* per plan value: dense elements of a sample as cores store them */
+  void *staging;                /* a sample as the caller has it */
+  bool loaded;                  /* the weights of a pipeline */
+  fabric_marks marks;
+  wafer_run_stats stats;
+  uint64_t *kernel_busy, *phase_cycles, *stream_busy;
+};
+
+wafer_status session_fabric_no_memory(const session_fabric *s);
+static inline wafer_dtype session_fabric_type(const session_fabric *s, uint32_t value) {
+  return wafer_stored_dtype(s->plan->values[value].type.dtype, s->plan->storage);
+}
+size_t session_fabric_elements(const session_fabric *s, uint32_t value);
+/* One sample of a caller's view to `stored`; the elements of a weight to `stored`, once. */
+void session_fabric_input(session_fabric *s, uint32_t value, const wafer_view *view, bool train,
+                          uint64_t sample);
+wafer_status session_fabric_weight(session_fabric *s, uint32_t value);
+/* `stored` to where the caller's sample is. */
+void session_fabric_output(const session_fabric *s, uint32_t value, void *to, uint64_t sample);
+
+/* What a launch takes in and gives out. */
+typedef struct fabric_io {
+  const wafer_view *inputs;
+  void *const *out; /* per output of the function */
+  bool train;       /* views have a leading dim of samples */
+  uint64_t first, samples;
+} fabric_io;
+
+wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fabric_io *io);
+
+/* Time (session_fabric_time.c). */
+wafer_status session_fabric_watch(session_fabric *s, const fabric_launch *l, uint64_t samples);
+void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch *l);
+void session_fabric_train_time(session_fabric *s, const fabric_launch *l);
+
+#endif

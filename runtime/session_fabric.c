@@ -1,0 +1,190 @@
+/* Fabric fidelity: the launches of a plan, read once, and values between the caller's types and those
+ * of cores. */
+#include "fabric_session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "port.h"
+#include "vmath.h"
+
+static wafer_loc here(const session_fabric *s) {
+  return wafer_at_file(s->plan->model);
+}
+
+wafer_status session_fabric_no_memory(const session_fabric *s) {
+  return wafer_fail(s->diag, here(s), WAFER_NO_MEMORY, "no memory left for the fabric");
+}
+
+/* ---- values ---- */
+
+static size_t element_of(const session_fabric *s, uint32_t value) {
+  return wafer_dtype_bytes(session_fabric_type(s, value));
+}
+
+size_t session_fabric_elements(const session_fabric *s, uint32_t value) {
+  int64_t count = 0;
+  (void)wafer_shape_elements(&s->plan->values[value].type.shape, &count);
+  return (size_t)count;
+}
+
+static size_t sample_bytes(const session_fabric *s, uint32_t value) {
+  const wafer_type *type = &s->plan->values[value].type;
+  return wafer_tensor_bytes(type->dtype, &type->shape);
+}
+
+static bool make_stored(session_fabric *s, uint32_t value) {
+  if (s->stored[value]) return true;
+  s->stored[value] = calloc(session_fabric_elements(s, value) + 1, element_of(s, value));
+  return s->stored[value];
+}
+
+wafer_status session_fabric_weight(session_fabric *s, uint32_t value) {
+  const wafer_value *v = &s->plan->values[value];
+  if (s->stored[value]) return WAFER_OK;
+  const wafer_weight *w = wafer_weights_at(s->plan->weights, v->weight);
+  WAFER_TRY(wafer_plan_touch_weight(s->diag, s->plan, v->weight));
+  if (!make_stored(s, value)) return session_fabric_no_memory(s);
+  port_narrow(v->type.dtype, session_fabric_type(s, value), w->data, s->stored[value],
+              session_fabric_elements(s, value));
+  return WAFER_OK;
+}
+
+/* One sample of a caller's view, dense and as cores store it. */
+void session_fabric_input(session_fabric *s, uint32_t value, const wafer_view *view, bool train,
+                          uint64_t sample) {
+  wafer_view one = *view;
+  if (train) {
+    one.data = (char *)view->data + (int64_t)sample * view->strides[0] *
+                                        (int64_t)wafer_dtype_bytes(view->dtype);
+    one.shape.rank--;
+    memmove(one.shape.dims, one.shape.dims + 1, one.shape.rank * sizeof one.shape.dims[0]);
+    memmove(one.strides, one.strides + 1, one.shape.rank * sizeof one.strides[0]);
+  }
+  wafer_view_pack(&one, s->staging);
+  port_narrow(view->dtype, session_fabric_type(s, value), s->staging, s->stored[value],
+              session_fabric_elements(s, value));
+}
+
+void session_fabric_output(const session_fabric *s, uint32_t value, void *to, uint64_t sample) {
+  port_widen(s->plan->values[value].type.dtype, session_fabric_type(s, value), s->stored[value],
+             (char *)to + sample * sample_bytes(s, value), session_fabric_elements(s, value));
+}
+
+/* ---- creating ---- */
+
+static wafer_status check_port(const session_fabric *s, const fabric_launch *l, const wafer_port_use *p) {
+  const wafer_plan *plan = s->plan;
+  uint64_t count;
+  bool known = p->value < plan->value_count;
+  const wafer_value *v = known ? &plan->values[p->value] : NULL;
+  bool fits = known && wafer_port_fits(p, (int64_t)session_fabric_elements(s, p->value), &count);
+  bool right = fits && (p->out || v->weight != WAFER_NONE || v->owner == WAFER_OWNER_input);
+  if (right) return WAFER_OK;
+  return wafer_fail(s->diag, here(s), WAFER_BAD_INPUT,
+                    "program %u: a port carries what value %u does not have", l->of->program,
+                    p->value);
+}
+
+static wafer_status open_launch(session_fabric *s, fabric_launch *l) {
+  char file[64];
+  snprintf(file, sizeof file, "programs/%u.bin", l->of->program);
+  WAFER_TRY(wafer_launch_read(s->diag, file, s->arena, s->plan->programs[l->of->program], &l->body));
+  WAFER_TRY(wafer_fabric_program_read(s->diag, file, s->arena, l->body.program, &l->program));
+  l->words = WAFER_NEW(s->arena, uint32_t *, l->body.port_count);
+  if (!l->words) return session_fabric_no_memory(s);
+  for (uint32_t i = 0; i < l->body.port_count; i++)
+    WAFER_TRY(check_port(s, l, &l->body.ports[i]));
+  return WAFER_OK;
+}
+
+static wafer_status refuse(const session_fabric *s, const char *why) {
+  return wafer_fail(s->diag, here(s), WAFER_UNSUPPORTED, "no fabric fidelity for this plan: %s",
+                    why);
+}
+
+static bool allocate(session_fabric *s) {
+  const wafer_plan *plan = s->plan;
+  size_t most = 1;
+  for (uint32_t i = 0; i < s->function->input_count; i++) {
+    size_t bytes = sample_bytes(s, s->function->inputs[i]);
+    if (bytes > most) most = bytes;
+  }
+  s->staging = malloc(most);
+  s->launches = WAFER_NEW(s->arena, fabric_launch, plan->launch_count);
+  s->stored = WAFER_NEW(s->arena, void *, plan->value_count);
+  s->kernel_busy = WAFER_NEW(s->arena, uint64_t, plan->kernel_count);
+  s->stream_busy = WAFER_NEW(s->arena, uint64_t, plan->stream_count);
+  s->phase_cycles = WAFER_NEW(s->arena, uint64_t, plan->phase_count);
+  size_t cores = (size_t)plan->machine->width * plan->machine->height;
+  s->marks.part = calloc(cores, sizeof *s->marks.part);
+  s->marks.done = calloc(cores, sizeof *s->marks.done);
+  s->marks.since = calloc(cores, sizeof *s->marks.since);
+  s->marks.busy = calloc(cores, sizeof *s->marks.busy);
+  if (!s->marks.part || !s->marks.done || !s->marks.since || !s->marks.busy) return false;
+  if (!s->staging || !s->launches || !s->stored || !s->kernel_busy || !s->stream_busy ||
+      !s->phase_cycles)
+    return false;
+  for (uint32_t i = 0; i < s->function->input_count; i++)
+    if (!make_stored(s, s->function->inputs[i])) return false;
+  for (uint32_t i = 0; i < s->function->output_count; i++)
+    if (!make_stored(s, s->function->outputs[i])) return false;
+  return true;
+}
+
+static wafer_status prepare(session_fabric *s) {
+  const wafer_plan *plan = s->plan;
+  WAFER_TRY(wafer_plan_check(s->diag, plan->model, plan));
+  s->function = &plan->functions[0];
+  if (!plan->launch_count)
+    return refuse(s, plan->no_programs && *plan->no_programs ? plan->no_programs
+                                                             : "it was compiled without programs");
+  if (plan->batch != 1)
+    return refuse(s, "more than one sample is resident; compile with --batch 1");
+  if (!(s->arena = wafer_arena_create()) || !allocate(s)) return session_fabric_no_memory(s);
+  for (uint32_t i = 0; i < plan->launch_count; i++) {
+    s->launches[i].of = &plan->launches[i];
+    WAFER_TRY(open_launch(s, &s->launches[i]));
+  }
+  s->stats = (wafer_run_stats){.kernel_busy = s->kernel_busy,
+                               .phase_cycles = s->phase_cycles,
+                               .stream_busy = s->stream_busy,
+                               .instruction_set = vmath_instruction_set()};
+  return wafer_fabric_create(s->diag, plan->machine, s->launches[0].program, &s->fabric);
+}
+
+wafer_status session_fabric_create(const wafer_plan *plan, const wafer_session_options *options,
+                                   session_fabric **out) {
+  const wafer_diag *diag = options ? options->diag : NULL;
+  *out = NULL;
+  session_fabric *s = calloc(1, sizeof *s);
+  if (!s)
+    return wafer_fail(diag, wafer_at_file(plan->model), WAFER_NO_MEMORY, "no memory for a session");
+  s->plan = plan;
+  s->diag = diag;
+  wafer_status status = prepare(s);
+  if (status == WAFER_OK)
+    *out = s;
+  else
+    session_fabric_destroy(s);
+  return status;
+}
+
+void session_fabric_destroy(session_fabric *s) {
+  if (!s) return;
+  wafer_fabric_destroy(s->fabric);
+  for (uint32_t v = 0; s->stored && v < s->plan->value_count; v++) free(s->stored[v]);
+  for (uint32_t i = 0; s->launches && i < s->plan->launch_count; i++)
+    for (uint32_t p = 0; s->launches[i].words && p < s->launches[i].body.port_count; p++)
+      free(s->launches[i].words[p]);
+  free(s->marks.part);
+  free(s->marks.done);
+  free(s->marks.since);
+  free(s->marks.busy);
+  free(s->marks.finish);
+  free(s->staging);
+  wafer_arena_destroy(s->arena);
+  free(s);
+}
+

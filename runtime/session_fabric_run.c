@@ -1,0 +1,223 @@
+/* Running launches: the fabric is programmed with each in turn; the words of inputs and weights go to
+ * the routers at the border, and those of outputs come from them. Memories stay from launch to
+ * launch, so what a kernel left is where the next stream finds it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric_session.h"
+#include "port.h"
+
+/* ---- rates ---- */
+
+/* At the border: shared by all that flows one way. */
+enum { GROUP_EDGE_IN, GROUP_EDGE_OUT, GROUP_MEMORYX };
+
+static uint32_t group_of(const session_fabric *s, const wafer_port_use *p) {
+  if (p->out) return GROUP_EDGE_OUT;
+  return s->plan->values[p->value].weight != WAFER_NONE ? GROUP_MEMORYX : GROUP_EDGE_IN;
+}
+
+static uint64_t gcd(uint64_t a, uint64_t b) {
+  while (b) {
+    uint64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a ? a : 1;
+}
+
+/* Bytes per second as words per cycles, in 32 bits each. */
+static void set_rate(session_fabric *s, uint32_t group, uint64_t bytes_per_second) {
+  uint64_t words = bytes_per_second, cycles = WAFER_WAVELET_BYTES * s->plan->machine->clock_hz;
+  if (bytes_per_second == UINT64_MAX) return;
+  uint64_t common = gcd(words, cycles);
+  words /= common;
+  cycles /= common;
+  while (words > UINT32_MAX || cycles > UINT32_MAX) {
+    words = (words + 1) / 2;
+    cycles = (cycles + 1) / 2;
+  }
+  wafer_fabric_rate(s->fabric, group, (uint32_t)words, (uint32_t)cycles);
+}
+
+static void set_rates(session_fabric *s) {
+  const wafer_machine *m = s->plan->machine;
+  uint64_t memoryx = m->memoryx_bytes_per_second < m->edge_in_bytes_per_second
+                         ? m->memoryx_bytes_per_second
+                         : m->edge_in_bytes_per_second;
+  set_rate(s, GROUP_EDGE_IN, m->edge_in_bytes_per_second);
+  set_rate(s, GROUP_EDGE_OUT, m->edge_out_bytes_per_second);
+  set_rate(s, GROUP_MEMORYX, memoryx);
+}
+
+/* ---- ports ---- */
+
+static uint64_t words_of(const session_fabric *s, const wafer_port_use *p) {
+  return port_words(p, wafer_dtype_bytes(session_fabric_type(s, p->value)));
+}
+
+static wafer_status make_room(session_fabric *s, fabric_launch *l, uint64_t samples) {
+  for (uint32_t i = 0; i < l->body.port_count; i++) {
+    uint64_t count = words_of(s, &l->body.ports[i]);
+    if (count > UINT32_MAX || (count && samples > SIZE_MAX / 8 / count))
+      return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
+                        "a port carries %llu words of a sample, %llu samples at once",
+                        (unsigned long long)count, (unsigned long long)samples);
+    if (l->room >= samples) continue;
+    free(l->words[i]);
+    l->words[i] = malloc((count * samples + 1) * sizeof(uint32_t));
+    if (!l->words[i]) {
+      l->room = 0;
+      return session_fabric_no_memory(s);
+    }
+  }
+  if (l->room < samples) l->room = samples;
+  return WAFER_OK;
+}
+
+static wafer_status connect(session_fabric *s, fabric_launch *l, uint32_t index, uint64_t sample) {
+  const wafer_port_use *p = &l->body.ports[index];
+  uint32_t count = (uint32_t)words_of(s, p), *words = l->words[index] + sample * count;
+  if (p->out)
+    return wafer_fabric_drain(s->fabric, p->x, p->y, (wafer_port)p->side, p->color, words, count,
+                              group_of(s, p));
+  if (s->plan->values[p->value].weight != WAFER_NONE)
+    WAFER_TRY(session_fabric_weight(s, p->value));
+  port_pack(p, wafer_dtype_bytes(session_fabric_type(s, p->value)), s->stored[p->value], words);
+  return wafer_fabric_feed(s->fabric, p->x, p->y, (wafer_port)p->side, p->color, words, count,
+                           (wafer_control)p->control, group_of(s, p));
+}
+
+static wafer_status connect_all(session_fabric *s, fabric_launch *l, const fabric_io *io) {
+  const wafer_function *f = s->function;
+  WAFER_TRY(make_room(s, l, io->samples));
+  for (uint64_t i = 0; i < io->samples; i++) {
+    for (uint32_t k = 0; k < f->input_count && l->of->kind != WAFER_LAUNCH_load; k++)
+      session_fabric_input(s, f->inputs[k], &io->inputs[k], io->train, io->first + i);
+    for (uint32_t p = 0; p < l->body.port_count; p++) WAFER_TRY(connect(s, l, p, i));
+  }
+  return WAFER_OK;
+}
+
+/* An output's elements from all ports that carry some; streaming brings an output in one launch. */
+static void collect(session_fabric *s, const fabric_launch *l, const fabric_io *io) {
+  const wafer_function *f = s->function;
+  for (uint64_t i = 0; i < io->samples; i++)
+    for (uint32_t k = 0; k < f->output_count; k++) {
+      bool any = false;
+      for (uint32_t p = 0; p < l->body.port_count; p++) {
+        const wafer_port_use *port = &l->body.ports[p];
+        if (!port->out || port->value != f->outputs[k]) continue;
+        port_unpack(port, wafer_dtype_bytes(session_fabric_type(s, port->value)),
+                    l->words[p] + i * words_of(s, port), s->stored[port->value]);
+        any = true;
+      }
+      if (any) session_fabric_output(s, f->outputs[k], io->out[k], io->first + i);
+    }
+}
+
+/* ---- launches ---- */
+
+static wafer_status write_data(session_fabric *s, const fabric_launch *l) {
+  const wafer_machine *m = s->plan->machine;
+  for (uint32_t i = 0; i < l->body.data_count; i++) {
+    const wafer_launch_data *d = &l->body.data[i];
+    const wafer_rect *r = &d->cores;
+    bool inside = r->x <= m->width && r->width <= m->width - r->x && r->y <= m->height &&
+                  r->height <= m->height - r->y;
+    for (uint32_t y = r->y; inside && y < r->y + r->height; y++)
+      for (uint32_t x = r->x; inside && x < r->x + r->width; x++)
+        inside = wafer_fabric_write(s->fabric, x, y, d->address, d->bytes.data,
+                                    (uint32_t)d->bytes.size);
+    if (!inside)
+      return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_BAD_INPUT,
+                        "program %u: constant %u lies outside of the cores' memory",
+                        l->of->program, i);
+  }
+  return WAFER_OK;
+}
+
+static void set_samples(session_fabric *s, const fabric_launch *l, uint64_t samples) {
+  const wafer_fabric_program *p = l->program;
+  for (uint32_t y = 0; y < p->height; y++)
+    for (uint32_t x = 0; x < p->width; x++)
+      if (p->core[(size_t)y * p->width + x] != WAFER_NO_PROGRAM)
+        wafer_fabric_set(s->fabric, x, y, WAFER_TRAIN_REGISTER, (int32_t)samples);
+}
+
+wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fabric_io *io) {
+  WAFER_TRY(wafer_fabric_reprogram(s->fabric, l->program));
+  set_rates(s);
+  WAFER_TRY(write_data(s, l));
+  WAFER_TRY(connect_all(s, l, io));
+  if (l->of->kind == WAFER_LAUNCH_train) {
+    set_samples(s, l, io->samples);
+    WAFER_TRY(session_fabric_watch(s, l, io->samples));
+  }
+  WAFER_TRY(wafer_fabric_run(s->fabric, &l->stats));
+  wafer_fabric_observe(s->fabric, NULL, NULL);
+  collect(s, l, io);
+  s->stats.hops += l->stats.hops;
+  s->stats.elements += l->stats.elements;
+  return WAFER_OK;
+}
+
+/* ---- runs ---- */
+
+static wafer_status check_cancel(const session_fabric *s, uint32_t launch) {
+  if (!wafer_cancelled(s->diag)) return WAFER_OK;
+  return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_USAGE,
+                    "cancelled at launch %u of %u", launch, s->plan->launch_count);
+}
+
+/* Streaming: every launch once per sample. */
+static wafer_status run_samples(session_fabric *s, fabric_io io) {
+  uint64_t all = io.samples;
+  fabric_clock c = {0};
+  io.samples = 1;
+  for (io.first = 0; io.first < all; io.first++) {
+    for (uint32_t i = 0; i < s->plan->launch_count; i++) {
+      WAFER_TRY(check_cancel(s, i));
+      WAFER_TRY(session_fabric_launch(s, &s->launches[i], &io));
+      session_fabric_tick(s, &c, &s->launches[i]);
+      wafer_progress(s->diag, "fabric", io.first * s->plan->launch_count + i + 1,
+                     all * s->plan->launch_count);
+    }
+    if (io.first == 0) s->stats.latency_cycles = c.now;
+  }
+  s->stats.total_cycles = c.now;
+  s->stats.interval_cycles = c.now / all;
+  return WAFER_OK;
+}
+
+/* A pipeline: the weights once per session, then all samples in one launch. */
+static wafer_status run_train(session_fabric *s, const fabric_io *io) {
+  fabric_io once = *io;
+  once.samples = 1;
+  for (uint32_t i = 0; i < s->plan->launch_count; i++) {
+    fabric_launch *l = &s->launches[i];
+    bool train = l->of->kind == WAFER_LAUNCH_train;
+    if (!train && s->loaded) continue;
+    WAFER_TRY(check_cancel(s, i));
+    WAFER_TRY(session_fabric_launch(s, l, train ? io : &once));
+    if (train) session_fabric_train_time(s, l);
+    wafer_progress(s->diag, "fabric", i + 1, s->plan->launch_count);
+  }
+  s->loaded = true;
+  return WAFER_OK;
+}
+
+wafer_status session_fabric_run(session_fabric *s, const wafer_view *inputs, bool train,
+                                uint64_t samples, void *const *out) {
+  const fabric_io io = {.inputs = inputs, .out = out, .train = train, .samples = samples};
+  memset(s->kernel_busy, 0, s->plan->kernel_count * sizeof *s->kernel_busy);
+  memset(s->stream_busy, 0, s->plan->stream_count * sizeof *s->stream_busy);
+  memset(s->phase_cycles, 0, s->plan->phase_count * sizeof *s->phase_cycles);
+  s->stats.hops = s->stats.elements = 0;
+  s->stats.samples = samples;
+  return s->plan->mode == WAFER_MODE_pipelined ? run_train(s, &io) : run_samples(s, io);
+}
+
+wafer_run_stats session_fabric_stats(const session_fabric *s) {
+  return s->stats;
+}

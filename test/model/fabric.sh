@@ -1,0 +1,39 @@
+#!/bin/sh
+# Models at fabric fidelity, against kernel fidelity: values, and predicted cycles against counted ones.
+# usage: fabric.sh WAFER SOURCE [MODELS]; MODELS is the folder of real models, left out where it is not there
+set -u
+wafer=$1 source=$2 models=${3:-}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0 passed=0
+fail() { echo "FAILED: $*" >&2; failed=$((failed + 1)); }
+# compares NAME MODE "compile options" "check options" MODEL
+compares() {
+  # shellcheck disable=SC2086
+  "$wafer" compile "$5" -q -o "$work/p.wplan" --mode "$2" $3 2>"$work/err" ||
+    { fail "$1, $2: $(head -1 "$work/err")"; return; }
+  # shellcheck disable=SC2086
+  if "$wafer" check "$work/p.wplan" -q $4 >"$work/out" 2>&1; then
+    passed=$((passed + 1))
+  else
+    fail "$1, $2: $(tail -4 "$work/out")"
+  fi
+}
+data=$source/test/data
+for mode in streaming pipelined; do
+  for machine in wse2 small64; do
+    compares small_cnn $mode "--machine $machine" "" "$data/small_cnn.onnx"
+    compares attention $mode "--machine $machine --dim batch=1 --dim sequence=12" "" "$data/attention.onnx"
+  done
+  compares small_cnn-f16 $mode "--dtype f16" "" "$data/small_cnn.onnx"
+done
+if [ -n "$models" ] && [ -d "$models" ]; then
+  r=$models/silero-vad/ref-op18_ifless
+  for mode in streaming pipelined; do
+    compares silero $mode "--shape input=1x576 --shape state=2x1x128 --bind sr=$r/in_sr.npy" \
+      "--mean 10 --total 5 --input input=$r/in_input.npy --input state=$r/in_state.npy" \
+      "$models/silero-vad/silero_vad_op18_ifless.onnx"
+  done
+fi
+echo "fabric fidelity: $passed passed, $failed failed"
+[ $failed = 0 ]

@@ -1,0 +1,119 @@
+/* Launches: what crosses the border, and the contents of a program file. */
+#include "wafer/launch.h"
+
+#include <CUnit/CUnit.h>
+#include <string.h>
+
+#include "backend/memory_map.h"
+#include "runtime/port.h"
+
+static const wafer_port_box boxes[] = {
+    {.first = 1, .shape = {1, 1, 2, 3}, .stride = {0, 0, 8, 2}},
+    {.first = 20, .shape = {1, 1, 1, 1}, .stride = {0, 0, 0, 0}},
+};
+static const wafer_port_use port = {
+    .value = 3, .x = 0, .y = 7, .side = WAFER_PORT_west, .color = 5, .box_count = 2, .boxes = boxes};
+
+static void test_pack(void) {
+  uint16_t tensor[24], back[24] = {0};
+  uint32_t words[4];
+  for (uint16_t i = 0; i < 24; i++) tensor[i] = (uint16_t)(100 + i);
+  CU_ASSERT_EQUAL(port_words(&port, 2), 4); /* six elements in pairs, one alone */
+  port_pack(&port, 2, tensor, words);
+  CU_ASSERT_EQUAL(words[0], 101u | 103u << 16);
+  CU_ASSERT_EQUAL(words[1], 105u | 109u << 16);
+  CU_ASSERT_EQUAL(words[3], 120u);
+  port_unpack(&port, 2, words, back);
+  for (uint16_t i = 0; i < 24; i++) {
+    bool carried = i == 1 || i == 3 || i == 5 || i == 9 || i == 11 || i == 13 || i == 20;
+    CU_ASSERT_EQUAL(back[i], carried ? tensor[i] : 0);
+  }
+}
+
+static void test_fits(void) {
+  uint64_t count;
+  wafer_port_box far = {.first = 4, .shape = {1, 1, 1, 2}, .stride = {0, 0, 0, INT64_MAX}};
+  wafer_port_use other = {.box_count = 1, .boxes = &far};
+  CU_ASSERT(wafer_port_fits(&port, 21, &count));
+  CU_ASSERT_EQUAL(count, 7);
+  CU_ASSERT(!wafer_port_fits(&port, 20, &count)); /* the last lies behind the end */
+  CU_ASSERT(!wafer_port_fits(&other, INT64_MAX, &count));
+  far = (wafer_port_box){.first = 3, .shape = {1, 1, 1, 5}, .stride = {0, 0, 0, -1}};
+  CU_ASSERT(!wafer_port_fits(&other, 100, &count)); /* before the beginning */
+  far = (wafer_port_box){.shape = {UINT32_MAX, UINT32_MAX, 4, 4}};
+  CU_ASSERT(!wafer_port_fits(&other, 100, &count));
+}
+
+static bool same_body(const wafer_launch_body *a, const wafer_launch_body *b) {
+  return a->port_count == b->port_count && a->data_count == b->data_count &&
+         a->part_count == b->part_count && a->program.size == b->program.size &&
+         a->ports[0].box_count == b->ports[0].box_count &&
+         !memcmp(a->ports[0].boxes, b->ports[0].boxes, sizeof boxes) &&
+         a->ports[0].color == b->ports[0].color && a->ports[0].side == b->ports[0].side &&
+         a->parts[1] == b->parts[1] && a->data[0].address == b->data[0].address &&
+         a->data[0].cores.height == b->data[0].cores.height &&
+         !memcmp(a->data[0].bytes.data, b->data[0].bytes.data, b->data[0].bytes.size) &&
+         !memcmp(a->program.data, b->program.data, b->program.size);
+}
+
+static void test_file(void) {
+  static const uint32_t parts[] = {0, 300};
+  const wafer_launch_data data = {.cores = {1, 2, 3, 400}, .address = 4096, .bytes = {"abcd", 4}};
+  const wafer_launch_body body = {.program = {"program", 7},
+                                  .part_count = 2,
+                                  .parts = parts,
+                                  .port_count = 1,
+                                  .ports = &port,
+                                  .data_count = 1,
+                                  .data = &data};
+  wafer_arena *arena = wafer_arena_create();
+  wafer_launch_body back;
+  wafer_bytes bytes, again;
+  CU_ASSERT_FATAL(wafer_launch_write(arena, &body, &bytes));
+  CU_ASSERT_FATAL(wafer_launch_read(NULL, "f", arena, bytes, &back) == WAFER_OK);
+  CU_ASSERT(same_body(&back, &body));
+  CU_ASSERT_FATAL(wafer_launch_write(arena, &back, &again));
+  CU_ASSERT(again.size == bytes.size && !memcmp(again.data, bytes.data, bytes.size));
+  for (size_t size = 0; size < bytes.size; size++) { /* cut off anywhere */
+    const wafer_bytes cut = {wafer_arena_copy(arena, bytes.data, size), size};
+    CU_ASSERT_EQUAL(wafer_launch_read(NULL, "f", arena, cut, &back), WAFER_BAD_INPUT);
+  }
+  for (size_t i = 0; i < bytes.size; i++) { /* any byte may be anything */
+    unsigned char *changed = wafer_arena_copy(arena, bytes.data, bytes.size);
+    changed[i] ^= 0xff;
+    (void)wafer_launch_read(NULL, "f", arena, (wafer_bytes){changed, bytes.size}, &back);
+  }
+  wafer_arena_destroy(arena);
+}
+
+static memory_place place_at(uint32_t value, wafer_rect rect, uint32_t bytes) {
+  return (memory_place){.value = value, .at = {WAFER_AT_wafer, rect, {0}}, .bytes = bytes};
+}
+
+static void test_memory(void) {
+  bool lacks;
+  memory_map map = {.arena = wafer_arena_create(), .limit = 100};
+  const wafer_rect left = {0, 0, 2, 2}, right = {2, 0, 2, 2}, both = {1, 0, 2, 1};
+  CU_ASSERT_EQUAL(memory_take(&map, place_at(0, left, 40), 0, &lacks)->address, 0);
+  CU_ASSERT_EQUAL(memory_take(&map, place_at(1, right, 24), 4, &lacks)->address, 4);
+  CU_ASSERT_EQUAL(memory_take(&map, place_at(2, both, 16), 4, &lacks)->address, 44);
+  CU_ASSERT_EQUAL(memory_top(&map, left), 64); /* 60, aligned */
+  CU_ASSERT_PTR_NULL(memory_take(&map, place_at(3, left, 48), 0, &lacks));
+  CU_ASSERT(!lacks);
+  memory_drop(&map, 0);
+  CU_ASSERT_EQUAL(memory_take(&map, place_at(3, left, 44), 0, &lacks)->address, 0);
+  CU_ASSERT_PTR_NULL(memory_take(&map, place_at(4, left, 101), 0, &lacks));
+  CU_ASSERT(memory_put(&map, left, 64, 36));
+  CU_ASSERT_EQUAL(memory_top(&map, left), 104);
+  memory_drop(&map, WAFER_NONE);
+  CU_ASSERT_EQUAL(memory_top(&map, left), 64);
+  wafer_arena_destroy(map.arena);
+}
+
+CU_TestInfo tests_launch[] = {
+    {"words of a port", test_pack},
+    {"ports that reach beyond their tensor", test_fits},
+    {"program files, whole, cut off and damaged", test_file},
+    {"addresses on rectangles", test_memory},
+    CU_TEST_INFO_NULL,
+};

@@ -1,0 +1,153 @@
+/* wafer check: a plan at both fidelities; how far the cost model is from counted cycles, and the
+ * outputs from each other. */
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fidelity.h"
+
+static const char usage[] =
+    "usage: wafer check PLAN.wplan [--input NAME=FILE.npy ...] [options]\n\n"
+    "Runs the plan at kernel and at fabric fidelity on the same inputs. Per kernel: the cycles that "
+    "the\n"
+    "cost model predicts, those counted, the difference; per output: the largest difference of "
+    "values.\n\n"
+    "      --input NAME=FILE  an input tensor (.npy); without any: seeded random ones\n"
+    "      --seed N           of the random inputs (1)\n"
+    "      --streams          streams too\n"
+    "      --tol T            outputs may differ by T times the largest (1e-5; with f16 storage "
+    "2e-3)\n"
+    "      --mean P           fail when the mean difference of cycles per kernel is above P percent\n"
+    "      --total P          fail when the total is off by more than P percent\n"
+    "      --threads N        host threads (all)\n"
+    "      --report FILE      the table as JSON\n"
+    "  -q, --quiet            no progress, closing lines alone\n"
+    "  -h, --help\n\n"
+    "examples:\n"
+    "  wafer check face.wplan\n"
+    "  wafer check face.wplan --input 'input:0=photo.npy' --mean 10 --total 5\n";
+
+enum { INPUT = 256, SEED, STREAMS, TOL, MEAN, TOTAL, THREADS, REPORT };
+
+static const struct option long_options[] = {
+    {"input", required_argument, NULL, INPUT},   {"seed", required_argument, NULL, SEED},
+    {"streams", no_argument, NULL, STREAMS},     {"tol", required_argument, NULL, TOL},
+    {"mean", required_argument, NULL, MEAN},     {"total", required_argument, NULL, TOTAL},
+    {"threads", required_argument, NULL, THREADS}, {"report", required_argument, NULL, REPORT},
+    {"quiet", no_argument, NULL, 'q'},           {"help", no_argument, NULL, 'h'},
+    {0}};
+
+static bool parse_option(check_arguments *a, wafer_arena *arena, int option, const char *text) {
+  run_arguments *r = &a->run;
+  switch (option) {
+  case 'q':
+    r->quiet = true;
+    return true;
+  case INPUT:
+    r->input_count++;
+    return cli_parse_pair("check", "--input", text, arena, &r->input_names[r->input_count - 1],
+                          &r->input_paths[r->input_count - 1]);
+  case SEED:
+    return cli_parse_u64("check", "--seed", text, 0, UINT64_MAX, &r->seed);
+  case STREAMS:
+    a->streams = true;
+    return true;
+  case TOL:
+    return cli_parse_f64("check", "--tol", text, &r->tol);
+  case MEAN:
+    return cli_parse_f64("check", "--mean", text, &a->most_mean);
+  case TOTAL:
+    return cli_parse_f64("check", "--total", text, &a->most_total);
+  case THREADS:
+    return cli_parse_u64("check", "--threads", text, 1, 1024, &r->threads);
+  case REPORT:
+    r->report = text;
+    return true;
+  default:
+    cli_usage("check", "that option is unknown or lacks its value");
+    return false;
+  }
+}
+
+static wafer_status parse(int argc, char **argv, wafer_arena *arena, check_arguments *a,
+                          bool *help) {
+  *a = (check_arguments){.run = {.seed = 1, .tol = NAN}, .most_mean = INFINITY, .most_total = INFINITY};
+  a->run.input_names = WAFER_NEW(arena, const char *, (size_t)argc);
+  a->run.input_paths = WAFER_NEW(arena, const char *, (size_t)argc);
+  if (!a->run.input_names || !a->run.input_paths) return cli_no_memory();
+  opterr = 0;
+  for (int c; (c = getopt_long(argc, argv, "qh", long_options, NULL)) != -1;) {
+    if (c == 'h') return *help = true, WAFER_OK;
+    if (!parse_option(a, arena, c, optarg)) return WAFER_USAGE;
+  }
+  if (optind + 1 != argc)
+    return (wafer_status)cli_usage("check", "one PLAN.wplan is wanted, got %d", argc - optind);
+  a->run.plan = argv[optind];
+  return WAFER_OK;
+}
+
+/* One fidelity: outputs copied into the arena, cycles of kernels and streams too. */
+static wafer_status run_at(const check_arguments *a, const wafer_plan *plan, wafer_arena *arena,
+                           wafer_fidelity fidelity, const wafer_view *inputs, check_run *out) {
+  const wafer_function *f = &plan->functions[0];
+  wafer_session *session;
+  wafer_session_options options = {
+      .fidelity = fidelity, .threads = (uint32_t)a->run.threads, .diag = cli_diag()};
+  WAFER_TRY(wafer_session_create(plan, &options, &session));
+  out->outputs = WAFER_NEW(arena, wafer_view, f->output_count);
+  wafer_status status = out->outputs ? wafer_session_run(session, inputs, f->input_count,
+                                                         out->outputs, f->output_count)
+                                     : cli_no_memory();
+  if (status == WAFER_OK) {
+    out->stats = wafer_session_stats(session);
+    for (uint32_t i = 0; i < f->output_count; i++) {
+      wafer_view *v = &out->outputs[i];
+      v->data = wafer_arena_copy(arena, v->data, wafer_tensor_bytes(v->dtype, &v->shape));
+    }
+    out->kernel_busy = wafer_arena_copy(arena, out->stats.kernel_busy,
+                                        plan->kernel_count * sizeof(uint64_t));
+    if (out->stats.stream_busy)
+      out->stream_busy = wafer_arena_copy(arena, out->stats.stream_busy,
+                                          plan->stream_count * sizeof(uint64_t));
+  }
+  wafer_session_destroy(session);
+  return status;
+}
+
+static wafer_status check_plan(const check_arguments *a, const wafer_plan *plan,
+                               wafer_arena *arena) {
+  const wafer_function *f = &plan->functions[0];
+  wafer_view *inputs = WAFER_NEW(arena, wafer_view, f->input_count);
+  check_run kernel = {0}, fabric = {0};
+  if (!inputs) return cli_no_memory();
+  WAFER_TRY(run_inputs(&a->run, plan, arena, inputs));
+  WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_kernel, inputs, &kernel));
+  WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_fabric, inputs, &fabric));
+  cli_progress_done();
+  return check_report(a, plan, &kernel, &fabric);
+}
+
+int wafer_tool_check(int argc, char **argv) {
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_plan *plan = NULL;
+  if (!arena) return cli_no_memory();
+  check_arguments a;
+  bool help = false;
+  wafer_status status = parse(argc, argv, arena, &a, &help);
+  if (help) fputs(usage, stdout);
+  if (status == WAFER_OK && !help) {
+    if (a.run.quiet) cli_quiet();
+    status = wafer_plan_open(cli_diag(), a.run.plan, &plan);
+    const wafer_plan *whole = plan;
+    wafer_ctx ctx = {.arena = arena, .diag = cli_diag()};
+    if (status == WAFER_OK) status = wafer_plan_add_programs(&ctx, plan, &whole);
+    if (status == WAFER_OK) status = check_plan(&a, whole, arena);
+    wafer_plan_close(plan);
+    if (fflush(stdout) != 0 && status == WAFER_OK)
+      status =
+          wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
+  }
+  wafer_arena_destroy(arena);
+  return status;
+}

@@ -1,0 +1,24 @@
+/* The parts of `wafer check`. */
+#ifndef WAFER_FIDELITY_H
+#define WAFER_FIDELITY_H
+
+#include "run.h"
+
+typedef struct check_arguments {
+  run_arguments run; /* plan, inputs, seed, tol (NAN: the storage's), report, quiet */
+  bool streams;
+  double most_mean, most_total; /* percent; INFINITY: any */
+} check_arguments;
+
+/* What one fidelity gave. */
+typedef struct check_run {
+  wafer_view *outputs;
+  wafer_run_stats stats;
+  const uint64_t *kernel_busy, *stream_busy;
+} check_run;
+
+/* Prints the table, writes the JSON. DIFFER: an output, the mean or the total beyond its limit. */
+wafer_status check_report(const check_arguments *a, const wafer_plan *plan, const check_run *kernel,
+                          const check_run *fabric);
+
+#endif
