@@ -18,12 +18,14 @@ static const char usage[] =
     "  --mlir         the placed IR\n"
     "  --core X,Y     that core's memory, phase by phase: what, bytes, from which ONNX node\n"
     "  --kernel NAME  one kernel: its ops, layouts, cost, memory and streams\n"
+    "  --program KERNEL  what its cores execute at fabric fidelity, as assembly\n"
     "  --verify       checks every digest, weights included, and plan.xml against its schema\n"
     "  -h, --help     this text\n\n"
     "examples:\n"
     "  wafer dump model.wplan | less\n"
     "  wafer dump model.wplan --svg model.svg\n"
     "  wafer dump model.wplan --core 12,3\n"
+    "  wafer dump model.wplan --program k0\n"
     "  wafer dump model.wplan --json | jq '.kernels[] | [.name, .cycles]'\n";
 
 typedef enum view {
@@ -34,6 +36,7 @@ typedef enum view {
   VIEW_mlir,
   VIEW_core,
   VIEW_kernel,
+  VIEW_program,
   VIEW_verify
 } view;
 
@@ -62,6 +65,7 @@ static int parse(int argc, char **argv, request *r, int *code) {
       {"mlir", no_argument, NULL, VIEW_mlir},
       {"core", required_argument, NULL, VIEW_core},
       {"kernel", required_argument, NULL, VIEW_kernel},
+      {"program", required_argument, NULL, VIEW_program},
       {"verify", no_argument, NULL, VIEW_verify},
       {"help", no_argument, NULL, 'h'},
       {0},
@@ -114,6 +118,15 @@ static wafer_status verify(const request *r, const wafer_plan *plan) {
   return WAFER_OK;
 }
 
+static wafer_status show_kernel(const request *r, const wafer_plan *plan) {
+  uint32_t kernel = dump_find_kernel(plan, r->argument);
+  if (kernel == plan->kernel_count)
+    return wafer_fail(cli_diag(), wafer_at_file(r->plan), WAFER_USAGE,
+                      "no kernel is named '%s'; `wafer dump %s` lists all", r->argument, r->plan);
+  if (r->view == VIEW_program) return dump_program(stdout, cli_diag(), plan, kernel);
+  return dump_kernel(stdout, plan, kernel), WAFER_OK;
+}
+
 static wafer_status show(const request *r, const wafer_plan *plan) {
   switch (r->view) {
   case VIEW_text:
@@ -131,9 +144,8 @@ static wafer_status show(const request *r, const wafer_plan *plan) {
   case VIEW_verify:
     return verify(r, plan);
   case VIEW_kernel:
-    if (dump_kernel(stdout, plan, r->argument)) return WAFER_OK;
-    return wafer_fail(cli_diag(), wafer_at_file(r->plan), WAFER_USAGE,
-                      "no kernel is named '%s'; `wafer dump %s` lists all", r->argument, r->plan);
+  case VIEW_program:
+    return show_kernel(r, plan);
   }
   return WAFER_INTERNAL;
 }

@@ -11,9 +11,13 @@ typedef unsigned long long ull;
 
 /* Everything, as text. */
 void dump_text(FILE *to, const wafer_plan *plan);
-/* One kernel with its ops, layouts, cost, memory and streams; false when there is none of that
- * name. */
-bool dump_kernel(FILE *to, const wafer_plan *plan, const char *name);
+/* A kernel by name, else by number, k0 or 0; plan->kernel_count when there is none. */
+uint32_t dump_find_kernel(const wafer_plan *plan, const char *name);
+/* One kernel with its ops, layouts, cost, memory and streams. */
+void dump_kernel(FILE *to, const wafer_plan *plan, uint32_t kernel);
+/* The assembly of its program (docs/assembly.md); made here when the plan has none. */
+wafer_status dump_program(FILE *to, const wafer_diag *diag, const wafer_plan *plan,
+                          uint32_t kernel);
 /* The memory map of a core, phase by phase. */
 wafer_status dump_core(FILE *to, const wafer_diag *diag, const wafer_plan *plan, uint32_t x,
                        uint32_t y);

@@ -96,8 +96,7 @@ static void print_streams(FILE *to, const wafer_plan *plan, uint32_t kernel) {
   }
 }
 
-/* By name, else by number. */
-static uint32_t find(const wafer_plan *plan, const char *name) {
+uint32_t dump_find_kernel(const wafer_plan *plan, const char *name) {
   char number[16];
   for (uint32_t i = 0; i < plan->kernel_count; i++)
     if (!strcmp(plan->kernels[i].name, name)) return i;
@@ -108,9 +107,7 @@ static uint32_t find(const wafer_plan *plan, const char *name) {
   return plan->kernel_count;
 }
 
-bool dump_kernel(FILE *to, const wafer_plan *plan, const char *name) {
-  uint32_t i = find(plan, name);
-  if (i == plan->kernel_count) return false;
+void dump_kernel(FILE *to, const wafer_plan *plan, uint32_t i) {
   const wafer_kernel *k = &plan->kernels[i];
   char split[512];
   dump_split(k, split, sizeof split);
@@ -124,5 +121,4 @@ bool dump_kernel(FILE *to, const wafer_plan *plan, const char *name) {
   print_body(to, k);
   print_cost(to, k);
   print_streams(to, plan, i);
-  return true;
 }

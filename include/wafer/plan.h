@@ -268,6 +268,13 @@ wafer_status wafer_plan_touch_weight(const wafer_diag *diag, const wafer_plan *p
  * for holdings. `file` is for messages. */
 wafer_status wafer_plan_check(const wafer_diag *diag, const char *file, const wafer_plan *plan);
 
+/* What the cores of a kernel execute at fabric fidelity, in the arena: the program of its launch, or
+ * in a pipeline the part of the common one that lies on the kernel's rectangle. UNSUPPORTED: the
+ * plan has no program for it. */
+wafer_status wafer_plan_kernel_program(const wafer_diag *diag, wafer_arena *arena,
+                                       const wafer_plan *plan, uint32_t kernel,
+                                       const wafer_fabric_program **out);
+
 /* The train through the machine, in cycles, without values: what the report and the session both
  * use. */
 typedef struct wafer_timeline {

@@ -23,7 +23,7 @@ fails() {
 for mode in pipelined streaming; do
   "$wafer" compile "$source/test/data/small_cnn.onnx" -q -o p.wplan --machine small16 --mode $mode ||
     wrong "compile, $mode"
-  for view in "" --json --xml --mlir --verify "--core 0,0" "--kernel k0" "--svg p.svg"; do
+  for view in "" --json --xml --mlir --verify "--core 0,0" "--kernel k0" "--program k0" "--svg p.svg"; do
     # shellcheck disable=SC2086
     "$wafer" dump p.wplan $view >"view$view" 2>err || wrong "dump $view, $mode: $(head -1 err)"
   done
@@ -37,6 +37,9 @@ for mode in pipelined streaming; do
   says view--verify "every digest agrees"
   says "view--core 0,0" "of 16384 bytes"
   says "view--kernel k0" "memory, bytes of a core"
+  says "view--program k0" "; kernel k0 "
+  says "view--program k0" 'fabric "'
+  says "view--program k0" "route #"
   for name in $names; do
     says view "${name##*/}"
     says view--json "$name"
@@ -58,6 +61,7 @@ fails 1 "--core wants X,Y" "$wafer" dump p.wplan --core 3
 fails 1 "--core wants X,Y" "$wafer" dump p.wplan --core 3,-1
 fails 1 "outside" "$wafer" dump p.wplan --core 16,0
 fails 1 "no kernel is named 'nobody'" "$wafer" dump p.wplan --kernel nobody
+fails 1 "no kernel is named 'nobody'" "$wafer" dump p.wplan --program nobody
 fails 7 "nowhere.wplan" "$wafer" dump nowhere.wplan
 fails 7 "/dev/full" "$wafer" dump p.wplan --svg /dev/full
 fails 7 "no/such.svg" "$wafer" dump p.wplan --svg no/such.svg
