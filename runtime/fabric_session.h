@@ -25,11 +25,11 @@ typedef struct fabric_clock {
   uint32_t phase;
 } fabric_clock;
 
-/* What the marks of a train tell. Per core. */
+/* What the marks of a train tell. */
 typedef struct fabric_marks {
-  uint32_t *part, *done; /* at hand; samples that have ended */
-  uint64_t *since, *busy; /* when the part began; cycles in kernels so far */
-  uint64_t *finish; /* per sample: when the last core ended it */
+  uint32_t *part, *done; /* per core: at hand; samples that have ended */
+  uint64_t *begin, *end; /* per kernel and sample: when the last of its cores began it, ended it */
+  uint64_t *finish;      /* per sample: when the last core ended it */
   uint64_t samples;
 } fabric_marks;
 

@@ -120,9 +120,7 @@ static bool allocate(session_fabric *s) {
   size_t cores = (size_t)plan->machine->width * plan->machine->height;
   s->marks.part = calloc(cores, sizeof *s->marks.part);
   s->marks.done = calloc(cores, sizeof *s->marks.done);
-  s->marks.since = calloc(cores, sizeof *s->marks.since);
-  s->marks.busy = calloc(cores, sizeof *s->marks.busy);
-  if (!s->marks.part || !s->marks.done || !s->marks.since || !s->marks.busy) return false;
+  if (!s->marks.part || !s->marks.done) return false;
   if (!s->staging || !s->launches || !s->stored || !s->kernel_busy || !s->stream_busy ||
       !s->phase_cycles)
     return false;
@@ -180,8 +178,8 @@ void session_fabric_destroy(session_fabric *s) {
       free(s->launches[i].words[p]);
   free(s->marks.part);
   free(s->marks.done);
-  free(s->marks.since);
-  free(s->marks.busy);
+  free(s->marks.begin);
+  free(s->marks.end);
   free(s->marks.finish);
   free(s->staging);
   wafer_arena_destroy(s->arena);

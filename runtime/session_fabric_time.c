@@ -45,56 +45,67 @@ void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch
 
 /* ---- trains ---- */
 
-static bool is_kernel(const session_fabric *s, uint32_t part) {
+/* The kernel whose part it is, WAFER_NONE: a stream's, or none. */
+static uint32_t kernel_of(const session_fabric *s, uint32_t part) {
   const fabric_launch *l = s->running;
   const wafer_phase *phase = &s->plan->phases[l->of->phase];
-  if (part >= l->body.part_count || l->body.parts[part] >= phase->action_count) return false;
-  return phase->actions[l->body.parts[part]].kind == WAFER_ACTION_kernel;
+  if (part >= l->body.part_count || l->body.parts[part] >= phase->action_count) return WAFER_NONE;
+  const wafer_action *a = &phase->actions[l->body.parts[part]];
+  return a->kind == WAFER_ACTION_kernel ? a->index : WAFER_NONE;
 }
 
 static void on_mark(void *user, uint32_t x, uint32_t y, uint64_t cycle, int32_t value) {
   session_fabric *s = user;
   fabric_marks *m = &s->marks;
   size_t core = (size_t)y * s->plan->machine->width + x;
-  if (is_kernel(s, m->part[core])) m->busy[core] += cycle - m->since[core];
+  uint32_t left = kernel_of(s, m->part[core]), entered = kernel_of(s, (uint32_t)value);
   m->part[core] = (uint32_t)value;
-  m->since[core] = cycle;
-  if ((uint32_t)value != s->running->body.part_count || m->done[core] >= m->samples) return;
+  if (m->done[core] >= m->samples) return;
+  if (left != entered) {
+    uint64_t *end = left == WAFER_NONE ? NULL : &m->end[left * m->samples + m->done[core]];
+    uint64_t *begin = entered == WAFER_NONE ? NULL : &m->begin[entered * m->samples + m->done[core]];
+    if (end) *end = later(*end, cycle);
+    if (begin) *begin = later(*begin, cycle);
+  }
+  if ((uint32_t)value != s->running->body.part_count) return;
   uint64_t *finish = &m->finish[m->done[core]++];
   *finish = later(*finish, cycle);
+}
+
+static bool clear(uint64_t **at, uint64_t count) {
+  free(*at);
+  *at = calloc(count ? count : 1, sizeof **at);
+  return *at != NULL;
 }
 
 wafer_status session_fabric_watch(session_fabric *s, const fabric_launch *l, uint64_t samples) {
   fabric_marks *m = &s->marks;
   size_t cores = (size_t)s->plan->machine->width * s->plan->machine->height;
-  uint64_t *finish = realloc(m->finish, samples * sizeof *finish);
-  if (!finish) return session_fabric_no_memory(s);
-  m->finish = finish;
+  if (!clear(&m->finish, samples) || !clear(&m->begin, samples * s->plan->kernel_count) ||
+      !clear(&m->end, samples * s->plan->kernel_count))
+    return session_fabric_no_memory(s);
   m->samples = samples;
-  memset(finish, 0, samples * sizeof *finish);
   memset(m->part, 0xff, cores * sizeof *m->part);
   memset(m->done, 0, cores * sizeof *m->done);
-  memset(m->busy, 0, cores * sizeof *m->busy);
   s->running = l;
   wafer_fabric_observe(s->fabric, on_mark, s);
   return WAFER_OK;
 }
 
-/* A kernel is as long at a sample as the slowest of its cores on average. */
-static uint64_t kernel_cycles(const session_fabric *s, const wafer_kernel *k) {
-  uint64_t most = 0;
-  for (uint32_t y = k->rect.y; y < k->rect.y + k->rect.height; y++)
-    for (uint32_t x = k->rect.x; x < k->rect.x + k->rect.width; x++)
-      most = later(most, s->marks.busy[(size_t)y * s->plan->machine->width + x]);
-  return most;
+/* A kernel takes from when the inputs of its last core are there to when its last core has ended;
+ * cores whose inputs come early wait for their neighbours meanwhile. */
+static uint64_t kernel_cycles(const session_fabric *s, uint32_t k) {
+  const fabric_marks *m = &s->marks;
+  uint64_t cycles = 0;
+  for (uint64_t i = k * m->samples; i < (k + 1) * m->samples; i++) cycles += m->end[i] - m->begin[i];
+  return cycles;
 }
 
 /* The interval is that of the last half of the train. */
 void session_fabric_train_time(session_fabric *s, const fabric_launch *l) {
   const fabric_marks *m = &s->marks;
   uint64_t edge = 2 * s->plan->machine->edge_latency_cycles, half = m->samples / 2;
-  for (uint32_t k = 0; k < s->plan->kernel_count; k++)
-    s->kernel_busy[k] = kernel_cycles(s, &s->plan->kernels[k]);
+  for (uint32_t k = 0; k < s->plan->kernel_count; k++) s->kernel_busy[k] = kernel_cycles(s, k);
   s->phase_cycles[l->of->phase] = l->stats.cycles;
   s->stats.latency_cycles = m->finish[0] + edge;
   s->stats.total_cycles = l->stats.cycles + edge;

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Models at fabric fidelity, against kernel fidelity: values, and predicted cycles against counted ones.
-# usage: fabric.sh WAFER SOURCE [MODELS]; MODELS is the folder of real models, left out where it is not there
+# usage: fabric.sh WAFER SOURCE MODELS all|small; MODELS is the folder of real models, left out where it is not there
 set -u
-wafer=$1 source=$2 models=${3:-}
+wafer=$1 source=$2 models=$3 which=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0 passed=0
@@ -27,12 +27,25 @@ for mode in streaming pipelined; do
   done
   compares small_cnn-f16 $mode "--dtype f16" "" "$data/small_cnn.onnx"
 done
-if [ -n "$models" ] && [ -d "$models" ]; then
+if [ "$which" = small ]; then
+  echo "fabric fidelity: $passed passed, $failed failed"
+  [ $failed = 0 ]
+  exit
+fi
+face=$source/models/blazeface-front
+for mode in streaming pipelined; do
+  compares blazeface-front $mode "" "--mean 10 --total 5 --input input:0=$face/astronaut/in_input_0.npy" \
+    "$face/face_detection_front_128x128_barracuda.onnx"
+done
+if [ -d "$models" ]; then
   r=$models/silero-vad/ref-op18_ifless
   for mode in streaming pipelined; do
     compares silero $mode "--shape input=1x576 --shape state=2x1x128 --bind sr=$r/in_sr.npy" \
       "--mean 10 --total 5 --input input=$r/in_input.npy --input state=$r/in_state.npy" \
       "$models/silero-vad/silero_vad_op18_ifless.onnx"
+    compares ppocr-cls $mode "--shape x=1x3x48x192" \
+      "--mean 10 --total 5 --input x=$models/ppocr-cls/ref-text192/in_x.npy" \
+      "$models/ppocr-cls/ch_ppocr_mobile_v2.0_cls_infer.onnx"
   done
 fi
 echo "fabric fidelity: $passed passed, $failed failed"
