@@ -38,11 +38,18 @@ typedef struct conform_difference {
   double relative; /* largest |a-b| / |b| */
 } conform_difference;
 
-/* The rule of onnx's test runner: types and shapes equal; floats |a-b| <= 1e-7 + 1e-3 |b|, NaN
+/* How far floats may be from what is expected. */
+typedef struct conform_rule {
+  double rtol, atol;
+} conform_rule;
+#define CONFORM_RULE ((conform_rule){.rtol = 1e-3, .atol = 1e-7}) /* the suite's */
+
+/* The rule of onnx's test runner: types and shapes equal; floats |a-b| <= atol + rtol |b|, NaN
  * equal to NaN; everything else exactly. Widens `d`; DIFFER, told to diag, when it does not hold.
  */
-wafer_status conform_compare(const wafer_diag *diag, const char *output, const wafer_view *got,
-                             const wafer_view *wanted, conform_difference *d);
+wafer_status conform_compare(const wafer_diag *diag, const conform_rule *rule, const char *output,
+                             const wafer_view *got, const wafer_view *wanted,
+                             conform_difference *d);
 
 /* Sequences and optionals element by element; strings exactly. */
 wafer_status conform_compare_item(const wafer_diag *diag, const char *output, const wafer_item *got,
@@ -63,6 +70,10 @@ wafer_status conform_read_inputs(const wafer_diag *diag, wafer_arena *arena, con
                                  size_t set, const wafer_onnx_info *info, conform_values *out);
 wafer_status conform_read_outputs(const wafer_diag *diag, wafer_arena *arena, const conform_case *c,
                                   size_t set, const wafer_onnx_info *info, conform_values *out);
+
+/* The suite's rule, or what the test's data.json says beside its model: {"rtol": R, "atol": A}. */
+wafer_status conform_read_rule(const wafer_diag *diag, wafer_arena *arena, const conform_case *c,
+                               conform_rule *out);
 
 /* ---- Running (conform_run.c, conform_jobs.c) ---- */
 

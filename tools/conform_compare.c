@@ -4,24 +4,16 @@
 
 #include "conform.h"
 
-#define ATOL 1e-7
-#define RTOL 1e-3
-
 /* The size of the last place at a magnitude, by the type's precision and smallest exponent. */
 static double last_place(wafer_dtype dtype, double value) {
   static const struct {
     wafer_dtype dtype;
     int digits, least; /* of the significand; exponent of the smallest number */
-  } rows[] = {{WAFER_DTYPE_f64, 53, -1074},
-              {WAFER_DTYPE_f32, 24, -149},
-              {WAFER_DTYPE_f16, 11, -24},
-              {WAFER_DTYPE_bf16, 8, -133},
-              {WAFER_DTYPE_f8e4m3fn, 4, -9},
-              {WAFER_DTYPE_f8e4m3fnuz, 4, -10},
-              {WAFER_DTYPE_f8e5m2, 3, -16},
-              {WAFER_DTYPE_f8e5m2fnuz, 3, -17},
-              {WAFER_DTYPE_f8e8m0, 1, -127},
-              {WAFER_DTYPE_f4e2m1, 2, -1}};
+  } rows[] = {{WAFER_DTYPE_f64, 53, -1074},  {WAFER_DTYPE_f32, 24, -149},
+              {WAFER_DTYPE_f16, 11, -24},    {WAFER_DTYPE_bf16, 8, -133},
+              {WAFER_DTYPE_f8e4m3fn, 4, -9}, {WAFER_DTYPE_f8e4m3fnuz, 4, -10},
+              {WAFER_DTYPE_f8e5m2, 3, -16},  {WAFER_DTYPE_f8e5m2fnuz, 3, -17},
+              {WAFER_DTYPE_f8e8m0, 1, -127}, {WAFER_DTYPE_f4e2m1, 2, -1}};
   size_t row = 0;
   while (row + 1 < WAFER_COUNT(rows) && rows[row].dtype != dtype) row++;
   int exponent = value == 0 ? rows[row].least : ilogb(value) - rows[row].digits + 1;
@@ -33,7 +25,8 @@ static bool same(double a, double b) {
 }
 
 /* Returns whether the element holds; a NaN or infinity on one side alone never does. */
-static bool compare_float(wafer_dtype dtype, double got, double wanted, conform_difference *d) {
+static bool compare_float(const conform_rule *rule, wafer_dtype dtype, double got, double wanted,
+                          conform_difference *d) {
   if (same(got, wanted)) return true;
   double distance = fabs(got - wanted);
   if (!isfinite(distance)) {
@@ -44,7 +37,7 @@ static bool compare_float(wafer_dtype dtype, double got, double wanted, conform_
   double relative = wanted == 0 ? INFINITY : distance / fabs(wanted);
   if (ulp > d->ulp) d->ulp = ulp;
   if (wanted != 0 && relative > d->relative) d->relative = relative;
-  return distance <= ATOL + RTOL * fabs(wanted);
+  return distance <= rule->atol + rule->rtol * fabs(wanted);
 }
 
 static bool compare_exact(const wafer_view *got, const wafer_view *wanted, int64_t i) {
@@ -62,17 +55,19 @@ static wafer_status unlike(const wafer_diag *diag, const char *output, const waf
                     theirs);
 }
 
-wafer_status conform_compare(const wafer_diag *diag, const char *output, const wafer_view *got,
-                             const wafer_view *wanted, conform_difference *d) {
+wafer_status conform_compare(const wafer_diag *diag, const conform_rule *rule, const char *output,
+                             const wafer_view *got, const wafer_view *wanted,
+                             conform_difference *d) {
   if (got->dtype != wanted->dtype || !wafer_shape_equal(&got->shape, &wanted->shape))
     return unlike(diag, output, got, wanted);
   int64_t count = 0, wrong = 0, first = 0;
   wafer_shape_elements(&got->shape, &count);
   bool is_float = wafer_dtype_is_float(got->dtype);
   for (int64_t i = 0; i < count; i++) {
-    bool holds = is_float ? compare_float(got->dtype, wafer_element_f64(got->dtype, got->data, i),
-                                          wafer_element_f64(wanted->dtype, wanted->data, i), d)
-                          : compare_exact(got, wanted, i);
+    bool holds = is_float
+                     ? compare_float(rule, got->dtype, wafer_element_f64(got->dtype, got->data, i),
+                                     wafer_element_f64(wanted->dtype, wanted->data, i), d)
+                     : compare_exact(got, wanted, i);
     if (holds) continue;
     if (!wrong++) first = i;
   }

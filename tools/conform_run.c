@@ -16,6 +16,7 @@ typedef struct runner {
   wafer_arena *arena;
   wafer_diag diag; /* the first error becomes the result's message */
   const wafer_onnx_info *info;
+  conform_rule rule;
   bool *needed;   /* per input: its value must be known when compiling */
   bool more;      /* an input was added to them */
   bool *on_cores, *on_host; /* per node of the model */
@@ -181,7 +182,7 @@ static wafer_status compare_outputs(runner *r, const wafer_plan *plan, const waf
     if (!view)
       return wafer_fail(&r->diag, (wafer_loc){0}, WAFER_BAD_INPUT, "no file for output '%s'", name);
     wafer_status status =
-        conform_compare(&r->diag, name, &outputs[i], view, &r->result->difference);
+        conform_compare(&r->diag, &r->rule, name, &outputs[i], view, &r->result->difference);
     if (first == WAFER_OK) first = status;
   }
   return first;
@@ -290,6 +291,7 @@ static wafer_status run_set(runner *r, size_t set) {
 
 static wafer_status run_sets(runner *r) {
   WAFER_TRY(wafer_onnx_inspect(&r->diag, r->arena, r->c->model, &r->info));
+  WAFER_TRY(conform_read_rule(&r->diag, r->arena, r->c, &r->rule));
   r->needed = WAFER_NEW(r->arena, bool, r->info->input_count);
   r->on_cores = WAFER_NEW(r->arena, bool, r->info->node_count);
   r->on_host = WAFER_NEW(r->arena, bool, r->info->node_count);

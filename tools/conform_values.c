@@ -1,8 +1,11 @@
 /* Inputs and expected outputs of a conformance test. */
+#include <cjson/cJSON.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "conform.h"
+#include "wafer/file.h"
 
 static const char *path_of(wafer_arena *arena, const conform_case *c, size_t set, const char *kind,
                            size_t index) {
@@ -86,4 +89,30 @@ wafer_status conform_read_outputs(const wafer_diag *diag, wafer_arena *arena, co
                          &out->items[out->count]));
   }
   return WAFER_OK;
+}
+
+/* A number of the object that is not negative; absent: as it is. */
+static bool read_number(const cJSON *root, const char *key, double *out) {
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(root, key);
+  if (!item) return true;
+  *out = cJSON_GetNumberValue(item);
+  return isfinite(*out) && *out >= 0;
+}
+
+wafer_status conform_read_rule(const wafer_diag *diag, wafer_arena *arena, const conform_case *c,
+                               conform_rule *out) {
+  const char *slash = strrchr(c->model, '/');
+  const char *path = wafer_arena_printf(
+      arena, "%.*s/data.json", slash ? (int)(slash - c->model) : 1, slash ? c->model : ".");
+  wafer_bytes bytes;
+  *out = CONFORM_RULE;
+  if (!path || access(path, F_OK) != 0) return WAFER_OK;
+  WAFER_TRY(wafer_file_map(diag, arena, path, &bytes));
+  cJSON *root = cJSON_ParseWithLength(bytes.data, bytes.size);
+  bool fine = cJSON_IsObject(root) && read_number(root, "rtol", &out->rtol) &&
+              read_number(root, "atol", &out->atol);
+  cJSON_Delete(root);
+  if (fine) return WAFER_OK;
+  return wafer_fail(diag, wafer_at_file(path), WAFER_BAD_INPUT,
+                    "must be a JSON object, its rtol and atol numbers that are not negative");
 }

@@ -41,6 +41,15 @@ cp -r "$suite" "$work/copy"
 printf '\0' >>"$work/copy/unknown/test_data_set_0/output_0.pb"
 [ "$(sum "$suite")" != "$(sum "$work/copy")" ] || fail "an edited file leaves the checksum alone"
 
+mkdir "$work/rules"
+cp -r "$suite/differs" "$work/rules/far"
+echo '{"atol": 0.6}' >"$work/rules/far/data.json"
+cp -r "$suite/passes" "$work/rules/wrong"
+echo '{"rtol": -1}' >"$work/rules/wrong/data.json"
+timeout 60 "$wafer" conform "$work/rules" -q >"$work/out"
+grep -q 'FAILED wrong: .*rtol and atol' "$work/out" && [ "$(tail -1 "$work/out")" = "1 passed, 1 failed, 0 skipped" ] ||
+  { fail "rules of data.json:"; cat "$work/out" >&2; }
+
 for mode in pipelined streaming; do
   timeout 120 "$wafer" conform "$suite/" --filter 'r*' --mode $mode >"$work/out" 2>&1 || fail "mode $mode exits with $?"
   [ "$(cat "$work/out")" = "2 passed, 0 failed, 0 skipped" ] || { fail "mode $mode:"; cat "$work/out" >&2; }

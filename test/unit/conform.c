@@ -15,7 +15,7 @@ static wafer_status compare(wafer_dtype dtype, void *got, void *wanted, int64_t 
   const wafer_shape shape = {.rank = 1, .dims = {count}};
   wafer_view a = wafer_view_of(dtype, &shape, got), b = wafer_view_of(dtype, &shape, wanted);
   *d = (conform_difference){0};
-  return conform_compare(NULL, "y", &a, &b, d);
+  return conform_compare(NULL, &CONFORM_RULE, "y", &a, &b, d);
 }
 
 static void test_floats(void) {
@@ -75,8 +75,8 @@ static void test_unlike(void) {
   wafer_view a = wafer_view_of(WAFER_DTYPE_f32, &flat, &one),
              b = wafer_view_of(WAFER_DTYPE_f32, &deep, &one),
              c = wafer_view_of(WAFER_DTYPE_i32, &flat, &one);
-  CU_ASSERT_EQUAL(conform_compare(NULL, "y", &a, &b, &d), WAFER_DIFFER);
-  CU_ASSERT_EQUAL(conform_compare(NULL, "y", &a, &c, &d), WAFER_DIFFER);
+  CU_ASSERT_EQUAL(conform_compare(NULL, &CONFORM_RULE, "y", &a, &b, &d), WAFER_DIFFER);
+  CU_ASSERT_EQUAL(conform_compare(NULL, &CONFORM_RULE, "y", &a, &c, &d), WAFER_DIFFER);
 }
 
 static void test_find(void) {

@@ -168,6 +168,7 @@ static inline void onnx_text_model(protobuf *model, int64_t opset, const char *t
   pb_int(model, 1, 8);
   pb_int(&parts[0], 2, opset);
   pb_message(model, 8, &parts[0]);
+  pb_text(&parts[1], 2, "text");
   onnx_text_graph(&parts[1], text);
   pb_message(model, 7, &parts[1]);
   free(parts);
