@@ -52,7 +52,8 @@ wafer_status conform_compare(const wafer_diag *diag, const conform_rule *rule, c
                              conform_difference *d);
 
 /* Sequences and optionals element by element; strings exactly. */
-wafer_status conform_compare_item(const wafer_diag *diag, const char *output, const wafer_item *got,
+wafer_status conform_compare_item(const wafer_diag *diag, const conform_rule *rule,
+                                  const char *output, const wafer_item *got,
                                   const wafer_item *wanted, conform_difference *d);
 
 /* ---- Values of a test (conform_values.c) ---- */

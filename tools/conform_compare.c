@@ -95,7 +95,8 @@ static wafer_status compare_strings(const wafer_diag *diag, const char *output,
   return WAFER_OK;
 }
 
-wafer_status conform_compare_item(const wafer_diag *diag, const char *output, const wafer_item *got,
+wafer_status conform_compare_item(const wafer_diag *diag, const conform_rule *rule,
+                                  const char *output, const wafer_item *got,
                                   const wafer_item *wanted, conform_difference *d) {
   if (got->kind != wanted->kind)
     return wafer_fail(diag, (wafer_loc){0}, WAFER_DIFFER, "output '%s' is of kind %s, expected %s",
@@ -103,12 +104,12 @@ wafer_status conform_compare_item(const wafer_diag *diag, const char *output, co
   if (got->kind == WAFER_ITEM_tensor && wanted->tensor.dtype == WAFER_DTYPE_string)
     return compare_strings(diag, output, &got->tensor, &wanted->tensor);
   if (got->kind == WAFER_ITEM_tensor)
-    return conform_compare(diag, output, &got->tensor, &wanted->tensor, d);
+    return conform_compare(diag, rule, output, &got->tensor, &wanted->tensor, d);
   if (got->count != wanted->count)
     return wafer_fail(diag, (wafer_loc){0}, WAFER_DIFFER,
                       "output '%s' holds %u values, expected %u", output, got->count,
                       wanted->count);
   for (uint32_t i = 0; i < got->count; i++)
-    WAFER_TRY(conform_compare_item(diag, output, got->items[i], wanted->items[i], d));
+    WAFER_TRY(conform_compare_item(diag, rule, output, got->items[i], wanted->items[i], d));
   return WAFER_OK;
 }

@@ -17,10 +17,10 @@ typedef struct runner {
   wafer_diag diag; /* the first error becomes the result's message */
   const wafer_onnx_info *info;
   conform_rule rule;
-  bool *needed;   /* per input: its value must be known when compiling */
-  bool more;      /* an input was added to them */
+  bool *needed;             /* per input: its value must be known when compiling */
+  bool more;                /* an input was added to them */
   bool *on_cores, *on_host; /* per node of the model */
-  bool planned;   /* a plan was made and opened */
+  bool planned;             /* a plan was made and opened */
 } runner;
 
 static void emit(void *self, wafer_severity severity, wafer_status status, const wafer_loc *loc,
@@ -200,8 +200,8 @@ static wafer_status compare_items(runner *r, const wafer_plan *plan, wafer_item 
       return wafer_fail(&r->diag, (wafer_loc){0}, WAFER_BAD_INPUT, "no file for output '%s'", name);
     wafer_item tensor = {.kind = WAFER_ITEM_tensor, .tensor = *view};
     const wafer_item *item = wanted->items[view - wanted->views];
-    wafer_status status = conform_compare_item(&r->diag, name, outputs[i], item ? item : &tensor,
-                                               &r->result->difference);
+    wafer_status status = conform_compare_item(&r->diag, &r->rule, name, outputs[i],
+                                               item ? item : &tensor, &r->result->difference);
     if (first == WAFER_OK) first = status;
   }
   return first;
