@@ -21,6 +21,8 @@ typedef wafer_status rewrite(simplifier *s, MlirOperation op, MlirValue *value);
 rewrite rewrite_batch_norm, rewrite_scale;
 /* simplify_input.c */
 rewrite rewrite_padded_conv, rewrite_scaled_input;
+/* simplify_window.c */
+rewrite rewrite_sparse_window;
 /* simplify_view.c */
 rewrite rewrite_reshape, rewrite_transpose, rewrite_expand, rewrite_slice, rewrite_pad,
     rewrite_reduce, rewrite_gather, rewrite_concat;
