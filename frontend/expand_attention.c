@@ -161,6 +161,68 @@ void import_attention(import_node *n) {
   if (n->output_count > 3) n->outputs[3] = emit_cast(n, steps[mode], dtype);
 }
 
+/* ---- FlexAttention: the model says how scores and probabilities are changed ---- */
+
+/* What graph attribute `name` makes of x; x itself without the attribute. */
+static MlirValue modified(import_node *n, const char *name, MlirValue x) {
+  const onnx_attribute *a = attr_find(n, name);
+  if (!a || n->status != WAFER_OK) return x;
+  if (!a->g || a->g->input.count != 1 || a->g->output.count != 1)
+    node_bad(n, "%s must be a graph of one input and one output", name);
+  wafer_type type = node_type(n, x);
+  const piece *open = n->im->fn->open;
+  name_entry argument = {
+      .state = NAME_KNOWN, .value = x, .fn = n->im->fn, .piece = n->im->fn->open};
+  name_entry *result;
+  MlirValue y = none;
+  if (n->status == WAFER_OK)
+    n->status = import_subgraph(n->im, n->scope, a->g, 1, &argument, 1, &result);
+  if (n->status == WAFER_OK && n->im->fn->open != open)
+    node_unsupported(n, "%s has a node that only the host computes", name);
+  if (n->status == WAFER_OK) n->status = assembly_use(n->im, result, &y);
+  if (n->status == WAFER_OK && mlirValueIsNull(y))
+    node_unsupported(n, "%s gives no tensor of static shape", name);
+  if (n->status != WAFER_OK) return x;
+  wafer_type made = node_type(n, y);
+  if (!wafer_shape_equal(&made.shape, &type.shape)) {
+    char want[128], got[128];
+    wafer_shape_format(&type.shape, want, sizeof want);
+    wafer_shape_format(&made.shape, got, sizeof got);
+    node_bad(n, "%s gives %s, must keep the shape %s", name, got, want);
+  }
+  return emit_cast(n, y, type.dtype);
+}
+
+/* Softmax in softmax_precision; without it in f32, or in the operand's type where that is wider. */
+static wafer_dtype flex_precision(import_node *n, wafer_dtype dtype) {
+  int64_t given = attr_int(n, "softmax_precision", 0);
+  wafer_dtype wide = given                              ? wafer_dtype_by_onnx((int32_t)given)
+                     : wafer_dtype_bytes(dtype) < 4 ? WAFER_DTYPE_f32
+                                                        : dtype;
+  if (!wafer_dtype_is_float(wide)) node_bad(n, "softmax_precision is no float type");
+  return wide;
+}
+
+/* prob_mod(softmax(score_mod(scale * q k^T))) v */
+void import_flex_attention(import_node *n) {
+  for (uint32_t i = QUERY; i <= VALUE; i++)
+    if (node_rank(n, node_input(n, i)) != 4)
+      node_bad(n, "input %u has %u dims, needs 4", i, node_rank(n, node_input(n, i)));
+  if (n->status != WAFER_OK) return;
+  attention a = attention_of(n);
+  double size = (double)node_type(n, a.q).shape.dims[3];
+  double scale = attr_has(n, "scale") ? attr_float(n, "scale", 1) : 1 / sqrt(size);
+  wafer_dtype dtype = node_dtype(n, a.q), wide = flex_precision(n, dtype);
+  if (n->status != WAFER_OK) return;
+  MlirValue q = shared_heads(n, &a, MUL(a.q, emit_scalar_like(n, a.q, scale)));
+  MlirValue scores = own_heads(n, &a, emit_binary(n, WAFER_OP_matmul, q, emit_swap_last(n, a.k)));
+  scores = modified(n, "score_mod", emit_cast(n, scores, wide));
+  MlirValue chances = modified(n, "prob_mod", emit_softmax(n, scores, 3));
+  MlirValue y = emit_binary(n, WAFER_OP_matmul, shared_heads(n, &a, chances),
+                            emit_cast(n, a.v, wide));
+  n->outputs[0] = emit_cast(n, own_heads(n, &a, y), dtype);
+}
+
 /* ---- Rotary positions ---- */
 
 /* The cosines or sines of every position: (batch or 1, positions, half). */

@@ -1,8 +1,9 @@
 /* RNN, GRU and LSTM, written out step by step: the sequence's length is known.
  *
- * x (seq, batch, in), W (dirs, gates*hidden, in), R (dirs, gates*hidden, hidden), B (dirs,
+ * With layout 0: x (seq, batch, in), W (dirs, gates*hidden, in), R (dirs, gates*hidden, hidden), B (dirs,
  * 2*gates*hidden), initial states (dirs, batch, hidden); Y (seq, dirs, batch, hidden), then the
- * last states (dirs, batch, hidden). */
+ * last states (dirs, batch, hidden). With layout 1 the batch is the first dim of x, Y and the states;
+ * they are transposed at the edges. */
 #include <string.h>
 
 #include "operators.h"
@@ -15,8 +16,10 @@ static const MlirValue none;
 typedef struct cell {
   int64_t steps, batch, hidden, dirs, gates;
   uint32_t dir;
+  bool batch_first; /* layout 1 */
   double clip;
   wafer_op activations[3];
+  MlirValue x;                    /* (seq, batch, in) */
   MlirValue weight, recurrent;    /* (in, gates*hidden), (hidden, gates*hidden) */
   MlirValue bias, recurrent_bias; /* (gates*hidden); null: none */
   MlirValue peephole;             /* (3*hidden); null: none */
@@ -83,9 +86,8 @@ static void step_lstm(import_node *n, cell *c, MlirValue x) {
 
 /* ---- A direction ---- */
 
-/* Row `dir` of an input, with its first dim dropped. */
-static MlirValue of_direction(import_node *n, uint32_t index, uint32_t dir) {
-  MlirValue x = node_input(n, index);
+/* Row `dir` of input `index`, with its first dim dropped. */
+static MlirValue row_of(import_node *n, MlirValue x, uint32_t index, uint32_t dir) {
   wafer_shape shape = node_type(n, x).shape;
   if (n->status == WAFER_OK && (shape.rank < 2 || shape.dims[0] <= (int64_t)dir))
     node_bad(n, "input %u has %u dims, its first one must be the directions", index, shape.rank);
@@ -93,7 +95,22 @@ static MlirValue of_direction(import_node *n, uint32_t index, uint32_t dir) {
   return emit_reshape(n, emit_part(n, x, 0, dir, 1), shape.rank - 1, shape.dims + 1);
 }
 
+static MlirValue of_direction(import_node *n, uint32_t index, uint32_t dir) {
+  return row_of(n, node_input(n, index), index, dir);
+}
+
+/* The first two of three dims change places. */
+static MlirValue swap_first(import_node *n, MlirValue x) {
+  return emit_transpose(n, x, 3, (int64_t[]){1, 0, 2});
+}
+
 static MlirValue first_state(import_node *n, const cell *c, uint32_t index) {
+  if (node_has_input(n, index) && c->batch_first) {
+    MlirValue states = node_input(n, index);
+    if (node_rank(n, states) != 3)
+      node_bad(n, "input %u has %u dims, needs 3", index, node_rank(n, states));
+    return row_of(n, swap_first(n, states), index, c->dir);
+  }
   if (node_has_input(n, index)) return of_direction(n, index, c->dir);
   return emit_expand(n, emit_scalar_like(n, node_input(n, 0), 0), 2,
                      (int64_t[]){c->batch, c->hidden});
@@ -116,10 +133,9 @@ static void open_direction(import_node *n, cell *c, bool lstm) {
 /* Runs a direction; every step's h as (seq, 1, batch, hidden). */
 static MlirValue run_direction(import_node *n, cell *c, bool back,
                                void step(import_node *n, cell *c, MlirValue x)) {
-  wafer_shape shape = node_type(n, node_input(n, 0)).shape;
+  wafer_shape shape = node_type(n, c->x).shape;
   int64_t rows = c->gates * c->hidden, line[] = {1, 1, c->batch, c->hidden};
-  MlirValue flat =
-      emit_reshape(n, node_input(n, 0), 2, (int64_t[]){c->steps * c->batch, shape.dims[2]});
+  MlirValue flat = emit_reshape(n, c->x, 2, (int64_t[]){c->steps * c->batch, shape.dims[2]});
   MlirValue sums = emit_binary(n, WAFER_OP_matmul, flat, c->weight), all = none;
   if (c->bias.ptr) sums = ADD(sums, c->bias);
   sums = emit_reshape(n, sums, 3, (int64_t[]){c->steps, c->batch, rows});
@@ -138,14 +154,17 @@ static MlirValue run_direction(import_node *n, cell *c, bool back,
 static cell open_cell(import_node *n, int64_t gates) {
   wafer_shape x = node_type(n, node_input(n, 0)).shape, r = node_type(n, node_input(n, 2)).shape;
   cell c = {.gates = gates, .clip = attr_float(n, "clip", 0)};
+  int64_t layout = attr_int(n, "layout", 0);
   if (n->status != WAFER_OK) return c;
   if (x.rank != 3 || r.rank != 3 || r.dims[1] != gates * r.dims[2]) {
     node_bad(n, "the operand or the recurrence has not three dims that fit");
     return c;
   }
-  c.steps = x.dims[0], c.batch = x.dims[1], c.hidden = r.dims[2], c.dirs = r.dims[0];
-  if (attr_int(n, "layout", 0))
-    node_problem(n, WAFER_PROBLEM_attribute, "layout 1, the batch first");
+  if (layout != 0 && layout != 1) node_bad(n, "layout is %lld, must be 0 or 1", (long long)layout);
+  c.batch_first = layout == 1;
+  c.x = c.batch_first ? swap_first(n, node_input(n, 0)) : node_input(n, 0);
+  c.steps = x.dims[c.batch_first], c.batch = x.dims[!c.batch_first];
+  c.hidden = r.dims[2], c.dirs = r.dims[0];
   if (attr_int(n, "input_forget", 0)) node_problem(n, WAFER_PROBLEM_attribute, "input_forget");
   if (c.steps < 1 || c.steps > MOST_STEPS || c.dirs < 1 || c.dirs > 2)
     node_unsupported(n, "%lld steps, 1 to %d are", (long long)c.steps, MOST_STEPS);
@@ -204,6 +223,10 @@ static void recur(import_node *n, int64_t gates, uint32_t per_direction, const w
     for (uint32_t i = 0; i < 3; i++)
       outputs[i] = c.dir && made[i].ptr ? emit_concat(n, outputs[i], made[i], i == 0) : made[i];
   }
+  for (uint32_t i = 0; i < 3 && c.batch_first && n->status == WAFER_OK; i++)
+    if (outputs[i].ptr)
+      outputs[i] = i ? swap_first(n, outputs[i])
+                     : emit_transpose(n, outputs[i], 4, (int64_t[]){2, 0, 1, 3});
   for (uint32_t i = 0; i < n->output_count && i < 3; i++) n->outputs[i] = outputs[i];
 }
 

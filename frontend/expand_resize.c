@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "operators.h"
+#include "resize_axis.h"
 
 typedef struct resizing {
   wafer_shape in, out;
   double scales[WAFER_MAX_RANK];
   const char *mode, *coordinates, *rounding;
+  double first[WAFER_MAX_RANK], last[WAFER_MAX_RANK]; /* the part of each dim, of 0 to 1 */
 } resizing;
 
 /* Entries of scales or sizes are for these dims; without the attribute for all of them. */
@@ -81,7 +83,7 @@ static resizing begin_resize(import_node *n) {
   resizing r = {
       .in = node_type(n, node_input(n, 0)).shape, .coordinates = "asymmetric", .rounding = "floor"};
   r.out = r.in;
-  for (uint32_t i = 0; i < WAFER_MAX_RANK; i++) r.scales[i] = 1;
+  for (uint32_t i = 0; i < WAFER_MAX_RANK; i++) r.scales[i] = r.last[i] = 1;
   r.mode = attr_text(n, "mode", "nearest");
   return r;
 }
@@ -95,8 +97,6 @@ static void finish_resize(import_node *n, const resizing *r) {
                         TEXT_ATTR(rounding, r->rounding),
                         FLOAT_ATTR(cubic_a, attr_float(n, "cubic_coeff_a", -0.75)),
                         INT_ATTR(exclude_outside, attr_int(n, "exclude_outside", 0))};
-  if (!strcmp(r->coordinates, "tf_crop_and_resize"))
-    node_problem(n, WAFER_PROBLEM_attribute, "mode tf_crop_and_resize");
   n->outputs[0] = emit_op(n, WAFER_OP_resize, 1, &x, attrs, WAFER_COUNT(attrs));
 }
 
@@ -127,9 +127,56 @@ static bool is_empty(const import_node *n, uint32_t index) {
   return !node_has_input(n, index) || (wafer_shape_elements(&shape, &count) && !count);
 }
 
+/* Begins, then ends, of the dims that are resized. */
+static void read_crop(import_node *n, resizing *r) {
+  wafer_view roi;
+  int64_t count;
+  uint32_t axes[WAFER_MAX_RANK], wanted = axes_of(n, r->in.rank, axes);
+  if (!node_has_input(n, 1)) node_bad(n, "tf_crop_and_resize needs operand roi");
+  if (n->status != WAFER_OK || !node_constant(n, 1, "roi", &roi)) return;
+  wafer_shape_elements(&roi.shape, &count);
+  if (count != 2 * (int64_t)wanted || !wafer_dtype_is_float(roi.dtype))
+    node_bad(n, "roi must be %u floats, a begin and an end for each dim", 2 * wanted);
+  for (uint32_t i = 0; i < wanted && n->status == WAFER_OK; i++) {
+    r->first[axes[i]] = wafer_element_f64(roi.dtype, roi.data, i);
+    r->last[axes[i]] = wafer_element_f64(roi.dtype, roi.data, wanted + i);
+    if (!(fabs(r->first[axes[i]]) < 0x1p20) || !(fabs(r->last[axes[i]]) < 0x1p20))
+      node_bad(n, "roi of dim %u is %g to %g", axes[i], r->first[axes[i]], r->last[axes[i]]);
+  }
+}
+
+/* Dim by dim; integers by way of f32. */
+static void resize_by_axes(import_node *n, const resizing *r, bool antialias) {
+  bool nearest = !strcmp(r->mode, "nearest");
+  if (!nearest && strcmp(r->mode, "linear") && strcmp(r->mode, "cubic"))
+    node_bad(n, "mode is '%s', must be nearest, linear or cubic", r->mode);
+  if (nearest && antialias) node_bad(n, "antialias is for the modes linear and cubic");
+  MlirValue x = node_input(n, 0);
+  wafer_dtype dtype = node_dtype(n, x);
+  if (!nearest && (wafer_dtype_bytes(dtype) < 4 || !wafer_dtype_is_float(dtype)))
+    x = emit_cast(n, x, WAFER_DTYPE_f32);
+  for (uint32_t d = 0; d < r->in.rank && n->status == WAFER_OK; d++)
+    x = emit_resize_axis(
+        n, x,
+        &(axis_resize){.axis = d,
+                       .in = r->in.dims[d],
+                       .out = r->out.dims[d],
+                       .scale = r->scales[d],
+                       .mode = r->mode,
+                       .coordinates = r->coordinates,
+                       .rounding = r->rounding,
+                       .antialias = antialias,
+                       .exclude_outside = attr_int(n, "exclude_outside", 0) != 0,
+                       .cubic_a = attr_float(n, "cubic_coeff_a", -0.75),
+                       .first = r->first[d],
+                       .last = r->last[d],
+                       .outside = attr_float(n, "extrapolation_value", 0)});
+  n->outputs[0] = emit_cast(n, x, dtype);
+}
+
 void import_resize(import_node *n) {
   resizing r = begin_resize(n);
-  bool sized = !is_empty(n, 3), shrinks = false;
+  bool sized = !is_empty(n, 3), shrinks = false, antialias = attr_int(n, "antialias", 0) != 0;
   r.coordinates = attr_text(n, "coordinate_transformation_mode", "half_pixel");
   r.rounding = attr_text(n, "nearest_mode", "round_prefer_floor");
   if (!sized && is_empty(n, 2)) node_bad(n, "neither scales nor sizes are given");
@@ -138,7 +185,10 @@ void import_resize(import_node *n) {
   else
     by_scale_input(n, &r, 2);
   for (uint32_t i = 0; i < r.in.rank; i++) shrinks |= r.scales[i] < 1;
-  if (attr_int(n, "antialias", 0) && shrinks)
-    node_problem(n, WAFER_PROBLEM_attribute, "shrinking with antialias");
-  finish_resize(n, &r);
+  bool crop = !strcmp(r.coordinates, "tf_crop_and_resize");
+  if (crop) read_crop(n, &r);
+  if (n->status == WAFER_OK && (crop || (antialias && shrinks)))
+    resize_by_axes(n, &r, antialias);
+  else
+    finish_resize(n, &r);
 }

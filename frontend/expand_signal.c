@@ -4,7 +4,10 @@
 
 #include "operators.h"
 
-#define MOST_DENSE 256 /* longer transforms are split where their length has factors */
+/* Longer transforms are split where their length has factors. Inverse ones always are: they round as
+ * those of the operator's reference do, whose results keep that rounding where terms cancel. */
+#define MOST_DENSE 256
+#define MOST_DENSE_INVERSE 7
 #define TAU 6.28318530717958647692
 
 static const MlirValue none;
@@ -73,7 +76,8 @@ static MlirValue twiddled(import_node *n, MlirValue x, const spectrum *s, const 
 /* Cooley and Tukey: columns of a matrix, factors, rows. */
 static MlirValue transform(import_node *n, MlirValue x, const spectrum *s) {
   int64_t a = middle_factor(s->length), b = s->length / a;
-  if (s->length <= MOST_DENSE || a == 1) return dense_transform(n, x, s, 2, s->length);
+  if (a == 1 || s->length <= (s->inverse ? MOST_DENSE_INVERSE : MOST_DENSE))
+    return dense_transform(n, x, s, 2, s->length);
   static const int64_t swap[] = {0, 2, 1, 3};
   int64_t rows = node_type(n, x).shape.dims[0];
   int64_t flipped[] = {rows, b, a, 2}, straight[] = {rows, a, b, 2};

@@ -247,6 +247,38 @@ static const struct {
     {10, "init a f32 1x1x1x2 = 1 2; init s f32 4 = 1 1 1 2; Resize a s -> y", "1x1x1x4: 1 1 2 2"},
     {13, "init a f32 1x1x1x2 = 1 2; init s i64 4 = 1 1 1 4; Resize(mode='linear') a - - s -> y",
      "1x1x1x4: 1 1.25 1.75 2"},
+    {18,
+     "init a f32 1x1x1x4 = 1 2 3 4; init s f32 4 = 1 1 1 0.5; "
+     "Resize(mode='linear',antialias=1) a - s -> y",
+     "1x1x1x2: 1.625 3.375"},
+    {18,
+     "init a f32 1x1x4x1 = 1 2 3 4; init s i64 4 = 1 1 1 1; "
+     "Resize(mode='cubic',antialias=1) a - - s -> y",
+     "1x1x1x1: 2.5"},
+    {13,
+     "init a f32 1x4 = 1 2 3 4; init r f32 4 = 0 0.5 1 1.5; init s i64 2 = 1 3; "
+     "Resize(mode='linear',coordinate_transformation_mode='tf_crop_and_resize',"
+     "extrapolation_value=9.0) a r - s -> y",
+     "1x3: 2.5 4 9"},
+    {13,
+     "init a f32 1x4 = 1 2 3 4; init r f32 4 = 0 0.5 1 1.5; init s i64 2 = 1 3; "
+     "Resize(coordinate_transformation_mode='tf_crop_and_resize') a r - s -> y",
+     "1x3: 2 4 0"},
+    {18,
+     "init a f32 1x4 = 1 2 3 4; init r f32 2 = 1 0; init s i64 1 = 4; "
+     "Resize(coordinate_transformation_mode='tf_crop_and_resize',axes=[1]) a r - s -> y",
+     "1x4: 4 3 2 1"},
+    {14,
+     "init a f32 2x1x1 = 1 2; init w f32 1x1x1 = 1; init r f32 1x1x1 = 0; "
+     "RNN(hidden_size=1,layout=1) a w r -> y",
+     "2x1x1x1: 0.76159 0.96403"},
+    {14,
+     "init a f32 2x2x1 = 0 1 0 2; init w f32 1x1x1 = 1; init r f32 1x1x1 = 0; "
+     "init h f32 2x1x1 = 5 6; RNN(hidden_size=1,layout=1) a w r - - h -> x y",
+     "2x1x1: 0.76159 0.96403"},
+    {17,
+     "init a f32 1x10x2 = 10 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0; DFT(inverse=1) a -> y",
+     "1x10x2: 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0"},
     {13, "init s i64 1 = 3; ConstantOfShape s -> y", "3: 0 0 0"},
     {13, "Constant(value_ints=[4,5]) -> y", "2: 4 5"},
     {13, "Constant(value_float=0.5) -> y", "scalar: 0.5"},
@@ -406,6 +438,67 @@ static void put_function(protobuf *model) {
   pb_text(function, 10, "my");
   pb_message(model, 25, function);
   free(parts);
+}
+
+/* A graph attribute of the node, from text. */
+static void put_graph(protobuf *node, const char *name, const char *text) {
+  protobuf *parts = calloc(2, sizeof *parts);
+  if (text) {
+    onnx_text_graph(&parts[0], text);
+    pb_text(&parts[1], 1, name);
+    pb_message(&parts[1], 6, &parts[0]);
+    pb_int(&parts[1], 20, 5);
+    pb_message(node, 5, &parts[1]);
+  }
+  free(parts);
+}
+
+/* y = FlexAttention(q, k, v), in whose softmax two equal scores meet, over values 2 and 6. */
+static void put_attention(protobuf *model, const char *score, const char *chance) {
+  protobuf *parts = calloc(3, sizeof *parts), *node = &parts[0], *graph = &parts[1];
+  char text[] = "q k v -> y", *rest = text;
+  onnx_text_graph(graph, "init q f32 1x1x1x1 = 1; init k f32 1x1x2x1 = 0 0; "
+                         "init v f32 1x1x2x1 = 2 6; out y");
+  onnx_text_node(node, (char[]){"ai.onnx.preview::FlexAttention"}, &rest);
+  put_graph(node, "score_mod", score);
+  put_graph(node, "prob_mod", chance);
+  pb_message(graph, 1, node);
+  for (int64_t domain = 0; domain < 2; domain++) {
+    parts[2].count = 0;
+    pb_text(&parts[2], 1, domain ? "ai.onnx.preview" : "");
+    pb_int(&parts[2], 2, domain ? 1 : 26);
+    pb_message(model, 8, &parts[2]);
+  }
+  pb_int(model, 1, 13);
+  pb_message(model, 7, graph);
+  free(parts);
+}
+
+static void attention_is_changed_by_graphs(void) {
+  static const struct {
+    const char *score, *chance, *want, *said;
+  } cases[] = {
+      {NULL, NULL, "1x1x1x1: 4", ""},
+      {"in s f32 *; init c f32 2 = 0 -100; Add s c -> t; out t", NULL, "1x1x1x1: 2", ""},
+      {NULL, "in p f32 *; init c f32 scalar = 2; Mul p c -> r; out r", "1x1x1x1: 8", ""},
+      {"in s f32 *; init c f32 2 = -100 0; Add s c -> t; out t",
+       "in p f32 *; init c f32 scalar = 2; Mul p c -> r; out r", "1x1x1x1: 12", ""},
+      {"in s f32 *; ReduceSum s -> t; out t", NULL, "", "must keep the shape"},
+      {"in s f32 *; in t f32 *; Add s t -> u; out u", NULL, "", "of one input"},
+  };
+  for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
+    protobuf *model = calloc(1, sizeof *model);
+    session s = {.folder = scratch_create()};
+    char got[128] = "";
+    put_attention(model, cases[i].score, cases[i].chance);
+    import_file(&s, scratch_save(&s.folder, "t.onnx", model->bytes, model->count));
+    free(model);
+    if (s.status == WAFER_OK) format_value(&s, result(&s, 0), got, sizeof got);
+    if (strcmp(got, cases[i].want)) printf("attention %zu\n%s", i, s.said.text);
+    CU_ASSERT_STRING_EQUAL(got, cases[i].want);
+    CU_ASSERT_PTR_NOT_NULL(strstr(s.said.text, cases[i].said));
+    end(&s);
+  }
 }
 
 static void functions_of_the_model_are_their_bodies(void) {
@@ -596,6 +689,7 @@ CU_TestInfo tests_import[] = {
     {"large initializers become weights", large_initializers_become_weights},
     {"options make dims static", options_make_dims_static},
     {"functions of the model are their bodies", functions_of_the_model_are_their_bodies},
+    {"graph attributes change attention", attention_is_changed_by_graphs},
     {"what is wrong is said", what_is_wrong_is_said},
     {"everything unsupported is listed", everything_unsupported_is_listed},
     {"problems are listed in one go", problems_are_listed_in_one_go},
