@@ -36,17 +36,19 @@ wafer_status conform_find(wafer_arena *arena, const char *folder, const char *fi
 typedef struct conform_difference {
   double ulp;      /* largest, in units of the last place of the outputs' own types */
   double relative; /* largest |a-b| / |b| */
+  bool drawn;      /* random numbers other than the expected ones, of which that is all that holds */
 } conform_difference;
 
 /* How far floats may be from what is expected. */
 typedef struct conform_rule {
   double rtol, atol;
+  bool drawn; /* outputs may follow from other random numbers than those expected */
 } conform_rule;
 #define CONFORM_RULE ((conform_rule){.rtol = 1e-3, .atol = 1e-7}) /* the suite's */
 
 /* The rule of onnx's test runner: types and shapes equal; floats |a-b| <= atol + rtol |b|, NaN
- * equal to NaN; everything else exactly. Widens `d`; DIFFER, told to diag, when it does not hold.
- */
+ * equal to NaN; everything else exactly. Of random numbers that differ: between the least and the
+ * largest expected one. Widens `d`; DIFFER, told to diag, when it does not hold. */
 wafer_status conform_compare(const wafer_diag *diag, const conform_rule *rule, const char *output,
                              const wafer_view *got, const wafer_view *wanted,
                              conform_difference *d);

@@ -68,6 +68,22 @@ static void test_exact(void) {
   CU_ASSERT_EQUAL(compare(WAFER_DTYPE_bool, &yes, &no, 1, &d), WAFER_DIFFER);
 }
 
+/* Random numbers need not be those expected, but of their range. */
+static void test_drawn(void) {
+  const wafer_shape shape = {.rank = 1, .dims = {3}};
+  const conform_rule rule = {.rtol = 1e-3, .atol = 1e-7, .drawn = true};
+  float expected[] = {0, 1, 1}, cases[][3] = {{1, 0, 0}, {0, 1, 1}, {0, 1, 2}, {NAN, 0, 1}};
+  for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
+    conform_difference d = {0};
+    wafer_view a = wafer_view_of(WAFER_DTYPE_f32, &shape, cases[i]),
+               b = wafer_view_of(WAFER_DTYPE_f32, &shape, expected);
+    CU_ASSERT_EQUAL(conform_compare(NULL, &rule, "y", &a, &b, &d), i < 2 ? WAFER_OK : WAFER_DIFFER);
+    CU_ASSERT_EQUAL(d.drawn, i == 0);
+    if (i == 0) CU_ASSERT_EQUAL(d.ulp, 0);
+    if (i == 0) CU_ASSERT_EQUAL(conform_compare(NULL, &CONFORM_RULE, "y", &a, &b, &d), WAFER_DIFFER);
+  }
+}
+
 static void test_unlike(void) {
   const wafer_shape flat = {.rank = 1, .dims = {1}}, deep = {.rank = 2, .dims = {1, 1}};
   float one = 1;
@@ -169,6 +185,7 @@ CU_TestInfo tests_conform[] = {{"the rule for floats", test_floats},
                                {"units of the last place", test_measures},
                                {"everything else exactly", test_exact},
                                {"types and shapes", test_unlike},
+    {"drawn", test_drawn},
                                {"tests below a folder", test_find},
                                {"workers that die", test_workers},
                                {"the table", test_table},
