@@ -4,7 +4,7 @@
  * shape init w i64 2x2 = 1 2 3 4   an initializer (f32 as float_data, i64 as int64_data, bool, i32
  * as int32_data) out y f32 4             an output; type and dims may be left out Concat(axis=1) a
  * b -> y  a node named after its first output; `-` stands for a left-out input attributes: k=3 int,
- * k=0.5 float, k=[1,2] ints, k='text'
+ * k=0.5 float, k=[1,2] ints, k='text', k=['a','b'] texts
  */
 #ifndef UNIT_ONNX_TEXT_H
 #define UNIT_ONNX_TEXT_H
@@ -71,7 +71,11 @@ static inline void onnx_text_attribute(protobuf *node, char *text) {
   char *value = strchr(text, '='), *rest = NULL;
   *value++ = 0;
   pb_text(attribute, 1, text);
-  if (*value == '[') {
+  if (!strncmp(value, "['", 2)) {
+    for (char *n = strtok_r(value + 1, "',]", &rest); n; n = strtok_r(NULL, "',]", &rest))
+      pb_data(attribute, 9, n, strlen(n));
+    pb_int(attribute, 20, 8);
+  } else if (*value == '[') {
     for (char *n = strtok_r(value + 1, ",]", &rest); n; n = strtok_r(NULL, ",]", &rest))
       pb_int(attribute, 8, strtoll(n, NULL, 10));
     pb_int(attribute, 20, 7);
