@@ -236,6 +236,8 @@ wafer_status program_reshape(program *p, uint32_t node, spread *out) {
   const spread *x = p->value[p->body->nodes[node].operands[0]];
   spread dense, from, to, *landing;
   if (x->rank == 0 || out->rank == 0) return program_refuse(p, "a scalar");
+  for (uint32_t d = 0; d < out->rank; d++)
+    if (out->dim[d].extent == 0) return program_refuse(p, "no elements");
   WAFER_TRY(program_sums(p, node, out, x->dtype, &landing));
   WAFER_TRY(row_major(p, x, &dense));
   spread target = *landing;
