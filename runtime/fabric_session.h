@@ -25,12 +25,19 @@ typedef struct fabric_clock {
   uint32_t phase;
 } fabric_clock;
 
-/* What the marks of a train tell. */
+/* When a part of a train began and ended at a sample, over all cores. */
+typedef struct fabric_part_time {
+  uint64_t first, last; /* last 0: not at all */
+} fabric_part_time;
+
+/* What the marks of a launch tell. */
 typedef struct fabric_marks {
   uint32_t *part, *done; /* per core: at hand; samples that have ended */
   uint64_t *begin, *end; /* per kernel and sample: when the last of its cores began it, ended it */
   uint64_t *finish;      /* per sample: when the last core ended it */
   uint64_t samples;
+  uint64_t *since; /* per core, when somebody watches: when the part at hand began */
+  fabric_part_time *times; /* of a train, when somebody watches: per sample, per action */
 } fabric_marks;
 
 struct session_fabric {
@@ -45,6 +52,10 @@ struct session_fabric {
   void *staging;                /* a sample as the caller has it */
   bool loaded;                  /* the weights of a pipeline */
   fabric_marks marks;
+  const wafer_watch *watch;
+  bool *watched;  /* per core; NULL: none is */
+  uint64_t start; /* of the launch under way, in cycles of the run */
+  uint64_t sample; /* at hand; of a train the first */
   wafer_run_stats stats;
   uint64_t *kernel_busy, *phase_cycles, *stream_busy;
 };
@@ -73,7 +84,18 @@ wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fa
 
 /* Time (session_fabric_time.c). */
 wafer_status session_fabric_watch(session_fabric *s, const fabric_launch *l, uint64_t samples);
+/* Streaming: when the launch begins, then what it adds to the clock. */
+uint64_t session_fabric_start(const session_fabric *s, fabric_clock *c, const fabric_launch *l);
 void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch *l);
 void session_fabric_train_time(session_fabric *s, const fabric_launch *l);
+
+/* Who watches (session_fabric_watch.c). */
+wafer_status session_fabric_watch_begin(session_fabric *s, const wafer_watch *watch);
+wafer_status session_fabric_watch_train(session_fabric *s, const fabric_launch *l);
+/* Core `core` has ended `part` of the launch, which it began at cycle `since`. */
+void session_fabric_watch_part(session_fabric *s, size_t core, uint32_t part, uint64_t sample,
+                               uint64_t since, uint64_t cycle);
+void session_fabric_watch_launch(const session_fabric *s, const fabric_launch *l, uint64_t cycles);
+void session_fabric_watch_end(session_fabric *s);
 
 #endif

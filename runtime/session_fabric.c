@@ -162,6 +162,8 @@ wafer_status session_fabric_create(const wafer_plan *plan, const wafer_session_o
   s->plan = plan;
   s->diag = diag;
   wafer_status status = prepare(s);
+  if (status == WAFER_OK && options && options->watch)
+    status = session_fabric_watch_begin(s, options->watch);
   if (status == WAFER_OK)
     *out = s;
   else
@@ -176,6 +178,7 @@ void session_fabric_destroy(session_fabric *s) {
   for (uint32_t i = 0; s->launches && i < s->plan->launch_count; i++)
     for (uint32_t p = 0; s->launches[i].words && p < s->launches[i].body.port_count; p++)
       free(s->launches[i].words[p]);
+  session_fabric_watch_end(s);
   free(s->marks.part);
   free(s->marks.done);
   free(s->marks.begin);

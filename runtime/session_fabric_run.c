@@ -150,10 +150,10 @@ wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fa
   set_rates(s);
   WAFER_TRY(write_data(s, l));
   WAFER_TRY(connect_all(s, l, io));
-  if (l->of->kind == WAFER_LAUNCH_train) {
-    set_samples(s, l, io->samples);
+  if (l->of->kind == WAFER_LAUNCH_train) set_samples(s, l, io->samples);
+  s->sample = io->first;
+  if (l->of->kind == WAFER_LAUNCH_train || s->watched)
     WAFER_TRY(session_fabric_watch(s, l, io->samples));
-  }
   WAFER_TRY(wafer_fabric_run(s->fabric, &l->stats));
   wafer_fabric_observe(s->fabric, NULL, NULL);
   collect(s, l, io);
@@ -178,6 +178,7 @@ static wafer_status run_samples(session_fabric *s, fabric_io io) {
   for (io.first = 0; io.first < all; io.first++) {
     for (uint32_t i = 0; i < s->plan->launch_count; i++) {
       WAFER_TRY(check_cancel(s, i));
+      s->start = session_fabric_start(s, &c, &s->launches[i]);
       WAFER_TRY(session_fabric_launch(s, &s->launches[i], &io));
       session_fabric_tick(s, &c, &s->launches[i]);
       wafer_progress(s->diag, "fabric", io.first * s->plan->launch_count + i + 1,
@@ -194,12 +195,15 @@ static wafer_status run_samples(session_fabric *s, fabric_io io) {
 static wafer_status run_train(session_fabric *s, const fabric_io *io) {
   fabric_io once = *io;
   once.samples = 1;
+  s->start = 0;
   for (uint32_t i = 0; i < s->plan->launch_count; i++) {
     fabric_launch *l = &s->launches[i];
     bool train = l->of->kind == WAFER_LAUNCH_train;
     if (!train && s->loaded) continue;
     WAFER_TRY(check_cancel(s, i));
     WAFER_TRY(session_fabric_launch(s, l, train ? io : &once));
+    session_fabric_watch_launch(s, l, l->stats.cycles);
+    s->start += l->stats.cycles;
     if (train) session_fabric_train_time(s, l);
     wafer_progress(s->diag, "fabric", i + 1, s->plan->launch_count);
   }

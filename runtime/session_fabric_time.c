@@ -18,29 +18,31 @@ static const wafer_action *action_of(const session_fabric *s, const fabric_launc
 
 /* Weights of a phase stand before its actions and behind those of the phase before, with which they
  * share the time. */
-void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch *l) {
-  const wafer_machine *m = s->plan->machine;
-  uint64_t cycles = l->stats.cycles;
-  if (l->of->kind == WAFER_LAUNCH_load) {
-    c->memoryx = later(c->memoryx, c->start) + cycles;
-    c->weights = c->memoryx + m->memoryx_latency_cycles + m->edge_latency_cycles;
-    return;
-  }
+uint64_t session_fabric_start(const session_fabric *s, fabric_clock *c, const fabric_launch *l) {
+  if (l->of->kind == WAFER_LAUNCH_load) return later(c->memoryx, c->start);
   if (l->of->phase != c->phase) {
     c->phase = l->of->phase;
     c->start = c->now;
   }
-  const wafer_action *a = action_of(s, l);
-  uint64_t before = c->now;
-  if (l->body.port_count) cycles += m->edge_latency_cycles;
-  if (a->kind == WAFER_ACTION_kernel) {
-    c->now = later(c->now, c->weights);
-    s->kernel_busy[a->index] += cycles;
-  } else {
-    s->stream_busy[a->index] += cycles;
+  return action_of(s, l)->kind == WAFER_ACTION_kernel ? later(c->now, c->weights) : c->now;
+}
+
+void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch *l) {
+  const wafer_machine *m = s->plan->machine;
+  uint64_t cycles = l->stats.cycles;
+  if (l->of->kind == WAFER_LAUNCH_load) {
+    session_fabric_watch_launch(s, l, cycles);
+    c->memoryx = s->start + cycles;
+    c->weights = c->memoryx + m->memoryx_latency_cycles + m->edge_latency_cycles;
+    return;
   }
-  c->now += cycles;
-  s->phase_cycles[l->of->phase] += c->now - before;
+  const wafer_action *a = action_of(s, l);
+  if (l->body.port_count) cycles += m->edge_latency_cycles;
+  session_fabric_watch_launch(s, l, cycles);
+  *(a->kind == WAFER_ACTION_kernel ? &s->kernel_busy[a->index] : &s->stream_busy[a->index]) +=
+      cycles;
+  s->phase_cycles[l->of->phase] += s->start + cycles - c->now;
+  c->now = s->start + cycles;
 }
 
 /* ---- trains ---- */
@@ -59,6 +61,10 @@ static void on_mark(void *user, uint32_t x, uint32_t y, uint64_t cycle, int32_t 
   fabric_marks *m = &s->marks;
   size_t core = (size_t)y * s->plan->machine->width + x;
   uint32_t left = kernel_of(s, m->part[core]), entered = kernel_of(s, (uint32_t)value);
+  if (s->watch) {
+    session_fabric_watch_part(s, core, m->part[core], m->done[core], m->since[core], cycle);
+    m->since[core] = cycle;
+  }
   m->part[core] = (uint32_t)value;
   if (m->done[core] >= m->samples) return;
   if (left != entered) {
@@ -88,6 +94,7 @@ wafer_status session_fabric_watch(session_fabric *s, const fabric_launch *l, uin
   memset(m->part, 0xff, cores * sizeof *m->part);
   memset(m->done, 0, cores * sizeof *m->done);
   s->running = l;
+  WAFER_TRY(session_fabric_watch_train(s, l));
   wafer_fabric_observe(s->fabric, on_mark, s);
   return WAFER_OK;
 }

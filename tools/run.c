@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run_trace.h"
+
 static const char usage[] =
     "usage: wafer run PLAN.wplan [--input NAME=FILE.npy ...] [options]\n\n"
     "      --input NAME=FILE  an input tensor (.npy); one extra leading dim S makes a train of S "
@@ -37,6 +39,10 @@ static const char usage[] =
     "      --report FILE      times, cycles, differences as JSON\n"
     "  -q, --quiet\n"
     "  -h, --help\n\n"
+    "of fabric fidelity:\n"
+    "      --trace FILE       what ran when, as JSON for Perfetto and chrome://tracing\n"
+    "      --trace-cores L    with what these cores did: X,Y;X,Y ...\n"
+    "      --trace-bytes N    size of the trace, at most (50000000)\n\n"
     "examples:\n"
     "  wafer run face.wplan --input 'input:0=photo.npy' --output out\n"
     "  wafer run face.wplan --input 'input:0=photo.npy' --expect reference --tol 1e-4\n"
@@ -66,7 +72,10 @@ enum {
   THEN,
   STATE_IN,
   STATE_OUT,
-  FIDELITY
+  FIDELITY,
+  TRACE,
+  TRACE_CORES,
+  TRACE_BYTES
 };
 
 static const struct option long_options[] = {{"input", required_argument, NULL, INPUT},
@@ -75,6 +84,9 @@ static const struct option long_options[] = {{"input", required_argument, NULL, 
                                              {"tol", required_argument, NULL, TOL},
                                              {"rtol", required_argument, NULL, RTOL},
                                              {"atol", required_argument, NULL, ATOL},
+                                             {"trace", required_argument, NULL, TRACE},
+                                             {"trace-cores", required_argument, NULL, TRACE_CORES},
+                                             {"trace-bytes", required_argument, NULL, TRACE_BYTES},
                                              {"threads", required_argument, NULL, THREADS},
                                              {"repeat", required_argument, NULL, REPEAT},
                                              {"samples", required_argument, NULL, SAMPLES},
@@ -151,6 +163,41 @@ static bool parse_step_option(run_arguments *a, wafer_arena *arena, int option, 
   }
 }
 
+/* X,Y;X,Y ... */
+static bool parse_cores(run_arguments *a, wafer_arena *arena, const char *text) {
+  const char *at = text;
+  a->trace_core_count = 0;
+  a->trace_cores = WAFER_NEW(arena, wafer_core_at, strlen(text) / 3 + 1);
+  for (bool more = a->trace_cores != NULL; more; at += *at == ';') {
+    wafer_core_at core;
+    int used = 0;
+    if (sscanf(at, "%9u,%9u%n", &core.x, &core.y, &used) != 2 || *at < '0' || *at > '9') break;
+    a->trace_cores[a->trace_core_count++] = core;
+    at += used;
+    if (!*at) return true;
+    more = *at == ';';
+  }
+  if (!a->trace_cores) return cli_no_memory() == WAFER_OK;
+  cli_usage("run", "--trace-cores wants X,Y;X,Y ..., got '%s'", text);
+  return false;
+}
+
+static bool parse_fabric_option(run_arguments *a, wafer_arena *arena, int option,
+                                const char *text) {
+  switch (option) {
+  case TRACE:
+    a->trace = text;
+    return true;
+  case TRACE_CORES:
+    return parse_cores(a, arena, text);
+  case TRACE_BYTES:
+    return cli_parse_u64("run", "--trace-bytes", text, RUN_TRACE_LEAST_BYTES, UINT32_MAX,
+                         &a->trace_bytes);
+  default:
+    return parse_step_option(a, arena, option, text);
+  }
+}
+
 static bool parse_fidelity(run_arguments *a, const char *text) {
   a->fidelity = strcmp(text, "fabric") ? WAFER_FIDELITY_kernel : WAFER_FIDELITY_fabric;
   if (a->fidelity == WAFER_FIDELITY_fabric || !strcmp(text, "kernel")) return true;
@@ -195,12 +242,23 @@ static bool parse_option(run_arguments *a, wafer_arena *arena, int option, const
   case SEED:
     return cli_parse_u64("run", "--seed", text, 0, UINT64_MAX, &a->seed);
   default:
-    return parse_step_option(a, arena, option, text);
+    return parse_fabric_option(a, arena, option, text);
   }
 }
 
+static wafer_status check_fabric(const run_arguments *a) {
+  if (!a->trace && a->trace_cores)
+    return (wafer_status)cli_usage("run", "--trace-cores is of --trace FILE");
+  if (!a->trace) return WAFER_OK;
+  if (a->fidelity != WAFER_FIDELITY_fabric)
+    return (wafer_status)cli_usage("run", "--trace is of --fidelity fabric");
+  if (a->repeat || run_has_steps(a))
+    return (wafer_status)cli_usage("run", "--trace is of one run, not of --repeat or of steps");
+  return WAFER_OK;
+}
+
 static wafer_status parse(int argc, char **argv, wafer_arena *arena, run_arguments *a, bool *help) {
-  *a = (run_arguments){.by_largest = true, .tol = 1e-4, .seed = 1};
+  *a = (run_arguments){.by_largest = true, .tol = 1e-4, .seed = 1, .trace_bytes = RUN_TRACE_BYTES};
   a->input_names = WAFER_NEW(arena, const char *, (size_t)argc);
   a->input_paths = WAFER_NEW(arena, const char *, (size_t)argc);
   a->own_names = WAFER_NEW(arena, const char *, (size_t)argc);
@@ -226,7 +284,7 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, run_argumen
   if (a->until_input && (!a->feed_input || strcmp(a->until_input, a->feed_input)))
     return (wafer_status)cli_usage("run", "--until names an input that --feed does not feed");
   a->plan = argv[optind];
-  return WAFER_OK;
+  return check_fabric(a);
 }
 
 static int by_value(const void *a, const void *b) {
@@ -284,15 +342,15 @@ static wafer_status deliver(const run_arguments *a, const wafer_plan *plan, wafe
   return compared;
 }
 
-static wafer_status run_plan(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena) {
+static wafer_status run_session(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
+                                const wafer_watch *watch, const wafer_view *inputs,
+                                wafer_view *outputs) {
   const wafer_function *f = &plan->functions[0];
-  wafer_view *inputs = WAFER_NEW(arena, wafer_view, f->input_count);
-  wafer_view *outputs = WAFER_NEW(arena, wafer_view, f->output_count);
-  if (!inputs || !outputs) return cli_no_memory();
-  WAFER_TRY(run_inputs(a, plan, arena, inputs));
   wafer_session *session;
-  wafer_session_options options = {
-      .fidelity = a->fidelity, .threads = (uint32_t)a->threads, .diag = cli_diag()};
+  wafer_session_options options = {.fidelity = a->fidelity,
+                                   .threads = (uint32_t)a->threads,
+                                   .diag = cli_diag(),
+                                   .watch = watch};
   WAFER_TRY(wafer_session_create(plan, &options, &session));
   wafer_status status = run_has_steps(a) ? run_steps(a, plan, arena, session, inputs, outputs)
                                          : wafer_session_run(session, inputs, f->input_count,
@@ -300,6 +358,24 @@ static wafer_status run_plan(const run_arguments *a, const wafer_plan *plan, waf
   if (status == WAFER_OK) status = deliver(a, plan, arena, session, inputs, outputs);
   wafer_session_destroy(session);
   return status;
+}
+
+static wafer_status run_plan(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena) {
+  const wafer_function *f = &plan->functions[0];
+  wafer_view *inputs = WAFER_NEW(arena, wafer_view, f->input_count);
+  wafer_view *outputs = WAFER_NEW(arena, wafer_view, f->output_count);
+  run_trace *trace = NULL;
+  if (!inputs || !outputs) return cli_no_memory();
+  WAFER_TRY(run_inputs(a, plan, arena, inputs));
+  if (a->trace) WAFER_TRY(run_trace_open(cli_diag(), plan, a->trace, a->trace_bytes, &trace));
+  const wafer_watch watch = {.self = trace,
+                             .span = run_trace_span,
+                             .cores = a->trace_cores,
+                             .core_count = a->trace_core_count};
+  wafer_status status = run_session(a, plan, arena, trace ? &watch : NULL, inputs, outputs);
+  /* What ran is worth seeing when the values are wrong, too. */
+  wafer_status saved = run_trace_close(trace, status == WAFER_OK || status == WAFER_DIFFER);
+  return status == WAFER_OK ? saved : status;
 }
 
 static wafer_status run(run_arguments *a, wafer_arena *arena) {

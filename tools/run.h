@@ -17,6 +17,11 @@ typedef struct run_arguments {
   double *own_tols;
   wafer_fidelity fidelity;
   bool quiet;
+  /* Fabric fidelity. */
+  const char *trace; /* file; NULL: none */
+  uint64_t trace_bytes;
+  uint32_t trace_core_count;
+  wafer_core_at *trace_cores;
   /* Steps that hand values on (run_steps.c). */
   uint64_t steps;
   size_t state_count, then_count;

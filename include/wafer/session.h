@@ -15,10 +15,35 @@ extern "C" {
  * program, every wavelet moves through routers, cycles are counted; for plans with programs. */
 typedef enum wafer_fidelity { WAFER_FIDELITY_kernel, WAFER_FIDELITY_fabric } wafer_fidelity;
 
+/* A piece of a run at fabric fidelity, in cycles from its beginning. */
+typedef enum wafer_span_kind {
+  WAFER_SPAN_kernel, /* a kernel at one sample */
+  WAFER_SPAN_stream, /* a stream at one sample */
+  WAFER_SPAN_load,   /* weights on their way in; `index`: the stream of the first of them */
+} wafer_span_kind;
+
+typedef struct wafer_span {
+  wafer_span_kind kind;
+  bool of_core;   /* what core (x, y) alone did of it */
+  uint32_t index; /* plan kernel or stream */
+  uint32_t x, y;
+  uint64_t sample, start, cycles; /* with the latency of the edge where it crosses that */
+} wafer_span;
+
+/* Who is told of spans: those of one kind and index in the order of their starts, without overlap;
+ * those of a core, for `cores` alone, likewise, loads beside the others. All is borrowed while the session lives. */
+typedef struct wafer_watch {
+  void *self;
+  void (*span)(void *self, const wafer_span *span);
+  const wafer_core_at *cores;
+  uint32_t core_count;
+} wafer_watch;
+
 typedef struct wafer_session_options {
   wafer_fidelity fidelity; /* zero: kernel */
   uint32_t threads;        /* zero: as many as the machine has */
   const wafer_diag *diag;
+  const wafer_watch *watch; /* fabric fidelity alone; NULL: nobody */
 } wafer_session_options;
 
 typedef struct wafer_session wafer_session;
