@@ -386,7 +386,7 @@ static void large_initializers_become_weights(void) {
 }
 
 static void options_make_dims_static(void) {
-  static const wafer_dim_binding dims[] = {{"N", 2}};
+  static const wafer_dim_binding dims[] = {{.name = "N", .size = 2}};
   static const wafer_shape_binding shapes[] = {{"x", {2, {2, 5}}}};
   static const int64_t three[] = {3};
   wafer_shape scalar = {0};
@@ -649,7 +649,7 @@ static void problems_are_listed_in_one_go(void) {
 }
 
 static void wrong_options_list_the_names(void) {
-  static const wafer_dim_binding dims[] = {{"M", 2}};
+  static const wafer_dim_binding dims[] = {{.name = "M", .size = 2}};
   static const wafer_shape_binding other[] = {{"q", {1, {2}}}}, fixed[] = {{"x", {2, {2, 6}}}},
                                    rank[] = {{"x", {1, {2}}}};
   const struct {
