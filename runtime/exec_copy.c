@@ -44,6 +44,12 @@ void exec_copy_simplify(exec_copy *c) {
     if (llabs(c->from[i]) == 1) swap_dims(c, i, rank - 2); /* the source's innermost: second loop */
 }
 
+/* What a caller gives may lie anywhere. */
+typedef uint8_t any8;
+typedef uint16_t any16 __attribute__((aligned(1)));
+typedef uint32_t any32 __attribute__((aligned(1)));
+typedef uint64_t any64 __attribute__((aligned(1)));
+
 #define COPY_LINE(T)                                                                               \
   static void line_##T(const T *from, int64_t fs, T *to, int64_t ts, int64_t n) {                  \
     if (fs == 1 && ts == 1)                                                                        \
@@ -77,26 +83,26 @@ void exec_copy_simplify(exec_copy *c) {
       for (int64_t i = 0; i < c->extent[dim]; i++)                                                 \
         box_##T(c, dim + 1, from + i * c->from[dim], to + i * c->to[dim]);                         \
   }
-COPY_LINE(uint8_t)
-COPY_LINE(uint16_t)
-COPY_LINE(uint32_t)
-COPY_LINE(uint64_t)
+COPY_LINE(any8)
+COPY_LINE(any16)
+COPY_LINE(any32)
+COPY_LINE(any64)
 
 void exec_copy_run(const exec_copy *c, const void *from, void *to) {
   for (uint32_t i = 0; i < c->rank; i++)
     if (c->extent[i] <= 0) return;
   switch (c->element) {
   case 1:
-    box_uint8_t(c, 0, from, to);
+    box_any8(c, 0, from, to);
     break;
   case 2:
-    box_uint16_t(c, 0, from, to);
+    box_any16(c, 0, from, to);
     break;
   case 4:
-    box_uint32_t(c, 0, from, to);
+    box_any32(c, 0, from, to);
     break;
   default:
-    box_uint64_t(c, 0, from, to);
+    box_any64(c, 0, from, to);
     break;
   }
 }

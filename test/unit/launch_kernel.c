@@ -9,7 +9,9 @@
 
 static const char model[] = WAFER_SOURCE_DIR "/test/data/small_cnn.onnx";
 
-static const wafer_plan *compile(wafer_arena *arena, const wafer_diag *diag, wafer_mode mode) {
+/* The plan borrows its names from the IR. */
+static const wafer_plan *compile(wafer_arena *arena, const wafer_diag *diag, wafer_mode mode,
+                                 wafer_ir **out) {
   wafer_options options = {.mode = mode, .programs = WAFER_PROGRAMS_never};
   wafer_ctx ctx = {.arena = arena, .diag = diag, .options = &options};
   wafer_ir *ir;
@@ -18,7 +20,7 @@ static const wafer_plan *compile(wafer_arena *arena, const wafer_diag *diag, waf
   CU_ASSERT_FATAL(wafer_import(&ctx, model, &ir) == WAFER_OK);
   CU_ASSERT_FATAL(wafer_transform(&ctx, ir, WAFER_DEFAULT_PASSES) == WAFER_OK);
   CU_ASSERT_FATAL(wafer_lower(&ctx, ir, &plan) == WAFER_OK);
-  wafer_ir_destroy(ir);
+  *out = ir;
   return plan;
 }
 
@@ -56,7 +58,8 @@ static void comes_back(wafer_mode mode) {
   caught last;
   wafer_diag diag = caught_diag(&last);
   wafer_arena *arena = wafer_arena_create();
-  const wafer_plan *plan = compile(arena, &diag, mode), *whole;
+  wafer_ir *ir;
+  const wafer_plan *plan = compile(arena, &diag, mode, &ir), *whole;
   const wafer_ctx ctx = {.machine = plan->machine, .arena = arena, .diag = &diag};
   const wafer_fabric_program *program;
   CU_ASSERT(wafer_plan_kernel_program(&diag, arena, plan, 0, &program) == WAFER_UNSUPPORTED);
@@ -69,6 +72,7 @@ static void comes_back(wafer_mode mode) {
     check_round(arena, program);
     if (mode == WAFER_MODE_pipelined) check_inside(program, whole->kernels[k].rect);
   }
+  wafer_ir_destroy(ir);
   wafer_arena_destroy(arena);
 }
 
