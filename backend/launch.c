@@ -421,13 +421,17 @@ static wafer_status launch_all(launcher *l) {
   return WAFER_OK;
 }
 
-/* Most cores, over all kernels, of a plan that gets its programs unasked. */
+/* Most cores, over all kernels, and words, over all streams, of a plan that gets its programs
+ * unasked. */
 #define AUTO_CORES (1u << 20)
+#define AUTO_WORDS (1u << 23)
 
 static bool is_small(const wafer_plan *plan) {
-  uint64_t cores = 0;
+  uint64_t cores = 0, words = 0;
   for (uint32_t k = 0; k < plan->kernel_count; k++) cores += wafer_rect_area(plan->kernels[k].rect);
-  return cores <= AUTO_CORES;
+  for (uint32_t s = 0; s < plan->stream_count && words <= AUTO_WORDS; s++)
+    words += plan->streams[s].words;
+  return cores <= AUTO_CORES && words <= AUTO_WORDS;
 }
 
 static wafer_status make_programs(launcher *l) {
