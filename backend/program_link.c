@@ -121,39 +121,64 @@ static wafer_status covers(program *p, const spread *s, const program_link *link
   return WAFER_OK;
 }
 
-/* The wanted parts inside the buffer that is there: index for index at the same address. */
+/* Pairs of kinds that rows (or columns) have in two dims: `kind` of each row, and of which pair a row
+ * is an example. False: out of memory. */
+typedef struct pairs {
+  uint32_t count;
+  uint32_t *kind, *example;
+} pairs;
+
+static bool pairs_of(program *p, uint32_t n, const uint32_t *a, uint32_t kinds, const uint32_t *b,
+                     uint32_t others, pairs *out) {
+  uint32_t *number = WAFER_NEW(p->arena, uint32_t, (size_t)kinds *others);
+  *out = (pairs){.kind = WAFER_NEW(p->arena, uint32_t, n),
+                 .example = WAFER_NEW(p->arena, uint32_t, n)};
+  if (!number || !out->kind || !out->example) return false;
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t *at = &number[(size_t)a[i] * others + b[i]]; /* counted from 1 */
+    if (!*at) {
+      out->example[out->count] = i;
+      *at = ++out->count;
+    }
+    out->kind[i] = *at - 1;
+  }
+  return true;
+}
+
+/* The wanted parts of a dim inside the buffer that is there: index for index at the same address. */
+static bool dim_in_room(program *p, const spread_dim *h, const spread_dim *w, spread_dim *dim) {
+  pairs rows, cols;
+  if (!pairs_of(p, p->r->rect.height, h->row, h->rows, w->row, w->rows, &rows) ||
+      !pairs_of(p, p->r->rect.width, h->col, h->cols, w->col, w->cols, &cols))
+    return false;
+  *dim = (spread_dim){.extent = h->extent,
+                      .buffer = h->buffer,
+                      .stride = h->stride,
+                      .rows = rows.count,
+                      .cols = cols.count,
+                      .row = rows.kind,
+                      .col = cols.kind};
+  spread_run *runs = WAFER_NEW(p->arena, spread_run, (size_t)dim->rows * dim->cols);
+  dim->part = WAFER_NEW(p->arena, spread_part, (size_t)dim->rows * dim->cols);
+  if (!runs || !dim->part) return false;
+  for (uint32_t r = 0; r < dim->rows; r++)
+    for (uint32_t c = 0; c < dim->cols; c++) {
+      uint32_t at = r * dim->cols + c, row = rows.example[r], col = cols.example[c];
+      const spread_run *hr = h->part[h->row[row] * h->cols + h->col[col]].runs;
+      const spread_part *wp = &w->part[w->row[row] * w->cols + w->col[col]];
+      if (!hr || !wp->runs) continue;
+      runs[at] = *wp->runs;
+      runs[at].at = wp->runs->lo - (hr->lo - hr->at);
+      dim->part[at] = (spread_part){wp->count, &runs[at]};
+    }
+  return true;
+}
+
 static bool in_room(program *p, const spread *have, const spread *wanted, spread *out) {
   *out = *wanted;
   out->address = have->address;
-  for (uint32_t d = 0; d < have->rank; d++) {
-    const spread_dim *h = &have->dim[d], *w = &wanted->dim[d];
-    uint32_t height = p->r->rect.height, width = p->r->rect.width;
-    spread_dim *dim = &out->dim[d];
-    uint32_t *row = WAFER_NEW(p->arena, uint32_t, height);
-    uint32_t *col = WAFER_NEW(p->arena, uint32_t, width);
-    *dim = (spread_dim){.extent = h->extent,
-                        .buffer = h->buffer,
-                        .stride = h->stride,
-                        .rows = h->rows * w->rows,
-                        .cols = h->cols * w->cols,
-                        .row = row,
-                        .col = col};
-    spread_run *runs = WAFER_NEW(p->arena, spread_run, (size_t)dim->rows * dim->cols);
-    dim->part = WAFER_NEW(p->arena, spread_part, (size_t)dim->rows * dim->cols);
-    if (!row || !col || !runs || !dim->part) return false;
-    for (uint32_t i = 0; i < height; i++) row[i] = h->row[i] * w->rows + w->row[i];
-    for (uint32_t i = 0; i < width; i++) col[i] = h->col[i] * w->cols + w->col[i];
-    for (uint32_t r = 0; r < dim->rows; r++)
-      for (uint32_t c = 0; c < dim->cols; c++) {
-        uint32_t at = r * dim->cols + c;
-        const spread_run *hr = h->part[r / w->rows * h->cols + c / w->cols].runs;
-        const spread_part *wp = &w->part[r % w->rows * w->cols + c % w->cols];
-        if (!hr || !wp->runs) continue;
-        runs[at] = *wp->runs;
-        runs[at].at = wp->runs->lo - (hr->lo - hr->at);
-        dim->part[at] = (spread_part){wp->count, &runs[at]};
-      }
-  }
+  for (uint32_t d = 0; d < have->rank; d++)
+    if (!dim_in_room(p, &have->dim[d], &wanted->dim[d], &out->dim[d])) return false;
   return true;
 }
 
