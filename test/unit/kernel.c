@@ -247,7 +247,7 @@ static void test_map_cost(void) {
   CU_ASSERT_EQUAL(cost.input_bytes, 4 * (100 + 50));
   CU_ASSERT_EQUAL(cost.output_bytes, 4 * 100);
   CU_ASSERT_EQUAL(cost.weight_bytes + cost.scratch_bytes, 0);
-  CU_ASSERT_EQUAL(cost.code_bytes, 1024);
+  CU_ASSERT_EQUAL(cost.code_bytes, 768);
   body_text_begin(&b, "map", "4x100xf32 4x100xf32");
   body_text_node(&b, "add", "0 1", ""); /* dense in both: one instruction */
   CU_ASSERT_EQUAL(cost_of(&b, "").compute_cycles, START + 400);
@@ -357,7 +357,7 @@ static void test_scratch(void) {
   body_text_node(&b, "exp", "0", "");
   body_text_node(&b, "neg", "1", "");
   CU_ASSERT_EQUAL(cost_of(&b, "").scratch_bytes, 0);
-  CU_ASSERT_EQUAL(cost_of(&b, "").code_bytes, 1024 + 96);
+  CU_ASSERT_EQUAL(cost_of(&b, "").code_bytes, 768 + 96);
   body_text_begin(&b, "map", "64xf32");
   body_text_node(&b, "exp", "0", "");
   body_text_node(&b, "neg", "0", "");
@@ -520,7 +520,7 @@ static void test_curve_without_room(void) {
   body_text_node(&b, "relu", "0", "");
   CU_ASSERT_EQUAL(wafer_kernel_curve(&m, &b.body, &options, arena, &curve), WAFER_OK);
   CU_ASSERT_EQUAL(curve.count, 0);
-  CU_ASSERT_EQUAL(curve.least_bytes, 1024 + 2 * 4 * 1024); /* 4 parts of 1024 */
+  CU_ASSERT_EQUAL(curve.least_bytes, 768 + 2 * 4 * 1024); /* 4 parts of 1024 */
   options.budget = curve.least_bytes;
   CU_ASSERT_EQUAL(wafer_kernel_curve(&m, &b.body, &options, arena, &curve), WAFER_OK);
   CU_ASSERT(curve.count > 0);
