@@ -17,6 +17,7 @@ typedef struct fixture {
   caught last;
   wafer_diag diag;
   wafer_arena *arena;
+  wafer_ir *ir; /* the plan borrows its names */
   const wafer_plan *plan;
   const char *path;
   wafer_run_stats stats;
@@ -27,12 +28,10 @@ typedef struct fixture {
 static void compile(fixture *f, wafer_mode mode) {
   wafer_options options = {.mode = mode, .programs = WAFER_PROGRAMS_always};
   wafer_ctx ctx = {.arena = f->arena, .diag = &f->diag, .options = &options};
-  wafer_ir *ir;
   CU_ASSERT_FATAL(wafer_machine_open(&f->diag, f->arena, "small16", &ctx.machine) == WAFER_OK);
-  CU_ASSERT_FATAL(wafer_import(&ctx, WAFER_SOURCE_DIR "/test/data/small_cnn.onnx", &ir) == WAFER_OK);
-  CU_ASSERT_FATAL(wafer_transform(&ctx, ir, WAFER_DEFAULT_PASSES) == WAFER_OK);
-  CU_ASSERT_FATAL(wafer_lower(&ctx, ir, &f->plan) == WAFER_OK);
-  wafer_ir_destroy(ir);
+  CU_ASSERT_FATAL(wafer_import(&ctx, WAFER_SOURCE_DIR "/test/data/small_cnn.onnx", &f->ir) == WAFER_OK);
+  CU_ASSERT_FATAL(wafer_transform(&ctx, f->ir, WAFER_DEFAULT_PASSES) == WAFER_OK);
+  CU_ASSERT_FATAL(wafer_lower(&ctx, f->ir, &f->plan) == WAFER_OK);
 }
 
 /* Three samples of zeros, watched with all that a core of the first kernel does. */
@@ -70,6 +69,7 @@ static void run(fixture *f, wafer_mode mode, uint64_t most) {
 
 static void finish(fixture *f) {
   cJSON_Delete(f->json);
+  wafer_ir_destroy(f->ir);
   wafer_arena_destroy(f->arena);
   scratch_remove(&f->folder);
 }
