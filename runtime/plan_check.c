@@ -156,6 +156,7 @@ static wafer_status check_all(plan_check *c) {
     WAFER_TRY(check_phase(c, &c->plan->phases[i]));
   WAFER_TRY(plan_check_functions(c));
   WAFER_TRY(plan_check_host_functions(c));
+  WAFER_TRY(plan_check_training(c));
   for (uint32_t i = 0; i < c->plan->launch_count; i++) WAFER_TRY(check_launch(c, i));
   return WAFER_OK;
 }

@@ -38,6 +38,8 @@ uint32_t plan_check_dead_in(const plan_check *c, wafer_rect rect);
 wafer_status plan_check_functions(const plan_check *c);
 /* plan_check_program.c: follows those of the host. */
 wafer_status plan_check_host_functions(const plan_check *c);
+/* plan_check_training.c: what a driver of training relies on. */
+wafer_status plan_check_training(const plan_check *c);
 
 /* A rectangle and what it weighs. */
 typedef struct plan_weighed {

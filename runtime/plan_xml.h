@@ -48,7 +48,7 @@ typedef struct xml_weight {
   const char *name;
   wafer_type type;
   uint64_t digest;
-  bool absent;
+  bool absent, trained;
 } xml_weight;
 
 typedef struct xml_input {
@@ -88,6 +88,9 @@ extern const xml_element xml_function_element;   /* wafer_function */
 extern const xml_element xml_step_element;       /* wafer_step */
 extern const xml_element xml_attr_element;       /* xml_host_attr */
 extern const xml_element xml_launch_element;     /* wafer_launch */
+extern const xml_element xml_training_element;   /* wafer_training */
+extern const xml_element xml_trained_element;    /* wafer_trained */
+extern const xml_element xml_noise_element;      /* wafer_noise */
 
 /* Attributes of an op, spelt by their kind. `type` is the node's result type (the size of `data`).
  */

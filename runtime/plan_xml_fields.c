@@ -38,6 +38,7 @@ static const xml_field weight_fields[] = {
     {"type", &xml_type, AT(T, type)},
     {"digest", &xml_hex64, AT(T, digest), .fallback = "0000000000000000"},
     {"absent", &xml_flag, AT(T, absent), .fallback = "false"},
+    {"trained", &xml_flag, AT(T, trained), .fallback = "false"},
 };
 const xml_element xml_weight_element = ELEMENT("weight", weight_fields);
 #undef T
@@ -195,4 +196,32 @@ static const xml_field launch_fields[] = {
     {"predicted-interval", &xml_u64, AT(T, interval), .fallback = "0"},
 };
 const xml_element xml_launch_element = ELEMENT("launch", launch_fields);
+#undef T
+
+#define T wafer_training
+static const xml_field training_fields[] = {
+    {"loss", &xml_u32, AT(T, loss)},
+    {"count", &xml_u32, AT(T, count)},
+    {"correct", &xml_index, AT(T, correct), .fallback = "none"},
+    {"labels", &xml_u32, AT(T, labels)},
+    {"seed", &xml_index, AT(T, seed), .fallback = "none"},
+    {"micro-batch", &xml_u32, AT(T, micro_batch)},
+};
+const xml_element xml_training_element = ELEMENT("training", training_fields);
+#undef T
+
+#define T wafer_trained
+static const xml_field trained_fields[] = {
+    {"weight", &xml_u32, AT(T, weight)},
+    {"gradient", &xml_index, AT(T, gradient), .fallback = "none"},
+};
+const xml_element xml_trained_element = ELEMENT("trained", trained_fields);
+#undef T
+
+#define T wafer_noise
+static const xml_field noise_fields[] = {
+    {"input", &xml_u32, AT(T, input)},
+    {"key", &xml_hex64, AT(T, key)},
+};
+const xml_element xml_noise_element = ELEMENT("noise", noise_fields);
 #undef T

@@ -26,6 +26,7 @@ typedef struct reader {
   item_list values, kernels, streams, phases, launches, functions; /* of the plan */
   item_list inputs, nodes, outputs, memory, steps;       /* of the kernel or function being read */
   item_list attrs;                                       /* of the step being read */
+  item_list trained, noises;                             /* of the training being read */
   wafer_cost *cost;                                      /* of that kernel */
   bool costed;
   bool seen_mode[2];
@@ -365,6 +366,7 @@ static wafer_status read_weight(reader *r) {
     return wafer_fail(r->diag, here(r), WAFER_BAD_INPUT, "a second weight named '%s'", item.name);
   weight->digest = item.digest;
   weight->data = item.absent ? NULL : promised;
+  weight->trained = item.trained;
   return WAFER_OK;
 }
 
@@ -425,6 +427,33 @@ static wafer_status read_function(reader *r) {
   return push(r, &r->functions, &item, sizeof item);
 }
 
+static wafer_status read_trained(reader *r) {
+  wafer_trained item = {0};
+  WAFER_TRY(read_leaf(r, &xml_trained_element, &item));
+  return push(r, &r->trained, &item, sizeof item);
+}
+
+static wafer_status read_noise(reader *r) {
+  wafer_noise item = {0};
+  WAFER_TRY(read_leaf(r, &xml_noise_element, &item));
+  return push(r, &r->noises, &item, sizeof item);
+}
+
+static wafer_status read_training(reader *r) {
+  static const child children[] = {{&xml_trained_element, read_trained},
+                                   {&xml_noise_element, read_noise}};
+  if (r->plan->training)
+    return wafer_fail(r->diag, here(r), WAFER_BAD_INPUT, "a second <training>");
+  wafer_training *training = WAFER_NEW(r->arena, wafer_training, 1);
+  if (!training) return no_memory(r);
+  r->plan->training = training;
+  WAFER_TRY(read_fields(r, &xml_training_element, training));
+  WAFER_TRY(read_children(r, "training", children, WAFER_COUNT(children)));
+  WAFER_TRY(take(r, &r->trained, sizeof(wafer_trained), &training->trained,
+                 &training->trained_count));
+  return take(r, &r->noises, sizeof(wafer_noise), &training->noises, &training->noise_count);
+}
+
 static wafer_status take_lists(reader *r) {
   wafer_plan *p = r->plan;
   WAFER_TRY(take(r, &r->values, sizeof(wafer_value), &p->values, &p->value_count));
@@ -447,6 +476,7 @@ static wafer_status read_plan(reader *r) {
       {&xml_launch_element, read_launch},
       {&xml_weight_element, read_weight},
       {&xml_function_element, read_function},
+      {&xml_training_element, read_training},
       {&xml_cost_elements[0], read_pipelined},
       {&xml_cost_elements[1], read_streaming},
       {&machine, read_machine},
@@ -470,7 +500,8 @@ static wafer_status read_plan(reader *r) {
 
 static void release(reader *r) {
   item_list *lists[] = {&r->values, &r->kernels, &r->streams, &r->phases, &r->functions, &r->launches,
-                        &r->inputs, &r->nodes,   &r->outputs, &r->memory, &r->steps, &r->attrs};
+                        &r->inputs, &r->nodes,   &r->outputs, &r->memory, &r->steps, &r->attrs,
+                        &r->trained, &r->noises};
   for (size_t i = 0; i < WAFER_COUNT(lists); i++) free(lists[i]->at);
   xmlFreeTextReader(r->xml);
 }

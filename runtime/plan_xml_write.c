@@ -66,7 +66,8 @@ static wafer_status put_machine(const wafer_diag *diag, writer *w, const wafer_m
 static void put_weights(writer *w, const wafer_weights *weights) {
   for (size_t i = 0, n = weights ? wafer_weights_count(weights) : 0; i < n; i++) {
     const wafer_weight *weight = wafer_weights_at(weights, i);
-    xml_weight item = {weight->name, {weight->dtype, weight->shape}, weight->digest, !weight->data};
+    xml_weight item = {weight->name, {weight->dtype, weight->shape}, weight->digest, !weight->data,
+                       weight->trained};
     put_element(w, &xml_weight_element, &item);
   }
 }
@@ -123,6 +124,15 @@ static void put_function(writer *w, const wafer_function *function) {
   close_element(w);
 }
 
+static void put_training(writer *w, const wafer_training *training) {
+  put_fields(w, &xml_training_element, training);
+  for (uint32_t i = 0; i < training->trained_count; i++)
+    put_element(w, &xml_trained_element, &training->trained[i]);
+  for (uint32_t i = 0; i < training->noise_count; i++)
+    put_element(w, &xml_noise_element, &training->noises[i]);
+  close_element(w);
+}
+
 static wafer_status put_plan(const wafer_diag *diag, writer *w, const wafer_plan *plan) {
   put_fields(w, &xml_plan_element, plan);
   put_element(w, &xml_cost_elements[0], &plan->pipelined);
@@ -139,6 +149,7 @@ static wafer_status put_plan(const wafer_diag *diag, writer *w, const wafer_plan
   for (uint32_t i = 0; i < plan->launch_count; i++)
     put_element(w, &xml_launch_element, &plan->launches[i]);
   for (uint32_t i = 0; i < plan->function_count; i++) put_function(w, &plan->functions[i]);
+  if (plan->training) put_training(w, plan->training);
   close_element(w);
   return WAFER_OK;
 }

@@ -203,6 +203,35 @@ typedef struct wafer_function {
 /* Whether it has steps beside load and phase. */
 bool wafer_function_on_host(const wafer_function *function);
 
+/* A weight that training changes. */
+typedef struct wafer_trained {
+  uint32_t weight;   /* index of the plan's weights, which has `trained` set; ascending */
+  uint32_t gradient; /* value, output of functions[0], of the weight's type; NONE: evaluation */
+} wafer_trained;
+
+/* An input of functions[0] that the driver fills with draws from [0, 1) of f32, keyed by seed, step,
+ * micro-batch and this key: XXH3-64 of the ONNX node's name. */
+typedef struct wafer_noise {
+  uint32_t input;
+  uint64_t key;
+} wafer_noise;
+
+/* What makes a plan a training plan: one run of functions[0] is one micro-batch, forward and, but
+ * for evaluation, backward. Values are inputs and outputs of functions[0]; loss, count, correct and
+ * seed are f32 scalars. */
+typedef struct wafer_training {
+  uint32_t loss;    /* output: sum of the losses of the elements that count */
+  uint32_t count;   /* output: number of those elements */
+  uint32_t correct; /* output: those whose largest class is the label; NONE but in evaluation plans
+                       of losses with classes */
+  uint32_t labels;  /* input */
+  uint32_t seed;    /* input: gradient of `loss` to start the backward pass; NONE: evaluation */
+  uint32_t micro_batch; /* leading dim of the inputs */
+  uint32_t trained_count, noise_count;
+  const wafer_trained *trained;
+  const wafer_noise *noises;
+} wafer_training;
+
 /* What one mode would cost; both are kept for the report. */
 typedef struct wafer_mode_cost {
   bool fits;
@@ -230,6 +259,7 @@ typedef struct wafer_plan {
   const wafer_phase *phases;
   const wafer_function *functions; /* functions[0] is "main" */
   const wafer_weights *weights;
+  const wafer_training *training; /* NULL: inference */
   /* Fabric fidelity; none when the plan was compiled without programs. In the order of execution
    * within a phase. Programs are those of wafer_launch_write; equal ones are stored once. */
   uint32_t launch_count, program_count;

@@ -101,6 +101,49 @@ typedef enum wafer_programs {
   WAFER_PROGRAMS_never
 } wafer_programs;
 
+/* X(name, spelling, what it sums over the elements that count). Of the output's elements y, the
+ * labels' t. cross-entropy and nll have classes along one axis and i64 labels of the output's shape
+ * without it; every other loss has labels of the output's type. */
+#define WAFER_LOSS_MAP(X)                                                                          \
+  X(cross_entropy, "cross-entropy", "-log softmax(y)[t]")                                          \
+  X(soft_cross_entropy, "soft-cross-entropy", "-t * log softmax(y), summed over the classes")      \
+  X(nll, "nll", "-y[t], y being logarithms of probabilities")                                      \
+  X(mse, "mse", "(y - t)^2")                                                                       \
+  X(l1, "l1", "|y - t|")                                                                           \
+  X(bce, "bce", "-(t log y + (1 - t) log(1 - y)), logarithms being at least -100")
+
+typedef enum wafer_loss {
+#define X(name, spelling, summary) WAFER_LOSS_##name,
+  WAFER_LOSS_MAP(X)
+#undef X
+      WAFER_LOSS_COUNT
+} wafer_loss;
+const char *wafer_loss_name(wafer_loss loss);
+/* WAFER_LOSS_COUNT: none is spelt so. */
+wafer_loss wafer_loss_by_name(const char *spelling);
+
+/* Which activations of the forward pass the backward pass computes again instead of keeping them:
+ * none; all but those at checkpoints; or (auto) none if the wafer holds them, else all. */
+typedef enum wafer_recompute {
+  WAFER_RECOMPUTE_auto,
+  WAFER_RECOMPUTE_none,
+  WAFER_RECOMPUTE_all
+} wafer_recompute;
+
+/* One micro-batch forward, its loss and backward: see wafer_training in plan.h. */
+typedef struct wafer_training_options {
+  wafer_loss loss;
+  const char *output; /* model output that the loss reads; NULL: the first */
+  bool ignores;       /* labels of ignore_index do not count (cross-entropy, nll) */
+  int64_t ignore_index;
+  int32_t class_axis; /* of the losses with classes; negative: from the last; 0: axis 1 */
+  uint32_t micro_batch; /* samples; the leading dim of every input becomes this; 0: as it is */
+  wafer_recompute recompute;
+  bool evaluate;             /* forward and loss alone */
+  size_t frozen_count;       /* weights that stay as they are: */
+  const char *const *frozen; /* patterns of their names, as of fnmatch(3) */
+} wafer_training_options;
+
 /* Zero is the default of every field. */
 typedef struct wafer_options {
   wafer_mode mode;
@@ -111,6 +154,7 @@ typedef struct wafer_options {
   uint64_t place_seed, place_moves; /* of the search; 0 moves: a default, or place_seconds alone */
   double place_seconds;             /* 0: no limit, and the same plan on every host */
   wafer_programs programs;
+  const wafer_training_options *training; /* NULL: inference */
   size_t dim_count, shape_count, value_count;
   const wafer_dim_binding *dims;
   const wafer_shape_binding *shapes;

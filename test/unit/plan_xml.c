@@ -23,6 +23,7 @@ static const char before_machine[] =
 static const char after_machine[] =
     " <weight name=\"w\" type=\"2x3x1x1xf32\" digest=\"0123456789abcdef\"/>\n"
     " <weight name=\"scalar\" type=\"i64\" absent=\"true\"/>\n"
+    " <weight name=\"v\" type=\"2xf32\" absent=\"true\" trained=\"true\"/>\n"
     " <value name=\"x\" owner=\"input\" type=\"1x3x4x4xf32\"/>\n"
     " <value name=\"w\" owner=\"weight\" type=\"2x3x1x1xf32\" weight=\"0\"/>\n"
     " <value name=\"y\" node=\"conv 1\" owner=\"output\" type=\"1x2x4x4xf32\"/>\n"
@@ -62,6 +63,11 @@ static const char after_machine[] =
     "  <step kind=\"load\" phase=\"0\"/>\n"
     "  <step kind=\"phase\" phase=\"1\"/>\n"
     " </function>\n"
+    " <training loss=\"2\" count=\"3\" labels=\"0\" seed=\"1\" micro-batch=\"8\">\n"
+    "  <trained weight=\"0\"/>\n"
+    "  <trained weight=\"2\" gradient=\"3\"/>\n"
+    "  <noise input=\"0\" key=\"00000000000000ff\"/>\n"
+    " </training>\n"
     "</plan>\n";
 
 static wafer_arena *arena;
@@ -118,7 +124,7 @@ static void test_heads_are_read(void) {
   CU_ASSERT_STRING_EQUAL(plan.pipelined.why_not, "too \"large\"");
   CU_ASSERT_EQUAL(plan.streaming.latency_cycles, UINT64_MAX);
   CU_ASSERT_STRING_EQUAL(plan.machine->name, "small16");
-  CU_ASSERT_EQUAL_FATAL(wafer_weights_count(plan.weights), 2);
+  CU_ASSERT_EQUAL_FATAL(wafer_weights_count(plan.weights), 3);
   CU_ASSERT_EQUAL(wafer_weights_at(plan.weights, 0)->digest, 0x0123456789abcdef);
   CU_ASSERT_EQUAL(wafer_weights_at(plan.weights, 1)->bytes, 8);
   CU_ASSERT(wafer_weights_at(plan.weights, 0)->data && !wafer_weights_at(plan.weights, 1)->data);
@@ -168,6 +174,20 @@ static void test_streams_and_steps_are_read(void) {
   CU_ASSERT(plan.function_count == 1 && plan.functions->step_count == 2);
   CU_ASSERT(plan.functions->steps[1].kind == WAFER_STEP_phase &&
             plan.functions->steps[1].phase == 1);
+  done();
+}
+
+static void test_training_is_read(void) {
+  CU_ASSERT_EQUAL_FATAL(read_sample(NULL, NULL), WAFER_OK);
+  const wafer_training *t = plan.training;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(t);
+  CU_ASSERT(t->loss == 2 && t->count == 3 && t->correct == WAFER_NONE && t->seed == 1);
+  CU_ASSERT(t->labels == 0 && t->micro_batch == 8);
+  CU_ASSERT(t->trained_count == 2 && t->trained[0].gradient == WAFER_NONE);
+  CU_ASSERT(t->trained[1].weight == 2 && t->trained[1].gradient == 3);
+  CU_ASSERT(t->noise_count == 1 && t->noises[0].key == 255);
+  CU_ASSERT(wafer_weights_at(plan.weights, 2)->trained &&
+            !wafer_weights_at(plan.weights, 0)->trained);
   done();
 }
 
@@ -237,6 +257,11 @@ static const struct {
     {"negative dim", "1x3x4x4xf32", "1x-3xf32", "a type"},
     {"no element type", "1x3x4x4xf32", "1x3x4x4", "a type"},
     {"element type none", "1x3x4x4xf32", "none", "a type"},
+    {"two trainings", "</plan>",
+     "<training loss=\"0\" count=\"0\" labels=\"0\" micro-batch=\"1\"/></plan>",
+     "a second <training>"},
+    {"a training without its loss", "<training loss=\"2\"", "<training",
+     "lacks its attribute 'loss'"},
     {"two weights of a name", "name=\"scalar\"", "name=\"w\"", "a second weight named 'w'"},
     {"unknown element", "<value", "<valve", "holds no <valve>"},
     {"element in a leaf", "<cost", "<memory what=\"x\" bytes=\"1\"><cost", ""},
@@ -421,7 +446,7 @@ static void test_schema_knows_every_field(void) {
       &xml_plan_element,   &xml_weight_element, &xml_value_element,  &xml_kernel_element,
       &xml_input_element,  &xml_node_element,   &xml_output_element, &xml_split_cost_element,
       &xml_memory_element, &xml_stream_element, &xml_phase_element,  &xml_function_element,
-      &xml_step_element};
+      &xml_step_element,   &xml_training_element, &xml_trained_element, &xml_noise_element};
   for (size_t i = 0; i < WAFER_COUNT(elements); i++)
     for (uint32_t f = 0; f < elements[i]->field_count; f++)
       CU_ASSERT(in_schema(schema, elements[i]->name, elements[i]->fields[f].name));
@@ -436,6 +461,7 @@ CU_TestInfo tests_plan_xml[] = {
     {"heads, weights and values are read", test_heads_are_read},
     {"kernels are read", test_kernels_are_read},
     {"streams, phases and steps are read", test_streams_and_steps_are_read},
+    {"training is read", test_training_is_read},
     {"writing gives what was read", test_writing_gives_what_was_read},
     {"the locale does not matter", test_locale_does_not_matter},
     {"memory runs out", test_memory_runs_out},
