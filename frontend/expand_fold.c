@@ -5,20 +5,6 @@
 
 static const MlirValue none;
 
-/* An attribute's entries, or `absent` for each. */
-static bool entries(import_node *n, const char *name, uint32_t count, int64_t absent, int64_t least,
-                    int64_t *out) {
-  int_list list = attr_ints(n, name);
-  if (list.count && list.count != count)
-    node_bad(n, "attribute %s has %u entries, needs %u", name, list.count, count);
-  for (uint32_t i = 0; i < count && n->status == WAFER_OK; i++) {
-    out[i] = list.count ? list.at[i] : absent;
-    if (out[i] < least || out[i] > INT32_MAX)
-      node_bad(n, "%s[%u] is %lld", name, i, (long long)out[i]);
-  }
-  return n->status == WAFER_OK;
-}
-
 /* ---- Col2Im: a transposed convolution that puts each column's elements in their places ---- */
 
 typedef struct blocks {
@@ -33,9 +19,9 @@ static blocks blocks_of(import_node *n) {
     node_unsupported(n, "images of %u dims in blocks of %u", image.count, block.count);
   if (n->status != WAFER_OK) return b;
   b.spatial = image.count;
-  if (!entries(n, "strides", b.spatial, 1, 1, b.strides) ||
-      !entries(n, "dilations", b.spatial, 1, 1, b.dilations) ||
-      !entries(n, "pads", 2 * b.spatial, 0, 0, b.pads))
+  if (!attr_ints_of(n, "strides", b.spatial, 1, 1, b.strides) ||
+      !attr_ints_of(n, "dilations", b.spatial, 1, 1, b.dilations) ||
+      !attr_ints_of(n, "pads", 2 * b.spatial, 0, 0, b.pads))
     return b;
   for (uint32_t i = 0; i < b.spatial; i++) {
     b.image[i] = image.at[i], b.block[i] = block.at[i];

@@ -391,26 +391,15 @@ typedef struct deformed {
   int64_t groups, taps, out[2], kernel[2], strides[2], dilations[2], pads[4];
 } deformed;
 
-static bool deform_ints(import_node *n, const char *name, uint32_t count, int64_t absent,
-                        int64_t *out) {
-  int_list list = attr_ints(n, name);
-  if (list.count && list.count != count)
-    node_bad(n, "attribute %s has %u entries, needs %u", name, list.count, count);
-  for (uint32_t i = 0; i < count && n->status == WAFER_OK; i++) {
-    out[i] = list.count ? list.at[i] : absent;
-    if (out[i] < 0 || out[i] > INT32_MAX) node_bad(n, "%s[%u] is %lld", name, i, (long long)out[i]);
-  }
-  return n->status == WAFER_OK;
-}
-
 static deformed deformed_of(import_node *n) {
   wafer_shape x = node_type(n, node_input(n, 0)).shape, w = node_type(n, node_input(n, 1)).shape,
               o = node_type(n, node_input(n, 2)).shape;
   deformed f = {.groups = attr_int(n, "offset_group", 1)};
   if (n->status == WAFER_OK && (x.rank != 4 || w.rank != 4 || o.rank != 4))
     node_unsupported(n, "operands of %u, %u and %u dims; images have 4", x.rank, w.rank, o.rank);
-  if (!deform_ints(n, "strides", 2, 1, f.strides) ||
-      !deform_ints(n, "dilations", 2, 1, f.dilations) || !deform_ints(n, "pads", 4, 0, f.pads))
+  if (!attr_ints_of(n, "strides", 2, 1, 0, f.strides) ||
+      !attr_ints_of(n, "dilations", 2, 1, 0, f.dilations) ||
+      !attr_ints_of(n, "pads", 4, 0, 0, f.pads))
     return f;
   f.taps = w.dims[2] * w.dims[3];
   for (uint32_t d = 0; d < 2; d++) f.kernel[d] = w.dims[d + 2], f.out[d] = o.dims[d + 2];

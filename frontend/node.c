@@ -326,6 +326,19 @@ int_list attr_ints(import_node *n, const char *name) {
   return (int_list){(uint32_t)attribute->ints.count, attribute->ints.at};
 }
 
+bool attr_ints_of(import_node *n, const char *name, uint32_t count, int64_t absent, int64_t least,
+                  int64_t *out) {
+  int_list list = attr_ints(n, name);
+  if (list.count && list.count != count)
+    node_bad(n, "attribute %s has %u entries, needs %u", name, list.count, count);
+  for (uint32_t i = 0; i < count && n->status == WAFER_OK; i++) {
+    out[i] = list.count ? list.at[i] : absent;
+    if (out[i] < least || out[i] > INT32_MAX)
+      node_bad(n, "%s[%u] is %lld", name, i, (long long)out[i]);
+  }
+  return n->status == WAFER_OK;
+}
+
 float_list attr_floats(import_node *n, const char *name) {
   const onnx_attribute *attribute = typed(n, name, ONNX_FLOATS);
   if (!attribute) return (float_list){0};

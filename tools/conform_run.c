@@ -172,25 +172,9 @@ static const wafer_view *value_named(const conform_values *values, const char *n
   return NULL;
 }
 
-static wafer_status compare_outputs(runner *r, const wafer_plan *plan, const wafer_view *outputs,
-                                    const conform_values *wanted) {
-  const wafer_function *f = &plan->functions[0];
-  wafer_status first = WAFER_OK;
-  for (uint32_t i = 0; i < f->output_count; i++) {
-    const char *name = plan->values[f->outputs[i]].name;
-    const wafer_view *view = value_named(wanted, name);
-    if (!view)
-      return wafer_fail(&r->diag, (wafer_loc){0}, WAFER_BAD_INPUT, "no file for output '%s'", name);
-    wafer_status status =
-        conform_compare(&r->diag, &r->rule, name, &outputs[i], view, &r->result->difference);
-    if (first == WAFER_OK) first = status;
-  }
-  return first;
-}
-
-/* The same for a plan whose first function is the host's. */
-static wafer_status compare_items(runner *r, const wafer_plan *plan, wafer_item *const *outputs,
-                                  const conform_values *wanted) {
+/* Tensors are `views`; of a plan whose first function is the host's, `items`. */
+static wafer_status compare_outputs(runner *r, const wafer_plan *plan, const wafer_view *views,
+                                    wafer_item *const *items, const conform_values *wanted) {
   const wafer_function *f = &plan->functions[0];
   wafer_status first = WAFER_OK;
   for (uint32_t i = 0; i < f->output_count; i++) {
@@ -200,8 +184,10 @@ static wafer_status compare_items(runner *r, const wafer_plan *plan, wafer_item 
       return wafer_fail(&r->diag, (wafer_loc){0}, WAFER_BAD_INPUT, "no file for output '%s'", name);
     wafer_item tensor = {.kind = WAFER_ITEM_tensor, .tensor = *view};
     const wafer_item *item = wanted->items[view - wanted->views];
-    wafer_status status = conform_compare_item(&r->diag, &r->rule, name, outputs[i],
-                                               item ? item : &tensor, &r->result->difference);
+    wafer_status status =
+        items ? conform_compare_item(&r->diag, &r->rule, name, items[i], item ? item : &tensor,
+                                     &r->result->difference)
+              : conform_compare(&r->diag, &r->rule, name, &views[i], view, &r->result->difference);
     if (first == WAFER_OK) first = status;
   }
   return first;
@@ -235,7 +221,7 @@ static wafer_status run_items(runner *r, const wafer_plan *plan, const conform_v
   wafer_status status = make_items(r, plan, inputs, in);
   if (status == WAFER_OK)
     status = wafer_session_run_items(session, in, f->input_count, out, f->output_count);
-  if (status == WAFER_OK) status = compare_items(r, plan, out, wanted);
+  if (status == WAFER_OK) status = compare_outputs(r, plan, NULL, out, wanted);
   for (uint32_t i = 0; i < f->input_count; i++) wafer_item_release(in[i]);
   wafer_session_destroy(session);
   return status;
@@ -258,7 +244,7 @@ static wafer_status run_session(runner *r, const wafer_plan *plan, const conform
   }
   WAFER_TRY(wafer_session_create(plan, &options, &session));
   wafer_status status = wafer_session_run(session, in, f->input_count, out, f->output_count);
-  if (status == WAFER_OK) status = compare_outputs(r, plan, out, wanted);
+  if (status == WAFER_OK) status = compare_outputs(r, plan, out, NULL, wanted);
   wafer_session_destroy(session);
   return status;
 }
