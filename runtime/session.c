@@ -1,227 +1,13 @@
-/* Executing a plan at kernel fidelity. Creating a session follows the plan's steps once, with every
- * law of plan.h checked as it goes, and leaves a program of stages; running it goes through the
- * stages, sample by sample, phase by phase. */
+/* Executing a plan at kernel fidelity. Creating a session follows the plan's steps once
+ * (session_follow.c); running it goes through the stages that this left, sample by sample, phase by
+ * phase. */
 #include "wafer/session.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec.h"
-#include "held.h"
-#include "host_plan.h"
-#include "session_fabric.h"
-#include "session_ports.h"
+#include "session_state.h"
 #include "vmath.h"
-
-typedef struct segment {
-  uint32_t phase, first, last; /* stages */
-} segment;
-
-struct wafer_session {
-  const wafer_plan *plan;
-  const wafer_diag *diag;
-  const wafer_function *function;
-  host_plan *host;    /* functions[0] is the host's: everything below but the pool is its units' */
-  wafer_item **items; /* its inputs, then its outputs, of a sample */
-  exec_program *program;
-  thread_pool *pool;
-  bool shares_pool;
-  session_fabric *fabric; /* in place of program and pool */
-  exec_tensor **tensor; /* per plan value; NULL: not made */
-  held held;
-  bool *loaded; /* per phase */
-  session_port *inputs, *outputs;
-  segment *segments; /* phases in the order of steps */
-  uint32_t segment_count, *boundaries;
-  uint32_t group;    /* samples the buffers are planned for */
-  void **out;        /* per output: dense elements of all samples */
-  uint64_t out_room; /* samples */
-  void *staging;     /* one 16-bit tensor, as given and widened */
-  wafer_run_stats stats;
-  wafer_timeline timeline;
-};
-
-/* --- following the plan */
-
-static wafer_loc at_kernel(const wafer_session *s, const wafer_kernel *k) {
-  const wafer_node *anchor = k->body.node_count ? &k->body.nodes[k->body.anchor] : NULL;
-  return wafer_at_kernel(s->plan->model, k->name, anchor ? anchor->name : NULL);
-}
-
-static wafer_loc at_stream(const wafer_session *s, const wafer_stream *t) {
-  uint32_t kernel = t->to_kernel != WAFER_NONE ? t->to_kernel : t->from_kernel;
-  return kernel != WAFER_NONE ? at_kernel(s, &s->plan->kernels[kernel])
-                              : wafer_at_file(s->plan->model);
-}
-
-static wafer_status no_memory(const wafer_session *s) {
-  return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_NO_MEMORY,
-                    "no memory left while preparing the run");
-}
-
-static wafer_status follow_stream(wafer_session *s, const wafer_stream *t) {
-  const wafer_value *v = &s->plan->values[t->value];
-  if (!held_find(&s->held, t->value, &t->from))
-    return wafer_fail(s->diag, at_stream(s, t), WAFER_TRAP,
-                      "a stream takes '%s' (node '%s') from %s, where nobody has put it", v->name,
-                      v->node, wafer_where_name(t->from.where));
-  if (held_find(&s->held, t->value, &t->to)) return WAFER_OK;
-  return held_add(&s->held, t->value, &t->to, WAFER_NONE) ? WAFER_OK : no_memory(s);
-}
-
-/* The tensor of a kernel's input: made by an earlier kernel, or a weight touched for the first
- * time. */
-static wafer_status input_tensor(wafer_session *s, const wafer_kernel *k, uint32_t input,
-                                 exec_tensor **out) {
-  uint32_t value = k->inputs[input];
-  const wafer_value *v = &s->plan->values[value];
-  const wafer_holding need = held_input(k, input);
-  if (!held_find(&s->held, value, &need))
-    return wafer_fail(s->diag, at_kernel(s, k), WAFER_TRAP,
-                      "input %u, '%s' of node '%s', does not lie in the kernel's rectangle in the "
-                      "layout that it reads",
-                      input, v->name, v->node);
-  if (!s->tensor[value] && v->weight != WAFER_NONE) {
-    const wafer_weight *w = wafer_weights_at(s->plan->weights, v->weight);
-    if (!w->data)
-      return wafer_fail(s->diag, at_kernel(s, k), WAFER_BAD_INPUT, "weight '%s' has no data",
-                        w->name);
-    WAFER_TRY(wafer_plan_touch_weight(s->diag, s->plan, v->weight));
-    s->tensor[value] = exec_tensor_constant(s->program, &v->type, w->data, false, s->plan->storage);
-    if (!s->tensor[value]) return no_memory(s);
-  }
-  *out = s->tensor[value];
-  if (*out) return WAFER_OK;
-  return wafer_fail(s->diag, at_kernel(s, k), WAFER_TRAP,
-                    "input %u, '%s', is read before anything made it", input, v->name);
-}
-
-static wafer_status follow_kernel(wafer_session *s, const wafer_kernel *k) {
-  exec_tensor **inputs = WAFER_NEW(s->program->arena, exec_tensor *, k->body.input_count);
-  exec_tensor **outputs = WAFER_NEW(s->program->arena, exec_tensor *, k->body.output_count);
-  if (!inputs || !outputs) return no_memory(s);
-  for (uint32_t i = 0; i < k->body.input_count; i++) WAFER_TRY(input_tensor(s, k, i, &inputs[i]));
-  WAFER_TRY(exec_kernel_build(s->program, &k->body, k->slabs, at_kernel(s, k), inputs, outputs));
-  for (uint32_t i = 0; i < k->body.output_count; i++) {
-    wafer_holding made = held_output(k, i);
-    s->tensor[k->outputs[i]] = outputs[i];
-    if (!held_add(&s->held, k->outputs[i], &made, WAFER_NONE)) return no_memory(s);
-  }
-  return WAFER_OK;
-}
-
-static wafer_status follow_load(wafer_session *s, uint32_t phase) {
-  const wafer_phase *p = &s->plan->phases[phase];
-  s->loaded[phase] = true;
-  for (uint32_t i = 0; i < p->action_count; i++) {
-    const wafer_action *a = &p->actions[i];
-    if (a->kind == WAFER_ACTION_stream && s->plan->streams[a->index].from.where == WAFER_AT_memoryx)
-      WAFER_TRY(follow_stream(s, &s->plan->streams[a->index]));
-  }
-  return WAFER_OK;
-}
-
-static wafer_status follow_phase(wafer_session *s, uint32_t phase) {
-  const wafer_phase *p = &s->plan->phases[phase];
-  segment *seg = &s->segments[s->segment_count++];
-  *seg = (segment){.phase = phase, .first = s->program->stage_count};
-  for (uint32_t i = 0; i < p->action_count; i++) {
-    const wafer_action *a = &p->actions[i];
-    if (a->kind == WAFER_ACTION_kernel) {
-      WAFER_TRY(follow_kernel(s, &s->plan->kernels[a->index]));
-      continue;
-    }
-    const wafer_stream *t = &s->plan->streams[a->index];
-    if (s->loaded[phase] && t->from.where == WAFER_AT_memoryx) continue;
-    WAFER_TRY(follow_stream(s, t));
-  }
-  seg->last = s->program->stage_count;
-  for (uint32_t i = 0; i < p->free_count; i++) held_drop(&s->held, p->frees[i]);
-  return WAFER_OK;
-}
-
-/* Inputs lie in the order that their first reader wants. */
-static exec_order input_order(const wafer_session *s, uint32_t value) {
-  for (uint32_t i = 0; i < s->plan->kernel_count; i++) {
-    const wafer_kernel *k = &s->plan->kernels[i];
-    for (uint32_t j = 0; j < k->body.input_count; j++)
-      if (k->inputs[j] == value) return exec_wanted_order(&k->body, j);
-  }
-  return exec_row_major();
-}
-
-static wafer_status make_inputs(wafer_session *s) {
-  for (uint32_t i = 0; i < s->function->input_count; i++) {
-    uint32_t value = s->function->inputs[i];
-    exec_order order = input_order(s, value);
-    exec_tensor *t = exec_tensor_create(s->program, &s->plan->values[value].type, &order);
-    if (!t) return no_memory(s);
-    s->tensor[value] = t;
-    s->inputs[i] = (session_port){.value = value, .tensor = t, .of = &s->plan->values[value]};
-  }
-  return WAFER_OK;
-}
-
-static bool is_input_buffer(const wafer_session *s, uint32_t buffer) {
-  for (uint32_t i = 0; i < s->function->input_count; i++)
-    if (s->inputs[i].tensor->buffer == buffer) return true;
-  return false;
-}
-
-static wafer_status find_outputs(wafer_session *s) {
-  const wafer_holding edge = {.where = WAFER_AT_edge};
-  const exec_order row_major = exec_row_major();
-  for (uint32_t i = 0; i < s->function->output_count; i++) {
-    uint32_t value = s->function->outputs[i];
-    const exec_tensor *t = s->tensor[value];
-    if (!t || !held_find(&s->held, value, &edge))
-      return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_TRAP,
-                        "output '%s' (node '%s') never reaches the wafer's edge",
-                        s->plan->values[value].name, s->plan->values[value].node);
-    bool direct = !exec_tensor_known(s->program, t) && !is_input_buffer(s, t->buffer) &&
-                  t->host == t->type && exec_same_order(&t->shape, &t->order, &row_major);
-    for (uint32_t j = 0; j < i; j++) direct = direct && s->outputs[j].tensor->buffer != t->buffer;
-    s->outputs[i] = (session_port){.value = value,
-                                   .tensor = s->tensor[value],
-                                   .direct = direct,
-                                   .of = &s->plan->values[value]};
-  }
-  return WAFER_OK;
-}
-
-/* Inputs live from the first stage, outputs to the last. */
-static void hold_ports(wafer_session *s) {
-  exec_buffer *buffers = s->program->buffers;
-  uint32_t last = s->program->stage_count;
-  for (uint32_t i = 0; i < s->function->input_count; i++) {
-    exec_buffer *b = &buffers[s->inputs[i].tensor->buffer];
-    b->first = 0;
-    b->per_sample = true;
-  }
-  for (uint32_t i = 0; i < s->function->output_count; i++) {
-    exec_buffer *b = &buffers[s->outputs[i].tensor->buffer];
-    if (b->first > last) b->first = last;
-    b->last = last;
-    b->per_sample = true;
-  }
-}
-
-static wafer_status follow(wafer_session *s) {
-  const wafer_function *f = s->function;
-  WAFER_TRY(make_inputs(s));
-  for (uint32_t i = 0; i < f->step_count; i++) {
-    const wafer_step *step = &f->steps[i];
-    if (step->kind == WAFER_STEP_load)
-      WAFER_TRY(follow_load(s, step->phase));
-    else
-      WAFER_TRY(follow_phase(s, step->phase));
-  }
-  s->program->storage = s->plan->storage; /* as before the first kernel was built */
-  for (uint32_t i = 0; i < s->segment_count; i++) s->boundaries[i] = s->segments[i].first;
-  WAFER_TRY(find_outputs(s));
-  hold_ports(s);
-  return WAFER_OK;
-}
 
 /* --- creating */
 
@@ -235,7 +21,7 @@ static bool allocate(wafer_session *s) {
   s->loaded = WAFER_NEW(arena, bool, plan->phase_count);
   s->inputs = WAFER_NEW(arena, session_port, f->input_count);
   s->outputs = WAFER_NEW(arena, session_port, f->output_count);
-  s->segments = WAFER_NEW(arena, segment, f->step_count);
+  s->segments = WAFER_NEW(arena, session_segment, f->step_count);
   s->boundaries = WAFER_NEW(arena, uint32_t, f->step_count);
   s->out = WAFER_NEW(arena, void *, f->output_count);
   s->timeline = (wafer_timeline){.kernel_busy = busy, .phase_cycles = phases};
@@ -250,9 +36,9 @@ static wafer_status prepare_unit(wafer_session *s) {
   WAFER_TRY(exec_program_create(s->diag, &s->program));
   s->program->loc = wafer_at_file(s->plan->model);
   s->program->storage = s->plan->storage;
-  if (!allocate(s)) return no_memory(s);
+  if (!allocate(s)) return session_no_memory(s);
   int before = thread_enter();
-  wafer_status status = follow(s);
+  wafer_status status = session_follow(s);
   thread_leave(before);
   return status;
 }
@@ -268,7 +54,7 @@ static wafer_status prepare_fabric(wafer_session *s, const wafer_session_options
   s->inputs = calloc((size_t)f->input_count + 1, sizeof *s->inputs);
   s->outputs = calloc((size_t)f->output_count + 1, sizeof *s->outputs);
   s->out = calloc((size_t)f->output_count + 1, sizeof *s->out);
-  if (!s->inputs || !s->outputs || !s->out) return no_memory(s);
+  if (!s->inputs || !s->outputs || !s->out) return session_no_memory(s);
   for (uint32_t i = 0; i < f->input_count; i++)
     s->inputs[i] = (session_port){.value = f->inputs[i], .of = &s->plan->values[f->inputs[i]]};
   for (uint32_t i = 0; i < f->output_count; i++)
@@ -282,14 +68,14 @@ static wafer_status prepare(wafer_session *s, const wafer_session_options *optio
   if (!s->shares_pool) {
     WAFER_TRY(wafer_plan_check(s->diag, s->plan->model, s->plan));
     s->pool = thread_pool_create(options ? options->threads : 0);
-    if (!s->pool) return no_memory(s);
+    if (!s->pool) return session_no_memory(s);
   }
   if (!wafer_function_on_host(s->function)) return prepare_unit(s);
   s->stats.instruction_set = vmath_instruction_set();
   s->items =
       calloc((size_t)s->function->input_count + s->function->output_count + 1, sizeof *s->items);
   s->out = calloc((size_t)s->function->output_count + 1, sizeof *s->out);
-  if (!s->items || !s->out) return no_memory(s);
+  if (!s->items || !s->out) return session_no_memory(s);
   return host_plan_create(s->plan, options, s->pool, &s->host);
 }
 
@@ -387,10 +173,10 @@ static wafer_status make_out(wafer_session *s, uint64_t samples) {
   s->out_room = 0;
   for (uint32_t i = 0; i < s->function->output_count; i++) {
     size_t bytes = session_port_bytes(&s->outputs[i]);
-    if (bytes && samples > SIZE_MAX / 2 / bytes) return no_memory(s);
+    if (bytes && samples > SIZE_MAX / 2 / bytes) return session_no_memory(s);
     free(s->out[i]);
     s->out[i] = aligned_alloc(64, (bytes * samples + 127) / 64 * 64);
-    if (!s->out[i]) return no_memory(s);
+    if (!s->out[i]) return session_no_memory(s);
   }
   s->out_room = samples;
   return WAFER_OK;
@@ -406,7 +192,7 @@ static wafer_status make_room(wafer_session *s, uint64_t samples) {
                                   s->segment_count, s->boundaries));
     s->group = (uint32_t)group;
   }
-  return make_staging(s) ? make_out(s, samples) : no_memory(s);
+  return make_staging(s) ? make_out(s, samples) : session_no_memory(s);
 }
 
 static void enter_sample(wafer_session *s, const wafer_view *inputs, bool train, uint64_t sample,
@@ -469,128 +255,6 @@ static wafer_status time_train(wafer_session *s, uint64_t samples) {
   return WAFER_OK;
 }
 
-/* ---- a host function ---- */
-
-static wafer_status check_counts(const wafer_session *s, uint32_t inputs, uint32_t outputs) {
-  if (inputs != s->function->input_count)
-    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_USAGE,
-                      "the model has %u inputs, given %u", s->function->input_count, inputs);
-  if (outputs != s->function->output_count)
-    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_USAGE,
-                      "the model has %u outputs, asked for %u", s->function->output_count, outputs);
-  return WAFER_OK;
-}
-
-/* Of the sample that was run last; samples follow one another. */
-static void count_host(wafer_session *s, uint64_t sample) {
-  uint64_t cycles = host_plan_cycles(s->host);
-  s->stats.samples = sample + 1;
-  if (sample == 0) s->stats.latency_cycles = s->stats.total_cycles = cycles;
-  if (sample > 0) s->stats.total_cycles += cycles;
-  s->stats.interval_cycles = s->stats.total_cycles / s->stats.samples;
-  s->stats.peak_bytes = host_plan_bytes(s->host);
-}
-
-/* Sample `sample` of a train becomes an item each. */
-static wafer_status enter_items(wafer_session *s, const wafer_view *inputs, bool train,
-                                uint64_t sample) {
-  for (uint32_t i = 0; i < s->function->input_count; i++) {
-    wafer_view view = inputs[i];
-    if (train) {
-      if (view.dtype != WAFER_DTYPE_none)
-        view.data = (char *)view.data +
-                    view.strides[0] * (int64_t)sample * (int64_t)wafer_dtype_bytes(view.dtype);
-      view.shape.rank--;
-      memmove(view.shape.dims, view.shape.dims + 1, view.shape.rank * sizeof *view.shape.dims);
-      memmove(view.strides, view.strides + 1, view.shape.rank * sizeof *view.strides);
-    }
-    wafer_item_release(s->items[i]);
-    s->items[i] = wafer_item_copy(&view);
-    if (!s->items[i]) return no_memory(s);
-  }
-  return WAFER_OK;
-}
-
-/* One sample: the item's own memory. Of a train: behind those before it. */
-static wafer_status leave_item(wafer_session *s, uint32_t output, bool train, uint64_t sample,
-                               uint64_t samples, wafer_view *out) {
-  const wafer_item *item = s->items[s->function->input_count + output];
-  const char *name = s->plan->values[s->function->outputs[output]].name;
-  if (item->kind != WAFER_ITEM_tensor)
-    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
-                      "output '%s' is a %s and no tensor; run it with items", name,
-                      wafer_item_kind_name(item->kind));
-  if (!train) {
-    *out = item->tensor;
-    return WAFER_OK;
-  }
-  wafer_shape shape = item->tensor.shape;
-  size_t bytes = wafer_tensor_bytes(item->tensor.dtype, &shape);
-  if (shape.rank == WAFER_MAX_RANK || item->tensor.dtype == WAFER_DTYPE_string ||
-      (bytes && samples > SIZE_MAX / 2 / bytes))
-    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
-                      "output '%s' cannot be stacked to a train: run samples one by one", name);
-  memmove(shape.dims + 1, shape.dims, shape.rank * sizeof *shape.dims);
-  shape.dims[0] = (int64_t)samples;
-  shape.rank++;
-  if (sample == 0) {
-    free(s->out[output]);
-    s->out[output] = malloc(bytes * samples + 1);
-    if (!s->out[output]) return no_memory(s);
-    *out = wafer_view_of(item->tensor.dtype, &shape, s->out[output]);
-  } else if (out->dtype != item->tensor.dtype || !wafer_shape_equal(&shape, &out->shape)) {
-    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
-                      "output '%s' differs in shape from sample to sample: run them one by one",
-                      name);
-  }
-  if (bytes) memcpy((char *)s->out[output] + sample * bytes, item->tensor.data, bytes);
-  return WAFER_OK;
-}
-
-/* A train when the first input of static type has one dim more than that. */
-static wafer_status check_train(const wafer_session *s, const wafer_view *inputs, bool *train,
-                                uint64_t *samples) {
-  *samples = 1;
-  for (uint32_t i = 0; i < s->function->input_count && !*train; i++) {
-    const wafer_value *v = &s->plan->values[s->function->inputs[i]];
-    *train = v->kind == WAFER_VALUE_tensor && inputs[i].shape.rank == v->type.shape.rank + 1;
-    if (*train) *samples = (uint64_t)inputs[i].shape.dims[0];
-  }
-  for (uint32_t i = 0; i < s->function->input_count && *train; i++)
-    if (!inputs[i].shape.rank || (uint64_t)inputs[i].shape.dims[0] != *samples || !*samples)
-      return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_BAD_INPUT,
-                        "input '%s' has another number of samples than the train's %llu",
-                        s->plan->values[s->function->inputs[i]].name, (unsigned long long)*samples);
-  return WAFER_OK;
-}
-
-static wafer_status run_host(wafer_session *s, const wafer_view *inputs, wafer_view *outputs) {
-  bool train = false;
-  uint64_t samples;
-  WAFER_TRY(check_train(s, inputs, &train, &samples));
-  wafer_item **made = s->items + s->function->input_count;
-  for (uint64_t sample = 0; sample < samples; sample++) {
-    WAFER_TRY(enter_items(s, inputs, train, sample));
-    WAFER_TRY(host_plan_run(s->host, s->items, made));
-    count_host(s, sample);
-    for (uint32_t i = 0; i < s->function->output_count; i++)
-      WAFER_TRY(leave_item(s, i, train, sample, samples, &outputs[i]));
-  }
-  return WAFER_OK;
-}
-
-wafer_status wafer_session_run_items(wafer_session *s, wafer_item *const *inputs,
-                                     uint32_t input_count, wafer_item **outputs,
-                                     uint32_t output_count) {
-  WAFER_TRY(check_counts(s, input_count, output_count));
-  if (!s->host)
-    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_USAGE,
-                      "every input and output is a tensor: run it with views");
-  WAFER_TRY(host_plan_run(s->host, inputs, outputs));
-  count_host(s, 0);
-  return WAFER_OK;
-}
-
 static wafer_status run_fabric(wafer_session *s, const wafer_view *inputs, bool train,
                                uint64_t samples, wafer_view *outputs) {
   WAFER_TRY(make_out(s, samples));
@@ -605,8 +269,8 @@ wafer_status wafer_session_run(wafer_session *s, const wafer_view *inputs, uint3
   bool train = false;
   uint64_t samples = 0;
   if (s->host) {
-    WAFER_TRY(check_counts(s, input_count, output_count));
-    return run_host(s, inputs, outputs);
+    WAFER_TRY(session_check_counts(s, input_count, output_count));
+    return session_run_host(s, inputs, outputs);
   }
   WAFER_TRY(check_inputs(s, inputs, input_count, &train, &samples));
   if (output_count != s->function->output_count)

@@ -1,0 +1,51 @@
+/* What the parts of a session share. Private to the runtime. */
+#ifndef RUNTIME_SESSION_STATE_H
+#define RUNTIME_SESSION_STATE_H
+
+#include "exec.h"
+#include "held.h"
+#include "host_plan.h"
+#include "session_fabric.h"
+#include "session_ports.h"
+
+typedef struct session_segment {
+  uint32_t phase, first, last; /* stages */
+} session_segment;
+
+struct wafer_session {
+  const wafer_plan *plan;
+  const wafer_diag *diag;
+  const wafer_function *function;
+  host_plan *host;    /* functions[0] is the host's: everything below but the pool is its units' */
+  wafer_item **items; /* its inputs, then its outputs, of a sample */
+  exec_program *program;
+  thread_pool *pool;
+  bool shares_pool;
+  session_fabric *fabric; /* in place of program and pool */
+  exec_tensor **tensor; /* per plan value; NULL: not made */
+  held held;
+  bool *loaded; /* per phase */
+  session_port *inputs, *outputs;
+  session_segment *segments; /* phases in the order of steps */
+  uint32_t segment_count, *boundaries;
+  uint32_t group;    /* samples the buffers are planned for */
+  void **out;        /* per output: dense elements of all samples */
+  uint64_t out_room; /* samples */
+  void *staging;     /* one 16-bit tensor, as given and widened */
+  wafer_run_stats stats;
+  wafer_timeline timeline;
+};
+
+static inline wafer_status session_no_memory(const wafer_session *s) {
+  return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_NO_MEMORY,
+                    "no memory left while preparing the run");
+}
+
+/* --- session_follow.c: the plan's steps once, every law of plan.h checked */
+wafer_status session_follow(wafer_session *s);
+
+/* --- session_host.c: functions[0] is the host's. Views as in wafer_session_run. */
+wafer_status session_run_host(wafer_session *s, const wafer_view *inputs, wafer_view *outputs);
+wafer_status session_check_counts(const wafer_session *s, uint32_t inputs, uint32_t outputs);
+
+#endif
