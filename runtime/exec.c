@@ -161,7 +161,7 @@ static size_t lifetimes(exec_program *p, uint32_t group, uint32_t boundary_count
   size_t count = 0;
   for (uint32_t i = 0; i < p->buffer_count; i++) {
     exec_buffer *b = &p->buffers[i];
-    if (b->constant || b->first > b->last) continue;
+    if (b->constant || b->outside || b->first > b->last) continue;
     sort_key *key = &keys[count++];
     *key = (sort_key){.first = b->first, .last = b->last, .buffer = i};
     bool per_sample = group > 1 && (b->per_sample || crosses(b, boundary_count, boundaries));
@@ -215,8 +215,9 @@ wafer_status exec_program_finish(exec_program *p, uint32_t threads, uint32_t gro
 void exec_program_select(exec_program *p, uint32_t sample) {
   for (uint32_t i = 0; i < p->buffer_count; i++) {
     const exec_buffer *b = &p->buffers[i];
-    p->frame.address[i] = b->constant ? (void *)(uintptr_t)b->constant
-                                      : (char *)p->memory + b->offset + sample * b->stride;
+    p->frame.address[i] = b->constant || b->outside
+                              ? (void *)(uintptr_t)b->constant
+                              : (char *)p->memory + b->offset + sample * b->stride;
   }
 }
 

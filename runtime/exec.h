@@ -30,7 +30,8 @@ typedef struct exec_tensor {
 
 typedef struct exec_buffer {
   size_t bytes;         /* of one sample */
-  const void *constant; /* known when building: never planned */
+  const void *constant; /* never planned: known when building, or `outside` and set before a run */
+  bool outside;
   uint32_t first, last; /* stages that use it; first > last: none */
   bool per_sample;      /* the samples of a group each have one */
   size_t offset,
@@ -115,6 +116,12 @@ exec_tensor *exec_tensor_view(exec_program *program, const exec_tensor *base,
  * program. */
 exec_tensor *exec_tensor_constant(exec_program *program, const wafer_type *type, const void *data,
                                   bool splat, wafer_dtype storage);
+/* One whose elements are set before each run: buffers[t->buffer].constant. */
+exec_tensor *exec_tensor_outside(exec_program *program, const wafer_type *type,
+                                 const exec_order *order);
+/* Dense elements of `type` to `out`, as a wafer that stores `storage` holds them. */
+void exec_lay_out(void *out, const wafer_type *type, const void *data, bool splat,
+                  wafer_dtype storage);
 /* The elements of a tensor known when building, or NULL. */
 const void *exec_tensor_known(const exec_program *program, const exec_tensor *t);
 /* The stage added last uses it: lifetimes of buffers span such stages. */

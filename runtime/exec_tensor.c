@@ -87,28 +87,41 @@ static void widen(float *out, const char *data, const wafer_type *type, size_t c
   }
 }
 
-exec_tensor *exec_tensor_constant(exec_program *p, const wafer_type *type, const void *data,
-                                  bool splat, wafer_dtype storage) {
+exec_tensor *exec_tensor_outside(exec_program *p, const wafer_type *type,
+                                 const exec_order *order) {
+  exec_tensor *t = in_buffer(p, type, order, NULL);
+  if (t) p->buffers[t->buffer].outside = true;
+  return t;
+}
+
+void exec_lay_out(void *out, const wafer_type *type, const void *data, bool splat,
+                  wafer_dtype storage) {
   wafer_dtype host = exec_host_dtype(type->dtype);
   size_t element = wafer_dtype_bytes(host), bytes = bytes_of(type), count = bytes / element;
-  bool rounds = exec_rounds(type->dtype, storage);
-  exec_order order = exec_row_major();
-  if (host == type->dtype && !splat && !rounds && (uintptr_t)data % element == 0)
-    return in_buffer(p, type, &order, data);
-  void *copy = exec_alloc(p, bytes);
-  if (!copy) return NULL;
   if (host != type->dtype)
-    widen(copy, data, type, count, splat);
+    widen(out, data, type, count, splat);
   else if (!splat)
-    memcpy(copy, data, bytes);
+    memcpy(out, data, bytes);
   else
-    for (size_t i = 0; i < count; i++) memcpy((char *)copy + i * element, data, element);
-  if (rounds) exec_round(type->dtype, storage, copy, count);
+    for (size_t i = 0; i < count; i++) memcpy((char *)out + i * element, data, element);
+  if (exec_rounds(type->dtype, storage)) exec_round(type->dtype, storage, out, count);
+}
+
+exec_tensor *exec_tensor_constant(exec_program *p, const wafer_type *type, const void *data,
+                                  bool splat, wafer_dtype storage) {
+  bool same = exec_host_dtype(type->dtype) == type->dtype && !exec_rounds(type->dtype, storage);
+  exec_order order = exec_row_major();
+  if (same && !splat && (uintptr_t)data % wafer_dtype_bytes(type->dtype) == 0)
+    return in_buffer(p, type, &order, data);
+  void *copy = exec_alloc(p, bytes_of(type));
+  if (!copy) return NULL;
+  exec_lay_out(copy, type, data, splat, storage);
   return in_buffer(p, type, &order, copy);
 }
 
 const void *exec_tensor_known(const exec_program *p, const exec_tensor *t) {
-  return p->buffers[t->buffer].constant;
+  const exec_buffer *b = &p->buffers[t->buffer];
+  return b->outside ? NULL : b->constant;
 }
 
 void exec_use(exec_program *p, const exec_tensor *t) {

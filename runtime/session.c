@@ -278,6 +278,7 @@ wafer_status wafer_session_run(wafer_session *s, const wafer_view *inputs, uint3
                       "the model has %u outputs, asked for %u", s->function->output_count,
                       output_count);
   if (s->fabric) return run_fabric(s, inputs, train, samples, outputs);
+  WAFER_TRY(session_enter_weights(s));
   WAFER_TRY(make_room(s, samples));
   for (uint64_t at = 0; at < samples; at += s->group) {
     uint64_t count = samples - at < s->group ? samples - at : s->group;

@@ -1,5 +1,5 @@
-/* Following a plan's steps once, with every law of plan.h checked as it goes: what is left is a program
- * of stages, and ports. */
+/* Following a plan's steps once, with every law of plan.h checked as it goes: what is left is a
+ * program of stages, and ports. */
 #include "session_state.h"
 
 static wafer_loc at_kernel(const wafer_session *s, const wafer_kernel *k) {
@@ -23,6 +23,21 @@ static wafer_status follow_stream(wafer_session *s, const wafer_stream *t) {
   return held_add(&s->held, t->value, &t->to, WAFER_NONE) ? WAFER_OK : session_no_memory(s);
 }
 
+static wafer_status weight_tensor(wafer_session *s, const wafer_kernel *k, uint32_t value) {
+  const wafer_value *v = &s->plan->values[value];
+  const wafer_weight *w = wafer_weights_at(s->plan->weights, v->weight);
+  if (w->trained) {
+    s->tensor[value] = session_trained_tensor(s, value);
+    return s->tensor[value] ? WAFER_OK : session_no_memory(s);
+  }
+  if (!w->data)
+    return wafer_fail(s->diag, at_kernel(s, k), WAFER_BAD_INPUT, "weight '%s' has no data",
+                      w->name);
+  WAFER_TRY(wafer_plan_touch_weight(s->diag, s->plan, v->weight));
+  s->tensor[value] = exec_tensor_constant(s->program, &v->type, w->data, false, s->plan->storage);
+  return s->tensor[value] ? WAFER_OK : session_no_memory(s);
+}
+
 /* The tensor of a kernel's input: made by an earlier kernel, or a weight touched for the first
  * time. */
 static wafer_status input_tensor(wafer_session *s, const wafer_kernel *k, uint32_t input,
@@ -35,15 +50,7 @@ static wafer_status input_tensor(wafer_session *s, const wafer_kernel *k, uint32
                       "input %u, '%s' of node '%s', does not lie in the kernel's rectangle in the "
                       "layout that it reads",
                       input, v->name, v->node);
-  if (!s->tensor[value] && v->weight != WAFER_NONE) {
-    const wafer_weight *w = wafer_weights_at(s->plan->weights, v->weight);
-    if (!w->data)
-      return wafer_fail(s->diag, at_kernel(s, k), WAFER_BAD_INPUT, "weight '%s' has no data",
-                        w->name);
-    WAFER_TRY(wafer_plan_touch_weight(s->diag, s->plan, v->weight));
-    s->tensor[value] = exec_tensor_constant(s->program, &v->type, w->data, false, s->plan->storage);
-    if (!s->tensor[value]) return session_no_memory(s);
-  }
+  if (!s->tensor[value] && v->weight != WAFER_NONE) WAFER_TRY(weight_tensor(s, k, value));
   *out = s->tensor[value];
   if (*out) return WAFER_OK;
   return wafer_fail(s->diag, at_kernel(s, k), WAFER_TRAP,
@@ -116,7 +123,9 @@ static wafer_status make_inputs(wafer_session *s) {
   return WAFER_OK;
 }
 
-static bool is_input_buffer(const wafer_session *s, uint32_t buffer) {
+/* Whose elements are a caller's: an input's or a trained weight's. */
+static bool is_outside(const wafer_session *s, uint32_t buffer) {
+  if (s->program->buffers[buffer].outside) return true;
   for (uint32_t i = 0; i < s->function->input_count; i++)
     if (s->inputs[i].tensor->buffer == buffer) return true;
   return false;
@@ -132,7 +141,7 @@ static wafer_status find_outputs(wafer_session *s) {
       return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_TRAP,
                         "output '%s' (node '%s') never reaches the wafer's edge",
                         s->plan->values[value].name, s->plan->values[value].node);
-    bool direct = !exec_tensor_known(s->program, t) && !is_input_buffer(s, t->buffer) &&
+    bool direct = !exec_tensor_known(s->program, t) && !is_outside(s, t->buffer) &&
                   t->host == t->type && exec_same_order(&t->shape, &t->order, &row_major);
     for (uint32_t j = 0; j < i; j++) direct = direct && s->outputs[j].tensor->buffer != t->buffer;
     s->outputs[i] = (session_port){.value = value,

@@ -12,6 +12,16 @@ typedef struct session_segment {
   uint32_t phase, first, last; /* stages */
 } session_segment;
 
+/* A trained weight, where a kernel reads it as a value of the plan. */
+typedef struct session_weight {
+  struct session_weight *next;
+  uint32_t index; /* into the plan's weights */
+  exec_tensor *tensor;
+  const void *data; /* dense, borrowed; NULL: neither bound nor taken from the plan yet */
+  void *own;        /* as cores hold it, where `data` is not that; NULL until needed */
+  bool checked;     /* the plan's own data against its digest */
+} session_weight;
+
 struct wafer_session {
   const wafer_plan *plan;
   const wafer_diag *diag;
@@ -23,6 +33,7 @@ struct wafer_session {
   bool shares_pool;
   session_fabric *fabric; /* in place of program and pool */
   exec_tensor **tensor; /* per plan value; NULL: not made */
+  session_weight *trained;
   held held;
   bool *loaded; /* per phase */
   session_port *inputs, *outputs;
@@ -43,6 +54,12 @@ static inline wafer_status session_no_memory(const wafer_session *s) {
 
 /* --- session_follow.c: the plan's steps once, every law of plan.h checked */
 wafer_status session_follow(wafer_session *s);
+
+/* --- session_weights.c */
+/* The tensor of a plan value that is a trained weight; NULL: out of memory. */
+exec_tensor *session_trained_tensor(wafer_session *s, uint32_t value);
+/* Before a run: every trained weight as cores hold it now. */
+wafer_status session_enter_weights(wafer_session *s);
 
 /* --- session_host.c: functions[0] is the host's. Views as in wafer_session_run. */
 wafer_status session_run_host(wafer_session *s, const wafer_view *inputs, wafer_view *outputs);

@@ -54,6 +54,13 @@ wafer_status wafer_session_create(const wafer_plan *plan, const wafer_session_op
                                   wafer_session **out);
 void wafer_session_destroy(wafer_session *session); /* NULL is fine */
 
+/* Data of a trained weight (wafer_weight.trained), by its index in the plan's weights: dense
+ * row-major, of the weight's type, any alignment. Borrowed until it is bound again or the session
+ * ends, and read in every run: what is written to it between two runs counts from the next. NULL,
+ * and before the first call: the plan's own data, where there is none a run is BAD_INPUT. USAGE for
+ * other weights; UNSUPPORTED at fabric fidelity and where functions[0] is a host function. */
+wafer_status wafer_session_bind_weight(wafer_session *session, uint32_t weight, const void *data);
+
 /* Runs functions[0]. inputs[i] is the i-th input of the function; shape as declared, or with one
  * more leading dimension S: a train of S samples. All inputs agree on S. Any strides. outputs[i] is
  * filled in by the call: type, shape (with the leading S when inputs had it) and data, which the
