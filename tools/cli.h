@@ -16,6 +16,7 @@ int wafer_tool_machines(int argc, char **argv);
 int wafer_tool_conform(int argc, char **argv);
 int wafer_tool_place(int argc, char **argv);
 int wafer_tool_fabric(int argc, char **argv);
+int wafer_tool_zoo(int argc, char **argv);
 
 /* A sink that writes to stderr: messages as lines; progress as one line rewritten in place on a
  * terminal, as a line every two seconds elsewhere. cli_quiet() silences progress. */

@@ -16,6 +16,7 @@ static const struct tool {
     {"conform", wafer_tool_conform, "run tests of ONNX's backend suite as plans"},
     {"place", wafer_tool_place, "kernels of a contest file -> shapes and places on a wafer"},
     {"fabric", wafer_tool_fabric, "validation programs, cycle by cycle, on the emulated fabric"},
+    {"zoo", wafer_tool_zoo, "models of known architectures as ONNX files"},
     {"machines", wafer_tool_machines, "the wafers that ship, and checks of your own"},
 };
 

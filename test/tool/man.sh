@@ -17,7 +17,7 @@ cp -r "$source/test/data/conform" suite
 rm -r suite/differs suite/unknown
 cp "$source/test/ir/simplify.mlir" net.mlir
 wafer compile face.onnx -q -o face.wplan
-for page in wafer wafer-conform wafer-machines wafer-place wafer-compile wafer-run wafer-check wafer-dump wafer-opt wafer-fabric; do
+for page in wafer wafer-zoo wafer-conform wafer-machines wafer-place wafer-compile wafer-run wafer-check wafer-dump wafer-opt wafer-fabric; do
   file=$source/tools/man/$page.1
   warnings=$(man --warnings -l "$file" 2>&1 >/dev/null)
   [ -z "$warnings" ] || { echo "FAILED: $page.1: $warnings" >&2; failed=1; }
