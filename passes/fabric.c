@@ -17,6 +17,8 @@ struct fabric {
   uint32_t *in[SIDES]; /* router: colours that enter it from this side */
   uint32_t *dead;      /* router: a bit, NULL when none is dead */
   claimed claimed;
+  uint32_t *queue; /* of a detour: routers in the order they were reached */
+  uint8_t *came;   /* and from which side, plus 1 */
 };
 
 fabric *fabric_create(wafer_arena *arena, const wafer_machine *m) {
@@ -245,6 +247,97 @@ uint32_t fabric_paths(const fabric *f, const wafer_holding *from, const wafer_ho
     if (rows) bent(&c, from->rect, to->rect);
   }
   return c.count;
+}
+
+/* ---- Detours ---- */
+
+/* Routers of a holding: its cores, or the border of the fabric. */
+static bool holds(const fabric *f, const wafer_holding *h, uint32_t x, uint32_t y) {
+  if (h->where != WAFER_AT_wafer)
+    return x == 0 || y == 0 || x == f->machine->width - 1 || y == f->machine->height - 1;
+  return x >= h->rect.x && x - h->rect.x < h->rect.width && y >= h->rect.y &&
+         y - h->rect.y < h->rect.height;
+}
+
+static bool passable(const fabric *f, size_t router, uint32_t color) {
+  if (f->dead && f->dead[router / 32] >> router % 32 & 1) return false;
+  for (int side = 0; color < FABRIC_MAX_COLORS && side < SIDES; side++)
+    if (f->in[side][router] >> color & 1) return false;
+  return true;
+}
+
+static size_t push_sources(fabric *f, const wafer_holding *from, uint32_t color) {
+  uint32_t w = f->machine->width, h = f->machine->height;
+  size_t count = 0;
+  memset(f->came, 0, (size_t)w * h);
+  for (uint32_t y = 0; y < h; y++)
+    for (uint32_t x = 0; x < w; x++)
+      if (holds(f, from, x, y) && passable(f, (size_t)y * w + x, color)) {
+        f->came[(size_t)y * w + x] = FROM_RAMP + 1;
+        f->queue[count++] = y * w + x;
+      }
+  return count;
+}
+
+/* Goes on from a router, ahead first; the number of routers then reached. */
+static size_t spread_out(fabric *f, uint32_t at, uint32_t color, size_t count) {
+  uint32_t w = f->machine->width, x = at % w, y = at / w;
+  const struct {
+    bool there;
+    uint32_t to;
+  } ways[] = {[FROM_WEST] = {x + 1 < w, at + 1},
+              [FROM_EAST] = {x > 0, at - 1},
+              [FROM_NORTH] = {y + 1 < f->machine->height, at + w},
+              [FROM_SOUTH] = {y > 0, at - w}};
+  int ahead = f->came[at] - 1;
+  for (int i = 0; i <= FROM_SOUTH; i++) {
+    int side = ahead == FROM_RAMP ? i : i == 0 ? ahead : i <= ahead ? i - 1 : i;
+    if (!ways[side].there || f->came[ways[side].to] || !passable(f, ways[side].to, color)) continue;
+    f->came[ways[side].to] = (uint8_t)(side + 1);
+    f->queue[count++] = ways[side].to;
+  }
+  return count;
+}
+
+/* Backwards from where the search ended, then turned about. */
+static bool trace(const fabric *f, uint32_t end, fabric_path *path) {
+  uint32_t w = f->machine->width, at = end, turn = end;
+  *path = (fabric_path){0};
+  while (f->came[at] != FROM_RAMP + 1) {
+    int side = f->came[at] - 1;
+    while (f->came[at] == side + 1)
+      at = side == FROM_WEST ? at - 1 : side == FROM_EAST ? at + 1 : side == FROM_NORTH ? at - w : at + w;
+    if (path->count == FABRIC_MAX_SEGMENTS) return false;
+    path->at[path->count++] = (wafer_route_segment){at % w, at / w, turn % w, turn / w};
+    turn = at;
+  }
+  if (!path->count)
+    path->at[path->count++] = (wafer_route_segment){end % w, end / w, end % w, end / w};
+  for (uint32_t i = 0; i < path->count / 2; i++) {
+    wafer_route_segment last = path->at[path->count - 1 - i];
+    path->at[path->count - 1 - i] = path->at[i];
+    path->at[i] = last;
+  }
+  return true;
+}
+
+wafer_status fabric_detour(fabric *f, const wafer_holding *from, const wafer_holding *to,
+                           uint32_t color, fabric_path *path, bool *found) {
+  size_t routers = (size_t)f->machine->width * f->machine->height;
+  *found = false;
+  if (!f->queue) f->queue = WAFER_NEW(f->arena, uint32_t, routers);
+  if (!f->came) f->came = WAFER_NEW(f->arena, uint8_t, routers);
+  if (!f->queue || !f->came) return WAFER_NO_MEMORY;
+  size_t count = push_sources(f, from, color);
+  for (size_t head = 0; head < count; head++) {
+    uint32_t at = f->queue[head], w = f->machine->width;
+    if (holds(f, to, at % w, at / w)) {
+      *found = trace(f, at, path);
+      return WAFER_OK;
+    }
+    count = spread_out(f, at, color, count);
+  }
+  return WAFER_OK;
 }
 
 uint64_t fabric_hops(const fabric_path *path) {

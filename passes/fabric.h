@@ -11,7 +11,7 @@
 #include "wafer/plan.h"
 
 #define FABRIC_MAX_COLORS 32
-#define FABRIC_MAX_SEGMENTS 3
+#define FABRIC_MAX_SEGMENTS 64 /* 3 where nothing is in the way */
 #define FABRIC_MAX_PATHS 96
 
 typedef struct fabric_path {
@@ -29,6 +29,11 @@ void fabric_clear(fabric *fabric);
  * of the edge or MemoryX: the border of the fabric. */
 uint32_t fabric_paths(const fabric *fabric, const wafer_holding *from, const wafer_holding *to,
                       fabric_path *paths);
+/* The way of fewest hops around what is dead, and around routers where a colour is taken unless color
+ * is FABRIC_MAX_COLORS: breadth first over all routers. found is false when there is none of at most
+ * FABRIC_MAX_SEGMENTS segments; WAFER_NO_MEMORY alone fails. */
+wafer_status fabric_detour(fabric *fabric, const wafer_holding *from, const wafer_holding *to,
+                           uint32_t color, fabric_path *path, bool *found);
 uint64_t fabric_hops(const fabric_path *path);
 
 /* Takes a path with a colour of its own, else one with a colour to share; of the first few a short

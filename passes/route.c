@@ -82,16 +82,28 @@ static wafer_status no_color(const routing *r, const wafer_graph_kernel *kernel,
       r->graph.values[value].name, kernel->name, r->ctx->machine->colors, at->x, at->y);
 }
 
+/* Where no simple way is free of dead cores, around them. */
+static wafer_status go_round(routing *r, const wafer_graph_kernel *kernel, uint32_t value,
+                             const wafer_ir_stream *s) {
+  bool found;
+  if (fabric_detour(r->fabric, &s->from, &s->to, FABRIC_MAX_COLORS, r->paths, &found) != WAFER_OK)
+    return no_memory(r);
+  if (found) return WAFER_OK;
+  return wafer_fail(r->ctx->diag, kernel->loc, WAFER_NO_FIT,
+                    "dead cores block every way of '%s' to or from kernel '%s'",
+                    r->graph.values[value].name, kernel->name);
+}
+
 /* Finds way and colour, and fills in what the stream costs. */
 static wafer_status plan_stream(routing *r, const wafer_graph_kernel *kernel, uint32_t value,
                                 wafer_ir_stream *s) {
   const wafer_machine *m = r->ctx->machine;
   uint32_t count = fabric_paths(r->fabric, &s->from, &s->to, r->paths), chosen = 0;
   wafer_core_at congested = {s->to.rect.x, s->to.rect.y};
-  if (!count)
-    return wafer_fail(r->ctx->diag, kernel->loc, WAFER_NO_FIT,
-                      "dead cores block every way of '%s' to or from kernel '%s'",
-                      r->graph.values[value].name, kernel->name);
+  if (!count) {
+    WAFER_TRY(go_round(r, kernel, value, s));
+    count = 1;
+  }
   if (!fabric_assign(r->fabric, count, r->paths, &chosen, &s->color, &congested))
     return no_color(r, kernel, value, &congested);
   s->route_count = r->paths[chosen].count;

@@ -3,8 +3,8 @@
  * used[i] is the fewest rows of cores that the first i items take. From i, a shelf of height h
  * takes items while their narrowest shapes of at most that height fit the width; taking fewer never
  * helps, as what follows only grows. Heights tried are those of the shapes themselves, thinned when
- * there are many items, so the work is items x heights. Dead cores split a shelf into stretches;
- * items step over them. */
+ * there are many items, so the work is items x heights. Dead
+ * and reserved cores and fixed items split a shelf into stretches; items step over them. */
 #include "shelf.h"
 
 #include <stdlib.h>
@@ -116,19 +116,28 @@ static bool tabulate(packer *p, wafer_arena *arena) {
   return true;
 }
 
-/* ---- Dead cores ---- */
+/* ---- What is taken ---- */
 
-/* The first dead core at or behind column x that a box of this size at (x, y) would cover; NULL:
- * none. */
-static const wafer_core_at *obstacle(const wafer_machine *m, wafer_rect box) {
-  const wafer_core_at *last = NULL;
+/* The obstacle at or behind column x that a box at (x, y) would cover and that ends farthest to the
+ * right: a dead core, reserved cores, a fixed item. */
+static bool obstacle(const shelf_problem *p, wafer_rect box, wafer_rect *out) {
+  const wafer_machine *m = p->machine;
+  uint32_t far = 0;
   for (uint32_t i = 0; i < m->dead_count; i++) {
-    const wafer_core_at *d = &m->dead[i];
-    if (d->y >= box.y + box.height) break;
-    if (d->y >= box.y && d->x >= box.x && d->x < box.x + box.width && (!last || d->x > last->x))
-      last = d;
+    wafer_rect d = {m->dead[i].x, m->dead[i].y, 1, 1};
+    if (d.y >= box.y + box.height) break;
+    if (wafer_rect_overlaps(box, d) && d.x + 1 > far) far = (*out = d).x + 1;
   }
-  return last;
+  for (uint32_t i = 0; i < m->reserved_count + p->fixed_count; i++) {
+    wafer_rect r = i < m->reserved_count ? m->reserved[i] : p->fixed[i - m->reserved_count];
+    if (wafer_rect_overlaps(box, r) && r.x + r.width > far) far = (*out = r).x + r.width;
+  }
+  return far > 0;
+}
+
+static bool has_obstacles(const packer *p) {
+  return p->problem->machine->dead_count || p->problem->machine->reserved_count ||
+         p->problem->fixed_count;
 }
 
 /* Where an item of this width may start at or behind column x of a shelf; beyond the area: no room.
@@ -136,10 +145,10 @@ static const wafer_core_at *obstacle(const wafer_machine *m, wafer_rect box) {
 static uint32_t step_over(const packer *p, uint32_t x, uint32_t y, uint32_t width,
                           uint32_t height) {
   while (x + (uint64_t)width <= p->area.width) {
-    const wafer_core_at *d =
-        obstacle(p->problem->machine, (wafer_rect){p->area.x + x, p->area.y + y, width, height});
-    if (!d) return x;
-    x = d->x + 1 - p->area.x;
+    wafer_rect d;
+    if (!obstacle(p->problem, (wafer_rect){p->area.x + x, p->area.y + y, width, height}, &d))
+      return x;
+    x = d.x + d.width - p->area.x;
   }
   return x;
 }
@@ -154,7 +163,7 @@ static uint32_t width_of(const packer *p, uint32_t item, uint32_t h) {
  */
 static uint32_t fill(const packer *p, uint32_t item, uint32_t y, uint32_t h) {
   uint32_t x = 0;
-  bool holes = p->problem->machine->dead_count > 0;
+  bool holes = has_obstacles(p);
   for (; item < p->problem->count; item++) {
     uint32_t width = width_of(p, item, h);
     if (width == NO_WAY) break;
@@ -174,7 +183,7 @@ static void reach(packer *p, uint32_t item, uint32_t y, uint32_t h) {
   p->chosen[end] = h;
 }
 
-/* Without dead cores the end of a shelf moves right as its start does: two pointers per height. */
+/* Without obstacles the end of a shelf moves right as its start does: two pointers per height. */
 typedef struct window {
   uint32_t end;
   uint64_t width;
@@ -200,17 +209,17 @@ static void slide(packer *p, window *windows, uint32_t item) {
   }
 }
 
-/* Rows that dead cores spoil for a shelf at y are skipped one dead core at a time. */
+/* Rows that obstacles spoil for a shelf at y are skipped one obstacle at a time. */
 static void step(packer *p, uint32_t item) {
   for (uint32_t h = 0; h < p->height_count; h++) {
     uint32_t y = p->used[item];
     for (int tries = 0; tries < 4 && y + p->heights[h] <= p->area.height; tries++) {
       reach(p, item, y, h);
-      const wafer_core_at *d =
-          obstacle(p->problem->machine,
-                   (wafer_rect){p->area.x, p->area.y + y, p->area.width, p->heights[h]});
-      if (!d) break;
-      y = d->y + 1 - p->area.y;
+      wafer_rect d;
+      if (!obstacle(p->problem,
+                    (wafer_rect){p->area.x, p->area.y + y, p->area.width, p->heights[h]}, &d))
+        break;
+      y = d.y + d.height - p->area.y;
     }
   }
 }
@@ -221,7 +230,7 @@ static bool solve(packer *p, wafer_arena *arena) {
   memset(p->used, 0xff, ((size_t)p->problem->count + 1) * sizeof *p->used);
   p->used[0] = 0;
   for (uint32_t i = 0; i < p->problem->count; i++)
-    if (p->problem->machine->dead_count == 0)
+    if (!has_obstacles(p))
       slide(p, windows, i);
     else if (p->used[i] != NO_WAY)
       step(p, i);
@@ -234,7 +243,7 @@ static bool solve(packer *p, wafer_arena *arena) {
  * back. */
 static void lay(const packer *p, uint32_t end, bool back, shelf_place *places) {
   uint32_t x = 0, y = p->at[end], height = p->heights[p->chosen[end]];
-  bool holes = p->problem->machine->dead_count > 0;
+  bool holes = has_obstacles(p);
   uint32_t first = p->from[end], count = end - first;
   for (uint32_t n = 0; n < count; n++) {
     uint32_t item = first + n;

@@ -17,11 +17,13 @@ typedef struct shelf_shapes {
 } shelf_shapes;
 
 typedef struct shelf_problem {
-  const wafer_machine *machine; /* usable rectangle, dead cores */
+  const wafer_machine *machine; /* usable rectangle, dead and reserved cores */
   uint32_t kind_count, count;
   const shelf_shapes *kinds;
   const uint32_t *kind; /* of each item */
-  bool every_height;    /* try all heights, however many items there are */
+  uint32_t fixed_count;
+  const wafer_rect *fixed; /* what stands already */
+  bool every_height;       /* try all heights, however many items there are */
 } shelf_problem;
 
 typedef struct shelf_place shelf_place;

@@ -63,8 +63,8 @@ uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph
 
 /* ---- Shared pieces ---- */
 
-/* The largest rectangle of usable cores without a dead one; the usable rectangle when none is dead.
- */
+/* The largest rectangle of usable cores without a dead or reserved one; the usable rectangle when
+ * there are none. */
 bool size_whole_wafer(const wafer_machine *machine, wafer_rect *out); /* false: out of memory */
 /* The body with other depths. */
 wafer_kernel_body size_with_depths(const wafer_kernel_body *body, const uint32_t *depths);

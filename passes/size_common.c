@@ -10,7 +10,7 @@ wafer_kernel_body size_with_depths(const wafer_kernel_body *body, const uint32_t
   return with;
 }
 
-/* ---- The largest rectangle without dead cores ---- */
+/* ---- The largest rectangle without dead and reserved cores ---- */
 
 /* The largest rectangle whose bottom row is y, when `top` is the first row of each column from which
  * on no core is dead: the classic stack over a histogram. */
@@ -28,24 +28,35 @@ static void scan_row(const wafer_machine *m, uint32_t y, const uint32_t *top, ui
   }
 }
 
-/* A rectangle that cannot grow ends above a row with dead cores, or with the wafer. */
+/* Columns of reserved rectangles that row y meets. */
+static void reserve_row(const wafer_machine *m, uint32_t y, uint32_t *top) {
+  for (uint32_t i = 0; i < m->reserved_count; i++) {
+    wafer_rect r = m->reserved[i];
+    if (y < r.y || y - r.y >= r.height) continue;
+    for (uint32_t x = r.x; x < r.x + r.width; x++)
+      if (x >= m->usable.x && x - m->usable.x < m->usable.width) top[x - m->usable.x] = y + 1;
+  }
+}
+
+/* A rectangle that cannot grow ends above a row with cores that are taken, or with the wafer. */
 static void scan_all(const wafer_machine *m, uint32_t *top, uint32_t *stack, wafer_rect *best) {
   const wafer_core_at *dead = m->dead, *last = m->dead + m->dead_count;
   uint32_t end = m->usable.y + m->usable.height;
   for (uint32_t x = 0; x < m->usable.width; x++) top[x] = m->usable.y;
   while (dead < last && dead->y < m->usable.y) dead++;
-  for (uint32_t y = m->usable.y, next; y < end; y = next) {
+  for (uint32_t y = m->usable.y; y < end; y++) {
+    reserve_row(m, y, top);
     for (; dead < last && dead->y == y; dead++)
       if (dead->x >= m->usable.x && dead->x - m->usable.x < m->usable.width)
         top[dead->x - m->usable.x] = y + 1;
-    next = dead < last && dead->y < end ? dead->y : end;
-    scan_row(m, next - 1, top, stack, best);
+    bool grows = y + 1 < end && !m->reserved_count && !(dead < last && dead->y == y + 1);
+    if (!grows) scan_row(m, y, top, stack, best);
   }
 }
 
 bool size_whole_wafer(const wafer_machine *m, wafer_rect *out) {
   *out = m->usable;
-  if (m->dead_count == 0) return true;
+  if (m->dead_count == 0 && m->reserved_count == 0) return true;
   wafer_arena *arena = wafer_arena_create();
   uint32_t *top = arena ? WAFER_NEW(arena, uint32_t, m->usable.width) : NULL;
   uint32_t *stack = arena ? WAFER_NEW(arena, uint32_t, m->usable.width) : NULL;

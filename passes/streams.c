@@ -103,9 +103,12 @@ uint64_t relayout_cycles(const wafer_machine *m, const wafer_holding *from, cons
   return min_u64(along_row + col_after, along_col + row_after);
 }
 
+#define RUNS 3 /* straight ones of a route: fabric.h */
+
 uint64_t stream_latency(const wafer_machine *m, const wafer_holding *from, const wafer_holding *to,
                         uint64_t hops) {
-  uint64_t latency = hops * m->hop_cycles + 2 * (uint64_t)m->ramp_cycles;
+  uint64_t latency = hops * m->hop_cycles + 2 * (uint64_t)m->ramp_cycles +
+                     RUNS * (uint64_t)m->detour_cycles;
   if (from->where == WAFER_AT_memoryx) latency += m->memoryx_latency_cycles;
   if (from->where != WAFER_AT_wafer || to->where != WAFER_AT_wafer)
     latency += m->edge_latency_cycles;

@@ -175,6 +175,46 @@ static wafer_status check_dead(const wafer_diag *diag, wafer_loc loc, const wafe
              : wafer_fail(diag, loc, WAFER_BAD_INPUT, "every core of the usable rectangle is dead");
 }
 
+/* Every core of a repaired fabric is a live one, and none is there twice: along a line they rise. */
+static wafer_status check_repair(const wafer_diag *diag, wafer_loc loc, const wafer_machine *m) {
+  const wafer_repair *p = m->repair;
+  size_t step = p->columns ? 1 : m->width;
+  for (size_t i = 0; i < (size_t)m->width * m->height; i++) {
+    bool first = p->columns ? i % m->width == 0 : i < m->width;
+    if (!first && p->moved[i] <= p->moved[i - step])
+      return wafer_fail(diag, loc, WAFER_BAD_INPUT, "two cores of the repaired fabric are one");
+  }
+  for (uint32_t i = 0; i < p->dead_count; i++) {
+    uint32_t line = p->columns ? p->dead[i].y : p->dead[i].x, length = p->columns ? m->width : m->height;
+    uint32_t moved = p->columns ? p->dead[i].x : p->dead[i].y, low = 0, high = length;
+    size_t start = p->columns ? (size_t)line * m->width : line;
+    while (low < high) {
+      uint32_t middle = low + (high - low) / 2;
+      if (p->moved[start + middle * step] < moved)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    if (low < length && p->moved[start + low * step] == moved)
+      return wafer_fail(diag, loc, WAFER_BAD_INPUT, "dead core (%" PRIu32 ",%" PRIu32 ") is in use",
+                        p->dead[i].x, p->dead[i].y);
+  }
+  return WAFER_OK;
+}
+
+static wafer_status check_reserved(const wafer_diag *diag, wafer_loc loc, const wafer_machine *m) {
+  for (uint32_t i = 0; i < m->reserved_count; i++) {
+    wafer_rect r = m->reserved[i];
+    if (!r.width || !r.height || (uint64_t)r.x + r.width > m->width ||
+        (uint64_t)r.y + r.height > m->height)
+      return wafer_fail(diag, loc, WAFER_BAD_INPUT,
+                        "the reserved rectangle of %" PRIu32 " x %" PRIu32 " cores at (%" PRIu32
+                        ",%" PRIu32 ") is empty or leaves the fabric of %" PRIu32 " x %" PRIu32,
+                        r.width, r.height, r.x, r.y, m->width, m->height);
+  }
+  return WAFER_OK;
+}
+
 wafer_status wafer_machine_check(const wafer_diag *diag, const char *file, const wafer_machine *m) {
   wafer_loc loc = wafer_at_file(file);
   WAFER_TRY(check_name(diag, loc, m->name));
@@ -192,5 +232,7 @@ wafer_status wafer_machine_check(const wafer_diag *diag, const char *file, const
     return wafer_fail(diag, loc, WAFER_BAD_INPUT,
                       "core reserved-bytes, %" PRIu32 ", leaves nothing of %" PRIu32 " bytes",
                       m->reserved_bytes, m->core_bytes);
+  WAFER_TRY(check_reserved(diag, loc, m));
+  if (m->repair) WAFER_TRY(check_repair(diag, loc, m));
   return check_dead(diag, loc, m);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "machine_fields.h"
+#include "wafer/file.h"
 
 #define FILE_MAX ((size_t)16 << 20) /* bytes: room for half a million dead cores */
 
@@ -245,22 +246,96 @@ static wafer_status read_dead_core(reading *r, xmlNodePtr element, const wafer_m
   return WAFER_OK;
 }
 
-static wafer_status read_dead(reading *r, xmlNodePtr root, wafer_machine *machine) {
-  uint32_t count = 0, used = 0;
+/* The children of that name. */
+static uint32_t count_of(xmlNodePtr root, const char *name) {
+  uint32_t count = 0;
   for (xmlNodePtr at = xmlFirstElementChild(root); at; at = xmlNextElementSibling(at))
-    count += strcmp((const char *)at->name, "dead") == 0;
-  wafer_core_at *dead = WAFER_NEW(r->arena, wafer_core_at, count);
+    count += strcmp((const char *)at->name, name) == 0;
+  return count;
+}
+
+static wafer_status read_number(reading *r, xmlNodePtr element, const char *attribute,
+                                uint64_t most, uint64_t *out) {
+  char what[256];
+  const char *text = attribute_of(r, element, attribute);
+  if (!text) return r->status;
+  if (take_all(text, out) && *out <= most) return WAFER_OK;
+  snprintf(what, sizeof what, "%s %s is '%.64s'; allowed are 0 to %" PRIu64,
+           (const char *)element->name, attribute, text, most);
+  return fail_at(r, xmlGetLineNo(element), what);
+}
+
+static wafer_status read_dead(reading *r, xmlNodePtr root, const wafer_machine *machine,
+                              wafer_defects *out) {
+  wafer_core_at *dead = WAFER_NEW(r->arena, wafer_core_at, count_of(root, "dead"));
   if (!dead) return no_memory(r);
   for (xmlNodePtr at = xmlFirstElementChild(root); at; at = xmlNextElementSibling(at))
     if (strcmp((const char *)at->name, "dead") == 0)
-      WAFER_TRY(read_dead_core(r, at, machine, &dead[used++]));
-  qsort(dead, count, sizeof *dead, by_row);
-  machine->dead = dead;
-  machine->dead_count = count;
+      WAFER_TRY(read_dead_core(r, at, machine, &dead[out->dead_count++]));
+  if (out->dead_count) qsort(dead, out->dead_count, sizeof *dead, by_row);
+  out->dead = dead;
   return WAFER_OK;
 }
 
-static wafer_status read_machine(reading *r, xmlNodePtr root, wafer_machine *machine) {
+static wafer_status read_links(reading *r, xmlNodePtr root, const wafer_machine *machine,
+                               wafer_defects *out) {
+  wafer_link_at *links = WAFER_NEW(r->arena, wafer_link_at, count_of(root, "dead-link"));
+  if (!links) return no_memory(r);
+  for (xmlNodePtr at = xmlFirstElementChild(root); at; at = xmlNextElementSibling(at)) {
+    wafer_core_at from;
+    if (strcmp((const char *)at->name, "dead-link") != 0) continue;
+    WAFER_TRY(read_dead_core(r, at, machine, &from));
+    const char *to = attribute_of(r, at, "to");
+    if (!to) return r->status;
+    if (strcmp(to, "east") && strcmp(to, "south"))
+      return fail_at(r, xmlGetLineNo(at), "a dead link goes to the east or to the south");
+    links[out->link_count++] = (wafer_link_at){from.x, from.y, to[0] == 's'};
+  }
+  out->links = links;
+  return WAFER_OK;
+}
+
+/* Both elements are there at most once: the schema says so. */
+static wafer_status read_random(reading *r, xmlNodePtr root, wafer_defects *out) {
+  xmlNodePtr random = find_element(root, "random-dead"), repair = find_element(root, "repair");
+  uint64_t per_million = 0;
+  if (random) {
+    WAFER_TRY(read_number(r, random, "per-million", 1000000, &per_million));
+    WAFER_TRY(read_number(r, random, "seed", UINT64_MAX, &out->seed));
+    out->per_million = (uint32_t)per_million;
+  }
+  const char *with = repair ? attribute_of(r, repair, "with") : NULL;
+  if (r->status != WAFER_OK) return r->status;
+  if (with) out->policy = strcmp(with, "spares") ? WAFER_REPAIR_avoid : WAFER_REPAIR_spares;
+  return WAFER_OK;
+}
+
+static wafer_status read_defects(reading *r, xmlNodePtr root, const wafer_machine *machine,
+                                 wafer_defects *out) {
+  WAFER_TRY(read_dead(r, root, machine, out));
+  WAFER_TRY(read_links(r, root, machine, out));
+  return read_random(r, root, out);
+}
+
+static wafer_status read_reserved(reading *r, xmlNodePtr root, wafer_machine *machine) {
+  wafer_rect *rects = WAFER_NEW(r->arena, wafer_rect, count_of(root, "reserved"));
+  if (!rects) return no_memory(r);
+  for (xmlNodePtr at = xmlFirstElementChild(root); at; at = xmlNextElementSibling(at)) {
+    uint64_t x, y, width, height;
+    if (strcmp((const char *)at->name, "reserved") != 0) continue;
+    WAFER_TRY(read_number(r, at, "x", 16383, &x));
+    WAFER_TRY(read_number(r, at, "y", 16383, &y));
+    WAFER_TRY(read_number(r, at, "width", 16384, &width));
+    WAFER_TRY(read_number(r, at, "height", 16384, &height));
+    rects[machine->reserved_count++] =
+        (wafer_rect){(uint32_t)x, (uint32_t)y, (uint32_t)width, (uint32_t)height};
+  }
+  machine->reserved = rects;
+  return WAFER_OK;
+}
+
+static wafer_status read_machine(reading *r, xmlNodePtr root, wafer_machine *machine,
+                                 wafer_defects *defects) {
   if (strcmp((const char *)root->name, "machine") != 0)
     return fail_at(r, xmlGetLineNo(root), "is not a machine: the outer element must be <machine>");
   machine->name = attribute_of(r, root, "name");
@@ -272,7 +347,8 @@ static wafer_status read_machine(reading *r, xmlNodePtr root, wafer_machine *mac
       read_queues(r, root, "input-queues", &machine->input_queues, machine->input_queue_words));
   WAFER_TRY(
       read_queues(r, root, "output-queues", &machine->output_queues, machine->output_queue_words));
-  return read_dead(r, root, machine);
+  WAFER_TRY(read_reserved(r, root, machine));
+  return read_defects(r, root, machine, defects);
 }
 
 wafer_status wafer_machine_parse(const wafer_diag *diag, wafer_arena *arena, const char *file,
@@ -286,13 +362,47 @@ wafer_status wafer_machine_parse(const wafer_diag *diag, wafer_arena *arena, con
   if (!machine) return no_memory(&r);
   xmlDocPtr document = parse_document(&r, text, bytes);
   if (!document) return r.status;
-  wafer_status status = read_machine(&r, xmlDocGetRootElement(document), machine);
+  wafer_defects defects = {0};
+  wafer_status status = read_machine(&r, xmlDocGetRootElement(document), machine, &defects);
   if (status == WAFER_OK) status = check_schema(&r, document);
   xmlFreeDoc(document);
   WAFER_TRY(status);
+  bool whole = !defects.dead_count && !defects.link_count && !defects.per_million;
+  const wafer_rect *reserved = machine->reserved;
+  uint32_t reserved_count = machine->reserved_count;
+  machine->reserved_count = 0; /* places of the fabric as defects leave it */
+  WAFER_TRY(wafer_machine_check(diag, file, machine));
+  if (!whole) {
+    const wafer_machine *left;
+    WAFER_TRY(wafer_machine_apply(diag, arena, file, machine, &defects, &left));
+    *machine = *left;
+  }
+  machine->reserved = reserved;
+  machine->reserved_count = reserved_count;
   WAFER_TRY(wafer_machine_check(diag, file, machine));
   *out = machine;
   return WAFER_OK;
+}
+
+wafer_status wafer_machine_defects_open(const wafer_diag *diag, wafer_arena *arena,
+                                        const char *path, wafer_defects *out) {
+  reading r = {.diag = diag, .file = path, .arena = arena};
+  const wafer_machine any = {.width = 16384, .height = 16384};
+  wafer_bytes file;
+  *out = (wafer_defects){.policy = WAFER_REPAIR_spares};
+  WAFER_TRY(wafer_file_map(diag, arena, path, &file));
+  if (file.size > FILE_MAX)
+    return wafer_fail(diag, wafer_at_file(path), WAFER_BAD_INPUT,
+                      "a file of defects has at most %zu bytes, this one %zu", FILE_MAX, file.size);
+  xmlDocPtr document = parse_document(&r, (const char *)file.data, file.size);
+  if (!document) return r.status;
+  xmlNodePtr root = xmlDocGetRootElement(document);
+  wafer_status status = strcmp((const char *)root->name, "defects") == 0
+                            ? read_defects(&r, root, &any, out)
+                            : fail_at(&r, xmlGetLineNo(root), "the outer element must be <defects>");
+  if (status == WAFER_OK) status = check_schema(&r, document);
+  xmlFreeDoc(document);
+  return status;
 }
 
 /* ---- printing ---- */
@@ -326,13 +436,40 @@ static void print_queues(FILE *to, const char *element, uint32_t count, const ui
   fprintf(to, "\"/>\n");
 }
 
-static void print_all(FILE *to, const wafer_machine *machine) {
+static void print_defects(FILE *to, const wafer_machine *machine) {
+  const wafer_defects listed = {.dead_count = machine->dead_count, .dead = machine->dead};
+  const wafer_defects *d = machine->defects ? machine->defects : &listed;
+  for (uint32_t i = 0; i < d->dead_count; i++)
+    fprintf(to, "  <dead x=\"%u\" y=\"%u\"/>\n", d->dead[i].x, d->dead[i].y);
+  for (uint32_t i = 0; i < d->link_count; i++)
+    fprintf(to, "  <dead-link x=\"%u\" y=\"%u\" to=\"%s\"/>\n", d->links[i].x, d->links[i].y,
+            d->links[i].south ? "south" : "east");
+  if (d->per_million)
+    fprintf(to, "  <random-dead per-million=\"%u\" seed=\"%" PRIu64 "\"/>\n", d->per_million,
+            d->seed);
+  if (d->policy != WAFER_REPAIR_avoid)
+    fprintf(to, "  <repair with=\"%s\"/>\n", wafer_repair_name(d->policy));
+  for (uint32_t i = 0; i < machine->reserved_count; i++)
+    fprintf(to, "  <reserved x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\"/>\n",
+            machine->reserved[i].x, machine->reserved[i].y, machine->reserved[i].width,
+            machine->reserved[i].height);
+}
+
+/* The machine as it was made, with its defects: repair is worked out anew. */
+static void print_all(FILE *to, const wafer_machine *repaired) {
+  wafer_machine made = *repaired;
+  const wafer_machine *machine = &made;
+  if (made.repair) {
+    made.width = made.repair->width;
+    made.height = made.repair->height;
+    made.usable = made.repair->usable;
+    made.hop_cycles = made.repair->hop_cycles;
+  }
   fprintf(to, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
   fprintf(to, "<machine version=\"1\" name=\"%s\">\n", machine->name);
   print_fields(to, machine, "fabric");
   print_fields(to, machine, "usable");
-  for (uint32_t i = 0; i < machine->dead_count; i++)
-    fprintf(to, "  <dead x=\"%u\" y=\"%u\"/>\n", machine->dead[i].x, machine->dead[i].y);
+  print_defects(to, machine);
   print_fields(to, machine, "clock");
   print_fields(to, machine, "core");
   print_rates(to, machine);

@@ -77,6 +77,13 @@ static wafer_status check_rect(const plan_check *c, const wafer_kernel *k) {
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
                       "kernel '%s', %ux%u cores at (%u, %u), lies on %u dead cores", k->name,
                       all.width, all.height, all.x, all.y, plan_check_dead_in(c, all));
+  for (uint32_t i = 0; i < m->reserved_count; i++)
+    if (wafer_rect_overlaps(all, m->reserved[i]))
+      return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                        "kernel '%s', %ux%u cores at (%u, %u), lies on the reserved %ux%u at "
+                        "(%u, %u)",
+                        k->name, all.width, all.height, all.x, all.y, m->reserved[i].width,
+                        m->reserved[i].height, m->reserved[i].x, m->reserved[i].y);
   return WAFER_OK;
 }
 

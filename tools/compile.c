@@ -1,11 +1,11 @@
 /* wafer compile: ONNX -> IR -> plan, and the report. */
 #include <getopt.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
 #include "cli.h"
+#include "compile.h"
 #include "report.h"
 
 static const char usage[] =
@@ -31,7 +31,10 @@ static const char usage[] =
     "      --place-moves N      length of the search; the same plan on every host (500000)\n"
     "      --place-seconds S    stop the search after so long instead\n"
     "      --seed N             another seed, another layout (0)\n"
-    "      --placer shelf       placement engine\n"
+    "      --defects D          what is broken on this wafer: PERCENT:SEED, so many random cores, or "
+    "FILE.xml\n"
+    "      --repair R           spares: links bypass what is dead, the fabric is a smaller rectangle;\n"
+    "                           avoid: kernels and routes keep off it (spares, or what FILE.xml says)\n"
     "      --programs W         keep the core programs that `run --fidelity fabric` executes in the "
     "plan:\n"
     "                           auto (when they are small), always or never (auto)\n"
@@ -52,9 +55,9 @@ static const char usage[] =
     "  wafer compile net.onnx --check --json\n";
 
 typedef struct arguments {
-  const char *model, *output, *machine, *report, *passes;
-  bool check, json, quiet, edge_set;
-  double edge_gbps;
+  const char *model, *output, *report, *passes;
+  compile_machine machine;
+  bool check, json, quiet;
   wafer_options options;
   wafer_dim_binding *dims;
   wafer_shape_binding *shapes;
@@ -75,6 +78,8 @@ enum {
   MOVES,
   SECONDS,
   SEED,
+  DEFECTS,
+  REPAIR,
   PROGRAMS,
   REPORT,
   PASSES,
@@ -97,6 +102,8 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"place-moves", required_argument, NULL, MOVES},
                                              {"place-seconds", required_argument, NULL, SECONDS},
                                              {"seed", required_argument, NULL, SEED},
+                                             {"defects", required_argument, NULL, DEFECTS},
+                                             {"repair", required_argument, NULL, REPAIR},
                                              {"programs", required_argument, NULL, PROGRAMS},
                                              {"report", required_argument, NULL, REPORT},
                                              {"passes", required_argument, NULL, PASSES},
@@ -152,16 +159,6 @@ static wafer_status parse_dtype(const char *text, wafer_dtype *storage) {
   return (wafer_status)cli_usage("compile", "--dtype wants f32 or f16, got '%s'", text);
 }
 
-static wafer_status parse_edge(arguments *a, const char *text) {
-  a->edge_set = true;
-  a->edge_gbps = INFINITY;
-  if (!strcmp(text, "inf")) return WAFER_OK;
-  if (!cli_parse_f64("compile", "--edge-gbps", text, &a->edge_gbps)) return WAFER_USAGE;
-  if (a->edge_gbps > 0 && a->edge_gbps < 1e9) return WAFER_OK;
-  return (wafer_status)cli_usage(
-      "compile", "--edge-gbps wants more than 0 and less than 1e9, or inf, got '%s'", text);
-}
-
 static wafer_status parse_placer(const char *text, wafer_placer_kind *placer) {
   *placer = strcmp(text, "best") ? WAFER_PLACER_shelf : WAFER_PLACER_best;
   if (*placer == WAFER_PLACER_best || !strcmp(text, "shelf")) return WAFER_OK;
@@ -206,7 +203,7 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
     a->quiet = true;
     return WAFER_OK;
   case MACHINE:
-    a->machine = text;
+    a->machine.name = text;
     return WAFER_OK;
   case MODE:
     return cli_parse_mode("compile", text, &a->options.mode) ? WAFER_OK : WAFER_USAGE;
@@ -223,7 +220,8 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   case DTYPE:
     return parse_dtype(text, &a->options.storage);
   case EDGE:
-    return parse_edge(a, text);
+    a->machine.edge = text;
+    return WAFER_OK;
   case PLACER:
     return parse_placer(text, &a->options.placer);
   case OBJECTIVE:
@@ -232,8 +230,12 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   case SECONDS:
   case SEED:
     return parse_search(&a->options, option, text) ? WAFER_OK : WAFER_USAGE;
-    if (!strcmp(text, "shelf")) return WAFER_OK;
-    return (wafer_status)cli_usage("compile", "--placer wants shelf, got '%s'", text);
+  case DEFECTS:
+    a->machine.defects = text;
+    return WAFER_OK;
+  case REPAIR:
+    a->machine.repair = text;
+    return WAFER_OK;
   case PROGRAMS:
     return parse_programs(text, &a->options.programs);
   case REPORT:
@@ -257,7 +259,7 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
 }
 
 static wafer_status parse(int argc, char **argv, wafer_arena *arena, arguments *a, bool *help) {
-  *a = (arguments){.machine = "wse2", .options.print = print_ir};
+  *a = (arguments){.machine = {.name = "wse2"}, .options.print = print_ir};
   a->dims = WAFER_NEW(arena, wafer_dim_binding, (size_t)argc);
   a->shapes = WAFER_NEW(arena, wafer_shape_binding, (size_t)argc);
   a->values = WAFER_NEW(arena, wafer_value_binding, (size_t)argc);
@@ -279,23 +281,12 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, arguments *
   return WAFER_OK;
 }
 
-/* The machine with the edge the user asked for. */
-static wafer_status open_machine(const arguments *a, wafer_arena *arena,
-                                 const wafer_machine **out) {
-  WAFER_TRY(wafer_machine_open(cli_diag(), arena, a->machine, out));
-  if (!a->edge_set) return WAFER_OK;
-  wafer_machine *machine = wafer_arena_copy(arena, *out, sizeof **out);
-  if (!machine) return cli_no_memory();
-  uint64_t rate = isinf(a->edge_gbps) ? UINT64_MAX : (uint64_t)(a->edge_gbps * 1e9 / 8);
-  machine->edge_in_bytes_per_second = machine->edge_out_bytes_per_second = rate;
-  *out = machine;
-  return WAFER_OK;
-}
-
-static wafer_status finish(const arguments *a, const wafer_plan *plan, double started) {
+static wafer_status finish(const arguments *a, const wafer_plan *plan, const wafer_machine *whole,
+                           double started) {
   report r;
   WAFER_TRY(wafer_plan_write(cli_diag(), plan, a->output));
   WAFER_TRY(report_make(cli_diag(), plan, &r));
+  if (whole) WAFER_TRY(compile_whole(a->model, whole, &a->options, &r.whole));
   double seconds = cli_seconds() - started;
   cli_progress_done();
   if (!a->quiet) {
@@ -306,22 +297,23 @@ static wafer_status finish(const arguments *a, const wafer_plan *plan, double st
 }
 
 static wafer_status compile_ir(const arguments *a, const wafer_ctx *ctx, wafer_ir *ir,
-                               double started) {
+                               const wafer_machine *whole, double started) {
   const wafer_plan *plan;
   WAFER_TRY(wafer_transform(ctx, ir, a->passes ? a->passes : WAFER_DEFAULT_PASSES));
   if (!a->output) return WAFER_OK;
   WAFER_TRY(wafer_lower(ctx, ir, &plan));
-  return finish(a, plan, started);
+  return finish(a, plan, whole, started);
 }
 
 static wafer_status compile(const arguments *a, wafer_arena *arena) {
   double started = cli_seconds();
   wafer_ctx ctx = {.arena = arena, .diag = cli_diag(), .options = &a->options};
   wafer_ir *ir;
-  WAFER_TRY(open_machine(a, arena, &ctx.machine));
+  const wafer_machine *whole;
+  WAFER_TRY(compile_machine_open(&a->machine, arena, &ctx.machine, &whole));
   if (a->check) return check_model(&ctx, a->model, a->json);
   WAFER_TRY(wafer_import(&ctx, a->model, &ir));
-  wafer_status status = compile_ir(a, &ctx, ir, started);
+  wafer_status status = compile_ir(a, &ctx, ir, whole, started);
   wafer_ir_destroy(ir);
   return status;
 }

@@ -163,6 +163,11 @@ wafer_status dump_core(FILE *to, const wafer_diag *diag, const wafer_plan *plan,
           covers(machine->usable, x, y) ? "" : "; outside the usable rectangle");
   for (uint32_t i = 0; i < machine->dead_count; i++)
     if (machine->dead[i].x == x && machine->dead[i].y == y) fputs("this core is dead\n", to);
+  if (machine->repair) {
+    wafer_core_at made = wafer_machine_made_at(machine, x, y);
+    fprintf(to, "dead cores are bypassed: on the fabric as it was made this is core %u,%u\n", made.x,
+            made.y);
+  }
   for (uint32_t k = 0; k < plan->function_count; k++)
     for (uint32_t i = 0; i < plan->functions[k].step_count; i++) {
       const wafer_step *s = &plan->functions[k].steps[i];

@@ -36,6 +36,10 @@ static void add_machine(cJSON *root, const wafer_machine *m) {
   add_u64(o, "reserved_bytes", m->reserved_bytes);
   add_u64(o, "colors", m->colors);
   add_u64(o, "dead_cores", m->dead_count);
+  if (m->repair) {
+    add_u64(o, "bypassed_cores", m->repair->dead_count);
+    add_u64(o, m->repair->columns ? "spare_columns" : "spare_rows", m->repair->lost);
+  }
 }
 
 static void add_mode(cJSON *to, const char *name, const wafer_mode_cost *c) {

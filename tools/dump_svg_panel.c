@@ -100,6 +100,8 @@ static void draw_wafer(wafer_file *to, const svg_panel *p) {
   put_box(to, box_of(p, (wafer_rect){0, 0, m->width, m->height}), "fill=\"#e9e9e5\"");
   put_box(to, box_of(p, m->usable), "fill=\"#fafaf7\" stroke=\"#c9c9c2\" stroke-width=\"0.8\"");
   draw_grid(to, p);
+  for (uint32_t i = 0; i < m->reserved_count; i++)
+    put_box(to, box_of(p, m->reserved[i]), "fill=\"#e8e8e0\" stroke=\"none\"");
   for (uint32_t i = 0; i < m->dead_count; i++) {
     svg_box b = box_of(p, (wafer_rect){m->dead[i].x, m->dead[i].y, 1, 1});
     if (b.width < 1.5) b.width = b.height = 1.5;

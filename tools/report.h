@@ -8,6 +8,11 @@
 #include "cli.h"
 #include "wafer/plan.h"
 
+/* The same model on the machine without its defects; zeros: not known. */
+typedef struct report_whole {
+  uint64_t interval_cycles, latency_cycles, cores;
+} report_whole;
+
 typedef struct report {
   const wafer_plan *plan;
   uint64_t latency_cycles, interval_cycles; /* of a train, by wafer_timeline_run */
@@ -20,6 +25,7 @@ typedef struct report {
   double active_cores;     /* streaming: mean over the cycles of the phases */
   double utilization;      /* operations / what all usable cores could do in an interval */
   double samples_per_s, compute_samples_per_s, transmission_samples_per_s;
+  report_whole whole;
   char bottleneck[256];
 } report;
 

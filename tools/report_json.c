@@ -70,6 +70,27 @@ static void add_host_steps(cJSON *list, const wafer_plan *plan) {
     }
 }
 
+static void add_defects(cJSON *root, const report *r) {
+  const wafer_machine *m = r->plan->machine;
+  if (!m->defects) return;
+  cJSON *o = cJSON_AddObjectToObject(root, "defects");
+  cJSON_AddStringToObject(o, "repair", wafer_repair_name(m->defects->policy));
+  cJSON_AddNumberToObject(o, "dead_cores", m->repair ? m->repair->dead_count : m->dead_count);
+  cJSON_AddNumberToObject(o, "dead_links", m->defects->link_count);
+  if (m->repair) {
+    cJSON_AddStringToObject(o, "spare", m->repair->columns ? "columns" : "rows");
+    cJSON_AddNumberToObject(o, "spares_used", m->repair->lost);
+    cJSON_AddNumberToObject(o, "longest_link_hops", m->repair->links_most);
+    cJSON_AddNumberToObject(o, "mean_link_hops", m->repair->links_mean * 1e-3);
+    cJSON_AddNumberToObject(o, "hop_cycles", m->hop_cycles);
+    cJSON_AddNumberToObject(o, "detour_cycles", m->detour_cycles);
+  }
+  if (!r->whole.interval_cycles) return;
+  cJSON_AddNumberToObject(o, "whole_usable_cores", (double)r->whole.cores);
+  cJSON_AddNumberToObject(o, "whole_interval_cycles", (double)r->whole.interval_cycles);
+  cJSON_AddNumberToObject(o, "whole_latency_cycles", (double)r->whole.latency_cycles);
+}
+
 char *report_json(const report *r, double compile_seconds) {
   const wafer_plan *plan = r->plan;
   cJSON *root = cJSON_CreateObject();
@@ -83,6 +104,7 @@ char *report_json(const report *r, double compile_seconds) {
   if (compile_seconds >= 0) cJSON_AddNumberToObject(root, "compile_s", compile_seconds);
   cJSON_AddNumberToObject(root, "onnx_nodes", plan->node_count);
   add_head(root, r);
+  add_defects(root, r);
   cJSON_AddStringToObject(root, "mode", wafer_mode_name(plan->mode));
   cJSON_AddNumberToObject(root, "batch_samples", plan->batch);
   cJSON_AddNumberToObject(root, "flip_batch_samples", plan->flip_batch);

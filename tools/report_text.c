@@ -110,6 +110,30 @@ static void print_host(FILE *to, const wafer_plan *plan) {
   if (!count) fputs("host: nothing runs on the host\n", to);
 }
 
+/* What is broken and what it costs. */
+static void print_defects(FILE *to, const report *r) {
+  const wafer_machine *m = r->plan->machine;
+  if (!m->defects) return;
+  if (m->repair)
+    fprintf(to,
+            "defects: %u dead cores bypassed by %u spare %s of %u x %u; a link is at most %u hops, "
+            "%.2f on average; a hop is counted as %u cycles and a run at most %u more\n",
+            m->repair->dead_count, m->repair->lost, m->repair->columns ? "columns" : "rows",
+            m->repair->width, m->repair->height, m->repair->links_most,
+            m->repair->links_mean * 1e-3, m->hop_cycles, m->detour_cycles);
+  else
+    fprintf(to, "defects: %u dead cores avoided\n", m->dead_count);
+  if (!r->whole.interval_cycles) return;
+  uint64_t left = wafer_rect_area(m->usable) - m->dead_count;
+  fprintf(to,
+          "  they cost %.2f %% of the cores (%llu of %llu left), and %.2f %% of the throughput: "
+          "interval %llu cycles, %llu on a whole wafer; latency %llu, %llu\n",
+          100.0 * (1 - (double)left / (double)r->whole.cores), (ull)left, (ull)r->whole.cores,
+          100.0 * (1 - (double)r->whole.interval_cycles / (double)r->interval_cycles),
+          (ull)r->interval_cycles, (ull)r->whole.interval_cycles, (ull)r->latency_cycles,
+          (ull)r->whole.latency_cycles);
+}
+
 void report_print(FILE *to, const report *r) {
   const wafer_plan *plan = r->plan;
   fprintf(to, "%s on %s: %u ONNX nodes, %u kernels, %u streams, %u phase%s, storage %s\n\n",
@@ -120,6 +144,7 @@ void report_print(FILE *to, const report *r) {
   print_modes(to, r);
   print_kernels(to, plan);
   fprintf(to, "\nbottleneck: %s\n", r->bottleneck);
+  print_defects(to, r);
   print_host(to, plan);
   if (plan->launch_count)
     fprintf(to, "fabric fidelity: %u launches, %u programs\n", plan->launch_count,

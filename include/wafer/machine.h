@@ -56,6 +56,50 @@ typedef struct wafer_core_at {
   uint32_t x, y;
 } wafer_core_at;
 
+/* A link of the fabric: from (x, y) to its neighbour in the east, or in the south. */
+typedef struct wafer_link_at {
+  uint32_t x, y;
+  bool south;
+} wafer_link_at;
+
+/* avoid: the fabric is what it is, kernels and routes keep off what is dead. spares: as real wafers
+ * do, links bypass what is dead and the fabric is a full, somewhat smaller rectangle. */
+#define WAFER_REPAIR_MAP(X) X(avoid) X(spares)
+typedef enum wafer_repair_policy {
+#define X(name) WAFER_REPAIR_##name,
+  WAFER_REPAIR_MAP(X)
+#undef X
+      WAFER_REPAIR_COUNT
+} wafer_repair_policy;
+const char *wafer_repair_name(wafer_repair_policy policy);
+
+/* What is broken, in places of the fabric as it was made. A dead link takes the core at its west or
+ * north end with it. Random ones come on top of the named: core (x, y) is dead where a hash of
+ * (seed, x, y) falls below `per_million` of a million. */
+typedef struct wafer_defects {
+  uint32_t dead_count, link_count, per_million;
+  uint64_t seed;
+  const wafer_core_at *dead; /* sorted by (y, x) */
+  const wafer_link_at *links;
+  wafer_repair_policy policy;
+} wafer_defects;
+
+/* How a full rectangle lies on a fabric with dead cores: within every column (or every row) the dead
+ * ones are skipped, and as many of the live as leave all columns equally long, evenly spread, so
+ * that neighbours stay neighbours as far as possible. docs/machine.md. */
+typedef struct wafer_repair {
+  uint32_t width, height; /* of the fabric as it was made */
+  wafer_rect usable;
+  uint32_t hop_cycles;
+  bool columns;         /* spare columns: cores move along their row; else rows */
+  uint32_t lost;        /* rows (columns) fewer than were made */
+  uint32_t links_most;  /* hops of the longest link between logical neighbours */
+  uint32_t links_mean;  /* thousandths of a hop, mean over all links */
+  const uint16_t *moved; /* [y * machine.width + x]: row (column) where the core really is */
+  uint32_t dead_count;
+  const wafer_core_at *dead; /* where they really are, sorted by (y, x) */
+} wafer_repair;
+
 typedef struct wafer_machine {
   const char *name;
   uint32_t width, height; /* cores of the fabric */
@@ -73,7 +117,8 @@ typedef struct wafer_machine {
   uint32_t task_switch_cycles;
   uint32_t microthreads;
 
-  uint32_t hop_cycles;  /* router to router */
+  uint32_t hop_cycles;  /* router to router; after repair the mean of the slowest line, rounded up */
+  uint32_t detour_cycles; /* most that a straight run takes beyond its hops, after repair; else 0 */
   uint32_t ramp_cycles; /* core to router, each way */
   uint32_t hop_queue;   /* wavelets buffered per colour at a hop */
   uint32_t colors;      /* routable */
@@ -89,8 +134,12 @@ typedef struct wafer_machine {
   uint32_t swarmx_fanout; /* children of a node of the tree */
   uint64_t swarmx_bytes_per_second, swarmx_hop_cycles;
 
-  uint32_t dead_count;
-  const wafer_core_at *dead; /* sorted by (y, x) */
+  /* That no kernel may lie on; routes may not pass the dead. */
+  uint32_t dead_count, reserved_count;
+  const wafer_core_at *dead; /* sorted by (y, x); none after repair */
+  const wafer_rect *reserved;
+  const wafer_defects *defects; /* as they were named; NULL: none, or `dead` is all */
+  const wafer_repair *repair;   /* NULL: this is the fabric as it was made */
 } wafer_machine;
 
 /* Words of 32 bits that cross a link per cycle and direction: 1 by construction (wavelet = 32
@@ -123,6 +172,18 @@ wafer_status wafer_machine_parse(const wafer_diag *diag, wafer_arena *arena, con
 /* The machine as XML, every field, in the arena; parsing it again gives an equal machine. */
 wafer_status wafer_machine_print(const wafer_diag *diag, wafer_arena *arena,
                                  const wafer_machine *machine, char **text, size_t *bytes);
+/* Defects as XML: <defects> with the same elements as a machine's; where it does not say how they are
+ * repaired, with spares. */
+wafer_status wafer_machine_defects_open(const wafer_diag *diag, wafer_arena *arena,
+                                        const char *path, wafer_defects *out);
+/* The machine with these defects, in the arena: with spares a smaller whole one, else one with dead
+ * cores, those included that the dead cut off. NO_FIT where nothing usable is left or the wafer is
+ * cut in two; BAD_INPUT for places outside the fabric. The machine has none yet. */
+wafer_status wafer_machine_apply(const wafer_diag *diag, wafer_arena *arena, const char *file,
+                                 const wafer_machine *machine, const wafer_defects *defects,
+                                 const wafer_machine **out);
+/* Where a core really is. */
+wafer_core_at wafer_machine_made_at(const wafer_machine *machine, uint32_t x, uint32_t y);
 /* Every law a machine obeys (usable inside the fabric, nothing zero that divides ...). */
 wafer_status wafer_machine_check(const wafer_diag *diag, const char *file,
                                  const wafer_machine *machine);

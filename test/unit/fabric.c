@@ -79,6 +79,36 @@ static void dead_cores_are_avoided(void) {
   teardown(&f);
 }
 
+/* A wall with one gap at the top, and another behind it with one at the bottom: no simple way. */
+static void detours_lead_round(void) {
+  wafer_core_at walls[38];
+  uint32_t n = 0;
+  for (uint32_t y = 0; y < 20; y++) {
+    if (y > 0) walls[n++] = (wafer_core_at){6, y};
+    if (y < 19) walls[n++] = (wafer_core_at){8, y};
+  }
+  fixture f;
+  fabric_path paths[FABRIC_MAX_PATHS], way;
+  wafer_core_at clash;
+  bool found;
+  setup(&f, 24, n, walls);
+  wafer_holding from = on(2, 9, 3, 3), to = on(12, 9, 3, 3);
+  CU_ASSERT_EQUAL(fabric_paths(f.fabric, &from, &to, paths), 0);
+  CU_ASSERT_EQUAL(fabric_detour(f.fabric, &from, &to, FABRIC_MAX_COLORS, &way, &found), WAFER_OK);
+  CU_ASSERT_TRUE_FATAL(found);
+  CU_ASSERT_EQUAL(fabric_hops(&way), 2 + 9 + 2 + 19 + 4 + 8); /* up, down, up again */
+  CU_ASSERT_TRUE(inside(from.rect, way.at[0].x0, way.at[0].y0));
+  CU_ASSERT_TRUE(inside(to.rect, way.at[way.count - 1].x1, way.at[way.count - 1].y1));
+  for (uint32_t i = 1; i < way.count; i++)
+    CU_ASSERT(way.at[i].x0 == way.at[i - 1].x1 && way.at[i].y0 == way.at[i - 1].y1);
+  CU_ASSERT_TRUE(fabric_claim(f.fabric, way.count, way.at, 0, &clash));
+  CU_ASSERT_EQUAL(fabric_detour(f.fabric, &from, &to, 0, &way, &found), WAFER_OK);
+  CU_ASSERT_FALSE(found); /* the colour is taken in both gaps */
+  CU_ASSERT_EQUAL(fabric_detour(f.fabric, &from, &to, 1, &way, &found), WAFER_OK);
+  CU_ASSERT_TRUE(found);
+  teardown(&f);
+}
+
 /* One row, two colours: two streams, not three; a third that comes from the same side may take
  * turns. */
 static void colors_run_out(void) {
@@ -120,6 +150,7 @@ static void claims_clash(void) {
 CU_TestInfo tests_fabric[] = {
     {"routes lead from place to place", routes_are_sound},
     {"dead cores are avoided", dead_cores_are_avoided},
+    {"detours lead round", detours_lead_round},
     {"colours run out", colors_run_out},
     {"a colour comes from one side", claims_clash},
     CU_TEST_INFO_NULL,

@@ -194,6 +194,19 @@ static void largest_among_all_rectangles(void) {
   }
 }
 
+static void reserved_cores_are_left(void) {
+  static const wafer_rect reserved[] = {{0, 0, 4, 9}, {6, 3, 1, 1}};
+  wafer_machine m = {.width = 12,
+                     .height = 9,
+                     .usable = {1, 1, 10, 7},
+                     .reserved = reserved,
+                     .reserved_count = 2};
+  wafer_rect whole;
+  CU_ASSERT_TRUE(size_whole_wafer(&m, &whole));
+  CU_ASSERT_EQUAL(wafer_rect_area(whole), 28); /* columns 7 to 10, or rows 4 to 7 right of 4 */
+  for (uint32_t i = 0; i < 2; i++) CU_ASSERT_FALSE(wafer_rect_overlaps(whole, reserved[i]));
+}
+
 CU_TestInfo tests_size[] = {
     {"equal kernels share a curve", curves_are_shared},
     {"values that skip kernels wait", skips_are_deep},
@@ -201,6 +214,7 @@ CU_TestInfo tests_size[] = {
     {"batches pay in streaming", batches_pay},
     {"refusals name the kernel", refusals_name_the_kernel},
     {"the largest rectangle without dead cores", largest_rectangle},
+    {"reserved cores are left out", reserved_cores_are_left},
     {"no rectangle is larger", largest_among_all_rectangles},
     CU_TEST_INFO_NULL,
 };

@@ -1,0 +1,92 @@
+#!/bin/sh
+# Wafers with dead cores and links: repaired with spares or avoided, outputs are those of a whole wafer, bit for
+# bit; the cost is reported; a wafer in pieces is refused. usage: defects.sh WAFER SOURCE MODELS small|all
+set -u
+wafer=$1 source=$2 models=$3 which=$4
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+wrong() { echo "FAILED: $*" >&2; failed=1; }
+says() { grep -qF -- "$2" "$1" || { wrong "$1 lacks '$2'"; head -c 1000 "$1" >&2; }; }
+refuses() { # CODE TEXT options...
+  code=$1 text=$2
+  shift 2
+  "$wafer" compile "$net" -q -o no.wplan "$@" >out 2>err
+  got=$?
+  [ $got = "$code" ] || wrong "$*: exit $got, want $code: $(head -1 err)"
+  says err "$text"
+  [ ! -e no.wplan ] || wrong "$*: left a plan behind"
+}
+
+# same NAME MODEL "compile options" "inputs" DEFECTS...: the outputs with and without defects are the same
+same() {
+  name=$1 model=$2 options=$3 inputs=$4
+  shift 4
+  [ -f "$model" ] || { echo "skipped: $name (its model is not here)"; return; }
+  # shellcheck disable=SC2086
+  "$wafer" compile "$model" -q -o whole.wplan $options || { wrong "$name: compile"; return; }
+  # shellcheck disable=SC2086
+  "$wafer" run whole.wplan -q $inputs --output whole || wrong "$name: run"
+  for defects in "$@"; do
+    # shellcheck disable=SC2086
+    "$wafer" compile "$model" -o broken.wplan $options --defects $defects >report ||
+      { wrong "$name: compile with $defects"; continue; }
+    says report "they cost"
+    # shellcheck disable=SC2086
+    "$wafer" run broken.wplan -q $inputs --output broken || wrong "$name: run with $defects"
+    diff -r whole broken >/dev/null || wrong "$name: outputs differ with $defects"
+    rm -rf broken
+  done
+  rm -rf whole
+}
+
+net=$source/test/data/small_cnn.onnx
+cat >few.xml <<'END'
+<defects version="1">
+  <dead x="3" y="2"/>
+  <dead x="9" y="9"/>
+  <dead-link x="5" y="7" to="south"/>
+</defects>
+END
+{ echo '<defects version="1">'
+  for x in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do echo "<dead-link x=\"$x\" y=\"7\" to=\"south\"/>"; done
+  echo '</defects>'; } >cut.xml
+sed 's/<dead x="3"/<dead x="30"/' few.xml >outside.xml
+sed 's/south/west/' few.xml >west.xml
+
+for mode in pipelined streaming; do
+  same "small_cnn $mode" "$net" "--machine small16 --mode $mode" "--input x=$source/test/data/small_cnn/in_x.npy" \
+    few.xml "few.xml --repair avoid" 2:1 5:2
+done
+"$wafer" compile "$net" -q -o p.wplan --machine small16 --defects few.xml --report r.json || wrong "compile with few.xml"
+says r.json '"whole_interval_cycles":'
+"$wafer" dump p.wplan >view
+says view "of 16x16 with 3 dead cores, bypassed by 1 spare rows"
+"$wafer" dump p.wplan --core 3,2 >view
+says view "on the fabric as it was made this is core 3,3"
+"$wafer" dump p.wplan --xml >view
+says view '<dead-link x="5" y="7" to="south"/>'
+"$wafer" compile "$net" -q -o q.wplan --machine small16 --defects few.xml && cmp -s p.wplan q.wplan || wrong "two compiles differ"
+
+refuses 4 "cut the wafer in pieces" --machine small16 --defects cut.xml
+refuses 4 "cut the wafer in pieces" --machine small16 --defects cut.xml --repair avoid
+refuses 4 "leaves no usable rectangle" --machine small16 --defects 100:1
+refuses 2 "outside the fabric of 16 x 16" --machine small16 --defects outside.xml
+refuses 2 "a dead link goes to the east or to the south" --machine small16 --defects west.xml
+refuses 2 "must be <defects>" --machine small16 --defects "$source/runtime/machines/small16.xml"
+refuses 1 "0 to 100 per cent" --machine small16 --defects 200:1
+refuses 1 "--repair wants avoid or spares" --machine small16 --defects 2:1 --repair none
+refuses 1 "--repair goes with --defects" --machine small16 --repair avoid
+
+face=$source/models/blazeface-front
+same blazeface-front "$face/face_detection_front_128x128_barracuda.onnx" "" "--input input:0=$face/astronaut/in_input_0.npy" 2:1
+if [ "$which" = all ]; then
+  m=$models/silero-vad r=$models/silero-vad/ref-op18_ifless
+  same silero "$m/silero_vad_op18_ifless.onnx" "--shape input=1x576 --shape state=2x1x128 --bind sr=$r/in_sr.npy" \
+    "--input input=$r/in_input.npy --input state=$r/in_state.npy" 2:2
+  m=$models/ppocr-cls r=$m/ref-text192
+  same ppocr-cls "$m/ch_ppocr_mobile_v2.0_cls_infer.onnx" "--shape x=1x3x48x192" "--input x=$r/in_x.npy" 2:3
+fi
+[ $failed = 0 ] && echo "defects: outputs unchanged, costs reported, pieces refused"
+exit $failed
