@@ -1,4 +1,5 @@
-/* Trained weights of the relay plan, y = relu(x) + w, bound from outside. */
+/* Trained weights bound from outside: the relay plan, y = relu(x) + w, over scalars, as an evaluation
+ * plan whose loss is y. */
 #include "wafer/session.h"
 
 #include <CUnit/CUnit.h>
@@ -10,12 +11,42 @@ typedef struct fixture {
   wafer_arena *arena;
   relay_plan relay;
   wafer_session *session;
-  float x[5 * 8];
+  wafer_training training;
 } fixture;
 
 static fixture f;
+static const float samples[5] = {-2, 0.5f, 0, 3, 1.25f};
+static const wafer_trained trained = {.weight = 0, .gradient = WAFER_NONE};
 
-/* The session is open, w is trained, x is filled. */
+static void make_scalar(relay_plan *r) {
+  const wafer_type scalar = {.dtype = WAFER_DTYPE_f32};
+  for (int i = 0; i < RELAY_VALUES; i++) r->values[i].type = scalar;
+  for (int i = 0; i < 2; i++) r->types[i][0] = r->types[i][1] = r->nodes[i].type = scalar;
+  for (size_t i = 0; i < 2; i++) {
+    wafer_weight *w = wafer_weights_at(r->plan.weights, i);
+    w->shape = scalar.shape;
+    w->bytes = sizeof(float);
+  }
+  relay_streams(r);
+  if (r->plan.mode == WAFER_MODE_streaming) r->streams[RELAY_HAND_OVER].from_kernel = WAFER_NONE;
+}
+
+static void make_training(relay_plan *r, bool initial) {
+  wafer_weight *w = wafer_weights_at(r->plan.weights, 0);
+  w->trained = true;
+  if (!initial) w->data = NULL;
+  f.training = (wafer_training){.loss = RELAY_Y,
+                                .count = RELAY_Y,
+                                .correct = WAFER_NONE,
+                                .labels = RELAY_X,
+                                .seed = WAFER_NONE,
+                                .micro_batch = 1,
+                                .trained_count = 1,
+                                .trained = &trained};
+  r->plan.training = &f.training;
+}
+
+/* The session is open, w is trained. */
 static void prepare(wafer_mode mode, wafer_dtype storage, bool initial, uint32_t threads) {
   const wafer_machine *small;
   f.arena = wafer_arena_create();
@@ -23,12 +54,12 @@ static void prepare(wafer_mode mode, wafer_dtype storage, bool initial, uint32_t
   CU_ASSERT_FATAL(relay_init(&f.relay, small, f.arena, mode));
   f.relay.plan.storage = storage;
   f.relay.plan.batch = mode == WAFER_MODE_streaming ? 3 : 1;
+  make_scalar(&f.relay);
   relay_settle(&f.relay, small);
-  wafer_weight *w = wafer_weights_at(f.relay.plan.weights, 0);
-  w->trained = true;
-  if (!initial) w->data = NULL;
-  for (int i = 0; i < 5 * 8; i++) f.x[i] = (float)(i % 11) - 5.0f;
-  wafer_session_options options = {.threads = threads};
+  for (int i = 0; i < RELAY_STREAMS; i++) f.relay.streams[i].words = 1;
+  make_training(&f.relay, initial);
+  wafer_diag diag = {.emit = wafer_diag_to_file, .self = stderr};
+  wafer_session_options options = {.threads = threads, .diag = &diag};
   CU_ASSERT_FATAL(wafer_session_create(&f.relay.plan, &options, &f.session) == WAFER_OK);
 }
 
@@ -37,33 +68,35 @@ static void finish(void) {
   wafer_arena_destroy(f.arena);
 }
 
-/* A run of 5 samples; whether every element is what w gives. */
-static bool run_gives(const float *w) {
-  wafer_shape shape = {.rank = 2, .dims = {5, 8}};
-  wafer_view in = wafer_view_of(WAFER_DTYPE_f32, &shape, f.x), out;
+/* A run of 5 samples; whether every one is what w gives. */
+static bool run_gives(float w) {
+  float x[5];
+  memcpy(x, samples, sizeof x);
+  wafer_shape shape = {.rank = 1, .dims = {5}};
+  wafer_view in = wafer_view_of(WAFER_DTYPE_f32, &shape, x), out;
   if (wafer_session_run(f.session, &in, 1, &out, 1) != WAFER_OK) return false;
   const float *y = out.data;
-  for (int i = 0; i < 5 * 8; i++) {
-    float want = (f.x[i] < 0 ? 0.0f : f.x[i]) + w[i % 8];
+  for (int i = 0; i < 5; i++) {
+    float want = (x[i] < 0 ? 0.0f : x[i]) + w;
     if (f.relay.plan.storage == WAFER_DTYPE_f16) wafer_round_f16(&want, 1);
     if (y[i] != want) return false;
   }
   return true;
 }
 
+static wafer_status bind(const void *w) {
+  return wafer_session_bind_weight(f.session, 0, w);
+}
+
 static void binds_again(void) {
   for (int m = WAFER_MODE_pipelined; m <= WAFER_MODE_streaming; m++)
     for (uint32_t threads = 1; threads <= 2; threads++) {
       prepare((wafer_mode)m, WAFER_DTYPE_f32, true, threads);
-      float first[8], second[8];
-      for (int i = 0; i < 8; i++) first[i] = (float)i + 0.25f, second[i] = -first[i];
-      CU_ASSERT(run_gives(f.relay.w));
-      CU_ASSERT(wafer_session_bind_weight(f.session, 0, first) == WAFER_OK);
-      CU_ASSERT(run_gives(first));
-      CU_ASSERT(wafer_session_bind_weight(f.session, 0, second) == WAFER_OK);
-      CU_ASSERT(run_gives(second));
-      CU_ASSERT(wafer_session_bind_weight(f.session, 0, NULL) == WAFER_OK);
-      CU_ASSERT(run_gives(f.relay.w));
+      float first = 0.25f, second = -7.5f;
+      CU_ASSERT(run_gives(f.relay.w[0]));
+      CU_ASSERT(bind(&first) == WAFER_OK && run_gives(first));
+      CU_ASSERT(bind(&second) == WAFER_OK && run_gives(second));
+      CU_ASSERT(bind(NULL) == WAFER_OK && run_gives(f.relay.w[0]));
       finish();
     }
 }
@@ -71,24 +104,18 @@ static void binds_again(void) {
 /* What lies at the same place is another number in the next run. */
 static void sees_updates_in_place(void) {
   prepare(WAFER_MODE_streaming, WAFER_DTYPE_f32, false, 2);
-  float w[8] = {0};
-  CU_ASSERT(wafer_session_bind_weight(f.session, 0, w) == WAFER_OK);
-  for (int step = 0; step < 3; step++) {
-    CU_ASSERT(run_gives(w));
-    for (int i = 0; i < 8; i++) w[i] -= 0.125f * (float)(i + step);
-  }
+  float w = 0;
+  CU_ASSERT(bind(&w) == WAFER_OK);
+  for (int step = 0; step < 3; step++, w -= 0.125f) CU_ASSERT(run_gives(w));
   finish();
 }
 
 static void takes_any_alignment(void) {
   prepare(WAFER_MODE_pipelined, WAFER_DTYPE_f32, false, 1);
-  char bytes[1 + 8 * sizeof(float)];
-  float w[8];
-  for (int step = 0; step < 2; step++) {
-    for (int i = 0; i < 8; i++) w[i] = 3.0f * (float)(i + step);
-    memcpy(bytes + 1, w, sizeof w);
-    CU_ASSERT(wafer_session_bind_weight(f.session, 0, bytes + 1) == WAFER_OK);
-    CU_ASSERT(run_gives(w));
+  char bytes[1 + sizeof(float)];
+  for (float w = 3; w < 5; w++) {
+    memcpy(bytes + 1, &w, sizeof w);
+    CU_ASSERT(bind(bytes + 1) == WAFER_OK && run_gives(w));
   }
   finish();
 }
@@ -96,41 +123,37 @@ static void takes_any_alignment(void) {
 /* f16 storage: cores hold the rounded weight, the caller's stays as it is. */
 static void rounds_as_cores_do(void) {
   prepare(WAFER_MODE_pipelined, WAFER_DTYPE_f16, true, 1);
-  float w[8], rounded[8];
   for (int step = 0; step < 2; step++) {
-    for (int i = 0; i < 8; i++) w[i] = rounded[i] = 0.3f + 0.0001f * (float)(i + step);
-    wafer_round_f16(rounded, 8);
-    CU_ASSERT(wafer_session_bind_weight(f.session, 0, w) == WAFER_OK);
-    CU_ASSERT(run_gives(rounded));
-    CU_ASSERT(w[0] == 0.3f + 0.0001f * (float)step);
+    float given = 0.3f + 0.001f * (float)step, w = given, rounded = given;
+    wafer_round_f16(&rounded, 1);
+    CU_ASSERT(bind(&w) == WAFER_OK && run_gives(rounded));
+    CU_ASSERT(w == given);
   }
   finish();
 }
 
 static void refuses_what_is_not_trained(void) {
   prepare(WAFER_MODE_pipelined, WAFER_DTYPE_f32, true, 1);
-  float w[8] = {0};
-  CU_ASSERT(wafer_session_bind_weight(f.session, 1, w) == WAFER_USAGE);
-  CU_ASSERT(wafer_session_bind_weight(f.session, 2, w) == WAFER_USAGE);
-  CU_ASSERT(run_gives(f.relay.w));
+  float w = 0;
+  CU_ASSERT(wafer_session_bind_weight(f.session, 1, &w) == WAFER_USAGE);
+  CU_ASSERT(wafer_session_bind_weight(f.session, 2, &w) == WAFER_USAGE);
+  CU_ASSERT(run_gives(f.relay.w[0]));
   finish();
 }
 
 /* Nothing in the plan, nothing bound: the session opens, a run says which weight it misses. */
 static void misses_absent_data(void) {
   prepare(WAFER_MODE_pipelined, WAFER_DTYPE_f32, false, 1);
-  float w[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  float x = 1, w = 2;
   wafer_session_destroy(f.session);
   caught c = {0};
   wafer_diag diag = caught_diag(&c);
   wafer_session_options options = {.threads = 1, .diag = &diag};
   CU_ASSERT_FATAL(wafer_session_create(&f.relay.plan, &options, &f.session) == WAFER_OK);
-  wafer_shape shape = {.rank = 1, .dims = {8}};
-  wafer_view in = wafer_view_of(WAFER_DTYPE_f32, &shape, f.x), out;
+  wafer_view in = wafer_view_of(WAFER_DTYPE_f32, &(wafer_shape){0}, &x), out;
   CU_ASSERT(wafer_session_run(f.session, &in, 1, &out, 1) == WAFER_BAD_INPUT);
   CU_ASSERT(strstr(c.text, "'w'") != NULL);
-  CU_ASSERT(wafer_session_bind_weight(f.session, 0, w) == WAFER_OK);
-  CU_ASSERT(run_gives(w));
+  CU_ASSERT(bind(&w) == WAFER_OK && run_gives(w));
   finish();
 }
 
