@@ -127,7 +127,7 @@ static wafer_status run_with_faults(case_build *b, const case_row *row,
   wafer_fabric_destroy(b->fabric);
   b->fabric = NULL;
   WAFER_TRY(load(b, row));
-  WAFER_TRY(wafer_fabric_inject(b->fabric, b->o.faults, b->o.fault_count,
+  WAFER_TRY(wafer_fabric_inject(b->fabric, b->o.faults, b->o.fault_count, 0,
                                 4 * result->stats.cycles + 1000));
   wafer_status status = wafer_fabric_run(b->fabric, &stats);
   if (status == WAFER_OK) {

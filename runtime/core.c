@@ -169,10 +169,13 @@ static wafer_status run_control(wafer_fabric *f, uint32_t at, bool *issued, uint
   return run_scalar(f, at, code);
 }
 
-static void slot_used(wafer_fabric *f, fabric_core *core) {
-  core->issued++;
+/* One of the units is at work until `end`; both at once are one core at work. */
+static void slot_used(wafer_fabric *f, fabric_core *core, uint64_t end) {
   f->moved = true;
   if (core->finish < f->now + 1) core->finish = f->now + 1;
+  if (end <= core->worked_to) return;
+  core->worked += end - (core->worked_to > f->now ? core->worked_to : f->now);
+  core->worked_to = end;
 }
 
 static void sooner(uint64_t *next, uint64_t cycle) {
@@ -191,7 +194,7 @@ static wafer_status run_threads(wafer_fabric *f, uint32_t at, core_unit unit, ui
       WAFER_TRY(core_step(f, at, &core->threads[turn], unit, &stepped, next));
       if (!stepped) continue;
       core->turn[unit] = (uint8_t)(turn + 1);
-      slot_used(f, core);
+      slot_used(f, core, core->busy[unit]);
       sooner(next, core->busy[unit]);
       return WAFER_OK;
     }
@@ -206,7 +209,7 @@ static wafer_status compute(wafer_fabric *f, uint32_t at, uint64_t *next) {
   bool issued;
   WAFER_TRY(run_control(f, at, &issued, next));
   if (!issued) return WAFER_OK;
-  slot_used(f, core);
+  slot_used(f, core, f->now + 1);
   sooner(next, f->now + 1);
   return WAFER_OK;
 }

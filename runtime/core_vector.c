@@ -282,7 +282,6 @@ wafer_status core_step(wafer_fabric *f, uint32_t at, core_thread *t, core_unit u
     if (t->fabric && !fabric_ready(f, t, elements, next)) return WAFER_OK;
     if (goes_at_once(f, at, t)) {
       cost = all_cycles(f, t);
-      core->issued += (left + t->step - 1) / t->step - 1;
       elements = left;
     } else {
       cost = rate_cycles(core_rate(f->machine, t->code), t, elements) + bank_cycles(f->machine, t);

@@ -155,6 +155,7 @@ static void drop_program(wafer_fabric *f) {
   free(f->links);
   free(f->switches);
   free(f->turning);
+  free(f->entered);
 }
 
 wafer_status wafer_fabric_reprogram(wafer_fabric *f, const wafer_fabric_program *program) {
@@ -172,6 +173,7 @@ wafer_status wafer_fabric_reprogram(wafer_fabric *f, const wafer_fabric_program 
                       .mark = f->mark,
                       .mark_user = f->mark_user,
                       .single = f->single,
+                      .counts = f->counts,
                       .shuffle = f->shuffle};
   return set_up(f);
 }

@@ -140,6 +140,7 @@ wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
                       "a program runs once; reprogram the fabric");
   f->ran = true;
   WAFER_TRY(fabric_edge_begin(f));
+  WAFER_TRY(fabric_load_begin(f));
   for (uint32_t at = 0; at < f->core_count; at++) fabric_wake(f, at, 0);
   wafer_status status = loop(f);
   if (status != WAFER_OK) wafer_fabric_note_faults(f);
@@ -147,7 +148,7 @@ wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
   f->stats.cycles = f->edge_finish;
   for (uint32_t at = 0; at < f->core_count; at++) {
     if (f->cores[at].finish > f->stats.cycles) f->stats.cycles = f->cores[at].finish;
-    f->stats.core_cycles += f->cores[at].issued;
+    f->stats.core_cycles += f->cores[at].worked;
   }
   *stats = f->stats;
   return WAFER_OK;

@@ -5,6 +5,7 @@
 
 #include "session_fabric.h"
 #include "wafer/assembly.h"
+#include "wafer/fault.h"
 
 typedef struct fabric_launch {
   const wafer_launch *of;
@@ -40,6 +41,12 @@ typedef struct fabric_marks {
   fabric_part_time *times; /* of a train, when somebody watches: per sample, per action */
 } fabric_marks;
 
+/* What cores and links did, when somebody asks; arrays as those of wafer_run_stats. */
+typedef struct fabric_load {
+  uint64_t *core_cycles, *wavelets;
+  wafer_load *kernels, *phases;
+} fabric_load;
+
 struct session_fabric {
   const wafer_plan *plan;
   const wafer_diag *diag;
@@ -56,6 +63,10 @@ struct session_fabric {
   bool *watched;  /* per core; NULL: none is */
   uint64_t start; /* of the launch under way, in cycles of the run */
   uint64_t sample; /* at hand; of a train the first */
+  fabric_load load;
+  wafer_fault *faults; /* those that struck are far in the future */
+  uint32_t fault_count;
+  uint64_t *struck; /* per fault: the cycle; UINT64_MAX: not yet */
   wafer_run_stats stats;
   uint64_t *kernel_busy, *phase_cycles, *stream_busy;
 };
@@ -88,6 +99,15 @@ wafer_status session_fabric_watch(session_fabric *s, const fabric_launch *l, uin
 uint64_t session_fabric_start(const session_fabric *s, fabric_clock *c, const fabric_launch *l);
 void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch *l);
 void session_fabric_train_time(session_fabric *s, const fabric_launch *l);
+
+/* Load and faults (session_fabric_load.c): once per session, per run, before and after a launch. */
+wafer_status session_fabric_load_begin(session_fabric *s);
+wafer_status session_fabric_faults_begin(session_fabric *s, const wafer_fault *faults,
+                                         uint32_t count);
+void session_fabric_load_clear(session_fabric *s);
+wafer_status session_fabric_inject(session_fabric *s, const fabric_launch *l, uint64_t samples);
+void session_fabric_faults_launch(session_fabric *s);
+void session_fabric_load_launch(session_fabric *s, const fabric_launch *l);
 
 /* Who watches (session_fabric_watch.c). */
 wafer_status session_fabric_watch_begin(session_fabric *s, const wafer_watch *watch);

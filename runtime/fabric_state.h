@@ -169,7 +169,7 @@ typedef struct fabric_core {
   uint64_t busy[CORE_UNITS]; /* free from here on */
   uint64_t wake;             /* when it is in the wheel */
   uint64_t finish;
-  uint64_t issued;
+  uint64_t worked, worked_to; /* cycles in which a unit was at work; up to here */
   uint32_t pc, activated, blocked;
   uint32_t due;              /* of those activated: by instructions that end at */
   uint64_t due_at;           /* this cycle, the last of them */
@@ -227,6 +227,7 @@ struct wafer_fabric {
   uint64_t edge_finish;
   wafer_mark *mark;
   void *mark_user;
+  uint64_t *entered; /* per node: words pushed; NULL: nobody counts */
 
   uint64_t now;
   uint64_t era;       /* changes before stamps come round */
@@ -235,6 +236,7 @@ struct wafer_fabric {
   bool moved; /* something at the border, in this cycle */
   bool ran;
   bool single; /* wavelets one by one */
+  bool counts; /* what links carry */
   bool failed; /* no memory for a bucket */
   uint64_t shuffle;
   wafer_fabric_stats stats;
@@ -314,6 +316,10 @@ void fabric_wake(wafer_fabric *f, uint32_t core, uint64_t cycle);
 
 wafer_status fabric_faults_strike(wafer_fabric *f);
 void fabric_faults_free(wafer_fabric *f);
+
+/* ---- counts (fabric_load.c) ---- */
+
+wafer_status fabric_load_begin(wafer_fabric *f);
 
 /* ---- the end (fabric_deadlock.c) ---- */
 

@@ -8,7 +8,7 @@
 #include "wafer/fault.h"
 
 struct fabric_faults {
-  uint64_t limit;
+  uint64_t start, limit; /* start: cycles before the run */
   uint32_t count;
   struct one_fault {
     wafer_fault fault;
@@ -18,42 +18,66 @@ struct fabric_faults {
   } at[];
 };
 
-static const char *const names[] = {"drop", "flip", "stuck"};
+static const char *const names[] = {"drop", "flip", "stuck", "flip"};
 
 /* ---- text ---- */
 
-static const char *scan(const char *s, uint64_t most, uint64_t *out) {
+static const char *scan(const char *s, uint64_t *out) {
   char *rest;
-  if (*s < '0' || *s > '9' || strlen(s) > 60) return NULL;
+  if (*s < '0' || *s > '9' || strlen(s) > 80) return NULL;
   *out = strtoull(s, &rest, 10);
-  return *out <= most && rest - s < 20 ? rest : NULL;
+  return rest - s < 20 ? rest : NULL;
+}
+
+/* X,Y,... after the '@'; how many, 0: something else. */
+static uint32_t scan_all(const char *s, uint64_t numbers[5]) {
+  uint32_t count = 0;
+  for (bool more = true; more; s++) {
+    s = count < 5 ? scan(s, &numbers[count]) : NULL;
+    if (!s || (*s && *s != ',')) return 0;
+    count++;
+    more = *s == ',';
+  }
+  return count;
 }
 
 bool wafer_fault_parse(const char *text, wafer_fault *out) {
-  uint64_t x, y, cycle, bit = 0;
-  *out = (wafer_fault){.kind = WAFER_COUNT(names)};
+  uint64_t n[5] = {0};
+  *out = (wafer_fault){.kind = WAFER_FAULT_upset};
   const char *s = strchr(text, '@');
-  for (uint8_t k = 0; s && k < WAFER_COUNT(names); k++)
+  for (uint8_t k = 0; s && k < WAFER_FAULT_upset; k++)
     if (strlen(names[k]) == (size_t)(s - text) && !memcmp(names[k], text, strlen(names[k])))
       out->kind = k;
-  if (out->kind == WAFER_COUNT(names)) return false;
-  s = scan(s + 1, UINT32_MAX, &x);
-  s = s && *s == ',' ? scan(s + 1, UINT32_MAX, &y) : NULL;
-  s = s && *s == ',' ? scan(s + 1, UINT64_MAX, &cycle) : NULL;
-  if (s && *s == ',' && out->kind == WAFER_FAULT_flip) s = scan(s + 1, 31, &bit);
-  if (!s || *s) return false;
-  out->x = (uint32_t)x;
-  out->y = (uint32_t)y;
-  out->cycle = cycle;
-  out->bit = (uint8_t)bit;
+  if (out->kind == WAFER_FAULT_upset) return false;
+  uint32_t count = scan_all(s + 1, n);
+  uint64_t bits = count == 5 ? 8 : 32;
+  if (count == 5 && out->kind == WAFER_FAULT_flip) {
+    if (n[2] > UINT32_MAX) return false;
+    out->kind = WAFER_FAULT_upset;
+    out->address = (uint32_t)n[2];
+    n[2] = n[4];
+  } else if (count != 3 && (count != 4 || out->kind != WAFER_FAULT_flip)) {
+    return false;
+  }
+  if (n[0] > UINT32_MAX || n[1] > UINT32_MAX || n[3] >= bits) return false;
+  out->x = (uint32_t)n[0];
+  out->y = (uint32_t)n[1];
+  out->cycle = n[2];
+  out->bit = (uint8_t)n[3];
   return true;
 }
 
 void wafer_fault_format(const wafer_fault *fault, char *buffer, size_t bytes) {
-  int used = snprintf(buffer, bytes, "%s@%u,%u,%llu", names[fault->kind], fault->x, fault->y,
-                      (unsigned long long)fault->cycle);
-  if (fault->kind == WAFER_FAULT_flip && used > 0 && (size_t)used < bytes)
-    snprintf(buffer + used, bytes - (size_t)used, ",%u", fault->bit);
+  typedef unsigned long long ull;
+  const char *name = names[fault->kind];
+  if (fault->kind == WAFER_FAULT_upset)
+    snprintf(buffer, bytes, "%s@%u,%u,%u,%u,%llu", name, fault->x, fault->y, fault->address,
+             fault->bit, (ull)fault->cycle);
+  else if (fault->kind == WAFER_FAULT_flip)
+    snprintf(buffer, bytes, "%s@%u,%u,%llu,%u", name, fault->x, fault->y, (ull)fault->cycle,
+             fault->bit);
+  else
+    snprintf(buffer, bytes, "%s@%u,%u,%llu", name, fault->x, fault->y, (ull)fault->cycle);
 }
 
 /* ---- before a run ---- */
@@ -67,23 +91,30 @@ void fabric_faults_free(wafer_fabric *f) {
 /* The first cycle in which there is something to do. */
 static uint64_t due(const struct fabric_faults *faults) {
   uint64_t first = faults->limit;
-  for (uint32_t i = 0; i < faults->count; i++)
-    if (faults->at[i].struck == FABRIC_NEVER && faults->at[i].fault.cycle < first)
-      first = faults->at[i].fault.cycle;
+  for (uint32_t i = 0; i < faults->count; i++) {
+    uint64_t cycle = faults->at[i].fault.cycle;
+    cycle = cycle > faults->start ? cycle - faults->start : 0;
+    if (faults->at[i].struck == FABRIC_NEVER && cycle < first) first = cycle;
+  }
   return first;
 }
 
 wafer_status wafer_fabric_inject(wafer_fabric *f, const wafer_fault *faults, uint32_t count,
-                                 uint64_t limit) {
+                                 uint64_t start, uint64_t limit) {
   wafer_loc here = wafer_at_file(f->program->name);
   fabric_faults_free(f);
-  for (uint32_t i = 0; i < count; i++)
+  for (uint32_t i = 0; i < count; i++) {
     if (faults[i].x >= f->program->width || faults[i].y >= f->program->height)
       return wafer_fail(f->diag, here, WAFER_USAGE, "a fault at core (%u,%u) of %ux%u",
                         faults[i].x, faults[i].y, f->program->width, f->program->height);
+    if (faults[i].kind == WAFER_FAULT_upset && faults[i].address >= f->machine->core_bytes)
+      return wafer_fail(f->diag, here, WAFER_USAGE, "a fault at address %u of %u bytes",
+                        faults[i].address, f->machine->core_bytes);
+  }
   f->faults = calloc(1, sizeof *f->faults + count * sizeof f->faults->at[0]);
   if (!f->faults) return wafer_fail(f->diag, here, WAFER_NO_MEMORY, "no room for faults");
   f->faults->count = count;
+  f->faults->start = start;
   f->faults->limit = limit;
   for (uint32_t i = 0; i < count; i++)
     f->faults->at[i] = (struct one_fault){.fault = faults[i], .struck = FABRIC_NEVER};
@@ -111,13 +142,22 @@ static bool strike_wavelet(wafer_fabric *f, struct one_fault *one) {
   return false;
 }
 
+static void strike_memory(wafer_fabric *f, const wafer_fault *fault) {
+  unsigned char byte;
+  if (!wafer_fabric_read(f, fault->x, fault->y, fault->address, &byte, 1)) return;
+  byte ^= (unsigned char)(1u << fault->bit);
+  wafer_fabric_write(f, fault->x, fault->y, fault->address, &byte, 1);
+}
+
 static void strike(wafer_fabric *f, struct one_fault *one) {
   uint32_t core = f->core_of[one->fault.y * f->program->width + one->fault.x];
-  if (one->fault.kind == WAFER_FAULT_stuck && core != FABRIC_NONE)
-    f->cores[core].stuck = true;
+  if (one->fault.kind == WAFER_FAULT_upset)
+    strike_memory(f, &one->fault);
   else if (one->fault.kind != WAFER_FAULT_stuck && !strike_wavelet(f, one))
     return;
-  one->struck = f->now;
+  else if (one->fault.kind == WAFER_FAULT_stuck && core != FABRIC_NONE)
+    f->cores[core].stuck = true;
+  one->struck = f->faults->start + f->now;
 }
 
 wafer_status fabric_faults_strike(wafer_fabric *f) {
@@ -127,7 +167,7 @@ wafer_status fabric_faults_strike(wafer_fabric *f) {
                       "has not ended at cycle %llu, the limit of a run with faults",
                       (unsigned long long)faults->limit);
   for (uint32_t i = 0; i < faults->count; i++)
-    if (faults->at[i].struck == FABRIC_NEVER && faults->at[i].fault.cycle <= f->now)
+    if (faults->at[i].struck == FABRIC_NEVER && faults->at[i].fault.cycle <= faults->start + f->now)
       strike(f, &faults->at[i]);
   f->fault_due = due(faults);
   return WAFER_OK;
@@ -145,7 +185,7 @@ void wafer_fabric_note_faults(const wafer_fabric *f) {
     char text[96];
     if (one->struck == FABRIC_NEVER) continue;
     wafer_fault_format(&one->fault, text, sizeof text);
-    if (one->fault.kind == WAFER_FAULT_stuck)
+    if (one->fault.kind == WAFER_FAULT_stuck || one->fault.kind == WAFER_FAULT_upset)
       wafer_note(f->diag, wafer_at_file(f->program->name), "fault %s struck in cycle %llu", text,
                  (unsigned long long)one->struck);
     else

@@ -35,6 +35,7 @@ static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint
   if (at >= q->capacity) at -= q->capacity;
   entry.ready = fabric_stamp(f->now + delay);
   q->entries[at] = entry;
+  if (f->entered) f->entered[node]++;
   if (q->to_core)
     fabric_wake(f, f->sites[node].core, f->now + delay);
   else if (q->at_edge)

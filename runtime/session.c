@@ -258,8 +258,9 @@ static wafer_status time_train(wafer_session *s, uint64_t samples) {
 static wafer_status run_fabric(wafer_session *s, const wafer_view *inputs, bool train,
                                uint64_t samples, wafer_view *outputs) {
   WAFER_TRY(make_out(s, samples));
-  WAFER_TRY(session_fabric_run(s->fabric, inputs, train, samples, s->out));
-  s->stats = session_fabric_stats(s->fabric);
+  wafer_status status = session_fabric_run(s->fabric, inputs, train, samples, s->out);
+  s->stats = session_fabric_stats(s->fabric); /* of a run that trapped: which faults struck */
+  WAFER_TRY(status);
   fill_outputs(s, train, samples, outputs);
   return WAFER_OK;
 }

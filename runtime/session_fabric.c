@@ -164,6 +164,9 @@ wafer_status session_fabric_create(const wafer_plan *plan, const wafer_session_o
   wafer_status status = prepare(s);
   if (status == WAFER_OK && options && options->watch)
     status = session_fabric_watch_begin(s, options->watch);
+  if (status == WAFER_OK && options && options->load) status = session_fabric_load_begin(s);
+  if (status == WAFER_OK && options && options->fault_count)
+    status = session_fabric_faults_begin(s, options->faults, options->fault_count);
   if (status == WAFER_OK)
     *out = s;
   else
@@ -179,6 +182,8 @@ void session_fabric_destroy(session_fabric *s) {
     for (uint32_t p = 0; s->launches[i].words && p < s->launches[i].body.port_count; p++)
       free(s->launches[i].words[p]);
   session_fabric_watch_end(s);
+  free(s->load.core_cycles);
+  free(s->load.wavelets);
   free(s->marks.part);
   free(s->marks.done);
   free(s->marks.begin);

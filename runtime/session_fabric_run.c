@@ -154,8 +154,12 @@ wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fa
   s->sample = io->first;
   if (l->of->kind == WAFER_LAUNCH_train || s->watched)
     WAFER_TRY(session_fabric_watch(s, l, io->samples));
-  WAFER_TRY(wafer_fabric_run(s->fabric, &l->stats));
+  WAFER_TRY(session_fabric_inject(s, l, io->samples));
+  wafer_status status = wafer_fabric_run(s->fabric, &l->stats);
   wafer_fabric_observe(s->fabric, NULL, NULL);
+  session_fabric_faults_launch(s);
+  WAFER_TRY(status);
+  session_fabric_load_launch(s, l);
   collect(s, l, io);
   s->stats.hops += l->stats.hops;
   s->stats.elements += l->stats.elements;
@@ -218,6 +222,7 @@ wafer_status session_fabric_run(session_fabric *s, const wafer_view *inputs, boo
   memset(s->stream_busy, 0, s->plan->stream_count * sizeof *s->stream_busy);
   memset(s->phase_cycles, 0, s->plan->phase_count * sizeof *s->phase_cycles);
   s->stats.hops = s->stats.elements = 0;
+  session_fabric_load_clear(s);
   s->stats.samples = samples;
   return s->plan->mode == WAFER_MODE_pipelined ? run_train(s, &io) : run_samples(s, io);
 }

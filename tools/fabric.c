@@ -34,8 +34,9 @@ static const char usage_tail[] =
     "  --seed N              of the inputs (0)\n"
     "  --fault F             in a second run; may be given again. drop@X,Y,CYCLE: a wavelet at a "
     "router is lost;\n"
-    "                        flip@X,Y,CYCLE[,BIT]: a bit of it changes; stuck@X,Y,CYCLE: a core "
-    "stops\n"
+    "                        flip@X,Y,CYCLE[,BIT]: a bit of it changes; "
+    "flip@X,Y,ADDRESS,BIT,CYCLE: one of a\n"
+    "                        core's memory; stuck@X,Y,CYCLE: a core stops\n"
     "  --json FILE           the figures as JSON\n"
     "  --assembly FILE       the program as text (docs/assembly.md), before it runs\n\n"
     "example: wafer fabric reduce --algorithm chain --cores 512x1 --words 4096\n";
@@ -84,7 +85,7 @@ static bool parse_fault(const char *text, arguments *a) {
   if (!wafer_fault_parse(text, &a->faults[o->fault_count]))
     return cli_usage("fabric",
                      "--fault is '%s'; it is drop@X,Y,CYCLE, stuck@X,Y,CYCLE or "
-                     "flip@X,Y,CYCLE,BIT",
+                     "flip@X,Y,CYCLE,BIT (of memory: flip@X,Y,ADDRESS,BIT,CYCLE)",
                      text),
            false;
   o->fault_count++;

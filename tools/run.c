@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run_heat.h"
 #include "run_trace.h"
 
 static const char usage[] =
@@ -42,7 +43,15 @@ static const char usage[] =
     "of fabric fidelity:\n"
     "      --trace FILE       what ran when, as JSON for Perfetto and chrome://tracing\n"
     "      --trace-cores L    with what these cores did: X,Y;X,Y ...\n"
-    "      --trace-bytes N    size of the trace, at most (50000000)\n\n"
+    "      --trace-bytes N    size of the trace, at most (50000000)\n"
+    "      --heat FILE.svg    busy cores and links over the wafer\n"
+    "      --fault F          run without faults, then with them, and compare the outputs; may be "
+    "given again:\n"
+    "                         drop@X,Y,CYCLE: a wavelet at a router is lost; flip@X,Y,CYCLE[,BIT]: "
+    "a bit of it\n"
+    "                         changes; flip@X,Y,ADDRESS,BIT,CYCLE: one of a core's memory; "
+    "stuck@X,Y,CYCLE:\n"
+    "                         the core stops\n\n"
     "examples:\n"
     "  wafer run face.wplan --input 'input:0=photo.npy' --output out\n"
     "  wafer run face.wplan --input 'input:0=photo.npy' --expect reference --tol 1e-4\n"
@@ -75,7 +84,9 @@ enum {
   FIDELITY,
   TRACE,
   TRACE_CORES,
-  TRACE_BYTES
+  TRACE_BYTES,
+  HEAT,
+  FAULT
 };
 
 static const struct option long_options[] = {{"input", required_argument, NULL, INPUT},
@@ -87,6 +98,8 @@ static const struct option long_options[] = {{"input", required_argument, NULL, 
                                              {"trace", required_argument, NULL, TRACE},
                                              {"trace-cores", required_argument, NULL, TRACE_CORES},
                                              {"trace-bytes", required_argument, NULL, TRACE_BYTES},
+                                             {"heat", required_argument, NULL, HEAT},
+                                             {"fault", required_argument, NULL, FAULT},
                                              {"threads", required_argument, NULL, THREADS},
                                              {"repeat", required_argument, NULL, REPEAT},
                                              {"samples", required_argument, NULL, SAMPLES},
@@ -182,6 +195,15 @@ static bool parse_cores(run_arguments *a, wafer_arena *arena, const char *text) 
   return false;
 }
 
+static bool parse_fault(run_arguments *a, const char *text) {
+  if (wafer_fault_parse(text, &a->faults[a->fault_count])) return ++a->fault_count > 0;
+  cli_usage("run",
+            "--fault wants drop@X,Y,CYCLE, stuck@X,Y,CYCLE, flip@X,Y,CYCLE[,BIT] or "
+            "flip@X,Y,ADDRESS,BIT,CYCLE, got '%s'",
+            text);
+  return false;
+}
+
 static bool parse_fabric_option(run_arguments *a, wafer_arena *arena, int option,
                                 const char *text) {
   switch (option) {
@@ -193,6 +215,11 @@ static bool parse_fabric_option(run_arguments *a, wafer_arena *arena, int option
   case TRACE_BYTES:
     return cli_parse_u64("run", "--trace-bytes", text, RUN_TRACE_LEAST_BYTES, UINT32_MAX,
                          &a->trace_bytes);
+  case HEAT:
+    a->heat = text;
+    return true;
+  case FAULT:
+    return parse_fault(a, text);
   default:
     return parse_step_option(a, arena, option, text);
   }
@@ -247,13 +274,16 @@ static bool parse_option(run_arguments *a, wafer_arena *arena, int option, const
 }
 
 static wafer_status check_fabric(const run_arguments *a) {
+  const char *option = a->fault_count ? "--fault" : NULL;
+  if (a->heat) option = "--heat";
+  if (a->trace) option = "--trace";
   if (!a->trace && a->trace_cores)
     return (wafer_status)cli_usage("run", "--trace-cores is of --trace FILE");
-  if (!a->trace) return WAFER_OK;
+  if (!option) return WAFER_OK;
   if (a->fidelity != WAFER_FIDELITY_fabric)
-    return (wafer_status)cli_usage("run", "--trace is of --fidelity fabric");
+    return (wafer_status)cli_usage("run", "%s is of --fidelity fabric", option);
   if (a->repeat || run_has_steps(a))
-    return (wafer_status)cli_usage("run", "--trace is of one run, not of --repeat or of steps");
+    return (wafer_status)cli_usage("run", "%s is of one run, not of --repeat or of steps", option);
   return WAFER_OK;
 }
 
@@ -267,7 +297,8 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, run_argumen
   a->state_inputs = WAFER_NEW(arena, const char *, (size_t)argc);
   a->then_names = WAFER_NEW(arena, const char *, (size_t)argc);
   a->then_paths = WAFER_NEW(arena, const char *, (size_t)argc);
-  if (!a->state_outputs || !a->state_inputs || !a->then_names || !a->then_paths)
+  a->faults = WAFER_NEW(arena, wafer_fault, (size_t)argc);
+  if (!a->state_outputs || !a->state_inputs || !a->then_names || !a->then_paths || !a->faults)
     return cli_no_memory();
   if (!a->input_names || !a->input_paths || !a->own_names || !a->own_tols) return cli_no_memory();
   opterr = 0;
@@ -336,6 +367,7 @@ static wafer_status deliver(const run_arguments *a, const wafer_plan *plan, wafe
   wafer_status compared = WAFER_OK;
   if (a->expect) compared = run_compare(a, plan, arena, outputs, differences);
   if (compared != WAFER_OK && compared != WAFER_DIFFER) return compared;
+  if (a->heat) WAFER_TRY(run_heat(cli_diag(), plan, &stats, a->heat));
   if (a->report)
     WAFER_TRY(
         cli_write_json(a->report, run_report_json(a, plan, &stats, ms, a->repeat, differences)));
@@ -350,12 +382,23 @@ static wafer_status run_session(const run_arguments *a, const wafer_plan *plan, 
   wafer_session_options options = {.fidelity = a->fidelity,
                                    .threads = (uint32_t)a->threads,
                                    .diag = cli_diag(),
-                                   .watch = watch};
+                                   .watch = watch,
+                                   .load = a->heat || a->report,
+                                   .faults = a->faults,
+                                   .fault_count = a->fault_count};
+  wafer_view *sound = NULL;
+  wafer_status damaged = WAFER_OK;
+  if (a->fault_count) WAFER_TRY(run_sound(a, plan, arena, inputs, &sound));
   WAFER_TRY(wafer_session_create(plan, &options, &session));
   wafer_status status = run_has_steps(a) ? run_steps(a, plan, arena, session, inputs, outputs)
                                          : wafer_session_run(session, inputs, f->input_count,
                                                              outputs, f->output_count);
+  if (status == WAFER_OK && sound) {
+    wafer_run_stats stats = wafer_session_stats(session);
+    damaged = run_faults(a, plan, &stats, sound, outputs);
+  }
   if (status == WAFER_OK) status = deliver(a, plan, arena, session, inputs, outputs);
+  if (status == WAFER_OK) status = damaged;
   wafer_session_destroy(session);
   return status;
 }

@@ -22,6 +22,9 @@ typedef struct run_arguments {
   uint64_t trace_bytes;
   uint32_t trace_core_count;
   wafer_core_at *trace_cores;
+  const char *heat; /* file; NULL: none */
+  uint32_t fault_count;
+  wafer_fault *faults;
   /* Steps that hand values on (run_steps.c). */
   uint64_t steps;
   size_t state_count, then_count;
@@ -51,6 +54,13 @@ wafer_status run_inputs(const run_arguments *a, const wafer_plan *plan, wafer_ar
 bool run_has_steps(const run_arguments *a);
 wafer_status run_steps(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
                        wafer_session *session, const wafer_view *inputs, wafer_view *outputs);
+/* A run without faults, its outputs copied into the arena; then what the faults did to those of a
+ * run with them: DIFFER when a bit is another. */
+wafer_status run_sound(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
+                       const wafer_view *inputs, wafer_view **outputs);
+wafer_status run_faults(const run_arguments *a, const wafer_plan *plan,
+                        const wafer_run_stats *stats, const wafer_view *sound,
+                        const wafer_view *outputs);
 /* The value that --state-in has for an input; NULL: none. */
 const wafer_weight *run_state_value(const run_arguments *a, const char *name);
 /* Writes outputs as DIR/<name>.npy, making DIR. */

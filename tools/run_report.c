@@ -12,26 +12,53 @@ static void add_times(cJSON *root, const double *ms, size_t count) {
   cJSON_AddNumberToObject(root, "repeats", (double)count);
 }
 
+/* What cores and links did of what so many of them could in so many cycles. */
+static void add_load(cJSON *to, const wafer_load *load, double cores, double cycles) {
+  double could = cores * cycles > 0 ? cores * cycles : 1;
+  cJSON_AddNumberToObject(to, "core_cycles", (double)load->core_cycles);
+  cJSON_AddNumberToObject(to, "core_utilization_fraction", (double)load->core_cycles / could);
+  cJSON_AddNumberToObject(to, "link_wavelets", (double)load->wavelets);
+  cJSON_AddNumberToObject(to, "link_utilization_fraction",
+                          (double)load->wavelets / (WAFER_LINKS * could));
+}
+
+static void add_kernels(cJSON *root, const wafer_plan *plan, const wafer_run_stats *stats) {
+  cJSON *kernels = cJSON_AddArrayToObject(root, "kernels");
+  bool pipelined = plan->mode == WAFER_MODE_pipelined; /* cores have their kernel all the time */
+  for (uint32_t i = 0; stats->kernel_busy && i < plan->kernel_count; i++) {
+    const wafer_kernel *kernel = &plan->kernels[i];
+    uint64_t cycles = pipelined ? stats->total_cycles : stats->kernel_busy[i];
+    cJSON *k = cJSON_CreateObject();
+    cJSON_AddItemToArray(kernels, k);
+    cJSON_AddStringToObject(k, "name", kernel->name);
+    cJSON_AddNumberToObject(k, "cycles", (double)kernel->cost.cycles);
+    cJSON_AddNumberToObject(k, "busy_cycles", (double)stats->kernel_busy[i]);
+    if (stats->kernel_load)
+      add_load(k, &stats->kernel_load[i], (double)wafer_rect_area(kernel->rect), (double)cycles);
+  }
+}
+
+static double usable_cores(const wafer_machine *m) {
+  return (double)wafer_rect_area(m->usable) - m->dead_count;
+}
+
 static void add_cycles(cJSON *root, const wafer_plan *plan, const wafer_run_stats *stats) {
+  double cores = usable_cores(plan->machine);
   cJSON_AddNumberToObject(root, "latency_cycles", (double)stats->latency_cycles);
   cJSON_AddNumberToObject(root, "interval_cycles", (double)stats->interval_cycles);
   cJSON_AddNumberToObject(root, "total_cycles", (double)stats->total_cycles);
   double interval = stats->interval_cycles ? (double)stats->interval_cycles : 1;
   cJSON_AddNumberToObject(root, "samples_per_s", (double)plan->machine->clock_hz / interval);
-  cJSON *kernels = cJSON_AddArrayToObject(root, "kernels");
-  for (uint32_t i = 0; stats->kernel_busy && i < plan->kernel_count; i++) {
-    cJSON *k = cJSON_CreateObject();
-    cJSON_AddItemToArray(kernels, k);
-    cJSON_AddStringToObject(k, "name", plan->kernels[i].name);
-    cJSON_AddNumberToObject(k, "cycles", (double)plan->kernels[i].cost.cycles);
-    cJSON_AddNumberToObject(k, "busy_cycles", (double)stats->kernel_busy[i]);
-  }
+  if (stats->kernel_load) add_load(root, &stats->all, cores, (double)stats->total_cycles);
+  add_kernels(root, plan, stats);
   cJSON *phases = cJSON_AddArrayToObject(root, "phases");
   for (uint32_t i = 0; stats->phase_cycles && i < plan->phase_count; i++) {
     cJSON *p = cJSON_CreateObject();
     cJSON_AddItemToArray(phases, p);
     cJSON_AddStringToObject(p, "name", plan->phases[i].name);
     cJSON_AddNumberToObject(p, "cycles", (double)stats->phase_cycles[i]);
+    if (stats->phase_load)
+      add_load(p, &stats->phase_load[i], cores, (double)stats->phase_cycles[i]);
   }
 }
 
@@ -60,7 +87,8 @@ char *run_report_json(const run_arguments *a, const wafer_plan *plan, const wafe
   cJSON_AddStringToObject(root, "model", plan->model);
   cJSON_AddStringToObject(root, "machine", plan->machine->name);
   cJSON_AddStringToObject(root, "mode", wafer_mode_name(plan->mode));
-  cJSON_AddStringToObject(root, "fidelity", "kernel");
+  cJSON_AddStringToObject(root, "fidelity",
+                          a->fidelity == WAFER_FIDELITY_fabric ? "fabric" : "kernel");
   cJSON_AddStringToObject(root, "instruction_set", stats->instruction_set);
   cJSON_AddNumberToObject(root, "clock_hz", (double)plan->machine->clock_hz);
   cJSON_AddNumberToObject(root, "samples", (double)stats->samples);

@@ -184,7 +184,7 @@ typedef struct wafer_fabric_stats {
   uint64_t cycles;      /* to the end of the last task or instruction */
   uint64_t hops;        /* wavelets over links between routers */
   uint64_t elements;    /* of vector instructions */
-  uint64_t core_cycles; /* in which a core issued something, over all cores */
+  uint64_t core_cycles; /* in which a core computed, controlled or sent, over all cores */
 } wafer_fabric_stats;
 
 /* Borrows machine and program. BAD_INPUT: a route or a program that no core could have; NO_FIT:
@@ -222,6 +222,13 @@ wafer_status wafer_fabric_drain(wafer_fabric *fabric, uint32_t x, uint32_t y, wa
 /* All feeds and drains of a group (below WAFER_EDGE_GROUPS) share `words` per `cycles`, in turn;
  * without a rate each has a word a cycle. */
 void wafer_fabric_rate(wafer_fabric *fabric, uint32_t group, uint32_t words, uint32_t cycles);
+#define WAFER_LINKS 4 /* out of a router: wafer_port but the ramp */
+/* Whether the runs from now on count what every link carries, which takes time and memory. */
+void wafer_fabric_count(wafer_fabric *fabric, bool count);
+/* Adds what the last run did: per core (width * height) the cycles in which it was at work,
+ * per link (WAFER_LINKS of each router in turn) the wavelets that left over it, in all as many as
+ * the hops; nothing where they were not counted. Either may be NULL. */
+void wafer_fabric_load(const wafer_fabric *fabric, uint64_t *core_cycles, uint64_t *wavelets);
 /* Called at every `mark`; NULL: nobody. */
 typedef void wafer_mark(void *user, uint32_t x, uint32_t y, uint64_t cycle, int32_t value);
 void wafer_fabric_observe(wafer_fabric *fabric, wafer_mark *mark, void *user);

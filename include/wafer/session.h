@@ -4,6 +4,7 @@
 #ifndef WAFER_SESSION_H
 #define WAFER_SESSION_H
 
+#include "wafer/fault.h"
 #include "wafer/item.h"
 #include "wafer/plan.h"
 
@@ -43,7 +44,11 @@ typedef struct wafer_session_options {
   wafer_fidelity fidelity; /* zero: kernel */
   uint32_t threads;        /* zero: as many as the machine has */
   const wafer_diag *diag;
-  const wafer_watch *watch; /* fabric fidelity alone; NULL: nobody */
+  /* Fabric fidelity alone. */
+  const wafer_watch *watch; /* NULL: nobody */
+  bool load;                /* count what cores and links do */
+  uint32_t fault_count;     /* they strike in the first run; cycles count from its beginning */
+  const wafer_fault *faults;
 } wafer_session_options;
 
 typedef struct wafer_session wafer_session;
@@ -75,6 +80,12 @@ wafer_status wafer_session_run_items(wafer_session *session, wafer_item *const *
                                      uint32_t input_count, wafer_item **outputs,
                                      uint32_t output_count);
 
+/* What cores and links did. */
+typedef struct wafer_load {
+  uint64_t core_cycles; /* in which a core computed, controlled or sent, over cores */
+  uint64_t wavelets;    /* over links between routers */
+} wafer_load;
+
 /* Of the last run. Arrays are the session's; NULL where functions[0] is a host function. */
 typedef struct wafer_run_stats {
   uint64_t samples;
@@ -87,6 +98,12 @@ typedef struct wafer_run_stats {
   const uint64_t *stream_busy; /* per plan stream */
   uint64_t hops;               /* wavelets over links between routers */
   uint64_t elements;           /* of vector instructions */
+  wafer_load all;
+  const uint64_t *fault_struck; /* per fault: cycle of the run; UINT64_MAX: it did not */
+  /* With `load`: per core (row by row); per core and link (WAFER_LINKS, by wafer_port); per kernel
+   * (of a pipeline: all that its cores did); per phase, with its streams and weights. */
+  const uint64_t *core_cycles, *link_wavelets;
+  const wafer_load *kernel_load, *phase_load;
 } wafer_run_stats;
 wafer_run_stats wafer_session_stats(const wafer_session *session);
 

@@ -207,7 +207,7 @@ static void make(trial *t, uint64_t seed) {
 typedef struct outcome {
   wafer_status status;
   wafer_fabric_stats stats;
-  uint64_t finish[CORES];
+  uint64_t finish[CORES], worked[CORES], wavelets[CORES * WAFER_LINKS];
   unsigned char results[CORES][COLORS * REGION];
 } outcome;
 
@@ -229,13 +229,23 @@ static void run(const trial *t, const wafer_machine *machine, bool single, outco
                               (double)((i * 7 + color * 3 + k) % 11));
       CU_ASSERT(wafer_fabric_write(f, i % t->width, i / t->width, color * REGION, data, REGION));
     }
+  wafer_fabric_count(f, true);
   o->status = wafer_fabric_run(f, &o->stats);
+  if (o->status == WAFER_OK) wafer_fabric_load(f, o->worked, o->wavelets);
   for (uint32_t i = 0; i < t->width * t->height && o->status == WAFER_OK; i++) {
     o->finish[i] = wafer_fabric_finish(f, i % t->width, i / t->width);
     for (uint32_t k = 0; k < COLORS * REGION; k++)
       wafer_fabric_read(f, i % t->width, i / t->width, RESULTS + k, &o->results[i][k], 1);
   }
   wafer_fabric_destroy(f);
+}
+
+/* Cores and links, each by itself, do what the totals say. */
+static void check_load(const outcome *o) {
+  uint64_t worked = 0, wavelets = 0;
+  for (uint32_t i = 0; i < CORES; i++) worked += o->worked[i];
+  for (uint32_t i = 0; i < CORES * WAFER_LINKS; i++) wavelets += o->wavelets[i];
+  CU_ASSERT(worked == o->stats.core_cycles && wavelets == o->stats.hops);
 }
 
 static void trains_are_exact(void) {
@@ -252,7 +262,10 @@ static void trains_are_exact(void) {
     run(&t, machines[seed % 2], false, &many);
     bool same = one.status == many.status && !memcmp(&one.stats, &many.stats, sizeof one.stats) &&
                 !memcmp(one.finish, many.finish, sizeof one.finish) &&
+                !memcmp(one.worked, many.worked, sizeof one.worked) &&
+                !memcmp(one.wavelets, many.wavelets, sizeof one.wavelets) &&
                 !memcmp(one.results, many.results, sizeof one.results);
+    if (one.status == WAFER_OK) check_load(&many);
     if (!same)
       printf("\nseed %u: status %d %d, cycles %u %u, hops %u %u, elements %u %u, work %u %u\n",
              (unsigned)seed, one.status, many.status, (unsigned)one.stats.cycles,

@@ -1,0 +1,114 @@
+/* What cores and links did in a run, by kernel and phase; and faults, whose cycles count from the
+ * beginning of the run over all of its launches. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric_session.h"
+
+/* ---- load ---- */
+
+wafer_status session_fabric_load_begin(session_fabric *s) {
+  const wafer_plan *plan = s->plan;
+  size_t cores = (size_t)plan->machine->width * plan->machine->height;
+  fabric_load *l = &s->load;
+  *l = (fabric_load){.core_cycles = calloc(cores, sizeof(uint64_t)),
+                     .wavelets = calloc(cores * WAFER_LINKS, sizeof(uint64_t)),
+                     .kernels = WAFER_NEW(s->arena, wafer_load, plan->kernel_count),
+                     .phases = WAFER_NEW(s->arena, wafer_load, plan->phase_count)};
+  if (!l->core_cycles || !l->wavelets || !l->kernels || !l->phases)
+    return session_fabric_no_memory(s);
+  s->stats.core_cycles = l->core_cycles;
+  s->stats.link_wavelets = l->wavelets;
+  s->stats.kernel_load = l->kernels;
+  s->stats.phase_load = l->phases;
+  wafer_fabric_count(s->fabric, true);
+  return WAFER_OK;
+}
+
+void session_fabric_load_clear(session_fabric *s) {
+  const wafer_plan *plan = s->plan;
+  size_t cores = (size_t)plan->machine->width * plan->machine->height;
+  s->stats.all = (wafer_load){0};
+  if (!s->load.core_cycles) return;
+  memset(s->load.core_cycles, 0, cores * sizeof(uint64_t));
+  memset(s->load.wavelets, 0, cores * WAFER_LINKS * sizeof(uint64_t));
+  memset(s->load.kernels, 0, plan->kernel_count * sizeof(wafer_load));
+  memset(s->load.phases, 0, plan->phase_count * sizeof(wafer_load));
+}
+
+static void add(wafer_load *to, uint64_t core_cycles, uint64_t wavelets) {
+  to->core_cycles += core_cycles;
+  to->wavelets += wavelets;
+}
+
+/* All that the cores of a kernel have done so far. */
+static wafer_load of_kernel(const session_fabric *s, const wafer_kernel *k) {
+  uint32_t width = s->plan->machine->width;
+  const wafer_rect *r = &k->rect;
+  wafer_load sum = {0};
+  for (uint32_t y = r->y; y < r->y + r->height; y++)
+    for (uint32_t x = r->x; x < r->x + r->width; x++) {
+      size_t core = (size_t)y * width + x;
+      const uint64_t *links = &s->load.wavelets[core * WAFER_LINKS];
+      add(&sum, s->load.core_cycles[core], links[0] + links[1] + links[2] + links[3]);
+    }
+  return sum;
+}
+
+/* In a pipeline cores belong to kernels; in streaming launches do. */
+void session_fabric_load_launch(session_fabric *s, const fabric_launch *l) {
+  const wafer_plan *plan = s->plan;
+  const wafer_phase *phase = &plan->phases[l->of->phase];
+  add(&s->stats.all, l->stats.core_cycles, l->stats.hops);
+  if (!s->load.core_cycles) return;
+  add(&s->load.phases[l->of->phase], l->stats.core_cycles, l->stats.hops);
+  bool train = l->of->kind == WAFER_LAUNCH_train;
+  for (uint32_t k = 0; train && k < plan->kernel_count; k++) {
+    wafer_load before = of_kernel(s, &plan->kernels[k]);
+    s->load.kernels[k] = (wafer_load){-before.core_cycles, -before.wavelets};
+  }
+  wafer_fabric_load(s->fabric, s->load.core_cycles, s->load.wavelets);
+  for (uint32_t k = 0; train && k < plan->kernel_count; k++) {
+    wafer_load after = of_kernel(s, &plan->kernels[k]);
+    add(&s->load.kernels[k], after.core_cycles, after.wavelets);
+  }
+  if (l->of->kind != WAFER_LAUNCH_action) return;
+  const wafer_action *a = &phase->actions[l->of->action];
+  if (a->kind == WAFER_ACTION_kernel)
+    add(&s->load.kernels[a->index], l->stats.core_cycles, l->stats.hops);
+}
+
+/* ---- faults ---- */
+
+/* What the cost model says, with room for its errors and for what faults do. */
+static uint64_t limit_of(const fabric_launch *l, uint64_t samples) {
+  uint64_t cycles = l->of->predicted + l->of->interval * (samples - 1);
+  return cycles > UINT64_MAX / 32 ? UINT64_MAX : 16 * cycles + 1000000;
+}
+
+wafer_status session_fabric_faults_begin(session_fabric *s, const wafer_fault *faults,
+                                         uint32_t count) {
+  s->faults = wafer_arena_copy(s->arena, faults, count * sizeof *faults);
+  s->struck = WAFER_NEW(s->arena, uint64_t, count);
+  if (!s->faults || !s->struck) return session_fabric_no_memory(s);
+  s->fault_count = count;
+  s->stats.fault_struck = s->struck;
+  for (uint32_t i = 0; i < count; i++) s->struck[i] = UINT64_MAX;
+  return WAFER_OK;
+}
+
+/* What has struck is over; a core that is stuck stays so. */
+wafer_status session_fabric_inject(session_fabric *s, const fabric_launch *l, uint64_t samples) {
+  if (!s->fault_count) return WAFER_OK;
+  for (uint32_t i = 0; i < s->fault_count; i++)
+    if (s->struck[i] != UINT64_MAX && s->faults[i].kind != WAFER_FAULT_stuck)
+      s->faults[i].cycle = UINT64_MAX;
+  return wafer_fabric_inject(s->fabric, s->faults, s->fault_count, s->start, limit_of(l, samples));
+}
+
+void session_fabric_faults_launch(session_fabric *s) {
+  for (uint32_t i = 0; i < s->fault_count; i++) {
+    uint64_t cycle = wafer_fabric_struck(s->fabric, i);
+    if (s->struck[i] == UINT64_MAX) s->struck[i] = cycle;
+  }
+}
