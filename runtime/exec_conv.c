@@ -1,6 +1,5 @@
-/* Convolutions through oneDNN: activations channels last, weights in the format it prefers,
- * reordered once. A slab is a range of output rows; it reads the input rows under it, with padding
- * only at the rims. */
+/* Convolutions through oneDNN: activations channels last, weights in the format it prefers. A slab
+ * is a range of output rows; it reads the input rows under it, with padding only at the rims. */
 #include <string.h>
 
 #include "exec_dnnl.h"
@@ -64,19 +63,15 @@ static bool part_of(const conv *c, uint32_t dim, int64_t from, int64_t to, part 
 }
 
 /* Weights as oneDNN names their dims: (group,) output, input, spatial. `stride` is filled with
- * where they lie in ONNX's layout, for a convolution (K, C/group, ...) or a transposed one (C,
- * K/group, ...). */
+ * where they lie, for a convolution (K, C/group, ...) or a transposed one (C, K/group, ...). */
 static int weight_dims(const conv *c, bool transposed, dnnl_dims_t dims, dnnl_dims_t stride) {
-  int64_t k = c->y->shape.dims[1] / c->group, in = c->x->shape.dims[1] / c->group, area = 1;
+  int64_t k = c->y->shape.dims[1] / c->group, in = c->x->shape.dims[1] / c->group;
+  const int64_t *at = c->w->strides;
   int n = 0, grouped = c->group > 1;
-  if (grouped) dims[n++] = c->group;
-  dims[n++] = k;
-  dims[n++] = in;
-  for (uint32_t i = 0; i < c->spatial; i++) dims[n++] = c->w->shape.dims[2 + i];
-  for (int i = n - 1; i >= 2 + grouped; area *= dims[i--]) stride[i] = area;
-  stride[grouped] = transposed ? area : in * area;
-  stride[grouped + 1] = transposed ? k * area : area;
-  if (grouped) stride[0] = k * in * area;
+  if (grouped) stride[n] = (transposed ? in : k) * at[0], dims[n++] = c->group;
+  stride[n] = at[transposed ? 1 : 0], dims[n++] = k;
+  stride[n] = at[transposed ? 0 : 1], dims[n++] = in;
+  for (uint32_t i = 2; i < c->spatial + 2; i++) stride[n] = at[i], dims[n++] = c->w->shape.dims[i];
   return n;
 }
 
@@ -135,11 +130,11 @@ static wafer_status init_call(conv *c, const descriptors *d, dnnl_primitive_desc
                                      {DNNL_ARG_DST, dnnl_query_dst_md, 0},
                                      {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0},
                                      {DNNL_ARG_BIAS, dnnl_query_weights_md, 1}};
-  void *weights;
+  const library_handle w = {.tensor = c->w};
   const exec_tensor *bias = d->bias ? c->op->operands[2] : NULL;
-  WAFER_TRY(library_reorder(c->program, &c->copies, &d->plain_w,
-                            exec_tensor_known(c->program, c->w),
-                            dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), &weights));
+  WAFER_TRY(library_pack(c->program, &c->copies, &w, &d->plain_w,
+                         dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0),
+                         &slab->handles[2]));
   WAFER_TRY(library_call_init(c->program, &slab->call, pd, args, d->bias ? 4 : 3));
   slab->call.owns_primitive = !like;
   if (like)
@@ -150,7 +145,6 @@ static wafer_status init_call(conv *c, const descriptors *d, dnnl_primitive_desc
       (library_handle){.tensor = c->x, .offset = t->x_offset * (int64_t)sizeof(float)};
   slab->handles[1] =
       (library_handle){.tensor = c->y, .offset = t->y_offset * (int64_t)sizeof(float)};
-  slab->handles[2] = (library_handle){.fixed = weights};
   slab->handles[3] = (library_handle){.tensor = bias};
   return WAFER_OK;
 }
@@ -231,11 +225,10 @@ static bool read_attrs(conv *c, bool transposed) {
   return c->group > 0;
 }
 
-static bool can_do(const exec_program *p, const exec_op *op) {
+static bool can_do(const exec_op *op) {
   const wafer_node *node = op->node;
   for (uint32_t i = 0; i < node->operand_count; i++)
-    if (op->operands[i]->host != WAFER_DTYPE_f32 || (i && !exec_tensor_known(p, op->operands[i])))
-      return false;
+    if (op->operands[i]->host != WAFER_DTYPE_f32) return false;
   const wafer_shape *x = &op->operands[0]->shape, *y = &node->type.shape;
   if (x->rank < 3 || x->rank > 2 + MOST_SPATIAL) return false;
   for (uint32_t i = 0; i < x->rank; i++)
@@ -245,7 +238,7 @@ static bool can_do(const exec_program *p, const exec_op *op) {
 
 static wafer_status build(exec_program *p, exec_op *op, bool transposed) {
   conv c = {.program = p, .op = op, .w = op->operands[1], .spatial = op->node->type.shape.rank - 2};
-  if (!can_do(p, op) || !read_attrs(&c, transposed)) return WAFER_OK;
+  if (!can_do(op) || !read_attrs(&c, transposed)) return WAFER_OK;
   WAFER_TRY(library_engine(p));
   exec_order order = exec_channels_last(op->node->type.shape.rank);
   WAFER_TRY(exec_reordered(p, op->operands[0], &order, &op->operands[0]));
@@ -261,7 +254,8 @@ static wafer_status build(exec_program *p, exec_op *op, bool transposed) {
 }
 
 wafer_status exec_build_conv(exec_program *p, exec_op *op) {
-  return build(p, op, false);
+  if (can_do(op)) WAFER_TRY(exec_build_conv_weights(p, op));
+  return op->result ? WAFER_OK : build(p, op, false);
 }
 wafer_status exec_build_conv_transpose(exec_program *p, exec_op *op) {
   return build(p, op, true);

@@ -69,7 +69,7 @@ wafer_status library_attributes(exec_program *p, const exec_op *op, dnnl_primiti
   dnnl_post_ops_t tail = NULL;
   bool good =
       dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) == dnnl_success;
-  if (good && op->clips) {
+  if (good && op && op->clips) {
     bool relu = op->clip_min == 0.0f && op->clip_max == INFINITY;
     good = dnnl_post_ops_create(&tail) == dnnl_success &&
            dnnl_post_ops_append_eltwise(tail, 1.0f, relu ? dnnl_eltwise_relu : dnnl_eltwise_clip,
@@ -83,46 +83,6 @@ wafer_status library_attributes(exec_program *p, const exec_op *op, dnnl_primiti
     return library_failed(p, "post-ops");
   }
   *out = attr;
-  return WAFER_OK;
-}
-
-static wafer_status run_reorder(exec_program *p, const dnnl_memory_desc_t *from, const void *data,
-                                const dnnl_memory_desc_t *to, void *out) {
-  dnnl_primitive_desc_t descriptor = NULL;
-  dnnl_primitive_t primitive = NULL;
-  dnnl_memory_t source = NULL, target = NULL;
-  bool good =
-      dnnl_reorder_primitive_desc_create(&descriptor, from, p->engine, to, p->engine, NULL) ==
-          dnnl_success &&
-      dnnl_primitive_create(&primitive, descriptor) == dnnl_success &&
-      dnnl_memory_create(&source, from, p->engine, (void *)(uintptr_t)data) == dnnl_success &&
-      dnnl_memory_create(&target, to, p->engine, out) == dnnl_success;
-  if (good) {
-    dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, target}};
-    good = dnnl_primitive_execute(primitive, p->stream, 2, args) == dnnl_success;
-  }
-  if (target) dnnl_memory_destroy(target);
-  if (source) dnnl_memory_destroy(source);
-  if (primitive) dnnl_primitive_destroy(primitive);
-  if (descriptor) dnnl_primitive_desc_destroy(descriptor);
-  return good ? WAFER_OK : library_failed(p, "a reorder of weights");
-}
-
-wafer_status library_reorder(exec_program *p, library_weights **copies,
-                             const dnnl_memory_desc_t *from, const void *data,
-                             const dnnl_memory_desc_t *to, void **out) {
-  for (library_weights *c = *copies; c; c = c->next)
-    if (dnnl_memory_desc_equal(&c->descriptor, to)) {
-      *out = c->data;
-      return WAFER_OK;
-    }
-  library_weights *copy = WAFER_NEW(p->arena, library_weights, 1);
-  void *memory = exec_alloc(p, dnnl_memory_desc_get_size(to));
-  if (!copy || !memory) return exec_no_memory(p);
-  WAFER_TRY(run_reorder(p, from, data, to, memory));
-  *copy = (library_weights){.next = *copies, .descriptor = *to, .data = memory};
-  *copies = copy;
-  *out = memory;
   return WAFER_OK;
 }
 
@@ -164,5 +124,9 @@ wafer_status library_stage_add(exec_program *p, library_stage *s, exec_op *op, u
   for (uint32_t i = 0; i < s->stage.slabs; i++)
     if (s->slabs[i].call.scratchpad > s->stage.scratch)
       s->stage.scratch = s->slabs[i].call.scratchpad;
-  return exec_stage_add(p, &s->stage, op, most);
+  WAFER_TRY(exec_stage_add(p, &s->stage, op, most));
+  for (uint32_t i = 0; i < s->stage.slabs; i++)
+    for (uint32_t k = 0; k < LIBRARY_MOST_ARGS; k++)
+      if (s->slabs[i].handles[k].tensor) exec_use(p, s->slabs[i].handles[k].tensor);
+  return WAFER_OK;
 }

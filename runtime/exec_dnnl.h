@@ -37,26 +37,37 @@ wafer_status library_call_init(exec_program *program, library_call *call,
 void library_call_release(library_call *call);
 /* handles[i] belongs to args[i]; the scratchpad's follows from `scratch`. */
 wafer_status library_call_run(library_call *call, void *const *handles, void *scratch);
-/* Attributes with a user's scratchpad, and relu or clip as post-op. */
+/* Attributes with a user's scratchpad, and relu or clip of `op` as post-op; NULL: none. */
 wafer_status library_attributes(exec_program *program, const exec_op *op,
                                 dnnl_primitive_attr_t *out);
-/* Reorders `data` of descriptor `from` into new memory of the program; shared when a copy of the
- * same descriptor exists in `*copies`. */
-typedef struct library_weights {
-  struct library_weights *next;
-  dnnl_memory_desc_t descriptor;
-  void *data;
-} library_weights;
-wafer_status library_reorder(exec_program *program, library_weights **copies,
-                             const dnnl_memory_desc_t *from, const void *data,
-                             const dnnl_memory_desc_t *to, void **out);
-
-/* A stage of such calls, one per slab. A handle is a tensor's address plus an offset, or fixed. */
+/* Where an argument lies: a tensor's address plus an offset, or fixed. */
 typedef struct library_handle {
   const exec_tensor *tensor;
   int64_t offset; /* bytes */
   void *fixed;    /* when tensor is NULL */
 } library_handle;
+
+/* Weights in the format that a primitive wants. */
+typedef struct library_weights {
+  struct library_weights *next;
+  dnnl_memory_desc_t descriptor;
+  library_handle handle;
+} library_weights;
+/* --- exec_pack.c
+ * `weights`, which lie as `from` says, as `to` wants them: reordered once into memory of the
+ * program when they are known, else by a stage in every run; as they are when the two are equal.
+ * Shared when `*copies` has some of the same descriptor. */
+wafer_status library_pack(exec_program *program, library_weights **copies,
+                          const library_handle *weights, const dnnl_memory_desc_t *from,
+                          const dnnl_memory_desc_t *to, library_handle *out);
+/* A stage that reorders a tensor to op->result; op->node may be NULL. */
+wafer_status library_pack_stage(exec_program *program, const library_handle *source,
+                                const dnnl_memory_desc_t *from, exec_op *op,
+                                const dnnl_memory_desc_t *to);
+/* Rows that each hold a tensor of a library's format; NULL: out of memory. */
+exec_tensor *library_buffer(exec_program *program, const dnnl_memory_desc_t *of, uint32_t count);
+
+/* A stage of such calls, one per slab. */
 
 typedef struct library_slab {
   library_call call;
@@ -72,7 +83,7 @@ typedef struct library_stage {
 library_stage *library_stage_create(exec_program *program, uint32_t slabs, const char *fault);
 /* Slabs that exec_stage_add will give a stage with this result. */
 uint32_t library_slabs(const exec_program *program, const exec_tensor *result, uint32_t most);
-/* Adds it; on failure what the slabs own is released. */
+/* Adds it, a user of every tensor among its handles; on failure what the slabs own is released. */
 wafer_status library_stage_add(exec_program *program, library_stage *stage, exec_op *op,
                                uint32_t most);
 

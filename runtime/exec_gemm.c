@@ -114,13 +114,12 @@ static wafer_status init_call(gemm *g, const descriptors *d, dnnl_primitive_desc
     slab->handles[1].offset = cuts_b ? from * g->b_stride[dim] * size : 0;
     return WAFER_OK;
   }
-  const float *b = exec_tensor_known(p, g->op->operands[1]);
   library_weights *own = NULL, **copies = g->columns ? &own : &g->copies;
-  void *weights;
-  WAFER_TRY(library_reorder(p, copies, &d->plain_b, g->columns ? b + from * g->b_stride[dim] : b,
-                            dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), &weights));
-  slab->handles[1].fixed = weights;
-  return WAFER_OK;
+  library_handle b = {.tensor = g->op->operands[1],
+                      .offset = g->columns ? from * g->b_stride[dim] * size : 0};
+  return library_pack(p, copies, &b, &d->plain_b,
+                      dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0),
+                      &slab->handles[1]);
 }
 
 static bool is_plain_loop(const_dnnl_primitive_desc_t pd) {

@@ -8,7 +8,7 @@
 #include "exec.h"
 #include "vmath.h"
 
-enum { LANES = 64, PART = 64 };
+enum { LANES = 64, PART = 64, WIDTH = 1024 }; /* WIDTH: results that a vector has at most */
 
 typedef struct nest {
   uint32_t rank;
@@ -88,8 +88,8 @@ static void finish(const reduce_stage *s, float *out, int64_t n) {
 
 /* Results [from, to), neighbours in the innermost kept loop; `x` is where the first one's terms
  * begin. */
-static void reduce_vector(const reduce_stage *s, const float *x, float *out, int64_t n,
-                          float *part) {
+static void reduce_vector(const reduce_stage *s, const float *x, float *out, int64_t n) {
+  float part[WIDTH];
   for (int64_t i = 0; i < n; i++) out[i] = start_of(s->op);
   for (int64_t r = 0; r < s->reduced.total; r += PART) {
     int64_t end = r + PART < s->reduced.total ? r + PART : s->reduced.total;
@@ -109,6 +109,7 @@ static void reduce_lines(const reduce_stage *s, const float *x, float *out) {
 
 static wafer_status run(const exec_stage *stage, const exec_frame *frame, uint32_t slab,
                         uint32_t thread) {
+  (void)thread;
   const reduce_stage *s = (const reduce_stage *)stage;
   const float *x = exec_data(frame, s->x);
   float *y = exec_data(frame, s->y);
@@ -123,8 +124,8 @@ static wafer_status run(const exec_stage *stage, const exec_frame *frame, uint32
     }
     int64_t column = from % s->inner,
             n = s->inner - column < to - from ? s->inner - column : to - from;
-    reduce_vector(s, x + offset_of(&s->kept, from / s->inner) + column, y + from, n,
-                  frame->scratch[thread]);
+    if (n > WIDTH) n = WIDTH;
+    reduce_vector(s, x + offset_of(&s->kept, from / s->inner) + column, y + from, n);
     from += n;
   }
   return WAFER_OK;
@@ -192,6 +193,5 @@ wafer_status exec_build_reduce(exec_program *p, exec_op *op) {
   exec_tensor *y = exec_tensor_create(p, &node->type, &order);
   if (!y) return exec_no_memory(p);
   s->y = op->result = y;
-  s->stage.scratch = s->inner_kept ? (size_t)s->inner * sizeof(float) : 0;
   return exec_stage_add(p, &s->stage, op, UINT32_MAX);
 }

@@ -299,6 +299,56 @@ static void convolves(void) {
   }
 }
 
+/* As trained: weights come at run time. */
+static void convolves_by_inputs(void) {
+  for (size_t i = 0; i < WAFER_COUNT(convs); i++)
+    for (int transposed = 0; transposed < 2; transposed++) {
+      if (transposed && convs[i].pads[0] > 3) continue; /* nothing would remain */
+      bench b = start();
+      wafer_shape xs = shape_of(convs[i].x), ws = shape_of(convs[i].w);
+      if (transposed) xs.dims[1] = ws.dims[0];
+      char shape[32];
+      snprintf(shape, sizeof shape, "%dx%dx%dx%d", (int)xs.dims[0], (int)xs.dims[1],
+               (int)xs.dims[2], (int)xs.dims[3]);
+      uint32_t operands[] = {input(&b, WAFER_DTYPE_f32, shape, false),
+                             input(&b, WAFER_DTYPE_f32, convs[i].w, false)};
+      wafer_attr attrs[] = {
+          whole(WAFER_ATTR_group, convs[i].group), ints(WAFER_ATTR_strides, 2, convs[i].strides),
+          ints(WAFER_ATTR_dilations, 2, convs[i].dilations), ints(WAFER_ATTR_pads, 4, convs[i].pads),
+          INTS(output_padding, 0, 0)};
+      output(&b, node_of(&b, transposed ? WAFER_OP_conv_transpose : WAFER_OP_conv, operands, 2,
+                         attrs, 5));
+      check(&b, convs[i].name);
+    }
+}
+
+/* The gradient of a convolution's weights: kernels as large as what the convolution made. */
+static void convolves_large_kernels(void) {
+  static const struct {
+    const char *x, *w;
+    int64_t group, strides[2], dilations[2], pads[4];
+  } cases[] = {
+      {"5x7x9x11", "6x7x9x11", 1, {1, 1}, {1, 1}, {1, 1, 1, 1}},  /* 3x3 */
+      {"4x8x10x10", "8x8x5x5", 1, {1, 1}, {2, 2}, {0, 0, 1, 1}},  /* 3x3, stride 2 */
+      {"3x5x13x13", "4x5x9x9", 1, {3, 3}, {1, 1}, {1, 1, 1, 1}},  /* dilated */
+      {"1x24x9x8", "12x2x9x8", 12, {1, 1}, {1, 1}, {1, 1, 1, 1}}, /* depthwise */
+      {"4x6x6x6", "12x3x6x6", 2, {1, 1}, {1, 1}, {1, 1, 1, 1}},   /* grouped */
+      {"3x1x8x8", "4x1x4x4", 1, {1, 1}, {2, 2}, {0, 0, 0, 0}},    /* a rest that counts nowhere */
+  };
+  for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
+    bench b = start();
+    uint32_t operands[] = {input(&b, WAFER_DTYPE_f32, cases[i].x, false),
+                           input(&b, WAFER_DTYPE_f32, cases[i].w, false)};
+    wafer_attr attrs[] = {
+        whole(WAFER_ATTR_group, cases[i].group), ints(WAFER_ATTR_strides, 2, cases[i].strides),
+        ints(WAFER_ATTR_dilations, 2, cases[i].dilations), ints(WAFER_ATTR_pads, 4, cases[i].pads)};
+    uint32_t y = node_of(&b, WAFER_OP_conv, operands, 2, attrs, 4);
+    output(&b, NODE(&b, transpose, (y), INTS(perm, 1, 0, 2, 3)));
+    output(&b, NODE(&b, relu, (y)));
+    check(&b, cases[i].x);
+  }
+}
+
 static uint32_t small_conv(bench *b, uint32_t x, uint32_t w, uint32_t bias) {
   return NODE(b, conv, (x, w, bias), whole(WAFER_ATTR_group, 1), INTS(strides, 1, 1),
               INTS(dilations, 1, 1), INTS(pads, 1, 1, 1, 1));
@@ -659,6 +709,8 @@ static void reports_a_bad_index(void) {
 }
 
 CU_TestInfo tests_exec[] = {
+    {"convolves with weights that come at run time", convolves_by_inputs},
+    {"convolves kernels larger than results", convolves_large_kernels},
     {"convolves", convolves},
     {"runs tails on convolutions", runs_tails},
     {"keeps values that are needed later", keeps_what_is_needed},
