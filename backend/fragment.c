@@ -63,7 +63,7 @@ static void put_instruction(wafer_instruction *to, const wafer_instruction *from
 static void rehash(fragment *f) {
   uint32_t count = f->bucket_count ? f->bucket_count * 4 : 64;
   uint32_t *buckets = WAFER_NEW(f->arena, uint32_t, count);
-  f->failed = !buckets;
+  f->failed |= !buckets;
   if (!buckets) return;
   memset(buckets, 0xff, count * sizeof *buckets);
   for (uint32_t i = 0; i < f->code_count; i++) {

@@ -167,6 +167,9 @@ static wafer_status measure(lowering *l) {
                                                       : 2 * (uint64_t)plan->kernel_count;
   if (plan->mode == WAFER_MODE_pipelined)
     train = train < LEAST_TRAIN ? LEAST_TRAIN : train > MOST_TRAIN ? MOST_TRAIN : train;
+  for (uint32_t k = 0; k < plan->kernel_count; k++) /* every replica has several samples */
+    if (train < 4 * (uint64_t)plan->kernels[k].replicas)
+      train = 4 * (uint64_t)plan->kernels[k].replicas;
   wafer_timeline timeline = {0};
   WAFER_TRY(wafer_timeline_run(l->ctx->diag, plan, 0, train, &timeline));
   cost->latency_cycles = timeline.latency_cycles;

@@ -2,22 +2,26 @@
 #include "shelf.h"
 #include "size.h"
 
+#define SEARCHED_POINTS 4096 /* of a curve, where a search for the best layout uses them */
+
 typedef struct entry {
-  uint64_t signature, budget;
+  uint64_t signature, budget, words;
   wafer_curve curve;
 } entry;
 
 struct curve_set {
   const wafer_machine *machine;
   wafer_arena *arena;
-  uint32_t max_width, max_height;
+  uint32_t max_width, max_height, most_points;
   size_t count, room; /* room is a power of two */
   const entry **at;   /* entries never move: callers keep their curves */
   const shelf_place *layout;
   uint32_t layout_count;
 };
 
-static curve_set *create(const wafer_machine *machine, wafer_arena *arena) {
+static curve_set *create(const wafer_ctx *ctx, wafer_arena *arena) {
+  const wafer_machine *machine = ctx->machine;
+  bool best = ctx->options && ctx->options->placer == WAFER_PLACER_best;
   curve_set *set = WAFER_NEW(arena, curve_set, 1);
   wafer_rect whole;
   if (!set || !size_whole_wafer(machine, &whole)) return NULL;
@@ -25,6 +29,7 @@ static curve_set *create(const wafer_machine *machine, wafer_arena *arena) {
                      .arena = arena,
                      .max_width = whole.width,
                      .max_height = whole.height,
+                     .most_points = best ? SEARCHED_POINTS : 0,
                      .room = 256,
                      .at = WAFER_NEW(arena, const entry *, 256)};
   return set->at ? set : NULL;
@@ -32,7 +37,7 @@ static curve_set *create(const wafer_machine *machine, wafer_arena *arena) {
 
 curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
   if (!ir->curves || ir->curves->machine != ctx->machine)
-    ir->curves = create(ctx->machine, ir->arena);
+    ir->curves = create(ctx, ir->arena);
   return ir->curves;
 }
 
@@ -46,10 +51,13 @@ bool curve_set_keep_layout(curve_set *set, uint32_t count, const shelf_place *at
   return set->layout != NULL;
 }
 
-static const entry **find(const curve_set *set, uint64_t signature, uint64_t budget) {
-  size_t slot = (size_t)((signature ^ budget * 0x9e3779b97f4a7c15u) >> 7) & (set->room - 1);
-  while (set->at[slot] &&
-         (set->at[slot]->signature != signature || set->at[slot]->budget != budget))
+static const entry **find(const curve_set *set, const entry *key) {
+  uint64_t mixed = key->signature ^ (key->budget + key->words * 0xff51afd7ed558ccdu) *
+                                        0x9e3779b97f4a7c15u;
+  size_t slot = (size_t)(mixed >> 7) & (set->room - 1);
+  while (set->at[slot] && (set->at[slot]->signature != key->signature ||
+                           set->at[slot]->budget != key->budget ||
+                           set->at[slot]->words != key->words))
     slot = (slot + 1) & (set->room - 1);
   return &set->at[slot];
 }
@@ -60,23 +68,26 @@ static bool grow(curve_set *set) {
   larger.at = WAFER_NEW(set->arena, const entry *, larger.room);
   if (!larger.at) return false;
   for (size_t i = 0; i < set->room; i++)
-    if (set->at[i]) *find(&larger, set->at[i]->signature, set->at[i]->budget) = set->at[i];
+    if (set->at[i]) *find(&larger, set->at[i]) = set->at[i];
   *set = larger;
   return true;
 }
 
 wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body,
-                      uint64_t budget, const wafer_curve **out) {
-  uint64_t signature = wafer_kernel_signature(body);
-  const entry **slot = find(set, signature, budget);
+                      uint64_t budget, uint64_t words, const wafer_curve **out) {
+  const entry key = {.signature = wafer_kernel_signature(body), .budget = budget, .words = words};
+  const entry **slot = find(set, &key);
   if (!*slot) {
     entry *made = WAFER_NEW(set->arena, entry, 1);
     if (!made || (2 * set->count >= set->room && !grow(set)))
       return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for shape curves");
-    slot = find(set, signature, budget);
-    *made = (entry){.signature = signature, .budget = budget};
-    wafer_curve_options options = {
-        .max_width = set->max_width, .max_height = set->max_height, .budget = budget};
+    slot = find(set, &key);
+    *made = key;
+    wafer_curve_options options = {.max_width = set->max_width,
+                                   .max_height = set->max_height,
+                                   .budget = budget,
+                                   .stream_words = words,
+                                   .most_points = set->most_points};
     if (wafer_kernel_curve(set->machine, body, &options, set->arena, &made->curve) != WAFER_OK)
       return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for a shape curve");
     *slot = made;

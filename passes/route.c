@@ -94,6 +94,17 @@ static wafer_status go_round(routing *r, const wafer_graph_kernel *kernel, uint3
                     r->graph.values[value].name, kernel->name);
 }
 
+/* From the first replica, where routes begin and end, to the farthest one. */
+static uint64_t replica_hops(const routing *r, const wafer_graph_kernel *kernel, uint32_t value,
+                             const wafer_ir_stream *s) {
+  uint32_t producer = r->graph.values[value].producer;
+  uint64_t hops = 0;
+  if (s->to.where == WAFER_AT_wafer) hops += (uint64_t)(kernel->replicas - 1) * kernel->rect.width;
+  if (s->from.where != WAFER_AT_wafer || producer == WAFER_NONE) return hops;
+  const wafer_graph_kernel *from = &r->graph.kernels[producer];
+  return hops + (uint64_t)(from->replicas - 1) * from->rect.width;
+}
+
 /* Finds way and colour, and fills in what the stream costs. */
 static wafer_status plan_stream(routing *r, const wafer_graph_kernel *kernel, uint32_t value,
                                 wafer_ir_stream *s) {
@@ -110,7 +121,8 @@ static wafer_status plan_stream(routing *r, const wafer_graph_kernel *kernel, ui
   s->route = r->paths[chosen].at;
   s->words = stream_words(&r->graph.values[value].type, kernel->body.storage);
   s->cycles = stream_cycles(m, &s->from, &s->to, s->words);
-  s->latency = stream_latency(m, &s->from, &s->to, fabric_hops(&r->paths[chosen]));
+  s->latency = stream_latency(m, &s->from, &s->to,
+                              fabric_hops(&r->paths[chosen]) + replica_hops(r, kernel, value, s));
   if (r->mode == WAFER_MODE_streaming && s->from.where == s->to.where) {
     s->cycles =
         relayout_cycles(m, &s->from, &s->to, &r->graph.values[value].type.shape, s->words);

@@ -30,6 +30,7 @@ typedef struct shelf_place shelf_place;
 struct shelf_place {
   uint32_t index; /* of the chosen point */
   wafer_rect rect;
+  uint32_t replicas; /* of the rectangle, side by side; 0 is 1, and what shelves give */
 };
 
 /* Drops points that another one covers and sorts the rest as shelf_shapes wants; the number left.

@@ -34,7 +34,7 @@ static void write_size(const wafer_ctx *ctx, const wafer_graph_kernel *kernel,
   wafer_ir_set_split(kernel->func, loops.count, &sized->point->split);
   wafer_ir_set_depths(kernel->func, kernel->body.input_count + 1, sized->depths);
   wafer_ir_set_slabs(kernel->func, slabs_of(&kernel->body, cost.operations));
-  wafer_ir_set_replicas(kernel->func, 1);
+  wafer_ir_set_replicas(kernel->func, sized->replicas ? sized->replicas : 1);
   if (!sized->rect) return;
   wafer_ir_set_phase(kernel->func, 0);
   wafer_ir_set_rect(kernel->func, sized->rect);

@@ -13,9 +13,10 @@ typedef struct curve_set curve_set;
 /* The curves made so far for this compilation and machine: `size` finds those of `mode`. NULL: out
  * of memory. */
 curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir);
-/* The curve of a body within `budget` bytes per core; equal bodies share one. */
+/* The curve of a body within `budget` bytes per core, and what its streams need if `words` is not 0;
+ * equal bodies share one. */
 wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body,
-                      uint64_t budget, const wafer_curve **out);
+                      uint64_t budget, uint64_t words, const wafer_curve **out);
 
 /* The pipeline's layout as a search found it, kept for `size` where `mode` looked for it. */
 typedef struct shelf_place shelf_place;
@@ -27,6 +28,7 @@ bool curve_set_keep_layout(curve_set *set, uint32_t count, const shelf_place *at
 typedef struct sized_kernel {
   const wafer_shape_point *point; /* NULL when the kernel fits nowhere */
   const uint32_t *depths;         /* of the inputs, then of the outputs */
+  uint32_t replicas;              /* side by side; 0 is 1 */
   const wafer_rect *rect;         /* where a search has put it; NULL: `place` says where */
 } sized_kernel;
 

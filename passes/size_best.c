@@ -1,6 +1,7 @@
 /* A pipeline's shapes and places from the placement engine (wafer/placer.h). A shape's time is what
  * the interval cannot fall below with it: its cycles, those of its heaviest stream over its rows,
- * and the edge. What the engine cannot know, buffers and the cost of hops, is settled as for
+ * and the edge. Several replicas of a split, side by side, are a shape as well: of r of them each has
+ * every r-th sample, but all samples pass the rows of the first. What the engine cannot know, buffers and the cost of hops, is settled as for
  * shelves, and the better layout stays. */
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +11,16 @@
 
 #define DEFAULT_MOVES 500000
 #define TRIES 3 /* each in more haste */
+#define MOST_REPLICAS 64u
 
 typedef struct search {
   pipeline *p;
-  wafer_rect area; /* free of dead cores */
-  uint64_t floor;  /* no shorter interval is of use */
+  wafer_rect area;   /* free of dead cores */
+  uint64_t floor;    /* no shorter interval is of use */
+  uint32_t replicas; /* of a kernel, at most: in this try */
+  uint32_t most;     /* in any */
+  uint64_t bound;    /* no layout has a shorter interval */
+  uint32_t *many;    /* of each kind: kernels */
   wafer_placer_problem problem;
   wafer_placement found;
   wafer_placed *start; /* the shelves' layout */
@@ -28,18 +34,32 @@ static wafer_objective objective_of(const pipeline *p) { return p->ctx->options-
 
 /* ---- The problem ---- */
 
+/* One replica of a point of the curve, then more as long as they gain; their number. `at` may be
+ * NULL. The tag is the point, and from bit 32 the replicas. */
+static uint32_t point_shapes(const search *s, const kind *of, size_t i, wafer_placer_shape *at) {
+  const wafer_shape_point *point = &of->curve->at[i];
+  uint64_t stream = (of->words + point->height - 1) / point->height, last = UINT64_MAX;
+  uint32_t n = 0;
+  for (uint32_t r = 1; r <= s->replicas && point->width * r <= s->area.width; r++) {
+    uint64_t time = max_u64((point->cycles + r - 1) / r, stream);
+    if (time > UINT64_MAX >> (of->haste + 16)) continue;
+    time = max_u64(time << of->haste, s->floor);
+    if (time == last) break;
+    last = time;
+    if (at) at[n] = (wafer_placer_shape){point->width * r, point->height, time, (uint64_t)r << 32 | i};
+    n++;
+  }
+  return n;
+}
+
 static wafer_status kind_shapes(const search *s, const kind *of, wafer_placer_shapes *out) {
   wafer_arena *arena = s->p->ctx->arena;
-  wafer_placer_shape *at = WAFER_NEW(arena, wafer_placer_shape, of->curve->count);
   uint32_t n = 0;
+  for (size_t i = 0; i < of->curve->count; i++) n += point_shapes(s, of, i, NULL);
+  wafer_placer_shape *at = WAFER_NEW(arena, wafer_placer_shape, n);
   if (!at) return pipeline_no_memory(s->p);
-  for (size_t i = 0; i < of->curve->count; i++) {
-    const wafer_shape_point *point = &of->curve->at[i];
-    uint64_t time = max_u64(point->cycles, (of->words + point->height - 1) / point->height);
-    if (time > UINT64_MAX >> (of->haste + 16)) continue;
-    at[n++] = (wafer_placer_shape){point->width, point->height,
-                                   max_u64(time << of->haste, s->floor), i};
-  }
+  n = 0;
+  for (size_t i = 0; i < of->curve->count; i++) n += point_shapes(s, of, i, at + n);
   n = wafer_placer_pareto(n, at, s->area.width, s->area.height, false, arena);
   *out = (wafer_placer_shapes){n, at};
   return WAFER_OK;
@@ -83,8 +103,9 @@ static wafer_status make_problem(search *s) {
                                       .count = p->graph->kernel_count,
                                       .kinds = kinds,
                                       .kind = p->kind_of,
+                                      .edge_count = s->problem.edge_count,
+                                      .edges = s->problem.edges,
                                       .time_weight = 1};
-  WAFER_TRY(list_edges(s));
   s->problem.wire_weight = wire_weight(s);
   return WAFER_OK;
 }
@@ -100,7 +121,7 @@ static wafer_status look(search *s, shelf_place *places, bool *found) {
   quiet.emit = NULL;
   wafer_placer_options options = {.seed = o->place_seed, .moves = o->place_moves};
   options.start = s->start;
-  options.seconds = o->place_seconds / TRIES;
+  options.seconds = o->place_seconds / (2 * TRIES);
   if (!o->place_moves && o->place_seconds <= 0) options.moves = DEFAULT_MOVES;
   WAFER_TRY(make_problem(s));
   wafer_status status = wafer_place(&quiet, arena, &s->problem, &options, &s->found);
@@ -108,39 +129,89 @@ static wafer_status look(search *s, shelf_place *places, bool *found) {
   if (status == WAFER_NO_MEMORY) return pipeline_no_memory(s->p);
   for (uint32_t k = 0; *found && k < s->problem.count; k++) {
     const wafer_placed *at = &s->found.at[k];
-    uint64_t point = s->problem.kinds[s->problem.kind[k]].at[at->shape].tag;
+    uint64_t tag = s->problem.kinds[s->problem.kind[k]].at[at->shape].tag;
+    uint32_t replicas = (uint32_t)(tag >> 32);
     places[k] = (shelf_place){
-        (uint32_t)point,
-        {s->area.x + at->x, s->area.y + at->y, at->width, at->height}};
+        (uint32_t)tag,
+        {s->area.x + at->x, s->area.y + at->y, at->width / replicas, at->height},
+        replicas};
   }
   return WAFER_OK;
 }
 
 /* ---- The bound ---- */
 
-/* Do the smallest shapes of at most t cycles fit the usable cores? */
-static bool area_fits(const pipeline *p, uint64_t t) {
-  uint64_t room = wafer_rect_area(p->ctx->machine->usable);
-  for (uint32_t k = 0; k < p->graph->kernel_count; k++) {
-    const kind *of = &p->kinds[p->kind_of[k]];
-    uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < of->curve->count && of->curve->at[i].cycles <= t; i++) {
-      uint64_t w = of->curve->at[i].width, h = of->curve->at[i].height;
-      if (of->words > t * max_u64(w, h)) continue;
-      if (w * h < least) least = w * h;
-    }
-    if (least > room) return false; /* none is that fast, or there is no room */
-    room -= least;
+/* Lengths along a direction of `all` cores, so changed that what fits beside each other still does:
+ * measured so, too, no layout has more area than the wafer. Kernels of more than half the wafer's
+ * height cannot stand on each other, of more than a third not three; their area does not show it.
+ * (Dual feasible functions: Fekete and Schepers, Mathematical Programming 91, 2001.) 0: as it is. To
+ * STEPS: what leaves less than `step` parts of 2 STEPS is all, and less than that is nothing. Beyond:
+ * so many parts and no fractions. */
+#define STEPS 8u
+#define PARTS 6u
+typedef struct measure {
+  uint32_t step; /* below STEPS + PARTS */
+  uint64_t all;
+} measure;
+
+static uint64_t measured(measure m, uint64_t length) {
+  if (m.step > STEPS) { /* in units of 1 / parts of all */
+    uint64_t parts = m.step - STEPS + 1, whole = (parts + 1) * length / m.all;
+    bool even = (parts + 1) * length % m.all == 0;
+    return even ? length * parts : whole * m.all;
+  }
+  if (2 * STEPS * length < m.step * m.all) return 0;
+  return 2 * STEPS * length > (2 * STEPS - m.step) * m.all ? m.all : length;
+}
+
+/* What `all` measures: fractions of parts are counted exactly. */
+static uint64_t measured_all(measure m) {
+  return m.step > STEPS ? m.all * (m.step - STEPS + 1) : m.all;
+}
+
+/* Least area, so measured, on which a kind takes at most t cycles a sample; UINT64_MAX: none. */
+static uint64_t least_area(const search *s, const kind *of, uint64_t t, measure x, measure y) {
+  uint64_t least = UINT64_MAX;
+  for (size_t i = 0; i < of->curve->count && of->curve->at[i].cycles / s->most <= t; i++) {
+    const wafer_shape_point *at = &of->curve->at[i];
+    uint64_t w = at->width, h = at->height, replicas = t ? (at->cycles + t - 1) / t : 1;
+    if (replicas > s->most || replicas * w > s->area.width) continue;
+    if (of->words > t * max_u64(w, h)) continue;
+    uint64_t area = measured(x, max_u64(replicas, 1) * w) * measured(y, h);
+    if (area < least) least = area;
+  }
+  return least;
+}
+
+static bool measure_fits(const search *s, uint64_t t, measure x, measure y) {
+  const pipeline *p = s->p;
+  uint64_t room = measured_all(x) * measured_all(y);
+  for (uint32_t k = 0; k < p->kind_count; k++) {
+    uint64_t least = least_area(s, &p->kinds[k], t, x, y), many = s->many[k];
+    if (least > room / many) return false; /* none is that fast, or there is no room */
+    room -= least * many;
   }
   return true;
 }
 
-/* No layout has a shorter interval. */
-static uint64_t least_interval(const pipeline *p) {
+/* May shapes of at most t cycles fit the usable cores? */
+static bool area_fits(const search *s, uint64_t t) {
+  wafer_rect usable = s->p->ctx->machine->usable;
+  for (uint32_t step = 0; step <= STEPS + PARTS; step++) {
+    measure x = {0, usable.width}, y = {0, usable.height};
+    if (!measure_fits(s, t, (measure){step, x.all}, y)) return false;
+    if (step && !measure_fits(s, t, x, (measure){step, y.all})) return false;
+  }
+  return true;
+}
+
+static uint64_t least_interval(search *s) {
+  const pipeline *p = s->p;
+  for (uint32_t k = 0; k < p->graph->kernel_count; k++) s->many[p->kind_of[k]]++;
   uint64_t low = p->edge, high = p->cycle_count ? p->cycles[p->cycle_count - 1] : low;
   while (low < high) {
     uint64_t mid = low + (high - low) / 2;
-    if (area_fits(p, mid)) high = mid;
+    if (area_fits(s, mid)) high = mid;
     else low = mid + 1;
   }
   return low;
@@ -157,11 +228,18 @@ static uint64_t apart(uint32_t a, uint32_t a_length, uint32_t b, uint32_t b_leng
   return (uint64_t)llabs(2 * (int64_t)a + a_length - 2 * (int64_t)b - b_length);
 }
 
+static wafer_rect all_replicas(const shelf_place *at) {
+  wafer_rect all = at->rect;
+  if (at->replicas) all.width *= at->replicas;
+  return all;
+}
+
 static merit merit_of(const search *s, const shelf_place *places) {
   const wafer_mode_cost *cost = &s->p->out->cost;
   merit m = {true, cost->interval_cycles, cost->latency_cycles, 0};
   for (uint32_t e = 0; e < s->problem.edge_count; e++) {
-    wafer_rect a = places[s->problem.edges[e].from].rect, b = places[s->problem.edges[e].to].rect;
+    wafer_rect a = all_replicas(&places[s->problem.edges[e].from]);
+    wafer_rect b = all_replicas(&places[s->problem.edges[e].to]);
     m.wire += apart(a.x, a.width, b.x, b.width) + apart(a.y, a.height, b.y, b.height);
   }
   return m;
@@ -186,7 +264,7 @@ static void tell(const search *s, const merit *shelves, const merit *best) {
              "placer best: interval %llu cycles (shelves %llu; no layout below %llu), latency %llu "
              "(%llu), wires %llu cores (%llu)",
              (unsigned long long)best->interval, (unsigned long long)shelves->interval,
-             (unsigned long long)least_interval(s->p), (unsigned long long)best->latency,
+             (unsigned long long)s->bound, (unsigned long long)best->latency,
              (unsigned long long)shelves->latency, (unsigned long long)best->wire / 2,
              (unsigned long long)shelves->wire / 2);
 }
@@ -201,17 +279,13 @@ static wafer_status set_haste(pipeline *p, int try, const uint32_t *of_shelves) 
 }
 
 /* Tries until buffers no longer cost anything. */
-static wafer_status try_all(search *s, shelf_place *tried, shelf_place *best, merit *b) {
+static wafer_status try_haste(search *s, const uint32_t *of_shelves, shelf_place *tried,
+                              shelf_place *best, merit *b) {
   pipeline *p = s->p;
-  merit shelves = *b;
-  bool told = b->fits, found = true;
-  size_t bytes = p->graph->kernel_count * sizeof *p->haste;
-  uint32_t *of_shelves = wafer_arena_copy(p->ctx->arena, p->haste, bytes);
-  if (!of_shelves) return pipeline_no_memory(p);
+  bool found = true;
   for (int k = 0; k < TRIES && found; k++) {
     WAFER_TRY(set_haste(p, k, of_shelves));
     WAFER_TRY(look(s, tried, &found));
-    if (k == 0 && told) shelves = *b = merit_of(s, best); /* edges are known now */
     if (!found) break;
     WAFER_TRY(pipeline_settle(p, tried));
     merit m = merit_of(s, tried);
@@ -221,7 +295,27 @@ static wafer_status try_all(search *s, shelf_place *tried, shelf_place *best, me
     }
     if (m.interval <= s->found.time) break;
   }
-  if (b->fits && told) tell(s, &shelves, b);
+  return WAFER_OK;
+}
+
+/* Without replicas first: they cost latency, and gain nothing where the interval is the bound. */
+static wafer_status try_all(search *s, shelf_place *tried, shelf_place *best, merit *b) {
+  pipeline *p = s->p;
+  size_t bytes = p->graph->kernel_count * sizeof *p->haste;
+  uint32_t *of_shelves = wafer_arena_copy(p->ctx->arena, p->haste, bytes);
+  if (!of_shelves) return pipeline_no_memory(p);
+  s->many = WAFER_NEW(p->ctx->arena, uint32_t, p->kind_count);
+  if (!s->many) return pipeline_no_memory(p);
+  WAFER_TRY(list_edges(s));
+  if (b->fits) *b = merit_of(s, best);
+  merit shelves = *b;
+  s->bound = least_interval(s);
+  s->replicas = 1;
+  WAFER_TRY(try_haste(s, of_shelves, tried, best, b));
+  s->replicas = s->most;
+  if (s->most > 1 && (!b->fits || b->interval > s->bound))
+    WAFER_TRY(try_haste(s, of_shelves, tried, best, b));
+  if (shelves.fits) tell(s, &shelves, b);
   return WAFER_OK;
 }
 
@@ -235,9 +329,16 @@ static wafer_placed *start_of(const pipeline *p) {
   return start;
 }
 
+/* A sample is not done sooner for them, and core programs serve one. */
+static uint32_t most_replicas(const pipeline *p) {
+  const wafer_options *o = p->ctx->options;
+  if (o->objective != WAFER_OBJECTIVE_throughput || o->programs == WAFER_PROGRAMS_always) return 1;
+  return o->replicas && o->replicas < MOST_REPLICAS ? o->replicas : MOST_REPLICAS;
+}
+
 static wafer_status search_layout(pipeline *p, shelf_place *best, bool *fits) {
   uint32_t n = p->graph->kernel_count;
-  search s = {.p = p, .floor = p->edge};
+  search s = {.p = p, .floor = p->edge, .most = most_replicas(p)};
   shelf_place *tried = WAFER_NEW(p->ctx->arena, shelf_place, n);
   if (!tried || !size_whole_wafer(p->ctx->machine, &s.area)) return pipeline_no_memory(p);
   if (*fits) memcpy(best, p->places, n * sizeof *best);

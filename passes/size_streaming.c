@@ -179,7 +179,7 @@ static wafer_status find_shape(streaming *s, uint32_t k, const wafer_kernel_body
   *asked = UINT64_MAX;
   for (int tries = 0; tries < BUDGETS_TRIED && !*point; tries++) {
     const wafer_curve *curve;
-    WAFER_TRY(curve_of(s->ctx->diag, s->curves, body, budget, &curve));
+    WAFER_TRY(curve_of(s->ctx->diag, s->curves, body, budget, 0, &curve));
     if (!curve->count && curve->least_bytes + held_bytes < *asked)
       *asked = curve->least_bytes + held_bytes;
     *point = choose(s, kernel, body, curve, asked);

@@ -31,6 +31,12 @@ static wafer_holding holding_of(const pipeline *p, uint32_t kernel) {
   return (wafer_holding){.where = WAFER_AT_wafer, .rect = p->places[kernel].rect};
 }
 
+/* Cores between a kernel's first replica, where streams begin and end, and its farthest. */
+static uint64_t beyond_first(const pipeline *p, uint32_t kernel) {
+  if (kernel == WAFER_NONE) return 0;
+  return (uint64_t)(p->out->kernels[kernel].replicas - 1) * p->places[kernel].rect.width;
+}
+
 /* From where the value is made to kernel `k`; WAFER_NONE: to the edge. */
 static hop hop_to(const pipeline *p, uint32_t value, uint32_t k) {
   const wafer_machine *m = p->ctx->machine;
@@ -38,8 +44,8 @@ static hop hop_to(const pipeline *p, uint32_t value, uint32_t k) {
   wafer_holding from = holding_of(p, v->producer), to = holding_of(p, k);
   uint32_t user = k == WAFER_NONE ? v->producer : k;
   uint64_t words = stream_words(&v->type, p->graph->kernels[user].body.storage);
-  return (hop){stream_cycles(m, &from, &to, words),
-               stream_latency(m, &from, &to, hops_between(m, &from, &to))};
+  uint64_t hops = hops_between(m, &from, &to) + beyond_first(p, v->producer) + beyond_first(p, k);
+  return (hop){stream_cycles(m, &from, &to, words), stream_latency(m, &from, &to, hops)};
 }
 
 static void raise(uint64_t *value, uint64_t to) {
@@ -62,6 +68,10 @@ static uint64_t start_of(const pipeline *p, uint32_t k, const uint64_t *start) {
   return at;
 }
 
+static uint64_t ceil_div(uint64_t a, uint64_t b) {
+  return (a + b - 1) / b;
+}
+
 /* Latency along the longest path and the slowest resource. */
 static void add_up(const pipeline *p, uint64_t *start) {
   const wafer_graph *g = p->graph;
@@ -69,10 +79,11 @@ static void add_up(const pipeline *p, uint64_t *start) {
   *cost = (wafer_mode_cost){.fits = true, .why_not = "", .interval_cycles = p->edge};
   for (uint32_t k = 0; k < g->kernel_count; k++) {
     const wafer_shape_point *point = p->out->kernels[k].point;
+    uint32_t replicas = p->out->kernels[k].replicas;
     start[k] = start_of(p, k, start);
-    raise(&cost->interval_cycles, point->cycles);
+    raise(&cost->interval_cycles, ceil_div(point->cycles, replicas));
     raise(&cost->latency_cycles, start[k] + point->cycles);
-    cost->cores += (uint64_t)point->width * point->height;
+    cost->cores += (uint64_t)point->width * point->height * replicas;
   }
   for (uint32_t i = 0; i < g->output_count; i++) {
     uint32_t producer = g->values[g->outputs[i]].producer;
@@ -84,10 +95,6 @@ static void add_up(const pipeline *p, uint64_t *start) {
 }
 
 /* ---- Depths, now that times are known ---- */
-
-static uint64_t ceil_div(uint64_t a, uint64_t b) {
-  return (a + b - 1) / b;
-}
 
 /* Cycles between the moment a value's first word leaves for kernel k and the moment k is done with
  * it. What comes from the edge leaves just in time. */
@@ -129,19 +136,20 @@ static void mark_skipped(const pipeline *p, uint32_t k, uint32_t input) {
   p->skipped[p->stage[k] + 1]--;
 }
 
-/* The depths that times ask for, none above `limit`; the interval that they allow. With `last` the
+/* The depths that times ask for, none above `limit`; the interval that they allow. Replicas share
+ * out the samples. With `last` the
  * stages that too deep values skip are marked. */
 static uint64_t fill_depths(const pipeline *p, uint32_t k, const uint64_t *start, uint64_t limit,
                             bool last, uint32_t *depths) {
   const wafer_kernel_body *body = &p->graph->kernels[k].body;
-  uint64_t t = p->out->cost.interval_cycles, interval = t;
+  uint64_t t = p->out->cost.interval_cycles, interval = t, replicas = p->out->kernels[k].replicas;
   for (uint32_t i = 0; i <= body->input_count; i++) {
     bool input = i < body->input_count;
     depths[i] = 1;
     if (input && body->input_is_weight[i]) continue;
     uint64_t span = input ? input_span(p, k, i, start) : output_span(p, k),
-             samples = ceil_div(span, t ? t : 1);
-    if (samples > limit) raise(&interval, ceil_div(span, limit));
+             samples = ceil_div(ceil_div(span, t ? t : 1), replicas);
+    if (samples > limit) raise(&interval, ceil_div(span, limit * replicas));
     if (samples > limit && last && input) mark_skipped(p, k, i);
     depths[i] = (uint32_t)(samples > limit                 ? limit
                            : samples < SIZE_PIPELINE_DEPTH ? SIZE_PIPELINE_DEPTH
@@ -150,13 +158,32 @@ static uint64_t fill_depths(const pipeline *p, uint32_t k, const uint64_t *start
   return interval;
 }
 
+/* A route may turn out longer than the way between two rectangles, by an eighth of the way across the
+ * wafer or so: one sample more where times do not leave that much, if the cores can hold it. */
+static void spare_depths(const pipeline *p, uint32_t k, const uint64_t *start, uint32_t *depths,
+                         uint64_t *bytes) {
+  const wafer_kernel_body *body = &p->graph->kernels[k].body;
+  const wafer_machine *m = p->ctx->machine;
+  uint64_t t = p->out->cost.interval_cycles, replicas = p->out->kernels[k].replicas, more;
+  uint64_t detour = (uint64_t)(m->width + m->height) * m->hop_cycles / 8;
+  for (uint32_t i = 0; i <= body->input_count; i++) {
+    bool input = i < body->input_count;
+    if (input && body->input_is_weight[i]) continue;
+    uint64_t span = input ? input_span(p, k, i, start) : output_span(p, k);
+    if (depths[i] * replicas * t >= span + detour || depths[i] >= WAFER_MAX_DEPTH) continue;
+    depths[i]++;
+    if (fits_core(p, k, depths, &more)) *bytes = more;
+    else depths[i]--;
+  }
+}
+
 /* As deep as times ask for, and where that is too much for the cores, as deep as they can hold; the
  * train is then held up to *interval. */
 static wafer_status settle_depths(const pipeline *p, uint32_t k, const uint64_t *start,
                                   uint64_t *interval) {
   uint32_t *depths = WAFER_NEW(p->ctx->arena, uint32_t, p->graph->kernels[k].body.input_count + 1);
   if (!depths) return pipeline_no_memory(p);
-  uint64_t limit = UINT32_MAX, bytes;
+  uint64_t limit = UINT32_MAX, bytes; /* of a replica */
   fill_depths(p, k, start, limit, false, depths);
   while (!fits_core(p, k, depths, &bytes) && limit > SIZE_PIPELINE_DEPTH) {
     uint32_t deepest = 0;
@@ -168,6 +195,7 @@ static wafer_status settle_depths(const pipeline *p, uint32_t k, const uint64_t 
   }
   uint64_t allowed = fill_depths(p, k, start, limit, true, depths);
   p->out->kernels[k].depths = depths;
+  if (allowed <= p->out->cost.interval_cycles) spare_depths(p, k, start, depths, &bytes);
   raise(interval, allowed);
   raise(&p->out->cost.peak_core_bytes, bytes);
   return WAFER_OK;
@@ -178,7 +206,10 @@ wafer_status pipeline_settle(pipeline *p, const shelf_place *places) {
   uint64_t *start = WAFER_NEW(p->ctx->arena, uint64_t, n), interval = 0;
   if (!start) return pipeline_no_memory(p);
   p->places = places;
-  for (uint32_t k = 0; k < n; k++) p->out->kernels[k].point = &p->curve[k]->at[places[k].index];
+  for (uint32_t k = 0; k < n; k++) {
+    p->out->kernels[k].point = &p->curve[k]->at[places[k].index];
+    p->out->kernels[k].replicas = places[k].replicas ? places[k].replicas : 1;
+  }
   add_up(p, start);
   for (uint32_t k = 0; k < n; k++) WAFER_TRY(settle_depths(p, k, start, &interval));
   raise(&p->out->cost.interval_cycles, interval);

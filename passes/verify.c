@@ -32,6 +32,14 @@ static bool contains(wafer_rect outer, wafer_rect inner) {
          inner.y - outer.y <= outer.height - inner.height;
 }
 
+/* Of all replicas; rectangles beyond the wafer may be any size. */
+static wafer_rect all_of(const wafer_graph_kernel *k) {
+  uint64_t width = (uint64_t)k->rect.width * k->replicas;
+  wafer_rect all = k->rect;
+  all.width = width < UINT32_MAX ? (uint32_t)width : UINT32_MAX;
+  return all;
+}
+
 static wafer_status check_split(const verifier *v, const wafer_graph_kernel *k) {
   uint32_t width = wafer_split_width(&k->split), height = wafer_split_height(&k->split);
   if (width != k->rect.width || height != k->rect.height)
@@ -64,10 +72,11 @@ static wafer_status check_kernel(const verifier *v, const wafer_graph_kernel *k)
   if (!k->sized || !k->placed || !k->slabs)
     return wafer_fail(v->ctx->diag, k->loc, WAFER_BAD_INPUT,
                       "kernel '%s' lacks a split, slabs, a phase or a rectangle", k->name);
-  if (!contains(v->ctx->machine->usable, k->rect))
+  wafer_rect all = all_of(k);
+  if (!contains(v->ctx->machine->usable, all))
     return wafer_fail(v->ctx->diag, k->loc, WAFER_NO_FIT,
                       "kernel '%s' lies on %u x %u cores at (%u, %u), outside the usable ones",
-                      k->name, k->rect.width, k->rect.height, k->rect.x, k->rect.y);
+                      k->name, all.width, all.height, all.x, all.y);
   WAFER_TRY(check_split(v, k));
   return check_bytes(v, k);
 }
@@ -77,7 +86,7 @@ static wafer_status check_kernel(const verifier *v, const wafer_graph_kernel *k)
 static wafer_status check_dead(const verifier *v, const wafer_graph_kernel *k) {
   const wafer_machine *m = v->ctx->machine;
   for (uint32_t i = 0; i < m->dead_count; i++)
-    if (contains(k->rect, (wafer_rect){m->dead[i].x, m->dead[i].y, 1, 1}))
+    if (contains(all_of(k), (wafer_rect){m->dead[i].x, m->dead[i].y, 1, 1}))
       return wafer_fail(v->ctx->diag, k->loc, WAFER_NO_FIT,
                         "kernel '%s' lies on the dead core (%u, %u)", k->name, m->dead[i].x,
                         m->dead[i].y);
@@ -92,8 +101,9 @@ static wafer_status check_dead(const verifier *v, const wafer_graph_kernel *k) {
 /* Marks the kernel's cores; another one's mark is an overlap. */
 static wafer_status claim_cores(const verifier *v, uint32_t number) {
   const wafer_graph_kernel *k = &v->graph.kernels[number];
-  for (uint32_t y = k->rect.y; y < k->rect.y + k->rect.height; y++)
-    for (uint32_t x = k->rect.x; x < k->rect.x + k->rect.width; x++) {
+  wafer_rect all = all_of(k);
+  for (uint32_t y = all.y; y < all.y + all.height; y++)
+    for (uint32_t x = all.x; x < all.x + all.width; x++) {
       uint32_t *at = &v->owner[(size_t)y * v->ctx->machine->width + x];
       if (*at)
         return wafer_fail(v->ctx->diag, k->loc, WAFER_BAD_INPUT,
@@ -105,8 +115,9 @@ static wafer_status claim_cores(const verifier *v, uint32_t number) {
 }
 
 static void release_cores(const verifier *v, const wafer_graph_kernel *k) {
-  for (uint32_t y = k->rect.y; y < k->rect.y + k->rect.height; y++)
-    for (uint32_t x = k->rect.x; x < k->rect.x + k->rect.width; x++)
+  wafer_rect all = all_of(k);
+  for (uint32_t y = all.y; y < all.y + all.height; y++)
+    for (uint32_t x = all.x; x < all.x + all.width; x++)
       v->owner[(size_t)y * v->ctx->machine->width + x] = 0;
 }
 

@@ -1,4 +1,5 @@
-/* The shape curve of a body: the Pareto set over (width, height, cycles).
+/* The shape curve of a body: the Pareto set over (width, height, time); time is cycles, or those of
+ * the heaviest stream over the rows.
  *
  * Per loop only the distinct quotients ceil(extent / parts) matter, with the fewest parts that give
  * each. At most two loops share a direction, at most four (the longest) are cut at all, and a loop
@@ -12,15 +13,15 @@
  * without tolerance.
  *
  * The set of what was tried is exact, and thinned when it has more than MAX_POINTS: one point, that
- * of least area, per cell of a geometric grid over (cycles, aspect ratio) that begins at 2 % of
- * cycles, the extremes of each coordinate always. All orders are total, so the result is the same
+ * of least area, per cell of a geometric grid over (time, aspect ratio) that begins at 2 % of
+ * time, the extremes of each coordinate always. All orders are total, so the result is the same
  * on every run. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernel_family.h"
 
-#define MAX_POINTS 512
+#define MAX_POINTS 512 /* unless others are asked for */
 #define MAX_CHOICES 48 /* of a list, while 16 % of tolerance can make it so */
 #define MAX_CUT 4      /* loops that are cut */
 
@@ -248,6 +249,11 @@ static wafer_status keep(search *s, const wafer_shape_point *point) {
   return WAFER_OK;
 }
 
+static uint64_t time_of(const search *s, uint64_t cycles, uint32_t height) {
+  uint64_t stream = kernel_ceil((int64_t)s->options.stream_words, height);
+  return cycles > stream ? cycles : stream;
+}
+
 static wafer_status try_split(search *s, const wafer_split *split, uint32_t height,
                               uint32_t width) {
   wafer_shape_point p = {.width = width, .height = height, .split = *split};
@@ -255,14 +261,14 @@ static wafer_status try_split(search *s, const wafer_split *split, uint32_t heig
   wafer_cost cost;
   kernel_view_split(&s->view, split);
   p.cycles = kernel_compute_cycles(&s->view);
-  if (p.cycles >= known) return WAFER_OK;
+  if (time_of(s, p.cycles, height) >= known) return WAFER_OK;
   p.cycles = kernel_add(p.cycles, kernel_fabric_cycles(&s->view));
-  if (p.cycles >= known) return WAFER_OK;
+  if (time_of(s, p.cycles, height) >= known) return WAFER_OK;
   kernel_bytes(&s->view, &cost);
   p.bytes = bytes_of(&cost);
   if (p.bytes < s->least_bytes) s->least_bytes = p.bytes;
   if (p.bytes > s->options.budget) return WAFER_OK;
-  learn(s, height, width, p.cycles);
+  learn(s, height, width, time_of(s, p.cycles, height));
   return keep(s, &p);
 }
 
@@ -326,14 +332,36 @@ static int by_cycles(const void *left, const void *right) {
   return memcmp(&a->split, &b->split, sizeof a->split);
 }
 
-/* Drops what another point is nowhere worse than. `lowest[w]`: Fenwick tree, least height of widths
+typedef struct timed {
+  uint64_t time;
+  wafer_shape_point is;
+} timed;
+
+static int by_time(const void *left, const void *right) {
+  const timed *a = left, *b = right;
+  if (a->time != b->time) return a->time < b->time ? -1 : 1;
+  if (area_of(&a->is) != area_of(&b->is)) return area_of(&a->is) < area_of(&b->is) ? -1 : 1;
+  return by_cycles(&a->is, &b->is);
+}
+
+static wafer_status sort_by_time(search *s) {
+  timed *order = WAFER_NEW(s->arena, timed, s->count);
+  if (!order) return WAFER_NO_MEMORY;
+  for (size_t i = 0; i < s->count; i++)
+    order[i] = (timed){time_of(s, s->points[i].cycles, s->points[i].height), s->points[i]};
+  qsort(order, s->count, sizeof *order, by_time);
+  for (size_t i = 0; i < s->count; i++) s->points[i] = order[i].is;
+  return WAFER_OK;
+}
+
+/* Drops what another point is nowhere worse than; the rest by time. `lowest[w]`: Fenwick tree, least height of widths
  * <= w. */
 static wafer_status only_pareto(search *s) {
   uint32_t *lowest = WAFER_NEW(s->arena, uint32_t, (size_t)s->options.max_width + 1);
   size_t kept = 0;
   if (!lowest) return WAFER_NO_MEMORY;
   memset(lowest, 0xff, ((size_t)s->options.max_width + 1) * sizeof *lowest);
-  if (s->count > 0) qsort(s->points, s->count, sizeof *s->points, by_cycles);
+  if (s->count > 0) WAFER_TRY(sort_by_time(s));
   for (size_t i = 0; i < s->count; i++) {
     const wafer_shape_point p = s->points[i];
     uint32_t least = UINT32_MAX;
@@ -382,7 +410,7 @@ static size_t mark_cells(const search *s, cell *cells, bool *marked, int32_t cyc
   for (size_t i = 0; i < s->count; i++) {
     const wafer_shape_point *p = &s->points[i];
     int32_t ratio = log_of(p->width) - log_of(p->height) + 32 * 64;
-    cells[i] = (cell){log_of(p->cycles) / cycles, ratio / aspect, area_of(p), i};
+    cells[i] = (cell){log_of(time_of(s, p->cycles, p->height)) / cycles, ratio / aspect, area_of(p), i};
     marked[i] = false;
   }
   qsort(cells, s->count, sizeof *cells, by_cell);
@@ -409,12 +437,13 @@ static void mark_extremes(const search *s, bool *marked) {
 /* Grid cells begin at 2 % of cycles by half an octave of aspect ratio and widen until few enough
  * remain. */
 static wafer_status thin(search *s) {
-  if (s->count <= MAX_POINTS) return WAFER_OK;
+  size_t most = s->options.most_points ? s->options.most_points : MAX_POINTS;
+  if (s->count <= most || most < 8) return WAFER_OK;
   cell *cells = WAFER_NEW(s->arena, cell, s->count);
   bool *marked = WAFER_NEW(s->arena, bool, s->count);
   if (!cells || !marked) return WAFER_NO_MEMORY;
   int32_t cycles = 2, aspect = 32;
-  while (mark_cells(s, cells, marked, cycles, aspect) > MAX_POINTS - 4) {
+  while (mark_cells(s, cells, marked, cycles, aspect) > most - 4) {
     cycles += 1 + cycles / 4;
     aspect += aspect / 8;
   }
@@ -491,7 +520,9 @@ static wafer_status run(search *s) {
   WAFER_TRY(only_pareto(s));
   WAFER_TRY(improve_some(s));
   WAFER_TRY(only_pareto(s));
-  return thin(s);
+  WAFER_TRY(thin(s));
+  if (s->count) qsort(s->points, s->count, sizeof *s->points, by_cycles);
+  return WAFER_OK;
 }
 
 wafer_status wafer_kernel_curve(const wafer_machine *machine, const wafer_kernel_body *body,

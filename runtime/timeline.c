@@ -3,7 +3,7 @@
  * A stream starts a sample when its source has it, its links are free, the edge (or MemoryX) has
  * bandwidth left, and the target's buffer has room; it ends `cycles` later and has arrived
  * `latency` after that. A kernel starts a sample when all inputs have arrived, its replica is free,
- * and its outputs' buffer has room. Phases follow each other; weights that stream in for a phase
+ * and its outputs' buffer has room; every replica has buffers of its own. Phases follow each other; weights that stream in for a phase
  * may arrive from the start of the phase before. Time 0 is when everything that `load` steps bring
  * is in place. */
 #include <stdlib.h>
@@ -148,14 +148,22 @@ static uint32_t most(uint32_t a, uint32_t b) {
   return a > b ? a : b;
 }
 
+/* Samples in the buffers that an event fills: every replica has its own. */
+static uint32_t buffered(const line *l, const event *e) {
+  const wafer_stream *t = e->stream;
+  const wafer_kernel *at = e->kernel;
+  if (t) at = t->to_kernel == WAFER_NONE ? NULL : &l->plan->kernels[t->to_kernel];
+  uint64_t depth = most(1, t ? t->depth : e->kernel->body.output_depth);
+  depth *= at ? most(1, at->replicas) : 1;
+  return depth < UINT32_MAX ? (uint32_t)depth : UINT32_MAX;
+}
+
 /* Rings reach back as far as any buffer or replica does, and no further than the train. */
 static wafer_status make_rings(line *l) {
   l->window = 1;
   for (uint32_t i = 0; i < l->event_count; i++) {
     const event *e = &l->events[i];
-    l->window =
-        most(l->window, e->stream ? e->stream->depth
-                                  : most(e->kernel->replicas, e->kernel->body.output_depth));
+    l->window = most(l->window, buffered(l, e));
   }
   if (l->window >= l->samples)
     l->window = (uint32_t)l->samples;
@@ -229,10 +237,8 @@ static uint64_t ready(const line *l, const event *e, uint64_t sample) {
 
 /* Holds an event up until sample - depth has left the buffer that it fills. `base`: first sample of
  * the group; earlier ones ended with the phase. */
-static uint64_t room(const line *l, const event *e, uint64_t sample, uint64_t base,
-                     uint32_t depth) {
-  uint64_t time = 0;
-  if (depth == 0) depth = 1;
+static uint64_t room(const line *l, const event *e, uint64_t sample, uint64_t base) {
+  uint64_t time = 0, depth = buffered(l, e);
   if (sample < base + depth) return 0;
   for (uint32_t i = 0; i < e->user_count; i++) {
     const event *u = &l->events[e->user[i]];
@@ -290,7 +296,7 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
     e->left[sample % l->window] = at(l, e->left, sample - 1);
     return;
   }
-  start = later(start, room(l, e, sample, base, t->depth));
+  start = later(start, room(l, e, sample, base));
   if (sample > base) start = later(start, at(l, e->left, sample - 1));
   bool alone = !weight && l->plan->mode == WAFER_MODE_streaming && l->plan->batch == 1;
   if (alone) start = later(start, l->exchange);
@@ -315,7 +321,7 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
 static void run_kernel(line *l, event *e, uint64_t sample, uint64_t base) {
   const wafer_kernel *k = e->kernel;
   uint64_t start = later(ready(l, e, sample), l->start), replicas = k->replicas ? k->replicas : 1;
-  start = later(start, room(l, e, sample, base, k->body.output_depth));
+  start = later(start, room(l, e, sample, base));
   if (sample >= base + replicas) start = later(start, at(l, e->done, sample - replicas));
   e->done[sample % l->window] = start + k->cost.cycles;
   if (l->out->kernel_busy) l->out->kernel_busy[e->action->index] += k->cost.cycles;

@@ -35,6 +35,8 @@ static const char usage[] =
     "FILE.xml\n"
     "      --repair R           spares: links bypass what is dead, the fabric is a smaller rectangle;\n"
     "                           avoid: kernels and routes keep off it (spares, or what FILE.xml says)\n"
+    "      --replicas N         copies of a kernel side by side, at most, that share out the\n"
+    "                           samples; auto: as many as pay, with --placer best (auto)\n"
     "      --programs W         keep the core programs that `run --fidelity fabric` executes in the "
     "plan:\n"
     "                           auto (when they are small), always or never (auto)\n"
@@ -80,6 +82,7 @@ enum {
   SEED,
   DEFECTS,
   REPAIR,
+  REPLICAS,
   PROGRAMS,
   REPORT,
   PASSES,
@@ -104,6 +107,7 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"seed", required_argument, NULL, SEED},
                                              {"defects", required_argument, NULL, DEFECTS},
                                              {"repair", required_argument, NULL, REPAIR},
+                                             {"replicas", required_argument, NULL, REPLICAS},
                                              {"programs", required_argument, NULL, PROGRAMS},
                                              {"report", required_argument, NULL, REPORT},
                                              {"passes", required_argument, NULL, PASSES},
@@ -176,6 +180,11 @@ static wafer_status parse_objective(const char *text, wafer_objective *objective
 }
 
 static bool parse_search(wafer_options *o, int option, const char *text) {
+  uint64_t replicas = 0;
+  if (option == REPLICAS && strcmp(text, "auto") &&
+      !cli_parse_u64("compile", "--replicas", text, 1, UINT32_MAX, &replicas))
+    return false;
+  if (option == REPLICAS) return o->replicas = (uint32_t)replicas, true;
   if (option == MOVES)
     return cli_parse_u64("compile", "--place-moves", text, 1, UINT64_MAX / 4, &o->place_moves);
   if (option == SEED)
@@ -229,6 +238,7 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   case MOVES:
   case SECONDS:
   case SEED:
+  case REPLICAS:
     return parse_search(&a->options, option, text) ? WAFER_OK : WAFER_USAGE;
   case DEFECTS:
     a->machine.defects = text;

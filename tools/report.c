@@ -1,4 +1,5 @@
-/* Samples/s             clock / interval, the interval of a train through the timeline
+/* Samples/s             clock / interval, the interval of a train through the timeline; of one
+ * replica: of the plan with one replica of every kernel
  * Compute Samples/s     clock / slowest kernel (pipelined) or / sum of kernels (streaming): no
  * edge, no streams Transmission Samples/s clock / cycles the edge needs for one sample's inputs or
  * outputs, and in streaming the batch's share of the weights Active PEs            cores inside a
@@ -7,6 +8,7 @@
 #include "report.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <string.h>
 
 static uint64_t max64(uint64_t a, uint64_t b) {
@@ -100,13 +102,42 @@ static void name_bottleneck(report *r) {
              (unsigned long long)k->cost.cycles, k->rect.width, k->rect.height);
 }
 
+/* Long enough for every replica to have had several samples. */
+static uint64_t pipelined_train(const wafer_plan *plan) {
+  uint64_t most = 16;
+  for (uint32_t i = 0; i < plan->kernel_count; i++) most = max64(most, plan->kernels[i].replicas);
+  return 4 * most;
+}
+
+/* The interval of the same plan with one replica of every kernel, if any has more. */
+static wafer_status time_one_replica(const wafer_diag *diag, report *r) {
+  wafer_plan plan = *r->plan;
+  size_t bytes = plan.kernel_count * sizeof *plan.kernels;
+  bool many = false;
+  for (uint32_t i = 0; i < plan.kernel_count; i++) many |= plan.kernels[i].replicas > 1;
+  if (!many) return WAFER_OK;
+  wafer_kernel *kernels = malloc(bytes);
+  if (!kernels)
+    return wafer_fail(diag, wafer_at_file(plan.model), WAFER_NO_MEMORY, "no memory for a report");
+  memcpy(kernels, plan.kernels, bytes);
+  for (uint32_t i = 0; i < plan.kernel_count; i++) kernels[i].replicas = 1;
+  plan.kernels = kernels;
+  wafer_timeline timeline = {0};
+  wafer_status status = wafer_timeline_run(diag, &plan, 0, r->train_samples, &timeline);
+  free(kernels);
+  r->one_replica_interval_cycles = max64(timeline.interval_cycles, 1);
+  return status;
+}
+
 wafer_status report_make(const wafer_diag *diag, const wafer_plan *plan, report *out) {
   *out = (report){.plan = plan};
   wafer_timeline timeline = {0};
-  out->train_samples = plan->mode == WAFER_MODE_streaming ? 4 * (uint64_t)plan->batch : 64;
+  out->train_samples = plan->mode == WAFER_MODE_streaming ? 4 * (uint64_t)plan->batch
+                                                          : pipelined_train(plan);
   WAFER_TRY(wafer_timeline_run(diag, plan, 0, out->train_samples, &timeline));
   out->latency_cycles = timeline.latency_cycles;
   out->interval_cycles = max64(timeline.interval_cycles, 1);
+  WAFER_TRY(time_one_replica(diag, out));
   measure_traffic(out);
   measure_kernels(out);
   const wafer_machine *m = plan->machine;

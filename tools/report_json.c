@@ -46,6 +46,9 @@ static void add_head(cJSON *root, const report *r) {
   cJSON_AddNumberToObject(root, "compute_utilization_fraction", r->utilization);
   cJSON_AddNumberToObject(root, "latency_cycles", (double)r->latency_cycles);
   cJSON_AddNumberToObject(root, "interval_cycles", (double)r->interval_cycles);
+  if (r->one_replica_interval_cycles)
+    cJSON_AddNumberToObject(root, "one_replica_interval_cycles",
+                            (double)r->one_replica_interval_cycles);
   cJSON_AddNumberToObject(root, "compute_interval_cycles", (double)r->compute_cycles);
   cJSON_AddNumberToObject(root, "edge_interval_cycles", (double)r->edge_cycles);
   cJSON_AddNumberToObject(root, "edge_in_bytes", (double)r->edge_in_bytes);

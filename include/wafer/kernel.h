@@ -125,9 +125,10 @@ typedef struct wafer_shape_point {
   uint64_t cycles, bytes;
 } wafer_shape_point;
 
-/* The Pareto set over (width, height, cycles) of the splits whose bytes per core are at most
- * `budget` and that fit `max_width` x `max_height`; sorted by cycles, then area, then width. Empty
- * when nothing fits: least_bytes then tells the fewest bytes per core of any split. WAFER_NO_MEMORY
+/* The Pareto set over (width, height, time) of the splits whose bytes per core are at most
+ * `budget` and that fit `max_width` x `max_height`; sorted by cycles, then area, then width. Time is
+ * the cycles, or those that `stream_words` take over the rows if that is more: a higher shape that
+ * is no faster may be needed for its lanes. Empty when nothing fits: least_bytes then tells the fewest bytes per core of any split. WAFER_NO_MEMORY
  * alone fails. */
 typedef struct wafer_curve {
   size_t count;
@@ -137,7 +138,9 @@ typedef struct wafer_curve {
 
 typedef struct wafer_curve_options {
   uint32_t max_width, max_height;
-  uint64_t budget; /* bytes per core */
+  uint64_t budget;       /* bytes per core */
+  uint64_t stream_words; /* of the heaviest stream to or from the kernel, a row a lane; 0: any */
+  uint32_t most_points;  /* a longer curve is thinned; 0: 512 */
 } wafer_curve_options;
 
 wafer_status wafer_kernel_curve(const wafer_machine *machine, const wafer_kernel_body *body,

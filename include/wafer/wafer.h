@@ -153,6 +153,7 @@ typedef struct wafer_options {
   wafer_objective objective;
   uint64_t place_seed, place_moves; /* of the search; 0 moves: a default, or place_seconds alone */
   double place_seconds;             /* 0: no limit, and the same plan on every host */
+  uint32_t replicas;                /* of a kernel of a pipeline, at most; 0: as many as pay */
   wafer_programs programs;
   const wafer_training_options *training; /* NULL: inference */
   size_t dim_count, shape_count, value_count;

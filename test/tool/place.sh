@@ -75,6 +75,24 @@ done
 [ "$(number latency.json latency_cycles)" -le "$(number shelf.json latency_cycles)" ] ||
   wrong "latency: longer than on shelves"
 compiled seconds --placer best --place-seconds 0.3
+
+# -- where compute binds, kernels get replicas: a shorter interval, the same values --
+compiled one --placer best --replicas 1 --edge-gbps inf
+compiled many --placer best --edge-gbps inf
+says many.err "placer best: interval "
+grep -q '"replicas":	\([2-9]\|[1-9][0-9]\)' many.json || wrong "no kernel has replicas"
+[ $((2 * $(number many.json interval_cycles))) -lt "$(number one.json interval_cycles)" ] ||
+  wrong "replicas: the interval is $(number many.json interval_cycles), without $(number one.json interval_cycles)"
+[ "$(number many.json one_replica_interval_cycles)" -gt "$(number many.json interval_cycles)" ] ||
+  wrong "replicas: one alone is as fast as all"
+"$wafer" dump many.wplan --verify >out 2>err || wrong "replicas: $(head -1 err)"
+for plan in one many; do
+  "$wafer" run $plan.wplan --samples 3 --seed 5 --output $plan.out -q >out 2>err || wrong "run $plan: $(head -1 err)"
+done
+diff -r one.out many.out >/dev/null || wrong "replicas: other values"
+fails 3 "programs serve one replica, kernel 'stem' has" \
+  "$wafer" run many.wplan --fidelity fabric
+fails 1 "--replicas" "$wafer" compile "$model" -o no.paint --replicas 0
 fails 1 "shelf or best" "$wafer" compile "$model" -o no.paint --placer worst
 fails 1 "throughput, latency or wire" "$wafer" compile "$model" -o no.paint --objective area
 fails 1 "--place-seconds wants" "$wafer" compile "$model" -o no.paint --place-seconds 0

@@ -439,7 +439,7 @@ static void check_curve(const curve_case *c, const body_text *b, const wafer_cur
 
 static void test_curves(void) {
   wafer_machine m = plain_machine();
-  wafer_curve_options options = {32, 32, 48000};
+  wafer_curve_options options = {32, 32, 48000, 0, 0};
   for (size_t i = 0; i < WAFER_COUNT(curve_cases); i++) {
     const curve_case *c = &curve_cases[i];
     wafer_arena *arena = wafer_arena_create();
@@ -460,7 +460,7 @@ static void test_curves(void) {
 static void test_curve_is_least(void) {
   wafer_machine m = plain_machine();
   wafer_arena *arena = wafer_arena_create();
-  wafer_curve_options options = {32, 32, 48000};
+  wafer_curve_options options = {32, 32, 48000, 0, 0};
   body_text b;
   wafer_curve curve;
   body_text_begin(&b, "map", "24x18xf32");
@@ -498,7 +498,7 @@ static void test_curve_monotone(void) {
   wafer_curve tight, roomy;
   body_text_begin(&b, "conv", "1x32x20x20xf32 w:48x32x3x3xf32");
   body_text_node(&b, "conv", "0 1", "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1");
-  wafer_curve_options options = {32, 32, 12000};
+  wafer_curve_options options = {32, 32, 12000, 0, 0};
   CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &tight), WAFER_OK);
   options.budget = 48000;
   CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &roomy), WAFER_OK);
@@ -515,7 +515,7 @@ static void test_curve_without_room(void) {
   wafer_arena *arena = wafer_arena_create();
   body_text b;
   wafer_curve curve;
-  wafer_curve_options options = {2, 2, 4000};
+  wafer_curve_options options = {2, 2, 4000, 0, 0};
   body_text_begin(&b, "map", "4096xf32");
   body_text_node(&b, "relu", "0", "");
   CU_ASSERT_EQUAL(wafer_kernel_curve(&m, &b.body, &options, arena, &curve), WAFER_OK);
@@ -529,7 +529,7 @@ static void test_curve_without_room(void) {
 
 static void test_curve_out_of_memory(void) {
   wafer_machine m = plain_machine();
-  wafer_curve_options options = {32, 32, 48000};
+  wafer_curve_options options = {32, 32, 48000, 0, 0};
   body_text b;
   conv_3x3(&b);
   wafer_status status = WAFER_NO_MEMORY;

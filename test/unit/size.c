@@ -64,9 +64,9 @@ static void curves_are_shared(void) {
   const wafer_curve *a, *b, *c;
   setup(&f, "small16", chain(text, sizeof text, 3));
   CU_ASSERT_EQUAL_FATAL(f.graph.kernel_count, 4);
-  CU_ASSERT_EQUAL(curve_of(&f.diag, f.curves, &f.graph.kernels[1].body, 10000, &a), WAFER_OK);
-  CU_ASSERT_EQUAL(curve_of(&f.diag, f.curves, &f.graph.kernels[2].body, 10000, &b), WAFER_OK);
-  CU_ASSERT_EQUAL(curve_of(&f.diag, f.curves, &f.graph.kernels[1].body, 9000, &c), WAFER_OK);
+  CU_ASSERT_EQUAL(curve_of(&f.diag, f.curves, &f.graph.kernels[1].body, 10000, 0, &a), WAFER_OK);
+  CU_ASSERT_EQUAL(curve_of(&f.diag, f.curves, &f.graph.kernels[2].body, 10000, 0, &b), WAFER_OK);
+  CU_ASSERT_EQUAL(curve_of(&f.diag, f.curves, &f.graph.kernels[1].body, 9000, 0, &c), WAFER_OK);
   CU_ASSERT_PTR_EQUAL(a, b);
   CU_ASSERT_PTR_NOT_EQUAL(a, c);
   CU_ASSERT_PTR_EQUAL(curve_set_of(&f.ctx, f.ir), f.curves);

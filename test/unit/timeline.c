@@ -61,6 +61,17 @@ static void waits_for_room(void) {
   wafer_arena_destroy(f->arena);
 }
 
+/* Every replica has buffers of its own: of two, each waits as before, for every other sample. */
+static void replicas_have_their_own_room(void) {
+  fixture *f = start(WAFER_MODE_pipelined);
+  f->relay.kernels[0].replicas = 2; /* the second is held up by its one buffer */
+  CU_ASSERT(run(f, 20, NULL).interval_cycles == 75);
+  CU_ASSERT(run(f, 20, NULL).latency_cycles == 205); /* of a sample nothing changes */
+  f->relay.kernels[1].replicas = 2; /* 115 cycles for two samples */
+  CU_ASSERT(run(f, 20, NULL).interval_cycles == 58);
+  wafer_arena_destroy(f->arena);
+}
+
 static void shares_the_edge(void) {
   fixture *f = start(WAFER_MODE_pipelined);
   f->relay.streams[RELAY_IN].depth = f->relay.streams[RELAY_HAND_OVER].depth = 2;
@@ -122,6 +133,7 @@ CU_TestInfo tests_timeline[] = {
     {"times one sample", times_one_sample},
     {"is bound by the slowest kernel", is_bound_by_the_slowest_kernel},
     {"waits for room in buffers", waits_for_room},
+    {"replicas have their own room", replicas_have_their_own_room},
     {"shares the edge", shares_the_edge},
     {"streams weights ahead", streams_weights_ahead},
     {"takes any depth of buffers", takes_any_depth},
