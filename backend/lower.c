@@ -19,7 +19,8 @@ static wafer_status lower_weight(lowering *l, wafer_weights *table, wafer_ir_map
   value->weight = wafer_ir_map_get(numbers, from);
   if (value->weight != WAFER_NONE) return WAFER_OK;
   value->weight = (uint32_t)wafer_weights_count(table);
-  bool added = wafer_weights_add(table, from->name, from->dtype, &from->shape, from->data);
+  wafer_weight *added = wafer_weights_add(table, from->name, from->dtype, &from->shape, from->data);
+  if (added) added->trained = from->trained;
   return added && wafer_ir_map_put(numbers, from, value->weight) ? WAFER_OK : lower_no_memory(l);
 }
 
@@ -204,6 +205,7 @@ static wafer_status lower(lowering *l) {
   WAFER_TRY(lower_streams(l));
   WAFER_TRY(lower_phases(l));
   WAFER_TRY(lower_function(l));
+  WAFER_TRY(lower_training(l));
   WAFER_TRY(lower_bounds(l));
   l->plan->no_programs = "";
   return WAFER_OK;

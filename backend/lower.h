@@ -24,6 +24,9 @@ wafer_status lower_bounds(const lowering *l);
 /* Actions, frees and peak bytes of every phase; needs kernels and streams. */
 wafer_status lower_phases(lowering *l);
 
+/* What a training plan says to its driver; needs values, weights and the function. */
+wafer_status lower_training(lowering *l);
+
 /* The plan of one module, which nothing has checked yet. */
 wafer_status lower_piece(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_plan **out);
 /* Of a model of several pieces. */

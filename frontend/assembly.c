@@ -120,7 +120,9 @@ wafer_status assembly_use(importer *im, name_entry *entry, MlirValue *out) {
   *out = (MlirValue){NULL};
   if (entry->state == NAME_UNKNOWN || (entry->state == NAME_KNOWN && entry->host)) return WAFER_OK;
   if (entry->state == NAME_TENSOR && entry->piece != im->fn->open) {
-    WAFER_TRY(import_tensor(im, entry->tensor, entry->name, &entry->value));
+    WAFER_TRY(training_parameter(im, entry->tensor, entry->name, &entry->value));
+    if (mlirValueIsNull(entry->value))
+      WAFER_TRY(import_tensor(im, entry->tensor, entry->name, &entry->value));
     entry->piece = im->fn->open;
   } else if (entry->state == NAME_KNOWN && entry->piece != im->fn->open &&
              (entry->numbered || !mlirValueIsNull(entry->value))) {

@@ -160,6 +160,38 @@ static wafer_status apply_shape(binder *b, model_input *in, const wafer_shape *s
   return WAFER_OK;
 }
 
+/* The leading dim of every input that no option shapes. */
+static uint32_t micro_batch(const binder *b) {
+  const wafer_options *o = b->ctx->options;
+  return o && o->training ? o->training->micro_batch : 0;
+}
+
+static wafer_status apply_micro_batch(binder *b, const bool *shaped) {
+  uint32_t samples = micro_batch(b);
+  for (uint32_t i = 0; samples && i < b->count; i++) {
+    const onnx_shape *declared = declared_shape(b->inputs[i].info);
+    const wafer_shape *given = &b->inputs[i].type.shape;
+    if (shaped[i] && !b->inputs[i].bound && given->rank && given->dims[0] != samples)
+      return wafer_fail(b->ctx->diag, wafer_at_file(b->file), WAFER_USAGE,
+                        "--shape gives input '%s' a leading dim of %lld, --micro-batch says %u",
+                        b->inputs[i].info->name, (long long)given->dims[0], samples);
+    if (shaped[i] || !declared || !declared->dim.count || !symbol_of(&declared->dim.at[0]))
+      continue;
+    symbol *s = find_symbol(b, symbol_of(&declared->dim.at[0]));
+    WAFER_TRY(set_symbol(b, s, samples, "--micro-batch"));
+  }
+  return WAFER_OK;
+}
+
+int64_t bind_declared_batch(const model_input *inputs, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    const onnx_shape *declared = declared_shape(inputs[i].info);
+    if (declared && declared->dim.count && is_number(&declared->dim.at[0]))
+      return declared->dim.at[0].value;
+  }
+  return 0;
+}
+
 static wafer_status apply_shapes(binder *b, bool *shaped) {
   const wafer_options *options = b->ctx->options;
   for (size_t i = 0; i < options->shape_count; i++) {
@@ -264,8 +296,9 @@ static wafer_status static_shape(binder *b, model_input *in) {
   for (uint32_t d = 0; d < in->type.shape.rank; d++) {
     const onnx_dim *dim = &declared->dim.at[d];
     const symbol *s = symbol_of(dim) ? find_symbol(b, symbol_of(dim)) : NULL;
-    if (!is_number(dim) && (!s || !s->by)) return report_open(b, in);
-    in->type.shape.dims[d] = s ? s->size : dim->value;
+    bool batch = d == 0 && micro_batch(b);
+    if (!batch && !is_number(dim) && (!s || !s->by)) return report_open(b, in);
+    in->type.shape.dims[d] = batch ? micro_batch(b) : s ? s->size : dim->value;
   }
   int64_t elements;
   if (!wafer_shape_elements(&in->type.shape, &elements))
@@ -296,6 +329,7 @@ wafer_status bind_inputs(const wafer_ctx *ctx, const char *file, const onnx_grap
   if (!shaped) return fail_file(&b, WAFER_NO_MEMORY, "out of memory");
   if (ctx->options) WAFER_TRY(apply_dims(&b));
   if (ctx->options) WAFER_TRY(apply_shapes(&b, shaped));
+  WAFER_TRY(apply_micro_batch(&b, shaped));
   WAFER_TRY(type_inputs(&b, shaped, problem));
   *out = b.inputs;
   *count = b.count;

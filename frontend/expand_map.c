@@ -141,7 +141,9 @@ void import_cast_like(import_node *n) {
 /* ---- Clipping ---- */
 
 static bool is_constant(const import_node *n, uint32_t index) {
-  return !node_has_input(n, index) || wafer_ir_is_constant(n->inputs[index]);
+  wafer_view view;
+  return !node_has_input(n, index) || wafer_ir_is_constant(n->inputs[index]) ||
+         training_known(n->im, n->inputs[index], false, &view);
 }
 
 void import_clip(import_node *n) {

@@ -36,9 +36,13 @@ static void resolve_shape(import_node *n, const wafer_shape *x, int_list want, b
 
 static void reshape_to(import_node *n, int_list want) {
   wafer_shape x = node_type(n, node_input(n, 0)).shape;
-  int64_t dims[WAFER_MAX_RANK];
+  int64_t dims[WAFER_MAX_RANK], asked[WAFER_MAX_RANK];
   if (want.count > WAFER_MAX_RANK)
     node_unsupported(n, "%u dims, at most %d are", want.count, WAFER_MAX_RANK);
+  if (n->status != WAFER_OK) return;
+  if (want.count) memcpy(asked, want.at, want.count * sizeof *asked);
+  training_rebatch(n, &x, want.count, asked);
+  want.at = asked;
   if (n->status == WAFER_OK) resolve_shape(n, &x, want, attr_int(n, "allowzero", 0) != 0, dims);
   n->outputs[0] = emit_reshape(n, node_input(n, 0), want.count, dims);
 }
@@ -100,6 +104,14 @@ void import_transpose(import_node *n) {
 
 void import_expand(import_node *n) {
   int_list shape = node_ints(n, 1, "shape");
+  const training_state *t = &n->im->training;
+  int64_t dims[WAFER_MAX_RANK];
+  if (t->options && t->declared > 1 && t->options->micro_batch && shape.count &&
+      shape.count <= WAFER_MAX_RANK && shape.at[0] == t->declared) {
+    memcpy(dims, shape.at, shape.count * sizeof *dims);
+    dims[0] = t->options->micro_batch;
+    shape.at = dims;
+  }
   n->outputs[0] = emit_expand(n, node_input(n, 0), shape.count, shape.at);
 }
 

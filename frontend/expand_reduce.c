@@ -203,6 +203,8 @@ void import_batch_norm(import_node *n) {
     train_batch_norm(n);
     return;
   }
+  wafer_view view; /* statistics are no parameters: they stay as they are */
+  for (uint32_t i = 3; i < 5; i++) training_known(n->im, node_input(n, i), true, &view);
   wafer_attr attr = FLOAT_ATTR(epsilon, attr_float(n, "epsilon", 1e-5));
   n->outputs[0] = emit_op(n, WAFER_OP_batch_norm, 5, n->inputs, &attr, 1);
 }

@@ -20,11 +20,14 @@ static MlirValue scalar_of(import_node *n, uint32_t index) {
 
 /* ---- Dropout ---- */
 
-/* Where elements stay: u >= ratio, or everywhere while `trains` (null: known to) is false. */
+/* While a model is trained the draws are an input, without it they follow from the node's seed.
+ * Where elements stay: u >= ratio, or everywhere while `trains` (null: known to) is false. */
 static MlirValue kept(import_node *n, MlirValue x, MlirValue ratio, MlirValue trains) {
   wafer_shape shape = node_type(n, x).shape;
-  MlirValue u = emit_uniform(n, &shape, 0);
-  MlirValue stays = emit_binary(n, WAFER_OP_less_equal, emit_cast(n, ratio, WAFER_DTYPE_f64), u);
+  bool learns = n->im->training.options != NULL;
+  MlirValue u = learns ? emit_noise(n, &shape) : emit_uniform(n, &shape, 0);
+  ratio = emit_cast(n, ratio, learns ? WAFER_DTYPE_f32 : WAFER_DTYPE_f64);
+  MlirValue stays = emit_binary(n, WAFER_OP_less_equal, ratio, u);
   if (!trains.ptr) return stays;
   return emit_binary(n, WAFER_OP_or, stays, emit_unary(n, WAFER_OP_not, trains));
 }
@@ -53,7 +56,8 @@ void import_dropout(import_node *n) {
   bool known = !given || wafer_ir_is_constant(node_input(n, 2));
   bool trains = n->opset < 7 ? !attr_int(n, "is_test", 0)
                              : given && known && node_float(n, 2, "training_mode", 0) != 0;
-  if (known && !trains) {
+  const wafer_training_options *options = n->im->training.options;
+  if ((known && !trains) || (options && options->evaluate)) {
     pass_on(n);
     return;
   }

@@ -27,6 +27,7 @@ bool host_takes(import_node *n) {
   for (uint32_t i = 0; i < n->input_count && i < 32; i++)
     if (info->fixed >> i & 1 && node_has_input(n, i) &&
         !wafer_ir_constant(n->im->ctx, n->im->ir, n->inputs[i], &view) &&
+        !training_known(n->im, n->inputs[i], false, &view) &&
         !node_given_by_inputs(n, n->inputs[i]))
       return true;
   return false;

@@ -458,6 +458,7 @@ static wafer_status check_output(const importer *im, const onnx_value *declared,
   wafer_shape_format(&type.shape, shape, sizeof shape);
   if (!bind_contradicts(declared->type, &type)) return WAFER_OK;
   const wafer_options *o = im->ctx->options;
+  if (o && o->training && o->training->micro_batch) return WAFER_OK;
   bool adapted = o && (o->dim_count || o->shape_count || o->value_count);
   if (!adapted)
     return wafer_fail(im->ctx->diag, wafer_at_file(im->file), WAFER_BAD_INPUT,
@@ -480,7 +481,8 @@ static wafer_status finish_plain(importer *im, const onnx_graph *graph, name_ent
     WAFER_TRY(assembly_use(im, entries[i], &values[i]));
     WAFER_TRY(check_output(im, &graph->output.at[i], values[i]));
   }
-  return wafer_ir_finish_main(&im->b, count, names, values);
+  WAFER_TRY(wafer_ir_finish_main(&im->b, count, names, values));
+  return im->training.options ? training_finish(im) : WAFER_OK;
 }
 
 /* Functions of the host and pieces. A result that has a name already gets a value of its own. */
@@ -527,6 +529,7 @@ static wafer_status finish_main(importer *im, scope *s, const onnx_graph *graph)
     return wafer_fail(im->ctx->diag, im->b.loc, WAFER_UNSUPPORTED,
                       "cannot compile %u of %zu nodes, listed above", im->unsupported,
                       graph->node.count);
+  WAFER_TRY(training_check(im));
   return im->program.host ? finish_program(im, graph, entries) : finish_plain(im, graph, entries);
 }
 
@@ -563,6 +566,7 @@ static wafer_status import_model(importer *im) {
   WAFER_TRY(assembly_begin(im, "main", &main));
   WAFER_TRY(define_initializers(im, &s, graph));
   WAFER_TRY(bind_inputs(im->ctx, im->file, graph, &s, &inputs, &count, &problem));
+  im->training.declared = bind_declared_batch(inputs, count);
   WAFER_TRY(begin_main(im, &s, inputs, count, &first));
   WAFER_TRY(import_nodes(im, &s, &graph->node));
   im->root->node_count = (uint32_t)graph->node.count;
@@ -576,6 +580,7 @@ wafer_status import_one(const wafer_ctx *ctx, const char *path, wafer_ir **out) 
   WAFER_TRY(wafer_file_map(ctx->diag, ctx->arena, path, &bytes));
   importer im = {
       .ctx = ctx, .file = path, .store = {.diag = ctx->diag, .arena = ctx->arena, .file = path}};
+  im.training.options = ctx->options ? ctx->options->training : NULL;
   wire_source source = {ctx->diag, ctx->arena, path, {bytes.data, bytes.size}};
   WAFER_TRY(onnx_read(&source, &im.model));
   WAFER_TRY(wafer_ir_create(ctx, path, &im.root));

@@ -8,6 +8,7 @@
 #include "assembly.h"
 #include "data.h"
 #include "scope.h"
+#include "training.h"
 #include "wafer/ir.h"
 #include "wafer/onnx.h"
 
@@ -24,6 +25,7 @@ typedef struct importer {
   const onnx_model *model;
   uint32_t unsupported; /* nodes reported as such */
   program_state program;
+  training_state training;
   assembly *fn; /* the function being imported */
 } importer;
 
@@ -217,6 +219,8 @@ typedef struct model_input {
 wafer_status bind_inputs(const wafer_ctx *ctx, const char *file, const onnx_graph *graph,
                          const scope *initializers, model_input **out, uint32_t *count,
                          wafer_status *problem);
+/* The leading dim that the model declares for its inputs; 0: it leaves it open. */
+int64_t bind_declared_batch(const model_input *inputs, uint32_t count);
 /* Whether a declared type contradicts; dims without a number agree with anything. */
 bool bind_contradicts(const onnx_type *declared, const wafer_type *type);
 

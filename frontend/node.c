@@ -187,6 +187,7 @@ bool node_constant(import_node *n, uint32_t index, const char *what, wafer_view 
     return false;
   }
   if (wafer_ir_constant(n->im->ctx, n->im->ir, n->inputs[index], view)) return true;
+  if (training_known(n->im, n->inputs[index], true, view)) return true;
   const char *behind = node_inputs_behind(n, n->inputs[index]);
   node_problem(n, WAFER_PROBLEM_value,
                "input %u (%s, '%s') must be known when compiling, it depends on the model's %s",

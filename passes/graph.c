@@ -171,10 +171,11 @@ static wafer_status add_outputs(reader *r, MlirOperation main) {
   for (uint32_t i = 0; i < r->graph.output_count; i++) {
     WAFER_TRY(operand(r, r->graph.terminator, i, &outputs[i]));
     wafer_graph_value *value = &r->values[outputs[i]];
-    if (value->producer == WAFER_NONE || value->owner == WAFER_OWNER_output)
+    if (value->producer == WAFER_NONE || value->owner != WAFER_OWNER_activation)
       return wafer_fail(r->ctx->diag, wafer_ir_loc(r->ir, main), WAFER_BAD_INPUT,
                         "output %u is not a value of its own", i);
-    value->owner = WAFER_OWNER_output;
+    bool gradient = wafer_ir_result(main, i).role == WAFER_ROLE_gradient;
+    value->owner = gradient ? WAFER_OWNER_gradient : WAFER_OWNER_output;
     value->name = wafer_ir_result_name(main, i);
   }
   r->graph.outputs = outputs;

@@ -44,6 +44,39 @@ bool wafer_ir_argument_is_weight(MlirOperation func, uint32_t index) {
   return !mlirAttributeIsNull(dict_entry(func, "arg_attrs", index, NAME_WEIGHT));
 }
 
+/* ---- Roles ---- */
+
+static const char *const roles[] = {
+#define X(name) #name,
+    WAFER_ROLE_MAP(X)
+#undef X
+};
+
+static const char *dict_text(MlirOperation func, const char *dicts, uint32_t index,
+                             const char *name) {
+  MlirAttribute text = dict_entry(func, dicts, index, name);
+  return mlirAttributeIsNull(text) || !mlirAttributeIsAString(text)
+             ? NULL
+             : mlirStringAttrGetValue(text).data;
+}
+
+static wafer_ir_port port_of(MlirOperation func, const char *dicts, uint32_t index) {
+  wafer_ir_port port = {.name = dict_name(func, dicts, index),
+                     .of = dict_text(func, dicts, index, NAME_OF)};
+  const char *role = dict_text(func, dicts, index, NAME_ROLE);
+  for (uint32_t i = 0; role && i < WAFER_ROLE_COUNT; i++)
+    if (!strcmp(roles[i], role)) port.role = (wafer_role)i;
+  return port;
+}
+
+wafer_ir_port wafer_ir_argument(MlirOperation func, uint32_t index) {
+  return port_of(func, "arg_attrs", index);
+}
+
+wafer_ir_port wafer_ir_result(MlirOperation func, uint32_t index) {
+  return port_of(func, "res_attrs", index);
+}
+
 /* ---- Making functions ---- */
 
 typedef struct new_function {
@@ -139,6 +172,47 @@ wafer_status wafer_ir_begin_main(const wafer_ctx *ctx, wafer_ir *ir, uint32_t co
   WAFER_TRY(begin(ctx, ir, &f, b, arguments));
   MlirOperation func = mlirBlockGetParentOperation(b->block);
   return set_names(ctx, ir, func, "arg_attrs", count, names);
+}
+
+static wafer_status set_dicts(const wafer_ctx *ctx, wafer_ir *ir, MlirOperation func,
+                              const char *attribute, uint32_t count, const wafer_ir_port *ports) {
+  MlirAttribute *all = WAFER_NEW(ctx->arena, MlirAttribute, count + 1);
+  if (!all)
+    return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY,
+                      "no memory for a function");
+  for (uint32_t i = 0; i < count; i++) {
+    MlirNamedAttribute pairs[3];
+    uint32_t n = 0;
+    pairs[n++] = named(ir->context, NAME_NAME, text_attr(ir, ports[i].name));
+    if (ports[i].of) pairs[n++] = named(ir->context, NAME_OF, text_attr(ir, ports[i].of));
+    if (ports[i].role)
+      pairs[n++] = named(ir->context, NAME_ROLE, text_attr(ir, roles[ports[i].role]));
+    all[i] = mlirDictionaryAttrGet(ir->context, n, pairs);
+  }
+  mlirOperationRemoveAttributeByName(func, ref(attribute));
+  if (count)
+    mlirOperationSetAttributeByName(func, ref(attribute),
+                                    mlirArrayAttrGet(ir->context, count, all));
+  return WAFER_OK;
+}
+
+wafer_status wafer_ir_set_ports(const wafer_ctx *ctx, wafer_ir *ir, const wafer_ir_port *arguments,
+                                const wafer_ir_port *results) {
+  MlirOperation func = wafer_ir_main(ir);
+  MlirBlock block = wafer_ir_body(func);
+  MlirOperation end = mlirBlockGetTerminator(block);
+  intptr_t in = mlirBlockGetNumArguments(block), out = mlirOperationGetNumOperands(end);
+  MlirType *types = WAFER_NEW(ctx->arena, MlirType, (size_t)(in + out) + 1);
+  if (!types)
+    return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY,
+                      "no memory for a function");
+  for (intptr_t i = 0; i < in; i++) types[i] = mlirValueGetType(mlirBlockGetArgument(block, i));
+  for (intptr_t i = 0; i < out; i++)
+    types[in + i] = mlirValueGetType(mlirOperationGetOperand(end, i));
+  MlirType type = mlirFunctionTypeGet(ir->context, in, types, out, types + in);
+  mlirOperationSetAttributeByName(func, ref("function_type"), mlirTypeAttrGet(type));
+  WAFER_TRY(set_dicts(ctx, ir, func, "arg_attrs", (uint32_t)in, arguments));
+  return set_dicts(ctx, ir, func, "res_attrs", (uint32_t)out, results);
 }
 
 MlirValue wafer_ir_add_argument(wafer_builder *b, const wafer_type *type) {

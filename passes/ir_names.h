@@ -9,6 +9,9 @@
 #include "wafer/ir.h"
 
 #define NAME_NAME "wafer.name"         /* of an argument or result of @main: the model's */
+#define NAME_ROLE "wafer.role"         /* of the same: what it is beside data of the model */
+#define NAME_OF "wafer.of"             /* of the same: the weight or node that it belongs to */
+#define NAME_MICRO "wafer.micro_batch" /* i64 */
 #define NAME_WEIGHT "wafer.weight"     /* unit, on a kernel's argument */
 #define NAME_FAMILY "wafer.family"     /* string */
 #define NAME_ANCHOR "wafer.anchor"     /* i64 */

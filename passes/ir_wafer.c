@@ -42,6 +42,13 @@ void wafer_ir_set_storage(wafer_ir *ir, wafer_dtype storage) {
   set_string(root_of(ir), NAME_STORAGE, wafer_dtype_name(storage));
 }
 
+bool wafer_ir_get_micro_batch(const wafer_ir *ir, uint32_t *samples) {
+  return get_u32(root_of(ir), NAME_MICRO, samples);
+}
+void wafer_ir_set_micro_batch(wafer_ir *ir, uint32_t samples) {
+  set_int(root_of(ir), NAME_MICRO, samples);
+}
+
 bool wafer_ir_get_flip_batch(const wafer_ir *ir, uint32_t *flip_batch) {
   return get_u32(root_of(ir), NAME_FLIP, flip_batch);
 }

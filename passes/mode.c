@@ -129,7 +129,26 @@ static void write_choice(choice *c, wafer_mode mode) {
   wafer_ir_set_flip_batch(c->ir, flip_batch(c));
 }
 
+/* A training plan streams its weights. */
+static wafer_status choose_training(choice *c) {
+  wafer_loc loc = wafer_at_file(c->ir->file);
+  if (c->asked == WAFER_MODE_pipelined)
+    return wafer_fail(c->ctx->diag, loc, WAFER_UNSUPPORTED,
+                      "a training plan streams its weights, pipelined training is not supported; "
+                      "use --mode streaming");
+  if (c->batch > 1)
+    return wafer_fail(c->ctx->diag, loc, WAFER_USAGE,
+                      "--batch %u: a training plan holds one micro-batch; give its samples with "
+                      "--micro-batch",
+                      c->batch);
+  c->asked = WAFER_MODE_streaming;
+  c->pipelined.cost = (wafer_mode_cost){.why_not = "a training plan streams its weights"};
+  return WAFER_OK;
+}
+
 static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
+  uint32_t samples;
+  bool trains = wafer_ir_get_micro_batch(ir, &samples);
   choice c = {.ctx = ctx, .ir = ir, .batch = 1};
   if (ctx->options) c.asked = ctx->options->mode;
   if (ctx->options && ctx->options->batch) c.batch = ctx->options->batch;
@@ -139,7 +158,7 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   if (!curves)
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY,
                       "no memory to size kernels");
-  WAFER_TRY(size_pipelined(ctx, curves, &c.graph, &c.pipelined));
+  WAFER_TRY(trains ? choose_training(&c) : size_pipelined(ctx, curves, &c.graph, &c.pipelined));
   WAFER_TRY(size_streaming(ctx, curves, &c.graph, c.batch, &c.streaming));
   wafer_mode mode;
   WAFER_TRY(choose(&c, &mode));

@@ -172,7 +172,7 @@ static wafer_status route_output(routing *r, uint32_t k, uint32_t output) {
                            wafer_kernel_output_layout(&kernel->body, &kernel->split, output)};
   MlirValue ssa = r->graph.values[value].value, result;
   WAFER_TRY(add_copy(r, k, value, &s.from, ssa));
-  if (r->graph.values[value].owner != WAFER_OWNER_output) return WAFER_OK;
+  if (!wafer_graph_is_output(&r->graph.values[value])) return WAFER_OK;
   WAFER_TRY(plan_stream(r, kernel, value, &s));
   WAFER_TRY(build(r, kernel, mlirOperationGetNextInBlock(kernel->call), ssa, &s, &result));
   for (uint32_t i = 0; i < r->graph.output_count; i++)

@@ -216,7 +216,7 @@ static uint64_t weight_cycles(const streaming *s, const wafer_graph_kernel *kern
 static uint64_t output_cycles(const streaming *s, const wafer_graph_kernel *kernel) {
   uint64_t words = 0;
   for (uint32_t i = 0; i < kernel->body.output_count; i++)
-    if (s->graph->values[kernel->outputs[i]].owner == WAFER_OWNER_output)
+    if (wafer_graph_is_output(&s->graph->values[kernel->outputs[i]]))
       words += stream_words(&s->graph->values[kernel->outputs[i]].type, kernel->body.storage);
   return words ? edge_out_cycles(s->ctx->machine, words) + s->ctx->machine->edge_latency_cycles : 0;
 }

@@ -114,7 +114,7 @@ static uint64_t output_span(const pipeline *p, uint32_t k) {
     const wafer_graph_value *v = &p->graph->values[p->graph->kernels[k].outputs[o]];
     for (uint32_t u = 0; u < v->use_count; u++)
       raise(&slowest, hop_to(p, p->graph->kernels[k].outputs[o], v->uses[u].kernel).cycles);
-    if (v->owner == WAFER_OWNER_output)
+    if (wafer_graph_is_output(v))
       raise(&slowest, hop_to(p, p->graph->kernels[k].outputs[o], WAFER_NONE).cycles);
   }
   return p->out->kernels[k].point->cycles + slowest;

@@ -28,7 +28,7 @@ enum { /* as ops.def spells them */
 };
 
 static const wafer_op_info ops[WAFER_OP_COUNT] = {
-#define OP(id, fewest, many, trait, shape_rule, anchor, cost, attributes)                          \
+#define OP(id, fewest, many, trait, shape_rule, gradient, anchor, cost, attributes)                \
   [WAFER_OP_##id] = {                                                                              \
       .name = #id,                                                                                 \
       .least = fewest,                                                                             \

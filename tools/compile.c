@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "compile.h"
 #include "report.h"
+#include "training.h"
 
 static const char usage[] =
     "usage: wafer compile MODEL.onnx -o PLAN.wplan [options]\n\n"
@@ -40,6 +41,19 @@ static const char usage[] =
     "      --programs W         keep the core programs that `run --fidelity fabric` executes in the "
     "plan:\n"
     "                           auto (when they are small), always or never (auto)\n"
+    "      --train              a training step in place of the model: loss and gradients of a "
+    "micro-batch\n"
+    "      --loss LOSS[:OUTPUT] with --train: cross-entropy, soft-cross-entropy, nll, mse, l1 or bce, "
+    "of an\n"
+    "                           output (the first)\n"
+    "      --micro-batch N      with --train: leading dim of every input (as the model says)\n"
+    "      --recompute WHAT     with --train: activations that the backward pass computes again: auto "
+    "(as\n"
+    "                           memory asks for), none or all (auto)\n"
+    "      --ignore-index N     with --train: labels N do not count\n"
+    "      --class-axis N       with --train: where the classes are; negative: from the last (1)\n"
+    "      --freeze PATTERN     with --train: weights of such names stay as they are; repeat\n"
+    "      --evaluate           with --train: the loss alone, without gradients\n"
     "      --report FILE.json   the closing report as JSON too\n"
     "      --passes LIST        passes to run instead of the default ones, comma separated\n"
     "      --print-ir-after P   print the IR after pass P, or after all, to stderr\n"
@@ -54,13 +68,15 @@ static const char usage[] =
     "  wafer compile vad.onnx -o vad.wplan --shape input=1x576 --shape state=2x1x128 --bind "
     "sr=sr.npy\n"
     "  wafer compile net.onnx --check --dim batch=1\n"
-    "  wafer compile net.onnx --check --json\n";
+    "  wafer compile net.onnx --check --json\n"
+    "  wafer compile net.onnx -o step.wplan --train --loss cross-entropy --micro-batch 32\n";
 
 typedef struct arguments {
   const char *model, *output, *report, *passes;
   compile_machine machine;
-  bool check, json, quiet;
+  bool check, json, quiet, train;
   wafer_options options;
+  training_flags training;
   wafer_dim_binding *dims;
   wafer_shape_binding *shapes;
   wafer_value_binding *values;
@@ -84,6 +100,7 @@ enum {
   REPAIR,
   REPLICAS,
   PROGRAMS,
+  TRAIN,
   REPORT,
   PASSES,
   PRINT,
@@ -109,6 +126,8 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"repair", required_argument, NULL, REPAIR},
                                              {"replicas", required_argument, NULL, REPLICAS},
                                              {"programs", required_argument, NULL, PROGRAMS},
+                                             {"train", no_argument, NULL, TRAIN},
+                                             TRAINING_LONG_OPTIONS,
                                              {"report", required_argument, NULL, REPORT},
                                              {"passes", required_argument, NULL, PASSES},
                                              {"print-ir-after", required_argument, NULL, PRINT},
@@ -204,6 +223,8 @@ static wafer_status parse_programs(const char *text, wafer_programs *out) {
 
 static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, const char *text) {
   uint64_t number;
+  if (option >= TRAINING_LOSS && option < TRAINING_LAST)
+    return training_flag("compile", arena, option, text, &a->training);
   switch (option) {
   case 'o':
     a->output = text;
@@ -248,6 +269,9 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
     return WAFER_OK;
   case PROGRAMS:
     return parse_programs(text, &a->options.programs);
+  case TRAIN:
+    a->train = true;
+    return WAFER_OK;
   case REPORT:
     a->report = text;
     return WAFER_OK;
@@ -273,7 +297,8 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, arguments *
   a->dims = WAFER_NEW(arena, wafer_dim_binding, (size_t)argc);
   a->shapes = WAFER_NEW(arena, wafer_shape_binding, (size_t)argc);
   a->values = WAFER_NEW(arena, wafer_value_binding, (size_t)argc);
-  if (!a->dims || !a->shapes || !a->values) return cli_no_memory();
+  a->training.frozen = WAFER_NEW(arena, const char *, (size_t)argc);
+  if (!a->dims || !a->shapes || !a->values || !a->training.frozen) return cli_no_memory();
   opterr = 0;
   for (int c; (c = getopt_long(argc, argv, "o:qh", long_options, NULL)) != -1;) {
     if (c == 'h') return *help = true, WAFER_OK;
@@ -284,6 +309,11 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, arguments *
   a->options.values = a->values;
   if (optind + 1 != argc)
     return (wafer_status)cli_usage("compile", "one MODEL.onnx is wanted, got %d", argc - optind);
+  if (a->training.first && !a->train)
+    return (wafer_status)cli_usage("compile", "--%s goes with --train", a->training.first);
+  if (a->train && !a->training.has_loss)
+    return (wafer_status)cli_usage("compile", "--train wants a --loss");
+  if (a->train) a->options.training = &a->training.options;
   if (a->json && !a->check) return (wafer_status)cli_usage("compile", "--json goes with --check");
   a->model = argv[optind];
   if (!a->output && !a->check && !a->passes)

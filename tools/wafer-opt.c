@@ -17,6 +17,9 @@ static const char usage[] =
     "  --mode=MODE           auto, pipelined or streaming (auto)\n"
     "  --batch=N             samples resident together when streaming (1)\n"
     "  --dtype=TYPE          how cores hold floats: f32 or f16 (f32)\n"
+    "  --train=LOSS          a training step with this loss, such as mse; --train=LOSS:OUTPUT\n"
+    "  --recompute=WHAT      of the activations: auto, none or all (auto)\n"
+    "  --evaluate            with --train: no gradients\n"
     "  --print-ir-after=NAME the module after this pass, or after `all`, on standard error\n"
     "  --help                this text\n"
     "\n"
@@ -25,6 +28,7 @@ static const char usage[] =
 typedef struct request {
   const char *file, *passes, *machine;
   wafer_options options;
+  wafer_training_options training;
 } request;
 
 static void print_row(void *self, const char *name, const char *summary) {
@@ -69,11 +73,31 @@ static wafer_status set_dtype(const wafer_diag *diag, const char *value, wafer_o
   return wrong(diag, "dtype", value, "f32 or f16");
 }
 
+/* LOSS or LOSS:OUTPUT; `value` is the program's own. */
+static wafer_status set_training(const wafer_diag *diag, char *value, request *r) {
+  char *colon = strchr(value, ':');
+  if (colon) *colon = 0;
+  r->training.loss = wafer_loss_by_name(value);
+  r->training.output = colon ? colon + 1 : NULL;
+  r->options.training = &r->training;
+  return r->training.loss < WAFER_LOSS_COUNT ? WAFER_OK : wrong(diag, "train", value, "a loss");
+}
+
+static wafer_status set_recompute(const wafer_diag *diag, const char *value,
+                                  wafer_training_options *o) {
+  bool none = !strcmp(value, "none"), all = !strcmp(value, "all");
+  o->recompute = none ? WAFER_RECOMPUTE_none : all ? WAFER_RECOMPUTE_all : WAFER_RECOMPUTE_auto;
+  if (none || all || !strcmp(value, "auto")) return WAFER_OK;
+  return wrong(diag, "recompute", value, "auto, none or all");
+}
+
 static const struct option long_options[] = {
     {"passes", required_argument, NULL, 'p'}, {"machine", required_argument, NULL, 'm'},
     {"mode", required_argument, NULL, 'o'},   {"batch", required_argument, NULL, 'b'},
     {"dtype", required_argument, NULL, 'd'},  {"print-ir-after", required_argument, NULL, 'a'},
-    {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+    {"train", required_argument, NULL, 't'},  {"recompute", required_argument, NULL, 'r'},
+    {"evaluate", no_argument, NULL, 'e'},     {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
 };
 
 static wafer_status parse_option(const wafer_diag *diag, int option, request *r) {
@@ -93,6 +117,13 @@ static wafer_status parse_option(const wafer_diag *diag, int option, request *r)
     return set_batch(diag, optarg, &r->options);
   case 'd':
     return set_dtype(diag, optarg, &r->options);
+  case 't':
+    return set_training(diag, optarg, r);
+  case 'r':
+    return set_recompute(diag, optarg, &r->training);
+  case 'e':
+    r->training.evaluate = true;
+    return WAFER_OK;
   default:
     return WAFER_USAGE; /* getopt has said why */
   }

@@ -77,6 +77,11 @@ typedef struct wafer_graph {
  * else. */
 wafer_status wafer_graph_read(const wafer_ctx *ctx, const wafer_ir *ir, wafer_graph *out);
 
+/* A result of @main, which leaves the wafer. */
+static inline bool wafer_graph_is_output(const wafer_graph_value *value) {
+  return value->owner == WAFER_OWNER_output || value->owner == WAFER_OWNER_gradient;
+}
+
 static inline bool wafer_graph_is_weight(const wafer_graph *graph, uint32_t value) {
   return graph->values[value].owner == WAFER_OWNER_weight;
 }

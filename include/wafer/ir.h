@@ -147,6 +147,32 @@ MlirValue wafer_ir_add_argument(wafer_builder *b, const wafer_type *type);
 uint32_t wafer_ir_prune_arguments(wafer_builder *b, uint32_t *kept);
 wafer_status wafer_ir_name_arguments(wafer_builder *b, uint32_t count, const char *const *names);
 
+/* What an argument or a result of @main is beside data of the model: parameters while the model is
+ * imported for training, the others in a training plan (see wafer_training in plan.h). */
+#define WAFER_ROLE_MAP(X)                                                                          \
+  X(none)                                                                                          \
+  X(parameter) X(labels) X(seed) X(noise) X(loss) X(count) X(correct) X(gradient)
+
+typedef enum wafer_role {
+#define X(name) WAFER_ROLE_##name,
+  WAFER_ROLE_MAP(X)
+#undef X
+      WAFER_ROLE_COUNT
+} wafer_role;
+
+typedef struct wafer_ir_port {
+  const char *name;
+  wafer_role role;
+  const char *of; /* parameter, gradient: the weight; noise: the ONNX node; else NULL */
+} wafer_ir_port;
+
+/* Strings live as long as the context. */
+wafer_ir_port wafer_ir_argument(MlirOperation func, uint32_t index);
+wafer_ir_port wafer_ir_result(MlirOperation func, uint32_t index);
+/* Names every argument and result of @main, as many as it has, and sets its type by them. */
+wafer_status wafer_ir_set_ports(const wafer_ctx *ctx, wafer_ir *ir, const wafer_ir_port *arguments,
+                                const wafer_ir_port *results);
+
 MlirBlock wafer_ir_body(MlirOperation func);
 const char *wafer_ir_func_name(MlirOperation func);
 /* {wafer.name} of an argument or result, "" when it has none. */
@@ -205,6 +231,9 @@ bool wafer_ir_get_batch(const wafer_ir *ir, uint32_t *batch);
 void wafer_ir_set_batch(wafer_ir *ir, uint32_t batch);
 bool wafer_ir_get_storage(const wafer_ir *ir, wafer_dtype *storage);
 void wafer_ir_set_storage(wafer_ir *ir, wafer_dtype storage);
+/* Of a training plan: samples of a micro-batch; pass grad. */
+bool wafer_ir_get_micro_batch(const wafer_ir *ir, uint32_t *samples);
+void wafer_ir_set_micro_batch(wafer_ir *ir, uint32_t samples);
 bool wafer_ir_get_flip_batch(const wafer_ir *ir, uint32_t *flip_batch);
 void wafer_ir_set_flip_batch(wafer_ir *ir, uint32_t flip_batch);
 /* What a mode (pipelined or streaming) would cost; `why_not` lives as long as the context. */

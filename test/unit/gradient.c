@@ -116,7 +116,7 @@ static void test_refusals(void) {
   static const struct {
     const char *text, *said;
   } rows[] = {
-      {"Sin x -> y", "the derivative of sin"},
+      {"init c f32 4 = 1 2 3 4; Identity c -> z", "'y' is not defined"},
       {"Add x x -> z", "'y' is not defined"},
   };
   for (size_t i = 0; i < WAFER_COUNT(rows); i++) {

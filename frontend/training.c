@@ -1,0 +1,164 @@
+#include "training.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <string.h>
+
+#include "import.h"
+
+#define MOST_LOOKED_AT (1 << 24) /* elements; masks with infinities are smaller */
+
+static wafer_status no_memory(const importer *im) {
+  return wafer_fail(im->ctx->diag, im->b.loc, WAFER_NO_MEMORY, "no memory for the parameters");
+}
+
+/* ---- Parameters ---- */
+
+static bool is_frozen(const wafer_training_options *o, const char *name) {
+  for (size_t i = 0; i < o->frozen_count; i++)
+    if (!fnmatch(o->frozen[i], name, 0)) return true;
+  return false;
+}
+
+static bool is_finite(const wafer_view *view) {
+  int64_t count;
+  if (!view->data || !wafer_shape_elements(&view->shape, &count) || count > MOST_LOOKED_AT)
+    return true;
+  for (int64_t i = 0; i < count; i++)
+    if (!isfinite(wafer_element_f64(view->dtype, view->data, i))) return false;
+  return true;
+}
+
+static bool is_trainable(const wafer_view *view) {
+  bool real = view->dtype == WAFER_DTYPE_f32 || view->dtype == WAFER_DTYPE_f16 ||
+              view->dtype == WAFER_DTYPE_bf16 || view->dtype == WAFER_DTYPE_f64;
+  return real && view->shape.rank > 0 && is_finite(view);
+}
+
+static wafer_status add(importer *im, const extra_argument *argument) {
+  training_state *t = &im->training;
+  if (t->count == t->room) {
+    uint32_t room = 2 * t->room + 64;
+    extra_argument *at = WAFER_NEW(im->ctx->arena, extra_argument, room);
+    if (!at) return no_memory(im);
+    if (t->count) memcpy(at, t->at, t->count * sizeof *at);
+    t->at = at;
+    t->room = room;
+  }
+  t->at[t->count++] = *argument;
+  return WAFER_OK;
+}
+
+wafer_status training_parameter(importer *im, const onnx_tensor *tensor, const char *name,
+                                MlirValue *out) {
+  training_state *t = &im->training;
+  extra_argument made = {.role = WAFER_ROLE_parameter, .tensor = tensor};
+  *out = (MlirValue){NULL};
+  if (!t->options || im->fn->open->ir != im->root || is_frozen(t->options, name)) return WAFER_OK;
+  for (uint32_t i = 0; i < t->count; i++)
+    if (t->at[i].tensor == tensor) return *out = t->at[i].value, WAFER_OK;
+  WAFER_TRY(data_view(&im->store, tensor, &made.view));
+  if (!is_trainable(&made.view)) return WAFER_OK;
+  wafer_type type = {made.view.dtype, made.view.shape};
+  wafer_weight *weight =
+      wafer_weights_add(im->root->weights, name, type.dtype, &type.shape, made.view.data);
+  if (!weight) return no_memory(im);
+  made.of = weight->name;
+  made.value = *out = wafer_ir_add_argument(&im->b, &type);
+  return add(im, &made);
+}
+
+bool training_known(importer *im, MlirValue value, bool use, wafer_view *view) {
+  training_state *t = &im->training;
+  for (uint32_t i = 0; i < t->count; i++) {
+    if (!mlirValueEqual(t->at[i].value, value) || !t->at[i].view.data) continue;
+    if (t->at[i].role != WAFER_ROLE_parameter) return false;
+    *view = t->at[i].view;
+    t->at[i].known |= use;
+    return true;
+  }
+  return false;
+}
+
+MlirValue emit_noise(import_node *n, const wafer_shape *shape) {
+  importer *im = n->im;
+  wafer_type type = {WAFER_DTYPE_f32, *shape};
+  extra_argument made = {.role = WAFER_ROLE_noise, .of = n->label};
+  if (n->status != WAFER_OK) return (MlirValue){NULL};
+  made.value = wafer_ir_add_argument(&im->b, &type);
+  n->status = add(im, &made);
+  return made.value;
+}
+
+/* ---- The leading dim ---- */
+
+void training_rebatch(const import_node *n, const wafer_shape *x, uint32_t count, int64_t *dims) {
+  const training_state *t = &n->im->training;
+  int64_t have, known = 1, now = t->options ? t->options->micro_batch : 0, batch = t->declared;
+  bool open = false;
+  if (!now || !count || batch == now || dims[0] <= 0 || !wafer_shape_elements(x, &have)) return;
+  for (uint32_t i = 0; i < count; i++) {
+    open |= dims[i] == -1;
+    if (dims[i] != -1 && __builtin_mul_overflow(known, dims[i] ? dims[i] : i < x->rank ? x->dims[i] : 1, &known)) return;
+  }
+  if (!open && known == have) return;
+  /* Without an open dim the numbers say themselves which batch they were made for. */
+  if (!open && have && known * now % have == 0) batch = known * now / have;
+  bool leads = batch > 0 && (open && batch == 1 ? dims[0] == 1 : dims[0] % batch == 0);
+  if (leads) dims[0] = dims[0] / batch * now;
+}
+
+/* ---- The function ---- */
+
+/* The constants of the model that were taken for parameters. */
+static wafer_status settle(importer *im) {
+  training_state *t = &im->training;
+  intptr_t arguments = mlirBlockGetNumArguments(im->b.block);
+  for (uint32_t i = t->count; i-- > 0;) {
+    extra_argument *a = &t->at[i];
+    bool unused = mlirOpOperandIsNull(mlirValueGetFirstUse(a->value));
+    wafer_builder b = im->b;
+    MlirValue constant;
+    if (!a->known && !unused) continue;
+    b.before = mlirBlockGetFirstOperation(b.block);
+    if (!unused) {
+      WAFER_TRY(wafer_build_constant(&b, a->of, &a->view, &constant));
+      mlirValueReplaceAllUsesOfWith(a->value, constant);
+    }
+    mlirBlockEraseArgument(im->b.block, arguments - (t->count - i));
+    arguments--;
+    memmove(a, a + 1, (--t->count - i) * sizeof *a);
+  }
+  return WAFER_OK;
+}
+
+wafer_status training_finish(importer *im) {
+  const training_state *t = &im->training;
+  MlirOperation main = wafer_ir_main(im->root), end = mlirBlockGetTerminator(im->b.block);
+  WAFER_TRY(settle(im));
+  uint32_t in = (uint32_t)mlirBlockGetNumArguments(im->b.block), first = in - t->count;
+  uint32_t out = (uint32_t)mlirOperationGetNumOperands(end);
+  wafer_ir_port *arguments = WAFER_NEW(im->ctx->arena, wafer_ir_port, in + 1);
+  wafer_ir_port *results = WAFER_NEW(im->ctx->arena, wafer_ir_port, out + 1);
+  if (!arguments || !results) return no_memory(im);
+  for (uint32_t i = 0; i < out; i++) results[i] = wafer_ir_result(main, i);
+  for (uint32_t i = 0; i < first; i++) arguments[i] = wafer_ir_argument(main, i);
+  for (uint32_t i = 0; i < t->count; i++) {
+    const extra_argument *a = &t->at[i];
+    bool noise = a->role == WAFER_ROLE_noise;
+    const char *name = noise ? wafer_arena_printf(im->ctx->arena, "noise:%s", a->of) : a->of;
+    if (!name) return no_memory(im);
+    arguments[first + i] = (wafer_ir_port){name, a->role, a->of};
+  }
+  return wafer_ir_set_ports(im->ctx, im->root, arguments, results);
+}
+
+wafer_status training_check(const importer *im) {
+  const char *node = NULL;
+  if (!im->training.options || !im->program.host) return WAFER_OK;
+  for (const assembly_step *s = im->fn->first; s && !node; s = s->next)
+    if (s->step.kind != WAFER_STEP_call && s->step.node) node = s->step.node;
+  return wafer_fail(im->ctx->diag, wafer_at_node(im->file, node, -1), WAFER_UNSUPPORTED,
+                    "a model is trained on the wafer alone, this node is a step of the host: give the "
+                    "value that it needs with --bind, or dims with --dim");
+}

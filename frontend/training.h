@@ -1,0 +1,47 @@
+/* Import for training: float initializers become arguments of @main, dropout takes noise, and the
+ * leading dim of the inputs is another one than the model's constants may say. */
+#ifndef FRONTEND_TRAINING_H
+#define FRONTEND_TRAINING_H
+
+#include "onnx.h"
+#include "wafer/ir.h"
+
+struct importer;
+struct import_node;
+struct name_entry;
+
+/* An argument of @main behind the model's inputs. */
+typedef struct extra_argument {
+  wafer_role role;           /* parameter or noise */
+  const char *of;            /* the weight, the node */
+  const onnx_tensor *tensor; /* parameter: where it comes from */
+  wafer_view view;           /* its initial value; data NULL: absent */
+  MlirValue value;
+  bool known; /* its value is part of what was compiled: it stays a constant */
+} extra_argument;
+
+typedef struct training_state {
+  const wafer_training_options *options; /* NULL: inference */
+  extra_argument *at;
+  uint32_t count, room;
+  int64_t declared; /* leading dim of the model's inputs as it says; 0: it leaves it open */
+} training_state;
+
+/* The initializer as a parameter in the open piece: *out stays null when it is none. A parameter is a
+ * float tensor of at least one dim, without infinities and NaNs, that no pattern freezes. */
+wafer_status training_parameter(struct importer *im, const onnx_tensor *tensor, const char *name,
+                                MlirValue *out);
+/* The initial value of a parameter; with `use` it is a constant from now on. */
+bool training_known(struct importer *im, MlirValue value, bool use, wafer_view *view);
+/* A new input of draws from [0, 1), f32, named after the node. */
+MlirValue emit_noise(struct import_node *n, const wafer_shape *shape);
+/* The constant target of a node that changes shapes: where its leading entry is the declared batch it
+ * becomes the micro-batch. */
+void training_rebatch(const struct import_node *n, const wafer_shape *x, uint32_t count,
+                      int64_t *dims);
+/* Names the arguments, and gives constants the place of parameters that are known. */
+wafer_status training_finish(struct importer *im);
+/* Refuses what a training plan cannot hold. */
+wafer_status training_check(const struct importer *im);
+
+#endif

@@ -1,0 +1,40 @@
+/* Options that say how a model is trained: what `wafer compile --train` takes. */
+#ifndef TOOLS_TRAINING_H
+#define TOOLS_TRAINING_H
+
+#include <getopt.h>
+
+#include "wafer/wafer.h"
+
+enum {
+  TRAINING_LOSS = 512,
+  TRAINING_MICRO_BATCH,
+  TRAINING_RECOMPUTE,
+  TRAINING_IGNORE,
+  TRAINING_CLASS_AXIS,
+  TRAINING_FREEZE,
+  TRAINING_EVALUATE,
+  TRAINING_LAST
+};
+
+#define TRAINING_LONG_OPTIONS                                                                      \
+  {"loss", required_argument, NULL, TRAINING_LOSS},                                                \
+      {"micro-batch", required_argument, NULL, TRAINING_MICRO_BATCH},                              \
+      {"recompute", required_argument, NULL, TRAINING_RECOMPUTE},                                  \
+      {"ignore-index", required_argument, NULL, TRAINING_IGNORE},                                  \
+      {"class-axis", required_argument, NULL, TRAINING_CLASS_AXIS},                                \
+      {"freeze", required_argument, NULL, TRAINING_FREEZE},                                        \
+      {"evaluate", no_argument, NULL, TRAINING_EVALUATE}
+
+typedef struct training_flags {
+  wafer_training_options options;
+  const char **frozen; /* room for as many as there are arguments */
+  const char *first;   /* option that was given; NULL: none */
+  bool has_loss;
+} training_flags;
+
+/* Takes one option of the list above. */
+wafer_status training_flag(const char *command, wafer_arena *arena, int option, const char *text,
+                           training_flags *flags);
+
+#endif
