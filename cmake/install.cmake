@@ -35,7 +35,7 @@ install(TARGETS wafer-runtime libwafer EXPORT wafer LIBRARY DESTINATION ${CMAKE_
 install(DIRECTORY include/wafer DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} PATTERN ir.h EXCLUDE)
 install(DIRECTORY tools/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
 install(DIRECTORY runtime/machines DESTINATION ${CMAKE_INSTALL_DATADIR}/wafer)
-install(FILES runtime/plan.rng passes/nn.irdl.mlir passes/wafer.irdl.mlir docs/report.schema.json
+install(FILES runtime/plan.rng runtime/placement.rng passes/nn.irdl.mlir passes/wafer.irdl.mlir docs/report.schema.json
         DESTINATION ${CMAKE_INSTALL_DATADIR}/wafer)
 install(FILES LICENSE NOTICE README.md ARCHITECTURE.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT wafer NAMESPACE wafer:: FILE waferTargets.cmake

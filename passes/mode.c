@@ -146,12 +146,27 @@ static wafer_status choose_training(choice *c) {
   return WAFER_OK;
 }
 
+/* Pinned kernels want a pipeline. */
+static wafer_status heed_pins(choice *c) {
+  const wafer_options *o = c->ctx->options;
+  bool pinned = false;
+  for (uint32_t i = 0; o && i < o->pin_count; i++) pinned |= !o->pins[i].kept;
+  if (!pinned) return WAFER_OK;
+  if (c->asked == WAFER_MODE_streaming)
+    return wafer_fail(c->ctx->diag, wafer_at_file(c->ir->file), WAFER_USAGE,
+                      "kernels can be pinned in a pipeline alone: in streaming each has the whole "
+                      "wafer in turn; take --mode pipelined");
+  c->asked = WAFER_MODE_pipelined;
+  return WAFER_OK;
+}
+
 static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   uint32_t samples;
   bool trains = wafer_ir_get_micro_batch(ir, &samples);
   choice c = {.ctx = ctx, .ir = ir, .batch = 1};
   if (ctx->options) c.asked = ctx->options->mode;
   if (ctx->options && ctx->options->batch) c.batch = ctx->options->batch;
+  WAFER_TRY(heed_pins(&c));
   wafer_ir_set_storage(ir, storage_of(ctx));
   WAFER_TRY(wafer_graph_read(ctx, ir, &c.graph));
   curve_set *curves = curve_set_of(ctx, ir);

@@ -59,6 +59,10 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
     return wafer_fail(ctx->diag, graph.kernels[chosen.refusal.kernel].loc, WAFER_NO_FIT,
                       "%s does not fit %s: %s", wafer_mode_name(mode), ctx->machine->name,
                       chosen.refusal.why);
+  if (chosen.wanted)
+    wafer_note(ctx->diag, wafer_at_file(ir->file),
+               "%u of %u kernels stay where the earlier plan had its %u", chosen.kept,
+               graph.kernel_count, chosen.wanted);
   for (uint32_t k = 0; k < graph.kernel_count; k++)
     write_size(ctx, &graph.kernels[k], &chosen.kernels[k]);
   return WAFER_OK;

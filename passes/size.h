@@ -52,6 +52,7 @@ typedef struct sizing {
   size_refusal refusal; /* when !cost.fits */
   sized_kernel *kernels;
   size_phase *phases; /* streaming: one per kernel */
+  uint32_t kept, wanted; /* pipelined: kernels that stay where an earlier plan had them; that it had */
 } sizing;
 
 wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,

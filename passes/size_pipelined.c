@@ -205,12 +205,7 @@ static wafer_status try_target(const pipeline *p, wafer_arena *arena, const targ
     WAFER_TRY(shapes_at(p, arena, &p->kinds[k], t, &kinds[k]));
     if (!kinds[k].count) return WAFER_OK;
   }
-  shelf_problem problem = {.machine = p->ctx->machine,
-                           .kind_count = p->kind_count,
-                           .count = p->graph->kernel_count,
-                           .kinds = kinds,
-                           .kind = p->kind_of};
-  return shelf_pack(p->ctx->diag, arena, &problem, places, fits);
+  return pipeline_pack(p, arena, kinds, places, fits);
 }
 
 /* The same in an arena of its own: a bisection leaves nothing behind. */
@@ -367,24 +362,49 @@ static wafer_status find_curves(pipeline *p, bool *fits) {
   return WAFER_OK;
 }
 
+/* The least interval at which the shelves hold all that is not pinned, and its layout. */
+static wafer_status lay_out(pipeline *p, bool *fits) {
+  size_t t;
+  p->cycle_count = 0;
+  WAFER_TRY(pipeline_find_kinds(p));
+  p->edge = pipeline_pinned_cycles(p, edge_cycles(p));
+  WAFER_TRY(find_cycles(p));
+  WAFER_TRY(bisect(p, &t));
+  *fits = t < p->cycle_count;
+  return *fits ? choose(p, p->cycles[t], fits) : WAFER_OK;
+}
+
+/* With pins: kept ones are given up as far as the rest needs it; then all rectangles stand. */
+static wafer_status lay_out_pinned(pipeline *p, bool *fits) {
+  uint32_t n = p->graph->kernel_count;
+  for (uint32_t radius = 1; !*fits; radius *= 2) {
+    uint32_t kept = pipeline_kept(p);
+    memset(p->haste, 0, n * sizeof *p->haste);
+    WAFER_TRY(lay_out(p, fits));
+    if (*fits || !kept) break;
+    pipeline_release(p, radius);
+    if (radius > n) return WAFER_OK;
+  }
+  for (uint32_t k = 0; *fits && k < n; k++) p->out->kernels[k].rect = &p->places[k].rect;
+  p->out->kept = pipeline_kept(p);
+  for (uint32_t i = 0; i < p->ctx->options->pin_count; i++)
+    p->out->wanted += p->ctx->options->pins[i].kept;
+  return WAFER_OK;
+}
+
 wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                             sizing *out) {
   *out = (sizing){0};
-  pipeline p = {.ctx = ctx, .graph = graph, .curves = curves, .out = out};
-  bool fits;
+  pipeline p = {.ctx = ctx, .graph = graph, .curves = curves, .out = out, .piece = graph->piece};
+  bool fits, search = ctx->options && ctx->options->placer == WAFER_PLACER_best;
   WAFER_TRY(start(&p));
   find_stages(&p);
   WAFER_TRY(find_curves(&p, &fits));
   if (fits) {
-    size_t t;
-    p.edge = edge_cycles(&p);
-    WAFER_TRY(pipeline_find_kinds(&p));
-    WAFER_TRY(find_cycles(&p));
-    WAFER_TRY(bisect(&p, &t));
-    fits = t < p.cycle_count;
-    if (fits) WAFER_TRY(choose(&p, p.cycles[t], &fits));
-    if (ctx->options && ctx->options->placer == WAFER_PLACER_best)
-      WAFER_TRY(pipeline_best(&p, &fits));
+    WAFER_TRY(pipeline_pin(&p));
+    fits = false;
+    WAFER_TRY(p.pin ? lay_out_pinned(&p, &fits) : lay_out(&p, &fits));
+    if (search && !p.pin) WAFER_TRY(pipeline_best(&p, &fits));
     if (!fits) WAFER_TRY(refuse_cores(&p));
   }
   if (!out->cost.fits) out->cost.why_not = out->refusal.why;

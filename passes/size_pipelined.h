@@ -5,6 +5,7 @@
 
 #include "shelf.h"
 #include "size.h"
+#include "wafer/placement.h"
 
 /* Kernels that are sized alike: the same curve, the same heaviest stream, the same haste. */
 typedef struct kind {
@@ -28,7 +29,10 @@ typedef struct pipeline {
   kind *kinds;
   size_t cycle_count;
   uint64_t *cycles; /* every cycle count on a curve, rising */
-  uint64_t edge;    /* cycles of a sample across the edge */
+  uint64_t edge;    /* cycles of a sample across the edge, or of the slowest pinned kernel */
+  bool piece;              /* of a model of several: pins may mean kernels of others */
+  const wafer_pin **pin;   /* kernel: what holds it in place, NULL: nothing; NULL: no pins at all */
+  uint32_t *pinned;        /* kernel: the point of its curve that its pin wants */
 } pipeline;
 
 /* Numbers the kinds, anew after kernels have made haste. */
@@ -38,6 +42,15 @@ void pipeline_hasten(const pipeline *p);
 /* A search for a better layout than the one that is settled, which stays if there is none; *fits
  * says whether one is settled, before and after. */
 wafer_status pipeline_best(pipeline *p, bool *fits);
+/* size_control.c. Finds whom each pin means; refuses those that cannot be. Needs curves. */
+wafer_status pipeline_pin(pipeline *p);
+/* Frees kept kernels up to `radius` places in the order from one that is free. */
+void pipeline_release(pipeline *p, uint32_t radius);
+uint32_t pipeline_kept(const pipeline *p);
+uint64_t pipeline_pinned_cycles(const pipeline *p, uint64_t least);
+/* Packs all that is not pinned, with these shapes of each kind. */
+wafer_status pipeline_pack(const pipeline *p, wafer_arena *arena, const shelf_shapes *kinds,
+                           shelf_place *places, bool *fits);
 wafer_status pipeline_no_memory(const pipeline *p);
 /* Cost and depths of the shapes at `places`; the interval includes what shallow buffers cost.
  * Stages that values too deep for their buffers skip are marked in `skipped`. */

@@ -32,6 +32,11 @@ static const char usage[] =
     "      --place-moves N      length of the search; the same plan on every host (500000)\n"
     "      --place-seconds S    stop the search after so long instead\n"
     "      --seed N             another seed, another layout (0)\n"
+    "      --pin KERNEL=X,Y,W,H this kernel, by its name or an ONNX node of it, on these cores; repeat\n"
+    "      --reserve X,Y,W,H    no kernel on these cores; routes may pass; repeat\n"
+    "      --placement FILE.xml pins and reserved cores, as `wafer dump PLAN --placement FILE` writes "
+    "them\n"
+    "      --keep PLAN          kernels stay where that plan has them, as far as the others leave room\n"
     "      --defects D          what is broken on this wafer: PERCENT:SEED, so many random cores, or "
     "FILE.xml\n"
     "      --repair R           spares: links bypass what is dead, the fabric is a smaller rectangle;\n"
@@ -74,6 +79,7 @@ static const char usage[] =
 typedef struct arguments {
   const char *model, *output, *report, *passes;
   compile_machine machine;
+  compile_control control;
   bool check, json, quiet, train;
   wafer_options options;
   training_flags training;
@@ -96,6 +102,10 @@ enum {
   MOVES,
   SECONDS,
   SEED,
+  PIN,
+  RESERVE,
+  PLACEMENT,
+  KEEP,
   DEFECTS,
   REPAIR,
   REPLICAS,
@@ -122,6 +132,10 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"place-moves", required_argument, NULL, MOVES},
                                              {"place-seconds", required_argument, NULL, SECONDS},
                                              {"seed", required_argument, NULL, SEED},
+                                             {"pin", required_argument, NULL, PIN},
+                                             {"reserve", required_argument, NULL, RESERVE},
+                                             {"placement", required_argument, NULL, PLACEMENT},
+                                             {"keep", required_argument, NULL, KEEP},
                                              {"defects", required_argument, NULL, DEFECTS},
                                              {"repair", required_argument, NULL, REPAIR},
                                              {"replicas", required_argument, NULL, REPLICAS},
@@ -261,6 +275,16 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   case SEED:
   case REPLICAS:
     return parse_search(&a->options, option, text) ? WAFER_OK : WAFER_USAGE;
+  case PIN:
+    return compile_parse_pin(&a->control, arena, text);
+  case RESERVE:
+    return compile_parse_reserve(&a->control, text);
+  case PLACEMENT:
+    a->control.placement = text;
+    return WAFER_OK;
+  case KEEP:
+    a->control.keep = text;
+    return WAFER_OK;
   case DEFECTS:
     a->machine.defects = text;
     return WAFER_OK;
@@ -298,7 +322,9 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, arguments *
   a->shapes = WAFER_NEW(arena, wafer_shape_binding, (size_t)argc);
   a->values = WAFER_NEW(arena, wafer_value_binding, (size_t)argc);
   a->training.frozen = WAFER_NEW(arena, const char *, (size_t)argc);
-  if (!a->dims || !a->shapes || !a->values || !a->training.frozen) return cli_no_memory();
+  if (!a->dims || !a->shapes || !a->values || !a->training.frozen ||
+      !compile_control_init(&a->control, arena, (size_t)argc))
+    return cli_no_memory();
   opterr = 0;
   for (int c; (c = getopt_long(argc, argv, "o:qh", long_options, NULL)) != -1;) {
     if (c == 'h') return *help = true, WAFER_OK;
@@ -345,16 +371,25 @@ static wafer_status compile_ir(const arguments *a, const wafer_ctx *ctx, wafer_i
   return finish(a, plan, whole, started);
 }
 
-static wafer_status compile(const arguments *a, wafer_arena *arena) {
+static wafer_status compile_model(const arguments *a, const wafer_ctx *ctx,
+                                  const wafer_machine *whole, double started) {
+  wafer_ir *ir;
+  if (a->check) return check_model(ctx, a->model, a->json);
+  WAFER_TRY(wafer_import(ctx, a->model, &ir));
+  wafer_status status = compile_ir(a, ctx, ir, whole, started);
+  wafer_ir_destroy(ir);
+  return status;
+}
+
+static wafer_status compile(arguments *a, wafer_arena *arena) {
   double started = cli_seconds();
   wafer_ctx ctx = {.arena = arena, .diag = cli_diag(), .options = &a->options};
-  wafer_ir *ir;
   const wafer_machine *whole;
+  const wafer_plan *kept = NULL;
   WAFER_TRY(compile_machine_open(&a->machine, arena, &ctx.machine, &whole));
-  if (a->check) return check_model(&ctx, a->model, a->json);
-  WAFER_TRY(wafer_import(&ctx, a->model, &ir));
-  wafer_status status = compile_ir(a, &ctx, ir, whole, started);
-  wafer_ir_destroy(ir);
+  wafer_status status = compile_take_control(&a->control, arena, &a->options, &ctx.machine, &kept);
+  if (status == WAFER_OK) status = compile_model(a, &ctx, whole, started);
+  wafer_plan_close(kept);
   return status;
 }
 

@@ -10,6 +10,24 @@ typedef struct compile_machine {
   const char *name, *defects, *repair, *edge;
 } compile_machine;
 
+/* Pins and reserved rectangles in the order they are asked for; room for as many as arguments. */
+typedef struct compile_control {
+  uint32_t pin_count, reserved_count;
+  wafer_pin *pins;
+  wafer_rect *reserved;
+  const char *placement, *keep; /* a file, a plan; NULL: none */
+} compile_control;
+
+bool compile_control_init(compile_control *control, wafer_arena *arena, size_t most);
+/* --pin KERNEL=X,Y,WIDTH,HEIGHT; --reserve X,Y,WIDTH,HEIGHT */
+wafer_status compile_parse_pin(compile_control *control, wafer_arena *arena, const char *text);
+wafer_status compile_parse_reserve(compile_control *control, const char *text);
+/* Hands all of it to options and machine; *kept must stay open as long as they: their names are its
+ * (NULL: there is none). */
+wafer_status compile_take_control(const compile_control *control, wafer_arena *arena,
+                                  wafer_options *options, const wafer_machine **machine,
+                                  const wafer_plan **kept);
+
 /* The machine; *whole is the same one without its defects, NULL when it has none. */
 wafer_status compile_machine_open(const compile_machine *asked, wafer_arena *arena,
                                   const wafer_machine **out, const wafer_machine **whole);

@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "dump.h"
+#include "wafer/file.h"
 
 static const char usage[] =
     "usage: wafer dump PLAN [options]\n\n"
@@ -16,6 +17,7 @@ static const char usage[] =
     "  --json         the plan as JSON, units in the keys\n"
     "  --xml          plan.xml, as it stands in the plan\n"
     "  --mlir         the placed IR\n"
+    "  --placement FILE  where the kernels lie, as XML for `wafer compile --placement`\n"
     "  --core X,Y     that core's memory, phase by phase: what, bytes, from which ONNX node\n"
     "  --kernel NAME  one kernel: its ops, layouts, cost, memory and streams\n"
     "  --program KERNEL  what its cores execute at fabric fidelity, as assembly\n"
@@ -34,6 +36,7 @@ typedef enum view {
   VIEW_json,
   VIEW_xml,
   VIEW_mlir,
+  VIEW_placement,
   VIEW_core,
   VIEW_kernel,
   VIEW_program,
@@ -63,6 +66,7 @@ static int parse(int argc, char **argv, request *r, int *code) {
       {"json", no_argument, NULL, VIEW_json},
       {"xml", no_argument, NULL, VIEW_xml},
       {"mlir", no_argument, NULL, VIEW_mlir},
+      {"placement", required_argument, NULL, VIEW_placement},
       {"core", required_argument, NULL, VIEW_core},
       {"kernel", required_argument, NULL, VIEW_kernel},
       {"program", required_argument, NULL, VIEW_program},
@@ -98,6 +102,17 @@ static wafer_status print_xml(const wafer_plan *plan) {
   WAFER_TRY(wafer_plan_print_xml(cli_diag(), plan, &text, &bytes));
   wafer_status status = print_bytes(text, bytes);
   free(text);
+  return status;
+}
+
+static wafer_status write_placement(const wafer_plan *plan, const char *path) {
+  wafer_arena *arena = wafer_arena_create();
+  char *text;
+  size_t bytes;
+  if (!arena) return cli_no_memory();
+  wafer_status status = wafer_pins_print(cli_diag(), arena, plan, &text, &bytes);
+  if (status == WAFER_OK) status = wafer_file_save(cli_diag(), path, text, bytes);
+  wafer_arena_destroy(arena);
   return status;
 }
 
@@ -139,6 +154,8 @@ static wafer_status show(const request *r, const wafer_plan *plan) {
     return print_xml(plan);
   case VIEW_mlir:
     return print_bytes(plan->mlir, plan->mlir_bytes);
+  case VIEW_placement:
+    return write_placement(plan, r->argument);
   case VIEW_core:
     return dump_core(stdout, cli_diag(), plan, r->x, r->y);
   case VIEW_verify:

@@ -71,6 +71,7 @@ typedef struct wafer_graph {
   const uint32_t *outputs; /* values */
   MlirBlock block;
   MlirOperation terminator;
+  bool piece; /* of a model of several */
 } wafer_graph;
 
 /* Reads @main and its kernels. Needs KERNELED; BAD_INPUT when the text it came from is something

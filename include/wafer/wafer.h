@@ -25,6 +25,7 @@
 #include "wafer/diag.h"
 #include "wafer/machine.h"
 #include "wafer/npy.h"
+#include "wafer/placement.h"
 #include "wafer/plan.h"
 #include "wafer/session.h"
 #include "wafer/status.h"
@@ -154,6 +155,8 @@ typedef struct wafer_options {
   uint64_t place_seed, place_moves; /* of the search; 0 moves: a default, or place_seconds alone */
   double place_seconds;             /* 0: no limit, and the same plan on every host */
   uint32_t replicas;                /* of a kernel of a pipeline, at most; 0: as many as pay */
+  uint32_t pin_count; /* of kernels of a pipeline; those of streaming have the whole wafer */
+  const wafer_pin *pins;
   wafer_programs programs;
   const wafer_training_options *training; /* NULL: inference */
   size_t dim_count, shape_count, value_count;

@@ -101,6 +101,38 @@ static void many(void) {
   CU_ASSERT_FALSE(pack(&m, N, &kind, places));
 }
 
+/* What stands already and what is reserved is stepped over, to the right and down. */
+static void around_what_stands(void) {
+  wafer_machine m = machine_of(12, 8);
+  static const wafer_rect fixed[] = {{2, 1, 4, 4}}, reserved[] = {{10, 5, 4, 1}};
+  shelf_point square[] = {{4, 4, 0}};
+  shelf_shapes shapes = {1, square};
+  uint32_t kind[5] = {0};
+  shelf_place places[5];
+  bool fits;
+  m.reserved = reserved;
+  m.reserved_count = 1;
+  shelf_problem problem = {.machine = &m,
+                           .kind_count = 1,
+                           .count = 4,
+                           .kinds = &shapes,
+                           .kind = kind,
+                           .fixed_count = 1,
+                           .fixed = fixed};
+  wafer_arena *arena = wafer_arena_create();
+  CU_ASSERT_EQUAL(shelf_pack(NULL, arena, &problem, places, &fits), WAFER_OK);
+  CU_ASSERT_TRUE_FATAL(fits);
+  check_legal(&m, 4, places);
+  for (uint32_t i = 0; i < 4; i++) {
+    CU_ASSERT_FALSE(wafer_rect_overlaps(places[i].rect, fixed[0]));
+    CU_ASSERT_FALSE(wafer_rect_overlaps(places[i].rect, reserved[0]));
+  }
+  problem.count = 5;
+  CU_ASSERT_EQUAL(shelf_pack(NULL, arena, &problem, places, &fits), WAFER_OK);
+  CU_ASSERT_FALSE(fits);
+  wafer_arena_destroy(arena);
+}
+
 CU_TestInfo tests_shelf[] = {
     {"points that others cover are dropped", pareto},
     {"as many as fit and not one more", exact},
@@ -108,5 +140,6 @@ CU_TestInfo tests_shelf[] = {
     {"shapes fit their shelf", shapes_are_chosen},
     {"dead cores are stepped over", dead_cores},
     {"many items", many},
+    {"packs around what stands", around_what_stands},
     CU_TEST_INFO_NULL,
 };

@@ -1,0 +1,108 @@
+/* Where kernels shall lie: --pin, --reserve, --placement, --keep. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "compile.h"
+
+bool compile_control_init(compile_control *c, wafer_arena *arena, size_t most) {
+  *c = (compile_control){.pins = WAFER_NEW(arena, wafer_pin, most),
+                         .reserved = WAFER_NEW(arena, wafer_rect, most)};
+  return c->pins && c->reserved;
+}
+
+/* "x,y,width,height" */
+static wafer_status parse_rect(const char *option, const char *text, wafer_rect *out) {
+  uint32_t at[4];
+  const char *next = text;
+  for (int i = 0; i < 4; i++) {
+    char *end;
+    unsigned long value = *next >= '0' && *next <= '9' ? strtoul(next, &end, 10) : 100000;
+    if (value > 16384 || *end != (i < 3 ? ',' : '\0'))
+      return (wafer_status)cli_usage(
+          "compile", "%s wants X,Y,WIDTH,HEIGHT in cores, each at most 16384, got '%s'", option,
+          text);
+    at[i] = (uint32_t)value;
+    next = end + 1;
+  }
+  *out = (wafer_rect){at[0], at[1], at[2], at[3]};
+  return WAFER_OK;
+}
+
+wafer_status compile_parse_pin(compile_control *c, wafer_arena *arena, const char *text) {
+  const char *name, *rect;
+  wafer_pin *pin = &c->pins[c->pin_count];
+  if (!cli_parse_pair("compile", "--pin", text, arena, &name, &rect)) return WAFER_USAGE;
+  *pin = (wafer_pin){.kernel = name};
+  WAFER_TRY(parse_rect("--pin", rect, &pin->rect));
+  c->pin_count++;
+  return WAFER_OK;
+}
+
+wafer_status compile_parse_reserve(compile_control *c, const char *text) {
+  WAFER_TRY(parse_rect("--reserve", text, &c->reserved[c->reserved_count]));
+  c->reserved_count++;
+  return WAFER_OK;
+}
+
+/* One placement behind the other. */
+static void append(wafer_pins *to, wafer_pin *pins, wafer_rect *reserved,
+                   const wafer_pins *more) {
+  if (more->pin_count) memcpy(pins + to->pin_count, more->pins, more->pin_count * sizeof *pins);
+  if (more->reserved_count)
+    memcpy(reserved + to->reserved_count, more->reserved, more->reserved_count * sizeof *reserved);
+  to->pin_count += more->pin_count;
+  to->reserved_count += more->reserved_count;
+}
+
+/* In streaming every kernel lies at the wafer's corner: only a pipeline's places can be kept. */
+static wafer_status read_kept(const char *path, wafer_arena *arena, wafer_options *options,
+                              const wafer_plan **plan, wafer_pins *out) {
+  WAFER_TRY(wafer_plan_open(cli_diag(), path, plan));
+  if ((*plan)->mode == WAFER_MODE_streaming) {
+    wafer_note(cli_diag(), wafer_at_file(path),
+               "is a plan of streaming, where each kernel has the whole wafer in turn: there is "
+               "nothing to keep");
+    return WAFER_OK;
+  }
+  if (options->mode == WAFER_MODE_auto) options->mode = WAFER_MODE_pipelined;
+  WAFER_TRY(wafer_pins_of(cli_diag(), arena, *plan, out));
+  out->reserved_count = 0; /* asked for anew, or not */
+  return WAFER_OK;
+}
+
+static wafer_status reserve(const wafer_pins *all, wafer_arena *arena,
+                            const wafer_machine **machine) {
+  const wafer_machine *m = *machine;
+  wafer_machine *own = wafer_arena_copy(arena, m, sizeof *m);
+  uint32_t count = m->reserved_count + all->reserved_count;
+  wafer_rect *rects = WAFER_NEW(arena, wafer_rect, count);
+  if (!own || !rects) return cli_no_memory();
+  if (m->reserved_count) memcpy(rects, m->reserved, m->reserved_count * sizeof *rects);
+  memcpy(rects + m->reserved_count, all->reserved, all->reserved_count * sizeof *rects);
+  own->reserved = rects;
+  own->reserved_count = count;
+  *machine = own;
+  return wafer_machine_check(cli_diag(), "--reserve", own);
+}
+
+wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
+                                  wafer_options *options, const wafer_machine **machine,
+                                  const wafer_plan **kept) {
+  wafer_pins file = {0}, earlier = {0}, all = {0},
+                  own = {c->pin_count, c->reserved_count, c->pins, c->reserved};
+  *kept = NULL;
+  if (c->placement) WAFER_TRY(wafer_pins_read(cli_diag(), arena, c->placement, &file));
+  if (c->keep) WAFER_TRY(read_kept(c->keep, arena, options, kept, &earlier));
+  wafer_pin *pins = WAFER_NEW(arena, wafer_pin,
+                              (size_t)own.pin_count + file.pin_count + earlier.pin_count);
+  wafer_rect *reserved =
+      WAFER_NEW(arena, wafer_rect, (size_t)own.reserved_count + file.reserved_count);
+  if (!pins || !reserved) return cli_no_memory();
+  append(&all, pins, reserved, &own);
+  append(&all, pins, reserved, &file);
+  append(&all, pins, reserved, &earlier);
+  options->pin_count = all.pin_count;
+  options->pins = pins;
+  all.reserved = reserved;
+  return all.reserved_count ? reserve(&all, arena, machine) : WAFER_OK;
+}
