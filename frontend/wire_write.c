@@ -76,3 +76,8 @@ void wafer_message_add(wafer_message *m, uint32_t field, const wafer_message *in
   m->failed |= inner->failed;
   wafer_message_bytes(m, field, inner->bytes, inner->count);
 }
+
+void wafer_message_append(wafer_message *m, const wafer_message *fields) {
+  m->failed |= fields->failed;
+  put(m, fields->bytes, fields->count);
+}

@@ -17,6 +17,8 @@ int wafer_tool_conform(int argc, char **argv);
 int wafer_tool_place(int argc, char **argv);
 int wafer_tool_fabric(int argc, char **argv);
 int wafer_tool_zoo(int argc, char **argv);
+int wafer_tool_train(int argc, char **argv);
+int wafer_tool_export(int argc, char **argv);
 
 /* A sink that writes to stderr: messages as lines; progress as one line rewritten in place on a
  * terminal, as a line every two seconds elsewhere. cli_quiet() silences progress. */

@@ -12,6 +12,8 @@ static const struct tool {
     {"compile", wafer_tool_compile, "an ONNX model -> a plan for a wafer, with a report"},
     {"dump", wafer_tool_dump, "look into a plan: text, SVG, JSON, a core's memory map"},
     {"run", wafer_tool_run, "execute a plan on the emulator"},
+    {"train", wafer_tool_train, "train a model: weights streamed to wafers, checkpoints"},
+    {"export", wafer_tool_export, "a checkpoint -> an ONNX file with the trained weights"},
     {"check", wafer_tool_check, "both fidelities of a plan: predicted against counted cycles"},
     {"conform", wafer_tool_conform, "run tests of ONNX's backend suite as plans"},
     {"place", wafer_tool_place, "kernels of a contest file -> shapes and places on a wafer"},

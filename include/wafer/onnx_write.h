@@ -30,6 +30,8 @@ void wafer_message_bytes(wafer_message *m, uint32_t field, const void *data, siz
 void wafer_message_text(wafer_message *m, uint32_t field, const char *text);
 void wafer_message_ints(wafer_message *m, uint32_t field, const int64_t *values, size_t count);
 void wafer_message_add(wafer_message *m, uint32_t field, const wafer_message *inner);
+/* Fields that are bytes already, one after the other. */
+void wafer_message_append(wafer_message *m, const wafer_message *fields);
 /* The key of a field of `count` bytes that are not in memory: the caller puts them behind it. */
 void wafer_message_head(wafer_message *m, uint32_t field, uint64_t count);
 

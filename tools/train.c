@@ -1,0 +1,345 @@
+/* wafer train: model + data -> plans -> the training loop -> checkpoints. */
+#include "train.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wafer/onnx.h"
+
+typedef unsigned long long ull;
+enum { MOST_FIELDS = 16 };
+
+typedef struct job {
+  train_arguments *a;
+  wafer_arena *arena;
+  const wafer_machine *machine;
+  wafer_dataset *data, *eval_data;
+  const wafer_plan *plan, *eval_plan, *rest_plan; /* plan: of evaluation in --mode eval */
+  uint32_t micro_batch, field_count;
+  wafer_gather fields[MOST_FIELDS];
+  wafer_parameter *parameters;
+  uint32_t parameter_count;
+  train_cycles cycles;
+  uint64_t state_bytes;
+} job;
+
+/* ---- data against plan ---- */
+
+static wafer_status fail(const char *file, wafer_status status, const char *text) {
+  return wafer_fail(cli_diag(), wafer_at_file(file), status, "%s", text);
+}
+
+/* The shapes but for dims of 1: labels of [n] and [n, 1] are the same numbers. */
+static bool same_but_ones(const wafer_shape *a, const wafer_shape *b) {
+  uint32_t i = 0, j = 0;
+  for (;;) {
+    while (i < a->rank && a->dims[i] == 1) i++;
+    while (j < b->rank && b->dims[j] == 1) j++;
+    if (i == a->rank || j == b->rank) return i == a->rank && j == b->rank;
+    if (a->dims[i++] != b->dims[j++]) return false;
+  }
+}
+
+/* What a sample of a plan's input is. */
+static wafer_shape sample_shape(const wafer_plan *plan, uint32_t value) {
+  wafer_shape whole = plan->values[value].type.shape, made = {.rank = whole.rank - 1};
+  memcpy(made.dims, whole.dims + 1, made.rank * sizeof *made.dims);
+  return made;
+}
+
+static bool has_classes(const train_arguments *a) {
+  return a->loss.loss == WAFER_LOSS_cross_entropy || a->loss.loss == WAFER_LOSS_nll;
+}
+
+static bool labels_fit(const job *j, const wafer_dataset *data) {
+  wafer_shape want = sample_shape(j->plan, j->plan->training->labels);
+  wafer_shape have = wafer_dataset_shape(data, wafer_dataset_fields(data) - 1);
+  return same_but_ones(&want, &have);
+}
+
+static wafer_status does_not_fit(const char *path, const wafer_plan *plan, uint32_t value,
+                                 const wafer_shape *have) {
+  char one[128], other[128];
+  wafer_shape want = sample_shape(plan, value);
+  wafer_shape_format(have, one, sizeof one);
+  wafer_shape_format(&want, other, sizeof other);
+  return wafer_fail(cli_diag(), wafer_at_file(path), WAFER_BAD_INPUT,
+                    "a sample is %s, %s '%s' wants %s", one,
+                    value == plan->training->labels ? "the loss's input" : "the model's input",
+                    plan->values[value].name, other);
+}
+
+static wafer_status match_fields(job *j, const char *path, const wafer_dataset *data) {
+  uint32_t values[MOST_FIELDS], count = wafer_plan_fields(j->plan, values, MOST_FIELDS);
+  if (count != wafer_dataset_fields(data))
+    return wafer_fail(cli_diag(), wafer_at_file(path), WAFER_BAD_INPUT,
+                      "has %" PRIu32 " inputs beside the labels, the model has %" PRIu32,
+                      wafer_dataset_fields(data) - 1, count - 1);
+  for (uint32_t i = 0; i < count; i++) {
+    wafer_shape want = sample_shape(j->plan, values[i]), have = wafer_dataset_shape(data, i);
+    if (!same_but_ones(&want, &have)) return does_not_fit(path, j->plan, values[i], &have);
+    j->fields[i] = (wafer_gather){.field = i, .dtype = j->plan->values[values[i]].type.dtype};
+  }
+  j->field_count = count;
+  return WAFER_OK;
+}
+
+/* Labels are checked against the classes of the output that the loss reads: 0, not at all, where
+ * the model does not say how many they are. */
+static wafer_status find_classes(job *j) {
+  const wafer_training_options *loss = &j->a->loss;
+  const wafer_onnx_info *info;
+  wafer_gather *labels = &j->fields[j->field_count - 1];
+  if (!has_classes(j->a)) return WAFER_OK;
+  WAFER_TRY(wafer_onnx_inspect(cli_diag(), j->arena, j->a->model, &info));
+  for (size_t i = 0; i < info->output_count; i++) {
+    const wafer_shape *shape = &info->outputs[i].shape;
+    uint32_t axis = loss->class_axis < 0 ? shape->rank - 1 : 1;
+    if (loss->output ? strcmp(loss->output, info->outputs[i].name) : i > 0) continue;
+    if (axis < shape->rank) labels->classes = shape->dims[axis];
+  }
+  labels->ignores = loss->ignores;
+  labels->ignore_index = loss->ignore_index;
+  return WAFER_OK;
+}
+
+static wafer_status set_window(job *j, wafer_dataset *data) {
+  uint32_t value;
+  if (!data || !j->a->lm) return WAFER_OK;
+  (void)wafer_plan_fields(j->plan, &value, 1);
+  wafer_shape shape = sample_shape(j->plan, value);
+  if (shape.rank != 1)
+    return fail(j->a->model, WAFER_BAD_INPUT, "--lm is for a model whose input is batch x tokens");
+  return wafer_dataset_window(data, shape.dims[0]);
+}
+
+static wafer_status open_data(job *j) {
+  train_arguments *a = j->a;
+  if (a->mode != EVALUATE && a->data)
+    WAFER_TRY(wafer_dataset_open(cli_diag(), j->arena, a->data, a->lm, &j->data));
+  if (a->mode != TRAIN && a->eval_data)
+    WAFER_TRY(wafer_dataset_open(cli_diag(), j->arena, a->eval_data, a->lm, &j->eval_data));
+  return WAFER_OK;
+}
+
+/* Plan and data agree on where the classes are: dim 1 of the output, else its last one. */
+static wafer_status choose_plan(job *j) {
+  train_arguments *a = j->a;
+  const wafer_dataset *data = j->data ? j->data : j->eval_data;
+  if (a->lm && has_classes(a)) a->loss.class_axis = -1;
+  WAFER_TRY(train_choose(a, j->arena, j->machine, &j->micro_batch, &j->plan));
+  WAFER_TRY(set_window(j, j->data));
+  WAFER_TRY(set_window(j, j->eval_data));
+  if (!data || a->lm || !has_classes(a) || labels_fit(j, data)) return WAFER_OK;
+  const wafer_plan *first = j->plan;
+  a->loss.class_axis = -1;
+  static const wafer_diag silent = {0};
+  wafer_status status = train_compile(a, j->arena, j->machine, &silent, j->micro_batch,
+                                      a->mode == EVALUATE, &j->plan);
+  if (status != WAFER_OK || !labels_fit(j, data)) {
+    j->plan = first; /* whose shape the message gives */
+    a->loss.class_axis = 0;
+  }
+  return WAFER_OK;
+}
+
+/* ---- plans and systems ---- */
+
+static wafer_status list_parameters(job *j) {
+  const wafer_training *t = j->plan->training;
+  j->parameter_count = t->trained_count;
+  j->parameters = WAFER_NEW(j->arena, wafer_parameter, t->trained_count);
+  if (!j->parameters) return cli_no_memory();
+  for (uint32_t i = 0; i < t->trained_count; i++) {
+    const wafer_weight *w = wafer_weights_at(j->plan->weights, t->trained[i].weight);
+    j->parameters[i] = (wafer_parameter){w->name, w->dtype, w->shape, w->data};
+    if (!w->data && !j->a->compile_only && !j->a->validate_only)
+      return wafer_fail(cli_diag(), wafer_at_file(j->a->model), WAFER_BAD_INPUT,
+                        "weight '%s' is absent: there is nothing to start from", w->name);
+  }
+  return t->trained_count ? WAFER_OK
+                          : fail(j->a->model, WAFER_BAD_INPUT, "the model has no weight to train");
+}
+
+/* Weights and state in MemoryX, from the shapes alone. */
+static uint64_t state_bytes(const job *j) {
+  static const uint64_t slots[] = {
+#define yes
+#define no
+#define factored 0
+#define OPTIMIZER(name, count, ...) [WAFER_OPTIMIZER_##name] = count,
+#include "wafer/optimizer.def"
+#undef factored
+#undef no
+#undef yes
+  };
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < j->parameter_count; i++) {
+    int64_t elements = 0;
+    (void)wafer_shape_elements(&j->parameters[i].shape, &elements);
+    bytes += (uint64_t)elements * 4 * (1 + slots[j->a->train.optimizer.kind]);
+  }
+  return bytes;
+}
+
+static wafer_status evaluation_plans(job *j) {
+  uint64_t samples = j->eval_data ? wafer_dataset_samples(j->eval_data) : 0;
+  uint32_t rest = samples ? (uint32_t)(samples % j->micro_batch) : 0;
+  if (!samples) return WAFER_OK;
+  j->eval_plan = j->plan;
+  if (j->a->mode != EVALUATE)
+    WAFER_TRY(train_compile(j->a, j->arena, j->machine, cli_diag(), j->micro_batch, true,
+                            &j->eval_plan));
+  if (!rest) return WAFER_OK;
+  return train_compile(j->a, j->arena, j->machine, cli_diag(), rest, true, &j->rest_plan);
+}
+
+static wafer_status open_systems(const job *j, wafer_local *local) {
+  uint32_t threads = (uint32_t)j->a->threads;
+  if (j->a->mode != EVALUATE)
+    WAFER_TRY(wafer_system_open(cli_diag(), j->plan, threads, &local->training));
+  if (j->eval_plan)
+    WAFER_TRY(wafer_system_open(cli_diag(), j->eval_plan, threads, &local->evaluation));
+  if (j->rest_plan) WAFER_TRY(wafer_system_open(cli_diag(), j->rest_plan, threads, &local->rest));
+  return WAFER_OK;
+}
+
+static void close_systems(wafer_local *local) {
+  wafer_system *systems[] = {&local->training, &local->evaluation, &local->rest};
+  for (size_t i = 0; i < WAFER_COUNT(systems); i++)
+    if (systems[i]->destroy) systems[i]->destroy(systems[i]->self);
+}
+
+static wafer_status open_transport(const job *j, wafer_transport *out) {
+  const train_arguments *a = j->a;
+  wafer_local local = {.diag = cli_diag(),
+                       .systems = (uint32_t)a->systems,
+                       .data = j->data,
+                       .eval_data = j->eval_data,
+                       .fields = j->fields,
+                       .micro_batch = j->micro_batch,
+                       .eval_micro_batch = j->micro_batch,
+                       .shuffle = !a->no_shuffle,
+                       .seed = a->train.seed,
+                       .parameters = j->parameters,
+                       .parameter_count = j->parameter_count,
+                       .memoryx = {.optimizer = a->train.optimizer,
+                                   .servers = (uint32_t)a->servers,
+                                   .store = a->store,
+                                   .threads = (uint32_t)a->threads,
+                                   .diag = cli_diag()}};
+  wafer_status status = open_systems(j, &local);
+  if (status != WAFER_OK) return close_systems(&local), status;
+  return wafer_transport_local(&local, out);
+}
+
+/* ---- the run ---- */
+
+static void print_plan(const job *j) {
+  const train_arguments *a = j->a;
+  uint64_t micro_batches = a->train.batch / j->micro_batch, weights = 0;
+  if (a->quiet) return;
+  for (uint32_t i = 0; i < j->parameter_count; i++) {
+    int64_t elements = 0;
+    (void)wafer_shape_elements(&j->parameters[i].shape, &elements);
+    weights += (uint64_t)elements;
+  }
+  cli_progress_done();
+  printf("%s on %s x%llu, %s: %llu weights in %u tensors, %s in MemoryX: %llu bytes\n", a->model,
+         j->machine->name, (ull)a->systems, wafer_mode_name(j->plan->mode), (ull)weights,
+         j->parameter_count, wafer_optimizer_name(a->train.optimizer.kind), (ull)j->state_bytes);
+  printf("batch %llu = %llu micro-batches of %u; a step is %llu cycles: systems %llu, sum %llu, "
+         "update %llu\n",
+         (ull)a->train.batch, (ull)micro_batches, j->micro_batch, (ull)j->cycles.step,
+         (ull)j->cycles.system, (ull)j->cycles.sum, (ull)j->cycles.update);
+  fflush(stdout);
+  if (micro_batches < a->systems)
+    wafer_note(cli_diag(), (wafer_loc){0},
+               "%llu of %llu systems have no micro-batch; a larger --batch gives them some",
+               (ull)(a->systems - micro_batches), (ull)a->systems);
+}
+
+static uint64_t label_elements(const job *j) {
+  wafer_shape shape = sample_shape(j->plan, j->plan->training->labels);
+  int64_t elements = 1;
+  (void)wafer_shape_elements(&shape, &elements);
+  return (uint64_t)elements;
+}
+
+static wafer_status settle_run(job *j) {
+  train_arguments *a = j->a;
+  uint64_t samples = j->data ? wafer_dataset_samples(j->data) : 0;
+  if (a->epochs) a->train.steps = (a->epochs * samples + a->train.batch - 1) / a->train.batch;
+  a->train.schedule.steps = a->train.steps;
+  a->train.micro_batch = j->micro_batch;
+  a->train.elements = label_elements(j);
+  a->train.classes = j->eval_plan && j->eval_plan->training->correct != WAFER_NONE;
+  a->train.evaluate = j->eval_data != NULL;
+  char *path = realpath(a->model, NULL);
+  a->train.model = wafer_arena_strdup(j->arena, path ? path : a->model);
+  free(path);
+  return a->train.model ? WAFER_OK : cli_no_memory();
+}
+
+static wafer_status run(job *j) {
+  wafer_transport transport;
+  train_log log = {.a = j->a,
+                   .machine = j->machine->name,
+                   .clock_hz = (double)j->machine->clock_hz,
+                   .step_cycles = j->cycles.step};
+  WAFER_TRY(settle_run(j));
+  j->a->train.watch = train_watch_of(&log);
+  WAFER_TRY(open_transport(j, &transport));
+  signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like a full disk */
+  wafer_status status = j->a->mode == EVALUATE ? wafer_train_evaluate(&j->a->train, &transport)
+                                               : wafer_train(&j->a->train, &transport);
+  transport.destroy(transport.self);
+  return train_log_close(&log, status);
+}
+
+static wafer_status prepare(job *j) {
+  WAFER_TRY(wafer_machine_open(cli_diag(), j->arena, j->a->machine, &j->machine));
+  WAFER_TRY(open_data(j));
+  WAFER_TRY(choose_plan(j));
+  WAFER_TRY(list_parameters(j));
+  if (j->data) WAFER_TRY(match_fields(j, j->a->data, j->data));
+  if (j->eval_data) WAFER_TRY(match_fields(j, j->a->eval_data, j->eval_data));
+  if (j->field_count) WAFER_TRY(find_classes(j));
+  j->state_bytes = state_bytes(j);
+  return train_cost(j->plan, j->a->train.batch / j->micro_batch, j->a->systems, j->a->servers,
+                    j->state_bytes, &j->cycles);
+}
+
+static wafer_status train(train_arguments *a, wafer_arena *arena) {
+  job j = {.a = a, .arena = arena};
+  WAFER_TRY(prepare(&j));
+  if (a->validate_only) {
+    if (!a->quiet) puts("options, model and data fit each other");
+    return WAFER_OK;
+  }
+  WAFER_TRY(evaluation_plans(&j));
+  print_plan(&j);
+  return a->compile_only ? WAFER_OK : run(&j);
+}
+
+int wafer_tool_train(int argc, char **argv) {
+  wafer_arena *arena = wafer_arena_create();
+  if (!arena) return cli_no_memory();
+  train_arguments a;
+  bool help = false;
+  char **all;
+  wafer_status status = train_with_params(argc, argv, arena, &argc, &all);
+  if (status == WAFER_OK) status = train_parse(argc, all, arena, &a, &help);
+  if (help) fputs(train_usage, stdout);
+  if (status == WAFER_OK && !help) {
+    if (a.quiet) cli_quiet();
+    status = train(&a, arena);
+    if (fflush(stdout) != 0 && status == WAFER_OK)
+      status = fail("standard output", WAFER_IO, "cannot be written");
+  }
+  wafer_arena_destroy(arena);
+  return status;
+}
