@@ -296,6 +296,8 @@ wafer_status exec_build_move(exec_program *p, exec_op *op) {
     return build_pad(p, op);
   case WAFER_OP_resize:
     return exec_build_resize(p, op);
+  case WAFER_OP_scatter:
+    return exec_build_scatter(p, op);
   case WAFER_OP_gather:
     return exec_build_gather(p, op);
   default:

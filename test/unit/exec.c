@@ -490,6 +490,21 @@ static void reduces(void) {
   check(&b, "arg_max");
 }
 
+/* Few distinct numbers, so that the first and the last of equals matter; a NaN beats all. */
+static void finds_extremes(void) {
+  for (int64_t axis = 0; axis < 3; axis++)
+    for (int kind = 0; kind < 4; kind++) {
+      bench b = start();
+      uint32_t x = input(&b, WAFER_DTYPE_f32, "3x4x37", false);
+      float *data = b.data[x];
+      for (int i = 0; i < 3 * 4 * 37; i++) data[i] = i == 40 ? NAN : (float)(next(&b) % 3) - 1.0f;
+      wafer_attr attrs[] = {whole(WAFER_ATTR_axis, axis), whole(WAFER_ATTR_keepdims, kind & 1),
+                            whole(WAFER_ATTR_last, kind & 1)};
+      output(&b, node_of(&b, kind & 2 ? WAFER_OP_arg_min : WAFER_OP_arg_max, &x, 1, attrs, 3));
+      check(&b, "arg");
+    }
+}
+
 static void softmaxes(void) {
   for (int64_t axis = 0; axis < 4; axis++) {
     bench b = start();
@@ -559,6 +574,24 @@ static void resizes_dims_of_one(void) {
               word(WAFER_ATTR_coordinates, "half_pixel"), word(WAFER_ATTR_rounding, "floor"),
               real(WAFER_ATTR_cubic_a, -0.75), whole(WAFER_ATTR_exclude_outside, 0)));
   check(&b, "dims of 1");
+}
+
+/* Rows that are taken in several times, none, and from the end. */
+static void scatters(void) {
+  static const char *const modes[] = {"none", "add", "mul", "max", "min"};
+  for (size_t m = 0; m < WAFER_COUNT(modes); m++) {
+    bench b = start();
+    uint32_t x = input(&b, WAFER_DTYPE_f32, "7x3x5", false);
+    uint32_t i = input(&b, WAFER_DTYPE_i64, "4x6", false);
+    uint32_t updates = input(&b, WAFER_DTYPE_f32, "4x6x3x5", false);
+    output(&b, NODE(&b, scatter, (x, i, updates), word(WAFER_ATTR_mode, modes[m])));
+    check(&b, modes[m]);
+  }
+  bench b = start();
+  uint32_t x = input(&b, WAFER_DTYPE_i64, "5", false), i = input(&b, WAFER_DTYPE_i64, "9", false);
+  uint32_t updates = input(&b, WAFER_DTYPE_i64, "9", false);
+  output(&b, NODE(&b, scatter, (x, i, updates), word(WAFER_ATTR_mode, "none")));
+  check(&b, "scatter of whole numbers");
 }
 
 static void gathers(void) {
@@ -724,6 +757,8 @@ CU_TestInfo tests_exec[] = {
     {"resizes", resizes},
     {"resizes_dims_of_one", resizes_dims_of_one},
     {"gathers", gathers},
+    {"scatters", scatters},
+    {"finds extremes", finds_extremes},
     {"runs every elementwise op", maps},
     {"divides integers", divides_integers},
     {"casts", casts},
