@@ -3,7 +3,9 @@
  * Kernels are sized in order. Of a curve's shapes the one wins whose cycles, with what it costs to
  * bring the inputs from where earlier kernels left them, are least, among those whose bytes fit
  * beside everything that is held meanwhile: every sample's copy of each value that a later kernel
- * needs. Where the inputs of the whole batch do not fit, they pass sample by sample. */
+ * needs. Where that ends in a kernel that does not fit, all is sized again with a price on what
+ * shapes leave behind, by bytes and phases: a backward pass needs values long after they are made.
+ * Where the inputs of the whole batch do not fit, they pass sample by sample. */
 #include <string.h>
 
 #include "size.h"
@@ -12,6 +14,7 @@
 #define SHAPES_TRIED 48 /* fastest shapes of a curve that are weighed with their relayouts */
 #define PASSING_DEPTH 2 /* of inputs that pass sample by sample, see wafer_stream_passes */
 #define BUDGETS_TRIED 3 /* curves made again with less memory before giving up */
+#define PRICES_TRIED 5  /* of memory, when the fastest shapes leave too little of it */
 
 /* A value's copies on the wafer between phases. */
 typedef struct held {
@@ -32,6 +35,7 @@ typedef struct streaming {
   uint32_t *last_use; /* value: the last kernel that needs it */
   uint64_t live;      /* bytes per core and sample of all held values */
   uint64_t before;    /* bytes of the fullest core in the phase before */
+  uint64_t price;     /* 1024ths of a cycle for a byte on each core through a phase */
 } streaming;
 
 static wafer_status no_memory(const streaming *s) {
@@ -147,10 +151,30 @@ static uint64_t bytes_beside(const streaming *s, const wafer_graph_kernel *kerne
   return point->bytes + s->batch * (s->live - counted_twice(s, kernel, body, point));
 }
 
+/* What a shape's copies cost while later kernels run. */
+static uint64_t holding_price(const streaming *s, uint32_t k, const wafer_kernel_body *body,
+                              const wafer_shape_point *point) {
+  const wafer_graph_kernel *kernel = &s->graph->kernels[k];
+  uint64_t byte_phases = 0;
+  if (!s->price) return 0;
+  for (uint32_t i = 0; i < body->input_count + body->output_count; i++) {
+    bool out = i >= body->input_count;
+    uint32_t value = out ? kernel->outputs[i - body->input_count] : kernel->inputs[i];
+    if (s->last_use[value] == WAFER_NONE || (!out && body->input_is_weight[i])) continue;
+    wafer_holding at = out ? output_holding(s, body, point, i - body->input_count)
+                           : input_holding(s, body, point, i);
+    if ((!out && passes(s, body, i)) || is_held(&s->held[value], &at)) continue;
+    byte_phases += holding_bytes(&at, &s->graph->values[value].type, body->storage) *
+                   (s->last_use[value] - k);
+  }
+  return s->price * s->batch * byte_phases / 1024;
+}
+
 /* The cheapest shape of the curve that fits; NULL: none does. *least: the fewest bytes met. */
-static const wafer_shape_point *choose(const streaming *s, const wafer_graph_kernel *kernel,
+static const wafer_shape_point *choose(const streaming *s, uint32_t k,
                                        const wafer_kernel_body *body, const wafer_curve *curve,
                                        uint64_t *least) {
+  const wafer_graph_kernel *kernel = &s->graph->kernels[k];
   const wafer_shape_point *best = NULL;
   uint64_t best_cycles = UINT64_MAX;
   uint32_t tried = 0;
@@ -161,7 +185,8 @@ static const wafer_shape_point *choose(const streaming *s, const wafer_graph_ker
     uint64_t bytes = bytes_beside(s, kernel, body, point);
     *least = bytes < *least ? bytes : *least;
     if (bytes > s->budget) continue;
-    uint64_t cycles = point->cycles + inputs_cycles(s, kernel, body, point);
+    uint64_t cycles = point->cycles + inputs_cycles(s, kernel, body, point) +
+                      holding_price(s, k, body, point);
     tried++;
     if (cycles >= best_cycles) continue;
     best = point;
@@ -173,7 +198,6 @@ static const wafer_shape_point *choose(const streaming *s, const wafer_graph_ker
 /* Tries the whole budget, then curves of what is left beside the held values. */
 static wafer_status find_shape(streaming *s, uint32_t k, const wafer_kernel_body *body,
                                const wafer_shape_point **point, uint64_t *asked) {
-  const wafer_graph_kernel *kernel = &s->graph->kernels[k];
   uint64_t budget = s->budget, held_bytes = s->batch * s->live;
   *point = NULL;
   *asked = UINT64_MAX;
@@ -182,7 +206,7 @@ static wafer_status find_shape(streaming *s, uint32_t k, const wafer_kernel_body
     WAFER_TRY(curve_of(s->ctx->diag, s->curves, body, budget, 0, &curve));
     if (!curve->count && curve->least_bytes + held_bytes < *asked)
       *asked = curve->least_bytes + held_bytes;
-    *point = choose(s, kernel, body, curve, asked);
+    *point = choose(s, k, body, curve, asked);
     uint64_t next =
         tries == 0 && held_bytes < s->budget ? s->budget - held_bytes : curve->least_bytes;
     if (next >= budget) break;
@@ -355,13 +379,24 @@ uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph
   return (group_cycles(of, graph->kernel_count, batch) + batch - 1) / batch;
 }
 
+static wafer_status size_all(streaming *s, bool *fits) {
+  *fits = true;
+  *s->out = (sizing){0};
+  s->live = s->before = 0;
+  WAFER_TRY(start(s));
+  for (uint32_t k = 0; k < s->graph->kernel_count && *fits; k++)
+    WAFER_TRY(size_phase_of(s, k, fits));
+  return WAFER_OK;
+}
+
 wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                             uint32_t batch, sizing *out) {
-  *out = (sizing){0};
   streaming s = {.ctx = ctx, .graph = graph, .curves = curves, .out = out, .batch = batch};
-  bool fits = true;
-  WAFER_TRY(start(&s));
-  for (uint32_t k = 0; k < graph->kernel_count && fits; k++) WAFER_TRY(size_phase_of(&s, k, &fits));
+  bool fits = false;
+  for (int tries = 0; tries < PRICES_TRIED && !fits; tries++) {
+    WAFER_TRY(size_all(&s, &fits));
+    s.price = s.price ? s.price * 16 : 1;
+  }
   out->cost.fits = fits;
   out->cost.why_not = fits ? "" : out->refusal.why;
   if (!fits) return WAFER_OK;
