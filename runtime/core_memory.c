@@ -37,6 +37,20 @@ static unsigned char *memory_of(const wafer_fabric *f, uint32_t at) {
   return f->memory + (size_t)f->cores[at].router * f->memory_stride;
 }
 
+void core_fetch(const wafer_fabric *f, uint32_t at) {
+  const fabric_core *core = &f->cores[at];
+  if (!core->running) return;
+  const core_thread *t = &core->threads[__builtin_ctz(core->running)];
+  if (t->state == THREAD_FREE) return;
+  for (uint32_t k = 0; k <= core_inputs(t->code); k++)
+    if (core_operand(t->code, k)->kind == WAFER_OPERAND_fabric) {
+      __builtin_prefetch(&f->nodes[t->queue[k]], 1);
+    } else if (core_operand(t->code, k)->kind == WAFER_OPERAND_memory) {
+      __builtin_prefetch(memory_of(f, at) + t->address[k], 1);
+      __builtin_prefetch(written_of(f, at) + t->address[k] / 64, 1);
+    }
+}
+
 /* ---- from outside ---- */
 
 static bool in_data(const wafer_fabric *f, uint32_t router, uint32_t address, uint32_t bytes) {

@@ -112,7 +112,6 @@ static wafer_status set_up(wafer_fabric *f) {
   wafer_status status = room ? place_cores(f, demands) : no_room(f);
   free(demands);
   if (status != WAFER_OK) return status;
-  for (uint32_t i = 0; i < FABRIC_WHEEL; i++) f->bucket[i] = FABRIC_NONE;
   return fabric_build_routes(f);
 }
 
@@ -138,7 +137,8 @@ wafer_status wafer_fabric_create(const wafer_diag *diag, const wafer_machine *ma
 static void drop_program(wafer_fabric *f) {
   fabric_edge_free(f);
   fabric_faults_free(f);
-  for (uint32_t i = 0; i < FABRIC_BUCKETS; i++) free(f->bucket_of[i].nodes);
+  for (uint32_t i = 0; i < FABRIC_BUCKETS; i++) free(f->bucket_of[i].at);
+  for (uint32_t i = 0; i < FABRIC_WHEEL; i++) free(f->wheel[i].at);
   free(f->core_of);
   free(f->cores);
   free(f->threads);

@@ -342,6 +342,25 @@ static void list_candidates(wafer_fabric *f) {
   }
 }
 
+void fabric_find_pass(const wafer_fabric *f, fabric_node *q) {
+  q->passed = false;
+  if (f->single || !q->outs || q->outs > 2) return;
+  const fabric_out *first = &f->outs[q->first_out], *last = first + q->outs - 1;
+  if (!f->nodes[last->node].filtered || (last != first && !first->alone)) return;
+  q->passed = last == first || !f->nodes[first->node].filtered;
+  q->filter = f->sites[last->node].filter;
+}
+
+/* Nobody else asks for the link at the same time: of several candidates, all are let out by one
+ * switch. */
+static bool is_alone(const wafer_fabric *f, const fabric_link *link) {
+  const fabric_candidate *who = &f->candidates[link->first];
+  uint32_t sw = link->candidates ? f->sites[who[0].node].sw : FABRIC_NONE;
+  for (uint32_t i = 1; i < link->candidates; i++)
+    if (sw == FABRIC_NONE || f->sites[who[i].node].sw != sw) return false;
+  return true;
+}
+
 /* Queues at rest, in their own entries or in the pool. */
 static wafer_status fill_queues(builder *b) {
   wafer_fabric *f = b->f;
@@ -353,6 +372,7 @@ static wafer_status fill_queues(builder *b) {
   fabric_entry *free_entries = f->pool;
   for (uint32_t i = 0; i < f->node_count; i++) {
     fabric_node *q = &f->nodes[i];
+    fabric_find_pass(f, q);
     if (q->outs) q->only = f->outs[q->first_out];
     q->pending = (uint8_t)((1u << q->outs) - 1);
     q->entries = q->capacity <= FABRIC_INLINE ? q->own : free_entries;
@@ -392,6 +412,8 @@ static wafer_status build(builder *b) {
   f->first_site[f->count] = b->edge_nodes = f->node_count;
   WAFER_TRY(join(b));
   list_candidates(f);
+  for (uint32_t i = 0; i < f->out_count; i++)
+    f->outs[i].alone = is_alone(f, &f->links[f->outs[i].link]);
   WAFER_TRY(add_filters(b));
   if (!f->single) WAFER_TRY(fabric_merge(f));
   return fill_queues(b);

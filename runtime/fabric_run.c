@@ -7,6 +7,8 @@
 #include "fabric_state.h"
 #include "wafer/fault.h"
 
+#define AHEAD 4 /* visits, of fetching */
+
 wafer_status fabric_trap(const wafer_fabric *f, uint32_t router, const char *format, ...) {
   uint32_t core = f->core_of[router];
   const wafer_core_program *p = core == FABRIC_NONE ? NULL : f->cores[core].program;
@@ -25,51 +27,47 @@ wafer_status fabric_trap(const wafer_fabric *f, uint32_t router, const char *for
   return wafer_fail(f->diag, loc, WAFER_TRAP, "%s", text);
 }
 
-/* ---- the wheel: a bucket per cycle, modulo its size; a core is in one bucket or awake ---- */
-
-static void unlink_core(wafer_fabric *f, uint32_t at) {
-  fabric_core *core = &f->cores[at];
-  if (core->previous != FABRIC_NONE)
-    f->cores[core->previous].next = core->next;
-  else
-    f->bucket[core->wake % FABRIC_WHEEL] = core->next;
-  if (core->next != FABRIC_NONE) f->cores[core->next].previous = core->previous;
-  core->wake = FABRIC_NEVER;
-  f->sleeping--;
-}
+/* ---- the wheel: a bucket per cycle, modulo its size. A core that is woken earlier than thought stays
+ * in the later bucket as well, where it is passed over ---- */
 
 void fabric_wake(wafer_fabric *f, uint32_t at, uint64_t cycle) {
   fabric_core *core = &f->cores[at];
   if (core->awake || cycle >= core->wake) return;
-  if (core->wake != FABRIC_NEVER) unlink_core(f, at);
-  uint32_t *bucket = &f->bucket[cycle % FABRIC_WHEEL];
   core->wake = cycle;
-  core->previous = FABRIC_NONE;
-  core->next = *bucket;
-  if (*bucket != FABRIC_NONE) f->cores[*bucket].previous = at;
-  *bucket = at;
-  f->sleeping++;
+  fabric_put(f, &f->wheel[cycle % FABRIC_WHEEL], at);
 }
 
 static void collect_awake(wafer_fabric *f) {
-  for (uint32_t at = f->bucket[f->now % FABRIC_WHEEL], next; at != FABRIC_NONE; at = next) {
-    next = f->cores[at].next;
-    if (f->cores[at].wake > f->now) continue;
-    unlink_core(f, at);
-    f->cores[at].awake = true;
+  fabric_bucket *bucket = &f->wheel[f->now % FABRIC_WHEEL];
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < bucket->count; i++) {
+    if (i + AHEAD < bucket->count) __builtin_prefetch(&f->cores[bucket->at[i + AHEAD]].wake, 1);
+    uint32_t at = bucket->at[i];
+    fabric_core *core = &f->cores[at];
+    bool stays = core->wake % FABRIC_WHEEL == f->now % FABRIC_WHEEL && core->wake != FABRIC_NEVER;
+    if (core->awake || !stays) continue;
+    if (core->wake > f->now) {
+      bucket->at[kept++] = at;
+      continue;
+    }
+    core->wake = FABRIC_NEVER;
+    core->awake = true;
     f->awake[f->awake_count++] = at;
   }
+  bucket->count = kept;
 }
 
 /* The first cycle, from the present one on, in which a sleeping core wakes. */
 static uint64_t next_wake(const wafer_fabric *f) {
   uint64_t first = FABRIC_NEVER;
-  for (uint32_t i = 0; i < FABRIC_WHEEL; i++)
-    for (uint32_t at = f->bucket[(f->now + i) % FABRIC_WHEEL]; at != FABRIC_NONE;
-         at = f->cores[at].next) {
-      if (f->cores[at].wake == f->now + i) return f->now + i;
-      if (f->cores[at].wake < first) first = f->cores[at].wake;
+  for (uint32_t i = 0; i < FABRIC_WHEEL; i++) {
+    const fabric_bucket *bucket = &f->wheel[(f->now + i) % FABRIC_WHEEL];
+    for (uint32_t k = 0; k < bucket->count; k++) {
+      uint64_t wake = f->cores[bucket->at[k]].wake;
+      if (wake == f->now + i) return wake;
+      if (wake < first) first = wake;
     }
+  }
   return first;
 }
 
@@ -85,11 +83,28 @@ static void shuffle(wafer_fabric *f, uint32_t *list, uint32_t count) {
   }
 }
 
+/* Ahead of their turn: cores, then their first microthreads, then the memory that those use. */
+static void fetch_cores(const wafer_fabric *f, uint32_t i) {
+  if (i + 3 * AHEAD < f->awake_count) {
+    const char *core = (const char *)&f->cores[f->awake[i + 3 * AHEAD]];
+    __builtin_prefetch(core, 1);
+    __builtin_prefetch(core + 64, 1);
+    __builtin_prefetch(core + 128, 1);
+  }
+  if (i + 2 * AHEAD < f->awake_count) {
+    const char *thread = (const char *)f->cores[f->awake[i + 2 * AHEAD]].threads;
+    __builtin_prefetch(thread, 1);
+    __builtin_prefetch(thread + 64, 1);
+  }
+  if (i + AHEAD < f->awake_count) core_fetch(f, f->awake[i + AHEAD]);
+}
+
 static wafer_status visit_cores(wafer_fabric *f) {
   collect_awake(f);
   shuffle(f, f->awake, f->awake_count);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < f->awake_count; i++) {
+    fetch_cores(f, i);
     uint32_t at = f->awake[i];
     uint64_t next;
     WAFER_TRY(core_visit(f, at, &next));
@@ -111,7 +126,7 @@ static wafer_status cycle(wafer_fabric *f) {
   WAFER_TRY(visit_cores(f));
   shuffle(f, f->active, f->active_count);
   fabric_bucket *bucket = &f->bucket_of[f->now % FABRIC_BUCKETS];
-  shuffle(f, bucket->nodes, bucket->count);
+  shuffle(f, bucket->at, bucket->count);
   return fabric_route(f);
 }
 

@@ -33,6 +33,7 @@ typedef struct fabric_out {
   uint16_t rank;    /* among the candidates of the link */
   uint16_t latency; /* cycles until the wavelet may leave the next queue */
   uint16_t hops;    /* between routers */
+  bool alone;       /* no other candidate can ask for the link at the same time */
 } fabric_out;
 
 /* A queue: of one colour and one port of a router, or of a core's input; or a row of those that
@@ -48,8 +49,9 @@ typedef struct fabric_node {
   uint32_t first_out;
   uint32_t
       from; /* the queue before, or the switch that chooses it; FABRIC_NONE: a core or the host */
-  uint8_t outs, pending; /* pending: bits of outs that the front still has to take */
-  uint8_t asking;        /* bits of outs that are set in the masks of their links */
+  uint8_t outs : 3, pending : 5; /* pending: bits of outs that the front still has to take */
+  uint8_t asking; /* bits of outs that are set in the masks of their links */
+  uint8_t armed;  /* 1 + the bucket in which it is looked at next; 0: in none */
   bool to_core : 1;      /* read by the core */
   bool from_core : 1;    /* written by the core */
   bool switched : 1;     /* of a colour that has positions here */
@@ -57,6 +59,8 @@ typedef struct fabric_node {
   bool filtered : 1;     /* of a core: its site names a filter */
   bool at_edge : 1;      /* read by the host */
   bool gone : 1;         /* part of a row, which another node stands for */
+  bool passed : 1;       /* one way on, and a core that `filter` keeps wavelets from */
+  uint32_t filter;
 } fabric_node;
 
 /* What a cycle seldom needs of a queue. */
@@ -88,9 +92,9 @@ typedef struct fabric_candidate {
   uint32_t node, branch;
 } fabric_candidate;
 
-/* Queues to look at in a cycle: a front may be ready, or room may be there. */
+/* What to look at in a cycle: queues, whose front may be ready or have room before it, or cores. */
 typedef struct fabric_bucket {
-  uint32_t *nodes, count, room;
+  uint32_t *at, count, room;
 } fabric_bucket;
 #define FABRIC_BUCKETS 64 /* cycles; a power of two */
 
@@ -175,7 +179,6 @@ typedef struct fabric_core {
   uint64_t due_at;           /* this cycle, the last of them */
   uint32_t running, sending; /* sets of microthreads; sending: of those, moves to the fabric */
   uint32_t limit;            /* bytes of data */
-  uint32_t next, previous;   /* in its bucket of the wheel */
   uint8_t state, joined, task_turn;
   uint8_t turn[CORE_UNITS];
   bool awake; /* in the list of this cycle or the next */
@@ -215,8 +218,7 @@ struct wafer_fabric {
   fabric_turn *turning; /* switches that a control wavelet passed */
   uint32_t turning_count;
   uint32_t *awake, awake_count; /* cores to visit in this cycle */
-  uint32_t bucket[FABRIC_WHEEL];
-  uint32_t sleeping; /* cores in the wheel */
+  fabric_bucket wheel[FABRIC_WHEEL]; /* cores by the cycle in which they wake, or woke before */
 
   uint32_t *first_site; /* per router: its nodes; from that of `count` on: dead ends, the border */
   fabric_filter *filters;
@@ -273,6 +275,13 @@ void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control
 void fabric_pop(wafer_fabric *f, fabric_node *q);
 /* The front of a queue vanishes, between cycles. */
 void fabric_lose(wafer_fabric *f, uint32_t node);
+/* One more in the bucket. */
+bool fabric_more_room(wafer_fabric *f, fabric_bucket *bucket);
+static inline bool fabric_put(wafer_fabric *f, fabric_bucket *bucket, uint32_t one) {
+  if (bucket->count == bucket->room && !fabric_more_room(f, bucket)) return false;
+  bucket->at[bucket->count++] = one;
+  return true;
+}
 /* The queue is looked at so many cycles from now. */
 void fabric_arm(wafer_fabric *f, uint32_t node, uint32_t delay);
 /* Before stamps come round: everything that lies in the past becomes the present. */
@@ -293,6 +302,8 @@ void fabric_edge_free(wafer_fabric *f);
 
 /* ---- cores ---- */
 
+/* Fetches what the core's first microthread that runs will touch. */
+void core_fetch(const wafer_fabric *f, uint32_t core);
 /* What one visit did: the cycle of the next, FABRIC_NEVER: when a queue changes. */
 wafer_status core_visit(wafer_fabric *f, uint32_t core, uint64_t *next);
 /* Sets up a vector instruction on its microthread, which is free (core_vector.c). */
@@ -332,6 +343,8 @@ wafer_status fabric_check(const wafer_diag *diag, const wafer_machine *machine,
                           const wafer_fabric_program *program);
 /* Queues, links and switches from the routes (fabric_routes.c). */
 wafer_status fabric_build_routes(wafer_fabric *f);
+/* May wavelets pass the queue ahead of time, as far as its ways out say? */
+void fabric_find_pass(const wafer_fabric *f, fabric_node *q);
 /* Rows of queues that nothing else crosses become one each (fabric_merge.c). */
 wafer_status fabric_merge(wafer_fabric *f);
 

@@ -7,22 +7,26 @@
 
 #include "fabric_state.h"
 
-static bool more_room(wafer_fabric *f, fabric_bucket *bucket) {
+#define AHEAD 6 /* visits, of fetching */
+
+bool fabric_more_room(wafer_fabric *f, fabric_bucket *bucket) {
   uint32_t room = bucket->room ? 2 * bucket->room : 64;
-  uint32_t *nodes = realloc(bucket->nodes, room * sizeof *nodes);
-  f->failed |= !nodes;
-  if (!nodes) return false;
-  bucket->nodes = nodes;
+  uint32_t *at = realloc(bucket->at, room * sizeof *at);
+  f->failed |= !at;
+  if (!at) return false;
+  bucket->at = at;
   bucket->room = room;
   return true;
 }
 
+/* A look sees when there is something to do, and arms again: so the earliest is enough. */
 static inline void arm(wafer_fabric *f, uint32_t node, uint32_t delay) {
   if (delay >= FABRIC_BUCKETS) delay = FABRIC_BUCKETS - 1; /* and again from there */
-  fabric_bucket *bucket = &f->bucket_of[(f->now + delay) % FABRIC_BUCKETS];
-  if (bucket->count == bucket->room && !more_room(f, bucket)) return;
-  bucket->nodes[bucket->count++] = node;
-  f->armed++;
+  fabric_node *q = &f->nodes[node];
+  uint32_t bucket = (uint32_t)(f->now + delay) % FABRIC_BUCKETS;
+  if (q->armed && (q->armed - 1u - (uint32_t)f->now) % FABRIC_BUCKETS <= delay) return;
+  q->armed = (uint8_t)(bucket + 1);
+  f->armed += fabric_put(f, &f->bucket_of[bucket], node);
 }
 
 void fabric_arm(wafer_fabric *f, uint32_t node, uint32_t delay) {
@@ -44,10 +48,64 @@ static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint
     arm(f, node, delay);
 }
 
+/* Cycles from now to this cycle, 0: it has been. */
+static inline uint32_t until(const wafer_fabric *f, uint32_t stamp) {
+  uint32_t wait = (stamp - fabric_stamp(f->now)) & FABRIC_STAMP_MASK;
+  return wait >> (FABRIC_STAMP_BITS - 1) ? 0 : wait;
+}
+
+/* An empty queue that wavelets pass: the first cycle in which another may leave it, its last one
+ * being ahead of time. */
+static inline uint32_t after_last(const wafer_fabric *f, const fabric_node *q) {
+  uint32_t last = q->head ? q->head - 1u : q->capacity - 1u;
+  return until(f, q->entries[last].ready - q->credit + 1u);
+}
+
+/* Does a wavelet that may leave q `*delay` cycles from now pass a core that does not want it? Then
+ * `*delay` becomes that of the cycle in which there is room beyond: it leaves in that cycle, for its
+ * link leads out of no other queue, and room that is there stays. */
+static inline bool passes(const wafer_fabric *f, const fabric_node *q, uint32_t control,
+                          uint32_t *delay) {
+  fabric_filter *filter = &f->filters[q->filter];
+  if (!fabric_skips(filter) || (q->switched && control)) return false;
+  uint32_t room = q->outs > 1 ? fabric_room_in(f, &f->nodes[q->only.node], 1) : 0;
+  if (room == FABRIC_NONE) return false;
+  if (room > *delay) *delay = room;
+  if (*delay >= FABRIC_SOON) return false;
+  fabric_filter_step(filter);
+  return true;
+}
+
+/* The slot of a wavelet that leaves `delay` cycles from now is free in the cycle after. */
+static inline void go_through(wafer_fabric *f, fabric_node *q, uint32_t delay) {
+  q->entries[q->head].ready = fabric_stamp(f->now + delay + q->credit);
+  if (++q->head == q->capacity) q->head = 0;
+  f->moved |= q->from == FABRIC_NONE; /* the host may have waited for room */
+}
+
+/* A push, at once through all routers on the way whose queues are empty and whose cores do not want
+ * the wavelet. */
+static inline void send_on(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t delay) {
+  fabric_node *q = &f->nodes[node];
+  while (q->passed && !q->count) {
+    uint32_t free_from = after_last(f, q);
+    if (free_from > delay) delay = free_from;
+    if (!passes(f, q, entry.control, &delay)) break;
+    if (f->entered) f->entered[node]++;
+    go_through(f, q, delay);
+    if (q->outs == 1) return; /* nobody wants it */
+    f->stats.hops += q->only.hops;
+    delay += q->only.latency;
+    node = q->only.node;
+    q = &f->nodes[node];
+  }
+  push(f, node, entry, delay);
+}
+
 void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control, uint32_t delay) {
   const fabric_site *site = &f->sites[node];
   f->stats.hops += site->far;
-  push(f, node, (fabric_entry){.word = word, .control = control & 3}, delay + site->late);
+  send_on(f, node, (fabric_entry){.word = word, .control = control & 3}, delay + site->late);
 }
 
 static uint8_t all_outs(const fabric_node *q) {
@@ -129,9 +187,11 @@ void fabric_filter_step(fabric_filter *filter) {
 /* The front of q has taken its last link: the next one may go in the next cycle. */
 static inline void leave(wafer_fabric *f, uint32_t node, fabric_node *q, uint32_t control) {
   pop(f, q);
+  if (q->count && !fabric_wait(f, q)) q->entries[q->head].ready = fabric_stamp(f->now + 1);
   if (q->from_core) tell_core(f, node, q);
-  if (control && q->switched)
-    f->turning[f->turning_count++] =
+  if (!control || !q->switched) return;
+  q->passed = false; /* it may be another that goes on */
+  f->turning[f->turning_count++] =
         (fabric_turn){f->sites[node].sw, control == WAFER_CONTROL_reset};
 }
 
@@ -153,11 +213,29 @@ static bool skip(wafer_fabric *f, uint32_t node, fabric_node *q, uint32_t branch
   if (!fabric_skips(filter)) return false;
   uint32_t control = fabric_front(q)->control;
   fabric_filter_step(filter);
-  q->pending &= (uint8_t) ~(1u << branch);
+  q->pending &= (uint8_t)(31u & ~(1u << branch));
   if (q->pending) return true;
   leave(f, node, q, control);
-  if (q->count) arm(f, node, 1);
+  if (q->count) arm(f, node, fabric_wait(f, q));
   return true;
+}
+
+/* Those in q that pass its core go on at once, also before they can. */
+static void run_ahead(wafer_fabric *f, uint32_t node, fabric_node *q) {
+  while (q->passed && q->count && q->pending == all_outs(q) && !q->asking) {
+    fabric_entry entry = *fabric_front(q);
+    uint32_t delay = fabric_wait(f, q);
+    if (!passes(f, q, entry.control, &delay)) return;
+    if (q->count == q->capacity) tell_writer(f, q);
+    go_through(f, q, delay);
+    q->count--;
+    if (q->from_core) tell_core(f, node, q);
+    if (q->count && fabric_wait(f, q) <= delay)
+      q->entries[q->head].ready = fabric_stamp(f->now + delay + 1);
+    if (q->outs == 1) continue;
+    f->stats.hops += q->only.hops;
+    send_on(f, q->only.node, entry, delay + q->only.latency);
+  }
 }
 
 static wafer_status no_route(const wafer_fabric *f, uint32_t node) {
@@ -167,9 +245,21 @@ static wafer_status no_route(const wafer_fabric *f, uint32_t node) {
                      site->color, ports[site->port]);
 }
 
+/* The front of q over a way out that no other queue has: nobody else can ask for its link. */
+static inline void go_alone(wafer_fabric *f, uint32_t node, fabric_node *q, uint32_t branch,
+                            fabric_out out, const fabric_node *beyond) {
+  fabric_entry entry = *fabric_front(q);
+  if (beyond->filtered) fabric_filter_step(&f->filters[f->sites[out.node].filter]);
+  f->stats.hops += out.hops;
+  q->pending &= (uint8_t)(31u & ~(1u << branch));
+  if (!q->pending) leave(f, node, q, entry.control);
+  send_on(f, out.node, entry, out.latency);
+  if (q->pending == all_outs(q) && q->count) arm(f, node, fabric_wait(f, q));
+}
+
 /* Puts the ready front of a queue into the masks of the links that it could go over. */
-static wafer_status look(wafer_fabric *f, uint32_t node) {
-  fabric_node *q = &f->nodes[node];
+static wafer_status look(wafer_fabric *f, uint32_t node, fabric_node *q) {
+  if (q->passed) run_ahead(f, node, q);
   if (!q->count) return WAFER_OK;
   uint32_t wait = fabric_wait(f, q);
   if (wait) {
@@ -186,6 +276,10 @@ static wafer_status look(wafer_fabric *f, uint32_t node) {
     if (wait == FABRIC_NONE) continue; /* its next pop comes back here */
     if (wait) {
       arm(f, node, wait);
+      continue;
+    }
+    if (out.alone) {
+      go_alone(f, node, q, branch, out, beyond);
       continue;
     }
     q->asking |= (uint8_t)(1u << branch);
@@ -214,10 +308,10 @@ static inline void serve(wafer_fabric *f, fabric_link *link) {
   fabric_node *beyond = &f->nodes[out.node];
   fabric_entry entry = *fabric_front(q);
   link->last = (uint16_t)rank;
-  push(f, out.node, entry, out.latency);
+  send_on(f, out.node, entry, out.latency);
   f->stats.hops += out.hops;
   if (beyond->filtered) fabric_filter_step(&f->filters[f->sites[out.node].filter]);
-  q->pending &= (uint8_t) ~(1u << who.branch);
+  q->pending &= (uint8_t)(31u & ~(1u << who.branch));
   bool left = !q->pending;
   if (left) leave(f, who.node, q, entry.control);
   if (left && q->outs == 1 && !q->switched && q->count && !beyond->filtered &&
@@ -225,7 +319,7 @@ static inline void serve(wafer_fabric *f, fabric_link *link) {
     return;
   q->asking &= (uint8_t) ~(1u << who.branch);
   link->mask[rank / 64] &= ~(1ull << rank % 64);
-  if (left && q->count) arm(f, who.node, 1);
+  if (left && q->count) arm(f, who.node, fabric_wait(f, q));
 }
 
 /* After everything else of the cycle: the next position holds from the next cycle on. */
@@ -234,6 +328,7 @@ static void turn_switches(wafer_fabric *f) {
     fabric_switch *s = &f->switches[f->turning[i].sw];
     fabric_node *before = &f->nodes[s->nodes[s->position]];
     before->outs = before->pending = 0;
+    before->passed = false;
     if (f->turning[i].reset)
       s->position = 0;
     else if (s->position + 1u < s->positions)
@@ -245,18 +340,50 @@ static void turn_switches(wafer_fabric *f) {
     q->outs = (uint8_t)s->outs[s->position];
     q->only = f->outs[q->first_out];
     q->pending = all_outs(q);
+    fabric_find_pass(f, q);
     if (q->count) arm(f, s->nodes[s->position], 1);
   }
   f->turning_count = 0;
 }
 
+/* Ahead of their turn: queues, then what their fronts lead to. */
+static inline void fetch_nodes(const wafer_fabric *f, const fabric_bucket *bucket, uint32_t i) {
+  if (i + 2 * AHEAD < bucket->count) __builtin_prefetch(&f->nodes[bucket->at[i + 2 * AHEAD]], 1);
+  if (i + AHEAD >= bucket->count) return;
+  const fabric_node *q = &f->nodes[bucket->at[i + AHEAD]];
+  __builtin_prefetch(&q->entries[q->head], 1);
+  __builtin_prefetch(&f->links[q->only.link], 1);
+  __builtin_prefetch(&f->nodes[q->only.node], 1);
+}
+
+/* Links, then who may go over them, then his queue. */
+static inline void fetch_links(const wafer_fabric *f, uint32_t i) {
+  if (i + 3 * AHEAD < f->active_count)
+    __builtin_prefetch(&f->links[f->active[i + 3 * AHEAD]], 1);
+  if (i + 2 * AHEAD < f->active_count) {
+    const fabric_link *link = &f->links[f->active[i + 2 * AHEAD]];
+    __builtin_prefetch(&f->candidates[link->first + link->last]);
+  }
+  if (i + AHEAD < f->active_count) {
+    const fabric_link *link = &f->links[f->active[i + AHEAD]];
+    __builtin_prefetch(&f->nodes[f->candidates[link->first + link->last].node], 1);
+  }
+}
+
 wafer_status fabric_route(wafer_fabric *f) {
   fabric_bucket *bucket = &f->bucket_of[f->now % FABRIC_BUCKETS];
-  for (uint32_t i = 0; i < bucket->count; i++) WAFER_TRY(look(f, bucket->nodes[i]));
+  for (uint32_t i = 0; i < bucket->count; i++) {
+    fetch_nodes(f, bucket, i);
+    fabric_node *q = &f->nodes[bucket->at[i]];
+    if (q->armed != f->now % FABRIC_BUCKETS + 1) continue; /* looked at before */
+    q->armed = 0;
+    WAFER_TRY(look(f, bucket->at[i], q));
+  }
   f->armed -= bucket->count;
   bucket->count = 0;
   uint32_t kept = 0;
   for (uint32_t i = 0; i < f->active_count; i++) {
+    fetch_links(f, i);
     fabric_link *link = &f->links[f->active[i]];
     if (link->mask[0] | link->mask[1]) serve(f, link);
     link->listed = link->mask[0] | link->mask[1];

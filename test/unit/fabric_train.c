@@ -6,12 +6,13 @@
 #include "caught.h"
 #include "wafer/fabric.h"
 
-enum { SIDE = 6, CORES = SIDE * SIDE, COLORS = 7, MOST = 24, REGION = 1024, RESULTS = 16384 };
+enum { SIDE = 6, CORES = SIDE * SIDE, COLORS = 7, MOST = 24, RUNS = 6, REGION = 1024, RESULTS = 16384 };
 
 /* A colour: from a core along a walk, to the core at its end and some on the way. */
 typedef struct flow {
   uint32_t length, at[CORES]; /* routers of the walk */
   bool takes[CORES];          /* the core there, too */
+  uint32_t keeps[CORES];      /* words that its filter lets in; 0: it has none */
   uint32_t elements;
   uint8_t dtype;
 } flow;
@@ -25,6 +26,10 @@ typedef struct trial {
   wafer_core_binding bindings[CORES][WAFER_CORE_BINDINGS];
   wafer_core_program programs[CORES];
   uint32_t core[CORES];
+  uint32_t runs[COLORS * CORES][RUNS];
+  wafer_filter filters[COLORS * CORES];
+  wafer_filter_use uses[COLORS * CORES];
+  uint32_t filter_count;
   wafer_fabric_program program;
 } trial;
 
@@ -83,6 +88,37 @@ static void lay(trial *t, const flow *f, uint8_t color) {
   }
 }
 
+/* Words that runs keep of so many. */
+static uint32_t kept(const wafer_filter *filter, uint32_t words) {
+  uint32_t count = 0;
+  for (uint32_t run = 0, at = 0; at < words && (run < filter->run_count || filter->repeat); run++) {
+    uint32_t length = filter->runs[run % filter->run_count];
+    if (length > words - at) length = words - at;
+    count += run % 2 ? length : 0;
+    at += length;
+  }
+  return count;
+}
+
+/* A filter for the core at place i of a colour of whole words. */
+static void filter(trial *t, uint8_t color, uint32_t i) {
+  flow *f = &t->flows[color];
+  uint32_t *runs = t->runs[t->filter_count];
+  wafer_filter *one = &t->filters[t->filter_count];
+  f->keeps[i] = 0;
+  if (wafer_dtype_bits((wafer_dtype)f->dtype) != 32 || draw(t, 2)) return;
+  *one = (wafer_filter){.runs = runs, .run_count = 2 + 2 * draw(t, 3), .repeat = draw(t, 2)};
+  for (uint32_t k = 0; k < one->run_count; k++) runs[k] = draw(t, k % 2 ? 9 : 40);
+  runs[1]++;
+  f->keeps[i] = kept(one, f->elements);
+  if (!f->keeps[i]) return;
+  t->uses[t->filter_count] =
+      (wafer_filter_use){.cores = {f->at[i] % t->width, f->at[i] / t->width, 1, 1},
+                         .color = color,
+                         .filter = t->filter_count};
+  t->filter_count++;
+}
+
 static wafer_operand bind(trial *t, uint32_t core, uint8_t color, bool output) {
   wafer_core_program *p = &t->programs[core];
   uint32_t same = 0;
@@ -134,14 +170,16 @@ static void program_core(trial *t, uint32_t core) {
          true);
   for (uint32_t c = 0; c < t->flow_count; c++) {
     const flow *f = &t->flows[c];
-    bool in = false;
-    for (uint32_t i = 1; i < f->length; i++) in |= f->at[i] == core && f->takes[i];
+    uint32_t in = 0, elements = f->elements;
+    for (uint32_t i = 1; i < f->length; i++)
+      if (f->at[i] == core && f->takes[i]) in = i;
     if (!in) continue;
+    if (f->keeps[in]) elements = f->keeps[in];
     wafer_instruction code = {.op = WAFER_CORE_move,
-                              .shape = {1, 1, 1, f->elements},
+                              .shape = {1, 1, 1, elements},
                               .out = memory(t, (uint8_t)c, RESULTS)};
     if (forwards && out >= 0 && t->flows[out].dtype == f->dtype &&
-        t->flows[out].elements == f->elements) {
+        t->flows[out].elements == elements) {
       code.op = draw(t, 4) ? WAFER_CORE_add : WAFER_CORE_mul;
       code.out = bind(t, core, (uint8_t)out, true);
       code.in[1] = memory(t, (uint8_t)c, 0);
@@ -182,6 +220,8 @@ static void make(trial *t, uint64_t seed) {
     f->elements = draw(t, 3) ? elements : 1 + draw(t, 120);
     f->dtype = draw(t, 3) ? dtype : types[draw(t, 7)];
     if (f->length > 1) lay(t, f, (uint8_t)c);
+    for (uint32_t i = 1; i < f->length; i++)
+      if (f->takes[i]) filter(t, (uint8_t)c, i);
   }
   for (uint32_t i = 0; i < t->width * t->height; i++) {
     t->core[i] = i;
@@ -200,6 +240,10 @@ static void make(trial *t, uint64_t seed) {
                                       .programs = t->programs,
                                       .program_count = t->width * t->height,
                                       .core = t->core,
+                                      .filters = t->filters,
+                                      .filter_count = t->filter_count,
+                                      .filter_uses = t->uses,
+                                      .filter_use_count = t->filter_count,
                                       .routes = t->routes,
                                       .route_count = t->route_count};
 }
