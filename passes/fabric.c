@@ -299,51 +299,52 @@ static size_t spread_out(fabric *f, uint32_t at, uint32_t color, size_t count) {
   return count;
 }
 
-/* Backwards from where the search ended, then turned about. */
-static bool trace(const fabric *f, uint32_t end, fabric_path *path) {
-  uint32_t w = f->machine->width, at = end, turn = end;
-  *path = (fabric_path){0};
+/* Backwards from where the search ended, then turned about; 0 segments: too many. */
+static uint32_t trace(const fabric *f, uint32_t end, wafer_route_segment *route) {
+  uint32_t w = f->machine->width, at = end, turn = end, count = 0;
   while (f->came[at] != FROM_RAMP + 1) {
     int side = f->came[at] - 1;
     while (f->came[at] == side + 1)
-      at = side == FROM_WEST ? at - 1 : side == FROM_EAST ? at + 1 : side == FROM_NORTH ? at - w : at + w;
-    if (path->count == FABRIC_MAX_SEGMENTS) return false;
-    path->at[path->count++] = (wafer_route_segment){at % w, at / w, turn % w, turn / w};
+      at = side == FROM_WEST    ? at - 1
+           : side == FROM_EAST  ? at + 1
+           : side == FROM_NORTH ? at - w
+                                : at + w;
+    if (count == FABRIC_MAX_DETOUR) return 0;
+    route[count++] = (wafer_route_segment){at % w, at / w, turn % w, turn / w};
     turn = at;
   }
-  if (!path->count)
-    path->at[path->count++] = (wafer_route_segment){end % w, end / w, end % w, end / w};
-  for (uint32_t i = 0; i < path->count / 2; i++) {
-    wafer_route_segment last = path->at[path->count - 1 - i];
-    path->at[path->count - 1 - i] = path->at[i];
-    path->at[i] = last;
+  if (!count) route[count++] = (wafer_route_segment){end % w, end / w, end % w, end / w};
+  for (uint32_t i = 0; i < count / 2; i++) {
+    wafer_route_segment last = route[count - 1 - i];
+    route[count - 1 - i] = route[i];
+    route[i] = last;
   }
-  return true;
+  return count;
 }
 
 wafer_status fabric_detour(fabric *f, const wafer_holding *from, const wafer_holding *to,
-                           uint32_t color, fabric_path *path, bool *found) {
+                           uint32_t color, wafer_route_segment *route, uint32_t *count) {
   size_t routers = (size_t)f->machine->width * f->machine->height;
-  *found = false;
+  *count = 0;
   if (!f->queue) f->queue = WAFER_NEW(f->arena, uint32_t, routers);
   if (!f->came) f->came = WAFER_NEW(f->arena, uint8_t, routers);
   if (!f->queue || !f->came) return WAFER_NO_MEMORY;
-  size_t count = push_sources(f, from, color);
-  for (size_t head = 0; head < count; head++) {
+  size_t reached = push_sources(f, from, color);
+  for (size_t head = 0; head < reached; head++) {
     uint32_t at = f->queue[head], w = f->machine->width;
     if (holds(f, to, at % w, at / w)) {
-      *found = trace(f, at, path);
+      *count = trace(f, at, route);
       return WAFER_OK;
     }
-    count = spread_out(f, at, color, count);
+    reached = spread_out(f, at, color, reached);
   }
   return WAFER_OK;
 }
 
-uint64_t fabric_hops(const fabric_path *path) {
+uint64_t fabric_hops(uint32_t count, const wafer_route_segment *route) {
   uint64_t hops = 0;
-  for (uint32_t i = 0; i < path->count; i++) {
-    const wafer_route_segment *s = &path->at[i];
+  for (uint32_t i = 0; i < count; i++) {
+    const wafer_route_segment *s = &route[i];
     hops += s->x0 < s->x1 ? s->x1 - s->x0 : s->x0 - s->x1;
     hops += s->y0 < s->y1 ? s->y1 - s->y0 : s->y0 - s->y1;
   }
@@ -423,7 +424,7 @@ bool fabric_assign(fabric *f, uint32_t count, const fabric_path *paths, uint32_t
       uint32_t free = free_along(f, &paths[p], shared, congested);
       if (!free) continue;
       uint32_t lowest = (uint32_t)__builtin_ctz(free);
-      uint64_t price = fabric_hops(&paths[p]) + (uint64_t)lowest * HOPS_PER_COLOR;
+      uint64_t price = fabric_hops(paths[p].count, paths[p].at) + (uint64_t)lowest * HOPS_PER_COLOR;
       if (price >= best) continue;
       best = price;
       *chosen = p;
@@ -431,4 +432,29 @@ bool fabric_assign(fabric *f, uint32_t count, const fabric_path *paths, uint32_t
     }
   if (best == UINT64_MAX) return false;
   return fabric_claim(f, paths[*chosen].count, paths[*chosen].at, *color, congested);
+}
+
+static uint32_t colors_at(const fabric *f, uint32_t router) {
+  uint32_t taken = 0;
+  for (int side = 0; side < SIDES; side++) taken |= f->in[side][router];
+  return (uint32_t)__builtin_popcount(taken);
+}
+
+uint32_t fabric_busiest(const fabric *f, uint32_t room, wafer_core_at *at, uint32_t *colors) {
+  uint32_t count = 0, width = f->machine->width;
+  for (size_t i = 0; i < f->claimed.count; i++) {
+    uint32_t router = f->claimed.at[i], n = colors_at(f, router), k = count;
+    bool there = false;
+    for (uint32_t j = 0; j < count; j++) there |= at[j].y * width + at[j].x == router;
+    if (there || (count == room && (!room || n <= colors[room - 1]))) continue;
+    if (k == room) k--;
+    for (; k > 0 && colors[k - 1] < n; k--) {
+      at[k] = at[k - 1];
+      colors[k] = colors[k - 1];
+    }
+    at[k] = (wafer_core_at){router % width, router / width};
+    colors[k] = n;
+    if (count < room) count++;
+  }
+  return count;
 }

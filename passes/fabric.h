@@ -11,7 +11,8 @@
 #include "wafer/plan.h"
 
 #define FABRIC_MAX_COLORS 32
-#define FABRIC_MAX_SEGMENTS 64 /* 3 where nothing is in the way */
+#define FABRIC_MAX_SEGMENTS 3
+#define FABRIC_MAX_DETOUR 64 /* segments of a way round */
 #define FABRIC_MAX_PATHS 96
 
 typedef struct fabric_path {
@@ -30,17 +31,19 @@ void fabric_clear(fabric *fabric);
 uint32_t fabric_paths(const fabric *fabric, const wafer_holding *from, const wafer_holding *to,
                       fabric_path *paths);
 /* The way of fewest hops around what is dead, and around routers where a colour is taken unless color
- * is FABRIC_MAX_COLORS: breadth first over all routers. found is false when there is none of at most
- * FABRIC_MAX_SEGMENTS segments; WAFER_NO_MEMORY alone fails. */
+ * is FABRIC_MAX_COLORS: breadth first over all routers, into `route`, which has room for
+ * FABRIC_MAX_DETOUR. count is 0 when there is none of so few segments; WAFER_NO_MEMORY alone fails. */
 wafer_status fabric_detour(fabric *fabric, const wafer_holding *from, const wafer_holding *to,
-                           uint32_t color, fabric_path *path, bool *found);
-uint64_t fabric_hops(const fabric_path *path);
+                           uint32_t color, wafer_route_segment *route, uint32_t *count);
+uint64_t fabric_hops(uint32_t count, const wafer_route_segment *route);
 
 /* Takes a path with a colour of its own, else one with a colour to share; of the first few a short
  * one with a low colour. False when none has; *congested is then a router where every colour is
  * taken. */
 bool fabric_assign(fabric *fabric, uint32_t count, const fabric_path *paths, uint32_t *chosen,
                    uint32_t *color, wafer_core_at *congested);
+/* Routers that most colours enter, the busiest first; their number, at most `room`. */
+uint32_t fabric_busiest(const fabric *fabric, uint32_t room, wafer_core_at *at, uint32_t *colors);
 /* Claims a colour along a route; false when a router already receives it from another side: *clash.
  */
 bool fabric_claim(fabric *fabric, uint32_t count, const wafer_route_segment *route, uint32_t color,

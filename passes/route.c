@@ -15,6 +15,13 @@ typedef struct copy {
   struct copy *older;
 } copy;
 
+/* A stream of this phase that has its way and colour. */
+typedef struct routed {
+  uint32_t value, kernel, count;
+  const wafer_route_segment *route;
+  struct routed *older;
+} routed;
+
 /* The copies of a value on the wafer. */
 typedef struct copies {
   const copy *origin; /* where it came to the wafer, or was made */
@@ -28,7 +35,9 @@ typedef struct routing {
   wafer_mode mode;
   fabric *fabric;
   fabric_path *paths;
+  wafer_route_segment *detour;
   copies *copies; /* of each value */
+  routed *newest; /* of the phase */
 } routing;
 
 static wafer_status no_memory(const routing *r) {
@@ -73,22 +82,74 @@ static wafer_holding source_of(const routing *r, uint32_t value, MlirValue *ssa)
 
 /* ---- Streams ---- */
 
+#define NAMED 6 /* routers, and streams on the busiest, that a refusal names */
+
+static bool passes_by(const routed *stream, wafer_core_at at) {
+  for (uint32_t i = 0; i < stream->count; i++) {
+    const wafer_route_segment *s = &stream->route[i];
+    uint32_t west = s->x0 < s->x1 ? s->x0 : s->x1, north = s->y0 < s->y1 ? s->y0 : s->y1;
+    uint32_t east = s->x0 < s->x1 ? s->x1 : s->x0, south = s->y0 < s->y1 ? s->y1 : s->y0;
+    if (at.x >= west && at.x <= east && at.y >= north && at.y <= south) return true;
+  }
+  return false;
+}
+
+/* The routers that most streams pass, and those of them that pass the given one. */
+static const char *congestion(const routing *r, wafer_core_at at) {
+  wafer_core_at busy[NAMED];
+  uint32_t colors[NAMED], count = fabric_busiest(r->fabric, NAMED, busy, colors), named = 0, all = 0;
+  const char *text = "; most taken:";
+  for (uint32_t i = 0; i < count && text; i++)
+    text = wafer_arena_printf(r->ctx->arena, "%s (%u, %u) %u", text, busy[i].x, busy[i].y, colors[i]);
+  if (text) text = wafer_arena_printf(r->ctx->arena, "%s; through (%u, %u):", text, at.x, at.y);
+  for (const routed *s = r->newest; s && text; s = s->older) {
+    if (!passes_by(s, at)) continue;
+    all++;
+    if (named++ < NAMED)
+      text = wafer_arena_printf(r->ctx->arena, "%s '%s' of kernel '%s',", text,
+                                r->graph.values[s->value].name, r->graph.kernels[s->kernel].name);
+  }
+  if (text) text = wafer_arena_printf(r->ctx->arena, "%s %u streams in all", text, all);
+  return text ? text : "";
+}
+
 static wafer_status no_color(const routing *r, const wafer_graph_kernel *kernel, uint32_t value,
                              const wafer_core_at *at) {
   return wafer_fail(
       r->ctx->diag, kernel->loc, WAFER_NO_FIT,
       "no colour is left for the stream of '%s' at kernel '%s': all %u are taken at core "
-      "(%" PRIu32 ", %" PRIu32 ") and on every other way tried, try --mode streaming",
-      r->graph.values[value].name, kernel->name, r->ctx->machine->colors, at->x, at->y);
+      "(%" PRIu32 ", %" PRIu32 ") and on every other way tried, try --mode streaming%s",
+      r->graph.values[value].name, kernel->name, r->ctx->machine->colors, at->x, at->y,
+      congestion(r, *at));
 }
 
-/* Where no simple way is free of dead cores, around them. */
-static wafer_status go_round(routing *r, const wafer_graph_kernel *kernel, uint32_t value,
+static wafer_status remember(routing *r, const wafer_graph_kernel *kernel, uint32_t value,
                              const wafer_ir_stream *s) {
-  bool found;
-  if (fabric_detour(r->fabric, &s->from, &s->to, FABRIC_MAX_COLORS, r->paths, &found) != WAFER_OK)
+  routed *made = WAFER_NEW(r->ctx->arena, routed, 1);
+  wafer_route_segment *route =
+      wafer_arena_copy(r->ctx->arena, s->route, s->route_count * sizeof *s->route);
+  if (!made || !route) return no_memory(r);
+  *made = (routed){value, (uint32_t)(kernel - r->graph.kernels), s->route_count, route, r->newest};
+  r->newest = made;
+  return WAFER_OK;
+}
+
+/* Where the simple ways are blocked, or have no colour: the first colour with any way round. */
+static wafer_status go_round(routing *r, const wafer_graph_kernel *kernel, uint32_t value,
+                             wafer_ir_stream *s, const wafer_core_at *congested) {
+  uint32_t colors = r->ctx->machine->colors, count = 0;
+  wafer_core_at clash;
+  for (s->color = 0; s->color < colors && s->color < FABRIC_MAX_COLORS; s->color++) {
+    if (fabric_detour(r->fabric, &s->from, &s->to, s->color, r->detour, &count) != WAFER_OK)
+      return no_memory(r);
+    if (!count) continue;
+    s->route_count = count;
+    s->route = r->detour;
+    return fabric_claim(r->fabric, count, r->detour, s->color, &clash) ? WAFER_OK : no_memory(r);
+  }
+  if (fabric_detour(r->fabric, &s->from, &s->to, FABRIC_MAX_COLORS, r->detour, &count) != WAFER_OK)
     return no_memory(r);
-  if (found) return WAFER_OK;
+  if (count) return no_color(r, kernel, value, congested);
   return wafer_fail(r->ctx->diag, kernel->loc, WAFER_NO_FIT,
                     "dead cores block every way of '%s' to or from kernel '%s'",
                     r->graph.values[value].name, kernel->name);
@@ -111,18 +172,17 @@ static wafer_status plan_stream(routing *r, const wafer_graph_kernel *kernel, ui
   const wafer_machine *m = r->ctx->machine;
   uint32_t count = fabric_paths(r->fabric, &s->from, &s->to, r->paths), chosen = 0;
   wafer_core_at congested = {s->to.rect.x, s->to.rect.y};
-  if (!count) {
-    WAFER_TRY(go_round(r, kernel, value, s));
-    count = 1;
+  if (count && fabric_assign(r->fabric, count, r->paths, &chosen, &s->color, &congested)) {
+    s->route_count = r->paths[chosen].count;
+    s->route = r->paths[chosen].at;
+  } else {
+    WAFER_TRY(go_round(r, kernel, value, s, &congested));
   }
-  if (!fabric_assign(r->fabric, count, r->paths, &chosen, &s->color, &congested))
-    return no_color(r, kernel, value, &congested);
-  s->route_count = r->paths[chosen].count;
-  s->route = r->paths[chosen].at;
+  WAFER_TRY(remember(r, kernel, value, s));
   s->words = stream_words(&r->graph.values[value].type, kernel->body.storage);
   s->cycles = stream_cycles(m, &s->from, &s->to, s->words);
   s->latency = stream_latency(m, &s->from, &s->to,
-                              fabric_hops(&r->paths[chosen]) + replica_hops(r, kernel, value, s));
+                              fabric_hops(s->route_count, s->route) + replica_hops(r, kernel, value, s));
   if (r->mode == WAFER_MODE_streaming && s->from.where == s->to.where) {
     s->cycles =
         relayout_cycles(m, &s->from, &s->to, &r->graph.values[value].type.shape, s->words);
@@ -183,6 +243,7 @@ static wafer_status route_output(routing *r, uint32_t k, uint32_t output) {
 /* What a phase ends with: its streams' colours, and streamed weights. */
 static void end_phase(routing *r, const wafer_graph_kernel *kernel) {
   fabric_clear(r->fabric);
+  r->newest = NULL;
   for (uint32_t i = 0; i < kernel->body.input_count; i++)
     if (wafer_graph_is_weight(&r->graph, kernel->inputs[i]))
       r->copies[kernel->inputs[i]] = (copies){0};
@@ -203,9 +264,10 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_BAD_INPUT,
                       "the module has no wafer.mode, run pass mode before route");
   r.fabric = fabric_create(ctx->arena, ctx->machine);
+  r.detour = WAFER_NEW(ctx->arena, wafer_route_segment, FABRIC_MAX_DETOUR);
   r.paths = WAFER_NEW(ctx->arena, fabric_path, FABRIC_MAX_PATHS);
   r.copies = WAFER_NEW(ctx->arena, copies, r.graph.value_count);
-  if (!r.fabric || !r.paths || !r.copies) return no_memory(&r);
+  if (!r.fabric || !r.detour || !r.paths || !r.copies) return no_memory(&r);
   for (uint32_t k = 0; k < r.graph.kernel_count; k++) {
     const wafer_graph_kernel *kernel = &r.graph.kernels[k];
     if (!kernel->sized || !kernel->placed)

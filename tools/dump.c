@@ -18,6 +18,9 @@ static const char usage[] =
     "  --xml          plan.xml, as it stands in the plan\n"
     "  --mlir         the placed IR\n"
     "  --placement FILE  where the kernels lie, as XML for `wafer compile --placement`\n"
+    "  --certificate  what is proved of each phase: memory, colors, queues, links, the order that rules "
+    "out\n"
+    "                 cyclic waits\n"
     "  --core X,Y     that core's memory, phase by phase: what, bytes, from which ONNX node\n"
     "  --kernel NAME  one kernel: its ops, layouts, cost, memory and streams\n"
     "  --program KERNEL  what its cores execute at fabric fidelity, as assembly\n"
@@ -37,6 +40,7 @@ typedef enum view {
   VIEW_xml,
   VIEW_mlir,
   VIEW_placement,
+  VIEW_certificate,
   VIEW_core,
   VIEW_kernel,
   VIEW_program,
@@ -67,6 +71,7 @@ static int parse(int argc, char **argv, request *r, int *code) {
       {"xml", no_argument, NULL, VIEW_xml},
       {"mlir", no_argument, NULL, VIEW_mlir},
       {"placement", required_argument, NULL, VIEW_placement},
+      {"certificate", no_argument, NULL, VIEW_certificate},
       {"core", required_argument, NULL, VIEW_core},
       {"kernel", required_argument, NULL, VIEW_kernel},
       {"program", required_argument, NULL, VIEW_program},
@@ -156,6 +161,8 @@ static wafer_status show(const request *r, const wafer_plan *plan) {
     return print_bytes(plan->mlir, plan->mlir_bytes);
   case VIEW_placement:
     return write_placement(plan, r->argument);
+  case VIEW_certificate:
+    return dump_certificate(stdout, cli_diag(), plan);
   case VIEW_core:
     return dump_core(stdout, cli_diag(), plan, r->x, r->y);
   case VIEW_verify:

@@ -13,6 +13,8 @@ typedef unsigned long long ull;
 void dump_text(FILE *to, const wafer_plan *plan);
 /* A kernel by name, else by number, k0 or 0; plan->kernel_count when there is none. */
 uint32_t dump_find_kernel(const wafer_plan *plan, const char *name);
+/* What is proved of each phase, and the order of its actions. */
+wafer_status dump_certificate(FILE *to, const wafer_diag *diag, const wafer_plan *plan);
 /* One kernel with its ops, layouts, cost, memory and streams. */
 void dump_kernel(FILE *to, const wafer_plan *plan, uint32_t kernel);
 /* The assembly of its program (docs/assembly.md); made here when the plan has none. */

@@ -23,7 +23,7 @@ fails() {
 for mode in pipelined streaming; do
   "$wafer" compile "$source/test/data/small_cnn.onnx" -q -o p.wplan --machine small16 --mode $mode ||
     wrong "compile, $mode"
-  for view in "" --json --xml --mlir --verify "--core 0,0" "--kernel k0" "--program k0" "--svg p.svg"; do
+  for view in "" --json --xml --mlir --verify "--core 0,0" "--kernel k0" --certificate "--program k0" "--svg p.svg"; do
     # shellcheck disable=SC2086
     "$wafer" dump p.wplan $view >"view$view" 2>err || wrong "dump $view, $mode: $(head -1 err)"
   done
@@ -36,6 +36,10 @@ for mode in pipelined streaming; do
   says view--json '"wafer-dump-1"'
   says view--verify "every digest agrees"
   says "view--core 0,0" "of 16384 bytes"
+  says view--certificate "small_cnn.onnx: "
+  says view--certificate "proved legal and free of cyclic waits"
+  says view--certificate "colors       at most "
+  says view--certificate " kernel "
   says "view--kernel k0" "memory, bytes of a core"
   says "view--program k0" "; kernel k0 "
   says "view--program k0" 'fabric "'

@@ -88,24 +88,29 @@ static void detours_lead_round(void) {
     if (y < 19) walls[n++] = (wafer_core_at){8, y};
   }
   fixture f;
-  fabric_path paths[FABRIC_MAX_PATHS], way;
-  wafer_core_at clash;
-  bool found;
+  fabric_path paths[FABRIC_MAX_PATHS];
+  wafer_route_segment way[FABRIC_MAX_DETOUR];
+  wafer_core_at clash, busy[2];
+  uint32_t count, colors[2];
   setup(&f, 24, n, walls);
   wafer_holding from = on(2, 9, 3, 3), to = on(12, 9, 3, 3);
   CU_ASSERT_EQUAL(fabric_paths(f.fabric, &from, &to, paths), 0);
-  CU_ASSERT_EQUAL(fabric_detour(f.fabric, &from, &to, FABRIC_MAX_COLORS, &way, &found), WAFER_OK);
-  CU_ASSERT_TRUE_FATAL(found);
-  CU_ASSERT_EQUAL(fabric_hops(&way), 2 + 9 + 2 + 19 + 4 + 8); /* up, down, up again */
-  CU_ASSERT_TRUE(inside(from.rect, way.at[0].x0, way.at[0].y0));
-  CU_ASSERT_TRUE(inside(to.rect, way.at[way.count - 1].x1, way.at[way.count - 1].y1));
-  for (uint32_t i = 1; i < way.count; i++)
-    CU_ASSERT(way.at[i].x0 == way.at[i - 1].x1 && way.at[i].y0 == way.at[i - 1].y1);
-  CU_ASSERT_TRUE(fabric_claim(f.fabric, way.count, way.at, 0, &clash));
-  CU_ASSERT_EQUAL(fabric_detour(f.fabric, &from, &to, 0, &way, &found), WAFER_OK);
-  CU_ASSERT_FALSE(found); /* the colour is taken in both gaps */
-  CU_ASSERT_EQUAL(fabric_detour(f.fabric, &from, &to, 1, &way, &found), WAFER_OK);
-  CU_ASSERT_TRUE(found);
+  CU_ASSERT_EQUAL(fabric_detour(f.fabric, &from, &to, FABRIC_MAX_COLORS, way, &count), WAFER_OK);
+  CU_ASSERT_FATAL(count > 0);
+  CU_ASSERT_EQUAL(fabric_hops(count, way), 2 + 9 + 2 + 19 + 4 + 8); /* up, down, up again */
+  CU_ASSERT_TRUE(inside(from.rect, way[0].x0, way[0].y0));
+  CU_ASSERT_TRUE(inside(to.rect, way[count - 1].x1, way[count - 1].y1));
+  for (uint32_t i = 1; i < count; i++)
+    CU_ASSERT(way[i].x0 == way[i - 1].x1 && way[i].y0 == way[i - 1].y1);
+  CU_ASSERT_TRUE(fabric_claim(f.fabric, count, way, 0, &clash));
+  CU_ASSERT_EQUAL(fabric_detour(f.fabric, &from, &to, 0, way, &count), WAFER_OK);
+  CU_ASSERT_EQUAL(count, 0); /* the colour is taken in both gaps */
+  CU_ASSERT_EQUAL(fabric_detour(f.fabric, &from, &to, 1, way, &count), WAFER_OK);
+  CU_ASSERT(count > 0);
+  wafer_route_segment across = {0, 0, 7, 0};
+  CU_ASSERT_TRUE(fabric_claim(f.fabric, 1, &across, 5, &clash));
+  CU_ASSERT_EQUAL(fabric_busiest(f.fabric, 2, busy, colors), 2);
+  CU_ASSERT(colors[0] == 2 && colors[1] == 2 && busy[0].y == 0 && busy[1].y == 0);
   teardown(&f);
 }
 
