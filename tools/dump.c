@@ -18,6 +18,8 @@ static const char usage[] =
     "  --xml          plan.xml, as it stands in the plan\n"
     "  --mlir         the placed IR\n"
     "  --placement FILE  where the kernels lie, as XML for `wafer compile --placement`\n"
+    "  --why KERNEL   why this size and place, what limits it, what more cores would buy\n"
+    "  --diff BEFORE  what moved from that plan to this one and what it cost; with --json as JSON\n"
     "  --certificate  what is proved of each phase: memory, colors, queues, links, the order that rules "
     "out\n"
     "                 cyclic waits\n"
@@ -41,6 +43,8 @@ typedef enum view {
   VIEW_mlir,
   VIEW_placement,
   VIEW_certificate,
+  VIEW_why,
+  VIEW_diff,
   VIEW_core,
   VIEW_kernel,
   VIEW_program,
@@ -51,6 +55,7 @@ typedef struct request {
   view view;
   const char *plan, *argument; /* file, name or core, as the view wants */
   uint32_t x, y;
+  bool json; /* beside --diff */
 } request;
 
 static bool parse_core(const char *text, request *r) {
@@ -72,6 +77,8 @@ static int parse(int argc, char **argv, request *r, int *code) {
       {"mlir", no_argument, NULL, VIEW_mlir},
       {"placement", required_argument, NULL, VIEW_placement},
       {"certificate", no_argument, NULL, VIEW_certificate},
+      {"why", required_argument, NULL, VIEW_why},
+      {"diff", required_argument, NULL, VIEW_diff},
       {"core", required_argument, NULL, VIEW_core},
       {"kernel", required_argument, NULL, VIEW_kernel},
       {"program", required_argument, NULL, VIEW_program},
@@ -84,7 +91,13 @@ static int parse(int argc, char **argv, request *r, int *code) {
     if (c == 'h') return fputs(usage, stdout), 1;
     if (c == '?')
       return *code = cli_usage("dump", "unknown option, or one without its argument"), 1;
-    if (r->view != VIEW_text) return *code = cli_usage("dump", "one view at a time"), 1;
+    if (c == VIEW_json && r->view == VIEW_diff && !r->json) {
+      r->json = true;
+      continue;
+    }
+    r->json = c == VIEW_diff && r->view == VIEW_json;
+    if (r->view != VIEW_text && !r->json)
+      return *code = cli_usage("dump", "one view at a time"), 1;
     r->view = (view)c;
     r->argument = optarg;
   }
@@ -144,7 +157,16 @@ static wafer_status show_kernel(const request *r, const wafer_plan *plan) {
     return wafer_fail(cli_diag(), wafer_at_file(r->plan), WAFER_USAGE,
                       "no kernel is named '%s'; `wafer dump %s` lists all", r->argument, r->plan);
   if (r->view == VIEW_program) return dump_program(stdout, cli_diag(), plan, kernel);
+  if (r->view == VIEW_why) return dump_why(stdout, cli_diag(), plan, kernel);
   return dump_kernel(stdout, plan, kernel), WAFER_OK;
+}
+
+static wafer_status show_diff(const request *r, const wafer_plan *plan) {
+  const wafer_plan *before;
+  WAFER_TRY(wafer_plan_open(cli_diag(), r->argument, &before));
+  wafer_status status = dump_diff(stdout, cli_diag(), before, plan, r->json);
+  wafer_plan_close(before);
+  return status;
 }
 
 static wafer_status show(const request *r, const wafer_plan *plan) {
@@ -161,6 +183,8 @@ static wafer_status show(const request *r, const wafer_plan *plan) {
     return print_bytes(plan->mlir, plan->mlir_bytes);
   case VIEW_placement:
     return write_placement(plan, r->argument);
+  case VIEW_diff:
+    return show_diff(r, plan);
   case VIEW_certificate:
     return dump_certificate(stdout, cli_diag(), plan);
   case VIEW_core:
@@ -168,6 +192,7 @@ static wafer_status show(const request *r, const wafer_plan *plan) {
   case VIEW_verify:
     return verify(r, plan);
   case VIEW_kernel:
+  case VIEW_why:
   case VIEW_program:
     return show_kernel(r, plan);
   }

@@ -15,6 +15,11 @@ void dump_text(FILE *to, const wafer_plan *plan);
 uint32_t dump_find_kernel(const wafer_plan *plan, const char *name);
 /* What is proved of each phase, and the order of its actions. */
 wafer_status dump_certificate(FILE *to, const wafer_diag *diag, const wafer_plan *plan);
+/* Why a kernel has its size and place, what limits it, what more cores would buy. */
+wafer_status dump_why(FILE *to, const wafer_diag *diag, const wafer_plan *plan, uint32_t kernel);
+/* What moved from one plan to another, and what it cost: text, or JSON of schema wafer-diff-1. */
+wafer_status dump_diff(FILE *to, const wafer_diag *diag, const wafer_plan *before,
+                       const wafer_plan *after, bool json);
 /* One kernel with its ops, layouts, cost, memory and streams. */
 void dump_kernel(FILE *to, const wafer_plan *plan, uint32_t kernel);
 /* The assembly of its program (docs/assembly.md); made here when the plan has none. */

@@ -58,6 +58,35 @@ for mode in pipelined streaming; do
   fi
 done
 
+# why: what the curve says; in a pipeline also who sets the pace
+"$wafer" compile "$source/test/data/small_cnn.onnx" -q -o a.wplan --machine small16 --mode pipelined
+"$wafer" compile "$source/test/data/small_cnn.onnx" -q -o b.wplan --machine small16 --keep a.wplan --reserve 0,0,5,5 2>err
+"$wafer" dump a.wplan --why stem >view || wrong "dump --why"
+says view "size: 16x12 cores, 1 replica, one of "
+says view "it sets the pace: the next limit is at "
+says view "one more row (16 cores): "
+says view "twice the rows (192 cores): 495 cycles instead of 618, 19.9 % fewer, as 16x16; the pace goes from 618 to "
+says view "from the edge: "
+"$wafer" dump a.wplan --why head >view
+says view "it does not set the pace"
+"$wafer" dump p.wplan --why stem >view
+says view "a phase of its own: "
+# diff: what moved
+"$wafer" dump --diff a.wplan b.wplan >view || wrong "dump --diff"
+says view "moved, resized stem: 16x12 at 0,0 -> "
+says view "7 kernels stand as they stood"
+says view "wire, hops of all streams"
+"$wafer" dump --diff a.wplan a.wplan >view
+says view "8 kernels stand as they stood"
+says view "+0.00 %"
+"$wafer" dump --diff a.wplan b.wplan --json >view
+says view '"wafer-diff-1"'
+says view '"moved":	true'
+"$wafer" dump --json --diff a.wplan b.wplan >again
+cmp -s view again || wrong "--json --diff is not --diff --json"
+fails 1 "no kernel is named 'stern'" "$wafer" dump a.wplan --why stern
+fails 7 "nowhere.wplan" "$wafer" dump --diff nowhere.wplan a.wplan
+fails 1 "one view at a time" "$wafer" dump --diff a.wplan b.wplan --xml
 fails 1 "one view at a time" "$wafer" dump p.wplan --json --xml
 fails 1 "which plan" "$wafer" dump
 fails 1 "one plan at a time" "$wafer" dump p.wplan p.wplan

@@ -1,0 +1,209 @@
+/* Why a kernel has its size and its place, what limits it, and what more cores would buy: the shape
+ * curve worked out again from the plan's body. */
+#include "dump.h"
+
+/* What a sample takes at least, each thing alone. */
+typedef struct pace {
+  uint64_t kernel, others, stream, edge; /* this kernel, the slowest other one, its streams, the edge */
+  uint32_t slowest;                      /* other kernel */
+} pace;
+
+static uint64_t max64(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
+
+static uint64_t share_of(const wafer_kernel *k, uint64_t cycles) {
+  return (cycles + k->replicas - 1) / k->replicas;
+}
+
+static pace pace_of(const wafer_plan *plan, uint32_t kernel) {
+  pace p = {.kernel = share_of(&plan->kernels[kernel], plan->kernels[kernel].cost.cycles),
+            .slowest = WAFER_NONE};
+  for (uint32_t k = 0; k < plan->kernel_count; k++) {
+    uint64_t cycles = share_of(&plan->kernels[k], plan->kernels[k].cost.cycles);
+    if (k == kernel || (p.slowest != WAFER_NONE && cycles <= p.others)) continue;
+    p.others = cycles;
+    p.slowest = k;
+  }
+  for (uint32_t i = 0; i < plan->stream_count; i++) {
+    const wafer_stream *s = &plan->streams[i];
+    if (s->from.where == WAFER_AT_memoryx) continue;
+    bool outside = s->from.where == WAFER_AT_edge || s->to.where == WAFER_AT_edge;
+    if (outside)
+      p.edge = max64(p.edge, s->cycles);
+    else if (s->from_kernel == kernel || s->to_kernel == kernel)
+      p.stream = max64(p.stream, s->cycles);
+  }
+  return p;
+}
+
+/* The pace if this kernel took no time. */
+static uint64_t rest_of(const pace *p) {
+  return max64(p->others, max64(p->stream, p->edge));
+}
+
+/* ---- the curve ---- */
+
+static const wafer_shape_point *fastest(const wafer_curve *c, uint32_t width, uint32_t height) {
+  const wafer_shape_point *best = NULL;
+  for (size_t i = 0; i < c->count; i++)
+    if (c->at[i].width <= width && c->at[i].height <= height &&
+        (!best || c->at[i].cycles < best->cycles))
+      best = &c->at[i];
+  return best;
+}
+
+/* Fewest cores among shapes of at most so many cycles. */
+static const wafer_shape_point *smallest(const wafer_curve *c, uint64_t cycles) {
+  const wafer_shape_point *best = NULL;
+  for (size_t i = 0; i < c->count; i++)
+    if (c->at[i].cycles <= cycles && (!best || (uint64_t)c->at[i].width * c->at[i].height <
+                                                   (uint64_t)best->width * best->height))
+      best = &c->at[i];
+  return best;
+}
+
+static void print_point(FILE *to, const char *what, const wafer_shape_point *p) {
+  if (p)
+    fprintf(to, "  %-32s %ux%u = %llu cores, %llu cycles, %llu bytes of a core\n", what, p->width,
+            p->height, (ull)p->width * p->height, (ull)p->cycles, (ull)p->bytes);
+}
+
+static void print_size(FILE *to, const wafer_plan *plan, const wafer_kernel *k,
+                       const wafer_curve *c, const pace *p) {
+  uint64_t budget = wafer_machine_core_budget(plan->machine);
+  fprintf(to, "size: %ux%u cores, %u replica%s, one of %zu shapes worth having\n", k->rect.width,
+          k->rect.height, k->replicas, k->replicas == 1 ? "" : "s", c->count);
+  print_point(to, "the fewest cores that hold it", smallest(c, UINT64_MAX));
+  if (plan->mode == WAFER_MODE_pipelined)
+    print_point(to, "the fewest at this pace",
+                smallest(c, max64(p->kernel, rest_of(p)) * k->replicas));
+  print_point(to, "the fastest", c->count ? &c->at[0] : NULL);
+  fprintf(to, "  memory: %llu of %llu bytes of a core", (ull)wafer_cost_bytes(&k->cost),
+          (ull)budget);
+  const wafer_shape_point *least = smallest(c, UINT64_MAX);
+  if (least && (uint64_t)least->width * least->height > 1)
+    fprintf(to, "; fewer than %llu cores cannot hold it", (ull)least->width * least->height);
+  fputc('\n', to);
+}
+
+/* ---- what limits it ---- */
+
+static void print_limit(FILE *to, const wafer_plan *plan, uint32_t kernel, const pace *p,
+                        uint64_t interval) {
+  const wafer_kernel *k = &plan->kernels[kernel];
+  bool pipelined = plan->mode == WAFER_MODE_pipelined;
+  fprintf(to, "limit: bound by %s: %llu cycles of compute, %llu of fabric\n",
+          wafer_bound_name(k->bound), (ull)k->cost.compute_cycles, (ull)k->cost.fabric_cycles);
+  if (!pipelined) {
+    fprintf(to, "  a phase of its own: %.1f %% of the %llu cycles of a sample\n",
+            interval ? 100.0 * (double)k->cost.cycles / (double)interval : 0, (ull)interval);
+    return;
+  }
+  fprintf(to, "  cycles a sample: this kernel %llu, its streams %llu, the edge's %llu", (ull)p->kernel,
+          (ull)p->stream, (ull)p->edge);
+  if (p->slowest != WAFER_NONE)
+    fprintf(to, ", the slowest other kernel (%s) %llu", plan->kernels[p->slowest].name,
+            (ull)p->others);
+  fputc('\n', to);
+  if (p->kernel > rest_of(p))
+    fprintf(to, "  it sets the pace: the next limit is at %llu cycles\n", (ull)rest_of(p));
+  else
+    fprintf(to, "  it does not set the pace: %llu cycles of slack\n", (ull)(rest_of(p) - p->kernel));
+  if (interval > max64(p->kernel, rest_of(p)))
+    fprintf(to,
+            "  the plan's interval is %llu: buffers, and cores that receive, compute and send in turn, "
+            "cost the rest\n",
+            (ull)interval);
+}
+
+/* ---- more cores ---- */
+
+static void print_gain(FILE *to, const wafer_plan *plan, uint32_t kernel, const char *what,
+                       uint64_t cores, const wafer_shape_point *then, const pace *p) {
+  const wafer_kernel *k = &plan->kernels[kernel];
+  uint64_t now = k->cost.cycles, cycles = then && then->cycles < now ? then->cycles : now;
+  if (cycles == now) {
+    fprintf(to, "  %s (%llu cores): nothing, no shape in it is faster\n", what, (ull)cores);
+    return;
+  }
+  fprintf(to, "  %s (%llu cores): %llu cycles instead of %llu, %.1f %% fewer, as %ux%u", what,
+          (ull)cores, (ull)cycles, (ull)now, 100.0 * (double)(now - cycles) / (double)now,
+          then->width, then->height);
+  uint64_t rest = rest_of(p), before = max64(p->kernel, rest),
+           after = max64(share_of(k, cycles), rest);
+  if (plan->mode == WAFER_MODE_streaming)
+    fprintf(to, "; that much off each sample\n");
+  else if (after < before)
+    fprintf(to, "; the pace goes from %llu to %llu\n", (ull)before, (ull)after);
+  else
+    fprintf(to, "; the pace stays at %llu\n", (ull)before);
+}
+
+static void print_more(FILE *to, const wafer_plan *plan, uint32_t kernel, const wafer_curve *c,
+                       const pace *p) {
+  wafer_rect r = plan->kernels[kernel].rect;
+  fputs("more cores would buy\n", to);
+  print_gain(to, plan, kernel, "one more row", r.width, fastest(c, r.width, r.height + 1), p);
+  print_gain(to, plan, kernel, "one more column", r.height, fastest(c, r.width + 1, r.height), p);
+  print_gain(to, plan, kernel, "twice the rows", (uint64_t)r.width * r.height,
+             fastest(c, r.width, 2 * r.height), p);
+  print_gain(to, plan, kernel, "twice the columns", (uint64_t)r.width * r.height,
+             fastest(c, 2 * r.width, r.height), p);
+}
+
+/* ---- its place ---- */
+
+static uint64_t hops_of(const wafer_stream *s) {
+  uint64_t hops = 0;
+  for (uint32_t i = 0; i < s->route_count; i++) {
+    const wafer_route_segment *g = &s->route[i];
+    hops += g->x0 < g->x1 ? g->x1 - g->x0 : g->x0 - g->x1;
+    hops += g->y0 < g->y1 ? g->y1 - g->y0 : g->y0 - g->y1;
+  }
+  return hops;
+}
+
+static void print_place(FILE *to, const wafer_plan *plan, uint32_t kernel) {
+  const wafer_kernel *k = &plan->kernels[kernel];
+  fprintf(to, "place: at %u,%u", k->rect.x, k->rect.y);
+  if (plan->mode == WAFER_MODE_streaming) {
+    fputs(", the wafer's corner: in streaming each kernel has all of it in turn\n", to);
+    return;
+  }
+  fputs(", beside those it talks to as far as there was room\n", to);
+  for (uint32_t i = 0; i < plan->stream_count; i++) {
+    const wafer_stream *s = &plan->streams[i];
+    bool in = s->to_kernel == kernel, out = s->from_kernel == kernel;
+    if ((!in && !out) || s->from.where == WAFER_AT_memoryx) continue;
+    uint32_t other = in ? s->from_kernel : s->to_kernel;
+    fprintf(to, "  %s %s: %llu hops, %llu words over %llu cycles\n", in ? "from" : "to  ",
+            other == WAFER_NONE ? "the edge" : plan->kernels[other].name, (ull)hops_of(s),
+            (ull)s->words, (ull)s->cycles);
+  }
+}
+
+wafer_status dump_why(FILE *to, const wafer_diag *diag, const wafer_plan *plan, uint32_t kernel) {
+  const wafer_kernel *k = &plan->kernels[kernel];
+  const wafer_machine *m = plan->machine;
+  wafer_arena *arena = wafer_arena_create();
+  wafer_curve_options options = {.max_width = m->usable.width,
+                                 .max_height = m->usable.height,
+                                 .budget = wafer_machine_core_budget(m)};
+  wafer_curve curve;
+  if (!arena || wafer_kernel_curve(m, &k->body, &options, arena, &curve) != WAFER_OK) {
+    wafer_arena_destroy(arena);
+    return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "the host is out of memory");
+  }
+  uint64_t interval = plan->mode == WAFER_MODE_pipelined ? plan->pipelined.interval_cycles
+                                                         : plan->streaming.interval_cycles;
+  pace p = pace_of(plan, kernel);
+  fprintf(to, "kernel k%u '%s': %s, %llu cycles of a sample\n", kernel, k->name,
+          wafer_family_name(k->body.family), (ull)k->cost.cycles);
+  print_size(to, plan, k, &curve, &p);
+  print_limit(to, plan, kernel, &p, interval);
+  print_more(to, plan, kernel, &curve, &p);
+  print_place(to, plan, kernel);
+  wafer_arena_destroy(arena);
+  return WAFER_OK;
+}
