@@ -174,6 +174,13 @@ static wafer_status check_parameters(const trainer *t) {
                     t->parameter_count);
 }
 
+/* What is computed again, is so for want of memory, or because it was asked for. */
+static wafer_status save_memory(const trainer *t) {
+  bool fits = t->options->recompute == WAFER_RECOMPUTE_none;
+  if (t->options->recompute == WAFER_RECOMPUTE_auto) WAFER_TRY(grad_fits(t->ctx, t->ir, &fits));
+  return fits ? WAFER_OK : grad_recompute(t->ctx, t->ir);
+}
+
 static uint32_t micro_batch(const trainer *t) {
   if (t->options->micro_batch) return t->options->micro_batch;
   wafer_type type = wafer_ir_value_type(t->output);
@@ -185,9 +192,6 @@ wafer_status wafer_pass_grad(const wafer_ctx *ctx, wafer_ir *ir) {
   if (!options) return WAFER_OK;
   trainer t = {.ctx = ctx, .ir = ir, .options = options, .main = wafer_ir_main(ir)};
   grad_loss loss;
-  if (options->recompute == WAFER_RECOMPUTE_all)
-    return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_UNSUPPORTED,
-                      "--recompute all is not supported yet; use none");
   t.block = wafer_ir_body(t.main);
   t.end = mlirBlockGetTerminator(t.block);
   t.b = (wafer_builder){.ctx = ctx, .ir = ir, .block = t.block, .before = t.end};
@@ -200,5 +204,6 @@ wafer_status wafer_pass_grad(const wafer_ctx *ctx, wafer_ir *ir) {
   WAFER_TRY(check_parameters(&t));
   WAFER_TRY(finish(&t, &loss));
   WAFER_TRY(wafer_pass_simplify(ctx, ir));
-  return settle_parameters(&t);
+  WAFER_TRY(settle_parameters(&t));
+  return options->evaluate ? WAFER_OK : save_memory(&t);
 }

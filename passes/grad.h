@@ -89,7 +89,9 @@ wafer_status grad_loss_labels(const wafer_ctx *ctx, const wafer_ir *ir, const wa
 /* `seed` null: no gradient, but `correct` for the losses that have it. */
 void grad_loss_build(grad *d, MlirValue y, MlirValue labels, MlirValue seed, grad_loss *out);
 
-/* Activations of ops before `border` that ops from there on use are computed again for them. */
-wafer_status grad_recompute(const wafer_ctx *ctx, wafer_ir *ir, MlirOperation border);
+/* The backward pass of a finished training step computes activations again, all but a few. */
+wafer_status grad_recompute(const wafer_ctx *ctx, wafer_ir *ir);
+/* Whether the step fits the wafer; needs a machine. */
+wafer_status grad_fits(const wafer_ctx *ctx, wafer_ir *ir, bool *fits);
 
 #endif

@@ -216,6 +216,10 @@ def main():
         ("cnn", CNN(), images, torch.randint(0, 5, (4,)), "cross-entropy"),
         ("classes in the middle", Sequences(), torch.randn(3, 4, 9), torch.randint(0, 6, (3, 9)), "cross-entropy"),
         ("gpt", GPT(), tokens, torch.randint(0, 32, (3, 12)), "cross-entropy", by_last_axis, "--class-axis", "-1"),
+        ("gpt, recomputed", GPT(), tokens, torch.randint(0, 32, (3, 12)), "cross-entropy", by_last_axis,
+         "--class-axis", "-1", "--recompute", "all"),
+        ("cnn, recomputed", CNN(), images, torch.randint(0, 5, (4,)), "cross-entropy", cross_entropy,
+         "--recompute", "all"),
     ]
     with tempfile.TemporaryDirectory() as folder:
         done = [check(folder, wafer, *case[:5], case[5] if len(case) > 5 else LOSSES[case[4]], *case[6:])
