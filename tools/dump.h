@@ -8,6 +8,7 @@
 #include "wafer/plan.h"
 
 typedef unsigned long long ull;
+struct cJSON;
 
 /* Everything, as text. */
 void dump_text(FILE *to, const wafer_plan *plan);
@@ -32,6 +33,10 @@ wafer_status dump_core(FILE *to, const wafer_diag *diag, const wafer_plan *plan,
 char *dump_json(const wafer_plan *plan);
 /* Writes the picture atomically. */
 wafer_status dump_svg(const wafer_diag *diag, const wafer_plan *plan, const char *path);
+
+/* The plan's training, if it has one, as text and as part of the JSON. */
+void dump_training(FILE *to, const wafer_plan *plan);
+void dump_training_json(struct cJSON *root, const wafer_plan *plan);
 
 /* Parts that several views print; `bytes` are of the buffer, longer text is cut. */
 void dump_type(const wafer_type *type, char *buffer, size_t bytes); /* 1x3x48x320xf32 */

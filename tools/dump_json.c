@@ -178,6 +178,7 @@ static void add_lists(cJSON *root, const wafer_plan *plan) {
   for (uint32_t i = 0; i < plan->phase_count; i++) add_phase(phases, &plan->phases[i]);
   cJSON *functions = cJSON_AddArrayToObject(root, "functions");
   for (uint32_t i = 0; i < plan->function_count; i++) add_function(functions, &plan->functions[i]);
+  dump_training_json(root, plan);
 }
 
 char *dump_json(const wafer_plan *plan) {

@@ -256,6 +256,7 @@ void dump_text(FILE *to, const wafer_plan *plan) {
     fprintf(to, "  the faster mode changes at %u samples resident\n", plan->flip_batch);
   fputc('\n', to);
   for (uint32_t i = 0; i < plan->function_count; i++) print_function(to, plan, &plan->functions[i]);
+  dump_training(to, plan);
   if (skip) fprintf(to, "\nnames below are in %.*s\n", (int)skip, plan->kernels[0].name);
   for (uint32_t i = 0; i < plan->phase_count; i++) print_phase(to, plan, skip, i);
   print_memory(to, plan, skip);

@@ -117,6 +117,7 @@ char *report_json(const report *r, double compile_seconds) {
   cJSON *kernels = cJSON_AddArrayToObject(root, "kernels");
   for (uint32_t i = 0; i < plan->kernel_count; i++) add_kernel(kernels, &plan->kernels[i]);
   add_host_steps(cJSON_AddArrayToObject(root, "host_steps"), plan);
+  report_add_training(root, plan);
   char *text = cJSON_Print(root);
   cJSON_Delete(root);
   return text;

@@ -145,6 +145,7 @@ void report_print(FILE *to, const report *r) {
           wafer_dtype_name(plan->storage));
   print_head(to, r);
   print_modes(to, r);
+  report_print_training(to, plan);
   print_kernels(to, plan);
   fprintf(to, "\nbottleneck: %s\n", r->bottleneck);
   print_defects(to, r);

@@ -87,6 +87,22 @@ cmp -s view again || wrong "--json --diff is not --diff --json"
 fails 1 "no kernel is named 'stern'" "$wafer" dump a.wplan --why stern
 fails 7 "nowhere.wplan" "$wafer" dump --diff nowhere.wplan a.wplan
 fails 1 "one view at a time" "$wafer" dump --diff a.wplan b.wplan --xml
+
+"$wafer" compile "$source/test/data/small_cnn.onnx" -o t.wplan --machine small64 --train --loss mse \
+  --programs never --report t.json >view 2>err || wrong "compile --train: $(head -1 err)"
+says view "training: a sample above is a micro-batch of"
+says view "backward"
+says t.json '"backward"'
+"$wafer" dump t.wplan >view || wrong "dump of a training plan"
+says view "labels labels: "
+says view "gradient gradient:"
+"$wafer" dump t.wplan --json >view || wrong "dump --json of a training plan"
+says view '"trained"'
+"$wafer" dump t.wplan --xml >view || wrong "dump --xml of a training plan"
+if command -v xmllint >/dev/null; then
+  xmllint --noout --relaxng "$source/runtime/plan.rng" view 2>err || wrong "plan.xml of training is not of plan.rng"
+fi
+
 fails 1 "one view at a time" "$wafer" dump p.wplan --json --xml
 fails 1 "which plan" "$wafer" dump
 fails 1 "one plan at a time" "$wafer" dump p.wplan p.wplan
