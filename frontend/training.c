@@ -99,7 +99,8 @@ void training_rebatch(const import_node *n, const wafer_shape *x, uint32_t count
   if (!now || !count || batch == now || dims[0] <= 0 || !wafer_shape_elements(x, &have)) return;
   for (uint32_t i = 0; i < count; i++) {
     open |= dims[i] == -1;
-    if (dims[i] != -1 && __builtin_mul_overflow(known, dims[i] ? dims[i] : i < x->rank ? x->dims[i] : 1, &known)) return;
+    int64_t dim = dims[i] ? dims[i] : i < x->rank ? x->dims[i] : 1;
+    if (dims[i] != -1 && __builtin_mul_overflow(known, dim, &known)) return;
   }
   if (!open && known == have) return;
   /* Without an open dim the numbers say themselves which batch they were made for. */
@@ -159,6 +160,6 @@ wafer_status training_check(const importer *im) {
   for (const assembly_step *s = im->fn->first; s && !node; s = s->next)
     if (s->step.kind != WAFER_STEP_call && s->step.node) node = s->step.node;
   return wafer_fail(im->ctx->diag, wafer_at_node(im->file, node, -1), WAFER_UNSUPPORTED,
-                    "a model is trained on the wafer alone, this node is a step of the host: give the "
-                    "value that it needs with --bind, or dims with --dim");
+                    "a model is trained on the wafer alone, this node is a step of the host: give "
+                    "the value that it needs with --bind, or dims with --dim");
 }

@@ -27,7 +27,7 @@ typedef struct training_state {
   int64_t declared; /* leading dim of the model's inputs as it says; 0: it leaves it open */
 } training_state;
 
-/* The initializer as a parameter in the open piece: *out stays null when it is none. A parameter is a
+/* The initializer as a parameter in the open piece: *out is null when it is none. A parameter is a
  * float tensor of at least one dim, without infinities and NaNs, that no pattern freezes. */
 wafer_status training_parameter(struct importer *im, const onnx_tensor *tensor, const char *name,
                                 MlirValue *out);
@@ -35,8 +35,8 @@ wafer_status training_parameter(struct importer *im, const onnx_tensor *tensor, 
 bool training_known(struct importer *im, MlirValue value, bool use, wafer_view *view);
 /* A new input of draws from [0, 1), f32, named after the node. */
 MlirValue emit_noise(struct import_node *n, const wafer_shape *shape);
-/* The constant target of a node that changes shapes: where its leading entry is the declared batch it
- * becomes the micro-batch. */
+/* The constant target of a node that changes shapes: where its leading entry is the declared batch
+ * it becomes the micro-batch. */
 void training_rebatch(const struct import_node *n, const wafer_shape *x, uint32_t count,
                       int64_t *dims);
 /* Names the arguments, and gives constants the place of parameters that are known. */

@@ -1,11 +1,12 @@
-/* Makes a training step of a model that was imported for training: its outputs give way to the loss and
- * the gradients of its parameters, and the parameters, arguments of @main so far, become weights.
+/* Makes a training step of a model that was imported for training: its outputs give way to the loss
+ * and the gradients of its parameters, and these, arguments of @main so far, become weights.
  *
  *   @main(x, w: parameter) -> y   =>   @main(x, labels, seed) -> loss, count, gradient of w
  *                                      %w = nn.weight "w"
  *
- * Without a seed, for evaluation: the loss alone. Nothing to do in inference. Needs types; the program
- * is simplified once more while parameters are still arguments, whose values no rewrite may use. */
+ * Without a seed, for evaluation: the loss alone. Nothing to do in inference. Needs types; the
+ * program is simplified once more while parameters are still arguments, whose values no rewrite may
+ * use. */
 #include "grad.h"
 
 #include <string.h>
@@ -101,11 +102,7 @@ static wafer_status derive(trainer *t, const grad_loss *loss) {
 
 /* ---- The function ---- */
 
-static void set_return(trainer *t, uint32_t count, const MlirValue *values) {
-  mlirOperationSetOperands(t->end, count, values);
-}
-
-/* Results in their order; `ports` and `values` have room for all. */
+/* What the function takes and gives from now on. */
 static wafer_status finish(trainer *t, const grad_loss *loss) {
   uint32_t count = 0, most = t->parameter_count + 3;
   wafer_ir_port *ports = WAFER_NEW(t->ctx->arena, wafer_ir_port, most);
@@ -120,7 +117,8 @@ static wafer_status finish(trainer *t, const grad_loss *loss) {
   values[count] = loss->loss, ports[count++] = (wafer_ir_port){"loss", WAFER_ROLE_loss, NULL};
   values[count] = loss->count, ports[count++] = (wafer_ir_port){"count", WAFER_ROLE_count, NULL};
   if (!mlirValueIsNull(loss->correct))
-    values[count] = loss->correct, ports[count++] = (wafer_ir_port){"correct", WAFER_ROLE_correct, NULL};
+    values[count] = loss->correct,
+    ports[count++] = (wafer_ir_port){"correct", WAFER_ROLE_correct, NULL};
   for (uint32_t i = 0; i < t->parameter_count && !t->options->evaluate; i++) {
     if (!t->trained[i]) continue;
     const char *name = wafer_arena_printf(t->ctx->arena, "gradient:%s", t->names[i]);
@@ -128,7 +126,7 @@ static wafer_status finish(trainer *t, const grad_loss *loss) {
     values[count] = t->gradients[i];
     ports[count++] = (wafer_ir_port){name, WAFER_ROLE_gradient, t->names[i]};
   }
-  set_return(t, count, values);
+  mlirOperationSetOperands(t->end, count, values);
   return wafer_ir_set_ports(t->ctx, t->ir, in, ports);
 }
 

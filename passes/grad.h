@@ -1,5 +1,5 @@
-/* Inside pass `grad`: rules of derivatives and what they build with. A failure sticks: after the first
- * one every helper returns a null value at once, so rules are plain expressions. */
+/* Inside pass `grad`: rules of derivatives and what they build with. A failure sticks: after the
+ * first one every helper returns a null value at once, so rules are plain expressions. */
 #ifndef PASSES_GRAD_H
 #define PASSES_GRAD_H
 
@@ -27,7 +27,8 @@ typedef void grad_rule(grad *d);
 
 wafer_type grad_type(const grad *d, MlirValue x);
 wafer_shape grad_shape(const grad *d, MlirValue x);
-int64_t grad_elements(const wafer_shape *shape, uint32_t from, uint32_t to); /* of dims from..to-1 */
+/* Of dims from .. to - 1. */
+int64_t grad_elements(const wafer_shape *shape, uint32_t from, uint32_t to);
 
 MlirValue grad_op(grad *d, wafer_op op, uint32_t count, const MlirValue *operands,
                   uint32_t attr_count, const wafer_attr *attrs);
@@ -59,7 +60,7 @@ MlirValue grad_constant(grad *d, const wafer_view *view); /* of data in the aren
 MlirValue grad_iota(grad *d, int64_t count);
 /* A dense tensor of the arena to be filled, its data NULL after a failure. */
 wafer_view grad_tensor(grad *d, wafer_dtype dtype, uint32_t rank, const int64_t *dims);
-/* Dim `axis` of x, of n elements, becomes one of m: times an n x m matrix of f64 that is row-major. */
+/* Dim `axis` of x, of n elements, becomes one of m: times a row-major matrix of n x m. */
 MlirValue grad_contract(grad *d, MlirValue x, uint32_t axis, int64_t m, const double *matrix);
 /* Summed over the dims along which x was broadcast to g; cast to its type. */
 MlirValue grad_summed_to(grad *d, MlirValue g, MlirValue x);

@@ -1,5 +1,5 @@
-/* Whether a training step fits the wafer as it is: a copy of it is fused and sized. The shape curves that
- * this makes are those of pass `mode`. */
+/* Whether a training step fits the wafer as it is: a copy of it is fused and sized. The shape
+ * curves that this makes are those of pass `mode`. */
 #include "grad.h"
 #include "size.h"
 

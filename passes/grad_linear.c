@@ -100,7 +100,7 @@ static MlirValue tap_rows(grad *d, const window *by, MlirValue x, const wafer_sh
   return rows_of(d, x);
 }
 
-/* (rows, groups * n) -> (groups, n, rows), or (groups, rows, n); a matrix where there is one group. */
+/* (rows, groups * n) -> (groups, n, rows), or (groups, rows, n); of one group a matrix. */
 static MlirValue by_groups(grad *d, MlirValue x, int64_t groups, bool rows_last) {
   wafer_shape s = grad_shape(d, x);
   if (groups == 1) return rows_last ? grad_swap_last(d, x) : x;

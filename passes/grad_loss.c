@@ -1,9 +1,9 @@
-/* Losses: what each sums, and the model's output's part of its gradient. Both are written down rather
- * than derived, so that they are stable and share what they need. All is done in f32.
+/* Losses: what each sums, and the model's output's part of its gradient. Both are written down
+ * rather than derived, so that they are stable and share what they need. All is done in f32.
  *
- * Losses with classes see rows of classes, (R, C), and a label for each row. The class of a label is
- * picked by comparing it with the number of each class, where e ^ y is computed anyway: a gather would
- * want all rows at once on every core. */
+ * Losses with classes see rows of classes, (R, C), and a label for each row. The label's class is
+ * picked by comparing it with the number of each class, where e ^ y is computed anyway: a gather
+ * would want the rows of many cores at one. */
 #include <math.h>
 
 #include "grad.h"

@@ -24,7 +24,8 @@ void grad_rule_expand(grad *d) {
 /* `step - 1` zeros behind every element of dim `axis`. */
 static MlirValue dilated(grad *d, MlirValue x, uint32_t axis, int64_t step) {
   wafer_shape shape = grad_shape(d, x);
-  int64_t before = grad_elements(&shape, 0, axis), after = grad_elements(&shape, axis + 1, shape.rank);
+  int64_t before = grad_elements(&shape, 0, axis);
+  int64_t after = grad_elements(&shape, axis + 1, shape.rank);
   x = grad_reshape_to(d, x, 4, (int64_t[]){before, shape.dims[axis], 1, after});
   x = grad_pad(d, x, (int64_t[]){0, 0, 0, 0, 0, 0, step - 1, 0}, 0);
   shape.dims[axis] *= step;
@@ -63,9 +64,9 @@ void grad_rule_concat(grad *d) {
 /* ---- What repeats elements: along each dim a matrix of which element went where ---- */
 
 static double *matrix_of(grad *d, int64_t rows, int64_t columns) {
-  double *matrix = d->status == WAFER_OK
-                       ? wafer_arena_alloc(d->b->ctx->arena, (size_t)(rows * columns), sizeof *matrix)
-                       : NULL;
+  wafer_arena *arena = d->b->ctx->arena;
+  double *matrix = NULL;
+  if (d->status == WAFER_OK) matrix = WAFER_NEW(arena, double, (size_t)(rows * columns));
   if (!matrix && d->status == WAFER_OK)
     d->status = wafer_fail(d->b->ctx->diag, d->b->loc, WAFER_NO_MEMORY,
                            "no memory for the gradient of a dim of %lld elements",
@@ -76,7 +77,8 @@ static double *matrix_of(grad *d, int64_t rows, int64_t columns) {
 /* Where dim `axis` of a padded tensor comes from: the oracle pads the numbers of the elements. */
 static MlirValue unpad(grad *d, MlirValue g, uint32_t axis, int64_t n, const int64_t *pads) {
   int64_t m = grad_shape(d, g).dims[axis];
-  wafer_view from = grad_tensor(d, WAFER_DTYPE_i64, 1, &n), to = grad_tensor(d, WAFER_DTYPE_i64, 1, &m);
+  wafer_view from = grad_tensor(d, WAFER_DTYPE_i64, 1, &n);
+  wafer_view to = grad_tensor(d, WAFER_DTYPE_i64, 1, &m);
   double *matrix = matrix_of(d, m, n);
   wafer_attr attrs[] = {{.id = WAFER_ATTR_pads, .ints = {2, pads}},
                         {.id = WAFER_ATTR_mode, .s = wafer_attr_string(&d->attrs, WAFER_ATTR_mode)},

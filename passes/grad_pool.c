@@ -55,7 +55,8 @@ static void pads_of(const pool *p, bool inverse, int64_t *pads) {
   }
 }
 
-/* The order of dims between (planes, out, kernel, out, kernel ...) and (planes, out..., kernel...). */
+/* The order of dims between (planes, out, kernel, out, kernel ...) and (planes, out..., kernel...).
+ */
 static void tile_order(const pool *p, int64_t *apart, int64_t *together) {
   apart[0] = 0;
   for (uint32_t i = 0; i < p->spatial; i++) {

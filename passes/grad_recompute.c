@@ -1,8 +1,8 @@
 /* Activations that the backward pass computes again.
  *
- * The forward ops are cut into segments. What lives across a cut, the checkpoint, is kept; the rest of
- * a segment is computed again, from its checkpoint, right before the backward ops that use it. The last
- * segment ends where the backward pass begins and is kept as it is.
+ * The forward ops are cut into segments. What lives across a cut, the checkpoint, is kept; the rest
+ * of a segment is computed again, from its checkpoint, right before the backward ops that use it.
+ * The last segment ends where the backward pass begins and is kept as it is.
  *
  *   f1 f2 | f3 f4 | loss b4 b3 b2 b1   =>   f1 f2 | f3 f4 | loss b4 b3 f1' f2' b2 b1
  *

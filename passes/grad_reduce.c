@@ -47,8 +47,8 @@ void grad_rule_reduce_extreme(grad *d) {
   d->part[0] = grad_select(d, at, each, zero_of(d));
 }
 
-/* The product of the others is y / x; where x is 0, the product of what is not 0 when it is the only
- * one. */
+/* The product of the others is y / x; where x is 0, the product of what is not 0 when it is the
+ * only one. */
 void grad_rule_reduce_prod(grad *d) {
   wafer_shape kept;
   uint32_t dims = reduced(d, &kept);
@@ -87,5 +87,5 @@ void grad_rule_batch_norm(grad *d) {
   d->part[0] = by_x;
   for (uint32_t i = 1; i < 5; i++)
     if (d->wanted[i])
-      d->part[i] = grad_reshape(d, grad_summed_to(d, parts[i], c[i]), &(wafer_shape){1, {x.dims[1]}});
+      d->part[i] = grad_reshape_to(d, grad_summed_to(d, parts[i], c[i]), 1, &x.dims[1]);
 }

@@ -1,5 +1,5 @@
-/* The walk back: the ops between the variables and y, in reverse, each handing its result's gradient
- * to its operands by the rule of its row in ops.def. */
+/* The walk back: the ops between the variables and y, in reverse, each handing its result's
+ * gradient to its operands by the rule of its row in ops.def. */
 #include <string.h>
 
 #include "grad.h"
@@ -11,7 +11,8 @@ void grad_rule_none(grad *d) {
 }
 
 void grad_rule_refused(grad *d) {
-  grad_unsupported(d, "the derivative of nn.%s is not known", wafer_op_get(wafer_ir_op(d->op))->name);
+  grad_unsupported(d, "the derivative of nn.%s is not known",
+                   wafer_op_get(wafer_ir_op(d->op))->name);
 }
 
 static grad_rule *const rules[WAFER_OP_COUNT] = {
@@ -53,7 +54,7 @@ static bool depends(const tape *t, MlirOperation op) {
   return false;
 }
 
-/* An op through which a gradient passes: its result is one real tensor that depends on a variable. */
+/* An op through which a gradient passes: its result is a real tensor that depends on a variable. */
 static bool is_on_the_way(const tape *t, const wafer_grad *what, MlirOperation op) {
   wafer_op id = wafer_ir_op(op);
   if (id == WAFER_OP_COUNT || rules[id] == grad_rule_none || !depends(t, op)) return false;

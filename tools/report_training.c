@@ -1,5 +1,6 @@
-/* What a training step consists of: kernels of the forward pass, of the loss, of the backward pass, and of
- * what the backward pass computes again. A kernel is of the pass that its anchor's node is named after. */
+/* What a training step consists of: kernels of the forward pass, of the loss, of the backward pass,
+ * and of what the backward pass computes again. A kernel is of the pass that its anchor's node is
+ * named after. */
 #include <cjson/cJSON.h>
 #include <string.h>
 
@@ -49,8 +50,8 @@ void report_print_training(FILE *to, const wafer_plan *plan) {
           plan->training->trained_count);
   for (int i = 0; i < STAGES; i++)
     if (s.kernels[i])
-      fprintf(to, "  %-15s %5llu kernels, %llu cycles\n", names[i], (unsigned long long)s.kernels[i],
-              (unsigned long long)s.cycles[i]);
+      fprintf(to, "  %-15s %5llu kernels, %llu cycles\n", names[i],
+              (unsigned long long)s.kernels[i], (unsigned long long)s.cycles[i]);
   fputc('\n', to);
 }
 

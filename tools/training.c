@@ -19,8 +19,8 @@ static wafer_status parse_loss(const char *command, wafer_arena *arena, const ch
   if (flags->options.loss != WAFER_LOSS_COUNT) return WAFER_OK;
   for (int i = 0; i < WAFER_LOSS_COUNT; i++)
     strcat(strcat(list, i ? ", " : ""), wafer_loss_name((wafer_loss)i));
-  return (wafer_status)cli_usage(command, "--loss wants one of %s, or one of them and :OUTPUT, got '%s'",
-                                 list, text);
+  return (wafer_status)cli_usage(
+      command, "--loss wants one of %s, or one of them and :OUTPUT, got '%s'", list, text);
 }
 
 static wafer_status parse_recompute(const char *command, const char *text, wafer_recompute *out) {
@@ -62,7 +62,8 @@ wafer_status training_flag(const char *command, wafer_arena *arena, int option, 
     o->ignores = true;
     return parse_int(command, "--ignore-index", text, INT32_MIN, INT32_MAX, &o->ignore_index);
   case TRAINING_CLASS_AXIS:
-    WAFER_TRY(parse_int(command, "--class-axis", text, -WAFER_MAX_RANK, WAFER_MAX_RANK - 1, &number));
+    WAFER_TRY(parse_int(command, "--class-axis", text, -WAFER_MAX_RANK, WAFER_MAX_RANK - 1,
+                        &number));
     o->class_axis = (int32_t)number;
     return WAFER_OK;
   case TRAINING_FREEZE:
