@@ -1,5 +1,7 @@
 #include "exchange_route.h"
 
+#include <string.h>
+
 typedef struct planner {
   wafer_arena *arena;
   const exchange *x;
@@ -50,19 +52,20 @@ static void add_scratch(planner *p, spread *s) {
   p->out->scratch_at = around(p->out->scratch_at, r);
 }
 
-/* Along rows into the target's columns, then along these, if rows alone are not enough. */
-static bool add_two(planner *p, const spread *from, const index_map *map) {
+/* Along rows into the target's columns, then along these, if rows alone are not enough. `group`: of
+ * the columns of `from`, as in a pass. */
+static bool add_two(planner *p, const spread *from, const index_map *map, const uint32_t *group) {
   bool needless;
   if (!mid_is_needless(p->arena, from, p->to, map, &needless)) return false;
   if (needless) {
-    add_pass(p, from, p->to, map, false, NULL);
+    add_pass(p, from, p->to, map, false, group);
     return true;
   }
   mid *m = WAFER_NEW(p->arena, mid, 1);
   if (!m || !mid_make(p->arena, from, p->to, map, m)) return false;
   add_scratch(p, &m->s);
   const spread *second = turned(p->arena, &m->s), *to = turned(p->arena, p->to);
-  add_pass(p, from, &m->s, map, false, NULL);
+  add_pass(p, from, &m->s, map, false, group);
   add_pass(p, second, to, &m->map, true, m->row_group);
   return second && to;
 }
@@ -86,8 +89,8 @@ static void choose(const planner *a, const planner *b, route *out) {
 static bool plan_overlapping(wafer_arena *arena, const exchange *x, route *out) {
   planner rows, columns;
   route one, other;
-  if (!begin(&rows, arena, x, false, &one) || !add_two(&rows, rows.from, &x->map) ||
-      !begin(&columns, arena, x, true, &other) || !add_two(&columns, columns.from, &x->map))
+  if (!begin(&rows, arena, x, false, &one) || !add_two(&rows, rows.from, &x->map, NULL) ||
+      !begin(&columns, arena, x, true, &other) || !add_two(&columns, columns.from, &x->map, NULL))
     return false;
   choose(&rows, &columns, out);
   return true;
@@ -161,25 +164,153 @@ static bool plan_lanes(planner *p) {
   lanes l;
   uint32_t first, most = shared(p->from->rect.y, p->from->rect.height, p->to->rect.y,
                                 p->to->rect.height, &first);
-  if (most == p->from->rect.height) return add_two(p, p->from, &p->x->map);
+  if (most == p->from->rect.height) return add_two(p, p->from, &p->x->map, NULL);
   spread *lane = WAFER_NEW(p->arena, spread, 1);
   index_map same = index_identity();
   if (!lane || !find_lanes(p, first, most, &l) || !gather(p, &l, lane)) return false;
   const spread *from = turned(p->arena, p->from), *to = turned(p->arena, lane);
   add_pass(p, from, to, &same, true, NULL);
-  return from && to && add_two(p, lane, &p->x->map);
+  return from && to && add_two(p, lane, &p->x->map, NULL);
 }
 
-/* Into the shared lines first; or, where the target has no others, to its lines first. */
+/* ---- sorted in the source first ---- */
+
+static bool squeeze_dim(const planner *p, uint32_t each, const spread_dim *dim, uint32_t rows,
+                        spread_dim *out) {
+  uint32_t *row = WAFER_NEW(p->arena, uint32_t, rows), height = p->to->rect.height;
+  const spread_part **parts = WAFER_NEW(p->arena, const spread_part *, each);
+  *out = *dim;
+  out->rows = 0;
+  out->row = row;
+  out->part = WAFER_NEW(p->arena, spread_part, (size_t)rows * dim->cols);
+  if (!row || !parts || !out->part) return false;
+  for (uint32_t i = 0; i < rows; i++) {
+    const uint32_t *of = &dim->row[i * each];
+    uint32_t count = i * each + each <= height ? each : height - i * each, same = 0;
+    while (same < i && (count < each || memcmp(&dim->row[same * each], of, each * sizeof *of) != 0))
+      same++;
+    row[i] = same < i ? row[same] : out->rows++;
+    for (uint32_t c = 0; c < dim->cols && same == i; c++) {
+      for (uint32_t k = 0; k < count; k++) parts[k] = &dim->part[of[k] * dim->cols + c];
+      if (!joint_union(p->arena, parts, count, &out->part[row[i] * dim->cols + c])) return false;
+    }
+  }
+  return true;
+}
+
+/* What the target's rows need, as many of them as one in each of the shared rows. */
+static bool squeeze(const planner *p, spread *out) {
+  uint32_t first, height = p->to->rect.height,
+                  most = shared(p->from->rect.y, p->from->rect.height, p->to->rect.y, height, &first);
+  uint32_t each = (height + most - 1) / most, rows = (height + each - 1) / each;
+  *out = *p->to;
+  out->rect.y = first + (most - rows) / 2;
+  out->rect.height = rows;
+  for (uint32_t d = 0; d < out->rank; d++)
+    if (!squeeze_dim(p, each, &p->to->dim[d], rows, &out->dim[d])) return false;
+  return true;
+}
+
+/* In the source's columns to the shared row near which an element belongs, along that row, and over
+ * a few cores of the target's columns to its place. Without the first, every column of the target
+ * carries all that its rows need from afar. */
+static bool plan_sorted(planner *p) {
+  spread near;
+  mid *m = WAFER_NEW(p->arena, mid, 1);
+  if (!m || !squeeze(p, &near)) return false;
+  const spread *from = turned(p->arena, p->from), *to = turned(p->arena, &near);
+  if (!from || !to || !mid_make(p->arena, from, to, &p->x->map, m)) return false;
+  spread *lane = WAFER_NEW(p->arena, spread, 1);
+  if (!lane || !spread_turn(p->arena, &m->s, lane)) return false;
+  add_scratch(p, lane);
+  m->s.address = lane->address;
+  add_pass(p, from, &m->s, &p->x->map, true, NULL);
+  return add_two(p, lane, &m->map, m->row_group);
+}
+
+/* Predicted; UINT64_MAX: out of memory. */
+static uint64_t cycles_of(const planner *p, const route *r) {
+  wafer_arena *arena = wafer_arena_create();
+  fragment f;
+  uint64_t all = 0;
+  bool made = arena != NULL;
+  if (made)
+    fragment_begin(&f, arena, "", NULL,
+                   around(around(p->x->from->rect, p->x->to->rect), r->scratch_at));
+  for (uint32_t i = 0; made && i < r->count; i++) {
+    uint64_t cycles;
+    pass one = r->pass[i];
+    one.scratch = arena;
+    made = pass_add(&one, &f, &cycles);
+    all += cycles;
+  }
+  made = made && !f.failed;
+  wafer_arena_destroy(arena);
+  return made ? all : UINT64_MAX;
+}
+
+#define LONG_LOAD 1024 /* words on a link, from which on another way is worth looking for */
+
+/* Takes the other way where that fits and is faster. */
+static bool prefer(const planner *known, const route *other, route *out) {
+  if (known->x->scratch_room && other->scratch > known->x->scratch_room) return true;
+  uint64_t before = cycles_of(known, out), after = cycles_of(known, other);
+  if (after < before) *out = *other;
+  return after != UINT64_MAX && before != UINT64_MAX;
+}
+
+/* Do all of these cores work, and for nobody else? */
+static bool are_free(const exchange *x, wafer_rect r) {
+  for (uint32_t i = 0; i < x->other_count; i++)
+    if (wafer_rect_overlaps(x->others[i], r)) return false;
+  for (uint32_t i = 0; i < x->machine->dead_count; i++)
+    if (wafer_rect_overlaps((wafer_rect){x->machine->dead[i].x, x->machine->dead[i].y, 1, 1}, r))
+      return false;
+  for (uint32_t i = 0; i < x->machine->reserved_count; i++)
+    if (wafer_rect_overlaps(x->machine->reserved[i], r)) return false;
+  return true;
+}
+
+/* The target's rows beside the source, in its columns: above it and below it. */
+static bool sides_are_free(const planner *p) {
+  wafer_rect a = p->from->rect, b = p->to->rect;
+  uint32_t end = a.y + a.height, last = b.y + b.height;
+  wafer_rect sides[2] = {{a.x, b.y, a.width, b.y < a.y ? a.y - b.y : 0},
+                         {a.x, end, a.width, last > end ? last - end : 0}};
+  for (int i = 0; i < 2; i++) {
+    wafer_rect r = sides[i];
+    if (p->turned) r = (wafer_rect){r.y, r.x, r.height, r.width};
+    if (wafer_rect_area(r) && !are_free(p->x, r)) return false;
+  }
+  return true;
+}
+
+/* ---- between rectangles that share lines ---- */
+
+/* Other ways than `out` when that takes long. */
+static bool look_around(wafer_arena *arena, const exchange *x, bool columns, route *out) {
+  planner sorted, lines_first, known = {.arena = arena, .x = x, .out = out};
+  route other;
+  if (load_of(&known) < LONG_LOAD) return true;
+  if (!begin(&sorted, arena, x, columns, &other) || !plan_sorted(&sorted) ||
+      !prefer(&known, &other, out))
+    return false;
+  if (!sides_are_free(&sorted)) return true;
+  return begin(&lines_first, arena, x, !columns, &other) &&
+         add_two(&lines_first, lines_first.from, &x->map, NULL) && prefer(&known, &other, out);
+}
+
+/* Into the shared lines first; or, where the target has no others or where cores beside the source
+ * are free, to its lines first. */
 static bool plan_apart(wafer_arena *arena, const exchange *x, bool columns, route *out) {
   planner lanes_first, lines_first;
   route one, other;
   if (!begin(&lanes_first, arena, x, columns, &one) || !plan_lanes(&lanes_first)) return false;
   wafer_rect a = lanes_first.from->rect, b = lanes_first.to->rect;
   *out = one;
-  if (b.y < a.y || b.y + b.height > a.y + a.height) return true;
+  if (b.y < a.y || b.y + b.height > a.y + a.height) return look_around(arena, x, columns, out);
   if (!begin(&lines_first, arena, x, !columns, &other) ||
-      !add_two(&lines_first, lines_first.from, &x->map))
+      !add_two(&lines_first, lines_first.from, &x->map, NULL))
     return false;
   choose(&lanes_first, &lines_first, out);
   return true;
@@ -227,7 +358,7 @@ bool route_border(wafer_arena *arena, const exchange *x, route *out) {
   p.to = inside;
   if (x->from)
     add_pass(&p, inside, &b->host, &same, false, NULL);
-  else if (!add_two(&p, &b->host, &same))
+  else if (!add_two(&p, &b->host, &same, NULL))
     return false;
   return shift_first(&p, b);
 }

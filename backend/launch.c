@@ -23,6 +23,8 @@ typedef struct launcher {
   wafer_launch *launches;
   wafer_bytes *programs;
   uint32_t launch_count, program_count;
+  wafer_rect *others; /* of all kernels of a pipeline: their cores are busy with their own */
+  uint32_t other_count;
 } launcher;
 
 /* ---- what went wrong ---- */
@@ -315,6 +317,8 @@ static wafer_status add_stream(launcher *l, const wafer_stream *t, pieces *p) {
                       .scratch = (int32_t)scratch,
                       .scratch_room = l->map.limit - scratch,
                       .value = t->value,
+                      .others = l->others,
+                      .other_count = l->other_count,
                       .border_rate = border_rate(l->plan->machine, t)};
   WAFER_TRY(from && to ? exchange_add(&x, f) : exchange_border(&x, f));
   note_cycles(l, t, f->cycles);
@@ -389,6 +393,10 @@ static wafer_status launch_train(launcher *l, uint32_t index) {
   const wafer_phase *phase = &l->plan->phases[index];
   pieces p;
   WAFER_TRY(begin(l, &p));
+  l->others = WAFER_NEW(l->arena, wafer_rect, l->plan->kernel_count);
+  if (!l->others) return no_memory(l);
+  for (uint32_t k = 0; k < l->plan->kernel_count; k++) l->others[k] = l->plan->kernels[k].rect;
+  l->other_count = l->plan->kernel_count;
   for (uint32_t a = 0; a < phase->action_count; a++) {
     const wafer_action *action = &phase->actions[a];
     if (is_load(l, action)) continue;

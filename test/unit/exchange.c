@@ -62,6 +62,8 @@ typedef struct scene {
   wafer_fabric_program program;
   wafer_fabric *fabric;
   wafer_fabric_stats stats;
+  const wafer_rect *others;
+  uint32_t other_count;
 } scene;
 
 #define WIDTH 32
@@ -69,6 +71,8 @@ typedef struct scene {
 
 static void scene_begin(scene *s) {
   const wafer_machine *wse2;
+  s->others = NULL;
+  s->other_count = 0;
   s->arena = wafer_arena_create();
   s->diag = caught_diag(&s->caught);
   s->fabric = NULL;
@@ -236,9 +240,15 @@ static int32_t after(const spread *t) {
 /* Adds the exchange, runs it, checks every element; false with a message of what went wrong. */
 static bool run(scene *s, const spread *from, const spread *to, const index_map *map, uint32_t seed,
                 accuracy *a) {
-  exchange x = {&s->diag, &s->machine, from,
-                to,       *map,        after(to->address > from->address ? to : from),
-                20000,    0,           0};
+  exchange x = {.diag = &s->diag,
+                .machine = &s->machine,
+                .from = from,
+                .to = to,
+                .map = *map,
+                .scratch = after(to->address > from->address ? to : from),
+                .scratch_room = 20000,
+                .others = s->others,
+                .other_count = s->other_count};
   wanted w = {from, map};
   bool done = exchange_add(&x, &s->f) == WAFER_OK && scene_load(s) &&
               for_all(s, from, fill, NULL) && wafer_fabric_run(s->fabric, &s->stats) == WAFER_OK &&
@@ -281,14 +291,14 @@ static void exchange_random(uint32_t seed, bool large, int32_t times, accuracy *
 }
 
 /* Apart: side by side, one above the other, or neither. */
-static void exchange_apart(uint32_t seed, accuracy *a) {
+static void exchange_apart(uint32_t seed, bool large, accuracy *a) {
   dice d = {seed};
   scene s;
   spread from, to;
   wafer_shape shape = {.rank = 1 + roll(&d, 3)};
   wafer_rect one = {0}, other = {0};
   scene_begin(&s);
-  for (uint32_t i = 0; i < shape.rank; i++) shape.dims[i] = 1 + roll(&d, 12);
+  for (uint32_t i = 0; i < shape.rank; i++) shape.dims[i] = 1 + roll(&d, large ? 24 : 12);
   wafer_layout from_layout = random_layout(&d, shape.rank, &one);
   wafer_layout to_layout = random_layout(&d, shape.rank, &other);
   bool fits = one.width + other.width <= WIDTH || one.height + other.height <= HEIGHT;
@@ -344,10 +354,65 @@ static void test_between(void) {
   scene_end(&s);
 }
 
-static void test_apart(void) {
+/* Does a core outside of both rectangles take part? */
+static bool uses_others(const scene *s, wafer_rect from, wafer_rect to) {
+  bool uses = false;
+  for (uint32_t y = 0; y < HEIGHT; y++)
+    for (uint32_t x = 0; x < WIDTH; x++) {
+      wafer_rect core = {x, y, 1, 1};
+      bool own = wafer_rect_overlaps(core, from) || wafer_rect_overlaps(core, to);
+      uses |= !own && s->f.variant[y * WIDTH + x] != FRAGMENT_IDLE;
+    }
+  return uses;
+}
+
+/* A low source beside a tall target of which each column needs everything: in how many cycles. */
+static uint64_t exchange_beside(bool turned, const wafer_rect *other, accuracy *a) {
+  scene s;
+  spread from, to;
+  wafer_shape shape = {3, {12, 24, 24}};
+  wafer_layout low = {3, {2, 4, 1}, {1, 1, 4}, {4, 1, 1}, {1, 1, 1}},
+               tall = {3, {1, 24, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}};
+  wafer_rect one = {2, 10, 4, 8}, two = {6, 4, 8, 24};
+  if (turned) {
+    low = (wafer_layout){3, {1, 1, 4}, {2, 4, 1}, {1, 1, 1}, {4, 1, 1}};
+    tall = (wafer_layout){3, {1, 1, 1}, {1, 24, 1}, {1, 1, 1}, {1, 1, 1}};
+    one = (wafer_rect){10, 2, 8, 4};
+    two = (wafer_rect){4, 6, 24, 8};
+  }
+  scene_begin(&s);
+  s.others = other;
+  s.other_count = other != NULL;
+  index_map map = index_identity();
+  CU_ASSERT(spread_of_layout(s.arena, one, &low, &shape, WAFER_DTYPE_f32, 0, &from));
+  CU_ASSERT(spread_of_layout(s.arena, two, &tall, &shape, WAFER_DTYPE_f32, after(&from), &to));
+  CU_ASSERT(run(&s, &from, &to, &map, 0, a));
+  CU_ASSERT(uses_others(&s, one, two) == !other);
+  uint64_t cycles = s.stats.cycles;
+  scene_end(&s);
+  return cycles;
+}
+
+/* Cores beside the source pass words on where they are free; else they are sorted in the source, so
+ * that each goes into the target near its place. */
+static void test_beside(void) {
   accuracy a = {0};
-  for (uint32_t seed = 0; seed < 200; seed++) exchange_apart(seed, &a);
+  for (int turned = 0; turned < 2; turned++) {
+    static const wafer_rect above[] = {{3, 0, 2, 5}, {0, 3, 5, 2}};
+    uint64_t around = exchange_beside(turned, NULL, &a);
+    uint64_t within = exchange_beside(turned, &above[turned], &a);
+    CU_ASSERT(around < 3500);
+    CU_ASSERT(within < 5500 && within > around);
+  }
+  judge("beside", &a, 0.06);
+}
+
+static void test_apart(void) {
+  accuracy a = {0}, large = {0};
+  for (uint32_t seed = 0; seed < 200; seed++) exchange_apart(seed, false, &a);
+  for (uint32_t seed = 1000; seed < 1100; seed++) exchange_apart(seed, true, &large);
   judge("apart", &a, 0.06);
+  judge("apart, many elements", &large, 0.06);
 }
 
 static void test_identity(void) {
@@ -519,9 +584,14 @@ static uint32_t port_count_words(const wafer_port_use *use, uint32_t bytes) {
 
 static bool run_border(scene *s, const spread *t, bool out, int64_t *seen) {
   uint32_t bytes = (uint32_t)wafer_dtype_bytes(t->dtype);
-  exchange x = {
-      &s->diag, &s->machine, out ? t : NULL, out ? NULL : t, index_identity(), after(t), 20000, 7,
-      0};
+  exchange x = {.diag = &s->diag,
+                .machine = &s->machine,
+                .from = out ? t : NULL,
+                .to = out ? NULL : t,
+                .map = index_identity(),
+                .scratch = after(t),
+                .scratch_room = 20000,
+                .value = 7};
   if (exchange_border(&x, &s->f) != WAFER_OK || !scene_load(s)) return false;
   uint32_t **words = WAFER_NEW(s->arena, uint32_t *, s->ports.count);
   for (uint32_t i = 0; i < s->ports.count; i++) {
@@ -610,5 +680,6 @@ static void test_windows(void) {
 
 CU_TestInfo tests_exchange[] = {
     {"identity", test_identity}, {"apart", test_apart},       {"between", test_between},
+    {"beside each other", test_beside},
     {"train", test_train},       {"estimate", test_estimate}, {"maps", test_maps},
     {"border", test_border},     {"windows", test_windows},   CU_TEST_INFO_NULL};
