@@ -148,6 +148,26 @@ static void pass_piece(const launcher *l, const wafer_phase *phase, uint32_t act
   if (start + cycles > c->end) c->end = start + cycles;
 }
 
+/* The kernel whose cores have most to do of a sample. */
+static uint32_t slowest_kernel(const launcher *l, const pieces *p, const wafer_phase *phase) {
+  uint32_t slowest = WAFER_NONE;
+  uint64_t most = 0;
+  for (uint32_t k = 0; k < l->plan->kernel_count; k++) {
+    uint64_t cycles = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+      const wafer_action *a = &phase->actions[p->parts[i]];
+      const wafer_stream *t = &l->plan->streams[a->index];
+      bool own = a->kind == WAFER_ACTION_stream ? t->from_kernel == k || t->to_kernel == k
+                                                : a->index == k;
+      if (own) cycles += p->at[i]->cycles;
+    }
+    if (cycles <= most) continue;
+    most = cycles;
+    slowest = k;
+  }
+  return slowest;
+}
+
 /* Cores go through their pieces in the order of the phase, sample after sample. */
 static wafer_status time_train(launcher *l, const pieces *p, wafer_launch *launch) {
   const wafer_phase *phase = &l->plan->phases[launch->phase];
@@ -160,6 +180,7 @@ static wafer_status time_train(launcher *l, const pieces *p, wafer_launch *launc
     ends[s] = c.end;
   }
   launch->predicted = ends[0];
+  launch->slowest = slowest_kernel(l, p, phase);
   launch->interval = (ends[TRAIN_SAMPLES - 1] - ends[TRAIN_SAMPLES - 1 - half] + half - 1) / half;
   return WAFER_OK;
 }
@@ -195,6 +216,7 @@ static wafer_status finish(launcher *l, wafer_launch launch, const char *name, c
     l->programs[l->program_count++] = (wafer_bytes){copy, bytes.size};
   }
   for (uint32_t i = 0; i < p->count; i++) launch.predicted += p->at[i]->cycles;
+  launch.slowest = WAFER_NONE;
   if (launch.kind == WAFER_LAUNCH_train) WAFER_TRY(time_train(l, p, &launch));
   l->launches[l->launch_count++] = launch;
   return WAFER_OK;
@@ -372,7 +394,7 @@ static wafer_status launch_action(launcher *l, uint32_t index, uint32_t a) {
   else
     WAFER_TRY(add_stream(l, &l->plan->streams[action->index], &p));
   if (p.count == 0) return WAFER_OK; /* everything is in place */
-  return finish(l, (wafer_launch){WAFER_LAUNCH_action, index, a, 0, 0, 0}, phase->name, &p);
+  return finish(l, (wafer_launch){WAFER_LAUNCH_action, index, a, 0, 0, 0, WAFER_NONE}, phase->name, &p);
 }
 
 /* The weights of the next phase arrive while this one works: they find their places while its own
@@ -467,7 +489,7 @@ static wafer_status make_programs(launcher *l) {
 wafer_status launch_plan(const wafer_ctx *ctx, wafer_plan *plan, wafer_programs wanted) {
   launcher l = {.ctx = ctx, .plan = plan};
   if (wanted == WAFER_PROGRAMS_never || (wanted == WAFER_PROGRAMS_auto && !is_small(plan))) {
-    plan->no_programs = "made when they are needed; --programs keeps them in the plan";
+    plan->no_programs = "made when they are needed; compile with --programs always keeps them";
     return WAFER_OK;
   }
   wafer_status status = make_programs(&l);

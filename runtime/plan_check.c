@@ -137,6 +137,9 @@ static wafer_status check_launch(const plan_check *c, uint32_t index) {
       (action && plan->mode != WAFER_MODE_streaming))
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "launch %u is a %s in %s mode", index,
                       wafer_launch_kind_name(launch->kind), wafer_mode_name(plan->mode));
+  if (launch->slowest != WAFER_NONE && launch->slowest >= plan->kernel_count)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "launch %u names kernel %u, the plan has %u",
+                      index, launch->slowest, plan->kernel_count);
   if (index > 0 && launch->phase < plan->launches[index - 1].phase)
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
                       "launch %u is of phase %u, the one before of phase %u", index, launch->phase,

@@ -135,9 +135,13 @@ static wafer_status prepare(session_fabric *s) {
   const wafer_plan *plan = s->plan;
   WAFER_TRY(wafer_plan_check(s->diag, plan->model, plan));
   s->function = &plan->functions[0];
-  if (!plan->launch_count)
-    return refuse(s, plan->no_programs && *plan->no_programs ? plan->no_programs
-                                                             : "it was compiled without programs");
+  if (!plan->launch_count) {
+    char why[512];
+    snprintf(why, sizeof why, "it has no programs: %s",
+             plan->no_programs && *plan->no_programs ? plan->no_programs
+                                                     : "compile with --programs always");
+    return refuse(s, why);
+  }
   if (plan->batch != 1)
     return refuse(s, "more than one sample is resident; compile with --batch 1");
   if (!(s->arena = wafer_arena_create()) || !allocate(s)) return session_fabric_no_memory(s);

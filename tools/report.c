@@ -76,8 +76,27 @@ static void measure_kernels(report *r) {
   r->active_cores = cores;
 }
 
+/* Where programs say how long a pipeline's cores take: what they do one after the other. False: no
+ * such programs, or something else takes longer. */
+static bool name_slowest(report *r) {
+  const wafer_plan *plan = r->plan;
+  for (uint32_t i = 0; i < plan->launch_count; i++) {
+    const wafer_launch *l = &plan->launches[i];
+    if (l->slowest == WAFER_NONE || l->interval <= r->edge_cycles) continue;
+    const wafer_kernel *k = &plan->kernels[l->slowest];
+    snprintf(r->bottleneck, sizeof r->bottleneck,
+             "kernel %s: its %ux%u cores receive, compute (%llu cycles) and send one after the other, "
+             "%llu cycles per sample",
+             k->name, k->rect.width, k->rect.height, (unsigned long long)k->cost.cycles,
+             (unsigned long long)l->interval);
+    return true;
+  }
+  return false;
+}
+
 static void name_bottleneck(report *r) {
   const wafer_plan *plan = r->plan;
+  if (name_slowest(r)) return;
   uint64_t stream = 0;
   uint32_t widest = WAFER_NONE;
   for (uint32_t i = 0; i < plan->stream_count; i++)

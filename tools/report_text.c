@@ -154,5 +154,5 @@ void report_print(FILE *to, const report *r) {
     fprintf(to, "fabric fidelity: %u launches, %u programs\n", plan->launch_count,
             plan->program_count);
   else
-    fprintf(to, "fabric fidelity: %s\n", plan->no_programs);
+    fprintf(to, "fabric fidelity: no programs: %s\n", plan->no_programs);
 }

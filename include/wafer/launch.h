@@ -53,6 +53,8 @@ typedef struct wafer_launch {
   uint32_t program;   /* index into the plan's programs */
   uint64_t predicted; /* cycles; of a train's first sample */
   uint64_t interval;  /* of a train: cycles from sample to sample, predicted; 0 for the other kinds */
+  /* Of a train: the kernel whose cores receive, compute and send longest; WAFER_NONE: no train. */
+  uint32_t slowest;
 } wafer_launch;
 
 /* Constants of the program: bytes in the memory of every core of a rectangle before it starts. */
