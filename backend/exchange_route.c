@@ -200,8 +200,8 @@ static bool squeeze_dim(const planner *p, uint32_t each, const spread_dim *dim, 
 
 /* What the target's rows need, as many of them as one in each of the shared rows. */
 static bool squeeze(const planner *p, spread *out) {
-  uint32_t first, height = p->to->rect.height,
-                  most = shared(p->from->rect.y, p->from->rect.height, p->to->rect.y, height, &first);
+  uint32_t first, height = p->to->rect.height;
+  uint32_t most = shared(p->from->rect.y, p->from->rect.height, p->to->rect.y, height, &first);
   uint32_t each = (height + most - 1) / most, rows = (height + each - 1) / each;
   *out = *p->to;
   out->rect.y = first + (most - rows) / 2;

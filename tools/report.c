@@ -85,8 +85,8 @@ static bool name_slowest(report *r) {
     if (l->slowest == WAFER_NONE || l->interval <= r->edge_cycles) continue;
     const wafer_kernel *k = &plan->kernels[l->slowest];
     snprintf(r->bottleneck, sizeof r->bottleneck,
-             "kernel %s: its %ux%u cores receive, compute (%llu cycles) and send one after the other, "
-             "%llu cycles per sample",
+             "kernel %s: its %ux%u cores receive, compute (%llu cycles) and send one after the "
+             "other, %llu cycles per sample",
              k->name, k->rect.width, k->rect.height, (unsigned long long)k->cost.cycles,
              (unsigned long long)l->interval);
     return true;
