@@ -144,8 +144,8 @@ typedef struct exec_op {
 /* Builders leave op->result NULL when they do not know this case; the oracle then takes it. */
 typedef wafer_status exec_build(exec_program *program, exec_op *op);
 exec_build exec_build_arg, exec_build_conv, exec_build_conv_transpose, exec_build_conv_weights,
-    exec_build_gather, exec_build_gemm, exec_build_move, exec_build_oracle, exec_build_pool,
-    exec_build_reduce, exec_build_resize, exec_build_scatter, exec_build_softmax;
+    exec_build_gather, exec_build_gemm, exec_build_gemm_int, exec_build_move, exec_build_oracle,
+    exec_build_pool, exec_build_reduce, exec_build_resize, exec_build_scatter, exec_build_softmax;
 
 /* Fills in slabs, rows, row, loc of a stage for its result, tells of operands and result, and adds
  * it. */

@@ -201,6 +201,7 @@ static bool is_empty(const wafer_shape *s) {
 }
 
 wafer_status exec_build_gemm(exec_program *p, exec_op *op) {
+  if (op->operands[0]->host == WAFER_DTYPE_i32) return exec_build_gemm_int(p, op);
   const wafer_shape *a = &op->operands[0]->shape, *b = &op->operands[1]->shape;
   if (op->operands[0]->host != WAFER_DTYPE_f32 || op->operands[1]->host != WAFER_DTYPE_f32 ||
       a->rank < 2 || b->rank < 2 || is_empty(a) || is_empty(b))

@@ -490,6 +490,23 @@ static void reduces(void) {
   check(&b, "arg_max");
 }
 
+/* Small numbers, some that need more than 16 bits, and sums beyond 32 bits, which wrap. */
+static void multiplies_integers(void) {
+  static const int64_t largest[] = {255, 40000, INT32_MAX};
+  for (size_t m = 0; m < WAFER_COUNT(largest); m++)
+    for (int known = 0; known < 2; known++) {
+      bench b = start();
+      uint32_t x = input(&b, WAFER_DTYPE_i32, "2x5x37", false);
+      uint32_t w = input(&b, WAFER_DTYPE_i32, "37x18", known);
+      int32_t *data[] = {b.data[x], b.data[w]};
+      for (int i = 0; i < 370; i++)
+        data[0][i] = (int32_t)((int64_t)next(&b) * largest[i < 185 ? 0 : m] / INT32_MAX) - 100;
+      for (int i = 0; i < 37 * 18; i++) data[1][i] = (int32_t)(next(&b) % 511) - 255;
+      output(&b, NODE(&b, matmul, (x, w)));
+      check(&b, "product of integers");
+    }
+}
+
 /* Few distinct numbers, so that the first and the last of equals matter; a NaN beats all. */
 static void finds_extremes(void) {
   for (int64_t axis = 0; axis < 3; axis++)
@@ -759,6 +776,7 @@ CU_TestInfo tests_exec[] = {
     {"gathers", gathers},
     {"scatters", scatters},
     {"finds extremes", finds_extremes},
+    {"multiplies integers", multiplies_integers},
     {"runs every elementwise op", maps},
     {"divides integers", divides_integers},
     {"casts", casts},
