@@ -224,6 +224,7 @@ static void import_operator(import_node *n) {
   }
   for (uint32_t i = 0; i < n->op->least; i++)
     if (!n->entries[i]) node_bad(n, "input %u is missing", i);
+  if (n->status == WAFER_OK) training_rebatch_operands(n);
   if (n->status == WAFER_OK) n->op->import(n);
 }
 
@@ -280,6 +281,7 @@ static wafer_status run_node(importer *im, scope *s, const onnx_nodes *nodes, si
   if (n.status == WAFER_OK && !in.unknown) check_outputs(&n);
   if (n.status == WAFER_OK && !in.unknown) node_unread(&n);
   if (n.status == WAFER_UNSUPPORTED) im->unsupported++;
+  if (n.status == WAFER_BAD_INPUT) training_hint(&n);
   if (n.status != WAFER_OK && n.status != WAFER_UNSUPPORTED) return n.status;
   bool known = n.status == WAFER_OK && !in.unknown;
   return define_outputs(im, s, node, known ? &n : NULL);

@@ -109,6 +109,64 @@ void training_rebatch(const import_node *n, const wafer_shape *x, uint32_t count
   if (leads) dims[0] = dims[0] / batch * now;
 }
 
+static bool is_rebatched(const import_node *n) {
+  const training_state *t = &n->im->training;
+  return t->options && t->options->micro_batch && t->declared > 0 &&
+         t->declared != t->options->micro_batch;
+}
+
+static bool rows_are_alike(const wafer_view *view) {
+  int64_t rows = view->shape.dims[0], count;
+  if (!view->data || rows < 1 || !wafer_shape_elements(&view->shape, &count)) return false;
+  size_t row = (size_t)(count / rows) * wafer_dtype_bytes(view->dtype);
+  const char *bytes = view->data;
+  return rows == 1 || !memcmp(bytes, bytes + row, row * (size_t)(rows - 1));
+}
+
+/* The rank of the operands that follow the micro-batch; 0: none does. */
+static uint32_t rank_of_batches(const import_node *n) {
+  uint32_t rank = 0;
+  for (uint32_t i = 0; i < n->input_count; i++) {
+    wafer_view view;
+    wafer_shape s = node_type(n, node_input(n, i)).shape;
+    bool known = !node_has_input(n, i) ||
+                 wafer_ir_constant(n->im->ctx, n->im->ir, n->inputs[i], &view);
+    if (!known && s.rank > rank && s.dims[0] == n->im->training.options->micro_batch) rank = s.rank;
+  }
+  return rank;
+}
+
+void training_rebatch_operands(import_node *n) {
+  const training_state *t = &n->im->training;
+  bool joins = !strcmp(n->node->op_type, "Concat") || !strcmp(n->node->op_type, "Where");
+  bool maps = n->op->op != NO_OP && wafer_op_is(n->op->op, WAFER_TRAIT_MAP);
+  if (!is_rebatched(n) || !(joins || maps)) return;
+  uint32_t rank = rank_of_batches(n);
+  for (uint32_t i = 0; rank && i < n->input_count; i++) {
+    wafer_view view;
+    if (!node_has_input(n, i)) continue;
+    MlirValue *value = (MlirValue *)(uintptr_t)&n->inputs[i]; /* of this node alone */
+    wafer_shape s = node_type(n, *value).shape;
+    bool joined = t->declared > 1 || !strcmp(n->node->op_type, "Concat");
+    if (s.rank != rank || s.dims[0] != t->declared || !joined) continue;
+    if (!wafer_ir_constant(n->im->ctx, n->im->ir, *value, &view) &&
+        !training_known(n->im, *value, true, &view))
+      continue;
+    if (!rows_are_alike(&view)) continue;
+    view.shape.dims[0] = 1;
+    s.dims[0] = t->options->micro_batch;
+    *value = emit_expand(n, emit_constant(n, &view), s.rank, s.dims);
+  }
+}
+
+void training_hint(const import_node *n) {
+  if (is_rebatched(n))
+    wafer_warn(n->im->ctx->diag, n->im->b.loc,
+               "a constant of the model may hold its batch of %lld here, which --micro-batch %u "
+               "changes: export the model with a batch of that size, or with a symbolic one",
+               (long long)n->im->training.declared, n->im->training.options->micro_batch);
+}
+
 /* ---- The function ---- */
 
 /* The constants of the model that were taken for parameters. */

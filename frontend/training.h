@@ -39,6 +39,11 @@ MlirValue emit_noise(struct import_node *n, const wafer_shape *shape);
  * it becomes the micro-batch. */
 void training_rebatch(const struct import_node *n, const wafer_shape *x, uint32_t count,
                       int64_t *dims);
+/* Constant operands that hold the declared batch while another one has the micro-batch: where their
+ * rows are all alike they get as many as that. Of nodes that want operands of one shape. */
+void training_rebatch_operands(struct import_node *n);
+/* Says behind a failure that the model may hold its batch in a constant. */
+void training_hint(const struct import_node *n);
 /* Names the arguments, and gives constants the place of parameters that are known. */
 wafer_status training_finish(struct importer *im);
 /* Refuses what a training plan cannot hold. */

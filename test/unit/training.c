@@ -1,0 +1,274 @@
+/* Training plans, from an ONNX file to the session: what they train, losses against differences, what
+ * the check of a plan refuses. */
+#include <CUnit/CUnit.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "caught.h"
+#include "onnx_text.h"
+#include "scratch.h"
+#include "wafer/session.h"
+#include "wafer/wafer.h"
+
+/* w, b and v are trained; k has an infinity, c is a scalar, and 2 -1 holds the batch of 2. */
+#define MLP                                                                                        \
+  "in x f32 2x3; init w f32 3x4 = .5 -.3 .2 .7 -.6 .1 .4 -.2 .3 .8 -.5 .6; init b f32 4 = .1 .2 "  \
+  "-.1 0; init v f32 4x3 = .3 -.7 .2 .5 .4 -.1 .9 .2 -.4 -.3 .6 .8; init s i64 2 = 2 -1; init k "  \
+  "f32 1x4 = 0 0 0 -inf; init c f32 scalar = 2; Reshape x s -> r; MatMul r w -> m; Add m b -> h; " \
+  "Tanh h -> a; Mul a c -> d; Exp k -> e; Add d e -> f; MatMul f v -> z; "
+
+typedef struct trained {
+  scratch folder;
+  wafer_ctx ctx;
+  wafer_options options;
+  wafer_ir *ir;
+  const wafer_plan *plan;
+  wafer_session *session;
+} trained;
+
+static wafer_status begin(trained *t, const wafer_diag *diag, const char *text,
+                          const wafer_training_options *options) {
+  protobuf *model = calloc(1, sizeof *model);
+  onnx_text_model(model, 16, text);
+  *t = (trained){.folder = scratch_create(), .options = {.training = options}};
+  const char *path = scratch_save(&t->folder, "t.onnx", model->bytes, model->count);
+  free(model);
+  t->ctx = (wafer_ctx){.arena = wafer_arena_create(), .diag = diag, .options = &t->options};
+  wafer_status status = wafer_machine_open(NULL, t->ctx.arena, "small64", &t->ctx.machine);
+  if (status == WAFER_OK) status = wafer_import(&t->ctx, path, &t->ir);
+  if (status == WAFER_OK) status = wafer_transform(&t->ctx, t->ir, WAFER_DEFAULT_PASSES);
+  if (status == WAFER_OK) status = wafer_lower(&t->ctx, t->ir, &t->plan);
+  if (status == WAFER_OK) status = wafer_session_create(t->plan, NULL, &t->session);
+  return status;
+}
+
+static void end(trained *t) {
+  wafer_session_destroy(t->session);
+  wafer_ir_destroy(t->ir);
+  wafer_arena_destroy(t->ctx.arena);
+  scratch_remove(&t->folder);
+}
+
+static bool trains(const trained *t, const char *name) {
+  const wafer_weight *w = wafer_weights_find(t->plan->weights, name);
+  return w && w->trained;
+}
+
+/* ---- Losses ---- */
+
+#define SAMPLES 3
+
+static const float x[SAMPLES * 3] = {.4f, -.2f, .9f, -.7f, .3f, .1f, .6f, .8f, -.5f};
+static const int64_t classes[SAMPLES] = {2, 0, 1}, some[SAMPLES] = {2, -1, 1};
+static const float shares[SAMPLES * 3] = {.2f, .3f, .5f, .1f, .6f, .3f, .8f, .1f, .1f};
+
+typedef struct outcome {
+  float loss, count, gradient[12]; /* of w */
+} outcome;
+
+static bool run(const trained *t, const void *labels, const float *w, outcome *out) {
+  const wafer_function *f = &t->plan->functions[0];
+  const wafer_training *training = t->plan->training;
+  static const float one = 1;
+  wafer_view in[3], results[5];
+  for (uint32_t i = 0; i < 3; i++) {
+    const wafer_value *v = &t->plan->values[f->inputs[i]];
+    const void *data = f->inputs[i] == training->labels ? labels
+                       : f->inputs[i] == training->seed ? (const void *)&one
+                                                        : x;
+    in[i] = wafer_view_of(v->type.dtype, &v->type.shape, (void *)(uintptr_t)data);
+  }
+  for (uint32_t i = 0; i < training->trained_count; i++)
+    if (!strcmp(wafer_weights_at(t->plan->weights, training->trained[i].weight)->name, "w") &&
+        wafer_session_bind_weight(t->session, training->trained[i].weight, w) != WAFER_OK)
+      return false;
+  if (wafer_session_run(t->session, in, 3, results, 5) != WAFER_OK) return false;
+  for (uint32_t i = 0; i < f->output_count; i++) {
+    const char *name = t->plan->values[f->outputs[i]].name;
+    if (f->outputs[i] == training->loss) memcpy(&out->loss, results[i].data, 4);
+    if (f->outputs[i] == training->count) memcpy(&out->count, results[i].data, 4);
+    if (!strcmp(name, "gradient:w")) memcpy(out->gradient, results[i].data, sizeof out->gradient);
+  }
+  return true;
+}
+
+typedef struct loss_row {
+  wafer_training_options options;
+  const char *tail; /* z -> y */
+  const void *labels;
+  float count;
+} loss_row;
+
+static void check_loss(const loss_row *row) {
+  trained t;
+  char text[1024];
+  outcome at, above, below;
+  snprintf(text, sizeof text, MLP "%s; out y", row->tail);
+  CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, text, &row->options), WAFER_OK);
+  float w[12];
+  memcpy(w, wafer_weights_find(t.plan->weights, "w")->data, sizeof w);
+  CU_ASSERT_FATAL(run(&t, row->labels, w, &at));
+  CU_ASSERT_EQUAL(at.count, row->count);
+  for (int i = 0; i < 12; i++) {
+    const float before = w[i], step = 0x1p-7f;
+    w[i] = before + step;
+    CU_ASSERT_FATAL(run(&t, row->labels, w, &above));
+    w[i] = before - step;
+    CU_ASSERT_FATAL(run(&t, row->labels, w, &below));
+    w[i] = before;
+    double slope = ((double)above.loss - below.loss) / (2 * (double)step);
+    bool right = fabs(slope - at.gradient[i]) < 2e-3;
+    if (!right)
+      printf("\n  %s, element %d: %g, by differences %g", wafer_loss_name(row->options.loss), i,
+             at.gradient[i], slope);
+    CU_ASSERT(right);
+  }
+  end(&t);
+}
+
+#define LOSS(name, ...) {.loss = WAFER_LOSS_##name, .micro_batch = SAMPLES, __VA_ARGS__}
+static void test_losses(void) {
+  static const loss_row rows[] = {
+      {LOSS(cross_entropy), "Identity z -> y", classes, 3},
+      {LOSS(cross_entropy, .ignores = true, .ignore_index = -1), "Identity z -> y", some, 2},
+      {LOSS(cross_entropy, .class_axis = -1, .recompute = WAFER_RECOMPUTE_all), "Identity z -> y",
+       classes, 3},
+      {LOSS(nll), "LogSoftmax(axis=1) z -> y", classes, 3},
+      {LOSS(soft_cross_entropy), "Identity z -> y", shares, 3},
+      {LOSS(mse), "Identity z -> y", shares, 9},
+      {LOSS(l1), "Identity z -> y", shares, 9},
+      {LOSS(bce), "Sigmoid z -> y", shares, 9},
+  };
+  for (size_t i = 0; i < WAFER_COUNT(rows); i++) check_loss(&rows[i]);
+}
+
+/* ---- What is trained ---- */
+
+static void test_what_is_trained(void) {
+  static const char *const frozen[] = {"v*", "q"};
+  wafer_training_options o = LOSS(mse);
+  trained t;
+  CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, MLP "Identity z -> y; out y", &o), WAFER_OK);
+  CU_ASSERT(trains(&t, "w") && trains(&t, "b") && trains(&t, "v") && !trains(&t, "k"));
+  CU_ASSERT(t.plan->training->trained_count == 3 && t.plan->training->micro_batch == SAMPLES);
+  CU_ASSERT_EQUAL(t.plan->mode, WAFER_MODE_streaming);
+  end(&t);
+  o.frozen = frozen, o.frozen_count = 2;
+  CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, MLP "Identity z -> y; out y", &o), WAFER_OK);
+  CU_ASSERT(trains(&t, "w") && trains(&t, "b") && !trains(&t, "v"));
+  end(&t);
+  o.evaluate = true, o.loss = WAFER_LOSS_cross_entropy;
+  CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, MLP "Identity z -> y; out y", &o), WAFER_OK);
+  CU_ASSERT(trains(&t, "w") && trains(&t, "b") && !trains(&t, "v"));
+  CU_ASSERT(t.plan->training->seed == WAFER_NONE && t.plan->training->correct != WAFER_NONE);
+  CU_ASSERT_EQUAL(t.plan->training->trained[0].gradient, WAFER_NONE);
+  end(&t);
+}
+
+static void test_dropout_takes_noise(void) {
+  static const char text[] = "in x f32 2x3; init w f32 3x3 = 1 2 3 4 5 6 7 8 9; init r f32 scalar = "
+                             ".5; init on bool scalar = 1; MatMul x w -> h; Dropout h r on -> y; "
+                             "out y";
+  wafer_training_options o = LOSS(mse);
+  trained t;
+  CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, text, &o), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(t.plan->training->noise_count, 1);
+  const wafer_noise *noise = &t.plan->training->noises[0];
+  CU_ASSERT(noise->key != 0 && t.plan->values[noise->input].type.dtype == WAFER_DTYPE_f32);
+  CU_ASSERT_STRING_EQUAL(t.plan->values[noise->input].name, "noise:y");
+  end(&t);
+  o.evaluate = true; /* nothing is dropped then */
+  CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, text, &o), WAFER_OK);
+  CU_ASSERT_EQUAL(t.plan->training->noise_count, 0);
+  end(&t);
+}
+
+/* ---- The batch in the model's constants ---- */
+
+static void test_batch_is_rewritten(void) {
+  static const char *const models[] = {
+      "in x f32 2x4; init w f32 4x4 = 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7; MatMul x w -> m; "
+      "init s i64 3 = 2 2 2; Reshape m s -> y; out y",
+      "in x f32 2x4; init w f32 4 = 1 2 3 4; Mul x w -> m; init s i64 2 = 4 2; Reshape m s -> a; "
+      "init t i64 2 = -1 4; Reshape a t -> y; out y",
+      "in x f32 1x4; init w f32 4 = 1 2 3 4; Mul x w -> m; init z f32 1x1 = 0; Identity z -> c; "
+      "Concat(axis=1) m c -> y; out y",
+  };
+  const wafer_training_options o = LOSS(mse);
+  for (size_t i = 0; i < WAFER_COUNT(models); i++) {
+    trained t;
+    CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, models[i], &o), WAFER_OK);
+    const wafer_value *labels = &t.plan->values[t.plan->training->labels];
+    CU_ASSERT_EQUAL(labels->type.shape.dims[0], SAMPLES);
+    end(&t);
+  }
+}
+
+static void test_refusals(void) {
+  static const struct {
+    const char *text, *said;
+  } rows[] = {
+      {"in x f32 2x4; init w f32 4 = 1 2 3 4; Mul x w -> m; init p f32 2x4 = 1 2 3 4 5 6 7 8; "
+       "Concat(axis=1) m p -> y; out y",
+       "may hold its batch of 2 here"},
+      {"in x f32 2x4; init w f32 4 = 1 2 3 4; Mul x w -> m; Floor m -> y; out y",
+       "there is nothing to train"},
+      {"in x f32 2x4; init w f32 4 = 1 2 3 4; Mul x w -> m; Cast(to=7) m -> y; out y",
+       "loss mse reads an output of type i64"},
+  };
+  const wafer_training_options o = LOSS(mse);
+  for (size_t i = 0; i < WAFER_COUNT(rows); i++) {
+    trained t;
+    caught last;
+    wafer_diag diag = caught_diag(&last);
+    CU_ASSERT_NOT_EQUAL(begin(&t, &diag, rows[i].text, &o), WAFER_OK);
+    if (!strstr(last.text, rows[i].said)) printf("\n  %zu: %s", i, last.text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(last.text, rows[i].said));
+    end(&t);
+  }
+}
+
+/* ---- The check of a plan ---- */
+
+static wafer_status check_with(const trained *t, const wafer_training *edited) {
+  wafer_plan plan = *t->plan;
+  plan.training = edited;
+  return wafer_plan_check(NULL, "t.wplan", &plan);
+}
+
+static void test_broken_plans(void) {
+  const wafer_training_options o = LOSS(mse);
+  trained t;
+  CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, MLP "Identity z -> y; out y", &o), WAFER_OK);
+  const wafer_training *good = t.plan->training;
+  wafer_trained swapped[3] = {good->trained[1], good->trained[0], good->trained[2]};
+  wafer_trained crossed[3] = {good->trained[0], good->trained[1], good->trained[2]};
+  wafer_noise noise = {good->labels + 1000, 1};
+  wafer_training edits[9];
+  for (size_t i = 0; i < WAFER_COUNT(edits); i++) edits[i] = *good;
+  CU_ASSERT_EQUAL(check_with(&t, good), WAFER_OK);
+  CU_ASSERT_EQUAL(check_with(&t, NULL), WAFER_BAD_INPUT); /* weights are marked as trained */
+  crossed[0].gradient = good->trained[1].gradient;
+  edits[0].loss = good->labels;
+  edits[1].count = UINT32_MAX - 1;
+  edits[2].labels = good->loss;
+  edits[3].seed = WAFER_NONE;
+  edits[4].trained = swapped;
+  edits[5].trained = crossed;
+  edits[6].trained_count = 2;
+  edits[7].micro_batch = 0;
+  edits[8].noise_count = 1, edits[8].noises = &noise;
+  for (size_t i = 0; i < WAFER_COUNT(edits); i++)
+    CU_ASSERT_EQUAL(check_with(&t, &edits[i]), WAFER_BAD_INPUT);
+  end(&t);
+}
+
+CU_TestInfo tests_training[] = {
+    {"losses by differences", test_losses},
+    {"what is trained", test_what_is_trained},
+    {"dropout takes noise", test_dropout_takes_noise},
+    {"the batch in constants is rewritten", test_batch_is_rewritten},
+    {"what cannot be trained is refused", test_refusals},
+    {"broken training plans are refused", test_broken_plans},
+    CU_TEST_INFO_NULL,
+};
