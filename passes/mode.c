@@ -1,6 +1,7 @@
 /* Chooses between one pipeline on the whole wafer and one layer after the other with streamed
  * weights. Both are sized, whichever is asked for: the report shows both, and a refusal names the
  * one that works. */
+#include "mode_refuse.h"
 #include "scratch.h"
 #include "size.h"
 
@@ -44,65 +45,9 @@ static uint32_t flip_batch(const choice *c) {
   return high > 1 ? high : 0;
 }
 
-/* ---- Refusals ---- */
-
-static uint64_t memory_of(const wafer_machine *m) {
-  return wafer_rect_area(m->usable) * wafer_machine_core_budget(m);
-}
-
-/* The machine that ships with the least memory in which the model fits, if there is one. */
-static wafer_status find_machine(const choice *c, const char **remedy) {
-  uint64_t least = UINT64_MAX, given = memory_of(c->ctx->machine);
-  for (const char *const *name = wafer_machine_names(); *name; name++) {
-    wafer_ctx with = *c->ctx;
-    with.options = NULL; /* shelves will do */
-    sizing tried;
-    if (wafer_machine_open(NULL, c->ctx->arena, *name, &with.machine) != WAFER_OK) continue;
-    uint64_t memory = memory_of(with.machine);
-    curve_set *curves = memory > given && memory < least ? curve_set_of(&with, c->ir) : NULL;
-    if (!curves) continue;
-    WAFER_TRY(c->asked == WAFER_MODE_pipelined
-                  ? size_pipelined(&with, curves, &c->graph, &tried)
-                  : size_streaming(&with, curves, &c->graph, c->batch, &tried));
-    if (!tried.cost.fits) continue;
-    least = memory;
-    *remedy = wafer_arena_printf(c->ctx->arena, "--machine %s fits", *name);
-  }
-  return WAFER_OK;
-}
-
-/* The most samples, halving, with which streaming fits. */
-static wafer_status find_batch(const choice *c, const char **remedy) {
-  curve_set *curves = curve_set_of(c->ctx, c->ir);
-  for (uint32_t batch = c->batch / 2; curves && batch > 0; batch /= 2) {
-    sizing tried;
-    WAFER_TRY(size_streaming(c->ctx, curves, &c->graph, batch, &tried));
-    if (!tried.cost.fits) continue;
-    *remedy = wafer_arena_printf(c->ctx->arena, "--batch %u fits", batch);
-    break;
-  }
-  return WAFER_OK;
-}
-
-/* A way that works, tried before it is named. */
-static wafer_status find_remedy(const choice *c, const char **remedy) {
-  *remedy = NULL;
-  if (c->streaming.cost.fits)
-    *remedy = "--mode streaming fits";
-  else if (c->asked != WAFER_MODE_pipelined)
-    WAFER_TRY(find_batch(c, remedy));
-  if (!*remedy && c->pipelined.cost.fits) *remedy = "--mode pipelined fits";
-  if (!*remedy) WAFER_TRY(find_machine(c, remedy));
-  if (!*remedy) *remedy = "it fits no larger machine that ships";
-  return WAFER_OK;
-}
-
 static wafer_status refuse(const choice *c, const sizing *failed, wafer_mode mode) {
-  const char *remedy;
-  WAFER_TRY(find_remedy(c, &remedy));
-  return wafer_fail(c->ctx->diag, c->graph.kernels[failed->refusal.kernel].loc, WAFER_NO_FIT,
-                    "%s does not fit %s: %s; %s", wafer_mode_name(mode), c->ctx->machine->name,
-                    failed->refusal.why, remedy);
+  refusing refusal = {c->ctx, c->ir, &c->graph, mode, c->batch, &c->pipelined, &c->streaming};
+  return mode_refuse(&refusal, &failed->refusal);
 }
 
 /* ---- The pass ---- */

@@ -36,7 +36,9 @@ typedef struct sized_kernel {
 typedef struct size_refusal {
   uint32_t kernel;         /* the worst one */
   uint64_t asked, allowed; /* bytes per core; 0 when cores, not bytes, are short */
-  const char *why;         /* the same as a sentence, owners named */
+  const char *why;         /* the same as a sentence */
+  uint32_t owner_count;    /* whose bytes they are, the most first; none when cores are short */
+  const wafer_owner_bytes *owners;
 } size_refusal;
 
 /* A phase of weight streaming. */

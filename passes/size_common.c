@@ -1,5 +1,7 @@
 /* What both ways of sizing share. */
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "size.h"
 
@@ -69,9 +71,9 @@ bool size_whole_wafer(const wafer_machine *m, wafer_rect *out) {
 
 /* ---- Refusals ---- */
 
-/* The cost of the split that needs the fewest bytes. */
+/* The split that needs the fewest bytes, and its cost. */
 static wafer_status least_cost(const wafer_ctx *ctx, const wafer_kernel_body *body, uint64_t least,
-                               wafer_cost *cost) {
+                               wafer_split *split, wafer_cost *cost) {
   wafer_rect whole;
   wafer_curve curve;
   *cost = (wafer_cost){0};
@@ -80,7 +82,53 @@ static wafer_status least_cost(const wafer_ctx *ctx, const wafer_kernel_body *bo
       .max_width = whole.width, .max_height = whole.height, .budget = least};
   if (!ok || wafer_kernel_curve(ctx->machine, body, &options, ctx->arena, &curve) != WAFER_OK)
     return wafer_fail(ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for a shape curve");
-  if (curve.count) wafer_kernel_cost(ctx->machine, body, &curve.at[0].split, cost);
+  *split = (wafer_split){0};
+  if (!curve.count) return WAFER_OK;
+  *split = curve.at[0].split;
+  wafer_kernel_cost(ctx->machine, body, split, cost);
+  return WAFER_OK;
+}
+
+static int by_bytes(const void *a, const void *b) {
+  const wafer_owner_bytes *x = a, *y = b;
+  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+  return strcmp(x->what, y->what);
+}
+
+/* The tile of a value on a core, as often as it is there. */
+static uint64_t tile_bytes(const wafer_kernel_body *body, const wafer_layout *layout,
+                           const wafer_type *type, uint64_t depth) {
+  return depth * wafer_layout_tile(layout, &type->shape) *
+         wafer_stored_bytes(type->dtype, body->storage);
+}
+
+/* Inputs and outputs by the ONNX value or node that they are, as far as there is a split. */
+static wafer_status list_owners(const wafer_ctx *ctx, const wafer_graph *graph, uint32_t kernel,
+                                const wafer_kernel_body *body, const wafer_split *split,
+                                size_refusal *out) {
+  const wafer_graph_kernel *k = &graph->kernels[kernel];
+  uint32_t count = body->input_count + body->output_count;
+  wafer_owner_bytes *at = WAFER_NEW(ctx->arena, wafer_owner_bytes, count);
+  for (uint32_t i = 0; at && split->rows[0] && i < count; i++) {
+    bool in = i < body->input_count;
+    const wafer_graph_value *v =
+        &graph->values[in ? k->inputs[i] : k->outputs[i - body->input_count]];
+    wafer_layout layout = in ? wafer_kernel_input_layout(body, split, i)
+                             : wafer_kernel_output_layout(body, split, i - body->input_count);
+    uint32_t depth = in ? body->input_depth[i] : body->output_depth;
+    const char *kind = !in ? "output" : body->input_is_weight[i] ? "weight" : "input";
+    at[i].bytes = tile_bytes(body, &layout, &v->type, depth);
+    at[i].node = v->node;
+    at[i].what = wafer_arena_printf(ctx->arena, "%s '%s' (%u at a time)", kind,
+                                    v->name && *v->name ? v->name : v->node, depth);
+    if (!at[i].what) at = NULL;
+  }
+  if (!at)
+    return wafer_fail(ctx->diag, k->loc, WAFER_NO_MEMORY, "no memory to name who needs memory");
+  if (!split->rows[0]) return WAFER_OK;
+  qsort(at, count, sizeof *at, by_bytes);
+  out->owners = at;
+  out->owner_count = count;
   return WAFER_OK;
 }
 
@@ -88,8 +136,10 @@ wafer_status size_refuse(const wafer_ctx *ctx, const wafer_graph *graph, uint32_
                          const wafer_kernel_body *body, uint64_t asked, uint64_t allowed,
                          uint64_t held, size_refusal *out) {
   wafer_cost cost;
-  WAFER_TRY(least_cost(ctx, body, asked > held ? asked - held : asked, &cost));
+  wafer_split split;
+  WAFER_TRY(least_cost(ctx, body, asked > held ? asked - held : asked, &split, &cost));
   *out = (size_refusal){.kernel = kernel, .asked = asked, .allowed = allowed};
+  WAFER_TRY(list_owners(ctx, graph, kernel, body, &split, out));
   out->why = wafer_arena_printf(
       ctx->arena,
       "kernel '%s' needs %" PRIu64 " bytes per core, %" PRIu64 " are allowed (code %" PRIu64

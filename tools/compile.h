@@ -28,6 +28,13 @@ wafer_status compile_take_control(const compile_control *control, wafer_arena *a
                                   wafer_options *options, const wafer_machine **machine,
                                   const wafer_plan **kept);
 
+/* Where a refusal goes: a file of --report, NULL for none. */
+typedef struct compile_refusal {
+  const char *model, *report;
+} compile_refusal;
+/* wafer_options.refused; self is a compile_refusal. */
+void compile_refused(void *self, const wafer_refusal *refusal);
+
 /* The machine; *whole is the same one without its defects, NULL when it has none. */
 wafer_status compile_machine_open(const compile_machine *asked, wafer_arena *arena,
                                   const wafer_machine **out, const wafer_machine **whole);

@@ -109,6 +109,7 @@ wafer_status compile_whole(const char *model, const wafer_machine *whole,
                            const wafer_options *options, report_whole *out) {
   wafer_options own = *options;
   own.pin_count = 0;
+  own.refused = NULL;
   own.print_after = NULL; /* programs stay: a plan's times are theirs where it has them */
   wafer_ctx ctx = {.arena = wafer_arena_create(), .machine = whole, .options = &own};
   if (!ctx.arena) return cli_no_memory();

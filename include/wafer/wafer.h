@@ -145,6 +145,25 @@ typedef struct wafer_training_options {
   const char *const *frozen; /* patterns of their names, as of fnmatch(3) */
 } wafer_training_options;
 
+/* Why a model does not fit. Bytes are of one core, at the split of the kernel that needs fewest; 0
+ * where cores are short. Every remedy was tried and works. */
+typedef struct wafer_owner_bytes {
+  const char *what, *node; /* "weight 'conv1.w' (1 at a time)"; the ONNX node that makes it, or "" */
+  uint64_t bytes;
+} wafer_owner_bytes;
+typedef struct wafer_remedy {
+  const char *option; /* of `wafer compile` */
+  uint64_t interval_cycles;
+} wafer_remedy;
+typedef struct wafer_refusal {
+  wafer_mode mode;
+  const char *machine, *kernel, *node, *why;
+  uint64_t asked, allowed;
+  size_t owner_count, remedy_count;
+  const wafer_owner_bytes *owners; /* the most first */
+  const wafer_remedy *remedies;
+} wafer_refusal;
+
 /* Zero is the default of every field. */
 typedef struct wafer_options {
   wafer_mode mode;
@@ -174,6 +193,9 @@ typedef struct wafer_options {
   /* Gets each problem in place of the context's diag. Strings live as long as the call. */
   void (*problem)(void *self, const wafer_problem *problem);
   void *problem_self;
+  /* Called when the model does not fit, before that is reported. Strings live as long as the call. */
+  void (*refused)(void *self, const wafer_refusal *refusal);
+  void *refused_self;
 } wafer_options;
 
 /* What is threaded through a compilation; no globals. `options` may be NULL. */

@@ -2,7 +2,7 @@
 // RUN: wafer-opt %s --passes=default:mode --machine=small16 | FileCheck %s --check-prefix=AUTO
 
 // Two layers of 1 MB each: not at once on 4 MB with all that belongs to them, one after the other they fit.
-// CHECK: error: pipelined does not fit small16: {{.*}}; --mode streaming fits
+// CHECK: error: pipelined does not fit small16: {{.*}}; --mode streaming fits: {{[0-9]+}} cycles a sample
 // AUTO: wafer.cost.pipelined.why_not = "{{[^"]+}}"
 // AUTO-SAME: wafer.mode = "streaming"
 func.func @main(%x: tensor<1x512xf32>) -> tensor<1x512xf32> {
