@@ -406,7 +406,10 @@ bool fabric_claim(fabric *f, uint32_t count, const wafer_route_segment *route, u
       clear = false;
     }
     f->in[w.side][router] |= 1u << color;
-    if (!remember(f, router)) return false;
+    if (!remember(f, router)) {
+      *clash = (wafer_core_at){WAFER_NONE, WAFER_NONE};
+      return false;
+    }
   } while (walk_next(&w));
   return clear;
 }

@@ -44,8 +44,8 @@ bool fabric_assign(fabric *fabric, uint32_t count, const fabric_path *paths, uin
                    uint32_t *color, wafer_core_at *congested);
 /* Routers that most colours enter, the busiest first; their number, at most `room`. */
 uint32_t fabric_busiest(const fabric *fabric, uint32_t room, wafer_core_at *at, uint32_t *colors);
-/* Claims a colour along a route; false when a router already receives it from another side: *clash.
- */
+/* Claims a colour along a route; false when a router already receives it from another side: *clash,
+ * which is at WAFER_NONE where memory is out. So is *congested above. */
 bool fabric_claim(fabric *fabric, uint32_t count, const wafer_route_segment *route, uint32_t color,
                   wafer_core_at *clash);
 

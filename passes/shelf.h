@@ -31,6 +31,7 @@ struct shelf_place {
   uint32_t index; /* of the chosen point */
   wafer_rect rect;
   uint32_t replicas; /* of the rectangle, side by side; 0 is 1, and what shelves give */
+  const struct wafer_shape_point *point; /* of a kernel's curve, or NULL: that of the index */
 };
 
 /* Drops points that another one covers and sorts the rest as shelf_shapes wants; the number left.

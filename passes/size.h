@@ -66,6 +66,18 @@ wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer
 uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph *graph,
                                  const sizing *of, uint32_t batch);
 
+/* For every kernel the shape that makes phases and the exchanges between them shortest all in all,
+ * from a sizing that took one after the other; NULL where that one's stays. Whether the cores hold
+ * them beside other values is not looked at. */
+wafer_status size_layouts(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
+                          uint32_t batch, const sized_kernel *greedy,
+                          const wafer_shape_point **wished);
+
+/* Cycles until all weights of a phase have arrived on a shape, one after the other: the lower it is,
+ * the fewer lanes they have. */
+uint64_t size_weight_cycles(const wafer_machine *machine, const wafer_kernel_body *body,
+                            const wafer_shape_point *point);
+
 /* ---- Shared pieces ---- */
 
 /* The largest rectangle of usable cores without a dead or reserved one; the usable rectangle when

@@ -10,7 +10,7 @@
 #include "wafer/placer.h"
 
 #define DEFAULT_MOVES 500000
-#define TRIES 3 /* each in more haste */
+#define TRIES 4 /* each with more room for buffers, or in more haste */
 #define MOST_REPLICAS 64u
 
 typedef struct search {
@@ -21,6 +21,7 @@ typedef struct search {
   uint32_t most;     /* in any */
   uint64_t bound;    /* no layout has a shorter interval */
   uint32_t *many;    /* of each kind: kernels */
+  const wafer_curve *const *guessed; /* of each kernel: the curve for depths as guessed */
   wafer_placer_problem problem;
   wafer_placement found;
   wafer_placed *start; /* the shelves' layout */
@@ -134,7 +135,8 @@ static wafer_status look(search *s, shelf_place *places, bool *found) {
     places[k] = (shelf_place){
         (uint32_t)tag,
         {s->area.x + at->x, s->area.y + at->y, at->width / replicas, at->height},
-        replicas};
+        replicas,
+        &s->p->curve[k]->at[(uint32_t)tag]};
   }
   return WAFER_OK;
 }
@@ -269,12 +271,15 @@ static void tell(const search *s, const merit *shelves, const merit *best) {
              (unsigned long long)shelves->wire / 2);
 }
 
-/* None is in haste at first; then those whom the shelves hastened; then more. */
+/* At first none is in haste, and buffers are as deep as guessed; then kernels are made for those that
+ * the layout asked for, where there are such shapes; then those make haste whom the shelves hastened. */
 static wafer_status set_haste(pipeline *p, int try, const uint32_t *of_shelves) {
   size_t bytes = p->graph->kernel_count * sizeof *p->haste;
+  bool deeper = false;
   if (try == 0) memset(p->haste, 0, bytes);
-  if (try == 1) memcpy(p->haste, of_shelves, bytes);
-  if (try > 1) pipeline_hasten(p);
+  if (try) WAFER_TRY(pipeline_deepen(p, &deeper));
+  if (try == TRIES - 1 || (try && !deeper)) memcpy(p->haste, of_shelves, bytes);
+  memset(p->skipped, 0, ((size_t)p->graph->kernel_count + 2) * sizeof *p->skipped);
   return pipeline_find_kinds(p);
 }
 
@@ -283,6 +288,7 @@ static wafer_status try_haste(search *s, const uint32_t *of_shelves, shelf_place
                               shelf_place *best, merit *b) {
   pipeline *p = s->p;
   bool found = true;
+  memcpy(p->curve, s->guessed, p->graph->kernel_count * sizeof *p->curve);
   for (int k = 0; k < TRIES && found; k++) {
     WAFER_TRY(set_haste(p, k, of_shelves));
     WAFER_TRY(look(s, tried, &found));
@@ -305,7 +311,9 @@ static wafer_status try_all(search *s, shelf_place *tried, shelf_place *best, me
   uint32_t *of_shelves = wafer_arena_copy(p->ctx->arena, p->haste, bytes);
   if (!of_shelves) return pipeline_no_memory(p);
   s->many = WAFER_NEW(p->ctx->arena, uint32_t, p->kind_count);
-  if (!s->many) return pipeline_no_memory(p);
+  bytes = p->graph->kernel_count * sizeof *p->curve;
+  s->guessed = wafer_arena_copy(p->ctx->arena, p->curve, bytes);
+  if (!s->many || !s->guessed) return pipeline_no_memory(p);
   WAFER_TRY(list_edges(s));
   if (b->fits) *b = merit_of(s, best);
   merit shelves = *b;
@@ -342,6 +350,7 @@ static wafer_status search_layout(pipeline *p, shelf_place *best, bool *fits) {
   shelf_place *tried = WAFER_NEW(p->ctx->arena, shelf_place, n);
   if (!tried || !size_whole_wafer(p->ctx->machine, &s.area)) return pipeline_no_memory(p);
   if (*fits) memcpy(best, p->places, n * sizeof *best);
+  for (uint32_t k = 0; *fits && k < n; k++) best[k].point = &p->curve[k]->at[best[k].index];
   if (*fits && !(s.start = start_of(p))) return pipeline_no_memory(p);
   if (*fits && objective_of(p) == WAFER_OBJECTIVE_wire) s.floor = p->out->cost.interval_cycles;
   merit b = {.fits = *fits, .interval = p->out->cost.interval_cycles};

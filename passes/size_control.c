@@ -258,6 +258,8 @@ wafer_status pipeline_pack(const pipeline *p, wafer_arena *arena, const shelf_sh
   WAFER_TRY(shelf_pack(p->ctx->diag, arena, &problem, places ? at : NULL, fits));
   for (uint32_t i = 0; *fits && places && i < items; i++) places[item[i]] = at[i];
   for (uint32_t k = 0; *fits && places && fixed && k < n; k++)
-    if (p->pin[k]) places[k] = (shelf_place){p->pinned[k], p->pin[k]->rect, p->pin[k]->replicas};
+    if (p->pin[k])
+      places[k] = (shelf_place){
+          .index = p->pinned[k], .rect = p->pin[k]->rect, .replicas = p->pin[k]->replicas};
   return WAFER_OK;
 }

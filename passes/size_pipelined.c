@@ -319,8 +319,9 @@ static wafer_status start(pipeline *p) {
   p->curve = WAFER_NEW(arena, const wafer_curve *, n);
   p->haste = WAFER_NEW(arena, uint32_t, n);
   p->skipped = WAFER_NEW(arena, int32_t, (size_t)n + 2);
-  return p->out->kernels && p->stage && p->curve && p->haste && p->skipped ? WAFER_OK
-                                                                           : pipeline_no_memory(p);
+  p->wanted = WAFER_NEW(arena, const uint32_t *, n);
+  bool ok = p->out->kernels && p->stage && p->curve && p->haste && p->skipped && p->wanted;
+  return ok ? WAFER_OK : pipeline_no_memory(p);
 }
 
 /* The curve of a kernel, with fewer buffers when it has no shape with as many as guessed. */
@@ -339,6 +340,21 @@ static wafer_status find_curve(pipeline *p, uint32_t k, uint32_t *depths) {
     if (limit > 2 * deepest) limit = 2 * deepest;
     guess_depths(p, k, limit / 2, depths);
   }
+}
+
+wafer_status pipeline_deepen(pipeline *p, bool *found) {
+  uint64_t budget = wafer_machine_core_budget(p->ctx->machine);
+  *found = false;
+  for (uint32_t k = 0; k < p->graph->kernel_count; k++) {
+    const wafer_curve *curve;
+    if (!p->wanted[k] || (p->pin && p->pin[k])) continue;
+    wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, p->wanted[k]);
+    WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, budget, heaviest_stream(p, k), &curve));
+    if (!curve->count || curve == p->curve[k]) continue;
+    p->curve[k] = curve;
+    *found = true;
+  }
+  return WAFER_OK;
 }
 
 /* The curve of every kernel; *fits is false when one has no shape at all, and that one is refused.

@@ -23,6 +23,7 @@ typedef struct pipeline {
   uint32_t *haste;  /* kernel: it takes at most T >> haste cycles, if it can */
   int32_t *skipped; /* stage: values too deep for their buffers that skip it, as differences */
   const wafer_curve **curve;
+  const uint32_t **wanted; /* kernel: depths that the settled times ask for, held or not */
   const shelf_place *places; /* that are being settled */
   uint32_t *kind_of;
   uint32_t kind_count;
@@ -39,6 +40,9 @@ typedef struct pipeline {
 wafer_status pipeline_find_kinds(pipeline *p);
 /* Kernels in stages that values too deep for their buffers skip make haste. */
 void pipeline_hasten(const pipeline *p);
+/* Curves of kernels whose cores could not hold the depths wanted, made for these; *found is false when
+ * there are none. */
+wafer_status pipeline_deepen(pipeline *p, bool *found);
 /* A search for a better layout than the one that is settled, which stays if there is none; *fits
  * says whether one is settled, before and after. */
 wafer_status pipeline_best(pipeline *p, bool *fits);

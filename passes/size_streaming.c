@@ -1,8 +1,9 @@
 /* Sizing weight streaming: a phase per kernel, each on the whole wafer, one after the other.
  *
- * Kernels are sized in order. Of a curve's shapes the one wins whose cycles, with what it costs to
- * bring the inputs from where earlier kernels left them, are least, among those whose bytes fit
- * beside everything that is held meanwhile: every sample's copy of each value that a later kernel
+ * Kernels are sized in order, twice: first each for itself, then with the shapes that are best all
+ * in all (size_layouts.c), where they fit; the better sizing stays. Of a curve's shapes the one wins
+ * whose cycles, with what it costs to bring the inputs from where earlier kernels left them, are
+ * least, among those whose bytes fit beside everything that is held meanwhile: every sample's copy of each value that a later kernel
  * needs. Where that ends in a kernel that does not fit, all is sized again with a price on what
  * shapes leave behind, by bytes and phases: a backward pass needs values long after they are made.
  * Where the inputs of the whole batch do not fit, they pass sample by sample. */
@@ -29,6 +30,7 @@ typedef struct streaming {
   curve_set *curves;
   sizing *out;
   uint32_t batch;
+  const wafer_shape_point **wished; /* kernel: the shape to take if it fits; NULL: none */
   uint64_t budget;
   wafer_rect whole;
   held *held;         /* value */
@@ -228,13 +230,15 @@ static wafer_status set_depths(streaming *s, uint32_t k, uint32_t weights, uint3
   return WAFER_OK;
 }
 
-static uint64_t weight_cycles(const streaming *s, const wafer_graph_kernel *kernel) {
-  uint64_t words = 0;
-  for (uint32_t i = 0; i < kernel->body.input_count; i++)
-    if (kernel->body.input_is_weight[i])
-      words += stream_words(&kernel->body.inputs[i], kernel->body.storage);
-  const wafer_machine *m = s->ctx->machine;
-  return words ? memoryx_cycles(m, words) + m->memoryx_latency_cycles + m->edge_latency_cycles : 0;
+uint64_t size_weight_cycles(const wafer_machine *m, const wafer_kernel_body *body,
+                            const wafer_shape_point *point) {
+  const wafer_holding from = {.where = WAFER_AT_memoryx},
+                      to = {.where = WAFER_AT_wafer, .rect = {0, 0, point->width, point->height}};
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (body->input_is_weight[i])
+      sum += stream_cycles(m, &from, &to, stream_words(&body->inputs[i], body->storage));
+  return sum ? sum + m->memoryx_latency_cycles + m->edge_latency_cycles : 0;
 }
 
 static uint64_t output_cycles(const streaming *s, const wafer_graph_kernel *kernel) {
@@ -267,7 +271,7 @@ static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
   s->out->phases[k] = (size_phase){.in = in,
                                    .work = point->cycles + out,
                                    .beat = max_u64(point->cycles, max_u64(in, out)),
-                                   .weights = weight_cycles(s, kernel),
+                                   .weights = size_weight_cycles(s->ctx->machine, body, point),
                                    .fixed_bytes = fixed < bytes ? fixed : bytes,
                                    .sample_bytes = (fixed < bytes ? bytes - fixed : 0) / s->batch};
   s->before = bytes;
@@ -319,10 +323,23 @@ static wafer_status try_depths(streaming *s, uint32_t k, uint32_t weights, uint3
   return WAFER_OK;
 }
 
+/* The shape wished for, NULL when it does not fit beside what is held. */
+static wafer_status try_wish(streaming *s, uint32_t k, wafer_kernel_body *body,
+                             const wafer_shape_point **point) {
+  const wafer_graph_kernel *kernel = &s->graph->kernels[k];
+  const wafer_shape_point *wish = s->wished ? s->wished[k] : NULL;
+  if (!wish) return WAFER_OK;
+  WAFER_TRY(set_depths(s, k, SIZE_WEIGHT_DEPTH, s->batch));
+  *body = size_with_depths(&kernel->body, s->out->kernels[k].depths);
+  if (bytes_beside(s, kernel, body, wish) <= s->budget) *point = wish;
+  return WAFER_OK;
+}
+
 static wafer_status size_phase_of(streaming *s, uint32_t k, bool *fits) {
   const wafer_shape_point *point = NULL;
   uint64_t asked = UINT64_MAX;
   wafer_kernel_body body;
+  WAFER_TRY(try_wish(s, k, &body, &point));
   for (uint32_t weights = SIZE_WEIGHT_DEPTH; weights > 0 && !point; weights--) {
     WAFER_TRY(try_depths(s, k, weights, s->batch, &body, &point, &asked));
     if (!point && s->batch > PASSING_DEPTH)
@@ -389,11 +406,17 @@ static wafer_status size_all(streaming *s, bool *fits) {
   return WAFER_OK;
 }
 
-wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
-                            uint32_t batch, sizing *out) {
-  streaming s = {.ctx = ctx, .graph = graph, .curves = curves, .out = out, .batch = batch};
+/* Each phase for itself, or as `wished`. */
+static wafer_status size_once(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
+                              uint32_t batch, const wafer_shape_point **wished, sizing *out) {
+  streaming s = {.ctx = ctx,
+                 .graph = graph,
+                 .curves = curves,
+                 .out = out,
+                 .batch = batch,
+                 .wished = wished};
   bool fits = false;
-  for (int tries = 0; tries < PRICES_TRIED && !fits; tries++) {
+  for (int tries = 0; tries < (wished ? 1 : PRICES_TRIED) && !fits; tries++) {
     WAFER_TRY(size_all(&s, &fits));
     s.price = s.price ? s.price * 16 : 1;
   }
@@ -402,5 +425,21 @@ wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer
   if (!fits) return WAFER_OK;
   out->cost.latency_cycles = group_cycles(out, graph->kernel_count, batch);
   out->cost.interval_cycles = (out->cost.latency_cycles + batch - 1) / batch;
+  return WAFER_OK;
+}
+
+wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
+                            uint32_t batch, sizing *out) {
+  sizing together;
+  WAFER_TRY(size_once(ctx, curves, graph, batch, NULL, out));
+  if (!out->cost.fits) return WAFER_OK;
+  const wafer_shape_point **wished =
+      WAFER_NEW(ctx->arena, const wafer_shape_point *, graph->kernel_count);
+  if (!wished)
+    return wafer_fail(ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for layouts");
+  WAFER_TRY(size_layouts(ctx, curves, graph, batch, out->kernels, wished));
+  WAFER_TRY(size_once(ctx, curves, graph, batch, wished, &together));
+  if (together.cost.fits && together.cost.latency_cycles < out->cost.latency_cycles)
+    *out = together;
   return WAFER_OK;
 }

@@ -185,6 +185,12 @@ static wafer_status settle_depths(const pipeline *p, uint32_t k, const uint64_t 
   if (!depths) return pipeline_no_memory(p);
   uint64_t limit = UINT32_MAX, bytes; /* of a replica */
   fill_depths(p, k, start, limit, false, depths);
+  p->wanted[k] = NULL;
+  if (!fits_core(p, k, depths, &bytes)) {
+    size_t count = p->graph->kernels[k].body.input_count + 1;
+    p->wanted[k] = wafer_arena_copy(p->ctx->arena, depths, count * sizeof *depths);
+    if (!p->wanted[k]) return pipeline_no_memory(p);
+  }
   while (!fits_core(p, k, depths, &bytes) && limit > SIZE_PIPELINE_DEPTH) {
     uint32_t deepest = 0;
     for (uint32_t i = 0; i <= p->graph->kernels[k].body.input_count; i++)
@@ -207,7 +213,8 @@ wafer_status pipeline_settle(pipeline *p, const shelf_place *places) {
   if (!start) return pipeline_no_memory(p);
   p->places = places;
   for (uint32_t k = 0; k < n; k++) {
-    p->out->kernels[k].point = &p->curve[k]->at[places[k].index];
+    const wafer_shape_point *point = places[k].point;
+    p->out->kernels[k].point = point ? point : &p->curve[k]->at[places[k].index];
     p->out->kernels[k].replicas = places[k].replicas ? places[k].replicas : 1;
   }
   add_up(p, start);

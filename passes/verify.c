@@ -163,7 +163,9 @@ static wafer_status check_stream(verifier *v, uint32_t number) {
     return wafer_fail(v->ctx->diag, loc, WAFER_NO_FIT,
                       "the stream of '%s' has colour %u, the machine has %u", name, s->is.color,
                       v->ctx->machine->colors);
-  if (!fabric_claim(v->fabric, s->is.route_count, s->is.route, s->is.color, &clash))
+  bool claimed = fabric_claim(v->fabric, s->is.route_count, s->is.route, s->is.color, &clash);
+  if (!claimed && clash.x == WAFER_NONE) return no_memory(v);
+  if (!claimed)
     return wafer_fail(v->ctx->diag, loc, WAFER_BAD_INPUT,
                       "the stream of '%s' brings colour %u to core (%u, %u) from another side than "
                       "an earlier one",

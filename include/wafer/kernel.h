@@ -119,11 +119,12 @@ void wafer_kernel_cost(const wafer_machine *machine, const wafer_kernel_body *bo
                        const wafer_split *split, wafer_cost *cost);
 
 /* A point of a shape curve. */
-typedef struct wafer_shape_point {
+typedef struct wafer_shape_point wafer_shape_point;
+struct wafer_shape_point {
   wafer_split split;
   uint32_t width, height;
   uint64_t cycles, bytes;
-} wafer_shape_point;
+};
 
 /* The Pareto set over (width, height, time) of the splits whose bytes per core are at most
  * `budget` and that fit `max_width` x `max_height`; sorted by cycles, then area, then width. Time is

@@ -95,6 +95,43 @@ static void skips_are_deep(void) {
   }
 }
 
+/* Weight streaming: what all of a chain can take as it lies is never exchanged, and no sizing is worse
+ * than one that looks at each phase alone. */
+static void layouts_agree(void) {
+  char text[8192];
+  fixture f;
+  sizing s;
+  setup(&f, "small64", chain(text, sizeof text, 6));
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
+  CU_ASSERT_TRUE_FATAL(s.cost.fits);
+  for (uint32_t k = 1; k < f.graph.kernel_count; k++) CU_ASSERT_EQUAL(s.phases[k].in, 0);
+  teardown(&f);
+}
+
+/* Shapes chosen together are shapes of their kernels, within the cores. */
+static void layouts_are_legal(void) {
+  char text[8192];
+  fixture f;
+  sizing s;
+  const wafer_shape_point *wished[16];
+  setup(&f, "small16", chain(text, sizeof text, 5));
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
+  CU_ASSERT_FATAL(s.cost.fits && f.graph.kernel_count <= WAFER_COUNT(wished));
+  CU_ASSERT_EQUAL(size_layouts(&f.ctx, f.curves, &f.graph, 1, s.kernels, wished), WAFER_OK);
+  for (uint32_t k = 0; k < f.graph.kernel_count; k++) {
+    if (!wished[k]) continue;
+    wafer_kernel_body body = size_with_depths(&f.graph.kernels[k].body, s.kernels[k].depths);
+    wafer_cost cost;
+    wafer_kernel_cost(f.ctx.machine, &body, &wished[k]->split, &cost);
+    CU_ASSERT(wished[k]->width <= 16 && wished[k]->height <= 16);
+    CU_ASSERT_EQUAL(wafer_split_width(&wished[k]->split), wished[k]->width);
+    CU_ASSERT_EQUAL(wafer_split_height(&wished[k]->split), wished[k]->height);
+    CU_ASSERT(wished[k]->cycles == cost.cycles && wished[k]->bytes == wafer_cost_bytes(&cost));
+    CU_ASSERT(wished[k]->bytes <= wafer_machine_core_budget(f.ctx.machine));
+  }
+  teardown(&f);
+}
+
 /* Nothing is made faster than the edge: the interval is its, and cores stay free. */
 static void the_edge_bounds(void) {
   char text[8192];
@@ -208,6 +245,8 @@ static void reserved_cores_are_left(void) {
 }
 
 CU_TestInfo tests_size[] = {
+    {"layouts agree", layouts_agree},
+    {"layouts are legal", layouts_are_legal},
     {"equal kernels share a curve", curves_are_shared},
     {"values that skip kernels wait", skips_are_deep},
     {"the edge bounds a pipeline", the_edge_bounds},

@@ -57,7 +57,35 @@ static void latency(void) {
   CU_ASSERT_EQUAL(stream_latency(&machine, &memoryx, &b, 9), 9 * 2 + 2 * 3 + 50 + 70);
 }
 
+/* A value of 8 x 8 floats on 4 x 4 cores, `rows` and `cols`: parts of each dim. */
+static wafer_holding holding(uint32_t rows0, uint32_t rows1, uint32_t cols0, uint32_t cols1) {
+  wafer_holding h = on(0, 0, 4, 4);
+  h.layout = (wafer_layout){.rank = 2,
+                            .rows = {rows0, rows1},
+                            .cols = {cols0, cols1},
+                            .row_stride = {1, 1},
+                            .col_stride = {1, 1}};
+  return h;
+}
+
+/* A pass along lines of 4 cores: a word after the other, 4 hops of 2, 2 ramps of 3. */
+static void relayouts(void) {
+  const wafer_shape shape = {2, {8, 8}};
+  wafer_holding tiles = holding(4, 1, 1, 4), bands = holding(4, 1, 1, 1);
+  wafer_holding turned = holding(1, 4, 4, 1), all = holding(1, 1, 1, 1);
+  /* every row has its 16 words already: they go along it */
+  CU_ASSERT_EQUAL(relayout_cycles(&machine, &tiles, &bands, &shape, 64), 16 + 14);
+  CU_ASSERT_EQUAL(relayout_cycles(&machine, &bands, &tiles, &shape, 64), 16 + 14);
+  /* neither rows nor columns have what they need: 16 words along rows, then 16 along columns */
+  CU_ASSERT_EQUAL(relayout_cycles(&machine, &tiles, &turned, &shape, 64), 2 * (16 + 14));
+  /* columns agree, all words go along each */
+  CU_ASSERT_EQUAL(relayout_cycles(&machine, &bands, &all, &shape, 64), 64 + 14);
+  /* 16 words along rows first, all along columns then; the other order would be dearer */
+  CU_ASSERT_EQUAL(relayout_cycles(&machine, &tiles, &all, &shape, 64), 16 + 14 + 64 + 14);
+}
+
 CU_TestInfo tests_streams[] = {
+    {"relayouts", relayouts},
     {"words by element type", words},
     {"lanes by rectangles", lanes},
     {"cycles by lanes and the edge", cycles},

@@ -6,7 +6,7 @@
 // RUN: sed 's/wafer.depths = array<i64: 1, 2, 1>/wafer.depths = array<i64: 9000, 2, 1>/' %t | not wafer-opt - --passes=verify --machine=small16 2>&1 | FileCheck %s --check-prefix=BYTES
 // RUN: sed 's/wafer.phase = 1 : i64/wafer.phase = 0 : i64/' %t | not wafer-opt - --passes=verify --machine=small16 2>&1 | FileCheck %s --check-prefix=PHASE
 // RUN: sed 's/call @second(%%[0-9]*,/call @second(%%4,/' %t | not wafer-opt - --passes=verify --machine=small16 2>&1 | FileCheck %s --check-prefix=PLACE
-// RUN: sed 's/route = array<i64: 0, 7, 15, 7>/route = array<i64: 0, 7, 15, 9>/' %t | not wafer-opt - --passes=verify --machine=small16 2>&1 | FileCheck %s --check-prefix=ROUTE
+// RUN: sed 's/route = array<i64: 0, 7, 7, 7>/route = array<i64: 0, 7, 7, 9>/' %t | not wafer-opt - --passes=verify --machine=small16 2>&1 | FileCheck %s --check-prefix=ROUTE
 // RUN: sed 's/wafer.flip_batch = 0 : i64, //' %t | not wafer-opt - --passes=verify --machine=small16 2>&1 | FileCheck %s --check-prefix=MODULE
 // RUN: sed 's/, wafer.slabs = 1 : i64//' %t | not wafer-opt - --passes=verify --machine=small16 2>&1 | FileCheck %s --check-prefix=SLABS
 // COLOR: error: the stream of 'x' has colour 24, the machine has 24
