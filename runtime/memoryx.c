@@ -36,6 +36,10 @@ struct wafer_memoryx {
 
 /* ---- layout ---- */
 
+static wafer_status no_memory(const wafer_diag *diag) {
+  return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "out of memory for the weight servers");
+}
+
 static uint64_t aligned(uint64_t bytes) {
   return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
@@ -50,23 +54,35 @@ static bool is_f32(const resident *r) {
   return r->about.dtype == WAFER_DTYPE_f32;
 }
 
-static uint64_t resident_bytes(const resident *r) {
-  uint64_t bytes = aligned(4 * r->elements);
-  if (!is_f32(r)) bytes += aligned(wafer_dtype_bytes(r->about.dtype) * r->elements);
-  for (uint32_t i = 0; i < r->slot_count; i++)
-    bytes += aligned(4 * elements_of(&r->slots[i].shape));
+/* Of a parameter with its state. */
+static uint64_t parameter_bytes(const wafer_optimizer *optimizer, const wafer_parameter *p) {
+  rule_slot slots[RULE_SLOTS];
+  uint64_t elements = elements_of(&p->shape), bytes = aligned(4 * elements);
+  uint32_t count = rule_slots(optimizer->kind, &p->shape, slots);
+  if (p->dtype != WAFER_DTYPE_f32) bytes += aligned(wafer_dtype_bytes(p->dtype) * elements);
+  for (uint32_t i = 0; i < count; i++) bytes += aligned(4 * elements_of(&slots[i].shape));
   return bytes;
 }
 
-/* The next parameter goes to the server that has least so far: neither skew nor randomness. */
-static uint32_t least_loaded(const wafer_memoryx *m) {
-  uint32_t best = 0;
-  for (uint32_t i = 1; i < m->server_count; i++)
-    if (m->servers[i].bytes < m->servers[best].bytes) best = i;
-  return best;
+wafer_status wafer_memoryx_assign(const wafer_memoryx_options *options,
+                                  const wafer_parameter *parameters, uint32_t count,
+                                  uint32_t *server) {
+  uint32_t servers = options->servers ? options->servers : 1;
+  uint64_t *load = calloc(servers, sizeof *load);
+  if (!load) return no_memory(options->diag);
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t best = 0;
+    for (uint32_t s = 1; s < servers; s++)
+      if (load[s] < load[best]) best = s;
+    server[i] = best;
+    load[best] += parameter_bytes(&options->optimizer, &parameters[i]);
+  }
+  free(load);
+  return WAFER_OK;
 }
 
-static wafer_status describe(wafer_memoryx *m, const wafer_parameter *parameters) {
+static wafer_status describe(wafer_memoryx *m, const wafer_parameter *parameters,
+                             const uint32_t *server) {
   for (uint32_t i = 0; i < m->count; i++) {
     resident *r = &m->residents[i];
     r->about = parameters[i];
@@ -79,8 +95,8 @@ static wafer_status describe(wafer_memoryx *m, const wafer_parameter *parameters
     r->offset = m->elements;
     r->first_piece = m->pieces;
     r->slot_count = rule_slots(m->optimizer.kind, &r->about.shape, r->slots);
-    r->server = least_loaded(m);
-    m->servers[r->server].bytes += resident_bytes(r);
+    r->server = server[i];
+    m->servers[r->server].bytes += parameter_bytes(&m->optimizer, &r->about);
     m->state_count += r->slot_count + !is_f32(r);
     m->elements += r->elements;
     m->pieces += (r->elements + PIECE - 1) / PIECE;
@@ -121,17 +137,17 @@ static wafer_status take_servers(wafer_memoryx *m, const char *store) {
   return status;
 }
 
-static wafer_status no_memory(const wafer_diag *diag) {
-  return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "out of memory for the weight servers");
-}
-
 static wafer_status build(wafer_memoryx *m, const wafer_memoryx_options *o,
                           const wafer_parameter *parameters) {
   m->pool = thread_pool_create(o->threads);
   m->residents = calloc(m->count ? m->count : 1, sizeof *m->residents);
   m->servers = calloc(m->server_count, sizeof *m->servers);
   if (!m->pool || !m->residents || !m->servers) return no_memory(m->diag);
-  wafer_status status = describe(m, parameters);
+  uint32_t *server = calloc((size_t)m->count + 1, sizeof *server);
+  wafer_status status =
+      server ? wafer_memoryx_assign(o, parameters, m->count, server) : no_memory(m->diag);
+  if (status == WAFER_OK) status = describe(m, parameters, server);
+  free(server);
   if (status == WAFER_OK && !(m->squares = calloc(m->pieces + 1, sizeof *m->squares)))
     status = no_memory(m->diag);
   if (status == WAFER_OK) return take_servers(m, o->store);
@@ -232,7 +248,8 @@ static void narrow(const resident *r, uint64_t from, uint64_t n) {
 
 void wafer_memoryx_set(wafer_memoryx *m, uint32_t parameter, const void *data) {
   resident *r = &m->residents[parameter];
-  memcpy(r->value, data, wafer_dtype_bytes(r->about.dtype) * r->elements);
+  if (r->value != data)
+    memcpy(r->value, data, wafer_dtype_bytes(r->about.dtype) * r->elements);
   for (uint64_t i = 0; !is_f32(r) && i < r->elements; i++)
     r->master[i] = (float)wafer_element_f64(r->about.dtype, data, (int64_t)i);
 }
@@ -244,12 +261,15 @@ static void square_piece(void *self, uint64_t piece) {
   m->squares[piece] = rule_squares(m->gradients + r->offset + from, n);
 }
 
-double wafer_memoryx_squares(wafer_memoryx *m, const float *gradients) {
-  double sum = 0;
+void wafer_memoryx_squares(wafer_memoryx *m, const float *gradients, double *squares) {
   m->gradients = gradients;
   store_each(m->pool, m->pieces, square_piece, m);
-  for (uint64_t i = 0; i < m->pieces; i++) sum += m->squares[i];
-  return sum;
+  for (uint32_t p = 0; p < m->count; p++) {
+    const resident *r = &m->residents[p];
+    uint64_t end = p + 1 < m->count ? m->residents[p + 1].first_piece : m->pieces;
+    squares[p] = 0;
+    for (uint64_t i = r->first_piece; i < end; i++) squares[p] += m->squares[i];
+  }
 }
 
 static void update_piece(void *self, uint64_t piece) {

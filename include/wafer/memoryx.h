@@ -30,6 +30,10 @@ typedef struct wafer_memoryx_options {
 
 typedef struct wafer_memoryx wafer_memoryx;
 
+/* Which server each parameter goes to: in their order, to the one that has fewest bytes so far. */
+wafer_status wafer_memoryx_assign(const wafer_memoryx_options *options,
+                                  const wafer_parameter *parameters, uint32_t count,
+                                  uint32_t *server);
 /* UNSUPPORTED: a parameter's type. NO_MEMORY or IO: no room. */
 wafer_status wafer_memoryx_create(const wafer_memoryx_options *options,
                                   const wafer_parameter *parameters, uint32_t count,
@@ -44,9 +48,9 @@ uint64_t wafer_memoryx_bytes(const wafer_memoryx *memoryx); /* weights and state
 /* Gradients are one vector: parameter i's elements begin at offset(i); offset(count) is its length. */
 uint64_t wafer_memoryx_offset(const wafer_memoryx *memoryx, uint32_t parameter);
 
-/* The sum of squares of the gradient vector in f64, in a fixed order of pieces and parameters; not
- * finite when an element is not. */
-double wafer_memoryx_squares(wafer_memoryx *memoryx, const float *gradients);
+/* Per parameter the sum of squares of its gradients in f64, in a fixed order of pieces; not finite
+ * when an element is not. */
+void wafer_memoryx_squares(wafer_memoryx *memoryx, const float *gradients, double *squares);
 
 typedef struct wafer_update {
   uint64_t number; /* of updates so far, this one included: from 1 */

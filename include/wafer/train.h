@@ -13,6 +13,7 @@
 #include "wafer/dataset.h"
 #include "wafer/memoryx.h"
 #include "wafer/plan.h"
+#include "wafer/ranks.h"
 #include "wafer/swarmx.h"
 
 #ifdef __cplusplus
@@ -79,8 +80,10 @@ typedef struct wafer_transport {
   void (*destroy)(void *self);
 } wafer_transport;
 
-/* Everything in this process: `systems` ranges of micro-batches, one after the other through one
- * session, each with partial sums of its own. */
+/* What this process has of a run. Alone: everything, `systems` ranges of micro-batches one after the
+ * other through one session, each with partial sums of its own. As one of several ranks: a share of
+ * systems and weight servers, and a node of SwarmX (docs/training.md); every rank is given the same
+ * but for `ranks`. */
 typedef struct wafer_local {
   const wafer_diag *diag;
   uint32_t systems;
@@ -94,9 +97,14 @@ typedef struct wafer_local {
   const wafer_parameter *parameters;
   uint32_t parameter_count;
   wafer_memoryx_options memoryx;
+  wafer_ranks ranks; /* borrowed; zero: alone */
 } wafer_local;
 
 wafer_status wafer_transport_local(const wafer_local *local, wafer_transport *out);
+/* On ranks above 0, which call nothing else of the table: does what rank 0's calls ask for, until it
+ * calls wafer_transport_end. */
+wafer_status wafer_transport_serve(const wafer_transport *transport);
+wafer_status wafer_transport_end(const wafer_transport *transport);
 
 /* ---- the loop ---- */
 

@@ -9,6 +9,7 @@
 
 #include "caught.h"
 #include "scratch.h"
+#include "thread_ranks.h"
 #include "wafer/npy.h"
 
 enum { SAMPLES = 96, MICRO = 2, BATCH = 16, FEATURES = 3 };
@@ -133,8 +134,9 @@ static wafer_train_options options_of(fixture *f, uint64_t steps, const char *fo
       .watch = {f, on_begin, on_step, on_score, NULL}};
 }
 
-static wafer_status run_with(fixture *f, wafer_train_options *o, uint32_t systems,
-                             uint32_t servers, uint64_t poison) {
+/* What a rank is given; everything, when it is alone. */
+static wafer_local local_of(fixture *f, const wafer_train_options *o, uint32_t systems,
+                            uint32_t servers, uint64_t poison) {
   static const wafer_gather fields[] = {{.field = 0, .dtype = WAFER_DTYPE_f32},
                                         {.field = 1, .dtype = WAFER_DTYPE_f32}};
   static const wafer_parameter parameters[] = {
@@ -155,12 +157,58 @@ static wafer_status run_with(fixture *f, wafer_train_options *o, uint32_t system
                        .parameters = parameters,
                        .parameter_count = 2,
                        .memoryx = {.optimizer = o->optimizer, .servers = servers, .threads = 1}};
+  local.memoryx.optimizer.lr = 0.05;
+  return local;
+}
+
+static wafer_status run_with(fixture *f, wafer_train_options *o, uint32_t systems,
+                             uint32_t servers, uint64_t poison) {
   wafer_transport t;
+  wafer_local local = local_of(f, o, systems, servers, poison);
   o->optimizer.lr = 0.05;
   CU_ASSERT_EQUAL_FATAL(wafer_transport_local(&local, &t), WAFER_OK);
   wafer_status status = wafer_train(o, &t);
   t.destroy(t.self);
   return status;
+}
+
+typedef struct rank_run {
+  wafer_local local;
+  const wafer_train_options *o; /* rank 0's */
+  wafer_status status;
+} rank_run;
+
+static void *run_rank(void *self) {
+  rank_run *r = self;
+  wafer_transport t;
+  r->status = wafer_transport_local(&r->local, &t);
+  if (r->status != WAFER_OK) return NULL;
+  r->status = r->o ? wafer_train(r->o, &t) : wafer_transport_serve(&t);
+  if (r->status == WAFER_OK) r->status = wafer_transport_end(&t);
+  t.destroy(t.self);
+  return NULL;
+}
+
+/* The same run over `count` ranks. */
+static bool run_ranks(fixture *f, wafer_train_options *o, uint32_t count, uint32_t systems,
+                      uint32_t servers) {
+  post p;
+  wafer_ranks ranks[MOST_RANKS];
+  rank_run runs[MOST_RANKS];
+  pthread_t threads[MOST_RANKS];
+  bool right = true;
+  o->optimizer.lr = 0.05;
+  post_open(&p, count, ranks);
+  for (uint32_t i = 0; i < count; i++) {
+    runs[i] = (rank_run){local_of(f, o, systems, servers, 0), i ? NULL : o, WAFER_OK};
+    runs[i].local.ranks = ranks[i];
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, run_rank, &runs[i]), 0);
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    pthread_join(threads[i], NULL);
+    right &= runs[i].status == WAFER_OK;
+  }
+  return post_close(&p) && right;
 }
 
 /* Bytes of the three files of a checkpoint, one after the other; 0: there is none. */
@@ -242,6 +290,32 @@ static void nothing_depends_on_systems_or_servers(void) {
     snprintf(name, sizeof name, "n%u", systems[i]);
     o = options_of(&f, 20, scratch_path(&f.in, name));
     CU_ASSERT_EQUAL(run_with(&f, &o, systems[i], servers[i], 0), WAFER_OK);
+    CU_ASSERT(same_checkpoints(&f, "one", name, 20));
+  }
+  finish(&f);
+}
+
+/* Fewer, as many and more systems and servers than ranks; a run is gone on with by other ranks. */
+static void nothing_depends_on_ranks(void) {
+  static const uint32_t ranks[] = {2, 3, 4, 7, 5}, systems[] = {2, 3, 9, 4, 1},
+                        servers[] = {1, 2, 3, 2, 6};
+  fixture f;
+  prepare(&f);
+  wafer_train_options o = options_of(&f, 20, scratch_path(&f.in, "one"));
+  o.evaluate = true;
+  CU_ASSERT_EQUAL(run_with(&f, &o, 1, 1, 0), WAFER_OK);
+  wafer_train_score want = f.score;
+  for (size_t i = 0; i < WAFER_COUNT(ranks); i++) {
+    char name[16];
+    snprintf(name, sizeof name, "r%u", ranks[i]);
+    o = options_of(&f, 9, scratch_path(&f.in, name));
+    CU_ASSERT(run_ranks(&f, &o, ranks[i], systems[i], servers[i]));
+    o = options_of(&f, 20, scratch_path(&f.in, name));
+    o.resume = o.evaluate = true;
+    f.score.loss = -1;
+    CU_ASSERT(run_ranks(&f, &o, ranks[WAFER_COUNT(ranks) - 1 - i], systems[i], servers[i]));
+    CU_ASSERT_EQUAL(f.first_told, 9);
+    CU_ASSERT_EQUAL(f.score.loss, want.loss);
     CU_ASSERT(same_checkpoints(&f, "one", name, 20));
   }
   finish(&f);
@@ -375,6 +449,7 @@ CU_TestInfo tests_train[] = {
     {"a line is learned", a_line_is_learned},
     {"steps are those of the mean", steps_are_those_of_the_mean},
     {"nothing depends on systems or servers", nothing_depends_on_systems_or_servers},
+                             {"nothing depends on ranks", nothing_depends_on_ranks},
     {"resuming changes nothing", resuming_changes_nothing},
     {"only the same run goes on", only_the_same_run_goes_on},
     {"the last ones are kept", the_last_ones_are_kept},
