@@ -15,6 +15,7 @@ enum { MOST_FIELDS = 16 };
 typedef struct job {
   train_arguments *a;
   wafer_arena *arena;
+  wafer_ranks ranks;
   const wafer_machine *machine;
   wafer_dataset *data, *eval_data;
   const wafer_plan *plan, *eval_plan, *rest_plan; /* plan: of evaluation in --mode eval */
@@ -230,7 +231,8 @@ static wafer_status open_transport(const job *j, wafer_transport *out) {
                                    .servers = (uint32_t)a->servers,
                                    .store = a->store,
                                    .threads = (uint32_t)a->threads,
-                                   .diag = cli_diag()}};
+                                   .diag = cli_diag()},
+                       .ranks = j->ranks};
   wafer_status status = open_systems(j, &local);
   if (status != WAFER_OK) return close_systems(&local), status;
   return wafer_transport_local(&local, out);
@@ -294,13 +296,19 @@ static wafer_status run(job *j) {
   j->a->train.watch = train_watch_of(&log);
   WAFER_TRY(open_transport(j, &transport));
   signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like a full disk */
-  wafer_status status = j->a->mode == EVALUATE ? wafer_train_evaluate(&j->a->train, &transport)
-                                               : wafer_train(&j->a->train, &transport);
+  wafer_status status = j->ranks.rank        ? wafer_transport_serve(&transport)
+                        : j->a->mode == EVALUATE ? wafer_train_evaluate(&j->a->train, &transport)
+                                                 : wafer_train(&j->a->train, &transport);
+  status = train_log_close(&log, status);
+  if (status == WAFER_OK) status = wafer_transport_end(&transport);
+  if (status != WAFER_OK && j->ranks.count > 1) /* the others wait for this one */
+    fflush(NULL), j->ranks.abort(j->ranks.self, status);
   transport.destroy(transport.self);
-  return train_log_close(&log, status);
+  return status;
 }
 
-static wafer_status prepare(job *j) {
+static wafer_status prepare(void *self) {
+  job *j = self;
   WAFER_TRY(wafer_machine_open(cli_diag(), j->arena, j->a->machine, &j->machine));
   WAFER_TRY(open_data(j));
   WAFER_TRY(choose_plan(j));
@@ -313,16 +321,24 @@ static wafer_status prepare(job *j) {
                     j->state_bytes, &j->cycles);
 }
 
-static wafer_status train(train_arguments *a, wafer_arena *arena) {
-  job j = {.a = a, .arena = arena};
-  WAFER_TRY(prepare(&j));
+static wafer_status train_ranks(job *j) {
+  train_arguments *a = j->a;
+  WAFER_TRY(train_agree(&j->ranks, prepare, j));
   if (a->validate_only) {
     if (!a->quiet) puts("options, model and data fit each other");
     return WAFER_OK;
   }
-  WAFER_TRY(evaluation_plans(&j));
-  print_plan(&j);
-  return a->compile_only ? WAFER_OK : run(&j);
+  WAFER_TRY(evaluation_plans(j));
+  print_plan(j);
+  return a->compile_only ? WAFER_OK : run(j);
+}
+
+static wafer_status train(train_arguments *a, wafer_arena *arena) {
+  job j = {.a = a, .arena = arena};
+  WAFER_TRY(train_join(a, &j.ranks));
+  wafer_status status = train_ranks(&j);
+  if (j.ranks.destroy) j.ranks.destroy(j.ranks.self);
+  return status;
 }
 
 int wafer_tool_train(int argc, char **argv) {
@@ -331,12 +347,13 @@ int wafer_tool_train(int argc, char **argv) {
   train_arguments a;
   bool help = false;
   char **all;
-  wafer_status status = train_with_params(argc, argv, arena, &argc, &all);
-  if (status == WAFER_OK) status = train_parse(argc, all, arena, &a, &help);
+  int all_count;
+  wafer_status status = train_with_params(argc, argv, arena, &all_count, &all);
+  if (status == WAFER_OK) status = train_parse(all_count, all, arena, &a, &help);
   if (help) fputs(train_usage, stdout);
   if (status == WAFER_OK && !help) {
     if (a.quiet) cli_quiet();
-    status = train(&a, arena);
+    status = train_supervises(&a) ? train_supervise(&a, arena, argc, argv) : train(&a, arena);
     if (fflush(stdout) != 0 && status == WAFER_OK)
       status = fail("standard output", WAFER_IO, "cannot be written");
   }

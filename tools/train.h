@@ -13,7 +13,7 @@ typedef struct train_arguments {
   wafer_training_options loss;
   train_mode mode;
   bool lm, no_shuffle, steps_set, quiet, compile_only, validate_only, scale_set;
-  uint64_t epochs, systems, servers, threads, micro_batch;
+  uint64_t epochs, systems, servers, threads, micro_batch, processes, restarts;
   wafer_train_options train;
   wafer_dim_binding *dims;
   wafer_shape_binding *shapes;
@@ -47,6 +47,15 @@ typedef struct train_cycles {
 } train_cycles;
 wafer_status train_cost(const wafer_plan *plan, uint64_t micro_batches, uint64_t systems,
                         uint64_t servers, uint64_t state_bytes, train_cycles *out);
+
+/* train_launch.c. Whether this process only starts others and looks after them; doing so, `argv` being
+ * what it was called with. */
+bool train_supervises(const train_arguments *a);
+wafer_status train_supervise(const train_arguments *a, wafer_arena *arena, int argc, char **argv);
+/* The ranks of the job this process belongs to, one when it is alone. */
+wafer_status train_join(train_arguments *a, wafer_ranks *out);
+/* Calls `prepare` on rank 0, then, if that went well, on the others. */
+wafer_status train_agree(const wafer_ranks *ranks, wafer_status (*prepare)(void *self), void *self);
 
 /* train_watch.c: progress on the terminal, the metrics file, points for the plot. */
 typedef struct train_point {

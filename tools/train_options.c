@@ -44,6 +44,9 @@ const char train_usage[] =
     "      --micro-batch N      samples of one pass over a wafer (from model, machine and batch)\n"
     "      --systems N          wafers (1); changes no result\n"
     "      --weight-servers N   of MemoryX (1); changes no result\n"
+    "      --processes N        of the host, by mpirun (1); systems and servers are spread over them;\n"
+    "                           under mpirun or srun --mpi=pmix the launcher says how many\n"
+    "      --restarts N         start again from the newest checkpoint when a process dies (0)\n"
     "      --store DIR          weights and state in mapped files there, not in memory\n"
     "      --seed N             of shuffling and of dropout (0)\n"
     "      --threads N          of the host (all)\n"
@@ -65,14 +68,16 @@ const char train_usage[] =
     "      --batch 64 --steps 1000 --checkpoint run --checkpoint-every 100\n"
     "  wafer train gpt.onnx --data tokens.npy --lm --loss cross-entropy --optimizer adamw \\\n"
     "      --lr-schedule cosine --warmup 100 --steps 2000 --systems 4 --eval-data held-out.npy\n"
-    "  wafer train -p params.yaml --resume\n";
+    "  wafer train -p params.yaml --resume\n"
+    "  wafer train -p params.yaml --systems 4 --processes 2 --restarts 3\n"
+    "  srun --mpi=pmix -n 16 wafer train -p params.yaml --systems 16 --resume\n";
 
 enum {
   DATA = 256, LM, EVAL_DATA, EVAL_EVERY, NO_SHUFFLE, LOSS, IGNORE, FREEZE, RECOMPUTE, DTYPE, DIM,
   SHAPE, OPTIMIZER_, LR, MOMENTUM, BETA1, BETA2, EPS, DECAY, SCHEDULE, WARMUP, LR_END, LR_EVERY,
   LR_GAMMA, CLIP, SCALE, MODE, STEPS, EPOCHS, BATCH, MICRO, SYSTEMS, SERVERS, STORE, SEED, THREADS,
   MACHINE, EXECUTION, CHECKPOINT, EVERY, KEEP, RESUME, METRICS, PLOT, COMPILE_ONLY, VALIDATE_ONLY,
-  MODEL
+  MODEL, PROCESSES, RESTARTS
 };
 
 static const struct option long_options[] = {
@@ -109,6 +114,8 @@ static const struct option long_options[] = {
     {"micro-batch", required_argument, NULL, MICRO},
     {"systems", required_argument, NULL, SYSTEMS},
     {"weight-servers", required_argument, NULL, SERVERS},
+    {"processes", required_argument, NULL, PROCESSES},
+    {"restarts", required_argument, NULL, RESTARTS},
     {"store", required_argument, NULL, STORE},
     {"seed", required_argument, NULL, SEED},
     {"threads", required_argument, NULL, THREADS},
@@ -275,7 +282,8 @@ static const struct count_row {
     {MICRO, "--micro-batch", 1, 1 << 20},        {SYSTEMS, "--systems", 1, 4096},
     {SERVERS, "--weight-servers", 1, 4096},      {SEED, "--seed", 0, UINT64_MAX},
     {THREADS, "--threads", 1, 1024},             {EVERY, "--checkpoint-every", 1, UINT32_MAX},
-    {KEEP, "--keep", 0, UINT32_MAX},
+    {KEEP, "--keep", 0, UINT32_MAX},             {PROCESSES, "--processes", 1, 4096},
+    {RESTARTS, "--restarts", 0, 1 << 20},
 };
 
 static uint64_t *count_of(train_arguments *a, int option) {
@@ -285,7 +293,8 @@ static uint64_t *count_of(train_arguments *a, int option) {
                           &a->micro_batch,        &a->systems,
                           &a->servers,            &a->train.seed,
                           &a->threads,            &a->train.checkpoint_every,
-                          &a->train.keep};
+                          &a->train.keep,         &a->processes,
+                          &a->restarts};
   for (size_t i = 0; i < WAFER_COUNT(counts); i++)
     if (counts[i].option == option) return at[i];
   return NULL;
@@ -359,6 +368,8 @@ static wafer_status check(train_arguments *a, int mode_given) {
     return (wafer_status)cli_usage("train", "one of --steps and --epochs is wanted");
   if (a->train.resume && !a->train.checkpoint)
     return (wafer_status)cli_usage("train", "--resume goes with --checkpoint DIR");
+  if (a->restarts && !a->train.checkpoint)
+    return (wafer_status)cli_usage("train", "--restarts goes with --checkpoint DIR");
   if (a->micro_batch && a->train.batch % a->micro_batch)
     return (wafer_status)cli_usage("train", "--batch %llu is no multiple of --micro-batch %llu",
                                    (unsigned long long)a->train.batch,
