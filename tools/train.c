@@ -243,6 +243,10 @@ static wafer_status open_transport(const job *j, wafer_transport *out) {
 static void print_plan(const job *j) {
   const train_arguments *a = j->a;
   uint64_t micro_batches = a->train.batch / j->micro_batch, weights = 0;
+  if (micro_batches < a->systems)
+    wafer_note(cli_diag(), (wafer_loc){0},
+               "%llu of %llu systems have no micro-batch; a larger --batch gives them some",
+               (ull)(a->systems - micro_batches), (ull)a->systems);
   if (a->quiet) return;
   for (uint32_t i = 0; i < j->parameter_count; i++) {
     int64_t elements = 0;
@@ -258,10 +262,6 @@ static void print_plan(const job *j) {
          (ull)a->train.batch, (ull)micro_batches, j->micro_batch, (ull)j->cycles.step,
          (ull)j->cycles.system, (ull)j->cycles.sum, (ull)j->cycles.update);
   fflush(stdout);
-  if (micro_batches < a->systems)
-    wafer_note(cli_diag(), (wafer_loc){0},
-               "%llu of %llu systems have no micro-batch; a larger --batch gives them some",
-               (ull)(a->systems - micro_batches), (ull)a->systems);
 }
 
 static uint64_t label_elements(const job *j) {

@@ -359,12 +359,13 @@ static wafer_status check(train_arguments *a, int mode_given) {
   if (!a->model) return (wafer_status)cli_usage("train", "one MODEL.onnx is wanted");
   if (!a->train.loss) return (wafer_status)cli_usage("train", "--loss is missing");
   if (!mode_given && a->eval_data) a->mode = TRAIN_AND_EVALUATE;
-  if (a->mode != EVALUATE && !a->data)
+  bool runs = !a->compile_only && !a->validate_only;
+  if (runs && a->mode != EVALUATE && !a->data)
     return (wafer_status)cli_usage("train", "--data is missing");
   if (a->mode != TRAIN && !a->eval_data)
     return (wafer_status)cli_usage("train", "--eval-data is missing, which --mode asks for");
   bool steps = a->train.steps != 0, epochs = a->epochs != 0;
-  if (a->mode != EVALUATE && steps == epochs && !a->compile_only && !a->validate_only)
+  if (a->mode != EVALUATE && steps == epochs && runs)
     return (wafer_status)cli_usage("train", "one of --steps and --epochs is wanted");
   if (a->train.resume && !a->train.checkpoint)
     return (wafer_status)cli_usage("train", "--resume goes with --checkpoint DIR");

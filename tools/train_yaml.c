@@ -80,7 +80,8 @@ static wafer_status put_pair(settings *s, const char *section, bool zoo, const y
   bool has_value;
   if (!key) return wrong(s, key_at, "a key of '%s' is no scalar", section);
   const char *name = option_of(section, key);
-  if (!strcmp(name, "model")) s->model = value;
+  if (!strcmp(name, "model") && !(s->model = wafer_arena_strdup(s->arena, value)))
+    return wrong(s, at, "'%s' wants a scalar", key);
   if (train_option(name, &has_value)) {
     if (at->type != YAML_SEQUENCE_NODE) return put_value(s, at, key, name, has_value);
     for (yaml_node_item_t *i = at->data.sequence.items.start; i < at->data.sequence.items.top; i++)

@@ -15,9 +15,16 @@ cp "$source/test/data/attention.onnx" .
 cp "$source/test/data/chain.kgraph" .
 cp -r "$source/test/data/conform" suite
 rm -r suite/differs suite/unknown
+npy() { # FILE SHAPE BYTES: an .npy of u8 that count up
+  { printf '\223NUMPY\001\000\166\000'
+    printf '%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': $2, }"
+    printf "$(awk "BEGIN { for (i = 0; i < $3; i++) printf \"\\\\%03o\", i % 4 }")"; } >"$1"
+}
+npy x.npy '(64, 8)' 512
+npy y.npy '(64,)' 64
 cp "$source/test/ir/simplify.mlir" net.mlir
 wafer compile face.onnx -q -o face.wplan
-for page in wafer wafer-zoo wafer-conform wafer-machines wafer-place wafer-compile wafer-run wafer-check wafer-dump wafer-opt wafer-fabric; do
+for page in wafer wafer-zoo wafer-train wafer-export wafer-conform wafer-machines wafer-place wafer-compile wafer-run wafer-check wafer-dump wafer-opt wafer-fabric; do
   file=$source/tools/man/$page.1
   warnings=$(man --warnings -l "$file" 2>&1 >/dev/null)
   [ -z "$warnings" ] || { echo "FAILED: $page.1: $warnings" >&2; failed=1; }

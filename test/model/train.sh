@@ -1,0 +1,108 @@
+#!/bin/sh
+# Training a net of 212 weights: the same bytes for every number of systems, servers and threads; resumed, killed,
+# with a damaged checkpoint, on a full disk; evaluated, exported; settings from a file; what is wrong is said.
+# usage: train.sh WAFER SOURCE KILLS
+set -u
+wafer=$1
+source=$2
+kills=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+cd "$work" || exit 1
+fail() { echo "FAILED: $*" >&2; failed=1; }
+
+npy() { # FILE DESCR SHAPE, data on stdin
+  header="{'descr': '$2', 'fortran_order': False, 'shape': $3, }"
+  { printf '\223NUMPY\001\000\166\000'; printf '%-117s\n' "$header"; cat; } >"$1"
+}
+octal() { printf "$(awk "BEGIN { for (i = 0; i < $1; i++) printf \"\\\\%03o\", $2 }")"; }
+octal 512 'i % 8 ? (i * 7 + i % 8 * (i % 8) * 3) % 8 : i / 8 % 4' | npy x.npy '|u1' '(64, 8)'
+octal 64 'i % 4' | npy y.npy '|u1' '(64,)'
+octal 64 'i % 5' | npy bad.npy '|u1' '(64,)'
+octal 63 'i % 4' | npy few.npy '|u1' '(63,)'
+octal 400 '97 + i * i % 7' | npy tokens.npy '|u1' '(400,)'
+"$wafer" zoo mlp --widths 8,16,4 -o net.onnx -q || fail "zoo"
+
+common="--data x.npy,y.npy --loss cross-entropy --optimizer adam --lr 0.02 --batch 24 --clip-norm 1 --warmup 3 -q"
+train() { "$wafer" train net.onnx $common "$@"; }
+
+train --steps 12 --checkpoint one || fail "training"
+for run in "2 1 1" "3 3 1" "4 2 2" "9 1 2"; do
+  set -- $run
+  train --steps 12 --checkpoint "n$1" --systems "$1" --weight-servers "$2" --threads "$3" 2>note || fail "$1 systems"
+  diff -r one "n$1" || fail "$1 systems, $2 servers, $3 threads: other bytes"
+done
+grep -q '3 of 9 systems have no micro-batch' note || fail "idle systems are not said: $(cat note)"
+train --steps 12 --checkpoint stored --store . --weight-servers 2 || fail "--store"
+diff -r one stored || fail "--store: other bytes"
+
+# Stopped, and gone on with by another number of systems; the schedule's length counts, so cosine would differ.
+train --steps 5 --checkpoint parts --metrics parts.jsonl && cp -r parts early
+train --steps 12 --checkpoint parts --resume --systems 2 --metrics parts.jsonl || fail "--resume"
+diff -r one/step-00000012 parts/step-00000012 || fail "--resume: other bytes"
+[ "$(grep -c '"loss"' parts.jsonl)" = 12 ] || fail "the metrics have not each step once"
+train --steps 12 --checkpoint fresh --resume || fail "--resume without a checkpoint"
+diff -r one/step-00000012 fresh/step-00000012 || fail "--resume without a checkpoint: other bytes"
+
+# A damaged newest checkpoint is skipped with a warning.
+printf x | dd of=parts/step-00000012/state.safetensors bs=1 seek=300 conv=notrunc 2>/dev/null
+train --steps 12 --checkpoint parts --resume 2>warning || fail "--resume past a damaged checkpoint"
+grep -q 'warning: .*this checkpoint is skipped' warning || fail "no warning: $(cat warning)"
+diff -r one/step-00000012 parts/step-00000012 || fail "past a damaged checkpoint: other bytes"
+
+# No room for a checkpoint: said, and the one before it is whole.
+(ulimit -f 1; train --steps 12 --checkpoint early --resume 2>full)
+[ $? = 7 ] && grep -q 'cannot write' full || fail "a full disk: $(cat full)"
+train --steps 12 --checkpoint early --resume 2>after || fail "after a full disk"
+diff -r one/step-00000012 early/step-00000012 || fail "after a full disk: other bytes"
+
+"$source/tools/kill-train" "$kills" "$wafer" || fail "kills"
+
+# Evaluation, export, f16, plots.
+train --epochs 40 --weight-decay 0.01 --checkpoint good --plot curve.svg --dtype f16 --eval-data x.npy,y.npy --eval-every 50 ||
+  fail "f16"
+xmllint --noout curve.svg || fail "the plot is no XML"
+"$wafer" train net.onnx --loss cross-entropy --mode eval --eval-data x.npy,y.npy --checkpoint good --batch 20 >score || fail "eval"
+grep -q 'Accuracy=1.0000' score || fail "not learned: $(cat score)"
+"$wafer" export good -o out.onnx -q || fail "export"
+"$wafer" train out.onnx --loss cross-entropy --mode eval --eval-data x.npy,y.npy --batch 20 >again || fail "eval of the export"
+[ "$(sed -n 's/.*Eval.*Loss/Loss/p' score)" = "$(sed -n 's/.*Eval.*Loss/Loss/p' again)" ] || fail "the export scores $(cat again), not $(cat score)"
+
+# Settings from a file; options win.
+cat >params.yaml <<'YAML'
+model:     {zoo: mlp, widths: "8,16,4", file: made.onnx, loss: cross-entropy}
+data:      {train: "x.npy,y.npy"}
+optimizer: {name: adam, lr: 0.02, clip-norm: 1, warmup: 3}
+run:       {steps: 99, batch: 24, checkpoint: yaml, quiet: true}
+YAML
+"$wafer" train -p params.yaml --steps 12 || fail "-p"
+for file in weights.safetensors state.safetensors; do
+  cmp "one/step-00000012/$file" "yaml/step-00000012/$file" || fail "-p: other $file"
+done
+
+# Tokens.
+"$wafer" zoo gpt --layers 1 --d-model 8 --heads 2 --vocab 128 --sequence 12 --init 1 -o gpt.onnx -q
+"$wafer" train gpt.onnx --data tokens.npy --lm --loss cross-entropy --optimizer adamw --steps 3 --batch 4 -q || fail "--lm"
+
+wrong() { # STATUS TEXT, options
+  want=$1 text=$2
+  shift 2
+  "$wafer" train net.onnx --loss cross-entropy --optimizer sgd -q "$@" >out 2>&1
+  status=$?
+  [ $status = "$want" ] && grep -q -e "$text" out || fail "$*: status $status, not $want with '$text': $(cat out)"
+}
+wrong 1 'one of --steps and --epochs' --data x.npy,y.npy
+wrong 1 'no multiple of --micro-batch 5' --data x.npy,y.npy --steps 1 --batch 16 --micro-batch 5
+wrong 1 'goes with --checkpoint' --data x.npy,y.npy --steps 1 --resume
+wrong 1 'the beta1 of sgd must be' --data x.npy,y.npy --steps 1 --beta1 2
+wrong 2 'which does not fit 64x8' --data x.npy,few.npy --steps 1
+wrong 2 'a sample is scalar, the model' --data y.npy,y.npy --steps 1
+wrong 2 'has label 4, the loss has classes 0 to 3' --data x.npy,bad.npy --steps 4
+wrong 7 'cannot open' --data none.npy,y.npy --steps 1
+wrong 5 'gradients are not finite' --data x.npy,y.npy --steps 40 --lr 1e38
+wrong 1 'the checkpoint is of a run with' --data x.npy,y.npy --steps 20 --resume --checkpoint one --batch 24
+printf 'model: {file: net.onnx}\nrunning: {steps: 1}\n' >wrong.yaml
+wrong 2 "wrong.yaml:2:1: .*'running' is no section" -p wrong.yaml
+[ $failed = 0 ] && echo "training: ok"
+exit $failed
