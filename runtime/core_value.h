@@ -47,6 +47,9 @@ static inline uint32_t core_run_left(const core_thread *t) {
   return t->inner - t->index[3];
 }
 
+/* The instruction's last step is done; those that wait for it may start `at` that cycle. */
+void core_end_instruction(fabric_core *core, core_thread *thread, uint64_t at);
+
 #define CORE_CHUNK 256 /* elements computed at once */
 
 typedef union core_lanes {

@@ -188,7 +188,7 @@ static bool fabric_ready(const wafer_fabric *f, const core_thread *t, uint32_t e
 }
 
 /* Those that wait for it may start `at` the cycle after. */
-static void end_instruction(fabric_core *core, core_thread *t, uint64_t at) {
+void core_end_instruction(fabric_core *core, core_thread *t, uint64_t at) {
   t->state = THREAD_FREE;
   t->ready = at;
   for (uint32_t left = core->running; left; left &= left - 1) {
@@ -280,6 +280,8 @@ wafer_status core_step(wafer_fabric *f, uint32_t at, core_thread *t, core_unit u
   if (t->count) {
     uint32_t left = t->count - t->done, elements = t->step < left ? t->step : left;
     if (t->fabric && !fabric_ready(f, t, elements, next)) return WAFER_OK;
+    if (t->plain && t->fabric) WAFER_TRY(fabric_train(f, at, t, stepped));
+    if (*stepped) return WAFER_OK;
     if (goes_at_once(f, at, t)) {
       cost = all_cycles(f, t);
       elements = left;
@@ -293,6 +295,6 @@ wafer_status core_step(wafer_fabric *f, uint32_t at, core_thread *t, core_unit u
   *stepped = true;
   core->busy[unit] = f->now + cost;
   if (core->finish < core->busy[unit]) core->finish = core->busy[unit];
-  if (t->done == t->count) end_instruction(core, t, core->busy[unit]);
+  if (t->done == t->count) core_end_instruction(core, t, core->busy[unit]);
   return WAFER_OK;
 }

@@ -156,6 +156,8 @@ static void drop_program(wafer_fabric *f) {
   free(f->switches);
   free(f->turning);
   free(f->entered);
+  free(f->stages);
+  free(f->train);
 }
 
 wafer_status wafer_fabric_reprogram(wafer_fabric *f, const wafer_fabric_program *program) {

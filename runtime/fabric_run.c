@@ -27,8 +27,8 @@ wafer_status fabric_trap(const wafer_fabric *f, uint32_t router, const char *for
   return wafer_fail(f->diag, loc, WAFER_TRAP, "%s", text);
 }
 
-/* ---- the wheel: a bucket per cycle, modulo its size. A core that is woken earlier than thought stays
- * in the later bucket as well, where it is passed over ---- */
+/* ---- the wheel: a bucket per cycle, modulo its size. A core that is woken earlier than thought
+ * stays in the later bucket as well, where it is passed over ---- */
 
 void fabric_wake(wafer_fabric *f, uint32_t at, uint64_t cycle) {
   fabric_core *core = &f->cores[at];

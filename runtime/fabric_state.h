@@ -235,6 +235,9 @@ struct wafer_fabric {
   uint64_t era;       /* changes before stamps come round */
   uint64_t fault_due; /* the cycle of the next fault, FABRIC_NEVER: none */
   struct fabric_faults *faults;
+  struct fabric_stage *stages; /* of the train that is being made */
+  uint32_t stage_count, stage_room, train_words;
+  float *train; /* twice train_words */
   bool moved; /* something at the border, in this cycle */
   bool ran;
   bool single; /* wavelets one by one */
@@ -317,6 +320,12 @@ wafer_status core_compute(wafer_fabric *f, uint32_t core, core_thread *thread, u
                           uint32_t cost);
 /* The queue a program's colour is bound to; FABRIC_NONE: none. */
 uint32_t core_queue(const fabric_core *core, uint8_t color, bool output);
+
+/* ---- trains (fabric_train.c) ---- */
+
+/* The microthread, whose step could go now, sends all its words through all cores that pass them
+ * on; `*went` false: not that way, nothing has changed. */
+wafer_status fabric_train(wafer_fabric *f, uint32_t core, core_thread *thread, bool *went);
 
 /* ---- time (fabric_run.c) ---- */
 

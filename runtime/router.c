@@ -62,8 +62,8 @@ static inline uint32_t after_last(const wafer_fabric *f, const fabric_node *q) {
 }
 
 /* Does a wavelet that may leave q `*delay` cycles from now pass a core that does not want it? Then
- * `*delay` becomes that of the cycle in which there is room beyond: it leaves in that cycle, for its
- * link leads out of no other queue, and room that is there stays. */
+ * `*delay` becomes that of the cycle in which there is room beyond: it leaves in that cycle, for
+ * its link leads out of no other queue, and room that is there stays. */
 static inline bool passes(const wafer_fabric *f, const fabric_node *q, uint32_t control,
                           uint32_t *delay) {
   fabric_filter *filter = &f->filters[q->filter];

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 
 #include "caught.h"
-#include "wafer/fabric.h"
+#include "wafer/fabric_case.h"
 
-enum { SIDE = 6, CORES = SIDE * SIDE, COLORS = 7, MOST = 24, RUNS = 6, REGION = 1024, RESULTS = 16384 };
+enum { SIDE = 6, CORES = SIDE * SIDE, COLORS = 7, MOST = 24, RUNS = 6 };
+enum { REGION = 1024, RESULTS = 16384 };
 
 /* A colour: from a core along a walk, to the core at its end and some on the way. */
 typedef struct flow {
@@ -323,7 +324,35 @@ static void trains_are_exact(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Cases that are one train, or begin as one: as many cycles, hops and cycles of work as by single
+ * wavelets. */
+static void chains_are_exact(void) {
+  static const char *const machines[] = {"wse2", "wse3", "small64"};
+  static const char *const names[] = {"reduce", "send", "broadcast", "all-reduce"};
+  static const uint32_t words[] = {3, 4, 20, 21, 300};
+  wafer_arena *arena = wafer_arena_create();
+  for (size_t m = 0; m < WAFER_COUNT(machines); m++)
+    for (size_t i = 0; i < WAFER_COUNT(names) * WAFER_COUNT(words) * 4; i++) {
+      const wafer_machine *machine;
+      wafer_case_result one, many;
+      wafer_case_options o = {.width = 2 + (uint32_t)i % 4 * 3,
+                              .height = i % 4 == 1 ? 3 : 1,
+                              .words = words[i / 4 % WAFER_COUNT(words)],
+                              .repeat = 1 + i % 2,
+                              .single = true};
+      const char *name = names[i / 4 / WAFER_COUNT(words)];
+      CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, machines[m], &machine) == WAFER_OK);
+      CU_ASSERT(wafer_case_run(NULL, machine, name, &o, &one) == WAFER_OK);
+      o.single = false;
+      CU_ASSERT(wafer_case_run(NULL, machine, name, &o, &many) == WAFER_OK);
+      CU_ASSERT(one.counted == many.counted && one.checked == many.checked);
+      CU_ASSERT(!memcmp(&one.stats, &many.stats, sizeof one.stats));
+    }
+  wafer_arena_destroy(arena);
+}
+
 CU_TestInfo tests_fabric_train[] = {
     {"trains are exact", trains_are_exact},
+    {"chains are exact", chains_are_exact},
     CU_TEST_INFO_NULL,
 };
