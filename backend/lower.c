@@ -7,6 +7,12 @@ wafer_status lower_no_memory(const lowering *l) {
                     "no memory for the plan");
 }
 
+wafer_status lower_keep(const lowering *l, const char **text) {
+  if (!*text) return WAFER_OK;
+  *text = wafer_arena_strdup(l->ctx->arena, *text);
+  return *text ? WAFER_OK : lower_no_memory(l);
+}
+
 /* ---- Values and weights ---- */
 
 /* The plan's own table: the weights that are still used, in the order of first use. */
@@ -36,6 +42,8 @@ static wafer_status lower_values(lowering *l) {
                                  .owner = from->owner,
                                  .type = from->type,
                                  .weight = WAFER_NONE};
+    WAFER_TRY(lower_keep(l, &l->values[v].name));
+    WAFER_TRY(lower_keep(l, &l->values[v].node));
     if (from->owner == WAFER_OWNER_weight)
       WAFER_TRY(lower_weight(l, table, numbers, &l->values[v]));
   }
@@ -65,6 +73,7 @@ static wafer_status lower_kernels(lowering *l) {
                          .rect = from->rect,
                          .replicas = from->replicas,
                          .slabs = from->slabs};
+    WAFER_TRY(lower_keep(l, &to->name));
     wafer_kernel_cost(l->ctx->machine, &to->body, &to->split, &to->cost);
     WAFER_TRY(lower_memory(l, to));
   }
@@ -192,9 +201,11 @@ static wafer_status lower_head(lowering *l) {
                wafer_ir_get_flip_batch(l->ir, &plan->flip_batch) &&
                wafer_ir_get_mode_cost(l->ir, WAFER_MODE_pipelined, &plan->pipelined) &&
                wafer_ir_get_mode_cost(l->ir, WAFER_MODE_streaming, &plan->streaming);
-  if (there) return WAFER_OK;
-  return wafer_fail(l->ctx->diag, wafer_at_file(l->ir->file), WAFER_BAD_INPUT,
-                    "the module lacks what pass mode writes, run all passes before lowering");
+  if (!there)
+    return wafer_fail(l->ctx->diag, wafer_at_file(l->ir->file), WAFER_BAD_INPUT,
+                      "the module lacks what pass mode writes, run all passes before lowering");
+  WAFER_TRY(lower_keep(l, &plan->pipelined.why_not));
+  return lower_keep(l, &plan->streaming.why_not);
 }
 
 static wafer_status lower(lowering *l) {

@@ -17,6 +17,8 @@ typedef struct lowering {
 } lowering;
 
 wafer_status lower_no_memory(const lowering *l);
+/* The text, which is the IR's, becomes a copy in the arena: a plan outlives its IR. */
+wafer_status lower_keep(const lowering *l, const char **text);
 /* The memory map of a kernel whose other fields are set; sums to its cost's bytes. */
 wafer_status lower_memory(const lowering *l, wafer_kernel *kernel);
 /* What limits each kernel; needs the streams. */

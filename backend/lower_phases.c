@@ -191,6 +191,7 @@ wafer_status lower_phases(lowering *l) {
       return wafer_fail(l->ctx->diag, wafer_ir_loc(l->ir, l->graph.actions[a].op), WAFER_BAD_INPUT,
                         "phases are not numbered in order: expected %u", seen);
     l->phases[seen].name = name;
+    WAFER_TRY(lower_keep(l, &l->phases[seen].name));
     WAFER_TRY(lower_phase(l, &l->phases[seen++], a + 1, next_phase(l, a + 1)));
   }
   l->plan->phase_count = count;
