@@ -442,6 +442,11 @@ static wafer_status launch_all(launcher *l) {
       return wafer_fail(&l->diag, wafer_at_file(plan->model), WAFER_UNSUPPORTED,
                         "programs serve one replica, kernel '%s' has %u; compile with --replicas 1",
                         plan->kernels[i].name, plan->kernels[i].replicas);
+  for (uint32_t i = 0; i < plan->stream_count; i++)
+    if (plan->streams[i].depth == 0)
+      return wafer_fail(&l->diag, wafer_at_file(plan->model), WAFER_UNSUPPORTED,
+                         "'%s' passes in slices, for which there are no programs",
+                        plan->values[plan->streams[i].value].name);
   for (uint32_t i = 0; i < plan->phase_count; i++) most += 2 * plan->phases[i].action_count;
   l->launches = WAFER_NEW(l->ctx->arena, wafer_launch, most);
   l->programs = WAFER_NEW(l->ctx->arena, wafer_bytes, most);

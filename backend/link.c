@@ -46,10 +46,11 @@ static bool same_weight(const wafer_weight *a, const wafer_weight *b) {
 
 /* The weight of the plan with this name and these bytes, or a new one. */
 static uint32_t link_weight(linking *l, const wafer_weight *from) {
-  const wafer_weight *found = wafer_weights_find(l->weights, from->name);
+  wafer_weight *found = wafer_weights_find(l->weights, from->name);
   if (found && same_weight(found, from)) return wafer_ir_map_get(l->numbers, found);
   uint32_t number = (uint32_t)wafer_weights_count(l->weights);
   found = wafer_weights_add(l->weights, from->name, from->dtype, &from->shape, from->data);
+  if (found) found->expected = from->expected;
   return found && wafer_ir_map_put(l->numbers, found, number) ? number : WAFER_NONE;
 }
 

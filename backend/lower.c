@@ -27,6 +27,7 @@ static wafer_status lower_weight(lowering *l, wafer_weights *table, wafer_ir_map
   value->weight = (uint32_t)wafer_weights_count(table);
   wafer_weight *added = wafer_weights_add(table, from->name, from->dtype, &from->shape, from->data);
   if (added) added->trained = from->trained;
+  if (added) added->expected = from->expected;
   return added && wafer_ir_map_put(numbers, from, value->weight) ? WAFER_OK : lower_no_memory(l);
 }
 

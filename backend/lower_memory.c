@@ -23,8 +23,16 @@ static wafer_status add(memory_map *m, const char *what, const char *node, uint6
 static const char *name_buffer(const memory_map *m, const char *kind, uint32_t value,
                                uint32_t depth, const char *unit) {
   const char *name = m->lowering->values[value].name;
+  if (depth == 0)
+    return wafer_arena_printf(m->lowering->ctx->arena, "%s %s (2 slices)", kind, name);
   if (depth == 1) return wafer_arena_printf(m->lowering->ctx->arena, "%s %s", kind, name);
   return wafer_arena_printf(m->lowering->ctx->arena, "%s %s (%u %s)", kind, name, depth, unit);
+}
+
+/* Of a part in so many copies, or in two slices. */
+static uint64_t room_for(uint64_t bytes, uint32_t depth) {
+  if (depth > 0) return bytes * depth;
+  return 2 * (bytes < WAFER_SLICE_BYTES ? bytes : WAFER_SLICE_BYTES);
 }
 
 /* The tiles of all inputs of a kind, each a line; what the cost counts beyond them (halos, padding
@@ -35,13 +43,16 @@ static wafer_status add_inputs(memory_map *m, bool weights, uint64_t total) {
   for (uint32_t i = 0; i < body->input_count; i++) {
     if (body->input_is_weight[i] != weights) continue;
     wafer_layout layout = wafer_kernel_input_layout(body, &m->kernel->split, i);
-    uint64_t bytes = wafer_layout_tile(&layout, &body->inputs[i].shape) * body->input_depth[i] *
-                     wafer_stored_bytes(body->inputs[i].dtype, body->storage);
+    uint32_t depth = body->input_depth[i];
+    if (!weights && depth == 0) depth = 1; /* a copy that ends with the phase */
+    uint64_t bytes = room_for(wafer_layout_tile(&layout, &body->inputs[i].shape) *
+                                  wafer_stored_bytes(body->inputs[i].dtype, body->storage),
+                              depth);
     bytes = bytes < total ? bytes : total;
     total -= bytes;
     uint32_t value = m->kernel->inputs[i];
     WAFER_TRY(
-        add(m, name_buffer(m, kind, value, body->input_depth[i], weights ? "buffers" : "samples"),
+        add(m, name_buffer(m, kind, value, depth, weights ? "buffers" : "samples"),
             node_of(m, value), bytes));
   }
   return add(m, weights ? "weights, padding" : "halo of the inputs",
@@ -53,8 +64,9 @@ static wafer_status add_outputs(memory_map *m, uint64_t total) {
   for (uint32_t i = 0; i < body->output_count; i++) {
     wafer_layout layout = wafer_kernel_output_layout(body, &m->kernel->split, i);
     const wafer_type *type = wafer_body_type(body, body->outputs[i]);
-    uint64_t bytes = wafer_layout_tile(&layout, &type->shape) * body->output_depth *
-                     wafer_stored_bytes(type->dtype, body->storage);
+    uint64_t bytes = room_for(wafer_layout_tile(&layout, &type->shape) *
+                                  wafer_stored_bytes(type->dtype, body->storage),
+                              body->output_depth);
     bytes = bytes < total ? bytes : total;
     total -= bytes;
     uint32_t value = m->kernel->outputs[i];

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct data_file {
   data_file *next;
@@ -246,7 +247,21 @@ static wafer_status find_data(data_store *store, const onnx_tensor *tensor, wafe
   return WAFER_OK;
 }
 
-wafer_status data_view(data_store *store, const onnx_tensor *tensor, wafer_view *out) {
+/* "FILE, bytes 8 to 24"; NULL when the file is there, or cannot be looked for. */
+static const char *lacking(const data_store *store, const onnx_tensor *tensor, size_t bytes) {
+  const char *location = entry_of(tensor, "location"), *folder = store->folder;
+  uint64_t offset;
+  bool lies_below = location && *location && *location != '/' && !has_parent_step(location);
+  if (!store->may_lack || tensor->data_location != 1 || !lies_below || !folder) return NULL;
+  if (number_of(store, tensor, "offset", 0, &offset) != WAFER_OK) return NULL;
+  char *path = wafer_arena_printf(store->arena, "%s%s", folder, location);
+  if (!path || access(path, F_OK) == 0 || errno != ENOENT) return NULL;
+  return wafer_arena_printf(store->arena, "%s, bytes %llu to %llu", location,
+                            (unsigned long long)offset, (unsigned long long)offset + bytes);
+}
+
+static wafer_status view_of(data_store *store, const onnx_tensor *tensor, wafer_view *out,
+                            const char **expected) {
   *out = (wafer_view){0};
   wafer_shape shape;
   int64_t elements;
@@ -256,8 +271,19 @@ wafer_status data_view(data_store *store, const onnx_tensor *tensor, wafer_view 
   if (dtype == WAFER_DTYPE_none)
     return FAIL(store, WAFER_UNSUPPORTED, tensor, "element type %lld (%s) is not supported",
                 (long long)tensor->data_type, onnx_data_type_name(tensor->data_type));
-  const void *data;
-  WAFER_TRY(find_data(store, tensor, dtype, elements, &data));
+  const void *data = NULL;
+  if (expected && store->may_lack) WAFER_TRY(find_folder(store));
+  if (expected) *expected = lacking(store, tensor, wafer_tensor_bytes(dtype, &shape));
+  if (!expected || !*expected) WAFER_TRY(find_data(store, tensor, dtype, elements, &data));
   *out = wafer_view_of(dtype, &shape, (void *)(uintptr_t)data);
   return WAFER_OK;
+}
+
+wafer_status data_view(data_store *store, const onnx_tensor *tensor, wafer_view *out) {
+  return view_of(store, tensor, out, NULL);
+}
+
+wafer_status data_find(data_store *store, const onnx_tensor *tensor, wafer_view *out,
+                       const char **expected) {
+  return view_of(store, tensor, out, expected);
 }

@@ -16,6 +16,7 @@ typedef struct data_store {
   const char *file; /* the model's path; external data lie in its folder or below */
   char *folder;     /* its real path, once needed */
   data_file *files;
+  bool may_lack; /* external files that are not there are no error of data_find */
 } data_store;
 
 /* A view of the elements, dense, not necessarily aligned, for as long as the arena lives. BAD_INPUT
@@ -23,5 +24,10 @@ typedef struct data_store {
  * not; IO: a missing external file. */
 WAFER_MUST_USE wafer_status data_view(data_store *store, const onnx_tensor *tensor,
                                       wafer_view *out);
+
+/* The same; but where the store may lack files, a tensor of one that is not there is a view without
+ * data, and *expected says where they should lie, else it is NULL. */
+WAFER_MUST_USE wafer_status data_find(data_store *store, const onnx_tensor *tensor, wafer_view *out,
+                                      const char **expected);
 
 #endif

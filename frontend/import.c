@@ -3,6 +3,7 @@
  * with everything that depends on them, so that one run lists them all. */
 #include "host_node.h"
 #include "operators.h"
+#include "wafer/onnx.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,8 +32,24 @@ static wafer_status define(const importer *im, scope *s, const char *name, name_
 wafer_status import_tensor(importer *im, const onnx_tensor *tensor, const char *name,
                            MlirValue *out) {
   wafer_view view;
-  WAFER_TRY(data_view(&im->store, tensor, &view));
-  return wafer_build_constant(&im->b, name, &view, out);
+  const char *expected;
+  WAFER_TRY(data_find(&im->store, tensor, &view, &expected));
+  WAFER_TRY(wafer_build_constant(&im->b, name, &view, out));
+  if (!expected) return WAFER_OK;
+  const wafer_weights *table = im->ir->weights;
+  wafer_weights_at(table, wafer_weights_count(table) - 1)->expected = expected;
+  return WAFER_OK;
+}
+
+/* A model says of itself that its weights need not be there (docs/zoo.md). */
+static bool says_absent(const onnx_model *model) {
+  for (size_t i = 0; i < model->metadata.count; i++) {
+    const onnx_entry *entry = &model->metadata.at[i];
+    if (entry->key && entry->value && !strcmp(entry->key, WAFER_ONNX_WEIGHTS_KEY) &&
+        !strcmp(entry->value, WAFER_ONNX_WEIGHTS_ABSENT))
+      return true;
+  }
+  return false;
 }
 
 /* Who makes which name; for messages. */
@@ -585,6 +602,7 @@ wafer_status import_one(const wafer_ctx *ctx, const char *path, wafer_ir **out) 
   im.training.options = ctx->options ? ctx->options->training : NULL;
   wire_source source = {ctx->diag, ctx->arena, path, {bytes.data, bytes.size}};
   WAFER_TRY(onnx_read(&source, &im.model));
+  im.store.may_lack = says_absent(im.model);
   WAFER_TRY(wafer_ir_create(ctx, path, &im.root));
   im.ir = im.root;
   wafer_status status = import_model(&im);

@@ -168,6 +168,7 @@ static const wire_field model_fields[] = {
     [3] = AT(onnx_model, TEXT, producer_version),
     [7] = SUB(onnx_model, MESSAGE, graph, graph_message),
     [8] = SUB(onnx_model, MESSAGES, opset_import, opset_message),
+    [14] = SUB(onnx_model, MESSAGES, metadata, entry_message),
     [25] = SUB(onnx_model, MESSAGES, functions, function_message),
 };
 static const wire_message model_message = MESSAGE(onnx_model, "ModelProto", model_fields);

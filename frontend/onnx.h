@@ -205,6 +205,7 @@ typedef struct onnx_model { /* ModelProto */
     const onnx_function *at;
     size_t count;
   } functions;
+  onnx_entries metadata;
 } onnx_model;
 
 /* Reads the bytes of an ONNX file, which must outlive the model. BAD_INPUT names file and byte

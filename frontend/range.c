@@ -83,6 +83,7 @@ static wafer_status add_values(join *j, const wafer_program *from) {
     v->weight = (uint32_t)wafer_weights_count(j->weights);
     wafer_weight *added = wafer_weights_add(j->weights, w->name, w->dtype, &w->shape, w->data);
     if (!added) return no_memory(j);
+    added->expected = w->expected;
     v->name = added->name;
   }
   return WAFER_OK;

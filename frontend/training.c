@@ -57,12 +57,14 @@ wafer_status training_parameter(importer *im, const onnx_tensor *tensor, const c
   if (!t->options || im->fn->open->ir != im->root || is_frozen(t->options, name)) return WAFER_OK;
   for (uint32_t i = 0; i < t->count; i++)
     if (t->at[i].tensor == tensor) return *out = t->at[i].value, WAFER_OK;
-  WAFER_TRY(data_view(&im->store, tensor, &made.view));
+  const char *expected;
+  WAFER_TRY(data_find(&im->store, tensor, &made.view, &expected));
   if (!is_trainable(&made.view)) return WAFER_OK;
   wafer_type type = {made.view.dtype, made.view.shape};
   wafer_weight *weight =
       wafer_weights_add(im->root->weights, name, type.dtype, &type.shape, made.view.data);
   if (!weight) return no_memory(im);
+  if (expected) weight->expected = expected;
   made.of = weight->name;
   made.value = *out = wafer_ir_add_argument(&im->b, &type);
   return add(im, &made);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "wafer/onnx.h"
+
 /* ---- Names ---- */
 
 static const wafer_zoo_model models[] = {
@@ -171,6 +173,8 @@ static void build(zoo *z) {
   z->model = wafer_onnx_model_create(z->arena, spec->name, 23);
   z->failed |= !z->model;
   if (!z->model) return;
+  if (!z->options->init)
+    wafer_onnx_model_note(z->model, WAFER_ONNX_WEIGHTS_KEY, WAFER_ONNX_WEIGHTS_ABSENT);
   switch (spec->kind) {
   case WAFER_ZOO_gpt:
     zoo_gpt(z);

@@ -52,21 +52,24 @@ static const char *rotary_cache(zoo *z, const char *name, double (*of)(double)) 
   return name;
 }
 
-/* Every sample has the same positions: (batch, sequence) of 0, 1, 2 ... */
+/* Cosines and sines of every token, (batch, sequence, rotary / 2), once for all layers. Each sample has
+ * the same positions, 0, 1, 2 ... */
 static void rotary_caches(zoo *z, const char *tokens) {
   int64_t *numbers = WAFER_NEW(z->arena, int64_t, (size_t)z->spec->sequence);
   z->failed |= !numbers;
   if (!numbers) return;
   for (int64_t t = 0; t < z->spec->sequence; t++) numbers[t] = t;
-  rotary_cache(z, "rotary.cos", cos);
-  rotary_cache(z, "rotary.sin", sin);
+  rotary_cache(z, "rotary.table.cos", cos);
+  rotary_cache(z, "rotary.table.sin", sin);
   zoo_ints(z, "rotary.order", (size_t)z->spec->sequence, numbers);
   ZOO_OP(z, "Shape", "rotary.shape", tokens);
   ZOO_OP(z, "Expand", "rotary.positions", "rotary.order", "rotary.shape");
+  ZOO_OP(z, "Gather", "rotary.cos", "rotary.table.cos", "rotary.positions");
+  ZOO_OP(z, "Gather", "rotary.sin", "rotary.table.sin", "rotary.positions");
 }
 
 static const char *turned(zoo *z, const char *name, const char *x, int64_t heads) {
-  ZOO_OP(z, "RotaryEmbedding", name, x, "rotary.cos", "rotary.sin", "rotary.positions");
+  ZOO_OP(z, "RotaryEmbedding", name, x, "rotary.cos", "rotary.sin");
   wafer_onnx_attr_int(z->model, "interleaved", has(z, WAFER_ZOO_INTERLEAVED));
   wafer_onnx_attr_int(z->model, "num_heads", heads);
   wafer_onnx_attr_int(z->model, "rotary_embedding_dim", z->spec->rotary);

@@ -328,6 +328,7 @@ wafer_status wafer_pass_fuse(const wafer_ctx *ctx, wafer_ir *ir) {
                       "there is no function @main");
   fusion f = {.ctx = ctx, .ir = ir, .block = wafer_ir_body(main)};
   f.terminator = mlirBlockGetTerminator(f.block);
+  WAFER_TRY(fuse_swap_weights(ctx, ir, f.block));
   WAFER_TRY(promote_constants(ctx, ir, f.block));
   WAFER_TRY(separate_outputs(ctx, ir, f.terminator));
   WAFER_TRY(read_main(&f));

@@ -2,6 +2,7 @@
 #ifndef WAFER_PASSES_GROUP_H
 #define WAFER_PASSES_GROUP_H
 
+#include "wafer/ir.h"
 #include "wafer/ops.h"
 
 #define GROUP_MAX_OPS 64    /* of an anchor with its elementwise tail, or of a map kernel */
@@ -36,5 +37,8 @@ typedef struct grouping {
 /* Ops stand in topological order; linear in their number. WAFER_NO_MEMORY alone fails. */
 wafer_status group_ops(const wafer_diag *diag, wafer_arena *arena, uint32_t count,
                        const group_op *ops, grouping *out);
+
+/* Transposed matrices whose data are absent become weights of their own. */
+wafer_status fuse_swap_weights(const wafer_ctx *ctx, wafer_ir *ir, MlirBlock block);
 
 #endif

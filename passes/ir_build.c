@@ -100,8 +100,9 @@ wafer_status wafer_build_constant(wafer_builder *b, const char *name, const wafe
   if (!wafer_shape_elements(&value->shape, &count))
     return wafer_fail(b->ctx->diag, b->loc, WAFER_BAD_INPUT, "constant '%s' has too many elements",
                       name);
-  bool splat = is_splat(value, count);
-  if (splat || (size_t)count * wafer_dtype_bytes(value->dtype) <= WAFER_INLINE_BYTES) {
+  bool splat = value->data && is_splat(value, count);
+  bool small = (size_t)count * wafer_dtype_bytes(value->dtype) <= WAFER_INLINE_BYTES;
+  if (splat || (value->data && small)) {
     MlirType mlir_type = wafer_ir_type(b->ir->context, &type);
     MlirAttribute elements = elements_attr(mlir_type, value->dtype, splat ? 1 : count, value->data);
     return build_source(b, "nn.constant", &type, "value", elements, result);

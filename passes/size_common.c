@@ -95,11 +95,21 @@ static int by_bytes(const void *a, const void *b) {
   return strcmp(x->what, y->what);
 }
 
-/* The tile of a value on a core, as often as it is there. */
+/* The tile of a value on a core, as often as it is there; depth 0: two slices of it. */
 static uint64_t tile_bytes(const wafer_kernel_body *body, const wafer_layout *layout,
                            const wafer_type *type, uint64_t depth) {
-  return depth * wafer_layout_tile(layout, &type->shape) *
-         wafer_stored_bytes(type->dtype, body->storage);
+  uint64_t bytes = wafer_layout_tile(layout, &type->shape) *
+                   wafer_stored_bytes(type->dtype, body->storage);
+  if (depth == 0) return 2 * (bytes < WAFER_SLICE_BYTES ? bytes : WAFER_SLICE_BYTES);
+  return depth * bytes;
+}
+
+/* "weight 'name' (2 at a time)". */
+static const char *name_owner(wafer_arena *arena, const char *kind, const wafer_graph_value *v,
+                              uint32_t depth) {
+  const char *name = v->name && *v->name ? v->name : v->node;
+  if (depth == 0) return wafer_arena_printf(arena, "%s '%s' (in slices)", kind, name);
+  return wafer_arena_printf(arena, "%s '%s' (%u at a time)", kind, name, depth);
 }
 
 /* Inputs and outputs by the ONNX value or node that they are, as far as there is a split. */
@@ -117,10 +127,10 @@ static wafer_status list_owners(const wafer_ctx *ctx, const wafer_graph *graph, 
                              : wafer_kernel_output_layout(body, split, i - body->input_count);
     uint32_t depth = in ? body->input_depth[i] : body->output_depth;
     const char *kind = !in ? "output" : body->input_is_weight[i] ? "weight" : "input";
+    if (in && !body->input_is_weight[i] && depth == 0) depth = 1; /* its copy ends with the phase */
     at[i].bytes = tile_bytes(body, &layout, &v->type, depth);
     at[i].node = v->node;
-    at[i].what = wafer_arena_printf(ctx->arena, "%s '%s' (%u at a time)", kind,
-                                    v->name && *v->name ? v->name : v->node, depth);
+    at[i].what = name_owner(ctx->arena, kind, v, depth);
     if (!at[i].what) at = NULL;
   }
   if (!at)

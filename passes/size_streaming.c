@@ -3,10 +3,11 @@
  * Kernels are sized in order, twice: first each for itself, then with the shapes that are best all
  * in all (size_layouts.c), where they fit; the better sizing stays. Of a curve's shapes the one wins
  * whose cycles, with what it costs to bring the inputs from where earlier kernels left them, are
- * least, among those whose bytes fit beside everything that is held meanwhile: every sample's copy of each value that a later kernel
- * needs. Where that ends in a kernel that does not fit, all is sized again with a price on what
- * shapes leave behind, by bytes and phases: a backward pass needs values long after they are made.
- * Where the inputs of the whole batch do not fit, they pass sample by sample. */
+ * least, among those whose bytes fit beside everything that is held meanwhile: every sample's copy of
+ * each value that a later kernel needs. Where that ends in a kernel that does not fit, all is sized
+ * again with a price on what shapes leave behind, by bytes and phases: a backward pass needs values
+ * long after they are made. Then the copies of such values end with the phase. Where the inputs of
+ * the whole batch do not fit, they pass sample by sample; where weights do not, slice by slice. */
 #include <string.h>
 
 #include "size.h"
@@ -38,6 +39,7 @@ typedef struct streaming {
   uint64_t live;      /* bytes per core and sample of all held values */
   uint64_t before;    /* bytes of the fullest core in the phase before */
   uint64_t price;     /* 1024ths of a cycle for a byte on each core through a phase */
+  bool drops;         /* copies of values with a later use end with the phase, and are made again */
 } streaming;
 
 static wafer_status no_memory(const streaming *s) {
@@ -114,7 +116,7 @@ static bool passes(const streaming *s, const wafer_kernel_body *body, uint32_t i
 static bool stays(const streaming *s, const wafer_graph_kernel *kernel,
                   const wafer_kernel_body *body, const wafer_shape_point *point) {
   for (uint32_t i = 0; i < body->input_count; i++) {
-    if (!passes(s, body, i)) continue;
+    if (!passes(s, body, i) || body->input_depth[i] == 0) continue; /* what is there, serves */
     wafer_holding holding = input_holding(s, body, point, i);
     if (is_held(&s->held[kernel->inputs[i]], &holding)) return true;
   }
@@ -219,13 +221,21 @@ static wafer_status find_shape(streaming *s, uint32_t k, const wafer_kernel_body
 
 /* ---- One phase ---- */
 
-static wafer_status set_depths(streaming *s, uint32_t k, uint32_t weights, uint32_t inputs) {
+#define NEAR 6 /* kernels: until then a copy is kept for the next one */
+
+static bool drops_copy(const streaming *s, uint32_t k, uint32_t input) {
+  uint32_t last = s->last_use[s->graph->kernels[k].inputs[input]];
+  return s->drops && last != WAFER_NONE && last > k + NEAR;
+}
+
+static wafer_status set_depths(streaming *s, uint32_t k, uint32_t weights, uint32_t inputs,
+                               uint32_t outputs) {
   const wafer_kernel_body *body = &s->graph->kernels[k].body;
   uint32_t *depths = WAFER_NEW(s->ctx->arena, uint32_t, body->input_count + 1);
   if (!depths) return no_memory(s);
   for (uint32_t i = 0; i < body->input_count; i++)
-    depths[i] = body->input_is_weight[i] ? weights : inputs;
-  depths[body->input_count] = s->batch;
+    depths[i] = body->input_is_weight[i] ? weights : drops_copy(s, k, i) ? 0 : inputs;
+  depths[body->input_count] = outputs;
   s->out->kernels[k].depths = depths;
   return WAFER_OK;
 }
@@ -253,6 +263,18 @@ static uint64_t max_u64(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
 
+static bool has_weights(const wafer_kernel_body *body) {
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (body->input_is_weight[i]) return true;
+  return false;
+}
+
+static bool in_slices(const wafer_kernel_body *body) {
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (body->input_is_weight[i] && body->input_depth[i] == 0) return true;
+  return false;
+}
+
 static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
                     const wafer_shape_point *point) {
   const wafer_graph_kernel *kernel = &s->graph->kernels[k];
@@ -268,10 +290,15 @@ static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
       break;
     }
   uint64_t in = inputs_cycles(s, kernel, body, point), out = output_cycles(s, kernel);
+  uint64_t work = point->cycles, weights = size_weight_cycles(s->ctx->machine, body, point);
+  if (in_slices(body)) { /* nothing arrives before the phase */
+    work = max_u64(work, weights);
+    weights = 0;
+  }
   s->out->phases[k] = (size_phase){.in = in,
-                                   .work = point->cycles + out,
+                                   .work = work + out,
                                    .beat = max_u64(point->cycles, max_u64(in, out)),
-                                   .weights = size_weight_cycles(s->ctx->machine, body, point),
+                                   .weights = weights,
                                    .fixed_bytes = fixed < bytes ? fixed : bytes,
                                    .sample_bytes = (fixed < bytes ? bytes - fixed : 0) / s->batch};
   s->before = bytes;
@@ -288,7 +315,7 @@ static wafer_status update_held(streaming *s, uint32_t k, const wafer_kernel_bod
     wafer_holding to = input_holding(s, body, point, i);
     WAFER_TRY(hold(s, kernel->inputs[i], &to, body->storage));
   }
-  for (uint32_t i = 0; i < body->output_count; i++) {
+  for (uint32_t i = 0; i < body->output_count && body->output_depth > 0; i++) {
     wafer_holding made = output_holding(s, body, point, i);
     WAFER_TRY(hold(s, kernel->outputs[i], &made, body->storage));
   }
@@ -307,51 +334,69 @@ static uint64_t bytes_before(const streaming *s, const wafer_kernel_body *body,
   return s->before + cost.weight_bytes;
 }
 
-/* A shape with the buffers asked for, NULL: none fits. */
+/* A search for a shape of a phase, over ever fewer buffers. */
+typedef struct attempt {
+  wafer_kernel_body body;
+  const wafer_shape_point *point; /* NULL: none fits yet */
+  wafer_kernel_body refused;      /* the body that asked for least, and what it asked for */
+  uint64_t asked;
+} attempt;
+
+/* A shape with these buffers, where there was none. */
 static wafer_status try_depths(streaming *s, uint32_t k, uint32_t weights, uint32_t inputs,
-                               wafer_kernel_body *body, const wafer_shape_point **point,
-                               uint64_t *asked) {
+                               uint32_t outputs, attempt *a) {
   uint64_t least;
-  WAFER_TRY(set_depths(s, k, weights, inputs));
-  *body = size_with_depths(&s->graph->kernels[k].body, s->out->kernels[k].depths);
-  WAFER_TRY(find_shape(s, k, body, point, &least));
-  if (*point && weights < SIZE_WEIGHT_DEPTH) {
-    least = bytes_before(s, body, *point);
-    if (least > s->budget) *point = NULL;
+  if (a->point) return WAFER_OK;
+  WAFER_TRY(set_depths(s, k, weights, inputs, outputs));
+  a->body = size_with_depths(&s->graph->kernels[k].body, s->out->kernels[k].depths);
+  WAFER_TRY(find_shape(s, k, &a->body, &a->point, &least));
+  if (a->point && weights == 1) {
+    least = bytes_before(s, &a->body, a->point);
+    if (least > s->budget) a->point = NULL;
   }
-  if (!*point && least < *asked) *asked = least;
+  if (a->point || (least >= a->asked && a->asked < UINT64_MAX)) return WAFER_OK;
+  a->refused = a->body;
+  a->asked = least;
   return WAFER_OK;
 }
 
-/* The shape wished for, NULL when it does not fit beside what is held. */
-static wafer_status try_wish(streaming *s, uint32_t k, wafer_kernel_body *body,
-                             const wafer_shape_point **point) {
+/* The shape wished for, where it fits beside what is held. */
+static wafer_status try_wish(streaming *s, uint32_t k, attempt *a) {
   const wafer_graph_kernel *kernel = &s->graph->kernels[k];
   const wafer_shape_point *wish = s->wished ? s->wished[k] : NULL;
   if (!wish) return WAFER_OK;
-  WAFER_TRY(set_depths(s, k, SIZE_WEIGHT_DEPTH, s->batch));
-  *body = size_with_depths(&kernel->body, s->out->kernels[k].depths);
-  if (bytes_beside(s, kernel, body, wish) <= s->budget) *point = wish;
+  WAFER_TRY(set_depths(s, k, SIZE_WEIGHT_DEPTH, s->batch, s->batch));
+  a->body = size_with_depths(&kernel->body, s->out->kernels[k].depths);
+  if (bytes_beside(s, kernel, &a->body, wish) <= s->budget) a->point = wish;
   return WAFER_OK;
 }
 
+/* Results that nobody needs on the wafer. */
+static bool only_leaves(const streaming *s, uint32_t k) {
+  const wafer_graph_kernel *kernel = &s->graph->kernels[k];
+  for (uint32_t i = 0; i < kernel->body.output_count; i++)
+    if (s->last_use[kernel->outputs[i]] != WAFER_NONE) return false;
+  return s->batch == 1;
+}
+
 static wafer_status size_phase_of(streaming *s, uint32_t k, bool *fits) {
-  const wafer_shape_point *point = NULL;
-  uint64_t asked = UINT64_MAX;
-  wafer_kernel_body body;
-  WAFER_TRY(try_wish(s, k, &body, &point));
-  for (uint32_t weights = SIZE_WEIGHT_DEPTH; weights > 0 && !point; weights--) {
-    WAFER_TRY(try_depths(s, k, weights, s->batch, &body, &point, &asked));
-    if (!point && s->batch > PASSING_DEPTH)
-      WAFER_TRY(try_depths(s, k, weights, PASSING_DEPTH, &body, &point, &asked));
+  attempt a = {.asked = UINT64_MAX};
+  bool streams = has_weights(&s->graph->kernels[k].body);
+  WAFER_TRY(try_wish(s, k, &a));
+  for (uint32_t weights = SIZE_WEIGHT_DEPTH + 1; weights-- > (streams ? 0 : 1);) {
+    WAFER_TRY(try_depths(s, k, weights, s->batch, s->batch, &a));
+    if (s->batch > PASSING_DEPTH)
+      WAFER_TRY(try_depths(s, k, weights, PASSING_DEPTH, s->batch, &a));
   }
-  *fits = point != NULL;
-  if (!point)
-    return size_refuse(s->ctx, s->graph, k, &body, asked, s->budget, s->batch * s->live,
+  if (only_leaves(s, k))
+    WAFER_TRY(try_depths(s, k, streams ? 0 : SIZE_WEIGHT_DEPTH, 1, 0, &a));
+  *fits = a.point != NULL;
+  if (!*fits)
+    return size_refuse(s->ctx, s->graph, k, &a.refused, a.asked, s->budget, s->batch * s->live,
                        &s->out->refusal);
-  s->out->kernels[k].point = point;
-  account(s, k, &body, point);
-  return update_held(s, k, &body, point);
+  s->out->kernels[k].point = a.point;
+  account(s, k, &a.body, a.point);
+  return update_held(s, k, &a.body, a.point);
 }
 
 /* ---- All together ---- */
@@ -407,38 +452,47 @@ static wafer_status size_all(streaming *s, bool *fits) {
 }
 
 /* Each phase for itself, or as `wished`. */
-static wafer_status size_once(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
-                              uint32_t batch, const wafer_shape_point **wished, sizing *out) {
-  streaming s = {.ctx = ctx,
-                 .graph = graph,
-                 .curves = curves,
-                 .out = out,
-                 .batch = batch,
-                 .wished = wished};
+static wafer_status size_once(streaming *s, bool drops, const wafer_shape_point **wished,
+                              sizing *out) {
+  const wafer_graph *graph = s->graph;
   bool fits = false;
+  s->drops = drops;
+  s->wished = wished;
+  s->out = out;
+  s->price = 0;
   for (int tries = 0; tries < (wished ? 1 : PRICES_TRIED) && !fits; tries++) {
-    WAFER_TRY(size_all(&s, &fits));
-    s.price = s.price ? s.price * 16 : 1;
+    WAFER_TRY(size_all(s, &fits));
+    s->price = s->price ? s->price * 16 : 1;
   }
   out->cost.fits = fits;
   out->cost.why_not = fits ? "" : out->refusal.why;
   if (!fits) return WAFER_OK;
-  out->cost.latency_cycles = group_cycles(out, graph->kernel_count, batch);
-  out->cost.interval_cycles = (out->cost.latency_cycles + batch - 1) / batch;
+  out->cost.latency_cycles = group_cycles(out, graph->kernel_count, s->batch);
+  out->cost.interval_cycles = (out->cost.latency_cycles + s->batch - 1) / s->batch;
   return WAFER_OK;
+}
+
+/* Copies end with their phase only where memory is short without it. */
+static wafer_status size_greedy(streaming *s, bool *drops, sizing *out) {
+  *drops = false;
+  WAFER_TRY(size_once(s, false, NULL, out));
+  if (out->cost.fits || s->batch > 1) return WAFER_OK;
+  *drops = true;
+  return size_once(s, true, NULL, out);
 }
 
 wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                             uint32_t batch, sizing *out) {
+  streaming s = {.ctx = ctx, .graph = graph, .curves = curves, .batch = batch};
   sizing together;
-  WAFER_TRY(size_once(ctx, curves, graph, batch, NULL, out));
+  bool drops;
+  WAFER_TRY(size_greedy(&s, &drops, out));
   if (!out->cost.fits) return WAFER_OK;
   const wafer_shape_point **wished =
       WAFER_NEW(ctx->arena, const wafer_shape_point *, graph->kernel_count);
-  if (!wished)
-    return wafer_fail(ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for layouts");
+  if (!wished) return no_memory(&s);
   WAFER_TRY(size_layouts(ctx, curves, graph, batch, out->kernels, wished));
-  WAFER_TRY(size_once(ctx, curves, graph, batch, wished, &together));
+  WAFER_TRY(size_once(&s, drops, wished, &together));
   if (together.cost.fits && together.cost.latency_cycles < out->cost.latency_cycles)
     *out = together;
   return WAFER_OK;

@@ -214,8 +214,24 @@ uint64_t kernel_pads(const kernel_view *k) {
   return cycles;
 }
 
+static uint64_t tile_bytes(const kernel_view *k, uint32_t value);
+static uint64_t input_bytes(const kernel_view *k, uint32_t value);
+
+/* What passes in slices: a task, and an instruction with its descriptors, for each. */
+static uint64_t slice_cycles(const kernel_view *k) {
+  const wafer_machine *m = k->machine;
+  uint64_t slices = 0;
+  for (uint32_t i = 0; i < k->body->input_count; i++)
+    if (k->body->input_is_weight[i] && k->body->input_depth[i] == 0)
+      slices = kernel_add(slices, input_bytes(k, i) / WAFER_SLICE_BYTES);
+  for (uint32_t i = 0; i < k->body->output_count && k->body->output_depth == 0; i++)
+    slices = kernel_add(slices, tile_bytes(k, k->body->outputs[i]) / WAFER_SLICE_BYTES);
+  return kernel_mul(slices, m->task_switch_cycles + m->vector_setup_cycles +
+                                (uint64_t)m->descriptor_load_cycles);
+}
+
 uint64_t kernel_compute_cycles(const kernel_view *k) {
-  uint64_t cycles = 0;
+  uint64_t cycles = slice_cycles(k);
   for (uint32_t node = 0; node < k->body->node_count; node++)
     cycles = kernel_add(cycles, k->family[node]->compute(k, node));
   return cycles;
@@ -375,7 +391,9 @@ static uint64_t accumulator_bytes(const kernel_view *k) {
   if (!k->family[anchor]->accumulates || !k->stored[result]) return 0;
   wafer_dtype sums = kernel_type(k, result)->dtype;
   if (kernel_dtype(k, result) == sums) return 0;
-  return kernel_mul(kernel_tile_elements(k, result), wafer_dtype_bytes(sums));
+  uint64_t bytes = kernel_mul(kernel_tile_elements(k, result), wafer_dtype_bytes(sums));
+  bool slices = k->body->output_depth == 0 && bytes > WAFER_SLICE_BYTES;
+  return slices ? WAFER_SLICE_BYTES : bytes;
 }
 
 static bool cut_both_ways(const kernel_view *k) {
@@ -403,11 +421,24 @@ static uint64_t transit_bytes(const kernel_view *k) {
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < k->body->output_count && summed_both_ways(k); i++) {
     uint64_t one = tile_bytes(k, k->body->outputs[i]);
+    if (k->body->output_depth == 0 && one > WAFER_SLICE_BYTES) one = WAFER_SLICE_BYTES;
     if (one > bytes) bytes = one;
   }
   if (k->windowed == UINT32_MAX) return bytes;
   if (k->windowed >= k->body->input_count) bytes = kernel_add(bytes, input_bytes(k, k->windowed));
   return cut_both_ways(k) ? kernel_add(bytes, input_bytes(k, k->windowed)) : bytes;
+}
+
+/* Of all copies of a value that a core has room for. */
+static uint64_t room_for(uint64_t bytes, uint32_t depth) {
+  if (depth > 0) return kernel_mul(bytes, depth);
+  return kernel_mul(2, bytes < WAFER_SLICE_BYTES ? bytes : WAFER_SLICE_BYTES);
+}
+
+/* An input whose copy ends with the phase lies there as a whole. */
+static uint32_t depth_of(const wafer_kernel_body *body, uint32_t input) {
+  uint32_t depth = body->input_depth[input];
+  return depth || body->input_is_weight[input] ? depth : 1;
 }
 
 void kernel_bytes(const kernel_view *k, wafer_cost *cost) {
@@ -416,14 +447,14 @@ void kernel_bytes(const kernel_view *k, wafer_cost *cost) {
   cost->weight_bytes = cost->input_bytes = cost->output_bytes = 0;
   for (uint32_t i = 0; i < body->input_count; i++) {
     uint64_t *bytes = body->input_is_weight[i] ? &cost->weight_bytes : &cost->input_bytes;
-    *bytes = kernel_add(*bytes, kernel_mul(input_bytes(k, i), body->input_depth[i]));
+    *bytes = kernel_add(*bytes, room_for(input_bytes(k, i), depth_of(body, i)));
   }
   for (uint32_t node = 0; node < body->node_count; node++)
     if (k->body->nodes[node].operand_count == 0 && is_source(kernel_node(k, node)))
       cost->weight_bytes = kernel_add(cost->weight_bytes, constant_bytes(k, node));
   for (uint32_t i = 0; i < body->output_count; i++)
-    cost->output_bytes = kernel_add(
-        cost->output_bytes, kernel_mul(tile_bytes(k, body->outputs[i]), body->output_depth));
+    cost->output_bytes =
+        kernel_add(cost->output_bytes, room_for(tile_bytes(k, body->outputs[i]), body->output_depth));
   cost->scratch_bytes =
       kernel_add(kernel_add(accumulator_bytes(k), between_bytes(k)), transit_bytes(k));
   for (uint32_t node = 0; node < body->node_count; node++)

@@ -373,9 +373,11 @@ static uint64_t scratch(const kernel_view *k, uint32_t node) {
     bool narrows = kernel_dtype(k, y) != kernel_type(k, y)->dtype;
     return narrows ? kernel_mul(2, bytes) : bytes;
   }
-  uint64_t elements = kernel_tile_elements(k, x) > kernel_tile_elements(k, y)
-                          ? kernel_tile_elements(k, x)
-                          : kernel_tile_elements(k, y);
+  bool slices =
+      x < k->body->input_count && k->body->input_is_weight[x] && k->body->input_depth[x] == 0;
+  uint64_t elements = slices || kernel_tile_elements(k, x) < kernel_tile_elements(k, y)
+                          ? kernel_tile_elements(k, y)
+                          : kernel_tile_elements(k, x);
   return crossing_cycles(k, node) || k->loops.count > k->loops.parallel
              ? kernel_mul(wafer_dtype_bytes(kernel_dtype(k, y)), elements)
              : 0;

@@ -134,7 +134,7 @@ static wafer_status check_cost(const plan_check *c, const wafer_kernel *k) {
 
 /* In streaming every sample of the batch is resident: a kernel's results lie where it made them. */
 static wafer_status check_depths(const plan_check *c, const wafer_kernel *k) {
-  if (k->body.output_depth >= c->plan->batch) return WAFER_OK;
+  if (k->body.output_depth >= c->plan->batch || k->body.output_depth == 0) return WAFER_OK;
   return wafer_fail(c->diag, plan_check_at(c, k), WAFER_BAD_INPUT,
                     "kernel '%s' has room for %u samples of its results, %u are resident together",
                     k->name, k->body.output_depth, c->plan->batch);

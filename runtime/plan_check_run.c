@@ -168,7 +168,8 @@ static wafer_status run_kernel(follower *f, uint32_t kernel, uint32_t phase) {
                         "layout on its cores, and "
                         "no stream or kernel left it there",
                         k->name, f->c->plan->phases[phase].name, i, v->name, v->node);
-    if (!k->body.input_is_weight[i] && k->body.input_depth[i] < h->samples)
+    uint32_t depth = k->body.input_depth[i];
+    if (!k->body.input_is_weight[i] && depth && depth < h->samples)
       return wafer_fail(f->c->diag, plan_check_at(f->c, k), WAFER_BAD_INPUT,
                         "kernel '%s' has room for %u samples of input %u, '%s', and %u are there",
                         k->name, k->body.input_depth[i], i, v->name, h->samples);

@@ -100,6 +100,11 @@ static wafer_status check_depth(const plan_check *c, const wafer_stream *s) {
   uint32_t most = s->to_kernel == WAFER_NONE
                       ? WAFER_MAX_DEPTH
                       : counted_depth(&c->plan->kernels[s->to_kernel], s->value);
+  bool in = s->to_kernel != WAFER_NONE && most == 0;
+  bool out = s->to.where == WAFER_AT_edge && s->from_kernel != WAFER_NONE &&
+             c->plan->kernels[s->from_kernel].body.output_depth == 0;
+  bool slices = in || out;
+  if (slices && s->depth == 0) return WAFER_OK;
   if (s->depth >= 1 && s->depth <= most && s->depth <= WAFER_MAX_DEPTH) return WAFER_OK;
   return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
                     "stream of '%s' buffers %u samples where it ends, at least 1 and at most %u "

@@ -65,8 +65,9 @@ wafer_status wafer_plan_touch_weight(const wafer_diag *diag, const wafer_plan *p
   wafer_loc loc = wafer_at_file(f ? f->path : plan->model);
   if (!weight->data)
     return wafer_fail(diag, loc, WAFER_BAD_INPUT,
-                      "weight '%s' is absent, so the plan can be looked at but not run",
-                      weight->name);
+                      "weight '%s' is absent, so the plan can be looked at but not run%s%s",
+                      weight->name, *weight->expected ? "; it was expected in " : "",
+                      weight->expected);
   if (!f || atomic_load_explicit(&f->touched[index], memory_order_acquire)) return WAFER_OK;
   uint64_t digest = XXH3_64bits(weight->data, weight->bytes);
   if (digest != weight->digest)

@@ -49,6 +49,7 @@ typedef struct xml_weight {
   wafer_type type;
   uint64_t digest;
   bool absent, trained;
+  const char *expected;
 } xml_weight;
 
 typedef struct xml_input {

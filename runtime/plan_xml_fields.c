@@ -39,6 +39,7 @@ static const xml_field weight_fields[] = {
     {"digest", &xml_hex64, AT(T, digest), .fallback = "0000000000000000"},
     {"absent", &xml_flag, AT(T, absent), .fallback = "false"},
     {"trained", &xml_flag, AT(T, trained), .fallback = "false"},
+    {"expected", &xml_string, AT(T, expected), .fallback = ""},
 };
 const xml_element xml_weight_element = ELEMENT("weight", weight_fields);
 #undef T

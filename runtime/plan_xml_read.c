@@ -367,6 +367,7 @@ static wafer_status read_weight(reader *r) {
   weight->digest = item.digest;
   weight->data = item.absent ? NULL : promised;
   weight->trained = item.trained;
+  weight->expected = item.expected;
   return WAFER_OK;
 }
 

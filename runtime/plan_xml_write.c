@@ -67,7 +67,7 @@ static void put_weights(writer *w, const wafer_weights *weights) {
   for (size_t i = 0, n = weights ? wafer_weights_count(weights) : 0; i < n; i++) {
     const wafer_weight *weight = wafer_weights_at(weights, i);
     xml_weight item = {weight->name, {weight->dtype, weight->shape}, weight->digest, !weight->data,
-                       weight->trained};
+                       weight->trained, weight->expected};
     put_element(w, &xml_weight_element, &item);
   }
 }

@@ -31,8 +31,8 @@ static wafer_status weight_tensor(wafer_session *s, const wafer_kernel *k, uint3
     return s->tensor[value] ? WAFER_OK : session_no_memory(s);
   }
   if (!w->data)
-    return wafer_fail(s->diag, at_kernel(s, k), WAFER_BAD_INPUT, "weight '%s' has no data",
-                      w->name);
+    return wafer_fail(s->diag, at_kernel(s, k), WAFER_BAD_INPUT, "weight '%s' has no data%s%s",
+                      w->name, *w->expected ? "; it was expected in " : "", w->expected);
   WAFER_TRY(wafer_plan_touch_weight(s->diag, s->plan, v->weight));
   s->tensor[value] = exec_tensor_constant(s->program, &v->type, w->data, false, s->plan->storage);
   return s->tensor[value] ? WAFER_OK : session_no_memory(s);

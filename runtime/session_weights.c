@@ -26,8 +26,8 @@ static wafer_status take_initial(wafer_session *s, session_weight *w) {
   if (!of->data)
     return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_BAD_INPUT,
                       "trained weight '%s' has no data in the plan and none is bound: bind it "
-                      "before the first run",
-                      of->name);
+                      "before the first run%s%s",
+                      of->name, *of->expected ? "; it was expected in " : "", of->expected);
   if (!w->checked) WAFER_TRY(wafer_plan_touch_weight(s->diag, s->plan, w->index));
   w->checked = true;
   w->data = of->data;

@@ -3,8 +3,10 @@
  * A stream starts a sample when its source has it, its links are free, the edge (or MemoryX) has
  * bandwidth left, and the target's buffer has room; it ends `cycles` later and has arrived
  * `latency` after that. A kernel starts a sample when all inputs have arrived, its replica is free,
- * and its outputs' buffer has room; every replica has buffers of its own. Phases follow each other; weights that stream in for a phase
- * may arrive from the start of the phase before. Time 0 is when everything that `load` steps bring
+ * and its outputs' buffer has room; every replica has buffers of its own. Phases follow each other;
+ * weights that stream in for a phase may arrive from the start of the phase before; those that pass
+ * in slices have no room before their phase, and arrive while their kernel works. Time 0 is when
+ * everything that `load` steps bring
  * is in place. */
 #include <stdlib.h>
 #include <string.h>
@@ -224,13 +226,32 @@ static uint64_t at(const line *l, const uint64_t *ring, uint64_t sample) {
   return ring[sample % l->window];
 }
 
+static bool in_slices(const event *e) {
+  return e->stream && e->stream->depth == 0 && e->stream->from.where == WAFER_AT_memoryx;
+}
+
+static bool leaves_in_slices(const event *e) {
+  return e->kernel && e->kernel->body.output_depth == 0;
+}
+
 /* When everything that an event needs is there. What earlier phases made was there when this one
  * began. */
 static uint64_t ready(const line *l, const event *e, uint64_t sample) {
   uint64_t time = 0;
   for (uint32_t i = 0; i < e->need_count; i++) {
     const event *m = &l->events[e->need[i]];
-    if (e->need[i] >= l->part->first && !m->skipped) time = later(time, at(l, m->done, sample));
+    if (e->need[i] >= l->part->first && !m->skipped)
+      time = later(time, at(l, in_slices(m) || leaves_in_slices(m) ? m->left : m->done, sample));
+  }
+  return time;
+}
+
+/* When the last slices of a kernel's weights are there. */
+static uint64_t sliced(const line *l, const event *e, uint64_t sample) {
+  uint64_t time = 0;
+  for (uint32_t i = 0; i < e->need_count; i++) {
+    const event *m = &l->events[e->need[i]];
+    if (e->need[i] >= l->part->first && in_slices(m)) time = later(time, at(l, m->done, sample));
   }
   return time;
 }
@@ -290,7 +311,8 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
   const wafer_stream *t = e->stream;
   const wafer_machine *m = l->plan->machine;
   bool weight = t->from.where == WAFER_AT_memoryx;
-  uint64_t start = later(ready(l, e, sample), weight ? l->previous_start : l->start), shared = 0;
+  uint64_t start = later(ready(l, e, sample), weight && t->depth > 0 ? l->previous_start : l->start);
+  uint64_t shared = 0;
   if (weight && sample != base) { /* weights come once per group */
     e->done[sample % l->window] = at(l, e->done, sample - 1);
     e->left[sample % l->window] = at(l, e->left, sample - 1);
@@ -313,8 +335,16 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
     start =
         take_turn(&l->edge_out, start,
                   shared = wafer_machine_transfer_cycles(m, bytes, m->edge_out_bytes_per_second));
+  const event *from = e->need_count ? &l->events[e->need[0]] : NULL;
+  if (from && leaves_in_slices(from)) {
+    uint64_t made = at(l, from->done, sample);
+    e->left[sample % l->window] = later(start + later(t->cycles, shared), made);
+    e->done[sample % l->window] = at(l, e->left, sample) + t->latency;
+    return;
+  }
   e->left[sample % l->window] = start + later(t->cycles, shared);
   e->done[sample % l->window] = start + later(t->cycles, shared) + t->latency;
+  if (in_slices(e)) e->left[sample % l->window] = start + t->latency; /* the first one is there */
   if (alone) l->exchange = at(l, e->done, sample);
 }
 
@@ -323,7 +353,8 @@ static void run_kernel(line *l, event *e, uint64_t sample, uint64_t base) {
   uint64_t start = later(ready(l, e, sample), l->start), replicas = k->replicas ? k->replicas : 1;
   start = later(start, room(l, e, sample, base));
   if (sample >= base + replicas) start = later(start, at(l, e->done, sample - replicas));
-  e->done[sample % l->window] = start + k->cost.cycles;
+  e->left[sample % l->window] = start; /* the first slice of a result leaves at once */
+  e->done[sample % l->window] = later(start + k->cost.cycles, sliced(l, e, sample));
   if (l->out->kernel_busy) l->out->kernel_busy[e->action->index] += k->cost.cycles;
 }
 

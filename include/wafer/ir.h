@@ -101,6 +101,7 @@ wafer_status wafer_build(wafer_builder *b, wafer_op op, uint32_t operand_count,
                          MlirValue *result);
 /* A constant from host data: nn.constant when small or a splat, else nn.weight `name` in the table.
  * The data must live as long as the arena. */
+/* A value without data is an absent weight, whatever its size. */
 wafer_status wafer_build_constant(wafer_builder *b, const char *name, const wafer_view *value,
                                   MlirValue *result);
 /* The value of an entry of the weight table. */

@@ -13,6 +13,11 @@ extern "C" {
  * refused; costs can then be computed without allocating. */
 #define WAFER_MAX_KERNEL_VALUES 256
 
+/* In weight streaming a weight of depth 0 is never on a core as a whole: each core takes its part in
+ * slices of this size through two buffers, and is done with one when it has met all of the core's
+ * activations. The kernel begins with the first slice and cannot end before the last is there. */
+#define WAFER_SLICE_BYTES 2048
+
 /* What is computed. Inputs are values 0 .. input_count-1; node i makes value input_count + i. */
 typedef struct wafer_kernel_body {
   wafer_family family;
@@ -21,8 +26,11 @@ typedef struct wafer_kernel_body {
   const bool *input_is_weight;
   const uint32_t
       *input_depth; /* samples of input i a core holds at once (2: double buffered); for a weight
-                       1 is resident, 2 is the next layer's slice arriving while this one works */
-  uint32_t output_depth; /* samples of the outputs a core holds at once */
+                       1 is resident, 2 is the next layer's slice arriving while this one works,
+                       and 0 passes in slices of WAFER_SLICE_BYTES; 0 of another input: its copy ends
+                       with the phase */
+  uint32_t output_depth; /* samples of the outputs a core holds at once; 0: they leave the wafer in
+                            slices of WAFER_SLICE_BYTES, as soon as they are made */
   uint32_t node_count;
   const wafer_node *nodes;
   uint32_t anchor;       /* node whose loops the split divides */

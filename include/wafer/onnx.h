@@ -63,6 +63,10 @@ typedef struct wafer_onnx_operator {
   int64_t since;             /* the first opset that this row is for */
 } wafer_onnx_operator;
 
+/* An entry of a model's metadata: external data may be missing, their weights are then absent. */
+#define WAFER_ONNX_WEIGHTS_KEY "wafer.weights"
+#define WAFER_ONNX_WEIGHTS_ABSENT "absent"
+
 #define WAFER_ONNX_NEWEST_OPSET 27 /* of the default domain */
 
 /* Rows in the order of their names; an operator may have several. False behind the last. */

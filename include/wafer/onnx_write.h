@@ -64,6 +64,7 @@ typedef struct wafer_onnx_weight {
 /* Lives in the arena, as do copies of all names; weights' data are borrowed until the model is
  * written. NULL: out of memory. */
 wafer_onnx_model *wafer_onnx_model_create(wafer_arena *arena, const char *graph, int64_t opset);
+/* An entry of the model's metadata. */
 void wafer_onnx_model_note(wafer_onnx_model *model, const char *key, const char *value);
 void wafer_onnx_input(wafer_onnx_model *model, const char *name, wafer_dtype dtype, uint32_t rank,
                       const wafer_onnx_dim *dims);
