@@ -17,6 +17,7 @@ int wafer_tool_conform(int argc, char **argv);
 int wafer_tool_place(int argc, char **argv);
 int wafer_tool_fabric(int argc, char **argv);
 int wafer_tool_zoo(int argc, char **argv);
+int wafer_tool_scale(int argc, char **argv);
 int wafer_tool_train(int argc, char **argv);
 int wafer_tool_export(int argc, char **argv);
 

@@ -19,6 +19,7 @@ static const struct tool {
     {"place", wafer_tool_place, "kernels of a contest file -> shapes and places on a wafer"},
     {"fabric", wafer_tool_fabric, "validation programs, cycle by cycle, on the emulated fabric"},
     {"zoo", wafer_tool_zoo, "models of known architectures as ONNX files"},
+    {"scale", wafer_tool_scale, "a training step on 1 to many systems, predicted"},
     {"machines", wafer_tool_machines, "the wafers that ship, and checks of your own"},
 };
 

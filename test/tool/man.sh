@@ -24,7 +24,7 @@ npy x.npy '(64, 8)' 512
 npy y.npy '(64,)' 64
 cp "$source/test/ir/simplify.mlir" net.mlir
 wafer compile face.onnx -q -o face.wplan
-for page in wafer wafer-zoo wafer-train wafer-export wafer-conform wafer-machines wafer-place wafer-compile wafer-run wafer-check wafer-dump wafer-opt wafer-fabric; do
+for page in wafer wafer-zoo wafer-scale wafer-train wafer-export wafer-conform wafer-machines wafer-place wafer-compile wafer-run wafer-check wafer-dump wafer-opt wafer-fabric; do
   file=$source/tools/man/$page.1
   warnings=$(man --warnings -l "$file" 2>&1 >/dev/null)
   [ -z "$warnings" ] || { echo "FAILED: $page.1: $warnings" >&2; failed=1; }
