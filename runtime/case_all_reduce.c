@@ -90,6 +90,7 @@ static uint32_t class_of(uint32_t at, uint32_t count) {
 static wafer_status grid(case_build *b) {
   uint32_t w = b->o.width, h = b->o.height;
   uint32_t made[4][4] = {{0}};
+  if (b->o.repeat == 1) b->answer = 0; /* over the input, which nobody needs again */
   for (uint32_t y = 0; y < h; y++)
     for (uint32_t x = 0; x < w; x++) {
       uint32_t *one = &made[class_of(x, w)][x ? 0 : class_of(y, h)];

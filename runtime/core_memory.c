@@ -1,5 +1,6 @@
 /* A core's memory: bounds, which bytes have been written, and the elements of a descriptor. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core_value.h"
@@ -27,14 +28,43 @@ static void mark_written(uint64_t *bits, uint32_t from, uint32_t count) {
   }
 }
 
-static uint64_t *row_of(const wafer_fabric *f, uint32_t router) {
-  return f->written + (size_t)router * f->written_words;
+static uint64_t *written_in(const fabric_image *image) {
+  return (uint64_t *)(image->data + image->bytes);
 }
-static uint64_t *written_of(const wafer_fabric *f, uint32_t at) {
-  return row_of(f, f->cores[at].router);
+
+/* ---- images: as long as what has been written in them, for a wafer's memory is mostly empty ---- */
+
+#define GRAIN 64 /* bytes */
+
+/* Makes room for `end` bytes; at least half as much again as there is, so that programs that write
+ * upwards seldom move. */
+static bool grow(const wafer_fabric *f, fabric_image *image, uint32_t end) {
+  uint32_t bytes = image->bytes + image->bytes / 2;
+  if (bytes > f->machine->core_bytes) bytes = f->machine->core_bytes;
+  if (bytes < end) bytes = end;
+  bytes = (bytes + GRAIN - 1) / GRAIN * GRAIN;
+  fabric_image more = {.data = malloc((size_t)bytes + bytes / 8), .bytes = bytes};
+  if (!more.data) return false;
+  if (image->bytes) {
+    memcpy(more.data, image->data, image->bytes);
+    memcpy(written_in(&more), written_in(image), image->bytes / 8);
+  }
+  memset((unsigned char *)written_in(&more) + image->bytes / 8, 0, (bytes - image->bytes) / 8);
+  free(image->data);
+  *image = more;
+  return true;
 }
-static unsigned char *memory_of(const wafer_fabric *f, uint32_t at) {
-  return f->memory + (size_t)f->cores[at].router * f->memory_stride;
+
+static bool has_room(const wafer_fabric *f, fabric_image *image, uint32_t end) {
+  return end <= image->bytes || grow(f, image, end);
+}
+
+static bool is_written(const fabric_image *image, uint32_t from, uint32_t count) {
+  return !count || (from + count <= image->bytes && all_written(written_in(image), from, count));
+}
+
+static fabric_image *image_of(const wafer_fabric *f, uint32_t at) {
+  return &f->images[f->cores[at].router];
 }
 
 void core_fetch(const wafer_fabric *f, uint32_t at) {
@@ -46,8 +76,10 @@ void core_fetch(const wafer_fabric *f, uint32_t at) {
     if (core_operand(t->code, k)->kind == WAFER_OPERAND_fabric) {
       __builtin_prefetch(&f->nodes[t->queue[k]], 1);
     } else if (core_operand(t->code, k)->kind == WAFER_OPERAND_memory) {
-      __builtin_prefetch(memory_of(f, at) + t->address[k], 1);
-      __builtin_prefetch(written_of(f, at) + t->address[k] / 64, 1);
+      const fabric_image *image = image_of(f, at);
+      if (t->address[k] < 0 || t->address[k] >= image->bytes) continue;
+      __builtin_prefetch(image->data + t->address[k], 1);
+      __builtin_prefetch(written_in(image) + t->address[k] / 64, 1);
     }
 }
 
@@ -64,17 +96,20 @@ bool wafer_fabric_write(wafer_fabric *f, uint32_t x, uint32_t y, uint32_t addres
                         uint32_t bytes) {
   uint32_t router = y * f->program->width + x;
   if (!in_data(f, router, address, bytes)) return false;
-  memcpy(f->memory + (size_t)router * f->memory_stride + address, data, bytes);
-  mark_written(row_of(f, router), address, bytes);
+  fabric_image *image = &f->images[router];
+  if (!bytes) return true;
+  if (!has_room(f, image, address + bytes)) return false;
+  memcpy(image->data + address, data, bytes);
+  mark_written(written_in(image), address, bytes);
   return true;
 }
 
 bool wafer_fabric_read(const wafer_fabric *f, uint32_t x, uint32_t y, uint32_t address, void *data,
                        uint32_t bytes) {
   uint32_t router = y * f->program->width + x;
-  if (!in_data(f, router, address, bytes) || !all_written(row_of(f, router), address, bytes))
+  if (!in_data(f, router, address, bytes) || !is_written(&f->images[router], address, bytes))
     return false;
-  memcpy(data, f->memory + (size_t)router * f->memory_stride + address, bytes);
+  if (bytes) memcpy(data, f->images[router].data + address, bytes);
   return true;
 }
 
@@ -100,13 +135,13 @@ static bool inside(const wafer_fabric *f, uint32_t at, const core_thread *t, uin
 static bool run_written(const wafer_fabric *f, uint32_t at, const core_thread *t, uint32_t k,
                         uint32_t n) {
   const wafer_operand *o = core_operand(t->code, k);
-  const uint64_t *bits = written_of(f, at);
+  const fabric_image *image = image_of(f, at);
   uint32_t bytes = t->bytes[k];
-  if (o->stride[3] == (int32_t)bytes) return all_written(bits, (uint32_t)t->address[k], n * bytes);
+  if (o->stride[3] == (int32_t)bytes) return is_written(image, (uint32_t)t->address[k], n * bytes);
   if (!o->stride[3]) n = 1;
   int64_t address = t->address[k];
   for (uint32_t i = 0; i < n; i++, address += o->stride[3])
-    if (!all_written(bits, (uint32_t)address, bytes)) return false;
+    if (!is_written(image, (uint32_t)address, bytes)) return false;
   return true;
 }
 
@@ -139,11 +174,11 @@ static wafer_status outside(const wafer_fabric *f, uint32_t at, const core_threa
 
 static wafer_status unwritten(const wafer_fabric *f, uint32_t at, const core_thread *t,
                               uint32_t k) {
-  const uint64_t *bits = written_of(f, at);
+  const fabric_image *image = image_of(f, at);
   int64_t address = t->address[k];
-  while (all_written(bits, (uint32_t)address, t->bytes[k]))
+  while (is_written(image, (uint32_t)address, t->bytes[k]))
     address += core_operand(t->code, k)->stride[3];
-  while (all_written(bits, (uint32_t)address, 1)) address++;
+  while (is_written(image, (uint32_t)address, 1)) address++;
   char color[32];
   return fabric_trap(f, f->cores[at].router, "%s reads address %u%s, which nobody has written",
                      wafer_core_op_name(t->code->op), (uint32_t)address,
@@ -164,7 +199,7 @@ wafer_status core_gather(const wafer_fabric *f, uint32_t at, const core_thread *
   int32_t stride = core_operand(t->code, k)->stride[3];
   if (!inside(f, at, t, k, n)) return outside(f, at, t, k, n, "reads");
   if (!run_written(f, at, t, k, n)) return unwritten(f, at, t, k);
-  const unsigned char *from = memory_of(f, at) + t->address[k];
+  const unsigned char *from = image_of(f, at)->data + t->address[k];
   if (stride == t->bytes[k])
     memcpy(dense, from, (size_t)n * t->bytes[k]);
   else if (t->bytes[k] == 4)
@@ -182,8 +217,14 @@ wafer_status core_scatter(wafer_fabric *f, uint32_t at, const core_thread *t, ui
                           const void *dense) {
   int32_t stride = t->code->out.stride[3];
   if (!inside(f, at, t, 0, n)) return outside(f, at, t, 0, n, "writes");
-  unsigned char *to = memory_of(f, at) + t->address[0];
-  uint64_t *bits = written_of(f, at);
+  int64_t low, high;
+  span(t, 0, n, &low, &high);
+  fabric_image *image = image_of(f, at);
+  if (!has_room(f, image, (uint32_t)high))
+    return wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_NO_MEMORY,
+                      "the memories of %u cores do not fit the host", f->count);
+  unsigned char *to = image->data + t->address[0];
+  uint64_t *bits = written_in(image);
   if (stride == t->bytes[0]) {
     mark_written(bits, (uint32_t)t->address[0], n * t->bytes[0]);
     memcpy(to, dense, (size_t)n * t->bytes[0]);

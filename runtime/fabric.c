@@ -1,20 +1,8 @@
 /* A fabric's life: its arrays, its cores at rest, its memory from outside. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "core_value.h"
-
-/* Between the memories of two cores: equal addresses of neighbours fall into other sets of the
- * host's caches. */
-#define ROW_GAP 192
-
-/* Zero pages that take memory when they are written. */
-static void *reserve(size_t bytes) {
-  void *p =
-      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return p == MAP_FAILED ? NULL : p;
-}
 
 static uint32_t threads_of(const wafer_core_program *program) {
   uint32_t most = 1;
@@ -101,13 +89,10 @@ static wafer_status place_cores(wafer_fabric *f, demand *demands) {
 
 static wafer_status set_up(wafer_fabric *f) {
   f->count = f->program->width * f->program->height;
-  f->written_words = (f->machine->core_bytes + 63) / 64 + ROW_GAP / 8;
-  f->memory_stride = f->machine->core_bytes + ROW_GAP;
-  if (!f->memory) f->memory = reserve((size_t)f->count * f->memory_stride);
-  if (!f->written) f->written = reserve((size_t)f->count * f->written_words * sizeof *f->written);
+  if (!f->images) f->images = calloc(f->count, sizeof *f->images);
   f->core_of = malloc(f->count * sizeof *f->core_of);
   demand *demands = calloc(f->program->program_count + 1u, sizeof *demands);
-  bool room = f->memory && f->written && f->core_of && demands;
+  bool room = f->images && f->core_of && demands;
   for (uint32_t i = 0; room && i < f->count; i++) f->core_of[i] = FABRIC_NONE;
   wafer_status status = room ? place_cores(f, demands) : no_room(f);
   free(demands);
@@ -170,8 +155,7 @@ wafer_status wafer_fabric_reprogram(wafer_fabric *f, const wafer_fabric_program 
   *f = (wafer_fabric){.diag = f->diag,
                       .machine = f->machine,
                       .program = program,
-                      .memory = f->memory,
-                      .written = f->written,
+                      .images = f->images,
                       .mark = f->mark,
                       .mark_user = f->mark_user,
                       .single = f->single,
@@ -189,8 +173,8 @@ wafer_status wafer_fabric_single(wafer_fabric *f, bool single) {
 void wafer_fabric_destroy(wafer_fabric *f) {
   if (!f) return;
   drop_program(f);
-  if (f->memory) munmap(f->memory, (size_t)f->count * f->memory_stride);
-  if (f->written) munmap(f->written, (size_t)f->count * f->written_words * sizeof *f->written);
+  for (uint32_t i = 0; f->images && i < f->count; i++) free(f->images[i].data);
+  free(f->images);
   free(f);
 }
 

@@ -160,6 +160,13 @@ typedef enum core_state { CORE_IDLE, CORE_RUN, CORE_JOIN } core_state;
 /* What works at the same time: control and arithmetic; moves to the fabric, which need neither. */
 typedef enum core_unit { CORE_COMPUTES, CORE_SENDS, CORE_UNITS } core_unit;
 
+/* A core's memory from address 0 to where it has been written, at least; behind it a bit for each
+ * byte: written. */
+typedef struct fabric_image {
+  unsigned char *data;
+  uint32_t bytes;
+} fabric_image;
+
 /* Of a core that has a program; those are numbered by themselves. */
 typedef struct fabric_core {
   const wafer_core_program *program;
@@ -197,10 +204,7 @@ struct wafer_fabric {
   uint32_t core_count;
   core_thread *threads;  /* of all cores */
   uint32_t *queues;      /* of all bindings */
-  unsigned char *memory; /* count * memory_stride, zero pages until written */
-  size_t memory_stride;  /* from core to core */
-  uint64_t *written;     /* a bit per byte */
-  size_t written_words;  /* of a core */
+  fabric_image *images;  /* per router */
 
   fabric_node *nodes;
   fabric_site *sites; /* of the nodes */

@@ -181,6 +181,35 @@ static void data_tasks_take_wavelets(void) {
   finish(f);
 }
 
+/* An image grows with what is written, in any order, and keeps it; what lies between is nobody's. */
+static void memory_keeps_what_is_written(void) {
+  static const uint32_t none[4] = {WAFER_NO_PROGRAM, WAFER_NO_PROGRAM, WAFER_NO_PROGRAM,
+                                   WAFER_NO_PROGRAM};
+  static const uint32_t at[] = {40, 4096, 200, 30001, 47};
+  wafer_fabric_program p = {.name = "memory", .width = 2, .height = 2, .core = none};
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *machine;
+  wafer_fabric *f;
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &machine) == WAFER_OK);
+  CU_ASSERT_FATAL(wafer_fabric_create(NULL, machine, &p, &f) == WAFER_OK);
+  unsigned char byte;
+  CU_ASSERT(!wafer_fabric_read(f, 1, 1, 0, &byte, 1));
+  for (size_t i = 0; i < WAFER_COUNT(at); i++) {
+    byte = (unsigned char)(at[i] * 7);
+    CU_ASSERT(wafer_fabric_write(f, 1, 1, at[i], &byte, 1));
+    for (size_t k = 0; k <= i; k++) {
+      CU_ASSERT(wafer_fabric_read(f, 1, 1, at[k], &byte, 1));
+      CU_ASSERT(byte == (unsigned char)(at[k] * 7));
+    }
+    CU_ASSERT(!wafer_fabric_read(f, 1, 1, at[i] + 1, &byte, 1));
+    CU_ASSERT(!wafer_fabric_read(f, 1, 1, at[i] - 1, &byte, 2));
+    CU_ASSERT(!wafer_fabric_read(f, 0, 1, at[i], &byte, 1));
+  }
+  CU_ASSERT(!wafer_fabric_write(f, 1, 1, machine->core_bytes, &byte, 1));
+  wafer_fabric_destroy(f);
+  wafer_arena_destroy(arena);
+}
+
 CU_TestInfo tests_fabric_run[] = {
     {"sends and counts", sends_and_counts},
     {"traps", traps},
@@ -189,5 +218,6 @@ CU_TestInfo tests_fabric_run[] = {
     {"a missing route is a trap", a_missing_route_is_a_trap},
     {"refuses bad programs", refuses_bad_programs},
     {"data tasks take wavelets", data_tasks_take_wavelets},
+    {"memory keeps what is written", memory_keeps_what_is_written},
     CU_TEST_INFO_NULL,
 };
