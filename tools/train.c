@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "wafer/onnx.h"
+#include "wafer/scale.h"
 
 typedef unsigned long long ull;
 enum { MOST_FIELDS = 16 };
@@ -23,8 +24,8 @@ typedef struct job {
   wafer_gather fields[MOST_FIELDS];
   wafer_parameter *parameters;
   uint32_t parameter_count;
-  train_cycles cycles;
-  uint64_t state_bytes;
+  wafer_scale_step cycles;
+  uint64_t state_bytes; /* in MemoryX, of a weight and its state */
 } job;
 
 /* ---- data against plan ---- */
@@ -165,7 +166,7 @@ static wafer_status list_parameters(job *j) {
                           : fail(j->a->model, WAFER_BAD_INPUT, "the model has no weight to train");
 }
 
-/* Weights and state in MemoryX, from the shapes alone. */
+/* A weight with its state in MemoryX; the row and column of adafactor count as none. */
 static uint64_t state_bytes(const job *j) {
   static const uint64_t slots[] = {
 #define yes
@@ -177,13 +178,7 @@ static uint64_t state_bytes(const job *j) {
 #undef no
 #undef yes
   };
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < j->parameter_count; i++) {
-    int64_t elements = 0;
-    (void)wafer_shape_elements(&j->parameters[i].shape, &elements);
-    bytes += (uint64_t)elements * 4 * (1 + slots[j->a->train.optimizer.kind]);
-  }
-  return bytes;
+  return 4 * (1 + slots[j->a->train.optimizer.kind]);
 }
 
 static wafer_status evaluation_plans(job *j) {
@@ -242,21 +237,14 @@ static wafer_status open_transport(const job *j, wafer_transport *out) {
 
 static void print_plan(const job *j) {
   const train_arguments *a = j->a;
-  uint64_t micro_batches = a->train.batch / j->micro_batch, weights = 0;
-  if (micro_batches < a->systems)
-    wafer_note(cli_diag(), (wafer_loc){0},
-               "%llu of %llu systems have no micro-batch; a larger --batch gives them some",
-               (ull)(a->systems - micro_batches), (ull)a->systems);
+  uint64_t micro_batches = a->train.batch / j->micro_batch;
+  uint64_t weights = wafer_scale_parameters(j->plan);
   if (a->quiet) return;
-  for (uint32_t i = 0; i < j->parameter_count; i++) {
-    int64_t elements = 0;
-    (void)wafer_shape_elements(&j->parameters[i].shape, &elements);
-    weights += (uint64_t)elements;
-  }
   cli_progress_done();
   printf("%s on %s x%llu, %s: %llu weights in %u tensors, %s in MemoryX: %llu bytes\n", a->model,
          j->machine->name, (ull)a->systems, wafer_mode_name(j->plan->mode), (ull)weights,
-         j->parameter_count, wafer_optimizer_name(a->train.optimizer.kind), (ull)j->state_bytes);
+         j->parameter_count, wafer_optimizer_name(a->train.optimizer.kind),
+         (ull)(weights * j->state_bytes));
   printf("batch %llu = %llu micro-batches of %u; a step is %llu cycles: systems %llu, sum %llu, "
          "update %llu\n",
          (ull)a->train.batch, (ull)micro_batches, j->micro_batch, (ull)j->cycles.step,
@@ -317,8 +305,11 @@ static wafer_status prepare(void *self) {
   if (j->eval_data) WAFER_TRY(match_fields(j, j->a->eval_data, j->eval_data));
   if (j->field_count) WAFER_TRY(find_classes(j));
   j->state_bytes = state_bytes(j);
-  return train_cost(j->plan, j->a->train.batch / j->micro_batch, j->a->systems, j->a->servers,
-                    j->state_bytes, &j->cycles);
+  wafer_scale_options step = {.systems = j->a->systems,
+                              .micro_batches = j->a->train.batch / j->micro_batch,
+                              .servers = j->a->servers,
+                              .state_bytes = j->state_bytes};
+  return wafer_scale_predict(cli_diag(), j->plan, &step, &j->cycles);
 }
 
 static wafer_status train_ranks(job *j) {

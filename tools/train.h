@@ -40,13 +40,6 @@ wafer_status train_compile(const train_arguments *a, wafer_arena *arena,
 wafer_status train_choose(const train_arguments *a, wafer_arena *arena,
                           const wafer_machine *machine, uint32_t *micro_batch,
                           const wafer_plan **out);
-/* Cycles of one step: micro-batches of a system one after the other, the sum over the tree, the
- * update (docs/training.md). */
-typedef struct train_cycles {
-  uint64_t micro_batch, system, sum, update, step;
-} train_cycles;
-wafer_status train_cost(const wafer_plan *plan, uint64_t micro_batches, uint64_t systems,
-                        uint64_t servers, uint64_t state_bytes, train_cycles *out);
 
 /* train_launch.c. Whether this process only starts others and looks after them; doing so, `argv` being
  * what it was called with. */

@@ -1,4 +1,4 @@
-/* Plans of training, the micro-batch, and what a step costs. */
+/* Plans of training, and the micro-batch. */
 #include <string.h>
 
 #include "train.h"
@@ -48,30 +48,4 @@ wafer_status train_choose(const train_arguments *a, wafer_arena *arena,
     if (status != WAFER_NO_FIT) /* say why */
       return train_compile(a, arena, machine, cli_diag(), (uint32_t)size, a->mode == EVALUATE, out);
   }
-}
-
-/* Nodes of the SwarmX tree between a wafer and MemoryX. */
-static uint64_t depth_of(uint64_t systems, uint64_t fanout) {
-  uint64_t depth = 0;
-  for (uint64_t reach = 1; reach < systems; reach *= fanout) depth++;
-  return depth;
-}
-
-wafer_status train_cost(const wafer_plan *plan, uint64_t micro_batches, uint64_t systems,
-                        uint64_t servers, uint64_t state_bytes, train_cycles *out) {
-  const wafer_machine *m = plan->machine;
-  wafer_timeline timeline = {0};
-  uint64_t weight_bytes = 0;
-  WAFER_TRY(wafer_timeline_run(cli_diag(), plan, 0, 1, &timeline));
-  for (uint32_t i = 0; i < plan->training->trained_count; i++)
-    weight_bytes += wafer_weights_at(plan->weights, plan->training->trained[i].weight)->bytes;
-  out->micro_batch = timeline.total_cycles;
-  out->system = (micro_batches + systems - 1) / systems * timeline.total_cycles;
-  out->sum = 2 * depth_of(systems, m->swarmx_fanout) * m->swarmx_hop_cycles +
-             wafer_machine_transfer_cycles(m, weight_bytes, m->swarmx_bytes_per_second);
-  uint64_t moved = (2 * state_bytes + weight_bytes) / servers; /* read and written; gradients read */
-  out->update = m->memoryx_latency_cycles +
-                wafer_machine_transfer_cycles(m, moved, m->memoryx_bytes_per_second);
-  out->step = out->system + out->sum + out->update;
-  return WAFER_OK;
 }
