@@ -239,6 +239,10 @@ static void print_plan(const job *j) {
   const train_arguments *a = j->a;
   uint64_t micro_batches = a->train.batch / j->micro_batch;
   uint64_t weights = wafer_scale_parameters(j->plan);
+  if (micro_batches < a->systems && j->ranks.rank == 0)
+    wafer_note(cli_diag(), (wafer_loc){0},
+               "%llu of %llu systems have no micro-batch; a larger --batch gives them some",
+               (ull)(a->systems - micro_batches), (ull)a->systems);
   if (a->quiet) return;
   cli_progress_done();
   printf("%s on %s x%llu, %s: %llu weights in %u tensors, %s in MemoryX: %llu bytes\n", a->model,
