@@ -32,7 +32,7 @@ static uint64_t *written_in(const fabric_image *image) {
   return (uint64_t *)(image->data + image->bytes);
 }
 
-/* ---- images: as long as what has been written in them, for a wafer's memory is mostly empty ---- */
+/* ---- images: as long as what has been written in them, for most of a wafer is empty ---- */
 
 #define GRAIN 64 /* bytes */
 

@@ -75,7 +75,8 @@ static wafer_status place_cores(wafer_fabric *f, demand *demands) {
   f->awake = malloc((cores + 1) * sizeof *f->awake);
   f->threads = calloc(threads + 1, sizeof *f->threads);
   f->queues = calloc(queues + 1, sizeof *f->queues);
-  if (!f->cores || !f->awake || !f->threads || !f->queues) return no_room(f);
+  f->stage_of = calloc(cores + 1, sizeof *f->stage_of);
+  if (!f->stage_of || !f->cores || !f->awake || !f->threads || !f->queues) return no_room(f);
   for (uint32_t router = 0; router < f->count; router++) place_core(f, router, demands);
   threads = queues = 0;
   for (uint32_t at = 0; at < f->core_count; at++) {
@@ -142,6 +143,8 @@ static void drop_program(wafer_fabric *f) {
   free(f->turning);
   free(f->entered);
   free(f->stages);
+  free(f->passages);
+  free(f->stage_of);
   free(f->train);
 }
 

@@ -415,7 +415,13 @@ static wafer_status build(builder *b) {
   for (uint32_t i = 0; i < f->out_count; i++)
     f->outs[i].alone = is_alone(f, &f->links[f->outs[i].link]);
   WAFER_TRY(add_filters(b));
-  if (!f->single) WAFER_TRY(fabric_merge(f));
+  if (!f->single) {
+    WAFER_TRY(fabric_merge(f));
+    uint32_t *stack = malloc(((size_t)f->node_count + 1) * sizeof *stack);
+    if (!stack) return no_memory(b);
+    fabric_find_roots(f, stack);
+    free(stack);
+  }
   return fill_queues(b);
 }
 

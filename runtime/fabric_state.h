@@ -71,8 +71,11 @@ typedef struct fabric_site {
   uint32_t core, writer; /* that reads it; that writes it */
   uint32_t sw;           /* the switch of its colour here */
   uint32_t filter;
+  uint32_t root;  /* the queue at which its words come in; FABRIC_NONE: behind a switch */
+  uint32_t reach; /* cycles from a core's push into that queue until they may leave this one */
   uint16_t late, far; /* of a row: cycles and hops before its last queue, for core or host */
   uint8_t port, color;
+  bool used; /* a core has pushed into it */
 } fabric_site;
 
 #define FABRIC_CANDIDATES 128 /* of a link, at most */
@@ -192,6 +195,24 @@ typedef struct fabric_core {
   bool stuck; /* by a fault */
 } fabric_core;
 
+/* Cycles until a train's end, at most: stamps tell them from the past. */
+#define FABRIC_TRAIN 0x40000
+
+/* A core that a train comes to, or begins at. */
+typedef struct fabric_stage {
+  uint32_t core;
+  core_thread *thread;
+  uint32_t start; /* cycles from now to the first step */
+  bool first;
+} fabric_stage;
+
+/* A queue that a train goes through. */
+typedef struct fabric_passage {
+  uint32_t node;
+  uint32_t enter, leave; /* cycles from now, of the first word */
+  uint16_t hops;         /* on the way into it */
+} fabric_passage;
+
 #define FABRIC_WHEEL 1024 /* buckets; a power of two */
 
 struct wafer_fabric {
@@ -239,8 +260,13 @@ struct wafer_fabric {
   uint64_t era;       /* changes before stamps come round */
   uint64_t fault_due; /* the cycle of the next fault, FABRIC_NEVER: none */
   struct fabric_faults *faults;
-  struct fabric_stage *stages; /* of the train that is being made */
-  uint32_t stage_count, stage_room, train_words;
+  fabric_stage *stages; /* of the train that is being made */
+  fabric_passage *passages;
+  uint32_t stage_count, stage_room, passage_count, passage_room;
+  uint32_t *stage_of;                          /* per core: its stage, where that names the core */
+  uint32_t asked_core, asked_root, asked_push; /* of the last bound on another's push */
+  int64_t train_budget;                        /* of looks, in all */
+  uint32_t train_length, train_words;
   float *train; /* twice train_words */
   bool moved; /* something at the border, in this cycle */
   bool ran;
@@ -327,9 +353,23 @@ uint32_t core_queue(const fabric_core *core, uint8_t color, bool output);
 
 /* ---- trains (fabric_train.c) ---- */
 
-/* The microthread, whose step could go now, sends all its words through all cores that pass them
- * on; `*went` false: not that way, nothing has changed. */
+/* The microthread, whose step could go now, sends all its words to all cores that keep them or pass
+ * them on; `*went` false: not that way, nothing has changed. */
 wafer_status fabric_train(wafer_fabric *f, uint32_t core, core_thread *thread, bool *went);
+
+/* ---- who may come in its way (fabric_quiet.c) ---- */
+
+/* Each queue's root and reach. The stack has room for all queues. */
+void fabric_find_roots(wafer_fabric *f, uint32_t *stack);
+/* Nothing but the end of its one instruction lets the core do something. */
+bool fabric_only_waits(const fabric_core *core, const core_thread *thread);
+bool fabric_woken_by_words(const fabric_core *core);
+/* At most FABRIC_TRAIN. */
+uint32_t fabric_from_now(const wafer_fabric *f, uint64_t cycle);
+/* The one queue that the microthread takes words from; FABRIC_NONE: none, or several. */
+uint32_t fabric_taken(const core_thread *thread);
+/* Nobody else asks for the link before `until`, in cycles from now. */
+bool fabric_link_is_quiet(wafer_fabric *f, const fabric_out *out, uint32_t until);
 
 /* ---- time (fabric_run.c) ---- */
 

@@ -103,7 +103,8 @@ static inline void send_on(wafer_fabric *f, uint32_t node, fabric_entry entry, u
 }
 
 void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control, uint32_t delay) {
-  const fabric_site *site = &f->sites[node];
+  fabric_site *site = &f->sites[node];
+  site->used = true;
   f->stats.hops += site->far;
   send_on(f, node, (fabric_entry){.word = word, .control = control & 3}, delay + site->late);
 }

@@ -336,7 +336,7 @@ static void chains_are_exact(void) {
       const wafer_machine *machine;
       wafer_case_result one, many;
       wafer_case_options o = {.width = 2 + (uint32_t)i % 4 * 3,
-                              .height = i % 4 == 1 ? 3 : 1,
+                              .height = i % 4 == 1 ? 3 : i == 75 || i == 78 ? 9 : 1,
                               .words = words[i / 4 % WAFER_COUNT(words)],
                               .repeat = 1 + i % 2,
                               .single = true};
