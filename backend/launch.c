@@ -447,6 +447,12 @@ static wafer_status launch_all(launcher *l) {
       return wafer_fail(&l->diag, wafer_at_file(plan->model), WAFER_UNSUPPORTED,
                          "'%s' passes in slices, for which there are no programs",
                         plan->values[plan->streams[i].value].name);
+  for (uint32_t i = 0; plan->weights && i < wafer_weights_count(plan->weights); i++)
+    if (wafer_weights_at(plan->weights, i)->sparse)
+      return wafer_fail(&l->diag, wafer_at_file(plan->model), WAFER_UNSUPPORTED,
+                        "cores take dense weights, '%s' streams its non-zeros; run at kernel "
+                        "fidelity",
+                        wafer_weights_at(plan->weights, i)->name);
   for (uint32_t i = 0; i < plan->phase_count; i++) most += 2 * plan->phases[i].action_count;
   l->launches = WAFER_NEW(l->ctx->arena, wafer_launch, most);
   l->programs = WAFER_NEW(l->ctx->arena, wafer_bytes, most);

@@ -40,7 +40,7 @@ static uint32_t shift(uint32_t index, uint32_t by) {
 /* ---- Weights ---- */
 
 static bool same_weight(const wafer_weight *a, const wafer_weight *b) {
-  return a->dtype == b->dtype && wafer_shape_equal(&a->shape, &b->shape) && a->data && b->data &&
+  return a->sparse == b->sparse && a->dtype == b->dtype && wafer_shape_equal(&a->shape, &b->shape) && a->data && b->data &&
          (a->data == b->data || !memcmp(a->data, b->data, a->bytes));
 }
 
@@ -50,8 +50,11 @@ static uint32_t link_weight(linking *l, const wafer_weight *from) {
   if (found && same_weight(found, from)) return wafer_ir_map_get(l->numbers, found);
   uint32_t number = (uint32_t)wafer_weights_count(l->weights);
   found = wafer_weights_add(l->weights, from->name, from->dtype, &from->shape, from->data);
-  if (found) found->expected = from->expected;
-  return found && wafer_ir_map_put(l->numbers, found, number) ? number : WAFER_NONE;
+  if (!found) return WAFER_NONE;
+  wafer_weight *added = wafer_weights_at(l->weights, number);
+  added->expected = from->expected;
+  added->sparse = from->sparse, added->nonzeros = from->nonzeros;
+  return wafer_ir_map_put(l->numbers, found, number) ? number : WAFER_NONE;
 }
 
 static wafer_status link_values(linking *l, const wafer_weights *weights, uint32_t count,

@@ -26,8 +26,12 @@ static wafer_status lower_weight(lowering *l, wafer_weights *table, wafer_ir_map
   if (value->weight != WAFER_NONE) return WAFER_OK;
   value->weight = (uint32_t)wafer_weights_count(table);
   wafer_weight *added = wafer_weights_add(table, from->name, from->dtype, &from->shape, from->data);
-  if (added) added->trained = from->trained;
-  if (added) added->expected = from->expected;
+  if (added) {
+    added->trained = from->trained;
+    added->expected = from->expected;
+    added->sparse = from->sparse;
+    added->nonzeros = from->nonzeros;
+  }
   return added && wafer_ir_map_put(numbers, from, value->weight) ? WAFER_OK : lower_no_memory(l);
 }
 

@@ -260,6 +260,26 @@ static const char *lacking(const data_store *store, const onnx_tensor *tensor, s
                             (unsigned long long)offset, (unsigned long long)offset + bytes);
 }
 
+static wafer_status apply_mask(const data_store *store, const onnx_tensor *tensor,
+                               const wafer_view *mask, wafer_view *out) {
+  int64_t elements;
+  size_t bytes = wafer_dtype_bytes(out->dtype);
+  if (!wafer_shape_equal(&mask->shape, &out->shape) || !wafer_view_is_dense(mask) ||
+      !wafer_shape_elements(&out->shape, &elements)) {
+    char has[128], wants[128];
+    wafer_shape_format(&mask->shape, has, sizeof has);
+    wafer_shape_format(&out->shape, wants, sizeof wants);
+    return FAIL(store, WAFER_BAD_INPUT, tensor, "its mask is %s, must be dense and %s", has, wants);
+  }
+  char *data = wafer_arena_copy(store->arena, out->data, (size_t)elements * bytes);
+  if (!data) return no_memory(store, tensor);
+  for (int64_t i = 0; i < elements; i++)
+    if (wafer_element_f64(mask->dtype, mask->data, i) == 0)
+      memset(data + (size_t)i * bytes, 0, bytes);
+  out->data = data;
+  return WAFER_OK;
+}
+
 static wafer_status view_of(data_store *store, const onnx_tensor *tensor, wafer_view *out,
                             const char **expected) {
   *out = (wafer_view){0};
@@ -276,6 +296,11 @@ static wafer_status view_of(data_store *store, const onnx_tensor *tensor, wafer_
   if (expected) *expected = lacking(store, tensor, wafer_tensor_bytes(dtype, &shape));
   if (!expected || !*expected) WAFER_TRY(find_data(store, tensor, dtype, elements, &data));
   *out = wafer_view_of(dtype, &shape, (void *)(uintptr_t)data);
+  for (size_t i = 0; data && tensor->name && i < store->mask_count; i++) {
+    if (strcmp(store->masks[i].input, tensor->name)) continue;
+    store->mask_used[i] = true;
+    WAFER_TRY(apply_mask(store, tensor, &store->masks[i].value, out));
+  }
   return WAFER_OK;
 }
 

@@ -5,11 +5,12 @@
 
 #include "onnx.h"
 #include "wafer/file.h"
+#include "wafer/wafer.h"
 
 typedef struct data_file data_file;
 
 /* Where tensors come from: one model and the external files read so far. Zero but for the first
- * three. */
+ * three and the masks: a tensor of that name is zero where its mask is. */
 typedef struct data_store {
   const wafer_diag *diag;
   wafer_arena *arena;
@@ -17,6 +18,9 @@ typedef struct data_store {
   char *folder;     /* its real path, once needed */
   data_file *files;
   bool may_lack; /* external files that are not there are no error of data_find */
+  size_t mask_count;
+  const wafer_value_binding *masks;
+  bool *mask_used; /* by a tensor */
 } data_store;
 
 /* A view of the elements, dense, not necessarily aligned, for as long as the arena lives. BAD_INPUT

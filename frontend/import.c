@@ -593,6 +593,24 @@ static wafer_status import_model(importer *im) {
   return finish_main(im, &s, graph);
 }
 
+static wafer_status take_masks(importer *im) {
+  const wafer_options *o = im->ctx->options;
+  if (!o || !o->mask_count) return WAFER_OK;
+  im->store.masks = o->masks;
+  im->store.mask_count = o->mask_count;
+  im->store.mask_used = WAFER_NEW(im->ctx->arena, bool, o->mask_count);
+  return im->store.mask_used ? WAFER_OK : no_memory(im);
+}
+
+static wafer_status check_masks(const importer *im) {
+  for (size_t i = 0; i < im->store.mask_count; i++)
+    if (!im->store.mask_used[i])
+      return wafer_fail(im->ctx->diag, wafer_at_file(im->file), WAFER_BAD_INPUT,
+                        "no weight that the model uses is named '%s', which has a mask",
+                        im->store.masks[i].input);
+  return WAFER_OK;
+}
+
 wafer_status import_one(const wafer_ctx *ctx, const char *path, wafer_ir **out) {
   *out = NULL;
   wafer_bytes bytes;
@@ -601,11 +619,13 @@ wafer_status import_one(const wafer_ctx *ctx, const char *path, wafer_ir **out) 
       .ctx = ctx, .file = path, .store = {.diag = ctx->diag, .arena = ctx->arena, .file = path}};
   im.training.options = ctx->options ? ctx->options->training : NULL;
   wire_source source = {ctx->diag, ctx->arena, path, {bytes.data, bytes.size}};
+  WAFER_TRY(take_masks(&im));
   WAFER_TRY(onnx_read(&source, &im.model));
   im.store.may_lack = says_absent(im.model);
   WAFER_TRY(wafer_ir_create(ctx, path, &im.root));
   im.ir = im.root;
   wafer_status status = import_model(&im);
+  if (status == WAFER_OK) status = check_masks(&im);
   if (status != WAFER_OK) {
     assembly_discard(&im);
     wafer_ir_destroy(im.root);

@@ -84,6 +84,7 @@ static wafer_status add_values(join *j, const wafer_program *from) {
     wafer_weight *added = wafer_weights_add(j->weights, w->name, w->dtype, &w->shape, w->data);
     if (!added) return no_memory(j);
     added->expected = w->expected;
+    added->sparse = w->sparse, added->nonzeros = w->nonzeros;
     v->name = added->name;
   }
   return WAFER_OK;

@@ -1,6 +1,8 @@
 /* The fused IR as plain structs. */
 #include "wafer/graph.h"
 
+#include "sparsity.h"
+
 typedef struct reader {
   const wafer_ctx *ctx;
   const wafer_ir *ir;
@@ -67,6 +69,8 @@ static wafer_status add_weight(reader *r, MlirOperation op) {
                              .node = "",
                              .owner = WAFER_OWNER_weight,
                              .producer = WAFER_NONE};
+  const wafer_weight *weight = wafer_weights_find(r->ir->weights, value.name);
+  if (weight && weight->sparse) value.sparse = true, value.nonzeros = weight->nonzeros;
   return add_value(r, mlirOperationGetResult(op, 0), value, op);
 }
 
@@ -119,6 +123,7 @@ static wafer_status add_kernel(reader *r, MlirOperation call) {
   if (!inputs || !outputs) return no_memory(r);
   for (uint32_t i = 0; i < k->body.input_count; i++) WAFER_TRY(operand(r, call, i, &inputs[i]));
   WAFER_TRY(add_results(r, k, outputs));
+  WAFER_TRY(sparsity_of(r->ctx, r->ir, r->values, inputs, k));
   k->inputs = inputs;
   k->outputs = outputs;
   add_action(r, WAFER_GRAPH_kernel, r->graph.kernel_count++, call);
@@ -174,7 +179,10 @@ static wafer_status add_outputs(reader *r, MlirOperation main) {
     if (value->producer == WAFER_NONE || value->owner != WAFER_OWNER_activation)
       return wafer_fail(r->ctx->diag, wafer_ir_loc(r->ir, main), WAFER_BAD_INPUT,
                         "output %u is not a value of its own", i);
-    bool gradient = wafer_ir_result(main, i).role == WAFER_ROLE_gradient;
+    wafer_ir_port port = wafer_ir_result(main, i);
+    bool gradient = port.role == WAFER_ROLE_gradient;
+    const wafer_weight *of = gradient ? wafer_weights_find(r->ir->weights, port.of) : NULL;
+    if (of && of->sparse) value->sparse = true, value->nonzeros = of->nonzeros;
     value->owner = gradient ? WAFER_OWNER_gradient : WAFER_OWNER_output;
     value->name = wafer_ir_result_name(main, i);
   }

@@ -179,7 +179,7 @@ static wafer_status plan_stream(routing *r, const wafer_graph_kernel *kernel, ui
     WAFER_TRY(go_round(r, kernel, value, s, &congested));
   }
   WAFER_TRY(remember(r, kernel, value, s));
-  s->words = stream_words(&r->graph.values[value].type, kernel->body.storage);
+  s->words = value_words(&r->graph.values[value], kernel->body.storage);
   s->cycles = stream_cycles(m, &s->from, &s->to, s->words);
   s->latency = stream_latency(m, &s->from, &s->to,
                               fabric_hops(s->route_count, s->route) + replica_hops(r, kernel, value, s));

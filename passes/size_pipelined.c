@@ -55,7 +55,7 @@ static uint64_t heaviest_stream(const pipeline *p, uint32_t k) {
     bool in = i < kernel->body.input_count;
     uint32_t value = in ? kernel->inputs[i] : kernel->outputs[i - kernel->body.input_count];
     if (wafer_graph_is_weight(p->graph, value)) continue;
-    uint64_t words = stream_words(&p->graph->values[value].type, kernel->body.storage);
+    uint64_t words = value_words(&p->graph->values[value], kernel->body.storage);
     most = words > most ? words : most;
   }
   return most;
@@ -132,7 +132,7 @@ static uint64_t edge_cycles(const pipeline *p) {
           edge_in_cycles(p->ctx->machine, stream_words(&g->values[v].type, storage));
   }
   for (uint32_t i = 0; i < g->output_count; i++)
-    out += edge_out_cycles(p->ctx->machine, stream_words(&g->values[g->outputs[i]].type, storage));
+    out += edge_out_cycles(p->ctx->machine, value_words(&g->values[g->outputs[i]], storage));
   return in > out ? in : out;
 }
 

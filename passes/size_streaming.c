@@ -240,6 +240,13 @@ static wafer_status set_depths(streaming *s, uint32_t k, uint32_t weights, uint3
   return WAFER_OK;
 }
 
+static uint64_t weight_words(const wafer_kernel_body *body, uint32_t input) {
+  const wafer_type *type = &body->inputs[input];
+  bool sparse = body->sparsity && body->sparsity[input].sparse;
+  return sparse ? wafer_sparse_words(type, body->storage, body->sparsity[input].nonzeros)
+                : stream_words(type, body->storage);
+}
+
 uint64_t size_weight_cycles(const wafer_machine *m, const wafer_kernel_body *body,
                             const wafer_shape_point *point) {
   const wafer_holding from = {.where = WAFER_AT_memoryx},
@@ -247,7 +254,7 @@ uint64_t size_weight_cycles(const wafer_machine *m, const wafer_kernel_body *bod
   uint64_t sum = 0;
   for (uint32_t i = 0; i < body->input_count; i++)
     if (body->input_is_weight[i])
-      sum += stream_cycles(m, &from, &to, stream_words(&body->inputs[i], body->storage));
+      sum += stream_cycles(m, &from, &to, weight_words(body, i));
   return sum ? sum + m->memoryx_latency_cycles + m->edge_latency_cycles : 0;
 }
 
@@ -255,7 +262,7 @@ static uint64_t output_cycles(const streaming *s, const wafer_graph_kernel *kern
   uint64_t words = 0;
   for (uint32_t i = 0; i < kernel->body.output_count; i++)
     if (wafer_graph_is_output(&s->graph->values[kernel->outputs[i]]))
-      words += stream_words(&s->graph->values[kernel->outputs[i]].type, kernel->body.storage);
+      words += value_words(&s->graph->values[kernel->outputs[i]], kernel->body.storage);
   return words ? edge_out_cycles(s->ctx->machine, words) + s->ctx->machine->edge_latency_cycles : 0;
 }
 

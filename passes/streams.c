@@ -11,6 +11,11 @@ uint64_t stream_words(const wafer_type *type, wafer_dtype storage) {
   return (bytes + WAFER_WAVELET_BYTES - 1) / WAFER_WAVELET_BYTES;
 }
 
+uint64_t value_words(const wafer_graph_value *value, wafer_dtype storage) {
+  return value->sparse ? wafer_sparse_words(&value->type, storage, value->nonzeros)
+                       : stream_words(&value->type, storage);
+}
+
 static uint64_t min_u64(uint64_t a, uint64_t b) {
   return a < b ? a : b;
 }

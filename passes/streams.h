@@ -9,10 +9,12 @@
 #ifndef WAFER_PASSES_STREAMS_H
 #define WAFER_PASSES_STREAMS_H
 
-#include "wafer/plan.h"
+#include "wafer/graph.h"
 
 /* Wavelets that carry one sample of a value. */
 uint64_t stream_words(const wafer_type *type, wafer_dtype storage);
+/* The same of a value of the graph, which may be sparse. */
+uint64_t value_words(const wafer_graph_value *value, wafer_dtype storage);
 uint64_t stream_lanes(const wafer_holding *from, const wafer_holding *to);
 uint64_t stream_cycles(const wafer_machine *machine, const wafer_holding *from,
                        const wafer_holding *to, uint64_t words);

@@ -305,6 +305,9 @@ uint64_t wafer_kernel_signature(const wafer_kernel_body *body) {
     put_type(&hash, &body->inputs[i]);
     put(&hash, body->input_is_weight[i]);
     put(&hash, body->input_depth[i]);
+    if (!body->sparsity || !body->sparsity[i].sparse) continue;
+    put(&hash, (int64_t)body->sparsity[i].nonzeros);
+    put(&hash, (int64_t)body->sparsity[i].fullest);
   }
   put(&hash, body->output_depth);
   put(&hash, body->node_count);

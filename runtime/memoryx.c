@@ -237,6 +237,13 @@ static resident *of_piece(const wafer_memoryx *m, uint64_t piece, uint64_t *from
   return r;
 }
 
+/* Zeros of a sparse weight's first value. */
+static void keep_zeros(const resident *r, uint64_t from, uint64_t n) {
+  if (!r->about.sparse || !r->about.initial) return;
+  for (uint64_t i = from; i < from + n; i++)
+    if (wafer_element_f64(r->about.dtype, r->about.initial, (int64_t)i) == 0) r->master[i] = 0;
+}
+
 /* The value that the wafer sees of master elements [from, from + n). */
 static void narrow(const resident *r, uint64_t from, uint64_t n) {
   uint16_t *to = r->value;
@@ -252,6 +259,8 @@ void wafer_memoryx_set(wafer_memoryx *m, uint32_t parameter, const void *data) {
     memcpy(r->value, data, wafer_dtype_bytes(r->about.dtype) * r->elements);
   for (uint64_t i = 0; !is_f32(r) && i < r->elements; i++)
     r->master[i] = (float)wafer_element_f64(r->about.dtype, data, (int64_t)i);
+  keep_zeros(r, 0, r->elements);
+  if (r->about.sparse) narrow(r, 0, r->elements);
 }
 
 static void square_piece(void *self, uint64_t piece) {
@@ -279,6 +288,7 @@ static void update_piece(void *self, uint64_t piece) {
   float *slots[RULE_SLOTS] = {NULL};
   for (uint32_t i = 0; i < r->slot_count; i++) slots[i] = r->state[i] + from;
   rule_apply(&m->step, r->master + from, m->gradients + r->offset + from, slots, n);
+  keep_zeros(r, from, n);
   narrow(r, from, n);
 }
 
@@ -286,6 +296,7 @@ static void update_whole(void *self, uint64_t parameter) {
   wafer_memoryx *m = self;
   resident *r = &m->residents[parameter];
   rule_factored(&m->step, &r->about.shape, r->master, m->gradients + r->offset, r->state);
+  keep_zeros(r, 0, r->elements);
   narrow(r, 0, r->elements);
 }
 

@@ -24,6 +24,29 @@ static wafer_status check_value(const plan_check *c, const wafer_kernel *k, cons
   return WAFER_OK;
 }
 
+/* What the kernel counts on is what the weight has; its fullest tile lies between the mean of all
+ * and all of them. */
+static wafer_status check_sparsity(const plan_check *c, const wafer_kernel *k, uint32_t i) {
+  static const wafer_sparsity dense = {0};
+  const wafer_sparsity *is = k->body.sparsity ? &k->body.sparsity[i] : &dense;
+  uint32_t index = c->plan->values[k->inputs[i]].weight;
+  const wafer_weight *w = index == WAFER_NONE ? NULL : wafer_weights_at(c->plan->weights, index);
+  bool sparse = w && w->sparse;
+  if (is->sparse != sparse || (sparse && is->nonzeros != w->nonzeros))
+    return wafer_fail(c->diag, plan_check_at(c, k), WAFER_BAD_INPUT,
+                      "input %u counts on %" PRIu64 " elements that are not zero, weight '%s' has %"
+                      PRIu64, i, is->nonzeros, c->plan->values[k->inputs[i]].name,
+                      sparse ? w->nonzeros : 0);
+  if (!sparse || !is->fullest) return WAFER_OK;
+  wafer_layout layout = wafer_kernel_input_layout(&k->body, &k->split, i);
+  uint64_t tile = wafer_layout_tile(&layout, &k->body.inputs[i].shape);
+  if (is->fullest <= tile && is->fullest <= is->nonzeros) return WAFER_OK;
+  return wafer_fail(c->diag, plan_check_at(c, k), WAFER_BAD_INPUT,
+                    "input %u has %" PRIu64 " elements that are not zero in a tile of %" PRIu64
+                    ", and %" PRIu64 " in all",
+                    i, is->fullest, tile, is->nonzeros);
+}
+
 static wafer_status check_values(const plan_check *c, const wafer_kernel *k) {
   const wafer_kernel_body *b = &k->body;
   for (uint32_t i = 0; i < b->input_count; i++)
@@ -144,6 +167,7 @@ wafer_status plan_check_kernel(const plan_check *c, const wafer_kernel *k) {
   WAFER_TRY(check_values(c, k));
   WAFER_TRY(check_split(c, k));
   WAFER_TRY(check_rect(c, k));
+  for (uint32_t i = 0; i < k->body.input_count; i++) WAFER_TRY(check_sparsity(c, k, i));
   if (k->slabs < 1 || k->slabs > 64)
     return wafer_fail(c->diag, plan_check_at(c, k), WAFER_BAD_INPUT, "%u slabs, must be 1 to 64",
                       k->slabs);

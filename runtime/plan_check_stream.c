@@ -135,7 +135,22 @@ static wafer_status check_kernels(const plan_check *c, const wafer_stream *s) {
   return WAFER_OK;
 }
 
-static uint64_t words_of(const plan_check *c, const wafer_type *type) {
+/* The sparse weight that a value is, or is the gradient of; NULL: it is dense. */
+static const wafer_weight *sparse_of(const plan_check *c, uint32_t value) {
+  const wafer_plan *plan = c->plan;
+  uint32_t weight = plan->values[value].weight;
+  bool gradient = weight == WAFER_NONE && plan->training &&
+                  plan->values[value].owner == WAFER_OWNER_gradient;
+  for (uint32_t i = 0; gradient && i < plan->training->trained_count; i++)
+    if (plan->training->trained[i].gradient == value) weight = plan->training->trained[i].weight;
+  const wafer_weight *w = weight == WAFER_NONE ? NULL : wafer_weights_at(plan->weights, weight);
+  return w && w->sparse ? w : NULL;
+}
+
+static uint64_t words_of(const plan_check *c, uint32_t value) {
+  const wafer_type *type = &c->plan->values[value].type;
+  const wafer_weight *sparse = sparse_of(c, value);
+  if (sparse) return wafer_sparse_words(type, c->plan->storage, sparse->nonzeros);
   int64_t elements = 0;
   (void)wafer_shape_elements(&type->shape, &elements);
   uint64_t bytes = (uint64_t)elements * wafer_stored_bytes(type->dtype, c->plan->storage);
@@ -212,7 +227,7 @@ wafer_status plan_check_stream(const plan_check *c, uint32_t stream) {
   if (c->plan->values[s->value].kind != WAFER_VALUE_tensor)
     return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
                       "stream of '%s', which is no tensor of static type", value_name(c, s));
-  uint64_t words = words_of(c, &c->plan->values[s->value].type);
+  uint64_t words = words_of(c, s->value);
   if (s->words != words)
     return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
                       "stream of '%s' is %" PRIu64 " words long, must be %" PRIu64,

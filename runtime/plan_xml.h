@@ -50,12 +50,15 @@ typedef struct xml_weight {
   uint64_t digest;
   bool absent, trained;
   const char *expected;
+  bool sparse;
+  uint64_t nonzeros;
 } xml_weight;
 
 typedef struct xml_input {
   uint32_t value, depth; /* plan value; samples held */
   wafer_type type;
   bool weight;
+  wafer_sparsity is;
 } xml_input;
 
 typedef struct xml_output {

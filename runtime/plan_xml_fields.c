@@ -40,6 +40,8 @@ static const xml_field weight_fields[] = {
     {"absent", &xml_flag, AT(T, absent), .fallback = "false"},
     {"trained", &xml_flag, AT(T, trained), .fallback = "false"},
     {"expected", &xml_string, AT(T, expected), .fallback = ""},
+    {"sparse", &xml_flag, AT(T, sparse), .fallback = "false"},
+    {"nonzeros", &xml_u64, AT(T, nonzeros), .fallback = "0"},
 };
 const xml_element xml_weight_element = ELEMENT("weight", weight_fields);
 #undef T
@@ -79,6 +81,9 @@ static const xml_field input_fields[] = {
     {"type", &xml_type, AT(T, type)},
     {"weight", &xml_flag, AT(T, weight), .fallback = "false"},
     {"depth", &xml_u32, AT(T, depth), .fallback = "1"},
+    {"sparse", &xml_flag, AT(T, is.sparse), .fallback = "false"},
+    {"nonzeros", &xml_u64, AT(T, is.nonzeros), .fallback = "0"},
+    {"fullest", &xml_u64, AT(T, is.fullest), .fallback = "0"},
 };
 const xml_element xml_input_element = ELEMENT("input", input_fields);
 #undef T

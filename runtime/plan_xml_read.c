@@ -283,11 +283,15 @@ static wafer_status take_operands(reader *r, wafer_kernel *kernel) {
   uint32_t *outputs = WAFER_NEW(r->arena, uint32_t, out), *of = WAFER_NEW(r->arena, uint32_t, out);
   wafer_type *types = WAFER_NEW(r->arena, wafer_type, in);
   bool *weights = WAFER_NEW(r->arena, bool, in);
-  if (!inputs || !depths || !outputs || !of || !types || !weights) return no_memory(r);
+  wafer_sparsity *sparsity = WAFER_NEW(r->arena, wafer_sparsity, in);
+  if (!inputs || !depths || !outputs || !of || !types || !weights || !sparsity)
+    return no_memory(r);
   for (size_t i = 0; i < in; i++) {
     const xml_input *item = (const xml_input *)r->inputs.at + i;
     inputs[i] = item->value, depths[i] = item->depth;
     types[i] = item->type, weights[i] = item->weight;
+    sparsity[i] = item->is;
+    if (item->is.sparse) body->sparsity = sparsity;
   }
   for (size_t i = 0; i < out; i++) {
     const xml_output *item = (const xml_output *)r->outputs.at + i;
@@ -368,6 +372,8 @@ static wafer_status read_weight(reader *r) {
   weight->data = item.absent ? NULL : promised;
   weight->trained = item.trained;
   weight->expected = item.expected;
+  weight->sparse = item.sparse;
+  weight->nonzeros = item.nonzeros;
   return WAFER_OK;
 }
 

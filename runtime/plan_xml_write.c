@@ -67,7 +67,7 @@ static void put_weights(writer *w, const wafer_weights *weights) {
   for (size_t i = 0, n = weights ? wafer_weights_count(weights) : 0; i < n; i++) {
     const wafer_weight *weight = wafer_weights_at(weights, i);
     xml_weight item = {weight->name, {weight->dtype, weight->shape}, weight->digest, !weight->data,
-                       weight->trained, weight->expected};
+                       weight->trained, weight->expected, weight->sparse, weight->nonzeros};
     put_element(w, &xml_weight_element, &item);
   }
 }
@@ -92,7 +92,8 @@ static void put_kernel(writer *w, const wafer_kernel *kernel) {
   put_fields(w, &xml_kernel_element, kernel);
   for (uint32_t i = 0; i < body->input_count; i++) {
     xml_input item = {kernel->inputs[i], body->input_depth[i], body->inputs[i],
-                      body->input_is_weight[i]};
+                      body->input_is_weight[i],
+                      body->sparsity ? body->sparsity[i] : (wafer_sparsity){0}};
     put_element(w, &xml_input_element, &item);
   }
   for (uint32_t i = 0; i < body->node_count; i++) put_node(w, &body->nodes[i]);

@@ -240,6 +240,23 @@ static void fill_outputs(const wafer_session *s, bool train, uint64_t samples,
   }
 }
 
+/* Of a sparse weight's gradient what belongs to its zeros does not leave the wafer. */
+static void leave_zeros(const wafer_session *s, uint64_t samples) {
+  const wafer_training *t = s->plan->training;
+  for (uint32_t i = 0; t && i < t->trained_count; i++) {
+    const wafer_weight *w = wafer_weights_at(s->plan->weights, t->trained[i].weight);
+    uint32_t o = 0, count = s->function->output_count;
+    while (o < count && s->function->outputs[o] != t->trained[i].gradient) o++;
+    if (!w->sparse || !w->data || o == count) continue;
+    size_t each = wafer_dtype_bytes(w->dtype), elements = w->bytes / each;
+    for (size_t e = 0; e < elements; e++) {
+      if (wafer_element_f64(w->dtype, w->data, (int64_t)e) != 0) continue;
+      for (uint64_t k = 0; k < samples; k++)
+        memset((char *)s->out[o] + k * w->bytes + e * each, 0, each);
+    }
+  }
+}
+
 /* Cycles do not depend on values: followed once per length of the train. */
 static wafer_status time_train(wafer_session *s, uint64_t samples) {
   if (s->stats.samples == samples) return WAFER_OK;
@@ -289,6 +306,7 @@ wafer_status wafer_session_run(wafer_session *s, const wafer_view *inputs, uint3
                         (unsigned long long)samples);
     WAFER_TRY(run_group(s, inputs, train, at, (uint32_t)count));
   }
+  leave_zeros(s, samples);
   fill_outputs(s, train, samples, outputs);
   return time_train(s, samples);
 }

@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "compile.h"
 #include "report.h"
+#include "sparsity.h"
 #include "training.h"
 
 static const char usage[] =
@@ -43,6 +44,12 @@ static const char usage[] =
     "                           avoid: kernels and routes keep off it (spares, or what FILE.xml says)\n"
     "      --replicas N         copies of a kernel side by side, at most, that share out the\n"
     "                           samples; auto: as many as pay, with --placer best (auto)\n"
+    "      --sparsity S         this share of each weight that a matrix product takes, from 0 to below "
+    "1,\n"
+    "                           becomes zero, the smallest magnitudes; zeros neither stream nor "
+    "multiply\n"
+    "      --mask FILE          zeros of a mask of a weight's shape stay zeros: NAME=mask.npy, or a\n"
+    "                           .safetensors of masks by name; repeat\n"
     "      --programs W         keep the core programs that `run --fidelity fabric` executes in the "
     "plan:\n"
     "                           auto (when they are small), always or never (auto)\n"
@@ -86,6 +93,7 @@ typedef struct arguments {
   wafer_dim_binding *dims;
   wafer_shape_binding *shapes;
   wafer_value_binding *values;
+  sparsity_masks masks;
 } arguments;
 
 enum {
@@ -110,6 +118,8 @@ enum {
   REPAIR,
   REPLICAS,
   PROGRAMS,
+  SPARSITY,
+  MASK,
   TRAIN,
   REPORT,
   PASSES,
@@ -140,6 +150,8 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"repair", required_argument, NULL, REPAIR},
                                              {"replicas", required_argument, NULL, REPLICAS},
                                              {"programs", required_argument, NULL, PROGRAMS},
+                                             {"sparsity", required_argument, NULL, SPARSITY},
+                                             {"mask", required_argument, NULL, MASK},
                                              {"train", no_argument, NULL, TRAIN},
                                              TRAINING_LONG_OPTIONS,
                                              {"report", required_argument, NULL, REPORT},
@@ -293,6 +305,10 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
     return WAFER_OK;
   case PROGRAMS:
     return parse_programs(text, &a->options.programs);
+  case SPARSITY:
+    return sparsity_parse("compile", text, &a->options.sparsity);
+  case MASK:
+    return sparsity_add_mask("compile", arena, text, &a->masks);
   case TRAIN:
     a->train = true;
     return WAFER_OK;
@@ -333,6 +349,8 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, arguments *
   a->options.dims = a->dims;
   a->options.shapes = a->shapes;
   a->options.values = a->values;
+  a->options.masks = a->masks.at;
+  a->options.mask_count = a->masks.count;
   if (optind + 1 != argc)
     return (wafer_status)cli_usage("compile", "one MODEL.onnx is wanted, got %d", argc - optind);
   if (a->training.first && !a->train)

@@ -230,6 +230,13 @@ static void print_memory(FILE *to, const wafer_plan *plan, size_t skip) {
     const wafer_weight *w = wafer_weights_at(plan->weights, i);
     *(w->data ? &present : &absent) += w->bytes;
   }
+  for (size_t i = 0; i < count; i++) {
+    const wafer_weight *w = wafer_weights_at(plan->weights, i);
+    int64_t elements = 0;
+    if (!w->sparse || !wafer_shape_elements(&w->shape, &elements)) continue;
+    fprintf(to, "\n  sparse %s: %llu of %lld elements", w->name, (ull)w->nonzeros,
+            (long long)elements);
+  }
   fprintf(to, "\nmemory\n  weights  %zu, %llu bytes in the plan", count, (ull)present);
   if (absent) fprintf(to, ", %llu bytes absent", (ull)absent);
   fprintf(to, "\n\n  %-6s %8s %8s %8s %8s %8s %8s  %s\n", "#", "code", "weights", "inputs",

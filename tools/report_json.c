@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "report.h"
+#include "sparsity.h"
 
 static void add_mode(cJSON *to, const char *name, const wafer_mode_cost *c) {
   cJSON *mode = cJSON_AddObjectToObject(to, name);
@@ -118,6 +119,7 @@ char *report_json(const report *r, double compile_seconds) {
   for (uint32_t i = 0; i < plan->kernel_count; i++) add_kernel(kernels, &plan->kernels[i]);
   add_host_steps(cJSON_AddArrayToObject(root, "host_steps"), plan);
   report_add_training(root, plan);
+  report_add_sparsity(root, plan);
   char *text = cJSON_Print(root);
   cJSON_Delete(root);
   return text;

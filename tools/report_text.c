@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "report.h"
+#include "sparsity.h"
 
 typedef unsigned long long ull;
 
@@ -146,6 +147,7 @@ void report_print(FILE *to, const report *r) {
   print_head(to, r);
   print_modes(to, r);
   report_print_training(to, plan);
+  report_print_sparsity(to, plan);
   print_kernels(to, plan);
   fprintf(to, "\nbottleneck: %s\n", r->bottleneck);
   print_defects(to, r);

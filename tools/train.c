@@ -157,7 +157,7 @@ static wafer_status list_parameters(job *j) {
   if (!j->parameters) return cli_no_memory();
   for (uint32_t i = 0; i < t->trained_count; i++) {
     const wafer_weight *w = wafer_weights_at(j->plan->weights, t->trained[i].weight);
-    j->parameters[i] = (wafer_parameter){w->name, w->dtype, w->shape, w->data};
+    j->parameters[i] = (wafer_parameter){w->name, w->dtype, w->shape, w->data, w->sparse};
     if (!w->data && !j->a->compile_only && !j->a->validate_only)
       return wafer_fail(cli_diag(), wafer_at_file(j->a->model), WAFER_BAD_INPUT,
                         "weight '%s' is absent: there is nothing to start from", w->name);

@@ -3,6 +3,7 @@
 #define WAFER_TOOLS_TRAIN_H
 
 #include "cli.h"
+#include "sparsity.h"
 #include "wafer/train.h"
 
 typedef enum train_mode { TRAIN, EVALUATE, TRAIN_AND_EVALUATE } train_mode;
@@ -18,6 +19,7 @@ typedef struct train_arguments {
   wafer_dim_binding *dims;
   wafer_shape_binding *shapes;
   const char **frozen;
+  sparsity_masks masks;
 } train_arguments;
 
 /* train_options.c: argv, after `-p FILE` has been put in front of it by train_yaml.c. */

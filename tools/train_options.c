@@ -19,6 +19,9 @@ const char train_usage[] =
     "                           output or the one named\n"
     "      --ignore-index N     labels that do not count\n"
     "      --freeze PATTERN     weights that stay, as a pattern of the shell; repeat\n"
+    "      --sparsity S         of each weight that a matrix product takes, this share becomes and stays\n"
+    "                           zero: the smallest magnitudes\n"
+    "      --mask FILE          zeros of a mask stay zeros: NAME=mask.npy or a .safetensors; repeat\n"
     "      --recompute R        activations for the backward pass: auto, none or all are recomputed\n"
     "      --dtype f32|f16      how cores store floats (f32)\n"
     "      --dim NAME=N         size of a symbolic dim; repeat\n"
@@ -77,7 +80,7 @@ enum {
   SHAPE, OPTIMIZER_, LR, MOMENTUM, BETA1, BETA2, EPS, DECAY, SCHEDULE, WARMUP, LR_END, LR_EVERY,
   LR_GAMMA, CLIP, SCALE, MODE, STEPS, EPOCHS, BATCH, MICRO, SYSTEMS, SERVERS, STORE, SEED, THREADS,
   MACHINE, EXECUTION, CHECKPOINT, EVERY, KEEP, RESUME, METRICS, PLOT, COMPILE_ONLY, VALIDATE_ONLY,
-  MODEL, PROCESSES, RESTARTS
+  MODEL, PROCESSES, RESTARTS, SPARSITY, MASK
 };
 
 static const struct option long_options[] = {
@@ -89,6 +92,8 @@ static const struct option long_options[] = {
     {"loss", required_argument, NULL, LOSS},
     {"ignore-index", required_argument, NULL, IGNORE},
     {"freeze", required_argument, NULL, FREEZE},
+    {"sparsity", required_argument, NULL, SPARSITY},
+    {"mask", required_argument, NULL, MASK},
     {"recompute", required_argument, NULL, RECOMPUTE},
     {"dtype", required_argument, NULL, DTYPE},
     {"dim", required_argument, NULL, DIM},
@@ -313,6 +318,8 @@ static wafer_status parse_special(train_arguments *a, wafer_arena *arena, int op
   case LOSS: return parse_loss(a, arena, text);
   case IGNORE: return parse_ignore(a, text);
   case FREEZE: return a->frozen[a->loss.frozen_count++] = text, WAFER_OK;
+  case SPARSITY: return sparsity_parse("train", text, &a->compile.sparsity);
+  case MASK: return sparsity_add_mask("train", arena, text, &a->masks);
   case DTYPE: return parse_dtype(a, text);
   case DIM: return parse_dim(a, arena, text);
   case SHAPE: return parse_shape(a, arena, text);
@@ -376,6 +383,8 @@ static wafer_status check(train_arguments *a, int mode_given) {
                                    (unsigned long long)a->train.batch,
                                    (unsigned long long)a->micro_batch);
   a->train.evaluate = a->mode != TRAIN;
+  a->compile.masks = a->masks.at;
+  a->compile.mask_count = a->masks.count;
   if (!a->scale_set && a->compile.storage == WAFER_DTYPE_f16)
     a->train.loss_scale = (wafer_loss_scale){true, 65536, 2000, 0};
   return WAFER_OK;

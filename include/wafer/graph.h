@@ -24,6 +24,8 @@ typedef struct wafer_graph_value {
   MlirValue value;
   uint32_t producer,
       output; /* kernel and index of its outputs; WAFER_NONE for inputs and weights */
+  bool sparse;       /* a weight, or the gradient of one, of which non-zeros alone stream */
+  uint64_t nonzeros; /* then */
   uint32_t use_count;
   const wafer_graph_use *uses; /* in the order of kernels, then of inputs */
 } wafer_graph_value;

@@ -17,6 +17,18 @@ extern "C" {
  * slices of this size through two buffers, and is done with one when it has met all of the core's
  * activations. The kernel begins with the first slice and cannot end before the last is there. */
 #define WAFER_SLICE_BYTES 2048
+/* How much of a weight is not zero. */
+typedef struct wafer_sparsity {
+  bool sparse;
+  uint64_t nonzeros;
+  uint64_t fullest; /* in the tile that has most, for the kernel's split; 0: not known, and costs
+                       take an estimate */
+} wafer_sparsity;
+
+/* Wavelets of a sparse weight, or of its gradient: a 16-bit index (in the tile of the core that
+ * takes it) and a 16-bit value in one, for wider values the value in a second one; all elements
+ * without indices where those are fewer. */
+uint64_t wafer_sparse_words(const wafer_type *type, wafer_dtype storage, uint64_t nonzeros);
 
 /* What is computed. Inputs are values 0 .. input_count-1; node i makes value input_count + i. */
 typedef struct wafer_kernel_body {
@@ -24,6 +36,7 @@ typedef struct wafer_kernel_body {
   uint32_t input_count;
   const wafer_type *inputs;
   const bool *input_is_weight;
+  const wafer_sparsity *sparsity; /* per input; NULL: none is sparse */
   const uint32_t
       *input_depth; /* samples of input i a core holds at once (2: double buffered); for a weight
                        1 is resident, 2 is the next layer's slice arriving while this one works,

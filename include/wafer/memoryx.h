@@ -18,6 +18,7 @@ typedef struct wafer_parameter {
   wafer_dtype dtype; /* f32, f16 or bf16; what is not f32 has a master copy in f32 that is updated */
   wafer_shape shape;
   const void *initial; /* dense row-major; NULL: zeros */
+  bool sparse; /* zeros of `initial`, which is borrowed too, stay zero whatever is loaded or updated */
 } wafer_parameter;
 
 typedef struct wafer_memoryx_options {

@@ -20,6 +20,9 @@ typedef struct wafer_weight {
   uint64_t digest; /* XXH3-64 of the data; 0 until wafer_weight_digest */
   const char *expected; /* of an absent one: where its data should lie, "" when nobody said */
   bool trained; /* data is the initial value; a session takes the current one from outside */
+  /* Zeros neither stream nor multiply, and training leaves them zero. */
+  bool sparse;
+  uint64_t nonzeros; /* of a sparse weight: elements of the data that are not zero */
 } wafer_weight;
 
 typedef struct wafer_weights wafer_weights;

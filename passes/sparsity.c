@@ -1,0 +1,119 @@
+/* Counting and pruning. Magnitudes of IEEE formats order as their bits without the sign do, so that
+ * the smallest are found by two histograms of 16 bits each, whatever the number of elements. */
+#include "sparsity.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BINS 65536u
+
+static bool is_narrow(const wafer_weight *w) {
+  return w->dtype == WAFER_DTYPE_f16 || w->dtype == WAFER_DTYPE_bf16;
+}
+
+/* The bits of an element without its sign, those of narrow ones in the upper half. */
+static uint32_t magnitude(const wafer_weight *w, uint64_t i) {
+  uint32_t wide;
+  uint16_t narrow;
+  if (is_narrow(w)) {
+    memcpy(&narrow, (const char *)w->data + 2 * i, sizeof narrow);
+    return (uint32_t)(narrow & 0x7fffu) << 16;
+  }
+  memcpy(&wide, (const char *)w->data + 4 * i, sizeof wide);
+  return wide & 0x7fffffffu;
+}
+
+static uint64_t elements_of(const wafer_weight *w) {
+  int64_t count = 0;
+  (void)wafer_shape_elements(&w->shape, &count);
+  return (uint64_t)count;
+}
+
+uint64_t sparsity_nonzeros(const wafer_weight *weight) {
+  uint64_t count = 0, all = elements_of(weight);
+  for (uint64_t i = 0; i < all; i++) count += magnitude(weight, i) != 0;
+  return count;
+}
+
+/* The bin in which the `rank`-th smallest (from 0) lies; `rank` becomes its rank there. */
+static uint32_t bin_of(const uint64_t *bins, uint64_t *rank) {
+  uint32_t bin = 0;
+  for (; *rank >= bins[bin]; bin++) *rank -= bins[bin];
+  return bin;
+}
+
+void *sparsity_prune(wafer_arena *arena, const wafer_weight *weight, uint64_t zeros) {
+  uint64_t all = elements_of(weight), rank = zeros;
+  size_t bytes = wafer_dtype_bytes(weight->dtype);
+  char *data = wafer_arena_copy(arena, weight->data, weight->bytes);
+  uint64_t *bins = calloc(BINS, sizeof *bins);
+  if (!data || !bins) return free(bins), NULL;
+  if (zeros >= all) return free(bins), memset(data, 0, weight->bytes);
+  for (uint64_t i = 0; i < all; i++) bins[magnitude(weight, i) >> 16]++;
+  uint32_t upper = bin_of(bins, &rank), least;
+  memset(bins, 0, BINS * sizeof *bins);
+  for (uint64_t i = 0; i < all; i++) {
+    uint32_t bits = magnitude(weight, i);
+    if (bits >> 16 == upper) bins[bits & 0xffff]++;
+  }
+  least = upper << 16 | bin_of(bins, &rank); /* the smallest that stays; `rank` as large go */
+  free(bins);
+  for (uint64_t i = 0; i < all; i++) {
+    uint32_t bits = magnitude(weight, i);
+    if (bits < least || (bits == least && rank > 0)) {
+      rank -= bits == least;
+      memset(data + i * bytes, 0, bytes);
+    }
+  }
+  return data;
+}
+
+/* ---- the fullest tile ---- */
+
+uint64_t sparsity_fullest(const wafer_weight *weight, const wafer_layout *layout) {
+  uint32_t rank = weight->shape.rank;
+  uint64_t parts[WAFER_MAX_RANK] = {1}, length[WAFER_MAX_RANK] = {1}, tiles = 1, most = 0;
+  int64_t at[WAFER_MAX_RANK] = {0};
+  for (uint32_t d = 0; d < rank; d++) {
+    parts[d] = (uint64_t)layout->rows[d] * layout->cols[d];
+    length[d] = ((uint64_t)weight->shape.dims[d] + parts[d] - 1) / parts[d];
+    tiles *= parts[d];
+  }
+  uint64_t *count = weight->data && rank ? calloc(tiles, sizeof *count) : NULL;
+  if (!count) return 0;
+  for (uint64_t i = 0, all = elements_of(weight), row = (uint64_t)weight->shape.dims[rank - 1];
+       i < all; i += row) {
+    uint64_t tile = 0;
+    for (uint32_t d = 0; d + 1 < rank; d++) tile = tile * parts[d] + (uint64_t)at[d] / length[d];
+    uint64_t *here = count + tile * parts[rank - 1];
+    for (uint64_t j = 0; j < row; j++)
+      if (magnitude(weight, i + j)) here[j / length[rank - 1]]++;
+    for (uint32_t d = rank - 1; d-- > 0 && ++at[d] == weight->shape.dims[d];) at[d] = 0;
+  }
+  for (uint64_t t = 0; t < tiles; t++) most = count[t] > most ? count[t] : most;
+  free(count);
+  return most;
+}
+
+wafer_status sparsity_of(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_graph_value *values,
+                         const uint32_t *inputs, wafer_graph_kernel *kernel) {
+  uint32_t count = kernel->body.input_count;
+  bool any = false;
+  for (uint32_t i = 0; i < count; i++)
+    any |= kernel->body.input_is_weight[i] && values[inputs[i]].sparse;
+  if (!any) return WAFER_OK;
+  wafer_sparsity *is = WAFER_NEW(ctx->arena, wafer_sparsity, count);
+  if (!is)
+    return wafer_fail(ctx->diag, kernel->loc, WAFER_NO_MEMORY, "no memory for kernel '%s'",
+                      kernel->name);
+  for (uint32_t i = 0; i < count; i++) {
+    const wafer_graph_value *v = &values[inputs[i]];
+    if (!kernel->body.input_is_weight[i] || !v->sparse) continue;
+    is[i] = (wafer_sparsity){.sparse = true, .nonzeros = v->nonzeros};
+    if (!kernel->sized) continue;
+    wafer_layout layout = wafer_kernel_input_layout(&kernel->body, &kernel->split, i);
+    is[i].fullest = sparsity_fullest(wafer_weights_find(ir->weights, v->name), &layout);
+  }
+  kernel->body.sparsity = is;
+  return WAFER_OK;
+}

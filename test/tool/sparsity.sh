@@ -1,0 +1,132 @@
+#!/bin/sh
+# Pruned by magnitude, by masks, or before it came: one plan, and the outputs of the masked dense model.
+# Training keeps the zeros, on any number of systems and over a resumption.
+# usage: sparsity.sh WAFER
+set -u
+wafer=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failures=0
+fail() {
+  echo "FAILED: $*" >&2
+  failures=$((failures + 1))
+}
+
+# dense.onnx: x W1' + b, relu, W2; masked.onnx: the same with nine tenths of W1 and W2 zero.
+python3 - <<'PY' || exit 1
+import math, random, struct
+def varint(n):
+    out = b''
+    while n > 127:
+        out, n = out + bytes([n & 127 | 128]), n >> 7
+    return out + bytes([n])
+def field(n, data): return bytes([n << 3 | 2]) + varint(len(data)) + data
+def number(n, v): return varint(n << 3) + varint(v)
+def port(name, dims):
+    shape = b''.join(field(1, number(1, d)) for d in dims)
+    return field(1, name) + field(2, field(1, number(1, 1) + field(2, shape)))
+def node(op, ins, outs, attrs=b''):
+    return b''.join(field(1, i) for i in ins) + b''.join(field(2, o) for o in outs) + field(3, outs[0]) + field(4, op) + attrs
+def tensor(name, dims, data):
+    return b''.join(number(1, d) for d in dims) + number(2, 1) + field(8, name) + field(9, struct.pack('<%df' % len(data), *data))
+def npy(path, code, form, shape, data):
+    head = "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }" % (code, ''.join('%d, ' % d for d in shape))
+    head += ' ' * (-(len(head) + 11) % 64) + '\n'
+    with open(path, 'wb') as f:
+        f.write(b'\x93NUMPY\x01\x00' + struct.pack('<H', len(head)) + head.encode() + struct.pack('<%d%s' % (len(data), form), *data))
+K, H, N, B = 96, 120, 80, 64
+random.seed(5)
+w1 = [random.gauss(0, 1) for _ in range(H * K)]
+w2 = [random.gauss(0, 1) for _ in range(H * N)]
+def mask(w):
+    gone = sorted(range(len(w)), key=lambda i: (abs(w[i]), i))[:math.ceil(len(w) * 0.9 - 1e-6)]
+    kept = [1] * len(w)
+    for i in gone: kept[i] = 0
+    return kept
+m1, m2 = mask(w1), mask(w2)
+def save(path, w1, w2):
+    graph = field(1, node(b'Gemm', [b'x', b'w1', b'b1'], [b'h'], field(5, field(1, b'transB') + number(3, 1) + number(20, 2))))
+    graph += field(1, node(b'Relu', [b'h'], [b'r'])) + field(1, node(b'MatMul', [b'r', b'w2'], [b'y'])) + field(2, b'g')
+    graph += field(5, tensor(b'w1', [H, K], w1)) + field(5, tensor(b'b1', [H], [0.5] * H)) + field(5, tensor(b'w2', [H, N], w2))
+    graph += field(11, port(b'x', [B, K])) + field(12, port(b'y', [B, N]))
+    open(path, 'wb').write(number(1, 8) + field(8, field(1, b'') + number(2, 13)) + field(7, graph))
+save('dense.onnx', w1, w2)
+save('masked.onnx', [w if m else 0 for w, m in zip(w1, m1)], [w if m else 0 for w, m in zip(w2, m2)])
+npy('m1.npy', '<f4', 'f', (H, K), m1)
+npy('m2.npy', '|u1', 'B', (H, N), m2)
+npy('x.npy', '<f4', 'f', (B, K), [random.gauss(0, 1) for _ in range(B * K)])
+npy('tx.npy', '<f4', 'f', (B, 16), [random.gauss(0, 1) for _ in range(B * 16)])
+npy('ty.npy', '<i8', 'q', (B,), [random.randrange(5) for _ in range(B)])
+PY
+
+# compile NAME MODEL OPTIONS...: NAME.wplan and NAME/y.npy; every model is called model.onnx.
+compile() {
+  name=$1
+  cp "$2" model.onnx
+  shift 2
+  timeout 60 "$wafer" compile model.onnx -o "$name.wplan" --report "$name.json" -q "$@" || fail "compile $name"
+  "$wafer" run "$name.wplan" --input x=x.npy --output "$name" >/dev/null || fail "run $name"
+}
+for mode in streaming pipelined; do
+  compile pruned dense.onnx --mode $mode --sparsity 0.9
+  compile masks dense.onnx --mode $mode --mask w1=m1.npy --mask w2=m2.npy
+  compile came masked.onnx --mode $mode
+  cmp pruned.wplan masks.wplan || fail "$mode: pruned and masked plans differ"
+  cmp pruned.wplan came.wplan || fail "$mode: the plan of the masked model differs"
+  cmp pruned/y.npy came/y.npy || fail "$mode: outputs differ from the masked model's"
+  "$wafer" dump pruned.wplan --verify >/dev/null || fail "$mode: the plan does not verify"
+done
+compile dense dense.onnx --mode streaming
+cmp -s dense/y.npy pruned/y.npy && fail "pruning changed nothing"
+grep -q sparsity dense.json && fail "dense weights are reported as sparse"
+python3 - <<'PY' || fail "what the report says of sparse weights"
+import json
+s = json.load(open('pruned.json'))['sparsity']
+assert s['weights'] == 2 and s['elements'] == 120 * 96 + 120 * 80 and s['nonzeros'] == s['elements'] // 10, s
+assert s['stream_words'] == 2 * s['nonzeros'] and 10 * s['stream_words'] <= 2 * s['dense_stream_words'], s
+PY
+"$wafer" dump pruned.wplan | grep -q "sparse w2: 960 of 9600 elements" || fail "dump names no sparse weight"
+"$wafer" run pruned.wplan --input x=x.npy --fidelity fabric >said 2>&1 && fail "fabric fidelity took sparse weights"
+grep -q "non-zeros" said || fail "fabric fidelity does not say why: $(cat said)"
+
+# refused STATUS WORDS OPTIONS...
+refused() {
+  status=$1 words=$2
+  shift 2
+  "$wafer" compile dense.onnx -o no.wplan "$@" >said 2>&1
+  [ $? -eq "$status" ] || fail "$*: not status $status"
+  grep -q "$words" said || fail "$*: says $(cat said)"
+}
+refused 1 "below 1" --sparsity 1
+refused 2 "named 'w9'" --mask w9=m1.npy
+refused 2 "its mask is 120x80" --mask w1=m2.npy
+
+# ---- training ----
+"$wafer" zoo mlp --widths 16,32,5 --init 1 -o mlp.onnx >/dev/null || fail "zoo mlp"
+train() {
+  folder=$1
+  shift
+  timeout 60 "$wafer" train mlp.onnx --data tx.npy,ty.npy --loss cross-entropy --optimizer adamw --lr 1e-2 --batch 16 \
+    --micro-batch 4 --sparsity 0.9 --checkpoint "$folder" -q "$@" || fail "train $folder"
+}
+train one --steps 12
+train two --steps 12 --systems 2
+train parts --steps 5
+train parts --steps 12 --resume
+last=$(ls one | tail -n 1)
+for other in two parts; do
+  cmp "one/$last/weights.safetensors" "$other/$last/weights.safetensors" || fail "$other: weights differ"
+  cmp "one/$last/state.safetensors" "$other/$last/state.safetensors" || fail "$other: state differs"
+done
+python3 - "one/$last/weights.safetensors" <<'PY' || fail "zeros of trained weights"
+import json, struct, sys
+data = open(sys.argv[1], 'rb').read()
+n = struct.unpack('<Q', data[:8])[0]
+for name, t in json.loads(data[8:8 + n]).items():
+    if name == '__metadata__' or len(t['shape']) != 2: continue
+    a, b = t['data_offsets']
+    w = struct.unpack('<%df' % ((b - a) // 4), data[8 + n + a:8 + n + b])
+    assert sum(v != 0 for v in w) == len(w) // 10, (name, sum(v != 0 for v in w), len(w))
+PY
+exit $((failures > 0))
