@@ -203,5 +203,7 @@ wafer_status wafer_pass_grad(const wafer_ctx *ctx, wafer_ir *ir) {
   WAFER_TRY(finish(&t, &loss));
   WAFER_TRY(wafer_pass_simplify(ctx, ir));
   WAFER_TRY(settle_parameters(&t));
-  return options->evaluate ? WAFER_OK : save_memory(&t);
+  if (options->evaluate) return WAFER_OK;
+  grad_defer(t.end);
+  return save_memory(&t);
 }

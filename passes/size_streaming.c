@@ -39,7 +39,9 @@ typedef struct streaming {
   uint64_t live;      /* bytes per core and sample of all held values */
   uint64_t before;    /* bytes of the fullest core in the phase before */
   uint64_t price;     /* 1024ths of a cycle for a byte on each core through a phase */
-  bool drops;         /* copies of values with a later use end with the phase, and are made again */
+  uint64_t paid;      /* the price at which all fitted */
+  uint32_t keeps;     /* kernels: copies of values that are needed later than that end with the
+                         phase, and are made again */
 } streaming;
 
 static wafer_status no_memory(const streaming *s) {
@@ -221,11 +223,9 @@ static wafer_status find_shape(streaming *s, uint32_t k, const wafer_kernel_body
 
 /* ---- One phase ---- */
 
-#define NEAR 6 /* kernels: until then a copy is kept for the next one */
-
 static bool drops_copy(const streaming *s, uint32_t k, uint32_t input) {
   uint32_t last = s->last_use[s->graph->kernels[k].inputs[input]];
-  return s->drops && last != WAFER_NONE && last > k + NEAR;
+  return last != WAFER_NONE && last - k > s->keeps;
 }
 
 static wafer_status set_depths(streaming *s, uint32_t k, uint32_t weights, uint32_t inputs,
@@ -459,16 +459,17 @@ static wafer_status size_all(streaming *s, bool *fits) {
 }
 
 /* Each phase for itself, or as `wished`. */
-static wafer_status size_once(streaming *s, bool drops, const wafer_shape_point **wished,
+static wafer_status size_once(streaming *s, uint32_t keeps, const wafer_shape_point **wished,
                               sizing *out) {
   const wafer_graph *graph = s->graph;
   bool fits = false;
-  s->drops = drops;
+  s->keeps = keeps;
   s->wished = wished;
   s->out = out;
-  s->price = 0;
+  s->price = wished ? s->paid : 0;
   for (int tries = 0; tries < (wished ? 1 : PRICES_TRIED) && !fits; tries++) {
     WAFER_TRY(size_all(s, &fits));
+    if (fits) s->paid = s->price;
     s->price = s->price ? s->price * 16 : 1;
   }
   out->cost.fits = fits;
@@ -479,27 +480,30 @@ static wafer_status size_once(streaming *s, bool drops, const wafer_shape_point 
   return WAFER_OK;
 }
 
-/* Copies end with their phase only where memory is short without it. */
-static wafer_status size_greedy(streaming *s, bool *drops, sizing *out) {
-  *drops = false;
-  WAFER_TRY(size_once(s, false, NULL, out));
-  if (out->cost.fits || s->batch > 1) return WAFER_OK;
-  *drops = true;
-  return size_once(s, true, NULL, out);
+/* Copies end with their phase only where memory is short without it: first those that wait long. */
+static wafer_status size_greedy(streaming *s, uint32_t *keeps, sizing *out) {
+  static const uint32_t tried[] = {UINT32_MAX, 6, 0};
+  uint32_t count = s->batch == 1 ? sizeof tried / sizeof *tried : 1;
+  *out = (sizing){0};
+  for (uint32_t i = 0; i < count && !out->cost.fits; i++) {
+    *keeps = tried[i];
+    WAFER_TRY(size_once(s, tried[i], NULL, out));
+  }
+  return WAFER_OK;
 }
 
 wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                             uint32_t batch, sizing *out) {
   streaming s = {.ctx = ctx, .graph = graph, .curves = curves, .batch = batch};
   sizing together;
-  bool drops;
-  WAFER_TRY(size_greedy(&s, &drops, out));
+  uint32_t keeps;
+  WAFER_TRY(size_greedy(&s, &keeps, out));
   if (!out->cost.fits) return WAFER_OK;
   const wafer_shape_point **wished =
       WAFER_NEW(ctx->arena, const wafer_shape_point *, graph->kernel_count);
   if (!wished) return no_memory(&s);
   WAFER_TRY(size_layouts(ctx, curves, graph, batch, out->kernels, wished));
-  WAFER_TRY(size_once(&s, drops, wished, &together));
+  WAFER_TRY(size_once(&s, keeps, wished, &together));
   if (together.cost.fits && together.cost.latency_cycles < out->cost.latency_cycles)
     *out = together;
   return WAFER_OK;
