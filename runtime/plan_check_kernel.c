@@ -24,8 +24,8 @@ static wafer_status check_value(const plan_check *c, const wafer_kernel *k, cons
   return WAFER_OK;
 }
 
-/* What the kernel counts on is what the weight has; its fullest tile lies between the mean of all
- * and all of them. */
+/* What the kernel counts on is what the weight has, of no more elements than there are; its fullest
+ * tile has no more than fit, and no more than all. */
 static wafer_status check_sparsity(const plan_check *c, const wafer_kernel *k, uint32_t i) {
   static const wafer_sparsity dense = {0};
   const wafer_sparsity *is = k->body.sparsity ? &k->body.sparsity[i] : &dense;
@@ -37,6 +37,12 @@ static wafer_status check_sparsity(const plan_check *c, const wafer_kernel *k, u
                       "input %u counts on %" PRIu64 " elements that are not zero, weight '%s' has %"
                       PRIu64, i, is->nonzeros, c->plan->values[k->inputs[i]].name,
                       sparse ? w->nonzeros : 0);
+  int64_t elements = 0;
+  (void)wafer_shape_elements(&k->body.inputs[i].shape, &elements);
+  if (sparse && is->nonzeros > (uint64_t)elements)
+    return wafer_fail(c->diag, plan_check_at(c, k), WAFER_BAD_INPUT,
+                      "weight '%s' has %" PRIu64 " elements that are not zero, of %" PRId64,
+                      w->name, is->nonzeros, elements);
   if (!sparse || !is->fullest) return WAFER_OK;
   wafer_layout layout = wafer_kernel_input_layout(&k->body, &k->split, i);
   uint64_t tile = wafer_layout_tile(&layout, &k->body.inputs[i].shape);

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Pruned by magnitude, by masks, or before it came: one plan, and the outputs of the masked dense model.
 # Training keeps the zeros, on any number of systems and over a resumption.
-# usage: sparsity.sh WAFER
+# usage: sparsity.sh WAFER REPLAN
 set -u
-wafer=$1
+wafer=$1 replan=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -84,11 +84,29 @@ python3 - <<'PY' || fail "what the report says of sparse weights"
 import json
 s = json.load(open('pruned.json'))['sparsity']
 assert s['weights'] == 2 and s['elements'] == 120 * 96 + 120 * 80 and s['nonzeros'] == s['elements'] // 10, s
+assert s['even_compute_cycles'] <= s['compute_cycles'], s
 assert s['stream_words'] == 2 * s['nonzeros'] and 10 * s['stream_words'] <= 2 * s['dense_stream_words'], s
 PY
 "$wafer" dump pruned.wplan | grep -q "sparse w2: 960 of 9600 elements" || fail "dump names no sparse weight"
 "$wafer" run pruned.wplan --input x=x.npy --fidelity fabric >said 2>&1 && fail "fabric fidelity took sparse weights"
 grep -q "non-zeros" said || fail "fabric fidelity does not say why: $(cat said)"
+
+# breaks WORDS SCRIPT: the plan after the sed script is refused
+rm -rf whole dir
+"$replan" unpack pruned.wplan whole && cp -r whole dir || fail "unpack"
+breaks() {
+  sed "$2" whole/plan.xml >dir/plan.xml
+  cmp -s whole/plan.xml dir/plan.xml && fail "nothing changed by $2"
+  "$replan" pack dir broken.wplan || fail "pack"
+  "$wafer" dump broken.wplan >said 2>&1
+  [ $? -eq 2 ] || fail "$2: not status 2"
+  grep -q "$1" said || fail "$2: says $(cat said)"
+}
+breaks "counts on 7 elements" '/<input /s/nonzeros="960"/nonzeros="7"/'
+breaks "counts on" '/<weight /s/ sparse="true"//'
+breaks "9601 elements that are not zero, of 9600" 's/nonzeros="960"/nonzeros="9601"/'
+breaks "in a tile of" '/<input .*nonzeros="960"/s/fullest="[0-9]*"/fullest="961"/'
+breaks "words long, must be" '/<stream /s/words="1920"/words="1919"/'
 
 # refused STATUS WORDS OPTIONS...
 refused() {
