@@ -307,6 +307,25 @@ static wafer_status write_csv(const table *t) {
   return status;
 }
 
+static void put(cJSON *json, const char *key, uint64_t number) {
+  cJSON_AddNumberToObject(json, key, (double)number);
+}
+
+/* What one micro-batch moves over a wafer's edge, and what lies on the fullest core. */
+static void put_wafer(cJSON *json, const table *t) {
+  wafer_scale_traffic e = wafer_scale_edge(t->plan);
+  wafer_scale_core c = wafer_scale_memory(t->plan);
+  cJSON *edge = cJSON_AddObjectToObject(json, "edge_of_a_micro_batch");
+  put(edge, "weights_bytes", e.weights), put(edge, "inputs_bytes", e.inputs);
+  put(edge, "gradients_bytes", e.gradients), put(edge, "outputs_bytes", e.outputs);
+  cJSON *core = cJSON_AddObjectToObject(json, "fullest_core");
+  cJSON_AddStringToObject(core, "phase", c.phase);
+  put(core, "bytes", c.all), put(core, "code_bytes", c.code);
+  put(core, "weights_bytes", c.weights), put(core, "inputs_bytes", c.inputs);
+  put(core, "outputs_bytes", c.outputs), put(core, "scratch_bytes", c.scratch);
+  put(core, "held_bytes", c.held);
+}
+
 static wafer_status write_json(const table *t) {
   cJSON *json = cJSON_CreateObject(), *rows = cJSON_AddArrayToObject(json, "rows");
   cJSON_AddNumberToObject(json, "version", 1);
@@ -314,6 +333,7 @@ static wafer_status write_json(const table *t) {
   cJSON_AddStringToObject(json, "machine", t->plan->machine->name);
   cJSON_AddNumberToObject(json, "parameters", (double)wafer_scale_parameters(t->plan));
   cJSON_AddNumberToObject(json, "micro_batch", t->plan->training->micro_batch);
+  put_wafer(json, t);
   for (uint32_t i = 0; i < t->count; i++) {
     const row *r = &t->rows[i];
     cJSON *one = cJSON_CreateObject();

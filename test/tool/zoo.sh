@@ -50,6 +50,12 @@ if [ "${2-}" != small ]; then
   [ "$(stat -c %s large.wplan)" -lt 10000000 ] || { echo "FAILED: large.wplan is large" >&2; failed=1; }
 fi
 
+# The edge's bytes of a micro-batch: gradients of 64 x 10 weights and 10 biases, in f32.
+expect 0 "650 parameters" "$wafer" zoo mlp --widths 64,10 -o mlp.onnx
+expect 0 "efficiency" "$wafer" scale mlp.onnx --loss cross-entropy --dtype f32 --json scale.json
+expect 0 '"gradients_bytes":	2600' cat scale.json
+expect 0 '"held_bytes"' cat scale.json
+
 expect 1 "there is no model 'gpt5'" "$wafer" zoo gpt5 -o x.onnx
 expect 1 "the heads do not divide" "$wafer" zoo gpt --layers 1 --d-model 10 --heads 3 -o x.onnx
 expect 1 "wants absent" "$wafer" zoo gpt2 --weights there -o x.onnx
