@@ -499,6 +499,10 @@ static wafer_status make_programs(launcher *l) {
 
 wafer_status launch_plan(const wafer_ctx *ctx, wafer_plan *plan, wafer_programs wanted) {
   launcher l = {.ctx = ctx, .plan = plan};
+  if (wafer_plan_updates(plan)) {
+    plan->no_programs = "pipelined training runs at kernel fidelity: its sums and updates have none";
+    return WAFER_OK;
+  }
   if (wanted == WAFER_PROGRAMS_never || (wanted == WAFER_PROGRAMS_auto && !is_small(plan))) {
     plan->no_programs = "made when they are needed; compile with --programs always keeps them";
     return WAFER_OK;

@@ -35,6 +35,22 @@ static uint64_t room_for(uint64_t bytes, uint32_t depth) {
   return 2 * (bytes < WAFER_SLICE_BYTES ? bytes : WAFER_SLICE_BYTES);
 }
 
+/* What stays beside a gradient from sample to sample, all in f32. */
+static wafer_status add_sum(memory_map *m, uint32_t output, uint64_t *total) {
+  const wafer_kernel_body *body = &m->kernel->body;
+  wafer_layout layout = wafer_kernel_output_layout(body, &m->kernel->split, output);
+  const wafer_type *type = wafer_body_type(body, body->outputs[output]);
+  uint64_t one = wafer_layout_tile(&layout, &type->shape) * wafer_dtype_bytes(WAFER_DTYPE_f32);
+  uint32_t value = m->kernel->outputs[output];
+  const char *const names[] = {"sum of", "weight of", "optimizer state of"};
+  const uint64_t tiles[] = {1, 1, body->state > 1 ? body->state - 1 : 0};
+  for (size_t i = 0; i < WAFER_COUNT(names); i++) {
+    WAFER_TRY(add(m, name_buffer(m, names[i], value, 1, ""), node_of(m, value), one * tiles[i]));
+    *total -= one * tiles[i] < *total ? one * tiles[i] : *total;
+  }
+  return WAFER_OK;
+}
+
 /* The tiles of all inputs of a kind, each a line; what the cost counts beyond them (halos, padding
  * of rows) is a line of its own. */
 static wafer_status add_inputs(memory_map *m, bool weights, uint64_t total) {
@@ -55,6 +71,8 @@ static wafer_status add_inputs(memory_map *m, bool weights, uint64_t total) {
         add(m, name_buffer(m, kind, value, depth, weights ? "buffers" : "samples"),
             node_of(m, value), bytes));
   }
+  for (uint32_t i = 0; weights && i < body->output_count; i++)
+    if (wafer_body_sums(body, i)) WAFER_TRY(add_sum(m, i, &total));
   return add(m, weights ? "weights, padding" : "halo of the inputs",
              m->lowering->values[m->kernel->outputs[0]].node, total);
 }
@@ -64,13 +82,14 @@ static wafer_status add_outputs(memory_map *m, uint64_t total) {
   for (uint32_t i = 0; i < body->output_count; i++) {
     wafer_layout layout = wafer_kernel_output_layout(body, &m->kernel->split, i);
     const wafer_type *type = wafer_body_type(body, body->outputs[i]);
+    uint32_t depth = wafer_body_sums(body, i) ? 1 : body->output_depth;
     uint64_t bytes = room_for(wafer_layout_tile(&layout, &type->shape) *
                                   wafer_stored_bytes(type->dtype, body->storage),
-                              body->output_depth);
+                              depth);
     bytes = bytes < total ? bytes : total;
     total -= bytes;
     uint32_t value = m->kernel->outputs[i];
-    WAFER_TRY(add(m, name_buffer(m, "output", value, body->output_depth, "samples"),
+    WAFER_TRY(add(m, name_buffer(m, "output", value, depth, "samples"),
                   node_of(m, value), bytes));
   }
   return add(m, "padding of the outputs", m->lowering->values[m->kernel->outputs[0]].node, total);
@@ -78,6 +97,8 @@ static wafer_status add_outputs(memory_map *m, uint64_t total) {
 
 wafer_status lower_memory(const lowering *l, wafer_kernel *kernel) {
   uint32_t most = kernel->body.input_count + kernel->body.output_count + 5;
+  for (uint32_t i = 0; i < kernel->body.output_count; i++)
+    most += wafer_body_sums(&kernel->body, i) ? 3 : 0;
   memory_map m = {
       .lowering = l, .kernel = kernel, .items = WAFER_NEW(l->ctx->arena, wafer_memory_item, most)};
   if (!m.items) return lower_no_memory(l);

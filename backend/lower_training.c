@@ -74,6 +74,7 @@ wafer_status lower_training(lowering *l) {
                          .seed = WAFER_NONE,
                          .micro_batch = samples,
                          .noises = noises};
+  (void)wafer_ir_get_optimizer(l->ir, &to->optimizer);
   lower_results(l, main, to);
   lower_arguments(l, main, to, noises);
   l->plan->training = to;

@@ -170,7 +170,21 @@ static wafer_status add_other(reader *r, MlirOperation op) {
   }
 }
 
+/* The gradient is added up where it is made. */
+static wafer_status sum_output(reader *r, wafer_graph_value *value, wafer_optimizer_kind kind) {
+  wafer_kernel_body *body = &r->kernels[value->producer].body;
+  bool *summed = (bool *)(uintptr_t)body->output_is_summed; /* made here */
+  if (!summed) summed = WAFER_NEW(r->ctx->arena, bool, body->output_count);
+  if (!summed) return no_memory(r);
+  body->output_is_summed = summed;
+  body->state = 1 + wafer_optimizer_slots(kind);
+  summed[value->output] = value->summed = true;
+  return WAFER_OK;
+}
+
 static wafer_status add_outputs(reader *r, MlirOperation main) {
+  wafer_optimizer_kind optimizer;
+  bool updates = wafer_ir_get_optimizer(r->ir, &optimizer);
   uint32_t *outputs = WAFER_NEW(r->ctx->arena, uint32_t, r->graph.output_count);
   if (!outputs) return no_memory(r);
   for (uint32_t i = 0; i < r->graph.output_count; i++) {
@@ -184,6 +198,7 @@ static wafer_status add_outputs(reader *r, MlirOperation main) {
     const wafer_weight *of = gradient ? wafer_weights_find(r->ir->weights, port.of) : NULL;
     if (of && of->sparse) value->sparse = true, value->nonzeros = of->nonzeros;
     value->owner = gradient ? WAFER_OWNER_gradient : WAFER_OWNER_output;
+    if (gradient && updates) WAFER_TRY(sum_output(r, value, optimizer));
     value->name = wafer_ir_result_name(main, i);
   }
   r->graph.outputs = outputs;

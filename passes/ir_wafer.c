@@ -49,6 +49,16 @@ void wafer_ir_set_micro_batch(wafer_ir *ir, uint32_t samples) {
   set_int(root_of(ir), NAME_MICRO, samples);
 }
 
+bool wafer_ir_get_optimizer(const wafer_ir *ir, wafer_optimizer_kind *kind) {
+  const char *name;
+  if (!get_string(root_of(ir), NAME_OPTIMIZER, &name)) return false;
+  *kind = wafer_optimizer_by_name(name);
+  return *kind != WAFER_OPTIMIZER_COUNT && wafer_optimizer_on_wafer(*kind);
+}
+void wafer_ir_set_optimizer(wafer_ir *ir, wafer_optimizer_kind kind) {
+  set_string(root_of(ir), NAME_OPTIMIZER, wafer_optimizer_name(kind));
+}
+
 bool wafer_ir_get_flip_batch(const wafer_ir *ir, uint32_t *flip_batch) {
   return get_u32(root_of(ir), NAME_FLIP, flip_batch);
 }

@@ -71,23 +71,45 @@ static void write_choice(choice *c, wafer_mode mode) {
   wafer_ir_set_batch(c->ir, mode == WAFER_MODE_streaming ? c->batch : 1);
   wafer_ir_set_mode_cost(c->ir, WAFER_MODE_pipelined, &c->pipelined.cost);
   wafer_ir_set_mode_cost(c->ir, WAFER_MODE_streaming, &c->streaming.cost);
-  wafer_ir_set_flip_batch(c->ir, flip_batch(c));
+  uint32_t samples; /* a training plan's batch is 1 */
+  wafer_ir_set_flip_batch(c->ir, wafer_ir_get_micro_batch(c->ir, &samples) ? 0 : flip_batch(c));
 }
 
-/* A training plan streams its weights. */
+/* Whose update a pipeline's cores can do. */
+static const char *optimizers_on_wafer(const choice *c) {
+  const char *text = "";
+  for (int i = 0; i < WAFER_OPTIMIZER_COUNT && text; i++)
+    if (wafer_optimizer_on_wafer((wafer_optimizer_kind)i))
+      text = wafer_arena_printf(c->ctx->arena, "%s%s%s", text, *text ? ", " : "",
+                                wafer_optimizer_name((wafer_optimizer_kind)i));
+  return text ? text : "";
+}
+
+static wafer_status set_optimizer(const choice *c) {
+  const wafer_training_options *training = c->ctx->options ? c->ctx->options->training : NULL;
+  wafer_optimizer_kind kind = training ? training->optimizer : WAFER_OPTIMIZER_sgd;
+  if (training && training->evaluate) return WAFER_OK;
+  if (!wafer_optimizer_on_wafer(kind))
+    return wafer_fail(c->ctx->diag, wafer_at_file(c->ir->file), WAFER_UNSUPPORTED,
+                      "%s is none of the optimizers whose update a pipeline does on the wafer, which "
+                      "are %s; take one of them, or stream the weights",
+                      wafer_optimizer_name(kind), optimizers_on_wafer(c));
+  wafer_ir_set_optimizer(c->ir, kind);
+  return WAFER_OK;
+}
+
+/* A training plan streams its weights unless a pipeline is asked for. */
 static wafer_status choose_training(choice *c) {
   wafer_loc loc = wafer_at_file(c->ir->file);
-  if (c->asked == WAFER_MODE_pipelined)
-    return wafer_fail(c->ctx->diag, loc, WAFER_UNSUPPORTED,
-                      "a training plan streams its weights, pipelined training is not supported; "
-                      "use --mode streaming");
   if (c->batch > 1)
     return wafer_fail(c->ctx->diag, loc, WAFER_USAGE,
                       "--batch %u: a training plan holds one micro-batch; give its samples with "
                       "--micro-batch",
                       c->batch);
+  if (c->asked == WAFER_MODE_pipelined) return set_optimizer(c);
   c->asked = WAFER_MODE_streaming;
-  c->pipelined.cost = (wafer_mode_cost){.why_not = "a training plan streams its weights"};
+  c->pipelined.cost =
+      (wafer_mode_cost){.why_not = "a training plan is a pipeline only with --mode pipelined"};
   return WAFER_OK;
 }
 
@@ -118,8 +140,11 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   if (!curves)
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY,
                       "no memory to size kernels");
-  WAFER_TRY(trains ? choose_training(&c) : size_pipelined(ctx, curves, &c.graph, &c.pipelined));
   WAFER_TRY(size_streaming(ctx, curves, &c.graph, c.batch, &c.streaming));
+  if (trains) WAFER_TRY(choose_training(&c));
+  if (trains) WAFER_TRY(wafer_graph_read(ctx, ir, &c.graph)); /* with sums, if a pipeline updates */
+  if (!trains || c.asked == WAFER_MODE_pipelined)
+    WAFER_TRY(size_pipelined(ctx, curves, &c.graph, &c.pipelined));
   wafer_mode mode;
   WAFER_TRY(choose(&c, &mode));
   write_choice(&c, mode);

@@ -54,7 +54,7 @@ static uint64_t heaviest_stream(const pipeline *p, uint32_t k) {
   for (uint32_t i = 0; i < kernel->body.input_count + kernel->body.output_count; i++) {
     bool in = i < kernel->body.input_count;
     uint32_t value = in ? kernel->inputs[i] : kernel->outputs[i - kernel->body.input_count];
-    if (wafer_graph_is_weight(p->graph, value)) continue;
+    if (wafer_graph_is_weight(p->graph, value) || p->graph->values[value].summed) continue;
     uint64_t words = value_words(&p->graph->values[value], kernel->body.storage);
     most = words > most ? words : most;
   }
@@ -132,7 +132,8 @@ static uint64_t edge_cycles(const pipeline *p) {
           edge_in_cycles(p->ctx->machine, stream_words(&g->values[v].type, storage));
   }
   for (uint32_t i = 0; i < g->output_count; i++)
-    out += edge_out_cycles(p->ctx->machine, value_words(&g->values[g->outputs[i]], storage));
+    if (wafer_graph_is_output(&g->values[g->outputs[i]]))
+      out += edge_out_cycles(p->ctx->machine, value_words(&g->values[g->outputs[i]], storage));
   return in > out ? in : out;
 }
 

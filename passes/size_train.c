@@ -87,6 +87,7 @@ static void add_up(const pipeline *p, uint64_t *start) {
   }
   for (uint32_t i = 0; i < g->output_count; i++) {
     uint32_t producer = g->values[g->outputs[i]].producer;
+    if (!wafer_graph_is_output(&g->values[g->outputs[i]])) continue;
     hop h = hop_to(p, g->outputs[i], WAFER_NONE);
     raise(&cost->interval_cycles, h.cycles);
     raise(&cost->latency_cycles,

@@ -314,7 +314,11 @@ uint64_t wafer_kernel_signature(const wafer_kernel_body *body) {
   for (uint32_t i = 0; i < body->node_count; i++) put_node(&hash, &body->nodes[i]);
   put(&hash, body->anchor);
   put(&hash, body->output_count);
-  for (uint32_t i = 0; i < body->output_count; i++) put(&hash, body->outputs[i]);
+  for (uint32_t i = 0; i < body->output_count; i++) {
+    put(&hash, body->outputs[i]);
+    put(&hash, wafer_body_sums(body, i));
+  }
+  put(&hash, body->state);
   put(&hash, body->storage);
   return XXH3_64bits_digest(&hash);
 }

@@ -18,7 +18,10 @@
  * Bytes of a core: code (kernels.def, and 96 per further node: a vector instruction, its loop and
  * four descriptors); tiles of weights, of inputs with their halo, and of outputs, each times its
  * depth; scratch: f32 accumulators when storage is narrower, and values kept between nodes beyond
- * what the first output's own buffer takes. */
+ * what the first output's own buffer takes.
+ *
+ * A summed output is added to its sum once per sample, an f32 addition per element of the tile; a
+ * core holds one sample of it, and in f32 the sum and the state beside each of its elements. */
 #include "kernel_family.h"
 
 static const uint32_t code_bytes[WAFER_FAMILY_COUNT] = {
@@ -27,6 +30,7 @@ static const uint32_t code_bytes[WAFER_FAMILY_COUNT] = {
 };
 
 #define NODE_CODE_BYTES 96
+#define SUM_CODE_BYTES (NODE_CODE_BYTES * (1 + WAFER_UPDATE_INSTRUCTIONS))
 
 uint64_t kernel_words(wafer_dtype dtype, uint64_t elements) {
   return kernel_mul(elements, wafer_dtype_bytes(dtype)) / WAFER_WAVELET_BYTES +
@@ -234,6 +238,10 @@ uint64_t kernel_compute_cycles(const kernel_view *k) {
   uint64_t cycles = slice_cycles(k);
   for (uint32_t node = 0; node < k->body->node_count; node++)
     cycles = kernel_add(cycles, k->family[node]->compute(k, node));
+  for (uint32_t i = 0; i < k->body->output_count; i++)
+    if (wafer_body_sums(k->body, i))
+      cycles = kernel_add(cycles, kernel_over_tile(k, wafer_op_get(WAFER_OP_add)->rate,
+                                                   WAFER_DTYPE_f32, k->body->outputs[i]));
   return cycles;
 }
 
@@ -441,6 +449,12 @@ static uint32_t depth_of(const wafer_kernel_body *body, uint32_t input) {
   return depth || body->input_is_weight[input] ? depth : 1;
 }
 
+/* A sum and what lies beside its elements. */
+static uint64_t sum_bytes(const kernel_view *k, uint32_t value) {
+  return kernel_mul(kernel_mul(k->elements[value], wafer_dtype_bytes(WAFER_DTYPE_f32)),
+                    1 + (uint64_t)k->body->state);
+}
+
 void kernel_bytes(const kernel_view *k, wafer_cost *cost) {
   const wafer_kernel_body *body = k->body;
   cost->code_bytes = code_bytes[body->family] + NODE_CODE_BYTES * (uint64_t)(body->node_count - 1);
@@ -452,9 +466,14 @@ void kernel_bytes(const kernel_view *k, wafer_cost *cost) {
   for (uint32_t node = 0; node < body->node_count; node++)
     if (k->body->nodes[node].operand_count == 0 && is_source(kernel_node(k, node)))
       cost->weight_bytes = kernel_add(cost->weight_bytes, constant_bytes(k, node));
-  for (uint32_t i = 0; i < body->output_count; i++)
-    cost->output_bytes =
-        kernel_add(cost->output_bytes, room_for(tile_bytes(k, body->outputs[i]), body->output_depth));
+  for (uint32_t i = 0; i < body->output_count; i++) {
+    bool sums = wafer_body_sums(body, i);
+    uint64_t all = room_for(tile_bytes(k, body->outputs[i]), sums ? 1 : body->output_depth);
+    cost->output_bytes = kernel_add(cost->output_bytes, all);
+    if (!sums) continue;
+    cost->weight_bytes = kernel_add(cost->weight_bytes, sum_bytes(k, body->outputs[i]));
+    cost->code_bytes += SUM_CODE_BYTES;
+  }
   cost->scratch_bytes =
       kernel_add(kernel_add(accumulator_bytes(k), between_bytes(k)), transit_bytes(k));
   for (uint32_t node = 0; node < body->node_count; node++)

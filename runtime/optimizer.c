@@ -29,6 +29,15 @@ bool wafer_optimizer_on_wafer(wafer_optimizer_kind kind) {
   return !strcmp(rows[kind].on_wafer, "yes");
 }
 
+uint32_t wafer_optimizer_slots(wafer_optimizer_kind kind) {
+  enum { factored = 0 };
+  static const uint32_t slots[] = {
+#define OPTIMIZER(name, count, ...) [WAFER_OPTIMIZER_##name] = count,
+#include "wafer/optimizer.def"
+  };
+  return slots[kind];
+}
+
 wafer_optimizer wafer_optimizer_default(wafer_optimizer_kind kind) {
   wafer_optimizer made = {
       .kind = kind, .lr = 1e-3, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};

@@ -356,7 +356,8 @@ static wafer_status run_function(follower *f, const wafer_function *function) {
   for (uint32_t i = 0; i < function->output_count; i++) {
     const held *h = find(f, function->outputs[i], &edge);
     const wafer_value *v = &plan->values[function->outputs[i]];
-    if (!h || !h->there)
+    bool stays = wafer_plan_updates(plan) && v->owner == WAFER_OWNER_gradient;
+    if (stays ? f->of_value[function->outputs[i]] == WAFER_NONE : !h || !h->there)
       return wafer_fail(f->c->diag, wafer_at_node(f->c->file, v->node, -1), WAFER_TRAP,
                         "output '%s' of function '%s' never reaches the edge", v->name,
                         function->name);

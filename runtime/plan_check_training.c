@@ -78,9 +78,43 @@ static wafer_status check_weights(const plan_check *c, const wafer_training *t) 
   return WAFER_OK;
 }
 
+/* Sums are there for gradients of a pipeline that trains, for all of them, and with the state that its
+ * optimizer keeps. */
+static wafer_status check_sums(const plan_check *c, const wafer_kernel *k) {
+  const wafer_plan *plan = c->plan;
+  bool updates = wafer_plan_updates(plan), any = false;
+  for (uint32_t i = 0; i < k->body.output_count; i++) {
+    const wafer_value *v = &plan->values[k->outputs[i]];
+    bool wanted = updates && v->owner == WAFER_OWNER_gradient, sums = wafer_body_sums(&k->body, i);
+    any |= sums;
+    if (sums != wanted)
+      return wafer_fail(c->diag, plan_check_at(c, k), WAFER_BAD_INPUT,
+                        "kernel '%s' %s '%s', which is %s of pipelined training", k->name,
+                        sums ? "adds up" : "does not add up", v->name,
+                        wanted ? "a gradient" : "no gradient");
+  }
+  uint32_t state = any ? 1 + wafer_optimizer_slots(plan->training->optimizer) : 0;
+  if (k->body.state == state) return WAFER_OK;
+  return wafer_fail(c->diag, plan_check_at(c, k), WAFER_BAD_INPUT,
+                    "kernel '%s' keeps %u values beside each element of a sum, must be %u", k->name,
+                    k->body.state, state);
+}
+
+static wafer_status check_updates(const plan_check *c, const wafer_training *t) {
+  if (t && wafer_plan_updates(c->plan) &&
+      ((uint32_t)t->optimizer >= WAFER_OPTIMIZER_COUNT || !wafer_optimizer_on_wafer(t->optimizer)))
+    return wafer_fail(c->diag, wafer_at_file(c->file), WAFER_BAD_INPUT,
+                      "training: optimizer %u is none that a pipeline has on the wafer",
+                      (unsigned)t->optimizer);
+  for (uint32_t i = 0; i < c->plan->kernel_count; i++)
+    WAFER_TRY(check_sums(c, &c->plan->kernels[i]));
+  return WAFER_OK;
+}
+
 wafer_status plan_check_training(const plan_check *c) {
   const wafer_training *t = c->plan->training;
   WAFER_TRY(check_weights(c, t));
+  WAFER_TRY(check_updates(c, t));
   if (!t) return WAFER_OK;
   WAFER_TRY(check_scalar(c, "the loss", t->loss, false));
   WAFER_TRY(check_scalar(c, "the count", t->count, false));

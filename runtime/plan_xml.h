@@ -63,6 +63,7 @@ typedef struct xml_input {
 
 typedef struct xml_output {
   uint32_t value, of; /* plan value; value number of the body */
+  bool summed;
 } xml_output;
 
 typedef struct xml_host_attr {

@@ -24,6 +24,6 @@ extern const xml_codec xml_plain;    /* const char *, without any spelling */
 extern const xml_codec xml_indexes;  /* const uint32_t * and its count; "none" is WAFER_NONE */
 extern const xml_codec xml_value_kind, xml_host_op, xml_host_kind;
 extern const xml_codec xml_owner, xml_mode, xml_dtype, xml_family, xml_op, xml_bound, xml_step,
-    xml_launch_kind;
+    xml_launch_kind, xml_optimizer;
 
 #endif

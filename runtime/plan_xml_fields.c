@@ -65,6 +65,7 @@ static const xml_field kernel_fields[] = {
     {"anchor", &xml_u32, AT(T, body.anchor), .fallback = "0"},
     {"storage", &xml_dtype, AT(T, body.storage)},
     {"output-depth", &xml_u32, AT(T, body.output_depth), .fallback = "1"},
+    {"state", &xml_u32, AT(T, body.state), .fallback = "0"},
     {"rect", &xml_rect, AT(T, rect)},
     {"rows", &xml_parts, AT(T, split.rows), WAFER_MAX_LOOPS, .fallback = ""},
     {"cols", &xml_parts, AT(T, split.cols), WAFER_MAX_LOOPS, .fallback = ""},
@@ -105,6 +106,7 @@ const xml_element xml_node_element = ELEMENT("node", node_fields);
 static const xml_field output_fields[] = {
     {"value", &xml_u32, AT(T, value)},
     {"of", &xml_u32, AT(T, of)},
+    {"summed", &xml_flag, AT(T, summed), .fallback = "false"},
 };
 const xml_element xml_output_element = ELEMENT("output", output_fields);
 #undef T
@@ -213,6 +215,7 @@ static const xml_field training_fields[] = {
     {"labels", &xml_u32, AT(T, labels)},
     {"seed", &xml_index, AT(T, seed), .fallback = "none"},
     {"micro-batch", &xml_u32, AT(T, micro_batch)},
+    {"optimizer", &xml_optimizer, AT(T, optimizer), .fallback = "sgd"},
 };
 const xml_element xml_training_element = ELEMENT("training", training_fields);
 #undef T

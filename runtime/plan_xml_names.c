@@ -41,12 +41,17 @@ static const char *host_kind_name(uint32_t i) {
   return wafer_host_attr_kind_name((wafer_host_attr_kind)i);
 }
 
+static const char *optimizer_name(uint32_t i) {
+  return wafer_optimizer_name((wafer_optimizer_kind)i);
+}
+
 /* Enumerations are stored as their compiler's unsigned int. */
 _Static_assert(sizeof(wafer_value_kind) == 4 && sizeof(wafer_host_op) == 4 &&
                    sizeof(wafer_host_attr_kind) == 4 && sizeof(wafer_owner) == 4 &&
                    sizeof(wafer_mode) == 4 && sizeof(wafer_dtype) == 4 &&
                    sizeof(wafer_family) == 4 && sizeof(wafer_op) == 4 && sizeof(wafer_bound) == 4 &&
-                   sizeof(wafer_step_kind) == 4 && sizeof(wafer_launch_kind) == 4,
+                   sizeof(wafer_step_kind) == 4 && sizeof(wafer_launch_kind) == 4 &&
+                   sizeof(wafer_optimizer_kind) == 4,
                "an enumeration is 32 bits");
 
 static void print_name(xml_text *out, const xml_field *f, const void *owner,
@@ -89,6 +94,7 @@ CODEC(step, 0, WAFER_STEP_COUNT, "load, phase, host, call, if, loop, scan, map o
 CODEC(value_kind, 0, WAFER_VALUE_COUNT, "tensor or host")
 CODEC(host_op, 0, WAFER_HOST_COUNT, "a host operator such as NonZero")
 CODEC(host_kind, 0, WAFER_HOST_ATTR_COUNT, "ints, floats or texts")
+CODEC(optimizer, 0, WAFER_OPTIMIZER_COUNT, "an optimizer such as adam")
 CODEC(launch_kind, 0, WAFER_LAUNCH_train + 1, "load, action or train")
 
 /* ---- attributes ---- */

@@ -282,9 +282,9 @@ static wafer_status take_operands(reader *r, wafer_kernel *kernel) {
   uint32_t *inputs = WAFER_NEW(r->arena, uint32_t, in), *depths = WAFER_NEW(r->arena, uint32_t, in);
   uint32_t *outputs = WAFER_NEW(r->arena, uint32_t, out), *of = WAFER_NEW(r->arena, uint32_t, out);
   wafer_type *types = WAFER_NEW(r->arena, wafer_type, in);
-  bool *weights = WAFER_NEW(r->arena, bool, in);
+  bool *weights = WAFER_NEW(r->arena, bool, in), *summed = WAFER_NEW(r->arena, bool, out);
   wafer_sparsity *sparsity = WAFER_NEW(r->arena, wafer_sparsity, in);
-  if (!inputs || !depths || !outputs || !of || !types || !weights || !sparsity)
+  if (!inputs || !depths || !outputs || !of || !types || !weights || !sparsity || !summed)
     return no_memory(r);
   for (size_t i = 0; i < in; i++) {
     const xml_input *item = (const xml_input *)r->inputs.at + i;
@@ -296,6 +296,8 @@ static wafer_status take_operands(reader *r, wafer_kernel *kernel) {
   for (size_t i = 0; i < out; i++) {
     const xml_output *item = (const xml_output *)r->outputs.at + i;
     outputs[i] = item->value, of[i] = item->of;
+    summed[i] = item->summed;
+    if (item->summed) body->output_is_summed = summed;
   }
   body->input_count = (uint32_t)in, body->output_count = (uint32_t)out;
   body->inputs = types, body->input_is_weight = weights, body->input_depth = depths;

@@ -98,7 +98,8 @@ static void put_kernel(writer *w, const wafer_kernel *kernel) {
   }
   for (uint32_t i = 0; i < body->node_count; i++) put_node(w, &body->nodes[i]);
   for (uint32_t i = 0; i < body->output_count; i++)
-    put_element(w, &xml_output_element, &(xml_output){kernel->outputs[i], body->outputs[i]});
+    put_element(w, &xml_output_element,
+                &(xml_output){kernel->outputs[i], body->outputs[i], wafer_body_sums(body, i)});
   put_element(w, &xml_split_cost_element, &kernel->cost);
   for (uint32_t i = 0; i < kernel->memory_count; i++)
     put_element(w, &xml_memory_element, &kernel->memory[i]);

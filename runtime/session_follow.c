@@ -137,7 +137,9 @@ static wafer_status find_outputs(wafer_session *s) {
   for (uint32_t i = 0; i < s->function->output_count; i++) {
     uint32_t value = s->function->outputs[i];
     const exec_tensor *t = s->tensor[value];
-    if (!t || !held_find(&s->held, value, &edge))
+    bool stays = wafer_plan_updates(s->plan) && /* read where it is */
+                 s->plan->values[value].owner == WAFER_OWNER_gradient;
+    if (!t || (!stays && !held_find(&s->held, value, &edge)))
       return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_TRAP,
                         "output '%s' (node '%s') never reaches the wafer's edge",
                         s->plan->values[value].name, s->plan->values[value].node);

@@ -182,7 +182,9 @@ static wafer_status make_rings(line *l) {
 static wafer_status find_outputs(line *l, const held *h) {
   const wafer_holding edge = {.where = WAFER_AT_edge};
   for (uint32_t i = 0; i < l->function->output_count; i++) {
-    const held_entry *e = held_find(h, l->function->outputs[i], &edge);
+    uint32_t value = l->function->outputs[i];
+    const held_entry *e = held_find(h, value, &edge);
+    if (!e && wafer_plan_updates(l->plan)) e = h->of[value]; /* a gradient, added up where it is */
     l->output[i] = e ? e->maker : WAFER_NONE;
   }
   return WAFER_OK;

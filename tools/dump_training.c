@@ -18,6 +18,8 @@ void dump_training(FILE *to, const wafer_plan *plan) {
           value_name(plan, t->count));
   if (t->correct != WAFER_NONE) fprintf(to, ", correct %s", value_name(plan, t->correct));
   if (t->seed != WAFER_NONE) fprintf(to, ", seed %s", value_name(plan, t->seed));
+  if (wafer_plan_updates(plan))
+    fprintf(to, ", updates by %s where gradients are added up", wafer_optimizer_name(t->optimizer));
   fputc('\n', to);
   for (uint32_t i = 0; i < t->noise_count; i++)
     fprintf(to, "  noise    %s, key %016llx\n", value_name(plan, t->noises[i].input),
@@ -44,6 +46,8 @@ void dump_training_json(cJSON *root, const wafer_plan *plan) {
   add_value(o, plan, "correct", t->correct);
   add_value(o, plan, "labels", t->labels);
   add_value(o, plan, "seed", t->seed);
+  if (wafer_plan_updates(plan))
+    cJSON_AddStringToObject(o, "optimizer", wafer_optimizer_name(t->optimizer));
   cJSON *noises = cJSON_AddArrayToObject(o, "noises");
   for (uint32_t i = 0; i < t->noise_count; i++)
     cJSON_AddItemToArray(noises, cJSON_CreateString(value_name(plan, t->noises[i].input)));

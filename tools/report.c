@@ -32,6 +32,10 @@ static void measure_traffic(report *r) {
   const wafer_function *f = &plan->functions[0];
   r->edge_in_bytes = sum_bytes(plan, f->inputs, f->input_count);
   r->edge_out_bytes = sum_bytes(plan, f->outputs, f->output_count);
+  for (uint32_t i = 0; i < plan->kernel_count; i++) /* gradients that stay */
+    for (uint32_t o = 0; o < plan->kernels[i].body.output_count; o++)
+      if (wafer_body_sums(&plan->kernels[i].body, o))
+        r->edge_out_bytes -= storage_bytes(plan, &plan->values[plan->kernels[i].outputs[o]].type);
   for (uint32_t i = 0; i < plan->value_count; i++)
     if (plan->values[i].weight != WAFER_NONE)
       r->weight_bytes += storage_bytes(plan, &plan->values[i].type);

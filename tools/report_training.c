@@ -42,6 +42,34 @@ static stages count(const wafer_plan *plan) {
   return s;
 }
 
+/* Of a step with one micro-batch: what does not grow with their number. */
+static bool find_update(const wafer_plan *plan, wafer_step_cycles *out) {
+  return wafer_plan_updates(plan) &&
+         wafer_plan_step_cycles(cli_diag(), plan, 1, out) == WAFER_OK;
+}
+
+static void print_update(FILE *to, const wafer_plan *plan) {
+  typedef unsigned long long ull;
+  wafer_step_cycles u;
+  if (!find_update(plan, &u)) return;
+  fprintf(to, "  weights stay on the wafer: %s once a batch, %llu cycles: gather %llu, control %llu, "
+              "update %llu, send %llu (%llu words)\n",
+          wafer_optimizer_name(plan->training->optimizer), (ull)(u.step - u.train), (ull)u.gather,
+          (ull)u.control, (ull)u.update, (ull)u.send, (ull)u.sent_words);
+}
+
+static void add_update(cJSON *to, const wafer_plan *plan) {
+  wafer_step_cycles u;
+  if (!find_update(plan, &u)) return;
+  cJSON *o = cJSON_AddObjectToObject(to, "on_wafer");
+  cJSON_AddStringToObject(o, "optimizer", wafer_optimizer_name(plan->training->optimizer));
+  cJSON_AddNumberToObject(o, "gather_cycles", (double)u.gather);
+  cJSON_AddNumberToObject(o, "control_cycles", (double)u.control);
+  cJSON_AddNumberToObject(o, "update_cycles", (double)u.update);
+  cJSON_AddNumberToObject(o, "send_cycles", (double)u.send);
+  cJSON_AddNumberToObject(o, "sent_words", (double)u.sent_words);
+}
+
 void report_print_training(FILE *to, const wafer_plan *plan) {
   if (!plan->training) return;
   stages s = count(plan);
@@ -52,6 +80,7 @@ void report_print_training(FILE *to, const wafer_plan *plan) {
     if (s.kernels[i])
       fprintf(to, "  %-15s %5llu kernels, %llu cycles\n", names[i],
               (unsigned long long)s.kernels[i], (unsigned long long)s.cycles[i]);
+  print_update(to, plan);
   fputc('\n', to);
 }
 
@@ -62,6 +91,7 @@ void report_add_training(cJSON *root, const wafer_plan *plan) {
   cJSON_AddNumberToObject(o, "micro_batch_samples", plan->training->micro_batch);
   cJSON_AddNumberToObject(o, "weights", plan->training->trained_count);
   cJSON_AddNumberToObject(o, "parameters", (double)s.parameters);
+  add_update(o, plan);
   for (int i = 0; i < STAGES; i++) {
     cJSON *stage = cJSON_AddObjectToObject(o, keys[i]);
     cJSON_AddNumberToObject(stage, "kernels", (double)s.kernels[i]);

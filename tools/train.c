@@ -25,6 +25,7 @@ typedef struct job {
   wafer_parameter *parameters;
   uint32_t parameter_count;
   wafer_scale_step cycles;
+  wafer_step_cycles on_wafer; /* of a pipeline */
   uint64_t state_bytes; /* in MemoryX, of a weight and its state */
 } job;
 
@@ -235,6 +236,16 @@ static wafer_status open_transport(const job *j, wafer_transport *out) {
 
 /* ---- the run ---- */
 
+static void print_pipeline(const job *j) {
+  const wafer_step_cycles *s = &j->on_wafer;
+  printf("train %llu, gather %llu, control %llu, update %llu, send %llu\n", (ull)s->train,
+         (ull)s->gather, (ull)s->control, (ull)s->update, (ull)s->send);
+  printf("pipeline of %llu cores: a micro-batch every %llu cycles, latency %llu; weights and state "
+         "stay on them, at most %llu bytes of one\n",
+         (ull)j->plan->pipelined.cores, (ull)j->plan->pipelined.interval_cycles,
+         (ull)j->plan->pipelined.latency_cycles, (ull)j->plan->pipelined.peak_core_bytes);
+}
+
 static void print_plan(const job *j) {
   const train_arguments *a = j->a;
   uint64_t micro_batches = a->train.batch / j->micro_batch;
@@ -245,14 +256,17 @@ static void print_plan(const job *j) {
                (ull)(a->systems - micro_batches), (ull)a->systems);
   if (a->quiet) return;
   cli_progress_done();
-  printf("%s on %s x%llu, %s: %llu weights in %u tensors, %s in MemoryX: %llu bytes\n", a->model,
+  printf("%s on %s x%llu, %s: %llu weights in %u tensors, %s %s: %llu bytes\n", a->model,
          j->machine->name, (ull)a->systems, wafer_mode_name(j->plan->mode), (ull)weights,
          j->parameter_count, wafer_optimizer_name(a->train.optimizer.kind),
-         (ull)(weights * j->state_bytes));
-  printf("batch %llu = %llu micro-batches of %u; a step is %llu cycles: systems %llu, sum %llu, "
-         "update %llu\n",
-         (ull)a->train.batch, (ull)micro_batches, j->micro_batch, (ull)j->cycles.step,
-         (ull)j->cycles.system, (ull)j->cycles.sum, (ull)j->cycles.update);
+         wafer_plan_updates(j->plan) ? "on the wafer" : "in MemoryX", (ull)(weights * j->state_bytes));
+  printf("batch %llu = %llu micro-batches of %u; a step is %llu cycles: ", (ull)a->train.batch,
+         (ull)micro_batches, j->micro_batch, (ull)j->cycles.step);
+  if (wafer_plan_updates(j->plan))
+    print_pipeline(j);
+  else
+    printf("systems %llu, sum %llu, update %llu\n", (ull)j->cycles.system, (ull)j->cycles.sum,
+           (ull)j->cycles.update);
   fflush(stdout);
 }
 
@@ -299,6 +313,23 @@ static wafer_status run(job *j) {
   return status;
 }
 
+/* What a step costs; with --execution auto the choice that follows from it. */
+static wafer_status predict(job *j) {
+  uint64_t micro_batches = j->a->train.batch / j->micro_batch;
+  wafer_scale_options step = {.systems = j->a->systems,
+                              .micro_batches = micro_batches,
+                              .servers = j->a->servers,
+                              .state_bytes = j->state_bytes};
+  if (wafer_plan_updates(j->plan)) {
+    WAFER_TRY(wafer_plan_step_cycles(cli_diag(), j->plan, micro_batches, &j->on_wafer));
+  } else {
+    WAFER_TRY(wafer_scale_predict(cli_diag(), j->plan, &step, &j->cycles));
+    WAFER_TRY(train_faster(j->a, j->arena, micro_batches, j->cycles.step, &j->plan, &j->on_wafer));
+  }
+  if (wafer_plan_updates(j->plan)) j->cycles.step = j->on_wafer.step;
+  return WAFER_OK;
+}
+
 static wafer_status prepare(void *self) {
   job *j = self;
   WAFER_TRY(wafer_machine_open(cli_diag(), j->arena, j->a->machine, &j->machine));
@@ -309,11 +340,8 @@ static wafer_status prepare(void *self) {
   if (j->eval_data) WAFER_TRY(match_fields(j, j->a->eval_data, j->eval_data));
   if (j->field_count) WAFER_TRY(find_classes(j));
   j->state_bytes = state_bytes(j);
-  wafer_scale_options step = {.systems = j->a->systems,
-                              .micro_batches = j->a->train.batch / j->micro_batch,
-                              .servers = j->a->servers,
-                              .state_bytes = j->state_bytes};
-  return wafer_scale_predict(cli_diag(), j->plan, &step, &j->cycles);
+  WAFER_TRY(predict(j));
+  return list_parameters(j);
 }
 
 static wafer_status train_ranks(job *j) {

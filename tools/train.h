@@ -42,6 +42,11 @@ wafer_status train_compile(const train_arguments *a, wafer_arena *arena,
 wafer_status train_choose(const train_arguments *a, wafer_arena *arena,
                           const wafer_machine *machine, uint32_t *micro_batch,
                           const wafer_plan **out);
+/* --execution auto: takes a pipeline's plan of the same micro-batch in place of `plan`, which streams and
+ * takes `step` cycles, if there is one and a step of it is predicted to be shorter; `out` is then what
+ * it takes. What is computed is the same. */
+wafer_status train_faster(const train_arguments *a, wafer_arena *arena, uint64_t micro_batches,
+                          uint64_t step, const wafer_plan **plan, wafer_step_cycles *out);
 
 /* train_launch.c. Whether this process only starts others and looks after them; doing so, `argv` being
  * what it was called with. */

@@ -23,7 +23,9 @@ wafer_status train_compile(const train_arguments *a, wafer_arena *arena,
   *loss = a->loss;
   loss->micro_batch = micro_batch;
   loss->evaluate = evaluate;
+  loss->optimizer = a->train.optimizer.kind;
   *options = a->compile;
+  if (evaluate) options->mode = WAFER_MODE_streaming;
   options->training = loss;
   wafer_ctx ctx = {.machine = machine, .arena = arena, .diag = diag, .options = options};
   return compile_axis(a, &ctx, out);
@@ -48,4 +50,42 @@ wafer_status train_choose(const train_arguments *a, wafer_arena *arena,
     if (status != WAFER_NO_FIT) /* say why */
       return train_compile(a, arena, machine, cli_diag(), (uint32_t)size, a->mode == EVALUATE, out);
   }
+}
+
+/* Whether the weights of both passes, their sums and state can lie on the wafer at all: what a compile
+ * would find out, at length. */
+static bool may_fit(const wafer_plan *plan, wafer_optimizer_kind optimizer) {
+  const wafer_machine *m = plan->machine;
+  uint64_t bytes = 0, room = wafer_rect_area(m->usable) * wafer_machine_core_budget(m);
+  for (uint32_t i = 0; i < plan->training->trained_count; i++) {
+    const wafer_weight *w = wafer_weights_at(plan->weights, plan->training->trained[i].weight);
+    int64_t elements = 0;
+    (void)wafer_shape_elements(&w->shape, &elements);
+    bytes += (uint64_t)elements * (wafer_stored_bytes(w->dtype, plan->storage) +
+                                   4 * (2 + (uint64_t)wafer_optimizer_slots(optimizer)));
+    if (bytes > room) return false;
+  }
+  return true;
+}
+
+wafer_status train_faster(const train_arguments *a, wafer_arena *arena, uint64_t micro_batches,
+                          uint64_t step, const wafer_plan **plan, wafer_step_cycles *out) {
+  static const wafer_diag silent = {0};
+  train_arguments pipelined = *a;
+  const wafer_plan *other;
+  wafer_step_cycles cost;
+  if (a->compile.mode != WAFER_MODE_auto || a->mode == EVALUATE || a->systems > 1 ||
+      !wafer_optimizer_on_wafer(a->train.optimizer.kind) ||
+      !may_fit(*plan, a->train.optimizer.kind))
+    return WAFER_OK;
+  pipelined.compile.mode = WAFER_MODE_pipelined;
+  wafer_status status = train_compile(&pipelined, arena, (*plan)->machine, &silent,
+                                      (*plan)->training->micro_batch, false, &other);
+  if (status == WAFER_NO_MEMORY) return cli_no_memory();
+  if (status != WAFER_OK) return WAFER_OK; /* it does not fit, or has no routes */
+  WAFER_TRY(wafer_plan_step_cycles(cli_diag(), other, micro_batches, &cost));
+  if (cost.step >= step) return WAFER_OK;
+  *plan = other;
+  *out = cost;
+  return WAFER_OK;
 }

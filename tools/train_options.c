@@ -54,7 +54,11 @@ const char train_usage[] =
     "      --seed N             of shuffling and of dropout (0)\n"
     "      --threads N          of the host (all)\n"
     "      --machine NAME|FILE  (wse2)\n"
-    "      --execution E        auto, streaming or pipelined (auto: streaming)\n"
+    "      --execution E        streaming: weights and gradients cross the wafer's edge; pipelined:\n"
+    "                           they stay on one wafer, with sgd, momentum, adam or adamw; auto: the\n"
+    "                           faster of the two where both fit (auto); changes no result\n"
+    "      --placer shelf|best  of a pipeline: shelves, or a search, which replicates kernels (shelf)\n"
+    "      --replicas N         of a kernel, at most, with --placer best (auto: as many as pay)\n"
     "      --checkpoint DIR     the last step writes one there, as DIR/step-NNNNNNNN\n"
     "      --checkpoint-every N and every N steps\n"
     "      --keep N             newest checkpoints to keep (3; 0: all)\n"
@@ -80,7 +84,7 @@ enum {
   SHAPE, OPTIMIZER_, LR, MOMENTUM, BETA1, BETA2, EPS, DECAY, SCHEDULE, WARMUP, LR_END, LR_EVERY,
   LR_GAMMA, CLIP, SCALE, MODE, STEPS, EPOCHS, BATCH, MICRO, SYSTEMS, SERVERS, STORE, SEED, THREADS,
   MACHINE, EXECUTION, CHECKPOINT, EVERY, KEEP, RESUME, METRICS, PLOT, COMPILE_ONLY, VALIDATE_ONLY,
-  MODEL, PROCESSES, RESTARTS, SPARSITY, MASK
+  MODEL, PROCESSES, RESTARTS, SPARSITY, MASK, PLACER, REPLICAS
 };
 
 static const struct option long_options[] = {
@@ -126,6 +130,8 @@ static const struct option long_options[] = {
     {"threads", required_argument, NULL, THREADS},
     {"machine", required_argument, NULL, MACHINE},
     {"execution", required_argument, NULL, EXECUTION},
+    {"placer", required_argument, NULL, PLACER},
+    {"replicas", required_argument, NULL, REPLICAS},
     {"checkpoint", required_argument, NULL, CHECKPOINT},
     {"checkpoint-every", required_argument, NULL, EVERY},
     {"keep", required_argument, NULL, KEEP},
@@ -216,8 +222,23 @@ static wafer_status parse_word(train_arguments *a, int option, const char *text)
     a->loss.recompute = (wafer_recompute)found;
     return found < 0 ? wants("--recompute", "auto, none or all", text) : WAFER_OK;
   }
-  a->compile.mode = found == 1 ? WAFER_MODE_pipelined : WAFER_MODE_streaming;
+  a->compile.mode = found == 1   ? WAFER_MODE_pipelined
+                    : found == 2 ? WAFER_MODE_streaming
+                                 : WAFER_MODE_auto;
   return found < 0 ? wants("--execution", "auto, streaming or pipelined", text) : WAFER_OK;
+}
+
+static wafer_status parse_placer(train_arguments *a, const char *text) {
+  a->compile.placer = strcmp(text, "best") ? WAFER_PLACER_shelf : WAFER_PLACER_best;
+  bool known = a->compile.placer == WAFER_PLACER_best || !strcmp(text, "shelf");
+  return known ? WAFER_OK : wants("--placer", "shelf or best", text);
+}
+
+static wafer_status parse_replicas(train_arguments *a, const char *text) {
+  uint64_t most = 0;
+  if (strcmp(text, "auto")) WAFER_TRY(parse_u64("--replicas", text, 1, UINT32_MAX, &most));
+  a->compile.replicas = (uint32_t)most;
+  return WAFER_OK;
 }
 
 static wafer_status parse_dtype(train_arguments *a, const char *text) {
@@ -328,6 +349,8 @@ static wafer_status parse_special(train_arguments *a, wafer_arena *arena, int op
   case LR_GAMMA: return parse_f64("--lr-gamma", text, &a->train.schedule.gamma);
   case CLIP: return parse_f64("--clip-norm", text, &a->train.clip_norm);
   case SCALE: return parse_scale(a, text);
+  case PLACER: return parse_placer(a, text);
+  case REPLICAS: return parse_replicas(a, text);
   case MODE:
   case RECOMPUTE:
   case EXECUTION: return parse_word(a, option, text);
@@ -362,6 +385,24 @@ static wafer_status settle_optimizer(train_arguments *a, const char *name,
   return wafer_optimizer_check(cli_diag(), o);
 }
 
+/* What a pipeline has no part in. */
+static wafer_status check_pipelined(const train_arguments *a) {
+  if (a->compile.mode != WAFER_MODE_pipelined || a->mode == EVALUATE) return WAFER_OK;
+  if (a->systems > 1)
+    return wafer_fail(cli_diag(), (wafer_loc){0}, WAFER_UNSUPPORTED,
+                      "--execution pipelined with --systems %llu: the weights stay on one wafer, "
+                      "within which kernels are replicated (--systems 1); --execution streaming "
+                      "trains on several",
+                      (unsigned long long)a->systems);
+  if (wafer_optimizer_on_wafer(a->train.optimizer.kind)) return WAFER_OK;
+  return wafer_fail(cli_diag(), (wafer_loc){0}, WAFER_UNSUPPORTED,
+                    "--execution pipelined with --optimizer %s: cores update weights by sgd, "
+                    "momentum, adam or adamw; take one of these, or --execution streaming, where "
+                    "MemoryX has %s",
+                    wafer_optimizer_name(a->train.optimizer.kind),
+                    wafer_optimizer_name(a->train.optimizer.kind));
+}
+
 static wafer_status check(train_arguments *a, int mode_given) {
   if (!a->model) return (wafer_status)cli_usage("train", "one MODEL.onnx is wanted");
   if (!a->train.loss) return (wafer_status)cli_usage("train", "--loss is missing");
@@ -382,6 +423,7 @@ static wafer_status check(train_arguments *a, int mode_given) {
     return (wafer_status)cli_usage("train", "--batch %llu is no multiple of --micro-batch %llu",
                                    (unsigned long long)a->train.batch,
                                    (unsigned long long)a->micro_batch);
+  WAFER_TRY(check_pipelined(a));
   a->train.evaluate = a->mode != TRAIN;
   a->compile.masks = a->masks.at;
   a->compile.mask_count = a->masks.count;
@@ -392,7 +434,6 @@ static wafer_status check(train_arguments *a, int mode_given) {
 
 static wafer_status defaults(train_arguments *a, wafer_arena *arena, int argc) {
   *a = (train_arguments){.machine = "wse2", .systems = 1, .servers = 1};
-  a->compile.mode = WAFER_MODE_streaming;
   a->compile.programs = WAFER_PROGRAMS_never;
   a->train.diag = cli_diag();
   a->train.batch = 32;

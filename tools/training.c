@@ -70,6 +70,10 @@ wafer_status training_flag(const char *command, wafer_arena *arena, int option, 
     flags->frozen[o->frozen_count++] = text;
     o->frozen = flags->frozen;
     return WAFER_OK;
+  case TRAINING_OPTIMIZER:
+    o->optimizer = wafer_optimizer_by_name(text);
+    if (o->optimizer != WAFER_OPTIMIZER_COUNT) return WAFER_OK;
+    return (wafer_status)cli_usage(command, "--optimizer '%s' is none that there is", text);
   default:
     o->evaluate = true;
     return WAFER_OK;

@@ -13,6 +13,7 @@ enum {
   TRAINING_IGNORE,
   TRAINING_CLASS_AXIS,
   TRAINING_FREEZE,
+  TRAINING_OPTIMIZER,
   TRAINING_EVALUATE,
   TRAINING_LAST
 };
@@ -24,6 +25,7 @@ enum {
       {"ignore-index", required_argument, NULL, TRAINING_IGNORE},                                  \
       {"class-axis", required_argument, NULL, TRAINING_CLASS_AXIS},                                \
       {"freeze", required_argument, NULL, TRAINING_FREEZE},                                        \
+      {"optimizer", required_argument, NULL, TRAINING_OPTIMIZER},                                  \
       {"evaluate", no_argument, NULL, TRAINING_EVALUATE}
 
 typedef struct training_flags {

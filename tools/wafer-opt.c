@@ -20,6 +20,7 @@ static const char usage[] =
     "  --train=LOSS          a training step with this loss, such as mse; --train=LOSS:OUTPUT\n"
     "  --recompute=WHAT      of the activations: auto, none or all (auto)\n"
     "  --evaluate            with --train: no gradients\n"
+    "  --optimizer=NAME      with --train, of a pipeline: what updates its weights (sgd)\n"
     "  --print-ir-after=NAME the module after this pass, or after `all`, on standard error\n"
     "  --help                this text\n"
     "\n"
@@ -97,6 +98,7 @@ static const struct option long_options[] = {
     {"dtype", required_argument, NULL, 'd'},  {"print-ir-after", required_argument, NULL, 'a'},
     {"train", required_argument, NULL, 't'},  {"recompute", required_argument, NULL, 'r'},
     {"evaluate", no_argument, NULL, 'e'},     {"help", no_argument, NULL, 'h'},
+    {"optimizer", required_argument, NULL, 'z'},
     {NULL, 0, NULL, 0},
 };
 
@@ -121,6 +123,10 @@ static wafer_status parse_option(const wafer_diag *diag, int option, request *r)
     return set_training(diag, optarg, r);
   case 'r':
     return set_recompute(diag, optarg, &r->training);
+  case 'z':
+    r->training.optimizer = wafer_optimizer_by_name(optarg);
+    if (r->training.optimizer != WAFER_OPTIMIZER_COUNT) return WAFER_OK;
+    return wrong(diag, "optimizer", optarg, "one that there is");
   case 'e':
     r->training.evaluate = true;
     return WAFER_OK;

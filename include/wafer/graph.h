@@ -26,6 +26,7 @@ typedef struct wafer_graph_value {
       output; /* kernel and index of its outputs; WAFER_NONE for inputs and weights */
   bool sparse;       /* a weight, or the gradient of one, of which non-zeros alone stream */
   uint64_t nonzeros; /* then */
+  bool summed;  /* a gradient that stays on the wafer: see wafer_body_sums */
   uint32_t use_count;
   const wafer_graph_use *uses; /* in the order of kernels, then of inputs */
 } wafer_graph_value;
@@ -80,9 +81,10 @@ typedef struct wafer_graph {
  * else. */
 wafer_status wafer_graph_read(const wafer_ctx *ctx, const wafer_ir *ir, wafer_graph *out);
 
-/* A result of @main, which leaves the wafer. */
+/* A result of @main that leaves the wafer: of a pipeline that trains gradients do not. */
 static inline bool wafer_graph_is_output(const wafer_graph_value *value) {
-  return value->owner == WAFER_OWNER_output || value->owner == WAFER_OWNER_gradient;
+  return value->owner == WAFER_OWNER_output ||
+         (value->owner == WAFER_OWNER_gradient && !value->summed);
 }
 
 static inline bool wafer_graph_is_weight(const wafer_graph *graph, uint32_t value) {

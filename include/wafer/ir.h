@@ -235,6 +235,9 @@ void wafer_ir_set_storage(wafer_ir *ir, wafer_dtype storage);
 /* Of a training plan: samples of a micro-batch; pass grad. */
 bool wafer_ir_get_micro_batch(const wafer_ir *ir, uint32_t *samples);
 void wafer_ir_set_micro_batch(wafer_ir *ir, uint32_t samples);
+/* Of a pipeline that trains: what updates its weights; pass mode. */
+bool wafer_ir_get_optimizer(const wafer_ir *ir, wafer_optimizer_kind *kind);
+void wafer_ir_set_optimizer(wafer_ir *ir, wafer_optimizer_kind kind);
 bool wafer_ir_get_flip_batch(const wafer_ir *ir, uint32_t *flip_batch);
 void wafer_ir_set_flip_batch(wafer_ir *ir, uint32_t flip_batch);
 /* What a mode (pipelined or streaming) would cost; `why_not` lives as long as the context. */

@@ -50,8 +50,19 @@ typedef struct wafer_kernel_body {
   uint32_t output_count; /* at least 1 */
   const uint32_t
       *outputs;        /* value numbers; every output has the anchor's result dims but for `move` */
+  const bool *output_is_summed; /* per output, NULL: none. A gradient of pipelined training: stays on
+                                   the cores and is added up in f32 over the samples of a train */
+  uint32_t state; /* f32 values that lie beside each element of such a sum: the weight's own, and
+                     what the optimizer keeps */
   wafer_dtype storage; /* f32 or f16: how cores hold float tensors; integers as they are */
 } wafer_kernel_body;
+
+/* Most vector instructions of an update of a weight (optimizer.def); code of each sum counts them. */
+#define WAFER_UPDATE_INSTRUCTIONS 16
+
+static inline bool wafer_body_sums(const wafer_kernel_body *b, uint32_t output) {
+  return b->output_is_summed && b->output_is_summed[output];
+}
 
 static inline const wafer_type *wafer_body_type(const wafer_kernel_body *b, uint32_t value) {
   return value < b->input_count ? &b->inputs[value] : &b->nodes[value - b->input_count].type;

@@ -22,6 +22,9 @@ wafer_optimizer_kind wafer_optimizer_by_name(const char *name);
 /* Whether pipelined training, whose weights stay on the wafer, has it. */
 bool wafer_optimizer_on_wafer(wafer_optimizer_kind kind);
 
+/* f32 values of state per element of a weight; of the factored ones 0. */
+uint32_t wafer_optimizer_slots(wafer_optimizer_kind kind);
+
 /* The numbers of an optimizer; those it does not use are ignored. */
 typedef struct wafer_optimizer {
   wafer_optimizer_kind kind;

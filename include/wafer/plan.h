@@ -9,7 +9,8 @@
  * - A kernel needs, for input i, the holding {its rect, wafer_kernel_input_layout(i)} of that value
  * and makes {its rect, output layout} for each output.
  * - A phase runs its streams and kernels in the order of `actions`; then `frees` drop every wafer
- * holding of the values named. A function ends with an edge holding of each output.
+ * holding of the values named. A function ends with an edge holding of each output; gradients of
+ * pipelined training stay on the wafer instead (wafer_plan_updates).
  * - Using a holding that is not there is a trap; so is a core that would hold more bytes than it
  * has.
  *
@@ -21,6 +22,7 @@
 #include "wafer/host.h"
 #include "wafer/kernel.h"
 #include "wafer/launch.h"
+#include "wafer/optimizer.h"
 #include "wafer/weights.h"
 
 #ifdef __cplusplus
@@ -227,6 +229,7 @@ typedef struct wafer_training {
   uint32_t labels;  /* input */
   uint32_t seed;    /* input: gradient of `loss` to start the backward pass; NONE: evaluation */
   uint32_t micro_batch; /* leading dim of the inputs */
+  wafer_optimizer_kind optimizer; /* of wafer_plan_updates; elsewhere it says nothing */
   uint32_t trained_count, noise_count;
   const wafer_trained *trained;
   const wafer_noise *noises;
@@ -271,6 +274,13 @@ typedef struct wafer_plan {
   struct wafer_plan_file
       *file; /* of wafer_plan_open: its mapping and digests; NULL for one built in memory */
 } wafer_plan;
+
+/* Pipelined training: the weights stay on the wafer. Every gradient is a summed output of the kernel
+ * that makes it and of no other; at the end of a batch the same cores update the weight with it, and
+ * send the new one to every kernel that reads it. */
+static inline bool wafer_plan_updates(const wafer_plan *plan) {
+  return plan->training && plan->mode == WAFER_MODE_pipelined && plan->training->seed != WAFER_NONE;
+}
 
 /* In streaming a stream into the wafer with fewer samples of room than the batch has: the samples
  * pass to its kernel one after the other, and what it brings ends with the phase. */
@@ -323,6 +333,25 @@ typedef struct wafer_timeline {
  * after the other. */
 wafer_status wafer_timeline_run(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
                                 uint64_t samples, wafer_timeline *timeline);
+
+/* A step of pipelined training in cycles, of a plan with wafer_plan_updates: the pipe fills, runs its
+ * micro-batches, drains, and only then do weights change. Each part waits for the one before.
+ *   train    total_cycles of a timeline of the micro-batches
+ *   gather   replicas: a sum passes along them to the first, whose words are (replicas - 1) x tiles
+ *            through the rectangle's height in lanes, and a hop per column
+ *   control  squares of the sums are added up and leave, for the norm and to see whether all is
+ *            finite; loss and count have left (train has that). Rate and scale come back to all cores
+ *   update   the longest: vector instructions of the optimizer over a kernel's sums
+ *   send     the longest: new weights that leave a kernel, or reach one, one after the other; words
+ *            over the lanes of a stream between the two rectangles, and hops */
+typedef struct wafer_step_cycles {
+  uint64_t train, gather, control, update, send;
+  uint64_t step; /* all of them */
+  uint64_t sent_words; /* new weights, over all kernels; none of them crosses the edge */
+} wafer_step_cycles;
+
+wafer_status wafer_plan_step_cycles(const wafer_diag *diag, const wafer_plan *plan,
+                                    uint64_t micro_batches, wafer_step_cycles *out);
 
 #ifdef __cplusplus
 }

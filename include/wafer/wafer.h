@@ -141,6 +141,7 @@ typedef struct wafer_training_options {
   uint32_t micro_batch; /* samples; the leading dim of every input becomes this; 0: as it is */
   wafer_recompute recompute;
   bool evaluate;             /* forward and loss alone */
+  wafer_optimizer_kind optimizer; /* of a pipeline, which updates its weights; one on the wafer */
   size_t frozen_count;       /* weights that stay as they are: */
   const char *const *frozen; /* patterns of their names, as of fnmatch(3) */
 } wafer_training_options;

@@ -3,14 +3,23 @@
 // RUN: wafer-opt %s --passes=default:grad | FileCheck %s --check-prefix=PLAIN
 // RUN: not wafer-opt %s --passes=default:grad --train=mse:z 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not wafer-opt %s --passes=default:grad --train=mse:fixed 2>&1 | FileCheck %s --check-prefix=NOTHING
-// RUN: not wafer-opt %s --passes=default --train=mse --mode=pipelined 2>&1 | FileCheck %s --check-prefix=MODE
+// RUN: wafer-opt %s --passes=default --train=mse --mode=pipelined --optimizer=adam | FileCheck %s --check-prefix=PIPE
+// RUN: not wafer-opt %s --passes=default --train=mse --mode=pipelined --optimizer=lion 2>&1 | FileCheck %s --check-prefix=LION
 
 // Without training nothing happens: parameters stay arguments.
 // PLAIN: %{{[a-z0-9]+}}: tensor<8x3xf32> {wafer.name = "w", wafer.of = "w", wafer.role = "parameter"}
 // PLAIN-NOT: wafer.micro_batch
 // NAME: error: the loss reads output 'z', which the model does not have; its first one is 'y'
 // NOTHING: error: there is nothing to train: the loss depends on none of the model's 3 float weights
-// MODE: error: a training plan streams its weights, pipelined training is not supported
+// LION: error: lion is none of the optimizers whose update a pipeline does on the wafer, which are sgd, momentum, adam, adamw
+
+// In a pipeline the loss and its count go to the edge, gradients stay where kernels make them.
+// PIPE: module attributes {{.*}}wafer.mode = "pipelined", wafer.optimizer = "adam"
+// PIPE: %[[SUM:[0-9]+]] = call @loss(
+// PIPE: %[[LOSS:[0-9]+]] = "wafer.stream"(%[[SUM]])
+// PIPE: %[[B:[0-9]+]] = call @{{.*}} -> tensor<3xf32>
+// PIPE: %[[W:[0-9]+]] = call @{{.*}} -> tensor<8x3xf32>
+// PIPE: return %[[LOSS]], %{{[0-9]+}}, %[[W]], %[[B]]
 
 // The loss, how many elements it is of, and gradients of what it depends on: not of `other`.
 // CHECK: module attributes {{.*}}wafer.micro_batch = 4 : i64

@@ -1,0 +1,105 @@
+#!/bin/sh
+# Training with weights that stay on the wafer: losses and checkpoints are those of streaming, for every optimizer that
+# cores have and for replicas; what a step takes is said; gradients have no stream to the edge; the rest is refused by name.
+# usage: train_pipelined.sh WAFER
+set -u
+wafer=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+cd "$work" || exit 1
+fail() { echo "FAILED: $*" >&2; failed=1; }
+
+npy() { # FILE DESCR SHAPE, data on stdin
+  header="{'descr': '$2', 'fortran_order': False, 'shape': $3, }"
+  { printf '\223NUMPY\001\000\166\000'; printf '%-117s\n' "$header"; cat; } >"$1"
+}
+octal() { printf "$(awk "BEGIN { for (i = 0; i < $1; i++) printf \"\\\\%03o\", $2 }")"; }
+octal 768 '(i * 7 + i % 16 * (i % 16) * 3) % 9' | npy x.npy '|u1' '(48, 16)'
+octal 48 'i * i % 5' | npy y.npy '|u1' '(48,)'
+octal 768 '(i * 5 + i % 16 * 3) % 7' | npy images.npy '|u1' '(48, 1, 4, 4)'
+"$wafer" zoo mlp --widths 16,24,5 --init 1 -o mlp.onnx -q || fail "zoo mlp"
+"$wafer" zoo cnn --widths 1,4,6,5 --side 4 --init 1 -o cnn.onnx -q || fail "zoo cnn"
+
+# train MODEL DATA FOLDER OPTIONS...
+train() {
+  model=$1 data=$2 folder=$3
+  shift 3
+  timeout 100 "$wafer" train "$model.onnx" --data "$data.npy,y.npy" --loss cross-entropy --batch 24 --steps 8 \
+    --machine small64 --threads 1 --checkpoint "$folder" --metrics "$folder.jsonl" -q "$@" || fail "$folder: training"
+}
+# The losses of two runs, step by step, within 1e-5.
+close() {
+  sed -n 's/.*"loss":\([-+.e0-9]*\).*/\1/p' "$1.jsonl" >a
+  sed -n 's/.*"loss":\([-+.e0-9]*\).*/\1/p' "$2.jsonl" >b
+  [ "$(wc -l <a)" = 8 ] || fail "$1: no 8 losses"
+  paste a b | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-5 * $1) bad = 1 } END { exit bad || NR != 8 }' ||
+    fail "$1 and $2: losses differ: $(paste a b)"
+}
+for optimizer in sgd momentum adam adamw; do
+  train mlp x "s-$optimizer" --execution streaming --optimizer $optimizer --lr 0.01 --weight-decay 0.01 --clip-norm 1
+  train mlp x "p-$optimizer" --execution pipelined --optimizer $optimizer --lr 0.01 --weight-decay 0.01 --clip-norm 1
+  close "s-$optimizer" "p-$optimizer"
+  diff -r "s-$optimizer" "p-$optimizer" >/dev/null || fail "$optimizer: other checkpoints"
+done
+train cnn images s-cnn --execution streaming --optimizer adam
+train cnn images p-cnn --execution pipelined --optimizer adam
+close s-cnn p-cnn
+train cnn images r-cnn --execution pipelined --optimizer adam --placer best --replicas 4 2>note
+close s-cnn r-cnn
+train mlp x s-half --execution streaming --optimizer adam --dtype f16 2>note
+train mlp x p-half --execution pipelined --optimizer adam --dtype f16 2>note
+close s-half p-half
+
+# Stopped in one, gone on with in the other.
+train mlp x mixed --execution pipelined --optimizer adam --steps 3
+train mlp x mixed --execution streaming --optimizer adam --resume
+train mlp x whole --execution streaming --optimizer adam
+diff -r mixed/step-00000008 whole/step-00000008 >/dev/null || fail "resumed in the other execution: other bytes"
+
+# What a step takes adds up, and is less than streaming's: auto takes it.
+costs() { "$wafer" train mlp.onnx --loss cross-entropy --batch 24 --machine small64 --optimizer adam --compile-only "$@"; }
+costs --execution pipelined >cost || fail "--compile-only"
+sed -n 's/.*a step is \([0-9]*\) cycles: train \([0-9]*\), gather \([0-9]*\), control \([0-9]*\), update \([0-9]*\), send \([0-9]*\)$/\1 \2 \3 \4 \5 \6/p' cost >parts
+awk '{ if ($1 != $2 + $3 + $4 + $5 + $6 || $5 == 0 || $6 == 0) exit 1; n++ } END { exit n != 1 }' parts || fail "parts of a step: $(cat cost)"
+grep -Eq 'pipeline of [0-9]+ cores: a micro-batch every [0-9]+ cycles' cost || fail "no cores, no interval: $(cat cost)"
+costs --execution streaming >slow || fail "--compile-only, streaming"
+[ "$(cut -d' ' -f1 parts)" -lt "$(sed -n 's/.*a step is \([0-9]*\) .*/\1/p' slow)" ] || fail "streaming is faster: $(cat slow)"
+costs >auto || fail "--execution auto"
+cmp -s cost auto || fail "auto is neither: $(cat auto)"
+costs --systems 2 | grep -q 'streaming:' || fail "auto on two systems"
+
+# The plan and its report: sums and state among a core's bytes, no stream of a gradient.
+"$wafer" compile mlp.onnx --train --loss cross-entropy --micro-batch 4 --mode pipelined --optimizer momentum \
+  --machine small64 --report r.json -o p.wplan >report || fail "compile"
+grep -q 'weights stay on the wafer: momentum once a batch' report || fail "report: $(cat report)"
+grep -q '"update_cycles"' r.json && grep -q '"sent_words"' r.json || fail "report as JSON"
+"$wafer" dump p.wplan >dump
+grep -q 'updates by momentum where gradients are added up' dump || fail "dump says nothing of the update"
+grep -q 'gradient gradient:logits.weight: .*edge' dump && fail "a gradient goes to the edge"
+"$wafer" dump p.wplan --certificate >certificate || fail "certificate: $(cat certificate)"
+
+# Refused, by name and with a way out.
+refused() { # EXIT TEXT OPTIONS...
+  want=$1 text=$2
+  shift 2
+  "$wafer" "$@" >out 2>err
+  got=$?
+  [ $got = "$want" ] || fail "$*: exit $got, $want wanted: $(cat err)"
+  grep -q -e "$text" err || fail "$*: $(cat err)"
+}
+for optimizer in nesterov adagrad rmsprop lion adafactor; do
+  refused 3 "pipelined with --optimizer $optimizer: .*--execution streaming" train mlp.onnx --loss cross-entropy \
+    --optimizer $optimizer --execution pipelined --compile-only
+  "$wafer" train mlp.onnx --loss cross-entropy --optimizer $optimizer --compile-only | grep -q 'streaming:' ||
+    fail "auto with $optimizer"
+done
+refused 3 'lion is none of the optimizers' compile mlp.onnx --train --loss cross-entropy --micro-batch 4 --mode pipelined \
+  --optimizer lion -o no.wplan
+refused 3 'pipelined with --systems 2: .*--execution streaming' train mlp.onnx --loss cross-entropy --systems 2 \
+  --execution pipelined --compile-only
+"$wafer" zoo mlp --widths 64,512,512,10 --init 1 -o large.onnx -q
+refused 4 'pipelined does not fit small16' train large.onnx --loss cross-entropy --execution pipelined --machine small16 --compile-only
+
+[ $failed = 0 ] || exit 1
+echo "train_pipelined: ok"
