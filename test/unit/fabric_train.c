@@ -9,6 +9,10 @@
 enum { SIDE = 6, CORES = SIDE * SIDE, COLORS = 7, MOST = 24, RUNS = 6 };
 enum { REGION = 1024, RESULTS = 16384 };
 
+/* What the switch of a colour does: to the core there first and then on; or from afar first and
+ * then from the core there. */
+enum { STRAIGHT, FIRST_HERE, THEN_FROM_HERE, TURNS };
+
 /* A colour: from a core along a walk, to the core at its end and some on the way. */
 typedef struct flow {
   uint32_t length, at[CORES]; /* routers of the walk */
@@ -16,6 +20,8 @@ typedef struct flow {
   uint32_t keeps[CORES];      /* words that its filter lets in; 0: it has none */
   uint32_t elements;
   uint8_t dtype;
+  uint32_t kind, turn; /* the place on the walk where a switch is */
+  bool wrap;
 } flow;
 
 typedef struct trial {
@@ -76,6 +82,27 @@ static void walk(trial *t, flow *f) {
   if (f->length > 1) f->takes[f->length - 1] = true;
 }
 
+/* A switch on the walk: cores before it take nothing. */
+static void add_switch(trial *t, flow *f) {
+  f->kind = f->length > 2 && draw(t, 3) == 0 ? 1 + draw(t, TURNS - 1) : STRAIGHT;
+  if (f->kind == STRAIGHT) return;
+  f->turn = 1 + draw(t, f->length - 2);
+  f->wrap = draw(t, 2);
+  f->elements = 1 + f->elements % 60;
+  for (uint32_t i = 0; i <= f->turn; i++) f->takes[i] = false;
+  f->takes[f->turn] = f->kind == FIRST_HERE;
+}
+
+/* Both positions of the switch, where position 0 would let the colour straight on. */
+static void lay_switch(const flow *f, wafer_route *r) {
+  uint8_t on = r->at[0].to & (uint8_t)~WAFER_TO(ramp);
+  r->positions = 2;
+  r->wrap = f->wrap;
+  r->at[1].from = f->kind == FIRST_HERE ? r->at[0].from : WAFER_PORT_ramp;
+  r->at[0].to = f->kind == FIRST_HERE ? WAFER_TO(ramp) : on;
+  r->at[1].to = on;
+}
+
 static void lay(trial *t, const flow *f, uint8_t color) {
   static const uint8_t opposite[] = {WAFER_PORT_south, WAFER_PORT_west, WAFER_PORT_north,
                                      WAFER_PORT_east};
@@ -85,6 +112,7 @@ static void lay(trial *t, const flow *f, uint8_t color) {
     int to = i + 1 < f->length ? side_of(t, f->at[i], f->at[i + 1]) : -1;
     r.at[0].from = i ? opposite[side_of(t, f->at[i - 1], f->at[i])] : WAFER_PORT_ramp;
     r.at[0].to = (uint8_t)((to < 0 ? 0 : 1u << to) | (f->takes[i] ? WAFER_TO(ramp) : 0));
+    if (f->kind && i == f->turn) lay_switch(f, &r);
     t->routes[t->route_count++] = r;
   }
 }
@@ -154,6 +182,20 @@ static void emit(trial *t, uint32_t core, wafer_instruction code, bool alone) {
   if (p->code_count < MOST) t->code[core][p->code_count++] = code;
 }
 
+/* What a colour with a switch has its sender, or the core at the switch, send. */
+static void send_switched(trial *t, uint32_t core, uint8_t c, bool first, bool alone) {
+  const flow *f = &t->flows[c];
+  wafer_instruction code = {.op = WAFER_CORE_move,
+                            .shape = {1, 1, 1, f->elements},
+                            .out = bind(t, core, c, true),
+                            .in = {memory(t, c, 0)}};
+  code.control = first ? WAFER_CONTROL_advance : (uint8_t)draw(t, 3);
+  emit(t, core, code, alone);
+  if (!first || f->kind != FIRST_HERE) return;
+  code.control = (uint8_t)draw(t, 3);
+  emit(t, core, code, alone);
+}
+
 /* Which colour the core sends, if any; who receives passes on what he adds when the types allow. */
 static void program_core(trial *t, uint32_t core) {
   uint32_t ends = 0;
@@ -179,7 +221,8 @@ static void program_core(trial *t, uint32_t core) {
     wafer_instruction code = {.op = WAFER_CORE_move,
                               .shape = {1, 1, 1, elements},
                               .out = memory(t, (uint8_t)c, RESULTS)};
-    if (forwards && out >= 0 && t->flows[out].dtype == f->dtype &&
+    if (forwards && out >= 0 && !f->kind && !t->flows[out].kind &&
+        t->flows[out].dtype == f->dtype &&
         t->flows[out].elements == elements) {
       code.op = draw(t, 4) ? WAFER_CORE_add : WAFER_CORE_mul;
       code.out = bind(t, core, (uint8_t)out, true);
@@ -188,9 +231,17 @@ static void program_core(trial *t, uint32_t core) {
     }
     code.in[0] = bind(t, core, (uint8_t)c, false);
     emit(t, core, code, alone && ends <= 2);
+    code.out.address += code.out.stride[3] * (int32_t)elements;
+    if (f->kind == THEN_FROM_HERE) emit(t, core, code, alone && ends <= 2);
+  }
+  for (uint32_t c = 0; c < t->flow_count; c++) {
+    const flow *f = &t->flows[c];
+    bool first = f->length > 1 && f->at[0] == core;
+    bool here = f->kind == THEN_FROM_HERE && f->length > 1 && f->at[f->turn] == core;
+    if (f->kind && (first || here)) send_switched(t, core, (uint8_t)c, first, alone && ends <= 2);
   }
   for (uint32_t c = 0; c < t->flow_count; c++)
-    if (t->flows[c].length > 1 && t->flows[c].at[0] == core && (int)c == out) {
+    if (!t->flows[c].kind && t->flows[c].length > 1 && t->flows[c].at[0] == core && (int)c == out) {
       uint32_t parts = draw(t, 4) == 0 && t->flows[c].elements % 8 == 0 ? 2 : 1;
       wafer_instruction code = {.op = WAFER_CORE_move,
                                 .shape = {1, 1, 1, t->flows[c].elements / parts},
@@ -220,9 +271,10 @@ static void make(trial *t, uint64_t seed) {
     if (f->length > 1) sends[f->at[0]] = true;
     f->elements = draw(t, 3) ? elements : 1 + draw(t, 120);
     f->dtype = draw(t, 3) ? dtype : types[draw(t, 7)];
+    add_switch(t, f);
     if (f->length > 1) lay(t, f, (uint8_t)c);
     for (uint32_t i = 1; i < f->length; i++)
-      if (f->takes[i]) filter(t, (uint8_t)c, i);
+      if (f->takes[i] && !f->kind) filter(t, (uint8_t)c, i);
   }
   for (uint32_t i = 0; i < t->width * t->height; i++) {
     t->core[i] = i;
@@ -293,6 +345,12 @@ static void check_load(const outcome *o) {
   CU_ASSERT(worked == o->stats.core_cycles && wavelets == o->stats.hops);
 }
 
+static bool has_switch(const trial *t) {
+  for (uint32_t c = 0; c < t->flow_count; c++)
+    if (t->flows[c].kind) return true;
+  return false;
+}
+
 static void trains_are_exact(void) {
   static trial t;
   static outcome one, many;
@@ -300,7 +358,7 @@ static void trains_are_exact(void) {
   wafer_arena *arena = wafer_arena_create();
   CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &machines[0]) == WAFER_OK);
   CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse3", &machines[1]) == WAFER_OK);
-  uint32_t ended = 0;
+  uint32_t ended = 0, switched = 0;
   for (uint64_t seed = 1; seed <= 600; seed++) {
     make(&t, seed);
     run(&t, machines[seed % 2], true, &one);
@@ -319,8 +377,9 @@ static void trains_are_exact(void) {
              (unsigned)one.stats.core_cycles, (unsigned)many.stats.core_cycles);
     CU_ASSERT(same);
     ended += one.status == WAFER_OK;
+    switched += one.status == WAFER_OK && has_switch(&t);
   }
-  CU_ASSERT(ended > 300); /* the others wait for each other */
+  CU_ASSERT(ended > 300 && switched > 100); /* the others wait for each other */
   wafer_arena_destroy(arena);
 }
 
