@@ -1,5 +1,6 @@
 /* Weights of matrix products lose their smallest magnitudes, as many as `sparsity` asks for; and
- * weights that have zeros enough are marked, so that the others alone stream.
+ * weights that have zeros enough are marked, so that the others alone stream. Without that option
+ * and without masks none is: nobody loses the core programs of dense weights unasked.
  *
  * Convolutions stay as they are: their programs slide windows over dense weights. Of a model that
  * is trained nothing is marked for zeros it happens to have, since a sparse weight's zeros stay. */
@@ -77,6 +78,7 @@ static void mark(const pruning *p, wafer_weight *w, wafer_dtype storage) {
   const wafer_options *o = p->ctx->options;
   const wafer_type type = {w->dtype, w->shape};
   bool masked = is_masked(o, w->name);
+  if (!o || (o->sparsity <= 0 && !o->mask_count)) return;
   if (w->sparse || !w->data || !is_float(w) || w->shape.rank < 2 || (w->trained && !masked)) return;
   uint64_t nonzeros = sparsity_nonzeros(w);
   uint64_t dense = wafer_sparse_words(&type, storage, UINT64_MAX);

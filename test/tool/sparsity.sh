@@ -71,13 +71,16 @@ compile() {
 for mode in streaming pipelined; do
   compile pruned dense.onnx --mode $mode --sparsity 0.9
   compile masks dense.onnx --mode $mode --mask w1=m1.npy --mask w2=m2.npy
-  compile came masked.onnx --mode $mode
+  compile came masked.onnx --mode $mode --sparsity 0.9
   cmp pruned.wplan masks.wplan || fail "$mode: pruned and masked plans differ"
   cmp pruned.wplan came.wplan || fail "$mode: the plan of the masked model differs"
   cmp pruned/y.npy came/y.npy || fail "$mode: outputs differ from the masked model's"
   "$wafer" dump pruned.wplan --verify >/dev/null || fail "$mode: the plan does not verify"
 done
 compile dense dense.onnx --mode streaming
+compile unasked masked.onnx --mode streaming
+grep -q '"nonzeros"' unasked.json && fail "zeros of a model make its weights sparse unasked"
+grep -q '"nonzeros"' pruned.json || fail "the report does not say what is sparse"
 cmp -s dense/y.npy pruned/y.npy && fail "pruning changed nothing"
 grep -q sparsity dense.json && fail "dense weights are reported as sparse"
 python3 - <<'PY' || fail "what the report says of sparse weights"
