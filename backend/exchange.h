@@ -39,12 +39,12 @@ typedef struct exchange {
   const wafer_machine *machine;
   const spread *from, *to; /* of one element type; `from` holds each element somewhere */
   index_map map;
-  int32_t scratch;       /* address on every core that passes words on */
-  uint32_t scratch_room; /* bytes */
-  uint32_t value;        /* of the plan; for ports */
+  int32_t scratch;          /* address on every core that passes words on */
+  uint32_t scratch_room;    /* bytes */
+  uint32_t value;           /* of the plan; for ports */
   const wafer_rect *others; /* rectangles whose cores take part only where they lie in `from` or */
   uint32_t other_count;     /* `to`, or share neither rows nor columns with either */
-  uint64_t border_rate;  /* bytes a second that all ports share, for the prediction; 0: no limit */
+  uint64_t border_rate; /* bytes a second that all ports share, for the prediction; 0: no limit */
 } exchange;
 
 /* Adds code, routes and predicted cycles to the fragment, whose rectangle has those of both spreads

@@ -51,7 +51,7 @@ static bool find_servers(server *v) {
   for (uint32_t d = 0; d < v->to->rank; d++) {
     uint32_t words = (v->to->dim[d].rows + 63) / 64;
     v->allowed[d] = WAFER_NEW(v->arena, set, rows);
-    uint64_t *bits = WAFER_NEW(v->arena, uint64_t, (size_t)rows * words);
+    uint64_t *bits = WAFER_NEW(v->arena, uint64_t, (size_t)rows *words);
     if (!v->allowed[d] || !bits) return false;
     for (uint32_t r = 0; r < rows; r++) v->allowed[d][r] = (set){bits + (size_t)r * words, words};
   }

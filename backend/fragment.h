@@ -16,8 +16,8 @@
 #include "wafer/launch.h"
 
 #define FRAGMENT_IDLE UINT32_MAX
-/* Registers that are not for fragments: samples that are still to do in a train, the host's to set; the
- * wavelet of a data task. */
+/* Registers that are not for fragments: samples that are still to do in a train, the host's to set;
+ * the wavelet of a data task. */
 #define FRAGMENT_SAMPLES WAFER_TRAIN_REGISTER
 
 typedef struct fragment_code {

@@ -1,6 +1,6 @@
-/* Plan -> launches. Follows the plan's phases, gives every copy of a value addresses while it lives,
- * and turns each action into a program for the fabric: a kernel into its fragments, a stream into
- * an exchange between two spreads, or between one and the border. */
+/* Plan -> launches. Follows the plan's phases, gives every copy of a value addresses while it
+ * lives, and turns each action into a program for the fabric: a kernel into its fragments, a stream
+ * into an exchange between two spreads, or between one and the border. */
 #include "launch.h"
 
 #include <stdio.h>
@@ -15,10 +15,10 @@
 typedef struct launcher {
   const wafer_ctx *ctx;
   wafer_plan *plan;
-  wafer_diag diag;    /* keeps the first message */
+  wafer_diag diag; /* keeps the first message */
   char why[512];
   memory_map map;
-  wafer_arena *arena; /* of the launch being made */
+  wafer_arena *arena;    /* of the launch being made */
   wafer_stream *streams; /* the plan's, with the cycles of their programs */
   wafer_launch *launches;
   wafer_bytes *programs;
@@ -61,8 +61,9 @@ static wafer_status make_spread(launcher *l, uint32_t value, const wafer_holding
   const wafer_type *type = &l->plan->values[value].type;
   wafer_dtype dtype = wafer_stored_dtype(type->dtype, l->plan->storage);
   const wafer_kernel *k = by.kernel;
-  bool made = k ? program_spread(l->map.arena, &k->body, &k->split, k->rect, by.value, out)
-                : spread_of_layout(l->map.arena, at->rect, &at->layout, &type->shape, dtype, 0, out);
+  bool made =
+      k ? program_spread(l->map.arena, &k->body, &k->split, k->rect, by.value, out)
+        : spread_of_layout(l->map.arena, at->rect, &at->layout, &type->shape, dtype, 0, out);
   return made ? WAFER_OK : no_memory(l);
 }
 
@@ -133,8 +134,8 @@ typedef struct train_clock {
 } train_clock;
 
 /* A stream takes the cores of both its ends from when both are free. */
-static void pass_piece(const launcher *l, const wafer_phase *phase, uint32_t action, uint64_t cycles,
-                       train_clock *c) {
+static void pass_piece(const launcher *l, const wafer_phase *phase, uint32_t action,
+                       uint64_t cycles, train_clock *c) {
   const wafer_action *a = &phase->actions[action];
   uint32_t one = a->index, other = WAFER_NONE;
   if (a->kind == WAFER_ACTION_stream) {
@@ -157,8 +158,8 @@ static uint32_t slowest_kernel(const launcher *l, const pieces *p, const wafer_p
     for (uint32_t i = 0; i < p->count; i++) {
       const wafer_action *a = &phase->actions[p->parts[i]];
       const wafer_stream *t = &l->plan->streams[a->index];
-      bool own = a->kind == WAFER_ACTION_stream ? t->from_kernel == k || t->to_kernel == k
-                                                : a->index == k;
+      bool own =
+          a->kind == WAFER_ACTION_stream ? t->from_kernel == k || t->to_kernel == k : a->index == k;
       if (own) cycles += p->at[i]->cycles;
     }
     if (cycles <= most) continue;
@@ -175,8 +176,7 @@ static wafer_status time_train(launcher *l, const pieces *p, wafer_launch *launc
   uint64_t ends[TRAIN_SAMPLES], half = TRAIN_SAMPLES / 2;
   if (!c.free) return no_memory(l);
   for (uint32_t s = 0; s < TRAIN_SAMPLES; s++) {
-    for (uint32_t i = 0; i < p->count; i++)
-      pass_piece(l, phase, p->parts[i], p->at[i]->cycles, &c);
+    for (uint32_t i = 0; i < p->count; i++) pass_piece(l, phase, p->parts[i], p->at[i]->cycles, &c);
     ends[s] = c.end;
   }
   launch->predicted = ends[0];
@@ -195,10 +195,8 @@ static wafer_status finish(launcher *l, wafer_launch launch, const char *name, c
                         .at = (const fragment *const *)p->at,
                         .train = launch.kind == WAFER_LAUNCH_train,
                         .marks = true};
-  wafer_launch_body body = {.part_count = p->count,
-                            .parts = p->parts,
-                            .data_count = p->data.count,
-                            .data = p->data.at};
+  wafer_launch_body body = {
+      .part_count = p->count, .parts = p->parts, .data_count = p->data.count, .data = p->data.at};
   wafer_fabric_program program;
   fragment_ports ports;
   link.ports = &ports;
@@ -327,7 +325,8 @@ static wafer_status add_stream(launcher *l, const wafer_stream *t, pieces *p) {
   if (t->from.where == WAFER_AT_wafer)
     WAFER_TRY(place_of(l, loc, t->value, &t->from, reader_of(l, WAFER_NONE, 0, NULL), &from));
   if (t->to.where == WAFER_AT_wafer)
-    WAFER_TRY(place_of(l, loc, t->value, &t->to, reader_of(l, t->to_kernel, t->value, &t->to), &to));
+    WAFER_TRY(
+        place_of(l, loc, t->value, &t->to, reader_of(l, t->to_kernel, t->value, &t->to), &to));
   wafer_rect rect = !from ? to->rect : !to ? from->rect : around(from->rect, to->rect);
   uint32_t scratch = memory_top(&l->map, rect);
   fragment_begin(f, l->arena, v->name, v->node, rect);
@@ -394,7 +393,8 @@ static wafer_status launch_action(launcher *l, uint32_t index, uint32_t a) {
   else
     WAFER_TRY(add_stream(l, &l->plan->streams[action->index], &p));
   if (p.count == 0) return WAFER_OK; /* everything is in place */
-  return finish(l, (wafer_launch){WAFER_LAUNCH_action, index, a, 0, 0, 0, WAFER_NONE}, phase->name, &p);
+  return finish(l, (wafer_launch){WAFER_LAUNCH_action, index, a, 0, 0, 0, WAFER_NONE}, phase->name,
+                &p);
 }
 
 /* The weights of the next phase arrive while this one works: they find their places while its own
@@ -445,7 +445,7 @@ static wafer_status launch_all(launcher *l) {
   for (uint32_t i = 0; i < plan->stream_count; i++)
     if (plan->streams[i].depth == 0)
       return wafer_fail(&l->diag, wafer_at_file(plan->model), WAFER_UNSUPPORTED,
-                         "'%s' passes in slices, for which there are no programs",
+                        "'%s' passes in slices, for which there are no programs",
                         plan->values[plan->streams[i].value].name);
   for (uint32_t i = 0; plan->weights && i < wafer_weights_count(plan->weights); i++)
     if (wafer_weights_at(plan->weights, i)->sparse)
@@ -456,8 +456,8 @@ static wafer_status launch_all(launcher *l) {
   for (uint32_t i = 0; i < plan->phase_count; i++) most += 2 * plan->phases[i].action_count;
   l->launches = WAFER_NEW(l->ctx->arena, wafer_launch, most);
   l->programs = WAFER_NEW(l->ctx->arena, wafer_bytes, most);
-  l->streams = wafer_arena_copy(l->ctx->arena, plan->streams,
-                                plan->stream_count * sizeof *plan->streams);
+  l->streams =
+      wafer_arena_copy(l->ctx->arena, plan->streams, plan->stream_count * sizeof *plan->streams);
   if (!l->launches || !l->programs || !l->streams) return no_memory(l);
   WAFER_TRY(launch_load(l, 0));
   for (uint32_t i = 0; i < plan->phase_count; i++) {
@@ -500,7 +500,8 @@ static wafer_status make_programs(launcher *l) {
 wafer_status launch_plan(const wafer_ctx *ctx, wafer_plan *plan, wafer_programs wanted) {
   launcher l = {.ctx = ctx, .plan = plan};
   if (wafer_plan_updates(plan)) {
-    plan->no_programs = "pipelined training runs at kernel fidelity: its sums and updates have none";
+    plan->no_programs =
+        "pipelined training runs at kernel fidelity: its sums and updates have none";
     return WAFER_OK;
   }
   if (wanted == WAFER_PROGRAMS_never || (wanted == WAFER_PROGRAMS_auto && !is_small(plan))) {

@@ -23,8 +23,8 @@ static bool same_rows(const spread *s, uint32_t a, uint32_t b) {
 }
 
 /* Copies the elements of the parts into the buffer, from dim `d` on. */
-static void fill(const spread *s, const uint32_t *parts, uint32_t d, const char *from, int64_t index,
-                 char *to) {
+static void fill(const spread *s, const uint32_t *parts, uint32_t d, const char *from,
+                 int64_t index, char *to) {
   size_t element = wafer_dtype_bytes(s->dtype);
   if (d == s->rank) {
     memcpy(to, from + (size_t)index * element, element);
@@ -67,10 +67,11 @@ static bool add_rect(wafer_arena *arena, const program_data *data, launch_data_l
   char *bytes = WAFER_NEW(arena, char, size);
   if (!bytes) return false;
   fill(s, parts, 0, data->elements, 0, bytes);
-  return append(arena, list,
-                (wafer_launch_data){.cores = {s->rect.x + col, s->rect.y + row, end - col, below - row},
-                                    .address = (uint32_t)s->address,
-                                    .bytes = {bytes, size}});
+  return append(
+      arena, list,
+      (wafer_launch_data){.cores = {s->rect.x + col, s->rect.y + row, end - col, below - row},
+                          .address = (uint32_t)s->address,
+                          .bytes = {bytes, size}});
 }
 
 bool launch_data_add(wafer_arena *arena, const program_data *data, launch_data_list *list) {

@@ -40,7 +40,8 @@ static uint32_t shift(uint32_t index, uint32_t by) {
 /* ---- Weights ---- */
 
 static bool same_weight(const wafer_weight *a, const wafer_weight *b) {
-  return a->sparse == b->sparse && a->dtype == b->dtype && wafer_shape_equal(&a->shape, &b->shape) && a->data && b->data &&
+  return a->sparse == b->sparse && a->dtype == b->dtype &&
+         wafer_shape_equal(&a->shape, &b->shape) && a->data && b->data &&
          (a->data == b->data || !memcmp(a->data, b->data, a->bytes));
 }
 

@@ -67,9 +67,8 @@ static wafer_status add_inputs(memory_map *m, bool weights, uint64_t total) {
     bytes = bytes < total ? bytes : total;
     total -= bytes;
     uint32_t value = m->kernel->inputs[i];
-    WAFER_TRY(
-        add(m, name_buffer(m, kind, value, depth, weights ? "buffers" : "samples"),
-            node_of(m, value), bytes));
+    WAFER_TRY(add(m, name_buffer(m, kind, value, depth, weights ? "buffers" : "samples"),
+                  node_of(m, value), bytes));
   }
   for (uint32_t i = 0; weights && i < body->output_count; i++)
     if (wafer_body_sums(body, i)) WAFER_TRY(add_sum(m, i, &total));
@@ -89,8 +88,7 @@ static wafer_status add_outputs(memory_map *m, uint64_t total) {
     bytes = bytes < total ? bytes : total;
     total -= bytes;
     uint32_t value = m->kernel->outputs[i];
-    WAFER_TRY(add(m, name_buffer(m, "output", value, depth, "samples"),
-                  node_of(m, value), bytes));
+    WAFER_TRY(add(m, name_buffer(m, "output", value, depth, "samples"), node_of(m, value), bytes));
   }
   return add(m, "padding of the outputs", m->lowering->values[m->kernel->outputs[0]].node, total);
 }

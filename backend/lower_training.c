@@ -30,8 +30,7 @@ static wafer_status lower_trained(lowering *l, MlirOperation main, wafer_trainin
     wafer_ir_port port = wafer_ir_result(main, i);
     if (port.role != WAFER_ROLE_gradient) continue;
     wafer_trained key = {.weight = weight_of(l, port.of)};
-    wafer_trained *found =
-        bsearch(&key, trained, to->trained_count, sizeof *trained, by_weight);
+    wafer_trained *found = bsearch(&key, trained, to->trained_count, sizeof *trained, by_weight);
     if (!found)
       return wafer_fail(l->ctx->diag, wafer_at_file(l->ir->file), WAFER_INTERNAL,
                         "weight '%s' has a gradient, but no kernel reads it", port.of);

@@ -121,8 +121,8 @@ static wafer_status covers(program *p, const spread *s, const program_link *link
   return WAFER_OK;
 }
 
-/* Pairs of kinds that rows (or columns) have in two dims: `kind` of each row, and of which pair a row
- * is an example. False: out of memory. */
+/* Pairs of kinds that rows (or columns) have in two dims: `kind` of each row, and of which pair a
+ * row is an example. False: out of memory. */
 typedef struct pairs {
   uint32_t count;
   uint32_t *kind, *example;
@@ -145,7 +145,8 @@ static bool pairs_of(program *p, uint32_t n, const uint32_t *a, uint32_t kinds, 
   return true;
 }
 
-/* The wanted parts of a dim inside the buffer that is there: index for index at the same address. */
+/* The wanted parts of a dim inside the buffer that is there: index for index at the same address.
+ */
 static bool dim_in_room(program *p, const spread_dim *h, const spread_dim *w, spread_dim *dim) {
   pairs rows, cols;
   if (!pairs_of(p, p->r->rect.height, h->row, h->rows, w->row, w->rows, &rows) ||

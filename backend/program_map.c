@@ -7,24 +7,15 @@
 static wafer_core_op instruction_of(wafer_op op, bool floats) {
   if (!floats) return WAFER_CORE_apply;
   switch (op) {
-  case WAFER_OP_add:
-    return WAFER_CORE_add;
-  case WAFER_OP_sub:
-    return WAFER_CORE_sub;
-  case WAFER_OP_mul:
-    return WAFER_CORE_mul;
-  case WAFER_OP_max:
-    return WAFER_CORE_max;
-  case WAFER_OP_min:
-    return WAFER_CORE_min;
-  case WAFER_OP_exp:
-    return WAFER_CORE_exp;
-  case WAFER_OP_sqrt:
-    return WAFER_CORE_sqrt;
-  case WAFER_OP_reciprocal:
-    return WAFER_CORE_reciprocal;
-  default:
-    return WAFER_CORE_apply;
+  case WAFER_OP_add: return WAFER_CORE_add;
+  case WAFER_OP_sub: return WAFER_CORE_sub;
+  case WAFER_OP_mul: return WAFER_CORE_mul;
+  case WAFER_OP_max: return WAFER_CORE_max;
+  case WAFER_OP_min: return WAFER_CORE_min;
+  case WAFER_OP_exp: return WAFER_CORE_exp;
+  case WAFER_OP_sqrt: return WAFER_CORE_sqrt;
+  case WAFER_OP_reciprocal: return WAFER_CORE_reciprocal;
+  default: return WAFER_CORE_apply;
   }
 }
 

@@ -206,30 +206,19 @@ wafer_status program_move(program *p, uint32_t node) {
   if (n->op == WAFER_OP_resize && program_resizes(p, node)) return program_resize(p, node);
   WAFER_TRY(program_result(p, node, &out));
   switch (n->op) {
-  case WAFER_OP_reshape:
-    return program_reshape(p, node, out);
-  case WAFER_OP_concat:
-    return concat(p, node, out);
-  case WAFER_OP_gather:
-    return gather(p, node, out);
-  case WAFER_OP_transpose:
-    map = index_transpose(shape->rank, ints(n, WAFER_ATTR_perm));
-    break;
-  case WAFER_OP_expand:
-    map = expand_map(shape, &n->type.shape);
-    break;
-  case WAFER_OP_slice:
-    map = slice_map(n);
-    break;
+  case WAFER_OP_reshape: return program_reshape(p, node, out);
+  case WAFER_OP_concat: return concat(p, node, out);
+  case WAFER_OP_gather: return gather(p, node, out);
+  case WAFER_OP_transpose: map = index_transpose(shape->rank, ints(n, WAFER_ATTR_perm)); break;
+  case WAFER_OP_expand: map = expand_map(shape, &n->type.shape); break;
+  case WAFER_OP_slice: map = slice_map(n); break;
   case WAFER_OP_pad:
     if (!x) return program_refuse(p, "its operand is one constant");
     outside = wafer_attr_float(&n->attrs, WAFER_ATTR_fill);
     WAFER_TRY(pad_map(p, n, &map));
     break;
-  case WAFER_OP_resize:
-    break; /* nothing is: as it is */
-  default:
-    return program_refuse(p, "it is not known how its elements move");
+  case WAFER_OP_resize: break; /* nothing is: as it is */
+  default: return program_refuse(p, "it is not known how its elements move");
   }
   return move_one(p, x, out, &map, n->op == WAFER_OP_pad ? &outside : NULL);
 }

@@ -74,16 +74,12 @@ static bool reduced(const wafer_node *node, uint32_t d) {
 
 static wafer_core_op fold_of(wafer_op op) {
   switch (op) {
-  case WAFER_OP_reduce_prod:
-    return WAFER_CORE_mul;
+  case WAFER_OP_reduce_prod: return WAFER_CORE_mul;
   case WAFER_OP_reduce_max:
-  case WAFER_OP_arg_max:
-    return WAFER_CORE_max;
+  case WAFER_OP_arg_max: return WAFER_CORE_max;
   case WAFER_OP_reduce_min:
-  case WAFER_OP_arg_min:
-    return WAFER_CORE_min;
-  default:
-    return WAFER_CORE_add;
+  case WAFER_OP_arg_min: return WAFER_CORE_min;
+  default: return WAFER_CORE_add;
   }
 }
 

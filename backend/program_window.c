@@ -43,8 +43,7 @@ bool program_window(const wafer_node *n, const wafer_kernel_body *body, uint32_t
     wafer_resize_window(&n->attrs, d, in, out, &w->before, &w->after);
     return true;
   }
-  default:
-    return false;
+  default: return false;
   }
 }
 

@@ -312,7 +312,8 @@ static wafer_status type_inputs(binder *b, const bool *shaped, wafer_status *pro
   for (uint32_t i = 0; i < b->count; i++) {
     uint32_t before = b->unsupported + b->open;
     wafer_status status = element_type(b, &b->inputs[i]);
-    if (status == WAFER_OK && !shaped[i] && !b->inputs[i].host) status = static_shape(b, &b->inputs[i]);
+    if (status == WAFER_OK && !shaped[i] && !b->inputs[i].host)
+      status = static_shape(b, &b->inputs[i]);
     if (status != WAFER_OK && before == b->unsupported + b->open) return status;
     b->inputs[i].unknown = status != WAFER_OK;
   }

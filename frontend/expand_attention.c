@@ -196,9 +196,9 @@ static MlirValue modified(import_node *n, const char *name, MlirValue x) {
 /* Softmax in softmax_precision; without it in f32, or in the operand's type where that is wider. */
 static wafer_dtype flex_precision(import_node *n, wafer_dtype dtype) {
   int64_t given = attr_int(n, "softmax_precision", 0);
-  wafer_dtype wide = given                              ? wafer_dtype_by_onnx((int32_t)given)
+  wafer_dtype wide = given                          ? wafer_dtype_by_onnx((int32_t)given)
                      : wafer_dtype_bytes(dtype) < 4 ? WAFER_DTYPE_f32
-                                                        : dtype;
+                                                    : dtype;
   if (!wafer_dtype_is_float(wide)) node_bad(n, "softmax_precision is no float type");
   return wide;
 }
@@ -218,8 +218,8 @@ void import_flex_attention(import_node *n) {
   MlirValue scores = own_heads(n, &a, emit_binary(n, WAFER_OP_matmul, q, emit_swap_last(n, a.k)));
   scores = modified(n, "score_mod", emit_cast(n, scores, wide));
   MlirValue chances = modified(n, "prob_mod", emit_softmax(n, scores, 3));
-  MlirValue y = emit_binary(n, WAFER_OP_matmul, shared_heads(n, &a, chances),
-                            emit_cast(n, a.v, wide));
+  MlirValue y =
+      emit_binary(n, WAFER_OP_matmul, shared_heads(n, &a, chances), emit_cast(n, a.v, wide));
   n->outputs[0] = emit_cast(n, own_heads(n, &a, y), dtype);
 }
 

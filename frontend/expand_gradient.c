@@ -36,8 +36,8 @@ void import_gradient(import_node *n) {
   const char *name = attr_text(n, "y", "");
   uint32_t variables = 0, all;
   if (!fixed || !gradients) {
-    n->status = wafer_fail(n->im->ctx->diag, n->im->b.loc, WAFER_NO_MEMORY,
-                           "no memory for the gradient");
+    n->status =
+        wafer_fail(n->im->ctx->diag, n->im->b.loc, WAFER_NO_MEMORY, "no memory for the gradient");
     return;
   }
   read_variables(n, "xs", fixed, &variables);
@@ -48,8 +48,7 @@ void import_gradient(import_node *n) {
       node_unsupported(n, "variable %u is known when compiling: nothing is derived by it", i);
   MlirValue y = value_named(n, name);
   if (n->status != WAFER_OK) return;
-  wafer_grad what = {
-      .y = y, .variable_count = variables, .fixed_count = all, .fixed = fixed};
+  wafer_grad what = {.y = y, .variable_count = variables, .fixed_count = all, .fixed = fixed};
   n->status = wafer_grad_build(&n->im->b, &what, gradients);
   for (uint32_t i = 0; i < variables && i < n->output_count && n->status == WAFER_OK; i++) {
     wafer_type own = node_type(n, fixed[i]);

@@ -111,16 +111,14 @@ static MlirValue cast_to_power(import_node *n, MlirValue x) {
 static MlirValue cast_to(import_node *n, MlirValue x, wafer_dtype dtype) {
   if (node_dtype(n, x) == dtype) return emit_cast(n, x, dtype);
   switch (dtype) {
-  case WAFER_DTYPE_f8e8m0:
-    return cast_to_power(n, x);
+  case WAFER_DTYPE_f8e8m0: return cast_to_power(n, x);
   case WAFER_DTYPE_f8e4m3fn:
   case WAFER_DTYPE_f8e4m3fnuz:
   case WAFER_DTYPE_f8e5m2:
   case WAFER_DTYPE_f8e5m2fnuz:
     if (attr_int(n, "saturate", 1)) return emit_cast_saturated(n, x, dtype);
     return emit_cast(n, x, dtype);
-  default:
-    return emit_cast(n, x, dtype);
+  default: return emit_cast(n, x, dtype);
   }
 }
 

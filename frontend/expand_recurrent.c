@@ -1,9 +1,9 @@
 /* RNN, GRU and LSTM, written out step by step: the sequence's length is known.
  *
- * With layout 0: x (seq, batch, in), W (dirs, gates*hidden, in), R (dirs, gates*hidden, hidden), B (dirs,
- * 2*gates*hidden), initial states (dirs, batch, hidden); Y (seq, dirs, batch, hidden), then the
- * last states (dirs, batch, hidden). With layout 1 the batch is the first dim of x, Y and the states;
- * they are transposed at the edges. */
+ * With layout 0: x (seq, batch, in), W (dirs, gates*hidden, in), R (dirs, gates*hidden, hidden), B
+ * (dirs, 2*gates*hidden), initial states (dirs, batch, hidden); Y (seq, dirs, batch, hidden), then
+ * the last states (dirs, batch, hidden). With layout 1 the batch is the first dim of x, Y and the
+ * states; they are transposed at the edges. */
 #include <string.h>
 
 #include "operators.h"
@@ -225,8 +225,8 @@ static void recur(import_node *n, int64_t gates, uint32_t per_direction, const w
   }
   for (uint32_t i = 0; i < 3 && c.batch_first && n->status == WAFER_OK; i++)
     if (outputs[i].ptr)
-      outputs[i] = i ? swap_first(n, outputs[i])
-                     : emit_transpose(n, outputs[i], 4, (int64_t[]){2, 0, 1, 3});
+      outputs[i] =
+          i ? swap_first(n, outputs[i]) : emit_transpose(n, outputs[i], 4, (int64_t[]){2, 0, 1, 3});
   for (uint32_t i = 0; i < n->output_count && i < 3; i++) n->outputs[i] = outputs[i];
 }
 

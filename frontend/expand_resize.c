@@ -156,21 +156,20 @@ static void resize_by_axes(import_node *n, const resizing *r, bool antialias) {
   if (!nearest && (wafer_dtype_bytes(dtype) < 4 || !wafer_dtype_is_float(dtype)))
     x = emit_cast(n, x, WAFER_DTYPE_f32);
   for (uint32_t d = 0; d < r->in.rank && n->status == WAFER_OK; d++)
-    x = emit_resize_axis(
-        n, x,
-        &(axis_resize){.axis = d,
-                       .in = r->in.dims[d],
-                       .out = r->out.dims[d],
-                       .scale = r->scales[d],
-                       .mode = r->mode,
-                       .coordinates = r->coordinates,
-                       .rounding = r->rounding,
-                       .antialias = antialias,
-                       .exclude_outside = attr_int(n, "exclude_outside", 0) != 0,
-                       .cubic_a = attr_float(n, "cubic_coeff_a", -0.75),
-                       .first = r->first[d],
-                       .last = r->last[d],
-                       .outside = attr_float(n, "extrapolation_value", 0)});
+    x = emit_resize_axis(n, x,
+                         &(axis_resize){.axis = d,
+                                        .in = r->in.dims[d],
+                                        .out = r->out.dims[d],
+                                        .scale = r->scales[d],
+                                        .mode = r->mode,
+                                        .coordinates = r->coordinates,
+                                        .rounding = r->rounding,
+                                        .antialias = antialias,
+                                        .exclude_outside = attr_int(n, "exclude_outside", 0) != 0,
+                                        .cubic_a = attr_float(n, "cubic_coeff_a", -0.75),
+                                        .first = r->first[d],
+                                        .last = r->last[d],
+                                        .outside = attr_float(n, "extrapolation_value", 0)});
   n->outputs[0] = emit_cast(n, x, dtype);
 }
 

@@ -1,4 +1,5 @@
-/* A resized dim as a product with the matrix of its weights, or as a look-up of nearest elements. */
+/* A resized dim as a product with the matrix of its weights, or as a look-up of nearest elements.
+ */
 #include <math.h>
 #include <string.h>
 

@@ -4,8 +4,8 @@
 
 #include "operators.h"
 
-/* Longer transforms are split where their length has factors. Inverse ones always are: they round as
- * those of the operator's reference do, whose results keep that rounding where terms cancel. */
+/* Longer transforms are split where their length has factors. Inverse ones always are: they round
+ * as those of the operator's reference do, whose results keep that rounding where terms cancel. */
 #define MOST_DENSE 256
 #define MOST_DENSE_INVERSE 7
 #define TAU 6.28318530717958647692

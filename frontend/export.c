@@ -84,8 +84,8 @@ static bool is_text(wire_bytes text, const char *want) {
 }
 
 static void copy(wafer_message *to, wire_bytes bytes) {
-  wafer_message raw = {.arena = to->arena, .bytes = (uint8_t *)(uintptr_t)bytes.at,
-                       .count = bytes.count};
+  wafer_message raw = {
+      .arena = to->arena, .bytes = (uint8_t *)(uintptr_t)bytes.at, .count = bytes.count};
   wafer_message_append(to, &raw);
 }
 

@@ -68,12 +68,9 @@ wafer_type host_declared(const scope *s, const char *name) {
 static wafer_type fixed_type(wafer_host_op op) {
   switch (op) {
   case WAFER_HOST_SequenceLength:
-  case WAFER_HOST_Size:
-    return (wafer_type){.dtype = WAFER_DTYPE_i64};
-  case WAFER_HOST_OptionalHasElement:
-    return (wafer_type){.dtype = WAFER_DTYPE_bool};
-  default:
-    return (wafer_type){0};
+  case WAFER_HOST_Size: return (wafer_type){.dtype = WAFER_DTYPE_i64};
+  case WAFER_HOST_OptionalHasElement: return (wafer_type){.dtype = WAFER_DTYPE_bool};
+  default: return (wafer_type){0};
   }
 }
 
@@ -160,31 +157,19 @@ static wafer_status add_attr(import_node *n, attr_list *l, const char *name) {
   const onnx_attribute *a = attr_find(n, name);
   if (!a) return WAFER_OK;
   switch (onnx_attribute_type_of(a)) {
-  case ONNX_FLOAT:
-    add_floats(l, name, 1, &a->f);
-    break;
-  case ONNX_INT:
-    add_ints(l, name, 1, &a->i);
-    break;
-  case ONNX_TEXT:
-    add_texts(l, name, 1, &a->s);
-    break;
+  case ONNX_FLOAT: add_floats(l, name, 1, &a->f); break;
+  case ONNX_INT: add_ints(l, name, 1, &a->i); break;
+  case ONNX_TEXT: add_texts(l, name, 1, &a->s); break;
   case ONNX_FLOATS: {
     const float_list list = attr_floats(n, name);
     l->at[l->count++] = (wafer_host_attr){
         .name = name, .kind = WAFER_HOST_ATTR_floats, .count = list.count, .floats = list.at};
     break;
   }
-  case ONNX_INTS:
-    add_ints(l, name, a->ints.count, a->ints.at);
-    break;
-  case ONNX_TEXTS:
-    add_texts(l, name, a->strings.count, a->strings.at);
-    break;
-  case ONNX_TENSOR:
-    return a->t ? add_tensor(n, l, name, a->t) : WAFER_OK;
-  default:
-    break; /* types of elements, which values carry themselves */
+  case ONNX_INTS: add_ints(l, name, a->ints.count, a->ints.at); break;
+  case ONNX_TEXTS: add_texts(l, name, a->strings.count, a->strings.at); break;
+  case ONNX_TENSOR: return a->t ? add_tensor(n, l, name, a->t) : WAFER_OK;
+  default: break; /* types of elements, which values carry themselves */
   }
   return l->failed ? no_memory(n->im) : WAFER_OK;
 }

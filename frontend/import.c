@@ -10,7 +10,6 @@
 
 #define MOST_CALLS 64 /* functions inside one another */
 
-
 static wafer_status no_memory(const importer *im) {
   return wafer_fail(im->ctx->diag, wafer_at_file(im->file), WAFER_NO_MEMORY,
                     "no memory to import the model");

@@ -121,8 +121,8 @@ typedef struct float_list {
 } float_list;
 float_list attr_floats(import_node *n, const char *name);
 /* From an attribute up to opset `until` - 1, from input `index` on. */
-/* Fills in the `count` entries of an attribute, each from `least` to INT32_MAX, or `absent` for each
- * when it is left out. False: the node has failed. */
+/* Fills in the `count` entries of an attribute, each from `least` to INT32_MAX, or `absent` for
+ * each when it is left out. False: the node has failed. */
 bool attr_ints_of(import_node *n, const char *name, uint32_t count, int64_t absent, int64_t least,
                   int64_t *out);
 int_list attr_ints_moved(import_node *n, const char *name, int64_t until, uint32_t index);

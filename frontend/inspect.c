@@ -141,8 +141,8 @@ static wafer_status strings_item(const data_store *store, const onnx_tensor *ten
   if (!texts) return no_item(store);
   for (size_t i = 0; i < (size_t)elements; i++) {
     const wire_bytes *text = &tensor->string_data.at[i];
-    texts[i] = wafer_arena_strndup(store->arena, text->count ? (const char *)text->at : "",
-                                   text->count);
+    texts[i] =
+        wafer_arena_strndup(store->arena, text->count ? (const char *)text->at : "", text->count);
     if (!texts[i]) return no_item(store);
   }
   wafer_view view = wafer_view_of(WAFER_DTYPE_string, &shape, texts);
@@ -197,8 +197,6 @@ wafer_status wafer_onnx_item_read(const wafer_diag *diag, wafer_arena *arena, co
   case WAFER_ITEM_optional:
     WAFER_TRY(onnx_read_optional(&source, &optional));
     return optional_item(&store, optional, out);
-  default:
-    WAFER_TRY(onnx_read_tensor(&source, &tensor));
-    return tensor_item(&store, tensor, out);
+  default: WAFER_TRY(onnx_read_tensor(&source, &tensor)); return tensor_item(&store, tensor, out);
   }
 }

@@ -3,14 +3,10 @@
 #include <stddef.h>
 
 /* The schema: field number -> member. */
-#define AT(type, kind, member)                                                                     \
-  { WIRE_##kind, 0, offsetof(type, member), NULL }
-#define SUB(type, kind, member, sub)                                                               \
-  { WIRE_##kind, 0, offsetof(type, member), &sub }
-#define PACKED(type, wire_type, member)                                                            \
-  { WIRE_PACKED, wire_type, offsetof(type, member), NULL }
-#define MESSAGE(type, text, fields)                                                                \
-  { text, sizeof(type), WAFER_COUNT(fields), fields }
+#define AT(type, kind, member) {WIRE_##kind, 0, offsetof(type, member), NULL}
+#define SUB(type, kind, member, sub) {WIRE_##kind, 0, offsetof(type, member), &sub}
+#define PACKED(type, wire_type, member) {WIRE_PACKED, wire_type, offsetof(type, member), NULL}
+#define MESSAGE(type, text, fields) {text, sizeof(type), WAFER_COUNT(fields), fields}
 
 static const wire_field entry_fields[] = {
     [1] = AT(onnx_entry, TEXT, key),

@@ -158,8 +158,7 @@ void wafer_onnx_weight_add(wafer_onnx_model *model, const wafer_onnx_weight *wei
     wafer_onnx_weight *larger = WAFER_NEW(model->arena, wafer_onnx_weight, room);
     model->failed |= !larger;
     if (!larger) return;
-    if (model->weight_count)
-      memcpy(larger, model->weights, model->weight_count * sizeof *larger);
+    if (model->weight_count) memcpy(larger, model->weights, model->weight_count * sizeof *larger);
     model->weights = larger;
     model->weight_room = room;
   }
@@ -252,8 +251,7 @@ static uint64_t inline_bytes(const output *o, const wafer_onnx_weight *w) {
 static wafer_status plan_weights(output *o) {
   const wafer_onnx_model *model = o->model;
   uint64_t all = 0, offset = 0;
-  for (size_t i = 0; i < model->weight_count; i++)
-    all += inline_bytes(o, &model->weights[i]);
+  for (size_t i = 0; i < model->weight_count; i++) all += inline_bytes(o, &model->weights[i]);
   const char *slash = strrchr(o->path, '/');
   if (all > WAFER_ONNX_INLINE_BYTES &&
       !(o->beside = wafer_arena_printf(model->arena, "%s.data", slash ? slash + 1 : o->path)))

@@ -1,5 +1,5 @@
-/* One dim resized by a matrix or by a table of places: what the core op resize leaves out, which are
- * antialiasing and crops. */
+/* One dim resized by a matrix or by a table of places: what the core op resize leaves out, which
+ * are antialiasing and crops. */
 #ifndef FRONTEND_RESIZE_AXIS_H
 #define FRONTEND_RESIZE_AXIS_H
 

@@ -131,8 +131,8 @@ static uint32_t rank_of_batches(const import_node *n) {
   for (uint32_t i = 0; i < n->input_count; i++) {
     wafer_view view;
     wafer_shape s = node_type(n, node_input(n, i)).shape;
-    bool known = !node_has_input(n, i) ||
-                 wafer_ir_constant(n->im->ctx, n->im->ir, n->inputs[i], &view);
+    bool known =
+        !node_has_input(n, i) || wafer_ir_constant(n->im->ctx, n->im->ir, n->inputs[i], &view);
     if (!known && s.rank > rank && s.dims[0] == n->im->training.options->micro_batch) rank = s.rank;
   }
   return rank;

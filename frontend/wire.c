@@ -110,15 +110,11 @@ static const wire_field *field_of(const frame *f, uint32_t number) {
 static uint32_t type_of(const wire_field *field) {
   switch (field->kind) {
   case WIRE_INT:
-  case WIRE_INTS:
-    return VARINT;
+  case WIRE_INTS: return VARINT;
   case WIRE_FLOAT:
-  case WIRE_FLOATS:
-    return FOUR_BYTES;
-  case WIRE_PACKED:
-    return field->element;
-  default:
-    return LENGTH;
+  case WIRE_FLOATS: return FOUR_BYTES;
+  case WIRE_PACKED: return field->element;
+  default: return LENGTH;
   }
 }
 
@@ -183,18 +179,12 @@ static wafer_status count_fields(const frame *f, tally *tallies) {
 
 static size_t element_bytes(const wire_field *field) {
   switch (field->kind) {
-  case WIRE_INTS:
-    return sizeof(int64_t);
-  case WIRE_FLOATS:
-    return sizeof(float);
-  case WIRE_TEXTS:
-    return sizeof(const char *);
-  case WIRE_BLOBS:
-    return sizeof(wire_bytes);
-  case WIRE_MESSAGES:
-    return field->message->bytes;
-  default:
-    return 0;
+  case WIRE_INTS: return sizeof(int64_t);
+  case WIRE_FLOATS: return sizeof(float);
+  case WIRE_TEXTS: return sizeof(const char *);
+  case WIRE_BLOBS: return sizeof(wire_bytes);
+  case WIRE_MESSAGES: return field->message->bytes;
+  default: return 0;
   }
 }
 
@@ -288,15 +278,9 @@ static wafer_status store_one(const frame *f, const wire_field *field, const ite
   const char *text;
   void *child;
   switch (field->kind) {
-  case WIRE_INT:
-    memcpy(member, &integer, sizeof integer);
-    return WAFER_OK;
-  case WIRE_FLOAT:
-    memcpy(member, &real, sizeof real);
-    return WAFER_OK;
-  case WIRE_BYTES:
-    memcpy(member, &it->bytes, sizeof it->bytes);
-    return WAFER_OK;
+  case WIRE_INT: memcpy(member, &integer, sizeof integer); return WAFER_OK;
+  case WIRE_FLOAT: memcpy(member, &real, sizeof real); return WAFER_OK;
+  case WIRE_BYTES: memcpy(member, &it->bytes, sizeof it->bytes); return WAFER_OK;
   case WIRE_TEXT:
     WAFER_TRY(copy_text(f, it->bytes, &text));
     memcpy(member, &text, sizeof text);
@@ -315,22 +299,14 @@ static wafer_status append(const frame *f, const wire_field *field, const item *
   memcpy(&l, member, sizeof l);
   size_t at = l.count;
   switch (field->kind) {
-  case WIRE_TEXTS:
-    WAFER_TRY(copy_text(f, it->bytes, (const char **)l.at + l.count++));
-    break;
-  case WIRE_BLOBS:
-    ((wire_bytes *)l.at)[l.count++] = it->bytes;
-    break;
-  case WIRE_PACKED:
-    append_payload(it, t, &l);
-    break;
+  case WIRE_TEXTS: WAFER_TRY(copy_text(f, it->bytes, (const char **)l.at + l.count++)); break;
+  case WIRE_BLOBS: ((wire_bytes *)l.at)[l.count++] = it->bytes; break;
+  case WIRE_PACKED: append_payload(it, t, &l); break;
   case WIRE_MESSAGES:
     l.count++;
     WAFER_TRY(decode_child(f, field, it, (uint8_t *)l.at + at * field->message->bytes));
     break;
-  default:
-    append_numbers(field, it, &l);
-    break;
+  default: append_numbers(field, it, &l); break;
   }
   memcpy(member, &l, sizeof l);
   return WAFER_OK;

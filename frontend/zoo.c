@@ -1,9 +1,9 @@
 /* The zoo: named architectures, and what each is built with. */
 #include "zoo.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <math.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -149,9 +149,10 @@ static wafer_status check_transformer(const wafer_diag *diag, const wafer_zoo_mo
 static wafer_status check_widths(const wafer_diag *diag, const wafer_zoo_model *m) {
   uint32_t least = m->kind == WAFER_ZOO_cnn ? 3 : 2;
   if (m->width_count < least || m->width_count > WAFER_ZOO_MOST_WIDTHS)
-    return refuse(diag, m, m->kind == WAFER_ZOO_cnn
-                               ? "widths are channels of the image, of each convolution, classes"
-                               : "widths are those of the input, of each layer, classes");
+    return refuse(diag, m,
+                  m->kind == WAFER_ZOO_cnn
+                      ? "widths are channels of the image, of each convolution, classes"
+                      : "widths are those of the input, of each layer, classes");
   for (uint32_t i = 0; i < m->width_count; i++)
     if (m->widths[i] < 1) return refuse(diag, m, "a width is at least 1");
   if (m->kind == WAFER_ZOO_cnn && (m->side < 1 || m->side >> ((m->width_count - 2) / 2) < 1))
@@ -176,18 +177,10 @@ static void build(zoo *z) {
   if (!z->options->init)
     wafer_onnx_model_note(z->model, WAFER_ONNX_WEIGHTS_KEY, WAFER_ONNX_WEIGHTS_ABSENT);
   switch (spec->kind) {
-  case WAFER_ZOO_gpt:
-    zoo_gpt(z);
-    break;
-  case WAFER_ZOO_bert:
-    zoo_bert(z);
-    break;
-  case WAFER_ZOO_mlp:
-    zoo_mlp(z);
-    break;
-  case WAFER_ZOO_cnn:
-    zoo_cnn(z);
-    break;
+  case WAFER_ZOO_gpt: zoo_gpt(z); break;
+  case WAFER_ZOO_bert: zoo_bert(z); break;
+  case WAFER_ZOO_mlp: zoo_mlp(z); break;
+  case WAFER_ZOO_cnn: zoo_cnn(z); break;
   }
 }
 

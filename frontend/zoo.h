@@ -28,7 +28,8 @@ const char *zoo_ints(zoo *z, const char *name, size_t count, const int64_t *valu
 
 /* A node of one output, which has the node's name and is returned. Operands end with NULL. */
 const char *zoo_op(zoo *z, const char *type, const char *name, const char *const *inputs);
-#define ZOO_OP(z, type, name, ...) zoo_op((z), (type), (name), (const char *const[]){__VA_ARGS__, NULL})
+#define ZOO_OP(z, type, name, ...)                                                                 \
+  zoo_op((z), (type), (name), (const char *const[]){__VA_ARGS__, NULL})
 
 wafer_onnx_dim zoo_batch(const zoo *z);
 

@@ -4,8 +4,8 @@
 #include "zoo.h"
 
 static const char *dense(zoo *z, const char *name, const char *x, int64_t inputs, int64_t outputs) {
-  const char *w = zoo_matrix(z, zoo_name(z, "%s.weight", name), sqrt(2.0 / (double)inputs), inputs,
-                             outputs);
+  const char *w =
+      zoo_matrix(z, zoo_name(z, "%s.weight", name), sqrt(2.0 / (double)inputs), inputs, outputs);
   return ZOO_OP(z, "Gemm", name, x, w, zoo_vector(z, zoo_name(z, "%s.bias", name), 0, outputs));
 }
 
@@ -32,8 +32,8 @@ void zoo_mlp(zoo *z) {
 static const char *convolution(zoo *z, const char *name, const char *x, int64_t from, int64_t to) {
   static const int64_t ones[] = {1, 1, 1, 1};
   int64_t dims[] = {to, from, 3, 3};
-  const char *w = zoo_weight(z, zoo_name(z, "%s.weight", name), 0, sqrt(2.0 / (9.0 * (double)from)),
-                             4, dims);
+  const char *w =
+      zoo_weight(z, zoo_name(z, "%s.weight", name), 0, sqrt(2.0 / (9.0 * (double)from)), 4, dims);
   ZOO_OP(z, "Conv", name, x, w, zoo_vector(z, zoo_name(z, "%s.bias", name), 0, to));
   wafer_onnx_attr_ints(z->model, "pads", ones, 4);
   return ZOO_OP(z, "Relu", zoo_name(z, "%s.active", name), name);

@@ -52,8 +52,8 @@ static const char *rotary_cache(zoo *z, const char *name, double (*of)(double)) 
   return name;
 }
 
-/* Cosines and sines of every token, (batch, sequence, rotary / 2), once for all layers. Each sample has
- * the same positions, 0, 1, 2 ... */
+/* Cosines and sines of every token, (batch, sequence, rotary / 2), once for all layers. Each sample
+ * has the same positions, 0, 1, 2 ... */
 static void rotary_caches(zoo *z, const char *tokens) {
   int64_t *numbers = WAFER_NEW(z->arena, int64_t, (size_t)z->spec->sequence);
   z->failed |= !numbers;
@@ -83,8 +83,7 @@ static const char *attention_part(zoo *z, const char *at, const char *x, bool la
   const wafer_zoo_model *m = z->spec;
   int64_t heads = m->heads / m->parts, width = m->d_model / m->parts;
   bool biased = has(z, WAFER_ZOO_ATTENTION_BIAS), causal = m->kind == WAFER_ZOO_gpt;
-  const char *q =
-      linear(z, zoo_name(z, "%s.query", at), x, m->d_model, width, biased, DEVIATION);
+  const char *q = linear(z, zoo_name(z, "%s.query", at), x, m->d_model, width, biased, DEVIATION);
   const char *k = linear(z, zoo_name(z, "%s.key", at), x, m->d_model, width, biased, DEVIATION);
   const char *v = linear(z, zoo_name(z, "%s.value", at), x, m->d_model, width, biased, DEVIATION);
   if (m->position == WAFER_ZOO_rotary) {
@@ -131,8 +130,7 @@ static const char *mlp_part(zoo *z, const char *at, const char *x, bool last_bia
 static const char *branch(zoo *z, const char *name, const char *onto, const char *x,
                           const char *(*part)(zoo *z, const char *at, const char *x, bool first)) {
   for (int64_t p = 0; p < z->spec->parts; p++) {
-    const char *at =
-        z->spec->parts > 1 ? zoo_name(z, "%s.part.%lld", name, (long long)p) : name;
+    const char *at = z->spec->parts > 1 ? zoo_name(z, "%s.part.%lld", name, (long long)p) : name;
     onto = ZOO_OP(z, "Add", zoo_name(z, "%s.sum", at), onto, part(z, at, x, p == 0));
   }
   return onto;
@@ -234,8 +232,7 @@ static void pooler(zoo *z, const char *x) {
 
 /* Dense, activation, norm, then the embedding's table and a bias. */
 static void masked_head(zoo *z, const char *x) {
-  const char *y =
-      linear(z, "transform", x, z->spec->d_model, z->spec->d_model, true, DEVIATION);
+  const char *y = linear(z, "transform", x, z->spec->d_model, z->spec->d_model, true, DEVIATION);
   head(z, norm(z, "transform.norm", ZOO_OP(z, "Gelu", "transform.active", y)));
 }
 

@@ -36,8 +36,7 @@ static curve_set *create(const wafer_ctx *ctx, wafer_arena *arena) {
 }
 
 curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
-  if (!ir->curves || ir->curves->machine != ctx->machine)
-    ir->curves = create(ctx, ir->arena);
+  if (!ir->curves || ir->curves->machine != ctx->machine) ir->curves = create(ctx, ir->arena);
   return ir->curves;
 }
 
@@ -52,12 +51,12 @@ bool curve_set_keep_layout(curve_set *set, uint32_t count, const shelf_place *at
 }
 
 static const entry **find(const curve_set *set, const entry *key) {
-  uint64_t mixed = key->signature ^ (key->budget + key->words * 0xff51afd7ed558ccdu) *
-                                        0x9e3779b97f4a7c15u;
+  uint64_t mixed =
+      key->signature ^ (key->budget + key->words * 0xff51afd7ed558ccdu) * 0x9e3779b97f4a7c15u;
   size_t slot = (size_t)(mixed >> 7) & (set->room - 1);
-  while (set->at[slot] && (set->at[slot]->signature != key->signature ||
-                           set->at[slot]->budget != key->budget ||
-                           set->at[slot]->words != key->words))
+  while (set->at[slot] &&
+         (set->at[slot]->signature != key->signature || set->at[slot]->budget != key->budget ||
+          set->at[slot]->words != key->words))
     slot = (slot + 1) & (set->room - 1);
   return &set->at[slot];
 }

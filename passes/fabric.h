@@ -30,9 +30,10 @@ void fabric_clear(fabric *fabric);
  * of the edge or MemoryX: the border of the fabric. */
 uint32_t fabric_paths(const fabric *fabric, const wafer_holding *from, const wafer_holding *to,
                       fabric_path *paths);
-/* The way of fewest hops around what is dead, and around routers where a colour is taken unless color
- * is FABRIC_MAX_COLORS: breadth first over all routers, into `route`, which has room for
- * FABRIC_MAX_DETOUR. count is 0 when there is none of so few segments; WAFER_NO_MEMORY alone fails. */
+/* The way of fewest hops around what is dead, and around routers where a colour is taken unless
+ * color is FABRIC_MAX_COLORS: breadth first over all routers, into `route`, which has room for
+ * FABRIC_MAX_DETOUR. count is 0 when there is none of so few segments; WAFER_NO_MEMORY alone fails.
+ */
 wafer_status fabric_detour(fabric *fabric, const wafer_holding *from, const wafer_holding *to,
                            uint32_t color, wafer_route_segment *route, uint32_t *count);
 uint64_t fabric_hops(uint32_t count, const wafer_route_segment *route);

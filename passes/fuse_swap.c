@@ -1,6 +1,7 @@
-/* A matrix that is absent, transposed: MemoryX sends it in the other order, and no core turns it. The
- * transpose becomes a weight of its own, NAME.swapped, as absent as NAME. Weights that are there
- * keep their transpose: folding has dealt with constants, and what is trained is bound row by row. */
+/* A matrix that is absent, transposed: MemoryX sends it in the other order, and no core turns it.
+ * The transpose becomes a weight of its own, NAME.swapped, as absent as NAME. Weights that are
+ * there keep their transpose: folding has dealt with constants, and what is trained is bound row by
+ * row. */
 #include <string.h>
 
 #include "group.h"
@@ -22,7 +23,8 @@ static wafer_weight *weight_of(const wafer_ctx *ctx, const wafer_ir *ir, MlirVal
   wafer_attrs attrs;
   if (!mlirValueIsAOpResult(value)) return NULL;
   MlirOperation op = mlirOpResultGetOwner(value);
-  if (wafer_ir_op(op) != WAFER_OP_weight || wafer_ir_attrs(ctx, op, &attrs) != WAFER_OK) return NULL;
+  if (wafer_ir_op(op) != WAFER_OP_weight || wafer_ir_attrs(ctx, op, &attrs) != WAFER_OK)
+    return NULL;
   return wafer_weights_find(ir->weights, wafer_attr_string(&attrs, WAFER_ATTR_name));
 }
 

@@ -12,10 +12,10 @@ typedef struct grad {
   wafer_status status;
   MlirOperation op;
   wafer_attrs attrs;
-  uint32_t count;                      /* operands */
-  MlirValue x[WAFER_OP_MAX_OPERANDS];  /* operands */
+  uint32_t count;                     /* operands */
+  MlirValue x[WAFER_OP_MAX_OPERANDS]; /* operands */
   bool wanted[WAFER_OP_MAX_OPERANDS];
-  MlirValue y, g;                      /* the result, and its gradient */
+  MlirValue y, g; /* the result, and its gradient */
   MlirValue part[WAFER_OP_MAX_OPERANDS];
 } grad;
 
@@ -90,8 +90,9 @@ wafer_status grad_loss_labels(const wafer_ctx *ctx, const wafer_ir *ir, const wa
 /* `seed` null: no gradient, but `correct` for the losses that have it. */
 void grad_loss_build(grad *d, MlirValue y, MlirValue labels, MlirValue seed, grad_loss *out);
 
-/* A part of a parameter's gradient that waits for another one, to be added to it, waits as the factors
- * of its product where these are hardly larger: a tied table's, from the head to the embedding. */
+/* A part of a parameter's gradient that waits for another one, to be added to it, waits as the
+ * factors of its product where these are hardly larger: a tied table's, from the head to the
+ * embedding. */
 void grad_defer(MlirOperation end);
 /* The backward pass of a finished training step computes activations again, all but a few. */
 wafer_status grad_recompute(const wafer_ctx *ctx, wafer_ir *ir);

@@ -31,8 +31,8 @@ static int64_t elements(MlirValue value) {
 
 /* Whether the product's factors are at most a quarter larger than what it makes. */
 static bool is_light(MlirOperation product) {
-  int64_t factors = elements(mlirOperationGetOperand(product, 0)) +
-                    elements(mlirOperationGetOperand(product, 1));
+  int64_t factors =
+      elements(mlirOperationGetOperand(product, 0)) + elements(mlirOperationGetOperand(product, 1));
   return factors / 5 * 4 <= elements(mlirOperationGetResult(product, 0));
 }
 
@@ -41,8 +41,8 @@ static void defer(MlirValue part, MlirOperation sum) {
   MlirOperation product = sole_maker(part), before = sum;
   while (turns(product)) product = sole_maker(mlirOperationGetOperand(product, 0));
   if (!is_op(product, WAFER_OP_matmul) || !is_light(product)) return;
-  for (MlirOperation op = sole_maker(part); turns(op); before = op,
-                     op = sole_maker(mlirOperationGetOperand(op, 0)))
+  for (MlirOperation op = sole_maker(part); turns(op);
+       before = op, op = sole_maker(mlirOperationGetOperand(op, 0)))
     mlirOperationMoveBefore(op, before);
   mlirOperationMoveBefore(product, before);
 }

@@ -22,8 +22,8 @@ static wafer_status copy_of(const wafer_ctx *ctx, wafer_ir *ir, wafer_ir **out) 
 static wafer_status size(const wafer_ctx *ctx, wafer_ir *copy, bool *fits) {
   wafer_graph graph;
   sizing sized;
-  wafer_dtype storage = ctx->options && ctx->options->storage ? ctx->options->storage
-                                                              : WAFER_DTYPE_f32;
+  wafer_dtype storage =
+      ctx->options && ctx->options->storage ? ctx->options->storage : WAFER_DTYPE_f32;
   WAFER_TRY(wafer_pass_fuse(ctx, copy));
   wafer_ir_set_storage(copy, storage);
   WAFER_TRY(wafer_graph_read(ctx, copy, &graph));

@@ -46,9 +46,8 @@ wafer_status grad_loss_labels(const wafer_ctx *ctx, const wafer_ir *ir, const wa
                       wafer_loss_name(o->loss));
   if (!has_classes(o->loss)) return WAFER_OK;
   if (axis >= rank)
-    return wafer_fail(ctx->diag, loc, WAFER_USAGE,
-                      "loss %s: class axis %d of an output of %u dims", wafer_loss_name(o->loss),
-                      o->class_axis, rank);
+    return wafer_fail(ctx->diag, loc, WAFER_USAGE, "loss %s: class axis %d of an output of %u dims",
+                      wafer_loss_name(o->loss), o->class_axis, rank);
   if (!has_label_numbers(o->loss)) return WAFER_OK;
   *labels = (wafer_type){.dtype = WAFER_DTYPE_i64};
   for (uint32_t i = 0; i < rank; i++)
@@ -73,8 +72,7 @@ static MlirValue class_rows(const loss_site *s, MlirValue x, uint32_t axis) {
   int64_t perm[WAFER_MAX_RANK];
   uint32_t rank = grad_shape(s->d, x).rank;
   for (uint32_t i = 0; i < rank; i++) perm[i] = i < axis ? i : i + 1 == rank ? axis : i + 1;
-  return grad_reshape_to(s->d, grad_transpose(s->d, x, perm), 2,
-                         (int64_t[]){s->rows, s->classes});
+  return grad_reshape_to(s->d, grad_transpose(s->d, x, perm), 2, (int64_t[]){s->rows, s->classes});
 }
 
 /* (R, C) -> as x */
@@ -152,8 +150,7 @@ static void count_correct(const loss_site *s, grad_loss *out) {
   MlirValue answer = largest(d, s->y);
   bool numbers = has_label_numbers(s->options->loss);
   MlirValue right = EQUAL(answer, numbers ? s->t : largest(d, s->t));
-  if (numbers && s->options->ignores)
-    right = grad_binary(d, WAFER_OP_and, right, counted(s));
+  if (numbers && s->options->ignores) right = grad_binary(d, WAFER_OP_and, right, counted(s));
   out->correct = total(s, grad_cast(d, right, WAFER_DTYPE_f32));
 }
 
@@ -204,20 +201,11 @@ static void bce(const loss_site *s, grad_loss *out) {
 
 static void build(const loss_site *s, grad_loss *out) {
   switch (s->options->loss) {
-  case WAFER_LOSS_soft_cross_entropy:
-    soft_cross_entropy(s, out);
-    break;
-  case WAFER_LOSS_mse:
-    mse(s, out);
-    break;
-  case WAFER_LOSS_l1:
-    l1(s, out);
-    break;
-  case WAFER_LOSS_bce:
-    bce(s, out);
-    break;
-  default:
-    by_label(s, out);
+  case WAFER_LOSS_soft_cross_entropy: soft_cross_entropy(s, out); break;
+  case WAFER_LOSS_mse: mse(s, out); break;
+  case WAFER_LOSS_l1: l1(s, out); break;
+  case WAFER_LOSS_bce: bce(s, out); break;
+  default: by_label(s, out);
   }
 }
 

@@ -68,9 +68,9 @@ static double *matrix_of(grad *d, int64_t rows, int64_t columns) {
   double *matrix = NULL;
   if (d->status == WAFER_OK) matrix = WAFER_NEW(arena, double, (size_t)(rows * columns));
   if (!matrix && d->status == WAFER_OK)
-    d->status = wafer_fail(d->b->ctx->diag, d->b->loc, WAFER_NO_MEMORY,
-                           "no memory for the gradient of a dim of %lld elements",
-                           (long long)columns);
+    d->status =
+        wafer_fail(d->b->ctx->diag, d->b->loc, WAFER_NO_MEMORY,
+                   "no memory for the gradient of a dim of %lld elements", (long long)columns);
   return matrix;
 }
 

@@ -55,8 +55,8 @@ void grad_rule_reduce_prod(grad *d) {
   MlirValue x = d->x[0], zero = zero_of(d), one = grad_scalar(d, x, 1), is_zero = EQUAL(x, zero);
   MlirValue zeros = grad_reduce(d, WAFER_OP_reduce_sum, as_number(d, is_zero), dims, true);
   MlirValue filled = grad_select(d, is_zero, one, x);
-  MlirValue rest = MUL(grad_reduce(d, WAFER_OP_reduce_prod, filled, dims, true),
-                       grad_reshape(d, d->g, &kept));
+  MlirValue rest =
+      MUL(grad_reduce(d, WAFER_OP_reduce_prod, filled, dims, true), grad_reshape(d, d->g, &kept));
   MlirValue at_zero = grad_select(d, EQUAL(zeros, one), rest, zero);
   MlirValue elsewhere = grad_select(d, EQUAL(zeros, zero), rest, zero);
   d->part[0] = grad_select(d, is_zero, at_zero, DIV(elsewhere, filled));
@@ -82,8 +82,7 @@ void grad_rule_batch_norm(grad *d) {
   MlirValue parts[5] = {by_x, {NULL}, d->g, {NULL}, {NULL}};
   if (d->wanted[1]) parts[1] = MUL(d->g, MUL(centered, narrow));
   if (d->wanted[3]) parts[3] = grad_unary(d, WAFER_OP_neg, by_x);
-  if (d->wanted[4])
-    parts[4] = DIV(MUL(MUL(by_x, centered), grad_scalar(d, by_x, -0.5)), variance);
+  if (d->wanted[4]) parts[4] = DIV(MUL(MUL(by_x, centered), grad_scalar(d, by_x, -0.5)), variance);
   d->part[0] = by_x;
   for (uint32_t i = 1; i < 5; i++)
     if (d->wanted[i])

@@ -79,8 +79,7 @@ static wafer_status allocate(const wafer_builder *b, const wafer_grad *what, tap
 static wafer_status record(const wafer_builder *b, const wafer_grad *what, tape *t) {
   WAFER_TRY(allocate(b, what, t));
   for (uint32_t i = 0; i < what->variable_count; i++)
-    if (is_real(what->fixed[i]) &&
-        !wafer_ir_map_put(t->slots, what->fixed[i].ptr, t->slot_count++))
+    if (is_real(what->fixed[i]) && !wafer_ir_map_put(t->slots, what->fixed[i].ptr, t->slot_count++))
       return no_memory(b);
   for (MlirOperation op = mlirBlockGetFirstOperation(b->block);
        !mlirOperationIsNull(op) && !mlirOperationEqual(op, b->before);

@@ -151,8 +151,7 @@ static wafer_status add_other(reader *r, MlirOperation op) {
   uint32_t index;
   const char *name;
   switch (wafer_ir_action_of(op)) {
-  case WAFER_IR_stream:
-    return add_stream(r, op);
+  case WAFER_IR_stream: return add_stream(r, op);
   case WAFER_IR_load:
     if (!wafer_ir_load_get(op, &index)) return malformed(r, op);
     add_action(r, WAFER_GRAPH_load, index, op);
@@ -165,8 +164,7 @@ static wafer_status add_other(reader *r, MlirOperation op) {
     WAFER_TRY(operand(r, op, 0, &index));
     add_action(r, WAFER_GRAPH_free, index, op);
     return WAFER_OK;
-  default:
-    return malformed(r, op);
+  default: return malformed(r, op);
   }
 }
 

@@ -5,10 +5,11 @@
 #include "wafer/ir.h"
 #include "wafer/ops.h"
 
-#define GROUP_MAX_OPS 64    /* of an anchor with its elementwise tail, or of a map kernel */
-#define GROUP_MAX_VIEWS 240 /* views of a tree and what they use: within WAFER_MAX_KERNEL_VALUES   \
-                             */
-#define GROUP_MAX_INPUTS 8  /* non-constant operands from outside, but for trees of views */
+#define GROUP_MAX_OPS 64 /* of an anchor with its elementwise tail, or of a map kernel */
+#define GROUP_MAX_VIEWS                                                                            \
+  240                      /* views of a tree and what they use: within WAFER_MAX_KERNEL_VALUES    \
+                            */
+#define GROUP_MAX_INPUTS 8 /* non-constant operands from outside, but for trees of views */
 
 /* An op of @main. Values are numbered: op i makes value i, arguments follow from `count` on. */
 typedef struct group_op {

@@ -217,15 +217,9 @@ static MlirLogicalResult forward(MlirDiagnostic diagnostic, void *self) {
   wafer_loc loc = place_of(ir->file, mlirDiagnosticGetLocation(diagnostic));
   const char *said = message.failed || !message.at ? "" : message.at;
   switch (mlirDiagnosticGetSeverity(diagnostic)) {
-  case MlirDiagnosticError:
-    (void)wafer_fail(ir->diag, loc, WAFER_BAD_INPUT, "%s", said);
-    break;
-  case MlirDiagnosticWarning:
-    wafer_warn(ir->diag, loc, "%s", said);
-    break;
-  default:
-    wafer_note(ir->diag, loc, "%s", said);
-    break;
+  case MlirDiagnosticError: (void)wafer_fail(ir->diag, loc, WAFER_BAD_INPUT, "%s", said); break;
+  case MlirDiagnosticWarning: wafer_warn(ir->diag, loc, "%s", said); break;
+  default: wafer_note(ir->diag, loc, "%s", said); break;
   }
   for (intptr_t i = 0; i < mlirDiagnosticGetNumNotes(diagnostic); i++)
     forward(mlirDiagnosticGetNote(diagnostic, i), self);

@@ -191,14 +191,10 @@ bool op_is_identity(wafer_op op, const wafer_attrs *attrs, uint32_t count,
   switch (op) {
   case WAFER_OP_reshape:
   case WAFER_OP_expand:
-  case WAFER_OP_cast:
-    return true;
-  case WAFER_OP_transpose:
-    return is_iota(wafer_attr_find(attrs, WAFER_ATTR_perm));
-  case WAFER_OP_slice:
-    return is_forward(attrs, &result->shape);
-  default:
-    return false;
+  case WAFER_OP_cast: return true;
+  case WAFER_OP_transpose: return is_iota(wafer_attr_find(attrs, WAFER_ATTR_perm));
+  case WAFER_OP_slice: return is_forward(attrs, &result->shape);
+  default: return false;
   }
 }
 

@@ -62,7 +62,7 @@ static const char *dict_text(MlirOperation func, const char *dicts, uint32_t ind
 
 static wafer_ir_port port_of(MlirOperation func, const char *dicts, uint32_t index) {
   wafer_ir_port port = {.name = dict_name(func, dicts, index),
-                     .of = dict_text(func, dicts, index, NAME_OF)};
+                        .of = dict_text(func, dicts, index, NAME_OF)};
   const char *role = dict_text(func, dicts, index, NAME_ROLE);
   for (uint32_t i = 0; role && i < WAFER_ROLE_COUNT; i++)
     if (!strcmp(roles[i], role)) port.role = (wafer_role)i;

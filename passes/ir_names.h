@@ -8,27 +8,27 @@
 
 #include "wafer/ir.h"
 
-#define NAME_NAME "wafer.name"         /* of an argument or result of @main: the model's */
-#define NAME_ROLE "wafer.role"         /* of the same: what it is beside data of the model */
-#define NAME_OF "wafer.of"             /* of the same: the weight or node that it belongs to */
-#define NAME_MICRO "wafer.micro_batch" /* i64 */
-#define NAME_WEIGHT "wafer.weight"     /* unit, on a kernel's argument */
-#define NAME_FAMILY "wafer.family"     /* string */
-#define NAME_ANCHOR "wafer.anchor"     /* i64 */
-#define NAME_ROWS "wafer.rows"         /* array<i64>, one per loop */
-#define NAME_COLS "wafer.cols"         /* array<i64>, one per loop */
-#define NAME_SLABS "wafer.slabs"       /* i64 */
-#define NAME_REPLICAS "wafer.replicas" /* i64 */
-#define NAME_DEPTHS "wafer.depths"     /* array<i64>, one per input, then the outputs' */
-#define NAME_PHASE "wafer.phase"       /* i64 */
-#define NAME_RECT "wafer.rect"         /* array<i64> x, y, width, height */
-#define NAME_MODE "wafer.mode"         /* string */
-#define NAME_BATCH "wafer.batch"       /* i64 */
-#define NAME_STORAGE "wafer.storage"   /* string */
+#define NAME_NAME "wafer.name"           /* of an argument or result of @main: the model's */
+#define NAME_ROLE "wafer.role"           /* of the same: what it is beside data of the model */
+#define NAME_OF "wafer.of"               /* of the same: the weight or node that it belongs to */
+#define NAME_MICRO "wafer.micro_batch"   /* i64 */
+#define NAME_WEIGHT "wafer.weight"       /* unit, on a kernel's argument */
+#define NAME_FAMILY "wafer.family"       /* string */
+#define NAME_ANCHOR "wafer.anchor"       /* i64 */
+#define NAME_ROWS "wafer.rows"           /* array<i64>, one per loop */
+#define NAME_COLS "wafer.cols"           /* array<i64>, one per loop */
+#define NAME_SLABS "wafer.slabs"         /* i64 */
+#define NAME_REPLICAS "wafer.replicas"   /* i64 */
+#define NAME_DEPTHS "wafer.depths"       /* array<i64>, one per input, then the outputs' */
+#define NAME_PHASE "wafer.phase"         /* i64 */
+#define NAME_RECT "wafer.rect"           /* array<i64> x, y, width, height */
+#define NAME_MODE "wafer.mode"           /* string */
+#define NAME_BATCH "wafer.batch"         /* i64 */
+#define NAME_STORAGE "wafer.storage"     /* string */
 #define NAME_OPTIMIZER "wafer.optimizer" /* string */
-#define NAME_FLIP "wafer.flip_batch"   /* i64 */
-#define NAME_COST "wafer.cost"         /* + ".<mode>": array<i64>; + ".<mode>.why_not": string */
-#define NAME_FACTS "wafer.facts"       /* string: what passes gave, comma separated */
+#define NAME_FLIP "wafer.flip_batch"     /* i64 */
+#define NAME_COST "wafer.cost"           /* + ".<mode>": array<i64>; + ".<mode>.why_not": string */
+#define NAME_FACTS "wafer.facts"         /* string: what passes gave, comma separated */
 
 static inline MlirStringRef ref(const char *text) {
   return (MlirStringRef){.data = text, .length = strlen(text)};

@@ -90,10 +90,11 @@ static wafer_status set_optimizer(const choice *c) {
   wafer_optimizer_kind kind = training ? training->optimizer : WAFER_OPTIMIZER_sgd;
   if (training && training->evaluate) return WAFER_OK;
   if (!wafer_optimizer_on_wafer(kind))
-    return wafer_fail(c->ctx->diag, wafer_at_file(c->ir->file), WAFER_UNSUPPORTED,
-                      "%s is none of the optimizers whose update a pipeline does on the wafer, which "
-                      "are %s; take one of them, or stream the weights",
-                      wafer_optimizer_name(kind), optimizers_on_wafer(c));
+    return wafer_fail(
+        c->ctx->diag, wafer_at_file(c->ir->file), WAFER_UNSUPPORTED,
+        "%s is none of the optimizers whose update a pipeline does on the wafer, which "
+        "are %s; take one of them, or stream the weights",
+        wafer_optimizer_name(kind), optimizers_on_wafer(c));
   wafer_ir_set_optimizer(c->ir, kind);
   return WAFER_OK;
 }

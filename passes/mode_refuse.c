@@ -60,8 +60,8 @@ static wafer_status try_half(search *s) {
   wafer_graph half = *c->graph;
   sizing tried;
   if (!half.kernel_count || half.kernels[0].body.storage != WAFER_DTYPE_f32) return WAFER_OK;
-  half.kernels = wafer_arena_copy(c->ctx->arena, c->graph->kernels,
-                                  half.kernel_count * sizeof *half.kernels);
+  half.kernels =
+      wafer_arena_copy(c->ctx->arena, c->graph->kernels, half.kernel_count * sizeof *half.kernels);
   if (!half.kernels) return add(s, NULL, 0);
   for (uint32_t k = 0; k < half.kernel_count; k++) half.kernels[k].body.storage = WAFER_DTYPE_f16;
   WAFER_TRY(try_with(c, c->ctx->machine, &half, c->batch, &tried));
@@ -96,8 +96,9 @@ static wafer_status try_machines(search *s) {
 /* ---- Saying so ---- */
 
 static const char *remedies_of(const search *s) {
-  const char *text = s->count ? "" : "nothing that was tried fits: other modes, smaller batches, "
-                                     "--dtype f16, larger machines that ship";
+  const char *text = s->count ? ""
+                              : "nothing that was tried fits: other modes, smaller batches, "
+                                "--dtype f16, larger machines that ship";
   for (uint32_t i = 0; i < s->count && text; i++)
     text = wafer_arena_printf(s->c->ctx->arena, "%s%s%s fits: %llu cycles a sample", text,
                               i ? ", " : "", s->at[i].option,
@@ -140,6 +141,6 @@ wafer_status mode_refuse(const refusing *c, const size_refusal *r) {
   WAFER_TRY(try_machines(&s));
   hand_over(&s, r);
   return wafer_fail(c->ctx->diag, c->graph->kernels[r->kernel].loc, WAFER_NO_FIT,
-                    "%s does not fit %s: %s%s; %s", wafer_mode_name(c->mode),
-                    c->ctx->machine->name, r->why, owners_of(c, r), remedies_of(&s));
+                    "%s does not fit %s: %s%s; %s", wafer_mode_name(c->mode), c->ctx->machine->name,
+                    r->why, owners_of(c, r), remedies_of(&s));
 }

@@ -10,7 +10,8 @@
  * anywhere in the pipeline. */
 #define FACTS(X)                                                                                   \
   X(SHAPED)                                                                                        \
-  X(FOLDED) X(SIMPLE) X(GRADED) X(KERNELED) X(MODED) X(SIZED) X(PLACED) X(ROUTED) X(SCHEDULED) X(VERIFIED)
+  X(FOLDED)                                                                                        \
+  X(SIMPLE) X(GRADED) X(KERNELED) X(MODED) X(SIZED) X(PLACED) X(ROUTED) X(SCHEDULED) X(VERIFIED)
 
 enum {
 #define X(name) BIT_##name,

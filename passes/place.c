@@ -1,5 +1,6 @@
 /* Gives every kernel a phase and a rectangle. Pipelined: one phase, order-preserving shelves
- * (shelf.c), unless the search that chose the shapes has placed them as well (size_best.c). Streaming: a phase per kernel, each at the first corner of the whole wafer. */
+ * (shelf.c), unless the search that chose the shapes has placed them as well (size_best.c).
+ * Streaming: a phase per kernel, each at the first corner of the whole wafer. */
 #include <stdlib.h>
 
 #include "scratch.h"

@@ -39,8 +39,7 @@ void placer_report(placer_run *run, double score) {
 
 static uint64_t apart2(const wafer_placed *a, const wafer_placed *b) {
   int64_t x = (int64_t)(2 * (uint64_t)a->x + a->width) - (int64_t)(2 * (uint64_t)b->x + b->width);
-  int64_t y =
-      (int64_t)(2 * (uint64_t)a->y + a->height) - (int64_t)(2 * (uint64_t)b->y + b->height);
+  int64_t y = (int64_t)(2 * (uint64_t)a->y + a->height) - (int64_t)(2 * (uint64_t)b->y + b->height);
   return (uint64_t)(llabs(x) + llabs(y));
 }
 
@@ -142,9 +141,7 @@ static void serve(crew *w, worker *by, uint32_t i) {
     b.until = now + (b.until - now) / ((w->lines - i + w->threads - 1) / w->threads);
   }
   switch (w->round->does) {
-  case START:
-    search_start(by, c, i + 1, i % GIVEN == 0 ? w->run->options->start : NULL);
-    break;
+  case START: search_start(by, c, i + 1, i % GIVEN == 0 ? w->run->options->start : NULL); break;
   case STACKS: search_stacks(by, c, 2 + i, &b); break;
   case ANNEAL: search_anneal(by, c, &w->round->heats[i % 2], &b); break;
   }

@@ -24,7 +24,7 @@ typedef struct curve {
 typedef struct placer {
   const wafer_placer_problem *p;
   uint32_t level_count;
-  const uint64_t *levels;    /* times that some shape has, rising, none below the bound */
+  const uint64_t *levels; /* times that some shape has, rising, none below the bound */
   uint32_t key_count;
   const uint32_t *keys;      /* levels at which some kernel needs fewer cores than just before */
   uint32_t reach_w, reach_h; /* layouts up to this much are weighed, though not legal */
@@ -55,18 +55,20 @@ static inline uint64_t rng_next(rng *r) {
 static inline uint32_t rng_below(rng *r, uint32_t n) {
   return (uint32_t)(((rng_next(r) >> 32) * n) >> 32);
 }
-static inline double rng_unit(rng *r) { return (double)(rng_next(r) >> 11) * 0x1p-53; }
+static inline double rng_unit(rng *r) {
+  return (double)(rng_next(r) >> 11) * 0x1p-53;
+}
 
 /* Curves of every kind at the times asked for so far. */
 typedef struct curve_cache {
   const placer *in;
   wafer_arena *arena;
-  uint32_t **ends;        /* per kind: shapes with the same time end here */
+  uint32_t **ends; /* per kind: shapes with the same time end here */
   uint32_t *end_count;
-  curve **curves;         /* per kind and end; `at` NULL: not made yet */
-  wafer_placer_shape **shapes;   /* per kind, sorted by time */
-  uint32_t **index;       /* of a sorted shape: where the caller has it */
-  uint32_t *least;        /* scratch: least height of a width */
+  curve **curves;              /* per kind and end; `at` NULL: not made yet */
+  wafer_placer_shape **shapes; /* per kind, sorted by time */
+  uint32_t **index;            /* of a sorted shape: where the caller has it */
+  uint32_t *least;             /* scratch: least height of a width */
   uint32_t *which;
 } curve_cache;
 

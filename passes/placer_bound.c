@@ -59,13 +59,16 @@ static double best_wire_bound(const bounds *b) {
     double x = low + (high - low) / 3, y = high - (high - low) / 3;
     double fx = wire_bound(b, x), fy = wire_bound(b, y);
     best = fmax(best, fmax(fx, fy));
-    if (fx < fy) low = x;
-    else high = y;
+    if (fx < fy)
+      low = x;
+    else
+      high = y;
   }
   return best;
 }
 
-/* Least over the times of: the time itself, and the wires of the shapes as fast as the next step. */
+/* Least over the times of: the time itself, and the wires of the shapes as fast as the next step.
+ */
 static bool bound_score(bounds *b, uint32_t first) {
   double best = INFINITY;
   const double weight = b->in->p->time_weight;
@@ -160,8 +163,10 @@ bool placer_bounds(placer *in, wafer_arena *arena, bool *fits) {
   while (low < high) {
     uint32_t mid = (low + high) / 2;
     if (!look_at(&b, b.times[mid], fits)) return false;
-    if (*fits) high = mid;
-    else low = mid + 1;
+    if (*fits)
+      high = mid;
+    else
+      low = mid + 1;
   }
   *fits = low < b.time_count;
   if (!*fits) return true;

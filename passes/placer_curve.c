@@ -99,8 +99,10 @@ const curve *curve_at(curve_cache *c, uint32_t kind, uint64_t time) {
   uint32_t low = 0, high = c->end_count[kind];
   while (low < high) { /* the first end whose time is too long */
     uint32_t mid = (low + high) / 2;
-    if (c->shapes[kind][c->ends[kind][mid] - 1].time <= time) low = mid + 1;
-    else high = mid;
+    if (c->shapes[kind][c->ends[kind][mid] - 1].time <= time)
+      low = mid + 1;
+    else
+      high = mid;
   }
   if (!low) return &empty;
   curve *made = &c->curves[kind][low - 1];
@@ -131,8 +133,8 @@ curve curve_above(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *o
   while (i && j) {
     uint32_t h = (uint32_t)a.at[i - 1].h + b.at[j - 1].h, wa = a.at[i - 1].w, wb = b.at[j - 1].w;
     if (h > reach_h) break;
-    out[--n] = (point){(uint16_t)(wa > wb ? wa : wb), (uint16_t)h, (uint16_t)(i - 1),
-                       (uint16_t)(j - 1)};
+    out[--n] =
+        (point){(uint16_t)(wa > wb ? wa : wb), (uint16_t)h, (uint16_t)(i - 1), (uint16_t)(j - 1)};
     i -= wa >= wb;
     j -= wb >= wa;
   }
@@ -152,8 +154,7 @@ uint32_t wafer_placer_pareto(uint32_t count, wafer_placer_shape *shapes, uint32_
     return 0;
   }
   for (uint32_t w = 0; w <= side; w++) least[w] = UINT32_MAX;
-  for (uint32_t i = 0; i < count; i++)
-    order[i] = sort_key(&shapes[i], i), copy[i] = shapes[i];
+  for (uint32_t i = 0; i < count; i++) order[i] = sort_key(&shapes[i], i), copy[i] = shapes[i];
   qsort(order, count, sizeof *order, by_time);
   for (uint32_t i = 0; i < count; i++) {
     const wafer_placer_shape *s = &copy[order[i].index];

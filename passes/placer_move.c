@@ -13,8 +13,10 @@ static void save(tree *t, undo *u, uint32_t i) {
 
 static void replace_child(tree *t, uint32_t parent, uint32_t was, uint32_t by) {
   t->is.nodes[by].parent = parent;
-  if (parent == PLACER_NONE) t->is.root = by;
-  else t->is.nodes[parent].child[t->is.nodes[parent].child[1] == was] = by;
+  if (parent == PLACER_NONE)
+    t->is.root = by;
+  else
+    t->is.nodes[parent].child[t->is.nodes[parent].child[1] == was] = by;
 }
 
 /* Marks the way up from i; is j on it? */
@@ -102,8 +104,10 @@ static uint32_t next_key(const placer *in, uint32_t level) {
   uint32_t low = 0, high = in->key_count; /* the first that is above */
   while (low < high) {
     uint32_t mid = (low + high) / 2;
-    if (in->keys[mid] > level) high = mid;
-    else low = mid + 1;
+    if (in->keys[mid] > level)
+      high = mid;
+    else
+      low = mid + 1;
   }
   return low;
 }
@@ -155,7 +159,9 @@ static bool lay_try(tree *t, undo *u, uint32_t i) {
   return tree_build(t);
 }
 
-static uint32_t inner(const tree *t, rng *r) { return t->count + rng_below(r, t->count - 1); }
+static uint32_t inner(const tree *t, rng *r) {
+  return t->count + rng_below(r, t->count - 1);
+}
 
 /* A kernel, often with what stands right beside it; small subtrees wander too. */
 static uint32_t some(const tree *t, rng *r) {

@@ -37,12 +37,17 @@ static bool lower(tree *t, uint32_t high, uint32_t *key) {
   bool built = false;
   while (low < high) { /* all below low do not fit, high does, or is none */
     built = fits_at(t, at);
-    if (built) high = at;
-    else low = at + 1;
+    if (built)
+      high = at;
+    else
+      low = at + 1;
     if (low >= high) break;
-    if (built && at >= low + step) at -= step;
-    else if (!built && at + step < high) at += step;
-    else at = (low + high) / 2;
+    if (built && at >= low + step)
+      at -= step;
+    else if (!built && at + step < high)
+      at += step;
+    else
+      at = (low + high) / 2;
     step *= 2;
   }
   *key = low;
@@ -83,13 +88,15 @@ static uint32_t keys_below(const placer *in, double score) {
   uint32_t low = 0, high = in->key_count;
   while (low < high) {
     uint32_t mid = (low + high) / 2;
-    if (in->p->time_weight * (double)in->levels[in->keys[mid]] < score) low = mid + 1;
-    else high = mid;
+    if (in->p->time_weight * (double)in->levels[in->keys[mid]] < score)
+      low = mid + 1;
+    else
+      high = mid;
   }
   return low;
 }
 
-#define STACKS_MOVES 32   /* what weighing stacks counts for */
+#define STACKS_MOVES 32     /* what weighing stacks counts for */
 #define STACKS_PATIENCE 400 /* refusals before others are tried */
 
 /* Walks from random stacks downhill, again and again. */
@@ -102,8 +109,10 @@ void search_stacks(worker *w, candidate *c, uint32_t most, const budget *b) {
   for (; b->most ? moves < b->most : placer_seconds() < b->until; moves += STACKS_MOVES) {
     if (wafer_cancelled(w->run->diag)) break;
     bool fresh = refused >= STACKS_PATIENCE;
-    if (fresh) stacks_random(&next, &c->rng, t->count, most), score = INFINITY;
-    else next = now, stacks_change(&next, &c->rng);
+    if (fresh)
+      stacks_random(&next, &c->rng, t->count, most), score = INFINITY;
+    else
+      next = now, stacks_change(&next, &c->rng);
     double limit = fresh ? 1.2 * c->best.score : score;
     uint32_t high = keys_below(t->in, limit), at = key;
     refused++;

@@ -21,7 +21,7 @@ typedef struct placer_run {
   const wafer_diag *diag;
   const wafer_placer_options *options;
   double started;
-  double scale; /* unit of the temperatures: the wire a kernel costs in the first layouts */
+  double scale;   /* unit of the temperatures: the wire a kernel costs in the first layouts */
   uint32_t count; /* of candidates */
   candidate candidates[PLACER_CANDIDATES];
   pthread_mutex_t lock; /* around what is shown, which decides nothing */

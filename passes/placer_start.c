@@ -36,7 +36,8 @@ static void shorten(const placer *in, rng *r, uint32_t *order, uint32_t *where) 
   for (uint32_t k = 0; k < tries; k++) {
     double temperature = n * pow(0.1 / n, (double)k / tries);
     uint32_t a = rng_below(r, n), b = a;
-    if (rng_below(r, 2)) b = rng_below(r, n);
+    if (rng_below(r, 2))
+      b = rng_below(r, n);
     else if (in->neighbour_at[order[a]] < in->neighbour_at[order[a] + 1]) {
       uint32_t i = order[a], many = in->neighbour_at[i + 1] - in->neighbour_at[i];
       b = where[in->neighbour[in->neighbour_at[i] + rng_below(r, many)]];
@@ -157,8 +158,8 @@ static uint32_t find_cut(const cutter *c, uint32_t first, uint32_t n, uint8_t ho
   for (uint32_t i = 0; i < n; i++) {
     uint32_t k = c->items[first + i];
     const wafer_placed *r = &c->at[k];
-    order[i] = how == CUT_BESIDE ? (item){r->x, r->x + r->width, k}
-                                 : (item){r->y, r->y + r->height, k};
+    order[i] =
+        how == CUT_BESIDE ? (item){r->x, r->x + r->width, k} : (item){r->y, r->y + r->height, k};
   }
   qsort(order, n, sizeof *order, by_low);
   for (uint32_t i = 0; i < n; i++) {
@@ -196,7 +197,9 @@ bool tree_from_layout(tree *t, const wafer_placed *at) {
 
 /* ---- Stacks, changed ---- */
 
-static uint32_t joint_of(rng *r) { return (uint32_t)rng_next(r); }
+static uint32_t joint_of(rng *r) {
+  return (uint32_t)rng_next(r);
+}
 
 /* Another end of stack k; false when there is no room for it. */
 static bool split(stacks *s, rng *r, uint32_t k) {
@@ -225,8 +228,10 @@ static bool shift(stacks *s, rng *r, uint32_t k) {
   if (high - low < 2) return false;
   uint32_t span = 1 + (high - low) / 8, by = 1 + rng_below(r, rng_below(r, 2) ? span : 2);
   uint32_t end = s->at[k].end;
-  if (rng_below(r, 2)) end = end + by < high ? end + by : high - 1;
-  else end = end >= low + by ? end - by : low;
+  if (rng_below(r, 2))
+    end = end + by < high ? end + by : high - 1;
+  else
+    end = end >= low + by ? end - by : low;
   if (end == s->at[k].end) return false;
   s->at[k].end = end;
   return true;

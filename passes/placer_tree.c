@@ -37,7 +37,9 @@ static void copy_shape(tree_shape *to, const tree_shape *from, uint32_t nodes) {
   to->root_width = from->root_width;
 }
 
-void tree_save(const tree *t, tree_shape *to) { copy_shape(to, &t->is, 2 * t->count - 1); }
+void tree_save(const tree *t, tree_shape *to) {
+  copy_shape(to, &t->is, 2 * t->count - 1);
+}
 
 /* The buffers' present sides mean nothing without the curves: the saved ones are as good. */
 void tree_load(tree *t, const tree_shape *from) {
@@ -98,7 +100,9 @@ bool tree_update(tree *t, uint32_t first, uint32_t second) {
   return true;
 }
 
-void tree_commit(tree *t) { t->dirty_count = 0; }
+void tree_commit(tree *t) {
+  t->dirty_count = 0;
+}
 
 void tree_revert(tree *t) {
   for (uint32_t k = t->dirty_count; k-- > 0;) {
@@ -113,8 +117,8 @@ void tree_revert(tree *t) {
 static uint32_t root_point(const tree *t, curve c, uint32_t *over) {
   uint32_t best = 0, least = UINT32_MAX, width = t->in->p->width, height = t->in->p->height;
   for (uint32_t i = 0; i < c.count; i++) {
-    uint32_t out = (c.at[i].w > width ? c.at[i].w - width : 0) +
-                   (c.at[i].h > height ? c.at[i].h - height : 0);
+    uint32_t out =
+        (c.at[i].w > width ? c.at[i].w - width : 0) + (c.at[i].h > height ? c.at[i].h - height : 0);
     if (out < least || (out == least && c.at[i].w <= t->is.root_width)) best = i, least = out;
     if (c.at[i].w > width && !least) break;
   }
@@ -153,8 +157,8 @@ static void settle(tree *t, uint32_t leaf) {
 
 double tree_cost(const tree *t) {
   const wafer_placer_problem *p = t->in->p;
-  return p->time_weight * (double)t->state.time +
-         p->wire_weight * 0.5 * (double)t->state.wire2 + t->penalty * t->state.over;
+  return p->time_weight * (double)t->state.time + p->wire_weight * 0.5 * (double)t->state.wire2 +
+         t->penalty * t->state.over;
 }
 
 double tree_outline(tree *t) {

@@ -97,10 +97,12 @@ static bool passes_by(const routed *stream, wafer_core_at at) {
 /* The routers that most streams pass, and those of them that pass the given one. */
 static const char *congestion(const routing *r, wafer_core_at at) {
   wafer_core_at busy[NAMED];
-  uint32_t colors[NAMED], count = fabric_busiest(r->fabric, NAMED, busy, colors), named = 0, all = 0;
+  uint32_t colors[NAMED], count = fabric_busiest(r->fabric, NAMED, busy, colors), named = 0,
+                          all = 0;
   const char *text = "; most taken:";
   for (uint32_t i = 0; i < count && text; i++)
-    text = wafer_arena_printf(r->ctx->arena, "%s (%u, %u) %u", text, busy[i].x, busy[i].y, colors[i]);
+    text =
+        wafer_arena_printf(r->ctx->arena, "%s (%u, %u) %u", text, busy[i].x, busy[i].y, colors[i]);
   if (text) text = wafer_arena_printf(r->ctx->arena, "%s; through (%u, %u):", text, at.x, at.y);
   for (const routed *s = r->newest; s && text; s = s->older) {
     if (!passes_by(s, at)) continue;
@@ -181,11 +183,11 @@ static wafer_status plan_stream(routing *r, const wafer_graph_kernel *kernel, ui
   WAFER_TRY(remember(r, kernel, value, s));
   s->words = value_words(&r->graph.values[value], kernel->body.storage);
   s->cycles = stream_cycles(m, &s->from, &s->to, s->words);
-  s->latency = stream_latency(m, &s->from, &s->to,
-                              fabric_hops(s->route_count, s->route) + replica_hops(r, kernel, value, s));
+  s->latency =
+      stream_latency(m, &s->from, &s->to,
+                     fabric_hops(s->route_count, s->route) + replica_hops(r, kernel, value, s));
   if (r->mode == WAFER_MODE_streaming && s->from.where == s->to.where) {
-    s->cycles =
-        relayout_cycles(m, &s->from, &s->to, &r->graph.values[value].type.shape, s->words);
+    s->cycles = relayout_cycles(m, &s->from, &s->to, &r->graph.values[value].type.shape, s->words);
     s->latency = 0;
   }
   return WAFER_OK;

@@ -189,12 +189,8 @@ wafer_status rewrite_batch_norm(simplifier *s, MlirOperation op, MlirValue *valu
 static bool affine_of(wafer_op op, uint32_t at, double *c, affine *a, double *spare) {
   int64_t count = a->channels;
   switch (op) {
-  case WAFER_OP_mul:
-    a->scale = c;
-    return true;
-  case WAFER_OP_add:
-    a->shift = c;
-    return true;
+  case WAFER_OP_mul: a->scale = c; return true;
+  case WAFER_OP_add: a->shift = c; return true;
   case WAFER_OP_sub:
     for (int64_t k = 0; k < count; k++) spare[k] = at == 0 ? -c[k] : -1;
     a->shift = at == 0 ? spare : c;
@@ -204,8 +200,7 @@ static bool affine_of(wafer_op op, uint32_t at, double *c, affine *a, double *sp
     for (int64_t k = 0; k < count; k++) spare[k] = 1 / c[k];
     a->scale = spare;
     return at == 0;
-  default:
-    return false;
+  default: return false;
   }
 }
 

@@ -13,8 +13,8 @@ typedef struct curve_set curve_set;
 /* The curves made so far for this compilation and machine: `size` finds those of `mode`. NULL: out
  * of memory. */
 curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir);
-/* The curve of a body within `budget` bytes per core, and what its streams need if `words` is not 0;
- * equal bodies share one. */
+/* The curve of a body within `budget` bytes per core, and what its streams need if `words` is not
+ * 0; equal bodies share one. */
 wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body,
                       uint64_t budget, uint64_t words, const wafer_curve **out);
 
@@ -54,7 +54,8 @@ typedef struct sizing {
   size_refusal refusal; /* when !cost.fits */
   sized_kernel *kernels;
   size_phase *phases; /* streaming: one per kernel */
-  uint32_t kept, wanted; /* pipelined: kernels that stay where an earlier plan had them; that it had */
+  uint32_t kept,
+      wanted; /* pipelined: kernels that stay where an earlier plan had them; that it had */
 } sizing;
 
 wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
@@ -73,8 +74,8 @@ wafer_status size_layouts(const wafer_ctx *ctx, curve_set *curves, const wafer_g
                           uint32_t batch, const sized_kernel *greedy,
                           const wafer_shape_point **wished);
 
-/* Cycles until all weights of a phase have arrived on a shape, one after the other: the lower it is,
- * the fewer lanes they have. */
+/* Cycles until all weights of a phase have arrived on a shape, one after the other: the lower it
+ * is, the fewer lanes they have. */
 uint64_t size_weight_cycles(const wafer_machine *machine, const wafer_kernel_body *body,
                             const wafer_shape_point *point);
 

@@ -1,8 +1,8 @@
 /* A pipeline's shapes and places from the placement engine (wafer/placer.h). A shape's time is what
  * the interval cannot fall below with it: its cycles, those of its heaviest stream over its rows,
- * and the edge. Several replicas of a split, side by side, are a shape as well: of r of them each has
- * every r-th sample, but all samples pass the rows of the first. What the engine cannot know, buffers and the cost of hops, is settled as for
- * shelves, and the better layout stays. */
+ * and the edge. Several replicas of a split, side by side, are a shape as well: of r of them each
+ * has every r-th sample, but all samples pass the rows of the first. What the engine cannot know,
+ * buffers and the cost of hops, is settled as for shelves, and the better layout stays. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,12 +15,12 @@
 
 typedef struct search {
   pipeline *p;
-  wafer_rect area;   /* free of dead cores */
-  uint64_t floor;    /* no shorter interval is of use */
-  uint32_t replicas; /* of a kernel, at most: in this try */
-  uint32_t most;     /* in any */
-  uint64_t bound;    /* no layout has a shorter interval */
-  uint32_t *many;    /* of each kind: kernels */
+  wafer_rect area;                   /* free of dead cores */
+  uint64_t floor;                    /* no shorter interval is of use */
+  uint32_t replicas;                 /* of a kernel, at most: in this try */
+  uint32_t most;                     /* in any */
+  uint64_t bound;                    /* no layout has a shorter interval */
+  uint32_t *many;                    /* of each kind: kernels */
   const wafer_curve *const *guessed; /* of each kernel: the curve for depths as guessed */
   wafer_placer_problem problem;
   wafer_placement found;
@@ -31,7 +31,9 @@ static uint64_t max_u64(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
 
-static wafer_objective objective_of(const pipeline *p) { return p->ctx->options->objective; }
+static wafer_objective objective_of(const pipeline *p) {
+  return p->ctx->options->objective;
+}
 
 /* ---- The problem ---- */
 
@@ -47,7 +49,8 @@ static uint32_t point_shapes(const search *s, const kind *of, size_t i, wafer_pl
     time = max_u64(time << of->haste, s->floor);
     if (time == last) break;
     last = time;
-    if (at) at[n] = (wafer_placer_shape){point->width * r, point->height, time, (uint64_t)r << 32 | i};
+    if (at)
+      at[n] = (wafer_placer_shape){point->width * r, point->height, time, (uint64_t)r << 32 | i};
     n++;
   }
   return n;
@@ -96,8 +99,7 @@ static wafer_status make_problem(search *s) {
   pipeline *p = s->p;
   wafer_placer_shapes *kinds = WAFER_NEW(p->ctx->arena, wafer_placer_shapes, p->kind_count);
   if (!kinds) return pipeline_no_memory(p);
-  for (uint32_t k = 0; k < p->kind_count; k++)
-    WAFER_TRY(kind_shapes(s, &p->kinds[k], &kinds[k]));
+  for (uint32_t k = 0; k < p->kind_count; k++) WAFER_TRY(kind_shapes(s, &p->kinds[k], &kinds[k]));
   s->problem = (wafer_placer_problem){.width = s->area.width,
                                       .height = s->area.height,
                                       .kind_count = p->kind_count,
@@ -132,11 +134,11 @@ static wafer_status look(search *s, shelf_place *places, bool *found) {
     const wafer_placed *at = &s->found.at[k];
     uint64_t tag = s->problem.kinds[s->problem.kind[k]].at[at->shape].tag;
     uint32_t replicas = (uint32_t)(tag >> 32);
-    places[k] = (shelf_place){
-        (uint32_t)tag,
-        {s->area.x + at->x, s->area.y + at->y, at->width / replicas, at->height},
-        replicas,
-        &s->p->curve[k]->at[(uint32_t)tag]};
+    places[k] =
+        (shelf_place){(uint32_t)tag,
+                      {s->area.x + at->x, s->area.y + at->y, at->width / replicas, at->height},
+                      replicas,
+                      &s->p->curve[k]->at[(uint32_t)tag]};
   }
   return WAFER_OK;
 }
@@ -146,9 +148,9 @@ static wafer_status look(search *s, shelf_place *places, bool *found) {
 /* Lengths along a direction of `all` cores, so changed that what fits beside each other still does:
  * measured so, too, no layout has more area than the wafer. Kernels of more than half the wafer's
  * height cannot stand on each other, of more than a third not three; their area does not show it.
- * (Dual feasible functions: Fekete and Schepers, Mathematical Programming 91, 2001.) 0: as it is. To
- * STEPS: what leaves less than `step` parts of 2 STEPS is all, and less than that is nothing. Beyond:
- * so many parts and no fractions. */
+ * (Dual feasible functions: Fekete and Schepers, Mathematical Programming 91, 2001.) 0: as it is.
+ * To STEPS: what leaves less than `step` parts of 2 STEPS is all, and less than that is nothing.
+ * Beyond: so many parts and no fractions. */
 #define STEPS 8u
 #define PARTS 6u
 typedef struct measure {
@@ -213,8 +215,10 @@ static uint64_t least_interval(search *s) {
   uint64_t low = p->edge, high = p->cycle_count ? p->cycles[p->cycle_count - 1] : low;
   while (low < high) {
     uint64_t mid = low + (high - low) / 2;
-    if (area_fits(s, mid)) high = mid;
-    else low = mid + 1;
+    if (area_fits(s, mid))
+      high = mid;
+    else
+      low = mid + 1;
   }
   return low;
 }
@@ -255,8 +259,7 @@ static bool better(const search *s, const merit *a, const merit *b) {
     return a->wire != b->wire ? a->wire < b->wire : a->latency < b->latency;
   case WAFER_OBJECTIVE_latency:
     return a->latency != b->latency ? a->latency < b->latency : a->interval < b->interval;
-  case WAFER_OBJECTIVE_wire:
-    return a->interval <= b->interval && a->wire < b->wire;
+  case WAFER_OBJECTIVE_wire: return a->interval <= b->interval && a->wire < b->wire;
   }
   return false;
 }
@@ -271,8 +274,9 @@ static void tell(const search *s, const merit *shelves, const merit *best) {
              (unsigned long long)shelves->wire / 2);
 }
 
-/* At first none is in haste, and buffers are as deep as guessed; then kernels are made for those that
- * the layout asked for, where there are such shapes; then those make haste whom the shelves hastened. */
+/* At first none is in haste, and buffers are as deep as guessed; then kernels are made for those
+ * that the layout asked for, where there are such shapes; then those make haste whom the shelves
+ * hastened. */
 static wafer_status set_haste(pipeline *p, int try, const uint32_t *of_shelves) {
   size_t bytes = p->graph->kernel_count * sizeof *p->haste;
   bool deeper = false;

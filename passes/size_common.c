@@ -14,8 +14,8 @@ wafer_kernel_body size_with_depths(const wafer_kernel_body *body, const uint32_t
 
 /* ---- The largest rectangle without dead and reserved cores ---- */
 
-/* The largest rectangle whose bottom row is y, when `top` is the first row of each column from which
- * on no core is dead: the classic stack over a histogram. */
+/* The largest rectangle whose bottom row is y, when `top` is the first row of each column from
+ * which on no core is dead: the classic stack over a histogram. */
 static void scan_row(const wafer_machine *m, uint32_t y, const uint32_t *top, uint32_t *stack,
                      wafer_rect *best) {
   uint32_t depth = 0, width = m->usable.width;
@@ -98,8 +98,8 @@ static int by_bytes(const void *a, const void *b) {
 /* The tile of a value on a core, as often as it is there; depth 0: two slices of it. */
 static uint64_t tile_bytes(const wafer_kernel_body *body, const wafer_layout *layout,
                            const wafer_type *type, uint64_t depth) {
-  uint64_t bytes = wafer_layout_tile(layout, &type->shape) *
-                   wafer_stored_bytes(type->dtype, body->storage);
+  uint64_t bytes =
+      wafer_layout_tile(layout, &type->shape) * wafer_stored_bytes(type->dtype, body->storage);
   if (depth == 0) return 2 * (bytes < WAFER_SLICE_BYTES ? bytes : WAFER_SLICE_BYTES);
   return depth * bytes;
 }

@@ -1,6 +1,6 @@
-/* Pins: kernels of a pipeline that have their shape and place, by order or kept from an earlier plan.
- * The rest is packed around them. What is kept is a wish: where the rest does not fit, the kept
- * kernels nearest in the order to a free one are freed too, ever more of them. */
+/* Pins: kernels of a pipeline that have their shape and place, by order or kept from an earlier
+ * plan. The rest is packed around them. What is kept is a wish: where the rest does not fit, the
+ * kept kernels nearest in the order to a free one are freed too, ever more of them. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -58,7 +58,8 @@ static const char *taken(const pipeline *p, wafer_rect r) {
   const wafer_machine *m = p->ctx->machine;
   for (uint32_t i = 0; i < m->dead_count; i++)
     if (wafer_rect_overlaps(r, (wafer_rect){m->dead[i].x, m->dead[i].y, 1, 1}))
-      return wafer_arena_printf(p->ctx->arena, "the dead core (%u, %u)", m->dead[i].x, m->dead[i].y);
+      return wafer_arena_printf(p->ctx->arena, "the dead core (%u, %u)", m->dead[i].x,
+                                m->dead[i].y);
   for (uint32_t i = 0; i < m->reserved_count; i++)
     if (wafer_rect_overlaps(r, m->reserved[i]))
       return wafer_arena_printf(p->ctx->arena, "the reserved cores at (%u, %u)", m->reserved[i].x,
@@ -162,7 +163,8 @@ static wafer_status place_pin(pipeline *p, const wafer_pin *pin) {
   return set(p, k, pin, point), WAFER_OK;
 }
 
-/* A kept pin goes to the free kernel of its name, in a second round to one that computes the same. */
+/* A kept pin goes to the free kernel of its name, in a second round to one that computes the same.
+ */
 static void keep_pin(pipeline *p, const wafer_pin *pin, bool by_name, bool *used) {
   if (*used || !inside(p->ctx->machine->usable, cores_of(pin))) return;
   for (uint32_t k = 0; k < p->graph->kernel_count; k++) {

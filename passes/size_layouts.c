@@ -4,9 +4,9 @@
  * first, and that may take longer than the kernel. So a phase's shape is weighed with those of its
  * neighbours: least is the sum of all phases' cycles and of the exchanges between them. Along a
  * tree, each kernel hanging on the producer that ran last, that sum has an exact minimum: from the
- * last kernel to the first, each finds its best shape for every shape of its parent. Other edges are
- * weighed with the shapes of the round before; rounds go on as long as the sum falls. A chain needs
- * one. What the cores can hold beside the kernel is looked at afterwards (size_streaming.c).
+ * last kernel to the first, each finds its best shape for every shape of its parent. Other edges
+ * are weighed with the shapes of the round before; rounds go on as long as the sum falls. A chain
+ * needs one. What the cores can hold beside the kernel is looked at afterwards (size_streaming.c).
  *
  * A kernel's shapes are some of its curve, few for each size, and splits under which it takes an
  * input just as a shape of the parent leaves it. */
@@ -31,9 +31,9 @@ typedef struct choice {
   wafer_kernel_body body;
   uint32_t count, parent; /* kernel, or WAFER_NONE */
   option *at;
-  uint64_t *tree;         /* [option of the parent][option]: exchanges between them */
+  uint64_t *tree; /* [option of the parent][option]: exchanges between them */
   uint64_t *base, *message;
-  uint32_t *best;         /* for each option of the parent */
+  uint32_t *best; /* for each option of the parent */
   uint32_t chosen, kept;
 } choice;
 
@@ -111,11 +111,11 @@ static wafer_status add_option(layouts *l, uint32_t k, const wafer_shape_point *
                 .out = WAFER_NEW(l->ctx->arena, wafer_holding, body->output_count)};
   if ((body->input_count && !o->in) || !o->out) return no_memory(l);
   for (uint32_t i = 0; i < body->input_count; i++)
-    o->in[i] = (wafer_holding){WAFER_AT_wafer, rect,
-                               wafer_kernel_input_layout(body, &point->split, i)};
+    o->in[i] =
+        (wafer_holding){WAFER_AT_wafer, rect, wafer_kernel_input_layout(body, &point->split, i)};
   for (uint32_t i = 0; i < body->output_count; i++)
-    o->out[i] = (wafer_holding){WAFER_AT_wafer, rect,
-                                wafer_kernel_output_layout(body, &point->split, i)};
+    o->out[i] =
+        (wafer_holding){WAFER_AT_wafer, rect, wafer_kernel_output_layout(body, &point->split, i)};
   o->own = point->cycles + from_edge(l, k, o) + weights_late(l, k, point);
   c->count++;
   return WAFER_OK;
@@ -182,8 +182,8 @@ static void split_like(const choice *c, const wafer_loops *loops, uint32_t input
 static bool is_possible(const wafer_loops *loops, const wafer_split *split) {
   for (uint32_t i = 0; i < WAFER_MAX_LOOPS; i++) {
     uint64_t parts = (uint64_t)split->rows[i] * split->cols[i];
-    if (parts > 1 && (i >= loops->count || !loops->divisible[i] ||
-                      parts > (uint64_t)loops->extent[i]))
+    if (parts > 1 &&
+        (i >= loops->count || !loops->divisible[i] || parts > (uint64_t)loops->extent[i]))
       return false;
   }
   return true;

@@ -23,25 +23,25 @@ typedef struct pipeline {
   uint32_t *haste;  /* kernel: it takes at most T >> haste cycles, if it can */
   int32_t *skipped; /* stage: values too deep for their buffers that skip it, as differences */
   const wafer_curve **curve;
-  const uint32_t **wanted; /* kernel: depths that the settled times ask for, held or not */
+  const uint32_t **wanted;   /* kernel: depths that the settled times ask for, held or not */
   const shelf_place *places; /* that are being settled */
   uint32_t *kind_of;
   uint32_t kind_count;
   kind *kinds;
   size_t cycle_count;
-  uint64_t *cycles; /* every cycle count on a curve, rising */
-  uint64_t edge;    /* cycles of a sample across the edge, or of the slowest pinned kernel */
-  bool piece;              /* of a model of several: pins may mean kernels of others */
-  const wafer_pin **pin;   /* kernel: what holds it in place, NULL: nothing; NULL: no pins at all */
-  uint32_t *pinned;        /* kernel: the point of its curve that its pin wants */
+  uint64_t *cycles;      /* every cycle count on a curve, rising */
+  uint64_t edge;         /* cycles of a sample across the edge, or of the slowest pinned kernel */
+  bool piece;            /* of a model of several: pins may mean kernels of others */
+  const wafer_pin **pin; /* kernel: what holds it in place, NULL: nothing; NULL: no pins at all */
+  uint32_t *pinned;      /* kernel: the point of its curve that its pin wants */
 } pipeline;
 
 /* Numbers the kinds, anew after kernels have made haste. */
 wafer_status pipeline_find_kinds(pipeline *p);
 /* Kernels in stages that values too deep for their buffers skip make haste. */
 void pipeline_hasten(const pipeline *p);
-/* Curves of kernels whose cores could not hold the depths wanted, made for these; *found is false when
- * there are none. */
+/* Curves of kernels whose cores could not hold the depths wanted, made for these; *found is false
+ * when there are none. */
 wafer_status pipeline_deepen(pipeline *p, bool *found);
 /* A search for a better layout than the one that is settled, which stays if there is none; *fits
  * says whether one is settled, before and after. */

@@ -1,13 +1,14 @@
 /* Sizing weight streaming: a phase per kernel, each on the whole wafer, one after the other.
  *
  * Kernels are sized in order, twice: first each for itself, then with the shapes that are best all
- * in all (size_layouts.c), where they fit; the better sizing stays. Of a curve's shapes the one wins
- * whose cycles, with what it costs to bring the inputs from where earlier kernels left them, are
- * least, among those whose bytes fit beside everything that is held meanwhile: every sample's copy of
- * each value that a later kernel needs. Where that ends in a kernel that does not fit, all is sized
- * again with a price on what shapes leave behind, by bytes and phases: a backward pass needs values
- * long after they are made. Then the copies of such values end with the phase. Where the inputs of
- * the whole batch do not fit, they pass sample by sample; where weights do not, slice by slice. */
+ * in all (size_layouts.c), where they fit; the better sizing stays. Of a curve's shapes the one
+ * wins whose cycles, with what it costs to bring the inputs from where earlier kernels left them,
+ * are least, among those whose bytes fit beside everything that is held meanwhile: every sample's
+ * copy of each value that a later kernel needs. Where that ends in a kernel that does not fit, all
+ * is sized again with a price on what shapes leave behind, by bytes and phases: a backward pass
+ * needs values long after they are made. Then the copies of such values end with the phase. Where
+ * the inputs of the whole batch do not fit, they pass sample by sample; where weights do not, slice
+ * by slice. */
 #include <string.h>
 
 #include "size.h"
@@ -138,7 +139,7 @@ static uint64_t bring_cycles(const streaming *s, const wafer_holding *from, cons
 
 /* Cycles to bring one sample's inputs to the kernel, one after the other. */
 static uint64_t inputs_cycles(const streaming *s, const wafer_graph_kernel *kernel,
-                                const wafer_kernel_body *body, const wafer_shape_point *point) {
+                              const wafer_kernel_body *body, const wafer_shape_point *point) {
   uint64_t all = 0;
   for (uint32_t i = 0; i < body->input_count; i++) {
     if (body->input_is_weight[i]) continue;
@@ -170,8 +171,8 @@ static uint64_t holding_price(const streaming *s, uint32_t k, const wafer_kernel
     wafer_holding at = out ? output_holding(s, body, point, i - body->input_count)
                            : input_holding(s, body, point, i);
     if ((!out && passes(s, body, i)) || is_held(&s->held[value], &at)) continue;
-    byte_phases += holding_bytes(&at, &s->graph->values[value].type, body->storage) *
-                   (s->last_use[value] - k);
+    byte_phases +=
+        holding_bytes(&at, &s->graph->values[value].type, body->storage) * (s->last_use[value] - k);
   }
   return s->price * s->batch * byte_phases / 1024;
 }
@@ -191,8 +192,8 @@ static const wafer_shape_point *choose(const streaming *s, uint32_t k,
     uint64_t bytes = bytes_beside(s, kernel, body, point);
     *least = bytes < *least ? bytes : *least;
     if (bytes > s->budget) continue;
-    uint64_t cycles = point->cycles + inputs_cycles(s, kernel, body, point) +
-                      holding_price(s, k, body, point);
+    uint64_t cycles =
+        point->cycles + inputs_cycles(s, kernel, body, point) + holding_price(s, k, body, point);
     tried++;
     if (cycles >= best_cycles) continue;
     best = point;
@@ -253,8 +254,7 @@ uint64_t size_weight_cycles(const wafer_machine *m, const wafer_kernel_body *bod
                       to = {.where = WAFER_AT_wafer, .rect = {0, 0, point->width, point->height}};
   uint64_t sum = 0;
   for (uint32_t i = 0; i < body->input_count; i++)
-    if (body->input_is_weight[i])
-      sum += stream_cycles(m, &from, &to, weight_words(body, i));
+    if (body->input_is_weight[i]) sum += stream_cycles(m, &from, &to, weight_words(body, i));
   return sum ? sum + m->memoryx_latency_cycles + m->edge_latency_cycles : 0;
 }
 
@@ -392,11 +392,9 @@ static wafer_status size_phase_of(streaming *s, uint32_t k, bool *fits) {
   WAFER_TRY(try_wish(s, k, &a));
   for (uint32_t weights = SIZE_WEIGHT_DEPTH + 1; weights-- > (streams ? 0 : 1);) {
     WAFER_TRY(try_depths(s, k, weights, s->batch, s->batch, &a));
-    if (s->batch > PASSING_DEPTH)
-      WAFER_TRY(try_depths(s, k, weights, PASSING_DEPTH, s->batch, &a));
+    if (s->batch > PASSING_DEPTH) WAFER_TRY(try_depths(s, k, weights, PASSING_DEPTH, s->batch, &a));
   }
-  if (only_leaves(s, k))
-    WAFER_TRY(try_depths(s, k, streams ? 0 : SIZE_WEIGHT_DEPTH, 1, 0, &a));
+  if (only_leaves(s, k)) WAFER_TRY(try_depths(s, k, streams ? 0 : SIZE_WEIGHT_DEPTH, 1, 0, &a));
   *fits = a.point != NULL;
   if (!*fits)
     return size_refuse(s->ctx, s->graph, k, &a.refused, a.asked, s->budget, s->batch * s->live,

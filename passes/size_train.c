@@ -159,8 +159,8 @@ static uint64_t fill_depths(const pipeline *p, uint32_t k, const uint64_t *start
   return interval;
 }
 
-/* A route may turn out longer than the way between two rectangles, by an eighth of the way across the
- * wafer or so: one sample more where times do not leave that much, if the cores can hold it. */
+/* A route may turn out longer than the way between two rectangles, by an eighth of the way across
+ * the wafer or so: one sample more where times do not leave that much, if the cores can hold it. */
 static void spare_depths(const pipeline *p, uint32_t k, const uint64_t *start, uint32_t *depths,
                          uint64_t *bytes) {
   const wafer_kernel_body *body = &p->graph->kernels[k].body;
@@ -173,8 +173,10 @@ static void spare_depths(const pipeline *p, uint32_t k, const uint64_t *start, u
     uint64_t span = input ? input_span(p, k, i, start) : output_span(p, k);
     if (depths[i] * replicas * t >= span + detour || depths[i] >= WAFER_MAX_DEPTH) continue;
     depths[i]++;
-    if (fits_core(p, k, depths, &more)) *bytes = more;
-    else depths[i]--;
+    if (fits_core(p, k, depths, &more))
+      *bytes = more;
+    else
+      depths[i]--;
   }
 }
 

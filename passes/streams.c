@@ -73,7 +73,8 @@ static cut cut_of(const wafer_layout *l, const wafer_shape *shape, uint32_t d, b
 static bool agrees(const wafer_holding *from, const wafer_holding *to, const wafer_shape *shape,
                    bool over_rows) {
   for (uint32_t d = 0; d < shape->rank; d++) {
-    cut a = cut_of(&from->layout, shape, d, over_rows), b = cut_of(&to->layout, shape, d, over_rows);
+    cut a = cut_of(&from->layout, shape, d, over_rows),
+        b = cut_of(&to->layout, shape, d, over_rows);
     if (a.parts != b.parts || a.stride != b.stride || a.length != b.length) return false;
   }
   return true;
@@ -112,8 +113,8 @@ uint64_t relayout_cycles(const wafer_machine *m, const wafer_holding *from, cons
 
 uint64_t stream_latency(const wafer_machine *m, const wafer_holding *from, const wafer_holding *to,
                         uint64_t hops) {
-  uint64_t latency = hops * m->hop_cycles + 2 * (uint64_t)m->ramp_cycles +
-                     RUNS * (uint64_t)m->detour_cycles;
+  uint64_t latency =
+      hops * m->hop_cycles + 2 * (uint64_t)m->ramp_cycles + RUNS * (uint64_t)m->detour_cycles;
   if (from->where == WAFER_AT_memoryx) latency += m->memoryx_latency_cycles;
   if (from->where != WAFER_AT_wafer || to->where != WAFER_AT_wafer)
     latency += m->edge_latency_cycles;
@@ -121,5 +122,6 @@ uint64_t stream_latency(const wafer_machine *m, const wafer_holding *from, const
 }
 
 uint64_t holding_bytes(const wafer_holding *holding, const wafer_type *type, wafer_dtype storage) {
-  return wafer_layout_tile(&holding->layout, &type->shape) * wafer_stored_bytes(type->dtype, storage);
+  return wafer_layout_tile(&holding->layout, &type->shape) *
+         wafer_stored_bytes(type->dtype, storage);
 }

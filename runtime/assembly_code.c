@@ -39,26 +39,13 @@ static wafer_status read_task(assembly_text *t, uint16_t *out) {
 
 static wafer_status read_scalar(assembly_text *t, wafer_instruction *code) {
   for (const char *field = assembly_fields(code->op); *field; field++) switch (*field) {
-    case 'a':
-      WAFER_TRY(read_register(t, &code->a));
-      break;
-    case 'b':
-      WAFER_TRY(read_register(t, &code->b));
-      break;
-    case 'c':
-      WAFER_TRY(read_register(t, &code->c));
-      break;
-    case 'v':
-      WAFER_TRY(read_int32(t, "a value of 32 bits", &code->value));
-      break;
-    case 'm':
-      WAFER_TRY(read_thread(t, &code->thread));
-      break;
-    case 't':
-      WAFER_TRY(read_task(t, &code->target));
-      break;
-    default:
-      WAFER_TRY(assembly_label(t, t->code_count, false));
+    case 'a': WAFER_TRY(read_register(t, &code->a)); break;
+    case 'b': WAFER_TRY(read_register(t, &code->b)); break;
+    case 'c': WAFER_TRY(read_register(t, &code->c)); break;
+    case 'v': WAFER_TRY(read_int32(t, "a value of 32 bits", &code->value)); break;
+    case 'm': WAFER_TRY(read_thread(t, &code->thread)); break;
+    case 't': WAFER_TRY(read_task(t, &code->target)); break;
+    default: WAFER_TRY(assembly_label(t, t->code_count, false));
     }
   return WAFER_OK;
 }
@@ -83,12 +70,9 @@ static wafer_status read_attribute(assembly_text *t, wafer_attr *a) {
     switch (wafer_attr_kind_of(a->id)) {
     case WAFER_ATTR_KIND_int:
       return assembly_integer(t, INT64_MIN, INT64_MAX, "a number of 64 bits", &a->i);
-    case WAFER_ATTR_KIND_float:
-      return assembly_real(t, &a->f);
-    case WAFER_ATTR_KIND_string:
-      return assembly_string(t, &a->s);
-    default:
-      return assembly_wrong(t, "an attribute that maps have");
+    case WAFER_ATTR_KIND_float: return assembly_real(t, &a->f);
+    case WAFER_ATTR_KIND_string: return assembly_string(t, &a->s);
+    default: return assembly_wrong(t, "an attribute that maps have");
     }
   }
   return assembly_wrong(t, "an attribute");

@@ -42,14 +42,9 @@ static void print_attributes(FILE *out, const wafer_attrs *attrs) {
     const wafer_attr *a = &attrs->at[i];
     fprintf(out, "%s%s=", i ? " " : "", wafer_attr_name(a->id));
     switch (wafer_attr_kind_of(a->id)) {
-    case WAFER_ATTR_KIND_int:
-      fprintf(out, "%" PRId64, a->i);
-      break;
-    case WAFER_ATTR_KIND_float:
-      print_real(out, a->f);
-      break;
-    default:
-      print_string(out, a->s);
+    case WAFER_ATTR_KIND_int: fprintf(out, "%" PRId64, a->i); break;
+    case WAFER_ATTR_KIND_float: print_real(out, a->f); break;
+    default: print_string(out, a->s);
     }
   }
   fputc('}', out);
@@ -113,26 +108,13 @@ static void print_vector(FILE *out, const wafer_instruction *code) {
 
 static void print_scalar(FILE *out, const wafer_instruction *code) {
   for (const char *field = assembly_fields(code->op); *field; field++) switch (*field) {
-    case 'a':
-      print_register(out, code->a);
-      break;
-    case 'b':
-      print_register(out, code->b);
-      break;
-    case 'c':
-      print_register(out, code->c);
-      break;
-    case 'v':
-      fprintf(out, " %" PRId32, code->value);
-      break;
-    case 'm':
-      fprintf(out, " %u", code->thread);
-      break;
-    case 't':
-      fprintf(out, " T%u", code->target);
-      break;
-    default:
-      fprintf(out, " L%u", code->target);
+    case 'a': print_register(out, code->a); break;
+    case 'b': print_register(out, code->b); break;
+    case 'c': print_register(out, code->c); break;
+    case 'v': fprintf(out, " %" PRId32, code->value); break;
+    case 'm': fprintf(out, " %u", code->thread); break;
+    case 't': fprintf(out, " T%u", code->target); break;
+    default: fprintf(out, " L%u", code->target);
     }
 }
 
@@ -182,8 +164,7 @@ static bool print_program(FILE *out, const wafer_core_program *p, uint32_t numbe
   for (uint32_t i = 0; i < p->task_count; i++) {
     const wafer_core_task *t = &p->tasks[i];
     fprintf(out, "  task %s", kinds[t->kind]);
-    if (t->kind == WAFER_TASK_data || t->kind == WAFER_TASK_control)
-      fprintf(out, " #%u", t->color);
+    if (t->kind == WAFER_TASK_data || t->kind == WAFER_TASK_control) fprintf(out, " #%u", t->color);
     fprintf(out, " L%" PRIu32 "%s ; T%" PRIu32 "\n", t->entry, t->blocked ? " blocked" : "", i);
   }
   return print_code(out, p);

@@ -276,8 +276,7 @@ static wafer_status read_lines(reader *r) {
 }
 
 wafer_status wafer_assembly_read(const wafer_diag *diag, wafer_arena *arena, const char *file,
-                                 const char *text, size_t bytes,
-                                 const wafer_fabric_program **out) {
+                                 const char *text, size_t bytes, const wafer_fabric_program **out) {
   *out = NULL;
   reader r = {.t = {.diag = diag, .arena = arena, .file = file, .line = 1}};
   r.t.at = r.t.line_start = text;

@@ -37,7 +37,7 @@ wafer_status assembly_no_memory(const assembly_text *t);
 
 /* Past blanks; the text ends with a zero. */
 void assembly_skip(assembly_text *t);
-bool assembly_at_end(assembly_text *t); /* of the line, or at a comment */
+bool assembly_at_end(assembly_text *t);     /* of the line, or at a comment */
 bool assembly_is(assembly_text *t, char c); /* then past it */
 /* A word of letters, digits and underscores; then past it. */
 bool assembly_word(assembly_text *t, const char *word);

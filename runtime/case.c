@@ -121,8 +121,7 @@ static wafer_status load(case_build *b, const case_row *row) {
 }
 
 /* Once more, with faults; a fabric whose run traps has said which of them struck. */
-static wafer_status run_with_faults(case_build *b, const case_row *row,
-                                    wafer_case_result *result) {
+static wafer_status run_with_faults(case_build *b, const case_row *row, wafer_case_result *result) {
   wafer_fabric_stats stats;
   wafer_fabric_destroy(b->fabric);
   b->fabric = NULL;

@@ -77,11 +77,10 @@ void case_add(case_build *b, case_program *p, uint8_t a, uint8_t from, int32_t v
 }
 
 void case_loop(case_build *b, case_program *p, uint8_t a, uint32_t target) {
-  case_emit(b, p,
-            (wafer_instruction){.op = WAFER_CORE_branch,
-                                .a = WAFER_NO_REGISTER,
-                                .b = a,
-                                .target = (uint16_t)target});
+  case_emit(
+      b, p,
+      (wafer_instruction){
+          .op = WAFER_CORE_branch, .a = WAFER_NO_REGISTER, .b = a, .target = (uint16_t)target});
 }
 
 uint32_t case_program_end(case_build *b, case_program *p) {

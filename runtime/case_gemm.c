@@ -18,8 +18,8 @@ wafer_operand case_gemm_at(const case_build *b, uint8_t reg, uint32_t address) {
 void case_gemm_clear(case_build *b, case_program *p) {
   const case_matrices *m = b->state;
   wafer_operand zero = {.kind = WAFER_OPERAND_constant, .dtype = (uint8_t)b->o.dtype};
-  wafer_instruction code = case_instruction(
-      b, WAFER_CORE_move, case_memory(b, (int32_t)b->answer), zero, (wafer_operand){0});
+  wafer_instruction code = case_instruction(b, WAFER_CORE_move, case_memory(b, (int32_t)b->answer),
+                                            zero, (wafer_operand){0});
   code.shape[3] = m->mt * m->nt;
   case_emit(b, p, code);
 }
@@ -27,7 +27,7 @@ void case_gemm_clear(case_build *b, case_program *p) {
 /* ---- parts of a program ---- */
 
 void case_gemm_send(case_build *b, case_program *p, uint8_t color, uint8_t reg, uint32_t count,
-                      uint8_t thread) {
+                    uint8_t thread) {
   wafer_instruction code = case_instruction(b, WAFER_CORE_move, case_out(b, p, color),
                                             case_gemm_at(b, reg, 0), (wafer_operand){0});
   code.shape[3] = count;
@@ -36,8 +36,8 @@ void case_gemm_send(case_build *b, case_program *p, uint8_t color, uint8_t reg, 
   case_emit(b, p, code);
 }
 
-void case_gemm_receive(case_build *b, case_program *p, uint8_t color, uint8_t reg,
-                         uint32_t count, uint8_t thread, uint8_t task) {
+void case_gemm_receive(case_build *b, case_program *p, uint8_t color, uint8_t reg, uint32_t count,
+                       uint8_t thread, uint8_t task) {
   wafer_instruction code = case_instruction(b, WAFER_CORE_move, case_gemm_at(b, reg, 0),
                                             case_in(b, p, color), (wafer_operand){0});
   code.shape[3] = count;

@@ -4,8 +4,8 @@
 
 #include "case_matrix.h"
 
-enum { CASE_A = 3, CASE_A_NEXT = 4, CASE_B = 6, CASE_B_NEXT = 7, CASE_STEPS = 8 }; /* registers */
-enum { CASE_SEND_A, CASE_RECEIVE_A, CASE_SEND_B, CASE_RECEIVE_B, CASE_MULTIPLIES };  /* threads */
+enum { CASE_A = 3, CASE_A_NEXT = 4, CASE_B = 6, CASE_B_NEXT = 7, CASE_STEPS = 8 };  /* registers */
+enum { CASE_SEND_A, CASE_RECEIVE_A, CASE_SEND_B, CASE_RECEIVE_B, CASE_MULTIPLIES }; /* threads */
 enum { CASE_START, CASE_A_CAME, CASE_B_CAME, CASE_BOTH_CAME, CASE_STEPPED };        /* tasks */
 
 /* Memory of a tile. */

@@ -87,8 +87,7 @@ static void emit_meeting(case_build *b, case_program *p, uint8_t down, uint8_t u
 }
 
 static void emit_reduce(case_build *b, case_program *p, const tree *t, uint32_t row) {
-  uint32_t g = row / t->size, begin = g * t->size, end = group_end(b, t, g),
-           mid = middle(b, t, g);
+  uint32_t g = row / t->size, begin = g * t->size, end = group_end(b, t, g), mid = middle(b, t, g);
   if (row < mid) {
     emit_link(b, p, DOWN, row, row == begin);
     return;

@@ -36,9 +36,9 @@ case_matrices *case_matrices_make(case_build *b, uint32_t m, uint32_t k, uint32_
   uint64_t state = b->o.seed;
   if (!x) return NULL;
   *x = (case_matrices){.m = m, .k = k, .n = n};
-  x->a = WAFER_NEW(b->arena, int8_t, (size_t)m * k);
-  x->b = WAFER_NEW(b->arena, int8_t, (size_t)k * n);
-  x->c = WAFER_NEW(b->arena, float, (size_t)m * n);
+  x->a = WAFER_NEW(b->arena, int8_t, (size_t)m *k);
+  x->b = WAFER_NEW(b->arena, int8_t, (size_t)k *n);
+  x->c = WAFER_NEW(b->arena, float, (size_t)m *n);
   if (!x->a || !x->b || !x->c) return NULL;
   draw(x->a, (size_t)m * k, &state, 0);
   draw(x->b, (size_t)k * n, &state, density);

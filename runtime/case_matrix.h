@@ -18,7 +18,8 @@ wafer_status case_matrices_fit(const case_build *b, uint64_t elements);
 case_matrices *case_matrices_make(case_build *b, uint32_t m, uint32_t k, uint32_t n,
                                   double density);
 
-/* A block of a matrix that has `stride` columns, into a core's memory; `turned`: column by column. */
+/* A block of a matrix that has `stride` columns, into a core's memory; `turned`: column by column.
+ */
 typedef struct case_block {
   const int8_t *from;
   uint32_t stride, rows, cols;

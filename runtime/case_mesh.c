@@ -1,7 +1,7 @@
 /* Cannon's algorithm on rings folded into rows and columns, so that neighbours in a ring are at
- * most two hops apart: 0, 2, 4 ... 5, 3, 1. Tiles of A are turned round the ring of row r by as many
- * places as the row has in its own ring, the shorter way; then, step by step, tiles of A and B move
- * one place on while the present ones are multiplied. After He et al., "WaferLLM" (OSDI 2025),
+ * most two hops apart: 0, 2, 4 ... 5, 3, 1. Tiles of A are turned round the ring of row r by as
+ * many places as the row has in its own ring, the shorter way; then, step by step, tiles of A and B
+ * move one place on while the present ones are multiplied. After He et al., "WaferLLM" (OSDI 2025),
  * MeshGEMM, whose tasks and loops this has too. */
 #include "case_gemm.h"
 

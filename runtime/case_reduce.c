@@ -117,7 +117,8 @@ static void two_phase(case_build *b, uint32_t group) {
 }
 
 /* ---- tree: the first core of each half of an interval has the half's sum; the second sends its to
- * the first. Halves are as equal as they can be, so that both have it at about the same time. ---- */
+ * the first. Halves are as equal as they can be, so that both have it at about the same time. ----
+ */
 
 typedef struct tree_core {
   uint32_t receives[32], count; /* rounds in which it receives, last first */
@@ -152,8 +153,7 @@ static wafer_status tree(case_build *b) {
   for (uint32_t x = 0; x < cores; x++) {
     tree_core c = tree_core_at(x, cores, rounds);
     case_program *p = case_program_begin(b, "tree");
-    for (uint32_t k = c.count; k > 0; k--)
-      receive(b, p, (uint8_t)c.receives[k - 1], k < c.count);
+    for (uint32_t k = c.count; k > 0; k--) receive(b, p, (uint8_t)c.receives[k - 1], k < c.count);
     if (x) send(b, p, (uint8_t)c.sends, c.count ? b->answer : 0);
     place_column(b, x, case_program_end(b, p));
     if (x) lines_west(b, x, c.to, (uint8_t)c.sends);

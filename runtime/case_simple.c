@@ -52,18 +52,10 @@ static wafer_status build_vector(case_build *b) {
 static bool expect_vector(const case_build *b, uint32_t x, uint32_t y, uint32_t i, double *value) {
   double in = case_input(b, x, y, i);
   switch (vector_op(b)) {
-  case WAFER_CORE_add:
-    *value = in + in;
-    break;
-  case WAFER_CORE_sub:
-    *value = 0;
-    break;
-  case WAFER_CORE_mul:
-    *value = in * in;
-    break;
-  default:
-    *value = in;
-    break;
+  case WAFER_CORE_add: *value = in + in; break;
+  case WAFER_CORE_sub: *value = 0; break;
+  case WAFER_CORE_mul: *value = in * in; break;
+  default: *value = in; break;
   }
   return true;
 }

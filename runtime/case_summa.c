@@ -28,9 +28,9 @@ uint32_t case_summa_b(const case_build *b) {
 static void emit_offer(case_build *b, case_program *p, uint32_t at, uint8_t gather, uint32_t tile,
                        uint32_t elements, uint8_t thread, uint8_t passes) {
   uint32_t last = b->o.width - 1;
-  wafer_instruction code = case_instruction(
-      b, WAFER_CORE_move, case_out(b, p, at ? gather : (uint8_t)(gather + 1)),
-      case_memory(b, (int32_t)tile), (wafer_operand){0});
+  wafer_instruction code =
+      case_instruction(b, WAFER_CORE_move, case_out(b, p, at ? gather : (uint8_t)(gather + 1)),
+                       case_memory(b, (int32_t)tile), (wafer_operand){0});
   code.shape[3] = elements;
   code.async = true;
   code.thread = thread;

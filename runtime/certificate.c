@@ -8,12 +8,12 @@ typedef struct certifier {
   const wafer_plan *plan;
   wafer_phase_proof *proof; /* of the phase being looked at */
   const wafer_phase *phase;
-  uint32_t *made;           /* value: 1 + the action of this phase that made its last copy */
-  uint32_t *kernel_at;      /* kernel: 1 + its action in this phase */
-  uint32_t *chain;          /* action: actions up to it, each needing the one before */
-  uint32_t *color;          /* router: 1 + the last colour counted there */
-  uint32_t *colors;         /* router: distinct colours */
-  uint64_t *load[4];        /* link out of a router, by side: cycles */
+  uint32_t *made;      /* value: 1 + the action of this phase that made its last copy */
+  uint32_t *kernel_at; /* kernel: 1 + its action in this phase */
+  uint32_t *chain;     /* action: actions up to it, each needing the one before */
+  uint32_t *color;     /* router: 1 + the last colour counted there */
+  uint32_t *colors;    /* router: distinct colours */
+  uint64_t *load[4];   /* link out of a router, by side: cycles */
   uint32_t *streams[4];
 } certifier;
 

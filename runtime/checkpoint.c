@@ -188,8 +188,7 @@ static wafer_status read_newest(const wafer_diag *diag, wafer_arena *arena, cons
   const wafer_diag gentle = {.emit = warn_instead, .self = (void *)(uintptr_t)diag};
   wafer_status status = WAFER_OK;
   *found = false;
-  if (!steps)
-    return wafer_fail(diag, wafer_at_file(folder), WAFER_NO_MEMORY, "out of memory");
+  if (!steps) return wafer_fail(diag, wafer_at_file(folder), WAFER_NO_MEMORY, "out of memory");
   for (size_t i = 0; i < count && !*found; i++) {
     char path[PATH_BYTES];
     wafer_arena *trial = wafer_arena_create();
@@ -253,7 +252,8 @@ static wafer_status write_files(const wafer_checkpoints *c, wafer_arena *arena, 
   return sync_folder(c->diag, aside);
 }
 
-/* A checkpoint of that step which is in the way is a damaged one, or the same from an earlier run. */
+/* A checkpoint of that step which is in the way is a damaged one, or the same from an earlier run.
+ */
 static wafer_status put_in_place(const wafer_checkpoints *c, const char *aside, uint64_t step) {
   char path[PATH_BYTES], away[PATH_BYTES];
   step_path(path, c->folder, step);
@@ -288,7 +288,8 @@ wafer_status wafer_checkpoint_write(wafer_checkpoints *c, const wafer_checkpoint
   const wafer_weights *tables[CHECKPOINT_FILES] = {weights, state};
   char aside[PATH_BYTES];
   wafer_arena *arena = wafer_arena_create();
-  if (!arena) return wafer_fail(c->diag, wafer_at_file(c->folder), WAFER_NO_MEMORY, "out of memory");
+  if (!arena)
+    return wafer_fail(c->diag, wafer_at_file(c->folder), WAFER_NO_MEMORY, "out of memory");
   join_path(aside, c->folder, ASIDE);
   wafer_status status = write_files(c, arena, aside, about, tables);
   if (status == WAFER_OK) status = put_in_place(c, aside, about->step);

@@ -80,9 +80,7 @@ static wafer_status run_scalar(wafer_fabric *f, uint32_t at, const wafer_instruc
   fabric_core *core = &f->cores[at];
   core->pc++;
   switch ((wafer_core_op)code->op) {
-  case WAFER_CORE_set:
-    set_reg(core, code->a, (uint32_t)code->value);
-    break;
+  case WAFER_CORE_set: set_reg(core, code->a, (uint32_t)code->value); break;
   case WAFER_CORE_plus:
     set_reg(core, code->a,
             (uint32_t)reg(core, code->b) + (uint32_t)reg(core, code->c) + (uint32_t)code->value);
@@ -97,9 +95,7 @@ static wafer_status run_scalar(wafer_fabric *f, uint32_t at, const wafer_instruc
   case WAFER_CORE_branch:
     if (reg(core, code->a) < reg(core, code->b)) core->pc = code->target;
     break;
-  case WAFER_CORE_time:
-    set_reg(core, code->a, (uint32_t)f->now);
-    break;
+  case WAFER_CORE_time: set_reg(core, code->a, (uint32_t)f->now); break;
   case WAFER_CORE_delay: {
     int64_t cycles = (int64_t)reg(core, code->a) + code->value;
     if (cycles > FABRIC_LONGEST_DELAY)
@@ -108,22 +104,14 @@ static wafer_status run_scalar(wafer_fabric *f, uint32_t at, const wafer_instruc
     if (cycles > 1) core->resume = f->now + (uint64_t)cycles;
     break;
   }
-  case WAFER_CORE_activate:
-    core->activated |= 1u << code->target;
-    break;
-  case WAFER_CORE_block:
-    core->blocked |= 1u << code->target;
-    break;
-  case WAFER_CORE_unblock:
-    core->blocked &= ~(1u << code->target);
-    break;
+  case WAFER_CORE_activate: core->activated |= 1u << code->target; break;
+  case WAFER_CORE_block: core->blocked |= 1u << code->target; break;
+  case WAFER_CORE_unblock: core->blocked &= ~(1u << code->target); break;
   case WAFER_CORE_join:
     core->state = CORE_JOIN;
     core->joined = code->thread;
     break;
-  default:
-    core->state = CORE_IDLE;
-    break; /* end */
+  default: core->state = CORE_IDLE; break; /* end */
   }
   return WAFER_OK;
 }

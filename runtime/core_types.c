@@ -32,9 +32,7 @@ static void floats_to(core_class to, const float *p, uint32_t n, core_lanes *out
 void core_widen(core_class to, wafer_dtype dtype, const void *raw, uint32_t n, core_lanes *out) {
   float wide[CORE_CHUNK];
   switch (dtype) {
-  case WAFER_DTYPE_f32:
-    floats_to(to, raw, n, out);
-    return;
+  case WAFER_DTYPE_f32: floats_to(to, raw, n, out); return;
   case WAFER_DTYPE_f16:
     EACH(wide[i] = wafer_f32_of_f16(((const uint16_t *)raw)[i]));
     floats_to(to, wide, n, out);
@@ -67,8 +65,7 @@ void core_widen(core_class to, wafer_dtype dtype, const void *raw, uint32_t n, c
     INTEGERS(X)
     X(bool, uint8_t)
 #undef X
-  default:
-    return;
+  default: return;
   }
 }
 
@@ -86,9 +83,7 @@ static void to_floats(core_class from, const core_lanes *in, uint32_t n, float *
 void core_narrow(core_class from, const core_lanes *in, uint32_t n, wafer_dtype dtype, void *raw) {
   float wide[CORE_CHUNK];
   switch (dtype) {
-  case WAFER_DTYPE_f32:
-    to_floats(from, in, n, raw);
-    return;
+  case WAFER_DTYPE_f32: to_floats(from, in, n, raw); return;
   case WAFER_DTYPE_f16:
     to_floats(from, in, n, wide);
     EACH(((uint16_t *)raw)[i] = wafer_f16_of_f32(wide[i]));
@@ -127,7 +122,6 @@ void core_narrow(core_class from, const core_lanes *in, uint32_t n, wafer_dtype 
   }
     INTEGERS(X)
 #undef X
-  default:
-    return;
+  default: return;
   }
 }

@@ -32,23 +32,15 @@ core_class core_class_of(const wafer_instruction *code) {
 
 /* Those that floats and integers share; `keep` says whether x wins although y may be NaN. */
 #define SHARED_CASES(o, a, b, c, keep)                                                             \
-  case WAFER_CORE_max:                                                                             \
-    EACH(o, a[i] > b[i] || keep(a[i]) ? a[i] : b[i]);                                              \
-  case WAFER_CORE_min:                                                                             \
-    EACH(o, a[i] < b[i] || keep(a[i]) ? a[i] : b[i]);                                              \
-  case WAFER_CORE_less:                                                                            \
-    EACH(o, a[i] < b[i]);                                                                          \
-  case WAFER_CORE_equal:                                                                           \
-    EACH(o, a[i] == b[i]);                                                                         \
-  case WAFER_CORE_select:                                                                          \
-    EACH(o, a[i] != 0 ? b[i] : c[i]);
+  case WAFER_CORE_max: EACH(o, a[i] > b[i] || keep(a[i]) ? a[i] : b[i]);                           \
+  case WAFER_CORE_min: EACH(o, a[i] < b[i] || keep(a[i]) ? a[i] : b[i]);                           \
+  case WAFER_CORE_less: EACH(o, a[i] < b[i]);                                                      \
+  case WAFER_CORE_equal: EACH(o, a[i] == b[i]);                                                    \
+  case WAFER_CORE_select: EACH(o, a[i] != 0 ? b[i] : c[i]);
 #define ARITHMETIC_CASES(o, a, b)                                                                  \
-  case WAFER_CORE_add:                                                                             \
-    EACH(o, a[i] + b[i]);                                                                          \
-  case WAFER_CORE_sub:                                                                             \
-    EACH(o, a[i] - b[i]);                                                                          \
-  case WAFER_CORE_mul:                                                                             \
-    EACH(o, a[i] * b[i]);
+  case WAFER_CORE_add: EACH(o, a[i] + b[i]);                                                       \
+  case WAFER_CORE_sub: EACH(o, a[i] - b[i]);                                                       \
+  case WAFER_CORE_mul: EACH(o, a[i] * b[i]);
 #define IS_NAN(x) ((x) != (x))
 #define NEVER(x) false
 
@@ -57,19 +49,11 @@ VMATH_CLONES static void of_f32(uint8_t op, uint32_t n, const float *a, const fl
   switch (op) {
     ARITHMETIC_CASES(o, a, b)
     SHARED_CASES(o, a, b, c, IS_NAN)
-  case WAFER_CORE_fma:
-    EACH(o, fmaf(a[i], b[i], c[i]));
-  case WAFER_CORE_exp:
-    vmath_exp(o, a, n);
-    return;
-  case WAFER_CORE_reciprocal:
-    vmath_reciprocal(o, a, n);
-    return;
-  case WAFER_CORE_sqrt:
-    vmath_sqrt(o, a, n);
-    return;
-  default:
-    EACH(o, a[i]);
+  case WAFER_CORE_fma: EACH(o, fmaf(a[i], b[i], c[i]));
+  case WAFER_CORE_exp: vmath_exp(o, a, n); return;
+  case WAFER_CORE_reciprocal: vmath_reciprocal(o, a, n); return;
+  case WAFER_CORE_sqrt: vmath_sqrt(o, a, n); return;
+  default: EACH(o, a[i]);
   }
 }
 
@@ -78,16 +62,11 @@ static void of_f64(uint8_t op, uint32_t n, const double *a, const double *b, con
   switch (op) {
     ARITHMETIC_CASES(o, a, b)
     SHARED_CASES(o, a, b, c, IS_NAN)
-  case WAFER_CORE_fma:
-    EACH(o, fma(a[i], b[i], c[i]));
-  case WAFER_CORE_exp:
-    EACH(o, vmath_f64_exp(a[i]));
-  case WAFER_CORE_reciprocal:
-    EACH(o, vmath_f64_reciprocal(a[i]));
-  case WAFER_CORE_sqrt:
-    EACH(o, vmath_f64_sqrt(a[i]));
-  default:
-    EACH(o, a[i]);
+  case WAFER_CORE_fma: EACH(o, fma(a[i], b[i], c[i]));
+  case WAFER_CORE_exp: EACH(o, vmath_f64_exp(a[i]));
+  case WAFER_CORE_reciprocal: EACH(o, vmath_f64_reciprocal(a[i]));
+  case WAFER_CORE_sqrt: EACH(o, vmath_f64_sqrt(a[i]));
+  default: EACH(o, a[i]);
   }
 }
 
@@ -96,10 +75,8 @@ static void of_u64(uint8_t op, uint32_t n, const uint64_t *a, const uint64_t *b,
   switch (op) {
     ARITHMETIC_CASES(o, a, b)
     SHARED_CASES(o, a, b, c, NEVER)
-  case WAFER_CORE_fma:
-    EACH(o, a[i] * b[i] + c[i]);
-  default:
-    EACH(o, a[i]);
+  case WAFER_CORE_fma: EACH(o, a[i] * b[i] + c[i]);
+  default: EACH(o, a[i]);
   }
 }
 
@@ -135,12 +112,9 @@ static wafer_dtype result_type(const wafer_instruction *code) {
   case WAFER_OP_isinf:
   case WAFER_OP_equal:
   case WAFER_OP_less:
-  case WAFER_OP_less_equal:
-    return WAFER_DTYPE_bool;
-  case WAFER_OP_cast:
-    return held(code->out.dtype);
-  default:
-    return operand_type(code);
+  case WAFER_OP_less_equal: return WAFER_DTYPE_bool;
+  case WAFER_OP_cast: return held(code->out.dtype);
+  default: return operand_type(code);
   }
 }
 
@@ -279,36 +253,22 @@ static bool is_accumulator(const core_thread *t, uint32_t k) {
 static uint32_t accumulator(const core_thread *t) {
   if (t->type != CORE_F32) return 0;
   switch (t->code->op) {
-  case WAFER_CORE_fma:
-    return is_accumulator(t, 3) ? 3 : 0;
+  case WAFER_CORE_fma: return is_accumulator(t, 3) ? 3 : 0;
   case WAFER_CORE_add:
-  case WAFER_CORE_mul:
-    return is_accumulator(t, 1) ? 1 : is_accumulator(t, 2) ? 2 : 0;
+  case WAFER_CORE_mul: return is_accumulator(t, 1) ? 1 : is_accumulator(t, 2) ? 2 : 0;
   case WAFER_CORE_max:
-  case WAFER_CORE_min:
-    return is_accumulator(t, 1) ? 1 : 0;
-  default:
-    return 0;
+  case WAFER_CORE_min: return is_accumulator(t, 1) ? 1 : 0;
+  default: return 0;
   }
 }
 
 VMATH_CLONES static float fold(uint8_t op, uint32_t n, float sum, const float *a, const float *b) {
   for (uint32_t i = 0; i < n; i++) switch (op) {
-    case WAFER_CORE_fma:
-      sum = fmaf(a[i], b[i], sum);
-      break;
-    case WAFER_CORE_add:
-      sum = sum + b[i];
-      break;
-    case WAFER_CORE_mul:
-      sum = sum * b[i];
-      break;
-    case WAFER_CORE_max:
-      sum = sum > b[i] || isnan(sum) ? sum : b[i];
-      break;
-    default:
-      sum = sum < b[i] || isnan(sum) ? sum : b[i];
-      break;
+    case WAFER_CORE_fma: sum = fmaf(a[i], b[i], sum); break;
+    case WAFER_CORE_add: sum = sum + b[i]; break;
+    case WAFER_CORE_mul: sum = sum * b[i]; break;
+    case WAFER_CORE_max: sum = sum > b[i] || isnan(sum) ? sum : b[i]; break;
+    default: sum = sum < b[i] || isnan(sum) ? sum : b[i]; break;
     }
   return sum;
 }

@@ -60,8 +60,7 @@ static wafer_status out_of_range(const wafer_diag *diag, const shard *s, uint64_
                                  double value, const wafer_gather *how) {
   if (how->classes)
     return wafer_fail(diag, wafer_at_file(s->path), WAFER_BAD_INPUT,
-                      "sample %" PRIu64 " has label %.17g, the loss has classes 0 to %" PRId64
-                      "%s",
+                      "sample %" PRIu64 " has label %.17g, the loss has classes 0 to %" PRId64 "%s",
                       sample, value, how->classes - 1,
                       how->ignores ? "" : "; --ignore-index names labels that do not count");
   return wafer_fail(diag, wafer_at_file(s->path), WAFER_BAD_INPUT,
@@ -82,8 +81,8 @@ static wafer_status convert(const wafer_diag *diag, const shard *s, uint64_t sam
   if (to_integer) wafer_dtype_range(how->dtype, &r.least, &r.most);
   for (int64_t i = 0; i < count; i++) {
     double value = wafer_element_f64(from, s->view.data, first + i);
-    bool fine = how->classes ? is_label(how, value)
-                             : !to_integer || (value >= r.least && value <= r.most);
+    bool fine =
+        how->classes ? is_label(how, value) : !to_integer || (value >= r.least && value <= r.most);
     if (!fine) return out_of_range(diag, s, sample, value, how);
     if (to_integer && !wafer_dtype_is_float(from))
       wafer_element_set_i64(how->dtype, to, i, wafer_element_i64(from, s->view.data, first + i));

@@ -14,8 +14,8 @@ typedef struct gradient {
   exec_program *program;
   uint32_t spatial, slabs;
   int64_t group, batch, in_channels, out_channels; /* channels of a group */
-  const exec_tensor *x, *g; /* channels last, batch first */
-  exec_tensor *y, *parts;   /* the result; a row of `parts` per slab */
+  const exec_tensor *x, *g;                        /* channels last, batch first */
+  exec_tensor *y, *parts;                          /* the result; a row of `parts` per slab */
   const wafer_shape *in, *out;
   dnnl_dims_t strides, dilations, before, after; /* of the forward convolution */
   dnnl_memory_desc_t weights;                    /* of a row of `parts` */
@@ -68,8 +68,8 @@ static dnnl_primitive_desc_t descriptor_of(const gradient *c, int64_t batch, boo
   bool good = dnnl_memory_desc_init_by_tag(&source, rank, x, dnnl_f32, tag) == dnnl_success &&
               dnnl_memory_desc_init_by_tag(&target, rank, g, dnnl_f32, tag) == dnnl_success;
   if (good && first)
-    good = dnnl_memory_desc_init_by_tag(&weights, n, w, dnnl_f32, dnnl_format_tag_any) ==
-           dnnl_success;
+    good =
+        dnnl_memory_desc_init_by_tag(&weights, n, w, dnnl_f32, dnnl_format_tag_any) == dnnl_success;
   if (good && dnnl_dilated_convolution_backward_weights_desc_init(
                   &desc, dnnl_convolution_direct, &source, &weights, NULL, &target, c->strides,
                   c->dilations, c->before, c->after) == dnnl_success)
@@ -143,8 +143,8 @@ static wafer_status lay_out_result(gradient *c, exec_op *op) {
     return library_failed(c->program, "a convolution's gradient");
   WAFER_TRY(add_parts(c, &sum));
   exec_op out = {.result = c->y};
-  WAFER_TRY(library_pack_stage(c->program, &(library_handle){.tensor = sum}, &c->weights, &out,
-                               &plain));
+  WAFER_TRY(
+      library_pack_stage(c->program, &(library_handle){.tensor = sum}, &c->weights, &out, &plain));
   op->result = c->y;
   op->stage = out.stage;
   return WAFER_OK;
@@ -184,8 +184,7 @@ static bool looks_so(const exec_program *p, const exec_op *op) {
   const wafer_shape *w = &op->operands[1]->shape, *y = &op->node->type.shape;
   int64_t kernel = 1, result = 1;
   for (uint32_t i = 2; i < y->rank; i++) kernel *= w->dims[i], result *= y->dims[i];
-  return op->node->operand_count == 2 && kernel > result &&
-         !exec_tensor_known(p, op->operands[1]);
+  return op->node->operand_count == 2 && kernel > result && !exec_tensor_known(p, op->operands[1]);
 }
 
 wafer_status exec_build_conv_weights(exec_program *p, exec_op *op) {

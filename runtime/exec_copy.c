@@ -92,17 +92,9 @@ void exec_copy_run(const exec_copy *c, const void *from, void *to) {
   for (uint32_t i = 0; i < c->rank; i++)
     if (c->extent[i] <= 0) return;
   switch (c->element) {
-  case 1:
-    box_any8(c, 0, from, to);
-    break;
-  case 2:
-    box_any16(c, 0, from, to);
-    break;
-  case 4:
-    box_any32(c, 0, from, to);
-    break;
-  default:
-    box_any64(c, 0, from, to);
-    break;
+  case 1: box_any8(c, 0, from, to); break;
+  case 2: box_any16(c, 0, from, to); break;
+  case 4: box_any32(c, 0, from, to); break;
+  default: box_any64(c, 0, from, to); break;
   }
 }

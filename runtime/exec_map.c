@@ -93,9 +93,7 @@ static void init_operand(map_operand *o, exec_tensor *t, const wafer_shape *resu
 
 static void fill(char *out, const char *value, size_t element, int64_t n) {
   switch (element) {
-  case 1:
-    memset(out, *value, (size_t)n);
-    break;
+  case 1: memset(out, *value, (size_t)n); break;
   case 2:
     for (int64_t i = 0; i < n; i++) ((uint16_t *)out)[i] = *(const uint16_t *)value;
     break;
@@ -336,7 +334,8 @@ static void assign_registers(compiler *c) {
     for (uint32_t k = 0; k < 3; k++)
       if (s->slot[k] >= MOST_SLOTS) s->slot[k] += m->operand_count - MOST_SLOTS;
     if (s->store) continue;
-    uint32_t r = 0; /* the step that reads a register last may write it, element upon element alike */
+    uint32_t r =
+        0; /* the step that reads a register last may write it, element upon element alike */
     while (element[r] && (free_at[r] > i || (free_at[r] == i && element[r] != s->element))) r++;
     element[r] = s->element;
     free_at[r] = c->last_use[i];

@@ -5,32 +5,32 @@
 
 #include "vmath.h"
 
-/* Every loop has map_loop's signature; expressions name the operands' elements x and y. Integers wrap
- * around; a division by zero gives 0, for cores do not trap on it. */
+/* Every loop has map_loop's signature; expressions name the operands' elements x and y. Integers
+ * wrap around; a division by zero gives 0, for cores do not trap on it. */
 /* clang-format off: rows and loops are aligned by hand */
-#define LOOP_HEAD(name) \
-  static void name(void *out, const void *a, const void *b, const void *c, size_t n,   \
+#define LOOP_HEAD(name)                                                                            \
+  static void name(void *out, const void *a, const void *b, const void *c, size_t n,               \
                    const map_attrs *q)
 #define UNUSED (void)a, (void)b, (void)c, (void)n, (void)q
-#define LOOP1(clones, name, R, T, expr)          \
-  clones LOOP_HEAD(name) {                       \
-    UNUSED;                                      \
-    R *o = out;                                  \
-    const T *p = a;                              \
-    for (size_t i = 0; i < n; i++) {             \
-      T x = p[i];                                \
-      o[i] = (R)(expr);                          \
-    }                                            \
+#define LOOP1(clones, name, R, T, expr)                                                            \
+  clones LOOP_HEAD(name) {                                                                         \
+    UNUSED;                                                                                        \
+    R *o = out;                                                                                    \
+    const T *p = a;                                                                                \
+    for (size_t i = 0; i < n; i++) {                                                               \
+      T x = p[i];                                                                                  \
+      o[i] = (R)(expr);                                                                            \
+    }                                                                                              \
   }
-#define LOOP2(clones, name, R, T, left, right, expr) \
-  clones LOOP_HEAD(name) {                           \
-    UNUSED;                                          \
-    R *o = out;                                      \
-    const T *p = a, *r = b;                          \
-    for (size_t i = 0; i < n; i++) {                 \
-      T x = left, y = right;                         \
-      o[i] = (R)(expr);                              \
-    }                                                \
+#define LOOP2(clones, name, R, T, left, right, expr)                                               \
+  clones LOOP_HEAD(name) {                                                                         \
+    UNUSED;                                                                                        \
+    R *o = out;                                                                                    \
+    const T *p = a, *r = b;                                                                        \
+    for (size_t i = 0; i < n; i++) {                                                               \
+      T x = left, y = right;                                                                       \
+      o[i] = (R)(expr);                                                                            \
+    }                                                                                              \
   }
 
 typedef uint8_t u8, boolean;
@@ -45,8 +45,12 @@ typedef float f32;
 typedef double f64;
 
 /* --- floats: the same expressions for both types; S is the suffix of the C library's functions. */
-static float real_power_f32(float x, float y) { return powf(x, y); }
-static double real_power_f64(double x, double y) { return pow(x, y); }
+static float real_power_f32(float x, float y) {
+  return powf(x, y);
+}
+static double real_power_f64(double x, double y) {
+  return pow(x, y);
+}
 static float floored_f32(float x, float y) {
   float r = fmodf(x, y);
   return r != 0.0f && (r < 0.0f) != (y < 0.0f) ? r + y : r;
@@ -57,25 +61,25 @@ static double floored_f64(double x, double y) {
 }
 
 /* X(op, expression): vectorised. */
-#define FLOAT_UNARY_MAP(X, T, S)                        \
-  X(T, abs, fabs##S(x))                                 \
-  X(T, neg, -x)                                         \
-  X(T, sign, x > 0 ? (T)1 : x < 0 ? (T)-1 : x)          \
-  X(T, relu, x < 0 ? (T)0 : x)                          \
-  X(T, floor, floor##S(x))                              \
-  X(T, ceil, ceil##S(x))                                \
+#define FLOAT_UNARY_MAP(X, T, S)                                                                   \
+  X(T, abs, fabs##S(x))                                                                            \
+  X(T, neg, -x)                                                                                    \
+  X(T, sign, x > 0 ? (T)1 : x < 0 ? (T) - 1 : x)                                                   \
+  X(T, relu, x < 0 ? (T)0 : x)                                                                     \
+  X(T, floor, floor##S(x))                                                                         \
+  X(T, ceil, ceil##S(x))                                                                           \
   X(T, round, rint##S(x))
-#define FLOAT_BINARY_MAP(X, T, S)                       \
-  X(T, add, x + y)                                      \
-  X(T, sub, x - y)                                      \
-  X(T, mul, x * y)                                      \
-  X(T, div, x / y)                                      \
-  X(T, max, x > y || x != x ? x : y)                    \
+#define FLOAT_BINARY_MAP(X, T, S)                                                                  \
+  X(T, add, x + y)                                                                                 \
+  X(T, sub, x - y)                                                                                 \
+  X(T, mul, x *y)                                                                                  \
+  X(T, div, x / y)                                                                                 \
+  X(T, max, x > y || x != x ? x : y)                                                               \
   X(T, min, x < y || x != x ? x : y)
 #define FLOAT_UNARY(T, op, expr) LOOP1(VMATH_CLONES, op##_##T, T, T, expr)
-#define FLOAT_BINARY(T, op, expr)                                              \
-  LOOP2(VMATH_CLONES, op##_##T, T, T, p[i], r[i], expr)                        \
-  LOOP2(VMATH_CLONES, op##_right_##T, T, T, p[i], *r, expr)                    \
+#define FLOAT_BINARY(T, op, expr)                                                                  \
+  LOOP2(VMATH_CLONES, op##_##T, T, T, p[i], r[i], expr)                                            \
+  LOOP2(VMATH_CLONES, op##_right_##T, T, T, p[i], *r, expr)                                        \
   LOOP2(VMATH_CLONES, op##_left_##T, T, T, *p, r[i], expr)
 FLOAT_UNARY_MAP(FLOAT_UNARY, f32, f)
 FLOAT_UNARY_MAP(FLOAT_UNARY, f64, )
@@ -83,7 +87,7 @@ FLOAT_BINARY_MAP(FLOAT_BINARY, f32, f)
 FLOAT_BINARY_MAP(FLOAT_BINARY, f64, )
 
 #define FLOAT_REST(T, S)                                                                           \
-  LOOP2(, pow_##T, T, T, p[i], r[i], real_power_##T(x, y))                                            \
+  LOOP2(, pow_##T, T, T, p[i], r[i], real_power_##T(x, y))                                         \
   LOOP2(, mod_##T, T, T, p[i], r[i], q->flags ? fmod##S(x, y) : floored_##T(x, y))                 \
   LOOP1(VMATH_CLONES, isnan_##T, boolean, T, x != x)                                               \
   LOOP1(VMATH_CLONES, isinf_##T, boolean, T,                                                       \
@@ -100,11 +104,11 @@ FLOAT_BINARY_MAP(FLOAT_BINARY, f64, )
 FLOAT_REST(f32, f)
 FLOAT_REST(f64, )
 
-#define TRANSCENDENTAL(op)                                       \
-  LOOP_HEAD(op##_f32) {                                          \
-    (void)b, (void)c, (void)q;                                   \
-    vmath_##op(out, a, n);                                       \
-  }                                                              \
+#define TRANSCENDENTAL(op)                                                                         \
+  LOOP_HEAD(op##_f32) {                                                                            \
+    (void)b, (void)c, (void)q;                                                                     \
+    vmath_##op(out, a, n);                                                                         \
+  }                                                                                                \
   LOOP1(, op##_f64, f64, f64, vmath_f64_##op(x))
 VMATH_UNARY_MAP(TRANSCENDENTAL)
 
@@ -124,8 +128,12 @@ LOOP_HEAD(pow_right_f32) {
 }
 
 /* --- integers */
-static i64 divided_i64(i64 x, i64 y) { return y == 0 ? 0 : y == -1 ? (i64)(0 - (u64)x) : x / y; }
-static u64 divided_u64(u64 x, u64 y) { return y == 0 ? 0 : x / y; }
+static i64 divided_i64(i64 x, i64 y) {
+  return y == 0 ? 0 : y == -1 ? (i64)(0 - (u64)x) : x / y;
+}
+static u64 divided_u64(u64 x, u64 y) {
+  return y == 0 ? 0 : x / y;
+}
 static i64 modulo_i64(i64 x, i64 y, bool truncate) {
   if (y == 0 || y == -1) return 0;
   i64 r = x % y;
@@ -146,26 +154,26 @@ static i64 power_i64(i64 x, i64 y) {
   return x == 1 ? 1 : x == -1 ? ((y & 1) ? -1 : 1) : 0;
 }
 
-#define INTEGER_UNARY_MAP(X, T)                         \
-  X(T, abs, x < 0 ? (T)(0 - (u64)x) : x)                \
-  X(T, neg, 0 - (u64)x)                                 \
-  X(T, sign, (x > 0) - (x < 0))                         \
-  X(T, relu, x < 0 ? 0 : x)                             \
-  X(T, floor, x)                                        \
-  X(T, ceil, x)                                         \
-  X(T, round, x)                                        \
-  X(T, clip, (f64)x < q->low ? (T)q->low : (f64)x > q->high ? (T)q->high : x)
-#define INTEGER_BINARY_MAP(X, T, W)                     \
-  X(T, add, (u64)x + (u64)y)                            \
-  X(T, sub, (u64)x - (u64)y)                            \
-  X(T, mul, (u64)x * (u64)y)                            \
-  X(T, div, divided_##W(x, y))                          \
-  X(T, mod, modulo_##W(x, y, q->flags))                 \
-  X(T, pow, power_##W(x, y))                            \
-  X(T, and, x & y)                                      \
-  X(T, or, x | y)                                       \
-  X(T, xor, x ^ y)                                      \
-  X(T, max, x > y ? x : y)                              \
+#define INTEGER_UNARY_MAP(X, T)                                                                    \
+  X(T, abs, x < 0 ? (T)(0 - (u64)x) : x)                                                           \
+  X(T, neg, 0 - (u64)x)                                                                            \
+  X(T, sign, (x > 0) - (x < 0))                                                                    \
+  X(T, relu, x < 0 ? 0 : x)                                                                        \
+  X(T, floor, x)                                                                                   \
+  X(T, ceil, x)                                                                                    \
+  X(T, round, x)                                                                                   \
+  X(T, clip, (f64)x<q->low ? (T)q->low : (f64)x> q->high ? (T)q->high : x)
+#define INTEGER_BINARY_MAP(X, T, W)                                                                \
+  X(T, add, (u64)x + (u64)y)                                                                       \
+  X(T, sub, (u64)x - (u64)y)                                                                       \
+  X(T, mul, (u64)x *(u64)y)                                                                        \
+  X(T, div, divided_##W(x, y))                                                                     \
+  X(T, mod, modulo_##W(x, y, q->flags))                                                            \
+  X(T, pow, power_##W(x, y))                                                                       \
+  X(T, and, x &y)                                                                                  \
+  X(T, or, x | y)                                                                                  \
+  X(T, xor, x ^ y)                                                                                 \
+  X(T, max, x > y ? x : y)                                                                         \
   X(T, min, x < y ? x : y)
 #define INTEGER_UNARY(T, op, expr) LOOP1(, op##_##T, T, T, expr)
 #define INTEGER_BINARY(T, op, expr) LOOP2(, op##_##T, T, T, p[i], r[i], expr)
@@ -179,31 +187,31 @@ UNSIGNED_MAP(INTEGER)
 #pragma GCC diagnostic pop
 
 /* --- every type */
-#define COMPARE(T)                                                       \
-  LOOP2(VMATH_CLONES, equal_##T, boolean, T, p[i], r[i], x == y)         \
-  LOOP2(VMATH_CLONES, less_##T, boolean, T, p[i], r[i], x < y)           \
-  LOOP2(VMATH_CLONES, less_equal_##T, boolean, T, p[i], r[i], x <= y)    \
-  VMATH_CLONES LOOP_HEAD(select_##T) {                                   \
-    UNUSED;                                                              \
-    T *o = out;                                                          \
-    const boolean *p = a;                                                \
-    const T *r = b, *s = c;                                              \
-    for (size_t i = 0; i < n; i++) o[i] = p[i] ? r[i] : s[i];            \
+#define COMPARE(T)                                                                                 \
+  LOOP2(VMATH_CLONES, equal_##T, boolean, T, p[i], r[i], x == y)                                   \
+  LOOP2(VMATH_CLONES, less_##T, boolean, T, p[i], r[i], x < y)                                     \
+  LOOP2(VMATH_CLONES, less_equal_##T, boolean, T, p[i], r[i], x <= y)                              \
+  VMATH_CLONES LOOP_HEAD(select_##T) {                                                             \
+    UNUSED;                                                                                        \
+    T *o = out;                                                                                    \
+    const boolean *p = a;                                                                          \
+    const T *r = b, *s = c;                                                                        \
+    for (size_t i = 0; i < n; i++) o[i] = p[i] ? r[i] : s[i];                                      \
   }
-#define ALL_MAP(X) \
-  X(f32) X(f64) X(i8) X(i16) X(i32) X(i64) X(u8) X(u16) X(u32) X(u64) X(boolean)
+#define ALL_MAP(X) X(f32) X(f64) X(i8) X(i16) X(i32) X(i64) X(u8) X(u16) X(u32) X(u64) X(boolean)
 ALL_MAP(COMPARE)
 
 LOOP1(VMATH_CLONES, not_boolean, boolean, boolean, !x)
-LOOP2(VMATH_CLONES, and_boolean, boolean, boolean, p[i], r[i], x & y)
+LOOP2(VMATH_CLONES, and_boolean, boolean, boolean, p[i], r[i], x &y)
 LOOP2(VMATH_CLONES, or_boolean, boolean, boolean, p[i], r[i], x | y)
 LOOP2(VMATH_CLONES, xor_boolean, boolean, boolean, p[i], r[i], x ^ y)
 
 /* CASTS(from): a loop from one type to every type; to bool is "is not zero". */
 #define CAST(F, T) LOOP1(, cast_##F##_##T, T, F, x)
-#define CASTS(F)                                                                          \
-  CAST(F, f32) CAST(F, f64) CAST(F, i8) CAST(F, i16) CAST(F, i32) CAST(F, i64) CAST(F, u8) \
-  CAST(F, u16) CAST(F, u32) CAST(F, u64) LOOP1(, cast_##F##_boolean, boolean, F, x != 0)
+#define CASTS(F)                                                                                   \
+  CAST(F, f32)                                                                                     \
+  CAST(F, f64) CAST(F, i8) CAST(F, i16) CAST(F, i32) CAST(F, i64) CAST(F, u8) CAST(F, u16)         \
+      CAST(F, u32) CAST(F, u64) LOOP1(, cast_##F##_boolean, boolean, F, x != 0)
 ALL_MAP(CASTS)
 
 #define boolean_id WAFER_DTYPE_bool
@@ -220,38 +228,34 @@ ALL_MAP(CASTS)
 
 static map_loop *const loops[WAFER_OP_COUNT][WAFER_DTYPE_COUNT] = {
 #define ROW(T, op, expr) [WAFER_OP_##op][T##_id] = op##_##T,
-#define FLOAT_ROWS(T)                                                              \
-  FLOAT_UNARY_MAP(ROW, T, ) FLOAT_BINARY_MAP(ROW, T, ) ROW(T, pow, ) ROW(T, mod, ) \
-  ROW(T, isnan, ) ROW(T, isinf, ) ROW(T, clip, )
+#define FLOAT_ROWS(T)                                                                              \
+  FLOAT_UNARY_MAP(ROW, T, )                                                                        \
+  FLOAT_BINARY_MAP(ROW, T, ) ROW(T, pow, ) ROW(T, mod, ) ROW(T, isnan, ) ROW(T, isinf, )           \
+      ROW(T, clip, )
     FLOAT_ROWS(f32) FLOAT_ROWS(f64)
 #define INTEGER_ROWS(T, W) INTEGER_UNARY_MAP(ROW, T) INTEGER_BINARY_MAP(ROW, T, W)
-    SIGNED_MAP(INTEGER_ROWS) UNSIGNED_MAP(INTEGER_ROWS)
+        SIGNED_MAP(INTEGER_ROWS) UNSIGNED_MAP(INTEGER_ROWS)
 #define COMPARE_ROWS(T) ROW(T, equal, ) ROW(T, less, ) ROW(T, less_equal, ) ROW(T, select, )
-    ALL_MAP(COMPARE_ROWS)
-    ROW(boolean, not, ) ROW(boolean, and, ) ROW(boolean, or, ) ROW(boolean, xor, )
+            ALL_MAP(COMPARE_ROWS) ROW(boolean, not, ) ROW(boolean, and, ) ROW(boolean, or, )
+                ROW(boolean, xor, )
 #define TRANSCENDENTAL_ROWS(op) ROW(f32, op, ) ROW(f64, op, )
-    VMATH_UNARY_MAP(TRANSCENDENTAL_ROWS)
-};
+                    VMATH_UNARY_MAP(TRANSCENDENTAL_ROWS)};
 
 static map_loop *const right_scalar[WAFER_OP_COUNT][WAFER_DTYPE_COUNT] = {
 #define RIGHT_ROW(T, op, expr) [WAFER_OP_##op][T##_id] = op##_right_##T,
-    FLOAT_BINARY_MAP(RIGHT_ROW, f32, ) FLOAT_BINARY_MAP(RIGHT_ROW, f64, )
-    RIGHT_ROW(f32, pow, )
-};
+    FLOAT_BINARY_MAP(RIGHT_ROW, f32, ) FLOAT_BINARY_MAP(RIGHT_ROW, f64, ) RIGHT_ROW(f32, pow, )};
 
 static map_loop *const left_scalar[WAFER_OP_COUNT][WAFER_DTYPE_COUNT] = {
 #define LEFT_ROW(T, op, expr) [WAFER_OP_##op][T##_id] = op##_left_##T,
-    FLOAT_BINARY_MAP(LEFT_ROW, f32, ) FLOAT_BINARY_MAP(LEFT_ROW, f64, )
-};
+    FLOAT_BINARY_MAP(LEFT_ROW, f32, ) FLOAT_BINARY_MAP(LEFT_ROW, f64, )};
 
 static map_loop *const casts[WAFER_DTYPE_COUNT][WAFER_DTYPE_COUNT] = {
 #define CAST_ROW(F, T) [F##_id][T##_id] = cast_##F##_##T,
-#define CAST_ROWS(F)                                                                              \
-  CAST_ROW(F, f32) CAST_ROW(F, f64) CAST_ROW(F, i8) CAST_ROW(F, i16) CAST_ROW(F, i32)             \
-  CAST_ROW(F, i64) CAST_ROW(F, u8) CAST_ROW(F, u16) CAST_ROW(F, u32) CAST_ROW(F, u64)             \
-  CAST_ROW(F, boolean)
-    ALL_MAP(CAST_ROWS)
-};
+#define CAST_ROWS(F)                                                                               \
+  CAST_ROW(F, f32)                                                                                 \
+  CAST_ROW(F, f64) CAST_ROW(F, i8) CAST_ROW(F, i16) CAST_ROW(F, i32) CAST_ROW(F, i64)              \
+      CAST_ROW(F, u8) CAST_ROW(F, u16) CAST_ROW(F, u32) CAST_ROW(F, u64) CAST_ROW(F, boolean)
+    ALL_MAP(CAST_ROWS)};
 
 map_loop *map_loop_get(wafer_op op, wafer_dtype type, map_form form) {
   if (form == MAP_RIGHT_SCALAR) return right_scalar[op][type];
@@ -259,11 +263,14 @@ map_loop *map_loop_get(wafer_op op, wafer_dtype type, map_form form) {
   return loops[op][type];
 }
 
-map_loop *map_loop_cast(wafer_dtype from, wafer_dtype to) { return casts[from][to]; }
+map_loop *map_loop_cast(wafer_dtype from, wafer_dtype to) {
+  return casts[from][to];
+}
 
 map_attrs map_attrs_of(wafer_op op, const wafer_attrs *a) {
   if (op == WAFER_OP_clip)
-    return (map_attrs){.low = wafer_attr_float(a, WAFER_ATTR_min), .high = wafer_attr_float(a, WAFER_ATTR_max)};
+    return (map_attrs){.low = wafer_attr_float(a, WAFER_ATTR_min),
+                       .high = wafer_attr_float(a, WAFER_ATTR_max)};
   if (op == WAFER_OP_mod) return (map_attrs){.flags = wafer_attr_int(a, WAFER_ATTR_truncate)};
   if (op == WAFER_OP_isinf)
     return (map_attrs){.flags = (wafer_attr_int(a, WAFER_ATTR_negative) ? 1 : 0) |

@@ -282,25 +282,15 @@ static wafer_status build_pad(exec_program *p, exec_op *op) {
 
 wafer_status exec_build_move(exec_program *p, exec_op *op) {
   switch (op->node->op) {
-  case WAFER_OP_reshape:
-    return build_reshape(p, op);
-  case WAFER_OP_transpose:
-    return build_transpose(p, op);
-  case WAFER_OP_expand:
-    return build_expand(p, op);
-  case WAFER_OP_slice:
-    return build_slice(p, op);
-  case WAFER_OP_concat:
-    return build_concat(p, op);
-  case WAFER_OP_pad:
-    return build_pad(p, op);
-  case WAFER_OP_resize:
-    return exec_build_resize(p, op);
-  case WAFER_OP_scatter:
-    return exec_build_scatter(p, op);
-  case WAFER_OP_gather:
-    return exec_build_gather(p, op);
-  default:
-    return WAFER_OK;
+  case WAFER_OP_reshape: return build_reshape(p, op);
+  case WAFER_OP_transpose: return build_transpose(p, op);
+  case WAFER_OP_expand: return build_expand(p, op);
+  case WAFER_OP_slice: return build_slice(p, op);
+  case WAFER_OP_concat: return build_concat(p, op);
+  case WAFER_OP_pad: return build_pad(p, op);
+  case WAFER_OP_resize: return exec_build_resize(p, op);
+  case WAFER_OP_scatter: return exec_build_scatter(p, op);
+  case WAFER_OP_gather: return exec_build_gather(p, op);
+  default: return WAFER_OK;
   }
 }

@@ -46,18 +46,10 @@ JOIN(join_min, x < y || x != x ? x : y)
 
 static void join(wafer_op op, float *out, const float *in, int64_t n) {
   switch (op) {
-  case WAFER_OP_reduce_max:
-    join_max(out, in, (size_t)n);
-    break;
-  case WAFER_OP_reduce_min:
-    join_min(out, in, (size_t)n);
-    break;
-  case WAFER_OP_reduce_prod:
-    join_prod(out, in, (size_t)n);
-    break;
-  default:
-    join_sum(out, in, (size_t)n);
-    break;
+  case WAFER_OP_reduce_max: join_max(out, in, (size_t)n); break;
+  case WAFER_OP_reduce_min: join_min(out, in, (size_t)n); break;
+  case WAFER_OP_reduce_prod: join_prod(out, in, (size_t)n); break;
+  default: join_sum(out, in, (size_t)n); break;
   }
 }
 

@@ -87,8 +87,7 @@ static void widen(float *out, const char *data, const wafer_type *type, size_t c
   }
 }
 
-exec_tensor *exec_tensor_outside(exec_program *p, const wafer_type *type,
-                                 const exec_order *order) {
+exec_tensor *exec_tensor_outside(exec_program *p, const wafer_type *type, const exec_order *order) {
   exec_tensor *t = in_buffer(p, type, order, NULL);
   if (t) p->buffers[t->buffer].outside = true;
   return t;

@@ -49,10 +49,8 @@ static bool is_core_type(uint8_t dtype) {
   case WAFER_DTYPE_u32:
   case WAFER_DTYPE_i64:
   case WAFER_DTYPE_u64:
-  case WAFER_DTYPE_bool:
-    return true;
-  default:
-    return false;
+  case WAFER_DTYPE_bool: return true;
+  default: return false;
   }
 }
 

@@ -38,14 +38,10 @@ static wafer_status no_memory(const builder *b) {
 uint32_t fabric_neighbour(const wafer_fabric *f, uint32_t router, uint32_t port) {
   uint32_t width = f->program->width, x = router % width, y = router / width;
   switch (port) {
-  case WAFER_PORT_north:
-    return y > 0 ? router - width : FABRIC_NONE;
-  case WAFER_PORT_east:
-    return x + 1 < width ? router + 1 : FABRIC_NONE;
-  case WAFER_PORT_south:
-    return y + 1 < f->program->height ? router + width : FABRIC_NONE;
-  default:
-    return x > 0 ? router - 1 : FABRIC_NONE;
+  case WAFER_PORT_north: return y > 0 ? router - width : FABRIC_NONE;
+  case WAFER_PORT_east: return x + 1 < width ? router + 1 : FABRIC_NONE;
+  case WAFER_PORT_south: return y + 1 < f->program->height ? router + width : FABRIC_NONE;
+  default: return x > 0 ? router - 1 : FABRIC_NONE;
   }
 }
 

@@ -11,8 +11,8 @@ typedef struct fabric_launch {
   const wafer_launch *of;
   wafer_launch_body body;
   const wafer_fabric_program *program;
-  uint32_t **words;   /* per port: of the run under way, sample after sample */
-  uint64_t room;      /* samples in them */
+  uint32_t **words;         /* per port: of the run under way, sample after sample */
+  uint64_t room;            /* samples in them */
   wafer_fabric_stats stats; /* of its last run */
 } fabric_launch;
 
@@ -37,7 +37,7 @@ typedef struct fabric_marks {
   uint64_t *begin, *end; /* per kernel and sample: when the last of its cores began it, ended it */
   uint64_t *finish;      /* per sample: when the last core ended it */
   uint64_t samples;
-  uint64_t *since; /* per core, when somebody watches: when the part at hand began */
+  uint64_t *since;         /* per core, when somebody watches: when the part at hand began */
   fabric_part_time *times; /* of a train, when somebody watches: per sample, per action */
 } fabric_marks;
 
@@ -60,8 +60,8 @@ struct session_fabric {
   bool loaded;                  /* the weights of a pipeline */
   fabric_marks marks;
   const wafer_watch *watch;
-  bool *watched;  /* per core; NULL: none is */
-  uint64_t start; /* of the launch under way, in cycles of the run */
+  bool *watched;   /* per core; NULL: none is */
+  uint64_t start;  /* of the launch under way, in cycles of the run */
   uint64_t sample; /* at hand; of a train the first */
   fabric_load load;
   wafer_fault *faults; /* those that struck are far in the future */

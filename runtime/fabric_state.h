@@ -50,16 +50,16 @@ typedef struct fabric_node {
   uint32_t
       from; /* the queue before, or the switch that chooses it; FABRIC_NONE: a core or the host */
   uint8_t outs : 3, pending : 5; /* pending: bits of outs that the front still has to take */
-  uint8_t asking; /* bits of outs that are set in the masks of their links */
-  uint8_t armed;  /* 1 + the bucket in which it is looked at next; 0: in none */
-  bool to_core : 1;      /* read by the core */
-  bool from_core : 1;    /* written by the core */
-  bool switched : 1;     /* of a colour that has positions here */
-  bool by_switch : 1;    /* `from` is a switch */
-  bool filtered : 1;     /* of a core: its site names a filter */
-  bool at_edge : 1;      /* read by the host */
-  bool gone : 1;         /* part of a row, which another node stands for */
-  bool passed : 1;       /* one way on, and a core that `filter` keeps wavelets from */
+  uint8_t asking;                /* bits of outs that are set in the masks of their links */
+  uint8_t armed;                 /* 1 + the bucket in which it is looked at next; 0: in none */
+  bool to_core : 1;              /* read by the core */
+  bool from_core : 1;            /* written by the core */
+  bool switched : 1;             /* of a colour that has positions here */
+  bool by_switch : 1;            /* `from` is a switch */
+  bool filtered : 1;             /* of a core: its site names a filter */
+  bool at_edge : 1;              /* read by the host */
+  bool gone : 1;                 /* part of a row, which another node stands for */
+  bool passed : 1;               /* one way on, and a core that `filter` keeps wavelets from */
   uint32_t filter;
 } fabric_node;
 
@@ -71,8 +71,8 @@ typedef struct fabric_site {
   uint32_t core, writer; /* that reads it; that writes it */
   uint32_t sw;           /* the switch of its colour here */
   uint32_t filter;
-  uint32_t root;  /* the queue at which its words come in; FABRIC_NONE: behind a switch */
-  uint32_t reach; /* cycles from a core's push into that queue until they may leave this one */
+  uint32_t root;      /* the queue at which its words come in; FABRIC_NONE: behind a switch */
+  uint32_t reach;     /* cycles from a core's push into that queue until they may leave this one */
   uint16_t late, far; /* of a row: cycles and hops before its last queue, for core or host */
   uint8_t port, color;
   bool used; /* a core has pushed into it */
@@ -223,9 +223,9 @@ struct wafer_fabric {
   uint32_t *core_of; /* per router; FABRIC_NONE: no program */
   fabric_core *cores;
   uint32_t core_count;
-  core_thread *threads;  /* of all cores */
-  uint32_t *queues;      /* of all bindings */
-  fabric_image *images;  /* per router */
+  core_thread *threads; /* of all cores */
+  uint32_t *queues;     /* of all bindings */
+  fabric_image *images; /* per router */
 
   fabric_node *nodes;
   fabric_site *sites; /* of the nodes */
@@ -242,7 +242,7 @@ struct wafer_fabric {
   uint64_t armed;       /* in all buckets */
   fabric_turn *turning; /* switches that a control wavelet passed */
   uint32_t turning_count;
-  uint32_t *awake, awake_count; /* cores to visit in this cycle */
+  uint32_t *awake, awake_count;      /* cores to visit in this cycle */
   fabric_bucket wheel[FABRIC_WHEEL]; /* cores by the cycle in which they wake, or woke before */
 
   uint32_t *first_site; /* per router: its nodes; from that of `count` on: dead ends, the border */
@@ -268,7 +268,7 @@ struct wafer_fabric {
   int64_t train_budget;                        /* of looks, in all */
   uint32_t train_length, train_words;
   float *train; /* twice train_words */
-  bool moved; /* something at the border, in this cycle */
+  bool moved;   /* something at the border, in this cycle */
   bool ran;
   bool single; /* wavelets one by one */
   bool counts; /* what links carry */

@@ -105,8 +105,8 @@ wafer_status wafer_fabric_inject(wafer_fabric *f, const wafer_fault *faults, uin
   fabric_faults_free(f);
   for (uint32_t i = 0; i < count; i++) {
     if (faults[i].x >= f->program->width || faults[i].y >= f->program->height)
-      return wafer_fail(f->diag, here, WAFER_USAGE, "a fault at core (%u,%u) of %ux%u",
-                        faults[i].x, faults[i].y, f->program->width, f->program->height);
+      return wafer_fail(f->diag, here, WAFER_USAGE, "a fault at core (%u,%u) of %ux%u", faults[i].x,
+                        faults[i].y, f->program->width, f->program->height);
     if (faults[i].kind == WAFER_FAULT_upset && faults[i].address >= f->machine->core_bytes)
       return wafer_fail(f->diag, here, WAFER_USAGE, "a fault at address %u of %u bytes",
                         faults[i].address, f->machine->core_bytes);

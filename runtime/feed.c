@@ -36,8 +36,7 @@ static uint32_t field_count(const wafer_feed *f) {
 
 static wafer_status fill(const wafer_feed *f, slot *s, uint64_t *samples, const wafer_diag *diag) {
   for (uint32_t i = 0; i < f->about.micro_batch; i++)
-    samples[i] =
-        wafer_dataset_at(f->about.dataset, f->about.shuffle, f->about.seed, s->number + i);
+    samples[i] = wafer_dataset_at(f->about.dataset, f->about.shuffle, f->about.seed, s->number + i);
   for (uint32_t i = 0; i < field_count(f); i++)
     WAFER_TRY(wafer_dataset_gather(f->about.dataset, diag, &f->gathers[i], samples,
                                    f->about.micro_batch, (void *)(uintptr_t)s->fields[i]));
@@ -48,7 +47,8 @@ static void *serve(void *argument) {
   wafer_feed *f = argument;
   pthread_mutex_lock(&f->lock);
   for (;;) {
-    while (!f->stop && f->tail - f->head + f->lent == SLOTS) pthread_cond_wait(&f->changed, &f->lock);
+    while (!f->stop && f->tail - f->head + f->lent == SLOTS)
+      pthread_cond_wait(&f->changed, &f->lock);
     if (f->stop) break;
     slot *s = &f->slots[f->tail % SLOTS];
     s->number = f->next;
@@ -111,7 +111,8 @@ void wafer_feed_destroy(wafer_feed *f) {
   free(f);
 }
 
-/* With the lock. What lies ahead is dropped; a micro-batch in the making is dropped by its maker. */
+/* With the lock. What lies ahead is dropped; a micro-batch in the making is dropped by its maker.
+ */
 static void jump(wafer_feed *f, uint64_t number) {
   f->head = f->tail += 1; /* another counter: the maker sees that it is late */
   f->next = number;
@@ -140,6 +141,5 @@ wafer_status wafer_feed_take(wafer_feed *f, uint64_t number, const void *const *
   f->lent = true;
   pthread_mutex_unlock(&f->lock);
   *fields = s->fields;
-  return s->state == FULL ? WAFER_OK
-                          : fill(f, s, f->samples + f->about.micro_batch, f->about.diag);
+  return s->state == FULL ? WAFER_OK : fill(f, s, f->samples + f->about.micro_batch, f->about.diag);
 }

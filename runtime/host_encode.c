@@ -32,10 +32,8 @@ static labels find_labels(const host_site *site, const char *const names[4], con
 
 static bool is_key(const labels *keys, uint32_t k, const wafer_view *x, int64_t i) {
   switch (keys->at->kind) {
-  case WAFER_HOST_ATTR_texts:
-    return !strcmp(keys->at->texts[k], ((const char *const *)x->data)[i]);
-  case WAFER_HOST_ATTR_ints:
-    return keys->at->ints[k] == wafer_element_i64(x->dtype, x->data, i);
+  case WAFER_HOST_ATTR_texts: return !strcmp(keys->at->texts[k], ((const char *const *)x->data)[i]);
+  case WAFER_HOST_ATTR_ints: return keys->at->ints[k] == wafer_element_i64(x->dtype, x->data, i);
   default: {
     double key = keys->at->floats[k], element = wafer_element_f64(x->dtype, x->data, i);
     return key == element || (isnan(key) && isnan(element));

@@ -166,8 +166,7 @@ static wafer_status run_fit(host_plan *p, const wafer_step *step, wafer_item *co
   for (uint32_t i = 0; i < step->input_count && strlen(shapes) + 128 < sizeof shapes; i++) {
     size_t used = strlen(shapes);
     snprintf(shapes + used, sizeof shapes - used, "%s", used ? ", " : "");
-    if (inputs[i])
-      wafer_shape_format(&inputs[i]->tensor.shape, shapes + strlen(shapes), 64);
+    if (inputs[i]) wafer_shape_format(&inputs[i]->tensor.shape, shapes + strlen(shapes), 64);
   }
   return wafer_fail(p->diag, host_plan_at(p, step), WAFER_BAD_INPUT,
                     "inputs of shapes %s fit none of the %u sizes that the plan was made for",
@@ -177,20 +176,13 @@ static wafer_status run_fit(host_plan *p, const wafer_step *step, wafer_item *co
 static wafer_status run_kind(host_plan *p, const wafer_step *step, wafer_item *const *inputs,
                              wafer_item **outputs) {
   switch (step->kind) {
-  case WAFER_STEP_host:
-    return run_host(p, step, inputs, outputs);
-  case WAFER_STEP_call:
-    return host_plan_call(p, step->bodies[0], inputs, outputs);
-  case WAFER_STEP_fit:
-    return run_fit(p, step, inputs, outputs);
-  case WAFER_STEP_if:
-    return run_if(p, step, inputs, outputs);
-  case WAFER_STEP_loop:
-    return host_plan_loop(p, step, inputs, outputs);
-  case WAFER_STEP_scan:
-    return host_plan_scan(p, step, inputs, outputs);
-  case WAFER_STEP_map:
-    return host_plan_map(p, step, inputs, outputs);
+  case WAFER_STEP_host: return run_host(p, step, inputs, outputs);
+  case WAFER_STEP_call: return host_plan_call(p, step->bodies[0], inputs, outputs);
+  case WAFER_STEP_fit: return run_fit(p, step, inputs, outputs);
+  case WAFER_STEP_if: return run_if(p, step, inputs, outputs);
+  case WAFER_STEP_loop: return host_plan_loop(p, step, inputs, outputs);
+  case WAFER_STEP_scan: return host_plan_scan(p, step, inputs, outputs);
+  case WAFER_STEP_map: return host_plan_map(p, step, inputs, outputs);
   default:
     return wafer_fail(p->diag, host_plan_at(p, step), WAFER_TRAP,
                       "a step of the wafer stands in a function of the host");

@@ -121,14 +121,10 @@ static wafer_status check_type(const infer_site *site, const char *what, uint32_
 /* The member that follows from the kind may be read. */
 static bool is_set(const wafer_attr *attr) {
   switch (wafer_attr_kind_of(attr->id)) {
-  case WAFER_ATTR_KIND_ints:
-    return attr->ints.count == 0 || attr->ints.at != NULL;
-  case WAFER_ATTR_KIND_floats:
-    return attr->floats.count == 0 || attr->floats.at != NULL;
-  case WAFER_ATTR_KIND_string:
-    return attr->s != NULL;
-  default:
-    return true;
+  case WAFER_ATTR_KIND_ints: return attr->ints.count == 0 || attr->ints.at != NULL;
+  case WAFER_ATTR_KIND_floats: return attr->floats.count == 0 || attr->floats.at != NULL;
+  case WAFER_ATTR_KIND_string: return attr->s != NULL;
+  default: return true;
   }
 }
 

@@ -354,7 +354,8 @@ static wafer_status sort_by_time(search *s) {
   return WAFER_OK;
 }
 
-/* Drops what another point is nowhere worse than; the rest by time. `lowest[w]`: Fenwick tree, least height of widths
+/* Drops what another point is nowhere worse than; the rest by time. `lowest[w]`: Fenwick tree,
+ * least height of widths
  * <= w. */
 static wafer_status only_pareto(search *s) {
   uint32_t *lowest = WAFER_NEW(s->arena, uint32_t, (size_t)s->options.max_width + 1);
@@ -410,7 +411,8 @@ static size_t mark_cells(const search *s, cell *cells, bool *marked, int32_t cyc
   for (size_t i = 0; i < s->count; i++) {
     const wafer_shape_point *p = &s->points[i];
     int32_t ratio = log_of(p->width) - log_of(p->height) + 32 * 64;
-    cells[i] = (cell){log_of(time_of(s, p->cycles, p->height)) / cycles, ratio / aspect, area_of(p), i};
+    cells[i] =
+        (cell){log_of(time_of(s, p->cycles, p->height)) / cycles, ratio / aspect, area_of(p), i};
     marked[i] = false;
   }
   qsort(cells, s->count, sizeof *cells, by_cell);
@@ -511,7 +513,7 @@ static wafer_status improve_some(search *s) {
 }
 
 static wafer_status run(search *s) {
-  s->known = WAFER_NEW(s->arena, uint64_t, CELLS * CELLS);
+  s->known = WAFER_NEW(s->arena, uint64_t, CELLS *CELLS);
   if (!s->known) return WAFER_NO_MEMORY;
   memset(s->known, 0xff, CELLS * CELLS * sizeof *s->known);
   pick_loops(s);

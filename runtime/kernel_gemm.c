@@ -33,7 +33,8 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
 
 /* ---- sparse weights ---- */
 
-#define SCALARS_PER_PAIR 6 /* load, end of the row?, bases of activations and sums, count, branch */
+#define SCALARS_PER_PAIR 6 /* load, end of the row?, bases of activations and sums, count, branch  \
+                            */
 #define SCALARS_TO_PLACE 3 /* a pair in a dense tile: load, store, branch */
 
 static uint64_t root_of(uint64_t n) { /* rounded up */

@@ -137,27 +137,13 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
   const wafer_node *n = kernel_node(k, node);
   const wafer_shape *shape = shape_of(k, n->operands[i]);
   switch (n->op) {
-  case WAFER_OP_reshape:
-    reshape(shape, &n->type.shape, result, map);
-    break;
-  case WAFER_OP_transpose:
-    transpose(n, result, map);
-    break;
-  case WAFER_OP_expand:
-    kernel_map_broadcast(shape, &n->type.shape, result, map);
-    break;
-  case WAFER_OP_slice:
-    slice(k, node, result, map);
-    break;
-  case WAFER_OP_gather:
-    gather(k, n, i, result, map);
-    break;
-  case WAFER_OP_scatter:
-    scatter(k, n, i, result, map);
-    break;
-  default:
-    alike(n, result, map);
-    break; /* concat, pad, resize */
+  case WAFER_OP_reshape: reshape(shape, &n->type.shape, result, map); break;
+  case WAFER_OP_transpose: transpose(n, result, map); break;
+  case WAFER_OP_expand: kernel_map_broadcast(shape, &n->type.shape, result, map); break;
+  case WAFER_OP_slice: slice(k, node, result, map); break;
+  case WAFER_OP_gather: gather(k, n, i, result, map); break;
+  case WAFER_OP_scatter: scatter(k, n, i, result, map); break;
+  default: alike(n, result, map); break; /* concat, pad, resize */
   }
 }
 

@@ -175,7 +175,8 @@ static wafer_status check_dead(const wafer_diag *diag, wafer_loc loc, const wafe
              : wafer_fail(diag, loc, WAFER_BAD_INPUT, "every core of the usable rectangle is dead");
 }
 
-/* Every core of a repaired fabric is a live one, and none is there twice: along a line they rise. */
+/* Every core of a repaired fabric is a live one, and none is there twice: along a line they rise.
+ */
 static wafer_status check_repair(const wafer_diag *diag, wafer_loc loc, const wafer_machine *m) {
   const wafer_repair *p = m->repair;
   size_t step = p->columns ? 1 : m->width;
@@ -185,7 +186,8 @@ static wafer_status check_repair(const wafer_diag *diag, wafer_loc loc, const wa
       return wafer_fail(diag, loc, WAFER_BAD_INPUT, "two cores of the repaired fabric are one");
   }
   for (uint32_t i = 0; i < p->dead_count; i++) {
-    uint32_t line = p->columns ? p->dead[i].y : p->dead[i].x, length = p->columns ? m->width : m->height;
+    uint32_t line = p->columns ? p->dead[i].y : p->dead[i].x,
+             length = p->columns ? m->width : m->height;
     uint32_t moved = p->columns ? p->dead[i].x : p->dead[i].y, low = 0, high = length;
     size_t start = p->columns ? (size_t)line * m->width : line;
     while (low < high) {

@@ -45,8 +45,8 @@ static uint64_t hash_of(uint64_t seed, uint32_t x, uint32_t y) {
 
 static wafer_status outside(const repairer *r, const char *what, uint32_t x, uint32_t y) {
   return wafer_fail(r->diag, wafer_at_file(r->file), WAFER_BAD_INPUT,
-                    "%s (%u,%u) is outside the fabric of %u x %u cores", what, x, y,
-                    r->made->width, r->made->height);
+                    "%s (%u,%u) is outside the fabric of %u x %u cores", what, x, y, r->made->width,
+                    r->made->height);
 }
 
 static wafer_status mark_links(const repairer *r) {
@@ -198,8 +198,8 @@ static wafer_status choose_view(const repairer *r, view *out) {
                     rows.live, rows.length, columns.live, columns.length);
 }
 
-/* Where the cores of a line lie: each at the place that spreads the lost ones evenly, or at the next
- * live core behind it, as long as enough live ones are left. */
+/* Where the cores of a line lie: each at the place that spreads the lost ones evenly, or at the
+ * next live core behind it, as long as enough live ones are left. */
 static void place_line(const repairer *r, const view *v, uint32_t line, uint32_t *live,
                        uint16_t *moved, size_t step) {
   uint32_t count = 0, next = 0;
@@ -214,7 +214,8 @@ static void place_line(const repairer *r, const view *v, uint32_t line, uint32_t
 
 /* ---- what bypasses cost ---- */
 
-static uint32_t link_hops(const wafer_repair *p, uint32_t width, uint32_t x, uint32_t y, bool south) {
+static uint32_t link_hops(const wafer_repair *p, uint32_t width, uint32_t x, uint32_t y,
+                          bool south) {
   uint32_t a = p->moved[(size_t)y * width + x],
            b = p->moved[(size_t)(y + south) * width + x + !south];
   uint32_t apart = a > b ? a - b : b - a;
@@ -274,7 +275,7 @@ static wafer_status repair(const repairer *r, wafer_machine *m) {
   view v;
   WAFER_TRY(choose_view(r, &v));
   wafer_repair *p = WAFER_NEW(r->arena, wafer_repair, 1);
-  uint16_t *moved = WAFER_NEW(r->arena, uint16_t, (size_t)v.lines * v.live);
+  uint16_t *moved = WAFER_NEW(r->arena, uint16_t, (size_t)v.lines *v.live);
   uint32_t *live = WAFER_NEW(r->arena, uint32_t, v.length);
   if (!p || !moved || !live) return no_memory(r);
   *p = (wafer_repair){.width = m->width,

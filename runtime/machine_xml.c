@@ -397,9 +397,10 @@ wafer_status wafer_machine_defects_open(const wafer_diag *diag, wafer_arena *are
   xmlDocPtr document = parse_document(&r, (const char *)file.data, file.size);
   if (!document) return r.status;
   xmlNodePtr root = xmlDocGetRootElement(document);
-  wafer_status status = strcmp((const char *)root->name, "defects") == 0
-                            ? read_defects(&r, root, &any, out)
-                            : fail_at(&r, xmlGetLineNo(root), "the outer element must be <defects>");
+  wafer_status status =
+      strcmp((const char *)root->name, "defects") == 0
+          ? read_defects(&r, root, &any, out)
+          : fail_at(&r, xmlGetLineNo(root), "the outer element must be <defects>");
   if (status == WAFER_OK) status = check_schema(&r, document);
   xmlFreeDoc(document);
   return status;

@@ -88,9 +88,10 @@ static wafer_status describe(wafer_memoryx *m, const wafer_parameter *parameters
     r->about = parameters[i];
     wafer_dtype dtype = r->about.dtype;
     if (dtype != WAFER_DTYPE_f32 && dtype != WAFER_DTYPE_f16 && dtype != WAFER_DTYPE_bf16)
-      return wafer_fail(m->diag, (wafer_loc){0}, WAFER_UNSUPPORTED,
-                        "weight '%s' of type %s cannot be trained, f32, f16 and bf16 can; freeze it",
-                        r->about.name, wafer_dtype_name(dtype));
+      return wafer_fail(
+          m->diag, (wafer_loc){0}, WAFER_UNSUPPORTED,
+          "weight '%s' of type %s cannot be trained, f32, f16 and bf16 can; freeze it",
+          r->about.name, wafer_dtype_name(dtype));
     r->elements = elements_of(&r->about.shape);
     r->offset = m->elements;
     r->first_piece = m->pieces;
@@ -112,8 +113,8 @@ static char *cut(char **next, uint64_t bytes) {
 
 static void settle(resident *r, char **next) {
   r->master = (float *)cut(next, 4 * r->elements);
-  r->value = is_f32(r) ? (void *)r->master
-                       : cut(next, wafer_dtype_bytes(r->about.dtype) * r->elements);
+  r->value =
+      is_f32(r) ? (void *)r->master : cut(next, wafer_dtype_bytes(r->about.dtype) * r->elements);
   for (uint32_t i = 0; i < r->slot_count; i++)
     r->state[i] = (float *)cut(next, 4 * elements_of(&r->slots[i].shape));
 }
@@ -214,8 +215,7 @@ wafer_memoryx_state wafer_memoryx_state_at(const wafer_memoryx *m, uint32_t inde
     index -= own;
   }
   const resident *r = &m->residents[p];
-  if (index == r->slot_count)
-    return (wafer_memoryx_state){p, "master", r->about.shape, r->master};
+  if (index == r->slot_count) return (wafer_memoryx_state){p, "master", r->about.shape, r->master};
   return (wafer_memoryx_state){p, r->slots[index].suffix, r->slots[index].shape, r->state[index]};
 }
 
@@ -255,8 +255,7 @@ static void narrow(const resident *r, uint64_t from, uint64_t n) {
 
 void wafer_memoryx_set(wafer_memoryx *m, uint32_t parameter, const void *data) {
   resident *r = &m->residents[parameter];
-  if (r->value != data)
-    memcpy(r->value, data, wafer_dtype_bytes(r->about.dtype) * r->elements);
+  if (r->value != data) memcpy(r->value, data, wafer_dtype_bytes(r->about.dtype) * r->elements);
   for (uint64_t i = 0; !is_f32(r) && i < r->elements; i++)
     r->master[i] = (float)wafer_element_f64(r->about.dtype, data, (int64_t)i);
   keep_zeros(r, 0, r->elements);

@@ -42,9 +42,7 @@ wafer_optimizer wafer_optimizer_default(wafer_optimizer_kind kind) {
   wafer_optimizer made = {
       .kind = kind, .lr = 1e-3, .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
   switch (kind) {
-  case WAFER_OPTIMIZER_adamw:
-    made.weight_decay = 1e-2;
-    break;
+  case WAFER_OPTIMIZER_adamw: made.weight_decay = 1e-2; break;
   case WAFER_OPTIMIZER_adagrad:
     made.lr = 1e-2;
     made.eps = 1e-10;
@@ -61,10 +59,8 @@ wafer_optimizer wafer_optimizer_default(wafer_optimizer_kind kind) {
     made.lr = 1e-2;
     made.eps = 1e-3;
     break;
-  case WAFER_OPTIMIZER_adam:
-    break;
-  default:
-    made.lr = 1e-2;
+  case WAFER_OPTIMIZER_adam: break;
+  default: made.lr = 1e-2;
   }
   return made;
 }
@@ -73,14 +69,17 @@ wafer_status wafer_optimizer_check(const wafer_diag *diag, const wafer_optimizer
   const struct {
     const char *name;
     double value, below;
-  } numbers[] = {{"learning rate", o->lr, INFINITY},        {"weight decay", o->weight_decay, INFINITY},
-                 {"momentum", o->momentum, INFINITY},       {"beta1", o->beta1, 1},
-                 {"beta2", o->beta2, 1},                    {"eps", o->eps, INFINITY}};
+  } numbers[] = {{"learning rate", o->lr, INFINITY},
+                 {"weight decay", o->weight_decay, INFINITY},
+                 {"momentum", o->momentum, INFINITY},
+                 {"beta1", o->beta1, 1},
+                 {"beta2", o->beta2, 1},
+                 {"eps", o->eps, INFINITY}};
   for (size_t i = 0; i < WAFER_COUNT(numbers); i++)
     if (!(numbers[i].value >= 0 && numbers[i].value < numbers[i].below))
       return wafer_fail(diag, (wafer_loc){0}, WAFER_USAGE,
-                        "the %s of %s must be at least 0 and less than %g, got %g",
-                        numbers[i].name, rows[o->kind].name, numbers[i].below, numbers[i].value);
+                        "the %s of %s must be at least 0 and less than %g, got %g", numbers[i].name,
+                        rows[o->kind].name, numbers[i].below, numbers[i].value);
   return WAFER_OK;
 }
 
@@ -108,14 +107,10 @@ double wafer_schedule_factor(const wafer_schedule *s, uint64_t step) {
   uint64_t since = step - s->warmup, span = s->steps > s->warmup + 1 ? s->steps - s->warmup - 1 : 1;
   double progress = since < span ? (double)since / (double)span : 1;
   switch (s->kind) {
-  case WAFER_SCHEDULE_linear:
-    return 1 + (s->end - 1) * progress;
-  case WAFER_SCHEDULE_cosine:
-    return s->end + (1 - s->end) * 0.5 * (1 + cos(acos(-1) * progress));
-  case WAFER_SCHEDULE_step:
-    return s->every ? pow(s->gamma, (double)(since / s->every)) : 1;
-  default:
-    return 1;
+  case WAFER_SCHEDULE_linear: return 1 + (s->end - 1) * progress;
+  case WAFER_SCHEDULE_cosine: return s->end + (1 - s->end) * 0.5 * (1 + cos(acos(-1) * progress));
+  case WAFER_SCHEDULE_step: return s->every ? pow(s->gamma, (double)(since / s->every)) : 1;
+  default: return 1;
   }
 }
 

@@ -74,8 +74,8 @@ VMATH_CLONES static void rule_adamw(const rule_step *s, float *restrict w, const
 }
 
 VMATH_CLONES static void rule_adagrad(const rule_step *s, float *restrict w,
-                                      const float *restrict g, float *restrict m,
-                                      float *restrict v, size_t n) {
+                                      const float *restrict g, float *restrict m, float *restrict v,
+                                      size_t n) {
   (void)v;
   for (size_t i = 0; i < n; i++) {
     float x = g[i] * s->scale + s->decay * w[i];
@@ -85,8 +85,8 @@ VMATH_CLONES static void rule_adagrad(const rule_step *s, float *restrict w,
 }
 
 VMATH_CLONES static void rule_rmsprop(const rule_step *s, float *restrict w,
-                                      const float *restrict g, float *restrict m,
-                                      float *restrict v, size_t n) {
+                                      const float *restrict g, float *restrict m, float *restrict v,
+                                      size_t n) {
   (void)v;
   for (size_t i = 0; i < n; i++) {
     float x = g[i] * s->scale + s->decay * w[i];

@@ -42,9 +42,9 @@ static void on_error(void *self, xmlErrorPtr error) {
   reading *r = self;
   if (r->status != WAFER_OK || error->level < XML_ERR_ERROR) return;
   size_t length = error->message ? strcspn(error->message, "\n") : 0;
-  r->status = wafer_fail(r->diag, wafer_at_line(r->file, (uint32_t)error->line, 0), WAFER_BAD_INPUT,
-                         "%.*s", (int)(length < 200 ? length : 200),
-                         error->message ? error->message : "");
+  r->status =
+      wafer_fail(r->diag, wafer_at_line(r->file, (uint32_t)error->line, 0), WAFER_BAD_INPUT, "%.*s",
+                 (int)(length < 200 ? length : 200), error->message ? error->message : "");
 }
 
 /* Without a document type there are no entities to expand and nothing to fetch. */
@@ -98,8 +98,8 @@ static uint32_t number_of(xmlNodePtr element, const char *attribute) {
 }
 
 static wafer_rect rect_of(xmlNodePtr element) {
-  return (wafer_rect){number_of(element, "x"), number_of(element, "y"),
-                      number_of(element, "width"), number_of(element, "height")};
+  return (wafer_rect){number_of(element, "x"), number_of(element, "y"), number_of(element, "width"),
+                      number_of(element, "height")};
 }
 
 static wafer_status collect(reading *r, xmlNodePtr root, wafer_pins *out) {
@@ -123,7 +123,7 @@ static wafer_status collect(reading *r, xmlNodePtr root, wafer_pins *out) {
 }
 
 wafer_status wafer_pins_read(const wafer_diag *diag, wafer_arena *arena, const char *path,
-                                  wafer_pins *out) {
+                             wafer_pins *out) {
   reading r = {.diag = diag, .file = path, .arena = arena};
   wafer_bytes file;
   *out = (wafer_pins){0};
@@ -142,10 +142,10 @@ wafer_status wafer_pins_read(const wafer_diag *diag, wafer_arena *arena, const c
 /* ---- of a plan ---- */
 
 wafer_status wafer_pins_of(const wafer_diag *diag, wafer_arena *arena, const wafer_plan *plan,
-                                wafer_pins *out) {
+                           wafer_pins *out) {
   wafer_pin *pins = WAFER_NEW(arena, wafer_pin, plan->kernel_count);
   *out = (wafer_pins){plan->kernel_count, plan->machine->reserved_count, pins,
-                           plan->machine->reserved};
+                      plan->machine->reserved};
   if (!pins) return no_memory(diag, plan->model);
   for (uint32_t k = 0; k < plan->kernel_count; k++) {
     const wafer_kernel *kernel = &plan->kernels[k];
@@ -157,17 +157,10 @@ wafer_status wafer_pins_of(const wafer_diag *diag, wafer_arena *arena, const waf
 
 static void put_attribute(FILE *to, const char *name, const char *text) {
   fprintf(to, " %s=\"", name);
-  for (; *text; text++)
-    switch (*text) {
-    case '&':
-      fputs("&amp;", to);
-      break;
-    case '<':
-      fputs("&lt;", to);
-      break;
-    case '"':
-      fputs("&quot;", to);
-      break;
+  for (; *text; text++) switch (*text) {
+    case '&': fputs("&amp;", to); break;
+    case '<': fputs("&lt;", to); break;
+    case '"': fputs("&quot;", to); break;
     default:
       if ((unsigned char)*text < ' ')
         fprintf(to, "&#%d;", *text);
@@ -203,8 +196,8 @@ static void put_all(FILE *to, const wafer_plan *plan) {
   fputs("</placement>\n", to);
 }
 
-wafer_status wafer_pins_print(const wafer_diag *diag, wafer_arena *arena,
-                                   const wafer_plan *plan, char **text, size_t *bytes) {
+wafer_status wafer_pins_print(const wafer_diag *diag, wafer_arena *arena, const wafer_plan *plan,
+                              char **text, size_t *bytes) {
   char *made = NULL;
   *text = NULL;
   *bytes = 0;

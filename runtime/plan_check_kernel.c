@@ -33,10 +33,10 @@ static wafer_status check_sparsity(const plan_check *c, const wafer_kernel *k, u
   const wafer_weight *w = index == WAFER_NONE ? NULL : wafer_weights_at(c->plan->weights, index);
   bool sparse = w && w->sparse;
   if (is->sparse != sparse || (sparse && is->nonzeros != w->nonzeros))
-    return wafer_fail(c->diag, plan_check_at(c, k), WAFER_BAD_INPUT,
-                      "input %u counts on %" PRIu64 " elements that are not zero, weight '%s' has %"
-                      PRIu64, i, is->nonzeros, c->plan->values[k->inputs[i]].name,
-                      sparse ? w->nonzeros : 0);
+    return wafer_fail(
+        c->diag, plan_check_at(c, k), WAFER_BAD_INPUT,
+        "input %u counts on %" PRIu64 " elements that are not zero, weight '%s' has %" PRIu64, i,
+        is->nonzeros, c->plan->values[k->inputs[i]].name, sparse ? w->nonzeros : 0);
   int64_t elements = 0;
   (void)wafer_shape_elements(&k->body.inputs[i].shape, &elements);
   if (sparse && is->nonzeros > (uint64_t)elements)

@@ -40,10 +40,8 @@ static bool agrees(const wafer_step *s, const wafer_function *body) {
   uint64_t in = s->input_count, out = s->output_count, carried = s->carried;
   switch (s->kind) {
   case WAFER_STEP_call:
-  case WAFER_STEP_fit:
-    return body->input_count == in && body->output_count == out;
-  case WAFER_STEP_if:
-    return in >= 1 && body->input_count == in - 1 && body->output_count == out;
+  case WAFER_STEP_fit: return body->input_count == in && body->output_count == out;
+  case WAFER_STEP_if: return in >= 1 && body->input_count == in - 1 && body->output_count == out;
   case WAFER_STEP_loop:
     return in >= 2 + carried && body->input_count == in && body->output_count == out + 1 &&
            out >= carried;
@@ -51,15 +49,14 @@ static bool agrees(const wafer_step *s, const wafer_function *body) {
     return in >= carried && body->input_count == in && body->output_count == out && out >= carried;
   case WAFER_STEP_map:
     return in >= 1 && in >= carried && body->input_count == in && body->output_count == out;
-  default:
-    return false;
+  default: return false;
   }
 }
 
 static wafer_status check_bodies(const follower *f, const wafer_step *s) {
   const wafer_plan *plan = f->c->plan;
-  uint32_t want = s->kind == WAFER_STEP_host ? 0
-                  : s->kind == WAFER_STEP_if ? 2
+  uint32_t want = s->kind == WAFER_STEP_host  ? 0
+                  : s->kind == WAFER_STEP_if  ? 2
                   : s->kind == WAFER_STEP_fit ? (s->body_count ? s->body_count : 1)
                                               : 1;
   if (s->body_count != want)

@@ -21,8 +21,8 @@ typedef struct held {
   uint32_t place;               /* in `living`, WAFER_NONE: not on the wafer now */
   bool there;
   uint32_t samples; /* resident; of what passes, those that have room */
-  uint32_t own;   /* last phase, plus 1, of which a kernel counts it */
-  uint64_t bytes; /* of a core, all samples */
+  uint32_t own;     /* last phase, plus 1, of which a kernel counts it */
+  uint64_t bytes;   /* of a core, all samples */
 } held;
 
 typedef struct follower {

@@ -139,8 +139,8 @@ static wafer_status check_kernels(const plan_check *c, const wafer_stream *s) {
 static const wafer_weight *sparse_of(const plan_check *c, uint32_t value) {
   const wafer_plan *plan = c->plan;
   uint32_t weight = plan->values[value].weight;
-  bool gradient = weight == WAFER_NONE && plan->training &&
-                  plan->values[value].owner == WAFER_OWNER_gradient;
+  bool gradient =
+      weight == WAFER_NONE && plan->training && plan->values[value].owner == WAFER_OWNER_gradient;
   for (uint32_t i = 0; gradient && i < plan->training->trained_count; i++)
     if (plan->training->trained[i].gradient == value) weight = plan->training->trained[i].weight;
   const wafer_weight *w = weight == WAFER_NONE ? NULL : wafer_weights_at(plan->weights, weight);

@@ -78,8 +78,8 @@ static wafer_status check_weights(const plan_check *c, const wafer_training *t) 
   return WAFER_OK;
 }
 
-/* Sums are there for gradients of a pipeline that trains, for all of them, and with the state that its
- * optimizer keeps. */
+/* Sums are there for gradients of a pipeline that trains, for all of them, and with the state that
+ * its optimizer keeps. */
 static wafer_status check_sums(const plan_check *c, const wafer_kernel *k) {
   const wafer_plan *plan = c->plan;
   bool updates = wafer_plan_updates(plan), any = false;

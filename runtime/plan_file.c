@@ -1,6 +1,6 @@
-/* The plan file: a ZIP archive of plan.xml, weights.safetensors, model.mlir and programs/N.bin. Its comment is the
- * digest of every byte outside the weights' data and the digest's own digits; plan.xml has a digest
- * per weight. */
+/* The plan file: a ZIP archive of plan.xml, weights.safetensors, model.mlir and programs/N.bin. Its
+ * comment is the digest of every byte outside the weights' data and the digest's own digits;
+ * plan.xml has a digest per weight. */
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum { PLAN_XML, WEIGHTS, MODEL_MLIR, FIXED_MEMBERS };
 static const char *const member_names[FIXED_MEMBERS] = {"plan.xml", "weights.safetensors",
-                                                       "model.mlir"};
+                                                        "model.mlir"};
 
 #define COMMENT "xxh3-128:"
 #define DIGITS 32

@@ -374,8 +374,8 @@ static wafer_status parse_holding(wafer_arena *arena, const char *text, const xm
   return WAFER_OK;
 }
 const xml_codec xml_holding = {
-    "edge, memoryx, or wafer X Y WIDTH HEIGHT rows PARTS[@STRIDE]... cols PARTS[@STRIDE]...", print_holding,
-    parse_holding};
+    "edge, memoryx, or wafer X Y WIDTH HEIGHT rows PARTS[@STRIDE]... cols PARTS[@STRIDE]...",
+    print_holding, parse_holding};
 
 static void print_route(xml_text *out, const xml_field *f, const void *owner) {
   const wafer_route_segment *at;

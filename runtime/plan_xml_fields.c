@@ -5,15 +5,18 @@
 #define AT(type, member) .at = offsetof(type, member)
 #define COUNTED(type, member, counter)                                                             \
   .at = offsetof(type, member), .count = offsetof(type, counter)
-#define ELEMENT(tag, fields)                                                                       \
-  { tag, WAFER_COUNT(fields), fields }
+#define ELEMENT(tag, fields) {tag, WAFER_COUNT(fields), fields}
 
 #define T wafer_plan
 static const xml_field plan_fields[] = {
-    {"format", &xml_format, 0, 0, NULL},         {"model", &xml_string, AT(T, model)},
-    {"producer", &xml_string, AT(T, producer)},  {"mode", &xml_mode, AT(T, mode)},
-    {"storage", &xml_dtype, AT(T, storage)},     {"batch", &xml_u32, AT(T, batch)},
-    {"flip-batch", &xml_u32, AT(T, flip_batch)}, {"onnx-nodes", &xml_u32, AT(T, node_count)},
+    {"format", &xml_format, 0, 0, NULL},
+    {"model", &xml_string, AT(T, model)},
+    {"producer", &xml_string, AT(T, producer)},
+    {"mode", &xml_mode, AT(T, mode)},
+    {"storage", &xml_dtype, AT(T, storage)},
+    {"batch", &xml_u32, AT(T, batch)},
+    {"flip-batch", &xml_u32, AT(T, flip_batch)},
+    {"onnx-nodes", &xml_u32, AT(T, node_count)},
     {"no-programs", &xml_string, AT(T, no_programs), .fallback = ""},
 };
 const xml_element xml_plan_element = ELEMENT("plan", plan_fields);

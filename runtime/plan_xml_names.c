@@ -161,18 +161,10 @@ static wafer_status parse_data(wafer_arena *arena, const char *text, const wafer
 void xml_attr_print(xml_text *out, const wafer_attr *attr, const wafer_type *type) {
   xml_put(out, "", 0);
   switch (wafer_attr_kind_of(attr->id)) {
-  case WAFER_ATTR_KIND_int:
-    xml_printf(out, "%lld", (long long)attr->i);
-    break;
-  case WAFER_ATTR_KIND_float:
-    xml_print_float(out, attr->f);
-    break;
-  case WAFER_ATTR_KIND_string:
-    xml_print_string(out, attr->s);
-    break;
-  case WAFER_ATTR_KIND_data:
-    print_data(out, attr, type);
-    break;
+  case WAFER_ATTR_KIND_int: xml_printf(out, "%lld", (long long)attr->i); break;
+  case WAFER_ATTR_KIND_float: xml_print_float(out, attr->f); break;
+  case WAFER_ATTR_KIND_string: xml_print_string(out, attr->s); break;
+  case WAFER_ATTR_KIND_data: print_data(out, attr, type); break;
   case WAFER_ATTR_KIND_ints:
     for (uint32_t i = 0; i < attr->ints.count; i++)
       xml_printf(out, i ? " %lld" : "%lld", (long long)attr->ints.at[i]);
@@ -209,20 +201,12 @@ wafer_status xml_attr_parse(wafer_arena *arena, const char *text, const wafer_ty
                             bool splat, wafer_attr *attr) {
   const char *end = NULL;
   switch (wafer_attr_kind_of(attr->id)) {
-  case WAFER_ATTR_KIND_int:
-    end = scan_int(text, &attr->i);
-    break;
-  case WAFER_ATTR_KIND_float:
-    end = scan_float(text, &attr->f);
-    break;
-  case WAFER_ATTR_KIND_string:
-    return xml_parse_string(arena, text, &attr->s);
-  case WAFER_ATTR_KIND_data:
-    return parse_data(arena, text, type, splat, attr);
-  case WAFER_ATTR_KIND_ints:
-    return xml_parse_list(arena, text, false, attr);
-  case WAFER_ATTR_KIND_floats:
-    return xml_parse_list(arena, text, true, attr);
+  case WAFER_ATTR_KIND_int: end = scan_int(text, &attr->i); break;
+  case WAFER_ATTR_KIND_float: end = scan_float(text, &attr->f); break;
+  case WAFER_ATTR_KIND_string: return xml_parse_string(arena, text, &attr->s);
+  case WAFER_ATTR_KIND_data: return parse_data(arena, text, type, splat, attr);
+  case WAFER_ATTR_KIND_ints: return xml_parse_list(arena, text, false, attr);
+  case WAFER_ATTR_KIND_floats: return xml_parse_list(arena, text, true, attr);
   }
   return end && !*end ? WAFER_OK : WAFER_BAD_INPUT;
 }

@@ -24,10 +24,10 @@ typedef struct reader {
   wafer_plan *plan;
   wafer_weights *weights;
   item_list values, kernels, streams, phases, launches, functions; /* of the plan */
-  item_list inputs, nodes, outputs, memory, steps;       /* of the kernel or function being read */
-  item_list attrs;                                       /* of the step being read */
-  item_list trained, noises;                             /* of the training being read */
-  wafer_cost *cost;                                      /* of that kernel */
+  item_list inputs, nodes, outputs, memory, steps; /* of the kernel or function being read */
+  item_list attrs;                                 /* of the step being read */
+  item_list trained, noises;                       /* of the training being read */
+  wafer_cost *cost;                                /* of that kernel */
   bool costed;
   bool seen_mode[2];
   char xml_error[256]; /* the first thing libxml2 complained about */
@@ -105,12 +105,10 @@ static wafer_status advance(reader *r) {
     if (more != 1 || r->xml_error[0]) return not_xml(r);
     switch (xmlTextReaderNodeType(r->xml)) {
     case XML_READER_TYPE_ELEMENT:
-    case XML_READER_TYPE_END_ELEMENT:
-      return WAFER_OK;
+    case XML_READER_TYPE_END_ELEMENT: return WAFER_OK;
     case XML_READER_TYPE_COMMENT:
     case XML_READER_TYPE_WHITESPACE:
-    case XML_READER_TYPE_SIGNIFICANT_WHITESPACE:
-      break;
+    case XML_READER_TYPE_SIGNIFICANT_WHITESPACE: break;
     case XML_READER_TYPE_TEXT:
       if (is_blank(xmlTextReaderConstValue(r->xml))) break;
       return wafer_fail(r->diag, here(r), WAFER_BAD_INPUT, "text where only elements may stand");
@@ -458,8 +456,8 @@ static wafer_status read_training(reader *r) {
   r->plan->training = training;
   WAFER_TRY(read_fields(r, &xml_training_element, training));
   WAFER_TRY(read_children(r, "training", children, WAFER_COUNT(children)));
-  WAFER_TRY(take(r, &r->trained, sizeof(wafer_trained), &training->trained,
-                 &training->trained_count));
+  WAFER_TRY(
+      take(r, &r->trained, sizeof(wafer_trained), &training->trained, &training->trained_count));
   return take(r, &r->noises, sizeof(wafer_noise), &training->noises, &training->noise_count);
 }
 
@@ -508,9 +506,9 @@ static wafer_status read_plan(reader *r) {
 }
 
 static void release(reader *r) {
-  item_list *lists[] = {&r->values, &r->kernels, &r->streams, &r->phases, &r->functions, &r->launches,
-                        &r->inputs, &r->nodes,   &r->outputs, &r->memory, &r->steps, &r->attrs,
-                        &r->trained, &r->noises};
+  item_list *lists[] = {&r->values,   &r->kernels, &r->streams, &r->phases,  &r->functions,
+                        &r->launches, &r->inputs,  &r->nodes,   &r->outputs, &r->memory,
+                        &r->steps,    &r->attrs,   &r->trained, &r->noises};
   for (size_t i = 0; i < WAFER_COUNT(lists); i++) free(lists[i]->at);
   xmlFreeTextReader(r->xml);
 }

@@ -66,8 +66,10 @@ static wafer_status put_machine(const wafer_diag *diag, writer *w, const wafer_m
 static void put_weights(writer *w, const wafer_weights *weights) {
   for (size_t i = 0, n = weights ? wafer_weights_count(weights) : 0; i < n; i++) {
     const wafer_weight *weight = wafer_weights_at(weights, i);
-    xml_weight item = {weight->name, {weight->dtype, weight->shape}, weight->digest, !weight->data,
-                       weight->trained, weight->expected, weight->sparse, weight->nonzeros};
+    xml_weight item = {weight->name,    {weight->dtype, weight->shape},
+                       weight->digest,  !weight->data,
+                       weight->trained, weight->expected,
+                       weight->sparse,  weight->nonzeros};
     put_element(w, &xml_weight_element, &item);
   }
 }
@@ -121,8 +123,7 @@ static void put_step(writer *w, const wafer_step *step) {
 
 static void put_function(writer *w, const wafer_function *function) {
   put_fields(w, &xml_function_element, function);
-  for (uint32_t i = 0; i < function->step_count; i++)
-    put_step(w, &function->steps[i]);
+  for (uint32_t i = 0; i < function->step_count; i++) put_step(w, &function->steps[i]);
   close_element(w);
 }
 

@@ -21,9 +21,8 @@ uint64_t port_words(const wafer_port_use *port, size_t element) {
   for (uint32_t i0 = 0; i0 < (box)->shape[0]; i0++)                                                \
     for (uint32_t i1 = 0; i1 < (box)->shape[1]; i1++)                                              \
       for (uint32_t i2 = 0; i2 < (box)->shape[2]; i2++)                                            \
-        for (int64_t i3 = 0,                                                                       \
-                     index = (box)->first + i0 * (box)->stride[0] + i1 * (box)->stride[1] +        \
-                             i2 * (box)->stride[2];                                                \
+        for (int64_t i3 = 0, index = (box)->first + i0 * (box)->stride[0] +                        \
+                                     i1 * (box)->stride[1] + i2 * (box)->stride[2];                \
              i3 < (box)->shape[3]; i3++, index += (box)->stride[3])
 
 void port_pack(const wafer_port_use *port, size_t element, const void *tensor, uint32_t *words) {
@@ -59,8 +58,7 @@ static void convert(wafer_dtype from_type, const void *from, wafer_dtype to_type
     return;
   }
   for (size_t i = 0; i < count; i++)
-    wafer_element_set_f64(to_type, to, (int64_t)i,
-                          wafer_element_f64(from_type, from, (int64_t)i));
+    wafer_element_set_f64(to_type, to, (int64_t)i, wafer_element_f64(from_type, from, (int64_t)i));
 }
 
 void port_narrow(wafer_dtype dtype, wafer_dtype stored, const void *from, void *to, size_t count) {

@@ -132,9 +132,7 @@ static void attribute(coder *c, wafer_attr *a) {
   case WAFER_ATTR_KIND_int:
     a->i = integer(c, a->i, INT64_MIN, INT64_MAX, "an attribute's number");
     return;
-  case WAFER_ATTR_KIND_float:
-    a->f = real(c, a->f);
-    return;
+  case WAFER_ATTR_KIND_float: a->f = real(c, a->f); return;
   case WAFER_ATTR_KIND_string:
     a->s = string(c, a->s);
     if (!a->s && !c->wrong) c->wrong = "an attribute's text";
@@ -210,23 +208,14 @@ static void vector(coder *c, wafer_instruction *code) {
 
 static void scalar(coder *c, wafer_instruction *code) {
   for (const char *field = assembly_fields(code->op); *field; field++) switch (*field) {
-    case 'a':
-      code->a = reg(c, code->a);
-      break;
-    case 'b':
-      code->b = reg(c, code->b);
-      break;
-    case 'c':
-      code->c = reg(c, code->c);
-      break;
-    case 'v':
-      code->value = integer32(c, code->value, "a value");
-      break;
+    case 'a': code->a = reg(c, code->a); break;
+    case 'b': code->b = reg(c, code->b); break;
+    case 'c': code->c = reg(c, code->c); break;
+    case 'v': code->value = integer32(c, code->value, "a value"); break;
     case 'm':
       code->thread = (uint8_t)number(c, code->thread, WAFER_CORE_THREADS - 1, "a microthread");
       break;
-    default:
-      code->target = (uint16_t)number(c, code->target, UINT16_MAX, "a target");
+    default: code->target = (uint16_t)number(c, code->target, UINT16_MAX, "a target");
     }
 }
 
@@ -408,8 +397,7 @@ bool wafer_fabric_program_write(wafer_arena *arena, const wafer_fabric_program *
   head(&c, &copy);
   number(&c, m.count, UINT32_MAX, "the count of programs");
   for (uint32_t i = 0; i < m.count; i++)
-    for (size_t k = 0; k < m.seen[i].size; k++)
-      put(&c, ((const unsigned char *)m.seen[i].data)[k]);
+    for (size_t k = 0; k < m.seen[i].size; k++) put(&c, ((const unsigned char *)m.seen[i].data)[k]);
   write_cores(&c, program, merged);
   routes(&c, &copy);
   filters(&c, &copy);
@@ -445,9 +433,8 @@ static void read_all(coder *c, wafer_fabric_program *p) {
   if (!c->wrong && c->at != c->size) c->wrong = "nothing";
 }
 
-wafer_status wafer_fabric_program_read(const wafer_diag *diag, const char *file,
-                                       wafer_arena *arena, wafer_bytes bytes,
-                                       const wafer_fabric_program **out) {
+wafer_status wafer_fabric_program_read(const wafer_diag *diag, const char *file, wafer_arena *arena,
+                                       wafer_bytes bytes, const wafer_fabric_program **out) {
   *out = NULL;
   wafer_fabric_program *program = WAFER_NEW(arena, wafer_fabric_program, 1);
   coder c = {.arena = arena, .reading = true, .in = bytes.data, .size = bytes.size};

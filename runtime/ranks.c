@@ -60,8 +60,7 @@ wafer_status wafer_ranks_mpi(const wafer_diag *diag, wafer_ranks *out) {
 wafer_status wafer_ranks_broadcast(const wafer_ranks *r, uint32_t root, void *data, size_t bytes) {
   if (r->count < 2 || bytes == 0) return WAFER_OK;
   uint32_t place = (r->rank + r->count - root) % r->count, bit = 1;
-  for (; bit < r->count && !(place & bit); bit <<= 1)
-    ;
+  for (; bit < r->count && !(place & bit); bit <<= 1);
   if (place) WAFER_TRY(r->receive(r->self, (place - bit + root) % r->count, data, bytes));
   for (bit >>= 1; bit; bit >>= 1)
     if (place + bit < r->count)

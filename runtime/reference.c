@@ -153,18 +153,10 @@ void reference_copy(size_t size, void *to, int64_t to_step, const void *from, in
     return;
   }
   switch (size) {
-  case 1:
-    COPY(uint8_t);
-    break;
-  case 2:
-    COPY(uint16_t);
-    break;
-  case 4:
-    COPY(uint32_t);
-    break;
-  default:
-    COPY(uint64_t);
-    break;
+  case 1: COPY(uint8_t); break;
+  case 2: COPY(uint16_t); break;
+  case 4: COPY(uint32_t); break;
+  default: COPY(uint64_t); break;
   }
 }
 

@@ -17,18 +17,13 @@ static double coordinate_of(const resize_axis *axis, int64_t j) {
          x = (double)j;
   if (axis->in == axis->out && axis->scale == 1) return x;
   switch (axis->coordinates) {
-  case COORDINATES_align_corners:
-    return resized == 1 ? 0 : x * (in - 1) / (resized - 1);
-  case COORDINATES_asymmetric:
-    return x / axis->scale;
-  case COORDINATES_tf_half_pixel_for_nn:
-    return (x + 0.5) / axis->scale;
-  case COORDINATES_pytorch_half_pixel:
-    return resized == 1 ? 0 : (x + 0.5) / axis->scale - 0.5;
+  case COORDINATES_align_corners: return resized == 1 ? 0 : x * (in - 1) / (resized - 1);
+  case COORDINATES_asymmetric: return x / axis->scale;
+  case COORDINATES_tf_half_pixel_for_nn: return (x + 0.5) / axis->scale;
+  case COORDINATES_pytorch_half_pixel: return resized == 1 ? 0 : (x + 0.5) / axis->scale - 0.5;
   case COORDINATES_half_pixel_symmetric:
     return in / 2 * (1 - (double)axis->out / resized) + (x + 0.5) / axis->scale - 0.5;
-  default:
-    return (x + 0.5) / axis->scale - 0.5;
+  default: return (x + 0.5) / axis->scale - 0.5;
   }
 }
 
@@ -39,14 +34,10 @@ static int64_t clamp(double x, int64_t in) {
 
 static double nearest(double x, rounding how) {
   switch (how) {
-  case ROUNDING_round_prefer_floor:
-    return ceil(x - 0.5);
-  case ROUNDING_round_prefer_ceil:
-    return floor(x + 0.5);
-  case ROUNDING_floor:
-    return floor(x);
-  default:
-    return ceil(x);
+  case ROUNDING_round_prefer_floor: return ceil(x - 0.5);
+  case ROUNDING_round_prefer_ceil: return floor(x + 0.5);
+  case ROUNDING_floor: return floor(x);
+  default: return ceil(x);
   }
 }
 

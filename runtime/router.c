@@ -192,8 +192,7 @@ static inline void leave(wafer_fabric *f, uint32_t node, fabric_node *q, uint32_
   if (q->from_core) tell_core(f, node, q);
   if (!control || !q->switched) return;
   q->passed = false; /* it may be another that goes on */
-  f->turning[f->turning_count++] =
-        (fabric_turn){f->sites[node].sw, control == WAFER_CONTROL_reset};
+  f->turning[f->turning_count++] = (fabric_turn){f->sites[node].sw, control == WAFER_CONTROL_reset};
 }
 
 static inline fabric_out out_of(const wafer_fabric *f, const fabric_node *q, uint32_t branch) {
@@ -318,7 +317,7 @@ static inline void serve(wafer_fabric *f, fabric_link *link) {
   if (left && q->outs == 1 && !q->switched && q->count && !beyond->filtered &&
       fabric_wait(f, q) <= 1 && fabric_room_in(f, beyond, 1) <= 1)
     return;
-  q->asking &= (uint8_t) ~(1u << who.branch);
+  q->asking &= (uint8_t)~(1u << who.branch);
   link->mask[rank / 64] &= ~(1ull << rank % 64);
   if (left && q->count) arm(f, who.node, fabric_wait(f, q));
 }
@@ -359,8 +358,7 @@ static inline void fetch_nodes(const wafer_fabric *f, const fabric_bucket *bucke
 
 /* Links, then who may go over them, then his queue. */
 static inline void fetch_links(const wafer_fabric *f, uint32_t i) {
-  if (i + 3 * AHEAD < f->active_count)
-    __builtin_prefetch(&f->links[f->active[i + 3 * AHEAD]], 1);
+  if (i + 3 * AHEAD < f->active_count) __builtin_prefetch(&f->links[f->active[i + 3 * AHEAD]], 1);
   if (i + 2 * AHEAD < f->active_count) {
     const fabric_link *link = &f->links[f->active[i + 2 * AHEAD]];
     __builtin_prefetch(&f->candidates[link->first + link->last]);

@@ -1,5 +1,5 @@
-/* Fabric fidelity: the launches of a plan, read once, and values between the caller's types and those
- * of cores. */
+/* Fabric fidelity: the launches of a plan, read once, and values between the caller's types and
+ * those of cores. */
 #include "fabric_session.h"
 
 #include <stdio.h>
@@ -56,8 +56,8 @@ void session_fabric_input(session_fabric *s, uint32_t value, const wafer_view *v
                           uint64_t sample) {
   wafer_view one = *view;
   if (train) {
-    one.data = (char *)view->data + (int64_t)sample * view->strides[0] *
-                                        (int64_t)wafer_dtype_bytes(view->dtype);
+    one.data = (char *)view->data +
+               (int64_t)sample * view->strides[0] * (int64_t)wafer_dtype_bytes(view->dtype);
     one.shape.rank--;
     memmove(one.shape.dims, one.shape.dims + 1, one.shape.rank * sizeof one.shape.dims[0]);
     memmove(one.strides, one.strides + 1, one.shape.rank * sizeof one.strides[0]);
@@ -74,7 +74,8 @@ void session_fabric_output(const session_fabric *s, uint32_t value, void *to, ui
 
 /* ---- creating ---- */
 
-static wafer_status check_port(const session_fabric *s, const fabric_launch *l, const wafer_port_use *p) {
+static wafer_status check_port(const session_fabric *s, const fabric_launch *l,
+                               const wafer_port_use *p) {
   const wafer_plan *plan = s->plan;
   uint64_t count;
   bool known = p->value < plan->value_count;
@@ -90,12 +91,12 @@ static wafer_status check_port(const session_fabric *s, const fabric_launch *l, 
 static wafer_status open_launch(session_fabric *s, fabric_launch *l) {
   char file[64];
   snprintf(file, sizeof file, "programs/%u.bin", l->of->program);
-  WAFER_TRY(wafer_launch_read(s->diag, file, s->arena, s->plan->programs[l->of->program], &l->body));
+  WAFER_TRY(
+      wafer_launch_read(s->diag, file, s->arena, s->plan->programs[l->of->program], &l->body));
   WAFER_TRY(wafer_fabric_program_read(s->diag, file, s->arena, l->body.program, &l->program));
   l->words = WAFER_NEW(s->arena, uint32_t *, l->body.port_count);
   if (!l->words) return session_fabric_no_memory(s);
-  for (uint32_t i = 0; i < l->body.port_count; i++)
-    WAFER_TRY(check_port(s, l, &l->body.ports[i]));
+  for (uint32_t i = 0; i < l->body.port_count; i++) WAFER_TRY(check_port(s, l, &l->body.ports[i]));
   return WAFER_OK;
 }
 
@@ -197,4 +198,3 @@ void session_fabric_destroy(session_fabric *s) {
   wafer_arena_destroy(s->arena);
   free(s);
 }
-

@@ -1,5 +1,5 @@
-/* Running launches: the fabric is programmed with each in turn; the words of inputs and weights go to
- * the routers at the border, and those of outputs come from them. Memories stay from launch to
+/* Running launches: the fabric is programmed with each in turn; the words of inputs and weights go
+ * to the routers at the border, and those of outputs come from them. Memories stay from launch to
  * launch, so what a kernel left is where the next stream finds it. */
 #include <stdlib.h>
 #include <string.h>
@@ -81,8 +81,7 @@ static wafer_status connect(session_fabric *s, fabric_launch *l, uint32_t index,
   if (p->out)
     return wafer_fabric_drain(s->fabric, p->x, p->y, (wafer_port)p->side, p->color, words, count,
                               group_of(s, p));
-  if (s->plan->values[p->value].weight != WAFER_NONE)
-    WAFER_TRY(session_fabric_weight(s, p->value));
+  if (s->plan->values[p->value].weight != WAFER_NONE) WAFER_TRY(session_fabric_weight(s, p->value));
   port_pack(p, wafer_dtype_bytes(session_fabric_type(s, p->value)), s->stored[p->value], words);
   return wafer_fabric_feed(s->fabric, p->x, p->y, (wafer_port)p->side, p->color, words, count,
                            (wafer_control)p->control, group_of(s, p));
@@ -127,12 +126,12 @@ static wafer_status write_data(session_fabric *s, const fabric_launch *l) {
                   r->height <= m->height - r->y;
     for (uint32_t y = r->y; inside && y < r->y + r->height; y++)
       for (uint32_t x = r->x; inside && x < r->x + r->width; x++)
-        inside = wafer_fabric_write(s->fabric, x, y, d->address, d->bytes.data,
-                                    (uint32_t)d->bytes.size);
+        inside =
+            wafer_fabric_write(s->fabric, x, y, d->address, d->bytes.data, (uint32_t)d->bytes.size);
     if (!inside)
       return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_BAD_INPUT,
-                        "program %u: constant %u lies outside of the cores' memory",
-                        l->of->program, i);
+                        "program %u: constant %u lies outside of the cores' memory", l->of->program,
+                        i);
   }
   return WAFER_OK;
 }

@@ -1,6 +1,6 @@
-/* The time of a run at fabric fidelity: the cycles of launches put together, and for a pipeline what
- * the marks of its cores tell. Latencies of the edge and of MemoryX, which lie outside of the fabric,
- * come from the machine. */
+/* The time of a run at fabric fidelity: the cycles of launches put together, and for a pipeline
+ * what the marks of its cores tell. Latencies of the edge and of MemoryX, which lie outside of the
+ * fabric, come from the machine. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,7 +69,8 @@ static void on_mark(void *user, uint32_t x, uint32_t y, uint64_t cycle, int32_t 
   if (m->done[core] >= m->samples) return;
   if (left != entered) {
     uint64_t *end = left == WAFER_NONE ? NULL : &m->end[left * m->samples + m->done[core]];
-    uint64_t *begin = entered == WAFER_NONE ? NULL : &m->begin[entered * m->samples + m->done[core]];
+    uint64_t *begin =
+        entered == WAFER_NONE ? NULL : &m->begin[entered * m->samples + m->done[core]];
     if (end) *end = later(*end, cycle);
     if (begin) *begin = later(*begin, cycle);
   }
@@ -104,7 +105,8 @@ wafer_status session_fabric_watch(session_fabric *s, const fabric_launch *l, uin
 static uint64_t kernel_cycles(const session_fabric *s, uint32_t k) {
   const fabric_marks *m = &s->marks;
   uint64_t cycles = 0;
-  for (uint64_t i = k * m->samples; i < (k + 1) * m->samples; i++) cycles += m->end[i] - m->begin[i];
+  for (uint64_t i = k * m->samples; i < (k + 1) * m->samples; i++)
+    cycles += m->end[i] - m->begin[i];
   return cycles;
 }
 

@@ -32,7 +32,7 @@ struct wafer_session {
   thread_pool *pool;
   bool shares_pool;
   session_fabric *fabric; /* in place of program and pool */
-  exec_tensor **tensor; /* per plan value; NULL: not made */
+  exec_tensor **tensor;   /* per plan value; NULL: not made */
   session_weight *trained;
   held held;
   bool *loaded; /* per phase */

@@ -1,5 +1,5 @@
-/* Trained weights: their elements are taken from outside at every run, where they lie if that is how
- * cores hold them, else widened, rounded or aligned into memory of the session first. */
+/* Trained weights: their elements are taken from outside at every run, where they lie if that is
+ * how cores hold them, else widened, rounded or aligned into memory of the session first. */
 #include <stdint.h>
 
 #include "session_state.h"

@@ -1,5 +1,5 @@
-/* Large arrays of training: in memory, or in files that are mapped and have no name any more, so that
- * a process that dies leaves nothing behind. Files may together be larger than the memory. */
+/* Large arrays of training: in memory, or in files that are mapped and have no name any more, so
+ * that a process that dies leaves nothing behind. Files may together be larger than the memory. */
 #ifndef RUNTIME_STORE_H
 #define RUNTIME_STORE_H
 

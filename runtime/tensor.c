@@ -189,8 +189,12 @@ typedef struct dtype_row {
 } dtype_row;
 
 static const dtype_row rows[WAFER_DTYPE_COUNT + 1] = {
-    [WAFER_DTYPE_string] = {.name = "string", .onnx = 8, .bits = 8 * sizeof(char *), .npy = "",
-                            .safetensors = "", .mlir = ""},
+    [WAFER_DTYPE_string] = {.name = "string",
+                            .onnx = 8,
+                            .bits = 8 * sizeof(char *),
+                            .npy = "",
+                            .safetensors = "",
+                            .mlir = ""},
     [WAFER_DTYPE_none] = {.name = "none", .npy = "", .safetensors = "", .mlir = ""},
 #define DTYPE(name, onnx, bits, npy, safetensors, mlir)                                            \
   [WAFER_DTYPE_##name] = {#name,                                                                   \
@@ -272,24 +276,15 @@ bool wafer_dtype_is_signed(wafer_dtype dtype) {
 
 static double greatest_float(wafer_dtype dtype) {
   switch (dtype) {
-  case WAFER_DTYPE_f64:
-    return DBL_MAX;
-  case WAFER_DTYPE_f32:
-    return (double)FLT_MAX;
-  case WAFER_DTYPE_bf16:
-    return 0x1.fep127;
-  case WAFER_DTYPE_f16:
-    return 65504;
-  case WAFER_DTYPE_f8e4m3fn:
-    return 448;
-  case WAFER_DTYPE_f8e4m3fnuz:
-    return 240;
-  case WAFER_DTYPE_f4e2m1:
-    return 6;
-  case WAFER_DTYPE_f8e8m0:
-    return 0x1p127;
-  default: /* E5M2, both kinds */
-    return 57344;
+  case WAFER_DTYPE_f64: return DBL_MAX;
+  case WAFER_DTYPE_f32: return (double)FLT_MAX;
+  case WAFER_DTYPE_bf16: return 0x1.fep127;
+  case WAFER_DTYPE_f16: return 65504;
+  case WAFER_DTYPE_f8e4m3fn: return 448;
+  case WAFER_DTYPE_f8e4m3fnuz: return 240;
+  case WAFER_DTYPE_f4e2m1: return 6;
+  case WAFER_DTYPE_f8e8m0: return 0x1p127;
+  default: /* E5M2, both kinds */ return 57344;
   }
 }
 

@@ -29,8 +29,9 @@ typedef struct part {
   uint32_t phase, first, last; /* events */
 } part;
 
-/* When something shared is taken: the latest stretches, apart and in order. What is asked for later may find
- * room before them, as an early output of the next sample does before a late one of this. */
+/* When something shared is taken: the latest stretches, apart and in order. What is asked for later
+ * may find room before them, as an early output of the next sample does before a late one of this.
+ */
 #define TURNS 512
 typedef struct turns {
   uint32_t count;
@@ -50,12 +51,12 @@ typedef struct line {
   uint32_t *output; /* per output: the event that brings it to the edge */
   bool *loaded;
   turns edge_in, edge_out, memoryx;
-  uint64_t exchange;                   /* weight streaming: values change their layout one by one */
-  const part *part;                    /* being run */
-  uint64_t previous_start, start;      /* of the phase before, of the phase */
-  uint64_t samples, half;              /* of the train, of its last half */
-  uint64_t mark;                       /* when the last sample before the last half finished */
-  uint64_t last;                       /* when the last sample finished */
+  uint64_t exchange;              /* weight streaming: values change their layout one by one */
+  const part *part;               /* being run */
+  uint64_t previous_start, start; /* of the phase before, of the phase */
+  uint64_t samples, half;         /* of the train, of its last half */
+  uint64_t mark;                  /* when the last sample before the last half finished */
+  uint64_t last;                  /* when the last sample finished */
 } line;
 
 static wafer_status no_memory(const line *l) {
@@ -271,7 +272,8 @@ static uint64_t room(const line *l, const event *e, uint64_t sample, uint64_t ba
 }
 
 static void insert_turn(turns *t, uint32_t at, uint64_t from, uint64_t to) {
-  bool joins_last = at > 0 && t->to[at - 1] == from, joins_next = at < t->count && t->from[at] == to;
+  bool joins_last = at > 0 && t->to[at - 1] == from,
+       joins_next = at < t->count && t->from[at] == to;
   if (joins_last && joins_next) {
     t->to[at - 1] = t->to[at];
     t->count--;
@@ -290,8 +292,8 @@ static void insert_turn(turns *t, uint32_t at, uint64_t from, uint64_t to) {
   }
 }
 
-/* The edge and MemoryX are shared: a stream occupies them for its bytes at their rate, from the first moment
- * at or after `start` at which they are free for so long. */
+/* The edge and MemoryX are shared: a stream occupies them for its bytes at their rate, from the
+ * first moment at or after `start` at which they are free for so long. */
 static uint64_t take_turn(turns *t, uint64_t start, uint64_t cycles) {
   if (cycles == 0) return start;
   if (t->count == TURNS) {
@@ -313,7 +315,8 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
   const wafer_stream *t = e->stream;
   const wafer_machine *m = l->plan->machine;
   bool weight = t->from.where == WAFER_AT_memoryx;
-  uint64_t start = later(ready(l, e, sample), weight && t->depth > 0 ? l->previous_start : l->start);
+  uint64_t start =
+      later(ready(l, e, sample), weight && t->depth > 0 ? l->previous_start : l->start);
   uint64_t shared = 0;
   if (weight && sample != base) { /* weights come once per group */
     e->done[sample % l->window] = at(l, e->done, sample - 1);

@@ -105,7 +105,8 @@ static wafer_status open_folder(run *r) {
 
 /* ---- steps ---- */
 
-/* The gradient at the loss: a power of two, so that scaling rounds nothing, near scale / elements. */
+/* The gradient at the loss: a power of two, so that scaling rounds nothing, near scale / elements.
+ */
 static double loss_gradient(const run *r) {
   double elements = (double)r->o->batch * (double)(r->o->elements ? r->o->elements : 1);
   return ldexp(r->scale.scale, -(int)ceil(log2(elements)));
@@ -187,7 +188,8 @@ static wafer_status check(const run *r) {
   if (o->resume && !o->checkpoint) return usage(r, NULL, "--resume goes with --checkpoint DIR");
   if (o->batch && o->micro_batch && o->batch % o->micro_batch == 0) return WAFER_OK;
   return wafer_fail(o->diag, (wafer_loc){0}, WAFER_USAGE,
-                    "the batch of %" PRIu64 " samples is no multiple of the micro-batch of %" PRIu32,
+                    "the batch of %" PRIu64
+                    " samples is no multiple of the micro-batch of %" PRIu32,
                     o->batch, o->micro_batch);
 }
 

@@ -1,7 +1,6 @@
-/* What this process has of a training run: systems, a share of the weight servers, a node of SwarmX.
- * Alone it has all of them; of several ranks, rank p has
- *   systems   [N p / P, N (p + 1) / P) of N, and so micro-batches that follow one another
- *   servers   p, p + P, ... and their parameters
+/* What this process has of a training run: systems, a share of the weight servers, a node of
+ * SwarmX. Alone it has all of them; of several ranks, rank p has systems   [N p / P, N (p + 1) / P)
+ * of N, and so micro-batches that follow one another servers   p, p + P, ... and their parameters
  *   SwarmX    a node of a binomial tree whose every subtree has systems that follow one another
  * Rank 0 runs the loop; the others do what it tells them (train_ranks.c). Every operation below is
  * called by all ranks at once. */
@@ -30,7 +29,7 @@ typedef struct local {
   store_block mine, incoming;  /* finished gradients of this rank's servers; a node of another */
   store_block *states;         /* of other ranks, for a checkpoint */
   uint32_t state_count, state_room;
-  const float *sum;            /* finished gradients of this rank's servers */
+  const float *sum; /* finished gradients of this rank's servers */
 } local;
 
 wafer_status local_no_memory(const local *l);

@@ -20,10 +20,10 @@ static wafer_status run_one(batch_source *from, uint64_t sample, wafer_answer *a
 /* Micro-batches [first, end) of a step, their gradients added to `to`. */
 static wafer_status run_range(local *l, const wafer_work *work, uint64_t first, uint64_t end,
                               wafer_swarmx *to) {
-  batch_source from = {&l->about.training, l->feed,
-                       {.loss_gradient = work->loss_gradient,
-                        .seed = l->about.seed,
-                        .step = work->step}};
+  batch_source from = {
+      &l->about.training,
+      l->feed,
+      {.loss_gradient = work->loss_gradient, .seed = l->about.seed, .step = work->step}};
   for (uint64_t i = first; i < end; i++) {
     wafer_answer a;
     from.batch.index = i;
@@ -124,8 +124,7 @@ wafer_status local_squares(local *l, double *squares) {
   double *own = l->squares + l->first[l->rank];
   wafer_memoryx_squares(l->memoryx, l->sum, own);
   if (l->rank)
-    return local_send(l, 0, own,
-                      (l->first[l->rank + 1] - l->first[l->rank]) * sizeof *own);
+    return local_send(l, 0, own, (l->first[l->rank + 1] - l->first[l->rank]) * sizeof *own);
   for (uint32_t r = 1; r < l->rank_count; r++)
     WAFER_TRY(local_receive(l, r, l->squares + l->first[r],
                             (l->first[r + 1] - l->first[r]) * sizeof *own));

@@ -110,8 +110,8 @@ static wafer_status fill(const local *l, wafer_arena *arena, const note *notes, 
     }
     for (; low < count && notes[low].place == l->place[i]; low++) {
       const char *name = state_name(arena, l, &notes[low]);
-      if (!name || !wafer_weights_add(state, name, WAFER_DTYPE_f32, &notes[low].shape,
-                                      notes[low].data))
+      if (!name ||
+          !wafer_weights_add(state, name, WAFER_DTYPE_f32, &notes[low].shape, notes[low].data))
         return local_no_memory(l);
     }
   }
@@ -172,8 +172,8 @@ static wafer_status load_notes(local *l, uint32_t rank, const note *notes, uint3
     const wafer_weight *w = NULL;
     wafer_arena *arena = wafer_arena_create();
     const char *name = arena ? state_name(arena, l, &notes[i]) : NULL;
-    wafer_status status = name ? find(l, state, name, WAFER_DTYPE_f32, &notes[i].shape, &w)
-                               : local_no_memory(l);
+    wafer_status status =
+        name ? find(l, state, name, WAFER_DTYPE_f32, &notes[i].shape, &w) : local_no_memory(l);
     wafer_arena_destroy(arena);
     if (status != WAFER_OK) return status;
     if (rank == 0)

@@ -9,16 +9,16 @@ typedef struct stepping {
   const wafer_diag *diag;
   const wafer_plan *plan;
   wafer_step_cycles *out;
-  uint32_t *maker;  /* trained -> kernel of its gradient */
-  uint64_t *leaves; /* kernel: cycles that new weights take to leave it ... */
-  uint64_t *comes;  /* ... and to reach it */
+  uint32_t *maker;      /* trained -> kernel of its gradient */
+  uint64_t *leaves;     /* kernel: cycles that new weights take to leave it ... */
+  uint64_t *comes;      /* ... and to reach it */
   uint32_t *trained_of; /* weight -> its place in `trained`, WAFER_NONE */
 } stepping;
 
 /* ---- the optimizers' instructions ---- */
 
-/* A vector instruction each over a tile; x is the gradient, scaled and with decay. One tile is spare:
- * the sample's own gradient, which has been added. */
+/* A vector instruction each over a tile; x is the gradient, scaled and with decay. One tile is
+ * spare: the sample's own gradient, which has been added. */
 static const wafer_op sgd_ops[] = {WAFER_OP_mul, WAFER_OP_mul, WAFER_OP_add, /* x = g s + d w */
                                    WAFER_OP_mul, WAFER_OP_sub};              /* w -= lr x */
 static const wafer_op momentum_ops[] = {WAFER_OP_mul, WAFER_OP_mul, WAFER_OP_add,
@@ -35,12 +35,9 @@ _Static_assert(WAFER_COUNT(adam_ops) <= WAFER_UPDATE_INSTRUCTIONS, "code bytes o
 
 static const wafer_op *instructions(wafer_optimizer_kind kind, uint32_t *count) {
   switch (kind) {
-  case WAFER_OPTIMIZER_sgd:
-    return *count = WAFER_COUNT(sgd_ops), sgd_ops;
-  case WAFER_OPTIMIZER_momentum:
-    return *count = WAFER_COUNT(momentum_ops), momentum_ops;
-  default:
-    return *count = WAFER_COUNT(adam_ops), adam_ops;
+  case WAFER_OPTIMIZER_sgd: return *count = WAFER_COUNT(sgd_ops), sgd_ops;
+  case WAFER_OPTIMIZER_momentum: return *count = WAFER_COUNT(momentum_ops), momentum_ops;
+  default: return *count = WAFER_COUNT(adam_ops), adam_ops;
   }
 }
 
@@ -53,8 +50,10 @@ static uint64_t map_cycles(const wafer_machine *machine, uint32_t count, const w
   const uint32_t depth = 1, output = count;
   if (!elements) return 0;
   for (uint32_t i = 0; i < count; i++)
-    nodes[i] = (wafer_node){
-        .op = ops[i], .operand_count = ops[i] == WAFER_OP_sqrt ? 1 : 2, .operands = {i}, .type = type};
+    nodes[i] = (wafer_node){.op = ops[i],
+                            .operand_count = ops[i] == WAFER_OP_sqrt ? 1 : 2,
+                            .operands = {i},
+                            .type = type};
   const wafer_kernel_body body = {.family = WAFER_FAMILY_map,
                                   .input_count = 1,
                                   .inputs = &type,
@@ -90,8 +89,8 @@ static uint64_t gap(uint32_t a, uint32_t length, uint32_t b) {
 }
 
 /* From one kernel's first replica to all of another's. */
-static uint64_t send_cycles(const wafer_plan *plan, const wafer_kernel *from, const wafer_kernel *to,
-                            uint64_t words) {
+static uint64_t send_cycles(const wafer_plan *plan, const wafer_kernel *from,
+                            const wafer_kernel *to, uint64_t words) {
   const wafer_machine *m = plan->machine;
   wafer_rect a = from->rect, b = to->rect;
   uint64_t lanes = most(least(a.height, b.height), least(a.width, b.width));
@@ -126,8 +125,9 @@ static void gather_and_update(stepping *s, const wafer_kernel *k) {
   s->out->gather = most(s->out->gather, flows + way + others * map_cycles(m, 1, &add, elements));
 }
 
-/* Squares of the sums: two instructions over the longest tile, then a sum over the kernels' cores, whose
- * longest way is along a row to the west border and a column; the answer comes the same way. */
+/* Squares of the sums: two instructions over the longest tile, then a sum over the kernels' cores,
+ * whose longest way is along a row to the west border and a column; the answer comes the same way.
+ */
 static void control(stepping *s) {
   const wafer_machine *m = s->plan->machine;
   const wafer_op squares[] = {WAFER_OP_mul, WAFER_OP_add};
@@ -140,7 +140,8 @@ static void control(stepping *s) {
     for (uint32_t i = 0; i < kernel->body.output_count; i++) {
       if (!wafer_body_sums(&kernel->body, i)) continue;
       wafer_layout layout = wafer_kernel_output_layout(&kernel->body, &kernel->split, i);
-      tile = most(tile, wafer_layout_tile(&layout, &s->plan->values[kernel->outputs[i]].type.shape));
+      tile =
+          most(tile, wafer_layout_tile(&layout, &s->plan->values[kernel->outputs[i]].type.shape));
     }
   }
   uint64_t hops = east + (south > north ? south - north : 0);
@@ -194,8 +195,7 @@ static wafer_status find_makers(stepping *s) {
 
 static void add_up(stepping *s) {
   wafer_step_cycles *out = s->out;
-  for (uint32_t k = 0; k < s->plan->kernel_count; k++)
-    gather_and_update(s, &s->plan->kernels[k]);
+  for (uint32_t k = 0; k < s->plan->kernel_count; k++) gather_and_update(s, &s->plan->kernels[k]);
   for (uint32_t i = 0; i < s->plan->stream_count; i++) send(s, &s->plan->streams[i]);
   control(s);
   out->step = out->train + out->gather + out->control + out->update + out->send;

@@ -77,8 +77,12 @@ wafer_weight *wafer_weights_add(wafer_weights *weights, const char *name, wafer_
   entry *made = WAFER_NEW(weights->arena, entry, 1);
   if (!own_name || !made) return NULL;
   size_t bytes = wafer_tensor_bytes(dtype, shape);
-  made->weight = (wafer_weight){
-      .name = own_name, .dtype = dtype, .shape = *shape, .data = data, .bytes = bytes, .expected = ""};
+  made->weight = (wafer_weight){.name = own_name,
+                                .dtype = dtype,
+                                .shape = *shape,
+                                .data = data,
+                                .bytes = bytes,
+                                .expected = ""};
   made->hash = hash_of(own_name);
   *slot_of(weights, own_name, made->hash) = made;
   weights->entries[weights->count++] = made;

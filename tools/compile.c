@@ -20,7 +20,8 @@ static const char usage[] =
     "                           at a time, weights from outside) (auto: the one with the smaller "
     "interval)\n"
     "      --batch N            samples resident together in streaming (1)\n"
-    "      --dim NAME=N         size of a symbolic dim; repeat for others; N..M: a function for each "
+    "      --dim NAME=N         size of a symbolic dim; repeat for others; N..M: a function for "
+    "each "
     "size,\n"
     "                           the run takes the one its inputs fit\n"
     "      --shape INPUT=DIMS   shape of an input, such as x=1x3x48x320; repeat\n"
@@ -33,33 +34,44 @@ static const char usage[] =
     "      --place-moves N      length of the search; the same plan on every host (500000)\n"
     "      --place-seconds S    stop the search after so long instead\n"
     "      --seed N             another seed, another layout (0)\n"
-    "      --pin KERNEL=X,Y,W,H this kernel, by its name or an ONNX node of it, on these cores; repeat\n"
+    "      --pin KERNEL=X,Y,W,H this kernel, by its name or an ONNX node of it, on these cores; "
+    "repeat\n"
     "      --reserve X,Y,W,H    no kernel on these cores; routes may pass; repeat\n"
-    "      --placement FILE.xml pins and reserved cores, as `wafer dump PLAN --placement FILE` writes "
+    "      --placement FILE.xml pins and reserved cores, as `wafer dump PLAN --placement FILE` "
+    "writes "
     "them\n"
-    "      --keep PLAN          kernels stay where that plan has them, as far as the others leave room\n"
-    "      --defects D          what is broken on this wafer: PERCENT:SEED, so many random cores, or "
+    "      --keep PLAN          kernels stay where that plan has them, as far as the others leave "
+    "room\n"
+    "      --defects D          what is broken on this wafer: PERCENT:SEED, so many random cores, "
+    "or "
     "FILE.xml\n"
-    "      --repair R           spares: links bypass what is dead, the fabric is a smaller rectangle;\n"
-    "                           avoid: kernels and routes keep off it (spares, or what FILE.xml says)\n"
+    "      --repair R           spares: links bypass what is dead, the fabric is a smaller "
+    "rectangle;\n"
+    "                           avoid: kernels and routes keep off it (spares, or what FILE.xml "
+    "says)\n"
     "      --replicas N         copies of a kernel side by side, at most, that share out the\n"
     "                           samples; auto: as many as pay, with --placer best (auto)\n"
-    "      --sparsity S         this share of each weight that a matrix product takes, from 0 to below "
+    "      --sparsity S         this share of each weight that a matrix product takes, from 0 to "
+    "below "
     "1,\n"
     "                           becomes zero, the smallest magnitudes; zeros neither stream nor "
     "multiply\n"
-    "      --mask FILE          zeros of a mask of a weight's shape stay zeros: NAME=mask.npy, or a\n"
+    "      --mask FILE          zeros of a mask of a weight's shape stay zeros: NAME=mask.npy, or "
+    "a\n"
     "                           .safetensors of masks by name; repeat\n"
-    "      --programs W         keep the core programs that `run --fidelity fabric` executes in the "
+    "      --programs W         keep the core programs that `run --fidelity fabric` executes in "
+    "the "
     "plan:\n"
     "                           auto (when they are small), always or never (auto)\n"
     "      --train              a training step in place of the model: loss and gradients of a "
     "micro-batch\n"
-    "      --loss LOSS[:OUTPUT] with --train: cross-entropy, soft-cross-entropy, nll, mse, l1 or bce, "
+    "      --loss LOSS[:OUTPUT] with --train: cross-entropy, soft-cross-entropy, nll, mse, l1 or "
+    "bce, "
     "of an\n"
     "                           output (the first)\n"
     "      --micro-batch N      with --train: leading dim of every input (as the model says)\n"
-    "      --recompute WHAT     with --train: activations that the backward pass computes again: auto "
+    "      --recompute WHAT     with --train: activations that the backward pass computes again: "
+    "auto "
     "(as\n"
     "                           memory asks for), none or all (auto)\n"
     "      --ignore-index N     with --train: labels N do not count\n"
@@ -255,83 +267,41 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   if (option >= TRAINING_LOSS && option < TRAINING_LAST)
     return training_flag("compile", arena, option, text, &a->training);
   switch (option) {
-  case 'o':
-    a->output = text;
-    return WAFER_OK;
-  case 'q':
-    a->quiet = true;
-    return WAFER_OK;
-  case MACHINE:
-    a->machine.name = text;
-    return WAFER_OK;
-  case MODE:
-    return cli_parse_mode("compile", text, &a->options.mode) ? WAFER_OK : WAFER_USAGE;
+  case 'o': a->output = text; return WAFER_OK;
+  case 'q': a->quiet = true; return WAFER_OK;
+  case MACHINE: a->machine.name = text; return WAFER_OK;
+  case MODE: return cli_parse_mode("compile", text, &a->options.mode) ? WAFER_OK : WAFER_USAGE;
   case BATCH:
     if (!cli_parse_u64("compile", "--batch", text, 1, 1u << 20, &number)) return WAFER_USAGE;
     a->options.batch = (uint32_t)number;
     return WAFER_OK;
-  case DIM:
-    return parse_dim(a, arena, text);
-  case SHAPE:
-    return parse_shape(a, arena, text);
-  case BIND:
-    return parse_bind(a, arena, text);
-  case DTYPE:
-    return parse_dtype(text, &a->options.storage);
-  case EDGE:
-    a->machine.edge = text;
-    return WAFER_OK;
-  case PLACER:
-    return parse_placer(text, &a->options.placer);
-  case OBJECTIVE:
-    return parse_objective(text, &a->options.objective);
+  case DIM: return parse_dim(a, arena, text);
+  case SHAPE: return parse_shape(a, arena, text);
+  case BIND: return parse_bind(a, arena, text);
+  case DTYPE: return parse_dtype(text, &a->options.storage);
+  case EDGE: a->machine.edge = text; return WAFER_OK;
+  case PLACER: return parse_placer(text, &a->options.placer);
+  case OBJECTIVE: return parse_objective(text, &a->options.objective);
   case MOVES:
   case SECONDS:
   case SEED:
-  case REPLICAS:
-    return parse_search(&a->options, option, text) ? WAFER_OK : WAFER_USAGE;
-  case PIN:
-    return compile_parse_pin(&a->control, arena, text);
-  case RESERVE:
-    return compile_parse_reserve(&a->control, text);
-  case PLACEMENT:
-    a->control.placement = text;
-    return WAFER_OK;
-  case KEEP:
-    a->control.keep = text;
-    return WAFER_OK;
-  case DEFECTS:
-    a->machine.defects = text;
-    return WAFER_OK;
-  case REPAIR:
-    a->machine.repair = text;
-    return WAFER_OK;
-  case PROGRAMS:
-    return parse_programs(text, &a->options.programs);
-  case SPARSITY:
-    return sparsity_parse("compile", text, &a->options.sparsity);
-  case MASK:
-    return sparsity_add_mask("compile", arena, text, &a->masks);
-  case TRAIN:
-    a->train = true;
-    return WAFER_OK;
-  case REPORT:
-    a->report = text;
-    return WAFER_OK;
-  case PASSES:
-    a->passes = text;
-    return WAFER_OK;
-  case PRINT:
-    a->options.print_after = text;
-    return WAFER_OK;
-  case CHECK:
-    a->check = true;
-    return WAFER_OK;
-  case JSON:
-    a->json = true;
-    return WAFER_OK;
-  default:
-    return (wafer_status)cli_usage("compile", "that option is unknown or lacks its value");
+  case REPLICAS: return parse_search(&a->options, option, text) ? WAFER_OK : WAFER_USAGE;
+  case PIN: return compile_parse_pin(&a->control, arena, text);
+  case RESERVE: return compile_parse_reserve(&a->control, text);
+  case PLACEMENT: a->control.placement = text; return WAFER_OK;
+  case KEEP: a->control.keep = text; return WAFER_OK;
+  case DEFECTS: a->machine.defects = text; return WAFER_OK;
+  case REPAIR: a->machine.repair = text; return WAFER_OK;
+  case PROGRAMS: return parse_programs(text, &a->options.programs);
+  case SPARSITY: return sparsity_parse("compile", text, &a->options.sparsity);
+  case MASK: return sparsity_add_mask("compile", arena, text, &a->masks);
+  case TRAIN: a->train = true; return WAFER_OK;
+  case REPORT: a->report = text; return WAFER_OK;
+  case PASSES: a->passes = text; return WAFER_OK;
+  case PRINT: a->options.print_after = text; return WAFER_OK;
+  case CHECK: a->check = true; return WAFER_OK;
+  case JSON: a->json = true; return WAFER_OK;
+  default: return (wafer_status)cli_usage("compile", "that option is unknown or lacks its value");
   }
 }
 

@@ -100,7 +100,8 @@ static wafer_status compile_again(const wafer_ctx *ctx, const char *model, repor
   if (status == WAFER_OK) status = wafer_lower(ctx, ir, &plan);
   if (status == WAFER_OK) status = report_make(NULL, plan, &r);
   if (status == WAFER_OK)
-    *out = (report_whole){r.interval_cycles, r.latency_cycles, wafer_rect_area(ctx->machine->usable)};
+    *out =
+        (report_whole){r.interval_cycles, r.latency_cycles, wafer_rect_area(ctx->machine->usable)};
   wafer_ir_destroy(ir);
   return status;
 }

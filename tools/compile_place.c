@@ -45,8 +45,7 @@ wafer_status compile_parse_reserve(compile_control *c, const char *text) {
 }
 
 /* One placement behind the other. */
-static void append(wafer_pins *to, wafer_pin *pins, wafer_rect *reserved,
-                   const wafer_pins *more) {
+static void append(wafer_pins *to, wafer_pin *pins, wafer_rect *reserved, const wafer_pins *more) {
   if (more->pin_count) memcpy(pins + to->pin_count, more->pins, more->pin_count * sizeof *pins);
   if (more->reserved_count)
     memcpy(reserved + to->reserved_count, more->reserved, more->reserved_count * sizeof *reserved);
@@ -89,12 +88,12 @@ wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
                                   wafer_options *options, const wafer_machine **machine,
                                   const wafer_plan **kept) {
   wafer_pins file = {0}, earlier = {0}, all = {0},
-                  own = {c->pin_count, c->reserved_count, c->pins, c->reserved};
+             own = {c->pin_count, c->reserved_count, c->pins, c->reserved};
   *kept = NULL;
   if (c->placement) WAFER_TRY(wafer_pins_read(cli_diag(), arena, c->placement, &file));
   if (c->keep) WAFER_TRY(read_kept(c->keep, arena, options, kept, &earlier));
-  wafer_pin *pins = WAFER_NEW(arena, wafer_pin,
-                              (size_t)own.pin_count + file.pin_count + earlier.pin_count);
+  wafer_pin *pins =
+      WAFER_NEW(arena, wafer_pin, (size_t)own.pin_count + file.pin_count + earlier.pin_count);
   wafer_rect *reserved =
       WAFER_NEW(arena, wafer_rect, (size_t)own.reserved_count + file.reserved_count);
   if (!pins || !reserved) return cli_no_memory();

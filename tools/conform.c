@@ -39,26 +39,15 @@ static const struct option long_options[] = {{"filter", required_argument, NULL,
 
 static wafer_status parse_option(conform_arguments *a, int option, const char *text) {
   switch (option) {
-  case FILTER:
-    a->filter = text;
-    return WAFER_OK;
-  case TSV:
-    a->tsv = text;
-    return WAFER_OK;
-  case TABLE:
-    a->table = text;
-    return WAFER_OK;
-  case MACHINE:
-    a->machine = text;
-    return WAFER_OK;
-  case MODE:
-    return cli_parse_mode("conform", text, &a->mode) ? WAFER_OK : WAFER_USAGE;
+  case FILTER: a->filter = text; return WAFER_OK;
+  case TSV: a->tsv = text; return WAFER_OK;
+  case TABLE: a->table = text; return WAFER_OK;
+  case MACHINE: a->machine = text; return WAFER_OK;
+  case MODE: return cli_parse_mode("conform", text, &a->mode) ? WAFER_OK : WAFER_USAGE;
   case JOBS:
     return cli_parse_u64("conform", "--jobs", text, 1, 256, &a->jobs) ? WAFER_OK : WAFER_USAGE;
-  case 'q':
-    return cli_quiet(), WAFER_OK;
-  default:
-    return (wafer_status)cli_usage("conform", "that option is unknown or lacks its value");
+  case 'q': return cli_quiet(), WAFER_OK;
+  default: return (wafer_status)cli_usage("conform", "that option is unknown or lacks its value");
   }
 }
 

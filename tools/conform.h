@@ -36,7 +36,7 @@ wafer_status conform_find(wafer_arena *arena, const char *folder, const char *fi
 typedef struct conform_difference {
   double ulp;      /* largest, in units of the last place of the outputs' own types */
   double relative; /* largest |a-b| / |b| */
-  bool drawn;      /* random numbers other than the expected ones, of which that is all that holds */
+  bool drawn; /* random numbers other than the expected ones, of which that is all that holds */
 } conform_difference;
 
 /* How far floats may be from what is expected. */

@@ -277,7 +277,7 @@ static wafer_status run_set(runner *r, size_t set) {
 
 /* ONNX leaves the generator of these to each implementation, seeded or not. */
 static bool draws_numbers(const wafer_onnx_info *info) {
-  static const char *const random[] = {"Bernoulli",    "Multinomial",      "RandomNormal",
+  static const char *const random[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
                                        "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
   for (size_t i = 0; i < info->node_count; i++)
     for (size_t k = 0; k < WAFER_COUNT(random); k++)

@@ -73,8 +73,8 @@ wafer_status conform_read_inputs(const wafer_diag *diag, wafer_arena *arena, con
     else if (path && access(path, F_OK) != 0)
       return WAFER_OK; /* inputs that are left out stand at the end */
     else
-      WAFER_TRY(read_value(diag, arena, path, &info->inputs[out->count], view,
-                           &out->items[out->count]));
+      WAFER_TRY(
+          read_value(diag, arena, path, &info->inputs[out->count], view, &out->items[out->count]));
   }
   return WAFER_OK;
 }

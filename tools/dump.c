@@ -20,7 +20,8 @@ static const char usage[] =
     "  --placement FILE  where the kernels lie, as XML for `wafer compile --placement`\n"
     "  --why KERNEL   why this size and place, what limits it, what more cores would buy\n"
     "  --diff BEFORE  what moved from that plan to this one and what it cost; with --json as JSON\n"
-    "  --certificate  what is proved of each phase: memory, colors, queues, links, the order that rules "
+    "  --certificate  what is proved of each phase: memory, colors, queues, links, the order that "
+    "rules "
     "out\n"
     "                 cyclic waits\n"
     "  --core X,Y     that core's memory, phase by phase: what, bytes, from which ONNX node\n"
@@ -96,8 +97,7 @@ static int parse(int argc, char **argv, request *r, int *code) {
       continue;
     }
     r->json = c == VIEW_diff && r->view == VIEW_json;
-    if (r->view != VIEW_text && !r->json)
-      return *code = cli_usage("dump", "one view at a time"), 1;
+    if (r->view != VIEW_text && !r->json) return *code = cli_usage("dump", "one view at a time"), 1;
     r->view = (view)c;
     r->argument = optarg;
   }
@@ -171,30 +171,19 @@ static wafer_status show_diff(const request *r, const wafer_plan *plan) {
 
 static wafer_status show(const request *r, const wafer_plan *plan) {
   switch (r->view) {
-  case VIEW_text:
-    return dump_text(stdout, plan), WAFER_OK;
-  case VIEW_svg:
-    return dump_svg(cli_diag(), plan, r->argument);
-  case VIEW_json:
-    return print_json(plan);
-  case VIEW_xml:
-    return print_xml(plan);
-  case VIEW_mlir:
-    return print_bytes(plan->mlir, plan->mlir_bytes);
-  case VIEW_placement:
-    return write_placement(plan, r->argument);
-  case VIEW_diff:
-    return show_diff(r, plan);
-  case VIEW_certificate:
-    return dump_certificate(stdout, cli_diag(), plan);
-  case VIEW_core:
-    return dump_core(stdout, cli_diag(), plan, r->x, r->y);
-  case VIEW_verify:
-    return verify(r, plan);
+  case VIEW_text: return dump_text(stdout, plan), WAFER_OK;
+  case VIEW_svg: return dump_svg(cli_diag(), plan, r->argument);
+  case VIEW_json: return print_json(plan);
+  case VIEW_xml: return print_xml(plan);
+  case VIEW_mlir: return print_bytes(plan->mlir, plan->mlir_bytes);
+  case VIEW_placement: return write_placement(plan, r->argument);
+  case VIEW_diff: return show_diff(r, plan);
+  case VIEW_certificate: return dump_certificate(stdout, cli_diag(), plan);
+  case VIEW_core: return dump_core(stdout, cli_diag(), plan, r->x, r->y);
+  case VIEW_verify: return verify(r, plan);
   case VIEW_kernel:
   case VIEW_why:
-  case VIEW_program:
-    return show_kernel(r, plan);
+  case VIEW_program: return show_kernel(r, plan);
   }
   return WAFER_INTERNAL;
 }

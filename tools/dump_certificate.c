@@ -27,7 +27,8 @@ static void print_phase(FILE *to, const wafer_plan *plan, uint32_t phase,
   const wafer_machine *m = plan->machine;
   const wafer_phase *p = &plan->phases[phase];
   fprintf(to, "phase %u '%s': %u kernels, %u streams\n", phase, p->name, f->kernels, f->streams);
-  fprintf(to, "  rectangles   inside the usable %ux%u at %u,%u, apart, on no dead or reserved core\n",
+  fprintf(to,
+          "  rectangles   inside the usable %ux%u at %u,%u, apart, on no dead or reserved core\n",
           m->usable.width, m->usable.height, m->usable.x, m->usable.y);
   fprintf(to, "  memory       at most %llu of %u bytes of a core\n", (ull)f->peak_core_bytes,
           wafer_machine_core_budget(m));
@@ -36,25 +37,26 @@ static void print_phase(FILE *to, const wafer_plan *plan, uint32_t phase,
   fprintf(to, "  colors       at most %u of %u at a router", f->colors, m->colors);
   if (f->colors) fprintf(to, ", at %u,%u", f->colors_at.x, f->colors_at.y);
   fprintf(to, "; %u streams take turns on another's\n", f->sharing);
-  fprintf(to, "  queues       at most %u streams into a kernel's cores (%u queues), %u out (%u)%s\n",
+  fprintf(to,
+          "  queues       at most %u streams into a kernel's cores (%u queues), %u out (%u)%s\n",
           f->enter, m->input_queues, f->leave, m->output_queues,
           f->enter > m->input_queues || f->leave > m->output_queues ? "; some take turns" : "");
   if (f->link_streams)
     fprintf(to, "  busiest link from %u,%u to the %s: %u streams, %llu cycles of a sample\n",
             f->link_at.x, f->link_at.y, wafer_side_name(f->link_to), f->link_streams,
             (ull)f->link_cycles);
-  fprintf(to,
-          "  waits        %u, each for an event before it in the order (sample, action); the longest "
-          "chain has %u actions\n",
-          f->waits, f->longest_chain);
+  fprintf(
+      to,
+      "  waits        %u, each for an event before it in the order (sample, action); the longest "
+      "chain has %u actions\n",
+      f->waits, f->longest_chain);
   print_order(to, plan, p);
 }
 
 wafer_status dump_certificate(FILE *to, const wafer_diag *diag, const wafer_plan *plan) {
   wafer_arena *arena = wafer_arena_create();
   const wafer_phase_proof *proofs;
-  if (!arena)
-    return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "the host is out of memory");
+  if (!arena) return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "the host is out of memory");
   wafer_status status = wafer_certify(diag, arena, plan, &proofs);
   for (uint32_t i = 0; status == WAFER_OK && i < plan->phase_count; i++)
     print_phase(to, plan, i, &proofs[i]);

@@ -165,8 +165,8 @@ wafer_status dump_core(FILE *to, const wafer_diag *diag, const wafer_plan *plan,
     if (machine->dead[i].x == x && machine->dead[i].y == y) fputs("this core is dead\n", to);
   if (machine->repair) {
     wafer_core_at made = wafer_machine_made_at(machine, x, y);
-    fprintf(to, "dead cores are bypassed: on the fabric as it was made this is core %u,%u\n", made.x,
-            made.y);
+    fprintf(to, "dead cores are bypassed: on the fabric as it was made this is core %u,%u\n",
+            made.x, made.y);
   }
   for (uint32_t k = 0; k < plan->function_count; k++)
     for (uint32_t i = 0; i < plan->functions[k].step_count; i++) {

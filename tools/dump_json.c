@@ -163,8 +163,7 @@ static void add_function(cJSON *list, const wafer_function *f) {
   add_indices(o, "input_values", f->inputs, f->input_count);
   add_indices(o, "output_values", f->outputs, f->output_count);
   cJSON *steps = cJSON_AddArrayToObject(o, "steps");
-  for (uint32_t i = 0; i < f->step_count; i++)
-    add_step(add_item(steps), &f->steps[i]);
+  for (uint32_t i = 0; i < f->step_count; i++) add_step(add_item(steps), &f->steps[i]);
 }
 
 static void add_lists(cJSON *root, const wafer_plan *plan) {

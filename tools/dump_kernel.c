@@ -6,18 +6,10 @@
 static void print_attr(FILE *to, const wafer_attr *attr) {
   fprintf(to, " %s=", wafer_attr_name(attr->id));
   switch (wafer_attr_kind_of(attr->id)) {
-  case WAFER_ATTR_KIND_int:
-    fprintf(to, "%lld", (long long)attr->i);
-    break;
-  case WAFER_ATTR_KIND_float:
-    fprintf(to, "%.9g", attr->f);
-    break;
-  case WAFER_ATTR_KIND_string:
-    fprintf(to, "'%s'", attr->s);
-    break;
-  case WAFER_ATTR_KIND_data:
-    fputs(attr->data.splat ? "(one element)" : "(elements)", to);
-    break;
+  case WAFER_ATTR_KIND_int: fprintf(to, "%lld", (long long)attr->i); break;
+  case WAFER_ATTR_KIND_float: fprintf(to, "%.9g", attr->f); break;
+  case WAFER_ATTR_KIND_string: fprintf(to, "'%s'", attr->s); break;
+  case WAFER_ATTR_KIND_data: fputs(attr->data.splat ? "(one element)" : "(elements)", to); break;
   case WAFER_ATTR_KIND_ints:
     for (uint32_t i = 0; i < attr->ints.count; i++)
       fprintf(to, "%s%lld", i ? "," : "", (long long)attr->ints.at[i]);

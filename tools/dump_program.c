@@ -20,8 +20,7 @@ wafer_status dump_program(FILE *to, const wafer_diag *diag, const wafer_plan *pl
   char *text = NULL;
   size_t bytes;
   wafer_status status = wafer_plan_add_programs(&ctx, plan, &whole);
-  if (status == WAFER_OK)
-    status = wafer_plan_kernel_program(diag, arena, whole, kernel, &program);
+  if (status == WAFER_OK) status = wafer_plan_kernel_program(diag, arena, whole, kernel, &program);
   if (status == WAFER_OK) status = wafer_assembly_print(diag, program, &text, &bytes);
   if (status == WAFER_OK) {
     fprintf(to, "; kernel k%u '", kernel);

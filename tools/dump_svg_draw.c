@@ -35,20 +35,11 @@ double svg_text_width(const char *text, double size) {
 static void put_character(wafer_file *to, const char *s, size_t bytes) {
   bool control = bytes == 1 && ((unsigned char)*s < ' ' || (unsigned char)*s >= 0x7f);
   switch (*s) {
-  case '<':
-    svg_put(to, "&lt;");
-    break;
-  case '>':
-    svg_put(to, "&gt;");
-    break;
-  case '&':
-    svg_put(to, "&amp;");
-    break;
-  case '"':
-    svg_put(to, "&quot;");
-    break;
-  default:
-    svg_put(to, "%.*s", control ? 1 : (int)bytes, control ? "?" : s);
+  case '<': svg_put(to, "&lt;"); break;
+  case '>': svg_put(to, "&gt;"); break;
+  case '&': svg_put(to, "&amp;"); break;
+  case '"': svg_put(to, "&quot;"); break;
+  default: svg_put(to, "%.*s", control ? 1 : (int)bytes, control ? "?" : s);
   }
 }
 

@@ -66,8 +66,8 @@ static void print_machine(FILE *to, const wafer_machine *m) {
   fprintf(to, "  cores    %ux%u, usable %ux%u at %u,%u; %u dead\n", m->width, m->height,
           m->usable.width, m->usable.height, m->usable.x, m->usable.y, m->dead_count);
   if (m->repair)
-    fprintf(to, "           of %ux%u with %u dead cores, bypassed by %u spare %s\n", m->repair->width,
-            m->repair->height, m->repair->dead_count, m->repair->lost,
+    fprintf(to, "           of %ux%u with %u dead cores, bypassed by %u spare %s\n",
+            m->repair->width, m->repair->height, m->repair->dead_count, m->repair->lost,
             m->repair->columns ? "columns" : "rows");
   fprintf(to, "  a core   %u bytes, %u of them reserved; %.6g GHz\n", m->core_bytes,
           m->reserved_bytes, (double)m->clock_hz * 1e-9);

@@ -4,8 +4,9 @@
 
 /* What a sample takes at least, each thing alone. */
 typedef struct pace {
-  uint64_t kernel, others, stream, edge; /* this kernel, the slowest other one, its streams, the edge */
-  uint32_t slowest;                      /* other kernel */
+  uint64_t kernel, others, stream,
+      edge;         /* this kernel, the slowest other one, its streams, the edge */
+  uint32_t slowest; /* other kernel */
 } pace;
 
 static uint64_t max64(uint64_t a, uint64_t b) {
@@ -100,8 +101,8 @@ static void print_limit(FILE *to, const wafer_plan *plan, uint32_t kernel, const
             interval ? 100.0 * (double)k->cost.cycles / (double)interval : 0, (ull)interval);
     return;
   }
-  fprintf(to, "  cycles a sample: this kernel %llu, its streams %llu, the edge's %llu", (ull)p->kernel,
-          (ull)p->stream, (ull)p->edge);
+  fprintf(to, "  cycles a sample: this kernel %llu, its streams %llu, the edge's %llu",
+          (ull)p->kernel, (ull)p->stream, (ull)p->edge);
   if (p->slowest != WAFER_NONE)
     fprintf(to, ", the slowest other kernel (%s) %llu", plan->kernels[p->slowest].name,
             (ull)p->others);
@@ -109,12 +110,14 @@ static void print_limit(FILE *to, const wafer_plan *plan, uint32_t kernel, const
   if (p->kernel > rest_of(p))
     fprintf(to, "  it sets the pace: the next limit is at %llu cycles\n", (ull)rest_of(p));
   else
-    fprintf(to, "  it does not set the pace: %llu cycles of slack\n", (ull)(rest_of(p) - p->kernel));
+    fprintf(to, "  it does not set the pace: %llu cycles of slack\n",
+            (ull)(rest_of(p) - p->kernel));
   if (interval > max64(p->kernel, rest_of(p)))
-    fprintf(to,
-            "  the plan's interval is %llu: buffers, and cores that receive, compute and send in turn, "
-            "cost the rest\n",
-            (ull)interval);
+    fprintf(
+        to,
+        "  the plan's interval is %llu: buffers, and cores that receive, compute and send in turn, "
+        "cost the rest\n",
+        (ull)interval);
 }
 
 /* ---- more cores ---- */

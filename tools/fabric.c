@@ -95,85 +95,54 @@ static bool parse_fault(const char *text, arguments *a) {
 static bool take(arguments *a, int c, const char *value) {
   wafer_case_options *o = &a->options;
   switch (c) {
-  case 'm':
-    a->machine = value;
-    return true;
-  case 'c':
-    return parse_cores(value, o);
-  case 'w':
-    return parse_u32("--words", value, 1, 1u << 24, &o->words);
-  case 't':
-    return parse_dtype(value, o);
-  case 'r':
-    return parse_u32("--repeat", value, 1, 1u << 20, &o->repeat);
-  case 'a':
-    o->algorithm = value;
-    return true;
-  case 'g':
-    return parse_u32("--group", value, 1, 1u << 16, &o->group);
-  case 'G':
-    return parse_u32("--groups", value, 1, 1u << 16, &o->groups);
-  case 'M':
-    return parse_u32("--m", value, 1, 1u << 16, &o->m);
-  case 'K':
-    return parse_u32("--k", value, 1, 1u << 16, &o->k);
-  case 'N':
-    return parse_u32("--n", value, 1, 1u << 16, &o->n);
-  case 'o':
-    o->op = value;
-    return true;
-  case 'C':
-    o->conflict = true;
-    return true;
-  case 'D':
-    o->load_descriptors = true;
-    return true;
-  case 'l':
-    return cli_parse_f64("fabric", "--load", value, &o->load);
-  case 'n':
-    return cli_parse_u64("fabric", "--cycles", value, 1, 1u << 30, &o->cycles);
-  case 'S':
-    o->single = true;
-    return true;
-  case 's':
-    return cli_parse_u64("fabric", "--seed", value, 0, UINT64_MAX, &o->seed);
-  case 'f':
-    return parse_fault(value, a);
-  case 'j':
-    a->json = value;
-    return true;
-  case 'A':
-    a->assembly = value;
-    return true;
-  default:
-    return cli_usage("fabric", "unknown option"), false;
+  case 'm': a->machine = value; return true;
+  case 'c': return parse_cores(value, o);
+  case 'w': return parse_u32("--words", value, 1, 1u << 24, &o->words);
+  case 't': return parse_dtype(value, o);
+  case 'r': return parse_u32("--repeat", value, 1, 1u << 20, &o->repeat);
+  case 'a': o->algorithm = value; return true;
+  case 'g': return parse_u32("--group", value, 1, 1u << 16, &o->group);
+  case 'G': return parse_u32("--groups", value, 1, 1u << 16, &o->groups);
+  case 'M': return parse_u32("--m", value, 1, 1u << 16, &o->m);
+  case 'K': return parse_u32("--k", value, 1, 1u << 16, &o->k);
+  case 'N': return parse_u32("--n", value, 1, 1u << 16, &o->n);
+  case 'o': o->op = value; return true;
+  case 'C': o->conflict = true; return true;
+  case 'D': o->load_descriptors = true; return true;
+  case 'l': return cli_parse_f64("fabric", "--load", value, &o->load);
+  case 'n': return cli_parse_u64("fabric", "--cycles", value, 1, 1u << 30, &o->cycles);
+  case 'S': o->single = true; return true;
+  case 's': return cli_parse_u64("fabric", "--seed", value, 0, UINT64_MAX, &o->seed);
+  case 'f': return parse_fault(value, a);
+  case 'j': a->json = value; return true;
+  case 'A': a->assembly = value; return true;
+  default: return cli_usage("fabric", "unknown option"), false;
   }
 }
 
-static const struct option long_options[] = {
-    {"machine", required_argument, NULL, 'm'},
-    {"cores", required_argument, NULL, 'c'},
-    {"words", required_argument, NULL, 'w'},
-    {"dtype", required_argument, NULL, 't'},
-    {"repeat", required_argument, NULL, 'r'},
-    {"algorithm", required_argument, NULL, 'a'},
-    {"group", required_argument, NULL, 'g'},
-    {"groups", required_argument, NULL, 'G'},
-    {"m", required_argument, NULL, 'M'},
-    {"k", required_argument, NULL, 'K'},
-    {"n", required_argument, NULL, 'N'},
-    {"op", required_argument, NULL, 'o'},
-    {"conflict", no_argument, NULL, 'C'},
-    {"load-descriptors", no_argument, NULL, 'D'},
-    {"load", required_argument, NULL, 'l'},
-    {"cycles", required_argument, NULL, 'n'},
-    {"single", no_argument, NULL, 'S'},
-    {"seed", required_argument, NULL, 's'},
-    {"fault", required_argument, NULL, 'f'},
-    {"json", required_argument, NULL, 'j'},
-    {"assembly", required_argument, NULL, 'A'},
-    {"help", no_argument, NULL, 'h'},
-    {0}};
+static const struct option long_options[] = {{"machine", required_argument, NULL, 'm'},
+                                             {"cores", required_argument, NULL, 'c'},
+                                             {"words", required_argument, NULL, 'w'},
+                                             {"dtype", required_argument, NULL, 't'},
+                                             {"repeat", required_argument, NULL, 'r'},
+                                             {"algorithm", required_argument, NULL, 'a'},
+                                             {"group", required_argument, NULL, 'g'},
+                                             {"groups", required_argument, NULL, 'G'},
+                                             {"m", required_argument, NULL, 'M'},
+                                             {"k", required_argument, NULL, 'K'},
+                                             {"n", required_argument, NULL, 'N'},
+                                             {"op", required_argument, NULL, 'o'},
+                                             {"conflict", no_argument, NULL, 'C'},
+                                             {"load-descriptors", no_argument, NULL, 'D'},
+                                             {"load", required_argument, NULL, 'l'},
+                                             {"cycles", required_argument, NULL, 'n'},
+                                             {"single", no_argument, NULL, 'S'},
+                                             {"seed", required_argument, NULL, 's'},
+                                             {"fault", required_argument, NULL, 'f'},
+                                             {"json", required_argument, NULL, 'j'},
+                                             {"assembly", required_argument, NULL, 'A'},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {0}};
 
 static double hops_per_s(const wafer_case_result *r) {
   return r->seconds > 0 ? (double)r->stats.hops / r->seconds : 0;

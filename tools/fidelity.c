@@ -9,7 +9,8 @@
 
 static const char usage[] =
     "usage: wafer check PLAN.wplan [--input NAME=FILE.npy ...] [options]\n\n"
-    "Runs the plan at kernel and at fabric fidelity on the same inputs. Per kernel: the cycles that "
+    "Runs the plan at kernel and at fabric fidelity on the same inputs. Per kernel: the cycles "
+    "that "
     "the\n"
     "cost model predicts, those counted, the difference; per output: the largest difference of "
     "values.\n\n"
@@ -18,7 +19,8 @@ static const char usage[] =
     "      --streams          streams too\n"
     "      --tol T            outputs may differ by T times the largest (1e-5; with f16 storage "
     "2e-3)\n"
-    "      --mean P           fail when the mean difference of cycles per kernel is above P percent\n"
+    "      --mean P           fail when the mean difference of cycles per kernel is above P "
+    "percent\n"
     "      --total P          fail when the total is off by more than P percent\n"
     "      --threads N        host threads (all)\n"
     "      --report FILE      the table as JSON\n"
@@ -30,49 +32,41 @@ static const char usage[] =
 
 enum { INPUT = 256, SEED, STREAMS, TOL, MEAN, TOTAL, THREADS, REPORT };
 
-static const struct option long_options[] = {
-    {"input", required_argument, NULL, INPUT},   {"seed", required_argument, NULL, SEED},
-    {"streams", no_argument, NULL, STREAMS},     {"tol", required_argument, NULL, TOL},
-    {"mean", required_argument, NULL, MEAN},     {"total", required_argument, NULL, TOTAL},
-    {"threads", required_argument, NULL, THREADS}, {"report", required_argument, NULL, REPORT},
-    {"quiet", no_argument, NULL, 'q'},           {"help", no_argument, NULL, 'h'},
-    {0}};
+static const struct option long_options[] = {{"input", required_argument, NULL, INPUT},
+                                             {"seed", required_argument, NULL, SEED},
+                                             {"streams", no_argument, NULL, STREAMS},
+                                             {"tol", required_argument, NULL, TOL},
+                                             {"mean", required_argument, NULL, MEAN},
+                                             {"total", required_argument, NULL, TOTAL},
+                                             {"threads", required_argument, NULL, THREADS},
+                                             {"report", required_argument, NULL, REPORT},
+                                             {"quiet", no_argument, NULL, 'q'},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {0}};
 
 static bool parse_option(check_arguments *a, wafer_arena *arena, int option, const char *text) {
   run_arguments *r = &a->run;
   switch (option) {
-  case 'q':
-    r->quiet = true;
-    return true;
+  case 'q': r->quiet = true; return true;
   case INPUT:
     r->input_count++;
     return cli_parse_pair("check", "--input", text, arena, &r->input_names[r->input_count - 1],
                           &r->input_paths[r->input_count - 1]);
-  case SEED:
-    return cli_parse_u64("check", "--seed", text, 0, UINT64_MAX, &r->seed);
-  case STREAMS:
-    a->streams = true;
-    return true;
-  case TOL:
-    return cli_parse_f64("check", "--tol", text, &r->tol);
-  case MEAN:
-    return cli_parse_f64("check", "--mean", text, &a->most_mean);
-  case TOTAL:
-    return cli_parse_f64("check", "--total", text, &a->most_total);
-  case THREADS:
-    return cli_parse_u64("check", "--threads", text, 1, 1024, &r->threads);
-  case REPORT:
-    r->report = text;
-    return true;
-  default:
-    cli_usage("check", "that option is unknown or lacks its value");
-    return false;
+  case SEED: return cli_parse_u64("check", "--seed", text, 0, UINT64_MAX, &r->seed);
+  case STREAMS: a->streams = true; return true;
+  case TOL: return cli_parse_f64("check", "--tol", text, &r->tol);
+  case MEAN: return cli_parse_f64("check", "--mean", text, &a->most_mean);
+  case TOTAL: return cli_parse_f64("check", "--total", text, &a->most_total);
+  case THREADS: return cli_parse_u64("check", "--threads", text, 1, 1024, &r->threads);
+  case REPORT: r->report = text; return true;
+  default: cli_usage("check", "that option is unknown or lacks its value"); return false;
   }
 }
 
 static wafer_status parse(int argc, char **argv, wafer_arena *arena, check_arguments *a,
                           bool *help) {
-  *a = (check_arguments){.run = {.seed = 1, .tol = NAN}, .most_mean = INFINITY, .most_total = INFINITY};
+  *a = (check_arguments){
+      .run = {.seed = 1, .tol = NAN}, .most_mean = INFINITY, .most_total = INFINITY};
   a->run.input_names = WAFER_NEW(arena, const char *, (size_t)argc);
   a->run.input_paths = WAFER_NEW(arena, const char *, (size_t)argc);
   if (!a->run.input_names || !a->run.input_paths) return cli_no_memory();
@@ -105,11 +99,11 @@ static wafer_status run_at(const check_arguments *a, const wafer_plan *plan, waf
       wafer_view *v = &out->outputs[i];
       v->data = wafer_arena_copy(arena, v->data, wafer_tensor_bytes(v->dtype, &v->shape));
     }
-    out->kernel_busy = wafer_arena_copy(arena, out->stats.kernel_busy,
-                                        plan->kernel_count * sizeof(uint64_t));
+    out->kernel_busy =
+        wafer_arena_copy(arena, out->stats.kernel_busy, plan->kernel_count * sizeof(uint64_t));
     if (out->stats.stream_busy)
-      out->stream_busy = wafer_arena_copy(arena, out->stats.stream_busy,
-                                          plan->stream_count * sizeof(uint64_t));
+      out->stream_busy =
+          wafer_arena_copy(arena, out->stats.stream_busy, plan->stream_count * sizeof(uint64_t));
   }
   wafer_session_destroy(session);
   return status;

@@ -89,8 +89,7 @@ wafer_status check_report(const check_arguments *a, const wafer_plan *plan, cons
   tally kernels = {0}, streams = {0};
   cJSON *report = cJSON_CreateObject(), *rows = cJSON_AddArrayToObject(report, "actions"),
         *outputs = cJSON_AddArrayToObject(report, "outputs");
-  if (!a->run.quiet)
-    printf("%-8s %-44s %10s %10s %10s\n", "", "", "predicted", "counted", "error");
+  if (!a->run.quiet) printf("%-8s %-44s %10s %10s %10s\n", "", "", "predicted", "counted", "error");
   for (uint32_t k = 0; k < plan->kernel_count; k++) {
     const char *name = plan->kernels[k].name;
     uint64_t predicted = plan->kernels[k].cost.cycles, counted = fabric->kernel_busy[k];

@@ -202,8 +202,8 @@ static void rate(const job *j, const contest_split *splits, wafer_placement *p) 
     int64_t y = (int64_t)(2 * a->y + a->height) - (int64_t)(2 * b->y + b->height);
     p->wire2 += (uint64_t)(llabs(x) + llabs(y)) * j->contest.edges[e].weight;
   }
-  p->score = j->problem.time_weight * (double)p->time +
-             j->problem.wire_weight * 0.5 * (double)p->wire2;
+  p->score =
+      j->problem.time_weight * (double)p->time + j->problem.wire_weight * 0.5 * (double)p->wire2;
 }
 
 #define SLOWER 40 /* times at which protocols are tried */

@@ -1,5 +1,6 @@
 /* Protocols: once boxes and the slowest time stand, each kernel may still choose among the splits
- * that keep both. One kernel after the other takes the split that agrees best with its neighbours. */
+ * that keep both. One kernel after the other takes the split that agrees best with its neighbours.
+ */
 #include <string.h>
 
 #include "place.h"
@@ -16,7 +17,9 @@ typedef struct adapter {
 } adapter;
 
 /* The convolution a kernel's output comes from. */
-static uint32_t last_conv(const contest_kernel *k) { return k->type == KERNEL_CONV ? 0 : 2; }
+static uint32_t last_conv(const contest_kernel *k) {
+  return k->type == KERNEL_CONV ? 0 : 2;
+}
 
 uint32_t contest_mismatches(const contest *c, const contest_split *splits, uint32_t edge) {
   const wafer_placer_edge *e = &c->edges[edge];
@@ -144,8 +147,7 @@ wafer_status contest_adapt(const wafer_diag *diag, wafer_arena *arena, const con
     return wafer_fail(diag, wafer_at_file(c->path), WAFER_NO_MEMORY, "no memory for protocols");
   uint32_t best = total(&a);
   for (uint32_t sweep = 0; sweep < SWEEPS && best; sweep++) {
-    for (uint32_t i = 0; i < c->count; i++)
-      improve(&a, sweep % 2 ? c->count - 1 - i : i, sweep);
+    for (uint32_t i = 0; i < c->count; i++) improve(&a, sweep % 2 ? c->count - 1 - i : i, sweep);
     uint32_t now = total(&a);
     if (now >= best) continue;
     best = now;

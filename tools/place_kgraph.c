@@ -1,5 +1,6 @@
-/* Reads a kernel graph of the contest: a header of settings in a comment, a line per kernel, a line per
- * edge. Blanks and tabs may stand anywhere between words; the last line may lack its newline. */
+/* Reads a kernel graph of the contest: a header of settings in a comment, a line per kernel, a line
+ * per edge. Blanks and tabs may stand anywhere between words; the last line may lack its newline.
+ */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +20,16 @@ typedef struct reader {
   const char *path, *at, *end; /* of the current line */
   uint32_t line;
   contest *out;
-  uint32_t *ids; /* of every node, inputs and outputs too */
+  uint32_t *ids;       /* of every node, inputs and outputs too */
   uint32_t *kernel_of; /* PLACER kernel of a node, or UINT32_MAX */
   uint32_t nodes, room;
   line_edge *edges;
   uint32_t edges_read, edge_room;
 } reader;
 
-static wafer_loc here(const reader *r) { return wafer_at_line(r->path, r->line, 0); }
+static wafer_loc here(const reader *r) {
+  return wafer_at_line(r->path, r->line, 0);
+}
 
 static wafer_status no_memory(const reader *r) {
   return wafer_fail(r->diag, here(r), WAFER_NO_MEMORY, "no memory to read the kernel graph");
@@ -143,8 +146,10 @@ static wafer_status check_kernel(reader *r, contest_kernel *k) {
   if (conv && !k->U) k->U = k->T;
   bool whole = k->H && k->W && (conv ? k->R && k->S && k->C && k->K && k->T : k->F > 0);
   if (!whole)
-    return wafer_fail(r->diag, here(r), WAFER_BAD_INPUT, "kernel %u lacks an argument of %s, or it is 0; "
-                      "it wants %s", k->id, words[k->type], conv ? "H W R S C K T" : "H W F");
+    return wafer_fail(r->diag, here(r), WAFER_BAD_INPUT,
+                      "kernel %u lacks an argument of %s, or it is 0; "
+                      "it wants %s",
+                      k->id, words[k->type], conv ? "H W R S C K T" : "H W F");
   if (!conv && (k->F % 4 || (k->type == KERNEL_CBLOCK && (k->H < 2 || k->W < 2))))
     return wafer_fail(r->diag, here(r), WAFER_BAD_INPUT,
                       "kernel %u has F=%llu H=%llu W=%llu; a block wants F a multiple of 4, a "
@@ -216,12 +221,10 @@ static wafer_status read_setting(reader *r) {
   const struct {
     const char *name;
     uint64_t most, *to;
-  } settings[] = {{"width=", WAFER_PLACER_MOST_SIDE, &width},
-                  {"height=", WAFER_PLACER_MOST_SIDE, &height},
-                  {"wdeltat=", 1000000000, &c->wdeltat},
-                  {"wlength=", 1000000000, &c->wlength},
-                  {"wadapter=", 1000000000, &c->wadapter},
-                  {"memlimit=", 1000000000, &c->memlimit}};
+  } settings[] = {
+      {"width=", WAFER_PLACER_MOST_SIDE, &width}, {"height=", WAFER_PLACER_MOST_SIDE, &height},
+      {"wdeltat=", 1000000000, &c->wdeltat},      {"wlength=", 1000000000, &c->wlength},
+      {"wadapter=", 1000000000, &c->wadapter},    {"memlimit=", 1000000000, &c->memlimit}};
   for (size_t i = 0; i < WAFER_COUNT(settings); i++)
     if (take(r, settings[i].name))
       WAFER_TRY(number(r, settings[i].name, settings[i].most, settings[i].to));
@@ -277,8 +280,10 @@ static wafer_status link_edges(reader *r) {
     uint32_t from = UINT32_MAX, to = UINT32_MAX;
     WAFER_TRY(node_index(r, &r->edges[i], r->edges[i].from, &from));
     WAFER_TRY(node_index(r, &r->edges[i], r->edges[i].to, &to));
-    if (from == UINT32_MAX || to == UINT32_MAX) c->io_edges++;
-    else if (from != to) c->edges[c->edge_count++] = (wafer_placer_edge){from, to, 1};
+    if (from == UINT32_MAX || to == UINT32_MAX)
+      c->io_edges++;
+    else if (from != to)
+      c->edges[c->edge_count++] = (wafer_placer_edge){from, to, 1};
     else
       return wafer_fail(r->diag, wafer_at_line(r->path, r->edges[i].line, 0), WAFER_BAD_INPUT,
                         "node %u feeds itself", r->edges[i].from);
@@ -343,8 +348,10 @@ wafer_status contest_read(const wafer_diag *diag, wafer_arena *arena, const char
   wafer_bytes bytes;
   WAFER_TRY(wafer_file_map(diag, arena, path, &bytes));
   wafer_status status = read_all(&r, bytes);
-  if (status == WAFER_OK) status = sort(&r);
-  else free(out->kernels);
+  if (status == WAFER_OK)
+    status = sort(&r);
+  else
+    free(out->kernels);
   free(r.ids);
   free(r.kernel_of);
   free(r.edges);

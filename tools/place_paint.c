@@ -15,7 +15,8 @@ static void put_kernel(FILE *f, const contest_kernel *k, const contest_split *s)
   if (k->type == KERNEL_CONV)
     fprintf(f, " %llu %llu %llu %llu %llu %llu %llu %llu", (ull)k->H, (ull)k->W, (ull)k->C,
             (ull)k->K, (ull)k->R, (ull)k->S, (ull)k->T, (ull)k->U);
-  else fprintf(f, " %llu %llu %llu", (ull)k->H, (ull)k->W, (ull)k->F);
+  else
+    fprintf(f, " %llu %llu %llu", (ull)k->H, (ull)k->W, (ull)k->F);
   fprintf(f, " %u %u", s->h, s->w);
   for (uint32_t i = 0; i < n; i++) fprintf(f, " %u", s->c[i]);
   for (uint32_t i = 0; i < n; i++) fprintf(f, " %u", s->k[i]);
@@ -49,7 +50,9 @@ wafer_status contest_write(const wafer_diag *diag, const char *path, const conte
   return save(diag, path, f, &text, &bytes);
 }
 
-static double middle(uint32_t low, uint32_t size) { return low + size / 2.0; }
+static double middle(uint32_t low, uint32_t size) {
+  return low + size / 2.0;
+}
 
 wafer_status contest_svg(const wafer_diag *diag, const char *path, const contest *c,
                          const wafer_placed *at) {
@@ -64,7 +67,8 @@ wafer_status contest_svg(const wafer_diag *diag, const char *path, const contest
           c->width, c->height, c->width, c->height);
   for (uint32_t i = 0; i < c->count; i++) {
     const wafer_placed *p = &at[i];
-    double y = (double)c->height - p->y - p->height, shorter = p->width < p->height ? p->width : p->height;
+    double y = (double)c->height - p->y - p->height,
+           shorter = p->width < p->height ? p->width : p->height;
     fprintf(f,
             "<rect x=\"%u\" y=\"%g\" width=\"%u\" height=\"%u\" fill=\"hsl(%u 60%% 75%%)\" "
             "stroke=\"#333\" stroke-width=\"0.5\"><title>%s %u x %u</title></rect>\n",

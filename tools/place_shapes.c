@@ -7,16 +7,20 @@
 
 typedef unsigned __int128 wide;
 
-static uint64_t ceil_div(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
-static uint64_t min64(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static uint64_t max64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t ceil_div(uint64_t a, uint64_t b) {
+  return a / b + (a % b != 0);
+}
+static uint64_t min64(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+static uint64_t max64(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
 
 uint32_t contest_convs(const contest_kernel *k, contest_conv out[KERNEL_MOST_CONVS]) {
   uint64_t H = k->H, W = k->W, F = k->F;
   switch (k->type) {
-  case KERNEL_CONV:
-    out[0] = (contest_conv){H, W, k->R, k->S, k->C, k->K, k->T};
-    return 1;
+  case KERNEL_CONV: out[0] = (contest_conv){H, W, k->R, k->S, k->C, k->K, k->T}; return 1;
   case KERNEL_DBLOCK:
     out[0] = (contest_conv){H, W, 1, 1, F, F / 4, 1};
     out[1] = (contest_conv){H, W, 3, 3, F / 4, F / 4, 1};
@@ -54,10 +58,11 @@ wafer_status contest_unit(const wafer_diag *diag, const contest *c, uint64_t *un
   return WAFER_OK;
 }
 
-/* One way to divide a kernel's image and features: what is left is to choose each convolution's k. */
+/* One way to divide a kernel's image and features: what is left is to choose each convolution's k.
+ */
 typedef struct division {
   uint32_t convs;
-  uint64_t base[KERNEL_MOST_CONVS];  /* time with all filters on one column, per column's share */
+  uint64_t base[KERNEL_MOST_CONVS]; /* time with all filters on one column, per column's share */
   uint64_t K[KERNEL_MOST_CONVS];
   uint64_t least[KERNEL_MOST_CONVS]; /* k that memory asks for */
 } division;
@@ -70,8 +75,8 @@ static bool divide(const contest *c, const contest_conv *convs, uint32_t n, uint
     uint64_t features = min64(cap, v->C);
     wide time = (wide)ceil_div(v->H, h) * ceil_div(v->W, w) * ceil_div(v->C, features) * v->R *
                 v->S * (unit / (v->T * v->T));
-    wide words = (wide)v->C * v->R * v->S * w * h +
-                 (wide)(v->W + v->S - 1) * (v->H + v->R - 1) * features;
+    wide words =
+        (wide)v->C * v->R * v->S * w * h + (wide)(v->W + v->S - 1) * (v->H + v->R - 1) * features;
     wide room = (wide)c->memlimit * features * w * h;
     wide least = (words * v->K + room - 1) / room;
     if (least > v->K || time > UINT64_MAX / (v->K + 1)) return false;

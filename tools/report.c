@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <string.h>
 
 static uint64_t max64(uint64_t a, uint64_t b) {
   return a > b ? a : b;
@@ -155,8 +154,8 @@ static wafer_status time_one_replica(const wafer_diag *diag, report *r) {
 wafer_status report_make(const wafer_diag *diag, const wafer_plan *plan, report *out) {
   *out = (report){.plan = plan};
   wafer_timeline timeline = {0};
-  out->train_samples = plan->mode == WAFER_MODE_streaming ? 4 * (uint64_t)plan->batch
-                                                          : pipelined_train(plan);
+  out->train_samples =
+      plan->mode == WAFER_MODE_streaming ? 4 * (uint64_t)plan->batch : pipelined_train(plan);
   WAFER_TRY(wafer_timeline_run(diag, plan, 0, out->train_samples, &timeline));
   out->latency_cycles = timeline.latency_cycles;
   out->interval_cycles = max64(timeline.interval_cycles, 1);

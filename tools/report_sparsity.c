@@ -3,7 +3,7 @@
 
 typedef struct sums {
   uint64_t weights, elements, nonzeros;
-  uint64_t words, dense_words;   /* of the weights' streams and of their gradients' */
+  uint64_t words, dense_words; /* of the weights' streams and of their gradients' */
   /* Compute cycles of the kernels that take one: the slowest core, the same with non-zeros spread
    * evenly over the tiles, and with dense weights. */
   uint64_t cycles, even_cycles, dense_cycles;
@@ -16,8 +16,8 @@ static bool is_sparse(const wafer_plan *plan, uint32_t weight) {
 
 static uint32_t weight_of(const wafer_plan *plan, uint32_t value) {
   const wafer_training *t = plan->training;
-  for (uint32_t i = 0; t && plan->values[value].owner == WAFER_OWNER_gradient &&
-                       i < t->trained_count; i++)
+  for (uint32_t i = 0;
+       t && plan->values[value].owner == WAFER_OWNER_gradient && i < t->trained_count; i++)
     if (t->trained[i].gradient == value) return t->trained[i].weight;
   return plan->values[value].weight;
 }

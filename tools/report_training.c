@@ -44,16 +44,16 @@ static stages count(const wafer_plan *plan) {
 
 /* Of a step with one micro-batch: what does not grow with their number. */
 static bool find_update(const wafer_plan *plan, wafer_step_cycles *out) {
-  return wafer_plan_updates(plan) &&
-         wafer_plan_step_cycles(cli_diag(), plan, 1, out) == WAFER_OK;
+  return wafer_plan_updates(plan) && wafer_plan_step_cycles(cli_diag(), plan, 1, out) == WAFER_OK;
 }
 
 static void print_update(FILE *to, const wafer_plan *plan) {
   typedef unsigned long long ull;
   wafer_step_cycles u;
   if (!find_update(plan, &u)) return;
-  fprintf(to, "  weights stay on the wafer: %s once a batch, %llu cycles: gather %llu, control %llu, "
-              "update %llu, send %llu (%llu words)\n",
+  fprintf(to,
+          "  weights stay on the wafer: %s once a batch, %llu cycles: gather %llu, control %llu, "
+          "update %llu, send %llu (%llu words)\n",
           wafer_optimizer_name(plan->training->optimizer), (ull)(u.step - u.train), (ull)u.gather,
           (ull)u.control, (ull)u.update, (ull)u.send, (ull)u.sent_words);
 }

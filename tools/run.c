@@ -18,7 +18,8 @@ static const char usage[] =
     "      --tol [NAME=]T     allow |a-b| up to T times the largest |b| (1e-4), for all outputs or "
     "for one\n"
     "      --rtol R --atol A  allow |a-b| up to A + R |b|, element by element, instead\n"
-    "      --fidelity F       kernel (each kernel as a tensor computation), or fabric: every core and\n"
+    "      --fidelity F       kernel (each kernel as a tensor computation), or fabric: every core "
+    "and\n"
     "                         every wavelet, cycle by cycle (kernel)\n"
     "      --threads N        host threads (all); the result does not depend on it\n"
     "      --repeat N         run N times more and report the median time\n"
@@ -150,29 +151,20 @@ static bool parse_until(run_arguments *a, wafer_arena *arena, const char *text) 
 
 static bool parse_step_option(run_arguments *a, wafer_arena *arena, int option, const char *text) {
   switch (option) {
-  case STEPS:
-    return cli_parse_u64("run", "--steps", text, 1, 1000000, &a->steps);
+  case STEPS: return cli_parse_u64("run", "--steps", text, 1, 1000000, &a->steps);
   case STATE:
     a->state_count++;
     return cli_parse_pair("run", "--state", text, arena, &a->state_outputs[a->state_count - 1],
                           &a->state_inputs[a->state_count - 1]);
-  case FEED:
-    return parse_feed(a, arena, text);
-  case UNTIL:
-    return parse_until(a, arena, text);
+  case FEED: return parse_feed(a, arena, text);
+  case UNTIL: return parse_until(a, arena, text);
   case THEN:
     a->then_count++;
     return cli_parse_pair("run", "--then", text, arena, &a->then_names[a->then_count - 1],
                           &a->then_paths[a->then_count - 1]);
-  case STATE_IN:
-    a->state_in = text;
-    return true;
-  case STATE_OUT:
-    a->state_out = text;
-    return true;
-  default:
-    cli_usage("run", "that option is unknown or lacks its value");
-    return false;
+  case STATE_IN: a->state_in = text; return true;
+  case STATE_OUT: a->state_out = text; return true;
+  default: cli_usage("run", "that option is unknown or lacks its value"); return false;
   }
 }
 
@@ -207,21 +199,14 @@ static bool parse_fault(run_arguments *a, const char *text) {
 static bool parse_fabric_option(run_arguments *a, wafer_arena *arena, int option,
                                 const char *text) {
   switch (option) {
-  case TRACE:
-    a->trace = text;
-    return true;
-  case TRACE_CORES:
-    return parse_cores(a, arena, text);
+  case TRACE: a->trace = text; return true;
+  case TRACE_CORES: return parse_cores(a, arena, text);
   case TRACE_BYTES:
     return cli_parse_u64("run", "--trace-bytes", text, RUN_TRACE_LEAST_BYTES, UINT32_MAX,
                          &a->trace_bytes);
-  case HEAT:
-    a->heat = text;
-    return true;
-  case FAULT:
-    return parse_fault(a, text);
-  default:
-    return parse_step_option(a, arena, option, text);
+  case HEAT: a->heat = text; return true;
+  case FAULT: return parse_fault(a, text);
+  default: return parse_step_option(a, arena, option, text);
   }
 }
 
@@ -234,42 +219,23 @@ static bool parse_fidelity(run_arguments *a, const char *text) {
 
 static bool parse_option(run_arguments *a, wafer_arena *arena, int option, const char *text) {
   switch (option) {
-  case 'q':
-    a->quiet = true;
-    return true;
+  case 'q': a->quiet = true; return true;
   case INPUT:
     a->input_count++;
     return cli_parse_pair("run", "--input", text, arena, &a->input_names[a->input_count - 1],
                           &a->input_paths[a->input_count - 1]);
-  case OUTPUT:
-    a->output = text;
-    return true;
-  case EXPECT:
-    a->expect = text;
-    return true;
-  case FIDELITY:
-    return parse_fidelity(a, text);
-  case REPORT:
-    a->report = text;
-    return true;
-  case TOL:
-    return parse_tol(a, arena, text);
-  case RTOL:
-    a->by_largest = false;
-    return cli_parse_f64("run", "--rtol", text, &a->rtol);
-  case ATOL:
-    a->by_largest = false;
-    return cli_parse_f64("run", "--atol", text, &a->atol);
-  case THREADS:
-    return cli_parse_u64("run", "--threads", text, 1, 1024, &a->threads);
-  case REPEAT:
-    return cli_parse_u64("run", "--repeat", text, 1, 1000000, &a->repeat);
-  case SAMPLES:
-    return cli_parse_u64("run", "--samples", text, 1, 1000000, &a->samples);
-  case SEED:
-    return cli_parse_u64("run", "--seed", text, 0, UINT64_MAX, &a->seed);
-  default:
-    return parse_fabric_option(a, arena, option, text);
+  case OUTPUT: a->output = text; return true;
+  case EXPECT: a->expect = text; return true;
+  case FIDELITY: return parse_fidelity(a, text);
+  case REPORT: a->report = text; return true;
+  case TOL: return parse_tol(a, arena, text);
+  case RTOL: a->by_largest = false; return cli_parse_f64("run", "--rtol", text, &a->rtol);
+  case ATOL: a->by_largest = false; return cli_parse_f64("run", "--atol", text, &a->atol);
+  case THREADS: return cli_parse_u64("run", "--threads", text, 1, 1024, &a->threads);
+  case REPEAT: return cli_parse_u64("run", "--repeat", text, 1, 1000000, &a->repeat);
+  case SAMPLES: return cli_parse_u64("run", "--samples", text, 1, 1000000, &a->samples);
+  case SEED: return cli_parse_u64("run", "--seed", text, 0, UINT64_MAX, &a->seed);
+  default: return parse_fabric_option(a, arena, option, text);
   }
 }
 

@@ -49,8 +49,8 @@ typedef struct run_difference {
 /* Reads or makes every input of functions[0]; views live in the arena. */
 wafer_status run_inputs(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
                         wafer_view *inputs);
-/* Whether the arguments ask for steps, and one run as a sequence of them: `outputs` are stacked along
- * a new first dim where every step gives one shape, else those of the last step. */
+/* Whether the arguments ask for steps, and one run as a sequence of them: `outputs` are stacked
+ * along a new first dim where every step gives one shape, else those of the last step. */
 bool run_has_steps(const run_arguments *a);
 wafer_status run_steps(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
                        wafer_session *session, const wafer_view *inputs, wafer_view *outputs);

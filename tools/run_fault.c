@@ -14,8 +14,7 @@ wafer_status run_sound(const run_arguments *a, const wafer_plan *plan, wafer_are
   wafer_view *copies = WAFER_NEW(arena, wafer_view, f->output_count);
   if (!copies) return cli_no_memory();
   WAFER_TRY(wafer_session_create(plan, &options, &session));
-  wafer_status status =
-      wafer_session_run(session, inputs, f->input_count, copies, f->output_count);
+  wafer_status status = wafer_session_run(session, inputs, f->input_count, copies, f->output_count);
   for (uint32_t i = 0; i < f->output_count && status == WAFER_OK; i++) {
     wafer_view *v = &copies[i];
     v->data = wafer_arena_copy(arena, v->data, wafer_tensor_bytes(v->dtype, &v->shape));

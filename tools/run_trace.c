@@ -1,5 +1,6 @@
 /* The JSON of a trace: an event a line. Processes are kernels, streams, weights and sampled cores;
- * threads are the tracks in them. Times are microseconds of the machine's clock, args have cycles. */
+ * threads are the tracks in them. Times are microseconds of the machine's clock, args have cycles.
+ */
 #include "run_trace.h"
 
 #include <cjson/cJSON.h>
@@ -18,7 +19,7 @@ struct run_trace {
   char *path, *text;
   size_t used, room;
   uint64_t most, left_out;
-  bool no_memory, begun; /* begun: there is an event */
+  bool no_memory, begun;  /* begun: there is an event */
   bool *named[PROCESSES]; /* tracks that have their name */
   size_t tracks[PROCESSES];
 };
@@ -151,7 +152,8 @@ static bool begin(run_trace *t) {
   static const char *const names[] = {
       [KERNELS] = "kernels", [STREAMS] = "streams", [WEIGHTS] = "weights", [CORES] = "cores"};
   bool fits = put(t, "{\"traceEvents\":[");
-  for (int p = KERNELS; p < PROCESSES; p++) fits = fits && put_name(t, "process_name", names[p], p, 0);
+  for (int p = KERNELS; p < PROCESSES; p++)
+    fits = fits && put_name(t, "process_name", names[p], p, 0);
   return fits;
 }
 
@@ -176,11 +178,11 @@ wafer_status run_trace_open(const wafer_diag *diag, const wafer_plan *plan, cons
 
 static wafer_status save(run_trace *t) {
   char tail[TAIL_BYTES];
-  int bytes = snprintf(tail, sizeof tail,
-                       "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{\"clock_hz\":%llu,"
-                       "\"spans_left_out\":%llu}}\n",
-                       (unsigned long long)t->plan->machine->clock_hz,
-                       (unsigned long long)t->left_out);
+  int bytes =
+      snprintf(tail, sizeof tail,
+               "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{\"clock_hz\":%llu,"
+               "\"spans_left_out\":%llu}}\n",
+               (unsigned long long)t->plan->machine->clock_hz, (unsigned long long)t->left_out);
   t->most = UINT64_MAX - TAIL_BYTES;
   if (t->no_memory || !put(t, tail) || bytes < 0)
     return wafer_fail(t->diag, wafer_at_file(t->path), WAFER_NO_MEMORY, "no memory for the trace");

@@ -26,7 +26,8 @@ static const char usage[] =
     "                         as `wafer compile --train` has them\n"
     "      --machine NAME|FILE  the wafer (wse2)\n"
     "      --dtype f32|f16    how cores store floats (f16)\n"
-    "      --state-bytes N    of MemoryX for each parameter: weight and optimizer state (12: Adam)\n"
+    "      --state-bytes N    of MemoryX for each parameter: weight and optimizer state (12: "
+    "Adam)\n"
     "      --weight-servers N of MemoryX (1)\n"
     "      --density D        of the weights: non-zeros alone are streamed and multiplied (1)\n"
     "      --tokens T         days until so many tokens are trained on (2e10)\n"
@@ -36,7 +37,8 @@ static const char usage[] =
     "  -h, --help\n\n"
     "examples:\n"
     "  wafer zoo gpt2 -o gpt2.onnx\n"
-    "  wafer scale gpt2.onnx --loss cross-entropy --class-axis -1 --systems 1..192 --csv gpt2.csv\n";
+    "  wafer scale gpt2.onnx --loss cross-entropy --class-axis -1 --systems 1..192 --csv "
+    "gpt2.csv\n";
 
 typedef struct arguments {
   const char *model, *machine, *csv, *svg, *json;
@@ -46,19 +48,40 @@ typedef struct arguments {
   training_flags training;
 } arguments;
 
-enum { SYSTEMS = 256, BATCH, GLOBAL, MACHINE, DTYPE, STATE, SERVERS, DENSITY, TOKENS, SEQUENCE, GPU,
-       CSV, SVG, JSON };
+enum {
+  SYSTEMS = 256,
+  BATCH,
+  GLOBAL,
+  MACHINE,
+  DTYPE,
+  STATE,
+  SERVERS,
+  DENSITY,
+  TOKENS,
+  SEQUENCE,
+  GPU,
+  CSV,
+  SVG,
+  JSON
+};
 
-static const struct option long_options[] = {
-    {"systems", required_argument, NULL, SYSTEMS},  {"batch", required_argument, NULL, BATCH},
-    {"global-batch", required_argument, NULL, GLOBAL}, {"machine", required_argument, NULL, MACHINE},
-    {"dtype", required_argument, NULL, DTYPE},      {"state-bytes", required_argument, NULL, STATE},
-    {"weight-servers", required_argument, NULL, SERVERS}, {"density", required_argument, NULL, DENSITY},
-    {"tokens", required_argument, NULL, TOKENS},    {"sequence", required_argument, NULL, SEQUENCE},
-    {"gpu-gb", required_argument, NULL, GPU},       {"csv", required_argument, NULL, CSV},
-    {"svg", required_argument, NULL, SVG},          {"json", required_argument, NULL, JSON},
-    {"help", no_argument, NULL, 'h'},               TRAINING_LONG_OPTIONS,
-    {0}};
+static const struct option long_options[] = {{"systems", required_argument, NULL, SYSTEMS},
+                                             {"batch", required_argument, NULL, BATCH},
+                                             {"global-batch", required_argument, NULL, GLOBAL},
+                                             {"machine", required_argument, NULL, MACHINE},
+                                             {"dtype", required_argument, NULL, DTYPE},
+                                             {"state-bytes", required_argument, NULL, STATE},
+                                             {"weight-servers", required_argument, NULL, SERVERS},
+                                             {"density", required_argument, NULL, DENSITY},
+                                             {"tokens", required_argument, NULL, TOKENS},
+                                             {"sequence", required_argument, NULL, SEQUENCE},
+                                             {"gpu-gb", required_argument, NULL, GPU},
+                                             {"csv", required_argument, NULL, CSV},
+                                             {"svg", required_argument, NULL, SVG},
+                                             {"json", required_argument, NULL, JSON},
+                                             {"help", no_argument, NULL, 'h'},
+                                             TRAINING_LONG_OPTIONS,
+                                             {0}};
 
 /* ---- Options ---- */
 
@@ -67,7 +90,8 @@ static bool parse_systems(arguments *a, const char *text) {
   ull first, last;
   int got = sscanf(text, "%llu..%llu%c", &first, &last, &rest);
   if (got == 1 && !strchr(text, '.')) last = first;
-  if ((got == 2 || (got == 1 && !strchr(text, '.'))) && first >= 1 && first <= last && last <= 65536)
+  if ((got == 2 || (got == 1 && !strchr(text, '.'))) && first >= 1 && first <= last &&
+      last <= 65536)
     return a->first = first, a->last = last, true;
   return cli_usage("scale", "--systems is '%s'; it is N or A..B, as in 1..192", text), false;
 }
@@ -81,32 +105,19 @@ static bool parse_real(const char *option, const char *text, double most, double
 
 static bool take(arguments *a, wafer_arena *arena, int option, const char *text) {
   switch (option) {
-  case SYSTEMS:
-    return parse_systems(a, text);
-  case BATCH:
-    return cli_parse_u64("scale", "--batch", text, 1, 1u << 24, &a->batch);
-  case GLOBAL:
-    return cli_parse_u64("scale", "--global-batch", text, 1, 1u << 30, &a->global);
-  case STATE:
-    return cli_parse_u64("scale", "--state-bytes", text, 2, 1024, &a->state_bytes);
-  case SERVERS:
-    return cli_parse_u64("scale", "--weight-servers", text, 1, 65536, &a->servers);
-  case SEQUENCE:
-    return cli_parse_u64("scale", "--sequence", text, 1, 1u << 24, &a->sequence);
-  case DENSITY:
-    return parse_real("--density", text, 1, &a->density);
-  case TOKENS:
-    return parse_real("--tokens", text, 1e18, &a->tokens);
-  case GPU:
-    return parse_real("--gpu-gb", text, 1e6, &a->gpu_gb);
-  case MACHINE:
-    return a->machine = text, true;
-  case CSV:
-    return a->csv = text, true;
-  case SVG:
-    return a->svg = text, true;
-  case JSON:
-    return a->json = text, true;
+  case SYSTEMS: return parse_systems(a, text);
+  case BATCH: return cli_parse_u64("scale", "--batch", text, 1, 1u << 24, &a->batch);
+  case GLOBAL: return cli_parse_u64("scale", "--global-batch", text, 1, 1u << 30, &a->global);
+  case STATE: return cli_parse_u64("scale", "--state-bytes", text, 2, 1024, &a->state_bytes);
+  case SERVERS: return cli_parse_u64("scale", "--weight-servers", text, 1, 65536, &a->servers);
+  case SEQUENCE: return cli_parse_u64("scale", "--sequence", text, 1, 1u << 24, &a->sequence);
+  case DENSITY: return parse_real("--density", text, 1, &a->density);
+  case TOKENS: return parse_real("--tokens", text, 1e18, &a->tokens);
+  case GPU: return parse_real("--gpu-gb", text, 1e6, &a->gpu_gb);
+  case MACHINE: return a->machine = text, true;
+  case CSV: return a->csv = text, true;
+  case SVG: return a->svg = text, true;
+  case JSON: return a->json = text, true;
   case DTYPE:
     a->dtype = wafer_dtype_by_name(text);
     if (a->dtype == WAFER_DTYPE_f32 || a->dtype == WAFER_DTYPE_f16) return true;
@@ -147,8 +158,8 @@ static wafer_status compile(const arguments *a, const wafer_diag *diag, wafer_ar
   return status == WAFER_OK ? cli_no_memory() : status;
 }
 
-/* From 1 upwards, doubling, over what divides the batch: the largest that fits, and the next one, which does
- * not (0: the whole batch fits). */
+/* From 1 upwards, doubling, over what divides the batch: the largest that fits, and the next one,
+ * which does not (0: the whole batch fits). */
 static wafer_status choose(const arguments *a, wafer_arena *arena, const wafer_machine *machine,
                            uint64_t batch, const wafer_plan **out, uint64_t *next) {
   static const wafer_diag silent = {0};
@@ -223,8 +234,8 @@ static void print_rows(const table *t) {
   for (uint32_t i = 0; i < t->count; i++) {
     const row *r = &t->rows[i];
     double hz = (double)t->plan->machine->clock_hz, tokens = rate(r) * (double)t->sequence;
-    printf("%8llu %8llu %12llu %12.3f %12.3f %12.3f %12.2f %12.0f %10.5f %12.2f\n",
-           (ull)r->systems, (ull)r->samples, (ull)r->step.rounds, 1e3 * r->step.seconds,
+    printf("%8llu %8llu %12llu %12.3f %12.3f %12.3f %12.2f %12.0f %10.5f %12.2f\n", (ull)r->systems,
+           (ull)r->samples, (ull)r->step.rounds, 1e3 * r->step.seconds,
            1e6 * (double)r->step.sum / hz, 1e3 * (double)r->step.update / hz, rate(r), tokens,
            r->efficiency, t->a->tokens / tokens / 86400);
   }
@@ -234,7 +245,8 @@ static void print_loss(const table *t) {
   const row *first = &t->rows[0], *last = &t->rows[t->count - 1];
   if (t->count < 2) return;
   double hz = (double)t->plan->machine->clock_hz;
-  printf("efficiency at %llu systems %.5f: the tree is %llu deep, %.3f us more for each step of %.3f ms%s\n",
+  printf("efficiency at %llu systems %.5f: the tree is %llu deep, %.3f us more for each step of "
+         "%.3f ms%s\n",
          (ull)last->systems, last->efficiency, (ull)last->step.depth,
          1e6 * (double)(last->step.sum - first->step.sum) / hz, 1e3 * last->step.seconds,
          t->a->global ? "; fewer micro-batches per system leave sum and update to be paid" : "");
@@ -252,7 +264,8 @@ static void print_wafer(const table *t) {
                      : "micro-batches outside, weights come with each",
          (ull)micro);
   if (t->next) printf(", %llu does not fit", (ull)t->next);
-  printf("\nedge of a wafer, a step: weights in %.3f GB, inputs in %.6f GB, gradients out %.3f GB, outputs %.6f GB\n",
+  printf("\nedge of a wafer, a step: weights in %.3f GB, inputs in %.6f GB, gradients out %.3f GB, "
+         "outputs %.6f GB\n",
          1e-9 * (double)(rounds * e.weights), 1e-9 * (double)(rounds * e.inputs),
          1e-9 * (double)(rounds * e.gradients), 1e-9 * (double)(rounds * e.outputs));
   printf("fullest core, phase '%s': %llu B: code %llu, weights %llu, inputs %llu, outputs %llu, "
@@ -264,13 +277,15 @@ static void print_wafer(const table *t) {
 /* Activations that wait for the backward pass: the most bytes held, over all cores. */
 static double activations(const wafer_plan *plan) {
   double cores = (double)wafer_rect_area(plan->machine->usable);
-  return (double)wafer_scale_held(plan) * cores / (double)wafer_stored_bytes(WAFER_DTYPE_f32, plan->storage) /
+  return (double)wafer_scale_held(plan) * cores /
+         (double)wafer_stored_bytes(WAFER_DTYPE_f32, plan->storage) /
          (double)plan->training->micro_batch;
 }
 
 static void print_cluster(const table *t) {
   double p = (double)wafer_scale_parameters(t->plan), lt = activations(t->plan);
-  printf("\na cluster of processors of %.0f GB for the same batch: memory GB / moved GB per step, ! does not fit\n",
+  printf("\na cluster of processors of %.0f GB for the same batch: memory GB / moved GB per step, "
+         "! does not fit\n",
          t->a->gpu_gb);
   printf("%10s %22s %22s %22s  %s\n", "processors", "data", "pipeline", "tensor", "forced");
   for (uint64_t n = 1; n <= 1024; n *= 4) {
@@ -293,14 +308,16 @@ static wafer_status write_csv(const table *t) {
   size_t room = 256 * (t->count + 1), used = 0;
   char *text = malloc(room);
   if (!text) return cli_no_memory();
-  used += (size_t)snprintf(text, room, "systems,samples,rounds,micro_batch_cycles,sum_cycles,update_cycles,"
-                                       "step_cycles,step_s,samples_per_s,efficiency\n");
+  used += (size_t)snprintf(text, room,
+                           "systems,samples,rounds,micro_batch_cycles,sum_cycles,update_cycles,"
+                           "step_cycles,step_s,samples_per_s,efficiency\n");
   for (uint32_t i = 0; i < t->count; i++) {
     const row *r = &t->rows[i];
-    used += (size_t)snprintf(text + used, room - used, "%llu,%llu,%llu,%llu,%llu,%llu,%llu,%.9g,%.9g,%.9g\n",
-                             (ull)r->systems, (ull)r->samples, (ull)r->step.rounds,
-                             (ull)r->step.micro_batch, (ull)r->step.sum, (ull)r->step.update,
-                             (ull)r->step.step, r->step.seconds, rate(r), r->efficiency);
+    used += (size_t)snprintf(text + used, room - used,
+                             "%llu,%llu,%llu,%llu,%llu,%llu,%llu,%.9g,%.9g,%.9g\n", (ull)r->systems,
+                             (ull)r->samples, (ull)r->step.rounds, (ull)r->step.micro_batch,
+                             (ull)r->step.sum, (ull)r->step.update, (ull)r->step.step,
+                             r->step.seconds, rate(r), r->efficiency);
   }
   wafer_status status = wafer_file_save(cli_diag(), t->a->csv, text, used);
   free(text);
@@ -392,12 +409,14 @@ static wafer_status write_svg(const table *t) {
   xmlTextWriterWriteAttribute(w, BAD_CAST "font-size", BAD_CAST "12");
   line(w, "fill:none;stroke:#bbb;stroke-dasharray:4", t, true);
   line(w, "fill:none;stroke:#06c;stroke-width:2", t, false);
-  snprintf(text, sizeof text, "%s on %s: samples/s, dashed: linear", t->plan->model, t->plan->machine->name);
+  snprintf(text, sizeof text, "%s on %s: samples/s, dashed: linear", t->plan->model,
+           t->plan->machine->name);
   label(w, LEFT, 18, "start", text);
   snprintf(text, sizeof text, "%.4g", rate(last));
   label(w, LEFT - 6, TOP + 12, "end", text);
   label(w, LEFT - 6, TOP + HIGH, "end", "0");
-  snprintf(text, sizeof text, "%llu systems, efficiency %.4f", (ull)last->systems, last->efficiency);
+  snprintf(text, sizeof text, "%llu systems, efficiency %.4f", (ull)last->systems,
+           last->efficiency);
   label(w, LEFT + WIDE, TOP + HIGH + 24, "end", text);
   xmlTextWriterEndDocument(w);
   xmlFreeTextWriter(w);
@@ -412,7 +431,8 @@ static wafer_status write_svg(const table *t) {
 static uint64_t tokens_of(const arguments *a, const wafer_plan *plan) {
   for (uint32_t v = 0; v < plan->value_count && !a->sequence; v++)
     if (plan->values[v].owner == WAFER_OWNER_input && v != plan->training->seed)
-      return plan->values[v].type.shape.rank == 2 ? (uint64_t)plan->values[v].type.shape.dims[1] : 1;
+      return plan->values[v].type.shape.rank == 2 ? (uint64_t)plan->values[v].type.shape.dims[1]
+                                                  : 1;
   return a->sequence ? a->sequence : 1;
 }
 
@@ -437,8 +457,15 @@ static wafer_status run(const arguments *a, wafer_arena *arena) {
 int wafer_tool_scale(int argc, char **argv) {
   wafer_arena *arena = wafer_arena_create();
   if (!arena) return cli_no_memory();
-  arguments a = {.machine = "wse2", .first = 1, .last = 16, .batch = 1, .state_bytes = 12,
-                 .servers = 1, .density = 1, .tokens = 2e10, .gpu_gb = 80,
+  arguments a = {.machine = "wse2",
+                 .first = 1,
+                 .last = 16,
+                 .batch = 1,
+                 .state_bytes = 12,
+                 .servers = 1,
+                 .density = 1,
+                 .tokens = 2e10,
+                 .gpu_gb = 80,
                  .dtype = WAFER_DTYPE_f16};
   int status = WAFER_OK;
   bool help = false;

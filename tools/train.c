@@ -26,7 +26,7 @@ typedef struct job {
   uint32_t parameter_count;
   wafer_scale_step cycles;
   wafer_step_cycles on_wafer; /* of a pipeline */
-  uint64_t state_bytes; /* in MemoryX, of a weight and its state */
+  uint64_t state_bytes;       /* in MemoryX, of a weight and its state */
 } job;
 
 /* ---- data against plan ---- */
@@ -188,8 +188,8 @@ static wafer_status evaluation_plans(job *j) {
   if (!samples) return WAFER_OK;
   j->eval_plan = j->plan;
   if (j->a->mode != EVALUATE)
-    WAFER_TRY(train_compile(j->a, j->arena, j->machine, cli_diag(), j->micro_batch, true,
-                            &j->eval_plan));
+    WAFER_TRY(
+        train_compile(j->a, j->arena, j->machine, cli_diag(), j->micro_batch, true, &j->eval_plan));
   if (!rest) return WAFER_OK;
   return train_compile(j->a, j->arena, j->machine, cli_diag(), rest, true, &j->rest_plan);
 }
@@ -259,7 +259,8 @@ static void print_plan(const job *j) {
   printf("%s on %s x%llu, %s: %llu weights in %u tensors, %s %s: %llu bytes\n", a->model,
          j->machine->name, (ull)a->systems, wafer_mode_name(j->plan->mode), (ull)weights,
          j->parameter_count, wafer_optimizer_name(a->train.optimizer.kind),
-         wafer_plan_updates(j->plan) ? "on the wafer" : "in MemoryX", (ull)(weights * j->state_bytes));
+         wafer_plan_updates(j->plan) ? "on the wafer" : "in MemoryX",
+         (ull)(weights * j->state_bytes));
   printf("batch %llu = %llu micro-batches of %u; a step is %llu cycles: ", (ull)a->train.batch,
          (ull)micro_batches, j->micro_batch, (ull)j->cycles.step);
   if (wafer_plan_updates(j->plan))
@@ -302,7 +303,7 @@ static wafer_status run(job *j) {
   j->a->train.watch = train_watch_of(&log);
   WAFER_TRY(open_transport(j, &transport));
   signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like a full disk */
-  wafer_status status = j->ranks.rank        ? wafer_transport_serve(&transport)
+  wafer_status status = j->ranks.rank            ? wafer_transport_serve(&transport)
                         : j->a->mode == EVALUATE ? wafer_train_evaluate(&j->a->train, &transport)
                                                  : wafer_train(&j->a->train, &transport);
   status = train_log_close(&log, status);

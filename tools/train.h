@@ -37,19 +37,19 @@ bool train_option(const char *name, bool *has_value);
 wafer_status train_compile(const train_arguments *a, wafer_arena *arena,
                            const wafer_machine *machine, const wafer_diag *diag,
                            uint32_t micro_batch, bool evaluate, const wafer_plan **out);
-/* The largest micro-batch that fits, from model, machine and batch alone: a divisor of the batch, at
- * most its square root, so that larger batches have work for more systems. */
+/* The largest micro-batch that fits, from model, machine and batch alone: a divisor of the batch,
+ * at most its square root, so that larger batches have work for more systems. */
 wafer_status train_choose(const train_arguments *a, wafer_arena *arena,
                           const wafer_machine *machine, uint32_t *micro_batch,
                           const wafer_plan **out);
-/* --execution auto: takes a pipeline's plan of the same micro-batch in place of `plan`, which streams and
- * takes `step` cycles, if there is one and a step of it is predicted to be shorter; `out` is then what
- * it takes. What is computed is the same. */
+/* --execution auto: takes a pipeline's plan of the same micro-batch in place of `plan`, which
+ * streams and takes `step` cycles, if there is one and a step of it is predicted to be shorter;
+ * `out` is then what it takes. What is computed is the same. */
 wafer_status train_faster(const train_arguments *a, wafer_arena *arena, uint64_t micro_batches,
                           uint64_t step, const wafer_plan **plan, wafer_step_cycles *out);
 
-/* train_launch.c. Whether this process only starts others and looks after them; doing so, `argv` being
- * what it was called with. */
+/* train_launch.c. Whether this process only starts others and looks after them; doing so, `argv`
+ * being what it was called with. */
 bool train_supervises(const train_arguments *a);
 wafer_status train_supervise(const train_arguments *a, wafer_arena *arena, int argc, char **argv);
 /* The ranks of the job this process belongs to, one when it is alone. */

@@ -52,8 +52,8 @@ wafer_status train_choose(const train_arguments *a, wafer_arena *arena,
   }
 }
 
-/* Whether the weights of both passes, their sums and state can lie on the wafer at all: what a compile
- * would find out, at length. */
+/* Whether the weights of both passes, their sums and state can lie on the wafer at all: what a
+ * compile would find out, at length. */
 static bool may_fit(const wafer_plan *plan, wafer_optimizer_kind optimizer) {
   const wafer_machine *m = plan->machine;
   uint64_t bytes = 0, room = wafer_rect_area(m->usable) * wafer_machine_core_budget(m);

@@ -17,12 +17,14 @@ bool train_supervises(const train_arguments *a) {
 
 /* ---- starting ---- */
 
-/* mpirun, when there is more than one process, then this program with the arguments it was given. */
+/* mpirun, when there is more than one process, then this program with the arguments it was given.
+ */
 static char **command_of(const train_arguments *a, wafer_arena *arena, int argc, char **argv,
                          bool again) {
-  const char *const mpirun[] = {"mpirun",        "--quiet", "--oversubscribe", "--bind-to", "none",
-                                "-x",            SUPERVISED, "-n",
-                                wafer_arena_printf(arena, "%" PRIu64, a->processes)};
+  const char *const mpirun[] = {
+      "mpirun",    "--quiet", "--oversubscribe",
+      "--bind-to", "none",    "-x",
+      SUPERVISED,  "-n",      wafer_arena_printf(arena, "%" PRIu64, a->processes)};
   char **made = WAFER_NEW(arena, char *, (size_t)argc + WAFER_COUNT(mpirun) + 5), *self;
   char path[4096];
   ssize_t length = readlink("/proc/self/exe", path, sizeof path);

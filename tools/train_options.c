@@ -8,21 +8,27 @@
 const char train_usage[] =
     "usage: wafer train MODEL.onnx --data X.npy,Y.npy --loss LOSS --steps N [options]\n\n"
     "data:\n"
-    "      --data D             X.npy,Y.npy (inputs, then labels), a folder of x-*.npy and y-*.npy,\n"
+    "      --data D             X.npy,Y.npy (inputs, then labels), a folder of x-*.npy and "
+    "y-*.npy,\n"
     "                           or tokens with --lm\n"
-    "      --lm                 D is tokens.npy or a folder of tokens-*.npy; labels are the next tokens\n"
+    "      --lm                 D is tokens.npy or a folder of tokens-*.npy; labels are the next "
+    "tokens\n"
     "      --eval-data D        the same, to evaluate on\n"
     "      --eval-every N       steps between evaluations (0: after the last step)\n"
     "      --no-shuffle         samples in the order of the files\n"
     "loss and model:\n"
-    "      --loss L[:OUTPUT]    cross-entropy, soft-cross-entropy, nll, mse, l1 or bce, of the first\n"
+    "      --loss L[:OUTPUT]    cross-entropy, soft-cross-entropy, nll, mse, l1 or bce, of the "
+    "first\n"
     "                           output or the one named\n"
     "      --ignore-index N     labels that do not count\n"
     "      --freeze PATTERN     weights that stay, as a pattern of the shell; repeat\n"
-    "      --sparsity S         of each weight that a matrix product takes, this share becomes and stays\n"
+    "      --sparsity S         of each weight that a matrix product takes, this share becomes and "
+    "stays\n"
     "                           zero: the smallest magnitudes\n"
-    "      --mask FILE          zeros of a mask stay zeros: NAME=mask.npy or a .safetensors; repeat\n"
-    "      --recompute R        activations for the backward pass: auto, none or all are recomputed\n"
+    "      --mask FILE          zeros of a mask stay zeros: NAME=mask.npy or a .safetensors; "
+    "repeat\n"
+    "      --recompute R        activations for the backward pass: auto, none or all are "
+    "recomputed\n"
     "      --dtype f32|f16      how cores store floats (f32)\n"
     "      --dim NAME=N         size of a symbolic dim; repeat\n"
     "      --shape INPUT=DIMS   shape of an input; its first dim becomes the micro-batch; repeat\n"
@@ -47,17 +53,21 @@ const char train_usage[] =
     "      --micro-batch N      samples of one pass over a wafer (from model, machine and batch)\n"
     "      --systems N          wafers (1); changes no result\n"
     "      --weight-servers N   of MemoryX (1); changes no result\n"
-    "      --processes N        of the host, by mpirun (1); systems and servers are spread over them;\n"
+    "      --processes N        of the host, by mpirun (1); systems and servers are spread over "
+    "them;\n"
     "                           under mpirun or srun --mpi=pmix the launcher says how many\n"
     "      --restarts N         start again from the newest checkpoint when a process dies (0)\n"
     "      --store DIR          weights and state in mapped files there, not in memory\n"
     "      --seed N             of shuffling and of dropout (0)\n"
     "      --threads N          of the host (all)\n"
     "      --machine NAME|FILE  (wse2)\n"
-    "      --execution E        streaming: weights and gradients cross the wafer's edge; pipelined:\n"
-    "                           they stay on one wafer, with sgd, momentum, adam or adamw; auto: the\n"
+    "      --execution E        streaming: weights and gradients cross the wafer's edge; "
+    "pipelined:\n"
+    "                           they stay on one wafer, with sgd, momentum, adam or adamw; auto: "
+    "the\n"
     "                           faster of the two where both fit (auto); changes no result\n"
-    "      --placer shelf|best  of a pipeline: shelves, or a search, which replicates kernels (shelf)\n"
+    "      --placer shelf|best  of a pipeline: shelves, or a search, which replicates kernels "
+    "(shelf)\n"
     "      --replicas N         of a kernel, at most, with --placer best (auto: as many as pay)\n"
     "      --checkpoint DIR     the last step writes one there, as DIR/step-NNNNNNNN\n"
     "      --checkpoint-every N and every N steps\n"
@@ -80,11 +90,59 @@ const char train_usage[] =
     "  srun --mpi=pmix -n 16 wafer train -p params.yaml --systems 16 --resume\n";
 
 enum {
-  DATA = 256, LM, EVAL_DATA, EVAL_EVERY, NO_SHUFFLE, LOSS, IGNORE, FREEZE, RECOMPUTE, DTYPE, DIM,
-  SHAPE, OPTIMIZER_, LR, MOMENTUM, BETA1, BETA2, EPS, DECAY, SCHEDULE, WARMUP, LR_END, LR_EVERY,
-  LR_GAMMA, CLIP, SCALE, MODE, STEPS, EPOCHS, BATCH, MICRO, SYSTEMS, SERVERS, STORE, SEED, THREADS,
-  MACHINE, EXECUTION, CHECKPOINT, EVERY, KEEP, RESUME, METRICS, PLOT, COMPILE_ONLY, VALIDATE_ONLY,
-  MODEL, PROCESSES, RESTARTS, SPARSITY, MASK, PLACER, REPLICAS
+  DATA = 256,
+  LM,
+  EVAL_DATA,
+  EVAL_EVERY,
+  NO_SHUFFLE,
+  LOSS,
+  IGNORE,
+  FREEZE,
+  RECOMPUTE,
+  DTYPE,
+  DIM,
+  SHAPE,
+  OPTIMIZER_,
+  LR,
+  MOMENTUM,
+  BETA1,
+  BETA2,
+  EPS,
+  DECAY,
+  SCHEDULE,
+  WARMUP,
+  LR_END,
+  LR_EVERY,
+  LR_GAMMA,
+  CLIP,
+  SCALE,
+  MODE,
+  STEPS,
+  EPOCHS,
+  BATCH,
+  MICRO,
+  SYSTEMS,
+  SERVERS,
+  STORE,
+  SEED,
+  THREADS,
+  MACHINE,
+  EXECUTION,
+  CHECKPOINT,
+  EVERY,
+  KEEP,
+  RESUME,
+  METRICS,
+  PLOT,
+  COMPILE_ONLY,
+  VALIDATE_ONLY,
+  MODEL,
+  PROCESSES,
+  RESTARTS,
+  SPARSITY,
+  MASK,
+  PLACER,
+  REPLICAS
 };
 
 static const struct option long_options[] = {
@@ -140,7 +198,8 @@ static const struct option long_options[] = {
     {"plot", required_argument, NULL, PLOT},
     {"compile-only", no_argument, NULL, COMPILE_ONLY},
     {"validate-only", no_argument, NULL, VALIDATE_ONLY},
-    {"model", required_argument, NULL, MODEL}, /* what -p says; MODEL.onnx of the command line wins */
+    {"model", required_argument, NULL,
+     MODEL}, /* what -p says; MODEL.onnx of the command line wins */
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
     {0}};
@@ -302,24 +361,38 @@ static const struct count_row {
   const char *name;
   uint64_t least, most;
 } counts[] = {
-    {EVAL_EVERY, "--eval-every", 0, UINT32_MAX}, {WARMUP, "--warmup", 0, UINT32_MAX},
-    {LR_EVERY, "--lr-every", 1, UINT32_MAX},     {STEPS, "--steps", 1, UINT32_MAX},
-    {EPOCHS, "--epochs", 1, UINT32_MAX},         {BATCH, "--batch", 1, 1 << 24},
-    {MICRO, "--micro-batch", 1, 1 << 20},        {SYSTEMS, "--systems", 1, 4096},
-    {SERVERS, "--weight-servers", 1, 4096},      {SEED, "--seed", 0, UINT64_MAX},
-    {THREADS, "--threads", 1, 1024},             {EVERY, "--checkpoint-every", 1, UINT32_MAX},
-    {KEEP, "--keep", 0, UINT32_MAX},             {PROCESSES, "--processes", 1, 4096},
+    {EVAL_EVERY, "--eval-every", 0, UINT32_MAX},
+    {WARMUP, "--warmup", 0, UINT32_MAX},
+    {LR_EVERY, "--lr-every", 1, UINT32_MAX},
+    {STEPS, "--steps", 1, UINT32_MAX},
+    {EPOCHS, "--epochs", 1, UINT32_MAX},
+    {BATCH, "--batch", 1, 1 << 24},
+    {MICRO, "--micro-batch", 1, 1 << 20},
+    {SYSTEMS, "--systems", 1, 4096},
+    {SERVERS, "--weight-servers", 1, 4096},
+    {SEED, "--seed", 0, UINT64_MAX},
+    {THREADS, "--threads", 1, 1024},
+    {EVERY, "--checkpoint-every", 1, UINT32_MAX},
+    {KEEP, "--keep", 0, UINT32_MAX},
+    {PROCESSES, "--processes", 1, 4096},
     {RESTARTS, "--restarts", 0, 1 << 20},
 };
 
 static uint64_t *count_of(train_arguments *a, int option) {
-  uint64_t *const at[] = {&a->train.eval_every,   &a->train.schedule.warmup,
-                          &a->train.schedule.every, &a->train.steps,
-                          &a->epochs,             &a->train.batch,
-                          &a->micro_batch,        &a->systems,
-                          &a->servers,            &a->train.seed,
-                          &a->threads,            &a->train.checkpoint_every,
-                          &a->train.keep,         &a->processes,
+  uint64_t *const at[] = {&a->train.eval_every,
+                          &a->train.schedule.warmup,
+                          &a->train.schedule.every,
+                          &a->train.steps,
+                          &a->epochs,
+                          &a->train.batch,
+                          &a->micro_batch,
+                          &a->systems,
+                          &a->servers,
+                          &a->train.seed,
+                          &a->threads,
+                          &a->train.checkpoint_every,
+                          &a->train.keep,
+                          &a->processes,
                           &a->restarts};
   for (size_t i = 0; i < WAFER_COUNT(counts); i++)
     if (counts[i].option == option) return at[i];
@@ -354,8 +427,7 @@ static wafer_status parse_special(train_arguments *a, wafer_arena *arena, int op
   case MODE:
   case RECOMPUTE:
   case EXECUTION: return parse_word(a, option, text);
-  default:
-    return (wafer_status)cli_usage("train", "that option is unknown or lacks its value");
+  default: return (wafer_status)cli_usage("train", "that option is unknown or lacks its value");
   }
 }
 

@@ -44,7 +44,8 @@ static void draw_axes(wafer_file *to, const frame *f) {
   }
   for (double y = ceil(f->y0 / dy) * dy; y <= f->y1; y += dy) {
     snprintf(text, sizeof text, "%.6g", fabs(y) < dy / 2 ? 0 : y);
-    svg_put(to, "<path d=\"M%d %.1fH%d\" stroke=\"#d8dee4\"/>\n", LEFT, page_y(f, y), WIDTH - RIGHT);
+    svg_put(to, "<path d=\"M%d %.1fH%d\" stroke=\"#d8dee4\"/>\n", LEFT, page_y(f, y),
+            WIDTH - RIGHT);
     svg_text(to, LEFT - 8, page_y(f, y) + 4, 0, right, text);
   }
   svg_put(to, "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"%s\"/>\n", LEFT, TOP,
@@ -86,8 +87,8 @@ wafer_status train_plot(const char *path, const char *title, const train_curve *
           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
           "font-family=\"sans-serif\">\n<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n",
           WIDTH, HEIGHT, WIDTH, HEIGHT);
-  svg_text(to, LEFT, 20, WIDTH - LEFT, (svg_font){.size = 14, .color = SVG_INK, .anchor = 's', .bold = true},
-           title);
+  svg_text(to, LEFT, 20, WIDTH - LEFT,
+           (svg_font){.size = 14, .color = SVG_INK, .anchor = 's', .bold = true}, title);
   draw_axes(to, &f);
   draw_curve(to, &f, losses, blue, 1.2);
   draw_curve(to, &f, scores, orange, 2.4);

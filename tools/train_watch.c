@@ -42,7 +42,8 @@ static size_t keep_lines(train_log *log, char *text, size_t bytes, uint64_t done
     next = end + 1;
     if (!member(line, end, "step", &step) || step > (double)done) continue;
     if (member(line, end, "loss", &value)) train_curve_add(&log->losses, (uint64_t)step, value);
-    if (member(line, end, "eval_loss", &value)) train_curve_add(&log->scores, (uint64_t)step, value);
+    if (member(line, end, "eval_loss", &value))
+      train_curve_add(&log->scores, (uint64_t)step, value);
     memmove(text + kept, line, (size_t)(next - line));
     kept += (size_t)(next - line);
   }
@@ -119,8 +120,8 @@ static wafer_status step(void *self, const wafer_train_step *now) {
   wafer_progress(cli_diag(), line, now->step, log->a->train.steps);
   if (now->skipped)
     wafer_note(cli_diag(), (wafer_loc){0},
-               "step %llu changed nothing: gradients overflow at a loss scale of %g", (ull)now->step,
-               now->loss_scale);
+               "step %llu changed nothing: gradients overflow at a loss scale of %g",
+               (ull)now->step, now->loss_scale);
   if (!train_curve_add(&log->losses, now->step, now->loss)) return cli_no_memory();
   if (!log->metrics) return WAFER_OK;
   fprintf(log->metrics, "{\"step\":%llu", (ull)now->step);
@@ -166,8 +167,7 @@ wafer_status train_log_close(train_log *log, wafer_status status) {
     puts(line);
   }
   if (log->metrics && fclose(log->metrics) != 0 && status == WAFER_OK)
-    status =
-        wafer_fail(cli_diag(), wafer_at_file(log->a->metrics), WAFER_IO, "cannot write: %m");
+    status = wafer_fail(cli_diag(), wafer_at_file(log->a->metrics), WAFER_IO, "cannot write: %m");
   if (status == WAFER_OK && log->a->plot)
     status = train_plot(log->a->plot, log->a->model, &log->losses, &log->scores);
   free(log->losses.points);

@@ -64,8 +64,8 @@ static const char *option_of(const char *section, const char *key) {
   return key;
 }
 
-static wafer_status put_value(settings *s, const yaml_node_t *at, const char *key,
-                              const char *name, bool has_value) {
+static wafer_status put_value(settings *s, const yaml_node_t *at, const char *key, const char *name,
+                              bool has_value) {
   const char *value = scalar(at);
   if (!value) return wrong(s, at, "'%s' wants a scalar", key);
   if (has_value) return put_option(s, false, name, value);
@@ -95,8 +95,8 @@ static wafer_status put_pair(settings *s, const char *section, bool zoo, const y
 }
 
 static const char *zoo_name(const settings *s, const yaml_node_t *section) {
-  for (yaml_node_pair_t *p = section->data.mapping.pairs.start;
-       p < section->data.mapping.pairs.top; p++) {
+  for (yaml_node_pair_t *p = section->data.mapping.pairs.start; p < section->data.mapping.pairs.top;
+       p++) {
     const char *key = scalar(yaml_document_get_node(s->document, p->key));
     if (key && !strcmp(key, "zoo")) return scalar(yaml_document_get_node(s->document, p->value));
   }

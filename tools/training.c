@@ -10,8 +10,8 @@
 static wafer_status parse_loss(const char *command, wafer_arena *arena, const char *text,
                                training_flags *flags) {
   const char *colon = strchr(text, ':');
-  char list[160] = "", *name = wafer_arena_strndup(
-                            arena, text, colon ? (size_t)(colon - text) : strlen(text));
+  char list[160] = "",
+       *name = wafer_arena_strndup(arena, text, colon ? (size_t)(colon - text) : strlen(text));
   if (!name) return cli_no_memory();
   flags->options.loss = wafer_loss_by_name(name);
   flags->options.output = colon && colon[1] ? colon + 1 : NULL;
@@ -37,8 +37,7 @@ static wafer_status parse_int(const char *command, const char *name, const char 
   char *end;
   errno = 0;
   long long value = strtoll(text, &end, 10);
-  if (*text && !*end && !errno && value >= least && value <= most)
-    return *out = value, WAFER_OK;
+  if (*text && !*end && !errno && value >= least && value <= most) return *out = value, WAFER_OK;
   return (wafer_status)cli_usage(command, "%s wants a number from %lld to %lld, got '%s'", name,
                                  (long long)least, (long long)most, text);
 }
@@ -50,20 +49,18 @@ wafer_status training_flag(const char *command, wafer_arena *arena, int option, 
   int64_t number = 0;
   if (!flags->first) flags->first = names[option - TRAINING_LOSS].name;
   switch (option) {
-  case TRAINING_LOSS:
-    return parse_loss(command, arena, text, flags);
+  case TRAINING_LOSS: return parse_loss(command, arena, text, flags);
   case TRAINING_MICRO_BATCH:
     WAFER_TRY(parse_int(command, "--micro-batch", text, 1, 1 << 24, &number));
     o->micro_batch = (uint32_t)number;
     return WAFER_OK;
-  case TRAINING_RECOMPUTE:
-    return parse_recompute(command, text, &o->recompute);
+  case TRAINING_RECOMPUTE: return parse_recompute(command, text, &o->recompute);
   case TRAINING_IGNORE:
     o->ignores = true;
     return parse_int(command, "--ignore-index", text, INT32_MIN, INT32_MAX, &o->ignore_index);
   case TRAINING_CLASS_AXIS:
-    WAFER_TRY(parse_int(command, "--class-axis", text, -WAFER_MAX_RANK, WAFER_MAX_RANK - 1,
-                        &number));
+    WAFER_TRY(
+        parse_int(command, "--class-axis", text, -WAFER_MAX_RANK, WAFER_MAX_RANK - 1, &number));
     o->class_axis = (int32_t)number;
     return WAFER_OK;
   case TRAINING_FREEZE:
@@ -74,8 +71,6 @@ wafer_status training_flag(const char *command, wafer_arena *arena, int option, 
     o->optimizer = wafer_optimizer_by_name(text);
     if (o->optimizer != WAFER_OPTIMIZER_COUNT) return WAFER_OK;
     return (wafer_status)cli_usage(command, "--optimizer '%s' is none that there is", text);
-  default:
-    o->evaluate = true;
-    return WAFER_OK;
+  default: o->evaluate = true; return WAFER_OK;
   }
 }

@@ -25,8 +25,9 @@ enum {
       {"ignore-index", required_argument, NULL, TRAINING_IGNORE},                                  \
       {"class-axis", required_argument, NULL, TRAINING_CLASS_AXIS},                                \
       {"freeze", required_argument, NULL, TRAINING_FREEZE},                                        \
-      {"optimizer", required_argument, NULL, TRAINING_OPTIMIZER},                                  \
-      {"evaluate", no_argument, NULL, TRAINING_EVALUATE}
+      {"optimizer", required_argument, NULL, TRAINING_OPTIMIZER}, {                                \
+    "evaluate", no_argument, NULL, TRAINING_EVALUATE                                               \
+  }
 
 typedef struct training_flags {
   wafer_training_options options;

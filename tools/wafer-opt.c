@@ -93,45 +93,30 @@ static wafer_status set_recompute(const wafer_diag *diag, const char *value,
 }
 
 static const struct option long_options[] = {
-    {"passes", required_argument, NULL, 'p'}, {"machine", required_argument, NULL, 'm'},
-    {"mode", required_argument, NULL, 'o'},   {"batch", required_argument, NULL, 'b'},
-    {"dtype", required_argument, NULL, 'd'},  {"print-ir-after", required_argument, NULL, 'a'},
-    {"train", required_argument, NULL, 't'},  {"recompute", required_argument, NULL, 'r'},
-    {"evaluate", no_argument, NULL, 'e'},     {"help", no_argument, NULL, 'h'},
-    {"optimizer", required_argument, NULL, 'z'},
-    {NULL, 0, NULL, 0},
+    {"passes", required_argument, NULL, 'p'},    {"machine", required_argument, NULL, 'm'},
+    {"mode", required_argument, NULL, 'o'},      {"batch", required_argument, NULL, 'b'},
+    {"dtype", required_argument, NULL, 'd'},     {"print-ir-after", required_argument, NULL, 'a'},
+    {"train", required_argument, NULL, 't'},     {"recompute", required_argument, NULL, 'r'},
+    {"evaluate", no_argument, NULL, 'e'},        {"help", no_argument, NULL, 'h'},
+    {"optimizer", required_argument, NULL, 'z'}, {NULL, 0, NULL, 0},
 };
 
 static wafer_status parse_option(const wafer_diag *diag, int option, request *r) {
   switch (option) {
-  case 'p':
-    r->passes = optarg;
-    return WAFER_OK;
-  case 'm':
-    r->machine = optarg;
-    return WAFER_OK;
-  case 'a':
-    r->options.print_after = optarg;
-    return WAFER_OK;
-  case 'o':
-    return set_mode(diag, optarg, &r->options);
-  case 'b':
-    return set_batch(diag, optarg, &r->options);
-  case 'd':
-    return set_dtype(diag, optarg, &r->options);
-  case 't':
-    return set_training(diag, optarg, r);
-  case 'r':
-    return set_recompute(diag, optarg, &r->training);
+  case 'p': r->passes = optarg; return WAFER_OK;
+  case 'm': r->machine = optarg; return WAFER_OK;
+  case 'a': r->options.print_after = optarg; return WAFER_OK;
+  case 'o': return set_mode(diag, optarg, &r->options);
+  case 'b': return set_batch(diag, optarg, &r->options);
+  case 'd': return set_dtype(diag, optarg, &r->options);
+  case 't': return set_training(diag, optarg, r);
+  case 'r': return set_recompute(diag, optarg, &r->training);
   case 'z':
     r->training.optimizer = wafer_optimizer_by_name(optarg);
     if (r->training.optimizer != WAFER_OPTIMIZER_COUNT) return WAFER_OK;
     return wrong(diag, "optimizer", optarg, "one that there is");
-  case 'e':
-    r->training.evaluate = true;
-    return WAFER_OK;
-  default:
-    return WAFER_USAGE; /* getopt has said why */
+  case 'e': r->training.evaluate = true; return WAFER_OK;
+  default: return WAFER_USAGE; /* getopt has said why */
   }
 }
 

@@ -57,24 +57,56 @@ typedef struct arguments {
 } arguments;
 
 enum {
-  LAYERS = 256, D_MODEL, HEADS, D_FF, VOCAB, SEQUENCE, POSITIONS, POSITION, ROTARY, NORM,
-  ACTIVATION, BIAS, UNTIED, PARALLEL, PARTS, MASKED, WIDTHS, SIDE, BATCH, WEIGHTS, INIT, LIST
+  LAYERS = 256,
+  D_MODEL,
+  HEADS,
+  D_FF,
+  VOCAB,
+  SEQUENCE,
+  POSITIONS,
+  POSITION,
+  ROTARY,
+  NORM,
+  ACTIVATION,
+  BIAS,
+  UNTIED,
+  PARALLEL,
+  PARTS,
+  MASKED,
+  WIDTHS,
+  SIDE,
+  BATCH,
+  WEIGHTS,
+  INIT,
+  LIST
 };
 
-static const struct option long_options[] = {
-    {"output", required_argument, NULL, 'o'},        {"layers", required_argument, NULL, LAYERS},
-    {"d-model", required_argument, NULL, D_MODEL},   {"heads", required_argument, NULL, HEADS},
-    {"d-ff", required_argument, NULL, D_FF},         {"vocab", required_argument, NULL, VOCAB},
-    {"sequence", required_argument, NULL, SEQUENCE}, {"positions", required_argument, NULL, POSITIONS},
-    {"position", required_argument, NULL, POSITION}, {"rotary-dims", required_argument, NULL, ROTARY},
-    {"norm", required_argument, NULL, NORM},         {"activation", required_argument, NULL, ACTIVATION},
-    {"bias", required_argument, NULL, BIAS},         {"untied", no_argument, NULL, UNTIED},
-    {"parallel", no_argument, NULL, PARALLEL},       {"parts", required_argument, NULL, PARTS},
-    {"masked-head", no_argument, NULL, MASKED},      {"widths", required_argument, NULL, WIDTHS},
-    {"side", required_argument, NULL, SIDE},         {"batch", required_argument, NULL, BATCH},
-    {"weights", required_argument, NULL, WEIGHTS},   {"init", required_argument, NULL, INIT},
-    {"list", no_argument, NULL, LIST},               {"quiet", no_argument, NULL, 'q'},
-    {"help", no_argument, NULL, 'h'},                {0}};
+static const struct option long_options[] = {{"output", required_argument, NULL, 'o'},
+                                             {"layers", required_argument, NULL, LAYERS},
+                                             {"d-model", required_argument, NULL, D_MODEL},
+                                             {"heads", required_argument, NULL, HEADS},
+                                             {"d-ff", required_argument, NULL, D_FF},
+                                             {"vocab", required_argument, NULL, VOCAB},
+                                             {"sequence", required_argument, NULL, SEQUENCE},
+                                             {"positions", required_argument, NULL, POSITIONS},
+                                             {"position", required_argument, NULL, POSITION},
+                                             {"rotary-dims", required_argument, NULL, ROTARY},
+                                             {"norm", required_argument, NULL, NORM},
+                                             {"activation", required_argument, NULL, ACTIVATION},
+                                             {"bias", required_argument, NULL, BIAS},
+                                             {"untied", no_argument, NULL, UNTIED},
+                                             {"parallel", no_argument, NULL, PARALLEL},
+                                             {"parts", required_argument, NULL, PARTS},
+                                             {"masked-head", no_argument, NULL, MASKED},
+                                             {"widths", required_argument, NULL, WIDTHS},
+                                             {"side", required_argument, NULL, SIDE},
+                                             {"batch", required_argument, NULL, BATCH},
+                                             {"weights", required_argument, NULL, WEIGHTS},
+                                             {"init", required_argument, NULL, INIT},
+                                             {"list", no_argument, NULL, LIST},
+                                             {"quiet", no_argument, NULL, 'q'},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {0}};
 
 /* ---- The table ---- */
 
@@ -103,8 +135,8 @@ static bool parse_size(const char *option, const char *text, int64_t most, int64
   return true;
 }
 
-static bool parse_word(const char *option, const char *text, size_t count,
-                       const char *const *names, uint32_t *out) {
+static bool parse_word(const char *option, const char *text, size_t count, const char *const *names,
+                       uint32_t *out) {
   for (*out = 0; *out < count; ++*out)
     if (!strcmp(names[*out], text)) return true;
   return cli_usage("zoo", "%s does not know '%s'", option, text), false;
@@ -170,53 +202,32 @@ static bool parse_weights(arguments *a, int option, const char *text) {
 static bool take(arguments *a, int option, const char *text) {
   wafer_zoo_model *m = &a->model;
   switch (option) {
-  case 'o':
-    return a->output = text, true;
-  case 'q':
-    return a->quiet = true;
-  case LAYERS:
-    return parse_size("--layers", text, 1 << 20, &m->layers);
-  case D_MODEL:
-    return parse_size("--d-model", text, 1 << 24, &m->d_model);
-  case HEADS:
-    return parse_size("--heads", text, 1 << 20, &m->heads);
-  case D_FF:
-    return parse_size("--d-ff", text, 1 << 26, &m->d_ff);
-  case VOCAB:
-    return parse_size("--vocab", text, 1 << 26, &m->vocabulary);
-  case SEQUENCE:
-    return parse_size("--sequence", text, 1 << 20, &m->sequence);
-  case POSITIONS:
-    return parse_size("--positions", text, 1 << 20, &m->positions);
-  case ROTARY:
-    return parse_size("--rotary-dims", text, 1 << 20, &m->rotary);
+  case 'o': return a->output = text, true;
+  case 'q': return a->quiet = true;
+  case LAYERS: return parse_size("--layers", text, 1 << 20, &m->layers);
+  case D_MODEL: return parse_size("--d-model", text, 1 << 24, &m->d_model);
+  case HEADS: return parse_size("--heads", text, 1 << 20, &m->heads);
+  case D_FF: return parse_size("--d-ff", text, 1 << 26, &m->d_ff);
+  case VOCAB: return parse_size("--vocab", text, 1 << 26, &m->vocabulary);
+  case SEQUENCE: return parse_size("--sequence", text, 1 << 20, &m->sequence);
+  case POSITIONS: return parse_size("--positions", text, 1 << 20, &m->positions);
+  case ROTARY: return parse_size("--rotary-dims", text, 1 << 20, &m->rotary);
   case POSITION:
   case NORM:
-  case ACTIVATION:
-    return parse_kind(a, option, text);
-  case BIAS:
-    return parse_bias(a, text);
-  case UNTIED:
-    return a->flags_off |= WAFER_ZOO_TIED, true;
-  case PARALLEL:
-    return a->flags_on |= WAFER_ZOO_PARALLEL, true;
+  case ACTIVATION: return parse_kind(a, option, text);
+  case BIAS: return parse_bias(a, text);
+  case UNTIED: return a->flags_off |= WAFER_ZOO_TIED, true;
+  case PARALLEL: return a->flags_on |= WAFER_ZOO_PARALLEL, true;
   case MASKED:
     return a->flags_on |= WAFER_ZOO_MASKED_HEAD | WAFER_ZOO_TIED | WAFER_ZOO_HEAD_BIAS, true;
-  case PARTS:
-    return parse_size("--parts", text, 1 << 16, &m->parts);
-  case WIDTHS:
-    return parse_widths(a, text);
-  case SIDE:
-    return parse_size("--side", text, 1 << 14, &m->side);
-  case BATCH:
-    return parse_size("--batch", text, 1 << 20, &m->batch);
+  case PARTS: return parse_size("--parts", text, 1 << 16, &m->parts);
+  case WIDTHS: return parse_widths(a, text);
+  case SIDE: return parse_size("--side", text, 1 << 14, &m->side);
+  case BATCH: return parse_size("--batch", text, 1 << 20, &m->batch);
   case WEIGHTS:
-  case INIT:
-    return parse_weights(a, option, text);
-  case LIST:
-    return a->list = true;
-  default:
-    return cli_usage("zoo", "that option is unknown or lacks its value"), false;
+  case INIT: return parse_weights(a, option, text);
+  case LIST: return a->list = true;
+  default: return cli_usage("zoo", "that option is unknown or lacks its value"), false;
   }
 }
 

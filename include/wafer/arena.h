@@ -1,4 +1,5 @@
-/* A bump allocator: everything of one compilation, or of one open plan, lives in one and dies with it. */
+/* A bump allocator: everything of one compilation, or of one open plan, lives in one and dies with
+ * it. */
 #ifndef WAFER_ARENA_H
 #define WAFER_ARENA_H
 
@@ -29,14 +30,15 @@ void *wafer_arena_copy(wafer_arena *arena, const void *data, size_t bytes);
 char *wafer_arena_printf(wafer_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Runs `run(object)` when the arena is destroyed, latest first: what the arena's things hold outside of it
- * (a mapped file) ends with it. False when out of memory; then nothing is kept. */
+/* Runs `run(object)` when the arena is destroyed, latest first: what the arena's things hold
+ * outside of it (a mapped file) ends with it. False when out of memory; then nothing is kept. */
 bool wafer_arena_defer(wafer_arena *arena, void (*run)(void *object), void *object);
 
 /* Bytes handed out so far. */
 size_t wafer_arena_bytes(const wafer_arena *arena);
 
-/* For tests: the n-th allocation from now fails (1 = the next one), 0 switches it off. Process-wide. */
+/* For tests: the n-th allocation from now fails (1 = the next one), 0 switches it off.
+ * Process-wide. */
 void wafer_arena_fail_after(size_t n);
 
 #ifdef __cplusplus

@@ -29,9 +29,8 @@ wafer_status wafer_assembly_read(const wafer_diag *diag, wafer_arena *arena, con
 bool wafer_fabric_program_write(wafer_arena *arena, const wafer_fabric_program *program,
                                 wafer_bytes *out);
 /* From untrusted bytes; everything lives in the arena. */
-wafer_status wafer_fabric_program_read(const wafer_diag *diag, const char *file,
-                                       wafer_arena *arena, wafer_bytes bytes,
-                                       const wafer_fabric_program **out);
+wafer_status wafer_fabric_program_read(const wafer_diag *diag, const char *file, wafer_arena *arena,
+                                       wafer_bytes bytes, const wafer_fabric_program **out);
 
 #ifdef __cplusplus
 }

@@ -1,12 +1,13 @@
 /* What is proved about a plan from the plan alone, phase by phase, with the figures that show it.
  *
- * Why there is no cyclic wait. An event is an action of a phase for one sample. A stream waits until
- * its value is made, until its target has room, and for the streams of its colour, or of a queue that
- * it shares, that take their turn before it; a kernel waits for its inputs and for room for its
- * outputs. Actions stand in an order in which a value is made before it is used, streams that share
- * take turns in that order, and room for sample s is made when sample s - depth has been used, with a
- * depth of at least 1. So every wait is for an event that comes before in the order (sample, action),
- * and there is no way back. wafer_certify checks each step of this for each action. */
+ * Why there is no cyclic wait. An event is an action of a phase for one sample. A stream waits
+ * until its value is made, until its target has room, and for the streams of its colour, or of a
+ * queue that it shares, that take their turn before it; a kernel waits for its inputs and for room
+ * for its outputs. Actions stand in an order in which a value is made before it is used, streams
+ * that share take turns in that order, and room for sample s is made when sample s - depth has been
+ * used, with a depth of at least 1. So every wait is for an event that comes before in the order
+ * (sample, action), and there is no way back. wafer_certify checks each step of this for each
+ * action. */
 #ifndef WAFER_CERTIFICATE_H
 #define WAFER_CERTIFICATE_H
 
@@ -16,7 +17,12 @@
 extern "C" {
 #endif
 
-typedef enum wafer_side { WAFER_SIDE_east, WAFER_SIDE_west, WAFER_SIDE_south, WAFER_SIDE_north } wafer_side;
+typedef enum wafer_side {
+  WAFER_SIDE_east,
+  WAFER_SIDE_west,
+  WAFER_SIDE_south,
+  WAFER_SIDE_north
+} wafer_side;
 const char *wafer_side_name(wafer_side side);
 
 typedef struct wafer_phase_proof {
@@ -32,12 +38,13 @@ typedef struct wafer_phase_proof {
   uint32_t link_streams;
   wafer_core_at link_at; /* the router it leaves */
   wafer_side link_to;
-  /* Most streams that enter, and leave, a kernel while it runs; loads of weights are over by then. */
+  /* Most streams that enter, and leave, a kernel while it runs; loads of weights are over by then.
+   */
   uint32_t enter, leave;
 } wafer_phase_proof;
 
-/* proofs: plan->phase_count of them, in the arena. The plan has passed wafer_plan_check. TRAP where a
- * wait is not for an earlier event. */
+/* proofs: plan->phase_count of them, in the arena. The plan has passed wafer_plan_check. TRAP where
+ * a wait is not for an earlier event. */
 wafer_status wafer_certify(const wafer_diag *diag, wafer_arena *arena, const wafer_plan *plan,
                            const wafer_phase_proof **proofs);
 

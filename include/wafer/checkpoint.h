@@ -3,8 +3,8 @@
  *   state.safetensors    the optimizer's state: "NAME:m", "NAME:v" ...
  *   checkpoint.json      where the run is, and sizes and digests (XXH3-64) of the two
  * A checkpoint is written aside, synced and renamed: it is there completely or not at all, whenever
- * the process or the machine dies. Its bytes are a function of the run alone, of its model, data and
- * options: not of the number of systems, servers or threads, nor of time. */
+ * the process or the machine dies. Its bytes are a function of the run alone, of its model, data
+ * and options: not of the number of systems, servers or threads, nor of time. */
 #ifndef WAFER_CHECKPOINT_H
 #define WAFER_CHECKPOINT_H
 
@@ -16,10 +16,10 @@ extern "C" {
 
 /* Where a run is. Strings of one that was read live in the arena. */
 typedef struct wafer_checkpoint {
-  const char *model;       /* path of the ONNX file */
+  const char *model; /* path of the ONNX file */
   const char *loss, *optimizer;
-  uint64_t step;           /* steps done */
-  uint64_t updates;        /* of them those that changed weights */
+  uint64_t step;    /* steps done */
+  uint64_t updates; /* of them those that changed weights */
   uint64_t batch, micro_batch, seed;
   double last_loss;
   double loss_scale;

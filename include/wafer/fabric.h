@@ -199,7 +199,8 @@ wafer_status wafer_fabric_reprogram(wafer_fabric *fabric, const wafer_fabric_pro
  * the same results, cycle for cycle, for comparison. Right after create or reprogram. */
 wafer_status wafer_fabric_single(wafer_fabric *fabric, bool single);
 /* Memory and registers from outside, before and after a run. False: beyond the memory of the core
- * or of the host, or, for read, not written by anyone. Registers are those of a core that has a program. */
+ * or of the host, or, for read, not written by anyone. Registers are those of a core that has a
+ * program. */
 bool wafer_fabric_write(wafer_fabric *fabric, uint32_t x, uint32_t y, uint32_t address,
                         const void *data, uint32_t bytes);
 bool wafer_fabric_read(const wafer_fabric *fabric, uint32_t x, uint32_t y, uint32_t address,

@@ -21,13 +21,13 @@ typedef struct wafer_case_options {
   uint32_t group;   /* of a two-phase reduce */
   uint32_t groups;  /* of a gemv's tree */
   uint32_t m, k, n; /* of gemv (m x n) and gemm (m x k by k x n); 0: one element per core */
-  const char *op; /* of vector: an instruction's name; NULL: add */
-  bool conflict;  /* of vector: both inputs in the same banks */
+  const char *op;   /* of vector: an instruction's name; NULL: add */
+  bool conflict;    /* of vector: both inputs in the same banks */
   bool load_descriptors;
-  double load;     /* of random: wavelets per cycle and sender */
-  uint64_t cycles; /* of random */
-  bool single;     /* wavelets one by one */
-  uint64_t visits; /* for tests: visits cores and routers in another order */
+  double load;               /* of random: wavelets per cycle and sender */
+  uint64_t cycles;           /* of random */
+  bool single;               /* wavelets one by one */
+  uint64_t visits;           /* for tests: visits cores and routers in another order */
   const wafer_fault *faults; /* for a second run, after one without; borrowed */
   uint32_t fault_count;
 } wafer_case_options;

@@ -23,10 +23,10 @@ typedef struct wafer_graph_value {
   wafer_type type;
   MlirValue value;
   uint32_t producer,
-      output; /* kernel and index of its outputs; WAFER_NONE for inputs and weights */
+      output;        /* kernel and index of its outputs; WAFER_NONE for inputs and weights */
   bool sparse;       /* a weight, or the gradient of one, of which non-zeros alone stream */
   uint64_t nonzeros; /* then */
-  bool summed;  /* a gradient that stays on the wafer: see wafer_body_sums */
+  bool summed;       /* a gradient that stays on the wafer: see wafer_body_sums */
   uint32_t use_count;
   const wafer_graph_use *uses; /* in the order of kernels, then of inputs */
 } wafer_graph_value;

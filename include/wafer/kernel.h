@@ -13,9 +13,10 @@ extern "C" {
  * refused; costs can then be computed without allocating. */
 #define WAFER_MAX_KERNEL_VALUES 256
 
-/* In weight streaming a weight of depth 0 is never on a core as a whole: each core takes its part in
- * slices of this size through two buffers, and is done with one when it has met all of the core's
- * activations. The kernel begins with the first slice and cannot end before the last is there. */
+/* In weight streaming a weight of depth 0 is never on a core as a whole: each core takes its part
+ * in slices of this size through two buffers, and is done with one when it has met all of the
+ * core's activations. The kernel begins with the first slice and cannot end before the last is
+ * there. */
 #define WAFER_SLICE_BYTES 2048
 /* How much of a weight is not zero. */
 typedef struct wafer_sparsity {
@@ -37,11 +38,10 @@ typedef struct wafer_kernel_body {
   const wafer_type *inputs;
   const bool *input_is_weight;
   const wafer_sparsity *sparsity; /* per input; NULL: none is sparse */
-  const uint32_t
-      *input_depth; /* samples of input i a core holds at once (2: double buffered); for a weight
-                       1 is resident, 2 is the next layer's slice arriving while this one works,
-                       and 0 passes in slices of WAFER_SLICE_BYTES; 0 of another input: its copy ends
-                       with the phase */
+  const uint32_t *input_depth; /* samples of input i a core holds at once (2: double buffered); for
+                                  a weight 1 is resident, 2 is the next layer's slice arriving while
+                                  this one works, and 0 passes in slices of WAFER_SLICE_BYTES; 0 of
+                                  another input: its copy ends with the phase */
   uint32_t output_depth; /* samples of the outputs a core holds at once; 0: they leave the wafer in
                             slices of WAFER_SLICE_BYTES, as soon as they are made */
   uint32_t node_count;
@@ -49,15 +49,17 @@ typedef struct wafer_kernel_body {
   uint32_t anchor;       /* node whose loops the split divides */
   uint32_t output_count; /* at least 1 */
   const uint32_t
-      *outputs;        /* value numbers; every output has the anchor's result dims but for `move` */
-  const bool *output_is_summed; /* per output, NULL: none. A gradient of pipelined training: stays on
-                                   the cores and is added up in f32 over the samples of a train */
+      *outputs; /* value numbers; every output has the anchor's result dims but for `move` */
+  const bool
+      *output_is_summed; /* per output, NULL: none. A gradient of pipelined training: stays on
+                            the cores and is added up in f32 over the samples of a train */
   uint32_t state; /* f32 values that lie beside each element of such a sum: the weight's own, and
                      what the optimizer keeps */
   wafer_dtype storage; /* f32 or f16: how cores hold float tensors; integers as they are */
 } wafer_kernel_body;
 
-/* Most vector instructions of an update of a weight (optimizer.def); code of each sum counts them. */
+/* Most vector instructions of an update of a weight (optimizer.def); code of each sum counts them.
+ */
 #define WAFER_UPDATE_INSTRUCTIONS 16
 
 static inline bool wafer_body_sums(const wafer_kernel_body *b, uint32_t output) {
@@ -159,10 +161,10 @@ struct wafer_shape_point {
 };
 
 /* The Pareto set over (width, height, time) of the splits whose bytes per core are at most
- * `budget` and that fit `max_width` x `max_height`; sorted by cycles, then area, then width. Time is
- * the cycles, or those that `stream_words` take over the rows if that is more: a higher shape that
- * is no faster may be needed for its lanes. Empty when nothing fits: least_bytes then tells the fewest bytes per core of any split. WAFER_NO_MEMORY
- * alone fails. */
+ * `budget` and that fit `max_width` x `max_height`; sorted by cycles, then area, then width. Time
+ * is the cycles, or those that `stream_words` take over the rows if that is more: a higher shape
+ * that is no faster may be needed for its lanes. Empty when nothing fits: least_bytes then tells
+ * the fewest bytes per core of any split. WAFER_NO_MEMORY alone fails. */
 typedef struct wafer_curve {
   size_t count;
   const wafer_shape_point *at;

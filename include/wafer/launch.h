@@ -20,9 +20,9 @@ extern "C" {
 #define WAFER_TRAIN_REGISTER 14
 
 typedef enum wafer_launch_kind {
-  WAFER_LAUNCH_load,  /* the weight streams of the phase */
+  WAFER_LAUNCH_load,   /* the weight streams of the phase */
   WAFER_LAUNCH_action, /* one action of the phase, one sample */
-  WAFER_LAUNCH_train, /* all of the phase, a train of samples */
+  WAFER_LAUNCH_train,  /* all of the phase, a train of samples */
 } wafer_launch_kind;
 const char *wafer_launch_kind_name(wafer_launch_kind kind);
 
@@ -52,7 +52,8 @@ typedef struct wafer_launch {
   uint32_t action;    /* index into the phase's actions; 0 for the other kinds */
   uint32_t program;   /* index into the plan's programs */
   uint64_t predicted; /* cycles; of a train's first sample */
-  uint64_t interval;  /* of a train: cycles from sample to sample, predicted; 0 for the other kinds */
+  uint64_t
+      interval; /* of a train: cycles from sample to sample, predicted; 0 for the other kinds */
   /* Of a train: the kernel whose cores receive, compute and send longest; WAFER_NONE: no train. */
   uint32_t slowest;
 } wafer_launch;
@@ -76,10 +77,12 @@ typedef struct wafer_launch_body {
   const wafer_launch_data *data;
 } wafer_launch_body;
 
-/* To bytes in the arena; the same body gives the same bytes. False: no memory, or more than 2 GiB. */
+/* To bytes in the arena; the same body gives the same bytes. False: no memory, or more than 2 GiB.
+ */
 bool wafer_launch_write(wafer_arena *arena, const wafer_launch_body *body, wafer_bytes *out);
 /* From untrusted bytes; everything lives in the arena. `file` is for
- * messages. Values, places and boxes may be any: see wafer_port_fits, and the fabric's own checks. */
+ * messages. Values, places and boxes may be any: see wafer_port_fits, and the fabric's own checks.
+ */
 wafer_status wafer_launch_read(const wafer_diag *diag, const char *file, wafer_arena *arena,
                                wafer_bytes bytes, wafer_launch_body *body);
 /* Every box lies inside a tensor of so many elements; *count: elements in all, at most 2^32 - 1. */

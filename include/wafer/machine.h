@@ -84,17 +84,17 @@ typedef struct wafer_defects {
   wafer_repair_policy policy;
 } wafer_defects;
 
-/* How a full rectangle lies on a fabric with dead cores: within every column (or every row) the dead
- * ones are skipped, and as many of the live as leave all columns equally long, evenly spread, so
- * that neighbours stay neighbours as far as possible. docs/machine.md. */
+/* How a full rectangle lies on a fabric with dead cores: within every column (or every row) the
+ * dead ones are skipped, and as many of the live as leave all columns equally long, evenly spread,
+ * so that neighbours stay neighbours as far as possible. docs/machine.md. */
 typedef struct wafer_repair {
   uint32_t width, height; /* of the fabric as it was made */
   wafer_rect usable;
   uint32_t hop_cycles;
-  bool columns;         /* spare columns: cores move along their row; else rows */
-  uint32_t lost;        /* rows (columns) fewer than were made */
-  uint32_t links_most;  /* hops of the longest link between logical neighbours */
-  uint32_t links_mean;  /* thousandths of a hop, mean over all links */
+  bool columns;          /* spare columns: cores move along their row; else rows */
+  uint32_t lost;         /* rows (columns) fewer than were made */
+  uint32_t links_most;   /* hops of the longest link between logical neighbours */
+  uint32_t links_mean;   /* thousandths of a hop, mean over all links */
   const uint16_t *moved; /* [y * machine.width + x]: row (column) where the core really is */
   uint32_t dead_count;
   const wafer_core_at *dead; /* where they really are, sorted by (y, x) */
@@ -117,11 +117,11 @@ typedef struct wafer_machine {
   uint32_t task_switch_cycles;
   uint32_t microthreads;
 
-  uint32_t hop_cycles;  /* router to router; after repair the mean of the slowest line, rounded up */
+  uint32_t hop_cycles; /* router to router; after repair the mean of the slowest line, rounded up */
   uint32_t detour_cycles; /* most that a straight run takes beyond its hops, after repair; else 0 */
-  uint32_t ramp_cycles; /* core to router, each way */
-  uint32_t hop_queue;   /* wavelets buffered per colour at a hop */
-  uint32_t colors;      /* routable */
+  uint32_t ramp_cycles;   /* core to router, each way */
+  uint32_t hop_queue;     /* wavelets buffered per colour at a hop */
+  uint32_t colors;        /* routable */
   uint32_t input_queues, output_queues;
   uint32_t input_queue_words[WAFER_MACHINE_QUEUES], output_queue_words[WAFER_MACHINE_QUEUES];
 
@@ -172,8 +172,8 @@ wafer_status wafer_machine_parse(const wafer_diag *diag, wafer_arena *arena, con
 /* The machine as XML, every field, in the arena; parsing it again gives an equal machine. */
 wafer_status wafer_machine_print(const wafer_diag *diag, wafer_arena *arena,
                                  const wafer_machine *machine, char **text, size_t *bytes);
-/* Defects as XML: <defects> with the same elements as a machine's; where it does not say how they are
- * repaired, with spares. */
+/* Defects as XML: <defects> with the same elements as a machine's; where it does not say how they
+ * are repaired, with spares. */
 wafer_status wafer_machine_defects_open(const wafer_diag *diag, wafer_arena *arena,
                                         const char *path, wafer_defects *out);
 /* The machine with these defects, in the arena: with spares a smaller whole one, else one with dead

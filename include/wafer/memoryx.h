@@ -15,10 +15,12 @@ extern "C" {
 
 typedef struct wafer_parameter {
   const char *name; /* borrowed while the MemoryX lives */
-  wafer_dtype dtype; /* f32, f16 or bf16; what is not f32 has a master copy in f32 that is updated */
+  wafer_dtype
+      dtype; /* f32, f16 or bf16; what is not f32 has a master copy in f32 that is updated */
   wafer_shape shape;
   const void *initial; /* dense row-major; NULL: zeros */
-  bool sparse; /* zeros of `initial`, which is borrowed too, stay zero whatever is loaded or updated */
+  bool sparse; /* zeros of `initial`, which is borrowed too, stay zero whatever is loaded or updated
+                */
 } wafer_parameter;
 
 typedef struct wafer_memoryx_options {
@@ -46,7 +48,8 @@ const void *wafer_memoryx_weight(const wafer_memoryx *memoryx, uint32_t paramete
 uint32_t wafer_memoryx_server(const wafer_memoryx *memoryx, uint32_t parameter);
 uint64_t wafer_memoryx_bytes(const wafer_memoryx *memoryx); /* weights and state */
 
-/* Gradients are one vector: parameter i's elements begin at offset(i); offset(count) is its length. */
+/* Gradients are one vector: parameter i's elements begin at offset(i); offset(count) is its length.
+ */
 uint64_t wafer_memoryx_offset(const wafer_memoryx *memoryx, uint32_t parameter);
 
 /* Per parameter the sum of squares of its gradients in f64, in a fixed order of pieces; not finite

@@ -15,9 +15,10 @@ extern "C" {
 typedef struct wafer_onnx_port {
   const char *name;
   wafer_item_kind kind; /* of the value itself: an optional sequence is an optional */
-  wafer_dtype dtype; /* none: no tensor of numbers, or of a type that we have not */
-  bool open;         /* the rank or a dim is not a number */
-  wafer_shape shape; /* of an open port dims that are no numbers are 0, and all is when the rank is */
+  wafer_dtype dtype;    /* none: no tensor of numbers, or of a type that we have not */
+  bool open;            /* the rank or a dim is not a number */
+  wafer_shape
+      shape; /* of an open port dims that are no numbers are 0, and all is when the rank is */
 } wafer_onnx_port;
 
 /* A node, of the graph, of a graph inside it, or of a model-local function. */
@@ -50,10 +51,10 @@ wafer_status wafer_onnx_item_read(const wafer_diag *diag, wafer_arena *arena, co
                                   wafer_item_kind kind, wafer_item **out);
 
 /* Writes the model at `path` again with other values of some weights, found by the names that they
- * have in plans: initializers, and outputs of Constant nodes. Everything else is copied byte by byte;
- * replaced weights are in the file, others stay where they were, so a model with external data wants
- * to be written into its own folder. BAD_INPUT: the model has no such weight, or not of that type and
- * shape. */
+ * have in plans: initializers, and outputs of Constant nodes. Everything else is copied byte by
+ * byte; replaced weights are in the file, others stay where they were, so a model with external
+ * data wants to be written into its own folder. BAD_INPUT: the model has no such weight, or not of
+ * that type and shape. */
 wafer_status wafer_onnx_export(const wafer_diag *diag, const char *path,
                                const wafer_weights *weights, const char *output);
 

@@ -144,8 +144,9 @@ wafer_status wafer_reference_run(const wafer_diag *diag, wafer_loc loc, wafer_op
                                  const wafer_attrs *attrs, uint32_t operand_count,
                                  const wafer_view *operands, const wafer_view *result);
 
-/* Element j of dim d of a resize's result, from `in` elements to `out`, is the sum of weight[k] times
- * the element index[k] of its operand; unused taps weigh 0. Indices are inside the operand. */
+/* Element j of dim d of a resize's result, from `in` elements to `out`, is the sum of weight[k]
+ * times the element index[k] of its operand; unused taps weigh 0. Indices are inside the operand.
+ */
 typedef struct wafer_resize_taps {
   int64_t index[4];
   double weight[4];

@@ -1,5 +1,6 @@
 /* Optimizers: what they are, their numbers, the learning rate of a step and the loss scale.
- * Everything is a function of its arguments: the same on every host and for any number of threads. */
+ * Everything is a function of its arguments: the same on every host and for any number of threads.
+ */
 #ifndef WAFER_OPTIMIZER_H
 #define WAFER_OPTIMIZER_H
 
@@ -75,8 +76,8 @@ double wafer_schedule_factor(const wafer_schedule *schedule, uint64_t step);
 /* ---- loss scale ---- */
 
 /* With f16 storage small gradients vanish unless the loss is scaled. Dynamic: a step whose finished
- * gradients hold an infinity or NaN changes nothing and halves the scale; `patience` good steps in a
- * row double it. */
+ * gradients hold an infinity or NaN changes nothing and halves the scale; `patience` good steps in
+ * a row double it. */
 typedef struct wafer_loss_scale {
   bool dynamic;
   double scale;

@@ -1,5 +1,6 @@
-/* Where kernels shall lie: pins and reserved rectangles, as XML that `wafer dump --placement` writes,
- * people edit and `wafer compile --placement` reads (runtime/placement.rng, docs/placement.md). */
+/* Where kernels shall lie: pins and reserved rectangles, as XML that `wafer dump --placement`
+ * writes, people edit and `wafer compile --placement` reads (runtime/placement.rng,
+ * docs/placement.md). */
 #ifndef WAFER_PLACEMENT_H
 #define WAFER_PLACEMENT_H
 
@@ -30,13 +31,13 @@ uint64_t wafer_kernel_identity(const wafer_kernel_body *body);
 
 /* Strings live in the arena. BAD_INPUT names the line. */
 wafer_status wafer_pins_read(const wafer_diag *diag, wafer_arena *arena, const char *path,
-                                  wafer_pins *out);
+                             wafer_pins *out);
 /* The kernels of a plan as pins that are kept; the machine's reserved rectangles. */
 wafer_status wafer_pins_of(const wafer_diag *diag, wafer_arena *arena, const wafer_plan *plan,
-                                wafer_pins *out);
+                           wafer_pins *out);
 /* A plan's placement as XML in the arena; read again it pins every kernel where it is. */
-wafer_status wafer_pins_print(const wafer_diag *diag, wafer_arena *arena,
-                                   const wafer_plan *plan, char **text, size_t *bytes);
+wafer_status wafer_pins_print(const wafer_diag *diag, wafer_arena *arena, const wafer_plan *plan,
+                              char **text, size_t *bytes);
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,9 @@
-/* The placement engine: malleable rectangles on a wafer, shapes and positions chosen together. Plain
- * structs, no IR: `wafer place` feeds it a contest's kernels, a pass those of a model.
+/* The placement engine: malleable rectangles on a wafer, shapes and positions chosen together.
+ * Plain structs, no IR: `wafer place` feeds it a contest's kernels, a pass those of a model.
  *
  * The objective, to be minimised, is
- *   time_weight * slowest kernel + wire_weight * sum of edge weight * L1 distance of the centres. */
+ *   time_weight * slowest kernel + wire_weight * sum of edge weight * L1 distance of the centres.
+ */
 #ifndef WAFER_PLACER_H
 #define WAFER_PLACER_H
 
@@ -13,7 +14,7 @@
 extern "C" {
 #endif
 
-#define WAFER_PLACER_MOST_SIDE 4096    /* cores along a side of the wafer */
+#define WAFER_PLACER_MOST_SIDE 4096 /* cores along a side of the wafer */
 #define WAFER_PLACER_MOST_KERNELS 4096
 
 /* One way to shape a kernel, not yet turned. */
@@ -48,7 +49,7 @@ typedef struct wafer_placer_problem {
 typedef struct wafer_placed {
   uint32_t shape; /* index into the kind's shapes */
   bool turned;
-  uint32_t x, y; /* lower left corner */
+  uint32_t x, y;          /* lower left corner */
   uint32_t width, height; /* as placed */
 } wafer_placed;
 
@@ -58,7 +59,7 @@ typedef struct wafer_placed {
 typedef struct wafer_placer_options {
   uint64_t seed, moves;
   double seconds;
-  uint32_t threads; /* 0: as many as the host has */
+  uint32_t threads;          /* 0: as many as the host has */
   const wafer_placed *start; /* NULL, or a layout whose rectangles some candidates start from */
 } wafer_placer_options;
 
@@ -68,9 +69,9 @@ typedef struct wafer_placement {
   uint64_t wire2;   /* twice the weighted length */
   uint64_t area;    /* cores covered */
   double score;
-  uint64_t time_bound; /* none is faster: the least time whose smallest shapes fit the area */
-  double score_bound;  /* no placement scores less */
-  uint64_t moves;      /* tried */
+  uint64_t time_bound;  /* none is faster: the least time whose smallest shapes fit the area */
+  double score_bound;   /* no placement scores less */
+  uint64_t moves;       /* tried */
   double first_seconds; /* until the first legal placement */
 } wafer_placement;
 

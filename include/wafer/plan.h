@@ -149,7 +149,7 @@ typedef struct wafer_phase {
   X(if, "one of two functions, by a condition")                                                    \
   X(loop, "a function again and again, as ONNX's Loop")                                            \
   X(scan, "a function over slices, as ONNX's Scan")                                                \
-  X(map, "a function over the elements of sequences, as ONNX's SequenceMap")                        \
+  X(map, "a function over the elements of sequences, as ONNX's SequenceMap")                       \
   X(fit, "the first of several functions whose inputs are of the given types")
 
 typedef enum wafer_step_kind {
@@ -211,8 +211,8 @@ typedef struct wafer_trained {
   uint32_t gradient; /* value, output of functions[0], of the weight's type; NONE: evaluation */
 } wafer_trained;
 
-/* An input of functions[0] that the driver fills with draws from [0, 1) of f32, keyed by seed, step,
- * micro-batch and this key: XXH3-64 of the ONNX node's name. */
+/* An input of functions[0] that the driver fills with draws from [0, 1) of f32, keyed by seed,
+ * step, micro-batch and this key: XXH3-64 of the ONNX node's name. */
 typedef struct wafer_noise {
   uint32_t input;
   uint64_t key;
@@ -228,7 +228,7 @@ typedef struct wafer_training {
                        of losses with classes */
   uint32_t labels;  /* input */
   uint32_t seed;    /* input: gradient of `loss` to start the backward pass; NONE: evaluation */
-  uint32_t micro_batch; /* leading dim of the inputs */
+  uint32_t micro_batch;           /* leading dim of the inputs */
   wafer_optimizer_kind optimizer; /* of wafer_plan_updates; elsewhere it says nothing */
   uint32_t trained_count, noise_count;
   const wafer_trained *trained;
@@ -269,15 +269,15 @@ typedef struct wafer_plan {
   const wafer_launch *launches;
   const wafer_bytes *programs;
   const char *no_programs; /* why there are none; "" when there are */
-  const char *mlir; /* the placed IR as text, for people and tools */
+  const char *mlir;        /* the placed IR as text, for people and tools */
   size_t mlir_bytes;
   struct wafer_plan_file
       *file; /* of wafer_plan_open: its mapping and digests; NULL for one built in memory */
 } wafer_plan;
 
-/* Pipelined training: the weights stay on the wafer. Every gradient is a summed output of the kernel
- * that makes it and of no other; at the end of a batch the same cores update the weight with it, and
- * send the new one to every kernel that reads it. */
+/* Pipelined training: the weights stay on the wafer. Every gradient is a summed output of the
+ * kernel that makes it and of no other; at the end of a batch the same cores update the weight with
+ * it, and send the new one to every kernel that reads it. */
 static inline bool wafer_plan_updates(const wafer_plan *plan) {
   return plan->training && plan->mode == WAFER_MODE_pipelined && plan->training->seed != WAFER_NONE;
 }
@@ -308,8 +308,8 @@ wafer_status wafer_plan_touch_weight(const wafer_diag *diag, const wafer_plan *p
  * for holdings. `file` is for messages. */
 wafer_status wafer_plan_check(const wafer_diag *diag, const char *file, const wafer_plan *plan);
 
-/* What the cores of a kernel execute at fabric fidelity, in the arena: the program of its launch, or
- * in a pipeline the part of the common one that lies on the kernel's rectangle. UNSUPPORTED: the
+/* What the cores of a kernel execute at fabric fidelity, in the arena: the program of its launch,
+ * or in a pipeline the part of the common one that lies on the kernel's rectangle. UNSUPPORTED: the
  * plan has no program for it. */
 wafer_status wafer_plan_kernel_program(const wafer_diag *diag, wafer_arena *arena,
                                        const wafer_plan *plan, uint32_t kernel,
@@ -334,19 +334,19 @@ typedef struct wafer_timeline {
 wafer_status wafer_timeline_run(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
                                 uint64_t samples, wafer_timeline *timeline);
 
-/* A step of pipelined training in cycles, of a plan with wafer_plan_updates: the pipe fills, runs its
- * micro-batches, drains, and only then do weights change. Each part waits for the one before.
+/* A step of pipelined training in cycles, of a plan with wafer_plan_updates: the pipe fills, runs
+ * its micro-batches, drains, and only then do weights change. Each part waits for the one before.
  *   train    total_cycles of a timeline of the micro-batches
  *   gather   replicas: a sum passes along them to the first, whose words are (replicas - 1) x tiles
  *            through the rectangle's height in lanes, and a hop per column
  *   control  squares of the sums are added up and leave, for the norm and to see whether all is
- *            finite; loss and count have left (train has that). Rate and scale come back to all cores
- *   update   the longest: vector instructions of the optimizer over a kernel's sums
- *   send     the longest: new weights that leave a kernel, or reach one, one after the other; words
- *            over the lanes of a stream between the two rectangles, and hops */
+ *            finite; loss and count have left (train has that). Rate and scale come back to all
+ * cores update   the longest: vector instructions of the optimizer over a kernel's sums send the
+ * longest: new weights that leave a kernel, or reach one, one after the other; words over the lanes
+ * of a stream between the two rectangles, and hops */
 typedef struct wafer_step_cycles {
   uint64_t train, gather, control, update, send;
-  uint64_t step; /* all of them */
+  uint64_t step;       /* all of them */
   uint64_t sent_words; /* new weights, over all kernels; none of them crosses the edge */
 } wafer_step_cycles;
 

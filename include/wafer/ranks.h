@@ -1,6 +1,6 @@
 /* Processes that work together on one training run. What they need of each other is this table: two
- * calls that move bytes. MPI is one way to fill it (wafer_ranks_mpi), a process alone another (zero:
- * one rank), a test's threads a third. */
+ * calls that move bytes. MPI is one way to fill it (wafer_ranks_mpi), a process alone another
+ * (zero: one rank), a test's threads a third. */
 #ifndef WAFER_RANKS_H
 #define WAFER_RANKS_H
 

@@ -2,10 +2,10 @@
  *
  * The law, in cycles of the wafer's clock:
  *   step = ceil(micro-batches / N) * micro-batch + sum + update
- * - micro-batch: the plan's timeline (wafer_timeline_run): weights from MemoryX, inputs at the edge,
- *   kernels, gradients out at the edge, each at the machine's rate.
- * - sum: SwarmX, a tree of broadcast-reduce nodes of the machine's fan-out: down and up its depth at
- *   swarmx hop-cycles, and one vector of all gradients at its rate.
+ * - micro-batch: the plan's timeline (wafer_timeline_run): weights from MemoryX, inputs at the
+ * edge, kernels, gradients out at the edge, each at the machine's rate.
+ * - sum: SwarmX, a tree of broadcast-reduce nodes of the machine's fan-out: down and up its depth
+ * at swarmx hop-cycles, and one vector of all gradients at its rate.
  * - update: MemoryX reads the gradients, reads and writes weights and state, at its rate on each of
  *   its servers, after its latency.
  * Sum and update follow the last micro-batch: nothing is hidden behind it. */
@@ -27,8 +27,8 @@ typedef struct wafer_scale_options {
 } wafer_scale_options;
 
 typedef struct wafer_scale_step {
-  uint64_t depth;                               /* of the SwarmX tree: 0 for one system */
-  uint64_t rounds;                              /* micro-batches of the busiest system */
+  uint64_t depth;                                  /* of the SwarmX tree: 0 for one system */
+  uint64_t rounds;                                 /* micro-batches of the busiest system */
   uint64_t micro_batch, system, sum, update, step; /* cycles; system = rounds * micro-batch */
   double seconds;
 } wafer_scale_step;
@@ -48,8 +48,8 @@ typedef struct wafer_scale_core {
 wafer_status wafer_scale_predict(const wafer_diag *diag, const wafer_plan *plan,
                                  const wafer_scale_options *options, wafer_scale_step *out);
 /* The cycles of one micro-batch alone, for many calls of wafer_scale_of. A density below 1 shortens
- * phases of products with weights: time goes with the non-zeros, each of which is sent as an index and
- * a value. */
+ * phases of products with weights: time goes with the non-zeros, each of which is sent as an index
+ * and a value. */
 wafer_status wafer_scale_micro_batch(const wafer_diag *diag, const wafer_plan *plan, double density,
                                      uint64_t *cycles);
 void wafer_scale_of(const wafer_plan *plan, const wafer_scale_options *options,

@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/* kernel: each kernel as a tensor computation, cycles from the plan. fabric: every core executes its
- * program, every wavelet moves through routers, cycles are counted; for plans with programs. */
+/* kernel: each kernel as a tensor computation, cycles from the plan. fabric: every core executes
+ * its program, every wavelet moves through routers, cycles are counted; for plans with programs. */
 typedef enum wafer_fidelity { WAFER_FIDELITY_kernel, WAFER_FIDELITY_fabric } wafer_fidelity;
 
 /* A piece of a run at fabric fidelity, in cycles from its beginning. */
@@ -32,7 +32,8 @@ typedef struct wafer_span {
 } wafer_span;
 
 /* Who is told of spans: those of one kind and index in the order of their starts, without overlap;
- * those of a core, for `cores` alone, likewise, loads beside the others. All is borrowed while the session lives. */
+ * those of a core, for `cores` alone, likewise, loads beside the others. All is borrowed while the
+ * session lives. */
 typedef struct wafer_watch {
   void *self;
   void (*span)(void *self, const wafer_span *span);

@@ -1,9 +1,9 @@
 /* SwarmX: the sum of the gradients of a step's micro-batches, always in the same order.
  *
  * Micro-batch i of m is a leaf of the binary tree whose node (level, index) covers the leaves
- * [index << level, (index + 1) << level); a node of which one child has no leaves is the other child.
- * A system that ran a range of micro-batches sends one partial sum per maximal node inside its
- * range; f32 addition of two is commutative, so the finished sum has the same bits for every
+ * [index << level, (index + 1) << level); a node of which one child has no leaves is the other
+ * child. A system that ran a range of micro-batches sends one partial sum per maximal node inside
+ * its range; f32 addition of two is commutative, so the finished sum has the same bits for every
  * partition and every order of arrival. */
 #ifndef WAFER_SWARMX_H
 #define WAFER_SWARMX_H
@@ -43,7 +43,8 @@ wafer_status wafer_swarmx_add(wafer_swarmx *swarmx, const wafer_swarmx_node *nod
 wafer_status wafer_swarmx_add_leaf(wafer_swarmx *swarmx, uint64_t leaf, const wafer_view *pieces,
                                    uint32_t count, const double *scalars);
 
-/* The nodes held now, in order of their leaves: what a system sends. Borrowed until the next call. */
+/* The nodes held now, in order of their leaves: what a system sends. Borrowed until the next call.
+ */
 uint32_t wafer_swarmx_held(const wafer_swarmx *swarmx, const wafer_swarmx_node **out);
 /* Joins what is left at the right end of the tree: all leaves must be there, else INTERNAL. The sum
  * is the SwarmX's until `begin`. */

@@ -23,15 +23,15 @@ extern "C" {
 /* ---- a system: what runs one micro-batch ---- */
 
 typedef struct wafer_micro_batch {
-  const void *const *fields; /* dense arrays, as `fields` of the system describes them */
-  float loss_gradient;       /* where the backward pass starts: a power of two */
+  const void *const *fields;  /* dense arrays, as `fields` of the system describes them */
+  float loss_gradient;        /* where the backward pass starts: a power of two */
   uint64_t seed, step, index; /* of random draws: the run's, the step, the micro-batch in it */
 } wafer_micro_batch;
 
 typedef struct wafer_answer {
-  double loss, count, correct;  /* sums; correct 0 where nobody counts it */
-  uint32_t gradient_count;      /* 0: evaluation; else one per parameter */
-  const wafer_view *gradients;  /* the system's until its next run */
+  double loss, count, correct; /* sums; correct 0 where nobody counts it */
+  uint32_t gradient_count;     /* 0: evaluation; else one per parameter */
+  const wafer_view *gradients; /* the system's until its next run */
 } wafer_answer;
 
 typedef struct wafer_system {
@@ -80,17 +80,17 @@ typedef struct wafer_transport {
   void (*destroy)(void *self);
 } wafer_transport;
 
-/* What this process has of a run. Alone: everything, `systems` ranges of micro-batches one after the
- * other through one session, each with partial sums of its own. As one of several ranks: a share of
- * systems and weight servers, and a node of SwarmX (docs/training.md); every rank is given the same
- * but for `ranks`. */
+/* What this process has of a run. Alone: everything, `systems` ranges of micro-batches one after
+ * the other through one session, each with partial sums of its own. As one of several ranks: a
+ * share of systems and weight servers, and a node of SwarmX (docs/training.md); every rank is given
+ * the same but for `ranks`. */
 typedef struct wafer_local {
   const wafer_diag *diag;
   uint32_t systems;
-  wafer_system training, evaluation; /* owned from here on; a zero one is absent */
-  wafer_system rest; /* evaluation of the last, smaller micro-batch */
+  wafer_system training, evaluation;     /* owned from here on; a zero one is absent */
+  wafer_system rest;                     /* evaluation of the last, smaller micro-batch */
   const wafer_dataset *data, *eval_data; /* NULL: none */
-  const wafer_gather *fields; /* of both */
+  const wafer_gather *fields;            /* of both */
   uint32_t micro_batch, eval_micro_batch;
   bool shuffle;
   uint64_t seed;
@@ -101,18 +101,18 @@ typedef struct wafer_local {
 } wafer_local;
 
 wafer_status wafer_transport_local(const wafer_local *local, wafer_transport *out);
-/* On ranks above 0, which call nothing else of the table: does what rank 0's calls ask for, until it
- * calls wafer_transport_end. */
+/* On ranks above 0, which call nothing else of the table: does what rank 0's calls ask for, until
+ * it calls wafer_transport_end. */
 wafer_status wafer_transport_serve(const wafer_transport *transport);
 wafer_status wafer_transport_end(const wafer_transport *transport);
 
 /* ---- the loop ---- */
 
 typedef struct wafer_train_step {
-  uint64_t step; /* done, from 1 */
-  double loss;   /* mean over the elements that count */
+  uint64_t step;               /* done, from 1 */
+  double loss;                 /* mean over the elements that count */
   double lr, norm, loss_scale; /* norm of the mean's gradient, before clipping */
-  bool skipped;  /* the loss scale was too large */
+  bool skipped;                /* the loss scale was too large */
 } wafer_train_step;
 
 typedef struct wafer_train_score {
@@ -141,8 +141,8 @@ typedef struct wafer_train_options {
   bool classes;        /* the loss has right answers */
   uint64_t eval_every; /* 0: after the last step alone; without evaluation data never */
   bool evaluate;
-  const char *model, *loss; /* for the checkpoint */
-  const char *checkpoint;   /* folder; NULL: none */
+  const char *model, *loss;        /* for the checkpoint */
+  const char *checkpoint;          /* folder; NULL: none */
   uint64_t checkpoint_every, keep; /* 0: after the last step alone; 0: all */
   bool resume;
   wafer_train_watch watch;

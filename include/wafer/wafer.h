@@ -87,7 +87,8 @@ typedef enum wafer_placer_kind {
   WAFER_PLACER_best   /* the shelves' layout, or a better one that wafer/placer.h finds */
 } wafer_placer_kind;
 
-/* What "better" means. Nothing is traded for it: the shelves' layout stays when it is not beaten. */
+/* What "better" means. Nothing is traded for it: the shelves' layout stays when it is not beaten.
+ */
 typedef enum wafer_objective {
   WAFER_OBJECTIVE_throughput, /* a shorter interval; of equals the shorter wires */
   WAFER_OBJECTIVE_latency,    /* a shorter latency */
@@ -137,19 +138,20 @@ typedef struct wafer_training_options {
   const char *output; /* model output that the loss reads; NULL: the first */
   bool ignores;       /* labels of ignore_index do not count (cross-entropy, nll) */
   int64_t ignore_index;
-  int32_t class_axis; /* of the losses with classes; negative: from the last; 0: axis 1 */
+  int32_t class_axis;   /* of the losses with classes; negative: from the last; 0: axis 1 */
   uint32_t micro_batch; /* samples; the leading dim of every input becomes this; 0: as it is */
   wafer_recompute recompute;
-  bool evaluate;             /* forward and loss alone */
+  bool evaluate;                  /* forward and loss alone */
   wafer_optimizer_kind optimizer; /* of a pipeline, which updates its weights; one on the wafer */
-  size_t frozen_count;       /* weights that stay as they are: */
-  const char *const *frozen; /* patterns of their names, as of fnmatch(3) */
+  size_t frozen_count;            /* weights that stay as they are: */
+  const char *const *frozen;      /* patterns of their names, as of fnmatch(3) */
 } wafer_training_options;
 
 /* Why a model does not fit. Bytes are of one core, at the split of the kernel that needs fewest; 0
  * where cores are short. Every remedy was tried and works. */
 typedef struct wafer_owner_bytes {
-  const char *what, *node; /* "weight 'conv1.w' (1 at a time)"; the ONNX node that makes it, or "" */
+  const char *what,
+      *node; /* "weight 'conv1.w' (1 at a time)"; the ONNX node that makes it, or "" */
   uint64_t bytes;
 } wafer_owner_bytes;
 typedef struct wafer_remedy {
@@ -181,7 +183,8 @@ typedef struct wafer_options {
   /* Of each weight of two dims that a matrix product takes, this share (0 to below 1) becomes zero:
    * the smallest magnitudes. 0: none. */
   double sparsity;
-  /* Weights by their names (`input`), of the model's shape: where the value is zero, so is the weight.
+  /* Weights by their names (`input`), of the model's shape: where the value is zero, so is the
+   * weight.
    */
   size_t mask_count;
   const wafer_value_binding *masks;
@@ -201,7 +204,8 @@ typedef struct wafer_options {
   /* Gets each problem in place of the context's diag. Strings live as long as the call. */
   void (*problem)(void *self, const wafer_problem *problem);
   void *problem_self;
-  /* Called when the model does not fit, before that is reported. Strings live as long as the call. */
+  /* Called when the model does not fit, before that is reported. Strings live as long as the call.
+   */
   void (*refused)(void *self, const wafer_refusal *refusal);
   void *refused_self;
 } wafer_options;

@@ -17,7 +17,7 @@ typedef struct wafer_weight {
   wafer_shape shape;
   const void *data; /* dense row-major, unaligned: in a mapped file or in the arena; NULL: absent */
   size_t bytes;
-  uint64_t digest; /* XXH3-64 of the data; 0 until wafer_weight_digest */
+  uint64_t digest;      /* XXH3-64 of the data; 0 until wafer_weight_digest */
   const char *expected; /* of an absent one: where its data should lie, "" when nobody said */
   bool trained; /* data is the initial value; a session takes the current one from outside */
   /* Zeros neither stream nor multiply, and training leaves them zero. */

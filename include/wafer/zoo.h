@@ -33,7 +33,7 @@ typedef enum wafer_zoo_flag {
   WAFER_ZOO_INTERLEAVED = 8,     /* rotary pairs are neighbours, not halves */
   WAFER_ZOO_ATTENTION_BIAS = 16, /* biases of query, key, value and output */
   WAFER_ZOO_MLP_BIAS = 32,
-  WAFER_ZOO_HEAD_BIAS = 64, /* of the last product */
+  WAFER_ZOO_HEAD_BIAS = 64,   /* of the last product */
   WAFER_ZOO_MASKED_HEAD = 128 /* bert: logits of masked tokens in place of the pooler */
 } wafer_zoo_flag;
 
@@ -67,7 +67,8 @@ wafer_status wafer_zoo_check(const wafer_diag *diag, const wafer_zoo_model *mode
 uint64_t wafer_zoo_parameters(const wafer_zoo_model *model);
 
 typedef struct wafer_zoo_options {
-  bool init; /* weights drawn from `seed`; otherwise they are external, in a file that is not made */
+  bool
+      init; /* weights drawn from `seed`; otherwise they are external, in a file that is not made */
   uint64_t seed;
 } wafer_zoo_options;
 

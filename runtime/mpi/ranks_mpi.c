@@ -1,5 +1,5 @@
-/* The plug-in that joins ranks by MPI: a library of its own, so that nothing else links MPI. It sees
- * one header and returns what went wrong as text. */
+/* The plug-in that joins ranks by MPI: a library of its own, so that nothing else links MPI. It
+ * sees one header and returns what went wrong as text. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <time.h>

@@ -24,16 +24,16 @@ static void round_trip(wafer_arena *arena, const wafer_fabric_program *program, 
   if (wafer_assembly_print(NULL, again, &text, &size) != WAFER_OK) return;
   bool read = wafer_assembly_read(NULL, arena, "again", text, size, &program) == WAFER_OK;
   free(text);
-  if (from_text && (!read || !wafer_fabric_program_write(arena, program, &next) ||
-                    !same(bytes, next)))
+  if (from_text &&
+      (!read || !wafer_fabric_program_write(arena, program, &next) || !same(bytes, next)))
     abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   wafer_arena *arena = wafer_arena_create();
   const wafer_fabric_program *program;
-  if (arena && wafer_assembly_read(NULL, arena, "fuzz", (const char *)data, size, &program) ==
-                   WAFER_OK)
+  if (arena &&
+      wafer_assembly_read(NULL, arena, "fuzz", (const char *)data, size, &program) == WAFER_OK)
     round_trip(arena, program, true);
   if (arena && wafer_fabric_program_read(NULL, "fuzz", arena, (wafer_bytes){data, size},
                                          &program) == WAFER_OK)

@@ -40,14 +40,10 @@ static size_t digits_end(const uint8_t *data, size_t size, size_t from) {
 /* One of the edges, or a neighbour of the number that was there. */
 static uint64_t another(uint64_t was, uint64_t pick) {
   switch (pick % 4) {
-  case 0:
-    return was + 1;
-  case 1:
-    return was - 1;
-  case 2:
-    return pick / 4 % 64;
-  default:
-    return edges[pick / 4 % (sizeof edges / sizeof *edges)];
+  case 0: return was + 1;
+  case 1: return was - 1;
+  case 2: return pick / 4 % 64;
+  default: return edges[pick / 4 % (sizeof edges / sizeof *edges)];
   }
 }
 

@@ -89,7 +89,8 @@ static void try_signed(wafer_arena *arena, const uint8_t *data, size_t size) {
   wafer_bytes *programs = WAFER_NEW(arena, wafer_bytes, count - 3);
   if (!programs) return;
   for (size_t i = 3; i < count; i++) programs[i - 3] = entries[i].data;
-  plan_members members = {entries[0].data, entries[2].data, 2, parts, (uint32_t)(count - 3), programs};
+  plan_members members = {entries[0].data, entries[2].data,       2,
+                          parts,           (uint32_t)(count - 3), programs};
   char path[] = "/tmp/wafer-fuzz-XXXXXX";
   int file = mkstemp(path);
   if (file < 0) return;

@@ -61,8 +61,8 @@ static void all_cases_come_back(void) {
   CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
   for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
     const wafer_fabric_program *program;
-    wafer_status status = wafer_case_program(NULL, arena, wse2, cases[i].name, &cases[i].options,
-                                             &program);
+    wafer_status status =
+        wafer_case_program(NULL, arena, wse2, cases[i].name, &cases[i].options, &program);
     CU_ASSERT_FATAL(status == WAFER_OK);
     check_round(arena, cases[i].name, program);
   }

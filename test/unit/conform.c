@@ -80,7 +80,8 @@ static void test_drawn(void) {
     CU_ASSERT_EQUAL(conform_compare(NULL, &rule, "y", &a, &b, &d), i < 2 ? WAFER_OK : WAFER_DIFFER);
     CU_ASSERT_EQUAL(d.drawn, i == 0);
     if (i == 0) CU_ASSERT_EQUAL(d.ulp, 0);
-    if (i == 0) CU_ASSERT_EQUAL(conform_compare(NULL, &CONFORM_RULE, "y", &a, &b, &d), WAFER_DIFFER);
+    if (i == 0)
+      CU_ASSERT_EQUAL(conform_compare(NULL, &CONFORM_RULE, "y", &a, &b, &d), WAFER_DIFFER);
   }
 }
 
@@ -185,7 +186,7 @@ CU_TestInfo tests_conform[] = {{"the rule for floats", test_floats},
                                {"units of the last place", test_measures},
                                {"everything else exactly", test_exact},
                                {"types and shapes", test_unlike},
-    {"drawn", test_drawn},
+                               {"drawn", test_drawn},
                                {"tests below a folder", test_find},
                                {"workers that die", test_workers},
                                {"the table", test_table},

@@ -678,8 +678,8 @@ static void test_windows(void) {
   judge("windows", &a, 0.05);
 }
 
-CU_TestInfo tests_exchange[] = {
-    {"identity", test_identity}, {"apart", test_apart},       {"between", test_between},
-    {"beside each other", test_beside},
-    {"train", test_train},       {"estimate", test_estimate}, {"maps", test_maps},
-    {"border", test_border},     {"windows", test_windows},   CU_TEST_INFO_NULL};
+CU_TestInfo tests_exchange[] = {{"identity", test_identity}, {"apart", test_apart},
+                                {"between", test_between},   {"beside each other", test_beside},
+                                {"train", test_train},       {"estimate", test_estimate},
+                                {"maps", test_maps},         {"border", test_border},
+                                {"windows", test_windows},   CU_TEST_INFO_NULL};

@@ -312,10 +312,10 @@ static void convolves_by_inputs(void) {
                (int)xs.dims[2], (int)xs.dims[3]);
       uint32_t operands[] = {input(&b, WAFER_DTYPE_f32, shape, false),
                              input(&b, WAFER_DTYPE_f32, convs[i].w, false)};
-      wafer_attr attrs[] = {
-          whole(WAFER_ATTR_group, convs[i].group), ints(WAFER_ATTR_strides, 2, convs[i].strides),
-          ints(WAFER_ATTR_dilations, 2, convs[i].dilations), ints(WAFER_ATTR_pads, 4, convs[i].pads),
-          INTS(output_padding, 0, 0)};
+      wafer_attr attrs[] = {whole(WAFER_ATTR_group, convs[i].group),
+                            ints(WAFER_ATTR_strides, 2, convs[i].strides),
+                            ints(WAFER_ATTR_dilations, 2, convs[i].dilations),
+                            ints(WAFER_ATTR_pads, 4, convs[i].pads), INTS(output_padding, 0, 0)};
       output(&b, node_of(&b, transposed ? WAFER_OP_conv_transpose : WAFER_OP_conv, operands, 2,
                          attrs, 5));
       check(&b, convs[i].name);

@@ -7,10 +7,11 @@
 
 #define R WAFER_NO_REGISTER
 #define AT(T, where, ...)                                                                          \
-  {                                                                                                \
-    .kind = WAFER_OPERAND_memory, .dtype = WAFER_DTYPE_##T, .reg = R, .address = where,            \
-    .stride = __VA_ARGS__                                                                          \
-  }
+  {.kind = WAFER_OPERAND_memory,                                                                   \
+   .dtype = WAFER_DTYPE_##T,                                                                       \
+   .reg = R,                                                                                       \
+   .address = where,                                                                               \
+   .stride = __VA_ARGS__}
 #define FLAT(T, where, step)                                                                       \
   {                                                                                                \
     .kind = WAFER_OPERAND_memory, .dtype = WAFER_DTYPE_##T, .reg = R, .address = where,            \
@@ -21,12 +22,9 @@
       step                                                                                         \
     }                                                                                              \
   }
-#define WIRE(T, c)                                                                                 \
-  { .kind = WAFER_OPERAND_fabric, .dtype = WAFER_DTYPE_##T, .color = c }
-#define CONSTANT(T, v)                                                                             \
-  { .kind = WAFER_OPERAND_constant, .dtype = WAFER_DTYPE_##T, .value = v }
-#define NOWHERE(T)                                                                                 \
-  { .kind = WAFER_OPERAND_null, .dtype = WAFER_DTYPE_##T }
+#define WIRE(T, c) {.kind = WAFER_OPERAND_fabric, .dtype = WAFER_DTYPE_##T, .color = c}
+#define CONSTANT(T, v) {.kind = WAFER_OPERAND_constant, .dtype = WAFER_DTYPE_##T, .value = v}
+#define NOWHERE(T) {.kind = WAFER_OPERAND_null, .dtype = WAFER_DTYPE_##T}
 #define DO(name, n, to, ...)                                                                       \
   .op = WAFER_CORE_##name, .shape = {1, 1, 1, n}, .count_reg = R, .out = to, .in = {__VA_ARGS__}
 #define APPLY(name, n, to, ...)                                                                    \

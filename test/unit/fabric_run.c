@@ -6,16 +6,12 @@
 
 #define R WAFER_NO_REGISTER
 #define MEM(at)                                                                                    \
-  {                                                                                                \
-    .kind = WAFER_OPERAND_memory, .dtype = WAFER_DTYPE_f32, .reg = R, .address = at, .stride = {   \
-      0,                                                                                           \
-      0,                                                                                           \
-      0,                                                                                           \
-      4                                                                                            \
-    }                                                                                              \
-  }
-#define FABRIC(c)                                                                                  \
-  { .kind = WAFER_OPERAND_fabric, .dtype = WAFER_DTYPE_f32, .color = c }
+  {.kind = WAFER_OPERAND_memory,                                                                   \
+   .dtype = WAFER_DTYPE_f32,                                                                       \
+   .reg = R,                                                                                       \
+   .address = at,                                                                                  \
+   .stride = {0, 0, 0, 4}}
+#define FABRIC(c) {.kind = WAFER_OPERAND_fabric, .dtype = WAFER_DTYPE_f32, .color = c}
 #define MOVE(n, to, from)                                                                          \
   {                                                                                                \
     .op = WAFER_CORE_move, .shape = {1, 1, 1, n}, .count_reg = R, .out = to, .in = { from }        \
@@ -58,10 +54,14 @@ static const wafer_core_binding left_bindings[] = {{0, 2, true}, {1, 0, false}};
 static const wafer_core_binding right_bindings[] = {{1, 2, true}, {0, 0, false}};
 
 #define PAIR(list, routes_used)                                                                    \
-  {                                                                                                \
-    .name = "pair", .width = 2, .height = 1, .programs = list, .program_count = 2, .core = both,   \
-    .routes = pair, .route_count = routes_used                                                     \
-  }
+  {.name = "pair",                                                                                 \
+   .width = 2,                                                                                     \
+   .height = 1,                                                                                    \
+   .programs = list,                                                                               \
+   .program_count = 2,                                                                             \
+   .core = both,                                                                                   \
+   .routes = pair,                                                                                 \
+   .route_count = routes_used}
 
 static wafer_status run_pair(const wafer_instruction *left, uint32_t left_count,
                              const wafer_instruction *right, uint32_t right_count, fixture **out) {
@@ -181,7 +181,8 @@ static void data_tasks_take_wavelets(void) {
   finish(f);
 }
 
-/* An image grows with what is written, in any order, and keeps it; what lies between is nobody's. */
+/* An image grows with what is written, in any order, and keeps it; what lies between is nobody's.
+ */
 static void memory_keeps_what_is_written(void) {
   static const uint32_t none[4] = {WAFER_NO_PROGRAM, WAFER_NO_PROGRAM, WAFER_NO_PROGRAM,
                                    WAFER_NO_PROGRAM};

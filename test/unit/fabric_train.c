@@ -218,12 +218,10 @@ static void program_core(trial *t, uint32_t core) {
       if (f->at[i] == core && f->takes[i]) in = i;
     if (!in) continue;
     if (f->keeps[in]) elements = f->keeps[in];
-    wafer_instruction code = {.op = WAFER_CORE_move,
-                              .shape = {1, 1, 1, elements},
-                              .out = memory(t, (uint8_t)c, RESULTS)};
+    wafer_instruction code = {
+        .op = WAFER_CORE_move, .shape = {1, 1, 1, elements}, .out = memory(t, (uint8_t)c, RESULTS)};
     if (forwards && out >= 0 && !f->kind && !t->flows[out].kind &&
-        t->flows[out].dtype == f->dtype &&
-        t->flows[out].elements == elements) {
+        t->flows[out].dtype == f->dtype && t->flows[out].elements == elements) {
       code.op = draw(t, 4) ? WAFER_CORE_add : WAFER_CORE_mul;
       code.out = bind(t, core, (uint8_t)out, true);
       code.in[1] = memory(t, (uint8_t)c, 0);
@@ -395,7 +393,9 @@ static void chains_are_exact(void) {
       const wafer_machine *machine;
       wafer_case_result one, many;
       wafer_case_options o = {.width = 2 + (uint32_t)i % 4 * 3,
-                              .height = i % 4 == 1 ? 3 : i == 75 || i == 78 ? 9 : 1,
+                              .height = i % 4 == 1           ? 3
+                                        : i == 75 || i == 78 ? 9
+                                                             : 1,
                               .words = words[i / 4 % WAFER_COUNT(words)],
                               .repeat = 1 + i % 2,
                               .single = true};

@@ -25,10 +25,20 @@ static void faults_are_spelt(void) {
     wafer_fault_format(&got, text, sizeof text);
     CU_ASSERT_STRING_EQUAL(text, rows[i].text);
   }
-  static const char *const bad[] = {"",          "drop",       "drop@",         "lose@1,2,3",
-                                    "drop@1,2",  "drop@1,2,3,4", "flip@1,2,3,32", "flip@1,2,3,8,5", "stuck@1,2,3,4,5",
-                                    "flip@1,2,3,4,5,6", "drop@-1,2,3",
-                                    "drop@1,2,3 ", "flip@1,2,3,", "drop@4294967296,0,0",
+  static const char *const bad[] = {"",
+                                    "drop",
+                                    "drop@",
+                                    "lose@1,2,3",
+                                    "drop@1,2",
+                                    "drop@1,2,3,4",
+                                    "flip@1,2,3,32",
+                                    "flip@1,2,3,8,5",
+                                    "stuck@1,2,3,4,5",
+                                    "flip@1,2,3,4,5,6",
+                                    "drop@-1,2,3",
+                                    "drop@1,2,3 ",
+                                    "flip@1,2,3,",
+                                    "drop@4294967296,0,0",
                                     "drop@0,0,18446744073709551616"};
   wafer_fault got;
   for (size_t i = 0; i < WAFER_COUNT(bad); i++) CU_ASSERT(!wafer_fault_parse(bad[i], &got));
@@ -89,8 +99,8 @@ static void every_fault_shows_or_is_harmless(void) {
     }
     char text[96];
     wafer_fault_format(&fault, text, sizeof text);
-    bool named = (status == WAFER_TRAP || status == WAFER_DIFFER) &&
-                 c.severity == WAFER_NOTE && result.struck == 1 && strstr(c.text, text);
+    bool named = (status == WAFER_TRAP || status == WAFER_DIFFER) && c.severity == WAFER_NOTE &&
+                 result.struck == 1 && strstr(c.text, text);
     if (!named) printf("\n%s %s: %d %s\n", cases[one].name, text, status, c.text);
     CU_ASSERT(named);
     shown[fault.kind]++;
@@ -160,7 +170,8 @@ static void open_model(model *m, wafer_mode mode) {
   wafer_options options = {.mode = mode, .programs = WAFER_PROGRAMS_always};
   wafer_ctx ctx = {.arena = m->arena, .diag = &m->diag, .options = &options};
   CU_ASSERT_FATAL(wafer_machine_open(&m->diag, m->arena, "small16", &ctx.machine) == WAFER_OK);
-  CU_ASSERT_FATAL(wafer_import(&ctx, WAFER_SOURCE_DIR "/test/data/small_cnn.onnx", &m->ir) == WAFER_OK);
+  CU_ASSERT_FATAL(wafer_import(&ctx, WAFER_SOURCE_DIR "/test/data/small_cnn.onnx", &m->ir) ==
+                  WAFER_OK);
   CU_ASSERT_FATAL(wafer_transform(&ctx, m->ir, WAFER_DEFAULT_PASSES) == WAFER_OK);
   CU_ASSERT_FATAL(wafer_lower(&ctx, m->ir, &m->plan) == WAFER_OK);
   const wafer_type *type = &m->plan->values[m->plan->functions[0].inputs[0]].type;
@@ -175,8 +186,8 @@ static void open_model(model *m, wafer_mode mode) {
 static bool same_outputs(const model *m) {
   bool same = true;
   for (uint32_t i = 0; i < m->plan->functions[0].output_count; i++)
-    same &= !memcmp(m->sound[i], m->out[i].data,
-                    wafer_tensor_bytes(m->out[i].dtype, &m->out[i].shape));
+    same &=
+        !memcmp(m->sound[i], m->out[i].data, wafer_tensor_bytes(m->out[i].dtype, &m->out[i].shape));
   return same;
 }
 

@@ -19,11 +19,11 @@ typedef struct site {
   wafer_op op;
   op_text_attrs parsed;
   wafer_attr list[WAFER_OP_MAX_ATTRS];
-  wafer_attrs attrs;                        /* in the op's order */
-  uint32_t count;                           /* operands */
-  wafer_type types[MOST_OPERANDS + 1];      /* of the operands, then of the result */
-  MlirValue arguments[MOST_OPERANDS + 1];   /* operands, then the result's gradient */
-  wafer_view values[MOST_OPERANDS + 1];     /* of the arguments */
+  wafer_attrs attrs;                      /* in the op's order */
+  uint32_t count;                         /* operands */
+  wafer_type types[MOST_OPERANDS + 1];    /* of the operands, then of the result */
+  MlirValue arguments[MOST_OPERANDS + 1]; /* operands, then the result's gradient */
+  wafer_view values[MOST_OPERANDS + 1];   /* of the arguments */
   MlirValue y, gradients[MOST_OPERANDS];
 } site;
 
@@ -213,22 +213,15 @@ static double draw(void) { /* 0 .. 1 */
 
 static double element_of(char fill, int64_t i, int64_t count, int64_t limit) {
   switch (fill) {
-  case 'p':
-    return 0.5 + 2 * draw();
-  case 'u':
-    return 1.8 * draw() - 0.9;
-  case 'g':
-    return 1.2 + 2 * draw();
+  case 'p': return 0.5 + 2 * draw();
+  case 'u': return 1.8 * draw() - 0.9;
+  case 'g': return 1.2 + 2 * draw();
   case 'd': /* 7 and 11 are prime to no count here that divides both */
     return ((double)((i * (count % 7 ? 7 : 11)) % count) - (double)(count / 2) + 0.4) * 0.05;
-  case 'z':
-    return floor(4 * draw()) - 1;
-  case 'i':
-    return floor(2 * (double)limit * draw()) - (double)limit;
-  case 'b':
-    return draw() < 0.5;
-  default:
-    return 4 * draw() - 2;
+  case 'z': return floor(4 * draw()) - 1;
+  case 'i': return floor(2 * (double)limit * draw()) - (double)limit;
+  case 'b': return draw() < 0.5;
+  default: return 4 * draw() - 2;
   }
 }
 
@@ -257,12 +250,12 @@ static wafer_status build(site *s, const row *r, const wafer_diag *diag) {
   for (uint32_t i = 0; i < info->attr_count; i++)
     s->list[i] = *wafer_attr_find(given, info->attrs[i]);
   s->attrs = (wafer_attrs){info->attr_count, s->list};
-  CU_ASSERT_EQUAL_FATAL(wafer_op_infer(NULL, s->b.loc, r->op, &s->attrs, s->count, s->types,
-                                       &s->types[s->count]),
-                        WAFER_OK);
-  CU_ASSERT_EQUAL_FATAL(wafer_ir_begin_main(&s->ctx, s->ir, s->count + 1, names, s->types, &s->b,
-                                            s->arguments),
-                        WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(
+      wafer_op_infer(NULL, s->b.loc, r->op, &s->attrs, s->count, s->types, &s->types[s->count]),
+      WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(
+      wafer_ir_begin_main(&s->ctx, s->ir, s->count + 1, names, s->types, &s->b, s->arguments),
+      WAFER_OK);
   WAFER_TRY(wafer_build(&s->b, r->op, s->count, s->arguments, s->list, info->attr_count, &s->y));
   wafer_grad what = {.y = s->y,
                      .seed = s->arguments[s->count],
@@ -370,17 +363,21 @@ static const point points[] = {
     {R(clip, "3xf64", "a", "min=0 max=2"), {{0, 2, 3}}, {{1, 2, 0}}},
     {R(max, "3xf64 3xf64", "aa", ""), {{1, 2, 3}, {1, 3, 2}}, {{0.5, 0, 3}, {0.5, 2, 0}}},
     {R(min, "3xf64 3xf64", "aa", ""), {{1, 2, 3}, {1, 3, 2}}, {{0.5, 2, 0}, {0.5, 0, 3}}},
-    {R(pow, "3xf64 3xf64", "aa", ""), {{0, 0, 2}, {0, 2, 1}},
+    {R(pow, "3xf64 3xf64", "aa", ""),
+     {{0, 0, 2}, {0, 2, 1}},
      {{0, 0, 3}, {0, 0, 4.1588830833596715}}},
     {R(reduce_max, "4xf64", "a", "axes=0 keepdims=0"), {{1, 3, 3, 2}}, {{0, 0.5, 0.5, 0}}},
-    {R(reduce_min, "4xf64", "a", "axes=0 keepdims=1"), {{1, 3, 1, 1}},
+    {R(reduce_min, "4xf64", "a", "axes=0 keepdims=1"),
+     {{1, 3, 1, 1}},
      {{1.0 / 3, 0, 1.0 / 3, 1.0 / 3}}},
     /* the first of equal ones, as the kernel goes through its window */
     {R(max_pool, "1x1x3x3xf64", "a",
-      "kernel=2,2 strides=1,1 dilations=1,1 pads=0,0,0,0 ceil_mode=0"),
-     {{5, 5, 5, 5, 5, 5, 5, 5, 5}}, {{1, 2, 0, 3, 4, 0, 0, 0, 0}}},
+       "kernel=2,2 strides=1,1 dilations=1,1 pads=0,0,0,0 ceil_mode=0"),
+     {{5, 5, 5, 5, 5, 5, 5, 5, 5}},
+     {{1, 2, 0, 3, 4, 0, 0, 0, 0}}},
     {R(max_pool, "1x1x4xf64", "a", "kernel=2 strides=2 dilations=1 pads=0,0 ceil_mode=0"),
-     {{5, 5, 4, 5}}, {{1, 0, 0, 2}}},
+     {{5, 5, 4, 5}},
+     {{1, 0, 0, 2}}},
 };
 
 static void check_point(const point *p) {
@@ -445,10 +442,7 @@ static void test_refusals(void) {
 }
 
 CU_TestInfo tests_grad[] = {
-    {"slopes of every op", test_slopes},
-    {"every rule is checked", test_every_rule_is_checked},
-    {"points without a slope", test_points},
-    {"chains of ops", test_chains},
-    {"refused ops are named", test_refusals},
-    CU_TEST_INFO_NULL,
+    {"slopes of every op", test_slopes},      {"every rule is checked", test_every_rule_is_checked},
+    {"points without a slope", test_points},  {"chains of ops", test_chains},
+    {"refused ops are named", test_refusals}, CU_TEST_INFO_NULL,
 };

@@ -1,4 +1,5 @@
-/* frontend/expand_gradient.c: gradients against differences of the function itself, run as plans. */
+/* frontend/expand_gradient.c: gradients against differences of the function itself, run as plans.
+ */
 #include <CUnit/CUnit.h>
 #include <math.h>
 #include <stdio.h>
@@ -28,7 +29,8 @@ static void remember(void *self, wafer_severity severity, wafer_status status, c
   snprintf(m->said + used, sizeof m->said - used, "%s\n", text);
 }
 
-/* x f32 4 is the input, y what `text` makes of it, g the gradient by x of the sum of y's elements. */
+/* x f32 4 is the input, y what `text` makes of it, g the gradient by x of the sum of y's elements.
+ */
 static wafer_status begin(model *m, const wafer_diag *diag, const char *text) {
   protobuf *parts = calloc(2, sizeof *parts);
   char graph[1024];
@@ -68,8 +70,7 @@ static double run(const model *m, float *x, float *gradient) {
   if (wafer_session_run(m->session, &in, 1, out, 2) != WAFER_OK) return NAN;
   if (!wafer_shape_equal(&out[1].shape, &shape)) return NAN;
   wafer_shape_elements(&out[0].shape, &count);
-  for (int64_t i = 0; i < count; i++)
-    sum += wafer_element_f64(WAFER_DTYPE_f32, out[0].data, i);
+  for (int64_t i = 0; i < count; i++) sum += wafer_element_f64(WAFER_DTYPE_f32, out[0].data, i);
   memcpy(gradient, out[1].data, COUNT * sizeof *gradient);
   return sum;
 }

@@ -200,7 +200,6 @@ static void test_laws(void) {
 }
 
 CU_TestInfo tests_host_plan[] = {
-    {"runs", test_runs}, {"trains", test_trains}, {"files", test_files},
-    {"sizes", test_sizes},
-    {"laws", test_laws}, CU_TEST_INFO_NULL,
+    {"runs", test_runs},   {"trains", test_trains}, {"files", test_files},
+    {"sizes", test_sizes}, {"laws", test_laws},     CU_TEST_INFO_NULL,
 };

@@ -276,8 +276,7 @@ static const struct {
      "init a f32 2x2x1 = 0 1 0 2; init w f32 1x1x1 = 1; init r f32 1x1x1 = 0; "
      "init h f32 2x1x1 = 5 6; RNN(hidden_size=1,layout=1) a w r - - h -> x y",
      "2x1x1: 0.76159 0.96403"},
-    {17,
-     "init a f32 1x10x2 = 10 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0; DFT(inverse=1) a -> y",
+    {17, "init a f32 1x10x2 = 10 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0; DFT(inverse=1) a -> y",
      "1x10x2: 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1 0"},
     {13, "init s i64 1 = 3; ConstantOfShape s -> y", "3: 0 0 0"},
     {13, "Constant(value_ints=[4,5]) -> y", "2: 4 5"},

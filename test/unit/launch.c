@@ -11,8 +11,13 @@ static const wafer_port_box boxes[] = {
     {.first = 1, .shape = {1, 1, 2, 3}, .stride = {0, 0, 8, 2}},
     {.first = 20, .shape = {1, 1, 1, 1}, .stride = {0, 0, 0, 0}},
 };
-static const wafer_port_use port = {
-    .value = 3, .x = 0, .y = 7, .side = WAFER_PORT_west, .color = 5, .box_count = 2, .boxes = boxes};
+static const wafer_port_use port = {.value = 3,
+                                    .x = 0,
+                                    .y = 7,
+                                    .side = WAFER_PORT_west,
+                                    .color = 5,
+                                    .box_count = 2,
+                                    .boxes = boxes};
 
 static void test_pack(void) {
   uint16_t tensor[24], back[24] = {0};

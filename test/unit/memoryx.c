@@ -149,13 +149,13 @@ static void other_types_are_refused(void) {
   CU_ASSERT_STRING_EQUAL(last.place, "/nonexistent");
 }
 
-/* In a process that may have 8 MB more: state of 3 x 24 MB does not fit in memory, in files it does.
+/* In a process that may have 8 MB more: state of 3 x 24 MB does not fit in memory, in files it
+ * does.
  */
 static int train_large(const char *store) {
   wafer_parameter p = {.name = "w", .dtype = WAFER_DTYPE_f32, .shape = {2, {1536, 4096}}};
-  wafer_memoryx_options options = {.optimizer = wafer_optimizer_default(WAFER_OPTIMIZER_adam),
-                                   .threads = 1,
-                                   .store = store};
+  wafer_memoryx_options options = {
+      .optimizer = wafer_optimizer_default(WAFER_OPTIMIZER_adam), .threads = 1, .store = store};
   FILE *status = fopen("/proc/self/statm", "r");
   unsigned long pages[6] = {0};
   for (int i = 0; i < 6; i++)

@@ -61,24 +61,14 @@ static inline void op_hostile_attrs(uint64_t *state, wafer_op op, uint32_t rank,
       out->floats[i][j] = (double)op_hostile_int(state) / 2;
     }
     switch (wafer_attr_kind_of(attr->id)) {
-    case WAFER_ATTR_KIND_int:
-      attr->i = op_hostile_int(state);
-      break;
-    case WAFER_ATTR_KIND_float:
-      attr->f = (double)op_hostile_int(state);
-      break;
-    case WAFER_ATTR_KIND_string:
-      attr->s = op_hostile_word(state, op, attr->id);
-      break;
-    case WAFER_ATTR_KIND_ints:
-      attr->ints.count = count, attr->ints.at = out->ints[i];
-      break;
+    case WAFER_ATTR_KIND_int: attr->i = op_hostile_int(state); break;
+    case WAFER_ATTR_KIND_float: attr->f = (double)op_hostile_int(state); break;
+    case WAFER_ATTR_KIND_string: attr->s = op_hostile_word(state, op, attr->id); break;
+    case WAFER_ATTR_KIND_ints: attr->ints.count = count, attr->ints.at = out->ints[i]; break;
     case WAFER_ATTR_KIND_floats:
       attr->floats.count = count, attr->floats.at = out->floats[i];
       break;
-    case WAFER_ATTR_KIND_data:
-      attr->data.bytes = NULL;
-      break;
+    case WAFER_ATTR_KIND_data: attr->data.bytes = NULL; break;
     }
   }
 }

@@ -40,15 +40,9 @@ static inline void op_text_value(op_text_attrs *out, uint32_t i, char *value) {
   uint32_t n = 0;
   char *rest = value, *word;
   switch (wafer_attr_kind_of(attr->id)) {
-  case WAFER_ATTR_KIND_int:
-    attr->i = strtoll(value, NULL, 10);
-    break;
-  case WAFER_ATTR_KIND_float:
-    attr->f = strtod(value, NULL);
-    break;
-  case WAFER_ATTR_KIND_string:
-    attr->s = value;
-    break;
+  case WAFER_ATTR_KIND_int: attr->i = strtoll(value, NULL, 10); break;
+  case WAFER_ATTR_KIND_float: attr->f = strtod(value, NULL); break;
+  case WAFER_ATTR_KIND_string: attr->s = value; break;
   case WAFER_ATTR_KIND_ints:
     while ((word = strtok_r(rest, ",", &rest)) && n < 32)
       out->ints[i][n++] = strtoll(word, NULL, 10);
@@ -58,8 +52,7 @@ static inline void op_text_value(op_text_attrs *out, uint32_t i, char *value) {
     while ((word = strtok_r(rest, ",", &rest)) && n < 32) out->floats[i][n++] = strtod(word, NULL);
     attr->floats.count = n, attr->floats.at = out->floats[i];
     break;
-  case WAFER_ATTR_KIND_data:
-    break;
+  case WAFER_ATTR_KIND_data: break;
   }
 }
 

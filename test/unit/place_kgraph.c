@@ -22,8 +22,8 @@ static wafer_status read_text(const char *text, wafer_arena *arena, contest *out
   return status;
 }
 
-/* Blanks in brackets, tabs round the arrow, small letters, no newline at the end, file order not the
- * pipeline's. */
+/* Blanks in brackets, tabs round the arrow, small letters, no newline at the end, file order not
+ * the pipeline's. */
 static void reads(void) {
   wafer_arena *arena = wafer_arena_create();
   contest c;

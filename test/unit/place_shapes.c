@@ -10,7 +10,9 @@ typedef struct cost {
   bool fits;
 } cost;
 
-static uint64_t ceil_of(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+static uint64_t ceil_of(uint64_t a, uint64_t b) {
+  return (a + b - 1) / b;
+}
 
 /* The contest's formulas, in integers: time times unit; memory without a division. */
 static cost cost_of(const contest *c, const contest_kernel *kernel, uint64_t unit,
@@ -71,9 +73,8 @@ static void check_conv(const contest *c, const contest_kernel *kernel) {
           bool covered = false;
           for (uint32_t i = 0; i < shapes.count && !covered; i++) {
             const wafer_placer_shape *q = &shapes.at[i];
-            covered = q->time <= got.time &&
-                      ((q->width <= got.width && q->height <= got.height) ||
-                       (q->height <= got.width && q->width <= got.height));
+            covered = q->time <= got.time && ((q->width <= got.width && q->height <= got.height) ||
+                                              (q->height <= got.width && q->width <= got.height));
           }
           missed += !covered;
         }
@@ -86,10 +87,10 @@ static void convs(void) {
   static const uint64_t limits[] = {60, 200, 5000};
   for (size_t i = 0; i < WAFER_COUNT(limits); i++) {
     contest c = {.width = 48, .height = 48, .memlimit = limits[i]};
-    contest_kernel plain = {.type = KERNEL_CONV, .name = "a", .H = 6, .W = 5, .R = 1, .S = 1,
-                            .C = 7, .K = 9, .T = 1};
-    contest_kernel strided = {.type = KERNEL_CONV, .name = "b", .H = 7, .W = 4, .R = 3, .S = 3,
-                              .C = 5, .K = 12, .T = 2};
+    contest_kernel plain = {
+        .type = KERNEL_CONV, .name = "a", .H = 6, .W = 5, .R = 1, .S = 1, .C = 7, .K = 9, .T = 1};
+    contest_kernel strided = {
+        .type = KERNEL_CONV, .name = "b", .H = 7, .W = 4, .R = 3, .S = 3, .C = 5, .K = 12, .T = 2};
     check_conv(&c, &plain);
     check_conv(&c, &strided);
   }
@@ -106,8 +107,8 @@ static void blocks(void) {
     uint32_t seed = 1, legal = 0, missed = 0;
     for (uint32_t round = 0; round < 200000; round++) {
       contest_split s = {.h = 1, .w = 1};
-      uint32_t *part[] = {&s.h, &s.w, &s.c[0], &s.c[1], &s.c[2], &s.c[3],
-                          &s.k[0], &s.k[1], &s.k[2], &s.k[3]};
+      uint32_t *part[] = {&s.h,    &s.w,    &s.c[0], &s.c[1], &s.c[2],
+                          &s.c[3], &s.k[0], &s.k[1], &s.k[2], &s.k[3]};
       for (int i = 0; i < 10; i++) {
         seed = seed * 1664525u + 1013904223u;
         *part[i] = 1 + (seed >> 16) % (i < 2 ? 6 : 8);
@@ -140,8 +141,8 @@ static void blocks(void) {
 static void smallest(void) {
   wafer_arena *arena = wafer_arena_create();
   contest c = {.width = 9, .height = 9, .memlimit = 2};
-  contest_kernel k = {.type = KERNEL_CONV, .name = "a", .H = 1, .W = 1, .R = 1, .S = 1, .C = 1,
-                      .K = 1, .T = 1};
+  contest_kernel k = {
+      .type = KERNEL_CONV, .name = "a", .H = 1, .W = 1, .R = 1, .S = 1, .C = 1, .K = 1, .T = 1};
   wafer_placer_shapes shapes;
   CU_ASSERT_EQUAL_FATAL(contest_shapes(NULL, arena, &c, &k, 1, &shapes), WAFER_OK);
   CU_ASSERT_EQUAL_FATAL(shapes.count, 1);
@@ -151,7 +152,5 @@ static void smallest(void) {
   wafer_arena_destroy(arena);
 }
 
-CU_TestInfo tests_place_shapes[] = {{"convolutions", convs},
-                                    {"blocks", blocks},
-                                    {"the smallest", smallest},
-                                    CU_TEST_INFO_NULL};
+CU_TestInfo tests_place_shapes[] = {
+    {"convolutions", convs}, {"blocks", blocks}, {"the smallest", smallest}, CU_TEST_INFO_NULL};

@@ -116,7 +116,8 @@ static void deterministic(void) {
   wafer_arena_destroy(arena);
 }
 
-/* Four kernels of 1000, none faster than its quarter of 20 x 20 allows: the optimum is the bound. */
+/* Four kernels of 1000, none faster than its quarter of 20 x 20 allows: the optimum is the bound.
+ */
 static void reaches_the_bound(void) {
   wafer_arena *arena = wafer_arena_create();
   wafer_placer_shapes kind = malleable(arena, 20, 1000);
@@ -198,8 +199,7 @@ static void cuts(void) {
   tree_outline(&t);
   CU_ASSERT_EQUAL(t.state.over, 0);
   tree_decode(&t);
-  for (uint32_t i = 0; i < 5; i++)
-    CU_ASSERT(t.boxes[i].x == at[i].x && t.boxes[i].y == at[i].y);
+  for (uint32_t i = 0; i < 5; i++) CU_ASSERT(t.boxes[i].x == at[i].x && t.boxes[i].y == at[i].y);
   wafer_placement got;
   CU_ASSERT_EQUAL(wafer_place(NULL, arena, &p, &o, &got), WAFER_OK);
   wafer_arena_destroy(arena);

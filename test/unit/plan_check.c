@@ -1,5 +1,5 @@
-/* Laws of a plan that a hostile one breaks with little text: dead cores, routes, counts. Whole broken plans
- * are test/plan/broken.sh. */
+/* Laws of a plan that a hostile one breaks with little text: dead cores, routes, counts. Whole
+ * broken plans are test/plan/broken.sh. */
 #include <CUnit/CUnit.h>
 
 #include "relay_plan.h"
@@ -47,7 +47,8 @@ static void stops_where_a_route_meets_itself(void) {
   CU_ASSERT_FATAL(route != NULL);
   f->machine.width = f->machine.height = 16384;
   for (uint32_t i = 0; i < TURNS; i++)
-    route[i] = i % 2 ? (wafer_route_segment){16383, 0, 0, 0} : (wafer_route_segment){0, 0, 16383, 0};
+    route[i] =
+        i % 2 ? (wafer_route_segment){16383, 0, 0, 0} : (wafer_route_segment){0, 0, 16383, 0};
   route[TURNS] = (wafer_route_segment){0, 0, 2, 0};
   f->relay.streams[RELAY_HAND_OVER].route = route;
   f->relay.streams[RELAY_HAND_OVER].route_count = TURNS + 1;

@@ -443,9 +443,9 @@ static void test_schema_knows_every_field(void) {
   CU_ASSERT(fread(schema, 1, sizeof schema - 1, file) > 0);
   fclose(file);
   const xml_element *elements[] = {
-      &xml_plan_element,   &xml_weight_element, &xml_value_element,  &xml_kernel_element,
-      &xml_input_element,  &xml_node_element,   &xml_output_element, &xml_split_cost_element,
-      &xml_memory_element, &xml_stream_element, &xml_phase_element,  &xml_function_element,
+      &xml_plan_element,   &xml_weight_element,   &xml_value_element,   &xml_kernel_element,
+      &xml_input_element,  &xml_node_element,     &xml_output_element,  &xml_split_cost_element,
+      &xml_memory_element, &xml_stream_element,   &xml_phase_element,   &xml_function_element,
       &xml_step_element,   &xml_training_element, &xml_trained_element, &xml_noise_element};
   for (size_t i = 0; i < WAFER_COUNT(elements); i++)
     for (uint32_t f = 0; f < elements[i]->field_count; f++)

@@ -58,12 +58,8 @@ static bool gemm_body(rng *r, body_text *b) {
   char inputs[128];
   uint32_t m = between(r, 1, 24), n = between(r, 1, 24), k = between(r, 1, 40);
   switch (below(r, 3)) {
-  case 0:
-    snprintf(inputs, sizeof inputs, "%ux%uxf32 w:%ux%uxf32 %uxf32", m, k, k, n, n);
-    break;
-  case 1:
-    snprintf(inputs, sizeof inputs, "3x%ux%uxf32 3x%ux%uxf32 %uxf32", m, k, k, n, n);
-    break;
+  case 0: snprintf(inputs, sizeof inputs, "%ux%uxf32 w:%ux%uxf32 %uxf32", m, k, k, n, n); break;
+  case 1: snprintf(inputs, sizeof inputs, "3x%ux%uxf32 3x%ux%uxf32 %uxf32", m, k, k, n, n); break;
   default:
     snprintf(inputs, sizeof inputs, "2x1x%ux%uxf32 3x%ux%uxf32 %uxf32", m, k, k, n, n);
     break;

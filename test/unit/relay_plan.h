@@ -63,7 +63,8 @@ static inline void relay_kernel(relay_plan *r, uint32_t i, wafer_op op) {
   for (int d = 0; d < WAFER_MAX_LOOPS; d++) k->split.rows[d] = k->split.cols[d] = 1;
 }
 
-/* Depths for the plan's batch, and what the kernels then cost; after an edit of batch or storage. */
+/* Depths for the plan's batch, and what the kernels then cost; after an edit of batch or storage.
+ */
 static inline void relay_settle(relay_plan *r, const wafer_machine *machine) {
   r->depths[0] = r->plan.batch;
   r->depths[1] = 1; /* the weight */

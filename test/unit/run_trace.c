@@ -29,7 +29,8 @@ static void compile(fixture *f, wafer_mode mode) {
   wafer_options options = {.mode = mode, .programs = WAFER_PROGRAMS_always};
   wafer_ctx ctx = {.arena = f->arena, .diag = &f->diag, .options = &options};
   CU_ASSERT_FATAL(wafer_machine_open(&f->diag, f->arena, "small16", &ctx.machine) == WAFER_OK);
-  CU_ASSERT_FATAL(wafer_import(&ctx, WAFER_SOURCE_DIR "/test/data/small_cnn.onnx", &f->ir) == WAFER_OK);
+  CU_ASSERT_FATAL(wafer_import(&ctx, WAFER_SOURCE_DIR "/test/data/small_cnn.onnx", &f->ir) ==
+                  WAFER_OK);
   CU_ASSERT_FATAL(wafer_transform(&ctx, f->ir, WAFER_DEFAULT_PASSES) == WAFER_OK);
   CU_ASSERT_FATAL(wafer_lower(&ctx, f->ir, &f->plan) == WAFER_OK);
 }

@@ -17,23 +17,24 @@ static void setup(fixture *f) {
   wafer_weights *weights = wafer_weights_create(f->arena);
   wafer_weights_add(weights, "w", WAFER_DTYPE_f32, &(wafer_shape){1, {1000}}, NULL);
   f->training = (wafer_training){.micro_batch = 1, .trained_count = 1, .trained = &f->trained};
-  f->plan = (wafer_plan){.model = "m", .machine = f->machine, .weights = weights,
-                         .training = &f->training};
+  f->plan = (wafer_plan){
+      .model = "m", .machine = f->machine, .weights = weights, .training = &f->training};
 }
 
 static void a_step_is_the_sum_of_its_parts(void) {
   fixture f;
   setup(&f);
   const wafer_machine *m = f.machine;
-  wafer_scale_options options = {.systems = 16, .micro_batches = 33, .servers = 2, .state_bytes = 12};
+  wafer_scale_options options = {
+      .systems = 16, .micro_batches = 33, .servers = 2, .state_bytes = 12};
   wafer_scale_step s;
   wafer_scale_of(&f.plan, &options, 5000, &s);
   CU_ASSERT_EQUAL(wafer_scale_parameters(&f.plan), 1000);
   CU_ASSERT_EQUAL(s.depth, 2); /* fan-out 4 */
   CU_ASSERT_EQUAL(s.rounds, 3);
   CU_ASSERT_EQUAL(s.system, 15000);
-  CU_ASSERT_EQUAL(s.sum, 4 * m->swarmx_hop_cycles + wafer_machine_transfer_cycles(
-                                                        m, 4000, m->swarmx_bytes_per_second));
+  CU_ASSERT_EQUAL(s.sum, 4 * m->swarmx_hop_cycles +
+                             wafer_machine_transfer_cycles(m, 4000, m->swarmx_bytes_per_second));
   CU_ASSERT_EQUAL(s.update, m->memoryx_latency_cycles +
                                 wafer_machine_transfer_cycles(m, (24000 + 4000) / 2,
                                                               m->memoryx_bytes_per_second));

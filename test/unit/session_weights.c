@@ -1,5 +1,5 @@
-/* Trained weights bound from outside: the relay plan, y = relu(x) + w, over scalars, as an evaluation
- * plan whose loss is y. */
+/* Trained weights bound from outside: the relay plan, y = relu(x) + w, over scalars, as an
+ * evaluation plan whose loss is y. */
 #include "wafer/session.h"
 
 #include <CUnit/CUnit.h>

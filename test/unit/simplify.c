@@ -16,7 +16,7 @@ typedef struct program {
 
 #define CONV(k)                                                                                    \
   "{group = " #k " : i64, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = "       \
-                 "array<i64: 1, 1, 1, 1>}"
+  "array<i64: 1, 1, 1, 1>}"
 #define WEIGHT(name, type)                                                                         \
   "%" name " = \"nn.weight\"() {name = \"" name "\"} : () -> tensor<" type ">\n"
 #define SCALAR(name, value)                                                                        \
@@ -25,7 +25,8 @@ typedef struct program {
   "%" to " = \"nn." op "\"(%" a ", %" b ") : (tensor<" at ">, tensor<" bt ">) -> tensor<" t ">\n"
 #define BN(to, from, c, t)                                                                         \
   WEIGHT("scale", c)                                                                               \
-  WEIGHT("shift", c) WEIGHT("mean", c) WEIGHT(                                                     \
+  WEIGHT("shift", c)                                                                               \
+  WEIGHT("mean", c) WEIGHT(                                                                        \
       "variance", c) "%" to " = \"nn.batch_norm\"(%" from                                          \
                      ", %scale, %shift, %mean, %variance) {epsilon = 1.0e-3 : f64} : (tensor<" t   \
                      ">, tensor<" c ">, tensor<" c ">, tensor<" c ">, tensor<" c ">) -> tensor<" t \
@@ -63,26 +64,21 @@ static const program programs[] = {
      4},
     {"batch_norm alone", "3x6xf32", "3x6xf32", BN("y", "x", "6xf32", "3x6xf32"), 2},
     {"mul, sub, div and add behind a convolution", "1x4x5x5xf32", "1x6x5x5xf32",
-     WEIGHT("w", "6x4x3x3xf32") WEIGHT("m", "1x6x1x1xf32")
-         WEIGHT("a", "6x1x1xf32")
-             SCALAR("h", "3.0")
-                 SCALAR("k", "0.7") "%0 = \"nn.conv\"(%x, %w) " CONV(
-                     1) " : (tensor<1x4x5x5xf32>, tensor<6x4x3x3xf32>) -> "
-                        "tensor<1x6x5x5xf32>\n" MAP2("1", "mul", "m", "1x6x1x1xf32", "0",
-                                                     "1x6x5x5xf32", "1x6x5x5xf32")
-                            MAP2("2", "sub", "k", "f32", "1", "1x6x5x5xf32", "1x6x5x5xf32")
-                                MAP2("3", "div", "2", "1x6x5x5xf32", "h", "f32", "1x6x5x5xf32")
-                                    MAP2("y", "add", "3", "1x6x5x5xf32", "a", "6x1x1xf32",
-                                         "1x6x5x5xf32"),
+     WEIGHT("w", "6x4x3x3xf32") WEIGHT("m", "1x6x1x1xf32") WEIGHT("a", "6x1x1xf32")
+         SCALAR("h", "3.0") SCALAR("k", "0.7") "%0 = \"nn.conv\"(%x, %w) " CONV(
+             1) " : (tensor<1x4x5x5xf32>, tensor<6x4x3x3xf32>) -> "
+                "tensor<1x6x5x5xf32>\n" MAP2("1", "mul", "m", "1x6x1x1xf32", "0", "1x6x5x5xf32",
+                                             "1x6x5x5xf32")
+                    MAP2("2", "sub", "k", "f32", "1", "1x6x5x5xf32", "1x6x5x5xf32")
+                        MAP2("3", "div", "2", "1x6x5x5xf32", "h", "f32", "1x6x5x5xf32")
+                            MAP2("y", "add", "3", "1x6x5x5xf32", "a", "6x1x1xf32", "1x6x5x5xf32"),
      1},
     {"a constant that differs along an image stays", "1x4x5x5xf32", "1x6x5x5xf32",
-     WEIGHT("w", "6x4x3x3xf32")
-         WEIGHT("m", "5xf32") "%0 = \"nn.conv\"(%x, %w) " CONV(1) " : (tensor<1x4x5x5xf32>, "
-                                                                  "tensor<6x4x3x3xf32>) -> "
-                                                                  "tensor<1x6x5x5xf32>\n" MAP2(
-                                                                      "y", "mul", "0",
-                                                                      "1x6x5x5xf32", "m",
-                                                                      "5xf32", "1x6x5x5xf32"),
+     WEIGHT("w", "6x4x3x3xf32") WEIGHT("m", "5xf32") "%0 = \"nn.conv\"(%x, %w) " CONV(
+         1) " : (tensor<1x4x5x5xf32>, "
+            "tensor<6x4x3x3xf32>) -> "
+            "tensor<1x6x5x5xf32>\n" MAP2("y", "mul", "0", "1x6x5x5xf32", "m", "5xf32",
+                                         "1x6x5x5xf32"),
      2},
     {"mul and add before a convolution without pads", "1x4x5x5xf32", "1x6x5x5xf32",
      WEIGHT("w", "6x2x1x1xf32") WEIGHT("m", "4x1x1xf32") WEIGHT("a", "1x4x1x1xf32")
@@ -130,13 +126,10 @@ static const program programs[] = {
      "tensor<1x9x3x3xf32>\n",
      2},
     {"a reciprocal of a convolution stays", "1x4x5x5xf32", "1x6x5x5xf32",
-     WEIGHT("w", "6x4x3x3xf32") SCALAR(
-         "k",
-         "2.0") "%0 = \"nn.conv\"(%x, %w) " CONV(1) " : (tensor<1x4x5x5xf32>, tensor<6x4x3x3xf32>) "
-                                                    "-> tensor<1x6x5x5xf32>\n" MAP2("y", "div", "k",
-                                                                                    "f32", "0",
-                                                                                    "1x6x5x5xf32",
-                                                                                    "1x6x5x5xf32"),
+     WEIGHT("w", "6x4x3x3xf32") SCALAR("k", "2.0") "%0 = \"nn.conv\"(%x, %w) " CONV(
+         1) " : (tensor<1x4x5x5xf32>, tensor<6x4x3x3xf32>) "
+            "-> tensor<1x6x5x5xf32>\n" MAP2("y", "div", "k", "f32", "0", "1x6x5x5xf32",
+                                            "1x6x5x5xf32"),
      2},
     {"a frame of zeros before a convolution", "1x4x5x5xf32", "1x6x8x6xf32",
      WEIGHT("w", "6x4x3x3xf32") "%0 = \"nn.pad\"(%x) {pads = array<i64: 0, 0, 1, 0, 0, 0, 2, 1>, "

@@ -95,8 +95,8 @@ static void skips_are_deep(void) {
   }
 }
 
-/* Weight streaming: what all of a chain can take as it lies is never exchanged, and no sizing is worse
- * than one that looks at each phase alone. */
+/* Weight streaming: what all of a chain can take as it lies is never exchanged, and no sizing is
+ * worse than one that looks at each phase alone. */
 static void layouts_agree(void) {
   char text[8192];
   fixture f;
@@ -236,11 +236,8 @@ static void largest_among_all_rectangles(void) {
 
 static void reserved_cores_are_left(void) {
   static const wafer_rect reserved[] = {{0, 0, 4, 9}, {6, 3, 1, 1}};
-  wafer_machine m = {.width = 12,
-                     .height = 9,
-                     .usable = {1, 1, 10, 7},
-                     .reserved = reserved,
-                     .reserved_count = 2};
+  wafer_machine m = {
+      .width = 12, .height = 9, .usable = {1, 1, 10, 7}, .reserved = reserved, .reserved_count = 2};
   wafer_rect whole;
   CU_ASSERT_TRUE(size_whole_wafer(&m, &whole));
   CU_ASSERT_EQUAL(wafer_rect_area(whole), 28); /* columns 7 to 10, or rows 4 to 7 right of 4 */

@@ -28,7 +28,8 @@ static void add_leaf(wafer_swarmx *s, uint64_t leaf, float *room) {
   CU_ASSERT_EQUAL(wafer_swarmx_add_leaf(s, leaf, pieces, 2, scalars), WAFER_OK);
 }
 
-/* Leaves of systems 0 .. n-1, each a range, summed apart; then their nodes in the order `last` says. */
+/* Leaves of systems 0 .. n-1, each a range, summed apart; then their nodes in the order `last`
+ * says. */
 static void sum_over(uint32_t systems, uint64_t leaves, bool backwards, uint32_t threads,
                      float *sum, double *loss) {
   wafer_swarmx *root, *system;

@@ -33,8 +33,7 @@ static wafer_status post_send(void *self, uint32_t to, const void *data, size_t 
   *l = (letter){.bytes = bytes};
   memcpy(l->data, data, bytes);
   pthread_mutex_lock(&box->post->lock);
-  for (end = &box->post->first[box->rank][to]; *end; end = &(*end)->next)
-    ;
+  for (end = &box->post->first[box->rank][to]; *end; end = &(*end)->next);
   *end = l;
   pthread_cond_broadcast(&box->post->news);
   pthread_mutex_unlock(&box->post->lock);

@@ -67,7 +67,7 @@ static void replicas_have_their_own_room(void) {
   f->relay.kernels[0].replicas = 2; /* the second is held up by its one buffer */
   CU_ASSERT(run(f, 20, NULL).interval_cycles == 75);
   CU_ASSERT(run(f, 20, NULL).latency_cycles == 205); /* of a sample nothing changes */
-  f->relay.kernels[1].replicas = 2; /* 115 cycles for two samples */
+  f->relay.kernels[1].replicas = 2;                  /* 115 cycles for two samples */
   CU_ASSERT(run(f, 20, NULL).interval_cycles == 58);
   wafer_arena_destroy(f->arena);
 }

@@ -20,8 +20,8 @@ typedef struct line {
   const float *w, *b;
   float gw[FEATURES], gb;
   wafer_view views[2];
-  uint32_t count;   /* samples of a micro-batch */
-  uint64_t poison;  /* runs until a gradient is infinite; 0: never */
+  uint32_t count;  /* samples of a micro-batch */
+  uint64_t poison; /* runs until a gradient is infinite; 0: never */
 } line;
 
 static wafer_status line_bind(void *self, uint32_t parameter, const void *data) {
@@ -117,21 +117,20 @@ static wafer_status on_score(void *self, const wafer_train_score *score) {
 }
 
 static wafer_train_options options_of(fixture *f, uint64_t steps, const char *folder) {
-  return (wafer_train_options){
-      .diag = &f->diag,
-      .steps = steps,
-      .batch = BATCH,
-      .seed = 5,
-      .micro_batch = MICRO,
-      .elements = 1,
-      .optimizer = wafer_optimizer_default(WAFER_OPTIMIZER_adam),
-      .loss_scale = {.scale = 1},
-      .schedule = {.kind = WAFER_SCHEDULE_cosine, .steps = 200},
-      .model = "line.onnx",
-      .loss = "mse",
-      .checkpoint = folder,
-      .keep = 2,
-      .watch = {f, on_begin, on_step, on_score, NULL}};
+  return (wafer_train_options){.diag = &f->diag,
+                               .steps = steps,
+                               .batch = BATCH,
+                               .seed = 5,
+                               .micro_batch = MICRO,
+                               .elements = 1,
+                               .optimizer = wafer_optimizer_default(WAFER_OPTIMIZER_adam),
+                               .loss_scale = {.scale = 1},
+                               .schedule = {.kind = WAFER_SCHEDULE_cosine, .steps = 200},
+                               .model = "line.onnx",
+                               .loss = "mse",
+                               .checkpoint = folder,
+                               .keep = 2,
+                               .watch = {f, on_begin, on_step, on_score, NULL}};
 }
 
 /* What a rank is given; everything, when it is alone. */
@@ -161,8 +160,8 @@ static wafer_local local_of(fixture *f, const wafer_train_options *o, uint32_t s
   return local;
 }
 
-static wafer_status run_with(fixture *f, wafer_train_options *o, uint32_t systems,
-                             uint32_t servers, uint64_t poison) {
+static wafer_status run_with(fixture *f, wafer_train_options *o, uint32_t systems, uint32_t servers,
+                             uint64_t poison) {
   wafer_transport t;
   wafer_local local = local_of(f, o, systems, servers, poison);
   o->optimizer.lr = 0.05;
@@ -381,8 +380,8 @@ static void only_the_same_run_goes_on(void) {
   o.resume = true;
   o.optimizer = wafer_optimizer_default(WAFER_OPTIMIZER_lion);
   CU_ASSERT_EQUAL(run_with(&f, &o, 1, 1, 0), WAFER_USAGE);
-  CU_ASSERT_STRING_EQUAL(
-      f.last.text, "the checkpoint is of a run with mse and adam, this one has mse and lion");
+  CU_ASSERT_STRING_EQUAL(f.last.text,
+                         "the checkpoint is of a run with mse and adam, this one has mse and lion");
   o = options_of(&f, 10, NULL);
   o.resume = true;
   CU_ASSERT_EQUAL(run_with(&f, &o, 1, 1, 0), WAFER_USAGE);
@@ -449,7 +448,7 @@ CU_TestInfo tests_train[] = {
     {"a line is learned", a_line_is_learned},
     {"steps are those of the mean", steps_are_those_of_the_mean},
     {"nothing depends on systems or servers", nothing_depends_on_systems_or_servers},
-                             {"nothing depends on ranks", nothing_depends_on_ranks},
+    {"nothing depends on ranks", nothing_depends_on_ranks},
     {"resuming changes nothing", resuming_changes_nothing},
     {"only the same run goes on", only_the_same_run_goes_on},
     {"the last ones are kept", the_last_ones_are_kept},

@@ -1,5 +1,5 @@
-/* Training plans, from an ONNX file to the session: what they train, losses against differences, what
- * the check of a plan refuses. */
+/* Training plans, from an ONNX file to the session: what they train, losses against differences,
+ * what the check of a plan refuses. */
 #include <CUnit/CUnit.h>
 #include <math.h>
 #include <stdio.h>
@@ -166,9 +166,10 @@ static void test_what_is_trained(void) {
 }
 
 static void test_dropout_takes_noise(void) {
-  static const char text[] = "in x f32 2x3; init w f32 3x3 = 1 2 3 4 5 6 7 8 9; init r f32 scalar = "
-                             ".5; init on bool scalar = 1; MatMul x w -> h; Dropout h r on -> y; "
-                             "out y";
+  static const char text[] =
+      "in x f32 2x3; init w f32 3x3 = 1 2 3 4 5 6 7 8 9; init r f32 scalar = "
+      ".5; init on bool scalar = 1; MatMul x w -> h; Dropout h r on -> y; "
+      "out y";
   wafer_training_options o = LOSS(mse);
   trained t;
   CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, text, &o), WAFER_OK);

@@ -1,5 +1,5 @@
-/* Pipelined training: where gradients stay, what they cost, what a step takes, and what the check of a
- * plan refuses. */
+/* Pipelined training: where gradients stay, what they cost, what a step takes, and what the check
+ * of a plan refuses. */
 #include <CUnit/CUnit.h>
 #include <stdio.h>
 #include <string.h>
@@ -125,8 +125,10 @@ static void run(const made *t, float *loss, float *gradient, size_t room) {
 static void both_modes_agree(void) {
   made streaming, pipelined;
   float losses[2] = {0}, gradients[2][12] = {{0}};
-  CU_ASSERT_EQUAL_FATAL(make(&streaming, NULL, WAFER_MODE_streaming, WAFER_OPTIMIZER_sgd), WAFER_OK);
-  CU_ASSERT_EQUAL_FATAL(make(&pipelined, NULL, WAFER_MODE_pipelined, WAFER_OPTIMIZER_sgd), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(make(&streaming, NULL, WAFER_MODE_streaming, WAFER_OPTIMIZER_sgd),
+                        WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(make(&pipelined, NULL, WAFER_MODE_pipelined, WAFER_OPTIMIZER_sgd),
+                        WAFER_OK);
   run(&streaming, &losses[0], gradients[0], 12);
   run(&pipelined, &losses[1], gradients[1], 12);
   CU_ASSERT(losses[0] > 0 && gradients[0][0] != 0);
@@ -156,7 +158,8 @@ static void a_step_is_a_train_and_an_update(void) {
   CU_ASSERT(one.update == many.update && one.send == many.send && one.control == many.control);
   CU_ASSERT_EQUAL(one.gather, 0); /* no replicas */
   uint64_t words = 0, copies = 0;
-  for (uint32_t s = 0; s < t.plan->stream_count; s++) { /* whoever loads a trained weight gets the next */
+  for (uint32_t s = 0; s < t.plan->stream_count;
+       s++) { /* whoever loads a trained weight gets the next */
     const wafer_stream *load = &t.plan->streams[s];
     uint32_t weight = t.plan->values[load->value].weight;
     if (weight == WAFER_NONE || !wafer_weights_at(t.plan->weights, weight)->trained) continue;
@@ -190,8 +193,8 @@ static void replicas_gather(void) {
   CU_ASSERT_EQUAL_FATAL(make(&t, NULL, WAFER_MODE_pipelined, WAFER_OPTIMIZER_sgd), WAFER_OK);
   const wafer_kernel *k = maker(t.plan, 0, &output);
   wafer_plan plan = *t.plan;
-  wafer_kernel *kernels = wafer_arena_copy(t.ctx.arena, plan.kernels,
-                                           plan.kernel_count * sizeof *kernels);
+  wafer_kernel *kernels =
+      wafer_arena_copy(t.ctx.arena, plan.kernels, plan.kernel_count * sizeof *kernels);
   CU_ASSERT_FATAL(k && kernels);
   plan.kernels = kernels;
   kernels[k - t.plan->kernels].replicas = 2;
@@ -240,8 +243,8 @@ static void broken_plans_are_refused(void) {
   CU_ASSERT_EQUAL(check(&t, &plan), WAFER_BAD_INPUT);
   plan.training = t.plan->training;
   const wafer_kernel *k = maker(&plan, 0, &output);
-  wafer_kernel *kernels = wafer_arena_copy(t.ctx.arena, plan.kernels,
-                                           plan.kernel_count * sizeof *kernels);
+  wafer_kernel *kernels =
+      wafer_arena_copy(t.ctx.arena, plan.kernels, plan.kernel_count * sizeof *kernels);
   CU_ASSERT_FATAL(k && kernels);
   plan.kernels = kernels;
   kernels[k - t.plan->kernels].body.output_is_summed = NULL; /* lost */

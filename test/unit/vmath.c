@@ -18,7 +18,8 @@ static float of_bits(uint32_t bits) {
   return x;
 }
 
-/* Distance in units of the last place of the exact value (of a denormal below the smallest normal). */
+/* Distance in units of the last place of the exact value (of a denormal below the smallest normal).
+ */
 static double ulps(float got, double exact) {
   if (isnan(exact)) return isnan(got) ? 0.0 : INFINITY;
   float nearest = (float)exact;
@@ -33,7 +34,8 @@ static double ulps(float got, double exact) {
   return fabs((double)got - exact) / unit;
 }
 
-static double worst(const char *name, vector_function *function, scalar_function *exact, float *at) {
+static double worst(const char *name, vector_function *function, scalar_function *exact,
+                    float *at) {
   enum { BLOCK = 509 };
   float in[BLOCK], out[BLOCK];
   double most = 0.0;
@@ -72,13 +74,16 @@ static void keeps_special_values(void) {
   const float in[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN};
   float out[5];
   vmath_exp(out, in, 5);
-  CU_ASSERT(out[0] == 1.0f && out[1] == 1.0f && out[2] == INFINITY && out[3] == 0.0f && isnan(out[4]));
+  CU_ASSERT(out[0] == 1.0f && out[1] == 1.0f && out[2] == INFINITY && out[3] == 0.0f &&
+            isnan(out[4]));
   vmath_log(out, in, 5);
   CU_ASSERT(out[0] == -INFINITY && out[2] == INFINITY && isnan(out[3]) && isnan(out[4]));
   vmath_tanh(out, in, 5);
-  CU_ASSERT(out[0] == 0.0f && signbit(out[1]) && out[2] == 1.0f && out[3] == -1.0f && isnan(out[4]));
+  CU_ASSERT(out[0] == 0.0f && signbit(out[1]) && out[2] == 1.0f && out[3] == -1.0f &&
+            isnan(out[4]));
   vmath_erf(out, in, 5);
-  CU_ASSERT(out[0] == 0.0f && signbit(out[1]) && out[2] == 1.0f && out[3] == -1.0f && isnan(out[4]));
+  CU_ASSERT(out[0] == 0.0f && signbit(out[1]) && out[2] == 1.0f && out[3] == -1.0f &&
+            isnan(out[4]));
   vmath_sigmoid(out, in, 5);
   CU_ASSERT(out[0] == 0.5f && out[2] == 1.0f && out[3] == 0.0f && isnan(out[4]));
 }

@@ -26,8 +26,8 @@ static void parameters_are_the_published_ones(void) {
   CU_ASSERT_EQUAL(parameters("llama-7b"), 6738415616);
 }
 
-/* Per layer two norms (4 d), query, key, value and output (4 d d + 4 d), two matrices of d by 4 d with
- * their biases (8 d d + 5 d); a last norm, and tables of tokens and positions. */
+/* Per layer two norms (4 d), query, key, value and output (4 d d + 4 d), two matrices of d by 4 d
+ * with their biases (8 d d + 5 d); a last norm, and tables of tokens and positions. */
 static uint64_t gpt3(uint64_t layers, uint64_t d, uint64_t vocabulary, uint64_t sequence) {
   return layers * (12 * d * d + 13 * d) + (vocabulary + sequence + 2) * d;
 }
@@ -127,10 +127,10 @@ static void what_does_not_go_together_is_refused(void) {
 }
 
 static void small_ones_count_as_written(void) {
-  wafer_zoo_model mlp = {.name = "mlp", .kind = WAFER_ZOO_mlp, .width_count = 3,
-                         .widths = {64, 128, 10}};
-  wafer_zoo_model cnn = {.name = "cnn", .kind = WAFER_ZOO_cnn, .width_count = 4, .side = 8,
-                         .widths = {1, 16, 32, 10}};
+  wafer_zoo_model mlp = {
+      .name = "mlp", .kind = WAFER_ZOO_mlp, .width_count = 3, .widths = {64, 128, 10}};
+  wafer_zoo_model cnn = {
+      .name = "cnn", .kind = WAFER_ZOO_cnn, .width_count = 4, .side = 8, .widths = {1, 16, 32, 10}};
   CU_ASSERT_EQUAL(wafer_zoo_parameters(&mlp), 64 * 128 + 128 + 128 * 10 + 10);
   CU_ASSERT_EQUAL(wafer_zoo_parameters(&cnn), 9 * 16 + 16 + 9 * 16 * 32 + 32 + 32 * 16 * 10 + 10);
 }
