@@ -2,14 +2,13 @@
  * ranges, wafer_machine_check about the rest. */
 #include <inttypes.h>
 #include <libxml/parser.h>
-#include <libxml/relaxng.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "machine_fields.h"
 #include "wafer/file.h"
+#include "xml_schema.h"
 
 #define FILE_MAX ((size_t)16 << 20) /* bytes: room for half a million dead cores */
 
@@ -84,27 +83,8 @@ static xmlDocPtr parse_document(reading *r, const char *text, size_t bytes) {
   return NULL;
 }
 
-static int validate(reading *r, xmlRelaxNGPtr compiled, xmlDocPtr document) {
-  xmlRelaxNGValidCtxtPtr validator = compiled ? xmlRelaxNGNewValidCtxt(compiled) : NULL;
-  if (!validator) return -1;
-  xmlRelaxNGSetValidStructuredErrors(validator, first_error, r);
-  int result = xmlRelaxNGValidateDoc(validator, document);
-  xmlRelaxNGFreeValidCtxt(validator);
-  return result;
-}
-
-/* libxml2 builds its tables of data types at the first schema, which must not happen twice at a
- * time. */
 static wafer_status check_schema(reading *r, xmlDocPtr document) {
-  static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-  pthread_mutex_lock(&one_at_a_time);
-  xmlRelaxNGParserCtxtPtr parser =
-      xmlRelaxNGNewMemParserCtxt((const char *)schema, sizeof schema - 1);
-  xmlRelaxNGPtr compiled = parser ? xmlRelaxNGParse(parser) : NULL;
-  int result = validate(r, compiled, document);
-  xmlRelaxNGFree(compiled);
-  xmlRelaxNGFreeParserCtxt(parser);
-  pthread_mutex_unlock(&one_at_a_time);
+  int result = xml_schema_check((const char *)schema, sizeof schema - 1, document, first_error, r);
   if (result == 0 || r->status != WAFER_OK) return r->status;
   return result < 0 ? no_memory(r) : fail_at(r, 0, "does not follow the schema");
 }

@@ -1,13 +1,12 @@
 #include "wafer/placement.h"
 
 #include <libxml/parser.h>
-#include <libxml/relaxng.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "wafer/file.h"
+#include "xml_schema.h"
 
 #define FILE_MAX ((size_t)64 << 20) /* bytes */
 
@@ -65,24 +64,8 @@ static xmlDocPtr parse(reading *r, const wafer_bytes *file) {
   return NULL;
 }
 
-/* libxml2 builds its tables of data types at the first schema, which must not happen twice at a
- * time. */
 static wafer_status validate(reading *r, xmlDocPtr document) {
-  static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-  pthread_mutex_lock(&one_at_a_time);
-  xmlRelaxNGParserCtxtPtr parser =
-      xmlRelaxNGNewMemParserCtxt((const char *)schema, sizeof schema - 1);
-  xmlRelaxNGPtr compiled = parser ? xmlRelaxNGParse(parser) : NULL;
-  xmlRelaxNGValidCtxtPtr validator = compiled ? xmlRelaxNGNewValidCtxt(compiled) : NULL;
-  int result = -1;
-  if (validator) {
-    xmlRelaxNGSetValidStructuredErrors(validator, on_error, r);
-    result = xmlRelaxNGValidateDoc(validator, document);
-  }
-  xmlRelaxNGFreeValidCtxt(validator);
-  xmlRelaxNGFree(compiled);
-  xmlRelaxNGFreeParserCtxt(parser);
-  pthread_mutex_unlock(&one_at_a_time);
+  int result = xml_schema_check((const char *)schema, sizeof schema - 1, document, on_error, r);
   if (r->status != WAFER_OK || result == 0) return r->status;
   return result < 0 ? no_memory(r->diag, r->file)
                     : wafer_fail(r->diag, wafer_at_file(r->file), WAFER_BAD_INPUT,

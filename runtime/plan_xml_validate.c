@@ -1,10 +1,10 @@
 /* plan.xml against its schema. Slower than reading, and reading checks all that safety needs: this
  * says whether another tool may rely on the schema. */
-#include <libxml/relaxng.h>
 #include <libxml/xmlreader.h>
 #include <limits.h>
 
 #include "plan_xml.h"
+#include "xml_schema.h"
 
 static const char schema[] = {
 #include "plan.rng.inc"
@@ -41,15 +41,13 @@ wafer_status plan_xml_validate(const wafer_diag *diag, const char *file, const c
     return wafer_fail(diag, wafer_at_file(file), WAFER_BAD_INPUT, "%zu bytes, at most %d are read",
                       bytes, INT_MAX);
   validation v = {.diag = diag, .file = file};
-  xmlRelaxNGParserCtxtPtr parser = xmlRelaxNGNewMemParserCtxt(schema, sizeof schema - 1);
-  xmlRelaxNGPtr compiled = parser ? xmlRelaxNGParse(parser) : NULL;
+  xmlRelaxNGPtr compiled = xml_schema_compile(schema, sizeof schema - 1);
   xmlTextReaderPtr reader =
       compiled ? xmlReaderForMemory(text, (int)bytes, NULL, "UTF-8", XML_PARSE_NONET) : NULL;
   if (reader) xmlTextReaderSetStructuredErrorHandler(reader, on_error, &v);
   bool walked = reader && walk(&v, reader, compiled);
   xmlFreeTextReader(reader);
   xmlRelaxNGFree(compiled);
-  xmlRelaxNGFreeParserCtxt(parser);
   if (!walked)
     return wafer_fail(diag, wafer_at_file(file), WAFER_NO_MEMORY,
                       "no memory for the schema of plan.xml");
