@@ -131,10 +131,6 @@ static bool take(arguments *a, wafer_arena *arena, int option, const char *text)
 
 /* ---- The plan ---- */
 
-static void end_ir(void *ir) { /* a plan's names are its IR's */
-  wafer_ir_destroy(ir);
-}
-
 static wafer_status compile(const arguments *a, const wafer_diag *diag, wafer_arena *arena,
                             const wafer_machine *machine, uint64_t micro_batch,
                             const wafer_plan **out) {
@@ -153,9 +149,8 @@ static wafer_status compile(const arguments *a, const wafer_diag *diag, wafer_ar
   WAFER_TRY(wafer_import(&ctx, a->model, &ir));
   wafer_status status = wafer_transform(&ctx, ir, WAFER_DEFAULT_PASSES);
   if (status == WAFER_OK) status = wafer_lower(&ctx, ir, out);
-  if (status == WAFER_OK && wafer_arena_defer(arena, end_ir, ir)) return WAFER_OK;
   wafer_ir_destroy(ir);
-  return status == WAFER_OK ? cli_no_memory() : status;
+  return status;
 }
 
 /* From 1 upwards, doubling, over what divides the batch: the largest that fits, and the next one,
