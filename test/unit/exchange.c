@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "caught.h"
-#include "wafer/exchange.h"
 
 /* ---- random spreads ---- */
 
@@ -177,21 +176,6 @@ static bool check(scene *s, const spread *t, uint32_t x, uint32_t y, int32_t add
 
 /* ---- runs ---- */
 
-/* The estimate from layouts alone, beside what was counted. */
-static struct {
-  double sum;
-  uint32_t runs;
-} estimates;
-
-static void note_estimate(const scene *s, const wafer_spot *from, const wafer_spot *to,
-                          const wafer_shape *shape, wafer_dtype dtype) {
-  double counted = (double)s->stats.cycles;
-  double about = (double)wafer_exchange_cycles(&s->machine, from, to, shape, dtype);
-  if (counted == 0) return;
-  estimates.sum += about > counted ? (about - counted) / counted : (counted - about) / counted;
-  estimates.runs++;
-}
-
 typedef struct accuracy {
   uint32_t runs, worst_run;
   double sum, worst; /* |predicted - counted| / counted */
@@ -285,8 +269,6 @@ static void exchange_random(uint32_t seed, bool large, int32_t times, accuracy *
   CU_ASSERT(spread_of_layout(s.arena, rect, &other, &shape, dtype, after(&from), &to));
   index_map map = index_identity();
   CU_ASSERT(run(&s, &from, &to, &map, seed, a));
-  if (times == 1)
-    note_estimate(&s, &(wafer_spot){from.rect, one}, &(wafer_spot){to.rect, other}, &shape, dtype);
   scene_end(&s);
 }
 
@@ -320,9 +302,6 @@ static void exchange_apart(uint32_t seed, bool large, accuracy *a) {
   bool back = roll(&d, 2) == 1;
   if (fits)
     CU_ASSERT(back ? run(&s, &to, &from, &map, seed, a) : run(&s, &from, &to, &map, seed, a));
-  wafer_spot a_spot = {one, from_layout}, b_spot = {other, to_layout};
-  if (fits)
-    note_estimate(&s, back ? &b_spot : &a_spot, back ? &a_spot : &b_spot, &shape, WAFER_DTYPE_f32);
   scene_end(&s);
 }
 
@@ -427,21 +406,6 @@ static void test_identity(void) {
 static void test_train(void) {
   accuracy a = {0};
   for (uint32_t seed = 0; seed < 80; seed++) exchange_random(seed, seed % 4 == 0, 5, &a);
-}
-
-/* Over the exchanges of the tests before: few words, where set-ups count most. */
-static void test_estimate(void) {
-  if (getenv("WAFER_EXCHANGE_ERRORS"))
-    printf("\n  estimate: %u runs, mean error %.3f", estimates.runs,
-           estimates.sum / estimates.runs);
-  CU_ASSERT(estimates.runs > 400 && estimates.sum / estimates.runs < 0.3);
-  wafer_machine m = {.vector_setup_cycles = 6, .ramp_cycles = 2, .hop_cycles = 1};
-  wafer_shape shape = {2, {64, 64}};
-  wafer_spot rows = {{0, 0, 64, 64}, {2, {64, 1}, {1, 64}, {1, 1}, {1, 1}}}, columns = rows;
-  CU_ASSERT_EQUAL(wafer_exchange_cycles(&m, &rows, &rows, &shape, WAFER_DTYPE_f32), 0);
-  columns.layout = (wafer_layout){2, {1, 64}, {64, 1}, {1, 1}, {1, 1}};
-  CU_ASSERT(wafer_exchange_cycles(&m, &rows, &columns, &shape, WAFER_DTYPE_f32) >
-            wafer_exchange_cycles(&m, &rows, &columns, &shape, WAFER_DTYPE_f16));
 }
 
 /* ---- maps ---- */
@@ -678,8 +642,12 @@ static void test_windows(void) {
   judge("windows", &a, 0.05);
 }
 
-CU_TestInfo tests_exchange[] = {{"identity", test_identity}, {"apart", test_apart},
-                                {"between", test_between},   {"beside each other", test_beside},
-                                {"train", test_train},       {"estimate", test_estimate},
-                                {"maps", test_maps},         {"border", test_border},
-                                {"windows", test_windows},   CU_TEST_INFO_NULL};
+CU_TestInfo tests_exchange[] = {{"identity", test_identity},
+                                {"apart", test_apart},
+                                {"between", test_between},
+                                {"beside each other", test_beside},
+                                {"train", test_train},
+                                {"maps", test_maps},
+                                {"border", test_border},
+                                {"windows", test_windows},
+                                CU_TEST_INFO_NULL};
