@@ -1,12 +1,9 @@
 #!/bin/sh
 # Models at fabric fidelity, against kernel fidelity: values, and predicted cycles against counted ones.
 # usage: fabric.sh WAFER SOURCE MODELS all|small; MODELS is the folder of real models, left out where it is not there
-set -u
+. "${0%/*}/../lib.sh"
 wafer=$1 source=$2 models=$3 which=$4
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0 passed=0
-fail() { echo "FAILED: $*" >&2; failed=$((failed + 1)); }
+passed=0
 # compares NAME MODE "compile options" "check options" MODEL
 compares() {
   # shellcheck disable=SC2086
@@ -28,8 +25,8 @@ for mode in streaming pipelined; do
   compares small_cnn-f16 $mode "--dtype f16" "" "$data/small_cnn.onnx"
 done
 if [ "$which" = small ]; then
-  echo "fabric fidelity: $passed passed, $failed failed"
-  [ $failed = 0 ]
+  echo "fabric fidelity: $passed passed, $failures failed"
+  [ $failures = 0 ]
   exit
 fi
 face=$source/models/blazeface-front
@@ -48,5 +45,5 @@ if [ -d "$models" ]; then
       "$models/ppocr-cls/ch_ppocr_mobile_v2.0_cls_infer.onnx"
   done
 fi
-echo "fabric fidelity: $passed passed, $failed failed"
-[ $failed = 0 ]
+echo "fabric fidelity: $passed passed, $failures failed"
+[ $failures = 0 ]

@@ -1,14 +1,10 @@
 #!/bin/sh
 # Moonshine end to end: a voice clip through the encoder, its decoder step by step over both branches of its If with a
 # cache that grows; the tokens are those of ONNX Runtime 1.31. usage: moonshine.sh WAFER MODELS
-set -u
+. "${0%/*}/../lib.sh"
 wafer=$1 model=$2/moonshine-tiny-int8
 clip=/usr/share/sounds/alsa/Front_Center.wav
 [ -d "$model" ] || { echo "$model is not here: passed over"; exit 0; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-fail() { echo "FAILED: $*" >&2; failed=1; }
 
 # arrays: the decoder's first inputs, and the clip at 16 kHz, a sample the mean of three at 48 kHz
 python3 - "$work" "$clip" <<'P' || exit 1
@@ -60,4 +56,4 @@ tokens() {
 }
 tokens "$model/ref-encoder-front-center/in_input_values.npy" '13960 29892 4818 29889 2'
 [ -f "$work/clip.npy" ] && tokens "$work/clip.npy" '13960 4818 2'
-exit $failed
+finish "moonshine: ok"

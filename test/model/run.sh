@@ -2,13 +2,9 @@
 # Real models against their references, in both modes and on several machines; two compiles give the same
 # bytes, one and two threads give the same outputs. usage: run.sh WAFER SOURCE MODELS small|all
 # MODELS: a folder of models with ref-*/ folders, used where it is there.
-set -u
+. "${0%/*}/../lib.sh"
 wafer=$1 source=$2 models=$3 which=$4
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
 passed=0
-fail() { echo "FAILED: $*" >&2; failed=$((failed + 1)); }
 
 check() { # NAME MODEL REFERENCE "compile options" "input options" TOL
   name=$1 model=$2 reference=$3 options=$4 inputs=$5 tol=$6
@@ -68,5 +64,5 @@ if [ "$which" = all ]; then
       "--input input_image_with_alpha:0=$r/in_input_image_with_alpha_0.npy" "1e-4 --tol scores=5e-3"
   done
 fi
-echo "models: $passed passed, $failed failed"
-[ $failed = 0 ]
+echo "models: $passed passed, $failures failed"
+[ $failures = 0 ]

@@ -2,21 +2,12 @@
 # Training a net of 212 weights: the same bytes for every number of systems, servers and threads; resumed, killed,
 # with a damaged checkpoint, on a full disk; evaluated, exported; settings from a file; what is wrong is said.
 # usage: train.sh WAFER SOURCE KILLS
-set -u
+. "${0%/*}/../lib.sh"
 wafer=$1
 source=$2
 kills=$3
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
 cd "$work" || exit 1
-fail() { echo "FAILED: $*" >&2; failed=1; }
 
-npy() { # FILE DESCR SHAPE, data on stdin
-  header="{'descr': '$2', 'fortran_order': False, 'shape': $3, }"
-  { printf '\223NUMPY\001\000\166\000'; printf '%-117s\n' "$header"; cat; } >"$1"
-}
-octal() { printf "$(awk "BEGIN { for (i = 0; i < $1; i++) printf \"\\\\%03o\", $2 }")"; }
 octal 512 'i % 8 ? (i * 7 + i % 8 * (i % 8) * 3) % 8 : i / 8 % 4' | npy x.npy '|u1' '(64, 8)'
 octal 64 'i % 4' | npy y.npy '|u1' '(64,)'
 octal 64 'i % 5' | npy bad.npy '|u1' '(64,)'
@@ -85,13 +76,7 @@ done
 "$wafer" zoo gpt --layers 1 --d-model 8 --heads 2 --vocab 128 --sequence 12 --init 1 -o gpt.onnx -q
 "$wafer" train gpt.onnx --data tokens.npy --lm --loss cross-entropy --optimizer adamw --steps 3 --batch 4 -q || fail "--lm"
 
-wrong() { # STATUS TEXT, options
-  want=$1 text=$2
-  shift 2
-  "$wafer" train net.onnx --loss cross-entropy --optimizer sgd -q "$@" >out 2>&1
-  status=$?
-  [ $status = "$want" ] && grep -q -e "$text" out || fail "$*: status $status, not $want with '$text': $(cat out)"
-}
+wrong() { code=$1 text=$2; shift 2; gives "$code" "$text" "$wafer" train net.onnx --loss cross-entropy --optimizer sgd -q "$@"; }
 wrong 1 'one of --steps and --epochs' --data x.npy,y.npy
 wrong 1 'no multiple of --micro-batch 5' --data x.npy,y.npy --steps 1 --batch 16 --micro-batch 5
 wrong 1 'goes with --checkpoint' --data x.npy,y.npy --steps 1 --resume
@@ -104,5 +89,4 @@ wrong 5 'gradients are not finite' --data x.npy,y.npy --steps 40 --lr 1e38
 wrong 1 'the checkpoint is of a run with' --data x.npy,y.npy --steps 20 --resume --checkpoint one --batch 24
 printf 'model: {file: net.onnx}\nrunning: {steps: 1}\n' >wrong.yaml
 wrong 2 "wrong.yaml:2:1: .*'running' is no section" -p wrong.yaml
-[ $failed = 0 ] && echo "training: ok"
-exit $failed
+finish "training: ok"

@@ -3,13 +3,9 @@
 # its archive is. Fails when a test is lost, or when a list of failures or docs/onnx-support.md is stale.
 # WAFER_BLESS=1 rewrites both; review the difference. usage: run.sh WAFER SOURCE BUILD ARCHIVE small|all
 #   small  Debian's tests, in mode auto alone
-set -u
+. "${0%/*}/../lib.sh"
 wafer=$1 source=$2 build=$3 archive=$4 which=$5
 debian=/usr/share/libonnx-testdata/data
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-fail() { echo "FAILED: $*" >&2; failed=1; }
 
 # suite NAME DIR "MODES": the tests that fail in any mode are those of test/onnx/NAME.failed.
 suite() {
@@ -72,5 +68,4 @@ elif [ -f "$archive" ]; then
 else
   echo "skipped: the suite of onnx 1.22 (its archive is not here)"
 fi
-[ $failed = 0 ] && echo "onnx: ok"
-exit $failed
+finish "onnx: ok"

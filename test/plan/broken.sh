@@ -1,29 +1,24 @@
 #!/bin/sh
 # Plans broken on purpose, with digests that agree: what was changed is refused, traps or changes the result,
 # in both modes. usage: broken.sh WAFER REPLAN SOURCE
-set -u
+. "${0%/*}/../lib.sh"
 wafer=$1 replan=$2 data=$3/test/data
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-failed=0
 
 # breaks CODE TEXT SCRIPT: what `wafer run` says of the plan after the sed script
 breaks() {
   code=$1 text=$2 script=$3
   sed "$script" whole/plan.xml >dir/plan.xml
   if cmp -s whole/plan.xml dir/plan.xml; then
-    echo "FAILED, $mode: nothing changed by $script" >&2
-    failed=1
+    fail "$mode: nothing changed by $script"
     return
   fi
-  "$replan" pack dir p.wplan || failed=1
+  "$replan" pack dir p.wplan || fail "$mode: pack"
   "$wafer" run p.wplan --input "x=$data/small_cnn/in_x.npy" --expect "$data/small_cnn" >out 2>&1
   got=$?
   if [ $got != "$code" ] || ! grep -qE -- "$text" out; then
-    echo "FAILED, $mode: exit $got (want $code), want '$text' after $script in:" >&2
+    fail "$mode: exit $got (want $code), want '$text' after $script in:"
     tail -3 out >&2
-    failed=1
   fi
 }
 # attribute NAME of the N-th kernel
@@ -32,11 +27,11 @@ kernel() { sed -n '/<kernel /s/.* '"$1"'="\([^"]*\)".*/\1/p' whole/plan.xml | se
 largest() { sed -n '/'"$1"'/s/.* '"$2"'="\([0-9]*\)".*/\1/p' whole/plan.xml | sort -n | tail -1; }
 
 for mode in pipelined streaming; do
-  "$wafer" compile "$data/small_cnn.onnx" -q -o whole.wplan --machine small16 --mode $mode || failed=1
+  "$wafer" compile "$data/small_cnn.onnx" -q -o whole.wplan --machine small16 --mode $mode || fail "$mode: compile"
   rm -rf whole dir
-  "$replan" unpack whole.wplan whole && cp -r whole dir && "$replan" pack dir p.wplan || failed=1
-  cmp whole.wplan p.wplan || failed=1
-  "$wafer" run p.wplan --input "x=$data/small_cnn/in_x.npy" --expect "$data/small_cnn" >out 2>&1 || failed=1
+  "$replan" unpack whole.wplan whole && cp -r whole dir && "$replan" pack dir p.wplan || fail "$mode: pack"
+  cmp whole.wplan p.wplan || fail "$mode: packed again, the plan differs"
+  "$wafer" run p.wplan --input "x=$data/small_cnn/in_x.npy" --expect "$data/small_cnn" >out 2>&1 || fail "$mode: the whole plan does not run"
 
   # a stream removed: of the input, of a weight, of an output
   breaks 5 "input 0, 'x'" '/<phase/s/"s0 /"/'
@@ -87,9 +82,9 @@ breaks 5 "'stem_relu'" '/<phase name="stem"/s/frees="/frees="7 /'
 
 # samples that pass to a kernel without room for all: its stream says that all stay
 model=$3/models/blazeface-front/face_detection_front_128x128_barracuda.onnx
-"$wafer" compile "$model" -q -o passing.wplan --mode streaming --batch 16 || failed=1
+"$wafer" compile "$model" -q -o passing.wplan --mode streaming --batch 16 || fail "compile, batch 16"
 rm -rf whole dir
-"$replan" unpack passing.wplan whole && cp -r whole dir || failed=1
+"$replan" unpack passing.wplan whole && cp -r whole dir || fail "unpack, batch 16"
 breaks 2 "has room for 2 samples of input 0|buffers 16 samples" '/<stream .*from="wafer/s/ depth="2"/ depth="16"/'
 
 # a byte of a weight changed behind the back of its digest
@@ -97,10 +92,9 @@ size=$(wc -c <whole.wplan)
 cp whole.wplan p.wplan
 at=$(grep -abo 'weights.safetensors' p.wplan | head -1 | cut -d: -f1)
 printf '\377' | dd of=p.wplan bs=1 seek=$((at + 1500)) conv=notrunc 2>/dev/null
-[ "$(wc -c <p.wplan)" = "$size" ] || failed=1
+[ "$(wc -c <p.wplan)" = "$size" ] || fail "the sizes differ, want $size"
 for tool in run dump; do
   "$wafer" $tool p.wplan $([ $tool = dump ] && echo --verify) >out 2>&1
-  [ $? = 2 ] && grep -q 'has changed since' out || { echo "FAILED: $tool does not see a changed weight" >&2; failed=1; }
+  [ $? = 2 ] && grep -q 'has changed since' out || fail "$tool does not see a changed weight"
 done
-[ $failed = 0 ] && echo "broken plans: ok"
-exit $failed
+finish "broken plans: ok"

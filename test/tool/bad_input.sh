@@ -1,12 +1,9 @@
 #!/bin/sh
 # Every kind of bad input: one clear error that names file and node, the exit code of its class, no crash, no
 # half-written file. usage: bad_input.sh WAFER SOURCE
-set -u
+. "${0%/*}/../lib.sh"
 wafer=$1 source=$2
 data=$source/test/data
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
 
 # expect CODE TEXT command...: the command exits with CODE, stderr holds TEXT and exactly one error line
 # (several=yes: at least one), and leaves no plan behind.
@@ -20,12 +17,11 @@ expect() {
   errors=$(grep -c 'error:' "$work/stderr")
   if [ $got != "$code" ] || ! grep -qF -- "$text" "$work/stderr" || [ "$errors" = 0 ] ||
      { [ $several = no ] && [ "$errors" != 1 ]; } || [ -e "$work/out.wplan" ]; then
-    echo "FAILED: $*: exit $got (want $code), $errors errors, want '$text' in:" >&2
+    fail "$*: exit $got (want $code), $errors errors, want '$text' in:"
     head -c 2000 "$work/stderr" >&2
-    failed=1
   fi
   left=$(find "$work" -name '*.tmp*' | head -1)
-  [ -z "$left" ] || { echo "FAILED: $*: left $left behind" >&2; failed=1; }
+  [ -z "$left" ] || fail "$*: left $left behind"
 }
 compile() { code=$1 text=$2; shift 2; expect "$code" "$text" "$wafer" compile "$@" -o "$work/out.wplan"; }
 
@@ -34,7 +30,7 @@ check() { # CODE TEXT MODEL: --check says TEXT on stdout and nothing else on std
   "$wafer" compile --check "$3" $4 >"$work/stdout" 2>"$work/stderr"
   got=$?
   [ $got = "$1" ] && grep -qF -- "$2" "$work/stdout" && [ ! -s "$work/stderr" ] ||
-    { echo "FAILED: --check $3: exit $got (want $1), want '$2' in:" >&2; cat "$work/stdout" "$work/stderr" >&2; failed=1; }
+    { fail "--check $3: exit $got (want $1), want '$2' in:"; cat "$work/stdout" "$work/stderr" >&2; }
 }
 check 0 'every operator compiles' "$data/small_cnn.onnx" ''
 check 3 '2 problems' "$data/bad/unknown_operator.onnx" ''
@@ -42,11 +38,11 @@ check 3 "node 'second_unknown' (#2)" "$data/bad/unknown_operator.onnx" ''
 check 2 'give --dim batch=N' "$data/bad/unbound_dim.onnx" ''
 check 0 '"compiles":	true' "$data/small_cnn.onnx" --json
 check 2 '"kind":	"dim"' "$data/bad/unbound_dim.onnx" --json
-python3 -m json.tool "$work/stdout" >"$work/json" || failed=1
+python3 -m json.tool "$work/stdout" >"$work/json" || fail "--json is no JSON"
 expect 1 "--json goes with --check" "$wafer" compile --json "$data/small_cnn.onnx" -o "$work/out.wplan"
 several=yes
 compile 3 first_unknown "$data/bad/unknown_operator.onnx"
-grep -q second_unknown "$work/stderr" || { echo "FAILED: the second unknown operator is not listed" >&2; failed=1; }
+grep -q second_unknown "$work/stderr" || fail "the second unknown operator is not listed"
 several=no
 compile 2 forward "$data/bad/cycle.onnx"
 compile 2 reads_nothing "$data/bad/undefined_value.onnx"
@@ -101,7 +97,7 @@ done
 expect 7 /dev/full "$wafer" compile "$data/small_cnn.onnx" -o /dev/full
 expect 7 no/such "$wafer" compile "$data/small_cnn.onnx" -o "$work/no/such/out.wplan"
 expect 7 /dev/full "$wafer" compile -q "$data/small_cnn.onnx" -o "$work/kept.wplan" --report /dev/full
-"$wafer" compile -q "$data/small_cnn.onnx" -o "$work/good.wplan" --machine small16 || failed=1
+"$wafer" compile -q "$data/small_cnn.onnx" -o "$work/good.wplan" --machine small16 || fail "compile of a good model"
 expect 7 /dev/full "$wafer" run "$work/good.wplan" --report /dev/full
 expect 7 "standard output" sh -c "'$wafer' run '$work/good.wplan' >/dev/full"
 expect 7 "" "$wafer" run "$work/good.wplan" --output "$work/text.onnx"
@@ -119,5 +115,4 @@ several=yes
 expect 6 "'y'" "$wafer" run "$work/good.wplan" --input x="$data/small_cnn/in_x.npy" --expect "$data/small_cnn" --tol 0
 several=no
 expect 7 "'y'" "$wafer" run "$work/good.wplan" --expect "$work"
-[ $failed = 0 ] && echo "bad input: ok"
-exit $failed
+finish "bad input: ok"

@@ -1,12 +1,8 @@
 #!/bin/sh
 # wafer conform over a suite of a few tests: what it says, its table, its exit code, the same for any number of
 # worker processes. usage: conform.sh WAFER SOURCE
-set -u
+. "${0%/*}/../lib.sh"
 wafer=$1 suite=$2/test/data/conform
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-fail() { echo "FAILED: $*" >&2; failed=1; }
 TMPDIR=$work
 export TMPDIR
 
@@ -71,5 +67,4 @@ expect 1 "--jobs wants" "$suite" --jobs 0
 expect 1 "unknown" "$suite" --frobnicate
 expect 7 nowhere "$work/nowhere"
 expect 7 "$work/no/table" "$suite/passes" --tsv "$work/no/table"
-[ $failed = 0 ] && echo "conform: ok"
-exit $failed
+finish "conform: ok"

@@ -1,36 +1,31 @@
 #!/bin/sh
 # Where kernels lie, by order: pins, reserved cores, a placement as XML, what an earlier plan had; and what is asked
 # wrongly. usage: control.sh WAFER SOURCE
-set -u
+. "${0%/*}/../lib.sh"
 wafer=$1 source=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-failed=0
-wrong() { echo "FAILED: $*" >&2; failed=1; }
-says() { grep -qF -- "$2" "$1" || { wrong "$1 lacks '$2'"; head -c 1000 "$1" >&2; }; }
 net=$source/test/data/small_cnn.onnx
-build() { "$wafer" compile "$net" -q --machine small16 "$@" 2>err || wrong "compile $*: $(head -1 err)"; }
-places() { "$wafer" dump "$1" --placement "$2" || wrong "dump $1 --placement"; }
+build() { "$wafer" compile "$net" -q --machine small16 "$@" 2>err || fail "compile $*: $(head -1 err)"; }
+places() { "$wafer" dump "$1" --placement "$2" || fail "dump $1 --placement"; }
 refuses() { # CODE TEXT options...
   code=$1 text=$2
   shift 2
   "$wafer" compile "$net" -q -o no.wplan --machine small16 "$@" >out 2>err
   got=$?
-  [ $got = "$code" ] || wrong "$*: exit $got, want $code: $(head -1 err)"
+  [ $got = "$code" ] || fail "$*: exit $got, want $code: $(head -1 err)"
   says err "$text"
-  [ ! -e no.wplan ] || wrong "$*: left a plan behind"
+  [ ! -e no.wplan ] || fail "$*: left a plan behind"
 }
 
 build -o p.wplan --mode pipelined
 places p.wplan p.xml
 if command -v xmllint >/dev/null; then
-  xmllint --noout --relaxng "$source/runtime/placement.rng" p.xml 2>err || wrong "p.xml is not of placement.rng"
+  xmllint --noout --relaxng "$source/runtime/placement.rng" p.xml 2>err || fail "p.xml is not of placement.rng"
 fi
 
 # as it was
 build -o q.wplan --placement p.xml
-cmp -s p.wplan q.wplan || wrong "a plan's own placement makes another plan"
+cmp -s p.wplan q.wplan || fail "a plan's own placement makes another plan"
 # moved by hand: exactly there, and the rest around it
 sed 's/\(name="depthwise".*\) x="[0-9]*" y="[0-9]*" width="[0-9]*" height="[0-9]*"/\1 x="0" y="0" width="2" height="4"/' p.xml |
   grep -v 'name="stem"\|name="pool"\|name="pointwise"' >moved.xml
@@ -40,10 +35,10 @@ says out.xml 'name="depthwise" node="depthwise" x="0" y="0" width="2" height="4"
 for name in global flat head prob; do
   says out.xml "$(grep "name=\"$name\"" p.xml)"
 done
-"$wafer" dump moved.wplan --verify >/dev/null || wrong "the moved plan does not verify"
-"$wafer" run p.wplan -q --input "x=$source/test/data/small_cnn/in_x.npy" --output one || wrong "run p"
-"$wafer" run moved.wplan -q --input "x=$source/test/data/small_cnn/in_x.npy" --output two || wrong "run moved"
-diff -r one two >/dev/null || wrong "places change the outputs"
+"$wafer" dump moved.wplan --verify >/dev/null || fail "the moved plan does not verify"
+"$wafer" run p.wplan -q --input "x=$source/test/data/small_cnn/in_x.npy" --output one || fail "run p"
+"$wafer" run moved.wplan -q --input "x=$source/test/data/small_cnn/in_x.npy" --output two || fail "run moved"
+diff -r one two >/dev/null || fail "places change the outputs"
 
 build -o pinned.wplan --pin depthwise=3,5,2,4 --pin head=15,15,1,1
 places pinned.wplan out.xml
@@ -69,7 +64,7 @@ for name in pool depthwise pointwise global flat head prob; do
   says out.xml "$(grep "name=\"$name\"" p.xml)"
 done
 build -o q.wplan --keep p.wplan
-cmp -s p.wplan q.wplan || wrong "keeping all makes another plan"
+cmp -s p.wplan q.wplan || fail "keeping all makes another plan"
 # what was kept gives way: the pinned kernel needs the room of the largest
 build -o way.wplan --keep p.wplan --pin stem=0,4,16,12
 says err "of 8 kernels stay"
@@ -87,5 +82,4 @@ refuses 2 "is empty or leaves the fabric of 16 x 16" --reserve 10,10,7,2
 refuses 2 "p.wplan" --placement p.wplan
 sed 's/<kernel/<colonel/' p.xml >bad.xml
 refuses 2 "bad.xml:3" --placement bad.xml
-[ $failed = 0 ] && echo "control: pins, reserved cores, placements and kept plans hold"
-exit $failed
+finish "control: pins, reserved cores, placements and kept plans hold"

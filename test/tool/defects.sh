@@ -1,22 +1,17 @@
 #!/bin/sh
 # Wafers with dead cores and links: repaired with spares or avoided, outputs are those of a whole wafer, bit for
 # bit; the cost is reported; a wafer in pieces is refused. usage: defects.sh WAFER SOURCE MODELS small|all
-set -u
+. "${0%/*}/../lib.sh"
 wafer=$1 source=$2 models=$3 which=$4
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-failed=0
-wrong() { echo "FAILED: $*" >&2; failed=1; }
-says() { grep -qF -- "$2" "$1" || { wrong "$1 lacks '$2'"; head -c 1000 "$1" >&2; }; }
 refuses() { # CODE TEXT options...
   code=$1 text=$2
   shift 2
   "$wafer" compile "$net" -q -o no.wplan "$@" >out 2>err
   got=$?
-  [ $got = "$code" ] || wrong "$*: exit $got, want $code: $(head -1 err)"
+  [ $got = "$code" ] || fail "$*: exit $got, want $code: $(head -1 err)"
   says err "$text"
-  [ ! -e no.wplan ] || wrong "$*: left a plan behind"
+  [ ! -e no.wplan ] || fail "$*: left a plan behind"
 }
 
 # same NAME MODEL "compile options" "inputs" DEFECTS...: the outputs with and without defects are the same
@@ -25,17 +20,17 @@ same() {
   shift 4
   [ -f "$model" ] || { echo "skipped: $name (its model is not here)"; return; }
   # shellcheck disable=SC2086
-  "$wafer" compile "$model" -q -o whole.wplan $options || { wrong "$name: compile"; return; }
+  "$wafer" compile "$model" -q -o whole.wplan $options || { fail "$name: compile"; return; }
   # shellcheck disable=SC2086
-  "$wafer" run whole.wplan -q $inputs --output whole || wrong "$name: run"
+  "$wafer" run whole.wplan -q $inputs --output whole || fail "$name: run"
   for defects in "$@"; do
     # shellcheck disable=SC2086
     "$wafer" compile "$model" -o broken.wplan $options --defects $defects >report ||
-      { wrong "$name: compile with $defects"; continue; }
+      { fail "$name: compile with $defects"; continue; }
     says report "they cost"
     # shellcheck disable=SC2086
-    "$wafer" run broken.wplan -q $inputs --output broken || wrong "$name: run with $defects"
-    diff -r whole broken >/dev/null || wrong "$name: outputs differ with $defects"
+    "$wafer" run broken.wplan -q $inputs --output broken || fail "$name: run with $defects"
+    diff -r whole broken >/dev/null || fail "$name: outputs differ with $defects"
     rm -rf broken
   done
   rm -rf whole
@@ -59,7 +54,7 @@ for mode in pipelined streaming; do
   same "small_cnn $mode" "$net" "--machine small16 --mode $mode" "--input x=$source/test/data/small_cnn/in_x.npy" \
     few.xml "few.xml --repair avoid" 2:1 5:2
 done
-"$wafer" compile "$net" -q -o p.wplan --machine small16 --defects few.xml --report r.json || wrong "compile with few.xml"
+"$wafer" compile "$net" -q -o p.wplan --machine small16 --defects few.xml --report r.json || fail "compile with few.xml"
 says r.json '"whole_interval_cycles":'
 "$wafer" dump p.wplan >view
 says view "of 16x16 with 3 dead cores, bypassed by 1 spare rows"
@@ -67,7 +62,7 @@ says view "of 16x16 with 3 dead cores, bypassed by 1 spare rows"
 says view "on the fabric as it was made this is core 3,3"
 "$wafer" dump p.wplan --xml >view
 says view '<dead-link x="5" y="7" to="south"/>'
-"$wafer" compile "$net" -q -o q.wplan --machine small16 --defects few.xml && cmp -s p.wplan q.wplan || wrong "two compiles differ"
+"$wafer" compile "$net" -q -o q.wplan --machine small16 --defects few.xml && cmp -s p.wplan q.wplan || fail "two compiles differ"
 
 refuses 4 "cut the wafer in pieces" --machine small16 --defects cut.xml
 refuses 4 "cut the wafer in pieces" --machine small16 --defects cut.xml --repair avoid
@@ -88,5 +83,4 @@ if [ "$which" = all ]; then
   m=$models/ppocr-cls r=$m/ref-text192
   same ppocr-cls "$m/ch_ppocr_mobile_v2.0_cls_infer.onnx" "--shape x=1x3x48x192" "--input x=$r/in_x.npy" 2:3
 fi
-[ $failed = 0 ] && echo "defects: outputs unchanged, costs reported, pieces refused"
-exit $failed
+finish "defects: outputs unchanged, costs reported, pieces refused"

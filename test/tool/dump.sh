@@ -1,34 +1,28 @@
 #!/bin/sh
 # Every view of `wafer dump` over a small net in both modes: it says what the plan says, and what is asked
 # wrongly fails with the right code and leaves nothing behind. usage: dump.sh WAFER SOURCE
-set -u
+. "${0%/*}/../lib.sh"
 wafer=$1 source=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-failed=0
-wrong() { echo "FAILED: $*" >&2; failed=1; }
-# says FILE TEXT: the file holds the text
-says() { grep -qF -- "$2" "$1" || { wrong "$1 lacks '$2'"; head -c 1000 "$1" >&2; }; }
 # fails CODE TEXT command...: exit code and error text
 fails() {
   code=$1 text=$2
   shift 2
   "$@" >out 2>err
   got=$?
-  [ $got = "$code" ] || wrong "$*: exit $got, want $code: $(head -1 err)"
+  [ $got = "$code" ] || fail "$*: exit $got, want $code: $(head -1 err)"
   says err "$text"
 }
 
 for mode in pipelined streaming; do
   "$wafer" compile "$source/test/data/small_cnn.onnx" -q -o p.wplan --machine small16 --mode $mode ||
-    wrong "compile, $mode"
+    fail "compile, $mode"
   for view in "" --json --xml --mlir --verify "--core 0,0" "--kernel k0" --certificate "--program k0" "--svg p.svg"; do
     # shellcheck disable=SC2086
-    "$wafer" dump p.wplan $view >"view$view" 2>err || wrong "dump $view, $mode: $(head -1 err)"
+    "$wafer" dump p.wplan $view >"view$view" 2>err || fail "dump $view, $mode: $(head -1 err)"
   done
   names=$(sed -n 's/^ *<kernel name="\([^"]*\)".*/\1/p' view--xml)
-  [ -n "$names" ] || wrong "no kernel in --xml, $mode"
+  [ -n "$names" ] || fail "no kernel in --xml, $mode"
   says view "machine small16"
   says view "* $mode"
   says view "function main("
@@ -50,18 +44,18 @@ for mode in pipelined streaming; do
     says p.svg "${name##*/}"
   done
   if command -v xmllint >/dev/null; then
-    xmllint --noout p.svg || wrong "the picture is no XML, $mode"
-    xmllint --noout --relaxng "$source/runtime/plan.rng" view--xml 2>err || wrong "plan.xml is not of plan.rng, $mode"
+    xmllint --noout p.svg || fail "the picture is no XML, $mode"
+    xmllint --noout --relaxng "$source/runtime/plan.rng" view--xml 2>err || fail "plan.xml is not of plan.rng, $mode"
   fi
   if command -v python3 >/dev/null; then
-    python3 -m json.tool view--json >/dev/null || wrong "--json is no JSON, $mode"
+    python3 -m json.tool view--json >/dev/null || fail "--json is no JSON, $mode"
   fi
 done
 
 # why: what the curve says; in a pipeline also who sets the pace
 "$wafer" compile "$source/test/data/small_cnn.onnx" -q -o a.wplan --machine small16 --mode pipelined
 "$wafer" compile "$source/test/data/small_cnn.onnx" -q -o b.wplan --machine small16 --keep a.wplan --reserve 0,0,5,5 2>err
-"$wafer" dump a.wplan --why stem >view || wrong "dump --why"
+"$wafer" dump a.wplan --why stem >view || fail "dump --why"
 says view "size: 16x12 cores, 1 replica, one of "
 says view "it sets the pace: the next limit is at "
 says view "one more row (16 cores): "
@@ -72,7 +66,7 @@ says view "it does not set the pace"
 "$wafer" dump p.wplan --why stem >view
 says view "a phase of its own: "
 # diff: what moved
-"$wafer" dump --diff a.wplan b.wplan >view || wrong "dump --diff"
+"$wafer" dump --diff a.wplan b.wplan >view || fail "dump --diff"
 says view "moved, resized stem: 16x12 at 0,0 -> "
 says view "7 kernels stand as they stood"
 says view "wire, hops of all streams"
@@ -83,24 +77,24 @@ says view "+0.00 %"
 says view '"wafer-diff-1"'
 says view '"moved":	true'
 "$wafer" dump --json --diff a.wplan b.wplan >again
-cmp -s view again || wrong "--json --diff is not --diff --json"
+cmp -s view again || fail "--json --diff is not --diff --json"
 fails 1 "no kernel is named 'stern'" "$wafer" dump a.wplan --why stern
 fails 7 "nowhere.wplan" "$wafer" dump --diff nowhere.wplan a.wplan
 fails 1 "one view at a time" "$wafer" dump --diff a.wplan b.wplan --xml
 
 "$wafer" compile "$source/test/data/small_cnn.onnx" -o t.wplan --machine small64 --train --loss mse \
-  --programs never --report t.json >view 2>err || wrong "compile --train: $(head -1 err)"
+  --programs never --report t.json >view 2>err || fail "compile --train: $(head -1 err)"
 says view "training: a sample above is a micro-batch of"
 says view "backward"
 says t.json '"backward"'
-"$wafer" dump t.wplan >view || wrong "dump of a training plan"
+"$wafer" dump t.wplan >view || fail "dump of a training plan"
 says view "labels labels: "
 says view "gradient gradient:"
-"$wafer" dump t.wplan --json >view || wrong "dump --json of a training plan"
+"$wafer" dump t.wplan --json >view || fail "dump --json of a training plan"
 says view '"trained"'
-"$wafer" dump t.wplan --xml >view || wrong "dump --xml of a training plan"
+"$wafer" dump t.wplan --xml >view || fail "dump --xml of a training plan"
 if command -v xmllint >/dev/null; then
-  xmllint --noout --relaxng "$source/runtime/plan.rng" view 2>err || wrong "plan.xml of training is not of plan.rng"
+  xmllint --noout --relaxng "$source/runtime/plan.rng" view 2>err || fail "plan.xml of training is not of plan.rng"
 fi
 
 fails 1 "one view at a time" "$wafer" dump p.wplan --json --xml
@@ -114,8 +108,7 @@ fails 1 "no kernel is named 'nobody'" "$wafer" dump p.wplan --program nobody
 fails 7 "nowhere.wplan" "$wafer" dump nowhere.wplan
 fails 7 "/dev/full" "$wafer" dump p.wplan --svg /dev/full
 fails 7 "no/such.svg" "$wafer" dump p.wplan --svg no/such.svg
-"$wafer" dump p.wplan >/dev/full 2>err && wrong "a full standard output goes unnoticed"
+"$wafer" dump p.wplan >/dev/full 2>err && fail "a full standard output goes unnoticed"
 says err "standard output"
-[ -z "$(find . -name '*.tmp*')" ] || wrong "left behind: $(find . -name '*.tmp*')"
-[ $failed = 0 ] && echo "dump: ok"
-exit $failed
+[ -z "$(find . -name '*.tmp*')" ] || fail "left behind: $(find . -name '*.tmp*')"
+finish "dump: ok"

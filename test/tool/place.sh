@@ -2,32 +2,27 @@
 # `wafer place` on a small kernel graph: the same bytes whatever the threads, what it prints, what it refuses;
 # and `wafer compile --placer best`.
 # usage: place.sh WAFER SOURCE
-set -u
+. "${0%/*}/../lib.sh"
 wafer=$1 source=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-failed=0
-wrong() { echo "FAILED: $*" >&2; failed=1; }
-says() { grep -qF -- "$2" "$1" || { wrong "$1 lacks '$2'"; head -c 1000 "$1" >&2; }; }
 # fails CODE TEXT command...: exit code and error text, and no file left behind
 fails() {
   code=$1 text=$2
   shift 2
   "$@" >out 2>err
   got=$?
-  [ $got = "$code" ] || wrong "$*: exit $got, want $code: $(head -1 err)"
+  [ $got = "$code" ] || fail "$*: exit $got, want $code: $(head -1 err)"
   says err "$text"
-  [ ! -e no.paint ] || wrong "$*: left a file behind"
+  [ ! -e no.paint ] || fail "$*: left a file behind"
 }
 
 graph=$source/test/data/chain.kgraph
 for threads in 1 2; do
   "$wafer" place --ispd "$graph" -o $threads.paint --place-moves 20000 --seed 7 --threads $threads \
-    --svg $threads.svg >$threads.out 2>err || wrong "place: $(head -1 err)"
+    --svg $threads.svg >$threads.out 2>err || fail "place: $(head -1 err)"
 done
-cmp 1.paint 2.paint || wrong "threads change the result"
-cmp 1.svg 2.svg || wrong "threads change the picture"
+cmp 1.paint 2.paint || fail "threads change the result"
+cmp 1.svg 2.svg || fail "threads change the picture"
 for text in "benchmark chain: 6 kernels, 6 edges, 48 x 40 cores, weights 1/2/3" "time " "wire " "a0 " "a1 " \
   "bound " "gap " "between them"; do
   says 1.out "$text"
@@ -37,8 +32,8 @@ for kernel in first second third bypass block k6; do
   says 1.paint "$kernel : place("
 done
 says 1.paint "kmap = union("
-"$wafer" place --ispd "$graph" -o s.paint --place-seconds 0.2 -q >out 2>err || wrong "seconds: $(head -1 err)"
-if command -v xmllint >/dev/null; then xmllint --noout 1.svg || wrong "the picture is no XML"; fi
+"$wafer" place --ispd "$graph" -o s.paint --place-seconds 0.2 -q >out 2>err || fail "seconds: $(head -1 err)"
+if command -v xmllint >/dev/null; then xmllint --noout 1.svg || fail "the picture is no XML"; fi
 
 fails 1 "please" "$wafer" place --ispd "$graph"
 fails 1 "a0 or a1" "$wafer" place --ispd "$graph" -o no.paint --adapters a2
@@ -59,37 +54,37 @@ compiled() { # NAME options...
   name=$1
   shift
   "$wafer" compile "$model" -o $name.wplan --mode pipelined --machine small64 --programs never --report $name.json "$@" \
-    >out 2>$name.err || wrong "compile $*: $(head -1 $name.err)"
+    >out 2>$name.err || fail "compile $*: $(head -1 $name.err)"
 }
 compiled shelf --placer shelf
 compiled best --placer best
 compiled again --placer best
-cmp best.wplan again.wplan || wrong "the search is not the same twice"
+cmp best.wplan again.wplan || fail "the search is not the same twice"
 for objective in throughput latency wire; do
   compiled $objective --placer best --objective $objective --place-moves 30000 --seed 3
   says $objective.err "placer best: interval "
   [ "$(number $objective.json interval_cycles)" -le "$(number shelf.json interval_cycles)" ] ||
-    wrong "$objective: a longer interval than on shelves"
-  "$wafer" dump $objective.wplan --verify >out 2>err || wrong "$objective: $(head -1 err)"
+    fail "$objective: a longer interval than on shelves"
+  "$wafer" dump $objective.wplan --verify >out 2>err || fail "$objective: $(head -1 err)"
 done
 [ "$(number latency.json latency_cycles)" -le "$(number shelf.json latency_cycles)" ] ||
-  wrong "latency: longer than on shelves"
+  fail "latency: longer than on shelves"
 compiled seconds --placer best --place-seconds 0.3
 
 # -- where compute binds, kernels get replicas: a shorter interval, the same values --
 compiled one --placer best --replicas 1 --edge-gbps inf
 compiled many --placer best --edge-gbps inf
 says many.err "placer best: interval "
-grep -q '"replicas":	\([2-9]\|[1-9][0-9]\)' many.json || wrong "no kernel has replicas"
+grep -q '"replicas":	\([2-9]\|[1-9][0-9]\)' many.json || fail "no kernel has replicas"
 [ $((2 * $(number many.json interval_cycles))) -lt "$(number one.json interval_cycles)" ] ||
-  wrong "replicas: the interval is $(number many.json interval_cycles), without $(number one.json interval_cycles)"
+  fail "replicas: the interval is $(number many.json interval_cycles), without $(number one.json interval_cycles)"
 [ "$(number many.json one_replica_interval_cycles)" -gt "$(number many.json interval_cycles)" ] ||
-  wrong "replicas: one alone is as fast as all"
-"$wafer" dump many.wplan --verify >out 2>err || wrong "replicas: $(head -1 err)"
+  fail "replicas: one alone is as fast as all"
+"$wafer" dump many.wplan --verify >out 2>err || fail "replicas: $(head -1 err)"
 for plan in one many; do
-  "$wafer" run $plan.wplan --samples 3 --seed 5 --output $plan.out -q >out 2>err || wrong "run $plan: $(head -1 err)"
+  "$wafer" run $plan.wplan --samples 3 --seed 5 --output $plan.out -q >out 2>err || fail "run $plan: $(head -1 err)"
 done
-diff -r one.out many.out >/dev/null || wrong "replicas: other values"
+diff -r one.out many.out >/dev/null || fail "replicas: other values"
 fails 3 "programs serve one replica, kernel 'stem' has" \
   "$wafer" run many.wplan --fidelity fabric
 fails 1 "--replicas" "$wafer" compile "$model" -o no.paint --replicas 0
@@ -98,5 +93,4 @@ fails 1 "throughput, latency or wire" "$wafer" compile "$model" -o no.paint --ob
 fails 1 "--place-seconds wants" "$wafer" compile "$model" -o no.paint --place-seconds 0
 fails 1 "--place-moves" "$wafer" compile "$model" -o no.paint --place-moves 0
 
-[ $failed = 0 ] && echo "place: ok"
-exit $failed
+finish "place: ok"

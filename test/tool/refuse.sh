@@ -1,14 +1,9 @@
 #!/bin/sh
 # A model that does not fit: which kernel, whose bytes, and remedies; every remedy that is named is taken, and works.
 # usage: refuse.sh WAFER SOURCE
-set -u
+. "${0%/*}/../lib.sh"
 wafer=$1 source=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-failed=0
-wrong() { echo "FAILED: $*" >&2; failed=1; }
-says() { grep -qF -- "$2" "$1" || { wrong "$1 lacks '$2'"; head -c 1000 "$1" >&2; }; }
 net=$source/test/data/small_cnn.onnx
 # machine BYTES WIDTH: small16 with other cores
 machine() {
@@ -21,19 +16,19 @@ tries() {
   rm -f why.json
   "$wafer" compile "$net" -q -o no.wplan --machine "$machine" --mode "$mode" --batch "$batch" --report why.json >out 2>err
   got=$?
-  [ $got = 4 ] || wrong "$machine, $mode, $batch: exit $got, want 4: $(head -1 err)"
-  [ ! -e no.wplan ] || wrong "$machine, $mode: left a plan behind"
+  [ $got = 4 ] || fail "$machine, $mode, $batch: exit $got, want 4: $(head -1 err)"
+  [ ! -e no.wplan ] || fail "$machine, $mode: left a plan behind"
   says err "$mode does not fit small16: "
   says why.json '"wafer-refusal-1"'
   sed -n 's/.*"option":	"\(.*\)",/\1/p' why.json >options
-  [ "$(wc -l <options)" -ge "$least" ] || wrong "$machine, $mode: $(wc -l <options) remedies, want $least: $(cat err)"
+  [ "$(wc -l <options)" -ge "$least" ] || fail "$machine, $mode: $(wc -l <options) remedies, want $least: $(cat err)"
   while read -r option; do
     says err "$option fits: "
     # the last of two equal options counts
     # shellcheck disable=SC2086
     "$wafer" compile "$net" -q -o yes.wplan --machine "$machine" --mode "$mode" --batch "$batch" $option 2>err2 ||
-      wrong "$machine, $mode, batch $batch: '$option' does not help: $(head -1 err2)"
-    "$wafer" dump yes.wplan --certificate >/dev/null || wrong "$option: no certificate"
+      fail "$machine, $mode, batch $batch: '$option' does not help: $(head -1 err2)"
+    "$wafer" dump yes.wplan --certificate >/dev/null || fail "$option: no certificate"
     rm -f yes.wplan
   done <options
 }
@@ -48,5 +43,4 @@ says err "held for other kernels"
 tries 2 m5000-16.xml pipelined 1
 says err "side by side, the wafer has 256 usable ones"
 tries 1 m6500-4.xml pipelined 1
-[ $failed = 0 ] && echo "refuse: every remedy works"
-exit $failed
+finish "refuse: every remedy works"

@@ -2,16 +2,9 @@
 # Pruned by magnitude, by masks, or before it came: one plan, and the outputs of the masked dense model.
 # Training keeps the zeros, on any number of systems and over a resumption.
 # usage: sparsity.sh WAFER REPLAN
-set -u
+. "${0%/*}/../lib.sh"
 wafer=$1 replan=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-failures=0
-fail() {
-  echo "FAILED: $*" >&2
-  failures=$((failures + 1))
-}
 
 # dense.onnx: x W1' + b, relu, W2; masked.onnx: the same with nine tenths of W1 and W2 zero.
 python3 - <<'PY' || exit 1
@@ -111,14 +104,7 @@ breaks "9601 elements that are not zero, of 9600" 's/nonzeros="960"/nonzeros="96
 breaks "in a tile of" '/<input .*nonzeros="960"/s/fullest="[0-9]*"/fullest="961"/'
 breaks "words long, must be" '/<stream /s/words="1920"/words="1919"/'
 
-# refused STATUS WORDS OPTIONS...
-refused() {
-  status=$1 words=$2
-  shift 2
-  "$wafer" compile dense.onnx -o no.wplan "$@" >said 2>&1
-  [ $? -eq "$status" ] || fail "$*: not status $status"
-  grep -q "$words" said || fail "$*: says $(cat said)"
-}
+refused() { code=$1 words=$2; shift 2; gives "$code" "$words" "$wafer" compile dense.onnx -o no.wplan "$@"; }
 refused 1 "below 1" --sparsity 1
 refused 2 "named 'w9'" --mask w9=m1.npy
 refused 2 "its mask is 120x80" --mask w1=m2.npy
@@ -150,4 +136,4 @@ for name, t in json.loads(data[8:8 + n]).items():
     w = struct.unpack('<%df' % ((b - a) // 4), data[8 + n + a:8 + n + b])
     assert sum(v != 0 for v in w) == len(w) // 10, (name, sum(v != 0 for v in w), len(w))
 PY
-exit $((failures > 0))
+finish "sparsity: ok"

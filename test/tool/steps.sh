@@ -1,13 +1,9 @@
 #!/bin/sh
 # `wafer run` in steps: a running sum whose state goes from step to step, to a file and back, and an output that is fed.
 # usage: steps.sh WAFER SOURCE
-set -u
+. "${0%/*}/../lib.sh"
 wafer=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-failed=0
-fail() { echo "FAILED: $*" >&2; failed=1; }
 
 python3 - <<'P' || exit 1
 import struct
@@ -47,15 +43,11 @@ mkdir want end && mv want.npy want/y.npy && mv end.npy end/y.npy
 said=$("$wafer" run next.wplan --input t=t.npy --input i=i.npy --steps 9 --feed 'i=argmax(y)' --until i=0 | grep '^i:')
 [ "$said" = "i: 1 2 0" ] || fail "fed '$said'"
 
-refuse() { # CODE WORDS ARGUMENTS...
-  code=$1 words=$2; shift 2
-  "$wafer" run "$@" >out 2>err; got=$?
-  [ $got = "$code" ] && grep -q "$words" err || fail "$*: code $got, $(head -1 err)"
-}
+refuse() { code=$1 words=$2; shift 2; gives "$code" "$words" "$wafer" run "$@"; }
 refuse 1 "there is no output 'z'" sum.wplan --input x=x.npy --input s=s.npy --state z=s
 refuse 1 "there is no input 'z'" sum.wplan --input x=x.npy --input s=s.npy --state y=z
 refuse 1 "train of 3 samples" sum.wplan --input x=x.npy --input s=s.npy --state y=s --steps 2
 refuse 1 "argmax" sum.wplan --input x=x.npy --input s=s.npy --feed x=max
 refuse 1 "does not feed" sum.wplan --input x=x.npy --input s=s.npy --until x=3
 refuse 7 "cannot" sum.wplan --input x=more.npy --state-in nowhere.safetensors
-exit $failed
+finish "steps: ok"

@@ -2,19 +2,10 @@
 # Training with weights that stay on the wafer: losses and checkpoints are those of streaming, for every optimizer that
 # cores have and for replicas; what a step takes is said; gradients have no stream to the edge; the rest is refused by name.
 # usage: train_pipelined.sh WAFER
-set -u
+. "${0%/*}/../lib.sh"
 wafer=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
 cd "$work" || exit 1
-fail() { echo "FAILED: $*" >&2; failed=1; }
 
-npy() { # FILE DESCR SHAPE, data on stdin
-  header="{'descr': '$2', 'fortran_order': False, 'shape': $3, }"
-  { printf '\223NUMPY\001\000\166\000'; printf '%-117s\n' "$header"; cat; } >"$1"
-}
-octal() { printf "$(awk "BEGIN { for (i = 0; i < $1; i++) printf \"\\\\%03o\", $2 }")"; }
 octal 768 '(i * 7 + i % 16 * (i % 16) * 3) % 9' | npy x.npy '|u1' '(48, 16)'
 octal 48 'i * i % 5' | npy y.npy '|u1' '(48,)'
 octal 768 '(i * 5 + i % 16 * 3) % 7' | npy images.npy '|u1' '(48, 1, 4, 4)'
@@ -80,14 +71,7 @@ grep -q 'gradient gradient:logits.weight: .*edge' dump && fail "a gradient goes 
 "$wafer" dump p.wplan --certificate >certificate || fail "certificate: $(cat certificate)"
 
 # Refused, by name and with a way out.
-refused() { # EXIT TEXT OPTIONS...
-  want=$1 text=$2
-  shift 2
-  "$wafer" "$@" >out 2>err
-  got=$?
-  [ $got = "$want" ] || fail "$*: exit $got, $want wanted: $(cat err)"
-  grep -q -e "$text" err || fail "$*: $(cat err)"
-}
+refused() { code=$1 text=$2; shift 2; gives "$code" "$text" "$wafer" "$@"; }
 for optimizer in nesterov adagrad rmsprop lion adafactor; do
   refused 3 "pipelined with --optimizer $optimizer: .*--execution streaming" train mlp.onnx --loss cross-entropy \
     --optimizer $optimizer --execution pipelined --compile-only
@@ -101,5 +85,4 @@ refused 3 'pipelined with --systems 2: .*--execution streaming' train mlp.onnx -
 "$wafer" zoo mlp --widths 64,512,512,10 --init 1 -o large.onnx -q
 refused 4 'pipelined does not fit small16' train large.onnx --loss cross-entropy --execution pipelined --machine small16 --compile-only
 
-[ $failed = 0 ] || exit 1
-echo "train_pipelined: ok"
+finish "train_pipelined: ok"

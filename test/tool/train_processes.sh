@@ -2,17 +2,10 @@
 # One run over processes: the same checkpoint for any number of them, with systems and servers spread
 # in any way; processes that are killed are started again, or the run is gone on with by hand.
 # usage: train_processes.sh WAFER
-set -u
+. "${0%/*}/../lib.sh"
 wafer=$1
-failures=0
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 
-fail() {
-  echo "FAILED: $*" >&2
-  failures=$((failures + 1))
-}
 if ! command -v mpirun >/dev/null; then
   echo "mpirun is not installed: nothing is tested" >&2
   exit 77
@@ -83,5 +76,4 @@ train bad --processes 3 --data none.npy,y.npy 2>err && fail "absent data pass"
 train bad --restarts 2 --processes 2 --data none.npy,y.npy 2>err
 grep -q restart err && fail "what cannot go well is tried again"
 
-[ $failures = 0 ] || exit 1
-echo "train_processes: ok"
+finish "train_processes: ok"
