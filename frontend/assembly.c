@@ -4,11 +4,6 @@
 
 #include "import.h"
 
-static wafer_status no_memory(const importer *im) {
-  return wafer_fail(im->ctx->diag, wafer_at_file(im->file), WAFER_NO_MEMORY,
-                    "no memory to import the model");
-}
-
 /* Doubles an array of the arena when it is full. */
 static bool grow(wafer_arena *arena, void *array, uint32_t count, uint32_t *room, size_t size) {
   if (count < *room) return true;
@@ -34,7 +29,7 @@ wafer_status assembly_new(importer *im, const char *name, const char *node, wafe
                           const wafer_type *type, name_entry *entry) {
   program_state *p = &im->program;
   if (!grow(im->ctx->arena, &p->values, p->value_count, &p->value_room, sizeof *p->values))
-    return no_memory(im);
+    return import_no_memory(im);
   p->values[p->value_count] = (wafer_value){.name = name ? name : "",
                                             .node = node ? node : "",
                                             .owner = WAFER_OWNER_activation,
@@ -56,10 +51,11 @@ static wafer_status new_weight(importer *im, name_entry *entry, const wafer_view
   name_entry made = {0};
   wafer_type type = {view->dtype, view->shape};
   const char *name = entry->name ? entry->name : im->b.loc.name ? im->b.loc.name : "constant";
-  if (!p->weights && !(p->weights = wafer_weights_create(im->ctx->arena))) return no_memory(im);
+  if (!p->weights && !(p->weights = wafer_weights_create(im->ctx->arena)))
+    return import_no_memory(im);
   WAFER_TRY(assembly_new(im, name, "", WAFER_VALUE_tensor, &type, &made));
   wafer_weight *weight = wafer_weights_add(p->weights, name, view->dtype, &view->shape, view->data);
-  if (!weight) return no_memory(im);
+  if (!weight) return import_no_memory(im);
   wafer_value *value = &p->values[made.number];
   value->owner = WAFER_OWNER_weight;
   value->name = weight->name;
@@ -82,7 +78,7 @@ static wafer_status export_value(importer *im, name_entry *entry) {
   uint32_t count = from->outputs.count;
   if (!grow(im->ctx->arena, &from->results, count, &from->result_room, sizeof *from->results) ||
       !number_add(im->ctx->arena, &from->outputs, made.number))
-    return no_memory(im);
+    return import_no_memory(im);
   from->results[count] = entry->value;
   entry->numbered = true;
   entry->number = made.number;
@@ -108,7 +104,7 @@ wafer_status assembly_value(importer *im, name_entry *entry, uint32_t *out) {
 /* A value that a piece is given as an argument. */
 static wafer_status import_value(importer *im, name_entry *entry) {
   piece *to = im->fn->open;
-  if (!number_add(im->ctx->arena, &to->inputs, entry->number)) return no_memory(im);
+  if (!number_add(im->ctx->arena, &to->inputs, entry->number)) return import_no_memory(im);
   wafer_type type = im->program.values[entry->number].type;
   entry->value = wafer_ir_add_argument(&to->b, &type);
   entry->piece = to;
@@ -165,7 +161,7 @@ static wafer_status local_in(importer *im, assembly *fn, name_entry *entry, name
   if (known != WAFER_NONE) return *out = fn->local[known], WAFER_OK;
   name_entry *mine = WAFER_NEW(arena, name_entry, 1);
   if (!mine || !grow(arena, &fn->local, fn->local_count, &fn->local_room, sizeof *fn->local))
-    return no_memory(im);
+    return import_no_memory(im);
   bool value = entry->state == NAME_KNOWN && (entry->numbered || !mlirValueIsNull(entry->value));
   *mine = *entry;
   mine->fn = fn;
@@ -184,13 +180,13 @@ static wafer_status local_in(importer *im, assembly *fn, name_entry *entry, name
         im->program.values[mine->number].owner = v.owner;
       if (status == WAFER_OK && (!number_add(arena, &fn->inputs, mine->number) ||
                                  !number_add(arena, &fn->captures, number)))
-        status = no_memory(im);
+        status = import_no_memory(im);
     }
     im->fn = current;
     WAFER_TRY(status);
   }
   fn->local[fn->local_count] = mine;
-  if (!wafer_ir_map_put(fn->locals, entry, fn->local_count++)) return no_memory(im);
+  if (!wafer_ir_map_put(fn->locals, entry, fn->local_count++)) return import_no_memory(im);
   *out = mine;
   return WAFER_OK;
 }
@@ -204,7 +200,7 @@ static wafer_status reorder_captures(importer *im, assembly *a, const number_lis
   uint32_t own = a->inputs.count - a->captures.count;
   number_list inputs = {0};
   for (uint32_t i = 0; i < own; i++)
-    if (!number_add(im->ctx->arena, &inputs, a->inputs.at[i])) return no_memory(im);
+    if (!number_add(im->ctx->arena, &inputs, a->inputs.at[i])) return import_no_memory(im);
   for (uint32_t i = 0; i < all->count; i++) {
     uint32_t k = 0;
     while (k < a->captures.count && a->captures.at[k] != all->at[i]) k++;
@@ -215,7 +211,7 @@ static wafer_status reorder_captures(importer *im, assembly *a, const number_lis
       WAFER_TRY(assembly_new(im, v.name, v.node, v.kind, &v.type, &made));
       number = made.number;
     }
-    if (!number_add(im->ctx->arena, &inputs, number)) return no_memory(im);
+    if (!number_add(im->ctx->arena, &inputs, number)) return import_no_memory(im);
   }
   a->inputs = inputs;
   im->program.functions[a->function].inputs = inputs.at;
@@ -230,7 +226,7 @@ wafer_status assembly_unify(importer *im, assembly *a, assembly *b, number_list 
     for (uint32_t i = 0; both[k] && i < both[k]->captures.count; i++) {
       uint32_t j = 0, number = both[k]->captures.at[i];
       while (j < out->count && out->at[j] != number) j++;
-      if (j == out->count && !number_add(im->ctx->arena, out, number)) return no_memory(im);
+      if (j == out->count && !number_add(im->ctx->arena, out, number)) return import_no_memory(im);
     }
   for (int k = 0; k < 2; k++)
     if (both[k]) WAFER_TRY(reorder_captures(im, both[k], out));
@@ -246,13 +242,13 @@ static wafer_status new_function(importer *im, const char *name, wafer_ir *ir, u
   if (!grow(arena, &p->functions, n, &rooms[0], sizeof *p->functions) ||
       !grow(arena, &p->pieces, n, &rooms[1], sizeof *p->pieces) ||
       !grow(arena, &p->used, n, &rooms[2], sizeof *p->used))
-    return no_memory(im);
+    return import_no_memory(im);
   p->function_room = rooms[0];
   p->functions[n] = (wafer_function){.name = name};
   p->pieces[n] = ir;
   p->used[n] = false;
   *out = p->function_count++;
-  return name ? WAFER_OK : no_memory(im);
+  return name ? WAFER_OK : import_no_memory(im);
 }
 
 static void enter_piece(importer *im) {
@@ -269,7 +265,7 @@ wafer_status assembly_open(importer *im) {
   if (fn->open) return WAFER_OK;
   wafer_arena *arena = im->ctx->arena;
   piece *made = WAFER_NEW(arena, piece, 1);
-  if (!made) return no_memory(im);
+  if (!made) return import_no_memory(im);
   WAFER_TRY(wafer_ir_create_piece(im->ctx, im->root, &made->ir));
   const char *name = wafer_arena_printf(arena, "%s.%u", im->program.functions[fn->function].name,
                                         im->program.function_count);
@@ -286,7 +282,7 @@ wafer_status assembly_first_piece(importer *im) {
 
 static wafer_status append(importer *im, const wafer_step *step, piece *of) {
   assembly_step *made = WAFER_NEW(im->ctx->arena, assembly_step, 1);
-  if (!made) return no_memory(im);
+  if (!made) return import_no_memory(im);
   *made = (assembly_step){.step = *step, .piece = of};
   if (im->fn->last)
     im->fn->last->next = made;
@@ -318,7 +314,7 @@ wafer_status assembly_step_add(importer *im, const wafer_step *step) {
 
 wafer_status assembly_begin(importer *im, const char *name, assembly *a) {
   *a = (assembly){.outer = im->fn, .locals = wafer_ir_map_create(im->ctx->arena)};
-  if (!a->locals) return no_memory(im);
+  if (!a->locals) return import_no_memory(im);
   WAFER_TRY(new_function(im, name, NULL, &a->function));
   im->fn = a;
   return WAFER_OK;
@@ -327,7 +323,8 @@ wafer_status assembly_begin(importer *im, const char *name, assembly *a) {
 wafer_status assembly_input(importer *im, const char *name, wafer_value_kind kind,
                             const wafer_type *type, name_entry *entry) {
   WAFER_TRY(assembly_new(im, name, "", kind, type, entry));
-  return number_add(im->ctx->arena, &im->fn->inputs, entry->number) ? WAFER_OK : no_memory(im);
+  return number_add(im->ctx->arena, &im->fn->inputs, entry->number) ? WAFER_OK
+                                                                    : import_no_memory(im);
 }
 
 /* Arguments that nothing uses go; the module is closed with the results that something takes. */
@@ -337,7 +334,7 @@ static wafer_status finish_piece(importer *im, piece *p) {
   uint32_t *kept = WAFER_NEW(arena, uint32_t, p->inputs.count + 1), left;
   uint32_t *inputs = WAFER_NEW(arena, uint32_t, p->inputs.count + 1);
   const char **names = WAFER_NEW(arena, const char *, p->inputs.count + p->outputs.count + 1);
-  if (!kept || !inputs || !names) return no_memory(im);
+  if (!kept || !inputs || !names) return import_no_memory(im);
   p->b.location = wafer_ir_location(p->ir, NULL, -1);
   p->b.loc = wafer_at_file(im->file);
   for (uint32_t i = 0; i < p->outputs.count; i++)
@@ -362,14 +359,14 @@ static wafer_status take_steps(importer *im, const assembly *a) {
   uint32_t count = 0;
   for (const assembly_step *s = a->first; s; s = s->next) count++;
   wafer_step *steps = WAFER_NEW(im->ctx->arena, wafer_step, count + 1);
-  if (!steps) return no_memory(im);
+  if (!steps) return import_no_memory(im);
   count = 0;
   for (assembly_step *s = a->first; s; s = s->next) {
     if (s->piece && !s->piece->outputs.count) continue;
     steps[count] = s->step;
     if (s->piece) {
       uint32_t *body = WAFER_NEW(im->ctx->arena, uint32_t, 1);
-      if (!body) return no_memory(im);
+      if (!body) return import_no_memory(im);
       WAFER_TRY(finish_piece(im, s->piece));
       const wafer_function *f = &im->program.functions[s->piece->function];
       *body = s->piece->function;
@@ -417,7 +414,7 @@ wafer_status assembly_end(importer *im, uint32_t count, name_entry *const *entri
   for (uint32_t i = 0; i < count; i++) {
     uint32_t number;
     WAFER_TRY(result_value(im, entries[i], &number));
-    if (!number_add(im->ctx->arena, &a->outputs, number)) return no_memory(im);
+    if (!number_add(im->ctx->arena, &a->outputs, number)) return import_no_memory(im);
   }
   if (a->open) WAFER_TRY(close_piece(im));
   WAFER_TRY(take_steps(im, a));
@@ -451,7 +448,7 @@ wafer_status assembly_finish(importer *im, wafer_program **out) {
   bool *reached = WAFER_NEW(arena, bool, p->function_count);
   uint32_t *number = WAFER_NEW(arena, uint32_t, p->function_count);
   wafer_program *made = WAFER_NEW(arena, wafer_program, 1);
-  if (!reached || !number || !made) return no_memory(im);
+  if (!reached || !number || !made) return import_no_memory(im);
   mark(p, 0, reached);
   for (uint32_t i = 0; i < p->function_count; i++) {
     number[i] = count;
@@ -468,7 +465,7 @@ wafer_status assembly_finish(importer *im, wafer_program **out) {
     for (uint32_t s = 0; s < p->functions[i].step_count; s++) {
       wafer_step *step = (wafer_step *)(uintptr_t)&p->functions[i].steps[s];
       uint32_t *bodies = WAFER_NEW(arena, uint32_t, step->body_count);
-      if (!bodies) return no_memory(im);
+      if (!bodies) return import_no_memory(im);
       for (uint32_t b = 0; b < step->body_count; b++) bodies[b] = number[step->bodies[b]];
       step->bodies = bodies;
     }

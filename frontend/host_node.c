@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-static wafer_status no_memory(const importer *im) {
-  return wafer_fail(im->ctx->diag, im->b.loc, WAFER_NO_MEMORY, "no memory to import this node");
-}
-
 /* ---- Which nodes ---- */
 
 static wafer_host_op op_of(const import_node *n) {
@@ -125,7 +121,7 @@ static wafer_status add_tensor(import_node *n, attr_list *l, const char *name,
   const char *type_name = wafer_arena_printf(l->arena, "%s.dtype", name);
   wafer_view view;
   int64_t count;
-  if (!type_name) return no_memory(n->im);
+  if (!type_name) return import_no_memory(n->im);
   if (tensor->data_type == ONNX_STRING) {
     add_texts(l, name, tensor->string_data.count, tensor->string_data.at);
     add_text(l, type_name, "string");
@@ -136,7 +132,7 @@ static wafer_status add_tensor(import_node *n, attr_list *l, const char *name,
   bool floats = wafer_dtype_is_float(view.dtype);
   int64_t *ints = WAFER_NEW(l->arena, int64_t, (size_t)count);
   double *doubles = WAFER_NEW(l->arena, double, (size_t)count);
-  if (!ints || !doubles) return no_memory(n->im);
+  if (!ints || !doubles) return import_no_memory(n->im);
   for (int64_t i = 0; i < count; i++)
     if (floats)
       doubles[i] = wafer_element_f64(view.dtype, view.data, i);
@@ -171,19 +167,19 @@ static wafer_status add_attr(import_node *n, attr_list *l, const char *name) {
   case ONNX_TENSOR: return a->t ? add_tensor(n, l, name, a->t) : WAFER_OK;
   default: break; /* types of elements, which values carry themselves */
   }
-  return l->failed ? no_memory(n->im) : WAFER_OK;
+  return l->failed ? import_no_memory(n->im) : WAFER_OK;
 }
 
 static wafer_status read_attrs(import_node *n, wafer_step *step) {
   attr_list l = {.arena = n->im->ctx->arena};
   l.at = WAFER_NEW(l.arena, wafer_host_attr, 2 * n->node->attribute.count + 2);
-  if (!l.at) return no_memory(n->im);
+  if (!l.at) return import_no_memory(n->im);
   for (size_t i = 0; i < n->node->attribute.count; i++)
     if (n->node->attribute.at[i].name) WAFER_TRY(add_attr(n, &l, n->node->attribute.at[i].name));
   if (step->op == WAFER_HOST_core) add_text(&l, "op", wafer_op_get(n->op->op)->name);
   step->attrs = l.at;
   step->attr_count = l.count;
-  return l.failed ? no_memory(n->im) : WAFER_OK;
+  return l.failed ? import_no_memory(n->im) : WAFER_OK;
 }
 
 /* ---- Steps ---- */
@@ -194,7 +190,7 @@ wafer_status host_inputs(import_node *n, uint32_t first, number_list *out) {
     name_entry *e = n->entries[i];
     if (e && (e->host || e->numbered || e->state == NAME_TENSOR || !mlirValueIsNull(e->value)))
       WAFER_TRY(assembly_value(n->im, e, &number));
-    if (!number_add(n->im->ctx->arena, out, number)) return no_memory(n->im);
+    if (!number_add(n->im->ctx->arena, out, number)) return import_no_memory(n->im);
   }
   return WAFER_OK;
 }
@@ -202,7 +198,7 @@ wafer_status host_inputs(import_node *n, uint32_t first, number_list *out) {
 wafer_status host_step(import_node *n, wafer_step *step, uint32_t output_count,
                        const wafer_type *types) {
   uint32_t *outputs = WAFER_NEW(n->im->ctx->arena, uint32_t, output_count + 1);
-  if (!outputs) return no_memory(n->im);
+  if (!outputs) return import_no_memory(n->im);
   for (uint32_t i = 0; i < output_count; i++) {
     const char *name = i < n->output_count ? n->node->output.at[i] : "";
     wafer_type type = types[i];
@@ -262,10 +258,10 @@ wafer_status strings_step(importer *im, const onnx_tensor *tensor, name_entry *e
   attr_list l = {.arena = im->ctx->arena};
   l.at = WAFER_NEW(l.arena, wafer_host_attr, 2);
   uint32_t *output = WAFER_NEW(l.arena, uint32_t, 1);
-  if (!l.at || !output) return no_memory(im);
+  if (!l.at || !output) return import_no_memory(im);
   add_ints(&l, "shape", tensor->dims.count, tensor->dims.at);
   add_texts(&l, "value", tensor->string_data.count, tensor->string_data.at);
-  if (l.failed) return no_memory(im);
+  if (l.failed) return import_no_memory(im);
   WAFER_TRY(assembly_new(im, entry->name, "", WAFER_VALUE_host, NULL, entry));
   *output = entry->number;
   wafer_step step = {.kind = WAFER_STEP_host,
@@ -281,7 +277,7 @@ wafer_status strings_step(importer *im, const onnx_tensor *tensor, name_entry *e
 
 wafer_status copy_step(importer *im, name_entry *entry) {
   uint32_t *values = WAFER_NEW(im->ctx->arena, uint32_t, 2);
-  if (!values) return no_memory(im);
+  if (!values) return import_no_memory(im);
   WAFER_TRY(assembly_value(im, entry, &values[0]));
   const wafer_value of = im->program.values[values[0]];
   WAFER_TRY(assembly_new(im, of.name, of.node, of.kind, &of.type, entry));

@@ -192,6 +192,17 @@ MlirValue emit_rows(import_node *n, MlirValue rows, MlirValue index);
 
 /* ---- Graphs ---- */
 
+wafer_status import_no_memory(const importer *im);
+/* The opset of a domain; 0: the model uses none. */
+int64_t import_opset(const frame *f, const char *domain);
+/* Names of `graph` inside `outer` (or none), empty yet. */
+wafer_status import_begin_graph(const importer *im, scope *s, const scope *outer, const frame *f,
+                                const onnx_graph *graph);
+wafer_status import_define(const importer *im, scope *s, const char *name, name_entry entry);
+wafer_status import_initializers(importer *im, scope *s, const onnx_graph *graph);
+wafer_status import_nodes(importer *im, scope *s, const onnx_nodes *nodes);
+/* A result of a graph, as the function being imported sees it. */
+wafer_status import_result(importer *im, scope *s, const char *name, name_entry **out);
 /* The nodes of a graph inside another, in the function being imported: `arguments` are what its
  * inputs stand for. Its results' entries, which may be unknown. */
 wafer_status import_subgraph(importer *im, const scope *outer, const onnx_graph *graph,
