@@ -299,7 +299,8 @@ static wafer_status allocate(builder *b) {
   nodes += outs; /* dead ends */
   for (uint32_t i = 0; i < f->program->filter_use_count; i++)
     filters += wafer_rect_area(f->program->filter_uses[i].cores);
-  if (nodes >= FABRIC_NONE || routers * WAFER_PORTS >= FABRIC_NONE) return no_memory(b);
+  if (nodes >= FABRIC_LOOK || routers * WAFER_PORTS >= FABRIC_LOOK >> FABRIC_RANK_BITS)
+    return no_memory(b);
   f->link_count = (uint32_t)(routers * WAFER_PORTS);
   f->nodes = aligned_alloc(64, (nodes + 1) * sizeof *f->nodes);
   f->first_site = calloc((size_t)f->count + 1, sizeof *f->first_site);
@@ -332,7 +333,8 @@ static void list_candidates(wafer_fabric *f) {
       uint32_t start = s ? s->first_out[p] : q->first_out, count = s ? s->outs[p] : q->outs;
       for (uint32_t k = 0; k < count; k++) {
         const fabric_out *out = &f->outs[start + k];
-        f->candidates[f->links[out->link].first + out->rank] = (fabric_candidate){node, k};
+        f->candidates[f->links[out->link].first + out->rank] =
+            (fabric_candidate){.node = node, .out = start + k};
       }
     }
   }
@@ -357,6 +359,26 @@ static bool is_alone(const wafer_fabric *f, const fabric_link *link) {
   return true;
 }
 
+/* One way out, which nothing but the link and the room beyond decides: it asks for the link at
+ * once. All others are looked at first. */
+static uint32_t ask_of(const wafer_fabric *f, uint32_t node) {
+  const fabric_node *q = &f->nodes[node];
+  const fabric_out *out = &f->outs[q->first_out];
+  if (q->outs != 1 || q->switched || q->passed || f->nodes[out->node].filtered)
+    return FABRIC_LOOK | node;
+  return out->link << FABRIC_RANK_BITS | out->rank;
+}
+
+static void aim_candidates(wafer_fabric *f) {
+  for (uint32_t i = 0; i < f->out_count; i++) {
+    fabric_candidate *who = &f->candidates[i];
+    const fabric_out *out = &f->outs[who->out];
+    who->to = out->node;
+    who->latency = out->latency;
+    who->hops = out->hops;
+  }
+}
+
 /* Queues at rest, in their own entries or in the pool. */
 static wafer_status fill_queues(builder *b) {
   wafer_fabric *f = b->f;
@@ -369,7 +391,7 @@ static wafer_status fill_queues(builder *b) {
   for (uint32_t i = 0; i < f->node_count; i++) {
     fabric_node *q = &f->nodes[i];
     fabric_find_pass(f, q);
-    if (q->outs) q->only = f->outs[q->first_out];
+    q->ask = ask_of(f, i);
     q->pending = (uint8_t)((1u << q->outs) - 1);
     q->entries = q->capacity <= FABRIC_INLINE ? q->own : free_entries;
     if (q->capacity > FABRIC_INLINE && !q->gone) free_entries += q->capacity;
@@ -418,6 +440,7 @@ static wafer_status build(builder *b) {
     fabric_find_roots(f, stack);
     free(stack);
   }
+  aim_candidates(f);
   return fill_queues(b);
 }
 

@@ -133,7 +133,7 @@ static wafer_status cycle(wafer_fabric *f) {
 static wafer_status loop(wafer_fabric *f) {
   for (;; f->now++) {
     bool edge = f->edges_left && f->moved;
-    if (!f->awake_count && !f->active_count && !f->armed && !edge && f->now) {
+    if (!f->awake_count && !edge && f->now && fabric_rests(f)) {
       uint64_t next = next_wake(f);
       if (next == FABRIC_NEVER) return fabric_settle(f);
       f->now = next;

@@ -4,6 +4,8 @@
 #ifndef RUNTIME_FABRIC_STATE_H
 #define RUNTIME_FABRIC_STATE_H
 
+#include <assert.h>
+
 #include "wafer/fabric.h"
 
 #define FABRIC_NONE UINT32_MAX
@@ -25,7 +27,7 @@ typedef struct fabric_entry {
 } fabric_entry;
 
 #define FABRIC_LONGEST 65535 /* queue: what a machine has beyond that is not used */
-#define FABRIC_INLINE 2      /* entries of a queue beside the rest of it */
+#define FABRIC_INLINE 3      /* entries of a queue beside the rest of it */
 
 /* A way out of a queue: over a link into the next one. */
 typedef struct fabric_out {
@@ -36,21 +38,26 @@ typedef struct fabric_out {
   bool alone;       /* no other candidate can ask for the link at the same time */
 } fabric_out;
 
+/* What a queue asks for: the link in its upper bits and its rank there in the 7 lower ones; or,
+ * with this bit, the queue itself, which has to be looked at (router.c). */
+#define FABRIC_LOOK (1u << 31)
+#define FABRIC_RANK_BITS 7
+
 /* A queue: of one colour and one port of a router, or of a core's input; or a row of those that
  * nothing else crosses, as one (fabric_merge.c). Capacity counts the registers of the link that
  * leads to it. One writer, one pop a cycle. A slot of `entries` that is free says in `ready` from
- * which cycle on it is room. */
+ * which cycle on it is room. A line of the cache. */
 typedef struct fabric_node {
   fabric_entry *entries;
+  fabric_entry own[FABRIC_INLINE];
   uint16_t capacity, head, count;
   uint16_t credit; /* cycles from a pop to room for the writer */
-  fabric_entry own[FABRIC_INLINE];
-  fabric_out only; /* the first out */
   uint32_t first_out;
   uint32_t
       from; /* the queue before, or the switch that chooses it; FABRIC_NONE: a core or the host */
+  uint32_t ask;
+  uint32_t filter;
   uint8_t outs : 3, pending : 5; /* pending: bits of outs that the front still has to take */
-  uint8_t asking;                /* bits of outs that are set in the masks of their links */
   uint8_t armed;                 /* 1 + the bucket in which it is looked at next; 0: in none */
   bool to_core : 1;              /* read by the core */
   bool from_core : 1;            /* written by the core */
@@ -60,8 +67,9 @@ typedef struct fabric_node {
   bool at_edge : 1;              /* read by the host */
   bool gone : 1;                 /* part of a row, which another node stands for */
   bool passed : 1;               /* one way on, and a core that `filter` keeps wavelets from */
-  uint32_t filter;
+  bool awaited : 1;              /* its next pop is news to the queue before */
 } fabric_node;
+static_assert(sizeof(fabric_node) == 64, "a queue is a line of the cache");
 
 /* What a cycle seldom needs of a queue. */
 typedef struct fabric_site {
@@ -78,9 +86,10 @@ typedef struct fabric_site {
   bool used; /* a core has pushed into it */
 } fabric_site;
 
-#define FABRIC_CANDIDATES 128 /* of a link, at most */
+#define FABRIC_CANDIDATES (1u << FABRIC_RANK_BITS) /* of a link, at most */
 
-/* A direction out of a router. In the masks: the candidates whose front could go now. */
+/* A direction out of a router. In the masks: the candidates whose front could go now, as far as
+ * they know. */
 typedef struct fabric_link {
   uint64_t mask[FABRIC_CANDIDATES / 64];
   uint32_t first;      /* of its candidates */
@@ -91,11 +100,14 @@ typedef struct fabric_link {
   bool listed;
 } fabric_link;
 
+/* Who may ask for a link: an out of a queue, in short. */
 typedef struct fabric_candidate {
-  uint32_t node, branch;
+  uint32_t node, out, to;
+  uint16_t latency, hops;
 } fabric_candidate;
 
-/* What to look at in a cycle: queues, whose front may be ready or have room before it, or cores. */
+/* What to look at in a cycle: what queues ask for whose front may be ready or have room before it,
+ * or cores. */
 typedef struct fabric_bucket {
   uint32_t *at, count, room;
 } fabric_bucket;
@@ -239,7 +251,6 @@ struct wafer_fabric {
 
   uint32_t *active, active_count; /* links with candidates that could go */
   fabric_bucket bucket_of[FABRIC_BUCKETS];
-  uint64_t armed;       /* in all buckets */
   fabric_turn *turning; /* switches that a control wavelet passed */
   uint32_t turning_count;
   uint32_t *awake, awake_count;      /* cores to visit in this cycle */
@@ -315,8 +326,8 @@ static inline bool fabric_put(wafer_fabric *f, fabric_bucket *bucket, uint32_t o
   bucket->at[bucket->count++] = one;
   return true;
 }
-/* The queue is looked at so many cycles from now. */
-void fabric_arm(wafer_fabric *f, uint32_t node, uint32_t delay);
+/* Nothing is under way: no queue asks for a link, now or later. */
+bool fabric_rests(const wafer_fabric *f);
 /* Before stamps come round: everything that lies in the past becomes the present. */
 void fabric_refresh(wafer_fabric *f);
 /* One cycle of all routers. */

@@ -1,13 +1,17 @@
 /* A cycle of all routers. A queue whose front could go over a link stands in the mask of that link;
- * a link takes one wavelet a cycle, in turn between those in its mask. A queue is looked at again,
- * and put into masks, when its front becomes ready or room comes up before it: nobody is visited in
- * vain. */
+ * a link takes one wavelet a cycle, in turn between those in its mask. A queue asks again when its
+ * front becomes ready or room comes up before it: nobody is visited in vain.
+ *
+ * Most queues have one way on, and ask for its link as soon as their front is ready: whether there
+ * is room beyond is seen when the link serves them. Those of which more is to be known (several
+ * ways, a switch, a filter at the next core) are looked at first, and ask when there is room. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fabric_state.h"
 
-#define AHEAD 6 /* visits, of fetching */
+#define AHEAD 8  /* visits, of fetching */
+#define BATCH 16 /* links that are served together */
 
 bool fabric_more_room(wafer_fabric *f, fabric_bucket *bucket) {
   uint32_t room = bucket->room ? 2 * bucket->room : 64;
@@ -19,18 +23,37 @@ bool fabric_more_room(wafer_fabric *f, fabric_bucket *bucket) {
   return true;
 }
 
+/* What is asked for in so many cycles, or as far ahead as there are buckets: it is seen then that
+ * it is too early. */
+static inline void ask_in(wafer_fabric *f, uint32_t asked, uint32_t delay) {
+  if (delay >= FABRIC_BUCKETS) delay = FABRIC_BUCKETS - 1;
+  fabric_put(f, &f->bucket_of[(f->now + delay) % FABRIC_BUCKETS], asked);
+}
+
 /* A look sees when there is something to do, and arms again: so the earliest is enough. */
-static inline void arm(wafer_fabric *f, uint32_t node, uint32_t delay) {
-  if (delay >= FABRIC_BUCKETS) delay = FABRIC_BUCKETS - 1; /* and again from there */
-  fabric_node *q = &f->nodes[node];
+static inline void arm(wafer_fabric *f, fabric_node *q, uint32_t delay) {
+  if (delay >= FABRIC_BUCKETS) delay = FABRIC_BUCKETS - 1;
   uint32_t bucket = (uint32_t)(f->now + delay) % FABRIC_BUCKETS;
   if (q->armed && (q->armed - 1u - (uint32_t)f->now) % FABRIC_BUCKETS <= delay) return;
   q->armed = (uint8_t)(bucket + 1);
-  f->armed += fabric_put(f, &f->bucket_of[bucket], node);
+  fabric_put(f, &f->bucket_of[bucket], q->ask);
 }
 
-void fabric_arm(wafer_fabric *f, uint32_t node, uint32_t delay) {
-  arm(f, node, delay);
+static inline void ask(wafer_fabric *f, fabric_node *q, uint32_t delay) {
+  if (q->ask & FABRIC_LOOK)
+    arm(f, q, delay);
+  else
+    ask_in(f, q->ask, delay);
+}
+
+bool fabric_rests(const wafer_fabric *f) {
+  uint32_t asked = f->active_count;
+  for (uint32_t i = 0; i < FABRIC_BUCKETS && !asked; i++) asked |= f->bucket_of[i].count;
+  return !asked;
+}
+
+static uint8_t all_outs(const fabric_node *q) {
+  return (uint8_t)((1u << q->outs) - 1);
 }
 
 static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t delay) {
@@ -45,7 +68,7 @@ static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint
   else if (q->at_edge)
     f->moved = true;
   else if (q->count == 1)
-    arm(f, node, delay);
+    ask(f, q, delay);
 }
 
 /* Cycles from now to this cycle, 0: it has been. */
@@ -68,7 +91,7 @@ static inline bool passes(const wafer_fabric *f, const fabric_node *q, uint32_t 
                           uint32_t *delay) {
   fabric_filter *filter = &f->filters[q->filter];
   if (!fabric_skips(filter) || (q->switched && control)) return false;
-  uint32_t room = q->outs > 1 ? fabric_room_in(f, &f->nodes[q->only.node], 1) : 0;
+  uint32_t room = q->outs > 1 ? fabric_room_in(f, &f->nodes[f->outs[q->first_out].node], 1) : 0;
   if (room == FABRIC_NONE) return false;
   if (room > *delay) *delay = room;
   if (*delay >= FABRIC_SOON) return false;
@@ -94,9 +117,10 @@ static inline void send_on(wafer_fabric *f, uint32_t node, fabric_entry entry, u
     if (f->entered) f->entered[node]++;
     go_through(f, q, delay);
     if (q->outs == 1) return; /* nobody wants it */
-    f->stats.hops += q->only.hops;
-    delay += q->only.latency;
-    node = q->only.node;
+    const fabric_out *on = &f->outs[q->first_out];
+    f->stats.hops += on->hops;
+    delay += on->latency;
+    node = on->node;
     q = &f->nodes[node];
   }
   push(f, node, entry, delay);
@@ -109,19 +133,15 @@ void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control
   send_on(f, node, (fabric_entry){.word = word, .control = control & 3}, delay + site->late);
 }
 
-static uint8_t all_outs(const fabric_node *q) {
-  return (uint8_t)((1u << q->outs) - 1);
-}
-
 /* The queue that writes into q, whose slot is room `credit` cycles from now. */
-static inline void tell_writer(wafer_fabric *f, const fabric_node *q) {
-  if (q->from == FABRIC_NONE) return;
+static void tell_writer(wafer_fabric *f, fabric_node *q) {
+  q->awaited = false;
   const fabric_switch *s = q->by_switch ? &f->switches[q->from] : NULL;
-  arm(f, s ? s->nodes[s->position] : q->from, q->credit);
+  ask(f, &f->nodes[s ? s->nodes[s->position] : q->from], q->credit);
 }
 
 static inline void pop(wafer_fabric *f, fabric_node *q) {
-  if (q->count == q->capacity) tell_writer(f, q);
+  if (q->awaited) tell_writer(f, q);
   q->entries[q->head].ready = fabric_stamp(f->now + q->credit);
   if (++q->head == q->capacity) q->head = 0;
   q->count--;
@@ -142,13 +162,12 @@ void fabric_pop(wafer_fabric *f, fabric_node *q) {
 
 void fabric_lose(wafer_fabric *f, uint32_t node) {
   fabric_node *q = &f->nodes[node];
-  for (uint32_t left = q->asking; left; left &= left - 1) {
-    const fabric_out *out = &f->outs[q->first_out + (uint32_t)__builtin_ctz(left)];
+  for (uint32_t i = 0; i < q->outs; i++) {
+    const fabric_out *out = &f->outs[q->first_out + i];
     f->links[out->link].mask[out->rank / 64] &= ~(1ull << out->rank % 64);
   }
-  q->asking = 0;
   fabric_pop(f, q);
-  if (q->count && !q->to_core) arm(f, node, 1);
+  if (q->count && !q->to_core) ask(f, q, 1);
 }
 
 void fabric_refresh(wafer_fabric *f) {
@@ -195,46 +214,44 @@ static inline void leave(wafer_fabric *f, uint32_t node, fabric_node *q, uint32_
   f->turning[f->turning_count++] = (fabric_turn){f->sites[node].sw, control == WAFER_CONTROL_reset};
 }
 
-static inline fabric_out out_of(const wafer_fabric *f, const fabric_node *q, uint32_t branch) {
-  return branch ? f->outs[q->first_out + branch] : q->only;
-}
-
-static inline void set_bit(wafer_fabric *f, fabric_out out) {
-  fabric_link *link = &f->links[out.link];
-  link->mask[out.rank / 64] |= 1ull << out.rank % 64;
-  if (link->listed) return;
+static inline void set_bit(wafer_fabric *f, uint32_t asked) {
+  uint32_t rank = asked % FABRIC_CANDIDATES;
+  fabric_link *link = &f->links[asked >> FABRIC_RANK_BITS];
+  link->mask[rank / 64] |= 1ull << rank % 64;
+  f->active[f->active_count] = asked >> FABRIC_RANK_BITS;
+  f->active_count += !link->listed;
   link->listed = true;
-  f->active[f->active_count++] = out.link;
 }
 
 /* The core does not want the front of q: it passes by without a link or room. */
-static bool skip(wafer_fabric *f, uint32_t node, fabric_node *q, uint32_t branch, fabric_out out) {
-  fabric_filter *filter = &f->filters[f->sites[out.node].filter];
+static bool skip(wafer_fabric *f, uint32_t node, fabric_node *q, uint32_t branch, uint32_t to) {
+  fabric_filter *filter = &f->filters[f->sites[to].filter];
   if (!fabric_skips(filter)) return false;
   uint32_t control = fabric_front(q)->control;
   fabric_filter_step(filter);
   q->pending &= (uint8_t)(31u & ~(1u << branch));
   if (q->pending) return true;
   leave(f, node, q, control);
-  if (q->count) arm(f, node, fabric_wait(f, q));
+  if (q->count) arm(f, q, fabric_wait(f, q));
   return true;
 }
 
 /* Those in q that pass its core go on at once, also before they can. */
 static void run_ahead(wafer_fabric *f, uint32_t node, fabric_node *q) {
-  while (q->passed && q->count && q->pending == all_outs(q) && !q->asking) {
+  while (q->passed && q->count && q->pending == all_outs(q)) {
     fabric_entry entry = *fabric_front(q);
     uint32_t delay = fabric_wait(f, q);
     if (!passes(f, q, entry.control, &delay)) return;
-    if (q->count == q->capacity) tell_writer(f, q);
+    if (q->awaited) tell_writer(f, q);
     go_through(f, q, delay);
     q->count--;
     if (q->from_core) tell_core(f, node, q);
     if (q->count && fabric_wait(f, q) <= delay)
       q->entries[q->head].ready = fabric_stamp(f->now + delay + 1);
     if (q->outs == 1) continue;
-    f->stats.hops += q->only.hops;
-    send_on(f, q->only.node, entry, delay + q->only.latency);
+    const fabric_out *on = &f->outs[q->first_out];
+    f->stats.hops += on->hops;
+    send_on(f, on->node, entry, delay + on->latency);
   }
 }
 
@@ -245,81 +262,104 @@ static wafer_status no_route(const wafer_fabric *f, uint32_t node) {
                      site->color, ports[site->port]);
 }
 
-/* The front of q over a way out that no other queue has: nobody else can ask for its link. */
-static inline void go_alone(wafer_fabric *f, uint32_t node, fabric_node *q, uint32_t branch,
-                            fabric_out out, const fabric_node *beyond) {
-  fabric_entry entry = *fabric_front(q);
-  if (beyond->filtered) fabric_filter_step(&f->filters[f->sites[out.node].filter]);
-  f->stats.hops += out.hops;
-  q->pending &= (uint8_t)(31u & ~(1u << branch));
-  if (!q->pending) leave(f, node, q, entry.control);
-  send_on(f, out.node, entry, out.latency);
-  if (q->pending == all_outs(q) && q->count) arm(f, node, fabric_wait(f, q));
-}
-
 /* Puts the ready front of a queue into the masks of the links that it could go over. */
 static wafer_status look(wafer_fabric *f, uint32_t node, fabric_node *q) {
   if (q->passed) run_ahead(f, node, q);
   if (!q->count) return WAFER_OK;
   uint32_t wait = fabric_wait(f, q);
   if (wait) {
-    arm(f, node, wait);
+    arm(f, q, wait);
     return WAFER_OK;
   }
   if (!q->outs && !q->switched) return no_route(f, node);
-  for (uint32_t left = q->pending & ~q->asking; left; left &= left - 1) {
+  for (uint32_t left = q->pending; left; left &= left - 1) {
     uint32_t branch = (uint32_t)__builtin_ctz(left);
-    fabric_out out = out_of(f, q, branch);
-    const fabric_node *beyond = &f->nodes[out.node];
-    if (beyond->filtered && skip(f, node, q, branch, out)) continue;
+    const fabric_out *out = &f->outs[q->first_out + branch];
+    fabric_node *beyond = &f->nodes[out->node];
+    if (beyond->filtered && skip(f, node, q, branch, out->node)) continue;
     wait = fabric_room_in(f, beyond, 1);
-    if (wait == FABRIC_NONE) continue; /* its next pop comes back here */
-    if (wait) {
-      arm(f, node, wait);
-      continue;
-    }
-    if (out.alone) {
-      go_alone(f, node, q, branch, out, beyond);
-      continue;
-    }
-    q->asking |= (uint8_t)(1u << branch);
-    set_bit(f, out);
+    if (!wait)
+      set_bit(f, out->link << FABRIC_RANK_BITS | out->rank);
+    else if (wait == FABRIC_NONE)
+      beyond->awaited = true;
+    else
+      arm(f, q, wait);
   }
   return WAFER_OK;
 }
 
 /* The first of the mask after the one that was served last. */
 static inline uint32_t pick(const fabric_link *link) {
-  uint32_t start = link->last + 1u;
-  if (start >= FABRIC_CANDIDATES) start = 0;
-  uint64_t here = link->mask[start / 64] >> start % 64 << start % 64;
-  if (here) return start / 64 * 64 + (uint32_t)__builtin_ctzll(here);
+  uint32_t start = (link->last + 1u) % FABRIC_CANDIDATES, from = start % 64;
+  uint64_t here = link->mask[start / 64];
+  if (link->candidates <= 64) { /* all round, in one word */
+    uint64_t round = here >> from | here << (64 - from) % 64;
+    return (from + (uint32_t)__builtin_ctzll(round)) % 64;
+  }
   uint32_t other = 1 - start / 64;
+  if (here >> from) return start + (uint32_t)__builtin_ctzll(here >> from);
   if (link->mask[other]) return other * 64 + (uint32_t)__builtin_ctzll(link->mask[other]);
-  return start / 64 * 64 + (uint32_t)__builtin_ctzll(link->mask[start / 64]);
+  return start / 64 * 64 + (uint32_t)__builtin_ctzll(here);
 }
 
-/* One wavelet over the link. Its queue stays in the mask when the next one can follow. */
-static inline void serve(wafer_fabric *f, fabric_link *link) {
-  uint32_t rank = pick(link);
-  fabric_candidate who = f->candidates[link->first + rank];
-  fabric_node *q = &f->nodes[who.node];
-  fabric_out out = out_of(f, q, who.branch);
-  fabric_node *beyond = &f->nodes[out.node];
+/* May the front go now? If not, it asks again when it may. */
+static inline bool may_go(wafer_fabric *f, const fabric_candidate *who) {
+  fabric_node *q = &f->nodes[who->node], *beyond = &f->nodes[who->to];
+  uint32_t branch = who->out - q->first_out;
+  if (!q->count || branch >= q->outs || !(q->pending >> branch & 1)) return false;
+  uint32_t wait = fabric_wait(f, q);
+  if (!wait) wait = fabric_room_in(f, beyond, 1);
+  if (!wait) return true;
+  if (wait == FABRIC_NONE)
+    beyond->awaited = true;
+  else
+    ask(f, q, wait);
+  return false;
+}
+
+/* The front of q, of which more is to be known, has gone over one of its links. */
+static void has_gone(wafer_fabric *f, const fabric_candidate *who, uint32_t control) {
+  fabric_node *q = &f->nodes[who->node];
+  if (f->nodes[who->to].filtered) fabric_filter_step(&f->filters[f->sites[who->to].filter]);
+  q->pending &= (uint8_t)(31u & ~(1u << (who->out - q->first_out)));
+  if (q->pending) return;
+  leave(f, who->node, q, control);
+  if (q->count) arm(f, q, fabric_wait(f, q));
+}
+
+/* One wavelet over the link. Does its queue still ask in the next cycle? */
+static inline bool go(wafer_fabric *f, const fabric_candidate *who) {
+  fabric_node *q = &f->nodes[who->node], *beyond = &f->nodes[who->to];
   fabric_entry entry = *fabric_front(q);
+  f->stats.hops += who->hops;
+  send_on(f, who->to, entry, who->latency);
+  if (q->ask & FABRIC_LOOK) {
+    has_gone(f, who, entry.control);
+    return false;
+  }
+  pop(f, q);
+  if (q->from_core) tell_core(f, who->node, q);
+  if (!q->count) return false;
+  if (beyond->count == beyond->capacity) {
+    beyond->awaited = true;
+    return false;
+  }
+  uint32_t wait = fabric_wait(f, q);
+  if (wait > 1) ask_in(f, q->ask, wait);
+  return wait <= 1;
+}
+
+/* The first, from `rank` on, that may go. */
+static inline void serve(wafer_fabric *f, fabric_link *link, uint32_t rank) {
+  const fabric_candidate *who = &f->candidates[link->first + rank];
+  while (!may_go(f, who)) {
+    link->mask[rank / 64] &= ~(1ull << rank % 64);
+    if (!(link->mask[0] | link->mask[1])) return;
+    rank = pick(link);
+    who = &f->candidates[link->first + rank];
+  }
   link->last = (uint16_t)rank;
-  send_on(f, out.node, entry, out.latency);
-  f->stats.hops += out.hops;
-  if (beyond->filtered) fabric_filter_step(&f->filters[f->sites[out.node].filter]);
-  q->pending &= (uint8_t)(31u & ~(1u << who.branch));
-  bool left = !q->pending;
-  if (left) leave(f, who.node, q, entry.control);
-  if (left && q->outs == 1 && !q->switched && q->count && !beyond->filtered &&
-      fabric_wait(f, q) <= 1 && fabric_room_in(f, beyond, 1) <= 1)
-    return;
-  q->asking &= (uint8_t)~(1u << who.branch);
-  link->mask[rank / 64] &= ~(1ull << rank % 64);
-  if (left && q->count) arm(f, who.node, fabric_wait(f, q));
+  if (!go(f, who)) link->mask[rank / 64] &= ~(1ull << rank % 64);
 }
 
 /* After everything else of the cycle: the next position holds from the next cycle on. */
@@ -338,57 +378,62 @@ static void turn_switches(wafer_fabric *f) {
     fabric_node *q = &f->nodes[s->nodes[s->position]];
     q->first_out = s->first_out[s->position];
     q->outs = (uint8_t)s->outs[s->position];
-    q->only = f->outs[q->first_out];
     q->pending = all_outs(q);
     fabric_find_pass(f, q);
-    if (q->count) arm(f, s->nodes[s->position], 1);
+    if (q->count) arm(f, q, 1);
   }
   f->turning_count = 0;
 }
 
-/* Ahead of their turn: queues, then what their fronts lead to. */
-static inline void fetch_nodes(const wafer_fabric *f, const fabric_bucket *bucket, uint32_t i) {
-  if (i + 2 * AHEAD < bucket->count) __builtin_prefetch(&f->nodes[bucket->at[i + 2 * AHEAD]], 1);
-  if (i + AHEAD >= bucket->count) return;
-  const fabric_node *q = &f->nodes[bucket->at[i + AHEAD]];
-  __builtin_prefetch(&q->entries[q->head], 1);
-  __builtin_prefetch(&f->links[q->only.link], 1);
-  __builtin_prefetch(&f->nodes[q->only.node], 1);
+/* All that is asked for in this cycle. */
+static wafer_status collect(wafer_fabric *f, fabric_bucket *bucket) {
+  for (uint32_t i = 0; i < bucket->count; i++) {
+    uint32_t asked = bucket->at[i], next = bucket->at[i + AHEAD < bucket->count ? i + AHEAD : i];
+    if (next & FABRIC_LOOK)
+      __builtin_prefetch(&f->nodes[next & ~FABRIC_LOOK], 1);
+    else
+      __builtin_prefetch(&f->links[next >> FABRIC_RANK_BITS], 1);
+    if (!(asked & FABRIC_LOOK)) {
+      set_bit(f, asked);
+      continue;
+    }
+    fabric_node *q = &f->nodes[asked & ~FABRIC_LOOK];
+    if (q->armed != f->now % FABRIC_BUCKETS + 1) continue; /* looked at before */
+    q->armed = 0;
+    WAFER_TRY(look(f, asked & ~FABRIC_LOOK, q));
+  }
+  bucket->count = 0;
+  return WAFER_OK;
 }
 
-/* Links, then who may go over them, then his queue. */
-static inline void fetch_links(const wafer_fabric *f, uint32_t i) {
-  if (i + 3 * AHEAD < f->active_count) __builtin_prefetch(&f->links[f->active[i + 3 * AHEAD]], 1);
-  if (i + 2 * AHEAD < f->active_count) {
-    const fabric_link *link = &f->links[f->active[i + 2 * AHEAD]];
-    __builtin_prefetch(&f->candidates[link->first + link->last]);
+/* Links side by side: first who may go over each, so that queues come into the cache. */
+static void serve_all(wafer_fabric *f) {
+  uint32_t count = f->active_count, kept = 0, ranks[BATCH];
+  for (uint32_t first = 0; first < count; first += BATCH) {
+    uint32_t here = count - first < BATCH ? count - first : BATCH;
+    for (uint32_t i = 0; i < here; i++) {
+      const fabric_link *link = &f->links[f->active[first + i]];
+      if (!(link->mask[0] | link->mask[1])) continue;
+      ranks[i] = pick(link);
+      const fabric_candidate *who = &f->candidates[link->first + ranks[i]];
+      __builtin_prefetch(&f->nodes[who->node], 1);
+      __builtin_prefetch(&f->nodes[who->to], 1);
+    }
+    for (uint32_t i = 0; i < here; i++) {
+      uint32_t at = f->active[first + i];
+      fabric_link *link = &f->links[at];
+      if (link->mask[0] | link->mask[1]) serve(f, link, ranks[i]);
+      link->listed = link->mask[0] | link->mask[1];
+      f->active[kept] = at;
+      kept += link->listed;
+    }
   }
-  if (i + AHEAD < f->active_count) {
-    const fabric_link *link = &f->links[f->active[i + AHEAD]];
-    __builtin_prefetch(&f->nodes[f->candidates[link->first + link->last].node], 1);
-  }
+  f->active_count = kept;
 }
 
 wafer_status fabric_route(wafer_fabric *f) {
-  fabric_bucket *bucket = &f->bucket_of[f->now % FABRIC_BUCKETS];
-  for (uint32_t i = 0; i < bucket->count; i++) {
-    fetch_nodes(f, bucket, i);
-    fabric_node *q = &f->nodes[bucket->at[i]];
-    if (q->armed != f->now % FABRIC_BUCKETS + 1) continue; /* looked at before */
-    q->armed = 0;
-    WAFER_TRY(look(f, bucket->at[i], q));
-  }
-  f->armed -= bucket->count;
-  bucket->count = 0;
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < f->active_count; i++) {
-    fetch_links(f, i);
-    fabric_link *link = &f->links[f->active[i]];
-    if (link->mask[0] | link->mask[1]) serve(f, link);
-    link->listed = link->mask[0] | link->mask[1];
-    if (link->listed) f->active[kept++] = f->active[i];
-  }
-  f->active_count = kept;
+  WAFER_TRY(collect(f, &f->bucket_of[f->now % FABRIC_BUCKETS]));
+  serve_all(f);
   if (f->turning_count) turn_switches(f);
   return f->failed ? wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_NO_MEMORY,
                                 "the queues to look at do not fit the host")

@@ -135,6 +135,35 @@ static void random_traffic_arrives(void) {
   }
 }
 
+/* What the first router that was one queue, one look and one link at a time counted: cycles of
+ * links that are full show who was served when. */
+static void random_traffic_counts_as_ever(void) {
+  static const struct {
+    const char *machine;
+    uint64_t seed;
+    double load;
+    uint64_t cycles;
+  } rows[] = {
+      {"wse2", 1, 0.02, 1004}, {"wse2", 1, 0.1, 1003},  {"wse2", 1, 0.4, 4007},
+      {"wse2", 1, 1, 9989},    {"wse2", 2, 0.1, 1005},  {"wse2", 2, 0.4, 3945},
+      {"wse2", 2, 1, 9869},    {"wse3", 1, 0.02, 1038}, {"wse3", 1, 0.1, 2142},
+      {"wse3", 1, 0.4, 8147},  {"wse3", 1, 1, 20323},   {"wse3", 2, 0.1, 2109},
+      {"wse3", 2, 0.4, 8243},  {"wse3", 2, 1, 20537},
+  };
+  for (size_t i = 0; i < 2 * WAFER_COUNT(rows); i++) {
+    uint64_t predicted;
+    CU_ASSERT(count_on(rows[i / 2].machine, "random",
+                       (wafer_case_options){.width = 16,
+                                            .height = 12,
+                                            .words = 8,
+                                            .cycles = 1000,
+                                            .load = rows[i / 2].load,
+                                            .seed = rows[i / 2].seed,
+                                            .single = i % 2},
+                       &predicted) == rows[i / 2].cycles);
+  }
+}
+
 static void reduces_halves_and_repeats(void) {
   uint64_t predicted;
   uint64_t once =
@@ -255,6 +284,7 @@ CU_TestInfo tests_fabric_case[] = {
     {"follows the formulas", follows_the_formulas},
     {"all-reduces follow the formulas", all_reduces_follow_the_formulas},
     {"random traffic arrives, whatever the order of visits", random_traffic_arrives},
+    {"random traffic counts as ever", random_traffic_counts_as_ever},
     {"reduces halves and repeats", reduces_halves_and_repeats},
     {"trees take any number of cores", trees_take_any_number_of_cores},
     {"slow hops keep the rate", slow_hops_keep_the_rate},
