@@ -182,6 +182,18 @@ wafer_status wafer_kernel_curve(const wafer_machine *machine, const wafer_kernel
                                 const wafer_curve_options *options, wafer_arena *arena,
                                 wafer_curve *curve);
 
+/* The ways to cut the loops of a body over rows or columns, weighed: what its curves within one
+ * rectangle have in common, whatever their budgets. Made as curves need them; NULL: out of memory.
+ */
+typedef struct wafer_cuts wafer_cuts;
+wafer_cuts *wafer_cuts_create(const wafer_machine *machine, const wafer_kernel_body *body,
+                              uint32_t max_width, uint32_t max_height, wafer_arena *arena);
+/* The same curve as wafer_kernel_curve's: `body` and the options' rectangle are those of the cuts.
+ */
+wafer_status wafer_cuts_curve(wafer_cuts *cuts, const wafer_kernel_body *body,
+                              const wafer_curve_options *options, wafer_arena *arena,
+                              wafer_curve *curve);
+
 /* A digest of everything that determines a curve: equal kernels share one. */
 uint64_t wafer_kernel_signature(const wafer_kernel_body *body);
 

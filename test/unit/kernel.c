@@ -527,6 +527,32 @@ static void test_curve_without_room(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Cuts that other curves have used, or found no room for, give the curve that they give at first.
+ */
+static void test_curves_share_cuts(void) {
+  static const uint64_t budgets[] = {48000, 900, 12000, 5000, 3000, 1500, 20000};
+  wafer_machine m = plain_machine();
+  wafer_arena *arena = wafer_arena_create();
+  body_text b;
+  conv_3x3(&b);
+  wafer_cuts *cuts = wafer_cuts_create(&m, &b.body, 32, 24, arena);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(cuts);
+  size_t empty = 0;
+  for (size_t i = 0; i < WAFER_COUNT(budgets); i++) {
+    wafer_curve_options options = {32, 24, budgets[i], 0, 0};
+    wafer_curve shared, alone;
+    CU_ASSERT_EQUAL_FATAL(wafer_cuts_curve(cuts, &b.body, &options, arena, &shared), WAFER_OK);
+    CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &alone), WAFER_OK);
+    CU_ASSERT_EQUAL_FATAL(shared.count, alone.count);
+    CU_ASSERT(memcmp(shared.at, alone.at, alone.count * sizeof *alone.at) == 0);
+    if (alone.count) continue;
+    CU_ASSERT_EQUAL(shared.least_bytes, alone.least_bytes);
+    empty++;
+  }
+  CU_ASSERT(empty >= 2 && empty < WAFER_COUNT(budgets));
+  wafer_arena_destroy(arena);
+}
+
 static void test_curve_out_of_memory(void) {
   wafer_machine m = plain_machine();
   wafer_curve_options options = {32, 32, 48000, 0, 0};
@@ -693,6 +719,7 @@ CU_TestInfo tests_kernel[] = {
     {"no split beats the curve", test_curve_is_least},
     {"more memory, no more cores", test_curve_monotone},
     {"nothing fits: the fewest bytes", test_curve_without_room},
+    {"curves share cuts, in any order", test_curves_share_cuts},
     {"curve without host memory", test_curve_out_of_memory},
     {"whatever the shape rules accept", test_hostile_bodies},
     {"equal kernels have equal signatures", test_signatures},
