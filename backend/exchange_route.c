@@ -328,7 +328,8 @@ bool route_plan(wafer_arena *arena, const exchange *x, route *out) {
 
 /* A tensor without dims as one of one element. */
 static const spread *with_dim(wafer_arena *arena, const spread *s) {
-  static const wafer_layout whole = {1, {1}, {1}, {1}, {1}};
+  static const wafer_layout whole = {
+      .rank = 1, .rows = {1}, .cols = {1}, .row_stride = {1}, .col_stride = {1}};
   if (s->rank) return s;
   spread *out = WAFER_NEW(arena, spread, 1);
   bool made = out && spread_of_layout(arena, s->rect, &whole, &(wafer_shape){1, {1}}, s->dtype,

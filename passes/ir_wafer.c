@@ -126,9 +126,9 @@ wafer_ir_action wafer_ir_action_of(MlirOperation op) {
 }
 
 /* A holding as numbers: where, x, y, w, h, rank, rows..., cols..., row strides..., column
- * strides... */
+ * strides..., orders... (left out where all are 0) */
 enum { HOLDING_WHERE, HOLDING_X, HOLDING_Y, HOLDING_W, HOLDING_H, HOLDING_RANK, HOLDING_PARTS };
-#define HOLDING_LISTS 4
+#define HOLDING_LISTS 5
 #define HOLDING_MOST (HOLDING_PARTS + HOLDING_LISTS * WAFER_MAX_RANK)
 
 static MlirAttribute holding_attr(MlirContext context, const wafer_holding *h) {
@@ -136,14 +136,16 @@ static MlirAttribute holding_attr(MlirContext context, const wafer_holding *h) {
       [HOLDING_WHERE] = h->where,  [HOLDING_X] = h->rect.x,      [HOLDING_Y] = h->rect.y,
       [HOLDING_W] = h->rect.width, [HOLDING_H] = h->rect.height, [HOLDING_RANK] = h->layout.rank,
   };
-  uint32_t rank = h->layout.rank;
+  uint32_t rank = h->layout.rank, lists = HOLDING_LISTS - 1;
   for (uint32_t d = 0; d < rank; d++) {
+    if (h->layout.order[d]) lists = HOLDING_LISTS;
     at[HOLDING_PARTS + d] = h->layout.rows[d];
     at[HOLDING_PARTS + rank + d] = h->layout.cols[d];
     at[HOLDING_PARTS + 2 * rank + d] = h->layout.row_stride[d];
     at[HOLDING_PARTS + 3 * rank + d] = h->layout.col_stride[d];
+    at[HOLDING_PARTS + 4 * rank + d] = h->layout.order[d];
   }
-  return mlirDenseI64ArrayGet(context, HOLDING_PARTS + HOLDING_LISTS * rank, at);
+  return mlirDenseI64ArrayGet(context, HOLDING_PARTS + lists * rank, at);
 }
 
 static bool get_holding(MlirOperation op, const char *name, wafer_holding *h) {
@@ -155,7 +157,8 @@ static bool get_holding(MlirOperation op, const char *name, wafer_holding *h) {
   if (!get_u32s(op, name, (uint32_t)count, at)) return false;
   uint32_t rank = at[HOLDING_RANK];
   if (at[HOLDING_WHERE] > WAFER_AT_wafer || rank > WAFER_MAX_RANK ||
-      count != HOLDING_PARTS + HOLDING_LISTS * rank)
+      (count != HOLDING_PARTS + HOLDING_LISTS * rank &&
+       count != HOLDING_PARTS + (HOLDING_LISTS - 1) * rank))
     return false;
   *h = (wafer_holding){.where = (wafer_where)at[HOLDING_WHERE],
                        .rect = {.x = at[HOLDING_X],
@@ -167,6 +170,8 @@ static bool get_holding(MlirOperation op, const char *name, wafer_holding *h) {
   memcpy(h->layout.cols, at + HOLDING_PARTS + rank, rank * sizeof *at);
   memcpy(h->layout.row_stride, at + HOLDING_PARTS + 2 * rank, rank * sizeof *at);
   memcpy(h->layout.col_stride, at + HOLDING_PARTS + 3 * rank, rank * sizeof *at);
+  if (count == HOLDING_PARTS + HOLDING_LISTS * rank)
+    memcpy(h->layout.order, at + HOLDING_PARTS + 4 * rank, rank * sizeof *at);
   return true;
 }
 

@@ -1,6 +1,7 @@
 /* Counting and pruning. Magnitudes of IEEE formats order as their bits without the sign do, so that
  * the smallest are found by two histograms of 16 bits each, whatever the number of elements. */
 #include "sparsity.h"
+#include "wafer/deal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,41 @@ uint64_t sparsity_fullest(const wafer_weight *weight, const wafer_layout *layout
   return most;
 }
 
+static wafer_status no_memory(const wafer_ctx *ctx, const wafer_graph_kernel *kernel) {
+  return wafer_fail(ctx->diag, kernel->loc, WAFER_NO_MEMORY, "no memory for kernel '%s'",
+                    kernel->name);
+}
+
+/* Of a weight in its table, from 1. */
+static uint32_t number_of(const wafer_weights *weights, const char *name) {
+  uint32_t number = 1;
+  while (strcmp(wafer_weights_at(weights, number - 1)->name, name)) number++;
+  return number;
+}
+
+/* Dealing takes a while, and passes ask one after the other: the weight keeps the last answer. */
+static bool fullest_of(const wafer_graph_kernel *kernel, uint32_t input, wafer_weight *w,
+                       uint64_t *fullest) {
+  wafer_layout layout = wafer_kernel_input_layout(&kernel->body, &kernel->split, input);
+  bool dealt = layout.order[0] || layout.order[1];
+  if (!dealt || !w->data) {
+    *fullest = sparsity_fullest(w, &layout);
+    return true;
+  }
+  const uint32_t parts[2] = {layout.rows[0] * layout.cols[0], layout.rows[1] * layout.cols[1]};
+  if (memcmp(w->dealt.parts, parts, sizeof parts)) {
+    wafer_arena *arena = wafer_arena_create();
+    wafer_deal deal;
+    bool ok = arena && wafer_deal_weight(arena, w, parts, &deal);
+    wafer_arena_destroy(arena);
+    if (!ok) return false;
+    memcpy(w->dealt.parts, parts, sizeof parts);
+    w->dealt.fullest = deal.fullest;
+  }
+  *fullest = w->dealt.fullest;
+  return true;
+}
+
 wafer_status sparsity_of(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_graph_value *values,
                          const uint32_t *inputs, wafer_graph_kernel *kernel) {
   uint32_t count = kernel->body.input_count;
@@ -103,17 +139,22 @@ wafer_status sparsity_of(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_g
     any |= kernel->body.input_is_weight[i] && values[inputs[i]].sparse;
   if (!any) return WAFER_OK;
   wafer_sparsity *is = WAFER_NEW(ctx->arena, wafer_sparsity, count);
-  if (!is)
-    return wafer_fail(ctx->diag, kernel->loc, WAFER_NO_MEMORY, "no memory for kernel '%s'",
-                      kernel->name);
+  bool dealt = false;
+  if (!is) return no_memory(ctx, kernel);
   for (uint32_t i = 0; i < count; i++) {
     const wafer_graph_value *v = &values[inputs[i]];
     if (!kernel->body.input_is_weight[i] || !v->sparse) continue;
     is[i] = (wafer_sparsity){.sparse = true, .nonzeros = v->nonzeros};
-    if (!kernel->sized) continue;
-    wafer_layout layout = wafer_kernel_input_layout(&kernel->body, &kernel->split, i);
-    is[i].fullest = sparsity_fullest(wafer_weights_find(ir->weights, v->name), &layout);
+    if (!dealt && wafer_kernel_may_deal(&kernel->body, i)) {
+      is[i].order = number_of(ir->weights, v->name);
+      dealt = true;
+    }
   }
   kernel->body.sparsity = is;
+  for (uint32_t i = 0; i < count && kernel->sized; i++)
+    if (is[i].sparse &&
+        !fullest_of(kernel, i, wafer_weights_find(ir->weights, values[inputs[i]].name),
+                    &is[i].fullest))
+      return no_memory(ctx, kernel);
   return WAFER_OK;
 }

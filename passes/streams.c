@@ -54,18 +54,18 @@ uint64_t stream_cycles(const wafer_machine *m, const wafer_holding *from, const 
 
 /* ---- relayouts ---- */
 
-/* Cuts of a dim in one direction: parts, how far apart they are, and how many elements lie between
- * the beginnings of two of them. */
+/* Cuts of a dim in one direction: parts, how far apart they are, in which order, and how many
+ * elements lie between the beginnings of two of them. */
 typedef struct cut {
-  uint32_t parts, stride;
+  uint32_t parts, stride, order;
   int64_t length;
 } cut;
 
 static cut cut_of(const wafer_layout *l, const wafer_shape *shape, uint32_t d, bool over_rows) {
   int64_t parts = (int64_t)l->rows[d] * l->cols[d], tile = (shape->dims[d] + parts - 1) / parts;
   uint32_t own = over_rows ? l->rows[d] : l->cols[d];
-  if (own == 1) return (cut){1, 1, shape->dims[d]};
-  return (cut){own, over_rows ? l->row_stride[d] : l->col_stride[d],
+  if (own == 1) return (cut){1, 1, 0, shape->dims[d]};
+  return (cut){own, over_rows ? l->row_stride[d] : l->col_stride[d], l->order[d],
                over_rows ? tile * l->cols[d] : tile};
 }
 
@@ -75,7 +75,8 @@ static bool agrees(const wafer_holding *from, const wafer_holding *to, const waf
   for (uint32_t d = 0; d < shape->rank; d++) {
     cut a = cut_of(&from->layout, shape, d, over_rows),
         b = cut_of(&to->layout, shape, d, over_rows);
-    if (a.parts != b.parts || a.stride != b.stride || a.length != b.length) return false;
+    if (a.parts != b.parts || a.stride != b.stride || a.length != b.length || a.order != b.order)
+      return false;
   }
   return true;
 }

@@ -169,6 +169,14 @@ static void note_lives(kernel_view *k) {
   }
 }
 
+/* Loops that go over the rows or columns of a weight that is dealt. */
+static void note_orders(kernel_view *k) {
+  memset(k->order, 0, sizeof k->order);
+  for (uint32_t i = 0; k->body->sparsity && i < k->body->input_count; i++)
+    for (uint32_t d = 0; k->body->sparsity[i].order && d < 2; d++)
+      if (k->map[i].loop[d] >= 0) k->order[k->map[i].loop[d]] = 2 * k->body->sparsity[i].order + d;
+}
+
 void kernel_view_open(kernel_view *k, const wafer_machine *machine, const wafer_kernel_body *body) {
   assert(body->input_count + body->node_count <= WAFER_MAX_KERNEL_VALUES);
   const wafer_node *anchor = &body->nodes[body->anchor];
@@ -189,6 +197,7 @@ void kernel_view_open(kernel_view *k, const wafer_machine *machine, const wafer_
   map_operands(k);
   note_types(k);
   note_lives(k);
+  note_orders(k);
   memset(k->window, 0, sizeof k->window);
   if (!k->family[body->anchor]->windows || anchor->operand_count == 0) return;
   k->windowed = anchor->operands[0];
@@ -212,6 +221,7 @@ static wafer_layout layout_of(const kernel_view *k, const wafer_split *split, ui
     if (map->even[d] && map->even[d] % ((int64_t)rows * cols) != 0) continue;
     layout.rows[d] = rows;
     layout.cols[d] = cols;
+    if (rows > 1 || cols > 1) layout.order[d] = k->order[loop];
     if (rows > 1) layout.row_stride[d] = stride_of(k, split->rows, loop);
     if (cols > 1) layout.col_stride[d] = stride_of(k, split->cols, loop);
   }
@@ -239,10 +249,28 @@ wafer_layout wafer_kernel_value_layout(const wafer_kernel_body *body, const wafe
   return layout_of(&k, split, value);
 }
 
+bool wafer_kernel_may_deal(const wafer_kernel_body *body, uint32_t input) {
+  const wafer_node *anchor = &body->nodes[body->anchor];
+  bool multiplies = false;
+  kernel_view k;
+  for (uint32_t i = 0; anchor->op == WAFER_OP_matmul && i < 2; i++)
+    multiplies |= anchor->operands[i] == input;
+  if (!multiplies || body->inputs[input].shape.rank != 2) return false;
+  kernel_view_open(&k, NULL, body);
+  for (uint32_t v = 0; v < k.values; v++)
+    for (uint32_t d = 0; d < kernel_type(&k, v)->shape.rank; d++) {
+      int loop = k.map[v].loop[d];
+      if (loop < 0 || (loop != k.map[input].loop[0] && loop != k.map[input].loop[1])) continue;
+      if (k.map[v].even[d] || kernel_type(&k, v)->shape.dims[d] != k.loops.extent[loop])
+        return false;
+    }
+  return true;
+}
+
 bool wafer_layout_equal(const wafer_layout *a, const wafer_layout *b) {
   if (a->rank != b->rank) return false;
   for (uint32_t d = 0; d < a->rank; d++)
-    if (a->rows[d] != b->rows[d] || a->cols[d] != b->cols[d] ||
+    if (a->order[d] != b->order[d] || a->rows[d] != b->rows[d] || a->cols[d] != b->cols[d] ||
         (a->rows[d] > 1 && a->row_stride[d] != b->row_stride[d]) ||
         (a->cols[d] > 1 && a->col_stride[d] != b->col_stride[d]))
       return false;

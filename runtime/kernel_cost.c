@@ -499,12 +499,21 @@ static uint64_t operations(const kernel_view *k) {
   return all;
 }
 
+static uint64_t multiply_cycles(const kernel_view *k) {
+  uint64_t cycles = 0;
+  for (uint32_t node = 0; node < k->body->node_count; node++)
+    if (k->family[node] == &kernel_family_gemm)
+      cycles = kernel_add(cycles, k->family[node]->compute(k, node));
+  return cycles;
+}
+
 void wafer_kernel_cost(const wafer_machine *machine, const wafer_kernel_body *body,
                        const wafer_split *split, wafer_cost *cost) {
   kernel_view k;
   kernel_view_open(&k, machine, body);
   kernel_view_split(&k, split);
   *cost = (wafer_cost){.compute_cycles = kernel_compute_cycles(&k),
+                       .multiply_cycles = multiply_cycles(&k),
                        .fabric_cycles = kernel_fabric_cycles(&k)};
   cost->cycles = kernel_add(cost->compute_cycles, cost->fabric_cycles);
   cost->operations = operations(&k);

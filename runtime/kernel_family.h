@@ -46,6 +46,7 @@ typedef struct kernel_view {
   bool in_place[WAFER_MAX_KERNEL_VALUES];  /* its node writes it over an operand that ends there */
   bool in_output[WAFER_MAX_KERNEL_VALUES]; /* it lies where an output will: all that makes that of
                                               it is elementwise */
+  uint32_t order[WAFER_MAX_LOOPS];         /* of a loop, as wafer_layout.order */
   uint32_t last[WAFER_MAX_KERNEL_VALUES];  /* node that reads it last */
   uint8_t dtype[WAFER_MAX_KERNEL_VALUES],
       bytes[WAFER_MAX_KERNEL_VALUES];                   /* on a core, of an element */

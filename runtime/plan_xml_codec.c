@@ -341,6 +341,12 @@ static const char *scan_cuts(const char *s, uint32_t *parts, uint32_t *stride, u
   return s;
 }
 
+static bool is_dealt(const wafer_layout *layout) {
+  bool any = false;
+  for (uint32_t d = 0; d < layout->rank; d++) any |= layout->order[d] != 0;
+  return any;
+}
+
 static void print_holding(xml_text *out, const xml_field *f, const void *owner) {
   const wafer_holding *h = member(f, owner);
   xml_printf(out, "%s", wafer_where_name(h->where));
@@ -351,6 +357,9 @@ static void print_holding(xml_text *out, const xml_field *f, const void *owner) 
   print_cuts(out, h->layout.rows, h->layout.row_stride, h->layout.rank);
   xml_put(out, " cols ", 6);
   print_cuts(out, h->layout.cols, h->layout.col_stride, h->layout.rank);
+  if (is_dealt(&h->layout)) xml_put(out, " orders", 7);
+  for (uint32_t d = 0; is_dealt(&h->layout) && d < h->layout.rank; d++)
+    xml_printf(out, " %u", h->layout.order[d]);
 }
 static wafer_status parse_holding(wafer_arena *arena, const char *text, const xml_field *f,
                                   void *owner) {
@@ -367,6 +376,11 @@ static wafer_status parse_holding(wafer_arena *arena, const char *text, const xm
     const char *s = scan_rect(scan_word(text, wafer_where_name(WAFER_AT_wafer)), &h.rect);
     s = scan_cuts(scan_word(s, "rows"), h.layout.rows, h.layout.row_stride, &h.layout.rank);
     s = scan_cuts(scan_word(s, "cols"), h.layout.cols, h.layout.col_stride, &cols);
+    if (s && *s == 'o') {
+      s = scan_word(s, "orders");
+      for (uint32_t d = 0; s && d < h.layout.rank; d++)
+        s = skip_spaces(scan_u32(skip_spaces(s), &h.layout.order[d]));
+    }
     WAFER_TRY(ended(s));
     if (cols != h.layout.rank) return WAFER_BAD_INPUT;
   }
@@ -374,7 +388,8 @@ static wafer_status parse_holding(wafer_arena *arena, const char *text, const xm
   return WAFER_OK;
 }
 const xml_codec xml_holding = {
-    "edge, memoryx, or wafer X Y WIDTH HEIGHT rows PARTS[@STRIDE]... cols PARTS[@STRIDE]...",
+    "edge, memoryx, or wafer X Y WIDTH HEIGHT rows PARTS[@STRIDE]... cols PARTS[@STRIDE]... "
+    "[orders ORDER...]",
     print_holding, parse_holding};
 
 static void print_route(xml_text *out, const xml_field *f, const void *owner) {

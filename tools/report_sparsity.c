@@ -1,12 +1,17 @@
 /* Sparse weights: how many elements they have, what streams, what multiplies. */
 #include "sparsity.h"
 
+#define FAR 1.3 /* times the density: a kernel above it is named, with the reason */
+
 typedef struct sums {
   uint64_t weights, elements, nonzeros;
   uint64_t words, dense_words; /* of the weights' streams and of their gradients' */
-  /* Compute cycles of the kernels that take one: the slowest core, the same with non-zeros spread
+  /* Multiply cycles of the kernels that take one: the slowest core, the same with non-zeros spread
    * evenly over the tiles, and with dense weights. */
   uint64_t cycles, even_cycles, dense_cycles;
+  const wafer_kernel *worst; /* of these, the one farthest above its density */
+  double worst_share;
+  uint64_t worst_mean, worst_fullest, worst_run; /* non-zeros of its tiles, elements of a run */
 } sums;
 
 static bool is_sparse(const wafer_plan *plan, uint32_t weight) {
@@ -22,21 +27,54 @@ static uint32_t weight_of(const wafer_plan *plan, uint32_t value) {
   return plan->values[value].weight;
 }
 
-static uint64_t even_cycles(const wafer_plan *plan, const wafer_kernel *k) {
-  wafer_sparsity even[WAFER_MAX_KERNEL_VALUES];
+/* Non-zeros of a tile, were they spread evenly; rounded up. */
+static uint64_t mean_of(const wafer_kernel *k, uint32_t input) {
+  wafer_layout layout = wafer_kernel_input_layout(&k->body, &k->split, input);
+  uint64_t parts = 1, nonzeros = k->body.sparsity[input].nonzeros;
+  for (uint32_t d = 0; d < layout.rank; d++) parts *= (uint64_t)layout.rows[d] * layout.cols[d];
+  return nonzeros / parts + (nonzeros % parts != 0);
+}
+
+static uint64_t multiply_cycles(const wafer_plan *plan, const wafer_kernel *k,
+                                const wafer_sparsity *sparsity) {
   wafer_kernel_body body = k->body;
   wafer_cost cost;
-  for (uint32_t i = 0; i < body.input_count; i++) {
-    even[i] = body.sparsity[i];
-    if (!even[i].sparse) continue;
-    wafer_layout layout = wafer_kernel_input_layout(&body, &k->split, i);
-    uint64_t parts = 1;
-    for (uint32_t d = 0; d < layout.rank; d++) parts *= (uint64_t)layout.rows[d] * layout.cols[d];
-    even[i].fullest = even[i].nonzeros / parts + (even[i].nonzeros % parts != 0);
-  }
-  body.sparsity = even;
+  body.sparsity = sparsity;
   wafer_kernel_cost(plan->machine, &body, &k->split, &cost);
-  return cost.compute_cycles;
+  return cost.multiply_cycles;
+}
+
+static uint64_t even_cycles(const wafer_plan *plan, const wafer_kernel *k) {
+  wafer_sparsity even[WAFER_MAX_KERNEL_VALUES];
+  for (uint32_t i = 0; i < k->body.input_count; i++) {
+    even[i] = k->body.sparsity[i];
+    if (even[i].sparse) even[i].fullest = mean_of(k, i);
+  }
+  return multiply_cycles(plan, k, even);
+}
+
+static double share(uint64_t part, uint64_t all) {
+  return all ? (double)part / (double)all : 0;
+}
+
+/* A kernel's share of what is dense, and why, where no other is farther above its density. */
+static void judge(sums *s, const wafer_kernel *k, uint64_t cycles, uint64_t dense) {
+  double here = share(cycles, dense);
+  for (uint32_t i = 0; i < k->body.input_count; i++) {
+    const wafer_sparsity *is = &k->body.sparsity[i];
+    if (!is->sparse || here <= s->worst_share) continue;
+    wafer_layout layout = wafer_kernel_input_layout(&k->body, &k->split, i);
+    wafer_layout result = wafer_kernel_output_layout(&k->body, &k->split, 0);
+    const wafer_shape *shape = &wafer_body_type(&k->body, k->body.outputs[0])->shape;
+    uint64_t tile = wafer_layout_tile(&layout, &k->body.inputs[i].shape), mean = mean_of(k, i);
+    uint32_t rank = layout.rank, last = result.rank;
+    if (!tile || rank < 2 || !last) continue;
+    int64_t parts = (int64_t)result.rows[last - 1] * result.cols[last - 1];
+    s->worst = k, s->worst_share = here, s->worst_mean = mean;
+    s->worst_fullest = is->fullest ? is->fullest : mean;
+    s->worst_run =
+        wafer_layout_tile(&result, shape) / (uint64_t)((shape->dims[last - 1] + parts - 1) / parts);
+  }
 }
 
 static sums count(const wafer_plan *plan) {
@@ -59,33 +97,38 @@ static sums count(const wafer_plan *plan) {
   for (uint32_t i = 0; s.weights && i < plan->kernel_count; i++) {
     const wafer_kernel *k = &plan->kernels[i];
     if (!k->body.sparsity) continue;
-    wafer_kernel_body body = k->body;
-    wafer_cost dense;
-    body.sparsity = NULL;
-    wafer_kernel_cost(plan->machine, &body, &k->split, &dense);
-    s.cycles += k->cost.compute_cycles;
-    s.dense_cycles += dense.compute_cycles;
+    uint64_t cycles = multiply_cycles(plan, k, k->body.sparsity);
+    uint64_t dense = multiply_cycles(plan, k, NULL);
+    s.cycles += cycles;
+    s.dense_cycles += dense;
     s.even_cycles += even_cycles(plan, k);
+    judge(&s, k, cycles, dense);
   }
   return s;
-}
-
-static double share(uint64_t part, uint64_t all) {
-  return all ? (double)part / (double)all : 0;
 }
 
 void report_print_sparsity(FILE *to, const wafer_plan *plan) {
   typedef unsigned long long ull;
   sums s = count(plan);
   if (!s.weights) return;
-  fprintf(to, "sparse weights: %llu, %llu of %llu elements (density %.3f)\n", (ull)s.weights,
-          (ull)s.nonzeros, (ull)s.elements, share(s.nonzeros, s.elements));
-  fprintf(to, "  streamed        %llu words, %.3f of the %llu of dense ones\n", (ull)s.words,
-          share(s.words, s.dense_words), (ull)s.dense_words);
-  fprintf(to, "  kernels         %llu compute cycles, %.3f of the %llu of dense ones\n",
-          (ull)s.cycles, share(s.cycles, s.dense_cycles), (ull)s.dense_cycles);
-  fprintf(to, "                  %llu, %.3f, if all cores had equally many non-zeros\n\n",
-          (ull)s.even_cycles, share(s.even_cycles, s.dense_cycles));
+  double density = share(s.nonzeros, s.elements), multiplied = share(s.cycles, s.dense_cycles);
+  fprintf(to,
+          "sparse weights: %llu, density %.3f: %.3f of the words of dense weights stream, products "
+          "take %.3f of the multiply cycles\n",
+          (ull)s.weights, density, share(s.words, s.dense_words), multiplied);
+  fprintf(to, "  elements        %llu of %llu are not zero\n", (ull)s.nonzeros, (ull)s.elements);
+  fprintf(to, "  streamed        %llu words of %llu\n", (ull)s.words, (ull)s.dense_words);
+  fprintf(to,
+          "  multiply        %llu cycles of the slowest cores; %llu with dense weights there, %llu "
+          "if all tiles were as full\n",
+          (ull)s.cycles, (ull)s.dense_cycles, (ull)s.even_cycles);
+  if (s.worst && s.worst_share > FAR * density)
+    fprintf(
+        to,
+        "  farthest above  %s, %.3f: a tile has %llu non-zeros, the fullest %llu, each for %llu "
+        "rows of a core\n",
+        s.worst->name, s.worst_share, (ull)s.worst_mean, (ull)s.worst_fullest, (ull)s.worst_run);
+  fputc('\n', to);
 }
 
 void report_add_sparsity(cJSON *root, const wafer_plan *plan) {
@@ -97,7 +140,7 @@ void report_add_sparsity(cJSON *root, const wafer_plan *plan) {
   cJSON_AddNumberToObject(o, "nonzeros", (double)s.nonzeros);
   cJSON_AddNumberToObject(o, "stream_words", (double)s.words);
   cJSON_AddNumberToObject(o, "dense_stream_words", (double)s.dense_words);
-  cJSON_AddNumberToObject(o, "compute_cycles", (double)s.cycles);
-  cJSON_AddNumberToObject(o, "even_compute_cycles", (double)s.even_cycles);
-  cJSON_AddNumberToObject(o, "dense_compute_cycles", (double)s.dense_cycles);
+  cJSON_AddNumberToObject(o, "multiply_cycles", (double)s.cycles);
+  cJSON_AddNumberToObject(o, "even_multiply_cycles", (double)s.even_cycles);
+  cJSON_AddNumberToObject(o, "dense_multiply_cycles", (double)s.dense_cycles);
 }

@@ -24,6 +24,8 @@ typedef struct wafer_sparsity {
   uint64_t nonzeros;
   uint64_t fullest; /* in the tile that has most, for the kernel's split; 0: not known, and costs
                        take an estimate */
+  uint32_t order;   /* not 0: rows and columns are dealt over the parts (wafer/deal.h), and this
+                       number, of the weight, tells their orders from others */
 } wafer_sparsity;
 
 /* Wavelets of a sparse weight, or of its gradient: a 16-bit index (in the tile of the core that
@@ -98,11 +100,16 @@ uint32_t wafer_split_width(const wafer_split *split);
  * dim is not cut). The core at row r and column c has part (r / row_stride % rows) * cols +
  * c / col_stride % cols of a dim. A part is ceil(dim / (rows*cols)) long; later ones may be shorter
  * or empty. Where the products are less than the rectangle the tensor is repeated (replicated):
- * loops that a value does not depend on lie between its parts, or around them. */
+ * loops that a value does not depend on lie between its parts, or around them.
+ *
+ * Parts hold consecutive elements where the order of a dim is 0. Otherwise the dim follows a sparse
+ * weight's that is dealt: order is 2 * wafer_sparsity.order for its rows, 1 more for its columns.
+ */
 typedef struct wafer_layout {
   uint32_t rank;
   uint32_t rows[WAFER_MAX_RANK], cols[WAFER_MAX_RANK];
   uint32_t row_stride[WAFER_MAX_RANK], col_stride[WAFER_MAX_RANK];
+  uint32_t order[WAFER_MAX_RANK];
 } wafer_layout;
 
 /* Part of dim d at the core in row `row` and column `col` of the rectangle. */
@@ -112,6 +119,10 @@ static inline uint32_t wafer_layout_part(const wafer_layout *layout, uint32_t d,
   uint32_t c = layout->cols[d] > 1 ? col / layout->col_stride[d] % layout->cols[d] : 0;
   return r * layout->cols[d] + c;
 }
+
+/* Whether an input may be dealt: a matrix that the anchor multiplies with, of whose rows and
+ * columns every value has all or one for one. */
+bool wafer_kernel_may_deal(const wafer_kernel_body *body, uint32_t input);
 
 bool wafer_layout_equal(const wafer_layout *a, const wafer_layout *b);
 /* Elements of the largest tile. */
@@ -138,9 +149,10 @@ const char *wafer_bound_name(wafer_bound bound);
 /* What one sample costs on the slowest core of the rectangle; bytes count the body's depths. */
 typedef struct wafer_cost {
   uint64_t cycles; /* from the inputs' arrival to the outputs' last word: compute + fabric */
-  uint64_t compute_cycles; /* vector instructions, set-up, task switches */
-  uint64_t fabric_cycles;  /* halo exchange, reductions, broadcasts inside the rectangle */
-  uint64_t operations;     /* of the whole kernel: multiply-accumulates count 2 */
+  uint64_t compute_cycles;  /* vector instructions, set-up, task switches */
+  uint64_t multiply_cycles; /* of those, what matrix products take, with clearing their sums */
+  uint64_t fabric_cycles;   /* halo exchange, reductions, broadcasts inside the rectangle */
+  uint64_t operations;      /* of the whole kernel: multiply-accumulates count 2 */
   /* bytes of one core */
   uint64_t code_bytes, weight_bytes, input_bytes, output_bytes, scratch_bytes;
 } wafer_cost;

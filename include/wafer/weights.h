@@ -23,6 +23,10 @@ typedef struct wafer_weight {
   /* Zeros neither stream nor multiply, and training leaves them zero. */
   bool sparse;
   uint64_t nonzeros; /* of a sparse weight: elements of the data that are not zero */
+  struct {
+    uint32_t parts[2]; /* over which it has been dealt last (wafer/deal.h), 0: not yet, */
+    uint64_t fullest;  /* and the non-zeros of the tile that has most */
+  } dealt;
 } wafer_weight;
 
 typedef struct wafer_weights wafer_weights;

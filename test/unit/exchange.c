@@ -310,8 +310,8 @@ static void test_between(void) {
   scene s;
   spread from, to;
   wafer_shape shape = {2, {12, 8}};
-  wafer_layout tall = {2, {6, 1}, {1, 4}, {1, 1}, {1, 1}},
-               flat = {2, {1, 3}, {4, 1}, {1, 1}, {1, 1}};
+  wafer_layout tall = {2, {6, 1}, {1, 4}, {1, 1}, {1, 1}, {0}},
+               flat = {2, {1, 3}, {4, 1}, {1, 1}, {1, 1}, {0}};
   scene_begin(&s);
   CU_ASSERT(spread_of_layout(s.arena, (wafer_rect){2, 3, 4, 6}, &tall, &shape, WAFER_DTYPE_f32, 0,
                              &from));
@@ -350,12 +350,12 @@ static uint64_t exchange_beside(bool turned, const wafer_rect *other, accuracy *
   scene s;
   spread from, to;
   wafer_shape shape = {3, {12, 24, 24}};
-  wafer_layout low = {3, {2, 4, 1}, {1, 1, 4}, {4, 1, 1}, {1, 1, 1}},
-               tall = {3, {1, 24, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}};
+  wafer_layout low = {3, {2, 4, 1}, {1, 1, 4}, {4, 1, 1}, {1, 1, 1}, {0}},
+               tall = {3, {1, 24, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}};
   wafer_rect one = {2, 10, 4, 8}, two = {6, 4, 8, 24};
   if (turned) {
-    low = (wafer_layout){3, {1, 1, 4}, {2, 4, 1}, {1, 1, 1}, {4, 1, 1}};
-    tall = (wafer_layout){3, {1, 1, 1}, {1, 24, 1}, {1, 1, 1}, {1, 1, 1}};
+    low = (wafer_layout){3, {1, 1, 4}, {2, 4, 1}, {1, 1, 1}, {4, 1, 1}, {0}};
+    tall = (wafer_layout){3, {1, 1, 1}, {1, 24, 1}, {1, 1, 1}, {1, 1, 1}, {0}};
     one = (wafer_rect){10, 2, 8, 4};
     two = (wafer_rect){4, 6, 24, 8};
   }
@@ -625,7 +625,7 @@ static void test_windows(void) {
     uint32_t rows = 1 + roll(&d, 12), cols = 1 + roll(&d, 12), taps = 1 + roll(&d, 5);
     wafer_shape shape = {
         3, {1 + roll(&d, 3), rows * (1 + roll(&d, 3)) - roll(&d, 2), 1 + roll(&d, 40)}};
-    wafer_layout layout = {3, {1, rows, 1}, {1, 1, cols}, {1, 1, 1}, {1, 1, 1}};
+    wafer_layout layout = {3, {1, rows, 1}, {1, 1, cols}, {1, 1, 1}, {1, 1, 1}, {0}};
     wafer_rect rect = {0, 0, cols, rows};
     scene_begin(&s);
     CU_ASSERT(spread_of_layout(s.arena, rect, &layout, &shape, WAFER_DTYPE_f32, 0, &from));

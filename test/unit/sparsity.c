@@ -1,5 +1,5 @@
-/* runtime/sparsity.c, passes/sparsity.c, sparse operands in kernel_gemm.c, sparse parameters in
- * memoryx.c. */
+/* runtime/sparsity.c, runtime/deal.c, passes/sparsity.c, sparse operands in kernel_gemm.c, sparse
+ * parameters in memoryx.c. */
 #include "passes/sparsity.h"
 
 #include <CUnit/CUnit.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "body_text.h"
+#include "wafer/deal.h"
 #include "wafer/memoryx.h"
 
 static wafer_weight weight_of(wafer_dtype dtype, int64_t rows, int64_t cols, const void *data) {
@@ -65,6 +66,38 @@ static void the_fullest_tile_is_counted(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Cut both ways: each tile has at most its share of rows and columns, and the fullest hardly more
+ * non-zeros than the mean, where blocks of neighbours have a fifth more. */
+static void dealt_tiles_are_nearly_as_full(void) {
+  enum { DEALT_ROWS = 600, DEALT_COLS = 500 };
+  wafer_arena *arena = wafer_arena_create();
+  float *values = WAFER_NEW(arena, float, DEALT_ROWS *DEALT_COLS);
+  for (int i = 0; i < DEALT_ROWS * DEALT_COLS; i++) values[i] = drawn((uint64_t)i);
+  wafer_weight w = weight_of(WAFER_DTYPE_f32, DEALT_ROWS, DEALT_COLS, values);
+  w.data = sparsity_prune(arena, &w, DEALT_ROWS * DEALT_COLS * 9 / 10);
+  static const uint32_t cases[][2] = {{7, 23}, {23, 7}, {1, 125}, {150, 1}, {1, 1}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    uint32_t rows = cases[c][0], cols = cases[c][1], held[2][150] = {{0}};
+    uint64_t *count = WAFER_NEW(arena, uint64_t, (size_t)rows *cols), most = 0;
+    wafer_deal deal;
+    CU_ASSERT_FATAL(wafer_deal_weight(arena, &w, cases[c], &deal));
+    for (uint32_t r = 0; r < DEALT_ROWS; r++) held[0][deal.part[0][r]]++;
+    for (uint32_t i = 0; i < DEALT_COLS; i++) held[1][deal.part[1][i]]++;
+    for (uint32_t p = 0; p < rows; p++) CU_ASSERT(held[0][p] <= (DEALT_ROWS + rows - 1) / rows);
+    for (uint32_t p = 0; p < cols; p++) CU_ASSERT(held[1][p] <= (DEALT_COLS + cols - 1) / cols);
+    for (int i = 0; i < DEALT_ROWS * DEALT_COLS; i++)
+      if (((const float *)w.data)[i] != 0) {
+        uint64_t n = ++count[deal.part[0][i / DEALT_COLS] * cols + deal.part[1][i % DEALT_COLS]];
+        most = n > most ? n : most;
+      }
+    CU_ASSERT_EQUAL(most, deal.fullest);
+    CU_ASSERT(100 * most <= 107 * (30000 / (rows * cols) + 1));
+  }
+  wafer_layout blocks = {.rank = 2, .rows = {7, 1}, .cols = {1, 23}};
+  CU_ASSERT(100 * sparsity_fullest(&w, &blocks) >= 115 * (30000 / (7 * 23)));
+  wafer_arena_destroy(arena);
+}
+
 /* A feed-forward layer of GPT-2 at density 0.1. */
 static void a_tenth_streams_as_a_fifth(void) {
   const wafer_type type = {WAFER_DTYPE_f32, {2, {768, 3072}}};
@@ -102,15 +135,16 @@ static void a_tenth_multiplies_in_an_eighth(void) {
   const uint64_t all = 768 * 3072, kept = all / 10, tiles = 256;
   const char *split = "rows0:192 cols1:256";
   uint64_t dense = layer_cycles(m, split, (wafer_sparsity){0});
-  uint64_t even = layer_cycles(m, split, (wafer_sparsity){true, kept, kept / tiles + 1});
+  uint64_t even = layer_cycles(m, split, (wafer_sparsity){true, kept, kept / tiles + 1, 0});
   CU_ASSERT(100 * even <= 13 * dense);
   CU_ASSERT(100 * even > 10 * dense);
   /* Before it is counted, a fuller tile is expected; what has all of them takes longest. */
-  uint64_t guessed = layer_cycles(m, split, (wafer_sparsity){true, kept, 0});
-  uint64_t full = layer_cycles(m, split, (wafer_sparsity){true, kept, all / tiles});
+  uint64_t guessed = layer_cycles(m, split, (wafer_sparsity){true, kept, 0, 0});
+  uint64_t full = layer_cycles(m, split, (wafer_sparsity){true, kept, all / tiles, 0});
   CU_ASSERT(even < guessed && guessed < full);
   /* A single token a core does not pay for the set-up: at most the dense product and its tile. */
-  uint64_t thin = layer_cycles(m, "rows0:12288 cols1:16", (wafer_sparsity){true, kept, kept / 16});
+  uint64_t thin =
+      layer_cycles(m, "rows0:12288 cols1:16", (wafer_sparsity){true, kept, kept / 16, 0});
   CU_ASSERT(thin < 3 * layer_cycles(m, "rows0:12288 cols1:16", (wafer_sparsity){0}));
   wafer_arena_destroy(arena);
 }
@@ -137,6 +171,7 @@ static void sparse_parameters_keep_their_zeros(void) {
 CU_TestInfo tests_sparsity[] = {
     {"smallest magnitudes go, earlier ones first", smallest_magnitudes_go_earlier_ones_first},
     {"the fullest tile is counted", the_fullest_tile_is_counted},
+    {"dealt tiles are nearly as full", dealt_tiles_are_nearly_as_full},
     {"a tenth streams as a fifth", a_tenth_streams_as_a_fifth},
     {"a tenth multiplies in an eighth", a_tenth_multiplies_in_an_eighth},
     {"sparse parameters keep their zeros", sparse_parameters_keep_their_zeros},

@@ -11,14 +11,14 @@ static void test_layouts(void) {
     wafer_shape shape;
     uint32_t width, height, bytes;
   } cases[] = {
-      {{2, {4, 1}, {1, 3}, {1, 1}, {1, 1}}, {2, {8, 9}}, 3, 4, 24},
-      {{2, {4, 1}, {1, 3}, {2, 1}, {1, 2}},
+      {{2, {4, 1}, {1, 3}, {1, 1}, {1, 1}, {0}}, {2, {8, 9}}, 3, 4, 24},
+      {{2, {4, 1}, {1, 3}, {2, 1}, {1, 2}, {0}},
        {2, {7, 8}},
        6,
        8,
        24}, /* replicas between and around */
-      {{3, {2, 3, 1}, {2, 1, 1}, {3, 1, 1}, {1, 1, 1}}, {3, {5, 4, 2}}, 2, 6, 32},
-      {{1, {1}, {1}, {1}, {1}}, {1, {5}}, 2, 2, 20},
+      {{3, {2, 3, 1}, {2, 1, 1}, {3, 1, 1}, {1, 1, 1}, {0}}, {3, {5, 4, 2}}, 2, 6, 32},
+      {{1, {1}, {1}, {1}, {1}, {0}}, {1, {5}}, 2, 2, 20},
       {{0}, {0}, 2, 2, 4},
   };
   for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
@@ -51,7 +51,7 @@ static void test_layouts(void) {
 /* Three taps, stride 2, a pad of 1 on either side: 8 inputs, 4 results on 4 cores. */
 static void test_windows(void) {
   wafer_arena *arena = wafer_arena_create();
-  wafer_layout layout = {1, {4}, {1}, {1}, {1}};
+  wafer_layout layout = {1, {4}, {1}, {1}, {1}, {0}};
   spread s;
   CU_ASSERT_FATAL(spread_of_layout(arena, (wafer_rect){0, 0, 1, 4}, &layout, &(wafer_shape){1, {8}},
                                    WAFER_DTYPE_f16, 0, &s));

@@ -1,0 +1,28 @@
+/* Sparse weights dealt over cores: which rows and columns of the weight go to which part, so that
+ * all tiles hold nearly as many non-zeros. A static permutation, known when the model is compiled.
+ */
+#ifndef WAFER_DEAL_H
+#define WAFER_DEAL_H
+
+#include "wafer/kernel.h"
+#include "wafer/weights.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wafer_deal {
+  uint32_t *part[2]; /* of each row, of each column: the part of the layout that has it */
+  uint64_t fullest;  /* non-zeros of the tile that has most */
+} wafer_deal;
+
+/* Deals a weight of rank 2 whose data are there: its rows into parts[0] parts of at most
+ * ceil(rows / parts[0]), its columns likewise. Depends on which elements are zero, and on nothing
+ * else. False: out of memory. */
+bool wafer_deal_weight(wafer_arena *arena, const wafer_weight *weight, const uint32_t parts[2],
+                       wafer_deal *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
