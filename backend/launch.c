@@ -431,6 +431,17 @@ static wafer_status launch_train(launcher *l, uint32_t index) {
   return finish(l, (wafer_launch){.kind = WAFER_LAUNCH_train, .phase = index}, phase->name, &p);
 }
 
+/* Shares may lie where the kernel before left them: no stream says that they pass. */
+static wafer_status refuse_slices(const launcher *l, const wafer_kernel *k) {
+  for (uint32_t i = 0; i < k->body.input_count; i++)
+    if (wafer_body_passes(&k->body, i))
+      return wafer_fail(&l->diag, at_kernel(l, k), WAFER_UNSUPPORTED,
+                        "'%s' passes in slices, for which there are no programs; run at kernel "
+                        "fidelity",
+                        l->plan->values[k->inputs[i]].name);
+  return WAFER_OK;
+}
+
 static wafer_status launch_all(launcher *l) {
   const wafer_plan *plan = l->plan;
   uint64_t most = plan->phase_count;
@@ -447,6 +458,7 @@ static wafer_status launch_all(launcher *l) {
       return wafer_fail(&l->diag, wafer_at_file(plan->model), WAFER_UNSUPPORTED,
                         "'%s' passes in slices, for which there are no programs",
                         plan->values[plan->streams[i].value].name);
+  for (uint32_t i = 0; i < plan->kernel_count; i++) WAFER_TRY(refuse_slices(l, &plan->kernels[i]));
   for (uint32_t i = 0; plan->weights && i < wafer_weights_count(plan->weights); i++)
     if (wafer_weights_at(plan->weights, i)->sparse)
       return wafer_fail(&l->diag, wafer_at_file(plan->model), WAFER_UNSUPPORTED,

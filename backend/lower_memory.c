@@ -56,10 +56,12 @@ static wafer_status add_sum(memory_map *m, uint32_t output, uint64_t *total) {
 static wafer_status add_inputs(memory_map *m, bool weights, uint64_t total) {
   const wafer_kernel_body *body = &m->kernel->body;
   const char *kind = weights ? "weight" : "input";
+  bool passes = false;
   for (uint32_t i = 0; i < body->input_count; i++) {
     if (body->input_is_weight[i] != weights) continue;
     wafer_layout layout = wafer_kernel_input_layout(body, &m->kernel->split, i);
     uint32_t depth = body->input_depth[i];
+    passes |= wafer_body_passes(body, i);
     if (!weights && depth == 0) depth = 1; /* a copy that ends with the phase */
     uint64_t bytes = room_for(wafer_layout_tile(&layout, &body->inputs[i].shape) *
                                   wafer_stored_bytes(body->inputs[i].dtype, body->storage),
@@ -72,7 +74,10 @@ static wafer_status add_inputs(memory_map *m, bool weights, uint64_t total) {
   }
   for (uint32_t i = 0; weights && i < body->output_count; i++)
     if (wafer_body_sums(body, i)) WAFER_TRY(add_sum(m, i, &total));
-  return add(m, weights ? "weights, padding" : "halo of the inputs",
+  return add(m,
+             weights  ? "weights, padding"
+             : passes ? "slices of the inputs"
+                      : "halo of the inputs",
              m->lowering->values[m->kernel->outputs[0]].node, total);
 }
 

@@ -127,10 +127,11 @@ static wafer_status list_owners(const wafer_ctx *ctx, const wafer_graph *graph, 
                              : wafer_kernel_output_layout(body, split, i - body->input_count);
     uint32_t depth = in ? body->input_depth[i] : body->output_depth;
     const char *kind = !in ? "output" : body->input_is_weight[i] ? "weight" : "input";
-    if (in && !body->input_is_weight[i] && depth == 0) depth = 1; /* its copy ends with the phase */
-    at[i].bytes = tile_bytes(body, &layout, &v->type, depth);
+    bool passes = in && wafer_body_passes(body, i),
+         ends = in && !body->input_is_weight[i] && !depth;
+    at[i].bytes = tile_bytes(body, &layout, &v->type, ends ? 1 : depth);
     at[i].node = v->node;
-    at[i].what = name_owner(ctx->arena, kind, v, depth);
+    at[i].what = name_owner(ctx->arena, kind, v, ends && !passes ? 1 : depth);
     if (!at[i].what) at = NULL;
   }
   if (!at)

@@ -229,13 +229,16 @@ static bool drops_copy(const streaming *s, uint32_t k, uint32_t input) {
   return last != WAFER_NONE && last - k > s->keeps;
 }
 
+/* `inputs` 0: those that can pass in slices do, others stay with all of the batch. */
 static wafer_status set_depths(streaming *s, uint32_t k, uint32_t weights, uint32_t inputs,
                                uint32_t outputs) {
   const wafer_kernel_body *body = &s->graph->kernels[k].body;
   uint32_t *depths = WAFER_NEW(s->ctx->arena, uint32_t, body->input_count + 1);
   if (!depths) return no_memory(s);
-  for (uint32_t i = 0; i < body->input_count; i++)
-    depths[i] = body->input_is_weight[i] ? weights : drops_copy(s, k, i) ? 0 : inputs;
+  for (uint32_t i = 0; i < body->input_count; i++) {
+    bool slices = drops_copy(s, k, i) || (inputs == 0 && wafer_body_can_pass(body, i));
+    depths[i] = body->input_is_weight[i] ? weights : slices ? 0 : inputs ? inputs : s->batch;
+  }
   depths[body->input_count] = outputs;
   s->out->kernels[k].depths = depths;
   return WAFER_OK;
@@ -386,6 +389,19 @@ static bool only_leaves(const streaming *s, uint32_t k) {
   return s->batch == 1;
 }
 
+/* Activations in slices; with fewer buffers of weights, then with results that leave so. */
+static wafer_status try_slices(streaming *s, uint32_t k, bool streams, attempt *a) {
+  for (uint32_t weights = SIZE_WEIGHT_DEPTH + 1; weights-- > (streams ? 0 : SIZE_WEIGHT_DEPTH);)
+    WAFER_TRY(try_depths(s, k, weights, 0, s->batch, a));
+  return only_leaves(s, k) ? try_depths(s, k, streams ? 0 : SIZE_WEIGHT_DEPTH, 0, 0, a) : WAFER_OK;
+}
+
+static bool can_pass(const wafer_kernel_body *body) {
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (wafer_body_can_pass(body, i)) return true;
+  return false;
+}
+
 static wafer_status size_phase_of(streaming *s, uint32_t k, bool *fits) {
   attempt a = {.asked = UINT64_MAX};
   bool streams = has_weights(&s->graph->kernels[k].body);
@@ -395,6 +411,8 @@ static wafer_status size_phase_of(streaming *s, uint32_t k, bool *fits) {
     if (s->batch > PASSING_DEPTH) WAFER_TRY(try_depths(s, k, weights, PASSING_DEPTH, s->batch, &a));
   }
   if (only_leaves(s, k)) WAFER_TRY(try_depths(s, k, streams ? 0 : SIZE_WEIGHT_DEPTH, 1, 0, &a));
+  if (s->batch == 1 && can_pass(&s->graph->kernels[k].body))
+    WAFER_TRY(try_slices(s, k, streams, &a));
   *fits = a.point != NULL;
   if (!*fits)
     return size_refuse(s->ctx, s->graph, k, &a.refused, a.asked, s->budget, s->batch * s->live,

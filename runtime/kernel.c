@@ -198,10 +198,12 @@ void kernel_view_open(kernel_view *k, const wafer_machine *machine, const wafer_
   note_types(k);
   note_lives(k);
   note_orders(k);
+  kernel_slices_open(k);
   memset(k->window, 0, sizeof k->window);
   if (!k->family[body->anchor]->windows || anchor->operand_count == 0) return;
-  k->windowed = anchor->operands[0];
   k->family[body->anchor]->windows(k, k->window);
+  for (uint32_t d = 0; d < WAFER_MAX_RANK; d++)
+    if (k->window[d].den) k->windowed = anchor->operands[0];
 }
 
 /* Cores from one part of a loop to the next. */
@@ -225,6 +227,7 @@ static wafer_layout layout_of(const kernel_view *k, const wafer_split *split, ui
     if (rows > 1) layout.row_stride[d] = stride_of(k, split->rows, loop);
     if (cols > 1) layout.col_stride[d] = stride_of(k, split->cols, loop);
   }
+  kernel_share(k, split, value, &layout);
   return layout;
 }
 

@@ -53,10 +53,13 @@ typedef struct kernel_view {
   const kernel_family *family[WAFER_MAX_KERNEL_VALUES]; /* of a node */
   uint32_t windowed;                                    /* the value that has windows, UINT32_MAX */
   kernel_window window[WAFER_MAX_RANK];                 /* of its dims */
+  bool any_passes, passes[WAFER_MAX_KERNEL_VALUES];     /* inputs that pass in slices */
   /* of the split */
   uint64_t elements[WAFER_MAX_KERNEL_VALUES];            /* of a tile */
   int64_t tile[WAFER_MAX_KERNEL_VALUES][WAFER_MAX_RANK]; /* longest part of each dim */
   kernel_halo_dim halo[WAFER_MAX_RANK];                  /* of the windowed value */
+  uint32_t pass_loop;                      /* along which inputs pass, UINT32_MAX: none does */
+  uint64_t share[WAFER_MAX_KERNEL_VALUES]; /* elements of such an input that stay on a core */
 } kernel_view;
 
 struct kernel_family {
@@ -75,6 +78,8 @@ struct kernel_family {
   uint64_t (*moves)(const kernel_view *k, uint32_t node);
   /* Fills the windows of the anchor's operand 0; NULL: it has none. */
   void (*windows)(const kernel_view *k, kernel_window *window);
+  /* Whether the anchor can take an operand in slices (kernel_slices.c); NULL: none. */
+  bool (*passes)(const wafer_node *anchor, uint32_t operand);
   /* Multiply-accumulates per element of the node's result, as operations; 1 for what is
    * elementwise. */
   uint64_t (*operations)(const kernel_view *k, uint32_t node);
@@ -122,6 +127,17 @@ uint64_t kernel_compute_cycles(const kernel_view *k);
 uint64_t kernel_fabric_cycles(const kernel_view *k);
 void kernel_bytes(const kernel_view *k, wafer_cost *cost);
 
+/* Inputs that pass in slices: kernel_slices.c. The first two are parts of opening and splitting a
+ * view, the third cuts the layout of such an input further. */
+void kernel_slices_open(kernel_view *k);
+void kernel_slices_split(kernel_view *k);
+void kernel_share(const kernel_view *k, const wafer_split *split, uint32_t value,
+                  wafer_layout *layout);
+bool kernel_shared(const kernel_view *k, uint32_t value); /* cores have shares of the input */
+uint64_t kernel_pass_cycles(const kernel_view *k);
+uint64_t kernel_passing_bytes(const kernel_view *k, uint32_t value); /* share and slices */
+bool kernel_sums_wait(const kernel_view *k); /* no result is complete before all has passed */
+
 /* Sums and products that stop at UINT64_MAX. */
 static inline uint64_t kernel_add(uint64_t a, uint64_t b) {
   uint64_t sum;
@@ -133,6 +149,12 @@ static inline uint64_t kernel_mul(uint64_t a, uint64_t b) {
 }
 static inline int64_t kernel_ceil(int64_t a, int64_t b) {
   return a / b + (a % b > 0);
+}
+static inline int64_t kernel_least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+static inline int64_t kernel_most(int64_t a, int64_t b) {
+  return a > b ? a : b;
 }
 
 /* The longest of dims `from` .. `to` - 1 of a value's tile, at least 1. */
@@ -176,7 +198,10 @@ uint64_t kernel_accumulators(const kernel_view *k, uint32_t node);
 uint64_t kernel_chain(const kernel_view *k, uint32_t loop,
                       uint64_t words); /* reduce to the first part */
 uint64_t kernel_broadcast(const kernel_view *k, uint32_t loop,
-                          uint64_t words);  /* from the first part */
+                          uint64_t words); /* from the first part */
+/* In one direction alone, along loop `loop` whose parts there are parts[loop]. */
+uint64_t kernel_multicast(const kernel_view *k, const uint32_t *parts, uint32_t loop,
+                          uint64_t words);
 uint64_t kernel_halo(const kernel_view *k); /* of the windowed operand */
 /* Chain over every reduction loop, `words` each, then broadcast of the stored outputs. */
 uint64_t kernel_reduce_loops(const kernel_view *k, uint64_t words);

@@ -137,9 +137,16 @@ static uint64_t operations(const kernel_view *k, uint32_t node) {
   return kernel_mul(2, (uint64_t)depth_of(k->body, kernel_node(k, node)));
 }
 
+static bool passes(const wafer_node *anchor, uint32_t operand) {
+  (void)anchor;
+  (void)operand;
+  return true;
+}
+
 const kernel_family kernel_family_gemm = {.loops = loops,
                                           .operand = operand,
                                           .compute = compute,
                                           .fabric = fabric,
+                                          .passes = passes,
                                           .operations = operations,
                                           .accumulates = true};

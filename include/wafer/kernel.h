@@ -16,7 +16,8 @@ extern "C" {
 /* In weight streaming a weight of depth 0 is never on a core as a whole: each core takes its part
  * in slices of this size through two buffers, and is done with one when it has met all of the
  * core's activations. The kernel begins with the first slice and cannot end before the last is
- * there. */
+ * there. An activation of depth 0 that the anchor can take so (wafer_body_can_pass) is shared out
+ * over all cores, and each share passes to those that need it, in such slices. */
 #define WAFER_SLICE_BYTES 2048
 /* How much of a weight is not zero. */
 typedef struct wafer_sparsity {
@@ -43,7 +44,8 @@ typedef struct wafer_kernel_body {
   const uint32_t *input_depth; /* samples of input i a core holds at once (2: double buffered); for
                                   a weight 1 is resident, 2 is the next layer's slice arriving while
                                   this one works, and 0 passes in slices of WAFER_SLICE_BYTES; 0 of
-                                  another input: its copy ends with the phase */
+                                  another input: its copy ends with the phase, and where
+                                  wafer_body_passes cores have shares of it alone */
   uint32_t output_depth; /* samples of the outputs a core holds at once; 0: they leave the wafer in
                             slices of WAFER_SLICE_BYTES, as soon as they are made */
   uint32_t node_count;
@@ -63,6 +65,11 @@ typedef struct wafer_kernel_body {
 /* Most vector instructions of an update of a weight (optimizer.def); code of each sum counts them.
  */
 #define WAFER_UPDATE_INSTRUCTIONS 16
+
+/* Whether the anchor, and it alone, takes this activation and can do so in slices; whether it does,
+ * having depth 0. */
+bool wafer_body_can_pass(const wafer_kernel_body *body, uint32_t input);
+bool wafer_body_passes(const wafer_kernel_body *body, uint32_t input);
 
 static inline bool wafer_body_sums(const wafer_kernel_body *b, uint32_t output) {
   return b->output_is_summed && b->output_is_summed[output];

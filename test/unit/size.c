@@ -185,6 +185,24 @@ static void refusals_name_the_kernel(void) {
   teardown(&f);
 }
 
+/* Tiles of 20 x 20 over 256 cores of 15 KB: no split has room for factors as a whole. */
+static void factors_pass_in_slices(void) {
+  static const char text[] =
+      "func.func @main(%x: tensor<320x320xf32>, %y: tensor<320x320xf32>) -> tensor<320x320xf32> {\n"
+      "  %0 = \"nn.matmul\"(%x, %y) : (tensor<320x320xf32>, tensor<320x320xf32>)\n"
+      "    -> tensor<320x320xf32>\n"
+      "  return %0 : tensor<320x320xf32>\n}\n";
+  fixture f;
+  sizing s;
+  setup(&f, "small16", text);
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
+  CU_ASSERT_TRUE_FATAL(s.cost.fits);
+  wafer_kernel_body body = size_with_depths(&f.graph.kernels[0].body, s.kernels[0].depths);
+  CU_ASSERT_TRUE(wafer_body_passes(&body, 0) && wafer_body_passes(&body, 1));
+  CU_ASSERT(s.cost.peak_core_bytes <= wafer_machine_core_budget(f.ctx.machine));
+  teardown(&f);
+}
+
 static void largest_rectangle(void) {
   static const wafer_core_at dead[] = {{7, 2}, {3, 5}};
   wafer_machine m = {.width = 12, .height = 9, .usable = {1, 1, 10, 7}};
@@ -252,6 +270,7 @@ CU_TestInfo tests_size[] = {
     {"the edge bounds a pipeline", the_edge_bounds},
     {"batches pay in streaming", batches_pay},
     {"refusals name the kernel", refusals_name_the_kernel},
+    {"factors of a product pass in slices", factors_pass_in_slices},
     {"the largest rectangle without dead cores", largest_rectangle},
     {"reserved cores are left out", reserved_cores_are_left},
     {"no rectangle is larger", largest_among_all_rectangles},
