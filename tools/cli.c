@@ -126,6 +126,13 @@ bool cli_parse_mode(const char *tool, const char *text, wafer_mode *out) {
   return false;
 }
 
+bool cli_parse_fidelity(const char *tool, const char *text, wafer_fidelity *out) {
+  *out = strcmp(text, "fabric") ? WAFER_FIDELITY_kernel : WAFER_FIDELITY_fabric;
+  if (*out == WAFER_FIDELITY_fabric || !strcmp(text, "kernel")) return true;
+  cli_usage(tool, "--fidelity wants kernel or fabric, got '%s'", text);
+  return false;
+}
+
 bool cli_parse_shape(const char *tool, const char *option, const char *text, wafer_shape *out) {
   *out = (wafer_shape){0};
   if (!strcmp(text, "scalar")) return true;

@@ -40,6 +40,7 @@ bool cli_parse_f64(const char *tool, const char *option, const char *text, doubl
 bool cli_parse_pair(const char *tool, const char *option, const char *text, wafer_arena *arena,
                     const char **name, const char **value);
 bool cli_parse_mode(const char *tool, const char *text, wafer_mode *out); /* of --mode */
+bool cli_parse_fidelity(const char *tool, const char *text, wafer_fidelity *out);
 /* "1x3x48x320", or "scalar". */
 bool cli_parse_shape(const char *tool, const char *option, const char *text, wafer_shape *out);
 

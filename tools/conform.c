@@ -17,6 +17,7 @@ static const char usage[] =
     "      --table FILE.md    a table of operators: versions, types, tests passed, largest ULP\n"
     "      --machine NAME|FILE  wafer to compile for (wse2)\n"
     "      --mode MODE        auto, pipelined or streaming (auto)\n"
+    "      --fidelity F       kernel, or fabric: on emulated cores (kernel)\n"
     "      --jobs N           worker processes (one per processor)\n"
     "  -q, --quiet            no progress\n"
     "  -h, --help\n\n"
@@ -25,13 +26,14 @@ static const char usage[] =
     "  wafer conform suite --filter 'test_conv*' --mode streaming\n"
     "  wafer conform suite --jobs 2 --tsv conform.tsv\n";
 
-enum { FILTER = 256, TSV, TABLE, MACHINE, MODE, JOBS };
+enum { FILTER = 256, TSV, TABLE, MACHINE, MODE, FIDELITY, JOBS };
 
 static const struct option long_options[] = {{"filter", required_argument, NULL, FILTER},
                                              {"tsv", required_argument, NULL, TSV},
                                              {"table", required_argument, NULL, TABLE},
                                              {"machine", required_argument, NULL, MACHINE},
                                              {"mode", required_argument, NULL, MODE},
+                                             {"fidelity", required_argument, NULL, FIDELITY},
                                              {"jobs", required_argument, NULL, JOBS},
                                              {"quiet", no_argument, NULL, 'q'},
                                              {"help", no_argument, NULL, 'h'},
@@ -44,6 +46,7 @@ static wafer_status parse_option(conform_arguments *a, int option, const char *t
   case TABLE: a->table = text; return WAFER_OK;
   case MACHINE: a->machine = text; return WAFER_OK;
   case MODE: return cli_parse_mode("conform", text, &a->mode) ? WAFER_OK : WAFER_USAGE;
+  case FIDELITY: return cli_parse_fidelity("conform", text, &a->fidelity) ? WAFER_OK : WAFER_USAGE;
   case JOBS:
     return cli_parse_u64("conform", "--jobs", text, 1, 256, &a->jobs) ? WAFER_OK : WAFER_USAGE;
   case 'q': return cli_quiet(), WAFER_OK;

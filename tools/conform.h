@@ -8,6 +8,7 @@
 typedef struct conform_arguments {
   const char *folder, *filter, *tsv, *table, *machine;
   wafer_mode mode;
+  wafer_fidelity fidelity;
   uint64_t jobs;
 } conform_arguments;
 
@@ -99,8 +100,9 @@ typedef struct conform_result {
   char message[1024];   /* why it failed or was skipped */
 } conform_result;
 
-/* Compiles, writes, opens and runs one test. `scratch` is a file name to use. */
-void conform_run(const wafer_machine *machine, wafer_mode mode, const char *scratch,
+/* Compiles, writes, opens and runs one test in the mode and at the fidelity of `a`. `scratch` is a
+ * file name to use. */
+void conform_run(const conform_arguments *a, const wafer_machine *machine, const char *scratch,
                  const conform_case *c, conform_result *result);
 
 /* All of them in worker processes, so that one that crashes or hangs fails alone; prints failures

@@ -51,7 +51,7 @@ static void work(const pool *p, size_t worker) {
     result->verdict = CONFORM_RUNNING;
     atomic_store(&p->current[worker], i);
     alarm(MOST_SECONDS);
-    conform_run(p->machine, p->arguments->mode, scratch, &p->cases->at[i], result);
+    conform_run(p->arguments, p->machine, scratch, &p->cases->at[i], result);
     alarm(0);
   }
 }

@@ -8,8 +8,8 @@
 
 /* A test under way. */
 typedef struct runner {
+  const conform_arguments *a;
   const wafer_machine *machine;
-  wafer_mode mode;
   const char *scratch;
   const conform_case *c;
   conform_result *result;
@@ -57,7 +57,7 @@ static void note_needed(void *self, const char *input) {
 static wafer_status bind_inputs(runner *r, const conform_values *inputs, wafer_options *o) {
   wafer_value_binding *values = WAFER_NEW(r->arena, wafer_value_binding, inputs->count);
   wafer_shape_binding *shapes = WAFER_NEW(r->arena, wafer_shape_binding, inputs->count);
-  *o = (wafer_options){.mode = r->mode, .values = values, .shapes = shapes};
+  *o = (wafer_options){.mode = r->a->mode, .values = values, .shapes = shapes};
   o->needs = note_needed;
   o->needs_self = r;
   if (!values || !shapes) return WAFER_NO_MEMORY;
@@ -212,7 +212,8 @@ static wafer_status make_items(runner *r, const wafer_plan *plan, const conform_
 static wafer_status run_items(runner *r, const wafer_plan *plan, const conform_values *inputs,
                               const conform_values *wanted) {
   const wafer_function *f = &plan->functions[0];
-  const wafer_session_options options = {.threads = 1, .diag = &r->diag};
+  const wafer_session_options options = {
+      .fidelity = r->a->fidelity, .threads = 1, .diag = &r->diag};
   wafer_session *session;
   wafer_item **in = WAFER_NEW(r->arena, wafer_item *, f->input_count);
   wafer_item **out = WAFER_NEW(r->arena, wafer_item *, f->output_count);
@@ -230,7 +231,8 @@ static wafer_status run_items(runner *r, const wafer_plan *plan, const conform_v
 static wafer_status run_session(runner *r, const wafer_plan *plan, const conform_values *inputs,
                                 const conform_values *wanted) {
   const wafer_function *f = &plan->functions[0];
-  const wafer_session_options options = {.threads = 1, .diag = &r->diag};
+  const wafer_session_options options = {
+      .fidelity = r->a->fidelity, .threads = 1, .diag = &r->diag};
   wafer_session *session;
   wafer_view *in = WAFER_NEW(r->arena, wafer_view, f->input_count);
   wafer_view *out = WAFER_NEW(r->arena, wafer_view, f->output_count);
@@ -251,12 +253,16 @@ static wafer_status run_session(runner *r, const wafer_plan *plan, const conform
 
 static wafer_status run_plan(runner *r, const conform_values *inputs,
                              const conform_values *wanted) {
-  const wafer_plan *plan;
+  const wafer_plan *plan, *whole;
   WAFER_TRY(wafer_plan_open(&r->diag, r->scratch, &plan));
+  wafer_ctx ctx = {.machine = plan->machine, .arena = r->arena, .diag = &r->diag};
+  wafer_status status = WAFER_OK;
+  whole = plan;
   mark_cores(r, plan);
-  wafer_status status = wafer_function_on_host(&plan->functions[0])
-                            ? run_items(r, plan, inputs, wanted)
-                            : run_session(r, plan, inputs, wanted);
+  if (r->a->fidelity == WAFER_FIDELITY_fabric) status = wafer_plan_add_programs(&ctx, plan, &whole);
+  if (status == WAFER_OK)
+    status = wafer_function_on_host(&whole->functions[0]) ? run_items(r, whole, inputs, wanted)
+                                                          : run_session(r, whole, inputs, wanted);
   wafer_plan_close(plan);
   return status;
 }
@@ -302,9 +308,9 @@ static wafer_status run_sets(runner *r) {
   return status;
 }
 
-void conform_run(const wafer_machine *machine, wafer_mode mode, const char *scratch,
+void conform_run(const conform_arguments *a, const wafer_machine *machine, const char *scratch,
                  const conform_case *c, conform_result *result) {
-  runner r = {machine, mode, scratch, c, result, .arena = wafer_arena_create()};
+  runner r = {a, machine, scratch, c, result, .arena = wafer_arena_create()};
   r.diag = (wafer_diag){.emit = emit, .self = &r};
   wafer_status status = r.arena ? WAFER_OK : WAFER_NO_MEMORY;
   if (status == WAFER_OK && c->set_count) status = run_sets(&r);

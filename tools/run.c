@@ -210,13 +210,6 @@ static bool parse_fabric_option(run_arguments *a, wafer_arena *arena, int option
   }
 }
 
-static bool parse_fidelity(run_arguments *a, const char *text) {
-  a->fidelity = strcmp(text, "fabric") ? WAFER_FIDELITY_kernel : WAFER_FIDELITY_fabric;
-  if (a->fidelity == WAFER_FIDELITY_fabric || !strcmp(text, "kernel")) return true;
-  cli_usage("run", "--fidelity wants kernel or fabric, got '%s'", text);
-  return false;
-}
-
 static bool parse_option(run_arguments *a, wafer_arena *arena, int option, const char *text) {
   switch (option) {
   case 'q': a->quiet = true; return true;
@@ -226,7 +219,7 @@ static bool parse_option(run_arguments *a, wafer_arena *arena, int option, const
                           &a->input_paths[a->input_count - 1]);
   case OUTPUT: a->output = text; return true;
   case EXPECT: a->expect = text; return true;
-  case FIDELITY: return parse_fidelity(a, text);
+  case FIDELITY: return cli_parse_fidelity("run", text, &a->fidelity);
   case REPORT: a->report = text; return true;
   case TOL: return parse_tol(a, arena, text);
   case RTOL: a->by_largest = false; return cli_parse_f64("run", "--rtol", text, &a->rtol);

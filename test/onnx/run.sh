@@ -3,17 +3,18 @@
 # its archive is. Fails when a test is lost, or when a list of failures or docs/onnx-support.md is stale.
 # WAFER_BLESS=1 rewrites both; review the difference. usage: run.sh WAFER SOURCE BUILD ARCHIVE small|all
 #   small  Debian's tests, in mode auto alone
+# Debian's run on emulated cores too, those of a small wafer: seconds.
 . "${0%/*}/../lib.sh"
 wafer=$1 source=$2 build=$3 archive=$4 which=$5
 debian=/usr/share/libonnx-testdata/data
 
-# suite NAME DIR "MODES": the tests that fail in any mode are those of test/onnx/NAME.failed.
+# suite NAME DIR "MODES" [OPTIONS]: the tests that fail in any mode are those of test/onnx/NAME.failed.
 suite() {
-  name=$1 folder=$2 list=$source/test/onnx/$1.failed
+  name=$1 folder=$2 list=$source/test/onnx/$1.failed options=${4:-}
   : >"$work/failed"
   for mode in $3; do
-    timeout 1200 "$wafer" conform "$folder" -q --mode "$mode" --tsv "$work/$mode.tsv" --table "$work/$mode.md" \
-      >"$work/out" 2>"$work/err"
+    timeout 1200 "$wafer" conform "$folder" -q --mode "$mode" $options --tsv "$work/$mode.tsv" \
+      --table "$work/$mode.md" >"$work/out" 2>"$work/err"
     code=$?
     [ $code = 0 ] || [ $code = 6 ] || { fail "$name, $mode: exit code $code"; cat "$work/err" >&2; return; }
     echo "$name, $mode: $(tail -1 "$work/out")"
@@ -56,6 +57,7 @@ modes='auto pipelined streaming'
 [ "$which" = small ] && modes=auto
 if [ -d $debian ]; then
   suite libonnx-testdata $debian "$modes"
+  suite libonnx-testdata-fabric $debian auto "--fidelity fabric --machine small16"
 else
   fail "$debian is not here: tools/deps test installs it"
 fi

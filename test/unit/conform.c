@@ -117,9 +117,9 @@ static void test_find(void) {
 }
 
 /* In place of the compiler: the case's name says what becomes of it. */
-void conform_run(const wafer_machine *machine, wafer_mode mode, const char *scratch_file,
+void conform_run(const conform_arguments *a, const wafer_machine *machine, const char *scratch_file,
                  const conform_case *c, conform_result *result) {
-  (void)machine, (void)mode, (void)scratch_file;
+  (void)a, (void)machine, (void)scratch_file;
   if (!strcmp(c->name, "aborts")) raise(SIGKILL);
   if (!strcmp(c->name, "exits")) _exit(3);
   result->difference.ulp = 2;
