@@ -68,8 +68,9 @@ static bool make_dim(wafer_arena *arena, const spread *s, uint32_t d, const shar
                      int64_t *origin, spread_dim *out) {
   const spread_dim *dim = &s->dim[d];
   uint32_t rows = s->rect.height, *row = WAFER_NEW(arena, uint32_t, rows);
-  uint32_t per =
-      d + 1 == s->rank && wafer_dtype_bits(s->dtype) < 32 ? 32 / wafer_dtype_bits(s->dtype) : 1;
+  uint32_t per = d + 1 == s->rank && wafer_dtype_bytes(s->dtype) < 4
+                     ? 4 / (uint32_t)wafer_dtype_bytes(s->dtype)
+                     : 1;
   *out = (spread_dim){.extent = dim->extent,
                       .buffer = (int32_t)dim->extent,
                       .rows = rows,

@@ -53,7 +53,7 @@ typedef struct sides {
 
 /* The sides of a list of boxes, as few as there can be by merging neighbours; put to `at`. */
 static sides merge(wafer_dtype dtype, const line_ops *list, bool source, side *at) {
-  uint32_t per = 32 / wafer_dtype_bits(dtype), merged = 0;
+  uint32_t per = 4 / (uint32_t)wafer_dtype_bytes(dtype), merged = 0;
   side unit = {0}; /* what the last of `all` repeats */
   sides all = {at, 0}, *out = &all;
   for (uint32_t i = 0; i < list->count; i++) {

@@ -40,7 +40,7 @@ typedef struct bus {
 } bus;
 
 uint32_t line_words(wafer_dtype dtype, uint64_t elements) {
-  return (uint32_t)((elements * wafer_dtype_bits(dtype) + 31) / 32);
+  return (uint32_t)((elements * wafer_dtype_bytes(dtype) + 3) / 4);
 }
 
 static uint32_t position(const bus *b, uint32_t q) {

@@ -78,8 +78,7 @@ static wafer_dtype stored_dtype(const wafer_kernel_body *body, uint32_t v) {
   wafer_dtype dtype = wafer_body_type(body, v)->dtype;
   bool stored = v < body->input_count;
   for (uint32_t i = 0; i < body->output_count; i++) stored |= body->outputs[i] == v;
-  return stored && wafer_dtype_is_float(dtype) && body->storage == WAFER_DTYPE_f16 ? WAFER_DTYPE_f16
-                                                                                   : dtype;
+  return stored ? wafer_stored_dtype(dtype, body->storage) : dtype;
 }
 
 /* Gives dim d room for what the anchor's windows reach beyond the parts. */
@@ -247,6 +246,26 @@ wafer_status program_table(program *p, uint32_t node, spread *at, const void *el
   return add_data(p, node, at, elements);
 }
 
+/* Instructions hold constants as doubles, which integers of 64 bits may not be. */
+static bool is_double(wafer_dtype dtype, const void *element) {
+  uint64_t again = 0;
+  if (wafer_dtype_is_float(dtype)) return true;
+  wafer_element_set_f64(dtype, &again, 0, wafer_element_f64(dtype, element, 0));
+  return wafer_element_i64(dtype, &again, 0) == wafer_element_i64(dtype, element, 0);
+}
+
+static wafer_status dense(program *p, const wafer_attr *value, wafer_dtype dtype, int64_t elements,
+                          const void **out) {
+  size_t size = wafer_dtype_bytes(dtype);
+  *out = value->data.bytes;
+  if (!value->data.splat) return WAFER_OK;
+  char *all = wafer_arena_alloc(p->arena, (size_t)elements, size);
+  if (!all) return program_no_memory(p);
+  for (int64_t i = 0; i < elements; i++) memcpy(all + (size_t)i * size, value->data.bytes, size);
+  *out = all;
+  return WAFER_OK;
+}
+
 /* A constant of one element stands in the instructions; others lie in memory for good. */
 static wafer_status source(program *p, uint32_t node) {
   const wafer_node *n = &p->body->nodes[node];
@@ -255,7 +274,7 @@ static wafer_status source(program *p, uint32_t node) {
   int64_t elements = 0;
   if (!value) return program_refuse(p, "its value is not part of the kernel");
   (void)wafer_shape_elements(&n->type.shape, &elements);
-  if (value->data.splat || elements == 1) {
+  if ((value->data.splat || elements == 1) && is_double(n->type.dtype, value->data.bytes)) {
     p->constant[v] = true;
     p->splat[v] = wafer_element_f64(n->type.dtype, value->data.bytes, 0);
     if (p->result[v] == NULL) return WAFER_OK;
@@ -263,7 +282,9 @@ static wafer_status source(program *p, uint32_t node) {
   spread *s;
   WAFER_TRY(program_result(p, node, &s));
   if (p->constant[v]) return program_splat(p, node, s);
-  return add_data(p, node, s, value->data.bytes);
+  const void *elements_at;
+  WAFER_TRY(dense(p, value, n->type.dtype, elements, &elements_at));
+  return add_data(p, node, s, elements_at);
 }
 
 /* ---- Results in the place of what is made of them ---- */

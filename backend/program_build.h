@@ -155,9 +155,11 @@ wafer_status program_exchange(program *p, const spread *from, const spread *to,
                               const index_map *map);
 
 /* ---- program_reshape.c ---- */
+/* A copy of `s`, of a scalar seen as one element along a dim. NULL: out of memory. */
+spread *program_ranked(program *p, const spread *s);
 /* `s` with its dims first .. end - 1 seen as one. */
 wafer_status program_merge(program *p, const spread *s, uint32_t first, uint32_t end, spread *out);
-wafer_status program_reshape(program *p, uint32_t node, spread *out);
+wafer_status program_reshape(program *p, uint32_t node, spread *result);
 
 /* ---- program_resize.c ---- */
 /* Does any dim change its length or its scale? */

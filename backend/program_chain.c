@@ -29,9 +29,10 @@ static uint32_t *refined(const program *p, uint32_t n, const uint32_t *kind, uin
 
 /* Kinds of dim 0, and apart from them whether the loops of `set` have their first part. */
 wafer_status program_first(program *p, const spread *s, uint32_t set, spread *out) {
+  s = program_ranked(p, s);
+  if (!s) return program_no_memory(p);
   const spread_dim *dim = &s->dim[0];
   *out = *s;
-  if (s->rank == 0) return program_refuse(p, "a scalar is summed over several cores");
   out->dim[0].rows = 2 * dim->rows;
   out->dim[0].cols = 2 * dim->cols;
   out->dim[0].row = refined(p, p->r->rect.height, dim->row, set, true);

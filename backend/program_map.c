@@ -34,6 +34,23 @@ static void place_broadcast(nest *n, uint32_t k, const program_operand *o, const
     if (o->at->dim[d].extent > 1) n->at[k].stride[d + lead] = o->at->dim[d].stride;
 }
 
+static bool is_small(wafer_dtype dtype) {
+  return wafer_dtype_bits(dtype) < 8 ||
+         (wafer_dtype_is_float(dtype) && wafer_dtype_bits(dtype) < 16);
+}
+
+/* Types that no routine computes with are converted; the same bits as another type are moved. */
+static void set_types(const program_site *s, nest *n) {
+  const program_step *step = s->step;
+  wafer_dtype from = step->in[0].dtype, to = step->out->dtype;
+  if (s->node->op == WAFER_OP_bitcast) {
+    n->op = WAFER_CORE_move;
+    n->at[1].dtype = n->at[0].dtype;
+  } else if (s->node->op == WAFER_OP_cast && (is_small(from) || is_small(to))) {
+    n->op = WAFER_CORE_convert;
+  }
+}
+
 static void emit(const program_site *s) {
   const program_step *step = s->step;
   const wafer_node *node = s->node;
@@ -43,6 +60,7 @@ static void emit(const program_site *s) {
   n.attrs = &node->attrs;
   for (uint32_t i = 0; i < step->in_count; i++)
     place_broadcast(&n, i + 1, &step->in[i], &s->in[i], step->out->rank);
+  set_types(s, &n);
   nest_emit(s->code, &n);
 }
 
@@ -61,6 +79,9 @@ wafer_status program_map(program *p, uint32_t node) {
         link[d] = program_like(&out->dim[d + lead]);
     WAFER_TRY(program_operand_of(p, node, i, link, 0, &step.in[i]));
   }
+  if (n->op == WAFER_OP_bitcast &&
+      (!step.in[0].at || wafer_dtype_bytes(step.in[0].at->dtype) != wafer_dtype_bytes(out->dtype)))
+    return program_refuse(p, "cores hold its operand in another width than its result");
   return program_add(p, &step);
 }
 

@@ -26,9 +26,10 @@ wafer_status program_exchange(program *p, const spread *from, const spread *to,
                               const index_map *map) {
   exchange x = {.diag = p->r->diag,
                 .machine = p->r->machine,
-                .from = from,
-                .to = to,
+                .from = program_ranked(p, from),
+                .to = program_ranked(p, to),
                 .map = map ? *map : index_identity()};
+  if (!x.from || !x.to) return program_no_memory(p);
   WAFER_TRY(program_flush(p));
   return add_exchange(p, &x);
 }
@@ -199,7 +200,8 @@ wafer_status program_move(program *p, uint32_t node) {
   index_map map = index_identity();
   double outside = 0;
   spread *out;
-  if (p->constant[n->operands[0]] && n->op != WAFER_OP_concat && n->op != WAFER_OP_pad) {
+  if (p->constant[n->operands[0]] && n->op != WAFER_OP_concat && n->op != WAFER_OP_pad &&
+      n->op != WAFER_OP_scatter) {
     WAFER_TRY(program_result(p, node, &out));
     return fill(p, out, p->splat[n->operands[0]]);
   }

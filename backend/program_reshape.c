@@ -111,6 +111,26 @@ wafer_status program_merge(program *p, const spread *s, uint32_t first, uint32_t
   return WAFER_OK;
 }
 
+spread *program_ranked(program *p, const spread *s) {
+  spread *out = wafer_arena_copy(p->arena, s, sizeof *s);
+  if (!out || s->rank > 0) return out;
+  spread_run *run = WAFER_NEW(p->arena, spread_run, 1);
+  spread_part *part = WAFER_NEW(p->arena, spread_part, 1);
+  if (!run || !part) return NULL;
+  *run = (spread_run){0, 1, 0};
+  *part = (spread_part){1, run};
+  out->rank = 1;
+  out->dim[0] = (spread_dim){.extent = 1,
+                             .buffer = 1,
+                             .stride = (int32_t)wafer_dtype_bytes(s->dtype),
+                             .rows = 1,
+                             .cols = 1,
+                             .row = p->nowhere,
+                             .col = p->nowhere,
+                             .part = part};
+  return out;
+}
+
 /* ---- Both sides of a reshape ---- */
 
 static void emit_copy(const program_site *s) {
@@ -232,12 +252,13 @@ static wafer_status merge_both(program *p, const spread *x, const spread *y, spr
   return WAFER_OK;
 }
 
-wafer_status program_reshape(program *p, uint32_t node, spread *out) {
-  const spread *x = p->value[p->body->nodes[node].operands[0]];
+wafer_status program_reshape(program *p, uint32_t node, spread *result) {
+  const spread *x = program_ranked(p, p->value[p->body->nodes[node].operands[0]]);
+  spread *out = program_ranked(p, result);
   spread dense, from, to, *landing;
-  if (x->rank == 0 || out->rank == 0) return program_refuse(p, "a scalar");
+  if (!x || !out) return program_no_memory(p);
   for (uint32_t d = 0; d < out->rank; d++)
-    if (out->dim[d].extent == 0) return program_refuse(p, "no elements");
+    if (out->dim[d].extent == 0) return WAFER_OK; /* nothing to move */
   WAFER_TRY(program_sums(p, node, out, x->dtype, &landing));
   WAFER_TRY(row_major(p, x, &dense));
   spread target = *landing;

@@ -65,7 +65,13 @@ void core_widen(core_class to, wafer_dtype dtype, const void *raw, uint32_t n, c
     INTEGERS(X)
     X(bool, uint8_t)
 #undef X
-  default: return;
+  default: /* smaller ones, a byte each */
+    if (to == CORE_F32)
+      EACH(out->f[i] = (float)wafer_element_f64(dtype, raw, i));
+    else if (to == CORE_F64)
+      EACH(out->d[i] = wafer_element_f64(dtype, raw, i));
+    else
+      EACH(out->i[i] = wafer_element_i64(dtype, raw, i));
   }
 }
 
@@ -122,6 +128,12 @@ void core_narrow(core_class from, const core_lanes *in, uint32_t n, wafer_dtype 
   }
     INTEGERS(X)
 #undef X
-  default: return;
+  default:
+    if (from == CORE_F32)
+      EACH(wafer_element_set_f64(dtype, raw, i, (double)in->f[i]));
+    else if (from == CORE_F64)
+      EACH(wafer_element_set_f64(dtype, raw, i, in->d[i]));
+    else
+      EACH(wafer_element_set_i64(dtype, raw, i, in->i[i]));
   }
 }

@@ -104,10 +104,6 @@ static wafer_dtype operand_type(const wafer_instruction *code) {
 /* What the routine's elements are. */
 static wafer_dtype result_type(const wafer_instruction *code) {
   switch (code->function) {
-  case WAFER_OP_not:
-  case WAFER_OP_and:
-  case WAFER_OP_or:
-  case WAFER_OP_xor:
   case WAFER_OP_isnan:
   case WAFER_OP_isinf:
   case WAFER_OP_equal:

@@ -100,7 +100,7 @@ wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *c
       t->queue[k] = core_queue(core, o->color, k == 0);
       t->fabric = true;
     }
-    t->bytes[k] = (uint8_t)(wafer_dtype_bits(o->dtype) / 8);
+    t->bytes[k] = (uint8_t)wafer_dtype_bytes(o->dtype);
     t->address[k] = o->address + (int64_t)(o->reg == WAFER_NO_REGISTER ? 0 : core->r[o->reg]);
   }
   t->type = (uint8_t)core_class_of(code);

@@ -17,11 +17,11 @@ static uint32_t wide_colors(const wafer_core_program *program) {
   for (uint32_t i = 0; i < program->code_count; i++) {
     const wafer_instruction *code = &program->code[i];
     if (code->op >= WAFER_CORE_VECTORS || code->out.kind != WAFER_OPERAND_fabric) continue;
-    uint32_t bits = wafer_dtype_bits(code->out.dtype);
+    uint32_t bits = 8 * (uint32_t)wafer_dtype_bytes(code->out.dtype);
     bool wide = bits == 64;
     for (uint32_t k = 0; k < core_inputs(code); k++)
-      wide |=
-          code->in[k].kind == WAFER_OPERAND_fabric && wafer_dtype_bits(code->in[k].dtype) < bits;
+      wide |= code->in[k].kind == WAFER_OPERAND_fabric &&
+              8 * wafer_dtype_bytes(code->in[k].dtype) < bits;
     if (wide) colors |= 1u << code->out.color % 32;
   }
   return colors;

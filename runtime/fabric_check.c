@@ -54,6 +54,11 @@ static bool is_core_type(uint8_t dtype) {
   }
 }
 
+/* A byte each, which cores move and convert. */
+static bool is_small_type(uint8_t dtype) {
+  return dtype && dtype < WAFER_DTYPE_COUNT && wafer_dtype_bytes((wafer_dtype)dtype) == 1;
+}
+
 static bool is_bound(const checker *c, uint8_t color, bool output) {
   for (uint32_t i = 0; i < c->program->binding_count; i++)
     if (c->program->bindings[i].color == color && c->program->bindings[i].output == output)
@@ -71,10 +76,13 @@ static wafer_status check_operand(const checker *c, const wafer_operand *o, bool
       o->kind == (output ? WAFER_OPERAND_constant : WAFER_OPERAND_null))
     return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
                       "instruction %u (%s) has an operand of kind %u", c->at, name, o->kind);
-  if (!is_core_type(o->dtype))
+  uint8_t op = c->program->code[c->at].op;
+  bool moves = op == WAFER_CORE_move || op == WAFER_CORE_convert;
+  if (!is_core_type(o->dtype) && !(moves && is_small_type(o->dtype)))
     return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
-                      "instruction %u (%s) has an operand of type %s; cores have floats of 16 "
-                      "bits and more, integers of 8 bits and more, and bool",
+                      "instruction %u (%s) has an operand of type %s; cores compute with floats of "
+                      "16 bits and more, integers of 8 bits and more, and bool, and move and "
+                      "convert smaller ones",
                       c->at, name, wafer_dtype_name((wafer_dtype)o->dtype));
   if (o->kind == WAFER_OPERAND_fabric && !is_bound(c, o->color, output))
     return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
@@ -94,7 +102,7 @@ static wafer_status check_widths(const checker *c, const wafer_instruction *code
   for (uint32_t k = 0; k <= core_inputs(code); k++) {
     const wafer_operand *o = core_operand(code, k);
     if (o->kind != WAFER_OPERAND_fabric) continue;
-    uint32_t bits = wafer_dtype_bits(o->dtype);
+    uint32_t bits = 8 * (uint32_t)wafer_dtype_bytes(o->dtype);
     if (bits < least) least = bits;
     if (bits > most) most = bits;
   }

@@ -46,7 +46,8 @@ typedef enum wafer_operand_kind {
 #define WAFER_NO_REGISTER 255
 #define WAFER_LEVELS 4 /* of a descriptor */
 
-/* A descriptor. f64 f32 f16 bf16 i8..i64 u8..u64 bool, as kernel fidelity stores them. On the
+/* A descriptor. f64 f32 f16 bf16 i8..i64 u8..u64 bool, as kernel fidelity stores them; smaller
+ * types, a byte each, are moved and converted only. On the
  * fabric 32 bits are a wavelet: four elements of 8 bits, two of 16, half a one of 64; the last
  * wavelet of an instruction may be part filled. */
 typedef struct wafer_operand {

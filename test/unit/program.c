@@ -54,6 +54,22 @@ static bool map_body(rng *r, body_text *b) {
   return true;
 }
 
+/* Integers bit by bit, and types that no instruction computes with. */
+static bool types_body(rng *r, body_text *b) {
+  static const struct {
+    const char *inputs, *op, *operands, *attrs;
+  } ops[] = {
+      {"4x30xi32 4x1xi32", "and", "0 1", ""}, {"3x8x10xu8 8x1xu8", "xor", "0 1", ""},
+      {"7x11xi64 11xi64", "or", "0 1", ""},   {"6x9xi16", "not", "0", ""},
+      {"8x12xi32", "bitcast", "0", "to=f32"}, {"8x12xi32", "cast", "0", "to=i4"},
+      {"5x9xu8", "cast", "0", "to=u2"},       {"6x7xf32", "cast", "0", "to=f8e4m3fn"},
+      {"6x7xf8e5m2", "cast", "0", "to=f32"},
+  };
+  uint32_t i = below(r, WAFER_COUNT(ops));
+  body_text_begin(b, "map", ops[i].inputs);
+  return put(b, ops[i].op, ops[i].operands, ops[i].attrs);
+}
+
 static bool gemm_body(rng *r, body_text *b) {
   char inputs[128];
   uint32_t m = between(r, 1, 24), n = between(r, 1, 24), k = between(r, 1, 40);
@@ -118,7 +134,7 @@ static bool pool_body(rng *r, body_text *b) {
 static bool reduce_body(rng *r, body_text *b) {
   static const char *const ops[] = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min",
                                     "reduce_prod"};
-  static const char *const axes[] = {"0", "1", "2", "1,2", "0,2"};
+  static const char *const axes[] = {"0", "1", "2", "1,2", "0,2", "0,1,2"};
   char inputs[64], attrs[64];
   snprintf(inputs, sizeof inputs, "%ux%ux%uxf32", between(r, 1, 6), between(r, 1, 10),
            between(r, 1, 14));
@@ -287,6 +303,7 @@ static void many(const char *family, maker *make) {
     many(#name, name##_body);                                                                      \
   }
 FAMILY_TEST(map)
+FAMILY_TEST(types)
 FAMILY_TEST(gemm)
 FAMILY_TEST(conv)
 FAMILY_TEST(conv_transpose)
@@ -295,8 +312,13 @@ FAMILY_TEST(reduce)
 FAMILY_TEST(softmax)
 FAMILY_TEST(move)
 
-CU_TestInfo tests_program[] = {{"map", test_map},         {"gemm", test_gemm},
-                               {"conv", test_conv},       {"conv_transpose", test_conv_transpose},
-                               {"pool", test_pool},       {"reduce", test_reduce},
-                               {"softmax", test_softmax}, {"move", test_move},
+CU_TestInfo tests_program[] = {{"map", test_map},
+                               {"types", test_types},
+                               {"gemm", test_gemm},
+                               {"conv", test_conv},
+                               {"conv_transpose", test_conv_transpose},
+                               {"pool", test_pool},
+                               {"reduce", test_reduce},
+                               {"softmax", test_softmax},
+                               {"move", test_move},
                                CU_TEST_INFO_NULL};

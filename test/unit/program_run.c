@@ -35,7 +35,7 @@ static int64_t elements_of(const wafer_type *type) {
 }
 
 static bool is_f16(const bench *t, wafer_dtype dtype) {
-  return t->b->body.storage == WAFER_DTYPE_f16 && wafer_dtype_is_float(dtype);
+  return wafer_stored_dtype(dtype, t->b->body.storage) == WAFER_DTYPE_f16;
 }
 
 static void round_to_storage(const bench *t, const wafer_type *type, void *data) {
