@@ -34,7 +34,7 @@ MlirValue emit_scalar_like(import_node *n, MlirValue x, double value) {
 MlirValue emit_constant(import_node *n, const wafer_view *view) {
   if (n->status != WAFER_OK) return none;
   MlirValue result;
-  n->status = wafer_build_constant(&n->im->b, n->label, view, &result);
+  n->status = wafer_build_computed(&n->im->b, n->label, view, &result);
   return n->status == WAFER_OK ? result : none;
 }
 

@@ -56,7 +56,7 @@ static wafer_status fold_op(const folder *f, MlirOperation op) {
                      .location = mlirOperationGetLocation(op),
                      .loc = call.loc};
   const char *name = fold_name(f->ctx->arena, wafer_ir_node_name(op), call.op);
-  WAFER_TRY(wafer_build_constant(&b, name, &value, &constant));
+  WAFER_TRY(wafer_build_computed(&b, name, &value, &constant));
   mlirValueReplaceAllUsesOfWith(mlirOperationGetResult(op, 0), constant);
   erase(op, call.count, operands);
   return WAFER_OK;

@@ -52,8 +52,8 @@ static wafer_status promote(const wafer_ctx *ctx, wafer_ir *ir, MlirOperation us
   wafer_view view;
   const char *node = wafer_ir_node_name(op);
   if (!wafer_ir_constant(ctx, ir, value, &view)) return no_memory(ctx);
-  const wafer_weight *weight =
-      wafer_weights_add(ir->weights, *node ? node : "constant", view.dtype, &view.shape, view.data);
+  const wafer_weight *weight = wafer_weights_share(ir->weights, *node ? node : "constant",
+                                                   view.dtype, &view.shape, view.data);
   if (!weight) return no_memory(ctx);
   wafer_builder b = {.ctx = ctx,
                      .ir = ir,

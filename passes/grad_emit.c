@@ -184,7 +184,7 @@ MlirValue grad_constant(grad *d, const wafer_view *view) {
   MlirValue result;
   if (d->status != WAFER_OK) return none;
   const char *name = d->b->loc.name ? d->b->loc.name : "gradient";
-  d->status = wafer_build_constant(d->b, name, view, &result);
+  d->status = wafer_build_computed(d->b, name, view, &result);
   return d->status == WAFER_OK ? result : none;
 }
 

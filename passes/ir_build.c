@@ -92,8 +92,8 @@ static wafer_status build_source(wafer_builder *b, const char *op, const wafer_t
   return WAFER_OK;
 }
 
-wafer_status wafer_build_constant(wafer_builder *b, const char *name, const wafer_view *value,
-                                  MlirValue *result) {
+static wafer_status build_data(wafer_builder *b, const char *name, const wafer_view *value,
+                               bool computed, MlirValue *result) {
   int64_t count;
   wafer_type type = {.dtype = value->dtype, .shape = value->shape};
   assert(wafer_view_is_dense(value));
@@ -107,11 +107,21 @@ wafer_status wafer_build_constant(wafer_builder *b, const char *name, const wafe
     MlirAttribute elements = elements_attr(mlir_type, value->dtype, splat ? 1 : count, value->data);
     return build_source(b, "nn.constant", &type, "value", elements, result);
   }
-  wafer_weight *weight =
-      wafer_weights_add(b->ir->weights, name, value->dtype, &value->shape, value->data);
+  wafer_weight *weight = (computed ? wafer_weights_share : wafer_weights_add)(
+      b->ir->weights, name, value->dtype, &value->shape, value->data);
   if (!weight)
     return wafer_fail(b->ctx->diag, b->loc, WAFER_NO_MEMORY, "no memory for weight '%s'", name);
   return wafer_build_weight(b, weight, result);
+}
+
+wafer_status wafer_build_constant(wafer_builder *b, const char *name, const wafer_view *value,
+                                  MlirValue *result) {
+  return build_data(b, name, value, false, result);
+}
+
+wafer_status wafer_build_computed(wafer_builder *b, const char *name, const wafer_view *value,
+                                  MlirValue *result) {
+  return build_data(b, name, value, value->data != NULL, result);
 }
 
 wafer_status wafer_build_weight(wafer_builder *b, const wafer_weight *weight, MlirValue *result) {
@@ -242,5 +252,5 @@ wafer_status wafer_build(wafer_builder *b, wafer_op op, uint32_t count, const Ml
   if (status == WAFER_NO_MEMORY) return status;
   if (status != WAFER_OK)
     return build_op(b, &call, result); /* an op the oracle cannot do, an absent weight */
-  return wafer_build_constant(b, fold_name(b->ctx->arena, b->loc.name, op), &folded, result);
+  return wafer_build_computed(b, fold_name(b->ctx->arena, b->loc.name, op), &folded, result);
 }

@@ -9,13 +9,17 @@ typedef struct entry {
   wafer_weight weight; /* first: a wafer_weight * is its entry */
   uint64_t hash;       /* of the name */
   uint32_t suffix;     /* the last one that was tried for this name */
+  struct entry *next;  /* with as much to share */
 } entry;
+
+#define SHARED 1024 /* lists of entries to share, by digest */
 
 struct wafer_weights {
   wafer_arena *arena;
   size_t count, slot_count; /* at most half of the slots are taken */
   entry **entries;          /* slot_count / 2 of them, in insertion order */
   entry **slots;            /* open addressing by hash */
+  entry **shared;           /* SHARED lists; NULL: nothing is shared yet */
 };
 
 static bool resize(wafer_weights *weights, size_t slot_count) {
@@ -86,6 +90,28 @@ wafer_weight *wafer_weights_add(wafer_weights *weights, const char *name, wafer_
   made->hash = hash_of(own_name);
   *slot_of(weights, own_name, made->hash) = made;
   weights->entries[weights->count++] = made;
+  return &made->weight;
+}
+
+static bool has_data(const entry *e, wafer_dtype dtype, const wafer_shape *shape,
+                     const void *data) {
+  return e->weight.dtype == dtype && wafer_shape_equal(&e->weight.shape, shape) &&
+         memcmp(e->weight.data, data, e->weight.bytes) == 0;
+}
+
+wafer_weight *wafer_weights_share(wafer_weights *weights, const char *name, wafer_dtype dtype,
+                                  const wafer_shape *shape, const void *data) {
+  if (!weights->shared && !(weights->shared = WAFER_NEW(weights->arena, entry *, SHARED)))
+    return NULL;
+  uint64_t digest = XXH3_64bits(data, wafer_tensor_bytes(dtype, shape));
+  entry **list = &weights->shared[digest % SHARED];
+  for (entry *e = *list; e; e = e->next)
+    if (e->weight.digest == digest && has_data(e, dtype, shape, data)) return &e->weight;
+  entry *made = (entry *)wafer_weights_add(weights, name, dtype, shape, data);
+  if (!made) return NULL;
+  made->weight.digest = digest;
+  made->next = *list;
+  *list = made;
   return &made->weight;
 }
 

@@ -104,6 +104,9 @@ wafer_status wafer_build(wafer_builder *b, wafer_op op, uint32_t operand_count,
 /* A value without data is an absent weight, whatever its size. */
 wafer_status wafer_build_constant(wafer_builder *b, const char *name, const wafer_view *value,
                                   MlirValue *result);
+/* The same for data that was computed: equal tables become one weight. */
+wafer_status wafer_build_computed(wafer_builder *b, const char *name, const wafer_view *value,
+                                  MlirValue *result);
 /* The value of an entry of the weight table. */
 wafer_status wafer_build_weight(wafer_builder *b, const wafer_weight *weight, MlirValue *result);
 /* A scalar or splat constant of any shape. */

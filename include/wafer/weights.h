@@ -37,6 +37,10 @@ wafer_weights_create(wafer_arena *arena); /* dies with the arena; NULL: out of m
  * shape must have passed wafer_shape_elements. NULL: out of memory. */
 wafer_weight *wafer_weights_add(wafer_weights *weights, const char *name, wafer_dtype dtype,
                                 const wafer_shape *shape, const void *data);
+/* The same for data that the compiler has computed: where this function has added equal data of the
+ * type before, that entry, whatever its name. Layers alike compute the same tables. */
+wafer_weight *wafer_weights_share(wafer_weights *weights, const char *name, wafer_dtype dtype,
+                                  const wafer_shape *shape, const void *data);
 wafer_weight *wafer_weights_find(const wafer_weights *weights, const char *name); /* NULL: none */
 size_t wafer_weights_count(const wafer_weights *weights);
 wafer_weight *wafer_weights_at(const wafer_weights *weights, size_t index);

@@ -61,6 +61,24 @@ static void a_digest_is_of_the_data(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Bytes alike of another type or shape are other data; what the model brings is never shared. */
+static void computed_data_is_shared(void) {
+  wafer_arena *arena = wafer_arena_create();
+  wafer_weights *weights = wafer_weights_create(arena);
+  static const wafer_shape column = {2, {2, 1}};
+  uint8_t data[2] = {1, 2}, same[2] = {1, 2}, other[2] = {2, 1};
+  wafer_weight *given = wafer_weights_add(weights, "given", WAFER_DTYPE_u8, &pair, data);
+  wafer_weight *first = wafer_weights_share(weights, "a", WAFER_DTYPE_u8, &pair, data);
+  CU_ASSERT_PTR_NOT_EQUAL(first, given);
+  CU_ASSERT_PTR_EQUAL(wafer_weights_share(weights, "b", WAFER_DTYPE_u8, &pair, same), first);
+  CU_ASSERT_PTR_NOT_EQUAL(wafer_weights_share(weights, "c", WAFER_DTYPE_i8, &pair, same), first);
+  CU_ASSERT_PTR_NOT_EQUAL(wafer_weights_share(weights, "d", WAFER_DTYPE_u8, &column, same), first);
+  CU_ASSERT_PTR_NOT_EQUAL(wafer_weights_share(weights, "e", WAFER_DTYPE_u8, &pair, other), first);
+  CU_ASSERT_STRING_EQUAL(first->name, "a");
+  CU_ASSERT_EQUAL(wafer_weights_count(weights), 5);
+  wafer_arena_destroy(arena);
+}
+
 static void a_failed_add_changes_nothing(void) {
   wafer_arena *arena = wafer_arena_create();
   wafer_arena_fail_after(2);
@@ -82,6 +100,7 @@ CU_TestInfo tests_weights[] = {
     {"names find their weight", names_find_their_weight},
     {"a taken name is numbered", a_taken_name_is_numbered},
     {"a digest is of the data", a_digest_is_of_the_data},
+    {"computed data is shared", computed_data_is_shared},
     {"a failed add changes nothing", a_failed_add_changes_nothing},
     CU_TEST_INFO_NULL,
 };
