@@ -54,8 +54,7 @@ static bool is_f32(const resident *r) {
   return r->about.dtype == WAFER_DTYPE_f32;
 }
 
-/* Of a parameter with its state. */
-static uint64_t parameter_bytes(const wafer_optimizer *optimizer, const wafer_parameter *p) {
+uint64_t wafer_memoryx_bytes_of(const wafer_optimizer *optimizer, const wafer_parameter *p) {
   rule_slot slots[RULE_SLOTS];
   uint64_t elements = elements_of(&p->shape), bytes = aligned(4 * elements);
   uint32_t count = rule_slots(optimizer->kind, &p->shape, slots);
@@ -75,7 +74,7 @@ wafer_status wafer_memoryx_assign(const wafer_memoryx_options *options,
     for (uint32_t s = 1; s < servers; s++)
       if (load[s] < load[best]) best = s;
     server[i] = best;
-    load[best] += parameter_bytes(&options->optimizer, &parameters[i]);
+    load[best] += wafer_memoryx_bytes_of(&options->optimizer, &parameters[i]);
   }
   free(load);
   return WAFER_OK;
@@ -97,7 +96,7 @@ static wafer_status describe(wafer_memoryx *m, const wafer_parameter *parameters
     r->first_piece = m->pieces;
     r->slot_count = rule_slots(m->optimizer.kind, &r->about.shape, r->slots);
     r->server = server[i];
-    m->servers[r->server].bytes += parameter_bytes(&m->optimizer, &r->about);
+    m->servers[r->server].bytes += wafer_memoryx_bytes_of(&m->optimizer, &r->about);
     m->state_count += r->slot_count + !is_f32(r);
     m->elements += r->elements;
     m->pieces += (r->elements + PIECE - 1) / PIECE;

@@ -17,6 +17,8 @@ static bool allocate(wafer_session *s) {
   const wafer_function *f = s->function;
   uint64_t *busy = WAFER_NEW(arena, uint64_t, plan->kernel_count);
   uint64_t *phases = WAFER_NEW(arena, uint64_t, plan->phase_count);
+  uint64_t *outputs = WAFER_NEW(arena, uint64_t, f->output_count);
+  uint64_t *weights = WAFER_NEW(arena, uint64_t, wafer_weights_count(plan->weights));
   s->tensor = WAFER_NEW(arena, exec_tensor *, plan->value_count);
   s->loaded = WAFER_NEW(arena, bool, plan->phase_count);
   s->inputs = WAFER_NEW(arena, session_port, f->input_count);
@@ -24,11 +26,18 @@ static bool allocate(wafer_session *s) {
   s->segments = WAFER_NEW(arena, session_segment, f->step_count);
   s->boundaries = WAFER_NEW(arena, uint32_t, f->step_count);
   s->out = WAFER_NEW(arena, void *, f->output_count);
-  s->timeline = (wafer_timeline){.kernel_busy = busy, .phase_cycles = phases};
-  s->stats = (wafer_run_stats){
-      .kernel_busy = busy, .phase_cycles = phases, .instruction_set = vmath_instruction_set()};
-  return busy && phases && s->tensor && s->loaded && s->inputs && s->outputs && s->segments &&
-         s->boundaries && s->out && held_init(&s->held, arena, plan, f);
+  s->timeline = (wafer_timeline){.kernel_busy = busy,
+                                 .phase_cycles = phases,
+                                 .output_cycles = outputs,
+                                 .weight_cycles = weights};
+  s->stats = (wafer_run_stats){.kernel_busy = busy,
+                               .phase_cycles = phases,
+                               .output_cycles = outputs,
+                               .weight_cycles = weights,
+                               .instruction_set = vmath_instruction_set()};
+  return busy && phases && outputs && weights && s->tensor && s->loaded && s->inputs &&
+         s->outputs && s->segments && s->boundaries && s->out &&
+         held_init(&s->held, arena, plan, f);
 }
 
 /* A function of the wafer. */

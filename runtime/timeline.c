@@ -349,6 +349,8 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
   }
   e->left[sample % l->window] = start + later(t->cycles, shared);
   e->done[sample % l->window] = start + later(t->cycles, shared) + t->latency;
+  if (weight && sample == 0 && l->out->weight_cycles)
+    l->out->weight_cycles[l->plan->values[t->value].weight] = at(l, e->left, sample);
   if (in_slices(e)) e->left[sample % l->window] = start + t->latency; /* the first one is there */
   if (alone) l->exchange = at(l, e->done, sample);
 }
@@ -363,8 +365,9 @@ static void run_kernel(line *l, event *e, uint64_t sample, uint64_t base) {
   if (l->out->kernel_busy) l->out->kernel_busy[e->action->index] += k->cost.cycles;
 }
 
-static void finish(line *l, uint64_t sample, uint64_t time) {
+static void finish(line *l, uint64_t sample, uint32_t output, uint64_t time) {
   wafer_timeline *out = l->out;
+  if (sample == 0 && out->output_cycles) out->output_cycles[output] = time;
   if (out->finish) out->finish[sample] = later(out->finish[sample], time);
   if (sample == 0) out->latency_cycles = later(out->latency_cycles, time);
   if (sample + l->half + 1 == l->samples) l->mark = later(l->mark, time);
@@ -386,7 +389,7 @@ static void run_part(line *l, const part *p, uint64_t base, uint64_t count) {
     }
     for (uint32_t i = 0; i < l->function->output_count; i++)
       if (l->output[i] >= p->first && l->output[i] < p->last)
-        finish(l, s, at(l, l->events[l->output[i]].done, s));
+        finish(l, s, i, at(l, l->events[l->output[i]].done, s));
   }
   if (base == 0 && l->out->phase_cycles) l->out->phase_cycles[p->phase] = end - l->start;
   l->previous_start = l->start;
@@ -437,11 +440,15 @@ static wafer_status run_train(line *l) {
   return WAFER_OK;
 }
 
-static void clear(const wafer_plan *plan, uint64_t samples, wafer_timeline *t) {
+static void clear(const wafer_plan *plan, const wafer_function *f, uint64_t samples,
+                  wafer_timeline *t) {
   t->latency_cycles = t->interval_cycles = t->total_cycles = 0;
   if (t->kernel_busy) memset(t->kernel_busy, 0, plan->kernel_count * sizeof *t->kernel_busy);
   if (t->phase_cycles) memset(t->phase_cycles, 0, plan->phase_count * sizeof *t->phase_cycles);
   if (t->finish) memset(t->finish, 0, samples * sizeof *t->finish);
+  if (t->output_cycles) memset(t->output_cycles, 0, f->output_count * sizeof *t->output_cycles);
+  if (t->weight_cycles)
+    memset(t->weight_cycles, 0, wafer_weights_count(plan->weights) * sizeof *t->weight_cycles);
 }
 
 static wafer_status run_unit(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
@@ -518,7 +525,7 @@ static wafer_status run_host(const wafer_diag *diag, const wafer_plan *plan, uin
 
 wafer_status wafer_timeline_run(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
                                 uint64_t samples, wafer_timeline *timeline) {
-  clear(plan, samples, timeline);
+  clear(plan, &plan->functions[function], samples, timeline);
   if (wafer_function_on_host(&plan->functions[function]))
     return run_host(diag, plan, function, samples, timeline);
   return run_unit(diag, plan, function, samples, timeline);

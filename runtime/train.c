@@ -149,6 +149,8 @@ static wafer_status one_step(run *r) {
                            .skipped = !isfinite(squares)};
   if (told.skipped && !r->scale.dynamic) return not_finite(r, told.loss);
   if (!told.skipped) WAFER_TRY(apply(r, factor, &told));
+  bool waits = o->clip_norm > 0 || r->scale.dynamic;
+  WAFER_TRY(r->t->count(r->t->self, waits, told.skipped, &told.time));
   wafer_loss_scale_step(&r->scale, !told.skipped);
   if (r->scale.scale < 0x1p-40) return not_finite(r, told.loss);
   r->last_loss = told.loss;

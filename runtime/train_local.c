@@ -24,13 +24,28 @@ static bool allocate(local *l) {
   l->value = calloc(n, sizeof *l->value);
   l->pieces = calloc(n, sizeof *l->pieces);
   l->squares = calloc(n, sizeof *l->squares);
+  l->about_weights = calloc(n, sizeof *l->about_weights);
   return l->parameters && l->parameter && l->place && l->first && l->offset && l->value &&
-         l->pieces && l->squares;
+         l->pieces && l->squares && l->about_weights;
 }
 
-static void put(local *l, uint32_t place, uint32_t parameter) {
+/* Gradients travel as f32, those of a sparse weight with the places of its elements. */
+static wafer_step_weight weight_of(const local *l, const wafer_parameter *p, uint32_t server) {
+  uint64_t sum = wafer_tensor_bytes(WAFER_DTYPE_f32, &p->shape), nonzeros = 0;
+  if (p->sparse && p->initial) {
+    for (uint64_t i = 0; i < sum / 4; i++)
+      nonzeros += wafer_element_f64(p->dtype, p->initial, (int64_t)i) != 0;
+    const wafer_type type = {WAFER_DTYPE_f32, p->shape};
+    sum = wafer_sparse_words(&type, WAFER_DTYPE_f32, nonzeros) * WAFER_WAVELET_BYTES;
+  }
+  uint64_t state = wafer_memoryx_bytes_of(&l->about.memoryx.optimizer, p);
+  return (wafer_step_weight){sum, 2 * state + sum, server};
+}
+
+static void put(local *l, uint32_t place, uint32_t parameter, uint32_t server) {
   int64_t elements = 0;
   l->parameters[place] = l->about.parameters[parameter];
+  l->about_weights[place] = weight_of(l, &l->parameters[place], server);
   l->parameter[place] = parameter;
   l->place[parameter] = place;
   (void)wafer_shape_elements(&l->parameters[place].shape, &elements);
@@ -46,7 +61,7 @@ static wafer_status settle_places(local *l) {
   wafer_status status = wafer_memoryx_assign(m, l->about.parameters, count, server);
   for (uint32_t r = 0; r < l->rank_count; r++) {
     for (uint32_t i = 0; i < count; i++)
-      if (server[i] % l->rank_count == r) put(l, place++, i);
+      if (server[i] % l->rank_count == r) put(l, place++, i, server[i]);
     l->first[r + 1] = place;
   }
   free(server);
@@ -132,8 +147,8 @@ static wafer_status open_all(local *l) {
 }
 
 static void release(local *l) {
-  void *arrays[] = {l->parameters, l->parameter, l->place,   l->first, l->offset,
-                    l->value,      l->pieces,    l->squares, l->states};
+  void *arrays[] = {l->parameters, l->parameter, l->place,  l->first, l->offset,       l->value,
+                    l->pieces,     l->squares,   l->states, l->log,   l->about_weights};
   while (l->state_count) store_release(&l->states[--l->state_count]);
   store_release(&l->weights);
   store_release(&l->mine);

@@ -30,6 +30,10 @@ typedef struct local {
   store_block *states;         /* of other ranks, for a checkpoint */
   uint32_t state_count, state_room;
   const float *sum; /* finished gradients of this rank's servers */
+  /* What this step's systems did, in words (train_local_clock.c); rank 0's of all. */
+  uint64_t *log;
+  size_t log_count, log_room;
+  wafer_step_weight *about_weights; /* by place */
 } local;
 
 wafer_status local_no_memory(const local *l);
@@ -47,6 +51,14 @@ wafer_status local_squares(local *l, double *squares);
 wafer_status local_update(local *l, const wafer_update *update);
 wafer_status local_evaluate(local *l, double *scalars);
 wafer_status local_share(local *l); /* every server's weights to all ranks */
+
+/* train_local_clock.c. What a system did: its micro-batches [first, end), which take as long as the
+ * last one, and what it sends. A rank's log goes up with its sums. */
+wafer_status local_log(local *l, uint64_t first, uint64_t end, const wafer_answer *last,
+                       const wafer_swarmx *sent);
+wafer_status local_send_log(local *l, uint32_t to);
+wafer_status local_receive_log(local *l, uint32_t from);
+wafer_status local_count(local *l, bool waits, bool skips, wafer_step_time *out);
 
 /* train_local_tables.c. Tables are rank 0's, NULL elsewhere. */
 wafer_status local_save(local *l, wafer_arena *arena, wafer_weights **weights,

@@ -17,22 +17,22 @@ static wafer_status run_one(batch_source *from, uint64_t sample, wafer_answer *a
   return from->system->run(from->system->self, &from->batch, answer);
 }
 
-/* Micro-batches [first, end) of a step, their gradients added to `to`. */
+/* Micro-batches [first, end) of a step, their gradients added to `to`, and what was done logged. */
 static wafer_status run_range(local *l, const wafer_work *work, uint64_t first, uint64_t end,
                               wafer_swarmx *to) {
   batch_source from = {
       &l->about.training,
       l->feed,
       {.loss_gradient = work->loss_gradient, .seed = l->about.seed, .step = work->step}};
+  wafer_answer a = {0};
   for (uint64_t i = first; i < end; i++) {
-    wafer_answer a;
     from.batch.index = i;
     WAFER_TRY(run_one(&from, work->first + i * l->about.micro_batch, &a));
     const double scalars[WAFER_SWARMX_SCALARS] = {a.loss, a.count, a.correct};
     for (uint32_t p = 0; p < a.gradient_count; p++) l->pieces[p] = a.gradients[l->parameter[p]];
     WAFER_TRY(wafer_swarmx_add_leaf(to, i, l->pieces, a.gradient_count, scalars));
   }
-  return WAFER_OK;
+  return local_log(l, first, end, &a, to);
 }
 
 /* What a system with a part of the micro-batches does: partial sums, then one message per node. */
@@ -59,7 +59,7 @@ static wafer_status send_nodes(local *l, uint32_t to) {
     WAFER_TRY(local_send(l, to, &nodes[i], sizeof nodes[i]));
     WAFER_TRY(local_send(l, to, nodes[i].data, bytes));
   }
-  return WAFER_OK;
+  return local_send_log(l, to);
 }
 
 static wafer_status receive_nodes(local *l, uint32_t from) {
@@ -73,7 +73,7 @@ static wafer_status receive_nodes(local *l, uint32_t from) {
     node.data = l->incoming.data;
     WAFER_TRY(wafer_swarmx_add(l->root, &node));
   }
-  return WAFER_OK;
+  return local_receive_log(l, from);
 }
 
 /* Partial sums go up the tree; what reaches rank 0 covers all micro-batches. */
@@ -108,6 +108,7 @@ wafer_status local_run(local *l, const wafer_work *work, double *scalars) {
   uint32_t first = (uint32_t)(n * l->rank / l->rank_count);
   uint32_t end = (uint32_t)(n * (l->rank + 1) / l->rank_count);
   wafer_swarmx_begin(l->root, work->micro_batches);
+  l->log_count = 0;
   for (uint32_t i = first; i < end; i++) WAFER_TRY(run_system(l, work, i, end - first == 1));
   WAFER_TRY(sum_up(l));
   if (l->rank == 0) {

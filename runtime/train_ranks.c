@@ -25,6 +25,9 @@ static wafer_status update(void *self, const wafer_update *how) {
   WAFER_TRY(tell(self, (order){.kind = UPDATE, .update = *how}));
   return local_update(self, how);
 }
+static wafer_status count(void *self, bool waits, bool skips, wafer_step_time *out) {
+  return local_count(self, waits, skips, out); /* rank 0 has all that it takes */
+}
 static wafer_status evaluate(void *self, double *scalars) {
   WAFER_TRY(tell(self, (order){.kind = EVALUATE}));
   return local_evaluate(self, scalars);
@@ -42,6 +45,7 @@ static wafer_status load(void *self, const wafer_weights *weights, const wafer_w
 const wafer_transport local_transport = {.run = run,
                                          .squares = squares,
                                          .update = update,
+                                         .count = count,
                                          .evaluate = evaluate,
                                          .save = save,
                                          .load = load};

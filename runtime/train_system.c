@@ -16,6 +16,8 @@ typedef struct plan_system {
   wafer_view *inputs, *outputs, *gradients;
   uint32_t loss, count, correct; /* outputs; correct or NONE */
   uint32_t *gradient_outputs;
+  uint64_t *left,
+      *read; /* per trained weight, of the last run; NULL: the plan updates them itself */
 } plan_system;
 
 static uint32_t position(const uint32_t *values, uint32_t count, uint32_t value) {
@@ -91,6 +93,20 @@ static float scalar(const plan_system *s, uint32_t output) {
              : (float)wafer_element_f64(s->outputs[output].dtype, s->outputs[output].data, 0);
 }
 
+/* Of a pipeline gradients do not leave the wafer. */
+static void tell_time(plan_system *s, wafer_answer *out) {
+  const wafer_training *t = s->plan->training;
+  wafer_run_stats stats = wafer_session_stats(s->session);
+  out->cycles = stats.total_cycles;
+  if (wafer_plan_updates(s->plan) || !stats.output_cycles) return;
+  for (uint32_t i = 0; i < t->trained_count; i++) {
+    s->left[i] = stats.output_cycles[s->gradient_outputs[i]];
+    s->read[i] = stats.weight_cycles[t->trained[i].weight];
+  }
+  out->left = s->left;
+  out->read = s->read;
+}
+
 static wafer_status system_run(void *self, const wafer_micro_batch *batch, wafer_answer *out) {
   plan_system *s = self;
   const wafer_training *t = s->plan->training;
@@ -110,6 +126,7 @@ static wafer_status system_run(void *self, const wafer_micro_batch *batch, wafer
   out->gradient_count = t->trained_count;
   for (uint32_t i = 0; i < t->trained_count; i++)
     s->gradients[i] = s->outputs[s->gradient_outputs[i]];
+  tell_time(s, out);
   return WAFER_OK;
 }
 
@@ -121,6 +138,8 @@ static void system_destroy(void *self) {
   free(s->noises);
   free(s->field_inputs);
   free(s->gradient_outputs);
+  free(s->left);
+  free(s->read);
   free(s->inputs);
   free(s->outputs);
   free(s->gradients);
@@ -137,9 +156,11 @@ static bool take_memory(plan_system *s) {
   s->outputs = calloc(f->output_count + 1, sizeof *s->outputs);
   s->gradients = calloc(t->trained_count + 1, sizeof *s->gradients);
   s->gradient_outputs = calloc(t->trained_count + 1, sizeof *s->gradient_outputs);
+  s->left = calloc(t->trained_count + 1, sizeof *s->left);
+  s->read = calloc(t->trained_count + 1, sizeof *s->read);
   s->noises = calloc(t->noise_count + 1, sizeof *s->noises);
   if (!s->field_inputs || !s->inputs || !s->outputs || !s->gradients || !s->gradient_outputs ||
-      !s->noises)
+      !s->left || !s->read || !s->noises)
     return false;
   for (uint32_t i = 0; i < t->noise_count; i++)
     if (!(s->noises[i] = calloc(elements_of(s->plan, t->noises[i].input) + 1, sizeof(float))))

@@ -213,6 +213,7 @@ static void close_systems(wafer_local *local) {
 static wafer_status open_transport(const job *j, wafer_transport *out) {
   const train_arguments *a = j->a;
   wafer_local local = {.diag = cli_diag(),
+                       .machine = j->machine,
                        .systems = (uint32_t)a->systems,
                        .data = j->data,
                        .eval_data = j->eval_data,
@@ -320,7 +321,8 @@ static wafer_status predict(job *j) {
   wafer_scale_options step = {.systems = j->a->systems,
                               .micro_batches = micro_batches,
                               .servers = j->a->servers,
-                              .state_bytes = j->state_bytes};
+                              .state_bytes = j->state_bytes,
+                              .waits = j->a->train.clip_norm > 0 || j->a->train.loss_scale.dynamic};
   if (wafer_plan_updates(j->plan)) {
     WAFER_TRY(wafer_plan_step_cycles(cli_diag(), j->plan, micro_batches, &j->on_wafer));
   } else {

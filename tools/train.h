@@ -70,7 +70,8 @@ typedef struct train_log {
   const train_arguments *a;
   const char *machine;
   double clock_hz;
-  uint64_t step_cycles;
+  uint64_t step_cycles; /* predicted */
+  uint64_t counted;     /* of the steps of this run */
   FILE *metrics;
   train_curve losses, scores;
   double started;

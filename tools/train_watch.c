@@ -100,7 +100,10 @@ static double rate(const train_log *log, uint64_t step) {
 }
 
 static double emulated_rate(const train_log *log) {
-  return (double)log->a->train.batch * log->clock_hz / (double)log->step_cycles;
+  uint64_t steps = log->last.step - log->first_step;
+  double cycles =
+      steps && log->counted ? (double)log->counted / (double)steps : (double)log->step_cycles;
+  return (double)log->a->train.batch * log->clock_hz / cycles;
 }
 
 /* | Train Device=wse2 x4, Step=50, Loss=8.85, Rate=... */
@@ -116,6 +119,7 @@ static wafer_status step(void *self, const wafer_train_step *now) {
   train_log *log = self;
   char line[256];
   log->last = *now;
+  log->counted += now->time.step;
   describe(log, line, sizeof line);
   wafer_progress(cli_diag(), line, now->step, log->a->train.steps);
   if (now->skipped)
@@ -131,6 +135,11 @@ static wafer_status step(void *self, const wafer_train_step *now) {
   put_number(log->metrics, "loss_scale", now->loss_scale);
   put_number(log->metrics, "samples_per_second", rate(log, now->step));
   put_number(log->metrics, "emulated_samples_per_second", emulated_rate(log));
+  if (now->time.step)
+    fprintf(log->metrics,
+            ",\"cycles\":%llu,\"cycles_systems\":%llu,\"cycles_sum\":%llu,"
+            "\"cycles_update\":%llu",
+            (ull)now->time.step, (ull)now->time.system, (ull)now->time.sum, (ull)now->time.update);
   fputs("}\n", log->metrics);
   return written(log);
 }
@@ -159,12 +168,24 @@ wafer_train_watch train_watch_of(train_log *log) {
   return (wafer_train_watch){.self = log, .begin = begin, .step = step, .score = score};
 }
 
+/* What the run's steps took, beside what was predicted before it. */
+static void compare(const train_log *log) {
+  const wafer_step_time *t = &log->last.time;
+  if (!t->step) return;
+  printf(
+      "the last step took %llu cycles as counted: systems %llu, sum %llu, update %llu; predicted "
+      "%llu, %+.2f %%\n",
+      (ull)t->step, (ull)t->system, (ull)t->sum, (ull)t->update, (ull)log->step_cycles,
+      100 * ((double)log->step_cycles / (double)t->step - 1));
+}
+
 wafer_status train_log_close(train_log *log, wafer_status status) {
   cli_progress_done();
   if (status == WAFER_OK && !log->a->quiet && log->last.step) {
     char line[256];
     describe(log, line, sizeof line);
     puts(line);
+    compare(log);
   }
   if (log->metrics && fclose(log->metrics) != 0 && status == WAFER_OK)
     status = wafer_fail(cli_diag(), wafer_at_file(log->a->metrics), WAFER_IO, "cannot write: %m");

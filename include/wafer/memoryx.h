@@ -33,6 +33,8 @@ typedef struct wafer_memoryx_options {
 
 typedef struct wafer_memoryx wafer_memoryx;
 
+/* What a parameter and its state take on a server. */
+uint64_t wafer_memoryx_bytes_of(const wafer_optimizer *optimizer, const wafer_parameter *parameter);
 /* Which server each parameter goes to: in their order, to the one that has fewest bytes so far. */
 wafer_status wafer_memoryx_assign(const wafer_memoryx_options *options,
                                   const wafer_parameter *parameters, uint32_t count,

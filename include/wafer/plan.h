@@ -326,6 +326,9 @@ typedef struct wafer_timeline {
       *kernel_busy; /* per plan kernel: cycles it worked, whole train; caller's array or NULL */
   uint64_t *phase_cycles; /* per plan phase, first group: start to end; caller's array or NULL */
   uint64_t *finish;       /* per sample: when its last output word left; caller's array or NULL */
+  /* Of a function of the wafer, first sample; caller's arrays or NULL. Per output: when its last
+   * word is out. Per plan weight: when its last word has left MemoryX for the last time. */
+  uint64_t *output_cycles, *weight_cycles;
 } wafer_timeline;
 
 /* Runs functions[function] for `samples` samples. Edge rates of 0 mean the machine's. Of a host

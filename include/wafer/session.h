@@ -93,6 +93,9 @@ typedef struct wafer_run_stats {
   uint64_t latency_cycles, interval_cycles, total_cycles;
   const uint64_t *kernel_busy;  /* per plan kernel */
   const uint64_t *phase_cycles; /* per plan phase */
+  /* Kernel fidelity alone, first sample. Per output: when it is out. Per plan weight: when it has
+   * left MemoryX for the last time. */
+  const uint64_t *output_cycles, *weight_cycles;
   const char *instruction_set;  /* what the host's arithmetic used: "avx512f", ... */
   uint64_t peak_bytes;          /* buffers of the session */
   /* Fabric fidelity alone; 0 and NULL else. */

@@ -14,6 +14,7 @@
 #include "wafer/memoryx.h"
 #include "wafer/plan.h"
 #include "wafer/ranks.h"
+#include "wafer/step_clock.h"
 #include "wafer/swarmx.h"
 
 #ifdef __cplusplus
@@ -32,6 +33,10 @@ typedef struct wafer_answer {
   double loss, count, correct; /* sums; correct 0 where nobody counts it */
   uint32_t gradient_count;     /* 0: evaluation; else one per parameter */
   const wafer_view *gradients; /* the system's until its next run */
+  /* Emulated: the whole micro-batch, and from its beginning, per parameter, when its gradient was
+   * out and when its weight had come in for the last time. NULL: not known. */
+  uint64_t cycles;
+  const uint64_t *left, *read;
 } wafer_answer;
 
 typedef struct wafer_system {
@@ -71,6 +76,9 @@ typedef struct wafer_transport {
   /* Sum of squares of the finished gradients. */
   wafer_status (*squares)(void *self, double *squares);
   wafer_status (*update)(void *self, const wafer_update *update);
+  /* Emulated cycles of the step run last, counted from what it did; zeros where the systems do not
+   * know theirs. `waits`: updates needed all sums first; `skips`: there was none. */
+  wafer_status (*count)(void *self, bool waits, bool skips, wafer_step_time *out);
   /* Loss, count and right answers over all of the evaluation data. */
   wafer_status (*evaluate)(void *self, double scalars[WAFER_SWARMX_SCALARS]);
   /* Weights and state as tables, for a checkpoint; data is valid until the next call. */
@@ -86,6 +94,7 @@ typedef struct wafer_transport {
  * the same but for `ranks`. */
 typedef struct wafer_local {
   const wafer_diag *diag;
+  const wafer_machine *machine; /* whose clock counts */
   uint32_t systems;
   wafer_system training, evaluation;     /* owned from here on; a zero one is absent */
   wafer_system rest;                     /* evaluation of the last, smaller micro-batch */
@@ -113,6 +122,7 @@ typedef struct wafer_train_step {
   double loss;                 /* mean over the elements that count */
   double lr, norm, loss_scale; /* norm of the mean's gradient, before clipping */
   bool skipped;                /* the loss scale was too large */
+  wafer_step_time time;        /* emulated, of wafer_transport.count */
 } wafer_train_step;
 
 typedef struct wafer_train_score {

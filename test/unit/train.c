@@ -19,6 +19,7 @@ enum { SAMPLES = 96, MICRO = 2, BATCH = 16, FEATURES = 3 };
 typedef struct line {
   const float *w, *b;
   float gw[FEATURES], gb;
+  uint64_t left[2], read[2];
   wafer_view views[2];
   uint32_t count;  /* samples of a micro-batch */
   uint64_t poison; /* runs until a gradient is infinite; 0: never */
@@ -45,6 +46,9 @@ static wafer_status line_run(void *self, const wafer_micro_batch *batch, wafer_a
     l->gb += seed;
   }
   if (l->poison && --l->poison == 0) l->gb = INFINITY;
+  out->cycles = 5000;
+  out->left = l->left;
+  out->read = l->read;
   return WAFER_OK;
 }
 
@@ -55,6 +59,7 @@ static wafer_system make_line(uint32_t count, uint64_t poison) {
   l->views[1] = wafer_view_of(WAFER_DTYPE_f32, &shapes[1], &l->gb);
   l->count = count;
   l->poison = poison;
+  l->left[0] = 4900, l->left[1] = 4000;
   return (wafer_system){l, line_bind, line_run, free};
 }
 
@@ -65,6 +70,7 @@ typedef struct fixture {
   wafer_arena *arena;
   wafer_dataset *data;
   caught last;
+  const wafer_machine *machine;
   wafer_diag diag;
   uint64_t steps_told, first_told;
   wafer_train_step told[256];
@@ -82,6 +88,7 @@ static void prepare(fixture *f) {
   f->in = scratch_create();
   f->arena = wafer_arena_create();
   f->diag = caught_diag(&f->last);
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(NULL, f->arena, "wse2", &f->machine), WAFER_OK);
   for (uint32_t i = 0; i < SAMPLES * FEATURES; i++) x[i] = draw(i);
   for (int i = 0; i < SAMPLES; i++)
     y[i] = 0.5f * x[3 * i] - 2 * x[3 * i + 1] + x[3 * i + 2] + 0.25f;
@@ -142,6 +149,7 @@ static wafer_local local_of(fixture *f, const wafer_train_options *o, uint32_t s
       {.name = "w", .dtype = WAFER_DTYPE_f32, .shape = {1, {FEATURES}}},
       {.name = "b", .dtype = WAFER_DTYPE_f32, .shape = {0, {0}}}};
   wafer_local local = {.diag = &f->diag,
+                       .machine = f->machine,
                        .systems = systems,
                        .training = make_line(MICRO, poison),
                        .evaluation = make_line(40, 0),
@@ -307,6 +315,13 @@ static void nothing_depends_on_ranks(void) {
   for (size_t i = 0; i < WAFER_COUNT(ranks); i++) {
     char name[16];
     snprintf(name, sizeof name, "r%u", ranks[i]);
+    o = options_of(&f, 1, NULL);
+    f.steps_told = 0;
+    CU_ASSERT_EQUAL(run_with(&f, &o, systems[i], servers[i], 0), WAFER_OK);
+    wafer_step_time alone = f.told[0].time;
+    f.steps_told = 0;
+    CU_ASSERT(run_ranks(&f, &o, ranks[i], systems[i], servers[i]));
+    CU_ASSERT(alone.step > 5000 && !memcmp(&f.told[0].time, &alone, sizeof alone));
     o = options_of(&f, 9, scratch_path(&f.in, name));
     CU_ASSERT(run_ranks(&f, &o, ranks[i], systems[i], servers[i]));
     o = options_of(&f, 20, scratch_path(&f.in, name));
