@@ -11,8 +11,9 @@
 
 #include "placer_search.h"
 
-#define WORKERS 16u /* threads at most */
-#define GIVEN 4u    /* every so many candidates start from the caller's layout, if there is one */
+#define WORKERS 16u     /* threads at most */
+#define MOST_LEAST 128u /* kernels: the least time takes their cube */
+#define GIVEN 4u /* every so many candidates start from the caller's layout, if there is one */
 
 double placer_seconds(void) {
   struct timespec now;
@@ -43,16 +44,29 @@ static uint64_t apart2(const wafer_placed *a, const wafer_placed *b) {
   return (uint64_t)(llabs(x) + llabs(y));
 }
 
+uint32_t placer_adapters(const wafer_placer_problem *p, const wafer_placer_edge *e, uint32_t from,
+                         uint32_t to) {
+  const uint32_t *gives = p->ports[p->kind[e->from]][from].out;
+  const uint32_t *takes = p->ports[p->kind[e->to]][to].in;
+  uint32_t differ = 0;
+  for (uint32_t i = 0; i < WAFER_PLACER_PORT; i++) differ += gives[i] != takes[i];
+  return p->count_components ? differ : differ > 0;
+}
+
 void layout_score(const placer *in, layout *l) {
   const wafer_placer_problem *p = in->p;
-  l->time = l->wire2 = 0;
+  l->time = l->wire2 = l->adapters = 0;
   for (uint32_t i = 0; i < p->count; i++) {
     uint64_t time = p->kinds[p->kind[i]].at[l->at[i].shape].time;
     if (time > l->time) l->time = time;
   }
   for (uint32_t e = 0; e < p->edge_count; e++)
     l->wire2 += p->edges[e].weight * apart2(&l->at[p->edges[e].from], &l->at[p->edges[e].to]);
-  l->score = p->time_weight * (double)l->time + p->wire_weight * 0.5 * (double)l->wire2;
+  for (uint32_t e = 0; p->adapter_weight > 0 && e < p->edge_count; e++)
+    l->adapters += placer_adapters(p, &p->edges[e], l->at[p->edges[e].from].shape,
+                                   l->at[p->edges[e].to].shape);
+  l->score = p->time_weight * (double)l->time + p->wire_weight * 0.5 * (double)l->wire2 +
+             p->adapter_weight * l->adapters;
 }
 
 void layout_from_tree(const tree *t, layout *l) {
@@ -106,13 +120,14 @@ static bool neighbours(placer *in, wafer_arena *arena) {
 /* What a round does to the best `lines` candidates, in a share of the budget. Many short searches
  * from different layouts find out which of them are worth the long ones. */
 typedef struct round_row {
-  enum { START, STACKS, ANNEAL } does;
+  enum { START, LEAST, STACKS, ANNEAL } does;
   uint32_t lines;
   double share;
   heat heats[2]; /* of candidates at even and at odd ranks: some must leave where they are */
 } round_row;
 
 static const round_row rounds[] = {{START, 32, 0, {{0, 0}, {0, 0}}},
+                                   {LEAST, 2, 0, {{0, 0}, {0, 0}}},
                                    {STACKS, 32, 0.1, {{0, 0}, {0, 0}}},
                                    {ANNEAL, 32, 0.3, {{1, 0.02}, {4, 0.02}}},
                                    {ANNEAL, 12, 0.2, {{0.5, 0.02}, {2, 0.02}}},
@@ -142,6 +157,9 @@ static void serve(crew *w, worker *by, uint32_t i) {
   }
   switch (w->round->does) {
   case START: search_start(by, c, i + 1, i % GIVEN == 0 ? w->run->options->start : NULL); break;
+  case LEAST:
+    if (w->run->in.p->count <= MOST_LEAST) search_least(by, c, w->run->in.orders[i]);
+    break;
   case STACKS: search_stacks(by, c, 2 + i, &b); break;
   case ANNEAL: search_anneal(by, c, &w->round->heats[i % 2], &b); break;
   }
@@ -194,11 +212,11 @@ static void run_rounds(crew *w) {
     w->round = &rounds[i];
     w->lines = rounds[i].lines;
     share += rounds[i].share;
-    if (i == 1) started = placer_seconds();
+    if (started == 0 && rounds[i].share > 0) started = placer_seconds();
     double end = run->started + o->seconds;
     w->budget = (budget){.until = o->seconds > 0 ? started + (end - started) * share : 0};
     if (o->moves) w->budget.most = (uint64_t)((double)o->moves * rounds[i].share) / w->lines + 1;
-    if (i && o->seconds > 0 && placer_seconds() >= w->budget.until) continue;
+    if (rounds[i].share > 0 && o->seconds > 0 && placer_seconds() >= w->budget.until) continue;
     run_round(w);
     if (rounds[i].does == STACKS) run->scale = wire_share(run);
     if (rounds[i].does == ANNEAL) rank(run);
@@ -240,11 +258,20 @@ static wafer_status finish(const wafer_diag *diag, wafer_arena *arena, const pla
   *out = (wafer_placement){.at = wafer_arena_copy(arena, best->at, p->count * sizeof *out->at),
                            .time = best->time,
                            .wire2 = best->wire2,
+                           .adapters = best->adapters,
                            .score = best->score,
                            .time_bound = run->in.time_bound,
                            .score_bound = run->in.score_bound,
                            .first_seconds = run->first};
-  if (!out->at) return no_memory(diag);
+  out->others = WAFER_NEW(arena, wafer_placed *, run->count);
+  if (!out->at || !out->others) return no_memory(diag);
+  for (uint32_t i = 1; i < run->count; i++) {
+    const layout *l = &run->candidates[i].best;
+    if (l->score == INFINITY) continue;
+    wafer_placed *at = wafer_arena_copy(arena, l->at, p->count * sizeof *at);
+    if (!at) return no_memory(diag);
+    out->others[out->other_count++] = at;
+  }
   for (uint32_t i = 0; i < p->count; i++)
     out->area += (uint64_t)out->at[i].width * out->at[i].height;
   return WAFER_OK;

@@ -111,6 +111,7 @@ typedef struct tree_shape {
 /* What a layout comes to. */
 typedef struct tree_state {
   uint64_t time, wire2;
+  uint32_t adapters;
   uint32_t over; /* rows and columns beyond the wafer */
   double cost;   /* the objective and the penalty */
 } tree_state;
@@ -124,6 +125,7 @@ typedef struct tree {
   buffer_pair *buffers; /* of cuts */
   box *boxes;           /* decoded: of each node, centred in its share */
   centre *centres;      /* of kernels */
+  uint32_t *shapes;     /* of kernels, the caller's */
   uint32_t *stack;
   uint32_t *mark; /* scratch for moves */
   uint32_t stamp;
@@ -153,6 +155,12 @@ void tree_shelves(tree *t, const uint32_t *order, uint32_t shelves);
 /* The cuts of a layout; false when it cannot be cut apart, or memory is out. */
 bool tree_from_layout(tree *t, const wafer_placed *at);
 void tree_stacks(tree *t, const stacks *s);
+/* A new cut with these children; takes a node from *next. */
+uint32_t tree_join(tree *t, uint32_t a, uint32_t b, uint8_t how, uint8_t turned, uint32_t *next);
+void tree_finish(tree *t, uint32_t root);
+/* The layout of least time among all slicing trees with this order of leaves, if it is faster than
+ * key *high, which becomes its key. */
+bool tree_least(tree *t, const uint32_t *order, uint32_t *high);
 void stacks_random(stacks *s, rng *r, uint32_t count, uint32_t most);
 void stacks_change(stacks *s, rng *r); /* a little */
 /* Turns a subtree's cuts of one direction round; no curve changes. */
@@ -190,9 +198,13 @@ typedef struct layout {
   wafer_placed *at;
   double score; /* INFINITY: none */
   uint64_t time, wire2;
+  uint32_t adapters;
 } layout;
 
 void layout_score(const placer *in, layout *l);
+/* Adapters on an edge whose ends have these shapes. */
+uint32_t placer_adapters(const wafer_placer_problem *p, const wafer_placer_edge *e, uint32_t from,
+                         uint32_t to);
 void layout_from_tree(const tree *t, layout *l);
 
 /* Orders for the first layouts; false when out of memory. */

@@ -83,6 +83,17 @@ void search_start(worker *w, candidate *c, uint32_t shelves, const wafer_placed 
   c->failed = c->best.score == INFINITY;
 }
 
+void search_least(worker *w, candidate *c, const uint32_t *order) {
+  tree *t = &w->tree;
+  uint32_t key = t->in->key_count;
+  if (!tree_least(t, order, &key)) return;
+  t->is.root_width = t->in->p->width;
+  if (!fits_at(t, key)) return;
+  unfold(t);
+  keep(w, c);
+  c->failed = false;
+}
+
 /* Keys whose time alone does not exceed a score. */
 static uint32_t keys_below(const placer *in, double score) {
   uint32_t low = 0, high = in->key_count;

@@ -68,7 +68,7 @@ bool placer_orders(placer *in, uint64_t seed, wafer_arena *arena) {
 
 /* ---- Trees ---- */
 
-static uint32_t join(tree *t, uint32_t a, uint32_t b, uint8_t how, uint8_t turned, uint32_t *next) {
+uint32_t tree_join(tree *t, uint32_t a, uint32_t b, uint8_t how, uint8_t turned, uint32_t *next) {
   uint32_t at = (*next)++;
   node *new = &t->is.nodes[at];
   new->child[0] = a, new->child[1] = b;
@@ -83,10 +83,10 @@ static uint32_t stack(tree *t, const uint32_t *items, uint32_t n, uint8_t how, u
   if (n == 1) return items[0];
   uint32_t a = stack(t, items, n / 2, how, turned, next);
   uint32_t b = stack(t, items + n / 2, n - n / 2, how, turned, next);
-  return join(t, a, b, how, turned, next);
+  return tree_join(t, a, b, how, turned, next);
 }
 
-static void finish(tree *t, uint32_t root) {
+void tree_finish(tree *t, uint32_t root) {
   for (uint32_t i = 0; i < t->count; i++)
     t->is.nodes[i].child[0] = t->is.nodes[i].child[1] = PLACER_NONE;
   t->is.root = root;
@@ -107,7 +107,7 @@ void tree_shelves(tree *t, const uint32_t *order, uint32_t shelves) {
     made++;
     from = i + 1;
   }
-  finish(t, stack(t, tops, made, CUT_ABOVE, 0, &next));
+  tree_finish(t, stack(t, tops, made, CUT_ABOVE, 0, &next));
 }
 
 /* Stacks first .. last-1: the highest joint between them is cut last. */
@@ -119,7 +119,7 @@ static uint32_t together(tree *t, const stacks *s, const uint32_t *tops, uint32_
     if (s->at[k].joint > s->at[at].joint) at = k;
   uint32_t a = together(t, s, tops, first, at + 1, next);
   uint32_t b = together(t, s, tops, at + 1, last, next);
-  return join(t, a, b, s->at[at].cut & 1, s->at[at].cut >> 1, next);
+  return tree_join(t, a, b, s->at[at].cut & 1, s->at[at].cut >> 1, next);
 }
 
 void tree_stacks(tree *t, const stacks *s) {
@@ -130,7 +130,7 @@ void tree_stacks(tree *t, const stacks *s) {
     tops[k] = stack(t, order + from, n, way & 1, way >> 1, &next);
     from = s->at[k].end;
   }
-  finish(t, together(t, s, tops, 0, s->count, &next));
+  tree_finish(t, together(t, s, tops, 0, s->count, &next));
 }
 
 /* ---- From rectangles ---- */
@@ -179,7 +179,8 @@ static uint32_t cut_apart(cutter *c, uint32_t first, uint32_t n, item *order) {
   if (!at) return PLACER_NONE;
   for (uint32_t i = 0; i < n; i++) c->items[first + i] = order[i].kernel;
   uint32_t a = cut_apart(c, first, at, order), b = cut_apart(c, first + at, n - at, order);
-  return a == PLACER_NONE || b == PLACER_NONE ? PLACER_NONE : join(c->t, a, b, how, 0, &c->next);
+  return a == PLACER_NONE || b == PLACER_NONE ? PLACER_NONE
+                                              : tree_join(c->t, a, b, how, 0, &c->next);
 }
 
 bool tree_from_layout(tree *t, const wafer_placed *at) {
@@ -191,7 +192,7 @@ bool tree_from_layout(tree *t, const wafer_placed *at) {
   uint32_t root = cut_apart(&c, 0, n, order);
   memset(t->mark, 0, n * sizeof *t->mark);
   free(order);
-  if (root != PLACER_NONE) finish(t, root);
+  if (root != PLACER_NONE) tree_finish(t, root);
   return root != PLACER_NONE;
 }
 

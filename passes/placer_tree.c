@@ -18,11 +18,12 @@ bool tree_init(tree *t, const placer *in, curve_cache *cache, wafer_arena *arena
   t->buffers = WAFER_NEW(arena, buffer_pair, all);
   t->boxes = WAFER_NEW(arena, box, all);
   t->centres = WAFER_NEW(arena, centre, n);
+  t->shapes = WAFER_NEW(arena, uint32_t, n);
   t->stack = WAFER_NEW(arena, uint32_t, all + 1);
   t->mark = WAFER_NEW(arena, uint32_t, all);
   t->dirty = WAFER_NEW(arena, uint32_t, 4 * all);
   if (!tree_shape_init(&t->is, in, arena) || !t->curves || !t->buffers || !t->boxes ||
-      !t->centres || !t->stack || !t->mark || !t->dirty)
+      !t->centres || !t->shapes || !t->stack || !t->mark || !t->dirty)
     return false;
   for (uint32_t i = n; i < all; i++)
     for (int k = 0; k < 2; k++)
@@ -150,7 +151,9 @@ static void settle(tree *t, uint32_t leaf) {
   const curve *c = &t->curves[leaf][t->is.nodes[leaf].active];
   point p = c->at[b->point];
   *b = (box){b->x + (b->w - p.w) / 2, b->y + (b->h - p.h) / 2, p.w, p.h, b->point};
-  uint64_t time = t->cache->shapes[t->in->p->kind[leaf]][c->which[b->point] / 2].time;
+  uint32_t kind = t->in->p->kind[leaf], shape = c->which[b->point] / 2;
+  uint64_t time = t->cache->shapes[kind][shape].time;
+  t->shapes[leaf] = t->cache->index[kind][shape];
   if (time > t->state.time) t->state.time = time;
   t->centres[leaf] = (centre){(int32_t)(2 * b->x + b->w), (int32_t)(2 * b->y + b->h)};
 }
@@ -158,7 +161,7 @@ static void settle(tree *t, uint32_t leaf) {
 double tree_cost(const tree *t) {
   const wafer_placer_problem *p = t->in->p;
   return p->time_weight * (double)t->state.time + p->wire_weight * 0.5 * (double)t->state.wire2 +
-         t->penalty * t->state.over;
+         p->adapter_weight * t->state.adapters + t->penalty * t->state.over;
 }
 
 double tree_outline(tree *t) {
@@ -174,6 +177,14 @@ static uint64_t wire2(const tree *t) {
     centre a = t->centres[p->edges[e].from], b = t->centres[p->edges[e].to];
     sum += (uint64_t)p->edges[e].weight * (uint32_t)(abs(a.x2 - b.x2) + abs(a.y2 - b.y2));
   }
+  return sum;
+}
+
+static uint32_t adapters(const tree *t) {
+  const wafer_placer_problem *p = t->in->p;
+  uint32_t sum = 0;
+  for (uint32_t e = 0; p->adapter_weight > 0 && e < p->edge_count; e++)
+    sum += placer_adapters(p, &p->edges[e], t->shapes[p->edges[e].from], t->shapes[p->edges[e].to]);
   return sum;
 }
 
@@ -194,5 +205,6 @@ void tree_decode(tree *t) {
     t->stack[depth++] = t->is.nodes[i].child[1];
   }
   t->state.wire2 = wire2(t);
+  t->state.adapters = adapters(t);
   t->state.cost = tree_cost(t);
 }

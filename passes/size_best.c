@@ -9,7 +9,7 @@
 #include "size_pipelined.h"
 #include "wafer/placer.h"
 
-#define DEFAULT_MOVES 500000
+#define DEFAULT_MOVES 1000000
 #define TRIES 4 /* each with more room for buffers, or in more haste */
 #define MOST_REPLICAS 64u
 
@@ -117,12 +117,12 @@ static wafer_status make_problem(search *s) {
 
 /* found: the engine laid everything out. It is asked without a sink for errors: shelves may fit
  * where it fails, and there are other tries. */
-static wafer_status look(search *s, shelf_place *places, bool *found) {
+static wafer_status look(search *s, uint64_t try, shelf_place *places, bool *found) {
   const wafer_options *o = s->p->ctx->options;
   wafer_arena *arena = s->p->ctx->arena;
   wafer_diag quiet = s->p->ctx->diag ? *s->p->ctx->diag : (wafer_diag){0};
   quiet.emit = NULL;
-  wafer_placer_options options = {.seed = o->place_seed, .moves = o->place_moves};
+  wafer_placer_options options = {.seed = o->place_seed + try, .moves = o->place_moves};
   options.start = s->start;
   options.seconds = o->place_seconds / (2 * TRIES);
   if (!o->place_moves && o->place_seconds <= 0) options.moves = DEFAULT_MOVES;
@@ -130,6 +130,7 @@ static wafer_status look(search *s, shelf_place *places, bool *found) {
   wafer_status status = wafer_place(&quiet, arena, &s->problem, &options, &s->found);
   *found = status == WAFER_OK;
   if (status == WAFER_NO_MEMORY) return pipeline_no_memory(s->p);
+  if (*found) s->start = s->found.at; /* the next try goes on from here */
   for (uint32_t k = 0; *found && k < s->problem.count; k++) {
     const wafer_placed *at = &s->found.at[k];
     uint64_t tag = s->problem.kinds[s->problem.kind[k]].at[at->shape].tag;
@@ -287,15 +288,16 @@ static wafer_status set_haste(pipeline *p, int try, const uint32_t *of_shelves) 
   return pipeline_find_kinds(p);
 }
 
-/* Tries until buffers no longer cost anything. */
+/* Tries until buffers no longer cost anything, then to be faster; each from where the last ended.
+ */
 static wafer_status try_haste(search *s, const uint32_t *of_shelves, shelf_place *tried,
                               shelf_place *best, merit *b) {
   pipeline *p = s->p;
-  bool found = true;
+  bool found = true, settled = false;
   memcpy(p->curve, s->guessed, p->graph->kernel_count * sizeof *p->curve);
-  for (int k = 0; k < TRIES && found; k++) {
-    WAFER_TRY(set_haste(p, k, of_shelves));
-    WAFER_TRY(look(s, tried, &found));
+  for (int k = 0; k < TRIES; k++) {
+    if (!settled) WAFER_TRY(set_haste(p, k, of_shelves));
+    WAFER_TRY(look(s, (uint64_t)k, tried, &found));
     if (!found) break;
     WAFER_TRY(pipeline_settle(p, tried));
     merit m = merit_of(s, tried);
@@ -303,7 +305,8 @@ static wafer_status try_haste(search *s, const uint32_t *of_shelves, shelf_place
       *b = m;
       memcpy(best, tried, s->problem.count * sizeof *best);
     }
-    if (m.interval <= s->found.time) break;
+    settled = m.interval <= s->found.time;
+    if (settled && m.interval <= s->bound) break;
   }
   return WAFER_OK;
 }

@@ -105,6 +105,31 @@ static wafer_status make_kinds(job *j, wafer_arena *arena) {
   return WAFER_OK;
 }
 
+/* What a shape's split takes and gives. */
+static wafer_placer_ports ports_of(const job *j, const contest_kernel *k,
+                                   const wafer_placer_shape *shape) {
+  contest_split s = contest_split_of(&j->contest, k, j->unit, shape);
+  return (wafer_placer_ports){{s.h, s.w, s.c[0]}, {s.h, s.w, s.k[contest_last_conv(k)]}};
+}
+
+static wafer_status make_ports(job *j, wafer_arena *arena) {
+  const contest *c = &j->contest;
+  wafer_placer_ports **ports = WAFER_NEW(arena, wafer_placer_ports *, j->problem.kind_count);
+  if (!ports) return cli_no_memory();
+  for (uint32_t i = 0; i < c->count; i++) {
+    const wafer_placer_shapes *shapes = &j->problem.kinds[j->problem.kind[i]];
+    wafer_placer_ports **to = &ports[j->problem.kind[i]];
+    if (*to) continue;
+    if (!(*to = WAFER_NEW(arena, wafer_placer_ports, shapes->count))) return cli_no_memory();
+    for (uint32_t s = 0; s < shapes->count; s++)
+      (*to)[s] = ports_of(j, &c->kernels[i], &shapes->at[s]);
+  }
+  j->problem.ports = (const wafer_placer_ports *const *)ports;
+  j->problem.adapter_weight = (double)c->wadapter;
+  j->problem.count_components = j->components;
+  return WAFER_OK;
+}
+
 static wafer_status make_problem(job *j, wafer_arena *arena) {
   const contest *c = &j->contest;
   WAFER_TRY(contest_unit(cli_diag(), c, &j->unit));
@@ -117,7 +142,7 @@ static wafer_status make_problem(job *j, wafer_arena *arena) {
   j->problem.time_weight = (double)c->wdeltat / (double)j->unit;
   j->problem.wire_weight = (double)c->wlength;
   j->problem.turns = true;
-  return WAFER_OK;
+  return c->wadapter ? make_ports(j, arena) : WAFER_OK;
 }
 
 static void print_waste(const job *j) {
@@ -206,34 +231,36 @@ static void rate(const job *j, const contest_split *splits, wafer_placement *p) 
       j->problem.time_weight * (double)p->time + j->problem.wire_weight * 0.5 * (double)p->wire2;
 }
 
-#define SLOWER 40 /* times at which protocols are tried */
+#define SLOWER 40    /* times at which protocols are tried */
+#define MOST_BOXES 3 /* layouts of a search that protocols are tried in */
 
 /* Splits for the boxes: those that placed them, then ones that agree better, at the same time and
- * at longer ones, as far as adapters saved may pay for the time. */
-static wafer_status agree(job *j, wafer_arena *arena) {
+ * at longer ones, as far as adapters saved may pay for the time. What is better than *best stays.
+ */
+static wafer_status agree(job *j, wafer_arena *arena, const wafer_placement *boxes, double *best) {
   const contest *c = &j->contest;
   uint32_t n = c->count;
-  const wafer_placement boxes = j->placement;
   contest_split *splits = WAFER_NEW(arena, contest_split, n);
   wafer_placed *at = WAFER_NEW(arena, wafer_placed, 2 * (size_t)n);
-  if (!(j->splits = WAFER_NEW(arena, contest_split, n)) || !splits || !at) return cli_no_memory();
+  if (!splits || !at) return cli_no_memory();
   for (uint32_t i = 0; i < n; i++)
     splits[i] = contest_split_of(c, &c->kernels[i], j->unit,
-                                 &j->problem.kinds[j->problem.kind[i]].at[boxes.at[i].shape]);
-  double adapter = (double)c->wadapter, best = INFINITY;
+                                 &j->problem.kinds[j->problem.kind[i]].at[boxes->at[i].shape]);
+  double adapter = (double)c->wadapter;
   double most = adapter * adapters_of(j, splits) / j->problem.time_weight;
-  wafer_placement tried = boxes;
+  uint64_t time = slowest_of(j, splits);
+  wafer_placement tried = *boxes;
   tried.at = at;
   for (uint32_t k = 0; k <= SLOWER + 1 && (k < 2 || adapter > 0); k++) {
     double longer = k < 2 ? 0 : most * (k - 1) * (k - 1) / (SLOWER * SLOWER);
     if (k) /* at first as placed */
-      WAFER_TRY(contest_adapt(cli_diag(), arena, c, j->unit, boxes.time + (uint64_t)longer,
-                              boxes.at, j->components, splits));
-    centre(j, splits, boxes.at, at);
+      WAFER_TRY(contest_adapt(cli_diag(), arena, c, j->unit, time + (uint64_t)longer, boxes->at,
+                              j->components, splits));
+    centre(j, splits, boxes->at, at);
     rate(j, splits, &tried);
     double score = tried.score + adapter * adapters_of(j, splits);
-    if (score > best || (score == best && adapter > 0)) continue;
-    best = score;
+    if (score > *best || (score == *best && adapter > 0)) continue;
+    *best = score;
     j->placement = tried;
     j->placement.at = at + n;
     memcpy(at + n, at, n * sizeof *at);
@@ -242,12 +269,48 @@ static wafer_status agree(job *j, wafer_arena *arena) {
   return WAFER_OK;
 }
 
+/* Protocols in the best layouts found: what agrees best need not be what the search liked best. */
+static wafer_status agree_all(job *j, wafer_arena *arena, const wafer_placement *found,
+                              double *best) {
+  uint32_t others = j->contest.wadapter ? found->other_count : 0;
+  for (uint32_t i = 0; i <= others && i < MOST_BOXES; i++) {
+    wafer_placement boxes = *found;
+    if (i) boxes.at = found->others[i - 1];
+    WAFER_TRY(agree(j, arena, &boxes, best));
+  }
+  return WAFER_OK;
+}
+
+#define SEARCH_SHARE 0.9 /* of the seconds; the rest is for protocols */
+
+/* Where adapters cost something, one search counts those of the shapes as they come from their
+ * curves, and one leaves them to the protocols: the first may shun what these would mend. */
+static wafer_status search(job *j, wafer_arena *arena) {
+  uint32_t runs = j->contest.wadapter ? 2 : 1;
+  wafer_placer_options options = j->options;
+  double best = INFINITY, adapter_weight = j->problem.adapter_weight;
+  uint64_t moves = 0;
+  options.moves = j->options.moves / runs + (j->options.moves > 0);
+  if (runs > 1) options.seconds *= SEARCH_SHARE / runs;
+  if (!(j->splits = WAFER_NEW(arena, contest_split, j->contest.count))) return cli_no_memory();
+  for (uint32_t k = 0; k < runs; k++) {
+    wafer_placement found;
+    j->problem.adapter_weight = k ? 0 : adapter_weight;
+    WAFER_TRY(wafer_place(cli_diag(), arena, &j->problem, &options, &found));
+    moves += found.moves;
+    double first = k ? j->placement.first_seconds : found.first_seconds;
+    WAFER_TRY(agree_all(j, arena, &found, &best));
+    j->placement.first_seconds = first;
+  }
+  j->placement.moves = moves;
+  return WAFER_OK;
+}
+
 static wafer_status place(job *j, wafer_arena *arena) {
   WAFER_TRY(contest_read(cli_diag(), arena, j->in, &j->contest));
   WAFER_TRY(make_problem(j, arena));
-  WAFER_TRY(wafer_place(cli_diag(), arena, &j->problem, &j->options, &j->placement));
+  WAFER_TRY(search(j, arena));
   cli_progress_done();
-  WAFER_TRY(agree(j, arena));
   WAFER_TRY(contest_write(cli_diag(), j->out, &j->contest, j->splits, j->placement.at));
   if (j->svg) WAFER_TRY(contest_svg(cli_diag(), j->svg, &j->contest, j->placement.at));
   print_result(j);

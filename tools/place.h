@@ -65,6 +65,9 @@ void contest_dims(const contest_kernel *kernel, const contest_split *split, uint
  * convolution, the input (h, w, c) of the consumer's first. */
 uint32_t contest_mismatches(const contest *c, const contest_split *splits, uint32_t edge);
 
+/* The last convolution a kernel's output comes from. */
+uint32_t contest_last_conv(const contest_kernel *k);
+
 /* Other splits in the same boxes and no slower than `time`, so that edges agree where they can;
  * `components`: disagreeing components are counted (A1), not disagreeing edges (A0). */
 wafer_status contest_adapt(const wafer_diag *diag, wafer_arena *arena, const contest *c,

@@ -16,15 +16,15 @@ typedef struct adapter {
   uint32_t *first, *edge_of; /* edges at each kernel */
 } adapter;
 
-/* The convolution a kernel's output comes from. */
-static uint32_t last_conv(const contest_kernel *k) {
+uint32_t contest_last_conv(const contest_kernel *k) {
   return k->type == KERNEL_CONV ? 0 : 2;
 }
 
 uint32_t contest_mismatches(const contest *c, const contest_split *splits, uint32_t edge) {
   const wafer_placer_edge *e = &c->edges[edge];
   const contest_split *a = &splits[e->from], *b = &splits[e->to];
-  return (a->h != b->h) + (a->w != b->w) + (a->k[last_conv(&c->kernels[e->from])] != b->c[0]);
+  return (a->h != b->h) + (a->w != b->w) +
+         (a->k[contest_last_conv(&c->kernels[e->from])] != b->c[0]);
 }
 
 static uint32_t cost_at(const adapter *a, uint32_t i) {
@@ -56,7 +56,7 @@ static void weigh(adapter *a, uint32_t i, const contest_split *s, uint32_t turn,
 static void try_outputs(adapter *a, uint32_t i, contest_split *s, uint32_t spare, uint32_t turn,
                         choice *best) {
   const contest_kernel *kernel = &a->c->kernels[i];
-  uint32_t last = last_conv(kernel), least = s->k[last];
+  uint32_t last = contest_last_conv(kernel), least = s->k[last];
   contest_conv convs[KERNEL_MOST_CONVS];
   contest_convs(kernel, convs);
   weigh(a, i, s, turn, best);
@@ -95,7 +95,7 @@ static void try_inputs(adapter *a, uint32_t i, uint32_t h, uint32_t w, uint32_t 
   for (uint32_t e = a->first[i]; e < a->first[i + 1]; e++) {
     const wafer_placer_edge *edge = &a->c->edges[a->edge_of[e]];
     if (edge->to != i) continue;
-    s.c[0] = a->splits[edge->from].k[last_conv(&a->c->kernels[edge->from])];
+    s.c[0] = a->splits[edge->from].k[contest_last_conv(&a->c->kernels[edge->from])];
     if (s.c[0] < most && fill_columns(a, i, n, columns, &s, &spare))
       try_outputs(a, i, &s, spare, turn, best);
   }

@@ -2,7 +2,8 @@
  * Plain structs, no IR: `wafer place` feeds it a contest's kernels, a pass those of a model.
  *
  * The objective, to be minimised, is
- *   time_weight * slowest kernel + wire_weight * sum of edge weight * L1 distance of the centres.
+ *   time_weight * slowest kernel + wire_weight * sum of edge weight * L1 distance of the centres
+ *   + adapter_weight * adapters between ends of edges whose ports disagree.
  */
 #ifndef WAFER_PLACER_H
 #define WAFER_PLACER_H
@@ -30,6 +31,12 @@ typedef struct wafer_placer_shapes {
   const wafer_placer_shape *at;
 } wafer_placer_shapes;
 
+/* How a shape takes or gives its data: numbers that the two ends of an edge should have alike. */
+#define WAFER_PLACER_PORT 3
+typedef struct wafer_placer_ports {
+  uint32_t in[WAFER_PLACER_PORT], out[WAFER_PLACER_PORT];
+} wafer_placer_ports;
+
 typedef struct wafer_placer_edge {
   uint32_t from, to; /* kernels, not equal */
   uint32_t weight;
@@ -42,8 +49,11 @@ typedef struct wafer_placer_problem {
   const wafer_placer_shapes *kinds;
   const uint32_t *kind; /* of each kernel */
   const wafer_placer_edge *edges;
-  double time_weight, wire_weight; /* per unit of time, per core of distance */
-  bool turns;                      /* shapes may be turned by 90 degrees */
+  double time_weight, wire_weight;        /* per unit of time, per core of distance */
+  bool turns;                             /* shapes may be turned by 90 degrees */
+  double adapter_weight;                  /* 0: ports are not looked at */
+  bool count_components;                  /* an adapter per number that differs, else per edge */
+  const wafer_placer_ports *const *ports; /* of each kind's shapes; with adapter_weight alone */
 } wafer_placer_problem;
 
 typedef struct wafer_placed {
@@ -65,9 +75,12 @@ typedef struct wafer_placer_options {
 
 typedef struct wafer_placement {
   wafer_placed *at; /* of each kernel */
-  uint64_t time;    /* of the slowest */
-  uint64_t wire2;   /* twice the weighted length */
-  uint64_t area;    /* cores covered */
+  uint32_t other_count;
+  wafer_placed **others; /* further layouts of the search, the better first */
+  uint64_t time;         /* of the slowest */
+  uint64_t wire2;        /* twice the weighted length */
+  uint64_t adapters;
+  uint64_t area; /* cores covered */
   double score;
   uint64_t time_bound;  /* none is faster: the least time whose smallest shapes fit the area */
   double score_bound;   /* no placement scores less */

@@ -122,7 +122,9 @@ static void reaches_the_bound(void) {
   wafer_arena *arena = wafer_arena_create();
   wafer_placer_shapes kind = malleable(arena, 20, 1000);
   uint32_t kinds[4] = {0};
-  wafer_placer_problem p = {20, 20, 1, 4, 0, &kind, kinds, NULL, 1, 1, true};
+  wafer_placer_problem p = {
+      20, 20, 1, 4, 0, &kind, kinds, NULL, .time_weight = 1, .wire_weight = 1};
+  p.turns = true;
   wafer_placer_options o = {.seed = 1, .moves = 2000};
   wafer_placement got;
   CU_ASSERT_EQUAL_FATAL(wafer_place(NULL, arena, &p, &o, &got), WAFER_OK);
@@ -180,7 +182,7 @@ static void cuts(void) {
   wafer_placer_shape s[] = {{4, 2, 1, 0}};
   wafer_placer_shapes kind = {1, s};
   uint32_t kinds[5] = {0};
-  wafer_placer_problem p = {8, 6, 1, 5, 0, &kind, kinds, NULL, 1, 1, false};
+  wafer_placer_problem p = {8, 6, 1, 5, 0, &kind, kinds, NULL, .time_weight = 1, .wire_weight = 1};
   static const wafer_placed at[5] = {{.x = 4, .y = 4, .width = 4, .height = 2},
                                      {.x = 0, .y = 0, .width = 4, .height = 2},
                                      {.x = 0, .y = 4, .width = 4, .height = 2},
@@ -205,12 +207,66 @@ static void cuts(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Five rectangles that fill the wafer in one way alone, each time the rest cut off whole; the order
+ * says which. A shelf holds none of it. */
+static void least_time(void) {
+  wafer_arena *arena = wafer_arena_create();
+  static const wafer_placer_shape s[] = {
+      {3, 10, 1, 0}, {7, 3, 1, 0}, {2, 7, 1, 0}, {5, 2, 1, 0}, {5, 5, 1, 0}};
+  static const uint32_t kind[5] = {0, 1, 2, 3, 4}, order[5] = {0, 1, 2, 3, 4};
+  wafer_placer_shapes kinds[5];
+  for (uint32_t i = 0; i < 5; i++) kinds[i] = (wafer_placer_shapes){1, &s[i]};
+  wafer_placer_problem p = {10, 10, 5, 5, 0, kinds, kind, NULL, .time_weight = 1};
+  uint64_t level = 1;
+  uint32_t key = 0, high = 1;
+  placer in = {.p = &p, .reach_w = 10, .reach_h = 10, .levels = &level, .level_count = 1};
+  in.keys = &key, in.key_count = 1;
+  curve_cache cache;
+  tree t;
+  CU_ASSERT_FATAL(curve_cache_init(&cache, &in, arena) && tree_init(&t, &in, &cache, arena));
+  CU_ASSERT_FATAL(tree_least(&t, order, &high));
+  CU_ASSERT_EQUAL(high, 0);
+  t.is.root_width = 10;
+  CU_ASSERT_FATAL(tree_build(&t));
+  tree_outline(&t);
+  CU_ASSERT_EQUAL(t.state.over, 0);
+  p.width = 9;
+  high = 1;
+  CU_ASSERT(!tree_least(&t, order, &high));
+  wafer_arena_destroy(arena);
+}
+
+/* Lying or standing makes no difference to time or wire: the shape whose ports agree is taken. */
+static void adapters_count(void) {
+  wafer_arena *arena = wafer_arena_create();
+  static const wafer_placer_shape square[] = {{4, 4, 1, 0}}, slats[] = {{2, 8, 1, 0}, {8, 2, 1, 0}};
+  static const wafer_placer_ports gives[] = {{.out = {1, 2, 3}}};
+  static const uint32_t kind[2] = {0, 1};
+  static const wafer_placer_edge edge = {0, 1, 1};
+  wafer_placer_shapes kinds[2] = {{1, square}, {2, slats}};
+  for (uint32_t agrees = 0; agrees < 2; agrees++)
+    for (uint32_t components = 0; components < 2; components++) {
+      wafer_placer_ports takes[2] = {{.in = {5, 5, 3}}, {.in = {5, 5, 3}}};
+      takes[agrees].in[0] = 1, takes[agrees].in[1] = 2, takes[agrees].in[2] = components ? 9 : 3;
+      const wafer_placer_ports *const ports[2] = {gives, takes};
+      wafer_placer_problem p = {16, 16, 2, 2, 1, kinds, kind, &edge, .ports = ports};
+      p.time_weight = p.wire_weight = 1, p.adapter_weight = 100, p.count_components = components;
+      wafer_placer_options o = {.seed = 1, .moves = 5000};
+      wafer_placement got;
+      CU_ASSERT_EQUAL_FATAL(wafer_place(NULL, arena, &p, &o, &got), WAFER_OK);
+      CU_ASSERT_EQUAL(got.adapters, components);
+      CU_ASSERT_EQUAL(got.at[1].shape, agrees);
+      CU_ASSERT_DOUBLE_EQUAL(got.score, 1 + 0.5 * (double)got.wire2 + 100 * components, 1e-9);
+    }
+  wafer_arena_destroy(arena);
+}
+
 static void no_room(void) {
   wafer_arena *arena = wafer_arena_create();
   wafer_placer_shape square[] = {{4, 4, 9, 0}};
   wafer_placer_shapes kind = {1, square};
   uint32_t kinds[7] = {0};
-  wafer_placer_problem p = {12, 8, 1, 6, 0, &kind, kinds, NULL, 1, 1, false};
+  wafer_placer_problem p = {12, 8, 1, 6, 0, &kind, kinds, NULL, .time_weight = 1, .wire_weight = 1};
   wafer_placer_options o = {.seed = 1, .moves = 1000};
   wafer_placement got;
   caught last;
@@ -275,6 +331,8 @@ CU_TestInfo tests_placer[] = {{"legal", chains_are_legal},
                               {"moves pay", moves_pay},
                               {"starts", starts},
                               {"cuts", cuts},
+                              {"least time", least_time},
+                              {"adapters count", adapters_count},
                               {"no room", no_room},
                               {"pareto", pareto},
                               {"curves", curves},
