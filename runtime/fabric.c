@@ -135,7 +135,7 @@ static void drop_program(wafer_fabric *f) {
   free(f->filters);
   free(f->sites);
   free(f->pool);
-  free(f->active);
+  for (uint32_t i = 0; i < FABRIC_TURNS; i++) free(f->turns[i].at);
   free(f->outs);
   free(f->candidates);
   free(f->links);

@@ -299,20 +299,25 @@ static wafer_status allocate(builder *b) {
   nodes += outs; /* dead ends */
   for (uint32_t i = 0; i < f->program->filter_use_count; i++)
     filters += wafer_rect_area(f->program->filter_uses[i].cores);
-  if (nodes >= FABRIC_LOOK || routers * WAFER_PORTS >= FABRIC_LOOK >> FABRIC_RANK_BITS)
+  if (nodes >= FABRIC_LOOK || 2 * routers * WAFER_PORTS >= FABRIC_LOOK >> FABRIC_RANK_BITS)
     return no_memory(b);
   f->link_count = (uint32_t)(routers * WAFER_PORTS);
   f->nodes = aligned_alloc(64, (nodes + 1) * sizeof *f->nodes);
   f->first_site = calloc((size_t)f->count + 1, sizeof *f->first_site);
   f->filters = calloc(filters + 1, sizeof *f->filters);
   f->sites = malloc((nodes + 1) * sizeof *f->sites);
-  f->active = malloc(((size_t)f->link_count + 1) * sizeof *f->active);
   f->outs = malloc((outs + 1) * sizeof *f->outs);
   f->candidates = malloc((outs + 1) * sizeof *f->candidates);
-  f->links = calloc((size_t)f->link_count + 1, sizeof *f->links);
+  f->link_room = f->link_count + (uint32_t)(outs / FABRIC_RANKS) + 1; /* with those of many */
+  f->links = calloc(f->link_room, sizeof *f->links);
   f->switches = calloc(switches + 1, sizeof *f->switches);
   f->turning = calloc(switches + 1, sizeof *f->turning);
-  return f->nodes && f->first_site && f->filters && f->sites && f->active && f->outs &&
+  bool turns = true;
+  for (uint32_t i = 0; i < FABRIC_TURNS; i++) {
+    f->turns[i].at = malloc(f->link_room * sizeof *f->turns[i].at);
+    turns &= f->turns[i].at != NULL;
+  }
+  return turns && f->nodes && f->first_site && f->filters && f->sites && f->outs &&
                  f->candidates && f->links && f->switches && f->turning
              ? WAFER_OK
              : no_memory(b);
@@ -320,10 +325,12 @@ static wafer_status allocate(builder *b) {
 
 /* Who may ask for a link, in the order of ranks. */
 static void list_candidates(wafer_fabric *f) {
-  uint32_t first = 0;
+  uint32_t first = 0, more = f->link_count;
   for (uint32_t i = 0; i < f->link_count; i++) {
     f->links[i].first = first;
+    f->links[i].more = f->links[i].candidates > FABRIC_RANKS ? more++ : FABRIC_NONE;
     first += f->links[i].candidates;
+    if (f->links[i].more != FABRIC_NONE) f->links[f->links[i].more].more = i;
   }
   for (uint32_t node = 0; node < f->node_count; node++) {
     fabric_node *q = &f->nodes[node];
@@ -359,6 +366,11 @@ static bool is_alone(const wafer_fabric *f, const fabric_link *link) {
   return true;
 }
 
+uint32_t fabric_asked(const wafer_fabric *f, const fabric_out *out) {
+  uint32_t link = out->rank < FABRIC_RANKS ? out->link : f->links[out->link].more;
+  return link << FABRIC_RANK_BITS | out->rank % FABRIC_RANKS;
+}
+
 /* One way out, which nothing but the link and the room beyond decides: it asks for the link at
  * once. All others are looked at first. */
 static uint32_t ask_of(const wafer_fabric *f, uint32_t node) {
@@ -366,7 +378,7 @@ static uint32_t ask_of(const wafer_fabric *f, uint32_t node) {
   const fabric_out *out = &f->outs[q->first_out];
   if (q->outs != 1 || q->switched || q->passed || f->nodes[out->node].filtered)
     return FABRIC_LOOK | node;
-  return out->link << FABRIC_RANK_BITS | out->rank;
+  return fabric_asked(f, out);
 }
 
 static void aim_candidates(wafer_fabric *f) {
@@ -392,6 +404,7 @@ static wafer_status fill_queues(builder *b) {
     fabric_node *q = &f->nodes[i];
     fabric_find_pass(f, q);
     q->ask = ask_of(f, i);
+    q->outer = q->from == FABRIC_NONE;
     q->pending = (uint8_t)((1u << q->outs) - 1);
     q->entries = q->capacity <= FABRIC_INLINE ? q->own : free_entries;
     if (q->capacity > FABRIC_INLINE && !q->gone) free_entries += q->capacity;

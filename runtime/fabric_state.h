@@ -22,8 +22,13 @@
 /* A wavelet in a queue. */
 typedef struct fabric_entry {
   uint32_t word;
-  uint32_t ready : FABRIC_STAMP_BITS; /* may leave in this cycle or later */
-  uint32_t control : 2;               /* wafer_control */
+  union {
+    struct {
+      uint32_t ready : FABRIC_STAMP_BITS; /* may leave in this cycle or later */
+      uint32_t control : 2;               /* wafer_control */
+    };
+    uint32_t stamp; /* both */
+  };
 } fabric_entry;
 
 #define FABRIC_LONGEST 65535 /* queue: what a machine has beyond that is not used */
@@ -38,10 +43,11 @@ typedef struct fabric_out {
   bool alone;       /* no other candidate can ask for the link at the same time */
 } fabric_out;
 
-/* What a queue asks for: the link in its upper bits and its rank there in the 7 lower ones; or,
- * with this bit, the queue itself, which has to be looked at (router.c). */
+/* What a queue asks for: the link in its upper bits and its rank there in the lower ones; or, with
+ * this bit, the queue itself, which has to be looked at (router.c). */
 #define FABRIC_LOOK (1u << 31)
-#define FABRIC_RANK_BITS 7
+#define FABRIC_RANK_BITS 6
+#define FABRIC_RANKS (1u << FABRIC_RANK_BITS)
 
 /* A queue: of one colour and one port of a router, or of a core's input; or a row of those that
  * nothing else crosses, as one (fabric_merge.c). Capacity counts the registers of the link that
@@ -59,17 +65,26 @@ typedef struct fabric_node {
   uint32_t filter;
   uint8_t outs : 3, pending : 5; /* pending: bits of outs that the front still has to take */
   uint8_t armed;                 /* 1 + the bucket in which it is looked at next; 0: in none */
-  bool to_core : 1;              /* read by the core */
-  bool from_core : 1;            /* written by the core */
-  bool switched : 1;             /* of a colour that has positions here */
-  bool by_switch : 1;            /* `from` is a switch */
-  bool filtered : 1;             /* of a core: its site names a filter */
-  bool at_edge : 1;              /* read by the host */
-  bool gone : 1;                 /* part of a row, which another node stands for */
-  bool passed : 1;               /* one way on, and a core that `filter` keeps wavelets from */
-  bool awaited : 1;              /* its next pop is news to the queue before */
+  union {
+    struct {
+      bool to_core : 1;   /* read by the core */
+      bool at_edge : 1;   /* read by the host */
+      bool passed : 1;    /* one way on, and a core that `filter` keeps wavelets from */
+      bool awaited : 1;   /* its next pop is news to the queue before */
+      bool from_core : 1; /* written by the core */
+      bool outer : 1;     /* no queue before: written by a core or the host */
+    };
+    uint8_t flags;
+  };
+  bool switched : 1;  /* of a colour that has positions here */
+  bool by_switch : 1; /* `from` is a switch */
+  bool filtered : 1;  /* of a core: its site names a filter */
+  bool gone : 1;      /* part of a row, which another node stands for */
 } fabric_node;
 static_assert(sizeof(fabric_node) == 64, "a queue is a line of the cache");
+/* Of the flags: those for which a push, or a pop, is more than an entry. */
+#define FABRIC_PUSH_FLAGS 0x07u
+#define FABRIC_POP_FLAGS 0x38u
 
 /* What a cycle seldom needs of a queue. */
 typedef struct fabric_site {
@@ -86,18 +101,19 @@ typedef struct fabric_site {
   bool used; /* a core has pushed into it */
 } fabric_site;
 
-#define FABRIC_CANDIDATES (1u << FABRIC_RANK_BITS) /* of a link, at most */
+#define FABRIC_CANDIDATES (2 * FABRIC_RANKS) /* of a link, at most */
+#define FABRIC_TURNS 4 /* cycles, from the present one, that links know; a power of two */
 
-/* A direction out of a router. In the masks: the candidates whose front could go now, as far as
- * they know. */
+/* A direction out of a router. In the masks, of this cycle and the next ones: the candidates that
+ * ask for it, whose front could go then as far as they know. */
 typedef struct fabric_link {
-  uint64_t mask[FABRIC_CANDIDATES / 64];
+  uint64_t mask[FABRIC_TURNS];
   uint32_t first;      /* of its candidates */
+  uint32_t more;       /* the link that has the masks of ranks above, and back; FABRIC_NONE */
   uint16_t candidates; /* outs that may ask */
-  uint16_t last;       /* rank served last */
+  uint8_t last;        /* rank served last */
+  bool between;        /* routers: a hop */
   uint16_t latency;
-  bool between; /* routers: a hop */
-  bool listed;
 } fabric_link;
 
 /* Who may ask for a link: an out of a queue, in short. */
@@ -246,10 +262,10 @@ struct wafer_fabric {
   fabric_candidate *candidates;
   fabric_link *links;
   fabric_switch *switches;
-  uint32_t node_count, out_count, link_count, switch_count;
+  uint32_t node_count, out_count, link_count, link_room, switch_count;
   uint64_t pool_count;
 
-  uint32_t *active, active_count; /* links with candidates that could go */
+  fabric_bucket turns[FABRIC_TURNS]; /* links that are asked for, by cycle */
   fabric_bucket bucket_of[FABRIC_BUCKETS];
   fabric_turn *turning; /* switches that a control wavelet passed */
   uint32_t turning_count;
@@ -299,13 +315,16 @@ static inline uint32_t fabric_stamp(uint64_t cycle) {
 static inline const fabric_entry *fabric_front(const fabric_node *q) {
   return &q->entries[q->head];
 }
+/* Cycles from the cycle of the stamp `now` to that of another; 0: it has been. */
+static inline uint32_t fabric_until(uint32_t stamp, uint32_t now) {
+  int32_t ahead = (int32_t)((stamp - now) << (32 - FABRIC_STAMP_BITS)); /* drops what is above */
+  return ahead > 0 ? (uint32_t)ahead >> (32 - FABRIC_STAMP_BITS) : 0;
+}
 /* Cycles until the front, or the one so far behind it, may leave; 0: now. */
 static inline uint32_t fabric_wait_for(const wafer_fabric *f, const fabric_node *q,
                                        uint32_t behind) {
   uint32_t at = q->head + behind;
-  uint32_t ready = q->entries[at < q->capacity ? at : at - q->capacity].ready;
-  uint32_t wait = (ready - fabric_stamp(f->now)) & FABRIC_STAMP_MASK;
-  return wait >> (FABRIC_STAMP_BITS - 1) ? 0 : wait;
+  return fabric_until(q->entries[at < q->capacity ? at : at - q->capacity].ready, (uint32_t)f->now);
 }
 static inline uint32_t fabric_wait(const wafer_fabric *f, const fabric_node *q) {
   return fabric_wait_for(f, q, 0);
@@ -407,6 +426,8 @@ wafer_status fabric_check(const wafer_diag *diag, const wafer_machine *machine,
                           const wafer_fabric_program *program);
 /* Queues, links and switches from the routes (fabric_routes.c). */
 wafer_status fabric_build_routes(wafer_fabric *f);
+/* What asks for an out. */
+uint32_t fabric_asked(const wafer_fabric *f, const fabric_out *out);
 /* May wavelets pass the queue ahead of time, as far as its ways out say? */
 void fabric_find_pass(const wafer_fabric *f, fabric_node *q);
 /* Rows of queues that nothing else crosses become one each (fabric_merge.c). */

@@ -13,6 +13,9 @@
 #define AHEAD 8  /* visits, of fetching */
 #define BATCH 16 /* links that are served together */
 
+/* What few hops need stays out of the way of those that do not. */
+#define SELDOM __attribute__((noinline))
+
 bool fabric_more_room(wafer_fabric *f, fabric_bucket *bucket) {
   uint32_t room = bucket->room ? 2 * bucket->room : 64;
   uint32_t *at = realloc(bucket->at, room * sizeof *at);
@@ -23,9 +26,22 @@ bool fabric_more_room(wafer_fabric *f, fabric_bucket *bucket) {
   return true;
 }
 
+/* Some of a link's candidates ask for it in that cycle: the present one or one of the next. */
+static inline void ask_at(wafer_fabric *f, uint32_t at, uint64_t mask, uint64_t cycle) {
+  fabric_bucket *turn = &f->turns[cycle % FABRIC_TURNS];
+  uint64_t *asked = &f->links[at].mask[cycle % FABRIC_TURNS];
+  turn->at[turn->count] = at;
+  turn->count += !*asked;
+  *asked |= mask;
+}
+
 /* What is asked for in so many cycles, or as far ahead as there are buckets: it is seen then that
  * it is too early. */
 static inline void ask_in(wafer_fabric *f, uint32_t asked, uint32_t delay) {
+  if (delay < FABRIC_TURNS) {
+    ask_at(f, asked >> FABRIC_RANK_BITS, 1ull << asked % FABRIC_RANKS, f->now + delay);
+    return;
+  }
   if (delay >= FABRIC_BUCKETS) delay = FABRIC_BUCKETS - 1;
   fabric_put(f, &f->bucket_of[(f->now + delay) % FABRIC_BUCKETS], asked);
 }
@@ -47,7 +63,8 @@ static inline void ask(wafer_fabric *f, fabric_node *q, uint32_t delay) {
 }
 
 bool fabric_rests(const wafer_fabric *f) {
-  uint32_t asked = f->active_count;
+  uint32_t asked = 0;
+  for (uint32_t i = 0; i < FABRIC_TURNS; i++) asked |= f->turns[i].count;
   for (uint32_t i = 0; i < FABRIC_BUCKETS && !asked; i++) asked |= f->bucket_of[i].count;
   return !asked;
 }
@@ -71,17 +88,11 @@ static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint
     ask(f, q, delay);
 }
 
-/* Cycles from now to this cycle, 0: it has been. */
-static inline uint32_t until(const wafer_fabric *f, uint32_t stamp) {
-  uint32_t wait = (stamp - fabric_stamp(f->now)) & FABRIC_STAMP_MASK;
-  return wait >> (FABRIC_STAMP_BITS - 1) ? 0 : wait;
-}
-
 /* An empty queue that wavelets pass: the first cycle in which another may leave it, its last one
  * being ahead of time. */
 static inline uint32_t after_last(const wafer_fabric *f, const fabric_node *q) {
   uint32_t last = q->head ? q->head - 1u : q->capacity - 1u;
-  return until(f, q->entries[last].ready - q->credit + 1u);
+  return fabric_until(q->entries[last].ready - q->credit + 1u, (uint32_t)f->now);
 }
 
 /* Does a wavelet that may leave q `*delay` cycles from now pass a core that does not want it? Then
@@ -108,7 +119,7 @@ static inline void go_through(wafer_fabric *f, fabric_node *q, uint32_t delay) {
 
 /* A push, at once through all routers on the way whose queues are empty and whose cores do not want
  * the wavelet. */
-static inline void send_on(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t delay) {
+static SELDOM void send_on(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t delay) {
   fabric_node *q = &f->nodes[node];
   while (q->passed && !q->count) {
     uint32_t free_from = after_last(f, q);
@@ -134,40 +145,43 @@ void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control
 }
 
 /* The queue that writes into q, whose slot is room `credit` cycles from now. */
-static void tell_writer(wafer_fabric *f, fabric_node *q) {
+static SELDOM void tell_writer(wafer_fabric *f, fabric_node *q) {
   q->awaited = false;
   const fabric_switch *s = q->by_switch ? &f->switches[q->from] : NULL;
   ask(f, &f->nodes[s ? s->nodes[s->position] : q->from], q->credit);
 }
 
-static inline void pop(wafer_fabric *f, fabric_node *q) {
+/* Who waits for room: the queue before, a core that wants some words of it, or the host. */
+static SELDOM void tell_of_pop(wafer_fabric *f, uint32_t node, fabric_node *q) {
   if (q->awaited) tell_writer(f, q);
-  q->entries[q->head].ready = fabric_stamp(f->now + q->credit);
-  if (++q->head == q->capacity) q->head = 0;
-  q->count--;
-  q->pending = all_outs(q);
-  if (q->from == FABRIC_NONE) f->moved = true; /* the host may have waited for room */
+  if (q->from_core && q->count + CORE_STEP_WORDS >= q->capacity)
+    fabric_wake(f, f->sites[node].writer, f->now + q->credit);
+  f->moved |= q->outer;
 }
 
-/* A core that waits for room wants some words of it. */
-static inline void tell_core(wafer_fabric *f, uint32_t node, const fabric_node *q) {
-  if (q->count + CORE_STEP_WORDS >= q->capacity)
-    fabric_wake(f, f->sites[node].writer, f->now + q->credit);
+static inline void pop(wafer_fabric *f, uint32_t node, fabric_node *q) {
+  q->entries[q->head].stamp = fabric_stamp(f->now + q->credit);
+  q->head = q->head + 1u == q->capacity ? 0 : (uint16_t)(q->head + 1);
+  q->count--;
+  if (q->flags & FABRIC_POP_FLAGS) tell_of_pop(f, node, q);
 }
 
 void fabric_pop(wafer_fabric *f, fabric_node *q) {
-  pop(f, q);
-  if (q->from_core) tell_core(f, (uint32_t)(q - f->nodes), q);
+  pop(f, (uint32_t)(q - f->nodes), q);
+}
+
+/* One pop a cycle: what is next does not leave in this one. */
+static inline void next_later(wafer_fabric *f, fabric_node *q) {
+  if (q->count && !fabric_wait(f, q)) q->entries[q->head].ready = fabric_stamp(f->now + 1);
 }
 
 void fabric_lose(wafer_fabric *f, uint32_t node) {
   fabric_node *q = &f->nodes[node];
-  for (uint32_t i = 0; i < q->outs; i++) {
-    const fabric_out *out = &f->outs[q->first_out + i];
-    f->links[out->link].mask[out->rank / 64] &= ~(1ull << out->rank % 64);
-  }
+  q->pending = all_outs(q);
   fabric_pop(f, q);
-  if (q->count && !q->to_core) ask(f, q, 1);
+  if (!q->count || q->to_core) return;
+  next_later(f, q);
+  ask(f, q, fabric_wait(f, q));
 }
 
 void fabric_refresh(wafer_fabric *f) {
@@ -206,21 +220,12 @@ void fabric_filter_step(fabric_filter *filter) {
 
 /* The front of q has taken its last link: the next one may go in the next cycle. */
 static inline void leave(wafer_fabric *f, uint32_t node, fabric_node *q, uint32_t control) {
-  pop(f, q);
-  if (q->count && !fabric_wait(f, q)) q->entries[q->head].ready = fabric_stamp(f->now + 1);
-  if (q->from_core) tell_core(f, node, q);
+  pop(f, node, q);
+  q->pending = all_outs(q);
+  next_later(f, q);
   if (!control || !q->switched) return;
   q->passed = false; /* it may be another that goes on */
   f->turning[f->turning_count++] = (fabric_turn){f->sites[node].sw, control == WAFER_CONTROL_reset};
-}
-
-static inline void set_bit(wafer_fabric *f, uint32_t asked) {
-  uint32_t rank = asked % FABRIC_CANDIDATES;
-  fabric_link *link = &f->links[asked >> FABRIC_RANK_BITS];
-  link->mask[rank / 64] |= 1ull << rank % 64;
-  f->active[f->active_count] = asked >> FABRIC_RANK_BITS;
-  f->active_count += !link->listed;
-  link->listed = true;
 }
 
 /* The core does not want the front of q: it passes by without a link or room. */
@@ -242,10 +247,9 @@ static void run_ahead(wafer_fabric *f, uint32_t node, fabric_node *q) {
     fabric_entry entry = *fabric_front(q);
     uint32_t delay = fabric_wait(f, q);
     if (!passes(f, q, entry.control, &delay)) return;
-    if (q->awaited) tell_writer(f, q);
     go_through(f, q, delay);
     q->count--;
-    if (q->from_core) tell_core(f, node, q);
+    if (q->flags & FABRIC_POP_FLAGS) tell_of_pop(f, node, q);
     if (q->count && fabric_wait(f, q) <= delay)
       q->entries[q->head].ready = fabric_stamp(f->now + delay + 1);
     if (q->outs == 1) continue;
@@ -279,7 +283,7 @@ static wafer_status look(wafer_fabric *f, uint32_t node, fabric_node *q) {
     if (beyond->filtered && skip(f, node, q, branch, out->node)) continue;
     wait = fabric_room_in(f, beyond, 1);
     if (!wait)
-      set_bit(f, out->link << FABRIC_RANK_BITS | out->rank);
+      ask_in(f, fabric_asked(f, out), 0);
     else if (wait == FABRIC_NONE)
       beyond->awaited = true;
     else
@@ -289,21 +293,13 @@ static wafer_status look(wafer_fabric *f, uint32_t node, fabric_node *q) {
 }
 
 /* The first of the mask after the one that was served last. */
-static inline uint32_t pick(const fabric_link *link) {
-  uint32_t start = (link->last + 1u) % FABRIC_CANDIDATES, from = start % 64;
-  uint64_t here = link->mask[start / 64];
-  if (link->candidates <= 64) { /* all round, in one word */
-    uint64_t round = here >> from | here << (64 - from) % 64;
-    return (from + (uint32_t)__builtin_ctzll(round)) % 64;
-  }
-  uint32_t other = 1 - start / 64;
-  if (here >> from) return start + (uint32_t)__builtin_ctzll(here >> from);
-  if (link->mask[other]) return other * 64 + (uint32_t)__builtin_ctzll(link->mask[other]);
-  return start / 64 * 64 + (uint32_t)__builtin_ctzll(here);
+static inline uint32_t pick(uint64_t mask, uint32_t last) {
+  uint32_t from = (last + 1) % 64;
+  return (from + (uint32_t)__builtin_ctzll(mask >> from | mask << (64 - from) % 64)) % 64;
 }
 
 /* May the front go now? If not, it asks again when it may. */
-static inline bool may_go(wafer_fabric *f, const fabric_candidate *who) {
+static SELDOM bool may_go(wafer_fabric *f, const fabric_candidate *who) {
   fabric_node *q = &f->nodes[who->node], *beyond = &f->nodes[who->to];
   uint32_t branch = who->out - q->first_out;
   if (!q->count || branch >= q->outs || !(q->pending >> branch & 1)) return false;
@@ -317,49 +313,90 @@ static inline bool may_go(wafer_fabric *f, const fabric_candidate *who) {
   return false;
 }
 
-/* The front of q, of which more is to be known, has gone over one of its links. */
-static void has_gone(wafer_fabric *f, const fabric_candidate *who, uint32_t control) {
+/* The front of q, of which more is to be known, goes over one of its links. */
+static SELDOM void go_one_way(wafer_fabric *f, const fabric_candidate *who) {
   fabric_node *q = &f->nodes[who->node];
-  if (f->nodes[who->to].filtered) fabric_filter_step(&f->filters[f->sites[who->to].filter]);
-  q->pending &= (uint8_t)(31u & ~(1u << (who->out - q->first_out)));
-  if (q->pending) return;
-  leave(f, who->node, q, control);
-  if (q->count) arm(f, q, fabric_wait(f, q));
-}
-
-/* One wavelet over the link. Does its queue still ask in the next cycle? */
-static inline bool go(wafer_fabric *f, const fabric_candidate *who) {
-  fabric_node *q = &f->nodes[who->node], *beyond = &f->nodes[who->to];
   fabric_entry entry = *fabric_front(q);
   f->stats.hops += who->hops;
   send_on(f, who->to, entry, who->latency);
-  if (q->ask & FABRIC_LOOK) {
-    has_gone(f, who, entry.control);
-    return false;
+  if (f->nodes[who->to].filtered) fabric_filter_step(&f->filters[f->sites[who->to].filter]);
+  q->pending &= (uint8_t)(31u & ~(1u << (who->out - q->first_out)));
+  if (q->pending) return;
+  leave(f, who->node, q, entry.control);
+  if (q->count) arm(f, q, fabric_wait(f, q));
+}
+
+/* One wavelet of a queue with one way on. Does the queue ask in the next cycle, too? */
+static inline bool go(wafer_fabric *f, const fabric_candidate *who, bool *went) {
+  fabric_node *q = &f->nodes[who->node], *beyond = &f->nodes[who->to];
+  fabric_entry *front = &q->entries[q->head];
+  uint32_t now = (uint32_t)f->now, at = beyond->head + beyond->count;
+  if (at >= beyond->capacity) at -= beyond->capacity;
+  fabric_entry *slot = &beyond->entries[at];
+  *went = q->count && beyond->count != beyond->capacity && !fabric_until(front->stamp, now) &&
+          !fabric_until(slot->stamp, now);
+  if (!*went) return may_go(f, who);
+  f->stats.hops += who->hops;
+  if (!(beyond->flags & FABRIC_PUSH_FLAGS) && !f->entered) {
+    slot->word = front->word;
+    slot->stamp = fabric_stamp(now + who->latency) | (front->stamp & ~FABRIC_STAMP_MASK);
+    if (!beyond->count++) ask(f, beyond, who->latency);
+  } else {
+    send_on(f, who->to, *front, who->latency);
   }
-  pop(f, q);
-  if (q->from_core) tell_core(f, who->node, q);
+  pop(f, who->node, q);
   if (!q->count) return false;
   if (beyond->count == beyond->capacity) {
     beyond->awaited = true;
     return false;
   }
-  uint32_t wait = fabric_wait(f, q);
+  uint32_t wait = fabric_until(q->entries[q->head].stamp, now);
   if (wait > 1) ask_in(f, q->ask, wait);
   return wait <= 1;
 }
 
+/* The candidate's wavelet goes, if it may. Does it ask in the next cycle, too? */
+static inline bool try(wafer_fabric *f, const fabric_candidate *who, bool *went) {
+  if (!(f->nodes[who->node].ask & FABRIC_LOOK)) return go(f, who, went);
+  *went = may_go(f, who);
+  if (*went) go_one_way(f, who);
+  return false;
+}
+
 /* The first, from `rank` on, that may go. */
-static inline void serve(wafer_fabric *f, fabric_link *link, uint32_t rank) {
-  const fabric_candidate *who = &f->candidates[link->first + rank];
-  while (!may_go(f, who)) {
-    link->mask[rank / 64] &= ~(1ull << rank % 64);
-    if (!(link->mask[0] | link->mask[1])) return;
-    rank = pick(link);
-    who = &f->candidates[link->first + rank];
+static inline void serve(wafer_fabric *f, uint32_t at, uint32_t rank) {
+  fabric_link *link = &f->links[at];
+  uint64_t mask = link->mask[f->now % FABRIC_TURNS];
+  link->mask[f->now % FABRIC_TURNS] = 0;
+  for (bool went = false;;) {
+    uint64_t bit = 1ull << rank;
+    if (!try(f, &f->candidates[link->first + rank], &went)) mask &= ~bit;
+    if (went) link->last = (uint8_t)rank;
+    if (went || !mask) break;
+    rank = pick(mask, link->last);
   }
-  link->last = (uint16_t)rank;
-  if (!go(f, who)) link->mask[rank / 64] &= ~(1ull << rank % 64);
+  if (mask) ask_at(f, at, mask, f->now + 1);
+}
+
+/* The same over two masks: the rank served last is in one of them, its word comes first and last. */
+static SELDOM void serve_many(wafer_fabric *f, uint32_t at) {
+  uint32_t first = at < f->link_count ? at : f->links[at].more, turn = f->now % FABRIC_TURNS;
+  fabric_link *link = &f->links[first], *more = &f->links[link->more];
+  uint64_t mask[2] = {link->mask[turn], more->mask[turn]};
+  link->mask[turn] = more->mask[turn] = 0;
+  for (bool went = false; !went && (mask[0] | mask[1]);) {
+    uint32_t start = (link->last + 1u) % FABRIC_CANDIDATES, word = start / FABRIC_RANKS;
+    if (!(mask[word] >> start % FABRIC_RANKS) && mask[1 - word]) {
+      word = 1 - word;
+      start = 0;
+    }
+    uint32_t rank = pick(mask[word], start + FABRIC_RANKS - 1);
+    if (!try(f, &f->candidates[link->first + word * FABRIC_RANKS + rank], &went))
+      mask[word] &= ~(1ull << rank);
+    if (went) link->last = (uint8_t)(word * FABRIC_RANKS + rank);
+  }
+  if (mask[0]) ask_at(f, first, mask[0], f->now + 1);
+  if (mask[1]) ask_at(f, link->more, mask[1], f->now + 1);
 }
 
 /* After everything else of the cycle: the next position holds from the next cycle on. */
@@ -385,16 +422,13 @@ static void turn_switches(wafer_fabric *f) {
   f->turning_count = 0;
 }
 
-/* All that is asked for in this cycle. */
+/* What was put into a bucket for this cycle. */
 static wafer_status collect(wafer_fabric *f, fabric_bucket *bucket) {
   for (uint32_t i = 0; i < bucket->count; i++) {
     uint32_t asked = bucket->at[i], next = bucket->at[i + AHEAD < bucket->count ? i + AHEAD : i];
-    if (next & FABRIC_LOOK)
-      __builtin_prefetch(&f->nodes[next & ~FABRIC_LOOK], 1);
-    else
-      __builtin_prefetch(&f->links[next >> FABRIC_RANK_BITS], 1);
+    if (next & FABRIC_LOOK) __builtin_prefetch(&f->nodes[next & ~FABRIC_LOOK], 1);
     if (!(asked & FABRIC_LOOK)) {
-      set_bit(f, asked);
+      ask_in(f, asked, 0);
       continue;
     }
     fabric_node *q = &f->nodes[asked & ~FABRIC_LOOK];
@@ -406,34 +440,33 @@ static wafer_status collect(wafer_fabric *f, fabric_bucket *bucket) {
   return WAFER_OK;
 }
 
-/* Links side by side: first who may go over each, so that queues come into the cache. */
-static void serve_all(wafer_fabric *f) {
-  uint32_t count = f->active_count, kept = 0, ranks[BATCH];
-  for (uint32_t first = 0; first < count; first += BATCH) {
-    uint32_t here = count - first < BATCH ? count - first : BATCH;
+/* Links side by side: first who is the next of each, so that queues come into the cache. */
+static void serve_all(wafer_fabric *f, fabric_bucket *turn) {
+  uint32_t ranks[BATCH];
+  for (uint32_t first = 0; first < turn->count; first += BATCH) {
+    uint32_t here = turn->count - first < BATCH ? turn->count - first : BATCH;
     for (uint32_t i = 0; i < here; i++) {
-      const fabric_link *link = &f->links[f->active[first + i]];
-      if (!(link->mask[0] | link->mask[1])) continue;
-      ranks[i] = pick(link);
+      const fabric_link *link = &f->links[turn->at[first + i]];
+      if (link->more != FABRIC_NONE) continue;
+      ranks[i] = pick(link->mask[f->now % FABRIC_TURNS], link->last);
       const fabric_candidate *who = &f->candidates[link->first + ranks[i]];
       __builtin_prefetch(&f->nodes[who->node], 1);
       __builtin_prefetch(&f->nodes[who->to], 1);
     }
     for (uint32_t i = 0; i < here; i++) {
-      uint32_t at = f->active[first + i];
-      fabric_link *link = &f->links[at];
-      if (link->mask[0] | link->mask[1]) serve(f, link, ranks[i]);
-      link->listed = link->mask[0] | link->mask[1];
-      f->active[kept] = at;
-      kept += link->listed;
+      uint32_t at = turn->at[first + i];
+      if (f->links[at].more == FABRIC_NONE)
+        serve(f, at, ranks[i]);
+      else
+        serve_many(f, at);
     }
   }
-  f->active_count = kept;
+  turn->count = 0;
 }
 
 wafer_status fabric_route(wafer_fabric *f) {
   WAFER_TRY(collect(f, &f->bucket_of[f->now % FABRIC_BUCKETS]));
-  serve_all(f);
+  serve_all(f, &f->turns[f->now % FABRIC_TURNS]);
   if (f->turning_count) turn_switches(f);
   return f->failed ? wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_NO_MEMORY,
                                 "the queues to look at do not fit the host")
