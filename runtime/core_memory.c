@@ -72,15 +72,19 @@ void core_fetch(const wafer_fabric *f, uint32_t at) {
   if (!core->running) return;
   const core_thread *t = &core->threads[__builtin_ctz(core->running)];
   if (t->state == THREAD_FREE) return;
-  for (uint32_t k = 0; k <= core_inputs(t->code); k++)
-    if (core_operand(t->code, k)->kind == WAFER_OPERAND_fabric) {
+  uint32_t inputs = t->quick ? t->inputs : core_inputs(t->code);
+  for (uint32_t k = 0; k <= inputs; k++) {
+    uint8_t kind = t->quick ? t->there >> k & 1 ? WAFER_OPERAND_fabric : WAFER_OPERAND_memory
+                            : core_operand(t->code, k)->kind;
+    if (kind == WAFER_OPERAND_fabric) {
       __builtin_prefetch(&f->nodes[t->queue[k]], 1);
-    } else if (core_operand(t->code, k)->kind == WAFER_OPERAND_memory) {
+    } else if (kind == WAFER_OPERAND_memory) {
       const fabric_image *image = image_of(f, at);
       if (t->address[k] < 0 || t->address[k] >= image->bytes) continue;
       __builtin_prefetch(image->data + t->address[k], 1);
       __builtin_prefetch(written_in(image) + t->address[k] / 64, 1);
     }
+  }
 }
 
 /* ---- from outside ---- */

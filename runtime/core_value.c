@@ -310,37 +310,12 @@ static uint32_t portion(const core_thread *t, uint32_t left, uint32_t *which) {
   return n;
 }
 
-/* One element of a plain instruction. */
-static wafer_status compute_plain(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t cost) {
-  float in[2] = {0}, result;
-  for (uint32_t k = 1; k <= core_inputs(t->code); k++) {
-    if (core_operand(t->code, k)->kind == WAFER_OPERAND_memory) {
-      WAFER_TRY(core_gather(f, at, t, k, 1, &in[k - 1]));
-      continue;
-    }
-    fabric_node *q = &f->nodes[t->queue[k]];
-    memcpy(&in[k - 1], &fabric_front(q)->word, sizeof in[0]);
-    fabric_pop(f, q);
-  }
-  result = t->code->op == WAFER_CORE_add ? in[0] + in[1] : in[0];
-  if (t->code->out.kind == WAFER_OPERAND_memory) {
-    WAFER_TRY(core_scatter(f, at, t, 1, &result));
-  } else {
-    uint32_t word;
-    memcpy(&word, &result, sizeof word);
-    send(f, t, 1, cost, &word);
-  }
-  core_advance(t, 1);
-  return WAFER_OK;
-}
-
 wafer_status core_compute(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t elements,
                           uint32_t cost) {
   const wafer_operand *out = &t->code->out;
   wavelets taken;
   core_lanes raw;
   uint32_t result[CORE_STEP_WORDS] = {0};
-  if (t->plain && elements == 1) return compute_plain(f, at, t, cost);
   take_words(f, t, elements, &taken);
   for (uint32_t skip = 0, n, which; skip < elements; skip += n) {
     n = portion(t, elements - skip, &which);

@@ -106,6 +106,7 @@ wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *c
   t->type = (uint8_t)core_class_of(code);
   t->step = step_elements(f->machine, t);
   t->plain = is_plain(code);
+  core_quicken(f, t);
   t->waits = to_wait_for(core, t);
   t->state = THREAD_BUSY;
   core->running |= 1u << code->thread;
@@ -267,6 +268,23 @@ static bool goes_at_once(const wafer_fabric *f, uint32_t at, const core_thread *
          t->count - t->done > t->step && all_there(f, at, t);
 }
 
+/* One element, of a microthread that is quick. */
+static wafer_status quick_step(wafer_fabric *f, uint32_t at, core_thread *t, core_unit unit,
+                               bool *stepped, uint64_t *next) {
+  fabric_core *core = &f->cores[at];
+  if (!core_quick_ready(f, t, next)) return WAFER_OK;
+  if (!t->done && !f->single) WAFER_TRY(fabric_train(f, at, t, stepped));
+  if (*stepped) return WAFER_OK;
+  WAFER_TRY(core_quick_element(f, at, t));
+  t->done++;
+  f->stats.elements++;
+  *stepped = true;
+  core->busy[unit] = f->now + 1;
+  if (core->finish <= f->now) core->finish = f->now + 1;
+  if (t->done == t->count) core_end_instruction(core, t, f->now + 1);
+  return WAFER_OK;
+}
+
 wafer_status core_step(wafer_fabric *f, uint32_t at, core_thread *t, core_unit unit, bool *stepped,
                        uint64_t *next) {
   fabric_core *core = &f->cores[at];
@@ -276,12 +294,11 @@ wafer_status core_step(wafer_fabric *f, uint32_t at, core_thread *t, core_unit u
     if (t->ready < *next) *next = t->ready;
     return WAFER_OK;
   }
+  if (t->quick && t->count) return quick_step(f, at, t, unit, stepped, next);
   uint64_t cost = 1;
   if (t->count) {
     uint32_t left = t->count - t->done, elements = t->step < left ? t->step : left;
     if (t->fabric && !fabric_ready(f, t, elements, next)) return WAFER_OK;
-    if (t->plain && t->fabric) WAFER_TRY(fabric_train(f, at, t, stepped));
-    if (*stepped) return WAFER_OK;
     if (goes_at_once(f, at, t)) {
       cost = all_cycles(f, t);
       elements = left;

@@ -73,10 +73,11 @@ static wafer_status place_cores(wafer_fabric *f, demand *demands) {
   }
   f->cores = malloc((cores + 1) * sizeof *f->cores);
   f->awake = malloc((cores + 1) * sizeof *f->awake);
-  f->threads = calloc(threads + 1, sizeof *f->threads);
+  f->threads = aligned_alloc(64, (threads + 1) * sizeof *f->threads);
   f->queues = calloc(queues + 1, sizeof *f->queues);
   f->stage_of = calloc(cores + 1, sizeof *f->stage_of);
   if (!f->stage_of || !f->cores || !f->awake || !f->threads || !f->queues) return no_room(f);
+  memset(f->threads, 0, (threads + 1) * sizeof *f->threads);
   for (uint32_t router = 0; router < f->count; router++) place_core(f, router, demands);
   threads = queues = 0;
   for (uint32_t at = 0; at < f->core_count; at++) {

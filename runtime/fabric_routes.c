@@ -317,8 +317,8 @@ static wafer_status allocate(builder *b) {
     f->turns[i].at = malloc(f->link_room * sizeof *f->turns[i].at);
     turns &= f->turns[i].at != NULL;
   }
-  return turns && f->nodes && f->first_site && f->filters && f->sites && f->outs &&
-                 f->candidates && f->links && f->switches && f->turning
+  return turns && f->nodes && f->first_site && f->filters && f->sites && f->outs && f->candidates &&
+                 f->links && f->switches && f->turning
              ? WAFER_OK
              : no_memory(b);
 }

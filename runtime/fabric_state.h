@@ -182,7 +182,13 @@ typedef struct core_thread {
   uint8_t type; /* core_class */
   bool fabric;  /* it has an operand there */
   bool plain;   /* f32 moves and sums, from memory and fabric to memory or fabric */
+  /* What costs a core least to emulate (core_quick.c): */
+  bool quick; /* plain, an element a cycle whatever its addresses */
+  bool adds;
+  uint8_t inputs, there; /* there: bits of the operands on the fabric */
+  int32_t stride[3];     /* of the innermost level */
 } core_thread;
+static_assert(sizeof(core_thread) == 128, "a microthread is two lines of the cache");
 
 #define CORE_STEP_WORDS 4 /* wavelets of an operand in a step, at most */
 
@@ -375,6 +381,11 @@ wafer_status core_issue(wafer_fabric *f, uint32_t core, const wafer_instruction 
  * may be. */
 wafer_status core_step(wafer_fabric *f, uint32_t core, core_thread *thread, core_unit unit,
                        bool *stepped, uint64_t *next);
+/* The step of a microthread that is quick: its one element, when the words and the room are there
+ * (core_quick.c). Room and words are checked, values follow, both as core_step would. */
+void core_quicken(const wafer_fabric *f, core_thread *thread);
+bool core_quick_ready(const wafer_fabric *f, const core_thread *thread, uint64_t *next);
+wafer_status core_quick_element(wafer_fabric *f, uint32_t core, core_thread *thread);
 /* The values of one step of `elements`; pops and pushes (core_value.c). */
 wafer_status core_compute(wafer_fabric *f, uint32_t core, core_thread *thread, uint32_t elements,
                           uint32_t cost);

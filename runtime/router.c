@@ -378,7 +378,8 @@ static inline void serve(wafer_fabric *f, uint32_t at, uint32_t rank) {
   if (mask) ask_at(f, at, mask, f->now + 1);
 }
 
-/* The same over two masks: the rank served last is in one of them, its word comes first and last. */
+/* The same over two masks: the rank served last is in one of them, its word comes first and last.
+ */
 static SELDOM void serve_many(wafer_fabric *f, uint32_t at) {
   uint32_t first = at < f->link_count ? at : f->links[at].more, turn = f->now % FABRIC_TURNS;
   fabric_link *link = &f->links[first], *more = &f->links[link->more];

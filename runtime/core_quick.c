@@ -1,0 +1,90 @@
+/* Moves and sums of f32 between memory and fabric, an element a cycle: most steps of most programs
+ * are these, so they know all they need without a look at the instruction. */
+#include <string.h>
+
+#include "core_value.h"
+
+void core_quicken(const wafer_fabric *f, core_thread *t) {
+  const wafer_throughput *rate = core_rate(f->machine, t->code);
+  uint32_t reads = 0;
+  t->inputs = (uint8_t)core_inputs(t->code);
+  t->adds = t->code->op == WAFER_CORE_add;
+  t->there = 0;
+  for (uint32_t k = 0; t->plain && k <= t->inputs; k++) {
+    const wafer_operand *o = core_operand(t->code, k);
+    if (o->kind == WAFER_OPERAND_fabric) t->there |= (uint8_t)(1u << k);
+    t->stride[k] = o->stride[3];
+    reads += k && o->kind == WAFER_OPERAND_memory; /* two of them may be in one bank */
+  }
+  t->quick = t->plain && t->fabric && t->step == 1 && rate->cycles <= rate->elements && reads < 2;
+}
+
+bool core_quick_ready(const wafer_fabric *f, const core_thread *t, uint64_t *next) {
+  for (uint32_t left = t->there; left; left &= left - 1) {
+    uint32_t k = (uint32_t)__builtin_ctz(left);
+    const fabric_node *q = &f->nodes[t->queue[k]];
+    if (k ? !q->count : q->count == q->capacity) return false;
+    uint32_t wait = k ? fabric_wait(f, q) : fabric_wait_for(f, q, q->count);
+    if (!wait) continue;
+    if (f->now + wait < *next) *next = f->now + wait;
+    return false;
+  }
+  return true;
+}
+
+/* The written bits of the element's word of memory, all in one; NULL: not as simple as that. */
+static inline uint64_t *bits_of(const fabric_core *core, const fabric_image *image, int64_t address,
+                                uint64_t *mask) {
+  if (address < 0 || address + 4 > core->limit || address + 4 > image->bytes) return NULL;
+  if (address % 64 > 60 || address & 1) return NULL;
+  *mask = 15ull << address % 64;
+  return (uint64_t *)(image->data + image->bytes) + address / 64;
+}
+
+static inline wafer_status load(const wafer_fabric *f, uint32_t at, const core_thread *t,
+                                uint32_t k, float *value) {
+  const fabric_image *image = &f->images[f->cores[at].router];
+  uint64_t mask, *bits = bits_of(&f->cores[at], image, t->address[k], &mask);
+  if (!bits || ~*bits & mask) return core_gather(f, at, t, k, 1, value);
+  memcpy(value, image->data + t->address[k], sizeof *value);
+  return WAFER_OK;
+}
+
+static inline wafer_status store(wafer_fabric *f, uint32_t at, const core_thread *t, float value) {
+  const fabric_image *image = &f->images[f->cores[at].router];
+  uint64_t mask, *bits = bits_of(&f->cores[at], image, t->address[0], &mask);
+  if (!bits) return core_scatter(f, at, t, 1, &value);
+  memcpy(image->data + t->address[0], &value, sizeof value);
+  *bits |= mask;
+  return WAFER_OK;
+}
+
+wafer_status core_quick_element(wafer_fabric *f, uint32_t at, core_thread *t) {
+  float in[2] = {0}, result;
+  for (uint32_t k = 1; k <= t->inputs; k++) {
+    if (!(t->there >> k & 1)) {
+      WAFER_TRY(load(f, at, t, k, &in[k - 1]));
+      continue;
+    }
+    fabric_node *q = &f->nodes[t->queue[k]];
+    memcpy(&in[k - 1], &fabric_front(q)->word, sizeof in[0]);
+    fabric_pop(f, q);
+  }
+  result = t->adds ? in[0] + in[1] : in[0];
+  if (t->there & 1) {
+    uint32_t word;
+    memcpy(&word, &result, sizeof word);
+    fabric_push(f, t->queue[0], word,
+                t->done + 1 == t->count ? t->code->control : WAFER_CONTROL_none,
+                1 + f->machine->ramp_cycles);
+  } else {
+    WAFER_TRY(store(f, at, t, result));
+  }
+  if (t->index[3] + 1 == t->inner) {
+    core_advance(t, 1);
+    return WAFER_OK;
+  }
+  t->index[3]++;
+  for (uint32_t k = 0; k <= t->inputs; k++) t->address[k] += t->stride[k];
+  return WAFER_OK;
+}
