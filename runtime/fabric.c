@@ -71,7 +71,7 @@ static wafer_status place_cores(wafer_fabric *f, demand *demands) {
     threads += demands[p->core[router]].threads;
     queues += p->programs[p->core[router]].binding_count;
   }
-  f->cores = malloc((cores + 1) * sizeof *f->cores);
+  f->cores = aligned_alloc(64, (cores + 1) * sizeof *f->cores);
   f->awake = malloc((cores + 1) * sizeof *f->awake);
   f->threads = aligned_alloc(64, (threads + 1) * sizeof *f->threads);
   f->queues = calloc(queues + 1, sizeof *f->queues);
@@ -137,6 +137,7 @@ static void drop_program(wafer_fabric *f) {
   free(f->sites);
   free(f->pool);
   for (uint32_t i = 0; i < FABRIC_TURNS; i++) free(f->turns[i].at);
+  free(f->masks);
   free(f->outs);
   free(f->candidates);
   free(f->links);

@@ -312,12 +312,7 @@ static wafer_status allocate(builder *b) {
   f->links = calloc(f->link_room, sizeof *f->links);
   f->switches = calloc(switches + 1, sizeof *f->switches);
   f->turning = calloc(switches + 1, sizeof *f->turning);
-  bool turns = true;
-  for (uint32_t i = 0; i < FABRIC_TURNS; i++) {
-    f->turns[i].at = malloc(f->link_room * sizeof *f->turns[i].at);
-    turns &= f->turns[i].at != NULL;
-  }
-  return turns && f->nodes && f->first_site && f->filters && f->sites && f->outs && f->candidates &&
+  return f->nodes && f->first_site && f->filters && f->sites && f->outs && f->candidates &&
                  f->links && f->switches && f->turning
              ? WAFER_OK
              : no_memory(b);
@@ -371,24 +366,17 @@ uint32_t fabric_asked(const wafer_fabric *f, const fabric_out *out) {
   return link << FABRIC_RANK_BITS | out->rank % FABRIC_RANKS;
 }
 
-/* One way out, which nothing but the link and the room beyond decides: it asks for the link at
- * once. All others are looked at first. */
-static uint32_t ask_of(const wafer_fabric *f, uint32_t node) {
-  const fabric_node *q = &f->nodes[node];
+/* One way out, which nothing but the link and the room beyond decides: it asks for the link at once.
+ * All others are looked at first. */
+static void find_ask(wafer_fabric *f, uint32_t node) {
+  fabric_node *q = &f->nodes[node];
   const fabric_out *out = &f->outs[q->first_out];
-  if (q->outs != 1 || q->switched || q->passed || f->nodes[out->node].filtered)
-    return FABRIC_LOOK | node;
-  return fabric_asked(f, out);
-}
-
-static void aim_candidates(wafer_fabric *f) {
-  for (uint32_t i = 0; i < f->out_count; i++) {
-    fabric_candidate *who = &f->candidates[i];
-    const fabric_out *out = &f->outs[who->out];
-    who->to = out->node;
-    who->latency = out->latency;
-    who->hops = out->hops;
-  }
+  q->ask = FABRIC_LOOK | node;
+  if (q->outs != 1 || q->switched || q->passed || f->nodes[out->node].filtered) return;
+  q->ask = fabric_asked(f, out);
+  q->to = out->node;
+  q->latency = out->latency;
+  q->hops = out->hops;
 }
 
 /* Queues at rest, in their own entries or in the pool. */
@@ -403,7 +391,7 @@ static wafer_status fill_queues(builder *b) {
   for (uint32_t i = 0; i < f->node_count; i++) {
     fabric_node *q = &f->nodes[i];
     fabric_find_pass(f, q);
-    q->ask = ask_of(f, i);
+    find_ask(f, i);
     q->outer = q->from == FABRIC_NONE;
     q->pending = (uint8_t)((1u << q->outs) - 1);
     q->entries = q->capacity <= FABRIC_INLINE ? q->own : free_entries;
@@ -432,10 +420,26 @@ static wafer_status add_filters(builder *b) {
   return WAFER_OK;
 }
 
+/* Masks for the cycles that a wavelet takes from router to router, if these are few. */
+static wafer_status add_turns(builder *b) {
+  wafer_fabric *f = b->f;
+  uint32_t cycles = f->machine->hop_cycles;
+  f->turn_bits = cycles < 2 ? 1 : cycles < 4 ? 2 : 3;
+  f->turn_count = 1u << f->turn_bits;
+  f->masks = calloc((size_t)f->link_room * f->turn_count, sizeof *f->masks);
+  bool room = f->masks != NULL;
+  for (uint32_t i = 0; i < f->turn_count; i++) {
+    f->turns[i].at = malloc(f->link_room * sizeof *f->turns[i].at);
+    room &= f->turns[i].at != NULL;
+  }
+  return room ? WAFER_OK : no_memory(b);
+}
+
 static wafer_status build(builder *b) {
   wafer_fabric *f = b->f;
   WAFER_TRY(sort_rules(b));
   WAFER_TRY(allocate(b));
+  WAFER_TRY(add_turns(b));
   for (uint32_t router = 0; router < f->count; router++) {
     f->first_site[router] = f->node_count;
     add_nodes(b, router);
@@ -453,7 +457,6 @@ static wafer_status build(builder *b) {
     fabric_find_roots(f, stack);
     free(stack);
   }
-  aim_candidates(f);
   return fill_queues(b);
 }
 

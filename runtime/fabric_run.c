@@ -124,7 +124,7 @@ static wafer_status cycle(wafer_fabric *f) {
   if (f->faults && f->now >= f->fault_due) WAFER_TRY(fabric_faults_strike(f));
   if (f->edges_left) fabric_edge_cycle(f);
   WAFER_TRY(visit_cores(f));
-  fabric_bucket *links = &f->turns[f->now % FABRIC_TURNS];
+  fabric_bucket *links = &f->turns[f->now % f->turn_count];
   shuffle(f, links->at, links->count);
   fabric_bucket *bucket = &f->bucket_of[f->now % FABRIC_BUCKETS];
   shuffle(f, bucket->at, bucket->count);

@@ -5,6 +5,7 @@
 #define RUNTIME_FABRIC_STATE_H
 
 #include <assert.h>
+#include <stdalign.h>
 
 #include "wafer/fabric.h"
 
@@ -62,7 +63,13 @@ typedef struct fabric_node {
   uint32_t
       from; /* the queue before, or the switch that chooses it; FABRIC_NONE: a core or the host */
   uint32_t ask;
-  uint32_t filter;
+  uint32_t to; /* of one that asks for its link at once: the queue beyond, cycles, hops */
+  union {
+    struct {
+      uint16_t latency, hops;
+    };
+    uint32_t filter; /* of one that is passed */
+  };
   uint8_t outs : 3, pending : 5; /* pending: bits of outs that the front still has to take */
   uint8_t armed;                 /* 1 + the bucket in which it is looked at next; 0: in none */
   union {
@@ -102,24 +109,21 @@ typedef struct fabric_site {
 } fabric_site;
 
 #define FABRIC_CANDIDATES (2 * FABRIC_RANKS) /* of a link, at most */
-#define FABRIC_TURNS 4 /* cycles, from the present one, that links know; a power of two */
+#define FABRIC_TURNS 8 /* cycles of which links have masks, at most; powers of two */
 
-/* A direction out of a router. In the masks, of this cycle and the next ones: the candidates that
- * ask for it, whose front could go then as far as they know. */
+/* A direction out of a router. */
 typedef struct fabric_link {
-  uint64_t mask[FABRIC_TURNS];
   uint32_t first;      /* of its candidates */
   uint32_t more;       /* the link that has the masks of ranks above, and back; FABRIC_NONE */
   uint16_t candidates; /* outs that may ask */
-  uint8_t last;        /* rank served last */
-  bool between;        /* routers: a hop */
   uint16_t latency;
+  uint8_t last; /* rank served last */
+  bool between; /* routers: a hop */
 } fabric_link;
 
-/* Who may ask for a link: an out of a queue, in short. */
+/* Who may ask for a link: an out of a queue. */
 typedef struct fabric_candidate {
-  uint32_t node, out, to;
-  uint16_t latency, hops;
+  uint32_t node, out;
 } fabric_candidate;
 
 /* What to look at in a cycle: what queues ask for whose front may be ready or have room before it,
@@ -204,29 +208,32 @@ typedef struct fabric_image {
   uint32_t bytes;
 } fabric_image;
 
-/* Of a core that has a program; those are numbered by themselves. */
+/* Of a core that has a program; those are numbered by themselves. Line by line of the cache: what a
+ * visit asks first, what it may change, registers. */
 typedef struct fabric_core {
-  const wafer_core_program *program;
-  core_thread *threads; /* as many as the program names */
-  uint32_t *queue;      /* node of each binding */
-  uint32_t router;
-  uint32_t thread_count;
-  uint32_t wide; /* colours (modulo 32) on which a step may send several words */
-  int32_t r[WAFER_CORE_REGISTERS];
+  alignas(64) core_thread *threads; /* as many as the program names */
   uint64_t resume;           /* of control */
   uint64_t busy[CORE_UNITS]; /* free from here on */
   uint64_t wake;             /* when it is in the wheel */
-  uint64_t finish;
-  uint64_t worked, worked_to; /* cycles in which a unit was at work; up to here */
-  uint32_t pc, activated, blocked;
-  uint32_t due;              /* of those activated: by instructions that end at */
-  uint64_t due_at;           /* this cycle, the last of them */
   uint32_t running, sending; /* sets of microthreads; sending: of those, moves to the fabric */
-  uint32_t limit;            /* bytes of data */
+  uint32_t pc, thread_count;
   uint8_t state, joined, task_turn;
   uint8_t turn[CORE_UNITS];
   bool awake; /* in the list of this cycle or the next */
   bool stuck; /* by a fault */
+
+  const wafer_core_program *program;
+  uint64_t finish;
+  uint64_t worked, worked_to; /* cycles in which a unit was at work; up to here */
+  uint32_t router;
+  uint32_t limit; /* bytes of data */
+  uint32_t activated, blocked;
+  uint32_t due;    /* of those activated: by instructions that end at */
+  uint32_t wide;   /* colours (modulo 32) on which a step may send several words */
+  uint64_t due_at; /* this cycle, the last of them */
+
+  int32_t r[WAFER_CORE_REGISTERS];
+  uint32_t *queue; /* node of each binding */
 } fabric_core;
 
 /* Cycles until a train's end, at most: stamps tell them from the past. */
@@ -271,6 +278,10 @@ struct wafer_fabric {
   uint32_t node_count, out_count, link_count, link_room, switch_count;
   uint64_t pool_count;
 
+  /* Per link, for the present cycle and the next ones: the candidates that ask for it, whose front
+   * could go then as far as they know. */
+  uint64_t *masks;
+  uint32_t turn_bits, turn_count;
   fabric_bucket turns[FABRIC_TURNS]; /* links that are asked for, by cycle */
   fabric_bucket bucket_of[FABRIC_BUCKETS];
   fabric_turn *turning; /* switches that a control wavelet passed */
@@ -325,6 +336,10 @@ static inline const fabric_entry *fabric_front(const fabric_node *q) {
 static inline uint32_t fabric_until(uint32_t stamp, uint32_t now) {
   int32_t ahead = (int32_t)((stamp - now) << (32 - FABRIC_STAMP_BITS)); /* drops what is above */
   return ahead > 0 ? (uint32_t)ahead >> (32 - FABRIC_STAMP_BITS) : 0;
+}
+/* Is the cycle of one of the two stamps yet to come? */
+static inline bool fabric_early(uint32_t a, uint32_t b, uint32_t now) {
+  return ((now - a) | (now - b)) >> (FABRIC_STAMP_BITS - 1) & 1;
 }
 /* Cycles until the front, or the one so far behind it, may leave; 0: now. */
 static inline uint32_t fabric_wait_for(const wafer_fabric *f, const fabric_node *q,

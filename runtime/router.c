@@ -26,20 +26,28 @@ bool fabric_more_room(wafer_fabric *f, fabric_bucket *bucket) {
   return true;
 }
 
-/* Some of a link's candidates ask for it in that cycle: the present one or one of the next. */
-static inline void ask_at(wafer_fabric *f, uint32_t at, uint64_t mask, uint64_t cycle) {
-  fabric_bucket *turn = &f->turns[cycle % FABRIC_TURNS];
-  uint64_t *asked = &f->links[at].mask[cycle % FABRIC_TURNS];
-  turn->at[turn->count] = at;
-  turn->count += !*asked;
+static inline uint32_t turn_of(const wafer_fabric *f, uint64_t cycle) {
+  return (uint32_t)cycle & (f->turn_count - 1);
+}
+
+static inline uint64_t *mask_of(const wafer_fabric *f, uint32_t link, uint32_t turn) {
+  return &f->masks[(uint64_t)link << f->turn_bits | turn];
+}
+
+/* Some of a link's candidates ask for it in that turn. */
+static inline void ask_at(wafer_fabric *f, uint32_t at, uint64_t mask, uint32_t turn) {
+  fabric_bucket *links = &f->turns[turn];
+  uint64_t *asked = mask_of(f, at, turn);
+  links->at[links->count] = at;
+  links->count += !*asked;
   *asked |= mask;
 }
 
 /* What is asked for in so many cycles, or as far ahead as there are buckets: it is seen then that
  * it is too early. */
 static inline void ask_in(wafer_fabric *f, uint32_t asked, uint32_t delay) {
-  if (delay < FABRIC_TURNS) {
-    ask_at(f, asked >> FABRIC_RANK_BITS, 1ull << asked % FABRIC_RANKS, f->now + delay);
+  if (delay < f->turn_count) {
+    ask_at(f, asked >> FABRIC_RANK_BITS, 1ull << asked % FABRIC_RANKS, turn_of(f, f->now + delay));
     return;
   }
   if (delay >= FABRIC_BUCKETS) delay = FABRIC_BUCKETS - 1;
@@ -64,7 +72,7 @@ static inline void ask(wafer_fabric *f, fabric_node *q, uint32_t delay) {
 
 bool fabric_rests(const wafer_fabric *f) {
   uint32_t asked = 0;
-  for (uint32_t i = 0; i < FABRIC_TURNS; i++) asked |= f->turns[i].count;
+  for (uint32_t i = 0; i < f->turn_count; i++) asked |= f->turns[i].count;
   for (uint32_t i = 0; i < FABRIC_BUCKETS && !asked; i++) asked |= f->bucket_of[i].count;
   return !asked;
 }
@@ -300,7 +308,7 @@ static inline uint32_t pick(uint64_t mask, uint32_t last) {
 
 /* May the front go now? If not, it asks again when it may. */
 static SELDOM bool may_go(wafer_fabric *f, const fabric_candidate *who) {
-  fabric_node *q = &f->nodes[who->node], *beyond = &f->nodes[who->to];
+  fabric_node *q = &f->nodes[who->node], *beyond = &f->nodes[f->outs[who->out].node];
   uint32_t branch = who->out - q->first_out;
   if (!q->count || branch >= q->outs || !(q->pending >> branch & 1)) return false;
   uint32_t wait = fabric_wait(f, q);
@@ -316,88 +324,115 @@ static SELDOM bool may_go(wafer_fabric *f, const fabric_candidate *who) {
 /* The front of q, of which more is to be known, goes over one of its links. */
 static SELDOM void go_one_way(wafer_fabric *f, const fabric_candidate *who) {
   fabric_node *q = &f->nodes[who->node];
+  const fabric_out *out = &f->outs[who->out];
   fabric_entry entry = *fabric_front(q);
-  f->stats.hops += who->hops;
-  send_on(f, who->to, entry, who->latency);
-  if (f->nodes[who->to].filtered) fabric_filter_step(&f->filters[f->sites[who->to].filter]);
+  f->stats.hops += out->hops;
+  send_on(f, out->node, entry, out->latency);
+  if (f->nodes[out->node].filtered)
+    fabric_filter_step(&f->filters[f->sites[out->node].filter]);
   q->pending &= (uint8_t)(31u & ~(1u << (who->out - q->first_out)));
   if (q->pending) return;
   leave(f, who->node, q, entry.control);
   if (q->count) arm(f, q, fabric_wait(f, q));
 }
 
-/* One wavelet of a queue with one way on. Does the queue ask in the next cycle, too? */
-static inline bool go(wafer_fabric *f, const fabric_candidate *who, bool *went) {
-  fabric_node *q = &f->nodes[who->node], *beyond = &f->nodes[who->to];
+/* What became of a candidate: it cannot go; it went; it asks in the next cycle, too. */
+typedef enum outcome { REFUSED, WENT, STAYS } outcome;
+
+/* One wavelet of a queue with one way on. */
+static inline outcome go(wafer_fabric *f, uint32_t node, fabric_node *q) {
+  fabric_node *beyond = &f->nodes[q->to];
   fabric_entry *front = &q->entries[q->head];
   uint32_t now = (uint32_t)f->now, at = beyond->head + beyond->count;
-  if (at >= beyond->capacity) at -= beyond->capacity;
-  fabric_entry *slot = &beyond->entries[at];
-  *went = q->count && beyond->count != beyond->capacity && !fabric_until(front->stamp, now) &&
-          !fabric_until(slot->stamp, now);
-  if (!*went) return may_go(f, who);
-  f->stats.hops += who->hops;
+  fabric_entry *slot = &beyond->entries[at < beyond->capacity ? at : at - beyond->capacity];
+  if (!q->count || beyond->count == beyond->capacity || fabric_early(front->stamp, slot->stamp, now))
+    return REFUSED;
+  f->stats.hops += q->hops;
   if (!(beyond->flags & FABRIC_PUSH_FLAGS) && !f->entered) {
     slot->word = front->word;
-    slot->stamp = fabric_stamp(now + who->latency) | (front->stamp & ~FABRIC_STAMP_MASK);
-    if (!beyond->count++) ask(f, beyond, who->latency);
+    slot->stamp = fabric_stamp(now + q->latency) | (front->stamp & ~FABRIC_STAMP_MASK);
+    if (!beyond->count++) ask(f, beyond, q->latency);
   } else {
-    send_on(f, who->to, *front, who->latency);
+    send_on(f, q->to, *front, q->latency);
   }
-  pop(f, who->node, q);
-  if (!q->count) return false;
+  pop(f, node, q);
+  if (!q->count) return WENT;
   if (beyond->count == beyond->capacity) {
     beyond->awaited = true;
-    return false;
+    return WENT;
   }
   uint32_t wait = fabric_until(q->entries[q->head].stamp, now);
-  if (wait > 1) ask_in(f, q->ask, wait);
-  return wait <= 1;
+  if (wait <= 1) return STAYS;
+  ask_in(f, q->ask, wait);
+  return WENT;
 }
 
-/* The candidate's wavelet goes, if it may. Does it ask in the next cycle, too? */
-static inline bool try(wafer_fabric *f, const fabric_candidate *who, bool *went) {
-  if (!(f->nodes[who->node].ask & FABRIC_LOOK)) return go(f, who, went);
-  *went = may_go(f, who);
-  if (*went) go_one_way(f, who);
-  return false;
-}
-
-/* The first, from `rank` on, that may go. */
-static inline void serve(wafer_fabric *f, uint32_t at, uint32_t rank) {
-  fabric_link *link = &f->links[at];
-  uint64_t mask = link->mask[f->now % FABRIC_TURNS];
-  link->mask[f->now % FABRIC_TURNS] = 0;
-  for (bool went = false;;) {
-    uint64_t bit = 1ull << rank;
-    if (!try(f, &f->candidates[link->first + rank], &went)) mask &= ~bit;
-    if (went) link->last = (uint8_t)rank;
-    if (went || !mask) break;
-    rank = pick(mask, link->last);
+/* The candidate's wavelet goes, if it may. */
+static inline outcome try(wafer_fabric *f, uint32_t candidate) {
+  const fabric_candidate *who = &f->candidates[candidate];
+  fabric_node *q = &f->nodes[who->node];
+  if (!(q->ask & FABRIC_LOOK)) {
+    outcome what = go(f, who->node, q);
+    if (what == REFUSED) may_go(f, who); /* asks again */
+    return what;
   }
-  if (mask) ask_at(f, at, mask, f->now + 1);
+  if (!may_go(f, who)) return REFUSED;
+  go_one_way(f, who);
+  return WENT;
 }
 
-/* The same over two masks: the rank served last is in one of them, its word comes first and last.
- */
-static SELDOM void serve_many(wafer_fabric *f, uint32_t at) {
-  uint32_t first = at < f->link_count ? at : f->links[at].more, turn = f->now % FABRIC_TURNS;
-  fabric_link *link = &f->links[first], *more = &f->links[link->more];
-  uint64_t mask[2] = {link->mask[turn], more->mask[turn]};
-  link->mask[turn] = more->mask[turn] = 0;
-  for (bool went = false; !went && (mask[0] | mask[1]);) {
+/* A link's turn: who is the next to go over it, and who else asks. */
+typedef struct service {
+  uint64_t others;
+  uint32_t link, node;
+  uint32_t rank; /* FABRIC_RANKS: of a link that has more */
+} service;
+
+/* The next one may not go at once, or is more than a queue with one way on. */
+static SELDOM void serve_slowly(wafer_fabric *f, const service *s, uint32_t turn) {
+  fabric_link *link = &f->links[s->link];
+  uint64_t mask = s->others | 1ull << s->rank;
+  for (uint32_t rank = s->rank;; rank = pick(mask, link->last)) {
+    outcome what = try(f, link->first + rank);
+    if (what != STAYS) mask &= ~(1ull << rank);
+    if (what != REFUSED) link->last = (uint8_t)rank;
+    if (what != REFUSED || !mask) break;
+  }
+  if (mask) ask_at(f, s->link, mask, turn_of(f, turn + 1u));
+}
+
+static inline void serve(wafer_fabric *f, const service *s, uint32_t turn) {
+  fabric_node *q = &f->nodes[s->node];
+  outcome what = q->ask & FABRIC_LOOK ? REFUSED : go(f, s->node, q);
+  if (what == REFUSED) {
+    serve_slowly(f, s, turn);
+    return;
+  }
+  f->links[s->link].last = (uint8_t)s->rank;
+  uint64_t mask = s->others | (uint64_t)(what == STAYS) << s->rank;
+  if (mask) ask_at(f, s->link, mask, turn_of(f, turn + 1u));
+}
+
+/* The same over two masks: the rank served last is in one of them, its word comes first and last. */
+static SELDOM void serve_many(wafer_fabric *f, uint32_t at, uint32_t turn) {
+  uint32_t first = at < f->link_count ? at : f->links[at].more;
+  fabric_link *link = &f->links[first];
+  uint64_t *asked[2] = {mask_of(f, first, turn), mask_of(f, link->more, turn)};
+  uint64_t mask[2] = {*asked[0], *asked[1]};
+  *asked[0] = *asked[1] = 0;
+  for (outcome what = REFUSED; what == REFUSED && (mask[0] | mask[1]);) {
     uint32_t start = (link->last + 1u) % FABRIC_CANDIDATES, word = start / FABRIC_RANKS;
     if (!(mask[word] >> start % FABRIC_RANKS) && mask[1 - word]) {
       word = 1 - word;
       start = 0;
     }
     uint32_t rank = pick(mask[word], start + FABRIC_RANKS - 1);
-    if (!try(f, &f->candidates[link->first + word * FABRIC_RANKS + rank], &went))
-      mask[word] &= ~(1ull << rank);
-    if (went) link->last = (uint8_t)(word * FABRIC_RANKS + rank);
+    what = try(f, link->first + word * FABRIC_RANKS + rank);
+    if (what != STAYS) mask[word] &= ~(1ull << rank);
+    if (what != REFUSED) link->last = (uint8_t)(word * FABRIC_RANKS + rank);
   }
-  if (mask[0]) ask_at(f, first, mask[0], f->now + 1);
-  if (mask[1]) ask_at(f, link->more, mask[1], f->now + 1);
+  if (mask[0]) ask_at(f, first, mask[0], turn_of(f, turn + 1u));
+  if (mask[1]) ask_at(f, link->more, mask[1], turn_of(f, turn + 1u));
 }
 
 /* After everything else of the cycle: the next position holds from the next cycle on. */
@@ -441,33 +476,45 @@ static wafer_status collect(wafer_fabric *f, fabric_bucket *bucket) {
   return WAFER_OK;
 }
 
-/* Links side by side: first who is the next of each, so that queues come into the cache. */
-static void serve_all(wafer_fabric *f, fabric_bucket *turn) {
-  uint32_t ranks[BATCH];
-  for (uint32_t first = 0; first < turn->count; first += BATCH) {
-    uint32_t here = turn->count - first < BATCH ? turn->count - first : BATCH;
+static inline service next_of(wafer_fabric *f, uint32_t at, uint32_t turn) {
+  const fabric_link *link = &f->links[at];
+  uint64_t *mask = mask_of(f, at, turn);
+  service s = {.link = at, .rank = FABRIC_RANKS};
+  if (link->more != FABRIC_NONE) return s;
+  s.rank = pick(*mask, link->last);
+  s.node = f->candidates[link->first + s.rank].node;
+  s.others = *mask & ~(1ull << s.rank);
+  *mask = 0;
+  return s;
+}
+
+/* Links side by side: first who is the next of each, then where it would go, so that queues come
+ * into the cache. */
+static void serve_all(wafer_fabric *f, uint32_t turn) {
+  fabric_bucket *links = &f->turns[turn];
+  service services[BATCH];
+  for (uint32_t first = 0; first < links->count; first += BATCH) {
+    uint32_t here = links->count - first < BATCH ? links->count - first : BATCH;
     for (uint32_t i = 0; i < here; i++) {
-      const fabric_link *link = &f->links[turn->at[first + i]];
-      if (link->more != FABRIC_NONE) continue;
-      ranks[i] = pick(link->mask[f->now % FABRIC_TURNS], link->last);
-      const fabric_candidate *who = &f->candidates[link->first + ranks[i]];
-      __builtin_prefetch(&f->nodes[who->node], 1);
-      __builtin_prefetch(&f->nodes[who->to], 1);
+      services[i] = next_of(f, links->at[first + i], turn);
+      __builtin_prefetch(&f->nodes[services[i].node], 1);
     }
     for (uint32_t i = 0; i < here; i++) {
-      uint32_t at = turn->at[first + i];
-      if (f->links[at].more == FABRIC_NONE)
-        serve(f, at, ranks[i]);
+      const fabric_node *q = &f->nodes[services[i].node];
+      if (!(q->ask & FABRIC_LOOK)) __builtin_prefetch(&f->nodes[q->to], 1);
+    }
+    for (uint32_t i = 0; i < here; i++)
+      if (services[i].rank < FABRIC_RANKS)
+        serve(f, &services[i], turn);
       else
-        serve_many(f, at);
-    }
+        serve_many(f, services[i].link, turn);
   }
-  turn->count = 0;
+  links->count = 0;
 }
 
 wafer_status fabric_route(wafer_fabric *f) {
   WAFER_TRY(collect(f, &f->bucket_of[f->now % FABRIC_BUCKETS]));
-  serve_all(f, &f->turns[f->now % FABRIC_TURNS]);
+  serve_all(f, turn_of(f, f->now));
   if (f->turning_count) turn_switches(f);
   return f->failed ? wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_NO_MEMORY,
                                 "the queues to look at do not fit the host")
