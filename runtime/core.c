@@ -174,6 +174,7 @@ static void sooner(uint64_t *next, uint64_t cycle) {
 static wafer_status run_threads(wafer_fabric *f, uint32_t at, core_unit unit, uint32_t set,
                                 uint64_t *next) {
   fabric_core *core = &f->cores[at];
+  set &= ~(uint32_t)core->still;
   uint32_t later = set >> core->turn[unit] << core->turn[unit], order[2] = {later, set & ~later};
   for (uint32_t half = 0; half < 2; half++)
     for (uint32_t left = order[half]; left; left &= left - 1) {
@@ -189,6 +190,14 @@ static wafer_status run_threads(wafer_fabric *f, uint32_t at, core_unit unit, ui
   return WAFER_OK;
 }
 
+/* When control, which has used this cycle, may have something for one again: not before it resumes,
+ * or before what it waits for could take its first step. */
+static uint64_t control_next(const wafer_fabric *f, const fabric_core *core) {
+  if (core->state == CORE_RUN) return core->resume > f->now ? core->resume : f->now + 1;
+  const core_thread *t = &core->threads[core->joined];
+  return core->state == CORE_JOIN && t->ready > f->now ? t->ready : f->now + 1;
+}
+
 static wafer_status compute(wafer_fabric *f, uint32_t at, uint64_t *next) {
   fabric_core *core = &f->cores[at];
   uint32_t set = core->running & ~core->sending;
@@ -198,7 +207,7 @@ static wafer_status compute(wafer_fabric *f, uint32_t at, uint64_t *next) {
   WAFER_TRY(run_control(f, at, &issued, next));
   if (!issued) return WAFER_OK;
   slot_used(f, core, f->now + 1);
-  sooner(next, f->now + 1);
+  sooner(next, control_next(f, core));
   return WAFER_OK;
 }
 

@@ -67,11 +67,7 @@ static fabric_image *image_of(const wafer_fabric *f, uint32_t at) {
   return &f->images[f->cores[at].router];
 }
 
-void core_fetch(const wafer_fabric *f, uint32_t at) {
-  const fabric_core *core = &f->cores[at];
-  if (!core->running) return;
-  const core_thread *t = &core->threads[__builtin_ctz(core->running)];
-  if (t->state == THREAD_FREE) return;
+static inline void fetch_operands(const wafer_fabric *f, uint32_t at, const core_thread *t) {
   uint32_t inputs = t->quick ? t->inputs : core_inputs(t->code);
   for (uint32_t k = 0; k <= inputs; k++) {
     uint8_t kind = t->quick ? t->there >> k & 1 ? WAFER_OPERAND_fabric : WAFER_OPERAND_memory
@@ -85,6 +81,13 @@ void core_fetch(const wafer_fabric *f, uint32_t at) {
       __builtin_prefetch(written_in(image) + t->address[k] / 64, 1);
     }
   }
+}
+
+void core_fetch(const wafer_fabric *f, uint32_t at) {
+  const fabric_core *core = &f->cores[at];
+  for (uint32_t left = core->running; left; left &= left - 1)
+    fetch_operands(f, at, &core->threads[__builtin_ctz(left)]);
+  if (core->state == CORE_RUN) __builtin_prefetch(&core->program->code[core->pc]);
 }
 
 /* ---- from outside ---- */

@@ -19,11 +19,15 @@ void core_quicken(const wafer_fabric *f, core_thread *t) {
   t->quick = t->plain && t->fabric && t->step == 1 && rate->cycles <= rate->elements && reads < 2;
 }
 
-bool core_quick_ready(const wafer_fabric *f, const core_thread *t, uint64_t *next) {
+bool core_quick_ready(wafer_fabric *f, fabric_core *core, const core_thread *t, uint64_t *next) {
   for (uint32_t left = t->there; left; left &= left - 1) {
     uint32_t k = (uint32_t)__builtin_ctz(left);
-    const fabric_node *q = &f->nodes[t->queue[k]];
-    if (k ? !q->count : q->count == q->capacity) return false;
+    fabric_node *q = &f->nodes[t->queue[k]];
+    if (k ? !q->count : q->count == q->capacity) {
+      q->awaited |= !k;
+      core->still |= (uint8_t)(1u << (t - core->threads));
+      return false;
+    }
     uint32_t wait = k ? fabric_wait(f, q) : fabric_wait_for(f, q, q->count);
     if (!wait) continue;
     if (f->now + wait < *next) *next = f->now + wait;

@@ -110,6 +110,7 @@ wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *c
   t->waits = to_wait_for(core, t);
   t->state = THREAD_BUSY;
   core->running |= 1u << code->thread;
+  core->still &= (uint8_t)~(1u << code->thread);
   if (code->op == WAFER_CORE_move && code->out.kind == WAFER_OPERAND_fabric)
     core->sending |= 1u << code->thread;
   f->moved = true;
@@ -176,13 +177,16 @@ static bool fabric_ready(const wafer_fabric *f, const core_thread *t, uint32_t e
                          uint64_t *next) {
   for (uint32_t k = 0; k <= core_inputs(t->code); k++) {
     if (core_operand(t->code, k)->kind != WAFER_OPERAND_fabric) continue;
-    const fabric_node *q = &f->nodes[t->queue[k]];
+    fabric_node *q = &f->nodes[t->queue[k]];
     uint32_t words = (elements * t->bytes[k] + 3) / 4;
     if (k && !words_there(f, q, words, next)) return false;
     if (k) continue;
     uint32_t wait = fabric_room_in(f, q, words);
     if (!wait) continue;
-    if (wait != FABRIC_NONE && *next > f->now + wait) *next = f->now + wait;
+    if (wait == FABRIC_NONE)
+      q->awaited = true;
+    else if (*next > f->now + wait)
+      *next = f->now + wait;
     return false;
   }
   return true;
@@ -272,7 +276,7 @@ static bool goes_at_once(const wafer_fabric *f, uint32_t at, const core_thread *
 static wafer_status quick_step(wafer_fabric *f, uint32_t at, core_thread *t, core_unit unit,
                                bool *stepped, uint64_t *next) {
   fabric_core *core = &f->cores[at];
-  if (!core_quick_ready(f, t, next)) return WAFER_OK;
+  if (!core_quick_ready(f, core, t, next)) return WAFER_OK;
   if (!t->done && !f->single) WAFER_TRY(fabric_train(f, at, t, stepped));
   if (*stepped) return WAFER_OK;
   WAFER_TRY(core_quick_element(f, at, t));

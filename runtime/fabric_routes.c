@@ -366,8 +366,8 @@ uint32_t fabric_asked(const wafer_fabric *f, const fabric_out *out) {
   return link << FABRIC_RANK_BITS | out->rank % FABRIC_RANKS;
 }
 
-/* One way out, which nothing but the link and the room beyond decides: it asks for the link at once.
- * All others are looked at first. */
+/* One way out, which nothing but the link and the room beyond decides: it asks for the link at
+ * once. All others are looked at first. */
 static void find_ask(wafer_fabric *f, uint32_t node) {
   fabric_node *q = &f->nodes[node];
   const fabric_out *out = &f->outs[q->first_out];

@@ -30,11 +30,16 @@ wafer_status fabric_trap(const wafer_fabric *f, uint32_t router, const char *for
 /* ---- the wheel: a bucket per cycle, modulo its size. A core that is woken earlier than thought
  * stays in the later bucket as well, where it is passed over ---- */
 
-void fabric_wake(wafer_fabric *f, uint32_t at, uint64_t cycle) {
+static inline void wake_at(wafer_fabric *f, uint32_t at, uint64_t cycle) {
   fabric_core *core = &f->cores[at];
   if (core->awake || cycle >= core->wake) return;
   core->wake = cycle;
   fabric_put(f, &f->wheel[cycle % FABRIC_WHEEL], at);
+}
+
+void fabric_wake(wafer_fabric *f, uint32_t at, uint64_t cycle) {
+  f->cores[at].still = 0;
+  wake_at(f, at, cycle);
 }
 
 static void collect_awake(wafer_fabric *f) {
@@ -92,9 +97,13 @@ static void fetch_cores(const wafer_fabric *f, uint32_t i) {
     __builtin_prefetch(core + 128, 1);
   }
   if (i + 2 * AHEAD < f->awake_count) {
-    const char *thread = (const char *)f->cores[f->awake[i + 2 * AHEAD]].threads;
-    __builtin_prefetch(thread, 1);
-    __builtin_prefetch(thread + 64, 1);
+    const fabric_core *core = &f->cores[f->awake[i + 2 * AHEAD]];
+    if (core->state == CORE_RUN) __builtin_prefetch(core->program);
+    for (uint32_t left = core->running; left; left &= left - 1) {
+      const char *thread = (const char *)&core->threads[__builtin_ctz(left)];
+      __builtin_prefetch(thread, 1);
+      __builtin_prefetch(thread + 64, 1);
+    }
   }
   if (i + AHEAD < f->awake_count) core_fetch(f, f->awake[i + AHEAD]);
 }
@@ -113,7 +122,7 @@ static wafer_status visit_cores(wafer_fabric *f) {
       continue;
     }
     f->cores[at].awake = false;
-    if (next != FABRIC_NEVER) fabric_wake(f, at, next);
+    if (next != FABRIC_NEVER) wake_at(f, at, next);
   }
   f->awake_count = kept;
   return WAFER_OK;

@@ -77,9 +77,9 @@ typedef struct fabric_node {
       bool to_core : 1;   /* read by the core */
       bool at_edge : 1;   /* read by the host */
       bool passed : 1;    /* one way on, and a core that `filter` keeps wavelets from */
-      bool awaited : 1;   /* its next pop is news to the queue before */
-      bool from_core : 1; /* written by the core */
+      bool awaited : 1;   /* its next pop is news to the queue before, or to the core */
       bool outer : 1;     /* no queue before: written by a core or the host */
+      bool from_core : 1; /* written by the core */
     };
     uint8_t flags;
   };
@@ -91,7 +91,7 @@ typedef struct fabric_node {
 static_assert(sizeof(fabric_node) == 64, "a queue is a line of the cache");
 /* Of the flags: those for which a push, or a pop, is more than an entry. */
 #define FABRIC_PUSH_FLAGS 0x07u
-#define FABRIC_POP_FLAGS 0x38u
+#define FABRIC_POP_FLAGS 0x18u
 
 /* What a cycle seldom needs of a queue. */
 typedef struct fabric_site {
@@ -212,15 +212,16 @@ typedef struct fabric_image {
  * visit asks first, what it may change, registers. */
 typedef struct fabric_core {
   alignas(64) core_thread *threads; /* as many as the program names */
-  uint64_t resume;           /* of control */
-  uint64_t busy[CORE_UNITS]; /* free from here on */
-  uint64_t wake;             /* when it is in the wheel */
+  uint64_t resume;                  /* of control */
+  uint64_t busy[CORE_UNITS];        /* free from here on */
+  uint64_t wake;                    /* when it is in the wheel */
   uint32_t running, sending; /* sets of microthreads; sending: of those, moves to the fabric */
   uint32_t pc, thread_count;
   uint8_t state, joined, task_turn;
   uint8_t turn[CORE_UNITS];
-  bool awake; /* in the list of this cycle or the next */
-  bool stuck; /* by a fault */
+  bool awake;    /* in the list of this cycle or the next */
+  bool stuck;    /* by a fault */
+  uint8_t still; /* microthreads, of the first 8, that wait until somebody wakes the core */
 
   const wafer_core_program *program;
   uint64_t finish;
@@ -350,7 +351,8 @@ static inline uint32_t fabric_wait_for(const wafer_fabric *f, const fabric_node 
 static inline uint32_t fabric_wait(const wafer_fabric *f, const fabric_node *q) {
   return fabric_wait_for(f, q, 0);
 }
-/* Cycles until there is room for so many words, FABRIC_NONE: only after a pop. */
+/* Cycles until there is room for so many words, FABRIC_NONE: only after a pop. Who waits for that
+ * says so by `awaited`. */
 static inline uint32_t fabric_room_in(const wafer_fabric *f, const fabric_node *q, uint32_t words) {
   return q->count + words > q->capacity ? FABRIC_NONE : fabric_wait_for(f, q, q->count + words - 1);
 }
@@ -386,7 +388,7 @@ void fabric_edge_free(wafer_fabric *f);
 
 /* ---- cores ---- */
 
-/* Fetches what the core's first microthread that runs will touch. */
+/* Fetches what the microthreads that run, or control, will touch. */
 void core_fetch(const wafer_fabric *f, uint32_t core);
 /* What one visit did: the cycle of the next, FABRIC_NEVER: when a queue changes. */
 wafer_status core_visit(wafer_fabric *f, uint32_t core, uint64_t *next);
@@ -399,7 +401,8 @@ wafer_status core_step(wafer_fabric *f, uint32_t core, core_thread *thread, core
 /* The step of a microthread that is quick: its one element, when the words and the room are there
  * (core_quick.c). Room and words are checked, values follow, both as core_step would. */
 void core_quicken(const wafer_fabric *f, core_thread *thread);
-bool core_quick_ready(const wafer_fabric *f, const core_thread *thread, uint64_t *next);
+bool core_quick_ready(wafer_fabric *f, fabric_core *core, const core_thread *thread,
+                      uint64_t *next);
 wafer_status core_quick_element(wafer_fabric *f, uint32_t core, core_thread *thread);
 /* The values of one step of `elements`; pops and pushes (core_value.c). */
 wafer_status core_compute(wafer_fabric *f, uint32_t core, core_thread *thread, uint32_t elements,
@@ -429,7 +432,7 @@ bool fabric_link_is_quiet(wafer_fabric *f, const fabric_out *out, uint32_t until
 
 /* ---- time (fabric_run.c) ---- */
 
-/* The core is visited at `cycle`, or earlier. */
+/* There is news for the core: it is visited at `cycle`, or earlier. */
 void fabric_wake(wafer_fabric *f, uint32_t core, uint64_t cycle);
 
 /* ---- faults (fault.c) ---- */

@@ -11,7 +11,7 @@
 #include "fabric_state.h"
 
 #define AHEAD 8  /* visits, of fetching */
-#define BATCH 16 /* links that are served together */
+#define BATCH 48 /* links that are served together */
 
 /* What few hops need stays out of the way of those that do not. */
 #define SELDOM __attribute__((noinline))
@@ -152,19 +152,17 @@ void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control
   send_on(f, node, (fabric_entry){.word = word, .control = control & 3}, delay + site->late);
 }
 
-/* The queue that writes into q, whose slot is room `credit` cycles from now. */
-static SELDOM void tell_writer(wafer_fabric *f, fabric_node *q) {
+/* Who waits for room, `credit` cycles from now: the queue before, a core, or perhaps the host. */
+static SELDOM void tell_of_pop(wafer_fabric *f, uint32_t node, fabric_node *q) {
+  f->moved |= q->outer;
+  if (!q->awaited) return;
   q->awaited = false;
+  if (q->outer) {
+    if (q->from_core) fabric_wake(f, f->sites[node].writer, f->now + q->credit);
+    return;
+  }
   const fabric_switch *s = q->by_switch ? &f->switches[q->from] : NULL;
   ask(f, &f->nodes[s ? s->nodes[s->position] : q->from], q->credit);
-}
-
-/* Who waits for room: the queue before, a core that wants some words of it, or the host. */
-static SELDOM void tell_of_pop(wafer_fabric *f, uint32_t node, fabric_node *q) {
-  if (q->awaited) tell_writer(f, q);
-  if (q->from_core && q->count + CORE_STEP_WORDS >= q->capacity)
-    fabric_wake(f, f->sites[node].writer, f->now + q->credit);
-  f->moved |= q->outer;
 }
 
 static inline void pop(wafer_fabric *f, uint32_t node, fabric_node *q) {
@@ -328,8 +326,7 @@ static SELDOM void go_one_way(wafer_fabric *f, const fabric_candidate *who) {
   fabric_entry entry = *fabric_front(q);
   f->stats.hops += out->hops;
   send_on(f, out->node, entry, out->latency);
-  if (f->nodes[out->node].filtered)
-    fabric_filter_step(&f->filters[f->sites[out->node].filter]);
+  if (f->nodes[out->node].filtered) fabric_filter_step(&f->filters[f->sites[out->node].filter]);
   q->pending &= (uint8_t)(31u & ~(1u << (who->out - q->first_out)));
   if (q->pending) return;
   leave(f, who->node, q, entry.control);
@@ -345,7 +342,8 @@ static inline outcome go(wafer_fabric *f, uint32_t node, fabric_node *q) {
   fabric_entry *front = &q->entries[q->head];
   uint32_t now = (uint32_t)f->now, at = beyond->head + beyond->count;
   fabric_entry *slot = &beyond->entries[at < beyond->capacity ? at : at - beyond->capacity];
-  if (!q->count || beyond->count == beyond->capacity || fabric_early(front->stamp, slot->stamp, now))
+  if (!q->count || beyond->count == beyond->capacity ||
+      fabric_early(front->stamp, slot->stamp, now))
     return REFUSED;
   f->stats.hops += q->hops;
   if (!(beyond->flags & FABRIC_PUSH_FLAGS) && !f->entered) {
@@ -413,7 +411,8 @@ static inline void serve(wafer_fabric *f, const service *s, uint32_t turn) {
   if (mask) ask_at(f, s->link, mask, turn_of(f, turn + 1u));
 }
 
-/* The same over two masks: the rank served last is in one of them, its word comes first and last. */
+/* The same over two masks: the rank served last is in one of them, its word comes first and last.
+ */
 static SELDOM void serve_many(wafer_fabric *f, uint32_t at, uint32_t turn) {
   uint32_t first = at < f->link_count ? at : f->links[at].more;
   fabric_link *link = &f->links[first];
