@@ -8,6 +8,7 @@
 
 #include "exchange.h"
 #include "launch_data.h"
+#include "launch_tap.h"
 #include "memory_map.h"
 #include "program.h"
 #include "wafer/assembly.h"
@@ -23,6 +24,7 @@ typedef struct launcher {
   wafer_launch *launches;
   wafer_bytes *programs;
   uint32_t launch_count, program_count;
+  bool tapped;        /* launches say where outputs of kernels lie */
   wafer_rect *others; /* of all kernels of a pipeline: their cores are busy with their own */
   uint32_t other_count;
 } launcher;
@@ -122,6 +124,8 @@ typedef struct pieces {
   uint32_t *parts; /* action of each */
   uint32_t action; /* at hand */
   launch_data_list data;
+  uint32_t tap_count, tap_room;
+  wafer_tap *taps;
 } pieces;
 
 /* ---- the time of a train ---- */
@@ -215,6 +219,8 @@ static wafer_status finish(launcher *l, wafer_launch launch, const char *name, c
   }
   for (uint32_t i = 0; i < p->count; i++) launch.predicted += p->at[i]->cycles;
   launch.slowest = WAFER_NONE;
+  launch.tap_count = p->tap_count;
+  launch.taps = p->taps;
   if (launch.kind == WAFER_LAUNCH_train) WAFER_TRY(time_train(l, p, &launch));
   l->launches[l->launch_count++] = launch;
   return WAFER_OK;
@@ -237,6 +243,24 @@ static bool add_piece(launcher *l, pieces *p, const fragment *f) {
   p->parts[p->count] = p->action;
   p->at[p->count++] = f;
   return true;
+}
+
+static wafer_status add_taps(launcher *l, const wafer_kernel *k, const spread *outputs, pieces *p) {
+  if (!l->tapped) return WAFER_OK;
+  if (p->tap_count + k->body.output_count > p->tap_room) {
+    uint32_t room = 2 * p->tap_room + k->body.output_count;
+    wafer_tap *taps = WAFER_NEW(l->ctx->arena, wafer_tap, room);
+    if (!taps) return no_memory(l);
+    if (p->tap_count) memcpy(taps, p->taps, p->tap_count * sizeof *taps);
+    p->taps = taps;
+    p->tap_room = room;
+  }
+  for (uint32_t i = 0; i < k->body.output_count; i++) {
+    wafer_tap *tap = &p->taps[p->tap_count++];
+    *tap = (wafer_tap){.kernel = (uint32_t)(k - l->plan->kernels), .output = i};
+    if (!launch_tap_of(l->ctx->arena, &outputs[i], tap)) return no_memory(l);
+  }
+  return WAFER_OK;
 }
 
 /* Inputs where the phase has put them, outputs where there is room. */
@@ -280,7 +304,7 @@ static wafer_status add_kernel(launcher *l, const wafer_kernel *k, pieces *p) {
     return no_memory(l);
   for (uint32_t i = 0; i < code.data_count; i++)
     if (!launch_data_add(l->arena, &code.data[i], &p->data)) return no_memory(l);
-  return WAFER_OK;
+  return add_taps(l, k, outputs, p);
 }
 
 /* ---- a stream ---- */
@@ -393,8 +417,8 @@ static wafer_status launch_action(launcher *l, uint32_t index, uint32_t a) {
   else
     WAFER_TRY(add_stream(l, &l->plan->streams[action->index], &p));
   if (p.count == 0) return WAFER_OK; /* everything is in place */
-  return finish(l, (wafer_launch){WAFER_LAUNCH_action, index, a, 0, 0, 0, WAFER_NONE}, phase->name,
-                &p);
+  return finish(l, (wafer_launch){.kind = WAFER_LAUNCH_action, .phase = index, .action = a},
+                phase->name, &p);
 }
 
 /* The weights of the next phase arrive while this one works: they find their places while its own
@@ -528,12 +552,12 @@ wafer_status launch_plan(const wafer_ctx *ctx, wafer_plan *plan, wafer_programs 
   return plan->no_programs ? WAFER_OK : no_memory(&l);
 }
 
-wafer_status wafer_plan_add_programs(const wafer_ctx *ctx, const wafer_plan *plan,
+wafer_status wafer_plan_add_programs(const wafer_ctx *ctx, const wafer_plan *plan, bool taps,
                                      const wafer_plan **out) {
   *out = plan;
-  if (plan->launch_count) return WAFER_OK;
+  if (plan->launch_count && !taps) return WAFER_OK;
   wafer_plan *copy = wafer_arena_copy(ctx->arena, plan, sizeof *plan);
-  launcher l = {.ctx = ctx, .plan = copy};
+  launcher l = {.ctx = ctx, .plan = copy, .tapped = taps};
   wafer_status status = copy ? make_programs(&l) : WAFER_NO_MEMORY;
   if (status != WAFER_OK)
     return wafer_fail(ctx->diag, wafer_at_file(plan->model), status,

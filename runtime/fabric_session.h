@@ -59,6 +59,7 @@ struct session_fabric {
   void *staging;                /* a sample as the caller has it */
   bool loaded;                  /* the weights of a pipeline */
   fabric_marks marks;
+  const wafer_kernel_watch *kernels; /* NULL: nobody asks */
   const wafer_watch *watch;
   bool *watched;   /* per core; NULL: none is */
   uint64_t start;  /* of the launch under way, in cycles of the run */
@@ -92,6 +93,9 @@ typedef struct fabric_io {
 } fabric_io;
 
 wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fabric_io *io);
+
+/* Who asks what kernels have made (session_fabric_tap.c): after a launch. */
+wafer_status session_fabric_tell(session_fabric *s, const fabric_launch *l);
 
 /* Time (session_fabric_time.c). */
 wafer_status session_fabric_watch(session_fabric *s, const fabric_launch *l, uint64_t samples);

@@ -21,6 +21,7 @@ static bool allocate(wafer_session *s) {
   uint64_t *weights = WAFER_NEW(arena, uint64_t, wafer_weights_count(plan->weights));
   s->tensor = WAFER_NEW(arena, exec_tensor *, plan->value_count);
   s->loaded = WAFER_NEW(arena, bool, plan->phase_count);
+  s->kernel_end = WAFER_NEW(arena, uint32_t, plan->kernel_count);
   s->inputs = WAFER_NEW(arena, session_port, f->input_count);
   s->outputs = WAFER_NEW(arena, session_port, f->output_count);
   s->segments = WAFER_NEW(arena, session_segment, f->step_count);
@@ -35,8 +36,8 @@ static bool allocate(wafer_session *s) {
                                .output_cycles = outputs,
                                .weight_cycles = weights,
                                .instruction_set = vmath_instruction_set()};
-  return busy && phases && outputs && weights && s->tensor && s->loaded && s->inputs &&
-         s->outputs && s->segments && s->boundaries && s->out &&
+  return busy && phases && outputs && weights && s->tensor && s->loaded && s->kernel_end &&
+         s->inputs && s->outputs && s->segments && s->boundaries && s->out &&
          held_init(&s->held, arena, plan, f);
 }
 
@@ -102,6 +103,7 @@ wafer_status session_create_unit(const wafer_plan *plan, uint32_t function,
   s->function = &plan->functions[function];
   s->pool = pool;
   s->shares_pool = pool != NULL;
+  s->kernels = options ? options->kernels : NULL;
   wafer_status status = prepare(s, options);
   if (status == WAFER_OK)
     *out = s;
@@ -224,7 +226,9 @@ static wafer_status run_group(wafer_session *s, const wafer_view *inputs, bool t
   for (uint32_t k = 0; k < s->segment_count; k++)
     for (uint32_t i = 0; i < count; i++) {
       if (s->group > 1) exec_program_select(s->program, i);
-      WAFER_TRY(exec_program_run(s->program, s->pool, s->segments[k].first, s->segments[k].last));
+      const session_segment *seg = &s->segments[k];
+      WAFER_TRY(s->kernels ? session_run_told(s, seg)
+                           : exec_program_run(s->program, s->pool, seg->first, seg->last));
     }
   for (uint32_t i = 0; i < count; i++) {
     if (s->group > 1) exec_program_select(s->program, i);

@@ -166,6 +166,7 @@ wafer_status session_fabric_create(const wafer_plan *plan, const wafer_session_o
     return wafer_fail(diag, wafer_at_file(plan->model), WAFER_NO_MEMORY, "no memory for a session");
   s->plan = plan;
   s->diag = diag;
+  s->kernels = options ? options->kernels : NULL;
   wafer_status status = prepare(s);
   if (status == WAFER_OK && options && options->watch)
     status = session_fabric_watch_begin(s, options->watch);

@@ -162,7 +162,7 @@ wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fa
   collect(s, l, io);
   s->stats.hops += l->stats.hops;
   s->stats.elements += l->stats.elements;
-  return WAFER_OK;
+  return io->samples == 1 ? session_fabric_tell(s, l) : WAFER_OK;
 }
 
 /* ---- runs ---- */

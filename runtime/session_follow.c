@@ -68,6 +68,7 @@ static wafer_status follow_kernel(wafer_session *s, const wafer_kernel *k) {
     s->tensor[k->outputs[i]] = outputs[i];
     if (!held_add(&s->held, k->outputs[i], &made, WAFER_NONE)) return session_no_memory(s);
   }
+  s->kernel_end[k - s->plan->kernels] = s->program->stage_count;
   return WAFER_OK;
 }
 

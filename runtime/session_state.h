@@ -37,7 +37,9 @@ struct wafer_session {
   held held;
   bool *loaded; /* per phase */
   session_port *inputs, *outputs;
-  session_segment *segments; /* phases in the order of steps */
+  const wafer_kernel_watch *kernels; /* NULL: nobody asks what they made */
+  uint32_t *kernel_end;              /* per plan kernel: the stage after its last */
+  session_segment *segments;         /* phases in the order of steps */
   uint32_t segment_count, *boundaries;
   uint32_t group;    /* samples the buffers are planned for */
   void **out;        /* per output: dense elements of all samples */
@@ -54,6 +56,9 @@ static inline wafer_status session_no_memory(const wafer_session *s) {
 
 /* --- session_follow.c: the plan's steps once, every law of plan.h checked */
 wafer_status session_follow(wafer_session *s);
+
+/* --- session_tap.c: the stages of a segment, of one sample, and what its kernels made. */
+wafer_status session_run_told(wafer_session *s, const session_segment *segment);
 
 /* --- session_weights.c */
 /* The tensor of a plan value that is a trained weight; NULL: out of memory. */

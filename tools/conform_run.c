@@ -259,7 +259,8 @@ static wafer_status run_plan(runner *r, const conform_values *inputs,
   wafer_status status = WAFER_OK;
   whole = plan;
   mark_cores(r, plan);
-  if (r->a->fidelity == WAFER_FIDELITY_fabric) status = wafer_plan_add_programs(&ctx, plan, &whole);
+  if (r->a->fidelity == WAFER_FIDELITY_fabric)
+    status = wafer_plan_add_programs(&ctx, plan, false, &whole);
   if (status == WAFER_OK)
     status = wafer_function_on_host(&whole->functions[0]) ? run_items(r, whole, inputs, wanted)
                                                           : run_session(r, whole, inputs, wanted);

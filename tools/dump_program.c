@@ -19,7 +19,7 @@ wafer_status dump_program(FILE *to, const wafer_diag *diag, const wafer_plan *pl
   const wafer_fabric_program *program;
   char *text = NULL;
   size_t bytes;
-  wafer_status status = wafer_plan_add_programs(&ctx, plan, &whole);
+  wafer_status status = wafer_plan_add_programs(&ctx, plan, false, &whole);
   if (status == WAFER_OK) status = wafer_plan_kernel_program(diag, arena, whole, kernel, &program);
   if (status == WAFER_OK) status = wafer_assembly_print(diag, program, &text, &bytes);
   if (status == WAFER_OK) {

@@ -10,10 +10,10 @@
 static const char usage[] =
     "usage: wafer check PLAN.wplan [--input NAME=FILE.npy ...] [options]\n\n"
     "Runs the plan at kernel and at fabric fidelity on the same inputs. Per kernel: the cycles "
-    "that "
-    "the\n"
-    "cost model predicts, those counted, the difference; per output: the largest difference of "
-    "values.\n\n"
+    "that\n"
+    "the cost model predicts, those counted, the difference, and the largest difference of the "
+    "values\n"
+    "that it makes, relative to the largest of them; per output: the same.\n\n"
     "      --input NAME=FILE  an input tensor (.npy); without any: seeded random ones\n"
     "      --seed N           of the random inputs (1)\n"
     "      --streams          streams too\n"
@@ -24,13 +24,14 @@ static const char usage[] =
     "      --total P          fail when the total is off by more than P percent\n"
     "      --threads N        host threads (all)\n"
     "      --report FILE      the table as JSON\n"
+    "      --json             the table as JSON, in place of text\n"
     "  -q, --quiet            no progress, closing lines alone\n"
     "  -h, --help\n\n"
     "examples:\n"
     "  wafer check face.wplan\n"
     "  wafer check face.wplan --input 'input:0=photo.npy' --mean 10 --total 5\n";
 
-enum { INPUT = 256, SEED, STREAMS, TOL, MEAN, TOTAL, THREADS, REPORT };
+enum { INPUT = 256, SEED, STREAMS, TOL, MEAN, TOTAL, THREADS, REPORT, JSON };
 
 static const struct option long_options[] = {{"input", required_argument, NULL, INPUT},
                                              {"seed", required_argument, NULL, SEED},
@@ -40,6 +41,7 @@ static const struct option long_options[] = {{"input", required_argument, NULL, 
                                              {"total", required_argument, NULL, TOTAL},
                                              {"threads", required_argument, NULL, THREADS},
                                              {"report", required_argument, NULL, REPORT},
+                                             {"json", no_argument, NULL, JSON},
                                              {"quiet", no_argument, NULL, 'q'},
                                              {"help", no_argument, NULL, 'h'},
                                              {0}};
@@ -59,6 +61,7 @@ static bool parse_option(check_arguments *a, wafer_arena *arena, int option, con
   case TOTAL: return cli_parse_f64("check", "--total", text, &a->most_total);
   case THREADS: return cli_parse_u64("check", "--threads", text, 1, 1024, &r->threads);
   case REPORT: r->report = text; return true;
+  case JSON: a->json = r->quiet = true; return true;
   default: cli_usage("check", "that option is unknown or lacks its value"); return false;
   }
 }
@@ -81,13 +84,48 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, check_argum
   return WAFER_OK;
 }
 
+/* ---- what kernels make ---- */
+
+static wafer_status keep_made(void *self, uint32_t kernel, uint32_t output,
+                              const wafer_view *view) {
+  check_values *v = self;
+  wafer_view *to = &v->made[kernel][output];
+  *to = *view;
+  to->data = wafer_arena_copy(v->arena, view->data, wafer_tensor_bytes(view->dtype, &view->shape));
+  return to->data ? WAFER_OK : cli_no_memory();
+}
+
+static wafer_status compare_made(void *self, uint32_t kernel, uint32_t output,
+                                 const wafer_view *view) {
+  check_values *v = self;
+  double d = check_difference(view, &v->made[kernel][output]);
+  if (!(d <= v->difference[kernel])) v->difference[kernel] = d;
+  return WAFER_OK;
+}
+
+static bool make_values(const wafer_plan *plan, wafer_arena *arena, check_values *out) {
+  *out = (check_values){.arena = arena,
+                        .plan = plan,
+                        .made = WAFER_NEW(arena, wafer_view *, plan->kernel_count),
+                        .difference = WAFER_NEW(arena, double, plan->kernel_count)};
+  for (uint32_t k = 0; out->made && out->difference && k < plan->kernel_count; k++) {
+    out->made[k] = WAFER_NEW(arena, wafer_view, plan->kernels[k].body.output_count);
+    out->difference[k] = NAN;
+    if (!out->made[k]) return false;
+  }
+  return out->made && out->difference;
+}
+
 /* One fidelity: outputs copied into the arena, cycles of kernels and streams too. */
 static wafer_status run_at(const check_arguments *a, const wafer_plan *plan, wafer_arena *arena,
-                           wafer_fidelity fidelity, const wafer_view *inputs, check_run *out) {
+                           wafer_fidelity fidelity, const wafer_view *inputs,
+                           const wafer_kernel_watch *kernels, check_run *out) {
   const wafer_function *f = &plan->functions[0];
   wafer_session *session;
-  wafer_session_options options = {
-      .fidelity = fidelity, .threads = (uint32_t)a->run.threads, .diag = cli_diag()};
+  wafer_session_options options = {.fidelity = fidelity,
+                                   .threads = (uint32_t)a->run.threads,
+                                   .diag = cli_diag(),
+                                   .kernels = kernels};
   WAFER_TRY(wafer_session_create(plan, &options, &session));
   out->outputs = WAFER_NEW(arena, wafer_view, f->output_count);
   wafer_status status = out->outputs ? wafer_session_run(session, inputs, f->input_count,
@@ -114,12 +152,16 @@ static wafer_status check_plan(const check_arguments *a, const wafer_plan *plan,
   const wafer_function *f = &plan->functions[0];
   wafer_view *inputs = WAFER_NEW(arena, wafer_view, f->input_count);
   check_run kernel = {0}, fabric = {0};
-  if (!inputs) return cli_no_memory();
+  check_values values;
+  if (!inputs || !make_values(plan, arena, &values)) return cli_no_memory();
+  const wafer_kernel_watch keep = {&values, keep_made}, compare = {&values, compare_made};
   WAFER_TRY(run_inputs(&a->run, plan, arena, inputs));
-  WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_kernel, inputs, &kernel));
-  WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_fabric, inputs, &fabric));
+  /* Of a train only the outputs are compared: kernels are at several samples at once. */
+  bool one = !f->input_count || inputs[0].shape.rank == plan->values[f->inputs[0]].type.shape.rank;
+  WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_kernel, inputs, one ? &keep : NULL, &kernel));
+  WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_fabric, inputs, one ? &compare : NULL, &fabric));
   cli_progress_done();
-  return check_report(a, plan, &kernel, &fabric);
+  return check_report(a, plan, &kernel, &fabric, &values);
 }
 
 int wafer_tool_check(int argc, char **argv) {
@@ -135,7 +177,7 @@ int wafer_tool_check(int argc, char **argv) {
     status = wafer_plan_open(cli_diag(), a.run.plan, &plan);
     const wafer_plan *whole = plan;
     wafer_ctx ctx = {.arena = arena, .diag = cli_diag()};
-    if (status == WAFER_OK) status = wafer_plan_add_programs(&ctx, plan, &whole);
+    if (status == WAFER_OK) status = wafer_plan_add_programs(&ctx, plan, true, &whole);
     if (status == WAFER_OK) status = check_plan(&a, whole, arena);
     wafer_plan_close(plan);
     if (fflush(stdout) != 0 && status == WAFER_OK)

@@ -6,7 +6,7 @@
 
 typedef struct check_arguments {
   run_arguments run; /* plan, inputs, seed, tol (NAN: the storage's), report, quiet */
-  bool streams;
+  bool streams, json;
   double most_mean, most_total; /* percent; INFINITY: any */
 } check_arguments;
 
@@ -17,8 +17,19 @@ typedef struct check_run {
   const uint64_t *kernel_busy, *stream_busy;
 } check_run;
 
+/* What kernels made at kernel fidelity, and how far from it what they made on the fabric is. */
+typedef struct check_values {
+  wafer_arena *arena;
+  const wafer_plan *plan;
+  wafer_view **made;  /* per kernel, per output */
+  double *difference; /* per kernel: the largest, relative to its output's largest; NAN: unknown */
+} check_values;
+
+/* The largest difference, relative to the largest element wanted. */
+double check_difference(const wafer_view *got, const wafer_view *wanted);
+
 /* Prints the table, writes the JSON. DIFFER: an output, the mean or the total beyond its limit. */
 wafer_status check_report(const check_arguments *a, const wafer_plan *plan, const check_run *kernel,
-                          const check_run *fabric);
+                          const check_run *fabric, const check_values *values);
 
 #endif

@@ -1,5 +1,6 @@
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fidelity.h"
@@ -35,21 +36,26 @@ static double mean_of(const tally *t) {
   return t->count ? t->sum / t->count : 0;
 }
 
+/* `values`: the difference, NAN: not known. */
 static void print_row(const check_arguments *a, cJSON *rows, const char *kind, const char *name,
-                      size_t skip, uint64_t predicted, uint64_t counted) {
-  if (!a->run.quiet)
-    printf("%-8s %-44.44s %10llu %10llu %+8.1f %%\n", kind, name + skip, (ull)predicted,
-           (ull)counted, error_of(predicted, counted));
+                      size_t skip, uint64_t predicted, uint64_t counted, double values) {
+  if (!a->run.quiet) {
+    printf("%-8s %-44.44s %10llu %10llu %+8.1f %%", kind, name + skip, (ull)predicted, (ull)counted,
+           error_of(predicted, counted));
+    if (!isnan(values)) printf(" %9.2g", values);
+    putchar('\n');
+  }
   cJSON *row = cJSON_CreateObject();
   cJSON_AddStringToObject(row, "kind", kind);
   cJSON_AddStringToObject(row, "name", name);
   cJSON_AddNumberToObject(row, "predicted_cycles", (double)predicted);
   cJSON_AddNumberToObject(row, "counted_cycles", (double)counted);
+  if (!isnan(values)) cJSON_AddNumberToObject(row, "difference_of_largest", values);
   cJSON_AddItemToArray(rows, row);
 }
 
 /* Largest difference of an output, relative to its largest element at kernel fidelity. */
-static double difference(const wafer_view *got, const wafer_view *wanted) {
+double check_difference(const wafer_view *got, const wafer_view *wanted) {
   int64_t count = 0;
   double largest = 0, apart = 0;
   (void)wafer_shape_elements(&wanted->shape, &count);
@@ -71,9 +77,10 @@ static bool outputs_agree(const check_arguments *a, const wafer_plan *plan, cons
   bool agree = true;
   for (uint32_t i = 0; i < f->output_count; i++) {
     const char *name = plan->values[f->outputs[i]].name;
-    double d = difference(&fabric->outputs[i], &kernel->outputs[i]);
-    printf("output %s: differs by %.3g of its largest, %.3g allowed%s\n", name, d, tol,
-           d <= tol ? "" : ": too much");
+    double d = check_difference(&fabric->outputs[i], &kernel->outputs[i]);
+    if (!a->json)
+      printf("output %s: differs by %.3g of its largest, %.3g allowed%s\n", name, d, tol,
+             d <= tol ? "" : ": too much");
     agree &= d <= tol;
     cJSON *row = cJSON_CreateObject();
     cJSON_AddStringToObject(row, "name", name);
@@ -83,17 +90,46 @@ static bool outputs_agree(const check_arguments *a, const wafer_plan *plan, cons
   return agree;
 }
 
+static void add_values(tally *t, const char *name, double difference) {
+  if (isnan(difference)) return;
+  if (difference > t->worst || !t->where) {
+    t->worst = difference;
+    t->where = name;
+  }
+  t->count++;
+  t->sum += difference;
+}
+
+static void print_sums(const tally *kernels, const tally *streams, const tally *values,
+                       uint64_t predicted, uint64_t counted) {
+  printf("kernels: mean error %.1f %%, worst %.1f %% (%s); %llu cycles predicted, %llu counted "
+         "(%+.1f %%)\n",
+         mean_of(kernels), kernels->worst, kernels->where ? kernels->where : "",
+         (ull)kernels->predicted, (ull)kernels->counted,
+         error_of(kernels->predicted, kernels->counted));
+  if (streams->count)
+    printf("streams: mean error %.1f %%, worst %.1f %% (%s)\n", mean_of(streams), streams->worst,
+           streams->where);
+  if (values->count)
+    printf("values: mean difference %.2g of a kernel's largest, worst %.2g (%s)\n", mean_of(values),
+           values->worst, values->where);
+  printf("total: %llu cycles predicted, %llu counted (%+.1f %%)\n", (ull)predicted, (ull)counted,
+         error_of(predicted, counted));
+}
+
 wafer_status check_report(const check_arguments *a, const wafer_plan *plan, const check_run *kernel,
-                          const check_run *fabric) {
+                          const check_run *fabric, const check_values *values) {
   size_t skip = cli_shared_prefix(plan);
-  tally kernels = {0}, streams = {0};
+  tally kernels = {0}, streams = {0}, apart = {0};
   cJSON *report = cJSON_CreateObject(), *rows = cJSON_AddArrayToObject(report, "actions"),
         *outputs = cJSON_AddArrayToObject(report, "outputs");
-  if (!a->run.quiet) printf("%-8s %-44s %10s %10s %10s\n", "", "", "predicted", "counted", "error");
+  if (!a->run.quiet)
+    printf("%-8s %-44s %10s %10s %10s %9s\n", "", "", "predicted", "counted", "error", "values");
   for (uint32_t k = 0; k < plan->kernel_count; k++) {
     const char *name = plan->kernels[k].name;
     uint64_t predicted = plan->kernels[k].cost.cycles, counted = fabric->kernel_busy[k];
-    print_row(a, rows, "kernel", name, skip, predicted, counted);
+    print_row(a, rows, "kernel", name, skip, predicted, counted, values->difference[k]);
+    add_values(&apart, name, values->difference[k]);
     add(&kernels, name, predicted, counted);
   }
   for (uint32_t s = 0; s < plan->stream_count; s++) {
@@ -102,29 +138,28 @@ wafer_status check_report(const check_arguments *a, const wafer_plan *plan, cons
     if (!counted) continue;
     uint64_t predicted = plan->streams[s].cycles + plan->streams[s].latency;
     if (a->streams)
-      print_row(a, rows, "stream", name, strlen(name) > skip ? skip : 0, predicted, counted);
+      print_row(a, rows, "stream", name, strlen(name) > skip ? skip : 0, predicted, counted, NAN);
     add(&streams, name, predicted, counted);
   }
   uint64_t predicted = kernel->stats.latency_cycles, counted = fabric->stats.latency_cycles;
-  printf("kernels: mean error %.1f %%, worst %.1f %% (%s); %llu cycles predicted, %llu counted "
-         "(%+.1f %%)\n",
-         mean_of(&kernels), kernels.worst, kernels.where ? kernels.where : "",
-         (ull)kernels.predicted, (ull)kernels.counted,
-         error_of(kernels.predicted, kernels.counted));
-  if (streams.count)
-    printf("streams: mean error %.1f %%, worst %.1f %% (%s)\n", mean_of(&streams), streams.worst,
-           streams.where);
-  printf("total: %llu cycles predicted, %llu counted (%+.1f %%)\n", (ull)predicted, (ull)counted,
-         error_of(predicted, counted));
+  if (!a->json) print_sums(&kernels, &streams, &apart, predicted, counted);
   bool agree = outputs_agree(a, plan, kernel, fabric, outputs);
   agree &= mean_of(&kernels) <= a->most_mean;
   agree &= fabs(error_of(predicted, counted)) <= a->most_total;
   cJSON_AddNumberToObject(report, "mean_error_percent", mean_of(&kernels));
+  cJSON_AddNumberToObject(report, "worst_error_percent", kernels.worst);
+  if (apart.count) {
+    cJSON_AddNumberToObject(report, "mean_difference_of_largest", mean_of(&apart));
+    cJSON_AddNumberToObject(report, "worst_difference_of_largest", apart.worst);
+  }
   cJSON_AddNumberToObject(report, "predicted_cycles", (double)predicted);
   cJSON_AddNumberToObject(report, "counted_cycles", (double)counted);
   cJSON_AddBoolToObject(report, "within", agree);
-  char *text = a->run.report ? cJSON_Print(report) : NULL;
+  char *text = a->run.report || a->json ? cJSON_Print(report) : NULL;
   cJSON_Delete(report);
+  if (a->json && !text) return cli_no_memory();
+  if (a->json) puts(text);
+  if (!a->run.report) free(text);
   if (a->run.report) WAFER_TRY(cli_write_json(a->run.report, text));
   return agree ? WAFER_OK : WAFER_DIFFER;
 }

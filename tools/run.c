@@ -391,7 +391,8 @@ static wafer_status run(run_arguments *a, wafer_arena *arena) {
   const wafer_plan *whole = plan;
   wafer_ctx ctx = {.machine = plan->machine, .arena = arena, .diag = cli_diag()};
   wafer_status status = WAFER_OK;
-  if (a->fidelity == WAFER_FIDELITY_fabric) status = wafer_plan_add_programs(&ctx, plan, &whole);
+  if (a->fidelity == WAFER_FIDELITY_fabric)
+    status = wafer_plan_add_programs(&ctx, plan, false, &whole);
   if (status == WAFER_OK) status = run_plan(a, whole, arena);
   wafer_plan_close(plan);
   return status;

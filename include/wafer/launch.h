@@ -46,6 +46,26 @@ typedef struct wafer_port_use {
   const wafer_port_box *boxes;
 } wafer_port_use;
 
+/* Where an output of a kernel lies when a launch has ended: on the core in row r and column c of
+ * the kernel's rectangle elements [lo, hi) of each dim, of part[row[r] * cols + col[c]], the first
+ * at index `at` of the dim. */
+typedef struct wafer_tap_part {
+  int32_t lo, hi, at;
+} wafer_tap_part;
+
+typedef struct wafer_tap_dim {
+  int32_t stride; /* bytes */
+  uint32_t cols;
+  const uint32_t *row, *col;
+  const wafer_tap_part *part;
+} wafer_tap_dim;
+
+typedef struct wafer_tap {
+  uint32_t kernel, output; /* of the plan; of the kernel */
+  int32_t address;
+  wafer_tap_dim dim[WAFER_MAX_RANK];
+} wafer_tap;
+
 typedef struct wafer_launch {
   wafer_launch_kind kind;
   uint32_t phase;
@@ -56,6 +76,8 @@ typedef struct wafer_launch {
       interval; /* of a train: cycles from sample to sample, predicted; 0 for the other kinds */
   /* Of a train: the kernel whose cores receive, compute and send longest; WAFER_NONE: no train. */
   uint32_t slowest;
+  uint32_t tap_count; /* in no file: wafer_plan_add_programs makes them when asked */
+  const wafer_tap *taps;
 } wafer_launch;
 
 /* Constants of the program: bytes in the memory of every core of a rectangle before it starts. */

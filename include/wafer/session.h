@@ -41,10 +41,18 @@ typedef struct wafer_watch {
   uint32_t core_count;
 } wafer_watch;
 
+/* Who is told what each kernel has made: dense elements of its output, as soon as it has; borrowed
+ * for the call. Runs of one sample. */
+typedef struct wafer_kernel_watch {
+  void *self;
+  wafer_status (*made)(void *self, uint32_t kernel, uint32_t output, const wafer_view *view);
+} wafer_kernel_watch;
+
 typedef struct wafer_session_options {
   wafer_fidelity fidelity; /* zero: kernel */
   uint32_t threads;        /* zero: as many as the machine has */
   const wafer_diag *diag;
+  const wafer_kernel_watch *kernels; /* NULL: nobody; fabric fidelity: of a plan with taps */
   /* Fabric fidelity alone. */
   const wafer_watch *watch; /* NULL: nobody */
   bool load;                /* count what cores and links do */

@@ -245,8 +245,9 @@ void wafer_passes_each(void (*visit)(void *self, const char *name, const char *s
 wafer_status wafer_lower(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_plan **out);
 
 /* The plan with launches and programs, in the arena; it borrows everything else from `plan`, and is
- * `plan` itself when that has them. UNSUPPORTED: a kernel or stream has no program. */
-wafer_status wafer_plan_add_programs(const wafer_ctx *ctx, const wafer_plan *plan,
+ * `plan` itself when that has them and no `taps` are wanted, which say where the outputs of kernels
+ * lie. UNSUPPORTED: a kernel or stream has no program. */
+wafer_status wafer_plan_add_programs(const wafer_ctx *ctx, const wafer_plan *plan, bool taps,
                                      const wafer_plan **out);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 #!/bin/sh
 # `wafer run --fidelity fabric`: the picture of what was busy, load in the report, faults and their exit codes; what is
-# asked wrongly leaves nothing behind. usage: fabric_run.sh WAFER SOURCE
+# asked wrongly leaves nothing behind. `wafer check`: what every kernel makes, beside kernel fidelity. usage: fabric_run.sh WAFER SOURCE
 . "${0%/*}/../lib.sh"
 wafer=$1 source=$2
 cd "$work" || exit 1
@@ -18,6 +18,15 @@ for mode in streaming pipelined; do
   if command -v xmllint >/dev/null; then
     xmllint --noout heat.svg || fail "the picture is no XML, $mode"
   fi
+  gives 0 "values: mean difference" "$wafer" check p.wplan
+  "$wafer" check p.wplan --json >check.json 2>check.err || fail "check --json, $mode: $(cat check.err)"
+  kernels=$(grep -c '"kind":.*"kernel"' check.json)
+  apart=$(sed -n '/"actions"/,/"outputs"/p' check.json | grep -c '"difference_of_largest":')
+  [ "$kernels" -gt 3 ] && [ "$apart" = "$kernels" ] || fail "values of $apart kernels, there are $kernels, $mode"
+  for kind in mean worst; do
+    grep "\"${kind}_difference_of_largest\"" check.json | grep -qE ':[^0-9]*(0|[0-9.]*e-(0[6-9]|[1-9][0-9])),' ||
+      fail "$kind difference of values, $mode: $(grep _largest check.json | tail -3)"
+  done
   run 5 "fault drop@1,0,0 struck a wavelet" --fidelity fabric --fault drop@1,0,0
   run 6 "elements differ from those without faults" --fidelity fabric --fault flip@1,0,1000,30
   run 0 "faults harmless" --fidelity fabric --fault stuck@63,63,99999999 --fault flip@3,4,100,4,999999999

@@ -64,7 +64,7 @@ static void comes_back(wafer_mode mode) {
   const wafer_fabric_program *program;
   CU_ASSERT(wafer_plan_kernel_program(&diag, arena, plan, 0, &program) == WAFER_UNSUPPORTED);
   CU_ASSERT_PTR_NOT_NULL(strstr(last.text, "no programs"));
-  CU_ASSERT_FATAL(wafer_plan_add_programs(&ctx, plan, &whole) == WAFER_OK);
+  CU_ASSERT_FATAL(wafer_plan_add_programs(&ctx, plan, false, &whole) == WAFER_OK);
   CU_ASSERT(whole->kernel_count > 3);
   for (uint32_t k = 0; k < whole->kernel_count; k++) {
     CU_ASSERT_FATAL(wafer_plan_kernel_program(&diag, arena, whole, k, &program) == WAFER_OK);

@@ -1,0 +1,68 @@
+/* What a launch has left in the memories: the outputs of its kernels, element by element, for
+ * whoever compares them with those of kernel fidelity. */
+#include <stdlib.h>
+
+#include "fabric_session.h"
+#include "port.h"
+
+typedef struct tap_reader {
+  const session_fabric *s;
+  const wafer_tap *tap;
+  const wafer_shape *shape;
+  uint32_t x, y, row, col;
+  uint32_t element; /* bytes, as cores store it */
+  char *to;
+  int64_t bad; /* address that nobody has written; -1: none */
+} tap_reader;
+
+static void read_from(tap_reader *r, uint32_t d, int64_t index, int64_t address) {
+  if (d == r->shape->rank) {
+    if (!wafer_fabric_read(r->s->fabric, r->x, r->y, (uint32_t)address, r->to + index * r->element,
+                           r->element))
+      r->bad = address;
+    return;
+  }
+  const wafer_tap_dim *dim = &r->tap->dim[d];
+  const wafer_tap_part *part = &dim->part[dim->row[r->row] * dim->cols + dim->col[r->col]];
+  for (int32_t i = part->lo; i < part->hi; i++)
+    read_from(r, d + 1, index * r->shape->dims[d] + i,
+              address + (int64_t)(part->at + i - part->lo) * dim->stride);
+}
+
+static wafer_status tell(session_fabric *s, const wafer_tap *tap) {
+  const wafer_kernel *k = &s->plan->kernels[tap->kernel];
+  const wafer_type *type = &s->plan->values[k->outputs[tap->output]].type;
+  wafer_dtype stored = wafer_stored_dtype(type->dtype, s->plan->storage);
+  size_t count = session_fabric_elements(s, k->outputs[tap->output]);
+  tap_reader r = {.s = s,
+                  .tap = tap,
+                  .shape = &type->shape,
+                  .element = (uint32_t)wafer_dtype_bytes(stored),
+                  .bad = -1};
+  void *wide = calloc(count + 1, wafer_dtype_bytes(type->dtype));
+  r.to = calloc(count + 1, r.element);
+  wafer_status status = r.to && wide ? WAFER_OK : session_fabric_no_memory(s);
+  for (r.row = 0; status == WAFER_OK && r.row < k->rect.height; r.row++)
+    for (r.col = 0; r.col < k->rect.width && r.bad < 0; r.col++) {
+      r.x = k->rect.x + r.col;
+      r.y = k->rect.y + r.row;
+      read_from(&r, 0, 0, tap->address);
+    }
+  if (status == WAFER_OK && r.bad >= 0)
+    status = wafer_fail(s->diag, wafer_at_kernel(s->plan->model, k->name, NULL), WAFER_TRAP,
+                        "core (%u,%u) has left nothing of output %u at address %lld", r.x, r.y,
+                        tap->output, (long long)r.bad);
+  if (status == WAFER_OK) {
+    port_widen(type->dtype, stored, r.to, wide, count);
+    wafer_view view = wafer_view_of(type->dtype, &type->shape, wide);
+    status = s->kernels->made(s->kernels->self, tap->kernel, tap->output, &view);
+  }
+  free(r.to);
+  free(wide);
+  return status;
+}
+
+wafer_status session_fabric_tell(session_fabric *s, const fabric_launch *l) {
+  for (uint32_t i = 0; s->kernels && i < l->of->tap_count; i++) WAFER_TRY(tell(s, &l->of->taps[i]));
+  return WAFER_OK;
+}
