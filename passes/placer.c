@@ -38,10 +38,14 @@ void placer_report(placer_run *run, double score) {
   pthread_mutex_unlock(&run->lock);
 }
 
-static uint64_t apart2(const wafer_placed *a, const wafer_placed *b) {
-  int64_t x = (int64_t)(2 * (uint64_t)a->x + a->width) - (int64_t)(2 * (uint64_t)b->x + b->width);
-  int64_t y = (int64_t)(2 * (uint64_t)a->y + a->height) - (int64_t)(2 * (uint64_t)b->y + b->height);
-  return (uint64_t)(llabs(x) + llabs(y));
+static centre centre_of(const wafer_placer_problem *p, const layout *l, uint32_t i) {
+  if (i >= p->count) return (centre){p->terminals[i - p->count].x2, p->terminals[i - p->count].y2};
+  const wafer_placed *at = &l->at[i];
+  return (centre){(int32_t)(2 * at->x + at->width), (int32_t)(2 * at->y + at->height)};
+}
+
+static uint64_t apart2(centre a, centre b) {
+  return (uint64_t)llabs((int64_t)a.x2 - b.x2) + (uint64_t)llabs((int64_t)a.y2 - b.y2);
 }
 
 uint32_t placer_adapters(const wafer_placer_problem *p, const wafer_placer_edge *e, uint32_t from,
@@ -61,10 +65,12 @@ void layout_score(const placer *in, layout *l) {
     if (time > l->time) l->time = time;
   }
   for (uint32_t e = 0; e < p->edge_count; e++)
-    l->wire2 += p->edges[e].weight * apart2(&l->at[p->edges[e].from], &l->at[p->edges[e].to]);
+    l->wire2 += p->edges[e].weight *
+                apart2(centre_of(p, l, p->edges[e].from), centre_of(p, l, p->edges[e].to));
   for (uint32_t e = 0; p->adapter_weight > 0 && e < p->edge_count; e++)
-    l->adapters += placer_adapters(p, &p->edges[e], l->at[p->edges[e].from].shape,
-                                   l->at[p->edges[e].to].shape);
+    if (placer_between(p, &p->edges[e]))
+      l->adapters += placer_adapters(p, &p->edges[e], l->at[p->edges[e].from].shape,
+                                     l->at[p->edges[e].to].shape);
   l->score = p->time_weight * (double)l->time + p->wire_weight * 0.5 * (double)l->wire2 +
              p->adapter_weight * l->adapters;
 }
@@ -103,12 +109,14 @@ static bool neighbours(placer *in, wafer_arena *arena) {
   uint32_t *fill = WAFER_NEW(arena, uint32_t, p->count);
   if (!in->neighbour_at || !in->neighbour || !fill) return false;
   for (uint32_t e = 0; e < p->edge_count; e++)
-    in->neighbour_at[p->edges[e].from + 1]++, in->neighbour_at[p->edges[e].to + 1]++;
+    if (placer_between(p, &p->edges[e]))
+      in->neighbour_at[p->edges[e].from + 1]++, in->neighbour_at[p->edges[e].to + 1]++;
   for (uint32_t i = 0; i < p->count; i++) {
     in->neighbour_at[i + 1] += in->neighbour_at[i];
     fill[i] = in->neighbour_at[i];
   }
   for (uint32_t e = 0; e < p->edge_count; e++) {
+    if (!placer_between(p, &p->edges[e])) continue;
     in->neighbour[fill[p->edges[e].from]++] = p->edges[e].to;
     in->neighbour[fill[p->edges[e].to]++] = p->edges[e].from;
   }

@@ -124,7 +124,7 @@ typedef struct tree {
   curve_pair *curves;
   buffer_pair *buffers; /* of cuts */
   box *boxes;           /* decoded: of each node, centred in its share */
-  centre *centres;      /* of kernels */
+  centre *centres;      /* of kernels, then of terminals */
   uint32_t *shapes;     /* of kernels, the caller's */
   uint32_t *stack;
   uint32_t *mark; /* scratch for moves */
@@ -202,6 +202,9 @@ typedef struct layout {
 } layout;
 
 void layout_score(const placer *in, layout *l);
+static inline bool placer_between(const wafer_placer_problem *p, const wafer_placer_edge *e) {
+  return e->from < p->count && e->to < p->count; /* kernels, no terminal */
+}
 /* Adapters on an edge whose ends have these shapes. */
 uint32_t placer_adapters(const wafer_placer_problem *p, const wafer_placer_edge *e, uint32_t from,
                          uint32_t to);

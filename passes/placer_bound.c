@@ -156,6 +156,8 @@ bool placer_bounds(placer *in, wafer_arena *arena, bool *fits) {
       !all_times(&b, arena))
     return false;
   for (uint32_t e = 0; e < in->p->edge_count; e++) {
+    if (!placer_between(in->p, &in->p->edges[e]))
+      continue; /* terminals may be as near as nothing */
     b.pull[in->p->edges[e].from] += in->p->edges[e].weight;
     b.pull[in->p->edges[e].to] += in->p->edges[e].weight;
   }

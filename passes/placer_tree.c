@@ -17,7 +17,7 @@ bool tree_init(tree *t, const placer *in, curve_cache *cache, wafer_arena *arena
   t->curves = WAFER_NEW(arena, curve_pair, all);
   t->buffers = WAFER_NEW(arena, buffer_pair, all);
   t->boxes = WAFER_NEW(arena, box, all);
-  t->centres = WAFER_NEW(arena, centre, n);
+  t->centres = WAFER_NEW(arena, centre, n + in->p->terminal_count);
   t->shapes = WAFER_NEW(arena, uint32_t, n);
   t->stack = WAFER_NEW(arena, uint32_t, all + 1);
   t->mark = WAFER_NEW(arena, uint32_t, all);
@@ -25,6 +25,8 @@ bool tree_init(tree *t, const placer *in, curve_cache *cache, wafer_arena *arena
   if (!tree_shape_init(&t->is, in, arena) || !t->curves || !t->buffers || !t->boxes ||
       !t->centres || !t->shapes || !t->stack || !t->mark || !t->dirty)
     return false;
+  for (uint32_t i = 0; i < in->p->terminal_count; i++)
+    t->centres[n + i] = (centre){in->p->terminals[i].x2, in->p->terminals[i].y2};
   for (uint32_t i = n; i < all; i++)
     for (int k = 0; k < 2; k++)
       if (!(t->buffers[i][k] = WAFER_NEW(arena, point, room))) return false;
@@ -184,7 +186,9 @@ static uint32_t adapters(const tree *t) {
   const wafer_placer_problem *p = t->in->p;
   uint32_t sum = 0;
   for (uint32_t e = 0; p->adapter_weight > 0 && e < p->edge_count; e++)
-    sum += placer_adapters(p, &p->edges[e], t->shapes[p->edges[e].from], t->shapes[p->edges[e].to]);
+    if (placer_between(p, &p->edges[e]))
+      sum +=
+          placer_adapters(p, &p->edges[e], t->shapes[p->edges[e].from], t->shapes[p->edges[e].to]);
   return sum;
 }
 

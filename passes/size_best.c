@@ -15,12 +15,15 @@
 
 typedef struct search {
   pipeline *p;
-  wafer_rect area;                   /* free of dead cores */
-  uint64_t floor;                    /* no shorter interval is of use */
-  uint32_t replicas;                 /* of a kernel, at most: in this try */
-  uint32_t most;                     /* in any */
-  uint64_t bound;                    /* no layout has a shorter interval */
-  uint32_t *many;                    /* of each kind: kernels */
+  wafer_rect area;          /* free of dead cores */
+  uint64_t floor;           /* no shorter interval is of use */
+  uint32_t replicas;        /* of a kernel, at most: in this try */
+  uint32_t most;            /* in any */
+  uint64_t bound;           /* no layout has a shorter interval */
+  uint32_t *many;           /* of each kind: kernels */
+  wafer_placer_edge *edges; /* between kernels */
+  uint32_t edge_count;
+  uint32_t *item;                    /* kernels that the engine places: those without a pin */
   const wafer_curve *const *guessed; /* of each kernel: the curve for depths as guessed */
   wafer_placer_problem problem;
   wafer_placement found;
@@ -81,8 +84,61 @@ static wafer_status list_edges(search *s) {
       uint32_t from = g->values[g->kernels[k].inputs[i]].producer;
       if (from != WAFER_NONE && from != k) edges[n++] = (wafer_placer_edge){from, k, 1};
     }
-  s->problem.edges = edges;
-  s->problem.edge_count = n;
+  s->edges = edges;
+  s->edge_count = n;
+  return WAFER_OK;
+}
+
+static bool is_pinned(const pipeline *p, uint32_t k) {
+  return p->pin && p->pin[k];
+}
+
+/* Cores of all replicas. */
+static wafer_rect all_replicas(const shelf_place *at) {
+  wafer_rect all = at->rect;
+  if (at->replicas) all.width *= at->replicas;
+  return all;
+}
+
+static shelf_place pinned_place(const pipeline *p, uint32_t k) {
+  const wafer_pin *pin = p->pin[k];
+  return (shelf_place){p->pinned[k], pin->rect, pin->replicas, &p->curve[k]->at[p->pinned[k]]};
+}
+
+/* What the engine places, and what stands still; edges between pinned kernels do not change. */
+static wafer_status list_items(search *s) {
+  const pipeline *p = s->p;
+  wafer_arena *arena = p->ctx->arena;
+  uint32_t n = p->graph->kernel_count, items = 0, fixed = 0, edges = 0;
+  uint32_t *index = WAFER_NEW(arena, uint32_t, n), *kinds = WAFER_NEW(arena, uint32_t, n);
+  wafer_placer_terminal *terminals = WAFER_NEW(arena, wafer_placer_terminal, n);
+  wafer_placer_edge *between = WAFER_NEW(arena, wafer_placer_edge, s->edge_count);
+  s->item = WAFER_NEW(arena, uint32_t, n);
+  if (!index || !kinds || !terminals || !between || !s->item) return pipeline_no_memory(p);
+  for (uint32_t k = 0; k < n; k++)
+    if (!is_pinned(p, k)) kinds[items] = p->kind_of[k], s->item[index[k] = items++] = k;
+  for (uint32_t k = 0; k < n; k++) {
+    if (!is_pinned(p, k)) continue;
+    shelf_place at = pinned_place(p, k);
+    wafer_rect r = all_replicas(&at);
+    terminals[fixed] =
+        (wafer_placer_terminal){2 * (int32_t)r.x + (int32_t)r.width - 2 * (int32_t)s->area.x,
+                                2 * (int32_t)r.y + (int32_t)r.height - 2 * (int32_t)s->area.y};
+    index[k] = items + fixed++;
+  }
+  for (uint32_t e = 0; e < s->edge_count; e++) {
+    wafer_placer_edge edge = {index[s->edges[e].from], index[s->edges[e].to], s->edges[e].weight};
+    if (edge.from < items || edge.to < items) between[edges++] = edge;
+  }
+  s->problem = (wafer_placer_problem){.width = s->area.width,
+                                      .height = s->area.height,
+                                      .count = items,
+                                      .kind = kinds,
+                                      .edges = between,
+                                      .edge_count = edges,
+                                      .terminals = terminals,
+                                      .terminal_count = fixed,
+                                      .time_weight = 1};
   return WAFER_OK;
 }
 
@@ -100,15 +156,9 @@ static wafer_status make_problem(search *s) {
   wafer_placer_shapes *kinds = WAFER_NEW(p->ctx->arena, wafer_placer_shapes, p->kind_count);
   if (!kinds) return pipeline_no_memory(p);
   for (uint32_t k = 0; k < p->kind_count; k++) WAFER_TRY(kind_shapes(s, &p->kinds[k], &kinds[k]));
-  s->problem = (wafer_placer_problem){.width = s->area.width,
-                                      .height = s->area.height,
-                                      .kind_count = p->kind_count,
-                                      .count = p->graph->kernel_count,
-                                      .kinds = kinds,
-                                      .kind = p->kind_of,
-                                      .edge_count = s->problem.edge_count,
-                                      .edges = s->problem.edges,
-                                      .time_weight = 1};
+  WAFER_TRY(list_items(s));
+  s->problem.kinds = kinds;
+  s->problem.kind_count = p->kind_count;
   s->problem.wire_weight = wire_weight(s);
   return WAFER_OK;
 }
@@ -131,16 +181,18 @@ static wafer_status look(search *s, uint64_t try, shelf_place *places, bool *fou
   *found = status == WAFER_OK;
   if (status == WAFER_NO_MEMORY) return pipeline_no_memory(s->p);
   if (*found) s->start = s->found.at; /* the next try goes on from here */
-  for (uint32_t k = 0; *found && k < s->problem.count; k++) {
-    const wafer_placed *at = &s->found.at[k];
-    uint64_t tag = s->problem.kinds[s->problem.kind[k]].at[at->shape].tag;
-    uint32_t replicas = (uint32_t)(tag >> 32);
+  for (uint32_t i = 0; *found && i < s->problem.count; i++) {
+    const wafer_placed *at = &s->found.at[i];
+    uint64_t tag = s->problem.kinds[s->problem.kind[i]].at[at->shape].tag;
+    uint32_t replicas = (uint32_t)(tag >> 32), k = s->item[i];
     places[k] =
         (shelf_place){(uint32_t)tag,
                       {s->area.x + at->x, s->area.y + at->y, at->width / replicas, at->height},
                       replicas,
                       &s->p->curve[k]->at[(uint32_t)tag]};
   }
+  for (uint32_t k = 0; *found && k < s->p->graph->kernel_count; k++)
+    if (is_pinned(s->p, k)) places[k] = pinned_place(s->p, k);
   return WAFER_OK;
 }
 
@@ -235,18 +287,12 @@ static uint64_t apart(uint32_t a, uint32_t a_length, uint32_t b, uint32_t b_leng
   return (uint64_t)llabs(2 * (int64_t)a + a_length - 2 * (int64_t)b - b_length);
 }
 
-static wafer_rect all_replicas(const shelf_place *at) {
-  wafer_rect all = at->rect;
-  if (at->replicas) all.width *= at->replicas;
-  return all;
-}
-
 static merit merit_of(const search *s, const shelf_place *places) {
   const wafer_mode_cost *cost = &s->p->out->cost;
   merit m = {true, cost->interval_cycles, cost->latency_cycles, 0};
-  for (uint32_t e = 0; e < s->problem.edge_count; e++) {
-    wafer_rect a = all_replicas(&places[s->problem.edges[e].from]);
-    wafer_rect b = all_replicas(&places[s->problem.edges[e].to]);
+  for (uint32_t e = 0; e < s->edge_count; e++) {
+    wafer_rect a = all_replicas(&places[s->edges[e].from]);
+    wafer_rect b = all_replicas(&places[s->edges[e].to]);
     m.wire += apart(a.x, a.width, b.x, b.width) + apart(a.y, a.height, b.y, b.height);
   }
   return m;
@@ -303,7 +349,7 @@ static wafer_status try_haste(search *s, const uint32_t *of_shelves, shelf_place
     merit m = merit_of(s, tried);
     if (better(s, &m, b)) {
       *b = m;
-      memcpy(best, tried, s->problem.count * sizeof *best);
+      memcpy(best, tried, p->graph->kernel_count * sizeof *best);
     }
     settled = m.interval <= s->found.time;
     if (settled && m.interval <= s->bound) break;
@@ -337,9 +383,10 @@ static wafer_status try_all(search *s, shelf_place *tried, shelf_place *best, me
 static wafer_placed *start_of(const pipeline *p) {
   uint32_t n = p->graph->kernel_count;
   wafer_placed *start = WAFER_NEW(p->ctx->arena, wafer_placed, n);
-  for (uint32_t k = 0; start && k < n; k++) {
+  for (uint32_t k = 0, i = 0; start && k < n; k++) {
     wafer_rect r = p->places[k].rect;
-    start[k] = (wafer_placed){.x = r.x, .y = r.y, .width = r.width, .height = r.height};
+    if (is_pinned(p, k)) continue;
+    start[i++] = (wafer_placed){.x = r.x, .y = r.y, .width = r.width, .height = r.height};
   }
   return start;
 }
@@ -351,17 +398,37 @@ static uint32_t most_replicas(const pipeline *p) {
   return o->replicas && o->replicas < MOST_REPLICAS ? o->replicas : MOST_REPLICAS;
 }
 
+/* The largest rectangle that nothing stands on; empty when everything is pinned. */
+static wafer_status free_area(const pipeline *p, wafer_rect *out) {
+  wafer_machine m = *p->ctx->machine;
+  uint32_t n = p->graph->kernel_count, count = m.reserved_count;
+  wafer_rect *taken = WAFER_NEW(p->ctx->arena, wafer_rect, (size_t)count + n);
+  if (!taken) return pipeline_no_memory(p);
+  if (count) memcpy(taken, m.reserved, count * sizeof *taken);
+  for (uint32_t k = 0; k < n; k++)
+    if (is_pinned(p, k)) {
+      shelf_place at = pinned_place(p, k);
+      taken[count++] = all_replicas(&at);
+    }
+  bool all = count == m.reserved_count + n;
+  m.reserved = taken;
+  m.reserved_count = count;
+  *out = (wafer_rect){0};
+  return all || size_whole_wafer(&m, out) ? WAFER_OK : pipeline_no_memory(p);
+}
+
 static wafer_status search_layout(pipeline *p, shelf_place *best, bool *fits) {
   uint32_t n = p->graph->kernel_count;
   search s = {.p = p, .floor = p->edge, .most = most_replicas(p)};
   shelf_place *tried = WAFER_NEW(p->ctx->arena, shelf_place, n);
-  if (!tried || !size_whole_wafer(p->ctx->machine, &s.area)) return pipeline_no_memory(p);
+  if (!tried) return pipeline_no_memory(p);
+  WAFER_TRY(free_area(p, &s.area));
   if (*fits) memcpy(best, p->places, n * sizeof *best);
   for (uint32_t k = 0; *fits && k < n; k++) best[k].point = &p->curve[k]->at[best[k].index];
   if (*fits && !(s.start = start_of(p))) return pipeline_no_memory(p);
   if (*fits && objective_of(p) == WAFER_OBJECTIVE_wire) s.floor = p->out->cost.interval_cycles;
   merit b = {.fits = *fits, .interval = p->out->cost.interval_cycles};
-  WAFER_TRY(try_all(&s, tried, best, &b));
+  if (s.area.width && s.area.height) WAFER_TRY(try_all(&s, tried, best, &b));
   *fits = b.fits;
   return WAFER_OK;
 }

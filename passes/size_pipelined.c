@@ -421,7 +421,7 @@ wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer
     WAFER_TRY(pipeline_pin(&p));
     fits = false;
     WAFER_TRY(p.pin ? lay_out_pinned(&p, &fits) : lay_out(&p, &fits));
-    if (search && !p.pin) WAFER_TRY(pipeline_best(&p, &fits));
+    if (search && (fits || !p.pin)) WAFER_TRY(pipeline_best(&p, &fits));
     if (!fits) WAFER_TRY(refuse_cores(&p));
   }
   if (!out->cost.fits) out->cost.why_not = out->refusal.why;

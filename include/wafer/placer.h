@@ -37,8 +37,13 @@ typedef struct wafer_placer_ports {
   uint32_t in[WAFER_PLACER_PORT], out[WAFER_PLACER_PORT];
 } wafer_placer_ports;
 
+/* What stands still, outside of the rectangle or in it: only the way there counts. */
+typedef struct wafer_placer_terminal {
+  int32_t x2, y2; /* its centre, twice */
+} wafer_placer_terminal;
+
 typedef struct wafer_placer_edge {
-  uint32_t from, to; /* kernels, not equal */
+  uint32_t from, to; /* kernels, not equal; from `count` on terminals, at one end at most */
   uint32_t weight;
 } wafer_placer_edge;
 
@@ -54,6 +59,8 @@ typedef struct wafer_placer_problem {
   double adapter_weight;                  /* 0: ports are not looked at */
   bool count_components;                  /* an adapter per number that differs, else per edge */
   const wafer_placer_ports *const *ports; /* of each kind's shapes; with adapter_weight alone */
+  uint32_t terminal_count;
+  const wafer_placer_terminal *terminals;
 } wafer_placer_problem;
 
 typedef struct wafer_placed {

@@ -45,6 +45,28 @@ places pinned.wplan out.xml
 says out.xml 'name="depthwise" node="depthwise" x="3" y="5" width="2" height="4"'
 says out.xml 'name="head" node="head" x="15" y="15" width="1" height="1"'
 
+# the search lays out what is not pinned, here faster than shelves, and leaves pins and reserved cores alone
+interval() { sed -n 's/.*"compute_interval_cycles":[^0-9]*\([0-9]*\).*/\1/p' "$1"; }
+pins="--pin depthwise=3,5,2,4 --pin head=15,15,1,1 --reserve 0,0,2,2"
+build -o shelves.wplan $pins --report shelves.json
+build -o best.wplan $pins --placer best --place-moves 20000 --report best.json
+places best.wplan out.xml
+says out.xml 'name="depthwise" node="depthwise" x="3" y="5" width="2" height="4"'
+says out.xml 'name="head" node="head" x="15" y="15" width="1" height="1"'
+[ "$(interval best.json)" -lt "$(interval shelves.json)" ] ||
+  fail "with pins the search gives $(interval best.json) cycles, shelves $(interval shelves.json)"
+"$wafer" dump best.wplan --verify >/dev/null || fail "the searched plan with pins does not verify"
+"$wafer" dump best.wplan --certificate >/dev/null || fail "the searched plan with pins has no certificate"
+"$wafer" run best.wplan -q --input "x=$source/test/data/small_cnn/in_x.npy" --output three || fail "run best"
+diff -r one three >/dev/null || fail "searched places change the outputs"
+all="" # nothing is left to search for
+for k in stem pool depthwise pointwise global flat head prob; do
+  all="$all --pin $k=$(sed -n "s/.*name=\"$k\" .* x=\"\([0-9]*\)\" y=\"\([0-9]*\)\" width=\"\([0-9]*\)\" height=\"\([0-9]*\)\".*/\1,\2,\3,\4/p" p.xml)"
+done
+build -o all.wplan --placer best $all
+places all.wplan out.xml
+for k in stem pool prob; do says out.xml "$(grep "name=\"$k\"" p.xml)"; done
+
 # reserved cores stay free, whatever the mode, and the plan keeps them
 for mode in pipelined streaming; do
   build -o r.wplan --mode $mode --reserve 0,0,5,5 --reserve 10,10,2,2

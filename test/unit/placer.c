@@ -261,6 +261,30 @@ static void adapters_count(void) {
   wafer_arena_destroy(arena);
 }
 
+/* What stands still pulls: to the corner it is nearest to, and no bound counts on its distance. */
+static void terminals(void) {
+  wafer_arena *arena = wafer_arena_create();
+  static const wafer_placer_shape s[] = {{4, 4, 1, 0}};
+  static const uint32_t kind[2] = {0, 0};
+  static const wafer_placer_edge edges[] = {{0, 2, 1}, {3, 1, 1}};
+  static const wafer_placer_terminal at[] = {{-10, -10}, {26, 26}};
+  wafer_placer_shapes kinds[1] = {{1, s}};
+  wafer_placer_problem p = {8, 8, 1, 2, 2, kinds, kind, edges, .terminals = at};
+  p.time_weight = p.wire_weight = 1, p.terminal_count = 2;
+  wafer_placer_options o = {.seed = 1, .moves = 3000};
+  wafer_placement got;
+  for (int turn = 0; turn < 2; turn++) { /* the second time the other way round */
+    wafer_placer_terminal turned[] = {at[turn], at[1 - turn]};
+    p.terminals = turned;
+    CU_ASSERT_EQUAL_FATAL(wafer_place(NULL, arena, &p, &o, &got), WAFER_OK);
+    const wafer_placed *low = &got.at[turn], *high = &got.at[1 - turn];
+    CU_ASSERT(low->x < high->x || low->y < high->y);
+    CU_ASSERT(low->x <= high->x && low->y <= high->y);
+    CU_ASSERT(got.score_bound <= got.score);
+  }
+  wafer_arena_destroy(arena);
+}
+
 static void no_room(void) {
   wafer_arena *arena = wafer_arena_create();
   wafer_placer_shape square[] = {{4, 4, 9, 0}};
@@ -333,6 +357,7 @@ CU_TestInfo tests_placer[] = {{"legal", chains_are_legal},
                               {"cuts", cuts},
                               {"least time", least_time},
                               {"adapters count", adapters_count},
+                              {"terminals", terminals},
                               {"no room", no_room},
                               {"pareto", pareto},
                               {"curves", curves},
