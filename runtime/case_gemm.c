@@ -146,7 +146,7 @@ static wafer_status build_gemm(case_build *b) {
   WAFER_TRY(choose(b));
   uint64_t mt = b->o.m / b->o.width, kt = b->o.k / b->o.width, nt = b->o.n / b->o.width;
   WAFER_TRY(case_matrices_fit(b, 3 * mt * kt + 2 * kt * nt + mt * nt));
-  case_matrices *m = case_matrices_make(b, b->o.m, b->o.k, b->o.n, 0);
+  case_matrices *m = case_matrices_make(b, b->o.m, b->o.k, b->o.n, 0, 0);
   if (!m) return case_refuse(b, "no memory for the matrices");
   m->mt = b->o.m / b->o.width;
   m->kt = b->o.k / b->o.width;

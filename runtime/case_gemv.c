@@ -3,14 +3,17 @@
  * to all of its cores. In a chain the sum goes up the column, core by core, and comes back by
  * multicast. In a tree each of G groups sums towards its middle from both ends, then the middles do
  * the same among themselves, and the middle of the middles sends to both sides: after He et al.,
- * "WaferLLM" (OSDI 2025), MeshGEMV. */
+ * "WaferLLM" (OSDI 2025), MeshGEMV.
+ *
+ * With a density x lies in the first column, which sends what of it is not zero along the rows as
+ * pairs of index and value; a core adds a row of its tile, times the value, for each. */
 #include <math.h>
 #include <string.h>
 
 #include "case_matrix.h"
 
 /* Colours come in pairs: senders take turns. */
-enum { DOWN = 0, UP = 2, ROOTS_DOWN = 4, ROOTS_UP = 6, BACK_UP = 8, BACK_DOWN = 9 };
+enum { DOWN = 0, UP = 2, ROOTS_DOWN = 4, ROOTS_UP = 6, BACK_UP = 8, BACK_DOWN = 9, PAIRS = 10 };
 
 typedef struct tree {
   bool chain;            /* one group that sums towards its first row */
@@ -51,6 +54,27 @@ static void emit_add(case_build *b, case_program *p, wafer_operand out, uint8_t 
 
 static void emit_move(case_build *b, case_program *p, wafer_operand out, wafer_operand in) {
   emit(b, p, WAFER_CORE_move, out, in, (wafer_operand){0});
+}
+
+/* The first column's cores send to themselves, too. */
+static void emit_pairs(case_build *b, case_program *p, bool sends) {
+  const case_matrices *m = b->state;
+  wafer_operand y = vector_at(b, b->answer), x = vector_at(b, 0),
+                a = vector_at(b, case_matrix_room(b, m->kt)),
+                zero = {.kind = WAFER_OPERAND_constant, .dtype = (uint8_t)b->o.dtype};
+  emit_move(b, p, y, zero);
+  if (sends) {
+    wafer_instruction *out =
+        emit(b, p, WAFER_CORE_compress, case_out(b, p, PAIRS), x, (wafer_operand){0});
+    out->shape[3] = m->kt;
+    out->thread = 1;
+    out->async = out->load_descriptors = true;
+  }
+  a.stride[2] = (int32_t)(b->bytes * m->nt);
+  wafer_instruction *axpy = emit(b, p, WAFER_CORE_axpy, y, case_in(b, p, PAIRS), a);
+  axpy->in[2] = y;
+  axpy->shape[2] = m->kt;
+  axpy->load_descriptors = true;
 }
 
 static void emit_multiply(case_build *b, case_program *p) {
@@ -141,6 +165,11 @@ static void routes(case_build *b, const tree *t) {
     if (g > t->root)
       line(b, middle(b, t, g), middle(b, t, g - 1), (uint8_t)(ROOTS_UP + g % 2), false);
   }
+  for (uint32_t x = 0; b->o.density > 0 && x < b->o.width; x++) {
+    uint32_t to = WAFER_TO(ramp) | (x + 1 < b->o.width ? WAFER_TO(east) : 0);
+    case_route(b, (wafer_rect){x, 0, 1, b->o.height}, PAIRS, x ? WAFER_PORT_west : WAFER_PORT_ramp,
+               to);
+  }
   if (t->top > 0) line(b, t->top, 0, BACK_UP, true);
   if (t->top + 1 < b->o.height) line(b, t->top, b->o.height - 1, BACK_DOWN, true);
 }
@@ -149,6 +178,23 @@ static void routes(case_build *b, const tree *t) {
 
 static uint64_t larger(uint32_t a, uint32_t b) {
   return a > b ? a : b;
+}
+
+/* The row of cores with most pairs: its first core looks at all of x, sends and multiplies; the
+ * last has their set-ups besides what it multiplies, and waits for the way to it. */
+static uint64_t predict_pairs(const case_build *b) {
+  const case_matrices *m = b->state;
+  const wafer_machine *w = b->machine;
+  uint64_t most = 0, words = b->bytes == 4 ? 2 : 1;
+  for (uint32_t row = 0; row < b->o.height; row++) {
+    uint64_t pairs = 0;
+    for (uint32_t i = 0; i < m->kt; i++) pairs += m->a[row * m->kt + i] != 0;
+    if (pairs > most) most = pairs;
+  }
+  uint64_t run = wafer_machine_cycles(w, WAFER_RATE_fma, b->o.dtype, m->nt);
+  uint64_t first = m->kt - most + most * (words + run),
+           last = most * (run + w->vector_setup_cycles - 1) + case_hops(b, b->o.width - 1);
+  return (first > last ? first : last) + 2 * (uint64_t)w->ramp_cycles;
 }
 
 /* Along each line its hops and depths, at its end the words; set-ups where a core begins anew. */
@@ -161,8 +207,10 @@ static uint64_t predict(const case_build *b, const tree *t) {
            back = larger(t->top, h - 1 - t->top), wavelets = (m->nt * b->bytes + 3) / 4;
   uint64_t part = wavelets + w->vector_setup_cycles;
   uint64_t cycles = 2 * ((uint64_t)w->vector_setup_cycles + w->descriptor_load_cycles) +
-                    wafer_machine_cycles(w, WAFER_RATE_move, b->o.dtype, m->nt) +
-                    wafer_machine_cycles(w, WAFER_RATE_fma, b->o.dtype, (uint64_t)m->kt * m->nt);
+                    wafer_machine_cycles(w, WAFER_RATE_move, b->o.dtype, m->nt);
+  cycles += b->o.density > 0
+                ? predict_pairs(b)
+                : wafer_machine_cycles(w, WAFER_RATE_fma, b->o.dtype, (uint64_t)m->kt * m->nt);
   if (steps) cycles += steps * (case_depth(b) + case_hops(b, 1)) + part;
   if (roots) cycles += roots * (case_depth(b) + case_hops(b, t->size)) + part;
   if (back) cycles += case_hops(b, back) + 2 * (uint64_t)w->ramp_cycles + part;
@@ -184,6 +232,8 @@ static wafer_status choose(case_build *b) {
   if (!is_tree && b->o.groups) return case_refuse(b, "only a tree has groups");
   if (is_tree && !b->o.groups) b->o.groups = (uint32_t)ceil(sqrt(b->o.height));
   if (b->o.groups > b->o.height) return case_refuse(b, "a group has one row or more");
+  if (b->o.density < 0 || b->o.density > 1)
+    return case_refuse(b, "a density is a share, from 0 to 1");
   if (b->o.height < 2) return case_refuse(b, "a gemv takes two rows of cores");
   if (!b->o.m) b->o.m = b->o.height;
   if (!b->o.n) b->o.n = b->o.width;
@@ -192,11 +242,24 @@ static wafer_status choose(case_build *b) {
   return WAFER_OK;
 }
 
+static uint32_t build_row(case_build *b, const tree *t, uint32_t row, bool sends) {
+  case_program *p = case_program_begin(b, "gemv");
+  if (b->o.density > 0)
+    emit_pairs(b, p, sends);
+  else
+    emit_multiply(b, p);
+  uint32_t sums = p->program.code_count;
+  emit_reduce(b, p, t, row);
+  p->code[sums].load_descriptors = true; /* of y, for the whole reduction */
+  emit_back(b, p, t, row);
+  return case_program_end(b, p);
+}
+
 static wafer_status build_gemv(case_build *b) {
   WAFER_TRY(choose(b));
   WAFER_TRY(case_matrices_fit(b, (uint64_t)(b->o.m / b->o.height + 1) * (b->o.n / b->o.width)));
   tree t = tree_of(b);
-  case_matrices *m = case_matrices_make(b, 1, b->o.m, b->o.n, 0);
+  case_matrices *m = case_matrices_make(b, 1, b->o.m, b->o.n, b->o.density, 0);
   if (!m) return case_refuse(b, "no memory for the matrix");
   m->mt = 1;
   m->kt = b->o.m / b->o.height;
@@ -205,15 +268,12 @@ static wafer_status build_gemv(case_build *b) {
   b->warms = b->timed = b->o.repeat > 1;
   b->answer_words = m->nt;
   b->answer = case_matrix_room(b, m->kt) + case_matrix_room(b, m->kt * m->nt) + 4;
+  bool sparse = b->o.density > 0;
   for (uint32_t row = 0; row < b->o.height; row++) {
-    case_program *p = case_program_begin(b, "gemv");
-    emit_multiply(b, p);
-    uint32_t sums = p->program.code_count;
-    emit_reduce(b, p, &t, row);
-    p->code[sums].load_descriptors = true; /* of y, for the whole reduction */
-    emit_back(b, p, &t, row);
-    uint32_t program = case_program_end(b, p);
-    for (uint32_t x = 0; x < b->o.width; x++) case_place(b, x, row, program);
+    uint32_t first = sparse ? build_row(b, &t, row, true) : 0,
+             others = build_row(b, &t, row, false);
+    for (uint32_t x = 0; x < b->o.width; x++)
+      case_place(b, x, row, sparse && x == 0 ? first : others);
   }
   routes(b, &t);
   b->predicted = predict(b, &t);

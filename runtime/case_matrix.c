@@ -30,8 +30,8 @@ wafer_status case_matrices_fit(const case_build *b, uint64_t elements) {
                     (unsigned long long)elements, b->machine->name, (unsigned long long)room);
 }
 
-case_matrices *case_matrices_make(case_build *b, uint32_t m, uint32_t k, uint32_t n,
-                                  double density) {
+case_matrices *case_matrices_make(case_build *b, uint32_t m, uint32_t k, uint32_t n, double of_a,
+                                  double of_b) {
   case_matrices *x = WAFER_NEW(b->arena, case_matrices, 1);
   uint64_t state = b->o.seed;
   if (!x) return NULL;
@@ -40,8 +40,8 @@ case_matrices *case_matrices_make(case_build *b, uint32_t m, uint32_t k, uint32_
   x->b = WAFER_NEW(b->arena, int8_t, (size_t)k *n);
   x->c = WAFER_NEW(b->arena, float, (size_t)m *n);
   if (!x->a || !x->b || !x->c) return NULL;
-  draw(x->a, (size_t)m * k, &state, 0);
-  draw(x->b, (size_t)k * n, &state, density);
+  draw(x->a, (size_t)m * k, &state, of_a);
+  draw(x->b, (size_t)k * n, &state, of_b);
   multiply(x);
   return x;
 }

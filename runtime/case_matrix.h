@@ -14,9 +14,11 @@ typedef struct case_matrices {
 
 /* Refuses tiles whose elements are more than a core has room for, before anything is computed. */
 wafer_status case_matrices_fit(const case_build *b, uint64_t elements);
-/* `density`: the share of b's elements that are not zero, 0: as chance has it. NULL: no memory. */
-case_matrices *case_matrices_make(case_build *b, uint32_t m, uint32_t k, uint32_t n,
-                                  double density);
+/* `of_a`, `of_b`: the share of the elements that are not zero, 0: as chance has it. NULL: no
+ * memory.
+ */
+case_matrices *case_matrices_make(case_build *b, uint32_t m, uint32_t k, uint32_t n, double of_a,
+                                  double of_b);
 
 /* A block of a matrix that has `stride` columns, into a core's memory; `turned`: column by column.
  */

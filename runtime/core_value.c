@@ -15,6 +15,7 @@ core_class core_class_of(const wafer_instruction *code) {
   bool moves = code->op == WAFER_CORE_move || code->op == WAFER_CORE_convert;
   uint8_t dtype = code->in[code->op == WAFER_CORE_select].dtype;
   if (code->op == WAFER_CORE_apply) return CORE_APPLIES;
+  if (core_takes_pairs(code->op)) return CORE_PAIRS;
   if (moves && code->in[0].kind != WAFER_OPERAND_constant &&
       (code->out.dtype == dtype || code->out.kind == WAFER_OPERAND_null))
     return CORE_COPIES;

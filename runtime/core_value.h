@@ -27,6 +27,7 @@ typedef enum core_class {
   CORE_I64,
   CORE_U64,
   CORE_APPLIES,
+  CORE_PAIRS, /* sparse wavelets: core_pairs.c */
 } core_class;
 core_class core_class_of(const wafer_instruction *code);
 
@@ -46,6 +47,16 @@ void core_advance(core_thread *thread, uint32_t n);
 static inline uint32_t core_run_left(const core_thread *t) {
   return t->inner - t->index[3];
 }
+
+/* Cycles of a step of so many elements over memory: rate, and banks that collide. */
+uint32_t core_step_cycles(const wafer_machine *machine, core_thread *thread, uint32_t elements);
+
+/* Instructions of sparse wavelets (core_pairs.c). A step may take nothing but a wavelet: `stepped`
+ * is false then, and no arithmetic waits for it. `over`: the instruction has ended. */
+bool core_takes_pairs(uint8_t op);
+wafer_status core_begin_pairs(const wafer_fabric *f, uint32_t core, core_thread *thread);
+wafer_status core_step_pairs(wafer_fabric *f, uint32_t core, core_thread *thread, bool *stepped,
+                             bool *over, uint32_t *cost, uint64_t *next);
 
 /* The instruction's last step is done; those that wait for it may start `at` that cycle. */
 void core_end_instruction(fabric_core *core, core_thread *thread, uint64_t at);

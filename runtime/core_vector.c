@@ -68,7 +68,7 @@ static uint32_t double_cost(const wafer_instruction *code) {
 static uint32_t step_elements(const wafer_machine *m, const core_thread *t) {
   const wafer_throughput *rate = core_rate(m, t->code);
   uint32_t cycles = rate->cycles * double_cost(t->code), most = 0;
-  for (uint32_t k = 0; k <= core_inputs(t->code); k++)
+  for (uint32_t k = 0; !core_takes_pairs(t->code->op) && k <= core_inputs(t->code); k++)
     if (core_operand(t->code, k)->kind == WAFER_OPERAND_fabric) {
       uint32_t per_wavelet = t->bytes[k] < 4 ? 4u / t->bytes[k] : 1;
       if (per_wavelet > most) most = per_wavelet;
@@ -106,6 +106,7 @@ wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *c
   t->type = (uint8_t)core_class_of(code);
   t->step = step_elements(f->machine, t);
   t->plain = is_plain(code);
+  if (t->type == CORE_PAIRS) WAFER_TRY(core_begin_pairs(f, at, t));
   core_quicken(f, t);
   t->waits = to_wait_for(core, t);
   t->state = THREAD_BUSY;
@@ -160,6 +161,13 @@ static uint32_t rate_cycles(const wafer_throughput *rate, core_thread *t, uint32
     if (words > least) least = words;
   }
   return (uint32_t)(cycles > least ? cycles : least);
+}
+
+uint32_t core_step_cycles(const wafer_machine *m, core_thread *t, uint32_t elements) {
+  const wafer_throughput *rate = core_rate(m, t->code);
+  uint64_t owed = (uint64_t)elements * rate->cycles + t->fraction, cycles = owed / rate->elements;
+  t->fraction = cycles ? (uint32_t)(owed % rate->elements) : 0;
+  return (uint32_t)(cycles ? cycles : 1) + bank_cycles(m, t);
 }
 
 /* Are there all wavelets of operand k that the step needs? */
@@ -289,6 +297,21 @@ static wafer_status quick_step(wafer_fabric *f, uint32_t at, core_thread *t, cor
   return WAFER_OK;
 }
 
+static wafer_status step_pairs(wafer_fabric *f, uint32_t at, core_thread *t, core_unit unit,
+                               bool *stepped, uint64_t *next) {
+  fabric_core *core = &f->cores[at];
+  bool over;
+  uint32_t cost;
+  WAFER_TRY(core_step_pairs(f, at, t, stepped, &over, &cost, next));
+  uint64_t end = f->now + cost;
+  if (*stepped) core->busy[unit] = end;
+  if ((*stepped || over) && core->finish < end) core->finish = end;
+  if (!over) return WAFER_OK;
+  core_end_instruction(core, t, end);
+  if (end < *next) *next = end;
+  return WAFER_OK;
+}
+
 wafer_status core_step(wafer_fabric *f, uint32_t at, core_thread *t, core_unit unit, bool *stepped,
                        uint64_t *next) {
   fabric_core *core = &f->cores[at];
@@ -298,6 +321,7 @@ wafer_status core_step(wafer_fabric *f, uint32_t at, core_thread *t, core_unit u
     if (t->ready < *next) *next = t->ready;
     return WAFER_OK;
   }
+  if (t->type == CORE_PAIRS) return step_pairs(f, at, t, unit, stepped, next);
   if (t->quick && t->count) return quick_step(f, at, t, unit, stepped, next);
   uint64_t cost = 1;
   if (t->count) {

@@ -113,6 +113,26 @@ static wafer_status check_widths(const checker *c, const wafer_instruction *code
                     c->at, wafer_core_op_name(code->op));
 }
 
+/* Sparse wavelets come from the fabric or go there, everything else lies in memory; pairs and
+ * vectors are floats of 16 or 32 bits. */
+static wafer_status check_pairs(const checker *c, const wafer_instruction *code) {
+  bool sends = code->op == WAFER_CORE_compress, fits = true;
+  for (uint32_t k = 0; k <= core_inputs(code); k++) {
+    const wafer_operand *o = core_operand(code, k);
+    uint32_t bits = wafer_dtype_bits((wafer_dtype)o->dtype);
+    fits &= o->kind == (k == !sends ? WAFER_OPERAND_fabric : WAFER_OPERAND_memory);
+    fits &= wafer_dtype_is_float((wafer_dtype)o->dtype) && (bits == 16 || bits == 32);
+  }
+  for (uint32_t level = 0; level + 1 < WAFER_LEVELS; level++)
+    fits &= code->shape[level] == 1 || (!sends && level > 0 && code->shape[level] <= 65535);
+  fits &= !sends || code->out.dtype == code->in[0].dtype;
+  if (fits) return WAFER_OK;
+  return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
+                    "instruction %u (%s): sparse wavelets of f32, f16 or bf16, on the fabric, and "
+                    "vectors of these types in memory",
+                    c->at, wafer_core_op_name(code->op));
+}
+
 /* Routines that there are for these types. */
 static wafer_status check_types(const checker *c, const wafer_instruction *code) {
   bool software = code->op == WAFER_CORE_exp || code->op == WAFER_CORE_reciprocal ||
@@ -127,6 +147,7 @@ static wafer_status check_types(const checker *c, const wafer_instruction *code)
                       "attributes are missing",
                       c->at, wafer_op_get((wafer_op)code->function)->name,
                       wafer_dtype_name(code->in[0].dtype));
+  if (core_takes_pairs(code->op)) return check_pairs(c, code);
   return check_widths(c, code);
 }
 

@@ -6,7 +6,7 @@
 
 #include "assembly.h"
 
-#define MAGIC 0x31504657u /* "WFP1" */
+#define MAGIC 0x32504657u /* "WFP2" */
 
 typedef struct coder {
   wafer_arena *arena;

@@ -26,6 +26,9 @@ static const char usage_tail[] =
     "  --group S             cores of a group of two-phase (the square root of the row)\n"
     "  --groups G            groups of a tree of gemv (the square root of the column)\n"
     "  --m M --k K --n N     of gemv: a matrix of MxN; of gemm: MxK by KxN (an element per core)\n"
+    "  --density D           of gemv: the share of the vector that is not zero, and goes along "
+    "the\n"
+    "                        rows as sparse wavelets; the sender leaves out zeros\n"
     "  --op O                of vector: move, convert, add, sub, max, min, mul (add)\n"
     "  --conflict            of vector: both inputs in the same banks\n"
     "  --load-descriptors    of vector: descriptors are not yet in registers\n"
@@ -92,6 +95,12 @@ static bool parse_fault(const char *text, arguments *a) {
   return true;
 }
 
+static bool parse_density(const char *text, wafer_case_options *o) {
+  if (!cli_parse_f64("fabric", "--density", text, &o->density)) return false;
+  if (o->density > 0 && o->density <= 1) return true;
+  return cli_usage("fabric", "--density is '%s'; it is a share above 0, at most 1", text), false;
+}
+
 static bool take(arguments *a, int c, const char *value) {
   wafer_case_options *o = &a->options;
   switch (c) {
@@ -106,6 +115,7 @@ static bool take(arguments *a, int c, const char *value) {
   case 'M': return parse_u32("--m", value, 1, 1u << 16, &o->m);
   case 'K': return parse_u32("--k", value, 1, 1u << 16, &o->k);
   case 'N': return parse_u32("--n", value, 1, 1u << 16, &o->n);
+  case 'd': return parse_density(value, o);
   case 'o': o->op = value; return true;
   case 'C': o->conflict = true; return true;
   case 'D': o->load_descriptors = true; return true;
@@ -131,6 +141,7 @@ static const struct option long_options[] = {{"machine", required_argument, NULL
                                              {"m", required_argument, NULL, 'M'},
                                              {"k", required_argument, NULL, 'K'},
                                              {"n", required_argument, NULL, 'N'},
+                                             {"density", required_argument, NULL, 'd'},
                                              {"op", required_argument, NULL, 'o'},
                                              {"conflict", no_argument, NULL, 'C'},
                                              {"load-descriptors", no_argument, NULL, 'D'},

@@ -21,6 +21,7 @@ typedef struct wafer_case_options {
   uint32_t group;   /* of a two-phase reduce */
   uint32_t groups;  /* of a gemv's tree */
   uint32_t m, k, n; /* of gemv (m x n) and gemm (m x k by k x n); 0: one element per core */
+  double density;   /* of gemv's vector: the share that is not zero and is sent; 0: dense */
   const char *op;   /* of vector: an instruction's name; NULL: add */
   bool conflict;    /* of vector: both inputs in the same banks */
   bool load_descriptors;

@@ -1,6 +1,7 @@
 /* Instructions, types, filters, the border: what programs that are compiled stand on. */
 #include <CUnit/CUnit.h>
 #include <math.h>
+#include <string.h>
 
 #include "caught.h"
 #include "wafer/fabric.h"
@@ -441,6 +442,94 @@ static void note(void *user, uint32_t x, uint32_t y, uint64_t cycle, int32_t val
   m->value[m->count++] = value;
 }
 
+/* ---- sparse wavelets ---- */
+
+/* One core sends what is not zero of 40 elements to the next, which has 5 x 8 runs. */
+static fixture *pairs(bool narrow, uint32_t run, const float *values) {
+  static wafer_instruction sends, takes;
+  static const wafer_instruction *code[2] = {&sends, &takes};
+  static const uint32_t counts[2] = {1, 1};
+  static const wafer_route routes[] = {
+      {{0, 0, 1, 1}, 0, 1, false, {{WAFER_PORT_ramp, WAFER_TO(east)}}},
+      {{1, 0, 1, 1}, 0, 1, false, {{WAFER_PORT_west, WAFER_TO(ramp)}}}};
+  sends = (wafer_instruction){DO(compress, 40, WIRE(f32, 0), FLAT(f32, 0, 4))};
+  takes = (wafer_instruction){DO(axpy, run, AT(f32, 4, {0, 400, 0, 4}), WIRE(f32, 0),
+                                 AT(f32, 2000, {0, 0, 40, 4}), AT(f32, 4, {0, 400, 0, 4}))};
+  takes.shape[1] = 5, takes.shape[2] = 8;
+  if (narrow) {
+    sends.out.dtype = sends.in[0].dtype = takes.in[0].dtype = WAFER_DTYPE_f16;
+    sends.in[0].stride[3] = 2;
+  }
+  fixture *f = lay(2, code, counts, routes, 2);
+  create(f);
+  CU_ASSERT_FATAL(f->fabric != NULL);
+  for (uint32_t i = 0; i < 40; i++) {
+    uint16_t half = wafer_f16_of_f32(values[i]);
+    put(f, 0, narrow ? 2 * i : 4 * i, narrow ? (void *)&half : (void *)&values[i], narrow ? 2 : 4);
+  }
+  float zeros[500] = {0}, x[160];
+  for (int i = 0; i < 160; i++) x[i] = (float)(i + 1);
+  put(f, 1, 4, zeros, sizeof zeros);
+  put(f, 1, 2000, x, sizeof x);
+  return f;
+}
+
+static void sparse_wavelets_multiply_runs(void) {
+  float values[40] = {0};
+  values[0] = 2, values[5] = -3, values[13] = 0.5f, values[39] = 1, values[20] = -0.0f;
+  for (uint32_t narrow = 0; narrow < 2; narrow++)
+    for (uint32_t run_length = 1; run_length <= 9; run_length += 8) {
+      fixture *f = pairs(narrow, run_length, values);
+      run(f);
+      for (uint32_t high = 0; high < 5; high++)
+        for (uint32_t i = 0; i < run_length; i++) {
+          float want = 0, got;
+          for (uint32_t low = 0; low < 8; low++)
+            want += values[8 * high + low] * (float)(10 * low + i + 1);
+          CU_ASSERT(wafer_fabric_read(f->fabric, 1, 0, 4 + 400 * high + 4 * i, &got, 4));
+          CU_ASSERT(got == want);
+        }
+      CU_ASSERT(f->stats.elements == 4 + 4 * run_length);
+      CU_ASSERT(f->stats.hops == (narrow ? 4 + 1 : 2 * 4 + 1));
+      finish(f);
+    }
+}
+
+/* Each pair takes its set-up and its run; zeros nothing but the cycle in which they are seen. */
+static void sparse_wavelets_take_their_time(void) {
+  float values[40] = {0};
+  for (int i = 0; i < 4; i++) values[i] = 1;
+  uint64_t cycles[3];
+  for (uint32_t i = 0; i < 3; i++) {
+    values[4] = i == 2;
+    fixture *f = pairs(true, i == 1 ? 80 : 40, values);
+    run(f);
+    cycles[i] = wafer_fabric_finish(f->fabric, 1, 0);
+    finish(f);
+  }
+  CU_ASSERT(cycles[1] == cycles[0] + 4 * 40 / 4); /* four f16 a cycle */
+  CU_ASSERT(cycles[2] == cycles[0] + 40 / 4 + 5); /* vector-setup-cycles - 1 */
+}
+
+static void sparse_wavelets_stay_inside(void) {
+  float values[40] = {0};
+  values[39] = 1;
+  fixture *f = pairs(false, 1, values);
+  wafer_instruction few = f->programs[1].code[0];
+  few.shape[1] = 4;
+  f->programs[1].code = &few;
+  CU_ASSERT(wafer_fabric_run(f->fabric, &f->stats) == WAFER_TRAP);
+  CU_ASSERT(strstr(f->caught.text, "axpy takes index 39, outside of its 4x8 runs") != NULL);
+  finish(f);
+  f = pairs(false, 1, values);
+  wafer_instruction wrong = f->programs[0].code[0];
+  wrong.in[0].dtype = wrong.out.dtype = WAFER_DTYPE_i32;
+  f->programs[0].code = &wrong;
+  CU_ASSERT(wafer_fabric_reprogram(f->fabric, &f->program) == WAFER_BAD_INPUT);
+  CU_ASSERT(strstr(f->caught.text, "sparse wavelets of f32, f16 or bf16") != NULL);
+  finish(f);
+}
+
 static void marks_and_reprograms(void) {
   static const wafer_instruction first[] = {{.op = WAFER_CORE_mark, .value = 7},
                                             {DO(move, 20, FLAT(f32, 80, 4), FLAT(f32, 0, 4))},
@@ -477,6 +566,9 @@ CU_TestInfo tests_fabric_isa[] = {
     {"filters choose wavelets", filters_choose_wavelets},
     {"words cross the border", words_cross_the_border},
     {"the border waits in vain", the_border_waits_in_vain},
+    {"sparse wavelets multiply runs", sparse_wavelets_multiply_runs},
+    {"sparse wavelets take their time", sparse_wavelets_take_their_time},
+    {"sparse wavelets stay inside", sparse_wavelets_stay_inside},
     {"marks and reprograms", marks_and_reprograms},
     CU_TEST_INFO_NULL,
 };

@@ -1,0 +1,197 @@
+/* Sparse wavelets: `compress` sends the elements of a vector that are not zero, each as a pair of
+ * its 16-bit index and its value; `axpy` multiplies with each pair that comes one run of memory and
+ * adds it to another. A value of 16 bits shares the wavelet with its index, one of 32 bits has a
+ * second. Index 65535 ends the pairs, so that nobody has to know how many there are.
+ *
+ * Zeros cost their sender the cycle in which it sees them, and nobody else anything. A pair is set
+ * up as an instruction of its own would be, its descriptors being in registers; meanwhile other
+ * microthreads compute. */
+#include <string.h>
+
+#include "core_value.h"
+
+#define END_OF_PAIRS 0xffffu
+
+/* Of a microthread that executes one of these. */
+enum { AWAITS_INDEX, AWAITS_VALUE, RUNS };
+#define PHASE index[0]
+#define PAIR_INDEX index[1]
+#define PAIR_VALUE index[2]
+#define RUN_DONE index[3]
+
+bool core_takes_pairs(uint8_t op) {
+  return op == WAFER_CORE_compress || op == WAFER_CORE_axpy;
+}
+
+static bool is_narrow(const core_thread *t, uint32_t k) {
+  return wafer_dtype_bits((wafer_dtype)core_operand(t->code, k)->dtype) == 16;
+}
+
+wafer_status core_begin_pairs(const wafer_fabric *f, uint32_t at, core_thread *t) {
+  if (t->code->op == WAFER_CORE_compress && t->count >= END_OF_PAIRS)
+    return fabric_trap(f, f->cores[at].router,
+                       "compress has %u elements; a sparse wavelet counts to 65534", t->count);
+  if (t->code->op == WAFER_CORE_axpy) t->count = 0; /* the pairs say how many */
+  return WAFER_OK;
+}
+
+/* Room for a wavelet in the queue out; if not yet, when to look again. */
+static bool has_room(wafer_fabric *f, const core_thread *t, uint64_t *next) {
+  fabric_node *q = &f->nodes[t->queue[0]];
+  uint32_t wait = fabric_room_in(f, q, 1);
+  if (!wait) return true;
+  q->awaited |= wait == FABRIC_NONE;
+  if (wait != FABRIC_NONE && f->now + wait < *next) *next = f->now + wait;
+  return false;
+}
+
+static bool take_word(wafer_fabric *f, const core_thread *t, uint32_t *word, uint64_t *next) {
+  fabric_node *q = &f->nodes[t->queue[1]];
+  uint32_t wait = q->count ? fabric_wait_for(f, q, 0) : 0;
+  if (!q->count) return false;
+  if (wait) {
+    if (f->now + wait < *next) *next = f->now + wait;
+    return false;
+  }
+  *word = fabric_front(q)->word;
+  fabric_pop(f, q);
+  return true;
+}
+
+/* ---- compress ---- */
+
+static void push(wafer_fabric *f, const core_thread *t, uint32_t word, uint32_t control) {
+  fabric_push(f, t->queue[0], word, control, 1 + f->machine->ramp_cycles);
+}
+
+/* A wavelet, or the zeros up to the next: their cycles in *cost. */
+static wafer_status compress(wafer_fabric *f, uint32_t at, core_thread *t, bool *stepped,
+                             bool *over, uint32_t *cost, uint64_t *next) {
+  uint32_t bits = 0, zeros = 0, narrow = is_narrow(t, 1);
+  if (t->PHASE == AWAITS_VALUE) {
+    if (!(*stepped = has_room(f, t, next))) return WAFER_OK;
+    push(f, t, t->PAIR_VALUE, WAFER_CONTROL_none);
+    t->PHASE = AWAITS_INDEX;
+    return WAFER_OK;
+  }
+  for (; t->done < t->count; t->done++, zeros++) {
+    core_thread look = *t;
+    look.address[1] += (int64_t)t->done * t->code->in[0].stride[3];
+    WAFER_TRY(core_gather(f, at, &look, 1, 1, &bits));
+    if (narrow ? (bits & 0x7fffu) : (bits & 0x7fffffffu)) break;
+  }
+  if (zeros) {
+    *stepped = true;
+    *cost = zeros;
+    return WAFER_OK;
+  }
+  if (!(*stepped = has_room(f, t, next))) return WAFER_OK;
+  *over = t->done == t->count;
+  uint32_t index = *over ? END_OF_PAIRS : t->done++;
+  push(f, t, narrow ? index << 16 | (*over ? 0 : bits) : index,
+       *over ? t->code->control : WAFER_CONTROL_none);
+  f->stats.elements += !*over;
+  if (*over || narrow) return WAFER_OK;
+  t->PHASE = AWAITS_VALUE;
+  t->PAIR_VALUE = bits;
+  return WAFER_OK;
+}
+
+/* ---- axpy ---- */
+
+/* The runs that a pair means: its low bits, as many as shape[2] takes, count runs of level 2, the
+ * others those of level 1. */
+static wafer_status aim(const wafer_fabric *f, uint32_t at, core_thread *t) {
+  const wafer_instruction *code = t->code;
+  uint32_t bits = 0;
+  while (bits < 16 && (code->shape[2] - 1) >> bits) bits++;
+  uint32_t low = t->PAIR_INDEX & ((1u << bits) - 1), high = t->PAIR_INDEX >> bits;
+  if (low >= code->shape[2] || high >= code->shape[1])
+    return fabric_trap(f, f->cores[at].router, "axpy takes index %u, outside of its %ux%u runs",
+                       t->PAIR_INDEX, code->shape[1], code->shape[2]);
+  for (uint32_t k = 0; k <= 3; k++) {
+    const wafer_operand *o = core_operand(code, k);
+    if (k == 1) continue;
+    t->address[k] = o->address +
+                    (int64_t)(o->reg == WAFER_NO_REGISTER ? 0 : f->cores[at].r[o->reg]) +
+                    (int64_t)low * o->stride[2] + (int64_t)high * o->stride[1];
+  }
+  t->RUN_DONE = 0;
+  t->fraction = 0;
+  t->PHASE = RUNS;
+  return WAFER_OK;
+}
+
+/* The next pair, or the end of them; its set-up keeps nobody else from computing. */
+static wafer_status take_pair(wafer_fabric *f, uint32_t at, core_thread *t, bool *over,
+                              uint64_t *next) {
+  uint32_t word, setup = f->machine->vector_setup_cycles;
+  if (!take_word(f, t, &word, next)) return WAFER_OK;
+  f->moved = true;
+  bool has_index = t->PHASE == AWAITS_INDEX, narrow = is_narrow(t, 1);
+  t->ready = f->now + 1;
+  if (has_index) t->PAIR_INDEX = narrow ? word >> 16 : word & 0xffffu;
+  if (has_index && t->PAIR_INDEX == END_OF_PAIRS) {
+    *over = true;
+    return WAFER_OK;
+  }
+  if (has_index && !narrow) {
+    t->PHASE = AWAITS_VALUE;
+  } else {
+    t->PAIR_VALUE = narrow ? word & 0xffffu : word;
+    WAFER_TRY(aim(f, at, t));
+    if (setup > 2) t->ready = f->now + setup - 1;
+  }
+  if (t->ready < *next) *next = t->ready;
+  return WAFER_OK;
+}
+
+static float value_of(const core_thread *t) {
+  core_lanes wide;
+  uint32_t raw = t->PAIR_VALUE;
+  core_widen(CORE_F32, (wafer_dtype)t->code->in[0].dtype, &raw, 1, &wide);
+  return wide.f[0];
+}
+
+static wafer_status multiply(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t n) {
+  const wafer_instruction *code = t->code;
+  core_lanes raw, x, y;
+  float a = value_of(t);
+  WAFER_TRY(core_gather(f, at, t, 2, n, &raw));
+  core_widen(CORE_F32, (wafer_dtype)code->in[1].dtype, &raw, n, &x);
+  WAFER_TRY(core_gather(f, at, t, 3, n, &raw));
+  core_widen(CORE_F32, (wafer_dtype)code->in[2].dtype, &raw, n, &y);
+  for (uint32_t i = 0; i < n; i++) y.f[i] = __builtin_fmaf(a, x.f[i], y.f[i]);
+  core_narrow(CORE_F32, &y, n, (wafer_dtype)code->out.dtype, &raw);
+  WAFER_TRY(core_scatter(f, at, t, n, &raw));
+  for (uint32_t k = 0; k <= 3; k++)
+    if (k != 1) t->address[k] += (int64_t)n * core_operand(code, k)->stride[3];
+  t->RUN_DONE += n;
+  f->stats.elements += n;
+  return WAFER_OK;
+}
+
+/* A step of the run; all of it at once where nobody else computes on this core. */
+static wafer_status run(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t *cost) {
+  bool alone = f->cores[at].running == 1u << t->code->thread;
+  *cost = 0;
+  while (t->RUN_DONE < t->inner) {
+    uint32_t left = t->inner - t->RUN_DONE, n = t->step < left ? t->step : left;
+    *cost += core_step_cycles(f->machine, t, n);
+    WAFER_TRY(multiply(f, at, t, n));
+    if (!alone) break;
+  }
+  if (*cost == 0) *cost = 1;
+  if (t->RUN_DONE == t->inner) t->PHASE = AWAITS_INDEX;
+  return WAFER_OK;
+}
+
+wafer_status core_step_pairs(wafer_fabric *f, uint32_t at, core_thread *t, bool *stepped,
+                             bool *over, uint32_t *cost, uint64_t *next) {
+  *stepped = *over = false;
+  *cost = 1;
+  if (t->code->op == WAFER_CORE_compress) return compress(f, at, t, stepped, over, cost, next);
+  if (t->PHASE != RUNS) return take_pair(f, at, t, over, next);
+  *stepped = true;
+  return run(f, at, t, cost);
+}
