@@ -15,14 +15,13 @@ static MlirValue rows_of(grad *d, MlirValue x) {
 }
 
 /* b is a matrix for every batch of a: its gradient is one product over the rows of all batches,
- * not a sum of small ones. */
+ * not a sum of small ones; a's keeps its batches, whose dims may then be cut apart. */
 static void by_matrix(grad *d) {
-  wafer_shape a = grad_shape(d, d->x[0]), b = grad_shape(d, d->x[1]);
-  MlirValue g = rows_of(d, d->g);
+  wafer_shape b = grad_shape(d, d->x[1]);
   MlirValue w = grad_reshape_to(d, d->x[1], 2, b.dims + b.rank - 2);
-  if (d->wanted[0]) d->part[0] = grad_reshape(d, product(d, g, grad_swap_last(d, w)), &a);
+  if (d->wanted[0]) d->part[0] = product(d, d->g, grad_swap_last(d, w));
   if (!d->wanted[1]) return;
-  MlirValue part = product(d, grad_swap_last(d, rows_of(d, d->x[0])), g);
+  MlirValue part = product(d, grad_swap_last(d, rows_of(d, d->x[0])), rows_of(d, d->g));
   d->part[1] = grad_reshape(d, part, &b);
 }
 

@@ -12,7 +12,8 @@
  * Each op copies its tile once, a vector instruction per run along the longest local dim of the
  * result (gather: of a dim that is not looked up). A linear or cubic resize is 2 or 4
  * multiply-accumulates per element and resized dim, multiplied. What a scatter puts somewhere
- * arrives whole along dim 0: a core keeps what falls into its part. */
+ * comes to every part of dim 0, as a whole or in slices along its own rows, a loop that is never
+ * cut: a core keeps what falls into its part. */
 #include <string.h>
 
 #include "kernel_family.h"
@@ -91,8 +92,24 @@ static void slice(const kernel_view *k, uint32_t node, const kernel_map *result,
       kernel_map_loop(map, d, loop++);
 }
 
+/* Along which the indices of a scatter, and the updates with them, can pass in slices. */
+static uint32_t scattered_dim(const wafer_shape *indices) {
+  uint32_t longest = 0;
+  for (uint32_t d = 1; d < indices->rank; d++)
+    if (indices->dims[d] > indices->dims[longest]) longest = d;
+  return longest;
+}
+
+static bool passes(const wafer_node *anchor, uint32_t operand) {
+  return anchor->op == WAFER_OP_scatter && operand > 0;
+}
+
 static void loops(const wafer_kernel_body *body, wafer_loops *out) {
   const wafer_node *n = &body->nodes[body->anchor];
+  if (n->op == WAFER_OP_scatter) {
+    const wafer_shape *indices = &wafer_body_type(body, n->operands[1])->shape;
+    if (indices->rank) kernel_loop_append(out, indices->dims[scattered_dim(indices)], false);
+  }
   if (n->op != WAFER_OP_gather && n->op != WAFER_OP_slice) return;
   const wafer_shape *shape = &wafer_body_type(body, n->operands[0])->shape;
   bool gathers = n->op == WAFER_OP_gather;
@@ -118,14 +135,18 @@ static void gather(const kernel_view *k, const wafer_node *n, uint32_t operand,
 }
 
 /* Behind the indices' dims the updates' dims are those of the result behind dim 0. */
-static void scatter(const kernel_view *k, const wafer_node *n, uint32_t operand,
-                    const kernel_map *result, kernel_map *map) {
-  uint32_t indices = shape_of(k, n->operands[1])->rank;
+static void scatter(const kernel_view *k, uint32_t node, uint32_t operand, const kernel_map *result,
+                    kernel_map *map) {
+  const wafer_node *n = kernel_node(k, node);
+  const wafer_shape *all = shape_of(k, n->operands[1]);
+  uint32_t indices = all->rank;
   for (uint32_t d = 0; d < n->type.shape.rank; d++)
     if (operand == 0)
       kernel_map_set(map, d, result, d);
     else if (operand == 2 && d > 0)
       kernel_map_set(map, d - 1 + indices, result, d);
+  if (operand > 0 && indices && kernel_is_anchor(k, node) && k->loops.count > k->loops.parallel)
+    kernel_map_loop(map, scattered_dim(all), k->loops.parallel);
 }
 
 static void alike(const wafer_node *n, const kernel_map *result, kernel_map *map) {
@@ -142,7 +163,7 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
   case WAFER_OP_expand: kernel_map_broadcast(shape, &n->type.shape, result, map); break;
   case WAFER_OP_slice: slice(k, node, result, map); break;
   case WAFER_OP_gather: gather(k, n, i, result, map); break;
-  case WAFER_OP_scatter: scatter(k, n, i, result, map); break;
+  case WAFER_OP_scatter: scatter(k, node, i, result, map); break;
   default: alike(n, result, map); break; /* concat, pad, resize */
   }
 }
@@ -211,6 +232,19 @@ static uint64_t resize_cycles(const kernel_view *k, uint32_t node) {
   return cycles;
 }
 
+#define SCALARS_PER_UPDATE 6 /* load the index, is it this part's?, its address, count, branch */
+
+/* Of a scatter whose updates pass: every index is looked at, as if all were of this part. */
+static uint64_t update_cycles(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  uint32_t updates = n->operands[2], at = n->operands[1];
+  if (updates >= k->body->input_count || !k->passes[updates]) return 0;
+  uint64_t rows = k->elements[at], run = k->elements[updates] / (rows ? rows : 1);
+  uint64_t cycles = kernel_mul(rows, SCALARS_PER_UPDATE);
+  return kernel_add(cycles, kernel_vector(k, WAFER_RATE_add, kernel_dtype(k, updates),
+                                          k->elements[updates], run));
+}
+
 /* A copy of each operand's part; a pad fills the result first. */
 static uint64_t compute(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
@@ -219,6 +253,7 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
   if (n->op == WAFER_OP_resize) return resize_cycles(k, node);
   uint64_t cycles = kernel_over_tile(k, WAFER_RATE_move, dtype, y);
   if (n->op == WAFER_OP_pad) return kernel_mul(2, cycles);
+  if (n->op == WAFER_OP_scatter) return kernel_add(cycles, update_cycles(k, node));
   uint64_t again = k->machine->vector_setup_cycles + k->machine->descriptor_load_cycles;
   return n->op == WAFER_OP_concat ? kernel_add(cycles, (n->operand_count - 1) * again) : cycles;
 }
@@ -364,7 +399,8 @@ static uint64_t scratch(const kernel_view *k, uint32_t node) {
   uint64_t elements = slices || kernel_tile_elements(k, x) < kernel_tile_elements(k, y)
                           ? kernel_tile_elements(k, y)
                           : kernel_tile_elements(k, x);
-  return crossing_cycles(k, node) || k->loops.count > k->loops.parallel
+  bool looks_up = n->op != WAFER_OP_scatter && k->loops.count > k->loops.parallel;
+  return crossing_cycles(k, node) || looks_up
              ? kernel_mul(wafer_dtype_bytes(kernel_dtype(k, y)), elements)
              : 0;
 }
@@ -385,6 +421,7 @@ const kernel_family kernel_family_move = {.loops = loops,
                                           .fabric = fabric,
                                           .moves = moves,
                                           .windows = windows,
+                                          .passes = passes,
                                           .operations = operations,
                                           .scratch = scratch,
                                           .code = code};

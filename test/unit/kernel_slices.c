@@ -120,6 +120,26 @@ static void test_sums(void) {
   }
 }
 
+/* Rows of a table: the updates and their indices pass along their own rows to all parts of it, and
+ * every index is looked at (6 cycles) on each of them. */
+static void test_scatter(void) {
+  body_text b;
+  wafer_split split = split_text("rows0:8 cols1:4");
+  body_text_begin(&b, "move", "64x32xf32 512xi64 512x32xf32");
+  body_text_node(&b, "scatter", "0 1 2", "");
+  wafer_cost whole = cost_of(&b, "rows0:8 cols1:4");
+  b.depth[1] = b.depth[2] = 0;
+  wafer_cost passing = cost_of(&b, "rows0:8 cols1:4");
+  wafer_layout indices = wafer_kernel_input_layout(&b.body, &split, 1);
+  wafer_layout updates = wafer_kernel_input_layout(&b.body, &split, 2);
+  expect_layout("indices", &indices, "8x4");
+  expect_layout("updates", &updates, "8x1 1x4");
+  CU_ASSERT_EQUAL(whole.input_bytes, 8 * 8 * 4 + 512 * 8 + 512 * 8 * 4);
+  CU_ASSERT_EQUAL(passing.input_bytes,
+                  8 * 8 * 4 + 512 / 32 * 8 + 512 / 8 * 8 * 4 + 4 * WAFER_SLICE_BYTES);
+  CU_ASSERT_EQUAL(passing.compute_cycles, whole.compute_cycles + 512 * 6 + 28 + 512 * (6 + 8));
+}
+
 /* An operand that another node takes too, or one of a family that cannot, stays whole. */
 static void test_who_passes(void) {
   body_text b;
@@ -144,5 +164,6 @@ CU_TestInfo tests_kernel_slices[] = {{"shares over rows and columns", test_share
                                      {"shares are complete", test_shares_are_complete},
                                      {"cost of passing", test_cost},
                                      {"sums that wait", test_sums},
+                                     {"updates of a table", test_scatter},
                                      {"who passes", test_who_passes},
                                      CU_TEST_INFO_NULL};
