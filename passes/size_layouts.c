@@ -234,22 +234,24 @@ static uint32_t parent_of(const wafer_graph *g, uint32_t k) {
   return last;
 }
 
+/* Not where memory was so short that weights, or samples, wait for room. */
+static bool is_free(const layouts *l, const wafer_kernel_body *body, const uint32_t *depths) {
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (depths[i] && depths[i] != (body->input_is_weight[i] ? SIZE_WEIGHT_DEPTH : l->batch))
+      return false;
+  return true;
+}
+
 static wafer_status open_kernel(layouts *l, uint32_t k, const sized_kernel *greedy) {
   choice *c = &l->kernels[k];
   const wafer_graph_kernel *kernel = &l->graph->kernels[k];
   wafer_arena *arena = l->ctx->arena;
-  uint32_t inputs = kernel->body.input_count;
-  uint32_t *depths = WAFER_NEW(arena, uint32_t, inputs + 1);
   c->at = WAFER_NEW(arena, option, MOST_OPTIONS);
-  if (!depths || !c->at) return no_memory(l);
-  for (uint32_t i = 0; i < inputs; i++)
-    depths[i] = kernel->body.input_is_weight[i] ? SIZE_WEIGHT_DEPTH : l->batch;
-  depths[inputs] = l->batch;
-  bool same = !memcmp(depths, greedy->depths, (inputs + 1) * sizeof *depths);
+  if (!c->at) return no_memory(l);
   c->body = size_with_depths(&kernel->body, greedy->depths);
   c->parent = parent_of(l->graph, k);
   WAFER_TRY(add_option(l, k, greedy->point));
-  if (!same) return WAFER_OK; /* it had no room: as it is */
+  if (!is_free(l, &kernel->body, greedy->depths)) return WAFER_OK;
   const wafer_curve *curve;
   uint64_t budget = wafer_machine_core_budget(l->ctx->machine);
   WAFER_TRY(curve_of(l->ctx->diag, l->curves, &c->body, budget, 0, &curve));

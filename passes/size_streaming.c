@@ -33,6 +33,7 @@ typedef struct streaming {
   sizing *out;
   uint32_t batch;
   const wafer_shape_point **wished; /* kernel: the shape to take if it fits; NULL: none */
+  const sized_kernel *greedy;       /* of those wishes */
   uint64_t budget;
   wafer_rect whole;
   held *held;         /* value */
@@ -180,12 +181,12 @@ static uint64_t holding_price(const streaming *s, uint32_t k, const wafer_kernel
 /* The cheapest shape of the curve that fits; NULL: none does. *least: the fewest bytes met. */
 static const wafer_shape_point *choose(const streaming *s, uint32_t k,
                                        const wafer_kernel_body *body, const wafer_curve *curve,
-                                       uint64_t *least) {
+                                       uint64_t *least, uint64_t *cost) {
   const wafer_graph_kernel *kernel = &s->graph->kernels[k];
   const wafer_shape_point *best = NULL;
   uint64_t best_cycles = UINT64_MAX;
   uint32_t tried = 0;
-  for (size_t i = 0; i < curve->count && tried < SHAPES_TRIED; i++) {
+  for (size_t i = 0; i < curve->count && (tried < SHAPES_TRIED || s->price); i++) {
     const wafer_shape_point *point = &curve->at[i];
     if (best && point->cycles >= best_cycles) break;
     if (stays(s, kernel, body, point)) continue;
@@ -199,12 +200,13 @@ static const wafer_shape_point *choose(const streaming *s, uint32_t k,
     best = point;
     best_cycles = cycles;
   }
+  *cost = best_cycles;
   return best;
 }
 
 /* Tries the whole budget, then curves of what is left beside the held values. */
 static wafer_status find_shape(streaming *s, uint32_t k, const wafer_kernel_body *body,
-                               const wafer_shape_point **point, uint64_t *asked) {
+                               const wafer_shape_point **point, uint64_t *asked, uint64_t *cost) {
   uint64_t budget = s->budget, held_bytes = s->batch * s->live;
   *point = NULL;
   *asked = UINT64_MAX;
@@ -213,7 +215,7 @@ static wafer_status find_shape(streaming *s, uint32_t k, const wafer_kernel_body
     WAFER_TRY(curve_of(s->ctx->diag, s->curves, body, budget, 0, &curve));
     if (!curve->count && curve->least_bytes + held_bytes < *asked)
       *asked = curve->least_bytes + held_bytes;
-    *point = choose(s, k, body, curve, asked);
+    *point = choose(s, k, body, curve, asked, cost);
     uint64_t next =
         tries == 0 && held_bytes < s->budget ? s->budget - held_bytes : curve->least_bytes;
     if (next >= budget) break;
@@ -348,7 +350,9 @@ static uint64_t bytes_before(const streaming *s, const wafer_kernel_body *body,
 typedef struct attempt {
   wafer_kernel_body body;
   const wafer_shape_point *point; /* NULL: none fits yet */
-  wafer_kernel_body refused;      /* the body that asked for least, and what it asked for */
+  const uint32_t *depths;
+  uint64_t cost;             /* cycles, with what inputs and memory cost */
+  wafer_kernel_body refused; /* the body that asked for least, and what it asked for */
   uint64_t asked;
 } attempt;
 
@@ -358,8 +362,9 @@ static wafer_status try_depths(streaming *s, uint32_t k, uint32_t weights, uint3
   uint64_t least;
   if (a->point) return WAFER_OK;
   WAFER_TRY(set_depths(s, k, weights, inputs, outputs));
-  a->body = size_with_depths(&s->graph->kernels[k].body, s->out->kernels[k].depths);
-  WAFER_TRY(find_shape(s, k, &a->body, &a->point, &least));
+  a->depths = s->out->kernels[k].depths;
+  a->body = size_with_depths(&s->graph->kernels[k].body, a->depths);
+  WAFER_TRY(find_shape(s, k, &a->body, &a->point, &least, &a->cost));
   if (a->point && weights == 1) {
     least = bytes_before(s, &a->body, a->point);
     if (least > s->budget) a->point = NULL;
@@ -375,8 +380,8 @@ static wafer_status try_wish(streaming *s, uint32_t k, attempt *a) {
   const wafer_graph_kernel *kernel = &s->graph->kernels[k];
   const wafer_shape_point *wish = s->wished ? s->wished[k] : NULL;
   if (!wish) return WAFER_OK;
-  WAFER_TRY(set_depths(s, k, SIZE_WEIGHT_DEPTH, s->batch, s->batch));
-  a->body = size_with_depths(&kernel->body, s->out->kernels[k].depths);
+  a->depths = s->greedy[k].depths;
+  a->body = size_with_depths(&kernel->body, a->depths);
   if (bytes_beside(s, kernel, &a->body, wish) <= s->budget) a->point = wish;
   return WAFER_OK;
 }
@@ -402,22 +407,48 @@ static bool can_pass(const wafer_kernel_body *body) {
   return false;
 }
 
+#define WORDS_WITH_PROGRAMS                                                                        \
+  (1u << 23) /* of a kernel's operands: a plan that gets none, see launch.c */
+
+/* Whether slices may be taken because they are cheaper: they have no programs, so not in a plan
+ * that could run at fabric fidelity in reasonable time; and where memory is dear, since a factor as
+ * a whole often wants its sum cut, which leaves results on many cores at once. */
+static bool weighs_slices(const streaming *s, uint32_t k) {
+  const wafer_kernel_body *body = &s->graph->kernels[k].body;
+  uint64_t words = 0;
+  for (uint32_t i = 0; i < body->input_count; i++)
+    words += stream_words(&body->inputs[i], body->storage);
+  return s->price > 0 || words > WORDS_WITH_PROGRAMS;
+}
+
+/* Inputs whole, with as many buffers as there is room for. */
+static wafer_status try_whole(streaming *s, uint32_t k, bool streams, attempt *a) {
+  for (uint32_t weights = SIZE_WEIGHT_DEPTH + 1; weights-- > (streams ? 0 : 1);) {
+    WAFER_TRY(try_depths(s, k, weights, s->batch, s->batch, a));
+    if (s->batch > PASSING_DEPTH) WAFER_TRY(try_depths(s, k, weights, PASSING_DEPTH, s->batch, a));
+  }
+  return only_leaves(s, k) ? try_depths(s, k, streams ? 0 : SIZE_WEIGHT_DEPTH, 1, 0, a) : WAFER_OK;
+}
+
 static wafer_status size_phase_of(streaming *s, uint32_t k, bool *fits) {
   attempt a = {.asked = UINT64_MAX};
-  bool streams = has_weights(&s->graph->kernels[k].body);
+  const wafer_kernel_body *body = &s->graph->kernels[k].body;
+  bool streams = has_weights(body);
   WAFER_TRY(try_wish(s, k, &a));
-  for (uint32_t weights = SIZE_WEIGHT_DEPTH + 1; weights-- > (streams ? 0 : 1);) {
-    WAFER_TRY(try_depths(s, k, weights, s->batch, s->batch, &a));
-    if (s->batch > PASSING_DEPTH) WAFER_TRY(try_depths(s, k, weights, PASSING_DEPTH, s->batch, &a));
+  bool slices = s->batch == 1 && can_pass(body) && !a.point;
+  WAFER_TRY(try_whole(s, k, streams, &a));
+  if (slices && (!a.point || weighs_slices(s, k))) {
+    attempt passing = {.asked = UINT64_MAX};
+    WAFER_TRY(try_slices(s, k, streams, &passing));
+    if (passing.point ? !a.point || passing.cost < a.cost : !a.point && passing.asked < a.asked)
+      a = passing;
   }
-  if (only_leaves(s, k)) WAFER_TRY(try_depths(s, k, streams ? 0 : SIZE_WEIGHT_DEPTH, 1, 0, &a));
-  if (s->batch == 1 && can_pass(&s->graph->kernels[k].body))
-    WAFER_TRY(try_slices(s, k, streams, &a));
   *fits = a.point != NULL;
   if (!*fits)
     return size_refuse(s->ctx, s->graph, k, &a.refused, a.asked, s->budget, s->batch * s->live,
                        &s->out->refusal);
   s->out->kernels[k].point = a.point;
+  s->out->kernels[k].depths = a.depths;
   account(s, k, &a.body, a.point);
   return update_held(s, k, &a.body, a.point);
 }
@@ -519,6 +550,7 @@ wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer
       WAFER_NEW(ctx->arena, const wafer_shape_point *, graph->kernel_count);
   if (!wished) return no_memory(&s);
   WAFER_TRY(size_layouts(ctx, curves, graph, batch, out->kernels, wished));
+  s.greedy = out->kernels;
   WAFER_TRY(size_once(&s, keeps, wished, &together));
   if (together.cost.fits && together.cost.latency_cycles < out->cost.latency_cycles)
     *out = together;

@@ -71,6 +71,36 @@ void kernel_map_even(kernel_map *map, uint32_t to, const kernel_map *result, uin
                      int64_t even) {
   map->loop[to] = result->loop[d];
   map->even[to] = gcd(result->even[d], even);
+  map->nested[to] = result->nested[d];
+}
+
+void kernel_map_nest(kernel_map *map, uint32_t outer, uint32_t inner, const int64_t *dims,
+                     const kernel_map *result, uint32_t d) {
+  kernel_map_set(map, outer, result, d);
+  kernel_map_set(map, inner, result, d);
+  map->nested[outer] = dims[inner];
+  map->nested[inner] = -dims[outer];
+}
+
+/* Parts of a loop that goes over two dims are whole runs of both when there is the same number of
+ * them for every index of the outer one. Else one dim takes them all, and elements change cores:
+ * the outer one, unless a single index of it is too much for a core. */
+static kernel_cut nested_cut(int64_t nested, int64_t extent, uint32_t rows, uint32_t cols) {
+  int64_t outer = nested > 0 ? extent : -nested, inner = nested > 0 ? nested : extent;
+  int64_t parts = (int64_t)rows * cols, within = outer > 0 ? parts / outer : 0;
+  bool inside = nested<0, inner_leads = inner> KERNEL_LARGE_PART && inner > outer;
+  if ((rows > 1 && cols > 1) || within < 2 || parts % outer || inner % within)
+    return inside == (inner_leads && within > 0) ? (kernel_cut){rows, cols, 1}
+                                                 : (kernel_cut){1, 1, 1};
+  uint32_t own = (uint32_t)(inside ? within : outer), stride = inside ? 1 : (uint32_t)within;
+  return rows > 1 ? (kernel_cut){own, 1, stride} : (kernel_cut){1, own, stride};
+}
+
+kernel_cut kernel_cut_of(const kernel_map *map, uint32_t d, int64_t extent, uint32_t rows,
+                         uint32_t cols) {
+  if (map->even[d] && map->even[d] % ((int64_t)rows * cols) != 0) return (kernel_cut){1, 1, 1};
+  if (map->nested[d]) return nested_cut(map->nested[d], extent, rows, cols);
+  return (kernel_cut){rows, cols, 1};
 }
 
 void kernel_map_broadcast(const wafer_shape *operand, const wafer_shape *shape,
@@ -90,7 +120,7 @@ static kernel_map whole(void) {
 /* Two uses of one value: a dim stays cut where both want the same. */
 static void merge(kernel_map *map, const kernel_map *other) {
   for (uint32_t d = 0; d < WAFER_MAX_RANK; d++) {
-    if (map->loop[d] != other->loop[d]) map->loop[d] = -1;
+    if (map->loop[d] != other->loop[d] || map->nested[d] != other->nested[d]) map->loop[d] = -1;
     map->even[d] = gcd(map->even[d], other->even[d]);
   }
 }
@@ -219,13 +249,14 @@ static wafer_layout layout_of(const kernel_view *k, const wafer_split *split, ui
   for (uint32_t d = 0; d < WAFER_MAX_RANK; d++) {
     layout.rows[d] = layout.cols[d] = layout.row_stride[d] = layout.col_stride[d] = 1;
     if (d >= layout.rank || map->loop[d] < 0) continue;
-    uint32_t loop = (uint32_t)map->loop[d], rows = split->rows[loop], cols = split->cols[loop];
-    if (map->even[d] && map->even[d] % ((int64_t)rows * cols) != 0) continue;
-    layout.rows[d] = rows;
-    layout.cols[d] = cols;
-    if (rows > 1 || cols > 1) layout.order[d] = k->order[loop];
-    if (rows > 1) layout.row_stride[d] = stride_of(k, split->rows, loop);
-    if (cols > 1) layout.col_stride[d] = stride_of(k, split->cols, loop);
+    uint32_t loop = (uint32_t)map->loop[d];
+    kernel_cut cut = kernel_cut_of(map, d, kernel_type(k, value)->shape.dims[d], split->rows[loop],
+                                   split->cols[loop]);
+    layout.rows[d] = cut.rows;
+    layout.cols[d] = cut.cols;
+    if (cut.rows > 1 || cut.cols > 1) layout.order[d] = k->order[loop];
+    if (cut.rows > 1) layout.row_stride[d] = cut.stride * stride_of(k, split->rows, loop);
+    if (cut.cols > 1) layout.col_stride[d] = cut.stride * stride_of(k, split->cols, loop);
   }
   kernel_share(k, split, value, &layout);
   return layout;

@@ -13,7 +13,22 @@
 typedef struct kernel_map {
   int8_t loop[WAFER_MAX_RANK];  /* -1: the dim is whole on every core */
   int64_t even[WAFER_MAX_RANK]; /* when set, the dim is cut only if the parts divide this number */
+  int64_t
+      nested[WAFER_MAX_RANK]; /* when set, the loop goes over this dim and another one: n > 0,
+                                 the other lies inside and has n indices; n < 0, around it, -n */
 } kernel_map;
+
+#define KERNEL_LARGE_PART 1024 /* elements: one index of a dim is too many for a core to hold */
+
+/* How many parts of its loop's a dim has, over rows and columns, and how many parts of the loop lie
+ * between two of them. Of two dims that are one loop the outer one gets the parts, the inner one
+ * what is left when every index of the outer one is a part. */
+typedef struct kernel_cut {
+  uint32_t rows, cols, stride;
+} kernel_cut;
+
+kernel_cut kernel_cut_of(const kernel_map *map, uint32_t d, int64_t extent, uint32_t rows,
+                         uint32_t cols);
 
 /* What the windows of the slowest part need beyond its own tile, in elements along one dim. */
 typedef struct kernel_halo_dim {
@@ -212,11 +227,15 @@ static inline void kernel_map_set(kernel_map *map, uint32_t to, const kernel_map
                                   uint32_t d) {
   map->loop[to] = result->loop[d];
   map->even[to] = result->even[d];
+  map->nested[to] = result->nested[d];
 }
 static inline void kernel_map_loop(kernel_map *map, uint32_t to, uint32_t loop) {
   map->loop[to] = (int8_t)loop;
-  map->even[to] = 0;
+  map->even[to] = map->nested[to] = 0;
 }
+/* Dims `outer` and `inner` of the operand are, one inside the other, result dim d. */
+void kernel_map_nest(kernel_map *map, uint32_t outer, uint32_t inner, const int64_t *dims,
+                     const kernel_map *result, uint32_t d);
 /* As kernel_map_set, and the parts must divide `even` too. */
 void kernel_map_even(kernel_map *map, uint32_t to, const kernel_map *result, uint32_t d,
                      int64_t even);

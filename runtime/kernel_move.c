@@ -33,17 +33,27 @@ typedef struct dim_group {
   uint32_t lead, onto;   /* the dims that are cut: the first ones, or the largest */
   int64_t inner, beside; /* elements for one index of them */
   int64_t elements;
-  bool scattered; /* one of them is not the first: elements go anywhere */
+  bool scattered;         /* one of them is not the first: elements go anywhere */
+  uint32_t first, inside; /* just two dims become one: these; inside 0: it is not so */
 } dim_group;
-
-#define LARGE_PART 1024 /* elements: one index of the first dim is too many for a core to hold */
 
 static bool pick_largest(const wafer_shape *shape, uint32_t end, int64_t elements, uint32_t *dim) {
   uint32_t first = *dim;
-  if (elements / shape->dims[first] <= LARGE_PART) return false;
+  if (elements / shape->dims[first] <= KERNEL_LARGE_PART) return false;
   for (uint32_t d = first + 1; d < end; d++)
     if (shape->dims[d] > shape->dims[*dim]) *dim = d;
   return *dim != first;
+}
+
+/* Where there are two dims of more than 1 from the first one on: the other. */
+static uint32_t second_of(const wafer_shape *shape, uint32_t first, uint32_t end) {
+  uint32_t second = 0;
+  for (uint32_t d = first + 1; d < end; d++) {
+    if (shape->dims[d] == 1) continue;
+    if (second) return 0;
+    second = d;
+  }
+  return second;
 }
 
 static bool next_group(const wafer_shape *x, const wafer_shape *y, uint32_t *i, uint32_t *j,
@@ -62,6 +72,8 @@ static bool next_group(const wafer_shape *x, const wafer_shape *y, uint32_t *i, 
       return false;
   }
   g->elements = left;
+  g->first = g->lead;
+  g->inside = *j == g->onto + 1 ? second_of(x, g->lead, *i) : 0;
   g->scattered = pick_largest(x, *i, left, &g->lead);
   g->scattered |= pick_largest(y, *j, left, &g->onto);
   g->inner = left / x->dims[g->lead];
@@ -73,7 +85,12 @@ static void reshape(const wafer_shape *x, const wafer_shape *y, const kernel_map
                     kernel_map *map) {
   uint32_t i = 0, j = 0;
   dim_group g;
-  while (next_group(x, y, &i, &j, &g)) kernel_map_set(map, g.lead, result, g.onto);
+  while (next_group(x, y, &i, &j, &g)) {
+    if (g.inside && !result->nested[g.onto] && !result->even[g.onto])
+      kernel_map_nest(map, g.first, g.inside, x->dims, result, g.onto);
+    else
+      kernel_map_set(map, g.lead, result, g.onto);
+  }
 }
 
 /* A slice of a small part of a dim: its operand is cut along a loop of its own. */
@@ -309,11 +326,25 @@ static uint64_t row_cycles(const kernel_view *k, uint32_t value, uint32_t d, int
   return kernel_broadcast(k, (uint32_t)loop, kernel_words(kernel_dtype(k, value), elements));
 }
 
+/* Parts of two dims that become one are whole runs of it. */
+static bool aligned(const kernel_view *k, uint32_t x, const dim_group *g) {
+  const kernel_map *map = &k->map[x];
+  const wafer_shape *shape = shape_of(k, x);
+  if (!map->nested[g->inside] || map->loop[g->inside] < 0) return false;
+  uint32_t loop = (uint32_t)map->loop[g->inside];
+  kernel_cut outer = kernel_cut_of(map, g->first, shape->dims[g->first], k->split->rows[loop],
+                                   k->split->cols[loop]);
+  kernel_cut inner = kernel_cut_of(map, g->inside, shape->dims[g->inside], k->split->rows[loop],
+                                   k->split->cols[loop]);
+  return (uint64_t)outer.rows * outer.cols > 1 && (uint64_t)inner.rows * inner.cols > 1;
+}
+
 static uint64_t reshape_cycles(const kernel_view *k, uint32_t node) {
   uint32_t x = kernel_node(k, node)->operands[0], y = kernel_result(k, node), i = 0, j = 0;
   uint64_t cycles = 0;
   dim_group g;
   while (next_group(shape_of(k, x), shape_of(k, y), &i, &j, &g)) {
+    if (g.inside && aligned(k, x, &g)) continue;
     const shift s = {.count = g.elements,
                      .from = k->tile[x][g.lead] * g.inner,
                      .step = !g.scattered,

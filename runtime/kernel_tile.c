@@ -69,10 +69,15 @@ void kernel_view_split(kernel_view *k, const wafer_split *split) {
     k->elements[v] = 1;
     for (uint32_t d = 0; d < shape->rank; d++) {
       int loop = map->loop[d];
-      if (loop < 0 || (map->even[d] && map->even[d] % parts[loop] != 0))
+      if (loop < 0) {
         k->tile[v][d] = shape->dims[d];
-      else
-        k->tile[v][d] = k->plain[v] ? part[loop] : kernel_ceil(shape->dims[d], parts[loop]);
+      } else if (k->plain[v] && !map->even[d]) {
+        k->tile[v][d] = part[loop];
+      } else {
+        kernel_cut cut =
+            kernel_cut_of(map, d, shape->dims[d], split->rows[loop], split->cols[loop]);
+        k->tile[v][d] = kernel_ceil(shape->dims[d], (int64_t)cut.rows * cut.cols);
+      }
       k->elements[v] = kernel_mul(k->elements[v], (uint64_t)k->tile[v][d]);
     }
   }

@@ -217,6 +217,28 @@ static void test_layout_positions(void) {
   CU_ASSERT_FALSE(wafer_layout_equal(&bias, &other));
 }
 
+/* Two dims that a reshape makes one are cut as runs of it where the parts allow that. */
+static void test_layout_of_merged_dims(void) {
+  static const struct {
+    const char *split;
+    uint32_t heads, width, heads_stride;
+  } cases[] = {{"cols1:64", 16, 4, 4}, {"cols1:8", 8, 1, 1},
+               {"cols1:48", 48, 1, 1}, {"rows1:2 cols1:32", 64, 1, 1},
+               {"cols1:16", 16, 1, 1}, {"rows0:4 cols1:512", 16, 32, 32}};
+  for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
+    body_text b;
+    wafer_split split = split_text(cases[i].split);
+    body_text_begin(&b, "move", "16x2048x256xf32");
+    body_text_node(&b, "transpose", "0", "perm=1,0,2");
+    body_text_node(&b, "reshape", "1", "shape=2048,4096");
+    b.body.anchor = 1;
+    wafer_layout x = wafer_kernel_input_layout(&b.body, &split, 0);
+    CU_ASSERT_EQUAL(x.rows[0] * x.cols[0], cases[i].heads);
+    CU_ASSERT_EQUAL(x.rows[2] * x.cols[2], cases[i].width);
+    if (x.cols[0] > 1) CU_ASSERT_EQUAL(x.col_stride[0], cases[i].heads_stride);
+  }
+}
+
 static void test_layout_tiles(void) {
   wafer_layout layout = {.rank = 2, .rows = {2, 1}, .cols = {1, 3}};
   wafer_shape shape = {2, {5, 7}};
@@ -712,6 +734,7 @@ CU_TestInfo tests_kernel[] = {
     {"chain of 512 cores", test_chain_formula},
     {"a 1x1 window runs over all of the tile", test_pointwise_run},
     {"halo when windows and tiles drift apart", test_strided_halo},
+    {"dims that a reshape makes one", test_layout_of_merged_dims},
     {"cost of a softmax whose dim is cut", test_softmax_cost},
     {"values between nodes", test_scratch},
     {"depths and element types", test_depths_and_types},
