@@ -1,7 +1,8 @@
 /* Chain reductions: every core of a line of parts adds what comes from the part behind to its own
- * and passes it on, a word per cycle; two colours alternate. Where other parts lie between, words
- * pass them by, lines that interleave on colours of their own. Columns first, then the rows of the
- * first columns. */
+ * and passes it on, a word per cycle; two colours alternate. Few words over many neighbours go in
+ * two phases: a chain in each group, then one of the groups' first cores (wafer_reduce_group).
+ * Where other parts lie between, words pass them by, lines that interleave on colours of their own.
+ * Columns first, then the rows of the first columns. */
 #include <string.h>
 
 #include "program_build.h"
@@ -54,8 +55,11 @@ enum {
   CHAIN_COLORS,
   CHAIN_LANES,
   CHAIN_DONE_ROWS,
-  CHAIN_DONE_COLS
+  CHAIN_DONE_COLS,
+  CHAIN_STEP_AND_GROUP /* parts from a link to the next; links of a chain, in the upper half */
 };
+#define CHAIN_STEP(constant) ((uint32_t)(constant)[CHAIN_STEP_AND_GROUP] & 0xffffu)
+#define CHAIN_GROUP(constant) ((uint32_t)(constant)[CHAIN_STEP_AND_GROUP] >> 16)
 enum { LINK_none, LINK_first, LINK_middle, LINK_last };
 
 /* Loops whose parts lie between two parts of `loop`: the product of their numbers. */
@@ -85,9 +89,13 @@ static void extra(const program *p, const program_step *step, uint32_t row, uint
   uint32_t part = c[CHAIN_VERTICAL] ? loop->row[row] : loop->col[col];
   uint32_t parts = c[CHAIN_VERTICAL] ? loop->rows : loop->cols;
   uint32_t lane = (c[CHAIN_VERTICAL] ? row : col) % (uint32_t)c[CHAIN_LANES];
-  out[0] = part == 0 ? LINK_first : part + 1 == parts ? LINK_last : LINK_middle;
-  out[1] = c[CHAIN_COLORS] + (int32_t)(2 * lane + (part & 1));       /* its own colour */
-  out[2] = c[CHAIN_COLORS] + (int32_t)(2 * lane + ((part + 1) & 1)); /* of the part behind */
+  uint32_t link = part / CHAIN_STEP(c), links = (parts + CHAIN_STEP(c) - 1) / CHAIN_STEP(c);
+  bool first = link % CHAIN_GROUP(c) == 0;
+  bool last = link + 1 == links || (link + 1) % CHAIN_GROUP(c) == 0;
+  if (part % CHAIN_STEP(c) || (first && last)) return;
+  out[0] = first ? LINK_first : last ? LINK_last : LINK_middle;
+  out[1] = c[CHAIN_COLORS] + (int32_t)(2 * lane + (link & 1));       /* its own colour */
+  out[2] = c[CHAIN_COLORS] + (int32_t)(2 * lane + ((link + 1) & 1)); /* of the link behind */
 }
 
 static void wire(nest *n, uint32_t k, wafer_dtype dtype, int32_t color) {
@@ -148,6 +156,25 @@ static uint32_t lanes_of(const program *p, uint32_t loop, bool vertical, uint32_
   return 1;
 }
 
+/* One phase over the columns, or rows, of one loop: `group` links to a chain, `step` parts from one
+ * to the next. */
+static wafer_status chain_phase(program *p, const spread *s, const int32_t *constant,
+                                uint32_t stride, uint32_t step_parts, uint32_t group) {
+  program_step step = program_step_of(p->node, s, emit);
+  step.extra = extra;
+  fragment *f = program_open(p);
+  if (!f) return program_no_memory(p);
+  memcpy(step.constant, constant, sizeof step.constant);
+  step.constant[CHAIN_COLORS] = (int32_t)f->colors;
+  step.constant[CHAIN_STEP_AND_GROUP] = (int32_t)(group << 16 | step_parts);
+  for (int32_t i = 0; i < 2 * constant[CHAIN_LANES]; i++) (void)fragment_color(f);
+  routes(p, f, &step, stride * step_parts);
+  const wafer_machine *m = p->r->machine;
+  p->latency +=
+      (uint64_t)(group - 1) * (2 * m->ramp_cycles + m->hop_cycles * stride * step_parts + 1);
+  return program_add(p, &step);
+}
+
 /* Over the columns, or rows, of one loop; `done`: loops that have gone before. */
 static wafer_status chain_line(program *p, const spread *s, uint32_t loop, bool vertical,
                                uint32_t rows_done, uint32_t cols_done, wafer_core_op op) {
@@ -157,24 +184,17 @@ static wafer_status chain_line(program *p, const spread *s, uint32_t loop, bool 
   if (parts < 2) return WAFER_OK;
   if (4 * lanes > p->r->machine->colors)
     return program_refuse(p, "it is summed over parts that lie too far apart");
-  program_step step = program_step_of(p->node, s, emit);
-  step.extra = extra;
-  fragment *f = program_open(p);
-  if (!f) return program_no_memory(p);
-  int32_t color = (int32_t)f->colors;
-  for (uint32_t i = 0; i < 2 * lanes; i++) (void)fragment_color(f);
   const int32_t constant[PROGRAM_EXTRA] = {[CHAIN_LOOP] = (int32_t)loop,
                                            [CHAIN_VERTICAL] = vertical,
                                            [CHAIN_OP] = (int32_t)op,
-                                           [CHAIN_COLORS] = color,
                                            [CHAIN_LANES] = (int32_t)lanes,
                                            [CHAIN_DONE_ROWS] = (int32_t)rows_done,
                                            [CHAIN_DONE_COLS] = (int32_t)cols_done};
-  memcpy(step.constant, constant, sizeof step.constant);
-  routes(p, f, &step, stride);
-  const wafer_machine *m = p->r->machine;
-  p->latency += (uint64_t)(parts - 1) * (2 * m->ramp_cycles + m->hop_cycles * stride + 1);
-  return program_add(p, &step);
+  uint64_t words = (spread_bytes(s) + WAFER_WAVELET_BYTES - 1) / WAFER_WAVELET_BYTES;
+  uint32_t group = stride == 1 ? wafer_reduce_group(p->r->machine, parts, words) : parts;
+  WAFER_TRY(chain_phase(p, s, constant, stride, 1, group));
+  if (group == parts) return WAFER_OK;
+  return chain_phase(p, s, constant, stride, group, (parts + group - 1) / group);
 }
 
 wafer_status program_chain(program *p, const spread *s, uint32_t set, wafer_core_op op) {

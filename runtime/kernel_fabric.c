@@ -5,6 +5,7 @@
  *   descriptor_load besides. Where `stride` cores lie from one part to the next, a step is that
  * many hops and a link carries that many flows: B stride + (2 T_R + hop stride + 1)(P - 1). Partial
  * sums travel as f32, a word each; what is broadcast is packed.
+ * Neighbours may be summed in two phases instead: wafer_reduce_group.
  * - Halo exchange: a pass over the rows, one over the columns, each the words of the larger side
  * over one link, both directions at once: words x hops + hop x hops + 2 T_R + setup +
  * descriptor_load, where hops = stride x tiles that the farthest word crosses. */
@@ -31,8 +32,32 @@ static uint64_t departure(const wafer_machine *m) {
   return m->vector_setup_cycles + m->descriptor_load_cycles + 2ull * m->ramp_cycles;
 }
 
+static uint64_t two_phase(const wafer_machine *m, uint64_t parts, uint64_t group, uint64_t words) {
+  uint64_t depth = group - 1 + (parts + group - 1) / group - 1;
+  uint64_t way = m->hop_cycles * (parts - 1) + (2ull * m->ramp_cycles + 1) * depth;
+  return kernel_add(kernel_add(kernel_mul(2, words), way),
+                    2 * (m->vector_setup_cycles + (uint64_t)m->descriptor_load_cycles));
+}
+
+static uint64_t one_chain(const wafer_machine *m, uint64_t parts, uint64_t words) {
+  uint64_t step = 2ull * m->ramp_cycles + m->hop_cycles + 1;
+  return kernel_add(kernel_add(words, step * (parts - 1)),
+                    m->vector_setup_cycles + (uint64_t)m->descriptor_load_cycles);
+}
+
+uint32_t wafer_reduce_group(const wafer_machine *m, uint32_t parts, uint64_t words) {
+  uint32_t group = 1;
+  while ((uint64_t)group * group < parts) group++;
+  if (parts < 4) return parts;
+  return two_phase(m, parts, group, words) < one_chain(m, parts, words) ? group : parts;
+}
+
 static uint64_t chain(const wafer_machine *m, cut c, uint64_t words) {
   if (c.parts < 2) return 0;
+  if (c.stride == 1 && c.parts <= UINT32_MAX) {
+    uint64_t group = wafer_reduce_group(m, (uint32_t)c.parts, words);
+    return group < c.parts ? two_phase(m, c.parts, group, words) : one_chain(m, c.parts, words);
+  }
   uint64_t step = 2ull * m->ramp_cycles + m->hop_cycles * c.stride + 1;
   return kernel_add(kernel_add(kernel_mul(words, c.stride), step * (c.parts - 1)),
                     m->vector_setup_cycles + m->descriptor_load_cycles);

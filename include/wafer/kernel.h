@@ -168,6 +168,13 @@ static inline uint64_t wafer_cost_bytes(const wafer_cost *c) {
   return c->code_bytes + c->weight_bytes + c->input_bytes + c->output_bytes + c->scratch_bytes;
 }
 
+/* How `words` per core are summed along a line of `parts` neighbours: this many form a group, which
+ * is a chain; then the groups' first cores are one (two-phase). All parts: a single chain.
+ * Whichever takes fewer cycles: words + (2 T_R + 1 + hop) (P - 1), or 2 words + hop (P - 1) + (2
+ * T_R + 1) (S - 1 + G - 1) and the second instruction ("Near-Optimal Wafer-Scale Reduce", HPDC
+ * 2024). */
+uint32_t wafer_reduce_group(const wafer_machine *machine, uint32_t parts, uint64_t words);
+
 void wafer_kernel_cost(const wafer_machine *machine, const wafer_kernel_body *body,
                        const wafer_split *split, wafer_cost *cost);
 

@@ -312,6 +312,47 @@ FAMILY_TEST(reduce)
 FAMILY_TEST(softmax)
 FAMILY_TEST(move)
 
+/* Few words over many neighbours are summed in two phases, more of them in one chain; the cost
+ * model and the program pick alike, and both sum right. */
+static void test_phases(void) {
+  static const struct {
+    const char *inputs, *family, *op, *operands, *attrs, *split;
+    uint32_t parts;
+    uint64_t words;
+    bool phases;
+  } cases[] = {
+      {"12x180xf32", "reduce", "reduce_sum", "0", "axes=1 keepdims=0", "cols1:60", 60, 12, true},
+      {"40x61xf32", "reduce", "reduce_max", "0", "axes=1 keepdims=0", "rows1:61", 61, 40, true},
+      {"400x180xf32", "reduce", "reduce_sum", "0", "axes=1 keepdims=0", "cols1:60", 60, 400, false},
+      {"4x50xf32 w:50x6xf32", "gemm", "matmul", "0 1", "", "cols2:50", 50, 24, true},
+      {"4x5xf32 w:5x6xf32", "gemm", "matmul", "0 1", "", "cols2:5", 5, 24, false},
+      {"6x40xf32", "softmax", "softmax", "0", "axis=1", "cols1:40", 40, 6, true},
+  };
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *m;
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(NULL, arena, "small64", &m), WAFER_OK);
+  for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
+    body_text b;
+    wafer_split split = split_text(cases[i].split);
+    CU_ASSERT_EQUAL(wafer_reduce_group(m, cases[i].parts, cases[i].words) < cases[i].parts,
+                    cases[i].phases);
+    body_text_begin(&b, cases[i].family, cases[i].inputs);
+    CU_ASSERT_TRUE_FATAL(put(&b, cases[i].op, cases[i].operands, cases[i].attrs));
+    program_run run = program_run_body("small64", &b, &split, i);
+    if (run.status != WAFER_OK) printf("\n  %s: %s", cases[i].op, run.message);
+    CU_ASSERT_EQUAL(run.status, WAFER_OK);
+    CU_ASSERT_TRUE(run.error <= F32_ERROR);
+    CU_ASSERT_TRUE(run.code_bytes <= run.code_modelled);
+    if (off(run.predicted, run.counted) > 0.1 || off(run.modelled, run.counted) > 0.15)
+      printf("\n  %s %s: counted %llu, predicted %llu, modelled %llu", cases[i].op, cases[i].inputs,
+             (unsigned long long)run.counted, (unsigned long long)run.predicted,
+             (unsigned long long)run.modelled);
+    CU_ASSERT_TRUE(off(run.predicted, run.counted) <= 0.1);
+    CU_ASSERT_TRUE(off(run.modelled, run.counted) <= 0.15);
+  }
+  wafer_arena_destroy(arena);
+}
+
 CU_TestInfo tests_program[] = {{"map", test_map},
                                {"types", test_types},
                                {"gemm", test_gemm},
@@ -320,5 +361,6 @@ CU_TestInfo tests_program[] = {{"map", test_map},
                                {"pool", test_pool},
                                {"reduce", test_reduce},
                                {"softmax", test_softmax},
+                               {"two phases of a reduction", test_phases},
                                {"move", test_move},
                                CU_TEST_INFO_NULL};
