@@ -25,16 +25,17 @@ static wafer_status lower_trained(lowering *l, MlirOperation main, wafer_trainin
   to->trained = trained;
   for (uint32_t i = 0; i < weights; i++)
     if (wafer_weights_at(l->plan->weights, i)->trained)
-      trained[to->trained_count++] = (wafer_trained){i, WAFER_NONE};
+      trained[to->trained_count++] = (wafer_trained){.weight = i, .gradient = WAFER_NONE};
   for (uint32_t i = 0; i < l->graph.output_count; i++) {
     wafer_ir_port port = wafer_ir_result(main, i);
-    if (port.role != WAFER_ROLE_gradient) continue;
+    if (port.role != WAFER_ROLE_gradient && port.role != WAFER_ROLE_statistic) continue;
     wafer_trained key = {.weight = weight_of(l, port.of)};
     wafer_trained *found = bsearch(&key, trained, to->trained_count, sizeof *trained, by_weight);
     if (!found)
       return wafer_fail(l->ctx->diag, wafer_at_file(l->ir->file), WAFER_INTERNAL,
                         "weight '%s' has a gradient, but no kernel reads it", port.of);
     found->gradient = l->graph.outputs[i];
+    found->statistic = port.role == WAFER_ROLE_statistic;
   }
   return WAFER_OK;
 }
@@ -73,6 +74,7 @@ wafer_status lower_training(lowering *l) {
                          .seed = WAFER_NONE,
                          .micro_batch = samples,
                          .noises = noises};
+  (void)wafer_ir_get_classes(l->ir, &to->classes);
   (void)wafer_ir_get_optimizer(l->ir, &to->optimizer);
   lower_results(l, main, to);
   lower_arguments(l, main, to, noises);

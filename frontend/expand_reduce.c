@@ -188,8 +188,10 @@ static void train_batch_norm(import_node *n) {
   MlirValue operands[] = {x, node_input(n, 1), node_input(n, 2), mean, variance};
   wafer_attr attr = FLOAT_ATTR(epsilon, attr_float(n, "epsilon", 1e-5));
   n->outputs[0] = emit_op(n, WAFER_OP_batch_norm, 5, operands, &attr, 1);
-  if (n->output_count > 1) n->outputs[1] = running(n, node_input(n, 3), mean, momentum);
-  if (n->output_count > 2) n->outputs[2] = running(n, node_input(n, 4), variance, momentum);
+  n->outputs[1] = running(n, node_input(n, 3), mean, momentum);
+  n->outputs[2] = running(n, node_input(n, 4), variance, momentum);
+  for (uint32_t i = 1; i < 3 && n->status == WAFER_OK; i++)
+    training_keeps(n->im, node_input(n, 2 + i), n->outputs[i]);
   if (n->opset >= 14) return;
   if (n->output_count > 3) n->outputs[3] = mean;
   if (n->output_count > 4) n->outputs[4] = variance;
@@ -197,16 +199,20 @@ static void train_batch_norm(import_node *n) {
 
 void import_batch_norm(import_node *n) {
   bool trains = n->opset < 7 ? !attr_int(n, "is_test", 0) : attr_int(n, "training_mode", 0) != 0;
+  const wafer_training_options *options = n->im->training.options;
+  bool judged = trains && options && options->evaluate; /* by what training has kept */
   if (!attr_int(n, "spatial", 1))
     node_problem(n, WAFER_PROBLEM_attribute, "statistics per element (spatial = 0)");
-  if (trains) {
+  if (trains && !judged) {
     train_batch_norm(n);
     return;
   }
-  wafer_view view; /* statistics are no parameters: they stay as they are */
-  for (uint32_t i = 3; i < 5; i++) training_known(n->im, node_input(n, i), true, &view);
+  wafer_view view; /* without training mode statistics are no parameters: they stay as they are */
+  for (uint32_t i = 3; i < 5 && !judged; i++) training_known(n->im, node_input(n, i), true, &view);
   wafer_attr attr = FLOAT_ATTR(epsilon, attr_float(n, "epsilon", 1e-5));
   n->outputs[0] = emit_op(n, WAFER_OP_batch_norm, 5, n->inputs, &attr, 1);
+  for (uint32_t i = 1; judged && i < n->output_count && i < 3; i++)
+    n->outputs[i] = node_input(n, 2 + i);
 }
 
 void import_instance_norm(import_node *n) {

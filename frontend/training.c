@@ -82,6 +82,17 @@ bool training_known(importer *im, MlirValue value, bool use, wafer_view *view) {
   return false;
 }
 
+bool training_keeps(importer *im, MlirValue value, MlirValue next) {
+  training_state *t = &im->training;
+  for (uint32_t i = 0; i < t->count; i++) {
+    extra_argument *a = &t->at[i];
+    if (!mlirValueEqual(a->value, value) || a->role != WAFER_ROLE_parameter) continue;
+    if (!t->options->evaluate && mlirValueIsNull(a->next)) a->next = next;
+    return true;
+  }
+  return false;
+}
+
 MlirValue emit_noise(import_node *n, const wafer_shape *shape) {
   importer *im = n->im;
   wafer_type type = {WAFER_DTYPE_f32, *shape};
@@ -193,6 +204,25 @@ static wafer_status settle(importer *im) {
   return WAFER_OK;
 }
 
+/* Results of @main behind the model's: what its statistics become. */
+static wafer_status add_statistics(importer *im, wafer_ir_port *results, uint32_t *count) {
+  const training_state *t = &im->training;
+  MlirOperation end = mlirBlockGetTerminator(im->b.block);
+  MlirValue *values = WAFER_NEW(im->ctx->arena, MlirValue, *count + t->count + 1);
+  if (!values) return no_memory(im);
+  for (uint32_t i = 0; i < *count; i++) values[i] = mlirOperationGetOperand(end, i);
+  for (uint32_t i = 0; i < t->count; i++) {
+    const extra_argument *a = &t->at[i];
+    if (mlirValueIsNull(a->next)) continue;
+    values[*count] = a->next;
+    const char *name = wafer_arena_printf(im->ctx->arena, "next:%s", a->of);
+    if (!name) return no_memory(im);
+    results[(*count)++] = (wafer_ir_port){name, WAFER_ROLE_statistic, a->of};
+  }
+  mlirOperationSetOperands(end, *count, values);
+  return WAFER_OK;
+}
+
 wafer_status training_finish(importer *im) {
   const training_state *t = &im->training;
   MlirOperation main = wafer_ir_main(im->root), end = mlirBlockGetTerminator(im->b.block);
@@ -200,7 +230,7 @@ wafer_status training_finish(importer *im) {
   uint32_t in = (uint32_t)mlirBlockGetNumArguments(im->b.block), first = in - t->count;
   uint32_t out = (uint32_t)mlirOperationGetNumOperands(end);
   wafer_ir_port *arguments = WAFER_NEW(im->ctx->arena, wafer_ir_port, in + 1);
-  wafer_ir_port *results = WAFER_NEW(im->ctx->arena, wafer_ir_port, out + 1);
+  wafer_ir_port *results = WAFER_NEW(im->ctx->arena, wafer_ir_port, out + t->count + 1);
   if (!arguments || !results) return no_memory(im);
   for (uint32_t i = 0; i < out; i++) results[i] = wafer_ir_result(main, i);
   for (uint32_t i = 0; i < first; i++) arguments[i] = wafer_ir_argument(main, i);
@@ -211,6 +241,7 @@ wafer_status training_finish(importer *im) {
     if (!name) return no_memory(im);
     arguments[first + i] = (wafer_ir_port){name, a->role, a->of};
   }
+  WAFER_TRY(add_statistics(im, results, &out));
   return wafer_ir_set_ports(im->ctx, im->root, arguments, results);
 }
 

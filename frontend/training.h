@@ -17,7 +17,8 @@ typedef struct extra_argument {
   const onnx_tensor *tensor; /* parameter: where it comes from */
   wafer_view view;           /* its initial value; data NULL: absent */
   MlirValue value;
-  bool known; /* its value is part of what was compiled: it stays a constant */
+  MlirValue next; /* of a statistic of the model: its value after this micro-batch; else null */
+  bool known;     /* its value is part of what was compiled: it stays a constant */
 } extra_argument;
 
 typedef struct training_state {
@@ -33,6 +34,9 @@ wafer_status training_parameter(struct importer *im, const onnx_tensor *tensor, 
                                 MlirValue *out);
 /* The initial value of a parameter; with `use` it is a constant from now on. */
 bool training_known(struct importer *im, MlirValue value, bool use, wafer_view *view);
+/* After a micro-batch the parameter that `value` is becomes `next`, which is no gradient's
+ * business. Of others, and in evaluation, nothing happens. */
+bool training_keeps(struct importer *im, MlirValue value, MlirValue next);
 /* A new input of draws from [0, 1), f32, named after the node. */
 MlirValue emit_noise(struct import_node *n, const wafer_shape *shape);
 /* The constant target of a node that changes shapes: where its leading entry is the declared batch

@@ -1,6 +1,9 @@
 /* Makes a training step of a model that was imported for training: its outputs give way to the loss
  * and the gradients of its parameters, and these, arguments of @main so far, become weights.
  *
+ * Statistics that a model keeps while it is trained stay results: the next value of an argument
+ * that the loss does not read.
+ *
  *   @main(x, w: parameter) -> y   =>   @main(x, labels, seed) -> loss, count, gradient of w
  *                                      %w = nn.weight "w"
  *
@@ -21,9 +24,9 @@ typedef struct trainer {
   wafer_builder b;
   MlirValue output, labels, seed; /* seed: null for evaluation */
   uint32_t parameter_count;
-  MlirValue *parameters, *gradients;
-  const char **names; /* of the parameters' weights */
-  bool *trained;
+  MlirValue *parameters, *gradients; /* of a statistic: its next value */
+  const char **names;                /* of the parameters' weights */
+  bool *trained, *statistic;
 } trainer;
 
 static wafer_status no_memory(const trainer *t) {
@@ -53,7 +56,9 @@ static wafer_status find_parameters(trainer *t) {
   t->gradients = WAFER_NEW(arena, MlirValue, count + 1);
   t->names = WAFER_NEW(arena, const char *, count + 1);
   t->trained = WAFER_NEW(arena, bool, count + 1);
-  if (!t->parameters || !t->gradients || !t->names || !t->trained) return no_memory(t);
+  t->statistic = WAFER_NEW(arena, bool, count + 1);
+  if (!t->parameters || !t->gradients || !t->names || !t->trained || !t->statistic)
+    return no_memory(t);
   for (uint32_t i = 0; i < count; i++) {
     wafer_ir_port port = wafer_ir_argument(t->main, i);
     if (port.role != WAFER_ROLE_parameter) continue;
@@ -61,6 +66,19 @@ static wafer_status find_parameters(trainer *t) {
     t->parameters[t->parameter_count++] = mlirBlockGetArgument(t->block, i);
   }
   return WAFER_OK;
+}
+
+static void find_statistics(trainer *t) {
+  uint32_t results = (uint32_t)mlirOperationGetNumOperands(t->end);
+  for (uint32_t i = 0; i < results; i++) {
+    wafer_ir_port port = wafer_ir_result(t->main, i);
+    if (port.role != WAFER_ROLE_statistic) continue;
+    for (uint32_t p = 0; p < t->parameter_count; p++) {
+      if (strcmp(t->names[p], port.of)) continue;
+      t->statistic[p] = true;
+      t->gradients[p] = mlirOperationGetOperand(t->end, i);
+    }
+  }
 }
 
 /* ---- Loss and gradients ---- */
@@ -91,9 +109,14 @@ static wafer_status derive(trainer *t, const grad_loss *loss) {
                      .fixed = t->parameters};
   WAFER_TRY(wafer_grad_reaches(&t->b, &what, t->trained));
   if (t->options->evaluate) return WAFER_OK;
-  WAFER_TRY(wafer_grad_build(&t->b, &what, t->gradients));
+  MlirValue *gradients = WAFER_NEW(t->ctx->arena, MlirValue, t->parameter_count + 1);
+  if (!gradients) return no_memory(t);
+  WAFER_TRY(wafer_grad_build(&t->b, &what, gradients));
   for (uint32_t i = 0; i < t->parameter_count; i++) {
     wafer_type type = wafer_ir_value_type(t->parameters[i]);
+    t->trained[i] |= t->statistic[i];
+    if (t->statistic[i]) continue;
+    t->gradients[i] = gradients[i];
     if (t->trained[i] && mlirValueIsNull(t->gradients[i]))
       WAFER_TRY(wafer_build_splat(&t->b, &type, 0, &t->gradients[i]));
   }
@@ -121,10 +144,12 @@ static wafer_status finish(trainer *t, const grad_loss *loss) {
     ports[count++] = (wafer_ir_port){"correct", WAFER_ROLE_correct, NULL};
   for (uint32_t i = 0; i < t->parameter_count && !t->options->evaluate; i++) {
     if (!t->trained[i]) continue;
-    const char *name = wafer_arena_printf(t->ctx->arena, "gradient:%s", t->names[i]);
+    wafer_role role = t->statistic[i] ? WAFER_ROLE_statistic : WAFER_ROLE_gradient;
+    const char *name =
+        wafer_arena_printf(t->ctx->arena, t->statistic[i] ? "next:%s" : "gradient:%s", t->names[i]);
     if (!name) return no_memory(t);
     values[count] = t->gradients[i];
-    ports[count++] = (wafer_ir_port){name, WAFER_ROLE_gradient, t->names[i]};
+    ports[count++] = (wafer_ir_port){name, role, t->names[i]};
   }
   mlirOperationSetOperands(t->end, count, values);
   return wafer_ir_set_ports(t->ctx, t->ir, in, ports);
@@ -196,6 +221,7 @@ wafer_status wafer_pass_grad(const wafer_ctx *ctx, wafer_ir *ir) {
   t.d.b = &t.b;
   WAFER_TRY(find_output(&t));
   WAFER_TRY(find_parameters(&t));
+  find_statistics(&t);
   wafer_ir_set_micro_batch(ir, micro_batch(&t));
   WAFER_TRY(build_loss(&t, &loss));
   WAFER_TRY(derive(&t, &loss));

@@ -85,7 +85,7 @@ typedef struct grad_loss {
 } grad_loss;
 
 /* The labels that a loss takes; UNSUPPORTED names what does not fit the output. */
-wafer_status grad_loss_labels(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_type *output,
+wafer_status grad_loss_labels(const wafer_ctx *ctx, wafer_ir *ir, const wafer_type *output,
                               wafer_type *labels);
 /* `seed` null: no gradient, but `correct` for the losses that have it. */
 void grad_loss_build(grad *d, MlirValue y, MlirValue labels, MlirValue seed, grad_loss *out);

@@ -32,7 +32,7 @@ static uint32_t class_axis(const wafer_training_options *o, uint32_t rank) {
   return (uint32_t)(axis < 0 ? axis + rank : axis);
 }
 
-wafer_status grad_loss_labels(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_type *output,
+wafer_status grad_loss_labels(const wafer_ctx *ctx, wafer_ir *ir, const wafer_type *output,
                               wafer_type *labels) {
   const wafer_training_options *o = training_of(ctx);
   uint32_t rank = output->shape.rank, axis = class_axis(o, rank);
@@ -49,6 +49,8 @@ wafer_status grad_loss_labels(const wafer_ctx *ctx, const wafer_ir *ir, const wa
     return wafer_fail(ctx->diag, loc, WAFER_USAGE, "loss %s: class axis %d of an output of %u dims",
                       wafer_loss_name(o->loss), o->class_axis, rank);
   if (!has_label_numbers(o->loss)) return WAFER_OK;
+  if (output->shape.dims[axis] <= UINT32_MAX)
+    wafer_ir_set_classes(ir, (uint32_t)output->shape.dims[axis]);
   *labels = (wafer_type){.dtype = WAFER_DTYPE_i64};
   for (uint32_t i = 0; i < rank; i++)
     if (i != axis) labels->shape.dims[labels->shape.rank++] = output->shape.dims[i];

@@ -192,7 +192,8 @@ static wafer_status add_outputs(reader *r, MlirOperation main) {
       return wafer_fail(r->ctx->diag, wafer_ir_loc(r->ir, main), WAFER_BAD_INPUT,
                         "output %u is not a value of its own", i);
     wafer_ir_port port = wafer_ir_result(main, i);
-    bool gradient = port.role == WAFER_ROLE_gradient;
+    bool statistic = port.role == WAFER_ROLE_statistic;
+    bool gradient = statistic || port.role == WAFER_ROLE_gradient;
     const wafer_weight *of = gradient ? wafer_weights_find(r->ir->weights, port.of) : NULL;
     if (of && of->sparse) value->sparse = true, value->nonzeros = of->nonzeros;
     value->owner = gradient ? WAFER_OWNER_gradient : WAFER_OWNER_output;

@@ -12,6 +12,7 @@
 #define NAME_ROLE "wafer.role"           /* of the same: what it is beside data of the model */
 #define NAME_OF "wafer.of"               /* of the same: the weight or node that it belongs to */
 #define NAME_MICRO "wafer.micro_batch"   /* i64 */
+#define NAME_CLASSES "wafer.classes"     /* i64 */
 #define NAME_WEIGHT "wafer.weight"       /* unit, on a kernel's argument */
 #define NAME_FAMILY "wafer.family"       /* string */
 #define NAME_ANCHOR "wafer.anchor"       /* i64 */

@@ -49,6 +49,13 @@ void wafer_ir_set_micro_batch(wafer_ir *ir, uint32_t samples) {
   set_int(root_of(ir), NAME_MICRO, samples);
 }
 
+bool wafer_ir_get_classes(const wafer_ir *ir, uint32_t *classes) {
+  return get_u32(root_of(ir), NAME_CLASSES, classes);
+}
+void wafer_ir_set_classes(wafer_ir *ir, uint32_t classes) {
+  set_int(root_of(ir), NAME_CLASSES, classes);
+}
+
 bool wafer_ir_get_optimizer(const wafer_ir *ir, wafer_optimizer_kind *kind) {
   const char *name;
   if (!get_string(root_of(ir), NAME_OPTIMIZER, &name)) return false;

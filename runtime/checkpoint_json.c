@@ -14,7 +14,7 @@ const char *const checkpoint_files[CHECKPOINT_FILES] = {"weights.safetensors", "
 
 /* Members of wafer_checkpoint, in the file's order. Numbers are text where a double of JSON would
  * not hold them. */
-#define TEXTS(X) X(model) X(loss) X(optimizer)
+#define TEXTS(X) X(model) X(loss) X(optimizer) X(sparsity)
 #define COUNTS(X) X(step) X(updates) X(batch) X(micro_batch) X(seed) X(good_steps)
 #define REALS(X) X(last_loss) X(loss_scale)
 

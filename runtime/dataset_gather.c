@@ -56,16 +56,16 @@ typedef struct range {
   double least, most;
 } range;
 
-static wafer_status out_of_range(const wafer_diag *diag, const shard *s, uint64_t sample,
-                                 double value, const wafer_gather *how) {
+static wafer_status out_of_range(const wafer_diag *diag, const shard *s, uint64_t row, double value,
+                                 const wafer_gather *how) {
   if (how->classes)
     return wafer_fail(diag, wafer_at_file(s->path), WAFER_BAD_INPUT,
-                      "sample %" PRIu64 " has label %.17g, the loss has classes 0 to %" PRId64 "%s",
-                      sample, value, how->classes - 1,
+                      "row %" PRIu64 " has label %.17g, the loss has classes 0 to %" PRId64 "%s",
+                      row, value, how->classes - 1,
                       how->ignores ? "" : "; --ignore-index names labels that do not count");
   return wafer_fail(diag, wafer_at_file(s->path), WAFER_BAD_INPUT,
-                    "sample %" PRIu64 " has %.17g, which the model's input of %s does not hold",
-                    sample, value, wafer_dtype_name(how->dtype));
+                    "row %" PRIu64 " has %.17g, which the model's input of %s does not hold", row,
+                    value, wafer_dtype_name(how->dtype));
 }
 
 static bool is_label(const wafer_gather *how, double value) {
@@ -73,7 +73,7 @@ static bool is_label(const wafer_gather *how, double value) {
   return value >= 0 && value < (double)how->classes && value == floor(value);
 }
 
-static wafer_status convert(const wafer_diag *diag, const shard *s, uint64_t sample, int64_t first,
+static wafer_status convert(const wafer_diag *diag, const shard *s, uint64_t row, int64_t first,
                             int64_t count, const wafer_gather *how, void *to) {
   wafer_dtype from = s->view.dtype;
   bool to_integer = !wafer_dtype_is_float(how->dtype);
@@ -83,7 +83,7 @@ static wafer_status convert(const wafer_diag *diag, const shard *s, uint64_t sam
     double value = wafer_element_f64(from, s->view.data, first + i);
     bool fine =
         how->classes ? is_label(how, value) : !to_integer || (value >= r.least && value <= r.most);
-    if (!fine) return out_of_range(diag, s, sample, value, how);
+    if (!fine) return out_of_range(diag, s, row, value, how);
     if (to_integer && !wafer_dtype_is_float(from))
       wafer_element_set_i64(how->dtype, to, i, wafer_element_i64(from, s->view.data, first + i));
     else
@@ -107,7 +107,7 @@ wafer_status wafer_dataset_gather(const wafer_dataset *d, const wafer_diag *diag
     if (s->view.dtype == how->dtype && !how->classes)
       memcpy(to, (const char *)s->view.data + (size_t)first * wafer_dtype_bytes(how->dtype), step);
     else
-      WAFER_TRY(convert(diag, s, samples[i], first, elements, how, to));
+      WAFER_TRY(convert(diag, s, d->tokens ? (uint64_t)first : sample, first, elements, how, to));
   }
   return WAFER_OK;
 }

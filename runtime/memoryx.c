@@ -32,6 +32,7 @@ struct wafer_memoryx {
   /* Of the call under way. */
   const float *gradients;
   rule_step step;
+  float share;
 };
 
 /* ---- layout ---- */
@@ -54,10 +55,15 @@ static bool is_f32(const resident *r) {
   return r->about.dtype == WAFER_DTYPE_f32;
 }
 
+static uint32_t slots_of(const wafer_optimizer *optimizer, const wafer_parameter *p,
+                         rule_slot *slots) {
+  return p->statistic ? 0 : rule_slots(optimizer->kind, &p->shape, slots);
+}
+
 uint64_t wafer_memoryx_bytes_of(const wafer_optimizer *optimizer, const wafer_parameter *p) {
   rule_slot slots[RULE_SLOTS];
   uint64_t elements = elements_of(&p->shape), bytes = aligned(4 * elements);
-  uint32_t count = rule_slots(optimizer->kind, &p->shape, slots);
+  uint32_t count = slots_of(optimizer, p, slots);
   if (p->dtype != WAFER_DTYPE_f32) bytes += aligned(wafer_dtype_bytes(p->dtype) * elements);
   for (uint32_t i = 0; i < count; i++) bytes += aligned(4 * elements_of(&slots[i].shape));
   return bytes;
@@ -94,7 +100,7 @@ static wafer_status describe(wafer_memoryx *m, const wafer_parameter *parameters
     r->elements = elements_of(&r->about.shape);
     r->offset = m->elements;
     r->first_piece = m->pieces;
-    r->slot_count = rule_slots(m->optimizer.kind, &r->about.shape, r->slots);
+    r->slot_count = slots_of(&m->optimizer, &r->about, r->slots);
     r->server = server[i];
     m->servers[r->server].bytes += wafer_memoryx_bytes_of(&m->optimizer, &r->about);
     m->state_count += r->slot_count + !is_f32(r);
@@ -275,8 +281,15 @@ void wafer_memoryx_squares(wafer_memoryx *m, const float *gradients, double *squ
     const resident *r = &m->residents[p];
     uint64_t end = p + 1 < m->count ? m->residents[p + 1].first_piece : m->pieces;
     squares[p] = 0;
-    for (uint64_t i = r->first_piece; i < end; i++) squares[p] += m->squares[i];
+    for (uint64_t i = r->first_piece; i < end && !r->about.statistic; i++)
+      squares[p] += m->squares[i];
   }
+}
+
+/* What the micro-batches made of it, on the average. */
+static void keep_statistic(const wafer_memoryx *m, const resident *r, uint64_t from, uint64_t n) {
+  const float *sum = m->gradients + r->offset;
+  for (uint64_t i = from; i < from + n; i++) r->master[i] = sum[i] * m->share;
 }
 
 static void update_piece(void *self, uint64_t piece) {
@@ -285,7 +298,10 @@ static void update_piece(void *self, uint64_t piece) {
   resident *r = of_piece(m, piece, &from, &n);
   float *slots[RULE_SLOTS] = {NULL};
   for (uint32_t i = 0; i < r->slot_count; i++) slots[i] = r->state[i] + from;
-  rule_apply(&m->step, r->master + from, m->gradients + r->offset + from, slots, n);
+  if (r->about.statistic)
+    keep_statistic(m, r, from, n);
+  else
+    rule_apply(&m->step, r->master + from, m->gradients + r->offset + from, slots, n);
   keep_zeros(r, from, n);
   narrow(r, from, n);
 }
@@ -293,13 +309,17 @@ static void update_piece(void *self, uint64_t piece) {
 static void update_whole(void *self, uint64_t parameter) {
   wafer_memoryx *m = self;
   resident *r = &m->residents[parameter];
-  rule_factored(&m->step, &r->about.shape, r->master, m->gradients + r->offset, r->state);
+  if (r->about.statistic)
+    keep_statistic(m, r, 0, r->elements);
+  else
+    rule_factored(&m->step, &r->about.shape, r->master, m->gradients + r->offset, r->state);
   keep_zeros(r, 0, r->elements);
   narrow(r, 0, r->elements);
 }
 
 void wafer_memoryx_update(wafer_memoryx *m, const wafer_update *update, const float *gradients) {
   m->gradients = gradients;
+  m->share = (float)update->share;
   m->step = rule_step_of(&m->optimizer, update->number, update->lr, update->scale);
   if (rule_elementwise(m->optimizer.kind))
     store_each(m->pool, m->pieces, update_piece, m);

@@ -47,6 +47,10 @@ static wafer_status check_trained(const plan_check *c, const wafer_trained *t, u
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
                       "training: weight '%s' has %s gradient, the plan has %s seed", weight->name,
                       evaluates ? "a" : "no", evaluates ? "no" : "a");
+  if (t->statistic && evaluates)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                      "training: weight '%s' is a statistic of an evaluation, which keeps none",
+                      weight->name);
   if (evaluates) return WAFER_OK;
   WAFER_TRY(check_value(c, "a gradient", t->gradient, false));
   const wafer_value *v = &plan->values[t->gradient];

@@ -219,6 +219,7 @@ static const xml_field training_fields[] = {
     {"labels", &xml_u32, AT(T, labels)},
     {"seed", &xml_index, AT(T, seed), .fallback = "none"},
     {"micro-batch", &xml_u32, AT(T, micro_batch)},
+    {"classes", &xml_u32, AT(T, classes), .fallback = "0"},
     {"optimizer", &xml_optimizer, AT(T, optimizer), .fallback = "sgd"},
 };
 const xml_element xml_training_element = ELEMENT("training", training_fields);
@@ -228,6 +229,7 @@ const xml_element xml_training_element = ELEMENT("training", training_fields);
 static const xml_field trained_fields[] = {
     {"weight", &xml_u32, AT(T, weight)},
     {"gradient", &xml_index, AT(T, gradient), .fallback = "none"},
+    {"statistic", &xml_flag, AT(T, statistic), .fallback = "false"},
 };
 const xml_element xml_trained_element = ELEMENT("trained", trained_fields);
 #undef T

@@ -13,7 +13,8 @@ static uint64_t elements_of(const wafer_weight *w) {
 uint64_t wafer_scale_parameters(const wafer_plan *plan) {
   uint64_t elements = 0;
   for (uint32_t i = 0; plan->training && i < plan->training->trained_count; i++)
-    elements += elements_of(wafer_weights_at(plan->weights, plan->training->trained[i].weight));
+    if (!plan->training->trained[i].statistic)
+      elements += elements_of(wafer_weights_at(plan->weights, plan->training->trained[i].weight));
   return elements;
 }
 

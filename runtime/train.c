@@ -19,10 +19,15 @@ static wafer_status usage(const run *r, const char *file, const char *text) {
 
 /* ---- checkpoints ---- */
 
+static const char *sparsity_of(const run *r) {
+  return r->o->sparsity ? r->o->sparsity : "0 dense";
+}
+
 static wafer_checkpoint about(const run *r) {
   return (wafer_checkpoint){.model = r->o->model,
                             .loss = r->o->loss,
                             .optimizer = wafer_optimizer_name(r->o->optimizer.kind),
+                            .sparsity = sparsity_of(r),
                             .step = r->step,
                             .updates = r->updates,
                             .batch = r->o->batch,
@@ -63,6 +68,12 @@ static wafer_status same_run(const run *r, const wafer_checkpoint *c) {
       return wafer_fail(o->diag, wafer_at_file(o->checkpoint), WAFER_USAGE,
                         "the checkpoint is of a run with %s %" PRIu64 ", this one has %" PRIu64,
                         numbers[i].option, numbers[i].was, numbers[i].is);
+  if (strcmp(c->sparsity, sparsity_of(r)))
+    return wafer_fail(
+        o->diag, wafer_at_file(o->checkpoint), WAFER_USAGE,
+        "the checkpoint is of a run with other zeros: --sparsity and --mask made '%s' of "
+        "its weights, and '%s' of this one's",
+        c->sparsity, sparsity_of(r));
   if (strcmp(c->optimizer, optimizer) || strcmp(c->loss, o->loss))
     return wafer_fail(o->diag, wafer_at_file(o->checkpoint), WAFER_USAGE,
                       "the checkpoint is of a run with %s and %s, this one has %s and %s", c->loss,
@@ -124,7 +135,10 @@ static wafer_status not_finite(const run *r, double loss) {
 static wafer_status apply(run *r, double factor, wafer_train_step *told) {
   const wafer_train_options *o = r->o;
   if (o->clip_norm > 0 && told->norm > o->clip_norm) factor *= o->clip_norm / (told->norm + 1e-6);
-  wafer_update update = {.number = ++r->updates, .lr = told->lr, .scale = factor};
+  wafer_update update = {.number = ++r->updates,
+                         .lr = told->lr,
+                         .scale = factor,
+                         .share = (double)o->micro_batch / (double)o->batch};
   return r->t->update(r->t->self, &update);
 }
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wafer/onnx.h"
 #include "wafer/scale.h"
 
 typedef unsigned long long ull;
@@ -90,23 +89,13 @@ static wafer_status match_fields(job *j, const char *path, const wafer_dataset *
   return WAFER_OK;
 }
 
-/* Labels are checked against the classes of the output that the loss reads: 0, not at all, where
- * the model does not say how many they are. */
-static wafer_status find_classes(job *j) {
+/* Labels are checked against the classes of what the loss reads. */
+static void check_labels(job *j) {
   const wafer_training_options *loss = &j->a->loss;
-  const wafer_onnx_info *info;
   wafer_gather *labels = &j->fields[j->field_count - 1];
-  if (!has_classes(j->a)) return WAFER_OK;
-  WAFER_TRY(wafer_onnx_inspect(cli_diag(), j->arena, j->a->model, &info));
-  for (size_t i = 0; i < info->output_count; i++) {
-    const wafer_shape *shape = &info->outputs[i].shape;
-    uint32_t axis = loss->class_axis < 0 ? shape->rank - 1 : 1;
-    if (loss->output ? strcmp(loss->output, info->outputs[i].name) : i > 0) continue;
-    if (axis < shape->rank) labels->classes = shape->dims[axis];
-  }
+  labels->classes = j->plan->training->classes;
   labels->ignores = loss->ignores;
   labels->ignore_index = loss->ignore_index;
-  return WAFER_OK;
 }
 
 static wafer_status set_window(job *j, wafer_dataset *data) {
@@ -158,7 +147,12 @@ static wafer_status list_parameters(job *j) {
   if (!j->parameters) return cli_no_memory();
   for (uint32_t i = 0; i < t->trained_count; i++) {
     const wafer_weight *w = wafer_weights_at(j->plan->weights, t->trained[i].weight);
-    j->parameters[i] = (wafer_parameter){w->name, w->dtype, w->shape, w->data, w->sparse};
+    j->parameters[i] = (wafer_parameter){.name = w->name,
+                                         .dtype = w->dtype,
+                                         .shape = w->shape,
+                                         .initial = w->data,
+                                         .statistic = t->trained[i].statistic,
+                                         .sparse = w->sparse};
     if (!w->data && !j->a->compile_only && !j->a->validate_only)
       return wafer_fail(cli_diag(), wafer_at_file(j->a->model), WAFER_BAD_INPUT,
                         "weight '%s' is absent: there is nothing to start from", w->name);
@@ -272,6 +266,28 @@ static void print_plan(const job *j) {
   fflush(stdout);
 }
 
+/* The share that --sparsity asked for, and a digest of where the zeros are, which --mask may say.
+ */
+static wafer_status describe_zeros(job *j) {
+  uint64_t digest = 0;
+  bool sparse = false;
+  for (uint32_t i = 0; i < j->parameter_count; i++) {
+    const wafer_parameter *p = &j->parameters[i];
+    int64_t elements = 0;
+    (void)wafer_shape_elements(&p->shape, &elements);
+    if (!p->sparse || !p->initial) continue;
+    sparse = true;
+    for (int64_t e = 0; e < elements; e++)
+      if (wafer_element_f64(p->dtype, p->initial, e) == 0)
+        digest = wafer_mix(wafer_mix(digest, i), (uint64_t)e);
+  }
+  j->a->train.sparsity =
+      sparse
+          ? wafer_arena_printf(j->arena, "%.9g zeros %016" PRIx64, j->a->compile.sparsity, digest)
+          : wafer_arena_printf(j->arena, "%.9g dense", j->a->compile.sparsity);
+  return j->a->train.sparsity ? WAFER_OK : cli_no_memory();
+}
+
 static uint64_t label_elements(const job *j) {
   wafer_shape shape = sample_shape(j->plan, j->plan->training->labels);
   int64_t elements = 1;
@@ -288,6 +304,7 @@ static wafer_status settle_run(job *j) {
   a->train.elements = label_elements(j);
   a->train.classes = j->eval_plan && j->eval_plan->training->correct != WAFER_NONE;
   a->train.evaluate = j->eval_data != NULL;
+  WAFER_TRY(describe_zeros(j));
   char *path = realpath(a->model, NULL);
   a->train.model = wafer_arena_strdup(j->arena, path ? path : a->model);
   free(path);
@@ -341,7 +358,7 @@ static wafer_status prepare(void *self) {
   WAFER_TRY(list_parameters(j));
   if (j->data) WAFER_TRY(match_fields(j, j->a->data, j->data));
   if (j->eval_data) WAFER_TRY(match_fields(j, j->a->eval_data, j->eval_data));
-  if (j->field_count) WAFER_TRY(find_classes(j));
+  if (j->field_count) check_labels(j);
   j->state_bytes = state_bytes(j);
   WAFER_TRY(predict(j));
   return list_parameters(j);

@@ -18,8 +18,9 @@ extern "C" {
 typedef struct wafer_checkpoint {
   const char *model; /* path of the ONNX file */
   const char *loss, *optimizer;
-  uint64_t step;    /* steps done */
-  uint64_t updates; /* of them those that changed weights */
+  const char *sparsity; /* share of zeros that was asked for, and what they are: two words */
+  uint64_t step;        /* steps done */
+  uint64_t updates;     /* of them those that changed weights */
   uint64_t batch, micro_batch, seed;
   double last_loss;
   double loss_scale;

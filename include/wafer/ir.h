@@ -155,7 +155,7 @@ wafer_status wafer_ir_name_arguments(wafer_builder *b, uint32_t count, const cha
  * imported for training, the others in a training plan (see wafer_training in plan.h). */
 #define WAFER_ROLE_MAP(X)                                                                          \
   X(none)                                                                                          \
-  X(parameter) X(labels) X(seed) X(noise) X(loss) X(count) X(correct) X(gradient)
+  X(parameter) X(labels) X(seed) X(noise) X(loss) X(count) X(correct) X(gradient) X(statistic)
 
 typedef enum wafer_role {
 #define X(name) WAFER_ROLE_##name,
@@ -167,7 +167,7 @@ typedef enum wafer_role {
 typedef struct wafer_ir_port {
   const char *name;
   wafer_role role;
-  const char *of; /* parameter, gradient: the weight; noise: the ONNX node; else NULL */
+  const char *of; /* parameter, gradient, statistic: the weight; noise: the ONNX node; else NULL */
 } wafer_ir_port;
 
 /* Strings live as long as the context. */
@@ -238,6 +238,9 @@ void wafer_ir_set_storage(wafer_ir *ir, wafer_dtype storage);
 /* Of a training plan: samples of a micro-batch; pass grad. */
 bool wafer_ir_get_micro_batch(const wafer_ir *ir, uint32_t *samples);
 void wafer_ir_set_micro_batch(wafer_ir *ir, uint32_t samples);
+/* Classes that labels number; false: the loss has none. Pass grad. */
+bool wafer_ir_get_classes(const wafer_ir *ir, uint32_t *classes);
+void wafer_ir_set_classes(wafer_ir *ir, uint32_t classes);
 /* Of a pipeline that trains: what updates its weights; pass mode. */
 bool wafer_ir_get_optimizer(const wafer_ir *ir, wafer_optimizer_kind *kind);
 void wafer_ir_set_optimizer(wafer_ir *ir, wafer_optimizer_kind kind);

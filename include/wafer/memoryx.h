@@ -19,6 +19,7 @@ typedef struct wafer_parameter {
       dtype; /* f32, f16 or bf16; what is not f32 has a master copy in f32 that is updated */
   wafer_shape shape;
   const void *initial; /* dense row-major; NULL: zeros */
+  bool statistic;      /* no weight: without state, it becomes the mean of its "gradients" */
   bool sparse; /* zeros of `initial`, which is borrowed too, stay zero whatever is loaded or updated
                 */
 } wafer_parameter;
@@ -55,13 +56,14 @@ uint64_t wafer_memoryx_bytes(const wafer_memoryx *memoryx); /* weights and state
 uint64_t wafer_memoryx_offset(const wafer_memoryx *memoryx, uint32_t parameter);
 
 /* Per parameter the sum of squares of its gradients in f64, in a fixed order of pieces; not finite
- * when an element is not. */
+ * when an element is not. 0 of a statistic. */
 void wafer_memoryx_squares(wafer_memoryx *memoryx, const float *gradients, double *squares);
 
 typedef struct wafer_update {
   uint64_t number; /* of updates so far, this one included: from 1 */
   double lr;       /* of this step */
   double scale;    /* of every gradient: 1 / elements, loss scale and clipping in one number */
+  double share;    /* of every statistic: 1 / micro-batches */
 } wafer_update;
 
 void wafer_memoryx_update(wafer_memoryx *memoryx, const wafer_update *update,

@@ -209,6 +209,7 @@ bool wafer_function_on_host(const wafer_function *function);
 typedef struct wafer_trained {
   uint32_t weight;   /* index of the plan's weights, which has `trained` set; ascending */
   uint32_t gradient; /* value, output of functions[0], of the weight's type; NONE: evaluation */
+  bool statistic;    /* the output is no gradient: the weight becomes its mean over micro-batches */
 } wafer_trained;
 
 /* An input of functions[0] that the driver fills with draws from [0, 1) of f32, keyed by seed,
@@ -229,6 +230,7 @@ typedef struct wafer_training {
   uint32_t labels;  /* input */
   uint32_t seed;    /* input: gradient of `loss` to start the backward pass; NONE: evaluation */
   uint32_t micro_batch;           /* leading dim of the inputs */
+  uint32_t classes;               /* labels are numbers below it; 0: they are none of classes */
   wafer_optimizer_kind optimizer; /* of wafer_plan_updates; elsewhere it says nothing */
   uint32_t trained_count, noise_count;
   const wafer_trained *trained;

@@ -152,6 +152,7 @@ typedef struct wafer_train_options {
   uint64_t eval_every; /* 0: after the last step alone; without evaluation data never */
   bool evaluate;
   const char *model, *loss;        /* for the checkpoint */
+  const char *sparsity;            /* likewise; NULL: "0 dense" */
   const char *checkpoint;          /* folder; NULL: none */
   uint64_t checkpoint_every, keep; /* 0: after the last step alone; 0: all */
   bool resume;

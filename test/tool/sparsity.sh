@@ -122,6 +122,10 @@ train one --steps 12
 train two --steps 12 --systems 2
 train parts --steps 5
 train parts --steps 12 --resume
+gives 1 "other zeros: --sparsity and --mask made '0.9 zeros" "$wafer" train mlp.onnx --data tx.npy,ty.npy --loss cross-entropy \
+  --optimizer adamw --batch 16 --micro-batch 4 --sparsity 0.5 --checkpoint parts --resume --steps 14 -q
+gives 1 "and '0 dense' of this one" "$wafer" train mlp.onnx --data tx.npy,ty.npy --loss cross-entropy \
+  --optimizer adamw --batch 16 --micro-batch 4 --checkpoint parts --resume --steps 14 -q
 last=$(ls one | tail -n 1)
 for other in two parts; do
   cmp "one/$last/weights.safetensors" "$other/$last/weights.safetensors" || fail "$other: weights differ"

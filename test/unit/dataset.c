@@ -146,7 +146,7 @@ static void labels_out_of_range_are_named(void) {
   uint64_t samples[] = {0, 1, 2, 3};
   CU_ASSERT_EQUAL(wafer_dataset_gather(d, &diag, &g, samples, 2, to), WAFER_OK);
   CU_ASSERT_EQUAL(wafer_dataset_gather(d, &diag, &g, samples, 3, to), WAFER_BAD_INPUT);
-  CU_ASSERT_STRING_EQUAL(last.text, "sample 2 has label 10, the loss has classes 0 to 9; "
+  CU_ASSERT_STRING_EQUAL(last.text, "row 2 has label 10, the loss has classes 0 to 9; "
                                     "--ignore-index names labels that do not count");
   g.ignores = true;
   g.ignore_index = -100;
@@ -155,7 +155,7 @@ static void labels_out_of_range_are_named(void) {
   g = (wafer_gather){.field = 1, .dtype = WAFER_DTYPE_u8};
   CU_ASSERT_EQUAL(wafer_dataset_gather(d, &diag, &g, samples + 3, 1, to), WAFER_BAD_INPUT);
   CU_ASSERT_STRING_EQUAL(last.text,
-                         "sample 3 has -100, which the model's input of u8 does not hold");
+                         "row 3 has -100, which the model's input of u8 does not hold");
   wafer_arena_destroy(arena);
   scratch_remove(&in);
 }
@@ -190,7 +190,7 @@ static void the_feed_gives_what_is_asked(void) {
   const void *const *got;
   CU_ASSERT_EQUAL(last.count, 0);
   CU_ASSERT_EQUAL(wafer_feed_take(feed, 45, &got), WAFER_BAD_INPUT);
-  CU_ASSERT_PTR_NOT_NULL(strstr(last.text, "sample 46 has label 46"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(last.text, "row 46 has label 46"));
   wafer_feed_destroy(feed);
   wafer_arena_destroy(arena);
   scratch_remove(&in);

@@ -162,7 +162,7 @@ static void sparse_parameters_keep_their_zeros(void) {
     const float *w = wafer_memoryx_weight(m, 0);
     wafer_memoryx_set(m, 0, other);
     CU_ASSERT(w[0] == 5 && w[1] == 0 && w[2] == 5 && w[3] == 0);
-    wafer_memoryx_update(m, &(wafer_update){1, 0.1, 1}, g);
+    wafer_memoryx_update(m, &(wafer_update){.number = 1, .lr = 0.1, .scale = 1}, g);
     CU_ASSERT(w[0] != 5 && w[1] == 0 && w[2] != 5 && w[3] == 0);
     wafer_memoryx_destroy(m);
   }
