@@ -143,6 +143,7 @@ static wafer_status check_transformer(const wafer_diag *diag, const wafer_zoo_mo
     return refuse(diag, m, "the sequence is longer than the table of positions");
   if ((m->flags & WAFER_ZOO_ONE_NORM) && !(m->flags & WAFER_ZOO_PARALLEL))
     return refuse(diag, m, "one norm per layer needs attention and MLP in parallel");
+  if (m->norm == WAFER_ZOO_batch) return refuse(diag, m, "norm batch is of cnn");
   return WAFER_OK;
 }
 
@@ -153,6 +154,8 @@ static wafer_status check_widths(const wafer_diag *diag, const wafer_zoo_model *
                   m->kind == WAFER_ZOO_cnn
                       ? "widths are channels of the image, of each convolution, classes"
                       : "widths are those of the input, of each layer, classes");
+  if (m->norm == WAFER_ZOO_rms || (m->norm == WAFER_ZOO_batch && m->kind != WAFER_ZOO_cnn))
+    return refuse(diag, m, "of norms a cnn has batch, an mlp none");
   for (uint32_t i = 0; i < m->width_count; i++)
     if (m->widths[i] < 1) return refuse(diag, m, "a width is at least 1");
   if (m->kind == WAFER_ZOO_cnn && (m->side < 1 || m->side >> ((m->width_count - 2) / 2) < 1))

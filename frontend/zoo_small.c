@@ -28,15 +28,28 @@ void zoo_mlp(zoo *z) {
   logits(z, m->widths[last]);
 }
 
+/* What it keeps of batches is not drawn, but begins as PyTorch's does. */
+static const char *batch_norm(zoo *z, const char *name, const char *x, int64_t channels) {
+  ZOO_OP(z, "BatchNormalization", name, x,
+         zoo_vector(z, zoo_name(z, "%s.weight", name), 1, channels),
+         zoo_vector(z, zoo_name(z, "%s.bias", name), 0, channels),
+         zoo_vector(z, zoo_name(z, "%s.running_mean", name), 0, channels),
+         zoo_vector(z, zoo_name(z, "%s.running_var", name), 1, channels));
+  wafer_onnx_attr_int(z->model, "training_mode", 1);
+  return name;
+}
+
 /* 3x3, as large as its input. */
 static const char *convolution(zoo *z, const char *name, const char *x, int64_t from, int64_t to) {
   static const int64_t ones[] = {1, 1, 1, 1};
   int64_t dims[] = {to, from, 3, 3};
   const char *w =
       zoo_weight(z, zoo_name(z, "%s.weight", name), 0, sqrt(2.0 / (9.0 * (double)from)), 4, dims);
-  ZOO_OP(z, "Conv", name, x, w, zoo_vector(z, zoo_name(z, "%s.bias", name), 0, to));
+  bool normed = z->spec->norm == WAFER_ZOO_batch;
+  ZOO_OP(z, "Conv", name, x, w, normed ? NULL : zoo_vector(z, zoo_name(z, "%s.bias", name), 0, to));
   wafer_onnx_attr_ints(z->model, "pads", ones, 4);
-  return ZOO_OP(z, "Relu", zoo_name(z, "%s.active", name), name);
+  const char *y = normed ? batch_norm(z, zoo_name(z, "%s.norm", name), name, to) : name;
+  return ZOO_OP(z, "Relu", zoo_name(z, "%s.active", name), y);
 }
 
 static const char *halved(zoo *z, const char *name, const char *x) {

@@ -26,7 +26,7 @@ static const char usage_tail[] =
     "      --positions N     rows of the table of learned positions (the sequence)\n"
     "      --position P      learned, rotary or none (learned)\n"
     "      --rotary-dims N   dims of a head that are turned (all)\n"
-    "      --norm N          layer or rms (layer)\n"
+    "      --norm N          layer or rms (layer); of cnn: batch, in training mode (none)\n"
     "      --activation A    gelu (by erf), gelu_tanh, swiglu or relu (gelu_tanh; of bert gelu)\n"
     "      --bias B          all, mlp or none: which products have biases (all; with rms none)\n"
     "      --untied          logits by a table of their own\n"

@@ -18,7 +18,7 @@ typedef enum wafer_zoo_kind {
 } wafer_zoo_kind;
 
 #define WAFER_ZOO_POSITION_MAP(X) X(learned) X(rotary) X(none)
-#define WAFER_ZOO_NORM_MAP(X) X(layer) X(rms)
+#define WAFER_ZOO_NORM_MAP(X) X(layer) X(rms) X(batch)
 #define WAFER_ZOO_ACTIVATION_MAP(X) X(gelu) X(gelu_tanh) X(swiglu) X(relu)
 #define X(name) WAFER_ZOO_##name,
 typedef enum wafer_zoo_position { WAFER_ZOO_POSITION_MAP(X) } wafer_zoo_position;
@@ -51,7 +51,8 @@ typedef struct wafer_zoo_model {
   uint32_t flags;
   int64_t batch; /* 0: symbolic, named "batch" */
   /* mlp: all widths, input and classes included. cnn: channels of the image, of each convolution
-   * (3x3; the image is halved after each second one), classes. */
+   * (3x3; the image is halved after each second one), classes; norm `batch`: behind each
+   * convolution, in place of its bias, in training mode. */
   uint32_t width_count;
   int64_t widths[WAFER_ZOO_MOST_WIDTHS];
   int64_t side; /* cnn: of the square image */
