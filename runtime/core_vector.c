@@ -280,12 +280,30 @@ static bool goes_at_once(const wafer_fabric *f, uint32_t at, const core_thread *
          t->count - t->done > t->step && all_there(f, at, t);
 }
 
+#define LONG_SEND 64 /* words that are worth a try always */
+
+/* A send as a train. Where the links are busy most tries are in vain: short sends try less often
+ * the more of them were, up to one of 64. */
+static wafer_status try_train(wafer_fabric *f, uint32_t at, core_thread *t, bool *went) {
+  fabric_core *core = &f->cores[at];
+  bool is_send = t->there == 1 && !t->adds, is_short = t->count < LONG_SEND;
+  if (f->single || t->done || !is_send) return WAFER_OK;
+  if (is_short && core->pause) {
+    core->pause--;
+    return WAFER_OK;
+  }
+  WAFER_TRY(fabric_train(f, at, t, went));
+  core->refused = *went ? 0 : core->refused < 6 ? core->refused + 1 : 6;
+  core->pause = (uint8_t)((1u << core->refused) - 1);
+  return WAFER_OK;
+}
+
 /* One element, of a microthread that is quick. */
 static wafer_status quick_step(wafer_fabric *f, uint32_t at, core_thread *t, core_unit unit,
                                bool *stepped, uint64_t *next) {
   fabric_core *core = &f->cores[at];
   if (!core_quick_ready(f, core, t, next)) return WAFER_OK;
-  if (!t->done && !f->single) WAFER_TRY(fabric_train(f, at, t, stepped));
+  WAFER_TRY(try_train(f, at, t, stepped));
   if (*stepped) return WAFER_OK;
   WAFER_TRY(core_quick_element(f, at, t));
   t->done++;

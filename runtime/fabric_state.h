@@ -235,6 +235,8 @@ typedef struct fabric_core {
 
   int32_t r[WAFER_CORE_REGISTERS];
   uint32_t *queue; /* node of each binding */
+  uint8_t refused; /* trains that would have begun here, one after another; to 6 */
+  uint8_t pause;   /* sends that do not try one */
 } fabric_core;
 
 /* Cycles until a train's end, at most: stamps tell them from the past. */

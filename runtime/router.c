@@ -10,7 +10,7 @@
 
 #include "fabric_state.h"
 
-#define AHEAD 8  /* visits, of fetching */
+#define AHEAD 16 /* visits, of fetching */
 #define BATCH 48 /* links that are served together */
 
 /* What few hops need stays out of the way of those that do not. */
