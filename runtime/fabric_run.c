@@ -7,7 +7,8 @@
 #include "fabric_state.h"
 #include "wafer/fault.h"
 
-#define AHEAD 4 /* visits, of fetching */
+#define AHEAD 4   /* visits, of fetching */
+#define NEAR 4096 /* cores that stay in the cache as they are */
 
 wafer_status fabric_trap(const wafer_fabric *f, uint32_t router, const char *format, ...) {
   uint32_t core = f->core_of[router];
@@ -113,7 +114,7 @@ static wafer_status visit_cores(wafer_fabric *f) {
   shuffle(f, f->awake, f->awake_count);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < f->awake_count; i++) {
-    fetch_cores(f, i);
+    if (f->core_count > NEAR) fetch_cores(f, i);
     uint32_t at = f->awake[i];
     uint64_t next;
     WAFER_TRY(core_visit(f, at, &next));
