@@ -272,7 +272,22 @@ static wafer_status no_route(const wafer_fabric *f, uint32_t node) {
                      site->color, ports[site->port]);
 }
 
-/* Puts the ready front of a queue into the masks of the links that it could go over. */
+/* The front of q, of which more is to be known, goes over one of its links. */
+static void go_one_way(wafer_fabric *f, uint32_t node, uint32_t way) {
+  fabric_node *q = &f->nodes[node];
+  const fabric_out *out = &f->outs[way];
+  fabric_entry entry = *fabric_front(q);
+  f->stats.hops += out->hops;
+  send_on(f, out->node, entry, out->latency);
+  if (f->nodes[out->node].filtered) fabric_filter_step(&f->filters[f->sites[out->node].filter]);
+  q->pending &= (uint8_t)(31u & ~(1u << (way - q->first_out)));
+  if (q->pending) return;
+  leave(f, node, q, entry.control);
+  if (q->count) arm(f, q, fabric_wait(f, q));
+}
+
+/* Puts the ready front of a queue into the masks of the links that it could go over; where nobody
+ * else can ask at the same time, it goes. */
 static wafer_status look(wafer_fabric *f, uint32_t node, fabric_node *q) {
   if (q->passed) run_ahead(f, node, q);
   if (!q->count) return WAFER_OK;
@@ -288,7 +303,9 @@ static wafer_status look(wafer_fabric *f, uint32_t node, fabric_node *q) {
     fabric_node *beyond = &f->nodes[out->node];
     if (beyond->filtered && skip(f, node, q, branch, out->node)) continue;
     wait = fabric_room_in(f, beyond, 1);
-    if (!wait)
+    if (!wait && out->alone)
+      go_one_way(f, node, q->first_out + branch);
+    else if (!wait)
       ask_in(f, fabric_asked(f, out), 0);
     else if (wait == FABRIC_NONE)
       beyond->awaited = true;
@@ -317,20 +334,6 @@ static SELDOM bool may_go(wafer_fabric *f, const fabric_candidate *who) {
   else
     ask(f, q, wait);
   return false;
-}
-
-/* The front of q, of which more is to be known, goes over one of its links. */
-static SELDOM void go_one_way(wafer_fabric *f, const fabric_candidate *who) {
-  fabric_node *q = &f->nodes[who->node];
-  const fabric_out *out = &f->outs[who->out];
-  fabric_entry entry = *fabric_front(q);
-  f->stats.hops += out->hops;
-  send_on(f, out->node, entry, out->latency);
-  if (f->nodes[out->node].filtered) fabric_filter_step(&f->filters[f->sites[out->node].filter]);
-  q->pending &= (uint8_t)(31u & ~(1u << (who->out - q->first_out)));
-  if (q->pending) return;
-  leave(f, who->node, q, entry.control);
-  if (q->count) arm(f, q, fabric_wait(f, q));
 }
 
 /* What became of a candidate: it cannot go; it went; it asks in the next cycle, too. */
@@ -375,7 +378,7 @@ static inline outcome try(wafer_fabric *f, uint32_t candidate) {
     return what;
   }
   if (!may_go(f, who)) return REFUSED;
-  go_one_way(f, who);
+  go_one_way(f, who->node, who->out);
   return WENT;
 }
 
