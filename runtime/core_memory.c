@@ -139,6 +139,22 @@ static bool inside(const wafer_fabric *f, uint32_t at, const core_thread *t, uin
   return low >= 0 && high <= f->cores[at].limit && even;
 }
 
+bool core_box_inside(const wafer_fabric *f, uint32_t at, const core_thread *t, uint32_t k) {
+  const wafer_operand *o = core_operand(t->code, k);
+  int64_t low = t->address[k], high;
+  for (uint32_t level = 0; level < WAFER_LEVELS; level++)
+    low -= (int64_t)t->index[level] * o->stride[level];
+  int64_t bits = high = low;
+  for (uint32_t level = 0; level < WAFER_LEVELS; level++) {
+    uint32_t extent = level == 3 ? t->inner : t->code->shape[level];
+    int64_t way = extent ? (int64_t)(extent - 1) * o->stride[level] : 0;
+    low += way < 0 ? way : 0;
+    high += way < 0 ? 0 : way;
+    if (extent > 1) bits |= o->stride[level];
+  }
+  return low >= 0 && high + t->bytes[k] <= f->cores[at].limit && (t->bytes[k] == 1 || !(bits & 1));
+}
+
 static bool run_written(const wafer_fabric *f, uint32_t at, const core_thread *t, uint32_t k,
                         uint32_t n) {
   const wafer_operand *o = core_operand(t->code, k);

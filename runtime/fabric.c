@@ -144,6 +144,7 @@ static void drop_program(wafer_fabric *f) {
   free(f->switches);
   free(f->turning);
   free(f->entered);
+  fabric_free_fans(f);
   free(f->stages);
   free(f->passages);
   free(f->stage_of);

@@ -57,7 +57,7 @@ static bool way_is_empty(const wafer_fabric *f, uint32_t node) {
   if (root == FABRIC_NONE) return false;
   if (!f->sites[root].used) return true;
   for (uint32_t i = 0; i < LONGEST_WAY; i++, node = f->nodes[node].from) {
-    if (f->nodes[node].count) return false;
+    if (f->nodes[node].count || fabric_fan_holds(f, node)) return false;
     if (node == root) return true;
   }
   return false;
@@ -101,6 +101,7 @@ static uint32_t push_after(const wafer_fabric *f, wait_link one, uint32_t arriva
                ? s->start
                : s->start + f->train_length;
   }
+  if (core->fanned) return 0;
   uint32_t busy = core->sending ? 0 : fabric_from_now(f, core->busy[CORE_COMPUTES]);
   if (!core->running) {
     bool over = core->state == CORE_IDLE && !core->awake && core->wake == FABRIC_NEVER &&

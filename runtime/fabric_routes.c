@@ -456,6 +456,7 @@ static wafer_status build(builder *b) {
     if (!stack) return no_memory(b);
     fabric_find_roots(f, stack);
     free(stack);
+    WAFER_TRY(fabric_find_fans(f));
   }
   return fill_queues(b);
 }

@@ -146,6 +146,7 @@ static wafer_status loop(wafer_fabric *f) {
     bool edge = f->edges_left && f->moved;
     if (!f->awake_count && !edge && f->now && fabric_rests(f)) {
       uint64_t next = next_wake(f);
+      if (next == FABRIC_NEVER && fabric_end_fans(f)) next = next_wake(f);
       if (next == FABRIC_NEVER) return fabric_settle(f);
       f->now = next;
     }

@@ -80,6 +80,7 @@ typedef struct fabric_node {
       bool awaited : 1;   /* its next pop is news to the queue before, or to the core */
       bool outer : 1;     /* no queue before: written by a core or the host */
       bool from_core : 1; /* written by the core */
+      bool fans_out : 1;  /* the root of a fan */
     };
     uint8_t flags;
   };
@@ -90,7 +91,7 @@ typedef struct fabric_node {
 } fabric_node;
 static_assert(sizeof(fabric_node) == 64, "a queue is a line of the cache");
 /* Of the flags: those for which a push, or a pop, is more than an entry. */
-#define FABRIC_PUSH_FLAGS 0x07u
+#define FABRIC_PUSH_FLAGS 0x47u
 #define FABRIC_POP_FLAGS 0x18u
 
 /* What a cycle seldom needs of a queue. */
@@ -104,6 +105,7 @@ typedef struct fabric_site {
   uint32_t root;      /* the queue at which its words come in; FABRIC_NONE: behind a switch */
   uint32_t reach;     /* cycles from a core's push into that queue until they may leave this one */
   uint16_t late, far; /* of a row: cycles and hops before its last queue, for core or host */
+  uint32_t fan;       /* whose root it is */
   uint8_t port, color;
   bool used; /* a core has pushed into it */
 } fabric_site;
@@ -237,6 +239,7 @@ typedef struct fabric_core {
   uint32_t *queue; /* node of each binding */
   uint8_t refused; /* trains that would have begun here, one after another; to 6 */
   uint8_t pause;   /* sends that do not try one */
+  bool fanned;     /* words that it waits for may have been written down in a fan */
 } fabric_core;
 
 /* Cycles until a train's end, at most: stamps tell them from the past. */
@@ -256,6 +259,23 @@ typedef struct fabric_passage {
   uint32_t enter, leave; /* cycles from now, of the first word */
   uint16_t hops;         /* on the way into it */
 } fabric_passage;
+
+/* A queue of a fan (fabric_fan.c). */
+typedef struct fabric_twig {
+  uint32_t node;
+  uint32_t shift; /* cycles after the root in which a word leaves it, of a core's: is there */
+  uint16_t latency, hops; /* on the way into it */
+  bool keeps;             /* of a core that waits for words */
+} fabric_twig;
+
+/* Words that have come into the root of a fan, and when they leave it. */
+typedef struct fabric_fan {
+  uint32_t root, first, count; /* of its queues; the root is the first */
+  uint32_t *word, *at;         /* after `base` */
+  uint32_t words, room, left;  /* left: to go through at */
+  uint32_t pause, wait;        /* words until it is tried again */
+  uint64_t base, last;
+} fabric_fan;
 
 #define FABRIC_WHEEL 1024 /* buckets; a power of two */
 
@@ -309,6 +329,10 @@ struct wafer_fabric {
   struct fabric_faults *faults;
   fabric_stage *stages; /* of the train that is being made */
   fabric_passage *passages;
+  fabric_fan *fans;
+  fabric_twig *twigs;
+  uint32_t fan_count, twig_count, kept_room;
+  uint64_t *kept; /* cycles in which a core takes words; behind them the words */
   uint32_t stage_count, stage_room, passage_count, passage_room;
   uint32_t *stage_of;                          /* per core: its stage, where that names the core */
   uint32_t asked_core, asked_root, asked_push; /* of the last bound on another's push */
@@ -431,6 +455,19 @@ uint32_t fabric_from_now(const wafer_fabric *f, uint64_t cycle);
 uint32_t fabric_taken(const core_thread *thread);
 /* Nobody else asks for the link before `until`, in cycles from now. */
 bool fabric_link_is_quiet(wafer_fabric *f, const fabric_out *out, uint32_t until);
+
+/* ---- fans (fabric_fan.c) ---- */
+
+wafer_status fabric_find_fans(wafer_fabric *f);
+void fabric_free_fans(wafer_fabric *f);
+/* A word comes into the root of a fan; false: it goes by itself. */
+bool fabric_fan_out(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t delay);
+/* Is the queue the root of a fan in which words have been written down? */
+static inline bool fabric_fan_holds(const wafer_fabric *f, uint32_t node) {
+  return f->nodes[node].fans_out && f->fans[f->sites[node].fan].words;
+}
+/* Nobody else comes: what is written down goes through; false: nothing is. */
+bool fabric_end_fans(wafer_fabric *f);
 
 /* ---- time (fabric_run.c) ---- */
 

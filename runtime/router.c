@@ -83,6 +83,7 @@ static uint8_t all_outs(const fabric_node *q) {
 
 static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t delay) {
   fabric_node *q = &f->nodes[node];
+  if (q->fans_out && fabric_fan_out(f, node, entry.word, delay)) return;
   uint32_t at = q->head + q->count++;
   if (at >= q->capacity) at -= q->capacity;
   entry.ready = fabric_stamp(f->now + delay);
@@ -129,7 +130,7 @@ static inline void go_through(wafer_fabric *f, fabric_node *q, uint32_t delay) {
  * the wavelet. */
 static SELDOM void send_on(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t delay) {
   fabric_node *q = &f->nodes[node];
-  while (q->passed && !q->count) {
+  while (q->passed && !q->count && !q->fans_out) {
     uint32_t free_from = after_last(f, q);
     if (free_from > delay) delay = free_from;
     if (!passes(f, q, entry.control, &delay)) break;

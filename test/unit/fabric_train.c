@@ -381,6 +381,135 @@ static void trains_are_exact(void) {
   wafer_arena_destroy(arena);
 }
 
+/* ---- fans: words from the border to all cores of a row, each of which waits for its own ---- */
+
+enum { ROW = 24, FED = 240 };
+
+typedef struct row {
+  uint32_t width, words, rate, cycles;
+  wafer_route routes[2];
+  wafer_instruction code[ROW][3];
+  wafer_core_binding binding;
+  wafer_core_program programs[ROW];
+  uint32_t core[ROW], runs[ROW][2], uses;
+  wafer_filter filters[ROW];
+  wafer_filter_use use[ROW];
+} row;
+
+static wafer_instruction keep(uint32_t elements, uint32_t address, bool in_two_levels) {
+  uint32_t inner = in_two_levels && elements % 4 == 0 ? 4 : elements;
+  int32_t far = 8 * (int32_t)inner;
+  return (wafer_instruction){
+      .op = WAFER_CORE_move,
+      .count_reg = WAFER_NO_REGISTER,
+      .shape = {1, 1, elements / inner, inner},
+      .out = {.kind = WAFER_OPERAND_memory,
+              .dtype = WAFER_DTYPE_f32,
+              .reg = WAFER_NO_REGISTER,
+              .address = (int32_t)address,
+              .stride = {0, 0, far, inner == elements ? 4 : 8}},
+      .in = {{.kind = WAFER_OPERAND_fabric, .dtype = WAFER_DTYPE_f32, .color = 0}}};
+}
+
+/* A core takes all words, or a run of them, by one instruction or two, some after a while. */
+static void make_row_core(trial *t, row *r, uint32_t i) {
+  uint32_t skipped = draw(t, r->words), wanted = r->words, count = 0;
+  if (draw(t, 2)) {
+    wanted = 1 + draw(t, r->words - skipped);
+    r->runs[i][0] = skipped;
+    r->runs[i][1] = wanted;
+    r->filters[r->uses] = (wafer_filter){.runs = r->runs[i], .run_count = 2};
+    r->use[r->uses] = (wafer_filter_use){.cores = {i, 0, 1, 1}, .filter = r->uses};
+    r->uses++;
+  }
+  uint32_t first = draw(t, 3) ? wanted : 1 + draw(t, wanted);
+  r->code[i][count++] = (wafer_instruction){.op = WAFER_CORE_delay,
+                                            .a = WAFER_NO_REGISTER,
+                                            .value = (int32_t)(draw(t, 3) ? 1 : draw(t, 90))};
+  r->code[i][count++] = keep(first, 0, draw(t, 2));
+  if (wanted > first) r->code[i][count++] = keep(wanted - first, 4096, draw(t, 2));
+  r->programs[i].code_count = count;
+}
+
+static void make_row(trial *t, row *r, uint64_t seed) {
+  static const wafer_core_task start = {.kind = WAFER_TASK_start};
+  t->seed = seed;
+  *r = (row){.width = 2 + draw(t, ROW - 2),
+             .words = 5 + draw(t, FED - 5),
+             .rate = draw(t, 3),
+             .cycles = 1 + draw(t, 7)};
+  for (uint32_t i = 0; i < r->width; i++) {
+    r->core[i] = i;
+    r->programs[i] = (wafer_core_program){.name = "row",
+                                          .code = r->code[i],
+                                          .tasks = &start,
+                                          .task_count = 1,
+                                          .bindings = &r->binding,
+                                          .binding_count = 1};
+    make_row_core(t, r, i);
+  }
+  uint8_t last = WAFER_TO(ramp);
+  r->routes[0] = (wafer_route){.cores = {0, 0, r->width - 1, 1},
+                               .positions = 1,
+                               .at = {{WAFER_PORT_west, (uint8_t)(last | WAFER_TO(east))}}};
+  r->routes[1] = (wafer_route){
+      .cores = {r->width - 1, 0, 1, 1}, .positions = 1, .at = {{WAFER_PORT_west, last}}};
+}
+
+static void run_row(const row *r, const wafer_machine *machine, bool single, outcome *o) {
+  static uint32_t words[FED];
+  wafer_fabric_program program = {.name = "row",
+                                  .width = r->width,
+                                  .height = 1,
+                                  .programs = r->programs,
+                                  .program_count = r->width,
+                                  .core = r->core,
+                                  .filters = r->filters,
+                                  .filter_count = r->uses,
+                                  .filter_uses = r->use,
+                                  .filter_use_count = r->uses,
+                                  .routes = r->routes,
+                                  .route_count = 2};
+  wafer_fabric *f;
+  memset(o, 0, sizeof *o);
+  for (uint32_t i = 0; i < FED; i++) words[i] = i * 2654435761u;
+  CU_ASSERT_FATAL(wafer_fabric_create(NULL, machine, &program, &f) == WAFER_OK);
+  CU_ASSERT_FATAL(wafer_fabric_single(f, single) == WAFER_OK);
+  wafer_fabric_rate(f, 0, r->rate, r->cycles);
+  CU_ASSERT(wafer_fabric_feed(f, 0, 0, WAFER_PORT_west, 0, words, r->words, WAFER_CONTROL_none,
+                              0) == WAFER_OK);
+  wafer_fabric_count(f, true);
+  o->status = wafer_fabric_run(f, &o->stats);
+  wafer_fabric_load(f, o->worked, o->wavelets);
+  for (uint32_t i = 0; i < r->width; i++) {
+    o->finish[i] = wafer_fabric_finish(f, i, 0);
+    for (uint32_t k = 0; k < COLORS * REGION; k++)
+      wafer_fabric_read(f, i, 0, k, &o->results[i][k], 1);
+  }
+  wafer_fabric_destroy(f);
+}
+
+static void fans_are_exact(void) {
+  static trial t;
+  static row r;
+  static outcome one, many;
+  const wafer_machine *machines[2];
+  wafer_arena *arena = wafer_arena_create();
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &machines[0]) == WAFER_OK);
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse3", &machines[1]) == WAFER_OK);
+  for (uint64_t seed = 1; seed <= 300; seed++) {
+    make_row(&t, &r, seed);
+    run_row(&r, machines[seed % 2], true, &one);
+    run_row(&r, machines[seed % 2], false, &many);
+    if (memcmp(&one, &many, sizeof one))
+      printf("\nseed %u: status %d %d, cycles %u %u, hops %u %u\n", (unsigned)seed, one.status,
+             many.status, (unsigned)one.stats.cycles, (unsigned)many.stats.cycles,
+             (unsigned)one.stats.hops, (unsigned)many.stats.hops);
+    CU_ASSERT(one.status == WAFER_OK && !memcmp(&one, &many, sizeof one));
+  }
+  wafer_arena_destroy(arena);
+}
+
 /* Cases that are one train, or begin as one: as many cycles, hops and cycles of work as by single
  * wavelets. */
 static void chains_are_exact(void) {
@@ -413,5 +542,6 @@ static void chains_are_exact(void) {
 CU_TestInfo tests_fabric_train[] = {
     {"trains are exact", trains_are_exact},
     {"chains are exact", chains_are_exact},
+    {"fans are exact", fans_are_exact},
     CU_TEST_INFO_NULL,
 };
