@@ -13,6 +13,7 @@
 
 #define WORKERS 16u     /* threads at most */
 #define MOST_LEAST 128u /* kernels: the least time takes their cube */
+#define LEAST_SHARE 0.2 /* of the seconds, at most */
 #define GIVEN 4u /* every so many candidates start from the caller's layout, if there is one */
 
 double placer_seconds(void) {
@@ -158,15 +159,18 @@ typedef struct hand {
 
 static void serve(crew *w, worker *by, uint32_t i) {
   candidate *c = &w->run->candidates[i];
+  const wafer_placer_options *o = w->run->options;
   budget b = w->budget;
   if (b.until > 0) { /* an equal part of what is left */
     double now = placer_seconds();
     b.until = now + (b.until - now) / ((w->lines - i + w->threads - 1) / w->threads);
   }
   switch (w->round->does) {
-  case START: search_start(by, c, i + 1, i % GIVEN == 0 ? w->run->options->start : NULL); break;
+  case START: search_start(by, c, i + 1, i % GIVEN == 0 ? o->start : NULL); break;
   case LEAST:
-    if (w->run->in.p->count <= MOST_LEAST) search_least(by, c, w->run->in.orders[i]);
+    if (w->run->in.p->count <= MOST_LEAST)
+      search_least(by, c, w->run->in.orders[i],
+                   o->seconds > 0 ? w->run->started + LEAST_SHARE * o->seconds : 0);
     break;
   case STACKS: search_stacks(by, c, 2 + i, &b); break;
   case ANNEAL: search_anneal(by, c, &w->round->heats[i % 2], &b); break;

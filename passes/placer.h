@@ -159,8 +159,8 @@ void tree_stacks(tree *t, const stacks *s);
 uint32_t tree_join(tree *t, uint32_t a, uint32_t b, uint8_t how, uint8_t turned, uint32_t *next);
 void tree_finish(tree *t, uint32_t root);
 /* The layout of least time among all slicing trees with this order of leaves, if it is faster than
- * key *high, which becomes its key. */
-bool tree_least(tree *t, const uint32_t *order, uint32_t *high);
+ * key *high, which becomes its key; when it is `until` (0: any time) the best so far. */
+bool tree_least(tree *t, const uint32_t *order, double until, uint32_t *high);
 void stacks_random(stacks *s, rng *r, uint32_t count, uint32_t most);
 void stacks_change(stacks *s, rng *r); /* a little */
 /* Turns a subtree's cuts of one direction round; no curve changes. */

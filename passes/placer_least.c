@@ -146,13 +146,14 @@ static bool try_level(table *d, uint32_t level, bool *fits) {
   return ok && *fits;
 }
 
-bool tree_least(tree *t, const uint32_t *order, uint32_t *high) {
+bool tree_least(tree *t, const uint32_t *order, double until, uint32_t *high) {
   table d = {.t = t, .order = order};
   uint32_t low = 0, step = 1;
   bool found = false, fits;
   while (low < *high) { /* all below low do not fit; near the bound it is soon known */
     uint32_t at = found ? (low + *high) / 2 : low + step - 1;
     if (at >= *high) at = *high - 1;
+    if (until > 0 && placer_seconds() >= until) break;
     if (try_level(&d, t->in->keys[at], &fits))
       *high = at, found = true;
     else

@@ -83,10 +83,10 @@ void search_start(worker *w, candidate *c, uint32_t shelves, const wafer_placed 
   c->failed = c->best.score == INFINITY;
 }
 
-void search_least(worker *w, candidate *c, const uint32_t *order) {
+void search_least(worker *w, candidate *c, const uint32_t *order, double until) {
   tree *t = &w->tree;
   uint32_t key = t->in->key_count;
-  if (!tree_least(t, order, &key)) return;
+  if (!tree_least(t, order, until, &key)) return;
   t->is.root_width = t->in->p->width;
   if (!fits_at(t, key)) return;
   unfold(t);

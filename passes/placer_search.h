@@ -56,7 +56,7 @@ void placer_report(placer_run *run, double score);
  * they fit. */
 void search_start(worker *w, candidate *c, uint32_t shelves, const wafer_placed *start);
 /* The layout of least time that keeps one of the orders. */
-void search_least(worker *w, candidate *c, const uint32_t *order);
+void search_least(worker *w, candidate *c, const uint32_t *order, double until);
 /* Tries random stacks, at most `most`; the candidate stands at the best. */
 void search_stacks(worker *w, candidate *c, uint32_t most, const budget *b);
 /* Anneals from where the candidate stands, and leaves it at the best it found. */

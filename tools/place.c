@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli.h"
 
@@ -32,6 +33,7 @@ typedef struct job {
   wafer_placer_problem problem;
   wafer_placement placement;
   contest_split *splits;
+  double deadline; /* of protocols; 0: none */
 } job;
 
 static bool parse_options(job *j, int argc, char **argv, int *code) {
@@ -231,6 +233,17 @@ static void rate(const job *j, const contest_split *splits, wafer_placement *p) 
       j->problem.time_weight * (double)p->time + j->problem.wire_weight * 0.5 * (double)p->wire2;
 }
 
+static double seconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Something is found, and the time is over. */
+static bool late(const job *j, double best) {
+  return j->deadline > 0 && best < INFINITY && seconds_now() > j->deadline;
+}
+
 #define SLOWER 40    /* times at which protocols are tried */
 #define MOST_BOXES 3 /* layouts of a search that protocols are tried in */
 
@@ -251,7 +264,7 @@ static wafer_status agree(job *j, wafer_arena *arena, const wafer_placement *box
   uint64_t time = slowest_of(j, splits);
   wafer_placement tried = *boxes;
   tried.at = at;
-  for (uint32_t k = 0; k <= SLOWER + 1 && (k < 2 || adapter > 0); k++) {
+  for (uint32_t k = 0; k <= SLOWER + 1 && (k < 2 || adapter > 0) && !late(j, *best); k++) {
     double longer = k < 2 ? 0 : most * (k - 1) * (k - 1) / (SLOWER * SLOWER);
     if (k) /* at first as placed */
       WAFER_TRY(contest_adapt(cli_diag(), arena, c, j->unit, time + (uint64_t)longer, boxes->at,
@@ -273,7 +286,7 @@ static wafer_status agree(job *j, wafer_arena *arena, const wafer_placement *box
 static wafer_status agree_all(job *j, wafer_arena *arena, const wafer_placement *found,
                               double *best) {
   uint32_t others = j->contest.wadapter ? found->other_count : 0;
-  for (uint32_t i = 0; i <= others && i < MOST_BOXES; i++) {
+  for (uint32_t i = 0; i <= others && i < MOST_BOXES && !late(j, *best); i++) {
     wafer_placement boxes = *found;
     if (i) boxes.at = found->others[i - 1];
     WAFER_TRY(agree(j, arena, &boxes, best));
@@ -290,6 +303,7 @@ static wafer_status search(job *j, wafer_arena *arena) {
   wafer_placer_options options = j->options;
   double best = INFINITY, adapter_weight = j->problem.adapter_weight;
   uint64_t moves = 0;
+  if (options.seconds > 0) j->deadline = seconds_now() + options.seconds;
   options.moves = j->options.moves / runs + (j->options.moves > 0);
   if (runs > 1) options.seconds *= SEARCH_SHARE / runs;
   if (!(j->splits = WAFER_NEW(arena, contest_split, j->contest.count))) return cli_no_memory();

@@ -224,7 +224,7 @@ static void least_time(void) {
   curve_cache cache;
   tree t;
   CU_ASSERT_FATAL(curve_cache_init(&cache, &in, arena) && tree_init(&t, &in, &cache, arena));
-  CU_ASSERT_FATAL(tree_least(&t, order, &high));
+  CU_ASSERT_FATAL(tree_least(&t, order, 0, &high));
   CU_ASSERT_EQUAL(high, 0);
   t.is.root_width = 10;
   CU_ASSERT_FATAL(tree_build(&t));
@@ -232,7 +232,7 @@ static void least_time(void) {
   CU_ASSERT_EQUAL(t.state.over, 0);
   p.width = 9;
   high = 1;
-  CU_ASSERT(!tree_least(&t, order, &high));
+  CU_ASSERT(!tree_least(&t, order, 0, &high));
   wafer_arena_destroy(arena);
 }
 
