@@ -17,7 +17,7 @@ typedef struct verifier {
   uint32_t *owner;       /* core: 1 + the kernel of this phase on it */
   wafer_ir_map *streams; /* result of a wafer.stream -> its number */
   bool in_phase;
-  uint32_t phase;
+  uint32_t phase, kernels, alone; /* kernels of this phase so far, the first of them */
 } verifier;
 
 static wafer_status no_memory(const verifier *v) {
@@ -99,7 +99,7 @@ static wafer_status check_dead(const verifier *v, const wafer_graph_kernel *k) {
 }
 
 /* Marks the kernel's cores; another one's mark is an overlap. */
-static wafer_status claim_cores(const verifier *v, uint32_t number) {
+static wafer_status mark_cores(const verifier *v, uint32_t number) {
   const wafer_graph_kernel *k = &v->graph.kernels[number];
   wafer_rect all = all_of(k);
   for (uint32_t y = all.y; y < all.y + all.height; y++)
@@ -111,7 +111,18 @@ static wafer_status claim_cores(const verifier *v, uint32_t number) {
                           v->graph.kernels[*at - 1].name, k->name, x, y);
       *at = number + 1;
     }
-  return check_dead(v, k);
+  return WAFER_OK;
+}
+
+/* A phase's first kernel has nobody to overlap with: it is marked when a second one comes. */
+static wafer_status claim_cores(verifier *v, uint32_t number) {
+  WAFER_TRY(check_dead(v, &v->graph.kernels[number]));
+  if (v->kernels++ == 0) {
+    v->alone = number;
+    return WAFER_OK;
+  }
+  if (v->kernels == 2) WAFER_TRY(mark_cores(v, v->alone));
+  return mark_cores(v, number);
 }
 
 static void release_cores(const verifier *v, const wafer_graph_kernel *k) {
@@ -122,9 +133,10 @@ static void release_cores(const verifier *v, const wafer_graph_kernel *k) {
 }
 
 static void end_phase(verifier *v, uint32_t action) {
-  while (action-- > 0 && v->graph.actions[action].kind != WAFER_GRAPH_phase)
+  while (v->kernels > 1 && action-- > 0 && v->graph.actions[action].kind != WAFER_GRAPH_phase)
     if (v->graph.actions[action].kind == WAFER_GRAPH_kernel)
       release_cores(v, &v->graph.kernels[v->graph.actions[action].index]);
+  v->kernels = 0;
   fabric_clear(v->fabric);
 }
 

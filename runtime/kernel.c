@@ -276,6 +276,15 @@ wafer_layout wafer_kernel_output_layout(const wafer_kernel_body *body, const waf
   return layout_of(&k, split, body->outputs[output]);
 }
 
+void wafer_kernel_layouts(const wafer_kernel_body *body, const wafer_split *split,
+                          wafer_layout *inputs, wafer_layout *outputs) {
+  kernel_view k;
+  kernel_view_open(&k, NULL, body);
+  for (uint32_t i = 0; i < body->input_count; i++) inputs[i] = layout_of(&k, split, i);
+  for (uint32_t i = 0; i < body->output_count; i++)
+    outputs[i] = layout_of(&k, split, body->outputs[i]);
+}
+
 wafer_layout wafer_kernel_value_layout(const wafer_kernel_body *body, const wafer_split *split,
                                        uint32_t value) {
   kernel_view k;

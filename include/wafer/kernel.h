@@ -141,6 +141,10 @@ wafer_layout wafer_kernel_input_layout(const wafer_kernel_body *body, const wafe
 wafer_layout wafer_kernel_output_layout(const wafer_kernel_body *body, const wafer_split *split,
                                         uint32_t output);
 
+/* All of them: of the inputs, then of the outputs. */
+void wafer_kernel_layouts(const wafer_kernel_body *body, const wafer_split *split,
+                          wafer_layout *inputs, wafer_layout *outputs);
+
 /* The same of any value of the body, also of those between its nodes. */
 wafer_layout wafer_kernel_value_layout(const wafer_kernel_body *body, const wafer_split *split,
                                        uint32_t value);

@@ -1,5 +1,6 @@
 /* passes/size*.c, curves.c: sizing both modes, on the machine that ships as small16. */
-#include "passes/size.h"
+#include "passes/size_layouts.h"
+#include "passes/streams.h"
 
 #include <CUnit/CUnit.h>
 #include <stdio.h>
@@ -129,6 +130,55 @@ static void layouts_are_legal(void) {
     CU_ASSERT(wished[k]->cycles == cost.cycles && wished[k]->bytes == wafer_cost_bytes(&cost));
     CU_ASSERT(wished[k]->bytes <= wafer_machine_core_budget(f.ctx.machine));
   }
+  teardown(&f);
+}
+
+static wafer_holding lying(const layouts *l, const layout_option *o, wafer_layout layout) {
+  return (wafer_holding){
+      WAFER_AT_wafer, {l->whole.x, l->whole.y, o->point->width, o->point->height}, layout};
+}
+
+/* The exchange of one value between two options, from nothing but their splits. */
+static uint64_t exchange_alone(const layouts *l, uint32_t k, uint32_t input,
+                               const layout_option *from, const layout_option *to) {
+  const wafer_graph_value *v = &l->graph->values[l->graph->kernels[k].inputs[input]];
+  wafer_holding left = lying(l, from,
+                             wafer_kernel_output_layout(&l->bodies[v->producer],
+                                                        &from->point->split, v->output)),
+                want = lying(l, to,
+                             wafer_kernel_input_layout(&l->bodies[k], &to->point->split, input));
+  if (wafer_holding_equal(&left, &want)) return 0;
+  return relayout_cycles(l->ctx->machine, &left, &want, &v->type.shape,
+                         stream_words(&v->type, l->bodies[k].storage));
+}
+
+/* Layers that repeat share options, and the cycles between them are those of their own. */
+static void layers_share_options(void) {
+  char text[8192];
+  fixture f;
+  sizing s;
+  setup(&f, "small64", chain(text, sizeof text, 8));
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
+  layouts l = {.ctx = &f.ctx, .graph = &f.graph, .curves = f.curves, .batch = 1};
+  uint32_t n = f.graph.kernel_count, shared = 0, different = 0;
+  CU_ASSERT_EQUAL_FATAL(layouts_open(&l), WAFER_OK);
+  for (uint32_t k = 0; k < n; k++) {
+    CU_ASSERT_EQUAL_FATAL(layouts_open_kernel(&l, k, &s.kernels[k]), WAFER_OK);
+    if (k) shared += l.options[k] == l.options[k - 1];
+    for (uint32_t i = 0; i < f.graph.kernels[k].body.input_count; i++) {
+      const wafer_graph_value *v = &f.graph.values[f.graph.kernels[k].inputs[i]];
+      if (v->producer == WAFER_NONE || v->producer + 1 != k) continue;
+      layout_edge e = {.producer = v->producer, .user = k};
+      CU_ASSERT_EQUAL_FATAL(layouts_open_edge(&l, &e, true), WAFER_OK);
+      for (uint32_t a = 0; a < l.options[e.producer]->count; a++)
+        for (uint32_t b = 0; b < l.options[k]->count; b++)
+          different +=
+              layouts_edge_cycles(&l, &e, a, b) !=
+              exchange_alone(&l, k, i, &l.options[e.producer]->at[a], &l.options[k]->at[b]);
+    }
+  }
+  CU_ASSERT(shared >= 3);
+  CU_ASSERT_EQUAL(different, 0);
   teardown(&f);
 }
 
@@ -265,6 +315,7 @@ static void reserved_cores_are_left(void) {
 CU_TestInfo tests_size[] = {
     {"layouts agree", layouts_agree},
     {"layouts are legal", layouts_are_legal},
+    {"layers share options", layers_share_options},
     {"equal kernels share a curve", curves_are_shared},
     {"values that skip kernels wait", skips_are_deep},
     {"the edge bounds a pipeline", the_edge_bounds},
