@@ -1,4 +1,8 @@
-/* Shape curves by signature: equal kernels are enumerated once. */
+/* What sizing finds once and asks for again: shape curves by signature, layouts of their points,
+ * and how a graph was sized. */
+#include <string.h>
+
+#include "intern.h"
 #include "shelf.h"
 #include "size.h"
 
@@ -24,6 +28,8 @@ struct curve_set {
   uint32_t max_width, max_height, most_points;
   size_t count, room; /* room is a power of two */
   shapes **at;        /* curves never move: callers keep them */
+  intern *layouts;    /* of a point, by its address */
+  intern *sizings;    /* by all that decides about one */
   const shelf_place *layout;
   uint32_t layout_count;
 };
@@ -40,8 +46,10 @@ static curve_set *create(const wafer_ctx *ctx, wafer_arena *arena) {
                      .max_height = whole.height,
                      .most_points = best ? SEARCHED_POINTS : 0,
                      .room = 256,
-                     .at = WAFER_NEW(arena, shapes *, 256)};
-  return set->at ? set : NULL;
+                     .at = WAFER_NEW(arena, shapes *, 256),
+                     .layouts = intern_create(arena),
+                     .sizings = intern_create(arena)};
+  return set->at && set->layouts && set->sizings ? set : NULL;
 }
 
 curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
@@ -114,4 +122,72 @@ wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel
   }
   *out = &e->curve;
   return WAFER_OK;
+}
+
+/* ---- Points ---- */
+
+const wafer_shape_point *curve_keep_point(curve_set *set, const wafer_shape_point *point) {
+  return wafer_arena_copy(set->arena, point, sizeof *point);
+}
+
+const wafer_layout *curve_layouts(curve_set *set, const wafer_kernel_body *body,
+                                  const wafer_shape_point *point) {
+  void **slot = intern_slot(set->layouts, &point, sizeof(const wafer_shape_point *));
+  if (!slot || *slot) return slot ? *slot : NULL;
+  wafer_layout *lie = WAFER_NEW(set->arena, wafer_layout, body->input_count + body->output_count);
+  if (lie) wafer_kernel_layouts(body, &point->split, lie, lie + body->input_count);
+  return *slot = lie;
+}
+
+/* ---- Sizings ---- */
+
+/* What a sizing follows from: kernels, how they hang together, and what leaves the wafer. */
+static void put_graph(const wafer_graph *graph, uint32_t batch, uint64_t *key) {
+  *key++ = batch;
+  for (uint32_t k = 0; k < graph->kernel_count; k++) {
+    const wafer_graph_kernel *kernel = &graph->kernels[k];
+    *key++ = wafer_kernel_signature(&kernel->body);
+    for (uint32_t i = 0; i < kernel->body.input_count; i++) *key++ = kernel->inputs[i];
+    for (uint32_t i = 0; i < kernel->body.output_count; i++) {
+      bool leaves = wafer_graph_is_output(&graph->values[kernel->outputs[i]]);
+      *key++ = 2 * (uint64_t)kernel->outputs[i] + leaves;
+    }
+  }
+}
+
+/* NULL: out of memory. */
+static void **sizing_slot(curve_set *set, const wafer_graph *graph, uint32_t batch) {
+  size_t words = 1;
+  for (uint32_t k = 0; k < graph->kernel_count; k++)
+    words += 1 + graph->kernels[k].body.input_count + graph->kernels[k].body.output_count;
+  wafer_arena *scratch = wafer_arena_create();
+  uint64_t *key = scratch ? WAFER_NEW(scratch, uint64_t, words) : NULL;
+  if (key) put_graph(graph, batch, key);
+  void **slot = key ? intern_slot(set->sizings, key, words * sizeof *key) : NULL;
+  wafer_arena_destroy(scratch);
+  return slot;
+}
+
+const sizing *curve_set_sizing(curve_set *set, const wafer_graph *graph, uint32_t batch) {
+  void **slot = sizing_slot(set, graph, batch);
+  return slot ? *slot : NULL;
+}
+
+bool curve_set_keep_sizing(curve_set *set, const wafer_graph *graph, uint32_t batch,
+                           const sizing *found) {
+  uint32_t n = graph->kernel_count;
+  void **slot = sizing_slot(set, graph, batch);
+  sizing *kept = wafer_arena_copy(set->arena, found, sizeof *found);
+  if (!slot || !kept) return false;
+  kept->kernels = wafer_arena_copy(set->arena, found->kernels, n * sizeof *kept->kernels);
+  kept->phases = wafer_arena_copy(set->arena, found->phases, n * sizeof *kept->phases);
+  if (!kept->kernels || !kept->phases) return false;
+  for (uint32_t k = 0; k < n; k++) {
+    const uint32_t *depths = found->kernels[k].depths;
+    size_t count = graph->kernels[k].body.input_count + 1;
+    kept->kernels[k].depths = wafer_arena_copy(set->arena, depths, count * sizeof *depths);
+    if (!kept->kernels[k].depths) return false;
+  }
+  *slot = kept;
+  return true;
 }

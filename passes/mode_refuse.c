@@ -133,8 +133,15 @@ static void hand_over(const search *s, const size_refusal *r) {
   o->refused(o->refused_self, &refusal);
 }
 
+/* Who only asks whether a plan fits pays for no remedies. */
+static bool is_heard(const wafer_ctx *ctx) {
+  return (ctx->diag && ctx->diag->emit) || (ctx->options && ctx->options->refused);
+}
+
 wafer_status mode_refuse(const refusing *c, const size_refusal *r) {
   search s = {.c = c};
+  if (!is_heard(c->ctx))
+    return wafer_fail(c->ctx->diag, c->graph->kernels[r->kernel].loc, WAFER_NO_FIT, "%s", r->why);
   WAFER_TRY(try_modes(&s));
   WAFER_TRY(try_batches(&s));
   WAFER_TRY(try_half(&s));

@@ -18,6 +18,13 @@ curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir);
 wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body,
                       uint64_t budget, uint64_t words, const wafer_curve **out);
 
+/* How inputs, then outputs, lie under a point of a curve of the body, or one that was kept; made
+ * once. NULL: out of memory. */
+const wafer_layout *curve_layouts(curve_set *set, const wafer_kernel_body *body,
+                                  const wafer_shape_point *point);
+/* A point that lives as long as the curves do; NULL: out of memory. */
+const wafer_shape_point *curve_keep_point(curve_set *set, const wafer_shape_point *point);
+
 /* The pipeline's layout as a search found it, kept for `size` where `mode` looked for it. */
 typedef struct shelf_place shelf_place;
 const shelf_place *curve_set_layout(const curve_set *set, uint32_t count); /* NULL: none yet */
@@ -57,6 +64,12 @@ typedef struct sizing {
   uint32_t kept,
       wanted; /* pipelined: kernels that stay where an earlier plan had them; that it had */
 } sizing;
+
+/* The sizing of weight streaming that was found for such a graph: `size` asks for that of `mode`
+ * again. NULL: none. */
+const sizing *curve_set_sizing(curve_set *set, const wafer_graph *graph, uint32_t batch);
+bool curve_set_keep_sizing(curve_set *set, const wafer_graph *graph, uint32_t batch,
+                           const sizing *found); /* false: out of memory */
 
 wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                             sizing *out);

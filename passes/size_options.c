@@ -75,10 +75,8 @@ static wafer_status add_option(const layouts *l, uint32_t k, options *set,
                                const wafer_shape_point *point) {
   const wafer_kernel_body *body = &l->bodies[k];
   option *o = &set->at[set->count];
-  wafer_layout *lie =
-      WAFER_NEW(l->ctx->arena, wafer_layout, body->input_count + body->output_count);
+  const wafer_layout *lie = curve_layouts(l->curves, body, point);
   if (!lie) return layouts_no_memory(l);
-  wafer_kernel_layouts(body, &point->split, lie, lie + body->input_count);
   *o = (option){.point = point, .lie = lie};
   o->own = point->cycles + from_edge(l, k, o) + weights_late(l, k, point);
   set->count++;
@@ -176,7 +174,7 @@ static wafer_status add_like(const layouts *l, uint32_t k, options *set, uint32_
   p.cycles = cost.cycles;
   p.bytes = wafer_cost_bytes(&cost);
   if (p.bytes > wafer_machine_core_budget(l->ctx->machine)) return WAFER_OK;
-  const wafer_shape_point *kept = wafer_arena_copy(l->ctx->arena, &p, sizeof p);
+  const wafer_shape_point *kept = curve_keep_point(l->curves, &p);
   return kept ? add_option(l, k, set, kept) : layouts_no_memory(l);
 }
 

@@ -55,16 +55,19 @@ static wafer_status no_memory(const streaming *s) {
 
 static wafer_holding input_holding(const streaming *s, const wafer_kernel_body *body,
                                    const wafer_shape_point *point, uint32_t input) {
+  const wafer_layout *lie = curve_layouts(s->curves, body, point);
   return (wafer_holding){WAFER_AT_wafer,
                          {s->whole.x, s->whole.y, point->width, point->height},
-                         wafer_kernel_input_layout(body, &point->split, input)};
+                         lie ? lie[input] : wafer_kernel_input_layout(body, &point->split, input)};
 }
 
 static wafer_holding output_holding(const streaming *s, const wafer_kernel_body *body,
                                     const wafer_shape_point *point, uint32_t output) {
+  const wafer_layout *lie = curve_layouts(s->curves, body, point);
   return (wafer_holding){WAFER_AT_wafer,
                          {s->whole.x, s->whole.y, point->width, point->height},
-                         wafer_kernel_output_layout(body, &point->split, output)};
+                         lie ? lie[body->input_count + output]
+                             : wafer_kernel_output_layout(body, &point->split, output)};
 }
 
 static bool is_held(const held *h, const wafer_holding *holding) {
@@ -539,8 +542,8 @@ static wafer_status size_greedy(streaming *s, uint32_t *keeps, sizing *out) {
   return WAFER_OK;
 }
 
-wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
-                            uint32_t batch, sizing *out) {
+static wafer_status size_graph(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
+                               uint32_t batch, sizing *out) {
   streaming s = {.ctx = ctx, .graph = graph, .curves = curves, .batch = batch};
   sizing together;
   uint32_t keeps;
@@ -555,4 +558,16 @@ wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer
   if (together.cost.fits && together.cost.latency_cycles < out->cost.latency_cycles)
     *out = together;
   return WAFER_OK;
+}
+
+wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
+                            uint32_t batch, sizing *out) {
+  const sizing *found = curve_set_sizing(curves, graph, batch);
+  if (found) {
+    *out = *found;
+    return WAFER_OK;
+  }
+  WAFER_TRY(size_graph(ctx, curves, graph, batch, out));
+  if (!out->cost.fits || curve_set_keep_sizing(curves, graph, batch, out)) return WAFER_OK;
+  return wafer_fail(ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory to keep a sizing");
 }

@@ -182,6 +182,33 @@ static void layers_share_options(void) {
   teardown(&f);
 }
 
+/* What was found for a graph is found again, on its own for each batch; another graph has another.
+ */
+static void sizings_are_kept(void) {
+  char text[8192];
+  fixture f;
+  sizing first, again, four;
+  setup(&f, "small64", chain(text, sizeof text, 4));
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &first), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 4, &four), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &again), WAFER_OK);
+  CU_ASSERT_FATAL(first.cost.fits && again.cost.fits && four.cost.fits);
+  CU_ASSERT_EQUAL(first.cost.latency_cycles, again.cost.latency_cycles);
+  CU_ASSERT_NOT_EQUAL(first.cost.latency_cycles, four.cost.latency_cycles);
+  for (uint32_t k = 0; k < f.graph.kernel_count; k++) {
+    const sized_kernel *a = &first.kernels[k], *b = &again.kernels[k];
+    CU_ASSERT(!memcmp(a->point, b->point, sizeof *a->point));
+    CU_ASSERT(!memcmp(a->depths, b->depths,
+                      (f.graph.kernels[k].body.input_count + 1) * sizeof *a->depths));
+  }
+  wafer_graph shorter = f.graph;
+  shorter.kernel_count--;
+  CU_ASSERT_PTR_NOT_NULL(curve_set_sizing(f.curves, &f.graph, 4));
+  CU_ASSERT_PTR_NULL(curve_set_sizing(f.curves, &f.graph, 2));
+  CU_ASSERT_PTR_NULL(curve_set_sizing(f.curves, &shorter, 1));
+  teardown(&f);
+}
+
 /* Nothing is made faster than the edge: the interval is its, and cores stay free. */
 static void the_edge_bounds(void) {
   char text[8192];
@@ -315,6 +342,7 @@ static void reserved_cores_are_left(void) {
 CU_TestInfo tests_size[] = {
     {"layouts agree", layouts_agree},
     {"layouts are legal", layouts_are_legal},
+    {"sizings are kept", sizings_are_kept},
     {"layers share options", layers_share_options},
     {"equal kernels share a curve", curves_are_shared},
     {"values that skip kernels wait", skips_are_deep},
