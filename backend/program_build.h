@@ -154,6 +154,11 @@ wafer_status program_wanted(program *p, uint32_t rank, const int64_t *extent, wa
 wafer_status program_exchange(program *p, const spread *from, const spread *to,
                               const index_map *map);
 
+/* ---- program_rows.c ---- */
+/* By indices that only the run knows. */
+wafer_status program_gather_rows(program *p, uint32_t node, spread *out);
+wafer_status program_scatter_rows(program *p, uint32_t node, spread *out);
+
 /* ---- program_reshape.c ---- */
 /* A copy of `s`, of a scalar seen as one element along a dim. NULL: out of memory. */
 spread *program_ranked(program *p, const spread *s);

@@ -138,12 +138,11 @@ static wafer_status gather(program *p, uint32_t node, spread *out) {
   const wafer_type *indices = wafer_body_type(p->body, v);
   const spread *x = p->value[n->operands[0]];
   int64_t count = 1, extent = x->dim[axis].extent;
-  if (v < p->body->input_count ||
-      !wafer_op_is(p->body->nodes[v - p->body->input_count].op, WAFER_TRAIT_SOURCE))
-    return program_refuse(p, "its indices are known only when it runs");
   const wafer_attr *value =
-      wafer_attr_find(&p->body->nodes[v - p->body->input_count].attrs, WAFER_ATTR_value);
-  if (!value) return program_refuse(p, "its indices are a weight");
+      v < p->body->input_count
+          ? NULL
+          : wafer_attr_find(&p->body->nodes[v - p->body->input_count].attrs, WAFER_ATTR_value);
+  if (!value) return program_gather_rows(p, node, out);
   for (uint32_t d = 0; d < indices->shape.rank; d++) count *= indices->shape.dims[d];
   int64_t *table = WAFER_NEW(p->arena, int64_t, (size_t)count);
   if (!table) return program_no_memory(p);
@@ -211,6 +210,7 @@ wafer_status program_move(program *p, uint32_t node) {
   case WAFER_OP_reshape: return program_reshape(p, node, out);
   case WAFER_OP_concat: return concat(p, node, out);
   case WAFER_OP_gather: return gather(p, node, out);
+  case WAFER_OP_scatter: return program_scatter_rows(p, node, out);
   case WAFER_OP_transpose: map = index_transpose(shape->rank, ints(n, WAFER_ATTR_perm)); break;
   case WAFER_OP_expand: map = expand_map(shape, &n->type.shape); break;
   case WAFER_OP_slice: map = slice_map(n); break;

@@ -338,3 +338,31 @@ void nest_emit(program_code *code, const nest *n) {
   else
     emit_looped(code, &own);
 }
+
+/* ---- Instructions for loops of others ---- */
+
+uint32_t nest_outside(const wafer_machine *machine, nest *n) {
+  simplify(n);
+  (void)arrange(machine, n);
+  return outside(n);
+}
+
+nest nest_inside(const nest *n, uint32_t i) {
+  nest part = *n;
+  for (uint32_t k = 0; k <= n->inputs; k++) part.at[k].address += (int32_t)i * n->at[k].stride[0];
+  drop(&part, 0);
+  return part;
+}
+
+uint64_t nest_instruction(const wafer_machine *machine, const nest *n,
+                          const uint8_t base[NEST_OPERANDS], wafer_instruction *out) {
+  uint8_t own[NEST_OPERANDS];
+  for (uint32_t k = 0; k < NEST_OPERANDS; k++) {
+    bool moved = k <= n->inputs && n->at[k].kind == WAFER_OPERAND_memory && base[k];
+    own[k] = moved ? base[k] : WAFER_NO_REGISTER;
+  }
+  *out = vector_of(n, own);
+  out->load_descriptors = false;
+  uint32_t conflict = n->loops ? conflicts(machine, n, n->loops - 1) : 0;
+  return arranged_cycles(machine, n, conflict) - machine->descriptor_load_cycles;
+}

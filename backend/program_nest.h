@@ -40,6 +40,14 @@ typedef struct program_code {
 uint32_t nest_loop(nest *n, int64_t extent);
 /* Appends the instructions; a nest over nothing adds none. */
 void nest_emit(program_code *code, const nest *n);
+/* Loops brought into order, and how many of them are outside of one instruction's descriptors. */
+uint32_t nest_outside(const wafer_machine *machine, nest *n);
+/* Iteration i of loop 0 of such a nest. */
+nest nest_inside(const nest *n, uint32_t i);
+/* Such a nest without loops outside as an instruction whose operands are moved by registers (0: by
+ * none); the cycles it takes with its descriptors loaded. */
+uint64_t nest_instruction(const wafer_machine *machine, const nest *n,
+                          const uint8_t base[NEST_OPERANDS], wafer_instruction *out);
 /* Appends one instruction. */
 void program_put(program_code *code, wafer_instruction instruction);
 /* What a nest takes, as nest_emit adds to `cycles`. */

@@ -37,6 +37,8 @@ static wafer_status read_task(assembly_text *t, uint16_t *out) {
 
 /* ---- control ---- */
 
+static wafer_dtype word_as_dtype(assembly_text *t);
+
 static wafer_status read_scalar(assembly_text *t, wafer_instruction *code) {
   for (const char *field = assembly_fields(code->op); *field; field++) switch (*field) {
     case 'a': WAFER_TRY(read_register(t, &code->a)); break;
@@ -45,6 +47,10 @@ static wafer_status read_scalar(assembly_text *t, wafer_instruction *code) {
     case 'v': WAFER_TRY(read_int32(t, "a value of 32 bits", &code->value)); break;
     case 'm': WAFER_TRY(read_thread(t, &code->thread)); break;
     case 't': WAFER_TRY(read_task(t, &code->target)); break;
+    case 'd':
+      code->function = (uint16_t)word_as_dtype(t);
+      if (!code->function) return assembly_wrong(t, "a type, as in i64");
+      break;
     default: WAFER_TRY(assembly_label(t, t->code_count, false));
     }
   return WAFER_OK;

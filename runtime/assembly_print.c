@@ -114,6 +114,7 @@ static void print_scalar(FILE *out, const wafer_instruction *code) {
     case 'v': fprintf(out, " %" PRId32, code->value); break;
     case 'm': fprintf(out, " %u", code->thread); break;
     case 't': fprintf(out, " T%u", code->target); break;
+    case 'd': fprintf(out, " %s", wafer_dtype_name((wafer_dtype)code->function)); break;
     default: fprintf(out, " L%u", code->target);
     }
 }

@@ -1,6 +1,6 @@
 /* A core: a cycle is for one of the microthreads in turn, else for control; beside it, for one of
  * those that only move words to the fabric. */
-#include "fabric_state.h"
+#include "core_value.h"
 
 uint32_t core_queue(const fabric_core *core, uint8_t color, bool output) {
   for (uint32_t i = 0; core->program && i < core->program->binding_count; i++)
@@ -76,6 +76,25 @@ static wafer_status issue_vector(wafer_fabric *f, uint32_t at, const wafer_instr
   return WAFER_OK;
 }
 
+/* The integer at an address, read as a move of one element would. */
+static wafer_status load(wafer_fabric *f, uint32_t at, const wafer_instruction *code) {
+  fabric_core *core = &f->cores[at];
+  wafer_dtype dtype = (wafer_dtype)code->function;
+  const wafer_instruction one = {.op = WAFER_CORE_move,
+                                 .in = {{.kind = WAFER_OPERAND_memory, .dtype = (uint8_t)dtype}}};
+  core_thread t = {.code = &one};
+  uint64_t raw = 0;
+  t.bytes[1] = (uint8_t)wafer_dtype_bytes(dtype);
+  t.address[1] = (int64_t)reg(core, code->b) + code->value;
+  WAFER_TRY(core_gather(f, at, &t, 1, 1, &raw));
+  int64_t value = wafer_element_i64(dtype, &raw, 0);
+  if (dtype == WAFER_DTYPE_u64 && value < 0) value = INT32_MAX;
+  if (value > INT32_MAX) value = INT32_MAX;
+  if (value < INT32_MIN) value = INT32_MIN;
+  set_reg(core, code->a, (uint32_t)(int32_t)value);
+  return WAFER_OK;
+}
+
 static wafer_status run_scalar(wafer_fabric *f, uint32_t at, const wafer_instruction *code) {
   fabric_core *core = &f->cores[at];
   core->pc++;
@@ -91,6 +110,12 @@ static wafer_status run_scalar(wafer_fabric *f, uint32_t at, const wafer_instruc
     break;
   case WAFER_CORE_times:
     set_reg(core, code->a, (uint32_t)reg(core, code->b) * (uint32_t)reg(core, code->c));
+    break;
+  case WAFER_CORE_load: return load(f, at, code);
+  case WAFER_CORE_bound:
+    if (reg(core, code->a) < 0 || reg(core, code->a) >= code->value)
+      return fabric_trap(f, core->router, "index %d is out of range, there are %d",
+                         reg(core, code->a), code->value);
     break;
   case WAFER_CORE_branch:
     if (reg(core, code->a) < reg(core, code->b)) core->pc = code->target;

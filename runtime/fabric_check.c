@@ -167,6 +167,11 @@ static wafer_status check_code(const checker *c) {
         c->diag, here(c), WAFER_BAD_INPUT,
         "instruction %u (%s) names a thread, task, register or target that there is not", c->at,
         wafer_core_op_name(code->op));
+  if (code->op == WAFER_CORE_load &&
+      (!is_core_type((uint8_t)code->function) || wafer_dtype_is_float((wafer_dtype)code->function)))
+    return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
+                      "instruction %u (load) is of type %s; registers hold integers", c->at,
+                      wafer_dtype_name((wafer_dtype)code->function));
   if (!vector) return WAFER_OK;
   if (!code->shape[0] || !code->shape[1] || !code->shape[2])
     return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,

@@ -13,7 +13,8 @@
  * result (gather: of a dim that is not looked up). A linear or cubic resize is 2 or 4
  * multiply-accumulates per element and resized dim, multiplied. What a scatter puts somewhere
  * comes to every part of dim 0, as a whole or in slices along its own rows, a loop that is never
- * cut: a core keeps what falls into its part. */
+ * cut: a core keeps what falls into its part. By indices that only the run knows, gather and
+ * scatter go row by row, an instruction each. */
 #include <string.h>
 
 #include "kernel_family.h"
@@ -249,17 +250,66 @@ static uint64_t resize_cycles(const kernel_view *k, uint32_t node) {
   return cycles;
 }
 
-#define SCALARS_PER_UPDATE 6 /* load the index, is it this part's?, its address, count, branch */
-
-/* Of a scatter whose updates pass: every index is looked at, as if all were of this part. */
-static uint64_t update_cycles(const kernel_view *k, uint32_t node) {
+/* A gather or scatter by indices that only the run knows: row by row. */
+static bool looks_up(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
-  uint32_t updates = n->operands[2], at = n->operands[1];
-  if (updates >= k->body->input_count || !k->passes[updates]) return 0;
-  uint64_t rows = k->elements[at], run = k->elements[updates] / (rows ? rows : 1);
-  uint64_t cycles = kernel_mul(rows, SCALARS_PER_UPDATE);
-  return kernel_add(cycles, kernel_vector(k, WAFER_RATE_add, kernel_dtype(k, updates),
-                                          k->elements[updates], run));
+  if (n->op != WAFER_OP_gather) return n->op == WAFER_OP_scatter;
+  uint32_t v = n->operands[1];
+  return v < k->body->input_count ||
+         kernel_node(k, v - k->body->input_count)->op != WAFER_OP_constant;
+}
+
+/* Control of an index: loading and checking it, the bytes to its row, the loop around it; whether
+ * the row is this core's. */
+#define ROW_CONTROL 10
+#define ROW_CHOICE 4
+#define ROWS_BEFORE 8
+
+/* `rows` of those that the indices name are the core's, out of `parts`; the result or the sums are
+ * begun first where a row may be missing. */
+static uint64_t row_cycles_of(const kernel_view *k, uint32_t node, uint64_t indices,
+                              uint64_t elements, uint64_t parts, bool begins) {
+  const wafer_machine *m = k->machine;
+  uint32_t y = kernel_result(k, node);
+  const wafer_node *n = kernel_node(k, node);
+  const char *mode =
+      n->op == WAFER_OP_scatter ? wafer_attr_string(&n->attrs, WAFER_ATTR_mode) : "none";
+  wafer_rate rate = !strcmp(mode, "mul")    ? WAFER_RATE_mul
+                    : !strcmp(mode, "none") ? WAFER_RATE_move
+                                            : WAFER_RATE_add;
+  wafer_dtype dtype = kernel_type(k, y)->dtype;
+  uint64_t rows = (indices + parts - 1) / parts;
+  uint64_t cycles =
+      begins ? kernel_over_tile(k, WAFER_RATE_move, dtype, y) : (uint64_t)m->vector_setup_cycles;
+  cycles = kernel_add(cycles, m->vector_setup_cycles + m->descriptor_load_cycles + ROWS_BEFORE);
+  cycles = kernel_add(cycles, kernel_mul(indices, ROW_CONTROL + (parts > 1 ? ROW_CHOICE : 0)));
+  uint64_t one = m->vector_setup_cycles - 1 + wafer_machine_cycles(m, rate, dtype, elements);
+  return kernel_add(cycles, kernel_mul(rows, one));
+}
+
+static uint64_t lookup_cycles(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  uint32_t y = kernel_result(k, node), x = n->operands[0];
+  const wafer_shape *shape = shape_of(k, n->operands[1]);
+  bool gathers = n->op == WAFER_OP_gather;
+  uint64_t indices = 1, tile = kernel_tile_elements(k, y), parts = 1;
+  if (gathers) {
+    uint32_t axis = (uint32_t)wafer_attr_int(&n->attrs, WAFER_ATTR_axis);
+    for (uint32_t d = 0; d < shape->rank; d++)
+      indices = kernel_mul(indices, (uint64_t)k->tile[y][axis + d]);
+    for (uint32_t l = k->loops.parallel; l < k->loops.count && kernel_is_anchor(k, node); l++)
+      parts *= (uint64_t)k->split->rows[l] * k->split->cols[l];
+    return row_cycles_of(k, node, indices, indices ? tile / indices : 0, parts, parts > 1);
+  }
+  uint64_t rows = (uint64_t)k->tile[y][0];
+  for (uint32_t d = 0; d < shape->rank; d++)
+    indices = kernel_mul(indices, (uint64_t)shape->dims[d]);
+  if (rows) parts = ((uint64_t)shape_of(k, x)->dims[0] + rows - 1) / rows;
+  return row_cycles_of(k, node, indices, rows ? tile / rows : 0, parts, true);
+}
+
+*comes to every part of dim 0, as a whole or in slices along its own rows,
+    a loop that is never *cut : a core keeps what falls into its part.* /
 }
 
 /* A copy of each operand's part; a pad fills the result first. */
@@ -269,8 +319,10 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
   wafer_dtype dtype = kernel_dtype(k, y);
   if (n->op == WAFER_OP_resize) return resize_cycles(k, node);
   uint64_t cycles = kernel_over_tile(k, WAFER_RATE_move, dtype, y);
+  uint64_t updates = n->op == WAFER_OP_scatter ? update_cycles(k, node) : 0;
+  if (updates) return kernel_add(cycles, updates);
+  if (looks_up(k, node)) return lookup_cycles(k, node);
   if (n->op == WAFER_OP_pad) return kernel_mul(2, cycles);
-  if (n->op == WAFER_OP_scatter) return kernel_add(cycles, update_cycles(k, node));
   uint64_t again = k->machine->vector_setup_cycles + k->machine->descriptor_load_cycles;
   return n->op == WAFER_OP_concat ? kernel_add(cycles, (n->operand_count - 1) * again) : cycles;
 }
@@ -406,6 +458,9 @@ static uint64_t fabric(const kernel_view *k) {
   if (n->op == WAFER_OP_resize) return kernel_halo(k);
   uint64_t words = kernel_words(kernel_dtype(k, result), kernel_tile_elements(k, result));
   uint64_t cycles = 0;
+  if (looks_up(k, k->body->anchor))
+    return kernel_reduce_loops(
+        k, kernel_words(kernel_type(k, result)->dtype, kernel_tile_elements(k, result)));
   for (uint32_t loop = k->loops.parallel; loop < k->loops.count; loop++)
     cycles = kernel_add(cycles, kernel_broadcast(k, loop, words));
   return cycles;
@@ -424,6 +479,13 @@ static uint64_t scratch(const kernel_view *k, uint32_t node) {
     }
     bool narrows = kernel_dtype(k, y) != kernel_type(k, y)->dtype;
     return narrows ? kernel_mul(2, bytes) : bytes;
+  }
+  if (looks_up(k, node)) {
+    bool sums = kernel_dtype(k, y) != kernel_type(k, y)->dtype;
+    uint64_t bytes = wafer_dtype_bytes(sums ? kernel_type(k, y)->dtype : kernel_dtype(k, y));
+    return sums || (n->op == WAFER_OP_gather && k->loops.count > k->loops.parallel)
+               ? kernel_mul(bytes, kernel_tile_elements(k, y))
+               : 0;
   }
   bool slices =
       x < k->body->input_count && k->body->input_is_weight[x] && k->body->input_depth[x] == 0;

@@ -215,6 +215,9 @@ static void scalar(coder *c, wafer_instruction *code) {
     case 'm':
       code->thread = (uint8_t)number(c, code->thread, WAFER_CORE_THREADS - 1, "a microthread");
       break;
+    case 'd':
+      code->function = (uint16_t)number(c, code->function, WAFER_DTYPE_COUNT - 1, "a type");
+      break;
     default: code->target = (uint16_t)number(c, code->target, UINT16_MAX, "a target");
     }
 }

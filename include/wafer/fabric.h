@@ -76,7 +76,7 @@ typedef struct wafer_instruction {
   uint8_t then;          /* 1 + the task to activate at its end; 0: none */
   uint8_t count_reg;     /* stands for shape[3]; WAFER_NO_REGISTER: none does */
   uint8_t a, b, c;       /* registers of scalar instructions; WAFER_NO_REGISTER reads as 0 */
-  uint16_t function;     /* of apply: a wafer_op of trait MAP */
+  uint16_t function;     /* of apply: a wafer_op of trait MAP; of load: a wafer_dtype */
   uint16_t target;       /* task, or instruction of a branch */
   int32_t value;
   uint32_t shape[WAFER_LEVELS]; /* elements, outermost first; all operands step through it */

@@ -100,6 +100,8 @@ static const char all[] =
     "    unblock T1\n"
     "    join 7\n"
     "    mark 12\n"
+    "    load r2 r3 -8 i64\n"
+    "    bound r2 30\n"
     "    end\n"
     "program \"two\"\n"
     "L0:\n"
@@ -175,6 +177,7 @@ static void refuses_with_the_line(void) {
       {HEAD "  move [4] f32#0, f32#1 thread 8\n", "p.fabric:3:32", "a microthread from 0 to 7"},
       {HEAD "  apply conv [4] f32#0\n", "p.fabric:3:13", "the name of a map"},
       {HEAD "  set r16 1\n", "p.fabric:3:8", "a register"},
+      {HEAD "  load r1 r2 0 32\n", "p.fabric:3:16", "a type, as in i64"},
       {HEAD "  branch _ r1 L3\n", "p.fabric:3:15", "there is no label L3"},
       {HEAD "  branch _ r1 L3\nL3:\n", "p.fabric:3:15", "no instruction follows label L3"},
       {HEAD "L1:\nL1:\n", "p.fabric:4:3", "a label of its own"},

@@ -555,7 +555,45 @@ static void marks_and_reprograms(void) {
   finish(f);
 }
 
+/* An index that the run knows: what a register can hold of it, and a trap where it is no index. */
+static void loads_indices(void) {
+  static const wafer_instruction code[] = {
+      {.op = WAFER_CORE_set, .a = 2, .value = 16},
+      {.op = WAFER_CORE_load, .function = WAFER_DTYPE_i64, .a = 3, .b = 2, .value = -16},
+      {.op = WAFER_CORE_load, .function = WAFER_DTYPE_i64, .a = 4, .b = 2, .value = -8},
+      {.op = WAFER_CORE_load, .function = WAFER_DTYPE_u64, .a = 5, .b = R, .value = 16},
+      {.op = WAFER_CORE_load, .function = WAFER_DTYPE_i8, .a = 6, .b = R, .value = 15},
+      {.op = WAFER_CORE_bound, .a = 3, .value = 8},
+      {.op = WAFER_CORE_bound, .a = 3, .value = 7}};
+  static const wafer_instruction unwritten = {
+      .op = WAFER_CORE_load, .function = WAFER_DTYPE_i32, .a = 3, .b = R, .value = 40};
+  static const wafer_instruction real = {
+      .op = WAFER_CORE_load, .function = WAFER_DTYPE_f32, .a = 3, .b = R};
+  const int64_t data[] = {7, -(1ll << 40), -1};
+  fixture *f = one_core(code, WAFER_COUNT(code));
+  put(f, 0, 0, data, sizeof data);
+  CU_ASSERT(wafer_fabric_run(f->fabric, &f->stats) == WAFER_TRAP);
+  CU_ASSERT_STRING_EQUAL(f->caught.text, "index 7 is out of range, there are 7");
+  CU_ASSERT(strstr(f->caught.place, "core (0,0) cycle 6") && strstr(f->caught.place, "isa"));
+  CU_ASSERT(wafer_fabric_get(f->fabric, 0, 0, 3) == 7);
+  CU_ASSERT(wafer_fabric_get(f->fabric, 0, 0, 4) == INT32_MIN);
+  CU_ASSERT(wafer_fabric_get(f->fabric, 0, 0, 5) == INT32_MAX);
+  CU_ASSERT(wafer_fabric_get(f->fabric, 0, 0, 6) == -1);
+  finish(f);
+  f = one_core(&unwritten, 1);
+  CU_ASSERT(wafer_fabric_run(f->fabric, &f->stats) == WAFER_TRAP);
+  CU_ASSERT_STRING_EQUAL(f->caught.text, "move reads address 40, which nobody has written");
+  finish(f);
+  const wafer_instruction *one = &real;
+  uint32_t count = 1;
+  f = lay(1, &one, &count, NULL, 0);
+  create(f);
+  CU_ASSERT(!f->fabric && strstr(f->caught.text, "registers hold integers"));
+  finish(f);
+}
+
 CU_TestInfo tests_fabric_isa[] = {
+    {"loads indices", loads_indices},
     {"four levels", four_levels},
     {"accumulates in order", accumulates_in_order},
     {"applies functions", applies_functions},

@@ -190,6 +190,27 @@ static bool move_body(rng *r, body_text *b) {
   return put(b, ops[i].op, ops[i].operands, ops[i].attrs) && put_tail(r, b);
 }
 
+/* By indices that only the run knows: seeded ones lie between -20 and 20. */
+static bool rows_body(rng *r, body_text *b) {
+  static const struct {
+    const char *inputs, *op, *operands, *attrs;
+  } ops[] = {
+      {"30x12xf32 7xi64", "gather", "0 1", "axis=0"},
+      {"5x24x6xf32 4xi32", "gather", "0 1", "axis=1"},
+      {"3x40xf32 2x5xi64", "gather", "0 1", "axis=1"},
+      {"64x8xi32 i64", "gather", "0 1", "axis=0"},
+      {"3x5x24x2x7xf32 3x4x2xi64", "gather", "0 1", "axis=2"},
+      {"24x10xf32 6xi64 6x10xf32", "scatter", "0 1 2", "mode=none"},
+      {"30xf32 3x4xi64 3x4xf32", "scatter", "0 1 2", "mode=add"},
+      {"21x4x5xf32 5xi32 5x4x5xf32", "scatter", "0 1 2", "mode=mul"},
+      {"22x6xf32 9xi64 9x6xf32", "scatter", "0 1 2", "mode=max"},
+      {"24x6xi32 9xi64 9x6xi32", "scatter", "0 1 2", "mode=min"},
+  };
+  uint32_t i = below(r, WAFER_COUNT(ops));
+  body_text_begin(b, "move", ops[i].inputs);
+  return put(b, ops[i].op, ops[i].operands, ops[i].attrs) && (i == 3 || i == 9 || put_tail(r, b));
+}
+
 /* ---- Splits ---- */
 
 static wafer_split random_split(rng *r, const body_text *b) {
@@ -311,6 +332,7 @@ FAMILY_TEST(pool)
 FAMILY_TEST(reduce)
 FAMILY_TEST(softmax)
 FAMILY_TEST(move)
+FAMILY_TEST(rows)
 
 /* Few words over many neighbours are summed in two phases, more of them in one chain; the cost
  * model and the program pick alike, and both sum right. */
@@ -363,4 +385,5 @@ CU_TestInfo tests_program[] = {{"map", test_map},
                                {"softmax", test_softmax},
                                {"two phases of a reduction", test_phases},
                                {"move", test_move},
+                               {"rows", test_rows},
                                CU_TEST_INFO_NULL};
