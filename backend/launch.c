@@ -25,7 +25,7 @@ typedef struct launcher {
   wafer_bytes *programs;
   uint32_t launch_count, program_count;
   bool tapped;        /* launches say where outputs of kernels lie */
-  wafer_rect *others; /* of all kernels of a pipeline: their cores are busy with their own */
+  wafer_rect *others; /* of the kernels of a pipeline: their cores are busy with their own */
   uint32_t other_count;
 } launcher;
 
@@ -422,12 +422,12 @@ static wafer_status launch_action(launcher *l, uint32_t index, uint32_t a) {
 }
 
 /* The weights of the next phase arrive while this one works: they find their places while its own
- * are still taken. */
-static wafer_status launch_phase(launcher *l, uint32_t index) {
+ * are still taken. `next`: of the function, WAFER_NONE: it was the last. */
+static wafer_status launch_phase(launcher *l, uint32_t index, uint32_t next) {
   const wafer_phase *phase = &l->plan->phases[index];
   for (uint32_t a = 0; a < phase->action_count; a++)
     if (!is_load(l, &phase->actions[a])) WAFER_TRY(launch_action(l, index, a));
-  if (index + 1 < l->plan->phase_count) WAFER_TRY(launch_load(l, index + 1));
+  if (next != WAFER_NONE) WAFER_TRY(launch_load(l, next));
   memory_drop(&l->map, WAFER_NONE);
   for (uint32_t i = 0; i < phase->free_count; i++) memory_drop(&l->map, phase->frees[i]);
   return WAFER_OK;
@@ -439,10 +439,12 @@ static wafer_status launch_train(launcher *l, uint32_t index) {
   const wafer_phase *phase = &l->plan->phases[index];
   pieces p;
   WAFER_TRY(begin(l, &p));
-  l->others = WAFER_NEW(l->arena, wafer_rect, l->plan->kernel_count);
+  l->others = WAFER_NEW(l->arena, wafer_rect, phase->action_count);
   if (!l->others) return no_memory(l);
-  for (uint32_t k = 0; k < l->plan->kernel_count; k++) l->others[k] = l->plan->kernels[k].rect;
-  l->other_count = l->plan->kernel_count;
+  l->other_count = 0;
+  for (uint32_t a = 0; a < phase->action_count; a++)
+    if (phase->actions[a].kind == WAFER_ACTION_kernel)
+      l->others[l->other_count++] = l->plan->kernels[phase->actions[a].index].rect;
   for (uint32_t a = 0; a < phase->action_count; a++) {
     const wafer_action *action = &phase->actions[a];
     if (is_load(l, action)) continue;
@@ -463,6 +465,32 @@ static wafer_status refuse_slices(const launcher *l, const wafer_kernel *k) {
                         "'%s' passes in slices, for which there are no programs; run at kernel "
                         "fidelity",
                         l->plan->values[k->inputs[i]].name);
+  return WAFER_OK;
+}
+
+static uint32_t next_phase(const wafer_function *f, uint32_t step) {
+  while (step < f->step_count && f->steps[step].kind != WAFER_STEP_phase) step++;
+  return step < f->step_count ? f->steps[step].phase : WAFER_NONE;
+}
+
+/* A function begins with memories of which nothing is known. */
+static wafer_status launch_function(launcher *l, const wafer_function *f) {
+  bool pipelined = l->plan->mode == WAFER_MODE_pipelined;
+  uint32_t first = next_phase(f, 0);
+  l->map.count = 0;
+  if (first == WAFER_NONE) return WAFER_OK;
+  WAFER_TRY(launch_load(l, first));
+  for (uint32_t i = 0; i < f->step_count; i++) {
+    if (f->steps[i].kind != WAFER_STEP_phase) continue;
+    uint32_t phase = f->steps[i].phase, next = next_phase(f, i + 1);
+    if (pipelined && next != WAFER_NONE)
+      return wafer_fail(&l->diag, wafer_at_file(l->plan->model), WAFER_UNSUPPORTED,
+                        "function '%s' of a pipelined plan has several phases; compile with --mode "
+                        "streaming",
+                        f->name);
+    WAFER_TRY(pipelined ? launch_train(l, phase) : launch_phase(l, phase, next));
+    wafer_progress(l->ctx->diag, "programs", phase + 1, l->plan->phase_count);
+  }
   return WAFER_OK;
 }
 
@@ -495,11 +523,9 @@ static wafer_status launch_all(launcher *l) {
   l->streams =
       wafer_arena_copy(l->ctx->arena, plan->streams, plan->stream_count * sizeof *plan->streams);
   if (!l->launches || !l->programs || !l->streams) return no_memory(l);
-  WAFER_TRY(launch_load(l, 0));
-  for (uint32_t i = 0; i < plan->phase_count; i++) {
-    WAFER_TRY(plan->mode == WAFER_MODE_pipelined ? launch_train(l, i) : launch_phase(l, i));
-    wafer_progress(l->ctx->diag, "programs", i + 1, plan->phase_count);
-  }
+  for (uint32_t i = 0; i < plan->function_count; i++)
+    if (!wafer_function_on_host(&plan->functions[i]))
+      WAFER_TRY(launch_function(l, &plan->functions[i]));
   return WAFER_OK;
 }
 

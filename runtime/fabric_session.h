@@ -53,7 +53,8 @@ struct session_fabric {
   const wafer_function *function;
   wafer_arena *arena;
   wafer_fabric *fabric;
-  fabric_launch *launches;
+  fabric_launch *launches; /* of the function */
+  uint32_t launch_count;
   const fabric_launch *running; /* while marks come */
   void **stored;                /* per plan value: dense elements of a sample as cores store them */
   void *staging;                /* a sample as the caller has it */

@@ -56,11 +56,8 @@ static wafer_status prepare_unit(wafer_session *s) {
 /* Ports without tensors: what the checks of views need. */
 static wafer_status prepare_fabric(wafer_session *s, const wafer_session_options *options) {
   const wafer_function *f = s->function;
-  if (wafer_function_on_host(f))
-    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
-                      "steps of this plan run on the host: fabric fidelity runs plans whose first "
-                      "function is the wafer's");
-  WAFER_TRY(session_fabric_create(s->plan, options, &s->fabric));
+  WAFER_TRY(
+      session_fabric_create(s->plan, (uint32_t)(f - s->plan->functions), options, &s->fabric));
   s->inputs = calloc((size_t)f->input_count + 1, sizeof *s->inputs);
   s->outputs = calloc((size_t)f->output_count + 1, sizeof *s->outputs);
   s->out = calloc((size_t)f->output_count + 1, sizeof *s->out);
@@ -72,9 +69,22 @@ static wafer_status prepare_fabric(wafer_session *s, const wafer_session_options
   return WAFER_OK;
 }
 
+/* On the wafer, and something runs there. */
+static bool has_phases(const wafer_function *f) {
+  for (uint32_t i = 0; i < f->step_count; i++)
+    if (f->steps[i].kind == WAFER_STEP_phase) return true;
+  return false;
+}
+
 /* The plan's first function, which may be one of the host. */
 static wafer_status prepare(wafer_session *s, const wafer_session_options *options) {
-  if (options && options->fidelity == WAFER_FIDELITY_fabric) return prepare_fabric(s, options);
+  bool fabric = options && options->fidelity == WAFER_FIDELITY_fabric;
+  if (fabric && has_phases(s->function)) return prepare_fabric(s, options);
+  if (fabric && (options->watch || options->fault_count || options->kernels))
+    return wafer_fail(
+        s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
+        "steps of this plan run on the host: traces, faults and values of kernels are "
+        "of plans whose first function is the wafer's");
   if (!s->shares_pool) {
     WAFER_TRY(wafer_plan_check(s->diag, s->plan->model, s->plan));
     s->pool = thread_pool_create(options ? options->threads : 0);

@@ -132,10 +132,15 @@ static bool allocate(session_fabric *s) {
   return true;
 }
 
+static bool has_phase(const wafer_function *f, uint32_t phase) {
+  for (uint32_t i = 0; i < f->step_count; i++)
+    if (f->steps[i].kind == WAFER_STEP_phase && f->steps[i].phase == phase) return true;
+  return false;
+}
+
 static wafer_status prepare(session_fabric *s) {
   const wafer_plan *plan = s->plan;
   WAFER_TRY(wafer_plan_check(s->diag, plan->model, plan));
-  s->function = &plan->functions[0];
   if (!plan->launch_count) {
     char why[512];
     snprintf(why, sizeof why, "it has no programs: %s",
@@ -147,8 +152,10 @@ static wafer_status prepare(session_fabric *s) {
     return refuse(s, "more than one sample is resident; compile with --batch 1");
   if (!(s->arena = wafer_arena_create()) || !allocate(s)) return session_fabric_no_memory(s);
   for (uint32_t i = 0; i < plan->launch_count; i++) {
-    s->launches[i].of = &plan->launches[i];
-    WAFER_TRY(open_launch(s, &s->launches[i]));
+    if (!has_phase(s->function, plan->launches[i].phase)) continue;
+    fabric_launch *l = &s->launches[s->launch_count++];
+    l->of = &plan->launches[i];
+    WAFER_TRY(open_launch(s, l));
   }
   s->stats = (wafer_run_stats){.kernel_busy = s->kernel_busy,
                                .phase_cycles = s->phase_cycles,
@@ -157,8 +164,8 @@ static wafer_status prepare(session_fabric *s) {
   return wafer_fabric_create(s->diag, plan->machine, s->launches[0].program, &s->fabric);
 }
 
-wafer_status session_fabric_create(const wafer_plan *plan, const wafer_session_options *options,
-                                   session_fabric **out) {
+wafer_status session_fabric_create(const wafer_plan *plan, uint32_t function,
+                                   const wafer_session_options *options, session_fabric **out) {
   const wafer_diag *diag = options ? options->diag : NULL;
   *out = NULL;
   session_fabric *s = calloc(1, sizeof *s);
@@ -166,6 +173,7 @@ wafer_status session_fabric_create(const wafer_plan *plan, const wafer_session_o
     return wafer_fail(diag, wafer_at_file(plan->model), WAFER_NO_MEMORY, "no memory for a session");
   s->plan = plan;
   s->diag = diag;
+  s->function = &plan->functions[function];
   s->kernels = options ? options->kernels : NULL;
   wafer_status status = prepare(s);
   if (status == WAFER_OK && options && options->watch)
@@ -184,7 +192,7 @@ void session_fabric_destroy(session_fabric *s) {
   if (!s) return;
   wafer_fabric_destroy(s->fabric);
   for (uint32_t v = 0; s->stored && v < s->plan->value_count; v++) free(s->stored[v]);
-  for (uint32_t i = 0; s->launches && i < s->plan->launch_count; i++)
+  for (uint32_t i = 0; s->launches && i < s->launch_count; i++)
     for (uint32_t p = 0; s->launches[i].words && p < s->launches[i].body.port_count; p++)
       free(s->launches[i].words[p]);
   session_fabric_watch_end(s);

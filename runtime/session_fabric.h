@@ -8,11 +8,11 @@
 typedef struct session_fabric session_fabric;
 
 /* UNSUPPORTED: the plan has no programs, or more samples are resident than a launch serves. */
-wafer_status session_fabric_create(const wafer_plan *plan, const wafer_session_options *options,
-                                   session_fabric **out);
+wafer_status session_fabric_create(const wafer_plan *plan, uint32_t function,
+                                   const wafer_session_options *options, session_fabric **out);
 void session_fabric_destroy(session_fabric *s); /* NULL is fine */
 
-/* `samples` samples of function 0; views as in wafer_session_run, already checked. out[i]: dense
+/* `samples` samples of the function; views as in wafer_session_run, already checked. out[i]: dense
  * elements of all samples of output i. */
 wafer_status session_fabric_run(session_fabric *s, const wafer_view *inputs, bool train,
                                 uint64_t samples, void *const *out);

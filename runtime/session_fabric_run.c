@@ -170,7 +170,7 @@ wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fa
 static wafer_status check_cancel(const session_fabric *s, uint32_t launch) {
   if (!wafer_cancelled(s->diag)) return WAFER_OK;
   return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_USAGE,
-                    "cancelled at launch %u of %u", launch, s->plan->launch_count);
+                    "cancelled at launch %u of %u", launch, s->launch_count);
 }
 
 /* Streaming: every launch once per sample. */
@@ -179,13 +179,12 @@ static wafer_status run_samples(session_fabric *s, fabric_io io) {
   fabric_clock c = {0};
   io.samples = 1;
   for (io.first = 0; io.first < all; io.first++) {
-    for (uint32_t i = 0; i < s->plan->launch_count; i++) {
+    for (uint32_t i = 0; i < s->launch_count; i++) {
       WAFER_TRY(check_cancel(s, i));
       s->start = session_fabric_start(s, &c, &s->launches[i]);
       WAFER_TRY(session_fabric_launch(s, &s->launches[i], &io));
       session_fabric_tick(s, &c, &s->launches[i]);
-      wafer_progress(s->diag, "fabric", io.first * s->plan->launch_count + i + 1,
-                     all * s->plan->launch_count);
+      wafer_progress(s->diag, "fabric", io.first * s->launch_count + i + 1, all * s->launch_count);
     }
     if (io.first == 0) s->stats.latency_cycles = c.now;
   }
@@ -199,7 +198,7 @@ static wafer_status run_train(session_fabric *s, const fabric_io *io) {
   fabric_io once = *io;
   once.samples = 1;
   s->start = 0;
-  for (uint32_t i = 0; i < s->plan->launch_count; i++) {
+  for (uint32_t i = 0; i < s->launch_count; i++) {
     fabric_launch *l = &s->launches[i];
     bool train = l->of->kind == WAFER_LAUNCH_train;
     if (!train && s->loaded) continue;
@@ -208,7 +207,7 @@ static wafer_status run_train(session_fabric *s, const fabric_io *io) {
     session_fabric_watch_launch(s, l, l->stats.cycles);
     s->start += l->stats.cycles;
     if (train) session_fabric_train_time(s, l);
-    wafer_progress(s->diag, "fabric", i + 1, s->plan->launch_count);
+    wafer_progress(s->diag, "fabric", i + 1, s->launch_count);
   }
   s->loaded = true;
   return WAFER_OK;
