@@ -308,8 +308,17 @@ static uint64_t lookup_cycles(const kernel_view *k, uint32_t node) {
   return row_cycles_of(k, node, indices, rows ? tile / rows : 0, parts, true);
 }
 
-*comes to every part of dim 0, as a whole or in slices along its own rows,
-    a loop that is never *cut : a core keeps what falls into its part.* /
+#define SCALARS_PER_UPDATE 6 /* load the index, is it this part's?, its address, count, branch */
+
+/* Of a scatter whose updates pass: every index is looked at, as if all were of this part. */
+static uint64_t update_cycles(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  uint32_t updates = n->operands[2], at = n->operands[1];
+  if (updates >= k->body->input_count || !k->passes[updates]) return 0;
+  uint64_t rows = k->elements[at], run = k->elements[updates] / (rows ? rows : 1);
+  uint64_t cycles = kernel_mul(rows, SCALARS_PER_UPDATE);
+  return kernel_add(cycles, kernel_vector(k, WAFER_RATE_add, kernel_dtype(k, updates),
+                                          k->elements[updates], run));
 }
 
 /* A copy of each operand's part; a pad fills the result first. */
