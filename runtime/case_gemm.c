@@ -21,6 +21,7 @@ void case_gemm_clear(case_build *b, case_program *p) {
   wafer_instruction code = case_instruction(b, WAFER_CORE_move, case_memory(b, (int32_t)b->answer),
                                             zero, (wafer_operand){0});
   code.shape[3] = m->mt * m->nt;
+  code.thread = CASE_MULTIPLIES; /* a send that waits for others must not hold it up */
   case_emit(b, p, code);
 }
 

@@ -227,6 +227,21 @@ static void multiplies_matrices(void) {
     }
 }
 
+/* A tile is longer than what queues between two cores hold: a core clears its sums while its own
+ * tile still waits for the others' before it. */
+static void multiplies_long_tiles(void) {
+  uint64_t predicted;
+  for (uint32_t side = 16; side <= 48; side += 16) {
+    wafer_case_options o = {
+        .width = 4, .height = 4, .words = 1, .m = side, .k = side, .n = side, .algorithm = "summa"};
+    for (uint32_t narrow = 0; narrow < 2; narrow++) {
+      o.dtype = narrow ? WAFER_DTYPE_f16 : WAFER_DTYPE_f32;
+      uint64_t counted = count("gemm", o, &predicted);
+      CU_ASSERT(within(counted, predicted, 0.3, 0));
+    }
+  }
+}
+
 /* Zeros are left out by who sends them: time goes with what is left. */
 static void multiplies_what_is_not_zero(void) {
   static const double densities[] = {1, 0.5, 0.1, 0.02};
@@ -310,6 +325,7 @@ CU_TestInfo tests_fabric_case[] = {
     {"trees take any number of cores", trees_take_any_number_of_cores},
     {"slow hops keep the rate", slow_hops_keep_the_rate},
     {"multiplies matrices", multiplies_matrices},
+    {"multiplies long tiles", multiplies_long_tiles},
     {"refuses tiles that do not fit", refuses_tiles_that_do_not_fit},
     {"counts published matrices", counts_published_matrices},
     CU_TEST_INFO_NULL,
