@@ -93,8 +93,10 @@ static wafer_status allocate(recompute *r) {
   return WAFER_OK;
 }
 
-/* Who uses what, and how much lives across each cut. */
+/* Who uses what, and how much lives across each cut. What the step returns, statistics among it, is
+ * kept as what the loss uses. */
 static void measure(recompute *r) {
+  uint32_t end = r->count - 1; /* the terminator */
   for (uint32_t i = 0; i < r->loss; i++) {
     wafer_type type = wafer_ir_value_type(mlirOperationGetResult(r->ops[i], 0));
     r->bytes[i] = is_source(r->ops[i]) ? 0 : (int64_t)wafer_tensor_bytes(type.dtype, &type.shape);
@@ -104,9 +106,9 @@ static void measure(recompute *r) {
     for (intptr_t k = 0; k < mlirOperationGetNumOperands(r->ops[i]); k++) {
       uint32_t of = maker(r, r->ops[i], k);
       if (of == WAFER_NONE || of >= r->loss || is_source(r->ops[of])) continue;
-      if (i >= r->backward)
+      if (i >= r->backward && i < end)
         r->needed[of] = r->bytes[of];
-      else
+      else if (r->last[of] < r->loss)
         r->last[of] = i < r->loss ? i : r->loss;
     }
   int64_t *change = r->live; /* bytes that begin, less those that end, behind each op */
