@@ -23,6 +23,7 @@ static grad_rule *const rules[WAFER_OP_COUNT] = {
 
 typedef struct tape {
   wafer_ir_map *slots; /* value -> slot, of values that depend on a variable */
+  wafer_ir_map *fixed; /* values that nothing is handed back from */
   MlirOperation *ops;  /* whose results do, in their order */
   MlirValue *gradient; /* per slot; null: none yet */
   bool *reached;       /* per slot, from y */
@@ -42,12 +43,6 @@ static uint32_t slot_of(const tape *t, MlirValue value) {
   return wafer_ir_map_get(t->slots, value.ptr);
 }
 
-static bool is_fixed(const wafer_grad *what, MlirValue value) {
-  for (uint32_t i = 0; i < what->fixed_count; i++)
-    if (mlirValueEqual(what->fixed[i], value)) return true;
-  return false;
-}
-
 static bool depends(const tape *t, MlirOperation op) {
   for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); i++)
     if (slot_of(t, mlirOperationGetOperand(op, i)) != WAFER_NONE) return true;
@@ -55,11 +50,11 @@ static bool depends(const tape *t, MlirOperation op) {
 }
 
 /* An op through which a gradient passes: its result is a real tensor that depends on a variable. */
-static bool is_on_the_way(const tape *t, const wafer_grad *what, MlirOperation op) {
+static bool is_on_the_way(const tape *t, MlirOperation op) {
   wafer_op id = wafer_ir_op(op);
   if (id == WAFER_OP_COUNT || rules[id] == grad_rule_none || !depends(t, op)) return false;
   MlirValue result = mlirOperationGetResult(op, 0);
-  return is_real(result) && !is_fixed(what, result);
+  return is_real(result) && wafer_ir_map_get(t->fixed, result.ptr) == WAFER_NONE;
 }
 
 static wafer_status allocate(const wafer_builder *b, const wafer_grad *what, tape *t) {
@@ -69,22 +64,25 @@ static wafer_status allocate(const wafer_builder *b, const wafer_grad *what, tap
        op = mlirOperationGetNextInBlock(op))
     most++;
   *t = (tape){.slots = wafer_ir_map_create(arena),
+              .fixed = wafer_ir_map_create(arena),
               .ops = WAFER_NEW(arena, MlirOperation, most),
               .gradient = WAFER_NEW(arena, MlirValue, most),
               .reached = WAFER_NEW(arena, bool, most)};
-  return t->slots && t->ops && t->gradient && t->reached ? WAFER_OK : no_memory(b);
+  return t->slots && t->fixed && t->ops && t->gradient && t->reached ? WAFER_OK : no_memory(b);
 }
 
 /* Fills the tape with what depends on the variables, before the builder's place. */
 static wafer_status record(const wafer_builder *b, const wafer_grad *what, tape *t) {
   WAFER_TRY(allocate(b, what, t));
+  for (uint32_t i = 0; i < what->fixed_count; i++)
+    if (!wafer_ir_map_put(t->fixed, what->fixed[i].ptr, i)) return no_memory(b);
   for (uint32_t i = 0; i < what->variable_count; i++)
     if (is_real(what->fixed[i]) && !wafer_ir_map_put(t->slots, what->fixed[i].ptr, t->slot_count++))
       return no_memory(b);
   for (MlirOperation op = mlirBlockGetFirstOperation(b->block);
        !mlirOperationIsNull(op) && !mlirOperationEqual(op, b->before);
        op = mlirOperationGetNextInBlock(op)) {
-    if (!is_on_the_way(t, what, op)) continue;
+    if (!is_on_the_way(t, op)) continue;
     t->ops[t->op_count++] = op;
     if (!wafer_ir_map_put(t->slots, mlirOperationGetResult(op, 0).ptr, t->slot_count++))
       return no_memory(b);
