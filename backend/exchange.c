@@ -66,7 +66,11 @@ static wafer_status add(const exchange *x, fragment *f) {
   wafer_arena_destroy(arena);
   if (!made)
     return wafer_fail(x->diag, loc, WAFER_NO_MEMORY, "out of memory for the routes of an exchange");
-  if (r.scratch <= x->scratch_room) return WAFER_OK;
+  if (r.scratch <= x->scratch_room) {
+    f->scratch_at = r.scratch_at;
+    f->scratch_end = (uint32_t)x->scratch + (uint32_t)r.scratch;
+    return WAFER_OK;
+  }
   return wafer_fail(x->diag, loc, WAFER_NO_FIT,
                     "words on their way need %llu bytes on a core, %u are free",
                     (unsigned long long)r.scratch, x->scratch_room);

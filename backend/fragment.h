@@ -48,6 +48,8 @@ typedef struct fragment {
   uint32_t *buckets, bucket_count; /* of codes, by hash */
   wafer_instruction *spare;        /* room for one that may be known */
   uint32_t spare_room;
+  wafer_rect scratch_at;       /* of an exchange: cores on which words on their way lie, */
+  uint32_t scratch_end;        /* below this address */
   struct fragment_pair *pairs; /* codes put one behind the other so far, by hash */
   uint32_t pair_count, pair_room;
   uint32_t colors; /* used: 0 .. colors - 1 */

@@ -19,6 +19,7 @@ typedef struct launcher {
   wafer_diag diag; /* keeps the first message */
   char why[512];
   memory_map map;
+  memory_map passing;    /* of a train: words on their way between kernels */
   wafer_arena *arena;    /* of the launch being made */
   wafer_stream *streams; /* the plan's, with the cycles of their programs */
   wafer_launch *launches;
@@ -284,20 +285,25 @@ static wafer_status add_kernel(launcher *l, const wafer_kernel *k, pieces *p) {
     WAFER_TRY(place_of(l, loc, k->outputs[i], &made, (wish){k, k->body.outputs[i]}, &at));
     outputs[i] = *at;
   }
-  const program_request request = {.diag = &l->diag,
-                                   .arena = l->arena,
-                                   .machine = l->plan->machine,
-                                   .loc = loc,
-                                   .name = k->name,
-                                   .body = &k->body,
-                                   .split = &k->split,
-                                   .rect = k->rect,
-                                   .inputs = inputs,
-                                   .outputs = outputs,
-                                   .scratch = (int32_t)memory_top(&l->map, k->rect),
-                                   .scratch_end = (int32_t)l->map.limit};
+  program_request request = {.diag = &l->diag,
+                             .arena = l->arena,
+                             .machine = l->plan->machine,
+                             .loc = loc,
+                             .name = k->name,
+                             .body = &k->body,
+                             .split = &k->split,
+                             .rect = k->rect,
+                             .inputs = inputs,
+                             .outputs = outputs,
+                             .scratch = (int32_t)memory_top(&l->map, k->rect),
+                             .scratch_end = (int32_t)l->map.limit};
   program_kernel_code code;
   WAFER_TRY(program_kernel(&request, &code));
+  uint32_t above = memory_top(&l->passing, k->rect);
+  if (code.data_count && above > (uint32_t)request.scratch) { /* constants are there for good */
+    request.scratch = (int32_t)above;
+    WAFER_TRY(program_kernel(&request, &code));
+  }
   for (uint32_t i = 0; i < code.fragment_count; i++)
     if (!add_piece(l, p, code.fragments[i])) return no_memory(l);
   if (!memory_put(&l->map, k->rect, (uint32_t)request.scratch, (uint32_t)code.scratch_bytes))
@@ -367,6 +373,9 @@ static wafer_status add_stream(launcher *l, const wafer_stream *t, pieces *p) {
                       .border_rate = border_rate(l->plan->machine, t)};
   WAFER_TRY(from && to ? exchange_add(&x, f) : exchange_border(&x, f));
   note_cycles(l, t, f->cycles);
+  if (l->other_count && f->scratch_end > scratch &&
+      !memory_put(&l->passing, f->scratch_at, scratch, f->scratch_end - scratch))
+    return no_memory(l);
   return add_piece(l, p, f) ? WAFER_OK : no_memory(l);
 }
 
@@ -377,6 +386,7 @@ static wafer_status begin(launcher *l, pieces *p) {
   wafer_arena_destroy(l->arena);
   *p = (pieces){0};
   l->arena = wafer_arena_create();
+  l->passing = (memory_map){.arena = l->arena};
   return l->arena ? WAFER_OK : no_memory(l);
 }
 
