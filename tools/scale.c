@@ -76,13 +76,13 @@ static const struct option long_options[] = {{"systems", required_argument, NULL
 /* ---- Options ---- */
 
 static bool parse_systems(scale_arguments *a, const char *text) {
-  char rest;
   ull first, last;
-  int got = sscanf(text, "%llu..%llu%c", &first, &last, &rest);
-  if (got == 1 && !strchr(text, '.')) last = first;
-  if ((got == 2 || (got == 1 && !strchr(text, '.'))) && first >= 1 && first <= last &&
-      last <= 65536)
-    return a->first = first, a->last = last, true;
+  int end = 0;
+  if (sscanf(text, "%llu%n", &first, &end) == 1 && !text[end])
+    last = first;
+  else if (sscanf(text, "%llu..%llu%n", &first, &last, &end) != 2 || text[end])
+    first = last = 0;
+  if (first >= 1 && first <= last && last <= 65536) return a->first = first, a->last = last, true;
   return cli_usage("scale", "--systems is '%s'; it is N or A..B, as in 1..192", text), false;
 }
 

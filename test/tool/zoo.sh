@@ -40,6 +40,8 @@ gives 0 "650 parameters" "$wafer" zoo mlp --widths 64,10 -o mlp.onnx
 gives 0 "efficiency" "$wafer" scale mlp.onnx --loss cross-entropy --dtype f32 --json scale.json
 gives 0 '"gradients_bytes":	2600' cat scale.json
 gives 0 '"held_bytes"' cat scale.json
+gives 1 "it is N or A..B" "$wafer" scale mlp.onnx --loss cross-entropy --systems 1,16
+gives 1 "it is N or A..B" "$wafer" scale mlp.onnx --loss cross-entropy --systems 2..
 
 gives 1 "there is no model 'gpt5'" "$wafer" zoo gpt5 -o x.onnx
 gives 1 "the heads do not divide" "$wafer" zoo gpt --layers 1 --d-model 10 --heads 3 -o x.onnx
