@@ -88,7 +88,8 @@ void kernel_map_nest(kernel_map *map, uint32_t outer, uint32_t inner, const int6
 static kernel_cut nested_cut(int64_t nested, int64_t extent, uint32_t rows, uint32_t cols) {
   int64_t outer = nested > 0 ? extent : -nested, inner = nested > 0 ? nested : extent;
   int64_t parts = (int64_t)rows * cols, within = outer > 0 ? parts / outer : 0;
-  bool inside = nested<0, inner_leads = inner> KERNEL_LARGE_PART && inner > outer;
+  bool inside = nested < 0;
+  bool inner_leads = inner > KERNEL_LARGE_PART && inner > outer;
   if ((rows > 1 && cols > 1) || within < 2 || parts % outer || inner % within)
     return inside == (inner_leads && within > 0) ? (kernel_cut){rows, cols, 1}
                                                  : (kernel_cut){1, 1, 1};

@@ -87,8 +87,8 @@ static bool is_sparse(const kernel_view *k, uint32_t value) {
   return value < k->body->input_count && k->body->sparsity && k->body->sparsity[value].sparse;
 }
 
-#define PAIR_THREADS                                                                               \
-  2 /* microthreads that share the pairs: one sets up while the other multiplies */
+/* Microthreads that share the pairs: one sets up while the other multiplies. */
+#define PAIR_THREADS 2
 
 /* One operand's pairs, each over the result's rows (columns, where it is the left one), which begin
  * in other banks where their number is odd; at most what the dense product takes with the values
