@@ -3,28 +3,7 @@
 #include <CUnit/CUnit.h>
 #include <stdio.h>
 
-#include "body_text.h"
-
-/* Every rate 1 element per cycle, set-up 6, descriptors 28, task switch 10, hop 1, ramp 2. */
-static wafer_machine plain_machine(void) {
-  wafer_machine m = {.core_bytes = 49152,
-                     .vector_setup_cycles = 6,
-                     .descriptor_load_cycles = 28,
-                     .task_switch_cycles = 10,
-                     .hop_cycles = 1,
-                     .ramp_cycles = 2};
-  for (int r = 0; r < WAFER_RATE_COUNT; r++)
-    for (int w = 0; w < 2; w++) m.rate[r][w] = (wafer_throughput){1, 1};
-  return m;
-}
-
-static wafer_cost cost_of(const body_text *b, const char *split) {
-  wafer_machine m = plain_machine();
-  wafer_split s = split_text(split);
-  wafer_cost cost;
-  wafer_kernel_cost(&m, &b->body, &s, &cost);
-  return cost;
-}
+#include "kernel_plain.h"
 
 static void product(body_text *b, const char *inputs) {
   body_text_begin(b, "gemm", inputs);
