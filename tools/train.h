@@ -13,7 +13,10 @@ typedef struct train_arguments {
   wafer_options compile; /* `training` points to the next */
   wafer_training_options loss;
   train_mode mode;
-  bool lm, no_shuffle, steps_set, quiet, compile_only, validate_only, scale_set;
+  struct {
+    const char *name, *lr, *momentum, *beta1, *beta2, *eps, *weight_decay;
+  } optimizer; /* as given: what it means hangs on the name */
+  bool lm, no_shuffle, mode_set, quiet, compile_only, validate_only, scale_set;
   uint64_t epochs, systems, servers, threads, micro_batch, processes, restarts;
   wafer_train_options train;
   wafer_dim_binding *dims;

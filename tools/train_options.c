@@ -1,5 +1,7 @@
 /* Options of `wafer train`: one row each. */
 #include <getopt.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,127 +91,6 @@ const char train_usage[] =
     "  wafer train -p params.yaml --systems 4 --processes 2 --restarts 3\n"
     "  srun --mpi=pmix -n 16 wafer train -p params.yaml --systems 16 --resume\n";
 
-enum {
-  DATA = 256,
-  LM,
-  EVAL_DATA,
-  EVAL_EVERY,
-  NO_SHUFFLE,
-  LOSS,
-  IGNORE,
-  FREEZE,
-  RECOMPUTE,
-  DTYPE,
-  DIM,
-  SHAPE,
-  OPTIMIZER_,
-  LR,
-  MOMENTUM,
-  BETA1,
-  BETA2,
-  EPS,
-  DECAY,
-  SCHEDULE,
-  WARMUP,
-  LR_END,
-  LR_EVERY,
-  LR_GAMMA,
-  CLIP,
-  SCALE,
-  MODE,
-  STEPS,
-  EPOCHS,
-  BATCH,
-  MICRO,
-  SYSTEMS,
-  SERVERS,
-  STORE,
-  SEED,
-  THREADS,
-  MACHINE,
-  EXECUTION,
-  CHECKPOINT,
-  EVERY,
-  KEEP,
-  RESUME,
-  METRICS,
-  PLOT,
-  COMPILE_ONLY,
-  VALIDATE_ONLY,
-  MODEL,
-  PROCESSES,
-  RESTARTS,
-  SPARSITY,
-  MASK,
-  PLACER,
-  REPLICAS
-};
-
-static const struct option long_options[] = {
-    {"data", required_argument, NULL, DATA},
-    {"lm", no_argument, NULL, LM},
-    {"eval-data", required_argument, NULL, EVAL_DATA},
-    {"eval-every", required_argument, NULL, EVAL_EVERY},
-    {"no-shuffle", no_argument, NULL, NO_SHUFFLE},
-    {"loss", required_argument, NULL, LOSS},
-    {"ignore-index", required_argument, NULL, IGNORE},
-    {"freeze", required_argument, NULL, FREEZE},
-    {"sparsity", required_argument, NULL, SPARSITY},
-    {"mask", required_argument, NULL, MASK},
-    {"recompute", required_argument, NULL, RECOMPUTE},
-    {"dtype", required_argument, NULL, DTYPE},
-    {"dim", required_argument, NULL, DIM},
-    {"shape", required_argument, NULL, SHAPE},
-    {"optimizer", required_argument, NULL, OPTIMIZER_},
-    {"lr", required_argument, NULL, LR},
-    {"momentum", required_argument, NULL, MOMENTUM},
-    {"beta1", required_argument, NULL, BETA1},
-    {"beta2", required_argument, NULL, BETA2},
-    {"eps", required_argument, NULL, EPS},
-    {"weight-decay", required_argument, NULL, DECAY},
-    {"lr-schedule", required_argument, NULL, SCHEDULE},
-    {"warmup", required_argument, NULL, WARMUP},
-    {"lr-end", required_argument, NULL, LR_END},
-    {"lr-every", required_argument, NULL, LR_EVERY},
-    {"lr-gamma", required_argument, NULL, LR_GAMMA},
-    {"clip-norm", required_argument, NULL, CLIP},
-    {"loss-scale", required_argument, NULL, SCALE},
-    {"mode", required_argument, NULL, MODE},
-    {"steps", required_argument, NULL, STEPS},
-    {"epochs", required_argument, NULL, EPOCHS},
-    {"batch", required_argument, NULL, BATCH},
-    {"micro-batch", required_argument, NULL, MICRO},
-    {"systems", required_argument, NULL, SYSTEMS},
-    {"weight-servers", required_argument, NULL, SERVERS},
-    {"processes", required_argument, NULL, PROCESSES},
-    {"restarts", required_argument, NULL, RESTARTS},
-    {"store", required_argument, NULL, STORE},
-    {"seed", required_argument, NULL, SEED},
-    {"threads", required_argument, NULL, THREADS},
-    {"machine", required_argument, NULL, MACHINE},
-    {"execution", required_argument, NULL, EXECUTION},
-    {"placer", required_argument, NULL, PLACER},
-    {"replicas", required_argument, NULL, REPLICAS},
-    {"checkpoint", required_argument, NULL, CHECKPOINT},
-    {"checkpoint-every", required_argument, NULL, EVERY},
-    {"keep", required_argument, NULL, KEEP},
-    {"resume", no_argument, NULL, RESUME},
-    {"metrics", required_argument, NULL, METRICS},
-    {"plot", required_argument, NULL, PLOT},
-    {"compile-only", no_argument, NULL, COMPILE_ONLY},
-    {"validate-only", no_argument, NULL, VALIDATE_ONLY},
-    {"model", required_argument, NULL,
-     MODEL}, /* what -p says; MODEL.onnx of the command line wins */
-    {"quiet", no_argument, NULL, 'q'},
-    {"help", no_argument, NULL, 'h'},
-    {0}};
-
-bool train_option(const char *name, bool *has_value) {
-  for (const struct option *o = long_options; o->name; o++)
-    if (!strcmp(o->name, name)) return *has_value = o->has_arg == required_argument, true;
-  return false;
-}
-
 static wafer_status wants(const char *option, const char *what, const char *text) {
   return (wafer_status)cli_usage("train", "%s wants %s, got '%s'", option, what, text);
 }
@@ -236,11 +117,27 @@ static wafer_status parse_loss(train_arguments *a, wafer_arena *arena, const cha
   return wants("--loss", "cross-entropy, soft-cross-entropy, nll, mse, l1 or bce", text);
 }
 
-static wafer_status parse_ignore(train_arguments *a, const char *text) {
+static wafer_status parse_ignore(train_arguments *a, wafer_arena *arena, const char *text) {
   char *end;
+  (void)arena;
   a->loss.ignores = true;
   a->loss.ignore_index = strtoll(text, &end, 10);
   return *text && !*end ? WAFER_OK : wants("--ignore-index", "an integer", text);
+}
+
+static wafer_status parse_freeze(train_arguments *a, wafer_arena *arena, const char *text) {
+  (void)arena;
+  a->frozen[a->loss.frozen_count++] = text;
+  return WAFER_OK;
+}
+
+static wafer_status parse_sparsity(train_arguments *a, wafer_arena *arena, const char *text) {
+  (void)arena;
+  return sparsity_parse("train", text, &a->compile.sparsity);
+}
+
+static wafer_status parse_mask(train_arguments *a, wafer_arena *arena, const char *text) {
+  return sparsity_add_mask("train", arena, text, &a->masks);
 }
 
 static wafer_status parse_dim(train_arguments *a, wafer_arena *arena, const char *text) {
@@ -268,46 +165,58 @@ static int word(const char *text, const char *const *words) {
   return -1;
 }
 
-static wafer_status parse_word(train_arguments *a, int option, const char *text) {
+static wafer_status parse_mode(train_arguments *a, wafer_arena *arena, const char *text) {
   static const char *const modes[] = {"train", "eval", "train_and_eval", NULL};
-  static const char *const recomputes[] = {"auto", "none", "all", NULL};
-  static const char *const executions[] = {"auto", "pipelined", "streaming", NULL};
-  int found = word(text, option == MODE ? modes : option == RECOMPUTE ? recomputes : executions);
-  if (option == MODE) {
-    a->mode = (train_mode)found;
-    return found < 0 ? wants("--mode", "train, eval or train_and_eval", text) : WAFER_OK;
-  }
-  if (option == RECOMPUTE) {
-    a->loss.recompute = (wafer_recompute)found;
-    return found < 0 ? wants("--recompute", "auto, none or all", text) : WAFER_OK;
-  }
-  a->compile.mode = found == 1   ? WAFER_MODE_pipelined
-                    : found == 2 ? WAFER_MODE_streaming
-                                 : WAFER_MODE_auto;
-  return found < 0 ? wants("--execution", "auto, streaming or pipelined", text) : WAFER_OK;
+  (void)arena;
+  int found = word(text, modes);
+  a->mode = (train_mode)found;
+  a->mode_set = true;
+  return found < 0 ? wants("--mode", "train, eval or train_and_eval", text) : WAFER_OK;
 }
 
-static wafer_status parse_placer(train_arguments *a, const char *text) {
+static wafer_status parse_recompute(train_arguments *a, wafer_arena *arena, const char *text) {
+  static const char *const recomputes[] = {"auto", "none", "all", NULL};
+  (void)arena;
+  int found = word(text, recomputes);
+  a->loss.recompute = (wafer_recompute)found;
+  return found < 0 ? wants("--recompute", "auto, none or all", text) : WAFER_OK;
+}
+
+static wafer_status parse_execution(train_arguments *a, wafer_arena *arena, const char *text) {
+  static const char *const executions[] = {"auto", "pipelined", "streaming", NULL};
+  static const wafer_mode modes[] = {WAFER_MODE_auto, WAFER_MODE_pipelined, WAFER_MODE_streaming};
+  (void)arena;
+  int found = word(text, executions);
+  if (found < 0) return wants("--execution", "auto, streaming or pipelined", text);
+  a->compile.mode = modes[found];
+  return WAFER_OK;
+}
+
+static wafer_status parse_placer(train_arguments *a, wafer_arena *arena, const char *text) {
+  (void)arena;
   a->compile.placer = strcmp(text, "best") ? WAFER_PLACER_shelf : WAFER_PLACER_best;
   bool known = a->compile.placer == WAFER_PLACER_best || !strcmp(text, "shelf");
   return known ? WAFER_OK : wants("--placer", "shelf or best", text);
 }
 
-static wafer_status parse_replicas(train_arguments *a, const char *text) {
+static wafer_status parse_replicas(train_arguments *a, wafer_arena *arena, const char *text) {
+  (void)arena;
   uint64_t most = 0;
   if (strcmp(text, "auto")) WAFER_TRY(parse_u64("--replicas", text, 1, UINT32_MAX, &most));
   a->compile.replicas = (uint32_t)most;
   return WAFER_OK;
 }
 
-static wafer_status parse_dtype(train_arguments *a, const char *text) {
+static wafer_status parse_dtype(train_arguments *a, wafer_arena *arena, const char *text) {
+  (void)arena;
   a->compile.storage = wafer_dtype_by_name(text);
   if (a->compile.storage == WAFER_DTYPE_f32 || a->compile.storage == WAFER_DTYPE_f16)
     return WAFER_OK;
   return wants("--dtype", "f32 or f16", text);
 }
 
-static wafer_status parse_scale(train_arguments *a, const char *text) {
+static wafer_status parse_scale(train_arguments *a, wafer_arena *arena, const char *text) {
+  (void)arena;
   a->scale_set = true;
   a->train.loss_scale = (wafer_loss_scale){.scale = 65536, .patience = 2000};
   if (!strcmp(text, "dynamic")) return a->train.loss_scale.dynamic = true, WAFER_OK;
@@ -316,144 +225,134 @@ static wafer_status parse_scale(train_arguments *a, const char *text) {
                                        : wants("--loss-scale", "more than 0, or dynamic", text);
 }
 
-static wafer_status parse_schedule(train_arguments *a, const char *text) {
+static wafer_status parse_schedule(train_arguments *a, wafer_arena *arena, const char *text) {
+  (void)arena;
   a->train.schedule.kind = wafer_schedule_by_name(text);
   return a->train.schedule.kind == WAFER_SCHEDULE_COUNT
              ? wants("--lr-schedule", "constant, linear, cosine or step", text)
              : WAFER_OK;
 }
 
-/* ---- rows by kind of value ---- */
+/* ---- every option is a row ---- */
 
-static const char **text_of(train_arguments *a, int option) {
-  switch (option) {
-  case DATA: return &a->data;
-  case EVAL_DATA: return &a->eval_data;
-  case STORE: return &a->store;
-  case MACHINE: return &a->machine;
-  case CHECKPOINT: return &a->train.checkpoint;
-  case METRICS: return &a->metrics;
-  case PLOT: return &a->plot;
-  case MODEL: return &a->model;
-  default: return NULL;
-  }
-}
+typedef enum option_kind { FLAG, TEXT, COUNT, NUMBER, SPECIAL } option_kind;
 
-static bool *flag_of(train_arguments *a, int option) {
-  switch (option) {
-  case 'q': return &a->quiet;
-  case LM: return &a->lm;
-  case NO_SHUFFLE: return &a->no_shuffle;
-  case RESUME: return &a->train.resume;
-  case COMPILE_ONLY: return &a->compile_only;
-  case VALIDATE_ONLY: return &a->validate_only;
-  default: return NULL;
-  }
-}
-
-/* Numbers of the optimizer are kept until it is known which one it is. */
-typedef struct optimizer_numbers {
-  const char *text[DECAY - LR + 1];
-} optimizer_numbers;
-
-static const struct count_row {
-  int option;
+typedef struct option_row {
   const char *name;
-  uint64_t least, most;
-} counts[] = {
-    {EVAL_EVERY, "--eval-every", 0, UINT32_MAX},
-    {WARMUP, "--warmup", 0, UINT32_MAX},
-    {LR_EVERY, "--lr-every", 1, UINT32_MAX},
-    {STEPS, "--steps", 1, UINT32_MAX},
-    {EPOCHS, "--epochs", 1, UINT32_MAX},
-    {BATCH, "--batch", 1, 1 << 24},
-    {MICRO, "--micro-batch", 1, 1 << 20},
-    {SYSTEMS, "--systems", 1, 4096},
-    {SERVERS, "--weight-servers", 1, 4096},
-    {SEED, "--seed", 0, UINT64_MAX},
-    {THREADS, "--threads", 1, 1024},
-    {EVERY, "--checkpoint-every", 1, UINT32_MAX},
-    {KEEP, "--keep", 0, UINT32_MAX},
-    {PROCESSES, "--processes", 1, 4096},
-    {RESTARTS, "--restarts", 0, 1 << 20},
+  option_kind kind;
+  size_t at;            /* of its field in train_arguments; not of a SPECIAL one */
+  uint64_t least, most; /* of a COUNT */
+  wafer_status (*parse)(train_arguments *a, wafer_arena *arena, const char *text);
+} option_row;
+
+/* What a field takes follows from its type. */
+#define FIELD(f)                                                                                   \
+  .kind = _Generic(((train_arguments *)0)->f,                                                      \
+      bool: FLAG,                                                                                  \
+      const char *: TEXT,                                                                          \
+      uint64_t: COUNT,                                                                             \
+      double: NUMBER),                                                                             \
+  .at = offsetof(train_arguments, f)
+
+static const option_row rows[] = {
+    {"data", FIELD(data)},
+    {"lm", FIELD(lm)},
+    {"eval-data", FIELD(eval_data)},
+    {"eval-every", FIELD(train.eval_every), .most = UINT32_MAX},
+    {"no-shuffle", FIELD(no_shuffle)},
+    {"loss", .kind = SPECIAL, .parse = parse_loss},
+    {"ignore-index", .kind = SPECIAL, .parse = parse_ignore},
+    {"freeze", .kind = SPECIAL, .parse = parse_freeze},
+    {"sparsity", .kind = SPECIAL, .parse = parse_sparsity},
+    {"mask", .kind = SPECIAL, .parse = parse_mask},
+    {"recompute", .kind = SPECIAL, .parse = parse_recompute},
+    {"dtype", .kind = SPECIAL, .parse = parse_dtype},
+    {"dim", .kind = SPECIAL, .parse = parse_dim},
+    {"shape", .kind = SPECIAL, .parse = parse_shape},
+    {"optimizer", FIELD(optimizer.name)},
+    {"lr", FIELD(optimizer.lr)},
+    {"momentum", FIELD(optimizer.momentum)},
+    {"beta1", FIELD(optimizer.beta1)},
+    {"beta2", FIELD(optimizer.beta2)},
+    {"eps", FIELD(optimizer.eps)},
+    {"weight-decay", FIELD(optimizer.weight_decay)},
+    {"lr-schedule", .kind = SPECIAL, .parse = parse_schedule},
+    {"warmup", FIELD(train.schedule.warmup), .most = UINT32_MAX},
+    {"lr-end", FIELD(train.schedule.end)},
+    {"lr-every", FIELD(train.schedule.every), .least = 1, .most = UINT32_MAX},
+    {"lr-gamma", FIELD(train.schedule.gamma)},
+    {"clip-norm", FIELD(train.clip_norm)},
+    {"loss-scale", .kind = SPECIAL, .parse = parse_scale},
+    {"mode", .kind = SPECIAL, .parse = parse_mode},
+    {"steps", FIELD(train.steps), .least = 1, .most = UINT32_MAX},
+    {"epochs", FIELD(epochs), .least = 1, .most = UINT32_MAX},
+    {"batch", FIELD(train.batch), .least = 1, .most = 1 << 24},
+    {"micro-batch", FIELD(micro_batch), .least = 1, .most = 1 << 20},
+    {"systems", FIELD(systems), .least = 1, .most = 4096},
+    {"weight-servers", FIELD(servers), .least = 1, .most = 4096},
+    {"processes", FIELD(processes), .least = 1, .most = 4096},
+    {"restarts", FIELD(restarts), .most = 1 << 20},
+    {"store", FIELD(store)},
+    {"seed", FIELD(train.seed), .most = UINT64_MAX},
+    {"threads", FIELD(threads), .least = 1, .most = 1024},
+    {"machine", FIELD(machine)},
+    {"execution", .kind = SPECIAL, .parse = parse_execution},
+    {"placer", .kind = SPECIAL, .parse = parse_placer},
+    {"replicas", .kind = SPECIAL, .parse = parse_replicas},
+    {"checkpoint", FIELD(train.checkpoint)},
+    {"checkpoint-every", FIELD(train.checkpoint_every), .least = 1, .most = UINT32_MAX},
+    {"keep", FIELD(train.keep), .most = UINT32_MAX},
+    {"resume", FIELD(train.resume)},
+    {"metrics", FIELD(metrics)},
+    {"plot", FIELD(plot)},
+    {"compile-only", FIELD(compile_only)},
+    {"validate-only", FIELD(validate_only)},
+    {"model", FIELD(model)}, /* what -p says; MODEL.onnx of the command line wins */
+    {"quiet", FIELD(quiet)},
 };
 
-static uint64_t *count_of(train_arguments *a, int option) {
-  uint64_t *const at[] = {&a->train.eval_every,
-                          &a->train.schedule.warmup,
-                          &a->train.schedule.every,
-                          &a->train.steps,
-                          &a->epochs,
-                          &a->train.batch,
-                          &a->micro_batch,
-                          &a->systems,
-                          &a->servers,
-                          &a->train.seed,
-                          &a->threads,
-                          &a->train.checkpoint_every,
-                          &a->train.keep,
-                          &a->processes,
-                          &a->restarts};
-  for (size_t i = 0; i < WAFER_COUNT(counts); i++)
-    if (counts[i].option == option) return at[i];
-  return NULL;
+bool train_option(const char *name, bool *has_value) {
+  for (size_t i = 0; i < WAFER_COUNT(rows); i++)
+    if (!strcmp(rows[i].name, name)) return *has_value = rows[i].kind != FLAG, true;
+  return false;
 }
 
-static wafer_status parse_count(int option, const char *text, uint64_t *to) {
-  for (size_t i = 0; i < WAFER_COUNT(counts); i++)
-    if (counts[i].option == option)
-      return parse_u64(counts[i].name, text, counts[i].least, counts[i].most, to);
-  return WAFER_INTERNAL;
-}
-
-static wafer_status parse_special(train_arguments *a, wafer_arena *arena, int option,
-                                  const char *text) {
-  switch (option) {
-  case LOSS: return parse_loss(a, arena, text);
-  case IGNORE: return parse_ignore(a, text);
-  case FREEZE: return a->frozen[a->loss.frozen_count++] = text, WAFER_OK;
-  case SPARSITY: return sparsity_parse("train", text, &a->compile.sparsity);
-  case MASK: return sparsity_add_mask("train", arena, text, &a->masks);
-  case DTYPE: return parse_dtype(a, text);
-  case DIM: return parse_dim(a, arena, text);
-  case SHAPE: return parse_shape(a, arena, text);
-  case SCHEDULE: return parse_schedule(a, text);
-  case LR_END: return parse_f64("--lr-end", text, &a->train.schedule.end);
-  case LR_GAMMA: return parse_f64("--lr-gamma", text, &a->train.schedule.gamma);
-  case CLIP: return parse_f64("--clip-norm", text, &a->train.clip_norm);
-  case SCALE: return parse_scale(a, text);
-  case PLACER: return parse_placer(a, text);
-  case REPLICAS: return parse_replicas(a, text);
-  case MODE:
-  case RECOMPUTE:
-  case EXECUTION: return parse_word(a, option, text);
-  default: return (wafer_status)cli_usage("train", "that option is unknown or lacks its value");
+static wafer_status parse_row(train_arguments *a, wafer_arena *arena, const option_row *row,
+                              const char *text) {
+  void *field = (char *)a + row->at;
+  char option[32];
+  snprintf(option, sizeof option, "--%s", row->name);
+  switch (row->kind) {
+  case FLAG: *(bool *)field = true; return WAFER_OK;
+  case TEXT: *(const char **)field = text; return WAFER_OK;
+  case COUNT: return parse_u64(option, text, row->least, row->most, field);
+  case NUMBER: return parse_f64(option, text, field);
+  case SPECIAL: break;
   }
-}
-
-static wafer_status parse_option(train_arguments *a, wafer_arena *arena, int option,
-                                 const char *text) {
-  if (flag_of(a, option)) return *flag_of(a, option) = true, WAFER_OK;
-  if (text_of(a, option)) return *text_of(a, option) = text, WAFER_OK;
-  if (count_of(a, option)) return parse_count(option, text, count_of(a, option));
-  return parse_special(a, arena, option, text);
+  return row->parse(a, arena, text);
 }
 
 /* ---- the optimizer, when everything is known ---- */
 
-static wafer_status settle_optimizer(train_arguments *a, const char *name,
-                                     const optimizer_numbers *numbers) {
-  static const char *const names[] = {"--lr",    "--momentum", "--beta1",
-                                      "--beta2", "--eps",      "--weight-decay"};
-  wafer_optimizer_kind kind = wafer_optimizer_by_name(name);
+static wafer_status settle_optimizer(train_arguments *a) {
+  wafer_optimizer_kind kind = wafer_optimizer_by_name(a->optimizer.name);
   if (kind == WAFER_OPTIMIZER_COUNT)
     return wants("--optimizer",
-                 "sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop, lion or adafactor", name);
+                 "sgd, momentum, nesterov, adam, adamw, adagrad, rmsprop, lion or adafactor",
+                 a->optimizer.name);
   wafer_optimizer *o = &a->train.optimizer;
   *o = wafer_optimizer_default(kind);
-  double *const at[] = {&o->lr, &o->momentum, &o->beta1, &o->beta2, &o->eps, &o->weight_decay};
-  for (size_t i = 0; i < WAFER_COUNT(names); i++)
-    if (numbers->text[i]) WAFER_TRY(parse_f64(names[i], numbers->text[i], at[i]));
+  const struct {
+    const char *option, *text;
+    double *to;
+  } numbers[] = {{"--lr", a->optimizer.lr, &o->lr},
+                 {"--momentum", a->optimizer.momentum, &o->momentum},
+                 {"--beta1", a->optimizer.beta1, &o->beta1},
+                 {"--beta2", a->optimizer.beta2, &o->beta2},
+                 {"--eps", a->optimizer.eps, &o->eps},
+                 {"--weight-decay", a->optimizer.weight_decay, &o->weight_decay}};
+  for (size_t i = 0; i < WAFER_COUNT(numbers); i++)
+    if (numbers[i].text) WAFER_TRY(parse_f64(numbers[i].option, numbers[i].text, numbers[i].to));
   return wafer_optimizer_check(cli_diag(), o);
 }
 
@@ -475,10 +374,10 @@ static wafer_status check_pipelined(const train_arguments *a) {
                     wafer_optimizer_name(a->train.optimizer.kind));
 }
 
-static wafer_status check(train_arguments *a, int mode_given) {
+static wafer_status check(train_arguments *a) {
   if (!a->model) return (wafer_status)cli_usage("train", "one MODEL.onnx is wanted");
   if (!a->train.loss) return (wafer_status)cli_usage("train", "--loss is missing");
-  if (!mode_given && a->eval_data) a->mode = TRAIN_AND_EVALUATE;
+  if (!a->mode_set && a->eval_data) a->mode = TRAIN_AND_EVALUATE;
   bool runs = !a->compile_only && !a->validate_only;
   if (runs && a->mode != EVALUATE && !a->data)
     return (wafer_status)cli_usage("train", "--data is missing");
@@ -505,7 +404,7 @@ static wafer_status check(train_arguments *a, int mode_given) {
 }
 
 static wafer_status defaults(train_arguments *a, wafer_arena *arena, int argc) {
-  *a = (train_arguments){.machine = "wse2", .systems = 1, .servers = 1};
+  *a = (train_arguments){.machine = "wse2", .optimizer.name = "sgd", .systems = 1, .servers = 1};
   a->compile.programs = WAFER_PROGRAMS_never;
   a->train.diag = cli_diag();
   a->train.batch = 32;
@@ -521,27 +420,37 @@ static wafer_status defaults(train_arguments *a, wafer_arena *arena, int argc) {
   return a->dims && a->shapes && a->frozen ? WAFER_OK : cli_no_memory();
 }
 
+/* Rows as getopt wants them: a row's value is its position behind all characters. */
+enum { FIRST_ROW = 256 };
+
+static void long_options(struct option options[WAFER_COUNT(rows) + 2]) {
+  for (size_t i = 0; i < WAFER_COUNT(rows); i++)
+    options[i] =
+        (struct option){rows[i].name, rows[i].kind == FLAG ? no_argument : required_argument, NULL,
+                        FIRST_ROW + (int)i};
+  options[WAFER_COUNT(rows)] = (struct option){"help", no_argument, NULL, 'h'};
+  options[WAFER_COUNT(rows) + 1] = (struct option){0};
+}
+
 wafer_status train_parse(int argc, char **argv, wafer_arena *arena, train_arguments *a,
                          bool *help) {
-  optimizer_numbers numbers = {{NULL}};
-  const char *optimizer = "sgd";
-  bool mode_given = false;
+  struct option options[WAFER_COUNT(rows) + 2];
+  long_options(options);
   WAFER_TRY(defaults(a, arena, argc));
   opterr = 0;
   optind = 0; /* argv is not that of main where -p was given */
-  for (int c; (c = getopt_long(argc, argv, "qh", long_options, NULL)) != -1;) {
+  for (int c; (c = getopt_long(argc, argv, "qh", options, NULL)) != -1;) {
     if (c == 'h') return *help = true, WAFER_OK;
-    mode_given |= c == MODE;
-    if (c == OPTIMIZER_)
-      optimizer = optarg;
-    else if (c >= LR && c <= DECAY)
-      numbers.text[c - LR] = optarg;
+    if (c == 'q')
+      a->quiet = true;
+    else if (c >= FIRST_ROW)
+      WAFER_TRY(parse_row(a, arena, &rows[c - FIRST_ROW], optarg));
     else
-      WAFER_TRY(parse_option(a, arena, c, optarg));
+      return (wafer_status)cli_usage("train", "that option is unknown or lacks its value");
   }
   if (optind + 1 < argc)
     return (wafer_status)cli_usage("train", "one MODEL.onnx is wanted, got %d", argc - optind);
   if (optind < argc) a->model = argv[optind];
-  WAFER_TRY(settle_optimizer(a, optimizer, &numbers));
-  return check(a, mode_given);
+  WAFER_TRY(settle_optimizer(a));
+  return check(a);
 }
