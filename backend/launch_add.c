@@ -1,0 +1,218 @@
+/* What a launch is put together from: kernels into their fragments, streams into exchanges between
+ * two spreads, or between one and the border. Every copy of a value has addresses while it lives.
+ */
+#include <string.h>
+
+#include "exchange.h"
+#include "launch_state.h"
+#include "launch_tap.h"
+#include "program.h"
+
+/* ---- where values lie ---- */
+
+/* A value of a kernel's body, or none: how the kernel would have a copy lie. */
+typedef struct wish {
+  const wafer_kernel *kernel;
+  uint32_t value;
+} wish;
+
+static wafer_status make_spread(launcher *l, uint32_t value, const wafer_holding *at, wish by,
+                                spread *out) {
+  const wafer_type *type = &l->plan->values[value].type;
+  wafer_dtype dtype = wafer_stored_dtype(type->dtype, l->plan->storage);
+  const wafer_kernel *k = by.kernel;
+  bool made =
+      k ? program_spread(l->map.arena, &k->body, &k->split, k->rect, by.value, out)
+        : spread_of_layout(l->map.arena, at->rect, &at->layout, &type->shape, dtype, 0, out);
+  return made ? WAFER_OK : launch_no_memory(l);
+}
+
+/* The place of a copy; taken when it has none yet. */
+static wafer_status place_of(launcher *l, wafer_loc loc, uint32_t value, const wafer_holding *at,
+                             wish by, const spread **out) {
+  const memory_place *found = memory_find(&l->map, value, at);
+  memory_place place = {.value = value, .at = *at};
+  bool lacks = false;
+  if (!found) {
+    WAFER_TRY(make_spread(l, value, at, by, &place.spread));
+    uint64_t bytes = (spread_bytes(&place.spread) + 7) / 8 * 8;
+    const wafer_kernel *k = by.kernel;
+    int32_t phase = k ? program_phase(&k->body, &k->split, by.value) : 0;
+    place.bytes = bytes < l->map.limit ? (uint32_t)bytes : l->map.limit + 1;
+    found = memory_take(&l->map, place, (uint32_t)phase, &lacks);
+    if (lacks) return launch_no_memory(l);
+    if (!found)
+      return wafer_fail(&l->diag, loc, WAFER_NO_FIT,
+                        "no %llu bytes in one piece are free for '%s' on every core of %ux%u",
+                        (unsigned long long)bytes, l->plan->values[value].name, at->rect.width,
+                        at->rect.height);
+  }
+  spread *copy = WAFER_NEW(l->arena, spread, 1); /* the map may move */
+  if (!copy) return launch_no_memory(l);
+  *copy = found->spread;
+  *out = copy;
+  return WAFER_OK;
+}
+
+/* Body value of the kernel at `index` of the plan that reads `value` in that layout. */
+static wish reader_of(const launcher *l, uint32_t index, uint32_t value, const wafer_holding *at) {
+  if (index == WAFER_NONE) return (wish){0};
+  const wafer_kernel *k = &l->plan->kernels[index];
+  for (uint32_t i = 0; i < k->body.input_count; i++) {
+    wafer_layout layout = wafer_kernel_input_layout(&k->body, &k->split, i);
+    if (k->inputs[i] == value && wafer_layout_equal(&layout, &at->layout)) return (wish){k, i};
+  }
+  return (wish){0};
+}
+
+/* ---- a kernel ---- */
+
+static bool add_piece(launcher *l, launch_pieces *p, const fragment *f) {
+  if (p->count == p->room) {
+    uint32_t room = p->room ? 2 * p->room : 16;
+    const fragment **at = WAFER_NEW(l->arena, const fragment *, room);
+    uint32_t *parts = WAFER_NEW(l->arena, uint32_t, room);
+    if (!at || !parts) return false;
+    if (p->count) memcpy(at, p->at, p->count * sizeof *at);
+    if (p->count) memcpy(parts, p->parts, p->count * sizeof *parts);
+    p->at = at;
+    p->parts = parts;
+    p->room = room;
+  }
+  p->parts[p->count] = p->action;
+  p->at[p->count++] = f;
+  return true;
+}
+
+static wafer_status add_taps(launcher *l, const wafer_kernel *k, const spread *outputs,
+                             launch_pieces *p) {
+  if (!l->tapped) return WAFER_OK;
+  if (p->tap_count + k->body.output_count > p->tap_room) {
+    uint32_t room = 2 * p->tap_room + k->body.output_count;
+    wafer_tap *taps = WAFER_NEW(l->ctx->arena, wafer_tap, room);
+    if (!taps) return launch_no_memory(l);
+    if (p->tap_count) memcpy(taps, p->taps, p->tap_count * sizeof *taps);
+    p->taps = taps;
+    p->tap_room = room;
+  }
+  for (uint32_t i = 0; i < k->body.output_count; i++) {
+    wafer_tap *tap = &p->taps[p->tap_count++];
+    *tap = (wafer_tap){.kernel = (uint32_t)(k - l->plan->kernels), .output = i};
+    if (!launch_tap_of(l->ctx->arena, &outputs[i], tap)) return launch_no_memory(l);
+  }
+  return WAFER_OK;
+}
+
+wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces *p) {
+  wafer_loc loc = launch_at_kernel(l, k);
+  spread *inputs = WAFER_NEW(l->arena, spread, k->body.input_count);
+  spread *outputs = WAFER_NEW(l->arena, spread, k->body.output_count);
+  const spread *at;
+  if (!inputs || !outputs) return launch_no_memory(l);
+  for (uint32_t i = 0; i < k->body.input_count; i++) {
+    wafer_holding need = {.where = WAFER_AT_wafer,
+                          .rect = k->rect,
+                          .layout = wafer_kernel_input_layout(&k->body, &k->split, i)};
+    WAFER_TRY(place_of(l, loc, k->inputs[i], &need, (wish){k, i}, &at));
+    inputs[i] = *at;
+  }
+  for (uint32_t i = 0; i < k->body.output_count; i++) {
+    wafer_holding made = {.where = WAFER_AT_wafer,
+                          .rect = k->rect,
+                          .layout = wafer_kernel_output_layout(&k->body, &k->split, i)};
+    WAFER_TRY(place_of(l, loc, k->outputs[i], &made, (wish){k, k->body.outputs[i]}, &at));
+    outputs[i] = *at;
+  }
+  program_request request = {.diag = &l->diag,
+                             .arena = l->arena,
+                             .machine = l->plan->machine,
+                             .loc = loc,
+                             .name = k->name,
+                             .body = &k->body,
+                             .split = &k->split,
+                             .rect = k->rect,
+                             .inputs = inputs,
+                             .outputs = outputs,
+                             .scratch = (int32_t)memory_top(&l->map, k->rect),
+                             .scratch_end = (int32_t)l->map.limit};
+  program_kernel_code code;
+  WAFER_TRY(program_kernel(&request, &code));
+  uint32_t above = memory_top(&l->passing, k->rect);
+  if (code.data_count && above > (uint32_t)request.scratch) { /* constants are there for good */
+    request.scratch = (int32_t)above;
+    WAFER_TRY(program_kernel(&request, &code));
+  }
+  for (uint32_t i = 0; i < code.fragment_count; i++)
+    if (!add_piece(l, p, code.fragments[i])) return launch_no_memory(l);
+  if (!memory_put(&l->map, k->rect, (uint32_t)request.scratch, (uint32_t)code.scratch_bytes))
+    return launch_no_memory(l);
+  for (uint32_t i = 0; i < code.data_count; i++)
+    if (!launch_data_add(l->arena, &code.data[i], &p->data)) return launch_no_memory(l);
+  return add_taps(l, k, outputs, p);
+}
+
+/* ---- a stream ---- */
+
+static wafer_rect around(wafer_rect a, wafer_rect b) {
+  uint32_t x = a.x < b.x ? a.x : b.x, y = a.y < b.y ? a.y : b.y;
+  uint32_t right = a.x + a.width > b.x + b.width ? a.x + a.width : b.x + b.width;
+  uint32_t below = a.y + a.height > b.y + b.height ? a.y + a.height : b.y + b.height;
+  return (wafer_rect){x, y, right - x, below - y};
+}
+
+static wafer_loc at_stream(const launcher *l, const wafer_stream *t) {
+  uint32_t kernel = t->to_kernel != WAFER_NONE ? t->to_kernel : t->from_kernel;
+  return kernel == WAFER_NONE ? wafer_at_file(l->plan->model)
+                              : launch_at_kernel(l, &l->plan->kernels[kernel]);
+}
+
+/* Bytes a second that what crosses the border shares. */
+static uint64_t border_rate(const wafer_machine *m, const wafer_stream *t) {
+  if (t->to.where == WAFER_AT_edge) return m->edge_out_bytes_per_second;
+  uint64_t edge = m->edge_in_bytes_per_second, memoryx = m->memoryx_bytes_per_second;
+  return t->from.where == WAFER_AT_memoryx && memoryx < edge ? memoryx : edge;
+}
+
+/* In weight streaming, where streams have the wafer to themselves, what their programs take. */
+static void note_cycles(launcher *l, const wafer_stream *t, uint64_t cycles) {
+  const wafer_machine *m = l->plan->machine;
+  wafer_stream *own = &l->streams[t - l->plan->streams];
+  if (l->plan->mode != WAFER_MODE_streaming) return;
+  own->cycles = cycles;
+  own->latency = t->from.where == WAFER_AT_memoryx ? m->memoryx_latency_cycles : 0;
+  if (t->from.where != WAFER_AT_wafer || t->to.where != WAFER_AT_wafer)
+    own->latency += m->edge_latency_cycles;
+}
+
+wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces *p) {
+  wafer_loc loc = at_stream(l, t);
+  const wafer_value *v = &l->plan->values[t->value];
+  const spread *from = NULL, *to = NULL;
+  fragment *f = WAFER_NEW(l->arena, fragment, 1);
+  if (!f) return launch_no_memory(l);
+  if (t->from.where == WAFER_AT_wafer)
+    WAFER_TRY(place_of(l, loc, t->value, &t->from, reader_of(l, WAFER_NONE, 0, NULL), &from));
+  if (t->to.where == WAFER_AT_wafer)
+    WAFER_TRY(
+        place_of(l, loc, t->value, &t->to, reader_of(l, t->to_kernel, t->value, &t->to), &to));
+  wafer_rect rect = !from ? to->rect : !to ? from->rect : around(from->rect, to->rect);
+  uint32_t scratch = memory_top(&l->map, rect);
+  fragment_begin(f, l->arena, v->name, v->node, rect);
+  const exchange x = {.diag = &l->diag,
+                      .machine = l->plan->machine,
+                      .from = from,
+                      .to = to,
+                      .map = index_identity(),
+                      .scratch = (int32_t)scratch,
+                      .scratch_room = l->map.limit - scratch,
+                      .value = t->value,
+                      .others = l->others,
+                      .other_count = l->other_count,
+                      .border_rate = border_rate(l->plan->machine, t)};
+  WAFER_TRY(from && to ? exchange_add(&x, f) : exchange_border(&x, f));
+  note_cycles(l, t, f->cycles);
+  if (l->other_count && f->scratch_end > scratch &&
+      !memory_put(&l->passing, f->scratch_at, scratch, f->scratch_end - scratch))
+    return launch_no_memory(l);
+  return add_piece(l, p, f) ? WAFER_OK : launch_no_memory(l);
+}

@@ -1,0 +1,54 @@
+/* A launch while it is made: values find addresses, kernels and streams become pieces, pieces are
+ * linked into a program. Private to launch*.c. */
+#ifndef BACKEND_LAUNCH_STATE_H
+#define BACKEND_LAUNCH_STATE_H
+
+#include "launch.h"
+#include "launch_data.h"
+#include "memory_map.h"
+
+typedef struct launcher {
+  const wafer_ctx *ctx;
+  wafer_plan *plan;
+  wafer_diag diag; /* keeps the first message */
+  char why[512];
+  memory_map map;
+  memory_map passing;    /* of a train: words on their way between kernels */
+  wafer_arena *arena;    /* of the launch being made */
+  wafer_stream *streams; /* the plan's, with the cycles of their programs */
+  wafer_launch *launches;
+  wafer_bytes *programs;
+  uint32_t launch_count, program_count;
+  bool tapped;        /* launches say where outputs of kernels lie */
+  wafer_rect *others; /* of the kernels of a pipeline: their cores are busy with their own */
+  uint32_t other_count;
+} launcher;
+
+/* What has been put together for a launch. */
+typedef struct launch_pieces {
+  uint32_t count, room;
+  const fragment **at;
+  uint32_t *parts; /* action of each */
+  uint32_t action; /* at hand */
+  launch_data_list data;
+  uint32_t tap_count, tap_room;
+  wafer_tap *taps;
+} launch_pieces;
+
+wafer_loc launch_at_kernel(const launcher *l, const wafer_kernel *k);
+wafer_status launch_no_memory(const launcher *l);
+
+/* Each launch in an arena of its own. */
+wafer_status launch_begin(launcher *l, launch_pieces *p);
+
+/* launch_add.c. A kernel's program: its inputs where the phase has put them, outputs where there is
+ * room. */
+wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces *p);
+/* A stream's program, an exchange; nothing where everything is in place. */
+wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces *p);
+
+/* launch_finish.c. Links the pieces, and keeps the bytes. */
+wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
+                           const launch_pieces *p);
+
+#endif
