@@ -17,26 +17,13 @@
  * scatter go row by row, an instruction each. */
 #include <string.h>
 
-#include "kernel_family.h"
-
-static const wafer_shape *shape_of(const kernel_view *k, uint32_t value) {
-  return &kernel_type(k, value)->shape;
-}
+#include "kernel_move.h"
 
 static void transpose(const wafer_node *n, const kernel_map *result, kernel_map *map) {
   uint32_t count;
   const int64_t *perm = wafer_attr_ints(&n->attrs, WAFER_ATTR_perm, &count);
   for (uint32_t d = 0; d < count; d++) kernel_map_set(map, (uint32_t)perm[d], result, d);
 }
-
-/* Neighbouring dims of either side with equal products. */
-typedef struct dim_group {
-  uint32_t lead, onto;   /* the dims that are cut: the first ones, or the largest */
-  int64_t inner, beside; /* elements for one index of them */
-  int64_t elements;
-  bool scattered;         /* one of them is not the first: elements go anywhere */
-  uint32_t first, inside; /* just two dims become one: these; inside 0: it is not so */
-} dim_group;
 
 static bool pick_largest(const wafer_shape *shape, uint32_t end, int64_t elements, uint32_t *dim) {
   uint32_t first = *dim;
@@ -57,7 +44,7 @@ static uint32_t second_of(const wafer_shape *shape, uint32_t first, uint32_t end
   return second;
 }
 
-static bool next_group(const wafer_shape *x, const wafer_shape *y, uint32_t *i, uint32_t *j,
+bool kernel_move_group(const wafer_shape *x, const wafer_shape *y, uint32_t *i, uint32_t *j,
                        dim_group *g) {
   while (*i < x->rank && x->dims[*i] <= 1) ++*i; /* dims of 1 belong to none */
   while (*j < y->rank && y->dims[*j] <= 1) ++*j;
@@ -86,7 +73,7 @@ static void reshape(const wafer_shape *x, const wafer_shape *y, const kernel_map
                     kernel_map *map) {
   uint32_t i = 0, j = 0;
   dim_group g;
-  while (next_group(x, y, &i, &j, &g)) {
+  while (kernel_move_group(x, y, &i, &j, &g)) {
     if (g.inside && !result->nested[g.onto] && !result->even[g.onto])
       kernel_map_nest(map, g.first, g.inside, x->dims, result, g.onto);
     else
@@ -140,8 +127,8 @@ static void loops(const wafer_kernel_body *body, wafer_loops *out) {
 static void gather(const kernel_view *k, const wafer_node *n, uint32_t operand,
                    const kernel_map *result, kernel_map *map) {
   uint32_t axis = (uint32_t)wafer_attr_int(&n->attrs, WAFER_ATTR_axis);
-  uint32_t rank = shape_of(k, n->operands[operand])->rank,
-           indices = shape_of(k, n->operands[1])->rank;
+  uint32_t rank = kernel_move_shape(k, n->operands[operand])->rank,
+           indices = kernel_move_shape(k, n->operands[1])->rank;
   for (uint32_t d = 0; d < rank; d++) {
     if (operand == 1)
       kernel_map_set(map, d, result, axis + d);
@@ -156,7 +143,7 @@ static void gather(const kernel_view *k, const wafer_node *n, uint32_t operand,
 static void scatter(const kernel_view *k, uint32_t node, uint32_t operand, const kernel_map *result,
                     kernel_map *map) {
   const wafer_node *n = kernel_node(k, node);
-  const wafer_shape *all = shape_of(k, n->operands[1]);
+  const wafer_shape *all = kernel_move_shape(k, n->operands[1]);
   uint32_t indices = all->rank;
   for (uint32_t d = 0; d < n->type.shape.rank; d++)
     if (operand == 0)
@@ -174,7 +161,7 @@ static void alike(const wafer_node *n, const kernel_map *result, kernel_map *map
 static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kernel_map *result,
                     kernel_map *map) {
   const wafer_node *n = kernel_node(k, node);
-  const wafer_shape *shape = shape_of(k, n->operands[i]);
+  const wafer_shape *shape = kernel_move_shape(k, n->operands[i]);
   switch (n->op) {
   case WAFER_OP_reshape: reshape(shape, &n->type.shape, result, map); break;
   case WAFER_OP_transpose: transpose(n, result, map); break;
@@ -196,7 +183,7 @@ static void windows(const kernel_view *k, kernel_window *window) {
   const wafer_node *n = kernel_node(k, k->body->anchor);
   if (n->op != WAFER_OP_resize) return;
   for (uint32_t d = 0; d < n->type.shape.rank; d++) {
-    int64_t in = shape_of(k, n->operands[0])->dims[d], out = n->type.shape.dims[d];
+    int64_t in = kernel_move_shape(k, n->operands[0])->dims[d], out = n->type.shape.dims[d];
     if (in == out) continue;
     window[d] = (kernel_window){.num = in, .den = out};
     wafer_resize_window(&n->attrs, d, in, out, &window[d].before, &window[d].after);
@@ -206,7 +193,7 @@ static void windows(const kernel_view *k, kernel_window *window) {
 static uint64_t resize_taps(const kernel_view *k, const wafer_node *n) {
   uint64_t taps = 1;
   for (uint32_t d = 0; d < n->type.shape.rank; d++)
-    if (n->type.shape.dims[d] != shape_of(k, n->operands[0])->dims[d] && support(n) > 0)
+    if (n->type.shape.dims[d] != kernel_move_shape(k, n->operands[0])->dims[d] && support(n) > 0)
       taps *= 2 * (uint64_t)support(n);
   return taps;
 }
@@ -224,7 +211,7 @@ static int64_t divisor(int64_t a, int64_t b) {
 static uint64_t resize_passes(const kernel_view *k, uint32_t node, uint32_t d) {
   const wafer_node *n = kernel_node(k, node);
   const char *how = wafer_attr_string(&n->attrs, WAFER_ATTR_coordinates);
-  int64_t in = shape_of(k, n->operands[0])->dims[d], out = n->type.shape.dims[d];
+  int64_t in = kernel_move_shape(k, n->operands[0])->dims[d], out = n->type.shape.dims[d];
   int64_t period = strcmp(how, "align_corners") == 0 ? out : out / divisor(in, out);
   int64_t tile = k->tile[kernel_result(k, node)][d], taps = support(n) ? 2 * support(n) : 1;
   return in == out ? 0 : kernel_mul((uint64_t)(tile < period ? tile : period), (uint64_t)taps);
@@ -290,7 +277,7 @@ static uint64_t row_cycles_of(const kernel_view *k, uint32_t node, uint64_t indi
 static uint64_t lookup_cycles(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   uint32_t y = kernel_result(k, node), x = n->operands[0];
-  const wafer_shape *shape = shape_of(k, n->operands[1]);
+  const wafer_shape *shape = kernel_move_shape(k, n->operands[1]);
   bool gathers = n->op == WAFER_OP_gather;
   uint64_t indices = 1, tile = kernel_tile_elements(k, y), parts = 1;
   if (gathers) {
@@ -304,7 +291,7 @@ static uint64_t lookup_cycles(const kernel_view *k, uint32_t node) {
   uint64_t rows = (uint64_t)k->tile[y][0];
   for (uint32_t d = 0; d < shape->rank; d++)
     indices = kernel_mul(indices, (uint64_t)shape->dims[d]);
-  if (rows) parts = ((uint64_t)shape_of(k, x)->dims[0] + rows - 1) / rows;
+  if (rows) parts = ((uint64_t)kernel_move_shape(k, x)->dims[0] + rows - 1) / rows;
   return row_cycles_of(k, node, indices, rows ? tile / rows : 0, parts, true);
 }
 
@@ -336,128 +323,11 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
   return n->op == WAFER_OP_concat ? kernel_add(cycles, (n->operand_count - 1) * again) : cycles;
 }
 
-/* ---- Elements that change cores ---- */
-
-/* `count` elements in a row: element e comes from position from_start + e * step of the operand and
- * goes to position to_start + e of the result; a core has `from` and `to` positions of them.
- * Without a positive step they go anywhere. */
-typedef struct shift {
-  int64_t count, from, from_start, step, to, to_start;
-} shift;
-
-static int64_t within(int64_t at, int64_t count) {
-  return at < 0 ? 0 : at > count ? count : at;
-}
-
-/* Elements that cross from the first p parts to the others, or back. */
-static int64_t crossing(const shift *s, int64_t p) {
-  int64_t behind = p * s->from - s->from_start;
-  int64_t made = within(behind <= 0 ? 0 : kernel_ceil(behind, s->step), s->count);
-  int64_t kept = within(p * s->to - s->to_start, s->count);
-  return made > kept ? made - kept : kept - made;
-}
-
-/* The most elements between two neighbouring parts: both sides grow evenly between the parts where
- * the row begins and ends. */
-static int64_t most_crossing(const shift *s, int64_t parts) {
-  if (s->step < 1 || s->from < 1 || s->to < 1) return s->count;
-  const int64_t rims[] = {1,
-                          parts - 1,
-                          s->from_start / s->from,
-                          (s->from_start + s->count * s->step) / s->from,
-                          s->to_start / s->to,
-                          (s->to_start + s->count) / s->to};
-  int64_t most = 0;
-  for (size_t i = 0; i < WAFER_COUNT(rims); i++)
-    for (int64_t p = rims[i]; p <= rims[i] + 1; p++)
-      if (p > 0 && p < parts && crossing(s, p) > most) most = crossing(s, p);
-  return most;
-}
-
-/* Cycles to move a row of dim d, `inner` positions behind each of its indices. */
-static uint64_t row_cycles(const kernel_view *k, uint32_t value, uint32_t d, int64_t inner,
-                           const shift *s) {
-  int loop = k->map[value].loop[d];
-  if (loop < 0 || (uint32_t)loop >= k->loops.parallel) return 0;
-  int64_t parts = (int64_t)k->split->rows[loop] * k->split->cols[loop];
-  int64_t crossing = parts > 1 ? most_crossing(s, parts) : 0;
-  uint64_t row = (uint64_t)(k->tile[value][d] * inner);
-  if (crossing == 0 || row == 0) return 0;
-  uint64_t elements = kernel_mul(k->elements[value] / row, (uint64_t)crossing);
-  return kernel_broadcast(k, (uint32_t)loop, kernel_words(kernel_dtype(k, value), elements));
-}
-
-/* Parts of two dims that become one are whole runs of it. */
-static bool aligned(const kernel_view *k, uint32_t x, const dim_group *g) {
-  const kernel_map *map = &k->map[x];
-  const wafer_shape *shape = shape_of(k, x);
-  if (!map->nested[g->inside] || map->loop[g->inside] < 0) return false;
-  uint32_t loop = (uint32_t)map->loop[g->inside];
-  kernel_cut outer = kernel_cut_of(map, g->first, shape->dims[g->first], k->split->rows[loop],
-                                   k->split->cols[loop]);
-  kernel_cut inner = kernel_cut_of(map, g->inside, shape->dims[g->inside], k->split->rows[loop],
-                                   k->split->cols[loop]);
-  return (uint64_t)outer.rows * outer.cols > 1 && (uint64_t)inner.rows * inner.cols > 1;
-}
-
-static uint64_t reshape_cycles(const kernel_view *k, uint32_t node) {
-  uint32_t x = kernel_node(k, node)->operands[0], y = kernel_result(k, node), i = 0, j = 0;
-  uint64_t cycles = 0;
-  dim_group g;
-  while (next_group(shape_of(k, x), shape_of(k, y), &i, &j, &g)) {
-    if (g.inside && aligned(k, x, &g)) continue;
-    const shift s = {.count = g.elements,
-                     .from = k->tile[x][g.lead] * g.inner,
-                     .step = !g.scattered,
-                     .to = k->tile[y][g.onto] * g.beside};
-    cycles = kernel_add(cycles, row_cycles(k, x, g.lead, g.inner, &s));
-  }
-  return cycles;
-}
-
-/* Of operand `i` of a slice, pad or concat. `offset`: where it begins in a concat's result. */
-static uint64_t shift_cycles(const kernel_view *k, uint32_t node, uint32_t i, int64_t offset) {
-  const wafer_node *n = kernel_node(k, node);
-  uint32_t count, x = n->operands[i], y = kernel_result(k, node);
-  const int64_t *starts = NULL, *steps = NULL, *pads = NULL;
-  int64_t axis = n->op == WAFER_OP_concat ? wafer_attr_int(&n->attrs, WAFER_ATTR_axis) : -1;
-  if (n->op == WAFER_OP_slice) starts = wafer_attr_ints(&n->attrs, WAFER_ATTR_starts, &count);
-  if (n->op == WAFER_OP_slice) steps = wafer_attr_ints(&n->attrs, WAFER_ATTR_steps, &count);
-  if (n->op == WAFER_OP_pad) pads = wafer_attr_ints(&n->attrs, WAFER_ATTR_pads, &count);
-  uint64_t cycles = 0;
-  for (uint32_t d = 0; d < n->type.shape.rank; d++) {
-    const shift s = {.count = starts ? n->type.shape.dims[d] : shape_of(k, x)->dims[d],
-                     .from = k->tile[x][d],
-                     .from_start = starts ? starts[d] : 0,
-                     .step = steps ? steps[d] : 1,
-                     .to = k->tile[y][d],
-                     .to_start = pads                 ? pads[d]
-                                 : axis == (int64_t)d ? offset
-                                                      : 0};
-    cycles = kernel_add(cycles, row_cycles(k, x, d, 1, &s));
-  }
-  return cycles;
-}
-
-static uint64_t crossing_cycles(const kernel_view *k, uint32_t node) {
-  const wafer_node *n = kernel_node(k, node);
-  if (n->op == WAFER_OP_reshape) return reshape_cycles(k, node);
-  if (n->op != WAFER_OP_slice && n->op != WAFER_OP_pad && n->op != WAFER_OP_concat) return 0;
-  uint64_t cycles = 0;
-  int64_t offset = 0;
-  for (uint32_t i = 0; i < n->operand_count; i++) {
-    cycles = kernel_add(cycles, shift_cycles(k, node, i, offset));
-    if (n->op == WAFER_OP_concat)
-      offset += shape_of(k, n->operands[i])->dims[wafer_attr_int(&n->attrs, WAFER_ATTR_axis)];
-  }
-  return cycles;
-}
-
 /* Fabric work of a node, wherever it stands in the body: copies run beside it. */
 static uint64_t moves(const kernel_view *k, uint32_t node) {
   uint32_t y = kernel_result(k, node);
   uint64_t copy = kernel_over_tile(k, WAFER_RATE_move, kernel_dtype(k, y), y);
-  uint64_t fabric = crossing_cycles(k, node);
+  uint64_t fabric = kernel_move_crossing(k, node);
   return fabric > copy ? fabric - copy : 0;
 }
 
@@ -502,7 +372,7 @@ static uint64_t scratch(const kernel_view *k, uint32_t node) {
                           ? kernel_tile_elements(k, y)
                           : kernel_tile_elements(k, x);
   bool looks_up = n->op != WAFER_OP_scatter && k->loops.count > k->loops.parallel;
-  return crossing_cycles(k, node) || looks_up
+  return kernel_move_crossing(k, node) || looks_up
              ? kernel_mul(wafer_dtype_bytes(kernel_dtype(k, y)), elements)
              : 0;
 }
