@@ -4,19 +4,14 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "onnx_text.h"
-#include "scratch.h"
+#include "compiled.h"
 #include "wafer/program.h"
 #include "wafer/session.h"
-#include "wafer/wafer.h"
 
 #define COUNT 4
 
 typedef struct model {
-  scratch folder;
-  wafer_ctx ctx;
-  wafer_ir *ir;
-  const wafer_plan *plan;
+  compiled c;
   wafer_session *session;
   char said[512];
 } model;
@@ -42,23 +37,15 @@ static wafer_status begin(model *m, const wafer_diag *diag, const char *text) {
   pb_text(&parts[1], 1, "ai.onnx.preview.training");
   pb_int(&parts[1], 2, 1);
   pb_message(&parts[0], 8, &parts[1]);
-  *m = (model){.folder = scratch_create()};
-  m->ctx = (wafer_ctx){.arena = wafer_arena_create(), .diag = diag};
-  const char *path = scratch_save(&m->folder, "t.onnx", parts[0].bytes, parts[0].count);
+  *m = (model){.session = NULL};
+  wafer_status status = compiled_begin(&m->c, diag, NULL, &parts[0]);
   free(parts);
-  wafer_status status = wafer_machine_open(NULL, m->ctx.arena, "small64", &m->ctx.machine);
-  if (status == WAFER_OK) status = wafer_import(&m->ctx, path, &m->ir);
-  if (status == WAFER_OK) status = wafer_transform(&m->ctx, m->ir, WAFER_DEFAULT_PASSES);
-  if (status == WAFER_OK) status = wafer_lower(&m->ctx, m->ir, &m->plan);
-  if (status == WAFER_OK) status = wafer_session_create(m->plan, NULL, &m->session);
-  return status;
+  return status == WAFER_OK ? wafer_session_create(m->c.plan, NULL, &m->session) : status;
 }
 
 static void end(model *m) {
   wafer_session_destroy(m->session);
-  wafer_ir_destroy(m->ir);
-  wafer_arena_destroy(m->ctx.arena);
-  scratch_remove(&m->folder);
+  compiled_end(&m->c);
 }
 
 /* The sum of y's elements, NAN when it cannot run; the gradient. */

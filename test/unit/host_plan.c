@@ -3,40 +3,12 @@
 #include <CUnit/CUnit.h>
 #include <stdio.h>
 
-#include "onnx_text.h"
-#include "scratch.h"
+#include "compiled.h"
 #include "wafer/program.h"
 #include "wafer/session.h"
 
-typedef struct model {
-  scratch folder;
-  wafer_ctx ctx;
-  wafer_ir *ir;
-  const wafer_plan *plan;
-} model;
-
-static wafer_status begin_with(model *m, const char *text, const wafer_options *options) {
-  protobuf *file = calloc(1, sizeof *file);
-  *m = (model){.folder = scratch_create()};
-  m->ctx = (wafer_ctx){.arena = wafer_arena_create(), .options = options};
-  onnx_text_model(file, 16, text);
-  const char *path = scratch_save(&m->folder, "t.onnx", file->bytes, file->count);
-  free(file);
-  wafer_status status = wafer_machine_open(NULL, m->ctx.arena, "small64", &m->ctx.machine);
-  if (status == WAFER_OK) status = wafer_import(&m->ctx, path, &m->ir);
-  if (status == WAFER_OK) status = wafer_transform(&m->ctx, m->ir, WAFER_DEFAULT_PASSES);
-  if (status == WAFER_OK) status = wafer_lower(&m->ctx, m->ir, &m->plan);
-  return status;
-}
-
-static wafer_status begin(model *m, const char *text) {
-  return begin_with(m, text, NULL);
-}
-
-static void end(model *m) {
-  wafer_ir_destroy(m->ir);
-  wafer_arena_destroy(m->ctx.arena);
-  scratch_remove(&m->folder);
+static wafer_status begin(compiled *m, const char *text) {
+  return compiled_text(m, NULL, NULL, text);
 }
 
 static uint32_t count_steps(const wafer_plan *plan, wafer_step_kind kind) {
@@ -86,7 +58,7 @@ static void format(const wafer_view *view, char *out, size_t room) {
 
 static void test_runs(void) {
   for (size_t i = 0; i < WAFER_COUNT(rows); i++) {
-    model m;
+    compiled m;
     wafer_session *session = NULL;
     float x[] = {-1, 2, 0, 3};
     wafer_shape shape = {1, {4}};
@@ -102,13 +74,13 @@ static void test_runs(void) {
     if (!right) printf("\n  %s: %s, %u host, %u calls\n", rows[i].text, got, host, call);
     CU_ASSERT(right);
     wafer_session_destroy(session);
-    end(&m);
+    compiled_end(&m);
   }
 }
 
 /* Two samples at once: results of one shape are stacked, others refused. */
 static void test_trains(void) {
-  model m;
+  compiled m;
   wafer_session *session = NULL;
   float x[] = {0, 1, 0, 2, 3, 0, 0, 4};
   wafer_shape shape = {2, {2, 4}};
@@ -122,12 +94,12 @@ static void test_trains(void) {
   x[0] = 5;
   CU_ASSERT_EQUAL(wafer_session_run(session, &in, 1, &out, 1), WAFER_UNSUPPORTED);
   wafer_session_destroy(session);
-  end(&m);
+  compiled_end(&m);
 }
 
 /* A written plan is the plan. */
 static void test_files(void) {
-  model m;
+  compiled m;
   char *text = NULL, *again = NULL;
   size_t bytes, more;
   const wafer_plan *opened = NULL;
@@ -142,17 +114,18 @@ static void test_files(void) {
   free(again);
   wafer_plan_close(opened);
   remove(path);
-  end(&m);
+  compiled_end(&m);
 }
 
 /* A function for every size of a dim: the run takes the one that fits, and says when none does. */
 static void test_sizes(void) {
-  model m;
+  compiled m;
   wafer_session *session = NULL;
   float x[] = {-1, 2, -3, 4};
   const wafer_dim_binding range = {"N", 1, 3};
   const wafer_options options = {.dim_count = 1, .dims = &range};
-  CU_ASSERT_EQUAL_FATAL(begin_with(&m, "in x f32 N; Abs x -> y; out y", &options), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(compiled_text(&m, NULL, &options, "in x f32 N; Abs x -> y; out y"),
+                        WAFER_OK);
   CU_ASSERT_EQUAL(count_steps(m.plan, WAFER_STEP_fit), 1);
   CU_ASSERT_EQUAL_FATAL(wafer_session_create(m.plan, NULL, &session), WAFER_OK);
   for (int64_t n = 1; n <= 4; n++) {
@@ -165,14 +138,14 @@ static void test_sizes(void) {
     CU_ASSERT_EQUAL(((float *)out.data)[n - 1], n == 2 ? 2 : (float)n);
   }
   wafer_session_destroy(session);
-  end(&m);
+  compiled_end(&m);
 }
 
 /* Each edit of a legal plan breaks one law of host functions. */
 static void test_laws(void) {
   enum { EDITS = 8 };
   for (int edit = 0; edit < EDITS; edit++) {
-    model m;
+    compiled m;
     CU_ASSERT_EQUAL_FATAL(begin(&m, rows[1].text), WAFER_OK);
     wafer_plan plan = *m.plan;
     wafer_function main = plan.functions[0];
@@ -195,7 +168,7 @@ static void test_laws(void) {
     bool refused = wafer_plan_check(NULL, "p", &plan) != WAFER_OK;
     if (!refused) printf("\n  edit %d is taken\n", edit);
     CU_ASSERT(refused);
-    end(&m);
+    compiled_end(&m);
   }
 }
 

@@ -5,10 +5,8 @@
 #include <stdio.h>
 
 #include "caught.h"
-#include "onnx_text.h"
-#include "scratch.h"
+#include "compiled.h"
 #include "wafer/session.h"
-#include "wafer/wafer.h"
 
 /* w, b and v are trained; k has an infinity, c is a scalar, and 2 -1 holds the batch of 2. */
 #define MLP                                                                                        \
@@ -18,39 +16,25 @@
   "Tanh h -> a; Mul a c -> d; Exp k -> e; Add d e -> f; MatMul f v -> z; "
 
 typedef struct trained {
-  scratch folder;
-  wafer_ctx ctx;
+  compiled c;
   wafer_options options;
-  wafer_ir *ir;
-  const wafer_plan *plan;
   wafer_session *session;
 } trained;
 
 static wafer_status begin(trained *t, const wafer_diag *diag, const char *text,
                           const wafer_training_options *options) {
-  protobuf *model = calloc(1, sizeof *model);
-  onnx_text_model(model, 16, text);
-  *t = (trained){.folder = scratch_create(), .options = {.training = options}};
-  const char *path = scratch_save(&t->folder, "t.onnx", model->bytes, model->count);
-  free(model);
-  t->ctx = (wafer_ctx){.arena = wafer_arena_create(), .diag = diag, .options = &t->options};
-  wafer_status status = wafer_machine_open(NULL, t->ctx.arena, "small64", &t->ctx.machine);
-  if (status == WAFER_OK) status = wafer_import(&t->ctx, path, &t->ir);
-  if (status == WAFER_OK) status = wafer_transform(&t->ctx, t->ir, WAFER_DEFAULT_PASSES);
-  if (status == WAFER_OK) status = wafer_lower(&t->ctx, t->ir, &t->plan);
-  if (status == WAFER_OK) status = wafer_session_create(t->plan, NULL, &t->session);
-  return status;
+  *t = (trained){.options = {.training = options}};
+  WAFER_TRY(compiled_text(&t->c, diag, &t->options, text));
+  return wafer_session_create(t->c.plan, NULL, &t->session);
 }
 
 static void end(trained *t) {
   wafer_session_destroy(t->session);
-  wafer_ir_destroy(t->ir);
-  wafer_arena_destroy(t->ctx.arena);
-  scratch_remove(&t->folder);
+  compiled_end(&t->c);
 }
 
 static bool trains(const trained *t, const char *name) {
-  const wafer_weight *w = wafer_weights_find(t->plan->weights, name);
+  const wafer_weight *w = wafer_weights_find(t->c.plan->weights, name);
   return w && w->trained;
 }
 
@@ -67,24 +51,24 @@ typedef struct outcome {
 } outcome;
 
 static bool run(const trained *t, const void *labels, const float *w, outcome *out) {
-  const wafer_function *f = &t->plan->functions[0];
-  const wafer_training *training = t->plan->training;
+  const wafer_function *f = &t->c.plan->functions[0];
+  const wafer_training *training = t->c.plan->training;
   static const float one = 1;
   wafer_view in[3], results[5];
   for (uint32_t i = 0; i < 3; i++) {
-    const wafer_value *v = &t->plan->values[f->inputs[i]];
+    const wafer_value *v = &t->c.plan->values[f->inputs[i]];
     const void *data = f->inputs[i] == training->labels ? labels
                        : f->inputs[i] == training->seed ? (const void *)&one
                                                         : x;
     in[i] = wafer_view_of(v->type.dtype, &v->type.shape, (void *)(uintptr_t)data);
   }
   for (uint32_t i = 0; i < training->trained_count; i++)
-    if (!strcmp(wafer_weights_at(t->plan->weights, training->trained[i].weight)->name, "w") &&
+    if (!strcmp(wafer_weights_at(t->c.plan->weights, training->trained[i].weight)->name, "w") &&
         wafer_session_bind_weight(t->session, training->trained[i].weight, w) != WAFER_OK)
       return false;
   if (wafer_session_run(t->session, in, 3, results, 5) != WAFER_OK) return false;
   for (uint32_t i = 0; i < f->output_count; i++) {
-    const char *name = t->plan->values[f->outputs[i]].name;
+    const char *name = t->c.plan->values[f->outputs[i]].name;
     if (f->outputs[i] == training->loss) memcpy(&out->loss, results[i].data, 4);
     if (f->outputs[i] == training->count) memcpy(&out->count, results[i].data, 4);
     if (!strcmp(name, "gradient:w")) memcpy(out->gradient, results[i].data, sizeof out->gradient);
@@ -106,7 +90,7 @@ static void check_loss(const loss_row *row) {
   snprintf(text, sizeof text, MLP "%s; out y", row->tail);
   CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, text, &row->options), WAFER_OK);
   float w[12];
-  memcpy(w, wafer_weights_find(t.plan->weights, "w")->data, sizeof w);
+  memcpy(w, wafer_weights_find(t.c.plan->weights, "w")->data, sizeof w);
   CU_ASSERT_FATAL(run(&t, row->labels, w, &at));
   CU_ASSERT_EQUAL(at.count, row->count);
   for (int i = 0; i < 12; i++) {
@@ -150,8 +134,8 @@ static void test_what_is_trained(void) {
   trained t;
   CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, MLP "Identity z -> y; out y", &o), WAFER_OK);
   CU_ASSERT(trains(&t, "w") && trains(&t, "b") && trains(&t, "v") && !trains(&t, "k"));
-  CU_ASSERT(t.plan->training->trained_count == 3 && t.plan->training->micro_batch == SAMPLES);
-  CU_ASSERT_EQUAL(t.plan->mode, WAFER_MODE_streaming);
+  CU_ASSERT(t.c.plan->training->trained_count == 3 && t.c.plan->training->micro_batch == SAMPLES);
+  CU_ASSERT_EQUAL(t.c.plan->mode, WAFER_MODE_streaming);
   end(&t);
   o.frozen = frozen, o.frozen_count = 2;
   CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, MLP "Identity z -> y; out y", &o), WAFER_OK);
@@ -160,8 +144,8 @@ static void test_what_is_trained(void) {
   o.evaluate = true, o.loss = WAFER_LOSS_cross_entropy;
   CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, MLP "Identity z -> y; out y", &o), WAFER_OK);
   CU_ASSERT(trains(&t, "w") && trains(&t, "b") && !trains(&t, "v"));
-  CU_ASSERT(t.plan->training->seed == WAFER_NONE && t.plan->training->correct != WAFER_NONE);
-  CU_ASSERT_EQUAL(t.plan->training->trained[0].gradient, WAFER_NONE);
+  CU_ASSERT(t.c.plan->training->seed == WAFER_NONE && t.c.plan->training->correct != WAFER_NONE);
+  CU_ASSERT_EQUAL(t.c.plan->training->trained[0].gradient, WAFER_NONE);
   end(&t);
 }
 
@@ -173,14 +157,14 @@ static void test_dropout_takes_noise(void) {
   wafer_training_options o = LOSS(mse);
   trained t;
   CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, text, &o), WAFER_OK);
-  CU_ASSERT_EQUAL_FATAL(t.plan->training->noise_count, 1);
-  const wafer_noise *noise = &t.plan->training->noises[0];
-  CU_ASSERT(noise->key != 0 && t.plan->values[noise->input].type.dtype == WAFER_DTYPE_f32);
-  CU_ASSERT_STRING_EQUAL(t.plan->values[noise->input].name, "noise:y");
+  CU_ASSERT_EQUAL_FATAL(t.c.plan->training->noise_count, 1);
+  const wafer_noise *noise = &t.c.plan->training->noises[0];
+  CU_ASSERT(noise->key != 0 && t.c.plan->values[noise->input].type.dtype == WAFER_DTYPE_f32);
+  CU_ASSERT_STRING_EQUAL(t.c.plan->values[noise->input].name, "noise:y");
   end(&t);
   o.evaluate = true; /* nothing is dropped then */
   CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, text, &o), WAFER_OK);
-  CU_ASSERT_EQUAL(t.plan->training->noise_count, 0);
+  CU_ASSERT_EQUAL(t.c.plan->training->noise_count, 0);
   end(&t);
 }
 
@@ -199,7 +183,7 @@ static void test_batch_is_rewritten(void) {
   for (size_t i = 0; i < WAFER_COUNT(models); i++) {
     trained t;
     CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, models[i], &o), WAFER_OK);
-    const wafer_value *labels = &t.plan->values[t.plan->training->labels];
+    const wafer_value *labels = &t.c.plan->values[t.c.plan->training->labels];
     CU_ASSERT_EQUAL(labels->type.shape.dims[0], SAMPLES);
     end(&t);
   }
@@ -232,7 +216,7 @@ static void test_refusals(void) {
 /* ---- The check of a plan ---- */
 
 static wafer_status check_with(const trained *t, const wafer_training *edited) {
-  wafer_plan plan = *t->plan;
+  wafer_plan plan = *t->c.plan;
   plan.training = edited;
   return wafer_plan_check(NULL, "t.wplan", &plan);
 }
@@ -241,7 +225,7 @@ static void test_broken_plans(void) {
   const wafer_training_options o = LOSS(mse);
   trained t;
   CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, MLP "Identity z -> y; out y", &o), WAFER_OK);
-  const wafer_training *good = t.plan->training;
+  const wafer_training *good = t.c.plan->training;
   wafer_trained swapped[3] = {good->trained[1], good->trained[0], good->trained[2]};
   wafer_trained crossed[3] = {good->trained[0], good->trained[1], good->trained[2]};
   wafer_noise noise = {good->labels + 1000, 1};

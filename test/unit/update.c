@@ -5,10 +5,8 @@
 #include <string.h>
 
 #include "caught.h"
-#include "onnx_text.h"
-#include "scratch.h"
+#include "compiled.h"
 #include "wafer/session.h"
-#include "wafer/wafer.h"
 
 #define NET                                                                                        \
   "in x f32 3x3; init w f32 3x4 = .5 -.3 .2 .7 -.6 .1 .4 -.2 .3 .8 -.5 .6; init v f32 4x3 = .3 "   \
@@ -16,36 +14,21 @@
   "Identity z -> y; out y"
 
 typedef struct made {
-  scratch folder;
-  wafer_ctx ctx;
+  compiled c;
   wafer_options options;
   wafer_training_options training;
-  wafer_ir *ir;
-  const wafer_plan *plan;
 } made;
 
 static wafer_status make(made *t, const wafer_diag *diag, wafer_mode mode,
                          wafer_optimizer_kind optimizer) {
-  protobuf *model = calloc(1, sizeof *model);
-  onnx_text_model(model, 16, NET);
-  *t = (made){.folder = scratch_create(),
-              .options = {.mode = mode},
+  *t = (made){.options = {.mode = mode},
               .training = {.loss = WAFER_LOSS_mse, .micro_batch = 3, .optimizer = optimizer}};
   t->options.training = &t->training;
-  const char *path = scratch_save(&t->folder, "t.onnx", model->bytes, model->count);
-  free(model);
-  t->ctx = (wafer_ctx){.arena = wafer_arena_create(), .diag = diag, .options = &t->options};
-  wafer_status status = wafer_machine_open(NULL, t->ctx.arena, "small64", &t->ctx.machine);
-  if (status == WAFER_OK) status = wafer_import(&t->ctx, path, &t->ir);
-  if (status == WAFER_OK) status = wafer_transform(&t->ctx, t->ir, WAFER_DEFAULT_PASSES);
-  if (status == WAFER_OK) status = wafer_lower(&t->ctx, t->ir, &t->plan);
-  return status;
+  return compiled_text(&t->c, diag, &t->options, NET);
 }
 
 static void end(made *t) {
-  wafer_ir_destroy(t->ir);
-  wafer_arena_destroy(t->ctx.arena);
-  scratch_remove(&t->folder);
+  compiled_end(&t->c);
 }
 
 /* The kernel that adds up the i-th trained weight's gradient, and which of its outputs that is. */
@@ -60,15 +43,15 @@ static const wafer_kernel *maker(const wafer_plan *plan, uint32_t i, uint32_t *o
 static void gradients_stay(void) {
   made t;
   CU_ASSERT_EQUAL_FATAL(make(&t, NULL, WAFER_MODE_pipelined, WAFER_OPTIMIZER_adam), WAFER_OK);
-  CU_ASSERT(wafer_plan_updates(t.plan) && t.plan->phase_count == 1);
-  CU_ASSERT_EQUAL(t.plan->training->optimizer, WAFER_OPTIMIZER_adam);
-  for (uint32_t i = 0; i < t.plan->training->trained_count; i++) {
+  CU_ASSERT(wafer_plan_updates(t.c.plan) && t.c.plan->phase_count == 1);
+  CU_ASSERT_EQUAL(t.c.plan->training->optimizer, WAFER_OPTIMIZER_adam);
+  for (uint32_t i = 0; i < t.c.plan->training->trained_count; i++) {
     uint32_t output = 0;
-    const wafer_kernel *k = maker(t.plan, i, &output);
+    const wafer_kernel *k = maker(t.c.plan, i, &output);
     CU_ASSERT_PTR_NOT_NULL_FATAL(k);
     CU_ASSERT(wafer_body_sums(&k->body, output) && k->body.state == 3);
-    for (uint32_t s = 0; s < t.plan->stream_count; s++)
-      CU_ASSERT_NOT_EQUAL(t.plan->streams[s].value, t.plan->training->trained[i].gradient);
+    for (uint32_t s = 0; s < t.c.plan->stream_count; s++)
+      CU_ASSERT_NOT_EQUAL(t.c.plan->streams[s].value, t.c.plan->training->trained[i].gradient);
   }
   end(&t);
 }
@@ -78,17 +61,17 @@ static void sums_cost(void) {
   made t;
   CU_ASSERT_EQUAL_FATAL(make(&t, NULL, WAFER_MODE_pipelined, WAFER_OPTIMIZER_momentum), WAFER_OK);
   uint32_t output = 0;
-  const wafer_kernel *k = maker(t.plan, 0, &output);
+  const wafer_kernel *k = maker(t.c.plan, 0, &output);
   CU_ASSERT_PTR_NOT_NULL_FATAL(k);
   wafer_layout layout = wafer_kernel_output_layout(&k->body, &k->split, output);
-  uint64_t tile = wafer_layout_tile(&layout, &t.plan->values[k->outputs[output]].type.shape);
+  uint64_t tile = wafer_layout_tile(&layout, &t.c.plan->values[k->outputs[output]].type.shape);
   wafer_kernel_body plain = k->body, more = k->body;
   wafer_cost without, with, bigger;
   plain.output_is_summed = NULL;
   more.state++;
-  wafer_kernel_cost(t.ctx.machine, &plain, &k->split, &without);
-  wafer_kernel_cost(t.ctx.machine, &k->body, &k->split, &with);
-  wafer_kernel_cost(t.ctx.machine, &more, &k->split, &bigger);
+  wafer_kernel_cost(t.c.ctx.machine, &plain, &k->split, &without);
+  wafer_kernel_cost(t.c.ctx.machine, &k->body, &k->split, &with);
+  wafer_kernel_cost(t.c.ctx.machine, &more, &k->split, &bigger);
   CU_ASSERT(with.compute_cycles > without.compute_cycles + tile / 2);
   CU_ASSERT_EQUAL(with.weight_bytes, without.weight_bytes + 4 * tile * 3);
   CU_ASSERT_EQUAL(bigger.weight_bytes, with.weight_bytes + 4 * tile);
@@ -102,14 +85,14 @@ static void sums_cost(void) {
 
 static void run(const made *t, float *loss, float *gradient, size_t room) {
   static const float x[9] = {.4f, -.2f, .9f, -.7f, .3f, .1f, .6f, .8f, -.5f}, one = 1;
-  const wafer_function *f = &t->plan->functions[0];
-  const wafer_training *training = t->plan->training;
+  const wafer_function *f = &t->c.plan->functions[0];
+  const wafer_training *training = t->c.plan->training;
   wafer_session *session;
   wafer_view in[3], out[4];
-  CU_ASSERT_EQUAL_FATAL(wafer_session_create(t->plan, NULL, &session), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_session_create(t->c.plan, NULL, &session), WAFER_OK);
   CU_ASSERT_FATAL(f->input_count == 3 && f->output_count == 4);
   for (uint32_t i = 0; i < 3; i++) {
-    const wafer_value *v = &t->plan->values[f->inputs[i]];
+    const wafer_value *v = &t->c.plan->values[f->inputs[i]];
     const void *data = f->inputs[i] == training->seed ? &one : x;
     in[i] = wafer_view_of(v->type.dtype, &v->type.shape, (void *)(uintptr_t)data);
   }
@@ -151,18 +134,18 @@ static void a_step_is_a_train_and_an_update(void) {
   made t;
   wafer_timeline train = {0};
   CU_ASSERT_EQUAL_FATAL(make(&t, NULL, WAFER_MODE_pipelined, WAFER_OPTIMIZER_sgd), WAFER_OK);
-  wafer_step_cycles one = step_of(t.plan, 1), many = step_of(t.plan, 40);
-  CU_ASSERT_EQUAL(wafer_timeline_run(NULL, t.plan, 0, 40, &train), WAFER_OK);
+  wafer_step_cycles one = step_of(t.c.plan, 1), many = step_of(t.c.plan, 40);
+  CU_ASSERT_EQUAL(wafer_timeline_run(NULL, t.c.plan, 0, 40, &train), WAFER_OK);
   CU_ASSERT_EQUAL(many.train, train.total_cycles);
   CU_ASSERT(one.train < many.train && many.train < 40 * one.train);
   CU_ASSERT(one.update == many.update && one.send == many.send && one.control == many.control);
   CU_ASSERT_EQUAL(one.gather, 0); /* no replicas */
   uint64_t words = 0, copies = 0;
-  for (uint32_t s = 0; s < t.plan->stream_count;
+  for (uint32_t s = 0; s < t.c.plan->stream_count;
        s++) { /* whoever loads a trained weight gets the next */
-    const wafer_stream *load = &t.plan->streams[s];
-    uint32_t weight = t.plan->values[load->value].weight;
-    if (weight == WAFER_NONE || !wafer_weights_at(t.plan->weights, weight)->trained) continue;
+    const wafer_stream *load = &t.c.plan->streams[s];
+    uint32_t weight = t.c.plan->values[load->value].weight;
+    if (weight == WAFER_NONE || !wafer_weights_at(t.c.plan->weights, weight)->trained) continue;
     words += load->words;
     copies++;
   }
@@ -180,7 +163,7 @@ static void heavier_rules_take_longer(void) {
   for (size_t i = 0; i < WAFER_COUNT(kinds); i++) {
     made t;
     CU_ASSERT_EQUAL_FATAL(make(&t, NULL, WAFER_MODE_pipelined, kinds[i]), WAFER_OK);
-    wafer_step_cycles s = step_of(t.plan, 8);
+    wafer_step_cycles s = step_of(t.c.plan, 8);
     CU_ASSERT(s.update > last);
     last = s.update;
     end(&t);
@@ -191,15 +174,15 @@ static void replicas_gather(void) {
   made t;
   uint32_t output = 0;
   CU_ASSERT_EQUAL_FATAL(make(&t, NULL, WAFER_MODE_pipelined, WAFER_OPTIMIZER_sgd), WAFER_OK);
-  const wafer_kernel *k = maker(t.plan, 0, &output);
-  wafer_plan plan = *t.plan;
+  const wafer_kernel *k = maker(t.c.plan, 0, &output);
+  wafer_plan plan = *t.c.plan;
   wafer_kernel *kernels =
-      wafer_arena_copy(t.ctx.arena, plan.kernels, plan.kernel_count * sizeof *kernels);
+      wafer_arena_copy(t.c.ctx.arena, plan.kernels, plan.kernel_count * sizeof *kernels);
   CU_ASSERT_FATAL(k && kernels);
   plan.kernels = kernels;
-  kernels[k - t.plan->kernels].replicas = 2;
+  kernels[k - t.c.plan->kernels].replicas = 2;
   uint64_t two = step_of(&plan, 8).gather;
-  kernels[k - t.plan->kernels].replicas = 3;
+  kernels[k - t.c.plan->kernels].replicas = 3;
   CU_ASSERT(two > 12 / k->rect.height && step_of(&plan, 8).gather > two);
   end(&t);
 }
@@ -216,7 +199,7 @@ static void others_are_refused_by_name(void) {
   end(&t);
   CU_ASSERT_EQUAL(make(&t, NULL, WAFER_MODE_streaming, WAFER_OPTIMIZER_lion), WAFER_OK);
   wafer_step_cycles s;
-  CU_ASSERT_EQUAL(wafer_plan_step_cycles(NULL, t.plan, 1, &s), WAFER_USAGE);
+  CU_ASSERT_EQUAL(wafer_plan_step_cycles(NULL, t.c.plan, 1, &s), WAFER_USAGE);
   end(&t);
 }
 
@@ -231,7 +214,7 @@ static void broken_plans_are_refused(void) {
   made t;
   uint32_t output = 0;
   CU_ASSERT_EQUAL_FATAL(make(&t, NULL, WAFER_MODE_pipelined, WAFER_OPTIMIZER_adam), WAFER_OK);
-  wafer_plan plan = *t.plan;
+  wafer_plan plan = *t.c.plan;
   wafer_training training = *plan.training;
   CU_ASSERT_EQUAL(check(&t, &plan), WAFER_OK);
   plan.training = &training;
@@ -241,15 +224,15 @@ static void broken_plans_are_refused(void) {
   CU_ASSERT_EQUAL(check(&t, &plan), WAFER_BAD_INPUT);
   training.optimizer = WAFER_OPTIMIZER_COUNT;
   CU_ASSERT_EQUAL(check(&t, &plan), WAFER_BAD_INPUT);
-  plan.training = t.plan->training;
+  plan.training = t.c.plan->training;
   const wafer_kernel *k = maker(&plan, 0, &output);
   wafer_kernel *kernels =
-      wafer_arena_copy(t.ctx.arena, plan.kernels, plan.kernel_count * sizeof *kernels);
+      wafer_arena_copy(t.c.ctx.arena, plan.kernels, plan.kernel_count * sizeof *kernels);
   CU_ASSERT_FATAL(k && kernels);
   plan.kernels = kernels;
-  kernels[k - t.plan->kernels].body.output_is_summed = NULL; /* lost */
+  kernels[k - t.c.plan->kernels].body.output_is_summed = NULL; /* lost */
   CU_ASSERT_EQUAL(check(&t, &plan), WAFER_BAD_INPUT);
-  plan = *t.plan;
+  plan = *t.c.plan;
   plan.mode = WAFER_MODE_streaming; /* gradients never reach the edge */
   CU_ASSERT_NOT_EQUAL(check(&t, &plan), WAFER_OK);
   end(&t);
@@ -260,11 +243,11 @@ static void files_hold_it(void) {
   made t;
   const wafer_plan *again;
   CU_ASSERT_EQUAL_FATAL(make(&t, NULL, WAFER_MODE_pipelined, WAFER_OPTIMIZER_adamw), WAFER_OK);
-  const char *path = scratch_save(&t.folder, "t.wplan", "", 0);
-  CU_ASSERT_EQUAL_FATAL(wafer_plan_write(NULL, t.plan, path), WAFER_OK);
+  const char *path = scratch_save(&t.c.folder, "t.wplan", "", 0);
+  CU_ASSERT_EQUAL_FATAL(wafer_plan_write(NULL, t.c.plan, path), WAFER_OK);
   CU_ASSERT_EQUAL_FATAL(wafer_plan_open(NULL, path, &again), WAFER_OK);
   CU_ASSERT_EQUAL(again->training->optimizer, WAFER_OPTIMIZER_adamw);
-  wafer_step_cycles a = step_of(t.plan, 5), b = step_of(again, 5);
+  wafer_step_cycles a = step_of(t.c.plan, 5), b = step_of(again, 5);
   CU_ASSERT_EQUAL(memcmp(&a, &b, sizeof a), 0);
   wafer_plan_close(again);
   end(&t);
