@@ -19,6 +19,27 @@ static wafer_dtype storage_of(const wafer_ctx *ctx) {
                                                                    : WAFER_DTYPE_f32;
 }
 
+/* ---- As many samples as pay ---- */
+
+#define BATCH_MOST (1u << 20)
+#define BATCH_GAIN 64 /* a doubling has to shorten the interval by one part in these */
+
+/* Samples share the arrival of a phase's weights and overlap within it: doublings shorten the
+ * interval until weights cost nothing more, or the cores are full. */
+static wafer_status settle_batch(choice *c, curve_set *curves) {
+  sizing doubled;
+  WAFER_TRY(size_streaming(c->ctx, curves, &c->graph, c->batch, &c->streaming));
+  for (uint32_t batch = 2; c->streaming.cost.fits && batch <= BATCH_MOST; batch *= 2) {
+    uint64_t interval = c->streaming.cost.interval_cycles;
+    WAFER_TRY(size_streaming(c->ctx, curves, &c->graph, batch, &doubled));
+    if (!doubled.cost.fits || doubled.cost.interval_cycles > interval - interval / BATCH_GAIN)
+      break;
+    c->batch = batch;
+    c->streaming = doubled;
+  }
+  return WAFER_OK;
+}
+
 /* ---- The batch at which the choice flips ---- */
 
 /* Streaming gains from every sample that shares a phase's weights, so one bisection finds the least
@@ -134,6 +155,8 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   choice c = {.ctx = ctx, .ir = ir, .batch = 1};
   if (ctx->options) c.asked = ctx->options->mode;
   if (ctx->options && ctx->options->batch) c.batch = ctx->options->batch;
+  bool settles = c.batch == WAFER_BATCH_auto && !trains;
+  if (c.batch == WAFER_BATCH_auto) c.batch = 1; /* of micro-batches there is one */
   WAFER_TRY(heed_pins(&c));
   wafer_ir_set_storage(ir, storage_of(ctx));
   WAFER_TRY(wafer_graph_read(ctx, ir, &c.graph));
@@ -141,7 +164,8 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   if (!curves)
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY,
                       "no memory to size kernels");
-  WAFER_TRY(size_streaming(ctx, curves, &c.graph, c.batch, &c.streaming));
+  WAFER_TRY(settles ? settle_batch(&c, curves)
+                    : size_streaming(ctx, curves, &c.graph, c.batch, &c.streaming));
   if (trains) WAFER_TRY(choose_training(&c));
   if (trains) WAFER_TRY(wafer_graph_read(ctx, ir, &c.graph)); /* with sums, if a pipeline updates */
   if (!trains || c.asked == WAFER_MODE_pipelined)

@@ -274,7 +274,7 @@ static wafer_status transform_pieces(const wafer_ctx *ctx, const wafer_program *
   uint32_t count = 0;
   for (uint32_t i = 0; i < program->function_count; i++) count += program->pieces[i] != NULL;
   if (count > 1 && options.mode == WAFER_MODE_auto) options.mode = WAFER_MODE_streaming;
-  if (options.batch > 1)
+  if (options.batch > 1 && options.batch != WAFER_BATCH_auto)
     wafer_warn(ctx->diag, (wafer_loc){0},
                "a model with host steps runs sample by sample: --batch %u is taken as 1",
                options.batch);

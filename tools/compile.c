@@ -19,7 +19,9 @@ static const char usage[] =
     "layer\n"
     "                           at a time, weights from outside) (auto: the one with the smaller "
     "interval)\n"
-    "      --batch N            samples resident together in streaming (1)\n"
+    "      --batch N|auto       samples resident together in streaming; auto: doubled as long as "
+    "that\n"
+    "                           shortens the interval and fits (1)\n"
     "      --dim NAME=N         size of a symbolic dim; repeat for others; N..M: a function for "
     "each "
     "size,\n"
@@ -272,6 +274,7 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   case MACHINE: a->machine.name = text; return WAFER_OK;
   case MODE: return cli_parse_mode("compile", text, &a->options.mode) ? WAFER_OK : WAFER_USAGE;
   case BATCH:
+    if (!strcmp(text, "auto")) return a->options.batch = WAFER_BATCH_auto, WAFER_OK;
     if (!cli_parse_u64("compile", "--batch", text, 1, 1u << 20, &number)) return WAFER_USAGE;
     a->options.batch = (uint32_t)number;
     return WAFER_OK;

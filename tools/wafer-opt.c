@@ -62,8 +62,10 @@ static wafer_status set_mode(const wafer_diag *diag, const char *value, wafer_op
 
 static wafer_status set_batch(const wafer_diag *diag, const char *value, wafer_options *o) {
   char *end;
+  if (!strcmp(value, "auto")) return o->batch = WAFER_BATCH_auto, WAFER_OK;
   unsigned long batch = strtoul(value, &end, 10);
-  if (*end || batch < 1 || batch > 1 << 20) return wrong(diag, "batch", value, "1 to 1048576");
+  if (*end || batch < 1 || batch > 1 << 20)
+    return wrong(diag, "batch", value, "1 to 1048576, or auto");
   o->batch = (uint32_t)batch;
   return WAFER_OK;
 }

@@ -167,10 +167,13 @@ typedef struct wafer_refusal {
   const wafer_remedy *remedies;
 } wafer_refusal;
 
+/* As many samples as pay: powers of two, as long as one more shortens the interval noticeably. */
+#define WAFER_BATCH_auto UINT32_MAX
+
 /* Zero is the default of every field. */
 typedef struct wafer_options {
   wafer_mode mode;
-  uint32_t batch;      /* samples resident together in streaming; 0: 1 */
+  uint32_t batch;      /* samples resident together in streaming; 0: 1; or WAFER_BATCH_auto */
   wafer_dtype storage; /* f32 or f16: how cores hold floats; none: f32 */
   wafer_placer_kind placer;
   wafer_objective objective;
