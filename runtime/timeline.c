@@ -451,6 +451,14 @@ static void clear(const wafer_plan *plan, const wafer_function *f, uint64_t samp
     memset(t->weight_cycles, 0, wafer_weights_count(plan->weights) * sizeof *t->weight_cycles);
 }
 
+/* Samples of the last half of a train. In weight streaming it begins with a group: what the samples
+ * of one share, part of them would have for nothing. */
+static uint64_t last_half(const wafer_plan *plan, uint64_t samples) {
+  uint64_t before = samples - samples / 2;
+  if (plan->mode == WAFER_MODE_streaming && plan->batch > 1) before -= before % plan->batch;
+  return samples < 2 ? 1 : samples - before;
+}
+
 static wafer_status run_unit(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
                              uint64_t samples, wafer_timeline *timeline) {
   line l = {.diag = diag,
@@ -458,7 +466,7 @@ static wafer_status run_unit(const wafer_diag *diag, const wafer_plan *plan, uin
             .function = &plan->functions[function],
             .out = timeline,
             .samples = samples,
-            .half = samples < 2 ? 1 : samples / 2,
+            .half = last_half(plan, samples),
             .arena = wafer_arena_create()};
   if (!l.arena) return no_memory(&l);
   wafer_status status = samples ? run_train(&l) : WAFER_OK;

@@ -320,9 +320,9 @@ wafer_status wafer_plan_kernel_program(const wafer_diag *diag, wafer_arena *aren
 /* The train through the machine, in cycles, without values: what the report and the session both
  * use. */
 typedef struct wafer_timeline {
-  uint64_t latency_cycles; /* first sample, start to last output word */
-  uint64_t
-      interval_cycles; /* steady state: over the last half of the train; latency for one sample */
+  uint64_t latency_cycles;  /* first sample, start to last output word */
+  uint64_t interval_cycles; /* steady state: over the last half of the train, in streaming from a
+                               group's first sample on; latency for one sample */
   uint64_t total_cycles;
   uint64_t
       *kernel_busy; /* per plan kernel: cycles it worked, whole train; caller's array or NULL */

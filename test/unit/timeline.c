@@ -97,6 +97,10 @@ static void streams_weights_ahead(void) {
   t = run(f, 4, finish);
   CU_ASSERT(t.total_cycles == finish[3] && t.interval_cycles == (t.total_cycles + 3) / 4);
   CU_ASSERT(finish[0] < finish[3] && finish[3] == finish[0] + 3 * 60);
+  t = run(f, 5, finish); /* a group that is not full waits for its weights as a full one does */
+  CU_ASSERT(t.interval_cycles == (t.total_cycles + 4) / 5);
+  t = run(f, 8, finish);
+  CU_ASSERT(t.interval_cycles == (finish[7] - finish[3] + 3) / 4);
   wafer_arena_destroy(f->arena);
 }
 
