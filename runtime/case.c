@@ -1,6 +1,7 @@
 /* Runs a case: builds its program, fills the cores, runs, checks every answer. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "case_build.h"
@@ -22,12 +23,18 @@ static const case_row *row_of(const char *name) {
   return NULL;
 }
 
-/* "star|chain": is `one` among them? */
-static bool among(const char *list, const char *one) {
-  size_t bytes = strlen(one);
+/* The algorithm asked for as the case's list "star|chain" spells it, whatever its case. */
+static wafer_status settle_algorithm(case_build *b, const char *list) {
+  const char *asked = b->o.algorithm;
+  size_t bytes = asked ? strlen(asked) : 0;
+  if (!asked) return WAFER_OK;
   for (const char *at = list; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
-    if (!strncmp(at, one, bytes) && (at[bytes] == '|' || !at[bytes])) return true;
-  return false;
+    if (!strncasecmp(at, asked, bytes) && (at[bytes] == '|' || !at[bytes])) {
+      b->o.algorithm = wafer_arena_strndup(b->arena, at, bytes);
+      return b->o.algorithm ? WAFER_OK : case_refuse(b, "no memory for the name of an algorithm");
+    }
+  const char *text = wafer_arena_printf(b->arena, "there is no such algorithm, but %s", list);
+  return case_refuse(b, *list && text ? text : "the case has one algorithm");
 }
 
 static wafer_status fill_words(case_build *b) {
@@ -150,6 +157,17 @@ static wafer_status run(case_build *b, const case_row *row, wafer_case_result *r
   return b->o.fault_count ? run_with_faults(b, row, result) : WAFER_OK;
 }
 
+/* Input and answer; code comes on top. */
+static wafer_status check_room(const case_build *b) {
+  uint64_t words = b->answer_words ? b->answer_words : b->o.words;
+  uint64_t bytes = b->answer + words * b->bytes, room = wafer_machine_core_budget(b->machine);
+  if (bytes <= room) return WAFER_OK;
+  return wafer_fail(b->diag, wafer_at_file(b->fabric_program.name), WAFER_NO_FIT,
+                    "%u words, and where the answer goes, take %llu bytes of a core, which has "
+                    "%llu; give fewer --words",
+                    b->o.words, (unsigned long long)bytes, (unsigned long long)room);
+}
+
 static wafer_status start(case_build *b, const case_row *row) {
   wafer_case_options *o = &b->o;
   if (!o->width) o->width = 1;
@@ -162,8 +180,7 @@ static wafer_status start(case_build *b, const case_row *row) {
     return case_refuse(b, "1 to as many words as a core has bytes");
   if (o->width > b->machine->width || o->height > b->machine->height)
     return case_refuse(b, "more cores than the machine has");
-  if (o->algorithm && !among(row->info.algorithms, o->algorithm))
-    return case_refuse(b, "there is no such algorithm");
+  WAFER_TRY(settle_algorithm(b, row->info.algorithms));
   b->bytes = wafer_dtype_bits(o->dtype) / 8;
   b->wavelets = ((uint64_t)o->words * b->bytes + 3) / 4;
   b->answer = (o->words * b->bytes + 7) / 8 * 8 + 4; /* in the banks that the input does not use */
@@ -174,6 +191,7 @@ static wafer_status start(case_build *b, const case_row *row) {
   b->fabric_program =
       (wafer_fabric_program){.name = row->info.name, .width = o->width, .height = o->height};
   WAFER_TRY(row->build(b));
+  WAFER_TRY(check_room(b));
   return seal(b);
 }
 

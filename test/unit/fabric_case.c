@@ -282,6 +282,35 @@ static void refuses_tiles_that_do_not_fit(void) {
   wafer_arena_destroy(arena);
 }
 
+static void refuses_words_that_do_not_fit(void) {
+  caught c;
+  wafer_case_result result;
+  wafer_diag diag = caught_diag(&c);
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *wse2;
+  const wafer_case_options o = {.width = 4, .words = 11000, .algorithm = "chain"};
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
+  CU_ASSERT_EQUAL(wafer_case_run(&diag, wse2, "reduce", &o, &result), WAFER_NO_FIT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "88004 bytes of a core, which has 45056"));
+  wafer_arena_destroy(arena);
+}
+
+/* The literature writes 2D. */
+static void algorithms_have_no_case(void) {
+  caught c;
+  wafer_case_result result;
+  wafer_diag diag = caught_diag(&c);
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *wse2;
+  wafer_case_options o = {.width = 4, .height = 4, .words = 8, .algorithm = "2D"};
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
+  CU_ASSERT_EQUAL(wafer_case_run(&diag, wse2, "all-reduce", &o, &result), WAFER_OK);
+  o.algorithm = "star";
+  CU_ASSERT_EQUAL(wafer_case_run(&diag, wse2, "all-reduce", &o, &result), WAFER_USAGE);
+  CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "no such algorithm, but 2d|ring"));
+  wafer_arena_destroy(arena);
+}
+
 /* measurements/meshgemv_wse3_hw.csv and meshgemm_wse3_hw.csv: silicon. docs/validation.md says on
  * which of them constants of the machine file were fitted, and has all rows. */
 static void counts_published_matrices(void) {
@@ -327,6 +356,8 @@ CU_TestInfo tests_fabric_case[] = {
     {"multiplies matrices", multiplies_matrices},
     {"multiplies long tiles", multiplies_long_tiles},
     {"refuses tiles that do not fit", refuses_tiles_that_do_not_fit},
+    {"refuses words that do not fit", refuses_words_that_do_not_fit},
+    {"algorithms have no case", algorithms_have_no_case},
     {"counts published matrices", counts_published_matrices},
     CU_TEST_INFO_NULL,
 };
