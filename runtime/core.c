@@ -240,6 +240,7 @@ wafer_status core_visit(wafer_fabric *f, uint32_t at, uint64_t *next) {
   fabric_core *core = &f->cores[at];
   *next = FABRIC_NEVER;
   if (core->stuck) return WAFER_OK;
+  if (core->pairs) WAFER_TRY(core_take_pairs(f, at, next));
   if (core->busy[CORE_COMPUTES] <= f->now)
     WAFER_TRY(compute(f, at, next));
   else

@@ -5,7 +5,8 @@
  *
  * Zeros cost their sender the cycle in which it sees them, and nobody else anything. A pair is set
  * up as an instruction of its own would be, its descriptors being in registers; meanwhile other
- * microthreads compute. */
+ * microthreads compute. Its run, once begun, goes to its end: a task that a wavelet starts is not
+ * interrupted. */
 #include <string.h>
 
 #include "core_value.h"
@@ -27,11 +28,13 @@ static bool is_narrow(const core_thread *t, uint32_t k) {
   return wafer_dtype_bits((wafer_dtype)core_operand(t->code, k)->dtype) == 16;
 }
 
-wafer_status core_begin_pairs(const wafer_fabric *f, uint32_t at, core_thread *t) {
+wafer_status core_begin_pairs(wafer_fabric *f, uint32_t at, core_thread *t) {
   if (t->code->op == WAFER_CORE_compress && t->count >= END_OF_PAIRS)
     return fabric_trap(f, f->cores[at].router,
                        "compress has %u elements; a sparse wavelet counts to 65534", t->count);
-  if (t->code->op == WAFER_CORE_axpy) t->count = 0; /* the pairs say how many */
+  if (t->code->op != WAFER_CORE_axpy) return WAFER_OK;
+  t->count = 0; /* the pairs say how many */
+  f->cores[at].pairs |= (uint8_t)(1u << t->code->thread);
   return WAFER_OK;
 }
 
@@ -123,19 +126,19 @@ static wafer_status aim(const wafer_fabric *f, uint32_t at, core_thread *t) {
 }
 
 /* The next pair, or the end of them; its set-up keeps nobody else from computing. */
-static wafer_status take_pair(wafer_fabric *f, uint32_t at, core_thread *t, bool *over,
-                              uint64_t *next) {
+static wafer_status take_pair(wafer_fabric *f, uint32_t at, core_thread *t, uint64_t *next) {
   uint32_t word, setup = f->machine->vector_setup_cycles;
+  fabric_core *core = &f->cores[at];
   if (!take_word(f, t, &word, next)) return WAFER_OK;
   f->moved = true;
   bool has_index = t->PHASE == AWAITS_INDEX, narrow = is_narrow(t, 1);
   t->ready = f->now + 1;
   if (has_index) t->PAIR_INDEX = narrow ? word >> 16 : word & 0xffffu;
   if (has_index && t->PAIR_INDEX == END_OF_PAIRS) {
-    *over = true;
-    return WAFER_OK;
-  }
-  if (has_index && !narrow) {
+    core->pairs &= (uint8_t)~(1u << t->code->thread);
+    if (core->finish < t->ready) core->finish = t->ready;
+    core_end_instruction(core, t, t->ready);
+  } else if (has_index && !narrow) {
     t->PHASE = AWAITS_VALUE;
   } else {
     t->PAIR_VALUE = narrow ? word & 0xffffu : word;
@@ -143,6 +146,20 @@ static wafer_status take_pair(wafer_fabric *f, uint32_t at, core_thread *t, bool
     if (setup > 2) t->ready = f->now + setup - 1;
   }
   if (t->ready < *next) *next = t->ready;
+  return WAFER_OK;
+}
+
+wafer_status core_take_pairs(wafer_fabric *f, uint32_t at, uint64_t *next) {
+  fabric_core *core = &f->cores[at];
+  for (uint32_t left = core->pairs; left; left &= left - 1) {
+    core_thread *t = &core->threads[__builtin_ctz(left)];
+    if (t->waits || t->PHASE == RUNS) continue;
+    if (t->ready > f->now) {
+      if (t->ready < *next) *next = t->ready;
+      continue;
+    }
+    WAFER_TRY(take_pair(f, at, t, next));
+  }
   return WAFER_OK;
 }
 
@@ -171,18 +188,17 @@ static wafer_status multiply(wafer_fabric *f, uint32_t at, core_thread *t, uint3
   return WAFER_OK;
 }
 
-/* A step of the run; all of it at once where nobody else computes on this core. */
+/* All of a pair's run. */
 static wafer_status run(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t *cost) {
-  bool alone = f->cores[at].running == 1u << t->code->thread;
   *cost = 0;
   while (t->RUN_DONE < t->inner) {
     uint32_t left = t->inner - t->RUN_DONE, n = t->step < left ? t->step : left;
     *cost += core_step_cycles(f->machine, t, n);
     WAFER_TRY(multiply(f, at, t, n));
-    if (!alone) break;
   }
   if (*cost == 0) *cost = 1;
-  if (t->RUN_DONE == t->inner) t->PHASE = AWAITS_INDEX;
+  t->PHASE = AWAITS_INDEX;
+  t->ready = f->now + *cost;
   return WAFER_OK;
 }
 
@@ -191,7 +207,7 @@ wafer_status core_step_pairs(wafer_fabric *f, uint32_t at, core_thread *t, bool 
   *stepped = *over = false;
   *cost = 1;
   if (t->code->op == WAFER_CORE_compress) return compress(f, at, t, stepped, over, cost, next);
-  if (t->PHASE != RUNS) return take_pair(f, at, t, over, next);
+  if (t->PHASE != RUNS) return WAFER_OK;
   *stepped = true;
   return run(f, at, t, cost);
 }

@@ -53,10 +53,12 @@ static inline uint32_t core_run_left(const core_thread *t) {
 /* Cycles of a step of so many elements over memory: rate, and banks that collide. */
 uint32_t core_step_cycles(const wafer_machine *machine, core_thread *thread, uint32_t elements);
 
-/* Instructions of sparse wavelets (core_pairs.c). A step may take nothing but a wavelet: `stepped`
- * is false then, and no arithmetic waits for it. `over`: the instruction has ended. */
+/* Instructions of sparse wavelets (core_pairs.c). */
 bool core_takes_pairs(uint8_t op);
-wafer_status core_begin_pairs(const wafer_fabric *f, uint32_t core, core_thread *thread);
+wafer_status core_begin_pairs(wafer_fabric *f, uint32_t core, core_thread *thread);
+/* The words that every axpy of a core can take in this cycle; no arithmetic waits for that. */
+wafer_status core_take_pairs(wafer_fabric *f, uint32_t core, uint64_t *next);
+/* A wavelet of compress, or a pair's run; `over`: the instruction has ended. */
 wafer_status core_step_pairs(wafer_fabric *f, uint32_t core, core_thread *thread, bool *stepped,
                              bool *over, uint32_t *cost, uint64_t *next);
 

@@ -224,6 +224,7 @@ typedef struct fabric_core {
   bool awake;    /* in the list of this cycle or the next */
   bool stuck;    /* by a fault */
   uint8_t still; /* microthreads, of the first 8, that wait until somebody wakes the core */
+  uint8_t pairs; /* microthreads, of the first 8, that take pairs */
 
   const wafer_core_program *program;
   uint64_t finish;

@@ -511,6 +511,40 @@ static void sparse_wavelets_take_their_time(void) {
   CU_ASSERT(cycles[2] == cycles[0] + 40 / 4 + 5); /* vector-setup-cycles - 1 */
 }
 
+/* Two lists that a core sends to itself: one pair is set up while the run of another goes on to its
+ * end, so that arithmetic never waits. */
+static void lists_of_pairs_share_the_arithmetic(void) {
+  enum { PAIRS = 10, WORDS = 2 * PAIRS + 1, RUN = 8 };
+  static const wafer_instruction code[] = {
+      {DO(move, WORDS, WIRE(u32, 0), FLAT(u32, 0, 4)), .async = true, .thread = 1},
+      {DO(axpy, RUN, FLAT(f32, 2004, 4), WIRE(f32, 0), FLAT(f32, 1000, 4), FLAT(f32, 2004, 4)),
+       .async = true, .thread = 2},
+      {DO(move, WORDS, WIRE(u32, 1), FLAT(u32, 0, 4)), .async = true, .thread = 3},
+      {DO(axpy, RUN, FLAT(f32, 2004, 4), WIRE(f32, 1), FLAT(f32, 1000, 4), FLAT(f32, 2004, 4)),
+       .async = true, .thread = 4}};
+  static const wafer_route routes[] = {
+      {{0, 0, 1, 1}, 0, 1, false, {{WAFER_PORT_ramp, WAFER_TO(ramp)}}},
+      {{0, 0, 1, 1}, 1, 1, false, {{WAFER_PORT_ramp, WAFER_TO(ramp)}}}};
+  const wafer_instruction *at = code;
+  uint32_t count = WAFER_COUNT(code), words[WORDS] = {0};
+  fixture *f = lay(1, &at, &count, routes, 2);
+  create(f);
+  CU_ASSERT_FATAL(f->fabric != NULL);
+  float one = 1, x[RUN], zeros[RUN] = {0}, got[RUN];
+  for (uint32_t i = 0; i < PAIRS; i++) memcpy(&words[2 * i + 1], &one, sizeof one);
+  for (uint32_t i = 0; i < RUN; i++) x[i] = (float)(i + 1);
+  words[WORDS - 1] = 0xffff;
+  put(f, 0, 0, words, sizeof words);
+  put(f, 0, 1000, x, sizeof x);
+  put(f, 0, 2004, zeros, sizeof zeros);
+  run(f);
+  CU_ASSERT(wafer_fabric_read(f->fabric, 0, 0, 2004, got, sizeof got));
+  for (uint32_t i = 0; i < RUN; i++) CU_ASSERT(got[i] == 2 * PAIRS * x[i]);
+  uint64_t least = 2 * PAIRS * RUN, cycles = wafer_fabric_finish(f->fabric, 0, 0);
+  CU_ASSERT(cycles >= least && cycles <= least + 30);
+  finish(f);
+}
+
 static void sparse_wavelets_stay_inside(void) {
   float values[40] = {0};
   values[39] = 1;
@@ -606,6 +640,7 @@ CU_TestInfo tests_fabric_isa[] = {
     {"the border waits in vain", the_border_waits_in_vain},
     {"sparse wavelets multiply runs", sparse_wavelets_multiply_runs},
     {"sparse wavelets take their time", sparse_wavelets_take_their_time},
+    {"lists of pairs share the arithmetic", lists_of_pairs_share_the_arithmetic},
     {"sparse wavelets stay inside", sparse_wavelets_stay_inside},
     {"marks and reprograms", marks_and_reprograms},
     CU_TEST_INFO_NULL,
