@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "launch_order.h"
 #include "launch_state.h"
 
 /* ---- what went wrong ---- */
@@ -169,12 +170,7 @@ static wafer_status launch_all(launcher *l) {
                         "'%s' passes in slices, for which there are no programs",
                         plan->values[plan->streams[i].value].name);
   for (uint32_t i = 0; i < plan->kernel_count; i++) WAFER_TRY(refuse_slices(l, &plan->kernels[i]));
-  for (uint32_t i = 0; plan->weights && i < wafer_weights_count(plan->weights); i++)
-    if (wafer_weights_at(plan->weights, i)->sparse)
-      return wafer_fail(&l->diag, wafer_at_file(plan->model), WAFER_UNSUPPORTED,
-                        "cores take dense weights, '%s' streams its non-zeros; run at kernel "
-                        "fidelity",
-                        wafer_weights_at(plan->weights, i)->name);
+  WAFER_TRY(launch_order_check(&l->diag, l->map.arena, plan));
   for (uint32_t i = 0; i < plan->phase_count; i++) most += 2 * plan->phases[i].action_count;
   l->launches = WAFER_NEW(l->ctx->arena, wafer_launch, most);
   l->programs = WAFER_NEW(l->ctx->arena, wafer_bytes, most);
@@ -191,12 +187,15 @@ static wafer_status launch_all(launcher *l) {
  * unasked. */
 #define AUTO_CORES (1u << 20)
 #define AUTO_WORDS (1u << 23)
+/* What a word costs that changes its place: cores take such words singly. */
+#define ORDER_WORDS 16
 
 static bool is_small(const wafer_plan *plan) {
   uint64_t cores = 0, words = 0;
   for (uint32_t k = 0; k < plan->kernel_count; k++) cores += wafer_rect_area(plan->kernels[k].rect);
   for (uint32_t s = 0; s < plan->stream_count && words <= AUTO_WORDS; s++)
-    words += plan->streams[s].words;
+    words += plan->streams[s].words *
+             (launch_order_changes(&plan->streams[s]) ? (uint64_t)ORDER_WORDS : 1);
   return cores <= AUTO_CORES && words <= AUTO_WORDS;
 }
 
@@ -204,7 +203,8 @@ static wafer_status make_programs(launcher *l) {
   l->diag = (wafer_diag){.emit = keep_message, .self = l};
   l->map = (memory_map){.arena = wafer_arena_create(),
                         .limit = wafer_machine_core_budget(l->plan->machine)};
-  wafer_status status = l->map.arena ? launch_all(l) : launch_no_memory(l);
+  l->orders = l->map.arena ? wafer_orders_create(l->map.arena, l->plan) : NULL;
+  wafer_status status = l->orders ? launch_all(l) : launch_no_memory(l);
   wafer_arena_destroy(l->arena);
   wafer_arena_destroy(l->map.arena);
   if (status != WAFER_OK) return status;

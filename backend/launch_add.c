@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "exchange.h"
+#include "launch_order.h"
 #include "launch_state.h"
 #include "launch_tap.h"
 #include "program.h"
@@ -197,12 +198,14 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
         place_of(l, loc, t->value, &t->to, reader_of(l, t->to_kernel, t->value, &t->to), &to));
   wafer_rect rect = !from ? to->rect : !to ? from->rect : around(from->rect, to->rect);
   uint32_t scratch = memory_top(&l->map, rect);
+  index_map map;
+  WAFER_TRY(launch_order_map(&l->diag, l->arena, l->orders, l->plan, t, &map));
   fragment_begin(f, l->arena, v->name, v->node, rect);
   const exchange x = {.diag = &l->diag,
                       .machine = l->plan->machine,
                       .from = from,
                       .to = to,
-                      .map = index_identity(),
+                      .map = map,
                       .scratch = (int32_t)scratch,
                       .scratch_room = l->map.limit - scratch,
                       .value = t->value,

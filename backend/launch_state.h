@@ -6,6 +6,7 @@
 #include "launch.h"
 #include "launch_data.h"
 #include "memory_map.h"
+#include "wafer/orders.h"
 
 typedef struct launcher {
   const wafer_ctx *ctx;
@@ -13,6 +14,7 @@ typedef struct launcher {
   wafer_diag diag; /* keeps the first message */
   char why[512];
   memory_map map;
+  wafer_orders *orders;
   memory_map passing;    /* of a train: words on their way between kernels */
   wafer_arena *arena;    /* of the launch being made */
   wafer_stream *streams; /* the plan's, with the cycles of their programs */

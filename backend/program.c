@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "program_build.h"
+#include "wafer/pairs.h"
 
 /* Families without a row have no programs: kernels with their ops are refused by name. */
 static program_rule *const rules[WAFER_FAMILY_COUNT] = {
@@ -39,13 +40,21 @@ static bool has_windows(wafer_op op) {
          op == WAFER_OP_average_pool || op == WAFER_OP_resize;
 }
 
+/* Each pair of a sparse right operand goes over the rows of a core: they are the innermost. */
+static bool has_rows_inside(const wafer_kernel_body *body, uint32_t v) {
+  const wafer_node *anchor = &body->nodes[body->anchor];
+  return anchor->op == WAFER_OP_matmul && anchor->operands[1] < body->input_count &&
+         anchor->operands[1] != v && wafer_body_multiplies(body, anchor->operands[1]);
+}
+
 /* The dims of value v from the outermost. Around windows channels are the innermost, so that runs
  * along them keep to their banks whatever the tap; weights have the filters innermost. */
 static void order_of(const wafer_kernel_body *body, uint32_t v, uint8_t *order) {
   const wafer_node *anchor = &body->nodes[body->anchor];
   uint32_t rank = wafer_body_type(body, v)->shape.rank, at = 0;
   bool weight = anchor->operand_count > 1 && anchor->operands[1] == v;
-  for (uint32_t d = 0; d < rank; d++) order[d] = (uint8_t)d;
+  bool turned = rank > 1 && has_rows_inside(body, v);
+  for (uint32_t d = 0; d < rank; d++) order[d] = (uint8_t)(!turned ? d : d == 0 ? rank - 1 : d - 1);
   if (!has_windows(anchor->op) || rank < 3 || rank != anchor->type.shape.rank) return;
   if (!weight) order[at++] = 0;
   for (uint32_t d = 2; d < rank; d++) order[at++] = (uint8_t)d;
@@ -112,11 +121,22 @@ static bool make_room(wafer_arena *arena, const wafer_kernel_body *body, const w
   return true;
 }
 
+/* A sparse weight's words. */
+static bool pairs_spread(wafer_arena *arena, const wafer_pairs *pairs, const wafer_layout *layout,
+                         wafer_rect rect, spread *out) {
+  wafer_shape shape = wafer_pairs_shape(pairs, layout);
+  wafer_layout words = wafer_pairs_layout(layout);
+  return spread_of_layout(arena, rect, &words, &shape, WAFER_DTYPE_u32, 0, out);
+}
+
 bool program_spread(wafer_arena *arena, const wafer_kernel_body *body, const wafer_split *split,
                     wafer_rect rect, uint32_t v, spread *out) {
   const wafer_type *type = wafer_body_type(body, v);
   wafer_layout layout = wafer_kernel_value_layout(body, split, v);
   uint8_t order[WAFER_MAX_RANK];
+  wafer_pairs pairs = {0};
+  if (v < body->input_count) pairs = wafer_kernel_pairs(body, split, v);
+  if (pairs.lists) return pairs_spread(arena, &pairs, &layout, rect, out);
   if (!spread_of_layout(arena, rect, &layout, &type->shape, stored_dtype(body, v), 0, out))
     return false;
   const wafer_node *anchor = &body->nodes[body->anchor];

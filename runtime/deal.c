@@ -15,8 +15,8 @@
 
 /* The non-zeros of one dim, line by line: where on the other dim they lie. */
 typedef struct lines {
-  uint32_t count, parts, room; /* room: lines of a part, at most */
-  uint64_t *start;             /* count + 1 */
+  uint32_t count, parts, length; /* length: lines of a part but the last */
+  uint64_t *start;               /* count + 1 */
   uint32_t *at;
   uint32_t *order; /* fullest first */
   uint32_t *part;  /* of each line */
@@ -51,7 +51,7 @@ static bool find_lines(wafer_arena *arena, const wafer_weight *w, const uint32_t
     lines *l = &dim[d];
     l->count = (uint32_t)w->shape.dims[d];
     l->parts = parts[d];
-    l->room = (l->count + l->parts - 1) / l->parts;
+    l->length = (l->count + l->parts - 1) / l->parts;
     l->start = zeroed(arena, (uint64_t)l->count + 1, sizeof *l->start);
     l->order = zeroed(arena, l->count, sizeof *l->order);
     l->part = zeroed(arena, l->count, sizeof *l->part);
@@ -102,6 +102,12 @@ static uint32_t meet(const dealing *s, const lines *l, const lines *other, uint3
   return count;
 }
 
+/* Parts have as many lines as if they were neighbours. */
+static bool has_room(const dealing *s, const lines *l, uint32_t part) {
+  uint64_t before = (uint64_t)part * l->length;
+  return s->held[part] < l->length && before + s->held[part] < l->count;
+}
+
 /* The part with room that a line with these tiles loads least. */
 static uint32_t least_loaded(const dealing *s, const lines *l, uint32_t met) {
   uint32_t best = UINT32_MAX;
@@ -112,7 +118,7 @@ static uint32_t least_loaded(const dealing *s, const lines *l, uint32_t met) {
     for (uint32_t p = 0; p < l->parts; p++) s->cost[p] += times * load[p];
   }
   for (uint32_t p = 0; p < l->parts; p++)
-    if (s->held[p] < l->room && (best == UINT32_MAX || s->cost[p] < s->cost[best])) best = p;
+    if (has_room(s, l, p) && (best == UINT32_MAX || s->cost[p] < s->cost[best])) best = p;
   return best;
 }
 
@@ -148,6 +154,18 @@ static void judge(dealing *s) {
   s->fullest = most;
   for (uint32_t d = 0; d < 2; d++)
     memcpy(s->best[d], s->dim[d].part, s->dim[d].count * sizeof *s->best[d]);
+}
+
+/* Within a part lines keep their order. */
+static void set_places(dealing *s) {
+  for (uint32_t d = 0; d < 2; d++) {
+    const lines *l = &s->dim[d];
+    memset(s->held, 0, l->parts * sizeof *s->held);
+    for (uint32_t i = 0; i < l->count; i++) {
+      uint32_t part = s->best[d][i];
+      s->best[d][i] = part * l->length + s->held[part]++;
+    }
+  }
 }
 
 /* What a round of dim d adds up when lines are weighed tile by tile. */
@@ -186,6 +204,7 @@ bool wafer_deal_weight(wafer_arena *arena, const wafer_weight *weight, const uin
     deal(&s, d, false);
     judge(&s);
   }
+  if (ok) set_places(&s);
   wafer_arena_destroy(own);
   *out = (wafer_deal){{s.best[0], s.best[1]}, s.fullest};
   return ok;

@@ -6,6 +6,8 @@
 #include "session_fabric.h"
 #include "wafer/assembly.h"
 #include "wafer/fault.h"
+#include "wafer/orders.h"
+#include "wafer/pairs.h"
 
 typedef struct fabric_launch {
   const wafer_launch *of;
@@ -47,6 +49,12 @@ typedef struct fabric_load {
   wafer_load *kernels, *phases;
 } fabric_load;
 
+/* How a sparse weight lies, and for whom. */
+typedef struct fabric_pairs {
+  wafer_pairs form;
+  wafer_layout layout; /* of the weight */
+} fabric_pairs;
+
 struct session_fabric {
   const wafer_plan *plan;
   const wafer_diag *diag;
@@ -56,9 +64,12 @@ struct session_fabric {
   fabric_launch *launches; /* of the function */
   uint32_t launch_count;
   const fabric_launch *running; /* while marks come */
-  void **stored;                /* per plan value: dense elements of a sample as cores store them */
-  void *staging;                /* a sample as the caller has it */
-  bool loaded;                  /* the weights of a pipeline */
+  void **stored; /* per plan value: dense elements of a sample as cores store them, or pairs */
+  const fabric_pairs **pairs;   /* per plan value: of a weight that lies so; else NULL */
+  const wafer_layout **ordered; /* per plan value: that crosses the border so; NULL: as it is */
+  wafer_orders *orders;
+  void *staging; /* a sample as the caller has it */
+  bool loaded;   /* the weights of a pipeline */
   fabric_marks marks;
   const wafer_kernel_watch *kernels; /* NULL: nobody asks */
   const wafer_watch *watch;
@@ -74,16 +85,25 @@ struct session_fabric {
 };
 
 wafer_status session_fabric_no_memory(const session_fabric *s);
+/* Of a value's elements in `stored`. */
 static inline wafer_dtype session_fabric_type(const session_fabric *s, uint32_t value) {
+  if (s->pairs[value]) return WAFER_DTYPE_u32;
   return wafer_stored_dtype(s->plan->values[value].type.dtype, s->plan->storage);
 }
 size_t session_fabric_elements(const session_fabric *s, uint32_t value);
 /* One sample of a caller's view to `stored`; the elements of a weight to `stored`, once. */
-void session_fabric_input(session_fabric *s, uint32_t value, const wafer_view *view, bool train,
-                          uint64_t sample);
+wafer_status session_fabric_input(session_fabric *s, uint32_t value, const wafer_view *view,
+                                  bool train, uint64_t sample);
 wafer_status session_fabric_weight(session_fabric *s, uint32_t value);
+
+/* Sparse weights (session_fabric_sparse.c): which lie as pairs, and what is ordered; the words of
+ * a weight's pairs to `stored`; elements as cores store them to the places of a layout, or back. */
+wafer_status session_fabric_sparse_begin(session_fabric *s);
+wafer_status session_fabric_pairs_pack(session_fabric *s, uint32_t value);
+wafer_status session_fabric_order(session_fabric *s, uint32_t value, const wafer_layout *layout,
+                                  bool back, void *elements);
 /* `stored` to where the caller's sample is. */
-void session_fabric_output(const session_fabric *s, uint32_t value, void *to, uint64_t sample);
+wafer_status session_fabric_output(session_fabric *s, uint32_t value, void *to, uint64_t sample);
 
 /* What a launch takes in and gives out. */
 typedef struct fabric_io {

@@ -1,17 +1,16 @@
 /* Family gemm: matrix products, batched by broadcast.
  *
  * The program: sums begin at zero, one vector multiply-accumulate goes over the result's tile and
- * what is summed. A sparse weight's tile lies as pairs of position and value, in the room of a
- * dense one; each pair is one vector multiply-accumulate of its activations onto its sums (an
- * AXPY), for which both lie with the rows inside: an element a step, and between two pairs what an
- * instruction of its own would take for its set-up. Where that takes longer, the tile is made dense
- * first: short rows do not pay for a pair's set-up. The core with most pairs decides; rows and
- * columns are dealt so that it has few more than others (wafer/deal.h). Sums stay in
- * f32. When k is cut, partial sums go down a chain, the tail works at its end, and what it stores
- * is broadcast. */
+ * what is summed. A sparse weight's tile lies as pairs of position and value (wafer/pairs.h), in
+ * the room of a dense one; each pair is one vector multiply-accumulate of its activations onto its
+ * sums (an AXPY), for which both lie with the rows inside. A tile whose pairs need more room lies
+ * dense. The core with most pairs decides; rows and columns are dealt so that it has few more than
+ * others (wafer/deal.h). Sums stay in f32. When k is cut, partial sums go down a chain, the tail
+ * works at its end, and what it stores is broadcast. */
 #include <math.h>
 
 #include "kernel_family.h"
+#include "wafer/pairs.h"
 
 static int64_t depth_of(const wafer_kernel_body *body, const wafer_node *node) {
   const wafer_shape *a = &wafer_body_type(body, node->operands[0])->shape;
@@ -38,24 +37,17 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
 /* ---- sparse weights ---- */
 
 #define DEVIATIONS 3.5 /* of the largest of some thousand Poisson numbers from their mean */
-#define SKEW 1.6       /* of the least f of them: their mean is 1.6 (1 - f) deviations less */
 
 static uint64_t parts_of(const kernel_view *k, uint32_t value, uint32_t d) {
   int loop = k->map[value].loop[d];
   return loop < 0 ? 1 : (uint64_t)k->split->rows[loop] * k->split->cols[loop];
 }
 
-/* Non-zeros of the fullest part when the lines of dim d are dealt. Parts with one line more than
- * others get the emptiest. */
+/* Non-zeros of the fullest part when the lines of dim d are dealt: its share of the lines. */
 static double fullest_part(const kernel_view *k, uint32_t value, uint32_t d) {
-  double lines = (double)kernel_type(k, value)->shape.dims[d],
-         parts = (double)parts_of(k, value, d);
-  double nonzeros = (double)k->body->sparsity[value].nonzeros, line = nonzeros / lines;
-  double most = (double)k->tile[value][d], full = lines - parts * (most - 1); /* parts with most */
-  double even = nonzeros / parts, deviation = sqrt(line);
-  if (most <= 1) return line + DEVIATIONS * deviation;
-  double crowded = most * (line - SKEW * deviation * (1 - most * full / lines));
-  return crowded > even ? crowded : even;
+  double lines = (double)kernel_type(k, value)->shape.dims[d], most = (double)k->tile[value][d];
+  double line = (double)k->body->sparsity[value].nonzeros / lines;
+  return most > 1 ? most * line : line + DEVIATIONS * sqrt(line);
 }
 
 /* What is expected of the fullest tile before its pairs are counted. Dealt both ways it has a
@@ -84,31 +76,43 @@ static uint64_t pairs_of(const kernel_view *k, uint32_t value) {
 }
 
 static bool is_sparse(const kernel_view *k, uint32_t value) {
-  return value < k->body->input_count && k->body->sparsity && k->body->sparsity[value].sparse;
+  return value < k->body->input_count && wafer_body_multiplies(k->body, value);
 }
 
-/* Microthreads that share the pairs: one sets up while the other multiplies. */
-#define PAIR_THREADS 2
+/* Rows of a core are one run of memory. Where a dim does not divide by its parts, those of the last
+ * part are a shorter one for each index of the dims around it, which begin anew. */
+static uint64_t border_cycles(const kernel_view *k, uint32_t result, uint32_t kept,
+                              const wafer_pairs *pairs, wafer_dtype stored) {
+  const wafer_shape *shape = &kernel_type(k, result)->shape;
+  const wafer_machine *m = k->machine;
+  uint64_t around = 1, cycles = 0;
+  for (uint32_t d = 0; d < shape->rank; d++) {
+    int64_t tile = k->tile[result][d];
+    if (d == kept || tile < 1) continue;
+    uint64_t last = (uint64_t)(shape->dims[d] % tile), begins = around - 1;
+    if (last && around > 1)
+      cycles = kernel_add(
+          kernel_mul(around, wafer_pairs_cycles(m, pairs, stored, last)),
+          kernel_mul(begins, m->vector_setup_cycles + (uint64_t)m->descriptor_load_cycles));
+    around = kernel_mul(around, (uint64_t)tile);
+  }
+  return cycles;
+}
 
-/* One operand's pairs, each over the result's rows (columns, where it is the left one), which begin
- * in other banks where their number is odd; at most what the dense product takes with the values
- * put in place, each by an instruction over one element. */
+/* One operand's pairs, each over the result's rows (columns, where it is the left one). Sums are
+ * cleared while the descriptors of the first pairs load. */
 static uint64_t sparse_cycles(const kernel_view *k, uint32_t node, uint32_t i, uint64_t dense) {
   const wafer_node *n = kernel_node(k, node);
   uint32_t weight = n->operands[i], result = kernel_result(k, node), rank = n->type.shape.rank;
-  int64_t kept = k->tile[result][i == 0 ? rank - 2 : rank - 1];
-  uint64_t rows = kept > 0 ? kernel_tile_elements(k, result) / (uint64_t)kept : 0;
-  uint64_t pairs = pairs_of(k, weight), setup = k->machine->vector_setup_cycles;
-  uint64_t axpy = wafer_machine_cycles(k->machine, WAFER_RATE_fma, kernel_dtype(k, weight), rows);
-  uint64_t between = setup > 0 ? setup - 1 : 0;
-  axpy += rows > 1 && rows % 2 ? rows / 2 : 0;
-  uint64_t waits = (kernel_add(axpy, between) + PAIR_THREADS - 1) / PAIR_THREADS;
-  uint64_t sparse = kernel_add(kernel_mul(pairs, axpy > waits ? axpy : waits),
-                               setup + k->machine->descriptor_load_cycles + PAIR_THREADS - 1);
-  uint64_t cleared = kernel_over_tile(k, WAFER_RATE_move, kernel_dtype(k, weight), weight);
-  uint64_t placed = kernel_add(cleared, kernel_mul(pairs, between + 1));
-  dense = kernel_add(dense, placed);
-  return sparse < dense ? sparse : dense;
+  uint32_t kept = i == 0 ? rank - 2 : rank - 1;
+  uint64_t columns = (uint64_t)kernel_most(k->tile[result][kept], 1);
+  wafer_dtype stored = kernel_dtype(k, weight);
+  wafer_pairs pairs = wafer_pairs_of(stored, pairs_of(k, weight), kernel_tile_elements(k, weight));
+  if (!pairs.lists) return dense;
+  uint64_t inside =
+      wafer_pairs_cycles(k->machine, &pairs, stored, kernel_tile_elements(k, result) / columns);
+  uint64_t border = border_cycles(k, result, kept, &pairs, stored);
+  return inside > border ? inside : border;
 }
 
 /* Sums that follow each other in memory change their bank from step to step; where a row of them is
@@ -122,7 +126,7 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
   kernel_nest_add(&nest, k->tile[a][kernel_type(k, a)->shape.rank - 1]);
   uint64_t cycles = kernel_nest_cycles(k, WAFER_RATE_fma, kernel_dtype(k, a), &nest);
   for (uint32_t i = 2; i-- > 0;)
-    if (is_sparse(k, n->operands[i])) {
+    if (node == k->body->anchor && is_sparse(k, n->operands[i])) {
       cycles = sparse_cycles(k, node, i, cycles);
       break;
     }

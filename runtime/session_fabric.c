@@ -24,8 +24,11 @@ static size_t element_of(const session_fabric *s, uint32_t value) {
 }
 
 size_t session_fabric_elements(const session_fabric *s, uint32_t value) {
+  const fabric_pairs *pairs = s->pairs[value];
+  wafer_shape shape =
+      pairs ? wafer_pairs_shape(&pairs->form, &pairs->layout) : s->plan->values[value].type.shape;
   int64_t count = 0;
-  (void)wafer_shape_elements(&s->plan->values[value].type.shape, &count);
+  (void)wafer_shape_elements(&shape, &count);
   return (size_t)count;
 }
 
@@ -40,20 +43,26 @@ static bool make_stored(session_fabric *s, uint32_t value) {
   return s->stored[value];
 }
 
+static wafer_status put_in_order(session_fabric *s, uint32_t value) {
+  const wafer_layout *layout = s->ordered[value];
+  return layout ? session_fabric_order(s, value, layout, false, s->stored[value]) : WAFER_OK;
+}
+
 wafer_status session_fabric_weight(session_fabric *s, uint32_t value) {
   const wafer_value *v = &s->plan->values[value];
   if (s->stored[value]) return WAFER_OK;
   const wafer_weight *w = wafer_weights_at(s->plan->weights, v->weight);
   WAFER_TRY(wafer_plan_touch_weight(s->diag, s->plan, v->weight));
   if (!make_stored(s, value)) return session_fabric_no_memory(s);
+  if (s->pairs[value]) return session_fabric_pairs_pack(s, value);
   port_narrow(v->type.dtype, session_fabric_type(s, value), w->data, s->stored[value],
               session_fabric_elements(s, value));
-  return WAFER_OK;
+  return put_in_order(s, value);
 }
 
 /* One sample of a caller's view, dense and as cores store it. */
-void session_fabric_input(session_fabric *s, uint32_t value, const wafer_view *view, bool train,
-                          uint64_t sample) {
+wafer_status session_fabric_input(session_fabric *s, uint32_t value, const wafer_view *view,
+                                  bool train, uint64_t sample) {
   wafer_view one = *view;
   if (train) {
     one.data = (char *)view->data +
@@ -65,11 +74,15 @@ void session_fabric_input(session_fabric *s, uint32_t value, const wafer_view *v
   wafer_view_pack(&one, s->staging);
   port_narrow(view->dtype, session_fabric_type(s, value), s->staging, s->stored[value],
               session_fabric_elements(s, value));
+  return put_in_order(s, value);
 }
 
-void session_fabric_output(const session_fabric *s, uint32_t value, void *to, uint64_t sample) {
+wafer_status session_fabric_output(session_fabric *s, uint32_t value, void *to, uint64_t sample) {
+  const wafer_layout *layout = s->ordered[value];
+  if (layout) WAFER_TRY(session_fabric_order(s, value, layout, true, s->stored[value]));
   port_widen(s->plan->values[value].type.dtype, session_fabric_type(s, value), s->stored[value],
              (char *)to + sample * sample_bytes(s, value), session_fabric_elements(s, value));
+  return WAFER_OK;
 }
 
 /* ---- creating ---- */
@@ -150,7 +163,9 @@ static wafer_status prepare(session_fabric *s) {
   }
   if (plan->batch != 1)
     return refuse(s, "more than one sample is resident; compile with --batch 1");
-  if (!(s->arena = wafer_arena_create()) || !allocate(s)) return session_fabric_no_memory(s);
+  if (!(s->arena = wafer_arena_create())) return session_fabric_no_memory(s);
+  WAFER_TRY(session_fabric_sparse_begin(s));
+  if (!allocate(s)) return session_fabric_no_memory(s);
   for (uint32_t i = 0; i < plan->launch_count; i++) {
     if (!has_phase(s->function, plan->launches[i].phase)) continue;
     fabric_launch *l = &s->launches[s->launch_count++];

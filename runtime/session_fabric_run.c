@@ -92,14 +92,14 @@ static wafer_status connect_all(session_fabric *s, fabric_launch *l, const fabri
   WAFER_TRY(make_room(s, l, io->samples));
   for (uint64_t i = 0; i < io->samples; i++) {
     for (uint32_t k = 0; k < f->input_count && l->of->kind != WAFER_LAUNCH_load; k++)
-      session_fabric_input(s, f->inputs[k], &io->inputs[k], io->train, io->first + i);
+      WAFER_TRY(session_fabric_input(s, f->inputs[k], &io->inputs[k], io->train, io->first + i));
     for (uint32_t p = 0; p < l->body.port_count; p++) WAFER_TRY(connect(s, l, p, i));
   }
   return WAFER_OK;
 }
 
 /* An output's elements from all ports that carry some; streaming brings an output in one launch. */
-static void collect(session_fabric *s, const fabric_launch *l, const fabric_io *io) {
+static wafer_status collect(session_fabric *s, const fabric_launch *l, const fabric_io *io) {
   const wafer_function *f = s->function;
   for (uint64_t i = 0; i < io->samples; i++)
     for (uint32_t k = 0; k < f->output_count; k++) {
@@ -111,8 +111,9 @@ static void collect(session_fabric *s, const fabric_launch *l, const fabric_io *
                     l->words[p] + i * words_of(s, port), s->stored[port->value]);
         any = true;
       }
-      if (any) session_fabric_output(s, f->outputs[k], io->out[k], io->first + i);
+      if (any) WAFER_TRY(session_fabric_output(s, f->outputs[k], io->out[k], io->first + i));
     }
+  return WAFER_OK;
 }
 
 /* ---- launches ---- */
@@ -159,7 +160,7 @@ wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fa
   session_fabric_faults_launch(s);
   WAFER_TRY(status);
   session_fabric_load_launch(s, l);
-  collect(s, l, io);
+  WAFER_TRY(collect(s, l, io));
   s->stats.hops += l->stats.hops;
   s->stats.elements += l->stats.elements;
   return io->samples == 1 ? session_fabric_tell(s, l) : WAFER_OK;

@@ -52,6 +52,9 @@ static wafer_status tell(session_fabric *s, const wafer_tap *tap) {
     status = wafer_fail(s->diag, wafer_at_kernel(s->plan->model, k->name, NULL), WAFER_TRAP,
                         "core (%u,%u) has left nothing of output %u at address %lld", r.x, r.y,
                         tap->output, (long long)r.bad);
+  wafer_layout layout = wafer_kernel_output_layout(&k->body, &k->split, tap->output);
+  if (status == WAFER_OK && wafer_layout_ordered(&layout))
+    status = session_fabric_order(s, k->outputs[tap->output], &layout, true, r.to);
   if (status == WAFER_OK) {
     port_widen(type->dtype, stored, r.to, wide, count);
     wafer_view view = wafer_view_of(type->dtype, &type->shape, wide);

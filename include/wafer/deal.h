@@ -12,13 +12,14 @@ extern "C" {
 #endif
 
 typedef struct wafer_deal {
-  uint32_t *part[2]; /* of each row, of each column: the part of the layout that has it */
-  uint64_t fullest;  /* non-zeros of the tile that has most */
+  uint32_t *place[2]; /* of each row, of each column: where it comes when the parts follow each
+                         other; as many lie in each as of a dim that is not dealt */
+  uint64_t fullest;   /* non-zeros of the tile that has most */
 } wafer_deal;
 
-/* Deals a weight of rank 2 whose data are there: its rows into parts[0] parts of at most
- * ceil(rows / parts[0]), its columns likewise. Depends on which elements are zero, and on nothing
- * else. False: out of memory. */
+/* Deals a weight of rank 2 whose data are there: its rows into parts[0] parts of
+ * ceil(rows / parts[0]), the last of what is left, its columns likewise. Depends on which elements
+ * are zero, and on nothing else. False: out of memory. */
 bool wafer_deal_weight(wafer_arena *arena, const wafer_weight *weight, const uint32_t parts[2],
                        wafer_deal *out);
 

@@ -4,11 +4,14 @@
 #include <math.h>
 
 #include "caught.h"
+#include "wafer/pairs.h"
 
 #define VALUES (2 * BODY_TEXT_MAX)
 
 typedef struct bench {
   const body_text *b;
+  body_text thinned; /* where weights are sparse: with their fullest tiles */
+  wafer_sparsity sparsity[BODY_TEXT_MAX];
   const wafer_split *split;
   wafer_arena *arena;
   const wafer_machine *machine;
@@ -57,6 +60,39 @@ static void make_inputs(bench *t, uint64_t seed) {
     }
     round_to_storage(t, type, t->tensor[v]);
   }
+}
+
+/* Nine tenths of a sparse weight go, and tiles that are neighbours have the more the later they
+ * come. */
+static void thin_out(bench *t, uint32_t v) {
+  const wafer_type *type = &t->b->body.inputs[v];
+  wafer_layout layout = wafer_kernel_input_layout(&t->b->body, t->split, v);
+  uint32_t parts[2], count[64] = {0};
+  int64_t length[2];
+  for (uint32_t d = 0; d < 2; d++) {
+    parts[d] = layout.rows[d] * layout.cols[d];
+    length[d] = (type->shape.dims[d] + parts[d] - 1) / parts[d];
+  }
+  CU_ASSERT_FATAL(parts[0] * parts[1] <= 64);
+  t->sparsity[v] = (wafer_sparsity){.sparse = true};
+  for (int64_t i = 0; i < elements_of(type); i++) {
+    int64_t row = i / type->shape.dims[1], col = i % type->shape.dims[1];
+    uint32_t *here = &count[row / length[0] * parts[1] + col / length[1]];
+    if ((i * 7919 + row) % 10 != 3) {
+      wafer_element_set_f64(type->dtype, t->tensor[v], i, 0);
+      continue;
+    }
+    t->sparsity[v].nonzeros++;
+    if (++*here > t->sparsity[v].fullest) t->sparsity[v].fullest = *here;
+  }
+}
+
+static void thin_inputs(bench *t) {
+  t->thinned = *t->b;
+  for (uint32_t v = 0; v < t->b->body.input_count; v++)
+    if (t->b->body.sparsity[v].sparse) thin_out(t, v);
+  t->thinned.body.sparsity = t->sparsity;
+  t->b = &t->thinned;
 }
 
 static bool is_output(const bench *t, uint32_t v) {
@@ -198,6 +234,30 @@ static wafer_status make_program(bench *t, program_kernel_code *code,
   return WAFER_OK;
 }
 
+/* The words of a sparse weight, or its elements. */
+static void put_input(bench *t, uint32_t v) {
+  const wafer_kernel_body *body = &t->b->body;
+  const wafer_type *type = &body->inputs[v];
+  wafer_pairs pairs = wafer_kernel_pairs(body, t->split, v);
+  source from = {t->tensor[v], type->dtype};
+  if (pairs.lists) {
+    static const uint32_t *const place[2];
+    wafer_dtype stored = wafer_stored_dtype(type->dtype, body->storage);
+    wafer_layout layout = wafer_kernel_input_layout(body, t->split, v);
+    wafer_shape shape = wafer_pairs_shape(&pairs, &layout);
+    int64_t words = 0, elements = elements_of(type);
+    (void)wafer_shape_elements(&shape, &words);
+    uint32_t *packed = WAFER_NEW(t->arena, uint32_t, (size_t)words);
+    char *dense = wafer_arena_alloc(t->arena, (size_t)elements, wafer_dtype_bytes(stored));
+    for (int64_t i = 0; i < elements; i++)
+      wafer_element_set_f64(stored, dense, i, wafer_element_f64(type->dtype, t->tensor[v], i));
+    CU_ASSERT_EQUAL_FATAL(
+        wafer_pairs_pack(&pairs, stored, &type->shape, &layout, place, dense, packed), WAFER_OK);
+    from = (source){packed, WAFER_DTYPE_u32};
+  }
+  each_element(t, &t->at[v], put, &from);
+}
+
 static wafer_status execute(bench *t) {
   const wafer_kernel_body *body = &t->b->body;
   program_kernel_code code;
@@ -205,10 +265,7 @@ static wafer_status execute(bench *t) {
   wafer_fabric_stats stats;
   WAFER_TRY(make_program(t, &code, &linked));
   WAFER_TRY(wafer_fabric_create(&t->diag, t->machine, &linked, &t->fabric));
-  for (uint32_t v = 0; v < body->input_count; v++) {
-    source from = {t->tensor[v], body->inputs[v].dtype};
-    each_element(t, &t->at[v], put, &from);
-  }
+  for (uint32_t v = 0; v < body->input_count; v++) put_input(t, v);
   for (uint32_t i = 0; i < code.data_count; i++) {
     source from = {code.data[i].elements, code.data[i].at->dtype};
     each_element(t, code.data[i].at, put, &from);
@@ -235,11 +292,12 @@ program_run program_run_body(const char *machine, const body_text *b, const wafe
   t.diag = caught_diag(&t.caught);
   t.rect = (wafer_rect){1, 1, wafer_split_width(split), wafer_split_height(split)};
   CU_ASSERT_FATAL(wafer_machine_open(NULL, t.arena, machine, &t.machine) == WAFER_OK);
-  wafer_kernel_cost(t.machine, &b->body, split, &cost);
+  make_inputs(&t, seed);
+  if (b->body.sparsity) thin_inputs(&t);
+  wafer_kernel_cost(t.machine, &t.b->body, split, &cost);
   t.run.modelled = cost.cycles;
   t.run.code_modelled = cost.code_bytes;
   t.run.memory_modelled = (int64_t)wafer_cost_bytes(&cost);
-  make_inputs(&t, seed);
   make_reference(&t);
   t.run.status = execute(&t);
   snprintf(message, sizeof message, "%s", t.run.status ? t.caught.text : "");

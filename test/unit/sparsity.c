@@ -77,17 +77,20 @@ static void dealt_tiles_are_nearly_as_full(void) {
   w.data = sparsity_prune(arena, &w, DEALT_ROWS * DEALT_COLS * 9 / 10);
   static const uint32_t cases[][2] = {{7, 23}, {23, 7}, {1, 125}, {150, 1}, {1, 1}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-    uint32_t rows = cases[c][0], cols = cases[c][1], held[2][150] = {{0}};
+    uint32_t rows = cases[c][0], cols = cases[c][1];
     uint64_t *count = WAFER_NEW(arena, uint64_t, (size_t)rows *cols), most = 0;
     wafer_deal deal;
     CU_ASSERT_FATAL(wafer_deal_weight(arena, &w, cases[c], &deal));
-    for (uint32_t r = 0; r < DEALT_ROWS; r++) held[0][deal.part[0][r]]++;
-    for (uint32_t i = 0; i < DEALT_COLS; i++) held[1][deal.part[1][i]]++;
-    for (uint32_t p = 0; p < rows; p++) CU_ASSERT(held[0][p] <= (DEALT_ROWS + rows - 1) / rows);
-    for (uint32_t p = 0; p < cols; p++) CU_ASSERT(held[1][p] <= (DEALT_COLS + cols - 1) / cols);
+    uint32_t high = (DEALT_ROWS + rows - 1) / rows, wide = (DEALT_COLS + cols - 1) / cols;
+    bool taken[2][DEALT_ROWS] = {{false}};
+    for (uint32_t r = 0; r < DEALT_ROWS; r++) taken[0][deal.place[0][r]] = true;
+    for (uint32_t i = 0; i < DEALT_COLS; i++) taken[1][deal.place[1][i]] = true;
+    for (uint32_t r = 0; r < DEALT_ROWS; r++) CU_ASSERT(taken[0][r]);
+    for (uint32_t i = 0; i < DEALT_COLS; i++) CU_ASSERT(taken[1][i]);
     for (int i = 0; i < DEALT_ROWS * DEALT_COLS; i++)
       if (((const float *)w.data)[i] != 0) {
-        uint64_t n = ++count[deal.part[0][i / DEALT_COLS] * cols + deal.part[1][i % DEALT_COLS]];
+        uint64_t n = ++count[deal.place[0][i / DEALT_COLS] / high * cols +
+                             deal.place[1][i % DEALT_COLS] / wide];
         most = n > most ? n : most;
       }
     CU_ASSERT_EQUAL(most, deal.fullest);

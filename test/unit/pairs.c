@@ -1,0 +1,126 @@
+/* runtime/pairs.c, and products with pairs on cores: backend/program_gemm.c, runtime/core_pairs.c.
+ */
+#include "wafer/pairs.h"
+
+#include <CUnit/CUnit.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "program_run.h"
+
+static void lists_take_no_more_room_than_the_tile(void) {
+  static const struct {
+    wafer_dtype stored;
+    uint64_t pairs, tile;
+    wafer_pairs want;
+  } cases[] = {
+      {WAFER_DTYPE_f32, 100, 1000, {3, 34, 3 * (2 * 34 + 1)}},
+      {WAFER_DTYPE_f16, 100, 1000, {3, 34, 3 * (34 + 1)}},
+      {WAFER_DTYPE_f32, 9, 90, {2, 5, 2 * (2 * 5 + 1)}}, /* short lists do not pay */
+      {WAFER_DTYPE_f32, 1, 10, {1, 1, 3}},
+      {WAFER_DTYPE_f32, 3, 6, {0}}, /* a word more than the elements */
+      {WAFER_DTYPE_f32, 3, 7, {1, 3, 7}},
+      {WAFER_DTYPE_f16, 600, 1000, {0}},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    wafer_pairs got = wafer_pairs_of(cases[i].stored, cases[i].pairs, cases[i].tile);
+    CU_ASSERT(got.lists == cases[i].want.lists && got.length == cases[i].want.length &&
+              got.words == cases[i].want.words);
+  }
+}
+
+enum { ROWS = 7, COLS = 10, PARTS = 3 }; /* tiles of 3x4 at most, in 3x3 parts */
+
+static double value_at(uint32_t r, uint32_t c) {
+  return (r * 5 + c * 3) % 4 ? 0 : (double)(r * COLS + c) + 0.5;
+}
+
+/* Reads the lists of a tile; adds what their pairs say to the dense tile. */
+static uint32_t unpack(const wafer_pairs *p, wafer_dtype stored, const uint32_t *words,
+                       double tile[3][4]) {
+  uint32_t list = p->words / p->lists, each = stored == WAFER_DTYPE_f16 ? 1 : 2, pairs = 0;
+  for (uint32_t l = 0; l < p->lists; l++, words += list) {
+    for (uint32_t i = 0; i + 1 < list; i += each, pairs++) {
+      uint32_t index = each == 1 ? words[i] >> 16 : words[i];
+      float wide;
+      memcpy(&wide, &words[i + each - 1], sizeof wide);
+      tile[index >> 2][index & 3] +=
+          each == 1 ? (double)wafer_f32_of_f16((uint16_t)words[i]) : (double)wide;
+    }
+    CU_ASSERT_EQUAL(words[list - 1], each == 1 ? 0xffff0000u : 0xffffu);
+  }
+  return pairs;
+}
+
+static void pairs_say_what_the_weight_has(void) {
+  static const uint32_t turned[ROWS] = {6, 5, 4, 3, 2, 1, 0};
+  static const uint32_t *const natural[2], *const places[2] = {turned, NULL};
+  const wafer_shape shape = {2, {ROWS, COLS}};
+  const wafer_layout layout = {.rank = 2, .rows = {PARTS, 1}, .cols = {1, PARTS}};
+  for (uint32_t narrow = 0; narrow < 2; narrow++)
+    for (uint32_t order = 0; order < 2; order++) {
+      wafer_dtype stored = narrow ? WAFER_DTYPE_f16 : WAFER_DTYPE_f32;
+      char dense[ROWS * COLS * 4];
+      uint32_t words[PARTS * PARTS * 12];
+      wafer_pairs pairs = {2, 2, 2 * (narrow ? 3 : 5)};
+      for (uint32_t i = 0; i < ROWS * COLS; i++)
+        wafer_element_set_f64(stored, dense, i, value_at(i / COLS, i % COLS));
+      CU_ASSERT_EQUAL(
+          wafer_pairs_pack(&pairs, stored, &shape, &layout, order ? places : natural, dense, words),
+          WAFER_OK);
+      for (uint32_t t = 0; t < PARTS * PARTS; t++) {
+        double tile[3][4] = {{0}};
+        CU_ASSERT_EQUAL(unpack(&pairs, stored, words + t * pairs.words, tile), 4);
+        for (uint32_t r = 0; r < 3; r++)
+          for (uint32_t c = 0; c < 4; c++) {
+            uint32_t row = t / PARTS * 3 + r, col = t % PARTS * 4 + c;
+            bool outside = row >= ROWS || col >= COLS;
+            CU_ASSERT(tile[r][c] == (outside ? 0 : value_at(order ? ROWS - 1 - row : row, col)));
+          }
+      }
+      pairs.length = 1, pairs.words = 2 * (narrow ? 2 : 3);
+      CU_ASSERT_EQUAL(wafer_pairs_pack(&pairs, stored, &shape, &layout, natural, dense, words),
+                      WAFER_BAD_INPUT);
+    }
+}
+
+/* Values as dense ones give them, in the cycles of the cost model. */
+static void products_take_pairs(void) {
+  static const struct {
+    const char *inputs, *split;
+    bool left; /* the weight is the left operand */
+  } cases[] = {
+      {"12x40xf32 w:40x18xf32", "rows0:2 cols1:3", false},
+      {"1x64xf32 w:64x48xf32", "rows2:4 cols1:4", false},    /* a single row, k is cut */
+      {"3x10x32xf32 w:32x20xf32", "rows0:3 cols2:2", false}, /* two dims of rows, one run */
+      {"2x5x32xf32 w:32x20xf32", "rows1:2 cols2:2", false},  /* rows that are no run at the edge */
+      {"w:30x48xf32 48x16xf32", "rows0:3 cols1:2", true},
+      {"64x48xf32 w:48x64xf32", "rows0:2 cols1:2 cols2:2", false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (uint32_t narrow = 0; narrow < 2; narrow++) {
+      body_text b;
+      wafer_split split = split_text(cases[i].split);
+      body_text_begin(&b, "gemm", cases[i].inputs);
+      CU_ASSERT_FATAL(body_text_node(&b, "matmul", "0 1", "") != UINT32_MAX);
+      const wafer_sparsity sparsity[2] = {{.sparse = cases[i].left}, {.sparse = !cases[i].left}};
+      b.body.sparsity = sparsity;
+      b.body.storage = narrow ? WAFER_DTYPE_f16 : WAFER_DTYPE_f32;
+      program_run run = program_run_body("small16", &b, &split, 7);
+      CU_ASSERT_EQUAL(run.status, WAFER_OK);
+      CU_ASSERT(run.error < (narrow ? 1e-3 : 1e-6));
+      double off = fabs((double)run.modelled - (double)run.counted) / (double)run.counted;
+      CU_ASSERT(off <= 0.1);
+      CU_ASSERT(run.code_bytes <= run.code_modelled);
+      if (run.status || off > 0.1)
+        printf("\n%s, %s: modelled %llu, counted %llu %s\n", cases[i].inputs, cases[i].split,
+               (unsigned long long)run.modelled, (unsigned long long)run.counted, run.message);
+    }
+}
+
+CU_TestInfo tests_pairs[] = {
+    {"lists take no more room than the tile", lists_take_no_more_room_than_the_tile},
+    {"pairs say what the weight has", pairs_say_what_the_weight_has},
+    {"products take pairs", products_take_pairs},
+    CU_TEST_INFO_NULL,
+};
