@@ -13,7 +13,6 @@
 
 #define WORKERS 16u     /* threads at most */
 #define MOST_LEAST 128u /* kernels: the least time takes their cube */
-#define LEAST_SHARE 0.2 /* of the seconds, at most */
 #define GIVEN 4u /* every so many candidates start from the caller's layout, if there is one */
 
 double placer_seconds(void) {
@@ -24,18 +23,20 @@ double placer_seconds(void) {
 
 void placer_report(placer_run *run, double score) {
   pthread_mutex_lock(&run->lock);
-  if (run->first == 0) run->first = placer_seconds() - run->started;
+  double passed = run->options->spent + placer_seconds() - run->started;
+  if (run->first == 0) run->first = passed;
   if (score >= run->shown) {
     pthread_mutex_unlock(&run->lock);
     return;
   }
   run->shown = score;
-  char text[96];
+  char text[160];
   double gap = 100 * (run->shown / run->in.score_bound - 1);
-  snprintf(text, sizeof text, "best %.1f, bound %.1f, gap %.2f %%; seconds", run->shown,
-           run->in.score_bound, gap);
-  double passed = placer_seconds() - run->started;
-  wafer_progress(run->diag, text, (uint64_t)passed, (uint64_t)run->options->seconds);
+  snprintf(text, sizeof text,
+           "first legal answer after %.2f s, best %.1f, bound %.1f, gap %.2f %%; seconds",
+           run->first, run->shown, run->in.score_bound, gap);
+  double all = run->options->seconds > 0 ? run->options->spent + run->options->seconds : 0;
+  wafer_progress(run->diag, text, (uint64_t)passed, (uint64_t)all);
   pthread_mutex_unlock(&run->lock);
 }
 
@@ -129,19 +130,22 @@ static bool neighbours(placer *in, wafer_arena *arena) {
 /* What a round does to the best `lines` candidates, in a share of the budget. Many short searches
  * from different layouts find out which of them are worth the long ones. */
 typedef struct round_row {
-  enum { START, LEAST, STACKS, ANNEAL } does;
+  enum { START, LEAST, STACKS, ANNEAL, AGAIN } does;
   uint32_t lines;
   double share;
   heat heats[2]; /* of candidates at even and at odd ranks: some must leave where they are */
 } round_row;
 
 static const round_row rounds[] = {{START, 32, 0, {{0, 0}, {0, 0}}},
-                                   {LEAST, 2, 0, {{0, 0}, {0, 0}}},
+                                   {LEAST, 2, 0.1, {{0, 0}, {0, 0}}},
                                    {STACKS, 32, 0.1, {{0, 0}, {0, 0}}},
-                                   {ANNEAL, 32, 0.3, {{1, 0.02}, {4, 0.02}}},
-                                   {ANNEAL, 12, 0.2, {{0.5, 0.02}, {2, 0.02}}},
-                                   {ANNEAL, 4, 0.2, {{0.4, 0.01}, {1.6, 0.01}}},
-                                   {ANNEAL, 2, 0.2, {{0.25, 0.01}, {1, 0.01}}}};
+                                   {ANNEAL, 32, 0.25, {{1, 0.02}, {4, 0.02}}},
+                                   {ANNEAL, 12, 0.15, {{0.5, 0.02}, {2, 0.02}}},
+                                   {AGAIN, 4, 0.05, {{0, 0}, {0, 0}}},
+                                   {ANNEAL, 4, 0.15, {{0.4, 0.01}, {1.6, 0.01}}},
+                                   {AGAIN, 2, 0.05, {{0, 0}, {0, 0}}},
+                                   {ANNEAL, 2, 0.12, {{0.25, 0.01}, {1, 0.01}}},
+                                   {AGAIN, 2, 0.03, {{0, 0}, {0, 0}}}};
 
 typedef struct crew {
   placer_run *run;
@@ -157,6 +161,22 @@ typedef struct hand {
   worker *worker;
 } hand;
 
+/* Something is found, and the time is over. */
+static bool enough(placer_run *run) {
+  double seconds = run->options->seconds;
+  if (seconds <= 0 || placer_seconds() < run->started + seconds) return false;
+  pthread_mutex_lock(&run->lock);
+  bool found = run->first > 0;
+  pthread_mutex_unlock(&run->lock);
+  return found;
+}
+
+/* Likely numbers of shelves come first: where time is short there is no second. */
+static uint32_t shelves(const crew *w, uint32_t i) {
+  uint32_t likely = (uint32_t)(0.5 * sqrt(w->run->in.p->count));
+  return (i + (likely ? likely - 1 : 0)) % w->lines + 1;
+}
+
 static void serve(crew *w, worker *by, uint32_t i) {
   candidate *c = &w->run->candidates[i];
   const wafer_placer_options *o = w->run->options;
@@ -166,11 +186,14 @@ static void serve(crew *w, worker *by, uint32_t i) {
     b.until = now + (b.until - now) / ((w->lines - i + w->threads - 1) / w->threads);
   }
   switch (w->round->does) {
-  case START: search_start(by, c, i + 1, i % GIVEN == 0 ? o->start : NULL); break;
+  case START:
+    if (!enough(w->run)) search_start(by, c, shelves(w, i), i % GIVEN == 0 ? o->start : NULL);
+    break;
   case LEAST:
-    if (w->run->in.p->count <= MOST_LEAST)
-      search_least(by, c, w->run->in.orders[i],
-                   o->seconds > 0 ? w->run->started + LEAST_SHARE * o->seconds : 0);
+    if (w->run->in.p->count <= MOST_LEAST) search_least(by, c, w->run->in.orders[i], &b);
+    break;
+  case AGAIN:
+    if (w->run->in.p->count <= MOST_LEAST) search_again(by, c, &b);
     break;
   case STACKS: search_stacks(by, c, 2 + i, &b); break;
   case ANNEAL: search_anneal(by, c, &w->round->heats[i % 2], &b); break;
@@ -216,6 +239,13 @@ static double wire_share(const placer_run *run) {
   return fmax(wire / p->count, 1e-3 * run->in.score_bound);
 }
 
+/* Moves that are left until this share of all is done: what a round leaves, the next one gets. */
+static uint64_t moves_until(const crew *w, double share) {
+  uint64_t due = (uint64_t)((double)w->run->options->moves * share), done = 0;
+  for (uint32_t i = 0; i < w->threads; i++) done += w->workers[i].moves;
+  return due > done ? due - done : 0;
+}
+
 static void run_rounds(crew *w) {
   placer_run *run = w->run;
   const wafer_placer_options *o = run->options;
@@ -227,12 +257,13 @@ static void run_rounds(crew *w) {
     if (started == 0 && rounds[i].share > 0) started = placer_seconds();
     double end = run->started + o->seconds;
     w->budget = (budget){.until = o->seconds > 0 ? started + (end - started) * share : 0};
-    if (o->moves) w->budget.most = (uint64_t)((double)o->moves * rounds[i].share) / w->lines + 1;
+    if (o->moves) w->budget.most = moves_until(w, share) / w->lines + 1;
     if (rounds[i].share > 0 && o->seconds > 0 && placer_seconds() >= w->budget.until) continue;
     run_round(w);
     if (rounds[i].does == STACKS) run->scale = wire_share(run);
-    if (rounds[i].does == ANNEAL) rank(run);
+    if (rounds[i].does == ANNEAL || rounds[i].does == AGAIN) rank(run);
   }
+  rank(run); /* seconds may leave rounds out */
 }
 
 static bool candidate_init(candidate *c, const placer *in, uint64_t seed, uint32_t number,
@@ -248,7 +279,8 @@ static bool candidate_init(candidate *c, const placer *in, uint64_t seed, uint32
 
 static bool worker_init(worker *w, placer_run *run) {
   *w = (worker){.run = run, .arena = wafer_arena_create()};
-  return w->arena && curve_cache_init(&w->cache, &run->in, w->arena) &&
+  w->order = w->arena ? WAFER_NEW(w->arena, uint32_t, run->in.p->count) : NULL;
+  return w->order && curve_cache_init(&w->cache, &run->in, w->arena) &&
          tree_init(&w->tree, &run->in, &w->cache, w->arena);
 }
 

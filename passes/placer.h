@@ -158,9 +158,19 @@ void tree_stacks(tree *t, const stacks *s);
 /* A new cut with these children; takes a node from *next. */
 uint32_t tree_join(tree *t, uint32_t a, uint32_t b, uint8_t how, uint8_t turned, uint32_t *next);
 void tree_finish(tree *t, uint32_t root);
+/* How many tables least times may still take, and until when; 0: any time. */
+typedef struct least_work {
+  uint64_t tables;
+  double until;
+} least_work;
+
 /* The layout of least time among all slicing trees with this order of leaves, if it is faster than
- * key *high, which becomes its key; when it is `until` (0: any time) the best so far. */
-bool tree_least(tree *t, const uint32_t *order, double until, uint32_t *high);
+ * key *high, which becomes its key; the best so far when the work is done. `down`: looked for from
+ * *high down, else from the bound up. */
+bool tree_least(tree *t, const uint32_t *order, bool down, least_work *work, uint32_t *high);
+uint64_t tree_least_moves(uint32_t count); /* what a table counts for */
+/* The leaves from first to last. */
+void tree_order(const tree_shape *s, uint32_t count, uint32_t *stack, uint32_t *order);
 void stacks_random(stacks *s, rng *r, uint32_t count, uint32_t most);
 void stacks_change(stacks *s, rng *r); /* a little */
 /* Turns a subtree's cuts of one direction round; no curve changes. */

@@ -1,69 +1,77 @@
 /* The least time at which some slicing layout whose leaves stand in a given order fits the wafer,
- * by dynamic programming over the intervals of the order: the curve of an interval is the best of
- * all ways to cut it in two. What an interval's rectangle holds beyond its kernels' least areas is
- * lost; a point that loses more than the whole wafer can spare is in no layout that fits, which
- * leaves few points where it matters. */
-#include <string.h>
-
+ * by dynamic programming over the intervals of the order: an interval has, for every height, the
+ * least width of all ways to cut it in two, and for every width the least height. What an
+ * interval's rectangle holds beyond its kernels' least areas is lost; one that loses more than the
+ * whole wafer can spare is in no layout that fits. */
 #include "placer_search.h"
+
+typedef int16_t side;
+#define NEVER 0x3fff /* more than any side; two of them are a side still */
+#define LANES 32u    /* rows are as long as a multiple of this */
 
 typedef struct table {
   tree *t;
   const uint32_t *order;
-  wafer_arena *arena; /* of one time tried */
-  curve *curves;      /* of the intervals [i, j), at i * (n + 1) + j */
-  uint64_t *area;     /* least, of the first i of the order */
-  uint64_t slack;     /* cores that may stay empty */
-  point *scratch;
-  uint32_t *least; /* height of each width */
+  wafer_arena *arena;
+  uint32_t rows, columns; /* sides of the wafer, rounded up */
+  side *widths;           /* of each interval: the least at each height */
+  side *heights;          /* and the least height at each width */
+  uint64_t *area;         /* least, of the first i of the order */
+  uint64_t slack;         /* cores that may stay empty */
   uint32_t next;
+  double until; /* a table that is not made by then fits nothing; 0: no limit */
 } table;
 
 static uint32_t count_of(const table *d) {
   return d->t->count;
 }
 
-static curve *interval(const table *d, uint32_t i, uint32_t j) {
-  return &d->curves[i * (count_of(d) + 1) + j];
+/* Of the interval [i, j). */
+static side *widths_of(const table *d, uint32_t i, uint32_t j) {
+  return d->widths + (size_t)(j * (j - 1) / 2 + i) * d->rows;
+}
+static side *heights_of(const table *d, uint32_t i, uint32_t j) {
+  return d->heights + (size_t)(j * (j - 1) / 2 + i) * d->columns;
 }
 
-/* The points of `least` that lose no more than may be lost. */
-static bool gather(table *d, uint32_t i, uint32_t j) {
-  uint32_t width = d->t->in->p->width, low = UINT32_MAX, n = 0;
-  uint64_t most = d->area[j] - d->area[i] + d->slack;
-  for (uint32_t w = 1; w <= width; w++) {
-    bool keeps = d->least[w] < low && (uint64_t)w * d->least[w] <= most;
-    if (keeps)
-      low = d->least[w], n++;
-    else
-      d->least[w] = UINT32_MAX;
+static void clear(side *at, uint32_t n) {
+  for (uint32_t k = 0; k < n; k++) at[k] = NEVER;
+}
+
+/* Side by side at each height, or on each other at each width. */
+static void join(side *restrict to, const side *restrict a, const side *restrict b, uint32_t n) {
+  for (uint32_t k = 0; k < n; k++) {
+    side sum = (side)(a[k] + b[k]);
+    to[k] = sum < to[k] ? sum : to[k];
   }
-  point *at = WAFER_NEW(d->arena, point, n ? n : 1);
-  if (!at) return false;
-  *interval(d, i, j) = (curve){n, at, NULL};
-  for (uint32_t w = 1; w <= width; w++)
-    if (d->least[w] != UINT32_MAX) *at++ = (point){.w = (uint16_t)w, .h = (uint16_t)d->least[w]};
-  return true;
 }
 
-static void clear(table *d) {
-  memset(d->least, 0xff, (d->t->in->p->width + 1) * sizeof *d->least);
+/* What stands at a length in `from` stands at its own in `to`, and fits longer ones. */
+static void transpose(const side *from, uint32_t from_most, side *to, uint32_t to_most) {
+  for (uint32_t k = 1; k <= from_most; k++)
+    if ((uint32_t)from[k] <= to_most && (side)k < to[from[k]]) to[from[k]] = (side)k;
+  for (uint32_t k = 2; k <= to_most; k++)
+    if (to[k - 1] < to[k]) to[k] = to[k - 1];
 }
 
-static void offer(table *d, curve c) {
-  for (uint32_t i = 0; i < c.count; i++)
-    if (c.at[i].h < d->least[c.at[i].w]) d->least[c.at[i].w] = c.at[i].h;
+static void drop(side *at, uint32_t most, uint32_t most_other, uint64_t area) {
+  for (uint32_t k = 1; k <= most; k++)
+    if ((uint32_t)at[k] > most_other || (uint64_t)at[k] * k > area) at[k] = NEVER;
 }
 
-static curve cut_of(const table *d, curve a, curve b, cut how) {
+/* An interval's rectangles of both cuts together, without those that lose too much. */
+static void settle(const table *d, uint32_t i, uint32_t j) {
   const wafer_placer_problem *p = d->t->in->p;
-  return how == CUT_BESIDE
-             ? curve_beside(a, b, p->width, p->height, d->scratch)
-             : curve_above(a, b, p->width, p->height, d->scratch, placer_room(d->t->in));
+  side *widths = widths_of(d, i, j), *heights = heights_of(d, i, j);
+  uint64_t area = d->area[j] - d->area[i] + d->slack;
+  transpose(widths, p->height, heights, p->width);
+  transpose(heights, p->width, widths, p->height);
+  drop(widths, p->height, p->width, area);
+  drop(heights, p->width, p->height, area);
 }
 
-/* Curves of the single kernels, and their least areas; false when they are more than there is. */
-static bool leaves(table *d, uint64_t time, bool *fits) {
+/* Least areas of the single kernels; *fits: together they are no more than there is. */
+static bool areas(table *d, uint64_t time, bool *fits) {
   const wafer_placer_problem *p = d->t->in->p;
   uint32_t n = count_of(d);
   *fits = false;
@@ -79,85 +87,134 @@ static bool leaves(table *d, uint64_t time, bool *fits) {
     d->area[i + 1] = d->area[i] + least;
   }
   uint64_t room = (uint64_t)p->width * p->height;
-  if (d->area[n] > room) return true;
+  *fits = d->area[n] <= room;
   d->slack = room - d->area[n];
-  for (uint32_t i = 0; i < n; i++) {
+  return true;
+}
+
+/* The curves of areas(), as intervals of one kernel. */
+static void leaves(const table *d, uint64_t time) {
+  const wafer_placer_problem *p = d->t->in->p;
+  for (uint32_t i = 0; i < count_of(d); i++) {
     const curve *c = curve_at(d->t->cache, p->kind[d->order[i]], time);
-    clear(d);
+    side *widths = widths_of(d, i, i + 1);
+    clear(widths, d->rows);
+    clear(heights_of(d, i, i + 1), d->columns);
     for (uint32_t k = 0; k < c->count; k++)
-      if (c->at[k].w <= p->width && c->at[k].h <= p->height) d->least[c->at[k].w] = c->at[k].h;
-    if (!gather(d, i, i + 1)) return false;
+      if (c->at[k].h <= p->height && (side)c->at[k].w < widths[c->at[k].h])
+        widths[c->at[k].h] = (side)c->at[k].w;
+    settle(d, i, i + 1);
   }
-  return *fits = true;
+}
+
+static bool late(const table *d) {
+  return d->until > 0 && placer_seconds() >= d->until;
+}
+
+static void split(const table *d, uint32_t i, uint32_t j) {
+  side *widths = widths_of(d, i, j), *heights = heights_of(d, i, j);
+  clear(widths, d->rows);
+  clear(heights, d->columns);
+  for (uint32_t k = i + 1; k < j; k++) {
+    join(widths, widths_of(d, i, k), widths_of(d, k, j), d->rows);
+    join(heights, heights_of(d, i, k), heights_of(d, k, j), d->columns);
+  }
+  settle(d, i, j);
+}
+
+/* The least height at which everything fits; 0: none. */
+static uint32_t root_height(const table *d) {
+  const side *widths = widths_of(d, 0, count_of(d));
+  for (uint32_t h = 1; h <= d->t->in->p->height; h++)
+    if (widths[h] != NEVER) return h;
+  return 0;
 }
 
 /* All intervals at a time; false when out of memory. */
 static bool fill(table *d, uint64_t time, bool *fits) {
   uint32_t n = count_of(d);
-  if (!leaves(d, time, fits)) return false;
-  for (uint32_t many = 2; many <= n && *fits; many++)
-    for (uint32_t i = 0; i + many <= n; i++) {
-      clear(d);
-      for (uint32_t k = i + 1; k < i + many; k++) {
-        curve a = *interval(d, i, k), b = *interval(d, k, i + many);
-        offer(d, cut_of(d, a, b, CUT_BESIDE));
-        offer(d, cut_of(d, a, b, CUT_ABOVE));
-      }
-      if (!gather(d, i, i + many)) return false;
-    }
-  *fits = *fits && interval(d, 0, n)->count;
+  if (!areas(d, time, fits)) return false;
+  if (!*fits) return true;
+  leaves(d, time);
+  for (uint32_t many = 2; many <= n && *fits; many++) {
+    *fits = !late(d);
+    for (uint32_t i = 0; i + many <= n && *fits; i++) split(d, i, i + many);
+  }
+  *fits = *fits && root_height(d);
   return true;
 }
 
-/* The cuts behind a point of an interval. */
-static uint32_t unroll(table *d, uint32_t i, uint32_t j, point at) {
+/* The cuts behind a rectangle of an interval. */
+static uint32_t unroll(table *d, uint32_t i, uint32_t j, uint32_t w, uint32_t h) {
   if (j - i == 1) return d->order[i];
-  for (uint32_t k = i + 1; k < j; k++)
-    for (int how = CUT_BESIDE; how <= CUT_ABOVE; how++) {
-      curve a = *interval(d, i, k), b = *interval(d, k, j), c = cut_of(d, a, b, (cut)how);
-      for (uint32_t q = 0; q < c.count; q++) {
-        if (c.at[q].w > at.w || c.at[q].h > at.h) continue;
-        point pa = a.at[c.at[q].a], pb = b.at[c.at[q].b];
-        uint32_t first = unroll(d, i, k, pa), second = unroll(d, k, j, pb);
-        return tree_join(d->t, first, second, (uint8_t)how, 0, &d->next);
-      }
+  for (uint32_t k = i + 1; k < j; k++) {
+    uint32_t a = (uint32_t)widths_of(d, i, k)[h], b = (uint32_t)widths_of(d, k, j)[h];
+    if (a + b <= w) {
+      uint32_t first = unroll(d, i, k, a, h), second = unroll(d, k, j, b, h);
+      return tree_join(d->t, first, second, CUT_BESIDE, 0, &d->next);
     }
-  return PLACER_NONE; /* every point has its cuts */
+    a = (uint32_t)heights_of(d, i, k)[w], b = (uint32_t)heights_of(d, k, j)[w];
+    if (a + b <= h) {
+      uint32_t first = unroll(d, i, k, w, a), second = unroll(d, k, j, w, b);
+      return tree_join(d->t, first, second, CUT_ABOVE, 0, &d->next);
+    }
+  }
+  return PLACER_NONE; /* every rectangle has its cuts */
 }
 
 /* One time; when it fits, the tree is left as a layout of it. */
-static bool try_level(table *d, uint32_t level, bool *fits) {
-  const placer *in = d->t->in;
+static bool try_level(table *d, uint32_t level) {
   uint32_t n = count_of(d);
-  *fits = false;
-  d->arena = wafer_arena_create();
-  if (!d->arena) return false;
-  d->curves = WAFER_NEW(d->arena, curve, (size_t)(n + 1) * (n + 1));
-  d->area = WAFER_NEW(d->arena, uint64_t, n + 1);
-  d->scratch = WAFER_NEW(d->arena, point, placer_room(in));
-  d->least = WAFER_NEW(d->arena, uint32_t, placer_room(in));
-  bool ok = d->curves && d->area && d->scratch && d->least && fill(d, in->levels[level], fits);
-  if (ok && *fits) {
-    d->next = n;
-    tree_finish(d->t, unroll(d, 0, n, interval(d, 0, n)->at[0]));
-    d->t->is.level = level;
-  }
-  wafer_arena_destroy(d->arena);
-  return ok && *fits;
+  bool fits;
+  if (!fill(d, d->t->in->levels[level], &fits) || !fits) return false;
+  uint32_t h = root_height(d);
+  d->next = n;
+  tree_finish(d->t, unroll(d, 0, n, (uint32_t)widths_of(d, 0, n)[h], h));
+  d->t->is.level = level;
+  return true;
 }
 
-bool tree_least(tree *t, const uint32_t *order, double until, uint32_t *high) {
-  table d = {.t = t, .order = order};
+static bool table_init(table *d, tree *t, const uint32_t *order, double until) {
+  const wafer_placer_problem *p = t->in->p;
+  size_t n = t->count, intervals = n * (n + 1) / 2;
+  *d = (table){.t = t, .order = order, .until = until, .arena = wafer_arena_create()};
+  if (!d->arena) return false;
+  d->rows = (p->height / LANES + 1) * LANES;
+  d->columns = (p->width / LANES + 1) * LANES;
+  d->widths = WAFER_NEW(d->arena, side, intervals * d->rows);
+  d->heights = WAFER_NEW(d->arena, side, intervals * d->columns);
+  d->area = WAFER_NEW(d->arena, uint64_t, n + 1);
+  return d->widths && d->heights && d->area;
+}
+
+uint64_t tree_least_moves(uint32_t count) {
+  return (uint64_t)count * count * count / 128 + 1;
+}
+
+/* The least of the first *high keys that fits. */
+static bool lower(table *d, bool down, least_work *work, uint32_t *high) {
   uint32_t low = 0, step = 1;
-  bool found = false, fits;
-  while (low < *high) { /* all below low do not fit; near the bound it is soon known */
-    uint32_t at = found ? (low + *high) / 2 : low + step - 1;
-    if (at >= *high) at = *high - 1;
-    if (until > 0 && placer_seconds() >= until) break;
-    if (try_level(&d, t->in->keys[at], &fits))
+  bool found = false, failed = false;
+  while (low < *high && work->tables && !late(d)) { /* all below low do not fit */
+    uint32_t at = (low + *high) / 2;
+    if (down ? !failed : !found) { /* by doubled steps; near the bound it is soon known */
+      uint32_t by = step < *high - low ? step : *high - low;
+      at = down ? *high - by : low + by - 1;
+      step *= 2;
+    }
+    work->tables--;
+    if (try_level(d, d->t->in->keys[at]))
       *high = at, found = true;
     else
-      low = at + 1, step *= 2;
+      low = at + 1, failed = true;
   }
+  return found;
+}
+
+bool tree_least(tree *t, const uint32_t *order, bool down, least_work *work, uint32_t *high) {
+  table d;
+  if (!work->tables) return false; /* nor memory for any */
+  bool found = table_init(&d, t, order, work->until) && lower(&d, down, work, high);
+  wafer_arena_destroy(d.arena);
   return found;
 }

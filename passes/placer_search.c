@@ -83,17 +83,6 @@ void search_start(worker *w, candidate *c, uint32_t shelves, const wafer_placed 
   c->failed = c->best.score == INFINITY;
 }
 
-void search_least(worker *w, candidate *c, const uint32_t *order, double until) {
-  tree *t = &w->tree;
-  uint32_t key = t->in->key_count;
-  if (!tree_least(t, order, until, &key)) return;
-  t->is.root_width = t->in->p->width;
-  if (!fits_at(t, key)) return;
-  unfold(t);
-  keep(w, c);
-  c->failed = false;
-}
-
 /* Keys whose time alone does not exceed a score. */
 static uint32_t keys_below(const placer *in, double score) {
   uint32_t low = 0, high = in->key_count;
@@ -105,6 +94,32 @@ static uint32_t keys_below(const placer *in, double score) {
       high = mid;
   }
   return low;
+}
+
+/* Leaves the candidate at the layout of least time, if one is better than its best. */
+static void least(worker *w, candidate *c, const uint32_t *order, bool down, const budget *b,
+                  uint32_t key) {
+  tree *t = &w->tree;
+  uint64_t each = tree_least_moves(t->count), most = b->most ? b->most / each : UINT64_MAX;
+  least_work work = {most, b->until};
+  bool found = tree_least(t, order, down, &work, &key);
+  w->moves += (most - work.tables) * each;
+  t->is.root_width = t->in->p->width;
+  if (!found || !fits_at(t, key)) return;
+  unfold(t);
+  keep(w, c);
+  c->failed = false;
+}
+
+void search_least(worker *w, candidate *c, const uint32_t *order, const budget *b) {
+  least(w, c, order, false, b, w->tree.in->key_count);
+}
+
+void search_again(worker *w, candidate *c, const budget *b) {
+  const placer *in = w->tree.in;
+  if (c->failed || c->best.score == INFINITY) return;
+  tree_order(&c->now, w->tree.count, w->tree.stack, w->order);
+  least(w, c, w->order, true, b, keys_below(in, in->p->time_weight * (double)c->best.time));
 }
 
 #define STACKS_MOVES 32     /* what weighing stacks counts for */

@@ -34,6 +34,7 @@ typedef struct worker {
   wafer_arena *arena;
   curve_cache cache;
   tree tree;
+  uint32_t *order; /* scratch, of all kernels */
   uint64_t moves;
 } worker;
 
@@ -56,7 +57,9 @@ void placer_report(placer_run *run, double score);
  * they fit. */
 void search_start(worker *w, candidate *c, uint32_t shelves, const wafer_placed *start);
 /* The layout of least time that keeps one of the orders. */
-void search_least(worker *w, candidate *c, const uint32_t *order, double until);
+void search_least(worker *w, candidate *c, const uint32_t *order, const budget *b);
+/* The same for the order of the leaves where the candidate stands. */
+void search_again(worker *w, candidate *c, const budget *b);
 /* Tries random stacks, at most `most`; the candidate stands at the best. */
 void search_stacks(worker *w, candidate *c, uint32_t most, const budget *b);
 /* Anneals from where the candidate stands, and leaves it at the best it found. */

@@ -50,6 +50,20 @@ void tree_load(tree *t, const tree_shape *from) {
   t->dirty_count = 0;
 }
 
+void tree_order(const tree_shape *s, uint32_t count, uint32_t *stack, uint32_t *order) {
+  uint32_t depth = 0, n = 0;
+  stack[depth++] = s->root;
+  while (depth) {
+    uint32_t i = stack[--depth];
+    if (i < count) {
+      order[n++] = i;
+      continue;
+    }
+    stack[depth++] = s->nodes[i].child[1];
+    stack[depth++] = s->nodes[i].child[0];
+  }
+}
+
 static bool update_node(tree *t, uint32_t i) {
   node *at = &t->is.nodes[i];
   uint32_t a = at->child[0], b = at->child[1];

@@ -76,7 +76,8 @@ typedef struct wafer_placed {
 typedef struct wafer_placer_options {
   uint64_t seed, moves;
   double seconds;
-  uint32_t threads;          /* 0: as many as the host has */
+  double spent;     /* seconds that the caller needed before: shown, and in first_seconds */
+  uint32_t threads; /* 0: as many as the host has */
   const wafer_placed *start; /* NULL, or a layout whose rectangles some candidates start from */
 } wafer_placer_options;
 
@@ -92,7 +93,7 @@ typedef struct wafer_placement {
   uint64_t time_bound;  /* none is faster: the least time whose smallest shapes fit the area */
   double score_bound;   /* no placement scores less */
   uint64_t moves;       /* tried */
-  double first_seconds; /* until the first legal placement */
+  double first_seconds; /* until the first legal placement, those spent before among them */
 } wafer_placement;
 
 /* Places everything, or fails with WAFER_NO_FIT when it found no way to. */

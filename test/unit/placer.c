@@ -224,7 +224,17 @@ static void least_time(void) {
   curve_cache cache;
   tree t;
   CU_ASSERT_FATAL(curve_cache_init(&cache, &in, arena) && tree_init(&t, &in, &cache, arena));
-  CU_ASSERT_FATAL(tree_least(&t, order, 0, &high));
+  least_work work = {.tables = 0};
+  CU_ASSERT(!tree_least(&t, order, false, &work, &high)); /* no work, no layout */
+  work = (least_work){8, 1e-9};
+  CU_ASSERT(!tree_least(&t, order, false, &work, &high)); /* no time left */
+  CU_ASSERT_EQUAL(work.tables, 8);
+  work.until = 0;
+  CU_ASSERT_FATAL(tree_least(&t, order, false, &work, &high));
+  CU_ASSERT_EQUAL(high, 0);
+  CU_ASSERT_EQUAL(work.tables, 7);
+  high = 1;
+  CU_ASSERT_FATAL(tree_least(&t, order, true, &work, &high));
   CU_ASSERT_EQUAL(high, 0);
   t.is.root_width = 10;
   CU_ASSERT_FATAL(tree_build(&t));
@@ -232,7 +242,7 @@ static void least_time(void) {
   CU_ASSERT_EQUAL(t.state.over, 0);
   p.width = 9;
   high = 1;
-  CU_ASSERT(!tree_least(&t, order, 0, &high));
+  CU_ASSERT(!tree_least(&t, order, false, &work, &high));
   wafer_arena_destroy(arena);
 }
 
@@ -282,6 +292,21 @@ static void terminals(void) {
     CU_ASSERT(low->x <= high->x && low->y <= high->y);
     CU_ASSERT(got.score_bound <= got.score);
   }
+  wafer_arena_destroy(arena);
+}
+
+/* A layout that was found before the time was over is not lost to one that did not fit. */
+static void no_time(void) {
+  wafer_arena *arena = wafer_arena_create();
+  static const wafer_placer_shape s = {3, 1, 1, 0};
+  wafer_placer_shapes kinds = {1, &s};
+  uint32_t kind[40] = {0};
+  wafer_placer_problem p = {30, 8, 1, 40, 0, &kinds, kind, NULL, .time_weight = 1};
+  wafer_placer_options options = {.seconds = 1e-9, .spent = 1, .threads = 1};
+  wafer_placement out;
+  CU_ASSERT_EQUAL_FATAL(wafer_place(NULL, arena, &p, &options, &out), WAFER_OK);
+  check_placement(&p, &out);
+  CU_ASSERT(out.first_seconds > 1);
   wafer_arena_destroy(arena);
 }
 
@@ -358,6 +383,7 @@ CU_TestInfo tests_placer[] = {{"legal", chains_are_legal},
                               {"least time", least_time},
                               {"adapters count", adapters_count},
                               {"terminals", terminals},
+                              {"no time", no_time},
                               {"no room", no_room},
                               {"pareto", pareto},
                               {"curves", curves},
