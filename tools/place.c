@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli.h"
 
@@ -24,19 +23,7 @@ static const char usage[] =
     "  -q                 no progress\n\n"
     "example: wafer place --ispd chain.kgraph -o chain.paint --place-moves 20000 --svg chain.svg\n";
 
-typedef struct job {
-  const char *in, *out, *svg;
-  bool components; /* A1 */
-  wafer_placer_options options;
-  contest contest;
-  uint64_t unit;
-  wafer_placer_problem problem;
-  wafer_placement placement;
-  contest_split *splits;
-  double deadline; /* of protocols; 0: none */
-} job;
-
-static bool parse_options(job *j, int argc, char **argv, int *code) {
+static bool parse_options(contest_job *j, int argc, char **argv, int *code) {
   enum { ISPD = 256, SECONDS, MOVES, SEED, ADAPTERS, SVG, THREADS };
   static const struct option options[] = {{"ispd", required_argument, NULL, ISPD},
                                           {"output", required_argument, NULL, 'o'},
@@ -87,7 +74,7 @@ static bool same_signature(const contest_kernel *a, const contest_kernel *b) {
 }
 
 /* A kind per signature. */
-static wafer_status make_kinds(job *j, wafer_arena *arena) {
+static wafer_status make_kinds(contest_job *j, wafer_arena *arena) {
   const contest *c = &j->contest;
   wafer_placer_shapes *kinds = WAFER_NEW(arena, wafer_placer_shapes, c->count);
   uint32_t *kind = WAFER_NEW(arena, uint32_t, c->count), n = 0;
@@ -108,13 +95,13 @@ static wafer_status make_kinds(job *j, wafer_arena *arena) {
 }
 
 /* What a shape's split takes and gives. */
-static wafer_placer_ports ports_of(const job *j, const contest_kernel *k,
+static wafer_placer_ports ports_of(const contest_job *j, const contest_kernel *k,
                                    const wafer_placer_shape *shape) {
   contest_split s = contest_split_of(&j->contest, k, j->unit, shape);
   return (wafer_placer_ports){{s.h, s.w, s.c[0]}, {s.h, s.w, s.k[contest_last_conv(k)]}};
 }
 
-static wafer_status make_ports(job *j, wafer_arena *arena) {
+static wafer_status make_ports(contest_job *j, wafer_arena *arena) {
   const contest *c = &j->contest;
   wafer_placer_ports **ports = WAFER_NEW(arena, wafer_placer_ports *, j->problem.kind_count);
   if (!ports) return cli_no_memory();
@@ -132,7 +119,7 @@ static wafer_status make_ports(job *j, wafer_arena *arena) {
   return WAFER_OK;
 }
 
-static wafer_status make_problem(job *j, wafer_arena *arena) {
+static wafer_status make_problem(contest_job *j, wafer_arena *arena) {
   const contest *c = &j->contest;
   WAFER_TRY(contest_unit(cli_diag(), c, &j->unit));
   WAFER_TRY(make_kinds(j, arena));
@@ -147,7 +134,7 @@ static wafer_status make_problem(job *j, wafer_arena *arena) {
   return c->wadapter ? make_ports(j, arena) : WAFER_OK;
 }
 
-static void print_waste(const job *j) {
+static void print_waste(const contest_job *j) {
   const contest *c = &j->contest;
   const wafer_placement *p = &j->placement;
   double all = (double)c->width * c->height;
@@ -161,7 +148,7 @@ static void print_waste(const job *j) {
          c->count);
 }
 
-static void print_result(const job *j) {
+static void print_result(const contest_job *j) {
   const contest *c = &j->contest;
   const wafer_placement *p = &j->placement;
   uint32_t any = 0, components = 0;
@@ -185,145 +172,10 @@ static void print_result(const job *j) {
          p->first_seconds);
 }
 
-static uint32_t adapters_of(const job *j, const contest_split *splits) {
-  uint32_t sum = 0;
-  for (uint32_t e = 0; e < j->contest.edge_count; e++) {
-    uint32_t n = contest_mismatches(&j->contest, splits, e);
-    sum += j->components ? n : n > 0;
-  }
-  return sum;
-}
-
-static uint64_t slowest_of(const job *j, const contest_split *splits) {
-  uint64_t slowest = 0;
-  for (uint32_t i = 0; i < j->contest.count; i++) {
-    uint64_t time = contest_time(&j->contest, &j->contest.kernels[i], j->unit, &splits[i]);
-    if (time > slowest) slowest = time;
-  }
-  return slowest;
-}
-
-/* Rectangles of the splits' own size, in the middle of the boxes `in`. */
-static void centre(const job *j, const contest_split *splits, const wafer_placed *in,
-                   wafer_placed *out) {
-  for (uint32_t i = 0; i < j->contest.count; i++) {
-    uint32_t w, h;
-    contest_dims(&j->contest.kernels[i], &splits[i], &w, &h);
-    out[i] = in[i];
-    out[i].width = in[i].turned ? h : w;
-    out[i].height = in[i].turned ? w : h;
-    out[i].x += (in[i].width - out[i].width) / 2;
-    out[i].y += (in[i].height - out[i].height) / 2;
-  }
-}
-
-/* The placement of these splits, as the contest scores it but for adapters. */
-static void rate(const job *j, const contest_split *splits, wafer_placement *p) {
-  p->time = slowest_of(j, splits);
-  p->wire2 = p->area = 0;
-  for (uint32_t i = 0; i < j->contest.count; i++)
-    p->area += (uint64_t)p->at[i].width * p->at[i].height;
-  for (uint32_t e = 0; e < j->contest.edge_count; e++) {
-    const wafer_placed *a = &p->at[j->contest.edges[e].from], *b = &p->at[j->contest.edges[e].to];
-    int64_t x = (int64_t)(2 * a->x + a->width) - (int64_t)(2 * b->x + b->width);
-    int64_t y = (int64_t)(2 * a->y + a->height) - (int64_t)(2 * b->y + b->height);
-    p->wire2 += (uint64_t)(llabs(x) + llabs(y)) * j->contest.edges[e].weight;
-  }
-  p->score =
-      j->problem.time_weight * (double)p->time + j->problem.wire_weight * 0.5 * (double)p->wire2;
-}
-
-static double seconds_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-/* Something is found, and the time is over. */
-static bool late(const job *j, double best) {
-  return j->deadline > 0 && best < INFINITY && seconds_now() > j->deadline;
-}
-
-#define SLOWER 40    /* times at which protocols are tried */
-#define MOST_BOXES 3 /* layouts of a search that protocols are tried in */
-
-/* Splits for the boxes: those that placed them, then ones that agree better, at the same time and
- * at longer ones, as far as adapters saved may pay for the time. What is better than *best stays.
- */
-static wafer_status agree(job *j, wafer_arena *arena, const wafer_placement *boxes, double *best) {
-  const contest *c = &j->contest;
-  uint32_t n = c->count;
-  contest_split *splits = WAFER_NEW(arena, contest_split, n);
-  wafer_placed *at = WAFER_NEW(arena, wafer_placed, 2 * (size_t)n);
-  if (!splits || !at) return cli_no_memory();
-  for (uint32_t i = 0; i < n; i++)
-    splits[i] = contest_split_of(c, &c->kernels[i], j->unit,
-                                 &j->problem.kinds[j->problem.kind[i]].at[boxes->at[i].shape]);
-  double adapter = (double)c->wadapter;
-  double most = adapter * adapters_of(j, splits) / j->problem.time_weight;
-  uint64_t time = slowest_of(j, splits);
-  wafer_placement tried = *boxes;
-  tried.at = at;
-  for (uint32_t k = 0; k <= SLOWER + 1 && (k < 2 || adapter > 0) && !late(j, *best); k++) {
-    double longer = k < 2 ? 0 : most * (k - 1) * (k - 1) / (SLOWER * SLOWER);
-    if (k) /* at first as placed */
-      WAFER_TRY(contest_adapt(cli_diag(), arena, c, j->unit, time + (uint64_t)longer, boxes->at,
-                              j->components, splits));
-    centre(j, splits, boxes->at, at);
-    rate(j, splits, &tried);
-    double score = tried.score + adapter * adapters_of(j, splits);
-    if (score > *best || (score == *best && adapter > 0)) continue;
-    *best = score;
-    j->placement = tried;
-    j->placement.at = at + n;
-    memcpy(at + n, at, n * sizeof *at);
-    memcpy(j->splits, splits, n * sizeof *splits);
-  }
-  return WAFER_OK;
-}
-
-/* Protocols in the best layouts found: what agrees best need not be what the search liked best. */
-static wafer_status agree_all(job *j, wafer_arena *arena, const wafer_placement *found,
-                              double *best) {
-  uint32_t others = j->contest.wadapter ? found->other_count : 0;
-  for (uint32_t i = 0; i <= others && i < MOST_BOXES && !late(j, *best); i++) {
-    wafer_placement boxes = *found;
-    if (i) boxes.at = found->others[i - 1];
-    WAFER_TRY(agree(j, arena, &boxes, best));
-  }
-  return WAFER_OK;
-}
-
-#define SEARCH_SHARE 0.9 /* of the seconds; the rest is for protocols */
-
-/* Where adapters cost something, one search counts those of the shapes as they come from their
- * curves, and one leaves them to the protocols: the first may shun what these would mend. */
-static wafer_status search(job *j, wafer_arena *arena) {
-  uint32_t runs = j->contest.wadapter ? 2 : 1;
-  wafer_placer_options options = j->options;
-  double best = INFINITY, adapter_weight = j->problem.adapter_weight;
-  uint64_t moves = 0;
-  if (options.seconds > 0) j->deadline = seconds_now() + options.seconds;
-  options.moves = j->options.moves / runs + (j->options.moves > 0);
-  if (runs > 1) options.seconds *= SEARCH_SHARE / runs;
-  if (!(j->splits = WAFER_NEW(arena, contest_split, j->contest.count))) return cli_no_memory();
-  for (uint32_t k = 0; k < runs; k++) {
-    wafer_placement found;
-    j->problem.adapter_weight = k ? 0 : adapter_weight;
-    WAFER_TRY(wafer_place(cli_diag(), arena, &j->problem, &options, &found));
-    moves += found.moves;
-    double first = k ? j->placement.first_seconds : found.first_seconds;
-    WAFER_TRY(agree_all(j, arena, &found, &best));
-    j->placement.first_seconds = first;
-  }
-  j->placement.moves = moves;
-  return WAFER_OK;
-}
-
-static wafer_status place(job *j, wafer_arena *arena) {
+static wafer_status place(contest_job *j, wafer_arena *arena) {
   WAFER_TRY(contest_read(cli_diag(), arena, j->in, &j->contest));
   WAFER_TRY(make_problem(j, arena));
-  WAFER_TRY(search(j, arena));
+  WAFER_TRY(contest_search(cli_diag(), arena, j));
   cli_progress_done();
   WAFER_TRY(contest_write(cli_diag(), j->out, &j->contest, j->splits, j->placement.at));
   if (j->svg) WAFER_TRY(contest_svg(cli_diag(), j->svg, &j->contest, j->placement.at));
@@ -332,7 +184,7 @@ static wafer_status place(job *j, wafer_arena *arena) {
 }
 
 int wafer_tool_place(int argc, char **argv) {
-  job j = {.components = true, .options = {.seed = 1}};
+  contest_job j = {.components = true, .options = {.seed = 1}, .started = contest_seconds()};
   int code;
   if (!parse_options(&j, argc, argv, &code)) return code;
   wafer_arena *arena = wafer_arena_create();

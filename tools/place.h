@@ -68,11 +68,34 @@ uint32_t contest_mismatches(const contest *c, const contest_split *splits, uint3
 /* The last convolution a kernel's output comes from. */
 uint32_t contest_last_conv(const contest_kernel *k);
 
-/* Other splits in the same boxes and no slower than `time`, so that edges agree where they can;
- * `components`: disagreeing components are counted (A1), not disagreeing edges (A0). */
+/* Adapters of all edges; `components`: disagreeing components are counted (A1), not disagreeing
+ * edges (A0). */
+uint32_t contest_adapters(const contest *c, const contest_split *splits, bool components);
+
+/* Other splits in the same boxes and no slower than `time`, so that edges agree where they can; the
+ * best found when it is `until`, in contest_seconds() (0: any time). */
 wafer_status contest_adapt(const wafer_diag *diag, wafer_arena *arena, const contest *c,
-                           uint64_t unit, uint64_t time, const wafer_placed *at, bool components,
-                           contest_split *splits);
+                           uint64_t unit, uint64_t time, double until, const wafer_placed *at,
+                           bool components, contest_split *splits);
+
+/* What `wafer place` is asked for, and what it finds. */
+typedef struct contest_job {
+  const char *in, *out, *svg;
+  bool components; /* A1 */
+  wafer_placer_options options;
+  double started; /* in contest_seconds(): the seconds count from here */
+  contest contest;
+  uint64_t unit;
+  wafer_placer_problem problem;
+  wafer_placement placement; /* its score is without adapters */
+  contest_split *splits;
+} contest_job;
+
+/* Seconds of a clock that only runs forward. */
+double contest_seconds(void);
+
+/* Finds placement and splits for the problem. */
+wafer_status contest_search(const wafer_diag *diag, wafer_arena *arena, contest_job *j);
 
 /* Writes the solution. */
 wafer_status contest_write(const wafer_diag *diag, const char *path, const contest *c,

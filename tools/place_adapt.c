@@ -6,10 +6,12 @@
 #include "place.h"
 
 #define SWEEPS 24
+#define PATIENCE 8 /* sweeps without a better one */
 
 typedef struct adapter {
   const contest *c;
   uint64_t unit, time;
+  double until;
   const wafer_placed *at;
   bool components;
   contest_split *splits;
@@ -83,12 +85,24 @@ static bool fill_columns(const adapter *a, uint32_t i, uint32_t convs, uint32_t 
   return true;
 }
 
+/* Columns of a convolution if no quotient had to be rounded up. */
+static double least_columns(const adapter *a, const contest_conv *v, const contest_split *s,
+                            uint32_t c) {
+  double work = (double)(v->H * v->W * v->R * v->S) * (double)(v->C * v->K) * (double)a->unit;
+  return work / ((double)(v->T * v->T * s->h * s->w) * c * (double)a->time);
+}
+
 static void try_inputs(adapter *a, uint32_t i, uint32_t h, uint32_t w, uint32_t cap,
                        uint32_t columns, uint32_t turn, choice *best) {
   contest_conv convs[KERNEL_MOST_CONVS];
   uint32_t n = contest_convs(&a->c->kernels[i], convs), spare;
   contest_split s = {.h = h, .w = w};
-  for (uint32_t v = 0; v < n; v++) s.c[v] = cap < convs[v].C ? cap : (uint32_t)convs[v].C;
+  double least = 0;
+  for (uint32_t v = 0; v < n; v++) {
+    s.c[v] = cap < convs[v].C ? cap : (uint32_t)convs[v].C;
+    least += least_columns(a, &convs[v], &s, s.c[v]);
+  }
+  if (least > columns * (1 + 1e-9)) return; /* most are, and exact divisions take long */
   uint32_t most = s.c[0];
   if (!fill_columns(a, i, n, columns, &s, &spare)) return;
   try_outputs(a, i, &s, spare, turn, best);
@@ -113,11 +127,11 @@ static void improve(adapter *a, uint32_t i, uint32_t turn) {
   a->splits[i] = best.split;
 }
 
-static uint32_t total(const adapter *a) {
+uint32_t contest_adapters(const contest *c, const contest_split *splits, bool components) {
   uint32_t sum = 0;
-  for (uint32_t e = 0; e < a->c->edge_count; e++) {
-    uint32_t n = contest_mismatches(a->c, a->splits, e);
-    sum += a->components ? n : n > 0;
+  for (uint32_t e = 0; e < c->edge_count; e++) {
+    uint32_t n = contest_mismatches(c, splits, e);
+    sum += components ? n : n > 0;
   }
   return sum;
 }
@@ -137,20 +151,32 @@ static bool list_edges(adapter *a, wafer_arena *arena) {
   return true;
 }
 
+/* The time is over. */
+static bool late(const adapter *a) {
+  return a->until > 0 && contest_seconds() > a->until;
+}
+
+static bool improve_all(adapter *a, uint32_t sweep) {
+  uint32_t n = a->c->count;
+  for (uint32_t i = 0; i < n && !late(a); i++) improve(a, sweep % 2 ? n - 1 - i : i, sweep);
+  return !late(a);
+}
+
 wafer_status contest_adapt(const wafer_diag *diag, wafer_arena *arena, const contest *c,
-                           uint64_t unit, uint64_t time, const wafer_placed *at, bool components,
-                           contest_split *splits) {
-  adapter a = {c, unit, time, at, components, NULL, NULL, NULL};
+                           uint64_t unit, uint64_t time, double until, const wafer_placed *at,
+                           bool components, contest_split *splits) {
+  adapter a = {c, unit, time, until, at, components, NULL, NULL, NULL};
   size_t bytes = c->count * sizeof *splits;
   a.splits = wafer_arena_copy(arena, splits, bytes);
   if (!a.splits || !list_edges(&a, arena))
     return wafer_fail(diag, wafer_at_file(c->path), WAFER_NO_MEMORY, "no memory for protocols");
-  uint32_t best = total(&a);
-  for (uint32_t sweep = 0; sweep < SWEEPS && best; sweep++) {
-    for (uint32_t i = 0; i < c->count; i++) improve(&a, sweep % 2 ? c->count - 1 - i : i, sweep);
-    uint32_t now = total(&a);
+  uint32_t best = contest_adapters(c, a.splits, components), since = 0;
+  for (uint32_t sweep = 0; sweep < SWEEPS && best && since < PATIENCE; sweep++) {
+    if (!improve_all(&a, sweep)) break;
+    uint32_t now = contest_adapters(c, a.splits, components);
+    since++;
     if (now >= best) continue;
-    best = now;
+    best = now, since = 0;
     memcpy(splits, a.splits, bytes);
   }
   return WAFER_OK;

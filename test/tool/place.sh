@@ -33,6 +33,12 @@ for kernel in first second third bypass block k6; do
 done
 says 1.paint "kmap = union("
 "$wafer" place --ispd "$graph" -o s.paint --place-seconds 0.2 -q >out 2>err || fail "seconds: $(head -1 err)"
+for moves in 1 5000; do # nothing is worked out beside the moves
+  "$wafer" place --ispd "$graph" -o s.paint --place-moves $moves -q >out 2>err || fail "$moves moves: $(head -1 err)"
+  says out "first legal answer after"
+  tried=$(sed -n 's/^search *\([0-9]*\) moves.*/\1/p' out)
+  [ "$tried" -le $((moves + 10000)) ] || fail "$moves moves: $tried were tried"
+done
 if command -v xmllint >/dev/null; then xmllint --noout 1.svg || fail "the picture is no XML"; fi
 
 fails 1 "please" "$wafer" place --ispd "$graph"
