@@ -34,6 +34,7 @@ typedef struct bus {
   uint32_t *first_group; /* of position q; those of q end where those of q - 1 begin */
   uint64_t *words;       /* that q sends */
   uint32_t *reach;       /* farthest q that takes some */
+  uint64_t *load;        /* words over the link from q on, of all buses */
   keeper *keepers;
   uint64_t cycles;
   bool failed;
@@ -272,7 +273,7 @@ static void add_sender(bus *b, const segment *s, const forth *moves, uint32_t q,
 
 static void add_bus(bus *b, segment s, const forth *moves) {
   uint32_t senders = 0, last = 0;
-  uint64_t all = 0;
+  uint64_t all = 0, carried = 0;
   while (s.first < s.limit && !b->words[s.first]) s.first++;
   if (s.first == s.limit) return;
   s.end = s.first;
@@ -295,6 +296,10 @@ static void add_bus(bus *b, segment s, const forth *moves) {
     add_sender(b, &s, moves, q, nearer[q] - b->words[q], nearer);
     uint8_t control = q > s.first ? WAFER_CONTROL_advance : WAFER_CONTROL_reset;
     b->cores[position(b, q)].control[b->back] = senders > 1 ? control : WAFER_CONTROL_none;
+  }
+  for (uint32_t q = s.first; q < s.end; q++) {
+    if (sends(b, &s, q)) carried += b->words[q];
+    b->load[q] += carried;
   }
   uint8_t color = color_of(b, s.slot);
   add_routes(b, &s, color);
@@ -323,6 +328,17 @@ static void add_part(bus *b, uint32_t first, uint32_t end, uint32_t far, const f
   }
 }
 
+/* Buses of two segments that share a link take turns on it. */
+static void share_links(bus *b) {
+  const wafer_machine *m = b->machine;
+  uint64_t most = 0;
+  for (uint32_t q = 0; q < b->l->length; q++)
+    if (b->load[q] > most) most = b->load[q];
+  uint64_t cycles =
+      most + m->vector_setup_cycles + m->descriptor_load_cycles + 2ull * m->ramp_cycles;
+  if (most && cycles > b->cycles && !b->place->border) b->cycles = cycles;
+}
+
 /* Parts of the line between which nothing goes. */
 static bool add_direction(bus *b) {
   uint32_t n = b->l->length, count;
@@ -331,8 +347,9 @@ static bool add_direction(bus *b) {
   b->first_group = WAFER_NEW(b->scratch, uint32_t, n);
   b->words = WAFER_NEW(b->scratch, uint64_t, n);
   b->reach = WAFER_NEW(b->scratch, uint32_t, n);
+  b->load = WAFER_NEW(b->scratch, uint64_t, n);
   b->keepers = WAFER_NEW(b->scratch, keeper, n + 1);
-  if (!moves || !b->groups || !b->first_group || !b->words || !b->reach || !b->keepers)
+  if (!moves || !b->groups || !b->first_group || !b->words || !b->reach || !b->load || !b->keepers)
     return false;
   group_moves(b, moves, count);
   for (uint32_t q = 0; q < n;) {
@@ -344,6 +361,7 @@ static bool add_direction(bus *b) {
     }
     if (far) add_part(b, first, end, far, moves);
   }
+  share_links(b);
   return !b->failed;
 }
 

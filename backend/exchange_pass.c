@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "exchange_pass.h"
+#include "exchange_reach.h"
 
 #define FACTORS (2 * WAFER_MAX_RANK)
 #define UNKNOWN UINT32_MAX
@@ -451,6 +452,43 @@ static bool add_takers(maker *m, uint32_t to) {
   return true;
 }
 
+/* Near moves before the others where that is sooner; those that go nowhere are near. */
+static uint32_t put_near_first(maker *m, uint32_t near) {
+  line_move *far = WAFER_NEW(m->scratch, line_move, m->move_count);
+  uint32_t count = 0, kept = 0;
+  if (!far) return UNKNOWN;
+  for (uint32_t i = 0; i < m->move_count; i++) {
+    const line_move move = m->moves[i];
+    uint32_t distance = move.from > move.to ? move.from - move.to : move.to - move.from;
+    *(distance > near ? &far[count++] : &m->moves[kept++]) = move;
+  }
+  if (count) memcpy(&m->moves[kept], far, count * sizeof *far);
+  return kept;
+}
+
+static bool add_lines(maker *m, const line_class *c, line_colors *colors, uint64_t *cycles) {
+  const wafer_machine *machine = m->p->x->machine;
+  line l = {m->length, m->p->to->dtype, m->boxes, m->parcels, m->moves, m->move_count};
+  line_place place = {m->p->columns, m->first, c->span_count, c->spans, m->p->border};
+  uint32_t near = 0;
+  *cycles = 0;
+  if (!m->p->border && !reach_near(machine, m->scratch, &l, &near)) return false;
+  if (near) {
+    uint64_t first;
+    l.move_count = put_near_first(m, near);
+    if (l.move_count == UNKNOWN ||
+        !line_add(machine, m->scratch, &l, &place, &colors[1], m->f, &first))
+      return false;
+    *cycles += first;
+    l.moves += l.move_count;
+    l.move_count = m->move_count - l.move_count;
+  }
+  uint64_t others;
+  if (!line_add(machine, m->scratch, &l, &place, &colors[0], m->f, &others)) return false;
+  *cycles += others;
+  return true;
+}
+
 static bool add_class(maker *m, const line_class *c, line_colors *colors, uint64_t *cycles) {
   for (uint32_t k = 0; k < m->factor_count; k++) {
     m->at[k] = &m->factors[k].joints[c->joint[k]];
@@ -461,20 +499,18 @@ static bool add_class(maker *m, const line_class *c, line_colors *colors, uint64
   if (m->send_buckets) memset(m->sends, 0xff, m->send_buckets * sizeof *m->sends);
   for (uint32_t to = 0; to < m->to_kinds; to++)
     if (!add_takers(m, to)) return false;
-  line l = {m->length, m->p->to->dtype, m->boxes, m->parcels, m->moves, m->move_count};
-  line_place place = {m->p->columns, m->first, c->span_count, c->spans, m->p->border};
-  return line_add(m->p->x->machine, m->scratch, &l, &place, colors, m->f, cycles);
+  return add_lines(m, c, colors, cycles);
 }
 
 bool pass_add(const pass *p, fragment *f, uint64_t *cycles) {
   maker m = {.p = p, .f = f, .scratch = p->scratch};
-  line_colors colors = {.made = {{false}}};
+  line_colors colors[2] = {{.made = {{false}}}}; /* of all, and of near ones apart */
   *cycles = 0;
   find_factors(&m);
   if (!find_positions(&m) || !find_classes(&m)) return false;
   for (uint32_t i = 0; i < m.class_count; i++) {
     uint64_t one;
-    if (!add_class(&m, &m.classes[i], &colors, &one)) return false;
+    if (!add_class(&m, &m.classes[i], colors, &one)) return false;
     if (one > *cycles) *cycles = one;
   }
   return true;

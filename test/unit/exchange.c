@@ -167,33 +167,69 @@ static void test_train(void) {
 /* ---- halos ---- */
 
 /* Windows over tiles: every core takes from cores near to it, at the same time. */
+static uint64_t exchange_windows(const wafer_layout *layout, wafer_rect rect,
+                                 const wafer_shape *shape, uint32_t taps, uint32_t seed,
+                                 accuracy *a) {
+  scene s;
+  spread from, to;
+  scene_begin(&s);
+  CU_ASSERT(spread_of_layout(s.arena, rect, layout, shape, WAFER_DTYPE_f32, 0, &from));
+  CU_ASSERT(
+      spread_of_layout(s.arena, rect, layout, shape, WAFER_DTYPE_f32, scene_after(&from), &to));
+  for (uint32_t i = 1; i < 3; i++) {
+    spread_window w = {shape->dims[i], 1, 1, taps / 2, taps - 1 - taps / 2};
+    CU_ASSERT(spread_set_window(s.arena, &to, i, &w));
+  }
+  index_map map = index_identity();
+  CU_ASSERT(scene_exchange(&s, &from, &to, &map, seed, a));
+  CU_ASSERT(s.f.colors <= 8);
+  uint64_t cycles = s.stats.cycles;
+  scene_end(&s);
+  return cycles;
+}
+
 static void test_windows(void) {
   accuracy a = {0};
   for (uint32_t seed = 0; seed < 60; seed++) {
     dice d = {seed};
-    scene s;
-    spread from, to;
     uint32_t rows = 1 + dice_roll(&d, 12), cols = 1 + dice_roll(&d, 12),
              taps = 1 + dice_roll(&d, 5);
     wafer_shape shape = {3,
                          {1 + dice_roll(&d, 3), rows * (1 + dice_roll(&d, 3)) - dice_roll(&d, 2),
                           1 + dice_roll(&d, 40)}};
     wafer_layout layout = {3, {1, rows, 1}, {1, 1, cols}, {1, 1, 1}, {1, 1, 1}, {0}};
-    wafer_rect rect = {0, 0, cols, rows};
-    scene_begin(&s);
-    CU_ASSERT(spread_of_layout(s.arena, rect, &layout, &shape, WAFER_DTYPE_f32, 0, &from));
-    CU_ASSERT(
-        spread_of_layout(s.arena, rect, &layout, &shape, WAFER_DTYPE_f32, scene_after(&from), &to));
-    for (uint32_t i = 1; i < 3; i++) {
-      spread_window w = {shape.dims[i], 1, 1, taps / 2, taps - 1 - taps / 2};
-      CU_ASSERT(spread_set_window(s.arena, &to, i, &w));
-    }
-    index_map map = index_identity();
-    CU_ASSERT(scene_exchange(&s, &from, &to, &map, seed, &a));
-    CU_ASSERT(s.f.colors <= 8);
-    scene_end(&s);
+    exchange_windows(&layout, (wafer_rect){0, 0, cols, rows}, &shape, taps, seed, &a);
   }
   accuracy_judge("windows", &a, 0.05);
+}
+
+/* Two dims are cut over the same rows: neighbours in one of them are `inner` rows away, those in
+ * the other one beside each other. */
+static wafer_layout strided(uint32_t outer, uint32_t inner) {
+  return (wafer_layout){3, {1, outer, inner}, {1, 1, 1}, {1, inner, 1}, {1, 1, 1}, {0}};
+}
+
+static void test_strided_windows(void) {
+  accuracy a = {0};
+  for (uint32_t seed = 0; seed < 60; seed++) {
+    dice d = {seed};
+    uint32_t inner = 2 + dice_roll(&d, 9), outer = 2 + dice_roll(&d, 32 / inner - 1);
+    uint32_t taps = 2 + dice_roll(&d, 2);
+    wafer_shape shape = {
+        3, {1 + dice_roll(&d, 3), outer * (1 + dice_roll(&d, 6)), inner * (1 + dice_roll(&d, 6))}};
+    wafer_layout layout = strided(outer, inner);
+    exchange_windows(&layout, (wafer_rect){0, 0, 1, outer * inner}, &shape, taps, seed, &a);
+  }
+  accuracy_judge("strided windows", &a, 0.14);
+}
+
+/* 16 words for the row beside and one for that 10 rows away: on one bus all 17 would go 10 rows
+ * far. */
+static void test_near_words(void) {
+  accuracy a = {0};
+  wafer_layout layout = strided(3, 10);
+  wafer_shape shape = {3, {1, 48, 10}};
+  CU_ASSERT(exchange_windows(&layout, (wafer_rect){0, 0, 1, 30}, &shape, 3, 0, &a) < 16 * 10);
 }
 
 CU_TestInfo tests_exchange[] = {{"identity", test_identity},
@@ -202,4 +238,6 @@ CU_TestInfo tests_exchange[] = {{"identity", test_identity},
                                 {"beside each other", test_beside},
                                 {"train", test_train},
                                 {"windows", test_windows},
+                                {"strided windows", test_strided_windows},
+                                {"near words", test_near_words},
                                 CU_TEST_INFO_NULL};
