@@ -118,6 +118,12 @@ static kernel_map whole(void) {
   return map;
 }
 
+static kernel_map operand_map(const kernel_view *k, uint32_t node, uint32_t i) {
+  kernel_map map = whole();
+  k->family[node]->operand(k, node, i, &k->map[kernel_result(k, node)], &map);
+  return map;
+}
+
 /* Two uses of one value: a dim stays cut where both want the same. */
 static void merge(kernel_map *map, const kernel_map *other) {
   for (uint32_t d = 0; d < WAFER_MAX_RANK; d++) {
@@ -142,13 +148,11 @@ static void map_outputs(kernel_view *k) {
 static void map_operands(kernel_view *k) {
   bool seen[WAFER_MAX_KERNEL_VALUES] = {false};
   for (uint32_t node = k->body->node_count; node-- > 0;) {
-    const kernel_map result = k->map[kernel_result(k, node)];
     const wafer_node *n = kernel_node(k, node);
     for (uint32_t i = 0; i < n->operand_count; i++) {
       uint32_t value = n->operands[i];
-      kernel_map map = whole();
       if (k->stored[value] && value >= k->body->input_count) continue;
-      k->family[node]->operand(k, node, i, &result, &map);
+      const kernel_map map = operand_map(k, node, i);
       if (seen[value])
         merge(&k->map[value], &map);
       else
@@ -235,6 +239,7 @@ void kernel_view_open(kernel_view *k, const wafer_machine *machine, const wafer_
   k->family[body->anchor]->windows(k, k->window);
   for (uint32_t d = 0; d < WAFER_MAX_RANK; d++)
     if (k->window[d].den) k->windowed = anchor->operands[0];
+  if (k->windowed != UINT32_MAX) k->windowed_map = operand_map(k, body->anchor, 0);
 }
 
 /* Cores from one part of a loop to the next. */

@@ -6,9 +6,8 @@
  * many hops and a link carries that many flows: B stride + (2 T_R + hop stride + 1)(P - 1). Partial
  * sums travel as f32, a word each; what is broadcast is packed.
  * Neighbours may be summed in two phases instead: wafer_reduce_group.
- * - Halo exchange: a pass over the rows, one over the columns, each the words of the larger side
- * over one link, both directions at once: words x hops + hop x hops + 2 T_R + setup +
- * descriptor_load, where hops = stride x tiles that the farthest word crosses. */
+ * - Halo exchange: a pass over the rows, one over the columns, both directions at once: what the
+ * busiest link carries (bus_cycles) + hops + 2 T_R + setup + descriptor_load. */
 #include "kernel_family.h"
 
 uint64_t kernel_words(wafer_dtype dtype, uint64_t elements) {
@@ -100,37 +99,90 @@ uint64_t kernel_reduce_loops(const kernel_view *k, uint64_t words) {
 
 #define PASS_INSTRUCTIONS 4 /* sends and receives of a core, and waiting for them */
 
-/* What crosses cores in one direction, dims one after another: every core's words over all hops to
- * the farthest; one pass for all of them. Where a dim is cut both ways, a row of parts ends at the
- * other border, so that its last column sends as far as the row is wide. */
-static uint64_t halo_pass(const kernel_view *k, bool columns) {
-  const wafer_machine *m = k->machine;
-  uint32_t value = k->windowed, rank = kernel_type(k, value)->shape.rank;
-  uint64_t words = 0, hops = 0;
-  for (uint32_t d = 0; d < rank; d++) {
-    if (k->halo[d].foreign == 0) continue;
-    uint32_t loop = (uint32_t)k->map[value].loop[d];
-    cut rows = cut_of(k, k->split->rows, loop), cols = cut_of(k, k->split->cols, loop);
-    uint64_t tiles = (uint64_t)kernel_most(k->halo[d].tiles, 1);
-    uint64_t far = columns          ? cols.parts < 2   ? 0
-                                      : rows.parts < 2 ? tiles * cols.stride
-                                                       : (cols.parts - 1) * cols.stride
-                   : rows.parts < 2 ? 0
-                                    : rows.stride * (cols.parts < 2 ? tiles : 1);
-    if (far == 0) continue;
-    uint64_t elements = (uint64_t)k->halo[d].crossing;
-    for (uint32_t e = 0; e < rank; e++)
-      if (e != d)
-        elements = kernel_mul(elements, (uint64_t)(e < d ? k->halo[e].reach : k->tile[value][e]));
-    uint64_t flows = far / tiles; /* of parts that lie between two neighbours */
-    words = kernel_add(
-        words, kernel_mul(kernel_words(kernel_dtype(k, value), elements), flows > 0 ? flows : 1));
-    if (far > hops) hops = far;
+/* What every core of a line sends in one direction: words, and how many cores far. */
+typedef struct flow {
+  uint64_t far, words;
+} flow;
+
+/* Buses begin every `far` cores and reach 2 far - 1 (backend/exchange_line.c): over a link of the
+ * last sender go the words of its own bus and of the one before, and each of its own senders hands
+ * over to the next. */
+static uint64_t bus_cycles(const wafer_machine *m, uint64_t cores, flow all) {
+  uint64_t senders = cores > all.far ? cores - all.far : 1;
+  if (senders > 2 * all.far - 1) senders = 2 * all.far - 1;
+  uint64_t shared = kernel_mul(all.words, senders);
+  uint64_t handed = kernel_mul(kernel_add(all.words, 1), all.far) - 1;
+  uint64_t travelled = kernel_add(all.words, (2 * all.far - 1) * m->hop_cycles);
+  uint64_t most = shared > handed ? shared : handed;
+  return kernel_add(most > travelled ? most : travelled, departure(m) + PASS_INSTRUCTIONS);
+}
+
+/* Flows in ascending order of `far`: near ones apart from the others where that is sooner, as in
+ * backend/exchange_reach.c. */
+static uint64_t flow_cycles(const wafer_machine *m, uint64_t cores, const flow *flows,
+                            uint32_t count) {
+  flow near = {0}, all = {0};
+  if (count == 0) return 0;
+  for (uint32_t i = 0; i < count; i++)
+    all = (flow){flows[i].far, kernel_add(all.words, flows[i].words)};
+  uint64_t best = bus_cycles(m, cores, all);
+  for (uint32_t i = 0; i + 1 < count; i++) {
+    near = (flow){flows[i].far, kernel_add(near.words, flows[i].words)};
+    uint64_t apart = kernel_add(bus_cycles(m, cores, near),
+                                bus_cycles(m, cores, (flow){all.far, all.words - near.words}));
+    if (flows[i + 1].far >= 2 * near.far && apart < best) best = apart;
   }
-  if (hops == 0) return 0;
-  /* a bus: to its far end, and from each of its senders to the next */
-  uint64_t bus = hops > 1 ? (2 * m->hop_cycles + 1) * hops : m->hop_cycles;
-  return kernel_add(words, bus + departure(m) + PASS_INSTRUCTIONS);
+  return best;
+}
+
+/* How many cores far the farthest words of a dim go, in one direction. Where a dim is cut both
+ * ways, a row of parts ends at the other border, so that its last column sends as far as the row is
+ * wide. */
+static uint64_t distance(const kernel_view *k, uint32_t d, bool columns) {
+  int loop = k->map[k->windowed].loop[d];
+  if (k->halo[d].foreign == 0 || loop < 0) return 0;
+  cut rows = cut_of(k, k->split->rows, (uint32_t)loop),
+      cols = cut_of(k, k->split->cols, (uint32_t)loop);
+  uint64_t tiles = (uint64_t)kernel_most(k->halo[d].tiles, 1);
+  if (columns && cols.parts > 1)
+    return rows.parts < 2 ? tiles * cols.stride : (cols.parts - 1) * cols.stride;
+  if (!columns && rows.parts > 1) return rows.stride * (cols.parts < 2 ? tiles : 1);
+  return 0;
+}
+
+/* Elements of another dim that go along: the tile that the anchor reads of it; what the pass before
+ * has brought, too; and where its neighbours lie on the same line, corners for them. */
+static int64_t breadth(const kernel_view *k, uint32_t e, uint64_t far, bool columns) {
+  const kernel_map *map = &k->windowed_map;
+  int64_t extent = kernel_type(k, k->windowed)->shape.dims[e], tile = k->tile[k->windowed][e];
+  uint64_t own = distance(k, e, columns);
+  if (map->loop[e] >= 0 && k->map[k->windowed].loop[e] < 0) {
+    uint32_t loop = (uint32_t)map->loop[e];
+    kernel_cut c = kernel_cut_of(map, e, extent, k->split->rows[loop], k->split->cols[loop]);
+    tile = kernel_ceil(extent, (int64_t)c.rows * c.cols);
+  }
+  if (own) return own < far && tile > k->halo[e].crossing ? tile + 2 * k->halo[e].crossing : tile;
+  return columns && distance(k, e, false) ? kernel_most(tile, k->halo[e].reach) : tile;
+}
+
+/* What crosses cores in one direction, in one pass for all dims. */
+static uint64_t halo_pass(const kernel_view *k, bool columns) {
+  uint32_t value = k->windowed, rank = kernel_type(k, value)->shape.rank, count = 0;
+  uint64_t cores = 1;
+  flow flows[WAFER_MAX_RANK];
+  for (uint32_t l = 0; l < k->loops.count; l++)
+    cores *= columns ? k->split->cols[l] : k->split->rows[l];
+  for (uint32_t d = 0; d < rank; d++) {
+    uint64_t far = distance(k, d, columns);
+    uint64_t elements = (uint64_t)kernel_least(k->halo[d].crossing, k->tile[value][d]);
+    if (far == 0) continue;
+    for (uint32_t e = 0; e < rank; e++)
+      if (e != d) elements = kernel_mul(elements, (uint64_t)breadth(k, e, far, columns));
+    uint32_t at = count++;
+    for (; at && flows[at - 1].far > far; at--) flows[at] = flows[at - 1];
+    flows[at] = (flow){far, kernel_words(kernel_dtype(k, value), elements)};
+  }
+  return flow_cycles(k->machine, cores, flows, count);
 }
 
 uint64_t kernel_halo(const kernel_view *k) {

@@ -67,6 +67,7 @@ typedef struct kernel_view {
       bytes[WAFER_MAX_KERNEL_VALUES];                   /* on a core, of an element */
   const kernel_family *family[WAFER_MAX_KERNEL_VALUES]; /* of a node */
   uint32_t windowed;                                    /* the value that has windows, UINT32_MAX */
+  kernel_map windowed_map;                              /* how the anchor alone would have it cut */
   kernel_window window[WAFER_MAX_RANK];                 /* of its dims */
   bool any_passes, passes[WAFER_MAX_KERNEL_VALUES];     /* inputs that pass in slices */
   /* of the split */
