@@ -82,10 +82,11 @@ uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph
 
 /* For every kernel the shape that makes phases and the exchanges between them shortest all in all,
  * from a sizing that took one after the other; NULL where that one's stays. Whether the cores hold
- * them beside other values is not looked at. */
+ * them beside other values is not looked at, but a copy of a value costs `price` 1024ths of a cycle
+ * for each of its bytes on a core and each phase until last_use[value], the last kernel with it. */
 wafer_status size_layouts(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
-                          uint32_t batch, const sized_kernel *greedy,
-                          const wafer_shape_point **wished);
+                          uint32_t batch, const sized_kernel *greedy, uint64_t price,
+                          const uint32_t *last_use, const wafer_shape_point **wished);
 
 /* Cycles until all weights of a phase have arrived on a shape, one after the other: the lower it
  * is, the fewer lanes they have. */

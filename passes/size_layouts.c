@@ -6,7 +6,8 @@
  * tree, each kernel hanging on the producer that ran last, that sum has an exact minimum: from the
  * last kernel to the first, each finds its best shape for every shape of its parent. Other edges
  * are weighed with the shapes of the round before; rounds go on as long as the sum falls. A chain
- * needs one. What the cores can hold beside the kernel is looked at afterwards (size_streaming.c).
+ * needs one. What the cores can hold beside the kernel is looked at afterwards (size_streaming.c);
+ * where that is little, what shapes leave behind for later kernels has a price by bytes and phases.
  * size_options.c says which shapes are weighed. */
 #include "size_layouts.h"
 
@@ -27,8 +28,10 @@ _Static_assert(LAYOUT_MOST_OPTIONS <= UINT8_MAX, "choice.best numbers options");
 typedef struct forest {
   layouts l;
   choice *kernels;
-  layout_edge *in; /* by user */
-  uint32_t *out;   /* numbers of `in`, by producer */
+  layout_edge *in;          /* by user */
+  uint32_t *out;            /* numbers of `in`, by producer */
+  uint64_t price;           /* 1024ths of a cycle for a byte on each core through a phase */
+  const uint32_t *last_use; /* value: the last kernel that needs it */
 } forest;
 
 static const layout_options *options_of(const forest *f, uint32_t k) {
@@ -103,6 +106,46 @@ static wafer_status open_kernel(forest *f, uint32_t k) {
   return c->base && c->best ? WAFER_OK : layouts_no_memory(&f->l);
 }
 
+/* ---- Memory ---- */
+
+/* What a copy of a value costs while kernels behind k run; `place`: among the option's layouts. */
+static uint64_t copy_price(const forest *f, uint32_t k, const layout_option *o, uint32_t place,
+                           uint32_t value) {
+  uint32_t last = f->last_use[value];
+  if (!f->price || last == WAFER_NONE || last <= k) return 0;
+  const wafer_type *type = &f->l.graph->values[value].type;
+  uint64_t bytes = wafer_layout_tile(&o->lie[place], &type->shape) *
+                   wafer_stored_bytes(type->dtype, f->l.bodies[k].storage);
+  return f->price * f->l.batch * bytes * (last - k) / 1024;
+}
+
+static uint64_t output_price(const forest *f, uint32_t k, uint32_t option) {
+  const wafer_graph_kernel *kernel = &f->l.graph->kernels[k];
+  const layout_option *o = &options_of(f, k)->at[option];
+  uint64_t sum = 0;
+  for (uint32_t i = 0; f->price && i < kernel->body.output_count; i++)
+    sum += copy_price(f, k, o, kernel->body.input_count + i, kernel->outputs[i]);
+  return sum;
+}
+
+/* Of what the kernel takes from a producer otherwise than it lies. */
+static uint64_t input_price(const forest *f, uint32_t producer, uint32_t k, uint32_t option) {
+  const wafer_graph_kernel *kernel = &f->l.graph->kernels[k];
+  const layout_option *o = &options_of(f, k)->at[option];
+  uint64_t sum = 0;
+  for (uint32_t i = 0; f->price && i < kernel->body.input_count; i++)
+    if (!kernel->body.input_is_weight[i] && producer_of(f->l.graph, k, i) == producer)
+      sum += copy_price(f, k, o, i, kernel->inputs[i]);
+  return sum;
+}
+
+/* An exchange, and the copy that it makes; `copy`: input_price of option `to`. */
+static uint64_t edge_cost(const forest *f, const layout_edge *e, uint32_t from, uint32_t to,
+                          uint64_t copy) {
+  uint64_t cycles = layouts_edge_cycles(&f->l, e, from, to);
+  return cycles ? cycles + copy : 0;
+}
+
 /* ---- Rounds ---- */
 
 /* Edges of kernel k to producers besides its parent, with their present shapes. */
@@ -110,7 +153,7 @@ static uint64_t other_inputs(const forest *f, uint32_t k, uint32_t o) {
   const choice *c = &f->kernels[k];
   uint64_t sum = 0;
   for (const layout_edge *e = &f->in [c->first_in]; e < &f->in[c->first_in + c->in_count]; e++)
-    sum += layouts_edge_cycles(&f->l, e, f->kernels[e->producer].chosen, o);
+    sum += edge_cost(f, e, f->kernels[e->producer].chosen, o, input_price(f, e->producer, k, o));
   return sum;
 }
 
@@ -120,7 +163,8 @@ static uint64_t other_outputs(const forest *f, uint32_t k, uint32_t o) {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < c->out_count; i++) {
     const layout_edge *e = &f->in[f->out[c->first_out + i]];
-    sum += layouts_edge_cycles(&f->l, e, o, f->kernels[e->user].chosen);
+    uint32_t to = f->kernels[e->user].chosen;
+    sum += edge_cost(f, e, o, to, input_price(f, k, e->user, to));
   }
   return sum;
 }
@@ -129,9 +173,11 @@ static uint64_t total(const forest *f) {
   uint64_t sum = 0;
   for (uint32_t k = 0; k < f->l.graph->kernel_count; k++) {
     const choice *c = &f->kernels[k];
-    sum += options_of(f, k)->at[c->chosen].own + other_inputs(f, k, c->chosen);
+    sum += options_of(f, k)->at[c->chosen].own + output_price(f, k, c->chosen) +
+           other_inputs(f, k, c->chosen);
     if (c->parent != WAFER_NONE)
-      sum += layouts_edge_cycles(&f->l, &c->up, f->kernels[c->parent].chosen, c->chosen);
+      sum += edge_cost(f, &c->up, f->kernels[c->parent].chosen, c->chosen,
+                       input_price(f, c->parent, k, c->chosen));
   }
   return sum;
 }
@@ -141,10 +187,13 @@ static void send_message(const forest *f, uint32_t k) {
   choice *c = &f->kernels[k];
   bool root = c->parent == WAFER_NONE;
   uint32_t rows = root ? 1 : options_of(f, c->parent)->count;
+  uint64_t copy[LAYOUT_MOST_OPTIONS];
+  for (uint32_t o = 0; !root && o < options_of(f, k)->count; o++)
+    copy[o] = input_price(f, c->parent, k, o);
   for (uint32_t p = 0; p < rows; p++) {
     uint64_t least = UINT64_MAX;
     for (uint32_t o = 0; o < options_of(f, k)->count; o++) {
-      uint64_t cost = c->base[o] + (root ? 0 : layouts_edge_cycles(&f->l, &c->up, p, o));
+      uint64_t cost = c->base[o] + (root ? 0 : edge_cost(f, &c->up, p, o, copy[o]));
       if (cost >= least) continue;
       least = cost;
       c->best[p] = (uint8_t)o;
@@ -158,8 +207,8 @@ static void round_of(forest *f) {
   uint32_t n = f->l.graph->kernel_count;
   for (uint32_t k = 0; k < n; k++)
     for (uint32_t o = 0; o < options_of(f, k)->count; o++)
-      f->kernels[k].base[o] =
-          options_of(f, k)->at[o].own + other_inputs(f, k, o) + other_outputs(f, k, o);
+      f->kernels[k].base[o] = options_of(f, k)->at[o].own + output_price(f, k, o) +
+                              other_inputs(f, k, o) + other_outputs(f, k, o);
   for (uint32_t k = n; k-- > 0;) send_message(f, k);
   for (uint32_t k = 0; k < n; k++) {
     choice *c = &f->kernels[k];
@@ -179,9 +228,11 @@ static wafer_status grow(forest *f, const sized_kernel *greedy) {
 }
 
 wafer_status size_layouts(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
-                          uint32_t batch, const sized_kernel *greedy,
-                          const wafer_shape_point **wished) {
-  forest f = {.l = {.ctx = ctx, .graph = graph, .curves = curves, .batch = batch}};
+                          uint32_t batch, const sized_kernel *greedy, uint64_t price,
+                          const uint32_t *last_use, const wafer_shape_point **wished) {
+  forest f = {.l = {.ctx = ctx, .graph = graph, .curves = curves, .batch = batch},
+              .price = price,
+              .last_use = last_use};
   uint32_t n = graph->kernel_count;
   WAFER_TRY(grow(&f, greedy));
   uint64_t least = total(&f);

@@ -18,6 +18,8 @@
 #define PASSING_DEPTH 2 /* of inputs that pass sample by sample, see wafer_stream_passes */
 #define BUDGETS_TRIED 3 /* curves made again with less memory before giving up */
 #define PRICES_TRIED 5  /* of memory, when the fastest shapes leave too little of it */
+#define WISHES_TRIED 4  /* the same, of shapes chosen together, */
+#define PRICE_STEP 8    /* each so many times the one before */
 
 /* A value's copies on the wafer between phases. */
 typedef struct held {
@@ -542,6 +544,25 @@ static wafer_status size_greedy(streaming *s, uint32_t *keeps, sizing *out) {
   return WAFER_OK;
 }
 
+/* The shapes of all kernels chosen together: at the lowest price of memory, from below the one that
+ * was paid, with which they fit. */
+static wafer_status size_together(streaming *s, uint32_t keeps, const sizing *greedy, sizing *out) {
+  uint64_t price = s->paid / (2 * PRICE_STEP);
+  const uint32_t *last_use = s->last_use;
+  const wafer_shape_point **wished =
+      WAFER_NEW(s->ctx->arena, const wafer_shape_point *, s->graph->kernel_count);
+  *out = (sizing){0};
+  if (!wished) return no_memory(s);
+  s->greedy = greedy->kernels;
+  for (int tries = 0; tries < WISHES_TRIED && !out->cost.fits; tries++) {
+    WAFER_TRY(size_layouts(s->ctx, s->curves, s->graph, s->batch, greedy->kernels, price, last_use,
+                           wished));
+    WAFER_TRY(size_once(s, keeps, wished, out));
+    price = price ? price * PRICE_STEP : 2 * PRICE_STEP;
+  }
+  return WAFER_OK;
+}
+
 static wafer_status size_graph(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                                uint32_t batch, sizing *out) {
   streaming s = {.ctx = ctx, .graph = graph, .curves = curves, .batch = batch};
@@ -549,12 +570,7 @@ static wafer_status size_graph(const wafer_ctx *ctx, curve_set *curves, const wa
   uint32_t keeps;
   WAFER_TRY(size_greedy(&s, &keeps, out));
   if (!out->cost.fits) return WAFER_OK;
-  const wafer_shape_point **wished =
-      WAFER_NEW(ctx->arena, const wafer_shape_point *, graph->kernel_count);
-  if (!wished) return no_memory(&s);
-  WAFER_TRY(size_layouts(ctx, curves, graph, batch, out->kernels, wished));
-  s.greedy = out->kernels;
-  WAFER_TRY(size_once(&s, keeps, wished, &together));
+  WAFER_TRY(size_together(&s, keeps, out, &together));
   if (together.cost.fits && together.cost.latency_cycles < out->cost.latency_cycles)
     *out = together;
   return WAFER_OK;

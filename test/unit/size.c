@@ -109,6 +109,44 @@ static void layouts_agree(void) {
   teardown(&f);
 }
 
+/* Bytes of a core, times the phases that they wait, of what kernels leave in the shapes wished. */
+static uint64_t left_behind(const fixture *f, const sizing *s, const wafer_shape_point **wished,
+                            const uint32_t *last_use) {
+  uint64_t sum = 0;
+  for (uint32_t k = 0; k < f->graph.kernel_count; k++) {
+    const wafer_graph_kernel *kernel = &f->graph.kernels[k];
+    uint32_t value = kernel->outputs[0];
+    if (last_use[value] == WAFER_NONE) continue;
+    const wafer_split *split = &(wished[k] ? wished[k] : s->kernels[k].point)->split;
+    wafer_layout layout = wafer_kernel_output_layout(&kernel->body, split, 0);
+    sum += wafer_layout_tile(&layout, &f->graph.values[value].type.shape) * (last_use[value] - k);
+  }
+  return sum;
+}
+
+/* Where memory has a price, shapes chosen together leave less of their results on a core. */
+static void layouts_pay_for_memory(void) {
+  char text[8192];
+  fixture f;
+  sizing s;
+  const wafer_shape_point *wished[16];
+  uint32_t last_use[64];
+  setup(&f, "wse2", chain(text, sizeof text, 5));
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
+  CU_ASSERT_FATAL(f.graph.kernel_count <= WAFER_COUNT(wished) && f.graph.value_count <= 64);
+  for (uint32_t v = 0; v < f.graph.value_count; v++)
+    last_use[v] = f.graph.values[v].producer == WAFER_NONE ? WAFER_NONE : f.graph.kernel_count;
+  uint64_t before = 0;
+  for (uint64_t price = 0; price <= 1 << 20; price += 1 << 20) {
+    CU_ASSERT_EQUAL_FATAL(
+        size_layouts(&f.ctx, f.curves, &f.graph, 1, s.kernels, price, last_use, wished), WAFER_OK);
+    uint64_t bytes = left_behind(&f, &s, wished, last_use);
+    if (price) CU_ASSERT(bytes < before);
+    before = bytes;
+  }
+  teardown(&f);
+}
+
 /* Shapes chosen together are shapes of their kernels, within the cores. */
 static void layouts_are_legal(void) {
   char text[8192];
@@ -118,7 +156,8 @@ static void layouts_are_legal(void) {
   setup(&f, "small16", chain(text, sizeof text, 5));
   CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
   CU_ASSERT_FATAL(s.cost.fits && f.graph.kernel_count <= WAFER_COUNT(wished));
-  CU_ASSERT_EQUAL(size_layouts(&f.ctx, f.curves, &f.graph, 1, s.kernels, wished), WAFER_OK);
+  CU_ASSERT_EQUAL(size_layouts(&f.ctx, f.curves, &f.graph, 1, s.kernels, 0, NULL, wished),
+                  WAFER_OK);
   for (uint32_t k = 0; k < f.graph.kernel_count; k++) {
     if (!wished[k]) continue;
     wafer_kernel_body body = size_with_depths(&f.graph.kernels[k].body, s.kernels[k].depths);
@@ -342,6 +381,7 @@ static void reserved_cores_are_left(void) {
 CU_TestInfo tests_size[] = {
     {"layouts agree", layouts_agree},
     {"layouts are legal", layouts_are_legal},
+    {"layouts pay for memory", layouts_pay_for_memory},
     {"sizings are kept", sizings_are_kept},
     {"layers share options", layers_share_options},
     {"equal kernels share a curve", curves_are_shared},
