@@ -1,0 +1,309 @@
+/* A phase of weight streaming: of the shapes of a kernel's curve, and of the buffers it may have,
+ * those that are cheapest beside what is held. */
+#include "size_streaming.h"
+#include "streams.h"
+
+#define SHAPES_TRIED 48 /* fastest shapes of a curve that are weighed with their relayouts */
+#define PASSING_DEPTH 2 /* of inputs that pass sample by sample, see wafer_stream_passes */
+#define BUDGETS_TRIED 3 /* curves made again with less memory before giving up */
+
+/* ---- Weighing a shape ---- */
+
+/* Cycles to bring one input. */
+static uint64_t bring_cycles(const streaming *s, const wafer_holding *from, const wafer_holding *to,
+                             const wafer_type *type, wafer_dtype storage, uint32_t width) {
+  const wafer_machine *m = s->ctx->machine;
+  uint64_t words = stream_words(type, storage);
+  if (from->where == WAFER_AT_wafer) return relayout_cycles(m, from, to, &type->shape, words);
+  return stream_cycles(m, from, to, words) + stream_latency(m, from, to, width);
+}
+
+/* Cycles to bring one sample's inputs to the kernel, one after the other. */
+static uint64_t inputs_cycles(const streaming *s, const wafer_graph_kernel *kernel,
+                              const wafer_kernel_body *body, const wafer_shape_point *point) {
+  uint64_t all = 0;
+  for (uint32_t i = 0; i < body->input_count; i++) {
+    if (body->input_is_weight[i]) continue;
+    uint32_t value = kernel->inputs[i];
+    const held *h = &s->held[value];
+    wafer_holding to = streaming_input(s, body, point, i);
+    wafer_holding from = h->count ? h->at[0] : (wafer_holding){.where = WAFER_AT_edge};
+    if (held_has(h, &to)) continue;
+    all += bring_cycles(s, &from, &to, &s->graph->values[value].type, body->storage, point->width);
+  }
+  return all;
+}
+
+/* What a shape's copies cost while later kernels run. */
+static uint64_t holding_price(const streaming *s, uint32_t k, const wafer_kernel_body *body,
+                              const wafer_shape_point *point) {
+  const wafer_graph_kernel *kernel = &s->graph->kernels[k];
+  uint64_t byte_phases = 0;
+  if (!s->price) return 0;
+  for (uint32_t i = 0; i < body->input_count + body->output_count; i++) {
+    bool out = i >= body->input_count;
+    uint32_t value = out ? kernel->outputs[i - body->input_count] : kernel->inputs[i];
+    if (s->last_use[value] == WAFER_NONE || (!out && body->input_is_weight[i])) continue;
+    wafer_holding at = out ? streaming_output(s, body, point, i - body->input_count)
+                           : streaming_input(s, body, point, i);
+    if ((!out && streaming_passes(s, body, i)) || held_has(&s->held[value], &at)) continue;
+    byte_phases +=
+        holding_bytes(&at, &s->graph->values[value].type, body->storage) * (s->last_use[value] - k);
+  }
+  return s->price * s->batch * byte_phases / 1024;
+}
+
+/* The cheapest shape of the curve that fits; NULL: none does. *least: the fewest bytes met. */
+static const wafer_shape_point *choose(const streaming *s, uint32_t k,
+                                       const wafer_kernel_body *body, const wafer_curve *curve,
+                                       uint64_t *least, uint64_t *cost) {
+  const wafer_graph_kernel *kernel = &s->graph->kernels[k];
+  const wafer_shape_point *best = NULL;
+  uint64_t best_cycles = UINT64_MAX;
+  uint32_t tried = 0;
+  for (size_t i = 0; i < curve->count && (tried < SHAPES_TRIED || s->price); i++) {
+    const wafer_shape_point *point = &curve->at[i];
+    if (best && point->cycles >= best_cycles) break;
+    if (held_stays(s, kernel, body, point)) continue;
+    uint64_t bytes = held_beside(s, kernel, body, point);
+    *least = bytes < *least ? bytes : *least;
+    if (bytes > s->budget) continue;
+    uint64_t cycles =
+        point->cycles + inputs_cycles(s, kernel, body, point) + holding_price(s, k, body, point);
+    tried++;
+    if (cycles >= best_cycles) continue;
+    best = point;
+    best_cycles = cycles;
+  }
+  *cost = best_cycles;
+  return best;
+}
+
+/* Tries the whole budget, then curves of what is left beside the held values. */
+static wafer_status find_shape(streaming *s, uint32_t k, const wafer_kernel_body *body,
+                               const wafer_shape_point **point, uint64_t *asked, uint64_t *cost) {
+  uint64_t budget = s->budget, held_bytes = s->batch * s->live;
+  *point = NULL;
+  *asked = UINT64_MAX;
+  for (int tries = 0; tries < BUDGETS_TRIED && !*point; tries++) {
+    const wafer_curve *curve;
+    WAFER_TRY(curve_of(s->ctx->diag, s->curves, body, budget, 0, &curve));
+    if (!curve->count && curve->least_bytes + held_bytes < *asked)
+      *asked = curve->least_bytes + held_bytes;
+    *point = choose(s, k, body, curve, asked, cost);
+    uint64_t next =
+        tries == 0 && held_bytes < s->budget ? s->budget - held_bytes : curve->least_bytes;
+    if (next >= budget) break;
+    budget = next;
+  }
+  return WAFER_OK;
+}
+
+/* ---- One phase ---- */
+
+static bool drops_copy(const streaming *s, uint32_t k, uint32_t input) {
+  uint32_t last = s->last_use[s->graph->kernels[k].inputs[input]];
+  return last != WAFER_NONE && last - k > s->keeps;
+}
+
+/* `inputs` 0: those that can pass in slices do, others stay with all of the batch. */
+static wafer_status set_depths(streaming *s, uint32_t k, uint32_t weights, uint32_t inputs,
+                               uint32_t outputs) {
+  const wafer_kernel_body *body = &s->graph->kernels[k].body;
+  uint32_t *depths = WAFER_NEW(s->ctx->arena, uint32_t, body->input_count + 1);
+  if (!depths) return streaming_no_memory(s);
+  for (uint32_t i = 0; i < body->input_count; i++) {
+    bool slices = drops_copy(s, k, i) || (inputs == 0 && wafer_body_can_pass(body, i));
+    depths[i] = body->input_is_weight[i] ? weights : slices ? 0 : inputs ? inputs : s->batch;
+  }
+  depths[body->input_count] = outputs;
+  s->out->kernels[k].depths = depths;
+  return WAFER_OK;
+}
+
+static uint64_t weight_words(const wafer_kernel_body *body, uint32_t input) {
+  const wafer_type *type = &body->inputs[input];
+  bool sparse = body->sparsity && body->sparsity[input].sparse;
+  return sparse ? wafer_sparse_words(type, body->storage, body->sparsity[input].nonzeros)
+                : stream_words(type, body->storage);
+}
+
+uint64_t size_weight_cycles(const wafer_machine *m, const wafer_kernel_body *body,
+                            const wafer_shape_point *point) {
+  const wafer_holding from = {.where = WAFER_AT_memoryx},
+                      to = {.where = WAFER_AT_wafer, .rect = {0, 0, point->width, point->height}};
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (body->input_is_weight[i]) sum += stream_cycles(m, &from, &to, weight_words(body, i));
+  return sum ? sum + m->memoryx_latency_cycles + m->edge_latency_cycles : 0;
+}
+
+static uint64_t output_cycles(const streaming *s, const wafer_graph_kernel *kernel) {
+  uint64_t words = 0;
+  for (uint32_t i = 0; i < kernel->body.output_count; i++)
+    if (wafer_graph_is_output(&s->graph->values[kernel->outputs[i]]))
+      words += value_words(&s->graph->values[kernel->outputs[i]], kernel->body.storage);
+  return words ? edge_out_cycles(s->ctx->machine, words) + s->ctx->machine->edge_latency_cycles : 0;
+}
+
+static uint64_t max_u64(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
+
+static bool has_weights(const wafer_kernel_body *body) {
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (body->input_is_weight[i]) return true;
+  return false;
+}
+
+static bool in_slices(const wafer_kernel_body *body) {
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (body->input_is_weight[i] && body->input_depth[i] == 0) return true;
+  return false;
+}
+
+static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
+                    const wafer_shape_point *point) {
+  const wafer_graph_kernel *kernel = &s->graph->kernels[k];
+  wafer_mode_cost *cost = &s->out->cost;
+  uint64_t bytes = held_beside(s, kernel, body, point),
+           area = (uint64_t)point->width * point->height;
+  wafer_cost parts;
+  wafer_kernel_cost(s->ctx->machine, body, &point->split, &parts);
+  uint64_t fixed = parts.code_bytes + parts.weight_bytes + parts.scratch_bytes;
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (streaming_passes(s, body, i)) {
+      fixed += parts.input_bytes;
+      break;
+    }
+  uint64_t in = inputs_cycles(s, kernel, body, point), out = output_cycles(s, kernel);
+  uint64_t work = point->cycles, weights = size_weight_cycles(s->ctx->machine, body, point);
+  if (in_slices(body)) { /* nothing arrives before the phase */
+    work = max_u64(work, weights);
+    weights = 0;
+  }
+  s->out->phases[k] = (size_phase){.in = in,
+                                   .work = work + out,
+                                   .beat = max_u64(point->cycles, max_u64(in, out)),
+                                   .weights = weights,
+                                   .fixed_bytes = fixed < bytes ? fixed : bytes,
+                                   .sample_bytes = (fixed < bytes ? bytes - fixed : 0) / s->batch};
+  s->before = bytes;
+  if (bytes > cost->peak_core_bytes) cost->peak_core_bytes = bytes;
+  if (area > cost->cores) cost->cores = area;
+}
+
+/* Weights that have no second buffer must find room beside all that the phase before holds. */
+static uint64_t bytes_before(const streaming *s, const wafer_kernel_body *body,
+                             const wafer_shape_point *point) {
+  wafer_cost cost;
+  wafer_kernel_cost(s->ctx->machine, body, &point->split, &cost);
+  return s->before + cost.weight_bytes;
+}
+
+/* A search for a shape of a phase, over ever fewer buffers. */
+typedef struct attempt {
+  wafer_kernel_body body;
+  const wafer_shape_point *point; /* NULL: none fits yet */
+  const uint32_t *depths;
+  uint64_t cost;             /* cycles, with what inputs and memory cost */
+  wafer_kernel_body refused; /* the body that asked for least, and what it asked for */
+  uint64_t asked;
+} attempt;
+
+/* A shape with these buffers, where there was none. */
+static wafer_status try_depths(streaming *s, uint32_t k, uint32_t weights, uint32_t inputs,
+                               uint32_t outputs, attempt *a) {
+  uint64_t least;
+  if (a->point) return WAFER_OK;
+  WAFER_TRY(set_depths(s, k, weights, inputs, outputs));
+  a->depths = s->out->kernels[k].depths;
+  a->body = size_with_depths(&s->graph->kernels[k].body, a->depths);
+  WAFER_TRY(find_shape(s, k, &a->body, &a->point, &least, &a->cost));
+  if (a->point && weights == 1) {
+    least = bytes_before(s, &a->body, a->point);
+    if (least > s->budget) a->point = NULL;
+  }
+  if (a->point || (least >= a->asked && a->asked < UINT64_MAX)) return WAFER_OK;
+  a->refused = a->body;
+  a->asked = least;
+  return WAFER_OK;
+}
+
+/* The shape wished for, where it fits beside what is held. */
+static wafer_status try_wish(streaming *s, uint32_t k, attempt *a) {
+  const wafer_graph_kernel *kernel = &s->graph->kernels[k];
+  const wafer_shape_point *wish = s->wished ? s->wished[k] : NULL;
+  if (!wish) return WAFER_OK;
+  a->depths = s->greedy[k].depths;
+  a->body = size_with_depths(&kernel->body, a->depths);
+  if (held_beside(s, kernel, &a->body, wish) <= s->budget) a->point = wish;
+  return WAFER_OK;
+}
+
+/* Results that nobody needs on the wafer. */
+static bool only_leaves(const streaming *s, uint32_t k) {
+  const wafer_graph_kernel *kernel = &s->graph->kernels[k];
+  for (uint32_t i = 0; i < kernel->body.output_count; i++)
+    if (s->last_use[kernel->outputs[i]] != WAFER_NONE) return false;
+  return s->batch == 1;
+}
+
+/* Activations in slices; with fewer buffers of weights, then with results that leave so. */
+static wafer_status try_slices(streaming *s, uint32_t k, bool streams, attempt *a) {
+  for (uint32_t weights = SIZE_WEIGHT_DEPTH + 1; weights-- > (streams ? 0 : SIZE_WEIGHT_DEPTH);)
+    WAFER_TRY(try_depths(s, k, weights, 0, s->batch, a));
+  return only_leaves(s, k) ? try_depths(s, k, streams ? 0 : SIZE_WEIGHT_DEPTH, 0, 0, a) : WAFER_OK;
+}
+
+static bool can_pass(const wafer_kernel_body *body) {
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (wafer_body_can_pass(body, i)) return true;
+  return false;
+}
+
+/* Of a kernel's operands: a plan with more of them gets no programs, see launch.c. */
+#define WORDS_WITH_PROGRAMS (1u << 23)
+
+/* Whether slices may be taken because they are cheaper: they have no programs, so not in a plan
+ * that could run at fabric fidelity in reasonable time; and where memory is dear, since a factor as
+ * a whole often wants its sum cut, which leaves results on many cores at once. */
+static bool weighs_slices(const streaming *s, uint32_t k) {
+  const wafer_kernel_body *body = &s->graph->kernels[k].body;
+  uint64_t words = 0;
+  for (uint32_t i = 0; i < body->input_count; i++)
+    words += stream_words(&body->inputs[i], body->storage);
+  return s->price > 0 || words > WORDS_WITH_PROGRAMS;
+}
+
+/* Inputs whole, with as many buffers as there is room for. */
+static wafer_status try_whole(streaming *s, uint32_t k, bool streams, attempt *a) {
+  for (uint32_t weights = SIZE_WEIGHT_DEPTH + 1; weights-- > (streams ? 0 : 1);) {
+    WAFER_TRY(try_depths(s, k, weights, s->batch, s->batch, a));
+    if (s->batch > PASSING_DEPTH) WAFER_TRY(try_depths(s, k, weights, PASSING_DEPTH, s->batch, a));
+  }
+  return only_leaves(s, k) ? try_depths(s, k, streams ? 0 : SIZE_WEIGHT_DEPTH, 1, 0, a) : WAFER_OK;
+}
+
+wafer_status streaming_phase(streaming *s, uint32_t k, bool *fits) {
+  attempt a = {.asked = UINT64_MAX};
+  const wafer_kernel_body *body = &s->graph->kernels[k].body;
+  bool streams = has_weights(body);
+  WAFER_TRY(try_wish(s, k, &a));
+  bool slices = s->batch == 1 && can_pass(body) && !a.point;
+  WAFER_TRY(try_whole(s, k, streams, &a));
+  if (slices && (!a.point || weighs_slices(s, k))) {
+    attempt passing = {.asked = UINT64_MAX};
+    WAFER_TRY(try_slices(s, k, streams, &passing));
+    if (passing.point ? !a.point || passing.cost < a.cost : !a.point && passing.asked < a.asked)
+      a = passing;
+  }
+  *fits = a.point != NULL;
+  if (!*fits)
+    return size_refuse(s->ctx, s->graph, k, &a.refused, a.asked, s->budget, s->batch * s->live,
+                       &s->out->refusal);
+  s->out->kernels[k].point = a.point;
+  s->out->kernels[k].depths = a.depths;
+  account(s, k, &a.body, a.point);
+  return held_update(s, k, &a.body, a.point);
+}

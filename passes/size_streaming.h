@@ -1,0 +1,64 @@
+/* Sizing weight streaming, kernel after kernel: what lies on the wafer between phases, and the
+ * shape that the next phase takes beside it. */
+#ifndef WAFER_PASSES_SIZE_STREAMING_H
+#define WAFER_PASSES_SIZE_STREAMING_H
+
+#include "size.h"
+
+/* A value's copies on the wafer between phases. */
+typedef struct held {
+  uint32_t count, room;
+  wafer_holding *at;
+  uint64_t bytes; /* per core and sample, of all copies */
+} held;
+
+typedef struct streaming {
+  const wafer_ctx *ctx;
+  const wafer_graph *graph;
+  curve_set *curves;
+  sizing *out;
+  uint32_t batch;
+  const wafer_shape_point **wished; /* kernel: the shape to take if it fits; NULL: none */
+  const sized_kernel *greedy;       /* of those wishes */
+  uint64_t budget;
+  wafer_rect whole;
+  held *held;         /* value */
+  uint32_t *last_use; /* value: the last kernel that needs it */
+  uint64_t live;      /* bytes per core and sample of all held values */
+  uint64_t before;    /* bytes of the fullest core in the phase before */
+  uint64_t price;     /* 1024ths of a cycle for a byte on each core through a phase */
+  uint64_t paid;      /* the price at which all fitted */
+  uint32_t keeps;     /* kernels: copies of values that are needed later than that end with the
+                         phase, and are made again */
+} streaming;
+
+wafer_status streaming_no_memory(const streaming *s);
+
+/* ---- What is held: size_held.c ---- */
+
+/* Where a shape has an input, an output. */
+wafer_holding streaming_input(const streaming *s, const wafer_kernel_body *body,
+                              const wafer_shape_point *point, uint32_t input);
+wafer_holding streaming_output(const streaming *s, const wafer_kernel_body *body,
+                               const wafer_shape_point *point, uint32_t output);
+/* Whether an input's samples pass through a buffer, instead of staying with all of the batch. */
+bool streaming_passes(const streaming *s, const wafer_kernel_body *body, uint32_t input);
+
+bool held_has(const held *h, const wafer_holding *holding);
+/* Bytes per core of a kernel in a shape, and of all that is held meanwhile. */
+uint64_t held_beside(const streaming *s, const wafer_graph_kernel *kernel,
+                     const wafer_kernel_body *body, const wafer_shape_point *point);
+/* Whether an input that is to pass lies where the shape needs it: nothing would be sent. */
+bool held_stays(const streaming *s, const wafer_graph_kernel *kernel, const wafer_kernel_body *body,
+                const wafer_shape_point *point);
+/* The copies that the phase makes, then the values that nobody needs any more. */
+wafer_status held_update(streaming *s, uint32_t k, const wafer_kernel_body *body,
+                         const wafer_shape_point *point);
+
+/* ---- One phase: size_phase.c ---- */
+
+/* Chooses the shape and the buffers of kernel k, which becomes the next phase; without one that
+ * fits `s->out` says why. */
+wafer_status streaming_phase(streaming *s, uint32_t k, bool *fits);
+
+#endif
