@@ -79,13 +79,24 @@ static wafer_status launch_action(launcher *l, uint32_t index, uint32_t a) {
                        phase->name, &p);
 }
 
-/* The weights of the next phase arrive while this one works: they find their places while its own
- * are still taken. `next`: of the function, WAFER_NONE: it was the last. */
-static wafer_status launch_phase(launcher *l, uint32_t index, uint32_t next) {
+static uint32_t next_phase(const wafer_function *f, uint32_t step) {
+  while (step < f->step_count && f->steps[step].kind != WAFER_STEP_phase) step++;
+  return step < f->step_count ? f->steps[step].phase : WAFER_NONE;
+}
+
+/* The weights of the next phase, unless they came earlier, and of those with load steps before this
+ * one, arrive while this one works: they find their places while its own are still taken. */
+static wafer_status launch_phase(launcher *l, const wafer_function *f, uint32_t step) {
+  uint32_t index = f->steps[step].phase, next = next_phase(f, step + 1), load = step;
   const wafer_phase *phase = &l->plan->phases[index];
   for (uint32_t a = 0; a < phase->action_count; a++)
     if (!is_load(l, &phase->actions[a])) WAFER_TRY(launch_action(l, index, a));
-  if (next != WAFER_NONE) WAFER_TRY(launch_load(l, next));
+  while (load > 0 && f->steps[load - 1].kind == WAFER_STEP_load) load--;
+  if (next != WAFER_NONE && !l->loaded[next]) WAFER_TRY(launch_load(l, next));
+  for (; load < step; load++) {
+    l->loaded[f->steps[load].phase] = true;
+    WAFER_TRY(launch_load(l, f->steps[load].phase));
+  }
   memory_drop(&l->map, WAFER_NONE);
   for (uint32_t i = 0; i < phase->free_count; i++) memory_drop(&l->map, phase->frees[i]);
   return WAFER_OK;
@@ -127,11 +138,6 @@ static wafer_status refuse_slices(const launcher *l, const wafer_kernel *k) {
   return WAFER_OK;
 }
 
-static uint32_t next_phase(const wafer_function *f, uint32_t step) {
-  while (step < f->step_count && f->steps[step].kind != WAFER_STEP_phase) step++;
-  return step < f->step_count ? f->steps[step].phase : WAFER_NONE;
-}
-
 /* A function begins with memories of which nothing is known. */
 static wafer_status launch_function(launcher *l, const wafer_function *f) {
   bool pipelined = l->plan->mode == WAFER_MODE_pipelined;
@@ -147,7 +153,7 @@ static wafer_status launch_function(launcher *l, const wafer_function *f) {
                         "function '%s' of a pipelined plan has several phases; compile with --mode "
                         "streaming",
                         f->name);
-    WAFER_TRY(pipelined ? launch_train(l, phase) : launch_phase(l, phase, next));
+    WAFER_TRY(pipelined ? launch_train(l, phase) : launch_phase(l, f, i));
     wafer_progress(l->ctx->diag, "programs", phase + 1, l->plan->phase_count);
   }
   return WAFER_OK;
@@ -176,7 +182,8 @@ static wafer_status launch_all(launcher *l) {
   l->programs = WAFER_NEW(l->ctx->arena, wafer_bytes, most);
   l->streams =
       wafer_arena_copy(l->ctx->arena, plan->streams, plan->stream_count * sizeof *plan->streams);
-  if (!l->launches || !l->programs || !l->streams) return launch_no_memory(l);
+  l->loaded = WAFER_NEW(l->ctx->arena, bool, plan->phase_count);
+  if (!l->launches || !l->programs || !l->streams || !l->loaded) return launch_no_memory(l);
   for (uint32_t i = 0; i < plan->function_count; i++)
     if (!wafer_function_on_host(&plan->functions[i]))
       WAFER_TRY(launch_function(l, &plan->functions[i]));

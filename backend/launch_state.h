@@ -21,6 +21,7 @@ typedef struct launcher {
   wafer_launch *launches;
   wafer_bytes *programs;
   uint32_t launch_count, program_count;
+  bool *loaded;       /* phase: its weights came by a load step */
   bool tapped;        /* launches say where outputs of kernels lie */
   wafer_rect *others; /* of the kernels of a pipeline: their cores are busy with their own */
   uint32_t other_count;

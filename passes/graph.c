@@ -89,6 +89,7 @@ static wafer_status operand(reader *r, MlirOperation op, uint32_t i, uint32_t *v
 static void read_decisions(wafer_graph_kernel *k) {
   k->sized = wafer_ir_get_split(k->func, &k->split) && wafer_ir_get_slabs(k->func, &k->slabs);
   if (!wafer_ir_get_replicas(k->func, &k->replicas)) k->replicas = 1;
+  if (!wafer_ir_get_ahead(k->func, &k->ahead)) k->ahead = 1;
   k->placed = wafer_ir_get_phase(k->func, &k->phase) && wafer_ir_get_rect(k->func, &k->rect);
 }
 

@@ -69,6 +69,13 @@ void wafer_ir_set_depths(MlirOperation func, uint32_t count, const uint32_t *dep
   set_u32s(func, NAME_DEPTHS, count, depths);
 }
 
+bool wafer_ir_get_ahead(MlirOperation func, uint32_t *ahead) {
+  return get_u32(func, NAME_AHEAD, ahead);
+}
+void wafer_ir_set_ahead(MlirOperation func, uint32_t ahead) {
+  set_int(func, NAME_AHEAD, ahead);
+}
+
 bool wafer_ir_get_phase(MlirOperation func, uint32_t *phase) {
   return get_u32(func, NAME_PHASE, phase);
 }

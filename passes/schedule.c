@@ -1,5 +1,7 @@
-/* Turns @main into a sequence: the loads of a pipeline's weights, then phases; at the end of a
- * phase of weight streaming its weights and the values that nobody needs any more are freed.
+/* Turns @main into a sequence: the loads of a pipeline's weights, then phases. In weight streaming
+ * loads of weights that leave earlier than with the phase before theirs stand before the phase with
+ * which they leave; at the end of a phase its weights and the values that nobody needs any more are
+ * freed.
  * Streams and calls already stand in an order in which every copy is made before it is used. */
 #include "scratch.h"
 #include "wafer/graph.h"
@@ -9,7 +11,8 @@ typedef struct scheduling {
   wafer_ir *ir;
   wafer_graph graph;
   wafer_mode mode;
-  uint32_t *last; /* value: the last kernel that uses it; WAFER_NONE: none */
+  uint32_t *last;      /* value: the last kernel that uses it; WAFER_NONE: none */
+  uint32_t most_ahead; /* of all kernels */
 } scheduling;
 
 static wafer_builder before(const scheduling *s, MlirOperation op) {
@@ -58,6 +61,14 @@ static wafer_status free_after(const scheduling *s, uint32_t k, MlirOperation ne
   return WAFER_OK;
 }
 
+/* The weights that leave with the phase of kernel k: of kernels so far behind. */
+static wafer_status load_early(const scheduling *s, wafer_builder *b, uint32_t k) {
+  for (uint32_t later = k + 2; later < s->graph.kernel_count && later - k <= s->most_ahead; later++)
+    if (s->graph.kernels[later].ahead == later - k)
+      WAFER_TRY(wafer_build_load(b, s->graph.kernels[later].phase));
+  return WAFER_OK;
+}
+
 /* A kernel's phase starts with the first stream behind the previous call that is not one of its
  * outputs. */
 static wafer_status schedule_phases(const scheduling *s) {
@@ -70,6 +81,7 @@ static wafer_status schedule_phases(const scheduling *s) {
            s->graph.streams[s->graph.actions[end].index].is.to.where == WAFER_AT_edge)
       end++;
     wafer_builder b = before(s, op_of(s, start));
+    WAFER_TRY(load_early(s, &b, k));
     WAFER_TRY(wafer_build_phase(&b, kernel->phase, kernel->name));
     WAFER_TRY(free_after(s, k, op_of(s, end)));
     start = end;
@@ -96,6 +108,8 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
     const wafer_graph_value *value = &s.graph.values[v];
     s.last[v] = value->use_count ? value->uses[value->use_count - 1].kernel : WAFER_NONE;
   }
+  for (uint32_t k = 0; k < s.graph.kernel_count; k++)
+    if (s.graph.kernels[k].ahead > s.most_ahead) s.most_ahead = s.graph.kernels[k].ahead;
   return schedule_phases(&s);
 }
 

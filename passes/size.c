@@ -35,6 +35,7 @@ static void write_size(const wafer_ctx *ctx, const wafer_graph_kernel *kernel,
   wafer_ir_set_depths(kernel->func, kernel->body.input_count + 1, sized->depths);
   wafer_ir_set_slabs(kernel->func, slabs_of(&kernel->body, cost.operations));
   wafer_ir_set_replicas(kernel->func, sized->replicas ? sized->replicas : 1);
+  if (sized->ahead > 1) wafer_ir_set_ahead(kernel->func, sized->ahead);
   if (!sized->rect) return;
   wafer_ir_set_phase(kernel->func, 0);
   wafer_ir_set_rect(kernel->func, sized->rect);

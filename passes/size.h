@@ -36,7 +36,8 @@ typedef struct sized_kernel {
   const wafer_shape_point *point; /* NULL when the kernel fits nowhere */
   const uint32_t *depths;         /* of the inputs, then of the outputs */
   uint32_t replicas;              /* side by side; 0 is 1 */
-  const wafer_rect *rect;         /* where a search has put it; NULL: `place` says where */
+  uint32_t ahead;         /* streaming: phases before its own with which weights leave; 0 is 1 */
+  const wafer_rect *rect; /* where a search has put it; NULL: `place` says where */
 } sized_kernel;
 
 /* What does not fit, when something does not. */
@@ -52,8 +53,8 @@ typedef struct size_refusal {
 typedef struct size_phase {
   uint64_t in, work,
       beat; /* cycles: inputs of a sample arrive, then it is computed and leaves; between samples */
-  uint64_t weights; /* cycles until they are there */
-  uint64_t fixed_bytes, sample_bytes;
+  uint64_t weights;                               /* cycles until they are there */
+  uint64_t fixed_bytes, sample_bytes, load_bytes; /* load_bytes: of its weights, once */
 } size_phase;
 
 typedef struct sizing {

@@ -162,6 +162,13 @@ static bool in_slices(const wafer_kernel_body *body) {
   return false;
 }
 
+/* Buffers of each weight; 0: there is none, or they pass in slices. */
+static uint32_t weight_depth(const wafer_kernel_body *body) {
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (body->input_is_weight[i]) return body->input_depth[i];
+  return 0;
+}
+
 static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
                     const wafer_shape_point *point) {
   const wafer_graph_kernel *kernel = &s->graph->kernels[k];
@@ -182,10 +189,12 @@ static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
     work = max_u64(work, weights);
     weights = 0;
   }
+  uint32_t buffers = weight_depth(body);
   s->out->phases[k] = (size_phase){.in = in,
                                    .work = work + out,
                                    .beat = max_u64(point->cycles, max_u64(in, out)),
                                    .weights = weights,
+                                   .load_bytes = buffers ? parts.weight_bytes / buffers : 0,
                                    .fixed_bytes = fixed < bytes ? fixed : bytes,
                                    .sample_bytes = (fixed < bytes ? bytes - fixed : 0) / s->batch};
   s->before = bytes;

@@ -38,26 +38,13 @@ static wafer_status start(streaming *s) {
   return WAFER_OK;
 }
 
-/* Phases follow each other; a phase's weights start to arrive with the phase before. Within a phase
- * samples overlap. */
-static uint64_t group_cycles(const sizing *of, uint32_t phases, uint64_t batch) {
-  uint64_t before = 0, start = 0;
-  for (uint32_t p = 0; p < phases; p++) {
-    const size_phase *phase = &of->phases[p];
-    uint64_t fed = start + phase->in, armed = before + phase->weights;
-    before = start;
-    start = (fed > armed ? fed : armed) + phase->work + (batch - 1) * phase->beat;
-  }
-  return start;
-}
-
 uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph *graph,
                                  const sizing *of, uint32_t batch) {
   for (uint32_t p = 0; p < graph->kernel_count; p++)
     if (of->phases[p].fixed_bytes + batch * of->phases[p].sample_bytes >
         wafer_machine_core_budget(machine))
       return UINT64_MAX;
-  return (group_cycles(of, graph->kernel_count, batch) + batch - 1) / batch;
+  return (size_group_cycles(machine, of, graph->kernel_count, batch) + batch - 1) / batch;
 }
 
 static wafer_status size_all(streaming *s, bool *fits) {
@@ -87,7 +74,8 @@ static wafer_status size_once(streaming *s, uint32_t keeps, const wafer_shape_po
   out->cost.fits = fits;
   out->cost.why_not = fits ? "" : out->refusal.why;
   if (!fits) return WAFER_OK;
-  out->cost.latency_cycles = group_cycles(out, graph->kernel_count, s->batch);
+  WAFER_TRY(size_ahead(s));
+  out->cost.latency_cycles = size_group_cycles(s->ctx->machine, out, graph->kernel_count, s->batch);
   out->cost.interval_cycles = (out->cost.latency_cycles + s->batch - 1) / s->batch;
   return WAFER_OK;
 }

@@ -55,6 +55,14 @@ bool held_stays(const streaming *s, const wafer_graph_kernel *kernel, const wafe
 wafer_status held_update(streaming *s, uint32_t k, const wafer_kernel_body *body,
                          const wafer_shape_point *point);
 
+/* ---- When weights leave MemoryX: size_ahead.c ---- */
+
+/* Chooses it for every phase of a sizing that fits. */
+wafer_status size_ahead(streaming *s);
+/* Cycles of the phases, `batch` samples resident. */
+uint64_t size_group_cycles(const wafer_machine *machine, const sizing *of, uint32_t phases,
+                           uint64_t batch);
+
 /* ---- One phase: size_phase.c ---- */
 
 /* Chooses the shape and the buffers of kernel k, which becomes the next phase; without one that

@@ -18,7 +18,7 @@ irdl.dialect @wafer {
     irdl.attributes {"from" = %from, "to" = %to, "route" = %route, "color" = %color,
                      "words" = %words, "cycles" = %cycles, "latency" = %latency, "depth" = %depth}
   }
-  // Brings the weights of a phase to their cores, once per session.
+  // Brings the weights of a phase to their cores, ahead of it.
   irdl.operation @load {
     %phase = irdl.base "#builtin.integer"
     irdl.attributes {"phase" = %phase}

@@ -18,13 +18,12 @@ typedef struct fabric_launch {
   wafer_fabric_stats stats; /* of its last run */
 } fabric_launch;
 
-/* The time of a run. Launches of actions follow each other; the weights of a phase arrive while the
- * phase before computes. */
+/* The time of a run. Launches of actions follow each other; the weights of a phase arrive while
+ * phases before compute. */
 typedef struct fabric_clock {
   uint64_t now;     /* end of the last action */
   uint64_t start;   /* of the phase */
   uint64_t memoryx; /* free from here on */
-  uint64_t weights; /* of the next kernel: all there */
   uint32_t phase;
 } fabric_clock;
 
@@ -82,6 +81,7 @@ struct session_fabric {
   uint64_t *struck; /* per fault: the cycle; UINT64_MAX: not yet */
   wafer_run_stats stats;
   uint64_t *kernel_busy, *phase_cycles, *stream_busy;
+  uint64_t *armed; /* streaming: when the weights of each phase are all there */
 };
 
 wafer_status session_fabric_no_memory(const session_fabric *s);

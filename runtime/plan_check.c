@@ -140,10 +140,22 @@ static wafer_status check_launch(const plan_check *c, uint32_t index) {
   if (launch->slowest != WAFER_NONE && launch->slowest >= plan->kernel_count)
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "launch %u names kernel %u, the plan has %u",
                       index, launch->slowest, plan->kernel_count);
-  if (index > 0 && launch->phase < plan->launches[index - 1].phase)
-    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
-                      "launch %u is of phase %u, the one before of phase %u", index, launch->phase,
-                      plan->launches[index - 1].phase);
+  return WAFER_OK;
+}
+
+/* Phases follow each other, and so do their loads, each ahead of what its phase does. */
+static wafer_status check_launches(const plan_check *c) {
+  uint32_t loaded = 0, worked = 0;
+  for (uint32_t i = 0; i < c->plan->launch_count; i++) {
+    WAFER_TRY(check_launch(c, i));
+    const wafer_launch *launch = &c->plan->launches[i];
+    bool load = launch->kind == WAFER_LAUNCH_load;
+    if (launch->phase < worked || (load && launch->phase < loaded))
+      return wafer_fail(c->diag, wafer_at_file(c->file), WAFER_BAD_INPUT,
+                        "launch %u is of phase %u, one before of phase %u", i, launch->phase,
+                        load && loaded > worked ? loaded : worked);
+    *(load ? &loaded : &worked) = launch->phase;
+  }
   return WAFER_OK;
 }
 
@@ -160,8 +172,7 @@ static wafer_status check_all(plan_check *c) {
   WAFER_TRY(plan_check_functions(c));
   WAFER_TRY(plan_check_host_functions(c));
   WAFER_TRY(plan_check_training(c));
-  for (uint32_t i = 0; i < c->plan->launch_count; i++) WAFER_TRY(check_launch(c, i));
-  return WAFER_OK;
+  return check_launches(c);
 }
 
 wafer_status wafer_plan_check(const wafer_diag *diag, const char *file, const wafer_plan *plan) {

@@ -131,12 +131,13 @@ static bool allocate(session_fabric *s) {
   s->kernel_busy = WAFER_NEW(s->arena, uint64_t, plan->kernel_count);
   s->stream_busy = WAFER_NEW(s->arena, uint64_t, plan->stream_count);
   s->phase_cycles = WAFER_NEW(s->arena, uint64_t, plan->phase_count);
+  s->armed = WAFER_NEW(s->arena, uint64_t, plan->phase_count);
   size_t cores = (size_t)plan->machine->width * plan->machine->height;
   s->marks.part = calloc(cores, sizeof *s->marks.part);
   s->marks.done = calloc(cores, sizeof *s->marks.done);
   if (!s->marks.part || !s->marks.done) return false;
   if (!s->staging || !s->launches || !s->stored || !s->kernel_busy || !s->stream_busy ||
-      !s->phase_cycles)
+      !s->phase_cycles || !s->armed)
     return false;
   for (uint32_t i = 0; i < s->function->input_count; i++)
     if (!make_stored(s, s->function->inputs[i])) return false;

@@ -220,6 +220,7 @@ wafer_status session_fabric_run(session_fabric *s, const wafer_view *inputs, boo
   memset(s->kernel_busy, 0, s->plan->kernel_count * sizeof *s->kernel_busy);
   memset(s->stream_busy, 0, s->plan->stream_count * sizeof *s->stream_busy);
   memset(s->phase_cycles, 0, s->plan->phase_count * sizeof *s->phase_cycles);
+  memset(s->armed, 0, s->plan->phase_count * sizeof *s->armed);
   s->stats.hops = s->stats.elements = 0;
   session_fabric_load_clear(s);
   s->stats.samples = samples;

@@ -16,15 +16,16 @@ static const wafer_action *action_of(const session_fabric *s, const fabric_launc
 
 /* ---- streaming ---- */
 
-/* Weights of a phase stand before its actions and behind those of the phase before, with which they
- * share the time. */
+/* Weights of a phase stand before its actions and behind those of the phase with which they leave,
+ * with which they share the time. */
 uint64_t session_fabric_start(const session_fabric *s, fabric_clock *c, const fabric_launch *l) {
   if (l->of->kind == WAFER_LAUNCH_load) return later(c->memoryx, c->start);
   if (l->of->phase != c->phase) {
     c->phase = l->of->phase;
     c->start = c->now;
   }
-  return action_of(s, l)->kind == WAFER_ACTION_kernel ? later(c->now, c->weights) : c->now;
+  return action_of(s, l)->kind == WAFER_ACTION_kernel ? later(c->now, s->armed[l->of->phase])
+                                                      : c->now;
 }
 
 void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch *l) {
@@ -33,7 +34,7 @@ void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch
   if (l->of->kind == WAFER_LAUNCH_load) {
     session_fabric_watch_launch(s, l, cycles);
     c->memoryx = s->start + cycles;
-    c->weights = c->memoryx + m->memoryx_latency_cycles + m->edge_latency_cycles;
+    s->armed[l->of->phase] = c->memoryx + m->memoryx_latency_cycles + m->edge_latency_cycles;
     return;
   }
   const wafer_action *a = action_of(s, l);

@@ -4,9 +4,9 @@
  * bandwidth left, and the target's buffer has room; it ends `cycles` later and has arrived
  * `latency` after that. A kernel starts a sample when all inputs have arrived, its replica is free,
  * and its outputs' buffer has room; every replica has buffers of its own. Phases follow each other;
- * weights that stream in for a phase may arrive from the start of the phase before; those that pass
- * in slices have no room before their phase, and arrive while their kernel works. Time 0 is when
- * everything that `load` steps bring
+ * weights that stream in for a phase may arrive from the start of the phase before, or of the one
+ * that a load step of theirs stands before; those that pass in slices have no room before their
+ * phase, and arrive while their kernel works. Time 0 is when all that a pipeline's load steps bring
  * is in place. */
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +27,9 @@ typedef struct event {
 
 typedef struct part {
   uint32_t phase, first, last; /* events */
+  uint32_t armed; /* weight streaming: the part with which its weights may start; NONE: the one
+                     before */
+  uint64_t start;
 } part;
 
 /* When something shared is taken: the latest stretches, apart and in order. What is asked for later
@@ -49,14 +52,14 @@ typedef struct line {
   uint32_t event_count, part_count, window;
   part *parts;
   uint32_t *output; /* per output: the event that brings it to the edge */
-  bool *loaded;
+  bool *loaded;     /* a pipeline's phase: by a load step */
   turns edge_in, edge_out, memoryx;
-  uint64_t exchange;              /* weight streaming: values change their layout one by one */
-  const part *part;               /* being run */
-  uint64_t previous_start, start; /* of the phase before, of the phase */
-  uint64_t samples, half;         /* of the train, of its last half */
-  uint64_t mark;                  /* when the last sample before the last half finished */
-  uint64_t last;                  /* when the last sample finished */
+  uint64_t exchange;      /* weight streaming: values change their layout one by one */
+  const part *part;       /* being run */
+  uint64_t armed, start;  /* when weights of the phase may start; the phase itself */
+  uint64_t samples, half; /* of the train, of its last half */
+  uint64_t mark;          /* when the last sample before the last half finished */
+  uint64_t last;          /* when the last sample finished */
 } line;
 
 static wafer_status no_memory(const line *l) {
@@ -201,17 +204,20 @@ static wafer_status link_all(line *l) {
   l->parts = WAFER_NEW(l->arena, part, l->function->step_count);
   l->output = WAFER_NEW(l->arena, uint32_t, l->function->output_count);
   l->loaded = WAFER_NEW(l->arena, bool, plan->phase_count);
-  if (!l->events || !l->parts || !l->output || !l->loaded ||
+  uint32_t *early = WAFER_NEW(l->arena, uint32_t, plan->phase_count); /* 1 + the part */
+  if (!l->events || !l->parts || !l->output || !l->loaded || !early ||
       !held_init(&h, l->arena, plan, l->function))
     return no_memory(l);
   for (uint32_t i = 0; i < l->function->step_count; i++) {
     const wafer_step *step = &l->function->steps[i];
     if (step->kind == WAFER_STEP_load) {
-      l->loaded[step->phase] = true;
+      l->loaded[step->phase] = plan->mode == WAFER_MODE_pipelined;
+      early[step->phase] = l->part_count + 1;
       continue;
     }
     part *p = &l->parts[l->part_count++];
     p->phase = step->phase;
+    p->armed = early[step->phase] ? early[step->phase] - 1 : WAFER_NONE;
     WAFER_TRY(link_part(l, &h, p));
     WAFER_TRY(link_users(l, p));
   }
@@ -315,8 +321,7 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
   const wafer_stream *t = e->stream;
   const wafer_machine *m = l->plan->machine;
   bool weight = t->from.where == WAFER_AT_memoryx;
-  uint64_t start =
-      later(ready(l, e, sample), weight && t->depth > 0 ? l->previous_start : l->start);
+  uint64_t start = later(ready(l, e, sample), weight && t->depth > 0 ? l->armed : l->start);
   uint64_t shared = 0;
   if (weight && sample != base) { /* weights come once per group */
     e->done[sample % l->window] = at(l, e->done, sample - 1);
@@ -374,9 +379,10 @@ static void finish(line *l, uint64_t sample, uint32_t output, uint64_t time) {
   if (sample + 1 == l->samples) l->last = later(l->last, time);
 }
 
-static void run_part(line *l, const part *p, uint64_t base, uint64_t count) {
-  uint64_t end = l->start;
+static void run_part(line *l, part *p, uint64_t before, uint64_t base, uint64_t count) {
+  uint64_t end = p->start = l->start;
   l->part = p;
+  l->armed = p->armed == WAFER_NONE ? before : l->parts[p->armed].start;
   for (uint64_t s = base; s < base + count; s++) {
     for (uint32_t i = p->first; i < p->last; i++) {
       event *e = &l->events[i];
@@ -392,7 +398,6 @@ static void run_part(line *l, const part *p, uint64_t base, uint64_t count) {
         finish(l, s, i, at(l, l->events[l->output[i]].done, s));
   }
   if (base == 0 && l->out->phase_cycles) l->out->phase_cycles[p->phase] = end - l->start;
-  l->previous_start = l->start;
   l->start = end;
 }
 
@@ -431,9 +436,11 @@ static wafer_status run_train(line *l) {
   uint64_t batch = plan->mode == WAFER_MODE_streaming && plan->batch ? plan->batch : 1;
   uint64_t group = plan->mode == WAFER_MODE_streaming ? batch : l->samples;
   WAFER_TRY(link_all(l));
+  uint64_t before = 0; /* start of the part before */
   for (uint64_t base = 0; base < l->samples; base += group) {
     uint64_t count = l->samples - base < group ? l->samples - base : group;
-    for (uint32_t i = 0; i < l->part_count; i++) run_part(l, &l->parts[i], base, count);
+    for (uint32_t i = 0; i < l->part_count; before = l->parts[i++].start)
+      run_part(l, &l->parts[i], before, base, count);
   }
   conclude(l, batch);
   follow_programs(l);
@@ -476,10 +483,11 @@ static wafer_status run_unit(const wafer_diag *diag, const wafer_plan *plan, uin
 
 /* --- functions of the host */
 
-/* Cycles until the weights of its `load` steps are there: each call brings them anew, since other
- * functions ran on the same cores in between. */
+/* Cycles until the weights of a pipeline's `load` steps are there: each call brings them anew,
+ * since other functions ran on the same cores in between. */
 static uint64_t load_cycles(const wafer_plan *plan, const wafer_function *f) {
   uint64_t bytes = 0;
+  if (plan->mode != WAFER_MODE_pipelined) return 0;
   for (uint32_t i = 0; i < f->step_count; i++) {
     if (f->steps[i].kind != WAFER_STEP_load) continue;
     const wafer_phase *phase = &plan->phases[f->steps[i].phase];

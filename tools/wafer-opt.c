@@ -15,7 +15,7 @@ static const char usage[] =
     "                        MLIR's own work too (canonicalize, cse). Nothing: parse and print\n"
     "  --machine=NAME|FILE   the wafer to compile for (wse2)\n"
     "  --mode=MODE           auto, pipelined or streaming (auto)\n"
-    "  --batch=N             samples resident together when streaming (1)\n"
+    "  --batch=N|auto        samples resident together when streaming (1)\n"
     "  --dtype=TYPE          how cores hold floats: f32 or f16 (f32)\n"
     "  --train=LOSS          a training step with this loss, such as mse; --train=LOSS:OUTPUT\n"
     "  --recompute=WHAT      of the activations: auto, none or all (auto)\n"

@@ -40,7 +40,7 @@ typedef struct wafer_graph_kernel {
   const uint32_t *inputs, *outputs; /* values */
   bool sized, placed;
   wafer_split split;
-  uint32_t slabs, replicas, phase;
+  uint32_t slabs, replicas, ahead, phase;
   wafer_rect rect;
 } wafer_graph_kernel;
 

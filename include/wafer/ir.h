@@ -5,16 +5,15 @@
  * (passes/wafer.irdl.mlir), where and when. docs/dialects.md is their reference.
  *
  * Stages of a module
- *   imported   one func.func @main of nn ops. Arguments carry {wafer.name}, results {wafer.name}.
- *              Weights are nn.weight {name}, bytes in the weight table.
- *   fused      @main calls kernels: `func.func private @k(...)` with {wafer.family, wafer.anchor};
- * nn ops in
- *              @main are only nn.weight. A kernel's weights are arguments of the call.
- *   placed     kernels also carry {wafer.phase, wafer.rows, wafer.cols, wafer.rect, wafer.replicas,
- *              wafer.depths, wafer.slabs}; the module {wafer.mode, wafer.batch, wafer.storage, and
- * the cost of both modes}. routed     every operand of a call comes from a wafer.stream, unless the
- * value already lies there. scheduled  @main is a sequence: wafer.load, wafer.phase, streams and
- * calls, wafer.free.
+ * - imported: one func.func @main of nn ops. Arguments carry {wafer.name}, results {wafer.name}.
+ *   Weights are nn.weight {name}, bytes in the weight table.
+ * - fused: @main calls kernels: `func.func private @k(...)` with {wafer.family, wafer.anchor}; its
+ *   only nn ops are nn.weight. A kernel's weights are arguments of the call.
+ * - placed: kernels also carry {wafer.phase, wafer.rows, wafer.cols, wafer.rect, wafer.replicas,
+ *   wafer.depths, wafer.slabs} and may carry {wafer.ahead}; the module {wafer.mode, wafer.batch,
+ *   wafer.storage, and the cost of both modes}.
+ * - routed: every operand of a call comes from a wafer.stream, unless the value already lies there.
+ * - scheduled: @main is a sequence: wafer.load, wafer.phase, streams and calls, wafer.free.
  *
  * Each attribute has one writer pass and one accessor pair here; passes/ir*.c alone spell its name.
  */
@@ -222,6 +221,9 @@ void wafer_ir_set_replicas(MlirOperation func, uint32_t replicas);
 /* One depth per input, then the outputs'; `count` is the number of inputs + 1. */
 bool wafer_ir_get_depths(MlirOperation func, uint32_t count, uint32_t *depths); /* size */
 void wafer_ir_set_depths(MlirOperation func, uint32_t count, const uint32_t *depths);
+/* Weight streaming: how many phases before its own weights leave MemoryX; unset: one. */
+bool wafer_ir_get_ahead(MlirOperation func, uint32_t *ahead); /* size */
+void wafer_ir_set_ahead(MlirOperation func, uint32_t ahead);
 bool wafer_ir_get_phase(MlirOperation func, uint32_t *phase); /* place */
 void wafer_ir_set_phase(MlirOperation func, uint32_t phase);
 bool wafer_ir_get_rect(MlirOperation func, wafer_rect *rect); /* place, or size if it searched */

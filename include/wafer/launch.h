@@ -3,7 +3,7 @@
  * they lie in a file.
  *
  * - Streaming: each action of a phase is a launch of its own, on memories that stay; the weight
- *   streams of a phase are one launch, which the report overlaps with the phase before.
+ *   streams of a phase are one launch, which the report overlaps with the phases before.
  * - Pipelined: one launch brings the weights, one runs every kernel and stream of the phase over a
  *   train of samples. */
 #ifndef WAFER_LAUNCH_H

@@ -142,7 +142,7 @@ typedef struct wafer_phase {
 /* Later kinds (repeat, store-gradient, sum, update, bind-state) join this table with the features
  * that need them. STEP(name, summary) */
 #define WAFER_STEP_MAP(X)                                                                          \
-  X(load, "weights of a phase from MemoryX to their cores, once per session")                      \
+  X(load, "weights of a phase from MemoryX to their cores, ahead of it")                           \
   X(phase, "run a phase on a group of samples")                                                    \
   X(host, "one host operator over values at the edge")                                             \
   X(call, "another function of the plan")                                                          \
@@ -164,20 +164,19 @@ typedef enum wafer_step_kind {
  * at the edge, host values among them. Its bodies are functions of larger index, so that no call
  * can come back; a value is made in one place of the plan.
  *
- * load: runs the weight streams of `phase` (their `from` is MemoryX) ahead of everything; the phase
- * then finds the holdings and its own pass over those streams is skipped. phase: runs it for every
- * sample of the group. Pipelined: load, phase. Streaming: phases alone, weight streams overlap the
- * previous phase.
- * host: outputs = op(inputs, attrs). call: outputs = bodies[0](inputs).
- * if: outputs = bodies[inputs[0] ? 0 : 1](inputs[1..]).
- * loop: inputs are the most trips and the condition (WAFER_NONE: none), `carried` values, captures;
- * the body takes trip, condition, carried values, captures and gives condition, carried values,
- * slices; outputs are the carried values, then the slices stacked along a new first dim.
- * scan: inputs are `carried` values, the tensors to be cut (as many as attribute scan_input_axes
- * has entries), captures; the body takes carried values, slices, captures and gives carried values,
- * slices.
- * fit: outputs = bodies[i](inputs), the first i whose inputs of static type are those.
- * map: inputs are `carried` sequences, or tensors that stay as they are, then captures. */
+ * load: runs the weight streams of `phase` (their `from` is MemoryX); the phase then finds the
+ * holdings and its own pass over those streams is skipped. phase: runs it for every sample of the
+ * group. Pipelined: load, phase. Streaming: a phase's weight streams overlap the phase before it,
+ * or all from the one on that a load step of theirs stands before; they come for every group. host:
+ * outputs = op(inputs, attrs). call: outputs = bodies[0](inputs). if: outputs = bodies[inputs[0] ?
+ * 0 : 1](inputs[1..]). loop: inputs are the most trips and the condition (WAFER_NONE: none),
+ * `carried` values, captures; the body takes trip, condition, carried values, captures and gives
+ * condition, carried values, slices; outputs are the carried values, then the slices stacked along
+ * a new first dim. scan: inputs are `carried` values, the tensors to be cut (as many as attribute
+ * scan_input_axes has entries), captures; the body takes carried values, slices, captures and gives
+ * carried values, slices. fit: outputs = bodies[i](inputs), the first i whose inputs of static type
+ * are those. map: inputs are `carried` sequences, or tensors that stay as they are, then captures.
+ */
 typedef struct wafer_step {
   wafer_step_kind kind;
   uint32_t phase;   /* load, phase; else WAFER_NONE */

@@ -1,5 +1,6 @@
 /* passes/size*.c, curves.c: sizing both modes, on the machine that ships as small16. */
 #include "passes/size_layouts.h"
+#include "passes/size_streaming.h"
 #include "passes/streams.h"
 
 #include <CUnit/CUnit.h>
@@ -278,6 +279,51 @@ static void batches_pay(void) {
   teardown(&f);
 }
 
+/* Matrix products of 64 x 64 in a row, far shorter than the way from MemoryX; all by weights of
+ * their own, or by one. */
+static const char *products(char *text, size_t bytes, uint32_t count, bool shared) {
+  size_t at = (size_t)snprintf(text, bytes,
+                               "func.func @main(%%v0: tensor<64x64xf32>) -> tensor<64x64xf32> {\n");
+  for (uint32_t i = 0; i < count && (!shared || i == 0); i++)
+    at += (size_t)snprintf(text + at, bytes - at,
+                           "  %%w%u = \"nn.weight\"() {name = \"w%u\"} : () -> tensor<64x64xf32>\n",
+                           i, i);
+  for (uint32_t i = 0; i < count; i++)
+    at += (size_t)snprintf(text + at, bytes - at,
+                           "  %%v%u = \"nn.matmul\"(%%v%u, %%w%u) : (tensor<64x64xf32>, "
+                           "tensor<64x64xf32>) -> tensor<64x64xf32>\n",
+                           i + 1, i, shared ? 0 : i);
+  snprintf(text + at, bytes - at, "  return %%v%u : tensor<64x64xf32>\n}\n", count);
+  return text;
+}
+
+static void short_layers_arrive_in_groups(void) {
+  char text[8192];
+  fixture f;
+  sizing s;
+  setup(&f, "wse2", products(text, sizeof text, 12, false));
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
+  CU_ASSERT_TRUE_FATAL(s.cost.fits);
+  CU_ASSERT(s.kernels[11].ahead > 1);
+  for (uint32_t k = 1; k < f.graph.kernel_count; k++) /* in the order of their phases */
+    CU_ASSERT(k - s.kernels[k].ahead >= k - 1 - s.kernels[k - 1].ahead || k <= s.kernels[k].ahead);
+  for (uint32_t k = 0; k < f.graph.kernel_count; k++) s.kernels[k].ahead = 1;
+  uint64_t one = size_group_cycles(f.ctx.machine, &s, f.graph.kernel_count, 1);
+  CU_ASSERT(s.cost.latency_cycles < one / 2);
+  teardown(&f);
+}
+
+/* It ends with each phase that uses it. */
+static void a_weight_is_not_two_phases_early(void) {
+  char text[8192];
+  fixture f;
+  sizing s;
+  setup(&f, "wse2", products(text, sizeof text, 6, true));
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
+  for (uint32_t k = 0; k < f.graph.kernel_count; k++) CU_ASSERT_EQUAL(s.kernels[k].ahead, 1);
+  teardown(&f);
+}
+
 static void refusals_name_the_kernel(void) {
   static const char text[] =
       "func.func @main(%x: tensor<1x2048xf32>) -> tensor<1x2048xf32> {\n"
@@ -388,6 +434,8 @@ CU_TestInfo tests_size[] = {
     {"values that skip kernels wait", skips_are_deep},
     {"the edge bounds a pipeline", the_edge_bounds},
     {"batches pay in streaming", batches_pay},
+    {"short layers arrive in groups", short_layers_arrive_in_groups},
+    {"a weight is not two phases early", a_weight_is_not_two_phases_early},
     {"refusals name the kernel", refusals_name_the_kernel},
     {"factors of a product pass in slices", factors_pass_in_slices},
     {"the largest rectangle without dead cores", largest_rectangle},

@@ -91,6 +91,12 @@ static void streams_weights_ahead(void) {
   CU_ASSERT(t.latency_cycles == 115 + 15 + 60 + 15 && finish[0] == t.latency_cycles);
   f->relay.streams[RELAY_WEIGHT].cycles = 1000;
   CU_ASSERT(run(f, 1, NULL).latency_cycles == 1005 + 60 + 15);
+  f->relay.steps[2] = f->relay.steps[1]; /* loaded no earlier than with its own phase */
+  f->relay.steps[1] = (wafer_step){.kind = WAFER_STEP_load, .phase = 1};
+  f->relay.function.step_count = 3;
+  CU_ASSERT(run(f, 1, NULL).latency_cycles == 115 + 1005 + 60 + 15);
+  f->relay.steps[1] = f->relay.steps[2];
+  f->relay.function.step_count = 2;
   f->relay.plan.batch = 4;
   for (int i = 0; i < 2; i++) f->relay.kernels[i].body.output_depth = 4;
   f->relay.streams[RELAY_IN].depth = f->relay.streams[RELAY_HAND_OVER].depth = 4;
