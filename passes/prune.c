@@ -1,6 +1,6 @@
 /* Weights of matrix products lose their smallest magnitudes, as many as `sparsity` asks for; and
  * weights that have zeros enough are marked, so that the others alone stream. Without that option
- * and without masks none is: nobody loses the core programs of dense weights unasked.
+ * and without masks none is: nobody gets dealt layouts, and their exchanges, unasked.
  *
  * Convolutions stay as they are: their programs slide windows over dense weights. Of a model that
  * is trained nothing is marked for zeros it happens to have, since a sparse weight's zeros stay. */
