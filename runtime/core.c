@@ -182,15 +182,6 @@ static wafer_status run_control(wafer_fabric *f, uint32_t at, bool *issued, uint
   return run_scalar(f, at, code);
 }
 
-/* One of the units is at work until `end`; both at once are one core at work. */
-static void slot_used(wafer_fabric *f, fabric_core *core, uint64_t end) {
-  f->moved = true;
-  if (core->finish < f->now + 1) core->finish = f->now + 1;
-  if (end <= core->worked_to) return;
-  core->worked += end - (core->worked_to > f->now ? core->worked_to : f->now);
-  core->worked_to = end;
-}
-
 static void sooner(uint64_t *next, uint64_t cycle) {
   if (cycle < *next) *next = cycle;
 }
@@ -208,7 +199,8 @@ static wafer_status run_threads(wafer_fabric *f, uint32_t at, core_unit unit, ui
       WAFER_TRY(core_step(f, at, &core->threads[turn], unit, &stepped, next));
       if (!stepped) continue;
       core->turn[unit] = (uint8_t)(turn + 1);
-      slot_used(f, core, core->busy[unit]);
+      f->moved = true;
+      core_works(core, f->now, core->busy[unit]);
       sooner(next, core->busy[unit]);
       return WAFER_OK;
     }
@@ -226,12 +218,17 @@ static uint64_t control_next(const wafer_fabric *f, const fabric_core *core) {
 static wafer_status compute(wafer_fabric *f, uint32_t at, uint64_t *next) {
   fabric_core *core = &f->cores[at];
   uint32_t set = core->running & ~core->sending;
-  if (set) WAFER_TRY(run_threads(f, at, CORE_COMPUTES, set, next));
+  bool stepped;
+  if (core->patient)
+    WAFER_TRY(core_compute_patiently(f, at, &stepped, next));
+  else if (set)
+    WAFER_TRY(run_threads(f, at, CORE_COMPUTES, set, next));
   if (core->busy[CORE_COMPUTES] > f->now) return WAFER_OK;
   bool issued;
   WAFER_TRY(run_control(f, at, &issued, next));
   if (!issued) return WAFER_OK;
-  slot_used(f, core, f->now + 1);
+  f->moved = true;
+  core_works(core, f->now, f->now + 1);
   sooner(next, control_next(f, core));
   return WAFER_OK;
 }
@@ -240,6 +237,7 @@ wafer_status core_visit(wafer_fabric *f, uint32_t at, uint64_t *next) {
   fabric_core *core = &f->cores[at];
   *next = FABRIC_NEVER;
   if (core->stuck) return WAFER_OK;
+  if (core->patient) core_catch_up(f, at);
   if (core->pairs) WAFER_TRY(core_take_pairs(f, at, next));
   if (core->busy[CORE_COMPUTES] <= f->now)
     WAFER_TRY(compute(f, at, next));
@@ -249,5 +247,6 @@ wafer_status core_visit(wafer_fabric *f, uint32_t at, uint64_t *next) {
     sooner(next, core->busy[CORE_SENDS]);
   else if (core->sending)
     WAFER_TRY(run_threads(f, at, CORE_SENDS, core->sending, next));
+  if (core->running || core->patient) core_wait_patiently(f, at, next);
   return WAFER_OK;
 }

@@ -139,20 +139,31 @@ static bool inside(const wafer_fabric *f, uint32_t at, const core_thread *t, uin
   return low >= 0 && high <= f->cores[at].limit && even;
 }
 
-bool core_box_inside(const wafer_fabric *f, uint32_t at, const core_thread *t, uint32_t k) {
+bool core_box(const core_thread *t, uint32_t k, int32_t bytes[2]) {
   const wafer_operand *o = core_operand(t->code, k);
   int64_t low = t->address[k], high;
   for (uint32_t level = 0; level < WAFER_LEVELS; level++)
     low -= (int64_t)t->index[level] * o->stride[level];
-  int64_t bits = high = low;
+  high = low;
   for (uint32_t level = 0; level < WAFER_LEVELS; level++) {
     uint32_t extent = level == 3 ? t->inner : t->code->shape[level];
     int64_t way = extent ? (int64_t)(extent - 1) * o->stride[level] : 0;
     low += way < 0 ? way : 0;
     high += way < 0 ? 0 : way;
-    if (extent > 1) bits |= o->stride[level];
   }
-  return low >= 0 && high + t->bytes[k] <= f->cores[at].limit && (t->bytes[k] == 1 || !(bits & 1));
+  bytes[0] = (int32_t)low;
+  bytes[1] = (int32_t)(high + t->bytes[k]);
+  return low >= 0 && high <= INT32_MAX - t->bytes[k];
+}
+
+bool core_box_inside(const wafer_fabric *f, uint32_t at, const core_thread *t, uint32_t k) {
+  const wafer_operand *o = core_operand(t->code, k);
+  int32_t bytes[2];
+  if (!core_box(t, k, bytes) || bytes[1] > (int64_t)f->cores[at].limit) return false;
+  int64_t bits = bytes[0];
+  for (uint32_t level = 0; level < WAFER_LEVELS; level++)
+    if ((level == 3 ? t->inner : t->code->shape[level]) > 1) bits |= o->stride[level];
+  return t->bytes[k] == 1 || !(bits & 1);
 }
 
 static bool run_written(const wafer_fabric *f, uint32_t at, const core_thread *t, uint32_t k,

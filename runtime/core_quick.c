@@ -4,7 +4,7 @@
 
 #include "core_value.h"
 
-void core_quicken(const wafer_fabric *f, core_thread *t) {
+void core_quicken(const wafer_fabric *f, uint32_t at, core_thread *t) {
   const wafer_throughput *rate = core_rate(f->machine, t->code);
   uint32_t reads = 0;
   t->inputs = (uint8_t)core_inputs(t->code);
@@ -17,6 +17,7 @@ void core_quicken(const wafer_fabric *f, core_thread *t) {
     reads += k && o->kind == WAFER_OPERAND_memory; /* two of them may be in one bank */
   }
   t->quick = t->plain && t->fabric && t->step == 1 && rate->cycles <= rate->elements && reads < 2;
+  t->keeps = core_keeps(f, at, t);
 }
 
 bool core_quick_ready(wafer_fabric *f, fabric_core *core, const core_thread *t, uint64_t *next) {
@@ -63,18 +64,11 @@ static inline wafer_status store(wafer_fabric *f, uint32_t at, const core_thread
   return WAFER_OK;
 }
 
-wafer_status core_quick_element(wafer_fabric *f, uint32_t at, core_thread *t) {
-  float in[2] = {0}, result;
-  for (uint32_t k = 1; k <= t->inputs; k++) {
-    if (!(t->there >> k & 1)) {
-      WAFER_TRY(load(f, at, t, k, &in[k - 1]));
-      continue;
-    }
-    fabric_node *q = &f->nodes[t->queue[k]];
-    memcpy(&in[k - 1], &fabric_front(q)->word, sizeof in[0]);
-    fabric_pop(f, q);
-  }
-  result = t->adds ? in[0] + in[1] : in[0];
+/* The element, of which the words have come. */
+static inline wafer_status compute(wafer_fabric *f, uint32_t at, core_thread *t, float in[2]) {
+  for (uint32_t k = 1; k <= t->inputs; k++)
+    if (!(t->there >> k & 1)) WAFER_TRY(load(f, at, t, k, &in[k - 1]));
+  float result = t->adds ? in[0] + in[1] : in[0];
   if (t->there & 1) {
     uint32_t word;
     memcpy(&word, &result, sizeof word);
@@ -90,5 +84,60 @@ wafer_status core_quick_element(wafer_fabric *f, uint32_t at, core_thread *t) {
   }
   t->index[3]++;
   for (uint32_t k = 0; k <= t->inputs; k++) t->address[k] += t->stride[k];
+  return WAFER_OK;
+}
+
+wafer_status core_quick_element(wafer_fabric *f, uint32_t at, core_thread *t) {
+  float in[2] = {0};
+  for (uint32_t left = t->there & ~1u; left; left &= left - 1) {
+    uint32_t k = (uint32_t)__builtin_ctz(left);
+    fabric_node *q = &f->nodes[t->queue[k]];
+    memcpy(&in[k - 1], &fabric_front(q)->word, sizeof in[0]);
+    fabric_pop(f, q);
+  }
+  return compute(f, at, t, in);
+}
+
+wafer_status core_quick_keep(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t word) {
+  float in[2] = {0};
+  memcpy(&in[__builtin_ctz(t->there) - 1], &word, sizeof word);
+  f->stats.elements++;
+  return compute(f, at, t, in);
+}
+
+/* Nothing that happens on the core before the send has ended writes what it reads: control waits
+ * for it, and at most a patient microthread runs beside it. */
+static bool reads_alone(const fabric_core *core, const core_thread *t, uint32_t n) {
+  uint32_t self = 1u << t->code->thread, others = core->running & ~self;
+  if (core->state != CORE_JOIN || core->joined != t->code->thread || core->sending != self)
+    return false;
+  if (!others) return true;
+  if (!core->patient || others != 1u << (core->patient - 1)) return false;
+  int64_t first = t->address[1], last = first + (int64_t)(n - 1) * t->stride[1];
+  return (first < last ? last : first) + 4 <= core->kept[0] ||
+         (first < last ? first : last) >= core->kept[1];
+}
+
+uint32_t core_burst(wafer_fabric *f, uint32_t at, const core_thread *t) {
+  const fabric_node *q = &f->nodes[t->queue[0]];
+  uint32_t n = core_run_left(t), room = q->capacity - q->count;
+  if (f->single || f->faults || q->flags & FABRIC_PUSH_FLAGS) return 1;
+  if (n > room) n = room;
+  if (n < 2 || !reads_alone(&f->cores[at], t, n)) return 1;
+  for (uint32_t i = 1; i < n; i++)
+    if (fabric_wait_for(f, q, q->count + i) > i) n = i;
+  return core_run_there(f, at, t, 1, n) ? n : 1;
+}
+
+wafer_status core_quick_burst(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t n) {
+  const unsigned char *from = f->images[f->cores[at].router].data + t->address[1];
+  for (uint32_t i = 0; i < n; i++, from += t->stride[1]) {
+    uint32_t word;
+    memcpy(&word, from, sizeof word);
+    fabric_push(f, t->queue[0], word,
+                t->done + i + 1 == t->count ? t->code->control : WAFER_CONTROL_none,
+                1 + f->machine->ramp_cycles + i);
+  }
+  core_advance(t, n);
   return WAFER_OK;
 }

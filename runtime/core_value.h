@@ -35,7 +35,10 @@ core_class core_class_of(const wafer_instruction *code);
  * and, of an input, written. */
 bool core_run_there(const wafer_fabric *f, uint32_t core, const core_thread *thread, uint32_t k,
                     uint32_t n);
-/* All elements of operand k, from its first one on, are in the data. */
+/* The bytes that all elements of operand k, from its first one on, cover: from, below. False:
+ * beyond what an address can be. */
+bool core_box(const core_thread *thread, uint32_t k, int32_t bytes[2]);
+/* They are in the data. */
 bool core_box_inside(const wafer_fabric *f, uint32_t core, const core_thread *thread, uint32_t k);
 /* Input k may be read before the output is written, for n elements at once. */
 bool core_runs_apart(const core_thread *thread, uint32_t k, uint32_t n);

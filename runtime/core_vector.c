@@ -107,7 +107,7 @@ wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *c
   t->step = step_elements(f->machine, t);
   t->plain = is_plain(code);
   if (t->type == CORE_PAIRS) WAFER_TRY(core_begin_pairs(f, at, t));
-  core_quicken(f, t);
+  core_quicken(f, at, t);
   t->waits = to_wait_for(core, t);
   t->state = THREAD_BUSY;
   core->running |= 1u << code->thread;
@@ -298,20 +298,21 @@ static wafer_status try_train(wafer_fabric *f, uint32_t at, core_thread *t, bool
   return WAFER_OK;
 }
 
-/* One element, of a microthread that is quick. */
+/* One element, of a microthread that is quick; of a send as many as can go at once. */
 static wafer_status quick_step(wafer_fabric *f, uint32_t at, core_thread *t, core_unit unit,
                                bool *stepped, uint64_t *next) {
   fabric_core *core = &f->cores[at];
   if (!core_quick_ready(f, core, t, next)) return WAFER_OK;
   WAFER_TRY(try_train(f, at, t, stepped));
   if (*stepped) return WAFER_OK;
-  WAFER_TRY(core_quick_element(f, at, t));
-  t->done++;
-  f->stats.elements++;
+  uint32_t n = t->there == 1 && !t->adds ? core_burst(f, at, t) : 1;
+  WAFER_TRY(n > 1 ? core_quick_burst(f, at, t, n) : core_quick_element(f, at, t));
+  t->done += n;
+  f->stats.elements += n;
   *stepped = true;
-  core->busy[unit] = f->now + 1;
-  if (core->finish <= f->now) core->finish = f->now + 1;
-  if (t->done == t->count) core_end_instruction(core, t, f->now + 1);
+  core->busy[unit] = f->now + n;
+  if (core->finish < f->now + n) core->finish = f->now + n;
+  if (t->done == t->count) core_end_instruction(core, t, f->now + n);
   return WAFER_OK;
 }
 

@@ -218,6 +218,7 @@ static bool may_begin(wafer_fabric *f, fan *one, uint64_t ready) {
     twig *w = &f->twigs[i];
     const fabric_node *q = &f->nodes[w->node];
     uint64_t first = ready + w->shift;
+    if (q->to_core) core_catch_up(f, f->sites[w->node].core);
     if (q->count || !has_room(f, q, i == one->first ? f->now : first - w->latency)) return false;
     uint32_t left = q->to_core ? words_left(f, w, first) : MOST;
     if (left < one->left) one->left = left;

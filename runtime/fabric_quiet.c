@@ -80,8 +80,9 @@ typedef struct fabric_wait_link {
 } wait_link;
 
 /* What `one` waits for, if it is a core that only waits for words which are not there. */
-static bool waits_for(const wafer_fabric *f, wait_link one, wait_link *next) {
+static bool waits_for(wafer_fabric *f, wait_link one, wait_link *next) {
   const fabric_core *core = &f->cores[one.core];
+  core_catch_up(f, one.core);
   if (__builtin_popcount(core->running) != 1) return false;
   const core_thread *t = &core->threads[__builtin_ctz(core->running)];
   uint32_t taken = fabric_only_waits(core, t) ? fabric_taken(t) : FABRIC_NONE;
@@ -92,7 +93,8 @@ static bool waits_for(const wafer_fabric *f, wait_link one, wait_link *next) {
 }
 
 /* The first push of a core into its target, when no word comes to it before `arrival`. */
-static uint32_t push_after(const wafer_fabric *f, wait_link one, uint32_t arrival) {
+static uint32_t push_after(wafer_fabric *f, wait_link one, uint32_t arrival) {
+  core_catch_up(f, one.core);
   const fabric_core *core = &f->cores[one.core];
   uint32_t stage = f->stage_of[one.core];
   if (stage < f->stage_count && f->stages[stage].core == one.core) {

@@ -379,6 +379,23 @@ static void find_ask(wafer_fabric *f, uint32_t node) {
   q->hops = out->hops;
 }
 
+/* How many words a core may leave in an input before it is visited: there has to be room for those
+ * that come in until then. Words that come ahead of time, as they may where a queue passes another
+ * core, would need more than that. */
+static void find_patience(wafer_fabric *f) {
+  for (uint32_t i = 0; i < f->node_count; i++) {
+    const fabric_node *q = &f->nodes[i];
+    f->sites[i].patience = q->to_core && !q->outer && !q->by_switch ? q->capacity : 0;
+  }
+  for (uint32_t i = 0; i < f->out_count; i++) {
+    const fabric_out *out = &f->outs[i];
+    uint32_t capacity = f->nodes[out->node].capacity, *patience = &f->sites[out->node].patience;
+    bool ahead = i + 1 < f->out_count && f->nodes[f->outs[i + 1].node].filtered;
+    uint32_t most = ahead || capacity < out->latency ? 0 : capacity - out->latency;
+    if (*patience > most) *patience = most;
+  }
+}
+
 /* Queues at rest, in their own entries or in the pool. */
 static wafer_status fill_queues(builder *b) {
   wafer_fabric *f = b->f;
@@ -397,6 +414,7 @@ static wafer_status fill_queues(builder *b) {
     q->entries = q->capacity <= FABRIC_INLINE ? q->own : free_entries;
     if (q->capacity > FABRIC_INLINE && !q->gone) free_entries += q->capacity;
   }
+  find_patience(f);
   return WAFER_OK;
 }
 

@@ -147,11 +147,13 @@ static wafer_status loop(wafer_fabric *f) {
     if (!f->awake_count && !edge && f->now && fabric_rests(f)) {
       uint64_t next = next_wake(f);
       if (next == FABRIC_NEVER && fabric_end_fans(f)) next = next_wake(f);
+      if (next == FABRIC_NEVER && core_end_patience(f)) next = next_wake(f);
       if (next == FABRIC_NEVER) return fabric_settle(f);
       f->now = next;
     }
     if (f->now >> (FABRIC_STAMP_BITS - 2) != f->era) {
       f->era = f->now >> (FABRIC_STAMP_BITS - 2);
+      for (uint32_t at = 0; at < f->core_count; at++) core_catch_up(f, at);
       fabric_refresh(f);
     }
     WAFER_TRY(cycle(f));

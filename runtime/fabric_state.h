@@ -63,7 +63,10 @@ typedef struct fabric_node {
   uint32_t
       from; /* the queue before, or the switch that chooses it; FABRIC_NONE: a core or the host */
   uint32_t ask;
-  uint32_t to; /* of one that asks for its link at once: the queue beyond, cycles, hops */
+  union {
+    uint32_t to;       /* of one that asks for its link at once: the queue beyond, cycles, hops */
+    uint32_t patience; /* of a core's input: words in it that wake the core, at least */
+  };
   union {
     struct {
       uint16_t latency, hops;
@@ -106,6 +109,7 @@ typedef struct fabric_site {
   uint32_t reach;     /* cycles from a core's push into that queue until they may leave this one */
   uint16_t late, far; /* of a row: cycles and hops before its last queue, for core or host */
   uint32_t fan;       /* whose root it is */
+  uint32_t patience;  /* of a core's input: as above, at most; 0: every word wakes it */
   uint8_t port, color;
   bool used; /* a core has pushed into it */
 } fabric_site;
@@ -185,9 +189,10 @@ typedef struct core_thread {
   uint32_t queue[4];  /* out, in: node of a fabric operand */
   uint8_t bytes[4];   /* of an element */
   uint8_t state;
-  uint8_t type; /* core_class */
-  bool fabric;  /* it has an operand there */
-  bool plain;   /* f32 moves and sums, from memory and fabric to memory or fabric */
+  uint8_t type;    /* core_class */
+  bool fabric : 1; /* it has an operand there */
+  bool plain : 1;  /* f32 moves and sums, from memory and fabric to memory or fabric */
+  bool keeps : 1;  /* quick, from one queue to memory, and nothing on the way can trap */
   /* What costs a core least to emulate (core_quick.c): */
   bool quick; /* plain, an element a cycle whatever its addresses */
   bool adds;
@@ -218,7 +223,9 @@ typedef struct fabric_core {
   uint64_t busy[CORE_UNITS];        /* free from here on */
   uint64_t wake;                    /* when it is in the wheel */
   uint32_t running, sending; /* sets of microthreads; sending: of those, moves to the fabric */
-  uint32_t pc, thread_count;
+  uint32_t pc;
+  uint8_t patient; /* 1 + the microthread that takes its words when the core is visited for more
+                      than them (core_patience.c); 0: none */
   uint8_t state, joined, task_turn;
   uint8_t turn[CORE_UNITS];
   bool awake;    /* in the list of this cycle or the next */
@@ -238,6 +245,9 @@ typedef struct fabric_core {
 
   int32_t r[WAFER_CORE_REGISTERS];
   uint32_t *queue; /* node of each binding */
+  uint32_t thread_count;
+  uint32_t source; /* of the patient microthread: the queue, */
+  int32_t kept[2]; /* and the bytes of memory that it writes to: from, below */
   uint8_t refused; /* trains that would have begun here, one after another; to 6 */
   uint8_t pause;   /* sends that do not try one */
   bool fanned;     /* words that it waits for may have been written down in a fan */
@@ -345,6 +355,7 @@ struct wafer_fabric {
   bool single; /* wavelets one by one */
   bool counts; /* what links carry */
   bool failed; /* no memory for a bucket */
+  bool ends;   /* nothing is under way: nobody waits patiently any more */
   uint64_t shuffle;
   wafer_fabric_stats stats;
 };
@@ -364,6 +375,10 @@ static inline const fabric_entry *fabric_front(const fabric_node *q) {
 static inline uint32_t fabric_until(uint32_t stamp, uint32_t now) {
   int32_t ahead = (int32_t)((stamp - now) << (32 - FABRIC_STAMP_BITS)); /* drops what is above */
   return ahead > 0 ? (uint32_t)ahead >> (32 - FABRIC_STAMP_BITS) : 0;
+}
+/* The same, less than 0 when it has been. */
+static inline int64_t fabric_ahead(uint32_t stamp, uint32_t now) {
+  return (int32_t)((stamp - now) << (32 - FABRIC_STAMP_BITS)) >> (32 - FABRIC_STAMP_BITS);
 }
 /* Is the cycle of one of the two stamps yet to come? */
 static inline bool fabric_early(uint32_t a, uint32_t b, uint32_t now) {
@@ -427,15 +442,43 @@ wafer_status core_step(wafer_fabric *f, uint32_t core, core_thread *thread, core
                        bool *stepped, uint64_t *next);
 /* The step of a microthread that is quick: its one element, when the words and the room are there
  * (core_quick.c). Room and words are checked, values follow, both as core_step would. */
-void core_quicken(const wafer_fabric *f, core_thread *thread);
+void core_quicken(const wafer_fabric *f, uint32_t core, core_thread *thread);
 bool core_quick_ready(wafer_fabric *f, fabric_core *core, const core_thread *thread,
                       uint64_t *next);
 wafer_status core_quick_element(wafer_fabric *f, uint32_t core, core_thread *thread);
+/* The same for a word that has been taken already, by a microthread that keeps what comes. */
+wafer_status core_quick_keep(wafer_fabric *f, uint32_t core, core_thread *thread, uint32_t word);
+/* Elements of a send, in cycles one after the other from the present one on, whose words can go
+ * into the queue now because nothing can come in between; 1: only the one of this cycle. */
+uint32_t core_burst(wafer_fabric *f, uint32_t core, const core_thread *thread);
+wafer_status core_quick_burst(wafer_fabric *f, uint32_t core, core_thread *thread, uint32_t n);
+/* One of the units is at work in those cycles, which begin no earlier than those before; both at
+ * once are one core at work. */
+static inline void core_works(fabric_core *core, uint64_t start, uint64_t end) {
+  if (core->finish < end) core->finish = end;
+  if (end <= core->worked_to) return;
+  core->worked += end - (core->worked_to > start ? core->worked_to : start);
+  core->worked_to = end;
+}
 /* The values of one step of `elements`; pops and pushes (core_value.c). */
 wafer_status core_compute(wafer_fabric *f, uint32_t core, core_thread *thread, uint32_t elements,
                           uint32_t cost);
 /* The queue a program's colour is bound to; FABRIC_NONE: none. */
 uint32_t core_queue(const fabric_core *core, uint8_t color, bool output);
+
+/* ---- patience (core_patience.c) ---- */
+
+/* Could the microthread, which is quick, be patient? */
+bool core_keeps(const wafer_fabric *f, uint32_t core, const core_thread *thread);
+/* What a patient microthread would have taken before this cycle; who looks at a core, or at what is
+ * in its queues, asks for that first. */
+void core_catch_up(wafer_fabric *f, uint32_t core);
+/* A visit of a patient core: the word of this cycle. */
+wafer_status core_compute_patiently(wafer_fabric *f, uint32_t core, bool *stepped, uint64_t *next);
+/* The end of a visit: does somebody wait patiently from here on, and for how many words? */
+void core_wait_patiently(wafer_fabric *f, uint32_t core, uint64_t *next);
+/* Nobody else comes: those who have words are woken; false: nobody has. */
+bool core_end_patience(wafer_fabric *f);
 
 /* ---- trains (fabric_train.c) ---- */
 

@@ -89,9 +89,9 @@ static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint
   entry.ready = fabric_stamp(f->now + delay);
   q->entries[at] = entry;
   if (f->entered) f->entered[node]++;
-  if (q->to_core)
-    fabric_wake(f, f->sites[node].core, f->now + delay);
-  else if (q->at_edge)
+  if (q->to_core) {
+    if (q->count >= q->patience) fabric_wake(f, f->sites[node].core, f->now + delay);
+  } else if (q->at_edge)
     f->moved = true;
   else if (q->count == 1)
     ask(f, q, delay);

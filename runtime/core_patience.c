@@ -1,0 +1,137 @@
+/* Patience: a core whose one microthread takes words from a queue into its memory, a cycle each,
+ * is not woken by every word. As long as the queue has room for what may still come before a visit,
+ * nobody can tell when a word was taken: the slots that it leaves say from when on they are free.
+ * So words are taken when the core is visited for something else, when the queue could become full,
+ * or when the instruction has all of its words; each as of the cycle in which it would have been.
+ */
+#include "core_value.h"
+
+/* The one input that is on the fabric. */
+static uint32_t source_of(const core_thread *t) {
+  return t->queue[__builtin_ctz(t->there)];
+}
+
+bool core_keeps(const wafer_fabric *f, uint32_t at, const core_thread *t) {
+  bool from_one = t->there && !(t->there & 1) && !(t->there & (t->there - 1));
+  if (f->single || f->faults || !t->quick || !from_one || !core_box_inside(f, at, t, 0))
+    return false;
+  for (uint32_t k = 1; k <= t->inputs; k++)
+    if (!(t->there >> k & 1) && (t->inner != t->count || !core_run_there(f, at, t, k, t->inner)))
+      return false;
+  return f->sites[source_of(t)].patience > 0;
+}
+
+/* The cycle in which the front of the queue is taken, if nothing comes in between. */
+static uint64_t taken_at(const wafer_fabric *f, const fabric_core *core, const core_thread *t,
+                         const fabric_node *q) {
+  uint64_t at = f->now + (uint64_t)fabric_ahead(fabric_front(q)->stamp, (uint32_t)f->now);
+  if (at < t->ready) at = t->ready;
+  return at < core->busy[CORE_COMPUTES] ? core->busy[CORE_COMPUTES] : at;
+}
+
+/* The next visit, as far as the words in the queue say, and how many more bring it about. */
+static uint64_t due(wafer_fabric *f, const fabric_core *core, const core_thread *t) {
+  fabric_node *q = &f->nodes[core->source];
+  uint32_t left = t->count - t->done, most = f->sites[core->source].patience;
+  q->patience = left < most ? left : most;
+  if (q->count < q->patience) return FABRIC_NEVER;
+  uint64_t cycle = left ? taken_at(f, core, t, q) : t->ready;
+  return cycle > f->now ? cycle : f->now + 1;
+}
+
+/* The front, in a cycle of the past. */
+static void take(wafer_fabric *f, uint32_t at, core_thread *t, fabric_node *q, uint64_t cycle) {
+  fabric_core *core = &f->cores[at];
+  fabric_entry *slot = &q->entries[q->head];
+  uint32_t word = slot->word;
+  fabric_pop(f, q);
+  slot->stamp = fabric_stamp(cycle + q->credit);
+  f->failed |= core_quick_keep(f, at, t, word) != WAFER_OK;
+  core->busy[CORE_COMPUTES] = cycle + 1;
+  core->turn[CORE_COMPUTES] = core->patient;
+  core_works(core, cycle, cycle + 1);
+  if (++t->done == t->count) core_end_instruction(core, t, cycle + 1);
+}
+
+void core_catch_up(wafer_fabric *f, uint32_t at) {
+  fabric_core *core = &f->cores[at];
+  if (!core->patient) return;
+  core_thread *t = &core->threads[core->patient - 1];
+  fabric_node *q = &f->nodes[core->source];
+  uint32_t done = t->done;
+  while (t->state == THREAD_BUSY && q->count) {
+    uint64_t cycle = taken_at(f, core, t, q);
+    if (cycle >= f->now) break;
+    take(f, at, t, q, cycle);
+  }
+  if (t->done != done) fabric_wake(f, at, due(f, core, t));
+}
+
+/* Does control have nothing for the next cycle? What it waits for is in *next. */
+static bool control_waits(const wafer_fabric *f, const fabric_core *core, uint64_t *next) {
+  uint64_t until = core->resume;
+  if (core->state == CORE_IDLE)
+    return !(core->activated & ~core->blocked) && !fabric_woken_by_words(core);
+  if (core->state == CORE_JOIN) {
+    const core_thread *t = &core->threads[core->joined];
+    if (t->state == THREAD_BUSY) return true;
+    until = t->ready;
+  }
+  if (until <= f->now) return false;
+  if (until < *next) *next = until;
+  return true;
+}
+
+/* The microthread that can wait from here on: nobody else computes beside it. */
+static core_thread *who_waits(const wafer_fabric *f, const fabric_core *core) {
+  uint32_t set = core->running & ~core->sending;
+  if (!set || set & (set - 1) || f->ends) return NULL;
+  core_thread *t = &core->threads[__builtin_ctz(set)];
+  return t->keeps && !t->waits && t->done < t->count ? t : NULL;
+}
+
+void core_wait_patiently(wafer_fabric *f, uint32_t at, uint64_t *next) {
+  fabric_core *core = &f->cores[at];
+  core_thread *t = who_waits(f, core);
+  bool goes_on = t && core->patient == t->code->thread + 1 && core->source == source_of(t);
+  if (core->patient && !goes_on) { /* the visit that follows sees what else there is to do */
+    f->nodes[core->source].patience = 0;
+    core->patient = 0;
+    *next = f->now + 1;
+    return;
+  }
+  if (!t) return;
+  if (!goes_on) {
+    core->patient = (uint8_t)(t->code->thread + 1);
+    core->source = source_of(t);
+  }
+  if (!goes_on || !t->done) core_box(t, 0, core->kept);
+  core->still &= (uint8_t)~(1u << t->code->thread);
+  uint64_t cycle = due(f, core, t);
+  if (cycle < *next) *next = cycle;
+}
+
+wafer_status core_compute_patiently(wafer_fabric *f, uint32_t at, bool *stepped, uint64_t *next) {
+  fabric_core *core = &f->cores[at];
+  core_thread *t = &core->threads[core->patient - 1];
+  uint64_t word = FABRIC_NEVER; /* core_wait_patiently knows when it matters */
+  *stepped = false;
+  if (t->state == THREAD_BUSY) WAFER_TRY(core_step(f, at, t, CORE_COMPUTES, stepped, &word));
+  if (!*stepped) return WAFER_OK;
+  core->turn[CORE_COMPUTES] = core->patient;
+  core_works(core, f->now, f->now + 1);
+  if (!control_waits(f, core, next)) *next = f->now + 1;
+  return WAFER_OK;
+}
+
+bool core_end_patience(wafer_fabric *f) {
+  bool any = false;
+  f->ends = true;
+  for (uint32_t at = 0; at < f->core_count; at++) {
+    fabric_core *core = &f->cores[at];
+    if (!core->patient || !f->nodes[core->source].count) continue;
+    fabric_wake(f, at, f->now);
+    any = true;
+  }
+  return any;
+}
