@@ -136,8 +136,10 @@ static void drop_program(wafer_fabric *f) {
   free(f->filters);
   free(f->sites);
   free(f->pool);
-  for (uint32_t i = 0; i < FABRIC_TURNS; i++) free(f->turns[i].at);
-  free(f->masks);
+  for (uint32_t i = 0; i < FABRIC_TURNS; i++) {
+    free(f->turns[i].at);
+    free(f->masks[i]);
+  }
   free(f->outs);
   free(f->candidates);
   free(f->links);

@@ -442,11 +442,11 @@ static wafer_status add_filters(builder *b) {
 static wafer_status add_turns(builder *b) {
   wafer_fabric *f = b->f;
   uint32_t cycles = f->machine->hop_cycles;
-  f->turn_bits = cycles < 2 ? 1 : cycles < 4 ? 2 : 3;
-  f->turn_count = 1u << f->turn_bits;
-  f->masks = calloc((size_t)f->link_room * f->turn_count, sizeof *f->masks);
-  bool room = f->masks != NULL;
+  f->turn_count = cycles < 2 ? 2 : cycles < 4 ? 4 : FABRIC_TURNS;
+  bool room = true;
   for (uint32_t i = 0; i < f->turn_count; i++) {
+    f->masks[i] = calloc(f->link_room, sizeof *f->masks[i]);
+    room &= f->masks[i] != NULL;
     f->turns[i].at = malloc(f->link_room * sizeof *f->turns[i].at);
     room &= f->turns[i].at != NULL;
   }

@@ -312,10 +312,10 @@ struct wafer_fabric {
   uint32_t node_count, out_count, link_count, link_room, switch_count;
   uint64_t pool_count;
 
-  /* Per link, for the present cycle and the next ones: the candidates that ask for it, whose front
+  /* For the present cycle and the next ones, per link: the candidates that ask for it, whose front
    * could go then as far as they know. */
-  uint64_t *masks;
-  uint32_t turn_bits, turn_count;
+  uint64_t *masks[FABRIC_TURNS];
+  uint32_t turn_count;
   fabric_bucket turns[FABRIC_TURNS]; /* links that are asked for, by cycle */
   fabric_bucket bucket_of[FABRIC_BUCKETS];
   fabric_turn *turning; /* switches that a control wavelet passed */

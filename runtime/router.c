@@ -31,7 +31,7 @@ static inline uint32_t turn_of(const wafer_fabric *f, uint64_t cycle) {
 }
 
 static inline uint64_t *mask_of(const wafer_fabric *f, uint32_t link, uint32_t turn) {
-  return &f->masks[(uint64_t)link << f->turn_bits | turn];
+  return &f->masks[turn][link];
 }
 
 /* Some of a link's candidates ask for it in that turn. */
