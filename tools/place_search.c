@@ -6,11 +6,10 @@
 
 #include "place.h"
 
-#define SEARCH_SHARE 0.9 /* of the seconds or moves; the rest is for protocols, where they count   \
-                          */
-#define ADAPT_MOVES 64   /* what protocols count for, a kernel */
-#define SLOWER 40        /* times at which protocols are tried, at most */
-#define MOST_BOXES 3     /* layouts of a search that protocols are tried in */
+#define SEARCH_SHARE 0.85 /* of the seconds or moves; the rest is for protocols, if they count */
+#define ADAPT_MOVES 24    /* what protocols count for, a kernel */
+#define SLOWER 40         /* times at which protocols are tried, at most */
+#define MOST_BOXES 3      /* layouts of a search that protocols are tried in */
 
 /* What is left for protocols: so many tries, until then (0: any time). */
 typedef struct adapt_budget {
