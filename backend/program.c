@@ -83,13 +83,6 @@ void program_pack_like(spread *s, const spread *like) {
   pack(s, order);
 }
 
-static wafer_dtype stored_dtype(const wafer_kernel_body *body, uint32_t v) {
-  wafer_dtype dtype = wafer_body_type(body, v)->dtype;
-  bool stored = v < body->input_count;
-  for (uint32_t i = 0; i < body->output_count; i++) stored |= body->outputs[i] == v;
-  return stored ? wafer_stored_dtype(dtype, body->storage) : dtype;
-}
-
 /* Gives dim d room for what the anchor's windows reach beyond the parts. */
 static bool make_room(wafer_arena *arena, const wafer_kernel_body *body, const wafer_split *split,
                       wafer_rect rect, uint32_t d, spread *s) {
@@ -137,7 +130,7 @@ bool program_spread(wafer_arena *arena, const wafer_kernel_body *body, const waf
   wafer_pairs pairs = {0};
   if (v < body->input_count) pairs = wafer_kernel_pairs(body, split, v);
   if (pairs.lists) return pairs_spread(arena, &pairs, &layout, rect, out);
-  if (!spread_of_layout(arena, rect, &layout, &type->shape, stored_dtype(body, v), 0, out))
+  if (!spread_of_layout(arena, rect, &layout, &type->shape, wafer_body_dtype(body, v), 0, out))
     return false;
   const wafer_node *anchor = &body->nodes[body->anchor];
   if (has_windows(anchor->op) && anchor->operands[0] == v)
@@ -312,7 +305,7 @@ static wafer_status source(program *p, uint32_t node) {
 static bool lie_alike(const program *p, uint32_t a, uint32_t b) {
   wafer_layout left = wafer_kernel_value_layout(p->body, p->r->split, a);
   wafer_layout right = wafer_kernel_value_layout(p->body, p->r->split, b);
-  return stored_dtype(p->body, a) == stored_dtype(p->body, b) &&
+  return wafer_body_dtype(p->body, a) == wafer_body_dtype(p->body, b) &&
          wafer_shape_equal(&wafer_body_type(p->body, a)->shape,
                            &wafer_body_type(p->body, b)->shape) &&
          wafer_layout_equal(&left, &right);

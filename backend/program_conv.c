@@ -233,7 +233,7 @@ wafer_status program_conv(program *p, uint32_t node) {
   const wafer_node *n = &p->body->nodes[node];
   spread *out, *sums;
   WAFER_TRY(program_result(p, node, &out));
-  WAFER_TRY(program_sums(p, node, out, n->type.dtype, &sums));
+  WAFER_TRY(program_sums(p, node, out, wafer_sum_dtype(n->type.dtype), &sums));
   program_step step = program_step_of(node, sums, transposed(n) ? emit_transposed : emit_conv);
   step.extra = extra;
   WAFER_TRY(operands(p, node, out, &step));

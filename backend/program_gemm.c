@@ -196,7 +196,7 @@ wafer_status program_gemm(program *p, uint32_t node) {
   const wafer_type *type = &p->body->nodes[node].type;
   spread *out, *sums;
   WAFER_TRY(program_result(p, node, &out));
-  WAFER_TRY(program_sums(p, node, out, type->dtype, &sums));
+  WAFER_TRY(program_sums(p, node, out, wafer_sum_dtype(type->dtype), &sums));
   wafer_pairs pairs;
   program_step step = program_step_of(node, sums, emit);
   uint32_t sparse = pairs_operand(p, node, &pairs);

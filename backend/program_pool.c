@@ -113,7 +113,7 @@ wafer_status program_pool(program *p, uint32_t node) {
   sums = out;
   if (averages(n) && !wafer_dtype_is_float(n->type.dtype))
     return program_refuse(p, "an average of integers");
-  if (averages(n)) WAFER_TRY(program_sums(p, node, out, n->type.dtype, &sums));
+  if (averages(n)) WAFER_TRY(program_sums(p, node, out, wafer_sum_dtype(n->type.dtype), &sums));
   program_step step = program_step_of(node, sums, emit_pool);
   for (uint32_t d = 0; d < out->rank; d++) {
     spread_window w;

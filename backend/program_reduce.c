@@ -235,7 +235,7 @@ wafer_status program_reduce(program *p, uint32_t node) {
   if (is_arg(n)) return arg(p, node, out);
   bool mean = n->op == WAFER_OP_reduce_mean;
   if (mean && !wafer_dtype_is_float(n->type.dtype)) return program_refuse(p, "a mean of integers");
-  WAFER_TRY(program_sums(p, node, out, n->type.dtype, &sums));
+  WAFER_TRY(program_sums(p, node, out, wafer_sum_dtype(n->type.dtype), &sums));
   program_step fold = program_step_of(node, sums, emit_fold);
   fold.in_count = 1;
   WAFER_TRY(operand(p, node, out, &fold.in[0]));

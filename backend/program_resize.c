@@ -151,7 +151,7 @@ wafer_status program_resize(program *p, uint32_t node) {
   spread *out, *sums;
   program_link link[WAFER_MAX_RANK] = {{0}};
   WAFER_TRY(program_result(p, node, &out));
-  WAFER_TRY(program_sums(p, node, out, n->type.dtype, &sums));
+  WAFER_TRY(program_sums(p, node, out, wafer_sum_dtype(n->type.dtype), &sums));
   bool nearest = strcmp(wafer_attr_string(&n->attrs, WAFER_ATTR_mode), "nearest") == 0;
   if (!nearest && !wafer_dtype_is_float(n->type.dtype))
     return program_refuse(p, "integers are interpolated");
@@ -174,7 +174,7 @@ wafer_status program_resize(program *p, uint32_t node) {
     spread *work = WAFER_NEW(p->arena, spread, 1);
     if (!work) return program_no_memory(p);
     *work = *from;
-    work->dtype = n->type.dtype;
+    work->dtype = wafer_sum_dtype(n->type.dtype);
     work->dim[d] = out->dim[d];
     program_pack_like(work, from);
     WAFER_TRY(program_reserve(p, work, 4 * (int32_t)(step.in_count & 1), node));

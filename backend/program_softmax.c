@@ -82,7 +82,7 @@ static wafer_status fold(const softmax *x, program_operand from, wafer_core_op o
 static wafer_status make_rows(softmax *x) {
   program_link link[WAFER_MAX_RANK] = {{0}};
   int64_t extent[WAFER_MAX_RANK];
-  wafer_dtype dtype = x->p->body->nodes[x->node].type.dtype;
+  wafer_dtype dtype = wafer_sum_dtype(x->p->body->nodes[x->node].type.dtype);
   for (uint32_t d = 0; d < x->out->rank; d++) {
     extent[d] = d == x->axis ? 1 : x->out->dim[d].extent;
     if (d != x->axis) link[d] = program_like(&x->out->dim[d]);
@@ -132,7 +132,7 @@ wafer_status program_softmax(program *p, uint32_t node) {
   if (p->constant[n->operands[0]]) return program_refuse(p, "its operand is one constant");
   WAFER_TRY(program_operand_of(p, node, 0, link, 0, &from));
   WAFER_TRY(make_rows(&x));
-  WAFER_TRY(program_sums(p, node, x.out, n->type.dtype, &x.work));
+  WAFER_TRY(program_sums(p, node, x.out, wafer_sum_dtype(n->type.dtype), &x.work));
   WAFER_TRY(fold(&x, from, WAFER_CORE_max));
   WAFER_TRY(exponentials(&x, from));
   WAFER_TRY(fold(&x, program_own(x.work), WAFER_CORE_add));

@@ -162,11 +162,28 @@ static void map_operands(kernel_view *k) {
   }
 }
 
+/* Constants have the elements that the plan gives them. */
+static bool keeps_type(const wafer_kernel_body *body, uint32_t value) {
+  const wafer_node *made = &body->nodes[value - body->input_count];
+  bool keeps = made->op == WAFER_OP_cast || made->op == WAFER_OP_bitcast ||
+               wafer_op_is(made->op, WAFER_TRAIT_SOURCE);
+  for (uint32_t i = 0; i < body->node_count; i++)
+    keeps |= body->nodes[i].op == WAFER_OP_bitcast && body->nodes[i].operands[0] == value;
+  return keeps;
+}
+
+wafer_dtype wafer_body_dtype(const wafer_kernel_body *body, uint32_t value) {
+  wafer_dtype dtype = wafer_body_type(body, value)->dtype;
+  bool stored = value < body->input_count;
+  for (uint32_t i = 0; i < body->output_count; i++) stored |= body->outputs[i] == value;
+  if (stored) return wafer_stored_dtype(dtype, body->storage);
+  return keeps_type(body, value) ? dtype : wafer_sum_dtype(dtype);
+}
+
 static void note_types(kernel_view *k) {
   for (uint32_t v = 0; v < k->values; v++) {
     const wafer_type *type = kernel_type(k, v);
-    k->dtype[v] =
-        (uint8_t)(k->stored[v] ? wafer_stored_dtype(type->dtype, k->body->storage) : type->dtype);
+    k->dtype[v] = (uint8_t)wafer_body_dtype(k->body, v);
     k->bytes[v] = (uint8_t)wafer_dtype_bytes((wafer_dtype)k->dtype[v]);
     k->plain[v] = true;
     for (uint32_t d = 0; d < type->shape.rank; d++) {

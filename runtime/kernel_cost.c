@@ -95,7 +95,7 @@ static uint64_t between_bytes(const kernel_view *k) {
 static uint64_t accumulator_bytes(const kernel_view *k) {
   uint32_t anchor = k->body->anchor, result = kernel_result(k, anchor);
   if (!k->family[anchor]->accumulates || !k->stored[result]) return 0;
-  wafer_dtype sums = kernel_type(k, result)->dtype;
+  wafer_dtype sums = kernel_sums(k, result);
   if (kernel_dtype(k, result) == sums) return 0;
   uint64_t bytes = kernel_mul(kernel_tile_elements(k, result), wafer_dtype_bytes(sums));
   bool slices = k->body->output_depth == 0 && bytes > WAFER_SLICE_BYTES && !kernel_sums_wait(k);

@@ -131,6 +131,10 @@ static inline bool kernel_is_anchor(const kernel_view *k, uint32_t node) {
 static inline wafer_dtype kernel_dtype(const kernel_view *k, uint32_t value) {
   return (wafer_dtype)k->dtype[value];
 }
+/* Of the sums that make the value. */
+static inline wafer_dtype kernel_sums(const kernel_view *k, uint32_t value) {
+  return wafer_sum_dtype(kernel_type(k, value)->dtype);
+}
 static inline uint64_t kernel_tile_elements(const kernel_view *k, uint32_t value) {
   return k->elements[value];
 }

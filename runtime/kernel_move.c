@@ -231,7 +231,7 @@ static uint64_t resize_cycles(const kernel_view *k, uint32_t node) {
     elements = elements / (uint64_t)(k->tile[x][d] > 0 ? k->tile[x][d] : 1);
     elements = kernel_mul(elements, (uint64_t)k->tile[y][d]);
     cycles = kernel_add(cycles, kernel_mul(passes, one));
-    cycles = kernel_add(cycles, wafer_machine_cycles(k->machine, rate, kernel_type(k, y)->dtype,
+    cycles = kernel_add(cycles, wafer_machine_cycles(k->machine, rate, kernel_sums(k, y),
                                                      kernel_mul(elements, taps)));
   }
   return cycles;
@@ -351,12 +351,12 @@ static uint64_t scratch(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   uint32_t y = kernel_result(k, node), x = n->operands[0];
   if (n->op == WAFER_OP_resize) {
-    uint64_t bytes = wafer_dtype_bytes(kernel_type(k, y)->dtype);
+    uint64_t bytes = wafer_dtype_bytes(kernel_sums(k, y));
     for (uint32_t d = 0; d < n->type.shape.rank; d++) {
       int64_t from = x == k->windowed ? k->halo[d].reach : k->tile[x][d], to = k->tile[y][d];
       bytes = kernel_mul(bytes, (uint64_t)(from > to ? from : to));
     }
-    bool narrows = kernel_dtype(k, y) != kernel_type(k, y)->dtype;
+    bool narrows = kernel_dtype(k, y) != kernel_sums(k, y);
     return narrows ? kernel_mul(2, bytes) : bytes;
   }
   if (looks_up(k, node)) {

@@ -52,7 +52,7 @@ static uint64_t rest_cycles(const kernel_view *k, uint32_t node, uint32_t d) {
 static uint64_t scale_cycles(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   uint32_t result = kernel_result(k, node);
-  uint64_t cycles = kernel_over_tile(k, WAFER_RATE_mul, kernel_type(k, result)->dtype, result);
+  uint64_t cycles = kernel_over_tile(k, WAFER_RATE_mul, kernel_sums(k, result), result);
   uint64_t regions = 1;
   if (wafer_attr_int(&n->attrs, WAFER_ATTR_count_include_pad)) return cycles;
   for (uint32_t d = 2; d < n->type.shape.rank && kernel_is_anchor(k, node); d++)
@@ -66,7 +66,7 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
   uint32_t result = kernel_result(k, node);
   wafer_dtype dtype = kernel_dtype(k, n->operands[0]);
   bool average = n->op == WAFER_OP_average_pool;
-  bool widens = average && dtype != kernel_type(k, result)->dtype;
+  bool widens = average && dtype != kernel_sums(k, result);
   uint64_t cycles =
       kernel_over_tile(k, widens ? WAFER_RATE_convert : WAFER_RATE_move, dtype, result);
   for (uint32_t d = 2; d < n->type.shape.rank; d++)

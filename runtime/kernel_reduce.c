@@ -58,16 +58,16 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
   uint32_t x = n->operands[0], result = kernel_result(k, node);
   kernel_nest nest = {0};
   kernel_nest_tile(&nest, k, x, 0, kernel_type(k, x)->shape.rank);
-  uint64_t cycles = kernel_over_tile(k, WAFER_RATE_move, n->type.dtype, result);
+  uint64_t cycles = kernel_over_tile(k, WAFER_RATE_move, kernel_sums(k, result), result);
   if (is_arg(n)) return kernel_add(cycles, arg_cycles(k, &nest, x, result));
   cycles = kernel_add(cycles,
                       kernel_nest_cycles(k, wafer_op_get(n->op)->rate, kernel_dtype(k, x), &nest));
-  bool narrows = kernel_dtype(k, result) != n->type.dtype;
+  bool narrows = kernel_dtype(k, result) != kernel_sums(k, result);
   if (n->op == WAFER_OP_reduce_mean || narrows)
     cycles = kernel_add(
         cycles,
         kernel_over_tile(k, n->op == WAFER_OP_reduce_mean ? WAFER_RATE_mul : WAFER_RATE_convert,
-                         n->type.dtype, result));
+                         kernel_sums(k, result), result));
   return cycles;
 }
 

@@ -26,7 +26,7 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
   static const wafer_rate passes[] = {WAFER_RATE_add, WAFER_RATE_add, WAFER_RATE_exp,
                                       WAFER_RATE_add, WAFER_RATE_mul};
   uint32_t result = kernel_result(k, node);
-  wafer_dtype dtype = kernel_type(k, result)->dtype; /* between the passes it is not narrowed */
+  wafer_dtype dtype = kernel_sums(k, result); /* between the passes it is not narrowed */
   kernel_nest tile = {0}, rows = {0};
   uint64_t cycles = 0;
   kernel_nest_tile(&tile, k, result, 0, kernel_node(k, node)->type.shape.rank);
@@ -53,8 +53,7 @@ static uint64_t operations(const kernel_view *k, uint32_t node) {
 
 /* A number per row. */
 static uint64_t scratch(const kernel_view *k, uint32_t node) {
-  return kernel_mul(rows_of(k, node),
-                    wafer_dtype_bytes(kernel_type(k, kernel_result(k, node))->dtype));
+  return kernel_mul(rows_of(k, node), wafer_dtype_bytes(kernel_sums(k, kernel_result(k, node))));
 }
 
 const kernel_family kernel_family_softmax = {.operand = operand,

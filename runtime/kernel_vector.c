@@ -68,7 +68,7 @@ uint64_t kernel_over_tile(const kernel_view *k, wafer_rate rate, wafer_dtype dty
 
 uint64_t kernel_accumulators(const kernel_view *k, uint32_t node) {
   uint32_t result = kernel_result(k, node);
-  wafer_dtype dtype = kernel_type(k, result)->dtype;
+  wafer_dtype dtype = kernel_sums(k, result);
   uint64_t cycles = kernel_over_tile(k, WAFER_RATE_move, dtype, result);
   if (kernel_dtype(k, result) == dtype) return cycles;
   return kernel_add(cycles, kernel_over_tile(k, WAFER_RATE_convert, dtype, result));

@@ -228,6 +228,10 @@ wafer_dtype wafer_stored_dtype(wafer_dtype dtype, wafer_dtype storage) {
   return narrows ? WAFER_DTYPE_f16 : dtype;
 }
 
+wafer_dtype wafer_sum_dtype(wafer_dtype dtype) {
+  return dtype == WAFER_DTYPE_f16 || dtype == WAFER_DTYPE_bf16 ? WAFER_DTYPE_f32 : dtype;
+}
+
 size_t wafer_stored_bytes(wafer_dtype dtype, wafer_dtype storage) {
   return wafer_dtype_bytes(wafer_stored_dtype(dtype, storage));
 }

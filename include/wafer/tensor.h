@@ -27,6 +27,7 @@ size_t wafer_dtype_bytes(wafer_dtype dtype);     /* bytes of one element in host
  * bytes. */
 wafer_dtype wafer_stored_dtype(wafer_dtype dtype, wafer_dtype storage);
 size_t wafer_stored_bytes(wafer_dtype dtype, wafer_dtype storage);
+wafer_dtype wafer_sum_dtype(wafer_dtype dtype); /* of sums and steps between: f32 for f16, bf16 */
 const char *wafer_dtype_npy(wafer_dtype dtype);           /* "<f4", "" */
 const char *wafer_dtype_safetensors(wafer_dtype dtype);   /* "F32", "" */
 const char *wafer_dtype_mlir(wafer_dtype dtype);          /* "f32", "" */

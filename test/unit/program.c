@@ -375,6 +375,21 @@ static void test_phases(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Products of f16 tensors are summed in f32: an element is at most a step of f16 off, where sums of
+ * f16 are several. */
+static void test_f16_sums(void) {
+  static const char *const splits[] = {"", "cols2:4", "rows0:2 rows2:3"};
+  for (size_t i = 0; i < WAFER_COUNT(splits); i++) {
+    body_text b;
+    wafer_split split = split_text(splits[i]);
+    body_text_begin(&b, "gemm", "4x400xf16 400x6xf16");
+    CU_ASSERT_TRUE_FATAL(put(&b, "matmul", "0 1", ""));
+    program_run run = program_run_body("small64", &b, &split, i);
+    CU_ASSERT_EQUAL(run.status, WAFER_OK);
+    CU_ASSERT(run.error <= 0x1p-10);
+  }
+}
+
 CU_TestInfo tests_program[] = {{"map", test_map},
                                {"types", test_types},
                                {"gemm", test_gemm},
@@ -386,4 +401,5 @@ CU_TestInfo tests_program[] = {{"map", test_map},
                                {"two phases of a reduction", test_phases},
                                {"move", test_move},
                                {"rows", test_rows},
+                               {"sums of f16", test_f16_sums},
                                CU_TEST_INFO_NULL};

@@ -42,7 +42,8 @@ static bool is_f16(const bench *t, wafer_dtype dtype) {
 }
 
 static void round_to_storage(const bench *t, const wafer_type *type, void *data) {
-  if (is_f16(t, type->dtype)) wafer_round_f16(data, (size_t)elements_of(type));
+  if (type->dtype == WAFER_DTYPE_f32 && is_f16(t, type->dtype))
+    wafer_round_f16(data, (size_t)elements_of(type));
 }
 
 static void make_inputs(bench *t, uint64_t seed) {
