@@ -84,6 +84,17 @@ static uint32_t next_phase(const wafer_function *f, uint32_t step) {
   return step < f->step_count ? f->steps[step].phase : WAFER_NONE;
 }
 
+/* Where the weights of a phase that have come include `value`; NULL: they do not. Phases in a row
+ * may use one weight. */
+static const wafer_holding *loaded_to(const launcher *l, uint32_t index, uint32_t value) {
+  const wafer_phase *phase = index == WAFER_NONE ? NULL : &l->plan->phases[index];
+  for (uint32_t a = 0; phase && a < phase->action_count; a++) {
+    const wafer_stream *t = &l->plan->streams[phase->actions[a].index];
+    if (is_load(l, &phase->actions[a]) && t->value == value) return &t->to;
+  }
+  return NULL;
+}
+
 /* The weights of the next phase, unless they came earlier, and of those with load steps before this
  * one, arrive while this one works: they find their places while its own are still taken. */
 static wafer_status launch_phase(launcher *l, const wafer_function *f, uint32_t step) {
@@ -97,8 +108,9 @@ static wafer_status launch_phase(launcher *l, const wafer_function *f, uint32_t 
     l->loaded[f->steps[load].phase] = true;
     WAFER_TRY(launch_load(l, f->steps[load].phase));
   }
-  memory_drop(&l->map, WAFER_NONE);
-  for (uint32_t i = 0; i < phase->free_count; i++) memory_drop(&l->map, phase->frees[i]);
+  memory_drop(&l->map, WAFER_NONE, NULL);
+  for (uint32_t i = 0; i < phase->free_count; i++)
+    memory_drop(&l->map, phase->frees[i], loaded_to(l, next, phase->frees[i]));
   return WAFER_OK;
 }
 

@@ -70,9 +70,10 @@ uint32_t memory_top(const memory_map *map, wafer_rect rect) {
   return (top + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-void memory_drop(memory_map *map, uint32_t value) {
+void memory_drop(memory_map *map, uint32_t value, const wafer_holding *but) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < map->count; i++)
-    if (map->at[i].value != value) map->at[kept++] = map->at[i];
+    if (map->at[i].value != value || (but && wafer_holding_equal(&map->at[i].at, but)))
+      map->at[kept++] = map->at[i];
   map->count = kept;
 }

@@ -28,6 +28,7 @@ bool memory_put(memory_map *map, wafer_rect rect, uint32_t address, uint32_t byt
 memory_place *memory_find(const memory_map *map, uint32_t value, const wafer_holding *at);
 /* The first address above everything that any core of the rectangle holds. */
 uint32_t memory_top(const memory_map *map, wafer_rect rect);
-void memory_drop(memory_map *map, uint32_t value);
+/* Ends all copies of a value; NULL: all, else but the one there. */
+void memory_drop(memory_map *map, uint32_t value, const wafer_holding *but);
 
 #endif

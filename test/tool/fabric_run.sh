@@ -32,6 +32,10 @@ for mode in streaming pipelined; do
   run 0 "faults harmless" --fidelity fabric --fault stuck@63,63,99999999 --fault flip@3,4,100,4,999999999
   run 0 "fault flip@3,4,100,4,999999999 did not strike" --fidelity fabric --fault flip@3,4,100,4,999999999
 done
+# Layers in a row that have one weight, of zeros: it comes for the second while the first still has it.
+gives 0 "" "$wafer" zoo cnn --widths 1,8,8,10 --side 8 --batch 1 -o shared.onnx
+gives 0 "13 programs" "$wafer" compile shared.onnx -o p.wplan --machine small64 --mode streaming
+gives 0 "output logits: differs by" "$wafer" check p.wplan
 rm heat.svg
 run 1 "--heat is of --fidelity fabric" --heat heat.svg
 run 1 "--fault is of one run" --fidelity fabric --fault drop@1,0,0 --repeat 2

@@ -105,12 +105,17 @@ static void test_memory(void) {
   CU_ASSERT_EQUAL(memory_top(&map, left), 64); /* 60, aligned */
   CU_ASSERT_PTR_NULL(memory_take(&map, place_at(3, left, 48), 0, &lacks));
   CU_ASSERT(!lacks);
-  memory_drop(&map, 0);
+  memory_drop(&map, 0, NULL);
   CU_ASSERT_EQUAL(memory_take(&map, place_at(3, left, 44), 0, &lacks)->address, 0);
+  wafer_holding kept = place_at(3, left, 44).at, gone = place_at(1, left, 24).at;
+  memory_drop(&map, 3, &kept);
+  CU_ASSERT_PTR_NOT_NULL(memory_find(&map, 3, &kept));
+  memory_drop(&map, 1, &gone);
+  CU_ASSERT_PTR_NULL(memory_find(&map, 1, &(wafer_holding){WAFER_AT_wafer, right, {0}}));
   CU_ASSERT_PTR_NULL(memory_take(&map, place_at(4, left, 101), 0, &lacks));
   CU_ASSERT(memory_put(&map, left, 64, 36));
   CU_ASSERT_EQUAL(memory_top(&map, left), 104);
-  memory_drop(&map, WAFER_NONE);
+  memory_drop(&map, WAFER_NONE, NULL);
   CU_ASSERT_EQUAL(memory_top(&map, left), 64);
   wafer_arena_destroy(map.arena);
 }
