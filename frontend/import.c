@@ -235,9 +235,9 @@ wafer_status import_one(const wafer_ctx *ctx, const char *path, wafer_ir **out) 
   WAFER_TRY(wafer_file_map(ctx->diag, ctx->arena, path, &bytes));
   importer im = {
       .ctx = ctx, .file = path, .store = {.diag = ctx->diag, .arena = ctx->arena, .file = path}};
-  im.training.options = ctx->options ? ctx->options->training : NULL;
   wire_source source = {ctx->diag, ctx->arena, path, {bytes.data, bytes.size}};
   WAFER_TRY(take_masks(&im));
+  WAFER_TRY(training_start(&im, ctx->options ? ctx->options->training : NULL));
   WAFER_TRY(onnx_read(&source, &im.model));
   im.store.may_lack = says_absent(im.model);
   WAFER_TRY(wafer_ir_create(ctx, path, &im.root));

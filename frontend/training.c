@@ -45,8 +45,25 @@ static wafer_status add(importer *im, const extra_argument *argument) {
     t->at = at;
     t->room = room;
   }
+  if (!wafer_ir_map_put(t->numbers, argument->value.ptr, t->count) ||
+      (argument->tensor && !wafer_ir_map_put(t->numbers, argument->tensor, t->count)))
+    return no_memory(im);
   t->at[t->count++] = *argument;
   return WAFER_OK;
+}
+
+/* The parameter that has this value or this tensor; NULL: none. */
+static extra_argument *find(const training_state *t, const void *key) {
+  uint32_t number = t->options ? wafer_ir_map_get(t->numbers, key) : WAFER_NONE;
+  bool found = number != WAFER_NONE && t->at[number].role == WAFER_ROLE_parameter;
+  return found ? &t->at[number] : NULL;
+}
+
+wafer_status training_start(importer *im, const wafer_training_options *options) {
+  im->training = (training_state){.options = options};
+  if (!options) return WAFER_OK;
+  im->training.numbers = wafer_ir_map_create(im->ctx->arena);
+  return im->training.numbers ? WAFER_OK : no_memory(im);
 }
 
 wafer_status training_parameter(importer *im, const onnx_tensor *tensor, const char *name,
@@ -55,8 +72,8 @@ wafer_status training_parameter(importer *im, const onnx_tensor *tensor, const c
   extra_argument made = {.role = WAFER_ROLE_parameter, .tensor = tensor};
   *out = (MlirValue){NULL};
   if (!t->options || im->fn->open->ir != im->root || is_frozen(t->options, name)) return WAFER_OK;
-  for (uint32_t i = 0; i < t->count; i++)
-    if (t->at[i].tensor == tensor) return *out = t->at[i].value, WAFER_OK;
+  const extra_argument *before = find(t, tensor);
+  if (before) return *out = before->value, WAFER_OK;
   const char *expected;
   WAFER_TRY(data_find(&im->store, tensor, &made.view, &expected));
   if (!is_trainable(&made.view)) return WAFER_OK;
@@ -71,26 +88,18 @@ wafer_status training_parameter(importer *im, const onnx_tensor *tensor, const c
 }
 
 bool training_known(importer *im, MlirValue value, bool use, wafer_view *view) {
-  training_state *t = &im->training;
-  for (uint32_t i = 0; i < t->count; i++) {
-    if (!mlirValueEqual(t->at[i].value, value) || !t->at[i].view.data) continue;
-    if (t->at[i].role != WAFER_ROLE_parameter) return false;
-    *view = t->at[i].view;
-    t->at[i].known |= use;
-    return true;
-  }
-  return false;
+  extra_argument *a = find(&im->training, value.ptr);
+  if (!a || !a->view.data) return false;
+  *view = a->view;
+  a->known |= use;
+  return true;
 }
 
 bool training_keeps(importer *im, MlirValue value, MlirValue next) {
-  training_state *t = &im->training;
-  for (uint32_t i = 0; i < t->count; i++) {
-    extra_argument *a = &t->at[i];
-    if (!mlirValueEqual(a->value, value) || a->role != WAFER_ROLE_parameter) continue;
-    if (!t->options->evaluate && mlirValueIsNull(a->next)) a->next = next;
-    return true;
-  }
-  return false;
+  extra_argument *a = find(&im->training, value.ptr);
+  if (!a) return false;
+  if (!im->training.options->evaluate && mlirValueIsNull(a->next)) a->next = next;
+  return true;
 }
 
 MlirValue emit_noise(import_node *n, const wafer_shape *shape) {

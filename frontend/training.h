@@ -25,9 +25,11 @@ typedef struct training_state {
   const wafer_training_options *options; /* NULL: inference */
   extra_argument *at;
   uint32_t count, room;
-  int64_t declared; /* leading dim of the model's inputs as it says; 0: it leaves it open */
+  wafer_ir_map *numbers; /* value, and a parameter's tensor -> where it is in `at` */
+  int64_t declared;      /* leading dim of the model's inputs as it says; 0: it leaves it open */
 } training_state;
 
+wafer_status training_start(struct importer *im, const wafer_training_options *options);
 /* The initializer as a parameter in the open piece: *out is null when it is none. A parameter is a
  * float tensor of at least one dim, without infinities and NaNs, that no pattern freezes. */
 wafer_status training_parameter(struct importer *im, const onnx_tensor *tensor, const char *name,
