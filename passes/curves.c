@@ -8,10 +8,10 @@
 
 #define SEARCHED_POINTS 4096 /* of a curve, where a search for the best layout uses them */
 
-/* A curve of a signature; one for each budget that was asked for. */
+/* A curve of a signature; one for each query. */
 typedef struct entry entry;
 struct entry {
-  uint64_t budget, words;
+  curve_query query;
   wafer_curve curve;
   entry *next;
 };
@@ -101,22 +101,26 @@ static shapes *shapes_of(curve_set *set, const wafer_kernel_body *body) {
   return *find(set, signature) = made;
 }
 
+static bool same_query(const curve_query *a, const curve_query *b) {
+  return a->budget == b->budget && a->words == b->words && a->lean == b->lean;
+}
+
 wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body,
-                      uint64_t budget, uint64_t words, const wafer_curve **out) {
+                      curve_query query, const wafer_curve **out) {
   shapes *of = shapes_of(set, body);
   entry *e = of ? of->first : NULL;
-  while (e && (e->budget != budget || e->words != words)) e = e->next;
+  while (e && !same_query(&e->query, &query)) e = e->next;
   if (!e) {
     wafer_curve_options options = {.max_width = set->max_width,
                                    .max_height = set->max_height,
-                                   .budget = budget,
-                                   .stream_words = words,
+                                   .budget = query.budget,
+                                   .stream_words = query.words,
+                                   .lean = query.lean,
                                    .most_points = set->most_points};
     e = of ? WAFER_NEW(set->arena, entry, 1) : NULL;
     if (!e || wafer_cuts_curve(of->cuts, body, &options, set->arena, &e->curve) != WAFER_OK)
       return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for a shape curve");
-    e->budget = budget;
-    e->words = words;
+    e->query = query;
     e->next = of->first;
     of->first = e;
   }

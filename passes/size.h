@@ -13,10 +13,15 @@ typedef struct curve_set curve_set;
 /* The curves made so far for this compilation and machine: `size` finds those of `mode`. NULL: out
  * of memory. */
 curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir);
-/* The curve of a body within `budget` bytes per core, and what its streams need if `words` is not
- * 0; equal bodies share one. */
+/* Which curve of a body: within `budget` bytes per core, with what its streams need if `words` is
+ * not 0; `lean` as in wafer_curve_options. */
+typedef struct curve_query {
+  uint64_t budget, words;
+  bool lean;
+} curve_query;
+/* Equal bodies share one. */
 wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body,
-                      uint64_t budget, uint64_t words, const wafer_curve **out);
+                      curve_query query, const wafer_curve **out);
 
 /* How inputs, then outputs, lie under a point of a curve of the body, or one that was kept; made
  * once. NULL: out of memory. */

@@ -129,7 +129,7 @@ static wafer_status bad_shape(const pipeline *p, uint32_t k, const wafer_pin *pi
   uint64_t budget = wafer_machine_core_budget(p->ctx->machine);
   wafer_kernel_body body = size_with_depths(&kernel->body, p->out->kernels[k].depths);
   const wafer_curve *any;
-  WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, UINT64_MAX, 0, &any));
+  WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, (curve_query){.budget = UINT64_MAX}, &any));
   uint32_t at = point_of(any, pin->rect);
   if (at != WAFER_NONE && any->at[at].bytes > budget)
     return wafer_fail(p->ctx->diag, kernel->loc, WAFER_NO_FIT,

@@ -211,7 +211,8 @@ static wafer_status find_options(const layouts *l, uint32_t k, const sized_kerne
   if (!set->at) return layouts_no_memory(l);
   WAFER_TRY(add_option(l, k, set, greedy->point));
   if (!is_free(l, k, greedy->depths)) return WAFER_OK; /* as it is */
-  WAFER_TRY(curve_of(l->ctx->diag, l->curves, &l->bodies[k], budget, 0, &curve));
+  WAFER_TRY(
+      curve_of(l->ctx->diag, l->curves, &l->bodies[k], (curve_query){.budget = budget}, &curve));
   WAFER_TRY(add_curve(l, k, set, curve));
   return add_likes(l, k, set);
 }

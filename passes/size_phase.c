@@ -5,7 +5,8 @@
 
 #define SHAPES_TRIED 48 /* fastest shapes of a curve that are weighed with their relayouts */
 #define PASSING_DEPTH 2 /* of inputs that pass sample by sample, see wafer_stream_passes */
-#define BUDGETS_TRIED 3 /* curves made again with less memory before giving up */
+#define BUDGET_STEPS                                                                               \
+  64 /* of a core's memory, of curves of what is left when few of them are used */
 
 /* ---- Weighing a shape ---- */
 
@@ -79,23 +80,45 @@ static const wafer_shape_point *choose(const streaming *s, uint32_t k,
   return best;
 }
 
-/* Tries the whole budget, then curves of what is left beside the held values. */
-static wafer_status find_shape(streaming *s, uint32_t k, const wafer_kernel_body *body,
-                               const wafer_shape_point **point, uint64_t *asked, uint64_t *cost) {
-  uint64_t budget = s->budget, held_bytes = s->batch * s->live;
+/* Of one kind of curves: tries the whole budget; then curves of what is left beside the held
+ * values, in whole steps, so that layers alike share them, and to the byte; then the least that any
+ * shape asks for. */
+static wafer_status find_in(streaming *s, uint32_t k, const wafer_kernel_body *body, bool lean,
+                            const wafer_shape_point **point, uint64_t *asked, uint64_t *cost) {
+  uint64_t held_bytes = s->batch * s->live;
+  uint64_t step = s->lean ? s->budget / BUDGET_STEPS : 1;
+  uint64_t left = held_bytes < s->budget ? s->budget - held_bytes : 0, last = UINT64_MAX;
+  const uint64_t budgets[] = {s->budget, held_bytes ? left / step * step : s->budget, left};
+  const wafer_curve *curve = NULL;
   *point = NULL;
   *asked = UINT64_MAX;
-  for (int tries = 0; tries < BUDGETS_TRIED && !*point; tries++) {
-    const wafer_curve *curve;
-    WAFER_TRY(curve_of(s->ctx->diag, s->curves, body, budget, 0, &curve));
-    if (!curve->count && curve->least_bytes + held_bytes < *asked)
-      *asked = curve->least_bytes + held_bytes;
+  for (size_t i = 0; i <= WAFER_COUNT(budgets) && !*point; i++) {
+    bool least = i == WAFER_COUNT(budgets);
+    curve_query query = {.budget = least ? curve->least_bytes : budgets[i], .lean = lean};
+    bool hopeless = curve && !curve->count && query.budget < curve->least_bytes;
+    if (query.budget == last || hopeless || query.budget == 0 ||
+        (least && query.budget >= (left ? left : s->budget)))
+      continue;
+    last = query.budget;
+    WAFER_TRY(curve_of(s->ctx->diag, s->curves, body, query, &curve));
+    uint64_t beside =
+        curve->least_bytes < UINT64_MAX ? curve->least_bytes + held_bytes : UINT64_MAX;
+    if (!curve->count && beside < *asked) *asked = beside;
     *point = choose(s, k, body, curve, asked, cost);
-    uint64_t next =
-        tries == 0 && held_bytes < s->budget ? s->budget - held_bytes : curve->least_bytes;
-    if (next >= budget) break;
-    budget = next;
   }
+  return WAFER_OK;
+}
+
+/* Where memory is very short also among shapes whose results are spread thin. */
+static wafer_status find_shape(streaming *s, uint32_t k, const wafer_kernel_body *body,
+                               const wafer_shape_point **point, uint64_t *asked, uint64_t *cost) {
+  const wafer_shape_point *thin;
+  uint64_t thin_asked, thin_cost;
+  WAFER_TRY(find_in(s, k, body, false, point, asked, cost));
+  if (!s->lean) return WAFER_OK;
+  WAFER_TRY(find_in(s, k, body, true, &thin, &thin_asked, &thin_cost));
+  if (thin && (!*point || thin_cost < *cost)) *point = thin, *cost = thin_cost;
+  if (thin_asked < *asked) *asked = thin_asked;
   return WAFER_OK;
 }
 

@@ -328,12 +328,11 @@ static wafer_status start(pipeline *p) {
 /* The curve of a kernel, with fewer buffers when it has no shape with as many as guessed. */
 static wafer_status find_curve(pipeline *p, uint32_t k, uint32_t *depths) {
   uint32_t limit = p->graph->kernel_count + 1;
-  uint64_t words = heaviest_stream(p, k);
+  curve_query query = {wafer_machine_core_budget(p->ctx->machine), heaviest_stream(p, k), false};
   guess_depths(p, k, limit, depths);
   for (;; limit /= 2) {
     wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
-    WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, wafer_machine_core_budget(p->ctx->machine),
-                       words, &p->curve[k]));
+    WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, query, &p->curve[k]));
     uint32_t deepest = 0;
     for (uint32_t i = 0; i < body.input_count; i++)
       deepest = depths[i] > deepest ? depths[i] : deepest;
@@ -350,7 +349,8 @@ wafer_status pipeline_deepen(pipeline *p, bool *found) {
     const wafer_curve *curve;
     if (!p->wanted[k] || (p->pin && p->pin[k])) continue;
     wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, p->wanted[k]);
-    WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, budget, heaviest_stream(p, k), &curve));
+    curve_query query = {budget, heaviest_stream(p, k), false};
+    WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, query, &curve));
     if (!curve->count || curve == p->curve[k]) continue;
     p->curve[k] = curve;
     *found = true;

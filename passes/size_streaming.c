@@ -12,6 +12,7 @@
 #include "size_streaming.h"
 
 #define PRICES_TRIED 5 /* of memory, when the fastest shapes leave too little of it */
+#define LEAN_PRICE 16  /* the first one of shapes that spread their results thin */
 #define WISHES_TRIED 4 /* the same, of shapes chosen together, */
 #define PRICE_STEP 8   /* each so many times the one before */
 
@@ -65,7 +66,7 @@ static wafer_status size_once(streaming *s, uint32_t keeps, const wafer_shape_po
   s->keeps = keeps;
   s->wished = wished;
   s->out = out;
-  s->price = wished ? s->paid : 0;
+  s->price = wished ? s->paid : s->lean ? LEAN_PRICE : 0;
   for (int tries = 0; tries < (wished ? 1 : PRICES_TRIED) && !fits; tries++) {
     WAFER_TRY(size_all(s, &fits));
     if (fits) s->paid = s->price;
@@ -80,14 +81,16 @@ static wafer_status size_once(streaming *s, uint32_t keeps, const wafer_shape_po
   return WAFER_OK;
 }
 
-/* Copies end with their phase only where memory is short without it: first those that wait long. */
+/* Copies end with their phase only where memory is short without it: first those that wait long.
+ * Where that is not enough, all again with results that are spread thin. */
 static wafer_status size_greedy(streaming *s, uint32_t *keeps, sizing *out) {
   static const uint32_t tried[] = {UINT32_MAX, 6, 0};
   uint32_t count = s->batch == 1 ? sizeof tried / sizeof *tried : 1;
   *out = (sizing){0};
-  for (uint32_t i = 0; i < count && !out->cost.fits; i++) {
-    *keeps = tried[i];
-    WAFER_TRY(size_once(s, tried[i], NULL, out));
+  for (uint32_t i = 0; i < 2 * count && !out->cost.fits; i++) {
+    s->lean = i >= count;
+    *keeps = tried[i % count];
+    WAFER_TRY(size_once(s, *keeps, NULL, out));
   }
   return WAFER_OK;
 }
@@ -117,7 +120,7 @@ static wafer_status size_graph(const wafer_ctx *ctx, curve_set *curves, const wa
   sizing together;
   uint32_t keeps;
   WAFER_TRY(size_greedy(&s, &keeps, out));
-  if (!out->cost.fits) return WAFER_OK;
+  if (!out->cost.fits || s.lean) return WAFER_OK; /* there, others would hardly fit */
   WAFER_TRY(size_together(&s, keeps, out, &together));
   if (together.cost.fits && together.cost.latency_cycles < out->cost.latency_cycles)
     *out = together;

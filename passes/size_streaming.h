@@ -26,6 +26,7 @@ typedef struct streaming {
   uint32_t *last_use; /* value: the last kernel that needs it */
   uint64_t live;      /* bytes per core and sample of all held values */
   uint64_t before;    /* bytes of the fullest core in the phase before */
+  bool lean;          /* shapes that spread their results thin are weighed as well */
   uint64_t price;     /* 1024ths of a cycle for a byte on each core through a phase */
   uint64_t paid;      /* the price at which all fitted */
   uint32_t keeps;     /* kernels: copies of values that are needed later than that end with the

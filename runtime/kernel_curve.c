@@ -144,6 +144,17 @@ static wafer_status try_all(search *s) {
   return WAFER_OK;
 }
 
+/* The two longest dims of the result, each in both directions, where there are sums beside them. */
+static wafer_status try_lean(search *s) {
+  uint32_t at[2], count = 0, sums = 0;
+  for (uint32_t i = 0; i < s->cuts->count; i++)
+    if (s->cuts->loop[i] >= s->view.loops.parallel)
+      sums++;
+    else if (count < 2)
+      at[count++] = i;
+  return sums && count == 2 ? try_both(s, at[0], at[1], at[0], at[1]) : WAFER_OK;
+}
+
 /* ---- what pruning lost ---- */
 
 /* Every way to cut loops `i` and `j` along one direction of `split` that is about as long as
@@ -206,9 +217,10 @@ static wafer_status run(search *s) {
   if (!s->known) return WAFER_NO_MEMORY;
   memset(s->known, 0xff, CELLS * CELLS * sizeof *s->known);
   const kernel_choice whole = {.parts = {1, 1}, .length = 1};
-  WAFER_TRY(s->cuts->count ? try_all(s) : try_pair(s, &whole, &whole));
+  bool lean = s->points.options.lean;
+  WAFER_TRY(lean ? try_lean(s) : s->cuts->count ? try_all(s) : try_pair(s, &whole, &whole));
   WAFER_TRY(kernel_only_pareto(&s->points));
-  WAFER_TRY(improve_some(s));
+  if (!lean) WAFER_TRY(improve_some(s));
   WAFER_TRY(kernel_only_pareto(&s->points));
   WAFER_TRY(kernel_thin(&s->points));
   kernel_sort_points(&s->points);
@@ -217,12 +229,13 @@ static wafer_status run(search *s) {
 
 /* When nothing fits, again for bytes alone: to be sure of it, and of the fewest bytes. */
 static wafer_status run_all(search *s) {
-  if (s->cuts->least_bytes > s->points.options.budget) return WAFER_OK; /* known already */
+  uint64_t *known = &s->cuts->least_bytes[s->points.options.lean];
+  if (*known > s->points.options.budget) return WAFER_OK;
   WAFER_TRY(run(s));
   if (s->points.count) return WAFER_OK;
   s->bytes_alone = true;
   WAFER_TRY(run(s));
-  if (!s->points.count) s->cuts->least_bytes = s->least_bytes;
+  if (!s->points.count) *known = s->least_bytes;
   return WAFER_OK;
 }
 
@@ -236,7 +249,8 @@ wafer_status wafer_cuts_curve(wafer_cuts *cuts, const wafer_kernel_body *body,
   if (s) {
     s->cuts = cuts;
     s->points = (kernel_points){.options = *options, .scratch = scratch};
-    s->least_bytes = cuts->least_bytes ? cuts->least_bytes : UINT64_MAX;
+    uint64_t known = cuts->least_bytes[options->lean];
+    s->least_bytes = known ? known : UINT64_MAX;
     kernel_view_open(&s->view, cuts->machine, body);
     status = run_all(s);
   }

@@ -31,7 +31,8 @@ struct wafer_cuts {
   wafer_arena *arena;
   uint32_t max_width, max_height;
   uint32_t loop[KERNEL_MAX_CUT], count; /* the loops that are cut, longest first */
-  uint64_t least_bytes;  /* of any split, once nothing was found to fit; 0: not known */
+  uint64_t least_bytes[2]; /* of any split, once nothing was found to fit, without and with `lean`;
+                              0: not known */
   kernel_lists lists[2]; /* pruned by cycles, vector work and bytes; by kinds of bytes alone */
 };
 

@@ -210,6 +210,9 @@ typedef struct wafer_curve_options {
   uint64_t budget;       /* bytes per core */
   uint64_t stream_words; /* of the heaviest stream to or from the kernel, a row a lane; 0: any */
   uint32_t most_points;  /* a longer curve is thinned; 0: 512 */
+  bool lean; /* instead, of kernels with sums (loops that are no dims of the result), the shapes that
+                spread results thinnest: sums stay whole, and the two longest dims of the result
+                are cut in both directions */
 } wafer_curve_options;
 
 wafer_status wafer_kernel_curve(const wafer_machine *machine, const wafer_kernel_body *body,

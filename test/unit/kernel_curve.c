@@ -64,7 +64,7 @@ static void check_curve(const curve_case *c, const body_text *b, const wafer_cur
 
 static void test_curves(void) {
   wafer_machine m = plain_machine();
-  wafer_curve_options options = {32, 32, 48000, 0, 0};
+  wafer_curve_options options = {.max_width = 32, .max_height = 32, .budget = 48000};
   for (size_t i = 0; i < WAFER_COUNT(curve_cases); i++) {
     const curve_case *c = &curve_cases[i];
     wafer_arena *arena = wafer_arena_create();
@@ -85,7 +85,7 @@ static void test_curves(void) {
 static void test_curve_is_least(void) {
   wafer_machine m = plain_machine();
   wafer_arena *arena = wafer_arena_create();
-  wafer_curve_options options = {32, 32, 48000, 0, 0};
+  wafer_curve_options options = {.max_width = 32, .max_height = 32, .budget = 48000};
   body_text b;
   wafer_curve curve;
   body_text_begin(&b, "map", "24x18xf32");
@@ -123,7 +123,7 @@ static void test_curve_monotone(void) {
   wafer_curve tight, roomy;
   body_text_begin(&b, "conv", "1x32x20x20xf32 w:48x32x3x3xf32");
   body_text_node(&b, "conv", "0 1", "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1");
-  wafer_curve_options options = {32, 32, 12000, 0, 0};
+  wafer_curve_options options = {.max_width = 32, .max_height = 32, .budget = 12000};
   CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &tight), WAFER_OK);
   options.budget = 48000;
   CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &roomy), WAFER_OK);
@@ -135,12 +135,39 @@ static void test_curve_monotone(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Whether a shape leaves the sum of a product whole, on more cores than this. */
+static bool spreads_sums(const wafer_curve *curve, uint32_t cores) {
+  bool found = false;
+  for (size_t i = 0; i < curve->count; i++) {
+    const wafer_shape_point *p = &curve->at[i];
+    found |= p->split.rows[2] * p->split.cols[2] == 1 && p->width * p->height > cores;
+  }
+  return found;
+}
+
+/* With `lean` the longer dim of a product's result is cut in both directions. */
+static void test_lean_curve(void) {
+  wafer_machine m = plain_machine();
+  wafer_arena *arena = wafer_arena_create();
+  wafer_curve_options options = {.max_width = 32, .max_height = 32, .budget = 48000};
+  body_text b;
+  wafer_curve curve;
+  body_text_begin(&b, "gemm", "4x512xf32 512x512xf32");
+  body_text_node(&b, "matmul", "0 1", "");
+  CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &curve), WAFER_OK);
+  CU_ASSERT_FALSE(spreads_sums(&curve, 4 * 32));
+  options.lean = true;
+  CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &curve), WAFER_OK);
+  CU_ASSERT_TRUE(spreads_sums(&curve, 4 * 32));
+  wafer_arena_destroy(arena);
+}
+
 static void test_curve_without_room(void) {
   wafer_machine m = plain_machine();
   wafer_arena *arena = wafer_arena_create();
   body_text b;
   wafer_curve curve;
-  wafer_curve_options options = {2, 2, 4000, 0, 0};
+  wafer_curve_options options = {.max_width = 2, .max_height = 2, .budget = 4000};
   body_text_begin(&b, "map", "4096xf32");
   body_text_node(&b, "relu", "0", "");
   CU_ASSERT_EQUAL(wafer_kernel_curve(&m, &b.body, &options, arena, &curve), WAFER_OK);
@@ -164,7 +191,7 @@ static void test_curves_share_cuts(void) {
   CU_ASSERT_PTR_NOT_NULL_FATAL(cuts);
   size_t empty = 0;
   for (size_t i = 0; i < WAFER_COUNT(budgets); i++) {
-    wafer_curve_options options = {32, 24, budgets[i], 0, 0};
+    wafer_curve_options options = {.max_width = 32, .max_height = 24, .budget = budgets[i]};
     wafer_curve shared, alone;
     CU_ASSERT_EQUAL_FATAL(wafer_cuts_curve(cuts, &b.body, &options, arena, &shared), WAFER_OK);
     CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &alone), WAFER_OK);
@@ -182,7 +209,7 @@ static void test_curves_share_cuts(void) {
 
 static void test_curve_out_of_memory(void) {
   wafer_machine m = plain_machine();
-  wafer_curve_options options = {32, 32, 48000, 0, 0};
+  wafer_curve_options options = {.max_width = 32, .max_height = 32, .budget = 48000};
   body_text b;
   conv_3x3(&b);
   wafer_status status = WAFER_NO_MEMORY;
@@ -205,6 +232,7 @@ CU_TestInfo tests_kernel_curve[] = {
     {"more memory, no more cores", test_curve_monotone},
     {"nothing fits: the fewest bytes", test_curve_without_room},
     {"curves share cuts, in any order", test_curves_share_cuts},
+    {"lean curves spread sums that stay whole", test_lean_curve},
     {"curve without host memory", test_curve_out_of_memory},
     CU_TEST_INFO_NULL,
 };

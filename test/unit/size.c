@@ -66,9 +66,15 @@ static void curves_are_shared(void) {
   const wafer_curve *a, *b, *c;
   setup(&f, "small16", chain(text, sizeof text, 3));
   CU_ASSERT_EQUAL_FATAL(f.graph.kernel_count, 4);
-  CU_ASSERT_EQUAL(curve_of(&f.diag, f.curves, &f.graph.kernels[1].body, 10000, 0, &a), WAFER_OK);
-  CU_ASSERT_EQUAL(curve_of(&f.diag, f.curves, &f.graph.kernels[2].body, 10000, 0, &b), WAFER_OK);
-  CU_ASSERT_EQUAL(curve_of(&f.diag, f.curves, &f.graph.kernels[1].body, 9000, 0, &c), WAFER_OK);
+  CU_ASSERT_EQUAL(
+      curve_of(&f.diag, f.curves, &f.graph.kernels[1].body, (curve_query){.budget = 10000}, &a),
+      WAFER_OK);
+  CU_ASSERT_EQUAL(
+      curve_of(&f.diag, f.curves, &f.graph.kernels[2].body, (curve_query){.budget = 10000}, &b),
+      WAFER_OK);
+  CU_ASSERT_EQUAL(
+      curve_of(&f.diag, f.curves, &f.graph.kernels[1].body, (curve_query){.budget = 9000}, &c),
+      WAFER_OK);
   CU_ASSERT_PTR_EQUAL(a, b);
   CU_ASSERT_PTR_NOT_EQUAL(a, c);
   CU_ASSERT_PTR_EQUAL(curve_set_of(&f.ctx, f.ir), f.curves);
@@ -365,6 +371,39 @@ static void factors_pass_in_slices(void) {
   teardown(&f);
 }
 
+/* `count` products of 4 x 512 by weights in a row, all added up from the last to the first. */
+static const char *waiting_products(char *text, size_t bytes, uint32_t count) {
+#define ROWS "tensor<4x512xf32>"
+  size_t at = (size_t)snprintf(text, bytes, "func.func @main(%%v0: " ROWS ") -> " ROWS " {\n");
+  for (uint32_t i = 1; i <= count; i++)
+    at += (size_t)snprintf(
+        text + at, bytes - at,
+        "  %%w%u = \"nn.weight\"() {name = \"w%u\"} : () -> tensor<512x512xf32>\n"
+        "  %%v%u = \"nn.matmul\"(%%v%u, %%w%u) : (" ROWS ", tensor<512x512xf32>) -> " ROWS "\n",
+        i, i, i, i - 1, i);
+  for (uint32_t i = count; i > 1; i--)
+    at +=
+        (size_t)snprintf(text + at, bytes - at,
+                         "  %%s%u = \"nn.add\"(%%%c%u, %%v%u) : (" ROWS ", " ROWS ") -> " ROWS "\n",
+                         i - 1, i == count ? 'v' : 's', i, i - 1);
+  snprintf(text + at, bytes - at, "  return %%s1 : " ROWS "\n}\n");
+#undef ROWS
+  return text;
+}
+
+/* 64 values that wait for their sums: 8 KB of a core where 4 rows are cut by 16, 2 KB where all
+ * cores have a share. */
+static void waiting_values_are_spread(void) {
+  static char text[64 * 512];
+  fixture f;
+  sizing s;
+  setup(&f, "small16", waiting_products(text, sizeof text, 64));
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
+  CU_ASSERT_TRUE(s.cost.fits);
+  CU_ASSERT(s.cost.peak_core_bytes <= wafer_machine_core_budget(f.ctx.machine));
+  teardown(&f);
+}
+
 static void largest_rectangle(void) {
   static const wafer_core_at dead[] = {{7, 2}, {3, 5}};
   wafer_machine m = {.width = 12, .height = 9, .usable = {1, 1, 10, 7}};
@@ -438,6 +477,7 @@ CU_TestInfo tests_size[] = {
     {"a weight is not two phases early", a_weight_is_not_two_phases_early},
     {"refusals name the kernel", refusals_name_the_kernel},
     {"factors of a product pass in slices", factors_pass_in_slices},
+    {"values that wait long are spread over all cores", waiting_values_are_spread},
     {"the largest rectangle without dead cores", largest_rectangle},
     {"reserved cores are left out", reserved_cores_are_left},
     {"no rectangle is larger", largest_among_all_rectangles},
