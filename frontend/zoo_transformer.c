@@ -147,6 +147,69 @@ static const char *decoder_layer(zoo *z, int64_t index, const char *x) {
   return branch(z, zoo_name(z, "%s.mlp", at), sum, h, mlp_part);
 }
 
+/* ---- The table of tokens, in parts by its rows ---- */
+
+static const char *of_part(zoo *z, int64_t p, const char *what) {
+  return z->spec->parts > 1 ? zoo_name(z, "tokens.part.%lld.%s", (long long)p, what)
+                            : zoo_name(z, "tokens.%s", what);
+}
+
+/* Tokens in a part; the last one may have fewer. */
+static int64_t rows_of_part(const zoo *z, int64_t p) {
+  int64_t all = z->spec->vocabulary, rows = (all + z->spec->parts - 1) / z->spec->parts;
+  int64_t left = all - p * rows;
+  return left < rows ? left : rows;
+}
+
+/* Rows of part p, those of other parts' tokens are zero. */
+static const char *embedding_part(zoo *z, int64_t p) {
+  int64_t rows = rows_of_part(z, p), first = p * rows_of_part(z, 0), last = rows - 1;
+  const char *table = zoo_matrix(z, of_part(z, p, "weight"), DEVIATION, rows, z->spec->d_model);
+  zoo_ints(z, of_part(z, p, "first"), 1, &first);
+  zoo_ints(z, of_part(z, p, "last"), 1, &last);
+  const char *number = ZOO_OP(z, "Sub", of_part(z, p, "number"), "tokens", of_part(z, p, "first"));
+  ZOO_OP(z, "Min", of_part(z, p, "below"), number, of_part(z, p, "last"));
+  const char *row = ZOO_OP(z, "Max", of_part(z, p, "row"), of_part(z, p, "below"), "tokens.zero");
+  ZOO_OP(z, "Equal", of_part(z, p, "has"), number, row);
+  ZOO_OP(z, "Cast", of_part(z, p, "counts"), of_part(z, p, "has"));
+  wafer_onnx_attr_int(z->model, "to", 1);
+  ZOO_OP(z, "Unsqueeze", of_part(z, p, "mask"), of_part(z, p, "counts"), "tokens.axis");
+  ZOO_OP(z, "Gather", of_part(z, p, "found"), table, row);
+  return ZOO_OP(z, "Mul", of_part(z, p, "embedding"), of_part(z, p, "found"),
+                of_part(z, p, "mask"));
+}
+
+static const char *embedding(zoo *z) {
+  const wafer_zoo_model *m = z->spec;
+  if (m->parts == 1) {
+    const char *table = zoo_matrix(z, "tokens.weight", DEVIATION, m->vocabulary, m->d_model);
+    return ZOO_OP(z, "Gather", "embedding", table, "tokens");
+  }
+  zoo_ints(z, "tokens.zero", 1, (int64_t[]){0});
+  zoo_ints(z, "tokens.axis", 1, (int64_t[]){-1});
+  const char *sum = embedding_part(z, 0);
+  for (int64_t p = 1; p < m->parts; p++)
+    sum = ZOO_OP(z, "Add", of_part(z, p, "sum"), sum, embedding_part(z, p));
+  return sum;
+}
+
+/* Logits by the table of the embedding: of a part after the other. */
+static void product_by_tokens(zoo *z, const char *name, const char *x) {
+  int64_t parts = z->spec->parts;
+  const char *all = NULL;
+  for (int64_t p = 0; p < parts; p++) {
+    const char *table = parts > 1 ? of_part(z, p, "head") : "head.table";
+    ZOO_OP(z, "Transpose", table, of_part(z, p, "weight"));
+    wafer_onnx_attr_ints(z->model, "perm", (int64_t[]){1, 0}, 2);
+    const char *product = ZOO_OP(z, "MatMul", parts > 1 ? of_part(z, p, "logits") : name, x, table);
+    if (p) {
+      product = ZOO_OP(z, "Concat", p + 1 < parts ? of_part(z, p, "joined") : name, all, product);
+      wafer_onnx_attr_int(z->model, "axis", -1);
+    }
+    all = product;
+  }
+}
+
 /* ---- GPT ---- */
 
 /* Rows of a table of learned positions, those of the sequence. */
@@ -165,14 +228,12 @@ static const char *positions(zoo *z) {
 static void head(zoo *z, const char *x) {
   const wafer_zoo_model *m = z->spec;
   bool biased = has(z, WAFER_ZOO_HEAD_BIAS);
-  const char *table;
-  if (has(z, WAFER_ZOO_TIED)) {
-    table = ZOO_OP(z, "Transpose", "head.table", "tokens.weight");
-    wafer_onnx_attr_ints(z->model, "perm", (int64_t[]){1, 0}, 2);
-  } else {
-    table = zoo_matrix(z, "head.weight", DEVIATION, m->d_model, m->vocabulary);
-  }
-  ZOO_OP(z, "MatMul", biased ? "head.product" : "logits", x, table);
+  const char *product = biased ? "head.product" : "logits";
+  if (has(z, WAFER_ZOO_TIED))
+    product_by_tokens(z, product, x);
+  else
+    ZOO_OP(z, "MatMul", product, x,
+           zoo_matrix(z, "head.weight", DEVIATION, m->d_model, m->vocabulary));
   if (biased)
     ZOO_OP(z, "Add", "logits", "head.product", zoo_vector(z, "head.bias", 0, m->vocabulary));
   wafer_onnx_dim dims[] = {zoo_batch(z), {m->sequence, NULL}, {m->vocabulary, NULL}};
@@ -183,8 +244,7 @@ void zoo_gpt(zoo *z) {
   const wafer_zoo_model *m = z->spec;
   wafer_onnx_dim dims[] = {zoo_batch(z), {m->sequence, NULL}};
   wafer_onnx_input(z->model, "tokens", WAFER_DTYPE_i64, 2, dims);
-  const char *table = zoo_matrix(z, "tokens.weight", DEVIATION, m->vocabulary, m->d_model);
-  const char *x = ZOO_OP(z, "Gather", "embedding", table, "tokens");
+  const char *x = embedding(z);
   if (m->position == WAFER_ZOO_learned) x = ZOO_OP(z, "Add", "embedded", x, positions(z));
   if (m->position == WAFER_ZOO_rotary) rotary_caches(z, "tokens");
   for (int64_t i = 0; i < m->layers; i++) x = decoder_layer(z, i, x);
@@ -239,9 +299,8 @@ static void masked_head(zoo *z, const char *x) {
 void zoo_bert(zoo *z) {
   const wafer_zoo_model *m = z->spec;
   bert_inputs(z);
-  const char *table = zoo_matrix(z, "tokens.weight", DEVIATION, m->vocabulary, m->d_model);
+  const char *x = embedding(z);
   const char *segments = zoo_matrix(z, "segments.weight", DEVIATION, 2, m->d_model);
-  const char *x = ZOO_OP(z, "Gather", "embedding", table, "tokens");
   x = ZOO_OP(z, "Add", "placed", x, positions(z));
   x = ZOO_OP(z, "Add", "embedded", x, ZOO_OP(z, "Gather", "segment", segments, "segments"));
   x = norm(z, "embedding.norm", x);

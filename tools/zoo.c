@@ -31,7 +31,7 @@ static const char usage_tail[] =
     "      --bias B          all, mlp or none: which products have biases (all; with rms none)\n"
     "      --untied          logits by a table of their own\n"
     "      --parallel        attention and MLP side by side\n"
-    "      --parts N         a layer's matrices in so many parts, each streamed alone (1)\n"
+    "      --parts N         matrices in so many parts, each streamed alone (1)\n"
     "      --masked-head     of bert: logits of every token in place of the pooler\n"
     "      --widths W,W,...  of mlp: input, layers, classes; of cnn: channels of the image, of\n"
     "                        each 3x3 convolution, classes; the image is halved after each second\n"

@@ -42,8 +42,8 @@ typedef enum wafer_zoo_flag {
 typedef struct wafer_zoo_model {
   const char *name, *summary;
   wafer_zoo_kind kind;
-  /* gpt, bert. `positions`: rows of the table of learned ones, 0: `sequence`. `parts`: a layer's
-   * matrices come in so many, each with its share of heads and of d_ff. */
+  /* gpt, bert. `positions`: rows of the table of learned ones, 0: `sequence`. `parts`: matrices
+   * come in so many, each with its share of heads, of d_ff, of the tokens that a table has. */
   int64_t layers, d_model, heads, d_ff, vocabulary, sequence, positions, rotary, parts;
   wafer_zoo_position position;
   wafer_zoo_norm norm;
