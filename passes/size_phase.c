@@ -5,8 +5,8 @@
 
 #define SHAPES_TRIED 48 /* fastest shapes of a curve that are weighed with their relayouts */
 #define PASSING_DEPTH 2 /* of inputs that pass sample by sample, see wafer_stream_passes */
-#define BUDGET_STEPS                                                                               \
-  64 /* of a core's memory, of curves of what is left when few of them are used */
+/* Of a core's memory, of curves of what is left when few of them are used. */
+#define BUDGET_STEPS 64
 
 /* ---- Weighing a shape ---- */
 
