@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "held.h"
+#include "turns.h"
 
 typedef struct event {
   const wafer_action *action;
@@ -31,16 +32,6 @@ typedef struct part {
                      before */
   uint64_t start;
 } part;
-
-/* When something shared is taken: the latest stretches, apart and in order. What is asked for later
- * may find room before them, as an early output of the next sample does before a late one of this.
- */
-#define TURNS 512
-typedef struct turns {
-  uint32_t count;
-  uint64_t from[TURNS], to[TURNS];
-  uint64_t forgotten; /* nothing is free before */
-} turns;
 
 typedef struct line {
   const wafer_diag *diag;
@@ -277,46 +268,6 @@ static uint64_t room(const line *l, const event *e, uint64_t sample, uint64_t ba
   return time;
 }
 
-static void insert_turn(turns *t, uint32_t at, uint64_t from, uint64_t to) {
-  bool joins_last = at > 0 && t->to[at - 1] == from,
-       joins_next = at < t->count && t->from[at] == to;
-  if (joins_last && joins_next) {
-    t->to[at - 1] = t->to[at];
-    t->count--;
-    memmove(&t->from[at], &t->from[at + 1], (t->count - at) * sizeof t->from[0]);
-    memmove(&t->to[at], &t->to[at + 1], (t->count - at) * sizeof t->to[0]);
-  } else if (joins_last) {
-    t->to[at - 1] = to;
-  } else if (joins_next) {
-    t->from[at] = from;
-  } else {
-    memmove(&t->from[at + 1], &t->from[at], (t->count - at) * sizeof t->from[0]);
-    memmove(&t->to[at + 1], &t->to[at], (t->count - at) * sizeof t->to[0]);
-    t->from[at] = from;
-    t->to[at] = to;
-    t->count++;
-  }
-}
-
-/* The edge and MemoryX are shared: a stream occupies them for its bytes at their rate, from the
- * first moment at or after `start` at which they are free for so long. */
-static uint64_t take_turn(turns *t, uint64_t start, uint64_t cycles) {
-  if (cycles == 0) return start;
-  if (t->count == TURNS) {
-    t->forgotten = t->to[0];
-    t->count--;
-    memmove(&t->from[0], &t->from[1], t->count * sizeof t->from[0]);
-    memmove(&t->to[0], &t->to[1], t->count * sizeof t->to[0]);
-  }
-  start = later(start, t->forgotten);
-  uint32_t at = t->count;
-  while (at > 0 && t->from[at - 1] >= start + cycles) at--;
-  while (at > 0 && t->to[at - 1] > start) at--;
-  for (; at < t->count && t->from[at] < start + cycles; at++) start = later(start, t->to[at]);
-  insert_turn(t, at, start, start + cycles);
-  return start;
-}
-
 static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
   const wafer_stream *t = e->stream;
   const wafer_machine *m = l->plan->machine;
@@ -336,15 +287,15 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
   if (weight) { /* in streaming one after the other: they share the way to their cores too */
     shared = wafer_machine_transfer_cycles(m, bytes, m->memoryx_bytes_per_second);
     bool apart = l->plan->mode == WAFER_MODE_streaming && t->cycles > shared;
-    start = take_turn(&l->memoryx, start, apart ? t->cycles : shared);
+    start = turns_take(&l->memoryx, start, apart ? t->cycles : shared);
   } else if (t->from.where == WAFER_AT_edge)
     start =
-        take_turn(&l->edge_in, start,
-                  shared = wafer_machine_transfer_cycles(m, bytes, m->edge_in_bytes_per_second));
+        turns_take(&l->edge_in, start,
+                   shared = wafer_machine_transfer_cycles(m, bytes, m->edge_in_bytes_per_second));
   else if (t->to.where == WAFER_AT_edge)
     start =
-        take_turn(&l->edge_out, start,
-                  shared = wafer_machine_transfer_cycles(m, bytes, m->edge_out_bytes_per_second));
+        turns_take(&l->edge_out, start,
+                   shared = wafer_machine_transfer_cycles(m, bytes, m->edge_out_bytes_per_second));
   const event *from = e->need_count ? &l->events[e->need[0]] : NULL;
   if (from && leaves_in_slices(from)) {
     uint64_t made = at(l, from->done, sample);
