@@ -208,7 +208,8 @@ void import_slice(import_node *n) {
     int64_t step = strides.count ? strides.at[i] : 1;
     if (step == 0) node_bad(n, "steps[%u] is 0", i);
     if (n->status != WAFER_OK) return;
-    range r = slice_range(shape.dims[axis], starts.at[i], ends.at[i], step);
+    int64_t end = starts.at[i] == 0 ? training_length(n, &shape, axis, ends.at[i]) : ends.at[i];
+    range r = slice_range(shape.dims[axis], starts.at[i], end, step);
     from[axis] = r.start;
     steps[axis] = r.step;
     shape.dims[axis] = r.count;

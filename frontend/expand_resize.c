@@ -54,11 +54,11 @@ static void by_sizes(import_node *n, resizing *r, int_list sizes) {
   uint32_t axes[WAFER_MAX_RANK], wanted = axes_of(n, r->in.rank, axes);
   if (sizes.count != wanted) node_bad(n, "%u sizes for %u dims", sizes.count, wanted);
   for (uint32_t i = 0; i < wanted && n->status == WAFER_OK; i++) {
-    int64_t in = r->in.dims[axes[i]];
-    if (sizes.at[i] < 1 || sizes.at[i] > INT32_MAX || in < 1)
-      node_bad(n, "sizes[%u] is %lld", i, (long long)sizes.at[i]);
-    r->scales[axes[i]] = in ? (double)sizes.at[i] / (double)in : 1;
-    r->out.dims[axes[i]] = sizes.at[i];
+    int64_t in = r->in.dims[axes[i]], size = training_length(n, &r->in, axes[i], sizes.at[i]);
+    if (size < 1 || size > INT32_MAX || in < 1)
+      node_bad(n, "sizes[%u] is %lld", i, (long long)size);
+    r->scales[axes[i]] = in ? (double)size / (double)in : 1;
+    r->out.dims[axes[i]] = size;
   }
   if (n->status == WAFER_OK)
     keep_aspect(n, r, wanted, axes, attr_text(n, "keep_aspect_ratio_policy", "stretch"));

@@ -137,6 +137,12 @@ static bool is_rebatched(const import_node *n) {
          t->declared != t->options->micro_batch;
 }
 
+int64_t training_length(const import_node *n, const wafer_shape *x, uint32_t axis, int64_t length) {
+  const training_state *t = &n->im->training;
+  bool batch = axis == 0 && is_rebatched(n) && x->dims[0] == t->options->micro_batch;
+  return batch && length == t->declared ? x->dims[0] : length;
+}
+
 static bool rows_are_alike(const wafer_view *view) {
   int64_t rows = view->shape.dims[0], count;
   if (!view->data || rows < 1 || !wafer_shape_elements(&view->shape, &count)) return false;

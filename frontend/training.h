@@ -45,6 +45,10 @@ MlirValue emit_noise(struct import_node *n, const wafer_shape *shape);
  * it becomes the micro-batch. */
 void training_rebatch(const struct import_node *n, const wafer_shape *x, uint32_t count,
                       int64_t *dims);
+/* A length that a constant gives to dim `axis` of x: of the leading dim, where that is the
+ * micro-batch, the declared batch becomes it too. */
+int64_t training_length(const struct import_node *n, const wafer_shape *x, uint32_t axis,
+                        int64_t length);
 /* Constant operands that hold the declared batch while another one has the micro-batch: where their
  * rows are all alike they get as many as that. Of nodes that want operands of one shape. */
 void training_rebatch_operands(struct import_node *n);

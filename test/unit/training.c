@@ -178,6 +178,10 @@ static void test_batch_is_rewritten(void) {
       "init t i64 2 = -1 4; Reshape a t -> y; out y",
       "in x f32 1x4; init w f32 4 = 1 2 3 4; Mul x w -> m; init z f32 1x1 = 0; Identity z -> c; "
       "Concat(axis=1) m c -> y; out y",
+      "in x f32 2x1x2x2; init w f32 2 = 1 2; Mul x w -> m; init s i64 4 = 2 1 4 4; "
+      "Resize m - - s -> y; out y",
+      "in x f32 2x4; init w f32 4 = 1 2 3 4; Mul x w -> m; init a i64 1 = 0; init e i64 1 = 2; "
+      "Slice m a e -> y; out y",
   };
   const wafer_training_options o = LOSS(mse);
   for (size_t i = 0; i < WAFER_COUNT(models); i++) {
