@@ -41,6 +41,12 @@ static void teardown(fixture *f) {
   scratch_remove(&f->folder);
 }
 
+/* Sizes weight streaming, one sample resident; it fits. */
+static void streams(fixture *f, sizing *out) {
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f->ctx, f->curves, &f->graph, 1, out), WAFER_OK);
+  CU_ASSERT_TRUE_FATAL(out->cost.fits);
+}
+
 /* `count` softmaxes in a row; the last is multiplied with the first one's operand. */
 static const char *chain(char *text, size_t bytes, uint32_t count) {
   size_t at =
@@ -110,8 +116,7 @@ static void layouts_agree(void) {
   fixture f;
   sizing s;
   setup(&f, "small64", chain(text, sizeof text, 6));
-  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
-  CU_ASSERT_TRUE_FATAL(s.cost.fits);
+  streams(&f, &s);
   for (uint32_t k = 1; k < f.graph.kernel_count; k++) CU_ASSERT_EQUAL(s.phases[k].in, 0);
   teardown(&f);
 }
@@ -275,8 +280,7 @@ static void batches_pay(void) {
   fixture f;
   sizing s;
   setup(&f, "small16", chain(text, sizeof text, 2));
-  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
-  CU_ASSERT_TRUE_FATAL(s.cost.fits);
+  streams(&f, &s);
   const wafer_machine *m = f.ctx.machine;
   uint64_t one = size_streaming_interval(m, &f.graph, &s, 1);
   CU_ASSERT_EQUAL(one, s.cost.interval_cycles);
@@ -308,8 +312,7 @@ static void short_layers_arrive_in_groups(void) {
   fixture f;
   sizing s;
   setup(&f, "wse2", products(text, sizeof text, 12, false));
-  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
-  CU_ASSERT_TRUE_FATAL(s.cost.fits);
+  streams(&f, &s);
   CU_ASSERT(s.kernels[11].ahead > 1);
   for (uint32_t k = 1; k < f.graph.kernel_count; k++) /* in the order of their phases */
     CU_ASSERT(k - s.kernels[k].ahead >= k - 1 - s.kernels[k - 1].ahead || k <= s.kernels[k].ahead);
@@ -346,8 +349,7 @@ static void refusals_name_the_kernel(void) {
   CU_ASSERT(s.refusal.asked > s.refusal.allowed);
   CU_ASSERT_PTR_NOT_NULL(strstr(s.cost.why_not, "kernel 'huge' needs"));
   /* streamed, it passes in slices: 16 MiB over 256 cores of 48 KiB */
-  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
-  CU_ASSERT_TRUE_FATAL(s.cost.fits);
+  streams(&f, &s);
   CU_ASSERT_EQUAL(s.kernels[0].depths[1], 0);
   CU_ASSERT(s.cost.peak_core_bytes <= wafer_machine_core_budget(f.ctx.machine));
   teardown(&f);
@@ -363,8 +365,7 @@ static void factors_pass_in_slices(void) {
   fixture f;
   sizing s;
   setup(&f, "small16", text);
-  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
-  CU_ASSERT_TRUE_FATAL(s.cost.fits);
+  streams(&f, &s);
   wafer_kernel_body body = size_with_depths(&f.graph.kernels[0].body, s.kernels[0].depths);
   CU_ASSERT_TRUE(wafer_body_passes(&body, 0) && wafer_body_passes(&body, 1));
   CU_ASSERT(s.cost.peak_core_bytes <= wafer_machine_core_budget(f.ctx.machine));
