@@ -75,8 +75,33 @@ static wafer_status launch_action(launcher *l, uint32_t index, uint32_t a) {
   else
     WAFER_TRY(launch_add_stream(l, &l->plan->streams[action->index], &p));
   if (p.count == 0) return WAFER_OK; /* everything is in place */
-  return launch_finish(l, (wafer_launch){.kind = WAFER_LAUNCH_action, .phase = index, .action = a},
-                       phase->name, &p);
+  const wafer_launch launch = {
+      .kind = WAFER_LAUNCH_action, .phase = index, .action = a, .sample = l->sample};
+  return launch_finish(l, launch, phase->name, &p);
+}
+
+/* What passed to the kernels of a phase ends with it. */
+static void drop_passed(launcher *l, const wafer_phase *phase) {
+  for (uint32_t a = 0; a < phase->action_count; a++) {
+    if (phase->actions[a].kind != WAFER_ACTION_stream) continue;
+    const wafer_stream *t = &l->plan->streams[phase->actions[a].index];
+    if (wafer_stream_passes(l->plan, t) &&
+        !memory_find(&l->map, t->value, l->plan->batch - 1, &t->to))
+      memory_drop_at(&l->map, t->value, &t->to);
+  }
+}
+
+/* Sample after sample, each computing where the one before did. */
+static wafer_status launch_samples(launcher *l, uint32_t index) {
+  const wafer_phase *phase = &l->plan->phases[index];
+  memory_map scratch = {.arena = l->map.arena};
+  for (l->sample = 0; l->sample < l->plan->batch; l->sample++) {
+    for (uint32_t a = 0; a < phase->action_count; a++)
+      if (!is_load(l, &phase->actions[a])) WAFER_TRY(launch_action(l, index, a));
+    if (!memory_hand_over(&l->map, &scratch)) return launch_no_memory(l);
+  }
+  l->sample = 0;
+  return memory_hand_over(&scratch, &l->map) ? WAFER_OK : launch_no_memory(l);
 }
 
 static uint32_t next_phase(const wafer_function *f, uint32_t step) {
@@ -100,8 +125,7 @@ static const wafer_holding *loaded_to(const launcher *l, uint32_t index, uint32_
 static wafer_status launch_phase(launcher *l, const wafer_function *f, uint32_t step) {
   uint32_t index = f->steps[step].phase, next = next_phase(f, step + 1), load = step;
   const wafer_phase *phase = &l->plan->phases[index];
-  for (uint32_t a = 0; a < phase->action_count; a++)
-    if (!is_load(l, &phase->actions[a])) WAFER_TRY(launch_action(l, index, a));
+  WAFER_TRY(launch_samples(l, index));
   while (load > 0 && f->steps[load - 1].kind == WAFER_STEP_load) load--;
   if (next != WAFER_NONE && !l->loaded[next]) WAFER_TRY(launch_load(l, next));
   for (; load < step; load++) {
@@ -109,6 +133,7 @@ static wafer_status launch_phase(launcher *l, const wafer_function *f, uint32_t 
     WAFER_TRY(launch_load(l, f->steps[load].phase));
   }
   memory_drop(&l->map, WAFER_NONE, NULL);
+  drop_passed(l, phase);
   for (uint32_t i = 0; i < phase->free_count; i++)
     memory_drop(&l->map, phase->frees[i], loaded_to(l, next, phase->frees[i]));
   return WAFER_OK;
@@ -174,9 +199,6 @@ static wafer_status launch_function(launcher *l, const wafer_function *f) {
 static wafer_status launch_all(launcher *l) {
   const wafer_plan *plan = l->plan;
   uint64_t most = plan->phase_count;
-  if (plan->batch != 1)
-    return wafer_fail(&l->diag, wafer_at_file(plan->model), WAFER_UNSUPPORTED,
-                      "programs serve one resident sample, the plan has %u", plan->batch);
   for (uint32_t i = 0; i < plan->kernel_count; i++)
     if (plan->kernels[i].replicas > 1)
       return wafer_fail(&l->diag, wafer_at_file(plan->model), WAFER_UNSUPPORTED,
@@ -189,7 +211,8 @@ static wafer_status launch_all(launcher *l) {
                         plan->values[plan->streams[i].value].name);
   for (uint32_t i = 0; i < plan->kernel_count; i++) WAFER_TRY(refuse_slices(l, &plan->kernels[i]));
   WAFER_TRY(launch_order_check(&l->diag, l->map.arena, plan));
-  for (uint32_t i = 0; i < plan->phase_count; i++) most += 2 * plan->phases[i].action_count;
+  for (uint32_t i = 0; i < plan->phase_count; i++)
+    most += ((uint64_t)plan->batch + 1) * plan->phases[i].action_count;
   l->launches = WAFER_NEW(l->ctx->arena, wafer_launch, most);
   l->programs = WAFER_NEW(l->ctx->arena, wafer_bytes, most);
   l->streams =
@@ -213,7 +236,7 @@ static bool is_small(const wafer_plan *plan) {
   uint64_t cores = 0, words = 0;
   for (uint32_t k = 0; k < plan->kernel_count; k++) cores += wafer_rect_area(plan->kernels[k].rect);
   for (uint32_t s = 0; s < plan->stream_count && words <= AUTO_WORDS; s++)
-    words += plan->streams[s].words *
+    words += plan->batch * plan->streams[s].words *
              (launch_order_changes(&plan->streams[s]) ? (uint64_t)ORDER_WORDS : 1);
   return cores <= AUTO_CORES && words <= AUTO_WORDS;
 }

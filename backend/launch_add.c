@@ -28,11 +28,21 @@ static wafer_status make_spread(launcher *l, uint32_t value, const wafer_holding
   return made ? WAFER_OK : launch_no_memory(l);
 }
 
+/* Which of a holding's copies is that of the sample at hand. `depth`: samples that there is room
+ * for; where they pass to a kernel, later ones come into the place of earlier ones. */
+static uint32_t slot_of(const launcher *l, uint32_t value, const wafer_holding *at,
+                        uint32_t depth) {
+  uint32_t batch = l->plan->batch;
+  if (l->plan->values[value].weight != WAFER_NONE) return 0;
+  bool passes = depth > 0 && depth < batch && !memory_find(&l->map, value, batch - 1, at);
+  return passes ? l->sample % depth : l->sample;
+}
+
 /* The place of a copy; taken when it has none yet. */
 static wafer_status place_of(launcher *l, wafer_loc loc, uint32_t value, const wafer_holding *at,
-                             wish by, const spread **out) {
-  const memory_place *found = memory_find(&l->map, value, at);
-  memory_place place = {.value = value, .at = *at};
+                             uint32_t depth, wish by, const spread **out) {
+  memory_place place = {.value = value, .sample = slot_of(l, value, at, depth), .at = *at};
+  const memory_place *found = memory_find(&l->map, value, place.sample, at);
   bool lacks = false;
   if (!found) {
     WAFER_TRY(make_spread(l, value, at, by, &place.spread));
@@ -114,14 +124,15 @@ wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces
     wafer_holding need = {.where = WAFER_AT_wafer,
                           .rect = k->rect,
                           .layout = wafer_kernel_input_layout(&k->body, &k->split, i)};
-    WAFER_TRY(place_of(l, loc, k->inputs[i], &need, (wish){k, i}, &at));
+    WAFER_TRY(place_of(l, loc, k->inputs[i], &need, k->body.input_depth[i], (wish){k, i}, &at));
     inputs[i] = *at;
   }
   for (uint32_t i = 0; i < k->body.output_count; i++) {
     wafer_holding made = {.where = WAFER_AT_wafer,
                           .rect = k->rect,
                           .layout = wafer_kernel_output_layout(&k->body, &k->split, i)};
-    WAFER_TRY(place_of(l, loc, k->outputs[i], &made, (wish){k, k->body.outputs[i]}, &at));
+    WAFER_TRY(place_of(l, loc, k->outputs[i], &made, k->body.output_depth,
+                       (wish){k, k->body.outputs[i]}, &at));
     outputs[i] = *at;
   }
   program_request request = {.diag = &l->diag,
@@ -192,10 +203,11 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
   fragment *f = WAFER_NEW(l->arena, fragment, 1);
   if (!f) return launch_no_memory(l);
   if (t->from.where == WAFER_AT_wafer)
-    WAFER_TRY(place_of(l, loc, t->value, &t->from, reader_of(l, WAFER_NONE, 0, NULL), &from));
+    WAFER_TRY(place_of(l, loc, t->value, &t->from, l->plan->batch,
+                       reader_of(l, WAFER_NONE, 0, NULL), &from));
   if (t->to.where == WAFER_AT_wafer)
-    WAFER_TRY(
-        place_of(l, loc, t->value, &t->to, reader_of(l, t->to_kernel, t->value, &t->to), &to));
+    WAFER_TRY(place_of(l, loc, t->value, &t->to, t->depth,
+                       reader_of(l, t->to_kernel, t->value, &t->to), &to));
   wafer_rect rect = !from ? to->rect : !to ? from->rect : around(from->rect, to->rect);
   uint32_t scratch = memory_top(&l->map, rect);
   index_map map;

@@ -15,6 +15,7 @@ typedef struct launcher {
   char why[512];
   memory_map map;
   wafer_orders *orders;
+  uint32_t sample;       /* of those resident together: the one at hand */
   memory_map passing;    /* of a train: words on their way between kernels */
   wafer_arena *arena;    /* of the launch being made */
   wafer_stream *streams; /* the plan's, with the cycles of their programs */

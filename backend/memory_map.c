@@ -54,9 +54,12 @@ bool memory_put(memory_map *map, wafer_rect rect, uint32_t address, uint32_t byt
   return true;
 }
 
-memory_place *memory_find(const memory_map *map, uint32_t value, const wafer_holding *at) {
+memory_place *memory_find(const memory_map *map, uint32_t value, uint32_t sample,
+                          const wafer_holding *at) {
   for (uint32_t i = 0; i < map->count; i++)
-    if (map->at[i].value == value && wafer_holding_equal(&map->at[i].at, at)) return &map->at[i];
+    if (map->at[i].value == value && map->at[i].sample == sample &&
+        wafer_holding_equal(&map->at[i].at, at))
+      return &map->at[i];
   return NULL;
 }
 
@@ -76,4 +79,21 @@ void memory_drop(memory_map *map, uint32_t value, const wafer_holding *but) {
     if (map->at[i].value != value || (but && wafer_holding_equal(&map->at[i].at, but)))
       map->at[kept++] = map->at[i];
   map->count = kept;
+}
+
+void memory_drop_at(memory_map *map, uint32_t value, const wafer_holding *at) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < map->count; i++)
+    if (map->at[i].value != value || !wafer_holding_equal(&map->at[i].at, at))
+      map->at[kept++] = map->at[i];
+  map->count = kept;
+}
+
+bool memory_hand_over(memory_map *from, memory_map *to) {
+  for (uint32_t i = 0; i < from->count; i++) {
+    const memory_place *p = &from->at[i];
+    if (p->value == WAFER_NONE && !memory_put(to, p->at.rect, p->address, p->bytes)) return false;
+  }
+  memory_drop(from, WAFER_NONE, NULL);
+  return true;
 }

@@ -7,6 +7,7 @@
 
 typedef struct memory_place {
   uint32_t value;
+  uint32_t sample; /* of those resident together; 0 of weights */
   wafer_holding at;
   spread spread; /* at its address */
   uint32_t address, bytes;
@@ -25,10 +26,15 @@ memory_place *memory_take(memory_map *map, memory_place place, uint32_t phase, b
 /* Takes bytes at a given address for nobody in particular: WAFER_NONE drops them. False: no host
  * memory. */
 bool memory_put(memory_map *map, wafer_rect rect, uint32_t address, uint32_t bytes);
-memory_place *memory_find(const memory_map *map, uint32_t value, const wafer_holding *at);
+memory_place *memory_find(const memory_map *map, uint32_t value, uint32_t sample,
+                          const wafer_holding *at);
 /* The first address above everything that any core of the rectangle holds. */
 uint32_t memory_top(const memory_map *map, wafer_rect rect);
-/* Ends all copies of a value; NULL: all, else but the one there. */
+/* Ends all copies of a value; NULL: all, else but those there. */
 void memory_drop(memory_map *map, uint32_t value, const wafer_holding *but);
+/* Ends the copies of a value that lie there. */
+void memory_drop_at(memory_map *map, uint32_t value, const wafer_holding *at);
+/* What is taken for nobody in particular is so in `to` instead. False: no host memory. */
+bool memory_hand_over(memory_map *from, memory_map *to);
 
 #endif

@@ -133,6 +133,10 @@ static wafer_status check_launch(const plan_check *c, uint32_t index) {
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
                       "launch %u is of action %u, its phase has %u of that kind", index,
                       launch->action, actions);
+  if (launch->sample >= (action ? plan->batch : 1))
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                      "launch %u is of sample %u, the plan has %u of them together", index,
+                      launch->sample, action ? plan->batch : 1);
   if ((train && plan->mode != WAFER_MODE_pipelined) ||
       (action && plan->mode != WAFER_MODE_streaming))
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "launch %u is a %s in %s mode", index,

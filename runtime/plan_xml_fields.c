@@ -203,6 +203,7 @@ static const xml_field launch_fields[] = {
     {"kind", &xml_launch_kind, AT(T, kind)},
     {"phase", &xml_u32, AT(T, phase)},
     {"action", &xml_u32, AT(T, action), .fallback = "0"},
+    {"sample", &xml_u32, AT(T, sample), .fallback = "0"},
     {"program", &xml_u32, AT(T, program)},
     {"predicted-cycles", &xml_u64, AT(T, predicted)},
     {"predicted-interval", &xml_u64, AT(T, interval), .fallback = "0"},

@@ -162,8 +162,6 @@ static wafer_status prepare(session_fabric *s) {
                                                      : "compile with --programs always");
     return refuse(s, why);
   }
-  if (plan->batch != 1)
-    return refuse(s, "more than one sample is resident; compile with --batch 1");
   if (!(s->arena = wafer_arena_create())) return session_fabric_no_memory(s);
   WAFER_TRY(session_fabric_sparse_begin(s));
   if (!allocate(s)) return session_fabric_no_memory(s);

@@ -7,7 +7,7 @@
 
 typedef struct session_fabric session_fabric;
 
-/* UNSUPPORTED: the plan has no programs, or more samples are resident than a launch serves. */
+/* UNSUPPORTED: the plan has no programs. */
 wafer_status session_fabric_create(const wafer_plan *plan, uint32_t function,
                                    const wafer_session_options *options, session_fabric **out);
 void session_fabric_destroy(session_fabric *s); /* NULL is fine */

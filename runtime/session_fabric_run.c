@@ -174,23 +174,41 @@ static wafer_status check_cancel(const session_fabric *s, uint32_t launch) {
                     "cancelled at launch %u of %u", launch, s->launch_count);
 }
 
-/* Streaming: every launch once per sample. */
-static wafer_status run_samples(session_fabric *s, fabric_io io) {
-  uint64_t all = io.samples;
-  fabric_clock c = {0};
+static bool gives_output(const fabric_launch *l) {
+  for (uint32_t p = 0; p < l->body.port_count; p++)
+    if (l->body.ports[p].out) return true;
+  return false;
+}
+
+/* Streaming: samples `first` to `end` - 1, which are resident together. */
+static wafer_status run_group(session_fabric *s, const fabric_io *all, uint64_t first, uint64_t end,
+                              fabric_clock *c) {
+  fabric_io io = *all;
   io.samples = 1;
-  for (io.first = 0; io.first < all; io.first++) {
-    for (uint32_t i = 0; i < s->launch_count; i++) {
-      WAFER_TRY(check_cancel(s, i));
-      s->start = session_fabric_start(s, &c, &s->launches[i]);
-      WAFER_TRY(session_fabric_launch(s, &s->launches[i], &io));
-      session_fabric_tick(s, &c, &s->launches[i]);
-      wafer_progress(s->diag, "fabric", io.first * s->launch_count + i + 1, all * s->launch_count);
-    }
-    if (io.first == 0) s->stats.latency_cycles = c.now;
+  for (uint32_t i = 0; i < s->launch_count; i++) {
+    fabric_launch *l = &s->launches[i];
+    io.first = first + l->of->sample;
+    if (io.first >= end) continue;
+    WAFER_TRY(check_cancel(s, i));
+    s->start = session_fabric_start(s, c, l);
+    WAFER_TRY(session_fabric_launch(s, l, &io));
+    session_fabric_tick(s, c, l);
+    if (io.first == 0 && gives_output(l)) s->stats.latency_cycles = c->now;
+    wafer_progress(s->diag, "fabric", first * s->launch_count + (end - first) * (i + 1),
+                   all->samples * s->launch_count);
+  }
+  return WAFER_OK;
+}
+
+static wafer_status run_samples(session_fabric *s, const fabric_io *io) {
+  uint64_t batch = s->plan->batch;
+  fabric_clock c = {0};
+  for (uint64_t first = 0; first < io->samples; first += batch) {
+    uint64_t end = io->samples - first < batch ? io->samples : first + batch;
+    WAFER_TRY(run_group(s, io, first, end, &c));
   }
   s->stats.total_cycles = c.now;
-  s->stats.interval_cycles = c.now / all;
+  s->stats.interval_cycles = c.now / io->samples;
   return WAFER_OK;
 }
 
@@ -224,7 +242,7 @@ wafer_status session_fabric_run(session_fabric *s, const wafer_view *inputs, boo
   s->stats.hops = s->stats.elements = 0;
   session_fabric_load_clear(s);
   s->stats.samples = samples;
-  return s->plan->mode == WAFER_MODE_pipelined ? run_train(s, &io) : run_samples(s, io);
+  return s->plan->mode == WAFER_MODE_pipelined ? run_train(s, &io) : run_samples(s, &io);
 }
 
 wafer_run_stats session_fabric_stats(const session_fabric *s) {

@@ -46,7 +46,9 @@ typedef struct line {
   uint32_t *output; /* per output: the event that brings it to the edge */
   bool *loaded;     /* a pipeline's phase: by a load step */
   turns edge_in, edge_out, memoryx;
-  uint64_t exchange;      /* weight streaming: values change their layout one by one */
+  bool alone;             /* weight streaming: values change their layout one by one, */
+  bool serial;            /* and cores that have programs compute in between, not meanwhile */
+  uint64_t exchange;      /* until then */
   const part *part;       /* being run */
   uint64_t armed, start;  /* when weights of the phase may start; the phase itself */
   uint64_t samples, half; /* of the train, of its last half */
@@ -282,7 +284,7 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
   }
   start = later(start, room(l, e, sample, base));
   if (sample > base) start = later(start, at(l, e->left, sample - 1));
-  bool alone = !weight && l->plan->mode == WAFER_MODE_streaming && l->plan->batch == 1;
+  bool alone = l->alone && !weight;
   if (alone) start = later(start, l->exchange);
   uint64_t bytes = t->words * WAFER_WAVELET_BYTES;
   if (weight) { /* in streaming one after the other: they share the way to their cores too */
@@ -316,9 +318,11 @@ static void run_kernel(line *l, event *e, uint64_t sample, uint64_t base) {
   const wafer_kernel *k = e->kernel;
   uint64_t start = later(ready(l, e, sample), l->start), replicas = k->replicas ? k->replicas : 1;
   start = later(start, room(l, e, sample, base));
+  if (l->serial) start = later(start, l->exchange);
   if (sample >= base + replicas) start = later(start, at(l, e->done, sample - replicas));
   e->left[sample % l->window] = start; /* the first slice of a result leaves at once */
   e->done[sample % l->window] = later(start + k->cost.cycles, sliced(l, e, sample));
+  if (l->serial) l->exchange = at(l, e->done, sample);
   if (l->out->kernel_busy) l->out->kernel_busy[e->action->index] += k->cost.cycles;
 }
 
@@ -385,8 +389,11 @@ static void follow_programs(line *l) {
 
 static wafer_status run_train(line *l) {
   const wafer_plan *plan = l->plan;
-  uint64_t batch = plan->mode == WAFER_MODE_streaming && plan->batch ? plan->batch : 1;
-  uint64_t group = plan->mode == WAFER_MODE_streaming ? batch : l->samples;
+  bool streams = plan->mode == WAFER_MODE_streaming;
+  uint64_t batch = streams && plan->batch ? plan->batch : 1;
+  uint64_t group = streams ? batch : l->samples;
+  l->serial = streams && batch > 1 && plan->launch_count;
+  l->alone = streams && (batch == 1 || l->serial);
   WAFER_TRY(link_all(l));
   uint64_t before = 0; /* start of the part before */
   for (uint64_t base = 0; base < l->samples; base += group) {

@@ -16,6 +16,8 @@ static const char usage[] =
     "that it makes, relative to the largest of them; per output: the same.\n\n"
     "      --input NAME=FILE  an input tensor (.npy); without any: seeded random ones\n"
     "      --seed N           of the random inputs (1)\n"
+    "      --samples S        random inputs: a train of S samples (as many as are resident "
+    "together)\n"
     "      --streams          streams too\n"
     "      --tol T            outputs may differ by T times the largest (1e-5; with f16 storage "
     "2e-3)\n"
@@ -31,10 +33,11 @@ static const char usage[] =
     "  wafer check face.wplan\n"
     "  wafer check face.wplan --input 'input:0=photo.npy' --mean 10 --total 5\n";
 
-enum { INPUT = 256, SEED, STREAMS, TOL, MEAN, TOTAL, THREADS, REPORT, JSON };
+enum { INPUT = 256, SEED, SAMPLES, STREAMS, TOL, MEAN, TOTAL, THREADS, REPORT, JSON };
 
 static const struct option long_options[] = {{"input", required_argument, NULL, INPUT},
                                              {"seed", required_argument, NULL, SEED},
+                                             {"samples", required_argument, NULL, SAMPLES},
                                              {"streams", no_argument, NULL, STREAMS},
                                              {"tol", required_argument, NULL, TOL},
                                              {"mean", required_argument, NULL, MEAN},
@@ -55,6 +58,7 @@ static bool parse_option(check_arguments *a, wafer_arena *arena, int option, con
     return cli_parse_pair("check", "--input", text, arena, &r->input_names[r->input_count - 1],
                           &r->input_paths[r->input_count - 1]);
   case SEED: return cli_parse_u64("check", "--seed", text, 0, UINT64_MAX, &r->seed);
+  case SAMPLES: return cli_parse_u64("check", "--samples", text, 1, 1000000, &r->samples);
   case STREAMS: a->streams = true; return true;
   case TOL: return cli_parse_f64("check", "--tol", text, &r->tol);
   case MEAN: return cli_parse_f64("check", "--mean", text, &a->most_mean);
@@ -80,6 +84,8 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, check_argum
   }
   if (optind + 1 != argc)
     return (wafer_status)cli_usage("check", "one PLAN.wplan is wanted, got %d", argc - optind);
+  if (a->run.samples && a->run.input_count)
+    return (wafer_status)cli_usage("check", "--samples is for random inputs, not beside --input");
   a->run.plan = argv[optind];
   return WAFER_OK;
 }
@@ -147,9 +153,9 @@ static wafer_status run_at(const check_arguments *a, const wafer_plan *plan, waf
   return status;
 }
 
-static wafer_status check_plan(const check_arguments *a, const wafer_plan *plan,
-                               wafer_arena *arena) {
+static wafer_status check_plan(check_arguments *a, const wafer_plan *plan, wafer_arena *arena) {
   const wafer_function *f = &plan->functions[0];
+  if (!a->run.samples && plan->batch > 1) a->run.samples = plan->batch;
   wafer_view *inputs = WAFER_NEW(arena, wafer_view, f->input_count);
   check_run kernel = {0}, fabric = {0};
   check_values values;

@@ -127,21 +127,24 @@ wafer_status check_report(const check_arguments *a, const wafer_plan *plan, cons
     printf("%-8s %-44s %10s %10s %10s %9s\n", "", "", "predicted", "counted", "error", "values");
   for (uint32_t k = 0; k < plan->kernel_count; k++) {
     const char *name = plan->kernels[k].name;
-    uint64_t predicted = plan->kernels[k].cost.cycles, counted = fabric->kernel_busy[k];
+    uint64_t predicted = plan->kernels[k].cost.cycles,
+             counted = fabric->kernel_busy[k] / fabric->stats.samples;
     print_row(a, rows, "kernel", name, skip, predicted, counted, values->difference[k]);
     add_values(&apart, name, values->difference[k]);
     add(&kernels, name, predicted, counted);
   }
   for (uint32_t s = 0; s < plan->stream_count; s++) {
     const char *name = plan->values[plan->streams[s].value].name;
-    uint64_t counted = fabric->stream_busy ? fabric->stream_busy[s] : 0;
+    uint64_t counted = fabric->stream_busy ? fabric->stream_busy[s] / fabric->stats.samples : 0;
     if (!counted) continue;
     uint64_t predicted = plan->streams[s].cycles + plan->streams[s].latency;
     if (a->streams)
       print_row(a, rows, "stream", name, strlen(name) > skip ? skip : 0, predicted, counted, NAN);
     add(&streams, name, predicted, counted);
   }
-  uint64_t predicted = kernel->stats.latency_cycles, counted = fabric->stats.latency_cycles;
+  bool one = fabric->stats.samples == 1;
+  uint64_t predicted = one ? kernel->stats.latency_cycles : kernel->stats.total_cycles;
+  uint64_t counted = one ? fabric->stats.latency_cycles : fabric->stats.total_cycles;
   if (!a->json) print_sums(&kernels, &streams, &apart, predicted, counted);
   bool agree = outputs_agree(a, plan, kernel, fabric, outputs);
   agree &= mean_of(&kernels) <= a->most_mean;

@@ -32,6 +32,11 @@ for mode in streaming pipelined; do
   run 0 "faults harmless" --fidelity fabric --fault stuck@63,63,99999999 --fault flip@3,4,100,4,999999999
   run 0 "fault flip@3,4,100,4,999999999 did not strike" --fidelity fabric --fault flip@3,4,100,4,999999999
 done
+# Two groups, the second not full; samples that a launch names and the plan does not have.
+gives 0 "" "$wafer" compile "$source/test/data/small_cnn.onnx" -o p.wplan --machine small64 --mode streaming --batch 2
+run 0 "3 samples" --fidelity fabric --samples 3
+gives 0 "output" "$wafer" check p.wplan --samples 3
+gives 1 "--samples is for random inputs" "$wafer" check p.wplan --samples 3 --input input=x.npy
 # Layers in a row that have one weight, of zeros: it comes for the second while the first still has it.
 gives 0 "" "$wafer" zoo cnn --widths 1,8,8,10 --side 8 --batch 1 -o shared.onnx
 gives 0 "13 programs" "$wafer" compile shared.onnx -o p.wplan --machine small64 --mode streaming

@@ -109,9 +109,9 @@ static void test_memory(void) {
   CU_ASSERT_EQUAL(memory_take(&map, place_at(3, left, 44), 0, &lacks)->address, 0);
   wafer_holding kept = place_at(3, left, 44).at, gone = place_at(1, left, 24).at;
   memory_drop(&map, 3, &kept);
-  CU_ASSERT_PTR_NOT_NULL(memory_find(&map, 3, &kept));
+  CU_ASSERT_PTR_NOT_NULL(memory_find(&map, 3, 0, &kept));
   memory_drop(&map, 1, &gone);
-  CU_ASSERT_PTR_NULL(memory_find(&map, 1, &(wafer_holding){WAFER_AT_wafer, right, {0}}));
+  CU_ASSERT_PTR_NULL(memory_find(&map, 1, 0, &(wafer_holding){WAFER_AT_wafer, right, {0}}));
   CU_ASSERT_PTR_NULL(memory_take(&map, place_at(4, left, 101), 0, &lacks));
   CU_ASSERT(memory_put(&map, left, 64, 36));
   CU_ASSERT_EQUAL(memory_top(&map, left), 104);
@@ -120,10 +120,33 @@ static void test_memory(void) {
   wafer_arena_destroy(map.arena);
 }
 
+/* Samples that are resident together have copies of their own; those that passed end alone. */
+static void test_memory_samples(void) {
+  bool lacks;
+  memory_map map = {.arena = wafer_arena_create(), .limit = 100}, other = {.arena = map.arena};
+  const wafer_rect left = {0, 0, 2, 2}, right = {2, 0, 2, 2};
+  memory_place first = place_at(0, left, 40), second = first, apart = place_at(0, right, 40);
+  second.sample = 1;
+  CU_ASSERT_EQUAL(memory_take(&map, first, 0, &lacks)->address, 0);
+  CU_ASSERT_EQUAL(memory_take(&map, second, 0, &lacks)->address, 40);
+  CU_ASSERT_PTR_NOT_NULL(memory_take(&map, apart, 0, &lacks));
+  CU_ASSERT_EQUAL(memory_find(&map, 0, 1, &first.at)->address, 40);
+  CU_ASSERT_PTR_NULL(memory_find(&map, 0, 2, &first.at));
+  CU_ASSERT(memory_put(&map, left, 80, 20));
+  CU_ASSERT(memory_hand_over(&map, &other));
+  CU_ASSERT_EQUAL(memory_top(&map, left), 80);
+  CU_ASSERT_EQUAL(memory_top(&other, left), 104);
+  memory_drop_at(&map, 0, &first.at);
+  CU_ASSERT_PTR_NULL(memory_find(&map, 0, 1, &first.at));
+  CU_ASSERT_PTR_NOT_NULL(memory_find(&map, 0, 0, &apart.at));
+  wafer_arena_destroy(map.arena);
+}
+
 CU_TestInfo tests_launch[] = {
     {"words of a port", test_pack},
     {"ports that reach beyond their tensor", test_fits},
     {"program files, whole, cut off and damaged", test_file},
     {"addresses on rectangles", test_memory},
+    {"addresses of samples that are resident together", test_memory_samples},
     CU_TEST_INFO_NULL,
 };
