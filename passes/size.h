@@ -92,7 +92,17 @@ uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph
  * for each of its bytes on a core and each phase until last_use[value], the last kernel with it. */
 wafer_status size_layouts(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                           uint32_t batch, const sized_kernel *greedy, uint64_t price,
-                          const uint32_t *last_use, const wafer_shape_point **wished);
+                          uint64_t worth, const uint32_t *last_use,
+                          const wafer_shape_point **wished);
+
+/* Whether a kernel is a product with a sparse weight. Small tiles of one are uneven, and what
+ * begins its instructions takes as long as in a dense product: the last cores bring little. */
+bool size_multiplies_sparse(const wafer_kernel_body *body);
+/* What the cores of such a kernel cost, in cycles; 0 for others: w * w / t, where each multiplies
+ * for t cycles and w is `worth` times what begins an instruction. So t and its price are least
+ * together where t is w. */
+uint64_t size_core_price(const wafer_machine *machine, const wafer_kernel_body *body,
+                         const wafer_shape_point *point, uint64_t worth);
 
 /* Cycles until all weights of a phase have arrived on a shape, one after the other: the lower it
  * is, the fewer lanes they have. */

@@ -4,12 +4,32 @@
 #include <string.h>
 
 #include "size.h"
+#include "wafer/pairs.h"
 
 wafer_kernel_body size_with_depths(const wafer_kernel_body *body, const uint32_t *depths) {
   wafer_kernel_body with = *body;
   with.input_depth = depths;
   with.output_depth = depths[body->input_count];
   return with;
+}
+
+/* ---- Sparse products ---- */
+
+bool size_multiplies_sparse(const wafer_kernel_body *body) {
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (wafer_body_multiplies(body, i)) return true;
+  return false;
+}
+
+uint64_t size_core_price(const wafer_machine *m, const wafer_kernel_body *body,
+                         const wafer_shape_point *point, uint64_t worth) {
+  wafer_split whole;
+  wafer_cost cost;
+  if (!worth || !size_multiplies_sparse(body)) return 0;
+  for (uint32_t i = 0; i < WAFER_MAX_LOOPS; i++) whole.rows[i] = whole.cols[i] = 1;
+  wafer_kernel_cost(m, body, &whole, &cost);
+  uint64_t least = worth * (m->descriptor_load_cycles + (uint64_t)m->vector_setup_cycles);
+  return least * least * point->width * point->height / (cost.multiply_cycles + 1);
 }
 
 /* ---- The largest rectangle without dead and reserved cores ---- */

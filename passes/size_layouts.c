@@ -229,8 +229,9 @@ static wafer_status grow(forest *f, const sized_kernel *greedy) {
 
 wafer_status size_layouts(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                           uint32_t batch, const sized_kernel *greedy, uint64_t price,
-                          const uint32_t *last_use, const wafer_shape_point **wished) {
-  forest f = {.l = {.ctx = ctx, .graph = graph, .curves = curves, .batch = batch},
+                          uint64_t worth, const uint32_t *last_use,
+                          const wafer_shape_point **wished) {
+  forest f = {.l = {ctx, graph, curves, .batch = batch, .worth = worth},
               .price = price,
               .last_use = last_use};
   uint32_t n = graph->kernel_count;

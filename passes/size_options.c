@@ -78,7 +78,8 @@ static wafer_status add_option(const layouts *l, uint32_t k, options *set,
   const wafer_layout *lie = curve_layouts(l->curves, body, point);
   if (!lie) return layouts_no_memory(l);
   *o = (option){.point = point, .lie = lie};
-  o->own = point->cycles + from_edge(l, k, o) + weights_late(l, k, point);
+  o->own = point->cycles + from_edge(l, k, o) + weights_late(l, k, point) +
+           size_core_price(l->ctx->machine, body, point, l->worth);
   set->count++;
   return WAFER_OK;
 }

@@ -61,16 +61,18 @@ static const wafer_shape_point *choose(const streaming *s, uint32_t k,
   const wafer_graph_kernel *kernel = &s->graph->kernels[k];
   const wafer_shape_point *best = NULL;
   uint64_t best_cycles = UINT64_MAX;
+  bool all = s->price || (s->worth && size_multiplies_sparse(body));
   uint32_t tried = 0;
-  for (size_t i = 0; i < curve->count && (tried < SHAPES_TRIED || s->price); i++) {
+  for (size_t i = 0; i < curve->count && (tried < SHAPES_TRIED || all); i++) {
     const wafer_shape_point *point = &curve->at[i];
     if (best && point->cycles >= best_cycles) break;
     if (held_stays(s, kernel, body, point)) continue;
     uint64_t bytes = held_beside(s, kernel, body, point);
     *least = bytes < *least ? bytes : *least;
     if (bytes > s->budget) continue;
-    uint64_t cycles =
-        point->cycles + inputs_cycles(s, kernel, body, point) + holding_price(s, k, body, point);
+    uint64_t cycles = point->cycles + inputs_cycles(s, kernel, body, point) +
+                      holding_price(s, k, body, point) +
+                      size_core_price(s->ctx->machine, body, point, s->worth);
     tried++;
     if (cycles >= best_cycles) continue;
     best = point;

@@ -16,6 +16,11 @@
 #define WISHES_TRIED 4 /* the same, of shapes chosen together, */
 #define PRICE_STEP 8   /* each so many times the one before */
 
+/* For how long a sparse product multiplies on a core, in beginnings of an instruction: tried from
+ * here down, until the whole takes less than a twelfth more than with all cores. */
+#define WORTH_MOST 8
+#define WORTH_STEP 2
+
 wafer_status streaming_no_memory(const streaming *s) {
   return wafer_fail(s->ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY,
                     "no memory to size weight streaming");
@@ -106,24 +111,46 @@ static wafer_status size_together(streaming *s, uint32_t keeps, const sizing *gr
   if (!wished) return streaming_no_memory(s);
   s->greedy = greedy->kernels;
   for (int tries = 0; tries < WISHES_TRIED && !out->cost.fits; tries++) {
-    WAFER_TRY(size_layouts(s->ctx, s->curves, s->graph, s->batch, greedy->kernels, price, last_use,
-                           wished));
+    WAFER_TRY(size_layouts(s->ctx, s->curves, s->graph, s->batch, greedy->kernels, price, s->worth,
+                           last_use, wished));
     WAFER_TRY(size_once(s, keeps, wished, out));
     price = price ? price * PRICE_STEP : 2 * PRICE_STEP;
   }
   return WAFER_OK;
 }
 
+/* Each phase for itself or all together, whichever is faster. */
+static wafer_status size_either(streaming *s, sizing *out) {
+  sizing together;
+  uint32_t keeps;
+  WAFER_TRY(size_greedy(s, &keeps, out));
+  if (!out->cost.fits || s->lean) return WAFER_OK; /* there, others would hardly fit */
+  WAFER_TRY(size_together(s, keeps, out, &together));
+  if (together.cost.fits && together.cost.latency_cycles < out->cost.latency_cycles)
+    *out = together;
+  return WAFER_OK;
+}
+
+static bool any_sparse(const wafer_graph *graph) {
+  for (uint32_t k = 0; k < graph->kernel_count; k++)
+    if (size_multiplies_sparse(&graph->kernels[k].body)) return true;
+  return false;
+}
+
+/* Sparse products do without cores that shorten the whole by little. */
 static wafer_status size_graph(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                                uint32_t batch, sizing *out) {
   streaming s = {.ctx = ctx, .graph = graph, .curves = curves, .batch = batch};
-  sizing together;
-  uint32_t keeps;
-  WAFER_TRY(size_greedy(&s, &keeps, out));
-  if (!out->cost.fits || s.lean) return WAFER_OK; /* there, others would hardly fit */
-  WAFER_TRY(size_together(&s, keeps, out, &together));
-  if (together.cost.fits && together.cost.latency_cycles < out->cost.latency_cycles)
-    *out = together;
+  sizing fewer;
+  WAFER_TRY(size_either(&s, out));
+  if (!out->cost.fits || !any_sparse(graph)) return WAFER_OK;
+  for (s.worth = WORTH_MOST; s.worth; s.worth -= WORTH_STEP) {
+    WAFER_TRY(size_either(&s, &fewer));
+    if (!fewer.cost.fits || fewer.cost.latency_cycles > out->cost.latency_cycles / 12 * 13)
+      continue;
+    *out = fewer;
+    break;
+  }
   return WAFER_OK;
 }
 

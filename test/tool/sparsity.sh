@@ -87,6 +87,18 @@ assert s['stream_words'] == 2 * s['nonzeros'] and 10 * s['stream_words'] <= 2 * 
 PY
 "$wafer" dump pruned.wplan | grep -q "sparse w2: 960 of 9600 elements" || fail "dump names no sparse weight"
 
+# least RATIO ROWS WIDTHS: of the multiply cycles of dense weights on the same cores
+least() {
+  "$wafer" zoo mlp --widths "$3" -o zoo.onnx -q || fail "zoo $3"
+  "$wafer" compile zoo.onnx -o zoo.wplan --report zoo.json -q --mode streaming --sparsity 0.9 --dim batch="$2" || fail "compile $3"
+  python3 -c "import json; s = json.load(open('zoo.json'))['sparsity']; \
+assert s['multiply_cycles'] <= $1 * s['dense_multiply_cycles'] and 5 * s['stream_words'] <= 1.001 * s['dense_stream_words'], s" ||
+    fail "$3 of $2 rows"
+}
+least 0.13 32 784,256,10
+least 0.13 64 784,512,512,10
+least 0.13 256 768,3072,768
+
 # Cores take the pairs, dealt or not, in the cycles that are predicted.
 for mode in streaming pipelined; do
   for storage in f32 f16; do

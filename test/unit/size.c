@@ -151,7 +151,8 @@ static void layouts_pay_for_memory(void) {
   uint64_t before = 0;
   for (uint64_t price = 0; price <= 1 << 20; price += 1 << 20) {
     CU_ASSERT_EQUAL_FATAL(
-        size_layouts(&f.ctx, f.curves, &f.graph, 1, s.kernels, price, last_use, wished), WAFER_OK);
+        size_layouts(&f.ctx, f.curves, &f.graph, 1, s.kernels, price, 0, last_use, wished),
+        WAFER_OK);
     uint64_t bytes = left_behind(&f, &s, wished, last_use);
     if (price) CU_ASSERT(bytes < before);
     before = bytes;
@@ -168,7 +169,7 @@ static void layouts_are_legal(void) {
   setup(&f, "small16", chain(text, sizeof text, 5));
   CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
   CU_ASSERT_FATAL(s.cost.fits && f.graph.kernel_count <= WAFER_COUNT(wished));
-  CU_ASSERT_EQUAL(size_layouts(&f.ctx, f.curves, &f.graph, 1, s.kernels, 0, NULL, wished),
+  CU_ASSERT_EQUAL(size_layouts(&f.ctx, f.curves, &f.graph, 1, s.kernels, 0, 0, NULL, wished),
                   WAFER_OK);
   for (uint32_t k = 0; k < f.graph.kernel_count; k++) {
     if (!wished[k]) continue;

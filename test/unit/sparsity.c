@@ -1,5 +1,5 @@
-/* runtime/sparsity.c, runtime/deal.c, passes/sparsity.c, sparse operands in kernel_gemm.c, sparse
- * parameters in memoryx.c. */
+/* runtime/sparsity.c, runtime/deal.c, passes/sparsity.c, sparse operands in kernel_gemm.c and
+ * size_common.c, sparse parameters in memoryx.c. */
 #include "passes/sparsity.h"
 
 #include <CUnit/CUnit.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "body_text.h"
+#include "passes/size.h"
 #include "wafer/deal.h"
 #include "wafer/memoryx.h"
 
@@ -152,6 +153,31 @@ static void a_tenth_multiplies_in_an_eighth(void) {
   wafer_arena_destroy(arena);
 }
 
+/* So that cores are taken until each multiplies for about w cycles. */
+static void cores_of_sparse_products_have_a_price(void) {
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *m;
+  wafer_diag diag = {0};
+  body_text b;
+  wafer_cost cost;
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(&diag, arena, "wse2", &m), WAFER_OK);
+  body_text_begin(&b, "gemm", "256x768xf32 w:768x3072xf32");
+  CU_ASSERT_NOT_EQUAL_FATAL(body_text_node(&b, "matmul", "0 1", ""), UINT32_MAX);
+  wafer_shape_point point = {.split = split_text("rows0:64 cols1:512"), .width = 512, .height = 64};
+  CU_ASSERT_EQUAL(size_core_price(m, &b.body, &point, 8), 0);
+  const wafer_sparsity sparsity[2] = {{0}, {true, 768 * 3072 / 10, 0, 0}};
+  b.body.sparsity = sparsity;
+  CU_ASSERT(size_multiplies_sparse(&b.body));
+  CU_ASSERT_EQUAL(size_core_price(m, &b.body, &point, 0), 0);
+  wafer_kernel_cost(m, &b.body, &point.split, &cost);
+  uint64_t w = 8 * (m->descriptor_load_cycles + (uint64_t)m->vector_setup_cycles);
+  uint64_t price = size_core_price(m, &b.body, &point, 8), all = price * cost.multiply_cycles;
+  CU_ASSERT(all > w * w * 9 / 10 && all < w * w * 3 / 2); /* the fullest tile decides about t */
+  point.width = 1024;
+  CU_ASSERT(size_core_price(m, &b.body, &point, 8) >= 2 * price);
+  wafer_arena_destroy(arena);
+}
+
 static void sparse_parameters_keep_their_zeros(void) {
   static const float initial[4] = {1, 0, -2, 0}, other[4] = {5, 5, 5, 5}, g[4] = {1, 1, 1, 1};
   for (int kind = 0; kind < WAFER_OPTIMIZER_COUNT; kind++) {
@@ -177,6 +203,7 @@ CU_TestInfo tests_sparsity[] = {
     {"dealt tiles are nearly as full", dealt_tiles_are_nearly_as_full},
     {"a tenth streams as a fifth", a_tenth_streams_as_a_fifth},
     {"a tenth multiplies in an eighth", a_tenth_multiplies_in_an_eighth},
+    {"cores of sparse products have a price", cores_of_sparse_products_have_a_price},
     {"sparse parameters keep their zeros", sparse_parameters_keep_their_zeros},
     CU_TEST_INFO_NULL,
 };
