@@ -26,6 +26,10 @@ fabric *fabric_create(wafer_arena *arena, const wafer_machine *machine);
 /* Forgets every stream: the next phase starts. */
 void fabric_clear(fabric *fabric);
 
+const wafer_machine *fabric_machine(const fabric *fabric);
+/* No router of the route is dead. */
+bool fabric_alive(const fabric *fabric, uint32_t count, const wafer_route_segment *route);
+
 /* Routes that avoid dead cores, best first; their number, at most FABRIC_MAX_PATHS. `at` is a place
  * of the edge or MemoryX: the border of the fabric. */
 uint32_t fabric_paths(const fabric *fabric, const wafer_holding *from, const wafer_holding *to,
