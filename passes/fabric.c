@@ -95,12 +95,15 @@ bool fabric_alive(const fabric *f, uint32_t count, const wafer_route_segment *ro
 
 /* ---- Detours ---- */
 
-/* Routers of a holding: its cores, or the border of the fabric. */
-static bool holds(const fabric *f, const wafer_holding *h, uint32_t x, uint32_t y) {
-  if (h->where != WAFER_AT_wafer)
+/* Routers of a holding: its cores, those of the first and of the last replica, or the border of the
+ * fabric. */
+static bool holds(const fabric *f, const fabric_end *end, uint32_t x, uint32_t y) {
+  if (end->at.where != WAFER_AT_wafer)
     return x == 0 || y == 0 || x == f->machine->width - 1 || y == f->machine->height - 1;
-  return x >= h->rect.x && x - h->rect.x < h->rect.width && y >= h->rect.y &&
-         y - h->rect.y < h->rect.height;
+  wafer_rect r = end->at.rect;
+  uint32_t last = (end->replicas - 1) * r.width; /* columns further on */
+  return x >= r.x && (x - r.x < r.width || (x - r.x >= last && x - r.x - last < r.width)) &&
+         y >= r.y && y - r.y < r.height;
 }
 
 static bool passable(const fabric *f, size_t router, uint32_t color) {
@@ -110,10 +113,19 @@ static bool passable(const fabric *f, size_t router, uint32_t color) {
   return true;
 }
 
-static size_t push_sources(fabric *f, const wafer_holding *from, uint32_t color) {
+/* No way leads through the replicas between the first and the last: it would meet the row in which
+ * it passes them. */
+static void close_middle(fabric *f, const fabric_end *end) {
+  wafer_rect r = end->at.rect;
+  if (end->at.where != WAFER_AT_wafer || end->replicas < 3) return;
+  for (uint32_t y = r.y; y < r.y + r.height; y++)
+    memset(f->came + (size_t)y * f->machine->width + r.x + r.width, FROM_RAMP + 1,
+           (size_t)(end->replicas - 2) * r.width);
+}
+
+static size_t push_sources(fabric *f, const fabric_end *from, uint32_t color) {
   uint32_t w = f->machine->width, h = f->machine->height;
   size_t count = 0;
-  memset(f->came, 0, (size_t)w * h);
   for (uint32_t y = 0; y < h; y++)
     for (uint32_t x = 0; x < w; x++)
       if (holds(f, from, x, y) && passable(f, (size_t)y * w + x, color)) {
@@ -153,7 +165,7 @@ static uint32_t trace(const fabric *f, uint32_t end, wafer_route_segment *route)
            : side == FROM_EAST  ? at + 1
            : side == FROM_NORTH ? at - w
                                 : at + w;
-    if (count == FABRIC_MAX_DETOUR) return 0;
+    if (count == FABRIC_MAX_DETOUR - 2) return 0; /* replicas may add two */
     route[count++] = (wafer_route_segment){at % w, at / w, turn % w, turn / w};
     turn = at;
   }
@@ -166,18 +178,33 @@ static uint32_t trace(const fabric *f, uint32_t end, wafer_route_segment *route)
   return count;
 }
 
-wafer_status fabric_detour(fabric *f, const wafer_holding *from, const wafer_holding *to,
-                           uint32_t color, wafer_route_segment *route, uint32_t *count) {
+/* Is the colour free, and every core alive, along the whole route? */
+static bool all_passable(const fabric *f, uint32_t count, const wafer_route_segment *route,
+                         uint32_t color) {
+  walker w = walk_start(count, route);
+  do {
+    if (!passable(f, router_at(f, &w), color)) return false;
+  } while (walk_next(&w));
+  return true;
+}
+
+wafer_status fabric_detour(fabric *f, const fabric_end *from, const fabric_end *to, uint32_t color,
+                           wafer_route_segment *route, uint32_t *count) {
   size_t routers = (size_t)f->machine->width * f->machine->height;
   *count = 0;
   if (!f->queue) f->queue = WAFER_NEW(f->arena, uint32_t, routers);
   if (!f->came) f->came = WAFER_NEW(f->arena, uint8_t, routers);
   if (!f->queue || !f->came) return WAFER_NO_MEMORY;
+  memset(f->came, 0, routers);
+  close_middle(f, from);
+  close_middle(f, to);
   size_t reached = push_sources(f, from, color);
   for (size_t head = 0; head < reached; head++) {
     uint32_t at = f->queue[head], w = f->machine->width;
     if (holds(f, to, at % w, at / w)) {
       *count = trace(f, at, route);
+      bool whole = *count && fabric_reach(from, to, count, route);
+      if (!whole || !all_passable(f, *count, route, color)) *count = 0;
       return WAFER_OK;
     }
     reached = spread_out(f, at, color, reached);

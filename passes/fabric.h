@@ -11,7 +11,7 @@
 #include "wafer/plan.h"
 
 #define FABRIC_MAX_COLORS 32
-#define FABRIC_MAX_SEGMENTS 3
+#define FABRIC_MAX_SEGMENTS 5
 #define FABRIC_MAX_DETOUR 64 /* segments of a way round */
 #define FABRIC_MAX_PATHS 96
 
@@ -19,6 +19,14 @@ typedef struct fabric_path {
   uint32_t count; /* segments */
   wafer_route_segment at[FABRIC_MAX_SEGMENTS];
 } fabric_path;
+
+/* Where a route begins or ends: a holding, and how often its rectangle stands side by side, to the
+ * east. A route passes every replica, in one row: it begins at the one farthest from where it
+ * leaves them, and ends at the one farthest from where it comes to them. */
+typedef struct fabric_end {
+  wafer_holding at;
+  uint32_t replicas;
+} fabric_end;
 
 typedef struct fabric fabric; /* dies with its arena */
 
@@ -32,13 +40,17 @@ bool fabric_alive(const fabric *fabric, uint32_t count, const wafer_route_segmen
 
 /* Routes that avoid dead cores, best first; their number, at most FABRIC_MAX_PATHS. `at` is a place
  * of the edge or MemoryX: the border of the fabric. */
-uint32_t fabric_paths(const fabric *fabric, const wafer_holding *from, const wafer_holding *to,
+uint32_t fabric_paths(const fabric *fabric, const fabric_end *from, const fabric_end *to,
                       fabric_path *paths);
+/* Makes a route that joins two ends pass all their replicas; there is room for two segments more.
+ * False when it leaves or enters between the first and the last. */
+bool fabric_reach(const fabric_end *from, const fabric_end *to, uint32_t *count,
+                  wafer_route_segment *route);
 /* The way of fewest hops around what is dead, and around routers where a colour is taken unless
  * color is FABRIC_MAX_COLORS: breadth first over all routers, into `route`, which has room for
  * FABRIC_MAX_DETOUR. count is 0 when there is none of so few segments; WAFER_NO_MEMORY alone fails.
  */
-wafer_status fabric_detour(fabric *fabric, const wafer_holding *from, const wafer_holding *to,
+wafer_status fabric_detour(fabric *fabric, const fabric_end *from, const fabric_end *to,
                            uint32_t color, wafer_route_segment *route, uint32_t *count);
 uint64_t fabric_hops(uint32_t count, const wafer_route_segment *route);
 

@@ -1,13 +1,17 @@
 /* Candidate ways between two holdings: straight, with one corner, with two. */
+#include <string.h>
+
 #include "fabric.h"
 
 typedef struct candidates {
   const fabric *fabric;
+  const fabric_end *from, *to;
   uint32_t count;
   fabric_path *paths;
 } candidates;
 
-/* Adds the route through these corners; corners that repeat are dropped. */
+/* Adds the route through these corners, and on through all replicas; corners that repeat are
+ * dropped. */
 static void add_path(candidates *c, uint32_t count, const wafer_core_at *corners) {
   fabric_path path = {0};
   if (c->count == FABRIC_MAX_PATHS) return;
@@ -16,7 +20,9 @@ static void add_path(candidates *c, uint32_t count, const wafer_core_at *corners
     bool point = s.x0 == s.x1 && s.y0 == s.y1;
     if (!point || (path.count == 0 && i + 2 == count)) path.at[path.count++] = s;
   }
-  if (path.count && fabric_alive(c->fabric, path.count, path.at)) c->paths[c->count++] = path;
+  if (path.count && fabric_reach(c->from, c->to, &path.count, path.at) &&
+      fabric_alive(c->fabric, path.count, path.at))
+    c->paths[c->count++] = path;
 }
 
 /* The n-th of `count` numbers from `low` on, from the middle outwards. */
@@ -42,6 +48,65 @@ static uint32_t right(wafer_rect r) {
 static uint32_t bottom(wafer_rect r) {
   return r.y + r.height - 1;
 }
+
+/* ---- Replicas ---- */
+
+/* All replicas. */
+static wafer_rect whole(const fabric_end *end) {
+  wafer_rect r = end->at.rect;
+  r.width *= end->replicas;
+  return r;
+}
+
+/* Where a route along a column may enter or leave: the first replica or the last, the nearer to
+ * `other`. From there on it passes the rest. */
+static wafer_rect near_end(const fabric_end *end, wafer_rect other) {
+  wafer_rect r = end->at.rect, all = whole(end);
+  bool east = 2 * (uint64_t)other.x + other.width > 2 * (uint64_t)all.x + all.width;
+  if (east) r.x += (end->replicas - 1) * r.width;
+  return r;
+}
+
+/* From (x, y) in its row to where a route has passed all replicas: *to, which is x when it has.
+ * False when there are some on both sides. */
+static bool farthest(const fabric_end *end, uint32_t x, uint32_t *to) {
+  uint32_t first = right(end->at.rect);
+  uint32_t last = end->at.rect.x + (end->replicas - 1) * end->at.rect.width;
+  *to = end->at.where != WAFER_AT_wafer || end->replicas < 2 ? x : x <= first ? last : first;
+  return *to == x || x <= first || x >= last;
+}
+
+/* Runs that go on in the same direction become one. */
+static uint32_t straighten(uint32_t count, wafer_route_segment *route) {
+  uint32_t n = 1;
+  for (uint32_t i = 1; i < count; i++) {
+    wafer_route_segment *last = &route[n - 1], next = route[i];
+    bool row = last->y0 == last->y1 && last->y1 == next.y1 && next.y0 == next.y1;
+    if (row && (last->x0 < last->x1) == (next.x0 < next.x1))
+      last->x1 = next.x1;
+    else
+      route[n++] = next;
+  }
+  return n;
+}
+
+bool fabric_reach(const fabric_end *from, const fabric_end *to, uint32_t *count,
+                  wafer_route_segment *route) {
+  wafer_route_segment first = route[0], last = route[*count - 1];
+  uint32_t x;
+  if (!farthest(from, first.x0, &x)) return false;
+  if (x != first.x0) {
+    memmove(route + 1, route, *count * sizeof *route);
+    route[0] = (wafer_route_segment){x, first.y0, first.x0, first.y0};
+    ++*count;
+  }
+  if (!farthest(to, last.x1, &x)) return false;
+  if (x != last.x1) route[(*count)++] = (wafer_route_segment){last.x1, last.y1, x, last.y1};
+  *count = straighten(*count, route);
+  return true;
+}
+
+/* ---- Shapes of routes ---- */
 
 #define ROWS_TRIED 40
 
@@ -98,22 +163,24 @@ static void straight_columns(candidates *c, wafer_rect a, wafer_rect b) {
 
 #define BENDS_TRIED 10
 
-/* One corner: out of the side along a row, into the other along a column; then the other way round.
- */
-static void bent(candidates *c, wafer_rect a, wafer_rect b) {
+/* One corner: out of a's side along a row, into b's along a column; or, `columns`, the other way
+ * round. Each is what a route in its direction may enter. */
+static void bend(candidates *c, wafer_rect a, wafer_rect b, uint32_t n, bool columns) {
+  wafer_rect across = columns ? a : b, along = columns ? b : a;
+  uint32_t x = spread(across.x, across.width, n % across.width, BENDS_TRIED);
+  uint32_t y = spread(along.y, along.height, n % along.height, BENDS_TRIED);
+  if ((x >= along.x && x <= right(along)) || (y >= across.y && y <= bottom(across))) return;
+  wafer_core_at side = {x > right(along) ? right(along) : along.x, y};
+  wafer_core_at end = {x, y < across.y ? across.y : bottom(across)}, corner = {x, y};
+  add_path(c, 3,
+           columns ? (wafer_core_at[]){end, corner, side} : (wafer_core_at[]){side, corner, end});
+}
+
+static void bent(candidates *c, const fabric_end *from, const fabric_end *to) {
+  wafer_rect a = whole(from), b = whole(to);
   for (uint32_t n = 0; n < BENDS_TRIED; n++) {
-    uint32_t x = spread(b.x, b.width, n % b.width, BENDS_TRIED),
-             y = spread(a.y, a.height, n % a.height, BENDS_TRIED);
-    if ((x < a.x || x > right(a)) && (y < b.y || y > bottom(b)))
-      add_path(c, 3,
-               (wafer_core_at[]){
-                   {x > right(a) ? right(a) : a.x, y}, {x, y}, {x, y < b.y ? b.y : bottom(b)}});
-    x = spread(a.x, a.width, n % a.width, BENDS_TRIED);
-    y = spread(b.y, b.height, n % b.height, BENDS_TRIED);
-    if ((x < b.x || x > right(b)) && (y < a.y || y > bottom(a)))
-      add_path(c, 3,
-               (wafer_core_at[]){
-                   {x, y > bottom(a) ? bottom(a) : a.y}, {x, y}, {x < b.x ? b.x : right(b), y}});
+    bend(c, a, near_end(to, a), n, false);
+    bend(c, near_end(from, b), b, n, true);
   }
 }
 
@@ -127,7 +194,7 @@ static void zigzag(candidates *c, wafer_rect a, wafer_rect b) {
     uint32_t from = spread(a.y, a.height, n % a.height, 3 * BENDS_TRIED);
     uint32_t to = spread(b.y, b.height, n % b.height, 3 * BENDS_TRIED);
     bool in_a = x >= a.x && x <= right(a), in_b = x >= b.x && x <= right(b);
-    if (in_a || in_b) continue;
+    if (in_a || in_b || from == to) continue; /* it would come back the way it went */
     add_path(c, 4,
              (wafer_core_at[]){{x > right(a) ? right(a) : a.x, from},
                                {x, from},
@@ -136,25 +203,32 @@ static void zigzag(candidates *c, wafer_rect a, wafer_rect b) {
   }
 }
 
-uint32_t fabric_paths(const fabric *f, const wafer_holding *from, const wafer_holding *to,
+/* Between rectangles apart: those along rows go by all replicas, those along columns by the nearer
+ * end of them. */
+static void between(candidates *c, const fabric_end *from, const fabric_end *to) {
+  wafer_rect a = whole(from), b = whole(to);
+  wafer_rect a_end = near_end(from, b), b_end = near_end(to, a);
+  bool rows = min_u32(a.height, b.height) >= min_u32(a_end.width, b_end.width);
+  straight_rows(c, a, b);
+  if (!rows) straight_columns(c, a_end, b_end);
+  if (!rows) bent(c, from, to);
+  zigzag(c, a, b);
+  if (rows) straight_columns(c, a_end, b_end);
+  if (rows) bent(c, from, to);
+}
+
+uint32_t fabric_paths(const fabric *f, const fabric_end *from, const fabric_end *to,
                       fabric_path *paths) {
-  candidates c = {.fabric = f, .paths = paths};
-  bool inwards = from->where != WAFER_AT_wafer, outward = to->where != WAFER_AT_wafer;
+  candidates c = {.fabric = f, .from = from, .to = to, .paths = paths};
+  bool inwards = from->at.where != WAFER_AT_wafer, outward = to->at.where != WAFER_AT_wafer;
   if (inwards || outward) {
-    wafer_rect r = inwards ? to->rect : from->rect;
-    edge_rows(&c, r, inwards);
-    edge_columns(&c, r, inwards);
-  } else if (wafer_rect_overlaps(from->rect, to->rect)) {
-    overlapping(&c, from->rect, to->rect);
+    const fabric_end *end = inwards ? to : from;
+    edge_rows(&c, whole(end), inwards);
+    edge_columns(&c, end->at.rect, inwards);
+  } else if (wafer_rect_overlaps(from->at.rect, to->at.rect)) {
+    overlapping(&c, from->at.rect, to->at.rect);
   } else {
-    bool rows =
-        min_u32(from->rect.height, to->rect.height) >= min_u32(from->rect.width, to->rect.width);
-    straight_rows(&c, from->rect, to->rect);
-    if (!rows) straight_columns(&c, from->rect, to->rect);
-    if (!rows) bent(&c, from->rect, to->rect);
-    zigzag(&c, from->rect, to->rect);
-    if (rows) straight_columns(&c, from->rect, to->rect);
-    if (rows) bent(&c, from->rect, to->rect);
+    between(&c, from, to);
   }
   return c.count;
 }

@@ -136,20 +136,33 @@ static wafer_status remember(routing *r, const wafer_graph_kernel *kernel, uint3
   return WAFER_OK;
 }
 
+/* A stream's ends, with the replicas of the kernels there. */
+typedef struct ends {
+  fabric_end from, to;
+} ends;
+
+static ends ends_of(const routing *r, const wafer_graph_kernel *kernel, uint32_t value,
+                    const wafer_ir_stream *s) {
+  uint32_t producer = r->graph.values[value].producer;
+  bool made = s->from.where == WAFER_AT_wafer && producer != WAFER_NONE;
+  return (ends){{s->from, made ? r->graph.kernels[producer].replicas : 1},
+                {s->to, s->to.where == WAFER_AT_wafer ? kernel->replicas : 1}};
+}
+
 /* Where the simple ways are blocked, or have no colour: the first colour with any way round. */
 static wafer_status go_round(routing *r, const wafer_graph_kernel *kernel, uint32_t value,
-                             wafer_ir_stream *s, const wafer_core_at *congested) {
+                             const ends *e, wafer_ir_stream *s, const wafer_core_at *congested) {
   uint32_t colors = r->ctx->machine->colors, count = 0;
   wafer_core_at clash;
   for (s->color = 0; s->color < colors && s->color < FABRIC_MAX_COLORS; s->color++) {
-    if (fabric_detour(r->fabric, &s->from, &s->to, s->color, r->detour, &count) != WAFER_OK)
+    if (fabric_detour(r->fabric, &e->from, &e->to, s->color, r->detour, &count) != WAFER_OK)
       return no_memory(r);
     if (!count) continue;
     s->route_count = count;
     s->route = r->detour;
     return fabric_claim(r->fabric, count, r->detour, s->color, &clash) ? WAFER_OK : no_memory(r);
   }
-  if (fabric_detour(r->fabric, &s->from, &s->to, FABRIC_MAX_COLORS, r->detour, &count) != WAFER_OK)
+  if (fabric_detour(r->fabric, &e->from, &e->to, FABRIC_MAX_COLORS, r->detour, &count) != WAFER_OK)
     return no_memory(r);
   if (count) return no_color(r, kernel, value, congested);
   return wafer_fail(r->ctx->diag, kernel->loc, WAFER_NO_FIT,
@@ -157,35 +170,23 @@ static wafer_status go_round(routing *r, const wafer_graph_kernel *kernel, uint3
                     r->graph.values[value].name, kernel->name);
 }
 
-/* From the first replica, where routes begin and end, to the farthest one. */
-static uint64_t replica_hops(const routing *r, const wafer_graph_kernel *kernel, uint32_t value,
-                             const wafer_ir_stream *s) {
-  uint32_t producer = r->graph.values[value].producer;
-  uint64_t hops = 0;
-  if (s->to.where == WAFER_AT_wafer) hops += (uint64_t)(kernel->replicas - 1) * kernel->rect.width;
-  if (s->from.where != WAFER_AT_wafer || producer == WAFER_NONE) return hops;
-  const wafer_graph_kernel *from = &r->graph.kernels[producer];
-  return hops + (uint64_t)(from->replicas - 1) * from->rect.width;
-}
-
 /* Finds way and colour, and fills in what the stream costs. */
 static wafer_status plan_stream(routing *r, const wafer_graph_kernel *kernel, uint32_t value,
                                 wafer_ir_stream *s) {
   const wafer_machine *m = r->ctx->machine;
-  uint32_t count = fabric_paths(r->fabric, &s->from, &s->to, r->paths), chosen = 0;
+  ends e = ends_of(r, kernel, value, s);
+  uint32_t count = fabric_paths(r->fabric, &e.from, &e.to, r->paths), chosen = 0;
   wafer_core_at congested = {s->to.rect.x, s->to.rect.y};
   if (count && fabric_assign(r->fabric, count, r->paths, &chosen, &s->color, &congested)) {
     s->route_count = r->paths[chosen].count;
     s->route = r->paths[chosen].at;
   } else {
-    WAFER_TRY(go_round(r, kernel, value, s, &congested));
+    WAFER_TRY(go_round(r, kernel, value, &e, s, &congested));
   }
   WAFER_TRY(remember(r, kernel, value, s));
   s->words = value_words(&r->graph.values[value], kernel->body.storage);
   s->cycles = stream_cycles(m, &s->from, &s->to, s->words);
-  s->latency =
-      stream_latency(m, &s->from, &s->to,
-                     fabric_hops(s->route_count, s->route) + replica_hops(r, kernel, value, s));
+  s->latency = stream_latency(m, &s->from, &s->to, fabric_hops(s->route_count, s->route));
   if (r->mode == WAFER_MODE_streaming && s->from.where == s->to.where) {
     s->cycles = relayout_cycles(m, &s->from, &s->to, &r->graph.values[value].type.shape, s->words);
     s->latency = 0;

@@ -170,14 +170,41 @@ static wafer_rect rect_of(const wafer_route_segment *s) {
                       (s->y0 ^ s->y1) ? (s->y0 > s->y1 ? s->y0 - s->y1 : s->y1 - s->y0) + 1 : 1};
 }
 
-/* In the rectangle or beside it; at the border of the fabric for the edge and MemoryX. */
-static bool touches(const wafer_machine *m, const wafer_holding *h, uint32_t x, uint32_t y) {
+static uint32_t replicas_of(const plan_check *c, uint32_t kernel) {
+  return kernel == WAFER_NONE ? 1 : c->plan->kernels[kernel].replicas;
+}
+
+/* In the replicas or beside them; at the border of the fabric for the edge and MemoryX. */
+static bool touches(const plan_check *c, const wafer_holding *h, uint32_t kernel, uint32_t x,
+                    uint32_t y) {
+  const wafer_machine *m = c->plan->machine;
   if (h->where != WAFER_AT_wafer)
     return x == 0 || y == 0 || x == m->width - 1 || y == m->height - 1;
   wafer_rect r = h->rect;
+  r.width *= replicas_of(c, kernel);
   bool in_x = x >= r.x && x - r.x < r.width, in_y = y >= r.y && y - r.y < r.height;
   bool near_x = x + 1 == r.x || x == r.x + r.width, near_y = y + 1 == r.y || y == r.y + r.height;
   return (in_x && in_y) || (in_x && near_y) || (near_x && in_y);
+}
+
+static bool passes(const wafer_stream *s, wafer_rect r) {
+  for (uint32_t i = 0; i < s->route_count; i++)
+    if (wafer_rect_overlaps(rect_of(&s->route[i]), r)) return true;
+  return false;
+}
+
+/* All replicas of the kernel at an end, where it has more than one. */
+static wafer_status check_replicas(const plan_check *c, const wafer_stream *s, uint32_t kernel) {
+  uint32_t replicas = replicas_of(c, kernel);
+  for (uint32_t i = 0; replicas > 1 && i < replicas; i++) {
+    wafer_rect r = c->plan->kernels[kernel].rect;
+    r.x += i * r.width;
+    if (!passes(s, r))
+      return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
+                        "stream of '%s': its route passes by replica %u of kernel '%s'",
+                        value_name(c, s), i, c->plan->kernels[kernel].name);
+  }
+  return WAFER_OK;
 }
 
 static wafer_status check_route(const plan_check *c, const wafer_stream *s) {
@@ -204,12 +231,14 @@ static wafer_status check_route(const plan_check *c, const wafer_stream *s) {
                         value_name(c, s), at->x0, at->y0, at->x1, at->y1);
   }
   const wafer_route_segment *last = &s->route[s->route_count - 1];
-  if (touches(m, &s->from, s->route->x0, s->route->y0) && touches(m, &s->to, last->x1, last->y1))
-    return WAFER_OK;
-  return wafer_fail(
-      c->diag, loc, WAFER_BAD_INPUT,
-      "stream of '%s': its route from (%u, %u) to (%u, %u) does not join what it should",
-      value_name(c, s), s->route->x0, s->route->y0, last->x1, last->y1);
+  if (!touches(c, &s->from, s->from_kernel, s->route->x0, s->route->y0) ||
+      !touches(c, &s->to, s->to_kernel, last->x1, last->y1))
+    return wafer_fail(
+        c->diag, loc, WAFER_BAD_INPUT,
+        "stream of '%s': its route from (%u, %u) to (%u, %u) does not join what it should",
+        value_name(c, s), s->route->x0, s->route->y0, last->x1, last->y1);
+  WAFER_TRY(check_replicas(c, s, s->from_kernel));
+  return check_replicas(c, s, s->to_kernel);
 }
 
 wafer_status plan_check_stream(const plan_check *c, uint32_t stream) {

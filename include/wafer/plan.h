@@ -90,8 +90,9 @@ typedef struct wafer_stream {
       to_kernel; /* WAFER_NONE at the edge, in MemoryX, or for what an earlier phase left */
   uint32_t color;
   uint32_t route_count;
-  const wafer_route_segment
-      *route;       /* trunk from source to target rectangle, connected end to end */
+  /* Trunk from source to target rectangle, connected end to end; it passes every replica of the
+   * kernels there, each of which takes or gives its samples. */
+  const wafer_route_segment *route;
   uint64_t words;   /* wavelets of one sample (of the whole tensor for a weight) */
   uint64_t cycles;  /* its links are busy per sample */
   uint64_t latency; /* cycles from the first word's departure to its arrival */

@@ -21,16 +21,45 @@ static void teardown(fixture *f) {
   wafer_arena_destroy(f->arena);
 }
 
-static wafer_holding on(uint32_t x, uint32_t y, uint32_t width, uint32_t height) {
-  return (wafer_holding){.where = WAFER_AT_wafer, .rect = {x, y, width, height}};
+static fabric_end copies(uint32_t replicas, uint32_t x, uint32_t y, uint32_t width,
+                         uint32_t height) {
+  return (fabric_end){{.where = WAFER_AT_wafer, .rect = {x, y, width, height}}, replicas};
+}
+
+static fabric_end on(uint32_t x, uint32_t y, uint32_t width, uint32_t height) {
+  return copies(1, x, y, width, height);
 }
 
 static bool inside(wafer_rect r, uint32_t x, uint32_t y) {
   return x >= r.x && x < r.x + r.width && y >= r.y && y < r.y + r.height;
 }
 
-/* Every route is straight, joined, on the wafer, and leads from one place to the other. */
-static void check_paths(const fixture *f, wafer_holding from, wafer_holding to, uint32_t least) {
+static bool passes(const fabric_path *path, wafer_rect r) {
+  for (uint32_t i = 0; i < path->count; i++) {
+    const wafer_route_segment *s = &path->at[i];
+    uint32_t x = s->x0 < s->x1 ? s->x0 : s->x1, y = s->y0 < s->y1 ? s->y0 : s->y1;
+    wafer_rect run = {x, y, s->x0 + s->x1 - 2 * x + 1, s->y0 + s->y1 - 2 * y + 1};
+    if (wafer_rect_overlaps(run, r)) return true;
+  }
+  return false;
+}
+
+static void check_replicas(const fabric_path *path, const fabric_end *end) {
+  wafer_rect r = end->at.rect;
+  for (uint32_t i = 0; end->at.where == WAFER_AT_wafer && i < end->replicas; i++, r.x += r.width)
+    CU_ASSERT(passes(path, r));
+}
+
+/* The whole route brings its colour to each router from one side. */
+static void check_claim(fixture *f, const fabric_path *path) {
+  wafer_core_at clash;
+  CU_ASSERT_TRUE(fabric_claim(f->fabric, path->count, path->at, 0, &clash));
+  fabric_clear(f->fabric);
+}
+
+/* Every route is straight, joined, on the wafer, leads from one place to the other and passes their
+ * replicas. */
+static void check_paths(fixture *f, fabric_end from, fabric_end to, uint32_t least) {
   fabric_path paths[FABRIC_MAX_PATHS];
   uint32_t count = fabric_paths(f->fabric, &from, &to, paths);
   CU_ASSERT(count >= least);
@@ -45,15 +74,20 @@ static void check_paths(const fixture *f, wafer_holding from, wafer_holding to, 
     }
     bool starts_at_border = first->x0 == 0 || first->x0 == 31 || first->y0 == 0 || first->y0 == 19;
     bool ends_at_border = last->x1 == 0 || last->x1 == 31 || last->y1 == 0 || last->y1 == 19;
-    CU_ASSERT(from.where == WAFER_AT_wafer ? inside(from.rect, first->x0, first->y0)
-                                           : starts_at_border);
-    CU_ASSERT(to.where == WAFER_AT_wafer ? inside(to.rect, last->x1, last->y1) : ends_at_border);
+    wafer_rect a = from.at.rect, b = to.at.rect;
+    a.width *= from.replicas;
+    b.width *= to.replicas;
+    CU_ASSERT(from.at.where == WAFER_AT_wafer ? inside(a, first->x0, first->y0) : starts_at_border);
+    CU_ASSERT(to.at.where == WAFER_AT_wafer ? inside(b, last->x1, last->y1) : ends_at_border);
+    check_replicas(&paths[p], &from);
+    check_replicas(&paths[p], &to);
+    check_claim(f, &paths[p]);
   }
 }
 
 static void routes_are_sound(void) {
   fixture f;
-  wafer_holding edge = {.where = WAFER_AT_edge};
+  fabric_end edge = {{.where = WAFER_AT_edge}, 1};
   setup(&f, 24, 0, NULL);
   check_paths(&f, edge, on(3, 4, 5, 6), 12);
   check_paths(&f, on(3, 4, 5, 6), edge, 12);
@@ -66,12 +100,27 @@ static void routes_are_sound(void) {
   teardown(&f);
 }
 
+/* A route that ended at the first copy left the others without a way. */
+static void replicas_are_passed(void) {
+  fixture f;
+  fabric_end edge = {{.where = WAFER_AT_edge}, 1};
+  setup(&f, 24, 0, NULL);
+  check_paths(&f, edge, copies(3, 3, 4, 2, 6), 12);
+  check_paths(&f, copies(3, 20, 4, 2, 6), edge, 12);
+  check_paths(&f, copies(2, 3, 4, 2, 6), copies(3, 8, 2, 4, 9), 6);   /* side by side */
+  check_paths(&f, copies(4, 16, 4, 3, 6), copies(2, 8, 12, 2, 4), 6); /* across */
+  check_paths(&f, copies(4, 2, 4, 5, 4), copies(3, 9, 10, 2, 3), 2);  /* below the middle */
+  check_paths(&f, copies(3, 9, 2, 2, 3), copies(5, 3, 10, 4, 4), 2);
+  check_paths(&f, copies(8, 0, 0, 4, 3), copies(4, 0, 3, 8, 2), 4); /* no way round */
+  teardown(&f);
+}
+
 static void dead_cores_are_avoided(void) {
   static const wafer_core_at wall[] = {{6, 4}, {6, 6}};
   fixture f;
   fabric_path paths[FABRIC_MAX_PATHS];
   setup(&f, 24, 2, wall);
-  wafer_holding from = on(2, 4, 3, 3), to = on(9, 4, 3, 3);
+  fabric_end from = on(2, 4, 3, 3), to = on(9, 4, 3, 3);
   uint32_t count = fabric_paths(f.fabric, &from, &to, paths);
   CU_ASSERT_FATAL(count > 0);
   CU_ASSERT_EQUAL(paths[0].count, 1);
@@ -93,13 +142,13 @@ static void detours_lead_round(void) {
   wafer_core_at clash, busy[2];
   uint32_t count, colors[2];
   setup(&f, 24, n, walls);
-  wafer_holding from = on(2, 9, 3, 3), to = on(12, 9, 3, 3);
+  fabric_end from = on(2, 9, 3, 3), to = on(12, 9, 3, 3);
   CU_ASSERT_EQUAL(fabric_paths(f.fabric, &from, &to, paths), 0);
   CU_ASSERT_EQUAL(fabric_detour(f.fabric, &from, &to, FABRIC_MAX_COLORS, way, &count), WAFER_OK);
   CU_ASSERT_FATAL(count > 0);
   CU_ASSERT_EQUAL(fabric_hops(count, way), 2 + 9 + 2 + 19 + 4 + 8); /* up, down, up again */
-  CU_ASSERT_TRUE(inside(from.rect, way[0].x0, way[0].y0));
-  CU_ASSERT_TRUE(inside(to.rect, way[count - 1].x1, way[count - 1].y1));
+  CU_ASSERT_TRUE(inside(from.at.rect, way[0].x0, way[0].y0));
+  CU_ASSERT_TRUE(inside(to.at.rect, way[count - 1].x1, way[count - 1].y1));
   for (uint32_t i = 1; i < count; i++)
     CU_ASSERT(way[i].x0 == way[i - 1].x1 && way[i].y0 == way[i - 1].y1);
   CU_ASSERT_TRUE(fabric_claim(f.fabric, count, way, 0, &clash));
@@ -111,6 +160,27 @@ static void detours_lead_round(void) {
   CU_ASSERT_TRUE(fabric_claim(f.fabric, 1, &across, 5, &clash));
   CU_ASSERT_EQUAL(fabric_busiest(f.fabric, 2, busy, colors), 2);
   CU_ASSERT(colors[0] == 2 && colors[1] == 2 && busy[0].y == 0 && busy[1].y == 0);
+  teardown(&f);
+}
+
+/* Two routers above the middle of four copies: the way there leaves at an end of them. */
+static void detours_pass_replicas(void) {
+  fixture f;
+  fabric_path way = {0};
+  wafer_route_segment route[FABRIC_MAX_DETOUR];
+  wafer_core_at clash;
+  uint32_t count;
+  fabric_end from = copies(4, 4, 10, 5, 4), to = on(13, 3, 2, 2);
+  setup(&f, 24, 0, NULL);
+  CU_ASSERT_EQUAL(fabric_detour(f.fabric, &from, &to, 2, route, &count), WAFER_OK);
+  CU_ASSERT_FATAL(count > 0 && count <= FABRIC_MAX_SEGMENTS);
+  way.count = count;
+  for (uint32_t i = 0; i < count; i++) way.at[i] = route[i];
+  check_replicas(&way, &from);
+  check_replicas(&way, &to);
+  CU_ASSERT_TRUE(fabric_claim(f.fabric, count, route, 2, &clash));
+  CU_ASSERT_EQUAL(fabric_detour(f.fabric, &from, &to, 2, route, &count), WAFER_OK);
+  if (count) CU_ASSERT_TRUE(fabric_claim(f.fabric, count, route, 2, &clash));
   teardown(&f);
 }
 
@@ -154,8 +224,10 @@ static void claims_clash(void) {
 
 CU_TestInfo tests_fabric[] = {
     {"routes lead from place to place", routes_are_sound},
+    {"routes pass all replicas", replicas_are_passed},
     {"dead cores are avoided", dead_cores_are_avoided},
     {"detours lead round", detours_lead_round},
+    {"detours pass all replicas", detours_pass_replicas},
     {"colours run out", colors_run_out},
     {"a colour comes from one side", claims_clash},
     CU_TEST_INFO_NULL,

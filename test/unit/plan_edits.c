@@ -80,6 +80,10 @@ static void overlap_with_streams(relay_plan *r) {
 }
 static void replicas_overlap(relay_plan *r) {
   r->kernels[0].replicas = 3;
+  r->routes[RELAY_IN].x1 = 2;
+}
+static void replica_passed_by(relay_plan *r) {
+  r->kernels[0].replicas = 2;
 }
 static void outside(relay_plan *r) {
   r->kernels[0].rect.x = r->machine.width;
@@ -252,6 +256,8 @@ static const edit_case edit_cases[] = {
     {"rectangle without its streams", overlap, BOTH, WAFER_BAD_INPUT, "sum"},
     {"replicas over a neighbour", replicas_overlap, PIPELINED, WAFER_BAD_INPUT,
      "both lie on core (2, 0)"},
+    {"a replica that a route leaves out", replica_passed_by, PIPELINED, WAFER_BAD_INPUT,
+     "passes by replica 1 of kernel 'bend'"},
     {"rectangle outside", outside, BOTH, WAFER_BAD_INPUT, "Relu_0"},
     {"rectangle wider than the split", wider_than_split, BOTH, WAFER_BAD_INPUT, "Relu_0"},
     {"split in no parts", split_in_none, BOTH, WAFER_BAD_INPUT, "loop 3"},
