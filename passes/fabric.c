@@ -290,12 +290,16 @@ bool fabric_claim(fabric *f, uint32_t count, const wafer_route_segment *route, u
 #define PATHS_WEIGHED 12
 #define HOPS_PER_COLOR 16
 
-bool fabric_assign(fabric *f, uint32_t count, const fabric_path *paths, uint32_t *chosen,
-                   uint32_t *color, wafer_core_at *congested) {
+bool fabric_assign(fabric *f, uint32_t count, const fabric_path *paths, uint32_t avoid,
+                   uint32_t *chosen, uint32_t *color, wafer_core_at *congested) {
+  static const struct {
+    bool shared, any; /* colours of others; those to avoid too */
+  } rounds[] = {{false, false}, {false, true}, {true, true}};
   uint64_t best = UINT64_MAX;
-  for (int shared = 0; shared < 2 && best == UINT64_MAX; shared++)
+  for (size_t i = 0; i < WAFER_COUNT(rounds) && best == UINT64_MAX; i++)
     for (uint32_t p = 0; p < count && (p < PATHS_WEIGHED || best == UINT64_MAX); p++) {
-      uint32_t free = free_along(f, &paths[p], shared, congested);
+      uint32_t free = free_along(f, &paths[p], rounds[i].shared, congested);
+      if (!rounds[i].any) free &= ~avoid;
       if (!free) continue;
       uint32_t lowest = (uint32_t)__builtin_ctz(free);
       uint64_t price = fabric_hops(paths[p].count, paths[p].at) + (uint64_t)lowest * HOPS_PER_COLOR;

@@ -36,8 +36,9 @@ typedef struct routing {
   fabric *fabric;
   fabric_path *paths;
   wafer_route_segment *detour;
-  copies *copies; /* of each value */
-  routed *newest; /* of the phase */
+  copies *copies;   /* of each value */
+  uint32_t *colors; /* of each kernel: those of the streams that meet at its cores, a bit each */
+  routed *newest;   /* of the phase */
 } routing;
 
 static wafer_status no_memory(const routing *r) {
@@ -136,9 +137,11 @@ static wafer_status remember(routing *r, const wafer_graph_kernel *kernel, uint3
   return WAFER_OK;
 }
 
-/* A stream's ends, with the replicas of the kernels there. */
+/* A stream's ends, with the replicas of the kernels there, and the kernel of the same phase that it
+ * comes from; WAFER_NONE: from elsewhere. */
 typedef struct ends {
   fabric_end from, to;
+  uint32_t maker;
 } ends;
 
 static ends ends_of(const routing *r, const wafer_graph_kernel *kernel, uint32_t value,
@@ -146,15 +149,32 @@ static ends ends_of(const routing *r, const wafer_graph_kernel *kernel, uint32_t
   uint32_t producer = r->graph.values[value].producer;
   bool made = s->from.where == WAFER_AT_wafer && producer != WAFER_NONE;
   return (ends){{s->from, made ? r->graph.kernels[producer].replicas : 1},
-                {s->to, s->to.where == WAFER_AT_wafer ? kernel->replicas : 1}};
+                {s->to, s->to.where == WAFER_AT_wafer ? kernel->replicas : 1},
+                made && r->graph.kernels[producer].phase == kernel->phase ? producer : WAFER_NONE};
 }
 
-/* Where the simple ways are blocked, or have no colour: the first colour with any way round. */
+/* A core tells streams apart by their colours, and gives each colour a queue: so those that other
+ * streams have at either end are avoided. */
+static uint32_t colors_met(const routing *r, const wafer_graph_kernel *kernel, const ends *e) {
+  uint32_t met = r->colors[kernel - r->graph.kernels];
+  return e->maker == WAFER_NONE ? met : met | r->colors[e->maker];
+}
+
+static void meet(routing *r, const wafer_graph_kernel *kernel, const ends *e, uint32_t color) {
+  r->colors[kernel - r->graph.kernels] |= 1u << color;
+  if (e->maker != WAFER_NONE) r->colors[e->maker] |= 1u << color;
+}
+
+/* Where the simple ways are blocked, or have no colour: the first colour with any way round, at
+ * first of those that no other stream has at the ends. */
 static wafer_status go_round(routing *r, const wafer_graph_kernel *kernel, uint32_t value,
                              const ends *e, wafer_ir_stream *s, const wafer_core_at *congested) {
-  uint32_t colors = r->ctx->machine->colors, count = 0;
+  uint32_t colors = r->ctx->machine->colors, met = colors_met(r, kernel, e), count = 0;
   wafer_core_at clash;
-  for (s->color = 0; s->color < colors && s->color < FABRIC_MAX_COLORS; s->color++) {
+  if (colors > FABRIC_MAX_COLORS) colors = FABRIC_MAX_COLORS;
+  for (uint32_t i = 0; i < 2 * colors; i++) {
+    s->color = i % colors;
+    if ((i >= colors) != (met >> s->color & 1)) continue;
     if (fabric_detour(r->fabric, &e->from, &e->to, s->color, r->detour, &count) != WAFER_OK)
       return no_memory(r);
     if (!count) continue;
@@ -177,12 +197,14 @@ static wafer_status plan_stream(routing *r, const wafer_graph_kernel *kernel, ui
   ends e = ends_of(r, kernel, value, s);
   uint32_t count = fabric_paths(r->fabric, &e.from, &e.to, r->paths), chosen = 0;
   wafer_core_at congested = {s->to.rect.x, s->to.rect.y};
-  if (count && fabric_assign(r->fabric, count, r->paths, &chosen, &s->color, &congested)) {
+  if (count && fabric_assign(r->fabric, count, r->paths, colors_met(r, kernel, &e), &chosen,
+                             &s->color, &congested)) {
     s->route_count = r->paths[chosen].count;
     s->route = r->paths[chosen].at;
   } else {
     WAFER_TRY(go_round(r, kernel, value, &e, s, &congested));
   }
+  meet(r, kernel, &e, s->color);
   WAFER_TRY(remember(r, kernel, value, s));
   s->words = value_words(&r->graph.values[value], kernel->body.storage);
   s->cycles = stream_cycles(m, &s->from, &s->to, s->words);
@@ -270,7 +292,8 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   r.detour = WAFER_NEW(ctx->arena, wafer_route_segment, FABRIC_MAX_DETOUR);
   r.paths = WAFER_NEW(ctx->arena, fabric_path, FABRIC_MAX_PATHS);
   r.copies = WAFER_NEW(ctx->arena, copies, r.graph.value_count);
-  if (!r.fabric || !r.detour || !r.paths || !r.copies) return no_memory(&r);
+  r.colors = WAFER_NEW(ctx->arena, uint32_t, r.graph.kernel_count);
+  if (!r.fabric || !r.detour || !r.paths || !r.copies || !r.colors) return no_memory(&r);
   for (uint32_t k = 0; k < r.graph.kernel_count; k++) {
     const wafer_graph_kernel *kernel = &r.graph.kernels[k];
     if (!kernel->sized || !kernel->placed)

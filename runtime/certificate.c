@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queues.h"
+
 typedef struct certifier {
   const wafer_diag *diag;
   const wafer_plan *plan;
@@ -49,8 +51,19 @@ static wafer_status check_room(certifier *c, uint32_t depth, const char *of) {
                     "phase '%s': there is no room for one sample of '%s'", c->phase->name, of);
 }
 
+/* Its turn in a queue is after that of a stream before it, or of one of the sample before. */
+static wafer_status check_turn(certifier *c, uint32_t at, const wafer_queue_end *end,
+                               const char *of) {
+  if (end->after == WAFER_NONE) return WAFER_OK;
+  if (end->after + 1 >= at) return c->proof->waits++, WAFER_OK;
+  return wait_for(c, at, end->after + 1, of);
+}
+
 static wafer_status check_stream(certifier *c, uint32_t at, const wafer_stream *s) {
   const char *name = c->plan->values[s->value].name;
+  const wafer_stream_queues *queues = &c->proof->queues[at - 1];
+  WAFER_TRY(check_turn(c, at, &queues->out, name));
+  WAFER_TRY(check_turn(c, at, &queues->in, name));
   uint32_t from = s->from_kernel == WAFER_NONE ? 0 : c->kernel_at[s->from_kernel];
   WAFER_TRY(wait_for(c, at, from, name));
   if (s->from.where == WAFER_AT_wafer) WAFER_TRY(wait_for(c, at, c->made[s->value], name));
@@ -193,25 +206,6 @@ static wafer_status check_routes(certifier *c, wafer_arena *arena) {
   return WAFER_OK;
 }
 
-/* ---- queues ---- */
-
-static void check_queues(certifier *c, uint32_t *enter, uint32_t *leave) {
-  const wafer_phase *p = c->phase;
-  for (uint32_t a = 0; a < p->action_count; a++) {
-    if (p->actions[a].kind == WAFER_ACTION_kernel) {
-      c->proof->kernels++;
-      continue;
-    }
-    const wafer_stream *s = &c->plan->streams[p->actions[a].index];
-    c->proof->streams++;
-    bool load = s->from.where == WAFER_AT_memoryx && c->plan->mode == WAFER_MODE_pipelined;
-    if (s->to_kernel != WAFER_NONE && !load && ++enter[s->to_kernel] > c->proof->enter)
-      c->proof->enter = enter[s->to_kernel];
-    if (s->from_kernel != WAFER_NONE && ++leave[s->from_kernel] > c->proof->leave)
-      c->proof->leave = leave[s->from_kernel];
-  }
-}
-
 /* ---- the whole ---- */
 
 static bool make_room(certifier *c, wafer_arena *arena) {
@@ -234,17 +228,25 @@ static bool make_room(certifier *c, wafer_arena *arena) {
   return ok;
 }
 
-static wafer_status certify(certifier *c, wafer_arena *scratch, wafer_phase_proof *proofs) {
-  uint32_t *enter = WAFER_NEW(scratch, uint32_t, c->plan->kernel_count);
-  uint32_t *leave = WAFER_NEW(scratch, uint32_t, c->plan->kernel_count);
-  if (!make_room(c, scratch) || !enter || !leave) return no_memory(c);
+static void count_actions(certifier *c) {
+  for (uint32_t a = 0; a < c->phase->action_count; a++)
+    if (c->phase->actions[a].kind == WAFER_ACTION_kernel)
+      c->proof->kernels++;
+    else
+      c->proof->streams++;
+}
+
+static wafer_status certify(certifier *c, wafer_arena *arena, wafer_arena *scratch,
+                            wafer_phase_proof *proofs) {
+  if (!make_room(c, scratch)) return no_memory(c);
   for (uint32_t i = 0; i < c->plan->phase_count; i++) {
     c->phase = &c->plan->phases[i];
     c->proof = &proofs[i];
     c->proof->peak_core_bytes = c->phase->peak_core_bytes;
+    count_actions(c);
+    WAFER_TRY(queues_assign(c->diag, arena, c->plan, c->phase, c->proof));
     WAFER_TRY(check_waits(c));
     WAFER_TRY(check_routes(c, scratch));
-    check_queues(c, enter, leave);
   }
   return WAFER_OK;
 }
@@ -255,7 +257,7 @@ wafer_status wafer_certify(const wafer_diag *diag, wafer_arena *arena, const waf
   wafer_arena *scratch = wafer_arena_create();
   wafer_phase_proof *made = WAFER_NEW(arena, wafer_phase_proof, plan->phase_count);
   *proofs = made;
-  wafer_status status = made && scratch ? certify(&c, scratch, made) : no_memory(&c);
+  wafer_status status = made && scratch ? certify(&c, arena, scratch, made) : no_memory(&c);
   wafer_arena_destroy(scratch);
   return status;
 }

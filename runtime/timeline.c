@@ -1,9 +1,10 @@
 /* The train through the machine in cycles, without values.
  *
  * A stream starts a sample when its source has it, its links are free, the edge (or MemoryX) has
- * bandwidth left, and the target's buffer has room; it ends `cycles` later and has arrived
- * `latency` after that. A kernel starts a sample when all inputs have arrived, its replica is free,
- * and its outputs' buffer has room; every replica has buffers of its own. Phases follow each other;
+ * bandwidth left, the target's buffer has room, and in a pipeline it is its turn in queues that it
+ * shares; it ends `cycles` later and has arrived `latency` after that. A kernel starts a sample when
+ * all inputs have arrived, its replica is free, and its outputs' buffer has room; every replica has
+ * buffers of its own. Phases follow each other;
  * weights that stream in for a phase may arrive from the start of the phase before, or of the one
  * that a load step of theirs stands before; those that pass in slices have no room before their
  * phase, and arrive while their kernel works. Time 0 is when all that a pipeline's load steps bring
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "held.h"
+#include "queues.h"
 #include "timeline.h"
 #include "turns.h"
 
@@ -19,8 +21,9 @@ typedef struct event {
   const wafer_action *action;
   const wafer_stream *stream; /* or */
   const wafer_kernel *kernel;
-  bool skipped;               /* a weight stream that a load step ran */
-  uint32_t need_count, *need; /* earlier events (of any phase) that make what it uses */
+  bool skipped;                      /* a weight stream that a load step ran */
+  const wafer_stream_queues *queues; /* of a pipeline's streams */
+  uint32_t need_count, *need;        /* earlier events (of any phase) that make what it uses */
   uint32_t user_count,
       *user;      /* streams: kernels that read from the target; kernels: streams that carry off */
   uint64_t *done; /* ring over samples: arrival of a stream, end of a kernel */
@@ -104,6 +107,9 @@ static wafer_status link_kernel(line *l, held *h, uint32_t index) {
 
 static wafer_status link_part(line *l, held *h, part *p) {
   const wafer_phase *phase = &l->plan->phases[p->phase];
+  bool pipelined = l->plan->mode == WAFER_MODE_pipelined;
+  wafer_phase_proof proof = {0};
+  if (pipelined) WAFER_TRY(queues_assign(l->diag, l->arena, l->plan, phase, &proof));
   p->first = l->event_count;
   for (uint32_t i = 0; i < phase->action_count; i++) {
     uint32_t index = l->event_count++;
@@ -115,6 +121,7 @@ static wafer_status link_part(line *l, held *h, part *p) {
       continue;
     }
     e->stream = &l->plan->streams[e->action->index];
+    e->queues = pipelined ? &proof.queues[i] : NULL;
     e->skipped = l->loaded[p->phase] && e->stream->from.where == WAFER_AT_memoryx;
     WAFER_TRY(link_stream(l, h, index));
   }
@@ -271,6 +278,15 @@ static uint64_t room(const line *l, const event *e, uint64_t sample, uint64_t ba
   return time;
 }
 
+/* Until the stream that has the queue before is through it. */
+static uint64_t turn(const line *l, const event *e, const wafer_queue_end *end, uint64_t sample,
+                     uint64_t base) {
+  if (end->after == WAFER_NONE) return 0;
+  const event *before = &l->events[l->part->first + end->after];
+  bool earlier = before >= e; /* it has its turn later: that of the sample before */
+  return earlier && sample == base ? 0 : at(l, before->left, sample - earlier);
+}
+
 static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
   const wafer_stream *t = e->stream;
   const wafer_machine *m = l->plan->machine;
@@ -283,6 +299,8 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
     return;
   }
   start = later(start, room(l, e, sample, base));
+  if (e->queues) start = later(start, turn(l, e, &e->queues->out, sample, base));
+  if (e->queues) start = later(start, turn(l, e, &e->queues->in, sample, base));
   if (sample > base) start = later(start, at(l, e->left, sample - 1));
   bool alone = l->alone && !weight;
   if (alone) start = later(start, l->exchange);

@@ -9,16 +9,27 @@ static const char *end_of(const wafer_plan *plan, const wafer_holding *at, uint3
   return at->where == WAFER_AT_wafer ? "an earlier phase" : wafer_where_name(at->where);
 }
 
-static void print_order(FILE *to, const wafer_plan *plan, const wafer_phase *p) {
+/* ", queue 2 -> 0": where a stream leaves cores, and where it enters them. */
+static void print_queues(FILE *to, const wafer_stream_queues *q) {
+  if (q->out.queue == WAFER_NONE && q->in.queue == WAFER_NONE) return;
+  fputs(", queue", to);
+  if (q->out.queue != WAFER_NONE) fprintf(to, " %u ->", q->out.queue);
+  if (q->in.queue != WAFER_NONE)
+    fprintf(to, "%s %u", q->out.queue == WAFER_NONE ? " ->" : "", q->in.queue);
+}
+
+static void print_order(FILE *to, const wafer_plan *plan, const wafer_phase *p,
+                        const wafer_phase_proof *f) {
   for (uint32_t a = 0; a < p->action_count; a++) {
     if (p->actions[a].kind == WAFER_ACTION_kernel) {
       fprintf(to, "    %4u kernel %s\n", a, plan->kernels[p->actions[a].index].name);
       continue;
     }
     const wafer_stream *s = &plan->streams[p->actions[a].index];
-    fprintf(to, "    %4u stream %s: %s -> %s, color %u, room for %u\n", a,
-            plan->values[s->value].name, end_of(plan, &s->from, s->from_kernel),
-            end_of(plan, &s->to, s->to_kernel), s->color, s->depth);
+    fprintf(to, "    %4u stream %s: %s -> %s, color %u", a, plan->values[s->value].name,
+            end_of(plan, &s->from, s->from_kernel), end_of(plan, &s->to, s->to_kernel), s->color);
+    print_queues(to, &f->queues[a]);
+    fprintf(to, ", room for %u\n", s->depth);
   }
 }
 
@@ -37,10 +48,11 @@ static void print_phase(FILE *to, const wafer_plan *plan, uint32_t phase,
   fprintf(to, "  colors       at most %u of %u at a router", f->colors, m->colors);
   if (f->colors) fprintf(to, ", at %u,%u", f->colors_at.x, f->colors_at.y);
   fprintf(to, "; %u streams take turns on another's\n", f->sharing);
-  fprintf(to,
-          "  queues       at most %u streams into a kernel's cores (%u queues), %u out (%u)%s\n",
-          f->enter, m->input_queues, f->leave, m->output_queues,
-          f->enter > m->input_queues || f->leave > m->output_queues ? "; some take turns" : "");
+  fprintf(
+      to,
+      "  queues       at most %u colors into a core (%u queues), %u out of one (%u); %u streams "
+      "take turns in another's\n",
+      f->enter, m->input_queues, f->leave, m->output_queues, f->turns);
   if (f->link_streams)
     fprintf(to, "  busiest link from %u,%u to the %s: %u streams, %llu cycles of a sample\n",
             f->link_at.x, f->link_at.y, wafer_side_name(f->link_to), f->link_streams,
@@ -50,7 +62,7 @@ static void print_phase(FILE *to, const wafer_plan *plan, uint32_t phase,
       "  waits        %u, each for an event before it in the order (sample, action); the longest "
       "chain has %u actions\n",
       f->waits, f->longest_chain);
-  print_order(to, plan, p);
+  print_order(to, plan, p, f);
 }
 
 wafer_status dump_certificate(FILE *to, const wafer_diag *diag, const wafer_plan *plan) {

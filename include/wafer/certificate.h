@@ -25,6 +25,19 @@ typedef enum wafer_side {
 } wafer_side;
 const char *wafer_side_name(wafer_side side);
 
+/* The queue between router and core that a stream has at all cores of one end. The colours at a
+ * core have queues of their own in the order of the phase's actions, as many as the machine gives;
+ * those beyond share them, and streams of a queue take turns in that order. */
+typedef struct wafer_queue_end {
+  uint32_t queue; /* WAFER_NONE: no core is at this end, or a load before the pipeline runs */
+  /* Action of the phase that has the queue before; from the stream's own action on: for the sample
+   * before. WAFER_NONE: no other stream has it. */
+  uint32_t after;
+} wafer_queue_end;
+typedef struct wafer_stream_queues {
+  wafer_queue_end out, in;
+} wafer_stream_queues;
+
 typedef struct wafer_phase_proof {
   uint32_t kernels, streams;
   uint32_t waits;         /* checked: each for an earlier event */
@@ -38,9 +51,10 @@ typedef struct wafer_phase_proof {
   uint32_t link_streams;
   wafer_core_at link_at; /* the router it leaves */
   wafer_side link_to;
-  /* Most streams that enter, and leave, a kernel while it runs; loads of weights are over by then.
-   */
-  uint32_t enter, leave;
+  /* Most colours into a core, and out of one, while the phase runs (the loads of a pipeline are
+   * over by then), and the streams that take turns in a queue with another colour. */
+  uint32_t enter, leave, turns;
+  const wafer_stream_queues *queues; /* of each action; kernels have none */
 } wafer_phase_proof;
 
 /* proofs: plan->phase_count of them, in the arena. The plan has passed wafer_plan_check. TRAP where

@@ -55,6 +55,33 @@ static void shared_colors(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Two colours into the sum's core: a queue each, or turns in one. */
+static void queues_are_counted(void) {
+  for (uint32_t queues = 1; queues <= 2; queues++) {
+    wafer_arena *arena = open_relay(WAFER_MODE_pipelined);
+    const wafer_phase_proof *proofs;
+    uint32_t hand_over = 0, other = 0;
+    relay.machine = *relay.plan.machine;
+    relay.machine.input_queues = queues;
+    relay.plan.machine = &relay.machine;
+    relay.streams[RELAY_WEIGHT].from.where = WAFER_AT_edge;
+    for (uint32_t a = 0; a < relay.phases[0].action_count; a++) {
+      if (relay.actions[0][a].kind != WAFER_ACTION_stream) continue;
+      if (relay.actions[0][a].index == RELAY_HAND_OVER) hand_over = a;
+      if (relay.actions[0][a].index == RELAY_WEIGHT) other = a;
+    }
+    CU_ASSERT_EQUAL_FATAL(wafer_certify(NULL, arena, &relay.plan, &proofs), WAFER_OK);
+    const wafer_stream_queues *q = proofs[0].queues;
+    CU_ASSERT(proofs[0].enter == 2 && proofs[0].leave == 1);
+    CU_ASSERT_EQUAL(proofs[0].turns, queues == 1);
+    CU_ASSERT(q[hand_over].in.queue == 0 && q[other].in.queue == queues - 1);
+    CU_ASSERT(q[hand_over].out.queue == 0 && q[other].out.queue == WAFER_NONE);
+    CU_ASSERT_EQUAL(q[other].in.after, queues == 1 ? hand_over : WAFER_NONE);
+    CU_ASSERT_EQUAL(q[hand_over].in.after, queues == 1 ? other : WAFER_NONE);
+    wafer_arena_destroy(arena);
+  }
+}
+
 /* Last things first: what is used is made after it. */
 static void a_cycle_is_found(void) {
   wafer_arena *arena = open_relay(WAFER_MODE_pipelined);
@@ -88,6 +115,7 @@ static void no_room_is_found(void) {
 CU_TestInfo tests_certificate[] = {
     {"figures of each phase", figures},
     {"streams that share a colour", shared_colors},
+    {"queues of a core are counted", queues_are_counted},
     {"a cycle is found", a_cycle_is_found},
     {"no room is found", no_room_is_found},
     CU_TEST_INFO_NULL,

@@ -72,6 +72,22 @@ static void replicas_have_their_own_room(void) {
   wafer_arena_destroy(f->arena);
 }
 
+/* The sum's other operand comes from the edge too: where it has no queue of its own, it comes after
+ * the first kernel's result, and that of the next sample after it. */
+static void takes_turns_in_queues(void) {
+  static const uint32_t inputs[] = {RELAY_X, RELAY_W};
+  fixture *f = start(WAFER_MODE_pipelined);
+  f->relay.function.input_count = 2;
+  f->relay.function.inputs = inputs;
+  f->relay.values[RELAY_W].owner = WAFER_OWNER_input;
+  f->relay.streams[RELAY_WEIGHT].from.where = WAFER_AT_edge;
+  CU_ASSERT_EQUAL(run(f, 1, NULL).latency_cycles, 205);
+  f->machine.input_queues = 1;
+  CU_ASSERT_EQUAL(run(f, 1, NULL).latency_cycles, 215);
+  CU_ASSERT_EQUAL(run(f, 20, NULL).interval_cycles, 115); /* room for one: as before */
+  wafer_arena_destroy(f->arena);
+}
+
 static void shares_the_edge(void) {
   fixture *f = start(WAFER_MODE_pipelined);
   f->relay.streams[RELAY_IN].depth = f->relay.streams[RELAY_HAND_OVER].depth = 2;
@@ -143,6 +159,7 @@ CU_TestInfo tests_timeline[] = {
     {"times one sample", times_one_sample},
     {"is bound by the slowest kernel", is_bound_by_the_slowest_kernel},
     {"waits for room in buffers", waits_for_room},
+    {"streams take turns in queues", takes_turns_in_queues},
     {"replicas have their own room", replicas_have_their_own_room},
     {"shares the edge", shares_the_edge},
     {"streams weights ahead", streams_weights_ahead},
