@@ -6,29 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "size_pipelined.h"
-#include "wafer/placer.h"
+#include "size_best.h"
 
 #define DEFAULT_MOVES 1000000
 #define TRIES 4 /* each with more room for buffers, or in more haste */
 #define MOST_REPLICAS 64u
-
-typedef struct search {
-  pipeline *p;
-  wafer_rect area;          /* free of dead cores */
-  uint64_t floor;           /* no shorter interval is of use */
-  uint32_t replicas;        /* of a kernel, at most: in this try */
-  uint32_t most;            /* in any */
-  uint64_t bound;           /* no layout has a shorter interval */
-  uint32_t *many;           /* of each kind: kernels */
-  wafer_placer_edge *edges; /* between kernels */
-  uint32_t edge_count;
-  uint32_t *item;                    /* kernels that the engine places: those without a pin */
-  const wafer_curve *const *guessed; /* of each kernel: the curve for depths as guessed */
-  wafer_placer_problem problem;
-  wafer_placement found;
-  wafer_placed *start; /* the shelves' layout */
-} search;
 
 static uint64_t max_u64(uint64_t a, uint64_t b) {
   return a > b ? a : b;
@@ -36,40 +18,6 @@ static uint64_t max_u64(uint64_t a, uint64_t b) {
 
 static wafer_objective objective_of(const pipeline *p) {
   return p->ctx->options->objective;
-}
-
-/* ---- The problem ---- */
-
-/* One replica of a point of the curve, then more as long as they gain; their number. `at` may be
- * NULL. The tag is the point, and from bit 32 the replicas. */
-static uint32_t point_shapes(const search *s, const kind *of, size_t i, wafer_placer_shape *at) {
-  const wafer_shape_point *point = &of->curve->at[i];
-  uint64_t stream = (of->words + point->height - 1) / point->height, last = UINT64_MAX;
-  uint32_t n = 0;
-  for (uint32_t r = 1; r <= s->replicas && point->width * r <= s->area.width; r++) {
-    uint64_t time = max_u64((point->cycles + r - 1) / r, stream);
-    if (time > UINT64_MAX >> (of->haste + 16)) continue;
-    time = max_u64(time << of->haste, s->floor);
-    if (time == last) break;
-    last = time;
-    if (at)
-      at[n] = (wafer_placer_shape){point->width * r, point->height, time, (uint64_t)r << 32 | i};
-    n++;
-  }
-  return n;
-}
-
-static wafer_status kind_shapes(const search *s, const kind *of, wafer_placer_shapes *out) {
-  wafer_arena *arena = s->p->ctx->arena;
-  uint32_t n = 0;
-  for (size_t i = 0; i < of->curve->count; i++) n += point_shapes(s, of, i, NULL);
-  wafer_placer_shape *at = WAFER_NEW(arena, wafer_placer_shape, n);
-  if (!at) return pipeline_no_memory(s->p);
-  n = 0;
-  for (size_t i = 0; i < of->curve->count; i++) n += point_shapes(s, of, i, at + n);
-  n = wafer_placer_pareto(n, at, s->area.width, s->area.height, false, arena);
-  *out = (wafer_placer_shapes){n, at};
-  return WAFER_OK;
 }
 
 static wafer_status list_edges(search *s) {
@@ -89,110 +37,68 @@ static wafer_status list_edges(search *s) {
   return WAFER_OK;
 }
 
-static bool is_pinned(const pipeline *p, uint32_t k) {
-  return p->pin && p->pin[k];
-}
-
-/* Cores of all replicas. */
-static wafer_rect all_replicas(const shelf_place *at) {
-  wafer_rect all = at->rect;
-  if (at->replicas) all.width *= at->replicas;
-  return all;
-}
-
-static shelf_place pinned_place(const pipeline *p, uint32_t k) {
-  const wafer_pin *pin = p->pin[k];
-  return (shelf_place){p->pinned[k], pin->rect, pin->replicas, &p->curve[k]->at[p->pinned[k]]};
-}
-
-/* What the engine places, and what stands still; edges between pinned kernels do not change. */
-static wafer_status list_items(search *s) {
-  const pipeline *p = s->p;
-  wafer_arena *arena = p->ctx->arena;
-  uint32_t n = p->graph->kernel_count, items = 0, fixed = 0, edges = 0;
-  uint32_t *index = WAFER_NEW(arena, uint32_t, n), *kinds = WAFER_NEW(arena, uint32_t, n);
-  wafer_placer_terminal *terminals = WAFER_NEW(arena, wafer_placer_terminal, n);
-  wafer_placer_edge *between = WAFER_NEW(arena, wafer_placer_edge, s->edge_count);
-  s->item = WAFER_NEW(arena, uint32_t, n);
-  if (!index || !kinds || !terminals || !between || !s->item) return pipeline_no_memory(p);
-  for (uint32_t k = 0; k < n; k++)
-    if (!is_pinned(p, k)) kinds[items] = p->kind_of[k], s->item[index[k] = items++] = k;
-  for (uint32_t k = 0; k < n; k++) {
-    if (!is_pinned(p, k)) continue;
-    shelf_place at = pinned_place(p, k);
-    wafer_rect r = all_replicas(&at);
-    terminals[fixed] =
-        (wafer_placer_terminal){2 * (int32_t)r.x + (int32_t)r.width - 2 * (int32_t)s->area.x,
-                                2 * (int32_t)r.y + (int32_t)r.height - 2 * (int32_t)s->area.y};
-    index[k] = items + fixed++;
-  }
-  for (uint32_t e = 0; e < s->edge_count; e++) {
-    wafer_placer_edge edge = {index[s->edges[e].from], index[s->edges[e].to], s->edges[e].weight};
-    if (edge.from < items || edge.to < items) between[edges++] = edge;
-  }
-  s->problem = (wafer_placer_problem){.width = s->area.width,
-                                      .height = s->area.height,
-                                      .count = items,
-                                      .kind = kinds,
-                                      .edges = between,
-                                      .edge_count = edges,
-                                      .terminals = terminals,
-                                      .terminal_count = fixed,
-                                      .time_weight = 1};
-  return WAFER_OK;
-}
-
-/* Wires that cross the whole wafer weigh as much as a hundredth of the interval at most, unless
- * they are what is wanted. */
-static double wire_weight(const search *s) {
-  const wafer_placer_problem *q = &s->problem;
-  double longest = (double)(q->edge_count + 1) * (q->width + q->height);
-  double interval = (double)max_u64(s->p->out->cost.interval_cycles, 1);
-  return (objective_of(s->p) == WAFER_OBJECTIVE_throughput ? 0.01 : 1) * interval / longest;
-}
-
-static wafer_status make_problem(search *s) {
-  pipeline *p = s->p;
-  wafer_placer_shapes *kinds = WAFER_NEW(p->ctx->arena, wafer_placer_shapes, p->kind_count);
-  if (!kinds) return pipeline_no_memory(p);
-  for (uint32_t k = 0; k < p->kind_count; k++) WAFER_TRY(kind_shapes(s, &p->kinds[k], &kinds[k]));
-  WAFER_TRY(list_items(s));
-  s->problem.kinds = kinds;
-  s->problem.kind_count = p->kind_count;
-  s->problem.wire_weight = wire_weight(s);
-  return WAFER_OK;
-}
-
 /* ---- The search ---- */
 
-/* found: the engine laid everything out. It is asked without a sink for errors: shelves may fit
- * where it fails, and there are other tries. */
-static wafer_status look(search *s, uint64_t try, shelf_place *places, bool *found) {
+/* Where the engine's answer about an area puts its kernels. */
+static void take_places(search *s, const search_area *area, const wafer_placer_problem *problem,
+                        const wafer_placement *found, wafer_placed *now, shelf_place *places) {
+  for (uint32_t i = 0; i < area->count; i++) {
+    const wafer_placed *at = &found->at[i];
+    uint64_t tag = problem->kinds[problem->kind[i]].at[at->shape].tag;
+    uint32_t replicas = (uint32_t)(tag >> 32), k = s->item[area->first + i];
+    wafer_placed *to = &now[area->first + i];
+    *to = *at;
+    to->x += area->rect.x;
+    to->y += area->rect.y;
+    places[k] = (shelf_place){(uint32_t)tag,
+                              {to->x, to->y, at->width / replicas, at->height},
+                              replicas,
+                              &s->p->curve[k]->at[(uint32_t)tag]};
+  }
+}
+
+/* Asks the engine about one area, in its share of the moves and seconds. found: it laid everything
+ * out. It is asked without a sink for errors: shelves may fit where it fails, and there are other
+ * tries. */
+static wafer_status look_at(search *s, search_area *area, uint64_t try, wafer_placed *now,
+                            shelf_place *places, bool *found) {
   const wafer_options *o = s->p->ctx->options;
-  wafer_arena *arena = s->p->ctx->arena;
   wafer_diag quiet = s->p->ctx->diag ? *s->p->ctx->diag : (wafer_diag){0};
+  wafer_placer_problem problem;
+  wafer_placement placement;
   quiet.emit = NULL;
   wafer_placer_options options = {.seed = o->place_seed + try, .moves = o->place_moves};
-  options.start = s->start;
-  options.seconds = o->place_seconds / (2 * TRIES);
+  options.start = s->start ? s->start + area->first : NULL;
+  options.seconds = o->place_seconds / (2 * TRIES) * area->count / s->item_count;
   if (!o->place_moves && o->place_seconds <= 0) options.moves = DEFAULT_MOVES;
-  WAFER_TRY(make_problem(s));
-  wafer_status status = wafer_place(&quiet, arena, &s->problem, &options, &s->found);
+  if (s->area_count > 1 && options.moves)
+    options.moves = options.moves / s->item_count * area->count + 1;
+  WAFER_TRY(search_problem(s, area, &problem));
+  wafer_status status = wafer_place(&quiet, s->p->ctx->arena, &problem, &options, &placement);
   *found = status == WAFER_OK;
   if (status == WAFER_NO_MEMORY) return pipeline_no_memory(s->p);
-  if (*found) s->start = s->found.at; /* the next try goes on from here */
-  for (uint32_t i = 0; *found && i < s->problem.count; i++) {
-    const wafer_placed *at = &s->found.at[i];
-    uint64_t tag = s->problem.kinds[s->problem.kind[i]].at[at->shape].tag;
-    uint32_t replicas = (uint32_t)(tag >> 32), k = s->item[i];
-    places[k] =
-        (shelf_place){(uint32_t)tag,
-                      {s->area.x + at->x, s->area.y + at->y, at->width / replicas, at->height},
-                      replicas,
-                      &s->p->curve[k]->at[(uint32_t)tag]};
+  if (!*found) return WAFER_OK;
+  area->time = placement.time;
+  take_places(s, area, &problem, &placement, now, places);
+  return WAFER_OK;
+}
+
+/* All areas, one after the other. */
+static wafer_status look(search *s, uint64_t try, shelf_place *places, bool *found) {
+  wafer_placed *now = WAFER_NEW(s->p->ctx->arena, wafer_placed, s->item_count);
+  if (!now) return pipeline_no_memory(s->p);
+  search_deal(s);
+  s->found = 0;
+  for (uint32_t a = 0; a < s->area_count; a++) {
+    if (!s->areas[a].count) continue;
+    WAFER_TRY(look_at(s, &s->areas[a], try, now, places, found));
+    if (!*found) return WAFER_OK;
+    s->found = max_u64(s->found, s->areas[a].time);
   }
-  for (uint32_t k = 0; *found && k < s->p->graph->kernel_count; k++)
-    if (is_pinned(s->p, k)) places[k] = pinned_place(s->p, k);
+  search_even_out(s);
+  s->start = now; /* the next try goes on from here */
+  for (uint32_t k = 0; k < s->p->graph->kernel_count; k++)
+    if (search_is_pinned(s->p, k)) places[k] = search_pinned(s->p, k);
   return WAFER_OK;
 }
 
@@ -232,7 +138,7 @@ static uint64_t least_area(const search *s, const kind *of, uint64_t t, measure 
   for (size_t i = 0; i < of->curve->count && of->curve->at[i].cycles / s->most <= t; i++) {
     const wafer_shape_point *at = &of->curve->at[i];
     uint64_t w = at->width, h = at->height, replicas = t ? (at->cycles + t - 1) / t : 1;
-    if (replicas > s->most || replicas * w > s->area.width) continue;
+    if (replicas > s->most || replicas * w > s->p->ctx->machine->usable.width) continue;
     if (of->words > t * max_u64(w, h)) continue;
     uint64_t area = measured(x, max_u64(replicas, 1) * w) * measured(y, h);
     if (area < least) least = area;
@@ -291,8 +197,8 @@ static merit merit_of(const search *s, const shelf_place *places) {
   const wafer_mode_cost *cost = &s->p->out->cost;
   merit m = {true, cost->interval_cycles, cost->latency_cycles, 0};
   for (uint32_t e = 0; e < s->edge_count; e++) {
-    wafer_rect a = all_replicas(&places[s->edges[e].from]);
-    wafer_rect b = all_replicas(&places[s->edges[e].to]);
+    wafer_rect a = search_all_replicas(&places[s->edges[e].from]);
+    wafer_rect b = search_all_replicas(&places[s->edges[e].to]);
     m.wire += apart(a.x, a.width, b.x, b.width) + apart(a.y, a.height, b.y, b.height);
   }
   return m;
@@ -340,6 +246,7 @@ static wafer_status try_haste(search *s, const uint32_t *of_shelves, shelf_place
                               shelf_place *best, merit *b) {
   pipeline *p = s->p;
   bool found = true, settled = false;
+  for (uint32_t a = 0; a < s->area_count; a++) s->areas[a].fill = 1;
   memcpy(p->curve, s->guessed, p->graph->kernel_count * sizeof *p->curve);
   for (int k = 0; k < TRIES; k++) {
     if (!settled) WAFER_TRY(set_haste(p, k, of_shelves));
@@ -351,7 +258,7 @@ static wafer_status try_haste(search *s, const uint32_t *of_shelves, shelf_place
       *b = m;
       memcpy(best, tried, p->graph->kernel_count * sizeof *best);
     }
-    settled = m.interval <= s->found.time;
+    settled = m.interval <= s->found;
     if (settled && m.interval <= s->bound) break;
   }
   return WAFER_OK;
@@ -385,7 +292,7 @@ static wafer_placed *start_of(const pipeline *p) {
   wafer_placed *start = WAFER_NEW(p->ctx->arena, wafer_placed, n);
   for (uint32_t k = 0, i = 0; start && k < n; k++) {
     wafer_rect r = p->places[k].rect;
-    if (is_pinned(p, k)) continue;
+    if (search_is_pinned(p, k)) continue;
     start[i++] = (wafer_placed){.x = r.x, .y = r.y, .width = r.width, .height = r.height};
   }
   return start;
@@ -398,37 +305,18 @@ static uint32_t most_replicas(const pipeline *p) {
   return o->replicas && o->replicas < MOST_REPLICAS ? o->replicas : MOST_REPLICAS;
 }
 
-/* The largest rectangle that nothing stands on; empty when everything is pinned. */
-static wafer_status free_area(const pipeline *p, wafer_rect *out) {
-  wafer_machine m = *p->ctx->machine;
-  uint32_t n = p->graph->kernel_count, count = m.reserved_count;
-  wafer_rect *taken = WAFER_NEW(p->ctx->arena, wafer_rect, (size_t)count + n);
-  if (!taken) return pipeline_no_memory(p);
-  if (count) memcpy(taken, m.reserved, count * sizeof *taken);
-  for (uint32_t k = 0; k < n; k++)
-    if (is_pinned(p, k)) {
-      shelf_place at = pinned_place(p, k);
-      taken[count++] = all_replicas(&at);
-    }
-  bool all = count == m.reserved_count + n;
-  m.reserved = taken;
-  m.reserved_count = count;
-  *out = (wafer_rect){0};
-  return all || size_whole_wafer(&m, out) ? WAFER_OK : pipeline_no_memory(p);
-}
-
 static wafer_status search_layout(pipeline *p, shelf_place *best, bool *fits) {
   uint32_t n = p->graph->kernel_count;
   search s = {.p = p, .floor = p->edge, .most = most_replicas(p)};
   shelf_place *tried = WAFER_NEW(p->ctx->arena, shelf_place, n);
   if (!tried) return pipeline_no_memory(p);
-  WAFER_TRY(free_area(p, &s.area));
+  WAFER_TRY(search_find_areas(&s));
   if (*fits) memcpy(best, p->places, n * sizeof *best);
   for (uint32_t k = 0; *fits && k < n; k++) best[k].point = &p->curve[k]->at[best[k].index];
   if (*fits && !(s.start = start_of(p))) return pipeline_no_memory(p);
   if (*fits && objective_of(p) == WAFER_OBJECTIVE_wire) s.floor = p->out->cost.interval_cycles;
   merit b = {.fits = *fits, .interval = p->out->cost.interval_cycles};
-  if (s.area.width && s.area.height) WAFER_TRY(try_all(&s, tried, best, &b));
+  if (s.area_count) WAFER_TRY(try_all(&s, tried, best, &b));
   *fits = b.fits;
   return WAFER_OK;
 }

@@ -59,6 +59,14 @@ says out.xml 'name="head" node="head" x="15" y="15" width="1" height="1"'
 "$wafer" dump best.wplan --certificate >/dev/null || fail "the searched plan with pins has no certificate"
 "$wafer" run best.wplan -q --input "x=$source/test/data/small_cnn/in_x.npy" --output three || fail "run best"
 diff -r one three >/dev/null || fail "searched places change the outputs"
+# cores reserved across the middle leave two rectangles: the search fills both
+build -o shelves.wplan --reserve 7,0,2,16 --report shelves.json
+build -o best.wplan --reserve 7,0,2,16 --placer best --place-moves 20000 --report best.json
+places best.wplan out.xml
+grep -q ' x="[0-6]" ' out.xml || fail "reserved columns: nothing west of them"
+grep -q ' x="\(9\|1[0-5]\)" ' out.xml || fail "reserved columns: nothing east of them"
+[ $((10 * $(interval best.json))) -lt $((7 * $(interval shelves.json))) ] ||
+  fail "reserved columns: the search gives $(interval best.json) cycles, shelves $(interval shelves.json)"
 all="" # nothing is left to search for
 for k in stem pool depthwise pointwise global flat head prob; do
   all="$all --pin $k=$(sed -n "s/.*name=\"$k\" .* x=\"\([0-9]*\)\" y=\"\([0-9]*\)\" width=\"\([0-9]*\)\" height=\"\([0-9]*\)\".*/\1,\2,\3,\4/p" p.xml)"
