@@ -243,16 +243,20 @@ static wafer_instruction vector_of(const nest *n, const uint8_t *base) {
   return code;
 }
 
-static void set(program_code *code, uint32_t reg, int32_t value) {
-  program_put(code, (wafer_instruction){.op = WAFER_CORE_set, .a = (uint8_t)reg, .value = value});
+void program_set(program_code *code, uint8_t reg, int32_t value) {
+  program_put(code, (wafer_instruction){.op = WAFER_CORE_set, .a = reg, .value = value});
 }
 
-static void plus(program_code *code, uint32_t reg, int32_t value) {
-  program_put(code, (wafer_instruction){.op = WAFER_CORE_plus,
-                                        .a = (uint8_t)reg,
-                                        .b = (uint8_t)reg,
-                                        .c = WAFER_NO_REGISTER,
-                                        .value = value});
+void program_plus(program_code *code, uint8_t a, uint8_t b, int32_t value) {
+  program_put(code,
+              (wafer_instruction){
+                  .op = WAFER_CORE_plus, .a = a, .b = b, .c = WAFER_NO_REGISTER, .value = value});
+}
+
+uint32_t program_branch(program_code *code, uint8_t a, uint8_t b, uint32_t target) {
+  program_put(code, (wafer_instruction){
+                        .op = WAFER_CORE_branch, .a = a, .b = b, .target = (uint16_t)target});
+  return code->count - 1;
 }
 
 /* Every iteration of the loops outside as an instruction of its own. */
@@ -276,7 +280,7 @@ static void emit_steps(program_code *code, const nest *n, const uint8_t *base, u
     if (base[k] == WAFER_NO_REGISTER || lies_alike(n, k)) continue;
     int64_t step = n->at[k].stride[loop];
     if (loop + 1 < outside(n)) step -= (int64_t)n->at[k].stride[loop + 1] * n->extent[loop + 1];
-    if (step) plus(code, base[k], (int32_t)step);
+    if (step) program_plus(code, base[k], base[k], (int32_t)step);
   }
 }
 
@@ -288,16 +292,13 @@ static void emit_loops(program_code *code, const nest *n, const uint8_t *base, u
     program_put(code, vector);
     return;
   }
-  uint32_t count = counter + 2 * loop;
-  set(code, count, 0);
+  uint8_t count = (uint8_t)(counter + 2 * loop);
+  program_set(code, count, 0);
   uint32_t top = code->count;
   emit_loops(code, n, base, counter, loop + 1);
   emit_steps(code, n, base, loop);
-  plus(code, count, 1);
-  program_put(code, (wafer_instruction){.op = WAFER_CORE_branch,
-                                        .a = (uint8_t)count,
-                                        .b = (uint8_t)(count + 1),
-                                        .target = (uint16_t)top});
+  program_plus(code, count, count, 1);
+  program_branch(code, count, (uint8_t)(count + 1), top);
 }
 
 /* Loads the descriptors once, then loops. */
@@ -309,9 +310,10 @@ static void emit_looped(program_code *code, const nest *n) {
     bool any = false;
     for (uint32_t l = 0; l < outside(n); l++) any |= moves(&n->at[k], l);
     if (any) base[k] = lies_alike(n, k) ? base[0] : (uint8_t)next++;
-    if (any && !lies_alike(n, k)) set(code, base[k], 0);
+    if (any && !lies_alike(n, k)) program_set(code, base[k], 0);
   }
-  for (uint32_t l = 0; l < outside(n); l++) set(code, next + 2 * l + 1, (int32_t)n->extent[l]);
+  for (uint32_t l = 0; l < outside(n); l++)
+    program_set(code, (uint8_t)(next + 2 * l + 1), (int32_t)n->extent[l]);
   wafer_instruction load = vector_of(n, base);
   load.shape[WAFER_LEVELS - 1] = 0;
   program_put(code, load);

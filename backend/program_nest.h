@@ -50,6 +50,12 @@ uint64_t nest_instruction(const wafer_machine *machine, const nest *n,
                           const uint8_t base[NEST_OPERANDS], wafer_instruction *out);
 /* Appends one instruction. */
 void program_put(program_code *code, wafer_instruction instruction);
+/* Appends a scalar instruction. */
+void program_set(program_code *code, uint8_t reg, int32_t value);
+/* a = b + value */
+void program_plus(program_code *code, uint8_t a, uint8_t b, int32_t value);
+/* To `target` when a < b. Returns its place, so that it can be given another target. */
+uint32_t program_branch(program_code *code, uint8_t a, uint8_t b, uint32_t target);
 /* What a nest takes, as nest_emit adds to `cycles`. */
 uint64_t nest_cycles(const wafer_machine *machine, const nest *n);
 

@@ -35,26 +35,6 @@ typedef struct row_work {
 
 /* ---- code ---- */
 
-static void scalar(program_code *code, wafer_core_op op, uint8_t a, uint8_t b, uint8_t c,
-                   int32_t value) {
-  program_put(code, (wafer_instruction){.op = (uint8_t)op, .a = a, .b = b, .c = c, .value = value});
-}
-
-static void plus(program_code *code, uint8_t a, uint8_t b, int32_t value) {
-  scalar(code, WAFER_CORE_plus, a, b, WAFER_NO_REGISTER, value);
-}
-
-static void set(program_code *code, uint8_t reg, int32_t value) {
-  scalar(code, WAFER_CORE_set, reg, 0, 0, value);
-}
-
-/* The branch's place, so that it can be given another target. */
-static uint32_t branch(program_code *code, uint8_t a, uint8_t b, uint32_t target) {
-  program_put(code, (wafer_instruction){
-                        .op = WAFER_CORE_branch, .a = a, .b = b, .target = (uint16_t)target});
-  return code->count - 1;
-}
-
 static bool is_cut(const row_work *w) {
   return w->rows < w->extent;
 }
@@ -71,18 +51,20 @@ static void emit_lookup(const row_work *w, uint32_t skips[2]) {
                                           .function = (uint16_t)w->indices->at->dtype,
                                           .value = w->address});
   else
-    set(code, R_LOADED, (int32_t)w->indices->constant);
-  plus(code, R_ROW, R_LOADED, (int32_t)w->extent);
-  branch(code, R_LOADED, R_ZERO, code->count + 2); /* negative ones count from the end */
-  plus(code, R_ROW, R_LOADED, 0);
-  scalar(code, WAFER_CORE_bound, R_ROW, 0, 0, (int32_t)w->extent);
-  if (w->first > 0) plus(code, R_ROW, R_ROW, -w->first);
+    program_set(code, R_LOADED, (int32_t)w->indices->constant);
+  program_plus(code, R_ROW, R_LOADED, (int32_t)w->extent);
+  program_branch(code, R_LOADED, R_ZERO, code->count + 2); /* negative ones count from the end */
+  program_plus(code, R_ROW, R_LOADED, 0);
+  program_put(code,
+              (wafer_instruction){.op = WAFER_CORE_bound, .a = R_ROW, .value = (int32_t)w->extent});
+  if (w->first > 0) program_plus(code, R_ROW, R_ROW, -w->first);
   if (is_cut(w)) {
-    skips[0] = branch(code, R_ROW, R_ZERO, 0);
-    branch(code, R_ROW, R_ROWS, code->count + 2);
-    skips[1] = branch(code, R_ZERO, R_ROWS, 0); /* always */
+    skips[0] = program_branch(code, R_ROW, R_ZERO, 0);
+    program_branch(code, R_ROW, R_ROWS, code->count + 2);
+    skips[1] = program_branch(code, R_ZERO, R_ROWS, 0); /* always */
   }
-  scalar(code, WAFER_CORE_times, R_ROW, R_ROW, R_STRIDE, 0);
+  program_put(code,
+              (wafer_instruction){.op = WAFER_CORE_times, .a = R_ROW, .b = R_ROW, .c = R_STRIDE});
 }
 
 static void emit_loops(const row_work *w, uint32_t at, const wafer_instruction *row) {
@@ -99,14 +81,14 @@ static void emit_loops(const row_work *w, uint32_t at, const wafer_instruction *
   bool inner = at + 1 < w->loops; /* which has moved both to its end */
   int32_t index = w->index[at] - (inner ? w->index[at + 1] * w->count[at + 1] : 0);
   int32_t beside = w->beside[at] - (inner ? w->beside[at + 1] * w->count[at + 1] : 0);
-  set(code, counter, 0);
-  set(code, (uint8_t)(counter + 1), w->count[at]);
+  program_set(code, counter, 0);
+  program_set(code, (uint8_t)(counter + 1), w->count[at]);
   uint32_t top = code->count;
   emit_loops(w, at + 1, row);
-  if (index) plus(code, R_INDEX, R_INDEX, index);
-  if (beside) plus(code, R_BESIDE, R_BESIDE, beside);
-  plus(code, counter, counter, 1);
-  branch(code, counter, (uint8_t)(counter + 1), top);
+  if (index) program_plus(code, R_INDEX, R_INDEX, index);
+  if (beside) program_plus(code, R_BESIDE, R_BESIDE, beside);
+  program_plus(code, counter, counter, 1);
+  program_branch(code, counter, (uint8_t)(counter + 1), top);
 }
 
 static uint64_t turns_of(const row_work *w) {
@@ -137,11 +119,11 @@ static void emit_rows(const row_work *w, const nest *row, const uint8_t base[NES
   load.load_descriptors = true;
   load.shape[WAFER_LEVELS - 1] = 0;
   program_put(code, load);
-  set(code, R_INDEX, 0);
-  set(code, R_BESIDE, 0);
-  set(code, R_ZERO, 0);
-  set(code, R_ROWS, w->rows);
-  set(code, R_STRIDE, w->stride);
+  program_set(code, R_INDEX, 0);
+  program_set(code, R_BESIDE, 0);
+  program_set(code, R_ZERO, 0);
+  program_set(code, R_ROWS, w->rows);
+  program_set(code, R_STRIDE, w->stride);
   uint32_t before = code->count;
   emit_loops(w, 0, &one);
   uint32_t once = 2 * w->loops, each = code->count - before - once - 1;
