@@ -15,6 +15,7 @@ static program_rule *const rules[WAFER_FAMILY_COUNT] = {
     [WAFER_FAMILY_pool] = program_pool,
     [WAFER_FAMILY_reduce] = program_reduce,
     [WAFER_FAMILY_softmax] = program_softmax,
+    [WAFER_FAMILY_sort] = program_sort,
     [WAFER_FAMILY_move] = program_move,
 };
 
@@ -419,7 +420,8 @@ static wafer_status tables(program *p) {
     const wafer_node *n = &p->body->nodes[p->node];
     if (wafer_op_is(n->op, WAFER_TRAIT_SOURCE)) WAFER_TRY(source(p, p->node));
     if (n->op == WAFER_OP_arg_max || n->op == WAFER_OP_arg_min)
-      WAFER_TRY(program_arg_table(p, p->node));
+      WAFER_TRY(program_index_table(p, p->node, 1));
+    if (n->op == WAFER_OP_arg_sort) WAFER_TRY(program_index_table(p, p->node, PROGRAM_PLACE));
   }
   return WAFER_OK;
 }

@@ -15,6 +15,7 @@
 #define PROGRAM_STEPS 64 /* between two crossings */
 #define PROGRAM_IN (WAFER_OP_MAX_OPERANDS)
 #define PROGRAM_EXTRA 8
+#define PROGRAM_PLACE 4 /* bytes of a place in a list that is sorted, and of a key */
 
 typedef struct program program;
 typedef struct program_step program_step;
@@ -85,7 +86,7 @@ struct program {
   const spread *result[WAFER_MAX_KERNEL_VALUES]; /* where the caller wants it; NULL: nowhere */
   uint32_t home[WAFER_MAX_KERNEL_VALUES]; /* the value in whose place it lies; itself: in its own */
   spread *place[WAFER_MAX_KERNEL_VALUES]; /* of those that others lie in, once it is reserved */
-  const spread *table[WAFER_MAX_KERNEL_VALUES]; /* of arg_max and arg_min: 0, 1, 2 ... */
+  const spread *table[WAFER_MAX_KERNEL_VALUES]; /* of arg_max, arg_min and arg_sort */
   bool first_only[WAFER_MAX_KERNEL_VALUES]; /* only where the reduction loops have their first part
                                              */
   bool constant[WAFER_MAX_KERNEL_VALUES];   /* one element, known, stands for all */
@@ -183,7 +184,8 @@ program_link program_windowed(const spread_dim *dim, const spread_window *w);
 /* ---- program_reduce.c ---- */
 /* What changes nothing: the fold begins with it. */
 double program_neutral(wafer_core_op op, wafer_dtype dtype);
-wafer_status program_arg_table(program *p, uint32_t node);
+/* 0, step, 2 step ... as i32, whole on every core, as many as the node's axis is long. */
+wafer_status program_index_table(program *p, uint32_t node, int32_t step);
 /* Where the sums of a node go, `dtype`: its result when that is as wide, else a buffer. */
 wafer_status program_sums(program *p, uint32_t node, spread *result, wafer_dtype dtype,
                           spread **sums);
@@ -218,6 +220,6 @@ void program_fill(const program_site *site, const spread *s, const program_tile 
 /* ---- families: a node's steps ---- */
 typedef wafer_status program_rule(program *p, uint32_t node);
 program_rule program_map, program_gemm, program_conv, program_conv_transpose, program_pool,
-    program_reduce, program_softmax, program_move;
+    program_reduce, program_softmax, program_sort, program_move;
 
 #endif

@@ -150,8 +150,7 @@ static double mean_scale(const program *p, const wafer_node *n) {
 
 /* ---- arg_max, arg_min ---- */
 
-/* 0, 1, 2 ... as i32, whole on every core. */
-wafer_status program_arg_table(program *p, uint32_t node) {
+wafer_status program_index_table(program *p, uint32_t node, int32_t step) {
   const wafer_node *n = &p->body->nodes[node];
   const wafer_shape *shape = &wafer_body_type(p->body, n->operands[0])->shape;
   int64_t extent = shape->dims[wafer_attr_int(&n->attrs, WAFER_ATTR_axis)];
@@ -159,7 +158,7 @@ wafer_status program_arg_table(program *p, uint32_t node) {
   spread *table = WAFER_NEW(p->arena, spread, 1);
   int32_t *numbers = WAFER_NEW(p->arena, int32_t, (size_t)extent);
   if (!table || !numbers) return program_no_memory(p);
-  for (int64_t i = 0; i < extent; i++) numbers[i] = (int32_t)i;
+  for (int64_t i = 0; i < extent; i++) numbers[i] = (int32_t)i * step;
   WAFER_TRY(program_wanted(p, 1, &extent, WAFER_DTYPE_i32, &link, table));
   table->dim[0].stride = 4;
   p->table[p->body->input_count + node] = table;

@@ -79,8 +79,8 @@ static inline const wafer_type *wafer_body_type(const wafer_kernel_body *b, uint
   return value < b->input_count ? &b->inputs[value] : &b->nodes[value - b->input_count].type;
 }
 
-/* How a value of a body lies on a core: inputs and outputs as they are stored; what passes from node
- * to node is not rounded, unless a cast says so or its bits are looked at. */
+/* How a value of a body lies on a core: inputs and outputs as they are stored; what passes from
+ * node to node is not rounded, unless a cast says so or its bits are looked at. */
 wafer_dtype wafer_body_dtype(const wafer_kernel_body *body, uint32_t value);
 
 /* The loops of a kernel: first the dims of the first output, outermost first, then reduction loops.
@@ -183,6 +183,9 @@ static inline uint64_t wafer_cost_bytes(const wafer_cost *c) {
  * 2024). */
 uint32_t wafer_reduce_group(const wafer_machine *machine, uint32_t parts, uint64_t words);
 
+/* Cycles in which a core merges `count` keys that lie in any order, from runs of one on. */
+uint64_t wafer_sort_cycles(const wafer_machine *machine, uint64_t count);
+
 void wafer_kernel_cost(const wafer_machine *machine, const wafer_kernel_body *body,
                        const wafer_split *split, wafer_cost *cost);
 
@@ -210,9 +213,9 @@ typedef struct wafer_curve_options {
   uint64_t budget;       /* bytes per core */
   uint64_t stream_words; /* of the heaviest stream to or from the kernel, a row a lane; 0: any */
   uint32_t most_points;  /* a longer curve is thinned; 0: 512 */
-  bool lean; /* instead, of kernels with sums (loops that are no dims of the result), the shapes that
-                spread results thinnest: sums stay whole, and the two longest dims of the result
-                are cut in both directions */
+  bool lean; /* instead, of kernels with sums (loops that are no dims of the result), the shapes
+                that spread results thinnest: sums stay whole, and the two longest dims of the
+                result are cut in both directions */
 } wafer_curve_options;
 
 wafer_status wafer_kernel_curve(const wafer_machine *machine, const wafer_kernel_body *body,

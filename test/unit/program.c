@@ -211,6 +211,27 @@ static bool rows_body(rng *r, body_text *b) {
   return put(b, ops[i].op, ops[i].operands, ops[i].attrs) && (i == 3 || i == 9 || put_tail(r, b));
 }
 
+/* Of every width; integers and what relu left are often equal, and half of the roots and
+ * logarithms, which f16 would round, are no numbers. */
+static bool sort_body(rng *r, body_text *b) {
+  static const char *const types[] = {"f32", "f32", "f16", "f64", "i64",
+                                      "u64", "i32", "u32", "i16", "u8"};
+  static const char *const before[] = {"sqrt", "relu", "log"};
+  const char *type = types[below(r, WAFER_COUNT(types))], *x = "0";
+  char inputs[64], attrs[48];
+  snprintf(inputs, sizeof inputs, "%ux%ux%ux%s", between(r, 1, 5), between(r, 1, 40),
+           between(r, 1, 9), type);
+  snprintf(attrs, sizeof attrs, "axis=%u descending=%u", between(r, 0, 2), below(r, 2));
+  body_text_begin(b, "sort", inputs);
+  if (type[0] == 'f' && one_in(r, 2)) {
+    if (!put(b, before[strcmp(type, "f16") ? below(r, WAFER_COUNT(before)) : 1], "0", ""))
+      return false;
+    x = "1";
+    b->body.anchor = 1;
+  }
+  return put(b, "arg_sort", x, attrs);
+}
+
 /* ---- Splits ---- */
 
 static wafer_split random_split(rng *r, const body_text *b) {
@@ -249,7 +270,9 @@ static void describe(const body_text *b, const wafer_split *split, uint64_t seed
     char shape[64];
     wafer_shape_format(&b->inputs[i].shape, shape, sizeof shape);
     printf(" %s", shape);
+    printf("x%s", wafer_dtype_name(b->inputs[i].dtype));
   }
+  if (b->body.storage == WAFER_DTYPE_f16) printf(" stored as f16");
   for (uint32_t i = 0; i < b->body.node_count; i++)
     printf(" %s", wafer_op_get(b->nodes[i].op)->name);
   for (uint32_t l = 0; l < WAFER_MAX_LOOPS; l++) {
@@ -331,6 +354,7 @@ FAMILY_TEST(conv_transpose)
 FAMILY_TEST(pool)
 FAMILY_TEST(reduce)
 FAMILY_TEST(softmax)
+FAMILY_TEST(sort)
 FAMILY_TEST(move)
 FAMILY_TEST(rows)
 
@@ -399,6 +423,7 @@ CU_TestInfo tests_program[] = {{"map", test_map},
                                {"reduce", test_reduce},
                                {"softmax", test_softmax},
                                {"two phases of a reduction", test_phases},
+                               {"sort", test_sort},
                                {"move", test_move},
                                {"rows", test_rows},
                                {"sums of f16", test_f16_sums},

@@ -42,8 +42,11 @@ static bool is_f16(const bench *t, wafer_dtype dtype) {
 }
 
 static void round_to_storage(const bench *t, const wafer_type *type, void *data) {
-  if (type->dtype == WAFER_DTYPE_f32 && is_f16(t, type->dtype))
-    wafer_round_f16(data, (size_t)elements_of(type));
+  for (int64_t i = 0; is_f16(t, type->dtype) && i < elements_of(type); i++) {
+    uint16_t half;
+    wafer_element_set_f64(WAFER_DTYPE_f16, &half, 0, wafer_element_f64(type->dtype, data, i));
+    wafer_element_set_f64(type->dtype, data, i, wafer_element_f64(WAFER_DTYPE_f16, &half, 0));
+  }
 }
 
 static void make_inputs(bench *t, uint64_t seed) {
