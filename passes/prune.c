@@ -1,9 +1,8 @@
-/* Weights of matrix products lose their smallest magnitudes, as many as `sparsity` asks for; and
- * weights that have zeros enough are marked, so that the others alone stream. Without that option
- * and without masks none is: nobody gets dealt layouts, and their exchanges, unasked.
- *
- * Convolutions stay as they are: their programs slide windows over dense weights. Of a model that
- * is trained nothing is marked for zeros it happens to have, since a sparse weight's zeros stay. */
+/* Weights of matrix products and of convolutions lose their smallest magnitudes, as many as
+ * `sparsity` asks for; and weights that have zeros enough are marked, so that the others alone
+ * stream. Without that option and without masks none is: nobody gets dealt layouts, and their
+ * exchanges, unasked. Of a model that is trained nothing is marked for zeros it happens to have,
+ * since a sparse weight's zeros stay. */
 #include <math.h>
 #include <string.h>
 
@@ -44,9 +43,7 @@ static wafer_status no_memory(const pruning *p) {
 
 static wafer_status prune(const pruning *p, wafer_weight *w, double sparsity) {
   int64_t elements = 0;
-  if (w->sparse || !is_float(w) || w->shape.rank != 2 ||
-      !wafer_shape_elements(&w->shape, &elements))
-    return WAFER_OK;
+  if (w->sparse || !is_float(w) || !wafer_shape_elements(&w->shape, &elements)) return WAFER_OK;
   uint64_t zeros = (uint64_t)ceil(sparsity * (double)elements - SLACK);
   if (w->data && !(w->data = sparsity_prune(p->ctx->arena, w, zeros))) return no_memory(p);
   w->digest = 0;
@@ -55,13 +52,19 @@ static wafer_status prune(const pruning *p, wafer_weight *w, double sparsity) {
   return WAFER_OK;
 }
 
-static wafer_status prune_products(const pruning *p, double sparsity) {
+/* Whether an operand is what others are multiplied with: a matrix, or the filters. */
+static bool is_factor(const wafer_node *node, uint32_t operand, const wafer_weight *w) {
+  if (node->op == WAFER_OP_matmul) return w->shape.rank == 2;
+  return (node->op == WAFER_OP_conv || node->op == WAFER_OP_conv_transpose) && operand == 1;
+}
+
+static wafer_status prune_factors(const pruning *p, double sparsity) {
   for (uint32_t i = 0; i < p->graph.kernel_count; i++) {
     const wafer_graph_kernel *k = &p->graph.kernels[i];
     for (uint32_t n = 0; n < k->body.node_count; n++)
-      for (uint32_t o = 0; k->body.nodes[n].op == WAFER_OP_matmul && o < 2; o++) {
+      for (uint32_t o = 0; o < 2 && o < k->body.nodes[n].operand_count; o++) {
         wafer_weight *w = weight_behind(p, k, k->body.nodes[n].operands[o]);
-        if (w) WAFER_TRY(prune(p, w, sparsity));
+        if (w && is_factor(&k->body.nodes[n], o, w)) WAFER_TRY(prune(p, w, sparsity));
       }
   }
   return WAFER_OK;
@@ -91,7 +94,7 @@ wafer_status wafer_pass_prune(const wafer_ctx *ctx, wafer_ir *ir) {
   const wafer_options *o = ctx->options;
   wafer_dtype storage = o && o->storage ? o->storage : WAFER_DTYPE_f32;
   WAFER_TRY(wafer_graph_read(ctx, ir, &p.graph));
-  if (o && o->sparsity > 0) WAFER_TRY(prune_products(&p, o->sparsity));
+  if (o && o->sparsity > 0) WAFER_TRY(prune_factors(&p, o->sparsity));
   for (uint32_t v = 0; v < p.graph.value_count; v++)
     if (p.graph.values[v].owner == WAFER_OWNER_weight) {
       wafer_weight *w = wafer_weights_find(ir->weights, p.graph.values[v].name);

@@ -24,7 +24,7 @@ const char train_usage[] =
     "                           output or the one named\n"
     "      --ignore-index N     labels that do not count\n"
     "      --freeze PATTERN     weights that stay, as a pattern of the shell; repeat\n"
-    "      --sparsity S         of each weight that a matrix product takes, this share becomes and "
+    "      --sparsity S         of each weight of products and convolutions this share becomes and "
     "stays\n"
     "                           zero: the smallest magnitudes\n"
     "      --mask FILE          zeros of a mask stay zeros: NAME=mask.npy or a .safetensors; "

@@ -183,8 +183,8 @@ typedef struct wafer_options {
   uint32_t pin_count; /* of kernels of a pipeline; those of streaming have the whole wafer */
   const wafer_pin *pins;
   wafer_programs programs;
-  /* Of each weight of two dims that a matrix product takes, this share (0 to below 1) becomes zero:
-   * the smallest magnitudes. 0: none. */
+  /* Of each weight of two dims that a matrix product takes, and of filters of convolutions, this
+   * share (0 to below 1) becomes zero: the smallest magnitudes. 0: none. */
   double sparsity;
   /* Weights by their names (`input`), of the model's shape: where the value is zero, so is the
    * weight.

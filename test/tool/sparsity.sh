@@ -45,6 +45,16 @@ def save(path, w1, w2):
     graph += field(5, tensor(b'w1', [H, K], w1)) + field(5, tensor(b'b1', [H], [0.5] * H)) + field(5, tensor(b'w2', [H, N], w2))
     graph += field(11, port(b'x', [B, K])) + field(12, port(b'y', [B, N]))
     open(path, 'wb').write(number(1, 8) + field(8, field(1, b'') + number(2, 13)) + field(7, graph))
+# conv.onnx, conv0.onnx: the same with nine tenths of the filters zero; 16 of 8 channels, 3x3, over images of 12x12.
+def save_conv(path, w):
+    graph = field(1, node(b'Conv', [b'x', b'wc'], [b'h'], field(5, field(1, b'pads') + b''.join(number(8, 1) for _ in range(4)) + number(20, 7))))
+    graph += field(1, node(b'Relu', [b'h'], [b'y'])) + field(2, b'g') + field(5, tensor(b'wc', [16, 8, 3, 3], w))
+    graph += field(11, port(b'x', [B, 8, 12, 12])) + field(12, port(b'y', [B, 16, 12, 12]))
+    open(path, 'wb').write(number(1, 8) + field(8, field(1, b'') + number(2, 13)) + field(7, graph))
+wc = [random.gauss(0, 1) for _ in range(16 * 8 * 9)]
+save_conv('conv.onnx', wc)
+save_conv('conv0.onnx', [w if m else 0 for w, m in zip(wc, mask(wc))])
+npy('xc.npy', '<f4', 'f', (B, 8, 12, 12), [random.gauss(0, 1) for _ in range(B * 8 * 144)])
 save('dense.onnx', w1, w2)
 save('masked.onnx', [w if m else 0 for w, m in zip(w1, m1)], [w if m else 0 for w, m in zip(w2, m2)])
 npy('m1.npy', '<f4', 'f', (H, K), m1)
@@ -54,13 +64,14 @@ npy('tx.npy', '<f4', 'f', (B, 16), [random.gauss(0, 1) for _ in range(B * 16)])
 npy('ty.npy', '<i8', 'q', (B,), [random.randrange(5) for _ in range(B)])
 PY
 
-# compile NAME MODEL OPTIONS...: NAME.wplan and NAME/y.npy; every model is called model.onnx.
+# compile NAME MODEL OPTIONS...: NAME.wplan and NAME/y.npy, of $x; every model is called model.onnx.
+x=x.npy
 compile() {
   name=$1
   cp "$2" model.onnx
   shift 2
   timeout 60 "$wafer" compile model.onnx -o "$name.wplan" --report "$name.json" -q "$@" || fail "compile $name"
-  "$wafer" run "$name.wplan" --input x=x.npy --output "$name" >/dev/null || fail "run $name"
+  "$wafer" run "$name.wplan" --input x=$x --output "$name" >/dev/null || fail "run $name"
 }
 for mode in streaming pipelined; do
   compile pruned dense.onnx --mode $mode --sparsity 0.9
@@ -71,6 +82,14 @@ for mode in streaming pipelined; do
   cmp pruned/y.npy came/y.npy || fail "$mode: outputs differ from the masked model's"
   "$wafer" dump pruned.wplan --verify >/dev/null || fail "$mode: the plan does not verify"
 done
+for mode in streaming pipelined; do
+  x=xc.npy
+  compile conv conv.onnx --mode $mode --sparsity 0.9
+  compile conv0 conv0.onnx --mode $mode
+  cmp conv/y.npy conv0/y.npy || fail "$mode: outputs of the pruned convolution differ from the masked one's"
+  "$wafer" dump conv.wplan | grep -q "sparse wc: 115 of 1152 elements" || fail "dump names no sparse filters"
+done
+x=x.npy
 compile dense dense.onnx --mode streaming
 compile unasked masked.onnx --mode streaming
 grep -q '"nonzeros"' unasked.json && fail "zeros of a model make its weights sparse unasked"
