@@ -26,10 +26,12 @@ struct curve_set {
   const wafer_machine *machine;
   wafer_arena *arena;
   uint32_t max_width, max_height, most_points;
-  size_t count, room; /* room is a power of two */
-  shapes **at;        /* curves never move: callers keep them */
-  intern *layouts;    /* of a point, by its address */
-  intern *sizings;    /* by all that decides about one */
+  size_t count, room;              /* room is a power of two */
+  shapes **at;                     /* curves never move: callers keep them */
+  intern *layouts;                 /* of a point, by its address */
+  const wafer_shape_point *recent; /* asked for last: of each value of a kernel in turn */
+  const wafer_layout *recent_layouts;
+  intern *sizings; /* by all that decides about one */
   const shelf_place *layout;
   uint32_t layout_count;
 };
@@ -136,11 +138,17 @@ const wafer_shape_point *curve_keep_point(curve_set *set, const wafer_shape_poin
 
 const wafer_layout *curve_layouts(curve_set *set, const wafer_kernel_body *body,
                                   const wafer_shape_point *point) {
+  if (set->recent == point) return set->recent_layouts;
   void **slot = intern_slot(set->layouts, &point, sizeof(const wafer_shape_point *));
-  if (!slot || *slot) return slot ? *slot : NULL;
-  wafer_layout *lie = WAFER_NEW(set->arena, wafer_layout, body->input_count + body->output_count);
-  if (lie) wafer_kernel_layouts(body, &point->split, lie, lie + body->input_count);
-  return *slot = lie;
+  if (!slot) return NULL;
+  if (!*slot) {
+    wafer_layout *lie = WAFER_NEW(set->arena, wafer_layout, body->input_count + body->output_count);
+    if (!lie) return NULL;
+    wafer_kernel_layouts(body, &point->split, lie, lie + body->input_count);
+    *slot = lie;
+  }
+  set->recent = point;
+  return set->recent_layouts = *slot;
 }
 
 /* ---- Sizings ---- */

@@ -86,14 +86,17 @@ wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer
 uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph *graph,
                                  const sizing *of, uint32_t batch);
 
-/* For every kernel the shape that makes phases and the exchanges between them shortest all in all,
- * from a sizing that took one after the other; NULL where that one's stays. Whether the cores hold
- * them beside other values is not looked at, but a copy of a value costs `price` 1024ths of a cycle
- * for each of its bytes on a core and each phase until last_use[value], the last kernel with it. */
-wafer_status size_layouts(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
-                          uint32_t batch, const sized_kernel *greedy, uint64_t price,
-                          uint64_t worth, const uint32_t *last_use,
-                          const wafer_shape_point **wished);
+/* The shapes that all kernels may have beside those of a sizing that took one after the other.
+ * last_use[value]: the last kernel with it; `worth` as in size_core_price. */
+typedef struct size_forest size_forest;
+wafer_status size_layouts_open(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
+                               uint32_t batch, const sized_kernel *greedy, uint64_t worth,
+                               const uint32_t *last_use, size_forest **out);
+/* For every kernel the one that makes phases and the exchanges between them shortest all in all;
+ * NULL where that sizing's stays. Whether the cores hold them beside other values is not looked at,
+ * but a copy of a value costs `price` 1024ths of a cycle for each of its bytes on a core and each
+ * phase until its last use. */
+void size_layouts(size_forest *forest, uint64_t price, const wafer_shape_point **wished);
 
 /* Whether a kernel is a product with a sparse weight. Small tiles of one are uneven, and what
  * begins its instructions takes as long as in a dense product: the last cores bring little. */

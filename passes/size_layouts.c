@@ -25,14 +25,15 @@ typedef struct choice {
 
 _Static_assert(LAYOUT_MOST_OPTIONS <= UINT8_MAX, "choice.best numbers options");
 
-typedef struct forest {
+struct size_forest {
   layouts l;
   choice *kernels;
   layout_edge *in;          /* by user */
   uint32_t *out;            /* numbers of `in`, by producer */
   uint64_t price;           /* 1024ths of a cycle for a byte on each core through a phase */
   const uint32_t *last_use; /* value: the last kernel that needs it */
-} forest;
+};
+typedef struct size_forest forest;
 
 static const layout_options *options_of(const forest *f, uint32_t k) {
   return f->l.options[k];
@@ -182,21 +183,33 @@ static uint64_t total(const forest *f) {
   return sum;
 }
 
-/* The best option for each of the parent's, whose base then counts it. */
+/* Options by what they cost below, the cheapest first. */
+static void sort_by_base(const uint64_t *base, uint32_t count, uint8_t *order) {
+  for (uint32_t o = 0; o < count; o++) {
+    uint32_t at = o;
+    for (; at > 0 && base[order[at - 1]] > base[o]; at--) order[at] = order[at - 1];
+    order[at] = (uint8_t)o;
+  }
+}
+
+/* The best option for each of the parent's, whose base then counts it; of equal ones the first. No
+ * edge makes an option cheaper than it is. */
 static void send_message(const forest *f, uint32_t k) {
   choice *c = &f->kernels[k];
   bool root = c->parent == WAFER_NONE;
-  uint32_t rows = root ? 1 : options_of(f, c->parent)->count;
+  uint32_t rows = root ? 1 : options_of(f, c->parent)->count, count = options_of(f, k)->count;
   uint64_t copy[LAYOUT_MOST_OPTIONS];
-  for (uint32_t o = 0; !root && o < options_of(f, k)->count; o++)
-    copy[o] = input_price(f, c->parent, k, o);
+  uint8_t order[LAYOUT_MOST_OPTIONS];
+  for (uint32_t o = 0; !root && o < count; o++) copy[o] = input_price(f, c->parent, k, o);
+  sort_by_base(c->base, count, order);
   for (uint32_t p = 0; p < rows; p++) {
     uint64_t least = UINT64_MAX;
-    for (uint32_t o = 0; o < options_of(f, k)->count; o++) {
+    for (uint32_t i = 0; i < count && c->base[order[i]] <= least; i++) {
+      uint8_t o = order[i];
       uint64_t cost = c->base[o] + (root ? 0 : edge_cost(f, &c->up, p, o, copy[o]));
-      if (cost >= least) continue;
+      if (cost > least || (cost == least && o > c->best[p])) continue;
       least = cost;
-      c->best[p] = (uint8_t)o;
+      c->best[p] = o;
     }
     if (!root) f->kernels[c->parent].base[p] += least;
   }
@@ -227,26 +240,31 @@ static wafer_status grow(forest *f, const sized_kernel *greedy) {
   return WAFER_OK;
 }
 
-wafer_status size_layouts(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
-                          uint32_t batch, const sized_kernel *greedy, uint64_t price,
-                          uint64_t worth, const uint32_t *last_use,
-                          const wafer_shape_point **wished) {
-  forest f = {.l = {ctx, graph, curves, .batch = batch, .worth = worth},
-              .price = price,
-              .last_use = last_use};
-  uint32_t n = graph->kernel_count;
-  WAFER_TRY(grow(&f, greedy));
-  uint64_t least = total(&f);
+wafer_status size_layouts_open(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
+                               uint32_t batch, const sized_kernel *greedy, uint64_t worth,
+                               const uint32_t *last_use, size_forest **out) {
+  forest *f = *out = WAFER_NEW(ctx->arena, forest, 1);
+  if (!f)
+    return wafer_fail(ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY,
+                      "no memory to choose layouts for weight streaming");
+  *f = (forest){.l = {ctx, graph, curves, .batch = batch, .worth = worth}, .last_use = last_use};
+  return grow(f, greedy);
+}
+
+void size_layouts(size_forest *f, uint64_t price, const wafer_shape_point **wished) {
+  uint32_t n = f->l.graph->kernel_count;
+  f->price = price;
+  for (uint32_t k = 0; k < n; k++) f->kernels[k].chosen = f->kernels[k].kept = 0;
+  uint64_t least = total(f);
   for (uint32_t r = 0; r < ROUNDS; r++) {
-    round_of(&f);
-    uint64_t now = total(&f);
+    round_of(f);
+    uint64_t now = total(f);
     if (now >= least) break;
     least = now;
-    for (uint32_t k = 0; k < n; k++) f.kernels[k].kept = f.kernels[k].chosen;
+    for (uint32_t k = 0; k < n; k++) f->kernels[k].kept = f->kernels[k].chosen;
   }
   for (uint32_t k = 0; k < n; k++) {
-    const layout_options *set = options_of(&f, k);
-    wished[k] = set->count > 1 ? set->at[f.kernels[k].kept].point : NULL;
+    const layout_options *set = options_of(f, k);
+    wished[k] = set->count > 1 ? set->at[f->kernels[k].kept].point : NULL;
   }
-  return WAFER_OK;
 }

@@ -333,9 +333,11 @@ wafer_status streaming_phase(streaming *s, uint32_t k, bool *fits) {
       a = passing;
   }
   *fits = a.point != NULL;
-  if (!*fits)
-    return size_refuse(s->ctx, s->graph, k, &a.refused, a.asked, s->budget, s->batch * s->live,
-                       &s->out->refusal);
+  if (!*fits) {
+    s->refused = a.refused, s->refused_kernel = k;
+    s->asked = a.asked, s->beside = s->batch * s->live;
+    return WAFER_OK;
+  }
   s->out->kernels[k].point = a.point;
   s->out->kernels[k].depths = a.depths;
   account(s, k, &a.body, a.point);

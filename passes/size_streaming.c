@@ -78,7 +78,7 @@ static wafer_status size_once(streaming *s, uint32_t keeps, const wafer_shape_po
     s->price = s->price ? s->price * 16 : 1;
   }
   out->cost.fits = fits;
-  out->cost.why_not = fits ? "" : out->refusal.why;
+  out->cost.why_not = "";
   if (!fits) return WAFER_OK;
   WAFER_TRY(size_ahead(s));
   out->cost.latency_cycles = size_group_cycles(s->ctx->machine, out, graph->kernel_count, s->batch);
@@ -97,6 +97,10 @@ static wafer_status size_greedy(streaming *s, uint32_t *keeps, sizing *out) {
     *keeps = tried[i % count];
     WAFER_TRY(size_once(s, *keeps, NULL, out));
   }
+  if (out->cost.fits) return WAFER_OK;
+  WAFER_TRY(size_refuse(s->ctx, s->graph, s->refused_kernel, &s->refused, s->asked, s->budget,
+                        s->beside, &out->refusal));
+  out->cost.why_not = out->refusal.why;
   return WAFER_OK;
 }
 
@@ -104,15 +108,16 @@ static wafer_status size_greedy(streaming *s, uint32_t *keeps, sizing *out) {
  * was paid, with which they fit. */
 static wafer_status size_together(streaming *s, uint32_t keeps, const sizing *greedy, sizing *out) {
   uint64_t price = s->paid / (2 * PRICE_STEP);
-  const uint32_t *last_use = s->last_use;
+  size_forest *forest;
   const wafer_shape_point **wished =
       WAFER_NEW(s->ctx->arena, const wafer_shape_point *, s->graph->kernel_count);
   *out = (sizing){0};
   if (!wished) return streaming_no_memory(s);
   s->greedy = greedy->kernels;
+  WAFER_TRY(size_layouts_open(s->ctx, s->curves, s->graph, s->batch, greedy->kernels, s->worth,
+                              s->last_use, &forest));
   for (int tries = 0; tries < WISHES_TRIED && !out->cost.fits; tries++) {
-    WAFER_TRY(size_layouts(s->ctx, s->curves, s->graph, s->batch, greedy->kernels, price, s->worth,
-                           last_use, wished));
+    size_layouts(forest, price, wished);
     WAFER_TRY(size_once(s, keeps, wished, out));
     price = price ? price * PRICE_STEP : 2 * PRICE_STEP;
   }

@@ -26,12 +26,16 @@ typedef struct streaming {
   uint32_t *last_use; /* value: the last kernel that needs it */
   uint64_t live;      /* bytes per core and sample of all held values */
   uint64_t before;    /* bytes of the fullest core in the phase before */
-  bool lean;          /* shapes that spread their results thin are weighed as well */
-  uint64_t price;     /* 1024ths of a cycle for a byte on each core through a phase */
-  uint64_t paid;      /* the price at which all fitted */
-  uint64_t worth;     /* of cores of sparse products, see size_core_price; 0: they are free */
-  uint32_t keeps;     /* kernels: copies of values that are needed later than that end with the
-                         phase, and are made again */
+  /* What did not fit, and in which body: the refusal is written when there is no other way. */
+  wafer_kernel_body refused;
+  uint32_t refused_kernel;
+  uint64_t asked, beside; /* bytes per core: of the kernel with what is held, of that alone */
+  bool lean;              /* shapes that spread their results thin are weighed as well */
+  uint64_t price;         /* 1024ths of a cycle for a byte on each core through a phase */
+  uint64_t paid;          /* the price at which all fitted */
+  uint64_t worth;         /* of cores of sparse products, see size_core_price; 0: they are free */
+  uint32_t keeps;         /* kernels: copies of values that are needed later than that end with the
+                             phase, and are made again */
 } streaming;
 
 wafer_status streaming_no_memory(const streaming *s);

@@ -94,14 +94,15 @@ static bool leaner(const kernel_choice *a, const kernel_choice *b) {
          a->bytes - a->weights - a->inputs <= b->bytes - b->weights - b->inputs;
 }
 
-/* Keeps, whatever their length, the leanest of those that fit either direction, and of all. */
+/* Keeps, whatever their length, the leanest of those that fit either direction, and of all. The
+ * longest are asked first: they are the leanest, mostly. */
 static void prune_by_bytes(const wafer_cuts *cuts, kernel_choices *list) {
   uint32_t both = cuts->max_width < cuts->max_height ? cuts->max_width : cuts->max_height;
   size_t kept = 0;
   for (size_t i = 0; i < list->count; i++) list->at[i].beaten = false;
   for (size_t i = 0; i < list->count; i++) {
     kernel_choice *c = &list->at[i];
-    for (size_t j = 0; j < list->count && !c->beaten; j++) {
+    for (size_t j = list->count; j-- > 0 && !c->beaten;) {
       const kernel_choice *other = &list->at[j];
       if (j == i || other->beaten || (other->length > both && c->length <= both)) continue;
       c->beaten = leaner(other, c);

@@ -148,11 +148,12 @@ static void layouts_pay_for_memory(void) {
   CU_ASSERT_FATAL(f.graph.kernel_count <= WAFER_COUNT(wished) && f.graph.value_count <= 64);
   for (uint32_t v = 0; v < f.graph.value_count; v++)
     last_use[v] = f.graph.values[v].producer == WAFER_NONE ? WAFER_NONE : f.graph.kernel_count;
+  size_forest *forest;
+  CU_ASSERT_EQUAL_FATAL(
+      size_layouts_open(&f.ctx, f.curves, &f.graph, 1, s.kernels, 0, last_use, &forest), WAFER_OK);
   uint64_t before = 0;
   for (uint64_t price = 0; price <= 1 << 20; price += 1 << 20) {
-    CU_ASSERT_EQUAL_FATAL(
-        size_layouts(&f.ctx, f.curves, &f.graph, 1, s.kernels, price, 0, last_use, wished),
-        WAFER_OK);
+    size_layouts(forest, price, wished);
     uint64_t bytes = left_behind(&f, &s, wished, last_use);
     if (price) CU_ASSERT(bytes < before);
     before = bytes;
@@ -169,8 +170,10 @@ static void layouts_are_legal(void) {
   setup(&f, "small16", chain(text, sizeof text, 5));
   CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
   CU_ASSERT_FATAL(s.cost.fits && f.graph.kernel_count <= WAFER_COUNT(wished));
-  CU_ASSERT_EQUAL(size_layouts(&f.ctx, f.curves, &f.graph, 1, s.kernels, 0, 0, NULL, wished),
-                  WAFER_OK);
+  size_forest *forest;
+  CU_ASSERT_EQUAL_FATAL(
+      size_layouts_open(&f.ctx, f.curves, &f.graph, 1, s.kernels, 0, NULL, &forest), WAFER_OK);
+  size_layouts(forest, 0, wished);
   for (uint32_t k = 0; k < f.graph.kernel_count; k++) {
     if (!wished[k]) continue;
     wafer_kernel_body body = size_with_depths(&f.graph.kernels[k].body, s.kernels[k].depths);
