@@ -132,9 +132,10 @@ static bool take(scale_arguments *a, wafer_arena *arena, int option, const char 
 
 static wafer_status compile(const scale_arguments *a, const wafer_diag *diag, wafer_arena *arena,
                             const wafer_machine *machine, uint64_t micro_batch,
-                            const wafer_plan **out) {
+                            wafer_recompute recompute, const wafer_plan **out) {
   wafer_training_options training = a->training.options;
   training.micro_batch = (uint32_t)micro_batch;
+  training.recompute = recompute;
   wafer_options options = {.mode = WAFER_MODE_streaming,
                            .storage = a->dtype,
                            .programs = WAFER_PROGRAMS_never,
@@ -152,27 +153,48 @@ static wafer_status compile(const scale_arguments *a, const wafer_diag *diag, wa
   return status;
 }
 
-/* From 1 upwards, doubling, over what divides the batch: the largest that fits, and the next one,
- * which does not (0: the whole batch fits). */
+/* The same, and not a word where it does not fit: *out is then as before. */
+static wafer_status try_size(const scale_arguments *a, wafer_arena *arena,
+                             const wafer_machine *machine, uint64_t size, wafer_recompute recompute,
+                             const wafer_plan **out, bool *fits) {
+  static const wafer_diag silent = {0};
+  const wafer_plan *plan;
+  wafer_status status = compile(a, &silent, arena, machine, size, recompute, &plan);
+  *fits = status == WAFER_OK;
+  if (*fits) *out = plan;
+  if (*fits || status == WAFER_NO_FIT) return WAFER_OK;
+  return compile(a, cli_diag(), arena, machine, size, recompute, &plan); /* says what is wrong */
+}
+
+/* Of the powers of two that divide the batch the largest that fits, by bisection, and the next one,
+ * which does not (0: the whole batch fits). What is larger than a size that fits only with
+ * activations computed again does not fit without that either. */
+static wafer_status search(const scale_arguments *a, wafer_arena *arena,
+                           const wafer_machine *machine, uint64_t batch, const wafer_plan **out,
+                           uint64_t *next) {
+  wafer_recompute tried = a->training.options.recompute;
+  int most = __builtin_ctzll(batch), fitting = -1, refused = most + 1; /* exponents */
+  while (refused - fitting > 1) {
+    bool fits = true; /* one sample does, or says why not */
+    int at = (fitting + refused) / 2;
+    if (at > 0)
+      WAFER_TRY(try_size(a, arena, machine, (uint64_t)1 << at, tried, out, &fits));
+    else
+      WAFER_TRY(compile(a, cli_diag(), arena, machine, 1, tried, out));
+    if (fits && wafer_scale_recomputes(*out)) tried = WAFER_RECOMPUTE_all;
+    *(fits ? &fitting : &refused) = at;
+  }
+  *next = refused <= most ? (uint64_t)1 << refused : 0;
+  return WAFER_OK;
+}
+
 static wafer_status choose(const scale_arguments *a, wafer_arena *arena,
                            const wafer_machine *machine, uint64_t batch, const wafer_plan **out,
                            uint64_t *next) {
-  static const wafer_diag silent = {0};
+  const wafer_training_options *t = &a->training.options;
   *next = 0;
-  uint64_t given = a->training.options.micro_batch;
-  if (given) return compile(a, cli_diag(), arena, machine, given, out);
-  WAFER_TRY(compile(a, cli_diag(), arena, machine, 1, out));
-  for (uint64_t size = 2; size <= batch && !*next; size *= 2) {
-    const wafer_plan *larger;
-    if (batch % size) continue;
-    wafer_status status = compile(a, &silent, arena, machine, size, &larger);
-    if (status != WAFER_OK && status != WAFER_NO_FIT) return status;
-    if (status == WAFER_OK)
-      *out = larger;
-    else
-      *next = size;
-  }
-  return WAFER_OK;
+  if (!t->micro_batch) return search(a, arena, machine, batch, out, next);
+  return compile(a, cli_diag(), arena, machine, t->micro_batch, t->recompute, out);
 }
 
 static void add_row(scale_table *t, uint64_t systems) {
