@@ -301,7 +301,8 @@ void zoo_bert(zoo *z) {
   bert_inputs(z);
   const char *x = embedding(z);
   const char *segments = zoo_matrix(z, "segments.weight", DEVIATION, 2, m->d_model);
-  x = ZOO_OP(z, "Add", "placed", x, positions(z));
+  if (m->position == WAFER_ZOO_learned) x = ZOO_OP(z, "Add", "placed", x, positions(z));
+  if (m->position == WAFER_ZOO_rotary) rotary_caches(z, "tokens");
   x = ZOO_OP(z, "Add", "embedded", x, ZOO_OP(z, "Gather", "segment", segments, "segments"));
   x = norm(z, "embedding.norm", x);
   for (int64_t i = 0; i < m->layers; i++) x = encoder_layer(z, i, x);

@@ -14,8 +14,10 @@ for kind in "--position rotary --norm rms --activation swiglu --untied" "--parts
   gives 0 "drawn" "$wafer" zoo gpt $small $kind --init 1 -o kind.onnx
   gives 0 "" "$wafer" compile kind.onnx -q -o kind.wplan --dim batch=2 --machine small64
 done
-gives 0 "drawn" "$wafer" zoo bert $small --init 1 --masked-head -o bert.onnx
-gives 0 "" "$wafer" compile bert.onnx -q -o bert.wplan --dim batch=1 --machine small64
+for position in learned rotary none; do
+  gives 0 "drawn" "$wafer" zoo bert $small --init 1 --masked-head --position $position -o bert.onnx
+  gives 0 "" "$wafer" compile bert.onnx -q -o bert.wplan --dim batch=1 --machine small64
+done
 
 # Absent weights: the plan is small, can be dumped, and does not run.
 gives 0 "absent" "$wafer" zoo gpt $small -o absent.onnx
