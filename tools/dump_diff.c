@@ -44,6 +44,11 @@ static bool resized(const wafer_kernel *a, const wafer_kernel *b) {
          a->replicas != b->replicas;
 }
 
+/* Cycles of a sample: replicas share samples out. */
+static uint64_t share_of(const wafer_kernel *k) {
+  return (k->cost.cycles + k->replicas - 1) / k->replicas;
+}
+
 static uint64_t wire_of(const wafer_plan *plan) {
   uint64_t hops = 0;
   for (uint32_t i = 0; i < plan->stream_count; i++)
@@ -70,6 +75,10 @@ static void print_figure(FILE *to, const char *what, uint64_t a, uint64_t b) {
   fputc('\n', to);
 }
 
+static void print_change(FILE *to, const char *what, const char *a, const char *b) {
+  if (strcmp(a, b)) fprintf(to, "%s: %s -> %s\n", what, a, b);
+}
+
 static void print_kernel(FILE *to, const char *how, const wafer_kernel *a, const wafer_kernel *b) {
   fprintf(to, "  %-14s %s:", how, b ? b->name : a->name);
   if (a) fprintf(to, " %ux%u at %u,%u", a->rect.width, a->rect.height, a->rect.x, a->rect.y);
@@ -77,8 +86,8 @@ static void print_kernel(FILE *to, const char *how, const wafer_kernel *a, const
   if (a && b) fputs(" ->", to);
   if (b) fprintf(to, " %ux%u at %u,%u", b->rect.width, b->rect.height, b->rect.x, b->rect.y);
   if (b && b->replicas > 1) fprintf(to, " (%u times)", b->replicas);
-  if (a && b && a->cost.cycles != b->cost.cycles)
-    fprintf(to, "; %llu -> %llu cycles", (ull)a->cost.cycles, (ull)b->cost.cycles);
+  if (a && b && share_of(a) != share_of(b))
+    fprintf(to, "; %llu -> %llu cycles a sample", (ull)share_of(a), (ull)share_of(b));
   fputc('\n', to);
 }
 
@@ -101,8 +110,9 @@ static void print_text(FILE *to, const difference *d) {
   for (uint32_t a = 0; a < d->a->kernel_count; a++)
     if (!d->matched[a]) print_kernel(to, "removed", &d->a->kernels[a], NULL);
   fprintf(to, "%u kernels stand as they stood\n", same);
-  if (d->a->mode != d->b->mode)
-    fprintf(to, "mode: %s -> %s\n", wafer_mode_name(d->a->mode), wafer_mode_name(d->b->mode));
+  print_change(to, "model", d->a->model, d->b->model);
+  print_change(to, "machine", d->a->machine->name, d->b->machine->name);
+  print_change(to, "mode", wafer_mode_name(d->a->mode), wafer_mode_name(d->b->mode));
   print_figure(to, "interval, cycles", d->before.interval_cycles, d->after.interval_cycles);
   print_figure(to, "latency, cycles", d->before.latency_cycles, d->after.latency_cycles);
   print_figure(to, "wire, hops of all streams", wire_of(d->a), wire_of(d->b));

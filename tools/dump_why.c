@@ -43,6 +43,13 @@ static uint64_t rest_of(const pace *p) {
   return max64(p->others, max64(p->stream, p->edge));
 }
 
+/* What sets it. */
+static const char *rest_name(const wafer_plan *plan, const pace *p) {
+  if (p->edge == rest_of(p)) return "the edge";
+  if (p->stream == rest_of(p)) return "its streams";
+  return plan->kernels[p->slowest].name;
+}
+
 /* ---- the curve ---- */
 
 static const wafer_shape_point *fastest(const wafer_curve *c, uint32_t width, uint32_t height) {
@@ -108,9 +115,12 @@ static void print_limit(FILE *to, const wafer_plan *plan, uint32_t kernel, const
             (ull)p->others);
   fputc('\n', to);
   if (p->kernel > rest_of(p))
-    fprintf(to, "  it sets the pace: the next limit is at %llu cycles\n", (ull)rest_of(p));
+    fprintf(to, "  it sets the pace: the next limit is at %llu cycles (%s)\n", (ull)rest_of(p),
+            rest_name(plan, p));
+  else if (p->kernel == rest_of(p))
+    fprintf(to, "  it sets the pace, and so does %s\n", rest_name(plan, p));
   else
-    fprintf(to, "  it does not set the pace: %llu cycles of slack\n",
+    fprintf(to, "  it does not set the pace, %s does: %llu cycles of slack\n", rest_name(plan, p),
             (ull)(rest_of(p) - p->kernel));
   if (interval > max64(p->kernel, rest_of(p)))
     fprintf(
@@ -122,37 +132,68 @@ static void print_limit(FILE *to, const wafer_plan *plan, uint32_t kernel, const
 
 /* ---- more cores ---- */
 
+/* What `cycles` instead of those the kernel takes mean for a sample. */
+static void print_effect(FILE *to, const wafer_plan *plan, uint64_t share, const pace *p) {
+  uint64_t rest = rest_of(p), before = max64(p->kernel, rest), after = max64(share, rest);
+  if (plan->mode == WAFER_MODE_streaming)
+    fputs("; at most that much off each sample: what moving its inputs takes changes too\n", to);
+  else if (after < before)
+    fprintf(to, "; the pace goes from %llu to %llu\n", (ull)before, (ull)after);
+  else
+    fprintf(to, "; the pace stays at %llu, that of %s\n", (ull)before, rest_name(plan, p));
+}
+
 static void print_gain(FILE *to, const wafer_plan *plan, uint32_t kernel, const char *what,
                        uint64_t cores, const wafer_shape_point *then, const pace *p) {
   const wafer_kernel *k = &plan->kernels[kernel];
   uint64_t now = k->cost.cycles, cycles = then && then->cycles < now ? then->cycles : now;
+  fprintf(to, "  %s (%llu core%s): ", what, (ull)cores, cores == 1 ? "" : "s");
   if (cycles == now) {
-    fprintf(to, "  %s (%llu cores): nothing, no shape in it is faster\n", what, (ull)cores);
+    fputs("nothing, no shape in it is faster\n", to);
     return;
   }
-  fprintf(to, "  %s (%llu cores): %llu cycles instead of %llu, %.1f %% fewer, as %ux%u", what,
-          (ull)cores, (ull)cycles, (ull)now, 100.0 * (double)(now - cycles) / (double)now,
-          then->width, then->height);
-  uint64_t rest = rest_of(p), before = max64(p->kernel, rest),
-           after = max64(share_of(k, cycles), rest);
-  if (plan->mode == WAFER_MODE_streaming)
-    fprintf(to, "; that much off each sample\n");
-  else if (after < before)
-    fprintf(to, "; the pace goes from %llu to %llu\n", (ull)before, (ull)after);
-  else
-    fprintf(to, "; the pace stays at %llu\n", (ull)before);
+  fprintf(to, "%llu cycles instead of %llu, %.1f %% fewer, as %ux%u", (ull)cycles, (ull)now,
+          100.0 * (double)(now - cycles) / (double)now, then->width, then->height);
+  print_effect(to, plan, share_of(k, cycles), p);
+}
+
+/* The fewest cores on which it is faster at all. */
+static void print_next(FILE *to, const wafer_plan *plan, uint32_t kernel, const wafer_curve *c,
+                       const pace *p) {
+  const wafer_kernel *k = &plan->kernels[kernel];
+  const wafer_shape_point *next = k->cost.cycles ? smallest(c, k->cost.cycles - 1) : NULL;
+  uint64_t now = wafer_rect_area(k->rect);
+  if (!next) {
+    fputs("  nothing: no shape that fits the wafer is faster\n", to);
+    return;
+  }
+  uint64_t then = (uint64_t)next->width * next->height;
+  print_gain(to, plan, kernel, "the next faster shape", then > now ? (then - now) * k->replicas : 0,
+             next, p);
+}
+
+static void print_replica(FILE *to, const wafer_plan *plan, uint32_t kernel, const pace *p) {
+  const wafer_kernel *k = &plan->kernels[kernel];
+  uint64_t share = (k->cost.cycles + k->replicas) / (k->replicas + 1);
+  fprintf(to, "  one more replica (%llu cores): %llu cycles a sample instead of %llu",
+          (ull)wafer_rect_area(k->rect), (ull)share, (ull)p->kernel);
+  print_effect(to, plan, share, p);
 }
 
 static void print_more(FILE *to, const wafer_plan *plan, uint32_t kernel, const wafer_curve *c,
                        const pace *p) {
-  wafer_rect r = plan->kernels[kernel].rect;
+  const wafer_kernel *k = &plan->kernels[kernel];
+  wafer_rect r = k->rect;
+  uint64_t row = (uint64_t)r.width * k->replicas, column = (uint64_t)r.height * k->replicas;
   fputs("more cores would buy\n", to);
-  print_gain(to, plan, kernel, "one more row", r.width, fastest(c, r.width, r.height + 1), p);
-  print_gain(to, plan, kernel, "one more column", r.height, fastest(c, r.width + 1, r.height), p);
-  print_gain(to, plan, kernel, "twice the rows", (uint64_t)r.width * r.height,
-             fastest(c, r.width, 2 * r.height), p);
-  print_gain(to, plan, kernel, "twice the columns", (uint64_t)r.width * r.height,
+  print_gain(to, plan, kernel, "one more row", row, fastest(c, r.width, r.height + 1), p);
+  print_gain(to, plan, kernel, "one more column", column, fastest(c, r.width + 1, r.height), p);
+  print_next(to, plan, kernel, c, p);
+  print_gain(to, plan, kernel, "twice the rows", row * r.height, fastest(c, r.width, 2 * r.height),
+             p);
+  print_gain(to, plan, kernel, "twice the columns", row * r.height,
              fastest(c, 2 * r.width, r.height), p);
+  if (plan->mode == WAFER_MODE_pipelined) print_replica(to, plan, kernel, p);
 }
 
 /* ---- its place ---- */

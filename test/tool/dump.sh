@@ -60,9 +60,11 @@ says view "size: 16x12 cores, 1 replica, one of "
 says view "it sets the pace: the next limit is at "
 says view "one more row (16 cores): "
 says view "twice the rows (192 cores): 495 cycles instead of 618, 19.9 % fewer, as 16x16; the pace goes from 618 to "
+says view "the next faster shape ("
+says view "one more replica (192 cores): 309 cycles a sample instead of 618; the pace goes from 618 to "
 says view "from the edge: "
 "$wafer" dump a.wplan --why head >view
-says view "it does not set the pace"
+says view "it does not set the pace, stem does"
 "$wafer" dump p.wplan --why stem >view
 says view "a phase of its own: "
 # diff: what moved
@@ -70,6 +72,10 @@ says view "a phase of its own: "
 says view "moved, resized stem: 16x12 at 0,0 -> "
 says view "7 kernels stand as they stood"
 says view "wire, hops of all streams"
+"$wafer" compile "$source/test/data/small_cnn.onnx" -q -o c.wplan --mode streaming
+"$wafer" dump --diff a.wplan c.wplan >view
+says view "machine: small16 -> wse2"
+says view "mode: pipelined -> streaming"
 "$wafer" dump --diff a.wplan a.wplan >view
 says view "8 kernels stand as they stood"
 says view "+0.00 %"
