@@ -1,6 +1,7 @@
 /* Timelines of a two-kernel relay, worked out by hand. */
 #include <CUnit/CUnit.h>
 
+#include "compiled.h"
 #include "relay_plan.h"
 
 typedef struct fixture {
@@ -155,12 +156,56 @@ static void traps_on_what_is_not_held(void) {
   wafer_arena_destroy(f->arena);
 }
 
+/* Cycles of a sample on the slowest kernel or stream. */
+static uint64_t pace_of(const wafer_plan *plan) {
+  uint64_t pace = 0;
+  for (uint32_t k = 0; k < plan->kernel_count; k++)
+    if (plan->kernels[k].cost.cycles > pace) pace = plan->kernels[k].cost.cycles;
+  for (uint32_t i = 0; i < plan->stream_count; i++)
+    if (plan->streams[i].cycles > pace) pace = plan->streams[i].cycles;
+  return pace;
+}
+
+static uint64_t interval_of(const wafer_plan *plan) {
+  wafer_timeline t = {0};
+  CU_ASSERT_EQUAL(wafer_timeline_run(NULL, plan, 0, 400, &t), WAFER_OK);
+  return t.interval_cycles;
+}
+
+/* A value skips six kernels: compiled, the pipeline keeps the pace of its slowest one. With two
+ * samples of room where the value ends, as other streams have, it would stall. */
+static void skips_do_not_stall(void) {
+  wafer_options options = {.mode = WAFER_MODE_pipelined, .programs = WAFER_PROGRAMS_never};
+  compiled m;
+  CU_ASSERT_EQUAL_FATAL(
+      compiled_text(&m, NULL, &options,
+                    "in x f32 64x64; Softmax(axis=1) x -> a; Softmax(axis=0) a -> b; "
+                    "Softmax(axis=1) b -> c; Softmax(axis=0) c -> d; Softmax(axis=1) d -> e; "
+                    "Softmax(axis=0) e -> f; Softmax(axis=1) f -> g; Mul a g -> y; out y"),
+      WAFER_OK);
+  wafer_plan shallow = *m.plan;
+  wafer_stream *streams = wafer_arena_copy(m.ctx.arena, shallow.streams,
+                                           shallow.stream_count * sizeof *shallow.streams);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(streams);
+  uint32_t deep = 0;
+  for (uint32_t i = 0; i < shallow.stream_count; i++) {
+    deep += streams[i].depth > 4;
+    if (streams[i].depth > 2) streams[i].depth = 2;
+  }
+  shallow.streams = streams;
+  CU_ASSERT_EQUAL(deep, 1);
+  CU_ASSERT_EQUAL(interval_of(m.plan), pace_of(m.plan));
+  CU_ASSERT(interval_of(&shallow) > pace_of(m.plan));
+  compiled_end(&m);
+}
+
 CU_TestInfo tests_timeline[] = {
     {"times one sample", times_one_sample},
     {"is bound by the slowest kernel", is_bound_by_the_slowest_kernel},
     {"waits for room in buffers", waits_for_room},
     {"streams take turns in queues", takes_turns_in_queues},
     {"replicas have their own room", replicas_have_their_own_room},
+    {"values that skip kernels do not stall them", skips_do_not_stall},
     {"shares the edge", shares_the_edge},
     {"streams weights ahead", streams_weights_ahead},
     {"takes any depth of buffers", takes_any_depth},
