@@ -168,9 +168,10 @@ void training_rebatch_operands(import_node *n) {
   const training_state *t = &n->im->training;
   bool joins = !strcmp(n->node->op_type, "Concat") || !strcmp(n->node->op_type, "Where");
   bool maps = n->op->op != NO_OP && wafer_op_is(n->op->op, WAFER_TRAIT_MAP);
-  if (!is_rebatched(n) || !(joins || maps)) return;
+  uint32_t first = strcmp(n->node->op_type, "Gemm") ? 0 : 2; /* what is added to the product */
+  if (!is_rebatched(n) || !(joins || maps || first)) return;
   uint32_t rank = rank_of_batches(n);
-  for (uint32_t i = 0; rank && i < n->input_count; i++) {
+  for (uint32_t i = first; rank && i < n->input_count; i++) {
     wafer_view view;
     if (!node_has_input(n, i)) continue;
     MlirValue *value = (MlirValue *)(uintptr_t)&n->inputs[i]; /* of this node alone */

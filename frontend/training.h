@@ -50,7 +50,8 @@ void training_rebatch(const struct import_node *n, const wafer_shape *x, uint32_
 int64_t training_length(const struct import_node *n, const wafer_shape *x, uint32_t axis,
                         int64_t length);
 /* Constant operands that hold the declared batch while another one has the micro-batch: where their
- * rows are all alike they get as many as that. Of nodes that want operands of one shape. */
+ * rows are all alike they get as many as that. Of nodes that want operands of one shape, and of
+ * what Gemm adds. */
 void training_rebatch_operands(struct import_node *n);
 /* Says behind a failure that the model may hold its batch in a constant. */
 void training_hint(const struct import_node *n);

@@ -182,6 +182,8 @@ static void test_batch_is_rewritten(void) {
       "Resize m - - s -> y; out y",
       "in x f32 2x4; init w f32 4 = 1 2 3 4; Mul x w -> m; init a i64 1 = 0; init e i64 1 = 2; "
       "Slice m a e -> y; out y",
+      "in x f32 2x4; init w f32 4x3 = 1 2 3 4 5 6 7 8 9 1 2 3; init c f32 2x3 = 1 2 3 1 2 3; "
+      "Gemm x w c -> y; out y",
   };
   const wafer_training_options o = LOSS(mse);
   for (size_t i = 0; i < WAFER_COUNT(models); i++) {
