@@ -311,8 +311,10 @@ wafer_status program_scatter_rows(program *p, uint32_t node, spread *out) {
   uint32_t rank = wafer_body_type(p->body, n->operands[1])->shape.rank;
   program_link data[WAFER_MAX_RANK] = {{0}}, all[WAFER_MAX_RANK] = {{0}},
                updates[WAFER_MAX_RANK] = {{0}};
+  wafer_core_op op = joined_by(n);
+  bool adds = op == WAFER_CORE_add || op == WAFER_CORE_mul;
   spread *to;
-  WAFER_TRY(program_sums(p, node, out, n->type.dtype, &to));
+  WAFER_TRY(program_sums(p, node, out, adds ? wafer_sum_dtype(n->type.dtype) : n->type.dtype, &to));
   for (uint32_t d = 0; d < out->rank; d++) data[d] = program_like(&out->dim[d]);
   for (uint32_t d = 1; d < out->rank; d++) updates[d - 1 + rank] = program_like(&out->dim[d]);
   program_step step = program_step_of(node, to, emit_scatter);

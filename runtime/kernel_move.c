@@ -252,6 +252,16 @@ static bool looks_up(const kernel_view *k, uint32_t node) {
 #define ROW_CHOICE 4
 #define ROWS_BEFORE 8
 
+/* In which rows are put together: sums and products round once, where they are stored. */
+static wafer_dtype rows_dtype(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  uint32_t y = kernel_result(k, node);
+  const char *mode =
+      n->op == WAFER_OP_scatter ? wafer_attr_string(&n->attrs, WAFER_ATTR_mode) : "none";
+  bool adds = !strcmp(mode, "add") || !strcmp(mode, "mul");
+  return adds ? kernel_sums(k, y) : kernel_type(k, y)->dtype;
+}
+
 /* `rows` of those that the indices name are the core's, out of `parts`; the result or the sums are
  * begun first where a row may be missing. */
 static uint64_t row_cycles_of(const kernel_view *k, uint32_t node, uint64_t indices,
@@ -264,7 +274,7 @@ static uint64_t row_cycles_of(const kernel_view *k, uint32_t node, uint64_t indi
   wafer_rate rate = !strcmp(mode, "mul")    ? WAFER_RATE_mul
                     : !strcmp(mode, "none") ? WAFER_RATE_move
                                             : WAFER_RATE_add;
-  wafer_dtype dtype = kernel_type(k, y)->dtype;
+  wafer_dtype dtype = rows_dtype(k, node);
   uint64_t rows = (indices + parts - 1) / parts;
   uint64_t cycles =
       begins ? kernel_over_tile(k, WAFER_RATE_move, dtype, y) : (uint64_t)m->vector_setup_cycles;
@@ -360,8 +370,8 @@ static uint64_t scratch(const kernel_view *k, uint32_t node) {
     return narrows ? kernel_mul(2, bytes) : bytes;
   }
   if (looks_up(k, node)) {
-    bool sums = kernel_dtype(k, y) != kernel_type(k, y)->dtype;
-    uint64_t bytes = wafer_dtype_bytes(sums ? kernel_type(k, y)->dtype : kernel_dtype(k, y));
+    bool sums = kernel_dtype(k, y) != rows_dtype(k, node);
+    uint64_t bytes = wafer_dtype_bytes(rows_dtype(k, node));
     return sums || (n->op == WAFER_OP_gather && k->loops.count > k->loops.parallel)
                ? kernel_mul(bytes, kernel_tile_elements(k, y))
                : 0;

@@ -414,6 +414,23 @@ static void test_f16_sums(void) {
   }
 }
 
+/* The same of rows that are added to one: small ones beside a large one would vanish one by one. */
+static void test_f16_rows(void) {
+  static const char *const modes[] = {"mode=add", "mode=mul"};
+  for (size_t i = 0; i < WAFER_COUNT(modes); i++) {
+    body_text b;
+    wafer_split split = split_text(i ? "rows0:2" : "cols1:3");
+    body_text_begin(&b, "move", "21x3xf16 1500xi64 1500x3xf16");
+    CU_ASSERT_TRUE_FATAL(put(&b, "scatter", "0 1 2", modes[i]));
+    program_run run = program_run_body("small64", &b, &split, i);
+    if (run.status != WAFER_OK || run.error > 0x1p-10)
+      printf("\n  %s: status %d, error %g: %s", modes[i], run.status, run.error, run.message);
+    CU_ASSERT_EQUAL(run.status, WAFER_OK);
+    CU_ASSERT(run.error <= 0x1p-10);
+    CU_ASSERT(run.memory <= run.memory_modelled);
+  }
+}
+
 CU_TestInfo tests_program[] = {{"map", test_map},
                                {"types", test_types},
                                {"gemm", test_gemm},
@@ -427,4 +444,5 @@ CU_TestInfo tests_program[] = {{"map", test_map},
                                {"move", test_move},
                                {"rows", test_rows},
                                {"sums of f16", test_f16_sums},
+                               {"rows of f16", test_f16_rows},
                                CU_TEST_INFO_NULL};
