@@ -263,7 +263,8 @@ wafer_status launch_plan(const wafer_ctx *ctx, wafer_plan *plan, wafer_programs 
   launcher l = {.ctx = ctx, .plan = plan};
   if (wafer_plan_updates(plan)) {
     plan->no_programs =
-        "pipelined training runs at kernel fidelity: its sums and updates have none";
+        "made when they are needed: gradients stay on their cores, and no file says "
+        "where they lie";
     return WAFER_OK;
   }
   if (wanted == WAFER_PROGRAMS_never || (wanted == WAFER_PROGRAMS_auto && !is_small(plan))) {
@@ -283,7 +284,7 @@ wafer_status wafer_plan_add_programs(const wafer_ctx *ctx, const wafer_plan *pla
   *out = plan;
   if (plan->launch_count && !taps) return WAFER_OK;
   wafer_plan *copy = wafer_arena_copy(ctx->arena, plan, sizeof *plan);
-  launcher l = {.ctx = ctx, .plan = copy, .tapped = taps};
+  launcher l = {.ctx = ctx, .plan = copy, .tapped = taps || wafer_plan_updates(plan)};
   wafer_status status = copy ? make_programs(&l) : WAFER_NO_MEMORY;
   if (status != WAFER_OK)
     return wafer_fail(ctx->diag, wafer_at_file(plan->model), status,

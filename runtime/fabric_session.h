@@ -115,8 +115,10 @@ typedef struct fabric_io {
 
 wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fabric_io *io);
 
-/* Who asks what kernels have made (session_fabric_tap.c): after a launch. */
+/* After a launch (session_fabric_tap.c): who asks what kernels have made; gradients of pipelined
+ * training, which stay on their cores. */
 wafer_status session_fabric_tell(session_fabric *s, const fabric_launch *l);
+wafer_status session_fabric_left(session_fabric *s, const fabric_launch *l, const fabric_io *io);
 
 /* Time (session_fabric_time.c). */
 wafer_status session_fabric_watch(session_fabric *s, const fabric_launch *l, uint64_t samples);

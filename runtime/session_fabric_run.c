@@ -161,6 +161,7 @@ wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fa
   WAFER_TRY(status);
   session_fabric_load_launch(s, l);
   WAFER_TRY(collect(s, l, io));
+  WAFER_TRY(session_fabric_left(s, l, io));
   s->stats.hops += l->stats.hops;
   s->stats.elements += l->stats.elements;
   return io->samples == 1 ? session_fabric_tell(s, l) : WAFER_OK;
@@ -235,6 +236,11 @@ static wafer_status run_train(session_fabric *s, const fabric_io *io) {
 wafer_status session_fabric_run(session_fabric *s, const wafer_view *inputs, bool train,
                                 uint64_t samples, void *const *out) {
   const fabric_io io = {.inputs = inputs, .out = out, .train = train, .samples = samples};
+  if (wafer_plan_updates(s->plan) && samples > 1)
+    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
+                      "%llu micro-batches at once: their gradients add up where they are made, for "
+                      "which there are no programs; run them one by one",
+                      (unsigned long long)samples);
   memset(s->kernel_busy, 0, s->plan->kernel_count * sizeof *s->kernel_busy);
   memset(s->stream_busy, 0, s->plan->stream_count * sizeof *s->stream_busy);
   memset(s->phase_cycles, 0, s->plan->phase_count * sizeof *s->phase_cycles);

@@ -28,6 +28,11 @@ done
 compares small_cnn-3-samples streaming "--machine small64 --batch 3" "--mean 10 --total 5" "$data/small_cnn.onnx"
 "$wafer" zoo mlp --widths 256,512,512,16 --batch 1 -q -o "$work/mlp.onnx"
 compares mlp-64-samples streaming "--machine small16 --batch 64" "--mean 10 --total 5" "$work/mlp.onnx"
+# A micro-batch forward and backward; gradients of a pipeline are read where they stay.
+"$wafer" zoo mlp --widths 64,48,10 -q -o "$work/mlp.onnx"
+for mode in streaming pipelined; do
+  compares mlp-training $mode "--machine small64 --train --loss cross-entropy --micro-batch 4" "--total 5" "$work/mlp.onnx"
+done
 if [ "$which" = small ]; then
   echo "fabric fidelity: $passed passed, $failures failed"
   [ $failures = 0 ]
