@@ -1,17 +1,27 @@
 #include "exchange_border.h"
 
-/* Which of the rows that hold the same a row is, and how many they are. */
+/* Which of the rows that hold the same and share it a row is, `of` if it is none, and how many they
+ * are. */
 typedef struct share {
   uint32_t index, of;
 } share;
 
-static share *find_shares(wafer_arena *arena, const spread *s) {
-  uint32_t rows = s->rect.height, kinds, *kind = spread_kinds(arena, s, true, &kinds);
+/* Of the rows that hold the same, those in the middle: no more than keep the border busy, and than
+ * there are columns that differ, for each is another sender in the columns. `lanes`: words that
+ * cross the border in a cycle. */
+static share *find_shares(wafer_arena *arena, const spread *s, uint64_t lanes) {
+  uint32_t rows = s->rect.height, kinds, *kind = spread_kinds(arena, s, true, &kinds), columns;
   uint32_t *count = kind ? WAFER_NEW(arena, uint32_t, kinds) : NULL;
   share *shares = WAFER_NEW(arena, share, rows);
-  if (!count || !shares) return NULL;
+  if (!count || !shares || !spread_kinds(arena, s, false, &columns)) return NULL;
   for (uint32_t r = 0; r < rows; r++) shares[r].index = count[kind[r]]++;
-  for (uint32_t r = 0; r < rows; r++) shares[r].of = count[kind[r]];
+  for (uint32_t r = 0; r < rows; r++) {
+    uint64_t busy = (lanes + kinds - 1) / kinds, most = busy > columns ? busy : columns;
+    uint32_t of = most < count[kind[r]] ? (uint32_t)most : count[kind[r]];
+    uint32_t first = (count[kind[r]] - of) / 2, index = shares[r].index;
+    bool one = index >= first && index < first + of;
+    shares[r] = (share){one ? index - first : of, of};
+  }
   return shares;
 }
 
@@ -83,7 +93,7 @@ static bool make_dim(wafer_arena *arena, const spread *s, uint32_t d, const shar
     spread_part *part = &out->part[r];
     row[r] = r;
     if (!row_part(arena, dim, dim->row[r], part)) return false;
-    if (shares && shares[r].of > 1) cut_share(part, &shares[r], per);
+    if (shares) cut_share(part, &shares[r], per);
     spread_run *runs = (spread_run *)part->runs;
     origin[r] = part->count ? runs->lo : 0;
     for (uint32_t i = 0; i < part->count; i++) runs[i].at = (int32_t)(runs[i].lo - origin[r]);
@@ -91,14 +101,23 @@ static bool make_dim(wafer_arena *arena, const spread *s, uint32_t d, const shar
   return true;
 }
 
-bool border_make(wafer_arena *arena, const spread *s, uint32_t value, border *out) {
+bool border_trunks(wafer_arena *arena, const spread *s, const uint32_t **trunks) {
+  uint32_t kinds, columns, *kind = spread_kinds(arena, s, true, &kinds), changes = 0;
+  if (!kind || !spread_kinds(arena, s, false, &columns)) return false;
+  for (uint32_t r = 1; r < s->rect.height; r++) changes += kind[r] != kind[r - 1];
+  *trunks = columns == 1 && changes + 1 == kinds && kinds < s->rect.height ? kind : NULL;
+  return true;
+}
+
+bool border_make(wafer_arena *arena, const spread *s, uint32_t value, uint64_t lanes, bool whole,
+                 border *out) {
   uint32_t rows = s->rect.height, shared;
-  share *shares = find_shares(arena, s);
+  share *shares = find_shares(arena, s, lanes);
   int64_t *base = WAFER_NEW(arena, int64_t, rows), *origin = WAFER_NEW(arena, int64_t, rows);
   if (!shares || !base || !origin || !find_shared(arena, s, &shared)) return false;
   out->host = (spread){.rect = {0, s->rect.y, 1, rows}, .dtype = s->dtype, .rank = s->rank};
   for (uint32_t d = 0; d < s->rank; d++) {
-    if (!make_dim(arena, s, d, d == shared ? shares : NULL, origin, &out->host.dim[d]))
+    if (!make_dim(arena, s, d, d == shared && !whole ? shares : NULL, origin, &out->host.dim[d]))
       return false;
     for (uint32_t r = 0; r < rows; r++) base[r] = base[r] * s->dim[d].extent + origin[r];
   }

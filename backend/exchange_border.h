@@ -11,7 +11,12 @@ typedef struct border {
   line_border ports;
 } border;
 
-/* False: out of memory. */
-bool border_make(wafer_arena *arena, const spread *s, uint32_t value, border *out);
+/* Where all columns hold the same, and rows that do lie side by side, what comes in needs one of
+ * these rows: the kind of each, else NULL. False: out of memory. */
+bool border_trunks(wafer_arena *arena, const spread *s, const uint32_t **trunks);
+/* `lanes`: words that cross the border in a cycle; `whole`: each row gets all that it holds,
+ * whoever else has it. False: out of memory. */
+bool border_make(wafer_arena *arena, const spread *s, uint32_t value, uint64_t lanes, bool whole,
+                 border *out);
 
 #endif

@@ -203,13 +203,52 @@ static bool route_equal(const wafer_route *a, const wafer_route *b) {
   return true;
 }
 
+/* ---- trunks ---- */
+
+static line_span trunk_of(const line_span *span) {
+  return (line_span){span->first + span->count / 2, 1};
+}
+
+/* In the rows first .. first + count - 1 beside a trunk, away from it to the `last` of them. */
+static void add_branch(bus *b, wafer_route route, uint32_t first, uint32_t count, uint32_t last,
+                       bool down) {
+  wafer_rect cores = route.cores;
+  if (!count) return;
+  route.at[0].from = down ? WAFER_PORT_north : WAFER_PORT_south;
+  route.at[0].to = WAFER_TO(ramp);
+  route.cores = (wafer_rect){cores.x, last, cores.width, 1};
+  fragment_route(b->f, &route);
+  if (count == 1) return;
+  route.at[0].to |= down ? WAFER_TO(south) : WAFER_TO(north);
+  route.cores = (wafer_rect){cores.x, down ? first : first + 1, cores.width, count - 1};
+  fragment_route(b->f, &route);
+}
+
+/* The trunk's part of a span's rows, and what branches off. */
+static void add_trunk(bus *b, wafer_route route, const line_span *span) {
+  uint32_t above = span->count / 2, below = span->count - 1 - above, row = route.cores.y + above;
+  wafer_route trunk = route;
+  trunk.cores.y = row;
+  trunk.cores.height = 1;
+  if (route.at[0].to & WAFER_TO(ramp)) {
+    if (above) trunk.at[0].to |= WAFER_TO(north);
+    if (below) trunk.at[0].to |= WAFER_TO(south);
+    add_branch(b, route, span->first, above, span->first, false);
+    add_branch(b, route, row + 1, below, row + below, true);
+  }
+  fragment_route(b->f, &trunk);
+}
+
 /* Of the positions q .. q + n - 1, on every line. */
 static void add_route(bus *b, wafer_route route, uint32_t q, uint32_t n, uint8_t color) {
   uint32_t p = position(b, b->back ? q + n - 1 : q);
   route.color = color;
   for (uint32_t i = 0; i < b->place->span_count; i++) {
     route.cores = rect_at(b->place, &b->place->spans[i], p, n);
-    fragment_route(b->f, &route);
+    if (b->place->trunks)
+      add_trunk(b, route, &b->place->spans[i]);
+    else
+      fragment_route(b->f, &route);
   }
 }
 
@@ -268,6 +307,14 @@ static void add_sender(bus *b, const segment *s, const forth *moves, uint32_t q,
   }
 }
 
+/* Rows from a trunk to the farthest that takes its words. */
+static uint32_t branch_length(const line_place *place) {
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < place->span_count && place->trunks; i++)
+    if (place->spans[i].count / 2 > most) most = place->spans[i].count / 2;
+  return most;
+}
+
 /* Handing over from a sender to the one behind it. */
 #define HANDOVER_CYCLES 1
 
@@ -305,7 +352,7 @@ static void add_bus(bus *b, segment s, const forth *moves) {
   add_routes(b, &s, color);
   add_filters(b, &s, color);
   uint64_t start = b->machine->vector_setup_cycles + b->machine->descriptor_load_cycles;
-  uint64_t hops = (uint64_t)b->machine->hop_cycles * (s.end - s.first);
+  uint64_t hops = (uint64_t)b->machine->hop_cycles * (s.end - s.first + branch_length(b->place));
   bool fed = b->place->border && !b->back; /* the host's words are on their way meanwhile */
   uint64_t handed = all + (senders - 1) * HANDOVER_CYCLES; /* over the last link */
   uint64_t travelled = hops + b->words[s.first];
@@ -378,9 +425,9 @@ static void add_ports(const line *l, const line_place *place, const line_core *h
                       uint8_t color, fragment *f) {
   const line_ops *ops = &host->list[out ? LINE_TAKE_BACK : LINE_SEND];
   int32_t bytes = (int32_t)wafer_dtype_bytes(l->dtype);
-  for (uint32_t s = 0; s < place->span_count && ops->count; s++)
-    for (uint32_t y = place->spans[s].first; y < place->spans[s].first + place->spans[s].count;
-         y++) {
+  for (uint32_t s = 0; s < place->span_count && ops->count; s++) {
+    line_span rows = place->trunks ? trunk_of(&place->spans[s]) : place->spans[s];
+    for (uint32_t y = rows.first; y < rows.first + rows.count; y++) {
       wafer_port_box *boxes = WAFER_NEW(f->arena, wafer_port_box, ops->count);
       f->failed |= !boxes;
       if (!boxes) return;
@@ -404,6 +451,7 @@ static void add_ports(const line *l, const line_place *place, const line_core *h
                                          .box_count = ops->count,
                                          .boxes = boxes});
     }
+  }
 }
 
 bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,

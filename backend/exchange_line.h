@@ -47,6 +47,8 @@ typedef struct line_border {
 } line_border;
 typedef struct line_place {
   bool columns;
+  bool trunks; /* words run along the middle row of each span, and in every column off to the rest
+                  of it, which takes the same */
   uint32_t first; /* coordinate of position 0; with a border, of position 1 */
   uint32_t span_count;
   const line_span *spans;    /* coordinates of the lines */

@@ -250,7 +250,8 @@ static bool add_line(maker *m, uint32_t row, uint32_t *const *joints) {
   }
   uint32_t at = m->p->from->rect.y + row;
   line_span *last = c->span_count ? &c->spans[c->span_count - 1] : NULL;
-  if (last && last->first + last->count == at) {
+  const uint32_t *trunk = m->p->trunks;
+  if (last && last->first + last->count == at && (!trunk || trunk[row] == trunk[row - 1])) {
     last->count++;
     return true;
   }
@@ -469,7 +470,8 @@ static uint32_t put_near_first(maker *m, uint32_t near) {
 static bool add_lines(maker *m, const line_class *c, line_colors *colors, uint64_t *cycles) {
   const wafer_machine *machine = m->p->x->machine;
   line l = {m->length, m->p->to->dtype, m->boxes, m->parcels, m->moves, m->move_count};
-  line_place place = {m->p->columns, m->first, c->span_count, c->spans, m->p->border};
+  line_place place = {m->p->columns, m->p->trunks != NULL, m->first, c->span_count,
+                      c->spans,      m->p->border};
   uint32_t near = 0;
   *cycles = 0;
   if (!m->p->border && !reach_near(machine, m->scratch, &l, &near)) return false;

@@ -14,8 +14,10 @@ typedef struct pass {
   const spread *from, *to; /* rectangles of the same rows */
   index_map map;
   bool columns;
-  const uint32_t *group; /* of each column of `from`: the nearest of a group serves; NULL: columns
-                            that hold the same are one */
+  const uint32_t *group;  /* of each column of `from`: the nearest of a group serves; NULL: columns
+                             that hold the same are one */
+  const uint32_t *trunks; /* NULL; or of each row: those of a number lie side by side, take the
+                             same, and share a trunk (line_place) */
   const line_border *border; /* column 0 is the host, column 1 of the spreads lies at x = 0 */
 } pass;
 

@@ -349,17 +349,29 @@ static bool shift_first(const planner *p, const border *b) {
   return true;
 }
 
+/* Words that cross the border in a cycle, one at least. */
+static uint64_t lanes_of(const exchange *x) {
+  uint64_t bytes = x->machine->clock_hz * WAFER_WAVELET_BYTES;
+  return x->border_rate ? (x->border_rate + bytes - 1) / bytes : UINT32_MAX;
+}
+
 bool route_border(wafer_arena *arena, const exchange *x, route *out) {
   planner p = {.arena = arena, .x = x, .out = out};
   border *b = WAFER_NEW(arena, border, 1);
   index_map same = index_identity();
   const spread *inside = with_dim(arena, x->from ? x->from : x->to);
+  const uint32_t *trunks;
   *out = (route){.count = 0};
-  if (!b || !inside || !border_make(arena, inside, x->value, b)) return false;
+  if (!b || !inside || !border_trunks(arena, inside, &trunks)) return false;
+  if (x->from) trunks = NULL;
+  if (!border_make(arena, inside, x->value, lanes_of(x), trunks != NULL, b)) return false;
   p.to = inside;
   if (x->from)
     add_pass(&p, inside, &b->host, &same, false, NULL);
-  else if (!add_two(&p, &b->host, &same, NULL))
+  else if (trunks) {
+    add_pass(&p, &b->host, inside, &same, false, NULL);
+    out->pass[0].trunks = trunks;
+  } else if (!add_two(&p, &b->host, &same, NULL))
     return false;
   return shift_first(&p, b);
 }

@@ -43,25 +43,19 @@ static bool is_load(const launcher *l, const wafer_action *a) {
          l->plan->streams[a->index].from.where == WAFER_AT_memoryx;
 }
 
-/* The weights of a phase: a launch for those of each kernel, so that they find colours. */
+/* The weights of a phase: a launch for each, so that it has links and colours to itself. */
 static wafer_status launch_load(launcher *l, uint32_t index) {
   const wafer_phase *phase = &l->plan->phases[index];
   const wafer_launch launch = {.kind = WAFER_LAUNCH_load, .phase = index};
-  uint32_t kernel = WAFER_NONE;
-  launch_pieces p;
-  WAFER_TRY(launch_begin(l, &p));
   for (uint32_t a = 0; a < phase->action_count; a++) {
-    const wafer_stream *t = &l->plan->streams[phase->actions[a].index];
+    launch_pieces p;
     if (!is_load(l, &phase->actions[a])) continue;
-    if (p.count && t->to_kernel != kernel) {
-      WAFER_TRY(launch_finish(l, launch, phase->name, &p));
-      WAFER_TRY(launch_begin(l, &p));
-    }
-    kernel = t->to_kernel;
+    WAFER_TRY(launch_begin(l, &p));
     p.action = a;
-    WAFER_TRY(launch_add_stream(l, t, &p));
+    WAFER_TRY(launch_add_stream(l, &l->plan->streams[phase->actions[a].index], &p));
+    WAFER_TRY(launch_finish(l, launch, phase->name, &p));
   }
-  return p.count ? launch_finish(l, launch, phase->name, &p) : WAFER_OK;
+  return WAFER_OK;
 }
 
 static wafer_status launch_action(launcher *l, uint32_t index, uint32_t a) {

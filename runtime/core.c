@@ -148,7 +148,7 @@ static void pass_marks(wafer_fabric *f, uint32_t at) {
     if (code->op != WAFER_CORE_mark) return;
     if (f->mark)
       f->mark(f->mark_user, core->router % f->program->width, core->router / f->program->width,
-              f->now, code->value);
+              fabric_since_open(f, f->now), code->value);
   }
 }
 

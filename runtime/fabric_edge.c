@@ -185,7 +185,15 @@ static void serve(wafer_fabric *f, fabric_group *group) {
   }
 }
 
+void wafer_fabric_open(wafer_fabric *f, uint32_t cycle) {
+  f->opens = cycle;
+}
+
 void fabric_edge_cycle(wafer_fabric *f) {
+  if (f->now < f->opens) {
+    f->moved = true; /* it will */
+    return;
+  }
   for (uint32_t g = 0; g < WAFER_EDGE_GROUPS; g++)
     if (f->groups[g].turn_count) serve(f, &f->groups[g]);
   for (uint32_t g = 0; g < WAFER_EDGE_GROUPS; g++)

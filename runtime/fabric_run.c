@@ -178,6 +178,8 @@ wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
     if (f->cores[at].finish > f->stats.cycles) f->stats.cycles = f->cores[at].finish;
     f->stats.core_cycles += f->cores[at].worked;
   }
+  f->stats.cycles = fabric_since_open(f, f->stats.cycles);
+  f->stats.border = fabric_since_open(f, f->edge_finish);
   *stats = f->stats;
   return WAFER_OK;
 }

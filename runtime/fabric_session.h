@@ -24,7 +24,8 @@ typedef struct fabric_clock {
   uint64_t now;     /* end of the last action */
   uint64_t start;   /* of the phase */
   uint64_t memoryx; /* free from here on */
-  uint32_t phase;
+  uint64_t loaded;  /* what it sent has come to its cores */
+  uint32_t phase, loading;
 } fabric_clock;
 
 /* When a part of a train began and ended at a sample, over all cores. */
@@ -74,6 +75,7 @@ struct session_fabric {
   const wafer_watch *watch;
   bool *watched;   /* per core; NULL: none is */
   uint64_t start;  /* of the launch under way, in cycles of the run */
+  uint64_t told;   /* up to here a watcher knows of it already */
   uint64_t sample; /* at hand; of a train the first */
   fabric_load load;
   wafer_fault *faults; /* those that struck are far in the future */
@@ -123,7 +125,7 @@ wafer_status session_fabric_left(session_fabric *s, const fabric_launch *l, cons
 /* Time (session_fabric_time.c). */
 wafer_status session_fabric_watch(session_fabric *s, const fabric_launch *l, uint64_t samples);
 /* Streaming: when the launch begins, then what it adds to the clock. */
-uint64_t session_fabric_start(const session_fabric *s, fabric_clock *c, const fabric_launch *l);
+uint64_t session_fabric_start(session_fabric *s, fabric_clock *c, const fabric_launch *l);
 void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch *l);
 void session_fabric_train_time(session_fabric *s, const fabric_launch *l);
 

@@ -48,6 +48,7 @@ struct wafer_fabric {
   uint32_t edge_count, edge_room, edges_left;
   fabric_group groups[WAFER_EDGE_GROUPS];
   uint64_t edge_finish;
+  uint32_t opens; /* the border, in this cycle */
   wafer_mark *mark;
   void *mark_user;
   uint64_t *entered; /* per node: words pushed; NULL: nobody counts */
@@ -77,6 +78,11 @@ struct wafer_fabric {
   uint64_t shuffle;
   wafer_fabric_stats stats;
 };
+
+/* A cycle as it is told. */
+static inline uint64_t fabric_since_open(const wafer_fabric *f, uint64_t cycle) {
+  return cycle > f->opens ? cycle - f->opens : 0;
+}
 
 wafer_status fabric_trap(const wafer_fabric *f, uint32_t router, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -145,6 +145,12 @@ static void set_samples(session_fabric *s, const fabric_launch *l, uint64_t samp
         wafer_fabric_set(s->fabric, x, y, WAFER_TRAIN_REGISTER, (int32_t)samples);
 }
 
+/* Weights come a long way: cores are ready for the first word. */
+static uint32_t opening(const wafer_machine *m) {
+  return m->task_switch_cycles + m->vector_setup_cycles + m->descriptor_load_cycles +
+         WAFER_CORE_THREADS;
+}
+
 wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fabric_io *io) {
   WAFER_TRY(wafer_fabric_reprogram(s->fabric, l->program));
   set_rates(s);
@@ -155,6 +161,7 @@ wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fa
   if (l->of->kind == WAFER_LAUNCH_train || s->watched)
     WAFER_TRY(session_fabric_watch(s, l, io->samples));
   WAFER_TRY(session_fabric_inject(s, l, io->samples));
+  if (l->of->kind == WAFER_LAUNCH_load) wafer_fabric_open(s->fabric, opening(s->plan->machine));
   wafer_status status = wafer_fabric_run(s->fabric, &l->stats);
   wafer_fabric_observe(s->fabric, NULL, NULL);
   session_fabric_faults_launch(s);

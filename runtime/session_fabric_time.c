@@ -17,9 +17,16 @@ static const wafer_action *action_of(const session_fabric *s, const fabric_launc
 /* ---- streaming ---- */
 
 /* Weights of a phase stand before its actions and behind those of the phase with which they leave,
- * with which they share the time. */
-uint64_t session_fabric_start(const session_fabric *s, fabric_clock *c, const fabric_launch *l) {
-  if (l->of->kind == WAFER_LAUNCH_load) return later(c->memoryx, c->start);
+ * with which they share the time. They follow each other over the border; those of the next phase
+ * come when they have all arrived. */
+uint64_t session_fabric_start(session_fabric *s, fabric_clock *c, const fabric_launch *l) {
+  if (l->of->kind == WAFER_LAUNCH_load) {
+    if (c->loading != l->of->phase) c->memoryx = c->loaded;
+    c->loading = l->of->phase;
+    s->told = c->loaded;
+    return later(c->memoryx, c->start);
+  }
+  s->told = 0;
   if (l->of->phase != c->phase) {
     c->phase = l->of->phase;
     c->start = c->now;
@@ -33,8 +40,9 @@ void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch
   uint64_t cycles = l->stats.cycles;
   if (l->of->kind == WAFER_LAUNCH_load) {
     session_fabric_watch_launch(s, l, cycles);
-    c->memoryx = s->start + cycles;
-    s->armed[l->of->phase] = c->memoryx + m->memoryx_latency_cycles + m->edge_latency_cycles;
+    c->memoryx = s->start + l->stats.border;
+    c->loaded = later(c->loaded, s->start + cycles);
+    s->armed[l->of->phase] = c->loaded + m->memoryx_latency_cycles + m->edge_latency_cycles;
     return;
   }
   const wafer_action *a = action_of(s, l);

@@ -17,6 +17,14 @@ static wafer_span span_of(const wafer_phase *phase, const fabric_launch *l, uint
   return span;
 }
 
+/* Loads that follow each other over the border are told one after the other. */
+static void tell(const session_fabric *s, wafer_span span, uint64_t start, uint64_t end) {
+  if (start < s->told) start = s->told;
+  span.start = start;
+  span.cycles = end - start;
+  if (end > start) s->watch->span(s->watch->self, &span);
+}
+
 /* ---- beginning and end ---- */
 
 wafer_status session_fabric_watch_begin(session_fabric *s, const wafer_watch *watch) {
@@ -76,9 +84,7 @@ void session_fabric_watch_part(session_fabric *s, size_t core, uint32_t part, ui
   span.x = (uint32_t)(core % s->plan->machine->width);
   span.y = (uint32_t)(core / s->plan->machine->width);
   span.sample = s->sample + sample;
-  span.start = s->start + since;
-  span.cycles = cycle - since;
-  s->watch->span(s->watch->self, &span);
+  tell(s, span, s->start + since, s->start + cycle);
 }
 
 /* A core begins the next sample while others are at this one: a span begins where the one before
@@ -114,7 +120,5 @@ void session_fabric_watch_launch(const session_fabric *s, const fabric_launch *l
   if (action >= phase->action_count || !cycles) return;
   wafer_span span = span_of(phase, l, action);
   span.sample = s->sample;
-  span.start = s->start;
-  span.cycles = cycles;
-  s->watch->span(s->watch->self, &span);
+  tell(s, span, s->start, s->start + cycles);
 }

@@ -183,6 +183,7 @@ typedef struct wafer_fabric wafer_fabric;
 
 typedef struct wafer_fabric_stats {
   uint64_t cycles;      /* to the end of the last task or instruction */
+  uint64_t border;      /* to the last word that crossed the border */
   uint64_t hops;        /* wavelets over links between routers */
   uint64_t elements;    /* of vector instructions */
   uint64_t core_cycles; /* in which a core computed, controlled or sent, over all cores */
@@ -224,6 +225,9 @@ wafer_status wafer_fabric_drain(wafer_fabric *fabric, uint32_t x, uint32_t y, wa
 /* All feeds and drains of a group (below WAFER_EDGE_GROUPS) share `words` per `cycles`, in turn;
  * without a rate each has a word a cycle. */
 void wafer_fabric_rate(wafer_fabric *fabric, uint32_t group, uint32_t words, uint32_t cycles);
+/* The next run takes nothing from the host before this cycle, and counts its cycles from it: words
+ * that have come a long way meet cores that are ready for them. */
+void wafer_fabric_open(wafer_fabric *fabric, uint32_t cycle);
 #define WAFER_LINKS 4 /* out of a router: wafer_port but the ramp */
 /* Whether the runs from now on count what every link carries, which takes time and memory. */
 void wafer_fabric_count(wafer_fabric *fabric, bool count);

@@ -48,7 +48,8 @@ static bool run_border(scene *s, const spread *t, bool out, int64_t *seen) {
                 .map = index_identity(),
                 .scratch = scene_after(t),
                 .scratch_room = 20000,
-                .value = 7};
+                .value = 7,
+                .border_rate = s->border_rate};
   if (exchange_border(&x, &s->f) != WAFER_OK || !scene_load(s)) return false;
   uint32_t **words = WAFER_NEW(s->arena, uint32_t *, s->ports.count);
   for (uint32_t i = 0; i < s->ports.count; i++) {
@@ -106,4 +107,52 @@ static void test_border(void) {
   accuracy_judge("out", &out, 0.05);
 }
 
-CU_TestInfo tests_exchange_border[] = {{"border", test_border}, CU_TEST_INFO_NULL};
+/* 24 x 5 elements, the first dim in as many parts of rows and columns as said, come in, so many
+ * words a cycle (0: no limit); ports. */
+static uint32_t load(const wafer_layout *layout, uint64_t words, uint64_t *most_cycles) {
+  scene s;
+  spread t;
+  scene_begin(&s);
+  const wafer_shape shape = {2, {24, 5}};
+  s.border_rate = words * WAFER_WAVELET_BYTES * s.machine.clock_hz;
+  CU_ASSERT(
+      spread_of_layout(s.arena, (wafer_rect){3, 2, 8, 12}, layout, &shape, WAFER_DTYPE_f32, 0, &t));
+  int64_t *seen = WAFER_NEW(s.arena, int64_t, 120);
+  CU_ASSERT(run_border(&s, &t, false, seen));
+  for (int64_t i = 0; i < 120; i++) CU_ASSERT_EQUAL(seen[i], 1);
+  CU_ASSERT(s.stats.cycles <= *most_cycles);
+  *most_cycles = s.stats.cycles;
+  uint32_t ports = s.ports.count;
+  scene_end(&s);
+  return ports;
+}
+
+/* What all columns hold alike comes in at one row of those that hold it, and branches. */
+static void test_trunks(void) {
+  wafer_layout all = {
+      .rank = 2, .rows = {1, 1}, .cols = {1, 1}, .row_stride = {1, 1}, .col_stride = {1, 1}};
+  wafer_layout blocks = all, interleaved = all;
+  uint64_t cycles = 120 + 60, third = 40 + 60, any = UINT64_MAX;
+  blocks.rows[0] = interleaved.rows[0] = 3;
+  blocks.row_stride[0] = 4;
+  CU_ASSERT_EQUAL(load(&all, 0, &cycles), 1);
+  CU_ASSERT_EQUAL(load(&blocks, 0, &third), 3);
+  CU_ASSERT(load(&interleaved, 0, &any) > 3);
+}
+
+/* No more rows than keep the border busy share what they hold alike, where columns do not. */
+static void test_lanes(void) {
+  wafer_layout halves = {
+      .rank = 2, .rows = {1, 1}, .cols = {2, 1}, .row_stride = {1, 1}, .col_stride = {1, 1}};
+  uint64_t any = UINT64_MAX;
+  CU_ASSERT_EQUAL(load(&halves, 0, &any), 12);
+  any = UINT64_MAX;
+  CU_ASSERT_EQUAL(load(&halves, 3, &any), 3);
+  any = UINT64_MAX;
+  CU_ASSERT_EQUAL(load(&halves, 1, &any), 2); /* one for each half */
+}
+
+CU_TestInfo tests_exchange_border[] = {{"border", test_border},
+                                       {"what all columns hold branches off a trunk", test_trunks},
+                                       {"as many rows as keep the border busy", test_lanes},
+                                       CU_TEST_INFO_NULL};

@@ -26,6 +26,7 @@ typedef struct scene {
   fragment f;
   fragment_ports ports;
   int32_t times; /* that all is done; 0: once */
+  uint64_t border_rate;
   wafer_fabric_program program;
   wafer_fabric *fabric;
   wafer_fabric_stats stats;

@@ -306,6 +306,30 @@ static void words_cross_the_border(void) {
   CU_ASSERT(cycles[1] >= 80 * 4 / 3 && cycles[1] < 80 * 4 / 3 + 20);
 }
 
+/* A closed border keeps words out; cycles count from when it opens. */
+static void the_border_opens(void) {
+  static const wafer_instruction take[] = {{DO(move, 4, FLAT(u32, 0, 4), WIRE(u32, 1))}};
+  static const wafer_core_binding only[] = {{1, 0, false}};
+  const wafer_instruction *code[] = {take, NULL};
+  const uint32_t counts[] = {1, 0};
+  uint32_t words[4] = {1, 2, 3, 4};
+  uint64_t cycles[3];
+  for (uint32_t i = 0; i < 3; i++) {
+    fixture *f = lay(2, code, counts, through + 1, 1);
+    f->programs[0].bindings = only;
+    f->programs[0].binding_count = 1;
+    create(f);
+    CU_ASSERT_FATAL(f->fabric != NULL);
+    CU_ASSERT(wafer_fabric_feed(f->fabric, 0, 0, WAFER_PORT_north, 1, words, 4, 0, 1) == WAFER_OK);
+    wafer_fabric_open(f->fabric, 500 * i);
+    run(f);
+    cycles[i] = f->stats.cycles;
+    finish(f);
+  }
+  CU_ASSERT(cycles[1] <= cycles[0] && cycles[1] >= 4); /* the core is ready when it opens */
+  CU_ASSERT_EQUAL(cycles[2], cycles[1]);
+}
+
 static void the_border_waits_in_vain(void) {
   static const wafer_instruction quiet[] = {{.op = WAFER_CORE_end}};
   const wafer_instruction *code[] = {quiet, quiet};
@@ -411,6 +435,7 @@ CU_TestInfo tests_fabric_isa[] = {
     {"buses keep their order", buses_keep_their_order},
     {"filters choose wavelets", filters_choose_wavelets},
     {"words cross the border", words_cross_the_border},
+    {"the border opens", the_border_opens},
     {"the border waits in vain", the_border_waits_in_vain},
     {"marks and reprograms", marks_and_reprograms},
     CU_TEST_INFO_NULL,
