@@ -63,6 +63,8 @@ typedef struct fragment {
   uint32_t port_count, port_room;
   wafer_port_use *ports; /* what crosses the border, in order */
   uint64_t cycles;       /* predicted */
+  uint64_t lead, tail;   /* of an exchange: of these, before words reach the target's cores, and
+                            after the last have left the source's */
   wafer_arena *arena;
   bool failed; /* out of memory: everything after it did nothing */
 } fragment;

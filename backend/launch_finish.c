@@ -21,20 +21,21 @@ typedef struct train_clock {
   uint64_t end;   /* of the sample */
 } train_clock;
 
-/* A stream takes the cores of both its ends from when both are free. */
+/* A kernel takes its own cores. A stream takes those of its source from when they are free until
+ * the last words have left, and those of its target from when the first arrive. */
 static void pass_piece(const launcher *l, const wafer_phase *phase, uint32_t action,
-                       uint64_t cycles, train_clock *c) {
+                       const fragment *f, train_clock *c) {
   const wafer_action *a = &phase->actions[action];
-  uint32_t one = a->index, other = WAFER_NONE;
+  uint32_t from = a->index, to = WAFER_NONE;
   if (a->kind == WAFER_ACTION_stream) {
-    one = l->plan->streams[a->index].from_kernel;
-    other = l->plan->streams[a->index].to_kernel;
+    from = l->plan->streams[a->index].from_kernel;
+    to = l->plan->streams[a->index].to_kernel;
   }
-  uint64_t start = one == WAFER_NONE ? 0 : c->free[one];
-  if (other != WAFER_NONE && c->free[other] > start) start = c->free[other];
-  if (one != WAFER_NONE) c->free[one] = start + cycles;
-  if (other != WAFER_NONE) c->free[other] = start + cycles;
-  if (start + cycles > c->end) c->end = start + cycles;
+  uint64_t start = from == WAFER_NONE ? 0 : c->free[from];
+  if (to != WAFER_NONE && c->free[to] > start + f->lead) start = c->free[to] - f->lead;
+  if (from != WAFER_NONE) c->free[from] = start + f->cycles - f->tail;
+  if (to != WAFER_NONE) c->free[to] = start + f->cycles;
+  if (start + f->cycles > c->end) c->end = start + f->cycles;
 }
 
 /* The kernel whose cores have most to do of a sample. */
@@ -65,7 +66,7 @@ static wafer_status time_train(launcher *l, const launch_pieces *p, wafer_launch
   uint64_t ends[TRAIN_SAMPLES], half = TRAIN_SAMPLES / 2;
   if (!c.free) return launch_no_memory(l);
   for (uint32_t s = 0; s < TRAIN_SAMPLES; s++) {
-    for (uint32_t i = 0; i < p->count; i++) pass_piece(l, phase, p->parts[i], p->at[i]->cycles, &c);
+    for (uint32_t i = 0; i < p->count; i++) pass_piece(l, phase, p->parts[i], p->at[i], &c);
     ends[s] = c.end;
   }
   launch->predicted = ends[0];
