@@ -187,21 +187,23 @@ static uint64_t least_interval(search *s) {
 typedef struct merit {
   bool fits;
   uint64_t interval, latency, wire;
+  uint64_t turn; /* the longest, predicted: what a kernel receives, computes and sends */
 } merit;
 
 static uint64_t apart(uint32_t a, uint32_t a_length, uint32_t b, uint32_t b_length) {
   return (uint64_t)llabs(2 * (int64_t)a + a_length - 2 * (int64_t)b - b_length);
 }
 
-static merit merit_of(const search *s, const shelf_place *places) {
+static wafer_status weigh(const search *s, const shelf_place *places, merit *out) {
   const wafer_mode_cost *cost = &s->p->out->cost;
-  merit m = {true, cost->interval_cycles, cost->latency_cycles, 0};
+  merit m = {true, cost->interval_cycles, cost->latency_cycles, 0, 0};
   for (uint32_t e = 0; e < s->edge_count; e++) {
     wafer_rect a = search_all_replicas(&places[s->edges[e].from]);
     wafer_rect b = search_all_replicas(&places[s->edges[e].to]);
     m.wire += apart(a.x, a.width, b.x, b.width) + apart(a.y, a.height, b.y, b.height);
   }
-  return m;
+  *out = m;
+  return pipeline_turn(s->p, places, &out->turn);
 }
 
 static bool better(const search *s, const merit *a, const merit *b) {
@@ -209,6 +211,7 @@ static bool better(const search *s, const merit *a, const merit *b) {
   switch (objective_of(s->p)) {
   case WAFER_OBJECTIVE_throughput:
     if (a->interval != b->interval) return a->interval < b->interval;
+    if (a->turn != b->turn) return a->turn < b->turn;
     return a->wire != b->wire ? a->wire < b->wire : a->latency < b->latency;
   case WAFER_OBJECTIVE_latency:
     return a->latency != b->latency ? a->latency < b->latency : a->interval < b->interval;
@@ -253,7 +256,8 @@ static wafer_status try_haste(search *s, const uint32_t *of_shelves, shelf_place
     WAFER_TRY(look(s, (uint64_t)k, tried, &found));
     if (!found) break;
     WAFER_TRY(pipeline_settle(p, tried));
-    merit m = merit_of(s, tried);
+    merit m;
+    WAFER_TRY(weigh(s, tried, &m));
     if (better(s, &m, b)) {
       *b = m;
       memcpy(best, tried, p->graph->kernel_count * sizeof *best);
@@ -275,7 +279,7 @@ static wafer_status try_all(search *s, shelf_place *tried, shelf_place *best, me
   s->guessed = wafer_arena_copy(p->ctx->arena, p->curve, bytes);
   if (!s->many || !s->guessed) return pipeline_no_memory(p);
   WAFER_TRY(list_edges(s));
-  if (b->fits) *b = merit_of(s, best);
+  if (b->fits) WAFER_TRY(weigh(s, best, b));
   merit shelves = *b;
   s->bound = least_interval(s);
   s->replicas = 1;
@@ -312,7 +316,7 @@ static wafer_status search_layout(pipeline *p, shelf_place *best, bool *fits) {
   if (!tried) return pipeline_no_memory(p);
   WAFER_TRY(search_find_areas(&s));
   if (*fits) memcpy(best, p->places, n * sizeof *best);
-  for (uint32_t k = 0; *fits && k < n; k++) best[k].point = &p->curve[k]->at[best[k].index];
+  for (uint32_t k = 0; *fits && k < n; k++) best[k].point = p->out->kernels[k].point;
   if (*fits && !(s.start = start_of(p))) return pipeline_no_memory(p);
   if (*fits && objective_of(p) == WAFER_OBJECTIVE_wire) s.floor = p->out->cost.interval_cycles;
   merit b = {.fits = *fits, .interval = p->out->cost.interval_cycles};
@@ -321,18 +325,17 @@ static wafer_status search_layout(pipeline *p, shelf_place *best, bool *fits) {
   return WAFER_OK;
 }
 
+wafer_status pipeline_take(pipeline *p, const shelf_place *kept) {
+  for (uint32_t k = 0; k < p->graph->kernel_count; k++) p->out->kernels[k].rect = &kept[k].rect;
+  return pipeline_settle(p, kept);
+}
+
 wafer_status pipeline_best(pipeline *p, bool *fits) {
   uint32_t n = p->graph->kernel_count;
-  const shelf_place *kept = curve_set_layout(p->curves, n);
-  if (!kept) {
-    shelf_place *best = WAFER_NEW(p->ctx->arena, shelf_place, n);
-    if (!best) return pipeline_no_memory(p);
-    WAFER_TRY(search_layout(p, best, fits));
-    if (!*fits) return WAFER_OK;
-    if (!curve_set_keep_layout(p->curves, n, best)) return pipeline_no_memory(p);
-    kept = curve_set_layout(p->curves, n);
-  }
-  for (uint32_t k = 0; k < n; k++) p->out->kernels[k].rect = &kept[k].rect;
-  *fits = true;
-  return pipeline_settle(p, kept);
+  shelf_place *best = WAFER_NEW(p->ctx->arena, shelf_place, n);
+  if (!best) return pipeline_no_memory(p);
+  WAFER_TRY(search_layout(p, best, fits));
+  if (!*fits) return WAFER_OK;
+  if (!curve_set_keep_layout(p->curves, n, best)) return pipeline_no_memory(p);
+  return pipeline_take(p, curve_set_layout(p->curves, n));
 }

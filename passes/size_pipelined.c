@@ -277,7 +277,8 @@ static wafer_status choose(pipeline *p, uint64_t t, bool *found) {
     best_interval = last;
     memcpy(best, places, n * sizeof *best);
   }
-  return *found && last > best_interval ? pipeline_settle(p, best) : WAFER_OK;
+  if (*found && last > best_interval) WAFER_TRY(pipeline_settle(p, best));
+  return *found && !p->pin ? pipeline_meet(p, t, best) : WAFER_OK;
 }
 
 /* ---- When it does not fit ---- */
@@ -409,19 +410,37 @@ static wafer_status lay_out_pinned(pipeline *p, bool *fits) {
   return WAFER_OK;
 }
 
+/* For `size`, where `mode` has looked for it; `place` then finds the same rectangles on shelves. */
+static wafer_status keep_layout(const pipeline *p) {
+  uint32_t n = p->graph->kernel_count;
+  shelf_place *places = wafer_arena_copy(p->ctx->arena, p->places, n * sizeof *places);
+  for (uint32_t k = 0; places && k < n; k++) places[k].point = p->out->kernels[k].point;
+  bool kept = places && curve_set_keep_layout(p->curves, n, places);
+  return kept ? WAFER_OK : pipeline_no_memory(p);
+}
+
+/* Where nothing is pinned a layout is looked for once. */
+static wafer_status find_layout(pipeline *p, bool *fits) {
+  bool search = p->ctx->options && p->ctx->options->placer == WAFER_PLACER_best;
+  const shelf_place *kept = curve_set_layout(p->curves, p->graph->kernel_count);
+  *fits = kept != NULL;
+  if (kept) return search ? pipeline_take(p, kept) : pipeline_settle(p, kept);
+  WAFER_TRY(p->pin ? lay_out_pinned(p, fits) : lay_out(p, fits));
+  if (search && (*fits || !p->pin)) return pipeline_best(p, fits);
+  return *fits && !p->pin ? keep_layout(p) : WAFER_OK;
+}
+
 wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                             sizing *out) {
   *out = (sizing){0};
   pipeline p = {.ctx = ctx, .graph = graph, .curves = curves, .out = out, .piece = graph->piece};
-  bool fits, search = ctx->options && ctx->options->placer == WAFER_PLACER_best;
+  bool fits;
   WAFER_TRY(start(&p));
   find_stages(&p);
   WAFER_TRY(find_curves(&p, &fits));
   if (fits) {
     WAFER_TRY(pipeline_pin(&p));
-    fits = false;
-    WAFER_TRY(p.pin ? lay_out_pinned(&p, &fits) : lay_out(&p, &fits));
-    if (search && (fits || !p.pin)) WAFER_TRY(pipeline_best(&p, &fits));
+    WAFER_TRY(find_layout(&p, &fits));
     if (!fits) WAFER_TRY(refuse_cores(&p));
   }
   if (!out->cost.fits) out->cost.why_not = out->refusal.why;

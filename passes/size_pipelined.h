@@ -46,6 +46,14 @@ wafer_status pipeline_deepen(pipeline *p, bool *found);
 /* A search for a better layout than the one that is settled, which stays if there is none; *fits
  * says whether one is settled, before and after. */
 wafer_status pipeline_best(pipeline *p, bool *fits);
+/* size_meet.c. Shapes and places for which no kernel's turn of a sample (what it receives, computes
+ * and sends, one after the other) takes as long as at `places`, which are settled, and the interval
+ * is no longer; `places` as they are when there are none. `t`: the interval looked for. */
+wafer_status pipeline_meet(pipeline *p, uint64_t t, shelf_place *places);
+/* The longest turn of a kernel, predicted. */
+wafer_status pipeline_turn(const pipeline *p, const shelf_place *places, uint64_t *longest);
+/* Every kernel where a layout of this pipeline, or of an earlier sizing of it, has it. */
+wafer_status pipeline_take(pipeline *p, const shelf_place *kept);
 /* size_control.c. Finds whom each pin means; refuses those that cannot be. Needs curves. */
 wafer_status pipeline_pin(pipeline *p);
 /* Frees kept kernels up to `radius` places in the order from one that is free. */

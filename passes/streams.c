@@ -22,6 +22,9 @@ static uint64_t min_u64(uint64_t a, uint64_t b) {
 static uint64_t max_u64(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
+static uint64_t ceil_div(uint64_t a, uint64_t b) {
+  return (a + b - 1) / b;
+}
 
 uint64_t stream_lanes(const wafer_holding *from, const wafer_holding *to) {
   if (from->where != WAFER_AT_wafer) return to->where == WAFER_AT_wafer ? to->rect.height : 1;
@@ -108,6 +111,48 @@ uint64_t relayout_cycles(const wafer_machine *m, const wafer_holding *from, cons
   if (rows) return along_row;
   if (cols) return along_col;
   return min_u64(along_row + col_after, along_col + row_after);
+}
+
+static uint32_t common(uint32_t a, uint32_t a_length, uint32_t b, uint32_t b_length) {
+  uint32_t end = a + a_length < b + b_length ? a + a_length : b + b_length, first = a > b ? a : b;
+  return end > first ? end - first : 0;
+}
+
+static uint32_t beyond(uint32_t a, uint32_t a_length, uint32_t b, uint32_t b_length) {
+  uint32_t end = a + a_length > b + b_length ? a + a_length : b + b_length, first = a < b ? a : b;
+  return end - first;
+}
+
+/* Rows of cores that both rectangles have carry words from one to the other. */
+static uint64_t along_rows(const wafer_machine *m, const wafer_holding *from,
+                           const wafer_holding *to, const wafer_shape *shape, uint64_t words,
+                           bool turned) {
+  wafer_rect a = from->rect, b = to->rect;
+  if (turned)
+    a = (wafer_rect){a.y, a.x, a.height, a.width}, b = (wafer_rect){b.y, b.x, b.height, b.width};
+  uint32_t both = common(a.y, a.height, b.y, b.height);
+  uint32_t across = beyond(a.x, a.width, b.x, b.width), most = beyond(a.y, a.height, b.y, b.height);
+  uint64_t lanes = ceil_div(words, both ? both : 1);
+  uint64_t rows_from = max_u64(line_words(&from->layout, shape, !turned, words), lanes);
+  if (a.height == both && b.height == both && agrees(from, to, shape, !turned))
+    return pass_cycles(m, rows_from, across);
+  uint64_t rows_to = max_u64(line_words(&to->layout, shape, !turned, words), lanes);
+  uint64_t cols_from = pass_cycles(m, line_words(&from->layout, shape, turned, words), most);
+  uint64_t cols_to = pass_cycles(m, line_words(&to->layout, shape, turned, words), most);
+  uint64_t rows_first =
+      pass_cycles(m, rows_from, across) + cols_to + (a.height > both ? cols_from : 0);
+  uint64_t cols_first =
+      cols_from + pass_cycles(m, rows_to, across) + (b.height > both ? cols_to : 0);
+  return min_u64(rows_first, cols_first);
+}
+
+uint64_t meeting_cycles(const wafer_machine *m, const wafer_holding *from, const wafer_holding *to,
+                        const wafer_shape *shape, uint64_t words) {
+  wafer_rect a = from->rect, b = to->rect;
+  bool rows = common(a.y, a.height, b.y, b.height) > 0;
+  bool columns = common(a.x, a.width, b.x, b.width) > 0;
+  if (rows || !columns) return along_rows(m, from, to, shape, words, false);
+  return along_rows(m, from, to, shape, words, true);
 }
 
 #define RUNS 3 /* straight ones of a route: fabric.h */

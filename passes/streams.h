@@ -24,6 +24,11 @@ uint64_t stream_cycles(const wafer_machine *machine, const wafer_holding *from,
  * agree falls away. `words` of the whole tensor. */
 uint64_t relayout_cycles(const wafer_machine *machine, const wafer_holding *from,
                          const wafer_holding *to, const wafer_shape *shape, uint64_t words);
+/* From one kernel's cores to another's, on rectangles that lie apart: along the rows that both have
+ * (or the columns, where they share none), straight on where these hold the same parts in both
+ * layouts, else also along the source's columns before or the target's after, whichever is less. */
+uint64_t meeting_cycles(const wafer_machine *machine, const wafer_holding *from,
+                        const wafer_holding *to, const wafer_shape *shape, uint64_t words);
 uint64_t stream_latency(const wafer_machine *machine, const wafer_holding *from,
                         const wafer_holding *to, uint64_t hops);
 /* Cycles of `words` across the wafer's edge, in or out. */

@@ -43,6 +43,14 @@ for mode in streaming pipelined; do
   compares blazeface-front $mode "" "--mean 10 --total 5 --input input:0=$face/astronaut/in_input_0.npy" \
     "$face/face_detection_front_128x128_barracuda.onnx"
 done
+# Neighbours of a pipeline meet: a search for another layout must not lose that (cycles of the programs, of which the
+# slowest kernel's cores alone computed as long as the edge takes for a sample, 1,442, before and 20,353 in all).
+for placer in shelf best; do
+  "$wafer" compile "$face/face_detection_front_128x128_barracuda.onnx" -q -o "$work/p.wplan" --mode pipelined \
+    --placer $placer --place-moves 100000 --report "$work/$placer.json" 2>"$work/err" || fail "$(head -1 "$work/err")"
+  cycles=$(sed -n 's/.*"interval_cycles":[^0-9]*\([0-9]*\).*/\1/p' "$work/$placer.json" | head -1)
+  [ "${cycles:-999999}" -le 6000 ] && passed=$((passed + 1)) || fail "blazeface-front, --placer $placer: interval ${cycles}"
+done
 if [ -d "$models" ]; then
   r=$models/silero-vad/ref-op18_ifless
   for mode in streaming pipelined; do

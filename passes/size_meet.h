@@ -1,0 +1,53 @@
+/* Shapes of a pipeline with which neighbours meet: what is chosen from (size_meet_options.c), and
+ * the choice (size_meet.c). */
+#ifndef WAFER_PASSES_SIZE_MEET_H
+#define WAFER_PASSES_SIZE_MEET_H
+
+#include "size_pipelined.h"
+
+#define MEET_OPTIONS 200 /* of a kernel */
+
+typedef struct meet_option {
+  const wafer_shape_point *point;
+  const wafer_layout *lie; /* of the inputs, then of the outputs */
+  uint64_t own; /* cycles to compute a sample and to pass what crosses the wafer's edge */
+} meet_option;
+
+/* A value that passes from a kernel to another. */
+typedef struct meet_edge {
+  uint32_t producer, user, output, input; /* places among the layouts */
+  const wafer_shape *shape;
+  uint64_t words;
+  uint64_t *cycles; /* [option of the producer][option of the user] */
+} meet_edge;
+
+typedef struct meet_kernel {
+  wafer_kernel_body body; /* with the depths that were settled */
+  uint32_t count, chosen;
+  meet_option *at;
+  uint32_t parent;     /* the producer that ran last, or WAFER_NONE */
+  uint32_t edge_count; /* all that touch the kernel, those from its parent first */
+  uint32_t up_count, *edges;
+  uint64_t *base; /* of each option: the least sum of turns with all that hangs on the kernel */
+  uint8_t *best;  /* for each option of the parent */
+} meet_kernel;
+
+typedef struct meet {
+  pipeline *p;
+  uint64_t t;      /* no kernel and no stream takes longer */
+  uint32_t height; /* of a shelf */
+  uint64_t price;  /* cycles of a turn that a column of the wafer is worth */
+  uint64_t scale;  /* turns of that length weigh as much as they last */
+  meet_kernel *kernels;
+  uint32_t edge_count;
+  meet_edge *edges;
+} meet;
+
+/* Each kernel's options, the first one its shape at `places`. */
+wafer_status meet_open_options(meet *m, const shelf_place *places);
+
+/* How value `place` of the kernel's layouts lies, in the middle of a shelf; `beside`: on the right
+ * of a kernel that is not. */
+wafer_holding meet_holding(const meet *m, const meet_option *o, uint32_t place, bool beside);
+
+#endif
