@@ -2,13 +2,12 @@
  *
  * A stream starts a sample when its source has it, its links are free, the edge (or MemoryX) has
  * bandwidth left, the target's buffer has room, and in a pipeline it is its turn in queues that it
- * shares; it ends `cycles` later and has arrived `latency` after that. A kernel starts a sample when
- * all inputs have arrived, its replica is free, and its outputs' buffer has room; every replica has
- * buffers of its own. Phases follow each other;
- * weights that stream in for a phase may arrive from the start of the phase before, or of the one
- * that a load step of theirs stands before; those that pass in slices have no room before their
- * phase, and arrive while their kernel works. Time 0 is when all that a pipeline's load steps bring
- * is in place. */
+ * shares; it ends `cycles` later and has arrived `latency` after that. A kernel starts a sample
+ * when all inputs have arrived, its replica is free, and its outputs' buffer has room; every
+ * replica has buffers of its own. Phases follow each other; weights that stream in for a phase may
+ * arrive from the start of the phase before, or of the one that a load step of theirs stands
+ * before; those that pass in slices have no room before their phase, and arrive while their kernel
+ * works. Time 0 is when all that a pipeline's load steps bring is in place. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -278,13 +277,16 @@ static uint64_t room(const line *l, const event *e, uint64_t sample, uint64_t ba
   return time;
 }
 
-/* Until the stream that has the queue before is through it. */
+/* Until the stream that has the queue before is through it, the last of a queue with the sample
+ * before. Of a kernel's inputs those from far up run ahead of those from near, as far as their
+ * deeper buffers allow. */
 static uint64_t turn(const line *l, const event *e, const wafer_queue_end *end, uint64_t sample,
                      uint64_t base) {
   if (end->after == WAFER_NONE) return 0;
   const event *before = &l->events[l->part->first + end->after];
-  bool earlier = before >= e; /* it has its turn later: that of the sample before */
-  return earlier && sample == base ? 0 : at(l, before->left, sample - earlier);
+  uint64_t behind = before >= e, own = buffered(l, e);
+  if (own > buffered(l, before)) behind = own - 1;
+  return sample < base + behind ? 0 : at(l, before->left, sample - behind);
 }
 
 static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {

@@ -196,6 +196,12 @@ static void skips_do_not_stall(void) {
   CU_ASSERT_EQUAL(deep, 1);
   CU_ASSERT_EQUAL(interval_of(m.plan), pace_of(m.plan));
   CU_ASSERT(interval_of(&shallow) > pace_of(m.plan));
+  wafer_plan shared =
+      *m.plan; /* one queue for both operands of the last: the early one runs ahead */
+  wafer_machine narrow = *shared.machine;
+  narrow.input_queues = 1;
+  shared.machine = &narrow;
+  CU_ASSERT(interval_of(&shared) <= pace_of(m.plan) + pace_of(m.plan) / 4);
   compiled_end(&m);
 }
 
