@@ -119,6 +119,8 @@ uint64_t size_weight_cycles(const wafer_machine *machine, const wafer_kernel_bod
 bool size_whole_wafer(const wafer_machine *machine, wafer_rect *out); /* false: out of memory */
 /* The body with other depths. */
 wafer_kernel_body size_with_depths(const wafer_kernel_body *body, const uint32_t *depths);
+/* Whether loops can be cut so. */
+bool size_is_possible(const wafer_loops *loops, const wafer_split *split);
 /* Fills in a refusal for want of bytes: `asked` per core at the least, owners in the sentence. */
 wafer_status size_refuse(const wafer_ctx *ctx, const wafer_graph *graph, uint32_t kernel,
                          const wafer_kernel_body *body, uint64_t asked, uint64_t allowed,

@@ -20,7 +20,7 @@ wafer_rect search_all_replicas(const shelf_place *at) {
 
 shelf_place search_pinned(const pipeline *p, uint32_t k) {
   const wafer_pin *pin = p->pin[k];
-  return (shelf_place){p->pinned[k], pin->rect, pin->replicas, &p->curve[k]->at[p->pinned[k]]};
+  return (shelf_place){0, pin->rect, pin->replicas, p->pinned[k]};
 }
 
 /* ---- Free rectangles ---- */

@@ -181,3 +181,13 @@ wafer_status size_refuse(const wafer_ctx *ctx, const wafer_graph *graph, uint32_
   return out->why ? WAFER_OK
                   : wafer_fail(ctx->diag, graph->kernels[kernel].loc, WAFER_NO_MEMORY, "no memory");
 }
+
+bool size_is_possible(const wafer_loops *loops, const wafer_split *split) {
+  for (uint32_t i = 0; i < WAFER_MAX_LOOPS; i++) {
+    uint64_t parts = (uint64_t)split->rows[i] * split->cols[i];
+    if (parts == 0 || (parts > 1 && (i >= loops->count || !loops->divisible[i] ||
+                                     parts > (uint64_t)loops->extent[i])))
+      return false;
+  }
+  return true;
+}

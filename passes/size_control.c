@@ -89,10 +89,30 @@ static wafer_status bad_place(const pipeline *p, uint32_t k, const wafer_pin *pi
 
 /* ---- Is it a shape? ---- */
 
-static uint32_t point_of(const wafer_curve *curve, wafer_rect r) {
+static const wafer_shape_point *on_curve(const wafer_curve *curve, wafer_rect r) {
   for (size_t i = 0; i < curve->count; i++)
-    if (curve->at[i].width == r.width && curve->at[i].height == r.height) return (uint32_t)i;
-  return WAFER_NONE;
+    if (curve->at[i].width == r.width && curve->at[i].height == r.height) return &curve->at[i];
+  return NULL;
+}
+
+/* The pin's own split, if it has one that makes its rectangle and fits its cores, else the fastest
+ * of that shape. NULL: neither, or out of memory. */
+static const wafer_shape_point *point_of(const pipeline *p, uint32_t k, const wafer_pin *pin) {
+  const wafer_machine *machine = p->ctx->machine;
+  wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, p->out->kernels[k].depths);
+  wafer_shape_point at = {
+      .split = pin->split, .width = pin->rect.width, .height = pin->rect.height};
+  wafer_loops loops;
+  wafer_cost cost;
+  wafer_kernel_loops(&body, &loops);
+  if (!size_is_possible(&loops, &pin->split) || wafer_split_width(&pin->split) != at.width ||
+      wafer_split_height(&pin->split) != at.height)
+    return on_curve(p->curve[k], pin->rect);
+  wafer_kernel_cost(machine, &body, &pin->split, &cost);
+  at.cycles = cost.cycles;
+  at.bytes = wafer_cost_bytes(&cost);
+  return at.bytes <= wafer_machine_core_budget(machine) ? curve_keep_point(p->curves, &at)
+                                                        : on_curve(p->curve[k], pin->rect);
 }
 
 static uint64_t far(const wafer_shape_point *at, wafer_rect r) {
@@ -130,12 +150,12 @@ static wafer_status bad_shape(const pipeline *p, uint32_t k, const wafer_pin *pi
   wafer_kernel_body body = size_with_depths(&kernel->body, p->out->kernels[k].depths);
   const wafer_curve *any;
   WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, (curve_query){.budget = UINT64_MAX}, &any));
-  uint32_t at = point_of(any, pin->rect);
-  if (at != WAFER_NONE && any->at[at].bytes > budget)
+  const wafer_shape_point *at = on_curve(any, pin->rect);
+  if (at && at->bytes > budget)
     return wafer_fail(p->ctx->diag, kernel->loc, WAFER_NO_FIT,
                       "kernel '%s' on %ux%u cores needs %" PRIu64 " bytes per core, %" PRIu64
                       " are allowed; the nearest shapes that fit:%s",
-                      kernel->name, pin->rect.width, pin->rect.height, any->at[at].bytes, budget,
+                      kernel->name, pin->rect.width, pin->rect.height, at->bytes, budget,
                       nearest(p, p->curve[k], pin->rect));
   return wafer_fail(p->ctx->diag, kernel->loc, WAFER_NO_FIT,
                     "kernel '%s' has no shape of %ux%u cores that is worth it; the nearest:%s",
@@ -145,7 +165,7 @@ static wafer_status bad_shape(const pipeline *p, uint32_t k, const wafer_pin *pi
 
 /* ---- All pins ---- */
 
-static void set(pipeline *p, uint32_t k, const wafer_pin *pin, uint32_t point) {
+static void set(pipeline *p, uint32_t k, const wafer_pin *pin, const wafer_shape_point *point) {
   p->pin[k] = pin;
   p->pinned[k] = point;
 }
@@ -158,8 +178,8 @@ static wafer_status place_pin(pipeline *p, const wafer_pin *pin) {
                       "kernel '%s' is pinned twice", p->graph->kernels[k].name);
   if (!inside(p->ctx->machine->usable, cores_of(pin)) || taken(p, cores_of(pin)))
     return bad_place(p, k, pin);
-  uint32_t point = point_of(p->curve[k], pin->rect);
-  if (point == WAFER_NONE) return bad_shape(p, k, pin);
+  const wafer_shape_point *point = point_of(p, k, pin);
+  if (!point) return bad_shape(p, k, pin);
   return set(p, k, pin, point), WAFER_OK;
 }
 
@@ -172,8 +192,8 @@ static void keep_pin(pipeline *p, const wafer_pin *pin, bool by_name, bool *used
     if (p->pin[k] || (by_name && strcmp(kernel->name, pin->kernel)) ||
         wafer_kernel_identity(&kernel->body) != pin->identity)
       continue;
-    uint32_t point = point_of(p->curve[k], pin->rect);
-    if (point == WAFER_NONE || taken(p, cores_of(pin))) return;
+    const wafer_shape_point *point = point_of(p, k, pin);
+    if (!point || taken(p, cores_of(pin))) return;
     set(p, k, pin, point);
     *used = true;
     return;
@@ -185,7 +205,7 @@ wafer_status pipeline_pin(pipeline *p) {
   uint32_t n = p->graph->kernel_count;
   if (!o || !o->pin_count) return WAFER_OK;
   p->pin = WAFER_NEW(p->ctx->arena, const wafer_pin *, n);
-  p->pinned = WAFER_NEW(p->ctx->arena, uint32_t, n);
+  p->pinned = WAFER_NEW(p->ctx->arena, const wafer_shape_point *, n);
   bool *used = WAFER_NEW(p->ctx->arena, bool, o->pin_count);
   if (!p->pin || !p->pinned || !used) return pipeline_no_memory(p);
   for (uint32_t i = 0; i < o->pin_count; i++)
@@ -223,7 +243,7 @@ uint32_t pipeline_kept(const pipeline *p) {
 uint64_t pipeline_pinned_cycles(const pipeline *p, uint64_t least) {
   for (uint32_t k = 0; p->pin && k < p->graph->kernel_count; k++) {
     if (!p->pin[k]) continue;
-    const wafer_shape_point *at = &p->curve[k]->at[p->pinned[k]];
+    const wafer_shape_point *at = p->pinned[k];
     uint64_t cycles = at->cycles, replicas = p->pin[k]->replicas ? p->pin[k]->replicas : 1;
     cycles = (cycles + replicas - 1) / replicas;
     uint64_t lanes = (p->kinds[p->kind_of[k]].words + at->height - 1) / at->height;
@@ -262,6 +282,6 @@ wafer_status pipeline_pack(const pipeline *p, wafer_arena *arena, const shelf_sh
   for (uint32_t k = 0; *fits && places && fixed && k < n; k++)
     if (p->pin[k])
       places[k] = (shelf_place){
-          .index = p->pinned[k], .rect = p->pin[k]->rect, .replicas = p->pin[k]->replicas};
+          .rect = p->pin[k]->rect, .replicas = p->pin[k]->replicas, .point = p->pinned[k]};
   return WAFER_OK;
 }

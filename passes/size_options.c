@@ -144,16 +144,6 @@ static void split_like(const wafer_loops *loops, const uint32_t *dim, const wafe
   }
 }
 
-static bool is_possible(const wafer_loops *loops, const wafer_split *split) {
-  for (uint32_t i = 0; i < WAFER_MAX_LOOPS; i++) {
-    uint64_t parts = (uint64_t)split->rows[i] * split->cols[i];
-    if (parts > 1 &&
-        (i >= loops->count || !loops->divisible[i] || parts > (uint64_t)loops->extent[i]))
-      return false;
-  }
-  return true;
-}
-
 /* A split under which input `input` lies as `from`, an option of the producer, leaves it, if there
  * is one. dim[loop]: of the input, that the loop cuts. */
 static wafer_status add_like(const layouts *l, uint32_t k, options *set, uint32_t input,
@@ -166,7 +156,7 @@ static wafer_status add_like(const layouts *l, uint32_t k, options *set, uint32_
   wafer_shape_point p = {.width = rect.width, .height = rect.height};
   wafer_kernel_loops(body, &loops);
   split_like(&loops, dim, &rect, want, &p.split);
-  if (!is_possible(&loops, &p.split) || has_split(set, &p.split) ||
+  if (!size_is_possible(&loops, &p.split) || has_split(set, &p.split) ||
       wafer_split_width(&p.split) != p.width || wafer_split_height(&p.split) != p.height)
     return WAFER_OK;
   wafer_layout layout = wafer_kernel_input_layout(body, &p.split, input);

@@ -33,7 +33,7 @@ typedef struct pipeline {
   uint64_t edge;         /* cycles of a sample across the edge, or of the slowest pinned kernel */
   bool piece;            /* of a model of several: pins may mean kernels of others */
   const wafer_pin **pin; /* kernel: what holds it in place, NULL: nothing; NULL: no pins at all */
-  uint32_t *pinned;      /* kernel: the point of its curve that its pin wants */
+  const wafer_shape_point **pinned; /* kernel: the shape that its pin wants */
 } pipeline;
 
 /* Numbers the kinds, anew after kernels have made haste. */

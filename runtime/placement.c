@@ -85,6 +85,17 @@ static wafer_rect rect_of(xmlNodePtr element) {
                       number_of(element, "height")};
 }
 
+/* As many loops as are given, the others uncut; the schema keeps numbers short. */
+static void parts_of(xmlNodePtr element, const char *attribute, uint32_t *parts) {
+  xmlChar *text = xmlGetNoNsProp(element, (const xmlChar *)attribute);
+  char *at = (char *)text;
+  for (uint32_t i = 0; at && i < WAFER_MAX_LOOPS; i++) {
+    uint32_t number = (uint32_t)strtoul(at, &at, 10);
+    parts[i] = number ? number : 1;
+  }
+  xmlFree(text);
+}
+
 static wafer_status collect(reading *r, xmlNodePtr root, wafer_pins *out) {
   size_t count = xmlChildElementCount(root);
   wafer_pin *pins = WAFER_NEW(r->arena, wafer_pin, count);
@@ -98,6 +109,8 @@ static wafer_status collect(reading *r, xmlNodePtr root, wafer_pins *out) {
     }
     xmlChar *name = xmlGetNoNsProp(at, (const xmlChar *)"name");
     pins[out->pin_count] = (wafer_pin){.rect = rect_of(at), .replicas = number_of(at, "replicas")};
+    parts_of(at, "rows", pins[out->pin_count].split.rows);
+    parts_of(at, "cols", pins[out->pin_count].split.cols);
     pins[out->pin_count].kernel = name ? wafer_arena_strdup(r->arena, (const char *)name) : NULL;
     xmlFree(name);
     if (!pins[out->pin_count++].kernel) return no_memory(r->diag, r->file);
@@ -132,8 +145,12 @@ wafer_status wafer_pins_of(const wafer_diag *diag, wafer_arena *arena, const waf
   if (!pins) return no_memory(diag, plan->model);
   for (uint32_t k = 0; k < plan->kernel_count; k++) {
     const wafer_kernel *kernel = &plan->kernels[k];
-    pins[k] = (wafer_pin){kernel->name, kernel->rect, kernel->replicas, true,
-                          wafer_kernel_identity(&kernel->body)};
+    pins[k] = (wafer_pin){.kernel = kernel->name,
+                          .rect = kernel->rect,
+                          .replicas = kernel->replicas,
+                          .split = kernel->split,
+                          .kept = true,
+                          .identity = wafer_kernel_identity(&kernel->body)};
   }
   return WAFER_OK;
 }
@@ -154,7 +171,21 @@ static void put_attribute(FILE *to, const char *name, const char *text) {
 }
 
 static void put_rect(FILE *to, wafer_rect r) {
-  fprintf(to, " x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\"/>\n", r.x, r.y, r.width, r.height);
+  fprintf(to, " x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\"", r.x, r.y, r.width, r.height);
+}
+
+static void put_parts(FILE *to, const char *name, uint32_t loops, const uint32_t *parts) {
+  fprintf(to, " %s=\"", name);
+  for (uint32_t i = 0; i < loops; i++) fprintf(to, "%s%u", i ? " " : "", parts[i]);
+  fputc('"', to);
+}
+
+static void put_split(FILE *to, const wafer_kernel *kernel) {
+  wafer_loops loops;
+  wafer_kernel_loops(&kernel->body, &loops);
+  if (!loops.count) return;
+  put_parts(to, "rows", loops.count, kernel->split.rows);
+  put_parts(to, "cols", loops.count, kernel->split.cols);
 }
 
 static void put_all(FILE *to, const wafer_plan *plan) {
@@ -166,6 +197,7 @@ static void put_all(FILE *to, const wafer_plan *plan) {
   for (uint32_t i = 0; i < plan->machine->reserved_count; i++) {
     fputs("  <reserve", to);
     put_rect(to, plan->machine->reserved[i]);
+    fputs("/>\n", to);
   }
   for (uint32_t k = 0; k < plan->kernel_count; k++) {
     const wafer_kernel *kernel = &plan->kernels[k];
@@ -175,6 +207,8 @@ static void put_all(FILE *to, const wafer_plan *plan) {
     if (node && *node) put_attribute(to, "node", node);
     if (kernel->replicas > 1) fprintf(to, " replicas=\"%u\"", kernel->replicas);
     put_rect(to, kernel->rect);
+    put_split(to, kernel);
+    fputs("/>\n", to);
   }
   fputs("</placement>\n", to);
 }

@@ -14,6 +14,9 @@ typedef struct wafer_pin {
   const char *kernel; /* a kernel's name, or an ONNX node that it computes */
   wafer_rect rect;
   uint32_t replicas; /* of the rectangle, side by side; 0: 1 */
+  /* How the kernel's loops are cut; heed it only where it makes such a rectangle. 0 parts, or
+   * another rectangle: the fastest split that does. */
+  wafer_split split;
   /* Kept from an earlier plan: a wish, given up where the kernel is another, or the rest does not
    * fit otherwise. A kernel of another name but this identity (wafer_kernel_identity) will do. */
   bool kept;
