@@ -145,13 +145,25 @@ static bool rows_like(const likes *l, const wafer_layout *want, uint32_t height,
   return wafer_split_height(split) == height;
 }
 
+/* Whether every core has a part of every loop. */
+static bool all_have_some(const wafer_loops *loops, const wafer_split *split) {
+  for (uint32_t i = 0; i < loops->count; i++) {
+    int64_t parts = (int64_t)split->rows[i] * split->cols[i], extent = loops->extent[i];
+    int64_t tile = (extent + parts - 1) / parts;
+    if (parts > 1 && (extent + tile - 1) / tile < parts) return false;
+  }
+  return true;
+}
+
 /* Whether a kernel cut so fits its cores and is fast enough; what it is like. */
 static bool try_split(const likes *l, const wafer_split *split, wafer_shape_point *p) {
   const wafer_machine *machine = l->m->p->ctx->machine;
   wafer_cost cost;
   *p = (wafer_shape_point){
       .split = *split, .width = wafer_split_width(split), .height = wafer_split_height(split)};
-  if (p->height > machine->usable.height || p->width > machine->usable.width) return false;
+  if (p->height > machine->usable.height || p->width > machine->usable.width ||
+      !all_have_some(&l->loops, split))
+    return false;
   wafer_kernel_cost(machine, &l->m->kernels[l->kernel].body, split, &cost);
   p->cycles = cost.cycles;
   p->bytes = wafer_cost_bytes(&cost);
@@ -165,7 +177,7 @@ static bool narrowest(const likes *l, const wafer_split *rows, uint64_t limit,
   for (uint32_t i = 0; i < l->loops.count; i++) {
     int64_t left = l->loops.extent[i] / rows->rows[i];
     if (!l->loops.divisible[i]) continue;
-    for (int64_t parts = 1; parts <= left; parts += parts < 4 ? 1 : parts / 3) {
+    for (int64_t parts = 1; parts <= left; parts++) {
       wafer_split split = *rows;
       wafer_shape_point p;
       split.cols[i] = (uint32_t)parts;

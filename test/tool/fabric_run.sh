@@ -39,7 +39,7 @@ gives 0 "output" "$wafer" check p.wplan --samples 3
 gives 1 "--samples is for random inputs" "$wafer" check p.wplan --samples 3 --input input=x.npy
 # Layers in a row that have one weight, of zeros: it comes for the second while the first still has it.
 gives 0 "" "$wafer" zoo cnn --widths 1,8,8,10 --side 8 --batch 1 -o shared.onnx
-gives 0 "13 programs" "$wafer" compile shared.onnx -o p.wplan --machine small64 --mode streaming
+gives 0 "15 programs" "$wafer" compile shared.onnx -o p.wplan --machine small64 --mode streaming
 gives 0 "output logits: differs by" "$wafer" check p.wplan
 rm heat.svg
 run 1 "--heat is of --fidelity fabric" --heat heat.svg
