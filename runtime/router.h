@@ -1,0 +1,102 @@
+/* What the parts of a cycle of all routers share (router.c): asking for links, leaving a queue. */
+#ifndef RUNTIME_ROUTER_H
+#define RUNTIME_ROUTER_H
+
+#include "fabric_state.h"
+
+#define ROUTER_AHEAD 16 /* visits, of fetching */
+
+/* What few hops need stays out of the way of those that do not. */
+#define SELDOM __attribute__((noinline))
+
+static inline uint32_t router_turn_of(const wafer_fabric *f, uint64_t cycle) {
+  return (uint32_t)cycle & (f->turn_count - 1);
+}
+
+static inline uint64_t *router_mask_of(const wafer_fabric *f, uint32_t link, uint32_t turn) {
+  return &f->masks[turn][link];
+}
+
+/* Some of a link's candidates ask for it in that turn. */
+static inline void router_ask_at(wafer_fabric *f, uint32_t at, uint64_t mask, uint32_t turn) {
+  fabric_bucket *links = &f->turns[turn];
+  uint64_t *asked = router_mask_of(f, at, turn);
+  links->at[links->count] = at;
+  links->count += !*asked;
+  *asked |= mask;
+}
+
+/* What is asked for in so many cycles, or as far ahead as there are buckets: it is seen then that
+ * it is too early. */
+static inline void router_ask_in(wafer_fabric *f, uint32_t asked, uint32_t delay) {
+  if (delay < f->turn_count) {
+    router_ask_at(f, asked >> FABRIC_RANK_BITS, 1ull << asked % FABRIC_RANKS,
+                  router_turn_of(f, f->now + delay));
+    return;
+  }
+  if (delay >= FABRIC_BUCKETS) delay = FABRIC_BUCKETS - 1;
+  fabric_put(f, &f->bucket_of[(f->now + delay) % FABRIC_BUCKETS], asked);
+}
+
+/* A look sees when there is something to do, and arms again: so the earliest is enough. */
+static inline void router_arm(wafer_fabric *f, fabric_node *q, uint32_t delay) {
+  if (delay >= FABRIC_BUCKETS) delay = FABRIC_BUCKETS - 1;
+  uint32_t bucket = (uint32_t)(f->now + delay) % FABRIC_BUCKETS;
+  if (q->armed && (q->armed - 1u - (uint32_t)f->now) % FABRIC_BUCKETS <= delay) return;
+  q->armed = (uint8_t)(bucket + 1);
+  fabric_put(f, &f->bucket_of[bucket], q->ask);
+}
+
+static inline void router_ask(wafer_fabric *f, fabric_node *q, uint32_t delay) {
+  if (q->ask & FABRIC_LOOK)
+    router_arm(f, q, delay);
+  else
+    router_ask_in(f, q->ask, delay);
+}
+
+static inline uint8_t router_all_outs(const fabric_node *q) {
+  return (uint8_t)((1u << q->outs) - 1);
+}
+
+/* Who waits for room, `credit` cycles from now: the queue before, a core, or perhaps the host
+ * (router_push.c). */
+void router_tell_of_pop(wafer_fabric *f, uint32_t node, fabric_node *q);
+
+static inline void router_pop(wafer_fabric *f, uint32_t node, fabric_node *q) {
+  q->entries[q->head].stamp = fabric_stamp(f->now + q->credit);
+  q->head = q->head + 1u == q->capacity ? 0 : (uint16_t)(q->head + 1);
+  q->count--;
+  if (q->flags & FABRIC_POP_FLAGS) router_tell_of_pop(f, node, q);
+}
+
+/* One pop a cycle: what is next does not leave in this one. */
+static inline void router_next_later(wafer_fabric *f, fabric_node *q) {
+  if (q->count && !fabric_wait(f, q)) q->entries[q->head].ready = fabric_stamp(f->now + 1);
+}
+
+/* The front of q has taken its last link: the next one may go in the next cycle. */
+static inline void router_leave(wafer_fabric *f, uint32_t node, fabric_node *q, uint32_t control) {
+  router_pop(f, node, q);
+  q->pending = router_all_outs(q);
+  router_next_later(f, q);
+  if (!control || !q->switched) return;
+  q->passed = false; /* it may be another that goes on */
+  f->turning[f->turning_count++] = (fabric_turn){f->sites[node].sw, control == WAFER_CONTROL_reset};
+}
+
+/* A push, at once through all routers on the way whose queues are empty and whose cores do not want
+ * the wavelet. */
+void router_send_on(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t delay);
+/* Those in q that pass its core go on at once, also before they can. */
+void router_run_ahead(wafer_fabric *f, uint32_t node, fabric_node *q);
+
+/* Looks at queues (router_look.c). */
+
+/* What was put into a bucket for this cycle. */
+wafer_status router_collect(wafer_fabric *f, fabric_bucket *bucket);
+/* The front of q, of which more is to be known, goes over one of its links. */
+void router_go_one_way(wafer_fabric *f, uint32_t node, uint32_t way);
+/* After everything else of the cycle: the next position holds from the next cycle on. */
+void router_turn_switches(wafer_fabric *f);
+
+#endif

@@ -1,0 +1,137 @@
+/* Wavelets into queues and out of them; at once through all those whose core does not want them. */
+#include "router.h"
+
+bool fabric_skips(const fabric_filter *filter) {
+  return filter->at % 2 == 0 || filter->at == filter->rule->run_count;
+}
+
+/* On to a run that is not empty. */
+static void next_run(fabric_filter *filter) {
+  const wafer_filter *rule = filter->rule;
+  while (!filter->left && filter->at < rule->run_count) {
+    if (++filter->at == rule->run_count && rule->repeat) filter->at = 0;
+    if (filter->at < rule->run_count) filter->left = rule->runs[filter->at];
+  }
+}
+
+void fabric_filter_start(fabric_filter *filter, const wafer_filter *rule) {
+  *filter = (fabric_filter){.rule = rule, .left = rule->run_count ? rule->runs[0] : 0};
+  next_run(filter);
+}
+
+void fabric_filter_step(fabric_filter *filter) {
+  if (filter->left) filter->left--;
+  next_run(filter);
+}
+
+static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t delay) {
+  fabric_node *q = &f->nodes[node];
+  if (q->fans_out && fabric_fan_out(f, node, entry.word, delay)) return;
+  uint32_t at = q->head + q->count++;
+  if (at >= q->capacity) at -= q->capacity;
+  entry.ready = fabric_stamp(f->now + delay);
+  q->entries[at] = entry;
+  if (f->entered) f->entered[node]++;
+  if (q->to_core) {
+    if (q->count >= q->patience) fabric_wake(f, f->sites[node].core, f->now + delay);
+  } else if (q->at_edge)
+    f->moved = true;
+  else if (q->count == 1)
+    router_ask(f, q, delay);
+}
+
+/* An empty queue that wavelets pass: the first cycle in which another may leave it, its last one
+ * being ahead of time. */
+static inline uint32_t after_last(const wafer_fabric *f, const fabric_node *q) {
+  uint32_t last = q->head ? q->head - 1u : q->capacity - 1u;
+  return fabric_until(q->entries[last].ready - q->credit + 1u, (uint32_t)f->now);
+}
+
+/* Does a wavelet that may leave q `*delay` cycles from now pass a core that does not want it? Then
+ * `*delay` becomes that of the cycle in which there is room beyond: it leaves in that cycle, for
+ * its link leads out of no other queue, and room that is there stays. */
+static inline bool passes(const wafer_fabric *f, const fabric_node *q, uint32_t control,
+                          uint32_t *delay) {
+  fabric_filter *filter = &f->filters[q->filter];
+  if (!fabric_skips(filter) || (q->switched && control)) return false;
+  uint32_t room = q->outs > 1 ? fabric_room_in(f, &f->nodes[f->outs[q->first_out].node], 1) : 0;
+  if (room == FABRIC_NONE) return false;
+  if (room > *delay) *delay = room;
+  if (*delay >= FABRIC_SOON) return false;
+  fabric_filter_step(filter);
+  return true;
+}
+
+/* The slot of a wavelet that leaves `delay` cycles from now is free in the cycle after. */
+static inline void go_through(wafer_fabric *f, fabric_node *q, uint32_t delay) {
+  q->entries[q->head].ready = fabric_stamp(f->now + delay + q->credit);
+  if (++q->head == q->capacity) q->head = 0;
+  f->moved |= q->from == FABRIC_NONE; /* the host may have waited for room */
+}
+
+void router_send_on(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t delay) {
+  fabric_node *q = &f->nodes[node];
+  while (q->passed && !q->count && !q->fans_out) {
+    uint32_t free_from = after_last(f, q);
+    if (free_from > delay) delay = free_from;
+    if (!passes(f, q, entry.control, &delay)) break;
+    if (f->entered) f->entered[node]++;
+    go_through(f, q, delay);
+    if (q->outs == 1) return; /* nobody wants it */
+    const fabric_out *on = &f->outs[q->first_out];
+    f->stats.hops += on->hops;
+    delay += on->latency;
+    node = on->node;
+    q = &f->nodes[node];
+  }
+  push(f, node, entry, delay);
+}
+
+void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control, uint32_t delay) {
+  fabric_site *site = &f->sites[node];
+  site->used = true;
+  f->stats.hops += site->far;
+  router_send_on(f, node, (fabric_entry){.word = word, .control = control & 3}, delay + site->late);
+}
+
+void router_tell_of_pop(wafer_fabric *f, uint32_t node, fabric_node *q) {
+  f->moved |= q->outer;
+  if (!q->awaited) return;
+  q->awaited = false;
+  if (q->outer) {
+    if (q->from_core) fabric_wake(f, f->sites[node].writer, f->now + q->credit);
+    return;
+  }
+  const fabric_switch *s = q->by_switch ? &f->switches[q->from] : NULL;
+  router_ask(f, &f->nodes[s ? s->nodes[s->position] : q->from], q->credit);
+}
+
+void fabric_pop(wafer_fabric *f, fabric_node *q) {
+  router_pop(f, (uint32_t)(q - f->nodes), q);
+}
+
+void fabric_lose(wafer_fabric *f, uint32_t node) {
+  fabric_node *q = &f->nodes[node];
+  q->pending = router_all_outs(q);
+  fabric_pop(f, q);
+  if (!q->count || q->to_core) return;
+  router_next_later(f, q);
+  router_ask(f, q, fabric_wait(f, q));
+}
+
+void router_run_ahead(wafer_fabric *f, uint32_t node, fabric_node *q) {
+  while (q->passed && q->count && q->pending == router_all_outs(q)) {
+    fabric_entry entry = *fabric_front(q);
+    uint32_t delay = fabric_wait(f, q);
+    if (!passes(f, q, entry.control, &delay)) return;
+    go_through(f, q, delay);
+    q->count--;
+    if (q->flags & FABRIC_POP_FLAGS) router_tell_of_pop(f, node, q);
+    if (q->count && fabric_wait(f, q) <= delay)
+      q->entries[q->head].ready = fabric_stamp(f->now + delay + 1);
+    if (q->outs == 1) continue;
+    const fabric_out *on = &f->outs[q->first_out];
+    f->stats.hops += on->hops;
+    router_send_on(f, on->node, entry, delay + on->latency);
+  }
+}
