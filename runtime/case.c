@@ -119,8 +119,9 @@ static double seconds(void) {
 }
 
 static wafer_status load(case_build *b, const case_row *row) {
-  WAFER_TRY(wafer_fabric_create(b->diag, b->machine, &b->fabric_program, &b->fabric));
-  WAFER_TRY(wafer_fabric_single(b->fabric, b->o.single || b->o.fault_count));
+  const wafer_fabric_options options = {.threads = b->o.threads,
+                                        .single = b->o.single || b->o.fault_count};
+  WAFER_TRY(wafer_fabric_create(b->diag, b->machine, &b->fabric_program, &options, &b->fabric));
   WAFER_TRY(row->fill ? row->fill(b) : fill_words(b));
   if (row->prepare) row->prepare(b);
   wafer_fabric_shuffle(b->fabric, b->o.visits);

@@ -146,9 +146,7 @@ static void pass_marks(wafer_fabric *f, uint32_t at) {
   for (; core->pc < core->program->code_count; core->pc++) {
     const wafer_instruction *code = &core->program->code[core->pc];
     if (code->op != WAFER_CORE_mark) return;
-    if (f->mark)
-      f->mark(f->mark_user, core->router % f->program->width, core->router / f->program->width,
-              fabric_since_open(f, f->now), code->value);
+    if (f->mark) fabric_pass_mark(f, core->router, code->value);
   }
 }
 
@@ -197,6 +195,7 @@ static wafer_status run_threads(wafer_fabric *f, uint32_t at, core_unit unit, ui
       uint32_t turn = (uint32_t)__builtin_ctz(left);
       bool stepped;
       WAFER_TRY(core_step(f, at, &core->threads[turn], unit, &stepped, next));
+      if (f->deferred) return WAFER_OK;
       if (!stepped) continue;
       core->turn[unit] = (uint8_t)(turn + 1);
       f->moved = true;
@@ -243,10 +242,16 @@ wafer_status core_visit(wafer_fabric *f, uint32_t at, uint64_t *next) {
     WAFER_TRY(compute(f, at, next));
   else
     sooner(next, core->busy[CORE_COMPUTES]);
+  return core_visit_sends(f, at, next);
+}
+
+wafer_status core_visit_sends(wafer_fabric *f, uint32_t at, uint64_t *next) {
+  fabric_core *core = &f->cores[at];
   if (core->busy[CORE_SENDS] > f->now)
     sooner(next, core->busy[CORE_SENDS]);
   else if (core->sending)
     WAFER_TRY(run_threads(f, at, CORE_SENDS, core->sending, next));
+  if (f->deferred) return WAFER_OK;
   if (core->running || core->patient) core_wait_patiently(f, at, next);
   return WAFER_OK;
 }

@@ -126,7 +126,7 @@ wafer_status core_compute_patiently(wafer_fabric *f, uint32_t at, bool *stepped,
 
 bool core_end_patience(wafer_fabric *f) {
   bool any = false;
-  f->ends = true;
+  for (uint32_t i = 0; i < f->strip_count; i++) f->strips[i]->ends = true;
   for (uint32_t at = 0; at < f->core_count; at++) {
     fabric_core *core = &f->cores[at];
     if (!core->patient || !f->nodes[core->source].count) continue;

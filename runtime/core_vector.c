@@ -293,6 +293,7 @@ static wafer_status try_train(wafer_fabric *f, uint32_t at, core_thread *t, bool
     return WAFER_OK;
   }
   WAFER_TRY(fabric_train(f, at, t, went));
+  if (f->deferred) return WAFER_OK;
   core->refused = *went ? 0 : core->refused < 6 ? core->refused + 1 : 6;
   core->pause = (uint8_t)((1u << core->refused) - 1);
   return WAFER_OK;
@@ -304,7 +305,7 @@ static wafer_status quick_step(wafer_fabric *f, uint32_t at, core_thread *t, cor
   fabric_core *core = &f->cores[at];
   if (!core_quick_ready(f, core, t, next)) return WAFER_OK;
   WAFER_TRY(try_train(f, at, t, stepped));
-  if (*stepped) return WAFER_OK;
+  if (*stepped || f->deferred) return WAFER_OK;
   uint32_t n = t->there == 1 && !t->adds ? core_burst(f, at, t) : 1;
   WAFER_TRY(n > 1 ? core_quick_burst(f, at, t, n) : core_quick_element(f, at, t));
   t->done += n;

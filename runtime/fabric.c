@@ -76,7 +76,9 @@ static wafer_status place_cores(wafer_fabric *f, demand *demands) {
   f->threads = aligned_alloc(64, (threads + 1) * sizeof *f->threads);
   f->queues = calloc(queues + 1, sizeof *f->queues);
   f->stage_of = calloc(cores + 1, sizeof *f->stage_of);
-  if (!f->stage_of || !f->cores || !f->awake || !f->threads || !f->queues) return no_room(f);
+  f->caught = calloc(1, sizeof *f->caught);
+  if (!f->caught || !f->stage_of || !f->cores || !f->awake || !f->threads || !f->queues)
+    return no_room(f);
   memset(f->threads, 0, (threads + 1) * sizeof *f->threads);
   for (uint32_t router = 0; router < f->count; router++) place_core(f, router, demands);
   threads = queues = 0;
@@ -103,7 +105,8 @@ static wafer_status set_up(wafer_fabric *f) {
 }
 
 wafer_status wafer_fabric_create(const wafer_diag *diag, const wafer_machine *machine,
-                                 const wafer_fabric_program *program, wafer_fabric **out) {
+                                 const wafer_fabric_program *program,
+                                 const wafer_fabric_options *options, wafer_fabric **out) {
   *out = NULL;
   WAFER_TRY(fabric_check(diag, machine, program));
   wafer_fabric *f = calloc(1, sizeof *f);
@@ -112,7 +115,11 @@ wafer_status wafer_fabric_create(const wafer_diag *diag, const wafer_machine *ma
   f->diag = diag;
   f->machine = machine;
   f->program = program;
-  wafer_status status = set_up(f);
+  f->single = options && options->single;
+  f->asked_strips = options ? options->strips : 0;
+  bool alone = !options || options->threads == 1;
+  if (!alone) f->workers = thread_pool_create(options->threads);
+  wafer_status status = alone || f->workers ? set_up(f) : no_room(f);
   if (status != WAFER_OK)
     wafer_fabric_destroy(f);
   else
@@ -122,35 +129,27 @@ wafer_status wafer_fabric_create(const wafer_diag *diag, const wafer_machine *ma
 
 /* What belongs to the program, not to the fabric. */
 static void drop_program(wafer_fabric *f) {
+  fabric_strips_free(f);
   fabric_edge_free(f);
   fabric_faults_free(f);
-  for (uint32_t i = 0; i < FABRIC_BUCKETS; i++) free(f->bucket_of[i].at);
-  for (uint32_t i = 0; i < FABRIC_WHEEL; i++) free(f->wheel[i].at);
+  fabric_free_lists(f);
   free(f->core_of);
   free(f->cores);
   free(f->threads);
   free(f->queues);
-  free(f->awake);
   free(f->nodes);
   free(f->first_site);
   free(f->filters);
   free(f->sites);
   free(f->pool);
-  for (uint32_t i = 0; i < FABRIC_TURNS; i++) {
-    free(f->turns[i].at);
-    free(f->masks[i]);
-  }
+  for (uint32_t i = 0; i < FABRIC_TURNS; i++) free(f->masks[i]);
   free(f->outs);
   free(f->candidates);
   free(f->links);
   free(f->switches);
-  free(f->turning);
   free(f->entered);
   fabric_free_fans(f);
-  free(f->stages);
-  free(f->passages);
   free(f->stage_of);
-  free(f->train);
 }
 
 wafer_status wafer_fabric_reprogram(wafer_fabric *f, const wafer_fabric_program *program) {
@@ -167,15 +166,11 @@ wafer_status wafer_fabric_reprogram(wafer_fabric *f, const wafer_fabric_program 
                       .mark = f->mark,
                       .mark_user = f->mark_user,
                       .single = f->single,
+                      .workers = f->workers,
+                      .asked_strips = f->asked_strips,
                       .counts = f->counts,
                       .shuffle = f->shuffle};
   return set_up(f);
-}
-
-wafer_status wafer_fabric_single(wafer_fabric *f, bool single) {
-  if (f->single == single) return WAFER_OK;
-  f->single = single;
-  return wafer_fabric_reprogram(f, f->program);
 }
 
 void wafer_fabric_destroy(wafer_fabric *f) {
@@ -183,6 +178,7 @@ void wafer_fabric_destroy(wafer_fabric *f) {
   drop_program(f);
   for (uint32_t i = 0; f->images && i < f->count; i++) free(f->images[i].data);
   free(f->images);
+  thread_pool_destroy(f->workers);
   free(f);
 }
 

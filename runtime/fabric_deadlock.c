@@ -85,7 +85,8 @@ static wafer_status deadlock(const wafer_fabric *f, uint32_t first) {
   wait w;
   core_waits(f, first, &w);
   describe(f, first, true, w, text, sizeof text);
-  wafer_status status = fabric_trap(f, first, "deadlock: nothing moves and %s", text);
+  fabric_trap(f, first, "deadlock: nothing moves and %s", text);
+  wafer_status status = fabric_tell_trap(f);
   unsigned char *seen = calloc(f->count, 1);
   for (uint32_t at = first; seen;) {
     bool waits = core_waits(f, at, &w);

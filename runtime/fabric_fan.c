@@ -30,7 +30,7 @@ static bool branches_off(const wafer_fabric *f, uint32_t node) {
   for (uint32_t k = 0; k < q->outs; k++) {
     const fabric_out *out = &f->outs[q->first_out + k];
     const fabric_node *to = &f->nodes[out->node];
-    if (!out->alone || to->at_edge || to->by_switch) return false;
+    if (!out->alone || to->at_edge || to->by_switch || to->strip != q->strip) return false;
     if (!to->to_core && out->latency + to->credit > to->capacity) return false;
   }
   return true;
@@ -124,7 +124,6 @@ void fabric_free_fans(wafer_fabric *f) {
   }
   free(f->fans);
   free(f->twigs);
-  free(f->kept);
 }
 
 /* ---- filters ahead of time ---- */

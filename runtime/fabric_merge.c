@@ -28,6 +28,7 @@ static uint32_t next_of(const wafer_fabric *f, uint32_t node) {
   const fabric_node *beyond = &f->nodes[out->node];
   bool lone = f->links[out->link].candidates == 1 && !beyond->by_switch && beyond->from == node;
   bool long_enough = beyond->capacity > out->latency && q->capacity > 1;
+  lone &= beyond->strip == q->strip;
   return lone && long_enough && !beyond->filtered && !beyond->at_edge ? out->node : FABRIC_NONE;
 }
 

@@ -73,7 +73,8 @@ typedef struct fabric_node {
     uint32_t filter; /* of one that is passed */
   };
   uint8_t outs : 3, pending : 5; /* pending: bits of outs that the front still has to take */
-  uint8_t armed;                 /* 1 + the bucket in which it is looked at next; 0: in none */
+  uint8_t armed : 7;             /* 1 + the bucket in which it is looked at next; 0: in none */
+  uint8_t border : 1;            /* a way out leads into another strip (fabric_strips.c) */
   union {
     struct {
       bool to_core : 1;   /* read by the core */
@@ -83,6 +84,7 @@ typedef struct fabric_node {
       bool outer : 1;     /* no queue before: written by a core or the host */
       bool from_core : 1; /* written by the core */
       bool fans_out : 1;  /* the root of a fan */
+      bool crossed : 1;   /* words come out of another strip */
     };
     uint8_t flags;
   };
@@ -90,10 +92,11 @@ typedef struct fabric_node {
   bool by_switch : 1; /* `from` is a switch */
   bool filtered : 1;  /* of a core: its site names a filter */
   bool gone : 1;      /* part of a row, which another node stands for */
+  uint8_t strip : 4;
 } fabric_node;
 static_assert(sizeof(fabric_node) == 64, "a queue is a line of the cache");
 /* Of the flags: those for which a push, or a pop, is more than an entry. */
-#define FABRIC_PUSH_FLAGS 0x47u
+#define FABRIC_PUSH_FLAGS 0xc7u
 #define FABRIC_POP_FLAGS 0x18u
 
 /* What a cycle seldom needs of a queue. */
@@ -124,6 +127,7 @@ typedef struct fabric_link {
   uint16_t latency;
   uint8_t last; /* rank served last */
   bool between; /* routers: a hop */
+  bool border;  /* some candidate has a way out into another strip */
 } fabric_link;
 
 /* Who may ask for a link: an out of a queue. */
@@ -231,6 +235,7 @@ typedef struct fabric_core {
   bool stuck;    /* by a fault */
   uint8_t still; /* microthreads, of the first 8, that wait until somebody wakes the core */
   uint8_t pairs; /* microthreads, of the first 8, that take pairs */
+  uint8_t strip;
 
   const wafer_core_program *program;
   uint64_t finish;
@@ -251,6 +256,20 @@ typedef struct fabric_core {
   uint8_t pause;   /* sends that do not try one */
   bool fanned;     /* words that it waits for may have been written down in a fan */
 } fabric_core;
+
+/* The first trap of a cycle, of the router that comes first. */
+typedef struct fabric_caught {
+  bool any;
+  uint32_t router;
+  wafer_loc loc;
+  char text[512];
+} fabric_caught;
+
+/* What a core passed in this cycle, in the order of visits. */
+typedef struct fabric_marked {
+  uint32_t router, order;
+  int32_t value;
+} fabric_marked;
 
 /* Cycles until a train's end, at most: stamps tell them from the past. */
 #define FABRIC_TRAIN 0x40000

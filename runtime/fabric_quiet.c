@@ -52,12 +52,12 @@ void fabric_find_roots(wafer_fabric *f, uint32_t *stack) {
 }
 
 /* No word is in the queue or on its way there. */
-static bool way_is_empty(const wafer_fabric *f, uint32_t node) {
+static bool way_is_empty(wafer_fabric *f, uint32_t node) {
   uint32_t root = f->sites[node].root;
-  if (root == FABRIC_NONE) return false;
+  if (root == FABRIC_NONE || fabric_is_aside(f, root)) return false;
   if (!f->sites[root].used) return true;
   for (uint32_t i = 0; i < LONGEST_WAY; i++, node = f->nodes[node].from) {
-    if (f->nodes[node].count || fabric_fan_holds(f, node)) return false;
+    if (fabric_is_aside(f, node) || f->nodes[node].count || fabric_fan_holds(f, node)) return false;
     if (node == root) return true;
   }
   return false;

@@ -347,7 +347,8 @@ void fabric_find_pass(const wafer_fabric *f, fabric_node *q) {
   if (f->single || !q->outs || q->outs > 2) return;
   const fabric_out *first = &f->outs[q->first_out], *last = first + q->outs - 1;
   if (!f->nodes[last->node].filtered || (last != first && !first->alone)) return;
-  q->passed = last == first || !f->nodes[first->node].filtered;
+  bool stays = f->nodes[first->node].strip == q->strip;
+  q->passed = last == first || (stays && !f->nodes[first->node].filtered);
   q->filter = f->sites[last->node].filter;
 }
 
@@ -468,6 +469,7 @@ static wafer_status build(builder *b) {
   for (uint32_t i = 0; i < f->out_count; i++)
     f->outs[i].alone = is_alone(f, &f->links[f->outs[i].link]);
   WAFER_TRY(add_filters(b));
+  WAFER_TRY(fabric_cut(f));
   if (!f->single) {
     WAFER_TRY(fabric_merge(f));
     uint32_t *stack = malloc(((size_t)f->node_count + 1) * sizeof *stack);
@@ -476,6 +478,7 @@ static wafer_status build(builder *b) {
     free(stack);
     WAFER_TRY(fabric_find_fans(f));
   }
+  fabric_find_border(f);
   return fill_queues(b);
 }
 

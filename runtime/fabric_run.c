@@ -12,19 +12,33 @@
 wafer_status fabric_trap(const wafer_fabric *f, uint32_t router, const char *format, ...) {
   uint32_t core = f->core_of[router];
   const wafer_core_program *p = core == FABRIC_NONE ? NULL : f->cores[core].program;
-  char text[512];
+  fabric_caught *caught = f->caught;
+  if (caught->any && caught->router <= router) return WAFER_TRAP;
   va_list list;
   va_start(list, format);
-  vsnprintf(text, sizeof text, format, list);
+  vsnprintf(caught->text, sizeof caught->text, format, list);
   va_end(list);
-  wafer_loc loc = {.kind = WAFER_AT_CORE,
-                   .file = f->program->name,
-                   .name = p ? p->name : NULL,
-                   .node = p ? p->node : NULL,
-                   .x = router % f->program->width,
-                   .y = router / f->program->width,
-                   .cycle = f->now};
-  return wafer_fail(f->diag, loc, WAFER_TRAP, "%s", text);
+  caught->any = true;
+  caught->router = router;
+  caught->loc = (wafer_loc){.kind = WAFER_AT_CORE,
+                            .file = f->program->name,
+                            .name = p ? p->name : NULL,
+                            .node = p ? p->node : NULL,
+                            .x = router % f->program->width,
+                            .y = router / f->program->width,
+                            .cycle = f->now};
+  return WAFER_TRAP;
+}
+
+wafer_status fabric_tell_trap(const wafer_fabric *f) {
+  fabric_caught *first = f->caught;
+  for (uint32_t i = 1; i < f->strip_count; i++) {
+    fabric_caught *caught = f->strips[i]->caught;
+    if (caught->any && (!first->any || caught->router < first->router)) first = caught;
+  }
+  if (!first->any) return WAFER_TRAP;
+  first->any = false;
+  return wafer_fail(f->diag, first->loc, WAFER_TRAP, "%s", first->text);
 }
 
 /* ---- the wheel: a bucket per cycle, modulo its size. A core that is woken earlier than thought
@@ -39,7 +53,7 @@ static inline void wake_at(wafer_fabric *f, uint32_t at, uint64_t cycle) {
 
 void fabric_wake(wafer_fabric *f, uint32_t at, uint64_t cycle) {
   f->cores[at].still = 0;
-  wake_at(f, at, cycle);
+  wake_at(fabric_home(f, f->cores[at].strip), at, cycle);
 }
 
 static void collect_awake(wafer_fabric *f) {
@@ -62,8 +76,8 @@ static void collect_awake(wafer_fabric *f) {
   bucket->count = kept;
 }
 
-/* The first cycle, from the present one on, in which a sleeping core wakes. */
-static uint64_t next_wake(const wafer_fabric *f) {
+/* The first cycle, from the present one on, in which a sleeping core of the strip wakes. */
+static uint64_t next_wake_in(const wafer_fabric *f) {
   uint64_t first = FABRIC_NEVER;
   for (uint32_t i = 0; i < FABRIC_WHEEL; i++) {
     const fabric_bucket *bucket = &f->wheel[(f->now + i) % FABRIC_WHEEL];
@@ -88,6 +102,43 @@ static void shuffle(wafer_fabric *f, uint32_t *list, uint32_t count) {
   }
 }
 
+void fabric_pass_mark(wafer_fabric *f, uint32_t router, int32_t value) {
+  if (f->marked_count == f->marked_room) {
+    uint32_t room = f->marked_room ? 2 * f->marked_room : 64;
+    fabric_marked *more = realloc(f->marked, room * sizeof *more);
+    f->failed |= !more;
+    if (!more) return;
+    f->marked = more;
+    f->marked_room = room;
+  }
+  f->marked[f->marked_count] = (fabric_marked){router, f->marked_count, value};
+  f->marked_count++;
+}
+
+static int compare_marks(const void *left, const void *right) {
+  const fabric_marked *a = left, *b = right;
+  if (a->router != b->router) return a->router < b->router ? -1 : 1;
+  return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* Those of all strips, of each core in its own order. */
+static void tell_marks(wafer_fabric *f) {
+  uint32_t width = f->program->width;
+  for (uint32_t i = 1; i < f->strip_count; i++) {
+    wafer_fabric *s = f->strips[i];
+    for (uint32_t k = 0; k < s->marked_count; k++)
+      fabric_pass_mark(f, s->marked[k].router, s->marked[k].value);
+    s->marked_count = 0;
+  }
+  if (f->marked_count > 1) qsort(f->marked, f->marked_count, sizeof *f->marked, compare_marks);
+  for (uint32_t i = 0; i < f->marked_count; i++) {
+    const fabric_marked *m = &f->marked[i];
+    f->mark(f->mark_user, m->router % width, m->router / width, fabric_since_open(f, f->now),
+            m->value);
+  }
+  f->marked_count = 0;
+}
+
 /* Ahead of their turn: cores, then their first microthreads, then the memory that those use. */
 static void fetch_cores(const wafer_fabric *f, uint32_t i) {
   if (i + 3 * AHEAD < f->awake_count) {
@@ -108,7 +159,9 @@ static void fetch_cores(const wafer_fabric *f, uint32_t i) {
   if (i + AHEAD < f->awake_count) core_fetch(f, f->awake[i + AHEAD]);
 }
 
+/* Who has trapped is not visited again: all ends with this cycle. */
 static wafer_status visit_cores(wafer_fabric *f) {
+  wafer_status status = WAFER_OK;
   collect_awake(f);
   shuffle(f, f->awake, f->awake_count);
   uint32_t kept = 0;
@@ -116,7 +169,10 @@ static wafer_status visit_cores(wafer_fabric *f) {
     if (f->core_count > NEAR) fetch_cores(f, i);
     uint32_t at = f->awake[i];
     uint64_t next;
-    WAFER_TRY(core_visit(f, at, &next));
+    wafer_status one = core_visit(f, at, &next);
+    if (one != WAFER_OK) status = one;
+    if (f->deferred) fabric_put(f, &f->later, at);
+    f->deferred = false;
     if (next == f->now + 1) {
       f->awake[kept++] = at;
       continue;
@@ -125,36 +181,82 @@ static wafer_status visit_cores(wafer_fabric *f) {
     if (next != FABRIC_NEVER) wake_at(f, at, next);
   }
   f->awake_count = kept;
-  return WAFER_OK;
+  return status;
 }
 
-static wafer_status cycle(wafer_fabric *f) {
-  f->moved = false;
-  if (f->faults && f->now >= f->fault_due) WAFER_TRY(fabric_faults_strike(f));
-  if (f->edges_left) fabric_edge_cycle(f);
-  WAFER_TRY(visit_cores(f));
+wafer_status fabric_step(wafer_fabric *f) {
+  wafer_status status = visit_cores(f);
   fabric_bucket *links = &f->turns[f->now % f->turn_count];
   shuffle(f, links->at, links->count);
   fabric_bucket *bucket = &f->bucket_of[f->now % FABRIC_BUCKETS];
   shuffle(f, bucket->at, bucket->count);
-  return fabric_route(f);
+  wafer_status routed = fabric_route(f);
+  return status != WAFER_OK ? status : routed;
+}
+
+wafer_status fabric_step_rest(wafer_fabric *f) {
+  wafer_status status = WAFER_OK;
+  fabric_tell_of_pops(f);
+  for (uint32_t i = 0; i < f->later.count; i++) {
+    uint64_t next = FABRIC_NEVER;
+    wafer_status one = core_visit_sends(f, f->later.at[i], &next);
+    if (one != WAFER_OK) status = one;
+    if (next != FABRIC_NEVER) wake_at(f, f->later.at[i], next);
+  }
+  f->later.count = 0;
+  wafer_status routed = fabric_route(f);
+  return status != WAFER_OK ? status : routed;
+}
+
+static wafer_status cycle(wafer_fabric *f) {
+  f->moved = false;
+  for (uint32_t i = 1; i < f->strip_count; i++) f->strips[i]->now = f->now;
+  if (f->faults && f->now >= f->fault_due) WAFER_TRY(fabric_faults_strike(f));
+  if (f->edges_left) fabric_edge_cycle(f);
+  WAFER_TRY(f->strip_count > 1 ? fabric_strips_cycle(f) : fabric_step(f));
+  if (f->mark) tell_marks(f);
+  return f->failed ? wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_NO_MEMORY,
+                                "what there is to do in a cycle does not fit the host")
+                   : WAFER_OK;
+}
+
+/* Is anything to be done in the present cycle? */
+static bool rests(const wafer_fabric *f) {
+  bool rest = true;
+  for (uint32_t i = 0; i < f->strip_count && rest; i++)
+    rest = !f->strips[i]->awake_count && fabric_rests(f->strips[i]);
+  return rest;
+}
+
+static uint64_t next_wake(const wafer_fabric *f) {
+  uint64_t first = FABRIC_NEVER;
+  for (uint32_t i = 0; i < f->strip_count; i++) {
+    f->strips[i]->now = f->now;
+    uint64_t next = next_wake_in(f->strips[i]);
+    if (next < first) first = next;
+  }
+  return first;
+}
+
+/* Before stamps come round. */
+static void begin_era(wafer_fabric *f) {
+  f->era = f->now >> (FABRIC_STAMP_BITS - 2);
+  for (uint32_t i = 0; i < f->strip_count; i++) f->strips[i]->now = f->now;
+  for (uint32_t at = 0; at < f->core_count; at++) core_catch_up(f, at);
+  fabric_refresh(f);
 }
 
 static wafer_status loop(wafer_fabric *f) {
   for (;; f->now++) {
     bool edge = f->edges_left && f->moved;
-    if (!f->awake_count && !edge && f->now && fabric_rests(f)) {
+    if (!edge && f->now && rests(f)) {
       uint64_t next = next_wake(f);
       if (next == FABRIC_NEVER && fabric_end_fans(f)) next = next_wake(f);
       if (next == FABRIC_NEVER && core_end_patience(f)) next = next_wake(f);
       if (next == FABRIC_NEVER) return fabric_settle(f);
       f->now = next;
     }
-    if (f->now >> (FABRIC_STAMP_BITS - 2) != f->era) {
-      f->era = f->now >> (FABRIC_STAMP_BITS - 2);
-      for (uint32_t at = 0; at < f->core_count; at++) core_catch_up(f, at);
-      fabric_refresh(f);
-    }
+    if (f->now >> (FABRIC_STAMP_BITS - 2) != f->era) begin_era(f);
     WAFER_TRY(cycle(f));
     if (f->now % 65536 == 0 && wafer_cancelled(f->diag))
       return wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_USAGE, "cancelled");
@@ -169,8 +271,11 @@ wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
   f->ran = true;
   WAFER_TRY(fabric_edge_begin(f));
   WAFER_TRY(fabric_load_begin(f));
+  WAFER_TRY(fabric_strips_begin(f));
   for (uint32_t at = 0; at < f->core_count; at++) fabric_wake(f, at, 0);
   wafer_status status = loop(f);
+  fabric_strips_end(f);
+  if (status == WAFER_TRAP) fabric_tell_trap(f);
   if (status != WAFER_OK) wafer_fabric_note_faults(f);
   WAFER_TRY(status);
   f->stats.cycles = f->edge_finish;

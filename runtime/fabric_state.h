@@ -5,8 +5,10 @@
 #define RUNTIME_FABRIC_STATE_H
 
 #include "fabric_parts.h"
+#include "threads.h"
 
 #define FABRIC_WHEEL 1024 /* buckets; a power of two */
+#define FABRIC_STRIPS 16
 
 struct wafer_fabric {
   const wafer_diag *diag;
@@ -76,6 +78,20 @@ struct wafer_fabric {
   bool failed; /* no memory for a bucket */
   bool ends;   /* nothing is under way: nobody waits patiently any more */
   uint64_t shuffle;
+  fabric_caught *caught;
+  fabric_marked *marked;
+  uint32_t marked_count, marked_room;
+
+  /* Strips, this one and all; one is the whole fabric (fabric_strips.c). */
+  thread_pool *workers; /* NULL: one thread */
+  uint32_t strip, strip_count, asked_strips;
+  wafer_fabric *strips[FABRIC_STRIPS];
+  fabric_bucket later;  /* cores whose visit goes on when the strips are done */
+  fabric_bucket popped; /* queues whose pop is news to another strip */
+  bool aside;           /* other strips are at work, too: hands off what is theirs */
+  bool deferred;        /* the visit would have touched that */
+  wafer_status status;  /* of the strip's part of the cycle */
+
   wafer_fabric_stats stats;
 };
 
@@ -84,8 +100,15 @@ static inline uint64_t fabric_since_open(const wafer_fabric *f, uint64_t cycle) 
   return cycle > f->opens ? cycle - f->opens : 0;
 }
 
+/* The trap of a cycle is told when the cycle is over: of several, that of the first router. */
 wafer_status fabric_trap(const wafer_fabric *f, uint32_t router, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+wafer_status fabric_tell_trap(const wafer_fabric *f);
+
+/* The strip's own lists. */
+static inline wafer_fabric *fabric_home(wafer_fabric *f, uint32_t strip) {
+  return strip == f->strip ? f : f->strips[strip];
+}
 
 /* ---- queues (router.c) ---- */
 
@@ -125,6 +148,8 @@ static inline uint32_t fabric_room_in(const wafer_fabric *f, const fabric_node *
 /* Room was asked for; the entry may leave `delay` cycles from now. */
 void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control, uint32_t delay);
 void fabric_pop(wafer_fabric *f, fabric_node *q);
+/* What was kept from other strips while they were at work. */
+void fabric_tell_of_pops(wafer_fabric *f);
 /* The front of a queue vanishes, between cycles. */
 void fabric_lose(wafer_fabric *f, uint32_t node);
 /* One more in the bucket. */
@@ -142,7 +167,9 @@ void fabric_refresh(wafer_fabric *f);
 wafer_status fabric_route(wafer_fabric *f);
 
 /* The filter's next wavelet: is it skipped? And: it has passed. */
-bool fabric_skips(const fabric_filter *filter);
+static inline bool fabric_skips(const fabric_filter *filter) {
+  return filter->at % 2 == 0 || filter->at == filter->rule->run_count;
+}
 void fabric_filter_step(fabric_filter *filter);
 void fabric_filter_start(fabric_filter *filter, const wafer_filter *rule);
 /* The router beyond a port; FABRIC_NONE outside the fabric. */
@@ -158,6 +185,8 @@ void fabric_edge_free(wafer_fabric *f);
 void core_fetch(const wafer_fabric *f, uint32_t core);
 /* What one visit did: the cycle of the next, FABRIC_NEVER: when a queue changes. */
 wafer_status core_visit(wafer_fabric *f, uint32_t core, uint64_t *next);
+/* The second half of a visit, which goes on here when it was deferred: what is sent. */
+wafer_status core_visit_sends(wafer_fabric *f, uint32_t core, uint64_t *next);
 /* Sets up a vector instruction on its microthread, which is free (core_vector.c). */
 wafer_status core_issue(wafer_fabric *f, uint32_t core, const wafer_instruction *code);
 /* One step of a microthread, when all that it needs is there; else `*next` comes down to when it
@@ -241,6 +270,34 @@ bool fabric_end_fans(wafer_fabric *f);
 
 /* There is news for the core: it is visited at `cycle`, or earlier. */
 void fabric_wake(wafer_fabric *f, uint32_t core, uint64_t cycle);
+/* A cycle of the cores and routers of a strip; with others aside, without what touches those. */
+wafer_status fabric_step(wafer_fabric *f);
+/* What that left. */
+wafer_status fabric_step_rest(wafer_fabric *f);
+
+/* Told when the cycle is over, in the order of routers. */
+void fabric_pass_mark(wafer_fabric *f, uint32_t router, int32_t value);
+
+/* ---- strips (fabric_strips.c) ---- */
+
+/* Cuts the fabric for its threads: queues and cores know their strips. */
+wafer_status fabric_cut(wafer_fabric *f);
+/* Which queues and links have to do with two strips, when all routes are there. */
+void fabric_find_border(wafer_fabric *f);
+/* Around a run: lists for each strip; their counts together. */
+wafer_status fabric_strips_begin(wafer_fabric *f);
+void fabric_strips_end(wafer_fabric *f);
+void fabric_strips_free(wafer_fabric *f);
+/* A strip's own. */
+void fabric_free_lists(wafer_fabric *f);
+/* A cycle of all strips, side by side where there is enough to do. */
+wafer_status fabric_strips_cycle(wafer_fabric *f);
+/* Is the queue another strip's, at work at the same time? Then the visit is deferred. */
+static inline bool fabric_is_aside(wafer_fabric *f, uint32_t node) {
+  bool aside = f->aside && f->nodes[node].strip != f->strip;
+  f->deferred |= aside;
+  return aside;
+}
 
 /* ---- faults (fault.c) ---- */
 

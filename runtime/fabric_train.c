@@ -63,6 +63,7 @@ static bool add_stage(wafer_fabric *f, stage one) {
 /* The train enters a queue: at rest, and long enough where routers empty it. */
 static bool enter(wafer_fabric *f, uint32_t node, uint32_t at, uint32_t delay, uint16_t hops) {
   const fabric_node *q = &f->nodes[node];
+  if (fabric_is_aside(f, node)) return false;
   if (q->to_core) core_catch_up(f, f->sites[node].core);
   if (fabric_fan_holds(f, node)) return false;
   if (q->count || q->filtered || q->switched || q->by_switch || q->at_edge) return false;

@@ -165,7 +165,7 @@ static inline service next_of(wafer_fabric *f, uint32_t at, uint32_t turn) {
   const fabric_link *link = &f->links[at];
   uint64_t *mask = router_mask_of(f, at, turn);
   service s = {.link = at, .rank = FABRIC_RANKS};
-  if (link->more != FABRIC_NONE) return s;
+  if (link->more != FABRIC_NONE || (link->border && f->aside)) return s;
   s.rank = pick(*mask, link->last);
   s.node = f->candidates[link->first + s.rank].node;
   s.others = *mask & ~(1ull << s.rank);
@@ -174,10 +174,11 @@ static inline service next_of(wafer_fabric *f, uint32_t at, uint32_t turn) {
 }
 
 /* Links side by side: first who is the next of each, then where it would go, so that queues come
- * into the cache. */
+ * into the cache. Those of the border stay while other strips are at work. */
 static void serve_all(wafer_fabric *f, uint32_t turn) {
   fabric_bucket *links = &f->turns[turn];
   service services[BATCH];
+  uint32_t kept = 0;
   for (uint32_t first = 0; first < links->count; first += BATCH) {
     uint32_t here = links->count - first < BATCH ? links->count - first : BATCH;
     for (uint32_t i = 0; i < here; i++) {
@@ -191,17 +192,17 @@ static void serve_all(wafer_fabric *f, uint32_t turn) {
     for (uint32_t i = 0; i < here; i++)
       if (services[i].rank < FABRIC_RANKS)
         serve(f, &services[i], turn);
+      else if (f->aside && f->links[services[i].link].border)
+        links->at[kept++] = services[i].link;
       else
         serve_many(f, services[i].link, turn);
   }
-  links->count = 0;
+  links->count = kept;
 }
 
 wafer_status fabric_route(wafer_fabric *f) {
-  WAFER_TRY(router_collect(f, &f->bucket_of[f->now % FABRIC_BUCKETS]));
+  wafer_status status = router_collect(f, &f->bucket_of[f->now % FABRIC_BUCKETS]);
   serve_all(f, router_turn_of(f, f->now));
-  if (f->turning_count) router_turn_switches(f);
-  return f->failed ? wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_NO_MEMORY,
-                                "the queues to look at do not fit the host")
-                   : WAFER_OK;
+  if (f->turning_count && !f->aside) router_turn_switches(f);
+  return status;
 }

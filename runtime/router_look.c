@@ -87,6 +87,8 @@ void router_turn_switches(wafer_fabric *f) {
 }
 
 wafer_status router_collect(wafer_fabric *f, fabric_bucket *bucket) {
+  wafer_status status = WAFER_OK;
+  uint32_t kept = 0;
   for (uint32_t i = 0; i < bucket->count; i++) {
     uint32_t asked = bucket->at[i],
              next = bucket->at[i + ROUTER_AHEAD < bucket->count ? i + ROUTER_AHEAD : i];
@@ -97,9 +99,14 @@ wafer_status router_collect(wafer_fabric *f, fabric_bucket *bucket) {
     }
     fabric_node *q = &f->nodes[asked & ~FABRIC_LOOK];
     if (q->armed != f->now % FABRIC_BUCKETS + 1) continue; /* looked at before */
+    if (f->aside && q->border) {
+      bucket->at[kept++] = asked;
+      continue;
+    }
     q->armed = 0;
-    WAFER_TRY(look(f, asked & ~FABRIC_LOOK, q));
+    wafer_status one = look(f, asked & ~FABRIC_LOOK, q);
+    if (one != WAFER_OK) status = one;
   }
-  bucket->count = 0;
-  return WAFER_OK;
+  bucket->count = kept;
+  return status;
 }

@@ -1,10 +1,6 @@
 /* Wavelets into queues and out of them; at once through all those whose core does not want them. */
 #include "router.h"
 
-bool fabric_skips(const fabric_filter *filter) {
-  return filter->at % 2 == 0 || filter->at == filter->rule->run_count;
-}
-
 /* On to a run that is not empty. */
 static void next_run(fabric_filter *filter) {
   const wafer_filter *rule = filter->rule;
@@ -26,6 +22,7 @@ void fabric_filter_step(fabric_filter *filter) {
 
 static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t delay) {
   fabric_node *q = &f->nodes[node];
+  f = fabric_home(f, q->strip);
   if (q->fans_out && fabric_fan_out(f, node, entry.word, delay)) return;
   uint32_t at = q->head + q->count++;
   if (at >= q->capacity) at -= q->capacity;
@@ -94,16 +91,33 @@ void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control
   router_send_on(f, node, (fabric_entry){.word = word, .control = control & 3}, delay + site->late);
 }
 
+/* The queue that writes into q. */
+static fabric_node *before(const wafer_fabric *f, const fabric_node *q) {
+  const fabric_switch *s = q->by_switch ? &f->switches[q->from] : NULL;
+  return &f->nodes[s ? s->nodes[s->position] : q->from];
+}
+
 void router_tell_of_pop(wafer_fabric *f, uint32_t node, fabric_node *q) {
   f->moved |= q->outer;
   if (!q->awaited) return;
   q->awaited = false;
   if (q->outer) {
     if (q->from_core) fabric_wake(f, f->sites[node].writer, f->now + q->credit);
-    return;
+  } else if (f->aside && q->crossed) {
+    f->failed |= !fabric_put(f, &f->popped, node);
+  } else {
+    fabric_node *waits = before(f, q);
+    router_ask(fabric_home(f, waits->strip), waits, q->credit);
   }
-  const fabric_switch *s = q->by_switch ? &f->switches[q->from] : NULL;
-  router_ask(f, &f->nodes[s ? s->nodes[s->position] : q->from], q->credit);
+}
+
+void fabric_tell_of_pops(wafer_fabric *f) {
+  for (uint32_t i = 0; i < f->popped.count; i++) {
+    const fabric_node *q = &f->nodes[f->popped.at[i]];
+    fabric_node *waits = before(f, q);
+    router_ask(fabric_home(f, waits->strip), waits, q->credit);
+  }
+  f->popped.count = 0;
 }
 
 void fabric_pop(wafer_fabric *f, fabric_node *q) {
@@ -112,6 +126,7 @@ void fabric_pop(wafer_fabric *f, fabric_node *q) {
 
 void fabric_lose(wafer_fabric *f, uint32_t node) {
   fabric_node *q = &f->nodes[node];
+  f = fabric_home(f, q->strip);
   q->pending = router_all_outs(q);
   fabric_pop(f, q);
   if (!q->count || q->to_core) return;

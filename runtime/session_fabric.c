@@ -152,7 +152,7 @@ static bool has_phase(const wafer_function *f, uint32_t phase) {
   return false;
 }
 
-static wafer_status prepare(session_fabric *s) {
+static wafer_status prepare(session_fabric *s, const wafer_fabric_options *options) {
   const wafer_plan *plan = s->plan;
   WAFER_TRY(wafer_plan_check(s->diag, plan->model, plan));
   if (!plan->launch_count) {
@@ -175,7 +175,7 @@ static wafer_status prepare(session_fabric *s) {
                                .phase_cycles = s->phase_cycles,
                                .stream_busy = s->stream_busy,
                                .instruction_set = vmath_instruction_set()};
-  return wafer_fabric_create(s->diag, plan->machine, s->launches[0].program, &s->fabric);
+  return wafer_fabric_create(s->diag, plan->machine, s->launches[0].program, options, &s->fabric);
 }
 
 wafer_status session_fabric_create(const wafer_plan *plan, uint32_t function,
@@ -189,7 +189,8 @@ wafer_status session_fabric_create(const wafer_plan *plan, uint32_t function,
   s->diag = diag;
   s->function = &plan->functions[function];
   s->kernels = options ? options->kernels : NULL;
-  wafer_status status = prepare(s);
+  const wafer_fabric_options fabric = {.threads = options ? options->threads : 0};
+  wafer_status status = prepare(s, &fabric);
   if (status == WAFER_OK && options && options->watch)
     status = session_fabric_watch_begin(s, options->watch);
   if (status == WAFER_OK && options && options->load) status = session_fabric_load_begin(s);

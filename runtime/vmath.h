@@ -15,8 +15,9 @@
 #define VMATH_UNARY_MAP(X)                                                                         \
   X(exp)                                                                                           \
   X(log)                                                                                           \
-  X(tanh) X(erf) X(sigmoid) X(softplus) X(reciprocal) X(sqrt) X(sin) X(cos) X(tan) X(asin) X(acos) \
-      X(atan) X(sinh) X(cosh) X(asinh) X(acosh) X(atanh)
+  X(tanh)                                                                                          \
+  X(erf) X(sigmoid) X(softplus) X(reciprocal) X(sqrt) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) \
+      X(sinh) X(cosh) X(asinh) X(acosh) X(atanh)
 
 #define X(name)                                                                                    \
   void vmath_##name(float *out, const float *in, size_t n);                                        \
@@ -29,7 +30,7 @@ void vmath_pow(float *out, const float *base, const float *exponent, size_t n);
 /* One build runs well everywhere: the loops exist for AVX-512, AVX2 and the base set, and the
  * loader picks. Sanitizers cannot run in the loader, so they get the base set alone. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
-    !defined(__SANITIZE_ADDRESS__)
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define VMATH_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define VMATH_CLONES

@@ -34,6 +34,7 @@ static const char usage_tail[] =
     "  --load-descriptors    of vector: descriptors are not yet in registers\n"
     "  --load L --cycles N   of random: wavelets per sender and cycle (0.1), cycles (100000)\n"
     "  --single              every wavelet by itself, no trains: as many cycles, slower\n"
+    "  --threads N           of the host (all); the result does not depend on it\n"
     "  --seed N              of the inputs (0)\n"
     "  --fault F             in a second run; may be given again. drop@X,Y,CYCLE: a wavelet at a "
     "router is lost;\n"
@@ -122,6 +123,7 @@ static bool take(arguments *a, int c, const char *value) {
   case 'l': return cli_parse_f64("fabric", "--load", value, &o->load);
   case 'n': return cli_parse_u64("fabric", "--cycles", value, 1, 1u << 30, &o->cycles);
   case 'S': o->single = true; return true;
+  case 'T': return parse_u32("--threads", value, 1, 1024, &o->threads);
   case 's': return cli_parse_u64("fabric", "--seed", value, 0, UINT64_MAX, &o->seed);
   case 'f': return parse_fault(value, a);
   case 'j': a->json = value; return true;
@@ -148,6 +150,7 @@ static const struct option long_options[] = {{"machine", required_argument, NULL
                                              {"load", required_argument, NULL, 'l'},
                                              {"cycles", required_argument, NULL, 'n'},
                                              {"single", no_argument, NULL, 'S'},
+                                             {"threads", required_argument, NULL, 'T'},
                                              {"seed", required_argument, NULL, 's'},
                                              {"fault", required_argument, NULL, 'f'},
                                              {"json", required_argument, NULL, 'j'},

@@ -189,17 +189,23 @@ typedef struct wafer_fabric_stats {
   uint64_t core_cycles; /* in which a core computed, controlled or sent, over all cores */
 } wafer_fabric_stats;
 
-/* Borrows machine and program. BAD_INPUT: a route or a program that no core could have; NO_FIT:
- * code or queues beyond the machine's. */
+typedef struct wafer_fabric_options {
+  uint32_t threads; /* of the host; 0: as many as it has. Nothing but time depends on it. */
+  /* Every wavelet by itself at every router, instead of rows of queues and trains of words at once:
+   * the same results, cycle for cycle, for comparison. */
+  bool single;
+  uint32_t strips; /* for tests: the wafer is cut into so many parts, which changes nothing */
+} wafer_fabric_options;
+
+/* Borrows machine and program; options NULL: one thread. BAD_INPUT: a route or a program that no
+ * core could have; NO_FIT: code or queues beyond the machine's. */
 wafer_status wafer_fabric_create(const wafer_diag *diag, const wafer_machine *machine,
-                                 const wafer_fabric_program *program, wafer_fabric **out);
+                                 const wafer_fabric_program *program,
+                                 const wafer_fabric_options *options, wafer_fabric **out);
 void wafer_fabric_destroy(wafer_fabric *fabric);
 /* New programs, routes and filters on a fabric of the same size; memories stay as they are, with
  * what has been written; feeds, drains and rates go. The fabric may run again, from cycle 0. */
 wafer_status wafer_fabric_reprogram(wafer_fabric *fabric, const wafer_fabric_program *program);
-/* Every wavelet by itself at every router, instead of rows of queues and trains of words at once:
- * the same results, cycle for cycle, for comparison. Right after create or reprogram. */
-wafer_status wafer_fabric_single(wafer_fabric *fabric, bool single);
 /* Memory and registers from outside, before and after a run. False: beyond the memory of the core
  * or of the host, or, for read, not written by anyone. Registers are those of a core that has a
  * program. */
@@ -235,7 +241,7 @@ void wafer_fabric_count(wafer_fabric *fabric, bool count);
  * per link (WAFER_LINKS of each router in turn) the wavelets that left over it, in all as many as
  * the hops; nothing where they were not counted. Either may be NULL. */
 void wafer_fabric_load(const wafer_fabric *fabric, uint64_t *core_cycles, uint64_t *wavelets);
-/* Called at every `mark`; NULL: nobody. */
+/* Called at every `mark`, those of a cycle in the order of routers; NULL: nobody. */
 typedef void wafer_mark(void *user, uint32_t x, uint32_t y, uint64_t cycle, int32_t value);
 void wafer_fabric_observe(wafer_fabric *fabric, wafer_mark *mark, void *user);
 /* From the start tasks until nothing moves. Once per program. */

@@ -92,7 +92,7 @@ bool scene_load(scene *s) {
   if (fragment_link_program(&s->diag, s->arena, &s->machine, &link, &s->program) != WAFER_OK)
     return false;
   if (s->times > 1) repeat(s, s->times);
-  return wafer_fabric_create(&s->diag, &s->machine, &s->program, &s->fabric) == WAFER_OK;
+  return wafer_fabric_create(&s->diag, &s->machine, &s->program, NULL, &s->fabric) == WAFER_OK;
 }
 
 uint64_t scene_element(int64_t index) {

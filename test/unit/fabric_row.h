@@ -84,7 +84,7 @@ static inline fixture *lay(uint32_t cores, const wafer_instruction *const *code,
 }
 
 static inline void create(fixture *f) {
-  wafer_fabric_create(&f->diag, f->machine, &f->program, &f->fabric);
+  wafer_fabric_create(&f->diag, f->machine, &f->program, NULL, &f->fabric);
 }
 
 static inline void finish(fixture *f) {

@@ -31,7 +31,7 @@ static fixture *start(const wafer_fabric_program *program) {
   f = (fixture){.arena = wafer_arena_create()};
   f.diag = caught_diag(&f.caught);
   CU_ASSERT_FATAL(wafer_machine_open(NULL, f.arena, "wse2", &f.machine) == WAFER_OK);
-  wafer_fabric_create(&f.diag, f.machine, program, &f.fabric);
+  wafer_fabric_create(&f.diag, f.machine, program, NULL, &f.fabric);
   return &f;
 }
 
@@ -192,7 +192,7 @@ static void memory_keeps_what_is_written(void) {
   const wafer_machine *machine;
   wafer_fabric *f;
   CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &machine) == WAFER_OK);
-  CU_ASSERT_FATAL(wafer_fabric_create(NULL, machine, &p, &f) == WAFER_OK);
+  CU_ASSERT_FATAL(wafer_fabric_create(NULL, machine, &p, NULL, &f) == WAFER_OK);
   unsigned char byte;
   CU_ASSERT(!wafer_fabric_read(f, 1, 1, 0, &byte, 1));
   for (size_t i = 0; i < WAFER_COUNT(at); i++) {

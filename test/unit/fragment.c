@@ -61,7 +61,7 @@ static void test_relay(void) {
   CU_ASSERT_EQUAL(program.program_count, 4);
   CU_ASSERT_EQUAL(program.core[4], WAFER_NO_PROGRAM);
   CU_ASSERT(program.routes[1].color != program.routes[2].color); /* both at core 1 */
-  CU_ASSERT_FATAL(wafer_fabric_create(&diag, wse2, &program, &fabric) == WAFER_OK);
+  CU_ASSERT_FATAL(wafer_fabric_create(&diag, wse2, &program, NULL, &fabric) == WAFER_OK);
   float words[WORDS] = {1, 2, 3, 4}, got[WORDS] = {0};
   wafer_fabric_write(fabric, 0, 0, 0, words, sizeof words);
   marks m = {.count = 0};

@@ -268,7 +268,7 @@ static wafer_status execute(bench *t) {
   wafer_fabric_program linked;
   wafer_fabric_stats stats;
   WAFER_TRY(make_program(t, &code, &linked));
-  WAFER_TRY(wafer_fabric_create(&t->diag, t->machine, &linked, &t->fabric));
+  WAFER_TRY(wafer_fabric_create(&t->diag, t->machine, &linked, NULL, &t->fabric));
   for (uint32_t v = 0; v < body->input_count; v++) put_input(t, v);
   for (uint32_t i = 0; i < code.data_count; i++) {
     source from = {code.data[i].elements, code.data[i].at->dtype};
