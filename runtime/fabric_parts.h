@@ -265,6 +265,12 @@ typedef struct fabric_caught {
   char text[512];
 } fabric_caught;
 
+/* What strips did on one thread, and on several. */
+typedef struct fabric_pace {
+  uint32_t cycles;
+  double visits[2], seconds[2];
+} fabric_pace;
+
 /* What a core passed in this cycle, in the order of visits. */
 typedef struct fabric_marked {
   uint32_t router, order;

@@ -91,6 +91,7 @@ struct wafer_fabric {
   bool aside;           /* other strips are at work, too: hands off what is theirs */
   bool deferred;        /* the visit would have touched that */
   wafer_status status;  /* of the strip's part of the cycle */
+  fabric_pace pace;
 
   wafer_fabric_stats stats;
 };

@@ -12,12 +12,15 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "fabric_state.h"
 
 #define OF_A_THREAD 2    /* strips: what is busy moves over the wafer */
 #define LEAST_QUEUES 128 /* of a strip */
 #define LEAST_VISITS 64  /* of a cycle that is worth several threads */
+#define TRIAL 32         /* cycles in which it is seen whether threads pay */
+#define TRIALS 16        /* two of so many are trials */
 
 /* ---- cutting ---- */
 
@@ -194,6 +197,44 @@ static void step(void *self, uint32_t tile, uint32_t thread) {
   s->status = fabric_step(s);
 }
 
+static double seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Do threads pay? Where others use the host, too, a thread waits for one that does not run: so now
+ * and then both ways are tried. */
+static bool together(fabric_pace *p) {
+  uint32_t trial = p->cycles / TRIAL % TRIALS;
+  if (p->cycles++ % (TRIAL * TRIALS) == 0) *p = (fabric_pace){.cycles = p->cycles};
+  if (trial < 2) return trial == 1;
+  return p->visits[1] / p->seconds[1] > p->visits[0] / p->seconds[0];
+}
+
+static void step_all(wafer_fabric *f, bool threads) {
+  if (threads) {
+    thread_pool_run(f->workers, f->strip_count, step, f);
+    return;
+  }
+  for (uint32_t i = 0; i < f->strip_count; i++) step(f, i, 0);
+}
+
+/* All strips, on threads where there is enough to do. */
+static void step_strips(wafer_fabric *f) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < f->strip_count; i++) count += visits(f->strips[i]);
+  if (!f->workers || f->asked_strips || count < LEAST_VISITS) {
+    step_all(f, f->workers && f->asked_strips);
+    return;
+  }
+  bool threads = together(&f->pace);
+  double start = seconds();
+  step_all(f, threads);
+  f->pace.seconds[threads] += seconds() - start;
+  f->pace.visits[threads] += count;
+}
+
 /* What all strips found out. */
 static wafer_status gather(wafer_fabric *f) {
   wafer_status status = f->status;
@@ -208,15 +249,8 @@ static wafer_status gather(wafer_fabric *f) {
 }
 
 wafer_status fabric_strips_cycle(wafer_fabric *f) {
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < f->strip_count; i++) {
-    f->strips[i]->aside = true;
-    count += visits(f->strips[i]);
-  }
-  if (f->workers && (count >= LEAST_VISITS || f->asked_strips))
-    thread_pool_run(f->workers, f->strip_count, step, f);
-  else
-    for (uint32_t i = 0; i < f->strip_count; i++) step(f, i, 0);
+  for (uint32_t i = 0; i < f->strip_count; i++) f->strips[i]->aside = true;
+  step_strips(f);
   for (uint32_t i = 0; i < f->strip_count; i++) f->strips[i]->aside = false;
   for (uint32_t i = 0; i < f->strip_count; i++) {
     wafer_status rest = fabric_step_rest(f->strips[i]);
