@@ -71,51 +71,6 @@ static bool grow(wafer_arena *arena, void *list, uint32_t count, uint32_t *room,
 
 /* ---- kinds ---- */
 
-bool spread_turn(wafer_arena *arena, const spread *s, spread *out) {
-  *out = *s;
-  out->rect = (wafer_rect){s->rect.y, s->rect.x, s->rect.height, s->rect.width};
-  for (uint32_t d = 0; d < s->rank; d++) {
-    const spread_dim *from = &s->dim[d];
-    spread_dim *to = &out->dim[d];
-    to->rows = from->cols;
-    to->cols = from->rows;
-    to->row = from->col;
-    to->col = from->row;
-    to->part = WAFER_NEW(arena, spread_part, (size_t)from->rows * from->cols);
-    if (!to->part) return false;
-    for (uint32_t r = 0; r < from->rows; r++)
-      for (uint32_t c = 0; c < from->cols; c++)
-        to->part[c * from->rows + r] = from->part[r * from->cols + c];
-  }
-  return true;
-}
-
-uint32_t *spread_kinds(wafer_arena *arena, const spread *s, bool of_rows, uint32_t *count) {
-  uint32_t n = of_rows ? s->rect.height : s->rect.width, buckets = 64;
-  while (buckets < 2 * n) buckets *= 2;
-  uint32_t *kind = WAFER_NEW(arena, uint32_t, n), *bucket = WAFER_NEW(arena, uint32_t, buckets);
-  *count = 0;
-  if (!kind || !bucket) return NULL;
-  for (uint32_t i = 0; i < n; i++) { /* buckets hold 1 + a position of each kind */
-    uint32_t key[WAFER_MAX_RANK] = {0}, other[WAFER_MAX_RANK] = {0};
-    for (uint32_t d = 0; d < s->rank; d++) key[d] = of_rows ? s->dim[d].row[i] : s->dim[d].col[i];
-    uint32_t at = (uint32_t)XXH3_64bits(key, sizeof key) & (buckets - 1);
-    for (; bucket[at]; at = (at + 1) & (buckets - 1)) {
-      uint32_t j = bucket[at] - 1;
-      for (uint32_t d = 0; d < s->rank; d++)
-        other[d] = of_rows ? s->dim[d].row[j] : s->dim[d].col[j];
-      if (memcmp(key, other, sizeof key) == 0) break;
-    }
-    if (!bucket[at]) {
-      bucket[at] = i + 1;
-      kind[i] = (*count)++;
-    } else {
-      kind[i] = kind[bucket[at] - 1];
-    }
-  }
-  return kind;
-}
-
 uint32_t pass_nearest(const uint32_t *sorted, uint32_t count, uint32_t at) {
   uint32_t low = 0, high = count;
   while (low < high) { /* the first that is not below */

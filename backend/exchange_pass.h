@@ -24,11 +24,6 @@ typedef struct pass {
 /* Adds it to the fragment; `cycles` is what it takes. False: out of memory. */
 bool pass_add(const pass *p, fragment *f, uint64_t *cycles);
 
-/* Rows for columns. False: out of memory. */
-bool spread_turn(wafer_arena *arena, const spread *s, spread *out);
-/* Kinds of columns (rows: `of_rows`) by all dims, counted from 0 in the order of appearance; NULL:
- * out of memory. */
-uint32_t *spread_kinds(wafer_arena *arena, const spread *s, bool of_rows, uint32_t *count);
 /* The one of `sorted` that is nearest to `at`, the lower one of two. */
 uint32_t pass_nearest(const uint32_t *sorted, uint32_t count, uint32_t at);
 

@@ -58,6 +58,12 @@ typedef struct spread_window {
 /* Replaces the parts of dim d, which stay as many, and packs the buffer. False: out of memory. */
 bool spread_set_window(wafer_arena *arena, spread *s, uint32_t d, const spread_window *window);
 
+/* Rows for columns. False: out of memory. */
+bool spread_turn(wafer_arena *arena, const spread *s, spread *out);
+/* Kinds of columns (rows: `of_rows`) by all dims, counted from 0 in the order of appearance; NULL:
+ * out of memory. */
+uint32_t *spread_kinds(wafer_arena *arena, const spread *s, bool of_rows, uint32_t *count);
+
 /* Dense row-major strides for the buffers' extents. */
 void spread_pack(spread *s);
 /* Bytes of a core's buffer. */
