@@ -264,6 +264,14 @@ static void join_links(builder *b) {
   }
 }
 
+/* A core's way to itself, which its program does not take. */
+static bool is_unused(const builder *b, uint32_t router, const rule *at) {
+  const wafer_route *r = &b->f->program->routes[at->route];
+  const fabric_core *core = core_at(b->f, router);
+  return r->positions == 1 && r->at[0].from == WAFER_PORT_ramp && r->at[0].to == WAFER_TO(ramp) &&
+         (!core || core_queue(core, at->color, true) == FABRIC_NONE);
+}
+
 static wafer_status join(builder *b) {
   wafer_fabric *f = b->f;
   join_links(b);
@@ -274,7 +282,7 @@ static wafer_status join(builder *b) {
       if (binding->output) core->queue[i] = queue_at(b, router, binding->color, WAFER_PORT_ramp);
     }
     for (uint32_t i = b->first_rule[router]; i < b->first_rule[router + 1]; i++)
-      WAFER_TRY(join_rule(b, router, &b->rules[i]));
+      if (!is_unused(b, router, &b->rules[i])) WAFER_TRY(join_rule(b, router, &b->rules[i]));
   }
   return WAFER_OK;
 }

@@ -127,6 +127,13 @@ for mode in streaming pipelined; do
   done
 done
 
+# Two columns of cores have no part of the 120 results, and send themselves no pairs.
+cat >wide.xml <<'XML'
+<placement version="1"><kernel name="h" x="0" y="0" width="17" height="64" rows="64 1 1" cols="1 17 1"/></placement>
+XML
+compile cores dense.onnx --machine small64 --mode pipelined --sparsity 0.9 --programs always --placement wide.xml
+gives 0 "output y: differs by" "$wafer" check cores.wplan --input x=x.npy
+
 # breaks WORDS SCRIPT: the plan after the sed script is refused
 rm -rf whole dir
 "$replan" unpack pruned.wplan whole && cp -r whole dir || fail "unpack"
