@@ -8,7 +8,7 @@
 
 #include "size_best.h"
 
-#define DEFAULT_MOVES 1000000
+#define DEFAULT_MOVES 2000000
 #define TRIES 4 /* each with more room for buffers, or in more haste */
 #define MOST_REPLICAS 64u
 

@@ -33,7 +33,7 @@ static const char usage[] =
     "      --placer shelf|best  how a pipeline is laid out: shelves, or a search that is never\n"
     "                           worse (shelf)\n"
     "      --objective O        what best looks for: throughput, latency or wire (throughput)\n"
-    "      --place-moves N      length of the search; the same plan on every host (1000000)\n"
+    "      --place-moves N      length of the search; the same plan on every host (2000000)\n"
     "      --place-seconds S    stop the search after so long instead\n"
     "      --seed N             another seed, another layout (0)\n"
     "      --pin KERNEL=X,Y,W,H this kernel, by its name or an ONNX node of it, on these cores; "
