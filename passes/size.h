@@ -119,6 +119,9 @@ uint64_t size_weight_cycles(const wafer_machine *machine, const wafer_kernel_bod
 bool size_whole_wafer(const wafer_machine *machine, wafer_rect *out); /* false: out of memory */
 /* The body with other depths. */
 wafer_kernel_body size_with_depths(const wafer_kernel_body *body, const uint32_t *depths);
+wafer_split size_uncut(void);
+/* The dim of an input, or behind them of an output, that the loop cuts; WAFER_MAX_RANK: none. */
+uint32_t size_dim_of(const wafer_kernel_body *body, uint32_t place, uint32_t loop);
 /* Whether loops can be cut so. */
 bool size_is_possible(const wafer_loops *loops, const wafer_split *split);
 /* Fills in a refusal for want of bytes: `asked` per core at the least, owners in the sentence. */

@@ -191,3 +191,20 @@ bool size_is_possible(const wafer_loops *loops, const wafer_split *split) {
   }
   return true;
 }
+
+wafer_split size_uncut(void) {
+  wafer_split split;
+  for (uint32_t i = 0; i < WAFER_MAX_LOOPS; i++) split.rows[i] = split.cols[i] = 1;
+  return split;
+}
+
+uint32_t size_dim_of(const wafer_kernel_body *body, uint32_t place, uint32_t loop) {
+  wafer_split split = size_uncut();
+  split.rows[loop] = 2;
+  wafer_layout layout = place < body->input_count
+                            ? wafer_kernel_input_layout(body, &split, place)
+                            : wafer_kernel_output_layout(body, &split, place - body->input_count);
+  for (uint32_t d = 0; d < layout.rank; d++)
+    if (layout.rows[d] > 1) return d;
+  return WAFER_MAX_RANK;
+}

@@ -310,7 +310,7 @@ static bool choose_at(meet *m, uint64_t price, uint32_t shelves) {
   m->height = usable.height / shelves;
   for (int r = 0; r < ROUNDS && least_sum(m); r++) continue;
   for (int r = 0; r < ROUNDS && improve(m); r++) continue;
-  return columns(m) <= (uint64_t)shelves * usable.width && longest_turn(m) < TOO_HIGH;
+  return columns(m) <= (uint64_t)shelves * usable.width;
 }
 
 /* At the least price at which that is so; false: there is none. */

@@ -110,31 +110,16 @@ typedef struct likes {
   uint32_t seen_count;
 } likes;
 
-static wafer_split uncut(void) {
-  wafer_split split;
-  for (uint32_t i = 0; i < WAFER_MAX_LOOPS; i++) split.rows[i] = split.cols[i] = 1;
-  return split;
-}
-
 static void find_dims(likes *l, uint32_t place) {
   const wafer_kernel_body *body = &l->m->kernels[l->kernel].body;
-  for (uint32_t loop = 0; loop < WAFER_MAX_LOOPS; loop++) {
-    wafer_split split = uncut();
-    split.rows[loop] = 2;
-    wafer_layout layout = place < body->input_count
-                              ? wafer_kernel_input_layout(body, &split, place)
-                              : wafer_kernel_output_layout(body, &split, place - body->input_count);
-    l->dim[loop] = WAFER_MAX_RANK;
-    for (uint32_t d = layout.rank; d-- > 0;)
-      if (layout.rows[d] > 1) l->dim[loop] = d;
-  }
+  for (uint32_t i = 0; i < WAFER_MAX_LOOPS; i++) l->dim[i] = size_dim_of(body, place, i);
 }
 
 /* Whether rows can be cut so that the value's dims are as in `want`. */
 static bool rows_like(const likes *l, const wafer_layout *want, uint32_t height,
                       wafer_split *split) {
   bool taken[WAFER_MAX_RANK + 1] = {false};
-  *split = uncut();
+  *split = size_uncut();
   for (uint32_t i = 0; i < l->loops.count; i++) {
     uint32_t d = l->dim[i];
     if (!l->loops.divisible[i] || d >= want->rank || taken[d]) continue;

@@ -106,17 +106,6 @@ static wafer_status add_curve(const layouts *l, uint32_t k, options *set,
 
 /* ---- Splits that take an input as it lies ---- */
 
-/* The dim of input `input` that loop `loop` cuts; WAFER_MAX_RANK: none. */
-static uint32_t dim_of(const wafer_kernel_body *body, uint32_t input, uint32_t loop) {
-  wafer_split split;
-  for (uint32_t i = 0; i < WAFER_MAX_LOOPS; i++) split.rows[i] = split.cols[i] = 1;
-  split.rows[loop] = 2;
-  wafer_layout layout = wafer_kernel_input_layout(body, &split, input);
-  for (uint32_t d = 0; d < layout.rank; d++)
-    if (layout.rows[d] > 1) return d;
-  return WAFER_MAX_RANK;
-}
-
 /* Cuts loops as `want` cuts the dims of the input. What rows or columns are left over, as where the
  * value is repeated, cut a loop that the input does not have. */
 static void split_like(const wafer_loops *loops, const uint32_t *dim, const wafer_rect *rect,
@@ -176,7 +165,7 @@ static wafer_status add_likes(const layouts *l, uint32_t k, options *set) {
     if (kernel->body.input_is_weight[i] || v->producer == WAFER_NONE) continue;
     const options *from = l->options[v->producer];
     uint32_t dim[WAFER_MAX_LOOPS], out = l->bodies[v->producer].input_count + v->output;
-    for (uint32_t d = 0; d < WAFER_MAX_LOOPS; d++) dim[d] = dim_of(&l->bodies[k], i, d);
+    for (uint32_t d = 0; d < WAFER_MAX_LOOPS; d++) dim[d] = size_dim_of(&l->bodies[k], i, d);
     for (uint32_t o = 0; o < from->count && set->count < LAYOUT_MOST_OPTIONS; o++)
       WAFER_TRY(add_like(l, k, set, i, dim, from->at[o].point, &from->at[o].lie[out]));
   }

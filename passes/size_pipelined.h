@@ -50,7 +50,7 @@ wafer_status pipeline_best(pipeline *p, bool *fits);
  * and sends, one after the other) takes as long as at `places`, which are settled, and the interval
  * is no longer; `places` as they are when there are none. `t`: the interval looked for. */
 wafer_status pipeline_meet(pipeline *p, uint64_t t, shelf_place *places);
-/* The longest turn of a kernel, predicted. */
+/* The longest turn of a kernel, predicted, without what crosses the wafer's edge. */
 wafer_status pipeline_turn(const pipeline *p, const shelf_place *places, uint64_t *longest);
 /* Every kernel where a layout of this pipeline, or of an earlier sizing of it, has it. */
 wafer_status pipeline_take(pipeline *p, const shelf_place *kept);
