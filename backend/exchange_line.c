@@ -448,6 +448,7 @@ static void add_ports(const line *l, const line_place *place, const line_core *h
                                          .side = WAFER_PORT_west,
                                          .color = color,
                                          .out = out,
+                                         .every = 1,
                                          .box_count = ops->count,
                                          .boxes = boxes});
     }

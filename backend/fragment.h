@@ -16,6 +16,7 @@
 #include "wafer/launch.h"
 
 #define FRAGMENT_IDLE UINT32_MAX
+#define FRAGMENT_ENDS UINT32_MAX /* among steps: a sample ends */
 /* Registers that are not for fragments: samples that are still to do in a train, the host's to set;
  * the wavelet of a data task. */
 #define FRAGMENT_SAMPLES WAFER_TRAIN_REGISTER
@@ -99,7 +100,10 @@ typedef struct fragment_link {
   fragment_ports *ports;     /* NULL, or where the ports of all fragments go */
   bool marks; /* cores mark the beginning of fragment i with i, and the end of their last with
                  `count` */
-  bool train; /* all of it as often as register FRAGMENT_SAMPLES says */
+  /* NULL: every fragment once. Else those that one sample after another takes, FRAGMENT_ENDS behind
+   * each; from the first sample again until as many as register FRAGMENT_SAMPLES says are done. */
+  uint32_t step_count;
+  const uint32_t *steps;
 } fragment_link;
 
 /* Puts fragments together; the program lives in the arena. NO_FIT: more colours at a router, or

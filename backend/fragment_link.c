@@ -4,7 +4,8 @@
 
 #include "fragment.h"
 
-/* A sequence of codes: that of `before`, then `code` of a fragment. */
+/* A sequence of codes: that of `before`, then `code` of a fragment; of FRAGMENT_ENDS: whether the
+ * first sample comes again. */
 typedef struct sequence {
   uint32_t before, fragment, code;
   uint32_t length; /* instructions, marks included */
@@ -112,6 +113,12 @@ static bool more_buckets(linker *l) {
   return true;
 }
 
+/* Instructions at the end of a sample: one less to do; none left ends the core, unless it falls out
+ * at the end of its program. */
+static uint32_t end_length(const linker *l, bool again) {
+  return l->link->marks + (again ? 2 : 3);
+}
+
 /* The sequence, NOTHING when there is no memory. */
 static uint32_t follow(linker *l, uint32_t before, uint32_t of, uint32_t code) {
   if (l->count == l->room && !more_buckets(l)) return NOTHING;
@@ -121,28 +128,62 @@ static uint32_t follow(linker *l, uint32_t before, uint32_t of, uint32_t code) {
     if (s->before == before && s->fragment == of && s->code == code) return l->buckets[at];
   }
   uint32_t length = before == NOTHING ? 0 : l->sequences[before].length;
-  length += l->link->at[of]->codes[code].count + l->link->marks;
+  length += of == FRAGMENT_ENDS ? end_length(l, code)
+                                : l->link->at[of]->codes[code].count + l->link->marks;
   l->buckets[at] = l->count;
   l->sequences[l->count] = (sequence){before, of, code, length};
   return l->count++;
 }
 
-static wafer_status follow_all(linker *l) {
-  size_t cores = (size_t)l->link->width * l->link->height;
-  l->last = WAFER_NEW(l->arena, uint32_t, cores);
-  if (!l->last) return no_memory(l);
-  memset(l->last, 0xff, cores * sizeof *l->last);
-  for (uint32_t i = 0; i < l->link->count; i++) {
+static wafer_status follow_fragment(linker *l, uint32_t i) {
+  const fragment *f = l->link->at[i];
+  const uint32_t *variant = f->variant;
+  for (uint32_t y = f->rect.y; y < f->rect.y + f->rect.height; y++)
+    for (uint32_t x = f->rect.x; x < f->rect.x + f->rect.width; x++, variant++) {
+      uint32_t *last = &l->last[y * l->link->width + x];
+      if (*variant == FRAGMENT_IDLE) continue;
+      *last = follow(l, *last, i, *variant);
+      if (*last == NOTHING) return no_memory(l);
+    }
+  return WAFER_OK;
+}
+
+/* Cores with any work count all samples, also those of other replicas. */
+static bool *find_busy(const linker *l) {
+  bool *busy = WAFER_NEW(l->arena, bool, (size_t)l->link->width * l->link->height);
+  for (uint32_t i = 0; busy && i < l->link->count; i++) {
     const fragment *f = l->link->at[i];
     const uint32_t *variant = f->variant;
     for (uint32_t y = f->rect.y; y < f->rect.y + f->rect.height; y++)
-      for (uint32_t x = f->rect.x; x < f->rect.x + f->rect.width; x++, variant++) {
-        uint32_t *last = &l->last[y * l->link->width + x];
-        if (*variant == FRAGMENT_IDLE) continue;
-        *last = follow(l, *last, i, *variant);
-        if (*last == NOTHING) return no_memory(l);
-      }
+      for (uint32_t x = f->rect.x; x < f->rect.x + f->rect.width; x++)
+        busy[y * l->link->width + x] |= *variant++ != FRAGMENT_IDLE;
   }
+  return busy;
+}
+
+static wafer_status follow_end(linker *l, const bool *busy, bool again) {
+  size_t cores = (size_t)l->link->width * l->link->height;
+  for (size_t i = 0; i < cores; i++) {
+    if (!busy[i]) continue;
+    l->last[i] = follow(l, l->last[i], FRAGMENT_ENDS, again);
+    if (l->last[i] == NOTHING) return no_memory(l);
+  }
+  return WAFER_OK;
+}
+
+static wafer_status follow_all(linker *l) {
+  const fragment_link *link = l->link;
+  size_t cores = (size_t)link->width * link->height;
+  l->last = WAFER_NEW(l->arena, uint32_t, cores);
+  if (!l->last) return no_memory(l);
+  memset(l->last, 0xff, cores * sizeof *l->last);
+  for (uint32_t i = 0; i < link->count && !link->steps; i++) WAFER_TRY(follow_fragment(l, i));
+  if (!link->steps) return WAFER_OK;
+  const bool *busy = find_busy(l);
+  if (!busy) return no_memory(l);
+  for (uint32_t i = 0; i < link->step_count; i++)
+    WAFER_TRY(link->steps[i] == FRAGMENT_ENDS ? follow_end(l, busy, i + 1 == link->step_count)
+                                              : follow_fragment(l, link->steps[i]));
   return WAFER_OK;
 }
 
@@ -151,6 +192,7 @@ static wafer_status follow_all(linker *l) {
 typedef struct writer {
   const linker *l;
   wafer_instruction *code;
+  uint32_t count;
   wafer_core_binding *bindings;
   uint32_t binding_count;
   uint32_t fragment;        /* at hand */
@@ -201,42 +243,65 @@ static bool link_code(writer *w, const fragment_code *from, uint32_t entry) {
   return fits;
 }
 
+static void put_mark(writer *w, uint32_t value) {
+  if (w->l->link->marks)
+    w->code[w->count++] = (wafer_instruction){.op = WAFER_CORE_mark, .value = (int32_t)value};
+}
+
+static wafer_status write_fragment(writer *w, const sequence *s) {
+  const fragment *f = w->l->link->at[s->fragment];
+  w->fragment = s->fragment;
+  w->inputs = w->outputs = 0;
+  put_mark(w, s->fragment);
+  if (!link_code(w, &f->codes[s->code], w->count))
+    return wafer_fail(w->l->diag, at_fragment(w->l, s->fragment), WAFER_NO_FIT,
+                      "a core uses more than %u colors in one launch", WAFER_CORE_BINDINGS);
+  w->count += f->codes[s->code].count;
+  return WAFER_OK;
+}
+
+/* One sample less; on while there are any. */
+static void write_end(writer *w, bool again) {
+  put_mark(w, w->l->link->count);
+  w->code[w->count++] = (wafer_instruction){.op = WAFER_CORE_plus,
+                                            .a = FRAGMENT_SAMPLES,
+                                            .b = FRAGMENT_SAMPLES,
+                                            .c = WAFER_NO_REGISTER,
+                                            .value = -1};
+  w->code[w->count] = (wafer_instruction){.op = WAFER_CORE_branch,
+                                          .a = WAFER_NO_REGISTER,
+                                          .b = FRAGMENT_SAMPLES,
+                                          .target = (uint16_t)(again ? 0 : w->count + 2)};
+  w->count++;
+  if (!again) w->code[w->count++] = (wafer_instruction){.op = WAFER_CORE_end};
+}
+
+/* For messages: the first fragment that the core runs. */
+static const fragment *first_of(const linker *l, const uint32_t *order) {
+  while (l->sequences[*order].fragment == FRAGMENT_ENDS) order++;
+  return l->link->at[l->sequences[*order].fragment];
+}
+
 static wafer_status write_program(const linker *l, uint32_t last, wafer_core_program *out) {
   static const wafer_core_task start = {.kind = WAFER_TASK_start};
-  uint32_t depth = 0;
+  uint32_t depth = 0, length = l->sequences[last].length;
+  if (!l->link->steps) length += l->link->marks;
   for (uint32_t s = last; s != NOTHING; s = l->sequences[s].before) depth++;
   uint32_t *order = WAFER_NEW(l->arena, uint32_t, depth);
-  uint32_t length = l->sequences[last].length + l->link->marks + (l->link->train ? 2 : 0);
   writer w = {.l = l,
               .code = WAFER_NEW(l->arena, wafer_instruction, length),
               .bindings = WAFER_NEW(l->arena, wafer_core_binding, WAFER_CORE_BINDINGS)};
   if (!order || !w.code || !w.bindings) return no_memory(l);
   for (uint32_t s = last, i = depth; s != NOTHING; s = l->sequences[s].before) order[--i] = s;
-  uint32_t entry = 0;
   for (uint32_t i = 0; i < depth; i++) {
     const sequence *s = &l->sequences[order[i]];
-    const fragment *f = l->link->at[s->fragment];
-    w.fragment = s->fragment;
-    w.inputs = w.outputs = 0;
-    if (l->link->marks)
-      w.code[entry++] = (wafer_instruction){.op = WAFER_CORE_mark, .value = (int32_t)s->fragment};
-    if (!link_code(&w, &f->codes[s->code], entry))
-      return wafer_fail(l->diag, at_fragment(l, s->fragment), WAFER_NO_FIT,
-                        "a core uses more than %u colors in one launch", WAFER_CORE_BINDINGS);
-    entry += f->codes[s->code].count;
+    if (s->fragment == FRAGMENT_ENDS)
+      write_end(&w, s->code);
+    else
+      WAFER_TRY(write_fragment(&w, s));
   }
-  if (l->link->marks)
-    w.code[entry++] = (wafer_instruction){.op = WAFER_CORE_mark, .value = (int32_t)l->link->count};
-  if (l->link->train) { /* one sample less; again while there are any */
-    w.code[entry++] = (wafer_instruction){.op = WAFER_CORE_plus,
-                                          .a = FRAGMENT_SAMPLES,
-                                          .b = FRAGMENT_SAMPLES,
-                                          .c = WAFER_NO_REGISTER,
-                                          .value = -1};
-    w.code[entry++] = (wafer_instruction){
-        .op = WAFER_CORE_branch, .a = WAFER_NO_REGISTER, .b = FRAGMENT_SAMPLES, .target = 0};
-  }
-  const fragment *first = l->link->at[l->sequences[order[0]].fragment];
+  if (!l->link->steps) put_mark(&w, l->link->count);
+  const fragment *first = first_of(l, order);
   *out = (wafer_core_program){.name = first->name,
                               .node = first->node,
                               .code = w.code,

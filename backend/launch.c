@@ -38,23 +38,32 @@ wafer_status launch_begin(launcher *l, launch_pieces *p) {
   return l->arena ? WAFER_OK : launch_no_memory(l);
 }
 
-static bool is_load(const launcher *l, const wafer_action *a) {
+bool launch_is_load(const launcher *l, const wafer_action *a) {
   return a->kind == WAFER_ACTION_stream &&
          l->plan->streams[a->index].from.where == WAFER_AT_memoryx;
 }
 
-/* The weights of a phase: a launch for each, so that it has links and colours to itself. */
-static wafer_status launch_load(launcher *l, uint32_t index) {
+/* A weight goes to every replica of its kernel: a launch for each, so that it has links and colours
+ * to itself. */
+static wafer_status launch_weight(launcher *l, uint32_t index, uint32_t a) {
   const wafer_phase *phase = &l->plan->phases[index];
+  const wafer_stream *t = &l->plan->streams[phase->actions[a].index];
   const wafer_launch launch = {.kind = WAFER_LAUNCH_load, .phase = index};
-  for (uint32_t a = 0; a < phase->action_count; a++) {
+  for (l->turn = 0; l->turn == 0 || launch_replica(l, t->to_kernel, l->turn); l->turn++) {
     launch_pieces p;
-    if (!is_load(l, &phase->actions[a])) continue;
     WAFER_TRY(launch_begin(l, &p));
     p.action = a;
-    WAFER_TRY(launch_add_stream(l, &l->plan->streams[phase->actions[a].index], &p));
+    WAFER_TRY(launch_add_stream(l, t, &p));
     WAFER_TRY(launch_finish(l, launch, phase->name, &p));
   }
+  l->turn = 0;
+  return WAFER_OK;
+}
+
+static wafer_status launch_load(launcher *l, uint32_t index) {
+  const wafer_phase *phase = &l->plan->phases[index];
+  for (uint32_t a = 0; a < phase->action_count; a++)
+    if (launch_is_load(l, &phase->actions[a])) WAFER_TRY(launch_weight(l, index, a));
   return WAFER_OK;
 }
 
@@ -91,7 +100,7 @@ static wafer_status launch_samples(launcher *l, uint32_t index) {
   memory_map scratch = {.arena = l->map.arena};
   for (l->sample = 0; l->sample < l->plan->batch; l->sample++) {
     for (uint32_t a = 0; a < phase->action_count; a++)
-      if (!is_load(l, &phase->actions[a])) WAFER_TRY(launch_action(l, index, a));
+      if (!launch_is_load(l, &phase->actions[a])) WAFER_TRY(launch_action(l, index, a));
     if (!memory_hand_over(&l->map, &scratch)) return launch_no_memory(l);
   }
   l->sample = 0;
@@ -109,7 +118,7 @@ static const wafer_holding *loaded_to(const launcher *l, uint32_t index, uint32_
   const wafer_phase *phase = index == WAFER_NONE ? NULL : &l->plan->phases[index];
   for (uint32_t a = 0; phase && a < phase->action_count; a++) {
     const wafer_stream *t = &l->plan->streams[phase->actions[a].index];
-    if (is_load(l, &phase->actions[a]) && t->value == value) return &t->to;
+    if (launch_is_load(l, &phase->actions[a]) && t->value == value) return &t->to;
   }
   return NULL;
 }
@@ -133,27 +142,11 @@ static wafer_status launch_phase(launcher *l, const wafer_function *f, uint32_t 
   return WAFER_OK;
 }
 
-/* Every kernel and stream of a pipeline, in an order in which a core does its share of each: sends
- * and receives meet in the same order everywhere, so none waits for ever. */
 static wafer_status launch_train(launcher *l, uint32_t index) {
   const wafer_phase *phase = &l->plan->phases[index];
   launch_pieces p;
   WAFER_TRY(launch_begin(l, &p));
-  l->others = WAFER_NEW(l->arena, wafer_rect, phase->action_count);
-  if (!l->others) return launch_no_memory(l);
-  l->other_count = 0;
-  for (uint32_t a = 0; a < phase->action_count; a++)
-    if (phase->actions[a].kind == WAFER_ACTION_kernel)
-      l->others[l->other_count++] = l->plan->kernels[phase->actions[a].index].rect;
-  for (uint32_t a = 0; a < phase->action_count; a++) {
-    const wafer_action *action = &phase->actions[a];
-    if (is_load(l, action)) continue;
-    p.action = a;
-    if (action->kind == WAFER_ACTION_kernel)
-      WAFER_TRY(launch_add_kernel(l, &l->plan->kernels[action->index], &p));
-    else
-      WAFER_TRY(launch_add_stream(l, &l->plan->streams[action->index], &p));
-  }
+  WAFER_TRY(launch_add_train(l, phase, &p));
   return launch_finish(l, (wafer_launch){.kind = WAFER_LAUNCH_train, .phase = index}, phase->name,
                        &p);
 }
@@ -190,14 +183,16 @@ static wafer_status launch_function(launcher *l, const wafer_function *f) {
   return WAFER_OK;
 }
 
+static uint32_t most_replicas(const wafer_plan *plan) {
+  uint32_t most = 1;
+  for (uint32_t i = 0; i < plan->kernel_count; i++)
+    if (plan->kernels[i].replicas > most) most = plan->kernels[i].replicas;
+  return most;
+}
+
 static wafer_status launch_all(launcher *l) {
   const wafer_plan *plan = l->plan;
   uint64_t most = plan->phase_count;
-  for (uint32_t i = 0; i < plan->kernel_count; i++)
-    if (plan->kernels[i].replicas > 1)
-      return wafer_fail(&l->diag, wafer_at_file(plan->model), WAFER_UNSUPPORTED,
-                        "programs serve one replica, kernel '%s' has %u; compile with --replicas 1",
-                        plan->kernels[i].name, plan->kernels[i].replicas);
   for (uint32_t i = 0; i < plan->stream_count; i++)
     if (plan->streams[i].depth == 0)
       return wafer_fail(&l->diag, wafer_at_file(plan->model), WAFER_UNSUPPORTED,
@@ -206,7 +201,7 @@ static wafer_status launch_all(launcher *l) {
   for (uint32_t i = 0; i < plan->kernel_count; i++) WAFER_TRY(refuse_slices(l, &plan->kernels[i]));
   WAFER_TRY(launch_order_check(&l->diag, l->map.arena, plan));
   for (uint32_t i = 0; i < plan->phase_count; i++)
-    most += ((uint64_t)plan->batch + 1) * plan->phases[i].action_count;
+    most += ((uint64_t)plan->batch + most_replicas(plan)) * plan->phases[i].action_count;
   l->launches = WAFER_NEW(l->ctx->arena, wafer_launch, most);
   l->programs = WAFER_NEW(l->ctx->arena, wafer_bytes, most);
   l->streams =

@@ -23,7 +23,7 @@ static wafer_status make_spread(launcher *l, uint32_t value, const wafer_holding
   wafer_dtype dtype = wafer_stored_dtype(type->dtype, l->plan->storage);
   const wafer_kernel *k = by.kernel;
   bool made =
-      k ? program_spread(l->map.arena, &k->body, &k->split, k->rect, by.value, out)
+      k ? program_spread(l->map.arena, &k->body, &k->split, at->rect, by.value, out)
         : spread_of_layout(l->map.arena, at->rect, &at->layout, &type->shape, dtype, 0, out);
   return made ? WAFER_OK : launch_no_memory(l);
 }
@@ -76,6 +76,12 @@ static wish reader_of(const launcher *l, uint32_t index, uint32_t value, const w
   return (wish){0};
 }
 
+/* The cores of the replica that the sample at hand is on; rectangles are those of the first. */
+static wafer_rect on_replica(const launcher *l, uint32_t kernel, wafer_rect rect) {
+  rect.x += launch_replica(l, kernel, l->turn) * rect.width;
+  return rect;
+}
+
 /* ---- a kernel ---- */
 
 static bool add_piece(launcher *l, launch_pieces *p, const fragment *f) {
@@ -97,7 +103,7 @@ static bool add_piece(launcher *l, launch_pieces *p, const fragment *f) {
 
 static wafer_status add_taps(launcher *l, const wafer_kernel *k, const spread *outputs,
                              launch_pieces *p) {
-  if (!l->tapped) return WAFER_OK;
+  if (!l->tapped || launch_replica(l, (uint32_t)(k - l->plan->kernels), l->turn)) return WAFER_OK;
   if (p->tap_count + k->body.output_count > p->tap_room) {
     uint32_t room = 2 * p->tap_room + k->body.output_count;
     wafer_tap *taps = WAFER_NEW(l->ctx->arena, wafer_tap, room);
@@ -116,20 +122,21 @@ static wafer_status add_taps(launcher *l, const wafer_kernel *k, const spread *o
 
 wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces *p) {
   wafer_loc loc = launch_at_kernel(l, k);
+  wafer_rect rect = on_replica(l, (uint32_t)(k - l->plan->kernels), k->rect);
   spread *inputs = WAFER_NEW(l->arena, spread, k->body.input_count);
   spread *outputs = WAFER_NEW(l->arena, spread, k->body.output_count);
   const spread *at;
   if (!inputs || !outputs) return launch_no_memory(l);
   for (uint32_t i = 0; i < k->body.input_count; i++) {
     wafer_holding need = {.where = WAFER_AT_wafer,
-                          .rect = k->rect,
+                          .rect = rect,
                           .layout = wafer_kernel_input_layout(&k->body, &k->split, i)};
     WAFER_TRY(place_of(l, loc, k->inputs[i], &need, k->body.input_depth[i], (wish){k, i}, &at));
     inputs[i] = *at;
   }
   for (uint32_t i = 0; i < k->body.output_count; i++) {
     wafer_holding made = {.where = WAFER_AT_wafer,
-                          .rect = k->rect,
+                          .rect = rect,
                           .layout = wafer_kernel_output_layout(&k->body, &k->split, i)};
     WAFER_TRY(place_of(l, loc, k->outputs[i], &made, k->body.output_depth,
                        (wish){k, k->body.outputs[i]}, &at));
@@ -142,21 +149,21 @@ wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces
                              .name = k->name,
                              .body = &k->body,
                              .split = &k->split,
-                             .rect = k->rect,
+                             .rect = rect,
                              .inputs = inputs,
                              .outputs = outputs,
-                             .scratch = (int32_t)memory_top(&l->map, k->rect),
+                             .scratch = (int32_t)memory_top(&l->map, rect),
                              .scratch_end = (int32_t)l->map.limit};
   program_kernel_code code;
   WAFER_TRY(program_kernel(&request, &code));
-  uint32_t above = memory_top(&l->passing, k->rect);
+  uint32_t above = memory_top(&l->passing, rect);
   if (code.data_count && above > (uint32_t)request.scratch) { /* constants are there for good */
     request.scratch = (int32_t)above;
     WAFER_TRY(program_kernel(&request, &code));
   }
   for (uint32_t i = 0; i < code.fragment_count; i++)
     if (!add_piece(l, p, code.fragments[i])) return launch_no_memory(l);
-  if (!memory_put(&l->map, k->rect, (uint32_t)request.scratch, (uint32_t)code.scratch_bytes))
+  if (!memory_put(&l->map, rect, (uint32_t)request.scratch, (uint32_t)code.scratch_bytes))
     return launch_no_memory(l);
   for (uint32_t i = 0; i < code.data_count; i++)
     if (!launch_data_add(l->arena, &code.data[i], &p->data)) return launch_no_memory(l);
@@ -199,14 +206,17 @@ static void note_cycles(launcher *l, const wafer_stream *t, uint64_t cycles) {
 wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces *p) {
   wafer_loc loc = at_stream(l, t);
   const wafer_value *v = &l->plan->values[t->value];
+  wafer_holding source = t->from, target = t->to;
   const spread *from = NULL, *to = NULL;
   fragment *f = WAFER_NEW(l->arena, fragment, 1);
   if (!f) return launch_no_memory(l);
+  source.rect = on_replica(l, t->from_kernel, source.rect);
+  target.rect = on_replica(l, t->to_kernel, target.rect);
   if (t->from.where == WAFER_AT_wafer)
-    WAFER_TRY(place_of(l, loc, t->value, &t->from, l->plan->batch,
-                       reader_of(l, WAFER_NONE, 0, NULL), &from));
+    WAFER_TRY(place_of(l, loc, t->value, &source, l->plan->batch, reader_of(l, WAFER_NONE, 0, NULL),
+                       &from));
   if (t->to.where == WAFER_AT_wafer)
-    WAFER_TRY(place_of(l, loc, t->value, &t->to, t->depth,
+    WAFER_TRY(place_of(l, loc, t->value, &target, t->depth,
                        reader_of(l, t->to_kernel, t->value, &t->to), &to));
   wafer_rect rect = !from ? to->rect : !to ? from->rect : around(from->rect, to->rect);
   uint32_t scratch = memory_top(&l->map, rect);

@@ -16,62 +16,86 @@ static uint32_t find_program(const launcher *l, wafer_bytes bytes) {
 
 #define TRAIN_SAMPLES 8
 
+/* The cores of a replica, at one sample after another. */
+typedef struct train_cores {
+  uint64_t free; /* from when they have done their pieces so far */
+  uint64_t busy; /* cycles of those until replicas stand as at the first sample */
+} train_cores;
+
 typedef struct train_clock {
-  uint64_t *free; /* per kernel: when its cores have done the pieces so far */
-  uint64_t end;   /* of the sample */
+  const launcher *l;
+  const wafer_phase *phase;
+  train_cores **cores; /* of each kernel: by replica */
+  uint32_t turn;       /* sample at hand */
+  uint64_t end;        /* of the last one */
 } train_clock;
+
+static train_cores *cores_at(const train_clock *c, uint32_t kernel) {
+  return kernel == WAFER_NONE ? NULL : &c->cores[kernel][launch_replica(c->l, kernel, c->turn)];
+}
 
 /* A kernel takes its own cores. A stream takes those of its source from when they are free until
  * the last words have left, and those of its target from when the first arrive. */
-static void pass_piece(const launcher *l, const wafer_phase *phase, uint32_t action,
-                       const fragment *f, train_clock *c) {
-  const wafer_action *a = &phase->actions[action];
-  uint32_t from = a->index, to = WAFER_NONE;
-  if (a->kind == WAFER_ACTION_stream) {
-    from = l->plan->streams[a->index].from_kernel;
-    to = l->plan->streams[a->index].to_kernel;
-  }
-  uint64_t start = from == WAFER_NONE ? 0 : c->free[from];
-  if (to != WAFER_NONE && c->free[to] > start + f->lead) start = c->free[to] - f->lead;
-  if (from != WAFER_NONE) c->free[from] = start + f->cycles - f->tail;
-  if (to != WAFER_NONE) c->free[to] = start + f->cycles;
+static void pass_piece(train_clock *c, uint32_t action, const fragment *f) {
+  const wafer_action *a = &c->phase->actions[action];
+  const wafer_stream *t = a->kind == WAFER_ACTION_stream ? &c->l->plan->streams[a->index] : NULL;
+  train_cores *from = cores_at(c, t ? t->from_kernel : a->index);
+  train_cores *to = cores_at(c, t ? t->to_kernel : WAFER_NONE);
+  uint64_t start = from ? from->free : 0;
+  if (to && to->free > start + f->lead) start = to->free - f->lead;
+  if (from) from->free = start + f->cycles - f->tail;
+  if (from) from->busy += f->cycles;
+  if (to) to->free = start + f->cycles;
+  if (to && to != from) to->busy += f->cycles;
   if (start + f->cycles > c->end) c->end = start + f->cycles;
 }
 
-/* The kernel whose cores have most to do of a sample. */
-static uint32_t slowest_kernel(const launcher *l, const launch_pieces *p,
-                               const wafer_phase *phase) {
+static train_cores **make_cores(const launcher *l) {
+  const wafer_plan *plan = l->plan;
+  train_cores **cores = WAFER_NEW(l->arena, train_cores *, plan->kernel_count);
+  for (uint32_t k = 0; cores && k < plan->kernel_count; k++)
+    if (!(cores[k] = WAFER_NEW(l->arena, train_cores, plan->kernels[k].replicas))) return NULL;
+  return cores;
+}
+
+/* The kernel of which a replica's cores have most to do. */
+static uint32_t slowest_kernel(const train_clock *c) {
+  const wafer_plan *plan = c->l->plan;
   uint32_t slowest = WAFER_NONE;
   uint64_t most = 0;
-  for (uint32_t k = 0; k < l->plan->kernel_count; k++) {
-    uint64_t cycles = 0;
-    for (uint32_t i = 0; i < p->count; i++) {
-      const wafer_action *a = &phase->actions[p->parts[i]];
-      const wafer_stream *t = &l->plan->streams[a->index];
-      bool own =
-          a->kind == WAFER_ACTION_stream ? t->from_kernel == k || t->to_kernel == k : a->index == k;
-      if (own) cycles += p->at[i]->cycles;
+  for (uint32_t k = 0; k < plan->kernel_count; k++)
+    for (uint32_t r = 0; r < plan->kernels[k].replicas; r++) {
+      if (c->cores[k][r].busy <= most) continue;
+      most = c->cores[k][r].busy;
+      slowest = k;
     }
-    if (cycles <= most) continue;
-    most = cycles;
-    slowest = k;
-  }
   return slowest;
 }
 
-/* Cores go through their pieces in the order of the phase, sample after sample. */
+/* All steps once; `ends`: of each of their samples. */
+static void pass_steps(const launch_pieces *p, train_clock *c, uint64_t *ends) {
+  for (uint32_t i = 0; i < p->step_count; i++)
+    if (p->steps[i] == FRAGMENT_ENDS)
+      ends[c->turn++] = c->end;
+    else
+      pass_piece(c, p->parts[p->steps[i]], p->at[p->steps[i]]);
+  c->turn = 0;
+}
+
+/* Cores go through their pieces in the order of the steps, again and again. */
 static wafer_status time_train(launcher *l, const launch_pieces *p, wafer_launch *launch) {
-  const wafer_phase *phase = &l->plan->phases[launch->phase];
-  train_clock c = {.free = WAFER_NEW(l->arena, uint64_t, l->plan->kernel_count)};
-  uint64_t ends[TRAIN_SAMPLES], half = TRAIN_SAMPLES / 2;
-  if (!c.free) return launch_no_memory(l);
-  for (uint32_t s = 0; s < TRAIN_SAMPLES; s++) {
-    for (uint32_t i = 0; i < p->count; i++) pass_piece(l, phase, p->parts[i], p->at[i], &c);
-    ends[s] = c.end;
+  uint32_t turns = 0, half = TRAIN_SAMPLES / 2;
+  for (uint32_t i = 0; i < p->step_count; i++) turns += p->steps[i] == FRAGMENT_ENDS;
+  half = (half + turns - 1) / turns * turns;
+  train_clock c = {.l = l, .phase = &l->plan->phases[launch->phase], .cores = make_cores(l)};
+  uint64_t *ends = WAFER_NEW(l->arena, uint64_t, 2 * half);
+  if (!c.cores || !ends) return launch_no_memory(l);
+  for (uint32_t s = 0; s < 2 * half; s += turns) {
+    pass_steps(p, &c, ends + s);
+    if (s == 0) launch->slowest = slowest_kernel(&c);
   }
   launch->predicted = ends[0];
-  launch->slowest = slowest_kernel(l, p, phase);
-  launch->interval = (ends[TRAIN_SAMPLES - 1] - ends[TRAIN_SAMPLES - 1 - half] + half - 1) / half;
+  launch->interval = (ends[2 * half - 1] - ends[half - 1] + half - 1) / half;
   return WAFER_OK;
 }
 
@@ -83,8 +107,9 @@ wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
                         .height = m->height,
                         .count = p->count,
                         .at = (const fragment *const *)p->at,
-                        .train = launch.kind == WAFER_LAUNCH_train,
-                        .marks = true};
+                        .marks = true,
+                        .step_count = p->step_count,
+                        .steps = p->steps};
   wafer_launch_body body = {
       .part_count = p->count, .parts = p->parts, .data_count = p->data.count, .data = p->data.at};
   wafer_fabric_program program;

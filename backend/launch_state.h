@@ -16,6 +16,7 @@ typedef struct launcher {
   memory_map map;
   wafer_orders *orders;
   uint32_t sample;       /* of those resident together: the one at hand */
+  uint32_t turn;         /* of a train: the sample at hand, which says on which replicas it is */
   memory_map passing;    /* of a train: words on their way between kernels */
   wafer_arena *arena;    /* of the launch being made */
   wafer_stream *streams; /* the plan's, with the cycles of their programs */
@@ -24,7 +25,7 @@ typedef struct launcher {
   uint32_t launch_count, program_count;
   bool *loaded;       /* phase: its weights came by a load step */
   bool tapped;        /* launches say where outputs of kernels lie */
-  wafer_rect *others; /* of the kernels of a pipeline: their cores are busy with their own */
+  wafer_rect *others; /* of the kernels of a pipeline, all replicas: their cores are busy */
   uint32_t other_count;
 } launcher;
 
@@ -34,6 +35,9 @@ typedef struct launch_pieces {
   const fragment **at;
   uint32_t *parts; /* action of each */
   uint32_t action; /* at hand */
+  uint32_t step_count, step_room;
+  uint32_t *steps; /* of a train, as fragment_link has them: until replicas come to stand as they
+                      stood at the first sample */
   launch_data_list data;
   uint32_t tap_count, tap_room;
   wafer_tap *taps;
@@ -45,11 +49,22 @@ wafer_status launch_no_memory(const launcher *l);
 /* Each launch in an arena of its own. */
 wafer_status launch_begin(launcher *l, launch_pieces *p);
 
+/* On which replica of a kernel sample `turn` is. */
+static inline uint32_t launch_replica(const launcher *l, uint32_t kernel, uint32_t turn) {
+  return kernel == WAFER_NONE ? 0 : turn % l->plan->kernels[kernel].replicas;
+}
+
+/* Is it a stream of weights? They come before a train. */
+bool launch_is_load(const launcher *l, const wafer_action *a);
+
 /* launch_add.c. A kernel's program: its inputs where the phase has put them, outputs where there is
  * room. */
 wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces *p);
 /* A stream's program, an exchange; nothing where everything is in place. */
 wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces *p);
+
+/* launch_train.c. All kernels and streams of a pipeline, sample after sample. */
+wafer_status launch_add_train(launcher *l, const wafer_phase *phase, launch_pieces *p);
 
 /* launch_finish.c. Links the pieces, and keeps the bytes. */
 wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,

@@ -302,10 +302,11 @@ static wafer_placed *start_of(const pipeline *p) {
   return start;
 }
 
-/* A sample is not done sooner for them, and core programs serve one. */
+/* A sample is not done sooner for them, and many of them leave core programs without colours. */
 static uint32_t most_replicas(const pipeline *p) {
   const wafer_options *o = p->ctx->options;
-  if (o->objective != WAFER_OBJECTIVE_throughput || o->programs == WAFER_PROGRAMS_always) return 1;
+  bool unasked = o->replicas == 0 && o->programs == WAFER_PROGRAMS_always;
+  if (o->objective != WAFER_OBJECTIVE_throughput || unasked) return 1;
   return o->replicas && o->replicas < MOST_REPLICAS ? o->replicas : MOST_REPLICAS;
 }
 

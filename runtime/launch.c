@@ -10,7 +10,7 @@
 #define MOST_BYTES (1u << 31) /* of one launch, inflated */
 #define MOST_RATIO 1032       /* of deflate */
 
-static const char magic[8] = {'w', 'l', 'a', 'u', 'n', 'c', 'h', '1'};
+static const char magic[8] = {'w', 'l', 'a', 'u', 'n', 'c', 'h', '2'};
 
 /* ---- writing ---- */
 
@@ -41,8 +41,8 @@ static void put_box(writer *w, const wafer_port_box *box) {
 }
 
 static void put_port(writer *w, const wafer_port_use *port) {
-  const uint32_t fields[] = {port->value, port->x,       port->y,   port->side,
-                             port->color, port->control, port->out, port->box_count};
+  const uint32_t fields[] = {port->value,   port->x,   port->y,     port->side,  port->color,
+                             port->control, port->out, port->first, port->every, port->box_count};
   for (size_t i = 0; i < WAFER_COUNT(fields); i++) put(w, fields[i]);
   for (uint32_t i = 0; i < port->box_count; i++) put_box(w, &port->boxes[i]);
 }
@@ -149,6 +149,9 @@ static wafer_status read_port(reader *r, wafer_port_use *port) {
   port->color = get_below(r, 256);
   port->control = get_below(r, 256);
   port->out = get_below(r, 2);
+  port->first = get_u32(r);
+  port->every = get_u32(r);
+  r->bad |= port->first >= port->every;
   port->box_count = get_u32(r);
   if (r->bad || too_many(r, port->box_count, 9)) return damaged(r, "a port is cut off");
   wafer_port_box *boxes = WAFER_NEW(r->arena, wafer_port_box, port->box_count);
@@ -210,7 +213,7 @@ wafer_status wafer_launch_read(const wafer_diag *diag, const char *file, wafer_a
   body->parts = parts;
   for (uint32_t i = 0; i < body->part_count; i++) parts[i] = get_u32(&r);
   body->port_count = get_u32(&r);
-  if (r.bad || too_many(&r, body->port_count, 8)) return damaged(&r, "its ports are cut off");
+  if (r.bad || too_many(&r, body->port_count, 10)) return damaged(&r, "its ports are cut off");
   wafer_port_use *ports = WAFER_NEW(arena, wafer_port_use, body->port_count);
   if (!ports) return wafer_fail(diag, wafer_at_file(file), WAFER_NO_MEMORY, "no memory");
   body->ports = ports;

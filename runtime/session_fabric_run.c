@@ -93,7 +93,8 @@ static wafer_status connect_all(session_fabric *s, fabric_launch *l, const fabri
   for (uint64_t i = 0; i < io->samples; i++) {
     for (uint32_t k = 0; k < f->input_count && l->of->kind != WAFER_LAUNCH_load; k++)
       WAFER_TRY(session_fabric_input(s, f->inputs[k], &io->inputs[k], io->train, io->first + i));
-    for (uint32_t p = 0; p < l->body.port_count; p++) WAFER_TRY(connect(s, l, p, i));
+    for (uint32_t p = 0; p < l->body.port_count; p++)
+      if (wafer_port_carries(&l->body.ports[p], i)) WAFER_TRY(connect(s, l, p, i));
   }
   return WAFER_OK;
 }
@@ -106,7 +107,7 @@ static wafer_status collect(session_fabric *s, const fabric_launch *l, const fab
       bool any = false;
       for (uint32_t p = 0; p < l->body.port_count; p++) {
         const wafer_port_use *port = &l->body.ports[p];
-        if (!port->out || port->value != f->outputs[k]) continue;
+        if (!port->out || port->value != f->outputs[k] || !wafer_port_carries(port, i)) continue;
         port_unpack(port, wafer_dtype_bytes(session_fabric_type(s, port->value)),
                     l->words[p] + i * words_of(s, port), s->stored[port->value]);
         any = true;

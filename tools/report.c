@@ -144,8 +144,15 @@ static wafer_status time_one_replica(const wafer_diag *diag, report *r) {
   memcpy(kernels, plan.kernels, bytes);
   for (uint32_t i = 0; i < plan.kernel_count; i++) kernels[i].replicas = 1;
   plan.kernels = kernels;
+  plan.launch_count = 0;
+  const wafer_ctx ctx = {.machine = plan.machine, .arena = wafer_arena_create(), .diag = diag};
+  const wafer_plan *alone = &plan;
   wafer_timeline timeline = {0};
-  wafer_status status = wafer_timeline_run(diag, &plan, 0, r->train_samples, &timeline);
+  wafer_status status = ctx.arena ? WAFER_OK : WAFER_NO_MEMORY;
+  if (status == WAFER_OK && r->plan->launch_count) /* timed by their programs, both */
+    status = wafer_plan_add_programs(&ctx, &plan, false, &alone);
+  if (status == WAFER_OK) status = wafer_timeline_run(diag, alone, 0, r->train_samples, &timeline);
+  wafer_arena_destroy(ctx.arena);
   free(kernels);
   r->one_replica_interval_cycles = max64(timeline.interval_cycles, 1);
   return status;

@@ -5,8 +5,8 @@
  * - Streaming: each action of a phase is a launch of its own for each sample that is resident, on
  *   memories that stay; the weight streams of a phase are one launch, which the report overlaps
  * with the phases before.
- * - Pipelined: one launch brings the weights, one runs every kernel and stream of the phase over a
- *   train of samples. */
+ * - Pipelined: a launch for each weight, and each replica that it goes to; one runs every kernel
+ * and stream of the phase over a train of samples, which replicas of kernels share out. */
 #ifndef WAFER_LAUNCH_H
 #define WAFER_LAUNCH_H
 
@@ -35,7 +35,8 @@ typedef struct wafer_port_box {
   int64_t stride[4];
 } wafer_port_box;
 
-/* What crosses the border through one router, in this order, once per sample. */
+/* What crosses the border through one router, in this order, once for each of its samples: `first`,
+ * `first + every` ... of a train. */
 typedef struct wafer_port_use {
   uint32_t value; /* of the plan; an input or a weight going in, an output coming out */
   uint32_t x, y;  /* router at the border of the fabric */
@@ -43,9 +44,14 @@ typedef struct wafer_port_use {
   uint8_t color;
   uint8_t control; /* rides on the last wavelet that goes in */
   bool out;
+  uint32_t first, every; /* first < every */
   uint32_t box_count;
   const wafer_port_box *boxes;
 } wafer_port_use;
+
+static inline bool wafer_port_carries(const wafer_port_use *port, uint64_t sample) {
+  return sample % port->every == port->first;
+}
 
 /* Where an output of a kernel lies when a launch has ended: on the core in row r and column c of
  * the kernel's rectangle elements [lo, hi) of each dim, of part[row[r] * cols + col[c]], the first

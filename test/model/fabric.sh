@@ -28,6 +28,12 @@ done
 compares small_cnn-3-samples streaming "--machine small64 --batch 3" "--mean 10 --total 5" "$data/small_cnn.onnx"
 "$wafer" zoo mlp --widths 256,512,512,16 --batch 1 -q -o "$work/mlp.onnx"
 compares mlp-64-samples streaming "--machine small16 --batch 64" "--mean 10 --total 5" "$work/mlp.onnx"
+# Replicas share out the samples of a train, also where their numbers differ: seven samples after a round of six.
+for replicas in 2 3; do
+  compares small_cnn-$replicas-replicas pipelined \
+    "--machine small64 --edge-gbps inf --placer best --place-moves 100000 --replicas $replicas --programs always" \
+    "--mean 10 --samples 13" "$data/small_cnn.onnx"
+done
 # A micro-batch forward and backward; gradients of a pipeline are read where they stay.
 "$wafer" zoo mlp --widths 64,48,10 -q -o "$work/mlp.onnx"
 for mode in streaming pipelined; do

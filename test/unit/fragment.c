@@ -56,7 +56,7 @@ static void test_relay(void) {
     send_east(&f[i], i, 0, 0, 0);
     CU_ASSERT_EQUAL(f[i].code_count, 2);
   }
-  fragment_link link = {"relay", 5, 1, 3, at, NULL, true, false};
+  fragment_link link = {"relay", 5, 1, 3, at, NULL, true, 0, NULL};
   CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
   CU_ASSERT_EQUAL(program.program_count, 4);
   CU_ASSERT_EQUAL(program.core[4], WAFER_NO_PROGRAM);
@@ -70,6 +70,52 @@ static void test_relay(void) {
   CU_ASSERT(m.count == 10 && m.last[0] == 3 && m.last[3] == 3);
   CU_ASSERT(wafer_fabric_read(fabric, 3, 0, 0, got, sizeof got));
   for (int i = 0; i < WORDS; i++) CU_ASSERT_EQUAL(got[i], words[i]);
+  wafer_fabric_destroy(fabric);
+  wafer_arena_destroy(arena);
+}
+
+/* Even samples are those of cores 0 and 1, odd ones of 1 and 2, as with two replicas; of five. */
+static void test_turns(void) {
+  enum { SAMPLES = 5 };
+  static const uint32_t steps[] = {0, FRAGMENT_ENDS, 1, FRAGMENT_ENDS};
+  static const int32_t up[WAFER_LEVELS] = {0};
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *wse2;
+  caught c;
+  wafer_diag diag = caught_diag(&c);
+  fragment f[2];
+  const fragment *at[] = {&f[0], &f[1]};
+  wafer_fabric_program program;
+  wafer_fabric *fabric;
+  wafer_fabric_stats stats;
+  const wafer_instruction more = {
+      .op = WAFER_CORE_add,
+      .count_reg = WAFER_NO_REGISTER,
+      .shape = {1, 1, 1, 1},
+      .out = fragment_memory(WAFER_DTYPE_f32, 0, up),
+      .in = {fragment_memory(WAFER_DTYPE_f32, 0, up),
+             {.kind = WAFER_OPERAND_constant, .dtype = WAFER_DTYPE_f32, .value = 1}}};
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
+  for (uint32_t i = 0; i < 2; i++) { /* each receiver counts */
+    fragment_begin(&f[i], arena, "turns", NULL, (wafer_rect){i, 0, 2, 1});
+    send_east(&f[i], i, 0, 4, 4);
+    fragment_run(&f[i], (wafer_rect){i + 1, 0, 1, 1}, fragment_code_add(&f[i], &more, 1));
+  }
+  fragment_link link = {"turns", 3, 1, 2, at, NULL, true, WAFER_COUNT(steps), steps};
+  CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
+  CU_ASSERT_FATAL(wafer_fabric_create(&diag, wse2, &program, NULL, &fabric) == WAFER_OK);
+  const float words[1 + WORDS] = {0, 1, 2, 3, 4};
+  float got;
+  for (uint32_t x = 0; x < 3; x++) {
+    wafer_fabric_write(fabric, x, 0, 0, words, sizeof words);
+    wafer_fabric_set(fabric, x, 0, FRAGMENT_SAMPLES, SAMPLES);
+  }
+  marks m = {.count = 0};
+  wafer_fabric_observe(fabric, note_mark, &m);
+  CU_ASSERT_EQUAL(wafer_fabric_run(fabric, &stats), WAFER_OK);
+  CU_ASSERT_EQUAL(m.count, 3 * SAMPLES + 3 + 5 + 2); /* ends; beginnings of the fragments */
+  CU_ASSERT(wafer_fabric_read(fabric, 1, 0, 0, &got, sizeof got) && got == 3);
+  CU_ASSERT(wafer_fabric_read(fabric, 2, 0, 0, &got, sizeof got) && got == 2);
   wafer_fabric_destroy(fabric);
   wafer_arena_destroy(arena);
 }
@@ -111,13 +157,14 @@ static void test_colors_run_out(void) {
     send_east(&f[i], 0, 0, 0, 0);
     at[i] = &f[i];
   }
-  fragment_link link = {"crowd", 2, 1, 25, at, NULL, false, false};
+  fragment_link link = {"crowd", 2, 1, 25, at, NULL, false, 0, NULL};
   CU_ASSERT_EQUAL(fragment_link_program(&diag, arena, wse2, &link, &program), WAFER_NO_FIT);
   CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "colors"));
   wafer_arena_destroy(arena);
 }
 
 CU_TestInfo tests_fragment[] = {{"a relay", test_relay},
+                                {"samples in turn", test_turns},
                                 {"equal code once", test_equal_code},
                                 {"colors run out", test_colors_run_out},
                                 CU_TEST_INFO_NULL};

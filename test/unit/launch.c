@@ -16,6 +16,8 @@ static const wafer_port_use port = {.value = 3,
                                     .y = 7,
                                     .side = WAFER_PORT_west,
                                     .color = 5,
+                                    .first = 2,
+                                    .every = 3,
                                     .box_count = 2,
                                     .boxes = boxes};
 
@@ -49,12 +51,27 @@ static void test_fits(void) {
   CU_ASSERT(!wafer_port_fits(&other, 100, &count));
 }
 
+/* A replica's samples; a file whose port has none is refused. */
+static void test_samples(void) {
+  wafer_port_use never = port;
+  const wafer_launch_body body = {.program = {"program", 7}, .port_count = 1, .ports = &never};
+  wafer_arena *arena = wafer_arena_create();
+  wafer_launch_body back;
+  wafer_bytes bytes;
+  for (uint64_t i = 0; i < 9; i++) CU_ASSERT_EQUAL(wafer_port_carries(&port, i), i % 3 == 2);
+  never.first = never.every;
+  CU_ASSERT_FATAL(wafer_launch_write(arena, &body, &bytes));
+  CU_ASSERT_EQUAL(wafer_launch_read(NULL, "f", arena, bytes, &back), WAFER_BAD_INPUT);
+  wafer_arena_destroy(arena);
+}
+
 static bool same_body(const wafer_launch_body *a, const wafer_launch_body *b) {
   return a->port_count == b->port_count && a->data_count == b->data_count &&
          a->part_count == b->part_count && a->program.size == b->program.size &&
          a->ports[0].box_count == b->ports[0].box_count &&
          !memcmp(a->ports[0].boxes, b->ports[0].boxes, sizeof boxes) &&
          a->ports[0].color == b->ports[0].color && a->ports[0].side == b->ports[0].side &&
+         a->ports[0].first == b->ports[0].first && a->ports[0].every == b->ports[0].every &&
          a->parts[1] == b->parts[1] && a->data[0].address == b->data[0].address &&
          a->data[0].cores.height == b->data[0].cores.height &&
          !memcmp(a->data[0].bytes.data, b->data[0].bytes.data, b->data[0].bytes.size) &&
@@ -145,6 +162,7 @@ static void test_memory_samples(void) {
 CU_TestInfo tests_launch[] = {
     {"words of a port", test_pack},
     {"ports that reach beyond their tensor", test_fits},
+    {"samples of a port", test_samples},
     {"program files, whole, cut off and damaged", test_file},
     {"addresses on rectangles", test_memory},
     {"addresses of samples that are resident together", test_memory_samples},

@@ -1,0 +1,140 @@
+/* The launch of a pipeline: every kernel and stream, sample after sample, until all kernels are at
+ * their first replicas again. Cores do their share of each in that order: sends and receives meet
+ * in the same order everywhere, so none waits for ever. */
+#include <string.h>
+
+#include "launch_state.h"
+
+/* Fragments of an action between replicas, which come again with them. */
+typedef struct train_piece {
+  uint32_t action, from, to; /* replicas of a stream's ends; of a kernel both the same */
+  bool made;
+  uint32_t first, count; /* pieces */
+} train_piece;
+
+typedef struct train {
+  launcher *l;
+  const wafer_phase *phase;
+  launch_pieces *p;
+  train_piece *known;
+  uint32_t count, room;
+} train;
+
+/* Programs go through as many samples before they begin anew; UINT32_MAX: more. */
+static uint32_t turns_of(const wafer_plan *plan, const wafer_phase *phase) {
+  uint64_t turns = 1;
+  for (uint32_t a = 0; a < phase->action_count && turns <= UINT32_MAX; a++) {
+    if (phase->actions[a].kind != WAFER_ACTION_kernel) continue;
+    uint64_t x = turns, y = plan->kernels[phase->actions[a].index].replicas, replicas = y;
+    while (y) {
+      uint64_t rest = x % y;
+      x = y;
+      y = rest;
+    }
+    turns *= replicas / x;
+  }
+  return turns < UINT32_MAX ? (uint32_t)turns : UINT32_MAX;
+}
+
+static bool add_step(train *t, uint32_t step) {
+  launch_pieces *p = t->p;
+  if (p->step_count == p->step_room) {
+    uint32_t room = p->step_room ? 2 * p->step_room : 64;
+    uint32_t *steps = WAFER_NEW(t->l->arena, uint32_t, room);
+    if (!steps) return false;
+    if (p->step_count) memcpy(steps, p->steps, p->step_count * sizeof *steps);
+    p->steps = steps;
+    p->step_room = room;
+  }
+  p->steps[p->step_count++] = step;
+  return true;
+}
+
+static train_piece *find_piece(train *t, train_piece wanted) {
+  for (uint32_t i = 0; i < t->count; i++)
+    if (t->known[i].action == wanted.action && t->known[i].from == wanted.from &&
+        t->known[i].to == wanted.to)
+      return &t->known[i];
+  if (t->count == t->room) {
+    uint32_t room = t->room ? 2 * t->room : 64;
+    train_piece *known = WAFER_NEW(t->l->arena, train_piece, room);
+    if (!known) return NULL;
+    if (t->count) memcpy(known, t->known, t->count * sizeof *known);
+    t->known = known;
+    t->room = room;
+  }
+  t->known[t->count] = wanted;
+  return &t->known[t->count++];
+}
+
+/* What crosses the border does so at the samples of the replica. */
+static wafer_status add_stream(train *t, const wafer_stream *stream) {
+  uint32_t first = t->p->count;
+  uint32_t kernel = stream->to_kernel != WAFER_NONE ? stream->to_kernel : stream->from_kernel;
+  WAFER_TRY(launch_add_stream(t->l, stream, t->p));
+  for (uint32_t i = first; i < t->p->count && kernel != WAFER_NONE; i++)
+    for (uint32_t k = 0; k < t->p->at[i]->port_count; k++) {
+      t->p->at[i]->ports[k].first = launch_replica(t->l, kernel, t->l->turn);
+      t->p->at[i]->ports[k].every = t->l->plan->kernels[kernel].replicas;
+    }
+  return WAFER_OK;
+}
+
+static wafer_status add_action(train *t, uint32_t a) {
+  const launcher *l = t->l;
+  const wafer_action *action = &t->phase->actions[a];
+  const wafer_stream *stream =
+      action->kind == WAFER_ACTION_stream ? &l->plan->streams[action->index] : NULL;
+  uint32_t from = stream ? stream->from_kernel : action->index;
+  uint32_t to = stream ? stream->to_kernel : action->index;
+  train_piece *piece = find_piece(t, (train_piece){.action = a,
+                                                   .from = launch_replica(l, from, l->turn),
+                                                   .to = launch_replica(l, to, l->turn)});
+  if (!piece) return launch_no_memory(l);
+  if (!piece->made) {
+    piece->made = true;
+    piece->first = t->p->count;
+    t->p->action = a;
+    WAFER_TRY(stream ? add_stream(t, stream)
+                     : launch_add_kernel(t->l, &l->plan->kernels[action->index], t->p));
+    piece->count = t->p->count - piece->first;
+  }
+  for (uint32_t i = 0; i < piece->count; i++)
+    if (!add_step(t, piece->first + i)) return launch_no_memory(l);
+  return WAFER_OK;
+}
+
+/* Cores of other kernels, all replicas. */
+static wafer_status find_others(launcher *l, const wafer_phase *phase) {
+  l->others = WAFER_NEW(l->arena, wafer_rect, phase->action_count);
+  if (!l->others) return launch_no_memory(l);
+  l->other_count = 0;
+  for (uint32_t a = 0; a < phase->action_count; a++) {
+    if (phase->actions[a].kind != WAFER_ACTION_kernel) continue;
+    const wafer_kernel *k = &l->plan->kernels[phase->actions[a].index];
+    l->others[l->other_count] = k->rect;
+    l->others[l->other_count++].width *= k->replicas;
+  }
+  return WAFER_OK;
+}
+
+/* Longer programs than any core has room for; a sample takes two instructions at least. */
+#define MOST_TURNS 4096
+
+wafer_status launch_add_train(launcher *l, const wafer_phase *phase, launch_pieces *p) {
+  train t = {.l = l, .phase = phase, .p = p};
+  uint32_t turns = turns_of(l->plan, phase);
+  if (turns > MOST_TURNS)
+    return wafer_fail(&l->diag, wafer_at_file(l->plan->model), WAFER_NO_FIT,
+                      "its kernels have so many different numbers of replicas that programs would "
+                      "repeat after more than %u samples; compile with --replicas 2",
+                      MOST_TURNS);
+  WAFER_TRY(find_others(l, phase));
+  for (l->turn = 0; l->turn < turns; l->turn++) {
+    for (uint32_t a = 0; a < phase->action_count; a++)
+      if (!launch_is_load(l, &phase->actions[a])) WAFER_TRY(add_action(&t, a));
+    if (!add_step(&t, FRAGMENT_ENDS)) return launch_no_memory(l);
+  }
+  l->turn = 0;
+  return WAFER_OK;
+}
