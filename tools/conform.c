@@ -80,8 +80,6 @@ static wafer_status summarize(const conform_arguments *a, const conform_cases *c
   if (a->tsv) WAFER_TRY(conform_write_tsv(a->tsv, cases, results));
   if (a->table) WAFER_TRY(conform_write_table(a->table, cases, results));
   printf("%zu passed, %zu failed, %zu skipped\n", passed, failed, skipped);
-  if (fflush(stdout) != 0)
-    return wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
   return failed ? WAFER_DIFFER : WAFER_OK;
 }
 

@@ -196,8 +196,5 @@ int wafer_tool_dump(int argc, char **argv) {
   WAFER_TRY(wafer_plan_open(cli_diag(), r.plan, &plan));
   wafer_status status = show(&r, plan);
   wafer_plan_close(plan);
-  if (fflush(stdout) != 0 && status == WAFER_OK)
-    status =
-        wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
   return status;
 }

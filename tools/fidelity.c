@@ -186,9 +186,6 @@ int wafer_tool_check(int argc, char **argv) {
     if (status == WAFER_OK) status = wafer_plan_add_programs(&ctx, plan, true, &whole);
     if (status == WAFER_OK) status = check_plan(&a, whole, arena);
     wafer_plan_close(plan);
-    if (fflush(stdout) != 0 && status == WAFER_OK)
-      status =
-          wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
   }
   wafer_arena_destroy(arena);
   return status;

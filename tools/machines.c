@@ -70,8 +70,5 @@ int wafer_tool_machines(int argc, char **argv) {
                         : optind < argc ? show(arena, argv[optind])
                                         : list(arena);
   wafer_arena_destroy(arena);
-  if (fflush(stdout) != 0 && status == WAFER_OK)
-    status =
-        wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
   return status;
 }

@@ -191,8 +191,5 @@ int wafer_tool_place(int argc, char **argv) {
   if (!arena) return cli_no_memory();
   wafer_status status = place(&j, arena);
   wafer_arena_destroy(arena);
-  if (fflush(stdout) != 0 && status == WAFER_OK)
-    status =
-        wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
   return status;
 }

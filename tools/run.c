@@ -408,9 +408,6 @@ int wafer_tool_run(int argc, char **argv) {
   if (status == WAFER_OK && !help) {
     if (a.quiet) cli_quiet();
     status = run(&a, arena);
-    if (fflush(stdout) != 0 && status == WAFER_OK)
-      status =
-          wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
   }
   wafer_arena_destroy(arena);
   return status;

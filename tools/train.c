@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -320,7 +319,6 @@ static wafer_status run(job *j) {
   WAFER_TRY(settle_run(j));
   j->a->train.watch = train_watch_of(&log);
   WAFER_TRY(open_transport(j, &transport));
-  signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like a full disk */
   wafer_status status = j->ranks.rank            ? wafer_transport_serve(&transport)
                         : j->a->mode == EVALUATE ? wafer_train_evaluate(&j->a->train, &transport)
                                                  : wafer_train(&j->a->train, &transport);
@@ -397,8 +395,6 @@ int wafer_tool_train(int argc, char **argv) {
   if (status == WAFER_OK && !help) {
     if (a.quiet) cli_quiet();
     status = train_supervises(&a) ? train_supervise(&a, arena, argc, argv) : train(&a, arena);
-    if (fflush(stdout) != 0 && status == WAFER_OK)
-      status = fail("standard output", WAFER_IO, "cannot be written");
   }
   wafer_arena_destroy(arena);
   return status;

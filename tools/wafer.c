@@ -1,4 +1,5 @@
 /* The program: picks the subcommand. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +40,15 @@ static int help(FILE *to) {
   return to == stdout ? WAFER_OK : WAFER_USAGE;
 }
 
+/* A file that may not grow is an error, as on a full disk, and no signal. */
+static int run(const struct tool *tool, int argc, char **argv) {
+  signal(SIGXFSZ, SIG_IGN);
+  int code = tool->run(argc, argv);
+  if (!fflush(stdout) && !ferror(stdout)) return code;
+  if (code != WAFER_OK) return code;
+  return wafer_fail(cli_diag(), wafer_at_file("standard output"), WAFER_IO, "cannot be written");
+}
+
 int main(int argc, char **argv) {
   if (argc < 2) return help(stderr);
   if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
@@ -48,7 +58,7 @@ int main(int argc, char **argv) {
     return WAFER_OK;
   }
   for (size_t i = 0; i < WAFER_COUNT(tools); i++)
-    if (!strcmp(argv[1], tools[i].name)) return tools[i].run(argc - 1, argv + 1);
+    if (!strcmp(argv[1], tools[i].name)) return run(&tools[i], argc - 1, argv + 1);
   fprintf(stderr, "wafer: error: there is no tool '%s'; `wafer --help` lists them\n", argv[1]);
   return WAFER_USAGE;
 }

@@ -100,6 +100,8 @@ expect 7 /dev/full "$wafer" compile -q "$data/small_cnn.onnx" -o "$work/kept.wpl
 "$wafer" compile -q "$data/small_cnn.onnx" -o "$work/good.wplan" --machine small16 || fail "compile of a good model"
 expect 7 /dev/full "$wafer" run "$work/good.wplan" --report /dev/full
 expect 7 "standard output" sh -c "'$wafer' run '$work/good.wplan' >/dev/full"
+expect 7 "standard output" sh -c "'$wafer' fabric vector >/dev/full"
+expect 7 "File too large" sh -c "ulimit -f 1; '$wafer' compile -q '$data/small_cnn.onnx' -o '$work/out.wplan'"
 expect 7 "" "$wafer" run "$work/good.wplan" --output "$work/text.onnx"
 
 # -- plans and tensors --
