@@ -33,8 +33,8 @@ static wafer_status settle_algorithm(case_build *b, const char *list) {
       b->o.algorithm = wafer_arena_strndup(b->arena, at, bytes);
       return b->o.algorithm ? WAFER_OK : case_refuse(b, "no memory for the name of an algorithm");
     }
-  const char *text = wafer_arena_printf(b->arena, "there is no such algorithm, but %s", list);
-  return case_refuse(b, *list && text ? text : "the case has one algorithm");
+  if (!*list) return case_refuse(b, "the case has one algorithm");
+  return case_refuse(b, "there is no such algorithm, but %s", list);
 }
 
 static wafer_status fill_words(case_build *b) {
@@ -178,13 +178,13 @@ static wafer_status start(case_build *b, const case_row *row) {
   if (o->dtype != WAFER_DTYPE_f32 && o->dtype != WAFER_DTYPE_f16)
     return case_refuse(b, "the types are f32 and f16");
   if (!o->words || o->words > b->machine->core_bytes)
-    return case_refuse(b, "1 to as many words as a core has bytes");
+    return case_refuse(b, "1 to %u words, the bytes of a core of %s", b->machine->core_bytes,
+                       b->machine->name);
   if (o->width > b->machine->width || o->height > b->machine->height)
-    return case_refuse(b, "more cores than the machine has");
+    return case_refuse(b, "%s has %ux%u cores", b->machine->name, b->machine->width,
+                       b->machine->height);
   WAFER_TRY(settle_algorithm(b, row->info.algorithms));
-  b->bytes = wafer_dtype_bits(o->dtype) / 8;
-  b->wavelets = ((uint64_t)o->words * b->bytes + 3) / 4;
-  b->answer = (o->words * b->bytes + 7) / 8 * 8 + 4; /* in the banks that the input does not use */
+  case_set_words(b, o->words);
   size_t cores = (size_t)o->width * o->height;
   b->core = WAFER_NEW(b->arena, uint32_t, cores);
   if (!b->core) return case_refuse(b, "no memory for the cores");
@@ -199,7 +199,8 @@ static wafer_status start(case_build *b, const case_row *row) {
 static wafer_status find(const wafer_diag *diag, const char *name, const case_row **row) {
   *row = row_of(name);
   if (*row) return WAFER_OK;
-  return wafer_fail(diag, (wafer_loc){0}, WAFER_USAGE, "there is no case '%s'", name);
+  return wafer_fail(diag, (wafer_loc){0}, WAFER_USAGE,
+                    "there is no case '%s'; `wafer fabric --help` lists them", name);
 }
 
 wafer_status wafer_case_program(const wafer_diag *diag, wafer_arena *arena,

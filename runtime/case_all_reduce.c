@@ -105,7 +105,8 @@ static wafer_status grid(case_build *b) {
   return WAFER_OK;
 }
 
-/* ---- ring ---- */
+/* ---- ring: a chunk of whole wavelets per core, all as long; what the words fall short of it is
+ * summed as well ---- */
 
 enum { RING = 0, HOME = 2 };
 enum { HERE = 3, ROUNDS = 4 }; /* registers: a chunk's address; rounds of the loop to go */
@@ -192,8 +193,8 @@ static wafer_status ring(case_build *b) {
   uint32_t cores = b->o.width;
   if (cores < 3 || b->o.repeat > 1)
     return case_refuse(b, "a ring takes three cores in a row, and runs once");
-  if (b->o.words % cores || b->wavelets % cores)
-    return case_refuse(b, "a ring takes a multiple of its cores in wavelets");
+  uint64_t chunk = (b->wavelets + cores - 1) / cores;
+  case_set_words(b, (uint32_t)(chunk * cores * 4 / b->bytes));
   b->answer = 0;
   for (uint32_t x = 0; x < cores; x++) {
     uint8_t out = (uint8_t)(x == cores - 1 ? HOME : RING + x % 2),

@@ -1,12 +1,26 @@
 /* The parts of the validation programs. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "case_build.h"
 
-wafer_status case_refuse(const case_build *b, const char *text) {
+wafer_status case_refuse(const case_build *b, const char *format, ...) {
+  char why[160];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(why, sizeof why, format, args);
+  va_end(args);
   return wafer_fail(b->diag, wafer_at_file(b->fabric_program.name), WAFER_USAGE,
                     "%ux%u cores, %u words%s%s: %s", b->o.width, b->o.height, b->o.words,
-                    b->o.algorithm ? ", " : "", b->o.algorithm ? b->o.algorithm : "", text);
+                    b->o.algorithm ? ", " : "", b->o.algorithm ? b->o.algorithm : "", why);
+}
+
+void case_set_words(case_build *b, uint32_t words) {
+  b->o.words = words;
+  b->bytes = wafer_dtype_bits(b->o.dtype) / 8;
+  b->wavelets = ((uint64_t)words * b->bytes + 3) / 4;
+  b->answer = (words * b->bytes + 7) / 8 * 8 + 4;
 }
 
 /* Splitmix64. */

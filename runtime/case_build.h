@@ -53,6 +53,8 @@ typedef struct case_row {
 #define CASE(name) extern const case_row case_##name##_row;
 #include "cases.def"
 
+/* As many elements per core, of the case's type; the answer lies in banks that they do not use. */
+void case_set_words(case_build *b, uint32_t words);
 /* A program: started at cycle 0, its body `repeat` times; register 2 counts down, and where the
  * case warms up, register 5 is `repeat`. */
 case_program *case_program_begin(case_build *b, const char *name);
@@ -77,7 +79,8 @@ void case_place(case_build *b, uint32_t x, uint32_t y, uint32_t program);
 /* The input of a core: small integers, so that sums are exact in any order. */
 double case_input(const case_build *b, uint32_t x, uint32_t y, uint32_t i);
 uint64_t case_random(uint64_t *state);
-wafer_status case_refuse(const case_build *b, const char *text);
+wafer_status case_refuse(const case_build *b, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Cycles from one core's element to its neighbour's, `hops` away. */
 uint64_t case_depth(const case_build *b);
 uint64_t case_hops(const case_build *b, uint64_t hops);

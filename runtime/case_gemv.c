@@ -231,7 +231,9 @@ static wafer_status choose(case_build *b) {
   bool is_tree = b->o.algorithm && !strcmp(b->o.algorithm, "tree");
   if (!is_tree && b->o.groups) return case_refuse(b, "only a tree has groups");
   if (is_tree && !b->o.groups) b->o.groups = (uint32_t)ceil(sqrt(b->o.height));
-  if (b->o.groups > b->o.height) return case_refuse(b, "a group has one row or more");
+  if (b->o.groups > b->o.height)
+    return case_refuse(b, "%u groups of %u rows: a group has one row or more", b->o.groups,
+                       b->o.height);
   if (b->o.density < 0 || b->o.density > 1)
     return case_refuse(b, "a density is a share, from 0 to 1");
   if (b->o.height < 2) return case_refuse(b, "a gemv takes two rows of cores");

@@ -122,6 +122,7 @@ static wafer_status build_random(case_build *b) {
   if (!b->o.cycles) b->o.cycles = 100000;
   if (!(b->o.load > 0 && b->o.load <= 1) || b->o.dtype != WAFER_DTYPE_f32 || b->o.repeat > 1)
     return case_refuse(b, "random takes a load up to 1, f32, and no repeat");
+  if (cores < 2) return case_refuse(b, "random traffic takes two cores");
   b->o.words = BURST;
   b->answer_words = 1;
   b->answer = BURST * 4;

@@ -68,8 +68,8 @@ static void star(case_build *b) {
   b->predicted = case_sums(b) * (cores - 1) + case_depth(b);
 }
 
-/* ---- two-phase: a chain in each group, then a chain of the groups' first cores; one group: a
- * chain ---- */
+/* ---- two-phase: a chain in each group, then a chain of the groups' first cores; one group, or
+ * groups of one core: a chain ---- */
 
 /* Group g sends on colour 2 + g % 2, a core on x % 2. */
 static uint8_t group_color(uint32_t g) {
@@ -112,7 +112,7 @@ static void two_phase(case_build *b, uint32_t group) {
   for (uint32_t x = 0; x < b->o.width; x++) two_phase_core(b, x, group);
   uint64_t cores = b->o.width, groups = (cores + group - 1) / group;
   uint64_t depth = group - 1 + groups - 1,
-           contention = group < cores ? 2 * case_sums(b) : case_sums(b);
+           contention = group > 1 && group < cores ? 2 * case_sums(b) : case_sums(b);
   b->predicted = contention + case_hops(b, cores - 1) + case_depth(b) * depth;
 }
 
@@ -173,7 +173,8 @@ static wafer_status build_reduce(case_build *b) {
   }
   uint32_t group = b->o.group ? b->o.group : 1;
   while (!b->o.group && group * group < b->o.width) group++;
-  if (group > b->o.width) return case_refuse(b, "a group is no larger than the row");
+  if (group > b->o.width)
+    return case_refuse(b, "a group of %u is larger than the row of %u", group, b->o.width);
   two_phase(b, !strcmp(algorithm, "chain") ? b->o.width : group);
   return WAFER_OK;
 }

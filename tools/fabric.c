@@ -46,9 +46,11 @@ static const char usage_tail[] =
     "example: wafer fabric reduce --algorithm chain --cores 512x1 --words 4096\n";
 
 #define MOST_FAULTS 64
+#define MOST_CORES 16384 /* of a side, of any machine */
 
 typedef struct arguments {
   const char *name, *machine, *json, *assembly;
+  char given[64]; /* the letters of the options that were */
   wafer_case_options options;
   wafer_fault faults[MOST_FAULTS];
 } arguments;
@@ -70,10 +72,17 @@ static bool parse_u32(const char *option, const char *text, uint32_t least, uint
 }
 
 static bool parse_cores(const char *text, wafer_case_options *o) {
-  char rest;
-  if (sscanf(text, "%ux%u%c", &o->width, &o->height, &rest) == 2 && o->width && o->height)
-    return true;
-  return cli_usage("fabric", "--cores is '%s'; it is WxH, as in 512x1", text), false;
+  wafer_shape s;
+  if (!cli_parse_shape("fabric", "--cores", text, &s)) return false;
+  bool fits = s.rank == 2 && s.dims[0] > 0 && s.dims[1] > 0 && s.dims[0] <= MOST_CORES &&
+              s.dims[1] <= MOST_CORES;
+  if (!fits)
+    return cli_usage("fabric", "--cores wants WxH, as in 512x1, each from 1 to %d, got '%s'",
+                     MOST_CORES, text),
+           false;
+  o->width = (uint32_t)s.dims[0];
+  o->height = (uint32_t)s.dims[1];
+  return true;
 }
 
 static bool parse_dtype(const char *text, wafer_case_options *o) {
@@ -102,6 +111,47 @@ static bool parse_density(const char *text, wafer_case_options *o) {
   return cli_usage("fabric", "--density is '%s'; it is a share above 0, at most 1", text), false;
 }
 
+static bool parse_load(const char *text, wafer_case_options *o) {
+  if (!cli_parse_f64("fabric", "--load", text, &o->load)) return false;
+  if (o->load > 0 && o->load <= 1) return true;
+  return cli_usage("fabric", "--load is '%s'; it is a share above 0, at most 1", text), false;
+}
+
+/* What means nothing to a case is refused rather than ignored. */
+static const struct {
+  char letter;
+  const char *option, *cases;
+} owned[] = {{'g', "--group", "reduce"},
+             {'G', "--groups", "gemv"},
+             {'M', "--m", "gemv gemm"},
+             {'K', "--k", "gemm"},
+             {'N', "--n", "gemv gemm"},
+             {'d', "--density", "gemv"},
+             {'o', "--op", "vector"},
+             {'C', "--conflict", "vector"},
+             {'D', "--load-descriptors", "vector"},
+             {'l', "--load", "random"},
+             {'n', "--cycles", "random"}};
+
+static bool has_word(const char *words, const char *word) {
+  size_t bytes = strlen(word);
+  for (const char *at = words; *at; at += strcspn(at, " "), at += *at == ' ')
+    if (strcspn(at, " ") == bytes && !strncmp(at, word, bytes)) return true;
+  return false;
+}
+
+static bool settle_case(arguments *a, int count, char **names) {
+  if (count != 1)
+    return cli_usage("fabric", count ? "one case at a time" : "which case, please"), false;
+  a->name = names[0];
+  for (size_t i = 0; i < WAFER_COUNT(owned); i++)
+    if (strchr(a->given, owned[i].letter) && !has_word(owned[i].cases, a->name))
+      return cli_usage("fabric", "%s is no option of %s, but of %s", owned[i].option, a->name,
+                       owned[i].cases),
+             false;
+  return true;
+}
+
 static bool take(arguments *a, int c, const char *value) {
   wafer_case_options *o = &a->options;
   switch (c) {
@@ -120,7 +170,7 @@ static bool take(arguments *a, int c, const char *value) {
   case 'o': o->op = value; return true;
   case 'C': o->conflict = true; return true;
   case 'D': o->load_descriptors = true; return true;
-  case 'l': return cli_parse_f64("fabric", "--load", value, &o->load);
+  case 'l': return parse_load(value, o);
   case 'n': return cli_parse_u64("fabric", "--cycles", value, 1, 1u << 30, &o->cycles);
   case 'S': o->single = true; return true;
   case 'T': return parse_u32("--threads", value, 1, 1024, &o->threads);
@@ -229,9 +279,9 @@ int wafer_tool_fabric(int argc, char **argv) {
   for (int c; (c = getopt_long(argc, argv, "h", long_options, NULL)) != -1;) {
     if (c == 'h') return help(), WAFER_OK;
     if (!take(&a, c, optarg)) return WAFER_USAGE;
+    if (!strchr(a.given, c)) a.given[strlen(a.given)] = (char)c;
   }
   a.options.faults = a.faults;
-  if (argc - optind != 1) return cli_usage("fabric", "one case at a time");
-  a.name = argv[optind];
+  if (!settle_case(&a, argc - optind, argv + optind)) return WAFER_USAGE;
   return run(&a);
 }

@@ -78,6 +78,11 @@ compile 2 "--shape x=1x4x16x16" "$data/small_cnn.onnx" --shape x=1x4x16x16
 compile 1 no-such "$data/small_cnn.onnx" --machine no-such
 expect 1 "MODEL" "$wafer" compile
 expect 1 "no tool" "$wafer" fold
+expect 1 "which case" "$wafer" fabric
+expect 1 "no case 'fold'" "$wafer" fabric fold
+expect 1 "--cores" "$wafer" fabric send --cores 99999999999x2
+expect 1 "--load" "$wafer" fabric random --cores 4x4 --load 0
+expect 1 "no option of send, but of reduce" "$wafer" fabric send --cores 4x1 --group 2
 
 # -- machines --
 cat >"$work/bomb.xml" <<'XML'

@@ -110,6 +110,28 @@ static void all_reduces_follow_the_formulas(void) {
     check_formula("all-reduce", (wafer_case_options){.width = width, .height = 11, .words = 300});
 }
 
+/* Its chunks are as long for all, so the words are made up to a multiple of the cores: the formula
+ * of the words that were asked for, fractions and all, holds on rows on which that costs little. */
+static void rings_take_any_words(void) {
+  static const uint32_t cores[] = {3, 4, 7, 32}, words[] = {1, 5, 41, 799};
+  for (size_t p = 0; p < WAFER_COUNT(cores); p++)
+    for (size_t w = 0; w < WAFER_COUNT(words); w++) {
+      wafer_case_options o = {.width = cores[p], .words = words[w], .algorithm = "ring"};
+      uint64_t predicted, counted = count("all-reduce", o, &predicted);
+      uint64_t formula = 2 * (cores[p] - 1) * words[w] / cores[p] + 4 * cores[p] - 6 +
+                         2 * (cores[p] - 1) * 5; /* 2 ramps and an addition a step */
+      CU_ASSERT(within(counted, formula, 0.03, 80));
+      o.dtype = WAFER_DTYPE_f16;
+      CU_ASSERT(count("all-reduce", o, &predicted) <= counted);
+    }
+}
+
+/* Predicted was twice the words once, for a second phase that has nothing to add to. */
+static void groups_of_one_are_a_chain(void) {
+  check_formula("reduce", (wafer_case_options){
+                              .width = 7, .words = 4096, .algorithm = "two-phase", .group = 1});
+}
+
 /* The case checks the sums; another order of visits counts the same cycles. */
 static void random_traffic_arrives(void) {
   uint64_t predicted;
@@ -284,7 +306,10 @@ static void refuses(void) {
               {"all-reduce",
                {.width = 4, .height = 4, .words = 8, .algorithm = "star"},
                WAFER_USAGE,
-               "no such algorithm, but 2d|ring"}};
+               "no such algorithm, but 2d|ring"},
+              {"send", {.width = 751, .words = 8}, WAFER_USAGE, "wse2 has 750x994 cores"},
+              {"random", {.width = 1, .words = 8}, WAFER_USAGE, "takes two cores"},
+              {"vector", {.words = 50000}, WAFER_USAGE, "1 to 49152 words"}};
   wafer_arena *arena = wafer_arena_create();
   const wafer_machine *wse2;
   CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
@@ -345,6 +370,8 @@ CU_TestInfo tests_fabric_case[] = {
     {"counts published reductions", counts_published_reductions},
     {"follows the formulas", follows_the_formulas},
     {"all-reduces follow the formulas", all_reduces_follow_the_formulas},
+    {"rings take any words", rings_take_any_words},
+    {"groups of one are a chain", groups_of_one_are_a_chain},
     {"random traffic arrives, whatever the order of visits", random_traffic_arrives},
     {"random traffic counts as ever", random_traffic_counts_as_ever},
     {"reduces halves and repeats", reduces_halves_and_repeats},
