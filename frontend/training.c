@@ -14,10 +14,23 @@ static wafer_status no_memory(const importer *im) {
 
 /* ---- Parameters ---- */
 
-static bool is_frozen(const wafer_training_options *o, const char *name) {
-  for (size_t i = 0; i < o->frozen_count; i++)
-    if (!fnmatch(o->frozen[i], name, 0)) return true;
-  return false;
+static bool is_frozen(const training_state *t, const char *name) {
+  bool frozen = false;
+  for (size_t i = 0; i < t->options->frozen_count; i++)
+    if (!fnmatch(t->options->frozen[i], name, 0)) frozen = t->fits[i] = true;
+  return frozen;
+}
+
+/* A pattern with a typing error would train what should have stayed. */
+static wafer_status check_patterns(const importer *im) {
+  const training_state *t = &im->training;
+  for (size_t i = 0; i < t->options->frozen_count; i++)
+    if (!t->fits[i])
+      return wafer_fail(im->ctx->diag, wafer_at_file(im->file), WAFER_USAGE,
+                        "--freeze '%s' names none of the model's weights%s%s%s",
+                        t->options->frozen[i], t->count ? ", one of which is '" : "",
+                        t->count ? t->at[0].of : "", t->count ? "'" : "");
+  return WAFER_OK;
 }
 
 static bool is_finite(const wafer_view *view) {
@@ -63,7 +76,8 @@ wafer_status training_start(importer *im, const wafer_training_options *options)
   im->training = (training_state){.options = options};
   if (!options) return WAFER_OK;
   im->training.numbers = wafer_ir_map_create(im->ctx->arena);
-  return im->training.numbers ? WAFER_OK : no_memory(im);
+  im->training.fits = WAFER_NEW(im->ctx->arena, bool, options->frozen_count + 1);
+  return im->training.numbers && im->training.fits ? WAFER_OK : no_memory(im);
 }
 
 wafer_status training_parameter(importer *im, const onnx_tensor *tensor, const char *name,
@@ -71,7 +85,7 @@ wafer_status training_parameter(importer *im, const onnx_tensor *tensor, const c
   training_state *t = &im->training;
   extra_argument made = {.role = WAFER_ROLE_parameter, .tensor = tensor};
   *out = (MlirValue){NULL};
-  if (!t->options || im->fn->open->ir != im->root || is_frozen(t->options, name)) return WAFER_OK;
+  if (!t->options || im->fn->open->ir != im->root || is_frozen(t, name)) return WAFER_OK;
   const extra_argument *before = find(t, tensor);
   if (before) return *out = before->value, WAFER_OK;
   const char *expected;
@@ -242,6 +256,7 @@ static wafer_status add_statistics(importer *im, wafer_ir_port *results, uint32_
 wafer_status training_finish(importer *im) {
   const training_state *t = &im->training;
   MlirOperation main = wafer_ir_main(im->root), end = mlirBlockGetTerminator(im->b.block);
+  WAFER_TRY(check_patterns(im));
   WAFER_TRY(settle(im));
   uint32_t in = (uint32_t)mlirBlockGetNumArguments(im->b.block), first = in - t->count;
   uint32_t out = (uint32_t)mlirOperationGetNumOperands(end);

@@ -26,6 +26,7 @@ typedef struct training_state {
   extra_argument *at;
   uint32_t count, room;
   wafer_ir_map *numbers; /* value, and a parameter's tensor -> where it is in `at` */
+  bool *fits;            /* of each pattern that freezes: it has frozen something */
   int64_t declared;      /* leading dim of the model's inputs as it says; 0: it leaves it open */
 } training_state;
 
