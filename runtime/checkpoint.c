@@ -95,17 +95,6 @@ static uint64_t *list_steps(const char *path, size_t *count) {
   return steps;
 }
 
-static wafer_status make_folders(const wafer_diag *diag, const char *path) {
-  char part[PATH_BYTES];
-  snprintf(part, sizeof part, "%s", path);
-  for (char *slash = part + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
-    *slash = 0;
-    (void)mkdir(part, 0777); /* what is wrong shows at the last one */
-  }
-  if (mkdir(path, 0777) == 0 || errno == EEXIST) return WAFER_OK;
-  return wafer_fail(diag, wafer_at_file(path), WAFER_IO, "cannot make the folder: %m");
-}
-
 wafer_status wafer_checkpoints_open(const wafer_diag *diag, const char *folder,
                                     wafer_checkpoints **out) {
   char path[PATH_BYTES];
@@ -114,7 +103,7 @@ wafer_status wafer_checkpoints_open(const wafer_diag *diag, const char *folder,
   if (!c) return wafer_fail(diag, wafer_at_file(folder), WAFER_NO_MEMORY, "out of memory");
   c->diag = diag;
   c->lock = -1;
-  wafer_status status = make_folders(diag, folder);
+  wafer_status status = wafer_folder_make(diag, folder);
   if ((size_t)snprintf(c->folder, sizeof c->folder, "%s", folder) >= sizeof c->folder)
     status = wafer_fail(diag, wafer_at_file(folder), WAFER_USAGE, "the path is too long");
   if (status == WAFER_OK) {

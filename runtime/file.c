@@ -233,3 +233,14 @@ wafer_status wafer_file_save(const wafer_diag *diag, const char *path, const voi
   (void)wafer_file_write(file, data, bytes);
   return wafer_file_commit(file);
 }
+
+wafer_status wafer_folder_make(const wafer_diag *diag, const char *path) {
+  char part[4096];
+  snprintf(part, sizeof part, "%s", path);
+  for (char *slash = part + 1; *part && (slash = strchr(slash, '/')); *slash++ = '/') {
+    *slash = 0;
+    (void)mkdir(part, 0777); /* what is wrong shows at the last one */
+  }
+  if (mkdir(path, 0777) == 0 || errno == EEXIST) return WAFER_OK;
+  return wafer_fail(diag, wafer_at_file(path), WAFER_IO, "cannot make the folder: %m");
+}

@@ -6,6 +6,7 @@
 
 #include "optimizer_rules.h"
 #include "store.h"
+#include "wafer/file.h"
 
 #define PIECE ((uint64_t)1 << 16) /* elements that a thread takes; results of sums depend on it */
 #define ALIGNMENT 64u
@@ -125,6 +126,7 @@ static void settle(resident *r, char **next) {
 }
 
 static wafer_status take_servers(wafer_memoryx *m, const char *store) {
+  if (store) WAFER_TRY(wafer_folder_make(m->diag, store));
   char **next = calloc(m->server_count, sizeof *next);
   wafer_status status = next ? WAFER_OK : WAFER_NO_MEMORY;
   for (uint32_t i = 0; i < m->server_count && status == WAFER_OK; i++) {

@@ -1,8 +1,6 @@
 /* Tensors of `wafer run`: files in, files out, random inputs. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "run.h"
 
@@ -104,9 +102,7 @@ wafer_status run_inputs(const run_arguments *a, const wafer_plan *plan, wafer_ar
 wafer_status run_write_outputs(const run_arguments *a, const wafer_plan *plan,
                                const wafer_view *outputs) {
   const wafer_function *f = &plan->functions[0];
-  if (mkdir(a->output, 0777) != 0 && errno != EEXIST)
-    return wafer_fail(cli_diag(), wafer_at_file(a->output), WAFER_IO, "cannot make the folder: %s",
-                      strerror(errno));
+  WAFER_TRY(wafer_folder_make(cli_diag(), a->output));
   for (uint32_t i = 0; i < f->output_count; i++) {
     char name[256], path[4096];
     run_file_name(plan->values[f->outputs[i]].name, name, sizeof name);

@@ -37,6 +37,9 @@ void wafer_file_abort(wafer_file *file); /* leaves nothing behind; NULL is fine 
 wafer_status wafer_file_save(const wafer_diag *diag, const char *path, const void *data,
                              size_t bytes);
 
+/* The folder, and those above it, where they are not there. */
+wafer_status wafer_folder_make(const wafer_diag *diag, const char *path);
+
 #ifdef __cplusplus
 }
 #endif
