@@ -149,6 +149,20 @@ static wafer_status heed_pins(choice *c) {
   return WAFER_OK;
 }
 
+static wafer_status check_room(const choice *c) {
+  const wafer_machine *m = c->ctx->machine;
+  wafer_loc loc = wafer_at_file(c->ir->file);
+  wafer_rect whole;
+  if (!size_whole_wafer(m, &whole))
+    return wafer_fail(c->ctx->diag, loc, WAFER_NO_MEMORY, "no memory to look for free cores");
+  if (wafer_rect_area(whole)) return WAFER_OK;
+  return wafer_fail(c->ctx->diag, loc, WAFER_NO_FIT,
+                    "none of the %llu usable cores of %s is free: reserved rectangles (%u) and "
+                    "dead cores (%u) take them all; reserve less",
+                    (unsigned long long)wafer_rect_area(m->usable), m->name, m->reserved_count,
+                    m->dead_count);
+}
+
 static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   uint32_t samples;
   bool trains = wafer_ir_get_micro_batch(ir, &samples);
@@ -158,6 +172,7 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   bool settles = c.batch == WAFER_BATCH_auto && !trains;
   if (c.batch == WAFER_BATCH_auto) c.batch = 1; /* of micro-batches there is one */
   WAFER_TRY(heed_pins(&c));
+  WAFER_TRY(check_room(&c));
   wafer_ir_set_storage(ir, storage_of(ctx));
   WAFER_TRY(wafer_graph_read(ctx, ir, &c.graph));
   curve_set *curves = curve_set_of(ctx, ir);

@@ -101,6 +101,7 @@ says err "of 8 kernels stay"
 
 refuses 1 "no kernel or ONNX node is named 'steam'; there are 8 kernels: stem, pool" --pin steam=0,0,1,1
 refuses 1 "--pin wants X,Y,WIDTH,HEIGHT" --pin stem=0,0,1
+refuses 4 "none of the 256 usable cores of small16 is free" --reserve 0,0,16,8 --reserve 0,8,16,8
 refuses 1 "is pinned twice" --pin stem=0,0,16,12 --pin stem=0,0,16,12
 refuses 1 "take --mode pipelined" --pin stem=0,0,16,12 --mode streaming
 refuses 4 "the usable cores are 16 x 16 at (0, 0)" --pin head=16,0,1,1
