@@ -1,6 +1,7 @@
 /* The zoo: named architectures, and what each is built with. */
 #include "zoo.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -125,7 +126,13 @@ wafer_onnx_dim zoo_batch(const zoo *z) {
 
 /* ---- Checks ---- */
 
-static wafer_status refuse(const wafer_diag *diag, const wafer_zoo_model *m, const char *what) {
+static wafer_status __attribute__((format(printf, 3, 4)))
+refuse(const wafer_diag *diag, const wafer_zoo_model *m, const char *format, ...) {
+  char what[160];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(what, sizeof what, format, args);
+  va_end(args);
   return wafer_fail(diag, (wafer_loc){0}, WAFER_USAGE, "%s: %s", m->name, what);
 }
 
@@ -133,14 +140,22 @@ static wafer_status check_transformer(const wafer_diag *diag, const wafer_zoo_mo
   if (m->layers < 1 || m->d_model < 1 || m->heads < 1 || m->d_ff < 1 || m->vocabulary < 1 ||
       m->sequence < 1 || m->parts < 1)
     return refuse(diag, m, "layers, d_model, heads, d_ff, vocabulary and sequence must be given");
-  if (m->d_model % m->heads) return refuse(diag, m, "the heads do not divide d_model");
+  if (m->d_model % m->heads)
+    return refuse(diag, m, "%" PRId64 " heads do not divide a width of %" PRId64, m->heads,
+                  m->d_model);
   if (m->heads % m->parts || m->d_ff % m->parts)
-    return refuse(diag, m, "the parts do not divide heads and d_ff");
+    return refuse(diag, m,
+                  "%" PRId64 " parts do not divide %" PRId64 " heads and a d_ff of %" PRId64,
+                  m->parts, m->heads, m->d_ff);
   if (m->position == WAFER_ZOO_rotary &&
       (m->rotary < 2 || m->rotary % 2 || m->rotary > m->d_model / m->heads))
-    return refuse(diag, m, "rotary dims must be even, and at most those of a head");
+    return refuse(diag, m,
+                  "%" PRId64 " rotary dims: they are even, and at most the %" PRId64 " of a head",
+                  m->rotary, m->d_model / m->heads);
   if (m->position == WAFER_ZOO_learned && m->positions && m->positions < m->sequence)
-    return refuse(diag, m, "the sequence is longer than the table of positions");
+    return refuse(diag, m,
+                  "a sequence of %" PRId64 " is longer than the table of %" PRId64 " positions",
+                  m->sequence, m->positions);
   if ((m->flags & WAFER_ZOO_ONE_NORM) && !(m->flags & WAFER_ZOO_PARALLEL))
     return refuse(diag, m, "one norm per layer needs attention and MLP in parallel");
   if (m->norm == WAFER_ZOO_batch) return refuse(diag, m, "norm batch is of cnn");
@@ -159,7 +174,10 @@ static wafer_status check_widths(const wafer_diag *diag, const wafer_zoo_model *
   for (uint32_t i = 0; i < m->width_count; i++)
     if (m->widths[i] < 1) return refuse(diag, m, "a width is at least 1");
   if (m->kind == WAFER_ZOO_cnn && (m->side < 1 || m->side >> ((m->width_count - 2) / 2) < 1))
-    return refuse(diag, m, "the image is too small to be halved after each second convolution");
+    return refuse(diag, m,
+                  "an image of side %" PRId64
+                  " is too small to be halved after each second of %u convolutions",
+                  m->side, m->width_count - 2);
   return WAFER_OK;
 }
 

@@ -188,6 +188,14 @@ static wafer_status search(const scale_arguments *a, wafer_arena *arena,
   return WAFER_OK;
 }
 
+/* Samples that a system has at once at most: of a global batch a power of two that divides it. */
+static uint64_t batch_of(const scale_arguments *a) {
+  uint64_t share = a->global ? (a->global + a->last - 1) / a->last : 0, size = 1;
+  if (!a->global) return a->batch;
+  while (size * 2 <= share && a->global % (size * 2) == 0) size *= 2;
+  return size;
+}
+
 static wafer_status choose(const scale_arguments *a, wafer_arena *arena,
                            const wafer_machine *machine, uint64_t batch, const wafer_plan **out,
                            uint64_t *next) {
@@ -242,8 +250,7 @@ static wafer_status run(const scale_arguments *a, wafer_arena *arena) {
   const wafer_machine *machine;
   scale_table t = {.a = a};
   WAFER_TRY(wafer_machine_open(cli_diag(), arena, a->machine, &machine));
-  uint64_t batch = a->global ? (a->global + a->last - 1) / a->last : a->batch;
-  WAFER_TRY(choose(a, arena, machine, batch, &t.plan, &t.next));
+  WAFER_TRY(choose(a, arena, machine, batch_of(a), &t.plan, &t.next));
   t.sequence = tokens_of(a, t.plan);
   WAFER_TRY(fill(&t, arena));
   cli_progress_done();
@@ -253,13 +260,27 @@ static wafer_status run(const scale_arguments *a, wafer_arena *arena) {
   return a->json ? scale_write_json(&t) : WAFER_OK;
 }
 
+/* What options have to do with each other. */
+static int settle(scale_arguments *a) {
+  uint64_t micro = a->training.options.micro_batch;
+  if (!a->training.has_loss) return cli_usage("scale", "--loss is missing");
+  if (a->batch && a->global)
+    return cli_usage("scale", "--batch is of each system, --global-batch of all: give one of them");
+  if (!a->batch) a->batch = 1;
+  uint64_t samples = a->global ? a->global : a->batch;
+  if (micro && samples % micro)
+    return cli_usage("scale", "%s %llu is no multiple of --micro-batch %llu",
+                     a->global ? "--global-batch" : "--batch", (ull)samples, (ull)micro);
+  if (!a->scale_set) a->dynamic = a->dtype == WAFER_DTYPE_f16;
+  return WAFER_OK;
+}
+
 int wafer_tool_scale(int argc, char **argv) {
   wafer_arena *arena = wafer_arena_create();
   if (!arena) return cli_no_memory();
   scale_arguments a = {.machine = "wse2",
                        .first = 1,
                        .last = 16,
-                       .batch = 1,
                        .state_bytes = 12,
                        .servers = 1,
                        .density = 1,
@@ -280,11 +301,8 @@ int wafer_tool_scale(int argc, char **argv) {
     fputs(usage, stdout);
   else if (status == WAFER_OK && optind + 1 != argc)
     status = cli_usage("scale", "one MODEL.onnx is wanted, got %d", argc - optind);
-  else if (status == WAFER_OK && !a.training.has_loss)
-    status = cli_usage("scale", "--loss is missing");
-  else if (status == WAFER_OK) {
+  else if (status == WAFER_OK && (status = settle(&a)) == WAFER_OK) {
     a.model = argv[optind];
-    if (!a.scale_set) a.dynamic = a.dtype == WAFER_DTYPE_f16;
     status = run(&a, arena);
   }
   wafer_arena_destroy(arena);

@@ -192,6 +192,8 @@ static bool parse_widths(arguments *a, const char *text) {
 }
 
 static bool parse_weights(arguments *a, int option, const char *text) {
+  if (a->weights_set && a->options.init != (option == INIT))
+    return cli_usage("zoo", "--weights absent and --init contradict each other"), false;
   a->weights_set = true;
   a->options.init = option == INIT;
   if (option == INIT) return cli_parse_u64("zoo", "--init", text, 0, UINT64_MAX, &a->options.seed);

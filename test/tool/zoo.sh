@@ -50,8 +50,12 @@ for batch in 8 64 4096; do # the largest that fits, and the next one, whatever e
 done
 gives 1 "it is N or A..B" "$wafer" scale mlp.onnx --loss cross-entropy --systems 1,16
 gives 1 "it is N or A..B" "$wafer" scale mlp.onnx --loss cross-entropy --systems 2..
+gives 1 "give one of them" "$wafer" scale mlp.onnx --loss cross-entropy --batch 4 --global-batch 8
+gives 1 "--batch 4 is no multiple of --micro-batch 3" "$wafer" scale mlp.onnx --loss cross-entropy --batch 4 --micro-batch 3
+gives 0 "micro-batch 1," "$wafer" scale mlp.onnx --loss cross-entropy --global-batch 9 --systems 5 # its share, 2, divides it not
 
 gives 1 "there is no model 'gpt5'" "$wafer" zoo gpt5 -o x.onnx
-gives 1 "the heads do not divide" "$wafer" zoo gpt --layers 1 --d-model 10 --heads 3 -o x.onnx
+gives 1 "3 heads do not divide a width of 10" "$wafer" zoo gpt --layers 1 --d-model 10 --heads 3 -o x.onnx
+gives 1 "contradict each other" "$wafer" zoo gpt2 --weights absent --init 1 -o x.onnx
 gives 1 "wants absent" "$wafer" zoo gpt2 --weights there -o x.onnx
 finish "zoo: ok"
