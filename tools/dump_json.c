@@ -2,6 +2,7 @@
 #include <cjson/cJSON.h>
 
 #include "dump.h"
+#include "report.h"
 
 static void add_u64(cJSON *to, const char *key, uint64_t value) {
   cJSON_AddNumberToObject(to, key, (double)value); /* exact up to 2^53 */
@@ -87,10 +88,7 @@ static void add_kernel(cJSON *list, const wafer_kernel *k) {
   cJSON *o = add_item(list);
   cJSON_AddStringToObject(o, "name", k->name);
   cJSON_AddStringToObject(o, "family", wafer_family_name(k->body.family));
-  cJSON *nodes = cJSON_AddArrayToObject(o, "onnx_nodes");
-  for (uint32_t i = 0; i < k->body.node_count; i++)
-    if (*k->body.nodes[i].name)
-      cJSON_AddItemToArray(nodes, cJSON_CreateString(k->body.nodes[i].name));
+  report_add_nodes(o, k);
   add_rect(o, k->rect);
   add_u64(o, "replicas", k->replicas);
   dump_split(k, split, sizeof split);

@@ -32,9 +32,11 @@ typedef struct report {
 
 wafer_status report_make(const wafer_diag *diag, const wafer_plan *plan, report *out);
 void report_print(FILE *to, const report *r);
+struct cJSON;
+/* "onnx_nodes" of a kernel: the names of what it computes, one after the other, each once. */
+void report_add_nodes(struct cJSON *kernel, const wafer_kernel *k);
 /* What a training step consists of; nothing for inference. */
 void report_print_training(FILE *to, const wafer_plan *plan);
-struct cJSON;
 void report_add_training(struct cJSON *root, const wafer_plan *plan);
 /* The JSON text, malloc'ed; NULL when out of memory. `compile_seconds` below 0 leaves it out. */
 char *report_json(const report *r, double compile_seconds);

@@ -1,6 +1,7 @@
 /* The report as JSON: docs/report.schema.json, version 1; units in the keys. */
 #include <cjson/cJSON.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "report.h"
 #include "sparsity.h"
@@ -18,15 +19,23 @@ static void add_mode(cJSON *to, const char *name, const wafer_mode_cost *c) {
   cJSON_AddNumberToObject(mode, "peak_core_bytes", (double)c->peak_core_bytes);
 }
 
+void report_add_nodes(cJSON *kernel, const wafer_kernel *k) {
+  cJSON *nodes = cJSON_AddArrayToObject(kernel, "onnx_nodes");
+  const char *last = "";
+  for (uint32_t i = 0; i < k->body.node_count; i++) {
+    const char *name = k->body.nodes[i].name;
+    if (!name || !*name || !strcmp(name, last)) continue;
+    cJSON_AddItemToArray(nodes, cJSON_CreateString(name));
+    last = name;
+  }
+}
+
 static void add_kernel(cJSON *list, const wafer_kernel *k) {
   cJSON *o = cJSON_CreateObject();
   cJSON_AddItemToArray(list, o);
   cJSON_AddStringToObject(o, "name", k->name);
   cJSON_AddStringToObject(o, "family", wafer_family_name(k->body.family));
-  cJSON *nodes = cJSON_AddArrayToObject(o, "onnx_nodes");
-  for (uint32_t i = 0; i < k->body.node_count; i++)
-    if (k->body.nodes[i].name && *k->body.nodes[i].name)
-      cJSON_AddItemToArray(nodes, cJSON_CreateString(k->body.nodes[i].name));
+  report_add_nodes(o, k);
   cJSON_AddNumberToObject(o, "x", k->rect.x);
   cJSON_AddNumberToObject(o, "y", k->rect.y);
   cJSON_AddNumberToObject(o, "width_cores", k->rect.width);
