@@ -126,8 +126,9 @@ static double loss_gradient(const run *r) {
 static wafer_status not_finite(const run *r, double loss) {
   return wafer_fail(r->o->diag, (wafer_loc){0}, WAFER_TRAP,
                     "step %" PRIu64 ": gradients are not finite at a loss of %g; lower --lr, use "
-                    "--clip-norm or --warmup, or with f16 --loss-scale dynamic",
-                    r->step + 1, loss);
+                    "--clip-norm or --warmup, or with f16 --loss-scale dynamic%s",
+                    r->step + 1, isnan(loss) ? (double)NAN : loss,
+                    isnan(loss) ? "; bce has no value where an output is not from 0 to 1" : "");
 }
 
 /* MemoryX's factor turns the finished sum into the gradient of the mean; clipping takes its part as

@@ -386,6 +386,9 @@ static wafer_status check(train_arguments *a) {
   bool steps = a->train.steps != 0, epochs = a->epochs != 0;
   if (a->mode != EVALUATE && steps == epochs && runs)
     return (wafer_status)cli_usage("train", "one of --steps and --epochs is wanted");
+  if (a->train.schedule.kind == WAFER_SCHEDULE_step && !a->train.schedule.every)
+    return (wafer_status)cli_usage("train",
+                                   "--lr-every is missing, which --lr-schedule step asks for");
   if (a->train.resume && !a->train.checkpoint)
     return (wafer_status)cli_usage("train", "--resume goes with --checkpoint DIR");
   if (a->restarts && !a->train.checkpoint)

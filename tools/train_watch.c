@@ -86,7 +86,9 @@ static wafer_status begin(void *self, uint64_t done) {
   train_log *log = self;
   log->started = cli_seconds();
   log->first_step = done;
-  if (done && !log->a->quiet) printf("resumed after step %llu\n", (ull)done);
+  if (done && !log->a->quiet)
+    printf("resumed after step %llu%s\n", (ull)done,
+           done < log->a->train.steps ? "" : ": no step is left of those asked for");
   if (!log->a->metrics) return WAFER_OK;
   WAFER_TRY(rewrite(log, log->a->metrics, done));
   log->metrics = fopen(log->a->metrics, "a");

@@ -11,6 +11,7 @@ cd "$work" || exit 1
 octal 512 'i % 8 ? (i * 7 + i % 8 * (i % 8) * 3) % 8 : i / 8 % 4' | npy x.npy '|u1' '(64, 8)'
 octal 64 'i % 4' | npy y.npy '|u1' '(64,)'
 octal 64 'i % 5' | npy bad.npy '|u1' '(64,)'
+octal 256 'i % 2' | npy x4.npy '|u1' '(64, 4)'
 octal 63 'i % 4' | npy few.npy '|u1' '(63,)'
 octal 400 '97 + i * i % 7' | npy tokens.npy '|u1' '(400,)'
 "$wafer" zoo mlp --widths 8,16,4 -o net.onnx -q || fail "zoo"
@@ -25,7 +26,7 @@ for run in "2 1 1" "3 3 1" "4 2 2" "9 1 2"; do
   diff -r one "n$1" || fail "$1 systems, $2 servers, $3 threads: other bytes"
 done
 grep -q '3 of 9 systems have no micro-batch' note || fail "idle systems are not said: $(cat note)"
-train --steps 12 --checkpoint stored --store . --weight-servers 2 || fail "--store"
+train --steps 12 --checkpoint stored --store new/folder --weight-servers 2 || fail "--store"
 diff -r one stored || fail "--store: other bytes"
 
 # Stopped, and gone on with by another number of systems; the schedule's length counts, so cosine would differ.
@@ -80,12 +81,16 @@ wrong() { code=$1 text=$2; shift 2; gives "$code" "$text" "$wafer" train net.onn
 wrong 1 'one of --steps and --epochs' --data x.npy,y.npy
 wrong 1 'no multiple of --micro-batch 5' --data x.npy,y.npy --steps 1 --batch 16 --micro-batch 5
 wrong 1 'goes with --checkpoint' --data x.npy,y.npy --steps 1 --resume
+wrong 1 '--lr-every is missing' --data x.npy,y.npy --steps 1 --lr-schedule step
+wrong 1 "--freeze 'nothing\*' names none of the model's weights, one of which is" --data x.npy,y.npy --steps 1 --freeze 'nothing*'
 wrong 1 'the beta1 of sgd must be' --data x.npy,y.npy --steps 1 --beta1 2
 wrong 2 'which does not fit 64x8' --data x.npy,few.npy --steps 1
 wrong 2 'a sample is scalar, the model' --data y.npy,y.npy --steps 1
 wrong 2 'has label 4, the loss has classes 0 to 3' --data x.npy,bad.npy --steps 4
 wrong 7 'cannot open' --data none.npy,y.npy --steps 1
 wrong 5 'gradients are not finite' --data x.npy,y.npy --steps 40 --lr 1e38
+gives 5 'bce has no value where an output is not from 0 to 1' "$wafer" train net.onnx --loss bce --data x.npy,x4.npy --steps 40 --lr 10
+gives 0 'resumed after step 12: no step is left' "$wafer" train net.onnx ${common% -q} --steps 3 --checkpoint one --resume
 wrong 1 'the checkpoint is of a run with' --data x.npy,y.npy --steps 20 --resume --checkpoint one --batch 24
 printf 'model: {file: net.onnx}\nrunning: {steps: 1}\n' >wrong.yaml
 wrong 2 "wrong.yaml:2:1: .*'running' is no section" -p wrong.yaml
