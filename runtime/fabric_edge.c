@@ -71,7 +71,6 @@ wafer_status wafer_fabric_feed(wafer_fabric *f, uint32_t x, uint32_t y, wafer_po
 
 wafer_status wafer_fabric_drain(wafer_fabric *f, uint32_t x, uint32_t y, wafer_port port,
                                 uint8_t color, uint32_t *words, uint32_t count, uint32_t group) {
-  if (!count) return WAFER_OK;
   return add(
       f, x, y, port, color,
       (fabric_edge){.count = count, .drain = words, .group = (uint8_t)(group < 255 ? group : 255)});
@@ -103,8 +102,9 @@ static wafer_status check_drains(const wafer_fabric *f) {
 /* The first of each queue gets a turn; the others wait behind it. */
 wafer_status fabric_edge_begin(wafer_fabric *f) {
   WAFER_TRY(check_drains(f));
-  f->edges_left = f->edge_count;
-  if (!f->edge_count) return WAFER_OK;
+  f->edges_left = 0;
+  for (uint32_t i = 0; i < f->edge_count; i++) f->edges_left += f->edges[i].count != 0;
+  if (!f->edges_left) return WAFER_OK;
   uint32_t *last = malloc(f->node_count * sizeof *last);
   bool room = last != NULL;
   for (uint32_t g = 0; g < WAFER_EDGE_GROUPS; g++) {
@@ -116,6 +116,7 @@ wafer_status fabric_edge_begin(wafer_fabric *f) {
     fabric_edge *edge = &f->edges[i];
     fabric_group *group = &f->groups[edge->group];
     edge->behind = FABRIC_NONE;
+    if (!edge->count) continue;
     if (last[edge->node] == FABRIC_NONE)
       group->turns[group->turn_count++] = i;
     else

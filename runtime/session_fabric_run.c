@@ -87,6 +87,17 @@ static wafer_status connect(session_fabric *s, fabric_launch *l, uint32_t index,
                            (wafer_control)p->control, group_of(s, p));
 }
 
+/* A replica that no sample comes to gives nothing out; its way out is there all the same. */
+static wafer_status connect_idle(session_fabric *s, const fabric_launch *l, uint64_t samples) {
+  for (uint32_t i = 0; i < l->body.port_count; i++) {
+    const wafer_port_use *p = &l->body.ports[i];
+    if (p->out && p->first >= samples)
+      WAFER_TRY(wafer_fabric_drain(s->fabric, p->x, p->y, (wafer_port)p->side, p->color,
+                                   l->words[i], 0, group_of(s, p)));
+  }
+  return WAFER_OK;
+}
+
 static wafer_status connect_all(session_fabric *s, fabric_launch *l, const fabric_io *io) {
   const wafer_function *f = s->function;
   WAFER_TRY(make_room(s, l, io->samples));
@@ -96,7 +107,7 @@ static wafer_status connect_all(session_fabric *s, fabric_launch *l, const fabri
     for (uint32_t p = 0; p < l->body.port_count; p++)
       if (wafer_port_carries(&l->body.ports[p], i)) WAFER_TRY(connect(s, l, p, i));
   }
-  return WAFER_OK;
+  return connect_idle(s, l, io->samples);
 }
 
 /* An output's elements from all ports that carry some; streaming brings an output in one launch. */

@@ -33,6 +33,8 @@ for replicas in 2 3; do
   compares small_cnn-$replicas-replicas pipelined \
     "--machine small64 --edge-gbps inf --placer best --place-moves 100000 --replicas $replicas --programs always" \
     "--mean 10 --samples 13" "$data/small_cnn.onnx"
+  # Fewer samples than replicas: those that none comes to give nothing out.
+  "$wafer" check "$work/p.wplan" --samples 1 -q >"$work/out" || fail "$replicas replicas, a sample: $(tail -4 "$work/out")"
 done
 # A micro-batch forward and backward; gradients of a pipeline are read where they stay.
 "$wafer" zoo mlp --widths 64,48,10 -q -o "$work/mlp.onnx"

@@ -344,6 +344,12 @@ static void the_border_waits_in_vain(void) {
   CU_ASSERT(wafer_fabric_drain(f->fabric, 1, 0, WAFER_PORT_east, 0, words, 4, 0) == WAFER_OK);
   CU_ASSERT(wafer_fabric_run(f->fabric, &f->stats) == WAFER_TRAP);
   CU_ASSERT(strstr(f->caught.text, "1 of 4 words of color 0 have not left") != NULL);
+  for (uint32_t fed = 0; fed < 2; fed++) { /* none is to come: none does, one does */
+    CU_ASSERT(wafer_fabric_reprogram(f->fabric, &f->program) == WAFER_OK);
+    CU_ASSERT(wafer_fabric_feed(f->fabric, 0, 0, WAFER_PORT_west, 0, words, fed, 0, 0) == WAFER_OK);
+    CU_ASSERT(wafer_fabric_drain(f->fabric, 1, 0, WAFER_PORT_east, 0, words, 0, 0) == WAFER_OK);
+    CU_ASSERT(wafer_fabric_run(f->fabric, &f->stats) == (fed ? WAFER_TRAP : WAFER_OK));
+  }
   finish(f);
 }
 
