@@ -2,11 +2,17 @@
  * those that only move words to the fabric. */
 #include "core_value.h"
 
+uint32_t core_binding(const wafer_core_program *program, uint8_t color, bool output) {
+  uint32_t i = 0;
+  while (i < program->binding_count &&
+         (program->bindings[i].color != color || program->bindings[i].output != output))
+    i++;
+  return i;
+}
+
 uint32_t core_queue(const fabric_core *core, uint8_t color, bool output) {
-  for (uint32_t i = 0; core->program && i < core->program->binding_count; i++)
-    if (core->program->bindings[i].color == color && core->program->bindings[i].output == output)
-      return core->queue[i];
-  return FABRIC_NONE;
+  uint32_t i = core_binding(core->program, color, output);
+  return i < core->program->binding_count ? core->queue[i] : FABRIC_NONE;
 }
 
 static int32_t reg(const fabric_core *core, uint8_t r) {
@@ -184,25 +190,37 @@ static void sooner(uint64_t *next, uint64_t cycle) {
   if (cycle < *next) *next = cycle;
 }
 
+/* Who has taken the last word of a queue is still until the next one comes. Is the core, for which
+ * it alone computes, not to be visited before? */
+static bool is_drained(const wafer_fabric *f, fabric_core *core, const core_thread *t,
+                       uint64_t *next) {
+  if (!t->quick || t->state != THREAD_BUSY || core->pairs) return false;
+  bool empty = false;
+  for (uint32_t left = t->there & ~1u; left; left &= left - 1)
+    empty |= !f->nodes[t->queue[__builtin_ctz(left)]].count;
+  if (!empty) return false;
+  core->still |= (uint8_t)(1u << t->code->thread);
+  return core_control_waits(f, core, next);
+}
+
 /* One step of the first in turn that can go on, of those in `set`. */
 static wafer_status run_threads(wafer_fabric *f, uint32_t at, core_unit unit, uint32_t set,
                                 uint64_t *next) {
   fabric_core *core = &f->cores[at];
-  set &= ~(uint32_t)core->still;
-  uint32_t later = set >> core->turn[unit] << core->turn[unit], order[2] = {later, set & ~later};
-  for (uint32_t half = 0; half < 2; half++)
-    for (uint32_t left = order[half]; left; left &= left - 1) {
-      uint32_t turn = (uint32_t)__builtin_ctz(left);
-      bool stepped;
-      WAFER_TRY(core_step(f, at, &core->threads[turn], unit, &stepped, next));
-      if (f->deferred) return WAFER_OK;
-      if (!stepped) continue;
-      core->turn[unit] = (uint8_t)(turn + 1);
-      f->moved = true;
-      core_works(core, f->now, core->busy[unit]);
-      sooner(next, core->busy[unit]);
-      return WAFER_OK;
-    }
+  uint32_t later = set >> core->turn[unit] << core->turn[unit];
+  for (uint64_t left = later | (uint64_t)(set & ~later) << 32; left; left &= left - 1) {
+    uint32_t turn = (uint32_t)__builtin_ctzll(left) % 32;
+    bool stepped;
+    WAFER_TRY(core_step(f, at, &core->threads[turn], unit, &stepped, next));
+    if (f->deferred) return WAFER_OK;
+    if (!stepped) continue;
+    core->turn[unit] = (uint8_t)(turn + 1);
+    f->moved = true;
+    core_works(core, f->now, core->busy[unit]);
+    bool alone = unit == CORE_COMPUTES && !(set & (set - 1));
+    if (!alone || !is_drained(f, core, &core->threads[turn], next)) sooner(next, core->busy[unit]);
+    return WAFER_OK;
+  }
   return WAFER_OK;
 }
 
@@ -216,7 +234,7 @@ static uint64_t control_next(const wafer_fabric *f, const fabric_core *core) {
 
 static wafer_status compute(wafer_fabric *f, uint32_t at, uint64_t *next) {
   fabric_core *core = &f->cores[at];
-  uint32_t set = core->running & ~core->sending;
+  uint32_t set = core->running & ~core->sending & ~(uint32_t)core->still;
   bool stepped;
   if (core->patient)
     WAFER_TRY(core_compute_patiently(f, at, &stepped, next));
@@ -250,8 +268,8 @@ wafer_status core_visit_sends(wafer_fabric *f, uint32_t at, uint64_t *next) {
   if (core->busy[CORE_SENDS] > f->now)
     sooner(next, core->busy[CORE_SENDS]);
   else if (core->sending)
-    WAFER_TRY(run_threads(f, at, CORE_SENDS, core->sending, next));
+    WAFER_TRY(run_threads(f, at, CORE_SENDS, core->sending & ~(uint32_t)core->still, next));
   if (f->deferred) return WAFER_OK;
-  if (core->running || core->patient) core_wait_patiently(f, at, next);
+  if (!f->single && (core->running || core->patient)) core_wait_patiently(f, at, next);
   return WAFER_OK;
 }

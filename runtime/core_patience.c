@@ -67,8 +67,7 @@ void core_catch_up(wafer_fabric *f, uint32_t at) {
   if (t->done != done) fabric_wake(f, at, due(f, core, t));
 }
 
-/* Does control have nothing for the next cycle? What it waits for is in *next. */
-static bool control_waits(const wafer_fabric *f, const fabric_core *core, uint64_t *next) {
+bool core_control_waits(const wafer_fabric *f, const fabric_core *core, uint64_t *next) {
   uint64_t until = core->resume;
   if (core->state == CORE_IDLE)
     return !(core->activated & ~core->blocked) && !fabric_woken_by_words(core);
@@ -120,7 +119,7 @@ wafer_status core_compute_patiently(wafer_fabric *f, uint32_t at, bool *stepped,
   if (!*stepped) return WAFER_OK;
   core->turn[CORE_COMPUTES] = core->patient;
   core_works(core, f->now, f->now + 1);
-  if (!control_waits(f, core, next)) *next = f->now + 1;
+  if (!core_control_waits(f, core, next)) *next = f->now + 1;
   return WAFER_OK;
 }
 

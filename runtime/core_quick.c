@@ -4,20 +4,16 @@
 
 #include "core_value.h"
 
-void core_quicken(const wafer_fabric *f, uint32_t at, core_thread *t) {
-  const wafer_throughput *rate = core_rate(f->machine, t->code);
+void core_quicken(const wafer_machine *m, core_thread *t) {
+  const wafer_throughput *rate = core_rate(m, t->code);
   uint32_t reads = 0;
-  t->inputs = (uint8_t)core_inputs(t->code);
   t->adds = t->code->op == WAFER_CORE_add;
-  t->there = 0;
   for (uint32_t k = 0; t->plain && k <= t->inputs; k++) {
     const wafer_operand *o = core_operand(t->code, k);
-    if (o->kind == WAFER_OPERAND_fabric) t->there |= (uint8_t)(1u << k);
     t->stride[k] = o->stride[3];
     reads += k && o->kind == WAFER_OPERAND_memory; /* two of them may be in one bank */
   }
-  t->quick = t->plain && t->fabric && t->step == 1 && rate->cycles <= rate->elements && reads < 2;
-  t->keeps = core_keeps(f, at, t);
+  t->quick = t->plain && t->there && t->step == 1 && rate->cycles <= rate->elements && reads < 2;
 }
 
 bool core_quick_ready(wafer_fabric *f, fabric_core *core, const core_thread *t, uint64_t *next) {
@@ -121,7 +117,7 @@ static bool reads_alone(const fabric_core *core, const core_thread *t, uint32_t 
 uint32_t core_burst(wafer_fabric *f, uint32_t at, const core_thread *t) {
   const fabric_node *q = &f->nodes[t->queue[0]];
   uint32_t n = core_run_left(t), room = q->capacity - q->count;
-  if (f->single || f->faults || q->flags & FABRIC_PUSH_FLAGS) return 1;
+  if (f->faults || q->flags & FABRIC_PUSH_FLAGS) return 1;
   if (n > room) n = room;
   if (n < 2 || !reads_alone(&f->cores[at], t, n)) return 1;
   for (uint32_t i = 1; i < n; i++)

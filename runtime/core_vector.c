@@ -27,11 +27,9 @@ const wafer_throughput *core_rate(const wafer_machine *machine, const wafer_inst
 }
 
 static bool shares_queue(const core_thread *a, const core_thread *b) {
-  for (uint32_t i = 0; i <= core_inputs(a->code); i++)
-    for (uint32_t k = 0; k <= core_inputs(b->code); k++)
-      if (core_operand(a->code, i)->kind == WAFER_OPERAND_fabric &&
-          core_operand(b->code, k)->kind == WAFER_OPERAND_fabric && a->queue[i] == b->queue[k])
-        return true;
+  for (uint32_t i = a->there; i; i &= i - 1)
+    for (uint32_t k = b->there; k; k &= k - 1)
+      if (a->queue[__builtin_ctz(i)] == b->queue[__builtin_ctz(k)]) return true;
   return false;
 }
 
@@ -39,7 +37,7 @@ static bool shares_queue(const core_thread *a, const core_thread *b) {
  * of issue. */
 static uint32_t to_wait_for(const fabric_core *core, const core_thread *t) {
   uint32_t waits = t->code->after ? core->running & 1u << (t->code->after - 1) : 0;
-  for (uint32_t left = core->running; left && t->fabric; left &= left - 1) {
+  for (uint32_t left = core->running; left && t->there; left &= left - 1) {
     uint32_t other = (uint32_t)__builtin_ctz(left);
     if (shares_queue(t, &core->threads[other])) waits |= 1u << other;
   }
@@ -87,33 +85,50 @@ static bool is_plain(const wafer_instruction *code) {
   return plain;
 }
 
+void core_decode(const wafer_machine *m, const wafer_core_program *program,
+                 const wafer_instruction *code, core_thread *t) {
+  uint64_t setup = m->vector_setup_cycles;
+  if (code->load_descriptors) setup += m->descriptor_load_cycles;
+  *t = (core_thread){.code = code,
+                     .ready = setup > 1 ? setup - 1 : 1,
+                     .inputs = (uint8_t)core_inputs(code),
+                     .state = THREAD_BUSY};
+  for (uint32_t k = 0; k <= t->inputs; k++) {
+    const wafer_operand *o = core_operand(code, k);
+    if (o->kind == WAFER_OPERAND_fabric) {
+      t->queue[k] = core_binding(program, o->color, k == 0);
+      t->there |= (uint8_t)(1u << k);
+    }
+    if (o->reg != WAFER_NO_REGISTER) t->moves |= (uint8_t)(1u << k);
+    t->bytes[k] = (uint8_t)wafer_dtype_bytes(o->dtype);
+    t->address[k] = o->address;
+  }
+  t->type = (uint8_t)core_class_of(code);
+  t->step = step_elements(m, t);
+  t->plain = is_plain(code);
+  core_quicken(m, t);
+}
+
 wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *code) {
   fabric_core *core = &f->cores[at];
   core_thread *t = &core->threads[code->thread];
-  uint64_t setup = f->machine->vector_setup_cycles;
-  if (code->load_descriptors) setup += f->machine->descriptor_load_cycles;
-  *t = (core_thread){.code = code, .ready = f->now + (setup > 1 ? setup - 1 : 1)};
+  *t = core->decoded[code - core->program->code];
+  t->ready += f->now;
   WAFER_TRY(count_elements(f, at, t));
-  for (uint32_t k = 0; k <= core_inputs(code); k++) {
-    const wafer_operand *o = core_operand(code, k);
-    if (o->kind == WAFER_OPERAND_fabric) {
-      t->queue[k] = core_queue(core, o->color, k == 0);
-      t->fabric = true;
-    }
-    t->bytes[k] = (uint8_t)wafer_dtype_bytes(o->dtype);
-    t->address[k] = o->address + (int64_t)(o->reg == WAFER_NO_REGISTER ? 0 : core->r[o->reg]);
+  for (uint32_t left = t->there; left; left &= left - 1) {
+    uint32_t k = (uint32_t)__builtin_ctz(left);
+    t->queue[k] = core->queue[t->queue[k]];
   }
-  t->type = (uint8_t)core_class_of(code);
-  t->step = step_elements(f->machine, t);
-  t->plain = is_plain(code);
+  for (uint32_t left = t->moves; left; left &= left - 1) {
+    uint32_t k = (uint32_t)__builtin_ctz(left);
+    t->address[k] += core->r[core_operand(code, k)->reg];
+  }
   if (t->type == CORE_PAIRS) WAFER_TRY(core_begin_pairs(f, at, t));
-  core_quicken(f, at, t);
+  t->keeps = core_keeps(f, at, t);
   t->waits = to_wait_for(core, t);
-  t->state = THREAD_BUSY;
   core->running |= 1u << code->thread;
   core->still &= (uint8_t)~(1u << code->thread);
-  if (code->op == WAFER_CORE_move && code->out.kind == WAFER_OPERAND_fabric)
-    core->sending |= 1u << code->thread;
+  if (code->op == WAFER_CORE_move && t->there & 1) core->sending |= 1u << code->thread;
   f->moved = true;
   return WAFER_OK;
 }
@@ -155,7 +170,7 @@ static uint32_t rate_cycles(const wafer_throughput *rate, core_thread *t, uint32
   uint64_t owed = (uint64_t)elements * rate->cycles * double_cost(t->code) + t->fraction;
   uint64_t cycles = owed / rate->elements, least = 1;
   t->fraction = cycles ? (uint32_t)(owed % rate->elements) : 0;
-  for (uint32_t k = 0; t->fabric && k <= core_inputs(t->code); k++) {
+  for (uint32_t k = 0; t->there && k <= core_inputs(t->code); k++) {
     if (core_operand(t->code, k)->kind != WAFER_OPERAND_fabric) continue;
     uint32_t words = (elements * t->bytes[k] + 3) / 4;
     if (words > least) least = words;
@@ -276,7 +291,7 @@ static uint64_t all_cycles(const wafer_fabric *f, const core_thread *t) {
 /* Alone on its core, over memory: each of its steps follows the one before, for control waits for
  * the arithmetic; so all of them are one. */
 static bool goes_at_once(const wafer_fabric *f, uint32_t at, const core_thread *t) {
-  return !t->fabric && f->cores[at].running == 1u << t->code->thread &&
+  return !t->there && f->cores[at].running == 1u << t->code->thread &&
          t->count - t->done > t->step && all_there(f, at, t);
 }
 
@@ -306,7 +321,7 @@ static wafer_status quick_step(wafer_fabric *f, uint32_t at, core_thread *t, cor
   if (!core_quick_ready(f, core, t, next)) return WAFER_OK;
   WAFER_TRY(try_train(f, at, t, stepped));
   if (*stepped || f->deferred) return WAFER_OK;
-  uint32_t n = t->there == 1 && !t->adds ? core_burst(f, at, t) : 1;
+  uint32_t n = t->there == 1 && !t->adds && !f->single ? core_burst(f, at, t) : 1;
   WAFER_TRY(n > 1 ? core_quick_burst(f, at, t, n) : core_quick_element(f, at, t));
   t->done += n;
   f->stats.elements += n;
@@ -346,7 +361,7 @@ wafer_status core_step(wafer_fabric *f, uint32_t at, core_thread *t, core_unit u
   uint64_t cost = 1;
   if (t->count) {
     uint32_t left = t->count - t->done, elements = t->step < left ? t->step : left;
-    if (t->fabric && !fabric_ready(f, t, elements, next)) return WAFER_OK;
+    if (t->there && !fabric_ready(f, t, elements, next)) return WAFER_OK;
     if (goes_at_once(f, at, t)) {
       cost = all_cycles(f, t);
       elements = left;

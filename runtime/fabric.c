@@ -30,6 +30,7 @@ static uint32_t wide_colors(const wafer_core_program *program) {
 /* What each program asks for, once. */
 typedef struct demand {
   uint32_t threads, limit, wide;
+  const core_thread *decoded;
 } demand;
 
 static void place_core(wafer_fabric *f, uint32_t router, const demand *demands) {
@@ -42,6 +43,7 @@ static void place_core(wafer_fabric *f, uint32_t router, const demand *demands) 
                         .thread_count = demands[index].threads,
                         .limit = demands[index].limit,
                         .wide = demands[index].wide,
+                        .decoded = demands[index].decoded,
                         .wake = FABRIC_NEVER};
   core->r[0] = (int32_t)(router % f->program->width);
   core->r[1] = (int32_t)(router / f->program->width);
@@ -54,6 +56,24 @@ static void place_core(wafer_fabric *f, uint32_t router, const demand *demands) 
 static wafer_status no_room(const wafer_fabric *f) {
   return wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_NO_MEMORY,
                     "%u cores do not fit the host", f->count);
+}
+
+/* Instructions are decoded once, whatever number of cores runs them. */
+static bool decode(wafer_fabric *f, demand *demands) {
+  const wafer_fabric_program *p = f->program;
+  size_t count = 0;
+  for (uint32_t i = 0; i < p->program_count; i++) count += p->programs[i].code_count;
+  f->decoded = aligned_alloc(64, (count + 1) * sizeof *f->decoded);
+  if (!f->decoded) return false;
+  core_thread *next = f->decoded;
+  for (uint32_t i = 0; i < p->program_count; i++) {
+    const wafer_core_program *program = &p->programs[i];
+    demands[i].decoded = next;
+    for (uint32_t k = 0; k < program->code_count; k++, next++)
+      if (program->code[k].op < WAFER_CORE_VECTORS)
+        core_decode(f->machine, program, &program->code[k], next);
+  }
+  return true;
 }
 
 /* Cores that have a program, with their microthreads and bindings. */
@@ -77,7 +97,8 @@ static wafer_status place_cores(wafer_fabric *f, demand *demands) {
   f->queues = calloc(queues + 1, sizeof *f->queues);
   f->stage_of = calloc(cores + 1, sizeof *f->stage_of);
   f->caught = calloc(1, sizeof *f->caught);
-  if (!f->caught || !f->stage_of || !f->cores || !f->awake || !f->threads || !f->queues)
+  if (!f->caught || !f->stage_of || !f->cores || !f->awake || !f->threads || !f->queues ||
+      !decode(f, demands))
     return no_room(f);
   memset(f->threads, 0, (threads + 1) * sizeof *f->threads);
   for (uint32_t router = 0; router < f->count; router++) place_core(f, router, demands);
@@ -136,6 +157,7 @@ static void drop_program(wafer_fabric *f) {
   free(f->core_of);
   free(f->cores);
   free(f->threads);
+  free(f->decoded);
   free(f->queues);
   free(f->nodes);
   free(f->first_site);

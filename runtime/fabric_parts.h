@@ -192,15 +192,15 @@ typedef struct core_thread {
   uint32_t queue[4];  /* out, in: node of a fabric operand */
   uint8_t bytes[4];   /* of an element */
   uint8_t state;
-  uint8_t type;    /* core_class */
-  bool fabric : 1; /* it has an operand there */
-  bool plain : 1;  /* f32 moves and sums, from memory and fabric to memory or fabric */
-  bool keeps : 1;  /* quick, from one queue to memory, and nothing on the way can trap */
+  uint8_t type;   /* core_class */
+  bool plain : 1; /* f32 moves and sums, from memory and fabric to memory or fabric */
+  bool keeps : 1; /* quick, from one queue to memory, and nothing on the way can trap */
   /* What costs a core least to emulate (core_quick.c): */
   bool quick; /* plain, an element a cycle whatever its addresses */
   bool adds;
-  uint8_t inputs, there; /* there: bits of the operands on the fabric */
-  int32_t stride[3];     /* of the innermost level */
+  uint8_t inputs;
+  uint8_t there, moves; /* bits of the operands on the fabric; of those a register is added to */
+  int32_t stride[3];    /* of the innermost level */
 } core_thread;
 static_assert(sizeof(core_thread) == 128, "a microthread is two lines of the cache");
 
@@ -248,7 +248,8 @@ typedef struct fabric_core {
   uint64_t due_at; /* this cycle, the last of them */
 
   int32_t r[WAFER_CORE_REGISTERS];
-  uint32_t *queue; /* node of each binding */
+  uint32_t *queue;            /* node of each binding */
+  const core_thread *decoded; /* of each instruction of the program (core_decode) */
   uint32_t thread_count;
   uint32_t source; /* of the patient microthread: the queue, */
   int32_t kept[2]; /* and the bytes of memory that it writes to: from, below */

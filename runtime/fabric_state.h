@@ -19,6 +19,7 @@ struct wafer_fabric {
   fabric_core *cores;
   uint32_t core_count;
   core_thread *threads; /* of all cores */
+  core_thread *decoded; /* of all programs' instructions */
   uint32_t *queues;     /* of all bindings */
   fabric_image *images; /* per router */
 
@@ -194,9 +195,13 @@ wafer_status core_issue(wafer_fabric *f, uint32_t core, const wafer_instruction 
  * may be. */
 wafer_status core_step(wafer_fabric *f, uint32_t core, core_thread *thread, core_unit unit,
                        bool *stepped, uint64_t *next);
+/* What a vector instruction's microthread begins with on any core: `ready` counts from the issue,
+ * `queue` are bindings, no register has been added to an address. */
+void core_decode(const wafer_machine *machine, const wafer_core_program *program,
+                 const wafer_instruction *code, core_thread *thread);
 /* The step of a microthread that is quick: its one element, when the words and the room are there
  * (core_quick.c). Room and words are checked, values follow, both as core_step would. */
-void core_quicken(const wafer_fabric *f, uint32_t core, core_thread *thread);
+void core_quicken(const wafer_machine *machine, core_thread *thread);
 bool core_quick_ready(wafer_fabric *f, fabric_core *core, const core_thread *thread,
                       uint64_t *next);
 wafer_status core_quick_element(wafer_fabric *f, uint32_t core, core_thread *thread);
@@ -217,10 +222,14 @@ static inline void core_works(fabric_core *core, uint64_t start, uint64_t end) {
 /* The values of one step of `elements`; pops and pushes (core_value.c). */
 wafer_status core_compute(wafer_fabric *f, uint32_t core, core_thread *thread, uint32_t elements,
                           uint32_t cost);
-/* The queue a program's colour is bound to; FABRIC_NONE: none. */
+/* The binding of a program's colour; their count: none. Its queue; FABRIC_NONE: none. */
+uint32_t core_binding(const wafer_core_program *program, uint8_t color, bool output);
 uint32_t core_queue(const fabric_core *core, uint8_t color, bool output);
 
 /* ---- patience (core_patience.c) ---- */
+
+/* Does control have nothing for the next cycle? What it waits for is in *next. */
+bool core_control_waits(const wafer_fabric *f, const fabric_core *core, uint64_t *next);
 
 /* Could the microthread, which is quick, be patient? */
 bool core_keeps(const wafer_fabric *f, uint32_t core, const core_thread *thread);

@@ -197,8 +197,9 @@ typedef struct wafer_fabric_options {
   uint32_t strips; /* for tests: the wafer is cut into so many parts, which changes nothing */
 } wafer_fabric_options;
 
-/* Borrows machine and program; options NULL: one thread. BAD_INPUT: a route or a program that no
- * core could have; NO_FIT: code or queues beyond the machine's. */
+/* Borrows machine and program, which stay as they are as long as it has them; options NULL: one
+ * thread. BAD_INPUT: a route or a program that no core could have; NO_FIT: code or queues beyond
+ * the machine's. */
 wafer_status wafer_fabric_create(const wafer_diag *diag, const wafer_machine *machine,
                                  const wafer_fabric_program *program,
                                  const wafer_fabric_options *options, wafer_fabric **out);

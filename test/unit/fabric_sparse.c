@@ -109,6 +109,7 @@ static void sparse_wavelets_stay_inside(void) {
   wafer_instruction few = f->programs[1].code[0];
   few.shape[1] = 4;
   f->programs[1].code = &few;
+  CU_ASSERT(wafer_fabric_reprogram(f->fabric, &f->program) == WAFER_OK);
   CU_ASSERT(wafer_fabric_run(f->fabric, &f->stats) == WAFER_TRAP);
   CU_ASSERT(strstr(f->caught.text, "axpy takes index 39, outside of its 4x8 runs") != NULL);
   finish(f);
