@@ -17,11 +17,12 @@ typedef struct check_run {
   const uint64_t *kernel_busy, *stream_busy;
 } check_run;
 
-/* What kernels made at kernel fidelity, and how far from it what they made on the fabric is. */
+/* What kernels made on the fabric, and how far it is from what kernel fidelity makes of the same
+ * inputs: what the kernels before added is not counted again. */
 typedef struct check_values {
   wafer_arena *arena;
   const wafer_plan *plan;
-  wafer_view **made;  /* per kernel, per output */
+  wafer_view **made;  /* per kernel, per output; no data: nobody told */
   double *difference; /* per kernel: the largest, relative to its output's largest; NAN: unknown */
 } check_values;
 

@@ -70,10 +70,14 @@ double check_difference(const wafer_view *got, const wafer_view *wanted) {
   return apart == 0 ? 0 : apart / (largest > 0 ? largest : 1);
 }
 
+static double tolerance(const check_arguments *a, const wafer_plan *plan) {
+  return !isnan(a->run.tol) ? a->run.tol : plan->storage == WAFER_DTYPE_f16 ? 2e-3 : 1e-5;
+}
+
 static bool outputs_agree(const check_arguments *a, const wafer_plan *plan, const check_run *kernel,
                           const check_run *fabric, cJSON *rows) {
   const wafer_function *f = &plan->functions[0];
-  double tol = !isnan(a->run.tol) ? a->run.tol : plan->storage == WAFER_DTYPE_f16 ? 2e-3 : 1e-5;
+  double tol = tolerance(a, plan);
   bool agree = true;
   for (uint32_t i = 0; i < f->output_count; i++) {
     const char *name = plan->values[f->outputs[i]].name;
@@ -147,6 +151,7 @@ wafer_status check_report(const check_arguments *a, const wafer_plan *plan, cons
   uint64_t counted = one ? fabric->stats.latency_cycles : fabric->stats.total_cycles;
   if (!a->json) print_sums(&kernels, &streams, &apart, predicted, counted);
   bool agree = outputs_agree(a, plan, kernel, fabric, outputs);
+  agree &= !apart.count || apart.worst <= tolerance(a, plan);
   agree &= mean_of(&kernels) <= a->most_mean;
   agree &= fabs(error_of(predicted, counted)) <= a->most_total;
   cJSON_AddNumberToObject(report, "mean_error_percent", mean_of(&kernels));

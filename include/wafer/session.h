@@ -42,10 +42,12 @@ typedef struct wafer_watch {
 } wafer_watch;
 
 /* Who is told what each kernel has made: dense elements of its output, as soon as it has; borrowed
- * for the call. Runs of one sample. */
+ * for the call. Runs of one sample. `instead`, of kernel fidelity alone, may be NULL: dense
+ * elements that whatever follows takes in place of those, or NULL; asked for after `made`. */
 typedef struct wafer_kernel_watch {
   void *self;
   wafer_status (*made)(void *self, uint32_t kernel, uint32_t output, const wafer_view *view);
+  void *(*instead)(void *self, uint32_t kernel, uint32_t output);
 } wafer_kernel_watch;
 
 typedef struct wafer_session_options {
@@ -104,8 +106,8 @@ typedef struct wafer_run_stats {
   /* Kernel fidelity alone, first sample. Per output: when it is out. Per plan weight: when it has
    * left MemoryX for the last time. */
   const uint64_t *output_cycles, *weight_cycles;
-  const char *instruction_set;  /* what the host's arithmetic used: "avx512f", ... */
-  uint64_t peak_bytes;          /* buffers of the session */
+  const char *instruction_set; /* what the host's arithmetic used: "avx512f", ... */
+  uint64_t peak_bytes;         /* buffers of the session */
   /* Fabric fidelity alone; 0 and NULL else. */
   const uint64_t *stream_busy; /* per plan stream */
   uint64_t hops;               /* wavelets over links between routers */

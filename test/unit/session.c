@@ -208,6 +208,48 @@ static void rounds_storage(void) {
   finish(f);
 }
 
+/* What kernels made, and numbers that stand for what the first of them did. */
+typedef struct told {
+  float made[2][8], instead[8];
+  uint32_t calls;
+} told;
+
+static wafer_status keep(void *self, uint32_t kernel, uint32_t output, const wafer_view *view) {
+  told *t = self;
+  t->calls++;
+  CU_ASSERT(output == 0 && kernel < 2);
+  memcpy(t->made[kernel % 2], view->data, sizeof t->made[0]);
+  return WAFER_OK;
+}
+static void *put(void *self, uint32_t kernel, uint32_t output) {
+  told *t = self;
+  return kernel == 0 && output == 0 ? t->instead : NULL;
+}
+
+/* A kernel is compared from given inputs: what those before it made does not count. */
+static void goes_on_from_other_values(void) {
+  static const wafer_mode modes[] = {WAFER_MODE_pipelined, WAFER_MODE_streaming};
+  for (int m = 0; m < 2; m++) {
+    fixture *f = prepare(modes[m]);
+    float x[8];
+    wafer_view in = numbers(x, 0), out;
+    told t = {.instead = {100, 200, 300, 400, 500, 600, 700, 800}};
+    const wafer_kernel_watch watch = {&t, keep, put};
+    fill(x, 8);
+    CU_ASSERT_FATAL(wafer_session_create(&f->relay.plan,
+                                         &(wafer_session_options){.threads = 1, .kernels = &watch},
+                                         &f->session) == WAFER_OK);
+    CU_ASSERT_FATAL(wafer_session_run(f->session, &in, 1, &out, 1) == WAFER_OK);
+    CU_ASSERT(t.calls == 2);
+    for (int i = 0; i < 8; i++) {
+      CU_ASSERT(t.made[0][i] == (x[i] < 0 ? 0.0f : x[i]));
+      CU_ASSERT(t.made[1][i] == t.instead[i] + f->relay.w[i]);
+    }
+    CU_ASSERT(memcmp(out.data, t.made[1], sizeof t.made[1]) == 0);
+    finish(f);
+  }
+}
+
 static void allocates_nothing_later(void) {
   fixture *f = prepare(WAFER_MODE_streaming);
   float x[8];
@@ -231,6 +273,7 @@ CU_TestInfo tests_session[] = {
     {"computes with an exchanged weight", exchanges_a_weight},
     {"traps on broken plans", traps_on_broken_plans},
     {"rounds what cores store", rounds_storage},
+    {"goes on from other values than a kernel made", goes_on_from_other_values},
     {"allocates nothing after the first run", allocates_nothing_later},
     CU_TEST_INFO_NULL,
 };
