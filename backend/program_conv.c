@@ -1,9 +1,11 @@
 /* Families conv and conv_transpose, in any number of spatial dims.
  *
- * Sums begin as the bias (on the first part of the input channels) or zero. A convolution is one
- * nest over batch, filters, positions, channels and taps; pads are zeros in the operand's buffer. A
- * transposed convolution is a nest per tap, over the positions that the tap reaches. Filters that
- * belong to several groups are taken group by group. */
+ * Sums begin at zero. A convolution is one nest over batch, filters, positions, channels and taps;
+ * pads are zeros in the operand's buffer. A transposed convolution is a nest per tap, over the
+ * positions that the tap reaches. Filters that belong to several groups are taken group by group.
+ * The bias comes last (on the first part of the input channels), as at kernel fidelity: where a
+ * core has all channels of a filter both add in one order, and nothing is left for the layers
+ * behind to multiply. */
 #include <string.h>
 
 #include "program_build.h"
@@ -48,18 +50,19 @@ static void extra(const program *p, const program_step *step, uint32_t row, uint
   }
 }
 
-static void begin_sums(const program_site *s) {
+static void add_bias(const program_site *s) {
   const program_step *step = s->step;
-  if (step->in_count < 3 || !s->extra[FIRST_PART] || !step->in[2].at) {
-    double value = step->in_count > 2 && s->extra[FIRST_PART] ? step->in[2].constant : 0;
-    program_fill(s, step->out, &s->out, value);
-    return;
+  if (step->in_count < 3 || !s->extra[FIRST_PART]) return;
+  nest n = program_nest_over(WAFER_CORE_add, 2, step->out, &s->out);
+  const program_operand *bias = &step->in[2];
+  n.at[1] = n.at[0];
+  nest_constant(&n, 2, bias->dtype, bias->constant);
+  if (bias->at) {
+    n.at[2] = (nest_operand){.kind = WAFER_OPERAND_memory,
+                             .dtype = (uint8_t)bias->at->dtype,
+                             .address = s->in[2].address};
+    n.at[2].stride[1] = bias->at->dim[0].stride;
   }
-  nest n = program_nest_over(WAFER_CORE_move, 1, step->out, &s->out);
-  const spread *bias = step->in[2].at;
-  n.at[1] = (nest_operand){
-      .kind = WAFER_OPERAND_memory, .dtype = (uint8_t)bias->dtype, .address = s->in[2].address};
-  n.at[1].stride[1] = bias->dim[0].stride;
   nest_emit(s->code, &n);
 }
 
@@ -119,8 +122,8 @@ static void close_sums(const program_site *s, nest *n) {
 
 static void emit_conv(const program_site *s) {
   const spread *out = s->step->out, *x = s->step->in[0].at, *w = s->step->in[1].at;
-  begin_sums(s);
   filter_run run;
+  program_fill(s, out, &s->out, 0);
   for (int32_t at = 0; at < s->out.len[1]; at += run.groups * run.each) {
     run = next_run(s, at);
     nest n = nest_of_run(s, &run);
@@ -133,6 +136,7 @@ static void emit_conv(const program_site *s) {
     }
     close_sums(s, &n);
   }
+  add_bias(s);
 }
 
 static int32_t ceil_div(int32_t a, int32_t b) {
@@ -176,12 +180,13 @@ static void emit_taps(const program_site *s, const nest *outer, uint32_t d) {
 
 static void emit_transposed(const program_site *s) {
   filter_run run;
-  begin_sums(s);
+  program_fill(s, s->step->out, &s->out, 0);
   for (int32_t at = 0; at < s->out.len[1]; at += run.groups * run.each) {
     run = next_run(s, at);
     nest n = nest_of_run(s, &run);
     emit_taps(s, &n, 2);
   }
+  add_bias(s);
 }
 
 /* ---- Operands ---- */

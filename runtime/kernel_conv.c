@@ -1,10 +1,10 @@
 /* Family conv: convolution with groups, strides, dilations and pads, in any number of spatial dims.
  *
- * The program: accumulators begin as the bias (or zero); one vector multiply-accumulate goes over
- * the four longest of batch, filters, places, channels and taps, inside loops over the others;
- * filters of several groups are taken group by group. Sums stay in f32. Pads are filled in, and a
- * cut of a spatial dim exchanges the halo, first; a cut of the input channels chains the partial
- * sums, the tail works at the chain's end, and what it stores is broadcast.
+ * The program: accumulators begin at zero; one vector multiply-accumulate goes over the four
+ * longest of batch, filters, places, channels and taps, inside loops over the others; filters of
+ * several groups are taken group by group; the bias is added last. Sums stay in f32. Pads are
+ * filled in, and a cut of a spatial dim exchanges the halo, first; a cut of the input channels
+ * chains the partial sums, the tail works at the chain's end, and what it stores is broadcast.
  *
  * Loops: n, k, spatial dims, then the input channels of a group. Those are cut only without groups;
  * with groups, cutting k cuts the channels of x alike when every part has whole groups. */
@@ -93,7 +93,7 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
   int64_t in_group = n->type.shape.dims[1] / group;
   if (in_group < 1) in_group = 1;
   int64_t whole = filters / in_group;
-  uint64_t cycles = kernel_accumulators(k, node);
+  uint64_t cycles = kernel_add(kernel_accumulators(k, node), kernel_bias(k, node));
   if (whole > 0) cycles = kernel_add(cycles, nest_cycles(k, node, whole, in_group));
   if (filters % in_group) cycles = kernel_add(cycles, nest_cycles(k, node, 1, filters % in_group));
   if (kernel_is_anchor(k, node)) cycles = kernel_add(cycles, kernel_pads(k));

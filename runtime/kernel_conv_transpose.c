@@ -1,8 +1,8 @@
 /* Family conv_transpose: transposed convolution, as a gather.
  *
- * The program: accumulators begin as the bias (or zero); for each tap one vector
- * multiply-accumulate goes over the places that the tap reaches, every stride-th. Sums stay in f32;
- * halo, chain and broadcast are as in conv.
+ * The program: accumulators begin at zero; for each tap one vector multiply-accumulate goes over
+ * the places that the tap reaches, every stride-th; the bias is added last. Sums stay in f32; halo,
+ * chain and broadcast are as in conv.
  *
  * Loops: n, k, spatial dims, then the input channels of a group, which are cut only without groups.
  * With groups, cutting k cuts the channels of x when every part has whole groups. */
@@ -75,7 +75,8 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
     int64_t reach = tile < stride ? kernel_ceil(w->dims[d] * tile, stride) : w->dims[d];
     taps = kernel_mul(taps, (uint64_t)reach);
   }
-  return kernel_add(kernel_mul(taps, tap_cycles(k, node)), kernel_accumulators(k, node));
+  uint64_t sums = kernel_add(kernel_accumulators(k, node), kernel_bias(k, node));
+  return kernel_add(kernel_mul(taps, tap_cycles(k, node)), sums);
 }
 
 static uint64_t fabric(const kernel_view *k) {

@@ -213,6 +213,9 @@ uint64_t kernel_pads(const kernel_view *k);
 /* What an anchor that sums in f32 adds: the accumulators' first values, and narrowing when it
  * stores. */
 uint64_t kernel_accumulators(const kernel_view *k, uint32_t node);
+/* A convolution's bias, where it has one. At the end of a chain of partial sums a core adds it
+ * while the others' are on their way. */
+uint64_t kernel_bias(const kernel_view *k, uint32_t node);
 
 /* Fabric work inside the rectangle, in cycles. `words` of 32 bits per core. */
 uint64_t kernel_chain(const kernel_view *k, uint32_t loop,

@@ -74,6 +74,13 @@ uint64_t kernel_accumulators(const kernel_view *k, uint32_t node) {
   return kernel_add(cycles, kernel_over_tile(k, WAFER_RATE_convert, dtype, result));
 }
 
+uint64_t kernel_bias(const kernel_view *k, uint32_t node) {
+  uint32_t result = kernel_result(k, node);
+  if (kernel_node(k, node)->operand_count < 3) return 0;
+  if (kernel_is_anchor(k, node) && kernel_reduce_loops(k, 1)) return 0;
+  return kernel_over_tile(k, WAFER_RATE_add, kernel_sums(k, result), result);
+}
+
 /* Of each dim, the core in the corner: one side where the dim is cut, else both. */
 uint64_t kernel_pads(const kernel_view *k) {
   uint32_t value = k->windowed;

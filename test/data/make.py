@@ -92,6 +92,20 @@ def attention():
     reference(path, x=rng.standard_normal((1, 12, 16)).astype(np.float32))
 
 
+def steep():
+    """Clipped convolutions with weights that are large beside what is left of their sums: each multiplies what the
+    order of f32 sums left before it, as depthwise ones with folded normalisation do."""
+    def block(x, y, name, w, pads, **attributes):
+        return [node("Conv", f"{x} w{w} b{w}", f"{y}c", name, pads=pads, **attributes),
+                node("Clip", f"{y}c zero six", y, f"{name}_clip")]
+    nodes = block("x", "a", "first", 1, [1] * 4) + block("a", "b", "first_depthwise", 2, [1] * 4, group=8) + \
+        block("b", "c", "second", 3, [0] * 4) + block("c", "y", "second_depthwise", 4, [1] * 4, group=8)
+    weights = [weight("w1", 8, 3, 3, 3), weight("w2", 8, 1, 3, 3, scale=1 / 400), weight("w3", 8, 8, 1, 1),
+               weight("w4", 8, 1, 3, 3, scale=1 / 400), numpy_helper.from_array(np.float32(0), "zero"),
+               numpy_helper.from_array(np.float32(6), "six")] + [weight(f"b{i}", 8) for i in range(1, 5)]
+    save("steep", nodes, [value("x", 1, 3, 16, 16)], [value("y", 1, 8, 16, 16)], weights)
+
+
 def field(number, payload):
     """A length-delimited protobuf field."""
     size, length = len(payload), b""
@@ -171,3 +185,4 @@ small_cnn()
 attention()
 bad()
 conform()
+steep()

@@ -24,6 +24,10 @@ for mode in streaming pipelined; do
   done
   compares small_cnn-f16 $mode "--dtype f16" "" "$data/small_cnn.onnx"
 done
+# Weights that multiply what the order of f32 sums leaves: both fidelities add a bias last.
+for mode in streaming pipelined; do
+  compares steep $mode "--machine wse2" "" "$data/steep.onnx"
+done
 # Samples that are resident together; with 64 of them most inputs pass through two buffers.
 compares small_cnn-3-samples streaming "--machine small64 --batch 3" "--mean 10 --total 5" "$data/small_cnn.onnx"
 "$wafer" zoo mlp --widths 256,512,512,16 --batch 1 -q -o "$work/mlp.onnx"
