@@ -73,12 +73,14 @@ static bool add_passes(const exchange *x, const route *r, fragment *f) {
   bool begun = false;
   for (uint32_t i = 0; i < r->count; i++) {
     const pass *p = &r->pass[i];
-    uint64_t cycles, least;
+    line_time time;
     uint32_t ports = f->port_count;
-    if (!pass_add(p, f, &cycles)) return false;
-    least = port_cycles(x, f, ports, p->to->dtype);
-    if (cycles < least) cycles = least;
+    if (!pass_add(p, f, &time)) return false;
+    uint64_t least = port_cycles(x, f, ports, p->to->dtype);
+    uint64_t cycles = time.cycles < least ? least : time.cycles;
     f->cycles += cycles;
+    if (x->from && takes_part(p, x->from)) f->sending += time.busy;
+    if (x->to && takes_part(p, x->to)) f->taking += time.busy;
     if (!x->from || !x->to) continue;
     uint64_t flight = flight_of(x, p, cycles);
     if (!begun) f->lead += takes_part(p, x->to) ? flight : cycles;

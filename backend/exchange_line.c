@@ -456,7 +456,7 @@ static void add_ports(const line *l, const line_place *place, const line_core *h
 }
 
 bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
-              const line_place *place, line_colors *colors, fragment *f, uint64_t *cycles) {
+              const line_place *place, line_colors *colors, fragment *f, line_time *time) {
   uint64_t busiest = 0, links[2] = {0, 0};
   uint32_t latest = 0;
   line_work work;
@@ -492,6 +492,6 @@ bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
   }
   uint64_t both = links[0] * latest / 100 + links[1];
   if (links[0] > both) both = links[0];
-  *cycles = both > busiest ? both : busiest;
+  *time = (line_time){both > busiest ? both : busiest, busiest};
   return !f->failed;
 }

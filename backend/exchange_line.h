@@ -62,9 +62,14 @@ typedef struct line_colors {
 } line_colors;
 
 uint32_t line_words(wafer_dtype dtype, uint64_t elements);
-/* Adds the lines to the fragment; `cycles` is what they take. False: out of memory. */
+/* What lines take, and a core at most, whose words may have come all together. */
+typedef struct line_time {
+  uint64_t cycles, busy;
+} line_time;
+
+/* Adds the lines to the fragment. False: out of memory. */
 bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
-              const line_place *place, line_colors *colors, fragment *f, uint64_t *cycles);
+              const line_place *place, line_colors *colors, fragment *f, line_time *time);
 
 /* ---- between exchange_line.c and exchange_core.c ---- */
 

@@ -422,31 +422,29 @@ static uint32_t put_near_first(maker *m, uint32_t near) {
   return kept;
 }
 
-static bool add_lines(maker *m, const line_class *c, line_colors *colors, uint64_t *cycles) {
+static bool add_lines(maker *m, const line_class *c, line_colors *colors, line_time *time) {
   const wafer_machine *machine = m->p->x->machine;
   line l = {m->length, m->p->to->dtype, m->boxes, m->parcels, m->moves, m->move_count};
   line_place place = {m->p->columns, m->p->trunks != NULL, m->first, c->span_count,
                       c->spans,      m->p->border};
   uint32_t near = 0;
-  *cycles = 0;
+  line_time first = {0};
   if (!m->p->border && !reach_near(machine, m->scratch, &l, &near)) return false;
   if (near) {
-    uint64_t first;
     l.move_count = put_near_first(m, near);
     if (l.move_count == UNKNOWN ||
         !line_add(machine, m->scratch, &l, &place, &colors[1], m->f, &first))
       return false;
-    *cycles += first;
     l.moves += l.move_count;
     l.move_count = m->move_count - l.move_count;
   }
-  uint64_t others;
-  if (!line_add(machine, m->scratch, &l, &place, &colors[0], m->f, &others)) return false;
-  *cycles += others;
+  if (!line_add(machine, m->scratch, &l, &place, &colors[0], m->f, time)) return false;
+  time->cycles += first.cycles;
+  time->busy += first.busy;
   return true;
 }
 
-static bool add_class(maker *m, const line_class *c, line_colors *colors, uint64_t *cycles) {
+static bool add_class(maker *m, const line_class *c, line_colors *colors, line_time *time) {
   for (uint32_t k = 0; k < m->factor_count; k++) {
     m->at[k] = &m->factors[k].joints[c->joint[k]];
     m->meets[k] = WAFER_NEW(m->scratch, uint64_t *, m->at[k]->targets);
@@ -456,19 +454,20 @@ static bool add_class(maker *m, const line_class *c, line_colors *colors, uint64
   if (m->send_buckets) memset(m->sends, 0xff, m->send_buckets * sizeof *m->sends);
   for (uint32_t to = 0; to < m->to_kinds; to++)
     if (!add_takers(m, to)) return false;
-  return add_lines(m, c, colors, cycles);
+  return add_lines(m, c, colors, time);
 }
 
-bool pass_add(const pass *p, fragment *f, uint64_t *cycles) {
+bool pass_add(const pass *p, fragment *f, line_time *time) {
   maker m = {.p = p, .f = f, .scratch = p->scratch};
   line_colors colors[2] = {{.made = {{false}}}}; /* of all, and of near ones apart */
-  *cycles = 0;
+  *time = (line_time){0};
   find_factors(&m);
   if (!find_positions(&m) || !find_classes(&m)) return false;
   for (uint32_t i = 0; i < m.class_count; i++) {
-    uint64_t one;
+    line_time one;
     if (!add_class(&m, &m.classes[i], colors, &one)) return false;
-    if (one > *cycles) *cycles = one;
+    if (one.cycles > time->cycles) time->cycles = one.cycles;
+    if (one.busy > time->busy) time->busy = one.busy;
   }
   return true;
 }

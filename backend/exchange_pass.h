@@ -21,8 +21,8 @@ typedef struct pass {
   const line_border *border; /* column 0 is the host, column 1 of the spreads lies at x = 0 */
 } pass;
 
-/* Adds it to the fragment; `cycles` is what it takes. False: out of memory. */
-bool pass_add(const pass *p, fragment *f, uint64_t *cycles);
+/* Adds it to the fragment. False: out of memory. */
+bool pass_add(const pass *p, fragment *f, line_time *time);
 
 /* The one of `sorted` that is nearest to `at`, the lower one of two. */
 uint32_t pass_nearest(const uint32_t *sorted, uint32_t count, uint32_t at);

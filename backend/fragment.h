@@ -66,6 +66,8 @@ typedef struct fragment {
   uint64_t cycles;       /* predicted */
   uint64_t lead, tail;   /* of an exchange: of these, before words reach the target's cores, and
                             after the last have left the source's */
+  uint64_t sending, taking; /* of an exchange: for which a core of the source, of the target, has to
+                               do with it at most, whose words are there */
   wafer_arena *arena;
   bool failed; /* out of memory: everything after it did nothing */
 } fragment;

@@ -18,8 +18,8 @@ static uint32_t find_program(const launcher *l, wafer_bytes bytes) {
 
 /* The cores of a replica, at one sample after another. */
 typedef struct train_cores {
-  uint64_t free; /* from when they have done their pieces so far */
-  uint64_t busy; /* cycles of those until replicas stand as at the first sample */
+  uint64_t first, last; /* when the first, the last of them has done its pieces so far */
+  uint64_t busy;        /* cycles of those until replicas stand as at the first sample */
 } train_cores;
 
 typedef struct train_clock {
@@ -30,24 +30,45 @@ typedef struct train_clock {
   uint64_t end;        /* of the last one */
 } train_clock;
 
+static uint64_t later(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
+
 static train_cores *cores_at(const train_clock *c, uint32_t kernel) {
   return kernel == WAFER_NONE ? NULL : &c->cores[kernel][launch_replica(c->l, kernel, c->turn)];
 }
 
-/* A kernel takes its own cores. A stream takes those of its source from when they are free until
- * the last words have left, and those of its target from when the first arrive. */
+static uint64_t compute(train_cores *at, const fragment *f) {
+  at->first += f->cycles - f->tail;
+  at->last += f->cycles - f->tail;
+  at->busy += f->cycles;
+  return at->last;
+}
+
+/* Streams of a core follow each other, cores apart: a bus needs the source's until the last words
+ * have left, and the target's from when the first arrive. The core whose words go first is ready
+ * first of all or last of all, as splits and directions have it: a bus begins halfway between. */
+static uint64_t carry(train_cores *from, train_cores *to, const fragment *f) {
+  uint64_t start = from ? (from->first + from->last) / 2 : 0;
+  if (to && to->first > start + f->lead) start = to->first - f->lead;
+  uint64_t end = start + f->cycles;
+  if (from) end = later(end, from->last + f->sending + f->tail);
+  if (to) end = later(end, to->last + f->taking);
+  if (from) *from = (train_cores){start + f->sending, end - f->tail, from->busy + f->cycles};
+  if (to) *to = (train_cores){start + f->lead + f->taking, end, to->busy + f->cycles};
+  return end;
+}
+
 static void pass_piece(train_clock *c, uint32_t action, const fragment *f) {
   const wafer_action *a = &c->phase->actions[action];
-  const wafer_stream *t = a->kind == WAFER_ACTION_stream ? &c->l->plan->streams[a->index] : NULL;
-  train_cores *from = cores_at(c, t ? t->from_kernel : a->index);
-  train_cores *to = cores_at(c, t ? t->to_kernel : WAFER_NONE);
-  uint64_t start = from ? from->free : 0;
-  if (to && to->free > start + f->lead) start = to->free - f->lead;
-  if (from) from->free = start + f->cycles - f->tail;
-  if (from) from->busy += f->cycles;
-  if (to) to->free = start + f->cycles;
-  if (to && to != from) to->busy += f->cycles;
-  if (start + f->cycles > c->end) c->end = start + f->cycles;
+  uint64_t end;
+  if (a->kind == WAFER_ACTION_stream) {
+    const wafer_stream *t = &c->l->plan->streams[a->index];
+    end = carry(cores_at(c, t->from_kernel), cores_at(c, t->to_kernel), f);
+  } else {
+    end = compute(cores_at(c, a->index), f);
+  }
+  c->end = later(c->end, end);
 }
 
 static train_cores **make_cores(const launcher *l) {
