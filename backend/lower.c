@@ -185,6 +185,7 @@ static wafer_status measure(lowering *l) {
   for (uint32_t k = 0; k < plan->kernel_count; k++) /* every replica has several samples */
     if (train < 4 * (uint64_t)plan->kernels[k].replicas)
       train = 4 * (uint64_t)plan->kernels[k].replicas;
+  train *= wafer_machine_bands(plan->machine);
   wafer_timeline timeline = {0};
   WAFER_TRY(wafer_timeline_run(l->ctx->diag, plan, 0, train, &timeline));
   cost->latency_cycles = timeline.latency_cycles;
@@ -237,8 +238,11 @@ wafer_status lower_piece(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_p
 wafer_status wafer_lower(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_plan **out) {
   *out = NULL;
   if (ir->program) return link_program(ctx, ir, out);
-  lowering l = {.ctx = ctx, .ir = ir, .plan = WAFER_NEW(ctx->arena, wafer_plan, 1)};
+  wafer_ctx with = *ctx;
+  lowering l = {.ctx = &with, .ir = ir, .plan = WAFER_NEW(ctx->arena, wafer_plan, 1)};
   if (!l.plan) return lower_no_memory(&l);
+  WAFER_TRY(wafer_machine_band(ctx->diag, ctx->arena, ctx->machine, wafer_ir_get_bands(ir),
+                               &with.machine));
   WAFER_TRY(lower(&l));
   WAFER_TRY(wafer_ir_print(ctx, ir, &l.plan->mlir, &l.plan->mlir_bytes));
   WAFER_TRY(wafer_plan_check(ctx->diag, ir->file, l.plan));

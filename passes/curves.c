@@ -34,6 +34,7 @@ struct curve_set {
   intern *sizings; /* by all that decides about one */
   const shelf_place *layout;
   uint32_t layout_count;
+  curve_set *next; /* of another machine */
 };
 
 static curve_set *create(const wafer_ctx *ctx, wafer_arena *arena) {
@@ -55,8 +56,12 @@ static curve_set *create(const wafer_ctx *ctx, wafer_arena *arena) {
 }
 
 curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
-  if (!ir->curves || ir->curves->machine != ctx->machine) ir->curves = create(ctx, ir->arena);
-  return ir->curves;
+  for (curve_set *set = ir->curves; set; set = set->next)
+    if (set->machine == ctx->machine) return set;
+  curve_set *set = create(ctx, ir->arena);
+  if (!set) return NULL;
+  set->next = ir->curves;
+  return ir->curves = set;
 }
 
 const shelf_place *curve_set_layout(const curve_set *set, uint32_t count) {
@@ -67,6 +72,11 @@ bool curve_set_keep_layout(curve_set *set, uint32_t count, const shelf_place *at
   set->layout = wafer_arena_copy(set->arena, at, count * sizeof *at);
   set->layout_count = set->layout ? count : 0;
   return set->layout != NULL;
+}
+
+void curve_set_forget_layout(curve_set *set) {
+  set->layout = NULL;
+  set->layout_count = 0;
 }
 
 static shapes **find(const curve_set *set, uint64_t signature) {

@@ -1,6 +1,7 @@
 /* Chooses between one pipeline on the whole wafer and one layer after the other with streamed
  * weights. Both are sized, whichever is asked for: the report shows both, and a refusal names the
  * one that works. */
+#include "mode_bands.h"
 #include "mode_refuse.h"
 #include "scratch.h"
 #include "size.h"
@@ -10,7 +11,7 @@ typedef struct choice {
   wafer_ir *ir;
   wafer_graph graph;
   wafer_mode asked;
-  uint32_t batch;
+  uint32_t batch, bands;
   sizing pipelined, streaming;
 } choice;
 
@@ -90,6 +91,7 @@ static wafer_status choose(const choice *c, wafer_mode *mode) {
 static void write_choice(choice *c, wafer_mode mode) {
   wafer_ir_set_mode(c->ir, mode);
   wafer_ir_set_batch(c->ir, mode == WAFER_MODE_streaming ? c->batch : 1);
+  wafer_ir_set_bands(c->ir, mode == WAFER_MODE_pipelined ? c->bands : 1);
   wafer_ir_set_mode_cost(c->ir, WAFER_MODE_pipelined, &c->pipelined.cost);
   wafer_ir_set_mode_cost(c->ir, WAFER_MODE_streaming, &c->streaming.cost);
   uint32_t samples; /* a training plan's batch is 1 */
@@ -135,11 +137,17 @@ static wafer_status choose_training(choice *c) {
   return WAFER_OK;
 }
 
-/* Pinned kernels want a pipeline. */
-static wafer_status heed_pins(choice *c) {
+/* Bands and pinned kernels want a pipeline. */
+static wafer_status heed_wishes(choice *c) {
   const wafer_options *o = c->ctx->options;
-  bool pinned = false;
+  bool pinned = false, banded = o && o->bands > 1;
   for (uint32_t i = 0; o && i < o->pin_count; i++) pinned |= !o->pins[i].kept;
+  if (banded && c->asked == WAFER_MODE_streaming)
+    return wafer_fail(c->ctx->diag, wafer_at_file(c->ir->file), WAFER_USAGE,
+                      "--bands %u: bands are of a pipeline, in streaming each kernel has the whole "
+                      "wafer in turn; take --mode pipelined",
+                      o->bands);
+  if (banded) c->asked = WAFER_MODE_pipelined;
   if (!pinned) return WAFER_OK;
   if (c->asked == WAFER_MODE_streaming)
     return wafer_fail(c->ctx->diag, wafer_at_file(c->ir->file), WAFER_USAGE,
@@ -171,7 +179,7 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   if (ctx->options && ctx->options->batch) c.batch = ctx->options->batch;
   bool settles = c.batch == WAFER_BATCH_auto && !trains;
   if (c.batch == WAFER_BATCH_auto) c.batch = 1; /* of micro-batches there is one */
-  WAFER_TRY(heed_pins(&c));
+  WAFER_TRY(heed_wishes(&c));
   WAFER_TRY(check_room(&c));
   wafer_ir_set_storage(ir, storage_of(ctx));
   WAFER_TRY(wafer_graph_read(ctx, ir, &c.graph));
@@ -184,7 +192,7 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   if (trains) WAFER_TRY(choose_training(&c));
   if (trains) WAFER_TRY(wafer_graph_read(ctx, ir, &c.graph)); /* with sums, if a pipeline updates */
   if (!trains || c.asked == WAFER_MODE_pipelined)
-    WAFER_TRY(size_pipelined(ctx, curves, &c.graph, &c.pipelined));
+    WAFER_TRY(mode_size_bands(ctx, ir, &c.graph, &c.bands, &c.pipelined));
   wafer_mode mode;
   WAFER_TRY(choose(&c, &mode));
   write_choice(&c, mode);

@@ -34,6 +34,7 @@ const wafer_shape_point *curve_keep_point(curve_set *set, const wafer_shape_poin
 typedef struct shelf_place shelf_place;
 const shelf_place *curve_set_layout(const curve_set *set, uint32_t count); /* NULL: none yet */
 bool curve_set_keep_layout(curve_set *set, uint32_t count, const shelf_place *at);
+void curve_set_forget_layout(curve_set *set);
 
 /* ---- The result ---- */
 
@@ -69,6 +70,8 @@ typedef struct sizing {
   size_phase *phases; /* streaming: one per kernel */
   uint32_t kept,
       wanted; /* pipelined: kernels that stay where an earlier plan had them; that it had */
+  uint64_t pace, edge; /* pipelined: cycles between samples where a core receives, computes and
+                          sends in turn; those of a sample across the edge */
 } sizing;
 
 /* The sizing of weight streaming that was found for such a graph: `size` asks for that of `mode`

@@ -18,6 +18,7 @@
 #define PRICE_STEP 4 /* times as much as before */
 #define SHELVES 4
 #define CORES_A_CYCLE 8 /* so many cores are worth a cycle of a turn: words pass all of a row */
+#define PACE_SAMPLES 4
 #define TOO_HIGH (UINT64_C(1) << 40)
 #define LEAST_PRICE 1u /* of a column, in cycles */
 #define MOST_PRICE 1024u
@@ -261,36 +262,99 @@ static const wafer_shape_point *point_at(const pipeline *p, const shelf_place *p
   return places[k].point ? places[k].point : &p->curve[k]->at[places[k].index];
 }
 
+/* Cycles of what the kernel takes from the wafer's edge and sends there. */
+static uint64_t across_edge(const pipeline *p, uint32_t k) {
+  const wafer_graph_kernel *kernel = &p->graph->kernels[k];
+  const wafer_machine *m = p->ctx->machine;
+  wafer_dtype storage = kernel->body.storage;
+  uint64_t cycles = 0;
+  for (uint32_t i = 0; i < kernel->body.input_count; i++) {
+    const wafer_graph_value *v = &p->graph->values[kernel->inputs[i]];
+    if (v->owner == WAFER_OWNER_input) cycles += edge_in_cycles(m, value_words(v, storage));
+  }
+  for (uint32_t o = 0; o < kernel->body.output_count; o++) {
+    const wafer_graph_value *v = &p->graph->values[kernel->outputs[o]];
+    if (wafer_graph_is_output(v)) cycles += edge_out_cycles(m, value_words(v, storage));
+  }
+  return cycles;
+}
+
 /* Cores of a kernel's first replica, as it lies. */
 static wafer_holding placed(const shelf_place *places, uint32_t k, const wafer_layout *lie) {
   return (wafer_holding){WAFER_AT_wafer, places[k].rect, *lie};
 }
 
+/* Cycles of the value on its way to input `i` of kernel `k`; 0 where no other kernel makes it. */
+static wafer_status passing(const pipeline *p, const shelf_place *places, const wafer_layout **lie,
+                            uint32_t k, uint32_t i, uint64_t *cycles) {
+  const wafer_graph_kernel *kernel = &p->graph->kernels[k];
+  const wafer_graph_value *v = &p->graph->values[kernel->inputs[i]];
+  *cycles = 0;
+  if (!lie[k]) lie[k] = curve_layouts(p->curves, &kernel->body, point_at(p, places, k));
+  if (!lie[k]) return pipeline_no_memory(p);
+  if (!passes_on(kernel, v, i)) return WAFER_OK;
+  uint32_t output = p->graph->kernels[v->producer].body.input_count + v->output;
+  wafer_holding from = placed(places, v->producer, &lie[v->producer][output]),
+                to = placed(places, k, &lie[k][i]);
+  *cycles = meeting_cycles(p->ctx->machine, &from, &to, &v->type.shape,
+                           value_words(v, kernel->body.storage));
+  return WAFER_OK;
+}
+
 wafer_status pipeline_turn(const pipeline *p, const shelf_place *places, uint64_t *longest) {
   const wafer_graph *g = p->graph;
   const wafer_layout **lie = WAFER_NEW(p->ctx->arena, const wafer_layout *, g->kernel_count);
-  uint64_t *turn = WAFER_NEW(p->ctx->arena, uint64_t, g->kernel_count);
+  uint64_t *turn = WAFER_NEW(p->ctx->arena, uint64_t, g->kernel_count), cycles;
   if (!lie || !turn) return pipeline_no_memory(p);
   *longest = 0;
   for (uint32_t k = 0; k < g->kernel_count; k++) {
-    const wafer_graph_kernel *kernel = &g->kernels[k];
     uint32_t replicas = places[k].replicas ? places[k].replicas : 1;
     turn[k] += point_at(p, places, k)->cycles / replicas;
-    lie[k] = curve_layouts(p->curves, &kernel->body, point_at(p, places, k));
-    if (!lie[k]) return pipeline_no_memory(p);
-    for (uint32_t i = 0; i < kernel->body.input_count; i++) {
-      const wafer_graph_value *v = &g->values[kernel->inputs[i]];
-      if (!passes_on(kernel, v, i)) continue;
-      uint32_t output = g->kernels[v->producer].body.input_count + v->output;
-      wafer_holding from = placed(places, v->producer, &lie[v->producer][output]),
-                    to = placed(places, k, &lie[k][i]);
-      uint64_t cycles = meeting_cycles(p->ctx->machine, &from, &to, &v->type.shape,
-                                       value_words(v, kernel->body.storage));
-      turn[v->producer] += cycles;
+    for (uint32_t i = 0; i < g->kernels[k].body.input_count; i++) {
+      WAFER_TRY(passing(p, places, lie, k, i, &cycles));
+      if (cycles) turn[g->values[g->kernels[k].inputs[i]].producer] += cycles;
       turn[k] += cycles;
     }
   }
   for (uint32_t k = 0; k < g->kernel_count; k++) *longest = turn[k] > *longest ? turn[k] : *longest;
+  return WAFER_OK;
+}
+
+/* A sample more: a stream has the cores of both its ends, from when both are free; `passing` has a
+ * row of inputs for each kernel. */
+static void pass_sample(const pipeline *p, const shelf_place *places, const uint64_t *passing,
+                        uint64_t *free) {
+  const wafer_graph *g = p->graph;
+  for (uint32_t k = 0; k < g->kernel_count; k++) {
+    const wafer_graph_kernel *kernel = &g->kernels[k];
+    for (uint32_t i = 0; i < kernel->body.input_count; i++, passing++) {
+      uint32_t from = g->values[kernel->inputs[i]].producer;
+      if (!*passing) continue;
+      if (free[k] < free[from]) free[k] = free[from];
+      free[from] = free[k] += *passing;
+    }
+    free[k] += point_at(p, places, k)->cycles + across_edge(p, k);
+  }
+}
+
+wafer_status pipeline_pace(const pipeline *p, const shelf_place *places, uint64_t *interval) {
+  const wafer_graph *g = p->graph;
+  size_t inputs = 0, at = 0;
+  for (uint32_t k = 0; k < g->kernel_count; k++) inputs += g->kernels[k].body.input_count;
+  const wafer_layout **lie = WAFER_NEW(p->ctx->arena, const wafer_layout *, g->kernel_count);
+  uint64_t *cycles = WAFER_NEW(p->ctx->arena, uint64_t, inputs);
+  uint64_t *free = WAFER_NEW(p->ctx->arena, uint64_t, g->kernel_count);
+  uint64_t end = 0, half = 0;
+  if (!lie || !cycles || !free) return pipeline_no_memory(p);
+  for (uint32_t k = 0; k < g->kernel_count; k++)
+    for (uint32_t i = 0; i < g->kernels[k].body.input_count; i++)
+      WAFER_TRY(passing(p, places, lie, k, i, &cycles[at++]));
+  for (uint32_t s = 0; s < 2 * PACE_SAMPLES; s++) {
+    if (s == PACE_SAMPLES) half = end;
+    pass_sample(p, places, cycles, free);
+    for (uint32_t k = 0; k < g->kernel_count; k++) end = free[k] > end ? free[k] : end;
+  }
+  *interval = (end - half + PACE_SAMPLES - 1) / PACE_SAMPLES;
   return WAFER_OK;
 }
 

@@ -441,7 +441,8 @@ wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer
   if (fits) {
     WAFER_TRY(pipeline_pin(&p));
     WAFER_TRY(find_layout(&p, &fits));
-    if (!fits) WAFER_TRY(refuse_cores(&p));
+    WAFER_TRY(fits ? pipeline_pace(&p, p.places, &out->pace) : refuse_cores(&p));
+    out->edge = edge_cycles(&p);
   }
   if (!out->cost.fits) out->cost.why_not = out->refusal.why;
   return WAFER_OK;

@@ -52,6 +52,9 @@ wafer_status pipeline_best(pipeline *p, bool *fits);
 wafer_status pipeline_meet(pipeline *p, uint64_t t, shelf_place *places);
 /* The longest turn of a kernel, predicted, without what crosses the wafer's edge. */
 wafer_status pipeline_turn(const pipeline *p, const shelf_place *places, uint64_t *longest);
+/* Cycles between samples where each core has its turns one after the other, as core programs do,
+ * and what skips kernels waits until the cores that want it have ended the sample before. */
+wafer_status pipeline_pace(const pipeline *p, const shelf_place *places, uint64_t *interval);
 /* Every kernel where a layout of this pipeline, or of an earlier sizing of it, has it. */
 wafer_status pipeline_take(pipeline *p, const shelf_place *kept);
 /* size_control.c. Finds whom each pin means; refuses those that cannot be. Needs curves. */

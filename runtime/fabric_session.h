@@ -12,10 +12,12 @@
 typedef struct fabric_launch {
   const wafer_launch *of;
   wafer_launch_body body;
-  const wafer_fabric_program *program;
-  uint32_t **words;         /* per port: of the run under way, sample after sample */
-  uint64_t room;            /* samples in them */
-  wafer_fabric_stats stats; /* of its last run */
+  const wafer_fabric_program *band; /* of the wafer, or of the first band */
+  wafer_fabric_program program;     /* of the wafer */
+  uint32_t bands;                   /* that it is spread over; 0: `program` owns nothing */
+  uint32_t **words;                 /* per port: of the run under way, sample after sample */
+  uint64_t room;                    /* samples in them */
+  wafer_fabric_stats stats;         /* of its last run */
 } fabric_launch;
 
 /* The time of a run. Launches of actions follow each other; the weights of a phase arrive while
@@ -39,6 +41,7 @@ typedef struct fabric_marks {
   uint64_t *begin, *end; /* per kernel and sample: when the last of its cores began it, ended it */
   uint64_t *finish;      /* per sample: when the last core ended it */
   uint64_t samples;
+  uint32_t bands;          /* that share them */
   uint64_t *since;         /* per core, when somebody watches: when the part at hand began */
   fabric_part_time *times; /* of a train, when somebody watches: per sample, per action */
 } fabric_marks;
@@ -68,8 +71,8 @@ struct session_fabric {
   const fabric_pairs **pairs;   /* per plan value: of a weight that lies so; else NULL */
   const wafer_layout **ordered; /* per plan value: that crosses the border so; NULL: as it is */
   wafer_orders *orders;
-  void *staging; /* a sample as the caller has it */
-  bool loaded;   /* the weights of a pipeline */
+  void *staging;   /* a sample as the caller has it */
+  uint32_t loaded; /* bands that have the weights of a pipeline */
   fabric_marks marks;
   const wafer_kernel_watch *kernels; /* NULL: nobody asks */
   const wafer_watch *watch;
@@ -116,6 +119,14 @@ typedef struct fabric_io {
 } fabric_io;
 
 wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fabric_io *io);
+
+/* Bands (session_fabric_bands.c): those that have some of so many samples, the first ones; the
+ * launch's program on so many; what that has allocated; a core's row within its band, and in a
+ * train how many samples are its own. */
+uint32_t session_fabric_bands(const session_fabric *s, uint64_t samples);
+wafer_status session_fabric_spread(session_fabric *s, fabric_launch *l, uint32_t bands);
+void session_fabric_gather(fabric_launch *l);
+void session_fabric_place_registers(session_fabric *s, const fabric_launch *l, uint64_t samples);
 
 /* After a launch (session_fabric_tap.c): who asks what kernels have made; gradients of pipelined
  * training, which stay on their cores. */

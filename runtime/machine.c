@@ -48,7 +48,12 @@ wafer_status wafer_machine_open(const wafer_diag *diag, wafer_arena *arena,
   if (text) return wafer_machine_parse(diag, arena, name_or_path, text, bytes, out);
   if (!strpbrk(name_or_path, "/.")) return unknown_name(diag, arena, name_or_path);
   WAFER_TRY(wafer_file_map(diag, arena, name_or_path, &file));
-  return wafer_machine_parse(diag, arena, name_or_path, file.data, file.size, out);
+  WAFER_TRY(wafer_machine_parse(diag, arena, name_or_path, file.data, file.size, out));
+  if (!(*out)->whole) return WAFER_OK;
+  *out = NULL;
+  return wafer_fail(diag, wafer_at_file(name_or_path), WAFER_BAD_INPUT,
+                    "a machine file with <bands>: how many there are is a plan's; take the element "
+                    "out and compile with --bands");
 }
 
 /* ---- numbers ---- */

@@ -314,8 +314,16 @@ static wafer_status read_reserved(reading *r, xmlNodePtr root, wafer_machine *ma
   return WAFER_OK;
 }
 
+static wafer_status read_bands(reading *r, xmlNodePtr root, uint32_t *bands) {
+  xmlNodePtr element = find_element(root, "bands");
+  uint64_t count = 1;
+  if (element) WAFER_TRY(read_number(r, element, "count", 16384, &count));
+  *bands = (uint32_t)count;
+  return count ? WAFER_OK : fail_at(r, xmlGetLineNo(element), "a wafer has at least one band");
+}
+
 static wafer_status read_machine(reading *r, xmlNodePtr root, wafer_machine *machine,
-                                 wafer_defects *defects) {
+                                 wafer_defects *defects, uint32_t *bands) {
   if (strcmp((const char *)root->name, "machine") != 0)
     return fail_at(r, xmlGetLineNo(root), "is not a machine: the outer element must be <machine>");
   machine->name = attribute_of(r, root, "name");
@@ -328,6 +336,7 @@ static wafer_status read_machine(reading *r, xmlNodePtr root, wafer_machine *mac
   WAFER_TRY(
       read_queues(r, root, "output-queues", &machine->output_queues, machine->output_queue_words));
   WAFER_TRY(read_reserved(r, root, machine));
+  WAFER_TRY(read_bands(r, root, bands));
   return read_defects(r, root, machine, defects);
 }
 
@@ -343,7 +352,8 @@ wafer_status wafer_machine_parse(const wafer_diag *diag, wafer_arena *arena, con
   xmlDocPtr document = parse_document(&r, text, bytes);
   if (!document) return r.status;
   wafer_defects defects = {0};
-  wafer_status status = read_machine(&r, xmlDocGetRootElement(document), machine, &defects);
+  uint32_t bands = 1;
+  wafer_status status = read_machine(&r, xmlDocGetRootElement(document), machine, &defects, &bands);
   if (status == WAFER_OK) status = check_schema(&r, document);
   xmlFreeDoc(document);
   WAFER_TRY(status);
@@ -360,8 +370,7 @@ wafer_status wafer_machine_parse(const wafer_diag *diag, wafer_arena *arena, con
   machine->reserved = reserved;
   machine->reserved_count = reserved_count;
   WAFER_TRY(wafer_machine_check(diag, file, machine));
-  *out = machine;
-  return WAFER_OK;
+  return wafer_machine_band(diag, arena, machine, bands, out);
 }
 
 wafer_status wafer_machine_defects_open(const wafer_diag *diag, wafer_arena *arena,
@@ -436,9 +445,9 @@ static void print_defects(FILE *to, const wafer_machine *machine) {
             machine->reserved[i].height);
 }
 
-/* The machine as it was made, with its defects: repair is worked out anew. */
-static void print_all(FILE *to, const wafer_machine *repaired) {
-  wafer_machine made = *repaired;
+/* The wafer as it was made, with its defects and bands: repair is worked out anew. */
+static void print_all(FILE *to, const wafer_machine *derived) {
+  wafer_machine made = *wafer_machine_whole(derived);
   const wafer_machine *machine = &made;
   if (made.repair) {
     made.width = made.repair->width;
@@ -451,6 +460,7 @@ static void print_all(FILE *to, const wafer_machine *repaired) {
   print_fields(to, machine, "fabric");
   print_fields(to, machine, "usable");
   print_defects(to, machine);
+  if (derived->whole) fprintf(to, "  <bands count=\"%u\"/>\n", derived->bands);
   print_fields(to, machine, "clock");
   print_fields(to, machine, "core");
   print_rates(to, machine);

@@ -106,7 +106,7 @@ static wafer_status open_launch(session_fabric *s, fabric_launch *l) {
   snprintf(file, sizeof file, "programs/%u.bin", l->of->program);
   WAFER_TRY(
       wafer_launch_read(s->diag, file, s->arena, s->plan->programs[l->of->program], &l->body));
-  WAFER_TRY(wafer_fabric_program_read(s->diag, file, s->arena, l->body.program, &l->program));
+  WAFER_TRY(wafer_fabric_program_read(s->diag, file, s->arena, l->body.program, &l->band));
   l->words = WAFER_NEW(s->arena, uint32_t *, l->body.port_count);
   if (!l->words) return session_fabric_no_memory(s);
   for (uint32_t i = 0; i < l->body.port_count; i++) WAFER_TRY(check_port(s, l, &l->body.ports[i]));
@@ -132,7 +132,8 @@ static bool allocate(session_fabric *s) {
   s->stream_busy = WAFER_NEW(s->arena, uint64_t, plan->stream_count);
   s->phase_cycles = WAFER_NEW(s->arena, uint64_t, plan->phase_count);
   s->armed = WAFER_NEW(s->arena, uint64_t, plan->phase_count);
-  size_t cores = (size_t)plan->machine->width * plan->machine->height;
+  const wafer_machine *wafer = wafer_machine_whole(plan->machine);
+  size_t cores = (size_t)wafer->width * wafer->height;
   s->marks.part = calloc(cores, sizeof *s->marks.part);
   s->marks.done = calloc(cores, sizeof *s->marks.done);
   if (!s->marks.part || !s->marks.done) return false;
@@ -175,7 +176,9 @@ static wafer_status prepare(session_fabric *s, const wafer_fabric_options *optio
                                .phase_cycles = s->phase_cycles,
                                .stream_busy = s->stream_busy,
                                .instruction_set = vmath_instruction_set()};
-  return wafer_fabric_create(s->diag, plan->machine, s->launches[0].program, options, &s->fabric);
+  WAFER_TRY(session_fabric_spread(s, &s->launches[0], 1));
+  return wafer_fabric_create(s->diag, wafer_machine_whole(plan->machine), &s->launches[0].program,
+                             options, &s->fabric);
 }
 
 wafer_status session_fabric_create(const wafer_plan *plan, uint32_t function,
@@ -210,6 +213,8 @@ void session_fabric_destroy(session_fabric *s) {
   for (uint32_t i = 0; s->launches && i < s->launch_count; i++)
     for (uint32_t p = 0; s->launches[i].words && p < s->launches[i].body.port_count; p++)
       free(s->launches[i].words[p]);
+  for (uint32_t i = 0; s->launches && i < s->launch_count; i++)
+    session_fabric_gather(&s->launches[i]);
   session_fabric_watch_end(s);
   free(s->load.core_cycles);
   free(s->load.wavelets);

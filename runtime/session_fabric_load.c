@@ -9,7 +9,8 @@
 
 wafer_status session_fabric_load_begin(session_fabric *s) {
   const wafer_plan *plan = s->plan;
-  size_t cores = (size_t)plan->machine->width * plan->machine->height;
+  const wafer_machine *wafer = wafer_machine_whole(plan->machine);
+  size_t cores = (size_t)wafer->width * wafer->height;
   fabric_load *l = &s->load;
   *l = (fabric_load){.core_cycles = calloc(cores, sizeof(uint64_t)),
                      .wavelets = calloc(cores * WAFER_LINKS, sizeof(uint64_t)),
@@ -27,7 +28,8 @@ wafer_status session_fabric_load_begin(session_fabric *s) {
 
 void session_fabric_load_clear(session_fabric *s) {
   const wafer_plan *plan = s->plan;
-  size_t cores = (size_t)plan->machine->width * plan->machine->height;
+  const wafer_machine *wafer = wafer_machine_whole(plan->machine);
+  size_t cores = (size_t)wafer->width * wafer->height;
   s->stats.all = (wafer_load){0};
   if (!s->load.core_cycles) return;
   memset(s->load.core_cycles, 0, cores * sizeof(uint64_t));
@@ -41,13 +43,15 @@ static void add(wafer_load *to, uint64_t core_cycles, uint64_t wavelets) {
   to->wavelets += wavelets;
 }
 
-/* All that the cores of a kernel have done so far. */
+/* All that the cores of a kernel have done so far, in all bands. */
 static wafer_load of_kernel(const session_fabric *s, const wafer_kernel *k) {
-  uint32_t width = s->plan->machine->width;
+  const wafer_machine *m = s->plan->machine;
+  uint32_t width = m->width, rows = k->rect.height * wafer_machine_bands(m);
   const wafer_rect *r = &k->rect;
   wafer_load sum = {0};
-  for (uint32_t y = r->y; y < r->y + r->height; y++)
+  for (uint32_t row = 0; row < rows; row++)
     for (uint32_t x = r->x; x < r->x + r->width; x++) {
+      uint32_t y = row / r->height * m->height + r->y + row % r->height;
       size_t core = (size_t)y * width + x;
       const uint64_t *links = &s->load.wavelets[core * WAFER_LINKS];
       add(&sum, s->load.core_cycles[core], links[0] + links[1] + links[2] + links[3]);

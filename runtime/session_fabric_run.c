@@ -75,37 +75,52 @@ static wafer_status make_room(session_fabric *s, fabric_launch *l, uint64_t samp
   return WAFER_OK;
 }
 
-static wafer_status connect(session_fabric *s, fabric_launch *l, uint32_t index, uint64_t sample) {
+static wafer_status connect(session_fabric *s, fabric_launch *l, uint32_t index, uint64_t sample,
+                            uint32_t band) {
   const wafer_port_use *p = &l->body.ports[index];
+  uint32_t y = p->y + band * s->plan->machine->height;
   uint32_t count = (uint32_t)words_of(s, p), *words = l->words[index] + sample * count;
   if (p->out)
-    return wafer_fabric_drain(s->fabric, p->x, p->y, (wafer_port)p->side, p->color, words, count,
+    return wafer_fabric_drain(s->fabric, p->x, y, (wafer_port)p->side, p->color, words, count,
                               group_of(s, p));
   if (s->plan->values[p->value].weight != WAFER_NONE) WAFER_TRY(session_fabric_weight(s, p->value));
   port_pack(p, wafer_dtype_bytes(session_fabric_type(s, p->value)), s->stored[p->value], words);
-  return wafer_fabric_feed(s->fabric, p->x, p->y, (wafer_port)p->side, p->color, words, count,
+  return wafer_fabric_feed(s->fabric, p->x, y, (wafer_port)p->side, p->color, words, count,
                            (wafer_control)p->control, group_of(s, p));
 }
 
 /* A replica that no sample comes to gives nothing out; its way out is there all the same. */
 static wafer_status connect_idle(session_fabric *s, const fabric_launch *l, uint64_t samples) {
-  for (uint32_t i = 0; i < l->body.port_count; i++) {
-    const wafer_port_use *p = &l->body.ports[i];
-    if (p->out && p->first >= samples)
-      WAFER_TRY(wafer_fabric_drain(s->fabric, p->x, p->y, (wafer_port)p->side, p->color,
-                                   l->words[i], 0, group_of(s, p)));
+  uint32_t bands = session_fabric_bands(s, samples);
+  for (uint32_t i = 0; i < bands * l->body.port_count; i++) {
+    uint32_t band = i / l->body.port_count, port = i % l->body.port_count;
+    const wafer_port_use *p = &l->body.ports[port];
+    uint32_t y = p->y + band * s->plan->machine->height;
+    if (p->out && p->first >= (samples - band + bands - 1) / bands)
+      WAFER_TRY(wafer_fabric_drain(s->fabric, p->x, y, (wafer_port)p->side, p->color,
+                                   l->words[port], 0, group_of(s, p)));
   }
   return WAFER_OK;
 }
 
-static wafer_status connect_all(session_fabric *s, fabric_launch *l, const fabric_io *io) {
+/* Weights go to all bands, of the samples each to one. */
+static wafer_status connect_weights(session_fabric *s, fabric_launch *l, uint32_t bands) {
+  WAFER_TRY(make_room(s, l, 1));
+  for (uint32_t b = 0; b < bands; b++)
+    for (uint32_t p = 0; p < l->body.port_count; p++) WAFER_TRY(connect(s, l, p, 0, b));
+  return WAFER_OK;
+}
+
+static wafer_status connect_samples(session_fabric *s, fabric_launch *l, const fabric_io *io) {
   const wafer_function *f = s->function;
+  uint32_t bands = session_fabric_bands(s, io->samples);
   WAFER_TRY(make_room(s, l, io->samples));
   for (uint64_t i = 0; i < io->samples; i++) {
-    for (uint32_t k = 0; k < f->input_count && l->of->kind != WAFER_LAUNCH_load; k++)
+    for (uint32_t k = 0; k < f->input_count; k++)
       WAFER_TRY(session_fabric_input(s, f->inputs[k], &io->inputs[k], io->train, io->first + i));
     for (uint32_t p = 0; p < l->body.port_count; p++)
-      if (wafer_port_carries(&l->body.ports[p], i)) WAFER_TRY(connect(s, l, p, i));
+      if (wafer_port_carries(&l->body.ports[p], i / bands))
+        WAFER_TRY(connect(s, l, p, i, (uint32_t)(i % bands)));
   }
   return connect_idle(s, l, io->samples);
 }
@@ -113,12 +128,14 @@ static wafer_status connect_all(session_fabric *s, fabric_launch *l, const fabri
 /* An output's elements from all ports that carry some; streaming brings an output in one launch. */
 static wafer_status collect(session_fabric *s, const fabric_launch *l, const fabric_io *io) {
   const wafer_function *f = s->function;
+  uint32_t bands = session_fabric_bands(s, io->samples);
   for (uint64_t i = 0; i < io->samples; i++)
     for (uint32_t k = 0; k < f->output_count; k++) {
       bool any = false;
       for (uint32_t p = 0; p < l->body.port_count; p++) {
         const wafer_port_use *port = &l->body.ports[p];
-        if (!port->out || port->value != f->outputs[k] || !wafer_port_carries(port, i)) continue;
+        bool brings = port->out && port->value == f->outputs[k];
+        if (!brings || !wafer_port_carries(port, i / bands)) continue;
         port_unpack(port, wafer_dtype_bytes(session_fabric_type(s, port->value)),
                     l->words[p] + i * words_of(s, port), s->stored[port->value]);
         any = true;
@@ -130,31 +147,25 @@ static wafer_status collect(session_fabric *s, const fabric_launch *l, const fab
 
 /* ---- launches ---- */
 
-static wafer_status write_data(session_fabric *s, const fabric_launch *l) {
+static wafer_status write_data(session_fabric *s, const fabric_launch *l, uint32_t bands) {
   const wafer_machine *m = s->plan->machine;
   for (uint32_t i = 0; i < l->body.data_count; i++) {
     const wafer_launch_data *d = &l->body.data[i];
     const wafer_rect *r = &d->cores;
     bool inside = r->x <= m->width && r->width <= m->width - r->x && r->y <= m->height &&
                   r->height <= m->height - r->y;
-    for (uint32_t y = r->y; inside && y < r->y + r->height; y++)
+    for (uint32_t row = 0; inside && row < r->height * bands; row++) {
+      uint32_t y = row / r->height * m->height + r->y + row % r->height;
       for (uint32_t x = r->x; inside && x < r->x + r->width; x++)
         inside =
             wafer_fabric_write(s->fabric, x, y, d->address, d->bytes.data, (uint32_t)d->bytes.size);
+    }
     if (!inside)
       return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_BAD_INPUT,
                         "program %u: constant %u lies outside of the cores' memory", l->of->program,
                         i);
   }
   return WAFER_OK;
-}
-
-static void set_samples(session_fabric *s, const fabric_launch *l, uint64_t samples) {
-  const wafer_fabric_program *p = l->program;
-  for (uint32_t y = 0; y < p->height; y++)
-    for (uint32_t x = 0; x < p->width; x++)
-      if (p->core[(size_t)y * p->width + x] != WAFER_NO_PROGRAM)
-        wafer_fabric_set(s->fabric, x, y, WAFER_TRAIN_REGISTER, (int32_t)samples);
 }
 
 /* Weights come a long way: cores are ready for the first word. */
@@ -164,16 +175,19 @@ static uint32_t opening(const wafer_machine *m) {
 }
 
 wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fabric_io *io) {
-  WAFER_TRY(wafer_fabric_reprogram(s->fabric, l->program));
+  bool load = l->of->kind == WAFER_LAUNCH_load;
+  uint32_t bands = session_fabric_bands(s, io->samples);
+  WAFER_TRY(session_fabric_spread(s, l, bands));
+  WAFER_TRY(wafer_fabric_reprogram(s->fabric, &l->program));
   set_rates(s);
-  WAFER_TRY(write_data(s, l));
-  WAFER_TRY(connect_all(s, l, io));
-  if (l->of->kind == WAFER_LAUNCH_train) set_samples(s, l, io->samples);
+  WAFER_TRY(write_data(s, l, bands));
+  WAFER_TRY(load ? connect_weights(s, l, bands) : connect_samples(s, l, io));
+  session_fabric_place_registers(s, l, io->samples);
   s->sample = io->first;
   if (l->of->kind == WAFER_LAUNCH_train || s->watched)
     WAFER_TRY(session_fabric_watch(s, l, io->samples));
   WAFER_TRY(session_fabric_inject(s, l, io->samples));
-  if (l->of->kind == WAFER_LAUNCH_load) wafer_fabric_open(s->fabric, opening(s->plan->machine));
+  if (load) wafer_fabric_open(s->fabric, opening(s->plan->machine));
   wafer_status status = wafer_fabric_run(s->fabric, &l->stats);
   wafer_fabric_observe(s->fabric, NULL, NULL);
   session_fabric_faults_launch(s);
@@ -234,21 +248,20 @@ static wafer_status run_samples(session_fabric *s, const fabric_io *io) {
 
 /* A pipeline: the weights once per session, then all samples in one launch. */
 static wafer_status run_train(session_fabric *s, const fabric_io *io) {
-  fabric_io once = *io;
-  once.samples = 1;
+  uint32_t bands = session_fabric_bands(s, io->samples);
   s->start = 0;
   for (uint32_t i = 0; i < s->launch_count; i++) {
     fabric_launch *l = &s->launches[i];
     bool train = l->of->kind == WAFER_LAUNCH_train;
-    if (!train && s->loaded) continue;
+    if (!train && s->loaded >= bands) continue;
     WAFER_TRY(check_cancel(s, i));
-    WAFER_TRY(session_fabric_launch(s, l, train ? io : &once));
+    WAFER_TRY(session_fabric_launch(s, l, io));
     session_fabric_watch_launch(s, l, l->stats.cycles);
     s->start += l->stats.cycles;
     if (train) session_fabric_train_time(s, l);
     wafer_progress(s->diag, "fabric", i + 1, s->launch_count);
   }
-  s->loaded = true;
+  if (s->loaded < bands) s->loaded = bands;
   return WAFER_OK;
 }
 

@@ -68,23 +68,25 @@ static uint32_t kernel_of(const session_fabric *s, uint32_t part) {
 static void on_mark(void *user, uint32_t x, uint32_t y, uint64_t cycle, int32_t value) {
   session_fabric *s = user;
   fabric_marks *m = &s->marks;
+  uint32_t band = y / s->plan->machine->height;
   size_t core = (size_t)y * s->plan->machine->width + x;
+  uint64_t sample = (uint64_t)m->done[core] * m->bands + band;
   uint32_t left = kernel_of(s, m->part[core]), entered = kernel_of(s, (uint32_t)value);
   if (s->watch) {
-    session_fabric_watch_part(s, core, m->part[core], m->done[core], m->since[core], cycle);
+    session_fabric_watch_part(s, core, m->part[core], sample, m->since[core], cycle);
     m->since[core] = cycle;
   }
   m->part[core] = (uint32_t)value;
-  if (m->done[core] >= m->samples) return;
+  if (sample >= m->samples) return;
   if (left != entered) {
-    uint64_t *end = left == WAFER_NONE ? NULL : &m->end[left * m->samples + m->done[core]];
-    uint64_t *begin =
-        entered == WAFER_NONE ? NULL : &m->begin[entered * m->samples + m->done[core]];
+    uint64_t *end = left == WAFER_NONE ? NULL : &m->end[left * m->samples + sample];
+    uint64_t *begin = entered == WAFER_NONE ? NULL : &m->begin[entered * m->samples + sample];
     if (end) *end = later(*end, cycle);
     if (begin) *begin = later(*begin, cycle);
   }
   if ((uint32_t)value != s->running->body.part_count) return;
-  uint64_t *finish = &m->finish[m->done[core]++];
+  uint64_t *finish = &m->finish[sample];
+  m->done[core]++;
   *finish = later(*finish, cycle);
 }
 
@@ -96,11 +98,13 @@ static bool clear(uint64_t **at, uint64_t count) {
 
 wafer_status session_fabric_watch(session_fabric *s, const fabric_launch *l, uint64_t samples) {
   fabric_marks *m = &s->marks;
-  size_t cores = (size_t)s->plan->machine->width * s->plan->machine->height;
+  const wafer_machine *wafer = wafer_machine_whole(s->plan->machine);
+  size_t cores = (size_t)wafer->width * wafer->height;
   if (!clear(&m->finish, samples) || !clear(&m->begin, samples * s->plan->kernel_count) ||
       !clear(&m->end, samples * s->plan->kernel_count))
     return session_fabric_no_memory(s);
   m->samples = samples;
+  m->bands = session_fabric_bands(s, samples);
   memset(m->part, 0xff, cores * sizeof *m->part);
   memset(m->done, 0, cores * sizeof *m->done);
   s->running = l;
@@ -119,10 +123,11 @@ static uint64_t kernel_cycles(const session_fabric *s, uint32_t k) {
   return cycles;
 }
 
-/* The interval is that of the last half of the train. */
+/* The interval is that of the last half of the train, of which each band has as much. */
 void session_fabric_train_time(session_fabric *s, const fabric_launch *l) {
   const fabric_marks *m = &s->marks;
   uint64_t edge = 2 * s->plan->machine->edge_latency_cycles, half = m->samples / 2;
+  if (half > m->bands) half -= half % m->bands;
   for (uint32_t k = 0; k < s->plan->kernel_count; k++) s->kernel_busy[k] = kernel_cycles(s, k);
   s->phase_cycles[l->of->phase] = l->stats.cycles;
   s->stats.latency_cycles = m->finish[0] + edge;

@@ -28,7 +28,7 @@ static void tell(const session_fabric *s, wafer_span span, uint64_t start, uint6
 /* ---- beginning and end ---- */
 
 wafer_status session_fabric_watch_begin(session_fabric *s, const wafer_watch *watch) {
-  const wafer_machine *m = s->plan->machine;
+  const wafer_machine *m = wafer_machine_whole(s->plan->machine);
   size_t cores = (size_t)m->width * m->height;
   s->marks.since = calloc(cores, sizeof *s->marks.since);
   if (!s->marks.since) return session_fabric_no_memory(s);
@@ -88,12 +88,12 @@ void session_fabric_watch_part(session_fabric *s, size_t core, uint32_t part, ui
 }
 
 /* A core begins the next sample while others are at this one: a span begins where the one before
- * has ended. */
+ * has ended. Bands do the same at the same time: of the first is told. */
 static void tell_train(const session_fabric *s, const fabric_launch *l) {
   const wafer_phase *phase = phase_of(s, l);
   for (uint32_t a = 0; a < phase->action_count; a++) {
     uint64_t free_from = 0;
-    for (uint64_t i = 0; i < s->marks.samples; i++) {
+    for (uint64_t i = 0; i < s->marks.samples; i += s->marks.bands) {
       const fabric_part_time *t = &s->marks.times[i * phase->action_count + a];
       uint64_t first = t->first > free_from ? t->first : free_from;
       if (t->last <= first) continue;

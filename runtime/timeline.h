@@ -8,4 +8,8 @@
 wafer_status timeline_unit(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
                            uint64_t samples, wafer_timeline *timeline);
 
+/* The same on all bands of the wafer, to which samples go in turn. Arrays hold zeros. */
+wafer_status timeline_bands(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
+                            uint64_t samples, wafer_timeline *timeline);
+
 #endif

@@ -78,5 +78,5 @@ wafer_status wafer_timeline_run(const wafer_diag *diag, const wafer_plan *plan, 
   clear(plan, &plan->functions[function], samples, timeline);
   if (wafer_function_on_host(&plan->functions[function]))
     return run_host(diag, plan, function, samples, timeline);
-  return timeline_unit(diag, plan, function, samples, timeline);
+  return timeline_bands(diag, plan, function, samples, timeline);
 }

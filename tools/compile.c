@@ -53,6 +53,10 @@ static const char usage[] =
     "says)\n"
     "      --replicas N         copies of a kernel side by side, at most, that share out the\n"
     "                           samples; auto: as many as pay, with --placer best (auto)\n"
+    "      --bands N            bands of the wafer's rows, each with the same pipeline, which "
+    "samples "
+    "go to\n"
+    "                           in turn; auto: as few as keep pace with the edge (auto)\n"
     "      --sparsity S         this share of each weight of products and convolutions, from 0 to "
     "below\n"
     "                           1, becomes zero, the smallest magnitudes; zeros do not stream, nor "
@@ -134,6 +138,7 @@ enum {
   DEFECTS,
   REPAIR,
   REPLICAS,
+  BANDS,
   PROGRAMS,
   SPARSITY,
   MASK,
@@ -166,6 +171,7 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"defects", required_argument, NULL, DEFECTS},
                                              {"repair", required_argument, NULL, REPAIR},
                                              {"replicas", required_argument, NULL, REPLICAS},
+                                             {"bands", required_argument, NULL, BANDS},
                                              {"programs", required_argument, NULL, PROGRAMS},
                                              {"sparsity", required_argument, NULL, SPARSITY},
                                              {"mask", required_argument, NULL, MASK},
@@ -242,11 +248,14 @@ static wafer_status parse_objective(const char *text, wafer_objective *objective
 }
 
 static bool parse_search(wafer_options *o, int option, const char *text) {
-  uint64_t replicas = 0;
-  if (option == REPLICAS && strcmp(text, "auto") &&
-      !cli_parse_u64("compile", "--replicas", text, 1, UINT32_MAX, &replicas))
-    return false;
-  if (option == REPLICAS) return o->replicas = (uint32_t)replicas, true;
+  uint64_t number = 0;
+  if (option == REPLICAS || option == BANDS) {
+    const char *name = option == BANDS ? "--bands" : "--replicas";
+    if (strcmp(text, "auto") && !cli_parse_u64("compile", name, text, 1, UINT32_MAX, &number))
+      return false;
+    *(option == BANDS ? &o->bands : &o->replicas) = (uint32_t)number;
+    return true;
+  }
   if (option == MOVES)
     return cli_parse_u64("compile", "--place-moves", text, 1, UINT64_MAX / 4, &o->place_moves);
   if (option == SEED)
@@ -288,6 +297,7 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   case MOVES:
   case SECONDS:
   case SEED:
+  case BANDS:
   case REPLICAS: return parse_search(&a->options, option, text) ? WAFER_OK : WAFER_USAGE;
   case PIN: return compile_parse_pin(&a->control, arena, text);
   case RESERVE: return compile_parse_reserve(&a->control, text);

@@ -88,7 +88,7 @@ wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
                                   wafer_options *options, const wafer_machine **machine,
                                   const wafer_plan **kept) {
   wafer_pins file = {0}, earlier = {0}, all = {0},
-             own = {c->pin_count, c->reserved_count, c->pins, c->reserved};
+             own = {0, c->pin_count, c->reserved_count, c->pins, c->reserved};
   *kept = NULL;
   if (c->placement) WAFER_TRY(wafer_pins_read(cli_diag(), arena, c->placement, &file));
   if (c->keep) WAFER_TRY(read_kept(c->keep, arena, options, kept, &earlier));
@@ -103,5 +103,8 @@ wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
   options->pin_count = all.pin_count;
   options->pins = pins;
   all.reserved = reserved;
+  bool alike = !all.reserved_count && !(*machine)->dead_count;
+  uint32_t bands = file.bands ? file.bands : earlier.bands;
+  if (!options->bands && alike) options->bands = bands;
   return all.reserved_count ? reserve(&all, arena, machine) : WAFER_OK;
 }

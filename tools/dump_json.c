@@ -36,6 +36,7 @@ static void add_machine(cJSON *root, const wafer_machine *m) {
   add_u64(o, "core_bytes", m->core_bytes);
   add_u64(o, "reserved_bytes", m->reserved_bytes);
   add_u64(o, "colors", m->colors);
+  add_u64(o, "bands", wafer_machine_bands(m));
   add_u64(o, "dead_cores", m->dead_count);
   if (m->repair) {
     add_u64(o, "bypassed_cores", m->repair->dead_count);

@@ -60,17 +60,18 @@ static uint32_t slowest_kernel(const wafer_plan *plan) {
 static void measure_kernels(report *r) {
   const wafer_plan *plan = r->plan;
   uint64_t sum = 0;
+  uint32_t bands = wafer_machine_bands(plan->machine);
   double core_cycles = 0, cores = 0;
   for (uint32_t i = 0; i < plan->kernel_count; i++) {
     const wafer_kernel *k = &plan->kernels[i];
-    double area = (double)wafer_rect_area(k->rect) * k->replicas;
+    double area = (double)wafer_rect_area(k->rect) * k->replicas * bands;
     sum += k->cost.cycles;
     r->operations += k->cost.operations;
     cores += area;
     core_cycles += area * (double)k->cost.cycles;
+    uint64_t replicas = (uint64_t)k->replicas * bands;
     if (plan->mode == WAFER_MODE_pipelined)
-      r->compute_cycles =
-          max64(r->compute_cycles, (k->cost.cycles + k->replicas - 1) / k->replicas);
+      r->compute_cycles = max64(r->compute_cycles, (k->cost.cycles + replicas - 1) / replicas);
   }
   if (plan->mode == WAFER_MODE_streaming) {
     r->compute_cycles = sum;
@@ -85,7 +86,9 @@ static bool name_slowest(report *r) {
   const wafer_plan *plan = r->plan;
   for (uint32_t i = 0; i < plan->launch_count; i++) {
     const wafer_launch *l = &plan->launches[i];
-    if (l->slowest == WAFER_NONE || l->interval <= r->edge_cycles) continue;
+    uint64_t bands = wafer_machine_bands(plan->machine),
+             interval = (l->interval + bands - 1) / bands;
+    if (l->slowest == WAFER_NONE || interval <= r->edge_cycles) continue;
     const wafer_kernel *k = &plan->kernels[l->slowest];
     snprintf(r->bottleneck, sizeof r->bottleneck,
              "kernel %s: its %ux%u cores receive, compute (%llu cycles) and send one after the "
@@ -128,7 +131,7 @@ static void name_bottleneck(report *r) {
 static uint64_t pipelined_train(const wafer_plan *plan) {
   uint64_t most = 16;
   for (uint32_t i = 0; i < plan->kernel_count; i++) most = max64(most, plan->kernels[i].replicas);
-  return 4 * most;
+  return 4 * most * wafer_machine_bands(plan->machine);
 }
 
 /* The interval of the same plan with one replica of every kernel, if any has more. */
@@ -158,6 +161,19 @@ static wafer_status time_one_replica(const wafer_diag *diag, report *r) {
   return status;
 }
 
+/* The interval of the pipeline of one band. */
+static wafer_status time_one_band(const wafer_diag *diag, report *r) {
+  wafer_plan plan = *r->plan;
+  wafer_machine band = *plan.machine;
+  wafer_timeline timeline = {0};
+  if (!band.whole) return WAFER_OK;
+  band.whole = NULL;
+  plan.machine = &band;
+  WAFER_TRY(wafer_timeline_run(diag, &plan, 0, r->train_samples, &timeline));
+  r->one_band_interval_cycles = max64(timeline.interval_cycles, 1);
+  return WAFER_OK;
+}
+
 wafer_status report_make(const wafer_diag *diag, const wafer_plan *plan, report *out) {
   *out = (report){.plan = plan};
   wafer_timeline timeline = {0};
@@ -167,9 +183,10 @@ wafer_status report_make(const wafer_diag *diag, const wafer_plan *plan, report 
   out->latency_cycles = timeline.latency_cycles;
   out->interval_cycles = max64(timeline.interval_cycles, 1);
   WAFER_TRY(time_one_replica(diag, out));
+  WAFER_TRY(time_one_band(diag, out));
   measure_traffic(out);
   measure_kernels(out);
-  const wafer_machine *m = plan->machine;
+  const wafer_machine *m = wafer_machine_whole(plan->machine);
   double clock = (double)m->clock_hz;
   out->samples_per_s = clock / (double)out->interval_cycles;
   out->compute_samples_per_s = clock / (double)max64(out->compute_cycles, 1);

@@ -52,13 +52,17 @@ static void add_head(cJSON *root, const report *r) {
   cJSON_AddNumberToObject(root, "compute_samples_per_s", r->compute_samples_per_s);
   cJSON_AddNumberToObject(root, "transmission_samples_per_s", r->transmission_samples_per_s);
   cJSON_AddNumberToObject(root, "active_cores", r->active_cores);
-  cJSON_AddNumberToObject(root, "usable_cores", (double)wafer_rect_area(r->plan->machine->usable));
+  cJSON_AddNumberToObject(root, "usable_cores",
+                          (double)wafer_rect_area(wafer_machine_whole(r->plan->machine)->usable));
+  cJSON_AddNumberToObject(root, "bands", wafer_machine_bands(r->plan->machine));
   cJSON_AddNumberToObject(root, "compute_utilization_fraction", r->utilization);
   cJSON_AddNumberToObject(root, "latency_cycles", (double)r->latency_cycles);
   cJSON_AddNumberToObject(root, "interval_cycles", (double)r->interval_cycles);
   if (r->one_replica_interval_cycles)
     cJSON_AddNumberToObject(root, "one_replica_interval_cycles",
                             (double)r->one_replica_interval_cycles);
+  if (r->one_band_interval_cycles)
+    cJSON_AddNumberToObject(root, "one_band_interval_cycles", (double)r->one_band_interval_cycles);
   cJSON_AddNumberToObject(root, "compute_interval_cycles", (double)r->compute_cycles);
   cJSON_AddNumberToObject(root, "edge_interval_cycles", (double)r->edge_cycles);
   cJSON_AddNumberToObject(root, "edge_in_bytes", (double)r->edge_in_bytes);

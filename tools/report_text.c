@@ -8,11 +8,16 @@ typedef unsigned long long ull;
 
 static void print_head(FILE *to, const report *r) {
   const wafer_plan *plan = r->plan;
-  double usable = (double)wafer_rect_area(plan->machine->usable);
+  const wafer_machine *m = plan->machine;
+  double usable = (double)wafer_rect_area(wafer_machine_whole(m)->usable);
   fprintf(to, "Samples/s               %.6g\n", r->samples_per_s);
   if (r->one_replica_interval_cycles)
     fprintf(to, "  of one replica        %.6g\n",
             (double)plan->machine->clock_hz / (double)r->one_replica_interval_cycles);
+  if (m->whole)
+    fprintf(to,
+            "  of one band           %.6g (%u bands of %u rows, each with the pipeline below)\n",
+            (double)m->clock_hz / (double)r->one_band_interval_cycles, m->bands, m->height);
   fprintf(to, "Compute Samples/s       %.6g\n", r->compute_samples_per_s);
   fprintf(to, "Transmission Samples/s  %.6g\n", r->transmission_samples_per_s);
   fprintf(to, "Active PEs              %.1f %% (%.0f of %.0f)\n", 100 * r->active_cores / usable,

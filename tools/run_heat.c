@@ -30,7 +30,7 @@ static double at_core(const heat *h, bool links, uint32_t x, uint32_t y) {
 
 /* What is busy, and the kernels, with a core of margin. */
 static wafer_rect view_of(const heat *h) {
-  const wafer_machine *m = h->plan->machine;
+  const wafer_machine *m = wafer_machine_whole(h->plan->machine);
   uint32_t left = m->width, top = m->height, right = 0, bottom = 0;
   for (uint32_t y = 0; y < m->height; y++)
     for (uint32_t x = 0; x < m->width; x++) {
@@ -167,6 +167,7 @@ static void draw_panel(wafer_file *to, heat *h, bool links) {
 
 static void draw_page(wafer_file *to, heat *h) {
   const wafer_plan *plan = h->plan;
+  const wafer_machine *wafer = wafer_machine_whole(plan->machine);
   double height = TOP + h->view.height * h->scale + FOOT;
   char text[256];
   svg_put(to,
@@ -182,7 +183,7 @@ static void draw_page(wafer_file *to, heat *h) {
   svg_text(to, LEFT, 60, 1100, (svg_font){.size = 13, .color = SVG_INK}, text);
   snprintf(text, sizeof text, "cores %u to %u by %u to %u of %ux%u, a cell is the mean of %ux%u",
            h->view.x, h->view.x + h->view.width - 1, h->view.y, h->view.y + h->view.height - 1,
-           plan->machine->width, plan->machine->height, h->bin, h->bin);
+           wafer->width, wafer->height, h->bin, h->bin);
   svg_text(to, LEFT, 78, 1100, (svg_font){.size = 12, .color = SVG_FAINT}, text);
   draw_panel(to, h, false);
   draw_panel(to, h, true);

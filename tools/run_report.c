@@ -43,7 +43,7 @@ static double usable_cores(const wafer_machine *m) {
 }
 
 static void add_cycles(cJSON *root, const wafer_plan *plan, const wafer_run_stats *stats) {
-  double cores = usable_cores(plan->machine);
+  double cores = usable_cores(wafer_machine_whole(plan->machine));
   cJSON_AddNumberToObject(root, "latency_cycles", (double)stats->latency_cycles);
   cJSON_AddNumberToObject(root, "interval_cycles", (double)stats->interval_cycles);
   cJSON_AddNumberToObject(root, "total_cycles", (double)stats->total_cycles);

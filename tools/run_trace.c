@@ -166,7 +166,8 @@ wafer_status run_trace_open(const wafer_diag *diag, const wafer_plan *plan, cons
     t->tracks[KERNELS] = plan->kernel_count;
     t->tracks[STREAMS] = plan->stream_count;
     t->tracks[WEIGHTS] = 1;
-    t->tracks[CORES] = 2 * (size_t)plan->machine->width * plan->machine->height;
+    t->tracks[CORES] =
+        2 * (size_t)plan->machine->width * wafer_machine_whole(plan->machine)->height;
     made = t->path != NULL;
   }
   for (int p = KERNELS; made && p < PROCESSES; p++)

@@ -43,6 +43,7 @@ struct wafer_ir {
   MlirDiagnosticHandlerID handler;
   MlirSymbolTable symbols;  /* of the module; functions enter and leave through the calls below */
   struct curve_set *curves; /* of the passes that size: shape curves made so far, NULL */
+  struct ir_band *bands;    /* machines that wafer_ir_machine has made, NULL */
   struct wafer_ir *owner;   /* of the context, where another one has it; NULL */
   struct wafer_ir *next;    /* another size of the model, destroyed with this one; NULL */
   struct wafer_program *program; /* see program.h: the model is several pieces; NULL */
@@ -246,6 +247,13 @@ void wafer_ir_set_classes(wafer_ir *ir, uint32_t classes);
 /* Of a pipeline that trains: what updates its weights; pass mode. */
 bool wafer_ir_get_optimizer(const wafer_ir *ir, wafer_optimizer_kind *kind);
 void wafer_ir_set_optimizer(wafer_ir *ir, wafer_optimizer_kind kind);
+/* Bands of the wafer, each with the same pipeline; 1 where the module says nothing. Later passes
+ * and lowering have a band as their machine. */
+uint32_t wafer_ir_get_bands(const wafer_ir *ir);
+void wafer_ir_set_bands(wafer_ir *ir, uint32_t bands);
+/* The context's machine cut into so many bands; as long as the IR, the same at every call. */
+wafer_status wafer_ir_machine(const wafer_ctx *ctx, wafer_ir *ir, uint32_t bands,
+                              const wafer_machine **out);
 bool wafer_ir_get_flip_batch(const wafer_ir *ir, uint32_t *flip_batch);
 void wafer_ir_set_flip_batch(wafer_ir *ir, uint32_t flip_batch);
 /* What a mode (pipelined or streaming) would cost; `why_not` lives as long as the context. */

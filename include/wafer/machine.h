@@ -140,6 +140,10 @@ typedef struct wafer_machine {
   const wafer_rect *reserved;
   const wafer_defects *defects; /* as they were named; NULL: none, or `dead` is all */
   const wafer_repair *repair;   /* NULL: this is the fabric as it was made */
+
+  /* Of a band of a wafer: the wafer, and how many bands it is cut into. */
+  const struct wafer_machine *whole; /* NULL: this is a whole wafer */
+  uint32_t bands;                    /* 0 then */
 } wafer_machine;
 
 /* Words of 32 bits that cross a link per cycle and direction: 1 by construction (wavelet = 32
@@ -182,6 +186,20 @@ wafer_status wafer_machine_defects_open(const wafer_diag *diag, wafer_arena *are
 wafer_status wafer_machine_apply(const wafer_diag *diag, wafer_arena *arena, const char *file,
                                  const wafer_machine *machine, const wafer_defects *defects,
                                  const wafer_machine **out);
+/* One of `bands` equal bands of whole rows, from row 0 of the wafer, with the margins that the
+ * wafer has around its usable cores: what is laid out on it fits on all of them, `height` rows
+ * apart. What crosses the wafer's edge they share as it comes, so rates are the wafer's. In the
+ * arena, which also keeps the wafer; the wafer itself where `bands` is 1. NO_FIT: a band has no
+ * usable row. UNSUPPORTED: bands would differ, by dead cores or reserved ones. */
+wafer_status wafer_machine_band(const wafer_diag *diag, wafer_arena *arena,
+                                const wafer_machine *wafer, uint32_t bands,
+                                const wafer_machine **out);
+static inline const wafer_machine *wafer_machine_whole(const wafer_machine *m) {
+  return m->whole ? m->whole : m;
+}
+static inline uint32_t wafer_machine_bands(const wafer_machine *m) {
+  return m->whole ? m->bands : 1;
+}
 /* Where a core really is. */
 wafer_core_at wafer_machine_made_at(const wafer_machine *machine, uint32_t x, uint32_t y);
 /* Every law a machine obeys (usable inside the fabric, nothing zero that divides ...). */

@@ -24,6 +24,7 @@ typedef struct wafer_pin {
 } wafer_pin;
 
 typedef struct wafer_pins {
+  uint32_t bands; /* of the wafer, each with the kernels at these places; 0: it does not say */
   uint32_t pin_count, reserved_count;
   const wafer_pin *pins;
   const wafer_rect *reserved;

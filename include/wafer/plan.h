@@ -249,6 +249,9 @@ typedef struct wafer_mode_cost {
 typedef struct wafer_plan {
   const char *model;    /* file name without folder */
   const char *producer; /* "wafer 0.1.0" */
+  /* What kernels, streams and programs lie on: the wafer, or a band of it. Every band has the same
+   * pipeline, `machine->height` rows below the band before; sample s passes through band s %
+   * wafer_machine_bands(machine). */
   const wafer_machine *machine;
   wafer_mode mode; /* pipelined or streaming */
   wafer_dtype storage;

@@ -180,6 +180,7 @@ typedef struct wafer_options {
   uint64_t place_seed, place_moves; /* of the search; 0 moves: a default, or place_seconds alone */
   double place_seconds;             /* 0: no limit, and the same plan on every host */
   uint32_t replicas;                /* of a kernel of a pipeline, at most; 0: as many as pay */
+  uint32_t bands;     /* of the wafer, each with the same pipeline; 0: as many as pay */
   uint32_t pin_count; /* of kernels of a pipeline; those of streaming have the whole wafer */
   const wafer_pin *pins;
   wafer_programs programs;

@@ -286,6 +286,34 @@ static void running_out_of_memory_is_reported(void) {
   }
 }
 
+/* Equal bands of whole rows, as the wafer's XML says them; refused where they would differ. */
+static void wafers_have_bands(void) {
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *wafer, *band, *again, *none;
+  wafer_core_at dead = {300, 300};
+  char *text;
+  size_t bytes;
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(NULL, arena, "wse2", &wafer), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_band(NULL, arena, wafer, 3, &band), WAFER_OK);
+  CU_ASSERT_EQUAL(band->height, 331);
+  CU_ASSERT_EQUAL(band->usable.height, 329);
+  CU_ASSERT_EQUAL(wafer_machine_bands(band), 3);
+  CU_ASSERT_EQUAL(wafer_machine_whole(band)->height, 994);
+  CU_ASSERT_EQUAL(wafer_machine_check(NULL, "band", band), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_print(NULL, arena, band, &text, &bytes), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_parse(NULL, arena, "band", text, bytes, &again), WAFER_OK);
+  CU_ASSERT(again->height == 331 && again->bands == 3 && again->whole->height == 994);
+  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, 1, &band), WAFER_OK);
+  CU_ASSERT(band == wafer && wafer_machine_bands(band) == 1 && wafer_machine_whole(band) == wafer);
+  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, 332, &none), WAFER_NO_FIT);
+  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, 0, &none), WAFER_NO_FIT);
+  wafer_machine damaged = *wafer;
+  damaged.dead = &dead;
+  damaged.dead_count = 1;
+  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, &damaged, 2, &none), WAFER_UNSUPPORTED);
+  wafer_arena_destroy(arena);
+}
+
 static bool document_has(const char *document, const char *word) {
   char quoted[64];
   snprintf(quoted, sizeof quoted, "`%s`", word);
@@ -316,6 +344,7 @@ CU_TestInfo tests_machine[] = {
     {"a path is read and a name is looked up", a_path_is_read_and_a_name_is_looked_up},
     {"a struct is checked, too", a_struct_is_checked_too},
     {"running out of memory is reported", running_out_of_memory_is_reported},
+    {"wafers have bands", wafers_have_bands},
     {"every field is documented", every_field_is_documented},
     CU_TEST_INFO_NULL,
 };

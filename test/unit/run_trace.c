@@ -26,7 +26,7 @@ typedef struct fixture {
 } fixture;
 
 static void compile(fixture *f, wafer_mode mode) {
-  wafer_options options = {.mode = mode, .programs = WAFER_PROGRAMS_always};
+  wafer_options options = {.mode = mode, .bands = 1, .programs = WAFER_PROGRAMS_always};
   wafer_ctx ctx = {.arena = f->arena, .diag = &f->diag, .options = &options};
   CU_ASSERT_FATAL(wafer_machine_open(&f->diag, f->arena, "small16", &ctx.machine) == WAFER_OK);
   CU_ASSERT_FATAL(wafer_import(&ctx, WAFER_SOURCE_DIR "/test/data/small_cnn.onnx", &f->ir) ==

@@ -175,7 +175,8 @@ static uint64_t interval_of(const wafer_plan *plan) {
 /* A value skips six kernels: compiled, the pipeline keeps the pace of its slowest one. With two
  * samples of room where the value ends, as other streams have, it would stall. */
 static void skips_do_not_stall(void) {
-  wafer_options options = {.mode = WAFER_MODE_pipelined, .programs = WAFER_PROGRAMS_never};
+  wafer_options options = {
+      .mode = WAFER_MODE_pipelined, .bands = 1, .programs = WAFER_PROGRAMS_never};
   compiled m;
   CU_ASSERT_EQUAL_FATAL(
       compiled_text(&m, NULL, &options,

@@ -1,0 +1,118 @@
+/* Several pipelines beside each other.
+ *
+ * A core of a pipeline receives, computes and sends in turn, so that core programs need longer for
+ * a sample than the wafer's edge needs to bring the next, while a small model leaves most of the
+ * wafer idle. So the wafer is cut into bands of whole rows with the same pipeline each: samples go
+ * to them in turn, and b bands have b times the time. Bands have fewer rows, which makes turns
+ * longer; how much, nobody knows before a band is sized. */
+#include "mode_bands.h"
+
+#define TRIES 6
+#define MOST_BANDS 64u
+#define GAIN 64u /* more bands have to shorten the interval by one part in these */
+
+typedef struct banding {
+  const wafer_ctx *ctx;
+  wafer_ir *ir;
+  const wafer_graph *graph;
+} banding;
+
+static uint64_t ceil_div(uint64_t a, uint64_t b) {
+  return (a + b - 1) / b;
+}
+
+/* Between samples, as core programs run them. */
+static uint64_t pace_of(const sizing *s, uint32_t bands) {
+  uint64_t pace = ceil_div(s->pace, bands);
+  return pace > s->edge ? pace : s->edge;
+}
+
+/* The pipeline on one of so many bands; curves of a machine are kept as long as it. */
+static wafer_status size_band(const banding *b, uint32_t bands, bool try, sizing *out) {
+  wafer_ctx with = *b->ctx;
+  wafer_options options = with.options ? *with.options : (wafer_options){0};
+  WAFER_TRY(wafer_ir_machine(b->ctx, b->ir, bands, &with.machine));
+  curve_set *curves = curve_set_of(&with, b->ir);
+  if (!curves)
+    return wafer_fail(with.diag, wafer_at_file(b->ir->file), WAFER_NO_MEMORY,
+                      "no memory to size kernels");
+  bool searches = options.placer == WAFER_PLACER_best;
+  if (try) options.placer = WAFER_PLACER_shelf;
+  with.options = &options;
+  WAFER_TRY(size_pipelined(&with, curves, b->graph, out));
+  if (try && searches) curve_set_forget_layout(curves);
+  return WAFER_OK;
+}
+
+/* Bands of one wafer are alike, and have a row beside its margins. */
+static uint32_t most_bands(const banding *b) {
+  const wafer_machine *m = b->ctx->machine;
+  uint32_t margins = m->height - m->usable.height, most = m->height / (margins + 1);
+  uint32_t samples; /* a micro-batch is one */
+  const wafer_options *o = b->ctx->options;
+  bool alone = m->dead_count || m->reserved_count || b->graph->piece || (o && o->pin_count) ||
+               (o && o->objective == WAFER_OBJECTIVE_latency) ||
+               wafer_ir_get_micro_batch(b->ir, &samples);
+  return alone ? 1 : most < MOST_BANDS ? most : MOST_BANDS;
+}
+
+/* The next number worth a try; one that has been tried: none is. */
+static uint32_t next_try(const sizing *tried, uint32_t bands, uint32_t best, uint64_t edge) {
+  if (!tried->cost.fits) return best + (bands - best) / 2;
+  uint64_t wanted = ceil_div(tried->pace, edge);
+  return wanted < MOST_BANDS ? (uint32_t)wanted : MOST_BANDS;
+}
+
+/* The fewest with which core programs keep pace with the edge, as far as tries find them; by
+ * streams that flow while cores compute a pipeline does already, and on each band has to. */
+static wafer_status look(const banding *b, const sizing *whole, uint32_t *bands) {
+  uint64_t edge = whole->edge ? whole->edge : 1, least = pace_of(whole, 1);
+  uint32_t most = most_bands(b), best = 1, at = next_try(whole, 1, 1, edge);
+  for (int tries = 0; tries < TRIES && least > edge; tries++) {
+    sizing tried = {0};
+    if (at > most) at = most;
+    if (at <= best) break;
+    WAFER_TRY(size_band(b, at, true, &tried));
+    uint64_t now = pace_of(&tried, at);
+    uint32_t next = next_try(&tried, at, best, edge);
+    bool flows = tried.cost.fits && ceil_div(tried.cost.interval_cycles, at) <= edge;
+    if (flows && now < least - least / GAIN) {
+      least = now;
+      best = at;
+    }
+    if (next == at) break;
+    at = next;
+  }
+  *bands = best;
+  return WAFER_OK;
+}
+
+/* What has one pipeline only. */
+static wafer_status refuse_several(const banding *b) {
+  const wafer_options *o = b->ctx->options;
+  uint32_t samples;
+  bool trains = wafer_ir_get_micro_batch(b->ir, &samples);
+  if (!o || o->bands < 2 || (!trains && !b->graph->piece)) return WAFER_OK;
+  return wafer_fail(b->ctx->diag, wafer_at_file(b->ir->file), WAFER_UNSUPPORTED,
+                    "--bands %u: %s one band; leave --bands out", o->bands,
+                    trains ? "a pipeline that trains has its weights once, on"
+                           : "a model with host steps runs sample by sample, on");
+}
+
+wafer_status mode_size_bands(const wafer_ctx *ctx, wafer_ir *ir, const wafer_graph *graph,
+                             uint32_t *bands, sizing *out) {
+  const banding b = {ctx, ir, graph};
+  const wafer_options *o = ctx->options;
+  WAFER_TRY(refuse_several(&b));
+  *bands = o && o->bands ? o->bands : 1;
+  if ((!o || !o->bands) && most_bands(&b) > 1) {
+    WAFER_TRY(size_band(&b, 1, true, out));
+    bool at_edge = out->cost.interval_cycles <= out->edge;
+    if (out->cost.fits && at_edge) WAFER_TRY(look(&b, out, bands));
+  }
+  WAFER_TRY(size_band(&b, *bands, false, out));
+  uint64_t flow = ceil_div(out->cost.interval_cycles, *bands);
+  out->cost.interval_cycles = flow > out->edge ? flow : out->edge;
+  out->cost.cores *= *bands;
+  return WAFER_OK;
+}

@@ -1,0 +1,12 @@
+/* How many bands of the wafer have the same pipeline, and its sizing on one of them. */
+#ifndef WAFER_PASSES_MODE_BANDS_H
+#define WAFER_PASSES_MODE_BANDS_H
+
+#include "size.h"
+#include "wafer/ir.h"
+
+/* As many as are asked for, or as pay. The sizing's interval and cores are those of all bands. */
+wafer_status mode_size_bands(const wafer_ctx *ctx, wafer_ir *ir, const wafer_graph *graph,
+                             uint32_t *bands, sizing *out);
+
+#endif

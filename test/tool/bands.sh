@@ -1,0 +1,59 @@
+#!/bin/sh
+# A wafer cut into bands with a pipeline each: samples in turn, the same values at both fidelities, cycles
+# predicted and counted; what the report says; placements that keep the bands; what is refused.
+# usage: bands.sh WAFER SOURCE
+. "${0%/*}/../lib.sh"
+wafer=$1 source=$2
+model=$source/test/data/small_cnn.onnx
+cd "$work" || exit 1
+number() { sed -n 's/^\t"'$2'":\t\([0-9]*\),\{0,1\}$/\1/p' "$1" | head -1; }
+compiled() { # NAME options...
+  name=$1
+  shift
+  "$wafer" compile "$model" -o $name.wplan --mode pipelined --machine small64 --report $name.json "$@" >$name.out \
+    2>err || fail "compile $*: $(head -1 err)"
+}
+
+# -- three bands: a third of the interval of one, every sample's values as on the whole wafer --
+compiled one --bands 1
+compiled three --bands 3
+[ "$(number one.json bands)" = 1 ] && [ "$(number three.json bands)" = 3 ] || fail "the report lacks its bands"
+says three.out "3 bands of 21 rows"
+alone=$(number three.json one_band_interval_cycles) edge=$(number three.json edge_interval_cycles)
+third=$(((alone + 2) / 3))
+[ "$(number three.json interval_cycles)" = $((third > edge ? third : edge)) ] ||
+  fail "interval $(number three.json interval_cycles), of one band $alone, edge $edge"
+"$wafer" dump three.wplan --verify >out 2>err || fail "verify: $(head -1 err)"
+"$wafer" dump three.wplan >out 2>err && says out "3 bands have the same pipeline, 21 rows apart"
+for run in "one kernel" "three kernel" "three fabric"; do
+  set -- $run
+  "$wafer" run $1.wplan --fidelity $2 --samples 7 --seed 5 --output $1.$2 -q >out 2>err || fail "$run: $(head -1 err)"
+done
+diff -r one.kernel three.kernel >/dev/null || fail "bands: other values"
+for samples in 1 2 12; do # fewer than bands, and several for each
+  gives 0 "^total" "$wafer" check three.wplan --samples $samples --seed 5 --total 10
+done
+"$wafer" run three.wplan --fidelity fabric --samples 6 --trace t.json --heat h.svg -q >out 2>err ||
+  fail "trace: $(head -1 err)"
+says h.svg "of 64x64"
+
+# -- as many as keep pace with the edge, where nobody says: never a longer interval --
+compiled auto
+[ "$(number auto.json interval_cycles)" -le "$(number one.json interval_cycles)" ] || fail "auto: a longer interval"
+compiled latency --objective latency
+[ "$(number latency.json bands)" = 1 ] || fail "bands do not make a sample faster"
+
+# -- a placement keeps its bands --
+"$wafer" dump three.wplan --placement p.xml >out 2>err && says p.xml 'bands="3"'
+compiled again --placement p.xml
+"$wafer" dump three.wplan --xml >a.xml && "$wafer" dump again.wplan --xml >b.xml
+cmp a.xml b.xml || fail "the placement gives another plan"
+compiled kept --keep three.wplan
+[ "$(number kept.json bands)" = 3 ] || fail "--keep forgets the bands"
+
+gives 4 "at most 64 bands" "$wafer" compile "$model" -o no.wplan --mode pipelined --machine small64 --bands 65
+gives 3 "bands of a wafer" "$wafer" compile "$model" -o no.wplan --mode pipelined --machine small64 --bands 2 --reserve 0,0,4,4
+gives 1 "pipeline" "$wafer" compile "$model" -o no.wplan --mode streaming --machine small64 --bands 2
+gives 1 "--bands" "$wafer" compile "$model" -o no.wplan --bands 0
+[ ! -e no.wplan ] || fail "a refusal left a plan behind"
+finish "bands: ok"
