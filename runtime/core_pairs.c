@@ -1,11 +1,11 @@
 /* Sparse wavelets: `compress` sends the elements of a vector that are not zero, each as a pair of
- * its 16-bit index and its value; `axpy` multiplies with each pair that comes one run of memory and
- * adds it to another. A value of 16 bits shares the wavelet with its index, one of 32 bits has a
+ * its 16-bit index and its value; `axpy` multiplies with each pair that comes runs of memory and
+ * adds them to others. A value of 16 bits shares the wavelet with its index, one of 32 bits has a
  * second. Index 65535 ends the pairs, so that nobody has to know how many there are.
  *
  * Zeros cost their sender the cycle in which it sees them, and nobody else anything. A pair is set
  * up as an instruction of its own would be, its descriptors being in registers; meanwhile other
- * microthreads compute. Its run, once begun, goes to its end: a task that a wavelet starts is not
+ * microthreads compute. Its runs, once begun, go to their end: a task that a wavelet starts is not
  * interrupted. */
 #include <string.h>
 
@@ -18,7 +18,6 @@ enum { AWAITS_INDEX, AWAITS_VALUE, RUNS };
 #define PHASE index[0]
 #define PAIR_INDEX index[1]
 #define PAIR_VALUE index[2]
-#define RUN_DONE index[3]
 
 bool core_takes_pairs(uint8_t op) {
   return op == WAFER_CORE_compress || op == WAFER_CORE_axpy;
@@ -102,29 +101,6 @@ static wafer_status compress(wafer_fabric *f, uint32_t at, core_thread *t, bool 
 
 /* ---- axpy ---- */
 
-/* The runs that a pair means: its low bits, as many as shape[2] takes, count runs of level 2, the
- * others those of level 1. */
-static wafer_status aim(const wafer_fabric *f, uint32_t at, core_thread *t) {
-  const wafer_instruction *code = t->code;
-  uint32_t bits = 0;
-  while (bits < 16 && (code->shape[2] - 1) >> bits) bits++;
-  uint32_t low = t->PAIR_INDEX & ((1u << bits) - 1), high = t->PAIR_INDEX >> bits;
-  if (low >= code->shape[2] || high >= code->shape[1])
-    return fabric_trap(f, f->cores[at].router, "axpy takes index %u, outside of its %ux%u runs",
-                       t->PAIR_INDEX, code->shape[1], code->shape[2]);
-  for (uint32_t k = 0; k <= 3; k++) {
-    const wafer_operand *o = core_operand(code, k);
-    if (k == 1) continue;
-    t->address[k] = o->address +
-                    (int64_t)(o->reg == WAFER_NO_REGISTER ? 0 : f->cores[at].r[o->reg]) +
-                    (int64_t)low * o->stride[2] + (int64_t)high * o->stride[1];
-  }
-  t->RUN_DONE = 0;
-  t->fraction = 0;
-  t->PHASE = RUNS;
-  return WAFER_OK;
-}
-
 /* The next pair, or the end of them; its set-up keeps nobody else from computing. */
 static wafer_status take_pair(wafer_fabric *f, uint32_t at, core_thread *t, uint64_t *next) {
   uint32_t word, setup = f->machine->vector_setup_cycles;
@@ -142,7 +118,7 @@ static wafer_status take_pair(wafer_fabric *f, uint32_t at, core_thread *t, uint
     t->PHASE = AWAITS_VALUE;
   } else {
     t->PAIR_VALUE = narrow ? word & 0xffffu : word;
-    WAFER_TRY(aim(f, at, t));
+    t->PHASE = RUNS;
     if (setup > 2) t->ready = f->now + setup - 1;
   }
   if (t->ready < *next) *next = t->ready;
@@ -170,6 +146,12 @@ static float value_of(const core_thread *t) {
   return wide.f[0];
 }
 
+/* `n` steps of a level. */
+static void advance(core_thread *t, uint32_t level, uint32_t n) {
+  for (uint32_t k = 0; k <= 3; k++)
+    if (k != 1) t->address[k] += (int64_t)n * core_operand(t->code, k)->stride[level];
+}
+
 static wafer_status multiply(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t n) {
   const wafer_instruction *code = t->code;
   core_lanes raw, x, y;
@@ -181,20 +163,42 @@ static wafer_status multiply(wafer_fabric *f, uint32_t at, core_thread *t, uint3
   for (uint32_t i = 0; i < n; i++) y.f[i] = __builtin_fmaf(a, x.f[i], y.f[i]);
   core_narrow(CORE_F32, &y, n, (wafer_dtype)code->out.dtype, &raw);
   WAFER_TRY(core_scatter(f, at, t, n, &raw));
-  for (uint32_t k = 0; k <= 3; k++)
-    if (k != 1) t->address[k] += (int64_t)n * core_operand(code, k)->stride[3];
-  t->RUN_DONE += n;
+  advance(t, 3, n);
   f->stats.elements += n;
   return WAFER_OK;
 }
 
-/* All of a pair's run. */
+/* Where the runs begin that a pair means: its low bits, as many as shape[2] takes, count steps of
+ * level 2, the others those of level 1, from the addresses that stood at issue. */
+static wafer_status aim(const wafer_fabric *f, uint32_t at, core_thread *t, core_thread *pair) {
+  const wafer_instruction *code = t->code;
+  uint32_t bits = 0;
+  while (bits < 16 && (code->shape[2] - 1) >> bits) bits++;
+  uint32_t low = t->PAIR_INDEX & ((1u << bits) - 1), high = t->PAIR_INDEX >> bits;
+  if (low >= code->shape[2] || high >= code->shape[1])
+    return fabric_trap(f, f->cores[at].router, "axpy takes index %u, outside of its %ux%u runs",
+                       t->PAIR_INDEX, code->shape[1], code->shape[2]);
+  *pair = *t;
+  for (uint32_t k = 0; k <= 3; k++) {
+    const int32_t *stride = core_operand(code, k)->stride;
+    if (k != 1) pair->address[k] += (int64_t)low * stride[2] + (int64_t)high * stride[1];
+  }
+  return WAFER_OK;
+}
+
+/* All runs of a pair: level 0 counts them, level 3 is one of them. */
 static wafer_status run(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t *cost) {
+  core_thread pair;
   *cost = 0;
-  while (t->RUN_DONE < t->inner) {
-    uint32_t left = t->inner - t->RUN_DONE, n = t->step < left ? t->step : left;
-    *cost += core_step_cycles(f->machine, t, n);
-    WAFER_TRY(multiply(f, at, t, n));
+  WAFER_TRY(aim(f, at, t, &pair));
+  for (uint32_t r = 0; r < t->code->shape[0]; r++) {
+    core_thread line = pair;
+    for (uint32_t done = 0, n; done < t->inner; done += n) {
+      n = t->step < t->inner - done ? t->step : t->inner - done;
+      *cost += core_step_cycles(f->machine, &line, n);
+      WAFER_TRY(multiply(f, at, &line, n));
+    }
+    advance(&pair, 0, 1);
   }
   if (*cost == 0) *cost = 1;
   t->PHASE = AWAITS_INDEX;

@@ -124,7 +124,7 @@ static wafer_status check_pairs(const checker *c, const wafer_instruction *code)
     fits &= wafer_dtype_is_float((wafer_dtype)o->dtype) && (bits == 16 || bits == 32);
   }
   for (uint32_t level = 0; level + 1 < WAFER_LEVELS; level++)
-    fits &= code->shape[level] == 1 || (!sends && level > 0 && code->shape[level] <= 65535);
+    fits &= code->shape[level] == 1 || (!sends && code->shape[level] <= 65535);
   fits &= !sends || code->out.dtype == code->in[0].dtype;
   if (fits) return WAFER_OK;
   return wafer_fail(c->diag, here(c), WAFER_BAD_INPUT,
