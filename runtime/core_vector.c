@@ -26,9 +26,12 @@ const wafer_throughput *core_rate(const wafer_machine *machine, const wafer_inst
   return &machine->rate[rate][timed_bits(code) <= 16];
 }
 
+/* Of the same direction: on a way of a core to itself the queue out and the queue in may be one
+ * (fabric_merge.c), and who takes from it does not wait for who sends. */
 static bool shares_queue(const core_thread *a, const core_thread *b) {
-  for (uint32_t i = a->there; i; i &= i - 1)
-    for (uint32_t k = b->there; k; k &= k - 1)
+  if (a->there & b->there & 1u && a->queue[0] == b->queue[0]) return true;
+  for (uint32_t i = a->there & ~1u; i; i &= i - 1)
+    for (uint32_t k = b->there & ~1u; k; k &= k - 1)
       if (a->queue[__builtin_ctz(i)] == b->queue[__builtin_ctz(k)]) return true;
   return false;
 }
