@@ -23,7 +23,8 @@ static wafer_status make_spread(launcher *l, uint32_t value, const wafer_holding
   wafer_dtype dtype = wafer_stored_dtype(type->dtype, l->plan->storage);
   const wafer_kernel *k = by.kernel;
   bool made =
-      k ? program_spread(l->map.arena, &k->body, &k->split, at->rect, by.value, out)
+      k ? program_spread(l->map.arena, l->plan->machine, &k->body, &k->split, at->rect, by.value,
+                         out)
         : spread_of_layout(l->map.arena, at->rect, &at->layout, &type->shape, dtype, 0, out);
   return made ? WAFER_OK : launch_no_memory(l);
 }

@@ -41,22 +41,20 @@ static bool has_windows(wafer_op op) {
          op == WAFER_OP_average_pool || op == WAFER_OP_resize;
 }
 
-/* Each pair of a sparse right operand goes over the rows of a core: they are the innermost. */
-static bool has_rows_inside(const wafer_kernel_body *body, uint32_t v) {
-  const wafer_node *anchor = &body->nodes[body->anchor];
-  return anchor->op == WAFER_OP_matmul && anchor->operands[1] < body->input_count &&
-         anchor->operands[1] != v && wafer_body_multiplies(body, anchor->operands[1]);
-}
-
 /* The dims of value v from the outermost. Around windows channels are the innermost, so that runs
- * along them keep to their banks whatever the tap; weights have the filters innermost. */
-static void order_of(const wafer_kernel_body *body, uint32_t v, uint8_t *order) {
+ * along them keep to their banks whatever the tap; weights have the filters innermost. A pair goes
+ * over all that lies around the dims of its weight: those dims come first. */
+static void order_of(const wafer_kernel_body *body, bool right_is_pairs, uint32_t v,
+                     uint8_t *order) {
   const wafer_node *anchor = &body->nodes[body->anchor];
   uint32_t rank = wafer_body_type(body, v)->shape.rank, at = 0;
   bool weight = anchor->operand_count > 1 && anchor->operands[1] == v;
-  bool turned = rank > 1 && has_rows_inside(body, v);
-  for (uint32_t d = 0; d < rank; d++) order[d] = (uint8_t)(!turned ? d : d == 0 ? rank - 1 : d - 1);
-  if (!has_windows(anchor->op) || rank < 3 || rank != anchor->type.shape.rank) return;
+  bool windows = has_windows(anchor->op), alike = rank == anchor->type.shape.rank;
+  uint32_t first = !right_is_pairs || rank < 2 ? 0 : !windows ? rank - 1 : alike ? 1 : 0;
+  order[0] = (uint8_t)first;
+  for (uint32_t d = 0, to = 1; d < rank; d++)
+    if (d != first) order[to++] = (uint8_t)d;
+  if (!windows || rank < 3 || !alike || right_is_pairs) return;
   if (!weight) order[at++] = 0;
   for (uint32_t d = 2; d < rank; d++) order[at++] = (uint8_t)d;
   if (weight) order[at++] = anchor->op == WAFER_OP_conv;
@@ -123,13 +121,19 @@ static bool pairs_spread(wafer_arena *arena, const wafer_pairs *pairs, const waf
   return spread_of_layout(arena, rect, &words, &shape, WAFER_DTYPE_u32, 0, out);
 }
 
-bool program_spread(wafer_arena *arena, const wafer_kernel_body *body, const wafer_split *split,
-                    wafer_rect rect, uint32_t v, spread *out) {
+/* How input v lies as pairs. */
+static wafer_pairs pairs_of(const wafer_machine *machine, const wafer_kernel_body *body,
+                            const wafer_split *split, uint32_t v) {
+  if (v >= body->input_count) return (wafer_pairs){0};
+  return wafer_kernel_pairs(machine, body, split, v);
+}
+
+bool program_spread(wafer_arena *arena, const wafer_machine *machine, const wafer_kernel_body *body,
+                    const wafer_split *split, wafer_rect rect, uint32_t v, spread *out) {
   const wafer_type *type = wafer_body_type(body, v);
   wafer_layout layout = wafer_kernel_value_layout(body, split, v);
   uint8_t order[WAFER_MAX_RANK];
-  wafer_pairs pairs = {0};
-  if (v < body->input_count) pairs = wafer_kernel_pairs(body, split, v);
+  wafer_pairs pairs = pairs_of(machine, body, split, v);
   if (pairs.lists) return pairs_spread(arena, &pairs, &layout, rect, out);
   if (!spread_of_layout(arena, rect, &layout, &type->shape, wafer_body_dtype(body, v), 0, out))
     return false;
@@ -137,7 +141,9 @@ bool program_spread(wafer_arena *arena, const wafer_kernel_body *body, const waf
   if (has_windows(anchor->op) && anchor->operands[0] == v)
     for (uint32_t d = 0; d < type->shape.rank; d++)
       if (!make_room(arena, body, split, rect, d, out)) return false;
-  order_of(body, v, order);
+  bool right =
+      anchor->operand_count > 1 && pairs_of(machine, body, split, anchor->operands[1]).lists;
+  order_of(body, right, v, order);
   pack(out, order);
   return true;
 }
@@ -340,7 +346,7 @@ static wafer_status place_of(program *p, uint32_t v, uint32_t until, spread *out
     *out = *p->place[v];
     return WAFER_OK;
   }
-  if (!program_spread(p->arena, p->body, p->r->split, p->r->rect, v, out))
+  if (!program_spread(p->arena, p->r->machine, p->body, p->r->split, p->r->rect, v, out))
     return program_no_memory(p);
   WAFER_TRY(program_reserve(p, out, program_phase(p->body, p->r->split, v), until));
   p->place[v] = WAFER_NEW(p->arena, spread, 1);

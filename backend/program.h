@@ -45,8 +45,8 @@ wafer_status program_kernel(const program_request *request, program_kernel_code 
 
 /* How value `v` of a body (an input or a node's result) lies on the cores, at address 0. False: out
  * of memory. */
-bool program_spread(wafer_arena *arena, const wafer_kernel_body *body, const wafer_split *split,
-                    wafer_rect rect, uint32_t v, spread *out);
+bool program_spread(wafer_arena *arena, const wafer_machine *machine, const wafer_kernel_body *body,
+                    const wafer_split *split, wafer_rect rect, uint32_t v, spread *out);
 /* The address modulo 8 at which value `v` had best begin: reads of one step then hit different
  * banks. */
 int32_t program_phase(const wafer_kernel_body *body, const wafer_split *split, uint32_t v);

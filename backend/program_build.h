@@ -194,6 +194,27 @@ wafer_status program_sums(program *p, uint32_t node, spread *result, wafer_dtype
 wafer_status program_settle(program *p, uint32_t node, const spread *sums, wafer_core_op op,
                             double scale, const spread *result);
 
+/* ---- program_pairs.c ---- */
+/* The operand of a node (0 or 1) that lies as pairs (wafer/pairs.h); UINT32_MAX: none does. */
+uint32_t program_pairs_of(const program *p, uint32_t node);
+/* It becomes operand 1 of a step, whose constants and colours are then those of its lists. */
+wafer_status program_pairs_set(program *p, uint32_t node, uint32_t operand, program_step *step);
+/* Which operand of its node the step has as pairs. */
+uint32_t program_pairs_operand(const program_step *step);
+
+/* What pairs go over. */
+typedef struct program_pairs_over {
+  nest runs; /* at[0]: the sums, at[1]: operand 0 of the step; a pair's loops */
+  int32_t sums[2],
+      operand[2];     /* bytes that a step of the upper, of the lower part of an index moves them */
+  uint32_t tap_loops; /* over the taps, outermost first, and bytes that they move the operand */
+  int32_t taps[WAFER_MAX_RANK], tap[WAFER_MAX_RANK];
+} program_pairs_over;
+void program_pairs_begin(const program_site *site, program_pairs_over *over);
+/* Every list over all runs. Code of the site from `before` on gives the sums their first values:
+ * one instruction of it goes on beside the first pairs' way. */
+void program_pairs_emit(const program_site *site, uint32_t before, const program_pairs_over *over);
+
 /* ---- program_map.c ---- */
 wafer_status program_splat(program *p, uint32_t node, const spread *out);
 

@@ -3,9 +3,9 @@
  * Sums begin at zero. A convolution is one nest over batch, filters, positions, channels and taps;
  * pads are zeros in the operand's buffer. A transposed convolution is a nest per tap, over the
  * positions that the tap reaches. Filters that belong to several groups are taken group by group.
- * The bias comes last (on the first part of the input channels), as at kernel fidelity: where a
- * core has all channels of a filter both add in one order, and nothing is left for the layers
- * behind to multiply. */
+ * Sparse filters lie as pairs (program_pairs.c). The bias comes last (on the first part of the
+ * input channels), as at kernel fidelity: where a core has all channels of a filter both add in one
+ * order, and nothing is left for the layers behind to multiply. */
 #include <string.h>
 
 #include "program_build.h"
@@ -139,6 +139,37 @@ static void emit_conv(const program_site *s) {
   add_bias(s);
 }
 
+/* Each pair of a tap goes over all places of a filter. Filters count the rows of a tile of the
+ * weight, channels its columns; where each channel has a filter of its own, both follow the row. */
+static void multiply_pairs(const program_site *s, uint32_t before) {
+  const spread *out = s->step->out, *x = s->step->in[0].at;
+  const wafer_shape *w = &wafer_body_type(s->p->body, s->node->operands[1])->shape;
+  program_pairs_over over;
+  program_pairs_begin(s, &over);
+  for (uint32_t d = 0; d < out->rank; d++) {
+    if (d == 1) continue;
+    int32_t stride = d ? (int32_t)ints(s->node, WAFER_ATTR_strides)[d - 2] : 1;
+    uint32_t loop = nest_loop(&over.runs, s->out.len[d]);
+    over.runs.at[0].stride[loop] = out->dim[d].stride;
+    over.runs.at[1].stride[loop] = stride * x->dim[d].stride;
+    if (d == 0 || w->dims[d] == 1) continue;
+    over.taps[over.tap_loops] = (int32_t)w->dims[d];
+    over.tap[over.tap_loops++] =
+        (int32_t)ints(s->node, WAFER_ATTR_dilations)[d - 2] * x->dim[d].stride;
+  }
+  over.sums[0] = out->dim[1].stride;
+  bool own = wafer_attr_int(&s->node->attrs, WAFER_ATTR_group) > 1;
+  over.operand[own ? 0 : 1] = x->dim[1].stride;
+  program_pairs_emit(s, before, &over);
+}
+
+static void emit_sparse(const program_site *s) {
+  uint32_t before = s->code->count;
+  program_fill(s, s->step->out, &s->out, 0);
+  if (s->in[0].len[1] > 0) multiply_pairs(s, before);
+  add_bias(s);
+}
+
 static int32_t ceil_div(int32_t a, int32_t b) {
   return a > 0 ? (a - 1) / b + 1 : -(-a / b);
 }
@@ -221,8 +252,10 @@ static void link_weight(program *p, uint32_t node, const spread *out, program_li
 
 static wafer_status operands(program *p, uint32_t node, const spread *out, program_step *step) {
   const wafer_node *n = &p->body->nodes[node];
+  uint32_t sparse = program_pairs_of(p, node);
   step->in_count = n->operand_count;
   for (uint32_t i = 0; i < n->operand_count; i++) {
+    if (i == sparse) continue;
     program_link link[WAFER_MAX_RANK] = {{0}};
     if (i == 0) link_input(p, node, out, link);
     if (i == 1) link_weight(p, node, out, link);
@@ -231,7 +264,9 @@ static wafer_status operands(program *p, uint32_t node, const spread *out, progr
       return program_refuse(p, "an operand is one constant");
     WAFER_TRY(program_operand_of(p, node, i, link, 0, &step->in[i]));
   }
-  return WAFER_OK;
+  if (sparse > 1) return WAFER_OK;
+  step->emit = emit_sparse;
+  return program_pairs_set(p, node, sparse, step);
 }
 
 wafer_status program_conv(program *p, uint32_t node) {

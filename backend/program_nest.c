@@ -84,6 +84,10 @@ static uint32_t colliding(const wafer_machine *m, const nest *n, const nest_oper
   return (uint32_t)(all * 4096 + 0.5);
 }
 
+uint32_t nest_collisions(const wafer_machine *machine, const nest *n) {
+  return machine->banks > 1 ? colliding(machine, n, &n->at[1], &n->at[2]) : 0;
+}
+
 /* Cycles more per 4096 steps when `inner` is the innermost level. */
 static uint32_t conflicts(const wafer_machine *m, const nest *n, uint32_t inner) {
   const nest_operand *reads[NEST_OPERANDS];

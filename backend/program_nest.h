@@ -42,6 +42,8 @@ uint32_t nest_loop(nest *n, int64_t extent);
 void nest_emit(program_code *code, const nest *n);
 /* Loops brought into order, and how many of them are outside of one instruction's descriptors. */
 uint32_t nest_outside(const wafer_machine *machine, nest *n);
+/* Of 4096 steps over a nest, those whose first two inputs lie on banks that collide. */
+uint32_t nest_collisions(const wafer_machine *machine, const nest *n);
 /* Iteration i of loop 0 of such a nest. */
 nest nest_inside(const nest *n, uint32_t i);
 /* Such a nest without loops outside as an instruction whose operands are moved by registers (0: by

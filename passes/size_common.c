@@ -21,15 +21,26 @@ bool size_multiplies_sparse(const wafer_kernel_body *body) {
   return false;
 }
 
+/* Cycles in which one core would multiply with what is not zero. */
+static uint64_t sparse_work(const wafer_machine *m, const wafer_kernel_body *body) {
+  wafer_split whole = size_uncut();
+  wafer_kernel_body dense = *body;
+  wafer_cost cost;
+  uint32_t i = 0;
+  int64_t elements = 1;
+  while (!wafer_body_multiplies(body, i)) i++;
+  (void)wafer_shape_elements(&body->inputs[i].shape, &elements);
+  dense.sparsity = NULL;
+  wafer_kernel_cost(m, &dense, &whole, &cost);
+  unsigned __int128 all = (unsigned __int128)cost.multiply_cycles * body->sparsity[i].nonzeros;
+  return (uint64_t)(all / (uint64_t)elements);
+}
+
 uint64_t size_core_price(const wafer_machine *m, const wafer_kernel_body *body,
                          const wafer_shape_point *point, uint64_t worth) {
-  wafer_split whole;
-  wafer_cost cost;
   if (!worth || !size_multiplies_sparse(body)) return 0;
-  for (uint32_t i = 0; i < WAFER_MAX_LOOPS; i++) whole.rows[i] = whole.cols[i] = 1;
-  wafer_kernel_cost(m, body, &whole, &cost);
   uint64_t least = worth * (m->descriptor_load_cycles + (uint64_t)m->vector_setup_cycles);
-  return least * least * point->width * point->height / (cost.multiply_cycles + 1);
+  return least * least * point->width * point->height / (sparse_work(m, body) + 1);
 }
 
 /* ---- The largest rectangle without dead and reserved cores ---- */

@@ -4,7 +4,9 @@
  * longest of batch, filters, places, channels and taps, inside loops over the others; filters of
  * several groups are taken group by group; the bias is added last. Sums stay in f32. Pads are
  * filled in, and a cut of a spatial dim exchanges the halo, first; a cut of the input channels
- * chains the partial sums, the tail works at the chain's end, and what it stores is broadcast.
+ * chains the partial sums, the tail works at the chain's end, and what it stores is broadcast. With
+ * sparse filters the loop is over taps, and each pair of a tap is one multiply-accumulate over all
+ * places of a filter.
  *
  * Loops: n, k, spatial dims, then the input channels of a group. Those are cut only without groups;
  * with groups, cutting k cuts the channels of x alike when every part has whole groups. */
@@ -87,17 +89,80 @@ static uint64_t nest_cycles(const kernel_view *k, uint32_t node, int64_t groups,
   return kernel_nest_cycles(k, WAFER_RATE_fma, kernel_dtype(k, n->operands[0]), &nest);
 }
 
-static uint64_t compute(const kernel_view *k, uint32_t node) {
+static uint64_t dense(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   int64_t group = groups(k, n), filters = k->tile[kernel_result(k, node)][1];
   int64_t in_group = n->type.shape.dims[1] / group;
   if (in_group < 1) in_group = 1;
   int64_t whole = filters / in_group;
-  uint64_t cycles = kernel_add(kernel_accumulators(k, node), kernel_bias(k, node));
+  uint64_t cycles = 0;
   if (whole > 0) cycles = kernel_add(cycles, nest_cycles(k, node, whole, in_group));
   if (filters % in_group) cycles = kernel_add(cycles, nest_cycles(k, node, 1, filters % in_group));
-  if (kernel_is_anchor(k, node)) cycles = kernel_add(cycles, kernel_pads(k));
   return cycles;
+}
+
+/* ---- sparse filters ---- */
+
+/* Of the reads of a pair's run. Sums lie 4 bytes off the windows' first element, in rows of whole
+ * pairs of banks where the results of a row are even and the buffer's rows 8 bytes each: then the
+ * tap decides. */
+static uint32_t collisions(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  uint32_t d = n->type.shape.rank - 1, w = n->operands[1], count = 0;
+  int64_t around = 8 / (int64_t)wafer_dtype_bytes(kernel_dtype(k, n->operands[0]));
+  int64_t taps = k->tile[w][d], step = ints(n, WAFER_ATTR_dilations)[d - 2];
+  bool even = k->tile[kernel_result(k, node)][d] % 2 == 0 && k->halo[d].reach % around == 0 &&
+              ints(n, WAFER_ATTR_strides)[d - 2] == 1;
+  if (!even || taps < 1) return (uint32_t)(WAFER_STEPS / around);
+  for (int64_t tap = 0; tap < taps; tap++) count += tap * step % around == around / 2;
+  return count * WAFER_STEPS / (uint32_t)taps;
+}
+
+/* The two longest levels are a pair's, the others times that lists pass. */
+static void add_level(wafer_run *run, uint64_t extent) {
+  uint64_t *least = run->rows < run->length ? &run->rows : &run->length;
+  if (extent > *least) {
+    uint64_t shorter = *least;
+    *least = extent;
+    extent = shorter;
+  }
+  run->times = kernel_mul(run->times, extent);
+}
+
+/* The results of a filter on a core. Dims along which they and the windows' first elements are one
+ * run of memory are one level. */
+static wafer_run run_of(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  const int64_t *tile = k->tile[kernel_result(k, node)], *strides = ints(n, WAFER_ATTR_strides);
+  wafer_run run = {1, 1, 1, collisions(k, node)};
+  int64_t pitch = 1, first = 0, level = 1; /* of the buffer; of a level its step and its length */
+  for (uint32_t d = n->type.shape.rank; d-- > 0;) {
+    int64_t step = d > 1 ? pitch * strides[d - 2] : pitch;
+    if (d == 1) continue;
+    pitch *= k->halo[d].reach;
+    if (tile[d] < 2) continue;
+    if (step != first * level) {
+      add_level(&run, (uint64_t)level);
+      first = step;
+      level = 1;
+    }
+    level *= tile[d];
+  }
+  add_level(&run, (uint64_t)level);
+  return run;
+}
+
+static uint64_t sparse(const kernel_view *k, uint32_t node, uint32_t operand,
+                       const wafer_pairs *pairs) {
+  wafer_run run = run_of(k, node);
+  wafer_dtype stored = kernel_dtype(k, kernel_node(k, node)->operands[operand]);
+  return wafer_pairs_cycles(k->machine, pairs, stored, &run);
+}
+
+static uint64_t compute(const kernel_view *k, uint32_t node) {
+  uint64_t sums = kernel_add(kernel_accumulators(k, node), kernel_bias(k, node));
+  uint64_t cycles = kernel_add(kernel_multiply(k, node), sums);
+  return kernel_is_anchor(k, node) ? kernel_add(cycles, kernel_pads(k)) : cycles;
 }
 
 static uint64_t fabric(const kernel_view *k) {
@@ -114,6 +179,8 @@ static uint64_t operations(const kernel_view *k, uint32_t node) {
 
 const kernel_family kernel_family_conv = {.loops = loops,
                                           .operand = operand,
+                                          .dense = dense,
+                                          .sparse = sparse,
                                           .compute = compute,
                                           .fabric = fabric,
                                           .windows = windows,

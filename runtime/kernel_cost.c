@@ -201,8 +201,9 @@ static uint64_t operations(const kernel_view *k) {
 static uint64_t multiply_cycles(const kernel_view *k) {
   uint64_t cycles = 0;
   for (uint32_t node = 0; node < k->body->node_count; node++)
-    if (k->family[node] == &kernel_family_gemm)
-      cycles = kernel_add(cycles, k->family[node]->compute(k, node));
+    if (k->family[node]->dense)
+      cycles =
+          kernel_add(cycles, kernel_add(kernel_multiply(k, node), kernel_accumulators(k, node)));
   return cycles;
 }
 

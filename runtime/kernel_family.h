@@ -8,6 +8,7 @@
 #define KERNEL_FAMILY_H
 
 #include "wafer/kernel.h"
+#include "wafer/pairs.h"
 
 /* How the dims of a value follow the loops. */
 typedef struct kernel_map {
@@ -88,6 +89,11 @@ struct kernel_family {
                   kernel_map *map);
   /* Vector work of a node of this family on the view's tiles, in cycles. */
   uint64_t (*compute)(const kernel_view *k, uint32_t node);
+  /* Of that, of families that multiply with weights: what all elements take, and what the pairs of
+   * a sparse operand do. NULL: they do not. */
+  uint64_t (*dense)(const kernel_view *k, uint32_t node);
+  uint64_t (*sparse)(const kernel_view *k, uint32_t node, uint32_t operand,
+                     const wafer_pairs *pairs);
   /* Fabric work of the anchor inside the rectangle, in cycles; NULL: none. */
   uint64_t (*fabric)(const kernel_view *k);
   /* Fabric work of any node of this family, anchor or not, besides; NULL: none. */
@@ -146,6 +152,9 @@ void kernel_view_split(kernel_view *k, const wafer_split *split);
 uint64_t kernel_compute_cycles(const kernel_view *k);
 uint64_t kernel_fabric_cycles(const kernel_view *k);
 void kernel_bytes(const kernel_view *k, wafer_cost *cost);
+
+/* The faster of `dense` and `sparse`: kernel_sparse.c. */
+uint64_t kernel_multiply(const kernel_view *k, uint32_t node);
 
 /* Inputs that pass in slices: kernel_slices.c. The first two are parts of opening and splitting a
  * view, the third cuts the layout of such an input further. */

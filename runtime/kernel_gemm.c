@@ -1,16 +1,10 @@
 /* Family gemm: matrix products, batched by broadcast.
  *
  * The program: sums begin at zero, one vector multiply-accumulate goes over the result's tile and
- * what is summed. A sparse weight's tile lies as pairs of position and value (wafer/pairs.h), in
- * the room of a dense one; each pair is one vector multiply-accumulate of its activations onto its
- * sums (an AXPY), for which both lie with the rows inside. A tile whose pairs need more room lies
- * dense. The core with most pairs decides; rows and columns are dealt so that it has few more than
- * others (wafer/deal.h). Sums stay in f32. When k is cut, partial sums go down a chain, the tail
- * works at its end, and what it stores is broadcast. */
-#include <math.h>
-
+ * what is summed; or each pair of a sparse weight is one (an AXPY) of its activations onto its
+ * sums, for which both lie with the rows inside. Sums stay in f32. When k is cut, partial sums go
+ * down a chain, the tail works at its end, and what it stores is broadcast. */
 #include "kernel_family.h"
-#include "wafer/pairs.h"
 
 static int64_t depth_of(const wafer_kernel_body *body, const wafer_node *node) {
   const wafer_shape *a = &wafer_body_type(body, node->operands[0])->shape;
@@ -34,103 +28,59 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
   kernel_map_set(map, kept, result, i == 0 ? all->rank - 2 : all->rank - 1);
 }
 
-/* ---- sparse weights ---- */
-
-#define DEVIATIONS 3.5 /* of the largest of some thousand Poisson numbers from their mean */
-
-static uint64_t parts_of(const kernel_view *k, uint32_t value, uint32_t d) {
-  int loop = k->map[value].loop[d];
-  return loop < 0 ? 1 : (uint64_t)k->split->rows[loop] * k->split->cols[loop];
+/* Rows of a core are one run of memory; half of its steps collide where a run's bytes are no
+ * multiple of 8. */
+static wafer_run run_of(const kernel_view *k, uint32_t weight, uint64_t rows, uint64_t length) {
+  bool shifts = length * wafer_dtype_bytes(kernel_dtype(k, weight)) % 8 != 0;
+  return (wafer_run){1, rows, length, shifts ? WAFER_STEPS / 2 : 0};
 }
 
-/* Non-zeros of the fullest part when the lines of dim d are dealt: its share of the lines. */
-static double fullest_part(const kernel_view *k, uint32_t value, uint32_t d) {
-  double lines = (double)kernel_type(k, value)->shape.dims[d], most = (double)k->tile[value][d];
-  double line = (double)k->body->sparsity[value].nonzeros / lines;
-  return most > 1 ? most * line : line + DEVIATIONS * sqrt(line);
-}
-
-/* What is expected of the fullest tile before its pairs are counted. Dealt both ways it has a
- * deviation more than the mean; not dealt, as the largest of n Poisson numbers, sqrt(2 ln n). */
-static double expected_pairs(const kernel_view *k, uint32_t value, double tiles) {
-  const wafer_sparsity *is = &k->body->sparsity[value];
-  double mean = (double)is->nonzeros / tiles;
-  if (!is->order) return mean + sqrt(mean * 2 * log(tiles > 1 ? tiles : 1)) + 1;
-  uint64_t rows = parts_of(k, value, 0), cols = parts_of(k, value, 1);
-  double by_row = fullest_part(k, value, 0) / (double)cols,
-         by_col = fullest_part(k, value, 1) / (double)rows;
-  double most = rows == 1 ? by_col : cols == 1 ? by_row : by_row > by_col ? by_row : by_col;
-  return most + (rows > 1 && cols > 1 ? sqrt(mean) : 0) + 1;
-}
-
-/* Pairs of the fullest tile. */
-static uint64_t pairs_of(const kernel_view *k, uint32_t value) {
-  const wafer_sparsity *is = &k->body->sparsity[value];
-  uint64_t tile = kernel_tile_elements(k, value);
-  int64_t all = 0;
-  (void)wafer_shape_elements(&kernel_type(k, value)->shape, &all);
-  if (is->fullest || all < 1 || tile < 1) return is->fullest;
-  double pairs = expected_pairs(k, value, (double)all / (double)tile);
-  uint64_t most = tile < is->nonzeros ? tile : is->nonzeros;
-  return pairs < (double)most ? (uint64_t)pairs : most;
-}
-
-static bool is_sparse(const kernel_view *k, uint32_t value) {
-  return value < k->body->input_count && wafer_body_multiplies(k->body, value);
-}
-
-/* Rows of a core are one run of memory. Where a dim does not divide by its parts, those of the last
- * part are a shorter one for each index of the dims around it, which begin anew. */
-static uint64_t border_cycles(const kernel_view *k, uint32_t result, uint32_t kept,
-                              const wafer_pairs *pairs, wafer_dtype stored) {
+/* Where a dim does not divide by its parts, those of the last part are a shorter run for each index
+ * of the dims around it. */
+static uint64_t border_cycles(const kernel_view *k, uint32_t weight, uint32_t result, uint32_t kept,
+                              const wafer_pairs *pairs) {
   const wafer_shape *shape = &kernel_type(k, result)->shape;
-  const wafer_machine *m = k->machine;
-  uint64_t around = 1, cycles = 0;
+  uint64_t around = 1, most = 0, all = kernel_tile_elements(k, result);
+  all /= (uint64_t)kernel_most(k->tile[result][kept], 1);
   for (uint32_t d = 0; d < shape->rank; d++) {
     int64_t tile = k->tile[result][d];
     if (d == kept || tile < 1) continue;
-    uint64_t last = (uint64_t)(shape->dims[d] % tile), begins = around - 1;
-    if (last && around > 1)
-      cycles = kernel_add(
-          kernel_mul(around, wafer_pairs_cycles(m, pairs, stored, last)),
-          kernel_mul(begins, m->vector_setup_cycles + (uint64_t)m->descriptor_load_cycles));
+    uint64_t last = (uint64_t)(shape->dims[d] % tile), inside = all / around / (uint64_t)tile;
+    wafer_run run = run_of(k, weight, around, last * inside);
+    uint64_t cycles = wafer_pairs_cycles(k->machine, pairs, kernel_dtype(k, weight), &run);
+    if (last && around > 1 && cycles > most) most = cycles;
     around = kernel_mul(around, (uint64_t)tile);
   }
-  return cycles;
+  return most;
 }
 
 /* One operand's pairs, each over the result's rows (columns, where it is the left one). Sums are
  * cleared while the descriptors of the first pairs load. */
-static uint64_t sparse_cycles(const kernel_view *k, uint32_t node, uint32_t i, uint64_t dense) {
+static uint64_t sparse(const kernel_view *k, uint32_t node, uint32_t i, const wafer_pairs *pairs) {
   const wafer_node *n = kernel_node(k, node);
   uint32_t weight = n->operands[i], result = kernel_result(k, node), rank = n->type.shape.rank;
   uint32_t kept = i == 0 ? rank - 2 : rank - 1;
   uint64_t columns = (uint64_t)kernel_most(k->tile[result][kept], 1);
-  wafer_dtype stored = kernel_dtype(k, weight);
-  wafer_pairs pairs = wafer_pairs_of(stored, pairs_of(k, weight), kernel_tile_elements(k, weight));
-  if (!pairs.lists) return dense;
-  uint64_t inside =
-      wafer_pairs_cycles(k->machine, &pairs, stored, kernel_tile_elements(k, result) / columns);
-  uint64_t border = border_cycles(k, result, kept, &pairs, stored);
+  wafer_run run = run_of(k, weight, 1, kernel_tile_elements(k, result) / columns);
+  uint64_t inside = wafer_pairs_cycles(k->machine, pairs, kernel_dtype(k, weight), &run);
+  uint64_t border = border_cycles(k, weight, result, kept, pairs);
   return inside > border ? inside : border;
 }
 
 /* Sums that follow each other in memory change their bank from step to step; where a row of them is
  * odd, rows do, too. */
-static uint64_t compute(const kernel_view *k, uint32_t node) {
+static uint64_t dense(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   uint32_t result = kernel_result(k, node), a = n->operands[0], rank = n->type.shape.rank;
   int64_t columns = k->tile[result][rank - 1];
   kernel_nest nest = {.conflicts = columns > 1 && columns % 2};
   kernel_nest_tile(&nest, k, result, 0, rank);
   kernel_nest_add(&nest, k->tile[a][kernel_type(k, a)->shape.rank - 1]);
-  uint64_t cycles = kernel_nest_cycles(k, WAFER_RATE_fma, kernel_dtype(k, a), &nest);
-  for (uint32_t i = 2; i-- > 0;)
-    if (node == k->body->anchor && is_sparse(k, n->operands[i])) {
-      cycles = sparse_cycles(k, node, i, cycles);
-      break;
-    }
-  return kernel_add(cycles, kernel_accumulators(k, node));
+  return kernel_nest_cycles(k, WAFER_RATE_fma, kernel_dtype(k, a), &nest);
+}
+
+static uint64_t compute(const kernel_view *k, uint32_t node) {
+  return kernel_add(kernel_multiply(k, node), kernel_accumulators(k, node));
 }
 
 static uint64_t fabric(const kernel_view *k) {
@@ -149,6 +99,8 @@ static bool passes(const wafer_node *anchor, uint32_t operand) {
 
 const kernel_family kernel_family_gemm = {.loops = loops,
                                           .operand = operand,
+                                          .dense = dense,
+                                          .sparse = sparse,
                                           .compute = compute,
                                           .fabric = fabric,
                                           .passes = passes,

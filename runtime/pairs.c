@@ -10,48 +10,63 @@ static uint32_t wavelets_of(wafer_dtype stored) {
   return wafer_dtype_bytes(stored) <= 2 ? 1 : 2;
 }
 
-wafer_pairs wafer_pairs_of(wafer_dtype stored, uint64_t pairs, uint64_t tile) {
-  uint64_t lists = pairs / LEAST_LENGTH, room = tile * wafer_dtype_bytes(stored);
+static uint32_t bits_of(uint64_t columns) {
+  uint32_t bits = 0;
+  while (bits < 32 && (columns - 1) >> bits) bits++;
+  return bits;
+}
+
+wafer_pairs wafer_pairs_of(wafer_dtype stored, uint64_t pairs, uint64_t rows, uint64_t cols,
+                           uint64_t taps) {
+  uint64_t lists = taps ? pairs / (LEAST_LENGTH * taps) : 0;
+  uint64_t room = rows * cols * taps * wafer_dtype_bytes(stored);
+  if (cols == 0 || rows << bits_of(cols) > END_OF_PAIRS) return (wafer_pairs){0};
   if (lists > WAFER_PAIR_LISTS) lists = WAFER_PAIR_LISTS;
   if (lists == 0) lists = 1;
   uint64_t length = (pairs + lists - 1) / lists;
-  uint64_t words = lists * (length * wavelets_of(stored) + 1);
+  uint64_t words = lists * (length * wavelets_of(stored) + taps);
   if (words * WAFER_WAVELET_BYTES > room || words > UINT32_MAX) return (wafer_pairs){0};
-  return (wafer_pairs){(uint32_t)lists, (uint32_t)length, (uint32_t)words};
+  return (wafer_pairs){(uint32_t)lists, (uint32_t)length, (uint32_t)taps, (uint32_t)words};
+}
+
+static bool takes_filters(const wafer_kernel_body *body, const wafer_node *anchor) {
+  int64_t groups = wafer_attr_int(&anchor->attrs, WAFER_ATTR_group);
+  int64_t channels = wafer_body_type(body, anchor->operands[0])->shape.dims[1];
+  return groups == 1 || (groups == channels && groups == anchor->type.shape.dims[1]);
 }
 
 bool wafer_body_multiplies(const wafer_kernel_body *body, uint32_t input) {
   const wafer_node *anchor = &body->nodes[body->anchor];
   uint32_t uses = 0;
-  if (!body->sparsity || !body->sparsity[input].sparse || body->inputs[input].shape.rank != 2 ||
-      anchor->op != WAFER_OP_matmul)
-    return false;
+  if (!body->sparsity || !body->sparsity[input].sparse) return false;
   for (uint32_t n = 0; n < body->node_count; n++)
     for (uint32_t i = 0; i < body->nodes[n].operand_count; i++)
       uses += body->nodes[n].operands[i] == input;
-  return uses == 1 && (anchor->operands[0] == input || anchor->operands[1] == input);
+  if (uses != 1) return false;
+  if (anchor->op == WAFER_OP_conv)
+    return anchor->operands[1] == input && takes_filters(body, anchor);
+  return anchor->op == WAFER_OP_matmul && body->inputs[input].shape.rank == 2 &&
+         (anchor->operands[0] == input || anchor->operands[1] == input);
 }
 
-wafer_pairs wafer_kernel_pairs(const wafer_kernel_body *body, const wafer_split *split,
-                               uint32_t input) {
-  if (!wafer_body_multiplies(body, input) || !body->sparsity[input].fullest)
-    return (wafer_pairs){0};
-  wafer_layout layout = wafer_kernel_input_layout(body, split, input);
-  const wafer_type *type = &body->inputs[input];
-  return wafer_pairs_of(wafer_stored_dtype(type->dtype, body->storage),
-                        body->sparsity[input].fullest, wafer_layout_tile(&layout, &type->shape));
-}
+#define TAP_SCALARS 3 /* of the loop over taps: base, counter, branch */
 
-/* A list's pair takes its wavelets, the set-up and its run; lists compute one at a time. Then
- * control meets their microthreads. */
+/* A list's pair takes its wavelets, the set-up and its runs; lists compute one at a time. Between
+ * taps, and in the end, control meets their microthreads; of another pass it loads the descriptors
+ * anew. */
 uint64_t wafer_pairs_cycles(const wafer_machine *m, const wafer_pairs *pairs, wafer_dtype stored,
-                            uint64_t rows) {
-  uint64_t run = wafer_machine_cycles(m, WAFER_RATE_fma, stored, rows), step = m->banks > 1;
-  if (rows * wafer_dtype_bytes(stored) % 8) run += step * run / 2;
+                            const wafer_run *run) {
+  bool along = run->length >= run->rows;
+  uint64_t inner = along ? run->length : run->rows, outer = along ? run->rows : run->length;
+  uint64_t one = outer * wafer_machine_cycles(m, WAFER_RATE_fma, stored, inner);
+  if (m->banks > 1) one += one * run->collisions / WAFER_STEPS;
   uint64_t setup = m->vector_setup_cycles > 2 ? m->vector_setup_cycles - 2 : 0;
-  uint64_t before = wavelets_of(stored) + setup, list = pairs->length * (before + run);
-  uint64_t all = pairs->lists * pairs->length * run;
-  return (list > all ? list : all) + before + pairs->lists;
+  uint64_t before = wavelets_of(stored) + setup, list = pairs->length * (before + one);
+  uint64_t all = pairs->lists * pairs->length * one;
+  uint64_t tap = before + m->vector_setup_cycles + pairs->lists + TAP_SCALARS;
+  uint64_t pass = (list > all ? list : all) + before + pairs->lists + (pairs->taps - 1) * tap;
+  return run->times * pass +
+         (run->times - 1) * (m->vector_setup_cycles + (uint64_t)m->descriptor_load_cycles);
 }
 
 wafer_shape wafer_pairs_shape(const wafer_pairs *pairs, const wafer_layout *weight) {
@@ -73,29 +88,45 @@ wafer_layout wafer_pairs_layout(const wafer_layout *weight) {
 typedef struct packing {
   const wafer_pairs *pairs;
   uint32_t wavelets, parts[2], length[2], bits; /* bits: that count the columns of a tile */
-  uint32_t *count;                              /* of each tile, so far */
+  uint64_t lists, each;                         /* of all tiles; words of one */
+  uint32_t *count, *at; /* pairs of each tile so far; of each list, words so far */
   uint32_t *words;
 } packing;
-
-/* Ends of the lists; everything else begins as pairs of value 0. */
-static void begin(packing *p) {
-  uint64_t tiles = (uint64_t)p->parts[0] * p->parts[1], list = p->pairs->words / p->pairs->lists;
-  memset(p->words, 0, tiles * p->pairs->words * sizeof *p->words);
-  for (uint64_t i = 1; i <= tiles * p->pairs->lists; i++)
-    p->words[i * list - 1] = p->wavelets == 1 ? END_OF_PAIRS << 16 : END_OF_PAIRS;
-}
 
 /* Lists take turns. False: they have no room. */
 static bool put(packing *p, uint32_t row, uint32_t col, uint32_t bits) {
   uint64_t tile = (uint64_t)(row / p->length[0]) * p->parts[1] + col / p->length[1];
-  uint32_t n = p->count[tile]++, list = n % p->pairs->lists, at = n / p->pairs->lists;
-  if (at >= p->pairs->length) return false;
+  uint32_t n = p->count[tile]++;
+  uint64_t list = tile * p->pairs->lists + n % p->pairs->lists;
+  if (n / p->pairs->lists >= p->pairs->length) return false;
   uint32_t index = (row % p->length[0]) << p->bits | col % p->length[1];
-  uint32_t *to = p->words + tile * p->pairs->words + list * (p->pairs->words / p->pairs->lists) +
-                 at * p->wavelets;
+  uint32_t *to = p->words + list * p->each + p->at[list];
   to[0] = p->wavelets == 1 ? index << 16 | bits : index;
   if (p->wavelets == 2) to[1] = bits;
+  p->at[list] += p->wavelets;
   return true;
+}
+
+/* Of a tap; of the last one where the list ends, behind pairs of value 0. */
+static void end_tap(packing *p, bool last) {
+  for (uint64_t l = 0; l < p->lists; l++)
+    p->words[l * p->each + (last ? p->each - 1 : p->at[l]++)] =
+        p->wavelets == 1 ? END_OF_PAIRS << 16 : END_OF_PAIRS;
+}
+
+static bool put_tap(packing *p, const wafer_shape *shape, uint32_t tap,
+                    const uint32_t *const place[2], size_t bytes, const char *elements) {
+  bool fits = true;
+  for (uint32_t r = 0; r < shape->dims[0]; r++)
+    for (uint32_t c = 0; c < shape->dims[1]; c++) {
+      size_t element = ((size_t)r * (size_t)shape->dims[1] + c) * p->pairs->taps + tap;
+      uint32_t bits = 0;
+      memcpy(&bits, elements + element * bytes, bytes);
+      if (bits << (32 - 8 * bytes + 1)) /* zeros of both signs stay behind */
+        fits &= put(p, place[0] ? place[0][r] : r, place[1] ? place[1][c] : c, bits);
+    }
+  end_tap(p, tap + 1 == p->pairs->taps);
+  return fits;
 }
 
 wafer_status wafer_pairs_pack(const wafer_pairs *pairs, wafer_dtype stored,
@@ -103,24 +134,21 @@ wafer_status wafer_pairs_pack(const wafer_pairs *pairs, wafer_dtype stored,
                               const uint32_t *const place[2], const void *elements,
                               uint32_t *words) {
   packing p = {.pairs = pairs, .wavelets = wavelets_of(stored), .words = words};
-  size_t bytes = wafer_dtype_bytes(stored);
   for (uint32_t d = 0; d < 2; d++) {
     p.parts[d] = weight->rows[d] * weight->cols[d];
     p.length[d] = (uint32_t)((shape->dims[d] + p.parts[d] - 1) / p.parts[d]);
   }
-  while ((p.length[1] - 1) >> p.bits) p.bits++;
-  p.count = calloc((size_t)p.parts[0] * p.parts[1], sizeof *p.count);
-  if (!p.count) return WAFER_NO_MEMORY;
-  begin(&p);
-  bool fits = true;
-  for (uint32_t r = 0; r < shape->dims[0]; r++)
-    for (uint32_t c = 0; c < shape->dims[1]; c++) {
-      uint32_t bits = 0;
-      memcpy(&bits, (const char *)elements + ((size_t)r * (size_t)shape->dims[1] + c) * bytes,
-             bytes);
-      if (bits << (32 - 8 * bytes + 1)) /* zeros of both signs stay behind */
-        fits &= put(&p, place[0] ? place[0][r] : r, place[1] ? place[1][c] : c, bits);
-    }
+  size_t tiles = (size_t)p.parts[0] * p.parts[1];
+  p.bits = bits_of(p.length[1]);
+  p.lists = tiles * pairs->lists;
+  p.each = pairs->words / pairs->lists;
+  p.count = calloc(tiles, sizeof *p.count);
+  p.at = calloc(p.lists, sizeof *p.at);
+  memset(words, 0, p.lists * p.each * sizeof *words);
+  bool room = p.count && p.at, fits = true;
+  for (uint32_t tap = 0; room && tap < pairs->taps; tap++)
+    fits &= put_tap(&p, shape, tap, place, wafer_dtype_bytes(stored), elements);
   free(p.count);
-  return fits ? WAFER_OK : WAFER_BAD_INPUT;
+  free(p.at);
+  return !room ? WAFER_NO_MEMORY : fits ? WAFER_OK : WAFER_BAD_INPUT;
 }

@@ -8,7 +8,7 @@
 
 static wafer_status find_pairs(session_fabric *s, const wafer_kernel *k) {
   for (uint32_t i = 0; i < k->body.input_count; i++) {
-    wafer_pairs form = wafer_kernel_pairs(&k->body, &k->split, i);
+    wafer_pairs form = wafer_kernel_pairs(s->plan->machine, &k->body, &k->split, i);
     if (!form.lists) continue;
     fabric_pairs *pairs = WAFER_NEW(s->arena, fabric_pairs, 1);
     if (!pairs) return session_fabric_no_memory(s);

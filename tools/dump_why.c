@@ -1,6 +1,7 @@
 /* Why a kernel has its size and its place, what limits it, and what more cores would buy: the shape
  * curve worked out again from the plan's body. */
 #include "dump.h"
+#include "wafer/pairs.h"
 
 /* What a sample takes at least, each thing alone. */
 typedef struct pace {
@@ -196,6 +197,21 @@ static void print_more(FILE *to, const wafer_plan *plan, uint32_t kernel, const 
   if (plan->mode == WAFER_MODE_pipelined) print_replica(to, plan, kernel, p);
 }
 
+/* ---- its sparse weight ---- */
+
+static void print_sparse(FILE *to, const wafer_plan *plan, const wafer_kernel *k) {
+  wafer_weighing w;
+  for (uint32_t i = 0; i < k->body.input_count; i++) {
+    if (!wafer_kernel_weigh(plan->machine, &k->body, &k->split, i, &w)) continue;
+    bool pairs = wafer_kernel_pairs(plan->machine, &k->body, &k->split, i).lists > 0;
+    fprintf(to,
+            "sparse '%s': multiplies with %s: %llu cycles with %u lists of %u pairs, %llu with all "
+            "elements\n",
+            plan->values[k->inputs[i]].name, pairs ? "non-zeros alone" : "zeros too",
+            (ull)w.sparse_cycles, w.pairs.lists, w.pairs.length, (ull)w.dense_cycles);
+  }
+}
+
 /* ---- its place ---- */
 
 static uint64_t hops_of(const wafer_stream *s) {
@@ -246,6 +262,7 @@ wafer_status dump_why(FILE *to, const wafer_diag *diag, const wafer_plan *plan, 
           wafer_family_name(k->body.family), (ull)k->cost.cycles);
   print_size(to, plan, k, &curve, &p);
   print_limit(to, plan, kernel, &p, interval);
+  print_sparse(to, plan, k);
   print_more(to, plan, kernel, &curve, &p);
   print_place(to, plan, kernel);
   wafer_arena_destroy(arena);

@@ -1,5 +1,6 @@
 /* Sparse weights: how many elements they have, what streams, what multiplies. */
 #include "sparsity.h"
+#include "wafer/pairs.h"
 
 #define FAR 1.3 /* times the density: a kernel above it is named, with the reason */
 
@@ -9,6 +10,7 @@ typedef struct sums {
   /* Multiply cycles of the kernels that take one: the slowest core, the same with non-zeros spread
    * evenly over the tiles, and with dense weights. */
   uint64_t cycles, even_cycles, dense_cycles;
+  uint64_t zeros_too;        /* weights with which all elements multiply */
   const wafer_kernel *worst; /* of these, the one farthest above its density */
   double worst_share;
   uint64_t worst_mean, worst_fullest, worst_run; /* non-zeros of its tiles, elements of a run */
@@ -77,6 +79,15 @@ static void judge(sums *s, const wafer_kernel *k, uint64_t cycles, uint64_t dens
   }
 }
 
+/* Weights of a kernel that lie dense. */
+static uint64_t dense_weights(const wafer_plan *plan, const wafer_kernel *k) {
+  uint64_t count = 0;
+  for (uint32_t i = 0; i < k->body.input_count; i++)
+    count += k->body.sparsity[i].fullest > 0 &&
+             !wafer_kernel_pairs(plan->machine, &k->body, &k->split, i).lists;
+  return count;
+}
+
 static sums count(const wafer_plan *plan) {
   sums s = {0};
   for (uint32_t i = 0; plan->weights && i < wafer_weights_count(plan->weights); i++) {
@@ -102,6 +113,7 @@ static sums count(const wafer_plan *plan) {
     s.cycles += cycles;
     s.dense_cycles += dense;
     s.even_cycles += even_cycles(plan, k);
+    s.zeros_too += dense_weights(plan, k);
     judge(&s, k, cycles, dense);
   }
   return s;
@@ -122,6 +134,11 @@ void report_print_sparsity(FILE *to, const wafer_plan *plan) {
           "  multiply        %llu cycles of the slowest cores; %llu with dense weights there, %llu "
           "if all tiles were as full\n",
           (ull)s.cycles, (ull)s.dense_cycles, (ull)s.even_cycles);
+  if (s.zeros_too)
+    fprintf(
+        to,
+        "  zeros too       %llu weights lie dense: pairs of index and value take longer there\n",
+        (ull)s.zeros_too);
   if (s.worst && s.worst_share > FAR * density)
     fprintf(
         to,

@@ -165,7 +165,8 @@ const char *wafer_bound_name(wafer_bound bound);
 typedef struct wafer_cost {
   uint64_t cycles; /* from the inputs' arrival to the outputs' last word: compute + fabric */
   uint64_t compute_cycles;  /* vector instructions, set-up, task switches */
-  uint64_t multiply_cycles; /* of those, what matrix products take, with clearing their sums */
+  uint64_t multiply_cycles; /* of those, what matrix products and convolutions take, with clearing
+ their sums */
   uint64_t fabric_cycles;   /* halo exchange, reductions, broadcasts inside the rectangle */
   uint64_t operations;      /* of the whole kernel: multiply-accumulates count 2 */
   /* bytes of one core */

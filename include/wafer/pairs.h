@@ -3,9 +3,10 @@
  *
  * A tile is some lists of equal length, one behind the other. A core sends each list to itself, a
  * colour for each, and a microthread for each multiplies with the pairs that come: while one sets
- * up a pair the others compute. A list is filled up with pairs of value 0, so that all cores run
- * the same code, and ends with the word that ends pairs. A position is the index of the tile's row,
- * shifted by the bits that count its columns, and that of the column. */
+ * up a pair the others compute. A position is the index of the tile's row, shifted by the bits that
+ * count its columns, and that of the column. Dims of the weight beyond those two are the taps of a
+ * convolution: a list has the pairs of one after those of another, and behind each the word that
+ * ends pairs. It is filled up with pairs of value 0, so that all cores run the same code. */
 #ifndef WAFER_PAIRS_H
 #define WAFER_PAIRS_H
 
@@ -18,23 +19,44 @@ extern "C" {
 #define WAFER_PAIR_LISTS 3 /* two microthreads each, one clears the sums meanwhile */
 
 typedef struct wafer_pairs {
-  uint32_t lists;  /* 0: the tile lies dense, in no more room */
+  uint32_t lists;  /* 0: the tile lies dense */
   uint32_t length; /* pairs of a list */
+  uint32_t taps;   /* of each list */
   uint32_t words;  /* of a core */
 } wafer_pairs;
 
-/* How a tile of `tile` elements lies, when the fullest has `pairs`. */
-wafer_pairs wafer_pairs_of(wafer_dtype stored, uint64_t pairs, uint64_t tile);
-/* The same of an input of a kernel, if it is a sparse weight whose fullest tile is known. */
-wafer_pairs wafer_kernel_pairs(const wafer_kernel_body *body, const wafer_split *split,
-                               uint32_t input);
-/* Whether an input is a sparse matrix that the anchor, and nobody else, multiplies with. */
+/* How a tile of `rows` x `cols` x `taps` elements lies, when the fullest has `pairs`: in no more
+ * room than its elements take, and with positions that 16 bits can say. */
+wafer_pairs wafer_pairs_of(wafer_dtype stored, uint64_t pairs, uint64_t rows, uint64_t cols,
+                           uint64_t taps);
+/* An input of a kernel, if it is a sparse weight that its anchor multiplies with: how the pairs of
+ * the fullest tile would lie, and what the multiplications take with them and with all elements.
+ * False: it is none, or pairs have no room. */
+typedef struct wafer_weighing {
+  wafer_pairs pairs;
+  uint64_t sparse_cycles, dense_cycles;
+} wafer_weighing;
+bool wafer_kernel_weigh(const wafer_machine *machine, const wafer_kernel_body *body,
+                        const wafer_split *split, uint32_t input, wafer_weighing *out);
+/* How it lies: as pairs where they are faster and the fullest tile is known, else dense. */
+wafer_pairs wafer_kernel_pairs(const wafer_machine *machine, const wafer_kernel_body *body,
+                               const wafer_split *split, uint32_t input);
+/* Whether an input is a sparse matrix, or sparse filters, that the anchor, and nobody else,
+ * multiplies with. Filters: of a convolution without groups, or with one filter for each channel.
+ */
 bool wafer_body_multiplies(const wafer_kernel_body *body, uint32_t input);
 
-/* Cycles from when the sums are clear: each pair over `rows` elements of activations and sums,
- * which begin in different banks where their bytes are a multiple of 8. */
+/* What a pair is multiplied with: `rows` runs of `length` elements. */
+typedef struct wafer_run {
+  uint64_t times; /* all lists pass, each time over other elements */
+  uint64_t rows, length;
+  uint32_t collisions; /* of WAFER_STEPS steps, those that read twice from one bank */
+} wafer_run;
+#define WAFER_STEPS 4096
+
+/* Cycles from when the sums are clear. */
 uint64_t wafer_pairs_cycles(const wafer_machine *machine, const wafer_pairs *pairs,
-                            wafer_dtype stored, uint64_t rows);
+                            wafer_dtype stored, const wafer_run *run);
 
 /* The words of all tiles as a tensor, [part of dim 0][part of dim 1][word], and how that lies. */
 wafer_shape wafer_pairs_shape(const wafer_pairs *pairs, const wafer_layout *weight);

@@ -88,6 +88,7 @@ for mode in streaming pipelined; do
   compile conv0 conv0.onnx --mode $mode
   cmp conv/y.npy conv0/y.npy || fail "$mode: outputs of the pruned convolution differ from the masked one's"
   "$wafer" dump conv.wplan | grep -q "sparse wc: 115 of 1152 elements" || fail "dump names no sparse filters"
+  "$wafer" dump conv.wplan --why h | grep -q "sparse 'wc': multiplies with " || fail "$mode: dump --why says nothing of pairs"
 done
 x=x.npy
 compile dense dense.onnx --mode streaming
@@ -126,6 +127,16 @@ for mode in streaming pipelined; do
     sed -n 's/^kernels: .* worst \([0-9]*\)\..*/\1/p' said | grep -qx '[0-9]' || fail "$mode $storage: $(cat said)"
   done
 done
+
+x=xc.npy
+for mode in streaming pipelined; do
+  for storage in f32 f16; do
+    compile cores conv.onnx --machine small64 --mode $mode --dtype $storage --sparsity 0.9 --programs always
+    "$wafer" check cores.wplan --input x=xc.npy --mean 20 >said 2>&1 || fail "check of filters, $mode $storage: $(cat said)"
+    "$wafer" dump cores.wplan --why h | grep -q "multiplies with non-zeros alone" || fail "$mode $storage: filters multiply dense"
+  done
+done
+x=x.npy
 
 # Two columns of cores have no part of the 120 results, and send themselves no pairs.
 cat >wide.xml <<'XML'

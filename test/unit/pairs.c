@@ -11,21 +11,25 @@
 static void lists_take_no_more_room_than_the_tile(void) {
   static const struct {
     wafer_dtype stored;
-    uint64_t pairs, tile;
+    uint64_t pairs, rows, cols, taps;
     wafer_pairs want;
   } cases[] = {
-      {WAFER_DTYPE_f32, 100, 1000, {3, 34, 3 * (2 * 34 + 1)}},
-      {WAFER_DTYPE_f16, 100, 1000, {3, 34, 3 * (34 + 1)}},
-      {WAFER_DTYPE_f32, 9, 90, {2, 5, 2 * (2 * 5 + 1)}}, /* short lists do not pay */
-      {WAFER_DTYPE_f32, 1, 10, {1, 1, 3}},
-      {WAFER_DTYPE_f32, 3, 6, {0}}, /* a word more than the elements */
-      {WAFER_DTYPE_f32, 3, 7, {1, 3, 7}},
-      {WAFER_DTYPE_f16, 600, 1000, {0}},
+      {WAFER_DTYPE_f32, 100, 10, 100, 1, {3, 34, 1, 3 * (2 * 34 + 1)}},
+      {WAFER_DTYPE_f16, 100, 10, 100, 1, {3, 34, 1, 3 * (34 + 1)}},
+      {WAFER_DTYPE_f32, 9, 9, 10, 1, {2, 5, 1, 2 * (2 * 5 + 1)}}, /* short lists do not pay */
+      {WAFER_DTYPE_f32, 1, 1, 10, 1, {1, 1, 1, 3}},
+      {WAFER_DTYPE_f32, 3, 2, 3, 1, {0}}, /* a word more than the elements */
+      {WAFER_DTYPE_f32, 3, 1, 7, 1, {1, 3, 1, 7}},
+      {WAFER_DTYPE_f16, 600, 10, 100, 1, {0}},
+      {WAFER_DTYPE_f32, 116, 16, 8, 9, {3, 39, 9, 3 * (2 * 39 + 9)}},
+      {WAFER_DTYPE_f32, 60, 16, 8, 9, {1, 60, 9, 2 * 60 + 9}}, /* lists of a tap are too short */
+      {WAFER_DTYPE_f16, 100, 300, 129, 1, {0}},                /* 300 << 8 is no index */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    wafer_pairs got = wafer_pairs_of(cases[i].stored, cases[i].pairs, cases[i].tile);
+    wafer_pairs got = wafer_pairs_of(cases[i].stored, cases[i].pairs, cases[i].rows, cases[i].cols,
+                                     cases[i].taps);
     CU_ASSERT(got.lists == cases[i].want.lists && got.length == cases[i].want.length &&
-              got.words == cases[i].want.words);
+              got.taps == cases[i].want.taps && got.words == cases[i].want.words);
   }
 }
 
@@ -62,7 +66,7 @@ static void pairs_say_what_the_weight_has(void) {
       wafer_dtype stored = narrow ? WAFER_DTYPE_f16 : WAFER_DTYPE_f32;
       char dense[ROWS * COLS * 4];
       uint32_t words[PARTS * PARTS * 12];
-      wafer_pairs pairs = {2, 2, 2 * (narrow ? 3 : 5)};
+      wafer_pairs pairs = {2, 2, 1, 2 * (narrow ? 3 : 5)};
       for (uint32_t i = 0; i < ROWS * COLS; i++)
         wafer_element_set_f64(stored, dense, i, value_at(i / COLS, i % COLS));
       CU_ASSERT_EQUAL(
@@ -118,9 +122,52 @@ static void products_take_pairs(void) {
     }
 }
 
+/* The same for filters, tap by tap. */
+static void convolutions_take_pairs(void) {
+  static const struct {
+    const char *inputs, *split, *attrs;
+  } cases[] = {
+      {"1x8x14x14xf32 w:16x8x3x3xf32", "cols1:2", "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1"},
+      {"1x8x20x20xf32 w:16x8x3x3xf32", "rows2:2 cols3:2", /* halos */
+       "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1"},
+      {"2x16x10x10xf32 w:32x16x1x1xf32", "cols1:2", /* samples and places are one run */
+       "group=1 strides=1,1 dilations=1,1 pads=0,0,0,0"},
+      {"1x16x18x18xf32 w:8x16x3x3xf32", "rows4:2", /* channels are cut */
+       "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1"},
+      {"1x8x21x21xf32 w:16x8x3x3xf32", "rows2:2 cols1:2",
+       "group=1 strides=2,2 dilations=1,1 pads=1,1,1,1"},
+      {"2x16x12x12xf32 w:16x1x5x5xf32", "rows1:2", /* a filter for each channel */
+       "group=16 strides=1,1 dilations=1,1 pads=2,2,2,2"},
+      {"1x8x64xf32 w:16x8x5xf32", "rows1:2", "group=1 strides=1 dilations=2 pads=4,4"},
+      {"1x8x15x13xf32 w:24x8x3x3xf32 24xf32", "rows2:2 cols1:3",
+       "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (uint32_t narrow = 0; narrow < 2; narrow++) {
+      body_text b;
+      wafer_split split = split_text(cases[i].split);
+      body_text_begin(&b, "conv", cases[i].inputs);
+      const char *operands = b.body.input_count > 2 ? "0 1 2" : "0 1";
+      CU_ASSERT_FATAL(body_text_node(&b, "conv", operands, cases[i].attrs) != UINT32_MAX);
+      const wafer_sparsity sparsity[3] = {[1] = {.sparse = true}};
+      b.body.sparsity = sparsity;
+      b.body.storage = narrow ? WAFER_DTYPE_f16 : WAFER_DTYPE_f32;
+      program_run run = program_run_body("small64", &b, &split, 7);
+      CU_ASSERT_EQUAL(run.status, WAFER_OK);
+      CU_ASSERT(run.error < (narrow ? 1e-3 : 1e-6));
+      double off = fabs((double)run.modelled - (double)run.counted) / (double)run.counted;
+      CU_ASSERT(off <= 0.1);
+      CU_ASSERT(run.code_bytes <= run.code_modelled);
+      if (run.status || off > 0.1)
+        printf("\n%s, %s: modelled %llu, counted %llu %s\n", cases[i].inputs, cases[i].split,
+               (unsigned long long)run.modelled, (unsigned long long)run.counted, run.message);
+    }
+}
+
 CU_TestInfo tests_pairs[] = {
     {"lists take no more room than the tile", lists_take_no_more_room_than_the_tile},
     {"pairs say what the weight has", pairs_say_what_the_weight_has},
     {"products take pairs", products_take_pairs},
+    {"convolutions take pairs", convolutions_take_pairs},
     CU_TEST_INFO_NULL,
 };

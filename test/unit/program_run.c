@@ -72,7 +72,8 @@ static void thin_out(bench *t, uint32_t v) {
   const wafer_type *type = &t->b->body.inputs[v];
   wafer_layout layout = wafer_kernel_input_layout(&t->b->body, t->split, v);
   uint32_t parts[2], count[64] = {0};
-  int64_t length[2];
+  int64_t length[2], taps = 1;
+  for (uint32_t d = 2; d < type->shape.rank; d++) taps *= type->shape.dims[d];
   for (uint32_t d = 0; d < 2; d++) {
     parts[d] = layout.rows[d] * layout.cols[d];
     length[d] = (type->shape.dims[d] + parts[d] - 1) / parts[d];
@@ -80,7 +81,7 @@ static void thin_out(bench *t, uint32_t v) {
   CU_ASSERT_FATAL(parts[0] * parts[1] <= 64);
   t->sparsity[v] = (wafer_sparsity){.sparse = true};
   for (int64_t i = 0; i < elements_of(type); i++) {
-    int64_t row = i / type->shape.dims[1], col = i % type->shape.dims[1];
+    int64_t row = i / taps / type->shape.dims[1], col = i / taps % type->shape.dims[1];
     uint32_t *here = &count[row / length[0] * parts[1] + col / length[1]];
     if ((i * 7919 + row) % 10 != 3) {
       wafer_element_set_f64(type->dtype, t->tensor[v], i, 0);
@@ -195,7 +196,8 @@ static void compare(bench *t, uint32_t x, uint32_t y, int64_t element, int32_t a
 
 static int32_t place(bench *t, uint32_t v, int32_t at) {
   int32_t phase = program_phase(&t->b->body, t->split, v);
-  CU_ASSERT_TRUE_FATAL(program_spread(t->arena, &t->b->body, t->split, t->rect, v, &t->at[v]));
+  CU_ASSERT_TRUE_FATAL(
+      program_spread(t->arena, t->machine, &t->b->body, t->split, t->rect, v, &t->at[v]));
   t->at[v].address = (at + 7) / 8 * 8 + phase;
   return t->at[v].address + (int32_t)spread_bytes(&t->at[v]);
 }
@@ -242,7 +244,7 @@ static wafer_status make_program(bench *t, program_kernel_code *code,
 static void put_input(bench *t, uint32_t v) {
   const wafer_kernel_body *body = &t->b->body;
   const wafer_type *type = &body->inputs[v];
-  wafer_pairs pairs = wafer_kernel_pairs(body, t->split, v);
+  wafer_pairs pairs = wafer_kernel_pairs(t->machine, body, t->split, v);
   source from = {t->tensor[v], type->dtype};
   if (pairs.lists) {
     static const uint32_t *const place[2];

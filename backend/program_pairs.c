@@ -1,0 +1,231 @@
+/* Sparse weights that lie as lists of pairs (wafer/pairs.h): a core sends each list to itself, and
+ * a microthread multiplies with what comes. */
+#include "wafer/pairs.h"
+
+#include "program_build.h"
+
+enum {
+  PAIRS_COLORS,  /* the first of the lists' */
+  PAIRS_OPERAND, /* which operand of the node has the pairs */
+  PAIRS_LISTS,
+  PAIRS_LENGTH, /* pairs of a list */
+  PAIRS_TAPS,
+  PAIRS_WORDS, /* of all lists */
+  PAIRS_ROWS,  /* of a full tile of the weight */
+  PAIRS_COLS
+};
+
+enum { BASE = 2, COUNTER }; /* registers: bytes of the tap; its number in a loop, and their end */
+
+uint32_t program_pairs_operand(const program_step *step) {
+  return (uint32_t)step->constant[PAIRS_OPERAND];
+}
+
+static wafer_pairs pairs_of(const program_step *step) {
+  const int32_t *c = step->constant;
+  return (wafer_pairs){(uint32_t)c[PAIRS_LISTS], (uint32_t)c[PAIRS_LENGTH], (uint32_t)c[PAIRS_TAPS],
+                       (uint32_t)c[PAIRS_WORDS]};
+}
+
+void program_pairs_begin(const program_site *s, program_pairs_over *over) {
+  *over = (program_pairs_over){.runs = {.op = WAFER_CORE_move, .inputs = 1}};
+  for (uint32_t k = 0; k < 2; k++)
+    over->runs.at[k] = (nest_operand){.kind = WAFER_OPERAND_memory,
+                                      .address = k ? s->in[0].address : s->out.address};
+}
+
+/* ---- instructions ---- */
+
+static wafer_instruction begin(wafer_core_op op, uint32_t thread, bool load) {
+  return (wafer_instruction){.op = (uint8_t)op,
+                             .thread = (uint8_t)thread,
+                             .async = true,
+                             .load_descriptors = load,
+                             .count_reg = WAFER_NO_REGISTER,
+                             .shape = {1, 1, 1, 1}};
+}
+
+static uint8_t color_of(const program_site *s, uint32_t list) {
+  return (uint8_t)(s->step->constant[PAIRS_COLORS] + (int32_t)list);
+}
+
+static void emit_send(const program_site *s, uint32_t list) {
+  static const int32_t flat[WAFER_LEVELS] = {0, 0, 0, WAFER_WAVELET_BYTES};
+  const wafer_pairs pairs = pairs_of(s->step);
+  uint32_t words = pairs.words / pairs.lists;
+  wafer_instruction send = begin(WAFER_CORE_move, 1 + 2 * list, true);
+  send.shape[3] = words;
+  send.in[0] = fragment_memory(
+      WAFER_DTYPE_u32, s->in[1].address + (int32_t)(list * words * WAFER_WAVELET_BYTES), flat);
+  send.out = fragment_wire(WAFER_DTYPE_u32, color_of(s, list));
+  program_put(s->code, send);
+}
+
+/* The strides of an operand of the runs: the levels that are left of them, around those that pairs
+ * say. */
+static wafer_operand operand_of(const nest *runs, uint32_t k, wafer_dtype dtype,
+                                const int32_t pair[2]) {
+  int32_t stride[WAFER_LEVELS] = {0, pair[0], pair[1], 0};
+  if (runs->loops > 1) stride[0] = runs->at[k].stride[0];
+  if (runs->loops > 0) stride[3] = runs->at[k].stride[runs->loops - 1];
+  return fragment_memory(dtype, runs->at[k].address, stride);
+}
+
+/* The pairs of a tap of a list. */
+static void emit_axpy(const program_site *s, const program_pairs_over *over, uint32_t list,
+                      bool load) {
+  const nest *runs = &over->runs;
+  wafer_instruction axpy = begin(WAFER_CORE_axpy, 2 + 2 * list, load);
+  axpy.after = 1;
+  axpy.shape[0] = runs->loops > 1 ? runs->extent[0] : 1;
+  axpy.shape[1] = (uint32_t)s->step->constant[PAIRS_ROWS];
+  axpy.shape[2] = (uint32_t)s->step->constant[PAIRS_COLS];
+  axpy.shape[3] = runs->loops > 0 ? runs->extent[runs->loops - 1] : 1;
+  axpy.in[0] = fragment_wire(s->step->in[1].dtype, color_of(s, list));
+  axpy.in[1] = operand_of(runs, 1, s->step->in[0].at->dtype, over->operand);
+  if (over->tap_loops) axpy.in[1].reg = BASE;
+  axpy.out = axpy.in[2] = operand_of(runs, 0, s->step->out->dtype, over->sums);
+  program_put(s->code, axpy);
+}
+
+/* From the innermost loop over taps that goes on back to `top`; behind the last tap. */
+static void emit_next_tap(program_code *code, const program_pairs_over *over, uint32_t top) {
+  for (uint32_t l = over->tap_loops; l-- > 0;) {
+    uint8_t counter = (uint8_t)(COUNTER + 2 * l);
+    program_plus(code, BASE, BASE, over->tap[l]);
+    program_plus(code, counter, counter, 1);
+    program_branch(code, counter, (uint8_t)(counter + 1), top);
+    program_plus(code, BASE, BASE, -over->tap[l] * over->taps[l]);
+    program_set(code, counter, 0);
+  }
+}
+
+/* The first tap loads the descriptors, the others go on with them. */
+static void emit_pass(const program_site *s, const program_pairs_over *over) {
+  uint32_t lists = (uint32_t)s->step->constant[PAIRS_LISTS];
+  if (over->tap_loops) program_set(s->code, BASE, 0);
+  for (uint32_t l = 0; l < over->tap_loops; l++) {
+    program_set(s->code, (uint8_t)(COUNTER + 2 * l), 0);
+    program_set(s->code, (uint8_t)(COUNTER + 2 * l + 1), over->taps[l]);
+  }
+  for (uint32_t i = 0; i < lists; i++) {
+    emit_send(s, i);
+    emit_axpy(s, over, i, true);
+  }
+  if (over->tap_loops) {
+    uint32_t skip = program_branch(s->code, COUNTER, COUNTER + 1, 0), top = s->code->count;
+    for (uint32_t i = 0; i < lists; i++) emit_axpy(s, over, i, false);
+    if (!s->code->failed) s->code->at[skip].target = (uint16_t)s->code->count;
+    emit_next_tap(s->code, over, top);
+  }
+  for (uint32_t i = 0; i < lists; i++) /* the last pair comes behind its sender's last word */
+    program_put(s->code,
+                (wafer_instruction){.op = WAFER_CORE_join, .thread = (uint8_t)(2 + 2 * i)});
+}
+
+/* ---- passes ---- */
+
+/* Elements of a step of the arithmetic. */
+static uint32_t step_of(const program_site *s) {
+  bool narrow = wafer_dtype_bytes(s->step->in[0].at->dtype) <= 2;
+  const wafer_throughput *rate = &s->p->r->machine->rate[WAFER_RATE_fma][narrow];
+  return (rate->elements + rate->cycles - 1) / rate->cycles;
+}
+
+/* Of the steps of all pairs that there could be, those whose reads fall on the same banks. */
+static uint32_t collisions(const program_site *s, const program_pairs_over *over) {
+  const int32_t *c = s->step->constant;
+  const nest *runs = &over->runs;
+  nest reads = {.inputs = 2, .at = {[1] = runs->at[1], [2] = runs->at[0]}};
+  for (uint32_t l = 0; l < runs->loops; l++) {
+    uint32_t step = l + 1 < runs->loops ? 1 : step_of(s);
+    reads.at[1].stride[l] *= (int32_t)step;
+    reads.at[2].stride[l] *= (int32_t)step;
+    (void)nest_loop(&reads, (runs->extent[l] + step - 1) / step);
+  }
+  for (uint32_t part = 0; part < 2; part++) {
+    uint32_t loop = nest_loop(&reads, c[part ? PAIRS_COLS : PAIRS_ROWS]);
+    reads.at[1].stride[loop] = over->operand[part];
+    reads.at[2].stride[loop] = over->sums[part];
+  }
+  for (uint32_t l = 0; l < over->tap_loops; l++) {
+    uint32_t loop = nest_loop(&reads, over->taps[l]);
+    reads.at[1].stride[loop] = over->tap[l];
+    reads.at[2].stride[loop] = 0;
+  }
+  return nest_collisions(s->p->r->machine, &reads);
+}
+
+/* Loops beyond two take the lists again and again. */
+static void emit_passes(const program_site *s, const program_pairs_over *over) {
+  if (over->runs.loops <= 2) {
+    emit_pass(s, over);
+    return;
+  }
+  for (uint32_t i = 0; i < over->runs.extent[0]; i++) {
+    program_pairs_over inside = *over;
+    inside.runs = nest_inside(&over->runs, i);
+    emit_passes(s, &inside);
+  }
+}
+
+void program_pairs_emit(const program_site *s, uint32_t before, const program_pairs_over *over) {
+  const wafer_pairs pairs = pairs_of(s->step);
+  program_pairs_over own = *over;
+  if (s->code->count == before + 1) s->code->at[before].async = true;
+  (void)nest_outside(s->p->r->machine, &own.runs);
+  wafer_run run = {1, 1, 1, collisions(s, &own)};
+  for (uint32_t l = 0; l < own.runs.loops; l++) {
+    uint32_t inner = own.runs.loops - 1 - l;
+    *(inner == 0 ? &run.length : inner == 1 ? &run.rows : &run.times) *= own.runs.extent[l];
+  }
+  emit_passes(s, &own);
+  s->code->cycles += wafer_pairs_cycles(s->p->r->machine, &pairs, s->step->in[1].dtype, &run);
+}
+
+/* ---- steps ---- */
+
+/* A core's lists pass from its own ramp to its own ramp. */
+static wafer_status open_colors(program *p, uint32_t lists, int32_t *first) {
+  fragment *f = program_open(p);
+  if (!f) return program_no_memory(p);
+  *first = (int32_t)f->colors;
+  for (uint32_t i = 0; i < lists; i++)
+    fragment_route(f, &(wafer_route){.cores = p->r->rect,
+                                     .color = fragment_color(f),
+                                     .positions = 1,
+                                     .at = {{WAFER_PORT_ramp, WAFER_TO(ramp)}}});
+  return WAFER_OK;
+}
+
+wafer_status program_pairs_set(program *p, uint32_t node, uint32_t operand, program_step *step) {
+  uint32_t weight = p->body->nodes[node].operands[operand];
+  wafer_pairs pairs = wafer_kernel_pairs(p->r->machine, p->body, p->r->split, weight);
+  wafer_layout layout = wafer_kernel_input_layout(p->body, p->r->split, weight);
+  const wafer_shape *shape = &p->body->inputs[weight].shape;
+  if (p->r->machine->microthreads < 2 * pairs.lists + 1)
+    return program_refuse(p, "a core has too few microthreads to send itself pairs");
+  int32_t *c = step->constant;
+  WAFER_TRY(open_colors(p, pairs.lists, &c[PAIRS_COLORS]));
+  c[PAIRS_OPERAND] = (int32_t)operand;
+  c[PAIRS_LISTS] = (int32_t)pairs.lists;
+  c[PAIRS_LENGTH] = (int32_t)pairs.length;
+  c[PAIRS_TAPS] = (int32_t)pairs.taps;
+  c[PAIRS_WORDS] = (int32_t)pairs.words;
+  for (uint32_t d = 0; d < 2; d++) {
+    int64_t parts = (int64_t)layout.rows[d] * layout.cols[d];
+    c[PAIRS_ROWS + d] = (int32_t)((shape->dims[d] + parts - 1) / parts);
+  }
+  step->in[1] = program_own(p->value[weight]);
+  step->in[1].dtype = wafer_stored_dtype(p->body->inputs[weight].dtype, p->body->storage);
+  return WAFER_OK;
+}
+
+uint32_t program_pairs_of(const program *p, uint32_t node) {
+  for (uint32_t i = 2; i-- > 0 && node == p->body->anchor;) {
+    uint32_t v = p->body->nodes[node].operands[i];
+    if (v >= p->body->input_count) continue;
+    if (wafer_kernel_pairs(p->r->machine, p->body, p->r->split, v).lists) return i;
+  }
+  return UINT32_MAX;
+}

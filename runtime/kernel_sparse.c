@@ -1,0 +1,103 @@
+/* Sparse weights that are multiplied with: how their tiles lie, and what that takes.
+ *
+ * A tile lies as pairs of position and value (wafer/pairs.h), in the room of a dense one, where the
+ * family of the anchor says that these take fewer cycles; else dense, and its zeros are multiplied.
+ * The core with most pairs decides; rows and columns are dealt so that it has few more than others
+ * (wafer/deal.h). */
+#include <math.h>
+
+#include "kernel_family.h"
+
+#define DEVIATIONS 3.5 /* of the largest of some thousand Poisson numbers from their mean */
+
+static uint64_t parts_of(const kernel_view *k, uint32_t value, uint32_t d) {
+  int loop = k->map[value].loop[d];
+  return loop < 0 ? 1 : (uint64_t)k->split->rows[loop] * k->split->cols[loop];
+}
+
+/* Non-zeros of the fullest part when the lines of dim d are dealt: its share of the lines. */
+static double fullest_part(const kernel_view *k, uint32_t value, uint32_t d) {
+  double lines = (double)kernel_type(k, value)->shape.dims[d], most = (double)k->tile[value][d];
+  double line = (double)k->body->sparsity[value].nonzeros / lines;
+  return most > 1 ? most * line : line + DEVIATIONS * sqrt(line);
+}
+
+/* What is expected of the fullest tile before its pairs are counted. Dealt both ways it has a
+ * deviation more than the mean; not dealt, as the largest of n Poisson numbers, sqrt(2 ln n). */
+static double expected_pairs(const kernel_view *k, uint32_t value, double tiles) {
+  const wafer_sparsity *is = &k->body->sparsity[value];
+  double mean = (double)is->nonzeros / tiles;
+  if (!is->order) return mean + sqrt(mean * 2 * log(tiles > 1 ? tiles : 1)) + 1;
+  uint64_t rows = parts_of(k, value, 0), cols = parts_of(k, value, 1);
+  double by_row = fullest_part(k, value, 0) / (double)cols,
+         by_col = fullest_part(k, value, 1) / (double)rows;
+  double most = rows == 1 ? by_col : cols == 1 ? by_row : by_row > by_col ? by_row : by_col;
+  return most + (rows > 1 && cols > 1 ? sqrt(mean) : 0) + 1;
+}
+
+/* Pairs of the fullest tile, and how they lie. */
+static uint64_t pairs_of(const kernel_view *k, uint32_t value) {
+  const wafer_sparsity *is = &k->body->sparsity[value];
+  uint64_t tile = kernel_tile_elements(k, value);
+  int64_t all = 0;
+  (void)wafer_shape_elements(&kernel_type(k, value)->shape, &all);
+  if (is->fullest || all < 1 || tile < 1) return is->fullest;
+  double pairs = expected_pairs(k, value, (double)all / (double)tile);
+  uint64_t most = tile < is->nonzeros ? tile : is->nonzeros;
+  return pairs < (double)most ? (uint64_t)pairs : most;
+}
+
+static wafer_pairs form_of(const kernel_view *k, uint32_t value) {
+  const int64_t *tile = k->tile[value];
+  uint64_t rows = (uint64_t)tile[0], cols = (uint64_t)tile[1], taps = 1;
+  for (uint32_t d = 2; d < kernel_type(k, value)->shape.rank; d++) taps *= (uint64_t)tile[d];
+  return wafer_pairs_of(kernel_dtype(k, value), pairs_of(k, value), rows, cols, taps);
+}
+
+/* The operand of the anchor whose non-zeros alone can be multiplied with; UINT32_MAX: none. */
+static uint32_t sparse_operand(const kernel_view *k, uint32_t node) {
+  const wafer_node *n = kernel_node(k, node);
+  for (uint32_t i = 2; i-- > 0 && kernel_is_anchor(k, node);)
+    if (n->operands[i] < k->body->input_count && wafer_body_multiplies(k->body, n->operands[i]))
+      return i;
+  return UINT32_MAX;
+}
+
+/* What the anchor's operand i takes either way. False: its pairs have no room. */
+static bool weigh(const kernel_view *k, uint32_t node, uint32_t i, wafer_weighing *out) {
+  const kernel_family *family = k->family[node];
+  *out = (wafer_weighing){.pairs = form_of(k, kernel_node(k, node)->operands[i]),
+                          .dense_cycles = family->dense(k, node)};
+  if (!out->pairs.lists) return false;
+  out->sparse_cycles = family->sparse(k, node, i, &out->pairs);
+  return true;
+}
+
+static bool pays(const wafer_weighing *w) {
+  return w->sparse_cycles < w->dense_cycles;
+}
+
+uint64_t kernel_multiply(const kernel_view *k, uint32_t node) {
+  uint32_t i = sparse_operand(k, node);
+  wafer_weighing w;
+  if (i == UINT32_MAX) return k->family[node]->dense(k, node);
+  return weigh(k, node, i, &w) && pays(&w) ? w.sparse_cycles : w.dense_cycles;
+}
+
+bool wafer_kernel_weigh(const wafer_machine *machine, const wafer_kernel_body *body,
+                        const wafer_split *split, uint32_t input, wafer_weighing *out) {
+  kernel_view k;
+  if (!wafer_body_multiplies(body, input)) return false;
+  kernel_view_open(&k, machine, body);
+  kernel_view_split(&k, split);
+  uint32_t i = sparse_operand(&k, body->anchor);
+  return body->nodes[body->anchor].operands[i] == input && weigh(&k, body->anchor, i, out);
+}
+
+wafer_pairs wafer_kernel_pairs(const wafer_machine *machine, const wafer_kernel_body *body,
+                               const wafer_split *split, uint32_t input) {
+  wafer_weighing w;
+  bool known = wafer_body_multiplies(body, input) && body->sparsity[input].fullest > 0;
+  bool sparse = known && wafer_kernel_weigh(machine, body, split, input, &w) && pays(&w);
+  return sparse ? w.pairs : (wafer_pairs){0};
+}
