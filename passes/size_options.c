@@ -1,8 +1,9 @@
 /* Shapes to weigh for each phase of weight streaming, and exchanges between them.
  *
  * A kernel's shapes are some of its curve, few for each size, the one that it has when all is sized
- * one after the other, and splits under which it takes an input just as a shape of the producer
- * leaves it. What decides about them is the kernel's signature, its present shape and the shapes of
+ * one after the other, splits that fill the wafer loop by loop, which kernels over the same dims
+ * have alike, and splits under which it takes an input just as a shape of the producer leaves it.
+ * What decides about them is the kernel's signature, its present shape and the shapes of
  * its producers: where these have been met before, as in every layer of a deep model but the first
  * few, the options are the same, and so are the cycles of exchanges between two sets of them. */
 #include <string.h>
@@ -11,8 +12,8 @@
 #include "size_layouts.h"
 #include "streams.h"
 
-#define CURVE_OPTIONS 48 /* of a kernel, from its curve */
-#define BUCKET_OPTIONS 4 /* of them, with about as many cores */
+#define CURVE_OPTIONS 24 /* of a kernel, from its curve */
+#define BUCKET_OPTIONS 2 /* of them, with about as many cores */
 
 typedef struct layout_options options;
 typedef struct layout_option option;
@@ -104,7 +105,53 @@ static wafer_status add_curve(const layouts *l, uint32_t k, options *set,
   return WAFER_OK;
 }
 
-/* ---- Splits that take an input as it lies ---- */
+/* ---- Splits that are not of the curve ---- */
+
+/* Where the split is possible and fits a core alone. */
+static wafer_status add_split(const layouts *l, uint32_t k, options *set, const wafer_loops *loops,
+                              const wafer_split *split) {
+  wafer_cost cost;
+  wafer_shape_point p = {
+      .split = *split, .width = wafer_split_width(split), .height = wafer_split_height(split)};
+  if (set->count == LAYOUT_MOST_OPTIONS || !size_is_possible(loops, split) || has_split(set, split))
+    return WAFER_OK;
+  wafer_kernel_cost(l->ctx->machine, &l->bodies[k], split, &cost);
+  p.cycles = cost.cycles;
+  p.bytes = wafer_cost_bytes(&cost);
+  if (p.bytes > wafer_machine_core_budget(l->ctx->machine)) return WAFER_OK;
+  const wafer_shape_point *kept = curve_keep_point(l->curves, &p);
+  return kept ? add_option(l, k, set, kept) : layouts_no_memory(l);
+}
+
+/* Cuts loops from `first` on over up to `limit` cores of one direction, as evenly as goes, but for
+ * loop `without` and those that are cut already. */
+static void fill_direction(const wafer_loops *loops, uint32_t first, uint32_t without,
+                           int64_t limit, const uint32_t *cut, uint32_t *parts) {
+  for (uint32_t i = first; i < loops->count && limit > 1; i++) {
+    int64_t extent = loops->extent[i];
+    if (i == without || !loops->divisible[i] || cut[i] > 1 || extent < 2) continue;
+    int64_t length = (extent + limit - 1) / limit;
+    parts[i] = (uint32_t)((extent + length - 1) / length);
+    limit /= parts[i];
+  }
+}
+
+/* For each two loops the split that fills the rows from the one on and the columns from the other
+ * on, and for each loop the one that leaves the columns alone. Most other kernels have some of the
+ * same dims, and cut them into as many parts: between these nothing has to be exchanged. */
+static wafer_status add_filled(const layouts *l, uint32_t k, options *set) {
+  wafer_loops loops;
+  wafer_kernel_loops(&l->bodies[k], &loops);
+  for (uint32_t row = 0; row < loops.count; row++)
+    for (uint32_t col = 0; loops.divisible[row] && col <= loops.count; col++) {
+      wafer_split split = size_uncut();
+      if (col == row || (col < loops.count && !loops.divisible[col])) continue;
+      fill_direction(&loops, row, col, l->whole.height, split.cols, split.rows);
+      fill_direction(&loops, col, loops.count, l->whole.width, split.rows, split.cols);
+      WAFER_TRY(add_split(l, k, set, &loops, &split));
+    }
+  return WAFER_OK;
+}
 
 /* Cuts loops as `want` cuts the dims of the input. What rows or columns are left over, as where the
  * value is repeated, cut a loop that the input does not have. */
@@ -141,21 +188,14 @@ static wafer_status add_like(const layouts *l, uint32_t k, options *set, uint32_
   const wafer_kernel_body *body = &l->bodies[k];
   const wafer_rect rect = {0, 0, from->width, from->height};
   wafer_loops loops;
-  wafer_cost cost;
-  wafer_shape_point p = {.width = rect.width, .height = rect.height};
+  wafer_split split;
   wafer_kernel_loops(body, &loops);
-  split_like(&loops, dim, &rect, want, &p.split);
-  if (!size_is_possible(&loops, &p.split) || has_split(set, &p.split) ||
-      wafer_split_width(&p.split) != p.width || wafer_split_height(&p.split) != p.height)
+  split_like(&loops, dim, &rect, want, &split);
+  if (!size_is_possible(&loops, &split) || wafer_split_width(&split) != rect.width ||
+      wafer_split_height(&split) != rect.height)
     return WAFER_OK;
-  wafer_layout layout = wafer_kernel_input_layout(body, &p.split, input);
-  if (!wafer_layout_equal(&layout, want)) return WAFER_OK;
-  wafer_kernel_cost(l->ctx->machine, body, &p.split, &cost);
-  p.cycles = cost.cycles;
-  p.bytes = wafer_cost_bytes(&cost);
-  if (p.bytes > wafer_machine_core_budget(l->ctx->machine)) return WAFER_OK;
-  const wafer_shape_point *kept = curve_keep_point(l->curves, &p);
-  return kept ? add_option(l, k, set, kept) : layouts_no_memory(l);
+  wafer_layout layout = wafer_kernel_input_layout(body, &split, input);
+  return wafer_layout_equal(&layout, want) ? add_split(l, k, set, &loops, &split) : WAFER_OK;
 }
 
 static wafer_status add_likes(const layouts *l, uint32_t k, options *set) {
@@ -166,7 +206,7 @@ static wafer_status add_likes(const layouts *l, uint32_t k, options *set) {
     const options *from = l->options[v->producer];
     uint32_t dim[WAFER_MAX_LOOPS], out = l->bodies[v->producer].input_count + v->output;
     for (uint32_t d = 0; d < WAFER_MAX_LOOPS; d++) dim[d] = size_dim_of(&l->bodies[k], i, d);
-    for (uint32_t o = 0; o < from->count && set->count < LAYOUT_MOST_OPTIONS; o++)
+    for (uint32_t o = 0; o < from->count; o++)
       WAFER_TRY(add_like(l, k, set, i, dim, from->at[o].point, &from->at[o].lie[out]));
   }
   return WAFER_OK;
@@ -194,6 +234,7 @@ static wafer_status find_options(const layouts *l, uint32_t k, const sized_kerne
   WAFER_TRY(
       curve_of(l->ctx->diag, l->curves, &l->bodies[k], (curve_query){.budget = budget}, &curve));
   WAFER_TRY(add_curve(l, k, set, curve));
+  WAFER_TRY(add_filled(l, k, set));
   return add_likes(l, k, set);
 }
 

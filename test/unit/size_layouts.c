@@ -131,10 +131,44 @@ static void layers_share_options(void) {
   teardown(&f);
 }
 
+static bool offers(const layout_options *set, wafer_split split) {
+  bool found = false;
+  for (uint32_t i = 0; i < set->count; i++)
+    found |= !memcmp(&set->at[i].point->split, &split, sizeof split);
+  return found;
+}
+
+/* Whatever its curve has, a kernel over two dims may be cut as any other over them: one dim along
+ * each direction, or what of the first one is left over along the next. */
+static void options_fill_the_wafer(void) {
+  fixture f;
+  sizing s;
+  setup(&f, "small16",
+        "func.func @main(%x: tensor<64x4x64xf32>) -> tensor<64x4x64xf32> {\n"
+        "  %y = \"nn.exp\"(%x) : (tensor<64x4x64xf32>) -> tensor<64x4x64xf32>\n"
+        "  return %y : tensor<64x4x64xf32>\n}\n");
+  streams(&f, &s);
+  layouts l = {.ctx = &f.ctx, .graph = &f.graph, .curves = f.curves, .batch = 1};
+  CU_ASSERT_EQUAL_FATAL(layouts_open(&l), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(layouts_open_kernel(&l, 0, &s.kernels[0]), WAFER_OK);
+  wafer_split split = size_uncut();
+  split.rows[0] = 16;
+  CU_ASSERT_TRUE(offers(l.options[0], split));
+  split.cols[2] = 16;
+  CU_ASSERT_TRUE(offers(l.options[0], split));
+  split = size_uncut();
+  split.rows[1] = split.rows[2] = 4;
+  split.cols[0] = 16;
+  CU_ASSERT_TRUE(offers(l.options[0], split));
+  CU_ASSERT(l.options[0]->count <= LAYOUT_MOST_OPTIONS);
+  teardown(&f);
+}
+
 CU_TestInfo tests_size_layouts[] = {
     {"layouts agree", layouts_agree},
     {"layouts pay for memory", layouts_pay_for_memory},
     {"layouts are legal", layouts_are_legal},
     {"layers share options", layers_share_options},
+    {"options fill the wafer", options_fill_the_wafer},
     CU_TEST_INFO_NULL,
 };
