@@ -105,15 +105,16 @@ static MlirValue swap_first(import_node *n, MlirValue x) {
 }
 
 static MlirValue first_state(import_node *n, const cell *c, uint32_t index) {
-  if (node_has_input(n, index) && c->batch_first) {
-    MlirValue states = node_input(n, index);
+  if (!node_has_input(n, index))
+    return emit_expand(n, emit_scalar_like(n, node_input(n, 0), 0), 2,
+                       (int64_t[]){c->batch, c->hidden});
+  MlirValue states = training_rebatch_along(n, node_input(n, index), c->batch_first ? 0 : 1);
+  if (c->batch_first) {
     if (node_rank(n, states) != 3)
       node_bad(n, "input %u has %u dims, needs 3", index, node_rank(n, states));
-    return row_of(n, swap_first(n, states), index, c->dir);
+    states = swap_first(n, states);
   }
-  if (node_has_input(n, index)) return of_direction(n, index, c->dir);
-  return emit_expand(n, emit_scalar_like(n, node_input(n, 0), 0), 2,
-                     (int64_t[]){c->batch, c->hidden});
+  return row_of(n, states, index, c->dir);
 }
 
 static void open_direction(import_node *n, cell *c, bool lstm) {

@@ -128,11 +128,30 @@ MlirValue emit_noise(import_node *n, const wafer_shape *shape) {
 
 /* ---- The leading dim ---- */
 
+/* The dim of the target that holds the batch, where x has micro-batches of `now`: it has as many
+ * elements before it, or is merged with those before or behind; `count`: there is none. */
+static uint32_t dim_of_batch(const wafer_shape *x, uint32_t count, const int64_t *dims,
+                             int64_t batch, int64_t now) {
+  int64_t before = 1;
+  for (uint32_t i = 0; i < count && i < x->rank; i++) {
+    if (dims[i] == batch && x->dims[i] == now) return i;
+    if (dims[i] && dims[i] != x->dims[i]) break;
+  }
+  for (uint32_t d = 0; d < x->rank; before *= x->dims[d++]) {
+    int64_t reached = 1;
+    uint32_t i = 0;
+    if (x->dims[d] % now) continue;
+    while (i < count && dims[i] > 0 && reached * dims[i] < before * batch) reached *= dims[i++];
+    if (i < count && dims[i] > 0 && dims[i] % batch == 0) return i;
+  }
+  return count;
+}
+
 void training_rebatch(const import_node *n, const wafer_shape *x, uint32_t count, int64_t *dims) {
   const training_state *t = &n->im->training;
   int64_t have, known = 1, now = t->options ? t->options->micro_batch : 0, batch = t->declared;
   bool open = false;
-  if (!now || !count || batch == now || dims[0] <= 0 || !wafer_shape_elements(x, &have)) return;
+  if (!now || !count || batch == now || !wafer_shape_elements(x, &have)) return;
   for (uint32_t i = 0; i < count; i++) {
     open |= dims[i] == -1;
     int64_t dim = dims[i] ? dims[i] : i < x->rank ? x->dims[i] : 1;
@@ -141,8 +160,9 @@ void training_rebatch(const import_node *n, const wafer_shape *x, uint32_t count
   if (!open && known == have) return;
   /* Without an open dim the numbers say themselves which batch they were made for. */
   if (!open && have && known * now % have == 0) batch = known * now / have;
-  bool leads = batch > 0 && (open && batch == 1 ? dims[0] == 1 : dims[0] % batch == 0);
-  if (leads) dims[0] = dims[0] / batch * now;
+  if (batch <= 0) return;
+  uint32_t at = dim_of_batch(x, count, dims, batch, now);
+  if (at < count && (!open || batch > 1 || dims[at] == 1)) dims[at] = dims[at] / batch * now;
 }
 
 static bool is_rebatched(const import_node *n) {
@@ -157,12 +177,38 @@ int64_t training_length(const import_node *n, const wafer_shape *x, uint32_t axi
   return batch && length == t->declared ? x->dims[0] : length;
 }
 
-static bool rows_are_alike(const wafer_view *view) {
-  int64_t rows = view->shape.dims[0], count;
-  if (!view->data || rows < 1 || !wafer_shape_elements(&view->shape, &count)) return false;
-  size_t row = (size_t)(count / rows) * wafer_dtype_bytes(view->dtype);
-  const char *bytes = view->data;
-  return rows == 1 || !memcmp(bytes, bytes + row, row * (size_t)(rows - 1));
+/* The first entry along `axis` of a constant all of whose entries there are alike. */
+static bool first_of_alike(const import_node *n, const wafer_view *view, uint32_t axis,
+                           wafer_view *first) {
+  int64_t entries = view->shape.dims[axis], outer = 1, count;
+  if (!view->data || entries < 1 || !wafer_shape_elements(&view->shape, &count)) return false;
+  for (uint32_t i = 0; i < axis; i++) outer *= view->shape.dims[i];
+  if (outer == 0) return false;
+  size_t bytes = (size_t)(count / outer / entries) * wafer_dtype_bytes(view->dtype);
+  char *made = WAFER_NEW(n->im->ctx->arena, char, (size_t)outer * bytes + 1);
+  const char *from = view->data;
+  for (int64_t i = 0; made && i < outer; i++, from += (size_t)entries * bytes) {
+    if (memcmp(from, from + bytes, bytes * (size_t)(entries - 1))) return false;
+    memcpy(made + (size_t)i * bytes, from, bytes);
+  }
+  *first = *view;
+  first->data = made;
+  first->shape.dims[axis] = 1;
+  return made;
+}
+
+MlirValue training_rebatch_along(import_node *n, MlirValue value, uint32_t axis) {
+  const training_state *t = &n->im->training;
+  wafer_view view, first;
+  wafer_shape s = node_type(n, value).shape;
+  if (!is_rebatched(n) || axis >= s.rank || s.dims[axis] != t->declared) return value;
+  if (!wafer_ir_constant(n->im->ctx, n->im->ir, value, &view) &&
+      !training_known(n->im, value, false, &view))
+    return value;
+  if (!first_of_alike(n, &view, axis, &first)) return value;
+  training_known(n->im, value, true, &view);
+  s.dims[axis] = t->options->micro_batch;
+  return emit_expand(n, emit_constant(n, &first), s.rank, s.dims);
 }
 
 /* The rank of the operands that follow the micro-batch; 0: none does. */
@@ -186,19 +232,10 @@ void training_rebatch_operands(import_node *n) {
   if (!is_rebatched(n) || !(joins || maps || first)) return;
   uint32_t rank = rank_of_batches(n);
   for (uint32_t i = first; rank && i < n->input_count; i++) {
-    wafer_view view;
     if (!node_has_input(n, i)) continue;
     MlirValue *value = (MlirValue *)(uintptr_t)&n->inputs[i]; /* of this node alone */
-    wafer_shape s = node_type(n, *value).shape;
     bool joined = t->declared > 1 || !strcmp(n->node->op_type, "Concat");
-    if (s.rank != rank || s.dims[0] != t->declared || !joined) continue;
-    if (!wafer_ir_constant(n->im->ctx, n->im->ir, *value, &view) &&
-        !training_known(n->im, *value, true, &view))
-      continue;
-    if (!rows_are_alike(&view)) continue;
-    view.shape.dims[0] = 1;
-    s.dims[0] = t->options->micro_batch;
-    *value = emit_expand(n, emit_constant(n, &view), s.rank, s.dims);
+    if (joined && node_rank(n, *value) == rank) *value = training_rebatch_along(n, *value, 0);
   }
 }
 

@@ -42,14 +42,17 @@ bool training_known(struct importer *im, MlirValue value, bool use, wafer_view *
 bool training_keeps(struct importer *im, MlirValue value, MlirValue next);
 /* A new input of draws from [0, 1), f32, named after the node. */
 MlirValue emit_noise(struct import_node *n, const wafer_shape *shape);
-/* The constant target of a node that changes shapes: where its leading entry is the declared batch
- * it becomes the micro-batch. */
+/* The constant target of a node that changes shapes: its entry that holds the declared batch holds
+ * the micro-batch then, wherever x has it. */
 void training_rebatch(const struct import_node *n, const wafer_shape *x, uint32_t count,
                       int64_t *dims);
 /* A length that a constant gives to dim `axis` of x: of the leading dim, where that is the
  * micro-batch, the declared batch becomes it too. */
 int64_t training_length(const struct import_node *n, const wafer_shape *x, uint32_t axis,
                         int64_t length);
+/* A constant with the declared batch along `axis`: where its entries there are all alike it gets as
+ * many as the micro-batch has. Anything else is left as it is. */
+MlirValue training_rebatch_along(struct import_node *n, MlirValue value, uint32_t axis);
 /* Constant operands that hold the declared batch while another one has the micro-batch: where their
  * rows are all alike they get as many as that. Of nodes that want operands of one shape, and of
  * what Gemm adds. */

@@ -170,6 +170,11 @@ static void test_dropout_takes_noise(void) {
 
 /* ---- The batch in the model's constants ---- */
 
+/* Two sequences of four steps, the steps first in t. */
+#define RECURRENT                                                                                  \
+  "in x f32 2x4x3; Transpose(perm=[1,0,2]) x -> t; init w f32 1x2x3 = 1 2 3 4 5 6; "               \
+  "init r f32 1x2x2 = 1 2 3 4; "
+
 static void test_batch_is_rewritten(void) {
   static const char *const models[] = {
       "in x f32 2x4; init w f32 4x4 = 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7; MatMul x w -> m; "
@@ -184,6 +189,11 @@ static void test_batch_is_rewritten(void) {
       "Slice m a e -> y; out y",
       "in x f32 2x4; init w f32 4x3 = 1 2 3 4 5 6 7 8 9 1 2 3; init c f32 2x3 = 1 2 3 1 2 3; "
       "Gemm x w c -> y; out y",
+      RECURRENT "init h f32 1x2x2 = 1 2 1 2; RNN(hidden_size=2) t w r - - h -> s; "
+                "Transpose(perm=[2,0,1,3]) s -> y; out y",
+      RECURRENT "init h f32 1x2x2 = 0 0 0 0; RNN(hidden_size=2) t w r - - h -> s; "
+                "init d i64 3 = 4 2 2; Reshape s d -> m; Transpose(perm=[1,0,2]) m -> y; out y",
+      RECURRENT "init h f32 2x1x2 = 1 2 1 2; RNN(hidden_size=2,layout=1) x w r - - h -> y; out y",
   };
   const wafer_training_options o = LOSS(mse);
   for (size_t i = 0; i < WAFER_COUNT(models); i++) {
@@ -201,6 +211,9 @@ static void test_refusals(void) {
   } rows[] = {
       {"in x f32 2x4; init w f32 4 = 1 2 3 4; Mul x w -> m; init p f32 2x4 = 1 2 3 4 5 6 7 8; "
        "Concat(axis=1) m p -> y; out y",
+       "may hold its batch of 2 here"},
+      {RECURRENT "init h f32 1x2x2 = 1 2 3 4; RNN(hidden_size=2) t w r - - h -> s; "
+                 "Transpose(perm=[2,0,1,3]) s -> y; out y",
        "may hold its batch of 2 here"},
       {"in x f32 2x4; init w f32 4 = 1 2 3 4; Mul x w -> m; Floor m -> y; out y",
        "there is nothing to train"},
