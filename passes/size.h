@@ -115,6 +115,11 @@ uint64_t size_core_price(const wafer_machine *machine, const wafer_kernel_body *
 uint64_t size_weight_cycles(const wafer_machine *machine, const wafer_kernel_body *body,
                             const wafer_shape_point *point);
 
+/* Cycles of kernel k from its inputs' arrival until what leaves the wafer has left it; results that
+ * leave in slices do so meanwhile. */
+uint64_t size_work_cycles(const wafer_machine *machine, const wafer_graph *graph, uint32_t k,
+                          const wafer_kernel_body *body, const wafer_shape_point *point);
+
 /* ---- Shared pieces ---- */
 
 /* The largest rectangle of usable cores without a dead or reserved one; the usable rectangle when

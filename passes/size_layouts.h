@@ -11,7 +11,8 @@
 /* A shape and the layouts that come with it. */
 typedef struct layout_option {
   const wafer_shape_point *point;
-  uint64_t own;            /* cycles, with what comes from the edge, and what weights lack lanes */
+  uint64_t own;            /* cycles, with what comes from the edge and goes to it, and what weights
+                              lack lanes */
   const wafer_layout *lie; /* of the inputs, then of the outputs */
 } layout_option;
 

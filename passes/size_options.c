@@ -79,8 +79,8 @@ static wafer_status add_option(const layouts *l, uint32_t k, options *set,
   const wafer_layout *lie = curve_layouts(l->curves, body, point);
   if (!lie) return layouts_no_memory(l);
   *o = (option){.point = point, .lie = lie};
-  o->own = point->cycles + from_edge(l, k, o) + weights_late(l, k, point) +
-           size_core_price(l->ctx->machine, body, point, l->worth);
+  o->own = size_work_cycles(l->ctx->machine, l->graph, k, body, point) + from_edge(l, k, o) +
+           weights_late(l, k, point) + size_core_price(l->ctx->machine, body, point, l->worth);
   set->count++;
   return WAFER_OK;
 }
@@ -238,7 +238,8 @@ static wafer_status find_options(const layouts *l, uint32_t k, const sized_kerne
   return add_likes(l, k, set);
 }
 
-/* The kernel's signature, and of each input where it comes from; `whose`: also of which options. */
+/* The kernel's signature, of each input where it comes from, and what of each output leaves the
+ * wafer; `whose`: also of which options inputs come. */
 static size_t put_kernel(const layouts *l, uint32_t k, bool whose, uint64_t *key) {
   const wafer_graph_kernel *kernel = &l->graph->kernels[k];
   size_t n = 0;
@@ -248,6 +249,10 @@ static size_t put_kernel(const layouts *l, uint32_t k, bool whose, uint64_t *key
     bool made = !kernel->body.input_is_weight[i] && v->producer != WAFER_NONE;
     key[n++] = kernel->body.input_is_weight[i] ? 0 : made ? 2 + (uint64_t)v->output : 1;
     if (whose) key[n++] = made ? (uint64_t)(uintptr_t)l->options[v->producer] : 0;
+  }
+  for (uint32_t i = 0; i < kernel->body.output_count; i++) {
+    const wafer_graph_value *v = &l->graph->values[kernel->outputs[i]];
+    key[n++] = wafer_graph_is_output(v) ? value_words(v, kernel->body.storage) : 0;
   }
   return n;
 }
@@ -357,8 +362,11 @@ wafer_status layouts_open_edge(layouts *l, layout_edge *e, bool all) {
 wafer_status layouts_open(layouts *l) {
   wafer_arena *arena = l->ctx->arena;
   uint32_t most = 0;
-  for (uint32_t k = 0; k < l->graph->kernel_count; k++)
-    if (l->graph->kernels[k].body.input_count > most) most = l->graph->kernels[k].body.input_count;
+  for (uint32_t k = 0; k < l->graph->kernel_count; k++) {
+    const wafer_kernel_body *body = &l->graph->kernels[k].body;
+    if (body->input_count + body->output_count > most)
+      most = body->input_count + body->output_count;
+  }
   size_t words = 2 + 2 * (size_t)most + sizeof(wafer_shape_point) / sizeof(uint64_t) +
                  LAYOUT_MOST_OPTIONS * sizeof(wafer_split) / sizeof(uint64_t);
   l->options = WAFER_NEW(arena, const options *, l->graph->kernel_count);

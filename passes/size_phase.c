@@ -8,6 +8,10 @@
 /* Of a core's memory, of curves of what is left when few of them are used. */
 #define BUDGET_STEPS 64
 
+static uint64_t max_u64(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
+
 /* ---- Weighing a shape ---- */
 
 /* Cycles to bring one input. */
@@ -70,8 +74,8 @@ static const wafer_shape_point *choose(const streaming *s, uint32_t k,
     uint64_t bytes = held_beside(s, kernel, body, point);
     *least = bytes < *least ? bytes : *least;
     if (bytes > s->budget) continue;
-    uint64_t cycles = point->cycles + inputs_cycles(s, kernel, body, point) +
-                      holding_price(s, k, body, point) +
+    uint64_t cycles = size_work_cycles(s->ctx->machine, s->graph, k, body, point) +
+                      inputs_cycles(s, kernel, body, point) + holding_price(s, k, body, point) +
                       size_core_price(s->ctx->machine, body, point, s->worth);
     tried++;
     if (cycles >= best_cycles) continue;
@@ -163,16 +167,26 @@ uint64_t size_weight_cycles(const wafer_machine *m, const wafer_kernel_body *bod
   return sum ? sum + m->memoryx_latency_cycles + m->edge_latency_cycles : 0;
 }
 
-static uint64_t output_cycles(const streaming *s, const wafer_graph_kernel *kernel) {
-  uint64_t words = 0;
-  for (uint32_t i = 0; i < kernel->body.output_count; i++)
-    if (wafer_graph_is_output(&s->graph->values[kernel->outputs[i]]))
-      words += value_words(&s->graph->values[kernel->outputs[i]], kernel->body.storage);
-  return words ? edge_out_cycles(s->ctx->machine, words) + s->ctx->machine->edge_latency_cycles : 0;
+/* Until results have left the wafer, one after the other: the lower the shape is, the fewer lanes
+ * they have. */
+static uint64_t output_cycles(const wafer_machine *m, const wafer_graph *graph, uint32_t k,
+                              const wafer_shape_point *point) {
+  const wafer_graph_kernel *kernel = &graph->kernels[k];
+  const wafer_holding to = {.where = WAFER_AT_edge},
+                      from = {.where = WAFER_AT_wafer, .rect = {0, 0, point->width, point->height}};
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < kernel->body.output_count; i++) {
+    const wafer_graph_value *value = &graph->values[kernel->outputs[i]];
+    if (wafer_graph_is_output(value))
+      sum += stream_cycles(m, &from, &to, value_words(value, kernel->body.storage));
+  }
+  return sum ? sum + stream_latency(m, &from, &to, point->width) : 0;
 }
 
-static uint64_t max_u64(uint64_t a, uint64_t b) {
-  return a > b ? a : b;
+uint64_t size_work_cycles(const wafer_machine *m, const wafer_graph *graph, uint32_t k,
+                          const wafer_kernel_body *body, const wafer_shape_point *point) {
+  uint64_t out = output_cycles(m, graph, k, point);
+  return body->output_depth ? point->cycles + out : max_u64(point->cycles, out);
 }
 
 static bool has_weights(const wafer_kernel_body *body) {
@@ -208,15 +222,17 @@ static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
       fixed += parts.input_bytes;
       break;
     }
-  uint64_t in = inputs_cycles(s, kernel, body, point), out = output_cycles(s, kernel);
-  uint64_t work = point->cycles, weights = size_weight_cycles(s->ctx->machine, body, point);
+  const wafer_machine *m = s->ctx->machine;
+  uint64_t in = inputs_cycles(s, kernel, body, point), out = output_cycles(m, s->graph, k, point);
+  uint64_t work = size_work_cycles(m, s->graph, k, body, point);
+  uint64_t weights = size_weight_cycles(m, body, point);
   if (in_slices(body)) { /* nothing arrives before the phase */
     work = max_u64(work, weights);
     weights = 0;
   }
   uint32_t buffers = weight_depth(body);
   s->out->phases[k] = (size_phase){.in = in,
-                                   .work = work + out,
+                                   .work = work,
                                    .beat = max_u64(point->cycles, max_u64(in, out)),
                                    .weights = weights,
                                    .load_bytes = buffers ? parts.weight_bytes / buffers : 0,

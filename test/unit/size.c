@@ -101,6 +101,27 @@ static void batches_pay(void) {
   teardown(&f);
 }
 
+/* A result leaves along the rows of its kernel, as fast as the edge takes it: what is low sends it
+ * slowly, and pays for that. */
+static void results_want_lanes(void) {
+  char text[8192];
+  fixture f;
+  sizing s;
+  setup(&f, "wse2", chain(text, sizeof text, 1));
+  streams(&f, &s);
+  const uint32_t last = f.graph.kernel_count - 1;
+  const wafer_machine *m = f.ctx.machine;
+  const wafer_kernel_body body =
+      size_with_depths(&f.graph.kernels[last].body, s.kernels[last].depths);
+  const wafer_shape_point low = {.width = 64, .height = 1}, high = {.width = 64, .height = 16};
+  uint64_t slow = size_work_cycles(m, &f.graph, last, &body, &low),
+           fast = size_work_cycles(m, &f.graph, last, &body, &high);
+  CU_ASSERT_EQUAL(slow - fast, 64 * 64 - 64 * 64 / 16);
+  CU_ASSERT_EQUAL(size_work_cycles(m, &f.graph, 0, &body, &low), 0); /* stays on the wafer */
+  CU_ASSERT(s.kernels[last].point->height >= 16);
+  teardown(&f);
+}
+
 /* Matrix products of 64 x 64 in a row, far shorter than the way from MemoryX; all by weights of
  * their own, or by one. */
 static const char *products(char *text, size_t bytes, uint32_t count, bool shared) {
@@ -282,6 +303,7 @@ CU_TestInfo tests_size[] = {
     {"values that skip kernels wait", skips_are_deep},
     {"the edge bounds a pipeline", the_edge_bounds},
     {"batches pay in streaming", batches_pay},
+    {"results want lanes to the edge", results_want_lanes},
     {"short layers arrive in groups", short_layers_arrive_in_groups},
     {"a weight is not two phases early", a_weight_is_not_two_phases_early},
     {"refusals name the kernel", refusals_name_the_kernel},
