@@ -106,6 +106,9 @@ typedef struct fragment_link {
    * each; from the first sample again until as many as register FRAGMENT_SAMPLES says are done. */
   uint32_t step_count;
   const uint32_t *steps;
+  /* All of it so often side by side, each so many columns east of the one before; 0: once. What has
+   * ports or steps stands once. */
+  uint32_t stripes, stripe_columns;
 } fragment_link;
 
 /* Puts fragments together; the program lives in the arena. NO_FIT: more colours at a router, or

@@ -36,8 +36,21 @@ static wafer_loc at_fragment(const linker *l, uint32_t i) {
   return wafer_at_kernel(l->link->name, f->name, f->node);
 }
 
+/* ---- stripes ---- */
+
+static uint32_t stripes_of(const linker *l) {
+  return l->link->stripes ? l->link->stripes : 1;
+}
+
+/* The cores that are those in another stripe. */
+static wafer_rect in_stripe(const linker *l, wafer_rect r, uint32_t stripe) {
+  r.x += stripe * l->link->stripe_columns;
+  return r;
+}
+
 /* ---- colours ---- */
 
+/* Stripes are alike: what the first has, all have. */
 static uint32_t taken(const linker *l, wafer_rect r) {
   uint32_t set = 0;
   for (uint32_t y = r.y; y < r.y + r.height; y++)
@@ -135,16 +148,22 @@ static uint32_t follow(linker *l, uint32_t before, uint32_t of, uint32_t code) {
   return l->count++;
 }
 
-static wafer_status follow_fragment(linker *l, uint32_t i) {
+static wafer_status follow_stripe(linker *l, uint32_t i, uint32_t stripe) {
   const fragment *f = l->link->at[i];
   const uint32_t *variant = f->variant;
-  for (uint32_t y = f->rect.y; y < f->rect.y + f->rect.height; y++)
-    for (uint32_t x = f->rect.x; x < f->rect.x + f->rect.width; x++, variant++) {
+  wafer_rect r = in_stripe(l, f->rect, stripe);
+  for (uint32_t y = r.y; y < r.y + r.height; y++)
+    for (uint32_t x = r.x; x < r.x + r.width; x++, variant++) {
       uint32_t *last = &l->last[y * l->link->width + x];
       if (*variant == FRAGMENT_IDLE) continue;
       *last = follow(l, *last, i, *variant);
       if (*last == NOTHING) return no_memory(l);
     }
+  return WAFER_OK;
+}
+
+static wafer_status follow_fragment(linker *l, uint32_t i) {
+  for (uint32_t b = 0; b < stripes_of(l); b++) WAFER_TRY(follow_stripe(l, i, b));
   return WAFER_OK;
 }
 
@@ -338,15 +357,17 @@ static wafer_status write_programs(linker *l, wafer_fabric_program *out) {
 static wafer_status write_routes(const linker *l, wafer_fabric_program *out) {
   size_t routes = 0;
   for (uint32_t i = 0; i < l->link->count; i++) routes += l->link->at[i]->route_count;
-  wafer_route *all = WAFER_NEW(l->arena, wafer_route, routes);
+  wafer_route *all = WAFER_NEW(l->arena, wafer_route, routes * stripes_of(l));
   if (!all) return no_memory(l);
   out->routes = all;
-  for (uint32_t i = 0; i < l->link->count; i++)
-    for (uint32_t r = 0; r < l->link->at[i]->route_count; r++) {
-      wafer_route *to = &all[out->route_count++];
-      *to = l->link->at[i]->routes[r];
-      to->color = l->color[i][to->color];
-    }
+  for (uint32_t b = 0; b < stripes_of(l); b++)
+    for (uint32_t i = 0; i < l->link->count; i++)
+      for (uint32_t r = 0; r < l->link->at[i]->route_count; r++) {
+        wafer_route *to = &all[out->route_count++];
+        *to = l->link->at[i]->routes[r];
+        to->cores = in_stripe(l, to->cores, b);
+        to->color = l->color[i][to->color];
+      }
   return WAFER_OK;
 }
 
@@ -357,15 +378,18 @@ static wafer_status write_filters(const linker *l, wafer_fabric_program *out) {
     uses += l->link->at[i]->use_count;
   }
   wafer_filter *all = WAFER_NEW(l->arena, wafer_filter, filters);
-  wafer_filter_use *all_uses = WAFER_NEW(l->arena, wafer_filter_use, uses);
+  wafer_filter_use *all_uses = WAFER_NEW(l->arena, wafer_filter_use, uses * stripes_of(l));
   if (!all || !all_uses) return no_memory(l);
   out->filters = all;
   out->filter_uses = all_uses;
   for (uint32_t i = 0; i < l->link->count; i++) {
     const fragment *f = l->link->at[i];
-    for (uint32_t k = 0; k < f->use_count; k++)
-      all_uses[out->filter_use_count++] = (wafer_filter_use){
-          f->uses[k].cores, l->color[i][f->uses[k].color], out->filter_count + f->uses[k].filter};
+    for (uint32_t k = 0; k < f->use_count * stripes_of(l); k++) {
+      const fragment_filter_use *use = &f->uses[k % f->use_count];
+      all_uses[out->filter_use_count++] =
+          (wafer_filter_use){in_stripe(l, use->cores, k / f->use_count), l->color[i][use->color],
+                             out->filter_count + use->filter};
+    }
     for (uint32_t k = 0; k < f->filter_count; k++)
       all[out->filter_count++] = (wafer_filter){f->filters[k].runs, f->filters[k].count, true};
   }

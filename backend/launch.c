@@ -67,20 +67,26 @@ static wafer_status launch_load(launcher *l, uint32_t index) {
   return WAFER_OK;
 }
 
+/* All stripes do the same at the same time, but for what crosses the border, stripe after stripe.
+ */
 static wafer_status launch_action(launcher *l, uint32_t index, uint32_t a) {
   const wafer_phase *phase = &l->plan->phases[index];
   const wafer_action *action = &phase->actions[a];
-  launch_pieces p;
-  WAFER_TRY(launch_begin(l, &p));
-  p.action = a;
-  if (action->kind == WAFER_ACTION_kernel)
-    WAFER_TRY(launch_add_kernel(l, &l->plan->kernels[action->index], &p));
-  else
-    WAFER_TRY(launch_add_stream(l, &l->plan->streams[action->index], &p));
-  if (p.count == 0) return WAFER_OK; /* everything is in place */
-  const wafer_launch launch = {
-      .kind = WAFER_LAUNCH_action, .phase = index, .action = a, .sample = l->sample};
-  return launch_finish(l, launch, phase->name, &p);
+  wafer_launch launch = {.kind = WAFER_LAUNCH_action, .phase = index, .action = a};
+  for (l->stripe = 0; l->stripe < l->plan->stripes;
+       l->stripe += wafer_launch_samples(l->plan, &launch)) {
+    launch_pieces p;
+    WAFER_TRY(launch_begin(l, &p));
+    p.action = a;
+    if (action->kind == WAFER_ACTION_kernel)
+      WAFER_TRY(launch_add_kernel(l, &l->plan->kernels[action->index], &p));
+    else
+      WAFER_TRY(launch_add_stream(l, &l->plan->streams[action->index], &p));
+    launch.sample = l->sample * l->plan->stripes + l->stripe;
+    if (p.count) WAFER_TRY(launch_finish(l, launch, phase->name, &p)); /* else all is in place */
+  }
+  l->stripe = 0;
+  return WAFER_OK;
 }
 
 /* What passed to the kernels of a phase ends with it. */
@@ -89,7 +95,7 @@ static void drop_passed(launcher *l, const wafer_phase *phase) {
     if (phase->actions[a].kind != WAFER_ACTION_stream) continue;
     const wafer_stream *t = &l->plan->streams[phase->actions[a].index];
     if (wafer_stream_passes(l->plan, t) &&
-        !memory_find(&l->map, t->value, l->plan->batch - 1, &t->to))
+        !memory_find(&l->map, t->value, wafer_plan_resident(l->plan) - 1, &t->to))
       memory_drop_at(&l->map, t->value, &t->to);
   }
 }
@@ -98,7 +104,7 @@ static void drop_passed(launcher *l, const wafer_phase *phase) {
 static wafer_status launch_samples(launcher *l, uint32_t index) {
   const wafer_phase *phase = &l->plan->phases[index];
   memory_map scratch = {.arena = l->map.arena};
-  for (l->sample = 0; l->sample < l->plan->batch; l->sample++) {
+  for (l->sample = 0; l->sample < wafer_plan_resident(l->plan); l->sample++) {
     for (uint32_t a = 0; a < phase->action_count; a++)
       if (!launch_is_load(l, &phase->actions[a])) WAFER_TRY(launch_action(l, index, a));
     if (!memory_hand_over(&l->map, &scratch)) return launch_no_memory(l);
@@ -223,7 +229,8 @@ static wafer_status launch_all(launcher *l) {
 
 static bool is_small(const wafer_plan *plan) {
   uint64_t cores = 0, words = 0;
-  for (uint32_t k = 0; k < plan->kernel_count; k++) cores += wafer_rect_area(plan->kernels[k].rect);
+  for (uint32_t k = 0; k < plan->kernel_count; k++)
+    cores += plan->stripes * wafer_rect_area(plan->kernels[k].rect);
   for (uint32_t s = 0; s < plan->stream_count && words <= AUTO_WORDS; s++)
     words += plan->batch * plan->streams[s].words *
              (launch_order_changes(&plan->streams[s]) ? (uint64_t)ORDER_WORDS : 1);

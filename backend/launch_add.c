@@ -33,9 +33,9 @@ static wafer_status make_spread(launcher *l, uint32_t value, const wafer_holding
  * for; where they pass to a kernel, later ones come into the place of earlier ones. */
 static uint32_t slot_of(const launcher *l, uint32_t value, const wafer_holding *at,
                         uint32_t depth) {
-  uint32_t batch = l->plan->batch;
+  uint32_t resident = wafer_plan_resident(l->plan);
   if (l->plan->values[value].weight != WAFER_NONE) return 0;
-  bool passes = depth > 0 && depth < batch && !memory_find(&l->map, value, batch - 1, at);
+  bool passes = depth > 0 && depth < resident && !memory_find(&l->map, value, resident - 1, at);
   return passes ? l->sample % depth : l->sample;
 }
 
@@ -186,6 +186,30 @@ static wafer_loc at_stream(const launcher *l, const wafer_stream *t) {
                               : launch_at_kernel(l, &l->plan->kernels[kernel]);
 }
 
+/* What comes from MemoryX comes to all stripes, a sample to or from the one at hand. False: no
+ * memory.
+ */
+static bool move_to_stripes(const launcher *l, const wafer_stream *t, const spread **s,
+                            wafer_rect *rect) {
+  const wafer_plan *plan = l->plan;
+  spread *there = wafer_arena_copy(l->arena, *s, sizeof *there);
+  if (!there) return false;
+  if (t->from.where != WAFER_AT_memoryx)
+    there->rect.x += l->stripe * plan->stripe_columns;
+  else if (plan->stripes > 1 &&
+           !spread_repeat(l->arena, *s, plan->stripes, plan->stripe_columns, there))
+    return false;
+  *s = there;
+  *rect = there->rect;
+  return true;
+}
+
+/* Where scratch may begin on all cores that a stream passes. */
+static uint32_t top_of(const launcher *l, const wafer_stream *t, wafer_rect rect) {
+  if (l->plan->stripes > 1 && wafer_stream_crosses(t)) rect.width = l->plan->stripe_columns;
+  return memory_top(&l->map, rect);
+}
+
 /* Bytes a second that what crosses the border shares. */
 static uint64_t border_rate(const wafer_machine *m, const wafer_stream *t) {
   if (t->to.where == WAFER_AT_edge) return m->edge_out_bytes_per_second;
@@ -193,15 +217,18 @@ static uint64_t border_rate(const wafer_machine *m, const wafer_stream *t) {
   return t->from.where == WAFER_AT_memoryx && memoryx < edge ? memoryx : edge;
 }
 
-/* In weight streaming, where streams have the wafer to themselves, what their programs take. */
+/* In weight streaming, where streams have the wafer to themselves, what their programs take. Of
+ * what crosses the border the way past stripes is latency: it keeps nobody waiting. A sample's
+ * program counts that of the first stripe, a weight's of all. */
 static void note_cycles(launcher *l, const wafer_stream *t, uint64_t cycles) {
   const wafer_machine *m = l->plan->machine;
   wafer_stream *own = &l->streams[t - l->plan->streams];
-  if (l->plan->mode != WAFER_MODE_streaming) return;
-  own->cycles = cycles;
-  own->latency = t->from.where == WAFER_AT_memoryx ? m->memoryx_latency_cycles : 0;
-  if (t->from.where != WAFER_AT_wafer || t->to.where != WAFER_AT_wafer)
-    own->latency += m->edge_latency_cycles;
+  bool weight = t->from.where == WAFER_AT_memoryx;
+  uint64_t way = (l->plan->stripes - 1) * l->plan->stripe_columns * (uint64_t)m->hop_cycles;
+  if (l->plan->mode != WAFER_MODE_streaming || l->stripe) return;
+  own->cycles = !weight ? cycles : cycles > way ? cycles - way : 0;
+  own->latency = weight ? m->memoryx_latency_cycles : 0;
+  if (wafer_stream_crosses(t)) own->latency += m->edge_latency_cycles + way;
 }
 
 wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces *p) {
@@ -214,13 +241,15 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
   source.rect = on_replica(l, t->from_kernel, source.rect);
   target.rect = on_replica(l, t->to_kernel, target.rect);
   if (t->from.where == WAFER_AT_wafer)
-    WAFER_TRY(place_of(l, loc, t->value, &source, l->plan->batch, reader_of(l, WAFER_NONE, 0, NULL),
-                       &from));
+    WAFER_TRY(place_of(l, loc, t->value, &source, wafer_plan_resident(l->plan),
+                       reader_of(l, WAFER_NONE, 0, NULL), &from));
   if (t->to.where == WAFER_AT_wafer)
     WAFER_TRY(place_of(l, loc, t->value, &target, t->depth,
                        reader_of(l, t->to_kernel, t->value, &t->to), &to));
   wafer_rect rect = !from ? to->rect : !to ? from->rect : around(from->rect, to->rect);
-  uint32_t scratch = memory_top(&l->map, rect);
+  uint32_t scratch = top_of(l, t, rect);
+  if (wafer_stream_crosses(t) && !move_to_stripes(l, t, to ? &to : &from, &rect))
+    return launch_no_memory(l);
   index_map map;
   WAFER_TRY(launch_order_map(&l->diag, l->arena, l->orders, l->plan, t, &map));
   fragment_begin(f, l->arena, v->name, v->node, rect);

@@ -123,14 +123,17 @@ static wafer_status time_train(launcher *l, const launch_pieces *p, wafer_launch
 wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
                            const launch_pieces *p) {
   const wafer_machine *m = l->plan->machine;
-  fragment_link link = {.name = name,
-                        .width = m->width,
-                        .height = m->height,
-                        .count = p->count,
-                        .at = (const fragment *const *)p->at,
-                        .marks = true,
-                        .step_count = p->step_count,
-                        .steps = p->steps};
+  fragment_link link = {
+      .name = name,
+      .width = m->width,
+      .height = m->height,
+      .count = p->count,
+      .at = (const fragment *const *)p->at,
+      .marks = true,
+      .step_count = p->step_count,
+      .steps = p->steps,
+      .stripes = launch.kind == WAFER_LAUNCH_action ? wafer_launch_samples(l->plan, &launch) : 1,
+      .stripe_columns = l->plan->stripe_columns};
   wafer_launch_body body = {
       .part_count = p->count, .parts = p->parts, .data_count = p->data.count, .data = p->data.at};
   wafer_fabric_program program;

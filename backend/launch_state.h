@@ -15,7 +15,8 @@ typedef struct launcher {
   char why[512];
   memory_map map;
   wafer_orders *orders;
-  uint32_t sample;       /* of those resident together: the one at hand */
+  uint32_t sample;       /* of those resident in a stripe: the one at hand */
+  uint32_t stripe;         /* of the stream at hand, which crosses the border */
   uint32_t turn;         /* of a train: the sample at hand, which says on which replicas it is */
   memory_map passing;    /* of a train: words on their way between kernels */
   wafer_arena *arena;    /* of the launch being made */

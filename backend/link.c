@@ -181,6 +181,7 @@ static void start(linking *l) {
                                                                        : WAFER_MODE_streaming,
                           .storage = o && o->storage ? o->storage : WAFER_DTYPE_f32,
                           .batch = 1,
+                          .stripes = 1,
                           .pipelined = {.fits = true, .why_not = ""},
                           .streaming = {.fits = true, .why_not = ""},
                           .no_programs = "the model has steps of the host",

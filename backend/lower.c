@@ -201,7 +201,9 @@ static wafer_status lower_head(lowering *l) {
   *plan = (wafer_plan){.model = l->ir->model,
                        .producer = "wafer " WAFER_VERSION,
                        .machine = l->ctx->machine,
+                       .stripes = 1,
                        .node_count = l->ir->node_count};
+  (void)wafer_ir_get_stripes(l->ir, &plan->stripes, &plan->stripe_columns);
   bool there = wafer_ir_get_mode(l->ir, &plan->mode) && wafer_ir_get_batch(l->ir, &plan->batch) &&
                wafer_ir_get_storage(l->ir, &plan->storage) &&
                wafer_ir_get_flip_batch(l->ir, &plan->flip_batch) &&

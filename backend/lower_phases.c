@@ -31,7 +31,7 @@ static void count_stream(const wafer_stream *s, traffic *all) {
  * also when a faster shape could not have been afforded: nine tenths of a core's bytes are in use.
  */
 static wafer_bound bound_of(const lowering *l, const wafer_kernel *k, const traffic *t) {
-  uint64_t batch = l->plan->mode == WAFER_MODE_streaming ? l->plan->batch : 1;
+  uint64_t batch = l->plan->mode == WAFER_MODE_streaming ? wafer_plan_resident(l->plan) : 1;
   uint64_t weights = l->plan->mode == WAFER_MODE_streaming ? t->weights : 0;
   uint64_t budget = wafer_machine_core_budget(l->ctx->machine);
   if (t->edge * batch > k->cost.cycles * batch && t->edge >= t->streams &&
@@ -105,7 +105,7 @@ static void bring_to_life(const lowering *l, live_set *live, uint32_t value,
                           const wafer_holding *at) {
   if (at->where != WAFER_AT_wafer || is_live(live, value, at)) return;
   const wafer_type *type = &l->values[value].type;
-  uint64_t samples = l->values[value].weight == WAFER_NONE ? l->plan->batch : 1;
+  uint64_t samples = l->values[value].weight == WAFER_NONE ? wafer_plan_resident(l->plan) : 1;
   uint64_t bytes = wafer_layout_tile(&at->layout, &type->shape) *
                    wafer_stored_bytes(type->dtype, l->plan->storage);
   live->at[live->count++] = (live_copy){value, *at, bytes * samples};

@@ -111,6 +111,34 @@ bool spread_box_empty(const spread_box *box, uint32_t rank) {
   return false;
 }
 
+/* ---- stripes ---- */
+
+/* A kind of columns more, which hold nothing. */
+static bool repeat_dim(wafer_arena *arena, const spread *s, uint32_t d, uint32_t width,
+                       uint32_t columns, spread_dim *out) {
+  const spread_dim *dim = &s->dim[d];
+  uint32_t *col = WAFER_NEW(arena, uint32_t, width);
+  *out = *dim;
+  out->cols = dim->cols + 1;
+  out->col = col;
+  out->part = WAFER_NEW(arena, spread_part, (size_t)dim->rows * out->cols);
+  if (!col || !out->part) return false;
+  for (uint32_t x = 0; x < width; x++)
+    col[x] = x % columns < s->rect.width ? dim->col[x % columns] : dim->cols;
+  for (uint32_t r = 0; r < dim->rows; r++)
+    memcpy(&out->part[r * out->cols], &dim->part[r * dim->cols], dim->cols * sizeof *dim->part);
+  return true;
+}
+
+bool spread_repeat(wafer_arena *arena, const spread *s, uint32_t count, uint32_t columns,
+                   spread *out) {
+  *out = *s;
+  out->rect.width += (count - 1) * columns;
+  for (uint32_t d = 0; d < s->rank; d++)
+    if (!repeat_dim(arena, s, d, out->rect.width, columns, &out->dim[d])) return false;
+  return true;
+}
+
 /* ---- rows and columns alike ---- */
 
 bool spread_turn(wafer_arena *arena, const spread *s, spread *out) {

@@ -58,6 +58,10 @@ typedef struct spread_window {
 /* Replaces the parts of dim d, which stay as many, and packs the buffer. False: out of memory. */
 bool spread_set_window(wafer_arena *arena, spread *s, uint32_t d, const spread_window *window);
 
+/* The same at `count` places, each so many columns east of the one before; cores between them hold
+ * nothing. False: out of memory. */
+bool spread_repeat(wafer_arena *arena, const spread *s, uint32_t count, uint32_t columns,
+                   spread *out);
 /* Rows for columns. False: out of memory. */
 bool spread_turn(wafer_arena *arena, const spread *s, spread *out);
 /* Kinds of columns (rows: `of_rows`) by all dims, counted from 0 in the order of appearance; NULL:

@@ -34,12 +34,12 @@ struct curve_set {
   intern *sizings; /* by all that decides about one */
   const shelf_place *layout;
   uint32_t layout_count;
-  curve_set *next; /* of another machine */
+  uint32_t stripes; /* whose machine it is one of */
+  curve_set *other; /* of another number of stripes */
+  curve_set *next;  /* of another machine */
 };
 
-static curve_set *create(const wafer_ctx *ctx, wafer_arena *arena) {
-  const wafer_machine *machine = ctx->machine;
-  bool best = ctx->options && ctx->options->placer == WAFER_PLACER_best;
+static curve_set *create(const wafer_machine *machine, bool best, wafer_arena *arena) {
   curve_set *set = WAFER_NEW(arena, curve_set, 1);
   wafer_rect whole;
   if (!set || !size_whole_wafer(machine, &whole)) return NULL;
@@ -48,6 +48,7 @@ static curve_set *create(const wafer_ctx *ctx, wafer_arena *arena) {
                      .max_width = whole.width,
                      .max_height = whole.height,
                      .most_points = best ? SEARCHED_POINTS : 0,
+                     .stripes = 1,
                      .room = 256,
                      .at = WAFER_NEW(arena, shapes *, 256),
                      .layouts = intern_create(arena),
@@ -56,12 +57,37 @@ static curve_set *create(const wafer_ctx *ctx, wafer_arena *arena) {
 }
 
 curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
+  bool best = ctx->options && ctx->options->placer == WAFER_PLACER_best;
   for (curve_set *set = ir->curves; set; set = set->next)
     if (set->machine == ctx->machine) return set;
-  curve_set *set = create(ctx, ir->arena);
+  curve_set *set = create(ctx->machine, best, ir->arena);
   if (!set) return NULL;
   set->next = ir->curves;
   return ir->curves = set;
+}
+
+const wafer_machine *curve_set_machine(const curve_set *set) {
+  return set->machine;
+}
+
+/* What is dead or reserved lies beside the stripes. */
+static const wafer_machine *stripe_of(curve_set *set, uint32_t stripes) {
+  wafer_machine *m = wafer_arena_copy(set->arena, set->machine, sizeof *m);
+  if (!m || !size_whole_wafer(set->machine, &m->usable)) return NULL;
+  m->usable.width /= stripes;
+  m->dead_count = m->reserved_count = 0;
+  return m;
+}
+
+curve_set *curve_set_stripe(curve_set *set, uint32_t stripes) {
+  curve_set *of = set;
+  while (of && of->stripes != stripes) of = of->other;
+  if (of) return of;
+  const wafer_machine *machine = stripe_of(set, stripes);
+  if (!machine || !(of = create(machine, false, set->arena))) return NULL;
+  of->stripes = stripes;
+  of->other = set->other;
+  return set->other = of;
 }
 
 const shelf_place *curve_set_layout(const curve_set *set, uint32_t count) {
@@ -164,8 +190,8 @@ const wafer_layout *curve_layouts(curve_set *set, const wafer_kernel_body *body,
 /* ---- Sizings ---- */
 
 /* What a sizing follows from: kernels, how they hang together, and what leaves the wafer. */
-static void put_graph(const wafer_graph *graph, uint32_t batch, uint64_t *key) {
-  *key++ = batch;
+static void put_graph(const wafer_graph *graph, uint32_t resident, uint64_t *key) {
+  *key++ = resident;
   for (uint32_t k = 0; k < graph->kernel_count; k++) {
     const wafer_graph_kernel *kernel = &graph->kernels[k];
     *key++ = wafer_kernel_signature(&kernel->body);
@@ -178,27 +204,27 @@ static void put_graph(const wafer_graph *graph, uint32_t batch, uint64_t *key) {
 }
 
 /* NULL: out of memory. */
-static void **sizing_slot(curve_set *set, const wafer_graph *graph, uint32_t batch) {
+static void **sizing_slot(curve_set *set, const wafer_graph *graph, uint32_t resident) {
   size_t words = 1;
   for (uint32_t k = 0; k < graph->kernel_count; k++)
     words += 1 + graph->kernels[k].body.input_count + graph->kernels[k].body.output_count;
   wafer_arena *scratch = wafer_arena_create();
   uint64_t *key = scratch ? WAFER_NEW(scratch, uint64_t, words) : NULL;
-  if (key) put_graph(graph, batch, key);
+  if (key) put_graph(graph, resident, key);
   void **slot = key ? intern_slot(set->sizings, key, words * sizeof *key) : NULL;
   wafer_arena_destroy(scratch);
   return slot;
 }
 
-const sizing *curve_set_sizing(curve_set *set, const wafer_graph *graph, uint32_t batch) {
-  void **slot = sizing_slot(set, graph, batch);
+const sizing *curve_set_sizing(curve_set *set, const wafer_graph *graph, uint32_t resident) {
+  void **slot = sizing_slot(set, graph, resident);
   return slot ? *slot : NULL;
 }
 
-bool curve_set_keep_sizing(curve_set *set, const wafer_graph *graph, uint32_t batch,
+bool curve_set_keep_sizing(curve_set *set, const wafer_graph *graph, uint32_t resident,
                            const sizing *found) {
   uint32_t n = graph->kernel_count;
-  void **slot = sizing_slot(set, graph, batch);
+  void **slot = sizing_slot(set, graph, resident);
   sizing *kept = wafer_arena_copy(set->arena, found, sizeof *found);
   if (!slot || !kept) return false;
   kept->kernels = wafer_arena_copy(set->arena, found->kernels, n * sizeof *kept->kernels);

@@ -101,7 +101,7 @@ static bool holds(const fabric *f, const fabric_end *end, uint32_t x, uint32_t y
   if (end->at.where != WAFER_AT_wafer)
     return x == 0 || y == 0 || x == f->machine->width - 1 || y == f->machine->height - 1;
   wafer_rect r = end->at.rect;
-  uint32_t last = (end->replicas - 1) * r.width; /* columns further on */
+  uint32_t last = (end->replicas - 1) * end->columns; /* columns further on */
   return x >= r.x && (x - r.x < r.width || (x - r.x >= last && x - r.x - last < r.width)) &&
          y >= r.y && y - r.y < r.height;
 }
@@ -117,10 +117,10 @@ static bool passable(const fabric *f, size_t router, uint32_t color) {
  * it passes them. */
 static void close_middle(fabric *f, const fabric_end *end) {
   wafer_rect r = end->at.rect;
-  if (end->at.where != WAFER_AT_wafer || end->replicas < 3) return;
+  uint32_t last = (end->replicas - 1) * end->columns;
+  if (end->at.where != WAFER_AT_wafer || last <= r.width) return;
   for (uint32_t y = r.y; y < r.y + r.height; y++)
-    memset(f->came + (size_t)y * f->machine->width + r.x + r.width, FROM_RAMP + 1,
-           (size_t)(end->replicas - 2) * r.width);
+    memset(f->came + (size_t)y * f->machine->width + r.x + r.width, FROM_RAMP + 1, last - r.width);
 }
 
 static size_t push_sources(fabric *f, const fabric_end *from, uint32_t color) {

@@ -20,12 +20,13 @@ typedef struct fabric_path {
   wafer_route_segment at[FABRIC_MAX_SEGMENTS];
 } fabric_path;
 
-/* Where a route begins or ends: a holding, and how often its rectangle stands side by side, to the
- * east. A route passes every replica, in one row: it begins at the one farthest from where it
- * leaves them, and ends at the one farthest from where it comes to them. */
+/* Where a route begins or ends: a holding, and how often its rectangle stands side by side, each so
+ * many columns east of the one before. A route passes every replica, in one row: it begins at the
+ * one farthest from where it leaves them, and ends at the one farthest from where it comes to them.
+ */
 typedef struct fabric_end {
   wafer_holding at;
-  uint32_t replicas;
+  uint32_t replicas, columns;
 } fabric_end;
 
 typedef struct fabric fabric; /* dies with its arena */

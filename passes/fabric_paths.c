@@ -54,7 +54,7 @@ static uint32_t bottom(wafer_rect r) {
 /* All replicas. */
 static wafer_rect whole(const fabric_end *end) {
   wafer_rect r = end->at.rect;
-  r.width *= end->replicas;
+  r.width += (end->replicas - 1) * end->columns;
   return r;
 }
 
@@ -63,7 +63,7 @@ static wafer_rect whole(const fabric_end *end) {
 static wafer_rect near_end(const fabric_end *end, wafer_rect other) {
   wafer_rect r = end->at.rect, all = whole(end);
   bool east = 2 * (uint64_t)other.x + other.width > 2 * (uint64_t)all.x + all.width;
-  if (east) r.x += (end->replicas - 1) * r.width;
+  if (east) r.x += (end->replicas - 1) * end->columns;
   return r;
 }
 
@@ -71,7 +71,7 @@ static wafer_rect near_end(const fabric_end *end, wafer_rect other) {
  * False when there are some on both sides. */
 static bool farthest(const fabric_end *end, uint32_t x, uint32_t *to) {
   uint32_t first = right(end->at.rect);
-  uint32_t last = end->at.rect.x + (end->replicas - 1) * end->at.rect.width;
+  uint32_t last = end->at.rect.x + (end->replicas - 1) * end->columns;
   *to = end->at.where != WAFER_AT_wafer || end->replicas < 2 ? x : x <= first ? last : first;
   return *to == x || x <= first || x >= last;
 }

@@ -30,7 +30,7 @@ static wafer_status size(const wafer_ctx *ctx, wafer_ir *copy, bool *fits) {
   if (!copy->curves)
     return wafer_fail(ctx->diag, wafer_at_file(copy->file), WAFER_NO_MEMORY,
                       "no memory to size kernels");
-  WAFER_TRY(size_streaming(ctx, copy->curves, &graph, 1, &sized));
+  WAFER_TRY(size_streaming(ctx, copy->curves, &graph, 1, 1, &sized));
   *fits = sized.cost.fits;
   return WAFER_OK;
 }

@@ -26,6 +26,7 @@
 #define NAME_RECT "wafer.rect"           /* array<i64> x, y, width, height */
 #define NAME_MODE "wafer.mode"           /* string */
 #define NAME_BATCH "wafer.batch"         /* i64 */
+#define NAME_STRIPES "wafer.stripes"     /* array<i64> stripes, columns of one */
 #define NAME_STORAGE "wafer.storage"     /* string */
 #define NAME_OPTIMIZER "wafer.optimizer" /* string */
 #define NAME_BANDS "wafer.bands"         /* i64, where it is not 1 */

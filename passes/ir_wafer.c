@@ -31,6 +31,18 @@ void wafer_ir_set_batch(wafer_ir *ir, uint32_t batch) {
   set_int(root_of(ir), NAME_BATCH, batch);
 }
 
+bool wafer_ir_get_stripes(const wafer_ir *ir, uint32_t *stripes, uint32_t *columns) {
+  uint32_t both[2];
+  if (!get_u32s(root_of(ir), NAME_STRIPES, 2, both)) return false;
+  *stripes = both[0];
+  *columns = both[1];
+  return true;
+}
+void wafer_ir_set_stripes(wafer_ir *ir, uint32_t stripes, uint32_t columns) {
+  const uint32_t both[] = {stripes, columns};
+  set_u32s(root_of(ir), NAME_STRIPES, 2, both);
+}
+
 bool wafer_ir_get_storage(const wafer_ir *ir, wafer_dtype *storage) {
   const char *name;
   if (!get_string(root_of(ir), NAME_STORAGE, &name)) return false;

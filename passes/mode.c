@@ -5,6 +5,7 @@
 #include "mode_refuse.h"
 #include "scratch.h"
 #include "size.h"
+#include "streams.h"
 
 typedef struct choice {
   const wafer_ctx *ctx;
@@ -25,18 +26,82 @@ static wafer_dtype storage_of(const wafer_ctx *ctx) {
 #define BATCH_MOST (1u << 20)
 #define BATCH_GAIN 64 /* a doubling has to shorten the interval by one part in these */
 
-/* Samples share the arrival of a phase's weights and overlap within it: doublings shorten the
- * interval until weights cost nothing more, or the cores are full. */
+/* Who looks for a short latency gets the whole wafer for every sample. */
+static uint32_t most_stripes(const choice *c, uint32_t batch) {
+  const wafer_options *o = c->ctx->options;
+  uint32_t columns = c->ctx->machine->usable.width;
+  if (o && o->objective == WAFER_OBJECTIVE_latency) return 1;
+  return batch < columns ? batch : columns;
+}
+
+/* Words of what kernels take, all samples: a plan with more of them gets programs only when it is
+ * asked for them, see launch.c. */
+#define WORDS_WITH_PROGRAMS (1u << 23)
+
+static bool gets_programs(const choice *c, uint32_t batch) {
+  uint64_t words = 0;
+  for (uint32_t k = 0; k < c->graph.kernel_count; k++) {
+    const wafer_kernel_body *body = &c->graph.kernels[k].body;
+    for (uint32_t i = 0; i < body->input_count; i++)
+      words += stream_words(&body->inputs[i], body->storage) *
+               (body->input_is_weight[i] ? 1 : (uint64_t)batch);
+  }
+  bool always = c->ctx->options && c->ctx->options->programs == WAFER_PROGRAMS_always;
+  return always || words <= WORDS_WITH_PROGRAMS;
+}
+
+/* Whether something passes in slices, which no core program does. */
+static bool has_slices(const choice *c, const sizing *of) {
+  for (uint32_t k = 0; k < c->graph.kernel_count; k++)
+    for (uint32_t i = 0; i <= c->graph.kernels[k].body.input_count; i++)
+      if (of->kernels[k].depths[i] == 0) return true;
+  return false;
+}
+
+/* Takes another sizing of `batch` samples if it is faster than the present one by `gain`; where
+ * there would be programs, not for slices. */
+static wafer_status try_stripes(choice *c, curve_set *curves, uint32_t batch, uint32_t stripes,
+                                uint64_t gain, bool *better) {
+  const sizing *present = &c->streaming;
+  sizing tried;
+  *better = false;
+  if (stripes > most_stripes(c, batch)) return WAFER_OK;
+  WAFER_TRY(size_streaming(c->ctx, curves, &c->graph, batch / stripes, stripes, &tried));
+  *better = tried.cost.fits;
+  if (present->cost.fits && tried.cost.fits)
+    *better = tried.cost.interval_cycles + gain <= present->cost.interval_cycles &&
+              (has_slices(c, present) || !has_slices(c, &tried) || !gets_programs(c, batch));
+  if (!*better) return WAFER_OK;
+  c->batch = batch;
+  c->streaming = tried;
+  return WAFER_OK;
+}
+
+/* A layer that does not fill the wafer, or whose exchanges take longer than its work, gains little
+ * from the last half of the columns: stripes of fewer columns, each with samples of its own, give
+ * more samples in the same time, until the edge or the cores' memory binds. Stripes are powers of
+ * two that divide the batch. */
+static wafer_status settle_stripes(choice *c, curve_set *curves) {
+  bool better;
+  WAFER_TRY(size_streaming(c->ctx, curves, &c->graph, c->batch, 1, &c->streaming));
+  for (uint32_t stripes = 2; c->batch % stripes == 0; stripes *= 2)
+    WAFER_TRY(try_stripes(c, curves, c->batch, stripes, 1, &better));
+  return WAFER_OK;
+}
+
+/* Samples of a stripe share the arrival of a phase's weights and overlap within it, those of all
+ * stripes share it too: the batch doubles, by stripes or within them, as long as that shortens the
+ * interval. */
 static wafer_status settle_batch(choice *c, curve_set *curves) {
-  sizing doubled;
-  WAFER_TRY(size_streaming(c->ctx, curves, &c->graph, c->batch, &c->streaming));
-  for (uint32_t batch = 2; c->streaming.cost.fits && batch <= BATCH_MOST; batch *= 2) {
-    uint64_t interval = c->streaming.cost.interval_cycles;
-    WAFER_TRY(size_streaming(c->ctx, curves, &c->graph, batch, &doubled));
-    if (!doubled.cost.fits || doubled.cost.interval_cycles > interval - interval / BATCH_GAIN)
-      break;
-    c->batch = batch;
-    c->streaming = doubled;
+  bool better = true;
+  WAFER_TRY(size_streaming(c->ctx, curves, &c->graph, c->batch, 1, &c->streaming));
+  while (better && c->streaming.cost.fits && c->batch < BATCH_MOST) {
+    uint32_t batch = 2 * c->batch, stripes = c->streaming.stripes;
+    uint64_t gain = c->streaming.cost.interval_cycles / BATCH_GAIN;
+    bool deeper;
+    WAFER_TRY(try_stripes(c, curves, batch, 2 * stripes, gain, &better));
+    WAFER_TRY(try_stripes(c, curves, batch, stripes, better ? 1 : gain, &deeper));
+    better |= deeper;
   }
   return WAFER_OK;
 }
@@ -64,7 +129,7 @@ static uint32_t flip_batch(const choice *c) {
     else
       low = middle;
   }
-  return high > 1 ? high : 0;
+  return high > 1 ? high * c->streaming.stripes : 0;
 }
 
 static wafer_status refuse(const choice *c, const sizing *failed, wafer_mode mode) {
@@ -92,6 +157,8 @@ static void write_choice(choice *c, wafer_mode mode) {
   wafer_ir_set_mode(c->ir, mode);
   wafer_ir_set_batch(c->ir, mode == WAFER_MODE_streaming ? c->batch : 1);
   wafer_ir_set_bands(c->ir, mode == WAFER_MODE_pipelined ? c->bands : 1);
+  if (mode == WAFER_MODE_streaming && c->streaming.stripes > 1)
+    wafer_ir_set_stripes(c->ir, c->streaming.stripes, c->streaming.stripe_columns);
   wafer_ir_set_mode_cost(c->ir, WAFER_MODE_pipelined, &c->pipelined.cost);
   wafer_ir_set_mode_cost(c->ir, WAFER_MODE_streaming, &c->streaming.cost);
   uint32_t samples; /* a training plan's batch is 1 */
@@ -187,8 +254,7 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   if (!curves)
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY,
                       "no memory to size kernels");
-  WAFER_TRY(settles ? settle_batch(&c, curves)
-                    : size_streaming(ctx, curves, &c.graph, c.batch, &c.streaming));
+  WAFER_TRY(settles ? settle_batch(&c, curves) : settle_stripes(&c, curves));
   if (trains) WAFER_TRY(choose_training(&c));
   if (trains) WAFER_TRY(wafer_graph_read(ctx, ir, &c.graph)); /* with sums, if a pipeline updates */
   if (!trains || c.asked == WAFER_MODE_pipelined)

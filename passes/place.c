@@ -1,6 +1,8 @@
 /* Gives every kernel a phase and a rectangle. Pipelined: one phase, order-preserving shelves
  * (shelf.c), unless the search that chose the shapes has placed them as well (size_best.c).
- * Streaming: a phase per kernel, each at the first corner of the whole wafer. */
+ * Streaming: a phase per kernel, each at the first corner of the whole wafer, or of its first
+ * stripe.
+ */
 #include <stdlib.h>
 
 #include "scratch.h"
@@ -9,6 +11,7 @@
 
 typedef struct placing {
   const wafer_ctx *ctx;
+  const wafer_ir *ir;
   wafer_graph graph;
   uint32_t *kind, kind_count;
   shelf_shapes *kinds;
@@ -96,7 +99,9 @@ static wafer_status place_shelves(placing *p) {
 
 static wafer_status place_phases(const placing *p) {
   wafer_rect whole;
+  uint32_t stripes;
   if (!size_whole_wafer(p->ctx->machine, &whole)) return no_memory(p);
+  (void)wafer_ir_get_stripes(p->ir, &stripes, &whole.width);
   for (uint32_t k = 0; k < p->graph.kernel_count; k++) {
     const wafer_graph_kernel *kernel = &p->graph.kernels[k];
     wafer_rect rect = {whole.x, whole.y, wafer_split_width(&kernel->split),
@@ -113,7 +118,7 @@ static wafer_status place_phases(const placing *p) {
 }
 
 static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
-  placing p = {.ctx = ctx};
+  placing p = {.ctx = ctx, .ir = ir};
   wafer_mode mode;
   if (!wafer_ir_get_mode(ir, &mode))
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_BAD_INPUT,

@@ -42,8 +42,8 @@ static double wire_bound(const bounds *b, double price) {
     for (uint32_t k = 0; k < b->now[i]->count; k++) {
       point q = b->now[i]->at[k];
       if (q.w > p->width || q.h > p->height) continue;
-      double cost = p->wire_weight * b->pull[i] * 0.5 * (q.w < q.h ? q.w : q.h) +
-                    price * ((double)q.w * q.h);
+      double cost =
+          p->wire_weight * b->pull[i] * 0.5 * (q.w < q.h ? q.w : q.h) + price * ((double)q.w * q.h);
       if (cost < least) least = cost;
     }
     sum += least;

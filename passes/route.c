@@ -33,6 +33,7 @@ typedef struct routing {
   wafer_ir *ir;
   wafer_graph graph;
   wafer_mode mode;
+  uint32_t resident, stripes, stripe_columns; /* samples of a stripe; as in wafer_plan */
   fabric *fabric;
   fabric_path *paths;
   wafer_route_segment *detour;
@@ -144,13 +145,24 @@ typedef struct ends {
   uint32_t maker;
 } ends;
 
+/* What crosses the border goes past all stripes; what does not stays inside of one. */
+static void pass_stripes(const routing *r, ends *e) {
+  bool in = e->to.at.where == WAFER_AT_wafer, out = e->from.at.where == WAFER_AT_wafer;
+  fabric_end *inside = in ? &e->to : &e->from;
+  if (r->stripes == 1 || (in && out)) return;
+  inside->replicas = r->stripes;
+  inside->columns = r->stripe_columns;
+}
+
 static ends ends_of(const routing *r, const wafer_graph_kernel *kernel, uint32_t value,
                     const wafer_ir_stream *s) {
   uint32_t producer = r->graph.values[value].producer;
   bool made = s->from.where == WAFER_AT_wafer && producer != WAFER_NONE;
-  return (ends){{s->from, made ? r->graph.kernels[producer].replicas : 1},
-                {s->to, s->to.where == WAFER_AT_wafer ? kernel->replicas : 1},
-                made && r->graph.kernels[producer].phase == kernel->phase ? producer : WAFER_NONE};
+  ends e = {{s->from, made ? r->graph.kernels[producer].replicas : 1, s->from.rect.width},
+            {s->to, s->to.where == WAFER_AT_wafer ? kernel->replicas : 1, s->to.rect.width},
+            made && r->graph.kernels[producer].phase == kernel->phase ? producer : WAFER_NONE};
+  pass_stripes(r, &e);
+  return e;
 }
 
 /* A core tells streams apart by their colours, and gives each colour a queue: so those that other
@@ -229,7 +241,7 @@ static wafer_status build(routing *r, const wafer_graph_kernel *kernel, MlirOper
 
 static wafer_status route_input(routing *r, uint32_t k, uint32_t input) {
   const wafer_graph_kernel *kernel = &r->graph.kernels[k];
-  uint32_t value = kernel->inputs[input], batch = 1;
+  uint32_t value = kernel->inputs[input];
   wafer_ir_stream s = {.depth = kernel->body.input_depth[input]};
   s.to = (wafer_holding){WAFER_AT_wafer, kernel->rect,
                          wafer_kernel_input_layout(&kernel->body, &kernel->split, input)};
@@ -243,8 +255,8 @@ static wafer_status route_input(routing *r, uint32_t k, uint32_t input) {
   WAFER_TRY(plan_stream(r, kernel, value, &s));
   WAFER_TRY(build(r, kernel, kernel->call, ssa, &s, &result));
   mlirOperationSetOperand(kernel->call, input, result);
-  bool passes = !wafer_graph_is_weight(&r->graph, value) && wafer_ir_get_batch(r->ir, &batch) &&
-                s.depth < batch; /* see wafer_stream_passes */
+  bool passes = !wafer_graph_is_weight(&r->graph, value) &&
+                s.depth < r->resident; /* see wafer_stream_passes */
   return passes ? WAFER_OK : add_copy(r, k, value, &s.to, result);
 }
 
@@ -288,6 +300,10 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   if (!wafer_ir_get_mode(ir, &r.mode))
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_BAD_INPUT,
                       "the module has no wafer.mode, run pass mode before route");
+  r.resident = r.stripes = 1;
+  (void)wafer_ir_get_batch(ir, &r.resident);
+  (void)wafer_ir_get_stripes(ir, &r.stripes, &r.stripe_columns);
+  r.resident /= r.stripes ? r.stripes : 1;
   r.fabric = fabric_create(ctx->arena, ctx->machine);
   r.detour = WAFER_NEW(ctx->arena, wafer_route_segment, FABRIC_MAX_DETOUR);
   r.paths = WAFER_NEW(ctx->arena, fabric_path, FABRIC_MAX_PATHS);

@@ -44,18 +44,20 @@ static void write_size(const wafer_ctx *ctx, const wafer_graph_kernel *kernel,
 static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   wafer_graph graph;
   wafer_mode mode;
-  uint32_t batch;
+  uint32_t batch, stripes = 1, columns;
   sizing chosen;
   if (!wafer_ir_get_mode(ir, &mode) || !wafer_ir_get_batch(ir, &batch) || batch == 0)
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_BAD_INPUT,
                       "the module has no wafer.mode and wafer.batch, run pass mode before size");
+  (void)wafer_ir_get_stripes(ir, &stripes, &columns);
   WAFER_TRY(wafer_graph_read(ctx, ir, &graph));
   curve_set *curves = curve_set_of(ctx, ir);
   if (!curves)
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY,
                       "no memory to size kernels");
-  WAFER_TRY(mode == WAFER_MODE_pipelined ? size_pipelined(ctx, curves, &graph, &chosen)
-                                         : size_streaming(ctx, curves, &graph, batch, &chosen));
+  WAFER_TRY(mode == WAFER_MODE_pipelined
+                ? size_pipelined(ctx, curves, &graph, &chosen)
+                : size_streaming(ctx, curves, &graph, batch / stripes, stripes, &chosen));
   if (!chosen.cost.fits)
     return wafer_fail(ctx->diag, graph.kernels[chosen.refusal.kernel].loc, WAFER_NO_FIT,
                       "%s does not fit %s: %s", wafer_mode_name(mode), ctx->machine->name,

@@ -13,6 +13,10 @@ typedef struct curve_set curve_set;
 /* The curves made so far for this compilation and machine: `size` finds those of `mode`. NULL: out
  * of memory. */
 curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir);
+/* Those of one of `stripes` stripes alike of the wafer: a machine of its own. NULL: out of memory.
+ */
+curve_set *curve_set_stripe(curve_set *set, uint32_t stripes);
+const wafer_machine *curve_set_machine(const curve_set *set);
 /* Which curve of a body: within `budget` bytes per core, with what its streams need if `words` is
  * not 0; `lean` as in wafer_curve_options. */
 typedef struct curve_query {
@@ -67,34 +71,36 @@ typedef struct sizing {
   wafer_mode_cost cost;
   size_refusal refusal; /* when !cost.fits */
   sized_kernel *kernels;
-  size_phase *phases; /* streaming: one per kernel */
+  size_phase *phases;               /* streaming: one per kernel */
+  uint32_t stripes, stripe_columns; /* streaming: as in wafer_plan */
   uint32_t kept,
       wanted; /* pipelined: kernels that stay where an earlier plan had them; that it had */
   uint64_t pace, edge; /* pipelined: cycles between samples where a core receives, computes and
                           sends in turn; those of a sample across the edge */
 } sizing;
 
-/* The sizing of weight streaming that was found for such a graph: `size` asks for that of `mode`
- * again. NULL: none. */
-const sizing *curve_set_sizing(curve_set *set, const wafer_graph *graph, uint32_t batch);
-bool curve_set_keep_sizing(curve_set *set, const wafer_graph *graph, uint32_t batch,
+/* The sizing of weight streaming that was found for such a graph, so many samples in a stripe:
+ * `size` asks for that of `mode` again. NULL: none. */
+const sizing *curve_set_sizing(curve_set *set, const wafer_graph *graph, uint32_t resident);
+bool curve_set_keep_sizing(curve_set *set, const wafer_graph *graph, uint32_t resident,
                            const sizing *found); /* false: out of memory */
 
 wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                             sizing *out);
+/* `resident` samples in each of `stripes` stripes. */
 wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
-                            uint32_t batch, sizing *out);
-/* Interval per sample of a streaming sizing with `batch` samples resident; UINT64_MAX when they do
- * not fit. */
+                            uint32_t resident, uint32_t stripes, sizing *out);
+/* Interval per sample of a streaming sizing with `resident` samples in a stripe; UINT64_MAX when
+ * they do not fit. */
 uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph *graph,
-                                 const sizing *of, uint32_t batch);
+                                 const sizing *of, uint32_t resident);
 
 /* The shapes that all kernels may have beside those of a sizing that took one after the other.
  * last_use[value]: the last kernel with it; `worth` as in size_core_price. */
 typedef struct size_forest size_forest;
 wafer_status size_layouts_open(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
-                               uint32_t batch, const sized_kernel *greedy, uint64_t worth,
-                               const uint32_t *last_use, size_forest **out);
+                               uint32_t resident, uint32_t stripes, const sized_kernel *greedy,
+                               uint64_t worth, const uint32_t *last_use, size_forest **out);
 /* For every kernel the one that makes phases and the exchanges between them shortest all in all;
  * NULL where that sizing's stays. Whether the cores hold them beside other values is not looked at,
  * but a copy of a value costs `price` 1024ths of a cycle for each of its bytes on a core and each
@@ -116,9 +122,16 @@ uint64_t size_weight_cycles(const wafer_machine *machine, const wafer_kernel_bod
                             const wafer_shape_point *point);
 
 /* Cycles of kernel k from its inputs' arrival until what leaves the wafer has left it; results that
- * leave in slices do so meanwhile. */
+ * leave in slices do so meanwhile. Of a sample in
+ * every stripe. */
 uint64_t size_work_cycles(const wafer_machine *machine, const wafer_graph *graph, uint32_t k,
-                          const wafer_kernel_body *body, const wafer_shape_point *point);
+                          const wafer_kernel_body *body, const wafer_shape_point *point,
+                          uint32_t stripes);
+/* What a shape is chosen by: those cycles; a sparse product does better with few cores than with
+ * many rows, so its own and what its cores cost, `worth` as in size_core_price. */
+uint64_t size_own_price(const wafer_machine *machine, const wafer_graph *graph, uint32_t k,
+                        const wafer_kernel_body *body, const wafer_shape_point *point,
+                        uint32_t stripes, uint64_t worth);
 
 /* ---- Shared pieces ---- */
 

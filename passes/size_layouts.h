@@ -32,8 +32,8 @@ typedef struct layouts {
   const wafer_ctx *ctx;
   const wafer_graph *graph;
   curve_set *curves;
-  uint32_t batch;
-  uint64_t worth; /* of size_core_price */
+  uint32_t batch, stripes; /* samples resident in a stripe; stripes that share the edge */
+  uint64_t worth;          /* of size_core_price */
   wafer_rect whole;
   const layout_options **options; /* kernel */
   wafer_kernel_body *bodies;      /* kernel: with the depths that were chosen */
@@ -41,7 +41,7 @@ typedef struct layouts {
 } layouts;
 
 wafer_status layouts_no_memory(const layouts *l);
-/* Fills in what is empty beside ctx, graph, curves, batch and worth. */
+/* Fills in what is empty beside ctx, graph, curves, batch, stripes and worth. */
 wafer_status layouts_open(layouts *l);
 /* The options of kernel k; those of its producers come first. */
 wafer_status layouts_open_kernel(layouts *l, uint32_t k, const sized_kernel *greedy);

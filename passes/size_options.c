@@ -57,7 +57,8 @@ static uint64_t from_edge(const layouts *l, uint32_t k, const option *o) {
     if (kernel->body.input_is_weight[i] || v->producer != WAFER_NONE) continue;
     uint64_t words = stream_words(&v->type, kernel->body.storage);
     const wafer_holding to = holding_of(l, o, i);
-    sum += stream_cycles(m, &edge, &to, words) + stream_latency(m, &edge, &to, o->point->width);
+    sum += l->stripes * stream_cycles(m, &edge, &to, words) +
+           stream_latency(m, &edge, &to, o->point->width);
   }
   return sum;
 }
@@ -79,8 +80,8 @@ static wafer_status add_option(const layouts *l, uint32_t k, options *set,
   const wafer_layout *lie = curve_layouts(l->curves, body, point);
   if (!lie) return layouts_no_memory(l);
   *o = (option){.point = point, .lie = lie};
-  o->own = size_work_cycles(l->ctx->machine, l->graph, k, body, point) + from_edge(l, k, o) +
-           weights_late(l, k, point) + size_core_price(l->ctx->machine, body, point, l->worth);
+  o->own = size_own_price(l->ctx->machine, l->graph, k, body, point, l->stripes, l->worth) +
+           from_edge(l, k, o) + weights_late(l, k, point);
   set->count++;
   return WAFER_OK;
 }
@@ -244,6 +245,8 @@ static size_t put_kernel(const layouts *l, uint32_t k, bool whose, uint64_t *key
   const wafer_graph_kernel *kernel = &l->graph->kernels[k];
   size_t n = 0;
   key[n++] = wafer_kernel_signature(&l->bodies[k]);
+  for (uint32_t i = 0; i < kernel->body.output_count; i++)
+    key[n++] = wafer_graph_is_output(&l->graph->values[kernel->outputs[i]]);
   for (uint32_t i = 0; i < kernel->body.input_count; i++) {
     const wafer_graph_value *v = &l->graph->values[kernel->inputs[i]];
     bool made = !kernel->body.input_is_weight[i] && v->producer != WAFER_NONE;

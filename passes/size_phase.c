@@ -14,13 +14,13 @@ static uint64_t max_u64(uint64_t a, uint64_t b) {
 
 /* ---- Weighing a shape ---- */
 
-/* Cycles to bring one input. */
+/* Cycles to bring one input; over the edge, that of a sample in every stripe. */
 static uint64_t bring_cycles(const streaming *s, const wafer_holding *from, const wafer_holding *to,
                              const wafer_type *type, wafer_dtype storage, uint32_t width) {
   const wafer_machine *m = s->ctx->machine;
   uint64_t words = stream_words(type, storage);
   if (from->where == WAFER_AT_wafer) return relayout_cycles(m, from, to, &type->shape, words);
-  return stream_cycles(m, from, to, words) + stream_latency(m, from, to, width);
+  return s->stripes * stream_cycles(m, from, to, words) + stream_latency(m, from, to, width);
 }
 
 /* Cycles to bring one sample's inputs to the kernel, one after the other. */
@@ -74,9 +74,9 @@ static const wafer_shape_point *choose(const streaming *s, uint32_t k,
     uint64_t bytes = held_beside(s, kernel, body, point);
     *least = bytes < *least ? bytes : *least;
     if (bytes > s->budget) continue;
-    uint64_t cycles = size_work_cycles(s->ctx->machine, s->graph, k, body, point) +
-                      inputs_cycles(s, kernel, body, point) + holding_price(s, k, body, point) +
-                      size_core_price(s->ctx->machine, body, point, s->worth);
+    uint64_t cycles =
+        size_own_price(s->ctx->machine, s->graph, k, body, point, s->stripes, s->worth) +
+        inputs_cycles(s, kernel, body, point) + holding_price(s, k, body, point);
     tried++;
     if (cycles >= best_cycles) continue;
     best = point;
@@ -170,7 +170,7 @@ uint64_t size_weight_cycles(const wafer_machine *m, const wafer_kernel_body *bod
 /* Until results have left the wafer, one after the other: the lower the shape is, the fewer lanes
  * they have. */
 static uint64_t output_cycles(const wafer_machine *m, const wafer_graph *graph, uint32_t k,
-                              const wafer_shape_point *point) {
+                              const wafer_shape_point *point, uint32_t stripes) {
   const wafer_graph_kernel *kernel = &graph->kernels[k];
   const wafer_holding to = {.where = WAFER_AT_edge},
                       from = {.where = WAFER_AT_wafer, .rect = {0, 0, point->width, point->height}};
@@ -180,13 +180,21 @@ static uint64_t output_cycles(const wafer_machine *m, const wafer_graph *graph, 
     if (wafer_graph_is_output(value))
       sum += stream_cycles(m, &from, &to, value_words(value, kernel->body.storage));
   }
-  return sum ? sum + stream_latency(m, &from, &to, point->width) : 0;
+  return sum ? stripes * sum + stream_latency(m, &from, &to, point->width) : 0;
 }
 
 uint64_t size_work_cycles(const wafer_machine *m, const wafer_graph *graph, uint32_t k,
-                          const wafer_kernel_body *body, const wafer_shape_point *point) {
-  uint64_t out = output_cycles(m, graph, k, point);
+                          const wafer_kernel_body *body, const wafer_shape_point *point,
+                          uint32_t stripes) {
+  uint64_t out = output_cycles(m, graph, k, point, stripes);
   return body->output_depth ? point->cycles + out : max_u64(point->cycles, out);
+}
+
+uint64_t size_own_price(const wafer_machine *m, const wafer_graph *graph, uint32_t k,
+                        const wafer_kernel_body *body, const wafer_shape_point *point,
+                        uint32_t stripes, uint64_t worth) {
+  if (!size_multiplies_sparse(body)) return size_work_cycles(m, graph, k, body, point, stripes);
+  return point->cycles + size_core_price(m, body, point, worth);
 }
 
 static bool has_weights(const wafer_kernel_body *body) {
@@ -223,8 +231,9 @@ static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
       break;
     }
   const wafer_machine *m = s->ctx->machine;
-  uint64_t in = inputs_cycles(s, kernel, body, point), out = output_cycles(m, s->graph, k, point);
-  uint64_t work = size_work_cycles(m, s->graph, k, body, point);
+  uint64_t in = inputs_cycles(s, kernel, body, point),
+           out = output_cycles(m, s->graph, k, point, s->stripes);
+  uint64_t work = size_work_cycles(m, s->graph, k, body, point, s->stripes);
   uint64_t weights = size_weight_cycles(m, body, point);
   if (in_slices(body)) { /* nothing arrives before the phase */
     work = max_u64(work, weights);

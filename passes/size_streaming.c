@@ -44,18 +44,24 @@ static wafer_status start(streaming *s) {
   return WAFER_OK;
 }
 
+static uint64_t per_sample(uint64_t cycles, uint64_t samples) {
+  return (cycles + samples - 1) / samples;
+}
+
 uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph *graph,
-                                 const sizing *of, uint32_t batch) {
+                                 const sizing *of, uint32_t resident) {
   for (uint32_t p = 0; p < graph->kernel_count; p++)
-    if (of->phases[p].fixed_bytes + batch * of->phases[p].sample_bytes >
+    if (of->phases[p].fixed_bytes + resident * of->phases[p].sample_bytes >
         wafer_machine_core_budget(machine))
       return UINT64_MAX;
-  return (size_group_cycles(machine, of, graph->kernel_count, batch) + batch - 1) / batch;
+  return per_sample(size_group_cycles(machine, of, graph->kernel_count, resident),
+                    (uint64_t)resident * of->stripes);
 }
 
 static wafer_status size_all(streaming *s, bool *fits) {
   *fits = true;
-  *s->out = (sizing){0};
+  *s->out = (sizing){.stripes = s->stripes};
+  if (s->stripes > 1) s->out->stripe_columns = s->ctx->machine->usable.width;
   s->live = s->before = 0;
   WAFER_TRY(start(s));
   for (uint32_t k = 0; k < s->graph->kernel_count && *fits; k++)
@@ -82,7 +88,8 @@ static wafer_status size_once(streaming *s, uint32_t keeps, const wafer_shape_po
   if (!fits) return WAFER_OK;
   WAFER_TRY(size_ahead(s));
   out->cost.latency_cycles = size_group_cycles(s->ctx->machine, out, graph->kernel_count, s->batch);
-  out->cost.interval_cycles = (out->cost.latency_cycles + s->batch - 1) / s->batch;
+  out->cost.interval_cycles = per_sample(out->cost.latency_cycles, (uint64_t)s->batch * s->stripes);
+  out->cost.cores *= s->stripes;
   return WAFER_OK;
 }
 
@@ -114,8 +121,8 @@ static wafer_status size_together(streaming *s, uint32_t keeps, const sizing *gr
   *out = (sizing){0};
   if (!wished) return streaming_no_memory(s);
   s->greedy = greedy->kernels;
-  WAFER_TRY(size_layouts_open(s->ctx, s->curves, s->graph, s->batch, greedy->kernels, s->worth,
-                              s->last_use, &forest));
+  WAFER_TRY(size_layouts_open(s->ctx, s->curves, s->graph, s->batch, s->stripes, greedy->kernels,
+                              s->worth, s->last_use, &forest));
   for (int tries = 0; tries < WISHES_TRIED && !out->cost.fits; tries++) {
     size_layouts(forest, price, wished);
     WAFER_TRY(size_once(s, keeps, wished, out));
@@ -144,8 +151,9 @@ static bool any_sparse(const wafer_graph *graph) {
 
 /* Sparse products do without cores that shorten the whole by little. */
 static wafer_status size_graph(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
-                               uint32_t batch, sizing *out) {
-  streaming s = {.ctx = ctx, .graph = graph, .curves = curves, .batch = batch};
+                               uint32_t resident, uint32_t stripes, sizing *out) {
+  streaming s = {
+      .ctx = ctx, .graph = graph, .curves = curves, .batch = resident, .stripes = stripes};
   sizing fewer;
   WAFER_TRY(size_either(&s, out));
   if (!out->cost.fits || !any_sparse(graph)) return WAFER_OK;
@@ -160,13 +168,18 @@ static wafer_status size_graph(const wafer_ctx *ctx, curve_set *curves, const wa
 }
 
 wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
-                            uint32_t batch, sizing *out) {
-  const sizing *found = curve_set_sizing(curves, graph, batch);
+                            uint32_t resident, uint32_t stripes, sizing *out) {
+  wafer_ctx of_stripe = *ctx;
+  curve_set *set = curve_set_stripe(curves, stripes);
+  const sizing *found = set ? curve_set_sizing(set, graph, resident) : NULL;
   if (found) {
     *out = *found;
     return WAFER_OK;
   }
-  WAFER_TRY(size_graph(ctx, curves, graph, batch, out));
-  if (!out->cost.fits || curve_set_keep_sizing(curves, graph, batch, out)) return WAFER_OK;
+  if (set) {
+    of_stripe.machine = curve_set_machine(set);
+    WAFER_TRY(size_graph(&of_stripe, set, graph, resident, stripes, out));
+    if (!out->cost.fits || curve_set_keep_sizing(set, graph, resident, out)) return WAFER_OK;
+  }
   return wafer_fail(ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory to keep a sizing");
 }

@@ -17,7 +17,8 @@ typedef struct streaming {
   const wafer_graph *graph;
   curve_set *curves;
   sizing *out;
-  uint32_t batch;
+  uint32_t batch;                   /* samples resident in a stripe */
+  uint32_t stripes;                 /* whose samples share the edge; ctx->machine is one of them */
   const wafer_shape_point **wished; /* kernel: the shape to take if it fits; NULL: none */
   const sized_kernel *greedy;       /* of those wishes */
   uint64_t budget;

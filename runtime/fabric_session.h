@@ -27,6 +27,8 @@ typedef struct fabric_clock {
   uint64_t start;   /* of the phase */
   uint64_t memoryx; /* free from here on */
   uint64_t loaded;  /* what it sent has come to its cores */
+  uint64_t crossed; /* the border is free again after the last action, */
+  uint32_t crosses; /* if it was 1 + this one of the phase */
   uint32_t phase, loading;
 } fabric_clock;
 
@@ -116,6 +118,7 @@ typedef struct fabric_io {
   void *const *out; /* per output of the function */
   bool train;       /* views have a leading dim of samples */
   uint64_t first, samples;
+  uint32_t stripes; /* streaming: that have a sample, the first of them `first` */
 } fabric_io;
 
 wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fabric_io *io);
@@ -130,14 +133,15 @@ void session_fabric_place_registers(session_fabric *s, const fabric_launch *l, u
 
 /* After a launch (session_fabric_tap.c): who asks what kernels have made; gradients of pipelined
  * training, which stay on their cores. */
-wafer_status session_fabric_tell(session_fabric *s, const fabric_launch *l);
+wafer_status session_fabric_tell(session_fabric *s, const fabric_launch *l, const fabric_io *io);
 wafer_status session_fabric_left(session_fabric *s, const fabric_launch *l, const fabric_io *io);
 
 /* Time (session_fabric_time.c). */
 wafer_status session_fabric_watch(session_fabric *s, const fabric_launch *l, uint64_t samples);
 /* Streaming: when the launch begins, then what it adds to the clock. */
 uint64_t session_fabric_start(session_fabric *s, fabric_clock *c, const fabric_launch *l);
-void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch *l);
+void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch *l,
+                         uint32_t stripes); /* with a sample */
 void session_fabric_train_time(session_fabric *s, const fabric_launch *l);
 
 /* Load and faults (session_fabric_load.c): once per session, per run, before and after a launch. */

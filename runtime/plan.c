@@ -62,7 +62,13 @@ bool wafer_holding_equal(const wafer_holding *a, const wafer_holding *b) {
          (rect_equal(a->rect, b->rect) && wafer_layout_equal(&a->layout, &b->layout));
 }
 
+uint32_t wafer_launch_samples(const wafer_plan *plan, const wafer_launch *launch) {
+  const wafer_action *a = &plan->phases[launch->phase].actions[launch->action];
+  bool crosses = a->kind == WAFER_ACTION_stream && wafer_stream_crosses(&plan->streams[a->index]);
+  return crosses ? 1 : plan->stripes;
+}
+
 bool wafer_stream_passes(const wafer_plan *plan, const wafer_stream *stream) {
   return stream->to.where == WAFER_AT_wafer && plan->values[stream->value].weight == WAFER_NONE &&
-         stream->depth < plan->batch;
+         stream->depth < wafer_plan_resident(plan);
 }

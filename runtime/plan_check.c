@@ -140,6 +140,10 @@ static wafer_status check_launch(const plan_check *c, uint32_t index) {
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
                       "launch %u is of sample %u, the plan has %u of them together", index,
                       launch->sample, action ? plan->batch : 1);
+  if (action && launch->sample % wafer_launch_samples(plan, launch))
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                      "launch %u begins with sample %u, which is not in the first of %u stripes",
+                      index, launch->sample, plan->stripes);
   if ((train && plan->mode != WAFER_MODE_pipelined) ||
       (action && plan->mode != WAFER_MODE_streaming))
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "launch %u is a %s in %s mode", index,
@@ -168,11 +172,13 @@ static wafer_status check_launches(const plan_check *c) {
 
 static wafer_status check_all(plan_check *c) {
   WAFER_TRY(check_head(c));
+  WAFER_TRY(plan_check_stripes(c));
   WAFER_TRY(check_values(c));
   for (uint32_t i = 0; i < c->plan->kernel_count; i++) {
     WAFER_TRY(plan_check_body(c, &c->plan->kernels[i]));
     WAFER_TRY(plan_check_kernel(c, &c->plan->kernels[i]));
   }
+  WAFER_TRY(plan_check_stripe_columns(c));
   for (uint32_t i = 0; i < c->plan->stream_count; i++) WAFER_TRY(plan_check_stream(c, i));
   for (uint32_t i = 0; i < c->plan->phase_count; i++)
     WAFER_TRY(check_phase(c, &c->plan->phases[i]));

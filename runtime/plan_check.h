@@ -25,6 +25,10 @@ wafer_status plan_check_type(const plan_check *c, wafer_loc loc, const char *wha
                              const wafer_type *type);
 /* plan_check_body.c: the body of a kernel is one that costs can be computed of. */
 wafer_status plan_check_body(const plan_check *c, const wafer_kernel *kernel);
+/* plan_check_stripes.c: samples divide by stripes; once kernels are known to be inside the wafer: so
+ * are those of all stripes, apart from each other. */
+wafer_status plan_check_stripes(const plan_check *c);
+wafer_status plan_check_stripe_columns(const plan_check *c);
 /* plan_check_kernel.c: operands, split, rectangle, cost, memory map. */
 wafer_status plan_check_kernel(const plan_check *c, const wafer_kernel *kernel);
 /* plan_check_stream.c: one stream; then the colours of a phase. */

@@ -23,7 +23,7 @@ static wafer_status check_counts(const plan_check *c, const wafer_kernel *k) {
   if (b->output_count < 1 || b->output_count > b->node_count)
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "%u outputs of %u nodes", b->output_count,
                       b->node_count);
-  bool slices = c->plan->mode == WAFER_MODE_streaming && c->plan->batch == 1;
+  bool slices = c->plan->mode == WAFER_MODE_streaming && wafer_plan_resident(c->plan) == 1;
   if ((b->output_depth < 1 && !slices) || b->output_depth > WAFER_MAX_DEPTH)
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "output depth is %u, must be 1 to %d",
                       b->output_depth, WAFER_MAX_DEPTH);
@@ -37,7 +37,7 @@ static wafer_status check_inputs(const plan_check *c, const wafer_kernel *k) {
     WAFER_TRY(
         plan_check_type(c, wafer_at_kernel(c->file, k->name, NULL), what, &k->body.inputs[i]));
     bool slices = c->plan->mode == WAFER_MODE_streaming &&
-                  (k->body.input_is_weight[i] || c->plan->batch == 1);
+                  (k->body.input_is_weight[i] || wafer_plan_resident(c->plan) == 1);
     if (k->body.input_depth[i] < 1 && !slices)
       return wafer_fail(c->diag, wafer_at_kernel(c->file, k->name, NULL), WAFER_BAD_INPUT,
                         "depth of input %u is 0, must be at least 1 but in weight streaming", i);

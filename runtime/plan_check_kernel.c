@@ -161,12 +161,13 @@ static wafer_status check_cost(const plan_check *c, const wafer_kernel *k) {
   return WAFER_OK;
 }
 
-/* In streaming every sample of the batch is resident: a kernel's results lie where it made them. */
+/* In streaming all samples of a stripe are resident: a kernel's results lie where it made them. */
 static wafer_status check_depths(const plan_check *c, const wafer_kernel *k) {
-  if (k->body.output_depth >= c->plan->batch || k->body.output_depth == 0) return WAFER_OK;
+  uint32_t resident = wafer_plan_resident(c->plan);
+  if (k->body.output_depth >= resident || k->body.output_depth == 0) return WAFER_OK;
   return wafer_fail(c->diag, plan_check_at(c, k), WAFER_BAD_INPUT,
                     "kernel '%s' has room for %u samples of its results, %u are resident together",
-                    k->name, k->body.output_depth, c->plan->batch);
+                    k->name, k->body.output_depth, resident);
 }
 
 wafer_status plan_check_kernel(const plan_check *c, const wafer_kernel *k) {

@@ -66,7 +66,7 @@ static held *find(const follower *f, uint32_t value, const wafer_holding *at) {
 static uint64_t bytes_of(const follower *f, uint32_t value, const wafer_holding *at) {
   const wafer_plan *plan = f->c->plan;
   const wafer_value *v = &plan->values[value];
-  uint64_t samples = v->weight == WAFER_NONE ? plan->batch : 1, bytes;
+  uint64_t samples = v->weight == WAFER_NONE ? wafer_plan_resident(plan) : 1, bytes;
   uint64_t element = wafer_stored_bytes(v->type.dtype, plan->storage);
   if (__builtin_mul_overflow(wafer_layout_tile(&at->layout, &v->type.shape), element * samples,
                              &bytes) ||
@@ -89,7 +89,7 @@ static held *add(follower *f, uint32_t value, const wafer_holding *at) {
     f->bucket[slot] = f->of_value[value] = f->count++;
   }
   h->there = true;
-  h->samples = f->c->plan->batch;
+  h->samples = wafer_plan_resident(f->c->plan);
   if (at->where != WAFER_AT_wafer || h->place != WAFER_NONE) return h;
   h->place = f->living_count;
   f->living[f->living_count++] = (uint32_t)(h - f->all);
@@ -120,7 +120,7 @@ static void drop_passed(follower *f, const wafer_phase *p) {
     if (p->actions[a].kind != WAFER_ACTION_stream) continue;
     const wafer_stream *s = &plan->streams[p->actions[a].index];
     held *h = wafer_stream_passes(plan, s) ? find(f, s->value, &s->to) : NULL;
-    if (h && h->place != WAFER_NONE && h->samples < plan->batch) drop_one(f, h);
+    if (h && h->place != WAFER_NONE && h->samples < wafer_plan_resident(plan)) drop_one(f, h);
   }
 }
 
@@ -145,13 +145,13 @@ static wafer_status run_stream(follower *f, const wafer_stream *s, uint32_t phas
                       "stream of '%s' names a kernel that phase '%s' does not run %s it",
                       plan->values[s->value].name, plan->phases[phase].name,
                       to && f->in_phase[s->to_kernel] != phase + 1 ? "after" : "before");
-  if (!source || !source->there || source->samples < plan->batch)
+  if (!source || !source->there || source->samples < wafer_plan_resident(plan))
     return wafer_fail(f->c->diag, loc, WAFER_TRAP,
                       "phase '%s' streams '%s' of node '%s' from a place where it is not held",
                       plan->phases[phase].name, plan->values[s->value].name,
                       plan->values[s->value].node);
   bool passes = wafer_stream_passes(plan, s) && !(there && there->there);
-  add(f, s->value, &s->to)->samples = passes ? s->depth : plan->batch;
+  add(f, s->value, &s->to)->samples = passes ? s->depth : wafer_plan_resident(plan);
   return WAFER_OK;
 }
 

@@ -170,18 +170,29 @@ static wafer_rect rect_of(const wafer_route_segment *s) {
                       (s->y0 ^ s->y1) ? (s->y0 > s->y1 ? s->y0 - s->y1 : s->y1 - s->y0) + 1 : 1};
 }
 
-static uint32_t replicas_of(const plan_check *c, uint32_t kernel) {
-  return kernel == WAFER_NONE ? 1 : c->plan->kernels[kernel].replicas;
+/* What stands side by side at an end: the replicas of its kernel, or its rectangle in each stripe
+ * that the stream runs past; how many, and columns from one to the next. */
+typedef struct copies {
+  const char *what;
+  uint32_t count, columns;
+} copies;
+
+static copies copies_of(const plan_check *c, const wafer_stream *s, uint32_t kernel) {
+  if (c->plan->stripes > 1)
+    return (copies){"stripe", wafer_stream_crosses(s) ? c->plan->stripes : 1,
+                    c->plan->stripe_columns};
+  if (kernel == WAFER_NONE) return (copies){"replica", 1, 0};
+  const wafer_kernel *k = &c->plan->kernels[kernel];
+  return (copies){"replica", k->replicas, k->rect.width};
 }
 
-/* In the replicas or beside them; at the border of the fabric for the edge and MemoryX. */
-static bool touches(const plan_check *c, const wafer_holding *h, uint32_t kernel, uint32_t x,
-                    uint32_t y) {
+/* In the copies or beside them; at the border of the fabric for the edge and MemoryX. */
+static bool touches(const plan_check *c, const wafer_holding *h, copies n, uint32_t x, uint32_t y) {
   const wafer_machine *m = c->plan->machine;
   if (h->where != WAFER_AT_wafer)
     return x == 0 || y == 0 || x == m->width - 1 || y == m->height - 1;
   wafer_rect r = h->rect;
-  r.width *= replicas_of(c, kernel);
+  r.width += (n.count - 1) * n.columns;
   bool in_x = x >= r.x && x - r.x < r.width, in_y = y >= r.y && y - r.y < r.height;
   bool near_x = x + 1 == r.x || x == r.x + r.width, near_y = y + 1 == r.y || y == r.y + r.height;
   return (in_x && in_y) || (in_x && near_y) || (near_x && in_y);
@@ -193,16 +204,31 @@ static bool passes(const wafer_stream *s, wafer_rect r) {
   return false;
 }
 
-/* All replicas of the kernel at an end, where it has more than one. */
-static wafer_status check_replicas(const plan_check *c, const wafer_stream *s, uint32_t kernel) {
-  uint32_t replicas = replicas_of(c, kernel);
-  for (uint32_t i = 0; replicas > 1 && i < replicas; i++) {
-    wafer_rect r = c->plan->kernels[kernel].rect;
-    r.x += i * r.width;
+/* All copies at an end, where it has more than one. */
+static wafer_status check_copies(const plan_check *c, const wafer_stream *s, const wafer_holding *h,
+                                 copies n) {
+  if (h->where != WAFER_AT_wafer) return WAFER_OK;
+  for (uint32_t i = 0; n.count > 1 && i < n.count; i++) {
+    wafer_rect r = h->rect;
+    r.x += i * n.columns;
     if (!passes(s, r))
       return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
-                        "stream of '%s': its route passes by replica %u of kernel '%s'",
-                        value_name(c, s), i, c->plan->kernels[kernel].name);
+                        "stream of '%s': its route passes by %s %u, %ux%u cores at (%u, %u)",
+                        value_name(c, s), n.what, i, r.width, r.height, r.x, r.y);
+  }
+  return WAFER_OK;
+}
+
+/* A run inside a stripe is there in all of them. */
+static wafer_status check_stripes(const plan_check *c, const wafer_stream *s, wafer_rect r) {
+  const wafer_plan *plan = c->plan;
+  const wafer_rect all = {0, 0, plan->machine->width, plan->machine->height};
+  for (uint32_t b = 1; b < plan->stripes && !wafer_stream_crosses(s); b++) {
+    r.x += plan->stripe_columns;
+    if (!plan_check_inside(all, r) || plan_check_dead_in(c, r) > 0)
+      return wafer_fail(c->diag, at_stream(c, s), WAFER_BAD_INPUT,
+                        "stream of '%s' leaves the fabric or runs over a dead core in stripe %u",
+                        value_name(c, s), b);
   }
   return WAFER_OK;
 }
@@ -229,16 +255,18 @@ static wafer_status check_route(const plan_check *c, const wafer_stream *s) {
       return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
                         "stream of '%s' runs over a dead core between (%u, %u) and (%u, %u)",
                         value_name(c, s), at->x0, at->y0, at->x1, at->y1);
+    WAFER_TRY(check_stripes(c, s, rect_of(at)));
   }
   const wafer_route_segment *last = &s->route[s->route_count - 1];
-  if (!touches(c, &s->from, s->from_kernel, s->route->x0, s->route->y0) ||
-      !touches(c, &s->to, s->to_kernel, last->x1, last->y1))
+  copies from = copies_of(c, s, s->from_kernel), to = copies_of(c, s, s->to_kernel);
+  if (!touches(c, &s->from, from, s->route->x0, s->route->y0) ||
+      !touches(c, &s->to, to, last->x1, last->y1))
     return wafer_fail(
         c->diag, loc, WAFER_BAD_INPUT,
         "stream of '%s': its route from (%u, %u) to (%u, %u) does not join what it should",
         value_name(c, s), s->route->x0, s->route->y0, last->x1, last->y1);
-  WAFER_TRY(check_replicas(c, s, s->from_kernel));
-  return check_replicas(c, s, s->to_kernel);
+  WAFER_TRY(check_copies(c, s, &s->from, from));
+  return check_copies(c, s, &s->to, to);
 }
 
 wafer_status plan_check_stream(const plan_check *c, uint32_t stream) {

@@ -15,6 +15,8 @@ static const xml_field plan_fields[] = {
     {"mode", &xml_mode, AT(T, mode)},
     {"storage", &xml_dtype, AT(T, storage)},
     {"batch", &xml_u32, AT(T, batch)},
+    {"stripes", &xml_u32, AT(T, stripes), .fallback = "1"},
+    {"stripe-columns", &xml_u32, AT(T, stripe_columns), .fallback = "0"},
     {"flip-batch", &xml_u32, AT(T, flip_batch)},
     {"onnx-nodes", &xml_u32, AT(T, node_count)},
     {"no-programs", &xml_string, AT(T, no_programs), .fallback = ""},

@@ -147,6 +147,18 @@ static wafer_status collect(session_fabric *s, const fabric_launch *l, const fab
 
 /* ---- launches ---- */
 
+/* To a core, and to that of every stripe which does the same. */
+static bool write_stripes(session_fabric *s, const fabric_launch *l, const wafer_launch_data *d,
+                          uint32_t x, uint32_t y) {
+  const wafer_plan *plan = s->plan;
+  uint32_t stripes = l->of->kind == WAFER_LAUNCH_action ? wafer_launch_samples(plan, l->of) : 1;
+  for (uint32_t b = 0; b < stripes; b++)
+    if (!wafer_fabric_write(s->fabric, x + b * plan->stripe_columns, y, d->address, d->bytes.data,
+                            (uint32_t)d->bytes.size))
+      return false;
+  return true;
+}
+
 static wafer_status write_data(session_fabric *s, const fabric_launch *l, uint32_t bands) {
   const wafer_machine *m = s->plan->machine;
   for (uint32_t i = 0; i < l->body.data_count; i++) {
@@ -157,8 +169,7 @@ static wafer_status write_data(session_fabric *s, const fabric_launch *l, uint32
     for (uint32_t row = 0; inside && row < r->height * bands; row++) {
       uint32_t y = row / r->height * m->height + r->y + row % r->height;
       for (uint32_t x = r->x; inside && x < r->x + r->width; x++)
-        inside =
-            wafer_fabric_write(s->fabric, x, y, d->address, d->bytes.data, (uint32_t)d->bytes.size);
+        inside = write_stripes(s, l, d, x, y);
     }
     if (!inside)
       return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_BAD_INPUT,
@@ -197,7 +208,7 @@ wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fa
   WAFER_TRY(session_fabric_left(s, l, io));
   s->stats.hops += l->stats.hops;
   s->stats.elements += l->stats.elements;
-  return io->samples == 1 ? session_fabric_tell(s, l) : WAFER_OK;
+  return io->samples == 1 ? session_fabric_tell(s, l, io) : WAFER_OK;
 }
 
 /* ---- runs ---- */
@@ -214,6 +225,19 @@ static bool gives_output(const fabric_launch *l) {
   return false;
 }
 
+/* The samples of a launch, of those to `end` - 1; none: false. A round of stripes that is not full
+ * is filled up with the last sample. */
+static bool take_samples(const session_fabric *s, const wafer_launch *launch, uint64_t first,
+                         uint64_t end, fabric_io *io) {
+  uint32_t samples =
+      launch->kind == WAFER_LAUNCH_action ? wafer_launch_samples(s->plan, launch) : 1;
+  io->first = first + launch->sample;
+  if (io->first - launch->sample % s->plan->stripes >= end) return false;
+  if (io->first >= end) io->first = end - 1;
+  io->stripes = end - io->first < samples ? (uint32_t)(end - io->first) : samples;
+  return true;
+}
+
 /* Streaming: samples `first` to `end` - 1, which are resident together. */
 static wafer_status run_group(session_fabric *s, const fabric_io *all, uint64_t first, uint64_t end,
                               fabric_clock *c) {
@@ -221,12 +245,11 @@ static wafer_status run_group(session_fabric *s, const fabric_io *all, uint64_t 
   io.samples = 1;
   for (uint32_t i = 0; i < s->launch_count; i++) {
     fabric_launch *l = &s->launches[i];
-    io.first = first + l->of->sample;
-    if (io.first >= end) continue;
+    if (!take_samples(s, l->of, first, end, &io)) continue;
     WAFER_TRY(check_cancel(s, i));
     s->start = session_fabric_start(s, c, l);
     WAFER_TRY(session_fabric_launch(s, l, &io));
-    session_fabric_tick(s, c, l);
+    session_fabric_tick(s, c, l, io.stripes);
     if (io.first == 0 && gives_output(l)) s->stats.latency_cycles = c->now;
     wafer_progress(s->diag, "fabric", first * s->launch_count + (end - first) * (i + 1),
                    all->samples * s->launch_count);

@@ -30,7 +30,7 @@ static void read_from(tap_reader *r, uint32_t d, int64_t index, int64_t address)
 }
 
 /* Elements of the output as cores store them. */
-static wafer_status read_tap(session_fabric *s, const wafer_tap *tap, void *to) {
+static wafer_status read_tap(session_fabric *s, const wafer_tap *tap, uint32_t stripe, void *to) {
   const wafer_kernel *k = &s->plan->kernels[tap->kernel];
   uint32_t value = k->outputs[tap->output];
   tap_reader r = {.s = s,
@@ -41,7 +41,7 @@ static wafer_status read_tap(session_fabric *s, const wafer_tap *tap, void *to) 
                   .bad = -1};
   for (r.row = 0; r.row < k->rect.height; r.row++)
     for (r.col = 0; r.col < k->rect.width && r.bad < 0; r.col++) {
-      r.x = k->rect.x + r.col;
+      r.x = k->rect.x + r.col + stripe * s->plan->stripe_columns;
       r.y = k->rect.y + r.row;
       read_from(&r, 0, 0, tap->address);
     }
@@ -54,14 +54,14 @@ static wafer_status read_tap(session_fabric *s, const wafer_tap *tap, void *to) 
                                        : WAFER_OK;
 }
 
-static wafer_status tell(session_fabric *s, const wafer_tap *tap) {
+static wafer_status tell(session_fabric *s, const wafer_tap *tap, uint32_t stripe) {
   uint32_t value = s->plan->kernels[tap->kernel].outputs[tap->output];
   const wafer_type *type = &s->plan->values[value].type;
   wafer_dtype stored = session_fabric_type(s, value);
   size_t count = session_fabric_elements(s, value);
   void *wide = calloc(count + 1, wafer_dtype_bytes(type->dtype));
   void *raw = calloc(count + 1, wafer_dtype_bytes(stored));
-  wafer_status status = raw && wide ? read_tap(s, tap, raw) : session_fabric_no_memory(s);
+  wafer_status status = raw && wide ? read_tap(s, tap, stripe, raw) : session_fabric_no_memory(s);
   if (status == WAFER_OK) {
     port_widen(type->dtype, stored, raw, wide, count);
     wafer_view view = wafer_view_of(type->dtype, &type->shape, wide);
@@ -79,13 +79,16 @@ wafer_status session_fabric_left(session_fabric *s, const fabric_launch *l, cons
       const wafer_tap *tap = &l->of->taps[i];
       uint32_t value = s->plan->kernels[tap->kernel].outputs[tap->output];
       if (value != f->outputs[k] || s->plan->values[value].owner != WAFER_OWNER_gradient) continue;
-      WAFER_TRY(read_tap(s, tap, s->stored[value]));
+      WAFER_TRY(read_tap(s, tap, 0, s->stored[value]));
       WAFER_TRY(session_fabric_output(s, value, io->out[k], io->first));
     }
   return WAFER_OK;
 }
 
-wafer_status session_fabric_tell(session_fabric *s, const fabric_launch *l) {
-  for (uint32_t i = 0; s->kernels && i < l->of->tap_count; i++) WAFER_TRY(tell(s, &l->of->taps[i]));
+wafer_status session_fabric_tell(session_fabric *s, const fabric_launch *l, const fabric_io *io) {
+  uint32_t stripes = s->plan->stripes > 1 ? io->stripes : 1;
+  for (uint32_t b = 0; b < stripes; b++)
+    for (uint32_t i = 0; s->kernels && i < l->of->tap_count; i++)
+      WAFER_TRY(tell(s, &l->of->taps[i], b));
   return WAFER_OK;
 }

@@ -16,9 +16,10 @@ static const wafer_action *action_of(const session_fabric *s, const fabric_launc
 
 /* ---- streaming ---- */
 
-/* Weights of a phase stand before its actions and behind those of the phase with which they leave,
- * with which they share the time. They follow each other over the border; those of the next phase
- * come when they have all arrived. */
+/* Samples of all stripes follow each other over the border, where the latency and the way past
+ * other stripes count once. Weights of a phase stand before its actions and behind those of the
+ * phase with which they leave, with which they share the time. They follow each other over the
+ * border; those of the next phase come when they have all arrived. */
 uint64_t session_fabric_start(session_fabric *s, fabric_clock *c, const fabric_launch *l) {
   if (l->of->kind == WAFER_LAUNCH_load) {
     if (c->loading != l->of->phase) c->memoryx = c->loaded;
@@ -30,12 +31,15 @@ uint64_t session_fabric_start(session_fabric *s, fabric_clock *c, const fabric_l
   if (l->of->phase != c->phase) {
     c->phase = l->of->phase;
     c->start = c->now;
+    c->crosses = 0;
   }
+  if (c->crosses == l->of->action + 1) return c->crossed;
   return action_of(s, l)->kind == WAFER_ACTION_kernel ? later(c->now, s->armed[l->of->phase])
                                                       : c->now;
 }
 
-void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch *l) {
+void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch *l,
+                         uint32_t stripes) {
   const wafer_machine *m = s->plan->machine;
   uint64_t cycles = l->stats.cycles;
   if (l->of->kind == WAFER_LAUNCH_load) {
@@ -46,12 +50,16 @@ void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch
     return;
   }
   const wafer_action *a = action_of(s, l);
-  if (l->body.port_count) cycles += m->edge_latency_cycles;
+  uint64_t way = l->of->sample % s->plan->stripes * s->plan->stripe_columns * m->hop_cycles;
+  c->crosses = l->body.port_count ? l->of->action + 1 : 0;
+  c->crossed = s->start + (cycles > way ? cycles - way : 0);
+  if (c->crosses) cycles += m->edge_latency_cycles;
   session_fabric_watch_launch(s, l, cycles);
   *(a->kind == WAFER_ACTION_kernel ? &s->kernel_busy[a->index] : &s->stream_busy[a->index]) +=
-      cycles;
-  s->phase_cycles[l->of->phase] += s->start + cycles - c->now;
-  c->now = s->start + cycles;
+      stripes * cycles;
+  cycles = later(c->now, s->start + cycles);
+  s->phase_cycles[l->of->phase] += cycles - c->now;
+  c->now = cycles;
 }
 
 /* ---- trains ---- */

@@ -4,7 +4,8 @@
  * bandwidth left, the target's buffer has room, and in a pipeline it is its turn in queues that it
  * shares; it ends `cycles` later and has arrived `latency` after that. A kernel starts a sample
  * when all inputs have arrived, its replica is free, and its outputs' buffer has room; every
- * replica has buffers of its own. Phases follow each other; weights that stream in for a phase may
+ * replica has buffers of its own, and so has every stripe, where the samples of a round, one in
+ * each, do the same side by side. Phases follow each other; weights that stream in for a phase may
  * arrive from the start of the phase before, or of the one that a load step of theirs stands
  * before; those that pass in slices have no room before their phase, and arrive while their kernel
  * works. Time 0 is when all that a pipeline's load steps bring is in place. */
@@ -44,13 +45,15 @@ typedef struct line {
   wafer_timeline *out;
   event *events;
   uint32_t event_count, part_count, window;
+  uint64_t stripes; /* samples of a round */
   part *parts;
   uint32_t *output; /* per output: the event that brings it to the edge */
   bool *loaded;     /* a pipeline's phase: by a load step */
   turns edge_in, edge_out, memoryx;
-  bool alone;             /* weight streaming: values change their layout one by one, */
-  bool serial;            /* and cores that have programs compute in between, not meanwhile */
-  uint64_t exchange;      /* until then */
+  bool alone;        /* weight streaming: values change their layout one by one, */
+  bool serial;       /* and cores that have programs compute in between, not meanwhile */
+  uint64_t exchange; /* until then; `busy`: with what the round does at present */
+  uint64_t busy;
   const part *part;       /* being run */
   uint64_t armed, start;  /* when weights of the phase may start; the phase itself */
   uint64_t samples, half; /* of the train, of its last half */
@@ -154,13 +157,13 @@ static uint32_t most(uint32_t a, uint32_t b) {
   return a > b ? a : b;
 }
 
-/* Samples in the buffers that an event fills: every replica has its own. */
+/* Samples in the buffers that an event fills: every replica has its own, and every stripe. */
 static uint32_t buffered(const line *l, const event *e) {
   const wafer_stream *t = e->stream;
   const wafer_kernel *at = e->kernel;
   if (t) at = t->to_kernel == WAFER_NONE ? NULL : &l->plan->kernels[t->to_kernel];
   uint64_t depth = most(1, t ? t->depth : e->kernel->body.output_depth);
-  depth *= at ? most(1, at->replicas) : 1;
+  depth *= l->stripes * (at ? most(1, at->replicas) : 1);
   return depth < UINT32_MAX ? (uint32_t)depth : UINT32_MAX;
 }
 
@@ -171,8 +174,8 @@ static wafer_status make_rings(line *l) {
     const event *e = &l->events[i];
     l->window = most(l->window, buffered(l, e));
   }
-  if (l->window >= l->samples)
-    l->window = (uint32_t)l->samples;
+  if (l->window >= l->samples + l->stripes - 1)
+    l->window = (uint32_t)(l->samples + l->stripes - 1);
   else if (l->window < UINT32_MAX)
     l->window++;
   for (uint32_t i = 0; i < l->event_count; i++) {
@@ -303,7 +306,8 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
   start = later(start, room(l, e, sample, base));
   if (e->queues) start = later(start, turn(l, e, &e->queues->out, sample, base));
   if (e->queues) start = later(start, turn(l, e, &e->queues->in, sample, base));
-  if (sample > base) start = later(start, at(l, e->left, sample - 1));
+  uint64_t behind = wafer_stream_crosses(t) ? 1 : l->stripes;
+  if (sample >= base + behind) start = later(start, at(l, e->left, sample - behind));
   bool alone = l->alone && !weight;
   if (alone) start = later(start, l->exchange);
   uint64_t bytes = t->words * WAFER_WAVELET_BYTES;
@@ -331,19 +335,20 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
   if (weight && sample == 0 && l->out->weight_cycles)
     l->out->weight_cycles[l->plan->values[t->value].weight] = at(l, e->left, sample);
   if (in_slices(e)) e->left[sample % l->window] = start + t->latency; /* the first one is there */
-  if (alone) l->exchange = at(l, e->done, sample);
+  if (alone) l->busy = later(l->busy, at(l, e->done, sample));
 }
 
 static void run_kernel(line *l, event *e, uint64_t sample, uint64_t base) {
   const wafer_kernel *k = e->kernel;
-  uint64_t start = later(ready(l, e, sample), l->start), replicas = k->replicas ? k->replicas : 1;
+  uint64_t start = later(ready(l, e, sample), l->start), copies = l->stripes * most(1, k->replicas);
   start = later(start, room(l, e, sample, base));
   if (l->serial) start = later(start, l->exchange);
-  if (sample >= base + replicas) start = later(start, at(l, e->done, sample - replicas));
+  if (sample >= base + copies) start = later(start, at(l, e->done, sample - copies));
   e->left[sample % l->window] = start; /* the first slice of a result leaves at once */
   e->done[sample % l->window] = later(start + k->cost.cycles, sliced(l, e, sample));
-  if (l->serial) l->exchange = at(l, e->done, sample);
-  if (l->out->kernel_busy) l->out->kernel_busy[e->action->index] += k->cost.cycles;
+  if (l->serial) l->busy = later(l->busy, at(l, e->done, sample));
+  if (l->out->kernel_busy && sample < l->samples)
+    l->out->kernel_busy[e->action->index] += k->cost.cycles;
 }
 
 static void finish(line *l, uint64_t sample, uint32_t output, uint64_t time) {
@@ -355,23 +360,34 @@ static void finish(line *l, uint64_t sample, uint32_t output, uint64_t time) {
   if (sample + 1 == l->samples) l->last = later(l->last, time);
 }
 
-static void run_part(line *l, part *p, uint64_t before, uint64_t base, uint64_t count) {
-  uint64_t end = p->start = l->start;
-  l->part = p;
-  l->armed = p->armed == WAFER_NONE ? before : l->parts[p->armed].start;
-  for (uint64_t s = base; s < base + count; s++) {
-    for (uint32_t i = p->first; i < p->last; i++) {
-      event *e = &l->events[i];
-      if (e->skipped) continue;
+/* Samples from `first` on, one in every stripe, each event for all of them before the next. A round
+ * that is not full is filled up. The end of the last. */
+static uint64_t run_round(line *l, const part *p, uint64_t first, uint64_t base) {
+  uint64_t end = 0;
+  for (uint32_t i = p->first; i < p->last; i++) {
+    event *e = &l->events[i];
+    for (uint64_t s = first; s < first + l->stripes && !e->skipped; s++) {
       if (e->stream)
         run_stream(l, e, s, base);
       else
         run_kernel(l, e, s, base);
       end = later(end, at(l, e->done, s));
     }
-    for (uint32_t i = 0; i < l->function->output_count; i++)
-      if (l->output[i] >= p->first && l->output[i] < p->last)
-        finish(l, s, i, at(l, l->events[l->output[i]].done, s));
+    l->exchange = l->busy;
+  }
+  return end;
+}
+
+static void run_part(line *l, part *p, uint64_t before, uint64_t base, uint64_t count) {
+  uint64_t end = p->start = l->start;
+  l->part = p;
+  l->armed = p->armed == WAFER_NONE ? before : l->parts[p->armed].start;
+  for (uint64_t first = base; first < base + count; first += l->stripes) {
+    end = later(end, run_round(l, p, first, base));
+    for (uint64_t s = first; s < first + l->stripes && s < base + count; s++)
+      for (uint32_t i = 0; i < l->function->output_count; i++)
+        if (l->output[i] >= p->first && l->output[i] < p->last)
+          finish(l, s, i, at(l, l->events[l->output[i]].done, s));
   }
   if (base == 0 && l->out->phase_cycles) l->out->phase_cycles[p->phase] = end - l->start;
   l->start = end;
@@ -413,7 +429,7 @@ static wafer_status run_train(line *l) {
   uint64_t batch = streams && plan->batch ? plan->batch : 1;
   uint64_t group = streams ? batch : l->samples;
   l->serial = streams && batch > 1 && plan->launch_count;
-  l->alone = streams && (batch == 1 || l->serial);
+  l->alone = streams && (wafer_plan_resident(plan) == 1 || l->serial);
   WAFER_TRY(link_all(l));
   uint64_t before = 0; /* start of the part before */
   for (uint64_t base = 0; base < l->samples; base += group) {
@@ -441,6 +457,7 @@ wafer_status timeline_unit(const wafer_diag *diag, const wafer_plan *plan, uint3
             .function = &plan->functions[function],
             .out = timeline,
             .samples = samples,
+            .stripes = plan->stripes,
             .half = last_half(plan, samples),
             .arena = wafer_arena_create()};
   if (!l.arena) return no_memory(&l);

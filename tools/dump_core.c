@@ -84,7 +84,7 @@ static bool counted(const core_map *m, const wafer_phase *p, const held *h) {
 /* As wafer_plan_check counts them. */
 static uint64_t held_bytes(const wafer_plan *plan, const held *h) {
   const wafer_value *v = &plan->values[h->value];
-  uint64_t samples = v->weight == WAFER_NONE ? plan->batch : 1;
+  uint64_t samples = v->weight == WAFER_NONE ? wafer_plan_resident(plan) : 1;
   return wafer_layout_tile(&h->holding.layout, &v->type.shape) * samples *
          wafer_stored_bytes(v->type.dtype, plan->storage);
 }
@@ -151,6 +151,18 @@ static void print_phase(core_map *m, uint32_t index) {
   if (m->bytes > m->most) m->most = m->bytes;
 }
 
+/* Stripe of a column; *x: the column of the first stripe that does the same. */
+static uint32_t to_first_stripe(const wafer_plan *plan, uint32_t *x) {
+  uint32_t left = UINT32_MAX;
+  for (uint32_t k = 0; k < plan->kernel_count; k++)
+    if (plan->kernels[k].rect.x < left) left = plan->kernels[k].rect.x;
+  if (plan->stripes == 1 || *x < left || (*x - left) / plan->stripe_columns >= plan->stripes)
+    return 0;
+  uint32_t stripe = (*x - left) / plan->stripe_columns;
+  *x -= stripe * plan->stripe_columns;
+  return stripe;
+}
+
 wafer_status dump_core(FILE *to, const wafer_diag *diag, const wafer_plan *plan, uint32_t x,
                        uint32_t y) {
   const wafer_machine *machine = plan->machine;
@@ -163,6 +175,8 @@ wafer_status dump_core(FILE *to, const wafer_diag *diag, const wafer_plan *plan,
           covers(machine->usable, x, y) ? "" : "; outside the usable rectangle");
   for (uint32_t i = 0; i < machine->dead_count; i++)
     if (machine->dead[i].x == x && machine->dead[i].y == y) fputs("this core is dead\n", to);
+  uint32_t stripe = to_first_stripe(plan, &m.x);
+  if (plan->stripes > 1) fprintf(to, "in stripe %u of %u\n", stripe, plan->stripes);
   if (machine->repair) {
     wafer_core_at made = wafer_machine_made_at(machine, x, y);
     fprintf(to, "dead cores are bypassed: on the fabric as it was made this is core %u,%u\n",

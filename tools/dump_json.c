@@ -188,6 +188,8 @@ char *dump_json(const wafer_plan *plan) {
   cJSON_AddStringToObject(root, "mode", wafer_mode_name(plan->mode));
   cJSON_AddStringToObject(root, "storage", wafer_dtype_name(plan->storage));
   add_u64(root, "batch_samples", plan->batch);
+  add_u64(root, "stripes", plan->stripes);
+  add_u64(root, "stripe_columns", plan->stripe_columns);
   add_u64(root, "flip_batch_samples", plan->flip_batch);
   add_u64(root, "onnx_nodes", plan->node_count);
   add_machine(root, plan->machine);

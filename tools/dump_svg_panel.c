@@ -123,10 +123,12 @@ static void draw_kernel(wafer_file *to, const svg_panel *p, const wafer_kernel *
   snprintf(style, sizeof style,
            "fill=\"#%02x%02x%02x\" stroke=\"#%02x%02x%02x\" stroke-width=\"%.2g\"", fill.r, fill.g,
            fill.b, line.r, line.g, line.b, p->scale < 2 ? 0.6 : 0.9);
+  const wafer_plan *plan = p->plan;
   wafer_rect r = k->rect;
-  for (uint32_t i = 0; i < (k->replicas ? k->replicas : 1) && r.x < p->plan->machine->width; i++) {
+  uint32_t copies = plan->stripes > 1 ? plan->stripes : k->replicas;
+  for (uint32_t i = 0; i < copies && r.x < plan->machine->width; i++) {
     put_box(to, box_of(p, r), style);
-    r.x += r.width;
+    r.x += plan->stripes > 1 ? plan->stripe_columns : r.width;
   }
 }
 

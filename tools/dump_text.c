@@ -260,6 +260,11 @@ void dump_text(FILE *to, const wafer_plan *plan) {
           plan->phase_count, plan->phase_count == 1 ? "" : "s", wafer_dtype_name(plan->storage));
   print_machine(to, plan->machine);
   fprintf(to, "\nmodes, %u sample%s resident\n", plan->batch, plan->batch == 1 ? "" : "s");
+  if (plan->stripes > 1)
+    fprintf(
+        to,
+        "  side by side in %u stripes of %u columns, %u in each; places are those of the first\n",
+        plan->stripes, plan->stripe_columns, wafer_plan_resident(plan));
   print_mode(to, plan, WAFER_MODE_pipelined, &plan->pipelined);
   print_mode(to, plan, WAFER_MODE_streaming, &plan->streaming);
   if (plan->flip_batch)

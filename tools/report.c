@@ -64,7 +64,7 @@ static void measure_kernels(report *r) {
   double core_cycles = 0, cores = 0;
   for (uint32_t i = 0; i < plan->kernel_count; i++) {
     const wafer_kernel *k = &plan->kernels[i];
-    double area = (double)wafer_rect_area(k->rect) * k->replicas * bands;
+    double area = (double)wafer_rect_area(k->rect) * k->replicas * bands * plan->stripes;
     sum += k->cost.cycles;
     r->operations += k->cost.operations;
     cores += area;
@@ -74,7 +74,7 @@ static void measure_kernels(report *r) {
       r->compute_cycles = max64(r->compute_cycles, (k->cost.cycles + replicas - 1) / replicas);
   }
   if (plan->mode == WAFER_MODE_streaming) {
-    r->compute_cycles = sum;
+    r->compute_cycles = (sum + plan->stripes - 1) / plan->stripes;
     cores = sum ? core_cycles / (double)sum : 0;
   }
   r->active_cores = cores;

@@ -124,6 +124,8 @@ char *report_json(const report *r, double compile_seconds) {
   add_defects(root, r);
   cJSON_AddStringToObject(root, "mode", wafer_mode_name(plan->mode));
   cJSON_AddNumberToObject(root, "batch_samples", plan->batch);
+  cJSON_AddNumberToObject(root, "stripes", plan->stripes);
+  cJSON_AddNumberToObject(root, "stripe_columns", plan->stripe_columns);
   cJSON_AddNumberToObject(root, "flip_batch_samples", plan->flip_batch);
   cJSON *modes = cJSON_AddObjectToObject(root, "modes");
   add_mode(modes, "pipelined", &plan->pipelined);

@@ -44,6 +44,9 @@ static void print_modes(FILE *to, const report *r) {
   const wafer_plan *plan = r->plan;
   fprintf(to, "mode: %s, for %u sample%s resident in streaming\n", wafer_mode_name(plan->mode),
           plan->batch, plan->batch == 1 ? "" : "s");
+  if (plan->stripes > 1)
+    fprintf(to, "  side by side in %u stripes of %u columns, %u in each\n", plan->stripes,
+            plan->stripe_columns, wafer_plan_resident(plan));
   print_mode(to, "pipelined", &plan->pipelined, plan->mode == WAFER_MODE_pipelined);
   print_mode(to, "streaming", &plan->streaming, plan->mode == WAFER_MODE_streaming);
   if (plan->flip_batch)

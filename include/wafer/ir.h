@@ -236,6 +236,9 @@ bool wafer_ir_get_mode(const wafer_ir *ir, wafer_mode *mode);
 void wafer_ir_set_mode(wafer_ir *ir, wafer_mode mode);
 bool wafer_ir_get_batch(const wafer_ir *ir, uint32_t *batch);
 void wafer_ir_set_batch(wafer_ir *ir, uint32_t batch);
+/* The stripes of wafer_plan, where there are several; false: the wafer is one. */
+bool wafer_ir_get_stripes(const wafer_ir *ir, uint32_t *stripes, uint32_t *columns);
+void wafer_ir_set_stripes(wafer_ir *ir, uint32_t stripes, uint32_t columns);
 bool wafer_ir_get_storage(const wafer_ir *ir, wafer_dtype *storage);
 void wafer_ir_set_storage(wafer_ir *ir, wafer_dtype storage);
 /* Of a training plan: samples of a micro-batch; pass grad. */

@@ -97,7 +97,7 @@ typedef struct wafer_stream {
   uint64_t cycles;  /* its links are busy per sample */
   uint64_t latency; /* cycles from the first word's departure to its arrival */
   uint32_t
-      depth; /* samples buffered at the target; fewer than the batch: see wafer_stream_passes */
+      depth; /* samples buffered at the target; fewer than are resident: see wafer_stream_passes */
 } wafer_stream;
 
 /* One line of a core's memory map. */
@@ -256,6 +256,10 @@ typedef struct wafer_plan {
   wafer_mode mode; /* pipelined or streaming */
   wafer_dtype storage;
   uint32_t batch; /* samples resident together (streaming); 1 for pipelined */
+  /* Streaming: the wafer is cut into so many stripes alike, each as many columns east of the one
+   * before; rectangles say where things lie in the first. Sample s of the batch is held and
+   * computed in stripe s mod stripes, weights go to all. 1 for pipelined, which has no columns. */
+  uint32_t stripes, stripe_columns;
   wafer_mode_cost pipelined, streaming;
   uint32_t flip_batch; /* samples resident at which the faster mode changes, 0: never */
   uint32_t node_count; /* ONNX nodes of the model */
@@ -287,8 +291,22 @@ static inline bool wafer_plan_updates(const wafer_plan *plan) {
   return plan->training && plan->mode == WAFER_MODE_pipelined && plan->training->seed != WAFER_NONE;
 }
 
-/* In streaming a stream into the wafer with fewer samples of room than the batch has: the samples
- * pass to its kernel one after the other, and what it brings ends with the phase. */
+/* Samples of the batch that lie in one stripe. */
+static inline uint32_t wafer_plan_resident(const wafer_plan *plan) {
+  return plan->batch / plan->stripes;
+}
+
+/* From the edge or MemoryX, or to the edge: such a stream runs past stripes. */
+static inline bool wafer_stream_crosses(const wafer_stream *stream) {
+  return stream->from.where != WAFER_AT_wafer || stream->to.where != WAFER_AT_wafer;
+}
+
+/* Samples that a launch of an action serves, the first of them launch->sample: one in every stripe;
+ * of what crosses the border, where samples follow each other, one. */
+uint32_t wafer_launch_samples(const wafer_plan *plan, const wafer_launch *launch);
+
+/* In streaming a stream into the wafer with fewer samples of room than a stripe has resident: the
+ * samples pass to its kernel one after the other, and what it brings ends with the phase. */
 bool wafer_stream_passes(const wafer_plan *plan, const wafer_stream *stream);
 
 /* Opens a plan file: structure, digests and laws are checked; weights are mapped and their digests

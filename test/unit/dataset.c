@@ -154,8 +154,7 @@ static void labels_out_of_range_are_named(void) {
   CU_ASSERT_EQUAL(to[0], -100);
   g = (wafer_gather){.field = 1, .dtype = WAFER_DTYPE_u8};
   CU_ASSERT_EQUAL(wafer_dataset_gather(d, &diag, &g, samples + 3, 1, to), WAFER_BAD_INPUT);
-  CU_ASSERT_STRING_EQUAL(last.text,
-                         "row 3 has -100, which the model's input of u8 does not hold");
+  CU_ASSERT_STRING_EQUAL(last.text, "row 3 has -100, which the model's input of u8 does not hold");
   wafer_arena_destroy(arena);
   scratch_remove(&in);
 }

@@ -23,7 +23,7 @@ static void teardown(fixture *f) {
 
 static fabric_end copies(uint32_t replicas, uint32_t x, uint32_t y, uint32_t width,
                          uint32_t height) {
-  return (fabric_end){{.where = WAFER_AT_wafer, .rect = {x, y, width, height}}, replicas};
+  return (fabric_end){{.where = WAFER_AT_wafer, .rect = {x, y, width, height}}, replicas, width};
 }
 
 static fabric_end on(uint32_t x, uint32_t y, uint32_t width, uint32_t height) {
@@ -87,7 +87,7 @@ static void check_paths(fixture *f, fabric_end from, fabric_end to, uint32_t lea
 
 static void routes_are_sound(void) {
   fixture f;
-  fabric_end edge = {{.where = WAFER_AT_edge}, 1};
+  fabric_end edge = {{.where = WAFER_AT_edge}, 1, 0};
   setup(&f, 24, 0, NULL);
   check_paths(&f, edge, on(3, 4, 5, 6), 12);
   check_paths(&f, on(3, 4, 5, 6), edge, 12);
@@ -103,7 +103,7 @@ static void routes_are_sound(void) {
 /* A route that ended at the first copy left the others without a way. */
 static void replicas_are_passed(void) {
   fixture f;
-  fabric_end edge = {{.where = WAFER_AT_edge}, 1};
+  fabric_end edge = {{.where = WAFER_AT_edge}, 1, 0};
   setup(&f, 24, 0, NULL);
   check_paths(&f, edge, copies(3, 3, 4, 2, 6), 12);
   check_paths(&f, copies(3, 20, 4, 2, 6), edge, 12);

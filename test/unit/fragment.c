@@ -56,7 +56,7 @@ static void test_relay(void) {
     send_east(&f[i], i, 0, 0, 0);
     CU_ASSERT_EQUAL(f[i].code_count, 2);
   }
-  fragment_link link = {"relay", 5, 1, 3, at, NULL, true, 0, NULL};
+  fragment_link link = {"relay", 5, 1, 3, at, NULL, true, 0, NULL, 1, 0};
   CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
   CU_ASSERT_EQUAL(program.program_count, 4);
   CU_ASSERT_EQUAL(program.core[4], WAFER_NO_PROGRAM);
@@ -101,7 +101,7 @@ static void test_turns(void) {
     send_east(&f[i], i, 0, 4, 4);
     fragment_run(&f[i], (wafer_rect){i + 1, 0, 1, 1}, fragment_code_add(&f[i], &more, 1));
   }
-  fragment_link link = {"turns", 3, 1, 2, at, NULL, true, WAFER_COUNT(steps), steps};
+  fragment_link link = {"turns", 3, 1, 2, at, NULL, true, WAFER_COUNT(steps), steps, 1, 0};
   CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
   CU_ASSERT_FATAL(wafer_fabric_create(&diag, wse2, &program, NULL, &fabric) == WAFER_OK);
   const float words[1 + WORDS] = {0, 1, 2, 3, 4};
@@ -157,7 +157,7 @@ static void test_colors_run_out(void) {
     send_east(&f[i], 0, 0, 0, 0);
     at[i] = &f[i];
   }
-  fragment_link link = {"crowd", 2, 1, 25, at, NULL, false, 0, NULL};
+  fragment_link link = {"crowd", 2, 1, 25, at, NULL, false, 0, NULL, 1, 0};
   CU_ASSERT_EQUAL(fragment_link_program(&diag, arena, wse2, &link, &program), WAFER_NO_FIT);
   CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "colors"));
   wafer_arena_destroy(arena);

@@ -231,6 +231,25 @@ static void batch_zero(relay_plan *r) {
 static void batch_unprovided(relay_plan *r) {
   r->plan.batch = 2;
 }
+static void stripes_uneven(relay_plan *r) {
+  r->plan.stripes = 2;
+  r->plan.stripe_columns = 4;
+}
+static void stripes_of_nothing(relay_plan *r) {
+  r->plan.batch = r->plan.stripes = 2;
+}
+static void stripes_beyond(relay_plan *r) {
+  r->plan.batch = r->plan.stripes = 2;
+  r->plan.stripe_columns = r->machine.width;
+}
+static void stripes_narrow(relay_plan *r) {
+  r->plan.batch = r->plan.stripes = 2;
+  r->plan.stripe_columns = 1;
+}
+static void stripe_passed_by(relay_plan *r) {
+  r->plan.batch = r->plan.stripes = 2;
+  r->plan.stripe_columns = r->machine.width / 2;
+}
 static void mode_auto(relay_plan *r) {
   r->plan.mode = WAFER_MODE_auto;
 }
@@ -257,7 +276,7 @@ static const edit_case edit_cases[] = {
     {"replicas over a neighbour", replicas_overlap, PIPELINED, WAFER_BAD_INPUT,
      "both lie on core (2, 0)"},
     {"a replica that a route leaves out", replica_passed_by, PIPELINED, WAFER_BAD_INPUT,
-     "passes by replica 1 of kernel 'bend'"},
+     "passes by replica 1, "},
     {"rectangle outside", outside, BOTH, WAFER_BAD_INPUT, "Relu_0"},
     {"rectangle wider than the split", wider_than_split, BOTH, WAFER_BAD_INPUT, "Relu_0"},
     {"split in no parts", split_in_none, BOTH, WAFER_BAD_INPUT, "loop 3"},
@@ -306,6 +325,16 @@ static const edit_case edit_cases[] = {
     {"storage of integers", storage_odd, BOTH, WAFER_BAD_INPUT, "storage"},
     {"batch of none", batch_zero, BOTH, WAFER_BAD_INPUT, "batch"},
     {"batch without room", batch_unprovided, STREAMING, WAFER_BAD_INPUT, "bend"},
+    {"stripes for no samples", stripes_uneven, STREAMING, WAFER_BAD_INPUT,
+     "do not divide by 2 stripes"},
+    {"stripes in a pipeline", stripes_uneven, PIPELINED, WAFER_BAD_INPUT, "2 stripes of 4 columns"},
+    {"stripes of no columns", stripes_of_nothing, STREAMING, WAFER_BAD_INPUT,
+     "2 stripes of 0 columns"},
+    {"a stripe beyond the wafer", stripes_beyond, STREAMING, WAFER_BAD_INPUT,
+     "does not fit into 2"},
+    {"a stripe too narrow", stripes_narrow, STREAMING, WAFER_BAD_INPUT, "the first stripe has 1"},
+    {"a stripe that a route leaves out", stripe_passed_by, STREAMING, WAFER_BAD_INPUT,
+     "passes by stripe 1"},
     {"batch in a pipeline", batch_unprovided, PIPELINED, WAFER_BAD_INPUT, "batch"},
     {"no mode", mode_auto, BOTH, WAFER_BAD_INPUT, "mode"},
     {"no function", no_function, BOTH, WAFER_BAD_INPUT, "function"},

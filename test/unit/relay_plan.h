@@ -192,6 +192,7 @@ static inline bool relay_init(relay_plan *r, const wafer_machine *machine, wafer
                          .mode = mode,
                          .storage = WAFER_DTYPE_f32,
                          .batch = 1,
+                         .stripes = 1,
                          .node_count = 2,
                          .pipelined = {.fits = true, .why_not = ""},
                          .streaming = {.fits = true, .why_not = ""},

@@ -26,11 +26,11 @@ typedef struct program {
 #define BN(to, from, c, t)                                                                         \
   WEIGHT("scale", c)                                                                               \
   WEIGHT("shift", c)                                                                               \
-  WEIGHT("mean", c) WEIGHT(                                                                        \
-      "variance", c) "%" to " = \"nn.batch_norm\"(%" from                                          \
-                     ", %scale, %shift, %mean, %variance) {epsilon = 1.0e-3 : f64} : (tensor<" t   \
-                     ">, tensor<" c ">, tensor<" c ">, tensor<" c ">, tensor<" c ">) -> tensor<" t \
-                     ">\n"
+  WEIGHT("mean", c)                                                                                \
+  WEIGHT("variance",                                                                               \
+         c) "%" to " = \"nn.batch_norm\"(%" from                                                   \
+            ", %scale, %shift, %mean, %variance) {epsilon = 1.0e-3 : f64} : (tensor<" t            \
+            ">, tensor<" c ">, tensor<" c ">, tensor<" c ">, tensor<" c ">) -> tensor<" t ">\n"
 
 static const program programs[] = {
     {"batch_norm behind a convolution", "1x4x5x5xf32", "1x6x5x5xf32",

@@ -52,9 +52,9 @@ static void sizings_are_kept(void) {
   fixture f;
   sizing first, again, four;
   setup(&f, "small64", chain(text, sizeof text, 4));
-  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &first), WAFER_OK);
-  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 4, &four), WAFER_OK);
-  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &again), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, 1, &first), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 4, 1, &four), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, 1, &again), WAFER_OK);
   CU_ASSERT_FATAL(first.cost.fits && again.cost.fits && four.cost.fits);
   CU_ASSERT_EQUAL(first.cost.latency_cycles, again.cost.latency_cycles);
   CU_ASSERT_NOT_EQUAL(first.cost.latency_cycles, four.cost.latency_cycles);
@@ -114,10 +114,10 @@ static void results_want_lanes(void) {
   const wafer_kernel_body body =
       size_with_depths(&f.graph.kernels[last].body, s.kernels[last].depths);
   const wafer_shape_point low = {.width = 64, .height = 1}, high = {.width = 64, .height = 16};
-  uint64_t slow = size_work_cycles(m, &f.graph, last, &body, &low),
-           fast = size_work_cycles(m, &f.graph, last, &body, &high);
+  uint64_t slow = size_work_cycles(m, &f.graph, last, &body, &low, 1),
+           fast = size_work_cycles(m, &f.graph, last, &body, &high, 1);
   CU_ASSERT_EQUAL(slow - fast, 64 * 64 - 64 * 64 / 16);
-  CU_ASSERT_EQUAL(size_work_cycles(m, &f.graph, 0, &body, &low), 0); /* stays on the wafer */
+  CU_ASSERT_EQUAL(size_work_cycles(m, &f.graph, 0, &body, &low, 1), 0); /* stays on the wafer */
   CU_ASSERT(s.kernels[last].point->height >= 16);
   teardown(&f);
 }
@@ -161,7 +161,7 @@ static void a_weight_is_not_two_phases_early(void) {
   fixture f;
   sizing s;
   setup(&f, "wse2", products(text, sizeof text, 6, true));
-  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, 1, &s), WAFER_OK);
   for (uint32_t k = 0; k < f.graph.kernel_count; k++) CU_ASSERT_EQUAL(s.kernels[k].ahead, 1);
   teardown(&f);
 }
@@ -232,7 +232,7 @@ static void waiting_values_are_spread(void) {
   fixture f;
   sizing s;
   setup(&f, "small16", waiting_products(text, sizeof text, 64));
-  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, 1, &s), WAFER_OK);
   CU_ASSERT_TRUE(s.cost.fits);
   CU_ASSERT(s.cost.peak_core_bytes <= wafer_machine_core_budget(f.ctx.machine));
   teardown(&f);

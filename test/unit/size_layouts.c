@@ -38,13 +38,13 @@ static void layouts_pay_for_memory(void) {
   const wafer_shape_point *wished[16];
   uint32_t last_use[64];
   setup(&f, "wse2", chain(text, sizeof text, 5));
-  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, 1, &s), WAFER_OK);
   CU_ASSERT_FATAL(f.graph.kernel_count <= WAFER_COUNT(wished) && f.graph.value_count <= 64);
   for (uint32_t v = 0; v < f.graph.value_count; v++)
     last_use[v] = f.graph.values[v].producer == WAFER_NONE ? WAFER_NONE : f.graph.kernel_count;
   size_forest *forest;
   CU_ASSERT_EQUAL_FATAL(
-      size_layouts_open(&f.ctx, f.curves, &f.graph, 1, s.kernels, 0, last_use, &forest), WAFER_OK);
+      size_layouts_open(&f.ctx, f.curves, &f.graph, 1, 1, s.kernels, 0, last_use, &forest), WAFER_OK);
   uint64_t before = 0;
   for (uint64_t price = 0; price <= 1 << 20; price += 1 << 20) {
     size_layouts(forest, price, wished);
@@ -62,11 +62,11 @@ static void layouts_are_legal(void) {
   sizing s;
   const wafer_shape_point *wished[16];
   setup(&f, "small16", chain(text, sizeof text, 5));
-  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, 1, &s), WAFER_OK);
   CU_ASSERT_FATAL(s.cost.fits && f.graph.kernel_count <= WAFER_COUNT(wished));
   size_forest *forest;
   CU_ASSERT_EQUAL_FATAL(
-      size_layouts_open(&f.ctx, f.curves, &f.graph, 1, s.kernels, 0, NULL, &forest), WAFER_OK);
+      size_layouts_open(&f.ctx, f.curves, &f.graph, 1, 1, s.kernels, 0, NULL, &forest), WAFER_OK);
   size_layouts(forest, 0, wished);
   for (uint32_t k = 0; k < f.graph.kernel_count; k++) {
     if (!wished[k]) continue;
@@ -107,8 +107,8 @@ static void layers_share_options(void) {
   fixture f;
   sizing s;
   setup(&f, "small64", chain(text, sizeof text, 8));
-  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, &s), WAFER_OK);
-  layouts l = {.ctx = &f.ctx, .graph = &f.graph, .curves = f.curves, .batch = 1};
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, 1, &s), WAFER_OK);
+  layouts l = {.ctx = &f.ctx, .graph = &f.graph, .curves = f.curves, .batch = 1, .stripes = 1};
   uint32_t n = f.graph.kernel_count, shared = 0, different = 0;
   CU_ASSERT_EQUAL_FATAL(layouts_open(&l), WAFER_OK);
   for (uint32_t k = 0; k < n; k++) {
@@ -148,7 +148,7 @@ static void options_fill_the_wafer(void) {
         "  %y = \"nn.exp\"(%x) : (tensor<64x4x64xf32>) -> tensor<64x4x64xf32>\n"
         "  return %y : tensor<64x4x64xf32>\n}\n");
   streams(&f, &s);
-  layouts l = {.ctx = &f.ctx, .graph = &f.graph, .curves = f.curves, .batch = 1};
+  layouts l = {.ctx = &f.ctx, .graph = &f.graph, .curves = f.curves, .batch = 1, .stripes = 1};
   CU_ASSERT_EQUAL_FATAL(layouts_open(&l), WAFER_OK);
   CU_ASSERT_EQUAL_FATAL(layouts_open_kernel(&l, 0, &s.kernels[0]), WAFER_OK);
   wafer_split split = size_uncut();

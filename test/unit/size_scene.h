@@ -44,7 +44,7 @@ static inline void teardown(fixture *f) {
 
 /* Sizes weight streaming, one sample resident; it fits. */
 static inline void streams(fixture *f, sizing *out) {
-  CU_ASSERT_EQUAL_FATAL(size_streaming(&f->ctx, f->curves, &f->graph, 1, out), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(size_streaming(&f->ctx, f->curves, &f->graph, 1, 1, out), WAFER_OK);
   CU_ASSERT_TRUE_FATAL(out->cost.fits);
 }
 

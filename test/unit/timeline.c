@@ -127,6 +127,32 @@ static void streams_weights_ahead(void) {
   wafer_arena_destroy(f->arena);
 }
 
+/* Two stripes: kernels of a round work side by side, its samples follow each other over the border.
+ * A round that is not full takes as long. */
+static void works_in_stripes(void) {
+  fixture *f = start(WAFER_MODE_streaming);
+  uint64_t finish[4], busy[2];
+  f->relay.plan.batch = 4;
+  f->relay.plan.stripes = 2;
+  f->relay.plan.stripe_columns = 4;
+  for (int i = 0; i < 2; i++) f->relay.kernels[i].body.output_depth = 2;
+  f->relay.streams[RELAY_IN].depth = f->relay.streams[RELAY_HAND_OVER].depth = 2;
+  wafer_timeline t = {.finish = finish, .kernel_busy = busy};
+  CU_ASSERT_FATAL(wafer_timeline_run(NULL, &f->relay.plan, 0, 4, &t) == WAFER_OK);
+  CU_ASSERT(busy[0] == 4 * 100 && busy[1] == 4 * 60);
+  CU_ASSERT(finish[0] == 15 + 210 + 15 + 60 + 15 && finish[1] == finish[0] + 10);
+  CU_ASSERT(finish[2] == finish[0] + 60 && finish[3] == finish[1] + 60);
+  uint64_t full = t.total_cycles;
+  CU_ASSERT_FATAL(wafer_timeline_run(NULL, &f->relay.plan, 0, 3, &t) == WAFER_OK);
+  CU_ASSERT(t.total_cycles == full && busy[0] == 3 * 100);
+  f->relay.plan.stripes = 1;
+  f->relay.plan.stripe_columns = 0;
+  for (int i = 0; i < 2; i++) f->relay.kernels[i].body.output_depth = 4;
+  f->relay.streams[RELAY_IN].depth = f->relay.streams[RELAY_HAND_OVER].depth = 4;
+  CU_ASSERT(run(f, 4, NULL).total_cycles == full + 200 - 10 + 120 - 10);
+  wafer_arena_destroy(f->arena);
+}
+
 /* As deep as a plan file can say: rings are as long as the train, no longer. */
 static void takes_any_depth(void) {
   fixture *f = start(WAFER_MODE_pipelined);
@@ -215,6 +241,8 @@ CU_TestInfo tests_timeline[] = {
     {"values that skip kernels do not stall them", skips_do_not_stall},
     {"shares the edge", shares_the_edge},
     {"streams weights ahead", streams_weights_ahead},
+    {"works in stripes", works_in_stripes},
+    {"works in stripes", works_in_stripes},
     {"takes any depth of buffers", takes_any_depth},
     {"counts busy cycles", counts_busy_cycles},
     {"traps on what is not held", traps_on_what_is_not_held},
