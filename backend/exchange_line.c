@@ -351,6 +351,9 @@ static void add_bus(bus *b, segment s, const forth *moves) {
   uint8_t color = color_of(b, s.slot);
   add_routes(b, &s, color);
   add_filters(b, &s, color);
+  for (uint32_t i = 0; i < b->place->span_count && senders == 1 && !b->place->border; i++)
+    fragment_source_add(b->f, rect_at(b->place, &b->place->spans[i], position(b, last), 1), color,
+                        all);
   uint64_t start = b->machine->vector_setup_cycles + b->machine->descriptor_load_cycles;
   uint64_t hops = (uint64_t)b->machine->hop_cycles * (s.end - s.first + branch_length(b->place));
   bool fed = b->place->border && !b->back; /* the host's words are on their way meanwhile */

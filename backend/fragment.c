@@ -233,3 +233,10 @@ void fragment_filter_add(fragment *f, wafer_rect cores, uint8_t color, const uin
   f->uses = uses;
   uses[f->use_count++] = (fragment_filter_use){cores, color, filter};
 }
+
+void fragment_source_add(fragment *f, wafer_rect cores, uint8_t color, uint64_t words) {
+  fragment_source *sources = grow(f, f->sources, f->source_count, &f->source_room, sizeof *sources);
+  if (!sources) return;
+  f->sources = sources;
+  sources[f->source_count++] = (fragment_source){cores, color, words};
+}

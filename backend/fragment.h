@@ -4,10 +4,10 @@
  *
  * Colours of a fragment are its own, counted from 0; linking gives them real ones: no other
  * fragment of the launch has that colour at any router of its routes, because cores are not at the
- * same fragment at the same time. A core's code of a fragment is straight: it begins with
- * microthreads free and ends (falling out at its end) with microthreads free. Targets of branches
- * count from the beginning of the code. Registers 0 and 1 are the core's x and y; the others are a
- * fragment's to use and hold nothing when it begins. */
+ * same fragment at the same time, unless its words come from the same core. A core's code of a
+ * fragment is straight: it begins with microthreads free and ends (falling out at its end) with
+ * microthreads free. Targets of branches count from the beginning of the code. Registers 0 and 1
+ * are the core's x and y; the others are a fragment's to use and hold nothing when it begins. */
 #ifndef BACKEND_FRAGMENT_H
 #define BACKEND_FRAGMENT_H
 
@@ -39,6 +39,14 @@ typedef struct fragment_filter_use {
   uint32_t filter;
 } fragment_filter_use;
 
+/* Each core of a rectangle sends so many words on a colour that no other core of the fragment sends
+ * to the same cores. */
+typedef struct fragment_source {
+  wafer_rect cores;
+  uint8_t color;
+  uint64_t words;
+} fragment_source;
+
 typedef struct fragment {
   const char *name;  /* of the kernel or stream, for traps */
   const char *node;  /* ONNX node, or NULL */
@@ -61,11 +69,13 @@ typedef struct fragment {
   uint32_t *filter_buckets, filter_bucket_count;
   uint32_t use_count, use_room;
   fragment_filter_use *uses;
+  uint32_t source_count, source_room;
+  fragment_source *sources; /* as far as they are known: see fragment_color.h */
   uint32_t port_count, port_room;
-  wafer_port_use *ports; /* what crosses the border, in order */
-  uint64_t cycles;       /* predicted */
-  uint64_t lead, tail;   /* of an exchange: of these, before words reach the target's cores, and
-                            after the last have left the source's */
+  wafer_port_use *ports;    /* what crosses the border, in order */
+  uint64_t cycles;          /* predicted */
+  uint64_t lead, tail;      /* of an exchange: of these, before words reach the target's cores, and
+                               after the last have left the source's */
   uint64_t sending, taking; /* of an exchange: for which a core of the source, of the target, has to
                                do with it at most, whose words are there */
   wafer_arena *arena;
@@ -85,6 +95,8 @@ uint8_t fragment_color(fragment *f);
 void fragment_route(fragment *f, const wafer_route *route);
 void fragment_filter_add(fragment *f, wafer_rect cores, uint8_t color, const uint32_t *runs,
                          uint32_t count);
+
+void fragment_source_add(fragment *f, wafer_rect cores, uint8_t color, uint64_t words);
 
 /* Keeps the use; its boxes live as long as the fragment. */
 void fragment_port(fragment *f, const wafer_port_use *use);
@@ -110,6 +122,16 @@ typedef struct fragment_link {
    * ports or steps stands once. */
   uint32_t stripes, stripe_columns;
 } fragment_link;
+
+static inline uint32_t fragment_stripes(const fragment_link *link) {
+  return link->stripes ? link->stripes : 1;
+}
+/* The cores that are those in another stripe; stripes are alike: what the first has, all have. */
+static inline wafer_rect fragment_in_stripe(const fragment_link *link, wafer_rect r,
+                                            uint32_t stripe) {
+  r.x += stripe * link->stripe_columns;
+  return r;
+}
 
 /* Puts fragments together; the program lives in the arena. NO_FIT: more colours at a router, or
  * more queues of a core, than the machine has. */

@@ -2,7 +2,7 @@
  * different sequence of codes. */
 #include <string.h>
 
-#include "fragment.h"
+#include "fragment_color.h"
 
 /* A sequence of codes: that of `before`, then `code` of a fragment; of FRAGMENT_ENDS: whether the
  * first sample comes again. */
@@ -18,9 +18,8 @@ typedef struct linker {
   wafer_arena *arena;
   const wafer_machine *machine;
   const fragment_link *link;
-  uint8_t (*color)[WAFER_CORE_BINDINGS]; /* of each fragment: local -> real */
-  uint32_t *used;                        /* of each router: set of real colours */
-  uint32_t *last;                        /* of each core: its sequence so far */
+  fragment_coloring colors;
+  uint32_t *last; /* of each core: its sequence so far */
   sequence *sequences;
   uint32_t count, room;
   uint32_t *buckets, bucket_count;
@@ -29,74 +28,6 @@ typedef struct linker {
 static wafer_status no_memory(const linker *l) {
   return wafer_fail(l->diag, wafer_at_file(l->link->name), WAFER_NO_MEMORY,
                     "out of memory for a program of %u fragments", l->link->count);
-}
-
-static wafer_loc at_fragment(const linker *l, uint32_t i) {
-  const fragment *f = l->link->at[i];
-  return wafer_at_kernel(l->link->name, f->name, f->node);
-}
-
-/* ---- stripes ---- */
-
-static uint32_t stripes_of(const linker *l) {
-  return l->link->stripes ? l->link->stripes : 1;
-}
-
-/* The cores that are those in another stripe. */
-static wafer_rect in_stripe(const linker *l, wafer_rect r, uint32_t stripe) {
-  r.x += stripe * l->link->stripe_columns;
-  return r;
-}
-
-/* ---- colours ---- */
-
-/* Stripes are alike: what the first has, all have. */
-static uint32_t taken(const linker *l, wafer_rect r) {
-  uint32_t set = 0;
-  for (uint32_t y = r.y; y < r.y + r.height; y++)
-    for (uint32_t x = r.x; x < r.x + r.width; x++) set |= l->used[y * l->link->width + x];
-  return set;
-}
-
-static void take(linker *l, wafer_rect r, uint32_t set) {
-  for (uint32_t y = r.y; y < r.y + r.height; y++)
-    for (uint32_t x = r.x; x < r.x + r.width; x++) l->used[y * l->link->width + x] |= set;
-}
-
-static wafer_status color_fragment(linker *l, uint32_t at) {
-  const fragment *f = l->link->at[at];
-  uint32_t sets[WAFER_CORE_BINDINGS] = {0};
-  if (f->colors > l->machine->colors || f->colors > WAFER_COUNT(sets))
-    return wafer_fail(l->diag, at_fragment(l, at), WAFER_NO_FIT,
-                      "needs %u colors, the machine has %u", f->colors, l->machine->colors);
-  for (uint32_t r = 0; r < f->route_count; r++)
-    sets[f->routes[r].color] |= taken(l, f->routes[r].cores);
-  uint32_t own = 0; /* a fragment's colours differ, wherever they are */
-  for (uint32_t c = 0; c < f->colors; c++) {
-    uint32_t real = 0;
-    while (real < l->machine->colors && ((sets[c] | own) >> real & 1)) real++;
-    if (real == l->machine->colors)
-      return wafer_fail(l->diag, at_fragment(l, at), WAFER_NO_FIT,
-                        "its routes need %u colors where others use all but %u of the machine's %u",
-                        f->colors, c, l->machine->colors);
-    l->color[at][c] = (uint8_t)real;
-    own |= 1u << real;
-  }
-  for (uint32_t r = 0; r < f->route_count; r++)
-    take(l, f->routes[r].cores, 1u << l->color[at][f->routes[r].color]);
-  return WAFER_OK;
-}
-
-static wafer_status color_all(linker *l) {
-  size_t routers = (size_t)l->link->width * l->link->height;
-  l->color = wafer_arena_alloc(l->arena, l->link->count, sizeof *l->color);
-  l->used = WAFER_NEW(l->arena, uint32_t, routers);
-  if (!l->color || !l->used) return no_memory(l);
-  for (uint32_t i = 0; i < l->link->count; i++) {
-    if (l->link->at[i]->failed) return no_memory(l);
-    WAFER_TRY(color_fragment(l, i));
-  }
-  return WAFER_OK;
 }
 
 /* ---- which core runs what ---- */
@@ -151,7 +82,7 @@ static uint32_t follow(linker *l, uint32_t before, uint32_t of, uint32_t code) {
 static wafer_status follow_stripe(linker *l, uint32_t i, uint32_t stripe) {
   const fragment *f = l->link->at[i];
   const uint32_t *variant = f->variant;
-  wafer_rect r = in_stripe(l, f->rect, stripe);
+  wafer_rect r = fragment_in_stripe(l->link, f->rect, stripe);
   for (uint32_t y = r.y; y < r.y + r.height; y++)
     for (uint32_t x = r.x; x < r.x + r.width; x++, variant++) {
       uint32_t *last = &l->last[y * l->link->width + x];
@@ -163,7 +94,7 @@ static wafer_status follow_stripe(linker *l, uint32_t i, uint32_t stripe) {
 }
 
 static wafer_status follow_fragment(linker *l, uint32_t i) {
-  for (uint32_t b = 0; b < stripes_of(l); b++) WAFER_TRY(follow_stripe(l, i, b));
+  for (uint32_t b = 0; b < fragment_stripes(l->link); b++) WAFER_TRY(follow_stripe(l, i, b));
   return WAFER_OK;
 }
 
@@ -214,20 +145,18 @@ typedef struct writer {
   uint32_t count;
   wafer_core_binding *bindings;
   uint32_t binding_count;
-  uint32_t fragment;        /* at hand */
-  uint32_t inputs, outputs; /* queues that its colours have so far */
+  uint32_t fragment;  /* at hand */
+  uint32_t queues[2]; /* sets of input and of output queues that its colours have so far */
 } writer;
 
-/* The n-th deepest queue. */
-static uint8_t queue_of(const wafer_machine *m, bool output, uint32_t n) {
+/* The deepest queue that is not in the set; of all, when that is full: they are shared anew. */
+static uint8_t queue_of(const wafer_machine *m, bool output, uint32_t *set) {
   const uint32_t *words = output ? m->output_queue_words : m->input_queue_words;
-  uint32_t queues = output ? m->output_queues : m->input_queues, taken_set = 0, best = 0;
-  for (uint32_t i = 0; i <= n % queues; i++) {
-    best = UINT32_MAX;
-    for (uint32_t q = 0; q < queues; q++)
-      if (!(taken_set >> q & 1) && (best == UINT32_MAX || words[q] > words[best])) best = q;
-    taken_set |= 1u << best;
-  }
+  uint32_t queues = output ? m->output_queues : m->input_queues, best = UINT32_MAX;
+  if (*set == (1u << queues) - 1) *set = 0;
+  for (uint32_t q = 0; q < queues; q++)
+    if (!(*set >> q & 1) && (best == UINT32_MAX || words[q] > words[best])) best = q;
+  *set |= 1u << best;
   return (uint8_t)best;
 }
 
@@ -235,17 +164,19 @@ static uint8_t queue_of(const wafer_machine *m, bool output, uint32_t n) {
  * fragments share them: a core is at one fragment at a time. */
 static bool bind(writer *w, uint8_t color, bool output) {
   for (uint32_t i = 0; i < w->binding_count; i++)
-    if (w->bindings[i].color == color && w->bindings[i].output == output) return true;
+    if (w->bindings[i].color == color && w->bindings[i].output == output) {
+      w->queues[output] |= 1u << w->bindings[i].queue;
+      return true;
+    }
   if (w->binding_count == WAFER_CORE_BINDINGS) return false;
-  uint32_t n = output ? w->outputs++ : w->inputs++;
   w->bindings[w->binding_count++] =
-      (wafer_core_binding){color, queue_of(w->l->machine, output, n), output};
+      (wafer_core_binding){color, queue_of(w->l->machine, output, &w->queues[output]), output};
   return true;
 }
 
 static bool link_operand(writer *w, wafer_operand *o, bool output) {
   if (o->kind != WAFER_OPERAND_fabric) return true;
-  o->color = w->l->color[w->fragment][o->color];
+  o->color = w->l->colors.of[w->fragment][o->color];
   return bind(w, o->color, output);
 }
 
@@ -270,10 +201,10 @@ static void put_mark(writer *w, uint32_t value) {
 static wafer_status write_fragment(writer *w, const sequence *s) {
   const fragment *f = w->l->link->at[s->fragment];
   w->fragment = s->fragment;
-  w->inputs = w->outputs = 0;
+  w->queues[0] = w->queues[1] = 0;
   put_mark(w, s->fragment);
   if (!link_code(w, &f->codes[s->code], w->count))
-    return wafer_fail(w->l->diag, at_fragment(w->l, s->fragment), WAFER_NO_FIT,
+    return wafer_fail(w->l->diag, fragment_loc(w->l->link, s->fragment), WAFER_NO_FIT,
                       "a core uses more than %u colors in one launch", WAFER_CORE_BINDINGS);
   w->count += f->codes[s->code].count;
   return WAFER_OK;
@@ -352,49 +283,7 @@ static wafer_status write_programs(linker *l, wafer_fabric_program *out) {
   return WAFER_OK;
 }
 
-/* ---- routes ---- */
-
-static wafer_status write_routes(const linker *l, wafer_fabric_program *out) {
-  size_t routes = 0;
-  for (uint32_t i = 0; i < l->link->count; i++) routes += l->link->at[i]->route_count;
-  wafer_route *all = WAFER_NEW(l->arena, wafer_route, routes * stripes_of(l));
-  if (!all) return no_memory(l);
-  out->routes = all;
-  for (uint32_t b = 0; b < stripes_of(l); b++)
-    for (uint32_t i = 0; i < l->link->count; i++)
-      for (uint32_t r = 0; r < l->link->at[i]->route_count; r++) {
-        wafer_route *to = &all[out->route_count++];
-        *to = l->link->at[i]->routes[r];
-        to->cores = in_stripe(l, to->cores, b);
-        to->color = l->color[i][to->color];
-      }
-  return WAFER_OK;
-}
-
-static wafer_status write_filters(const linker *l, wafer_fabric_program *out) {
-  size_t filters = 0, uses = 0;
-  for (uint32_t i = 0; i < l->link->count; i++) {
-    filters += l->link->at[i]->filter_count;
-    uses += l->link->at[i]->use_count;
-  }
-  wafer_filter *all = WAFER_NEW(l->arena, wafer_filter, filters);
-  wafer_filter_use *all_uses = WAFER_NEW(l->arena, wafer_filter_use, uses * stripes_of(l));
-  if (!all || !all_uses) return no_memory(l);
-  out->filters = all;
-  out->filter_uses = all_uses;
-  for (uint32_t i = 0; i < l->link->count; i++) {
-    const fragment *f = l->link->at[i];
-    for (uint32_t k = 0; k < f->use_count * stripes_of(l); k++) {
-      const fragment_filter_use *use = &f->uses[k % f->use_count];
-      all_uses[out->filter_use_count++] =
-          (wafer_filter_use){in_stripe(l, use->cores, k / f->use_count), l->color[i][use->color],
-                             out->filter_count + use->filter};
-    }
-    for (uint32_t k = 0; k < f->filter_count; k++)
-      all[out->filter_count++] = (wafer_filter){f->filters[k].runs, f->filters[k].count, true};
-  }
-  return WAFER_OK;
-}
+/* ---- ports ---- */
 
 static wafer_status write_ports(const linker *l, fragment_ports *out) {
   size_t count = 0;
@@ -404,7 +293,7 @@ static wafer_status write_ports(const linker *l, fragment_ports *out) {
   for (uint32_t i = 0; i < l->link->count; i++)
     for (uint32_t p = 0; p < l->link->at[i]->port_count; p++) {
       out->at[out->count] = l->link->at[i]->ports[p];
-      out->at[out->count].color = l->color[i][out->at[out->count].color];
+      out->at[out->count].color = l->colors.of[i][out->at[out->count].color];
       out->count++;
     }
   return WAFER_OK;
@@ -415,10 +304,10 @@ wafer_status fragment_link_program(const wafer_diag *diag, wafer_arena *arena,
                                    wafer_fabric_program *out) {
   linker l = {.diag = diag, .arena = arena, .machine = machine, .link = link};
   *out = (wafer_fabric_program){.name = link->name, .width = link->width, .height = link->height};
-  WAFER_TRY(color_all(&l));
+  l.colors = (fragment_coloring){.diag = diag, .arena = arena, .machine = machine, .link = link};
+  WAFER_TRY(fragment_color_all(&l.colors));
   WAFER_TRY(follow_all(&l));
   WAFER_TRY(write_programs(&l, out));
-  WAFER_TRY(write_routes(&l, out));
-  WAFER_TRY(write_filters(&l, out));
+  WAFER_TRY(fragment_color_write(&l.colors, out));
   return link->ports ? write_ports(&l, link->ports) : WAFER_OK;
 }

@@ -2,6 +2,7 @@
 #include "backend/fragment.h"
 
 #include <CUnit/CUnit.h>
+#include <string.h>
 
 #include "caught.h"
 
@@ -142,7 +143,75 @@ static void test_equal_code(void) {
   wafer_arena_destroy(arena);
 }
 
-/* One core more colours than the machine has. */
+/* Core 0 sends WORDS words at `at` to core `to` of its row, which puts them at `at` too. */
+static void send_far(fragment *f, uint32_t to, int32_t at) {
+  static const int32_t stride[WAFER_LEVELS] = {0, 0, 0, 4};
+  uint8_t c = fragment_color(f);
+  wafer_instruction code = {.op = WAFER_CORE_move,
+                            .count_reg = WAFER_NO_REGISTER,
+                            .shape = {1, 1, 1, WORDS},
+                            .out = fragment_wire(WAFER_DTYPE_f32, c),
+                            .in = {fragment_memory(WAFER_DTYPE_f32, at, stride)}};
+  wafer_route route = {.cores = {0, 0, 1, 1}, .color = c, .positions = 1};
+  fragment_run(f, route.cores, fragment_code_add(f, &code, 1));
+  code.out = fragment_memory(WAFER_DTYPE_f32, at, stride);
+  code.in[0] = fragment_wire(WAFER_DTYPE_f32, c);
+  fragment_run(f, (wafer_rect){to, 0, 1, 1}, fragment_code_add(f, &code, 1));
+  fragment_source_add(f, route.cores, c, WORDS);
+  route.at[0].from = WAFER_PORT_ramp;
+  route.at[0].to = WAFER_TO(east);
+  fragment_route(f, &route);
+  route.at[0].from = WAFER_PORT_west;
+  route.cores = (wafer_rect){1, 0, to - 1, 1};
+  fragment_route(f, &route);
+  route.at[0].to = WAFER_TO(ramp);
+  route.cores = (wafer_rect){to, 0, 1, 1};
+  fragment_route(f, &route);
+}
+
+/* More fragments than the machine has colours go out from one core: they share some. Once each, or
+ * half of them at each of two samples. */
+static void test_shared_colors(void) {
+  enum { MANY = 40, CORES = 4 };
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *wse2;
+  caught c;
+  wafer_diag diag = caught_diag(&c);
+  static fragment f[MANY];
+  const fragment *at[MANY];
+  uint32_t steps[MANY + 2];
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
+  for (uint32_t i = 0; i < MANY; i++) {
+    fragment_begin(&f[i], arena, "shared", NULL, (wafer_rect){0, 0, CORES, 1});
+    send_far(&f[i], 1 + i % (CORES - 1), (int32_t)(16 * i));
+    at[i] = &f[i];
+    steps[i + (i >= MANY / 2)] = i;
+  }
+  steps[MANY / 2] = steps[MANY + 1] = FRAGMENT_ENDS;
+  for (uint32_t train = 0; train < 2; train++) {
+    fragment_link link = {
+        "shared", CORES, 1, MANY, at, NULL, false, MANY + 2, train ? steps : NULL, 1, 0};
+    wafer_fabric_program program;
+    wafer_fabric *fabric;
+    wafer_fabric_stats stats;
+    CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
+    CU_ASSERT_FATAL(wafer_fabric_create(&diag, wse2, &program, NULL, &fabric) == WAFER_OK);
+    float words[WORDS * MANY], got[WORDS];
+    for (int i = 0; i < WORDS * MANY; i++) words[i] = (float)i;
+    wafer_fabric_write(fabric, 0, 0, 0, words, sizeof words);
+    for (uint32_t x = 0; x < CORES; x++)
+      wafer_fabric_set(fabric, x, 0, FRAGMENT_SAMPLES, train ? 4 : 0);
+    CU_ASSERT_EQUAL(wafer_fabric_run(fabric, &stats), WAFER_OK);
+    for (uint32_t i = 0; i < MANY; i++) {
+      CU_ASSERT(wafer_fabric_read(fabric, 1 + i % (CORES - 1), 0, 16 * i, got, sizeof got));
+      CU_ASSERT(memcmp(got, &words[WORDS * i], sizeof got) == 0);
+    }
+    wafer_fabric_destroy(fabric);
+  }
+  wafer_arena_destroy(arena);
+}
+
+/* One core more colours than the machine has, of words whose senders nobody knows. */
 static void test_colors_run_out(void) {
   wafer_arena *arena = wafer_arena_create();
   const wafer_machine *wse2;
@@ -159,12 +228,13 @@ static void test_colors_run_out(void) {
   }
   fragment_link link = {"crowd", 2, 1, 25, at, NULL, false, 0, NULL, 1, 0};
   CU_ASSERT_EQUAL(fragment_link_program(&diag, arena, wse2, &link, &program), WAFER_NO_FIT);
-  CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "colors"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "others use 24 at core (0,0)"));
   wafer_arena_destroy(arena);
 }
 
 CU_TestInfo tests_fragment[] = {{"a relay", test_relay},
                                 {"samples in turn", test_turns},
                                 {"equal code once", test_equal_code},
+                                {"colors that fragments share", test_shared_colors},
                                 {"colors run out", test_colors_run_out},
                                 CU_TEST_INFO_NULL};
