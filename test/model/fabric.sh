@@ -32,10 +32,10 @@ done
 compares small_cnn-3-samples streaming "--machine small64 --batch 3" "--mean 10 --total 5" "$data/small_cnn.onnx"
 # Side by side in stripes; then with two in each, then a round that is not full.
 for batch in 4 16; do
-  compares small_cnn-stripes streaming "--machine small64 --batch $batch" "--mean 10 --total 5" "$data/small_cnn.onnx"
+  compares small_cnn-stripes streaming "--machine small64 --batch $batch" "--mean 10 --total 7" "$data/small_cnn.onnx"
   "$wafer" dump "$work/p.wplan" | grep -q "side by side in $batch stripes" || fail "no stripes with $batch samples"
 done
-compares small_cnn-stripes streaming "--machine small64 --batch 4" "--total 5 --samples 7" "$data/small_cnn.onnx"
+compares small_cnn-stripes streaming "--machine small64 --batch 4" "--total 7 --samples 7" "$data/small_cnn.onnx"
 "$wafer" zoo mlp --widths 256,512,512,16 --batch 1 -q -o "$work/mlp.onnx"
 compares mlp-64-samples streaming "--machine small16 --batch 64" "--mean 10 --total 5" "$work/mlp.onnx"
 # Replicas share out the samples of a train, also where their numbers differ: seven samples after a round of six.
