@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "wafer/pairs.h"
+
 static bool crosses_border(const wafer_stream *t) {
   return t->from.where != WAFER_AT_wafer || t->to.where != WAFER_AT_wafer;
 }
@@ -15,8 +17,35 @@ static const wafer_layout *inside(const wafer_stream *t) {
   return t->from.where == WAFER_AT_wafer ? &t->from.layout : &t->to.layout;
 }
 
+/* Kernels that share a sparse weight have it in one form. */
+static wafer_status check_forms(const wafer_diag *diag, wafer_arena *arena,
+                                const wafer_plan *plan) {
+  wafer_pairs *forms = WAFER_NEW(arena, wafer_pairs, plan->value_count);
+  bool *known = WAFER_NEW(arena, bool, plan->value_count);
+  if (!forms || !known)
+    return wafer_fail(diag, wafer_at_file(plan->model), WAFER_NO_MEMORY,
+                      "no memory for the forms of weights");
+  for (uint32_t k = 0; k < plan->kernel_count; k++) {
+    const wafer_kernel *kernel = &plan->kernels[k];
+    for (uint32_t i = 0; i < kernel->body.input_count; i++) {
+      uint32_t v = kernel->inputs[i];
+      wafer_pairs form = wafer_kernel_pairs(plan->machine, &kernel->body, &kernel->split, i);
+      if (known[v] && memcmp(&forms[v], &form, sizeof form))
+        return wafer_fail(diag, wafer_at_file(plan->model), WAFER_UNSUPPORTED,
+                          "kernel '%s' takes the sparse weight '%s' in another form than the "
+                          "kernels before it, for which there are no programs; run at kernel "
+                          "fidelity",
+                          kernel->name, plan->values[v].name);
+      known[v] = true;
+      forms[v] = form;
+    }
+  }
+  return WAFER_OK;
+}
+
 wafer_status launch_order_check(const wafer_diag *diag, wafer_arena *arena,
                                 const wafer_plan *plan) {
+  WAFER_TRY(check_forms(diag, arena, plan));
   const wafer_layout **first = WAFER_NEW(arena, const wafer_layout *, plan->value_count);
   if (!first)
     return wafer_fail(diag, wafer_at_file(plan->model), WAFER_NO_MEMORY,

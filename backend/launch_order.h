@@ -6,7 +6,8 @@
 #include "exchange.h"
 #include "wafer/orders.h"
 
-/* UNSUPPORTED: a value crosses the border in two orders; the host has one for each. */
+/* UNSUPPORTED: a value crosses the border in two orders, or kernels take a sparse weight in two
+ * forms; the host has one for each. */
 wafer_status launch_order_check(const wafer_diag *diag, wafer_arena *arena, const wafer_plan *plan);
 
 /* Which index of its source a stream's target takes. The host orders what crosses the border: there

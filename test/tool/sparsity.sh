@@ -168,6 +168,12 @@ refused 2 "named 'w9'" --mask w9=m1.npy
 refused 2 "its mask is 120x80" --mask w1=m2.npy
 
 # ---- training ----
+
+# A weight as pairs in the forward pass and dense in the backward one: no programs, and said so.
+"$wafer" zoo mlp --widths 20,33,4 -q -o forms.onnx && "$wafer" compile forms.onnx -q --train --loss mse --micro-batch 2 \
+  --sparsity 0.7 --mode streaming --machine small16 -o forms.wplan || fail "compile forms"
+gives 3 "in another form" "$wafer" check forms.wplan
+
 "$wafer" zoo mlp --widths 16,32,5 --init 1 -o mlp.onnx >/dev/null || fail "zoo mlp"
 train() {
   folder=$1
