@@ -108,6 +108,23 @@ static wafer_status add_curve(const layouts *l, uint32_t k, options *set,
 
 /* ---- Splits that are not of the curve ---- */
 
+/* Whether no value is cut into more parts than there are rows or columns: dims of one may follow
+ * the same loop. */
+static bool lies_within(const wafer_kernel_body *body, const wafer_shape_point *p) {
+  for (uint32_t v = 0; v < body->input_count + body->output_count; v++) {
+    wafer_layout lie = v < body->input_count
+                           ? wafer_kernel_input_layout(body, &p->split, v)
+                           : wafer_kernel_output_layout(body, &p->split, v - body->input_count);
+    uint64_t rows = 1, cols = 1;
+    for (uint32_t d = 0; d < lie.rank; d++) {
+      rows *= lie.rows[d];
+      cols *= lie.cols[d];
+      if (rows > p->height || cols > p->width) return false;
+    }
+  }
+  return true;
+}
+
 /* Where the split is possible and fits a core alone. */
 static wafer_status add_split(const layouts *l, uint32_t k, options *set, const wafer_loops *loops,
                               const wafer_split *split) {
@@ -119,7 +136,8 @@ static wafer_status add_split(const layouts *l, uint32_t k, options *set, const 
   wafer_kernel_cost(l->ctx->machine, &l->bodies[k], split, &cost);
   p.cycles = cost.cycles;
   p.bytes = wafer_cost_bytes(&cost);
-  if (p.bytes > wafer_machine_core_budget(l->ctx->machine)) return WAFER_OK;
+  if (p.bytes > wafer_machine_core_budget(l->ctx->machine) || !lies_within(&l->bodies[k], &p))
+    return WAFER_OK;
   const wafer_shape_point *kept = curve_keep_point(l->curves, &p);
   return kept ? add_option(l, k, set, kept) : layouts_no_memory(l);
 }
