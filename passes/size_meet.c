@@ -284,34 +284,44 @@ static wafer_holding placed(const shelf_place *places, uint32_t k, const wafer_l
   return (wafer_holding){WAFER_AT_wafer, places[k].rect, *lie};
 }
 
+/* How the inputs, then the outputs, of every kernel lie. */
+static wafer_status lay_out(const pipeline *p, const shelf_place *places,
+                            const wafer_layout ***out) {
+  uint32_t n = p->graph->kernel_count;
+  const wafer_layout **lie = WAFER_NEW(p->ctx->arena, const wafer_layout *, n);
+  for (uint32_t k = 0; lie && k < n; k++) {
+    lie[k] = curve_layouts(p->curves, &p->graph->kernels[k].body, point_at(p, places, k));
+    if (!lie[k]) return pipeline_no_memory(p);
+  }
+  *out = lie;
+  return lie ? WAFER_OK : pipeline_no_memory(p);
+}
+
 /* Cycles of the value on its way to input `i` of kernel `k`; 0 where no other kernel makes it. */
-static wafer_status passing(const pipeline *p, const shelf_place *places, const wafer_layout **lie,
-                            uint32_t k, uint32_t i, uint64_t *cycles) {
+static uint64_t passing(const pipeline *p, const shelf_place *places, const wafer_layout **lie,
+                        uint32_t k, uint32_t i) {
   const wafer_graph_kernel *kernel = &p->graph->kernels[k];
   const wafer_graph_value *v = &p->graph->values[kernel->inputs[i]];
-  *cycles = 0;
-  if (!lie[k]) lie[k] = curve_layouts(p->curves, &kernel->body, point_at(p, places, k));
-  if (!lie[k]) return pipeline_no_memory(p);
-  if (!passes_on(kernel, v, i)) return WAFER_OK;
+  if (!passes_on(kernel, v, i)) return 0;
   uint32_t output = p->graph->kernels[v->producer].body.input_count + v->output;
   wafer_holding from = placed(places, v->producer, &lie[v->producer][output]),
                 to = placed(places, k, &lie[k][i]);
-  *cycles = meeting_cycles(p->ctx->machine, &from, &to, &v->type.shape,
-                           value_words(v, kernel->body.storage));
-  return WAFER_OK;
+  return meeting_cycles(p->ctx->machine, &from, &to, &v->type.shape,
+                        value_words(v, kernel->body.storage));
 }
 
 wafer_status pipeline_turn(const pipeline *p, const shelf_place *places, uint64_t *longest) {
   const wafer_graph *g = p->graph;
-  const wafer_layout **lie = WAFER_NEW(p->ctx->arena, const wafer_layout *, g->kernel_count);
-  uint64_t *turn = WAFER_NEW(p->ctx->arena, uint64_t, g->kernel_count), cycles;
-  if (!lie || !turn) return pipeline_no_memory(p);
+  const wafer_layout **lie;
+  uint64_t *turn = WAFER_NEW(p->ctx->arena, uint64_t, g->kernel_count);
+  if (!turn) return pipeline_no_memory(p);
+  WAFER_TRY(lay_out(p, places, &lie));
   *longest = 0;
   for (uint32_t k = 0; k < g->kernel_count; k++) {
     uint32_t replicas = places[k].replicas ? places[k].replicas : 1;
     turn[k] += point_at(p, places, k)->cycles / replicas;
     for (uint32_t i = 0; i < g->kernels[k].body.input_count; i++) {
-      WAFER_TRY(passing(p, places, lie, k, i, &cycles));
+      uint64_t cycles = passing(p, places, lie, k, i);
       if (cycles) turn[g->values[g->kernels[k].inputs[i]].producer] += cycles;
       turn[k] += cycles;
     }
@@ -341,14 +351,15 @@ wafer_status pipeline_pace(const pipeline *p, const shelf_place *places, uint64_
   const wafer_graph *g = p->graph;
   size_t inputs = 0, at = 0;
   for (uint32_t k = 0; k < g->kernel_count; k++) inputs += g->kernels[k].body.input_count;
-  const wafer_layout **lie = WAFER_NEW(p->ctx->arena, const wafer_layout *, g->kernel_count);
+  const wafer_layout **lie;
   uint64_t *cycles = WAFER_NEW(p->ctx->arena, uint64_t, inputs);
   uint64_t *free = WAFER_NEW(p->ctx->arena, uint64_t, g->kernel_count);
   uint64_t end = 0, half = 0;
-  if (!lie || !cycles || !free) return pipeline_no_memory(p);
+  if (!cycles || !free) return pipeline_no_memory(p);
+  WAFER_TRY(lay_out(p, places, &lie));
   for (uint32_t k = 0; k < g->kernel_count; k++)
     for (uint32_t i = 0; i < g->kernels[k].body.input_count; i++)
-      WAFER_TRY(passing(p, places, lie, k, i, &cycles[at++]));
+      cycles[at++] = passing(p, places, lie, k, i);
   for (uint32_t s = 0; s < 2 * PACE_SAMPLES; s++) {
     if (s == PACE_SAMPLES) half = end;
     pass_sample(p, places, cycles, free);
