@@ -103,7 +103,7 @@ static bool name_slowest(report *r) {
 static void name_bottleneck(report *r) {
   const wafer_plan *plan = r->plan;
   if (name_slowest(r)) return;
-  uint64_t stream = 0;
+  uint64_t stream = 0, bands = wafer_machine_bands(plan->machine);
   uint32_t widest = WAFER_NONE;
   for (uint32_t i = 0; i < plan->stream_count; i++)
     if (plan->streams[i].from.where == WAFER_AT_wafer &&
@@ -112,6 +112,7 @@ static void name_bottleneck(report *r) {
       widest = i;
     }
   const wafer_kernel *k = plan->kernel_count ? &plan->kernels[slowest_kernel(plan)] : NULL;
+  stream = (stream + bands - 1) / bands; /* of a sample, as the other two */
   if (r->edge_cycles >= r->compute_cycles && r->edge_cycles >= stream)
     snprintf(r->bottleneck, sizeof r->bottleneck,
              "the wafer's edge: %llu B in and %llu B out per sample%s take %llu cycles",
