@@ -119,8 +119,8 @@ static double seconds(void) {
 }
 
 static wafer_status load(case_build *b, const case_row *row) {
-  const wafer_fabric_options options = {.threads = b->o.threads,
-                                        .single = b->o.single || b->o.fault_count};
+  const wafer_fabric_options options = {
+      .threads = b->o.threads, .single = b->o.single || b->o.fault_count, .plain = b->o.plain};
   WAFER_TRY(wafer_fabric_create(b->diag, b->machine, &b->fabric_program, &options, &b->fabric));
   WAFER_TRY(row->fill ? row->fill(b) : fill_words(b));
   if (row->prepare) row->prepare(b);

@@ -270,6 +270,6 @@ wafer_status core_visit_sends(wafer_fabric *f, uint32_t at, uint64_t *next) {
   else if (core->sending)
     WAFER_TRY(run_threads(f, at, CORE_SENDS, core->sending & ~(uint32_t)core->still, next));
   if (f->deferred) return WAFER_OK;
-  if (!f->single && (core->running || core->patient)) core_wait_patiently(f, at, next);
+  if (!f->plain && (core->running || core->patient)) core_wait_patiently(f, at, next);
   return WAFER_OK;
 }

@@ -13,7 +13,7 @@ static uint32_t source_of(const core_thread *t) {
 
 bool core_keeps(const wafer_fabric *f, uint32_t at, const core_thread *t) {
   bool from_one = t->there && !(t->there & 1) && !(t->there & (t->there - 1));
-  if (f->single || f->faults || !t->quick || !from_one || !core_box_inside(f, at, t, 0))
+  if (f->plain || f->faults || !t->quick || !from_one || !core_box_inside(f, at, t, 0))
     return false;
   for (uint32_t k = 1; k <= t->inputs; k++)
     if (!(t->there >> k & 1) && (t->inner != t->count || !core_run_there(f, at, t, k, t->inner)))

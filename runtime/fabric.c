@@ -136,7 +136,8 @@ wafer_status wafer_fabric_create(const wafer_diag *diag, const wafer_machine *ma
   f->diag = diag;
   f->machine = machine;
   f->program = program;
-  f->single = options && options->single;
+  f->plain = options && options->plain;
+  f->single = f->plain || (options && options->single);
   f->asked_strips = options ? options->strips : 0;
   bool alone = !options || options->threads == 1;
   if (!alone) f->workers = thread_pool_create(options->threads);
@@ -188,6 +189,7 @@ wafer_status wafer_fabric_reprogram(wafer_fabric *f, const wafer_fabric_program 
                       .mark = f->mark,
                       .mark_user = f->mark_user,
                       .single = f->single,
+                      .plain = f->plain,
                       .workers = f->workers,
                       .asked_strips = f->asked_strips,
                       .counts = f->counts,

@@ -74,7 +74,8 @@ struct wafer_fabric {
   float *train; /* twice train_words */
   bool moved;   /* something at the border, in this cycle */
   bool ran;
-  bool single; /* wavelets one by one */
+  bool single; /* wavelets one by one, */
+  bool plain;  /* and elements of cores */
   bool counts; /* what links carry */
   bool failed; /* no memory for a bucket */
   bool ends;   /* nothing is under way: nobody waits patiently any more */

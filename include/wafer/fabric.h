@@ -194,6 +194,9 @@ typedef struct wafer_fabric_options {
   /* Every wavelet by itself at every router, instead of rows of queues and trains of words at once:
    * the same results, cycle for cycle, for comparison. */
   bool single;
+  /* `single`, and a core is visited for every element that it sends or takes: what the others are
+   * compared with. */
+  bool plain;
   uint32_t strips; /* for tests: the wafer is cut into so many parts, which changes nothing */
 } wafer_fabric_options;
 
@@ -220,9 +223,9 @@ int32_t wafer_fabric_get(const wafer_fabric *fabric, uint32_t x, uint32_t y, uin
 uint64_t wafer_fabric_finish(const wafer_fabric *fabric, uint32_t x, uint32_t y);
 /* Words through a port of a router at the border, where no neighbour is. What is fed comes in like
  * wavelets from a neighbour, the last of them with `control`; what is drained leaves the same way.
- * A drain of 0 words says that none is to come, and no route may lead outside without a drain. Feeds
- * (drains) of one port and colour queue up in the order of the calls. `words` is borrowed until the
- * run has ended. Before the run; USAGE: no port of the border; BAD_INPUT: no route there.
+ * A drain of 0 words says that none is to come, and no route may lead outside without a drain.
+ * Feeds (drains) of one port and colour queue up in the order of the calls. `words` is borrowed
+ * until the run has ended. Before the run; USAGE: no port of the border; BAD_INPUT: no route there.
  */
 wafer_status wafer_fabric_feed(wafer_fabric *fabric, uint32_t x, uint32_t y, wafer_port port,
                                uint8_t color, const uint32_t *words, uint32_t count,

@@ -28,6 +28,7 @@ typedef struct wafer_case_options {
   double load;               /* of random: wavelets per cycle and sender */
   uint64_t cycles;           /* of random */
   bool single;               /* wavelets one by one */
+  bool plain;                /* elements of cores too: what others are compared with */
   uint32_t threads;          /* of the host; 0: as many as it has */
   uint64_t visits;           /* for tests: visits cores and routers in another order */
   const wafer_fault *faults; /* for a second run, after one without; borrowed */

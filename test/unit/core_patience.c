@@ -32,10 +32,10 @@ static void check(const wafer_machine *machine, const trial *t, uint64_t seed) {
                           .cycles = t->load > 0 ? 1500 : 0,
                           .repeat = 1,
                           .seed = seed,
-                          .single = true};
+                          .plain = true};
   wafer_case_result one, many;
   CU_ASSERT(wafer_case_run(NULL, machine, t->name, &o, &one) == WAFER_OK);
-  o.single = false;
+  o.plain = false;
   CU_ASSERT(wafer_case_run(NULL, machine, t->name, &o, &many) == WAFER_OK);
   bool same = one.counted == many.counted && one.checked == many.checked &&
               one.stats.hops == many.stats.hops && one.stats.elements == many.stats.elements &&

@@ -277,7 +277,7 @@ static void multiplies_what_is_not_zero(void) {
       CU_ASSERT(within(counted, predicted, 0.03, 80));
       CU_ASSERT(counted < before);
       before = counted;
-      o.single = true;
+      o.plain = true;
       CU_ASSERT_EQUAL(count("gemv", o, &predicted), counted);
     }
     CU_ASSERT(before < 500);

@@ -25,7 +25,7 @@ static void trains_are_exact(void) {
   uint32_t ended = 0, switched = 0;
   for (uint64_t seed = 1; seed <= 600; seed++) {
     trial_make(&t, seed);
-    trial_run(&t, machines[seed % 2], &(wafer_fabric_options){.threads = 1, .single = true}, &one);
+    trial_run(&t, machines[seed % 2], &(wafer_fabric_options){.threads = 1, .plain = true}, &one);
     trial_run(&t, machines[seed % 2], NULL, &many);
     bool same = one.status == many.status && !memcmp(&one.stats, &many.stats, sizeof one.stats) &&
                 !memcmp(one.finish, many.finish, sizeof one.finish) &&
@@ -140,7 +140,7 @@ static void run_row(const row *r, const wafer_machine *machine, bool single, out
   wafer_fabric *f;
   memset(o, 0, sizeof *o);
   for (uint32_t i = 0; i < FED; i++) words[i] = i * 2654435761u;
-  const wafer_fabric_options options = {.threads = 1, .single = single};
+  const wafer_fabric_options options = {.threads = 1, .plain = single};
   CU_ASSERT_FATAL(wafer_fabric_create(NULL, machine, &program, &options, &f) == WAFER_OK);
   wafer_fabric_rate(f, 0, r->rate, r->cycles);
   CU_ASSERT(wafer_fabric_feed(f, 0, 0, WAFER_PORT_west, 0, words, r->words, WAFER_CONTROL_none,
@@ -194,11 +194,11 @@ static void chains_are_exact(void) {
                                                              : 1,
                               .words = words[i / 4 % WAFER_COUNT(words)],
                               .repeat = 1 + i % 2,
-                              .single = true};
+                              .plain = true};
       const char *name = names[i / 4 / WAFER_COUNT(words)];
       CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, machines[m], &machine) == WAFER_OK);
       CU_ASSERT(wafer_case_run(NULL, machine, name, &o, &one) == WAFER_OK);
-      o.single = false;
+      o.plain = false;
       CU_ASSERT(wafer_case_run(NULL, machine, name, &o, &many) == WAFER_OK);
       CU_ASSERT(one.counted == many.counted && one.checked == many.checked);
       CU_ASSERT(!memcmp(&one.stats, &many.stats, sizeof one.stats));
