@@ -127,6 +127,11 @@ wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fa
  * launch's program on so many; what that has allocated; a core's row within its band, and in a
  * train how many samples are its own. */
 uint32_t session_fabric_bands(const session_fabric *s, uint64_t samples);
+/* Row `row` of a rectangle that stands in every band, those of one behind those of the other. */
+static inline uint32_t session_fabric_row(const session_fabric *s, const wafer_rect *r,
+                                          uint32_t row) {
+  return row / r->height * s->plan->machine->height + r->y + row % r->height;
+}
 wafer_status session_fabric_spread(session_fabric *s, fabric_launch *l, uint32_t bands);
 void session_fabric_gather(fabric_launch *l);
 void session_fabric_place_registers(session_fabric *s, const fabric_launch *l, uint64_t samples);

@@ -69,6 +69,7 @@ void session_fabric_place_registers(session_fabric *s, const fabric_launch *l, u
   const wafer_fabric_program *p = &l->program;
   uint32_t rows = s->plan->machine->height, bands = session_fabric_bands(s, samples);
   bool train = l->of->kind == WAFER_LAUNCH_train;
+  if (!train && bands == 1) return;
   for (uint32_t y = 0; y < p->height; y++)
     for (uint32_t x = 0; x < p->width; x++) {
       if (p->core[(size_t)y * p->width + x] == WAFER_NO_PROGRAM) continue;

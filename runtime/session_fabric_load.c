@@ -51,7 +51,7 @@ static wafer_load of_kernel(const session_fabric *s, const wafer_kernel *k) {
   wafer_load sum = {0};
   for (uint32_t row = 0; row < rows; row++)
     for (uint32_t x = r->x; x < r->x + r->width; x++) {
-      uint32_t y = row / r->height * m->height + r->y + row % r->height;
+      uint32_t y = session_fabric_row(s, r, row);
       size_t core = (size_t)y * width + x;
       const uint64_t *links = &s->load.wavelets[core * WAFER_LINKS];
       add(&sum, s->load.core_cycles[core], links[0] + links[1] + links[2] + links[3]);

@@ -167,7 +167,7 @@ static wafer_status write_data(session_fabric *s, const fabric_launch *l, uint32
     bool inside = r->x <= m->width && r->width <= m->width - r->x && r->y <= m->height &&
                   r->height <= m->height - r->y;
     for (uint32_t row = 0; inside && row < r->height * bands; row++) {
-      uint32_t y = row / r->height * m->height + r->y + row % r->height;
+      uint32_t y = session_fabric_row(s, r, row);
       for (uint32_t x = r->x; inside && x < r->x + r->width; x++)
         inside = write_stripes(s, l, d, x, y);
     }
