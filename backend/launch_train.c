@@ -7,17 +7,17 @@
 
 /* Fragments of an action between replicas, which come again with them. */
 typedef struct train_piece {
-  uint32_t action, from, to; /* replicas of a stream's ends; of a kernel both the same */
+  uint32_t from, to; /* replicas of a stream's ends; of a kernel both the same */
   bool made;
-  uint32_t first, count; /* pieces */
+  uint32_t first, count;    /* pieces */
+  struct train_piece *next; /* of the same action */
 } train_piece;
 
 typedef struct train {
   launcher *l;
   const wafer_phase *phase;
   launch_pieces *p;
-  train_piece *known;
-  uint32_t count, room;
+  train_piece **known; /* of each action */
 } train;
 
 /* Programs go through as many samples before they begin anew; UINT32_MAX: more. */
@@ -50,21 +50,15 @@ static bool add_step(train *t, uint32_t step) {
   return true;
 }
 
-static train_piece *find_piece(train *t, train_piece wanted) {
-  for (uint32_t i = 0; i < t->count; i++)
-    if (t->known[i].action == wanted.action && t->known[i].from == wanted.from &&
-        t->known[i].to == wanted.to)
-      return &t->known[i];
-  if (t->count == t->room) {
-    uint32_t room = t->room ? 2 * t->room : 64;
-    train_piece *known = WAFER_NEW(t->l->arena, train_piece, room);
-    if (!known) return NULL;
-    if (t->count) memcpy(known, t->known, t->count * sizeof *known);
-    t->known = known;
-    t->room = room;
-  }
-  t->known[t->count] = wanted;
-  return &t->known[t->count++];
+/* NULL: out of memory. */
+static train_piece *find_piece(train *t, uint32_t action, uint32_t from, uint32_t to) {
+  train_piece **first = &t->known[action];
+  for (train_piece *at = *first; at; at = at->next)
+    if (at->from == from && at->to == to) return at;
+  train_piece *piece = WAFER_NEW(t->l->arena, train_piece, 1);
+  if (!piece) return NULL;
+  *piece = (train_piece){.from = from, .to = to, .next = *first};
+  return *first = piece;
 }
 
 /* What crosses the border does so at the samples of the replica. */
@@ -87,9 +81,8 @@ static wafer_status add_action(train *t, uint32_t a) {
       action->kind == WAFER_ACTION_stream ? &l->plan->streams[action->index] : NULL;
   uint32_t from = stream ? stream->from_kernel : action->index;
   uint32_t to = stream ? stream->to_kernel : action->index;
-  train_piece *piece = find_piece(t, (train_piece){.action = a,
-                                                   .from = launch_replica(l, from, l->turn),
-                                                   .to = launch_replica(l, to, l->turn)});
+  train_piece *piece =
+      find_piece(t, a, launch_replica(l, from, l->turn), launch_replica(l, to, l->turn));
   if (!piece) return launch_no_memory(l);
   if (!piece->made) {
     piece->made = true;
@@ -122,13 +115,17 @@ static wafer_status find_others(launcher *l, const wafer_phase *phase) {
 #define MOST_TURNS 4096
 
 wafer_status launch_add_train(launcher *l, const wafer_phase *phase, launch_pieces *p) {
-  train t = {.l = l, .phase = phase, .p = p};
+  train t = {.l = l,
+             .phase = phase,
+             .p = p,
+             .known = WAFER_NEW(l->arena, train_piece *, phase->action_count)};
   uint32_t turns = turns_of(l->plan, phase);
   if (turns > MOST_TURNS)
     return wafer_fail(&l->diag, wafer_at_file(l->plan->model), WAFER_NO_FIT,
                       "its kernels have so many different numbers of replicas that programs would "
                       "repeat after more than %u samples; compile with --replicas 2",
                       MOST_TURNS);
+  if (!t.known) return launch_no_memory(l);
   WAFER_TRY(find_others(l, phase));
   for (l->turn = 0; l->turn < turns; l->turn++) {
     for (uint32_t a = 0; a < phase->action_count; a++)
