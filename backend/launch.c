@@ -220,10 +220,6 @@ static wafer_status launch_all(launcher *l) {
   return WAFER_OK;
 }
 
-/* Most cores, over all kernels, and words, over all streams, of a plan that gets its programs
- * unasked. */
-#define AUTO_CORES (1u << 20)
-#define AUTO_WORDS (1u << 23)
 /* What a word costs that changes its place: cores take such words singly. */
 #define ORDER_WORDS 16
 
@@ -231,10 +227,10 @@ static bool is_small(const wafer_plan *plan) {
   uint64_t cores = 0, words = 0;
   for (uint32_t k = 0; k < plan->kernel_count; k++)
     cores += plan->stripes * wafer_rect_area(plan->kernels[k].rect);
-  for (uint32_t s = 0; s < plan->stream_count && words <= AUTO_WORDS; s++)
+  for (uint32_t s = 0; s < plan->stream_count && words <= WAFER_PROGRAMS_WORDS; s++)
     words += plan->batch * plan->streams[s].words *
              (launch_order_changes(&plan->streams[s]) ? (uint64_t)ORDER_WORDS : 1);
-  return cores <= AUTO_CORES && words <= AUTO_WORDS;
+  return cores <= WAFER_PROGRAMS_CORES && words <= WAFER_PROGRAMS_WORDS;
 }
 
 static wafer_status make_programs(launcher *l) {

@@ -34,10 +34,7 @@ static uint32_t most_stripes(const choice *c, uint32_t batch) {
   return batch < columns ? batch : columns;
 }
 
-/* Words of what kernels take, all samples: a plan with more of them gets programs only when it is
- * asked for them, see launch.c. */
-#define WORDS_WITH_PROGRAMS (1u << 23)
-
+/* As far as words tell: those of what kernels take, all samples. */
 static bool gets_programs(const choice *c, uint32_t batch) {
   uint64_t words = 0;
   for (uint32_t k = 0; k < c->graph.kernel_count; k++) {
@@ -47,7 +44,7 @@ static bool gets_programs(const choice *c, uint32_t batch) {
                (body->input_is_weight[i] ? 1 : (uint64_t)batch);
   }
   bool always = c->ctx->options && c->ctx->options->programs == WAFER_PROGRAMS_always;
-  return always || words <= WORDS_WITH_PROGRAMS;
+  return always || words <= WAFER_PROGRAMS_WORDS;
 }
 
 /* Whether something passes in slices, which no core program does. */

@@ -95,8 +95,11 @@ typedef enum wafer_objective {
   WAFER_OBJECTIVE_wire        /* shorter wires, the interval being no longer */
 } wafer_objective;
 
-/* Whether a plan holds what fabric fidelity runs. auto: when it is small; wafer_plan_add_programs
- * makes it for plans without. */
+/* Whether a plan holds what fabric fidelity runs. auto: when it is small, with so many cores over
+ * all kernels and words over all streams at most; wafer_plan_add_programs makes it for plans
+ * without. */
+#define WAFER_PROGRAMS_CORES (1u << 20)
+#define WAFER_PROGRAMS_WORDS (1u << 23)
 typedef enum wafer_programs {
   WAFER_PROGRAMS_auto,
   WAFER_PROGRAMS_always,
