@@ -7,6 +7,8 @@
  * longer; how much, nobody knows before a band is sized. */
 #include "mode_bands.h"
 
+#include "streams.h"
+
 #define TRIES 6
 #define MOST_BANDS 64u
 #define GAIN 64u /* more bands have to shorten the interval by one part in these */
@@ -16,10 +18,6 @@ typedef struct banding {
   wafer_ir *ir;
   const wafer_graph *graph;
 } banding;
-
-static uint64_t ceil_div(uint64_t a, uint64_t b) {
-  return (a + b - 1) / b;
-}
 
 /* Between samples, as core programs run them. */
 static uint64_t pace_of(const sizing *s, uint32_t bands) {

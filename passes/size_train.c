@@ -68,10 +68,6 @@ static uint64_t start_of(const pipeline *p, uint32_t k, const uint64_t *start) {
   return at;
 }
 
-static uint64_t ceil_div(uint64_t a, uint64_t b) {
-  return (a + b - 1) / b;
-}
-
 /* Latency along the longest path and the slowest resource. */
 static void add_up(const pipeline *p, uint64_t *start) {
   const wafer_graph *g = p->graph;

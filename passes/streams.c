@@ -22,10 +22,6 @@ static uint64_t min_u64(uint64_t a, uint64_t b) {
 static uint64_t max_u64(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
-static uint64_t ceil_div(uint64_t a, uint64_t b) {
-  return (a + b - 1) / b;
-}
-
 uint64_t stream_lanes(const wafer_holding *from, const wafer_holding *to) {
   if (from->where != WAFER_AT_wafer) return to->where == WAFER_AT_wafer ? to->rect.height : 1;
   if (to->where != WAFER_AT_wafer) return from->rect.height;

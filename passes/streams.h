@@ -11,6 +11,10 @@
 
 #include "wafer/graph.h"
 
+static inline uint64_t ceil_div(uint64_t a, uint64_t b) {
+  return (a + b - 1) / b;
+}
+
 /* Wavelets that carry one sample of a value. */
 uint64_t stream_words(const wafer_type *type, wafer_dtype storage);
 /* The same of a value of the graph, which may be sparse. */
