@@ -163,19 +163,31 @@ static uint32_t to_first_stripe(const wafer_plan *plan, uint32_t *x) {
   return stripe;
 }
 
+/* Band of a row, or as many as there are where rows are left over; *y: the row of the first band
+ * that does the same. */
+static uint32_t to_first_band(const wafer_machine *m, uint32_t *y) {
+  uint32_t bands = wafer_machine_bands(m), band = *y / m->height;
+  if (band >= bands) return bands;
+  *y -= band * m->height;
+  return band;
+}
+
 wafer_status dump_core(FILE *to, const wafer_diag *diag, const wafer_plan *plan, uint32_t x,
                        uint32_t y) {
-  const wafer_machine *machine = plan->machine;
-  if (x >= machine->width || y >= machine->height)
+  const wafer_machine *machine = plan->machine, *whole = wafer_machine_whole(machine);
+  if (x >= whole->width || y >= whole->height)
     return wafer_fail(diag, wafer_at_file(plan->model), WAFER_USAGE,
-                      "core %u,%u is outside the %ux%u cores of %s", x, y, machine->width,
-                      machine->height, machine->name);
+                      "core %u,%u is outside the %ux%u cores of %s", x, y, whole->width,
+                      whole->height, whole->name);
   core_map m = {.to = to, .plan = plan, .x = x, .y = y};
   fprintf(to, "core %u,%u of %s: %u bytes%s\n", x, y, machine->name, machine->core_bytes,
-          covers(machine->usable, x, y) ? "" : "; outside the usable rectangle");
+          covers(whole->usable, x, y) ? "" : "; outside the usable rectangle");
   for (uint32_t i = 0; i < machine->dead_count; i++)
     if (machine->dead[i].x == x && machine->dead[i].y == y) fputs("this core is dead\n", to);
-  uint32_t stripe = to_first_stripe(plan, &m.x);
+  uint32_t stripe = to_first_stripe(plan, &m.x), band = to_first_band(machine, &m.y);
+  if (machine->whole && band == machine->bands) fputs("in no band\n", to);
+  if (machine->whole && band < machine->bands)
+    fprintf(to, "in band %u of %u\n", band, machine->bands);
   if (plan->stripes > 1) fprintf(to, "in stripe %u of %u\n", stripe, plan->stripes);
   if (machine->repair) {
     wafer_core_at made = wafer_machine_made_at(machine, x, y);

@@ -14,15 +14,25 @@ static uint64_t max64(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
 
-static uint64_t share_of(const wafer_kernel *k, uint64_t cycles) {
-  return (cycles + k->replicas - 1) / k->replicas;
+/* Samples that so many of a kernel, or of a stream, are at: those of the bands, and of replicas. */
+static uint64_t copies_of(const wafer_plan *plan, uint32_t replicas) {
+  return (uint64_t)wafer_machine_bands(plan->machine) * replicas;
+}
+
+static uint64_t share_of(const wafer_plan *plan, uint32_t replicas, uint64_t cycles) {
+  uint64_t copies = copies_of(plan, replicas);
+  return (cycles + copies - 1) / copies;
+}
+
+static uint64_t kernel_share(const wafer_plan *plan, uint32_t kernel, uint64_t cycles) {
+  return share_of(plan, plan->kernels[kernel].replicas, cycles);
 }
 
 static pace pace_of(const wafer_plan *plan, uint32_t kernel) {
-  pace p = {.kernel = share_of(&plan->kernels[kernel], plan->kernels[kernel].cost.cycles),
+  pace p = {.kernel = kernel_share(plan, kernel, plan->kernels[kernel].cost.cycles),
             .slowest = WAFER_NONE};
   for (uint32_t k = 0; k < plan->kernel_count; k++) {
-    uint64_t cycles = share_of(&plan->kernels[k], plan->kernels[k].cost.cycles);
+    uint64_t cycles = kernel_share(plan, k, plan->kernels[k].cost.cycles);
     if (k == kernel || (p.slowest != WAFER_NONE && cycles <= p.others)) continue;
     p.others = cycles;
     p.slowest = k;
@@ -34,7 +44,7 @@ static pace pace_of(const wafer_plan *plan, uint32_t kernel) {
     if (outside)
       p.edge = max64(p.edge, s->cycles);
     else if (s->from_kernel == kernel || s->to_kernel == kernel)
-      p.stream = max64(p.stream, s->cycles);
+      p.stream = max64(p.stream, share_of(plan, 1, s->cycles));
   }
   return p;
 }
@@ -86,7 +96,7 @@ static void print_size(FILE *to, const wafer_plan *plan, const wafer_kernel *k,
   print_point(to, "the fewest cores that hold it", smallest(c, UINT64_MAX));
   if (plan->mode == WAFER_MODE_pipelined)
     print_point(to, "the fewest at this pace",
-                smallest(c, max64(p->kernel, rest_of(p)) * k->replicas));
+                smallest(c, max64(p->kernel, rest_of(p)) * copies_of(plan, k->replicas)));
   print_point(to, "the fastest", c->count ? &c->at[0] : NULL);
   fprintf(to, "  memory: %llu of %llu bytes of a core", (ull)wafer_cost_bytes(&k->cost),
           (ull)budget);
@@ -155,7 +165,7 @@ static void print_gain(FILE *to, const wafer_plan *plan, uint32_t kernel, const 
   }
   fprintf(to, "%llu cycles instead of %llu, %.1f %% fewer, as %ux%u", (ull)cycles, (ull)now,
           100.0 * (double)(now - cycles) / (double)now, then->width, then->height);
-  print_effect(to, plan, share_of(k, cycles), p);
+  print_effect(to, plan, kernel_share(plan, kernel, cycles), p);
 }
 
 /* The fewest cores on which it is faster at all. */
@@ -175,7 +185,7 @@ static void print_next(FILE *to, const wafer_plan *plan, uint32_t kernel, const 
 
 static void print_replica(FILE *to, const wafer_plan *plan, uint32_t kernel, const pace *p) {
   const wafer_kernel *k = &plan->kernels[kernel];
-  uint64_t share = (k->cost.cycles + k->replicas) / (k->replicas + 1);
+  uint64_t share = share_of(plan, k->replicas + 1, k->cost.cycles);
   fprintf(to, "  one more replica (%llu cores): %llu cycles a sample instead of %llu",
           (ull)wafer_rect_area(k->rect), (ull)share, (ull)p->kernel);
   print_effect(to, plan, share, p);

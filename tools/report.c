@@ -92,9 +92,9 @@ static bool name_slowest(report *r) {
     const wafer_kernel *k = &plan->kernels[l->slowest];
     snprintf(r->bottleneck, sizeof r->bottleneck,
              "kernel %s: its %ux%u cores receive, compute (%llu cycles) and send one after the "
-             "other, %llu cycles per sample",
+             "other, %llu cycles per sample%s",
              k->name, k->rect.width, k->rect.height, (unsigned long long)k->cost.cycles,
-             (unsigned long long)l->interval);
+             (unsigned long long)l->interval, bands > 1 ? " of a band" : "");
     return true;
   }
   return false;
