@@ -8,19 +8,38 @@
 
 #define WORDS 4
 
+/* A move of WORDS words, whose ends are to be said. */
+static wafer_instruction move_words(void) {
+  return (wafer_instruction){
+      .op = WAFER_CORE_move, .count_reg = WAFER_NO_REGISTER, .shape = {1, 1, 1, WORDS}};
+}
+
+static wafer_operand words_at(int32_t address) {
+  static const int32_t stride[WAFER_LEVELS] = {0, 0, 0, 4};
+  return fragment_memory(WAFER_DTYPE_f32, address, stride);
+}
+
+static wafer_instruction send_words(uint8_t color, int32_t from) {
+  wafer_instruction code = move_words();
+  code.out = fragment_wire(WAFER_DTYPE_f32, color);
+  code.in[0] = words_at(from);
+  return code;
+}
+
+static wafer_instruction take_words(uint8_t color, int32_t to) {
+  wafer_instruction code = move_words();
+  code.out = words_at(to);
+  code.in[0] = fragment_wire(WAFER_DTYPE_f32, color);
+  return code;
+}
+
 /* Core (x, y) of the pair sends WORDS words at `from` to its eastern neighbour, which puts them at
  * `to`. */
 static void send_east(fragment *f, uint32_t x, uint32_t y, int32_t from, int32_t to) {
-  static const int32_t stride[WAFER_LEVELS] = {0, 0, 0, 4};
   uint8_t c = fragment_color(f);
-  wafer_instruction code = {.op = WAFER_CORE_move,
-                            .count_reg = WAFER_NO_REGISTER,
-                            .shape = {1, 1, 1, WORDS},
-                            .out = fragment_wire(WAFER_DTYPE_f32, c),
-                            .in = {fragment_memory(WAFER_DTYPE_f32, from, stride)}};
+  wafer_instruction code = send_words(c, from);
   fragment_run(f, (wafer_rect){x, y, 1, 1}, fragment_code_add(f, &code, 1));
-  code.out = fragment_memory(WAFER_DTYPE_f32, to, stride);
-  code.in[0] = fragment_wire(WAFER_DTYPE_f32, c);
+  code = take_words(c, to);
   fragment_run(f, (wafer_rect){x + 1, y, 1, 1}, fragment_code_add(f, &code, 1));
   fragment_route(f, &(wafer_route){{x, y, 1, 1}, c, 1, false, {{WAFER_PORT_ramp, WAFER_TO(east)}}});
   fragment_route(
@@ -145,17 +164,11 @@ static void test_equal_code(void) {
 
 /* Core 0 sends WORDS words at `at` to core `to` of its row, which puts them at `at` too. */
 static void send_far(fragment *f, uint32_t to, int32_t at) {
-  static const int32_t stride[WAFER_LEVELS] = {0, 0, 0, 4};
   uint8_t c = fragment_color(f);
-  wafer_instruction code = {.op = WAFER_CORE_move,
-                            .count_reg = WAFER_NO_REGISTER,
-                            .shape = {1, 1, 1, WORDS},
-                            .out = fragment_wire(WAFER_DTYPE_f32, c),
-                            .in = {fragment_memory(WAFER_DTYPE_f32, at, stride)}};
+  wafer_instruction code = send_words(c, at);
   wafer_route route = {.cores = {0, 0, 1, 1}, .color = c, .positions = 1};
   fragment_run(f, route.cores, fragment_code_add(f, &code, 1));
-  code.out = fragment_memory(WAFER_DTYPE_f32, at, stride);
-  code.in[0] = fragment_wire(WAFER_DTYPE_f32, c);
+  code = take_words(c, at);
   fragment_run(f, (wafer_rect){to, 0, 1, 1}, fragment_code_add(f, &code, 1));
   fragment_source_add(f, route.cores, c, WORDS);
   route.at[0].from = WAFER_PORT_ramp;
@@ -189,8 +202,8 @@ static void test_shared_colors(void) {
   }
   steps[MANY / 2] = steps[MANY + 1] = FRAGMENT_ENDS;
   for (uint32_t train = 0; train < 2; train++) {
-    fragment_link link = {
-        "shared", CORES, 1, MANY, at, NULL, false, MANY + 2, train ? steps : NULL, 1, 0};
+    fragment_link link = {"shared", CORES, 1, MANY, at, NULL, false, MANY + 2, train ? steps : NULL,
+                          1,        0};
     wafer_fabric_program program;
     wafer_fabric *fabric;
     wafer_fabric_stats stats;

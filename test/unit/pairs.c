@@ -88,6 +88,21 @@ static void pairs_say_what_the_weight_has(void) {
     }
 }
 
+/* Values and cycles of a body with a sparse weight, in that storage. */
+static void multiplies(const char *machine, body_text *b, const char *split_of, bool narrow) {
+  wafer_split split = split_text(split_of);
+  b->body.storage = narrow ? WAFER_DTYPE_f16 : WAFER_DTYPE_f32;
+  program_run run = program_run_body(machine, b, &split, 7);
+  CU_ASSERT_EQUAL(run.status, WAFER_OK);
+  CU_ASSERT(run.error < (narrow ? 1e-3 : 1e-6));
+  double off = fabs((double)run.modelled - (double)run.counted) / (double)run.counted;
+  CU_ASSERT(off <= 0.1);
+  CU_ASSERT(run.code_bytes <= run.code_modelled);
+  if (run.status || off > 0.1)
+    printf("\n%s on %s: modelled %llu, counted %llu %s\n", split_of, machine,
+           (unsigned long long)run.modelled, (unsigned long long)run.counted, run.message);
+}
+
 /* Values as dense ones give them, in the cycles of the cost model. */
 static void products_take_pairs(void) {
   static const struct {
@@ -104,21 +119,11 @@ static void products_take_pairs(void) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (uint32_t narrow = 0; narrow < 2; narrow++) {
       body_text b;
-      wafer_split split = split_text(cases[i].split);
       body_text_begin(&b, "gemm", cases[i].inputs);
       CU_ASSERT_FATAL(body_text_node(&b, "matmul", "0 1", "") != UINT32_MAX);
       const wafer_sparsity sparsity[2] = {{.sparse = cases[i].left}, {.sparse = !cases[i].left}};
       b.body.sparsity = sparsity;
-      b.body.storage = narrow ? WAFER_DTYPE_f16 : WAFER_DTYPE_f32;
-      program_run run = program_run_body("small16", &b, &split, 7);
-      CU_ASSERT_EQUAL(run.status, WAFER_OK);
-      CU_ASSERT(run.error < (narrow ? 1e-3 : 1e-6));
-      double off = fabs((double)run.modelled - (double)run.counted) / (double)run.counted;
-      CU_ASSERT(off <= 0.1);
-      CU_ASSERT(run.code_bytes <= run.code_modelled);
-      if (run.status || off > 0.1)
-        printf("\n%s, %s: modelled %llu, counted %llu %s\n", cases[i].inputs, cases[i].split,
-               (unsigned long long)run.modelled, (unsigned long long)run.counted, run.message);
+      multiplies("small16", &b, cases[i].split, narrow);
     }
 }
 
@@ -145,22 +150,12 @@ static void convolutions_take_pairs(void) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (uint32_t narrow = 0; narrow < 2; narrow++) {
       body_text b;
-      wafer_split split = split_text(cases[i].split);
       body_text_begin(&b, "conv", cases[i].inputs);
       const char *operands = b.body.input_count > 2 ? "0 1 2" : "0 1";
       CU_ASSERT_FATAL(body_text_node(&b, "conv", operands, cases[i].attrs) != UINT32_MAX);
       const wafer_sparsity sparsity[3] = {[1] = {.sparse = true}};
       b.body.sparsity = sparsity;
-      b.body.storage = narrow ? WAFER_DTYPE_f16 : WAFER_DTYPE_f32;
-      program_run run = program_run_body("small64", &b, &split, 7);
-      CU_ASSERT_EQUAL(run.status, WAFER_OK);
-      CU_ASSERT(run.error < (narrow ? 1e-3 : 1e-6));
-      double off = fabs((double)run.modelled - (double)run.counted) / (double)run.counted;
-      CU_ASSERT(off <= 0.1);
-      CU_ASSERT(run.code_bytes <= run.code_modelled);
-      if (run.status || off > 0.1)
-        printf("\n%s, %s: modelled %llu, counted %llu %s\n", cases[i].inputs, cases[i].split,
-               (unsigned long long)run.modelled, (unsigned long long)run.counted, run.message);
+      multiplies("small64", &b, cases[i].split, narrow);
     }
 }
 
