@@ -41,12 +41,13 @@ static const char usage_tail[] =
     "                        flip@X,Y,CYCLE[,BIT]: a bit of it changes; "
     "flip@X,Y,ADDRESS,BIT,CYCLE: one of a\n"
     "                        core's memory; stuck@X,Y,CYCLE: a core stops\n"
-    "  --json FILE           the figures as JSON\n"
+    "  --json [FILE]         the figures as JSON: in the file, or printed in place of the lines\n"
     "  --assembly FILE       the program as text (docs/assembly.md), before it runs\n\n"
     "example: wafer fabric reduce --algorithm chain --cores 512x1 --words 4096\n";
 
 #define MOST_FAULTS 64
 #define MOST_CORES 16384 /* of a side, of any machine */
+#define JSON_ON_STDOUT "-"
 
 typedef struct arguments {
   const char *name, *machine, *json, *assembly;
@@ -176,7 +177,7 @@ static bool take(arguments *a, int c, const char *value) {
   case 'T': return parse_u32("--threads", value, 1, 1024, &o->threads);
   case 's': return cli_parse_u64("fabric", "--seed", value, 0, UINT64_MAX, &o->seed);
   case 'f': return parse_fault(value, a);
-  case 'j': a->json = value; return true;
+  case 'j': a->json = value ? value : JSON_ON_STDOUT; return true;
   case 'A': a->assembly = value; return true;
   default: return cli_usage("fabric", "unknown option"), false;
   }
@@ -203,10 +204,22 @@ static const struct option long_options[] = {{"machine", required_argument, NULL
                                              {"threads", required_argument, NULL, 'T'},
                                              {"seed", required_argument, NULL, 's'},
                                              {"fault", required_argument, NULL, 'f'},
-                                             {"json", required_argument, NULL, 'j'},
+                                             {"json", optional_argument, NULL, 'j'},
                                              {"assembly", required_argument, NULL, 'A'},
                                              {"help", no_argument, NULL, 'h'},
                                              {0}};
+
+static bool is_case(const char *word) {
+  for (const wafer_case_info *info = wafer_case_list(); info->name; info++)
+    if (!strcmp(word, info->name)) return true;
+  return false;
+}
+
+/* The word behind --json is its file, but for an option and for the case. */
+static const char *take_file(int argc, char **argv) {
+  if (optind >= argc || argv[optind][0] == '-' || is_case(argv[optind])) return NULL;
+  return argv[optind++];
+}
 
 static double hops_per_s(const wafer_case_result *r) {
   return r->seconds > 0 ? (double)r->stats.hops / r->seconds : 0;
@@ -244,7 +257,11 @@ static wafer_status write_json(const arguments *a, const wafer_case_result *r) {
   cJSON_AddNumberToObject(json, "hops_per_s", hops_per_s(r));
   char *text = json ? cJSON_Print(json) : NULL;
   cJSON_Delete(json);
-  return cli_write_json(a->json, text);
+  if (strcmp(a->json, JSON_ON_STDOUT) != 0) return cli_write_json(a->json, text);
+  if (!text) return cli_no_memory();
+  puts(text);
+  free(text);
+  return WAFER_OK;
 }
 
 static wafer_status write_assembly(const arguments *a, wafer_arena *arena,
@@ -268,7 +285,8 @@ static wafer_status run(const arguments *a) {
   if (status == WAFER_OK && a->assembly) status = write_assembly(a, arena, machine);
   if (status == WAFER_OK)
     status = wafer_case_run(cli_diag(), machine, a->name, &a->options, &result);
-  if (status == WAFER_OK) print(&result), print_faults(a, &result);
+  bool is_json = a->json && !strcmp(a->json, JSON_ON_STDOUT);
+  if (status == WAFER_OK && !is_json) print(&result), print_faults(a, &result);
   if (status == WAFER_OK && a->json) status = write_json(a, &result);
   wafer_arena_destroy(arena);
   return status;
@@ -278,6 +296,7 @@ int wafer_tool_fabric(int argc, char **argv) {
   arguments a = {.machine = "wse2", .options = {.words = 256}};
   for (int c; (c = getopt_long(argc, argv, "h", long_options, NULL)) != -1;) {
     if (c == 'h') return help(), WAFER_OK;
+    if (c == 'j' && !optarg) optarg = (char *)take_file(argc, argv);
     if (!take(&a, c, optarg)) return WAFER_USAGE;
     if (!strchr(a.given, c)) a.given[strlen(a.given)] = (char)c;
   }

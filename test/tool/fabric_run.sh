@@ -1,6 +1,7 @@
 #!/bin/sh
 # `wafer run --fidelity fabric`: the picture of what was busy, load in the report, faults and their exit codes; what is
-# asked wrongly leaves nothing behind. `wafer check`: what every kernel makes, beside kernel fidelity. usage: fabric_run.sh WAFER SOURCE
+# asked wrongly leaves nothing behind. `wafer check`: what every kernel makes, beside kernel fidelity. `wafer fabric`
+# as JSON. usage: fabric_run.sh WAFER SOURCE
 . "${0%/*}/../lib.sh"
 wafer=$1 source=$2
 cd "$work" || exit 1
@@ -47,4 +48,11 @@ run 1 "--fault is of one run" --fidelity fabric --fault drop@1,0,0 --repeat 2
 run 1 "--fault wants drop@" --fidelity fabric --fault drop@1,0
 run 1 "a fault at core (64,0) of 64x64" --fidelity fabric --fault drop@64,0,1
 [ ! -e heat.svg ] || fail "a picture of a run that was not"
+# `wafer fabric CASE --json`: figures alone, on either side of the case; a word behind it that is no case is its file.
+for words in "reduce --cores 8x1 --json" "--json reduce --cores 8x1" "reduce --json --cores 8x1"; do
+  "$wafer" fabric $words >figures.json || fail "fabric $words"
+  [ "$(head -n 1 figures.json)" = "{" ] && grep -q '"counted_cycles":' figures.json || fail "fabric $words: $(cat figures.json)"
+done
+gives 0 "counted" "$wafer" fabric reduce --json kept.json --cores 8x1
+grep -q '"counted_cycles":' kept.json || fail "fabric --json kept.json"
 finish "fabric run: ok"
