@@ -81,6 +81,13 @@ static void reshape(const wafer_shape *x, const wafer_shape *y, const kernel_map
   }
 }
 
+/* Dim d is cut as the result's. Of dims that are one loop the parts of the one begin where the
+ * other's length says: one that is longer or shorter than the result's arrives whole. */
+static void follow(const wafer_shape *x, const wafer_node *n, uint32_t d, const kernel_map *result,
+                   kernel_map *map) {
+  if (!result->nested[d] || x->dims[d] == n->type.shape.dims[d]) kernel_map_set(map, d, result, d);
+}
+
 /* A slice of a small part of a dim: its operand is cut along a loop of its own. */
 static bool picks(const wafer_kernel_body *body, const wafer_node *n, uint32_t d) {
   return n->op == WAFER_OP_slice &&
@@ -89,10 +96,11 @@ static bool picks(const wafer_kernel_body *body, const wafer_node *n, uint32_t d
 
 static void slice(const kernel_view *k, uint32_t node, const kernel_map *result, kernel_map *map) {
   const wafer_node *n = kernel_node(k, node);
+  const wafer_shape *x = kernel_move_shape(k, n->operands[0]);
   uint32_t loop = k->loops.parallel;
   for (uint32_t d = 0; d < n->type.shape.rank; d++)
     if (!kernel_is_anchor(k, node) || !picks(k->body, n, d))
-      kernel_map_set(map, d, result, d);
+      follow(x, n, d, result, map);
     else if (loop < k->loops.count)
       kernel_map_loop(map, d, loop++);
 }
@@ -154,8 +162,9 @@ static void scatter(const kernel_view *k, uint32_t node, uint32_t operand, const
     kernel_map_loop(map, scattered_dim(all), k->loops.parallel);
 }
 
-static void alike(const wafer_node *n, const kernel_map *result, kernel_map *map) {
-  for (uint32_t d = 0; d < n->type.shape.rank; d++) kernel_map_set(map, d, result, d);
+static void alike(const wafer_shape *x, const wafer_node *n, const kernel_map *result,
+                  kernel_map *map) {
+  for (uint32_t d = 0; d < n->type.shape.rank; d++) follow(x, n, d, result, map);
 }
 
 static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kernel_map *result,
@@ -169,7 +178,7 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
   case WAFER_OP_slice: slice(k, node, result, map); break;
   case WAFER_OP_gather: gather(k, n, i, result, map); break;
   case WAFER_OP_scatter: scatter(k, node, i, result, map); break;
-  default: alike(n, result, map); break; /* concat, pad, resize */
+  default: alike(shape, n, result, map); break; /* concat, pad, resize */
   }
 }
 

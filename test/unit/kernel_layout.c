@@ -204,6 +204,23 @@ static void test_layout_of_merged_dims(void) {
   }
 }
 
+/* What a concatenation puts together along one of two dims that become one has another length
+ * there: it arrives whole along it, and cut along the other as the result is. */
+static void test_layout_beside_merged_dims(void) {
+  body_text b;
+  wafer_split split = split_text("cols1:2 rows2:64");
+  body_text_begin(&b, "move", "3x1x2x32xf32 3x1x2x32xf32");
+  body_text_node(&b, "concat", "0 1", "axis=1");
+  body_text_node(&b, "transpose", "2", "perm=0,2,1,3");
+  body_text_node(&b, "reshape", "3", "shape=3,2,64");
+  b.body.anchor = 2;
+  for (uint32_t i = 0; i < 2; i++) {
+    wafer_layout x = wafer_kernel_input_layout(&b.body, &split, i);
+    CU_ASSERT(x.rows[1] == 1 && x.cols[1] == 1 && x.cols[2] == 2);
+    CU_ASSERT(x.rows[3] == 32 && x.row_stride[3] == 1);
+  }
+}
+
 static void test_layout_tiles(void) {
   wafer_layout layout = {.rank = 2, .rows = {2, 1}, .cols = {1, 3}};
   wafer_shape shape = {2, {5, 7}};
@@ -225,5 +242,6 @@ CU_TestInfo tests_kernel_layout[] = {
     {"parts lie as loops nest", test_layout_positions},
     {"tiles of a layout", test_layout_tiles},
     {"dims that a reshape makes one", test_layout_of_merged_dims},
+    {"what is concatenated along one of them", test_layout_beside_merged_dims},
     CU_TEST_INFO_NULL,
 };

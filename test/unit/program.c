@@ -1,34 +1,10 @@
 /* Programs of kernels: random bodies and splits of every family on the emulated fabric, against the
  * reference; cycles counted against those of the cost model. */
 #include <CUnit/CUnit.h>
-#include <math.h>
-#include <stdlib.h>
 
-#include "program_run.h"
-
-#define F32_ERROR 1e-5
-#define F16_ERROR 2e-3
-
-typedef struct rng {
-  uint64_t state;
-} rng;
-
-static uint32_t below(rng *r, uint32_t n) {
-  r->state = r->state * 6364136223846793005u + 1442695040888963407u;
-  return (uint32_t)((r->state >> 33) % n);
-}
-static uint32_t between(rng *r, uint32_t least, uint32_t most) {
-  return least + below(r, most - least + 1);
-}
-static bool one_in(rng *r, uint32_t n) {
-  return below(r, n) == 0;
-}
+#include "program_many.h"
 
 /* ---- Bodies ---- */
-
-static bool put(body_text *b, const char *op, const char *operands, const char *attrs) {
-  return body_text_node(b, op, operands, attrs) != UINT32_MAX;
-}
 
 /* Appends elementwise ops with constants and repeated operands to the last value. */
 static bool put_tail(rng *r, body_text *b) {
@@ -211,6 +187,83 @@ static bool rows_body(rng *r, body_text *b) {
   return put(b, ops[i].op, ops[i].operands, ops[i].attrs) && (i == 3 || i == 9 || put_tail(r, b));
 }
 
+static const wafer_shape *last_shape(const body_text *b) {
+  return &wafer_body_type(&b->body, b->body.input_count + b->body.node_count - 1)->shape;
+}
+
+/* Two neighbouring dims become one, or one becomes two. */
+static bool put_reshape(rng *r, body_text *b, const char *x) {
+  const wafer_shape *from = last_shape(b);
+  wafer_shape to = {0};
+  uint32_t at = below(r, from->rank), parts = between(r, 2, 4);
+  bool divides = from->rank < 5 && from->dims[at] % parts == 0;
+  if (!divides && at + 1 == from->rank) at = 0;
+  for (uint32_t d = 0; d < from->rank; d++) {
+    if (d == at && divides) to.dims[to.rank++] = parts;
+    if (d == at + 1 && !divides)
+      to.dims[to.rank - 1] *= from->dims[d];
+    else
+      to.dims[to.rank++] = d == at && divides ? from->dims[d] / parts : from->dims[d];
+  }
+  char attrs[64] = "shape=", *end = attrs + 6;
+  for (uint32_t d = 0; d < to.rank; d++) end += sprintf(end, "%s%d", d ? "," : "", (int)to.dims[d]);
+  return put(b, "reshape", x, attrs);
+}
+
+static bool put_transpose(rng *r, body_text *b, const char *x) {
+  uint32_t rank = last_shape(b)->rank, perm[WAFER_MAX_RANK];
+  char attrs[64] = "perm=", *end = attrs + 5;
+  for (uint32_t d = 0; d < rank; d++) {
+    uint32_t other = below(r, d + 1);
+    perm[d] = perm[other];
+    perm[other] = d;
+  }
+  for (uint32_t d = 0; d < rank; d++) end += sprintf(end, "%s%u", d ? "," : "", perm[d]);
+  return put(b, "transpose", x, attrs);
+}
+
+static bool put_slice(rng *r, body_text *b, const char *x) {
+  const wafer_shape *from = last_shape(b);
+  char starts[64] = "", sizes[64] = "", steps[64] = "", attrs[224];
+  uint32_t at = below(r, from->rank);
+  for (uint32_t d = 0; d < from->rank; d++) {
+    int start = d == at && from->dims[d] > 1, size = (int)from->dims[d] - start;
+    sprintf(starts + strlen(starts), "%s%d", d ? "," : "", start);
+    sprintf(sizes + strlen(sizes), "%s%d", d ? "," : "", size);
+    sprintf(steps + strlen(steps), "%s1", d ? "," : "");
+  }
+  snprintf(attrs, sizeof attrs, "starts=%s shape=%s steps=%s", starts, sizes, steps);
+  return put(b, "slice", x, attrs);
+}
+
+/* Moves one behind the other: of all, the last one is what cuts. */
+static bool moves_body(rng *r, body_text *b) {
+  char input[64], x[16];
+  snprintf(input, sizeof input, "%ux%ux%uxf32", 2 * between(r, 1, 6), between(r, 2, 12),
+           2 * between(r, 1, 8));
+  body_text_begin(b, "move", input);
+  for (uint32_t n = between(r, 2, 5); n > 0; n--) {
+    uint32_t last = b->body.input_count + b->body.node_count - 1;
+    snprintf(x, sizeof x, "%u", last);
+    bool made;
+    switch (below(r, 5)) {
+    case 0: made = put_transpose(r, b, x); break;
+    case 1: made = put_slice(r, b, x); break;
+    case 2: {
+      char attrs[16];
+      snprintf(x, sizeof x, "%u %u", last, last);
+      snprintf(attrs, sizeof attrs, "axis=%u", below(r, last_shape(b)->rank));
+      made = put(b, "concat", x, attrs);
+      break;
+    }
+    default: made = put_reshape(r, b, x); break;
+    }
+    if (!made) return false;
+  }
+  b->body.anchor = b->body.node_count - 1;
+  return true;
+}
+
 /* Of every width; integers and what relu left are often equal, and half of the roots and
  * logarithms, which f16 would round, are no numbers. */
 static bool sort_body(rng *r, body_text *b) {
@@ -232,119 +285,11 @@ static bool sort_body(rng *r, body_text *b) {
   return put(b, "arg_sort", x, attrs);
 }
 
-/* ---- Splits ---- */
-
-static wafer_split random_split(rng *r, const body_text *b) {
-  wafer_split split = split_whole();
-  wafer_loops loops;
-  uint32_t rows = 4, cols = 6;
-  wafer_kernel_loops(&b->body, &loops);
-  for (uint32_t tries = 0; tries < 3; tries++) {
-    uint32_t l = below(r, loops.count ? loops.count : 1);
-    if (loops.count == 0 || !loops.divisible[l]) continue;
-    int64_t left = loops.extent[l] / ((int64_t)split.rows[l] * split.cols[l]);
-    uint32_t parts = between(r, 1, tries & 1 ? cols : rows);
-    if (parts > left) parts = (uint32_t)left;
-    if (parts < 2) continue;
-    if ((tries & 1 ? split.cols[l] : split.rows[l]) > 1) continue;
-    *(tries & 1 ? &split.cols[l] : &split.rows[l]) = parts;
-    *(tries & 1 ? &cols : &rows) /= parts;
-  }
-  return split;
-}
-
-/* ---- Many of each family ---- */
-
-typedef struct tally {
-  uint32_t runs, refused;
-  double predicted, modelled, worst; /* sums of relative errors of cycles; the worst of the model */
-} tally;
-
-static double off(uint64_t told, uint64_t counted) {
-  return counted ? fabs((double)told - (double)counted) / (double)counted : 0;
-}
-
-static void describe(const body_text *b, const wafer_split *split, uint64_t seed) {
-  printf("\n  seed %llu:", (unsigned long long)seed);
-  for (uint32_t i = 0; i < b->body.input_count; i++) {
-    char shape[64];
-    wafer_shape_format(&b->inputs[i].shape, shape, sizeof shape);
-    printf(" %s", shape);
-    printf("x%s", wafer_dtype_name(b->inputs[i].dtype));
-  }
-  if (b->body.storage == WAFER_DTYPE_f16) printf(" stored as f16");
-  for (uint32_t i = 0; i < b->body.node_count; i++)
-    printf(" %s", wafer_op_get(b->nodes[i].op)->name);
-  for (uint32_t l = 0; l < WAFER_MAX_LOOPS; l++) {
-    if (split->rows[l] > 1) printf(" rows%u:%u", l, split->rows[l]);
-    if (split->cols[l] > 1) printf(" cols%u:%u", l, split->cols[l]);
-  }
-}
-
-typedef bool maker(rng *r, body_text *b);
-
-static void try_one(maker *make, uint64_t seed, tally *all) {
-  body_text b;
-  rng r = {seed * 7919 + 17};
-  if (!make(&r, &b)) return;
-  if (one_in(&r, 4)) b.body.storage = WAFER_DTYPE_f16;
-  wafer_split split = random_split(&r, &b);
-  program_run run = program_run_body("small64", &b, &split, seed);
-  all->runs++;
-  if (run.status == WAFER_UNSUPPORTED) {
-    all->refused++;
-    if (getenv("WAFER_TABLE")) {
-      describe(&b, &split, seed);
-      printf(": %s", run.message);
-    }
-    return;
-  }
-  double allowed = b.body.storage == WAFER_DTYPE_f16 ? F16_ERROR : F32_ERROR;
-  if (run.status != WAFER_OK || !(run.error <= allowed)) {
-    describe(&b, &split, seed);
-    printf(": status %d, error %g: %s", run.status, run.error, run.message);
-  }
-  CU_ASSERT_EQUAL(run.status, WAFER_OK);
-  CU_ASSERT_TRUE(run.error <= allowed);
-  if (run.status == WAFER_OK &&
-      (run.memory > run.memory_modelled || run.code_bytes > run.code_modelled)) {
-    describe(&b, &split, seed);
-    printf(": %lld bytes of a core, modelled %lld; of code %llu, %llu", (long long)run.memory,
-           (long long)run.memory_modelled, (unsigned long long)run.code_bytes,
-           (unsigned long long)run.code_modelled);
-  }
-  CU_ASSERT_TRUE(run.status != WAFER_OK || run.memory <= run.memory_modelled);
-  CU_ASSERT_TRUE(run.code_bytes <= run.code_modelled);
-  if (run.status != WAFER_OK) return;
-  double model = off(run.modelled, run.counted);
-  if (getenv("WAFER_TABLE") && (model > 0.3 || off(run.predicted, run.counted) > 0.1)) {
-    describe(&b, &split, seed);
-    printf(": counted %llu predicted %llu modelled %llu", (unsigned long long)run.counted,
-           (unsigned long long)run.predicted, (unsigned long long)run.modelled);
-  }
-  all->predicted += off(run.predicted, run.counted);
-  all->modelled += model;
-  if (model > all->worst) all->worst = model;
-}
-
-#define SEEDS 60
-
-static void many(const char *family, maker *make) {
-  tally all = {0};
-  const char *seeds = getenv("WAFER_SEEDS");
-  for (uint64_t seed = 0; seed < (seeds ? (uint64_t)atoi(seeds) : SEEDS); seed++)
-    try_one(make, seed, &all);
-  double done = all.runs > all.refused ? all.runs - all.refused : 1;
-  if (getenv("WAFER_TABLE"))
-    printf("\n%-16s %4u runs %3u refused  program %5.1f %%  model %6.1f %% mean %6.1f %% worst",
-           family, all.runs, all.refused, 100 * all.predicted / done, 100 * all.modelled / done,
-           100 * all.worst);
-  CU_ASSERT_TRUE(all.runs > 0 && all.refused * 4 < all.runs);
-}
+/* ---- Tests ---- */
 
 #define FAMILY_TEST(name)                                                                          \
   static void test_##name(void) {                                                                  \
-    many(#name, name##_body);                                                                      \
+    program_many(#name, name##_body, 100);                                                         \
   }
 FAMILY_TEST(map)
 FAMILY_TEST(types)
@@ -357,6 +302,11 @@ FAMILY_TEST(softmax)
 FAMILY_TEST(sort)
 FAMILY_TEST(move)
 FAMILY_TEST(rows)
+
+/* Copies between exchanges are not all in the model's bytes. */
+static void test_moves(void) {
+  program_many("moves", moves_body, 125);
+}
 
 /* Few words over many neighbours are summed in two phases, more of them in one chain; the cost
  * model and the program pick alike, and both sum right. */
@@ -442,6 +392,7 @@ CU_TestInfo tests_program[] = {{"map", test_map},
                                {"two phases of a reduction", test_phases},
                                {"sort", test_sort},
                                {"move", test_move},
+                               {"moves in a row", test_moves},
                                {"rows", test_rows},
                                {"sums of f16", test_f16_sums},
                                {"rows of f16", test_f16_rows},
