@@ -40,6 +40,11 @@ typedef struct contest_split {
 /* The convolutions a kernel consists of; how many. */
 uint32_t contest_convs(const contest_kernel *kernel, contest_conv out[KERNEL_MOST_CONVS]);
 
+/* One convolution with h, w and c: its time with all filters on one column, and the least k that
+ * memory asks for; false when none is enough, or the time is beyond any. */
+bool contest_divide(const contest *c, const contest_conv *conv, uint64_t unit, uint32_t h,
+                    uint32_t w, uint32_t features, uint64_t *base, uint64_t *least);
+
 /* Times are integers in units of 1 / unit: the least common multiple of the squared strides. */
 wafer_status contest_unit(const wafer_diag *diag, const contest *c, uint64_t *unit);
 
@@ -52,6 +57,26 @@ contest_split contest_split_of(const contest *c, const contest_kernel *kernel, u
 /* The least k of one convolution with the split's h, w and c, for at most this time; 0: none. */
 uint32_t contest_least_k(const contest *c, const contest_kernel *kernel, uint64_t unit,
                          uint64_t most_time, const contest_split *split, uint32_t conv);
+
+/* A way to be no slower than a time: what the kernel takes (its first c), gives (its last k) and
+ * its sides, not turned. Any more of the last k cost three columns each. */
+typedef struct contest_way {
+  uint16_t in, out, width, height;
+} contest_way;
+
+typedef struct contest_ways {
+  uint32_t count, room;
+  contest_way *at; /* the caller frees it */
+} contest_ways;
+
+/* All h, w and c of a kernel, worked out once; NULL when out of memory. */
+typedef struct contest_divisions contest_divisions;
+const contest_divisions *contest_list_divisions(wafer_arena *arena, const contest *c,
+                                                const contest_kernel *kernel, uint64_t unit);
+/* The ways that no other covers which takes as much; false when out of memory. */
+bool contest_list_ways(const contest_divisions *d, uint64_t time, contest_ways *to);
+/* Is the wafer large enough, turned or not? */
+bool contest_fits(const contest *c, uint32_t width, uint32_t height);
 
 /* The time a split takes, in units of 1 / unit. */
 uint64_t contest_time(const contest *c, const contest_kernel *kernel, uint64_t unit,
@@ -96,6 +121,11 @@ double contest_seconds(void);
 
 /* Finds placement and splits for the problem. */
 wafer_status contest_search(const wafer_diag *diag, wafer_arena *arena, contest_job *j);
+
+/* A score that no layout is below, whatever its splits, adapters counted; the best known when it is
+ * `until`, in contest_seconds() (0: any time). *bound is the score of some layout before. */
+wafer_status contest_bound(const wafer_diag *diag, wafer_arena *arena, const contest_job *j,
+                           double until, double *bound);
 
 /* Writes the solution. */
 wafer_status contest_write(const wafer_diag *diag, const char *path, const contest *c,

@@ -67,22 +67,28 @@ typedef struct division {
   uint64_t least[KERNEL_MOST_CONVS]; /* k that memory asks for */
 } division;
 
+bool contest_divide(const contest *c, const contest_conv *v, uint64_t unit, uint32_t h, uint32_t w,
+                    uint32_t features, uint64_t *base, uint64_t *least) {
+  wide time = (wide)ceil_div(v->H, h) * ceil_div(v->W, w) * ceil_div(v->C, features) * v->R * v->S *
+              (unit / (v->T * v->T));
+  wide words =
+      (wide)v->C * v->R * v->S * w * h + (wide)(v->W + v->S - 1) * (v->H + v->R - 1) * features;
+  wide room = (wide)c->memlimit * features * w * h;
+  wide columns = (words * v->K + room - 1) / room;
+  if (columns > v->K || time > UINT64_MAX / (v->K + 1)) return false;
+  *base = (uint64_t)time;
+  *least = max64(1, (uint64_t)columns);
+  return true;
+}
+
 static bool divide(const contest *c, const contest_conv *convs, uint32_t n, uint64_t unit,
                    uint32_t h, uint32_t w, uint32_t cap, division *d) {
   d->convs = n;
   for (uint32_t i = 0; i < n; i++) {
-    const contest_conv *v = &convs[i];
-    uint64_t features = min64(cap, v->C);
-    wide time = (wide)ceil_div(v->H, h) * ceil_div(v->W, w) * ceil_div(v->C, features) * v->R *
-                v->S * (unit / (v->T * v->T));
-    wide words =
-        (wide)v->C * v->R * v->S * w * h + (wide)(v->W + v->S - 1) * (v->H + v->R - 1) * features;
-    wide room = (wide)c->memlimit * features * w * h;
-    wide least = (words * v->K + room - 1) / room;
-    if (least > v->K || time > UINT64_MAX / (v->K + 1)) return false;
-    d->base[i] = (uint64_t)time;
-    d->K[i] = v->K;
-    d->least[i] = max64(1, (uint64_t)least);
+    uint32_t features = (uint32_t)min64(cap, convs[i].C);
+    if (!contest_divide(c, &convs[i], unit, h, w, features, &d->base[i], &d->least[i]))
+      return false;
+    d->K[i] = convs[i].K;
   }
   return true;
 }
