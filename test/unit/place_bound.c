@@ -133,7 +133,7 @@ static double best_of_two(const contest_job *j) {
   return best;
 }
 
-static double bound_of(contest_job *j, double best) {
+static double bound_of(contest_job *j, double until, double best) {
   static const uint32_t kind[2] = {0, 1};
   wafer_arena *arena = wafer_arena_create();
   j->unit = 1;
@@ -141,7 +141,7 @@ static double bound_of(contest_job *j, double best) {
   j->problem.time_weight = (double)j->contest.wdeltat;
   j->problem.wire_weight = (double)j->contest.wlength;
   j->placement = (wafer_placement){.time_bound = 1, .score_bound = 1};
-  CU_ASSERT_EQUAL(contest_bound(NULL, arena, j, 0, &best), WAFER_OK);
+  CU_ASSERT_EQUAL(contest_bound(NULL, arena, j, until, &best), WAFER_OK);
   wafer_arena_destroy(arena);
   return best;
 }
@@ -167,16 +167,17 @@ static void two_kernels(void) {
   for (uint64_t adapter = 1; adapter <= 9; adapter += 4)
     for (int components = 0; components < 2; components++) {
       j.contest.wadapter = adapter, j.components = components;
-      double best = best_of_two(&j), bound = bound_of(&j, 10 * best);
+      double best = best_of_two(&j), bound = bound_of(&j, 0, 10 * best);
       CU_ASSERT(bound <= best + 1e-9);
       CU_ASSERT(bound >= 0.75 * best);
       CU_ASSERT(bound >= before);
       before = bound;
     }
   j.contest.wadapter = 1;
-  double without = bound_of(&j, 1e6);
-  CU_ASSERT(before > without + 6);                     /* adapters count */
-  CU_ASSERT(bound_of(&j, without - 1) <= without - 1); /* a layout's score is none too high */
+  double without = bound_of(&j, 0, 1e6);
+  CU_ASSERT(before > without + 6);                        /* adapters count */
+  CU_ASSERT(bound_of(&j, 0, without - 1) <= without - 1); /* a layout's score is none too high */
+  CU_ASSERT_EQUAL(bound_of(&j, 1e-9, 1e6), 1); /* no time: that of the engine's least time */
 }
 
 CU_TestInfo tests_place_bound[] = {
