@@ -63,13 +63,25 @@ static bool aligned(const kernel_view *k, uint32_t x, const dim_group *g) {
   return (uint64_t)outer.rows * outer.cols > 1 && (uint64_t)inner.rows * inner.cols > 1;
 }
 
+/* Elements of the group that a line of cores takes: what the others of its dims are cut into lies
+ * in other lines. */
+static int64_t of_a_line(const kernel_view *k, uint32_t y, const dim_group *g, uint32_t begin,
+                         uint32_t end) {
+  int64_t elements = g->elements;
+  for (uint32_t d = begin; d < end; d++)
+    if (d != g->onto)
+      elements = kernel_ceil(elements * k->tile[y][d], kernel_move_shape(k, y)->dims[d]);
+  return elements;
+}
+
 static uint64_t reshape_cycles(const kernel_view *k, uint32_t node) {
   uint32_t x = kernel_node(k, node)->operands[0], y = kernel_result(k, node), i = 0, j = 0;
   uint64_t cycles = 0;
   dim_group g;
-  while (kernel_move_group(kernel_move_shape(k, x), kernel_move_shape(k, y), &i, &j, &g)) {
+  for (uint32_t begin = 0;
+       kernel_move_group(kernel_move_shape(k, x), kernel_move_shape(k, y), &i, &j, &g); begin = j) {
     if (g.inside && aligned(k, x, &g)) continue;
-    const shift s = {.count = g.elements,
+    const shift s = {.count = g.scattered ? of_a_line(k, y, &g, begin, j) : g.elements,
                      .from = k->tile[x][g.lead] * g.inner,
                      .step = !g.scattered,
                      .to = k->tile[y][g.onto] * g.beside};

@@ -308,6 +308,24 @@ static void test_moves(void) {
   program_many("moves", moves_body, 125);
 }
 
+/* Elements of a reshape that go anywhere go along a line of cores, each of which has its share. */
+static void test_scattered(void) {
+  static const char *const splits[] = {"cols1:4 rows2:32", "cols1:2 rows2:16"};
+  for (size_t i = 0; i < WAFER_COUNT(splits); i++) {
+    body_text b;
+    wafer_split split = split_text(splits[i]);
+    body_text_begin(&b, "move", "1x16x32x32xf32");
+    CU_ASSERT_TRUE_FATAL(put(&b, "reshape", "0", "shape=1,4,4096"));
+    program_run run = program_run_body("small64", &b, &split, i);
+    CU_ASSERT_EQUAL(run.status, WAFER_OK);
+    CU_ASSERT_TRUE(run.error <= F32_ERROR);
+    if (off(run.modelled, run.counted) > 0.5)
+      printf("\n  %s: counted %llu, modelled %llu", splits[i], (unsigned long long)run.counted,
+             (unsigned long long)run.modelled);
+    CU_ASSERT_TRUE(off(run.modelled, run.counted) <= 0.5);
+  }
+}
+
 /* Few words over many neighbours are summed in two phases, more of them in one chain; the cost
  * model and the program pick alike, and both sum right. */
 static void test_phases(void) {
@@ -393,6 +411,7 @@ CU_TestInfo tests_program[] = {{"map", test_map},
                                {"sort", test_sort},
                                {"move", test_move},
                                {"moves in a row", test_moves},
+                               {"elements that go anywhere", test_scattered},
                                {"rows", test_rows},
                                {"sums of f16", test_f16_sums},
                                {"rows of f16", test_f16_rows},
