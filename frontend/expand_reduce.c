@@ -215,12 +215,45 @@ void import_batch_norm(import_node *n) {
     n->outputs[i] = node_input(n, 2 + i);
 }
 
+/* All dims behind the channels, or groups of them. */
+static uint32_t spatial_dims(uint32_t rank) {
+  return ((1u << rank) - 1) & ~3u;
+}
+
+/* (N, C, ...) as (N, groups, C / groups, ...): no dim is merged with another, so that every core
+ * normalizes what it has. Of too many dims those behind the groups become one. */
+static MlirValue in_groups(import_node *n, MlirValue x, int64_t groups) {
+  wafer_shape from = node_type(n, x).shape,
+              to = {.rank = 3, .dims = {from.dims[0], groups, from.dims[1] / groups}};
+  for (uint32_t i = 2; i < from.rank; i++)
+    if (from.rank < WAFER_MAX_RANK)
+      to.dims[to.rank++] = from.dims[i];
+    else
+      to.dims[2] *= from.dims[i];
+  return emit_reshape(n, x, to.rank, to.dims);
+}
+
+/* x, or where it is a reshape of (N, C, ...) to (N, groups, ...), as exporters write a group
+ * normalization, that in groups. */
+static MlirValue unmerged(import_node *n, MlirValue x) {
+  if (!mlirValueIsAOpResult(x)) return x;
+  MlirOperation op = mlirOpResultGetOwner(x);
+  if (wafer_ir_op(op) != WAFER_OP_reshape) return x;
+  MlirValue before = mlirOperationGetOperand(op, 0);
+  wafer_shape from = node_type(n, before).shape, to = node_type(n, x).shape;
+  bool is_grouped = from.rank > 1 && to.rank > 2 && from.dims[0] == to.dims[0] && to.dims[1] > 0 &&
+                    from.dims[1] % to.dims[1] == 0;
+  return is_grouped ? in_groups(n, before, to.dims[1]) : x;
+}
+
 void import_instance_norm(import_node *n) {
-  MlirValue x = node_input(n, 0);
-  uint32_t rank = node_rank(n, x), spatial = ((1u << rank) - 1) & ~3u;
-  MlirValue y = normalize(n, x, spatial, attr_float(n, "epsilon", 1e-5)).y;
+  MlirValue x = node_input(n, 0), grouped = unmerged(n, x);
+  wafer_shape shape = node_type(n, x).shape;
+  uint32_t rank = node_rank(n, grouped);
+  MlirValue y = normalize(n, grouped, spatial_dims(rank), attr_float(n, "epsilon", 1e-5)).y;
   y = MUL(y, along_channels(n, node_input(n, 1), rank));
-  n->outputs[0] = ADD(y, along_channels(n, node_input(n, 2), rank));
+  y = ADD(y, along_channels(n, node_input(n, 2), rank));
+  n->outputs[0] = grouped.ptr == x.ptr ? y : emit_reshape(n, y, shape.rank, shape.dims);
 }
 
 /* Scale and bias: one per group up to opset 20, one per channel since. */
@@ -240,10 +273,10 @@ void import_group_norm(import_node *n) {
     node_bad(n, "num_groups %lld does not divide the channels", (long long)groups);
     return;
   }
-  int64_t rest = 1, channels = shape.dims[1];
-  for (uint32_t i = 1; i < shape.rank; i++) rest *= shape.dims[i];
-  MlirValue grouped = emit_reshape(n, x, 3, (int64_t[]){shape.dims[0], groups, rest / groups});
-  MlirValue y = normalize(n, grouped, 4, attr_float(n, "epsilon", 1e-5)).y;
+  int64_t channels = shape.dims[1];
+  MlirValue grouped = in_groups(n, x, groups);
+  uint32_t dims = spatial_dims(node_rank(n, grouped));
+  MlirValue y = normalize(n, grouped, dims, attr_float(n, "epsilon", 1e-5)).y;
   y = emit_reshape(n, y, shape.rank, shape.dims);
   y = MUL(y, along_channels(n, per_channel(n, node_input(n, 1), groups, channels), shape.rank));
   n->outputs[0] =

@@ -268,7 +268,39 @@ static void operators_fold_to_what_they_mean(void) {
   }
 }
 
+/* The largest shape on the way from a result to its graph's inputs along first operands. */
+static wafer_shape largest_behind(const session *s) {
+  wafer_shape found = {0};
+  MlirValue at = result(s, 0);
+  for (; mlirValueIsAOpResult(at); at = mlirOperationGetOperand(mlirOpResultGetOwner(at), 0)) {
+    wafer_type type = wafer_ir_value_type(at);
+    if (type.shape.rank > found.rank) found = type.shape;
+  }
+  return found;
+}
+
+/* A group normalization merges no dims, nor does one that an exporter wrote as an instance
+ * normalization between reshapes: merged dims are cut otherwise than what comes before. */
+static void groups_are_not_merged(void) {
+  static const char *const graphs[] = {
+      "in x f32 2x6x3x5; init g i64 3 = 0 2 -1; init u i64 4 = 2 6 3 5; init s f32 2 = 1 1; "
+      "init b f32 2 = 0 0; Reshape x g -> r; InstanceNormalization r s b -> n; Reshape n u -> y; "
+      "out y",
+      "in x f32 2x6x3x5; init s f32 6 = 1 1 1 1 1 1; init b f32 6 = 0 0 0 0 0 0; "
+      "GroupNormalization(num_groups=2) x s b -> y; out y"};
+  for (size_t i = 0; i < WAFER_COUNT(graphs); i++) {
+    session s = {0};
+    import_text(&s, 21, graphs[i]);
+    CU_ASSERT_EQUAL_FATAL(s.status, WAFER_OK);
+    wafer_shape shape = largest_behind(&s);
+    const int64_t dims[] = {2, 2, 3, 3, 5};
+    CU_ASSERT(shape.rank == 5 && !memcmp(shape.dims, dims, sizeof dims));
+    end(&s);
+  }
+}
+
 CU_TestInfo tests_import_operators[] = {
+    {"groups of channels are not merged", groups_are_not_merged},
     {"operators fold to what they mean", operators_fold_to_what_they_mean},
     CU_TEST_INFO_NULL,
 };
