@@ -371,10 +371,14 @@ static wafer_status finish(const arguments *a, const wafer_plan *plan, const waf
 static wafer_status compile_ir(const arguments *a, const wafer_ctx *ctx, wafer_ir *ir,
                                const wafer_machine *whole, double started) {
   const wafer_plan *plan;
+  wafer_ir *second = NULL;
   WAFER_TRY(wafer_transform(ctx, ir, a->passes ? a->passes : WAFER_DEFAULT_PASSES));
   if (!a->output) return WAFER_OK;
   WAFER_TRY(wafer_lower(ctx, ir, &plan));
-  return finish(a, plan, whole, started);
+  wafer_status status = a->passes ? WAFER_OK : compile_reconsider(ctx, a->model, &second, &plan);
+  if (status == WAFER_OK) status = finish(a, plan, whole, started);
+  wafer_ir_destroy(second);
+  return status;
 }
 
 static wafer_status compile_model(const arguments *a, const wafer_ctx *ctx,

@@ -43,4 +43,10 @@ wafer_status compile_machine_open(const compile_machine *asked, wafer_arena *are
 wafer_status compile_whole(const char *model, const wafer_machine *whole,
                            const wafer_options *options, report_whole *out);
 
+/* Where nothing was said of the mode and core programs make the pipeline of *plan slower than
+ * weight streaming: the plan of that, in *ir too, which the caller destroys; else neither changes.
+ */
+wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, wafer_ir **ir,
+                                const wafer_plan **plan);
+
 #endif
