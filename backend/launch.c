@@ -1,5 +1,5 @@
-/* Plan -> launches. Follows the plan's phases; each action, and the weights of each kernel, become
- * a launch, in pipelines all actions one. */
+/* Plan -> launches. Follows the plan's phases; each stream becomes a launch, and so do kernels that
+ * run at once; in pipelines all actions but the weights are one. */
 #include "launch.h"
 
 #include <stdio.h>
@@ -67,21 +67,23 @@ static wafer_status launch_load(launcher *l, uint32_t index) {
   return WAFER_OK;
 }
 
-/* All stripes do the same at the same time, but for what crosses the border, stripe after stripe.
- */
+static wafer_status add_action(launcher *l, const wafer_action *action, launch_pieces *p) {
+  return action->kind == WAFER_ACTION_kernel
+             ? launch_add_kernel(l, &l->plan->kernels[action->index], p)
+             : launch_add_stream(l, &l->plan->streams[action->index], p);
+}
+
+/* A stream, or the kernels that run at once. All stripes do the same at the same time, but for what
+ * crosses the border, stripe after stripe. */
 static wafer_status launch_action(launcher *l, uint32_t index, uint32_t a) {
   const wafer_phase *phase = &l->plan->phases[index];
-  const wafer_action *action = &phase->actions[a];
   wafer_launch launch = {.kind = WAFER_LAUNCH_action, .phase = index, .action = a};
   for (l->stripe = 0; l->stripe < l->plan->stripes;
        l->stripe += wafer_launch_samples(l->plan, &launch)) {
     launch_pieces p;
     WAFER_TRY(launch_begin(l, &p));
-    p.action = a;
-    if (action->kind == WAFER_ACTION_kernel)
-      WAFER_TRY(launch_add_kernel(l, &l->plan->kernels[action->index], &p));
-    else
-      WAFER_TRY(launch_add_stream(l, &l->plan->streams[action->index], &p));
+    for (p.action = a; p.action < wafer_phase_run_end(phase, a); p.action++)
+      WAFER_TRY(add_action(l, &phase->actions[p.action], &p));
     launch.sample = l->sample * l->plan->stripes + l->stripe;
     if (p.count) WAFER_TRY(launch_finish(l, launch, phase->name, &p)); /* else all is in place */
   }
@@ -105,7 +107,7 @@ static wafer_status launch_samples(launcher *l, uint32_t index) {
   const wafer_phase *phase = &l->plan->phases[index];
   memory_map scratch = {.arena = l->map.arena};
   for (l->sample = 0; l->sample < wafer_plan_resident(l->plan); l->sample++) {
-    for (uint32_t a = 0; a < phase->action_count; a++)
+    for (uint32_t a = 0; a < phase->action_count; a = wafer_phase_run_end(phase, a))
       if (!launch_is_load(l, &phase->actions[a])) WAFER_TRY(launch_action(l, index, a));
     if (!memory_hand_over(&l->map, &scratch)) return launch_no_memory(l);
   }

@@ -120,6 +120,16 @@ static wafer_status time_train(launcher *l, const launch_pieces *p, wafer_launch
   return WAFER_OK;
 }
 
+/* Pieces of an action stand together, and follow each other; actions run at once. */
+static uint64_t longest_action(const launch_pieces *p) {
+  uint64_t longest = 0, own = 0;
+  for (uint32_t i = 0; i < p->count; i++) {
+    own = p->at[i]->cycles + (i > 0 && p->parts[i] == p->parts[i - 1] ? own : 0);
+    longest = later(longest, own);
+  }
+  return longest;
+}
+
 wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
                            const launch_pieces *p) {
   const wafer_machine *m = l->plan->machine;
@@ -152,7 +162,7 @@ wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
     memcpy(copy, bytes.data, bytes.size);
     l->programs[l->program_count++] = (wafer_bytes){copy, bytes.size};
   }
-  for (uint32_t i = 0; i < p->count; i++) launch.predicted += p->at[i]->cycles;
+  launch.predicted = longest_action(p);
   launch.slowest = WAFER_NONE;
   launch.tap_count = p->tap_count;
   launch.taps = p->taps;

@@ -20,15 +20,22 @@ typedef struct fabric_launch {
   wafer_fabric_stats stats;         /* of its last run */
 } fabric_launch;
 
+/* Which way a launch crosses the border. */
+typedef enum fabric_border {
+  FABRIC_BORDER_none,
+  FABRIC_BORDER_in,
+  FABRIC_BORDER_out
+} fabric_border;
+
 /* The time of a run. Launches of actions follow each other; the weights of a phase arrive while
  * phases before compute. */
 typedef struct fabric_clock {
-  uint64_t now;     /* end of the last action */
-  uint64_t start;   /* of the phase */
-  uint64_t memoryx; /* free from here on */
-  uint64_t loaded;  /* what it sent has come to its cores */
-  uint64_t crossed; /* the border is free again after the last action, */
-  uint32_t crosses; /* if it was 1 + this one of the phase */
+  uint64_t now;         /* end of the last action */
+  uint64_t start;       /* of the phase */
+  uint64_t memoryx;     /* free from here on */
+  uint64_t loaded;      /* what it sent has come to its cores */
+  uint64_t crossed;     /* the border is free again after the last action, */
+  fabric_border border; /* if that has crossed it so */
   uint32_t phase, loading;
 } fabric_clock;
 
@@ -122,6 +129,12 @@ typedef struct fabric_io {
 } fabric_io;
 
 wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fabric_io *io);
+
+/* Streaming: whether the launch has kernels that run at once; marks then tell the time of each. */
+bool session_fabric_several(const session_fabric *s, const fabric_launch *l);
+/* Cycles of action `a` in a launch of streaming that took `cycles`. */
+uint64_t session_fabric_action_cycles(const session_fabric *s, const fabric_launch *l, uint32_t a,
+                                      uint64_t cycles);
 
 /* Bands (session_fabric_bands.c): those that have some of so many samples, the first ones; the
  * launch's program on so many; what that has allocated; a core's row within its band, and in a

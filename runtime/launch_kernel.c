@@ -89,7 +89,9 @@ static bool has_kernel(const wafer_plan *plan, const wafer_launch *l, uint32_t k
   const wafer_phase *phase = &plan->phases[l->phase];
   for (uint32_t a = 0; a < phase->action_count; a++) {
     const wafer_action *action = &phase->actions[a];
-    bool runs = l->kind == WAFER_LAUNCH_train || (l->kind == WAFER_LAUNCH_action && l->action == a);
+    bool runs =
+        l->kind == WAFER_LAUNCH_train || (l->kind == WAFER_LAUNCH_action && a >= l->action &&
+                                          a < wafer_phase_run_end(phase, l->action));
     if (runs && action->kind == WAFER_ACTION_kernel && action->index == kernel) return true;
   }
   return false;
@@ -118,7 +120,10 @@ wafer_status wafer_plan_kernel_program(const wafer_diag *diag, wafer_arena *aren
   const wafer_fabric_program *whole;
   WAFER_TRY(open_program(diag, arena, plan, plan->launches[i].program, &whole));
   *out = whole;
-  if (plan->launches[i].kind != WAFER_LAUNCH_train) return WAFER_OK;
+  const wafer_launch *l = &plan->launches[i];
+  bool alone = l->kind == WAFER_LAUNCH_action &&
+               wafer_phase_run_end(&plan->phases[l->phase], l->action) == l->action + 1;
+  if (alone) return WAFER_OK;
   wafer_fabric_program *part = wafer_arena_copy(arena, whole, sizeof *whole);
   if (part && cut_cores(arena, k->rect, whole, part) && cut_routes(arena, k->rect, whole, part) &&
       cut_filters(arena, k->rect, whole, part)) {

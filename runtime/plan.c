@@ -62,6 +62,13 @@ bool wafer_holding_equal(const wafer_holding *a, const wafer_holding *b) {
          (rect_equal(a->rect, b->rect) && wafer_layout_equal(&a->layout, &b->layout));
 }
 
+uint32_t wafer_phase_run_end(const wafer_phase *phase, uint32_t action) {
+  uint32_t end = action + 1;
+  if (phase->actions[action].kind != WAFER_ACTION_kernel) return end;
+  while (end < phase->action_count && phase->actions[end].kind == WAFER_ACTION_kernel) end++;
+  return end;
+}
+
 uint32_t wafer_launch_samples(const wafer_plan *plan, const wafer_launch *launch) {
   const wafer_action *a = &plan->phases[launch->phase].actions[launch->action];
   bool crosses = a->kind == WAFER_ACTION_stream && wafer_stream_crosses(&plan->streams[a->index]);

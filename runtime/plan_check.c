@@ -136,6 +136,11 @@ static wafer_status check_launch(const plan_check *c, uint32_t index) {
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
                       "launch %u is of action %u, its phase has %u of that kind", index,
                       launch->action, actions);
+  if (action && launch->action > 0 &&
+      wafer_phase_run_end(&plan->phases[launch->phase], launch->action - 1) > launch->action)
+    return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                      "launch %u begins with action %u, a kernel that runs with the one before it",
+                      index, launch->action);
   if (launch->sample >= (action ? plan->batch : 1))
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
                       "launch %u is of sample %u, the plan has %u of them together", index,

@@ -43,43 +43,49 @@ static void add(wafer_load *to, uint64_t core_cycles, uint64_t wavelets) {
   to->wavelets += wavelets;
 }
 
-/* All that the cores of a kernel have done so far, in all bands. */
+/* All that the cores of a kernel have done so far, in all bands and stripes. */
 static wafer_load of_kernel(const session_fabric *s, const wafer_kernel *k) {
   const wafer_machine *m = s->plan->machine;
-  uint32_t width = m->width, rows = k->rect.height * wafer_machine_bands(m);
+  uint32_t rows = k->rect.height * wafer_machine_bands(m), columns = s->plan->stripe_columns;
   const wafer_rect *r = &k->rect;
   wafer_load sum = {0};
   for (uint32_t row = 0; row < rows; row++)
-    for (uint32_t x = r->x; x < r->x + r->width; x++) {
-      uint32_t y = session_fabric_row(s, r, row);
-      size_t core = (size_t)y * width + x;
+    for (uint32_t i = 0; i < s->plan->stripes * r->width; i++) {
+      uint32_t x = r->x + i / r->width * columns + i % r->width;
+      size_t core = (size_t)session_fabric_row(s, r, row) * m->width + x;
       const uint64_t *links = &s->load.wavelets[core * WAFER_LINKS];
       add(&sum, s->load.core_cycles[core], links[0] + links[1] + links[2] + links[3]);
     }
   return sum;
 }
 
-/* In a pipeline cores belong to kernels; in streaming launches do. */
+/* Adds what the kernels of actions [first, end) have done so far, or takes it away. */
+static void add_kernels(session_fabric *s, const wafer_phase *phase, uint32_t first, uint32_t end,
+                        bool away) {
+  for (uint32_t a = first; a < end; a++) {
+    if (phase->actions[a].kind != WAFER_ACTION_kernel) continue;
+    uint32_t k = phase->actions[a].index;
+    wafer_load done = of_kernel(s, &s->plan->kernels[k]);
+    if (away) done = (wafer_load){-done.core_cycles, -done.wavelets};
+    add(&s->load.kernels[k], done.core_cycles, done.wavelets);
+  }
+}
+
+/* Where kernels run at once cores belong to them; else launches do. */
 void session_fabric_load_launch(session_fabric *s, const fabric_launch *l) {
-  const wafer_plan *plan = s->plan;
-  const wafer_phase *phase = &plan->phases[l->of->phase];
+  const wafer_phase *phase = &s->plan->phases[l->of->phase];
+  bool train = l->of->kind == WAFER_LAUNCH_train, action = l->of->kind == WAFER_LAUNCH_action;
+  uint32_t first = action ? l->of->action : 0;
+  uint32_t end = train ? phase->action_count : action ? wafer_phase_run_end(phase, first) : 0;
+  bool apart = train || end > first + 1;
   add(&s->stats.all, l->stats.core_cycles, l->stats.hops);
   if (!s->load.core_cycles) return;
   add(&s->load.phases[l->of->phase], l->stats.core_cycles, l->stats.hops);
-  bool train = l->of->kind == WAFER_LAUNCH_train;
-  for (uint32_t k = 0; train && k < plan->kernel_count; k++) {
-    wafer_load before = of_kernel(s, &plan->kernels[k]);
-    s->load.kernels[k] = (wafer_load){-before.core_cycles, -before.wavelets};
-  }
+  if (apart) add_kernels(s, phase, first, end, true);
   wafer_fabric_load(s->fabric, s->load.core_cycles, s->load.wavelets);
-  for (uint32_t k = 0; train && k < plan->kernel_count; k++) {
-    wafer_load after = of_kernel(s, &plan->kernels[k]);
-    add(&s->load.kernels[k], after.core_cycles, after.wavelets);
-  }
-  if (l->of->kind != WAFER_LAUNCH_action) return;
-  const wafer_action *a = &phase->actions[l->of->action];
-  if (a->kind == WAFER_ACTION_kernel)
-    add(&s->load.kernels[a->index], l->stats.core_cycles, l->stats.hops);
+  if (apart) add_kernels(s, phase, first, end, false);
+  if (apart || !action || phase->actions[first].kind != WAFER_ACTION_kernel) return;
+  add(&s->load.kernels[phase->actions[first].index], l->stats.core_cycles, l->stats.hops);
 }
 
 /* ---- faults ---- */

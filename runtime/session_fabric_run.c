@@ -195,7 +195,7 @@ wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fa
   WAFER_TRY(load ? connect_weights(s, l, bands) : connect_samples(s, l, io));
   session_fabric_place_registers(s, l, io->samples);
   s->sample = io->first;
-  if (l->of->kind == WAFER_LAUNCH_train || s->watched)
+  if (l->of->kind == WAFER_LAUNCH_train || s->watched || session_fabric_several(s, l))
     WAFER_TRY(session_fabric_watch(s, l, io->samples));
   WAFER_TRY(session_fabric_inject(s, l, io->samples));
   if (load) wafer_fabric_open(s->fabric, opening(s->plan->machine));

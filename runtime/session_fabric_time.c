@@ -10,16 +10,45 @@ static uint64_t later(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
 
+static const wafer_phase *phase_of(const session_fabric *s, const fabric_launch *l) {
+  return &s->plan->phases[l->of->phase];
+}
+
 static const wafer_action *action_of(const session_fabric *s, const fabric_launch *l) {
-  return &s->plan->phases[l->of->phase].actions[l->of->action];
+  return &phase_of(s, l)->actions[l->of->action];
+}
+
+/* A kernel takes from when the inputs of its last core are there to when its last core has ended;
+ * cores whose inputs come early wait for their neighbours meanwhile. */
+static uint64_t kernel_cycles(const session_fabric *s, uint32_t k) {
+  const fabric_marks *m = &s->marks;
+  uint64_t cycles = 0;
+  for (uint64_t i = k * m->samples; i < (k + 1) * m->samples; i++)
+    cycles += m->end[i] - m->begin[i];
+  return cycles;
+}
+
+bool session_fabric_several(const session_fabric *s, const fabric_launch *l) {
+  return l->of->kind == WAFER_LAUNCH_action &&
+         wafer_phase_run_end(phase_of(s, l), l->of->action) > l->of->action + 1;
+}
+
+uint64_t session_fabric_action_cycles(const session_fabric *s, const fabric_launch *l, uint32_t a,
+                                      uint64_t cycles) {
+  return session_fabric_several(s, l) ? kernel_cycles(s, phase_of(s, l)->actions[a].index) : cycles;
 }
 
 /* ---- streaming ---- */
 
-/* Samples of all stripes follow each other over the border, where the latency and the way past
- * other stripes count once. Weights of a phase stand before its actions and behind those of the
- * phase with which they leave, with which they share the time. They follow each other over the
- * border; those of the next phase come when they have all arrived. */
+static fabric_border border_of(const fabric_launch *l) {
+  if (!l->body.port_count) return FABRIC_BORDER_none;
+  return l->body.ports[0].out ? FABRIC_BORDER_out : FABRIC_BORDER_in;
+}
+
+/* Samples of all stripes, and values of a phase, follow each other over the border, where the
+ * latency and the way past other stripes count once. Weights of a phase stand before its actions
+ * and behind those of the phase with which they leave, with which they share the time. They follow
+ * each other over the border; those of the next phase come when they have all arrived. */
 uint64_t session_fabric_start(session_fabric *s, fabric_clock *c, const fabric_launch *l) {
   if (l->of->kind == WAFER_LAUNCH_load) {
     if (c->loading != l->of->phase) c->memoryx = c->loaded;
@@ -31,9 +60,9 @@ uint64_t session_fabric_start(session_fabric *s, fabric_clock *c, const fabric_l
   if (l->of->phase != c->phase) {
     c->phase = l->of->phase;
     c->start = c->now;
-    c->crosses = 0;
+    c->border = FABRIC_BORDER_none;
   }
-  if (c->crosses == l->of->action + 1) return c->crossed;
+  if (c->border != FABRIC_BORDER_none && c->border == border_of(l)) return c->crossed;
   return action_of(s, l)->kind == WAFER_ACTION_kernel ? later(c->now, s->armed[l->of->phase])
                                                       : c->now;
 }
@@ -49,14 +78,17 @@ void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch
     s->armed[l->of->phase] = c->loaded + m->memoryx_latency_cycles + m->edge_latency_cycles;
     return;
   }
-  const wafer_action *a = action_of(s, l);
+  const wafer_phase *phase = phase_of(s, l);
   uint64_t way = l->of->sample % s->plan->stripes * s->plan->stripe_columns * m->hop_cycles;
-  c->crosses = l->body.port_count ? l->of->action + 1 : 0;
+  c->border = border_of(l);
   c->crossed = s->start + (cycles > way ? cycles - way : 0);
-  if (c->crosses) cycles += m->edge_latency_cycles;
+  if (c->border != FABRIC_BORDER_none) cycles += m->edge_latency_cycles;
   session_fabric_watch_launch(s, l, cycles);
-  *(a->kind == WAFER_ACTION_kernel ? &s->kernel_busy[a->index] : &s->stream_busy[a->index]) +=
-      stripes * cycles;
+  for (uint32_t i = l->of->action; i < wafer_phase_run_end(phase, l->of->action); i++) {
+    const wafer_action *a = &phase->actions[i];
+    *(a->kind == WAFER_ACTION_kernel ? &s->kernel_busy[a->index] : &s->stream_busy[a->index]) +=
+        stripes * session_fabric_action_cycles(s, l, i, cycles);
+  }
   cycles = later(c->now, s->start + cycles);
   s->phase_cycles[l->of->phase] += cycles - c->now;
   c->now = cycles;
@@ -119,16 +151,6 @@ wafer_status session_fabric_watch(session_fabric *s, const fabric_launch *l, uin
   WAFER_TRY(session_fabric_watch_train(s, l));
   wafer_fabric_observe(s->fabric, on_mark, s);
   return WAFER_OK;
-}
-
-/* A kernel takes from when the inputs of its last core are there to when its last core has ended;
- * cores whose inputs come early wait for their neighbours meanwhile. */
-static uint64_t kernel_cycles(const session_fabric *s, uint32_t k) {
-  const fabric_marks *m = &s->marks;
-  uint64_t cycles = 0;
-  for (uint64_t i = k * m->samples; i < (k + 1) * m->samples; i++)
-    cycles += m->end[i] - m->begin[i];
-  return cycles;
 }
 
 /* The interval is that of the last half of the train, of which each band has as much. */

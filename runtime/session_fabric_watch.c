@@ -118,7 +118,9 @@ void session_fabric_watch_launch(const session_fabric *s, const fabric_launch *l
   if (l->of->kind == WAFER_LAUNCH_load)
     action = l->body.part_count ? l->body.parts[0] : phase->action_count;
   if (action >= phase->action_count || !cycles) return;
-  wafer_span span = span_of(phase, l, action);
-  span.sample = s->sample;
-  tell(s, span, s->start, s->start + cycles);
+  for (uint32_t a = action; a < wafer_phase_run_end(phase, action); a++) {
+    wafer_span span = span_of(phase, l, a);
+    span.sample = s->sample;
+    tell(s, span, s->start, s->start + session_fabric_action_cycles(s, l, a, cycles));
+  }
 }

@@ -32,6 +32,7 @@ typedef struct event {
 
 typedef struct part {
   uint32_t phase, first, last; /* events */
+  uint32_t kernels;
   uint32_t armed; /* weight streaming: the part with which its weights may start; NONE: the one
                      before */
   uint64_t start;
@@ -51,11 +52,13 @@ typedef struct line {
   bool *loaded;     /* a pipeline's phase: by a load step */
   turns edge_in, edge_out, memoryx;
   bool alone;        /* weight streaming: values change their layout one by one, */
-  bool serial;       /* and cores that have programs compute in between, not meanwhile */
+  bool programs;     /* and cores that have programs compute in between, not meanwhile; */
+  bool serial;       /* so they do where a phase has several kernels */
   uint64_t exchange; /* until then; `busy`: with what the round does at present */
   uint64_t busy;
-  const part *part;       /* being run */
-  uint64_t armed, start;  /* when weights of the phase may start; the phase itself */
+  uint64_t crossed;      /* values that follow each other over the border only wait for the words */
+  const part *part;      /* being run */
+  uint64_t armed, start; /* when weights of the phase may start; the phase itself */
   uint64_t samples, half; /* of the train, of its last half */
   uint64_t mark;          /* when the last sample before the last half finished */
   uint64_t last;          /* when the last sample finished */
@@ -119,6 +122,7 @@ static wafer_status link_part(line *l, held *h, part *p) {
     e->action = &phase->actions[i];
     if (e->action->kind == WAFER_ACTION_kernel) {
       e->kernel = &l->plan->kernels[e->action->index];
+      p->kernels++;
       WAFER_TRY(link_kernel(l, h, index));
       continue;
     }
@@ -292,6 +296,14 @@ static uint64_t turn(const line *l, const event *e, const wafer_queue_end *end, 
   return sample < base + behind ? 0 : at(l, before->left, sample - behind);
 }
 
+/* Whether its value crosses the border the same way as that of the event before. */
+static bool follows(const line *l, const event *e) {
+  const wafer_stream *t = e->stream,
+                     *before = e == &l->events[l->part->first] ? NULL : e[-1].stream;
+  return before && ((t->from.where == WAFER_AT_edge && before->from.where == WAFER_AT_edge) ||
+                    (t->to.where == WAFER_AT_edge && before->to.where == WAFER_AT_edge));
+}
+
 static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
   const wafer_stream *t = e->stream;
   const wafer_machine *m = l->plan->machine;
@@ -309,7 +321,7 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
   uint64_t behind = wafer_stream_crosses(t) ? 1 : l->stripes;
   if (sample >= base + behind) start = later(start, at(l, e->left, sample - behind));
   bool alone = l->alone && !weight;
-  if (alone) start = later(start, l->exchange);
+  if (alone) start = later(start, follows(l, e) ? l->crossed : l->exchange);
   uint64_t bytes = t->words * WAFER_WAVELET_BYTES;
   if (weight) { /* in streaming one after the other: they share the way to their cores too */
     shared = wafer_machine_transfer_cycles(m, bytes, m->memoryx_bytes_per_second);
@@ -366,14 +378,17 @@ static uint64_t run_round(line *l, const part *p, uint64_t first, uint64_t base)
   uint64_t end = 0;
   for (uint32_t i = p->first; i < p->last; i++) {
     event *e = &l->events[i];
+    uint64_t left = 0;
     for (uint64_t s = first; s < first + l->stripes && !e->skipped; s++) {
       if (e->stream)
         run_stream(l, e, s, base);
       else
         run_kernel(l, e, s, base);
+      left = later(left, at(l, e->left, s));
       end = later(end, at(l, e->done, s));
     }
-    l->exchange = l->busy;
+    l->crossed = left;
+    if (e->stream || i + 1 == p->last || e[1].stream) l->exchange = l->busy; /* else at once */
   }
   return end;
 }
@@ -381,6 +396,7 @@ static uint64_t run_round(line *l, const part *p, uint64_t first, uint64_t base)
 static void run_part(line *l, part *p, uint64_t before, uint64_t base, uint64_t count) {
   uint64_t end = p->start = l->start;
   l->part = p;
+  l->serial = l->programs || (l->alone && p->kernels > 1);
   l->armed = p->armed == WAFER_NONE ? before : l->parts[p->armed].start;
   for (uint64_t first = base; first < base + count; first += l->stripes) {
     end = later(end, run_round(l, p, first, base));
@@ -428,8 +444,8 @@ static wafer_status run_train(line *l) {
   bool streams = plan->mode == WAFER_MODE_streaming;
   uint64_t batch = streams && plan->batch ? plan->batch : 1;
   uint64_t group = streams ? batch : l->samples;
-  l->serial = streams && batch > 1 && plan->launch_count;
-  l->alone = streams && (wafer_plan_resident(plan) == 1 || l->serial);
+  l->programs = streams && batch > 1 && plan->launch_count;
+  l->alone = streams && (wafer_plan_resident(plan) == 1 || l->programs);
   WAFER_TRY(link_all(l));
   uint64_t before = 0; /* start of the part before */
   for (uint64_t base = 0; base < l->samples; base += group) {

@@ -2,9 +2,9 @@
  * border meanwhile. The backend makes launches, the runtime runs them; docs/plan-format.md says how
  * they lie in a file.
  *
- * - Streaming: each action of a phase is a launch of its own for each sample that is resident, on
- *   memories that stay; the weight streams of a phase are one launch, which the report overlaps
- * with the phases before.
+ * - Streaming: each stream of a phase is a launch of its own for each sample that is resident, and
+ *   so are kernels that run at once, on memories that stay; a weight's stream is one launch, which
+ *   the report overlaps with the phases before.
  * - Pipelined: a launch for each weight, and each replica that it goes to; one runs every kernel
  * and stream of the phase over a train of samples, which replicas of kernels share out. */
 #ifndef WAFER_LAUNCH_H
@@ -22,7 +22,7 @@ extern "C" {
 
 typedef enum wafer_launch_kind {
   WAFER_LAUNCH_load,   /* the weight streams of the phase */
-  WAFER_LAUNCH_action, /* one action of the phase, one sample of those resident together */
+  WAFER_LAUNCH_action, /* one stream of the phase, or kernels that run at once; one sample */
   WAFER_LAUNCH_train,  /* all of the phase, a train of samples */
 } wafer_launch_kind;
 const char *wafer_launch_kind_name(wafer_launch_kind kind);
@@ -76,7 +76,7 @@ typedef struct wafer_tap {
 typedef struct wafer_launch {
   wafer_launch_kind kind;
   uint32_t phase;
-  uint32_t action;    /* index into the phase's actions; 0 for the other kinds */
+  uint32_t action;    /* the first one, of the phase's actions; 0 for the other kinds */
   uint32_t sample;    /* below the plan's batch; 0 for the other kinds */
   uint32_t program;   /* index into the plan's programs */
   uint64_t predicted; /* cycles; of a train's first sample */

@@ -130,7 +130,9 @@ typedef struct wafer_action {
   uint32_t index; /* into the plan's streams or kernels */
 } wafer_action;
 
-/* Kernels and streams that are on the wafer at the same time. */
+/* Kernels and streams that are on the wafer at the same time. In streaming, kernels that stand one
+ * behind another among the actions run at once; for the rest actions follow each other, and so do
+ * samples of a stripe. */
 typedef struct wafer_phase {
   const char *name;
   uint32_t action_count;
@@ -139,6 +141,9 @@ typedef struct wafer_phase {
   const uint32_t *frees;    /* values whose wafer holdings end with the phase */
   uint64_t peak_core_bytes; /* most bytes on one core: kernels of the phase and everything held */
 } wafer_phase;
+
+/* The first action behind `action` that does not run with it. */
+uint32_t wafer_phase_run_end(const wafer_phase *phase, uint32_t action);
 
 /* Later kinds (repeat, store-gradient, sum, update, bind-state) join this table with the features
  * that need them. STEP(name, summary) */
@@ -332,7 +337,7 @@ wafer_status wafer_plan_touch_weight(const wafer_diag *diag, const wafer_plan *p
 wafer_status wafer_plan_check(const wafer_diag *diag, const char *file, const wafer_plan *plan);
 
 /* What the cores of a kernel execute at fabric fidelity, in the arena: the program of its launch,
- * or in a pipeline the part of the common one that lies on the kernel's rectangle. UNSUPPORTED: the
+ * or, where others run with it, the part that lies on the kernel's rectangle. UNSUPPORTED: the
  * plan has no program for it. */
 wafer_status wafer_plan_kernel_program(const wafer_diag *diag, wafer_arena *arena,
                                        const wafer_plan *plan, uint32_t kernel,

@@ -153,6 +153,45 @@ static void works_in_stripes(void) {
   wafer_arena_destroy(f->arena);
 }
 
+/* Kernels that stand one behind another run at once; values that follow each other over the border
+ * wait for the words before them, not for their arrival. */
+static void kernels_run_at_once(void) {
+  fixture *f = start(WAFER_MODE_streaming);
+  relay_plan *r = &f->relay;
+  static const wafer_action actions[] = {
+      {WAFER_ACTION_stream, RELAY_IN}, {WAFER_ACTION_stream, RELAY_WEIGHT},
+      {WAFER_ACTION_kernel, 0},        {WAFER_ACTION_kernel, 1},
+      {WAFER_ACTION_stream, 4},        {WAFER_ACTION_stream, RELAY_OUT}};
+  static const uint32_t of_input[] = {RELAY_X, RELAY_W}, outputs[] = {RELAY_H, RELAY_Y};
+  wafer_stream streams[6];
+  memcpy(streams, r->streams, sizeof r->streams);
+  streams[4] = r->streams[RELAY_OUT]; /* the first kernel's result leaves as well */
+  streams[4].value = RELAY_H;
+  streams[4].from = r->streams[RELAY_HAND_OVER].from;
+  streams[5] = r->streams[RELAY_IN]; /* the second takes the input too */
+  streams[5].to = r->streams[RELAY_HAND_OVER].to;
+  wafer_action all[7];
+  memcpy(all + 1, actions, sizeof actions);
+  all[0] = (wafer_action){WAFER_ACTION_stream, 5};
+  r->kernels[1].inputs = of_input;
+  r->plan.streams = streams;
+  r->plan.stream_count = 6;
+  r->phases[0].actions = all;
+  r->phases[0].action_count = 7;
+  r->function.step_count = 1;
+  r->function.output_count = 2;
+  r->function.outputs = outputs;
+  CU_ASSERT_EQUAL(wafer_phase_run_end(&r->phases[0], 0), 1);
+  CU_ASSERT_EQUAL(wafer_phase_run_end(&r->phases[0], 3), 5);
+  uint64_t ends[2];
+  wafer_timeline t = {.output_cycles = ends};
+  CU_ASSERT_FATAL(wafer_timeline_run(NULL, &r->plan, 0, 1, &t) == WAFER_OK);
+  CU_ASSERT_EQUAL(ends[0], (10 + 10 + 5) + 100 + 15);
+  CU_ASSERT_EQUAL(ends[1], (10 + 10 + 5) + 100 + 10 + 15);
+  CU_ASSERT_EQUAL(t.latency_cycles, ends[1]);
+  wafer_arena_destroy(f->arena);
+}
+
 /* As deep as a plan file can say: rings are as long as the train, no longer. */
 static void takes_any_depth(void) {
   fixture *f = start(WAFER_MODE_pipelined);
@@ -242,7 +281,7 @@ CU_TestInfo tests_timeline[] = {
     {"shares the edge", shares_the_edge},
     {"streams weights ahead", streams_weights_ahead},
     {"works in stripes", works_in_stripes},
-    {"works in stripes", works_in_stripes},
+    {"kernels run at once", kernels_run_at_once},
     {"takes any depth of buffers", takes_any_depth},
     {"counts busy cycles", counts_busy_cycles},
     {"traps on what is not held", traps_on_what_is_not_held},
