@@ -234,7 +234,9 @@ bool curve_set_keep_sizing(curve_set *set, const wafer_graph *graph, uint32_t re
     const uint32_t *depths = found->kernels[k].depths;
     size_t count = graph->kernels[k].body.input_count + 1;
     kept->kernels[k].depths = wafer_arena_copy(set->arena, depths, count * sizeof *depths);
-    if (!kept->kernels[k].depths) return false;
+    const wafer_rect *rect = found->kernels[k].rect;
+    if (rect) kept->kernels[k].rect = rect = wafer_arena_copy(set->arena, rect, sizeof *rect);
+    if (!kept->kernels[k].depths || (found->kernels[k].rect && !rect)) return false;
   }
   *slot = kept;
   return true;

@@ -250,3 +250,15 @@ wafer_status wafer_graph_read(const wafer_ctx *ctx, const wafer_ir *ir, wafer_gr
   *out = r.graph;
   return WAFER_OK;
 }
+
+uint32_t wafer_graph_turn(const wafer_graph *graph, uint32_t first, uint32_t k,
+                          const uint32_t *turn) {
+  const wafer_graph_kernel *kernel = &graph->kernels[k];
+  uint32_t latest = 0;
+  for (uint32_t i = 0; i < kernel->body.input_count; i++) {
+    uint32_t producer = graph->values[kernel->inputs[i]].producer;
+    bool here = producer != WAFER_NONE && producer >= first;
+    if (here && turn[producer] + 1 > latest) latest = turn[producer] + 1;
+  }
+  return latest;
+}

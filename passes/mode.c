@@ -112,16 +112,15 @@ static uint32_t flip_batch(const choice *c) {
   if (!c->pipelined.cost.fits || !c->streaming.cost.fits) return 0;
   uint64_t target = c->pipelined.cost.interval_cycles;
   uint32_t high = 1;
-  while (size_streaming_interval(m, &c->graph, &c->streaming, high) >= target) {
-    if (high > UINT32_MAX / 4 ||
-        size_streaming_interval(m, &c->graph, &c->streaming, high) == UINT64_MAX)
+  while (size_streaming_interval(m, &c->streaming, high) >= target) {
+    if (high > UINT32_MAX / 4 || size_streaming_interval(m, &c->streaming, high) == UINT64_MAX)
       return 0;
     high *= 2;
   }
   uint32_t low = high / 2; /* not enough; high is */
   while (high - low > 1) {
     uint32_t middle = low + (high - low) / 2;
-    if (size_streaming_interval(m, &c->graph, &c->streaming, middle) < target)
+    if (size_streaming_interval(m, &c->streaming, middle) < target)
       high = middle;
     else
       low = middle;

@@ -1,7 +1,8 @@
 /* Gives every kernel a phase and a rectangle. Pipelined: one phase, order-preserving shelves
  * (shelf.c), unless the search that chose the shapes has placed them as well (size_best.c).
  * Streaming: a phase per kernel, each at the first corner of the whole wafer, or of its first
- * stripe.
+ * stripe, unless sizing has let some share a phase (size_share.c): those then stand in the order of
+ * their turns.
  */
 #include <stdlib.h>
 
@@ -61,10 +62,10 @@ static wafer_status find_kinds(placing *p) {
 }
 
 /* Every kernel stands where the search that gave it its shape has put it. */
-static bool placed_already(const placing *p) {
+static bool placed_already(const placing *p, wafer_mode mode) {
   for (uint32_t k = 0; k < p->graph.kernel_count; k++) {
     const wafer_graph_kernel *kernel = &p->graph.kernels[k];
-    if (!kernel->placed || kernel->phase != 0 ||
+    if (!kernel->placed || (mode == WAFER_MODE_pipelined && kernel->phase != 0) ||
         kernel->rect.width != wafer_split_width(&kernel->split) ||
         kernel->rect.height != wafer_split_height(&kernel->split))
       return false;
@@ -117,6 +118,32 @@ static wafer_status place_phases(const placing *p) {
   return WAFER_OK;
 }
 
+/* ---- Phases of several kernels ---- */
+
+/* Kernels [first, end) of one phase, those of a turn one behind another: calls move to where the
+ * phase ends, turn by turn. */
+static void stand_by_turn(const placing *p, const uint32_t *turn, uint32_t first, uint32_t end) {
+  MlirOperation behind = mlirOperationGetNextInBlock(p->graph.kernels[end - 1].call);
+  for (uint32_t t = 0, left = end - first; left; t++)
+    for (uint32_t k = first; k < end; k++) {
+      if (turn[k] != t) continue;
+      mlirOperationMoveBefore(p->graph.kernels[k].call, behind);
+      left--;
+    }
+}
+
+static wafer_status order_phases(const placing *p) {
+  const wafer_graph *g = &p->graph;
+  uint32_t *turn = WAFER_NEW(p->ctx->arena, uint32_t, g->kernel_count), end;
+  if (!turn) return no_memory(p);
+  for (uint32_t first = 0; first < g->kernel_count; first = end) {
+    for (end = first; end < g->kernel_count && g->kernels[end].phase == g->kernels[first].phase;)
+      turn[end] = wafer_graph_turn(g, first, end, turn), end++;
+    if (end > first + 1) stand_by_turn(p, turn, first, end);
+  }
+  return WAFER_OK;
+}
+
 static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   placing p = {.ctx = ctx, .ir = ir};
   wafer_mode mode;
@@ -129,8 +156,9 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
       return wafer_fail(ctx->diag, p.graph.kernels[k].loc, WAFER_BAD_INPUT,
                         "kernel '%s' has no split, run pass size before place",
                         p.graph.kernels[k].name);
-  if (mode == WAFER_MODE_streaming) return place_phases(&p);
-  return placed_already(&p) ? WAFER_OK : place_shelves(&p);
+  bool placed = placed_already(&p, mode);
+  if (mode == WAFER_MODE_streaming) return placed ? order_phases(&p) : place_phases(&p);
+  return placed ? WAFER_OK : place_shelves(&p);
 }
 
 wafer_status wafer_pass_place(const wafer_ctx *ctx, wafer_ir *ir) {

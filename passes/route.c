@@ -39,6 +39,7 @@ typedef struct routing {
   wafer_route_segment *detour;
   copies *copies;   /* of each value */
   uint32_t *colors; /* of each kernel: those of the streams that meet at its cores, a bit each */
+  uint32_t *turn;   /* of each kernel, see wafer_graph_turn */
   routed *newest;   /* of the phase */
 } routing;
 
@@ -239,7 +240,7 @@ static wafer_status build(routing *r, const wafer_graph_kernel *kernel, MlirOper
   return wafer_build_stream(&b, from, s, result);
 }
 
-static wafer_status route_input(routing *r, uint32_t k, uint32_t input) {
+static wafer_status route_input(routing *r, uint32_t k, uint32_t input, MlirOperation before) {
   const wafer_graph_kernel *kernel = &r->graph.kernels[k];
   uint32_t value = kernel->inputs[input];
   wafer_ir_stream s = {.depth = kernel->body.input_depth[input]};
@@ -253,7 +254,7 @@ static wafer_status route_input(routing *r, uint32_t k, uint32_t input) {
   }
   s.from = source_of(r, value, &ssa);
   WAFER_TRY(plan_stream(r, kernel, value, &s));
-  WAFER_TRY(build(r, kernel, kernel->call, ssa, &s, &result));
+  WAFER_TRY(build(r, kernel, before, ssa, &s, &result));
   mlirOperationSetOperand(kernel->call, input, result);
   bool passes = !wafer_graph_is_weight(&r->graph, value) &&
                 s.depth < r->resident; /* see wafer_stream_passes */
@@ -261,7 +262,7 @@ static wafer_status route_input(routing *r, uint32_t k, uint32_t input) {
 }
 
 /* The result of `output` lies on the kernel; outputs of the model go on to the edge. */
-static wafer_status route_output(routing *r, uint32_t k, uint32_t output) {
+static wafer_status route_output(routing *r, uint32_t k, uint32_t output, MlirOperation before) {
   const wafer_graph_kernel *kernel = &r->graph.kernels[k];
   uint32_t value = kernel->outputs[output];
   wafer_ir_stream s = {.depth = kernel->body.output_depth, .to = {.where = WAFER_AT_edge}};
@@ -271,26 +272,54 @@ static wafer_status route_output(routing *r, uint32_t k, uint32_t output) {
   WAFER_TRY(add_copy(r, k, value, &s.from, ssa));
   if (!wafer_graph_is_output(&r->graph.values[value])) return WAFER_OK;
   WAFER_TRY(plan_stream(r, kernel, value, &s));
-  WAFER_TRY(build(r, kernel, mlirOperationGetNextInBlock(kernel->call), ssa, &s, &result));
+  WAFER_TRY(build(r, kernel, before, ssa, &s, &result));
   for (uint32_t i = 0; i < r->graph.output_count; i++)
     if (r->graph.outputs[i] == value) mlirOperationSetOperand(r->graph.terminator, i, result);
   return WAFER_OK;
 }
 
-/* What a phase ends with: its streams' colours, and streamed weights. */
-static void end_phase(routing *r, const wafer_graph_kernel *kernel) {
+/* What a phase of kernels [first, end) ends with: its streams' colours, and streamed weights. */
+static void end_phase(routing *r, uint32_t first, uint32_t end) {
   fabric_clear(r->fabric);
   r->newest = NULL;
-  for (uint32_t i = 0; i < kernel->body.input_count; i++)
-    if (wafer_graph_is_weight(&r->graph, kernel->inputs[i]))
-      r->copies[kernel->inputs[i]] = (copies){0};
+  for (const wafer_graph_kernel *k = &r->graph.kernels[first]; k < &r->graph.kernels[end]; k++)
+    for (uint32_t i = 0; i < k->body.input_count; i++)
+      if (wafer_graph_is_weight(&r->graph, k->inputs[i])) r->copies[k->inputs[i]] = (copies){0};
 }
 
-static wafer_status route_kernel(routing *r, uint32_t k) {
+static wafer_status route_kernel(routing *r, uint32_t k, MlirOperation turn, MlirOperation behind) {
   const wafer_graph_kernel *kernel = &r->graph.kernels[k];
-  if (k > 0 && kernel->phase != kernel[-1].phase) end_phase(r, &kernel[-1]);
-  for (uint32_t i = 0; i < kernel->body.input_count; i++) WAFER_TRY(route_input(r, k, i));
-  for (uint32_t i = 0; i < kernel->body.output_count; i++) WAFER_TRY(route_output(r, k, i));
+  for (uint32_t i = 0; i < kernel->body.input_count; i++) WAFER_TRY(route_input(r, k, i, turn));
+  for (uint32_t i = 0; i < kernel->body.output_count; i++) WAFER_TRY(route_output(r, k, i, behind));
+  return WAFER_OK;
+}
+
+/* Kernels [first, end). In streaming all inputs of a turn come before the first of its kernels, and
+ * what leaves the wafer does so at the end. */
+static wafer_status route_phase(routing *r, uint32_t first, uint32_t end) {
+  const wafer_graph_kernel *kernels = r->graph.kernels;
+  bool streams = r->mode == WAFER_MODE_streaming;
+  uint32_t at = first, *turn = r->turn;
+  MlirOperation behind = mlirOperationGetNextInBlock(kernels[end - 1].call);
+  for (uint32_t k = first; k < end; k++) {
+    turn[k] = wafer_graph_turn(&r->graph, first, k, turn);
+    if (turn[k] != turn[at] || !streams) at = k;
+    MlirOperation next = mlirOperationGetNextInBlock(kernels[k].call);
+    WAFER_TRY(route_kernel(r, k, kernels[at].call, streams ? behind : next));
+  }
+  end_phase(r, first, end);
+  return WAFER_OK;
+}
+
+/* Behind the last of the kernels that share a phase with `first`. */
+static wafer_status end_of_phase(const routing *r, uint32_t first, uint32_t *end) {
+  const wafer_graph_kernel *kernels = r->graph.kernels;
+  for (*end = first; *end < r->graph.kernel_count && kernels[*end].phase == kernels[first].phase;
+       ++*end)
+    if (!kernels[*end].sized || !kernels[*end].placed)
+      return wafer_fail(r->ctx->diag, kernels[*end].loc, WAFER_BAD_INPUT,
+                        "kernel '%s' has no split or rectangle, run size and place before route",
+                        kernels[*end].name);
   return WAFER_OK;
 }
 
@@ -309,14 +338,11 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   r.paths = WAFER_NEW(ctx->arena, fabric_path, FABRIC_MAX_PATHS);
   r.copies = WAFER_NEW(ctx->arena, copies, r.graph.value_count);
   r.colors = WAFER_NEW(ctx->arena, uint32_t, r.graph.kernel_count);
-  if (!r.fabric || !r.detour || !r.paths || !r.copies || !r.colors) return no_memory(&r);
-  for (uint32_t k = 0; k < r.graph.kernel_count; k++) {
-    const wafer_graph_kernel *kernel = &r.graph.kernels[k];
-    if (!kernel->sized || !kernel->placed)
-      return wafer_fail(ctx->diag, kernel->loc, WAFER_BAD_INPUT,
-                        "kernel '%s' has no split or rectangle, run size and place before route",
-                        kernel->name);
-    WAFER_TRY(route_kernel(&r, k));
+  r.turn = WAFER_NEW(ctx->arena, uint32_t, r.graph.kernel_count);
+  if (!r.fabric || !r.detour || !r.paths || !r.copies || !r.colors || !r.turn) return no_memory(&r);
+  for (uint32_t first = 0, end; first < r.graph.kernel_count; first = end) {
+    WAFER_TRY(end_of_phase(&r, first, &end));
+    WAFER_TRY(route_phase(&r, first, end));
   }
   return WAFER_OK;
 }

@@ -48,12 +48,22 @@ static bool is_first(const wafer_graph_kernel *kernel, uint32_t input) {
   return true;
 }
 
-static wafer_status free_after(const scheduling *s, uint32_t k, MlirOperation next) {
+static bool is_used(const wafer_graph_value *value, uint32_t first, uint32_t last) {
+  for (uint32_t u = 0; u < value->use_count; u++)
+    if (value->uses[u].kernel >= first && value->uses[u].kernel <= last) return true;
+  return false;
+}
+
+/* What kernel k is the last one to use, of weights the last one in a phase that ends with `last`.
+ */
+static wafer_status free_after(const scheduling *s, uint32_t k, uint32_t last, MlirOperation next) {
   const wafer_graph_kernel *kernel = &s->graph.kernels[k];
   wafer_builder b = before(s, next);
   for (uint32_t i = 0; i < kernel->body.input_count; i++) {
     uint32_t value = kernel->inputs[i];
-    bool done = wafer_graph_is_weight(&s->graph, value) || s->last[value] == k;
+    bool done = wafer_graph_is_weight(&s->graph, value)
+                    ? !is_used(&s->graph.values[value], k + 1, last)
+                    : s->last[value] == k;
     if (done && is_first(kernel, i)) WAFER_TRY(free_value(s, &b, value));
   }
   for (uint32_t i = 0; i < kernel->body.output_count; i++)
@@ -61,29 +71,51 @@ static wafer_status free_after(const scheduling *s, uint32_t k, MlirOperation ne
   return WAFER_OK;
 }
 
-/* The weights that leave with the phase of kernel k: of kernels so far behind. */
-static wafer_status load_early(const scheduling *s, wafer_builder *b, uint32_t k) {
-  for (uint32_t later = k + 2; later < s->graph.kernel_count && later - k <= s->most_ahead; later++)
-    if (s->graph.kernels[later].ahead == later - k)
-      WAFER_TRY(wafer_build_load(b, s->graph.kernels[later].phase));
+/* The weights that leave with the phase that ends with kernel `last`: of phases so far behind. */
+static wafer_status load_early(const scheduling *s, wafer_builder *b, uint32_t last) {
+  const wafer_graph_kernel *kernels = s->graph.kernels;
+  uint32_t phase = kernels[last].phase;
+  for (uint32_t k = last + 1;
+       k < s->graph.kernel_count && kernels[k].phase - phase <= s->most_ahead; k++)
+    if (kernels[k].phase != kernels[k - 1].phase && kernels[k].ahead > 1 &&
+        kernels[k].ahead == kernels[k].phase - phase)
+      WAFER_TRY(wafer_build_load(b, kernels[k].phase));
   return WAFER_OK;
 }
 
-/* A kernel's phase starts with the first stream behind the previous call that is not one of its
- * outputs. */
+static uint32_t first_of_phase(const scheduling *s, uint32_t k) {
+  while (k > 0 && s->graph.kernels[k - 1].phase == s->graph.kernels[k].phase) k--;
+  return k;
+}
+
+static wafer_status begin_phase(const scheduling *s, wafer_builder *b, uint32_t first,
+                                uint32_t last) {
+  const wafer_graph_kernel *kernel = &s->graph.kernels[first];
+  const char *name = kernel->name;
+  if (last > first) name = wafer_arena_printf(s->ctx->arena, "%s and %u more", name, last - first);
+  if (!name)
+    return wafer_fail(s->ctx->diag, kernel->loc, WAFER_NO_MEMORY, "no memory to name a phase");
+  WAFER_TRY(load_early(s, b, last));
+  return wafer_build_phase(b, kernel->phase, name);
+}
+
+/* A phase starts with the first stream behind the last call of the one before that is not one of
+ * its outputs. */
 static wafer_status schedule_phases(const scheduling *s) {
+  const wafer_graph *g = &s->graph;
   uint32_t start = 0;
-  for (uint32_t a = 0; a < s->graph.action_count; a++) {
-    if (s->graph.actions[a].kind != WAFER_GRAPH_kernel) continue;
-    uint32_t k = s->graph.actions[a].index, end = a + 1;
-    const wafer_graph_kernel *kernel = &s->graph.kernels[k];
-    while (end < s->graph.action_count && s->graph.actions[end].kind == WAFER_GRAPH_stream &&
-           s->graph.streams[s->graph.actions[end].index].is.to.where == WAFER_AT_edge)
+  for (uint32_t a = 0; a < g->action_count; a++) {
+    if (g->actions[a].kind != WAFER_GRAPH_kernel) continue;
+    uint32_t last = g->actions[a].index, end = a + 1;
+    if (last + 1 < g->kernel_count && g->kernels[last + 1].phase == g->kernels[last].phase)
+      continue;
+    while (end < g->action_count && g->actions[end].kind == WAFER_GRAPH_stream &&
+           g->streams[g->actions[end].index].is.to.where == WAFER_AT_edge)
       end++;
+    uint32_t first = first_of_phase(s, last);
     wafer_builder b = before(s, op_of(s, start));
-    WAFER_TRY(load_early(s, &b, k));
-    WAFER_TRY(wafer_build_phase(&b, kernel->phase, kernel->name));
-    WAFER_TRY(free_after(s, k, op_of(s, end)));
+    WAFER_TRY(begin_phase(s, &b, first, last));
+    for (uint32_t k = first; k <= last; k++) WAFER_TRY(free_after(s, k, last, op_of(s, end)));
     start = end;
   }
   return WAFER_OK;

@@ -26,7 +26,7 @@ static uint32_t slabs_of(const wafer_kernel_body *body, uint64_t operations) {
 }
 
 static void write_size(const wafer_ctx *ctx, const wafer_graph_kernel *kernel,
-                       const sized_kernel *sized) {
+                       const sized_kernel *sized, uint32_t ahead) {
   wafer_loops loops;
   wafer_cost cost;
   wafer_kernel_loops(&kernel->body, &loops);
@@ -35,9 +35,9 @@ static void write_size(const wafer_ctx *ctx, const wafer_graph_kernel *kernel,
   wafer_ir_set_depths(kernel->func, kernel->body.input_count + 1, sized->depths);
   wafer_ir_set_slabs(kernel->func, slabs_of(&kernel->body, cost.operations));
   wafer_ir_set_replicas(kernel->func, sized->replicas ? sized->replicas : 1);
-  if (sized->ahead > 1) wafer_ir_set_ahead(kernel->func, sized->ahead);
+  if (ahead > 1) wafer_ir_set_ahead(kernel->func, ahead);
   if (!sized->rect) return;
-  wafer_ir_set_phase(kernel->func, 0);
+  wafer_ir_set_phase(kernel->func, sized->phase);
   wafer_ir_set_rect(kernel->func, sized->rect);
 }
 
@@ -66,8 +66,11 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
     wafer_note(ctx->diag, wafer_at_file(ir->file),
                "%u of %u kernels stay where the earlier plan had its %u", chosen.kept,
                graph.kernel_count, chosen.wanted);
-  for (uint32_t k = 0; k < graph.kernel_count; k++)
-    write_size(ctx, &graph.kernels[k], &chosen.kernels[k]);
+  for (uint32_t k = 0; k < graph.kernel_count; k++) {
+    const sized_kernel *sized = &chosen.kernels[k];
+    write_size(ctx, &graph.kernels[k], sized,
+               mode == WAFER_MODE_streaming ? chosen.phases[sized->phase].ahead : 1);
+  }
   return WAFER_OK;
 }
 

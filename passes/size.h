@@ -46,8 +46,8 @@ typedef struct sized_kernel {
   const wafer_shape_point *point; /* NULL when the kernel fits nowhere */
   const uint32_t *depths;         /* of the inputs, then of the outputs */
   uint32_t replicas;              /* side by side; 0 is 1 */
-  uint32_t ahead;         /* streaming: phases before its own with which weights leave; 0 is 1 */
-  const wafer_rect *rect; /* where a search has put it; NULL: `place` says where */
+  uint32_t phase;                 /* streaming: which it has, or shares with those next to it */
+  const wafer_rect *rect;         /* where a search has put it; NULL: `place` says where */
 } sized_kernel;
 
 /* What does not fit, when something does not. */
@@ -63,15 +63,19 @@ typedef struct size_refusal {
 typedef struct size_phase {
   uint64_t in, work,
       beat; /* cycles: inputs of a sample arrive, then it is computed and leaves; between samples */
+  uint64_t leave;                                 /* of these, words go over the border */
   uint64_t weights;                               /* cycles until they are there */
+  uint32_t ahead;                                 /* phases before it with which they set out */
   uint64_t fixed_bytes, sample_bytes, load_bytes; /* load_bytes: of its weights, once */
+  uint64_t cores;
 } size_phase;
 
 typedef struct sizing {
   wafer_mode_cost cost;
   size_refusal refusal; /* when !cost.fits */
   sized_kernel *kernels;
-  size_phase *phases;               /* streaming: one per kernel */
+  uint32_t phase_count;
+  size_phase *phases;               /* streaming; room for one per kernel */
   uint32_t stripes, stripe_columns; /* streaming: as in wafer_plan */
   uint32_t kept,
       wanted; /* pipelined: kernels that stay where an earlier plan had them; that it had */
@@ -92,8 +96,7 @@ wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer
                             uint32_t resident, uint32_t stripes, sizing *out);
 /* Interval per sample of a streaming sizing with `resident` samples in a stripe; UINT64_MAX when
  * they do not fit. */
-uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph *graph,
-                                 const sizing *of, uint32_t resident);
+uint64_t size_streaming_interval(const wafer_machine *machine, const sizing *of, uint32_t resident);
 
 /* The shapes that all kernels may have beside those of a sizing that took one after the other.
  * last_use[value]: the last kernel with it; `worth` as in size_core_price. */

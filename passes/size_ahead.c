@@ -38,7 +38,7 @@ static void pass(walk *w, uint32_t p) {
   const size_phase *phase = &w->of->phases[p];
   uint64_t works = w->start + phase->in;
   if (phase->weights) {
-    uint64_t left = leaves(w, p, w->of->kernels[p].ahead);
+    uint64_t left = leaves(w, p, phase->ahead);
     w->memoryx = left + phase->weights - w->machine->memoryx_latency_cycles -
                  w->machine->edge_latency_cycles;
     works = later(works, left + phase->weights);
@@ -46,53 +46,60 @@ static void pass(walk *w, uint32_t p) {
   w->start = works + phase->work + (w->batch - 1) * phase->beat;
 }
 
-uint64_t size_group_cycles(const wafer_machine *machine, const sizing *of, uint32_t phases,
-                           uint64_t batch) {
+uint64_t size_group_cycles(const wafer_machine *machine, const sizing *of, uint64_t batch) {
   walk w = {.machine = machine, .of = of, .batch = batch};
-  for (uint32_t p = 0; p < phases; p++) {
+  for (uint32_t p = 0; p < of->phase_count; p++) {
     enter(&w, p);
     pass(&w, p);
   }
   return w.start;
 }
 
-/* A weight ends with each phase that uses it: it cannot be on its way to a later one meanwhile. */
-static bool used_since(const streaming *s, uint32_t p, uint32_t first) {
-  const wafer_graph_kernel *kernel = &s->graph->kernels[p];
+/* Whether a phase from `first` on, before that of kernel k, uses one of its weights. A weight ends
+ * with each phase that uses it: it cannot be on its way to a later one meanwhile. */
+static bool used_since(const streaming *s, uint32_t k, uint32_t first) {
+  const sized_kernel *kernels = s->out->kernels;
+  const wafer_graph_kernel *kernel = &s->graph->kernels[k];
   for (uint32_t i = 0; i < kernel->body.input_count; i++) {
     const wafer_graph_value *value = &s->graph->values[kernel->inputs[i]];
-    for (uint32_t u = 0; kernel->body.input_is_weight[i] && u < value->use_count; u++)
-      if (value->uses[u].kernel >= first && value->uses[u].kernel < p) return true;
+    for (uint32_t u = 0; kernel->body.input_is_weight[i] && u < value->use_count; u++) {
+      uint32_t user = value->uses[u].kernel;
+      if (kernels[user].phase >= first && kernels[user].phase < kernels[k].phase) return true;
+    }
   }
   return false;
 }
 
-/* Whether the weights of phase p may lie on their cores from phase `first` on. `early`: bytes of
- * others that do, per phase. */
-static bool has_room(const streaming *s, const uint64_t *early, uint32_t p, uint32_t first) {
+/* Whether the weights of phase p, whose first kernel is k, may lie on their cores from phase
+ * `first` on. `early`: bytes of others that do, per phase. */
+static bool has_room(const streaming *s, const uint64_t *early, uint32_t p, uint32_t k,
+                     uint32_t first) {
   const size_phase *phases = s->out->phases;
   for (uint32_t q = first; q < p; q++)
     if (phases[q].fixed_bytes + s->batch * phases[q].sample_bytes + early[q] +
             phases[p].load_bytes >
         s->budget / AHEAD_ROOM)
       return false;
-  return !used_since(s, p, first);
+  for (; k < s->graph->kernel_count && s->out->kernels[k].phase == p; k++)
+    if (used_since(s, k, first)) return false;
+  return true;
 }
 
 wafer_status size_ahead(streaming *s) {
-  uint32_t count = s->graph->kernel_count;
+  uint32_t count = s->out->phase_count, k = 0; /* first kernel of the phase */
   uint64_t *early = WAFER_NEW(s->ctx->arena, uint64_t, count);
   walk w = {.machine = s->ctx->machine, .of = s->out, .batch = s->batch};
   if (!early) return streaming_no_memory(s);
   for (uint32_t p = 0; p < count; p++) {
-    const size_phase *phase = &s->out->phases[p];
-    uint32_t *ahead = &s->out->kernels[p].ahead;
+    size_phase *phase = &s->out->phases[p];
+    uint32_t *ahead = &phase->ahead;
     enter(&w, p);
     *ahead = 1;
+    while (s->out->kernels[k].phase < p) k++;
     while (phase->weights && *ahead < AHEAD_MOST && *ahead < p &&
            leaves(&w, p, *ahead) > w.memoryx &&
            leaves(&w, p, *ahead) + phase->weights > w.start + phase->in &&
-           has_room(s, early, p, p - *ahead - 1))
+           has_room(s, early, p, k, p - *ahead - 1))
       ++*ahead;
     for (uint32_t q = p > *ahead ? p - *ahead : 0; q < p; q++) early[q] += phase->load_bytes;
     pass(&w, p);

@@ -5,19 +5,22 @@
 #include "size_streaming.h"
 #include "streams.h"
 
+static wafer_rect rect_of(const streaming *s, const wafer_shape_point *point) {
+  return (wafer_rect){s->whole.x + s->corner.x, s->whole.y + s->corner.y, point->width,
+                      point->height};
+}
+
 wafer_holding streaming_input(const streaming *s, const wafer_kernel_body *body,
                               const wafer_shape_point *point, uint32_t input) {
   const wafer_layout *lie = curve_layouts(s->curves, body, point);
-  return (wafer_holding){WAFER_AT_wafer,
-                         {s->whole.x, s->whole.y, point->width, point->height},
+  return (wafer_holding){WAFER_AT_wafer, rect_of(s, point),
                          lie ? lie[input] : wafer_kernel_input_layout(body, &point->split, input)};
 }
 
 wafer_holding streaming_output(const streaming *s, const wafer_kernel_body *body,
                                const wafer_shape_point *point, uint32_t output) {
   const wafer_layout *lie = curve_layouts(s->curves, body, point);
-  return (wafer_holding){WAFER_AT_wafer,
-                         {s->whole.x, s->whole.y, point->width, point->height},
+  return (wafer_holding){WAFER_AT_wafer, rect_of(s, point),
                          lie ? lie[body->input_count + output]
                              : wafer_kernel_output_layout(body, &point->split, output)};
 }

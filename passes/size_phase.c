@@ -20,7 +20,8 @@ static uint64_t bring_cycles(const streaming *s, const wafer_holding *from, cons
   const wafer_machine *m = s->ctx->machine;
   uint64_t words = stream_words(type, storage);
   if (from->where == WAFER_AT_wafer) return relayout_cycles(m, from, to, &type->shape, words);
-  return s->stripes * stream_cycles(m, from, to, words) + stream_latency(m, from, to, width);
+  return s->stripes * stream_cycles(m, from, to, words) +
+         stream_latency(m, from, to, s->corner.x + width);
 }
 
 /* Cycles to bring one sample's inputs to the kernel, one after the other. */
@@ -168,9 +169,9 @@ uint64_t size_weight_cycles(const wafer_machine *m, const wafer_kernel_body *bod
 }
 
 /* Until results have left the wafer, one after the other: the lower the shape is, the fewer lanes
- * they have. */
+ * they have. *words: without the way. */
 static uint64_t output_cycles(const wafer_machine *m, const wafer_graph *graph, uint32_t k,
-                              const wafer_shape_point *point, uint32_t stripes) {
+                              const wafer_shape_point *point, uint32_t stripes, uint64_t *words) {
   const wafer_graph_kernel *kernel = &graph->kernels[k];
   const wafer_holding to = {.where = WAFER_AT_edge},
                       from = {.where = WAFER_AT_wafer, .rect = {0, 0, point->width, point->height}};
@@ -180,13 +181,14 @@ static uint64_t output_cycles(const wafer_machine *m, const wafer_graph *graph, 
     if (wafer_graph_is_output(value))
       sum += stream_cycles(m, &from, &to, value_words(value, kernel->body.storage));
   }
-  return sum ? stripes * sum + stream_latency(m, &from, &to, point->width) : 0;
+  *words = stripes * sum;
+  return sum ? *words + stream_latency(m, &from, &to, point->width) : 0;
 }
 
 uint64_t size_work_cycles(const wafer_machine *m, const wafer_graph *graph, uint32_t k,
                           const wafer_kernel_body *body, const wafer_shape_point *point,
                           uint32_t stripes) {
-  uint64_t out = output_cycles(m, graph, k, point, stripes);
+  uint64_t words, out = output_cycles(m, graph, k, point, stripes, &words);
   return body->output_depth ? point->cycles + out : max_u64(point->cycles, out);
 }
 
@@ -220,8 +222,7 @@ static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
                     const wafer_shape_point *point) {
   const wafer_graph_kernel *kernel = &s->graph->kernels[k];
   wafer_mode_cost *cost = &s->out->cost;
-  uint64_t bytes = held_beside(s, kernel, body, point),
-           area = (uint64_t)point->width * point->height;
+  uint64_t bytes = held_beside(s, kernel, body, point);
   wafer_cost parts;
   wafer_kernel_cost(s->ctx->machine, body, &point->split, &parts);
   uint64_t fixed = parts.code_bytes + parts.weight_bytes + parts.scratch_bytes;
@@ -231,8 +232,8 @@ static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
       break;
     }
   const wafer_machine *m = s->ctx->machine;
-  uint64_t in = inputs_cycles(s, kernel, body, point),
-           out = output_cycles(m, s->graph, k, point, s->stripes);
+  uint64_t leave, in = inputs_cycles(s, kernel, body, point),
+                  out = output_cycles(m, s->graph, k, point, s->stripes, &leave);
   uint64_t work = size_work_cycles(m, s->graph, k, body, point, s->stripes);
   uint64_t weights = size_weight_cycles(m, body, point);
   if (in_slices(body)) { /* nothing arrives before the phase */
@@ -240,16 +241,17 @@ static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
     weights = 0;
   }
   uint32_t buffers = weight_depth(body);
-  s->out->phases[k] = (size_phase){.in = in,
-                                   .work = work,
-                                   .beat = max_u64(point->cycles, max_u64(in, out)),
-                                   .weights = weights,
-                                   .load_bytes = buffers ? parts.weight_bytes / buffers : 0,
-                                   .fixed_bytes = fixed < bytes ? fixed : bytes,
-                                   .sample_bytes = (fixed < bytes ? bytes - fixed : 0) / s->batch};
+  s->own[k] = (size_phase){.in = in,
+                           .work = work,
+                           .beat = max_u64(point->cycles, max_u64(in, out)),
+                           .leave = leave,
+                           .weights = weights,
+                           .load_bytes = buffers ? parts.weight_bytes / buffers : 0,
+                           .fixed_bytes = fixed < bytes ? fixed : bytes,
+                           .sample_bytes = (fixed < bytes ? bytes - fixed : 0) / s->batch,
+                           .cores = (uint64_t)point->width * point->height};
   s->before = bytes;
   if (bytes > cost->peak_core_bytes) cost->peak_core_bytes = bytes;
-  if (area > cost->cores) cost->cores = area;
 }
 
 /* Weights that have no second buffer must find room beside all that the phase before holds. */

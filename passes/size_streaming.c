@@ -32,9 +32,10 @@ static wafer_status start(streaming *s) {
   s->budget = wafer_machine_core_budget(s->ctx->machine);
   s->out->kernels = WAFER_NEW(arena, sized_kernel, kernels);
   s->out->phases = WAFER_NEW(arena, size_phase, kernels);
+  s->own = WAFER_NEW(arena, size_phase, kernels);
   s->held = WAFER_NEW(arena, held, values);
   s->last_use = WAFER_NEW(arena, uint32_t, values);
-  if (!s->out->kernels || !s->out->phases || !s->held || !s->last_use ||
+  if (!s->out->kernels || !s->out->phases || !s->own || !s->held || !s->last_use ||
       !size_whole_wafer(s->ctx->machine, &s->whole))
     return streaming_no_memory(s);
   for (uint32_t v = 0; v < values; v++) {
@@ -48,14 +49,31 @@ static uint64_t per_sample(uint64_t cycles, uint64_t samples) {
   return (cycles + samples - 1) / samples;
 }
 
-uint64_t size_streaming_interval(const wafer_machine *machine, const wafer_graph *graph,
-                                 const sizing *of, uint32_t resident) {
-  for (uint32_t p = 0; p < graph->kernel_count; p++)
+uint64_t size_streaming_interval(const wafer_machine *machine, const sizing *of,
+                                 uint32_t resident) {
+  for (uint32_t p = 0; p < of->phase_count; p++)
     if (of->phases[p].fixed_bytes + resident * of->phases[p].sample_bytes >
         wafer_machine_core_budget(machine))
       return UINT64_MAX;
-  return per_sample(size_group_cycles(machine, of, graph->kernel_count, resident),
-                    (uint64_t)resident * of->stripes);
+  return per_sample(size_group_cycles(machine, of, resident), (uint64_t)resident * of->stripes);
+}
+
+/* The phases, when all kernels have their shapes. */
+static void make_phases(streaming *s) {
+  sizing *out = s->out;
+  uint32_t end;
+  for (uint32_t first = 0; first < s->graph->kernel_count; first = end) {
+    size_phase *phase = &out->phases[out->phase_count];
+    for (end = first; end == first || (s->shares && end < s->graph->kernel_count &&
+                                       s->shares[end].phase == s->shares[first].phase);
+         end++)
+      out->kernels[end].phase = out->phase_count;
+    *phase = s->own[first];
+    if (end > first + 1)
+      size_join(s->ctx->machine, s->graph, s->own, out->kernels, s->shares, first, end, phase);
+    if (phase->cores > out->cost.cores) out->cost.cores = phase->cores;
+    out->phase_count++;
+  }
 }
 
 static wafer_status size_all(streaming *s, bool *fits) {
@@ -64,15 +82,17 @@ static wafer_status size_all(streaming *s, bool *fits) {
   if (s->stripes > 1) s->out->stripe_columns = s->ctx->machine->usable.width;
   s->live = s->before = 0;
   WAFER_TRY(start(s));
-  for (uint32_t k = 0; k < s->graph->kernel_count && *fits; k++)
+  for (uint32_t k = 0; k < s->graph->kernel_count && *fits; k++) {
+    s->corner = s->shares ? s->shares[k].corner : (wafer_core_at){0, 0};
     WAFER_TRY(streaming_phase(s, k, fits));
+  }
+  if (*fits) make_phases(s);
   return WAFER_OK;
 }
 
 /* Each phase for itself, or as `wished`. */
 static wafer_status size_once(streaming *s, uint32_t keeps, const wafer_shape_point **wished,
                               sizing *out) {
-  const wafer_graph *graph = s->graph;
   bool fits = false;
   s->keeps = keeps;
   s->wished = wished;
@@ -87,7 +107,7 @@ static wafer_status size_once(streaming *s, uint32_t keeps, const wafer_shape_po
   out->cost.why_not = "";
   if (!fits) return WAFER_OK;
   WAFER_TRY(size_ahead(s));
-  out->cost.latency_cycles = size_group_cycles(s->ctx->machine, out, graph->kernel_count, s->batch);
+  out->cost.latency_cycles = size_group_cycles(s->ctx->machine, out, s->batch);
   out->cost.interval_cycles = per_sample(out->cost.latency_cycles, (uint64_t)s->batch * s->stripes);
   out->cost.cores *= s->stripes;
   return WAFER_OK;
@@ -131,16 +151,29 @@ static wafer_status size_together(streaming *s, uint32_t keeps, const sizing *gr
   return WAFER_OK;
 }
 
+wafer_status size_again(streaming *s, const sizing *like, sizing *out) {
+  uint32_t count = s->graph->kernel_count;
+  const wafer_shape_point **wished = WAFER_NEW(s->ctx->arena, const wafer_shape_point *, count);
+  if (!wished) return streaming_no_memory(s);
+  for (uint32_t k = 0; k < count; k++) wished[k] = like->kernels[k].point;
+  s->greedy = like->kernels;
+  WAFER_TRY(size_once(s, s->keeps, wished, out));
+  for (uint32_t k = 0; k < count && out->cost.fits; k++)
+    out->cost.fits = out->kernels[k].point == wished[k];
+  return WAFER_OK;
+}
+
 /* Each phase for itself or all together, whichever is faster. */
 static wafer_status size_either(streaming *s, sizing *out) {
   sizing together;
   uint32_t keeps;
+  s->shares = NULL;
   WAFER_TRY(size_greedy(s, &keeps, out));
   if (!out->cost.fits || s->lean) return WAFER_OK; /* there, others would hardly fit */
   WAFER_TRY(size_together(s, keeps, out, &together));
   if (together.cost.fits && together.cost.latency_cycles < out->cost.latency_cycles)
     *out = together;
-  return WAFER_OK;
+  return size_shared(s, out);
 }
 
 static bool any_sparse(const wafer_graph *graph) {

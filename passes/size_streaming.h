@@ -12,6 +12,12 @@ typedef struct held {
   uint64_t bytes; /* per core and sample, of all copies */
 } held;
 
+/* Where a kernel lies that shares its phase: from the first corner of the wafer. */
+typedef struct size_share {
+  uint32_t phase;
+  wafer_core_at corner;
+} size_share;
+
 typedef struct streaming {
   const wafer_ctx *ctx;
   const wafer_graph *graph;
@@ -21,6 +27,9 @@ typedef struct streaming {
   uint32_t stripes;                 /* whose samples share the edge; ctx->machine is one of them */
   const wafer_shape_point **wished; /* kernel: the shape to take if it fits; NULL: none */
   const sized_kernel *greedy;       /* of those wishes */
+  const size_share *shares;         /* kernel; NULL: each has a phase to itself */
+  size_phase *own;                  /* kernel: the phase that it would have to itself */
+  wafer_core_at corner;             /* of the kernel at hand */
   uint64_t budget;
   wafer_rect whole;
   held *held;         /* value */
@@ -67,13 +76,24 @@ wafer_status held_update(streaming *s, uint32_t k, const wafer_kernel_body *body
 /* Chooses it for every phase of a sizing that fits. */
 wafer_status size_ahead(streaming *s);
 /* Cycles of the phases, `batch` samples resident. */
-uint64_t size_group_cycles(const wafer_machine *machine, const sizing *of, uint32_t phases,
-                           uint64_t batch);
+uint64_t size_group_cycles(const wafer_machine *machine, const sizing *of, uint64_t batch);
 
 /* ---- One phase: size_phase.c ---- */
 
 /* Chooses the shape and the buffers of kernel k, which becomes the next phase; without one that
  * fits `s->out` says why. */
 wafer_status streaming_phase(streaming *s, uint32_t k, bool *fits);
+
+/* ---- Phases of several kernels: size_share.c ---- */
+
+/* The phase of kernels [first, end), of such shapes, from those that each would have to itself. */
+void size_join(const wafer_machine *machine, const wafer_graph *graph, const size_phase *own,
+               const sized_kernel *kernels, const size_share *shares, uint32_t first, uint32_t end,
+               size_phase *out);
+/* Lets kernels that follow each other share a phase, side by side, where that makes the sizing
+ * faster. */
+wafer_status size_shared(streaming *s, sizing *out);
+/* Sizes all kernels in the shapes of `like`, with `s->shares`; for size_shared. */
+wafer_status size_again(streaming *s, const sizing *like, sizing *out);
 
 #endif

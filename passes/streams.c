@@ -96,6 +96,8 @@ static uint64_t pass_cycles(const wafer_machine *m, uint64_t words, uint32_t cor
 
 uint64_t relayout_cycles(const wafer_machine *m, const wafer_holding *from, const wafer_holding *to,
                          const wafer_shape *shape, uint64_t words) {
+  if (from->rect.x != to->rect.x || from->rect.y != to->rect.y)
+    return meeting_cycles(m, from, to, shape, words);
   uint32_t width = from->rect.width > to->rect.width ? from->rect.width : to->rect.width;
   uint32_t height = from->rect.height > to->rect.height ? from->rect.height : to->rect.height;
   bool rows = agrees(from, to, shape, true), cols = agrees(from, to, shape, false);

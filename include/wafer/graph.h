@@ -87,6 +87,11 @@ static inline bool wafer_graph_is_output(const wafer_graph_value *value) {
          (value->owner == WAFER_OWNER_gradient && !value->summed);
 }
 
+/* When kernel k runs in a phase that begins with kernel `first`: behind all that make what it
+ * takes; those of a turn run at once. turn[]: of the kernels before it. */
+uint32_t wafer_graph_turn(const wafer_graph *graph, uint32_t first, uint32_t k,
+                          const uint32_t *turn);
+
 static inline bool wafer_graph_is_weight(const wafer_graph *graph, uint32_t value) {
   return graph->values[value].owner == WAFER_OWNER_weight;
 }

@@ -36,6 +36,10 @@ for batch in 4 16; do
   "$wafer" dump "$work/p.wplan" | grep -q "side by side in $batch stripes" || fail "no stripes with $batch samples"
 done
 compares small_cnn-stripes streaming "--machine small64 --batch 4" "--total 7 --samples 7" "$data/small_cnn.onnx"
+# Heads share a phase: its kernels are one launch, and what they make follows each other over the border.
+"$wafer" zoo bert --layers 1 --d-model 32 --heads 2 --vocab 64 --sequence 16 --init 1 -q -o "$work/bert.onnx"
+compares shared-phase streaming "--dim batch=1" "--total 5 --tol 1e-4" "$work/bert.onnx"
+"$wafer" dump "$work/p.wplan" | grep -q " more" || fail "no phase of several kernels"
 "$wafer" zoo mlp --widths 256,512,512,16 --batch 1 -q -o "$work/mlp.onnx"
 compares mlp-64-samples streaming "--machine small16 --batch 64" "--mean 10 --total 5" "$work/mlp.onnx"
 # Replicas share out the samples of a train, also where their numbers differ: seven samples after a round of six.

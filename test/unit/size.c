@@ -94,10 +94,10 @@ static void batches_pay(void) {
   setup(&f, "small16", chain(text, sizeof text, 2));
   streams(&f, &s);
   const wafer_machine *m = f.ctx.machine;
-  uint64_t one = size_streaming_interval(m, &f.graph, &s, 1);
+  uint64_t one = size_streaming_interval(m, &s, 1);
   CU_ASSERT_EQUAL(one, s.cost.interval_cycles);
-  CU_ASSERT(size_streaming_interval(m, &f.graph, &s, 4) < one);
-  CU_ASSERT_EQUAL(size_streaming_interval(m, &f.graph, &s, 1000000), UINT64_MAX);
+  CU_ASSERT(size_streaming_interval(m, &s, 4) < one);
+  CU_ASSERT_EQUAL(size_streaming_interval(m, &s, 1000000), UINT64_MAX);
   teardown(&f);
 }
 
@@ -146,11 +146,11 @@ static void short_layers_arrive_in_groups(void) {
   sizing s;
   setup(&f, "wse2", products(text, sizeof text, 12, false));
   streams(&f, &s);
-  CU_ASSERT(s.kernels[11].ahead > 1);
+  CU_ASSERT(s.phases[11].ahead > 1);
   for (uint32_t k = 1; k < f.graph.kernel_count; k++) /* in the order of their phases */
-    CU_ASSERT(k - s.kernels[k].ahead >= k - 1 - s.kernels[k - 1].ahead || k <= s.kernels[k].ahead);
-  for (uint32_t k = 0; k < f.graph.kernel_count; k++) s.kernels[k].ahead = 1;
-  uint64_t one = size_group_cycles(f.ctx.machine, &s, f.graph.kernel_count, 1);
+    CU_ASSERT(k - s.phases[k].ahead >= k - 1 - s.phases[k - 1].ahead || k <= s.phases[k].ahead);
+  for (uint32_t k = 0; k < f.graph.kernel_count; k++) s.phases[k].ahead = 1;
+  uint64_t one = size_group_cycles(f.ctx.machine, &s, 1);
   CU_ASSERT(s.cost.latency_cycles < one / 2);
   teardown(&f);
 }
@@ -162,7 +162,7 @@ static void a_weight_is_not_two_phases_early(void) {
   sizing s;
   setup(&f, "wse2", products(text, sizeof text, 6, true));
   CU_ASSERT_EQUAL_FATAL(size_streaming(&f.ctx, f.curves, &f.graph, 1, 1, &s), WAFER_OK);
-  for (uint32_t k = 0; k < f.graph.kernel_count; k++) CU_ASSERT_EQUAL(s.kernels[k].ahead, 1);
+  for (uint32_t k = 0; k < f.graph.kernel_count; k++) CU_ASSERT_EQUAL(s.phases[k].ahead, 1);
   teardown(&f);
 }
 
