@@ -46,46 +46,15 @@ static uint64_t port_cycles(const exchange *x, const fragment *f, uint32_t first
                                        x->border_rate ? x->border_rate : UINT64_MAX);
 }
 
-/* The rectangle of one side of a pass, as it lies on the fabric. */
-static wafer_rect rect_of(const pass *p, const spread *s) {
-  wafer_rect r = s->rect;
-  return p->columns ? (wafer_rect){r.y, r.x, r.height, r.width} : r;
-}
-
-static bool takes_part(const pass *p, const spread *s) {
-  return wafer_rect_overlaps(rect_of(p, p->from), s->rect) ||
-         wafer_rect_overlaps(rect_of(p, p->to), s->rect);
-}
-
-/* Cycles from the farthest sender to the farthest receiver. */
-static uint64_t flight_of(const exchange *x, const pass *p, uint64_t cycles) {
-  wafer_rect a = p->from->rect, b = p->to->rect;
-  uint32_t first = a.x < b.x ? a.x : b.x;
-  uint32_t end = a.x + a.width > b.x + b.width ? a.x + a.width : b.x + b.width;
-  uint64_t flight =
-      (uint64_t)(end - first) * x->machine->hop_cycles + 2 * (uint64_t)x->machine->ramp_cycles;
-  return flight < cycles ? flight : cycles;
-}
-
-/* Passes follow each other; those in which one end has no part yet, or no longer, leave its cores
- * free. */
+/* Passes follow each other. */
 static bool add_passes(const exchange *x, const route *r, fragment *f) {
-  bool begun = false;
   for (uint32_t i = 0; i < r->count; i++) {
-    const pass *p = &r->pass[i];
-    line_time time;
     uint32_t ports = f->port_count;
-    if (!pass_add(p, f, &time)) return false;
-    uint64_t least = port_cycles(x, f, ports, p->to->dtype);
-    uint64_t cycles = time.cycles < least ? least : time.cycles;
-    f->cycles += cycles;
-    if (x->from && takes_part(p, x->from)) f->sending += time.busy;
-    if (x->to && takes_part(p, x->to)) f->taking += time.busy;
-    if (!x->from || !x->to) continue;
-    uint64_t flight = flight_of(x, p, cycles);
-    if (!begun) f->lead += takes_part(p, x->to) ? flight : cycles;
-    begun |= takes_part(p, x->to);
-    f->tail = takes_part(p, x->from) ? flight : f->tail + cycles;
+    uint64_t cycles;
+    if (!pass_add(&r->pass[i], f, &cycles)) return false;
+    uint64_t least = port_cycles(x, f, ports, r->pass[i].to->dtype);
+    f->border += least;
+    f->cycles += cycles < least ? least : cycles;
   }
   return true;
 }

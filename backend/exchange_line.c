@@ -36,6 +36,10 @@ typedef struct bus {
   uint32_t *reach;       /* farthest q that takes some */
   uint64_t *load;        /* words over the link from q on, of all buses */
   keeper *keepers;
+  line_order *order;
+  fragment_block *blocks; /* of the bus at hand */
+  uint32_t block_count;
+  fragment_taker *takers; /* by q */
   uint64_t cycles;
   bool failed;
 } bus;
@@ -156,7 +160,8 @@ typedef struct segment {
   uint32_t first, limit, end, slot;
 } segment;
 
-static wafer_rect rect_at(const line_place *place, const line_span *span, uint32_t p, uint32_t n) {
+static wafer_rect rect_at(const line_place *place, const fragment_span *span, uint32_t p,
+                          uint32_t n) {
   uint32_t at = place->first + p - (place->border != NULL);
   return place->columns ? (wafer_rect){span->first, at, span->count, n}
                         : (wafer_rect){at, span->first, n, span->count};
@@ -205,10 +210,6 @@ static bool route_equal(const wafer_route *a, const wafer_route *b) {
 
 /* ---- trunks ---- */
 
-static line_span trunk_of(const line_span *span) {
-  return (line_span){span->first + span->count / 2, 1};
-}
-
 /* In the rows first .. first + count - 1 beside a trunk, away from it to the `last` of them. */
 static void add_branch(bus *b, wafer_route route, uint32_t first, uint32_t count, uint32_t last,
                        bool down) {
@@ -225,7 +226,7 @@ static void add_branch(bus *b, wafer_route route, uint32_t first, uint32_t count
 }
 
 /* The trunk's part of a span's rows, and what branches off. */
-static void add_trunk(bus *b, wafer_route route, const line_span *span) {
+static void add_trunk(bus *b, wafer_route route, const fragment_span *span) {
   uint32_t above = span->count / 2, below = span->count - 1 - above, row = route.cores.y + above;
   wafer_route trunk = route;
   trunk.cores.y = row;
@@ -287,12 +288,18 @@ static void add_filters(bus *b, const segment *s, uint8_t color) {
   }
 }
 
+static void note_taker(bus *b, uint32_t q, uint64_t words, uint64_t end) {
+  fragment_taker *t = &b->takers[q];
+  *t = (fragment_taker){q, b->block_count, t->words + words, end};
+}
+
 /* The sender's boxes, and the keepers' share of them; `before`: wavelets of the senders nearer to
  * the end. */
 static void add_sender(bus *b, const segment *s, const forth *moves, uint32_t q, uint64_t before,
                        const uint64_t *nearer) {
   line_core *core = &b->cores[position(b, q)];
   core->segment[b->back] = (uint8_t)s->slot;
+  uint64_t sent = 0;
   for (uint32_t g = b->first_group[q]; g < groups_end(b, q); g++) {
     const group *own = &b->groups[g];
     const line_parcel *parcel = &b->l->parcels[own->parcel];
@@ -300,11 +307,14 @@ static void add_sender(bus *b, const segment *s, const forth *moves, uint32_t q,
     for (uint32_t i = 0; i < own->count; i++) {
       const forth *m = &moves[own->first + i];
       keep(b, &b->keepers[m->to], before - nearer[m->to], parcel->words);
+      note_taker(b, m->to, parcel->words, sent + parcel->words);
       add_ops(b, &b->cores[position(b, m->to)].list[LINE_TAKE + 2 * b->back + s->slot],
               &b->l->parcels[m->parcel]);
     }
     before += parcel->words;
+    sent += parcel->words;
   }
+  b->blocks[b->block_count++] = (fragment_block){q, sent};
 }
 
 /* Rows from a trunk to the farthest that takes its words. */
@@ -335,9 +345,11 @@ static void add_bus(bus *b, segment s, const forth *moves) {
   }
   for (uint32_t q = s.end + 1; q-- > s.first;) { /* words of senders at q and nearer to the end */
     memset(&b->keepers[q], 0, sizeof b->keepers[q]);
+    b->takers[q].words = 0;
     if (sends(b, &s, q)) all += b->words[q];
     nearer[q] = all;
   }
+  b->block_count = 0;
   for (uint32_t q = last + 1; q-- > s.first;) {
     if (!sends(b, &s, q)) continue;
     add_sender(b, &s, moves, q, nearer[q] - b->words[q], nearer);
@@ -348,6 +360,9 @@ static void add_bus(bus *b, segment s, const forth *moves) {
     if (sends(b, &s, q)) carried += b->words[q];
     b->load[q] += carried;
   }
+  b->failed |=
+      !line_order_bus(b->order, &(fragment_bus){b->back, b->block_count, s.end - s.first + 1,
+                                                b->blocks, &b->takers[s.first]});
   uint8_t color = color_of(b, s.slot);
   add_routes(b, &s, color);
   add_filters(b, &s, color);
@@ -399,7 +414,10 @@ static bool add_direction(bus *b) {
   b->reach = WAFER_NEW(b->scratch, uint32_t, n);
   b->load = WAFER_NEW(b->scratch, uint64_t, n);
   b->keepers = WAFER_NEW(b->scratch, keeper, n + 1);
-  if (!moves || !b->groups || !b->first_group || !b->words || !b->reach || !b->load || !b->keepers)
+  b->blocks = WAFER_NEW(b->scratch, fragment_block, n);
+  b->takers = WAFER_NEW(b->scratch, fragment_taker, n + 1);
+  if (!moves || !b->groups || !b->first_group || !b->words || !b->reach || !b->load ||
+      !b->keepers || !b->blocks || !b->takers)
     return false;
   group_moves(b, moves, count);
   for (uint32_t q = 0; q < n;) {
@@ -422,49 +440,15 @@ static void add_copies(bus *b) {
   }
 }
 
-/* ---- the host's share ---- */
-
-static void add_ports(const line *l, const line_place *place, const line_core *host, bool out,
-                      uint8_t color, fragment *f) {
-  const line_ops *ops = &host->list[out ? LINE_TAKE_BACK : LINE_SEND];
-  int32_t bytes = (int32_t)wafer_dtype_bytes(l->dtype);
-  for (uint32_t s = 0; s < place->span_count && ops->count; s++) {
-    line_span rows = place->trunks ? trunk_of(&place->spans[s]) : place->spans[s];
-    for (uint32_t y = rows.first; y < rows.first + rows.count; y++) {
-      wafer_port_box *boxes = WAFER_NEW(f->arena, wafer_port_box, ops->count);
-      f->failed |= !boxes;
-      if (!boxes) return;
-      for (uint32_t i = 0; i < ops->count; i++) {
-        const line_box *box = ops->at[i];
-        wafer_port_box *to = &boxes[i];
-        *to = (wafer_port_box){.shape = {1, 1, 1, 1}};
-        to->first =
-            place->border->base[y - place->border->first] + (out ? box->dst : box->src) / bytes;
-        for (uint32_t k = 0; k < box->levels; k++) {
-          to->shape[WAFER_LEVELS - box->levels + k] = box->shape[k];
-          to->stride[WAFER_LEVELS - box->levels + k] =
-              (out ? box->dst_stride[k] : box->src_stride[k]) / bytes;
-        }
-      }
-      fragment_port(f, &(wafer_port_use){.value = place->border->value,
-                                         .y = y,
-                                         .side = WAFER_PORT_west,
-                                         .color = color,
-                                         .out = out,
-                                         .every = 1,
-                                         .box_count = ops->count,
-                                         .boxes = boxes});
-    }
-  }
-}
-
 bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
-              const line_place *place, line_colors *colors, fragment *f, line_time *time) {
+              const line_place *place, line_colors *colors, fragment *f, uint64_t *cycles) {
   uint64_t busiest = 0, links[2] = {0, 0};
   uint32_t latest = 0;
   line_work work;
+  line_order order = {.f = f};
   line_core *cores = WAFER_NEW(scratch, line_core, l->length);
-  if (!cores) return false;
+  uint64_t *busy = WAFER_NEW(scratch, uint64_t, l->length);
+  if (!cores || !busy) return false;
   for (uint32_t back = 0; back < 2; back++) {
     bus b = {.l = l,
              .machine = machine,
@@ -473,28 +457,28 @@ bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
              .colors = colors,
              .f = f,
              .cores = cores,
+             .order = &order,
              .back = back};
     if (!add_direction(&b)) return false;
     if (!back) add_copies(&b);
     links[back] = b.cycles;
   }
   if (place->border) {
-    add_ports(l, place, &cores[0], false, colors->at[0][0], f);
-    add_ports(l, place, &cores[0], true, colors->at[1][0], f);
+    line_ports(l, place, &cores[0], false, colors->at[0][0], f);
+    line_ports(l, place, &cores[0], true, colors->at[1][0], f);
   }
   if (!line_work_create(scratch, cores, l->length, &work)) return false;
   for (uint32_t p = place->border != NULL; p < l->length; p++) {
-    uint64_t busy;
     uint32_t late;
-    uint32_t code = line_core_code(machine, &work, l->dtype, &cores[p], colors, f, &busy, &late);
+    uint32_t code = line_core_code(machine, &work, l->dtype, &cores[p], colors, f, &busy[p], &late);
     if (late > latest) latest = late;
-    if (busy > busiest) busiest = busy;
+    if (busy[p] > busiest) busiest = busy[p];
     if (code == FRAGMENT_IDLE) continue;
     for (uint32_t i = 0; i < place->span_count; i++)
       fragment_run(f, rect_at(place, &place->spans[i], p, 1), code);
   }
   uint64_t both = links[0] * latest / 100 + links[1];
   if (links[0] > both) both = links[0];
-  *time = (line_time){both > busiest ? both : busiest, busiest};
-  return !f->failed;
+  *cycles = both > busiest ? both : busiest;
+  return line_order_end(&order, l, place, busy);
 }

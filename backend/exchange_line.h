@@ -34,10 +34,6 @@ typedef struct line {
   uint32_t move_count;
 } line;
 
-/* Where lines alike lie: along rows, or along columns. */
-typedef struct line_span {
-  uint32_t first, count;
-} line_span;
 /* Position 0 is the host, behind the west border of the fabric: what it sends and takes are ports,
  * boxes of the tensor in `base` + addresses of its side, in elements. */
 typedef struct line_border {
@@ -51,8 +47,8 @@ typedef struct line_place {
                   of it, which takes the same */
   uint32_t first; /* coordinate of position 0; with a border, of position 1 */
   uint32_t span_count;
-  const line_span *spans;    /* coordinates of the lines */
-  const line_border *border; /* NULL: there are cores alone */
+  const fragment_span *spans; /* coordinates of the lines */
+  const line_border *border;  /* NULL: there are cores alone */
 } line_place;
 
 /* Colours of a pass, made when they are needed: by direction and segment. */
@@ -62,14 +58,10 @@ typedef struct line_colors {
 } line_colors;
 
 uint32_t line_words(wafer_dtype dtype, uint64_t elements);
-/* What lines take, and a core at most, whose words may have come all together. */
-typedef struct line_time {
-  uint64_t cycles, busy;
-} line_time;
 
-/* Adds the lines to the fragment. False: out of memory. */
+/* Adds the lines to the fragment; the cycles that they take. False: out of memory. */
 bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
-              const line_place *place, line_colors *colors, fragment *f, line_time *time);
+              const line_place *place, line_colors *colors, fragment *f, uint64_t *cycles);
 
 /* ---- between exchange_line.c and exchange_core.c ---- */
 
@@ -95,6 +87,23 @@ typedef struct line_core {
   uint8_t segment[2]; /* on which it sends, by direction */
   uint8_t control[2]; /* of the last word that it sends */
 } line_core;
+
+/* exchange_ports.c. What the host sends, or takes, at the border of the lines. */
+void line_ports(const line *l, const line_place *place, const line_core *host, bool out,
+                uint8_t color, fragment *f);
+
+/* Of the lines being added: the buses so far. */
+typedef struct line_order {
+  fragment *f;
+  uint32_t bus_count, bus_room;
+  fragment_bus *buses;
+} line_order;
+/* exchange_order.c. Keeps a copy, without takers of no words, the others brought in order. False:
+ * out of memory. */
+bool line_order_bus(line_order *o, const fragment_bus *bus);
+/* Gives the fragment the lines with these buses. False: out of memory. */
+bool line_order_end(const line_order *o, const line *l, const line_place *place,
+                    const uint64_t *busy);
 
 /* One side of a box, or of several. */
 typedef struct side {

@@ -25,7 +25,7 @@ typedef struct factor {
 /* A product of joints, one per factor, on some lines. */
 typedef struct line_class {
   uint32_t joint[FACTORS];
-  line_span *spans;
+  fragment_span *spans;
   uint32_t span_count, span_room;
 } line_class;
 
@@ -204,14 +204,14 @@ static bool add_line(maker *m, uint32_t row, uint32_t *const *joints) {
     for (uint32_t k = 0; k < m->factor_count; k++) c->joint[k] = joints[k][row];
   }
   uint32_t at = m->p->from->rect.y + row;
-  line_span *last = c->span_count ? &c->spans[c->span_count - 1] : NULL;
+  fragment_span *last = c->span_count ? &c->spans[c->span_count - 1] : NULL;
   const uint32_t *trunk = m->p->trunks;
   if (last && last->first + last->count == at && (!trunk || trunk[row] == trunk[row - 1])) {
     last->count++;
     return true;
   }
   if (!grow(m->scratch, &c->spans, c->span_count, &c->span_room, sizeof *last)) return false;
-  c->spans[c->span_count++] = (line_span){at, 1};
+  c->spans[c->span_count++] = (fragment_span){at, 1};
   return true;
 }
 
@@ -422,13 +422,13 @@ static uint32_t put_near_first(maker *m, uint32_t near) {
   return kept;
 }
 
-static bool add_lines(maker *m, const line_class *c, line_colors *colors, line_time *time) {
+static bool add_lines(maker *m, const line_class *c, line_colors *colors, uint64_t *cycles) {
   const wafer_machine *machine = m->p->x->machine;
   line l = {m->length, m->p->to->dtype, m->boxes, m->parcels, m->moves, m->move_count};
   line_place place = {m->p->columns, m->p->trunks != NULL, m->first, c->span_count,
                       c->spans,      m->p->border};
   uint32_t near = 0;
-  line_time first = {0};
+  uint64_t first = 0;
   if (!m->p->border && !reach_near(machine, m->scratch, &l, &near)) return false;
   if (near) {
     l.move_count = put_near_first(m, near);
@@ -438,13 +438,12 @@ static bool add_lines(maker *m, const line_class *c, line_colors *colors, line_t
     l.moves += l.move_count;
     l.move_count = m->move_count - l.move_count;
   }
-  if (!line_add(machine, m->scratch, &l, &place, &colors[0], m->f, time)) return false;
-  time->cycles += first.cycles;
-  time->busy += first.busy;
+  if (!line_add(machine, m->scratch, &l, &place, &colors[0], m->f, cycles)) return false;
+  *cycles += first;
   return true;
 }
 
-static bool add_class(maker *m, const line_class *c, line_colors *colors, line_time *time) {
+static bool add_class(maker *m, const line_class *c, line_colors *colors, uint64_t *cycles) {
   for (uint32_t k = 0; k < m->factor_count; k++) {
     m->at[k] = &m->factors[k].joints[c->joint[k]];
     m->meets[k] = WAFER_NEW(m->scratch, uint64_t *, m->at[k]->targets);
@@ -454,20 +453,19 @@ static bool add_class(maker *m, const line_class *c, line_colors *colors, line_t
   if (m->send_buckets) memset(m->sends, 0xff, m->send_buckets * sizeof *m->sends);
   for (uint32_t to = 0; to < m->to_kinds; to++)
     if (!add_takers(m, to)) return false;
-  return add_lines(m, c, colors, time);
+  return add_lines(m, c, colors, cycles);
 }
 
-bool pass_add(const pass *p, fragment *f, line_time *time) {
+bool pass_add(const pass *p, fragment *f, uint64_t *cycles) {
   maker m = {.p = p, .f = f, .scratch = p->scratch};
   line_colors colors[2] = {{.made = {{false}}}}; /* of all, and of near ones apart */
-  *time = (line_time){0};
+  *cycles = 0;
   find_factors(&m);
   if (!find_positions(&m) || !find_classes(&m)) return false;
   for (uint32_t i = 0; i < m.class_count; i++) {
-    line_time one;
+    uint64_t one;
     if (!add_class(&m, &m.classes[i], colors, &one)) return false;
-    if (one.cycles > time->cycles) time->cycles = one.cycles;
-    if (one.busy > time->busy) time->busy = one.busy;
+    if (one > *cycles) *cycles = one;
   }
   return true;
 }

@@ -22,7 +22,7 @@ typedef struct pass {
 } pass;
 
 /* Adds it to the fragment. False: out of memory. */
-bool pass_add(const pass *p, fragment *f, line_time *time);
+bool pass_add(const pass *p, fragment *f, uint64_t *cycles);
 
 /* The one of `sorted` that is nearest to `at`, the lower one of two. */
 uint32_t pass_nearest(const uint32_t *sorted, uint32_t count, uint32_t at);

@@ -238,11 +238,11 @@ static uint64_t cycles_of(const planner *p, const route *r) {
     fragment_begin(&f, arena, "", NULL,
                    around(around(p->x->from->rect, p->x->to->rect), r->scratch_at));
   for (uint32_t i = 0; made && i < r->count; i++) {
-    line_time time;
+    uint64_t cycles;
     pass one = r->pass[i];
     one.scratch = arena;
-    made = pass_add(&one, &f, &time);
-    all += time.cycles;
+    made = pass_add(&one, &f, &cycles);
+    all += cycles;
   }
   made = made && !f.failed;
   wafer_arena_destroy(arena);

@@ -101,7 +101,7 @@ uint32_t fragment_code_add(fragment *f, const wafer_instruction *code, uint32_t 
   f->failed |= !copy;
   if (f->failed) return FRAGMENT_IDLE;
   f->codes = codes;
-  codes[f->code_count] = (fragment_code){copy, count};
+  codes[f->code_count] = (fragment_code){copy, count, 0};
   f->buckets[at] = f->code_count;
   return f->code_count++;
 }
@@ -180,6 +180,20 @@ void fragment_route(fragment *f, const wafer_route *route) {
   if (!routes || !wafer_rect_area(route->cores)) return;
   f->routes = routes;
   routes[f->route_count++] = *route;
+}
+
+void fragment_chain_add(fragment *f, const fragment_chain *chain) {
+  fragment_chain *chains = grow(f, f->chains, f->chain_count, &f->chain_room, sizeof *chains);
+  if (!chains) return;
+  f->chains = chains;
+  chains[f->chain_count++] = *chain;
+}
+
+void fragment_line_add(fragment *f, const fragment_line *line) {
+  fragment_line *lines = grow(f, f->lines, f->line_count, &f->line_room, sizeof *lines);
+  if (!lines) return;
+  f->lines = lines;
+  lines[f->line_count++] = *line;
 }
 
 void fragment_port(fragment *f, const wafer_port_use *use) {

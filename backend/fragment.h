@@ -24,6 +24,7 @@
 typedef struct fragment_code {
   const wafer_instruction *code;
   uint32_t count;
+  uint64_t cycles; /* predicted; of an exchange 0, for which lines tell */
 } fragment_code;
 
 /* What a core keeps of the wavelets of a colour at its ramp: skip, keep, skip, keep ..., in
@@ -39,6 +40,15 @@ typedef struct fragment_filter_use {
   uint32_t filter;
 } fragment_filter_use;
 
+/* Each core of a rectangle passes sums on, while it makes them, to the core so far before it in its
+ * row, or column; of a phase those nearest to the first come first. */
+typedef struct fragment_chain {
+  wafer_rect cores;
+  bool columns;
+  uint32_t distance, phase;
+  uint64_t words;
+} fragment_chain;
+
 /* Each core of a rectangle sends so many words on a colour that no other core of the fragment sends
  * to the same cores. */
 typedef struct fragment_source {
@@ -46,6 +56,43 @@ typedef struct fragment_source {
   uint8_t color;
   uint64_t words;
 } fragment_source;
+
+/* Lines alike, along rows or columns of the fabric: of which coordinates. */
+typedef struct fragment_span {
+  uint32_t first, count;
+} fragment_span;
+
+/* What one core sends on a bus, to cores farther on. Places count in the direction of the bus. */
+typedef struct fragment_block {
+  uint32_t at;
+  uint64_t words;
+} fragment_block;
+
+/* What a core keeps of a bus: the last of it ends at word `end` of a block. */
+typedef struct fragment_taker {
+  uint32_t at, block;
+  uint64_t words, end;
+} fragment_taker;
+
+/* Blocks in the order in which they pass, that of the farthest sender first; takers by the last
+ * word that they keep. */
+typedef struct fragment_bus {
+  bool back; /* place q is position length - 1 - q of the line */
+  uint32_t block_count, taker_count;
+  const fragment_block *blocks;
+  const fragment_taker *takers;
+} fragment_bus;
+
+/* Lines on which an exchange passes words. Of each position the cycles in which the vector unit is
+ * busy with it, 0: nothing is to do there. */
+typedef struct fragment_line {
+  bool columns, trunks, border; /* as line_place has them */
+  uint32_t first, length;       /* coordinate of position 0; with a border, of position 1 */
+  uint32_t span_count, bus_count;
+  const fragment_span *spans;
+  const fragment_bus *buses;
+  const uint64_t *busy;
+} fragment_line;
 
 typedef struct fragment {
   const char *name;  /* of the kernel or stream, for traps */
@@ -72,12 +119,13 @@ typedef struct fragment {
   uint32_t source_count, source_room;
   fragment_source *sources; /* as far as they are known: see fragment_color.h */
   uint32_t port_count, port_room;
-  wafer_port_use *ports;    /* what crosses the border, in order */
-  uint64_t cycles;          /* predicted */
-  uint64_t lead, tail;      /* of an exchange: of these, before words reach the target's cores, and
-                               after the last have left the source's */
-  uint64_t sending, taking; /* of an exchange: for which a core of the source, of the target, has to
-                               do with it at most, whose words are there */
+  wafer_port_use *ports; /* what crosses the border, in order */
+  uint32_t line_count, line_room;
+  fragment_line *lines; /* of an exchange, in the order in which cores go through them */
+  uint64_t cycles;      /* predicted */
+  uint64_t border;      /* of these, for which words cross the border at its rate */
+  uint32_t chain_count, chain_room;
+  fragment_chain *chains;
   wafer_arena *arena;
   bool failed; /* out of memory: everything after it did nothing */
 } fragment;
@@ -97,6 +145,10 @@ void fragment_filter_add(fragment *f, wafer_rect cores, uint8_t color, const uin
                          uint32_t count);
 
 void fragment_source_add(fragment *f, wafer_rect cores, uint8_t color, uint64_t words);
+
+void fragment_chain_add(fragment *f, const fragment_chain *chain);
+/* Keeps the lines, whose lists live as long as the fragment. */
+void fragment_line_add(fragment *f, const fragment_line *line);
 
 /* Keeps the use; its boxes live as long as the fragment. */
 void fragment_port(fragment *f, const wafer_port_use *use);

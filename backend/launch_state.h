@@ -16,7 +16,7 @@ typedef struct launcher {
   memory_map map;
   wafer_orders *orders;
   uint32_t sample;       /* of those resident in a stripe: the one at hand */
-  uint32_t stripe;         /* of the stream at hand, which crosses the border */
+  uint32_t stripe;       /* of the stream at hand, which crosses the border */
   uint32_t turn;         /* of a train: the sample at hand, which says on which replicas it is */
   memory_map passing;    /* of a train: words on their way between kernels */
   wafer_arena *arena;    /* of the launch being made */
@@ -66,6 +66,10 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
 
 /* launch_train.c. All kernels and streams of a pipeline, sample after sample. */
 wafer_status launch_add_train(launcher *l, const wafer_phase *phase, launch_pieces *p);
+
+/* launch_time.c. What is predicted of a train: when its first sample ends, the interval between
+ * later ones, the slowest kernel. */
+wafer_status launch_time(launcher *l, const launch_pieces *p, wafer_launch *launch);
 
 /* launch_finish.c. Links the pieces, and keeps the bytes. */
 wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,

@@ -116,14 +116,24 @@ static void emit(const program_site *s) {
   nest_emit(s->code, &n);
 }
 
+static uint64_t words_of(const spread *s) {
+  return (spread_bytes(s) + WAFER_WAVELET_BYTES - 1) / WAFER_WAVELET_BYTES;
+}
+
 static void route_one(const program *p, fragment *f, const program_step *step, uint32_t at,
                       uint32_t first, uint32_t count, uint32_t stride, uint8_t color) {
   bool vertical = step->constant[CHAIN_VERTICAL];
   wafer_rect rect = p->r->rect;
+  wafer_rect cores = vertical ? (wafer_rect){rect.x + first, rect.y + at, count, 1}
+                              : (wafer_rect){rect.x + at, rect.y + first, 1, count};
+  fragment_chain_add(f, &(fragment_chain){.cores = cores,
+                                          .columns = vertical,
+                                          .distance = stride,
+                                          .phase = (uint32_t)step->constant[CHAIN_COLORS],
+                                          .words = words_of(step->out)});
   for (uint32_t hop = 0; hop <= stride; hop++) {
-    wafer_route r = {.color = color, .positions = 1};
-    r.cores = vertical ? (wafer_rect){rect.x + first, rect.y + at - hop, count, 1}
-                       : (wafer_rect){rect.x + at - hop, rect.y + first, 1, count};
+    wafer_route r = {.color = color, .positions = 1, .cores = cores};
+    *(vertical ? &r.cores.y : &r.cores.x) -= hop;
     r.at[0].from = hop == 0 ? WAFER_PORT_ramp : vertical ? WAFER_PORT_south : WAFER_PORT_east;
     r.at[0].to = hop == stride ? WAFER_TO(ramp) : vertical ? WAFER_TO(north) : WAFER_TO(west);
     fragment_route(f, &r);
@@ -190,8 +200,7 @@ static wafer_status chain_line(program *p, const spread *s, uint32_t loop, bool 
                                            [CHAIN_LANES] = (int32_t)lanes,
                                            [CHAIN_DONE_ROWS] = (int32_t)rows_done,
                                            [CHAIN_DONE_COLS] = (int32_t)cols_done};
-  uint64_t words = (spread_bytes(s) + WAFER_WAVELET_BYTES - 1) / WAFER_WAVELET_BYTES;
-  uint32_t group = stride == 1 ? wafer_reduce_group(p->r->machine, parts, words) : parts;
+  uint32_t group = stride == 1 ? wafer_reduce_group(p->r->machine, parts, words_of(s)) : parts;
   WAFER_TRY(chain_phase(p, s, constant, stride, 1, group));
   if (group == parts) return WAFER_OK;
   return chain_phase(p, s, constant, stride, group, (parts + group - 1) / group);

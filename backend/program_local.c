@@ -220,6 +220,7 @@ static wafer_status make_code(const program *p, fragment *f, const program_site 
   if (code->failed) return program_no_memory(p);
   if (code->cycles > f->cycles) f->cycles = code->cycles;
   *index = code->count ? fragment_code_add(f, code->at, code->count) : FRAGMENT_IDLE;
+  if (*index != FRAGMENT_IDLE) f->codes[*index].cycles = code->cycles;
   return f->failed ? program_no_memory(p) : WAFER_OK;
 }
 

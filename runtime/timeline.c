@@ -421,6 +421,12 @@ static void conclude(line *l, uint64_t group) {
     out->interval_cycles = (l->last - l->mark + l->half - 1) / l->half;
 }
 
+/* When a sample of a train is done. */
+static uint64_t end_of(const wafer_launch *train, uint64_t sample) {
+  uint64_t end = train->fill + (sample + 1) * train->interval;
+  return sample ? later(end, train->predicted) : train->predicted;
+}
+
 /* Where a pipeline has programs, their time is known better than from its streams: cores receive,
  * compute and send one after the other. */
 static void follow_programs(line *l) {
@@ -432,10 +438,10 @@ static void follow_programs(line *l) {
     if (launch->kind != WAFER_LAUNCH_train || launch->phase != l->parts[0].phase) continue;
     out->latency_cycles = launch->predicted + edge;
     out->interval_cycles = l->samples == 1 ? out->latency_cycles : launch->interval;
-    out->total_cycles = out->latency_cycles + (l->samples - 1) * launch->interval;
+    out->total_cycles = end_of(launch, l->samples - 1) + edge;
     if (out->phase_cycles) out->phase_cycles[launch->phase] = out->total_cycles - edge;
     for (uint64_t s = 0; out->finish && s < l->samples; s++)
-      out->finish[s] = out->latency_cycles + s * launch->interval;
+      out->finish[s] = end_of(launch, s) + edge;
   }
 }
 

@@ -81,7 +81,9 @@ typedef struct wafer_launch {
   uint32_t program;   /* index into the plan's programs */
   uint64_t predicted; /* cycles; of a train's first sample */
   uint64_t
-      interval; /* of a train: cycles from sample to sample, predicted; 0 for the other kinds */
+      interval;  /* of a train: cycles from sample to sample, predicted; 0 for the other kinds */
+  uint64_t fill; /* of a train: what `samples` of them, two at least, take beside samples *
+                    interval, until the last words have left the wafer, predicted */
   /* Of a train: the kernel whose cores receive, compute and send longest; WAFER_NONE: no train. */
   uint32_t slowest;
   uint32_t tap_count; /* in no file: wafer_plan_add_programs makes them when asked */

@@ -70,6 +70,19 @@ def small_cnn():
     reference(path, x=rng.standard_normal((1, 3, 16, 16)).astype(np.float32))
 
 
+def skips():
+    """Three convolutions, and the first's result added to the last's: values that skip a kernel."""
+    own = np.random.default_rng(2)
+    nodes, weights = [], []
+    for i, x in enumerate(("x", "r0", "r1")):
+        nodes += [node("Conv", f"{x} w{i} b{i}", f"c{i}", f"conv{i}", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+                  node("Relu", f"c{i}", f"r{i}")]
+        weights += [numpy_helper.from_array((own.standard_normal(shape) / scale).astype(np.float32), name)
+                    for name, shape, scale in ((f"w{i}", (8, 8, 3, 3), 8.5), (f"b{i}", (8,), 10))]
+    nodes.append(node("Add", "r0 r2", "y", "sum"))
+    save("skips", nodes, [value("x", 1, 8, 12, 12)], [value("y", 1, 8, 12, 12)], weights)
+
+
 def attention():
     """One head of self-attention with layer normalisation, a symbolic sequence length and shape arithmetic."""
     nodes = [
@@ -186,3 +199,4 @@ attention()
 bad()
 conform()
 steep()
+skips()

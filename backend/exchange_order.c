@@ -1,0 +1,54 @@
+/* What passes a line in which order: kept with the fragment, for its clocks. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "exchange_line.h"
+
+static int by_last_word(const void *left, const void *right) {
+  const fragment_taker *a = left, *b = right;
+  if (a->block != b->block) return a->block < b->block ? -1 : 1;
+  if (a->end != b->end) return a->end < b->end ? -1 : 1;
+  return a->at < b->at ? -1 : a->at > b->at;
+}
+
+bool line_order_bus(line_order *o, const fragment_bus *bus) {
+  wafer_arena *arena = o->f->arena;
+  if (o->bus_count == o->bus_room) {
+    uint32_t room = o->bus_room ? 2 * o->bus_room : 2;
+    fragment_bus *more = WAFER_NEW(arena, fragment_bus, room);
+    if (!more) return false;
+    if (o->bus_count) memcpy(more, o->buses, o->bus_count * sizeof *more);
+    o->buses = more;
+    o->bus_room = room;
+  }
+  fragment_taker *takers = WAFER_NEW(arena, fragment_taker, bus->taker_count);
+  fragment_bus *own = &o->buses[o->bus_count++];
+  *own = *bus;
+  own->taker_count = 0;
+  own->blocks = wafer_arena_copy(arena, bus->blocks, bus->block_count * sizeof *bus->blocks);
+  own->takers = takers;
+  if (!own->blocks || !takers) return false;
+  for (uint32_t i = 0; i < bus->taker_count; i++)
+    if (bus->takers[i].words) takers[own->taker_count++] = bus->takers[i];
+  qsort(takers, own->taker_count, sizeof *takers, by_last_word);
+  return true;
+}
+
+bool line_order_end(const line_order *o, const line *l, const line_place *place,
+                    const uint64_t *busy) {
+  wafer_arena *arena = o->f->arena;
+  fragment_line own = {
+      .columns = place->columns,
+      .trunks = place->trunks,
+      .border = place->border != NULL,
+      .first = place->first,
+      .length = l->length,
+      .span_count = place->span_count,
+      .bus_count = o->bus_count,
+      .spans = wafer_arena_copy(arena, place->spans, place->span_count * sizeof *place->spans),
+      .buses = o->buses,
+      .busy = wafer_arena_copy(arena, busy, l->length * sizeof *busy)};
+  if (!own.spans || !own.busy) return false;
+  fragment_line_add(o->f, &own);
+  return !o->f->failed;
+}

@@ -1,0 +1,376 @@
+#include "fragment_clock.h"
+
+#include <string.h>
+
+#define AHEAD 4 /* samples by which words may be ahead of those who take them */
+
+/* The ends of what passed, of the last AHEAD times: of each line, bus by bus. */
+struct fragment_past {
+  uint64_t times;
+  int64_t *ends;
+};
+
+/* A fragment being gone through. */
+typedef struct walk {
+  fragment_clock *c;
+  const fragment *f;
+  const fragment_line *line;
+  uint64_t times;
+  uint32_t trunk;        /* coordinate of the line whose links are used */
+  int64_t *past;         /* of the bus at hand */
+  int64_t *enter, *done; /* of each position of the line */
+  int64_t edge[2];       /* the clock's, behind this fragment */
+  int64_t setup, ramp, hop;
+  uint64_t own, link, taken; /* words that find room at a sender, on a link, at a taker */
+} walk;
+
+static int64_t later(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+static uint32_t deepest(const uint32_t *words, uint32_t count) {
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < count; i++)
+    if (words[i] > most) most = words[i];
+  return most;
+}
+
+bool fragment_clock_init(fragment_clock *c, wafer_arena *arena, const wafer_machine *machine) {
+  *c = (fragment_clock){.machine = machine, .arena = arena};
+  size_t cores = (size_t)machine->width * machine->height;
+  c->cores = WAFER_NEW(arena, uint64_t, cores);
+  c->links = WAFER_NEW(arena, fragment_burst, 4 * cores);
+  return c->cores && c->links;
+}
+
+static size_t core_at(const walk *w, uint32_t line, uint32_t p) {
+  uint32_t along = w->line->first + p - w->line->border, width = w->c->machine->width;
+  return w->line->columns ? (size_t)along * width + line : (size_t)line * width + along;
+}
+
+/* ---- a bus ---- */
+
+/* When the last of a message finds room: the word so many before it has left. `ends`: of its last
+ * word each time, `end`: this time. INT64_MIN: there was always room. */
+static int64_t has_room(const walk *w, const int64_t *ends, int64_t end, uint64_t words,
+                        uint64_t room) {
+  uint64_t ago = room / words, rest = room % words;
+  if (ago >= AHEAD) {
+    ago = AHEAD - 1;
+    rest = words - 1;
+  }
+  if (ago > w->times) return INT64_MIN;
+  return (ago ? ends[(w->times - ago) % AHEAD] : end) - (int64_t)rest;
+}
+
+static uint32_t position(const walk *w, const fragment_bus *bus, uint32_t q) {
+  return bus->back ? w->line->length - 1 - q : q;
+}
+
+static bool is_host(const walk *w, const fragment_bus *bus, uint32_t q) {
+  return w->line->border && position(w, bus, q) == 0;
+}
+
+/* A block on its way: where it is held up, and when it has passed up to a word, less the hops. */
+typedef struct passage {
+  int64_t first, begin, time; /* the bus, the block; up to word `at` */
+  uint64_t at, words;         /* of the block */
+  uint64_t cycles;            /* in which border and links let the block pass, at least */
+  uint64_t all, left;         /* words of the bus; of this block and those behind it */
+  int64_t shared;             /* cycles in which others want the links too */
+  bool held;
+  uint32_t held_at;
+  uint32_t seen; /* links from this place on are in `links` */
+  fragment_burst links;
+} passage;
+
+/* Up to word `end` of the block, when nobody holds it up. */
+static void pass_words(passage *p, uint64_t end) {
+  p->time =
+      later(p->time + (int64_t)(end - p->at), p->begin + (int64_t)(p->cycles * end / p->words));
+  p->at = end;
+}
+
+static void take(walk *w, const fragment_bus *bus, const fragment_taker *t, int64_t *ends,
+                 passage *p) {
+  bool host = is_host(w, bus, t->at);
+  int64_t way = (int64_t)t->at * w->hop, words = (int64_t)t->words, limit;
+  int64_t *done = &w->done[position(w, bus, t->at)];
+  int64_t ready = w->enter[position(w, bus, t->at)] + w->setup;
+  pass_words(p, t->end);
+  if (host) {
+    limit = later(w->c->edge[1] - way, p->first) + (int64_t)w->f->border;
+  } else {
+    limit = has_room(w, ends, ready + words, t->words, w->taken);
+    if (limit != INT64_MIN) limit -= way + w->ramp;
+  }
+  if (limit > p->time) {
+    p->time = limit;
+    p->held = true;
+    p->held_at = t->at;
+  }
+  int64_t end = p->time + way + (host ? 0 : w->ramp);
+  if (!host) end = later(end, ready + words);
+  ends[w->times % AHEAD] = end;
+  *done = later(*done, end);
+  if (host) w->edge[1] = later(w->edge[1], end);
+}
+
+/* When the sender has got rid of its words. */
+static int64_t sent(const walk *w, const fragment_block *block, int64_t start, const int64_t *ends,
+                    const passage *p) {
+  int64_t end = start + (int64_t)block->words;
+  if (!p->held) return end;
+  uint64_t hops = p->held_at - block->at;
+  int64_t room = has_room(w, ends, p->time, block->words, w->own + hops * w->link);
+  if (room == INT64_MIN) return end;
+  return later(end, room + (int64_t)p->held_at * w->hop + (int64_t)hops);
+}
+
+/* The link from place q on; NULL: the host's. */
+static fragment_burst *link_at(const walk *w, const fragment_bus *bus, uint32_t q) {
+  uint32_t p = position(w, bus, q);
+  if (w->line->border && p == 0) return NULL;
+  return &w->c->links[4 * core_at(w, w->trunk, p) + 2 * w->line->columns + bus->back];
+}
+
+static uint64_t words_of(const fragment_bus *bus) {
+  uint64_t words = 0;
+  for (uint32_t k = 0; k < bus->block_count; k++) words += bus->blocks[k].words;
+  return words;
+}
+
+static uint32_t end_of(const fragment_bus *bus) {
+  uint32_t end = bus->blocks[0].at;
+  for (uint32_t t = 0; t < bus->taker_count; t++)
+    if (bus->takers[t].at > end) end = bus->takers[t].at;
+  return end;
+}
+
+/* Adds what passes the links from place `at` to `*seen` - 1, less the hops; what begins from
+ * `horizon` on keeps nobody waiting. */
+static void look_at_links(const walk *w, const fragment_bus *bus, uint32_t at, int64_t horizon,
+                          uint32_t *seen, fragment_burst *all) {
+  while (*seen > at) {
+    const fragment_burst *link = link_at(w, bus, --*seen);
+    int64_t way = (int64_t)*seen * w->hop;
+    if (!link || link->until == 0 || link->from - way >= horizon) continue;
+    if (link->from - way < all->from) all->from = link->from - way;
+    if (link->until - way <= all->until) continue;
+    all->until = link->until - way;
+    all->late = link->late;
+  }
+}
+
+/* All words of the bus have passed at `end`. */
+static void leave_links(const walk *w, const fragment_bus *bus, int64_t end, int64_t *late) {
+  uint32_t last = end_of(bus);
+  int64_t words = 0;
+  for (uint32_t k = bus->block_count; k-- > 0;) {
+    uint32_t until = k ? bus->blocks[k - 1].at : last;
+    words += (int64_t)bus->blocks[k].words;
+    for (uint32_t q = bus->blocks[k].at; q < until; q++) {
+      fragment_burst *link = link_at(w, bus, q), own = {end - words, end, late};
+      if (!link) continue;
+      own.from += (int64_t)q * w->hop;
+      own.until += (int64_t)q * w->hop;
+      if (own.from <= link->until && own.until >= link->from) {
+        if (link->from < own.from) own.from = link->from;
+        own.until = later(own.until, link->until);
+      }
+      if (own.until > link->until) *link = own;
+    }
+  }
+}
+
+/* Behind the block before, and what others have on the links. `start`: of the sender. */
+static void begin_block(const walk *w, const fragment_bus *bus, uint32_t k, int64_t start,
+                        passage *p) {
+  const fragment_block *block = &bus->blocks[k];
+  bool host = is_host(w, bus, block->at);
+  p->begin = start + (host ? 0 : w->ramp) - (int64_t)block->at * w->hop;
+  p->held = p->time >= p->begin;
+  p->held_at = k ? bus->blocks[k - 1].at : block->at;
+  if (p->held) p->begin = p->time + 1;
+  look_at_links(w, bus, block->at, p->begin + (int64_t)p->left, &p->seen, &p->links);
+  if (p->begin < p->links.until && p->begin + (int64_t)block->words > p->links.from) {
+    int64_t both = p->links.until - p->begin, all = (int64_t)p->all;
+    *p->links.late = later(*p->links.late, both < all ? both : all);
+    p->begin = p->links.until;
+    p->held = true;
+    p->held_at = block->at;
+  }
+  if (k == 0) p->first = p->begin;
+  p->left -= block->words;
+  p->time = p->begin;
+  p->at = 0;
+  p->words = block->words;
+  p->cycles = block->words + block->words * (uint64_t)p->shared / p->all;
+  if (host && w->f->border > p->cycles) p->cycles = w->f->border;
+}
+
+static void pass_bus(walk *w, const fragment_bus *bus) {
+  int64_t *last = w->past, *late = last + 1, *ends = last + 2;
+  int64_t *takes = ends + AHEAD * bus->block_count;
+  uint32_t t = 0;
+  passage p = {.time = w->times ? *last : INT64_MIN,
+               .all = words_of(bus),
+               .left = words_of(bus),
+               .shared = *late,
+               .seen = end_of(bus),
+               .links = {INT64_MAX, INT64_MIN, NULL}};
+  *late = 0;
+  for (uint32_t k = 0; k < bus->block_count; k++, ends += AHEAD) {
+    const fragment_block *block = &bus->blocks[k];
+    bool host = is_host(w, bus, block->at);
+    uint32_t at = position(w, bus, block->at);
+    int64_t start = host ? w->c->edge[0] : w->enter[at] + w->setup;
+    begin_block(w, bus, k, start, &p);
+    for (; t < bus->taker_count && bus->takers[t].block == k; t++)
+      take(w, bus, &bus->takers[t], takes + AHEAD * t, &p);
+    pass_words(&p, block->words);
+    w->done[at] = later(w->done[at], host ? p.time : sent(w, block, start, ends, &p));
+    if (host) w->edge[0] = later(w->edge[0], p.begin + (int64_t)w->f->border);
+    ends[w->times % AHEAD] = p.time;
+  }
+  *last = p.time;
+  leave_links(w, bus, p.time - p.shared, late);
+  w->past = takes + AHEAD * bus->taker_count;
+}
+
+/* ---- a line ---- */
+
+static void set(walk *w, size_t core, int64_t time) {
+  w->c->cores[core] = (uint64_t)time;
+  if (w->c->cores[core] > w->c->last) w->c->last = w->c->cores[core];
+}
+
+/* `first` .. first + count - 1: one line, or those that share a trunk, of which the last to come
+ * holds the others up. */
+static void pass_line(walk *w, uint32_t first, uint32_t count) {
+  const fragment_line *line = w->line;
+  w->trunk = first + count / 2;
+  for (uint32_t p = line->border; p < line->length; p++) {
+    w->enter[p] = 0;
+    for (uint32_t i = 0; i < count && line->busy[p]; i++)
+      w->enter[p] = later(w->enter[p], (int64_t)w->c->cores[core_at(w, first + i, p)]);
+    w->done[p] = w->enter[p] + (int64_t)line->busy[p];
+  }
+  w->enter[0] = line->border ? 0 : w->enter[0];
+  w->done[0] = line->border ? 0 : w->done[0];
+  for (uint32_t i = 0; i < line->bus_count; i++) pass_bus(w, &line->buses[i]);
+  for (uint32_t p = line->border; p < line->length; p++)
+    for (uint32_t i = 0; i < count && line->busy[p]; i++) {
+      uint32_t off = i > count / 2 ? i - count / 2 : count / 2 - i;
+      set(w, core_at(w, first + i, p), w->done[p] + (int64_t)off * w->hop);
+    }
+}
+
+static uint64_t past_of(const fragment_line *line) {
+  uint64_t each = 0, lines = 0;
+  for (uint32_t i = 0; i < line->bus_count; i++)
+    each += 2 + AHEAD * ((uint64_t)line->buses[i].block_count + line->buses[i].taker_count);
+  for (uint32_t i = 0; i < line->span_count; i++) lines += line->trunks ? 1 : line->spans[i].count;
+  return each * lines;
+}
+
+static fragment_past *make_past(const fragment_clock *c, const fragment *f) {
+  fragment_past *past = WAFER_NEW(c->arena, fragment_past, 1);
+  uint64_t all = 0;
+  for (uint32_t i = 0; i < f->line_count; i++) all += past_of(&f->lines[i]);
+  if (past) past->ends = WAFER_NEW(c->arena, int64_t, all);
+  return past && past->ends ? past : NULL;
+}
+
+static bool pass_lines(walk *w) {
+  const fragment *f = w->f;
+  uint32_t longest = 1;
+  if (!f->line_count) return true;
+  for (uint32_t i = 0; i < f->line_count; i++)
+    if (f->lines[i].length > longest) longest = f->lines[i].length;
+  wafer_arena *arena = wafer_arena_create();
+  w->enter = arena ? WAFER_NEW(arena, int64_t, longest) : NULL;
+  w->done = arena ? WAFER_NEW(arena, int64_t, longest) : NULL;
+  bool made = w->enter && w->done;
+  for (uint32_t i = 0; made && i < f->line_count; i++) {
+    w->line = &f->lines[i];
+    for (uint32_t s = 0; s < w->line->span_count; s++) {
+      const fragment_span *span = &w->line->spans[s];
+      uint32_t each = w->line->trunks ? span->count : 1;
+      for (uint32_t y = 0; y < span->count; y += each) pass_line(w, span->first + y, each);
+    }
+  }
+  wafer_arena_destroy(arena);
+  return made;
+}
+
+/* ---- a fragment ---- */
+
+/* A core passes word after word on: the one before it ends as much later as a word is under way; a
+ * core that is done early keeps to the one before it, but for the words that queues have room for.
+ */
+static void follow_chain(fragment_clock *c, const fragment_chain *chain, uint64_t room, bool back) {
+  const wafer_machine *m = c->machine;
+  uint64_t way = 2 * (uint64_t)m->ramp_cycles + (uint64_t)m->hop_cycles * chain->distance + 1;
+  size_t behind = chain->columns ? (size_t)chain->distance * m->width : chain->distance;
+  for (uint32_t y = 0; y < chain->cores.height; y++)
+    for (uint32_t x = 0; x < chain->cores.width; x++) {
+      uint64_t *from = &c->cores[(size_t)(chain->cores.y + y) * m->width + chain->cores.x + x];
+      uint64_t *to = from - behind;
+      if (!back && *from + way > *to) *to = *from + way;
+      if (back && chain->words > room && *to > *from + way + room) *from = *to - way - room;
+      if (*to > c->last) c->last = *to;
+    }
+}
+
+static void follow_chains(const walk *w) {
+  const fragment *f = w->f;
+  for (uint32_t first = 0, end; first < f->chain_count; first = end) {
+    uint64_t room = w->own + w->taken + f->chains[first].distance * w->link;
+    for (end = first; end < f->chain_count && f->chains[end].phase == f->chains[first].phase;)
+      end++;
+    for (uint32_t i = end; i-- > first;) follow_chain(w->c, &f->chains[i], room, false);
+    for (uint32_t i = first; i < end; i++) follow_chain(w->c, &f->chains[i], room, true);
+  }
+}
+
+static void compute(fragment_clock *c, const fragment *f) {
+  for (uint32_t y = 0; y < f->rect.height; y++)
+    for (uint32_t x = 0; x < f->rect.width; x++) {
+      uint32_t code = f->variant[(size_t)y * f->rect.width + x];
+      uint64_t *at = &c->cores[(size_t)(f->rect.y + y) * c->machine->width + f->rect.x + x];
+      if (code == FRAGMENT_IDLE) continue;
+      *at += f->codes[code].cycles;
+      if (*at > c->last) c->last = *at;
+    }
+}
+
+void fragment_clock_restart(fragment_clock *c, fragment_past **past, uint32_t count) {
+  size_t cores = (size_t)c->machine->width * c->machine->height;
+  memset(c->cores, 0, cores * sizeof *c->cores);
+  memset(c->links, 0, 4 * cores * sizeof *c->links);
+  c->edge[0] = c->edge[1] = 0;
+  c->last = 0;
+  for (uint32_t i = 0; i < count; i++)
+    if (past[i]) past[i]->times = 0;
+}
+
+bool fragment_clock_pass(fragment_clock *c, const fragment *f, fragment_past **past) {
+  const wafer_machine *m = c->machine;
+  compute(c, f);
+  if (!*past && !(*past = make_past(c, f))) return false;
+  walk w = {.c = c,
+            .f = f,
+            .times = (*past)->times++,
+            .past = (*past)->ends,
+            .setup = m->vector_setup_cycles + m->descriptor_load_cycles,
+            .ramp = m->ramp_cycles,
+            .hop = m->hop_cycles,
+            .link = m->hop_queue + m->hop_cycles - 1,
+            .taken = deepest(m->input_queue_words, m->input_queues) + m->ramp_cycles};
+  w.own = m->hop_queue + m->ramp_cycles + deepest(m->output_queue_words, m->output_queues);
+  follow_chains(&w);
+  bool made = pass_lines(&w);
+  for (int i = 0; i < 2; i++) c->edge[i] = later(c->edge[i], w.edge[i]);
+  return made;
+}

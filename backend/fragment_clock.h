@@ -1,0 +1,47 @@
+/* When each core of a launch is done with its fragments: a clock per core, moved on fragment by
+ * fragment. Private to backend/.
+ *
+ * A core works on one fragment after the other, so when it begins one is known once those before
+ * have been gone through; what is left is who waits for whom on the lines of an exchange. Words of
+ * a bus come in the order of its blocks, one a cycle: with times at the router that a block comes
+ * from behind to, less the hops to there, block k ends passing in
+ *   e(k) = max(its first word is there, e(k - 1) + 1) + its words,
+ * and a taker holds up what comes after the words that its queue has room for until it takes them.
+ * A sender is done when what others hold up has found room in the queues on its way. This is the
+ * recurrence of tandem queues with blocking (Baccelli, Cohen, Olsder, Quadrat, Synchronization and
+ * Linearity, 1992, section 2), for messages in place of words. A link
+ * that several buses want at the same time is shared: the later one in the order of the fragments
+ * waits for the words of the earlier one, which take longer by as much the next time; so the first
+ * time is rehearsed. */
+#ifndef BACKEND_FRAGMENT_CLOCK_H
+#define BACKEND_FRAGMENT_CLOCK_H
+
+#include "fragment.h"
+
+/* Words that passed a link last, without a gap: cycles. */
+typedef struct fragment_burst {
+  int64_t from, until;
+  int64_t *late; /* of the bus: cycles that others wanted the link meanwhile */
+} fragment_burst;
+
+/* Of a fragment that is gone through again and again: what was before, for as many times back. */
+typedef struct fragment_past fragment_past;
+
+typedef struct fragment_clock {
+  const wafer_machine *machine;
+  wafer_arena *arena;
+  fragment_burst *links; /* 4 of each core: along the row, back, along the column, back */
+  uint64_t *cores;       /* width * height of the machine: cycle in which the core is free */
+  int64_t edge[2];       /* when the border has room for more words of the host; of cores */
+  uint64_t last;         /* when the last core was done so far */
+} fragment_clock;
+
+/* All cores free at cycle 0. False: out of memory. */
+bool fragment_clock_init(fragment_clock *c, wafer_arena *arena, const wafer_machine *machine);
+/* Back to cycle 0, what `past` knows of shared links kept. */
+void fragment_clock_restart(fragment_clock *c, fragment_past **past, uint32_t count);
+/* Moves the clocks of the cores that the fragment runs on. `past`: the fragment's, NULL at first.
+ * False: out of memory. */
+bool fragment_clock_pass(fragment_clock *c, const fragment *f, fragment_past **past);
+
+#endif

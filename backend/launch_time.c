@@ -1,0 +1,73 @@
+/* The time of a train: cores go through their pieces in the order of the steps, again and again. */
+#include "fragment_clock.h"
+#include "launch_state.h"
+
+#define TRAIN_SAMPLES 16 /* at least; the second half tells the interval */
+
+/* Cycles of a kernel's pieces and of the streams at its ends, for a sample of a replica. */
+static wafer_status find_slowest(launcher *l, const launch_pieces *p, wafer_launch *launch) {
+  const wafer_phase *phase = &l->plan->phases[launch->phase];
+  const wafer_plan *plan = l->plan;
+  uint64_t most = 0;
+  uint32_t turn = 0;
+  uint64_t **busy = WAFER_NEW(l->arena, uint64_t *, plan->kernel_count);
+  for (uint32_t k = 0; busy && k < plan->kernel_count; k++)
+    if (!(busy[k] = WAFER_NEW(l->arena, uint64_t, plan->kernels[k].replicas))) busy = NULL;
+  if (!busy) return launch_no_memory(l);
+  launch->slowest = WAFER_NONE;
+  for (uint32_t i = 0; i < p->step_count; i++) {
+    if (p->steps[i] == FRAGMENT_ENDS) {
+      turn++;
+      continue;
+    }
+    const wafer_action *a = &phase->actions[p->parts[p->steps[i]]];
+    const wafer_stream *t = a->kind == WAFER_ACTION_stream ? &plan->streams[a->index] : NULL;
+    uint32_t ends[2] = {t ? t->from_kernel : a->index, t ? t->to_kernel : WAFER_NONE};
+    for (int e = 0; e < 2; e++) {
+      if (ends[e] == WAFER_NONE) continue;
+      uint64_t *own = &busy[ends[e]][launch_replica(l, ends[e], turn)];
+      *own += p->at[p->steps[i]]->cycles;
+      if (*own <= most) continue;
+      most = *own;
+      launch->slowest = ends[e];
+    }
+  }
+  return WAFER_OK;
+}
+
+static bool pass(fragment_clock *c, const launch_pieces *p, uint32_t step, fragment_past **past) {
+  return fragment_clock_pass(c, p->at[p->steps[step]], &past[p->steps[step]]);
+}
+
+/* `ends`: of as many samples; the first round of steps is rehearsed. */
+static bool pass_samples(fragment_clock *c, const launch_pieces *p, uint64_t *ends,
+                         uint32_t samples) {
+  fragment_past **past = WAFER_NEW(c->arena, fragment_past *, p->count);
+  if (!past) return false;
+  for (uint32_t i = 0; i < p->step_count; i++)
+    if (p->steps[i] != FRAGMENT_ENDS && !pass(c, p, i, past)) return false;
+  fragment_clock_restart(c, past, p->count);
+  for (uint32_t sample = 0, i = 0; sample < samples; i = (i + 1) % p->step_count)
+    if (p->steps[i] == FRAGMENT_ENDS)
+      ends[sample++] = c->last;
+    else if (!pass(c, p, i, past))
+      return false;
+  return true;
+}
+
+wafer_status launch_time(launcher *l, const launch_pieces *p, wafer_launch *launch) {
+  uint32_t turns = 0, half = TRAIN_SAMPLES / 2;
+  for (uint32_t i = 0; i < p->step_count; i++) turns += p->steps[i] == FRAGMENT_ENDS;
+  half = (half + turns - 1) / turns * turns;
+  fragment_clock c;
+  uint64_t *ends = WAFER_NEW(l->arena, uint64_t, 2 * half);
+  if (!ends || !fragment_clock_init(&c, l->arena, l->plan->machine) ||
+      !pass_samples(&c, p, ends, 2 * half))
+    return launch_no_memory(l);
+  launch->predicted = ends[0];
+  launch->interval = (ends[2 * half - 1] - ends[half - 1] + half - 1) / half;
+  uint64_t left = c.edge[1] > (int64_t)c.last ? (uint64_t)c.edge[1] : c.last;
+  uint64_t steady = 2 * half * launch->interval;
+  launch->fill = left > steady ? left - steady : 0;
+  return find_slowest(l, p, launch);
+}
