@@ -59,10 +59,12 @@ uint64_t wafer_pairs_cycles(const wafer_machine *m, const wafer_pairs *pairs, wa
   bool along = run->length >= run->rows;
   uint64_t inner = along ? run->length : run->rows, outer = along ? run->rows : run->length;
   uint64_t one = outer * wafer_machine_cycles(m, WAFER_RATE_fma, stored, inner);
-  if (m->banks > 1) one += one * run->collisions / WAFER_STEPS;
+  uint64_t collisions = m->banks > 1 ? run->collisions : 0;
   uint64_t setup = m->vector_setup_cycles > 2 ? m->vector_setup_cycles - 2 : 0;
-  uint64_t before = wavelets_of(stored) + setup, list = pairs->length * (before + one);
-  uint64_t all = pairs->lists * pairs->length * one;
+  uint64_t before = wavelets_of(stored) + setup;
+  uint64_t runs = pairs->length * one;
+  runs += (runs * collisions + WAFER_STEPS - 1) / WAFER_STEPS;
+  uint64_t list = pairs->length * before + runs, all = pairs->lists * runs;
   uint64_t tap = before + m->vector_setup_cycles + pairs->lists + TAP_SCALARS;
   uint64_t pass = (list > all ? list : all) + before + pairs->lists + (pairs->taps - 1) * tap;
   return run->times * pass +
