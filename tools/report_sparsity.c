@@ -29,6 +29,28 @@ static uint32_t weight_of(const wafer_plan *plan, uint32_t value) {
   return plan->values[value].weight;
 }
 
+/* Whether a product or convolution of the body multiplies with the value, as it is or transposed;
+ * a sparse mask is only added, say. */
+static bool is_factor(const wafer_kernel_body *body, uint32_t value) {
+  for (uint32_t n = 0; n < body->node_count; n++) {
+    const wafer_node *node = &body->nodes[n];
+    bool product = node->op == WAFER_OP_matmul || node->op == WAFER_OP_conv ||
+                   node->op == WAFER_OP_conv_transpose;
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+      if (node->operands[i] != value) continue;
+      if (product && i < 2) return true;
+      if (node->op == WAFER_OP_transpose && is_factor(body, body->input_count + n)) return true;
+    }
+  }
+  return false;
+}
+
+static bool multiplies(const wafer_kernel *k) {
+  for (uint32_t i = 0; k->body.sparsity && i < k->body.input_count; i++)
+    if (k->body.sparsity[i].sparse && is_factor(&k->body, i)) return true;
+  return false;
+}
+
 /* Non-zeros of a tile, were they spread evenly; rounded up. */
 static uint64_t mean_of(const wafer_kernel *k, uint32_t input) {
   wafer_layout layout = wafer_kernel_input_layout(&k->body, &k->split, input);
@@ -64,7 +86,7 @@ static void judge(sums *s, const wafer_kernel *k, uint64_t cycles, uint64_t dens
   double here = share(cycles, dense);
   for (uint32_t i = 0; i < k->body.input_count; i++) {
     const wafer_sparsity *is = &k->body.sparsity[i];
-    if (!is->sparse || here <= s->worst_share) continue;
+    if (!is->sparse || !is_factor(&k->body, i) || here <= s->worst_share) continue;
     wafer_layout layout = wafer_kernel_input_layout(&k->body, &k->split, i);
     wafer_layout result = wafer_kernel_output_layout(&k->body, &k->split, 0);
     const wafer_shape *shape = &wafer_body_type(&k->body, k->body.outputs[0])->shape;
@@ -83,7 +105,7 @@ static void judge(sums *s, const wafer_kernel *k, uint64_t cycles, uint64_t dens
 static uint64_t dense_weights(const wafer_plan *plan, const wafer_kernel *k) {
   uint64_t count = 0;
   for (uint32_t i = 0; i < k->body.input_count; i++)
-    count += k->body.sparsity[i].fullest > 0 &&
+    count += k->body.sparsity[i].fullest > 0 && is_factor(&k->body, i) &&
              !wafer_kernel_pairs(plan->machine, &k->body, &k->split, i).lists;
   return count;
 }
@@ -107,7 +129,7 @@ static sums count(const wafer_plan *plan) {
   }
   for (uint32_t i = 0; s.weights && i < plan->kernel_count; i++) {
     const wafer_kernel *k = &plan->kernels[i];
-    if (!k->body.sparsity) continue;
+    if (!multiplies(k)) continue;
     uint64_t cycles = multiply_cycles(plan, k, k->body.sparsity);
     uint64_t dense = multiply_cycles(plan, k, NULL);
     s.cycles += cycles;
