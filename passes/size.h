@@ -99,7 +99,7 @@ wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer
 uint64_t size_streaming_interval(const wafer_machine *machine, const sizing *of, uint32_t resident);
 
 /* The shapes that all kernels may have beside those of a sizing that took one after the other.
- * last_use[value]: the last kernel with it; `worth` as in size_core_price. */
+ * last_use[value]: the last kernel with it; `worth` as in size_waste_price. */
 typedef struct size_forest size_forest;
 wafer_status size_layouts_open(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                                uint32_t resident, uint32_t stripes, const sized_kernel *greedy,
@@ -110,19 +110,30 @@ wafer_status size_layouts_open(const wafer_ctx *ctx, curve_set *curves, const wa
  * phase until its last use. */
 void size_layouts(size_forest *forest, uint64_t price, const wafer_shape_point **wished);
 
-/* Whether a kernel is a product with a sparse weight. Small tiles of one are uneven, and what
- * begins its instructions takes as long as in a dense product: the last cores bring little. */
+/* Whether a kernel is a product, or a convolution, with a sparse weight. */
 bool size_multiplies_sparse(const wafer_kernel_body *body);
-/* What the cores of such a kernel cost, in cycles; 0 for others: w * w / t, where each multiplies
- * for t cycles and w is `worth` times what begins an instruction. So t and its price are least
- * together where t is w. */
-uint64_t size_core_price(const wafer_machine *machine, const wafer_kernel_body *body,
-                         const wafer_shape_point *point, uint64_t worth);
+/* Multiply cycles of such a kernel, of its slowest core; none of others. Small tiles are uneven,
+ * and what begins instructions takes as long as in a dense product, so the last cores bring little,
+ * as do cores with few rows for each pair. */
+typedef struct size_multiply {
+  uint64_t wasted; /* what takes longer than 5/4 of the non-zeros' part of the dense ones */
+  uint64_t dense;  /* with all elements of the weight */
+} size_multiply;
+size_multiply size_multiply_cycles(const wafer_machine *machine, const wafer_kernel_body *body,
+                                   const wafer_split *split);
+/* A price of what is wasted: so many times as long. */
+uint64_t size_waste_price(const wafer_machine *machine, const wafer_kernel_body *body,
+                          const wafer_split *split, uint64_t worth);
 
 /* Cycles until all weights of a phase have arrived on a shape, one after the other: the lower it
  * is, the fewer lanes they have. */
 uint64_t size_weight_cycles(const wafer_machine *machine, const wafer_kernel_body *body,
                             const wafer_shape_point *point);
+
+/* An input from the edge, beside its stream: spread_cycles. Of kernels without sparse weights none:
+ * their weights are on their way for longer than that. */
+uint64_t size_spread_cycles(const wafer_machine *machine, const wafer_kernel_body *body,
+                            const wafer_holding *to, const wafer_type *type);
 
 /* Cycles of kernel k from its inputs' arrival until what leaves the wafer has left it; results that
  * leave in slices do so meanwhile. Of a sample in
@@ -130,8 +141,7 @@ uint64_t size_weight_cycles(const wafer_machine *machine, const wafer_kernel_bod
 uint64_t size_work_cycles(const wafer_machine *machine, const wafer_graph *graph, uint32_t k,
                           const wafer_kernel_body *body, const wafer_shape_point *point,
                           uint32_t stripes);
-/* What a shape is chosen by: those cycles; a sparse product does better with few cores than with
- * many rows, so its own and what its cores cost, `worth` as in size_core_price. */
+/* What a shape is chosen by: those cycles and what they waste, `worth` as in size_waste_price. */
 uint64_t size_own_price(const wafer_machine *machine, const wafer_graph *graph, uint32_t k,
                         const wafer_kernel_body *body, const wafer_shape_point *point,
                         uint32_t stripes, uint64_t worth);

@@ -21,26 +21,27 @@ bool size_multiplies_sparse(const wafer_kernel_body *body) {
   return false;
 }
 
-/* Cycles in which one core would multiply with what is not zero. */
-static uint64_t sparse_work(const wafer_machine *m, const wafer_kernel_body *body) {
-  wafer_split whole = size_uncut();
+size_multiply size_multiply_cycles(const wafer_machine *m, const wafer_kernel_body *body,
+                                   const wafer_split *split) {
   wafer_kernel_body dense = *body;
-  wafer_cost cost;
+  wafer_cost cost, all;
   uint32_t i = 0;
   int64_t elements = 1;
+  if (!size_multiplies_sparse(body)) return (size_multiply){0};
+  dense.sparsity = NULL;
+  wafer_kernel_cost(m, body, split, &cost);
+  wafer_kernel_cost(m, &dense, split, &all);
   while (!wafer_body_multiplies(body, i)) i++;
   (void)wafer_shape_elements(&body->inputs[i].shape, &elements);
-  dense.sparsity = NULL;
-  wafer_kernel_cost(m, &dense, &whole, &cost);
-  unsigned __int128 all = (unsigned __int128)cost.multiply_cycles * body->sparsity[i].nonzeros;
-  return (uint64_t)(all / (uint64_t)elements);
+  unsigned __int128 due = (unsigned __int128)all.multiply_cycles * body->sparsity[i].nonzeros * 5;
+  due /= 4 * (uint64_t)elements;
+  bool wastes = cost.multiply_cycles > due;
+  return (size_multiply){wastes ? cost.multiply_cycles - (uint64_t)due : 0, all.multiply_cycles};
 }
 
-uint64_t size_core_price(const wafer_machine *m, const wafer_kernel_body *body,
-                         const wafer_shape_point *point, uint64_t worth) {
-  if (!worth || !size_multiplies_sparse(body)) return 0;
-  uint64_t least = worth * (m->descriptor_load_cycles + (uint64_t)m->vector_setup_cycles);
-  return least * least * point->width * point->height / (sparse_work(m, body) + 1);
+uint64_t size_waste_price(const wafer_machine *m, const wafer_kernel_body *body,
+                          const wafer_split *split, uint64_t worth) {
+  return worth ? worth * size_multiply_cycles(m, body, split).wasted : 0;
 }
 
 /* ---- The largest rectangle without dead and reserved cores ---- */

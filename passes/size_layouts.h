@@ -33,7 +33,7 @@ typedef struct layouts {
   const wafer_graph *graph;
   curve_set *curves;
   uint32_t batch, stripes; /* samples resident in a stripe; stripes that share the edge */
-  uint64_t worth;          /* of size_core_price */
+  uint64_t worth;          /* of size_waste_price */
   wafer_rect whole;
   const layout_options **options; /* kernel */
   wafer_kernel_body *bodies;      /* kernel: with the depths that were chosen */

@@ -58,6 +58,7 @@ static uint64_t from_edge(const layouts *l, uint32_t k, const option *o) {
     uint64_t words = stream_words(&v->type, kernel->body.storage);
     const wafer_holding to = holding_of(l, o, i);
     sum += l->stripes * stream_cycles(m, &edge, &to, words) +
+           size_spread_cycles(m, &l->bodies[k], &to, &v->type) +
            stream_latency(m, &edge, &to, o->point->width);
   }
   return sum;

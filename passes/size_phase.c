@@ -35,7 +35,9 @@ static uint64_t inputs_cycles(const streaming *s, const wafer_graph_kernel *kern
     wafer_holding to = streaming_input(s, body, point, i);
     wafer_holding from = h->count ? h->at[0] : (wafer_holding){.where = WAFER_AT_edge};
     if (held_has(h, &to)) continue;
-    all += bring_cycles(s, &from, &to, &s->graph->values[value].type, body->storage, point->width);
+    const wafer_type *type = &s->graph->values[value].type;
+    all += bring_cycles(s, &from, &to, type, body->storage, point->width);
+    if (!h->count) all += size_spread_cycles(s->ctx->machine, body, &to, type);
   }
   return all;
 }
@@ -185,6 +187,12 @@ static uint64_t output_cycles(const wafer_machine *m, const wafer_graph *graph, 
   return sum ? *words + stream_latency(m, &from, &to, point->width) : 0;
 }
 
+uint64_t size_spread_cycles(const wafer_machine *m, const wafer_kernel_body *body,
+                            const wafer_holding *to, const wafer_type *type) {
+  if (!size_multiplies_sparse(body)) return 0;
+  return spread_cycles(m, to, &type->shape, stream_words(type, body->storage));
+}
+
 uint64_t size_work_cycles(const wafer_machine *m, const wafer_graph *graph, uint32_t k,
                           const wafer_kernel_body *body, const wafer_shape_point *point,
                           uint32_t stripes) {
@@ -195,8 +203,8 @@ uint64_t size_work_cycles(const wafer_machine *m, const wafer_graph *graph, uint
 uint64_t size_own_price(const wafer_machine *m, const wafer_graph *graph, uint32_t k,
                         const wafer_kernel_body *body, const wafer_shape_point *point,
                         uint32_t stripes, uint64_t worth) {
-  if (!size_multiplies_sparse(body)) return size_work_cycles(m, graph, k, body, point, stripes);
-  return point->cycles + size_core_price(m, body, point, worth);
+  return size_work_cycles(m, graph, k, body, point, stripes) +
+         size_waste_price(m, body, &point->split, worth);
 }
 
 static bool has_weights(const wafer_kernel_body *body) {

@@ -16,10 +16,10 @@
 #define WISHES_TRIED 4 /* the same, of shapes chosen together, */
 #define PRICE_STEP 8   /* each so many times the one before */
 
-/* For how long a sparse product multiplies on a core, in beginnings of an instruction: tried from
- * here down, until the whole takes less than a twelfth more than with all cores. */
-#define WORTH_MOST 8
-#define WORTH_STEP 2
+/* Of cycles that sparse products waste: prices tried, each half the one before. */
+#define WORTH_MOST 64
+#define WORTH_LEAST 4
+#define SLOWER_MOST 4 /* the whole may take this part longer for the sake of fewer of them */
 
 wafer_status streaming_no_memory(const streaming *s) {
   return wafer_fail(s->ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY,
@@ -163,41 +163,76 @@ wafer_status size_again(streaming *s, const sizing *like, sizing *out) {
   return WAFER_OK;
 }
 
-/* Each phase for itself or all together, whichever is faster. */
-static wafer_status size_either(streaming *s, sizing *out) {
+/* What all phases take, and what they waste. */
+static uint64_t priced(const streaming *s, const sizing *of) {
+  uint64_t sum = of->cost.latency_cycles;
+  for (uint32_t k = 0; k < s->graph->kernel_count; k++)
+    sum += size_waste_price(s->ctx->machine, &s->graph->kernels[k].body,
+                            &of->kernels[k].point->split, s->worth);
+  return sum;
+}
+
+/* Each phase for itself or all together, whichever is better; phases are shared where time alone
+ * counts. */
+static wafer_status size_either(streaming *s, uint32_t *keeps, sizing *out) {
   sizing together;
-  uint32_t keeps;
   s->shares = NULL;
-  WAFER_TRY(size_greedy(s, &keeps, out));
+  WAFER_TRY(size_greedy(s, keeps, out));
   if (!out->cost.fits || s->lean) return WAFER_OK; /* there, others would hardly fit */
-  WAFER_TRY(size_together(s, keeps, out, &together));
-  if (together.cost.fits && together.cost.latency_cycles < out->cost.latency_cycles)
-    *out = together;
-  return size_shared(s, out);
+  WAFER_TRY(size_together(s, *keeps, out, &together));
+  if (together.cost.fits && priced(s, &together) < priced(s, out)) *out = together;
+  return s->worth ? WAFER_OK : size_shared(s, out);
 }
 
-static bool any_sparse(const wafer_graph *graph) {
-  for (uint32_t k = 0; k < graph->kernel_count; k++)
-    if (size_multiplies_sparse(&graph->kernels[k].body)) return true;
-  return false;
+/* ---- Sparse products ---- */
+
+static size_multiply multiplied(const streaming *s, const sizing *of) {
+  size_multiply sum = {0};
+  for (uint32_t k = 0; k < s->graph->kernel_count; k++) {
+    size_multiply own = size_multiply_cycles(s->ctx->machine, &s->graph->kernels[k].body,
+                                             &of->kernels[k].point->split);
+    sum.wasted += own.wasted;
+    sum.dense += own.dense;
+  }
+  return sum;
 }
 
-/* Sparse products do without cores that shorten the whole by little. */
+/* Whether products waste a smaller part of the dense multiply cycles, or the same in less time. */
+static bool wastes_less(const streaming *s, const sizing *a, const sizing *b) {
+  size_multiply x = multiplied(s, a), y = multiplied(s, b);
+  unsigned __int128 of_a = (unsigned __int128)x.wasted * y.dense,
+                    of_b = (unsigned __int128)y.wasted * x.dense;
+  return of_a != of_b ? of_a < of_b : a->cost.latency_cycles < b->cost.latency_cycles;
+}
+
+/* Of the sizings that are hardly slower than `out`, the fastest, the one whose products waste
+ * least: shapes for which waste has a price, each for itself, or all together from the fastest. */
+static wafer_status size_sparse(streaming *s, uint32_t keeps, sizing *out) {
+  const sizing fastest = *out;
+  uint64_t most = fastest.cost.latency_cycles + fastest.cost.latency_cycles / SLOWER_MOST;
+  for (s->worth = WORTH_MOST; s->worth >= WORTH_LEAST; s->worth /= 2) {
+    sizing tried[2];
+    uint32_t own_keeps;
+    s->lean = false;
+    s->shares = NULL;
+    WAFER_TRY(size_together(s, keeps, &fastest, &tried[0]));
+    WAFER_TRY(size_either(s, &own_keeps, &tried[1]));
+    for (uint32_t i = 0; i < WAFER_COUNT(tried); i++)
+      if (tried[i].cost.fits && tried[i].cost.latency_cycles <= most &&
+          wastes_less(s, &tried[i], out))
+        *out = tried[i];
+  }
+  return WAFER_OK;
+}
+
 static wafer_status size_graph(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                                uint32_t resident, uint32_t stripes, sizing *out) {
   streaming s = {
       .ctx = ctx, .graph = graph, .curves = curves, .batch = resident, .stripes = stripes};
-  sizing fewer;
-  WAFER_TRY(size_either(&s, out));
-  if (!out->cost.fits || !any_sparse(graph)) return WAFER_OK;
-  for (s.worth = WORTH_MOST; s.worth; s.worth -= WORTH_STEP) {
-    WAFER_TRY(size_either(&s, &fewer));
-    if (!fewer.cost.fits || fewer.cost.latency_cycles > out->cost.latency_cycles / 12 * 13)
-      continue;
-    *out = fewer;
-    break;
-  }
-  return WAFER_OK;
+  uint32_t keeps;
+  WAFER_TRY(size_either(&s, &keeps, out));
+  return out->cost.fits && !s.lean && multiplied(&s, out).dense ? size_sparse(&s, keeps, out)
+                                                                : WAFER_OK;
 }
 
 wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,

@@ -43,7 +43,7 @@ typedef struct streaming {
   bool lean;              /* shapes that spread their results thin are weighed as well */
   uint64_t price;         /* 1024ths of a cycle for a byte on each core through a phase */
   uint64_t paid;          /* the price at which all fitted */
-  uint64_t worth;         /* of cores of sparse products, see size_core_price; 0: they are free */
+  uint64_t worth;         /* of cycles that sparse products waste, see size_waste_price */
   uint32_t keeps;         /* kernels: copies of values that are needed later than that end with the
                              phase, and are made again */
 } streaming;

@@ -22,6 +22,11 @@ uint64_t value_words(const wafer_graph_value *value, wafer_dtype storage);
 uint64_t stream_lanes(const wafer_holding *from, const wafer_holding *to);
 uint64_t stream_cycles(const wafer_machine *machine, const wafer_holding *from,
                        const wafer_holding *to, uint64_t words);
+/* What comes from outside to a phase of weight streaming enters along rows; where several rows hold
+ * the same, each brings a share, which then goes along the columns to all of them: cycles of that.
+ */
+uint64_t spread_cycles(const wafer_machine *machine, const wafer_holding *to,
+                       const wafer_shape *shape, uint64_t words);
 /* From one layout to another on rectangles that overlap, as an exchange goes: words go along the
  * rows to the column where they are needed, and along the columns to the row, or the other way
  * about; a line carries all that its cores have, a word a cycle, and a pass along which the layouts

@@ -153,28 +153,33 @@ static void a_tenth_multiplies_in_an_eighth(void) {
   wafer_arena_destroy(arena);
 }
 
-/* So that cores are taken until each multiplies for about w cycles. */
-static void cores_of_sparse_products_have_a_price(void) {
+/* The more cores, the larger the part that begins instructions has; and a pair of f16 that meets
+ * few rows takes its set-up for them. */
+static void small_tiles_and_few_rows_are_waste(void) {
   wafer_arena *arena = wafer_arena_create();
   const wafer_machine *m;
   wafer_diag diag = {0};
   body_text b;
-  wafer_cost cost;
   CU_ASSERT_EQUAL_FATAL(wafer_machine_open(&diag, arena, "wse2", &m), WAFER_OK);
   body_text_begin(&b, "gemm", "256x768xf32 w:768x3072xf32");
   CU_ASSERT_NOT_EQUAL_FATAL(body_text_node(&b, "matmul", "0 1", ""), UINT32_MAX);
-  wafer_shape_point point = {.split = split_text("rows0:64 cols1:512"), .width = 512, .height = 64};
-  CU_ASSERT_EQUAL(size_core_price(m, &b.body, &point, 8), 0);
-  const wafer_sparsity sparsity[2] = {{0}, {true, 768 * 3072 / 10, 0, 0}};
+  b.body.storage = WAFER_DTYPE_f16;
+  const wafer_split many = split_text("rows0:64 cols1:512"),
+                    fewer = split_text("rows0:64 cols1:64"),
+                    long_runs = split_text("rows0:8 cols1:512"),
+                    short_runs = split_text("rows0:128 cols1:32");
+  CU_ASSERT_EQUAL(size_multiply_cycles(m, &b.body, &many).dense, 0);
+  const wafer_sparsity sparsity[2] = {{0}, {true, 768 * 3072 / 10, 0, 1}};
   b.body.sparsity = sparsity;
   CU_ASSERT(size_multiplies_sparse(&b.body));
-  CU_ASSERT_EQUAL(size_core_price(m, &b.body, &point, 0), 0);
-  wafer_kernel_cost(m, &b.body, &point.split, &cost);
-  uint64_t w = 8 * (m->descriptor_load_cycles + (uint64_t)m->vector_setup_cycles);
-  uint64_t price = size_core_price(m, &b.body, &point, 8), all = price * cost.multiply_cycles;
-  CU_ASSERT(all > w * w * 9 / 10 && all < w * w * 3 / 2); /* the fullest tile decides about t */
-  point.width = 1024;
-  CU_ASSERT(size_core_price(m, &b.body, &point, 8) >= 2 * price);
+  size_multiply of_many = size_multiply_cycles(m, &b.body, &many),
+                of_fewer = size_multiply_cycles(m, &b.body, &fewer);
+  CU_ASSERT(of_fewer.dense > 7 * of_many.dense);
+  CU_ASSERT(of_many.wasted * of_fewer.dense > of_fewer.wasted * of_many.dense);
+  CU_ASSERT_EQUAL(size_multiply_cycles(m, &b.body, &long_runs).wasted, 0);
+  CU_ASSERT(size_multiply_cycles(m, &b.body, &short_runs).wasted > 0);
+  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &many, 0), 0);
+  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &many, 8), 8 * of_many.wasted);
   wafer_arena_destroy(arena);
 }
 
@@ -203,7 +208,7 @@ CU_TestInfo tests_sparsity[] = {
     {"dealt tiles are nearly as full", dealt_tiles_are_nearly_as_full},
     {"a tenth streams as a fifth", a_tenth_streams_as_a_fifth},
     {"a tenth multiplies in an eighth", a_tenth_multiplies_in_an_eighth},
-    {"cores of sparse products have a price", cores_of_sparse_products_have_a_price},
+    {"small tiles and few rows are waste", small_tiles_and_few_rows_are_waste},
     {"sparse parameters keep their zeros", sparse_parameters_keep_their_zeros},
     CU_TEST_INFO_NULL,
 };

@@ -84,7 +84,21 @@ static void relayouts(void) {
   CU_ASSERT_EQUAL(relayout_cycles(&machine, &tiles, &all, &shape, 64), 16 + 14 + 64 + 14);
 }
 
+/* Rows that hold the same bring shares, which go along the columns; what all columns have too goes
+ * to its rows at once, if they are neighbours. */
+static void repeated_rows(void) {
+  const wafer_shape shape = {2, {8, 8}};
+  wafer_holding tiles = holding(4, 1, 1, 4), columns = holding(1, 1, 1, 4);
+  wafer_holding near = holding(2, 1, 1, 1), far = near;
+  CU_ASSERT_EQUAL(spread_cycles(&machine, &tiles, &shape, 64), 0);
+  CU_ASSERT_EQUAL(spread_cycles(&machine, &columns, &shape, 64), 16 + 14);
+  near.layout.row_stride[0] = 2;
+  CU_ASSERT_EQUAL(spread_cycles(&machine, &near, &shape, 64), 32);
+  CU_ASSERT_EQUAL(spread_cycles(&machine, &far, &shape, 64), 64 + 14);
+}
+
 CU_TestInfo tests_streams[] = {
+    {"rows that hold the same share what enters", repeated_rows},
     {"relayouts", relayouts},
     {"words by element type", words},
     {"lanes by rectangles", lanes},
