@@ -219,6 +219,7 @@ static bool may_begin(wafer_fabric *f, fan *one, uint64_t ready) {
     uint64_t first = ready + w->shift;
     if (q->to_core) core_catch_up(f, f->sites[w->node].core);
     if (q->count || !has_room(f, q, i == one->first ? f->now : first - w->latency)) return false;
+    if (!q->to_core && f->now + fabric_after_last(f, q) > first) return false;
     uint32_t left = q->to_core ? words_left(f, w, first) : MOST;
     if (left < one->left) one->left = left;
     if (one->left < LEAST) return false;
@@ -276,7 +277,9 @@ static wafer_status take(wafer_fabric *f, uint32_t at, const uint32_t *word, uin
   if (core->finish < end) core->finish = end;
   if (t->done == t->count) core_end_instruction(core, t, end);
   if (core->wake < end) core->wake = FABRIC_NEVER; /* it would find nothing to do */
-  fabric_wake(f, at, end);
+  /* Who wants more words may have had these before others of the fan came: a bucket of the past
+   * would keep it asleep. */
+  fabric_wake(f, at, end > f->now ? end : f->now + 1);
   return WAFER_OK;
 }
 

@@ -148,6 +148,12 @@ static inline uint32_t fabric_wait(const wafer_fabric *f, const fabric_node *q) 
 static inline uint32_t fabric_room_in(const wafer_fabric *f, const fabric_node *q, uint32_t words) {
   return q->count + words > q->capacity ? FABRIC_NONE : fabric_wait_for(f, q, q->count + words - 1);
 }
+/* Of an empty queue: cycles until another wavelet may leave it; its last one may be ahead of time.
+ */
+static inline uint32_t fabric_after_last(const wafer_fabric *f, const fabric_node *q) {
+  uint32_t last = q->head ? q->head - 1u : q->capacity - 1u;
+  return fabric_until(q->entries[last].ready - q->credit + 1u, (uint32_t)f->now);
+}
 /* Room was asked for; the entry may leave `delay` cycles from now. */
 void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control, uint32_t delay);
 void fabric_pop(wafer_fabric *f, fabric_node *q);

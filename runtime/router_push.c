@@ -37,13 +37,6 @@ static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint
     router_ask(f, q, delay);
 }
 
-/* An empty queue that wavelets pass: the first cycle in which another may leave it, its last one
- * being ahead of time. */
-static inline uint32_t after_last(const wafer_fabric *f, const fabric_node *q) {
-  uint32_t last = q->head ? q->head - 1u : q->capacity - 1u;
-  return fabric_until(q->entries[last].ready - q->credit + 1u, (uint32_t)f->now);
-}
-
 /* Does a wavelet that may leave q `*delay` cycles from now pass a core that does not want it? Then
  * `*delay` becomes that of the cycle in which there is room beyond: it leaves in that cycle, for
  * its link leads out of no other queue, and room that is there stays. */
@@ -69,7 +62,7 @@ static inline void go_through(wafer_fabric *f, fabric_node *q, uint32_t delay) {
 void router_send_on(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t delay) {
   fabric_node *q = &f->nodes[node];
   while (q->passed && !q->count && !q->fans_out) {
-    uint32_t free_from = after_last(f, q);
+    uint32_t free_from = fabric_after_last(f, q);
     if (free_from > delay) delay = free_from;
     if (!passes(f, q, entry.control, &delay)) break;
     if (f->entered) f->entered[node]++;

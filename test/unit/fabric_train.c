@@ -57,7 +57,7 @@ typedef struct row {
   wafer_instruction code[ROW][3];
   wafer_core_binding binding;
   wafer_core_program programs[ROW];
-  uint32_t core[ROW], runs[ROW][2], uses;
+  uint32_t core[ROW], runs[ROW][4], uses;
   wafer_filter filters[ROW];
   wafer_filter_use use[ROW];
 } row;
@@ -77,14 +77,16 @@ static wafer_instruction keep(uint32_t elements, uint32_t address, bool in_two_l
       .in = {{.kind = WAFER_OPERAND_fabric, .dtype = WAFER_DTYPE_f32, .color = 0}}};
 }
 
-/* A core takes all words, or a run of them, by one instruction or two, some after a while. */
+/* A core takes all words, or two runs of them, by one instruction or two, some after a while. */
 static void make_row_core(trial *t, row *r, uint32_t i) {
   uint32_t skipped = trial_draw(t, r->words), wanted = r->words, count = 0;
   if (trial_draw(t, 2)) {
     wanted = 1 + trial_draw(t, r->words - skipped);
-    r->runs[i][0] = skipped;
-    r->runs[i][1] = wanted;
-    r->filters[r->uses] = (wafer_filter){.runs = r->runs[i], .run_count = 2};
+    uint32_t gap = trial_draw(t, r->words - skipped - wanted + 1),
+             before = trial_draw(t, wanted + 1);
+    const uint32_t runs[] = {skipped, before, gap, wanted - before};
+    memcpy(r->runs[i], runs, sizeof runs);
+    r->filters[r->uses] = (wafer_filter){.runs = r->runs[i], .run_count = 4};
     r->use[r->uses] = (wafer_filter_use){.cores = {i, 0, 1, 1}, .filter = r->uses};
     r->uses++;
   }
