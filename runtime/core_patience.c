@@ -5,6 +5,7 @@
  * or when the instruction has all of its words; each as of the cycle in which it would have been.
  */
 #include "core_value.h"
+#include "fabric_islands.h"
 
 /* The one input that is on the fabric. */
 static uint32_t source_of(const core_thread *t) {
@@ -124,9 +125,11 @@ wafer_status core_compute_patiently(wafer_fabric *f, uint32_t at, bool *stepped,
 }
 
 bool core_end_patience(wafer_fabric *f) {
+  const fabric_island *here = f->islands ? &f->islands->here : NULL;
   bool any = false;
   for (uint32_t i = 0; i < f->strip_count; i++) f->strips[i]->ends = true;
-  for (uint32_t at = 0; at < f->core_count; at++) {
+  for (uint32_t i = 0; i < (here ? here->core_count : f->core_count); i++) {
+    uint32_t at = here ? here->cores[i] : i;
     fabric_core *core = &f->cores[at];
     if (!core->patient || !f->nodes[core->source].count) continue;
     fabric_wake(f, at, f->now);

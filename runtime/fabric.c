@@ -139,6 +139,7 @@ wafer_status wafer_fabric_create(const wafer_diag *diag, const wafer_machine *ma
   f->plain = options && options->plain;
   f->single = f->plain || (options && options->single);
   f->asked_strips = options ? options->strips : 0;
+  f->asked_island = options ? options->island : 0;
   bool alone = !options || options->threads == 1;
   if (!alone) f->workers = thread_pool_create(options->threads);
   wafer_status status = alone || f->workers ? set_up(f) : no_room(f);
@@ -152,6 +153,7 @@ wafer_status wafer_fabric_create(const wafer_diag *diag, const wafer_machine *ma
 /* What belongs to the program, not to the fabric. */
 static void drop_program(wafer_fabric *f) {
   fabric_strips_free(f);
+  fabric_islands_free(f);
   fabric_edge_free(f);
   fabric_faults_free(f);
   fabric_free_lists(f);
@@ -192,6 +194,7 @@ wafer_status wafer_fabric_reprogram(wafer_fabric *f, const wafer_fabric_program 
                       .plain = f->plain,
                       .workers = f->workers,
                       .asked_strips = f->asked_strips,
+                      .asked_island = f->asked_island,
                       .counts = f->counts,
                       .shuffle = f->shuffle};
   return set_up(f);

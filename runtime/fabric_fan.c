@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core_value.h"
+#include "fabric_islands.h"
 
 #define LEAST 4           /* words that are worth it */
 #define MOST (1u << 16)   /* words of a fan at once */
@@ -380,10 +381,12 @@ bool fabric_fan_out(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t dela
 }
 
 bool fabric_end_fans(wafer_fabric *f) {
+  const fabric_island *here = f->islands ? &f->islands->here : NULL;
   bool any = false;
-  for (uint32_t i = 0; i < f->fan_count; i++) {
-    if (!f->fans[i].words) continue;
-    f->failed |= !flush(f, &f->fans[i]);
+  for (uint32_t i = 0; i < (here ? here->node_count : f->fan_count); i++) {
+    uint32_t root = here ? here->nodes[i] : f->fans[i].root;
+    if (!fabric_fan_holds(f, root)) continue;
+    f->failed |= !flush(f, &f->fans[f->sites[root].fan]);
     any = true;
   }
   return any && !f->failed;

@@ -272,8 +272,9 @@ typedef struct fabric_pace {
   double visits[2], seconds[2];
 } fabric_pace;
 
-/* What a core passed in this cycle, in the order of visits. */
+/* What a core passed, in the order of visits. */
 typedef struct fabric_marked {
+  uint64_t cycle;
   uint32_t router, order;
   int32_t value;
 } fabric_marked;

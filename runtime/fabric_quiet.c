@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "core_value.h"
+#include "fabric_islands.h"
 
 #define LONGEST_WAIT 4096 /* cores that wait for each other */
 #define LONGEST_WAY 64    /* queues that are looked into */
@@ -89,7 +90,8 @@ static bool waits_for(wafer_fabric *f, wait_link one, wait_link *next) {
   if (taken == FABRIC_NONE || !way_is_empty(f, taken)) return false;
   next->target = f->sites[taken].root;
   next->core = f->sites[next->target].writer;
-  return f->nodes[next->target].from_core && next->core != FABRIC_NONE;
+  return f->nodes[next->target].from_core && next->core != FABRIC_NONE &&
+         !fabric_is_abroad(f, next->core);
 }
 
 /* The first push of a core into its target, when no word comes to it before `arrival`. */
@@ -151,6 +153,8 @@ static bool comes_later(wafer_fabric *f, uint32_t node, uint32_t until) {
   if (!f->nodes[root].from_core) return !f->edge_count;
   uint32_t core = f->sites[root].writer;
   if (core == FABRIC_NONE) return true;
+  if (fabric_is_abroad(f, core)) /* it sends nothing here until the islands are one again */
+    return fabric_from_now(f, f->islands->here.limit) + f->sites[node].reach >= until;
   if (f->asked_core != core || f->asked_root != root) {
     f->asked_core = core;
     f->asked_root = root;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fabric_state.h"
+#include "fabric_islands.h"
 #include "wafer/fault.h"
 
 #define AHEAD 4   /* visits, of fetching */
@@ -13,7 +13,9 @@ wafer_status fabric_trap(const wafer_fabric *f, uint32_t router, const char *for
   uint32_t core = f->core_of[router];
   const wafer_core_program *p = core == FABRIC_NONE ? NULL : f->cores[core].program;
   fabric_caught *caught = f->caught;
-  if (caught->any && caught->router <= router) return WAFER_TRAP;
+  bool sooner = caught->any && caught->loc.cycle < f->now; /* in another island */
+  if (sooner || (caught->any && caught->loc.cycle == f->now && caught->router <= router))
+    return WAFER_TRAP;
   va_list list;
   va_start(list, format);
   vsnprintf(caught->text, sizeof caught->text, format, list);
@@ -111,12 +113,13 @@ void fabric_pass_mark(wafer_fabric *f, uint32_t router, int32_t value) {
     f->marked = more;
     f->marked_room = room;
   }
-  f->marked[f->marked_count] = (fabric_marked){router, f->marked_count, value};
+  f->marked[f->marked_count] = (fabric_marked){f->now, router, f->marked_count, value};
   f->marked_count++;
 }
 
 static int compare_marks(const void *left, const void *right) {
   const fabric_marked *a = left, *b = right;
+  if (a->cycle != b->cycle) return a->cycle < b->cycle ? -1 : 1;
   if (a->router != b->router) return a->router < b->router ? -1 : 1;
   return a->order < b->order ? -1 : a->order > b->order;
 }
@@ -133,7 +136,7 @@ static void tell_marks(wafer_fabric *f) {
   if (f->marked_count > 1) qsort(f->marked, f->marked_count, sizeof *f->marked, compare_marks);
   for (uint32_t i = 0; i < f->marked_count; i++) {
     const fabric_marked *m = &f->marked[i];
-    f->mark(f->mark_user, m->router % width, m->router / width, fabric_since_open(f, f->now),
+    f->mark(f->mark_user, m->router % width, m->router / width, fabric_since_open(f, m->cycle),
             m->value);
   }
   f->marked_count = 0;
@@ -213,8 +216,9 @@ static wafer_status cycle(wafer_fabric *f) {
   for (uint32_t i = 1; i < f->strip_count; i++) f->strips[i]->now = f->now;
   if (f->faults && f->now >= f->fault_due) WAFER_TRY(fabric_faults_strike(f));
   if (f->edges_left) fabric_edge_cycle(f);
+  fabric_islands_work(f);
   WAFER_TRY(f->strip_count > 1 ? fabric_strips_cycle(f) : fabric_step(f));
-  if (f->mark) tell_marks(f);
+  if (f->mark && !(f->islands && f->islands->depth)) tell_marks(f);
   return f->failed ? wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_NO_MEMORY,
                                 "what there is to do in a cycle does not fit the host")
                    : WAFER_OK;
@@ -240,27 +244,47 @@ static uint64_t next_wake(const wafer_fabric *f) {
 
 /* Before stamps come round. */
 static void begin_era(wafer_fabric *f) {
-  f->era = f->now >> (FABRIC_STAMP_BITS - 2);
+  const fabric_island *here = f->islands ? &f->islands->here : NULL;
+  f->era = fabric_era(f);
   for (uint32_t i = 0; i < f->strip_count; i++) f->strips[i]->now = f->now;
-  for (uint32_t at = 0; at < f->core_count; at++) core_catch_up(f, at);
+  for (uint32_t i = 0; i < (here ? here->core_count : f->core_count); i++)
+    core_catch_up(f, here ? here->cores[i] : i);
   fabric_refresh(f);
 }
 
-static wafer_status loop(wafer_fabric *f) {
-  for (;; f->now++) {
+static uint64_t limit_of(const wafer_fabric *f) {
+  return f->islands ? f->islands->here.limit : FABRIC_NEVER;
+}
+
+/* The next cycle in which something is to be done; FABRIC_NEVER: nothing moves any more. */
+static uint64_t next_cycle(wafer_fabric *f) {
+  uint64_t next = next_wake(f);
+  if (next != FABRIC_NEVER || limit_of(f) != FABRIC_NEVER) return next;
+  if (fabric_end_fans(f)) next = next_wake(f);
+  if (next == FABRIC_NEVER && core_end_patience(f)) next = next_wake(f);
+  return next;
+}
+
+wafer_status fabric_loop(wafer_fabric *f) {
+  for (bool divided; f->now < limit_of(f);) {
     bool edge = f->edges_left && f->moved;
     if (!edge && f->now && rests(f)) {
-      uint64_t next = next_wake(f);
-      if (next == FABRIC_NEVER && fabric_end_fans(f)) next = next_wake(f);
-      if (next == FABRIC_NEVER && core_end_patience(f)) next = next_wake(f);
-      if (next == FABRIC_NEVER) return fabric_settle(f);
+      uint64_t next = next_cycle(f);
+      if (next == FABRIC_NEVER) return WAFER_OK;
       f->now = next;
+      if (next >= limit_of(f)) return WAFER_OK;
     }
-    if (f->now >> (FABRIC_STAMP_BITS - 2) != f->era) begin_era(f);
+    if (fabric_era(f) != f->era) begin_era(f);
+    if (fabric_islands_due(f)) {
+      WAFER_TRY(fabric_divide(f, &divided));
+      if (divided) continue;
+    }
     WAFER_TRY(cycle(f));
     if (f->now % 65536 == 0 && wafer_cancelled(f->diag))
       return wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_USAGE, "cancelled");
+    f->now++;
   }
+  return WAFER_OK;
 }
 
 wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
@@ -272,8 +296,10 @@ wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
   WAFER_TRY(fabric_edge_begin(f));
   WAFER_TRY(fabric_load_begin(f));
   WAFER_TRY(fabric_strips_begin(f));
+  WAFER_TRY(fabric_islands_begin(f));
   for (uint32_t at = 0; at < f->core_count; at++) fabric_wake(f, at, 0);
-  wafer_status status = loop(f);
+  wafer_status status = fabric_loop(f);
+  if (status == WAFER_OK) status = fabric_settle(f);
   fabric_strips_end(f);
   if (status == WAFER_TRAP) fabric_tell_trap(f);
   if (status != WAFER_OK) wafer_fabric_note_faults(f);

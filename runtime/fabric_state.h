@@ -87,6 +87,8 @@ struct wafer_fabric {
   /* Strips, this one and all; one is the whole fabric (fabric_strips.c). */
   thread_pool *workers; /* NULL: one thread */
   uint32_t strip, strip_count, asked_strips;
+  uint32_t asked_island;          /* for tests: cores of an island */
+  struct fabric_islands *islands; /* NULL: never divided (fabric_islands.c) */
   wafer_fabric *strips[FABRIC_STRIPS];
   fabric_bucket later;  /* cores whose visit goes on when the strips are done */
   fabric_bucket popped; /* queues whose pop is news to another strip */
@@ -285,6 +287,14 @@ bool fabric_end_fans(wafer_fabric *f);
 
 /* ---- time (fabric_run.c) ---- */
 
+/* Stamps come round after several eras. */
+#define FABRIC_ERA_BITS (FABRIC_STAMP_BITS - 2)
+static inline uint64_t fabric_era(const wafer_fabric *f) {
+  return f->now >> FABRIC_ERA_BITS;
+}
+/* Until nothing moves, or the island's limit. */
+wafer_status fabric_loop(wafer_fabric *f);
+
 /* There is news for the core: it is visited at `cycle`, or earlier. */
 void fabric_wake(wafer_fabric *f, uint32_t core, uint64_t cycle);
 /* A cycle of the cores and routers of a strip; with others aside, without what touches those. */
@@ -315,6 +325,16 @@ static inline bool fabric_is_aside(wafer_fabric *f, uint32_t node) {
   f->deferred |= aside;
   return aside;
 }
+
+/* ---- islands (fabric_islands.c, fabric_islands_run.c) ---- */
+
+/* Before a run: what is large may be divided. */
+wafer_status fabric_islands_begin(wafer_fabric *f);
+void fabric_islands_free(wafer_fabric *f);
+/* Is it time to try? And: divides what is at work and runs its islands up to the same cycle;
+ * `*divided` false: it stays as it is. */
+bool fabric_islands_due(const wafer_fabric *f);
+wafer_status fabric_divide(wafer_fabric *f, bool *divided);
 
 /* ---- faults (fault.c) ---- */
 

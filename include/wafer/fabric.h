@@ -198,6 +198,7 @@ typedef struct wafer_fabric_options {
    * compared with. */
   bool plain;
   uint32_t strips; /* for tests: the wafer is cut into so many parts, which changes nothing */
+  uint32_t island; /* for tests: so is what has more cores than twice as many, where it can be */
 } wafer_fabric_options;
 
 /* Borrows machine and program, which stay as they are as long as it has them; options NULL: one

@@ -1,0 +1,48 @@
+/* A large fabric in islands. Private to the fabric. */
+#ifndef RUNTIME_FABRIC_ISLANDS_H
+#define RUNTIME_FABRIC_ISLANDS_H
+
+#include "fabric_state.h"
+
+/* What is run by itself until `limit`; its queues and cores. */
+typedef struct fabric_island {
+  uint32_t number;
+  uint64_t limit; /* FABRIC_NEVER: to its end */
+  uint32_t *nodes, *cores, node_count, core_count;
+  uint64_t work, due; /* visits so far; so many are worth dividing it */
+  uint32_t lazy;
+} fabric_island;
+
+typedef struct fabric_islands {
+  uint32_t least; /* cores of an island */
+  bool eager;
+  fabric_island here; /* the one at work */
+  uint32_t given;     /* numbers */
+  uint32_t depth;
+  uint32_t *net;               /* per queue: the first of its net */
+  uint8_t *awake;              /* per net, by that queue */
+  uint32_t *set;               /* queues, then cores: what is joined */
+  uint32_t *size;              /* of a set, in cores; then INTO and the island's index */
+  uint32_t *asker;             /* per link: a queue that may ask for it */
+  uint32_t *of_node, *of_core; /* numbers of islands */
+  uint32_t *nodes, *cores;     /* all */
+} fabric_islands;
+
+/* Is the core in another island? It may be at another cycle, then. */
+static inline bool fabric_is_abroad(const wafer_fabric *f, uint32_t core) {
+  return f->islands && f->islands->of_core[core] != f->islands->here.number;
+}
+
+/* What the present cycle has to do. */
+static inline void fabric_islands_work(wafer_fabric *f) {
+  if (!f->islands) return;
+  f->islands->here.work += f->awake_count + f->wheel[f->now % FABRIC_WHEEL].count +
+                           f->turns[f->now % f->turn_count].count +
+                           f->bucket_of[f->now % FABRIC_BUCKETS].count;
+}
+
+/* Divides what is joined; how many islands, 1: not worth it. Their numbers follow `given` (in
+ * of_node and of_core). */
+uint32_t fabric_islands_find(wafer_fabric *f, uint64_t horizon);
+
+#endif

@@ -1,0 +1,276 @@
+/* Islands one after the other: what is to be done is put aside, and each in turn gets its share of
+ * it, from the same cycle on. */
+#include <stdlib.h>
+
+#include "fabric_islands.h"
+
+#define HORIZON 192u   /* cycles, where nets do not sleep for good */
+#define LAZIEST 64u    /* times the cost of dividing: the work until it is tried again */
+#define EAGER_VISITS 9 /* for tests */
+
+/* ---- what is to be done ---- */
+
+/* Where it stands: in a bucket of queues, a turn of links, the wheel, or among those awake. */
+enum {
+  IN_TURN = FABRIC_BUCKETS,
+  IN_WHEEL = IN_TURN + FABRIC_TURNS,
+  AWAKE = IN_WHEEL + FABRIC_WHEEL
+};
+
+typedef struct pending {
+  uint32_t island, where, what; /* what: as it stands there */
+} pending;
+
+typedef struct pendings {
+  pending *at;
+  uint32_t count, room;
+} pendings;
+
+static bool add(pendings *list, pending one) {
+  if (list->count == list->room) {
+    uint32_t room = list->room ? 2 * list->room : 1024;
+    pending *more = realloc(list->at, room * sizeof *more);
+    if (!more) return false;
+    list->at = more;
+    list->room = room;
+  }
+  list->at[list->count++] = one;
+  return true;
+}
+
+static uint32_t of_link(const wafer_fabric *f, uint32_t link) {
+  uint32_t asker = f->islands->asker[link < f->link_count ? link : f->links[link].more];
+  return asker == FABRIC_NONE ? FABRIC_NONE : f->islands->of_node[asker];
+}
+
+static uint32_t of_asked(const wafer_fabric *f, uint32_t asked) {
+  return asked & FABRIC_LOOK ? f->islands->of_node[asked & ~FABRIC_LOOK]
+                             : of_link(f, asked >> FABRIC_RANK_BITS);
+}
+
+/* All that is to be done, with the islands that it is for. */
+static bool put_aside(wafer_fabric *f, pendings *list) {
+  const uint32_t *of_core = f->islands->of_core;
+  bool room = true;
+  for (uint32_t i = 0; i < FABRIC_BUCKETS; i++) {
+    fabric_bucket *b = &f->bucket_of[i];
+    for (uint32_t k = 0; k < b->count; k++)
+      room &= add(list, (pending){of_asked(f, b->at[k]), i, b->at[k]});
+    b->count = 0;
+  }
+  for (uint32_t i = 0; i < f->turn_count; i++) {
+    fabric_bucket *b = &f->turns[i];
+    for (uint32_t k = 0; k < b->count; k++)
+      room &= add(list, (pending){of_link(f, b->at[k]), IN_TURN + i, b->at[k]});
+    b->count = 0;
+  }
+  for (uint32_t i = 0; i < FABRIC_WHEEL; i++) {
+    fabric_bucket *b = &f->wheel[i];
+    for (uint32_t k = 0; k < b->count; k++) {
+      uint32_t core = b->at[k];
+      bool waits = f->cores[core].wake != FABRIC_NEVER && !f->cores[core].awake;
+      if (waits) room &= add(list, (pending){of_core[core], IN_WHEEL + i, core});
+    }
+    b->count = 0;
+  }
+  for (uint32_t k = 0; k < f->awake_count; k++)
+    room &= add(list, (pending){of_core[f->awake[k]], AWAKE, f->awake[k]});
+  f->awake_count = 0;
+  return room;
+}
+
+/* Queues of nets that are asleep are empty: that they ask for something is void. */
+static void drop_void(wafer_fabric *f, pendings *list) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < list->count; i++) {
+    pending one = list->at[i];
+    if (one.island != FABRIC_NONE)
+      list->at[kept++] = one;
+    else if (one.where >= IN_TURN)
+      f->masks[one.where - IN_TURN][one.what] = 0;
+    else if (one.what & FABRIC_LOOK)
+      f->nodes[one.what & ~FABRIC_LOOK].armed = 0;
+  }
+  list->count = kept;
+}
+
+static void put_back(wafer_fabric *f, const pending *at, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t where = at[i].where, what = at[i].what;
+    if (where == AWAKE)
+      f->awake[f->awake_count++] = what;
+    else if (where >= IN_WHEEL)
+      fabric_put(f, &f->wheel[where - IN_WHEEL], what);
+    else if (where >= IN_TURN)
+      f->turns[where - IN_TURN].at[f->turns[where - IN_TURN].count++] = what;
+    else
+      fabric_put(f, &f->bucket_of[where], what);
+  }
+}
+
+/* ---- a division ---- */
+
+typedef struct division {
+  fabric_island whole, *at;
+  uint32_t count, base; /* base: the number of the first */
+  uint32_t *members;    /* cores and queues, island by island */
+  pendings to_do, left;
+  uint64_t start, horizon, end;
+  bool trapped;
+} division;
+
+/* The island of a member, by its number; NULL: asleep. */
+static fabric_island *island_of(const division *d, uint32_t number) {
+  return number == FABRIC_NONE ? NULL : &d->at[number - d->base];
+}
+
+/* Lists of the islands' queues and cores, one behind the other. */
+static void list_members(const wafer_fabric *f, const division *d) {
+  const fabric_islands *all = f->islands;
+  const fabric_island *w = &d->whole;
+  uint32_t *next = d->members;
+  for (uint32_t i = 0; i < w->core_count; i++)
+    island_of(d, all->of_core[w->cores[i]])->core_count++;
+  for (uint32_t i = 0; i < w->node_count; i++) {
+    fabric_island *one = island_of(d, all->of_node[w->nodes[i]]);
+    if (one) one->node_count++;
+  }
+  for (uint32_t i = 0; i < d->count; i++) {
+    fabric_island *one = &d->at[i];
+    one->cores = next;
+    one->nodes = next + one->core_count;
+    next = one->nodes + one->node_count;
+    one->core_count = one->node_count = 0;
+  }
+  for (uint32_t i = 0; i < w->core_count; i++) {
+    fabric_island *one = island_of(d, all->of_core[w->cores[i]]);
+    one->cores[one->core_count++] = w->cores[i];
+  }
+  for (uint32_t i = 0; i < w->node_count; i++) {
+    fabric_island *one = island_of(d, all->of_node[w->nodes[i]]);
+    if (one) one->nodes[one->node_count++] = w->nodes[i];
+  }
+}
+
+static int by_island(const void *left, const void *right) {
+  const pending *a = left, *b = right;
+  return (a->island > b->island) - (a->island < b->island);
+}
+
+static bool prepare(wafer_fabric *f, division *d) {
+  const fabric_island *w = &d->whole;
+  d->at = calloc(d->count, sizeof *d->at);
+  d->members = malloc(((size_t)w->core_count + w->node_count + 1) * sizeof *d->members);
+  if (!d->at || !d->members || !put_aside(f, &d->to_do)) return false;
+  for (uint32_t i = 0; i < d->count; i++)
+    d->at[i] = (fabric_island){.number = d->base + i, .limit = d->horizon, .lazy = 1};
+  list_members(f, d);
+  drop_void(f, &d->to_do);
+  qsort(d->to_do.at, d->to_do.count, sizeof *d->to_do.at, by_island);
+  return true;
+}
+
+/* Up to the horizon, the end, or the trap of another one. */
+static wafer_status run(wafer_fabric *f, division *d, fabric_island one, uint32_t *first) {
+  fabric_islands *all = f->islands;
+  uint32_t count = 0;
+  while (*first + count < d->to_do.count && d->to_do.at[*first + count].island == one.number)
+    count++;
+  if (one.limit > d->horizon) one.limit = d->horizon;
+  one.due = one.node_count + one.core_count;
+  all->here = one;
+  f->now = d->start;
+  f->era = fabric_era(f);
+  f->ends = false;
+  put_back(f, d->to_do.at + *first, count);
+  *first += count;
+  wafer_status status = fabric_loop(f);
+  d->whole.work += all->here.work;
+  if (status == WAFER_TRAP) {
+    d->trapped = true;
+    d->horizon = f->now + 1;
+  }
+  if (f->now > d->end) d->end = f->now;
+  if (!put_aside(f, &d->left)) f->failed = true;
+  return status == WAFER_TRAP ? WAFER_OK : status;
+}
+
+/* One again. */
+static void rejoin(wafer_fabric *f, const division *d) {
+  fabric_islands *all = f->islands;
+  all->here = d->whole;
+  for (uint32_t i = 0; i < d->whole.core_count; i++)
+    all->of_core[d->whole.cores[i]] = d->whole.number;
+  for (uint32_t i = 0; i < d->whole.node_count; i++)
+    all->of_node[d->whole.nodes[i]] = d->whole.number;
+  put_back(f, d->left.at, d->left.count);
+  f->now = d->left.count && !d->trapped ? d->horizon : d->end;
+  f->era = fabric_era(f);
+}
+
+static wafer_status run_all(wafer_fabric *f, division *d) {
+  fabric_islands *all = f->islands;
+  uint32_t first = 0;
+  d->base = all->given;
+  all->given += d->count;
+  bool room = prepare(f, d);
+  all->depth++;
+  wafer_status status = room ? WAFER_OK : WAFER_NO_MEMORY;
+  for (uint32_t i = 0; i < d->count && status == WAFER_OK; i++)
+    status = run(f, d, d->at[i], &first);
+  all->depth--;
+  if (room) rejoin(f, d);
+  f->failed |= !room;
+  return status == WAFER_OK && d->trapped ? WAFER_TRAP : status;
+}
+
+/* ---- when ---- */
+
+bool fabric_islands_due(const wafer_fabric *f) {
+  const fabric_islands *all = f->islands;
+  return all && !f->edges_left && all->here.core_count > 2 * all->least &&
+         all->here.work >= all->here.due;
+}
+
+static void try_later(fabric_islands *all, bool in_vain) {
+  fabric_island *here = &all->here;
+  uint64_t cost = here->node_count + here->core_count;
+  here->lazy = in_vain ? 2 * here->lazy + 1 : 0;
+  if (here->lazy > LAZIEST) here->lazy = LAZIEST;
+  here->due = here->work + (all->eager ? EAGER_VISITS : here->lazy * cost);
+}
+
+/* What was done ahead of time, or not yet, for as long as nobody looked. */
+static void catch_up(wafer_fabric *f) {
+  const fabric_island *here = &f->islands->here;
+  fabric_end_fans(f);
+  for (uint32_t i = 0; i < here->core_count; i++) core_catch_up(f, here->cores[i]);
+}
+
+wafer_status fabric_divide(wafer_fabric *f, bool *divided) {
+  fabric_islands *all = f->islands;
+  division d = {.start = f->now, .end = f->now, .horizon = all->here.limit};
+  uint64_t near = f->now + HORIZON;
+  *divided = false;
+  catch_up(f);
+  d.count = fabric_islands_find(f, d.horizon);
+  if (d.count < 2 && near < d.horizon && near >> FABRIC_ERA_BITS == f->era) {
+    d.horizon = near;
+    d.count = fabric_islands_find(f, near);
+  }
+  if (d.count < 2) {
+    try_later(all, true);
+    return f->failed ? WAFER_NO_MEMORY : WAFER_OK;
+  }
+  d.whole = all->here;
+  uint64_t before = all->here.work;
+  wafer_status status = run_all(f, &d);
+  free(d.at);
+  free(d.members);
+  free(d.to_do.at);
+  free(d.left.at);
+  WAFER_TRY(status);
+  *divided = true;
+  try_later(all, all->here.work - before < 4ull * (all->here.node_count + all->here.core_count));
+  return WAFER_OK;
+}
