@@ -211,7 +211,7 @@ static bool put_reshape(rng *r, body_text *b, const char *x) {
 }
 
 static bool put_transpose(rng *r, body_text *b, const char *x) {
-  uint32_t rank = last_shape(b)->rank, perm[WAFER_MAX_RANK];
+  uint32_t rank = last_shape(b)->rank, perm[WAFER_MAX_RANK] = {0};
   char attrs[64] = "perm=", *end = attrs + 5;
   for (uint32_t d = 0; d < rank; d++) {
     uint32_t other = below(r, d + 1);
