@@ -299,6 +299,8 @@ wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
   WAFER_TRY(fabric_islands_begin(f));
   for (uint32_t at = 0; at < f->core_count; at++) fabric_wake(f, at, 0);
   wafer_status status = fabric_loop(f);
+  if (f->mark)
+    tell_marks(f); /* islands keep them until a cycle of the whole, which need not come */
   if (status == WAFER_OK) status = fabric_settle(f);
   fabric_strips_end(f);
   if (status == WAFER_TRAP) fabric_tell_trap(f);

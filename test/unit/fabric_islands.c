@@ -15,6 +15,7 @@ static void forget_cycle(outcome *o) {
 static bool same(const outcome *a, const outcome *b) {
   return a->status == b->status && !memcmp(&a->stats, &b->stats, sizeof a->stats) &&
          !memcmp(a->finish, b->finish, sizeof a->finish) &&
+         !memcmp(a->marks, b->marks, sizeof a->marks) &&
          !memcmp(a->worked, b->worked, sizeof a->worked) &&
          !memcmp(a->wavelets, b->wavelets, sizeof a->wavelets) &&
          !memcmp(a->results, b->results, sizeof a->results) && !strcmp(a->text, b->text);

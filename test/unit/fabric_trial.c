@@ -253,7 +253,7 @@ void trial_make(trial *t, uint64_t seed) {
                                           .bindings = t->bindings[i]};
     program_core(t, i);
     if (!t->programs[i].code_count) t->core[i] = WAFER_NO_PROGRAM;
-    if (!t->programs[i].code_count) emit(t, i, (wafer_instruction){.op = WAFER_CORE_end}, true);
+    emit(t, i, (wafer_instruction){.op = WAFER_CORE_mark}, true);
   }
   t->program = (wafer_fabric_program){.name = "trial",
                                       .width = t->width,
@@ -286,6 +286,12 @@ static void hear(void *self, wafer_severity severity, wafer_status status, const
   snprintf(o->text + used, sizeof o->text - used, "%d %s: %s\n", (int)status, place, text);
 }
 
+static void on_mark(void *user, uint32_t x, uint32_t y, uint64_t cycle, int32_t value) {
+  outcome *o = user;
+  (void)value;
+  o->marks[y * SIDE + x] = cycle + 1;
+}
+
 void trial_run(const trial *t, const wafer_machine *machine, const wafer_fabric_options *options,
                outcome *o) {
   const wafer_diag diag = {.emit = hear, .self = o};
@@ -304,6 +310,7 @@ void trial_run(const trial *t, const wafer_machine *machine, const wafer_fabric_
       CU_ASSERT(wafer_fabric_write(f, i % t->width, i / t->width, color * REGION, data, REGION));
     }
   wafer_fabric_count(f, true);
+  wafer_fabric_observe(f, on_mark, o);
   o->status = wafer_fabric_run(f, &o->stats);
   if (o->status == WAFER_OK) wafer_fabric_load(f, o->worked, o->wavelets);
   for (uint32_t i = 0; i < t->width * t->height && o->status == WAFER_OK; i++) {

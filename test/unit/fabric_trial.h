@@ -38,6 +38,7 @@ typedef struct trial {
 typedef struct outcome {
   wafer_status status;
   wafer_fabric_stats stats;
+  uint64_t marks[CORES]; /* 1 + the cycle in which a core was done with what it begins; 0: never */
   uint64_t finish[CORES], worked[CORES], wavelets[CORES * WAFER_LINKS];
   unsigned char results[CORES][COLORS * REGION];
   char text[8192]; /* all that was said */
