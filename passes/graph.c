@@ -257,8 +257,9 @@ uint32_t wafer_graph_turn(const wafer_graph *graph, uint32_t first, uint32_t k,
   uint32_t latest = 0;
   for (uint32_t i = 0; i < kernel->body.input_count; i++) {
     uint32_t producer = graph->values[kernel->inputs[i]].producer;
-    bool here = producer != WAFER_NONE && producer >= first;
-    if (here && turn[producer] + 1 > latest) latest = turn[producer] + 1;
+    if (producer == WAFER_NONE || producer < first) continue;
+    uint32_t behind = turn[producer - first] + 1;
+    if (behind > latest) latest = behind;
   }
   return latest;
 }

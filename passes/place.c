@@ -138,7 +138,7 @@ static wafer_status order_phases(const placing *p) {
   if (!turn) return no_memory(p);
   for (uint32_t first = 0; first < g->kernel_count; first = end) {
     for (end = first; end < g->kernel_count && g->kernels[end].phase == g->kernels[first].phase;)
-      turn[end] = wafer_graph_turn(g, first, end, turn), end++;
+      turn[end] = wafer_graph_turn(g, first, end, turn + first), end++;
     if (end > first + 1) stand_by_turn(p, turn, first, end);
   }
   return WAFER_OK;

@@ -302,7 +302,7 @@ static wafer_status route_phase(routing *r, uint32_t first, uint32_t end) {
   uint32_t at = first, *turn = r->turn;
   MlirOperation behind = mlirOperationGetNextInBlock(kernels[end - 1].call);
   for (uint32_t k = first; k < end; k++) {
-    turn[k] = wafer_graph_turn(&r->graph, first, k, turn);
+    turn[k] = wafer_graph_turn(&r->graph, first, k, turn + first);
     if (turn[k] != turn[at] || !streams) at = k;
     MlirOperation next = mlirOperationGetNextInBlock(kernels[k].call);
     WAFER_TRY(route_kernel(r, k, kernels[at].call, streams ? behind : next));

@@ -54,7 +54,7 @@ void size_join(const wafer_machine *m, const wafer_graph *graph, const size_phas
   for (uint32_t k = first; k < end; k++) {
     const size_phase *one = &own[k];
     uint64_t cycles = kernels[k].point->cycles;
-    uint32_t t = turn[k - first] = wafer_graph_turn(graph, first, k, turn - first);
+    uint32_t t = turn[k - first] = wafer_graph_turn(graph, first, k, turn);
     in[t] += one->in;
     longest[t] = max_u64(longest[t], cycles);
     leave += one->leave;

@@ -88,7 +88,7 @@ static inline bool wafer_graph_is_output(const wafer_graph_value *value) {
 }
 
 /* When kernel k runs in a phase that begins with kernel `first`: behind all that make what it
- * takes; those of a turn run at once. turn[]: of the kernels before it. */
+ * takes; those of a turn run at once. turn[]: of the kernels from `first` to it. */
 uint32_t wafer_graph_turn(const wafer_graph *graph, uint32_t first, uint32_t k,
                           const uint32_t *turn);
 
