@@ -241,6 +241,10 @@ static void print_faults(const arguments *a, const wafer_case_result *r) {
            a->options.fault_count);
 }
 
+static bool is_printed(const arguments *a) {
+  return !a->json || strcmp(a->json, JSON_ON_STDOUT) != 0;
+}
+
 static wafer_status write_json(const arguments *a, const wafer_case_result *r) {
   cJSON *json = cJSON_CreateObject();
   cJSON_AddNumberToObject(json, "version", 1);
@@ -257,7 +261,7 @@ static wafer_status write_json(const arguments *a, const wafer_case_result *r) {
   cJSON_AddNumberToObject(json, "hops_per_s", hops_per_s(r));
   char *text = json ? cJSON_Print(json) : NULL;
   cJSON_Delete(json);
-  if (strcmp(a->json, JSON_ON_STDOUT) != 0) return cli_write_json(a->json, text);
+  if (is_printed(a)) return cli_write_json(a->json, text);
   if (!text) return cli_no_memory();
   puts(text);
   free(text);
@@ -285,8 +289,7 @@ static wafer_status run(const arguments *a) {
   if (status == WAFER_OK && a->assembly) status = write_assembly(a, arena, machine);
   if (status == WAFER_OK)
     status = wafer_case_run(cli_diag(), machine, a->name, &a->options, &result);
-  bool is_json = a->json && !strcmp(a->json, JSON_ON_STDOUT);
-  if (status == WAFER_OK && !is_json) print(&result), print_faults(a, &result);
+  if (status == WAFER_OK && is_printed(a)) print(&result), print_faults(a, &result);
   if (status == WAFER_OK && a->json) status = write_json(a, &result);
   wafer_arena_destroy(arena);
   return status;
@@ -296,8 +299,8 @@ int wafer_tool_fabric(int argc, char **argv) {
   arguments a = {.machine = "wse2", .options = {.words = 256}};
   for (int c; (c = getopt_long(argc, argv, "h", long_options, NULL)) != -1;) {
     if (c == 'h') return help(), WAFER_OK;
-    if (c == 'j' && !optarg) optarg = (char *)take_file(argc, argv);
-    if (!take(&a, c, optarg)) return WAFER_USAGE;
+    const char *value = c == 'j' && !optarg ? take_file(argc, argv) : optarg;
+    if (!take(&a, c, value)) return WAFER_USAGE;
     if (!strchr(a.given, c)) a.given[strlen(a.given)] = (char)c;
   }
   a.options.faults = a.faults;
