@@ -3,11 +3,10 @@
  * tells. */
 #include "compile.h"
 
-/* Whether streaming may be faster, and nothing was said that wants a pipeline. */
-static bool may_stream(const wafer_options *o, const wafer_plan *plan, uint64_t interval) {
+/* Whether streaming may be faster than the programs, and nothing was said that wants a pipeline. */
+static bool may_stream(const wafer_options *o, const wafer_plan *plan) {
   bool open = o->mode == WAFER_MODE_auto && !o->pin_count && o->bands < 2 && !o->training;
-  return open && plan->mode == WAFER_MODE_pipelined && plan->launch_count && plan->streaming.fits &&
-         plan->streaming.interval_cycles < interval;
+  return open && plan->mode == WAFER_MODE_pipelined && plan->launch_count && plan->streaming.fits;
 }
 
 static wafer_status stream(const wafer_ctx *ctx, const char *model, wafer_ir **ir,
@@ -28,8 +27,9 @@ wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, wafer_i
                                 const wafer_plan **plan) {
   report pipelined, streaming;
   const wafer_plan *other;
+  if (!may_stream(ctx->options, *plan)) return WAFER_OK;
   WAFER_TRY(report_make(cli_diag(), *plan, &pipelined));
-  if (!may_stream(ctx->options, *plan, pipelined.interval_cycles)) return WAFER_OK;
+  if ((*plan)->streaming.interval_cycles >= pipelined.interval_cycles) return WAFER_OK;
   wafer_status status = stream(ctx, model, ir, &other);
   if (status == WAFER_OK) status = report_make(NULL, other, &streaming);
   if (status == WAFER_NO_MEMORY) return cli_no_memory();
