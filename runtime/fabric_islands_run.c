@@ -215,8 +215,8 @@ static wafer_status run_all(wafer_fabric *f, division *d) {
   all->given += d->count;
   bool room = prepare(f, d);
   all->depth++;
-  wafer_status status = room ? WAFER_OK : WAFER_NO_MEMORY;
-  for (uint32_t i = 0; i < d->count && status == WAFER_OK; i++)
+  wafer_status status = WAFER_OK;
+  for (uint32_t i = 0; i < d->count && room && status == WAFER_OK; i++)
     status = run(f, d, d->at[i], &first);
   all->depth--;
   if (room) rejoin(f, d);
@@ -260,7 +260,7 @@ wafer_status fabric_divide(wafer_fabric *f, bool *divided) {
   }
   if (d.count < 2) {
     try_later(all, true);
-    return f->failed ? WAFER_NO_MEMORY : WAFER_OK;
+    return WAFER_OK;
   }
   d.whole = all->here;
   uint64_t before = all->here.work;

@@ -211,6 +211,12 @@ wafer_status fabric_step_rest(wafer_fabric *f) {
   return status != WAFER_OK ? status : routed;
 }
 
+static wafer_status fits_host(const wafer_fabric *f) {
+  return f->failed ? wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_NO_MEMORY,
+                                "what there is to do in a cycle does not fit the host")
+                   : WAFER_OK;
+}
+
 static wafer_status cycle(wafer_fabric *f) {
   f->moved = false;
   for (uint32_t i = 1; i < f->strip_count; i++) f->strips[i]->now = f->now;
@@ -219,9 +225,7 @@ static wafer_status cycle(wafer_fabric *f) {
   fabric_islands_work(f);
   WAFER_TRY(f->strip_count > 1 ? fabric_strips_cycle(f) : fabric_step(f));
   if (f->mark && !(f->islands && f->islands->depth)) tell_marks(f);
-  return f->failed ? wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_NO_MEMORY,
-                                "what there is to do in a cycle does not fit the host")
-                   : WAFER_OK;
+  return fits_host(f);
 }
 
 /* Is anything to be done in the present cycle? */
@@ -277,6 +281,7 @@ wafer_status fabric_loop(wafer_fabric *f) {
     if (fabric_era(f) != f->era) begin_era(f);
     if (fabric_islands_due(f)) {
       WAFER_TRY(fabric_divide(f, &divided));
+      WAFER_TRY(fits_host(f));
       if (divided) continue;
     }
     WAFER_TRY(cycle(f));
