@@ -69,9 +69,8 @@ static int64_t gcd(int64_t a, int64_t b) {
 
 void kernel_map_even(kernel_map *map, uint32_t to, const kernel_map *result, uint32_t d,
                      int64_t even) {
-  map->loop[to] = result->loop[d];
+  kernel_map_set(map, to, result, d);
   map->even[to] = gcd(result->even[d], even);
-  map->nested[to] = result->nested[d];
 }
 
 void kernel_map_nest(kernel_map *map, uint32_t outer, uint32_t inner, const int64_t *dims,
@@ -80,27 +79,28 @@ void kernel_map_nest(kernel_map *map, uint32_t outer, uint32_t inner, const int6
   kernel_map_set(map, inner, result, d);
   map->nested[outer] = dims[inner];
   map->nested[inner] = -dims[outer];
+  map->own[outer] = dims[outer];
+  map->own[inner] = dims[inner];
 }
 
 /* Parts of a loop that goes over two dims are whole runs of both when there is the same number of
  * them for every index of the outer one. Else one dim takes them all, and elements change cores:
  * the outer one, unless a single index of it is too much for a core. */
-static kernel_cut nested_cut(int64_t nested, int64_t extent, uint32_t rows, uint32_t cols) {
-  int64_t outer = nested > 0 ? extent : -nested, inner = nested > 0 ? nested : extent;
+static kernel_cut nested_cut(int64_t nested, int64_t own, uint32_t rows, uint32_t cols) {
+  int64_t outer = nested > 0 ? own : -nested, inner = nested > 0 ? nested : own;
   int64_t parts = (int64_t)rows * cols, within = outer > 0 ? parts / outer : 0;
   bool inside = nested < 0;
   bool inner_leads = inner > KERNEL_LARGE_PART && inner > outer;
   if ((rows > 1 && cols > 1) || within < 2 || parts % outer || inner % within)
     return inside == (inner_leads && within > 0) ? (kernel_cut){rows, cols, 1}
                                                  : (kernel_cut){1, 1, 1};
-  uint32_t own = (uint32_t)(inside ? within : outer), stride = inside ? 1 : (uint32_t)within;
-  return rows > 1 ? (kernel_cut){own, 1, stride} : (kernel_cut){1, own, stride};
+  uint32_t count = (uint32_t)(inside ? within : outer), stride = inside ? 1 : (uint32_t)within;
+  return rows > 1 ? (kernel_cut){count, 1, stride} : (kernel_cut){1, count, stride};
 }
 
-kernel_cut kernel_cut_of(const kernel_map *map, uint32_t d, int64_t extent, uint32_t rows,
-                         uint32_t cols) {
+kernel_cut kernel_cut_of(const kernel_map *map, uint32_t d, uint32_t rows, uint32_t cols) {
   if (map->even[d] && map->even[d] % ((int64_t)rows * cols) != 0) return (kernel_cut){1, 1, 1};
-  if (map->nested[d]) return nested_cut(map->nested[d], extent, rows, cols);
+  if (map->nested[d]) return nested_cut(map->nested[d], map->own[d], rows, cols);
   return (kernel_cut){rows, cols, 1};
 }
 
@@ -127,7 +127,8 @@ static kernel_map operand_map(const kernel_view *k, uint32_t node, uint32_t i) {
 /* Two uses of one value: a dim stays cut where both want the same. */
 static void merge(kernel_map *map, const kernel_map *other) {
   for (uint32_t d = 0; d < WAFER_MAX_RANK; d++) {
-    if (map->loop[d] != other->loop[d] || map->nested[d] != other->nested[d]) map->loop[d] = -1;
+    bool alike = map->nested[d] == other->nested[d] && map->own[d] == other->own[d];
+    if (map->loop[d] != other->loop[d] || !alike) map->loop[d] = -1;
     map->even[d] = gcd(map->even[d], other->even[d]);
   }
 }
@@ -273,8 +274,7 @@ static wafer_layout layout_of(const kernel_view *k, const wafer_split *split, ui
     layout.rows[d] = layout.cols[d] = layout.row_stride[d] = layout.col_stride[d] = 1;
     if (d >= layout.rank || map->loop[d] < 0) continue;
     uint32_t loop = (uint32_t)map->loop[d];
-    kernel_cut cut = kernel_cut_of(map, d, kernel_type(k, value)->shape.dims[d], split->rows[loop],
-                                   split->cols[loop]);
+    kernel_cut cut = kernel_cut_of(map, d, split->rows[loop], split->cols[loop]);
     layout.rows[d] = cut.rows;
     layout.cols[d] = cut.cols;
     if (cut.rows > 1 || cut.cols > 1) layout.order[d] = k->order[loop];

@@ -158,7 +158,7 @@ static int64_t breadth(const kernel_view *k, uint32_t e, uint64_t far, bool colu
   uint64_t own = distance(k, e, columns);
   if (map->loop[e] >= 0 && k->map[k->windowed].loop[e] < 0) {
     uint32_t loop = (uint32_t)map->loop[e];
-    kernel_cut c = kernel_cut_of(map, e, extent, k->split->rows[loop], k->split->cols[loop]);
+    kernel_cut c = kernel_cut_of(map, e, k->split->rows[loop], k->split->cols[loop]);
     tile = kernel_ceil(extent, (int64_t)c.rows * c.cols);
   }
   if (own) return own < far && tile > k->halo[e].crossing ? tile + 2 * k->halo[e].crossing : tile;

@@ -15,8 +15,10 @@ typedef struct kernel_map {
   int8_t loop[WAFER_MAX_RANK];  /* -1: the dim is whole on every core */
   int64_t even[WAFER_MAX_RANK]; /* when set, the dim is cut only if the parts divide this number */
   int64_t
-      nested[WAFER_MAX_RANK]; /* when set, the loop goes over this dim and another one: n > 0,
-                                 the other lies inside and has n indices; n < 0, around it, -n */
+      nested[WAFER_MAX_RANK];  /* when set, the loop goes over this dim and another one: n > 0,
+                                  the other lies inside and has n indices; n < 0, around it, -n */
+  int64_t own[WAFER_MAX_RANK]; /* then: how many indices of the loop's this dim has itself; a dim
+                                  that a reshape makes of it has others, and as many parts */
 } kernel_map;
 
 #define KERNEL_LARGE_PART 1024 /* elements: one index of a dim is too many for a core to hold */
@@ -28,8 +30,7 @@ typedef struct kernel_cut {
   uint32_t rows, cols, stride;
 } kernel_cut;
 
-kernel_cut kernel_cut_of(const kernel_map *map, uint32_t d, int64_t extent, uint32_t rows,
-                         uint32_t cols);
+kernel_cut kernel_cut_of(const kernel_map *map, uint32_t d, uint32_t rows, uint32_t cols);
 
 /* What the windows of the slowest part need beyond its own tile, in elements along one dim. */
 typedef struct kernel_halo_dim {
@@ -245,6 +246,7 @@ static inline void kernel_map_set(kernel_map *map, uint32_t to, const kernel_map
   map->loop[to] = result->loop[d];
   map->even[to] = result->even[d];
   map->nested[to] = result->nested[d];
+  map->own[to] = result->own[d];
 }
 static inline void kernel_map_loop(kernel_map *map, uint32_t to, uint32_t loop) {
   map->loop[to] = (int8_t)loop;

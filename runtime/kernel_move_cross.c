@@ -53,13 +53,10 @@ static uint64_t row_cycles(const kernel_view *k, uint32_t value, uint32_t d, int
 /* Parts of two dims that become one are whole runs of it. */
 static bool aligned(const kernel_view *k, uint32_t x, const dim_group *g) {
   const kernel_map *map = &k->map[x];
-  const wafer_shape *shape = kernel_move_shape(k, x);
   if (!map->nested[g->inside] || map->loop[g->inside] < 0) return false;
   uint32_t loop = (uint32_t)map->loop[g->inside];
-  kernel_cut outer = kernel_cut_of(map, g->first, shape->dims[g->first], k->split->rows[loop],
-                                   k->split->cols[loop]);
-  kernel_cut inner = kernel_cut_of(map, g->inside, shape->dims[g->inside], k->split->rows[loop],
-                                   k->split->cols[loop]);
+  kernel_cut outer = kernel_cut_of(map, g->first, k->split->rows[loop], k->split->cols[loop]);
+  kernel_cut inner = kernel_cut_of(map, g->inside, k->split->rows[loop], k->split->cols[loop]);
   return (uint64_t)outer.rows * outer.cols > 1 && (uint64_t)inner.rows * inner.cols > 1;
 }
 

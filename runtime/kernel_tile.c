@@ -74,8 +74,7 @@ void kernel_view_split(kernel_view *k, const wafer_split *split) {
       } else if (k->plain[v] && !map->even[d]) {
         k->tile[v][d] = part[loop];
       } else {
-        kernel_cut cut =
-            kernel_cut_of(map, d, shape->dims[d], split->rows[loop], split->cols[loop]);
+        kernel_cut cut = kernel_cut_of(map, d, split->rows[loop], split->cols[loop]);
         k->tile[v][d] = kernel_ceil(shape->dims[d], (int64_t)cut.rows * cut.cols);
       }
       k->elements[v] = kernel_mul(k->elements[v], (uint64_t)k->tile[v][d]);

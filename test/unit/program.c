@@ -264,6 +264,32 @@ static bool moves_body(rng *r, body_text *b) {
   return true;
 }
 
+/* An image as windows, or windows as an image, rolled or not: dims that are merged of what was
+ * divided before. */
+static bool windows_body(rng *r, body_text *b) {
+  uint32_t a = between(r, 1, 3), h = between(r, 2, 4), c = between(r, 1, 4), w = between(r, 2, 4),
+           d = between(r, 1, 5);
+  bool back = one_in(r, 2), rolls = one_in(r, 2);
+  char text[96];
+  snprintf(text, sizeof text, "%ux%ux%uxf32", a * (back ? c : h), (back ? h : c) * w, d);
+  body_text_begin(b, "move", text);
+  const char *x = rolls ? "3" : "0";
+  if (rolls) {
+    const wafer_shape *s = &b->inputs[0].shape;
+    int rows = (int)s->dims[0], cols = (int)s->dims[1];
+    snprintf(text, sizeof text, "starts=0,1,0 shape=%d,%d,%u steps=1,1,1", rows, cols - 1, d);
+    if (!put(b, "slice", "0", text)) return false;
+    snprintf(text, sizeof text, "starts=0,0,0 shape=%d,1,%u steps=1,1,1", rows, d);
+    if (!put(b, "slice", "0", text) || !put(b, "concat", "1 2", "axis=1")) return false;
+  }
+  snprintf(text, sizeof text, "shape=%u,%u,%u,%u,%u", a, back ? c : h, back ? h : c, w, d);
+  if (!put(b, "reshape", x, text)) return false;
+  if (!put(b, "transpose", rolls ? "4" : "1", "perm=0,2,1,3,4")) return false;
+  snprintf(text, sizeof text, "shape=%u,%u,%u", back ? a * h : a * c, back ? c * w : h * w, d);
+  b->body.anchor = rolls ? 5 : 2;
+  return put(b, "reshape", rolls ? "5" : "2", text);
+}
+
 /* Of every width; integers and what relu left are often equal, and half of the roots and
  * logarithms, which f16 would round, are no numbers. */
 static bool sort_body(rng *r, body_text *b) {
@@ -306,6 +332,10 @@ FAMILY_TEST(rows)
 /* Copies between exchanges are not all in the model's bytes. */
 static void test_moves(void) {
   program_many("moves", moves_body, 125);
+}
+
+static void test_windows(void) {
+  program_many("windows", windows_body, 125);
 }
 
 /* Elements of a reshape that go anywhere go along a line of cores, each of which has its share. */
@@ -411,6 +441,7 @@ CU_TestInfo tests_program[] = {{"map", test_map},
                                {"sort", test_sort},
                                {"move", test_move},
                                {"moves in a row", test_moves},
+                               {"images as windows, and back", test_windows},
                                {"elements that go anywhere", test_scattered},
                                {"rows", test_rows},
                                {"sums of f16", test_f16_sums},
