@@ -77,11 +77,19 @@ static uint64_t load_of(const planner *p) {
   return load;
 }
 
-/* The one of two plans that loads links less, then the one that needs less scratch. */
+/* Whether words on their way fit where they wait, as far as that room is known. */
+static bool has_room(const exchange *x, const route *r) {
+  return !x->scratch_room || r->scratch <= x->scratch_room;
+}
+
+/* The one of two plans that has room, then the one that loads links less, or else needs less
+ * scratch. */
 static void choose(const planner *a, const planner *b, route *out) {
   uint64_t first = load_of(a), second = load_of(b);
   bool better = b->out->count == 1 || second < first ||
                 (second == first && b->out->scratch < a->out->scratch);
+  bool fits = has_room(a->x, a->out), other_fits = has_room(b->x, b->out);
+  if (fits != other_fits) better = other_fits;
   *out = a->out->count > 1 && better ? *b->out : *a->out;
 }
 
@@ -251,9 +259,10 @@ static uint64_t cycles_of(const planner *p, const route *r) {
 
 #define LONG_LOAD 1024 /* words on a link, from which on another way is worth looking for */
 
-/* Takes the other way where that fits and is faster. */
+/* Takes the other way where that fits and is faster, or alone fits. */
 static bool prefer(const planner *known, const route *other, route *out) {
-  if (known->x->scratch_room && other->scratch > known->x->scratch_room) return true;
+  if (!has_room(known->x, other)) return true;
+  if (!has_room(known->x, out)) return *out = *other, true;
   uint64_t before = cycles_of(known, out), after = cycles_of(known, other);
   if (after < before) *out = *other;
   return after != UINT64_MAX && before != UINT64_MAX;
@@ -287,11 +296,11 @@ static bool sides_are_free(const planner *p) {
 
 /* ---- between rectangles that share lines ---- */
 
-/* Other ways than `out` when that takes long. */
+/* Other ways than `out` when that takes long or has no room. */
 static bool look_around(wafer_arena *arena, const exchange *x, bool columns, route *out) {
   planner sorted, lines_first, known = {.arena = arena, .x = x, .out = out};
   route other;
-  if (load_of(&known) < LONG_LOAD) return true;
+  if (has_room(x, out) && load_of(&known) < LONG_LOAD) return true;
   if (!begin(&sorted, arena, x, columns, &other) || !plan_sorted(&sorted) ||
       !prefer(&known, &other, out))
     return false;

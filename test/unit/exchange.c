@@ -88,6 +88,30 @@ static void test_between(void) {
   scene_end(&s);
 }
 
+/* A row's words all belong to one column, where they would wait for their way along it: more than
+ * a core has room for. Columns first they are spread, though a link carries more. */
+static void test_room(void) {
+  scene s;
+  spread from, to;
+  wafer_shape shape = {3, {64, 64, 9}};
+  wafer_layout one = {3, {4, 1, 1}, {1, 4, 1}, {1, 1, 1}, {1, 1, 1}, {0}},
+               other = {3, {1, 1, 4}, {4, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}};
+  const wafer_rect rect = {0, 0, 4, 4};
+  scene_begin(&s);
+  CU_ASSERT(spread_of_layout(s.arena, rect, &one, &shape, WAFER_DTYPE_f32, 0, &from));
+  CU_ASSERT(spread_of_layout(s.arena, rect, &other, &shape, WAFER_DTYPE_f32, scene_after(&from),
+                             &to));
+  index_map map = index_identity();
+  exchange x = {.machine = &s.machine, .from = &from, .to = &to, .map = map};
+  uint64_t waits = exchange_scratch(&x);
+  x.scratch_room = (uint32_t)waits - 1;
+  CU_ASSERT(exchange_scratch(&x) < waits);
+  accuracy a = {0};
+  CU_ASSERT(waits > 20000); /* the room of a scene */
+  CU_ASSERT(scene_exchange(&s, &from, &to, &map, 0, &a));
+  scene_end(&s);
+}
+
 /* Does a core outside of both rectangles take part? */
 static bool uses_others(const scene *s, wafer_rect from, wafer_rect to) {
   bool uses = false;
@@ -235,6 +259,7 @@ static void test_near_words(void) {
 CU_TestInfo tests_exchange[] = {{"identity", test_identity},
                                 {"apart", test_apart},
                                 {"between", test_between},
+                                {"ways that have room", test_room},
                                 {"beside each other", test_beside},
                                 {"train", test_train},
                                 {"windows", test_windows},
