@@ -20,6 +20,7 @@
 #define CORES_A_CYCLE 8 /* so many cores are worth a cycle of a turn: words pass all of a row */
 #define PACE_SAMPLES 4
 #define TOO_HIGH (UINT64_C(1) << 40)
+#define NO_ROOM (UINT64_C(1) << 30) /* cycles: rather anything else */
 #define LEAST_PRICE 1u /* of a column, in cycles */
 #define MOST_PRICE 1024u
 
@@ -27,6 +28,18 @@
 
 static uint64_t cycles_between(const meet *m, const meet_edge *e, uint32_t from, uint32_t to) {
   return e->cycles[(size_t)from * m->kernels[e->user].count + to];
+}
+
+/* A price where words on their way, with a half more for halos, have no room beside the kernels. */
+static uint64_t room_price(const pipeline *p, const wafer_holding *from,
+                           const wafer_shape_point *a, const wafer_holding *to,
+                           const wafer_shape_point *b, const wafer_shape *shape, uint64_t words) {
+  uint64_t held = a->bytes > b->bytes ? a->bytes : b->bytes, all = 1;
+  uint64_t budget = wafer_machine_core_budget(p->ctx->machine);
+  for (uint32_t d = 0; d < shape->rank; d++) all *= (uint64_t)shape->dims[d];
+  uint64_t each = ceil_div(words * WAFER_WAVELET_BYTES, all ? all : 1);
+  uint64_t bytes = meeting_elements(from, to, shape) * each * 3 / 2;
+  return bytes && held + bytes > budget ? NO_ROOM : 0;
 }
 
 static wafer_status open_edge(const meet *m, meet_edge *e) {
@@ -38,7 +51,8 @@ static wafer_status open_edge(const meet *m, meet_edge *e) {
     for (uint32_t j = 0; j < b->count; j++) {
       wafer_holding from = meet_holding(m, &a->at[i], e->output, false),
                     to = meet_holding(m, &b->at[j], e->input, true);
-      *cycles++ = meeting_cycles(m->p->ctx->machine, &from, &to, e->shape, e->words);
+      *cycles++ = meeting_cycles(m->p->ctx->machine, &from, &to, e->shape, e->words) +
+                  room_price(m->p, &from, a->at[i].point, &to, b->at[j].point, e->shape, e->words);
     }
   return WAFER_OK;
 }
@@ -297,7 +311,8 @@ static wafer_status lay_out(const pipeline *p, const shelf_place *places,
   return lie ? WAFER_OK : pipeline_no_memory(p);
 }
 
-/* Cycles of the value on its way to input `i` of kernel `k`; 0 where no other kernel makes it. */
+/* Cycles of the value on its way to input `i` of kernel `k`, with a price where it has no room; 0
+ * where no other kernel makes it. */
 static uint64_t passing(const pipeline *p, const shelf_place *places, const wafer_layout **lie,
                         uint32_t k, uint32_t i) {
   const wafer_graph_kernel *kernel = &p->graph->kernels[k];
@@ -306,8 +321,10 @@ static uint64_t passing(const pipeline *p, const shelf_place *places, const wafe
   uint32_t output = p->graph->kernels[v->producer].body.input_count + v->output;
   wafer_holding from = placed(places, v->producer, &lie[v->producer][output]),
                 to = placed(places, k, &lie[k][i]);
-  return meeting_cycles(p->ctx->machine, &from, &to, &v->type.shape,
-                        value_words(v, kernel->body.storage));
+  uint64_t words = value_words(v, kernel->body.storage);
+  return meeting_cycles(p->ctx->machine, &from, &to, &v->type.shape, words) +
+         room_price(p, &from, point_at(p, places, v->producer), &to, point_at(p, places, k),
+                    &v->type.shape, words);
 }
 
 wafer_status pipeline_turn(const pipeline *p, const shelf_place *places, uint64_t *longest) {

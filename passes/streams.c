@@ -174,6 +174,23 @@ uint64_t meeting_cycles(const wafer_machine *m, const wafer_holding *from, const
   return along_rows(m, from, to, shape, words, true);
 }
 
+/* Elements of dim d in a column, of all rows. */
+static uint64_t in_column(const wafer_layout *l, const wafer_shape *shape, uint32_t d) {
+  uint64_t parts = (uint64_t)l->rows[d] * l->cols[d], all = (uint64_t)shape->dims[d];
+  return min_u64(all, ceil_div(all, parts) * l->rows[d]);
+}
+
+uint64_t meeting_elements(const wafer_holding *from, const wafer_holding *to,
+                          const wafer_shape *shape) {
+  uint64_t elements = ceil_div(from->rect.height, min_u64(from->rect.height, to->rect.height));
+  if (agrees(from, to, shape, true)) return 0;
+  for (uint32_t d = 0; d < shape->rank; d++) {
+    uint64_t in_row = (uint64_t)cut_of(&from->layout, shape, d, true).length;
+    elements *= min_u64(in_row, in_column(&to->layout, shape, d));
+  }
+  return elements;
+}
+
 #define RUNS 3 /* straight ones of a route: fabric.h */
 
 uint64_t stream_latency(const wafer_machine *m, const wafer_holding *from, const wafer_holding *to,

@@ -38,6 +38,11 @@ uint64_t relayout_cycles(const wafer_machine *machine, const wafer_holding *from
  * layouts, else also along the source's columns before or the target's after, whichever is less. */
 uint64_t meeting_cycles(const wafer_machine *machine, const wafer_holding *from,
                         const wafer_holding *to, const wafer_shape *shape, uint64_t words);
+/* Elements that wait on a core of the source's rows when its words go along rows first, halos left
+ * out; 0: rows hold the same parts, and nothing waits. Rows that a dim is cut over have all of it
+ * for few columns where those cut it, too. */
+uint64_t meeting_elements(const wafer_holding *from, const wafer_holding *to,
+                          const wafer_shape *shape);
 uint64_t stream_latency(const wafer_machine *machine, const wafer_holding *from,
                         const wafer_holding *to, uint64_t hops);
 /* Cycles of `words` across the wafer's edge, in or out. */
