@@ -13,7 +13,8 @@
 #define ROUNDS 4
 #define MOST_WORK ((uint64_t)1 << 28) /* additions of a round; beyond it totals alone decide */
 
-/* The non-zeros of one dim, line by line: where on the other dim they lie. */
+/* The non-zeros of one dim, line by line: where on the other dim they lie; of filters one for each
+ * tap that is not zero. */
 typedef struct lines {
   uint32_t count, parts, length; /* length: lines of a part but the last */
   uint64_t *start;               /* count + 1 */
@@ -46,7 +47,8 @@ static void *zeroed(wafer_arena *arena, uint64_t count, size_t bytes) {
 
 static bool find_lines(wafer_arena *arena, const wafer_weight *w, const uint32_t parts[2],
                        lines dim[2]) {
-  uint64_t rows = (uint64_t)w->shape.dims[0], cols = (uint64_t)w->shape.dims[1];
+  uint64_t rows = (uint64_t)w->shape.dims[0], cols = (uint64_t)w->shape.dims[1], taps = 1;
+  for (uint32_t d = 2; d < w->shape.rank; d++) taps *= (uint64_t)w->shape.dims[d];
   for (uint32_t d = 0; d < 2; d++) {
     lines *l = &dim[d];
     l->count = (uint32_t)w->shape.dims[d];
@@ -57,8 +59,8 @@ static bool find_lines(wafer_arena *arena, const wafer_weight *w, const uint32_t
     l->part = zeroed(arena, l->count, sizeof *l->part);
     if (!l->start || !l->order || !l->part) return false;
   }
-  for (uint64_t i = 0; i < rows * cols; i++)
-    if (!is_zero(w, i)) dim[0].start[i / cols + 1]++, dim[1].start[i % cols + 1]++;
+  for (uint64_t i = 0; i < rows * cols * taps; i++)
+    if (!is_zero(w, i)) dim[0].start[i / taps / cols + 1]++, dim[1].start[i / taps % cols + 1]++;
   for (uint32_t d = 0; d < 2; d++) {
     for (uint32_t i = 0; i < dim[d].count; i++) dim[d].start[i + 1] += dim[d].start[i];
     dim[d].at = zeroed(arena, dim[d].start[dim[d].count], sizeof *dim[d].at);
@@ -66,10 +68,11 @@ static bool find_lines(wafer_arena *arena, const wafer_weight *w, const uint32_t
   }
   uint64_t *next = zeroed(arena, cols, sizeof *next), row = 0;
   if (!next) return false;
-  for (uint64_t i = 0; i < rows * cols; i++) {
+  for (uint64_t i = 0; i < rows * cols * taps; i++) {
+    uint64_t r = i / taps / cols, c = i / taps % cols;
     if (is_zero(w, i)) continue;
-    dim[0].at[row++] = (uint32_t)(i % cols);
-    dim[1].at[dim[1].start[i % cols] + next[i % cols]++] = (uint32_t)(i / cols);
+    dim[0].at[row++] = (uint32_t)c;
+    dim[1].at[dim[1].start[c] + next[c]++] = (uint32_t)r;
   }
   return true;
 }
@@ -78,12 +81,15 @@ static uint64_t length_of(const lines *l, uint32_t i) {
   return l->start[i + 1] - l->start[i];
 }
 
-/* By length, longest first; of equal ones the first. Lengths are at most the other dim: counted. */
-static bool sort_lines(wafer_arena *arena, lines *l, uint32_t longest) {
-  uint32_t *first = zeroed(arena, (uint64_t)longest + 2, sizeof *first);
+/* By length, longest first; of equal ones the first. Lengths are counted. */
+static bool sort_lines(wafer_arena *arena, lines *l) {
+  uint64_t longest = 0;
+  for (uint32_t i = 0; i < l->count; i++)
+    longest = length_of(l, i) > longest ? length_of(l, i) : longest;
+  uint32_t *first = zeroed(arena, longest + 2, sizeof *first);
   if (!first) return false;
   for (uint32_t i = 0; i < l->count; i++) first[longest - length_of(l, i) + 1]++;
-  for (uint32_t n = 0; n <= longest; n++) first[n + 1] += first[n];
+  for (uint64_t n = 0; n <= longest; n++) first[n + 1] += first[n];
   for (uint32_t i = 0; i < l->count; i++) l->order[first[longest - length_of(l, i)]++] = i;
   return true;
 }
@@ -191,7 +197,7 @@ bool wafer_deal_weight(wafer_arena *arena, const wafer_weight *weight, const uin
   dealing s = {.fullest = 0};
   bool ok = own && find_lines(own, weight, parts, s.dim) && find_room(own, &s);
   for (uint32_t d = 0; ok && d < 2; d++) {
-    ok = sort_lines(own, &s.dim[d], s.dim[1 - d].count);
+    ok = sort_lines(own, &s.dim[d]);
     s.best[d] = ok ? zeroed(arena, s.dim[d].count, sizeof *s.best[d]) : NULL;
     ok = ok && s.best[d];
   }

@@ -317,11 +317,11 @@ wafer_layout wafer_kernel_value_layout(const wafer_kernel_body *body, const wafe
 
 bool wafer_kernel_may_deal(const wafer_kernel_body *body, uint32_t input) {
   const wafer_node *anchor = &body->nodes[body->anchor];
-  bool multiplies = false;
   kernel_view k;
-  for (uint32_t i = 0; anchor->op == WAFER_OP_matmul && i < 2; i++)
-    multiplies |= anchor->operands[i] == input;
-  if (!multiplies || body->inputs[input].shape.rank != 2) return false;
+  bool matrix = anchor->op == WAFER_OP_matmul && body->inputs[input].shape.rank == 2 &&
+                (anchor->operands[0] == input || anchor->operands[1] == input);
+  bool filters = anchor->op == WAFER_OP_conv && anchor->operands[1] == input;
+  if (!matrix && !filters) return false;
   kernel_view_open(&k, NULL, body);
   for (uint32_t v = 0; v < k.values; v++)
     for (uint32_t d = 0; d < kernel_type(&k, v)->shape.rank; d++) {

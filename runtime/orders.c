@@ -63,7 +63,7 @@ static wafer_status make(const wafer_diag *diag, wafer_orders *o, dealt *d) {
                       "kernels deal weight '%s' over different numbers of parts; run at kernel "
                       "fidelity",
                       w->name);
-  if (!w->data || w->shape.rank != 2) return WAFER_OK;
+  if (!w->data || w->shape.rank < 2) return WAFER_OK;
   WAFER_TRY(wafer_plan_touch_weight(diag, o->plan, weight));
   wafer_deal deal;
   if (!wafer_deal_weight(o->arena, w, parts, &deal)) return no_memory(diag, o);

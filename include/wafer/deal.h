@@ -17,8 +17,9 @@ typedef struct wafer_deal {
   uint64_t fullest;   /* non-zeros of the tile that has most */
 } wafer_deal;
 
-/* Deals a weight of rank 2 whose data are there: its rows into parts[0] parts of
- * ceil(rows / parts[0]), the last of what is left, its columns likewise. Depends on which elements
+/* Deals a weight whose data are there: its rows into parts[0] parts of ceil(rows / parts[0]), the
+ * last of what is left, its columns likewise. Rows of filters are the filters, columns their
+ * channels, and dims behind those, the taps, stay together. Depends on which elements
  * are zero, and on nothing else. False: out of memory. */
 bool wafer_deal_weight(wafer_arena *arena, const wafer_weight *weight, const uint32_t parts[2],
                        wafer_deal *out);

@@ -131,8 +131,8 @@ static inline uint32_t wafer_layout_part(const wafer_layout *layout, uint32_t d,
   return r * layout->cols[d] + c;
 }
 
-/* Whether an input may be dealt: a matrix that the anchor multiplies with, of whose rows and
- * columns every value has all or one for one. */
+/* Whether an input may be dealt: a matrix or filters that the anchor multiplies with, of whose rows
+ * and columns (filters and channels) every value has all or one for one. */
 bool wafer_kernel_may_deal(const wafer_kernel_body *body, uint32_t input);
 
 bool wafer_layout_equal(const wafer_layout *a, const wafer_layout *b);

@@ -102,6 +102,59 @@ static void dealt_tiles_are_nearly_as_full(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Filters are rows of as many non-zeros as all their taps have: parts of the filters hardly differ,
+ * where blocks of neighbours have a quarter more. Each has its taps, whoever gets it. */
+static void filters_are_dealt_with_all_their_taps(void) {
+  enum { FILTERS = 64, CHANNELS = 24, TAPS = 9, ALL = FILTERS * CHANNELS * TAPS };
+  wafer_arena *arena = wafer_arena_create();
+  float *values = WAFER_NEW(arena, float, ALL);
+  for (int i = 0; i < ALL; i++) values[i] = drawn((uint64_t)i);
+  wafer_weight w = {.name = "w",
+                    .dtype = WAFER_DTYPE_f32,
+                    .shape = {4, {FILTERS, CHANNELS, 3, 3}},
+                    .data = values,
+                    .bytes = sizeof *values * ALL};
+  w.data = sparsity_prune(arena, &w, ALL * 9 / 10);
+  static const uint32_t cases[][2] = {{16, 1}, {1, 8}, {8, 3}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    uint32_t rows = cases[c][0], cols = cases[c][1];
+    uint64_t count[24] = {0}, most = 0;
+    wafer_deal deal;
+    CU_ASSERT_FATAL(wafer_deal_weight(arena, &w, cases[c], &deal));
+    for (int i = 0; i < ALL; i++) {
+      uint32_t row = deal.place[0][i / TAPS / CHANNELS] / (FILTERS / rows);
+      uint32_t col = deal.place[1][i / TAPS % CHANNELS] / (CHANNELS / cols);
+      count[row * cols + col] += ((const float *)w.data)[i] != 0;
+    }
+    for (uint32_t t = 0; t < rows * cols; t++) most = count[t] > most ? count[t] : most;
+    CU_ASSERT_EQUAL(most, deal.fullest);
+    CU_ASSERT(100 * most <= 106 * (ALL / 10 / (rows * cols) + 1));
+  }
+  wafer_layout blocks = {.rank = 4, .rows = {8, 1, 1, 1}, .cols = {1, 3, 1, 1}};
+  CU_ASSERT(100 * sparsity_fullest(&w, &blocks) >= 115 * (ALL / 10 / 24));
+  wafer_arena_destroy(arena);
+}
+
+/* Filters of one group, and one for each channel; of other groups each core needs whole ones. */
+static void filters_may_be_dealt(void) {
+  static const struct {
+    const char *inputs, *attrs;
+    bool want;
+  } cases[] = {{"1x8x14x14xf32 w:16x8x3x3xf32",
+                "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1", true},
+               {"1x16x12x12xf32 w:16x1x3x3xf32",
+                "group=16 strides=1,1 dilations=1,1 pads=1,1,1,1", true},
+               {"1x16x12x12xf32 w:16x8x3x3xf32",
+                "group=2 strides=1,1 dilations=1,1 pads=1,1,1,1", false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    body_text b;
+    body_text_begin(&b, "conv", cases[i].inputs);
+    CU_ASSERT_FATAL(body_text_node(&b, "conv", "0 1", cases[i].attrs) != UINT32_MAX);
+    CU_ASSERT_EQUAL(wafer_kernel_may_deal(&b.body, 1), cases[i].want);
+    CU_ASSERT(!wafer_kernel_may_deal(&b.body, 0));
+  }
+}
+
 /* A feed-forward layer of GPT-2 at density 0.1. */
 static void a_tenth_streams_as_a_fifth(void) {
   const wafer_type type = {WAFER_DTYPE_f32, {2, {768, 3072}}};
@@ -206,6 +259,8 @@ CU_TestInfo tests_sparsity[] = {
     {"smallest magnitudes go, earlier ones first", smallest_magnitudes_go_earlier_ones_first},
     {"the fullest tile is counted", the_fullest_tile_is_counted},
     {"dealt tiles are nearly as full", dealt_tiles_are_nearly_as_full},
+    {"filters are dealt with all their taps", filters_are_dealt_with_all_their_taps},
+    {"filters may be dealt", filters_may_be_dealt},
     {"a tenth streams as a fifth", a_tenth_streams_as_a_fifth},
     {"a tenth multiplies in an eighth", a_tenth_multiplies_in_an_eighth},
     {"small tiles and few rows are waste", small_tiles_and_few_rows_are_waste},
