@@ -10,6 +10,8 @@
  *
  * Loops: n, k, spatial dims, then the input channels of a group. Those are cut only without groups;
  * with groups, cutting k cuts the channels of x alike when every part has whole groups. */
+#include <string.h>
+
 #include "kernel_family.h"
 
 static void loops(const wafer_kernel_body *body, wafer_loops *out) {
@@ -103,52 +105,95 @@ static uint64_t dense(const kernel_view *k, uint32_t node) {
 
 /* ---- sparse filters ---- */
 
-/* Of the reads of a pair's run. Sums lie 4 bytes off the windows' first element, in rows of whole
- * pairs of banks where the results of a row are even and the buffer's rows 8 bytes each: then the
- * tap decides. */
-static uint32_t collisions(const kernel_view *k, uint32_t node) {
+/* Results of a filter on a core, and the windows' first elements: dims along which both are one run
+ * of memory are one level. */
+typedef struct level {
+  int64_t extent, window, sum; /* and elements from one to the next */
+} level;
+
+typedef struct places {
+  uint32_t count;
+  level at[WAFER_MAX_RANK];
+  int64_t windows, sums; /* elements of a channel, of a filter */
+  int64_t pitch[WAFER_MAX_RANK]; /* of the windows' buffer, by dim */
+} places;
+
+static places places_of(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
-  uint32_t d = n->type.shape.rank - 1, w = n->operands[1], count = 0;
-  int64_t around = 8 / (int64_t)wafer_dtype_bytes(kernel_dtype(k, n->operands[0]));
-  int64_t taps = k->tile[w][d], step = ints(n, WAFER_ATTR_dilations)[d - 2];
-  bool even = k->tile[kernel_result(k, node)][d] % 2 == 0 && k->halo[d].reach % around == 0 &&
-              ints(n, WAFER_ATTR_strides)[d - 2] == 1;
-  if (!even || taps < 1) return (uint32_t)(WAFER_STEPS / around);
-  for (int64_t tap = 0; tap < taps; tap++) count += tap * step % around == around / 2;
-  return count * WAFER_STEPS / (uint32_t)taps;
+  const int64_t *tile = k->tile[kernel_result(k, node)], *strides = ints(n, WAFER_ATTR_strides);
+  places p = {.windows = 1, .sums = 1};
+  for (uint32_t d = n->type.shape.rank; d-- > 0;) {
+    if (d == 1) continue;
+    level here = {tile[d], d ? p.windows * strides[d - 2] : p.windows, p.sums};
+    level *last = p.count ? &p.at[p.count - 1] : NULL;
+    p.pitch[d] = p.windows;
+    p.windows *= k->halo[d].reach;
+    p.sums *= kernel_most(tile[d], 1);
+    if (tile[d] < 2) continue;
+    if (last && here.window == last->window * last->extent)
+      last->extent *= tile[d];
+    else
+      p.at[p.count++] = here;
+  }
+  return p;
+}
+
+/* How far the two reads of a step lie apart, mod BANKS_APART widths of a bank (2 bytes): parts of
+ * all steps. Each loop adds so many widths a turn. */
+#define BANKS_APART 4
+typedef double apart[BANKS_APART];
+
+static void add_turns(apart steps, int64_t count, int64_t widths) {
+  apart sum = {0};
+  for (int64_t i = 0; i < kernel_least(count, BANKS_APART); i++) {
+    double alike = (double)((count - i + BANKS_APART - 1) / BANKS_APART) / (double)count;
+    for (uint32_t at = 0; at < BANKS_APART; at++) {
+      int64_t to = ((int64_t)at + i * (widths % BANKS_APART)) % BANKS_APART;
+      sum[to < 0 ? to + BANKS_APART : to] += steps[at] * alike;
+    }
+  }
+  if (count > 1) memcpy(steps, sum, sizeof sum);
+}
+
+/* Of the reads of a pair's run: over all places, filters, channels and taps. Sums are of 4 bytes
+ * and lie 4 off the windows' first element. */
+static uint32_t collisions(const kernel_view *k, uint32_t node, const places *p) {
+  const wafer_node *n = kernel_node(k, node);
+  const int64_t *filters = k->tile[n->operands[1]], *dilations = ints(n, WAFER_ATTR_dilations);
+  wafer_dtype stored = kernel_dtype(k, n->operands[0]);
+  int64_t each = (int64_t)wafer_dtype_bytes(stored) / 2, sum = 2;
+  const wafer_throughput *rate = &k->machine->rate[WAFER_RATE_fma][each == 1];
+  int64_t own = groups(k, n) > 1, longest = 0, step = kernel_ceil(rate->elements, rate->cycles);
+  apart steps = {1};
+  for (uint32_t l = 0; l < p->count; l++) longest = kernel_most(longest, p->at[l].extent);
+  for (uint32_t l = 0; l < p->count; l++) {
+    const level *at = &p->at[l];
+    int64_t stride = at->extent == longest ? step : 1;
+    if (at->extent == longest) longest = 0; /* inside */
+    add_turns(steps, kernel_ceil(at->extent, stride),
+              stride * (at->window * each - at->sum * sum));
+  }
+  add_turns(steps, filters[0], own * p->windows * each - p->sums * sum);
+  add_turns(steps, filters[1], p->windows * each);
+  for (uint32_t d = 2; d < n->type.shape.rank; d++)
+    add_turns(steps, filters[d], dilations[d - 2] * p->pitch[d] * each);
+  return (uint32_t)(steps[BANKS_APART / 2] * WAFER_STEPS + 0.5);
 }
 
 /* The two longest levels are a pair's, the others times that lists pass. */
-static void add_level(wafer_run *run, uint64_t extent) {
-  uint64_t *least = run->rows < run->length ? &run->rows : &run->length;
-  if (extent > *least) {
-    uint64_t shorter = *least;
-    *least = extent;
-    extent = shorter;
-  }
-  run->times = kernel_mul(run->times, extent);
-}
-
-/* The results of a filter on a core. Dims along which they and the windows' first elements are one
- * run of memory are one level. */
 static wafer_run run_of(const kernel_view *k, uint32_t node) {
-  const wafer_node *n = kernel_node(k, node);
-  const int64_t *tile = k->tile[kernel_result(k, node)], *strides = ints(n, WAFER_ATTR_strides);
-  wafer_run run = {1, 1, 1, collisions(k, node)};
-  int64_t pitch = 1, first = 0, level = 1; /* of the buffer; of a level its step and its length */
-  for (uint32_t d = n->type.shape.rank; d-- > 0;) {
-    int64_t step = d > 1 ? pitch * strides[d - 2] : pitch;
-    if (d == 1) continue;
-    pitch *= k->halo[d].reach;
-    if (tile[d] < 2) continue;
-    if (step != first * level) {
-      add_level(&run, (uint64_t)level);
-      first = step;
-      level = 1;
+  places p = places_of(k, node);
+  wafer_run run = {1, 1, 1, collisions(k, node, &p)};
+  for (uint32_t l = 0; l < p.count; l++) {
+    uint64_t *least = run.rows < run.length ? &run.rows : &run.length;
+    uint64_t extent = (uint64_t)p.at[l].extent;
+    if (extent > *least) {
+      uint64_t shorter = *least;
+      *least = extent;
+      extent = shorter;
     }
-    level *= tile[d];
+    run.times = kernel_mul(run.times, extent);
   }
-  add_level(&run, (uint64_t)level);
   return run;
 }
 

@@ -137,6 +137,8 @@ static void convolutions_take_pairs(void) {
        "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1"},
       {"2x16x10x10xf32 w:32x16x1x1xf32", "cols1:2", /* samples and places are one run */
        "group=1 strides=1,1 dilations=1,1 pads=0,0,0,0"},
+      {"1x32x16x16xf32 w:16x32x1x1xf32", "cols3:16", /* a place wide: no reads collide */
+       "group=1 strides=1,1 dilations=1,1 pads=0,0,0,0"},
       {"1x16x18x18xf32 w:8x16x3x3xf32", "rows4:2", /* channels are cut */
        "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1"},
       {"1x8x21x21xf32 w:16x8x3x3xf32", "rows2:2 cols1:2",
