@@ -225,14 +225,19 @@ static wafer_status size_sparse(streaming *s, uint32_t keeps, sizing *out) {
   return WAFER_OK;
 }
 
+static bool is_lean(const wafer_options *o) {
+  return !o || o->sparse_shapes == WAFER_SPARSE_lean ||
+         o->sparse_shapes == WAFER_SPARSE_lean_undealt;
+}
+
 static wafer_status size_graph(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                                uint32_t resident, uint32_t stripes, sizing *out) {
   streaming s = {
       .ctx = ctx, .graph = graph, .curves = curves, .batch = resident, .stripes = stripes};
   uint32_t keeps;
   WAFER_TRY(size_either(&s, &keeps, out));
-  return out->cost.fits && !s.lean && multiplied(&s, out).dense ? size_sparse(&s, keeps, out)
-                                                                : WAFER_OK;
+  bool prices_waste = out->cost.fits && !s.lean && is_lean(ctx->options);
+  return prices_waste && multiplied(&s, out).dense ? size_sparse(&s, keeps, out) : WAFER_OK;
 }
 
 wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,

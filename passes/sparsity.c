@@ -133,13 +133,15 @@ static bool fullest_of(const wafer_graph_kernel *kernel, uint32_t input, wafer_w
 
 wafer_status sparsity_of(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_graph_value *values,
                          const uint32_t *inputs, wafer_graph_kernel *kernel) {
+  wafer_sparse_shapes shapes = ctx->options ? ctx->options->sparse_shapes : WAFER_SPARSE_lean;
   uint32_t count = kernel->body.input_count;
   bool any = false;
+  if (shapes == WAFER_SPARSE_as_dense && !kernel->sized) return WAFER_OK;
   for (uint32_t i = 0; i < count; i++)
     any |= kernel->body.input_is_weight[i] && values[inputs[i]].sparse;
   if (!any) return WAFER_OK;
   wafer_sparsity *is = WAFER_NEW(ctx->arena, wafer_sparsity, count);
-  bool dealt = false;
+  bool dealt = shapes >= WAFER_SPARSE_lean_undealt;
   if (!is) return no_memory(ctx, kernel);
   for (uint32_t i = 0; i < count; i++) {
     const wafer_graph_value *v = &values[inputs[i]];

@@ -67,6 +67,9 @@ static const char usage[] =
     "      --mask FILE          zeros of a mask of a weight's shape stay zeros: NAME=mask.npy, or "
     "a\n"
     "                           .safetensors of masks by name; repeat\n"
+    "      --sparse-shapes S    in streaming: auto, shapes that waste few multiply cycles where that "
+    "is no\n"
+    "                           slower than dense weights are; or lean, these in any case (auto)\n"
     "      --programs W         keep the core programs that `run --fidelity fabric` executes in "
     "the "
     "plan:\n"
@@ -117,6 +120,7 @@ typedef struct arguments {
   wafer_shape_binding *shapes;
   wafer_value_binding *values;
   sparsity_masks masks;
+  bool lean; /* sparse shapes, even where they are slower */
 } arguments;
 
 enum {
@@ -144,6 +148,7 @@ enum {
   PROGRAMS,
   SPARSITY,
   MASK,
+  SHAPES,
   TRAIN,
   REPORT,
   PASSES,
@@ -177,6 +182,7 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"programs", required_argument, NULL, PROGRAMS},
                                              {"sparsity", required_argument, NULL, SPARSITY},
                                              {"mask", required_argument, NULL, MASK},
+                                             {"sparse-shapes", required_argument, NULL, SHAPES},
                                              {"train", no_argument, NULL, TRAIN},
                                              TRAINING_LONG_OPTIONS,
                                              {"report", required_argument, NULL, REPORT},
@@ -267,6 +273,12 @@ static bool parse_search(wafer_options *o, int option, const char *text) {
   return cli_usage("compile", "--place-seconds wants more than 0, got '%s'", text), false;
 }
 
+static wafer_status parse_sparse_shapes(const char *text, bool *lean) {
+  *lean = !strcmp(text, "lean");
+  if (*lean || !strcmp(text, "auto")) return WAFER_OK;
+  return (wafer_status)cli_usage("compile", "--sparse-shapes wants auto or lean, got '%s'", text);
+}
+
 static wafer_status parse_programs(const char *text, wafer_programs *out) {
   static const char *const names[] = {"auto", "always", "never"};
   for (uint32_t i = 0; i < WAFER_COUNT(names); i++)
@@ -309,6 +321,7 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   case REPAIR: a->machine.repair = text; return WAFER_OK;
   case PROGRAMS: return parse_programs(text, &a->options.programs);
   case SPARSITY: return sparsity_parse("compile", text, &a->options.sparsity);
+  case SHAPES: return parse_sparse_shapes(text, &a->lean);
   case MASK: return sparsity_add_mask("compile", arena, text, &a->masks);
   case TRAIN: a->train = true; return WAFER_OK;
   case REPORT: a->report = text; return WAFER_OK;
@@ -376,6 +389,8 @@ static wafer_status compile_ir(const arguments *a, const wafer_ctx *ctx, wafer_i
   if (!a->output) return WAFER_OK;
   WAFER_TRY(wafer_lower(ctx, ir, &plan));
   wafer_status status = a->passes ? WAFER_OK : compile_reconsider(ctx, a->model, &second, &plan);
+  if (status == WAFER_OK && !a->passes && !a->lean)
+    status = compile_sparse(ctx, a->model, &second, &plan);
   if (status == WAFER_OK) status = finish(a, plan, whole, started);
   wafer_ir_destroy(second);
   return status;

@@ -10,6 +10,7 @@ typedef struct sums {
   /* Multiply cycles of the kernels that take one: the slowest core, the same with non-zeros spread
    * evenly over the tiles, and with dense weights. */
   uint64_t cycles, even_cycles, dense_cycles;
+  uint64_t factors, dealt;   /* weights that multiply; of these, dealt over cores */
   uint64_t zeros_too;        /* weights with which all elements multiply */
   const wafer_kernel *worst; /* of these, the one farthest above its density */
   double worst_share;
@@ -101,6 +102,15 @@ static void judge(sums *s, const wafer_kernel *k, uint64_t cycles, uint64_t dens
   }
 }
 
+static void count_dealt(sums *s, const wafer_kernel *k) {
+  for (uint32_t i = 0; i < k->body.input_count; i++)
+    if (k->body.sparsity[i].sparse && is_factor(&k->body, i)) {
+      wafer_layout layout = wafer_kernel_input_layout(&k->body, &k->split, i);
+      s->factors++;
+      s->dealt += layout.order[0] || layout.order[1];
+    }
+}
+
 /* Weights of a kernel that lie dense. */
 static uint64_t dense_weights(const wafer_plan *plan, const wafer_kernel *k) {
   uint64_t count = 0;
@@ -136,6 +146,7 @@ static sums count(const wafer_plan *plan) {
     s.dense_cycles += dense;
     s.even_cycles += even_cycles(plan, k);
     s.zeros_too += dense_weights(plan, k);
+    count_dealt(&s, k);
     judge(&s, k, cycles, dense);
   }
   return s;
@@ -156,6 +167,8 @@ void report_print_sparsity(FILE *to, const wafer_plan *plan) {
           "  multiply        %llu cycles of the slowest cores; %llu with dense weights there, %llu "
           "if all tiles were as full\n",
           (ull)s.cycles, (ull)s.dense_cycles, (ull)s.even_cycles);
+  fprintf(to, "  dealt           %llu weights of %llu, in an order that fills tiles alike\n",
+          (ull)s.dealt, (ull)s.factors);
   if (s.zeros_too)
     fprintf(
         to,

@@ -174,6 +174,17 @@ typedef struct wafer_refusal {
 #define WAFER_BATCH_auto UINT32_MAX
 
 /* Zero is the default of every field. */
+/* How shapes of kernels in streaming follow their sparse weights, those first that waste the least
+ * multiply cycles. Exchanges between dims that are dealt, or with few cores, may take longer than
+ * is gained; only the plan tells. */
+typedef enum wafer_sparse_shapes {
+  WAFER_SPARSE_lean,         /* dealt over cores; a little slower for the sake of less waste */
+  WAFER_SPARSE_fast,         /* dealt, and the fastest by the estimate */
+  WAFER_SPARSE_lean_undealt, /* not dealt: lines of weights lie in the model's order */
+  WAFER_SPARSE_as_dense /* those of dense weights, not dealt; zeros still do not stream, and where
+                           that is faster cores multiply with non-zeros alone */
+} wafer_sparse_shapes;
+
 typedef struct wafer_options {
   wafer_mode mode;
   uint32_t batch;      /* samples resident together in streaming; 0: 1; or WAFER_BATCH_auto */
@@ -190,6 +201,7 @@ typedef struct wafer_options {
   /* Of each weight of two dims that a matrix product takes, and of filters of convolutions, this
    * share (0 to below 1) becomes zero: the smallest magnitudes. 0: none. */
   double sparsity;
+  wafer_sparse_shapes sparse_shapes;
   /* Weights by their names (`input`), of the model's shape: where the value is zero, so is the
    * weight.
    */

@@ -1,0 +1,85 @@
+/* Second thoughts about the shapes of sparse weights. Sizing takes those that waste few multiply
+ * cycles; what exchanges with them take, only the plan tells. A sparse plan shall be no slower than
+ * the dense one; with the shapes of dense weights it is not, for it streams fewer words and
+ * multiplies no longer than the dense plan does. */
+#include "compile.h"
+#include "wafer/pairs.h"
+
+static bool multiplies_sparse(const wafer_plan *plan) {
+  for (uint32_t k = 0; k < plan->kernel_count; k++) {
+    const wafer_kernel_body *body = &plan->kernels[k].body;
+    for (uint32_t i = 0; i < body->input_count; i++)
+      if (wafer_body_multiplies(body, i)) return true;
+  }
+  return false;
+}
+
+typedef struct attempt {
+  wafer_ir *ir;
+  const wafer_plan *plan;
+  uint64_t interval;
+} attempt;
+
+static wafer_status lower(const wafer_ctx *ctx, const char *model, attempt *a) {
+  report r;
+  WAFER_TRY(wafer_import(ctx, model, &a->ir));
+  WAFER_TRY(wafer_transform(ctx, a->ir, WAFER_DEFAULT_PASSES));
+  WAFER_TRY(wafer_lower(ctx, a->ir, &a->plan));
+  WAFER_TRY(report_make(NULL, a->plan, &r));
+  a->interval = r.interval_cycles;
+  return WAFER_OK;
+}
+
+/* With other shapes of the sparse weights, or with dense ones. `a->plan` is NULL if there is no plan
+ * so. */
+static wafer_status try(const wafer_ctx *ctx, const char *model, wafer_sparse_shapes shapes,
+                        bool dense, attempt *a) {
+  wafer_options own = *ctx->options;
+  own.mode = WAFER_MODE_streaming;
+  own.sparse_shapes = shapes;
+  if (dense) own.sparsity = 0, own.mask_count = 0;
+  own.print_after = NULL;
+  own.refused = NULL;
+  wafer_ctx with = *ctx;
+  with.options = &own;
+  with.diag = NULL;
+  *a = (attempt){.ir = NULL};
+  wafer_status status = lower(&with, model, a);
+  if (status != WAFER_OK) a->plan = NULL;
+  return status == WAFER_NO_MEMORY ? cli_no_memory() : WAFER_OK;
+}
+
+static void take(attempt *from, wafer_ir **ir, const wafer_plan **plan) {
+  wafer_ir_destroy(*ir);
+  *ir = from->ir;
+  *plan = from->plan;
+  from->ir = NULL;
+}
+
+/* The leanest that takes no longer than `most`; shapes of dense weights where all others do. */
+static wafer_status find(const wafer_ctx *ctx, const char *model, uint64_t most, wafer_ir **ir,
+                         const wafer_plan **plan) {
+  for (wafer_sparse_shapes s = WAFER_SPARSE_fast; s <= WAFER_SPARSE_as_dense; s++) {
+    attempt a;
+    WAFER_TRY(try(ctx, model, s, false, &a));
+    bool good = a.plan && (a.interval <= most || s == WAFER_SPARSE_as_dense);
+    if (good) take(&a, ir, plan);
+    wafer_ir_destroy(a.ir);
+    if (good) break;
+  }
+  return WAFER_OK;
+}
+
+wafer_status compile_sparse(const wafer_ctx *ctx, const char *model, wafer_ir **ir,
+                            const wafer_plan **plan) {
+  const wafer_options *o = ctx->options;
+  attempt dense;
+  report lean;
+  if ((*plan)->mode != WAFER_MODE_streaming || o->training || !multiplies_sparse(*plan))
+    return WAFER_OK;
+  WAFER_TRY(report_make(cli_diag(), *plan, &lean));
+  WAFER_TRY(try(ctx, model, WAFER_SPARSE_lean, true, &dense));
+  wafer_ir_destroy(dense.ir);
+  if (!dense.plan || lean.interval_cycles <= dense.interval) return WAFER_OK;
+  return find(ctx, model, dense.interval, ir, plan);
+}
