@@ -30,8 +30,8 @@ static wafer_status lower(const wafer_ctx *ctx, const char *model, attempt *a) {
   return WAFER_OK;
 }
 
-/* With other shapes of the sparse weights, or with dense ones. `a->plan` is NULL if there is no plan
- * so. */
+/* With other shapes of the sparse weights, or with dense ones. `a->plan` is NULL where there is no
+ * plan so. */
 static wafer_status try(const wafer_ctx *ctx, const char *model, wafer_sparse_shapes shapes,
                         bool dense, attempt *a) {
   wafer_options own = *ctx->options;
