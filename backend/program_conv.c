@@ -78,7 +78,7 @@ static filter_run next_run(const program_site *s, int32_t at) {
   return (filter_run){at, 1, per - inside < left ? per - inside : left};
 }
 
-/* Loops over batch, groups, filters and channels of a run; spatial loops are the caller's. */
+/* Loops over batch, groups and filters of a run; spatial loops are the caller's. */
 static nest nest_of_run(const program_site *s, const filter_run *run) {
   const spread *out = s->step->out, *x = s->step->in[0].at, *w = s->step->in[1].at;
   const program *p = s->p;
@@ -102,7 +102,7 @@ static nest nest_of_run(const program_site *s, const filter_run *run) {
   if (back && !one)
     n.at[2].address += group * channels * w->dim[0].stride + in_group * w->dim[1].stride;
   uint32_t batch = nest_loop(&n, s->out.len[0]), groups = nest_loop(&n, run->groups);
-  uint32_t each = nest_loop(&n, run->each), sum = nest_loop(&n, one ? s->in[0].len[1] : channels);
+  uint32_t each = nest_loop(&n, run->each);
   n.at[0].stride[batch] = out->dim[0].stride;
   n.at[1].stride[batch] = x->dim[0].stride;
   n.at[0].stride[groups] = run->each * out->dim[1].stride;
@@ -110,9 +110,15 @@ static nest nest_of_run(const program_site *s, const filter_run *run) {
   n.at[2].stride[groups] = back ? channels * w->dim[0].stride : run->each * w->dim[0].stride;
   n.at[0].stride[each] = out->dim[1].stride;
   n.at[2].stride[each] = w->dim[filters].stride;
-  n.at[1].stride[sum] = x->dim[1].stride;
-  n.at[2].stride[sum] = w->dim[1 - filters].stride;
   return n;
+}
+
+/* The channels of a group are the last loop: taps first, as at kernel fidelity. */
+static void loop_over_channels(const program_site *s, nest *n) {
+  bool one = wafer_attr_int(&s->node->attrs, WAFER_ATTR_group) == 1;
+  uint32_t sum = nest_loop(n, one ? s->in[0].len[1] : channels_of(s->p, s->node));
+  n->at[1].stride[sum] = s->step->in[0].at->dim[1].stride;
+  n->at[2].stride[sum] = s->step->in[1].at->dim[transposed(s->node) ? 0 : 1].stride;
 }
 
 static void close_sums(const program_site *s, nest *n) {
@@ -134,6 +140,7 @@ static void emit_conv(const program_site *s) {
       n.at[1].stride[tap] = (int32_t)ints(s->node, WAFER_ATTR_dilations)[d - 2] * x->dim[d].stride;
       n.at[2].stride[tap] = w->dim[d].stride;
     }
+    loop_over_channels(s, &n);
     close_sums(s, &n);
   }
   add_bias(s);
@@ -215,6 +222,7 @@ static void emit_transposed(const program_site *s) {
   for (int32_t at = 0; at < s->out.len[1]; at += run.groups * run.each) {
     run = next_run(s, at);
     nest n = nest_of_run(s, &run);
+    loop_over_channels(s, &n);
     emit_taps(s, &n, 2);
   }
   add_bias(s);

@@ -115,22 +115,59 @@ static bool is_wired(const nest *n) {
   return any;
 }
 
-/* Longest loops last; of the last four the one with the fewest conflicts innermost. Returns those
- * conflicts. */
+static bool reads_its_result(const nest *n) {
+  bool any = false;
+  for (uint32_t k = 1; k <= n->inputs; k++)
+    any |= n->at[0].kind == WAFER_OPERAND_memory && n->at[k].kind == WAFER_OPERAND_memory &&
+           n->at[k].address == n->at[0].address &&
+           memcmp(n->at[k].stride, n->at[0].stride, n->loops * sizeof n->at[0].stride[0]) == 0;
+  return any;
+}
+
+/* Goes over terms of one sum. Such loops keep their order: a sum's value shall not depend on how
+ * many results a core has. */
+static bool adds_up(const nest *n, uint32_t loop) {
+  return n->at[0].stride[loop] == 0 && reads_its_result(n);
+}
+
+static bool is_last_sum(const nest *n, uint32_t loop) {
+  for (uint32_t l = loop + 1; l < n->loops; l++)
+    if (adds_up(n, l)) return false;
+  return true;
+}
+
+/* Longest loops last, but those of a sum among themselves as they were. */
+static void sort(nest *n) {
+  const nest own = *n;
+  uint32_t from[NEST_LOOPS], sums[NEST_LOOPS], count = 0;
+  for (uint32_t l = 0; l < n->loops; l++) {
+    uint32_t i = l;
+    for (; i > 0 && own.extent[from[i - 1]] > own.extent[l]; i--) from[i] = from[i - 1];
+    from[i] = l;
+    if (adds_up(&own, l)) sums[count++] = l;
+  }
+  for (uint32_t l = 0, next = 0; l < n->loops && count; l++)
+    if (adds_up(&own, from[l])) from[l] = sums[next++];
+  for (uint32_t l = 0; l < n->loops; l++) {
+    n->extent[l] = own.extent[from[l]];
+    for (uint32_t k = 0; k <= n->inputs; k++) n->at[k].stride[l] = own.at[k].stride[from[l]];
+  }
+}
+
+/* Of the last four loops the one with the fewest conflicts innermost. Returns those conflicts. */
 static uint32_t arrange(const wafer_machine *m, nest *n) {
-  for (uint32_t l = 1; l < n->loops; l++)
-    for (uint32_t i = l; i > 0 && n->extent[i - 1] > n->extent[i]; i--) swap(n, i - 1, i);
+  sort(n);
   if (n->loops == 0) return 0;
   uint32_t inner = n->loops - 1, first = n->loops > WAFER_LEVELS ? n->loops - WAFER_LEVELS : 0;
   uint32_t least = conflicts(m, n, inner);
   if (is_wired(n)) return least; /* sender and receiver keep to one order */
   for (uint32_t l = n->loops - 1; l-- > first;) {
     uint32_t here = conflicts(m, n, l);
-    if (here >= least) continue;
+    if (here >= least || (adds_up(n, l) && !is_last_sum(n, l))) continue;
     least = here;
     inner = l;
   }
-  swap(n, inner, n->loops - 1);
+  for (uint32_t l = inner; l + 1 < n->loops; l++) swap(n, l, l + 1);
   return least;
 }
 
