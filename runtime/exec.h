@@ -134,8 +134,9 @@ bool exec_rounds(wafer_dtype type, wafer_dtype storage);
 typedef struct exec_op {
   const wafer_node *node;
   exec_tensor *operands[WAFER_OP_MAX_OPERANDS];
-  exec_tensor *result; /* out */
-  exec_stage *stage;   /* out: the stage that computes it; NULL for a mere view */
+  exec_tensor *result;         /* out */
+  exec_stage *stage;           /* out: the stage that computes it; NULL for a mere view */
+  const wafer_sum_order *sums; /* how cores add up what it sums; NULL: not told */
   /* relu or clip on every result, if the builder can take it along */
   bool clips, took_clip;
   float clip_min, clip_max;
@@ -143,9 +144,10 @@ typedef struct exec_op {
 
 /* Builders leave op->result NULL when they do not know this case; the oracle then takes it. */
 typedef wafer_status exec_build(exec_program *program, exec_op *op);
-exec_build exec_build_arg, exec_build_conv, exec_build_conv_transpose, exec_build_conv_weights,
-    exec_build_gather, exec_build_gemm, exec_build_gemm_int, exec_build_move, exec_build_oracle,
-    exec_build_pool, exec_build_reduce, exec_build_resize, exec_build_scatter, exec_build_softmax;
+exec_build exec_build_arg, exec_build_conv, exec_build_conv_sums, exec_build_conv_transpose,
+    exec_build_conv_weights, exec_build_gather, exec_build_gemm, exec_build_gemm_int,
+    exec_build_move, exec_build_oracle, exec_build_pool, exec_build_reduce, exec_build_resize,
+    exec_build_scatter, exec_build_softmax;
 
 /* Fills in slabs, rows, row, loc of a stage for its result, tells of operands and result, and adds
  * it. */
@@ -165,9 +167,11 @@ uint32_t exec_outer_dim(const exec_tensor *t);
 wafer_status exec_reordered(exec_program *program, exec_tensor *t, const exec_order *order,
                             exec_tensor **out);
 
-/* --- exec_body.c: the stages of a kernel. outputs[i] is body->outputs[i]. */
+/* --- exec_body.c: the stages of a kernel. outputs[i] is body->outputs[i]. `sums`: of its anchor.
+ */
 wafer_status exec_kernel_build(exec_program *program, const wafer_kernel_body *body, uint32_t slabs,
-                               wafer_loc loc, exec_tensor *const *inputs, exec_tensor **outputs);
+                               const wafer_sum_order *sums, wafer_loc loc,
+                               exec_tensor *const *inputs, exec_tensor **outputs);
 /* The order in which a kernel would like to find an input. */
 exec_order exec_wanted_order(const wafer_kernel_body *body, uint32_t input);
 

@@ -10,10 +10,11 @@
 typedef struct body {
   exec_program *program;
   const wafer_kernel_body *body;
-  exec_tensor **value; /* per value; NULL: not made */
-  bool *stored;        /* per value: an output of the kernel */
-  bool *done;          /* per node: a stage computes it */
-  uint32_t *last_use;  /* per value: the last node that reads it; UINT32_MAX: an output */
+  const wafer_sum_order *sums; /* of the anchor, or NULL */
+  exec_tensor **value;         /* per value; NULL: not made */
+  bool *stored;                /* per value: an output of the kernel */
+  bool *done;                  /* per node: a stage computes it */
+  uint32_t *last_use;          /* per value: the last node that reads it; UINT32_MAX: an output */
 } body;
 
 static uint32_t value_of(const body *b, uint32_t node) {
@@ -163,7 +164,7 @@ static wafer_status add_tail(body *b, exec_op *op, uint32_t value, uint32_t n) {
 
 static wafer_status build_op(body *b, uint32_t n) {
   const wafer_node *node = &b->body->nodes[n];
-  exec_op op = {.node = node};
+  exec_op op = {.node = node, .sums = n == b->body->anchor ? b->sums : NULL};
   uint32_t value = value_of(b, n), clip = n;
   for (uint32_t i = 0; i < node->operand_count; i++) op.operands[i] = b->value[node->operands[i]];
   exec_build *build = wafer_op_get(node->op)->family < WAFER_FAMILY_COUNT
@@ -219,10 +220,12 @@ static wafer_status build_nodes(body *b) {
 }
 
 wafer_status exec_kernel_build(exec_program *p, const wafer_kernel_body *kernel, uint32_t slabs,
-                               wafer_loc loc, exec_tensor *const *inputs, exec_tensor **outputs) {
+                               const wafer_sum_order *sums, wafer_loc loc,
+                               exec_tensor *const *inputs, exec_tensor **outputs) {
   size_t values = (size_t)kernel->input_count + kernel->node_count;
   body b = {.program = p,
             .body = kernel,
+            .sums = sums,
             .value = WAFER_NEW(p->arena, exec_tensor *, values),
             .stored = WAFER_NEW(p->arena, bool, values),
             .done = WAFER_NEW(p->arena, bool, kernel->node_count),

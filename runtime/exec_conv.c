@@ -255,6 +255,7 @@ static wafer_status build(exec_program *p, exec_op *op, bool transposed) {
 
 wafer_status exec_build_conv(exec_program *p, exec_op *op) {
   if (can_do(op)) WAFER_TRY(exec_build_conv_weights(p, op));
+  if (can_do(op) && !op->result) WAFER_TRY(exec_build_conv_sums(p, op));
   return op->result ? WAFER_OK : build(p, op, false);
 }
 wafer_status exec_build_conv_transpose(exec_program *p, exec_op *op) {

@@ -20,9 +20,9 @@ typedef struct cut {
   uint64_t parts, stride;
 } cut;
 
-static cut cut_of(const kernel_view *k, const uint32_t *parts, uint32_t loop) {
+static cut cut_of(const wafer_loops *loops, const uint32_t *parts, uint32_t loop) {
   cut c = {.parts = parts[loop], .stride = 1};
-  for (uint32_t i = loop + 1; i < k->loops.count; i++) c.stride *= parts[i];
+  for (uint32_t i = loop + 1; i < loops->count; i++) c.stride *= parts[i];
   return c;
 }
 
@@ -51,6 +51,31 @@ uint32_t wafer_reduce_group(const wafer_machine *m, uint32_t parts, uint64_t wor
   return two_phase(m, parts, group, words) < one_chain(m, parts, words) ? group : parts;
 }
 
+/* Parts that lie apart are always one chain. */
+static uint32_t group_of(const wafer_machine *m, cut c, uint64_t words) {
+  if (c.parts < 2) return 1;
+  return c.stride == 1 ? wafer_reduce_group(m, (uint32_t)c.parts, words) : (uint32_t)c.parts;
+}
+
+wafer_sum_order wafer_kernel_sum_order(const wafer_machine *machine, const wafer_kernel_body *body,
+                                       const wafer_split *split) {
+  uint32_t value = body->input_count + body->anchor;
+  const wafer_type *type = wafer_body_type(body, value);
+  wafer_layout layout = wafer_kernel_value_layout(body, split, value);
+  wafer_loops loops;
+  wafer_kernel_loops(body, &loops);
+  uint32_t loop = loops.parallel;
+  if (loop == loops.count) return (wafer_sum_order){1, 1, 1, 1};
+  uint64_t words =
+      kernel_words(wafer_sum_dtype(type->dtype), wafer_layout_tile(&layout, &type->shape));
+  return (wafer_sum_order){
+      .rows = split->rows[loop],
+      .row_group = group_of(machine, cut_of(&loops, split->rows, loop), words),
+      .cols = split->cols[loop],
+      .col_group = group_of(machine, cut_of(&loops, split->cols, loop), words),
+  };
+}
+
 static uint64_t chain(const wafer_machine *m, cut c, uint64_t words) {
   if (c.parts < 2) return 0;
   if (c.stride == 1 && c.parts <= UINT32_MAX) {
@@ -69,18 +94,18 @@ static uint64_t broadcast(const wafer_machine *m, cut c, uint64_t words) {
 }
 
 uint64_t kernel_chain(const kernel_view *k, uint32_t loop, uint64_t words) {
-  return kernel_add(chain(k->machine, cut_of(k, k->split->cols, loop), words),
-                    chain(k->machine, cut_of(k, k->split->rows, loop), words));
+  return kernel_add(chain(k->machine, cut_of(&k->loops, k->split->cols, loop), words),
+                    chain(k->machine, cut_of(&k->loops, k->split->rows, loop), words));
 }
 
 uint64_t kernel_broadcast(const kernel_view *k, uint32_t loop, uint64_t words) {
-  return kernel_add(broadcast(k->machine, cut_of(k, k->split->rows, loop), words),
-                    broadcast(k->machine, cut_of(k, k->split->cols, loop), words));
+  return kernel_add(broadcast(k->machine, cut_of(&k->loops, k->split->rows, loop), words),
+                    broadcast(k->machine, cut_of(&k->loops, k->split->cols, loop), words));
 }
 
 uint64_t kernel_multicast(const kernel_view *k, const uint32_t *parts, uint32_t loop,
                           uint64_t words) {
-  return broadcast(k->machine, cut_of(k, parts, loop), words);
+  return broadcast(k->machine, cut_of(&k->loops, parts, loop), words);
 }
 
 uint64_t kernel_reduce_loops(const kernel_view *k, uint64_t words) {
@@ -141,8 +166,8 @@ static uint64_t flow_cycles(const wafer_machine *m, uint64_t cores, const flow *
 static uint64_t distance(const kernel_view *k, uint32_t d, bool columns) {
   int loop = k->map[k->windowed].loop[d];
   if (k->halo[d].foreign == 0 || loop < 0) return 0;
-  cut rows = cut_of(k, k->split->rows, (uint32_t)loop),
-      cols = cut_of(k, k->split->cols, (uint32_t)loop);
+  cut rows = cut_of(&k->loops, k->split->rows, (uint32_t)loop),
+      cols = cut_of(&k->loops, k->split->cols, (uint32_t)loop);
   uint64_t tiles = (uint64_t)kernel_most(k->halo[d].tiles, 1);
   if (columns && cols.parts > 1)
     return rows.parts < 2 ? tiles * cols.stride : (cols.parts - 1) * cols.stride;

@@ -62,7 +62,9 @@ static wafer_status follow_kernel(wafer_session *s, const wafer_kernel *k) {
   exec_tensor **outputs = WAFER_NEW(s->program->arena, exec_tensor *, k->body.output_count);
   if (!inputs || !outputs) return session_no_memory(s);
   for (uint32_t i = 0; i < k->body.input_count; i++) WAFER_TRY(input_tensor(s, k, i, &inputs[i]));
-  WAFER_TRY(exec_kernel_build(s->program, &k->body, k->slabs, at_kernel(s, k), inputs, outputs));
+  wafer_sum_order sums = wafer_kernel_sum_order(s->plan->machine, &k->body, &k->split);
+  WAFER_TRY(
+      exec_kernel_build(s->program, &k->body, k->slabs, &sums, at_kernel(s, k), inputs, outputs));
   for (uint32_t i = 0; i < k->body.output_count; i++) {
     wafer_holding made = held_output(k, i);
     s->tensor[k->outputs[i]] = outputs[i];

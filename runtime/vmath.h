@@ -16,7 +16,8 @@
   X(exp)                                                                                           \
   X(log)                                                                                           \
   X(tanh)                                                                                          \
-  X(erf) X(sigmoid) X(softplus) X(reciprocal) X(sqrt) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) \
+  X(erf)                                                                                           \
+  X(sigmoid) X(softplus) X(reciprocal) X(sqrt) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan)        \
       X(sinh) X(cosh) X(asinh) X(acosh) X(atanh)
 
 #define X(name)                                                                                    \
@@ -32,8 +33,10 @@ void vmath_pow(float *out, const float *base, const float *exponent, size_t n);
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define VMATH_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define VMATH_HAS_CLONES 1
 #else
 #define VMATH_CLONES
+#define VMATH_HAS_CLONES 0
 #endif
 
 /* "avx512", "avx2" or "base": what the clones resolve to on this machine. */

@@ -184,6 +184,17 @@ static inline uint64_t wafer_cost_bytes(const wafer_cost *c) {
  * 2024). */
 uint32_t wafer_reduce_group(const wafer_machine *machine, uint32_t parts, uint64_t words);
 
+/* The order in which cores add up what the anchor's first reduction loop makes of an f32 result.
+ * The loop is cut into rows parts over the rows, each into cols over the columns, all of
+ * ceil(extent / (rows * cols)); a core sums its own part from zero. Then chains: in each row of
+ * parts those of a group of col_group, from the last to the first, whose core has the sum; then the
+ * groups' firsts, likewise; then the first columns' sums over the rows, in groups of row_group. */
+typedef struct wafer_sum_order {
+  uint32_t rows, row_group, cols, col_group; /* all 1: not cut */
+} wafer_sum_order;
+wafer_sum_order wafer_kernel_sum_order(const wafer_machine *machine, const wafer_kernel_body *body,
+                                       const wafer_split *split);
+
 /* Cycles in which a core merges `count` keys that lie in any order, from runs of one on. */
 uint64_t wafer_sort_cycles(const wafer_machine *machine, uint64_t count);
 

@@ -118,7 +118,7 @@ exec_program *bench_program(bench *b, uint32_t slabs, uint32_t threads, exec_ten
                 ? exec_tensor_constant(p, &b->inputs[i], b->data[i], false, b->body.storage)
                 : exec_tensor_create(p, &b->inputs[i], &order);
   }
-  CU_ASSERT_FATAL(exec_kernel_build(p, &b->body, slabs, wafer_at_file("test"), in, out) ==
+  CU_ASSERT_FATAL(exec_kernel_build(p, &b->body, slabs, b->sums, wafer_at_file("test"), in, out) ==
                   WAFER_OK);
   for (uint32_t i = 0; i < b->body.input_count; i++)
     if (!b->constant[i])

@@ -16,6 +16,7 @@ typedef struct bench {
   uint32_t outputs[MOST_VALUES];
   void *data[MOST_VALUES]; /* oracle's elements per value */
   bool constant[MOST_VALUES];
+  const wafer_sum_order *sums; /* of the anchor; NULL: in one */
   uint64_t seed;
   uint32_t oracle_stages; /* expected: ops that have no fast stage */
   uint32_t most_stages;   /* expected, 0: any number; one more may put an input in order */
