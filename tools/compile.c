@@ -67,10 +67,10 @@ static const char usage[] =
     "      --mask FILE          zeros of a mask of a weight's shape stay zeros: NAME=mask.npy, or "
     "a\n"
     "                           .safetensors of masks by name; repeat\n"
-    "      --sparse-shapes S    in streaming: auto, shapes that waste few multiply cycles where "
-    "the\n"
-    "                           plan is no slower than with dense weights; or lean, these in any "
-    "case (auto)\n"
+    "      --sparse-shapes S    in streaming: lean, shapes that waste few multiply cycles; or "
+    "fast, others\n"
+    "                           where the plan is slower than with dense weights; compiles "
+    "again (lean)\n"
     "      --programs W         keep the core programs that `run --fidelity fabric` executes in "
     "the "
     "plan:\n"
@@ -121,7 +121,7 @@ typedef struct arguments {
   wafer_shape_binding *shapes;
   wafer_value_binding *values;
   sparsity_masks masks;
-  bool lean; /* sparse shapes, even where they are slower */
+  bool fast; /* sparse shapes, even where they waste more */
 } arguments;
 
 enum {
@@ -274,10 +274,10 @@ static bool parse_search(wafer_options *o, int option, const char *text) {
   return cli_usage("compile", "--place-seconds wants more than 0, got '%s'", text), false;
 }
 
-static wafer_status parse_sparse_shapes(const char *text, bool *lean) {
-  *lean = !strcmp(text, "lean");
-  if (*lean || !strcmp(text, "auto")) return WAFER_OK;
-  return (wafer_status)cli_usage("compile", "--sparse-shapes wants auto or lean, got '%s'", text);
+static wafer_status parse_sparse_shapes(const char *text, bool *fast) {
+  *fast = !strcmp(text, "fast");
+  if (*fast || !strcmp(text, "lean")) return WAFER_OK;
+  return (wafer_status)cli_usage("compile", "--sparse-shapes wants lean or fast, got '%s'", text);
 }
 
 static wafer_status parse_programs(const char *text, wafer_programs *out) {
@@ -322,7 +322,7 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   case REPAIR: a->machine.repair = text; return WAFER_OK;
   case PROGRAMS: return parse_programs(text, &a->options.programs);
   case SPARSITY: return sparsity_parse("compile", text, &a->options.sparsity);
-  case SHAPES: return parse_sparse_shapes(text, &a->lean);
+  case SHAPES: return parse_sparse_shapes(text, &a->fast);
   case MASK: return sparsity_add_mask("compile", arena, text, &a->masks);
   case TRAIN: a->train = true; return WAFER_OK;
   case REPORT: a->report = text; return WAFER_OK;
@@ -390,7 +390,7 @@ static wafer_status compile_ir(const arguments *a, const wafer_ctx *ctx, wafer_i
   if (!a->output) return WAFER_OK;
   WAFER_TRY(wafer_lower(ctx, ir, &plan));
   wafer_status status = a->passes ? WAFER_OK : compile_reconsider(ctx, a->model, &second, &plan);
-  if (status == WAFER_OK && !a->passes && !a->lean)
+  if (status == WAFER_OK && !a->passes && a->fast)
     status = compile_sparse(ctx, a->model, &second, &plan);
   if (status == WAFER_OK) status = finish(a, plan, whole, started);
   wafer_ir_destroy(second);

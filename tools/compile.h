@@ -48,8 +48,8 @@ wafer_status compile_whole(const char *model, const wafer_machine *whole,
  */
 wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, wafer_ir **ir,
                                 const wafer_plan **plan);
-/* Of a streaming plan with sparse weights: takes other shapes where with its own it is slower than
- * with dense weights, by what plans tell. `*ir` is replaced as `*plan` is. */
+/* Of a streaming plan with sparse weights that shall be fast: takes other shapes where with its own
+ * it is slower than with dense weights, by what plans tell. `*ir` is replaced as `*plan` is. */
 wafer_status compile_sparse(const wafer_ctx *ctx, const char *model, wafer_ir **ir,
                             const wafer_plan **plan);
 

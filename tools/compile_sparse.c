@@ -1,7 +1,7 @@
-/* Second thoughts about the shapes of sparse weights. Sizing takes those that waste few multiply
- * cycles; what exchanges with them take, only the plan tells. A sparse plan shall be no slower than
- * the dense one; with the shapes of dense weights it is not, for it streams fewer words and
- * multiplies no longer than the dense plan does. */
+/* Second thoughts about the shapes of sparse weights, where speed is asked for. Sizing takes those
+ * that waste few multiply cycles; what exchanges with them take, only the plan tells. A fast plan
+ * is no slower than the dense one; with the shapes of dense weights it is not, for it streams fewer
+ * words and multiplies no longer than the dense plan does. */
 #include "compile.h"
 #include "wafer/pairs.h"
 

@@ -3,6 +3,7 @@
 
 #include "dump.h"
 #include "report.h"
+#include "sparsity.h"
 
 static void add_u64(cJSON *to, const char *key, uint64_t value) {
   cJSON_AddNumberToObject(to, key, (double)value); /* exact up to 2^53 */
@@ -197,6 +198,7 @@ char *dump_json(const wafer_plan *plan) {
   add_mode(modes, "pipelined", &plan->pipelined);
   add_mode(modes, "streaming", &plan->streaming);
   add_lists(root, plan);
+  report_add_sparsity(root, plan);
   char *text = cJSON_Print(root);
   cJSON_Delete(root);
   return text;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "dump.h"
+#include "sparsity.h"
 
 void dump_type(const wafer_type *type, char *buffer, size_t bytes) {
   size_t used = 0;
@@ -270,6 +271,7 @@ void dump_text(FILE *to, const wafer_plan *plan) {
   if (plan->flip_batch)
     fprintf(to, "  the faster mode changes at %u samples resident\n", plan->flip_batch);
   fputc('\n', to);
+  report_print_sparsity(to, plan);
   for (uint32_t i = 0; i < plan->function_count; i++) print_function(to, plan, &plan->functions[i]);
   dump_training(to, plan);
   if (skip) fprintf(to, "\nnames below are in %.*s\n", (int)skip, plan->kernels[0].name);

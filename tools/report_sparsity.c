@@ -162,11 +162,13 @@ void report_print_sparsity(FILE *to, const wafer_plan *plan) {
           "take %.3f of the multiply cycles\n",
           (ull)s.weights, density, share(s.words, s.dense_words), multiplied);
   fprintf(to, "  elements        %llu of %llu are not zero\n", (ull)s.nonzeros, (ull)s.elements);
-  fprintf(to, "  streamed        %llu words of %llu\n", (ull)s.words, (ull)s.dense_words);
-  fprintf(to,
-          "  multiply        %llu cycles of the slowest cores; %llu with dense weights there, %llu "
-          "if all tiles were as full\n",
-          (ull)s.cycles, (ull)s.dense_cycles, (ull)s.even_cycles);
+  fprintf(to, "  streamed        %llu words; %llu with dense weights: %.3f\n", (ull)s.words,
+          (ull)s.dense_words, share(s.words, s.dense_words));
+  fprintf(
+      to,
+      "  multiply        %llu cycles of the slowest cores; %llu with dense weights there: %.3f; "
+      "%llu if all tiles were as full\n",
+      (ull)s.cycles, (ull)s.dense_cycles, multiplied, (ull)s.even_cycles);
   fprintf(to, "  dealt           %llu weights of %llu, in an order that fills tiles alike\n",
           (ull)s.dealt, (ull)s.factors);
   if (s.zeros_too)
@@ -192,7 +194,9 @@ void report_add_sparsity(cJSON *root, const wafer_plan *plan) {
   cJSON_AddNumberToObject(o, "nonzeros", (double)s.nonzeros);
   cJSON_AddNumberToObject(o, "stream_words", (double)s.words);
   cJSON_AddNumberToObject(o, "dense_stream_words", (double)s.dense_words);
+  cJSON_AddNumberToObject(o, "stream_share", share(s.words, s.dense_words));
   cJSON_AddNumberToObject(o, "multiply_cycles", (double)s.cycles);
   cJSON_AddNumberToObject(o, "even_multiply_cycles", (double)s.even_cycles);
   cJSON_AddNumberToObject(o, "dense_multiply_cycles", (double)s.dense_cycles);
+  cJSON_AddNumberToObject(o, "multiply_share", share(s.cycles, s.dense_cycles));
 }
