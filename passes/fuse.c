@@ -83,21 +83,18 @@ static wafer_status promote_constants(const wafer_ctx *ctx, wafer_ir *ir, MlirBl
 
 /* ---- Outputs that nothing computes ---- */
 
-static MlirValue build_copy(wafer_ir *ir, MlirOperation before, MlirValue value) {
-  wafer_type type = wafer_ir_value_type(value);
-  MlirType mlir_type = mlirValueGetType(value);
-  MlirLocation location = mlirValueIsAOpResult(value)
-                              ? mlirOperationGetLocation(mlirOpResultGetOwner(value))
-                              : wafer_ir_location(ir, "output", -1);
-  MlirOperationState state =
-      mlirOperationStateGet(mlirStringRefCreateFromCString("nn.reshape"), location);
-  mlirOperationStateAddOperands(&state, 1, &value);
-  mlirOperationStateAddResults(&state, 1, &mlir_type);
-  MlirOperation op = mlirOperationCreate(&state);
-  wafer_attr shape = {.id = WAFER_ATTR_shape, .ints = {type.shape.rank, type.shape.dims}};
-  wafer_ir_set_attr(op, &shape);
-  mlirBlockInsertOwnedOperationBefore(mlirOperationGetBlock(before), before, op);
-  return mlirOperationGetResult(op, 0);
+static wafer_status build_copy(const wafer_ctx *ctx, wafer_ir *ir, MlirOperation before,
+                               MlirValue *value) {
+  bool made = mlirValueIsAOpResult(*value);
+  MlirOperation op = made ? mlirOpResultGetOwner(*value) : before;
+  wafer_builder b = {
+      .ctx = ctx,
+      .ir = ir,
+      .block = mlirOperationGetBlock(before),
+      .before = before,
+      .location = made ? mlirOperationGetLocation(op) : wafer_ir_location(ir, "output", -1),
+      .loc = wafer_ir_loc(ir, op)};
+  return wafer_build_copy(&b, *value, value);
 }
 
 /* Every output becomes a value of its own: not an input, a constant or another output. */
@@ -109,8 +106,11 @@ static wafer_status separate_outputs(const wafer_ctx *ctx, wafer_ir *ir, MlirOpe
     WAFER_TRY(promote(ctx, ir, ret, i));
     MlirValue value = mlirOperationGetOperand(ret, i);
     bool computed = mlirValueIsAOpResult(value) && !wafer_ir_is_constant(value);
-    if (!computed || wafer_ir_map_get(seen, value.ptr) != WAFER_NONE)
-      mlirOperationSetOperand(ret, i, build_copy(ir, ret, value));
+    if (!computed || wafer_ir_map_get(seen, value.ptr) != WAFER_NONE) {
+      MlirValue copy = value;
+      WAFER_TRY(build_copy(ctx, ir, ret, &copy));
+      mlirOperationSetOperand(ret, i, copy);
+    }
     if (!wafer_ir_map_put(seen, value.ptr, i)) return no_memory(ctx);
   }
   return WAFER_OK;

@@ -254,3 +254,16 @@ wafer_status wafer_build(wafer_builder *b, wafer_op op, uint32_t count, const Ml
     return build_op(b, &call, result); /* an op the oracle cannot do, an absent weight */
   return wafer_build_computed(b, fold_name(b->ctx->arena, b->loc.name, op), &folded, result);
 }
+
+wafer_status wafer_build_copy(wafer_builder *b, MlirValue value, MlirValue *result) {
+  wafer_type type = wafer_ir_value_type(value);
+  wafer_attr shape = {.id = WAFER_ATTR_shape, .ints = {type.shape.rank, type.shape.dims}};
+  wafer_attrs list = {.count = 1, .at = &shape};
+  fold_call call = {.op = WAFER_OP_reshape,
+                    .attrs = &list,
+                    .count = 1,
+                    .operands = &value,
+                    .loc = b->loc,
+                    .type = type};
+  return build_op(b, &call, result);
+}

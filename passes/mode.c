@@ -3,6 +3,7 @@
  * one that works. */
 #include "mode_bands.h"
 #include "mode_refuse.h"
+#include "mode_relay.h"
 #include "scratch.h"
 #include "size.h"
 #include "streams.h"
@@ -44,7 +45,8 @@ static bool gets_programs(const choice *c, uint32_t batch) {
                (body->input_is_weight[i] ? 1 : (uint64_t)batch);
   }
   bool always = c->ctx->options && c->ctx->options->programs == WAFER_PROGRAMS_always;
-  return always || words <= WAFER_PROGRAMS_WORDS;
+  bool never = c->ctx->options && c->ctx->options->programs == WAFER_PROGRAMS_never;
+  return always || (words <= WAFER_PROGRAMS_WORDS && !never);
 }
 
 /* Whether something passes in slices, which no core program does. */
@@ -131,6 +133,71 @@ static uint32_t flip_batch(const choice *c) {
 static wafer_status refuse(const choice *c, const sizing *failed, wafer_mode mode) {
   refusing refusal = {c->ctx, c->ir, &c->graph, mode, c->batch, &c->pipelined, &c->streaming};
   return mode_refuse(&refusal, &failed->refusal);
+}
+
+/* ---- Relays ---- */
+
+#define RELAY_GAIN 8    /* relays have to shorten the interval of programs by one part in these */
+#define MOST_SPACING 4u /* kernels to a relay, at most */
+
+/* Whether programs may be held up by what skips kernels, so that others wait. */
+static bool wants_relays(const choice *c) {
+  const wafer_options *o = c->ctx->options;
+  uint32_t samples;
+  bool alone = (o && o->objective == WAFER_OBJECTIVE_latency) || c->graph.piece ||
+               wafer_ir_get_micro_batch(c->ir, &samples);
+  if (alone || !o || o->relays == WAFER_RELAYS_none || c->asked == WAFER_MODE_streaming ||
+      !c->pipelined.cost.fits || !gets_programs(c, 1))
+    return false;
+  uint64_t pace = mode_pace(&c->pipelined, c->bands);
+  return pace - pace / RELAY_GAIN > c->pipelined.cost.interval_cycles;
+}
+
+/* The pipeline with a relay for so many kernels each that are skipped; *out NULL: it is no better,
+ * and without them again. */
+static wafer_status try_relays(choice *c, uint32_t spacing, mode_relays **out) {
+  uint64_t pace = mode_pace(&c->pipelined, c->bands);
+  wafer_graph graph;
+  uint32_t bands;
+  sizing with = {0};
+  WAFER_TRY(mode_add_relays(c->ctx, c->ir, &c->graph, spacing, out));
+  if (!*out) return WAFER_OK;
+  WAFER_TRY(wafer_graph_read(c->ctx, c->ir, &graph));
+  WAFER_TRY(mode_size_bands(c->ctx, c->ir, &graph, &bands, &with));
+  if (with.cost.fits && mode_pace(&with, bands) <= pace - pace / RELAY_GAIN) {
+    c->pipelined = with;
+    c->bands = bands;
+    return WAFER_OK;
+  }
+  mode_drop_relays(c->ir, *out);
+  *out = NULL;
+  return WAFER_OK;
+}
+
+/* Those that pins mean: the fewest that have them all. */
+static wafer_status add_pinned_relays(choice *c, mode_relays **out) {
+  const wafer_options *o = c->ctx->options;
+  wafer_graph graph;
+  *out = NULL;
+  for (uint32_t spacing = MOST_SPACING; spacing && mode_pins_relays(o); spacing /= 2) {
+    WAFER_TRY(mode_add_relays(c->ctx, c->ir, &c->graph, spacing, out));
+    if (!*out) continue;
+    WAFER_TRY(wafer_graph_read(c->ctx, c->ir, &graph));
+    if (mode_has_pinned_relays(o, &graph)) {
+      c->graph = graph;
+      return WAFER_OK;
+    }
+    mode_drop_relays(c->ir, *out);
+    *out = NULL;
+  }
+  return WAFER_OK;
+}
+
+static wafer_status settle_relays(choice *c, mode_relays **out) {
+  if (*out || !wants_relays(c)) return WAFER_OK;
+  for (uint32_t spacing = 1; !*out && spacing <= MOST_SPACING; spacing *= 2)
+    WAFER_TRY(try_relays(c, spacing, out));
+  return WAFER_OK;
 }
 
 /* ---- The pass ---- */
@@ -253,10 +320,14 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   WAFER_TRY(settles ? settle_batch(&c, curves) : settle_stripes(&c, curves));
   if (trains) WAFER_TRY(choose_training(&c));
   if (trains) WAFER_TRY(wafer_graph_read(ctx, ir, &c.graph)); /* with sums, if a pipeline updates */
+  mode_relays *relays;
+  WAFER_TRY(add_pinned_relays(&c, &relays));
   if (!trains || c.asked == WAFER_MODE_pipelined)
     WAFER_TRY(mode_size_bands(ctx, ir, &c.graph, &c.bands, &c.pipelined));
+  WAFER_TRY(settle_relays(&c, &relays));
   wafer_mode mode;
   WAFER_TRY(choose(&c, &mode));
+  if (relays && mode != WAFER_MODE_pipelined) mode_drop_relays(ir, relays);
   write_choice(&c, mode);
   return WAFER_OK;
 }

@@ -19,8 +19,7 @@ typedef struct banding {
   const wafer_graph *graph;
 } banding;
 
-/* Between samples, as core programs run them. */
-static uint64_t pace_of(const sizing *s, uint32_t bands) {
+uint64_t mode_pace(const sizing *s, uint32_t bands) {
   uint64_t pace = ceil_div(s->pace, bands);
   return pace > s->edge ? pace : s->edge;
 }
@@ -64,14 +63,14 @@ static uint32_t next_try(const sizing *tried, uint32_t bands, uint32_t best, uin
 /* The fewest with which core programs keep pace with the edge, as far as tries find them; by
  * streams that flow while cores compute a pipeline does already, and on each band has to. */
 static wafer_status look(const banding *b, const sizing *whole, uint32_t *bands) {
-  uint64_t edge = whole->edge ? whole->edge : 1, least = pace_of(whole, 1);
+  uint64_t edge = whole->edge ? whole->edge : 1, least = mode_pace(whole, 1);
   uint32_t most = most_bands(b), best = 1, at = next_try(whole, 1, 1, edge);
   for (int tries = 0; tries < TRIES && least > edge; tries++) {
     sizing tried = {0};
     if (at > most) at = most;
     if (at <= best) break;
     WAFER_TRY(size_band(b, at, true, &tried));
-    uint64_t now = pace_of(&tried, at);
+    uint64_t now = mode_pace(&tried, at);
     uint32_t next = next_try(&tried, at, best, edge);
     bool flows = tried.cost.fits && ceil_div(tried.cost.interval_cycles, at) <= edge;
     if (flows && now < least - least / GAIN) {

@@ -5,6 +5,8 @@
 #include "size.h"
 #include "wafer/ir.h"
 
+/* Cycles between samples, as core programs of so many bands run them. */
+uint64_t mode_pace(const sizing *s, uint32_t bands);
 /* As many as are asked for, or as pay. The sizing's interval and cores are those of all bands. */
 wafer_status mode_size_bands(const wafer_ctx *ctx, wafer_ir *ir, const wafer_graph *graph,
                              uint32_t *bands, sizing *out);

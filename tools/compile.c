@@ -59,6 +59,9 @@ static const char usage[] =
     "samples "
     "go to\n"
     "                           in turn; auto: as few as keep pace with the edge (auto)\n"
+    "      --relays R           kernels that hold samples of what skips others: auto, where "
+    "programs are\n"
+    "                           faster for them, or none (auto)\n"
     "      --sparsity S         this share of each weight of products and convolutions, from 0 to "
     "below\n"
     "                           1, becomes zero, the smallest magnitudes; zeros do not stream, nor "
@@ -121,7 +124,8 @@ typedef struct arguments {
   wafer_shape_binding *shapes;
   wafer_value_binding *values;
   sparsity_masks masks;
-  bool fast; /* sparse shapes, even where they waste more */
+  bool fast;   /* sparse shapes, even where they waste more */
+  bool relays; /* may be tried */
 } arguments;
 
 enum {
@@ -146,6 +150,7 @@ enum {
   REPAIR,
   REPLICAS,
   BANDS,
+  RELAYS,
   PROGRAMS,
   SPARSITY,
   MASK,
@@ -180,6 +185,7 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"repair", required_argument, NULL, REPAIR},
                                              {"replicas", required_argument, NULL, REPLICAS},
                                              {"bands", required_argument, NULL, BANDS},
+                                             {"relays", required_argument, NULL, RELAYS},
                                              {"programs", required_argument, NULL, PROGRAMS},
                                              {"sparsity", required_argument, NULL, SPARSITY},
                                              {"mask", required_argument, NULL, MASK},
@@ -288,6 +294,12 @@ static wafer_status parse_programs(const char *text, wafer_programs *out) {
                                  text);
 }
 
+static wafer_status parse_relays(const char *text, bool *out) {
+  *out = !strcmp(text, "auto");
+  if (*out || !strcmp(text, "none")) return WAFER_OK;
+  return (wafer_status)cli_usage("compile", "--relays wants auto or none, got '%s'", text);
+}
+
 static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, const char *text) {
   uint64_t number;
   if (option >= TRAINING_LOSS && option < TRAINING_LAST)
@@ -320,6 +332,7 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   case KEEP: a->control.keep = text; return WAFER_OK;
   case DEFECTS: a->machine.defects = text; return WAFER_OK;
   case REPAIR: a->machine.repair = text; return WAFER_OK;
+  case RELAYS: return parse_relays(text, &a->relays);
   case PROGRAMS: return parse_programs(text, &a->options.programs);
   case SPARSITY: return sparsity_parse("compile", text, &a->options.sparsity);
   case SHAPES: return parse_sparse_shapes(text, &a->fast);
@@ -335,7 +348,7 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
 }
 
 static wafer_status parse(int argc, char **argv, wafer_arena *arena, arguments *a, bool *help) {
-  *a = (arguments){.machine = {.name = "wse2"}, .options.print = print_ir};
+  *a = (arguments){.machine = {.name = "wse2"}, .options.print = print_ir, .relays = true};
   a->dims = WAFER_NEW(arena, wafer_dim_binding, (size_t)argc);
   a->shapes = WAFER_NEW(arena, wafer_shape_binding, (size_t)argc);
   a->values = WAFER_NEW(arena, wafer_value_binding, (size_t)argc);
@@ -385,15 +398,16 @@ static wafer_status finish(const arguments *a, const wafer_plan *plan, const waf
 static wafer_status compile_ir(const arguments *a, const wafer_ctx *ctx, wafer_ir *ir,
                                const wafer_machine *whole, double started) {
   const wafer_plan *plan;
-  wafer_ir *second = NULL;
+  wafer_ir *others[COMPILE_OTHERS] = {NULL};
   WAFER_TRY(wafer_transform(ctx, ir, a->passes ? a->passes : WAFER_DEFAULT_PASSES));
   if (!a->output) return WAFER_OK;
   WAFER_TRY(wafer_lower(ctx, ir, &plan));
-  wafer_status status = a->passes ? WAFER_OK : compile_reconsider(ctx, a->model, &second, &plan);
+  wafer_status status =
+      a->passes ? WAFER_OK : compile_reconsider(ctx, a->model, a->relays, others, &plan);
   if (status == WAFER_OK && !a->passes && a->fast)
-    status = compile_sparse(ctx, a->model, &second, &plan);
+    status = compile_sparse(ctx, a->model, &others[COMPILE_OTHERS - 1], &plan);
   if (status == WAFER_OK) status = finish(a, plan, whole, started);
-  wafer_ir_destroy(second);
+  for (uint32_t i = 0; i < COMPILE_OTHERS; i++) wafer_ir_destroy(others[i]);
   return status;
 }
 

@@ -43,11 +43,12 @@ wafer_status compile_machine_open(const compile_machine *asked, wafer_arena *are
 wafer_status compile_whole(const char *model, const wafer_machine *whole,
                            const wafer_options *options, report_whole *out);
 
-/* Where nothing was said of the mode and core programs make the pipeline of *plan slower than
- * weight streaming: the plan of that, in *ir too, which the caller destroys; else neither changes.
- */
-wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, wafer_ir **ir,
-                                const wafer_plan **plan);
+/* Another plan in place of *plan where core programs tell that it is faster: a pipeline with relays,
+ * if they may be tried; weight streaming, where nothing was said of the mode. irs: room for those
+ * that the caller destroys, NULL where there is none. */
+#define COMPILE_OTHERS 2
+wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool relays,
+                                wafer_ir *irs[COMPILE_OTHERS], const wafer_plan **plan);
 /* Of a streaming plan with sparse weights that shall be fast: takes other shapes where with its own
  * it is slower than with dense weights, by what plans tell. `*ir` is replaced as `*plan` is. */
 wafer_status compile_sparse(const wafer_ctx *ctx, const char *model, wafer_ir **ir,

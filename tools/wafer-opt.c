@@ -21,6 +21,7 @@ static const char usage[] =
     "  --recompute=WHAT      of the activations: auto, none or all (auto)\n"
     "  --evaluate            with --train: no gradients\n"
     "  --optimizer=NAME      with --train, of a pipeline: what updates its weights (sgd)\n"
+    "  --relays=WHAT         that hold samples in a pipeline: auto or none (none)\n"
     "  --print-ir-after=NAME the module after this pass, or after `all`, on standard error\n"
     "  --help                this text\n"
     "\n"
@@ -95,12 +96,19 @@ static wafer_status set_recompute(const wafer_diag *diag, const char *value,
 }
 
 static const struct option long_options[] = {
-    {"passes", required_argument, NULL, 'p'},    {"machine", required_argument, NULL, 'm'},
-    {"mode", required_argument, NULL, 'o'},      {"batch", required_argument, NULL, 'b'},
-    {"dtype", required_argument, NULL, 'd'},     {"print-ir-after", required_argument, NULL, 'a'},
-    {"train", required_argument, NULL, 't'},     {"recompute", required_argument, NULL, 'r'},
-    {"evaluate", no_argument, NULL, 'e'},        {"help", no_argument, NULL, 'h'},
-    {"optimizer", required_argument, NULL, 'z'}, {NULL, 0, NULL, 0},
+    {"passes", required_argument, NULL, 'p'},
+    {"machine", required_argument, NULL, 'm'},
+    {"mode", required_argument, NULL, 'o'},
+    {"batch", required_argument, NULL, 'b'},
+    {"dtype", required_argument, NULL, 'd'},
+    {"print-ir-after", required_argument, NULL, 'a'},
+    {"train", required_argument, NULL, 't'},
+    {"recompute", required_argument, NULL, 'r'},
+    {"evaluate", no_argument, NULL, 'e'},
+    {"help", no_argument, NULL, 'h'},
+    {"optimizer", required_argument, NULL, 'z'},
+    {"relays", required_argument, NULL, 'y'},
+    {NULL, 0, NULL, 0},
 };
 
 static wafer_status parse_option(const wafer_diag *diag, int option, request *r) {
@@ -117,6 +125,11 @@ static wafer_status parse_option(const wafer_diag *diag, int option, request *r)
     r->training.optimizer = wafer_optimizer_by_name(optarg);
     if (r->training.optimizer != WAFER_OPTIMIZER_COUNT) return WAFER_OK;
     return wrong(diag, "optimizer", optarg, "one that there is");
+  case 'y':
+    r->options.relays = !strcmp(optarg, "auto") ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
+    return !strcmp(optarg, "auto") || !strcmp(optarg, "none")
+               ? WAFER_OK
+               : wrong(diag, "relays", optarg, "auto or none");
   case 'e': r->training.evaluate = true; return WAFER_OK;
   default: return WAFER_USAGE; /* getopt has said why */
   }

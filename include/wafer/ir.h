@@ -99,6 +99,8 @@ typedef struct wafer_builder {
 wafer_status wafer_build(wafer_builder *b, wafer_op op, uint32_t operand_count,
                          const MlirValue *operands, const wafer_attr *attrs, uint32_t attr_count,
                          MlirValue *result);
+/* A reshape to the shape that it has: the same elements as a value of their own. */
+wafer_status wafer_build_copy(wafer_builder *b, MlirValue value, MlirValue *result);
 /* A constant from host data: nn.constant when small or a splat, else nn.weight `name` in the table.
  * The data must live as long as the arena. */
 /* A value without data is an absent weight, whatever its size. */

@@ -106,6 +106,13 @@ typedef enum wafer_programs {
   WAFER_PROGRAMS_never
 } wafer_programs;
 
+/* Kernels of a pipeline that only hold samples of what skips others, so that its producer need not
+ * wait; their names end in WAFER_RELAY_SUFFIX and a number. auto: where core programs seem faster
+ * for them; what they are worth, and whether there are colours for them, only the plan tells. */
+#define WAFER_RELAY_SUFFIX "/relay"
+typedef enum wafer_relays { WAFER_RELAYS_none, WAFER_RELAYS_auto } wafer_relays;
+bool wafer_is_relay(const char *kernel);
+
 /* X(name, spelling, what it sums over the elements that count). Of the output's elements y, the
  * labels' t. cross-entropy and nll have classes along one axis and i64 labels of the output's shape
  * without it; every other loss has labels of the output's type. */
@@ -195,6 +202,7 @@ typedef struct wafer_options {
   double place_seconds;             /* 0: no limit, and the same plan on every host */
   uint32_t replicas;                /* of a kernel of a pipeline, at most; 0: as many as pay */
   uint32_t bands;     /* of the wafer, each with the same pipeline; 0: as many as pay */
+  wafer_relays relays;
   uint32_t pin_count; /* of kernels of a pipeline; those of streaming have the whole wafer */
   const wafer_pin *pins;
   wafer_programs programs;

@@ -99,6 +99,40 @@ cmp -s p.wplan q.wplan || fail "keeping all makes another plan"
 build -o way.wplan --keep p.wplan --pin stem=0,4,16,12
 says err "of 8 kernels stay"
 
+# a value skips two kernels: a relay holds its samples, half the interval for it; it is pinned and kept like others, and
+# what it passes on is what it got
+skips=$source/test/data/skips.onnx
+samples() { sed -n 's/^\t"interval_cycles":[^0-9]*\([0-9]*\).*/\1/p' "$1"; }
+skipping() { # NAME options...
+  name=$1
+  shift
+  "$wafer" compile "$skips" -q -o "$name.wplan" --machine small16 --mode pipelined --report "$name.json" "$@" 2>err ||
+    fail "compile skips $*: $(head -1 err)"
+}
+skipping relayed
+skipping plain --relays none
+places relayed.wplan relayed.xml
+says relayed.xml 'name="r0_node/relay1" node="conv0"'
+places plain.wplan out.xml
+grep -q relay out.xml && fail "--relays none: there are relays"
+[ $((10 * $(samples relayed.json))) -lt $((6 * $(samples plain.json))) ] ||
+  fail "a relay: $(samples relayed.json) cycles between samples, $(samples plain.json) without"
+skipping again --placement relayed.xml
+cmp -s relayed.wplan again.wplan || fail "the placement of a plan with relays makes another plan"
+skipping again --keep relayed.wplan
+places again.wplan out.xml
+cmp -s relayed.xml out.xml || fail "keeping a plan with relays makes another one"
+skipping quick --objective latency
+places quick.wplan out.xml
+grep -q relay out.xml && fail "--objective latency: there are relays"
+for plan in relayed plain; do
+  "$wafer" run $plan.wplan -q --fidelity fabric --output $plan >out 2>err || fail "run $plan: $(head -1 err)"
+  "$wafer" dump $plan.wplan --verify >/dev/null || fail "$plan does not verify"
+done
+diff -r relayed plain >/dev/null || fail "relays change the outputs"
+"$wafer" compile "$skips" -o no.wplan --relays some >out 2>err && fail "--relays some is taken"
+says err "--relays wants auto or none, got 'some'"
+
 refuses 1 "no kernel or ONNX node is named 'steam'; there are 8 kernels: stem, pool" --pin steam=0,0,1,1
 refuses 1 "--pin wants X,Y,WIDTH,HEIGHT" --pin stem=0,0,1
 refuses 4 "none of the 256 usable cores of small16 is free" --reserve 0,0,16,8 --reserve 0,8,16,8

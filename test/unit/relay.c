@@ -1,0 +1,140 @@
+/* passes/mode_relay.c: kernels that hold samples of what skips others, put in and taken out. */
+#include <CUnit/CUnit.h>
+#include <string.h>
+
+#include "caught.h"
+#include "passes/mode_relay.h"
+#include "scratch.h"
+
+/* y = softmax(relu(x) + relu of a product of it, twice): the first relu is wanted again two kernels
+ * later, and three. */
+static const char program[] =
+    "func.func @main(%x: tensor<8x16xf32> {wafer.name = \"x\"})\n"
+    "    -> (tensor<8x16xf32> {wafer.name = \"y\"}) {\n"
+    "  %w = \"nn.weight\"() {name = \"w\"} : () -> tensor<16x16xf32>\n"
+    "  %a = \"nn.matmul\"(%x, %w) : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32> "
+    "loc(\"a\")\n"
+    "  %b = \"nn.matmul\"(%a, %w) : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32> "
+    "loc(\"b\")\n"
+    "  %c = \"nn.matmul\"(%b, %w) : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32> "
+    "loc(\"c\")\n"
+    "  %d = \"nn.add\"(%c, %a) : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32> "
+    "loc(\"d\")\n"
+    "  %e = \"nn.matmul\"(%d, %w) : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32> "
+    "loc(\"e\")\n"
+    "  %y = \"nn.add\"(%e, %a) : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32> "
+    "loc(\"f\")\n"
+    "  return %y : tensor<8x16xf32>\n"
+    "}\n";
+
+typedef struct fixture {
+  scratch folder;
+  caught caught;
+  wafer_diag diag;
+  wafer_ctx ctx;
+  wafer_ir *ir;
+  wafer_graph graph;
+} fixture;
+
+static void setup(fixture *f) {
+  memset(f, 0, sizeof *f);
+  f->folder = scratch_create();
+  f->diag = caught_diag(&f->caught);
+  f->ctx = (wafer_ctx){.arena = wafer_arena_create(), .diag = &f->diag};
+  const char *path = scratch_save(&f->folder, "model.mlir", program, strlen(program));
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(&f->diag, f->ctx.arena, "small16", &f->ctx.machine),
+                        WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_ir_parse(&f->ctx, path, &f->ir), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_transform(&f->ctx, f->ir, "default:fuse"), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_graph_read(&f->ctx, f->ir, &f->graph), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(f->graph.kernel_count, 4);
+}
+
+static void teardown(fixture *f) {
+  wafer_ir_destroy(f->ir);
+  wafer_arena_destroy(f->ctx.arena);
+  scratch_remove(&f->folder);
+}
+
+static const char *text_of(const fixture *f) {
+  const char *text = "";
+  size_t bytes;
+  CU_ASSERT_EQUAL_FATAL(wafer_ir_print(&f->ctx, f->ir, &text, &bytes), WAFER_OK);
+  return text;
+}
+
+/* The producer of the last input of kernel `name`. */
+static const char *giver(const wafer_graph *g, const char *name) {
+  for (uint32_t k = 0; k < g->kernel_count; k++) {
+    const wafer_graph_kernel *kernel = &g->kernels[k];
+    if (strcmp(kernel->name, name)) continue;
+    for (uint32_t i = kernel->body.input_count; i-- > 0;) {
+      uint32_t from = g->values[kernel->inputs[i]].producer;
+      if (from != WAFER_NONE && wafer_is_relay(g->kernels[from].name)) return g->kernels[from].name;
+    }
+  }
+  return "";
+}
+
+/* Users at different distances share one chain, each behind as many relays as it skips kernels. */
+static void test_chain(void) {
+  fixture f;
+  mode_relays *relays;
+  wafer_graph with;
+  setup(&f);
+  CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, 1, &relays), WAFER_OK);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(relays);
+  CU_ASSERT_EQUAL_FATAL(wafer_graph_read(&f.ctx, f.ir, &with), WAFER_OK);
+  CU_ASSERT_EQUAL(with.kernel_count, 6);
+  CU_ASSERT_STRING_EQUAL(giver(&with, "c"), "a/relay1");
+  CU_ASSERT_STRING_EQUAL(giver(&with, "e"), "a/relay2");
+  CU_ASSERT_STRING_EQUAL(giver(&with, "b"), "");
+  teardown(&f);
+}
+
+/* What is taken out leaves no trace, and the same names are free again. */
+static void test_dropped(void) {
+  fixture f;
+  mode_relays *relays;
+  setup(&f);
+  const char *before = text_of(&f), *first;
+  CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, 1, &relays), WAFER_OK);
+  first = text_of(&f);
+  CU_ASSERT_STRING_NOT_EQUAL(first, before);
+  mode_drop_relays(f.ir, relays);
+  CU_ASSERT_STRING_EQUAL(text_of(&f), before);
+  CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, 1, &relays), WAFER_OK);
+  CU_ASSERT_STRING_EQUAL(text_of(&f), first);
+  teardown(&f);
+}
+
+/* One relay for two kernels: the use that skips one has none; nothing skips four. */
+static void test_spacing(void) {
+  fixture f;
+  mode_relays *relays;
+  wafer_graph with;
+  setup(&f);
+  CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, 4, &relays), WAFER_OK);
+  CU_ASSERT_PTR_NULL(relays);
+  CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, 2, &relays), WAFER_OK);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(relays);
+  CU_ASSERT_EQUAL_FATAL(wafer_graph_read(&f.ctx, f.ir, &with), WAFER_OK);
+  CU_ASSERT_EQUAL(with.kernel_count, 5);
+  CU_ASSERT_STRING_EQUAL(giver(&with, "c"), "");
+  CU_ASSERT_STRING_EQUAL(giver(&with, "e"), "a/relay1");
+  teardown(&f);
+}
+
+static void test_names(void) {
+  CU_ASSERT_TRUE(wafer_is_relay("a/relay1") && wafer_is_relay("/b/Conv/relay12"));
+  CU_ASSERT_FALSE(wafer_is_relay("relay1") || wafer_is_relay("a/relay") ||
+                  wafer_is_relay("a/relay1/b") || wafer_is_relay("a/relay1b"));
+}
+
+CU_TestInfo tests_relay[] = {
+    {"users of a value share its relays", test_chain},
+    {"taken out, they leave no trace", test_dropped},
+    {"one for several kernels", test_spacing},
+    {"names of relays", test_names},
+    CU_TEST_INFO_NULL,
+};
