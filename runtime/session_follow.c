@@ -57,12 +57,19 @@ static wafer_status input_tensor(wafer_session *s, const wafer_kernel *k, uint32
                     "input %u, '%s', is read before anything made it", input, v->name);
 }
 
+/* As the cores add up; but how a training plan is executed changes no weight, so its sums have one
+ * order, whatever is cut. */
+static wafer_sum_order sum_order(const wafer_session *s, const wafer_kernel *k) {
+  if (s->plan->training) return (wafer_sum_order){1, 1, 1, 1};
+  return wafer_kernel_sum_order(s->plan->machine, &k->body, &k->split);
+}
+
 static wafer_status follow_kernel(wafer_session *s, const wafer_kernel *k) {
   exec_tensor **inputs = WAFER_NEW(s->program->arena, exec_tensor *, k->body.input_count);
   exec_tensor **outputs = WAFER_NEW(s->program->arena, exec_tensor *, k->body.output_count);
   if (!inputs || !outputs) return session_no_memory(s);
   for (uint32_t i = 0; i < k->body.input_count; i++) WAFER_TRY(input_tensor(s, k, i, &inputs[i]));
-  wafer_sum_order sums = wafer_kernel_sum_order(s->plan->machine, &k->body, &k->split);
+  wafer_sum_order sums = sum_order(s, k);
   WAFER_TRY(
       exec_kernel_build(s->program, &k->body, k->slabs, &sums, at_kernel(s, k), inputs, outputs));
   for (uint32_t i = 0; i < k->body.output_count; i++) {

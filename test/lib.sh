@@ -27,6 +27,14 @@ gives() {
     { fail "$*: exit $gives_got, want $gives_code and '$gives_text' in:"; head -c 1000 "$work/said" >&2; }
 }
 
+# agrees PLAN FOLDER RUN-OPTIONS...: the plan's outputs are those in the folder, but for the order of f32 sums.
+agrees() {
+  agrees_plan=$1 agrees_folder=$2
+  shift 2
+  "$wafer" run "$agrees_plan" -q "$@" --expect "$agrees_folder" --tol 2e-6 >"$work/said" 2>&1 ||
+    fail "$agrees_plan: other outputs than $agrees_folder: $(head -c 500 "$work/said")"
+}
+
 # npy FILE DESCR SHAPE: a NumPy file of the bytes on stdin. octal COUNT EXPRESSION: bytes, as awk computes them from i.
 npy() {
   npy_header="{'descr': '$2', 'fortran_order': False, 'shape': $3, }"

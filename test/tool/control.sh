@@ -37,8 +37,7 @@ for name in global flat head prob; do
 done
 "$wafer" dump moved.wplan --verify >/dev/null || fail "the moved plan does not verify"
 "$wafer" run p.wplan -q --input "x=$source/test/data/small_cnn/in_x.npy" --output one || fail "run p"
-"$wafer" run moved.wplan -q --input "x=$source/test/data/small_cnn/in_x.npy" --output two || fail "run moved"
-diff -r one two >/dev/null || fail "places change the outputs"
+agrees moved.wplan one --input "x=$source/test/data/small_cnn/in_x.npy"
 
 build -o pinned.wplan --pin depthwise=3,5,2,4 --pin head=15,15,1,1
 places pinned.wplan out.xml
@@ -57,8 +56,7 @@ says out.xml 'name="head" node="head" x="15" y="15" width="1" height="1"'
   fail "with pins the search gives $(interval best.json) cycles, shelves $(interval shelves.json)"
 "$wafer" dump best.wplan --verify >/dev/null || fail "the searched plan with pins does not verify"
 "$wafer" dump best.wplan --certificate >/dev/null || fail "the searched plan with pins has no certificate"
-"$wafer" run best.wplan -q --input "x=$source/test/data/small_cnn/in_x.npy" --output three || fail "run best"
-diff -r one three >/dev/null || fail "searched places change the outputs"
+agrees best.wplan one --input "x=$source/test/data/small_cnn/in_x.npy"
 # cores reserved across the middle leave two rectangles: the search fills both
 build -o shelves.wplan --reserve 7,0,2,16 --report shelves.json
 build -o best.wplan --reserve 7,0,2,16 --placer best --place-moves 20000 --report best.json
@@ -125,11 +123,9 @@ cmp -s relayed.xml out.xml || fail "keeping a plan with relays makes another one
 skipping quick --objective latency
 places quick.wplan out.xml
 grep -q relay out.xml && fail "--objective latency: there are relays"
-for plan in relayed plain; do
-  "$wafer" run $plan.wplan -q --fidelity fabric --output $plan >out 2>err || fail "run $plan: $(head -1 err)"
-  "$wafer" dump $plan.wplan --verify >/dev/null || fail "$plan does not verify"
-done
-diff -r relayed plain >/dev/null || fail "relays change the outputs"
+"$wafer" dump relayed.wplan --verify >/dev/null || fail "the plan with a relay does not verify"
+"$wafer" run plain.wplan -q --output plain || fail "run plain"
+agrees relayed.wplan plain --fidelity fabric
 "$wafer" compile "$skips" -o no.wplan --relays some >out 2>err && fail "--relays some is taken"
 says err "--relays wants auto or none, got 'some'"
 
