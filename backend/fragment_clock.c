@@ -36,7 +36,7 @@ static uint32_t deepest(const uint32_t *words, uint32_t count) {
 }
 
 bool fragment_clock_init(fragment_clock *c, wafer_arena *arena, const wafer_machine *machine) {
-  *c = (fragment_clock){.machine = machine, .arena = arena};
+  *c = (fragment_clock){.machine = machine, .arena = arena, .turn = 1};
   size_t cores = (size_t)machine->width * machine->height;
   c->cores = WAFER_NEW(arena, uint64_t, cores);
   c->links = WAFER_NEW(arena, fragment_burst, 4 * cores);
@@ -189,9 +189,9 @@ static void begin_block(const walk *w, const fragment_bus *bus, uint32_t k, int6
   const fragment_block *block = &bus->blocks[k];
   bool host = is_host(w, bus, block->at);
   p->begin = start + (host ? 0 : w->ramp) - (int64_t)block->at * w->hop;
-  p->held = p->time >= p->begin;
+  p->held = p->time + w->c->turn > p->begin;
   p->held_at = k ? bus->blocks[k - 1].at : block->at;
-  if (p->held) p->begin = p->time + 1;
+  if (p->held) p->begin = p->time + w->c->turn;
   look_at_links(w, bus, block->at, p->begin + (int64_t)p->left, &p->seen, &p->links);
   if (p->begin < p->links.until && p->begin + (int64_t)block->words > p->links.from) {
     int64_t both = p->links.until - p->begin, all = (int64_t)p->all;
@@ -345,6 +345,28 @@ static void compute(fragment_clock *c, const fragment *f) {
     }
 }
 
+static void reset_cores(fragment_clock *c, wafer_rect r) {
+  for (uint32_t y = r.y; y < r.y + r.height; y++) {
+    size_t first = (size_t)y * c->machine->width + r.x;
+    memset(&c->cores[first], 0, r.width * sizeof *c->cores);
+    memset(&c->links[4 * first], 0, 4 * r.width * sizeof *c->links);
+  }
+}
+
+static void reset(fragment_clock *c, const fragment *f) {
+  reset_cores(c, f->rect);
+  for (uint32_t i = 0; i < f->line_count; i++)
+    for (uint32_t s = 0; s < f->lines[i].span_count; s++) {
+      const fragment_line *line = &f->lines[i];
+      const fragment_span *span = &line->spans[s];
+      uint32_t length = line->length - line->border;
+      reset_cores(c, line->columns ? (wafer_rect){span->first, line->first, span->count, length}
+                                   : (wafer_rect){line->first, span->first, length, span->count});
+    }
+  c->edge[0] = c->edge[1] = 0;
+  c->last = 0;
+}
+
 void fragment_clock_restart(fragment_clock *c, fragment_past **past, uint32_t count) {
   size_t cores = (size_t)c->machine->width * c->machine->height;
   memset(c->cores, 0, cores * sizeof *c->cores);
@@ -373,4 +395,20 @@ bool fragment_clock_pass(fragment_clock *c, const fragment *f, fragment_past **p
   bool made = pass_lines(&w);
   for (int i = 0; i < 2; i++) c->edge[i] = later(c->edge[i], w.edge[i]);
   return made;
+}
+
+bool fragment_clock_alone(fragment_clock *c, const fragment *f, uint32_t opening, uint64_t *cycles,
+                          uint64_t *crossed) {
+  fragment_past *past = NULL;
+  c->turn = 0;
+  for (uint32_t i = 0; i < 2; i++) { /* the first time is rehearsed */
+    c->edge[0] = opening;
+    if (i) past->times = 0;
+    if (!fragment_clock_pass(c, f, &past)) return false;
+    uint64_t last = c->edge[1] > (int64_t)c->last ? (uint64_t)c->edge[1] : c->last;
+    *cycles = last > opening ? last - opening : 0;
+    *crossed = (uint64_t)c->edge[0] - opening;
+    reset(c, f);
+  }
+  return true;
 }

@@ -5,14 +5,15 @@
  * have been gone through; what is left is who waits for whom on the lines of an exchange. Words of
  * a bus come in the order of its blocks, one a cycle: with times at the router that a block comes
  * from behind to, less the hops to there, block k ends passing in
- *   e(k) = max(its first word is there, e(k - 1) + 1) + its words,
- * and a taker holds up what comes after the words that its queue has room for until it takes them.
- * A sender is done when what others hold up has found room in the queues on its way. This is the
- * recurrence of tandem queues with blocking (Baccelli, Cohen, Olsder, Quadrat, Synchronization and
- * Linearity, 1992, section 2), for messages in place of words. A link
- * that several buses want at the same time is shared: the later one in the order of the fragments
- * waits for the words of the earlier one, which take longer by as much the next time; so the first
- * time is rehearsed. */
+ *   e(k) = max(its first word is there, e(k - 1) + turn) + its words,
+ * where turn is 0 in an exchange that has its cores to itself, whose senders all stand ready, and 1
+ * in a train, as counted over random exchanges and over trains; and a taker holds up what comes
+ * after the words that its queue has room for until it takes them. A sender is done when what
+ * others hold up has found room in the queues on its way. This is the recurrence of tandem queues
+ * with blocking (Baccelli, Cohen, Olsder, Quadrat, Synchronization and Linearity, 1992, section 2),
+ * for messages in place of words. A link that several buses want at the same time is shared: the
+ * later one in the order of the fragments waits for the words of the earlier one, which take longer
+ * by as much the next time; so the first time is rehearsed. */
 #ifndef BACKEND_FRAGMENT_CLOCK_H
 #define BACKEND_FRAGMENT_CLOCK_H
 
@@ -32,6 +33,7 @@ typedef struct fragment_clock {
   wafer_arena *arena;
   fragment_burst *links; /* 4 of each core: along the row, back, along the column, back */
   uint64_t *cores;       /* width * height of the machine: cycle in which the core is free */
+  int64_t turn;          /* cycles between the blocks of a bus */
   int64_t edge[2];       /* when the border has room for more words of the host; of cores */
   uint64_t last;         /* when the last core was done so far */
 } fragment_clock;
@@ -43,5 +45,10 @@ void fragment_clock_restart(fragment_clock *c, fragment_past **past, uint32_t co
 /* Moves the clocks of the cores that the fragment runs on. `past`: the fragment's, NULL at first.
  * False: out of memory. */
 bool fragment_clock_pass(fragment_clock *c, const fragment *f, fragment_past **past);
+/* Of a fragment that runs alone, from clocks at cycle 0, which are there again behind it: cycles
+ * until all is done, and until the border has let the words of the host in. These come `opening`
+ * cycles after the cores begin; from then on both count. False: out of memory. */
+bool fragment_clock_alone(fragment_clock *c, const fragment *f, uint32_t opening, uint64_t *cycles,
+                          uint64_t *crossed);
 
 #endif

@@ -218,17 +218,24 @@ static uint64_t border_rate(const wafer_machine *m, const wafer_stream *t) {
 }
 
 /* In weight streaming, where streams have the wafer to themselves, what their programs take. Of
- * what crosses the border the way past stripes is latency: it keeps nobody waiting. A sample's
- * program counts that of the first stripe, a weight's of all. */
-static void note_cycles(launcher *l, const wafer_stream *t, uint64_t cycles) {
+ * what crosses the border the way past stripes is latency, and of a weight all that follows when
+ * its words have crossed: it keeps nobody waiting. A sample's program counts the way of the first
+ * stripe, a weight's of all. */
+static wafer_status note_cycles(launcher *l, const wafer_stream *t, const fragment *f) {
   const wafer_machine *m = l->plan->machine;
   wafer_stream *own = &l->streams[t - l->plan->streams];
   bool weight = t->from.where == WAFER_AT_memoryx;
   uint64_t way = (l->plan->stripes - 1) * l->plan->stripe_columns * (uint64_t)m->hop_cycles;
-  if (l->plan->mode != WAFER_MODE_streaming || l->stripe) return;
-  own->cycles = !weight ? cycles : cycles > way ? cycles - way : 0;
-  own->latency = weight ? m->memoryx_latency_cycles : 0;
-  if (wafer_stream_crosses(t)) own->latency += m->edge_latency_cycles + way;
+  uint64_t cycles, crossed;
+  if (l->plan->mode != WAFER_MODE_streaming || l->stripe) return WAFER_OK;
+  WAFER_TRY(launch_time_stream(l, f, weight ? wafer_launch_opening(m) : 0, &cycles, &crossed));
+  own->cycles = weight ? crossed : cycles;
+  own->latency = wafer_stream_crosses(t) ? m->edge_latency_cycles : 0;
+  if (weight)
+    own->latency += m->memoryx_latency_cycles + cycles - crossed;
+  else if (wafer_stream_crosses(t))
+    own->latency += way;
+  return WAFER_OK;
 }
 
 wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces *p) {
@@ -265,7 +272,7 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
                       .other_count = l->other_count,
                       .border_rate = border_rate(l->plan->machine, t)};
   WAFER_TRY(from && to ? exchange_add(&x, f) : exchange_border(&x, f));
-  note_cycles(l, t, f->cycles);
+  WAFER_TRY(note_cycles(l, t, f));
   if (l->other_count && f->scratch_end > scratch &&
       !memory_put(&l->passing, f->scratch_at, scratch, f->scratch_end - scratch))
     return launch_no_memory(l);

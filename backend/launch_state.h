@@ -3,6 +3,7 @@
 #ifndef BACKEND_LAUNCH_STATE_H
 #define BACKEND_LAUNCH_STATE_H
 
+#include "fragment_clock.h"
 #include "launch.h"
 #include "launch_data.h"
 #include "memory_map.h"
@@ -24,9 +25,10 @@ typedef struct launcher {
   wafer_launch *launches;
   wafer_bytes *programs;
   uint32_t launch_count, program_count;
-  bool *loaded;       /* phase: its weights came by a load step */
-  bool tapped;        /* launches say where outputs of kernels lie */
-  wafer_rect *others; /* of the kernels of a pipeline, all replicas: their cores are busy */
+  bool *loaded;         /* phase: its weights came by a load step */
+  bool tapped;          /* launches say where outputs of kernels lie */
+  fragment_clock clock; /* of streams in weight streaming, one by one; made when it is needed */
+  wafer_rect *others;   /* of the kernels of a pipeline, all replicas: their cores are busy */
   uint32_t other_count;
 } launcher;
 
@@ -67,7 +69,12 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
 /* launch_train.c. All kernels and streams of a pipeline, sample after sample. */
 wafer_status launch_add_train(launcher *l, const wafer_phase *phase, launch_pieces *p);
 
-/* launch_time.c. What is predicted of a train: when its first sample ends, the interval between
+/* launch_time.c. Of a stream that has the wafer to itself: cycles until all is done, and until the
+ * border has let the words of the host in, which come `opening` cycles after cores begin; from then
+ * on both count. */
+wafer_status launch_time_stream(launcher *l, const fragment *f, uint32_t opening, uint64_t *cycles,
+                                uint64_t *crossed);
+/* What is predicted of a train: when its first sample ends, the interval between
  * later ones, the slowest kernel. */
 wafer_status launch_time(launcher *l, const launch_pieces *p, wafer_launch *launch);
 

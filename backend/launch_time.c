@@ -1,4 +1,5 @@
-/* The time of a train: cores go through their pieces in the order of the steps, again and again. */
+/* The time of a stream that has the wafer to itself, and of a train: cores go through their pieces
+ * in the order of the steps, again and again. */
 #include "fragment_clock.h"
 #include "launch_state.h"
 
@@ -53,6 +54,15 @@ static bool pass_samples(fragment_clock *c, const launch_pieces *p, uint64_t *en
     else if (!pass(c, p, i, past))
       return false;
   return true;
+}
+
+wafer_status launch_time_stream(launcher *l, const fragment *f, uint32_t opening, uint64_t *cycles,
+                                uint64_t *crossed) {
+  fragment_clock *c = &l->clock;
+  if (!c->cores && !fragment_clock_init(c, l->map.arena, l->plan->machine))
+    return launch_no_memory(l);
+  c->arena = l->arena;
+  return fragment_clock_alone(c, f, opening, cycles, crossed) ? WAFER_OK : launch_no_memory(l);
 }
 
 wafer_status launch_time(launcher *l, const launch_pieces *p, wafer_launch *launch) {

@@ -179,12 +179,6 @@ static wafer_status write_data(session_fabric *s, const fabric_launch *l, uint32
   return WAFER_OK;
 }
 
-/* Weights come a long way: cores are ready for the first word. */
-static uint32_t opening(const wafer_machine *m) {
-  return m->task_switch_cycles + m->vector_setup_cycles + m->descriptor_load_cycles +
-         WAFER_CORE_THREADS;
-}
-
 wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fabric_io *io) {
   bool load = l->of->kind == WAFER_LAUNCH_load;
   uint32_t bands = session_fabric_bands(s, io->samples);
@@ -198,7 +192,7 @@ wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fa
   if (l->of->kind == WAFER_LAUNCH_train || s->watched || session_fabric_several(s, l))
     WAFER_TRY(session_fabric_watch(s, l, io->samples));
   WAFER_TRY(session_fabric_inject(s, l, io->samples));
-  if (load) wafer_fabric_open(s->fabric, opening(s->plan->machine));
+  if (load) wafer_fabric_open(s->fabric, wafer_launch_opening(s->plan->machine));
   wafer_status status = wafer_fabric_run(s->fabric, &l->stats);
   wafer_fabric_observe(s->fabric, NULL, NULL);
   session_fabric_faults_launch(s);

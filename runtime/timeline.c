@@ -59,9 +59,11 @@ typedef struct line {
   uint64_t crossed;      /* values that follow each other over the border only wait for the words */
   const part *part;      /* being run */
   uint64_t armed, start; /* when weights of the phase may start; the phase itself */
-  uint64_t samples, half; /* of the train, of its last half */
-  uint64_t mark;          /* when the last sample before the last half finished */
-  uint64_t last;          /* when the last sample finished */
+  uint64_t arrived;      /* weights so far have arrived, but for the latencies outside the wafer; */
+  uint64_t arrived_before; /* those of earlier phases, for which those of this one wait */
+  uint64_t samples, half;  /* of the train, of its last half */
+  uint64_t mark;           /* when the last sample before the last half finished */
+  uint64_t last;           /* when the last sample finished */
 } line;
 
 static wafer_status no_memory(const line *l) {
@@ -325,8 +327,12 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
   uint64_t bytes = t->words * WAFER_WAVELET_BYTES;
   if (weight) { /* in streaming one after the other: they share the way to their cores too */
     shared = wafer_machine_transfer_cycles(m, bytes, m->memoryx_bytes_per_second);
-    bool apart = l->plan->mode == WAFER_MODE_streaming && t->cycles > shared;
-    start = turns_take(&l->memoryx, start, apart ? t->cycles : shared);
+    bool streams = l->plan->mode == WAFER_MODE_streaming;
+    if (streams) start = later(start, l->arrived_before);
+    start = turns_take(&l->memoryx, start, streams ? later(t->cycles, shared) : shared);
+    uint64_t outside = (uint64_t)m->memoryx_latency_cycles + m->edge_latency_cycles;
+    uint64_t inside = t->latency > outside ? t->latency - outside : 0;
+    l->arrived = later(l->arrived, start + later(t->cycles, shared) + inside);
   } else if (t->from.where == WAFER_AT_edge)
     start =
         turns_take(&l->edge_in, start,
@@ -396,6 +402,7 @@ static uint64_t run_round(line *l, const part *p, uint64_t first, uint64_t base)
 static void run_part(line *l, part *p, uint64_t before, uint64_t base, uint64_t count) {
   uint64_t end = p->start = l->start;
   l->part = p;
+  l->arrived_before = l->arrived;
   l->serial = l->programs || (l->alone && p->kernels > 1);
   l->armed = p->armed == WAFER_NONE ? before : l->parts[p->armed].start;
   for (uint64_t first = base; first < base + count; first += l->stripes) {

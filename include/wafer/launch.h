@@ -90,6 +90,13 @@ typedef struct wafer_launch {
   const wafer_tap *taps;
 } wafer_launch;
 
+/* Weights come a long way: cores of a load are ready for the first word, which comes so many cycles
+ * after they began; from then on its cycles count. */
+static inline uint32_t wafer_launch_opening(const wafer_machine *m) {
+  return m->task_switch_cycles + m->vector_setup_cycles + m->descriptor_load_cycles +
+         WAFER_CORE_THREADS;
+}
+
 /* Constants of the program: bytes in the memory of every core of a rectangle before it starts. */
 typedef struct wafer_launch_data {
   wafer_rect cores;

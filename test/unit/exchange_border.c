@@ -93,7 +93,7 @@ static void cross_border(uint32_t seed, bool out, accuracy *a) {
   if (!done) printf("\n  seed %u: %s %s", seed, s.caught.place, s.caught.text);
   CU_ASSERT(done);
   for (int64_t i = 0; i < elements; i++) CU_ASSERT_EQUAL(seen[i], 1); /* each crosses once */
-  if (done) accuracy_note(a, seed, s.f.cycles, s.stats.cycles);
+  if (done) accuracy_note(a, seed, scene_predicted(&s), s.stats.cycles);
   scene_end(&s);
 }
 

@@ -4,6 +4,7 @@
 #define EXCHANGE_SCENE_H
 
 #include "backend/exchange.h"
+#include "backend/fragment_clock.h"
 #include "caught.h"
 
 typedef struct dice {
@@ -67,6 +68,8 @@ typedef struct accuracy {
 } accuracy;
 
 void accuracy_note(accuracy *a, uint32_t run, uint64_t predicted, uint64_t counted);
+/* Of what was added: cycles by the clocks of its cores. */
+uint64_t scene_predicted(scene *s);
 /* What the prediction may be off by, on average; WAFER_EXCHANGE_ERRORS=1 prints it. */
 void accuracy_judge(const char *what, const accuracy *a, double most);
 
