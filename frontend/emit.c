@@ -114,6 +114,7 @@ MlirValue emit_concat(import_node *n, MlirValue a, MlirValue b, uint32_t axis) {
 MlirValue emit_part(import_node *n, MlirValue x, uint32_t axis, int64_t start, int64_t count) {
   wafer_shape shape = node_type(n, x).shape;
   int64_t starts[WAFER_MAX_RANK] = {0}, steps[WAFER_MAX_RANK];
+  if (n->status != WAFER_OK) return none; /* x has no dims then */
   for (uint32_t i = 0; i < shape.rank; i++) steps[i] = 1;
   starts[axis] = start;
   shape.dims[axis] = count;

@@ -108,12 +108,13 @@ static MlirValue first_state(import_node *n, const cell *c, uint32_t index) {
   if (!node_has_input(n, index))
     return emit_expand(n, emit_scalar_like(n, node_input(n, 0), 0), 2,
                        (int64_t[]){c->batch, c->hidden});
+  wafer_shape given = node_type(n, node_input(n, index)).shape;
+  if (n->status == WAFER_OK && (given.rank != 3 || given.dims[2] != c->hidden))
+    node_bad(n, "input %u has %u dims, the last of %lld, needs 3 and the recurrence's %lld", index,
+             given.rank, given.rank ? (long long)given.dims[given.rank - 1] : 0,
+             (long long)c->hidden);
   MlirValue states = training_rebatch_along(n, node_input(n, index), c->batch_first ? 0 : 1);
-  if (c->batch_first) {
-    if (node_rank(n, states) != 3)
-      node_bad(n, "input %u has %u dims, needs 3", index, node_rank(n, states));
-    states = swap_first(n, states);
-  }
+  if (c->batch_first) states = swap_first(n, states);
   return row_of(n, states, index, c->dir);
 }
 

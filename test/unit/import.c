@@ -213,6 +213,14 @@ static const struct {
     {13, "in x f32 4; in z i64 4; Add x z -> y; out y", WAFER_BAD_INPUT, "must agree"},
     {13, "in x f32 4; Relu x x -> y; out y", WAFER_BAD_INPUT, "has 2 inputs, takes at most 1"},
     {13, "in x f32 4; Add x -> y; out y", WAFER_BAD_INPUT, "has 1 inputs, needs 2"},
+    {14,
+     "in x f32 2x1x1; init w f32 1x4x1 = 1 1 1 1; init r f32 1x4x1 = 0 0 0 0; init h f32 1x1x2 = 0 "
+     "0; LSTM x w r - - h -> y; out y",
+     WAFER_BAD_INPUT, "input 5 has 3 dims, the last of 2, needs 3 and the recurrence's 1"},
+    {14, /* what follows a failure in a step has no dims to cut */
+     "in x f32 2x1x1; init w f32 1x4x1 = 1 1 1 1; init r f32 1x4x1 = 0 0 0 0; init b f32 1x8 = 0 0 "
+     "0 0 0 0 0 0; init p f32 1x2 = 0 0; LSTM x w r b - - - p -> y; out y",
+     WAFER_BAD_INPUT, "slice"},
     {13, "in x f32 4; init s i64 1 = 3; Reshape x s -> y; out y", WAFER_BAD_INPUT, "4 elements"},
     {13, "in x f32 4; init s i64 2 = -1 -1; Reshape x s -> y; out y", WAFER_BAD_INPUT, "-1 twice"},
     {13, "in x f32 4; init s i64 3 = 1099511627776 1099511627776 4; Expand x s -> y; out y",
