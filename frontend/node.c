@@ -239,12 +239,26 @@ static const onnx_attribute *named_in(const onnx_node *node, const char *name) {
   return NULL;
 }
 
-/* Attributes that say nothing about results here: of training, of branches not taken, or what the
- * operands' shapes and types say too. */
+/* Attributes that say nothing about results here: of training, of branches not taken, what the
+ * operands' shapes and types say too, and what is asked for only where it matters: exporters write
+ * all of them. */
 static bool may_be_unread(const char *name) {
-  static const char *const names[] = {"broadcast", "consumed_inputs", "else_branch", "hidden_size",
-                                      "is_test",   "momentum",        "ratio",       "saturate",
-                                      "seed",      "then_branch"};
+  static const char *const names[] = {"broadcast",
+                                      "consumed_inputs",
+                                      "else_branch",
+                                      "extrapolation_value",
+                                      "hidden_size",
+                                      "is_test",
+                                      "keep_aspect_ratio_policy",
+                                      "momentum",
+                                      "noop_with_empty_axes",
+                                      "ratio",
+                                      "saturate",
+                                      "seed",
+                                      "sorted",
+                                      "stash_type",
+                                      "storage_order",
+                                      "then_branch"};
   for (size_t i = 0; i < WAFER_COUNT(names); i++)
     if (!strcmp(name, names[i])) return true;
   return false;
