@@ -211,8 +211,10 @@ void import_batch_norm(import_node *n) {
   for (uint32_t i = 3; i < 5 && !judged; i++) training_known(n->im, node_input(n, i), true, &view);
   wafer_attr attr = FLOAT_ATTR(epsilon, attr_float(n, "epsilon", 1e-5));
   n->outputs[0] = emit_op(n, WAFER_OP_batch_norm, 5, n->inputs, &attr, 1);
-  for (uint32_t i = 1; judged && i < n->output_count && i < 3; i++)
-    n->outputs[i] = node_input(n, 2 + i);
+  for (uint32_t i = 1; judged && i < 3; i++) {
+    training_keeps(n->im, node_input(n, 2 + i), node_input(n, 2 + i));
+    if (i < n->output_count) n->outputs[i] = node_input(n, 2 + i);
+  }
 }
 
 /* All dims behind the channels, or groups of them. */

@@ -240,6 +240,7 @@ wafer_status import_one(const wafer_ctx *ctx, const char *path, wafer_ir **out) 
   WAFER_TRY(training_start(&im, ctx->options ? ctx->options->training : NULL));
   WAFER_TRY(onnx_read(&source, &im.model));
   im.store.may_lack = says_absent(im.model);
+  WAFER_TRY(training_read(&im));
   WAFER_TRY(wafer_ir_create(ctx, path, &im.root));
   im.ir = im.root;
   wafer_status status = import_model(&im);

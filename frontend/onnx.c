@@ -91,6 +91,7 @@ static const wire_message type_message = MESSAGE(onnx_type, "TypeProto", type_fi
 static const wire_field value_fields[] = {
     [1] = AT(onnx_value, TEXT, name),
     [2] = SUB(onnx_value, MESSAGE, type, type_message),
+    [4] = SUB(onnx_value, MESSAGES, metadata, entry_message),
 };
 static const wire_message value_message = MESSAGE(onnx_value, "ValueInfoProto", value_fields);
 
@@ -135,6 +136,7 @@ static const wire_field graph_fields[] = {
     [12] = SUB(onnx_graph, MESSAGES, output, value_message),
     [13] = SUB(onnx_graph, MESSAGES, value_info, value_message),
     [15] = SUB(onnx_graph, MESSAGES, sparse_initializer, sparse_message),
+    [16] = SUB(onnx_graph, MESSAGES, metadata, entry_message),
 };
 static const wire_message graph_message = MESSAGE(onnx_graph, "GraphProto", graph_fields);
 

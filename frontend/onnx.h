@@ -82,6 +82,7 @@ typedef struct onnx_value { /* ValueInfoProto */
   uint64_t has;
   const char *name;
   const onnx_type *type;
+  onnx_entries metadata;
 } onnx_value;
 
 typedef struct onnx_values {
@@ -170,6 +171,7 @@ struct onnx_graph { /* GraphProto */
     size_t count;
   } sparse_initializer;
   onnx_values input, output, value_info;
+  onnx_entries metadata;
 };
 
 typedef struct onnx_opset { /* OperatorSetIdProto */

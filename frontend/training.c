@@ -42,10 +42,10 @@ static bool is_finite(const wafer_view *view) {
   return true;
 }
 
-static bool is_trainable(const wafer_view *view) {
+static bool is_trainable(const training_state *t, const wafer_view *view) {
   bool real = view->dtype == WAFER_DTYPE_f32 || view->dtype == WAFER_DTYPE_f16 ||
               view->dtype == WAFER_DTYPE_bf16 || view->dtype == WAFER_DTYPE_f64;
-  return real && view->shape.rank > 0 && is_finite(view);
+  return real && (view->shape.rank > 0 || t->told.told) && is_finite(view);
 }
 
 static wafer_status add(importer *im, const extra_argument *argument) {
@@ -80,6 +80,12 @@ wafer_status training_start(importer *im, const wafer_training_options *options)
   return im->training.numbers && im->training.fits ? WAFER_OK : no_memory(im);
 }
 
+wafer_status training_read(importer *im) {
+  training_state *t = &im->training;
+  if (!t->options) return WAFER_OK;
+  return parameters_read(&t->told, im->ctx->arena, im->model->graph) ? WAFER_OK : no_memory(im);
+}
+
 wafer_status training_parameter(importer *im, const onnx_tensor *tensor, const char *name,
                                 MlirValue *out) {
   training_state *t = &im->training;
@@ -90,7 +96,7 @@ wafer_status training_parameter(importer *im, const onnx_tensor *tensor, const c
   if (before) return *out = before->value, WAFER_OK;
   const char *expected;
   WAFER_TRY(data_find(&im->store, tensor, &made.view, &expected));
-  if (!is_trainable(&made.view)) return WAFER_OK;
+  if (!is_trainable(t, &made.view)) return WAFER_OK;
   wafer_type type = {made.view.dtype, made.view.shape};
   wafer_weight *weight =
       wafer_weights_add(im->root->weights, name, type.dtype, &type.shape, made.view.data);
@@ -112,6 +118,7 @@ bool training_known(importer *im, MlirValue value, bool use, wafer_view *view) {
 bool training_keeps(importer *im, MlirValue value, MlirValue next) {
   extra_argument *a = find(&im->training, value.ptr);
   if (!a) return false;
+  a->kept = true;
   if (!im->training.options->evaluate && mlirValueIsNull(a->next)) a->next = next;
   return true;
 }
@@ -185,7 +192,7 @@ static bool first_of_alike(const import_node *n, const wafer_view *view, uint32_
   for (uint32_t i = 0; i < axis; i++) outer *= view->shape.dims[i];
   if (outer == 0) return false;
   size_t bytes = (size_t)(count / outer / entries) * wafer_dtype_bytes(view->dtype);
-  char *made = WAFER_NEW(n->im->ctx->arena, char, (size_t)outer * bytes + 1);
+  char *made = WAFER_NEW(n->im->ctx->arena, char, (size_t)outer *bytes + 1);
   const char *from = view->data;
   for (int64_t i = 0; made && i < outer; i++, from += (size_t)entries * bytes) {
     if (memcmp(from, from + bytes, bytes * (size_t)(entries - 1))) return false;
@@ -249,6 +256,11 @@ void training_hint(const import_node *n) {
 
 /* ---- The function ---- */
 
+static bool is_constant(const training_state *t, const extra_argument *a) {
+  if (a->role != WAFER_ROLE_parameter || a->kept) return false;
+  return a->known || (a->view.data && parameters_exclude(&t->told, a->of));
+}
+
 /* The constants of the model that were taken for parameters. */
 static wafer_status settle(importer *im) {
   training_state *t = &im->training;
@@ -258,7 +270,7 @@ static wafer_status settle(importer *im) {
     bool unused = mlirOpOperandIsNull(mlirValueGetFirstUse(a->value));
     wafer_builder b = im->b;
     MlirValue constant;
-    if (!a->known && !unused) continue;
+    if (!is_constant(t, a) && !unused) continue;
     b.before = mlirBlockGetFirstOperation(b.block);
     if (!unused) {
       WAFER_TRY(wafer_build_constant(&b, a->of, &a->view, &constant));

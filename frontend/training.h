@@ -4,6 +4,7 @@
 #define FRONTEND_TRAINING_H
 
 #include "onnx.h"
+#include "parameters.h"
 #include "wafer/ir.h"
 
 struct importer;
@@ -19,6 +20,7 @@ typedef struct extra_argument {
   MlirValue value;
   MlirValue next; /* of a statistic of the model: its value after this micro-batch; else null */
   bool known;     /* its value is part of what was compiled: it stays a constant */
+  bool kept;      /* a statistic of the model, which changes without a gradient */
 } extra_argument;
 
 typedef struct training_state {
@@ -27,18 +29,22 @@ typedef struct training_state {
   uint32_t count, room;
   wafer_ir_map *numbers; /* value, and a parameter's tensor -> where it is in `at` */
   bool *fits;            /* of each pattern that freezes: it has frozen something */
+  parameter_list told;   /* what the file says of its initializers */
   int64_t declared;      /* leading dim of the model's inputs as it says; 0: it leaves it open */
 } training_state;
 
 wafer_status training_start(struct importer *im, const wafer_training_options *options);
+/* Reads what the file says of its initializers. */
+wafer_status training_read(struct importer *im);
 /* The initializer as a parameter in the open piece: *out is null when it is none. A parameter is a
- * float tensor of at least one dim, without infinities and NaNs, that no pattern freezes. */
+ * float tensor without infinities and NaNs that no pattern freezes: one that the file names as
+ * such, or, where it names none, one of at least one dim. */
 wafer_status training_parameter(struct importer *im, const onnx_tensor *tensor, const char *name,
                                 MlirValue *out);
 /* The initial value of a parameter; with `use` it is a constant from now on. */
 bool training_known(struct importer *im, MlirValue value, bool use, wafer_view *view);
 /* After a micro-batch the parameter that `value` is becomes `next`, which is no gradient's
- * business. Of others, and in evaluation, nothing happens. */
+ * business. Of others nothing happens; in evaluation it stays, and is bound like a parameter. */
 bool training_keeps(struct importer *im, MlirValue value, MlirValue next);
 /* A new input of draws from [0, 1), f32, named after the node. */
 MlirValue emit_noise(struct import_node *n, const wafer_shape *shape);

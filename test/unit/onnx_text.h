@@ -1,10 +1,12 @@
 /* ONNX files for tests, from text: statements separated by ';', words by blanks.
  *
- *   in x f32 1x3xN          an input; dims are numbers, names or ? (nothing known); '*' for no
- * shape init w i64 2x2 = 1 2 3 4   an initializer (f32 as float_data, i64 as int64_data, bool, i32
- * as int32_data) out y f32 4             an output; type and dims may be left out Concat(axis=1) a
- * b -> y  a node named after its first output; `-` stands for a left-out input attributes: k=3 int,
- * k=0.5 float, k=[1,2] ints, k='text', k=['a','b'] texts
+ * - `in x f32 1x3xN`: an input; dims are numbers, names or ? (nothing known); '*' for no shape
+ * - `init w i64 2x2 = 1 2 3 4`: an initializer (f32 as float_data, i64 as int64_data, bool, i32 as
+ *   int32_data)
+ * - `out y f32 4`: an output; type and dims may be left out
+ * - `Concat(axis=1) a b -> y`: a node named after its first output; `-` stands for a left-out
+ * input; attributes: k=3 int, k=0.5 float, k=[1,2] ints, k='text', k=['a','b'] texts
+ * - `note w KEY = TEXT`: metadata beside the value w, of the graph with `-` in place of w
  */
 #ifndef UNIT_ONNX_TEXT_H
 #define UNIT_ONNX_TEXT_H
@@ -137,11 +139,28 @@ static inline void onnx_text_node(protobuf *out, char *first, char **rest) {
   }
 }
 
+/* StringStringEntryProto from a key, `=` and the rest; in a ValueInfoProto of that name, if any. */
+static inline void onnx_text_note(protobuf *graph, char **rest) {
+  protobuf *entry = calloc(2, sizeof *entry), *value = entry + 1;
+  const char *name = strtok_r(NULL, " ", rest);
+  pb_text(entry, 1, strtok_r(NULL, " ", rest));
+  strtok_r(NULL, " ", rest); /* = */
+  pb_text(entry, 2, *rest);
+  pb_text(value, 1, name);
+  pb_message(value, 4, entry);
+  if (strcmp(name, "-"))
+    pb_message(graph, 13, value);
+  else
+    pb_message(graph, 16, entry);
+  free(entry);
+}
+
 static inline void onnx_text_statement(protobuf *graph, char *statement) {
   protobuf *message = calloc(1, sizeof *message);
   char *rest = NULL, *first = strtok_r(statement, " ", &rest);
   uint32_t field = 1;
-  if (!first) {
+  if (!first || !strcmp(first, "note")) {
+    if (first) onnx_text_note(graph, &rest);
     free(message);
     return;
   }

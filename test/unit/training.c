@@ -149,6 +149,37 @@ static void test_what_is_trained(void) {
   end(&t);
 }
 
+/* What PyTorch's exporter with dynamo says: a parameter without dims is one, what was folded from
+ * one is, tables and numbers are none; the statistics that a model keeps change all the same. */
+#define TOLD                                                                                       \
+  "in x f32 2x3; init w f32 3x4 = .5 -.3 .2 .7 -.6 .1 .4 -.2 .3 .8 -.5 .6; init s f32 scalar = "   \
+  "2; "                                                                                            \
+  "init val_1 f32 4 = 1 2 3 4; init val_2 f32 4 = 1 1 2 2; init m f32 4 = 0 0 0 0; init v f32 4 "  \
+  "= "                                                                                             \
+  "1 1 1 1; MatMul x w -> h; Mul h s -> a; Mul a val_1 -> b; Add b val_2 -> c; "                   \
+  "BatchNormalization(training_mode=1) c val_1 val_2 m v -> y m2 v2; out y;"
+#define KIND " pkg.torch.export.graph_signature.InputSpec.kind = "
+
+static void test_the_file_tells_parameters(void) {
+  static const char *const rows[] = {
+      TOLD "note - pkg.torch.export.ExportedProgram.graph_signature = # inputs\np_w: PARAMETER "
+           "target='w'\np_s: PARAMETER target='s'\np_b: PARAMETER target='b.0'\nb_m: BUFFER "
+           "target='val_1' persistent=True\n;"
+           "note val_2 pkg.onnxscript.optimizer.folded_from = ['val_0', 'b.0']",
+      TOLD "note w" KIND "PARAMETER;note s" KIND "PARAMETER;note val_1" KIND "BUFFER;"
+           "note val_2 pkg.onnxscript.optimizer.folded_from = ['s', 'val_7']",
+  };
+  for (int evaluate = 0; evaluate < 2; evaluate++)
+    for (size_t i = 0; i < WAFER_COUNT(rows); i++) {
+      wafer_training_options o = LOSS(mse, .evaluate = evaluate);
+      trained t;
+      CU_ASSERT_EQUAL_FATAL(begin(&t, NULL, rows[i], &o), WAFER_OK);
+      CU_ASSERT(trains(&t, "w") && trains(&t, "s") && !trains(&t, "val_1") && trains(&t, "val_2"));
+      CU_ASSERT(trains(&t, "m") && trains(&t, "v"));
+      end(&t);
+    }
+}
+
 static void test_dropout_takes_noise(void) {
   static const char text[] =
       "in x f32 2x3; init w f32 3x3 = 1 2 3 4 5 6 7 8 9; init r f32 scalar = "
@@ -270,6 +301,7 @@ static void test_broken_plans(void) {
 CU_TestInfo tests_training[] = {
     {"losses by differences", test_losses},
     {"what is trained", test_what_is_trained},
+    {"the file tells parameters", test_the_file_tells_parameters},
     {"dropout takes noise", test_dropout_takes_noise},
     {"the batch in constants is rewritten", test_batch_is_rewritten},
     {"what cannot be trained is refused", test_refusals},
