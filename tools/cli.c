@@ -1,6 +1,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -74,6 +75,26 @@ int cli_usage(const char *tool, const char *format, ...) {
   va_end(args);
   fprintf(stderr, "; see `wafer %s --help`\n", tool);
   return WAFER_USAGE;
+}
+
+int cli_option(const char *tool, int argc, char **argv, const char *letters,
+               const struct option *options) {
+  opterr = 0;
+  optopt = 0;
+  int option = getopt_long(argc, argv, letters, options, NULL);
+  if (option != '?') return option;
+  const char *given = argv[optind - 1];
+  bool is_long = !strncmp(given, "--", 2);
+  if (is_long && optopt)
+    cli_usage(tool, strchr(given, '=') ? "%.*s takes no value" : "%.*s lacks its value",
+              (int)strcspn(given, "="), given);
+  else if (is_long)
+    cli_usage(tool, "there is no option %s, or more than one that begins so", given);
+  else if (strchr(letters, optopt))
+    cli_usage(tool, "-%c lacks its value", optopt);
+  else
+    cli_usage(tool, "there is no option -%c", optopt);
+  return option;
 }
 
 wafer_status cli_no_memory(void) {

@@ -29,6 +29,11 @@ void cli_progress_done(void); /* clears the progress line */
 
 /* Prints "wafer <tool>: <text>, see wafer <tool> --help" and returns WAFER_USAGE. */
 int cli_usage(const char *tool, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The next option as getopt_long gives it. '?', after a message that names what is unknown or lacks
+ * its value. */
+struct option;
+int cli_option(const char *tool, int argc, char **argv, const char *letters,
+               const struct option *options);
 /* Reports that the host is out of memory; returns WAFER_NO_MEMORY. */
 wafer_status cli_no_memory(void);
 

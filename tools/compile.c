@@ -343,7 +343,7 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   case PRINT: a->options.print_after = text; return WAFER_OK;
   case CHECK: a->check = true; return WAFER_OK;
   case JSON: a->json = true; return WAFER_OK;
-  default: return (wafer_status)cli_usage("compile", "that option is unknown or lacks its value");
+  default: return WAFER_USAGE;
   }
 }
 
@@ -356,8 +356,7 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, arguments *
   if (!a->dims || !a->shapes || !a->values || !a->training.frozen ||
       !compile_control_init(&a->control, arena, (size_t)argc))
     return cli_no_memory();
-  opterr = 0;
-  for (int c; (c = getopt_long(argc, argv, "o:qh", long_options, NULL)) != -1;) {
+  for (int c; (c = cli_option("compile", argc, argv, "o:qh", long_options)) != -1;) {
     if (c == 'h') return *help = true, WAFER_OK;
     WAFER_TRY(parse_option(a, arena, c, optarg));
   }

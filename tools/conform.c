@@ -50,7 +50,7 @@ static wafer_status parse_option(conform_arguments *a, int option, const char *t
   case JOBS:
     return cli_parse_u64("conform", "--jobs", text, 1, 256, &a->jobs) ? WAFER_OK : WAFER_USAGE;
   case 'q': return cli_quiet(), WAFER_OK;
-  default: return (wafer_status)cli_usage("conform", "that option is unknown or lacks its value");
+  default: return WAFER_USAGE;
   }
 }
 
@@ -58,8 +58,7 @@ static wafer_status parse(int argc, char **argv, conform_arguments *a, bool *hel
   long processors = sysconf(_SC_NPROCESSORS_ONLN);
   *a = (conform_arguments){.machine = "wse2"};
   a->jobs = processors < 1 ? 1 : processors > 256 ? 256 : (uint64_t)processors;
-  opterr = 0;
-  for (int c; (c = getopt_long(argc, argv, "qh", long_options, NULL)) != -1;) {
+  for (int c; (c = cli_option("conform", argc, argv, "qh", long_options)) != -1;) {
     if (c == 'h') return *help = true, WAFER_OK;
     WAFER_TRY(parse_option(a, c, optarg));
   }

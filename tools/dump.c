@@ -88,10 +88,9 @@ static int parse(int argc, char **argv, request *r, int *code) {
       {0},
   };
   *code = WAFER_OK;
-  for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+  for (int c; (c = cli_option("dump", argc, argv, "h", options)) != -1;) {
     if (c == 'h') return fputs(usage, stdout), 1;
-    if (c == '?')
-      return *code = cli_usage("dump", "unknown option, or one without its argument"), 1;
+    if (c == '?') return *code = WAFER_USAGE, 1;
     if (c == VIEW_json && r->view == VIEW_diff && !r->json) {
       r->json = true;
       continue;

@@ -30,8 +30,7 @@ static wafer_status parse(int argc, char **argv, arguments *a, bool *help) {
                                           {"quiet", no_argument, NULL, 'q'},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
-  opterr = 0;
-  for (int c; (c = getopt_long(argc, argv, "o:qh", options, NULL)) != -1;) {
+  for (int c; (c = cli_option("export", argc, argv, "o:qh", options)) != -1;) {
     if (c == 'h') return *help = true, WAFER_OK;
     if (c == 'q')
       a->quiet = true;
@@ -40,7 +39,7 @@ static wafer_status parse(int argc, char **argv, arguments *a, bool *help) {
     else if (c == MODEL)
       a->model = optarg;
     else
-      return (wafer_status)cli_usage("export", "that option is unknown or lacks its value");
+      return WAFER_USAGE;
   }
   if (optind + 1 != argc)
     return (wafer_status)cli_usage("export", "one CHECKPOINT is wanted, got %d", argc - optind);

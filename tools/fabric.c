@@ -179,7 +179,7 @@ static bool take(arguments *a, int c, const char *value) {
   case 'f': return parse_fault(value, a);
   case 'j': a->json = value ? value : JSON_ON_STDOUT; return true;
   case 'A': a->assembly = value; return true;
-  default: return cli_usage("fabric", "unknown option"), false;
+  default: return false;
   }
 }
 
@@ -297,7 +297,7 @@ static wafer_status run(const arguments *a) {
 
 int wafer_tool_fabric(int argc, char **argv) {
   arguments a = {.machine = "wse2", .options = {.words = 256}};
-  for (int c; (c = getopt_long(argc, argv, "h", long_options, NULL)) != -1;) {
+  for (int c; (c = cli_option("fabric", argc, argv, "h", long_options)) != -1;) {
     if (c == 'h') return help(), WAFER_OK;
     const char *value = c == 'j' && !optarg ? take_file(argc, argv) : optarg;
     if (!take(&a, c, value)) return WAFER_USAGE;

@@ -68,7 +68,7 @@ static bool parse_option(check_arguments *a, wafer_arena *arena, int option, con
   case THREADS: return cli_parse_u64("check", "--threads", text, 1, 1024, &r->threads);
   case REPORT: r->report = text; return true;
   case JSON: a->json = r->quiet = true; return true;
-  default: cli_usage("check", "that option is unknown or lacks its value"); return false;
+  default: return false;
   }
 }
 
@@ -79,8 +79,7 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, check_argum
   a->run.input_names = WAFER_NEW(arena, const char *, (size_t)argc);
   a->run.input_paths = WAFER_NEW(arena, const char *, (size_t)argc);
   if (!a->run.input_names || !a->run.input_paths) return cli_no_memory();
-  opterr = 0;
-  for (int c; (c = getopt_long(argc, argv, "qh", long_options, NULL)) != -1;) {
+  for (int c; (c = cli_option("check", argc, argv, "qh", long_options)) != -1;) {
     if (c == 'h') return *help = true, WAFER_OK;
     if (!parse_option(a, arena, c, optarg)) return WAFER_USAGE;
   }

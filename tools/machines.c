@@ -58,9 +58,9 @@ int wafer_tool_machines(int argc, char **argv) {
   static const struct option options[] = {
       {"check", required_argument, NULL, 'c'}, {"help", no_argument, NULL, 'h'}, {0}};
   const char *file = NULL;
-  for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+  for (int c; (c = cli_option("machines", argc, argv, "h", options)) != -1;) {
     if (c == 'h') return fputs(usage, stdout), WAFER_OK;
-    if (c != 'c') return cli_usage("machines", "unknown option");
+    if (c != 'c') return WAFER_USAGE;
     file = optarg;
   }
   if (argc - optind + (file != NULL) > 1) return cli_usage("machines", "one machine at a time");

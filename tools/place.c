@@ -42,7 +42,7 @@ static bool parse_options(contest_job *j, int argc, char **argv, int *code) {
   double seconds = -1;
   bool ok = true;
   *code = WAFER_USAGE;
-  for (int c; ok && (c = getopt_long(argc, argv, "o:qh", options, NULL)) != -1;) switch (c) {
+  for (int c; ok && (c = cli_option("place", argc, argv, "o:qh", options)) != -1;) switch (c) {
     case ISPD: j->in = optarg; break;
     case 'o': j->out = optarg; break;
     case SVG: j->svg = optarg; break;
@@ -61,7 +61,7 @@ static bool parse_options(contest_job *j, int argc, char **argv, int *code) {
       if (!ok) cli_usage("place", "--adapters wants a0 or a1, got '%s'", optarg);
       break;
     case 'h': fputs(usage, stdout), *code = WAFER_OK; return false;
-    default: cli_usage("place", "unknown option"); return false;
+    default: return false;
     }
   if (ok && optind < argc) ok = false, cli_usage("place", "what is '%s'?", argv[optind]);
   if (ok && (!j->in || !j->out)) ok = false, cli_usage("place", "--ispd FILE and -o FILE, please");

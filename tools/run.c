@@ -164,7 +164,7 @@ static bool parse_step_option(run_arguments *a, wafer_arena *arena, int option, 
                           &a->then_paths[a->then_count - 1]);
   case STATE_IN: a->state_in = text; return true;
   case STATE_OUT: a->state_out = text; return true;
-  default: cli_usage("run", "that option is unknown or lacks its value"); return false;
+  default: return false;
   }
 }
 
@@ -260,8 +260,7 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, run_argumen
   if (!a->state_outputs || !a->state_inputs || !a->then_names || !a->then_paths || !a->faults)
     return cli_no_memory();
   if (!a->input_names || !a->input_paths || !a->own_names || !a->own_tols) return cli_no_memory();
-  opterr = 0;
-  for (int c; (c = getopt_long(argc, argv, "qh", long_options, NULL)) != -1;) {
+  for (int c; (c = cli_option("run", argc, argv, "qh", long_options)) != -1;) {
     if (c == 'h') return *help = true, WAFER_OK;
     if (!parse_option(a, arena, c, optarg)) return WAFER_USAGE;
   }

@@ -124,7 +124,7 @@ static bool take(scale_arguments *a, wafer_arena *arena, int option, const char 
   default:
     if (option > TRAINING_LOSS - 1 && option < TRAINING_LAST && option != TRAINING_EVALUATE)
       return training_flag("scale", arena, option, text, &a->training) == WAFER_OK;
-    return cli_usage("scale", "that option is unknown or lacks its value"), false;
+    return false;
   }
 }
 
@@ -290,8 +290,8 @@ int wafer_tool_scale(int argc, char **argv) {
   int status = WAFER_OK;
   bool help = false;
   a.training.frozen = WAFER_NEW(arena, const char *, (size_t)argc);
-  opterr = 0;
-  for (int c; status == WAFER_OK && (c = getopt_long(argc, argv, "h", long_options, NULL)) != -1;) {
+  for (int c;
+       status == WAFER_OK && (c = cli_option("scale", argc, argv, "h", long_options)) != -1;) {
     if (c == 'h')
       help = true;
     else if (!take(&a, arena, c, optarg))

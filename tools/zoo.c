@@ -229,7 +229,7 @@ static bool take(arguments *a, int option, const char *text) {
   case WEIGHTS:
   case INIT: return parse_weights(a, option, text);
   case LIST: return a->list = true;
-  default: return cli_usage("zoo", "that option is unknown or lacks its value"), false;
+  default: return false;
   }
 }
 
@@ -289,7 +289,7 @@ int wafer_tool_zoo(int argc, char **argv) {
   a.name = argv[optind];
   if (!find_model(&a)) return WAFER_USAGE;
   optind = 1;
-  for (int c; (c = getopt_long(argc, argv, "o:qh", long_options, NULL)) != -1;)
+  for (int c; (c = cli_option("zoo", argc, argv, "o:qh", long_options)) != -1;)
     if (!take(&a, c, optarg)) return WAFER_USAGE;
   if (!a.output) return cli_usage("zoo", "-o FILE is missing");
   return run(&a);

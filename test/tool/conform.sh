@@ -64,7 +64,7 @@ expect 1 "one DIR is wanted"
 expect 1 "matches no*" "$suite" --filter 'no*'
 expect 1 "--mode wants" "$suite" --mode sideways
 expect 1 "--jobs wants" "$suite" --jobs 0
-expect 1 "unknown" "$suite" --frobnicate
+expect 1 "no option --frobnicate" "$suite" --frobnicate
 expect 7 nowhere "$work/nowhere"
 expect 7 "$work/no/table" "$suite/passes" --tsv "$work/no/table"
 finish "conform: ok"
