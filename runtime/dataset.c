@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -221,4 +222,27 @@ wafer_shape wafer_dataset_shape(const wafer_dataset *d, uint32_t index) {
   wafer_shape whole = d->fields[index].shards[0].view.shape, made = {.rank = whole.rank - 1};
   memcpy(made.dims, whole.dims + 1, made.rank * sizeof *made.dims);
   return made;
+}
+
+/* Position of the first element that is no number; `count`: there is none. */
+static int64_t first_odd(const wafer_view *view, int64_t count) {
+  int64_t i = 0;
+  while (i < count && isfinite(wafer_element_f64(view->dtype, view->data, i))) i++;
+  return i;
+}
+
+void wafer_dataset_doubt(const wafer_dataset *d, const wafer_diag *diag) {
+  for (uint32_t i = 0; i < d->field_count; i++)
+    for (uint32_t s = 0; s < d->fields[i].shard_count; s++) {
+      const shard *at = &d->fields[i].shards[s];
+      int64_t count = 0, rows = at->view.shape.rank ? at->view.shape.dims[0] : 0;
+      if (!wafer_dtype_is_float(at->view.dtype) || rows < 1) continue;
+      (void)wafer_shape_elements(&at->view.shape, &count);
+      int64_t odd = first_odd(&at->view, count);
+      if (odd == count) continue;
+      wafer_warn(diag, wafer_at_file(at->path), "row %" PRId64 " has %g at element %" PRId64,
+                 odd / (count / rows), wafer_element_f64(at->view.dtype, at->view.data, odd),
+                 odd % (count / rows));
+      return;
+    }
 }

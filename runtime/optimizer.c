@@ -4,10 +4,10 @@
 #include <string.h>
 
 static const struct row {
-  const char *name, *on_wafer, *summary;
+  const char *name, *on_wafer, *reads, *summary;
 } rows[] = {
-#define OPTIMIZER(name, slots, on_wafer, summary)                                                  \
-  [WAFER_OPTIMIZER_##name] = {#name, #on_wafer, summary},
+#define OPTIMIZER(name, slots, on_wafer, reads, summary)                                           \
+  [WAFER_OPTIMIZER_##name] = {#name, #on_wafer, reads, summary},
 #include "wafer/optimizer.def"
 };
 
@@ -23,6 +23,16 @@ wafer_optimizer_kind wafer_optimizer_by_name(const char *name) {
   int kind = 0;
   while (kind < WAFER_OPTIMIZER_COUNT && strcmp(rows[kind].name, name)) kind++;
   return (wafer_optimizer_kind)kind;
+}
+
+bool wafer_optimizer_reads(wafer_optimizer_kind kind, const char *number) {
+  size_t length = strlen(number);
+  for (const char *at = rows[kind].reads; *at; at += strspn(at, " ")) {
+    size_t word = strcspn(at, " ");
+    if (word == length && !memcmp(at, number, length)) return true;
+    at += word;
+  }
+  return false;
 }
 
 bool wafer_optimizer_on_wafer(wafer_optimizer_kind kind) {

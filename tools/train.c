@@ -322,6 +322,7 @@ static wafer_status run(job *j) {
   wafer_status status = j->ranks.rank            ? wafer_transport_serve(&transport)
                         : j->a->mode == EVALUATE ? wafer_train_evaluate(&j->a->train, &transport)
                                                  : wafer_train(&j->a->train, &transport);
+  if (status == WAFER_TRAP && j->data) wafer_dataset_doubt(j->data, cli_diag());
   status = train_log_close(&log, status);
   if (status == WAFER_OK) status = wafer_transport_end(&transport);
   if (status != WAFER_OK && j->ranks.count > 1) /* the others wait for this one */

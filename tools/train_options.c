@@ -334,6 +334,18 @@ static wafer_status parse_row(train_arguments *a, wafer_arena *arena, const opti
 
 /* ---- the optimizer, when everything is known ---- */
 
+/* A number that changes nothing, of a file that -p names perhaps, beside another --optimizer. */
+static void warn_unread(wafer_optimizer_kind kind, const char *number) {
+  char readers[128] = "";
+  if (wafer_optimizer_reads(kind, number)) return;
+  for (int k = 0; k < WAFER_OPTIMIZER_COUNT; k++)
+    if (wafer_optimizer_reads((wafer_optimizer_kind)k, number))
+      snprintf(readers + strlen(readers), sizeof readers - strlen(readers), "%s%s",
+               *readers ? ", " : "", wafer_optimizer_name((wafer_optimizer_kind)k));
+  wafer_warn(cli_diag(), (wafer_loc){0}, "--%s changes nothing: %s has none, of --optimizer %s",
+             number, wafer_optimizer_name(kind), readers);
+}
+
 static wafer_status settle_optimizer(train_arguments *a) {
   wafer_optimizer_kind kind = wafer_optimizer_by_name(a->optimizer.name);
   if (kind == WAFER_OPTIMIZER_COUNT)
@@ -351,8 +363,12 @@ static wafer_status settle_optimizer(train_arguments *a) {
                  {"--beta2", a->optimizer.beta2, &o->beta2},
                  {"--eps", a->optimizer.eps, &o->eps},
                  {"--weight-decay", a->optimizer.weight_decay, &o->weight_decay}};
-  for (size_t i = 0; i < WAFER_COUNT(numbers); i++)
-    if (numbers[i].text) WAFER_TRY(parse_f64(numbers[i].option, numbers[i].text, numbers[i].to));
+  for (size_t i = 0; i < WAFER_COUNT(numbers); i++) {
+    bool own = numbers[i].to != &o->lr && numbers[i].to != &o->weight_decay;
+    if (!numbers[i].text) continue;
+    WAFER_TRY(parse_f64(numbers[i].option, numbers[i].text, numbers[i].to));
+    if (own) warn_unread(kind, numbers[i].option + 2);
+  }
   return wafer_optimizer_check(cli_diag(), o);
 }
 
@@ -374,6 +390,31 @@ static wafer_status check_pipelined(const train_arguments *a) {
                     wafer_optimizer_name(a->train.optimizer.kind));
 }
 
+/* Options that do nothing alone. */
+static wafer_status check_company(const train_arguments *a) {
+  bool saves = a->train.checkpoint != NULL, pipe = a->compile.mode != WAFER_MODE_streaming;
+  bool falls = a->train.schedule.kind == WAFER_SCHEDULE_linear ||
+               a->train.schedule.kind == WAFER_SCHEDULE_cosine;
+  bool best = a->compile.placer == WAFER_PLACER_best && pipe;
+  const struct {
+    bool given, company;
+    const char *option, *with;
+  } pairs[] = {
+      {a->train.resume, saves, "--resume", "--checkpoint DIR"},
+      {a->restarts != 0, saves, "--restarts", "--checkpoint DIR"},
+      {a->train.checkpoint_every != 0, saves, "--checkpoint-every", "--checkpoint DIR"},
+      {a->train.eval_every != 0, a->eval_data != NULL, "--eval-every", "--eval-data D"},
+      {a->train.schedule.end != 0, falls, "--lr-end", "--lr-schedule linear or cosine"},
+      {a->train.schedule.every != 0, a->train.schedule.kind == WAFER_SCHEDULE_step, "--lr-every",
+       "--lr-schedule step"},
+      {a->compile.replicas != 0, best, "--replicas", "--placer best, of a pipeline"},
+  };
+  for (size_t i = 0; i < WAFER_COUNT(pairs); i++)
+    if (pairs[i].given && !pairs[i].company)
+      return (wafer_status)cli_usage("train", "%s goes with %s", pairs[i].option, pairs[i].with);
+  return WAFER_OK;
+}
+
 static wafer_status check(train_arguments *a) {
   if (!a->model) return (wafer_status)cli_usage("train", "one MODEL.onnx is wanted");
   if (!a->train.loss) return (wafer_status)cli_usage("train", "--loss is missing");
@@ -389,10 +430,7 @@ static wafer_status check(train_arguments *a) {
   if (a->train.schedule.kind == WAFER_SCHEDULE_step && !a->train.schedule.every)
     return (wafer_status)cli_usage("train",
                                    "--lr-every is missing, which --lr-schedule step asks for");
-  if (a->train.resume && !a->train.checkpoint)
-    return (wafer_status)cli_usage("train", "--resume goes with --checkpoint DIR");
-  if (a->restarts && !a->train.checkpoint)
-    return (wafer_status)cli_usage("train", "--restarts goes with --checkpoint DIR");
+  WAFER_TRY(check_company(a));
   if (a->micro_batch && a->train.batch % a->micro_batch)
     return (wafer_status)cli_usage("train", "--batch %llu is no multiple of --micro-batch %llu",
                                    (unsigned long long)a->train.batch,
@@ -440,16 +478,15 @@ wafer_status train_parse(int argc, char **argv, wafer_arena *arena, train_argume
   struct option options[WAFER_COUNT(rows) + 2];
   long_options(options);
   WAFER_TRY(defaults(a, arena, argc));
-  opterr = 0;
   optind = 0; /* argv is not that of main where -p was given */
-  for (int c; (c = getopt_long(argc, argv, "qh", options, NULL)) != -1;) {
+  for (int c; (c = cli_option("train", argc, argv, "qh", options)) != -1;) {
     if (c == 'h') return *help = true, WAFER_OK;
     if (c == 'q')
       a->quiet = true;
     else if (c >= FIRST_ROW)
       WAFER_TRY(parse_row(a, arena, &rows[c - FIRST_ROW], optarg));
     else
-      return (wafer_status)cli_usage("train", "that option is unknown or lacks its value");
+      return WAFER_USAGE;
   }
   if (optind + 1 < argc)
     return (wafer_status)cli_usage("train", "one MODEL.onnx is wanted, got %d", argc - optind);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "train.h"
 #include "wafer/file.h"
@@ -82,6 +83,18 @@ static void put_number(FILE *to, const char *name, double value) {
 
 /* ---- the run ---- */
 
+/* The plot is drawn at the end; a folder that will not take it is said before the first step. */
+static wafer_status check_plot(const char *path) {
+  if (!path) return WAFER_OK;
+  const char *slash = strrchr(path, '/');
+  char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+  if (!folder) return cli_no_memory();
+  bool writable = access(folder, W_OK | X_OK) == 0;
+  free(folder);
+  if (writable) return WAFER_OK;
+  return wafer_fail(cli_diag(), wafer_at_file(path), WAFER_IO, "cannot write: %m");
+}
+
 static wafer_status begin(void *self, uint64_t done) {
   train_log *log = self;
   log->started = cli_seconds();
@@ -89,6 +102,7 @@ static wafer_status begin(void *self, uint64_t done) {
   if (done && !log->a->quiet)
     printf("resumed after step %llu%s\n", (ull)done,
            done < log->a->train.steps ? "" : ": no step is left of those asked for");
+  WAFER_TRY(check_plot(log->a->plot));
   if (!log->a->metrics) return WAFER_OK;
   WAFER_TRY(rewrite(log, log->a->metrics, done));
   log->metrics = fopen(log->a->metrics, "a");

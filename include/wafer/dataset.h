@@ -51,6 +51,10 @@ wafer_status wafer_dataset_gather(const wafer_dataset *dataset, const wafer_diag
                                   const wafer_gather *how, const uint64_t *samples, uint32_t count,
                                   void *to);
 
+/* Warns of the first row of the files that has a NaN or an infinity, if any: what training that
+ * fails may be asked. Reads everything. */
+void wafer_dataset_doubt(const wafer_dataset *dataset, const wafer_diag *diag);
+
 /* Element `index` of a permutation of 0 .. count-1 that a key chooses. */
 uint64_t wafer_permute(uint64_t key, uint64_t count, uint64_t index);
 /* A thread's worth of mixing: equal on every host. */

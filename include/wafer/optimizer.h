@@ -20,6 +20,8 @@ const char *wafer_optimizer_name(wafer_optimizer_kind kind);
 const char *wafer_optimizer_summary(wafer_optimizer_kind kind);
 /* WAFER_OPTIMIZER_COUNT: there is none of that name. */
 wafer_optimizer_kind wafer_optimizer_by_name(const char *name);
+/* Whether its rule has that number: momentum, beta1, beta2 or eps. */
+bool wafer_optimizer_reads(wafer_optimizer_kind kind, const char *number);
 /* Whether pipelined training, whose weights stay on the wafer, has it. */
 bool wafer_optimizer_on_wafer(wafer_optimizer_kind kind);
 

@@ -10,6 +10,7 @@ cd "$work" || exit 1
 
 octal 512 'i % 8 ? (i * 7 + i % 8 * (i % 8) * 3) % 8 : i / 8 % 4' | npy x.npy '|u1' '(64, 8)'
 octal 64 'i % 4' | npy y.npy '|u1' '(64,)'
+{ head -c 172 /dev/zero; printf '\000\000\300\177'; head -c 1872 /dev/zero; } | npy nan.npy '<f4' '(64, 8)'
 octal 64 'i % 5' | npy bad.npy '|u1' '(64,)'
 octal 256 'i % 2' | npy x4.npy '|u1' '(64, 4)'
 octal 63 'i % 4' | npy few.npy '|u1' '(63,)'
@@ -81,6 +82,13 @@ wrong() { code=$1 text=$2; shift 2; gives "$code" "$text" "$wafer" train net.onn
 wrong 1 'one of --steps and --epochs' --data x.npy,y.npy
 wrong 1 'no multiple of --micro-batch 5' --data x.npy,y.npy --steps 1 --batch 16 --micro-batch 5
 wrong 1 'goes with --checkpoint' --data x.npy,y.npy --steps 1 --resume
+wrong 1 '--checkpoint-every goes with --checkpoint' --data x.npy,y.npy --steps 1 --checkpoint-every 1
+wrong 1 '--eval-every goes with --eval-data' --data x.npy,y.npy --steps 1 --eval-every 1
+wrong 1 '--lr-end goes with --lr-schedule linear or cosine' --data x.npy,y.npy --steps 1 --lr-end 0.1
+wrong 1 'there is no option --stepz,' --data x.npy,y.npy --stepz 1
+wrong 1 '--steps lacks its value' --data x.npy,y.npy --steps
+wrong 7 'none/curve.svg: error: cannot write' --data x.npy,y.npy --steps 1 --plot none/curve.svg --metrics unwritten.jsonl
+[ ! -e unwritten.jsonl ] || fail "a run that cannot plot has begun"
 wrong 1 '--lr-every is missing' --data x.npy,y.npy --steps 1 --lr-schedule step
 wrong 1 "--freeze 'nothing\*' names none of the model's weights, one of which is" --data x.npy,y.npy --steps 1 --freeze 'nothing*'
 wrong 1 'the beta1 of sgd must be' --data x.npy,y.npy --steps 1 --beta1 2
@@ -88,6 +96,9 @@ wrong 2 'which does not fit 64x8' --data x.npy,few.npy --steps 1
 wrong 2 'a sample is scalar, the model' --data y.npy,y.npy --steps 1
 wrong 2 'has label 4, the loss has classes 0 to 3' --data x.npy,bad.npy --steps 4
 wrong 7 'cannot open' --data none.npy,y.npy --steps 1
+wrong 5 'nan.npy: warning: row 5 has nan at element 3' --data nan.npy,y.npy --steps 4
+gives 0 'momentum changes nothing: sgd has none, of --optimizer momentum, nesterov' "$wafer" train net.onnx --loss cross-entropy \
+  --data x.npy,y.npy --steps 1 -q --momentum 0.5
 wrong 5 'gradients are not finite' --data x.npy,y.npy --steps 40 --lr 1e38
 gives 5 'bce has no value where an output is not from 0 to 1' "$wafer" train net.onnx --loss bce --data x.npy,x4.npy --steps 40 --lr 10
 gives 0 'resumed after step 12: no step is left' "$wafer" train net.onnx ${common% -q} --steps 3 --checkpoint one --resume
