@@ -28,8 +28,9 @@ struct curve_set {
   uint32_t max_width, max_height, most_points;
   size_t count, room;              /* room is a power of two */
   shapes **at;                     /* curves never move: callers keep them */
-  intern *layouts;                 /* of a point, by its address */
+  intern *layouts;                 /* of a point, by its address and the kernel's order */
   const wafer_shape_point *recent; /* asked for last: of each value of a kernel in turn */
+  uint32_t recent_order;
   const wafer_layout *recent_layouts;
   intern *sizings; /* by all that decides about one */
   const shelf_place *layout;
@@ -174,8 +175,10 @@ const wafer_shape_point *curve_keep_point(curve_set *set, const wafer_shape_poin
 
 const wafer_layout *curve_layouts(curve_set *set, const wafer_kernel_body *body,
                                   const wafer_shape_point *point) {
-  if (set->recent == point) return set->recent_layouts;
-  void **slot = intern_slot(set->layouts, &point, sizeof(const wafer_shape_point *));
+  uint32_t order = size_order(body);
+  const uint64_t key[] = {(uint64_t)(uintptr_t)point, order};
+  if (set->recent == point && set->recent_order == order) return set->recent_layouts;
+  void **slot = intern_slot(set->layouts, key, sizeof key);
   if (!slot) return NULL;
   if (!*slot) {
     wafer_layout *lie = WAFER_NEW(set->arena, wafer_layout, body->input_count + body->output_count);
@@ -184,6 +187,7 @@ const wafer_layout *curve_layouts(curve_set *set, const wafer_kernel_body *body,
     *slot = lie;
   }
   set->recent = point;
+  set->recent_order = order;
   return set->recent_layouts = *slot;
 }
 

@@ -112,6 +112,9 @@ void size_layouts(size_forest *forest, uint64_t price, const wafer_shape_point *
 
 /* Whether a kernel is a product, or a convolution, with a sparse weight. */
 bool size_multiplies_sparse(const wafer_kernel_body *body);
+/* The order of the weight that is dealt, 0: none is. Kernels share the points of their curves with
+ * others whose weights have as many non-zeros, but not what lies in an order. */
+uint32_t size_order(const wafer_kernel_body *body);
 /* Multiply cycles of such a kernel, of its slowest core; none of others. Small tiles are uneven,
  * and what begins instructions takes as long as in a dense product, so the last cores bring little,
  * as do cores with few rows for each pair. */

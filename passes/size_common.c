@@ -21,6 +21,13 @@ bool size_multiplies_sparse(const wafer_kernel_body *body) {
   return false;
 }
 
+uint32_t size_order(const wafer_kernel_body *body) {
+  uint32_t order = 0;
+  for (uint32_t i = 0; body->sparsity && i < body->input_count; i++)
+    if (body->sparsity[i].order) order = body->sparsity[i].order;
+  return order;
+}
+
 size_multiply size_multiply_cycles(const wafer_machine *m, const wafer_kernel_body *body,
                                    const wafer_split *split) {
   wafer_kernel_body dense = *body;

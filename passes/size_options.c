@@ -258,12 +258,13 @@ static wafer_status find_options(const layouts *l, uint32_t k, const sized_kerne
   return add_likes(l, k, set);
 }
 
-/* The kernel's signature, of each input where it comes from, and what of each output leaves the
- * wafer; `whose`: also of which options inputs come. */
+/* The kernel's signature and order, of each input where it comes from, and what of each output
+ * leaves the wafer; `whose`: also of which options inputs come. */
 static size_t put_kernel(const layouts *l, uint32_t k, bool whose, uint64_t *key) {
   const wafer_graph_kernel *kernel = &l->graph->kernels[k];
   size_t n = 0;
   key[n++] = wafer_kernel_signature(&l->bodies[k]);
+  key[n++] = size_order(&l->bodies[k]);
   for (uint32_t i = 0; i < kernel->body.output_count; i++)
     key[n++] = wafer_graph_is_output(&l->graph->values[kernel->outputs[i]]);
   for (uint32_t i = 0; i < kernel->body.input_count; i++) {
@@ -389,7 +390,7 @@ wafer_status layouts_open(layouts *l) {
     if (body->input_count + body->output_count > most)
       most = body->input_count + body->output_count;
   }
-  size_t words = 2 + 2 * (size_t)most + sizeof(wafer_shape_point) / sizeof(uint64_t) +
+  size_t words = 3 + 2 * (size_t)most + sizeof(wafer_shape_point) / sizeof(uint64_t) +
                  LAYOUT_MOST_OPTIONS * sizeof(wafer_split) / sizeof(uint64_t);
   l->options = WAFER_NEW(arena, const options *, l->graph->kernel_count);
   l->bodies = WAFER_NEW(arena, wafer_kernel_body, l->graph->kernel_count);
