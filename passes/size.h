@@ -120,6 +120,8 @@ uint32_t size_order(const wafer_kernel_body *body);
  * as do cores with few rows for each pair. */
 typedef struct size_multiply {
   uint64_t wasted; /* what takes longer than 5/4 of the non-zeros' part of the dense ones */
+  uint64_t cycles; /* with the non-zeros */
+  uint64_t due;    /* the non-zeros' part of the dense ones */
   uint64_t dense;  /* with all elements of the weight */
 } size_multiply;
 size_multiply size_multiply_cycles(const wafer_machine *machine, const wafer_kernel_body *body,

@@ -40,10 +40,12 @@ size_multiply size_multiply_cycles(const wafer_machine *m, const wafer_kernel_bo
   wafer_kernel_cost(m, &dense, split, &all);
   while (!wafer_body_multiplies(body, i)) i++;
   (void)wafer_shape_elements(&body->inputs[i].shape, &elements);
-  unsigned __int128 due = (unsigned __int128)all.multiply_cycles * body->sparsity[i].nonzeros * 5;
-  due /= 4 * (uint64_t)elements;
-  bool wastes = cost.multiply_cycles > due;
-  return (size_multiply){wastes ? cost.multiply_cycles - (uint64_t)due : 0, all.multiply_cycles};
+  unsigned __int128 part = (unsigned __int128)all.multiply_cycles * body->sparsity[i].nonzeros;
+  uint64_t most = (uint64_t)(part * 5 / (4 * (uint64_t)elements));
+  return (size_multiply){.wasted = cost.multiply_cycles > most ? cost.multiply_cycles - most : 0,
+                         .cycles = cost.multiply_cycles,
+                         .due = (uint64_t)(part / (uint64_t)elements),
+                         .dense = all.multiply_cycles};
 }
 
 uint64_t size_waste_price(const wafer_machine *m, const wafer_kernel_body *body,

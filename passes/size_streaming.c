@@ -16,10 +16,16 @@
 #define WISHES_TRIED 4 /* the same, of shapes chosen together, */
 #define PRICE_STEP 8   /* each so many times the one before */
 
-/* Of cycles that sparse products waste: prices tried, each half the one before. */
-#define WORTH_MOST 64
+/* Of cycles that sparse products waste: prices tried, each twice the one before, until products are
+ * lean; then so many between that one and the last. */
 #define WORTH_LEAST 4
-#define SLOWER_MOST 4 /* the whole may take this part longer for the sake of fewer of them */
+#define WORTH_MOST 256
+#define WORTH_BETWEEN 2
+#define SLOWER_MOST 3 /* times as long the whole may take for the sake of lean products */
+/* Products are lean when they take at most 5/4 of the non-zeros' part of the dense multiply cycles:
+ * at a tenth, 0.125. Tiles are estimated here, and may be somewhat fuller. */
+#define LEAN 5
+#define LEAN_OF 4
 
 wafer_status streaming_no_memory(const streaming *s) {
   return wafer_fail(s->ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY,
@@ -191,41 +197,72 @@ static size_multiply multiplied(const streaming *s, const sizing *of) {
   for (uint32_t k = 0; k < s->graph->kernel_count; k++) {
     size_multiply own = size_multiply_cycles(s->ctx->machine, &s->graph->kernels[k].body,
                                              &of->kernels[k].point->split);
-    sum.wasted += own.wasted;
-    sum.dense += own.dense;
+    sum.cycles += own.cycles;
+    sum.due += own.due;
   }
   return sum;
 }
 
-/* Whether products waste a smaller part of the dense multiply cycles, or the same in less time. */
-static bool wastes_less(const streaming *s, const sizing *a, const sizing *b) {
-  size_multiply x = multiplied(s, a), y = multiplied(s, b);
-  unsigned __int128 of_a = (unsigned __int128)x.wasted * y.dense,
-                    of_b = (unsigned __int128)y.wasted * x.dense;
-  return of_a != of_b ? of_a < of_b : a->cost.latency_cycles < b->cost.latency_cycles;
+static bool is_lean(const streaming *s, const sizing *of) {
+  size_multiply m = multiplied(s, of);
+  return LEAN_OF * m.cycles <= LEAN * m.due;
 }
 
-/* Of the sizings that are hardly slower than `out`, the fastest, the one whose products waste
- * least: shapes for which waste has a price, each for itself, or all together from the fastest. */
-static wafer_status size_sparse(streaming *s, uint32_t keeps, sizing *out) {
-  const sizing fastest = *out;
-  uint64_t most = fastest.cost.latency_cycles + fastest.cost.latency_cycles / SLOWER_MOST;
-  for (s->worth = WORTH_MOST; s->worth >= WORTH_LEAST; s->worth /= 2) {
-    sizing tried[2];
-    uint32_t own_keeps;
-    s->lean = false;
-    s->shares = NULL;
-    WAFER_TRY(size_together(s, keeps, &fastest, &tried[0]));
-    WAFER_TRY(size_either(s, &own_keeps, &tried[1]));
-    for (uint32_t i = 0; i < WAFER_COUNT(tried); i++)
-      if (tried[i].cost.fits && tried[i].cost.latency_cycles <= most &&
-          wastes_less(s, &tried[i], out))
-        *out = tried[i];
+/* Of lean ones the fastest, else what is nearest to lean. */
+static bool is_better(const streaming *s, const sizing *a, const sizing *b) {
+  bool lean = is_lean(s, a);
+  size_multiply x = multiplied(s, a), y = multiplied(s, b);
+  if (lean != is_lean(s, b)) return lean;
+  unsigned __int128 of_a = (unsigned __int128)x.cycles * y.due,
+                    of_b = (unsigned __int128)y.cycles * x.due;
+  return lean || of_a == of_b ? a->cost.latency_cycles < b->cost.latency_cycles : of_a < of_b;
+}
+
+/* Shapes for which waste has the price s->worth, each for itself, or all together from the fastest:
+ * whether one is lean. */
+static wafer_status try_worth(streaming *s, uint32_t keeps, const sizing *fastest, sizing *out,
+                              bool *lean) {
+  sizing tried[2];
+  uint32_t own_keeps;
+  s->lean = *lean = false;
+  s->shares = NULL;
+  WAFER_TRY(size_together(s, keeps, fastest, &tried[0]));
+  WAFER_TRY(size_either(s, &own_keeps, &tried[1]));
+  for (uint32_t i = 0; i < WAFER_COUNT(tried); i++) {
+    if (!tried[i].cost.fits ||
+        tried[i].cost.latency_cycles > SLOWER_MOST * fastest->cost.latency_cycles)
+      continue;
+    *lean |= is_lean(s, &tried[i]);
+    if (is_better(s, &tried[i], out)) *out = tried[i];
   }
   return WAFER_OK;
 }
 
-static bool is_lean(const wafer_options *o) {
+/* The fastest sizing whose products are lean, at about the lowest price with which they are. */
+static wafer_status size_sparse(streaming *s, uint32_t keeps, sizing *out) {
+  const sizing fastest = *out;
+  uint64_t low = 0, high = WORTH_LEAST;
+  bool lean = is_lean(s, out);
+  if (lean) return WAFER_OK;
+  for (; high <= WORTH_MOST && !lean; high *= 2) {
+    low = s->worth;
+    s->worth = high;
+    WAFER_TRY(try_worth(s, keeps, &fastest, out, &lean));
+  }
+  high = s->worth;
+  for (uint32_t i = 0; i < WORTH_BETWEEN && lean && high > low + 1; i++) {
+    bool here;
+    s->worth = (low + high) / 2;
+    WAFER_TRY(try_worth(s, keeps, &fastest, out, &here));
+    if (here)
+      high = s->worth;
+    else
+      low = s->worth;
+  }
+  return WAFER_OK;
+}
+
+static bool wants_lean(const wafer_options *o) {
   return !o || o->sparse_shapes == WAFER_SPARSE_lean ||
          o->sparse_shapes == WAFER_SPARSE_lean_undealt;
 }
@@ -236,8 +273,8 @@ static wafer_status size_graph(const wafer_ctx *ctx, curve_set *curves, const wa
       .ctx = ctx, .graph = graph, .curves = curves, .batch = resident, .stripes = stripes};
   uint32_t keeps;
   WAFER_TRY(size_either(&s, &keeps, out));
-  bool prices_waste = out->cost.fits && !s.lean && is_lean(ctx->options);
-  return prices_waste && multiplied(&s, out).dense ? size_sparse(&s, keeps, out) : WAFER_OK;
+  bool prices_waste = out->cost.fits && !s.lean && wants_lean(ctx->options);
+  return prices_waste && multiplied(&s, out).due ? size_sparse(&s, keeps, out) : WAFER_OK;
 }
 
 wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,

@@ -16,17 +16,23 @@ static uint32_t bits_of(uint64_t columns) {
   return bits;
 }
 
+static uint64_t words_of(wafer_dtype stored, uint64_t lists, uint64_t pairs, uint64_t taps) {
+  return lists * ((pairs + lists - 1) / lists * wavelets_of(stored) + taps);
+}
+
 wafer_pairs wafer_pairs_of(wafer_dtype stored, uint64_t pairs, uint64_t rows, uint64_t cols,
                            uint64_t taps) {
   uint64_t lists = taps ? pairs / (LEAST_LENGTH * taps) : 0;
-  uint64_t room = rows * cols * taps * wafer_dtype_bytes(stored);
+  uint64_t room = rows * cols * taps * wafer_dtype_bytes(stored) / WAFER_WAVELET_BYTES;
+  if (room > UINT32_MAX) room = UINT32_MAX;
   if (cols == 0 || rows << bits_of(cols) > END_OF_PAIRS) return (wafer_pairs){0};
   if (lists > WAFER_PAIR_LISTS) lists = WAFER_PAIR_LISTS;
   if (lists == 0) lists = 1;
-  uint64_t length = (pairs + lists - 1) / lists;
-  uint64_t words = lists * (length * wavelets_of(stored) + taps);
-  if (words * WAFER_WAVELET_BYTES > room || words > UINT32_MAX) return (wafer_pairs){0};
-  return (wafer_pairs){(uint32_t)lists, (uint32_t)length, (uint32_t)taps, (uint32_t)words};
+  while (lists > 1 && words_of(stored, lists, pairs, taps) > room) lists--;
+  uint64_t words = words_of(stored, lists, pairs, taps);
+  if (words > room) return (wafer_pairs){0};
+  return (wafer_pairs){(uint32_t)lists, (uint32_t)((pairs + lists - 1) / lists), (uint32_t)taps,
+                       (uint32_t)words};
 }
 
 static bool takes_filters(const wafer_kernel_body *body, const wafer_node *anchor) {

@@ -185,7 +185,8 @@ typedef struct wafer_refusal {
  * multiply cycles. Exchanges between dims that are dealt, or with few cores, may take longer than
  * is gained; only the plan tells. */
 typedef enum wafer_sparse_shapes {
-  WAFER_SPARSE_lean,         /* dealt over cores; a little slower for the sake of less waste */
+  WAFER_SPARSE_lean,         /* dealt over cores; up to three times as slow as the fastest for
+                                the sake of less waste */
   WAFER_SPARSE_fast,         /* dealt, and the fastest by the estimate */
   WAFER_SPARSE_lean_undealt, /* not dealt: lines of weights lie in the model's order */
   WAFER_SPARSE_as_dense /* those of dense weights, not dealt; zeros still do not stream, and where
@@ -201,7 +202,7 @@ typedef struct wafer_options {
   uint64_t place_seed, place_moves; /* of the search; 0 moves: a default, or place_seconds alone */
   double place_seconds;             /* 0: no limit, and the same plan on every host */
   uint32_t replicas;                /* of a kernel of a pipeline, at most; 0: as many as pay */
-  uint32_t bands;     /* of the wafer, each with the same pipeline; 0: as many as pay */
+  uint32_t bands; /* of the wafer, each with the same pipeline; 0: as many as pay */
   wafer_relays relays;
   uint32_t pin_count; /* of kernels of a pipeline; those of streaming have the whole wafer */
   const wafer_pin *pins;
