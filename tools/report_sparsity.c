@@ -5,8 +5,9 @@
 #define FAR 1.3 /* times the density: a kernel above it is named, with the reason */
 
 typedef struct sums {
-  uint64_t weights, elements, nonzeros;
-  uint64_t words, dense_words; /* of the weights' streams and of their gradients' */
+  uint64_t weights, elements, nonzeros; /* of those that products take */
+  uint64_t words, dense_words;          /* of their streams and of their gradients' */
+  uint64_t other_words, other_dense;    /* of sparse ones that none takes, as masks */
   /* Multiply cycles of the kernels that take one: the slowest core, the same with non-zeros spread
    * evenly over the tiles, and with dense weights. */
   uint64_t cycles, even_cycles, dense_cycles;
@@ -42,6 +43,17 @@ static bool is_factor(const wafer_kernel_body *body, uint32_t value) {
       if (product && i < 2) return true;
       if (node->op == WAFER_OP_transpose && is_factor(body, body->input_count + n)) return true;
     }
+  }
+  return false;
+}
+
+/* Whether a kernel multiplies with the weight. */
+static bool is_taken(const wafer_plan *plan, uint32_t weight) {
+  for (uint32_t k = 0; k < plan->kernel_count; k++) {
+    const wafer_kernel *kernel = &plan->kernels[k];
+    for (uint32_t i = 0; i < kernel->body.input_count; i++)
+      if (plan->values[kernel->inputs[i]].weight == weight && is_factor(&kernel->body, i))
+        return true;
   }
   return false;
 }
@@ -120,23 +132,29 @@ static uint64_t dense_weights(const wafer_plan *plan, const wafer_kernel *k) {
   return count;
 }
 
+static void count_streams(const wafer_plan *plan, sums *s) {
+  for (uint32_t i = 0; s->weights && i < plan->stream_count; i++) {
+    const wafer_stream *stream = &plan->streams[i];
+    uint32_t weight = weight_of(plan, stream->value);
+    if (!is_sparse(plan, weight)) continue;
+    bool taken = is_taken(plan, weight);
+    *(taken ? &s->words : &s->other_words) += stream->words;
+    *(taken ? &s->dense_words : &s->other_dense) +=
+        wafer_sparse_words(&plan->values[stream->value].type, plan->storage, UINT64_MAX);
+  }
+}
+
 static sums count(const wafer_plan *plan) {
   sums s = {0};
   for (uint32_t i = 0; plan->weights && i < wafer_weights_count(plan->weights); i++) {
     const wafer_weight *w = wafer_weights_at(plan->weights, i);
     int64_t elements = 0;
-    if (!w->sparse || !wafer_shape_elements(&w->shape, &elements)) continue;
+    if (!w->sparse || !wafer_shape_elements(&w->shape, &elements) || !is_taken(plan, i)) continue;
     s.weights++;
     s.elements += (uint64_t)elements;
     s.nonzeros += w->nonzeros;
   }
-  for (uint32_t i = 0; s.weights && i < plan->stream_count; i++) {
-    const wafer_stream *stream = &plan->streams[i];
-    if (!is_sparse(plan, weight_of(plan, stream->value))) continue;
-    s.words += stream->words;
-    s.dense_words +=
-        wafer_sparse_words(&plan->values[stream->value].type, plan->storage, UINT64_MAX);
-  }
+  count_streams(plan, &s);
   for (uint32_t i = 0; s.weights && i < plan->kernel_count; i++) {
     const wafer_kernel *k = &plan->kernels[i];
     if (!multiplies(k)) continue;
@@ -164,6 +182,11 @@ void report_print_sparsity(FILE *to, const wafer_plan *plan) {
   fprintf(to, "  elements        %llu of %llu are not zero\n", (ull)s.nonzeros, (ull)s.elements);
   fprintf(to, "  streamed        %llu words; %llu with dense weights: %.3f\n", (ull)s.words,
           (ull)s.dense_words, share(s.words, s.dense_words));
+  if (s.other_dense)
+    fprintf(
+        to,
+        "  besides         %llu words of %llu: sparse weights that no product takes, as masks\n",
+        (ull)s.other_words, (ull)s.other_dense);
   fprintf(
       to,
       "  multiply        %llu cycles of the slowest cores; %llu with dense weights there: %.3f; "
@@ -195,6 +218,8 @@ void report_add_sparsity(cJSON *root, const wafer_plan *plan) {
   cJSON_AddNumberToObject(o, "stream_words", (double)s.words);
   cJSON_AddNumberToObject(o, "dense_stream_words", (double)s.dense_words);
   cJSON_AddNumberToObject(o, "stream_share", share(s.words, s.dense_words));
+  cJSON_AddNumberToObject(o, "other_stream_words", (double)s.other_words);
+  cJSON_AddNumberToObject(o, "other_dense_stream_words", (double)s.other_dense);
   cJSON_AddNumberToObject(o, "multiply_cycles", (double)s.cycles);
   cJSON_AddNumberToObject(o, "even_multiply_cycles", (double)s.even_cycles);
   cJSON_AddNumberToObject(o, "dense_multiply_cycles", (double)s.dense_cycles);

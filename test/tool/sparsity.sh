@@ -155,6 +155,8 @@ gives 1 "wants lean or fast" "$wafer" compile zoo.onnx -o zoo.wplan --sparse-sha
 grep -q "heads.select: 8128 of 16384 elements" <<EOF || fail "the mask of attention is not stored sparse"
 $("$wafer" dump causal.wplan)
 EOF
+grep -q "  besides  *8128 words of 8192: sparse weights that no product takes" said || fail "words of the mask: $(cat said)"
+grep -q "  streamed .*: 0.200$" said || fail "words of the weights: $(cat said)"
 grep -E "lie dense|farthest above *layer.0.attention.heads" said && fail "a mask is reported as a factor"
 
 # Weights of as many non-zeros are dealt differently, so queries, keys and values each want a copy of their input in an order of
