@@ -70,10 +70,13 @@ wafer_status wafer_fabric_feed(wafer_fabric *f, uint32_t x, uint32_t y, wafer_po
 }
 
 wafer_status wafer_fabric_drain(wafer_fabric *f, uint32_t x, uint32_t y, wafer_port port,
-                                uint8_t color, uint32_t *words, uint32_t count, uint32_t group) {
-  return add(
-      f, x, y, port, color,
-      (fabric_edge){.count = count, .drain = words, .group = (uint8_t)(group < 255 ? group : 255)});
+                                uint8_t color, uint32_t *words, uint32_t count, uint32_t group,
+                                uint64_t *finish) {
+  return add(f, x, y, port, color,
+             (fabric_edge){.count = count,
+                           .drain = words,
+                           .finish = finish,
+                           .group = (uint8_t)(group < 255 ? group : 255)});
 }
 
 void wafer_fabric_rate(wafer_fabric *f, uint32_t group, uint32_t words, uint32_t cycles) {
@@ -148,6 +151,7 @@ static void go(wafer_fabric *f, fabric_edge *edge) {
   edge->done++;
   f->moved = true;
   if (f->edge_finish < f->now + 1) f->edge_finish = f->now + 1;
+  if (last && edge->finish && *edge->finish < f->now + 1) *edge->finish = f->now + 1;
 }
 
 /* What has ended hands its turn to whoever waits behind it, who may be of another group. */

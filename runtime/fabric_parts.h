@@ -166,7 +166,8 @@ typedef struct fabric_edge {
   uint32_t node, count, done;
   uint32_t behind; /* the next on the same port and colour; FABRIC_NONE */
   const uint32_t *feed;
-  uint32_t *drain; /* one of the two */
+  uint32_t *drain;  /* one of the two */
+  uint64_t *finish; /* of a drain: where the cycle after its last word is noted; may be NULL */
   uint8_t control, group;
 } fabric_edge;
 

@@ -82,7 +82,8 @@ static wafer_status connect(session_fabric *s, fabric_launch *l, uint32_t index,
   uint32_t count = (uint32_t)words_of(s, p), *words = l->words[index] + sample * count;
   if (p->out)
     return wafer_fabric_drain(s->fabric, p->x, y, (wafer_port)p->side, p->color, words, count,
-                              group_of(s, p));
+                              group_of(s, p),
+                              l->of->kind == WAFER_LAUNCH_train ? &s->marks.finish[sample] : NULL);
   if (s->plan->values[p->value].weight != WAFER_NONE) WAFER_TRY(session_fabric_weight(s, p->value));
   port_pack(p, wafer_dtype_bytes(session_fabric_type(s, p->value)), s->stored[p->value], words);
   return wafer_fabric_feed(s->fabric, p->x, y, (wafer_port)p->side, p->color, words, count,
@@ -98,7 +99,7 @@ static wafer_status connect_idle(session_fabric *s, const fabric_launch *l, uint
     uint32_t y = p->y + band * s->plan->machine->height;
     if (p->out && p->first >= (samples - band + bands - 1) / bands)
       WAFER_TRY(wafer_fabric_drain(s->fabric, p->x, y, (wafer_port)p->side, p->color,
-                                   l->words[port], 0, group_of(s, p)));
+                                   l->words[port], 0, group_of(s, p), NULL));
   }
   return WAFER_OK;
 }
@@ -186,11 +187,11 @@ wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fa
   WAFER_TRY(wafer_fabric_reprogram(s->fabric, &l->program));
   set_rates(s);
   WAFER_TRY(write_data(s, l, bands));
+  if (l->of->kind == WAFER_LAUNCH_train || s->watched || session_fabric_several(s, l))
+    WAFER_TRY(session_fabric_watch(s, l, io->samples));
   WAFER_TRY(load ? connect_weights(s, l, bands) : connect_samples(s, l, io));
   session_fabric_place_registers(s, l, io->samples);
   s->sample = io->first;
-  if (l->of->kind == WAFER_LAUNCH_train || s->watched || session_fabric_several(s, l))
-    WAFER_TRY(session_fabric_watch(s, l, io->samples));
   WAFER_TRY(session_fabric_inject(s, l, io->samples));
   if (load) wafer_fabric_open(s->fabric, wafer_launch_opening(s->plan->machine));
   wafer_status status = wafer_fabric_run(s->fabric, &l->stats);

@@ -224,15 +224,19 @@ int32_t wafer_fabric_get(const wafer_fabric *fabric, uint32_t x, uint32_t y, uin
 uint64_t wafer_fabric_finish(const wafer_fabric *fabric, uint32_t x, uint32_t y);
 /* Words through a port of a router at the border, where no neighbour is. What is fed comes in like
  * wavelets from a neighbour, the last of them with `control`; what is drained leaves the same way.
- * A drain of 0 words says that none is to come, and no route may lead outside without a drain.
- * Feeds (drains) of one port and colour queue up in the order of the calls. `words` is borrowed
- * until the run has ended. Before the run; USAGE: no port of the border; BAD_INPUT: no route there.
+ * A drain of 0 words says that none is to come, and no route may lead outside without a drain;
+ * where
+ * *`finish` is earlier, it becomes the cycle in which the last of the words has left (NULL:
+ * unseen). Feeds (drains) of one port and colour queue up in the order of the calls. `words` and
+ * `finish` are borrowed until the run has ended. Before the run; USAGE: no port of the border;
+ * BAD_INPUT: no route there.
  */
 wafer_status wafer_fabric_feed(wafer_fabric *fabric, uint32_t x, uint32_t y, wafer_port port,
                                uint8_t color, const uint32_t *words, uint32_t count,
                                wafer_control control, uint32_t group);
 wafer_status wafer_fabric_drain(wafer_fabric *fabric, uint32_t x, uint32_t y, wafer_port port,
-                                uint8_t color, uint32_t *words, uint32_t count, uint32_t group);
+                                uint8_t color, uint32_t *words, uint32_t count, uint32_t group,
+                                uint64_t *finish);
 #define WAFER_EDGE_GROUPS 16
 /* All feeds and drains of a group (below WAFER_EDGE_GROUPS) share `words` per `cycles`, in turn;
  * without a rate each has a word a cycle. */

@@ -60,7 +60,7 @@ static bool run_border(scene *s, const spread *t, bool out, int64_t *seen) {
     if (!out) port_words(use, bytes, words[i], seen);
     wafer_status status =
         out ? wafer_fabric_drain(s->fabric, use->x, use->y, (wafer_port)use->side, use->color,
-                                 words[i], count, 0)
+                                 words[i], count, 0, NULL)
             : wafer_fabric_feed(s->fabric, use->x, use->y, (wafer_port)use->side, use->color,
                                 words[i], count, WAFER_CONTROL_none, 0);
     if (status != WAFER_OK) return false;

@@ -278,7 +278,7 @@ static void words_cross_the_border(void) {
   const wafer_instruction *code[] = {take, NULL};
   const uint32_t counts[] = {1, 0};
   uint32_t words[40], out[40] = {0};
-  uint64_t cycles[2];
+  uint64_t cycles[2], left[2];
   for (uint32_t i = 0; i < 40; i++) words[i] = 1000 + i;
   for (uint32_t slow = 0; slow < 2; slow++) {
     fixture *f = lay(2, code, counts, through, 2);
@@ -291,7 +291,8 @@ static void words_cross_the_border(void) {
     CU_ASSERT(wafer_fabric_feed(w, 0, 0, WAFER_PORT_west, 0, words, 30, 0, 1) == WAFER_OK);
     CU_ASSERT(wafer_fabric_feed(w, 0, 0, WAFER_PORT_west, 0, words + 30, 10, 0, 1) == WAFER_OK);
     CU_ASSERT(wafer_fabric_feed(w, 0, 0, WAFER_PORT_north, 1, words, 40, 0, 1) == WAFER_OK);
-    CU_ASSERT(wafer_fabric_drain(w, 1, 0, WAFER_PORT_east, 0, out, 40, 0) == WAFER_OK);
+    uint64_t finished = 0;
+    CU_ASSERT(wafer_fabric_drain(w, 1, 0, WAFER_PORT_east, 0, out, 40, 0, &finished) == WAFER_OK);
     CU_ASSERT(wafer_fabric_feed(w, 0, 0, WAFER_PORT_east, 0, words, 1, 0, 0) == WAFER_USAGE);
     CU_ASSERT(wafer_fabric_feed(w, 1, 0, WAFER_PORT_south, 0, words, 1, 0, 0) == WAFER_BAD_INPUT);
     run(f);
@@ -300,9 +301,12 @@ static void words_cross_the_border(void) {
     CU_ASSERT(wafer_fabric_read(w, 0, 0, 0, out, sizeof out));
     CU_ASSERT(memcmp(words, out, sizeof out) == 0);
     cycles[slow] = f->stats.cycles;
+    left[slow] = finished;
     finish(f);
   }
   CU_ASSERT(cycles[0] < 60);
+  CU_ASSERT(left[0] > 40 && left[0] < 50); /* two routers on, the last of 40 words */
+  CU_ASSERT(left[1] > 53 && left[1] <= cycles[1]);
   CU_ASSERT(cycles[1] >= 80 * 4 / 3 && cycles[1] < 80 * 4 / 3 + 20);
 }
 
@@ -341,13 +345,14 @@ static void the_border_waits_in_vain(void) {
   CU_ASSERT(wafer_fabric_run(f->fabric, &f->stats) == WAFER_BAD_INPUT); /* nobody drains it */
   CU_ASSERT(wafer_fabric_reprogram(f->fabric, &f->program) == WAFER_OK);
   CU_ASSERT(wafer_fabric_feed(f->fabric, 0, 0, WAFER_PORT_west, 0, words, 3, 0, 0) == WAFER_OK);
-  CU_ASSERT(wafer_fabric_drain(f->fabric, 1, 0, WAFER_PORT_east, 0, words, 4, 0) == WAFER_OK);
+  CU_ASSERT(wafer_fabric_drain(f->fabric, 1, 0, WAFER_PORT_east, 0, words, 4, 0, NULL) == WAFER_OK);
   CU_ASSERT(wafer_fabric_run(f->fabric, &f->stats) == WAFER_TRAP);
   CU_ASSERT(strstr(f->caught.text, "1 of 4 words of color 0 have not left") != NULL);
   for (uint32_t fed = 0; fed < 2; fed++) { /* none is to come: none does, one does */
     CU_ASSERT(wafer_fabric_reprogram(f->fabric, &f->program) == WAFER_OK);
     CU_ASSERT(wafer_fabric_feed(f->fabric, 0, 0, WAFER_PORT_west, 0, words, fed, 0, 0) == WAFER_OK);
-    CU_ASSERT(wafer_fabric_drain(f->fabric, 1, 0, WAFER_PORT_east, 0, words, 0, 0) == WAFER_OK);
+    CU_ASSERT(wafer_fabric_drain(f->fabric, 1, 0, WAFER_PORT_east, 0, words, 0, 0, NULL) ==
+              WAFER_OK);
     CU_ASSERT(wafer_fabric_run(f->fabric, &f->stats) == (fed ? WAFER_TRAP : WAFER_OK));
   }
   finish(f);

@@ -122,7 +122,7 @@ static void border_is_one(void) {
     CU_ASSERT_FATAL(wafer_fabric_create(NULL, machine, &program, &options, &f) == WAFER_OK);
     CU_ASSERT(wafer_fabric_write(f, 0, TALL - 1, 0, sent, sizeof sent));
     wafer_fabric_rate(f, 0, 1, 3);
-    CU_ASSERT(wafer_fabric_drain(f, 0, 0, WAFER_PORT_north, 0, whole, WORDS, 0) == WAFER_OK);
+    CU_ASSERT(wafer_fabric_drain(f, 0, 0, WAFER_PORT_north, 0, whole, WORDS, 0, NULL) == WAFER_OK);
     CU_ASSERT(wafer_fabric_run(f, strips == 1 ? &one : &many) == WAFER_OK);
     CU_ASSERT(!memcmp(whole, sent, sizeof sent));
     CU_ASSERT(strips == 1 || !memcmp(&one, &many, sizeof one));
