@@ -20,6 +20,8 @@ typedef struct walk {
   int64_t *past;         /* of the bus at hand */
   int64_t *enter, *done; /* of each position of the line */
   int64_t edge[2];       /* the clock's, behind this fragment */
+  int64_t border;        /* cycles for which its words keep the border busy */
+  int64_t leaves;        /* when the first word of cores has come to the border, of those so far */
   int64_t setup, ramp, hop;
   uint64_t own, link, taken; /* words that find room at a sender, on a link, at a taker */
 } walk;
@@ -36,7 +38,7 @@ static uint32_t deepest(const uint32_t *words, uint32_t count) {
 }
 
 bool fragment_clock_init(fragment_clock *c, wafer_arena *arena, const wafer_machine *machine) {
-  *c = (fragment_clock){.machine = machine, .arena = arena, .turn = 1};
+  *c = (fragment_clock){.machine = machine, .arena = arena, .turn = 1, .share = 1};
   size_t cores = (size_t)machine->width * machine->height;
   c->cores = WAFER_NEW(arena, uint64_t, cores);
   c->links = WAFER_NEW(arena, fragment_burst, 4 * cores);
@@ -99,7 +101,8 @@ static void take(walk *w, const fragment_bus *bus, const fragment_taker *t, int6
   int64_t ready = w->enter[position(w, bus, t->at)] + w->setup;
   pass_words(p, t->end);
   if (host) {
-    limit = later(w->c->edge[1] - way, p->first) + (int64_t)w->f->border;
+    if (p->first + way < w->leaves) w->leaves = p->first + way;
+    limit = later(w->c->edge[1], w->leaves) - way + w->border;
   } else {
     limit = has_room(w, ends, ready + words, t->words, w->taken);
     if (limit != INT64_MIN) limit -= way + w->ramp;
@@ -206,7 +209,7 @@ static void begin_block(const walk *w, const fragment_bus *bus, uint32_t k, int6
   p->at = 0;
   p->words = block->words;
   p->cycles = block->words + block->words * (uint64_t)p->shared / p->all;
-  if (host && w->f->border > p->cycles) p->cycles = w->f->border;
+  if (host && (uint64_t)w->border > p->cycles) p->cycles = (uint64_t)w->border;
 }
 
 static void pass_bus(walk *w, const fragment_bus *bus) {
@@ -230,7 +233,7 @@ static void pass_bus(walk *w, const fragment_bus *bus) {
       take(w, bus, &bus->takers[t], takes + AHEAD * t, &p);
     pass_words(&p, block->words);
     w->done[at] = later(w->done[at], host ? p.time : sent(w, block, start, ends, &p));
-    if (host) w->edge[0] = later(w->edge[0], p.begin + (int64_t)w->f->border);
+    if (host) w->edge[0] = later(w->edge[0], p.begin + w->border);
     ends[w->times % AHEAD] = p.time;
   }
   *last = p.time;
@@ -384,6 +387,8 @@ bool fragment_clock_pass(fragment_clock *c, const fragment *f, fragment_past **p
   walk w = {.c = c,
             .f = f,
             .times = (*past)->times++,
+            .border = (int64_t)f->border * c->share,
+            .leaves = INT64_MAX,
             .past = (*past)->ends,
             .setup = m->vector_setup_cycles + m->descriptor_load_cycles,
             .ramp = m->ramp_cycles,
@@ -393,6 +398,7 @@ bool fragment_clock_pass(fragment_clock *c, const fragment *f, fragment_past **p
   w.own = m->hop_queue + m->ramp_cycles + deepest(m->output_queue_words, m->output_queues);
   follow_chains(&w);
   bool made = pass_lines(&w);
+  if (w.leaves < INT64_MAX) w.edge[1] = later(w.edge[1], later(c->edge[1], w.leaves) + w.border);
   for (int i = 0; i < 2; i++) c->edge[i] = later(c->edge[i], w.edge[i]);
   return made;
 }

@@ -40,6 +40,11 @@ static bool pass(fragment_clock *c, const launch_pieces *p, uint32_t step, fragm
   return fragment_clock_pass(c, p->at[p->steps[step]], &past[p->steps[step]]);
 }
 
+/* When the cores are done, and the border has let their words out. */
+static uint64_t end_of(const fragment_clock *c) {
+  return c->edge[1] > (int64_t)c->last ? (uint64_t)c->edge[1] : c->last;
+}
+
 /* `ends`: of as many samples; the first round of steps is rehearsed. */
 static bool pass_samples(fragment_clock *c, const launch_pieces *p, uint64_t *ends,
                          uint32_t samples) {
@@ -50,7 +55,7 @@ static bool pass_samples(fragment_clock *c, const launch_pieces *p, uint64_t *en
   fragment_clock_restart(c, past, p->count);
   for (uint32_t sample = 0, i = 0; sample < samples; i = (i + 1) % p->step_count)
     if (p->steps[i] == FRAGMENT_ENDS)
-      ends[sample++] = c->last;
+      ends[sample++] = end_of(c);
     else if (!pass(c, p, i, past))
       return false;
   return true;
@@ -65,19 +70,27 @@ wafer_status launch_time_stream(launcher *l, const fragment *f, uint32_t opening
   return fragment_clock_alone(c, f, opening, cycles, crossed) ? WAFER_OK : launch_no_memory(l);
 }
 
+/* Of samples of one band, `share` of which have the border in turn. */
+static wafer_status time_samples(launcher *l, const launch_pieces *p, uint32_t share,
+                                 uint64_t *ends, uint32_t samples) {
+  fragment_clock c;
+  if (!fragment_clock_init(&c, l->arena, l->plan->machine)) return launch_no_memory(l);
+  c.share = share;
+  return pass_samples(&c, p, ends, samples) ? WAFER_OK : launch_no_memory(l);
+}
+
 wafer_status launch_time(launcher *l, const launch_pieces *p, wafer_launch *launch) {
-  uint32_t turns = 0, half = TRAIN_SAMPLES / 2;
+  uint32_t turns = 0, half = TRAIN_SAMPLES / 2, bands = wafer_machine_bands(l->plan->machine);
   for (uint32_t i = 0; i < p->step_count; i++) turns += p->steps[i] == FRAGMENT_ENDS;
   half = (half + turns - 1) / turns * turns;
-  fragment_clock c;
   uint64_t *ends = WAFER_NEW(l->arena, uint64_t, 2 * half);
-  if (!ends || !fragment_clock_init(&c, l->arena, l->plan->machine) ||
-      !pass_samples(&c, p, ends, 2 * half))
-    return launch_no_memory(l);
+  if (!ends) return launch_no_memory(l);
+  if (bands > 1) WAFER_TRY(time_samples(l, p, 1, ends, 1));
   launch->predicted = ends[0];
+  WAFER_TRY(time_samples(l, p, bands, ends, 2 * half));
+  if (bands == 1) launch->predicted = ends[0];
   launch->interval = (ends[2 * half - 1] - ends[half - 1] + half - 1) / half;
-  uint64_t left = c.edge[1] > (int64_t)c.last ? (uint64_t)c.edge[1] : c.last;
-  uint64_t steady = 2 * half * launch->interval;
+  uint64_t left = ends[2 * half - 1], steady = 2 * half * launch->interval;
   launch->fill = left > steady ? left - steady : 0;
   return find_slowest(l, p, launch);
 }
