@@ -16,7 +16,7 @@ octal 768 '(i * 5 + i % 16 * 3) % 7' | npy images.npy '|u1' '(48, 1, 4, 4)'
 train() {
   model=$1 data=$2 folder=$3
   shift 3
-  timeout 100 "$wafer" train "$model.onnx" --data "$data.npy,y.npy" --loss cross-entropy --batch 24 --steps 8 \
+  timeout 400 "$wafer" train "$model.onnx" --data "$data.npy,y.npy" --loss cross-entropy --batch 24 --steps 8 \
     --machine small64 --threads 1 --checkpoint "$folder" --metrics "$folder.jsonl" -q "$@" || fail "$folder: training"
 }
 # The losses of two runs, step by step, within 1e-5.
