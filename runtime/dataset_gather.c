@@ -73,8 +73,9 @@ static bool is_label(const wafer_gather *how, double value) {
   return value >= 0 && value < (double)how->classes && value == floor(value);
 }
 
-static wafer_status convert(const wafer_diag *diag, const shard *s, uint64_t row, int64_t first,
-                            int64_t count, const wafer_gather *how, void *to) {
+/* `row` of the file has the first element; of tokens every element is a row. */
+static wafer_status convert(const wafer_diag *diag, const shard *s, uint64_t row, bool tokens,
+                            int64_t first, int64_t count, const wafer_gather *how, void *to) {
   wafer_dtype from = s->view.dtype;
   bool to_integer = !wafer_dtype_is_float(how->dtype);
   range r = {-INFINITY, INFINITY};
@@ -83,7 +84,7 @@ static wafer_status convert(const wafer_diag *diag, const shard *s, uint64_t row
     double value = wafer_element_f64(from, s->view.data, first + i);
     bool fine =
         how->classes ? is_label(how, value) : !to_integer || (value >= r.least && value <= r.most);
-    if (!fine) return out_of_range(diag, s, row, value, how);
+    if (!fine) return out_of_range(diag, s, tokens ? row + (uint64_t)i : row, value, how);
     if (to_integer && !wafer_dtype_is_float(from))
       wafer_element_set_i64(how->dtype, to, i, wafer_element_i64(from, s->view.data, first + i));
     else
@@ -107,7 +108,8 @@ wafer_status wafer_dataset_gather(const wafer_dataset *d, const wafer_diag *diag
     if (s->view.dtype == how->dtype && !how->classes)
       memcpy(to, (const char *)s->view.data + (size_t)first * wafer_dtype_bytes(how->dtype), step);
     else
-      WAFER_TRY(convert(diag, s, d->tokens ? (uint64_t)first : sample, first, elements, how, to));
+      WAFER_TRY(convert(diag, s, d->tokens ? (uint64_t)first : sample, d->tokens, first, elements,
+                        how, to));
   }
   return WAFER_OK;
 }

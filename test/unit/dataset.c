@@ -92,6 +92,9 @@ static void tokens_come_in_windows(void) {
   for (int i = 0; i < 10; i++) CU_ASSERT(x[i] == 5 + i % 5 && y[i] == 6 + i % 5);
   caught last;
   wafer_diag diag = caught_diag(&last);
+  g.classes = 8; /* the second window's labels are 6 to 10, in rows 6 to 10 */
+  CU_ASSERT_EQUAL(wafer_dataset_gather(d, &diag, &g, samples, 2, y), WAFER_BAD_INPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(last.text, "row 8 has label 8, the loss has classes 0 to 7"));
   wafer_dataset *short_one;
   CU_ASSERT_EQUAL_FATAL(wafer_dataset_open(&diag, arena, in.folder, true, &short_one), WAFER_OK);
   CU_ASSERT_EQUAL(wafer_dataset_window(short_one, 11), WAFER_BAD_INPUT);
