@@ -3,6 +3,7 @@
 
 #include <dnnl.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -246,6 +247,13 @@ static void run_slab(void *self, uint32_t slab, uint32_t thread) {
                (size_t)((to - from) * s->row));
 }
 
+static wafer_status stage_failed(const exec_program *p, const exec_stage *s, wafer_status status) {
+  char text[160] = "the kernel failed";
+  if (s->fault) snprintf(text, sizeof text, "%s", s->fault);
+  if (s->tell) s->tell(s, &p->frame, text, sizeof text);
+  return wafer_fail(p->diag, s->loc, status, "%s", text);
+}
+
 wafer_status exec_program_run(exec_program *p, thread_pool *pool, uint32_t first, uint32_t last) {
   int before = thread_enter();
   wafer_status status = WAFER_OK;
@@ -254,9 +262,7 @@ wafer_status exec_program_run(exec_program *p, thread_pool *pool, uint32_t first
     stage_run run = {.program = p, .stage = p->stages[i]};
     thread_pool_run(pool, p->stages[i]->slabs, run_slab, &run);
     status = (wafer_status)atomic_load(&run.status);
-    if (status != WAFER_OK)
-      status = wafer_fail(p->diag, p->stages[i]->loc, status, "%s",
-                          p->stages[i]->fault ? p->stages[i]->fault : "the kernel failed");
+    if (status != WAFER_OK) status = stage_failed(p, p->stages[i], status);
   }
   thread_pool_series(pool, false);
   thread_leave(before);

@@ -59,6 +59,8 @@ struct exec_stage {
   wafer_dtype storage;       /* of the kernel */
   wafer_loc loc;             /* the kernel; node is the ONNX node */
   const char *fault;         /* what it means when run fails */
+  /* NULL, or writes that with the numbers of this run */
+  void (*tell)(const exec_stage *self, const exec_frame *frame, char *text, size_t room);
 };
 
 typedef struct exec_program exec_program;
@@ -96,6 +98,9 @@ wafer_status exec_program_run(exec_program *program, thread_pool *pool, uint32_t
 static inline void *exec_data(const exec_frame *frame, const exec_tensor *t) {
   return frame->address[t->buffer];
 }
+/* What `tell` of stages that look rows up says: which of `count` indices is outside `dim`. */
+void exec_tell_index(const exec_frame *frame, const exec_tensor *index, int64_t count, int64_t dim,
+                     char *text, size_t room);
 wafer_status exec_no_memory(const exec_program *program);
 /* Aligned to 64, lives as long as the program; NULL when out of memory. */
 void *exec_alloc(exec_program *program, size_t bytes);

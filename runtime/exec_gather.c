@@ -1,4 +1,6 @@
 /* Gather along one dim: whole runs of neighbours at a time. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "exec.h"
@@ -9,6 +11,20 @@ typedef struct gather_stage {
   int64_t dim, picks; /* length of x's dim; indices */
   size_t run;         /* bytes of neighbours inside the dim */
 } gather_stage;
+
+void exec_tell_index(const exec_frame *frame, const exec_tensor *index, int64_t count, int64_t dim,
+                     char *text, size_t room) {
+  const void *data = exec_data(frame, index);
+  for (int64_t i = 0; i < count; i++) {
+    int64_t at = wafer_element_i64(index->host, data, i);
+    if (at >= -dim && at < dim) continue;
+    snprintf(text, room,
+             "index %" PRId64 " (element %" PRId64 ") lies outside the dimension of %" PRId64
+             " that it picks from",
+             at, i, dim);
+    return;
+  }
+}
 
 /* Runs number [from, to) of the result. */
 static wafer_status run(const exec_stage *stage, const exec_frame *frame, uint32_t slab,
@@ -32,6 +48,11 @@ static wafer_status run(const exec_stage *stage, const exec_frame *frame, uint32
   return WAFER_OK;
 }
 
+static void tell(const exec_stage *stage, const exec_frame *frame, char *text, size_t room) {
+  const gather_stage *s = (const gather_stage *)stage;
+  exec_tell_index(frame, s->index, s->picks, s->dim, text, room);
+}
+
 wafer_status exec_build_gather(exec_program *p, exec_op *op) {
   int64_t axis = wafer_attr_int(&op->node->attrs, WAFER_ATTR_axis);
   exec_order order = exec_row_major();
@@ -42,9 +63,7 @@ wafer_status exec_build_gather(exec_program *p, exec_op *op) {
   gather_stage *s = WAFER_NEW(p->arena, gather_stage, 1);
   exec_tensor *y = exec_tensor_create(p, &op->node->type, &order);
   if (!s || !y) return exec_no_memory(p);
-  *s = (gather_stage){.stage = {.run = run,
-                                .loc = p->loc,
-                                .fault = "an index lies outside the dimension that it picks from"},
+  *s = (gather_stage){.stage = {.run = run, .loc = p->loc, .tell = tell},
                       .x = x,
                       .index = index,
                       .y = y,

@@ -59,6 +59,11 @@ static wafer_status run(const exec_stage *stage, const exec_frame *frame, uint32
   return WAFER_OK;
 }
 
+static void tell(const exec_stage *stage, const exec_frame *frame, char *text, size_t room) {
+  const scatter_stage *s = (const scatter_stage *)stage;
+  exec_tell_index(frame, s->index, s->places, s->rows, text, room);
+}
+
 static int64_t elements(const exec_tensor *t) {
   int64_t n = 1;
   for (uint32_t i = 0; i < t->shape.rank; i++) n *= t->shape.dims[i];
@@ -77,9 +82,7 @@ wafer_status exec_build_scatter(exec_program *p, exec_op *op) {
   scatter_stage *s = WAFER_NEW(p->arena, scatter_stage, 1);
   exec_tensor *y = exec_tensor_create(p, &op->node->type, &order);
   if (!s || !y) return exec_no_memory(p);
-  *s = (scatter_stage){.stage = {.run = run,
-                                 .loc = p->loc,
-                                 .fault = "an index lies outside the rows that it scatters to"},
+  *s = (scatter_stage){.stage = {.run = run, .loc = p->loc, .tell = tell},
                        .x = op->operands[0],
                        .index = op->operands[1],
                        .updates = op->operands[2],

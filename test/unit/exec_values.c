@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "caught.h"
 #include "exec_bench.h"
 
 /* Few distinct numbers, so that the first and the last of equals matter; a NaN beats all. */
@@ -253,11 +254,15 @@ static void reports_a_bad_index(void) {
   uint32_t x = bench_input(&b, WAFER_DTYPE_f32, "4x5", false),
            i = bench_input(&b, WAFER_DTYPE_i64, "3", false);
   bench_output(&b, NODE(&b, gather, (x, i), whole(WAFER_ATTR_axis, 0)));
+  caught last;
+  wafer_diag diag = caught_diag(&last);
   exec_program *p = bench_program(&b, 1, 1, in, out, false);
   thread_pool *pool = thread_pool_create(1);
-  p->diag = NULL;
-  ((int64_t *)p->frame.address[in[i]->buffer])[0] = 4;
+  p->diag = &diag;
+  memcpy(p->frame.address[in[i]->buffer], (int64_t[]){0, -5, 4}, 24);
   CU_ASSERT(exec_program_run(p, pool, 0, p->stage_count) == WAFER_TRAP);
+  CU_ASSERT_STRING_EQUAL(last.text, "index -5 (element 1) lies outside the dimension of 4 that it "
+                                    "picks from");
   thread_pool_destroy(pool);
   exec_program_destroy(p);
   wafer_arena_destroy(b.arena);
