@@ -112,7 +112,11 @@ void import_expand(import_node *n) {
     dims[0] = t->options->micro_batch;
     shape.at = dims;
   }
-  n->outputs[0] = emit_expand(n, node_input(n, 0), shape.count, shape.at);
+  MlirValue x = node_input(n, 0); /* a first state for instance, of zeros for the declared batch */
+  for (uint32_t i = 0; n->status == WAFER_OK && t->options && i < shape.count; i++)
+    if (shape.at[i] == t->options->micro_batch && node_rank(n, x) == shape.count)
+      x = training_rebatch_along(n, x, i);
+  n->outputs[0] = emit_expand(n, x, shape.count, shape.at);
 }
 
 /* x repeated along a dim, as three dims: before it, a new one, the rest. */

@@ -135,23 +135,65 @@ MlirValue emit_noise(import_node *n, const wafer_shape *shape) {
 
 /* ---- The leading dim ---- */
 
-/* The dim of the target that holds the batch, where x has micro-batches of `now`: it has as many
- * elements before it, or is merged with those before or behind; `count`: there is none. */
-static uint32_t dim_of_batch(const wafer_shape *x, uint32_t count, const int64_t *dims,
-                             int64_t batch, int64_t now) {
-  int64_t before = 1;
-  for (uint32_t i = 0; i < count && i < x->rank; i++) {
-    if (dims[i] == batch && x->dims[i] == now) return i;
-    if (dims[i] && dims[i] != x->dims[i]) break;
+/* A reshape of x, which has micro-batches of `now`, to dims that hold the batch; dims that both
+ * begin or end with are left out: they hold none, though they may be multiples of both. */
+typedef struct rebatch {
+  const wafer_shape *x;
+  const int64_t *dims;
+  uint32_t first, x_end, end; /* what is left of x, of dims */
+  int64_t batch, now, alike;  /* elements of what they begin with */
+} rebatch;
+
+/* The dim that begins at or behind `before` elements and no later than at `last`: the batch itself
+ * with `exact`, else what it is merged with; `end`: there is none. */
+static uint32_t dim_within(const rebatch *r, int64_t before, int64_t last, bool exact) {
+  int64_t reached = r->alike;
+  uint32_t i = r->first;
+  if (exact) {
+    for (; i < r->end && r->dims[i] > 0 && reached <= last; reached *= r->dims[i++])
+      if (r->dims[i] == r->batch && reached >= before) return i;
+    return r->end;
   }
-  for (uint32_t d = 0; d < x->rank; before *= x->dims[d++]) {
-    int64_t reached = 1;
-    uint32_t i = 0;
-    if (x->dims[d] % now) continue;
-    while (i < count && dims[i] > 0 && reached * dims[i] < before * batch) reached *= dims[i++];
-    if (i < count && dims[i] > 0 && dims[i] % batch == 0) return i;
+  while (i < r->end && r->dims[i] > 0 && reached * r->dims[i] < before * r->batch)
+    reached *= r->dims[i++];
+  return i < r->end && r->dims[i] > 0 && r->dims[i] % r->batch == 0 ? i : r->end;
+}
+
+/* The dim of the target that holds the batch. A dim of x that is the micro-batch says where; in one
+ * that is merged with others it may lie anywhere, where the target has it by itself it does. */
+static uint32_t dim_of_batch(const rebatch *r) {
+  for (int round = 0; round < 3; round++) {
+    int64_t before = r->alike;
+    for (uint32_t d = r->first; d < r->x_end; before *= r->x->dims[d++]) {
+      int64_t dim = r->x->dims[d];
+      if (round == 0 ? dim != r->now : dim % r->now != 0) continue;
+      uint32_t i = dim_within(r, before, before * (dim / r->now), round == 1);
+      if (i < r->end) return i;
+    }
   }
-  return count;
+  return r->end;
+}
+
+/* A batch of 1 that the target does not show lies at the boundary of two dims. Features, the last
+ * dim, are what a product sums over: it is merged with the dim before them. */
+static uint32_t merged_one(const rebatch *r, uint32_t found, uint32_t count) {
+  bool hidden = found == r->end ? r->x_end > r->first : r->dims[found] != 1 && found + 1 == count;
+  if (r->batch != 1 || !hidden) return found < r->end ? found : count;
+  return found == r->end ? (r->first ? r->first - 1 : 0) : found ? found - 1 : 0;
+}
+
+/* `count`: there is none. */
+static uint32_t find_batch(const wafer_shape *x, uint32_t count, const int64_t *dims, int64_t batch,
+                           int64_t now) {
+  rebatch r = {x, dims, 0, x->rank, count, batch, now, 1};
+  for (; r.first < r.end && r.first < r.x_end; r.alike *= x->dims[r.first++]) {
+    if (dims[r.first] == batch && x->dims[r.first] == now) return r.first;
+    if (!dims[r.first] && x->dims[r.first] == now) return count; /* it is copied */
+    if (dims[r.first] && dims[r.first] != x->dims[r.first]) break;
+  }
+  while (r.end > r.first && r.x_end > r.first && dims[r.end - 1] == x->dims[r.x_end - 1])
+    r.end--, r.x_end--;
+  return merged_one(&r, dim_of_batch(&r), count);
 }
 
 void training_rebatch(const import_node *n, const wafer_shape *x, uint32_t count, int64_t *dims) {
@@ -168,7 +210,7 @@ void training_rebatch(const import_node *n, const wafer_shape *x, uint32_t count
   /* Without an open dim the numbers say themselves which batch they were made for. */
   if (!open && have && known * now % have == 0) batch = known * now / have;
   if (batch <= 0) return;
-  uint32_t at = dim_of_batch(x, count, dims, batch, now);
+  uint32_t at = find_batch(x, count, dims, batch, now);
   if (at < count && (!open || batch > 1 || dims[at] == 1)) dims[at] = dims[at] / batch * now;
 }
 
@@ -231,6 +273,17 @@ static uint32_t rank_of_batches(const import_node *n) {
   return rank;
 }
 
+/* What does not follow the inputs, a token that is learned for instance, once per sample: of a
+ * batch of 1 nothing in the model says so. */
+static MlirValue repeat_one(import_node *n, MlirValue value, uint32_t rank) {
+  wafer_shape s = node_type(n, value).shape;
+  int64_t axis = attr_int(n, "axis", 1);
+  if (n->status != WAFER_OK || s.rank != rank || s.dims[0] != 1 || !axis || axis == -(int64_t)rank)
+    return value;
+  s.dims[0] = n->im->training.options->micro_batch;
+  return emit_expand(n, value, s.rank, s.dims);
+}
+
 void training_rebatch_operands(import_node *n) {
   const training_state *t = &n->im->training;
   bool joins = !strcmp(n->node->op_type, "Concat") || !strcmp(n->node->op_type, "Where");
@@ -241,8 +294,10 @@ void training_rebatch_operands(import_node *n) {
   for (uint32_t i = first; rank && i < n->input_count; i++) {
     if (!node_has_input(n, i)) continue;
     MlirValue *value = (MlirValue *)(uintptr_t)&n->inputs[i]; /* of this node alone */
-    bool joined = t->declared > 1 || !strcmp(n->node->op_type, "Concat");
-    if (joined && node_rank(n, *value) == rank) *value = training_rebatch_along(n, *value, 0);
+    bool concat = !strcmp(n->node->op_type, "Concat");
+    if ((t->declared > 1 || concat) && node_rank(n, *value) == rank)
+      *value = training_rebatch_along(n, *value, 0);
+    if (concat && t->declared == 1) *value = repeat_one(n, *value, rank);
   }
 }
 

@@ -212,6 +212,28 @@ static void test_batch_is_rewritten(void) {
       "init s i64 3 = 2 2 2; Reshape m s -> y; out y",
       "in x f32 2x4; init w f32 4 = 1 2 3 4; Mul x w -> m; init s i64 2 = 4 2; Reshape m s -> a; "
       "init t i64 2 = -1 4; Reshape a t -> y; out y",
+      /* six steps, a multiple of both batches, before a batch that is merged with two heads */
+      "in x f32 2x6x4; init w f32 4 = 1 2 3 4; Mul x w -> m; Transpose(perm=[1,0,2]) m -> t; "
+      "init s i64 3 = 6 4 2; Reshape t s -> r; init k f32 6x1x1 = 1 2 3 4 5 6; Mul r k -> h; "
+      "Transpose(perm=[1,0,2]) h -> a; init u i64 2 = 2 24; Reshape a u -> y; out y",
+      /* steps and batch merged, and apart again; the last dim is a micro-batch by chance */
+      "in x f32 2x6x3; Transpose(perm=[1,0,2]) x -> t; init s i64 2 = 12 3; Reshape t s -> r; "
+      "init w f32 3x3 = 1 2 3 4 5 6 7 8 9; MatMul r w -> m; init u i64 3 = 6 2 3; "
+      "Reshape m u -> h; Add h t -> a; Transpose(perm=[1,0,2]) a -> y; out y",
+      /* a batch of 1 that is merged with the steps, and with heads; one that is copied */
+      "in x f32 1x5x4; init w f32 4x4 = 1 2 3 4 5 6 7 8 1 2 3 4 5 6 7 8; Transpose(perm=[1,0,2]) x "
+      "-> t; init s i64 3 = 5 2 2; Reshape t s -> r; init u i64 2 = 5 4; Reshape r u -> f; MatMul "
+      "f w "
+      "-> m; init v i64 3 = 5 1 4; Reshape m v -> h; Transpose(perm=[1,0,2]) h -> y; out y",
+      "in x f32 1x6x4; init w f32 4 = 1 2 3 4; Mul x w -> m; init s i64 3 = 0 1 -1; Reshape m s -> "
+      "r; "
+      "init k f32 1x1x24 = 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6; Mul r k -> y; out y",
+      "in x f32 1x2x4; init c f32 1x1x4 = 1 2 3 4; init k f32 4 = 1 2 3 4; Mul c k -> d; "
+      "Concat(axis=1) d x -> y; out y",
+      RECURRENT
+      "init z f32 1x2x2 = 0 0 0 0; Shape(start=0,end=1) x -> n; init a i64 1 = 1; init b i64 "
+      "1 = 2; Concat(axis=0) a n b -> e; Expand z e -> h; RNN(hidden_size=2) t w r - - h -> "
+      "s; Transpose(perm=[2,0,1,3]) s -> y; out y",
       "in x f32 1x4; init w f32 4 = 1 2 3 4; Mul x w -> m; init z f32 1x1 = 0; Identity z -> c; "
       "Concat(axis=1) m c -> y; out y",
       "in x f32 2x1x2x2; init w f32 2 = 1 2; Mul x w -> m; init s i64 4 = 2 1 4 4; "
