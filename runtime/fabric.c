@@ -167,7 +167,6 @@ static void drop_program(wafer_fabric *f) {
   free(f->filters);
   free(f->sites);
   free(f->pool);
-  for (uint32_t i = 0; i < FABRIC_TURNS; i++) free(f->masks[i]);
   free(f->outs);
   free(f->candidates);
   free(f->links);

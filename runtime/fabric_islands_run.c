@@ -10,10 +10,11 @@
 
 /* ---- what is to be done ---- */
 
-/* Where it stands: in a bucket of queues, a turn of links, the wheel, or among those awake. */
+/* Where it stands: in a bucket of queues, among the links that are asked for, in the wheel, or among
+ * those awake. */
 enum {
-  IN_TURN = FABRIC_BUCKETS,
-  IN_WHEEL = IN_TURN + FABRIC_TURNS,
+  ASKED = FABRIC_BUCKETS,
+  IN_WHEEL,
   AWAKE = IN_WHEEL + FABRIC_WHEEL
 };
 
@@ -58,12 +59,9 @@ static bool put_aside(wafer_fabric *f, pendings *list) {
       room &= add(list, (pending){of_asked(f, b->at[k]), i, b->at[k]});
     b->count = 0;
   }
-  for (uint32_t i = 0; i < f->turn_count; i++) {
-    fabric_bucket *b = &f->turns[i];
-    for (uint32_t k = 0; k < b->count; k++)
-      room &= add(list, (pending){of_link(f, b->at[k]), IN_TURN + i, b->at[k]});
-    b->count = 0;
-  }
+  for (uint32_t k = 0; k < f->asked.count; k++)
+    room &= add(list, (pending){of_link(f, f->asked.at[k]), ASKED, f->asked.at[k]});
+  f->asked.count = 0;
   for (uint32_t i = 0; i < FABRIC_WHEEL; i++) {
     fabric_bucket *b = &f->wheel[i];
     for (uint32_t k = 0; k < b->count; k++) {
@@ -86,8 +84,8 @@ static void drop_void(wafer_fabric *f, pendings *list) {
     pending one = list->at[i];
     if (one.island != FABRIC_NONE)
       list->at[kept++] = one;
-    else if (one.where >= IN_TURN)
-      f->masks[one.where - IN_TURN][one.what] = 0;
+    else if (one.where == ASKED)
+      f->links[one.what].mask = 0;
     else if (one.what & FABRIC_LOOK)
       f->nodes[one.what & ~FABRIC_LOOK].armed = 0;
   }
@@ -101,8 +99,8 @@ static void put_back(wafer_fabric *f, const pending *at, uint32_t count) {
       f->awake[f->awake_count++] = what;
     else if (where >= IN_WHEEL)
       fabric_put(f, &f->wheel[where - IN_WHEEL], what);
-    else if (where >= IN_TURN)
-      f->turns[where - IN_TURN].at[f->turns[where - IN_TURN].count++] = what;
+    else if (where == ASKED)
+      fabric_put(f, &f->asked, what);
     else
       fabric_put(f, &f->bucket_of[where], what);
   }

@@ -91,6 +91,7 @@ wafer_status fabric_merge(wafer_fabric *f) {
   for (uint32_t i = 0; i < f->out_count; i++) {
     const row *r = &rows[f->outs[i].node];
     f->outs[i].node = r->end;
+    f->candidates[f->links[f->outs[i].link].first + f->outs[i].rank].to = r->end | FABRIC_LOOK;
     f->outs[i].latency = (uint16_t)(f->outs[i].latency + r->latency);
     f->outs[i].hops = (uint16_t)(f->outs[i].hops + r->hops);
   }

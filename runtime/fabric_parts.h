@@ -117,23 +117,26 @@ typedef struct fabric_site {
 } fabric_site;
 
 #define FABRIC_CANDIDATES (2 * FABRIC_RANKS) /* of a link, at most */
-#define FABRIC_TURNS 8 /* cycles of which links have masks, at most; powers of two */
 
 /* A direction out of a router. */
 typedef struct fabric_link {
-  uint32_t first;      /* of its candidates */
-  uint32_t more;       /* the link that has the masks of ranks above, and back; FABRIC_NONE */
+  alignas(32) uint64_t mask; /* candidates that ask for it, whose front could go as far as they know */
+  uint32_t first;            /* of its candidates */
+  uint32_t more; /* the link that has the masks of ranks above, and back; FABRIC_NONE */
   uint16_t candidates; /* outs that may ask */
   uint16_t latency;
-  uint8_t last; /* rank served last */
-  bool between; /* routers: a hop */
-  bool border;  /* some candidate has a way out into another strip */
+  uint8_t last;   /* rank served last, */
+  uint8_t before; /* and before that */
+  bool between;   /* routers: a hop */
+  bool border;    /* some candidate has a way out into another strip */
 } fabric_link;
 
-/* Who may ask for a link: an out of a queue. */
+/* Who may ask for a link: a queue, for the way to another; with FABRIC_LOOK there is more to the hop
+ * than to the simplest (router_brief.c). */
 typedef struct fabric_candidate {
-  uint32_t node, out;
+  uint32_t node, to;
 } fabric_candidate;
+
 
 /* What to look at in a cycle: what queues ask for whose front may be ready or have room before it,
  * or cores. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric_state.h"
+#include "router.h"
 
 /* Opposite of north, east, south, west. */
 static const uint8_t opposite[] = {WAFER_PORT_south, WAFER_PORT_west, WAFER_PORT_north,
@@ -317,11 +317,12 @@ static wafer_status allocate(builder *b) {
   f->outs = malloc((outs + 1) * sizeof *f->outs);
   f->candidates = malloc((outs + 1) * sizeof *f->candidates);
   f->link_room = f->link_count + (uint32_t)(outs / FABRIC_RANKS) + 1; /* with those of many */
-  f->links = calloc(f->link_room, sizeof *f->links);
+  f->links = aligned_alloc(64, (f->link_room + 1ull) / 2 * 64);
   f->switches = calloc(switches + 1, sizeof *f->switches);
-  f->turning = calloc(switches + 1, sizeof *f->turning);
+  bool lists = fabric_make_lists(f, (uint32_t)switches);
+  if (f->links) memset(f->links, 0, f->link_room * sizeof *f->links);
   return f->nodes && f->first_site && f->filters && f->sites && f->outs && f->candidates &&
-                 f->links && f->switches && f->turning
+                 f->links && f->switches && lists
              ? WAFER_OK
              : no_memory(b);
 }
@@ -344,7 +345,7 @@ static void list_candidates(wafer_fabric *f) {
       for (uint32_t k = 0; k < count; k++) {
         const fabric_out *out = &f->outs[start + k];
         f->candidates[f->links[out->link].first + out->rank] =
-            (fabric_candidate){.node = node, .out = start + k};
+            (fabric_candidate){.node = node, .to = out->node | FABRIC_LOOK};
       }
     }
   }
@@ -424,6 +425,7 @@ static wafer_status fill_queues(builder *b) {
     if (q->capacity > FABRIC_INLINE && !q->gone) free_entries += q->capacity;
   }
   find_patience(f);
+  router_find_briefs(f);
   return WAFER_OK;
 }
 
@@ -447,26 +449,10 @@ static wafer_status add_filters(builder *b) {
   return WAFER_OK;
 }
 
-/* Masks for the cycles that a wavelet takes from router to router, if these are few. */
-static wafer_status add_turns(builder *b) {
-  wafer_fabric *f = b->f;
-  uint32_t cycles = f->machine->hop_cycles;
-  f->turn_count = cycles < 2 ? 2 : cycles < 4 ? 4 : FABRIC_TURNS;
-  bool room = true;
-  for (uint32_t i = 0; i < f->turn_count; i++) {
-    f->masks[i] = calloc(f->link_room, sizeof *f->masks[i]);
-    room &= f->masks[i] != NULL;
-    f->turns[i].at = malloc(f->link_room * sizeof *f->turns[i].at);
-    room &= f->turns[i].at != NULL;
-  }
-  return room ? WAFER_OK : no_memory(b);
-}
-
 static wafer_status build(builder *b) {
   wafer_fabric *f = b->f;
   WAFER_TRY(sort_rules(b));
   WAFER_TRY(allocate(b));
-  WAFER_TRY(add_turns(b));
   for (uint32_t router = 0; router < f->count; router++) {
     f->first_site[router] = f->node_count;
     add_nodes(b, router);

@@ -189,8 +189,7 @@ static wafer_status visit_cores(wafer_fabric *f) {
 
 wafer_status fabric_step(wafer_fabric *f) {
   wafer_status status = visit_cores(f);
-  fabric_bucket *links = &f->turns[f->now % f->turn_count];
-  shuffle(f, links->at, links->count);
+  shuffle(f, f->asked.at, f->asked.count);
   fabric_bucket *bucket = &f->bucket_of[f->now % FABRIC_BUCKETS];
   shuffle(f, bucket->at, bucket->count);
   wafer_status routed = fabric_route(f);

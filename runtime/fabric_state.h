@@ -9,6 +9,7 @@
 
 #define FABRIC_WHEEL 1024 /* buckets; a power of two */
 #define FABRIC_STRIPS 16
+#define FABRIC_AHEAD 12 /* hops, of fetching */
 
 struct wafer_fabric {
   const wafer_diag *diag;
@@ -33,11 +34,12 @@ struct wafer_fabric {
   uint32_t node_count, out_count, link_count, link_room, switch_count;
   uint64_t pool_count;
 
-  /* For the present cycle and the next ones, per link: the candidates that ask for it, whose front
-   * could go then as far as they know. */
-  uint64_t *masks[FABRIC_TURNS];
-  uint32_t turn_count;
-  fabric_bucket turns[FABRIC_TURNS]; /* links that are asked for, by cycle */
+  fabric_bucket asked, asked_next; /* links that are asked for in this cycle, in the next one */
+  fabric_candidate *briefs;        /* that are served in this cycle, and some more; */
+  uint32_t brief_count;
+  fabric_bucket others; /* what all others ask for */
+  bool serving;       /* links have been asked for, and are served */
+  fabric_bucket told; /* queues that were left by a brief hop: who waits for room may ask */
   fabric_bucket bucket_of[FABRIC_BUCKETS];
   fabric_turn *turning; /* switches that a control wavelet passed */
   uint32_t turning_count;
@@ -315,7 +317,8 @@ void fabric_find_border(wafer_fabric *f);
 wafer_status fabric_strips_begin(wafer_fabric *f);
 void fabric_strips_end(wafer_fabric *f);
 void fabric_strips_free(wafer_fabric *f);
-/* A strip's own. */
+/* A strip's own: lists of what is to be done in a cycle, for `switches`. */
+bool fabric_make_lists(wafer_fabric *f, uint32_t switches);
 void fabric_free_lists(wafer_fabric *f);
 /* A cycle of all strips, side by side where there is enough to do. */
 wafer_status fabric_strips_cycle(wafer_fabric *f);

@@ -55,7 +55,7 @@ static uint64_t crossings(const wafer_fabric *f, const cut *c) {
   for (uint32_t i = 0; i < f->link_count; i++)
     for (uint32_t k = 0; k < f->links[i].candidates; k++) {
       const fabric_candidate *who = &f->candidates[f->links[i].first + k];
-      uint32_t from = f->sites[who->node].router, to = f->sites[f->outs[who->out].node].router;
+      uint32_t from = f->sites[who->node].router, to = f->sites[who->to & ~FABRIC_LOOK].router;
       count += c->strip[line_of(c, from)] != c->strip[line_of(c, to)];
     }
   return count;
@@ -99,7 +99,7 @@ void fabric_find_border(wafer_fabric *f) {
   for (uint32_t i = 0; i < f->link_count && f->strip_count > 1; i++)
     for (uint32_t k = 0; k < f->links[i].candidates; k++) {
       const fabric_candidate *who = &f->candidates[f->links[i].first + k];
-      fabric_node *from = &f->nodes[who->node], *to = &f->nodes[f->outs[who->out].node];
+      fabric_node *from = &f->nodes[who->node], *to = &f->nodes[who->to & ~FABRIC_LOOK];
       if (from->strip == to->strip) continue;
       from->border = true;
       to->crossed = true;
@@ -113,19 +113,27 @@ void fabric_find_border(wafer_fabric *f) {
 
 /* ---- around a run ---- */
 
+static bool list_for(fabric_bucket *list, uint32_t links) {
+  *list = (fabric_bucket){.at = malloc(links * sizeof *list->at), .room = links};
+  return list->at;
+}
+
+bool fabric_make_lists(wafer_fabric *f, uint32_t switches) {
+  uint32_t links = f->link_room;
+  f->briefs = calloc(links + FABRIC_AHEAD, sizeof *f->briefs);
+  f->turning = malloc((switches + 1) * sizeof *f->turning);
+  bool room = f->briefs && f->turning;
+  room &= list_for(&f->asked, links) & list_for(&f->asked_next, links);
+  room &= list_for(&f->others, links) & list_for(&f->told, links);
+  return room;
+}
+
 static bool make_lists(wafer_fabric *s) {
-  bool room = true;
   memset(s->bucket_of, 0, sizeof s->bucket_of);
   memset(s->wheel, 0, sizeof s->wheel);
-  memset(s->turns, 0, sizeof s->turns);
-  for (uint32_t i = 0; i < s->turn_count; i++) {
-    s->turns[i].at = malloc(s->link_room * sizeof *s->turns[i].at);
-    room &= s->turns[i].at != NULL;
-  }
-  s->turning = malloc((s->switch_count + 1) * sizeof *s->turning);
   s->awake = malloc((s->core_count + 1) * sizeof *s->awake);
   s->caught = calloc(1, sizeof *s->caught);
-  return room && s->turning && s->awake && s->caught;
+  return fabric_make_lists(s, s->switch_count) && s->awake && s->caught;
 }
 
 static wafer_status make_strip(wafer_fabric *f, uint32_t i) {
@@ -163,7 +171,11 @@ void fabric_strips_end(wafer_fabric *f) {
 void fabric_free_lists(wafer_fabric *f) {
   for (uint32_t i = 0; i < FABRIC_BUCKETS; i++) free(f->bucket_of[i].at);
   for (uint32_t i = 0; i < FABRIC_WHEEL; i++) free(f->wheel[i].at);
-  for (uint32_t i = 0; i < FABRIC_TURNS; i++) free(f->turns[i].at);
+  free(f->asked.at);
+  free(f->asked_next.at);
+  free(f->told.at);
+  free(f->briefs);
+  free(f->others.at);
   free(f->turning);
   free(f->awake);
   free(f->later.at);
@@ -188,7 +200,7 @@ void fabric_strips_free(wafer_fabric *f) {
 
 static uint32_t visits(const wafer_fabric *s) {
   return s->awake_count + s->wheel[s->now % FABRIC_WHEEL].count +
-         s->turns[s->now % s->turn_count].count + s->bucket_of[s->now % FABRIC_BUCKETS].count;
+         s->asked.count + s->bucket_of[s->now % FABRIC_BUCKETS].count;
 }
 
 static void step(void *self, uint32_t tile, uint32_t thread) {

@@ -9,8 +9,6 @@
 
 #include "router.h"
 
-#define BATCH 48 /* links that are served together */
-
 bool fabric_more_room(wafer_fabric *f, fabric_bucket *bucket) {
   uint32_t room = bucket->room ? 2 * bucket->room : 64;
   uint32_t *at = realloc(bucket->at, room * sizeof *at);
@@ -22,8 +20,7 @@ bool fabric_more_room(wafer_fabric *f, fabric_bucket *bucket) {
 }
 
 bool fabric_rests(const wafer_fabric *f) {
-  uint32_t asked = 0;
-  for (uint32_t i = 0; i < f->turn_count; i++) asked |= f->turns[i].count;
+  uint32_t asked = f->asked.count;
   for (uint32_t i = 0; i < FABRIC_BUCKETS && !asked; i++) asked |= f->bucket_of[i].count;
   return !asked;
 }
@@ -45,11 +42,17 @@ static inline uint32_t pick(uint64_t mask, uint32_t last) {
   return (from + (uint32_t)__builtin_ctzll(mask >> from | mask << (64 - from) % 64)) % 64;
 }
 
+/* The way of a queue over a link; FABRIC_NONE: none at present. */
+static uint32_t way_of(const wafer_fabric *f, const fabric_node *q, uint32_t link) {
+  for (uint32_t i = q->first_out; i < q->first_out + q->outs; i++)
+    if (f->outs[i].link == link) return i;
+  return FABRIC_NONE;
+}
+
 /* May the front go now? If not, it asks again when it may. */
-static SELDOM bool may_go(wafer_fabric *f, const fabric_candidate *who) {
-  fabric_node *q = &f->nodes[who->node], *beyond = &f->nodes[f->outs[who->out].node];
-  uint32_t branch = who->out - q->first_out;
-  if (!q->count || branch >= q->outs || !(q->pending >> branch & 1)) return false;
+static SELDOM bool may_go(wafer_fabric *f, fabric_node *q, uint32_t way) {
+  if (!q->count || way == FABRIC_NONE || !(q->pending >> (way - q->first_out) & 1)) return false;
+  fabric_node *beyond = &f->nodes[f->outs[way].node];
   uint32_t wait = fabric_wait(f, q);
   if (!wait) wait = fabric_room_in(f, beyond, 1);
   if (!wait) return true;
@@ -60,18 +63,15 @@ static SELDOM bool may_go(wafer_fabric *f, const fabric_candidate *who) {
   return false;
 }
 
-/* What became of a candidate: it cannot go; it went; it asks in the next cycle, too. */
-typedef enum outcome { REFUSED, WENT, STAYS } outcome;
-
-/* One wavelet of a queue with one way on. */
-static inline outcome go(wafer_fabric *f, uint32_t node, fabric_node *q) {
+/* One wavelet of a queue with one way on; false: it cannot go. */
+static inline bool go(wafer_fabric *f, uint32_t node, fabric_node *q) {
   fabric_node *beyond = &f->nodes[q->to];
   fabric_entry *front = &q->entries[q->head];
   uint32_t now = (uint32_t)f->now, at = beyond->head + beyond->count;
   fabric_entry *slot = &beyond->entries[at < beyond->capacity ? at : at - beyond->capacity];
   if (!q->count || beyond->count == beyond->capacity ||
       fabric_early(front->stamp, slot->stamp, now))
-    return REFUSED;
+    return false;
   f->stats.hops += q->hops;
   if (!(beyond->flags & FABRIC_PUSH_FLAGS) && !f->entered) {
     slot->word = front->word;
@@ -81,128 +81,130 @@ static inline outcome go(wafer_fabric *f, uint32_t node, fabric_node *q) {
     router_send_on(f, q->to, *front, q->latency);
   }
   router_pop(f, node, q);
-  if (!q->count) return WENT;
+  if (!q->count) return true;
   if (beyond->count == beyond->capacity) {
     beyond->awaited = true;
-    return WENT;
+    return true;
   }
   uint32_t wait = fabric_until(q->entries[q->head].stamp, now);
-  if (wait <= 1) return STAYS;
-  router_ask_in(f, q->ask, wait);
-  return WENT;
+  router_ask_in(f, q->ask, wait ? wait : 1);
+  return true;
 }
 
-/* The candidate's wavelet goes, if it may. */
-static inline outcome try(wafer_fabric *f, uint32_t candidate) {
-  const fabric_candidate *who = &f->candidates[candidate];
-  fabric_node *q = &f->nodes[who->node];
-  if (!(q->ask & FABRIC_LOOK)) {
-    outcome what = go(f, who->node, q);
-    if (what == REFUSED) may_go(f, who); /* asks again */
-    return what;
-  }
-  if (!may_go(f, who)) return REFUSED;
-  router_go_one_way(f, who->node, who->out);
-  return WENT;
+/* The candidate's wavelet goes, if it may; if not, it asks again when it may. */
+static inline bool try(wafer_fabric *f, uint32_t link, uint32_t rank) {
+  uint32_t node = f->candidates[f->links[link].first + rank].node;
+  fabric_node *q = &f->nodes[node];
+  if (!(q->ask & FABRIC_LOOK)) return go(f, node, q) || may_go(f, q, q->first_out);
+  uint32_t way = way_of(f, q, link);
+  if (!may_go(f, q, way)) return false;
+  router_go_one_way(f, node, way);
+  return true;
 }
 
-/* A link's turn: who is the next to go over it, and who else asks. */
-typedef struct service {
-  uint64_t others;
-  uint32_t link, node;
-  uint32_t rank; /* FABRIC_RANKS: of a link that has more */
-} service;
-
-/* The next one may not go at once, or is more than a queue with one way on. */
-static SELDOM void serve_slowly(wafer_fabric *f, const service *s, uint32_t turn) {
-  fabric_link *link = &f->links[s->link];
-  uint64_t mask = s->others | 1ull << s->rank;
-  for (uint32_t rank = s->rank;; rank = pick(mask, link->last)) {
-    outcome what = try(f, link->first + rank);
-    if (what != STAYS) mask &= ~(1ull << rank);
-    if (what != REFUSED) link->last = (uint8_t)rank;
-    if (what != REFUSED || !mask) break;
-  }
-  if (mask) router_ask_at(f, s->link, mask, router_turn_of(f, turn + 1u));
-}
-
-static inline void serve(wafer_fabric *f, const service *s, uint32_t turn) {
-  fabric_node *q = &f->nodes[s->node];
-  outcome what = q->ask & FABRIC_LOOK ? REFUSED : go(f, s->node, q);
-  if (what == REFUSED) {
-    serve_slowly(f, s, turn);
+/* The one whose turn it was may not go: another one may. Who has asked for the next cycle before
+ * it went asks in vain. */
+static SELDOM void serve_another(wafer_fabric *f, uint32_t at, uint32_t rank) {
+  fabric_link *link = &f->links[at];
+  for (uint64_t left = link->mask; left; left &= ~(1ull << rank)) {
+    rank = pick(left, rank);
+    if (!try(f, at, rank)) continue;
+    link->last = (uint8_t)rank;
     return;
   }
-  f->links[s->link].last = (uint8_t)s->rank;
-  uint64_t mask = s->others | (uint64_t)(what == STAYS) << s->rank;
-  if (mask) router_ask_at(f, s->link, mask, router_turn_of(f, turn + 1u));
+  link->last = link->before;
 }
 
 /* The same over two masks: the rank served last is in one of them, its word comes first and last.
  */
-static SELDOM void serve_many(wafer_fabric *f, uint32_t at, uint32_t turn) {
+static SELDOM void serve_many(wafer_fabric *f, uint32_t at) {
   uint32_t first = at < f->link_count ? at : f->links[at].more;
-  fabric_link *link = &f->links[first];
-  uint64_t *asked[2] = {router_mask_of(f, first, turn), router_mask_of(f, link->more, turn)};
-  uint64_t mask[2] = {*asked[0], *asked[1]};
-  *asked[0] = *asked[1] = 0;
-  for (outcome what = REFUSED; what == REFUSED && (mask[0] | mask[1]);) {
+  fabric_link *link = &f->links[first], *more = &f->links[link->more];
+  uint64_t mask[2] = {link->mask, more->mask};
+  link->mask = more->mask = 0;
+  for (bool went = false; !went && (mask[0] | mask[1]);) {
     uint32_t start = (link->last + 1u) % FABRIC_CANDIDATES, word = start / FABRIC_RANKS;
     if (!(mask[word] >> start % FABRIC_RANKS) && mask[1 - word]) {
       word = 1 - word;
       start = 0;
     }
     uint32_t rank = pick(mask[word], start + FABRIC_RANKS - 1);
-    what = try(f, link->first + word * FABRIC_RANKS + rank);
-    if (what != STAYS) mask[word] &= ~(1ull << rank);
-    if (what != REFUSED) link->last = (uint8_t)(word * FABRIC_RANKS + rank);
+    mask[word] &= ~(1ull << rank);
+    rank += word * FABRIC_RANKS;
+    went = try(f, first, rank);
+    if (went) link->last = (uint8_t)rank;
   }
-  if (mask[0]) router_ask_at(f, first, mask[0], router_turn_of(f, turn + 1u));
-  if (mask[1]) router_ask_at(f, link->more, mask[1], router_turn_of(f, turn + 1u));
+  if (mask[0]) router_list(&f->asked_next, link, first, mask[0]);
+  if (mask[1]) router_list(&f->asked_next, more, link->more, mask[1]);
 }
 
-static inline service next_of(wafer_fabric *f, uint32_t at, uint32_t turn) {
-  const fabric_link *link = &f->links[at];
-  uint64_t *mask = router_mask_of(f, at, turn);
-  service s = {.link = at, .rank = FABRIC_RANKS};
-  if (link->more != FABRIC_NONE || (link->border && f->aside)) return s;
-  s.rank = pick(*mask, link->last);
-  s.node = f->candidates[link->first + s.rank].node;
-  s.others = *mask & ~(1ull << s.rank);
-  *mask = 0;
-  return s;
+/* Whose turn it is on each link; who else asks for it does so in the next cycle, too. Links of the
+ * border stay while other strips are at work. */
+static void take_turns(wafer_fabric *f) {
+  fabric_link *links = f->links;
+  const fabric_candidate *candidates = f->candidates;
+  fabric_candidate *brief = f->briefs;
+  uint32_t *kept = f->asked.at, *next = f->asked_next.at + f->asked_next.count;
+  uint32_t *other = f->others.at, look = f->entered ? 0 : FABRIC_LOOK; /* who counts looks at all */
+  bool aside = f->aside;
+  for (const uint32_t *at = f->asked.at, *end = at + f->asked.count; at < end; at++) {
+    fabric_link *link = &links[*at];
+    if (link->border && aside) {
+      *kept++ = *at;
+      continue;
+    }
+    if (link->more != FABRIC_NONE) {
+      *other++ = *at << FABRIC_RANK_BITS;
+      continue;
+    }
+    uint64_t mask = link->mask;
+    uint32_t rank = pick(mask, link->last), first = link->first;
+    *next = *at;
+    mask ^= 1ull << rank;
+    next += mask != 0;
+    link->mask = mask;
+    link->before = link->last;
+    link->last = (uint8_t)rank;
+    const fabric_candidate *who = &candidates[first + rank];
+    *brief = *who;
+    brief += who->to < look;
+    *other = *at << FABRIC_RANK_BITS | rank;
+    other += who->to >= look;
+  }
+  f->asked.count = (uint32_t)(kept - f->asked.at);
+  f->asked_next.count = (uint32_t)(next - f->asked_next.at);
+  f->brief_count = (uint32_t)(brief - f->briefs);
+  f->others.count = (uint32_t)(other - f->others.at);
 }
 
-/* Links side by side: first who is the next of each, then where it would go, so that queues come
- * into the cache. Those of the border stay while other strips are at work. */
-static void serve_all(wafer_fabric *f, uint32_t turn) {
-  fabric_bucket *links = &f->turns[turn];
-  service services[BATCH];
-  uint32_t kept = 0;
-  for (uint32_t first = 0; first < links->count; first += BATCH) {
-    uint32_t here = links->count - first < BATCH ? links->count - first : BATCH;
-    for (uint32_t i = 0; i < here; i++) {
-      services[i] = next_of(f, links->at[first + i], turn);
-      __builtin_prefetch(&f->nodes[services[i].node], 1);
-    }
-    for (uint32_t i = 0; i < here; i++) {
-      const fabric_node *q = &f->nodes[services[i].node];
-      if (!(q->ask & FABRIC_LOOK)) __builtin_prefetch(&f->nodes[q->to], 1);
-    }
-    for (uint32_t i = 0; i < here; i++)
-      if (services[i].rank < FABRIC_RANKS)
-        serve(f, &services[i], turn);
-      else if (f->aside && f->links[services[i].link].border)
-        links->at[kept++] = services[i].link;
-      else
-        serve_many(f, services[i].link, turn);
-  }
-  links->count = kept;
+static void serve(wafer_fabric *f, uint32_t asked) {
+  uint32_t link = asked >> FABRIC_RANK_BITS, rank = asked % FABRIC_RANKS;
+  if (f->links[link].more != FABRIC_NONE)
+    serve_many(f, link);
+  else if (!try(f, link, rank))
+    serve_another(f, link, rank);
+}
+
+/* First all simple hops, then the rest, of which queues come into the cache ahead. */
+static void serve_all(wafer_fabric *f) {
+  take_turns(f);
+  router_hop_all(f);
+  for (uint32_t i = 0; i < f->others.count; i++) serve(f, f->others.at[i]);
+  f->others.count = 0;
+  for (uint32_t i = 0; i < f->told.count; i++)
+    router_tell_of_pop(f, f->told.at[i], &f->nodes[f->told.at[i]]);
+  f->told.count = 0;
 }
 
 wafer_status fabric_route(wafer_fabric *f) {
   wafer_status status = router_collect(f, &f->bucket_of[f->now % FABRIC_BUCKETS]);
-  serve_all(f, router_turn_of(f, f->now));
-  if (f->turning_count && !f->aside) router_turn_switches(f);
+  f->serving = true;
+  serve_all(f);
+  f->serving = false;
+  if (f->aside) return status;
+  fabric_bucket served = f->asked;
+  f->asked = f->asked_next;
+  f->asked_next = served;
+  if (f->turning_count) router_turn_switches(f);
   return status;
 }

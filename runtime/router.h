@@ -9,29 +9,27 @@
 /* What few hops need stays out of the way of those that do not. */
 #define SELDOM __attribute__((noinline))
 
-static inline uint32_t router_turn_of(const wafer_fabric *f, uint64_t cycle) {
-  return (uint32_t)cycle & (f->turn_count - 1);
+/* Some of a link's candidates ask for it, in the cycle of the list. */
+static inline void router_list(fabric_bucket *list, fabric_link *link, uint32_t at, uint64_t mask) {
+  list->at[list->count] = at;
+  list->count += !link->mask;
+  link->mask |= mask;
 }
 
-static inline uint64_t *router_mask_of(const wafer_fabric *f, uint32_t link, uint32_t turn) {
-  return &f->masks[turn][link];
-}
-
-/* Some of a link's candidates ask for it in that turn. */
-static inline void router_ask_at(wafer_fabric *f, uint32_t at, uint64_t mask, uint32_t turn) {
-  fabric_bucket *links = &f->turns[turn];
-  uint64_t *asked = router_mask_of(f, at, turn);
-  links->at[links->count] = at;
-  links->count += !*asked;
-  *asked |= mask;
+/* In this cycle, before any link is served. */
+static inline void router_ask_now(wafer_fabric *f, uint32_t asked) {
+  uint32_t at = asked >> FABRIC_RANK_BITS;
+  router_list(&f->asked, &f->links[at], at, 1ull << asked % FABRIC_RANKS);
 }
 
 /* What is asked for in so many cycles, or as far ahead as there are buckets: it is seen then that
- * it is too early. */
+ * it is too early. When links are served, their masks are for the next cycle, but for those of the
+ * border, whose turn may still come. */
 static inline void router_ask_in(wafer_fabric *f, uint32_t asked, uint32_t delay) {
-  if (delay < f->turn_count) {
-    router_ask_at(f, asked >> FABRIC_RANK_BITS, 1ull << asked % FABRIC_RANKS,
-                  router_turn_of(f, f->now + delay));
+  uint32_t at = asked >> FABRIC_RANK_BITS;
+  fabric_link *link = &f->links[at];
+  if (delay == 1 && f->serving && !link->border) {
+    router_list(&f->asked_next, link, at, 1ull << asked % FABRIC_RANKS);
     return;
   }
   if (delay >= FABRIC_BUCKETS) delay = FABRIC_BUCKETS - 1;
@@ -96,6 +94,13 @@ void router_run_ahead(wafer_fabric *f, uint32_t node, fabric_node *q);
 wafer_status router_collect(wafer_fabric *f, fabric_bucket *bucket);
 /* The front of q, of which more is to be known, goes over one of its links. */
 void router_go_one_way(wafer_fabric *f, uint32_t node, uint32_t way);
+
+/* Hops that are as simple as they come (router_brief.c). */
+
+/* Who of them may hop so, when all queues are there. */
+void router_find_briefs(wafer_fabric *f);
+/* Those whose turn it is; who is in the way of another goes to the others. */
+void router_hop_all(wafer_fabric *f);
 /* After everything else of the cycle: the next position holds from the next cycle on. */
 void router_turn_switches(wafer_fabric *f);
 

@@ -55,7 +55,7 @@ static wafer_status look(wafer_fabric *f, uint32_t node, fabric_node *q) {
     if (!wait && out->alone)
       router_go_one_way(f, node, q->first_out + branch);
     else if (!wait)
-      router_ask_in(f, fabric_asked(f, out), 0);
+      router_ask_now(f, fabric_asked(f, out));
     else if (wait == FABRIC_NONE)
       beyond->awaited = true;
     else
@@ -94,7 +94,7 @@ wafer_status router_collect(wafer_fabric *f, fabric_bucket *bucket) {
              next = bucket->at[i + ROUTER_AHEAD < bucket->count ? i + ROUTER_AHEAD : i];
     if (next & FABRIC_LOOK) __builtin_prefetch(&f->nodes[next & ~FABRIC_LOOK], 1);
     if (!(asked & FABRIC_LOOK)) {
-      router_ask_in(f, asked, 0);
+      router_ask_now(f, asked);
       continue;
     }
     fabric_node *q = &f->nodes[asked & ~FABRIC_LOOK];

@@ -1,0 +1,78 @@
+/* Hops between brief queues: of two words, with one way on, over a link of one cycle into another such
+ * queue of the same strip. Where much is under way most hops are of that kind, so this is what the
+ * speed of the emulation hangs on: nothing is looked up that all of them have in common, and
+ * nothing is called. What does not go at once is left to router.c, which knows why. */
+#include "router.h"
+
+#define BRIEF_WORDS 2
+#define FETCHED FABRIC_AHEAD
+
+/* ---- who ---- */
+
+static bool is_brief(const fabric_node *q) {
+  return !(q->ask & FABRIC_LOOK) && q->capacity == BRIEF_WORDS && q->credit == 1 && !q->to_core &&
+         !q->at_edge;
+}
+
+void router_find_briefs(wafer_fabric *f) {
+  for (uint32_t i = 0; i < f->node_count; i++) {
+    const fabric_node *q = &f->nodes[i];
+    if (!is_brief(q) || q->outer || q->border || q->gone) continue;
+    const fabric_out *out = &f->outs[q->first_out];
+    const fabric_node *beyond = &f->nodes[out->node];
+    const fabric_link *link = &f->links[out->link];
+    bool simple = is_brief(beyond) && !(beyond->flags & FABRIC_PUSH_FLAGS) && !beyond->border;
+    if (simple && out->latency == 1 && out->hops == 1 && link->more == FABRIC_NONE)
+      f->candidates[link->first + out->rank].to = out->node;
+  }
+}
+
+/* ---- a cycle ---- */
+
+/* A queue asks for its link in the next cycle: the end of the list. */
+static inline uint32_t *ask_next(fabric_link *links, uint32_t asked, uint32_t *end) {
+  uint32_t at = asked >> FABRIC_RANK_BITS;
+  uint64_t mask = links[at].mask;
+  *end = at;
+  links[at].mask = mask | 1ull << asked % FABRIC_RANKS;
+  return end + !mask;
+}
+
+/* In `next`, the stamp of the next cycle, a wavelet may leave the queue to which it goes now, and
+ * the slot that it leaves is room. */
+void router_hop_all(wafer_fabric *f) {
+  fabric_node *nodes = f->nodes;
+  fabric_link *links = f->links;
+  uint32_t next = fabric_stamp(f->now + 1);
+  uint32_t *asked = f->asked_next.at + f->asked_next.count, *other = f->others.at + f->others.count;
+  const fabric_candidate *end = f->briefs + f->brief_count;
+  for (const fabric_candidate *who = f->briefs; who < end; who++) {
+    __builtin_prefetch(&nodes[who[FETCHED].node], 1);
+    __builtin_prefetch(&nodes[who[FETCHED].to], 1);
+    fabric_node *q = &nodes[who->node], *beyond = &nodes[who->to];
+    uint32_t left = q->count - 1u, before = beyond->count, head = q->head;
+    fabric_entry *front = &q->own[head], *slot = &beyond->own[(beyond->head + before) % 2];
+    uint32_t stamp = front->stamp;
+    if (left >= BRIEF_WORDS || before == BRIEF_WORDS || fabric_early(stamp, slot->stamp, next - 1)) {
+      *other++ = q->ask; /* it is seen there what is in the way */
+      continue;
+    }
+    slot->word = front->word;
+    front->stamp = next;
+    slot->stamp = next | (stamp & ~FABRIC_STAMP_MASK);
+    beyond->count = (uint16_t)(before + 1);
+    q->head = (uint16_t)(head ^ 1);
+    q->count = (uint16_t)left;
+    if (q->awaited) f->told.at[f->told.count++] = who->node;
+    if (!before) asked = ask_next(links, beyond->ask, asked);
+    if (!left) continue;
+    if (before)
+      beyond->awaited = true;
+    else
+      asked = ask_next(links, q->ask, asked);
+  }
+  f->asked_next.count = (uint32_t)(asked - f->asked_next.at);
+  f->stats.hops += f->brief_count + f->others.count;
+  f->others.count = (uint32_t)(other - f->others.at);
+  f->stats.hops -= f->others.count;
+}
