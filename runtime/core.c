@@ -2,6 +2,8 @@
  * those that only move words to the fabric. */
 #include "core_value.h"
 
+#define MOST_AHEAD 16 /* instructions of control in a visit */
+
 uint32_t core_binding(const wafer_core_program *program, uint8_t color, bool output) {
   uint32_t i = 0;
   while (i < program->binding_count &&
@@ -101,8 +103,10 @@ static wafer_status load(wafer_fabric *f, uint32_t at, const wafer_instruction *
   return WAFER_OK;
 }
 
+/* Of the cycle in which it resumes. */
 static wafer_status run_scalar(wafer_fabric *f, uint32_t at, const wafer_instruction *code) {
   fabric_core *core = &f->cores[at];
+  uint64_t now = core->resume++;
   core->pc++;
   switch ((wafer_core_op)code->op) {
   case WAFER_CORE_set: set_reg(core, code->a, (uint32_t)code->value); break;
@@ -126,13 +130,13 @@ static wafer_status run_scalar(wafer_fabric *f, uint32_t at, const wafer_instruc
   case WAFER_CORE_branch:
     if (reg(core, code->a) < reg(core, code->b)) core->pc = code->target;
     break;
-  case WAFER_CORE_time: set_reg(core, code->a, (uint32_t)f->now); break;
+  case WAFER_CORE_time: set_reg(core, code->a, (uint32_t)now); break;
   case WAFER_CORE_delay: {
     int64_t cycles = (int64_t)reg(core, code->a) + code->value;
     if (cycles > FABRIC_LONGEST_DELAY)
       return fabric_trap(f, f->cores[at].router, "waits %lld cycles; %d at most", (long long)cycles,
                          FABRIC_LONGEST_DELAY);
-    if (cycles > 1) core->resume = f->now + (uint64_t)cycles;
+    if (cycles > 1) core->resume = now + (uint64_t)cycles;
     break;
   }
   case WAFER_CORE_activate: core->activated |= 1u << code->target; break;
@@ -182,8 +186,29 @@ static wafer_status run_control(wafer_fabric *f, uint32_t at, bool *issued, uint
   const wafer_instruction *code = &core->program->code[core->pc];
   if (code->op < WAFER_CORE_VECTORS) return issue_vector(f, at, code, issued, next);
   *issued = true;
-  core->resume = f->now + 1;
+  core->resume = f->now;
   return run_scalar(f, at, code);
+}
+
+/* Is what the instruction does between it and the registers of its core? */
+static bool is_private(uint8_t op) {
+  return op == WAFER_CORE_set || op == WAFER_CORE_plus || op == WAFER_CORE_minus ||
+         op == WAFER_CORE_times || op == WAFER_CORE_branch || op == WAFER_CORE_time;
+}
+
+/* Control goes on ahead of time with what nobody else sees, as far as all cycles are its own. */
+static wafer_status run_ahead(wafer_fabric *f, uint32_t at) {
+  fabric_core *core = &f->cores[at];
+  if (core->state != CORE_RUN || f->plain || f->faults) return WAFER_OK;
+  uint64_t end = core_free_until(f, core);
+  if (core->resume <= f->now) core->resume = f->now + 1;
+  for (uint32_t i = 0; i < MOST_AHEAD && core->resume < end; i++) {
+    const wafer_instruction *code = &core->program->code[core->pc];
+    if (core->pc >= core->program->code_count || !is_private(code->op)) return WAFER_OK;
+    core_works(core, core->resume, core->resume + 1);
+    WAFER_TRY(run_scalar(f, at, code));
+  }
+  return WAFER_OK;
 }
 
 static void sooner(uint64_t *next, uint64_t cycle) {
@@ -246,6 +271,7 @@ static wafer_status compute(wafer_fabric *f, uint32_t at, uint64_t *next) {
   if (!issued) return WAFER_OK;
   f->moved = true;
   core_works(core, f->now, f->now + 1);
+  WAFER_TRY(run_ahead(f, at));
   sooner(next, control_next(f, core));
   return WAFER_OK;
 }

@@ -68,6 +68,17 @@ void core_catch_up(wafer_fabric *f, uint32_t at) {
   if (t->done != done) fabric_wake(f, at, due(f, core, t));
 }
 
+uint64_t core_free_until(const wafer_fabric *f, const fabric_core *core) {
+  if (core->pairs) return f->now;
+  if (!core->running) return FABRIC_NEVER;
+  if (!core->patient || core->fanned || core->running != 1u << (core->patient - 1)) return f->now;
+  const core_thread *t = &core->threads[core->patient - 1];
+  const fabric_node *q = &f->nodes[core->source];
+  uint64_t comes = f->now + f->machine->ramp_cycles;
+  uint64_t taken = q->count ? taken_at(f, core, t, q) : comes;
+  return taken < comes ? taken : comes;
+}
+
 bool core_control_waits(const wafer_fabric *f, const fabric_core *core, uint64_t *next) {
   uint64_t until = core->resume;
   if (core->state == CORE_IDLE)
@@ -116,6 +127,7 @@ wafer_status core_compute_patiently(wafer_fabric *f, uint32_t at, bool *stepped,
   core_thread *t = &core->threads[core->patient - 1];
   uint64_t word = FABRIC_NEVER; /* core_wait_patiently knows when it matters */
   *stepped = false;
+  if (!f->nodes[core->source].count || fabric_wait(f, &f->nodes[core->source])) return WAFER_OK;
   if (t->state == THREAD_BUSY) WAFER_TRY(core_step(f, at, t, CORE_COMPUTES, stepped, &word));
   if (!*stepped) return WAFER_OK;
   core->turn[CORE_COMPUTES] = core->patient;

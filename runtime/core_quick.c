@@ -60,6 +60,15 @@ static inline wafer_status store(wafer_fabric *f, uint32_t at, const core_thread
   return WAFER_OK;
 }
 
+static inline void go_on(core_thread *t) {
+  if (t->index[3] + 1 == t->inner) {
+    core_advance(t, 1);
+    return;
+  }
+  t->index[3]++;
+  for (uint32_t k = 0; k <= t->inputs; k++) t->address[k] += t->stride[k];
+}
+
 /* The element, of which the words have come. */
 static inline wafer_status compute(wafer_fabric *f, uint32_t at, core_thread *t, float in[2]) {
   for (uint32_t k = 1; k <= t->inputs; k++)
@@ -74,12 +83,7 @@ static inline wafer_status compute(wafer_fabric *f, uint32_t at, core_thread *t,
   } else {
     WAFER_TRY(store(f, at, t, result));
   }
-  if (t->index[3] + 1 == t->inner) {
-    core_advance(t, 1);
-    return WAFER_OK;
-  }
-  t->index[3]++;
-  for (uint32_t k = 0; k <= t->inputs; k++) t->address[k] += t->stride[k];
+  go_on(t);
   return WAFER_OK;
 }
 
@@ -95,10 +99,17 @@ wafer_status core_quick_element(wafer_fabric *f, uint32_t at, core_thread *t) {
 }
 
 wafer_status core_quick_keep(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t word) {
-  float in[2] = {0};
-  memcpy(&in[__builtin_ctz(t->there) - 1], &word, sizeof word);
+  uint32_t k = (uint32_t)__builtin_ctz(t->there);
+  float value, other;
+  memcpy(&value, &word, sizeof value);
+  if (t->adds) {
+    WAFER_TRY(load(f, at, t, 3 - k, &other));
+    value = k == 1 ? value + other : other + value;
+  }
+  WAFER_TRY(store(f, at, t, value));
+  go_on(t);
   f->stats.elements++;
-  return compute(f, at, t, in);
+  return WAFER_OK;
 }
 
 /* Nothing that happens on the core before the send has ended writes what it reads: control waits
@@ -126,14 +137,13 @@ uint32_t core_burst(wafer_fabric *f, uint32_t at, const core_thread *t) {
 }
 
 wafer_status core_quick_burst(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t n) {
-  const unsigned char *from = f->images[f->cores[at].router].data + t->address[1];
-  for (uint32_t i = 0; i < n; i++, from += t->stride[1]) {
-    uint32_t word;
-    memcpy(&word, from, sizeof word);
-    fabric_push(f, t->queue[0], word,
-                t->done + i + 1 == t->count ? t->code->control : WAFER_CONTROL_none,
-                1 + f->machine->ramp_cycles + i);
-  }
+  const fabric_burst burst = {
+      .from = f->images[f->cores[at].router].data + t->address[1],
+      .stride = t->stride[1],
+      .words = n,
+      .delay = 1 + f->machine->ramp_cycles,
+      .control = t->done + n == t->count ? t->code->control : WAFER_CONTROL_none};
+  fabric_push_burst(f, t->queue[0], &burst);
   core_advance(t, n);
   return WAFER_OK;
 }

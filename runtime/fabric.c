@@ -170,6 +170,7 @@ static void drop_program(wafer_fabric *f) {
   free(f->outs);
   free(f->candidates);
   free(f->links);
+  free(f->gates);
   free(f->switches);
   free(f->entered);
   fabric_free_fans(f);

@@ -85,7 +85,7 @@ static void drop_void(wafer_fabric *f, pendings *list) {
     if (one.island != FABRIC_NONE)
       list->at[kept++] = one;
     else if (one.where == ASKED)
-      f->links[one.what].mask = 0;
+      f->gates[one.what].mask = 0;
     else if (one.what & FABRIC_LOOK)
       f->nodes[one.what & ~FABRIC_LOOK].armed = 0;
   }

@@ -97,6 +97,7 @@ typedef struct fabric_node {
 static_assert(sizeof(fabric_node) == 64, "a queue is a line of the cache");
 /* Of the flags: those for which a push, or a pop, is more than an entry. */
 #define FABRIC_PUSH_FLAGS 0xc7u
+#define FABRIC_TO_CORE 0x01u
 #define FABRIC_POP_FLAGS 0x18u
 
 /* What a cycle seldom needs of a queue. */
@@ -120,16 +121,22 @@ typedef struct fabric_site {
 
 /* A direction out of a router. */
 typedef struct fabric_link {
-  alignas(32) uint64_t mask; /* candidates that ask for it, whose front could go as far as they know */
-  uint32_t first;            /* of its candidates */
-  uint32_t more; /* the link that has the masks of ranks above, and back; FABRIC_NONE */
+  uint32_t first;      /* of its candidates */
+  uint32_t more;       /* the link that has the masks of ranks above, and back; FABRIC_NONE */
   uint16_t candidates; /* outs that may ask */
   uint16_t latency;
-  uint8_t last;   /* rank served last, */
-  uint8_t before; /* and before that */
-  bool between;   /* routers: a hop */
-  bool border;    /* some candidate has a way out into another strip */
+  bool between; /* routers: a hop */
 } fabric_link;
+
+/* What a cycle changes of a link, and what it has to know: a quarter of a line of the cache. */
+typedef struct fabric_gate {
+  alignas(16) uint64_t mask; /* candidates that ask for it, whose front could go as far as they know */
+  uint32_t first;            /* as above */
+  uint8_t last, before;      /* rank served last, and before that */
+  bool border;               /* some candidate has a way out into another strip */
+  bool many;                 /* candidates, more than a mask has bits */
+} fabric_gate;
+static_assert(sizeof(fabric_gate) == 16, "gates do not straddle lines of the cache");
 
 /* Who may ask for a link: a queue, for the way to another; with FABRIC_LOOK there is more to the hop
  * than to the simplest (router_brief.c). */

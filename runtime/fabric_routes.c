@@ -317,12 +317,12 @@ static wafer_status allocate(builder *b) {
   f->outs = malloc((outs + 1) * sizeof *f->outs);
   f->candidates = malloc((outs + 1) * sizeof *f->candidates);
   f->link_room = f->link_count + (uint32_t)(outs / FABRIC_RANKS) + 1; /* with those of many */
-  f->links = aligned_alloc(64, (f->link_room + 1ull) / 2 * 64);
+  f->links = calloc(f->link_room, sizeof *f->links);
+  f->gates = aligned_alloc(64, (f->link_room + 3ull) / 4 * 64);
   f->switches = calloc(switches + 1, sizeof *f->switches);
   bool lists = fabric_make_lists(f, (uint32_t)switches);
-  if (f->links) memset(f->links, 0, f->link_room * sizeof *f->links);
   return f->nodes && f->first_site && f->filters && f->sites && f->outs && f->candidates &&
-                 f->links && f->switches && lists
+                 f->links && f->gates && f->switches && lists
              ? WAFER_OK
              : no_memory(b);
 }
@@ -334,7 +334,10 @@ static void list_candidates(wafer_fabric *f) {
     f->links[i].first = first;
     f->links[i].more = f->links[i].candidates > FABRIC_RANKS ? more++ : FABRIC_NONE;
     first += f->links[i].candidates;
-    if (f->links[i].more != FABRIC_NONE) f->links[f->links[i].more].more = i;
+    f->gates[i] = (fabric_gate){.first = f->links[i].first, .many = f->links[i].more != FABRIC_NONE};
+    if (!f->gates[i].many) continue;
+    f->links[f->links[i].more].more = i;
+    f->gates[f->links[i].more] = f->gates[i];
   }
   for (uint32_t node = 0; node < f->node_count; node++) {
     fabric_node *q = &f->nodes[node];

@@ -30,6 +30,7 @@ struct wafer_fabric {
   fabric_out *outs;
   fabric_candidate *candidates;
   fabric_link *links;
+  fabric_gate *gates; /* of the links */
   fabric_switch *switches;
   uint32_t node_count, out_count, link_count, link_room, switch_count;
   uint64_t pool_count;
@@ -160,6 +161,15 @@ static inline uint32_t fabric_after_last(const wafer_fabric *f, const fabric_nod
 }
 /* Room was asked for; the entry may leave `delay` cycles from now. */
 void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control, uint32_t delay);
+/* The same of several that follow each other, into a queue for which a push is no more than an entry
+ * (FABRIC_PUSH_FLAGS). */
+typedef struct fabric_burst {
+  const unsigned char *from; /* the first word, */
+  int32_t stride;            /* bytes to the next */
+  uint32_t words, delay;
+  uint32_t control; /* of the last */
+} fabric_burst;
+void fabric_push_burst(wafer_fabric *f, uint32_t node, const fabric_burst *burst);
 void fabric_pop(wafer_fabric *f, fabric_node *q);
 /* What was kept from other strips while they were at work. */
 void fabric_tell_of_pops(wafer_fabric *f);
@@ -239,6 +249,8 @@ uint32_t core_queue(const fabric_core *core, uint8_t color, bool output);
 
 /* ---- patience (core_patience.c) ---- */
 
+/* Cycles before this one are control's: no microthread takes them, whatever comes in from now on. */
+uint64_t core_free_until(const wafer_fabric *f, const fabric_core *core);
 /* Does control have nothing for the next cycle? What it waits for is in *next. */
 bool core_control_waits(const wafer_fabric *f, const fabric_core *core, uint64_t *next);
 

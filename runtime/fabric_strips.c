@@ -106,9 +106,9 @@ void fabric_find_border(wafer_fabric *f) {
     }
   for (uint32_t i = 0; i < f->link_count && f->strip_count > 1; i++)
     for (uint32_t k = 0; k < f->links[i].candidates; k++)
-      if (f->nodes[f->candidates[f->links[i].first + k].node].border) f->links[i].border = true;
+      if (f->nodes[f->candidates[f->links[i].first + k].node].border) f->gates[i].border = true;
   for (uint32_t i = 0; i < f->link_count; i++)
-    if (f->links[i].more != FABRIC_NONE) f->links[f->links[i].more].border = f->links[i].border;
+    if (f->gates[i].many) f->gates[f->links[i].more].border = f->gates[i].border;
 }
 
 /* ---- around a run ---- */

@@ -171,7 +171,7 @@ static void empty_queue(wafer_fabric *f, const passage *p) {
   if (f->entered) f->entered[p->node] += words;
   for (uint32_t k = 0; !q->to_core && k < q->outs; k++) {
     const fabric_out *out = &f->outs[q->first_out + k];
-    if (!out->alone) f->links[out->link].last = out->rank;
+    if (!out->alone) f->gates[out->link].last = out->rank;
   }
 }
 

@@ -73,12 +73,16 @@ static inline bool go(wafer_fabric *f, uint32_t node, fabric_node *q) {
       fabric_early(front->stamp, slot->stamp, now))
     return false;
   f->stats.hops += q->hops;
-  if (!(beyond->flags & FABRIC_PUSH_FLAGS) && !f->entered) {
+  uint32_t more = beyond->flags & FABRIC_PUSH_FLAGS;
+  if (more & ~FABRIC_TO_CORE || f->entered) {
+    router_send_on(f, q->to, *front, q->latency);
+  } else {
     slot->word = front->word;
     slot->stamp = fabric_stamp(now + q->latency) | (front->stamp & ~FABRIC_STAMP_MASK);
-    if (!beyond->count++) router_ask(f, beyond, q->latency);
-  } else {
-    router_send_on(f, q->to, *front, q->latency);
+    beyond->count++;
+    if (!more && beyond->count == 1) router_ask(f, beyond, q->latency);
+    if (more && beyond->count >= beyond->patience)
+      fabric_wake(f, f->sites[q->to].core, f->now + q->latency);
   }
   router_pop(f, node, q);
   if (!q->count) return true;
@@ -92,8 +96,8 @@ static inline bool go(wafer_fabric *f, uint32_t node, fabric_node *q) {
 }
 
 /* The candidate's wavelet goes, if it may; if not, it asks again when it may. */
-static inline bool try(wafer_fabric *f, uint32_t link, uint32_t rank) {
-  uint32_t node = f->candidates[f->links[link].first + rank].node;
+static SELDOM bool try(wafer_fabric *f, uint32_t link, uint32_t rank) {
+  uint32_t node = f->candidates[f->gates[link].first + rank].node;
   fabric_node *q = &f->nodes[node];
   if (!(q->ask & FABRIC_LOOK)) return go(f, node, q) || may_go(f, q, q->first_out);
   uint32_t way = way_of(f, q, link);
@@ -105,25 +109,25 @@ static inline bool try(wafer_fabric *f, uint32_t link, uint32_t rank) {
 /* The one whose turn it was may not go: another one may. Who has asked for the next cycle before
  * it went asks in vain. */
 static SELDOM void serve_another(wafer_fabric *f, uint32_t at, uint32_t rank) {
-  fabric_link *link = &f->links[at];
-  for (uint64_t left = link->mask; left; left &= ~(1ull << rank)) {
+  fabric_gate *gate = &f->gates[at];
+  for (uint64_t left = gate->mask; left; left &= ~(1ull << rank)) {
     rank = pick(left, rank);
     if (!try(f, at, rank)) continue;
-    link->last = (uint8_t)rank;
+    gate->last = (uint8_t)rank;
     return;
   }
-  link->last = link->before;
+  gate->last = gate->before;
 }
 
 /* The same over two masks: the rank served last is in one of them, its word comes first and last.
  */
 static SELDOM void serve_many(wafer_fabric *f, uint32_t at) {
   uint32_t first = at < f->link_count ? at : f->links[at].more;
-  fabric_link *link = &f->links[first], *more = &f->links[link->more];
-  uint64_t mask[2] = {link->mask, more->mask};
-  link->mask = more->mask = 0;
+  fabric_gate *gate = &f->gates[first], *more = &f->gates[f->links[first].more];
+  uint64_t mask[2] = {gate->mask, more->mask};
+  gate->mask = more->mask = 0;
   for (bool went = false; !went && (mask[0] | mask[1]);) {
-    uint32_t start = (link->last + 1u) % FABRIC_CANDIDATES, word = start / FABRIC_RANKS;
+    uint32_t start = (gate->last + 1u) % FABRIC_CANDIDATES, word = start / FABRIC_RANKS;
     if (!(mask[word] >> start % FABRIC_RANKS) && mask[1 - word]) {
       word = 1 - word;
       start = 0;
@@ -132,40 +136,40 @@ static SELDOM void serve_many(wafer_fabric *f, uint32_t at) {
     mask[word] &= ~(1ull << rank);
     rank += word * FABRIC_RANKS;
     went = try(f, first, rank);
-    if (went) link->last = (uint8_t)rank;
+    if (went) gate->last = (uint8_t)rank;
   }
-  if (mask[0]) router_list(&f->asked_next, link, first, mask[0]);
-  if (mask[1]) router_list(&f->asked_next, more, link->more, mask[1]);
+  if (mask[0]) router_list(&f->asked_next, gate, first, mask[0]);
+  if (mask[1]) router_list(&f->asked_next, more, f->links[first].more, mask[1]);
 }
 
 /* Whose turn it is on each link; who else asks for it does so in the next cycle, too. Links of the
  * border stay while other strips are at work. */
 static void take_turns(wafer_fabric *f) {
-  fabric_link *links = f->links;
+  fabric_gate *gates = f->gates;
   const fabric_candidate *candidates = f->candidates;
   fabric_candidate *brief = f->briefs;
   uint32_t *kept = f->asked.at, *next = f->asked_next.at + f->asked_next.count;
   uint32_t *other = f->others.at, look = f->entered ? 0 : FABRIC_LOOK; /* who counts looks at all */
   bool aside = f->aside;
   for (const uint32_t *at = f->asked.at, *end = at + f->asked.count; at < end; at++) {
-    fabric_link *link = &links[*at];
-    if (link->border && aside) {
+    fabric_gate *gate = &gates[*at];
+    if (gate->border && aside) {
       *kept++ = *at;
       continue;
     }
-    if (link->more != FABRIC_NONE) {
+    if (gate->many) {
       *other++ = *at << FABRIC_RANK_BITS;
       continue;
     }
-    uint64_t mask = link->mask;
-    uint32_t rank = pick(mask, link->last), first = link->first;
+    uint64_t mask = gate->mask;
+    uint32_t rank = pick(mask, gate->last);
+    const fabric_candidate *who = &candidates[gate->first + rank];
     *next = *at;
     mask ^= 1ull << rank;
     next += mask != 0;
-    link->mask = mask;
-    link->before = link->last;
-    link->last = (uint8_t)rank;
-    const fabric_candidate *who = &candidates[first + rank];
+    gate->mask = mask;
+    gate->before = gate->last;
+    gate->last = (uint8_t)rank;
     *brief = *who;
     brief += who->to < look;
     *other = *at << FABRIC_RANK_BITS | rank;
@@ -179,7 +183,7 @@ static void take_turns(wafer_fabric *f) {
 
 static void serve(wafer_fabric *f, uint32_t asked) {
   uint32_t link = asked >> FABRIC_RANK_BITS, rank = asked % FABRIC_RANKS;
-  if (f->links[link].more != FABRIC_NONE)
+  if (f->gates[link].many)
     serve_many(f, link);
   else if (!try(f, link, rank))
     serve_another(f, link, rank);

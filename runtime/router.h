@@ -10,16 +10,16 @@
 #define SELDOM __attribute__((noinline))
 
 /* Some of a link's candidates ask for it, in the cycle of the list. */
-static inline void router_list(fabric_bucket *list, fabric_link *link, uint32_t at, uint64_t mask) {
+static inline void router_list(fabric_bucket *list, fabric_gate *gate, uint32_t at, uint64_t mask) {
   list->at[list->count] = at;
-  list->count += !link->mask;
-  link->mask |= mask;
+  list->count += !gate->mask;
+  gate->mask |= mask;
 }
 
 /* In this cycle, before any link is served. */
 static inline void router_ask_now(wafer_fabric *f, uint32_t asked) {
   uint32_t at = asked >> FABRIC_RANK_BITS;
-  router_list(&f->asked, &f->links[at], at, 1ull << asked % FABRIC_RANKS);
+  router_list(&f->asked, &f->gates[at], at, 1ull << asked % FABRIC_RANKS);
 }
 
 /* What is asked for in so many cycles, or as far ahead as there are buckets: it is seen then that
@@ -27,9 +27,9 @@ static inline void router_ask_now(wafer_fabric *f, uint32_t asked) {
  * border, whose turn may still come. */
 static inline void router_ask_in(wafer_fabric *f, uint32_t asked, uint32_t delay) {
   uint32_t at = asked >> FABRIC_RANK_BITS;
-  fabric_link *link = &f->links[at];
-  if (delay == 1 && f->serving && !link->border) {
-    router_list(&f->asked_next, link, at, 1ull << asked % FABRIC_RANKS);
+  fabric_gate *gate = &f->gates[at];
+  if (delay == 1 && f->serving && !gate->border) {
+    router_list(&f->asked_next, gate, at, 1ull << asked % FABRIC_RANKS);
     return;
   }
   if (delay >= FABRIC_BUCKETS) delay = FABRIC_BUCKETS - 1;

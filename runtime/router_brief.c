@@ -5,7 +5,6 @@
 #include "router.h"
 
 #define BRIEF_WORDS 2
-#define FETCHED FABRIC_AHEAD
 
 /* ---- who ---- */
 
@@ -30,11 +29,11 @@ void router_find_briefs(wafer_fabric *f) {
 /* ---- a cycle ---- */
 
 /* A queue asks for its link in the next cycle: the end of the list. */
-static inline uint32_t *ask_next(fabric_link *links, uint32_t asked, uint32_t *end) {
+static inline uint32_t *ask_next(fabric_gate *gates, uint32_t asked, uint32_t *end) {
   uint32_t at = asked >> FABRIC_RANK_BITS;
-  uint64_t mask = links[at].mask;
+  uint64_t mask = gates[at].mask;
   *end = at;
-  links[at].mask = mask | 1ull << asked % FABRIC_RANKS;
+  gates[at].mask = mask | 1ull << asked % FABRIC_RANKS;
   return end + !mask;
 }
 
@@ -42,13 +41,13 @@ static inline uint32_t *ask_next(fabric_link *links, uint32_t asked, uint32_t *e
  * the slot that it leaves is room. */
 void router_hop_all(wafer_fabric *f) {
   fabric_node *nodes = f->nodes;
-  fabric_link *links = f->links;
+  fabric_gate *gates = f->gates;
   uint32_t next = fabric_stamp(f->now + 1);
   uint32_t *asked = f->asked_next.at + f->asked_next.count, *other = f->others.at + f->others.count;
   const fabric_candidate *end = f->briefs + f->brief_count;
   for (const fabric_candidate *who = f->briefs; who < end; who++) {
-    __builtin_prefetch(&nodes[who[FETCHED].node], 1);
-    __builtin_prefetch(&nodes[who[FETCHED].to], 1);
+    __builtin_prefetch(&nodes[who[FABRIC_AHEAD].node], 1);
+    __builtin_prefetch(&nodes[who[FABRIC_AHEAD].to], 1);
     fabric_node *q = &nodes[who->node], *beyond = &nodes[who->to];
     uint32_t left = q->count - 1u, before = beyond->count, head = q->head;
     fabric_entry *front = &q->own[head], *slot = &beyond->own[(beyond->head + before) % 2];
@@ -64,12 +63,12 @@ void router_hop_all(wafer_fabric *f) {
     q->head = (uint16_t)(head ^ 1);
     q->count = (uint16_t)left;
     if (q->awaited) f->told.at[f->told.count++] = who->node;
-    if (!before) asked = ask_next(links, beyond->ask, asked);
+    if (!before) asked = ask_next(gates, beyond->ask, asked);
     if (!left) continue;
     if (before)
       beyond->awaited = true;
     else
-      asked = ask_next(links, q->ask, asked);
+      asked = ask_next(gates, q->ask, asked);
   }
   f->asked_next.count = (uint32_t)(asked - f->asked_next.at);
   f->stats.hops += f->brief_count + f->others.count;

@@ -1,4 +1,6 @@
 /* Wavelets into queues and out of them; at once through all those whose core does not want them. */
+#include <string.h>
+
 #include "router.h"
 
 /* On to a run that is not empty. */
@@ -82,6 +84,26 @@ void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control
   site->used = true;
   f->stats.hops += site->far;
   router_send_on(f, node, (fabric_entry){.word = word, .control = control & 3}, delay + site->late);
+}
+
+void fabric_push_burst(wafer_fabric *f, uint32_t node, const fabric_burst *b) {
+  fabric_node *q = &f->nodes[node];
+  fabric_site *site = &f->sites[node];
+  const unsigned char *from = b->from;
+  uint32_t at = q->head + q->count, delay = b->delay + site->late, before = q->count;
+  if (at >= q->capacity) at -= q->capacity;
+  for (uint32_t i = 0; i < b->words; i++, from += b->stride) {
+    fabric_entry *slot = &q->entries[at];
+    memcpy(&slot->word, from, sizeof slot->word);
+    slot->stamp = fabric_stamp(f->now + delay + i);
+    if (i + 1 == b->words) slot->control = b->control & 3;
+    if (++at == q->capacity) at = 0;
+  }
+  site->used = true;
+  f->stats.hops += (uint64_t)b->words * site->far;
+  if (f->entered) f->entered[node] += b->words;
+  q->count = (uint16_t)(before + b->words);
+  if (!before) router_ask(f, q, delay);
 }
 
 /* The queue that writes into q. */
