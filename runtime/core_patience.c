@@ -6,6 +6,7 @@
  */
 #include "core_value.h"
 #include "fabric_islands.h"
+#include "router.h"
 
 /* The one input that is on the fabric. */
 static uint32_t source_of(const core_thread *t) {
@@ -33,7 +34,7 @@ static uint64_t taken_at(const wafer_fabric *f, const fabric_core *core, const c
 /* The next visit, as far as the words in the queue say, and how many more bring it about. */
 static uint64_t due(wafer_fabric *f, const fabric_core *core, const core_thread *t) {
   fabric_node *q = &f->nodes[core->source];
-  uint32_t left = t->count - t->done, most = f->sites[core->source].patience;
+  uint32_t left = t->count - t->done, most = core->most;
   q->patience = left < most ? left : most;
   if (q->count < q->patience) return FABRIC_NEVER;
   uint64_t cycle = left ? taken_at(f, core, t, q) : t->ready;
@@ -43,9 +44,9 @@ static uint64_t due(wafer_fabric *f, const fabric_core *core, const core_thread 
 /* The front, in a cycle of the past. */
 static void take(wafer_fabric *f, uint32_t at, core_thread *t, fabric_node *q, uint64_t cycle) {
   fabric_core *core = &f->cores[at];
-  fabric_entry *slot = &q->entries[q->head];
+  fabric_entry *slot = fabric_front(q);
   uint32_t word = slot->word;
-  fabric_pop(f, q);
+  router_pop(f, core->source, q);
   slot->stamp = fabric_stamp(cycle + q->credit);
   f->failed |= core_quick_keep(f, at, t, word) != WAFER_OK;
   core->busy[CORE_COMPUTES] = cycle + 1;
@@ -115,6 +116,7 @@ void core_wait_patiently(wafer_fabric *f, uint32_t at, uint64_t *next) {
   if (!goes_on) {
     core->patient = (uint8_t)(t->code->thread + 1);
     core->source = source_of(t);
+    core->most = f->sites[core->source].patience;
   }
   if (!goes_on || !t->done) core_box(t, 0, core->kept);
   core->still &= (uint8_t)~(1u << t->code->thread);

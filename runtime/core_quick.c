@@ -33,13 +33,19 @@ bool core_quick_ready(wafer_fabric *f, fabric_core *core, const core_thread *t, 
   return true;
 }
 
-/* The written bits of the element's word of memory, all in one; NULL: not as simple as that. */
-static inline uint64_t *bits_of(const fabric_core *core, const fabric_image *image, int64_t address,
-                                uint64_t *mask) {
-  if (address < 0 || address + 4 > core->limit || address + 4 > image->bytes) return NULL;
-  if (address % 64 > 60 || address & 1) return NULL;
+/* The written bits of a word of memory that is in the data, all in one; NULL: not as simple as
+ * that. */
+static inline uint64_t *bits_at(const fabric_image *image, uint64_t address, uint64_t *mask) {
+  if (address + 4 > image->bytes || address % 64 > 60) return NULL;
   *mask = 15ull << address % 64;
   return (uint64_t *)(image->data + image->bytes) + address / 64;
+}
+
+/* The same of any address. */
+static inline uint64_t *bits_of(const fabric_core *core, const fabric_image *image, int64_t address,
+                                uint64_t *mask) {
+  if (address < 0 || address + 4 > core->limit || address & 1) return NULL;
+  return bits_at(image, (uint64_t)address, mask);
 }
 
 static inline wafer_status load(const wafer_fabric *f, uint32_t at, const core_thread *t,
@@ -66,7 +72,7 @@ static inline void go_on(core_thread *t) {
     return;
   }
   t->index[3]++;
-  for (uint32_t k = 0; k <= t->inputs; k++) t->address[k] += t->stride[k];
+  for (uint32_t k = 0; k < 3; k++) t->address[k] += t->stride[k]; /* 0 of what is not there */
 }
 
 /* The element, of which the words have come. */
@@ -99,14 +105,25 @@ wafer_status core_quick_element(wafer_fabric *f, uint32_t at, core_thread *t) {
 }
 
 wafer_status core_quick_keep(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t word) {
-  uint32_t k = (uint32_t)__builtin_ctz(t->there);
+  const fabric_image *image = &f->images[f->cores[at].router];
   float value, other;
   memcpy(&value, &word, sizeof value);
   if (t->adds) {
-    WAFER_TRY(load(f, at, t, 3 - k, &other));
-    value = k == 1 ? value + other : other + value;
+    bool second = t->there >> 2;
+    int64_t from = t->address[second ? 1 : 2];
+    if ((uint64_t)from + 4 > image->bytes)
+      WAFER_TRY(core_gather(f, at, t, second ? 1 : 2, 1, &other));
+    else
+      memcpy(&other, image->data + from, sizeof other);
+    value = second ? other + value : value + other;
   }
-  WAFER_TRY(store(f, at, t, value));
+  uint64_t mask, *bits = bits_at(image, (uint64_t)t->address[0], &mask);
+  if (bits) {
+    memcpy(image->data + t->address[0], &value, sizeof value);
+    *bits |= mask;
+  } else {
+    WAFER_TRY(core_scatter(f, at, t, 1, &value));
+  }
   go_on(t);
   f->stats.elements++;
   return WAFER_OK;
@@ -137,12 +154,12 @@ uint32_t core_burst(wafer_fabric *f, uint32_t at, const core_thread *t) {
 }
 
 wafer_status core_quick_burst(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t n) {
-  const fabric_burst burst = {
-      .from = f->images[f->cores[at].router].data + t->address[1],
-      .stride = t->stride[1],
-      .words = n,
-      .delay = 1 + f->machine->ramp_cycles,
-      .control = t->done + n == t->count ? t->code->control : WAFER_CONTROL_none};
+  const fabric_burst burst = {.from = f->images[f->cores[at].router].data + t->address[1],
+                              .stride = t->stride[1],
+                              .words = n,
+                              .delay = 1 + f->machine->ramp_cycles,
+                              .control =
+                                  t->done + n == t->count ? t->code->control : WAFER_CONTROL_none};
   fabric_push_burst(f, t->queue[0], &burst);
   core_advance(t, n);
   return WAFER_OK;

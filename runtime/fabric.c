@@ -169,6 +169,7 @@ static void drop_program(wafer_fabric *f) {
   free(f->pool);
   free(f->outs);
   free(f->candidates);
+  free(f->ways);
   free(f->links);
   free(f->gates);
   free(f->switches);

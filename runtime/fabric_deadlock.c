@@ -49,19 +49,19 @@ static uint32_t other_end(const wafer_fabric *f, wait w) {
     const fabric_node *q = &f->nodes[node];
     const fabric_site *site = &f->sites[node];
     if (!w.to_send) {
-      if (q->from == FABRIC_NONE || (q->count && !q->to_core)) return site->source;
-      const fabric_switch *s = q->by_switch ? &f->switches[q->from] : NULL;
-      node = s ? s->nodes[s->position] : q->from;
+      if (site->from == FABRIC_NONE || (q->count && !q->to_core)) return site->source;
+      const fabric_switch *s = q->by_switch ? &f->switches[site->from] : NULL;
+      node = s ? s->nodes[s->position] : site->from;
       continue;
     }
     if (q->to_core || q->at_edge || !q->pending) return site->router;
     uint32_t branch = (uint32_t)__builtin_ctz(q->pending);
     for (uint32_t left = q->pending; left; left &= left - 1) {
       uint32_t one = (uint32_t)__builtin_ctz(left);
-      const fabric_node *d = &f->nodes[f->outs[q->first_out + one].node];
+      const fabric_node *d = &f->nodes[f->outs[f->sites[node].first_out + one].node];
       if (d->count == d->capacity) branch = one;
     }
-    node = f->outs[q->first_out + branch].node;
+    node = f->outs[f->sites[node].first_out + branch].node;
   }
   return f->sites[w.node].router;
 }

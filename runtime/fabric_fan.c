@@ -29,7 +29,7 @@ static bool branches_off(const wafer_fabric *f, uint32_t node) {
   const fabric_node *q = &f->nodes[node];
   if (q->to_core || q->at_edge || q->switched || !q->outs) return false;
   for (uint32_t k = 0; k < q->outs; k++) {
-    const fabric_out *out = &f->outs[q->first_out + k];
+    const fabric_out *out = &f->outs[fabric_site_of(f, q)->first_out + k];
     const fabric_node *to = &f->nodes[out->node];
     if (!out->alone || to->at_edge || to->by_switch || to->strip != q->strip) return false;
     if (!to->to_core && out->latency + to->credit > to->capacity) return false;
@@ -49,7 +49,7 @@ static void find_inner(const wafer_fabric *f, uint8_t *open, uint32_t *stack, bo
     if (q->to_core) stack[count++] = i;
   }
   while (count) {
-    uint32_t at = stack[--count], from = f->nodes[at].from;
+    uint32_t at = stack[--count], from = f->sites[at].from;
     inner[at] = true;
     if (from == FABRIC_NONE || f->nodes[at].by_switch) continue;
     if (!--open[from] && branches_off(f, from)) stack[count++] = from;
@@ -74,7 +74,7 @@ static void list_twigs(wafer_fabric *f, fan *one) {
     twig at = f->twigs[i];
     const fabric_node *q = &f->nodes[at.node];
     for (uint32_t k = 0; !q->to_core && k < q->outs; k++) {
-      const fabric_out *out = &f->outs[q->first_out + k];
+      const fabric_out *out = &f->outs[fabric_site_of(f, q)->first_out + k];
       f->twigs[f->twig_count++] = (twig){.node = out->node,
                                          .shift = at.shift + out->latency,
                                          .latency = out->latency,
@@ -91,7 +91,8 @@ static wafer_status no_room(const wafer_fabric *f) {
 
 static bool begins(const wafer_fabric *f, const bool *inner, uint32_t i) {
   const fabric_node *q = &f->nodes[i];
-  bool above = q->from != FABRIC_NONE && !q->by_switch && inner[q->from] && may_be_root(f, q->from);
+  uint32_t from = f->sites[i].from;
+  bool above = from != FABRIC_NONE && !q->by_switch && inner[from] && may_be_root(f, from);
   return inner[i] && !q->gone && !q->to_core && !above && may_be_root(f, i);
 }
 
@@ -251,7 +252,8 @@ static bool begin(wafer_fabric *f, fan *one, uint64_t ready) {
 static void use_slots(const wafer_fabric *f, fabric_node *q, const uint64_t *left, uint32_t words) {
   for (uint32_t i = words > q->capacity ? words - q->capacity : 0; i < words; i++) {
     uint64_t frees = left[i] + q->credit;
-    q->entries[(q->head + i) % q->capacity].ready = fabric_stamp(frees > f->now ? frees : f->now);
+    fabric_entry_at(q, (q->head + i) % q->capacity)->ready =
+        fabric_stamp(frees > f->now ? frees : f->now);
   }
   q->head = (uint16_t)((q->head + words) % q->capacity);
 }

@@ -40,7 +40,7 @@ typedef struct ways {
 static bool next_ways(const wafer_fabric *f, ways *w, uint32_t *first, uint32_t *count) {
   const fabric_node *q = &f->nodes[w->node];
   if (!w->sw) {
-    *first = q->first_out;
+    *first = f->sites[w->node].first_out;
     *count = q->outs;
     return w->position++ == 0;
   }

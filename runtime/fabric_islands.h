@@ -36,8 +36,8 @@ static inline bool fabric_is_abroad(const wafer_fabric *f, uint32_t core) {
 /* What the present cycle has to do. */
 static inline void fabric_islands_work(wafer_fabric *f) {
   if (!f->islands) return;
-  f->islands->here.work += f->awake_count + f->wheel[f->now % FABRIC_WHEEL].count +
-                           f->asked.count + f->bucket_of[f->now % FABRIC_BUCKETS].count;
+  f->islands->here.work += f->awake_count + f->wheel[f->now % FABRIC_WHEEL].count + f->asked.count +
+                           f->bucket_of[f->now % FABRIC_BUCKETS].count;
 }
 
 /* Divides what is joined; how many islands, 1: not worth it. Their numbers follow `given` (in

@@ -10,13 +10,9 @@
 
 /* ---- what is to be done ---- */
 
-/* Where it stands: in a bucket of queues, among the links that are asked for, in the wheel, or among
- * those awake. */
-enum {
-  ASKED = FABRIC_BUCKETS,
-  IN_WHEEL,
-  AWAKE = IN_WHEEL + FABRIC_WHEEL
-};
+/* Where it stands: in a bucket of queues, among the links that are asked for, in the wheel, or
+ * among those awake. */
+enum { ASKED = FABRIC_BUCKETS, IN_WHEEL, AWAKE = IN_WHEEL + FABRIC_WHEEL };
 
 typedef struct pending {
   uint32_t island, where, what; /* what: as it stands there */

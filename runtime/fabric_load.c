@@ -40,7 +40,7 @@ void wafer_fabric_load(const wafer_fabric *f, uint64_t *core_cycles, uint64_t *w
     uint32_t end = f->sites[node].end; /* of the row that begins here, or the queue by itself */
     bool within = f->nodes[node].gone && end == node, ends = f->sites[node].late > 0;
     if (within || ends || !f->entered[end]) continue;
-    for (uint32_t at = node; at != end; at = f->outs[f->nodes[at].first_out].node)
+    for (uint32_t at = node; at != end; at = f->outs[f->sites[at].first_out].node)
       add_words(f, at, f->entered[end], wavelets);
     add_words(f, end, f->entered[end], wavelets);
   }

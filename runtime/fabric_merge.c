@@ -24,9 +24,10 @@ static uint32_t next_of(const wafer_fabric *f, uint32_t node) {
   const fabric_node *q = &f->nodes[node];
   if (q->switched || q->outs != 1 || q->to_core || q->at_edge) return FABRIC_NONE;
   if (q->from_core && sends_wide(f, node)) return FABRIC_NONE;
-  const fabric_out *out = &f->outs[q->first_out];
+  const fabric_out *out = &f->outs[f->sites[node].first_out];
   const fabric_node *beyond = &f->nodes[out->node];
-  bool lone = f->links[out->link].candidates == 1 && !beyond->by_switch && beyond->from == node;
+  bool lone =
+      f->links[out->link].candidates == 1 && !beyond->by_switch && f->sites[out->node].from == node;
   bool long_enough = beyond->capacity > out->latency && q->capacity > 1;
   lone &= beyond->strip == q->strip;
   return lone && long_enough && !beyond->filtered && !beyond->at_edge ? out->node : FABRIC_NONE;
@@ -42,7 +43,7 @@ static row merge_row(wafer_fabric *f, uint32_t first) {
   row r = {.end = first};
   uint32_t capacity = f->nodes[first].capacity, credit = f->nodes[first].credit;
   for (uint32_t next; (next = next_of(f, r.end)) != FABRIC_NONE; r.end = next) {
-    const fabric_out *out = &f->outs[f->nodes[r.end].first_out];
+    const fabric_out *out = &f->outs[f->sites[r.end].first_out];
     if (capacity + f->nodes[next].capacity + r.latency + out->latency > MOST_CYCLES) break;
     capacity += f->nodes[next].capacity;
     credit += f->nodes[next].credit;
@@ -54,9 +55,9 @@ static row merge_row(wafer_fabric *f, uint32_t first) {
   fabric_node *end = &f->nodes[r.end], *start = &f->nodes[first];
   end->capacity = (uint16_t)capacity;
   end->credit = (uint16_t)credit;
-  end->from = start->from;
   end->by_switch = start->by_switch;
   end->from_core = start->from_core;
+  f->sites[r.end].from = f->sites[first].from;
   f->sites[r.end].writer = f->sites[first].writer;
   f->sites[r.end].source = f->sites[first].router;
   f->sites[r.end].late = (uint16_t)r.latency;
@@ -66,8 +67,8 @@ static row merge_row(wafer_fabric *f, uint32_t first) {
 
 /* Does a row begin here: is it not the continuation of another queue's? */
 static bool begins(const wafer_fabric *f, uint32_t node) {
-  const fabric_node *q = &f->nodes[node];
-  return q->from == FABRIC_NONE || q->by_switch || next_of(f, q->from) != node;
+  uint32_t from = f->sites[node].from;
+  return from == FABRIC_NONE || f->nodes[node].by_switch || next_of(f, from) != node;
 }
 
 wafer_status fabric_merge(wafer_fabric *f) {
@@ -91,9 +92,10 @@ wafer_status fabric_merge(wafer_fabric *f) {
   for (uint32_t i = 0; i < f->out_count; i++) {
     const row *r = &rows[f->outs[i].node];
     f->outs[i].node = r->end;
-    f->candidates[f->links[f->outs[i].link].first + f->outs[i].rank].to = r->end | FABRIC_LOOK;
     f->outs[i].latency = (uint16_t)(f->outs[i].latency + r->latency);
     f->outs[i].hops = (uint16_t)(f->outs[i].hops + r->hops);
+    uint32_t node = f->candidates[fabric_candidate_of(f, &f->outs[i])].node;
+    fabric_set_candidate(f, node, &f->outs[i]);
   }
   for (uint32_t i = 0; i < f->core_count; i++)
     for (uint32_t k = 0; k < f->cores[i].program->binding_count; k++)

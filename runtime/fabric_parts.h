@@ -32,7 +32,7 @@ typedef struct fabric_entry {
 } fabric_entry;
 
 #define FABRIC_LONGEST 65535 /* queue: what a machine has beyond that is not used */
-#define FABRIC_INLINE 3      /* entries of a queue beside the rest of it */
+#define FABRIC_INLINE 2      /* entries of a queue beside the rest of it */
 
 /* A way out of a queue: over a link into the next one. */
 typedef struct fabric_out {
@@ -51,26 +51,19 @@ typedef struct fabric_out {
 
 /* A queue: of one colour and one port of a router, or of a core's input; or a row of those that
  * nothing else crosses, as one (fabric_merge.c). Capacity counts the registers of the link that
- * leads to it. One writer, one pop a cycle. A slot of `entries` that is free says in `ready` from
- * which cycle on it is room. A line of the cache. */
+ * leads to it. One writer, one pop a cycle. A slot of its entries that is free says in `ready` from
+ * which cycle on it is room. What every hop touches: half a line of the cache; its site has the
+ * rest. */
 typedef struct fabric_node {
-  fabric_entry *entries;
-  fabric_entry own[FABRIC_INLINE];
+  alignas(32) union {
+    fabric_entry own[FABRIC_INLINE]; /* of a queue that is no longer than that, */
+    fabric_entry *elsewhere;         /* or of others */
+  };
   uint16_t capacity, head, count;
   uint16_t credit; /* cycles from a pop to room for the writer */
-  uint32_t first_out;
-  uint32_t
-      from; /* the queue before, or the switch that chooses it; FABRIC_NONE: a core or the host */
-  uint32_t ask;
   union {
-    uint32_t to;       /* of one that asks for its link at once: the queue beyond, cycles, hops */
+    uint32_t ask;
     uint32_t patience; /* of a core's input: words in it that wake the core, at least */
-  };
-  union {
-    struct {
-      uint16_t latency, hops;
-    };
-    uint32_t filter; /* of one that is passed */
   };
   uint8_t outs : 3, pending : 5; /* pending: bits of outs that the front still has to take */
   uint8_t armed : 7;             /* 1 + the bucket in which it is looked at next; 0: in none */
@@ -79,7 +72,7 @@ typedef struct fabric_node {
     struct {
       bool to_core : 1;   /* read by the core */
       bool at_edge : 1;   /* read by the host */
-      bool passed : 1;    /* one way on, and a core that `filter` keeps wavelets from */
+      bool passed : 1;    /* one way on, and a core whose filter keeps wavelets from it */
       bool awaited : 1;   /* its next pop is news to the queue before, or to the core */
       bool outer : 1;     /* no queue before: written by a core or the host */
       bool from_core : 1; /* written by the core */
@@ -89,26 +82,28 @@ typedef struct fabric_node {
     uint8_t flags;
   };
   bool switched : 1;  /* of a colour that has positions here */
-  bool by_switch : 1; /* `from` is a switch */
+  bool by_switch : 1; /* a switch chooses the queue before it */
   bool filtered : 1;  /* of a core: its site names a filter */
   bool gone : 1;      /* part of a row, which another node stands for */
   uint8_t strip : 4;
 } fabric_node;
-static_assert(sizeof(fabric_node) == 64, "a queue is a line of the cache");
-/* Of the flags: those for which a push, or a pop, is more than an entry. */
+static_assert(sizeof(fabric_node) == 32, "two queues are a line of the cache");
+/* Of the flags: those for which a push is more than an entry, and one of them. */
 #define FABRIC_PUSH_FLAGS 0xc7u
 #define FABRIC_TO_CORE 0x01u
-#define FABRIC_POP_FLAGS 0x18u
 
 /* What a cycle seldom needs of a queue. */
 typedef struct fabric_site {
+  alignas(64) uint32_t first_out;
+  uint32_t
+      from; /* the queue before, or the switch that chooses it; FABRIC_NONE: a core, the host */
   uint32_t router;       /* y * width + x */
   uint32_t source;       /* of a row: the router where it begins */
   uint32_t end;          /* the queue that stands for the row which begins here; else itself */
   uint32_t core, writer; /* that reads it; that writes it */
   uint32_t sw;           /* the switch of its colour here */
-  uint32_t filter;
-  uint32_t root;      /* the queue at which its words come in; FABRIC_NONE: behind a switch */
+  uint32_t filter;       /* of a core, or of the core that it passes */
+  uint32_t root;         /* the queue at which its words come in; FABRIC_NONE: behind a switch */
   uint32_t reach;     /* cycles from a core's push into that queue until they may leave this one */
   uint16_t late, far; /* of a row: cycles and hops before its last queue, for core or host */
   uint32_t fan;       /* whose root it is */
@@ -130,20 +125,25 @@ typedef struct fabric_link {
 
 /* What a cycle changes of a link, and what it has to know: a quarter of a line of the cache. */
 typedef struct fabric_gate {
-  alignas(16) uint64_t mask; /* candidates that ask for it, whose front could go as far as they know */
-  uint32_t first;            /* as above */
-  uint8_t last, before;      /* rank served last, and before that */
-  bool border;               /* some candidate has a way out into another strip */
-  bool many;                 /* candidates, more than a mask has bits */
+  alignas(
+      16) uint64_t mask; /* candidates that ask for it, whose front could go as far as they know */
+  uint32_t first;        /* as above */
+  uint16_t turns;        /* the rank served last; above 8 bits: the one before */
+  bool border;           /* some candidate has a way out into another strip */
+  bool many;             /* candidates, more than a mask has bits */
 } fabric_gate;
 static_assert(sizeof(fabric_gate) == 16, "gates do not straddle lines of the cache");
 
-/* Who may ask for a link: a queue, for the way to another; with FABRIC_LOOK there is more to the hop
- * than to the simplest (router_brief.c). */
+/* Who may ask for a link: a queue, for a hop to another; `to` with FABRIC_LOOK: there is more to it
+ * than to the simplest ones (router_brief.c). */
 typedef struct fabric_candidate {
   uint32_t node, to;
 } fabric_candidate;
 
+/* Of a candidate: as of its way out. */
+typedef struct fabric_way {
+  uint16_t latency, hops;
+} fabric_way;
 
 /* What to look at in a cycle: what queues ask for whose front may be ready or have room before it,
  * or cores. */
@@ -263,6 +263,7 @@ typedef struct fabric_core {
   const core_thread *decoded; /* of each instruction of the program (core_decode) */
   uint32_t thread_count;
   uint32_t source; /* of the patient microthread: the queue, */
+  uint32_t most;   /* how many words it leaves there, */
   int32_t kept[2]; /* and the bytes of memory that it writes to: from, below */
   uint8_t refused; /* trains that would have begun here, one after another; to 6 */
   uint8_t pause;   /* sends that do not try one */

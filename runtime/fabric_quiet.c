@@ -35,7 +35,7 @@ uint32_t fabric_from_now(const wafer_fabric *f, uint64_t cycle) {
 void fabric_find_roots(wafer_fabric *f, uint32_t *stack) {
   for (uint32_t i = 0; i < f->node_count; i++) f->sites[i].root = FABRIC_NONE;
   for (uint32_t i = 0; i < f->node_count; i++) {
-    if (f->nodes[i].gone || f->nodes[i].from != FABRIC_NONE) continue;
+    if (f->nodes[i].gone || f->sites[i].from != FABRIC_NONE) continue;
     uint32_t count = 0;
     f->sites[i].root = i;
     f->sites[i].reach = 1u + f->machine->ramp_cycles + f->sites[i].late;
@@ -43,7 +43,7 @@ void fabric_find_roots(wafer_fabric *f, uint32_t *stack) {
       uint32_t at = stack[--count];
       const fabric_node *q = &f->nodes[at];
       for (uint32_t k = 0; !q->switched && k < q->outs; k++) {
-        const fabric_out *out = &f->outs[q->first_out + k];
+        const fabric_out *out = &f->outs[f->sites[at].first_out + k];
         f->sites[out->node].root = i;
         f->sites[out->node].reach = f->sites[at].reach + out->latency;
         stack[count++] = out->node;
@@ -57,7 +57,7 @@ static bool way_is_empty(wafer_fabric *f, uint32_t node) {
   uint32_t root = f->sites[node].root;
   if (root == FABRIC_NONE || fabric_is_aside(f, root)) return false;
   if (!f->sites[root].used) return true;
-  for (uint32_t i = 0; i < LONGEST_WAY; i++, node = f->nodes[node].from) {
+  for (uint32_t i = 0; i < LONGEST_WAY; i++, node = f->sites[node].from) {
     if (fabric_is_aside(f, node) || f->nodes[node].count || fabric_fan_holds(f, node)) return false;
     if (node == root) return true;
   }

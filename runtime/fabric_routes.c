@@ -122,11 +122,10 @@ static fabric_core *core_at(const wafer_fabric *f, uint32_t router) {
 static uint32_t add_node(wafer_fabric *f, uint32_t router, uint8_t color, uint8_t port,
                          uint32_t words) {
   if (words > FABRIC_LONGEST) words = FABRIC_LONGEST;
-  f->nodes[f->node_count] = (fabric_node){.capacity = (uint16_t)words,
-                                          .credit = 1,
-                                          .from = FABRIC_NONE,
-                                          .from_core = port == WAFER_PORT_ramp};
-  f->sites[f->node_count] = (fabric_site){.router = router,
+  f->nodes[f->node_count] =
+      (fabric_node){.capacity = (uint16_t)words, .credit = 1, .from_core = port == WAFER_PORT_ramp};
+  f->sites[f->node_count] = (fabric_site){.from = FABRIC_NONE,
+                                          .router = router,
                                           .source = router,
                                           .end = f->node_count,
                                           .core = f->core_of[router],
@@ -222,7 +221,7 @@ static wafer_status add_out(builder *b, uint32_t node, uint32_t port) {
                       "more than %u ways lead out of a port of core (%u,%u)", FABRIC_CANDIDATES,
                       router % width, router / width);
   f->nodes[to].by_switch = f->nodes[node].switched;
-  f->nodes[to].from = f->nodes[node].switched ? f->sites[node].sw : node;
+  f->sites[to].from = f->nodes[node].switched ? f->sites[node].sw : node;
   f->outs[f->out_count++] = (fabric_out){.link = (uint32_t)(link - f->links),
                                          .node = to,
                                          .rank = link->candidates++,
@@ -247,7 +246,7 @@ static wafer_status join_rule(builder *b, uint32_t router, const rule *at) {
     s->outs[p] = f->out_count - s->first_out[p];
   }
   fabric_node *first = &f->nodes[s->nodes[0]];
-  first->first_out = s->first_out[0];
+  f->sites[s->nodes[0]].first_out = s->first_out[0];
   first->outs = (uint8_t)s->outs[0];
   s->positions = r->positions;
   s->wrap = r->wrap;
@@ -310,19 +309,20 @@ static wafer_status allocate(builder *b) {
   if (nodes >= FABRIC_LOOK || 2 * routers * WAFER_PORTS >= FABRIC_LOOK >> FABRIC_RANK_BITS)
     return no_memory(b);
   f->link_count = (uint32_t)(routers * WAFER_PORTS);
-  f->nodes = aligned_alloc(64, (nodes + 1) * sizeof *f->nodes);
+  f->nodes = aligned_alloc(64, (nodes + 2) / 2 * 64);
   f->first_site = calloc((size_t)f->count + 1, sizeof *f->first_site);
   f->filters = calloc(filters + 1, sizeof *f->filters);
-  f->sites = malloc((nodes + 1) * sizeof *f->sites);
+  f->sites = aligned_alloc(64, (nodes + 1) * sizeof *f->sites);
   f->outs = malloc((outs + 1) * sizeof *f->outs);
   f->candidates = malloc((outs + 1) * sizeof *f->candidates);
+  f->ways = malloc((outs + 1) * sizeof *f->ways);
   f->link_room = f->link_count + (uint32_t)(outs / FABRIC_RANKS) + 1; /* with those of many */
   f->links = calloc(f->link_room, sizeof *f->links);
   f->gates = aligned_alloc(64, (f->link_room + 3ull) / 4 * 64);
   f->switches = calloc(switches + 1, sizeof *f->switches);
   bool lists = fabric_make_lists(f, (uint32_t)switches);
   return f->nodes && f->first_site && f->filters && f->sites && f->outs && f->candidates &&
-                 f->links && f->gates && f->switches && lists
+                 f->ways && f->links && f->gates && f->switches && lists
              ? WAFER_OK
              : no_memory(b);
 }
@@ -334,7 +334,8 @@ static void list_candidates(wafer_fabric *f) {
     f->links[i].first = first;
     f->links[i].more = f->links[i].candidates > FABRIC_RANKS ? more++ : FABRIC_NONE;
     first += f->links[i].candidates;
-    f->gates[i] = (fabric_gate){.first = f->links[i].first, .many = f->links[i].more != FABRIC_NONE};
+    f->gates[i] =
+        (fabric_gate){.first = f->links[i].first, .many = f->links[i].more != FABRIC_NONE};
     if (!f->gates[i].many) continue;
     f->links[f->links[i].more].more = i;
     f->gates[f->links[i].more] = f->gates[i];
@@ -344,11 +345,11 @@ static void list_candidates(wafer_fabric *f) {
     const fabric_switch *s = q->switched ? &f->switches[f->sites[node].sw] : NULL;
     for (uint32_t p = 0; p < (s ? s->positions : 1u); p++) {
       if (s && s->nodes[p] != node) continue;
-      uint32_t start = s ? s->first_out[p] : q->first_out, count = s ? s->outs[p] : q->outs;
+      uint32_t start = s ? s->first_out[p] : f->sites[node].first_out;
+      uint32_t count = s ? s->outs[p] : q->outs;
       for (uint32_t k = 0; k < count; k++) {
         const fabric_out *out = &f->outs[start + k];
-        f->candidates[f->links[out->link].first + out->rank] =
-            (fabric_candidate){.node = node, .to = out->node | FABRIC_LOOK};
+        fabric_set_candidate(f, node, out);
       }
     }
   }
@@ -357,11 +358,11 @@ static void list_candidates(wafer_fabric *f) {
 void fabric_find_pass(const wafer_fabric *f, fabric_node *q) {
   q->passed = false;
   if (f->single || !q->outs || q->outs > 2) return;
-  const fabric_out *first = &f->outs[q->first_out], *last = first + q->outs - 1;
+  const fabric_out *first = &f->outs[fabric_site_of(f, q)->first_out], *last = first + q->outs - 1;
   if (!f->nodes[last->node].filtered || (last != first && !first->alone)) return;
   bool stays = f->nodes[first->node].strip == q->strip;
   q->passed = last == first || (stays && !f->nodes[first->node].filtered);
-  q->filter = f->sites[last->node].filter;
+  fabric_site_of(f, q)->filter = f->sites[last->node].filter;
 }
 
 /* Nobody else asks for the link at the same time: of several candidates, all are let out by one
@@ -383,13 +384,11 @@ uint32_t fabric_asked(const wafer_fabric *f, const fabric_out *out) {
  * once. All others are looked at first. */
 static void find_ask(wafer_fabric *f, uint32_t node) {
   fabric_node *q = &f->nodes[node];
-  const fabric_out *out = &f->outs[q->first_out];
+  const fabric_out *out = &f->outs[f->sites[node].first_out];
+  if (q->to_core) return;
   q->ask = FABRIC_LOOK | node;
   if (q->outs != 1 || q->switched || q->passed || f->nodes[out->node].filtered) return;
   q->ask = fabric_asked(f, out);
-  q->to = out->node;
-  q->latency = out->latency;
-  q->hops = out->hops;
 }
 
 /* How many words a core may leave in an input before it is visited: there has to be room for those
@@ -422,10 +421,11 @@ static wafer_status fill_queues(builder *b) {
     fabric_node *q = &f->nodes[i];
     fabric_find_pass(f, q);
     find_ask(f, i);
-    q->outer = q->from == FABRIC_NONE;
+    q->outer = f->sites[i].from == FABRIC_NONE;
     q->pending = (uint8_t)((1u << q->outs) - 1);
-    q->entries = q->capacity <= FABRIC_INLINE ? q->own : free_entries;
-    if (q->capacity > FABRIC_INLINE && !q->gone) free_entries += q->capacity;
+    if (q->capacity <= FABRIC_INLINE) continue;
+    q->elsewhere = free_entries;
+    if (!q->gone) free_entries += q->capacity;
   }
   find_patience(f);
   router_find_briefs(f);

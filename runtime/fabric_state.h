@@ -29,6 +29,7 @@ struct wafer_fabric {
   fabric_entry *pool; /* of queues longer than FABRIC_INLINE */
   fabric_out *outs;
   fabric_candidate *candidates;
+  fabric_way *ways; /* of the candidates */
   fabric_link *links;
   fabric_gate *gates; /* of the links */
   fabric_switch *switches;
@@ -39,8 +40,8 @@ struct wafer_fabric {
   fabric_candidate *briefs;        /* that are served in this cycle, and some more; */
   uint32_t brief_count;
   fabric_bucket others; /* what all others ask for */
-  bool serving;       /* links have been asked for, and are served */
-  fabric_bucket told; /* queues that were left by a brief hop: who waits for room may ask */
+  bool serving;         /* links have been asked for, and are served */
+  fabric_bucket told;   /* queues that were left by a brief hop: who waits for room may ask */
   fabric_bucket bucket_of[FABRIC_BUCKETS];
   fabric_turn *turning; /* switches that a control wavelet passed */
   uint32_t turning_count;
@@ -123,8 +124,20 @@ static inline wafer_fabric *fabric_home(wafer_fabric *f, uint32_t strip) {
 static inline uint32_t fabric_stamp(uint64_t cycle) {
   return (uint32_t)cycle & FABRIC_STAMP_MASK;
 }
-static inline const fabric_entry *fabric_front(const fabric_node *q) {
-  return &q->entries[q->head];
+static inline fabric_entry *fabric_entry_at(const fabric_node *q, uint32_t at) {
+  const fabric_entry *own = q->own;
+  return (q->capacity <= FABRIC_INLINE ? (fabric_entry *)own : q->elsewhere) + at;
+}
+static inline fabric_entry *fabric_front(const fabric_node *q) {
+  return fabric_entry_at(q, q->head);
+}
+/* The slot so many words behind the front. */
+static inline fabric_entry *fabric_slot(const fabric_node *q, uint32_t behind) {
+  uint32_t at = q->head + behind;
+  return fabric_entry_at(q, at < q->capacity ? at : at - q->capacity);
+}
+static inline fabric_site *fabric_site_of(const wafer_fabric *f, const fabric_node *q) {
+  return &f->sites[q - f->nodes];
 }
 /* Cycles from the cycle of the stamp `now` to that of another; 0: it has been. */
 static inline uint32_t fabric_until(uint32_t stamp, uint32_t now) {
@@ -142,8 +155,7 @@ static inline bool fabric_early(uint32_t a, uint32_t b, uint32_t now) {
 /* Cycles until the front, or the one so far behind it, may leave; 0: now. */
 static inline uint32_t fabric_wait_for(const wafer_fabric *f, const fabric_node *q,
                                        uint32_t behind) {
-  uint32_t at = q->head + behind;
-  return fabric_until(q->entries[at < q->capacity ? at : at - q->capacity].ready, (uint32_t)f->now);
+  return fabric_until(fabric_slot(q, behind)->ready, (uint32_t)f->now);
 }
 static inline uint32_t fabric_wait(const wafer_fabric *f, const fabric_node *q) {
   return fabric_wait_for(f, q, 0);
@@ -157,12 +169,12 @@ static inline uint32_t fabric_room_in(const wafer_fabric *f, const fabric_node *
  */
 static inline uint32_t fabric_after_last(const wafer_fabric *f, const fabric_node *q) {
   uint32_t last = q->head ? q->head - 1u : q->capacity - 1u;
-  return fabric_until(q->entries[last].ready - q->credit + 1u, (uint32_t)f->now);
+  return fabric_until(fabric_entry_at(q, last)->ready - q->credit + 1u, (uint32_t)f->now);
 }
 /* Room was asked for; the entry may leave `delay` cycles from now. */
 void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control, uint32_t delay);
-/* The same of several that follow each other, into a queue for which a push is no more than an entry
- * (FABRIC_PUSH_FLAGS). */
+/* The same of several that follow each other, into a queue for which a push is no more than an
+ * entry (FABRIC_PUSH_FLAGS). */
 typedef struct fabric_burst {
   const unsigned char *from; /* the first word, */
   int32_t stride;            /* bytes to the next */
@@ -249,7 +261,8 @@ uint32_t core_queue(const fabric_core *core, uint8_t color, bool output);
 
 /* ---- patience (core_patience.c) ---- */
 
-/* Cycles before this one are control's: no microthread takes them, whatever comes in from now on. */
+/* Cycles before this one are control's: no microthread takes them, whatever comes in from now on.
+ */
 uint64_t core_free_until(const wafer_fabric *f, const fabric_core *core);
 /* Does control have nothing for the next cycle? What it waits for is in *next. */
 bool core_control_waits(const wafer_fabric *f, const fabric_core *core, uint64_t *next);
@@ -371,6 +384,15 @@ wafer_status fabric_check(const wafer_diag *diag, const wafer_machine *machine,
                           const wafer_fabric_program *program);
 /* Queues, links and switches from the routes (fabric_routes.c). */
 wafer_status fabric_build_routes(wafer_fabric *f);
+/* Who takes an out. */
+static inline uint32_t fabric_candidate_of(const wafer_fabric *f, const fabric_out *out) {
+  return f->links[out->link].first + out->rank;
+}
+static inline void fabric_set_candidate(wafer_fabric *f, uint32_t node, const fabric_out *out) {
+  uint32_t at = fabric_candidate_of(f, out);
+  f->candidates[at] = (fabric_candidate){node, out->node | FABRIC_LOOK};
+  f->ways[at] = (fabric_way){out->latency, out->hops};
+}
 /* What asks for an out. */
 uint32_t fabric_asked(const wafer_fabric *f, const fabric_out *out);
 /* May wavelets pass the queue ahead of time, as far as its ways out say? */

@@ -39,7 +39,7 @@ static bool goes_evenly(const wafer_fabric *f, uint32_t at, const core_thread *t
 /* Cycles until all slots of an empty queue are free. */
 static uint32_t all_free(const wafer_fabric *f, const fabric_node *q) {
   uint32_t last = q->head ? q->head - 1u : q->capacity - 1u;
-  uint32_t wait = (q->entries[last].ready - fabric_stamp(f->now)) & FABRIC_STAMP_MASK;
+  uint32_t wait = (fabric_entry_at(q, last)->ready - fabric_stamp(f->now)) & FABRIC_STAMP_MASK;
   return wait >> (FABRIC_STAMP_BITS - 1) ? 0 : wait;
 }
 
@@ -113,7 +113,7 @@ static bool spread(wafer_fabric *f, const stage *from, stage *on, bool *goes_on)
     const fabric_node *q = &f->nodes[p.node];
     if (!q->to_core) {
       for (uint32_t k = 0; k < q->outs; k++) {
-        const fabric_out *out = &f->outs[q->first_out + k];
+        const fabric_out *out = &f->outs[fabric_site_of(f, q)->first_out + k];
         if (!enter(f, out->node, p.leave, out->latency, out->hops)) return false;
       }
       continue;
@@ -140,7 +140,7 @@ static bool has_the_way(wafer_fabric *f) {
     const passage *p = &f->passages[i];
     const fabric_node *q = &f->nodes[p->node];
     for (uint32_t k = 0; !q->to_core && k < q->outs; k++) {
-      const fabric_out *out = &f->outs[q->first_out + k];
+      const fabric_out *out = &f->outs[fabric_site_of(f, q)->first_out + k];
       if (!out->alone && !fabric_link_is_quiet(f, out, p->leave + f->train_length)) return false;
     }
   }
@@ -164,14 +164,15 @@ static void empty_queue(wafer_fabric *f, const passage *p) {
   fabric_node *q = &f->nodes[p->node];
   uint32_t words = f->train_length, first = words > q->capacity ? words - q->capacity : 0;
   for (uint32_t i = first; i < words; i++)
-    q->entries[(q->head + i) % q->capacity].ready = fabric_stamp(f->now + p->leave + i + q->credit);
+    fabric_entry_at(q, (q->head + i) % q->capacity)->ready =
+        fabric_stamp(f->now + p->leave + i + q->credit);
   q->head = (uint16_t)((q->head + words) % q->capacity);
   f->stats.hops += (uint64_t)words * p->hops;
   f->sites[p->node].used = true;
   if (f->entered) f->entered[p->node] += words;
   for (uint32_t k = 0; !q->to_core && k < q->outs; k++) {
-    const fabric_out *out = &f->outs[q->first_out + k];
-    if (!out->alone) f->gates[out->link].last = out->rank;
+    const fabric_out *out = &f->outs[fabric_site_of(f, q)->first_out + k];
+    if (!out->alone) f->gates[out->link].turns = out->rank;
   }
 }
 

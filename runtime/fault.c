@@ -133,7 +133,7 @@ static bool strike_wavelet(wafer_fabric *f, struct one_fault *one) {
     one->color = f->sites[node].color;
     one->word = fabric_front(q)->word;
     if (one->fault.kind == WAFER_FAULT_flip) {
-      q->entries[q->head].word ^= 1u << one->fault.bit;
+      fabric_front(q)->word ^= 1u << one->fault.bit;
       return true;
     }
     fabric_lose(f, node);

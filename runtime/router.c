@@ -29,7 +29,7 @@ void fabric_refresh(wafer_fabric *f) {
   for (uint32_t i = 0; i < f->node_count; i++) {
     fabric_node *q = &f->nodes[i];
     for (uint32_t k = 0; k < q->capacity && !q->gone; k++) {
-      fabric_entry *entry = &q->entries[k];
+      fabric_entry *entry = fabric_entry_at(q, k);
       uint32_t wait = (entry->ready - fabric_stamp(f->now)) & FABRIC_STAMP_MASK;
       if (wait > FABRIC_SOON) entry->ready = fabric_stamp(f->now);
     }
@@ -44,14 +44,16 @@ static inline uint32_t pick(uint64_t mask, uint32_t last) {
 
 /* The way of a queue over a link; FABRIC_NONE: none at present. */
 static uint32_t way_of(const wafer_fabric *f, const fabric_node *q, uint32_t link) {
-  for (uint32_t i = q->first_out; i < q->first_out + q->outs; i++)
+  uint32_t first = fabric_site_of(f, q)->first_out;
+  for (uint32_t i = first; i < first + q->outs; i++)
     if (f->outs[i].link == link) return i;
   return FABRIC_NONE;
 }
 
 /* May the front go now? If not, it asks again when it may. */
 static SELDOM bool may_go(wafer_fabric *f, fabric_node *q, uint32_t way) {
-  if (!q->count || way == FABRIC_NONE || !(q->pending >> (way - q->first_out) & 1)) return false;
+  uint32_t first = fabric_site_of(f, q)->first_out;
+  if (!q->count || way == FABRIC_NONE || !(q->pending >> (way - first) & 1)) return false;
   fabric_node *beyond = &f->nodes[f->outs[way].node];
   uint32_t wait = fabric_wait(f, q);
   if (!wait) wait = fabric_room_in(f, beyond, 1);
@@ -64,45 +66,45 @@ static SELDOM bool may_go(wafer_fabric *f, fabric_node *q, uint32_t way) {
 }
 
 /* One wavelet of a queue with one way on; false: it cannot go. */
-static inline bool go(wafer_fabric *f, uint32_t node, fabric_node *q) {
-  fabric_node *beyond = &f->nodes[q->to];
-  fabric_entry *front = &q->entries[q->head];
-  uint32_t now = (uint32_t)f->now, at = beyond->head + beyond->count;
-  fabric_entry *slot = &beyond->entries[at < beyond->capacity ? at : at - beyond->capacity];
+static inline bool go(wafer_fabric *f, const fabric_candidate *who, fabric_node *q) {
+  const fabric_way *way = &f->ways[who - f->candidates];
+  uint32_t to = who->to & ~FABRIC_LOOK, now = (uint32_t)f->now, latency = way->latency;
+  fabric_node *beyond = &f->nodes[to];
+  fabric_entry *front = fabric_front(q), *slot = fabric_slot(beyond, beyond->count);
   if (!q->count || beyond->count == beyond->capacity ||
       fabric_early(front->stamp, slot->stamp, now))
     return false;
-  f->stats.hops += q->hops;
+  f->stats.hops += way->hops;
   uint32_t more = beyond->flags & FABRIC_PUSH_FLAGS;
   if (more & ~FABRIC_TO_CORE || f->entered) {
-    router_send_on(f, q->to, *front, q->latency);
+    router_send_on(f, to, *front, latency);
   } else {
     slot->word = front->word;
-    slot->stamp = fabric_stamp(now + q->latency) | (front->stamp & ~FABRIC_STAMP_MASK);
+    slot->stamp = fabric_stamp(now + latency) | (front->stamp & ~FABRIC_STAMP_MASK);
     beyond->count++;
-    if (!more && beyond->count == 1) router_ask(f, beyond, q->latency);
+    if (!more && beyond->count == 1) router_ask(f, beyond, latency);
     if (more && beyond->count >= beyond->patience)
-      fabric_wake(f, f->sites[q->to].core, f->now + q->latency);
+      fabric_wake(f, f->sites[to].core, f->now + latency);
   }
-  router_pop(f, node, q);
+  router_pop(f, who->node, q);
   if (!q->count) return true;
   if (beyond->count == beyond->capacity) {
     beyond->awaited = true;
     return true;
   }
-  uint32_t wait = fabric_until(q->entries[q->head].stamp, now);
+  uint32_t wait = fabric_until(fabric_front(q)->stamp, now);
   router_ask_in(f, q->ask, wait ? wait : 1);
   return true;
 }
 
 /* The candidate's wavelet goes, if it may; if not, it asks again when it may. */
 static SELDOM bool try(wafer_fabric *f, uint32_t link, uint32_t rank) {
-  uint32_t node = f->candidates[f->gates[link].first + rank].node;
-  fabric_node *q = &f->nodes[node];
-  if (!(q->ask & FABRIC_LOOK)) return go(f, node, q) || may_go(f, q, q->first_out);
+  const fabric_candidate *who = &f->candidates[f->gates[link].first + rank];
+  fabric_node *q = &f->nodes[who->node];
+  if (!(q->ask & FABRIC_LOOK) && go(f, who, q)) return true;
   uint32_t way = way_of(f, q, link);
   if (!may_go(f, q, way)) return false;
-  router_go_one_way(f, node, way);
+  router_go_one_way(f, who->node, way);
   return true;
 }
 
@@ -113,10 +115,10 @@ static SELDOM void serve_another(wafer_fabric *f, uint32_t at, uint32_t rank) {
   for (uint64_t left = gate->mask; left; left &= ~(1ull << rank)) {
     rank = pick(left, rank);
     if (!try(f, at, rank)) continue;
-    gate->last = (uint8_t)rank;
+    gate->turns = (uint16_t)rank;
     return;
   }
-  gate->last = gate->before;
+  gate->turns >>= 8;
 }
 
 /* The same over two masks: the rank served last is in one of them, its word comes first and last.
@@ -127,7 +129,7 @@ static SELDOM void serve_many(wafer_fabric *f, uint32_t at) {
   uint64_t mask[2] = {gate->mask, more->mask};
   gate->mask = more->mask = 0;
   for (bool went = false; !went && (mask[0] | mask[1]);) {
-    uint32_t start = (gate->last + 1u) % FABRIC_CANDIDATES, word = start / FABRIC_RANKS;
+    uint32_t start = (gate->turns + 1u) % FABRIC_CANDIDATES, word = start / FABRIC_RANKS;
     if (!(mask[word] >> start % FABRIC_RANKS) && mask[1 - word]) {
       word = 1 - word;
       start = 0;
@@ -136,7 +138,7 @@ static SELDOM void serve_many(wafer_fabric *f, uint32_t at) {
     mask[word] &= ~(1ull << rank);
     rank += word * FABRIC_RANKS;
     went = try(f, first, rank);
-    if (went) gate->last = (uint8_t)rank;
+    if (went) gate->turns = (uint16_t)rank;
   }
   if (mask[0]) router_list(&f->asked_next, gate, first, mask[0]);
   if (mask[1]) router_list(&f->asked_next, more, f->links[first].more, mask[1]);
@@ -162,18 +164,18 @@ static void take_turns(wafer_fabric *f) {
       continue;
     }
     uint64_t mask = gate->mask;
-    uint32_t rank = pick(mask, gate->last);
+    uint32_t rank = pick(mask, (uint8_t)gate->turns);
     const fabric_candidate *who = &candidates[gate->first + rank];
-    *next = *at;
+    uint32_t simple = who->to < look;
+    *brief = *who;
+    brief += simple;
+    *other = *at << FABRIC_RANK_BITS | rank;
+    other += simple ^ 1;
     mask ^= 1ull << rank;
+    *next = *at;
     next += mask != 0;
     gate->mask = mask;
-    gate->before = gate->last;
-    gate->last = (uint8_t)rank;
-    *brief = *who;
-    brief += who->to < look;
-    *other = *at << FABRIC_RANK_BITS | rank;
-    other += who->to >= look;
+    gate->turns = (uint16_t)(gate->turns << 8 | rank);
   }
   f->asked.count = (uint32_t)(kept - f->asked.at);
   f->asked_next.count = (uint32_t)(next - f->asked_next.at);

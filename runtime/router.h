@@ -61,15 +61,16 @@ static inline uint8_t router_all_outs(const fabric_node *q) {
 void router_tell_of_pop(wafer_fabric *f, uint32_t node, fabric_node *q);
 
 static inline void router_pop(wafer_fabric *f, uint32_t node, fabric_node *q) {
-  q->entries[q->head].stamp = fabric_stamp(f->now + q->credit);
+  fabric_front(q)->stamp = fabric_stamp(f->now + q->credit);
   q->head = q->head + 1u == q->capacity ? 0 : (uint16_t)(q->head + 1);
   q->count--;
-  if (q->flags & FABRIC_POP_FLAGS) router_tell_of_pop(f, node, q);
+  f->moved |= q->outer;
+  if (q->awaited) router_tell_of_pop(f, node, q);
 }
 
 /* One pop a cycle: what is next does not leave in this one. */
 static inline void router_next_later(wafer_fabric *f, fabric_node *q) {
-  if (q->count && !fabric_wait(f, q)) q->entries[q->head].ready = fabric_stamp(f->now + 1);
+  if (q->count && !fabric_wait(f, q)) fabric_front(q)->ready = fabric_stamp(f->now + 1);
 }
 
 /* The front of q has taken its last link: the next one may go in the next cycle. */

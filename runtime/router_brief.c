@@ -1,6 +1,6 @@
-/* Hops between brief queues: of two words, with one way on, over a link of one cycle into another such
- * queue of the same strip. Where much is under way most hops are of that kind, so this is what the
- * speed of the emulation hangs on: nothing is looked up that all of them have in common, and
+/* Hops between brief queues: of two words, with one way on, over a link of one cycle into another
+ * such queue of the same strip. Where much is under way most hops are of that kind, so this is what
+ * the speed of the emulation hangs on: nothing is looked up that all of them have in common, and
  * nothing is called. What does not go at once is left to router.c, which knows why. */
 #include "router.h"
 
@@ -17,12 +17,12 @@ void router_find_briefs(wafer_fabric *f) {
   for (uint32_t i = 0; i < f->node_count; i++) {
     const fabric_node *q = &f->nodes[i];
     if (!is_brief(q) || q->outer || q->border || q->gone) continue;
-    const fabric_out *out = &f->outs[q->first_out];
+    const fabric_out *out = &f->outs[f->sites[i].first_out];
     const fabric_node *beyond = &f->nodes[out->node];
     const fabric_link *link = &f->links[out->link];
     bool simple = is_brief(beyond) && !(beyond->flags & FABRIC_PUSH_FLAGS) && !beyond->border;
     if (simple && out->latency == 1 && out->hops == 1 && link->more == FABRIC_NONE)
-      f->candidates[link->first + out->rank].to = out->node;
+      f->candidates[fabric_candidate_of(f, out)].to = out->node;
   }
 }
 
@@ -52,7 +52,8 @@ void router_hop_all(wafer_fabric *f) {
     uint32_t left = q->count - 1u, before = beyond->count, head = q->head;
     fabric_entry *front = &q->own[head], *slot = &beyond->own[(beyond->head + before) % 2];
     uint32_t stamp = front->stamp;
-    if (left >= BRIEF_WORDS || before == BRIEF_WORDS || fabric_early(stamp, slot->stamp, next - 1)) {
+    if (left >= BRIEF_WORDS || before == BRIEF_WORDS ||
+        fabric_early(stamp, slot->stamp, next - 1)) {
       *other++ = q->ask; /* it is seen there what is in the way */
       continue;
     }

@@ -29,7 +29,7 @@ void router_go_one_way(wafer_fabric *f, uint32_t node, uint32_t way) {
   f->stats.hops += out->hops;
   router_send_on(f, out->node, entry, out->latency);
   if (f->nodes[out->node].filtered) fabric_filter_step(&f->filters[f->sites[out->node].filter]);
-  q->pending &= (uint8_t)(31u & ~(1u << (way - q->first_out)));
+  q->pending &= (uint8_t)(31u & ~(1u << (way - f->sites[node].first_out)));
   if (q->pending) return;
   router_leave(f, node, q, entry.control);
   if (q->count) router_arm(f, q, fabric_wait(f, q));
@@ -48,12 +48,12 @@ static wafer_status look(wafer_fabric *f, uint32_t node, fabric_node *q) {
   if (!q->outs && !q->switched) return no_route(f, node);
   for (uint32_t left = q->pending; left; left &= left - 1) {
     uint32_t branch = (uint32_t)__builtin_ctz(left);
-    const fabric_out *out = &f->outs[q->first_out + branch];
+    const fabric_out *out = &f->outs[f->sites[node].first_out + branch];
     fabric_node *beyond = &f->nodes[out->node];
     if (beyond->filtered && skip(f, node, q, branch, out->node)) continue;
     wait = fabric_room_in(f, beyond, 1);
     if (!wait && out->alone)
-      router_go_one_way(f, node, q->first_out + branch);
+      router_go_one_way(f, node, f->sites[node].first_out + branch);
     else if (!wait)
       router_ask_now(f, fabric_asked(f, out));
     else if (wait == FABRIC_NONE)
@@ -77,7 +77,7 @@ void router_turn_switches(wafer_fabric *f) {
     else if (s->wrap)
       s->position = 0;
     fabric_node *q = &f->nodes[s->nodes[s->position]];
-    q->first_out = s->first_out[s->position];
+    f->sites[s->nodes[s->position]].first_out = s->first_out[s->position];
     q->outs = (uint8_t)s->outs[s->position];
     q->pending = router_all_outs(q);
     fabric_find_pass(f, q);

@@ -26,10 +26,8 @@ static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint
   fabric_node *q = &f->nodes[node];
   f = fabric_home(f, q->strip);
   if (q->fans_out && fabric_fan_out(f, node, entry.word, delay)) return;
-  uint32_t at = q->head + q->count++;
-  if (at >= q->capacity) at -= q->capacity;
   entry.ready = fabric_stamp(f->now + delay);
-  q->entries[at] = entry;
+  *fabric_slot(q, q->count++) = entry;
   if (f->entered) f->entered[node]++;
   if (q->to_core) {
     if (q->count >= q->patience) fabric_wake(f, f->sites[node].core, f->now + delay);
@@ -44,9 +42,10 @@ static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint
  * its link leads out of no other queue, and room that is there stays. */
 static inline bool passes(const wafer_fabric *f, const fabric_node *q, uint32_t control,
                           uint32_t *delay) {
-  fabric_filter *filter = &f->filters[q->filter];
+  const fabric_site *site = fabric_site_of(f, q);
+  fabric_filter *filter = &f->filters[site->filter];
   if (!fabric_skips(filter) || (q->switched && control)) return false;
-  uint32_t room = q->outs > 1 ? fabric_room_in(f, &f->nodes[f->outs[q->first_out].node], 1) : 0;
+  uint32_t room = q->outs > 1 ? fabric_room_in(f, &f->nodes[f->outs[site->first_out].node], 1) : 0;
   if (room == FABRIC_NONE) return false;
   if (room > *delay) *delay = room;
   if (*delay >= FABRIC_SOON) return false;
@@ -56,9 +55,9 @@ static inline bool passes(const wafer_fabric *f, const fabric_node *q, uint32_t 
 
 /* The slot of a wavelet that leaves `delay` cycles from now is free in the cycle after. */
 static inline void go_through(wafer_fabric *f, fabric_node *q, uint32_t delay) {
-  q->entries[q->head].ready = fabric_stamp(f->now + delay + q->credit);
+  fabric_front(q)->ready = fabric_stamp(f->now + delay + q->credit);
   if (++q->head == q->capacity) q->head = 0;
-  f->moved |= q->from == FABRIC_NONE; /* the host may have waited for room */
+  f->moved |= q->outer; /* the host may have waited for room */
 }
 
 void router_send_on(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t delay) {
@@ -70,7 +69,7 @@ void router_send_on(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t
     if (f->entered) f->entered[node]++;
     go_through(f, q, delay);
     if (q->outs == 1) return; /* nobody wants it */
-    const fabric_out *on = &f->outs[q->first_out];
+    const fabric_out *on = &f->outs[f->sites[node].first_out];
     f->stats.hops += on->hops;
     delay += on->latency;
     node = on->node;
@@ -89,11 +88,12 @@ void fabric_push(wafer_fabric *f, uint32_t node, uint32_t word, uint32_t control
 void fabric_push_burst(wafer_fabric *f, uint32_t node, const fabric_burst *b) {
   fabric_node *q = &f->nodes[node];
   fabric_site *site = &f->sites[node];
+  fabric_entry *entries = fabric_entry_at(q, 0);
   const unsigned char *from = b->from;
   uint32_t at = q->head + q->count, delay = b->delay + site->late, before = q->count;
   if (at >= q->capacity) at -= q->capacity;
   for (uint32_t i = 0; i < b->words; i++, from += b->stride) {
-    fabric_entry *slot = &q->entries[at];
+    fabric_entry *slot = &entries[at];
     memcpy(&slot->word, from, sizeof slot->word);
     slot->stamp = fabric_stamp(f->now + delay + i);
     if (i + 1 == b->words) slot->control = b->control & 3;
@@ -108,13 +108,12 @@ void fabric_push_burst(wafer_fabric *f, uint32_t node, const fabric_burst *b) {
 
 /* The queue that writes into q. */
 static fabric_node *before(const wafer_fabric *f, const fabric_node *q) {
-  const fabric_switch *s = q->by_switch ? &f->switches[q->from] : NULL;
-  return &f->nodes[s ? s->nodes[s->position] : q->from];
+  const fabric_site *site = fabric_site_of(f, q);
+  const fabric_switch *s = q->by_switch ? &f->switches[site->from] : NULL;
+  return &f->nodes[s ? s->nodes[s->position] : site->from];
 }
 
 void router_tell_of_pop(wafer_fabric *f, uint32_t node, fabric_node *q) {
-  f->moved |= q->outer;
-  if (!q->awaited) return;
   q->awaited = false;
   if (q->outer) {
     if (q->from_core) fabric_wake(f, f->sites[node].writer, f->now + q->credit);
@@ -156,11 +155,12 @@ void router_run_ahead(wafer_fabric *f, uint32_t node, fabric_node *q) {
     if (!passes(f, q, entry.control, &delay)) return;
     go_through(f, q, delay);
     q->count--;
-    if (q->flags & FABRIC_POP_FLAGS) router_tell_of_pop(f, node, q);
+    f->moved |= q->outer;
+    if (q->awaited) router_tell_of_pop(f, node, q);
     if (q->count && fabric_wait(f, q) <= delay)
-      q->entries[q->head].ready = fabric_stamp(f->now + delay + 1);
+      fabric_front(q)->ready = fabric_stamp(f->now + delay + 1);
     if (q->outs == 1) continue;
-    const fabric_out *on = &f->outs[q->first_out];
+    const fabric_out *on = &f->outs[f->sites[node].first_out];
     f->stats.hops += on->hops;
     router_send_on(f, on->node, entry, delay + on->latency);
   }
