@@ -108,6 +108,27 @@ static void print_size(FILE *to, const wafer_plan *plan, const wafer_kernel *k,
 
 /* ---- what limits it ---- */
 
+static uint32_t kernels_in(const wafer_phase *phase, uint32_t kernel, bool *has) {
+  uint32_t count = 0;
+  *has = false;
+  for (uint32_t a = 0; a < phase->action_count; a++) {
+    if (phase->actions[a].kind != WAFER_ACTION_kernel) continue;
+    count++;
+    *has |= phase->actions[a].index == kernel;
+  }
+  return count;
+}
+
+/* In weight streaming: kernels that are on the wafer at the same time, itself among them. */
+static uint32_t phase_of(const wafer_plan *plan, uint32_t kernel, uint32_t *phase) {
+  bool has = false;
+  for (*phase = 0; *phase < plan->phase_count; ++*phase) {
+    uint32_t count = kernels_in(&plan->phases[*phase], kernel, &has);
+    if (has) return count;
+  }
+  return 0;
+}
+
 static void print_limit(FILE *to, const wafer_plan *plan, uint32_t kernel, const pace *p,
                         uint64_t interval) {
   const wafer_kernel *k = &plan->kernels[kernel];
@@ -115,7 +136,12 @@ static void print_limit(FILE *to, const wafer_plan *plan, uint32_t kernel, const
   fprintf(to, "limit: bound by %s: %llu cycles of compute, %llu of fabric\n",
           wafer_bound_name(k->bound), (ull)k->cost.compute_cycles, (ull)k->cost.fabric_cycles);
   if (!pipelined) {
-    fprintf(to, "  a phase of its own: %.1f %% of the %llu cycles of a sample\n",
+    uint32_t phase, together = phase_of(plan, kernel, &phase);
+    if (together > 1)
+      fprintf(to, "  in phase %u with %u more, at the same time: ", phase, together - 1);
+    else
+      fputs("  a phase of its own: ", to);
+    fprintf(to, "%.1f %% of the %llu cycles of a sample\n",
             interval ? 100.0 * (double)k->cost.cycles / (double)interval : 0, (ull)interval);
     return;
   }
@@ -238,7 +264,11 @@ static void print_place(FILE *to, const wafer_plan *plan, uint32_t kernel) {
   const wafer_kernel *k = &plan->kernels[kernel];
   fprintf(to, "place: at %u,%u", k->rect.x, k->rect.y);
   if (plan->mode == WAFER_MODE_streaming) {
-    fputs(", the wafer's corner: in streaming each kernel has all of it in turn\n", to);
+    uint32_t phase, together = phase_of(plan, kernel, &phase);
+    if (together > 1)
+      fprintf(to, ", beside the %u more of phase %u\n", together - 1, phase);
+    else
+      fputs(", the wafer's corner: in streaming each phase has all of it in turn\n", to);
     return;
   }
   fputs(", beside those it talks to as far as there was room\n", to);

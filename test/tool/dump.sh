@@ -67,6 +67,13 @@ says view "from the edge: "
 says view "it does not set the pace, stem does"
 "$wafer" dump p.wplan --why stem >view
 says view "a phase of its own: "
+says view "in streaming each phase has all of it in turn"
+"$wafer" zoo bert --layers 1 --d-model 32 --heads 2 --sequence 8 --vocab 64 --init 1 -q -o bert.onnx || fail "zoo bert"
+"$wafer" compile bert.onnx -q -o s.wplan --mode streaming --dim batch=1 || fail "compile bert"
+shared=$("$wafer" dump s.wplan | grep -A 2 "^phase .* more': " | sed -n '3s/^ *\(k[0-9]*\) .*/\1/p')
+"$wafer" dump s.wplan --why "${shared:-none}" >view || fail "dump --why of a shared phase"
+says view " more, at the same time: "
+says view ", beside the "
 # diff: what moved
 "$wafer" dump --diff a.wplan b.wplan >view || fail "dump --diff"
 says view "moved, resized stem: 16x12 at 0,0 -> "
