@@ -38,7 +38,7 @@ static uint32_t deepest(const uint32_t *words, uint32_t count) {
 }
 
 bool fragment_clock_init(fragment_clock *c, wafer_arena *arena, const wafer_machine *machine) {
-  *c = (fragment_clock){.machine = machine, .arena = arena, .turn = 1, .share = 1};
+  *c = (fragment_clock){.machine = machine, .arena = arena, .turn = 1};
   size_t cores = (size_t)machine->width * machine->height;
   c->cores = WAFER_NEW(arena, uint64_t, cores);
   c->links = WAFER_NEW(arena, fragment_burst, 4 * cores);
@@ -387,7 +387,7 @@ bool fragment_clock_pass(fragment_clock *c, const fragment *f, fragment_past **p
   walk w = {.c = c,
             .f = f,
             .times = (*past)->times++,
-            .border = (int64_t)f->border * c->share,
+            .border = (int64_t)f->border,
             .leaves = INT64_MAX,
             .past = (*past)->ends,
             .setup = m->vector_setup_cycles + m->descriptor_load_cycles,

@@ -34,7 +34,6 @@ typedef struct fragment_clock {
   fragment_burst *links; /* 4 of each core: along the row, back, along the column, back */
   uint64_t *cores;       /* width * height of the machine: cycle in which the core is free */
   int64_t turn;          /* cycles between the blocks of a bus */
-  int64_t share;         /* bands that share the border: each has it for one cycle in so many */
   int64_t edge[2];       /* when the border has room for more words of the host; of cores */
   uint64_t last;         /* when the last core was done so far */
 } fragment_clock;

@@ -70,25 +70,16 @@ wafer_status launch_time_stream(launcher *l, const fragment *f, uint32_t opening
   return fragment_clock_alone(c, f, opening, cycles, crossed) ? WAFER_OK : launch_no_memory(l);
 }
 
-/* Of samples of one band, `share` of which have the border in turn. */
-static wafer_status time_samples(launcher *l, const launch_pieces *p, uint32_t share,
-                                 uint64_t *ends, uint32_t samples) {
-  fragment_clock c;
-  if (!fragment_clock_init(&c, l->arena, l->plan->machine)) return launch_no_memory(l);
-  c.share = share;
-  return pass_samples(&c, p, ends, samples) ? WAFER_OK : launch_no_memory(l);
-}
-
 wafer_status launch_time(launcher *l, const launch_pieces *p, wafer_launch *launch) {
-  uint32_t turns = 0, half = TRAIN_SAMPLES / 2, bands = wafer_machine_bands(l->plan->machine);
+  uint32_t turns = 0, half = TRAIN_SAMPLES / 2;
   for (uint32_t i = 0; i < p->step_count; i++) turns += p->steps[i] == FRAGMENT_ENDS;
   half = (half + turns - 1) / turns * turns;
+  fragment_clock c;
   uint64_t *ends = WAFER_NEW(l->arena, uint64_t, 2 * half);
-  if (!ends) return launch_no_memory(l);
-  if (bands > 1) WAFER_TRY(time_samples(l, p, 1, ends, 1));
+  if (!ends || !fragment_clock_init(&c, l->arena, l->plan->machine) ||
+      !pass_samples(&c, p, ends, 2 * half))
+    return launch_no_memory(l);
   launch->predicted = ends[0];
-  WAFER_TRY(time_samples(l, p, bands, ends, 2 * half));
-  if (bands == 1) launch->predicted = ends[0];
   launch->interval = (ends[2 * half - 1] - ends[half - 1] + half - 1) / half;
   uint64_t left = ends[2 * half - 1], steady = 2 * half * launch->interval;
   launch->fill = left > steady ? left - steady : 0;

@@ -64,6 +64,7 @@ wafer_status wafer_fabric_feed(wafer_fabric *f, uint32_t x, uint32_t y, wafer_po
   if (!count) return WAFER_OK;
   return add(f, x, y, port, color,
              (fabric_edge){.count = count,
+                           .round = f->edge_round,
                            .feed = words,
                            .control = (uint8_t)control,
                            .group = (uint8_t)(group < 255 ? group : 255)});
@@ -74,9 +75,14 @@ wafer_status wafer_fabric_drain(wafer_fabric *f, uint32_t x, uint32_t y, wafer_p
                                 uint64_t *finish) {
   return add(f, x, y, port, color,
              (fabric_edge){.count = count,
+                           .round = f->edge_round,
                            .drain = words,
                            .finish = finish,
                            .group = (uint8_t)(group < 255 ? group : 255)});
+}
+
+void wafer_fabric_round(wafer_fabric *f) {
+  f->edge_round++;
 }
 
 void wafer_fabric_rate(wafer_fabric *f, uint32_t group, uint32_t words, uint32_t cycles) {
@@ -102,6 +108,15 @@ static wafer_status check_drains(const wafer_fabric *f) {
   return WAFER_OK;
 }
 
+/* Behind those of its round. */
+static void take_turn(wafer_fabric *f, uint32_t edge) {
+  fabric_group *group = &f->groups[f->edges[edge].group];
+  uint32_t at = group->turn_count++;
+  for (; at > 0 && f->edges[group->turns[at - 1]].round > f->edges[edge].round; at--)
+    group->turns[at] = group->turns[at - 1];
+  group->turns[at] = edge;
+}
+
 /* The first of each queue gets a turn; the others wait behind it. */
 wafer_status fabric_edge_begin(wafer_fabric *f) {
   WAFER_TRY(check_drains(f));
@@ -117,11 +132,10 @@ wafer_status fabric_edge_begin(wafer_fabric *f) {
   for (uint32_t i = 0; room && i < f->node_count; i++) last[i] = FABRIC_NONE;
   for (uint32_t i = 0; room && i < f->edge_count; i++) {
     fabric_edge *edge = &f->edges[i];
-    fabric_group *group = &f->groups[edge->group];
     edge->behind = FABRIC_NONE;
     if (!edge->count) continue;
     if (last[edge->node] == FABRIC_NONE)
-      group->turns[group->turn_count++] = i;
+      take_turn(f, i);
     else
       f->edges[last[edge->node]].behind = i;
     last[edge->node] = i;
@@ -158,23 +172,20 @@ static void go(wafer_fabric *f, fabric_edge *edge) {
 static void hand_over(wafer_fabric *f, fabric_group *group, uint32_t turn) {
   const fabric_edge *edge = &f->edges[group->turns[turn]];
   f->edges_left--;
-  group->turns[turn] = group->turns[--group->turn_count];
-  if (edge->behind == FABRIC_NONE) return;
-  fabric_group *next = &f->groups[f->edges[edge->behind].group];
-  next->turns[next->turn_count++] = edge->behind;
+  for (group->turn_count--; turn < group->turn_count; turn++)
+    group->turns[turn] = group->turns[turn + 1];
+  if (edge->behind != FABRIC_NONE) take_turn(f, edge->behind);
 }
 
-/* Every member once, beginning where the rate ended the cycle before. */
-static void serve(wafer_fabric *f, fabric_group *group) {
-  uint32_t members = group->turn_count;
-  if (group->cycles) {
-    if (group->credit >= group->cycles) group->credit = group->cycles - 1;
-    group->credit += group->words;
-  }
-  if (group->next >= members) group->next = 0;
+/* Every member of a round once, beginning where the rate ended the cycle before. False: the rate
+ * has ended again. */
+static bool serve_round(wafer_fabric *f, fabric_group *group, const uint32_t *turns,
+                        uint32_t members) {
+  uint32_t round = f->edges[turns[0]].round;
+  uint32_t from = group->round == round && group->next < members ? group->next : 0;
   for (uint32_t i = 0; i < members; i++) {
-    uint32_t turn = group->next + i < members ? group->next + i : group->next + i - members;
-    fabric_edge *edge = &f->edges[group->turns[turn]];
+    uint32_t turn = from + i < members ? from + i : from + i - members;
+    fabric_edge *edge = &f->edges[turns[turn]];
     const fabric_node *q = &f->nodes[edge->node];
     if (!can_go(f, edge)) {
       f->moved |= edge->feed ? fabric_room_in(f, q, 1) != FABRIC_NONE : q->count != 0; /* it will */
@@ -182,11 +193,25 @@ static void serve(wafer_fabric *f, fabric_group *group) {
     }
     if (group->cycles && group->credit < group->cycles) {
       group->next = turn;
+      group->round = round;
       f->moved = true; /* the rate gives more in the next cycle */
-      return;
+      return false;
     }
     if (group->cycles) group->credit -= group->cycles;
     go(f, edge);
+  }
+  return true;
+}
+
+static void serve(wafer_fabric *f, fabric_group *group) {
+  if (group->cycles) {
+    if (group->credit >= group->cycles) group->credit = group->cycles - 1;
+    group->credit += group->words;
+  }
+  for (uint32_t first = 0, end = 0; first < group->turn_count; first = end) {
+    uint32_t round = f->edges[group->turns[first]].round;
+    while (end < group->turn_count && f->edges[group->turns[end]].round == round) end++;
+    if (!serve_round(f, group, group->turns + first, end - first)) return;
   }
 }
 
@@ -211,7 +236,7 @@ void fabric_edge_cycle(wafer_fabric *f) {
 void fabric_edge_free(wafer_fabric *f) {
   free(f->edges);
   f->edges = NULL;
-  f->edge_count = f->edge_room = f->edges_left = 0;
+  f->edge_count = f->edge_room = f->edges_left = f->edge_round = 0;
   f->edge_finish = 0;
   for (uint32_t g = 0; g < WAFER_EDGE_GROUPS; g++) {
     free(f->groups[g].turns);

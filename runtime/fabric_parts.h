@@ -175,6 +175,7 @@ typedef struct fabric_filter {
 typedef struct fabric_edge {
   uint32_t node, count, done;
   uint32_t behind; /* the next on the same port and colour; FABRIC_NONE */
+  uint32_t round;  /* those of earlier ones have the rate first */
   const uint32_t *feed;
   uint32_t *drain;  /* one of the two */
   uint64_t *finish; /* of a drain: where the cycle after its last word is noted; may be NULL */
@@ -183,9 +184,10 @@ typedef struct fabric_edge {
 
 /* Feeds and drains whose turn it is, and what they share. */
 typedef struct fabric_group {
-  uint32_t words, cycles; /* the rate; 0 cycles: none */
-  uint64_t credit;        /* words * cycles */
-  uint32_t *turns, turn_count, next;
+  uint32_t words, cycles;      /* the rate; 0 cycles: none */
+  uint64_t credit;             /* words * cycles */
+  uint32_t *turns, turn_count; /* round by round */
+  uint32_t next, round;        /* where the rate ended: place within that round */
 } fabric_group;
 
 typedef enum thread_state { THREAD_FREE, THREAD_BUSY } thread_state;

@@ -53,6 +53,7 @@ struct wafer_fabric {
   uint32_t filter_count;
   fabric_edge *edges;
   uint32_t edge_count, edge_room, edges_left;
+  uint32_t edge_round; /* of the feeds and drains to come */
   fabric_group groups[WAFER_EDGE_GROUPS];
   uint64_t edge_finish;
   uint32_t opens; /* the border, in this cycle */

@@ -117,6 +117,7 @@ static wafer_status connect_samples(session_fabric *s, fabric_launch *l, const f
   uint32_t bands = session_fabric_bands(s, io->samples);
   WAFER_TRY(make_room(s, l, io->samples));
   for (uint64_t i = 0; i < io->samples; i++) {
+    if (i && l->of->kind == WAFER_LAUNCH_train) wafer_fabric_round(s->fabric);
     for (uint32_t k = 0; k < f->input_count; k++)
       WAFER_TRY(session_fabric_input(s, f->inputs[k], &io->inputs[k], io->train, io->first + i));
     for (uint32_t p = 0; p < l->body.port_count; p++)

@@ -47,7 +47,6 @@ typedef struct line {
   event *events;
   uint32_t event_count, part_count, window;
   uint64_t stripes; /* samples of a round */
-  uint32_t bands;   /* that have the edge in turn */
   part *parts;
   uint32_t *output; /* per output: the event that brings it to the edge */
   bool *loaded;     /* a pipeline's phase: by a load step */
@@ -335,13 +334,13 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
     uint64_t inside = t->latency > outside ? t->latency - outside : 0;
     l->arrived = later(l->arrived, start + later(t->cycles, shared) + inside);
   } else if (t->from.where == WAFER_AT_edge)
-    start = turns_take(
-        &l->edge_in, start,
-        shared = l->bands * wafer_machine_transfer_cycles(m, bytes, m->edge_in_bytes_per_second));
+    start =
+        turns_take(&l->edge_in, start,
+                   shared = wafer_machine_transfer_cycles(m, bytes, m->edge_in_bytes_per_second));
   else if (t->to.where == WAFER_AT_edge)
-    start = turns_take(
-        &l->edge_out, start,
-        shared = l->bands * wafer_machine_transfer_cycles(m, bytes, m->edge_out_bytes_per_second));
+    start =
+        turns_take(&l->edge_out, start,
+                   shared = wafer_machine_transfer_cycles(m, bytes, m->edge_out_bytes_per_second));
   const event *from = e->need_count ? &l->events[e->need[0]] : NULL;
   if (from && leaves_in_slices(from)) {
     uint64_t made = at(l, from->done, sample);
@@ -429,13 +428,10 @@ static void conclude(line *l, uint64_t group) {
     out->interval_cycles = (l->last - l->mark + l->half - 1) / l->half;
 }
 
-/* When a sample of a train is done, in as many of the wafer's bands: where not all have one, the
- * edge is shared by fewer than what the interval is of. */
-static uint64_t end_of(const line *l, const wafer_launch *train, uint64_t sample) {
-  uint64_t end = later(train->fill + (sample + 1) * train->interval, train->predicted);
-  uint32_t others = wafer_machine_bands(l->plan->machine) - 1;
-  if (sample) return end;
-  return train->predicted + (others ? (end - train->predicted) * (l->bands - 1) / others : 0);
+/* When a sample of a train is done. */
+static uint64_t end_of(const wafer_launch *train, uint64_t sample) {
+  uint64_t end = train->fill + (sample + 1) * train->interval;
+  return sample ? later(end, train->predicted) : train->predicted;
 }
 
 /* Where a pipeline has programs, their time is known better than from its streams: cores receive,
@@ -448,12 +444,11 @@ static void follow_programs(line *l) {
     wafer_timeline *out = l->out;
     if (launch->kind != WAFER_LAUNCH_train || launch->phase != l->parts[0].phase) continue;
     out->latency_cycles = launch->predicted + edge;
-    out->interval_cycles =
-        l->samples == 1 && l->bands == 1 ? out->latency_cycles : launch->interval;
-    out->total_cycles = end_of(l, launch, l->samples - 1) + edge;
+    out->interval_cycles = l->samples == 1 ? out->latency_cycles : launch->interval;
+    out->total_cycles = end_of(launch, l->samples - 1) + edge;
     if (out->phase_cycles) out->phase_cycles[launch->phase] = out->total_cycles - edge;
     for (uint64_t s = 0; out->finish && s < l->samples; s++)
-      out->finish[s] = end_of(l, launch, s) + edge;
+      out->finish[s] = end_of(launch, s) + edge;
   }
 }
 
@@ -485,14 +480,13 @@ static uint64_t last_half(const wafer_plan *plan, uint64_t samples) {
 }
 
 wafer_status timeline_unit(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
-                           uint64_t samples, uint32_t bands, wafer_timeline *timeline) {
+                           uint64_t samples, wafer_timeline *timeline) {
   line l = {.diag = diag,
             .plan = plan,
             .function = &plan->functions[function],
             .out = timeline,
             .samples = samples,
             .stripes = plan->stripes,
-            .bands = bands,
             .half = last_half(plan, samples),
             .arena = wafer_arena_create()};
   if (!l.arena) return no_memory(&l);

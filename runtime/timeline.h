@@ -4,10 +4,9 @@
 
 #include "wafer/plan.h"
 
-/* As wafer_timeline_run, of a function that is no function of the host; adds to arrays. `bands`:
- * of the wafer that are at work, all with as many samples; they have its edge in turn. */
+/* As wafer_timeline_run, of a function that is no function of the host; adds to arrays. */
 wafer_status timeline_unit(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
-                           uint64_t samples, uint32_t bands, wafer_timeline *timeline);
+                           uint64_t samples, wafer_timeline *timeline);
 
 /* The same on all bands of the wafer, to which samples go in turn. Arrays hold zeros. */
 wafer_status timeline_bands(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,

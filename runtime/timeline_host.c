@@ -37,7 +37,7 @@ static wafer_status time_functions(const wafer_diag *diag, const wafer_plan *pla
     const wafer_function *f = &plan->functions[i];
     wafer_timeline one = {.kernel_busy = out->kernel_busy, .phase_cycles = out->phase_cycles};
     if (f->step_count && !wafer_function_on_host(f)) {
-      WAFER_TRY(timeline_unit(diag, plan, i, 1, 1, &one));
+      WAFER_TRY(timeline_unit(diag, plan, i, 1, &one));
       of[i] = one.total_cycles + load_cycles(plan, f);
       continue;
     }

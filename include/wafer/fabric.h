@@ -238,9 +238,13 @@ wafer_status wafer_fabric_drain(wafer_fabric *fabric, uint32_t x, uint32_t y, wa
                                 uint8_t color, uint32_t *words, uint32_t count, uint32_t group,
                                 uint64_t *finish);
 #define WAFER_EDGE_GROUPS 16
-/* All feeds and drains of a group (below WAFER_EDGE_GROUPS) share `words` per `cycles`, in turn;
+/* All feeds and drains of a group (below WAFER_EDGE_GROUPS) share `words` per `cycles`, in turn
+ * within a round;
  * without a rate each has a word a cycle. */
 void wafer_fabric_rate(wafer_fabric *fabric, uint32_t group, uint32_t words, uint32_t cycles);
+/* Feeds and drains of the calls from here on wait for the rate behind those so far: what shares one
+ * is served in such rounds, the first that can go. Before the run. */
+void wafer_fabric_round(wafer_fabric *fabric);
 /* The next run takes nothing from the host before this cycle, and counts its cycles from it: words
  * that have come a long way meet cores that are ready for them. */
 void wafer_fabric_open(wafer_fabric *fabric, uint32_t cycle);

@@ -310,6 +310,35 @@ static void words_cross_the_border(void) {
   CU_ASSERT(cycles[1] >= 80 * 4 / 3 && cycles[1] < 80 * 4 / 3 + 20);
 }
 
+/* Two rounds share a rate: the later one has it when the earlier one is through. */
+static void rounds_go_one_after_the_other(void) {
+  static const wafer_instruction take[] = {{DO(move, 40, FLAT(u32, 0, 4), WIRE(u32, 1))}};
+  static const wafer_core_binding only[] = {{1, 0, false}};
+  const wafer_instruction *code[] = {take, NULL};
+  const uint32_t counts[] = {1, 0};
+  uint32_t words[40] = {0}, out[40];
+  for (uint32_t later = 0; later < 2; later++) {
+    fixture *f = lay(2, code, counts, through, 2);
+    f->programs[0].bindings = only;
+    f->programs[0].binding_count = 1;
+    create(f);
+    CU_ASSERT_FATAL(f->fabric != NULL);
+    wafer_fabric *w = f->fabric;
+    uint64_t finished = 0;
+    wafer_fabric_rate(w, 1, 1, 2);
+    CU_ASSERT(wafer_fabric_feed(w, 0, 0, WAFER_PORT_north, 1, words, 40, 0, 1) == WAFER_OK);
+    if (later) wafer_fabric_round(w);
+    CU_ASSERT(wafer_fabric_feed(w, 0, 0, WAFER_PORT_west, 0, words, 40, 0, 1) == WAFER_OK);
+    CU_ASSERT(wafer_fabric_drain(w, 1, 0, WAFER_PORT_east, 0, out, 40, 0, &finished) == WAFER_OK);
+    run(f);
+    CU_ASSERT(finished >= 160 && finished < 175); /* 80 words at one in two cycles */
+    CU_ASSERT(f->stats.cycles >= finished);
+    uint64_t taken = wafer_fabric_finish(w, 0, 0);
+    CU_ASSERT(later ? taken >= 80 && taken < 100 : taken >= 155);
+    finish(f);
+  }
+}
+
 /* A closed border keeps words out; cycles count from when it opens. */
 static void the_border_opens(void) {
   static const wafer_instruction take[] = {{DO(move, 4, FLAT(u32, 0, 4), WIRE(u32, 1))}};
@@ -446,6 +475,7 @@ CU_TestInfo tests_fabric_isa[] = {
     {"buses keep their order", buses_keep_their_order},
     {"filters choose wavelets", filters_choose_wavelets},
     {"words cross the border", words_cross_the_border},
+    {"rounds go one after the other", rounds_go_one_after_the_other},
     {"the border opens", the_border_opens},
     {"the border waits in vain", the_border_waits_in_vain},
     {"marks and reprograms", marks_and_reprograms},
