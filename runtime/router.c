@@ -9,6 +9,8 @@
 
 #include "router.h"
 
+#define OTHERS_AHEAD 4 /* how far apart what is looked at one by one comes into the cache */
+
 bool fabric_more_room(wafer_fabric *f, fabric_bucket *bucket) {
   uint32_t room = bucket->room ? 2 * bucket->room : 64;
   uint32_t *at = realloc(bucket->at, room * sizeof *at);
@@ -191,11 +193,29 @@ static void serve(wafer_fabric *f, uint32_t asked) {
     serve_another(f, link, rank);
 }
 
+/* Brings what `serve` goes through into the cache: who asks, its queue, the ways out of that. */
+static inline void come_ahead(const wafer_fabric *f, uint32_t i) {
+  const uint32_t *asked = f->others.at + i;
+  if (i + 3 * OTHERS_AHEAD >= f->others.count) return;
+  const fabric_candidate *who[3];
+  for (uint32_t k = 0; k < 3; k++) {
+    uint32_t at = asked[(k + 1) * OTHERS_AHEAD];
+    who[k] = &f->candidates[f->gates[at >> FABRIC_RANK_BITS].first + at % FABRIC_RANKS];
+  }
+  __builtin_prefetch(who[2]);
+  __builtin_prefetch(&f->nodes[who[1]->node], 1);
+  __builtin_prefetch(&f->sites[who[1]->node]);
+  __builtin_prefetch(&f->outs[f->sites[who[0]->node].first_out]);
+}
+
 /* First all simple hops, then the rest, of which queues come into the cache ahead. */
 static void serve_all(wafer_fabric *f) {
   take_turns(f);
   router_hop_all(f);
-  for (uint32_t i = 0; i < f->others.count; i++) serve(f, f->others.at[i]);
+  for (uint32_t i = 0; i < f->others.count; i++) {
+    come_ahead(f, i);
+    serve(f, f->others.at[i]);
+  }
   f->others.count = 0;
   for (uint32_t i = 0; i < f->told.count; i++)
     router_tell_of_pop(f, f->told.at[i], &f->nodes[f->told.at[i]]);
