@@ -272,20 +272,26 @@ static const wafer_route through[] = {
     {.cores = {0, 0, 1, 1}, .color = 1, .positions = 1, .at = {{WAFER_PORT_north, WAFER_TO(ramp)}}},
 };
 
-static void words_cross_the_border(void) {
+/* One core passes words on, and takes 40 that come in beside them. */
+static fixture *lay_through(void) {
   static const wafer_instruction take[] = {{DO(move, 40, FLAT(u32, 0, 4), WIRE(u32, 1))}};
   static const wafer_core_binding only[] = {{1, 0, false}};
   const wafer_instruction *code[] = {take, NULL};
   const uint32_t counts[] = {1, 0};
+  fixture *f = lay(2, code, counts, through, 2);
+  f->programs[0].bindings = only;
+  f->programs[0].binding_count = 1;
+  create(f);
+  CU_ASSERT_FATAL(f->fabric != NULL);
+  return f;
+}
+
+static void words_cross_the_border(void) {
   uint32_t words[40], out[40] = {0};
   uint64_t cycles[2], left[2];
   for (uint32_t i = 0; i < 40; i++) words[i] = 1000 + i;
   for (uint32_t slow = 0; slow < 2; slow++) {
-    fixture *f = lay(2, code, counts, through, 2);
-    f->programs[0].bindings = only;
-    f->programs[0].binding_count = 1;
-    create(f);
-    CU_ASSERT_FATAL(f->fabric != NULL);
+    fixture *f = lay_through();
     if (slow) wafer_fabric_rate(f->fabric, 1, 3, 4);
     wafer_fabric *w = f->fabric;
     CU_ASSERT(wafer_fabric_feed(w, 0, 0, WAFER_PORT_west, 0, words, 30, 0, 1) == WAFER_OK);
@@ -312,17 +318,9 @@ static void words_cross_the_border(void) {
 
 /* Two rounds share a rate: the later one has it when the earlier one is through. */
 static void rounds_go_one_after_the_other(void) {
-  static const wafer_instruction take[] = {{DO(move, 40, FLAT(u32, 0, 4), WIRE(u32, 1))}};
-  static const wafer_core_binding only[] = {{1, 0, false}};
-  const wafer_instruction *code[] = {take, NULL};
-  const uint32_t counts[] = {1, 0};
   uint32_t words[40] = {0}, out[40];
   for (uint32_t later = 0; later < 2; later++) {
-    fixture *f = lay(2, code, counts, through, 2);
-    f->programs[0].bindings = only;
-    f->programs[0].binding_count = 1;
-    create(f);
-    CU_ASSERT_FATAL(f->fabric != NULL);
+    fixture *f = lay_through();
     wafer_fabric *w = f->fabric;
     uint64_t finished = 0;
     wafer_fabric_rate(w, 1, 1, 2);

@@ -1,10 +1,6 @@
 /* passes/mode_relay.c: kernels that hold samples of what skips others, put in and taken out. */
-#include <CUnit/CUnit.h>
-#include <string.h>
-
-#include "caught.h"
 #include "passes/mode_relay.h"
-#include "scratch.h"
+#include "size_scene.h"
 
 /* y = softmax(relu(x) + relu of a product of it, twice): the first relu is wanted again two kernels
  * later, and three. */
@@ -27,33 +23,9 @@ static const char program[] =
     "  return %y : tensor<8x16xf32>\n"
     "}\n";
 
-typedef struct fixture {
-  scratch folder;
-  caught caught;
-  wafer_diag diag;
-  wafer_ctx ctx;
-  wafer_ir *ir;
-  wafer_graph graph;
-} fixture;
-
-static void setup(fixture *f) {
-  memset(f, 0, sizeof *f);
-  f->folder = scratch_create();
-  f->diag = caught_diag(&f->caught);
-  f->ctx = (wafer_ctx){.arena = wafer_arena_create(), .diag = &f->diag};
-  const char *path = scratch_save(&f->folder, "model.mlir", program, strlen(program));
-  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(&f->diag, f->ctx.arena, "small16", &f->ctx.machine),
-                        WAFER_OK);
-  CU_ASSERT_EQUAL_FATAL(wafer_ir_parse(&f->ctx, path, &f->ir), WAFER_OK);
-  CU_ASSERT_EQUAL_FATAL(wafer_transform(&f->ctx, f->ir, "default:fuse"), WAFER_OK);
-  CU_ASSERT_EQUAL_FATAL(wafer_graph_read(&f->ctx, f->ir, &f->graph), WAFER_OK);
+static void lay(fixture *f) {
+  setup(f, "small16", program);
   CU_ASSERT_EQUAL_FATAL(f->graph.kernel_count, 4);
-}
-
-static void teardown(fixture *f) {
-  wafer_ir_destroy(f->ir);
-  wafer_arena_destroy(f->ctx.arena);
-  scratch_remove(&f->folder);
 }
 
 static const char *text_of(const fixture *f) {
@@ -81,7 +53,7 @@ static void test_chain(void) {
   fixture f;
   mode_relays *relays;
   wafer_graph with;
-  setup(&f);
+  lay(&f);
   CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, 1, &relays), WAFER_OK);
   CU_ASSERT_PTR_NOT_NULL_FATAL(relays);
   CU_ASSERT_EQUAL_FATAL(wafer_graph_read(&f.ctx, f.ir, &with), WAFER_OK);
@@ -96,7 +68,7 @@ static void test_chain(void) {
 static void test_dropped(void) {
   fixture f;
   mode_relays *relays;
-  setup(&f);
+  lay(&f);
   const char *before = text_of(&f), *first;
   CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, 1, &relays), WAFER_OK);
   first = text_of(&f);
@@ -113,7 +85,7 @@ static void test_spacing(void) {
   fixture f;
   mode_relays *relays;
   wafer_graph with;
-  setup(&f);
+  lay(&f);
   CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, 4, &relays), WAFER_OK);
   CU_ASSERT_PTR_NULL(relays);
   CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, 2, &relays), WAFER_OK);
