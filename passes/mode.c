@@ -137,7 +137,6 @@ static wafer_status refuse(const choice *c, const sizing *failed, wafer_mode mod
 
 /* ---- Relays ---- */
 
-#define RELAY_GAIN 8    /* relays have to shorten the interval of programs by one part in these */
 #define MOST_SPACING 4u /* kernels to a relay, at most */
 
 /* Whether programs may be held up by what skips kernels, so that others wait. */
@@ -150,7 +149,7 @@ static bool wants_relays(const choice *c) {
       !c->pipelined.cost.fits || !gets_programs(c, 1))
     return false;
   uint64_t pace = mode_pace(&c->pipelined, c->bands);
-  return pace - pace / RELAY_GAIN > c->pipelined.cost.interval_cycles;
+  return pace - pace / WAFER_RELAY_GAIN > c->pipelined.cost.interval_cycles;
 }
 
 /* The pipeline with a relay for so many kernels each that are skipped; *out NULL: it is no better,
@@ -164,7 +163,7 @@ static wafer_status try_relays(choice *c, uint32_t spacing, mode_relays **out) {
   if (!*out) return WAFER_OK;
   WAFER_TRY(wafer_graph_read(c->ctx, c->ir, &graph));
   WAFER_TRY(mode_size_bands(c->ctx, c->ir, &graph, &bands, &with));
-  if (with.cost.fits && mode_pace(&with, bands) <= pace - pace / RELAY_GAIN) {
+  if (with.cost.fits && mode_pace(&with, bands) <= pace - pace / WAFER_RELAY_GAIN) {
     c->pipelined = with;
     c->bands = bands;
     return WAFER_OK;

@@ -143,9 +143,10 @@ void mode_drop_relays(wafer_ir *ir, const mode_relays *relays) {
 /* ---- Pins ---- */
 
 bool wafer_is_relay(const char *name) {
-  const char *end = strrchr(name, '/'), *digits = end ? end + strlen(WAFER_RELAY_SUFFIX) : "";
-  return end && !strncmp(end, WAFER_RELAY_SUFFIX, strlen(WAFER_RELAY_SUFFIX)) && *digits &&
-         strspn(digits, "0123456789") == strlen(digits);
+  const size_t suffix = strlen(WAFER_RELAY_SUFFIX);
+  const char *end = strrchr(name, '/');
+  if (!end || strncmp(end, WAFER_RELAY_SUFFIX, suffix)) return false;
+  return end[suffix] && strspn(end + suffix, "0123456789") == strlen(end + suffix);
 }
 
 bool mode_pins_relays(const wafer_options *o) {

@@ -43,9 +43,13 @@ wafer_status compile_machine_open(const compile_machine *asked, wafer_arena *are
 wafer_status compile_whole(const char *model, const wafer_machine *whole,
                            const wafer_options *options, report_whole *out);
 
-/* Another plan in place of *plan where core programs tell that it is faster: a pipeline with relays,
- * if they may be tried; weight streaming, where nothing was said of the mode. irs: room for those
- * that the caller destroys, NULL where there is none. */
+/* Another plan of the model with these options, without a word. *plan NULL: there is none, which is
+ * no failure; NO_MEMORY. The caller destroys *ir, NULL where there is none. */
+wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_options *options,
+                           wafer_ir **ir, const wafer_plan **plan, report *told);
+/* Another plan in place of *plan where core programs tell that it is faster: a pipeline with
+ * relays, if they may be tried; weight streaming, where nothing was said of the mode. irs: room for
+ * those that the caller destroys, NULL where there is none. */
 #define COMPILE_OTHERS 2
 wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool relays,
                                 wafer_ir *irs[COMPILE_OTHERS], const wafer_plan **plan);

@@ -3,36 +3,32 @@
  * only its plan tells. */
 #include "compile.h"
 
-#define RELAY_GAIN 8 /* relays have to shorten the interval by one part in these */
-
 typedef struct candidate {
   const wafer_plan *plan;
   uint64_t interval, latency; /* cycles of a sample */
   uint64_t flow;              /* interval, were cores to receive and send while they compute */
 } candidate;
 
-static wafer_status measure(const wafer_diag *diag, const wafer_plan *plan, candidate *out) {
-  report r;
-  WAFER_TRY(report_make(diag, plan, &r));
-  uint64_t most = r.compute_cycles;
-  if (most < r.edge_cycles) most = r.edge_cycles;
-  *out = (candidate){plan, r.interval_cycles, r.latency_cycles, most};
-  return WAFER_OK;
+static candidate candidate_of(const wafer_plan *plan, const report *r) {
+  uint64_t most = r->compute_cycles > r->edge_cycles ? r->compute_cycles : r->edge_cycles;
+  return (candidate){plan, r->interval_cycles, r->latency_cycles, most};
 }
 
-/* Another plan of the model, without a word; it not being possible is no failure. */
-static wafer_status try_other(const wafer_ctx *ctx, const char *model, wafer_options *options,
-                              wafer_ir **ir, candidate *out) {
-  const wafer_plan *plan;
+wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_options *options,
+                           wafer_ir **ir, const wafer_plan **plan, report *told) {
+  const wafer_plan *made;
   wafer_ctx with = *ctx;
   options->print_after = NULL;
   options->refused = NULL; /* the plan at hand stands */
   with.options = options;
   with.diag = NULL;
+  *ir = NULL;
+  *plan = NULL;
   wafer_status status = wafer_import(&with, model, ir);
   if (status == WAFER_OK) status = wafer_transform(&with, *ir, WAFER_DEFAULT_PASSES);
-  if (status == WAFER_OK) status = wafer_lower(&with, *ir, &plan);
-  if (status == WAFER_OK) status = measure(NULL, plan, out);
+  if (status == WAFER_OK) status = wafer_lower(&with, *ir, &made);
+  if (status == WAFER_OK) status = report_make(NULL, made, told);
+  if (status == WAFER_OK) *plan = made;
   return status == WAFER_NO_MEMORY ? cli_no_memory() : WAFER_OK;
 }
 
@@ -44,7 +40,7 @@ static bool has_programs(const wafer_plan *plan) {
  * relays. */
 static bool may_relay(const wafer_options *o, const candidate *now) {
   bool open = !o->pin_count && !o->training && o->objective != WAFER_OBJECTIVE_latency;
-  return open && now->interval - now->interval / RELAY_GAIN > now->flow;
+  return open && now->interval - now->interval / WAFER_RELAY_GAIN > now->flow;
 }
 
 /* Whether streaming may be faster than the programs, and nothing was said that wants a pipeline. */
@@ -66,21 +62,23 @@ static wafer_status take_streaming(const wafer_ctx *ctx, const wafer_plan *plan,
 
 wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool relays,
                                 wafer_ir *irs[COMPILE_OTHERS], const wafer_plan **plan) {
-  candidate now, relayed = {0}, streaming = {0};
+  const wafer_plan *other;
   wafer_options own = *ctx->options;
+  report r;
   if (!has_programs(*plan)) return WAFER_OK;
-  WAFER_TRY(measure(cli_diag(), *plan, &now));
+  WAFER_TRY(report_make(cli_diag(), *plan, &r));
+  candidate now = candidate_of(*plan, &r);
   if (relays && may_relay(ctx->options, &now)) {
     own.mode = WAFER_MODE_pipelined;
     own.relays = WAFER_RELAYS_auto;
-    WAFER_TRY(try_other(ctx, model, &own, &irs[0], &relayed));
-    if (relayed.plan && relayed.interval <= now.interval - now.interval / RELAY_GAIN) now = relayed;
+    WAFER_TRY(compile_other(ctx, model, &own, &irs[0], &other, &r));
+    if (other && r.interval_cycles <= now.interval - now.interval / WAFER_RELAY_GAIN)
+      now = candidate_of(other, &r);
   }
   if (may_stream(ctx->options, &now)) {
     own.mode = WAFER_MODE_streaming;
-    WAFER_TRY(try_other(ctx, model, &own, &irs[1], &streaming));
-    if (streaming.plan && streaming.interval < now.interval)
-      WAFER_TRY(take_streaming(ctx, streaming.plan, &now));
+    WAFER_TRY(compile_other(ctx, model, &own, &irs[1], &other, &r));
+    if (other && r.interval_cycles < now.interval) WAFER_TRY(take_streaming(ctx, other, &now));
   }
   *plan = now.plan;
   return WAFER_OK;

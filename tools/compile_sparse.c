@@ -20,16 +20,6 @@ typedef struct attempt {
   uint64_t interval;
 } attempt;
 
-static wafer_status lower(const wafer_ctx *ctx, const char *model, attempt *a) {
-  report r;
-  WAFER_TRY(wafer_import(ctx, model, &a->ir));
-  WAFER_TRY(wafer_transform(ctx, a->ir, WAFER_DEFAULT_PASSES));
-  WAFER_TRY(wafer_lower(ctx, a->ir, &a->plan));
-  WAFER_TRY(report_make(NULL, a->plan, &r));
-  a->interval = r.interval_cycles;
-  return WAFER_OK;
-}
-
 /* With other shapes of the sparse weights, or with dense ones. `a->plan` is NULL where there is no
  * plan so. */
 static wafer_status try(const wafer_ctx *ctx, const char *model, wafer_sparse_shapes shapes,
@@ -38,15 +28,10 @@ static wafer_status try(const wafer_ctx *ctx, const char *model, wafer_sparse_sh
   own.mode = WAFER_MODE_streaming;
   own.sparse_shapes = shapes;
   if (dense) own.sparsity = 0, own.mask_count = 0;
-  own.print_after = NULL;
-  own.refused = NULL;
-  wafer_ctx with = *ctx;
-  with.options = &own;
-  with.diag = NULL;
-  *a = (attempt){.ir = NULL};
-  wafer_status status = lower(&with, model, a);
-  if (status != WAFER_OK) a->plan = NULL;
-  return status == WAFER_NO_MEMORY ? cli_no_memory() : WAFER_OK;
+  report r = {0};
+  WAFER_TRY(compile_other(ctx, model, &own, &a->ir, &a->plan, &r));
+  a->interval = r.interval_cycles;
+  return WAFER_OK;
 }
 
 static void take(attempt *from, wafer_ir **ir, const wafer_plan **plan) {

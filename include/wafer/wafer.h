@@ -110,6 +110,7 @@ typedef enum wafer_programs {
  * wait; their names end in WAFER_RELAY_SUFFIX and a number. auto: where core programs seem faster
  * for them; what they are worth, and whether there are colours for them, only the plan tells. */
 #define WAFER_RELAY_SUFFIX "/relay"
+#define WAFER_RELAY_GAIN 8 /* they have to shorten the interval by one part in these */
 typedef enum wafer_relays { WAFER_RELAYS_none, WAFER_RELAYS_auto } wafer_relays;
 bool wafer_is_relay(const char *kernel);
 
@@ -180,7 +181,6 @@ typedef struct wafer_refusal {
 /* As many samples as pay: powers of two, as long as one more shortens the interval noticeably. */
 #define WAFER_BATCH_auto UINT32_MAX
 
-/* Zero is the default of every field. */
 /* How shapes of kernels in streaming follow their sparse weights, those first that waste the least
  * multiply cycles. Exchanges between dims that are dealt, or with few cores, may take longer than
  * is gained; only the plan tells. */
@@ -193,6 +193,7 @@ typedef enum wafer_sparse_shapes {
                            that is faster cores multiply with non-zeros alone */
 } wafer_sparse_shapes;
 
+/* Zero is the default of every field. */
 typedef struct wafer_options {
   wafer_mode mode;
   uint32_t batch;      /* samples resident together in streaming; 0: 1; or WAFER_BATCH_auto */
