@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "exchange_line.h"
+#include "fragment_clock.h"
 
 static uint64_t elements_of(const side *s) {
   uint64_t n = 1;
@@ -175,6 +176,23 @@ static uint64_t cycles_of(const wafer_machine *m, const writer *w, uint32_t tran
   return most(moves, copies) + w->count;
 }
 
+/* From the first word to the last. What queues have room for has left while the core waited for its
+ * turn, and as many further sends as there are microthreads were set up; each other one is when the
+ * microthread's last has ended. */
+static uint64_t sending(const wafer_machine *m, wafer_dtype dtype, const sides *list,
+                        uint32_t threads) {
+  uint64_t ends[WAFER_CORE_THREADS] = {0}, time = 0, words = 0, room = fragment_sender_room(m);
+  uint64_t setup = m->vector_setup_cycles + m->descriptor_load_cycles;
+  for (uint32_t i = 0; i < list->count; i++) {
+    uint64_t *end = &ends[i % threads], own = line_words(dtype, elements_of(&list->at[i]));
+    if (*end) time = most(time, *end + setup);
+    time += own;
+    words += own;
+    *end = words > room ? time - room : 0;
+  }
+  return time;
+}
+
 bool line_work_create(wafer_arena *scratch, const line_core *cores, uint32_t count,
                       line_work *work) {
   uint32_t sides_most = 0, code_most = 0;
@@ -191,8 +209,8 @@ bool line_work_create(wafer_arena *scratch, const line_core *cores, uint32_t cou
 }
 
 uint32_t line_core_code(const wafer_machine *machine, const line_work *work, wafer_dtype dtype,
-                        const line_core *core, const line_colors *colors, fragment *f,
-                        uint64_t *cycles, uint32_t *late) {
+                        line_core *core, const line_colors *colors, fragment *f, uint64_t *cycles,
+                        uint32_t *late) {
   sides lists[LINE_COPY];
   const line_ops *copies = &core->list[LINE_COPY];
   side *at = work->sides;
@@ -201,6 +219,8 @@ uint32_t line_core_code(const wafer_machine *machine, const line_work *work, waf
     at += lists[i].count;
   }
   writer w = {.dtype = dtype, .threads = machine->microthreads - 1, .code = work->code};
+  for (uint32_t back = 0; back < 2; back++)
+    core->sending[back] = sending(machine, dtype, &lists[LINE_SEND + back], w.threads);
   put_direction(&w, core, colors, lists, 0);
   uint32_t forth = w.count;
   put_direction(&w, core, colors, lists, 1);

@@ -314,7 +314,7 @@ static void add_sender(bus *b, const segment *s, const forth *moves, uint32_t q,
     before += parcel->words;
     sent += parcel->words;
   }
-  b->blocks[b->block_count++] = (fragment_block){q, sent};
+  b->blocks[b->block_count++] = (fragment_block){.at = q, .words = sent};
 }
 
 /* Rows from a trunk to the farthest that takes its words. */
@@ -477,6 +477,7 @@ bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
     for (uint32_t i = 0; i < place->span_count; i++)
       fragment_run(f, rect_at(place, &place->spans[i], p, 1), code);
   }
+  line_order_pace(&order, l, cores);
   uint64_t both = links[0] * latest / 100 + links[1];
   if (links[0] > both) both = links[0];
   *cycles = both > busiest ? both : busiest;

@@ -84,8 +84,9 @@ typedef struct line_ops {
 /* What a core does in a pass. */
 typedef struct line_core {
   line_ops list[LINE_LISTS];
-  uint8_t segment[2]; /* on which it sends, by direction */
-  uint8_t control[2]; /* of the last word that it sends */
+  uint8_t segment[2];  /* on which it sends, by direction */
+  uint8_t control[2];  /* of the last word that it sends */
+  uint64_t sending[2]; /* cycles from its first word to its last, by direction */
 } line_core;
 
 /* exchange_ports.c. What the host sends, or takes, at the border of the lines. */
@@ -101,6 +102,8 @@ typedef struct line_order {
 /* exchange_order.c. Keeps a copy, without takers of no words, the others brought in order. False:
  * out of memory. */
 bool line_order_bus(line_order *o, const fragment_bus *bus);
+/* Says of the blocks how long their cores send, when those have their code. */
+void line_order_pace(const line_order *o, const line *l, const line_core *cores);
 /* Gives the fragment the lines with these buses. False: out of memory. */
 bool line_order_end(const line_order *o, const line *l, const line_place *place,
                     const uint64_t *busy);
@@ -123,7 +126,7 @@ bool line_work_create(wafer_arena *scratch, const line_core *cores, uint32_t cou
  * vector unit is busy. `late`: percent of the transfers forth that keep those back waiting for
  * microthreads. */
 uint32_t line_core_code(const wafer_machine *machine, const line_work *work, wafer_dtype dtype,
-                        const line_core *core, const line_colors *colors, fragment *f,
-                        uint64_t *cycles, uint32_t *late);
+                        line_core *core, const line_colors *colors, fragment *f, uint64_t *cycles,
+                        uint32_t *late);
 
 #endif

@@ -34,6 +34,17 @@ bool line_order_bus(line_order *o, const fragment_bus *bus) {
   return true;
 }
 
+void line_order_pace(const line_order *o, const line *l, const line_core *cores) {
+  for (uint32_t b = 0; b < o->bus_count; b++) {
+    const fragment_bus *bus = &o->buses[b];
+    fragment_block *blocks = (fragment_block *)bus->blocks;
+    for (uint32_t k = 0; k < bus->block_count; k++) {
+      uint32_t p = bus->back ? l->length - 1 - blocks[k].at : blocks[k].at;
+      blocks[k].cycles = cores[p].sending[bus->back];
+    }
+  }
+}
+
 bool line_order_end(const line_order *o, const line *l, const line_place *place,
                     const uint64_t *busy) {
   wafer_arena *arena = o->f->arena;

@@ -66,6 +66,7 @@ typedef struct fragment_span {
 typedef struct fragment_block {
   uint32_t at;
   uint64_t words;
+  uint64_t cycles; /* in which its core can send them, set-ups of many sends included */
 } fragment_block;
 
 /* What a core keeps of a bus: the last of it ends at word `end` of a block. */

@@ -37,6 +37,10 @@ static uint32_t deepest(const uint32_t *words, uint32_t count) {
   return most;
 }
 
+uint64_t fragment_sender_room(const wafer_machine *m) {
+  return m->hop_queue + m->ramp_cycles + deepest(m->output_queue_words, m->output_queues);
+}
+
 bool fragment_clock_init(fragment_clock *c, wafer_arena *arena, const wafer_machine *machine) {
   *c = (fragment_clock){.machine = machine, .arena = arena, .turn = 1};
   size_t cores = (size_t)machine->width * machine->height;
@@ -122,7 +126,7 @@ static void take(walk *w, const fragment_bus *bus, const fragment_taker *t, int6
 /* When the sender has got rid of its words. */
 static int64_t sent(const walk *w, const fragment_block *block, int64_t start, const int64_t *ends,
                     const passage *p) {
-  int64_t end = start + (int64_t)block->words;
+  int64_t end = start + later((int64_t)block->words, (int64_t)block->cycles);
   if (!p->held) return end;
   uint64_t hops = p->held_at - block->at;
   int64_t room = has_room(w, ends, p->time, block->words, w->own + hops * w->link);
@@ -209,6 +213,7 @@ static void begin_block(const walk *w, const fragment_bus *bus, uint32_t k, int6
   p->at = 0;
   p->words = block->words;
   p->cycles = block->words + block->words * (uint64_t)p->shared / p->all;
+  if (!host && block->cycles > p->cycles) p->cycles = block->cycles;
   if (host && (uint64_t)w->border > p->cycles) p->cycles = (uint64_t)w->border;
 }
 
@@ -395,7 +400,7 @@ bool fragment_clock_pass(fragment_clock *c, const fragment *f, fragment_past **p
             .hop = m->hop_cycles,
             .link = m->hop_queue + m->hop_cycles - 1,
             .taken = deepest(m->input_queue_words, m->input_queues) + m->ramp_cycles};
-  w.own = m->hop_queue + m->ramp_cycles + deepest(m->output_queue_words, m->output_queues);
+  w.own = fragment_sender_room(m);
   follow_chains(&w);
   bool made = pass_lines(&w);
   if (w.leaves < INT64_MAX) w.edge[1] = later(w.edge[1], later(c->edge[1], w.leaves) + w.border);

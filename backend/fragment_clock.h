@@ -38,6 +38,10 @@ typedef struct fragment_clock {
   uint64_t last;         /* when the last core was done so far */
 } fragment_clock;
 
+/* Words of a core that have left it, or are on their way through its ramp, before a link takes
+ * them.
+ */
+uint64_t fragment_sender_room(const wafer_machine *machine);
 /* All cores free at cycle 0. False: out of memory. */
 bool fragment_clock_init(fragment_clock *c, wafer_arena *arena, const wafer_machine *machine);
 /* Back to cycle 0, what `past` knows of shared links kept. */
