@@ -6,7 +6,6 @@
 #include "mode_relay.h"
 #include "scratch.h"
 #include "size.h"
-#include "streams.h"
 
 typedef struct choice {
   const wafer_ctx *ctx;
@@ -35,20 +34,6 @@ static uint32_t most_stripes(const choice *c, uint32_t batch) {
   return batch < columns ? batch : columns;
 }
 
-/* As far as words tell: those of what kernels take, all samples. */
-static bool gets_programs(const choice *c, uint32_t batch) {
-  uint64_t words = 0;
-  for (uint32_t k = 0; k < c->graph.kernel_count; k++) {
-    const wafer_kernel_body *body = &c->graph.kernels[k].body;
-    for (uint32_t i = 0; i < body->input_count; i++)
-      words += stream_words(&body->inputs[i], body->storage) *
-               (body->input_is_weight[i] ? 1 : (uint64_t)batch);
-  }
-  bool always = c->ctx->options && c->ctx->options->programs == WAFER_PROGRAMS_always;
-  bool never = c->ctx->options && c->ctx->options->programs == WAFER_PROGRAMS_never;
-  return always || (words <= WAFER_PROGRAMS_WORDS && !never);
-}
-
 /* Whether something passes in slices, which no core program does. */
 static bool has_slices(const choice *c, const sizing *of) {
   for (uint32_t k = 0; k < c->graph.kernel_count; k++)
@@ -69,7 +54,7 @@ static wafer_status try_stripes(choice *c, curve_set *curves, uint32_t batch, ui
   *better = tried.cost.fits;
   if (present->cost.fits && tried.cost.fits)
     *better = tried.cost.interval_cycles + gain <= present->cost.interval_cycles &&
-              (has_slices(c, present) || !has_slices(c, &tried) || !gets_programs(c, batch));
+              (has_slices(c, present) || !has_slices(c, &tried) || !size_gets_programs(c->ctx, &c->graph, batch));
   if (!*better) return WAFER_OK;
   c->batch = batch;
   c->streaming = tried;
@@ -146,7 +131,7 @@ static bool wants_relays(const choice *c) {
   bool alone = (o && o->objective == WAFER_OBJECTIVE_latency) || c->graph.piece ||
                wafer_ir_get_micro_batch(c->ir, &samples);
   if (alone || !o || o->relays == WAFER_RELAYS_none || c->asked == WAFER_MODE_streaming ||
-      !c->pipelined.cost.fits || !gets_programs(c, 1))
+      !c->pipelined.cost.fits || !size_gets_programs(c->ctx, &c->graph, 1))
     return false;
   uint64_t pace = mode_pace(&c->pipelined, c->bands);
   return pace - pace / WAFER_RELAY_GAIN > c->pipelined.cost.interval_cycles;

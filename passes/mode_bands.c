@@ -60,27 +60,63 @@ static uint32_t next_try(const sizing *tried, uint32_t bands, uint32_t best, uin
   return wanted < MOST_BANDS ? (uint32_t)wanted : MOST_BANDS;
 }
 
+/* What tries have found. */
+typedef struct found {
+  uint64_t edge, least; /* cycles of a sample: across the edge, of programs on `bands` */
+  uint32_t bands;
+} found;
+
+/* One more; bands whose streams would take longer than `most_flow` are none. */
+static wafer_status try_bands(const banding *b, uint32_t bands, uint64_t most_flow, found *f,
+                              sizing *tried) {
+  *tried = (sizing){0};
+  WAFER_TRY(size_band(b, bands, true, tried));
+  uint64_t now = mode_pace(tried, bands);
+  bool flows = tried->cost.fits && ceil_div(tried->cost.interval_cycles, bands) <= most_flow;
+  if (!flows || now >= f->least - f->least / GAIN) return WAFER_OK;
+  f->least = now;
+  f->bands = bands;
+  return WAFER_OK;
+}
+
 /* The fewest with which core programs keep pace with the edge, as far as tries find them; by
  * streams that flow while cores compute a pipeline does already, and on each band has to. */
-static wafer_status look(const banding *b, const sizing *whole, uint32_t *bands) {
-  uint64_t edge = whole->edge ? whole->edge : 1, least = mode_pace(whole, 1);
-  uint32_t most = most_bands(b), best = 1, at = next_try(whole, 1, 1, edge);
-  for (int tries = 0; tries < TRIES && least > edge; tries++) {
-    sizing tried = {0};
+static wafer_status look_for_edge(const banding *b, const sizing *whole, found *f) {
+  uint32_t most = most_bands(b), at = next_try(whole, 1, 1, f->edge);
+  for (int tries = 0; tries < TRIES && f->least > f->edge; tries++) {
+    sizing tried;
     if (at > most) at = most;
-    if (at <= best) break;
-    WAFER_TRY(size_band(b, at, true, &tried));
-    uint64_t now = mode_pace(&tried, at);
-    uint32_t next = next_try(&tried, at, best, edge);
-    bool flows = tried.cost.fits && ceil_div(tried.cost.interval_cycles, at) <= edge;
-    if (flows && now < least - least / GAIN) {
-      least = now;
-      best = at;
-    }
+    if (at <= f->bands) break;
+    uint32_t before = f->bands;
+    WAFER_TRY(try_bands(b, at, f->edge, f, &tried));
+    uint32_t next = next_try(&tried, at, before, f->edge);
     if (next == at) break;
     at = next;
   }
-  *bands = best;
+  return WAFER_OK;
+}
+
+/* Where the plan's programs tell how fast it is, and nothing else binds: each number is twice the
+ * one before, then half of what lies beside the best. */
+static wafer_status look_for_pace(const banding *b, found *f) {
+  uint32_t most = most_bands(b);
+  sizing tried;
+  for (uint32_t at = 2; at <= most && f->least > f->edge; at *= 2)
+    WAFER_TRY(try_bands(b, at, UINT64_MAX, f, &tried));
+  uint32_t best = f->bands;
+  if (best > 3 && f->least > f->edge) WAFER_TRY(try_bands(b, best / 4 * 3, UINT64_MAX, f, &tried));
+  if (best > 1 && best / 2 * 3 <= most && f->least > f->edge)
+    WAFER_TRY(try_bands(b, best / 2 * 3, UINT64_MAX, f, &tried));
+  return WAFER_OK;
+}
+
+static wafer_status look(const banding *b, const sizing *whole, uint32_t *bands) {
+  found f = {whole->edge ? whole->edge : 1, mode_pace(whole, 1), 1};
+  if (whole->cost.interval_cycles <= whole->edge) WAFER_TRY(look_for_edge(b, whole, &f));
+  bool replicas =
+      b->ctx->options && b->ctx->options->replicas > 1; /* they share out samples, too */
+  if (!replicas && size_gets_programs(b->ctx, b->graph, 1)) WAFER_TRY(look_for_pace(b, &f));
+  *bands = f.bands;
   return WAFER_OK;
 }
 
@@ -104,8 +140,7 @@ wafer_status mode_size_bands(const wafer_ctx *ctx, wafer_ir *ir, const wafer_gra
   *bands = o && o->bands ? o->bands : 1;
   if ((!o || !o->bands) && most_bands(&b) > 1) {
     WAFER_TRY(size_band(&b, 1, true, out));
-    bool at_edge = out->cost.interval_cycles <= out->edge;
-    if (out->cost.fits && at_edge) WAFER_TRY(look(&b, out, bands));
+    if (out->cost.fits) WAFER_TRY(look(&b, out, bands));
   }
   WAFER_TRY(size_band(&b, *bands, false, out));
   uint64_t flow = ceil_div(out->cost.interval_cycles, *bands);

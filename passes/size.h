@@ -153,6 +153,10 @@ uint64_t size_own_price(const wafer_machine *machine, const wafer_graph *graph, 
 
 /* ---- Shared pieces ---- */
 
+/* Whether the plan will have core programs, as far as words tell: those of what kernels take, of
+ * `batch` samples. Its cycles are then what programs take. */
+bool size_gets_programs(const wafer_ctx *ctx, const wafer_graph *graph, uint32_t batch);
+
 /* The largest rectangle of usable cores without a dead or reserved one; the usable rectangle when
  * there are none. */
 bool size_whole_wafer(const wafer_machine *machine, wafer_rect *out); /* false: out of memory */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "size.h"
+#include "streams.h"
 #include "wafer/pairs.h"
 
 wafer_kernel_body size_with_depths(const wafer_kernel_body *body, const uint32_t *depths) {
@@ -11,6 +12,19 @@ wafer_kernel_body size_with_depths(const wafer_kernel_body *body, const uint32_t
   with.input_depth = depths;
   with.output_depth = depths[body->input_count];
   return with;
+}
+
+bool size_gets_programs(const wafer_ctx *ctx, const wafer_graph *graph, uint32_t batch) {
+  wafer_programs wanted = ctx->options ? ctx->options->programs : WAFER_PROGRAMS_auto;
+  uint64_t words = 0;
+  for (uint32_t k = 0; k < graph->kernel_count; k++) {
+    const wafer_kernel_body *body = &graph->kernels[k].body;
+    for (uint32_t i = 0; i < body->input_count; i++)
+      words += stream_words(&body->inputs[i], body->storage) *
+               (body->input_is_weight[i] ? 1 : (uint64_t)batch);
+  }
+  return wanted == WAFER_PROGRAMS_always ||
+         (wanted == WAFER_PROGRAMS_auto && words <= WAFER_PROGRAMS_WORDS);
 }
 
 /* ---- Sparse products ---- */

@@ -21,7 +21,7 @@
 #define PACE_SAMPLES 4
 #define TOO_HIGH (UINT64_C(1) << 40)
 #define NO_ROOM (UINT64_C(1) << 30) /* cycles: rather anything else */
-#define LEAST_PRICE 1u /* of a column, in cycles */
+#define LEAST_PRICE 1u              /* of a column, in cycles */
 #define MOST_PRICE 1024u
 
 /* ---- edges ---- */
@@ -31,9 +31,9 @@ static uint64_t cycles_between(const meet *m, const meet_edge *e, uint32_t from,
 }
 
 /* A price where words on their way, with a half more for halos, have no room beside the kernels. */
-static uint64_t room_price(const pipeline *p, const wafer_holding *from,
-                           const wafer_shape_point *a, const wafer_holding *to,
-                           const wafer_shape_point *b, const wafer_shape *shape, uint64_t words) {
+static uint64_t room_price(const pipeline *p, const wafer_holding *from, const wafer_shape_point *a,
+                           const wafer_holding *to, const wafer_shape_point *b,
+                           const wafer_shape *shape, uint64_t words) {
   uint64_t held = a->bytes > b->bytes ? a->bytes : b->bytes, all = 1;
   uint64_t budget = wafer_machine_core_budget(p->ctx->machine);
   for (uint32_t d = 0; d < shape->rank; d++) all *= (uint64_t)shape->dims[d];
@@ -311,10 +311,10 @@ static wafer_status lay_out(const pipeline *p, const shelf_place *places,
   return lie ? WAFER_OK : pipeline_no_memory(p);
 }
 
-/* Cycles of the value on its way to input `i` of kernel `k`, with a price where it has no room; 0
- * where no other kernel makes it. */
+/* Cycles of the value on its way to input `i` of kernel `k`, and with `priced` a price where it has
+ * no room; 0 where no other kernel makes it. */
 static uint64_t passing(const pipeline *p, const shelf_place *places, const wafer_layout **lie,
-                        uint32_t k, uint32_t i) {
+                        uint32_t k, uint32_t i, bool priced) {
   const wafer_graph_kernel *kernel = &p->graph->kernels[k];
   const wafer_graph_value *v = &p->graph->values[kernel->inputs[i]];
   if (!passes_on(kernel, v, i)) return 0;
@@ -322,9 +322,10 @@ static uint64_t passing(const pipeline *p, const shelf_place *places, const wafe
   wafer_holding from = placed(places, v->producer, &lie[v->producer][output]),
                 to = placed(places, k, &lie[k][i]);
   uint64_t words = value_words(v, kernel->body.storage);
-  return meeting_cycles(p->ctx->machine, &from, &to, &v->type.shape, words) +
-         room_price(p, &from, point_at(p, places, v->producer), &to, point_at(p, places, k),
-                    &v->type.shape, words);
+  uint64_t cycles = meeting_cycles(p->ctx->machine, &from, &to, &v->type.shape, words);
+  if (!priced) return cycles;
+  return cycles + room_price(p, &from, point_at(p, places, v->producer), &to,
+                             point_at(p, places, k), &v->type.shape, words);
 }
 
 wafer_status pipeline_turn(const pipeline *p, const shelf_place *places, uint64_t *longest) {
@@ -338,7 +339,7 @@ wafer_status pipeline_turn(const pipeline *p, const shelf_place *places, uint64_
     uint32_t replicas = places[k].replicas ? places[k].replicas : 1;
     turn[k] += point_at(p, places, k)->cycles / replicas;
     for (uint32_t i = 0; i < g->kernels[k].body.input_count; i++) {
-      uint64_t cycles = passing(p, places, lie, k, i);
+      uint64_t cycles = passing(p, places, lie, k, i, true);
       if (cycles) turn[g->values[g->kernels[k].inputs[i]].producer] += cycles;
       turn[k] += cycles;
     }
@@ -376,7 +377,7 @@ wafer_status pipeline_pace(const pipeline *p, const shelf_place *places, uint64_
   WAFER_TRY(lay_out(p, places, &lie));
   for (uint32_t k = 0; k < g->kernel_count; k++)
     for (uint32_t i = 0; i < g->kernels[k].body.input_count; i++)
-      cycles[at++] = passing(p, places, lie, k, i);
+      cycles[at++] = passing(p, places, lie, k, i, false);
   for (uint32_t s = 0; s < 2 * PACE_SAMPLES; s++) {
     if (s == PACE_SAMPLES) half = end;
     pass_sample(p, places, cycles, free);

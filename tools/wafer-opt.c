@@ -16,6 +16,7 @@ static const char usage[] =
     "  --machine=NAME|FILE   the wafer to compile for (wse2)\n"
     "  --mode=MODE           auto, pipelined or streaming (auto)\n"
     "  --batch=N|auto        samples resident together when streaming (1)\n"
+    "  --bands=N             of the wafer, each with the same pipeline (as many as pay)\n"
     "  --dtype=TYPE          how cores hold floats: f32 or f16 (f32)\n"
     "  --train=LOSS          a training step with this loss, such as mse; --train=LOSS:OUTPUT\n"
     "  --recompute=WHAT      of the activations: auto, none or all (auto)\n"
@@ -61,6 +62,14 @@ static wafer_status set_mode(const wafer_diag *diag, const char *value, wafer_op
   return wrong(diag, "mode", value, "auto, pipelined or streaming");
 }
 
+static wafer_status set_bands(const wafer_diag *diag, const char *value, wafer_options *o) {
+  char *end;
+  unsigned long bands = strtoul(value, &end, 10);
+  if (*end || bands < 1 || bands > UINT32_MAX) return wrong(diag, "bands", value, "1 or more");
+  o->bands = (uint32_t)bands;
+  return WAFER_OK;
+}
+
 static wafer_status set_batch(const wafer_diag *diag, const char *value, wafer_options *o) {
   char *end;
   if (!strcmp(value, "auto")) return o->batch = WAFER_BATCH_auto, WAFER_OK;
@@ -100,6 +109,7 @@ static const struct option long_options[] = {
     {"machine", required_argument, NULL, 'm'},
     {"mode", required_argument, NULL, 'o'},
     {"batch", required_argument, NULL, 'b'},
+    {"bands", required_argument, NULL, 'n'},
     {"dtype", required_argument, NULL, 'd'},
     {"print-ir-after", required_argument, NULL, 'a'},
     {"train", required_argument, NULL, 't'},
@@ -118,6 +128,7 @@ static wafer_status parse_option(const wafer_diag *diag, int option, request *r)
   case 'a': r->options.print_after = optarg; return WAFER_OK;
   case 'o': return set_mode(diag, optarg, &r->options);
   case 'b': return set_batch(diag, optarg, &r->options);
+  case 'n': return set_bands(diag, optarg, &r->options);
   case 'd': return set_dtype(diag, optarg, &r->options);
   case 't': return set_training(diag, optarg, r);
   case 'r': return set_recompute(diag, optarg, &r->training);

@@ -1,4 +1,4 @@
-// RUN: wafer-opt %s --passes=default:route --machine=small16 | FileCheck %s
+// RUN: wafer-opt %s --passes=default:route --machine=small16 --bands=1 | FileCheck %s
 
 // Inputs come from the edge (0), weights from MemoryX (1), the rest from cores (2). Streams that meet at a kernel have
 // different colours.

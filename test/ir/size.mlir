@@ -1,4 +1,4 @@
-// RUN: wafer-opt %s --passes=default:size --machine=small16 | FileCheck %s
+// RUN: wafer-opt %s --passes=default:size --machine=small16 --bands=1 | FileCheck %s
 // RUN: wafer-opt %s --passes=default:size --machine=small16 --mode=streaming --batch=3 | FileCheck %s --check-prefix=STREAM
 
 // Buffers of a pipeline are double at least: what is long under way (the edge) or waits for others (a skip)

@@ -52,14 +52,14 @@ compares mlp-64-samples streaming "--machine small16 --batch 64" "--mean 10 --to
 # Replicas share out the samples of a train, also where their numbers differ: seven samples after a round of six.
 for replicas in 2 3; do
   compares small_cnn-$replicas-replicas pipelined \
-    "--machine small64 --edge-gbps inf --placer best --place-moves 100000 --replicas $replicas --programs always" \
+    "--machine small64 --bands 1 --edge-gbps inf --placer best --place-moves 100000 --replicas $replicas --programs always" \
     "--mean 10 --total 5 --samples 13" "$data/small_cnn.onnx"
   # Fewer samples than replicas: those that none comes to give nothing out.
   "$wafer" check "$work/p.wplan" --samples 1 -q >"$work/out" || fail "$replicas replicas, a sample: $(tail -4 "$work/out")"
 done
 # Values that skip kernels: words wait in the queues on their way, and on links that others use.
 compares skips pipelined "--machine small16" "--total 7 --samples 16" "$data/skips.onnx" # with a relay
-compares skips pipelined "--machine small64" "--mean 10 --total 7 --samples 16" "$data/skips.onnx"
+compares skips pipelined "--machine small64 --bands 1" "--mean 10 --total 7 --samples 16" "$data/skips.onnx"
 "$wafer" zoo gpt --layers 2 --d-model 32 --heads 2 --vocab 64 --sequence 16 --init 1 --batch 1 -q -o "$work/gpt.onnx"
 compares gpt-train pipelined "--machine small64" "--mean 10 --total 6 --samples 16" "$work/gpt.onnx"
 # A micro-batch forward and backward; gradients of a pipeline are read where they stay.

@@ -17,7 +17,7 @@ refuses() { # CODE TEXT options...
   [ ! -e no.wplan ] || fail "$*: left a plan behind"
 }
 
-build -o p.wplan --mode pipelined
+build -o p.wplan --mode pipelined --bands 1
 places p.wplan p.xml
 if command -v xmllint >/dev/null; then
   xmllint --noout --relaxng "$source/runtime/placement.rng" p.xml 2>err || fail "p.xml is not of placement.rng"
@@ -47,8 +47,8 @@ says out.xml 'name="head" node="head" x="15" y="15" width="1" height="1"'
 # the search lays out what is not pinned, here faster than shelves, and leaves pins and reserved cores alone
 interval() { sed -n 's/.*"compute_interval_cycles":[^0-9]*\([0-9]*\).*/\1/p' "$1"; }
 pins="--pin depthwise=3,5,2,4 --pin head=15,15,1,1 --reserve 0,0,2,2"
-build -o shelves.wplan $pins --report shelves.json
-build -o best.wplan $pins --placer best --place-moves 20000 --report best.json
+build -o shelves.wplan $pins --programs never --report shelves.json
+build -o best.wplan $pins --programs never --placer best --place-moves 20000 --report best.json
 places best.wplan out.xml
 says out.xml 'name="depthwise" node="depthwise" x="3" y="5" width="2" height="4"'
 says out.xml 'name="head" node="head" x="15" y="15" width="1" height="1"'
@@ -58,8 +58,8 @@ says out.xml 'name="head" node="head" x="15" y="15" width="1" height="1"'
 "$wafer" dump best.wplan --certificate >/dev/null || fail "the searched plan with pins has no certificate"
 agrees best.wplan one --input "x=$source/test/data/small_cnn/in_x.npy"
 # cores reserved across the middle leave two rectangles: the search fills both
-build -o shelves.wplan --reserve 7,0,2,16 --report shelves.json
-build -o best.wplan --reserve 7,0,2,16 --placer best --place-moves 20000 --report best.json
+build -o shelves.wplan --reserve 7,0,2,16 --programs never --report shelves.json
+build -o best.wplan --reserve 7,0,2,16 --programs never --placer best --place-moves 20000 --report best.json
 places best.wplan out.xml
 grep -q ' x="[0-6]" ' out.xml || fail "reserved columns: nothing west of them"
 grep -q ' x="\(9\|1[0-5]\)" ' out.xml || fail "reserved columns: nothing east of them"

@@ -52,7 +52,7 @@ for mode in pipelined streaming; do
   same "small_cnn $mode" "$net" "--machine small16 --mode $mode" "--input x=$source/test/data/small_cnn/in_x.npy" \
     few.xml "few.xml --repair avoid" 2:1 5:2
 done
-"$wafer" compile "$net" -q -o p.wplan --machine small16 --defects few.xml --report r.json || fail "compile with few.xml"
+"$wafer" compile "$net" -q -o p.wplan --machine small16 --bands 1 --defects few.xml --report r.json || fail "compile with few.xml"
 says r.json '"whole_interval_cycles":'
 "$wafer" dump p.wplan >view
 says view "of 16x16 with 3 dead cores, bypassed by 1 spare rows"
@@ -60,7 +60,7 @@ says view "of 16x16 with 3 dead cores, bypassed by 1 spare rows"
 says view "on the fabric as it was made this is core 3,3"
 "$wafer" dump p.wplan --xml >view
 says view '<dead-link x="5" y="7" to="south"/>'
-"$wafer" compile "$net" -q -o q.wplan --machine small16 --defects few.xml && cmp -s p.wplan q.wplan || fail "two compiles differ"
+"$wafer" compile "$net" -q -o q.wplan --machine small16 --bands 1 --defects few.xml && cmp -s p.wplan q.wplan || fail "two compiles differ"
 
 refuses 4 "cut the wafer in pieces" --machine small16 --defects cut.xml
 refuses 4 "cut the wafer in pieces" --machine small16 --defects cut.xml --repair avoid

@@ -15,7 +15,8 @@ fails() {
 }
 
 for mode in pipelined streaming; do
-  "$wafer" compile "$source/test/data/small_cnn.onnx" -q -o p.wplan --machine small16 --mode $mode ||
+  bands= && [ $mode = pipelined ] && bands="--bands 1"
+  "$wafer" compile "$source/test/data/small_cnn.onnx" -q -o p.wplan --machine small16 --mode $mode $bands ||
     fail "compile, $mode"
   for view in "" --json --xml --mlir --verify "--core 0,0" "--kernel k0" --certificate "--program k0" "--svg p.svg"; do
     # shellcheck disable=SC2086
@@ -53,7 +54,7 @@ for mode in pipelined streaming; do
 done
 
 # why: what the curve says; in a pipeline also who sets the pace
-"$wafer" compile "$source/test/data/small_cnn.onnx" -q -o a.wplan --machine small16 --mode pipelined
+"$wafer" compile "$source/test/data/small_cnn.onnx" -q -o a.wplan --machine small16 --mode pipelined --bands 1
 "$wafer" compile "$source/test/data/small_cnn.onnx" -q -o b.wplan --machine small16 --keep a.wplan --reserve 0,0,5,5 2>err
 "$wafer" dump a.wplan --why stem >view || fail "dump --why"
 says view "size: 16x12 cores, 1 replica, one of "

@@ -20,7 +20,7 @@
 // SLABS: error: kernel 'first' lacks a split, slabs, a phase or a rectangle
 
 // The same for two kernels side by side.
-// RUN: wafer-opt %s --passes=default --machine=small16 --mode=pipelined > %t.pipelined
+// RUN: wafer-opt %s --passes=default --machine=small16 --mode=pipelined --bands=1 > %t.pipelined
 // RUN: sed 's/wafer.rect = array<i64: 4, 0,/wafer.rect = array<i64: 3, 0,/' %t.pipelined | not wafer-opt - --passes=verify --machine=small16 2>&1 | FileCheck %s --check-prefix=OVERLAP
 // RUN: sed 's/color = 0\(.*\)route = array<i64: 15, 3, 15, 3>/color = 2\1route = array<i64: 15, 3, 4, 3>/' %t.pipelined | not wafer-opt - --passes=verify --machine=small16 2>&1 | FileCheck %s --check-prefix=CLASH
 // OVERLAP: error: kernel
