@@ -257,12 +257,12 @@ wafer_status launch_plan(const wafer_ctx *ctx, wafer_plan *plan, wafer_programs 
   launcher l = {.ctx = ctx, .plan = plan};
   if (wafer_plan_updates(plan)) {
     plan->no_programs =
-        "made when they are needed: gradients stay on their cores, and no file says "
+        WAFER_PROGRAMS_LATER ": gradients stay on their cores, and no file says "
         "where they lie";
     return WAFER_OK;
   }
   if (wanted == WAFER_PROGRAMS_never || (wanted == WAFER_PROGRAMS_auto && !is_small(plan))) {
-    plan->no_programs = "made when they are needed; compile with --programs always keeps them";
+    plan->no_programs = WAFER_PROGRAMS_LATER "; compile with --programs always keeps them";
     return WAFER_OK;
   }
   wafer_status status = make_programs(&l);

@@ -16,6 +16,13 @@ static uint64_t max_u64(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
 
+/* Whether core programs will tell how fast the pipeline is. */
+static bool by_programs(const pipeline *p) {
+  const wafer_options *o = p->ctx->options;
+  bool alone = !o->training && !p->piece;
+  return o->programs == WAFER_PROGRAMS_always || (alone && size_gets_programs(p->ctx, p->graph, 1));
+}
+
 static wafer_objective objective_of(const pipeline *p) {
   return p->ctx->options->objective;
 }
@@ -187,6 +194,7 @@ static uint64_t least_interval(search *s) {
 typedef struct merit {
   bool fits;
   uint64_t interval, latency, wire;
+  uint64_t pace; /* interval of core programs, predicted; where there are some */
   uint64_t turn; /* the longest, predicted: what a kernel receives, computes and sends */
 } merit;
 
@@ -196,12 +204,13 @@ static uint64_t apart(uint32_t a, uint32_t a_length, uint32_t b, uint32_t b_leng
 
 static wafer_status weigh(const search *s, const shelf_place *places, merit *out) {
   const wafer_mode_cost *cost = &s->p->out->cost;
-  merit m = {true, cost->interval_cycles, cost->latency_cycles, 0, 0};
+  merit m = {.fits = true, .interval = cost->interval_cycles, .latency = cost->latency_cycles};
   for (uint32_t e = 0; e < s->edge_count; e++) {
     wafer_rect a = search_all_replicas(&places[s->edges[e].from]);
     wafer_rect b = search_all_replicas(&places[s->edges[e].to]);
     m.wire += apart(a.x, a.width, b.x, b.width) + apart(a.y, a.height, b.y, b.height);
   }
+  if (s->most == 1 && by_programs(s->p)) WAFER_TRY(pipeline_pace(s->p, places, &m.pace));
   *out = m;
   return pipeline_turn(s->p, places, &out->turn);
 }
@@ -210,6 +219,7 @@ static bool better(const search *s, const merit *a, const merit *b) {
   if (!b->fits) return a->fits;
   switch (objective_of(s->p)) {
   case WAFER_OBJECTIVE_throughput:
+    if (a->pace != b->pace) return a->pace < b->pace;
     if (a->interval != b->interval) return a->interval < b->interval;
     if (a->turn != b->turn) return a->turn < b->turn;
     return a->wire != b->wire ? a->wire < b->wire : a->latency < b->latency;
@@ -302,10 +312,11 @@ static wafer_placed *start_of(const pipeline *p) {
   return start;
 }
 
-/* A sample is not done sooner for them, and many of them leave core programs without colours. */
+/* A sample is not done sooner for them, and many of them leave core programs without colours: where
+ * there are programs, bands share out the samples. */
 static uint32_t most_replicas(const pipeline *p) {
   const wafer_options *o = p->ctx->options;
-  bool unasked = o->replicas == 0 && o->programs == WAFER_PROGRAMS_always;
+  bool unasked = o->replicas == 0 && by_programs(p);
   if (o->objective != WAFER_OBJECTIVE_throughput || unasked) return 1;
   return o->replicas && o->replicas < MOST_REPLICAS ? o->replicas : MOST_REPLICAS;
 }

@@ -379,10 +379,11 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, arguments *
 }
 
 static wafer_status finish(const arguments *a, const wafer_plan *plan, const wafer_machine *whole,
-                           double started) {
+                           const char *placer, double started) {
   report r;
   WAFER_TRY(wafer_plan_write(cli_diag(), plan, a->output));
   WAFER_TRY(report_make(cli_diag(), plan, &r));
+  r.placer = plan->mode == WAFER_MODE_pipelined ? placer : NULL;
   if (whole) WAFER_TRY(compile_whole(a->model, whole, &a->options, &r.whole));
   double seconds = cli_seconds() - started;
   cli_progress_done();
@@ -396,16 +397,17 @@ static wafer_status finish(const arguments *a, const wafer_plan *plan, const waf
 static wafer_status compile_ir(const arguments *a, const wafer_ctx *ctx, wafer_ir *ir,
                                const wafer_machine *whole, double started) {
   const wafer_plan *plan;
-  wafer_ir *others[COMPILE_OTHERS] = {NULL};
+  const char *placer = NULL;
+  wafer_ir *other = NULL;
   WAFER_TRY(wafer_transform(ctx, ir, a->passes ? a->passes : WAFER_DEFAULT_PASSES));
   if (!a->output) return WAFER_OK;
   WAFER_TRY(wafer_lower(ctx, ir, &plan));
   wafer_status status =
-      a->passes ? WAFER_OK : compile_reconsider(ctx, a->model, a->relays, others, &plan);
+      a->passes ? WAFER_OK : compile_reconsider(ctx, a->model, a->relays, &other, &plan, &placer);
   if (status == WAFER_OK && !a->passes && a->fast)
-    status = compile_sparse(ctx, a->model, &others[COMPILE_OTHERS - 1], &plan);
-  if (status == WAFER_OK) status = finish(a, plan, whole, started);
-  for (uint32_t i = 0; i < COMPILE_OTHERS; i++) wafer_ir_destroy(others[i]);
+    status = compile_sparse(ctx, a->model, &other, &plan);
+  if (status == WAFER_OK) status = finish(a, plan, whole, placer, started);
+  wafer_ir_destroy(other);
   return status;
 }
 

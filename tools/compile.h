@@ -48,11 +48,11 @@ wafer_status compile_whole(const char *model, const wafer_machine *whole,
 wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_options *options,
                            wafer_ir **ir, const wafer_plan **plan, report *told);
 /* Another plan in place of *plan where core programs tell that it is faster: a pipeline with
- * relays, if they may be tried; weight streaming, where nothing was said of the mode. irs: room for
- * those that the caller destroys, NULL where there is none. */
-#define COMPILE_OTHERS 2
-wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool relays,
-                                wafer_ir *irs[COMPILE_OTHERS], const wafer_plan **plan);
+ * relays, if they may be tried, with other bands, or on shelves; weight streaming, where nothing
+ * was said of the mode. The caller destroys *ir, NULL where the plan stays. *told: which placer's
+ * plan it is and why, NULL where no two were compared. */
+wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool relays, wafer_ir **ir,
+                                const wafer_plan **plan, const char **told);
 /* Of a streaming plan with sparse weights that shall be fast: takes other shapes where with its own
  * it is slower than with dense weights, by what plans tell. `*ir` is replaced as `*plan` is. */
 wafer_status compile_sparse(const wafer_ctx *ctx, const char *model, wafer_ir **ir,

@@ -1,17 +1,33 @@
-/* Second thoughts. `mode` chooses by streams that flow while cores compute, and relays by
- * estimates; core programs receive, compute and send in turn, and how fast a pipeline of them is,
- * only its plan tells. */
+/* Second thoughts. `mode` chooses by streams that flow while cores compute, relays and bands by
+ * estimates, and --placer best looks for shapes one by one; core programs receive, compute and send
+ * in turn, and how fast a pipeline of them is, only its plan tells. */
+#include <string.h>
+
 #include "compile.h"
 
+#define BANDS_GAIN 16 /* other bands have to shorten the interval by one part in these */
+#define MOST_BANDS 64
+
+/* A plan, and what a sample of it takes. */
 typedef struct candidate {
+  wafer_ir *ir; /* NULL: the caller's */
   const wafer_plan *plan;
+  wafer_options options;
   uint64_t interval, latency; /* cycles of a sample */
   uint64_t flow;              /* interval, were cores to receive and send while they compute */
 } candidate;
 
-static candidate candidate_of(const wafer_plan *plan, const report *r) {
+typedef struct thoughts {
+  const wafer_ctx *ctx;
+  const char *model;
+  bool relays; /* may be tried */
+  candidate now;
+} thoughts;
+
+static candidate candidate_of(wafer_ir *ir, const wafer_options *options, const wafer_plan *plan,
+                              const report *r) {
   uint64_t most = r->compute_cycles > r->edge_cycles ? r->compute_cycles : r->edge_cycles;
-  return (candidate){plan, r->interval_cycles, r->latency_cycles, most};
+  return (candidate){ir, plan, *options, r->interval_cycles, r->latency_cycles, most};
 }
 
 wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_options *options,
@@ -36,12 +52,172 @@ static bool has_programs(const wafer_plan *plan) {
   return plan->mode == WAFER_MODE_pipelined && plan->launch_count;
 }
 
+/* Whether they were wanted and cannot be made. */
+static bool lacks_programs(const wafer_plan *plan) {
+  const size_t later = sizeof WAFER_PROGRAMS_LATER - 1;
+  return plan->mode == WAFER_MODE_pipelined && !plan->launch_count && plan->function_count < 2 &&
+         strncmp(plan->no_programs, WAFER_PROGRAMS_LATER, later) != 0;
+}
+
+/* Makes a plan; out->plan is NULL where there is none. */
+static wafer_status make(const thoughts *t, wafer_options options, candidate *out) {
+  const wafer_plan *plan;
+  wafer_ir *ir;
+  report r = {0};
+  wafer_status status = compile_other(t->ctx, t->model, &options, &ir, &plan, &r);
+  if (status != WAFER_OK) {
+    wafer_ir_destroy(ir);
+    return status;
+  }
+  *out = candidate_of(ir, &options, plan, &r);
+  return WAFER_OK;
+}
+
+static void drop(candidate *c) {
+  wafer_ir_destroy(c->ir);
+  *c = (candidate){0};
+}
+
+static void take(candidate *from, candidate *to) {
+  wafer_ir_destroy(to->ir);
+  *to = *from;
+}
+
+/* What is looked for. */
+static uint64_t worth(const candidate *c) {
+  return c->options.objective == WAFER_OBJECTIVE_latency ? c->latency : c->interval;
+}
+
+/* A pipeline with these options in place of the one at hand, if its programs are faster by one part
+ * in `gain`. */
+static wafer_status try_pipeline(thoughts *t, wafer_options options, uint32_t gain, bool *taken) {
+  candidate other;
+  options.mode = WAFER_MODE_pipelined;
+  WAFER_TRY(make(t, options, &other));
+  *taken = other.plan && has_programs(other.plan) &&
+           worth(&other) <= worth(&t->now) - worth(&t->now) / gain;
+  *taken ? take(&other, &t->now) : drop(&other);
+  return WAFER_OK;
+}
+
 /* Whether core programs are slower than their streams, and nothing was said that leaves no room for
- * relays. */
-static bool may_relay(const wafer_options *o, const candidate *now) {
+ * relays and bands. */
+static bool may_change(const candidate *now) {
+  const wafer_options *o = &now->options;
   bool open = !o->pin_count && !o->training && o->objective != WAFER_OBJECTIVE_latency;
   return open && now->interval - now->interval / WAFER_RELAY_GAIN > now->flow;
 }
+
+static wafer_status try_relays(thoughts *t) {
+  wafer_options own = t->now.options;
+  bool taken;
+  if (!t->relays || !may_change(&t->now)) return WAFER_OK;
+  own.relays = WAFER_RELAYS_auto;
+  return try_pipeline(t, own, WAFER_RELAY_GAIN, &taken);
+}
+
+/* So many bands, with relays if these seem worth it. */
+static wafer_status try_so_many(thoughts *t, uint32_t bands, bool *taken) {
+  wafer_options own = t->now.options;
+  own.bands = bands;
+  own.relays = t->relays ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
+  return try_pipeline(t, own, BANDS_GAIN, taken);
+}
+
+/* Twice as many bands as long as that is faster, then half as many; at last one, where relays may
+ * have more room. */
+static wafer_status try_bands(thoughts *t) {
+  uint32_t first = wafer_machine_bands(t->now.plan->machine), n;
+  bool taken = true;
+  if (t->now.options.bands) return WAFER_OK;
+  for (n = 2 * first; taken && n <= MOST_BANDS && may_change(&t->now); n *= 2)
+    WAFER_TRY(try_so_many(t, n, &taken));
+  taken = true;
+  for (n = first / 2; taken && n && may_change(&t->now); n /= 2)
+    WAFER_TRY(try_so_many(t, n, &taken));
+  return n && may_change(&t->now) ? try_so_many(t, 1, &taken) : WAFER_OK;
+}
+
+/* Where programs of so many bands cannot be made: of half as many, and again. */
+static wafer_status find_programs(thoughts *t) {
+  wafer_options own = t->now.options;
+  uint32_t bands = wafer_machine_bands(t->now.plan->machine);
+  if (own.bands || !lacks_programs(t->now.plan)) return WAFER_OK;
+  while ((bands /= 2) && !has_programs(t->now.plan)) {
+    candidate other;
+    own.bands = bands;
+    own.mode = WAFER_MODE_pipelined;
+    WAFER_TRY(make(t, own, &other));
+    bool found = other.plan && has_programs(other.plan);
+    found ? take(&other, &t->now) : drop(&other);
+  }
+  return WAFER_OK;
+}
+
+/* ---- Placers ---- */
+
+static bool has_relays(const wafer_plan *plan) {
+  for (uint32_t k = 0; k < plan->kernel_count; k++)
+    if (wafer_is_relay(plan->kernels[k].name)) return true;
+  return false;
+}
+
+/* Whether both have the same kernels on the same wafer. */
+static bool alike(const wafer_plan *a, const wafer_plan *b) {
+  return wafer_machine_bands(a->machine) == wafer_machine_bands(b->machine) &&
+         has_relays(a) == has_relays(b);
+}
+
+/* Keeps the better one; of equals the one at hand. `told`: says what was compared. */
+static wafer_status keep_better(const thoughts *t, candidate *other, candidate *now,
+                                const char **told) {
+  bool has = other->plan && has_programs(other->plan);
+  bool better = has && worth(other) < worth(now);
+  const candidate *kept = better ? other : now, *left = better ? now : other;
+  const char *names[] = {"shelves", "placer best"};
+  if (has)
+    *told = wafer_arena_printf(
+        t->ctx->arena, "%s: %llu cycles %s by core programs, %llu with %s",
+        names[kept->options.placer == WAFER_PLACER_best], (unsigned long long)worth(kept),
+        now->options.objective == WAFER_OBJECTIVE_latency ? "of a sample" : "between samples",
+        (unsigned long long)worth(left), names[left->options.placer == WAFER_PLACER_best]);
+  better ? take(other, now) : drop(other);
+  return has && !*told ? cli_no_memory() : WAFER_OK;
+}
+
+/* Whether the search's plan is one of core programs, as far as nothing asked for something else. */
+static bool may_compare(const wafer_options *o) {
+  return o->placer == WAFER_PLACER_best && o->mode != WAFER_MODE_streaming && !o->training &&
+         o->replicas < 2 && o->programs != WAFER_PROGRAMS_never &&
+         o->objective != WAFER_OBJECTIVE_wire;
+}
+
+/* Shelves with what suits them, then what the search makes of the same bands and relays, unless
+ * that is what it has made already: a search that knows of streams alone must not lose to them. */
+static wafer_status compare_placers(thoughts *t, const char **told) {
+  candidate first = t->now, again = {0};
+  wafer_options own = first.options;
+  if (!may_compare(&own) || !(has_programs(first.plan) || lacks_programs(first.plan)))
+    return WAFER_OK;
+  own.placer = WAFER_PLACER_shelf;
+  own.mode = WAFER_MODE_pipelined;
+  WAFER_TRY(make(t, own, &t->now));
+  if (t->now.plan) WAFER_TRY(find_programs(t));
+  if (!t->now.plan || !has_programs(t->now.plan)) {
+    take(&first, &t->now);
+    return WAFER_OK;
+  }
+  WAFER_TRY(try_relays(t));
+  WAFER_TRY(try_bands(t));
+  own = t->now.options;
+  own.placer = WAFER_PLACER_best;
+  own.bands = wafer_machine_bands(t->now.plan->machine);
+  if (!has_programs(first.plan) || !alike(first.plan, t->now.plan)) WAFER_TRY(make(t, own, &again));
+  WAFER_TRY(keep_better(t, &again, &t->now, told));
+  return keep_better(t, &first, &t->now, told);
+}
+
+/* ---- Streaming ---- */
 
 /* Whether streaming may be faster than the programs, and nothing was said that wants a pipeline. */
 static bool may_stream(const wafer_options *o, const candidate *now) {
@@ -50,36 +226,47 @@ static bool may_stream(const wafer_options *o, const candidate *now) {
          now->plan->streaming.interval_cycles < now->interval;
 }
 
-/* Takes the streaming plan, and says in it what programs make of the pipeline. */
-static wafer_status take_streaming(const wafer_ctx *ctx, const wafer_plan *plan, candidate *now) {
-  wafer_plan *chosen = wafer_arena_copy(ctx->arena, plan, sizeof *plan);
-  if (!chosen) return cli_no_memory();
-  chosen->pipelined.interval_cycles = now->interval;
-  chosen->pipelined.latency_cycles = now->latency;
-  now->plan = chosen;
-  return WAFER_OK;
+/* Takes the streaming plan if it is faster, and says in it what programs make of the pipeline. */
+static wafer_status try_streaming(thoughts *t) {
+  wafer_options own = *t->ctx->options;
+  candidate other;
+  if (!may_stream(&own, &t->now)) return WAFER_OK;
+  own.mode = WAFER_MODE_streaming;
+  WAFER_TRY(make(t, own, &other));
+  if (!other.plan || other.interval >= t->now.interval) {
+    drop(&other);
+    return WAFER_OK;
+  }
+  wafer_plan *chosen = wafer_arena_copy(t->ctx->arena, other.plan, sizeof *other.plan);
+  if (chosen) {
+    chosen->pipelined.interval_cycles = t->now.interval;
+    chosen->pipelined.latency_cycles = t->now.latency;
+    other.plan = chosen;
+  }
+  take(&other, &t->now);
+  return chosen ? WAFER_OK : cli_no_memory();
 }
 
-wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool relays,
-                                wafer_ir *irs[COMPILE_OTHERS], const wafer_plan **plan) {
-  const wafer_plan *other;
-  wafer_options own = *ctx->options;
+static wafer_status reconsider(thoughts *t, const char **told) {
+  WAFER_TRY(compare_placers(t, told));
+  WAFER_TRY(find_programs(t));
+  if (!has_programs(t->now.plan)) return WAFER_OK;
+  if (!*told) {
+    WAFER_TRY(try_relays(t));
+    WAFER_TRY(try_bands(t));
+  }
+  return try_streaming(t);
+}
+
+wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool relays, wafer_ir **ir,
+                                const wafer_plan **plan, const char **told) {
   report r;
-  if (!has_programs(*plan)) return WAFER_OK;
+  *told = NULL;
+  if ((*plan)->mode != WAFER_MODE_pipelined) return WAFER_OK;
   WAFER_TRY(report_make(cli_diag(), *plan, &r));
-  candidate now = candidate_of(*plan, &r);
-  if (relays && may_relay(ctx->options, &now)) {
-    own.mode = WAFER_MODE_pipelined;
-    own.relays = WAFER_RELAYS_auto;
-    WAFER_TRY(compile_other(ctx, model, &own, &irs[0], &other, &r));
-    if (other && r.interval_cycles <= now.interval - now.interval / WAFER_RELAY_GAIN)
-      now = candidate_of(other, &r);
-  }
-  if (may_stream(ctx->options, &now)) {
-    own.mode = WAFER_MODE_streaming;
-    WAFER_TRY(compile_other(ctx, model, &own, &irs[1], &other, &r));
-    if (other && r.interval_cycles < now.interval) WAFER_TRY(take_streaming(ctx, other, &now));
-  }
-  *plan = now.plan;
-  return WAFER_OK;
+  thoughts t = {ctx, model, relays, candidate_of(NULL, ctx->options, *plan, &r)};
+  wafer_status status = reconsider(&t, told);
+  *plan = t.now.plan;
+  *ir = t.now.ir;
+  return status;
 }

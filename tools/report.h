@@ -28,6 +28,7 @@ typedef struct report {
   double utilization;      /* operations / what all usable cores could do in an interval */
   double samples_per_s, compute_samples_per_s, transmission_samples_per_s;
   report_whole whole;
+  const char *placer; /* whose pipeline it is and why; NULL: no two were compared */
   char bottleneck[256];
 } report;
 

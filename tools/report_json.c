@@ -70,6 +70,8 @@ static void add_head(cJSON *root, const report *r) {
   cJSON_AddNumberToObject(root, "weight_bytes", (double)r->weight_bytes);
   cJSON_AddNumberToObject(root, "operations", (double)r->operations);
   cJSON_AddStringToObject(root, "bottleneck", r->bottleneck);
+  cJSON_AddStringToObject(root, "timed_by", r->plan->launch_count ? "programs" : "streams");
+  if (r->placer) cJSON_AddStringToObject(root, "placer", r->placer);
 }
 
 static void add_host_steps(cJSON *list, const wafer_plan *plan) {

@@ -26,8 +26,9 @@ static void print_head(FILE *to, const report *r) {
   fprintf(to, "latency                 %llu cycles (%.3g us at %.2f GHz)\n", (ull)r->latency_cycles,
           1e6 * (double)r->latency_cycles / (double)plan->machine->clock_hz,
           (double)plan->machine->clock_hz * 1e-9);
-  fprintf(to, "interval                %llu cycles per sample (a train of %llu)\n\n",
-          (ull)r->interval_cycles, (ull)r->train_samples);
+  fprintf(to, "interval                %llu cycles per sample (a train of %llu%s)\n\n",
+          (ull)r->interval_cycles, (ull)r->train_samples,
+          plan->launch_count ? "" : "; no programs: by streams that flow while cores compute");
 }
 
 static void print_mode(FILE *to, const char *name, const wafer_mode_cost *c, bool chosen) {
@@ -158,6 +159,7 @@ void report_print(FILE *to, const report *r) {
   report_print_sparsity(to, plan);
   print_kernels(to, plan);
   fprintf(to, "\nbottleneck: %s\n", r->bottleneck);
+  if (r->placer) fprintf(to, "placer: %s\n", r->placer);
   print_defects(to, r);
   print_host(to, plan);
   if (plan->launch_count)

@@ -251,6 +251,8 @@ typedef struct wafer_mode_cost {
   uint64_t peak_core_bytes;
 } wafer_mode_cost;
 
+#define WAFER_PROGRAMS_LATER "made when they are needed"
+
 typedef struct wafer_plan {
   const char *model;    /* file name without folder */
   const char *producer; /* "wafer 0.1.0" */
@@ -282,7 +284,8 @@ typedef struct wafer_plan {
   uint32_t launch_count, program_count;
   const wafer_launch *launches;
   const wafer_bytes *programs;
-  const char *no_programs; /* why there are none; "" when there are */
+  const char *no_programs; /* why there are none, beginning with WAFER_PROGRAMS_LATER where they were
+                              not tried; "" when there are */
   const char *mlir;        /* the placed IR as text, for people and tools */
   size_t mlir_bytes;
   struct wafer_plan_file

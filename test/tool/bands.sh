@@ -46,6 +46,29 @@ compiled auto
 compiled latency --objective latency
 [ "$(number latency.json bands)" = 1 ] || fail "bands do not make a sample faster"
 
+# Programs take 667 cycles of a sample on the whole wafer, their streams 542, the edge 271: bands bring them to the edge's
+# pace; where nothing limits the edge, to a fraction.
+[ "$(number auto.json interval_cycles)" = "$edge" ] || fail "auto: $(number auto.json interval_cycles), the edge $edge"
+compiled free --edge-gbps inf
+compiled alone --edge-gbps inf --bands 1
+[ $((4 * $(number free.json interval_cycles))) -lt "$(number alone.json interval_cycles)" ] ||
+  fail "no edge: $(number free.json interval_cycles) cycles, one band $(number alone.json interval_cycles)"
+gives 0 "^total" "$wafer" check free.wplan --samples 70 --seed 5 --total 10
+
+# -- the search counts what programs take: it is never slower than shelves, and the report says whose plan it is --
+for options in "" "--edge-gbps inf" "--bands 1" "--objective latency"; do
+  compiled shelves $options
+  compiled best --placer best --place-moves 30000 $options
+  figure=interval_cycles && [ "$options" = "--objective latency" ] && figure=latency_cycles
+  [ "$(number best.json $figure)" -le "$(number shelves.json $figure)" ] ||
+    fail "best$options: $(number best.json $figure), shelves $(number shelves.json $figure)"
+  says best.out "by core programs"
+  says best.json '"timed_by":	"programs"'
+done
+compiled streams --programs never
+says streams.out "no programs: by streams that flow"
+says streams.json '"timed_by":	"streams"'
+
 # -- a placement keeps its bands --
 "$wafer" dump three.wplan --placement p.xml >out 2>err && says p.xml 'bands="3"'
 compiled again --placement p.xml
