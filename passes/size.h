@@ -98,12 +98,21 @@ wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer
  * they do not fit. */
 uint64_t size_streaming_interval(const wafer_machine *machine, const sizing *of, uint32_t resident);
 
+/* What wasted cycles cost beside the time that they take. A product that wastes none makes up for
+ * others that do, by what it is below 5/4, and by no more than so many 20ths of its own cycles: a
+ * long product has credit for several short ones. */
+typedef struct size_waste {
+  int64_t worth;  /* 64ths of a cycle; 0: waste has no price */
+  int64_t credit; /* 20ths */
+} size_waste;
+
 /* The shapes that all kernels may have beside those of a sizing that took one after the other.
- * last_use[value]: the last kernel with it; `worth` as in size_waste_price. */
+ * last_use[value]: the last kernel with it. */
 typedef struct size_forest size_forest;
 wafer_status size_layouts_open(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                                uint32_t resident, uint32_t stripes, const sized_kernel *greedy,
-                               uint64_t worth, const uint32_t *last_use, size_forest **out);
+                               const size_waste *waste, const uint32_t *last_use,
+                               size_forest **out);
 /* For every kernel the one that makes phases and the exchanges between them shortest all in all;
  * NULL where that sizing's stays. Whether the cores hold them beside other values is not looked at,
  * but a copy of a value costs `price` 1024ths of a cycle for each of its bytes on a core and each
@@ -119,16 +128,15 @@ uint32_t size_order(const wafer_kernel_body *body);
  * and what begins instructions takes as long as in a dense product, so the last cores bring little,
  * as do cores with few rows for each pair. */
 typedef struct size_multiply {
-  uint64_t wasted; /* what takes longer than 5/4 of the non-zeros' part of the dense ones */
+  int64_t wasted;  /* what takes longer than 5/4 of the non-zeros' part of the dense ones */
   uint64_t cycles; /* with the non-zeros */
   uint64_t due;    /* the non-zeros' part of the dense ones */
   uint64_t dense;  /* with all elements of the weight */
 } size_multiply;
 size_multiply size_multiply_cycles(const wafer_machine *machine, const wafer_kernel_body *body,
                                    const wafer_split *split);
-/* A price of what is wasted: so many times as long. */
-uint64_t size_waste_price(const wafer_machine *machine, const wafer_kernel_body *body,
-                          const wafer_split *split, uint64_t worth);
+int64_t size_waste_price(const wafer_machine *machine, const wafer_kernel_body *body,
+                         const wafer_split *split, const size_waste *waste);
 
 /* Cycles until all weights of a phase have arrived on a shape, one after the other: the lower it
  * is, the fewer lanes they have. */
@@ -146,10 +154,10 @@ uint64_t size_spread_cycles(const wafer_machine *machine, const wafer_kernel_bod
 uint64_t size_work_cycles(const wafer_machine *machine, const wafer_graph *graph, uint32_t k,
                           const wafer_kernel_body *body, const wafer_shape_point *point,
                           uint32_t stripes);
-/* What a shape is chosen by: those cycles and what they waste, `worth` as in size_waste_price. */
-uint64_t size_own_price(const wafer_machine *machine, const wafer_graph *graph, uint32_t k,
-                        const wafer_kernel_body *body, const wafer_shape_point *point,
-                        uint32_t stripes, uint64_t worth);
+/* What a shape is chosen by: those cycles and what they waste. */
+int64_t size_own_price(const wafer_machine *machine, const wafer_graph *graph, uint32_t k,
+                       const wafer_kernel_body *body, const wafer_shape_point *point,
+                       uint32_t stripes, const size_waste *waste);
 
 /* ---- Shared pieces ---- */
 

@@ -56,15 +56,18 @@ size_multiply size_multiply_cycles(const wafer_machine *m, const wafer_kernel_bo
   (void)wafer_shape_elements(&body->inputs[i].shape, &elements);
   unsigned __int128 part = (unsigned __int128)all.multiply_cycles * body->sparsity[i].nonzeros;
   uint64_t most = (uint64_t)(part * 5 / (4 * (uint64_t)elements));
-  return (size_multiply){.wasted = cost.multiply_cycles > most ? cost.multiply_cycles - most : 0,
+  return (size_multiply){.wasted = (int64_t)cost.multiply_cycles - (int64_t)most,
                          .cycles = cost.multiply_cycles,
                          .due = (uint64_t)(part / (uint64_t)elements),
                          .dense = all.multiply_cycles};
 }
 
-uint64_t size_waste_price(const wafer_machine *m, const wafer_kernel_body *body,
-                          const wafer_split *split, uint64_t worth) {
-  return worth ? worth * size_multiply_cycles(m, body, split).wasted : 0;
+int64_t size_waste_price(const wafer_machine *m, const wafer_kernel_body *body,
+                         const wafer_split *split, const size_waste *waste) {
+  if (!waste->worth) return 0;
+  size_multiply own = size_multiply_cycles(m, body, split);
+  int64_t least = -(int64_t)own.cycles * waste->credit / 20;
+  return waste->worth * (own.wasted > least ? own.wasted : least) / 64;
 }
 
 /* ---- The largest rectangle without dead and reserved cores ---- */

@@ -18,7 +18,7 @@ typedef struct choice {
   uint32_t parent;                                   /* kernel, or WAFER_NONE */
   layout_edge up;                                    /* from the parent, if there is one */
   uint32_t first_in, in_count, first_out, out_count; /* edges beside the tree */
-  uint64_t *base;                                    /* of each option, with all below it */
+  int64_t *base;                                     /* of each option, with all below it */
   uint8_t *best;                                     /* for each option of the parent */
   uint32_t chosen, kept;
 } choice;
@@ -102,7 +102,7 @@ static wafer_status open_edges(forest *f) {
 static wafer_status open_kernel(forest *f, uint32_t k) {
   choice *c = &f->kernels[k];
   uint32_t rows = c->parent == WAFER_NONE ? 1 : options_of(f, c->parent)->count;
-  c->base = WAFER_NEW(f->l.ctx->arena, uint64_t, options_of(f, k)->count);
+  c->base = WAFER_NEW(f->l.ctx->arena, int64_t, options_of(f, k)->count);
   c->best = WAFER_NEW(f->l.ctx->arena, uint8_t, rows);
   return c->base && c->best ? WAFER_OK : layouts_no_memory(&f->l);
 }
@@ -170,21 +170,21 @@ static uint64_t other_outputs(const forest *f, uint32_t k, uint32_t o) {
   return sum;
 }
 
-static uint64_t total(const forest *f) {
-  uint64_t sum = 0;
+static int64_t total(const forest *f) {
+  int64_t sum = 0;
   for (uint32_t k = 0; k < f->l.graph->kernel_count; k++) {
     const choice *c = &f->kernels[k];
-    sum += options_of(f, k)->at[c->chosen].own + output_price(f, k, c->chosen) +
-           other_inputs(f, k, c->chosen);
+    sum += options_of(f, k)->at[c->chosen].own +
+           (int64_t)(output_price(f, k, c->chosen) + other_inputs(f, k, c->chosen));
     if (c->parent != WAFER_NONE)
-      sum += edge_cost(f, &c->up, f->kernels[c->parent].chosen, c->chosen,
-                       input_price(f, c->parent, k, c->chosen));
+      sum += (int64_t)edge_cost(f, &c->up, f->kernels[c->parent].chosen, c->chosen,
+                                input_price(f, c->parent, k, c->chosen));
   }
   return sum;
 }
 
 /* Options by what they cost below, the cheapest first. */
-static void sort_by_base(const uint64_t *base, uint32_t count, uint8_t *order) {
+static void sort_by_base(const int64_t *base, uint32_t count, uint8_t *order) {
   for (uint32_t o = 0; o < count; o++) {
     uint32_t at = o;
     for (; at > 0 && base[order[at - 1]] > base[o]; at--) order[at] = order[at - 1];
@@ -203,10 +203,10 @@ static void send_message(const forest *f, uint32_t k) {
   for (uint32_t o = 0; !root && o < count; o++) copy[o] = input_price(f, c->parent, k, o);
   sort_by_base(c->base, count, order);
   for (uint32_t p = 0; p < rows; p++) {
-    uint64_t least = UINT64_MAX;
+    int64_t least = INT64_MAX;
     for (uint32_t i = 0; i < count && c->base[order[i]] <= least; i++) {
       uint8_t o = order[i];
-      uint64_t cost = c->base[o] + (root ? 0 : edge_cost(f, &c->up, p, o, copy[o]));
+      int64_t cost = c->base[o] + (root ? 0 : (int64_t)edge_cost(f, &c->up, p, o, copy[o]));
       if (cost > least || (cost == least && o > c->best[p])) continue;
       least = cost;
       c->best[p] = o;
@@ -220,8 +220,9 @@ static void round_of(forest *f) {
   uint32_t n = f->l.graph->kernel_count;
   for (uint32_t k = 0; k < n; k++)
     for (uint32_t o = 0; o < options_of(f, k)->count; o++)
-      f->kernels[k].base[o] = options_of(f, k)->at[o].own + output_price(f, k, o) +
-                              other_inputs(f, k, o) + other_outputs(f, k, o);
+      f->kernels[k].base[o] =
+          options_of(f, k)->at[o].own +
+          (int64_t)(output_price(f, k, o) + other_inputs(f, k, o) + other_outputs(f, k, o));
   for (uint32_t k = n; k-- > 0;) send_message(f, k);
   for (uint32_t k = 0; k < n; k++) {
     choice *c = &f->kernels[k];
@@ -242,12 +243,13 @@ static wafer_status grow(forest *f, const sized_kernel *greedy) {
 
 wafer_status size_layouts_open(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                                uint32_t resident, uint32_t stripes, const sized_kernel *greedy,
-                               uint64_t worth, const uint32_t *last_use, size_forest **out) {
+                               const size_waste *waste, const uint32_t *last_use,
+                               size_forest **out) {
   forest *f = *out = WAFER_NEW(ctx->arena, forest, 1);
   if (!f)
     return wafer_fail(ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY,
                       "no memory to choose layouts for weight streaming");
-  *f = (forest){.l = {ctx, graph, curves, .batch = resident, .stripes = stripes, .worth = worth},
+  *f = (forest){.l = {ctx, graph, curves, .batch = resident, .stripes = stripes, .waste = *waste},
                 .last_use = last_use};
   return grow(f, greedy);
 }
@@ -256,10 +258,10 @@ void size_layouts(size_forest *f, uint64_t price, const wafer_shape_point **wish
   uint32_t n = f->l.graph->kernel_count;
   f->price = price;
   for (uint32_t k = 0; k < n; k++) f->kernels[k].chosen = f->kernels[k].kept = 0;
-  uint64_t least = total(f);
+  int64_t least = total(f);
   for (uint32_t r = 0; r < ROUNDS; r++) {
     round_of(f);
-    uint64_t now = total(f);
+    int64_t now = total(f);
     if (now >= least) break;
     least = now;
     for (uint32_t k = 0; k < n; k++) f->kernels[k].kept = f->kernels[k].chosen;

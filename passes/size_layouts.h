@@ -11,7 +11,7 @@
 /* A shape and the layouts that come with it. */
 typedef struct layout_option {
   const wafer_shape_point *point;
-  uint64_t own;            /* cycles, with what comes from the edge and goes to it, and what weights
+  int64_t own;             /* cycles, with what comes from the edge and goes to it, and what weights
                               lack lanes */
   const wafer_layout *lie; /* of the inputs, then of the outputs */
 } layout_option;
@@ -33,7 +33,7 @@ typedef struct layouts {
   const wafer_graph *graph;
   curve_set *curves;
   uint32_t batch, stripes; /* samples resident in a stripe; stripes that share the edge */
-  uint64_t worth;          /* of size_waste_price */
+  size_waste waste;
   wafer_rect whole;
   const layout_options **options; /* kernel */
   wafer_kernel_body *bodies;      /* kernel: with the depths that were chosen */
@@ -41,7 +41,7 @@ typedef struct layouts {
 } layouts;
 
 wafer_status layouts_no_memory(const layouts *l);
-/* Fills in what is empty beside ctx, graph, curves, batch, stripes and worth. */
+/* Fills in what is empty beside ctx, graph, curves, batch, stripes and waste. */
 wafer_status layouts_open(layouts *l);
 /* The options of kernel k; those of its producers come first. */
 wafer_status layouts_open_kernel(layouts *l, uint32_t k, const sized_kernel *greedy);

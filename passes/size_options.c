@@ -81,8 +81,8 @@ static wafer_status add_option(const layouts *l, uint32_t k, options *set,
   const wafer_layout *lie = curve_layouts(l->curves, body, point);
   if (!lie) return layouts_no_memory(l);
   *o = (option){.point = point, .lie = lie};
-  o->own = size_own_price(l->ctx->machine, l->graph, k, body, point, l->stripes, l->worth) +
-           from_edge(l, k, o) + weights_late(l, k, point);
+  o->own = size_own_price(l->ctx->machine, l->graph, k, body, point, l->stripes, &l->waste) +
+           (int64_t)(from_edge(l, k, o) + weights_late(l, k, point));
   set->count++;
   return WAFER_OK;
 }
@@ -93,13 +93,35 @@ static bool has_split(const options *set, const wafer_split *split) {
   return false;
 }
 
+static uint32_t bucket_of(const wafer_shape_point *p) {
+  return 63 - (uint32_t)__builtin_clzll((uint64_t)p->width * p->height);
+}
+
+/* The one of the curve for each size that is cheapest, where waste has a price. */
+static wafer_status add_lean(const layouts *l, uint32_t k, options *set, const wafer_curve *curve) {
+  const wafer_kernel_body *body = &l->bodies[k];
+  const wafer_shape_point *best[64] = {NULL};
+  int64_t least[64];
+  if (!l->waste.worth || !size_multiplies_sparse(body)) return WAFER_OK;
+  for (size_t i = 0; i < curve->count; i++) {
+    const wafer_shape_point *p = &curve->at[i];
+    uint32_t bucket = bucket_of(p);
+    int64_t price = size_own_price(l->ctx->machine, l->graph, k, body, p, l->stripes, &l->waste);
+    if (best[bucket] && price >= least[bucket]) continue;
+    best[bucket] = p;
+    least[bucket] = price;
+  }
+  for (uint32_t b = 0; b < WAFER_COUNT(best); b++)
+    if (best[b] && !has_split(set, &best[b]->split)) WAFER_TRY(add_option(l, k, set, best[b]));
+  return WAFER_OK;
+}
+
 /* The fastest of the curve for each size, all in all CURVE_OPTIONS. */
 static wafer_status add_curve(const layouts *l, uint32_t k, options *set,
                               const wafer_curve *curve) {
   uint32_t held[64] = {0};
   for (size_t i = 0; i < curve->count && set->count < CURVE_OPTIONS; i++) {
-    uint64_t area = (uint64_t)curve->at[i].width * curve->at[i].height;
-    uint32_t bucket = 63 - (uint32_t)__builtin_clzll(area);
+    uint32_t bucket = bucket_of(&curve->at[i]);
     if (held[bucket] == BUCKET_OPTIONS || has_split(set, &curve->at[i].split)) continue;
     held[bucket]++;
     WAFER_TRY(add_option(l, k, set, &curve->at[i]));
@@ -253,6 +275,7 @@ static wafer_status find_options(const layouts *l, uint32_t k, const sized_kerne
   if (!is_free(l, k, greedy->depths)) return WAFER_OK; /* as it is */
   WAFER_TRY(
       curve_of(l->ctx->diag, l->curves, &l->bodies[k], (curve_query){.budget = budget}, &curve));
+  WAFER_TRY(add_lean(l, k, set, curve));
   WAFER_TRY(add_curve(l, k, set, curve));
   WAFER_TRY(add_filled(l, k, set));
   return add_likes(l, k, set);

@@ -64,22 +64,22 @@ static uint64_t holding_price(const streaming *s, uint32_t k, const wafer_kernel
 /* The cheapest shape of the curve that fits; NULL: none does. *least: the fewest bytes met. */
 static const wafer_shape_point *choose(const streaming *s, uint32_t k,
                                        const wafer_kernel_body *body, const wafer_curve *curve,
-                                       uint64_t *least, uint64_t *cost) {
+                                       uint64_t *least, int64_t *cost) {
   const wafer_graph_kernel *kernel = &s->graph->kernels[k];
   const wafer_shape_point *best = NULL;
-  uint64_t best_cycles = UINT64_MAX;
-  bool all = s->price || (s->worth && size_multiplies_sparse(body));
+  int64_t best_cycles = INT64_MAX;
+  bool wastes = s->waste.worth && size_multiplies_sparse(body), all = s->price || wastes;
   uint32_t tried = 0;
   for (size_t i = 0; i < curve->count && (tried < SHAPES_TRIED || all); i++) {
     const wafer_shape_point *point = &curve->at[i];
-    if (best && point->cycles >= best_cycles) break;
+    if (best && !(wastes && s->waste.credit) && (int64_t)point->cycles >= best_cycles) break;
     if (held_stays(s, kernel, body, point)) continue;
     uint64_t bytes = held_beside(s, kernel, body, point);
     *least = bytes < *least ? bytes : *least;
     if (bytes > s->budget) continue;
-    uint64_t cycles =
-        size_own_price(s->ctx->machine, s->graph, k, body, point, s->stripes, s->worth) +
-        inputs_cycles(s, kernel, body, point) + holding_price(s, k, body, point);
+    int64_t cycles =
+        size_own_price(s->ctx->machine, s->graph, k, body, point, s->stripes, &s->waste) +
+        (int64_t)(inputs_cycles(s, kernel, body, point) + holding_price(s, k, body, point));
     tried++;
     if (cycles >= best_cycles) continue;
     best = point;
@@ -93,7 +93,7 @@ static const wafer_shape_point *choose(const streaming *s, uint32_t k,
  * values, in whole steps, so that layers alike share them, and to the byte; then the least that any
  * shape asks for. */
 static wafer_status find_in(streaming *s, uint32_t k, const wafer_kernel_body *body, bool lean,
-                            const wafer_shape_point **point, uint64_t *asked, uint64_t *cost) {
+                            const wafer_shape_point **point, uint64_t *asked, int64_t *cost) {
   uint64_t held_bytes = s->batch * s->live;
   uint64_t step = s->lean ? s->budget / BUDGET_STEPS : 1;
   uint64_t left = held_bytes < s->budget ? s->budget - held_bytes : 0, last = UINT64_MAX;
@@ -120,9 +120,10 @@ static wafer_status find_in(streaming *s, uint32_t k, const wafer_kernel_body *b
 
 /* Where memory is very short also among shapes whose results are spread thin. */
 static wafer_status find_shape(streaming *s, uint32_t k, const wafer_kernel_body *body,
-                               const wafer_shape_point **point, uint64_t *asked, uint64_t *cost) {
+                               const wafer_shape_point **point, uint64_t *asked, int64_t *cost) {
   const wafer_shape_point *thin;
-  uint64_t thin_asked, thin_cost;
+  uint64_t thin_asked;
+  int64_t thin_cost;
   WAFER_TRY(find_in(s, k, body, false, point, asked, cost));
   if (!s->lean) return WAFER_OK;
   WAFER_TRY(find_in(s, k, body, true, &thin, &thin_asked, &thin_cost));
@@ -200,11 +201,11 @@ uint64_t size_work_cycles(const wafer_machine *m, const wafer_graph *graph, uint
   return body->output_depth ? point->cycles + out : max_u64(point->cycles, out);
 }
 
-uint64_t size_own_price(const wafer_machine *m, const wafer_graph *graph, uint32_t k,
-                        const wafer_kernel_body *body, const wafer_shape_point *point,
-                        uint32_t stripes, uint64_t worth) {
-  return size_work_cycles(m, graph, k, body, point, stripes) +
-         size_waste_price(m, body, &point->split, worth);
+int64_t size_own_price(const wafer_machine *m, const wafer_graph *graph, uint32_t k,
+                       const wafer_kernel_body *body, const wafer_shape_point *point,
+                       uint32_t stripes, const size_waste *waste) {
+  return (int64_t)size_work_cycles(m, graph, k, body, point, stripes) +
+         size_waste_price(m, body, &point->split, waste);
 }
 
 static bool has_weights(const wafer_kernel_body *body) {
@@ -275,7 +276,7 @@ typedef struct attempt {
   wafer_kernel_body body;
   const wafer_shape_point *point; /* NULL: none fits yet */
   const uint32_t *depths;
-  uint64_t cost;             /* cycles, with what inputs and memory cost */
+  int64_t cost;              /* cycles, with what inputs and memory cost */
   wafer_kernel_body refused; /* the body that asked for least, and what it asked for */
   uint64_t asked;
 } attempt;

@@ -16,17 +16,6 @@
 #define WISHES_TRIED 4 /* the same, of shapes chosen together, */
 #define PRICE_STEP 8   /* each so many times the one before */
 
-/* Of cycles that sparse products waste: prices tried, each twice the one before, until products are
- * lean; then so many between that one and the last. */
-#define WORTH_LEAST 4
-#define WORTH_MOST 256
-#define WORTH_BETWEEN 2
-#define SLOWER_MOST 3 /* times as long the whole may take for the sake of lean products */
-/* Products are lean when they take at most 5/4 of the non-zeros' part of the dense multiply cycles:
- * at a tenth, 0.125. Tiles are estimated here, and may be somewhat fuller. */
-#define LEAN 5
-#define LEAN_OF 4
-
 wafer_status streaming_no_memory(const streaming *s) {
   return wafer_fail(s->ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY,
                     "no memory to size weight streaming");
@@ -137,9 +126,7 @@ static wafer_status size_greedy(streaming *s, uint32_t *keeps, sizing *out) {
   return WAFER_OK;
 }
 
-/* The shapes of all kernels chosen together: at the lowest price of memory, from below the one that
- * was paid, with which they fit. */
-static wafer_status size_together(streaming *s, uint32_t keeps, const sizing *greedy, sizing *out) {
+wafer_status streaming_together(streaming *s, uint32_t keeps, const sizing *greedy, sizing *out) {
   uint64_t price = s->paid / (2 * PRICE_STEP);
   size_forest *forest;
   const wafer_shape_point **wished =
@@ -148,7 +135,7 @@ static wafer_status size_together(streaming *s, uint32_t keeps, const sizing *gr
   if (!wished) return streaming_no_memory(s);
   s->greedy = greedy->kernels;
   WAFER_TRY(size_layouts_open(s->ctx, s->curves, s->graph, s->batch, s->stripes, greedy->kernels,
-                              s->worth, s->last_use, &forest));
+                              &s->waste, s->last_use, &forest));
   for (int tries = 0; tries < WISHES_TRIED && !out->cost.fits; tries++) {
     size_layouts(forest, price, wished);
     WAFER_TRY(size_once(s, keeps, wished, out));
@@ -170,96 +157,22 @@ wafer_status size_again(streaming *s, const sizing *like, sizing *out) {
 }
 
 /* What all phases take, and what they waste. */
-static uint64_t priced(const streaming *s, const sizing *of) {
-  uint64_t sum = of->cost.latency_cycles;
+static int64_t priced(const streaming *s, const sizing *of) {
+  int64_t sum = (int64_t)of->cost.latency_cycles;
   for (uint32_t k = 0; k < s->graph->kernel_count; k++)
     sum += size_waste_price(s->ctx->machine, &s->graph->kernels[k].body,
-                            &of->kernels[k].point->split, s->worth);
+                            &of->kernels[k].point->split, &s->waste);
   return sum;
 }
 
-/* Each phase for itself or all together, whichever is better; phases are shared where time alone
- * counts. */
-static wafer_status size_either(streaming *s, uint32_t *keeps, sizing *out) {
+wafer_status streaming_either(streaming *s, uint32_t *keeps, sizing *out) {
   sizing together;
   s->shares = NULL;
   WAFER_TRY(size_greedy(s, keeps, out));
   if (!out->cost.fits || s->lean) return WAFER_OK; /* there, others would hardly fit */
-  WAFER_TRY(size_together(s, *keeps, out, &together));
+  WAFER_TRY(streaming_together(s, *keeps, out, &together));
   if (together.cost.fits && priced(s, &together) < priced(s, out)) *out = together;
-  return s->worth ? WAFER_OK : size_shared(s, out);
-}
-
-/* ---- Sparse products ---- */
-
-static size_multiply multiplied(const streaming *s, const sizing *of) {
-  size_multiply sum = {0};
-  for (uint32_t k = 0; k < s->graph->kernel_count; k++) {
-    size_multiply own = size_multiply_cycles(s->ctx->machine, &s->graph->kernels[k].body,
-                                             &of->kernels[k].point->split);
-    sum.cycles += own.cycles;
-    sum.due += own.due;
-  }
-  return sum;
-}
-
-static bool is_lean(const streaming *s, const sizing *of) {
-  size_multiply m = multiplied(s, of);
-  return LEAN_OF * m.cycles <= LEAN * m.due;
-}
-
-/* Of lean ones the fastest, else what is nearest to lean. */
-static bool is_better(const streaming *s, const sizing *a, const sizing *b) {
-  bool lean = is_lean(s, a);
-  size_multiply x = multiplied(s, a), y = multiplied(s, b);
-  if (lean != is_lean(s, b)) return lean;
-  unsigned __int128 of_a = (unsigned __int128)x.cycles * y.due,
-                    of_b = (unsigned __int128)y.cycles * x.due;
-  return lean || of_a == of_b ? a->cost.latency_cycles < b->cost.latency_cycles : of_a < of_b;
-}
-
-/* Shapes for which waste has the price s->worth, each for itself, or all together from the fastest:
- * whether one is lean. */
-static wafer_status try_worth(streaming *s, uint32_t keeps, const sizing *fastest, sizing *out,
-                              bool *lean) {
-  sizing tried[2];
-  uint32_t own_keeps;
-  s->lean = *lean = false;
-  s->shares = NULL;
-  WAFER_TRY(size_together(s, keeps, fastest, &tried[0]));
-  WAFER_TRY(size_either(s, &own_keeps, &tried[1]));
-  for (uint32_t i = 0; i < WAFER_COUNT(tried); i++) {
-    if (!tried[i].cost.fits ||
-        tried[i].cost.latency_cycles > SLOWER_MOST * fastest->cost.latency_cycles)
-      continue;
-    *lean |= is_lean(s, &tried[i]);
-    if (is_better(s, &tried[i], out)) *out = tried[i];
-  }
-  return WAFER_OK;
-}
-
-/* The fastest sizing whose products are lean, at about the lowest price with which they are. */
-static wafer_status size_sparse(streaming *s, uint32_t keeps, sizing *out) {
-  const sizing fastest = *out;
-  uint64_t low = 0, high = WORTH_LEAST;
-  bool lean = is_lean(s, out);
-  if (lean) return WAFER_OK;
-  for (; high <= WORTH_MOST && !lean; high *= 2) {
-    low = s->worth;
-    s->worth = high;
-    WAFER_TRY(try_worth(s, keeps, &fastest, out, &lean));
-  }
-  high = s->worth;
-  for (uint32_t i = 0; i < WORTH_BETWEEN && lean && high > low + 1; i++) {
-    bool here;
-    s->worth = (low + high) / 2;
-    WAFER_TRY(try_worth(s, keeps, &fastest, out, &here));
-    if (here)
-      high = s->worth;
-    else
-      low = s->worth;
-  }
-  return WAFER_OK;
+  return s->waste.worth ? WAFER_OK : size_shared(s, out);
 }
 
 static bool wants_lean(const wafer_options *o) {
@@ -272,9 +185,9 @@ static wafer_status size_graph(const wafer_ctx *ctx, curve_set *curves, const wa
   streaming s = {
       .ctx = ctx, .graph = graph, .curves = curves, .batch = resident, .stripes = stripes};
   uint32_t keeps;
-  WAFER_TRY(size_either(&s, &keeps, out));
+  WAFER_TRY(streaming_either(&s, &keeps, out));
   bool prices_waste = out->cost.fits && !s.lean && wants_lean(ctx->options);
-  return prices_waste && multiplied(&s, out).due ? size_sparse(&s, keeps, out) : WAFER_OK;
+  return prices_waste ? size_sparse(&s, keeps, out) : WAFER_OK;
 }
 
 wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,

@@ -43,7 +43,7 @@ typedef struct streaming {
   bool lean;              /* shapes that spread their results thin are weighed as well */
   uint64_t price;         /* 1024ths of a cycle for a byte on each core through a phase */
   uint64_t paid;          /* the price at which all fitted */
-  uint64_t worth;         /* of cycles that sparse products waste, see size_waste_price */
+  size_waste waste;       /* what the waste of sparse products costs */
   uint32_t keeps;         /* kernels: copies of values that are needed later than that end with the
                              phase, and are made again */
 } streaming;
@@ -77,6 +77,21 @@ wafer_status held_update(streaming *s, uint32_t k, const wafer_kernel_body *body
 wafer_status size_ahead(streaming *s);
 /* Cycles of the phases, `batch` samples resident. */
 uint64_t size_group_cycles(const wafer_machine *machine, const sizing *of, uint64_t batch);
+
+/* ---- All phases ---- */
+
+/* The shapes of all kernels chosen together, from those of `greedy`: at the lowest price of memory,
+ * from below the one that was paid, with which they fit. */
+wafer_status streaming_together(streaming *s, uint32_t keeps, const sizing *greedy, sizing *out);
+/* Each phase for itself or all together, whichever is better; phases are shared where time alone
+ * counts. *keeps: that was tried. */
+wafer_status streaming_either(streaming *s, uint32_t *keeps, sizing *out);
+
+/* ---- Sparse weights: size_sparse.c ---- */
+
+/* From the fastest sizing, which fits, the fastest whose sparse products waste little; where none
+ * was found the one that wastes least. */
+wafer_status size_sparse(streaming *s, uint32_t keeps, sizing *out);
 
 /* ---- One phase: size_phase.c ---- */
 

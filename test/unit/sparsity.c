@@ -228,11 +228,17 @@ static void small_tiles_and_few_rows_are_waste(void) {
   size_multiply of_many = size_multiply_cycles(m, &b.body, &many),
                 of_fewer = size_multiply_cycles(m, &b.body, &fewer);
   CU_ASSERT(of_fewer.dense > 7 * of_many.dense);
-  CU_ASSERT(of_many.wasted * of_fewer.dense > of_fewer.wasted * of_many.dense);
-  CU_ASSERT_EQUAL(size_multiply_cycles(m, &b.body, &long_runs).wasted, 0);
+  CU_ASSERT(of_many.wasted * (int64_t)of_fewer.dense > of_fewer.wasted * (int64_t)of_many.dense);
+  size_multiply of_long = size_multiply_cycles(m, &b.body, &long_runs);
+  CU_ASSERT(of_long.wasted < 0);
   CU_ASSERT(size_multiply_cycles(m, &b.body, &short_runs).wasted > 0);
-  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &many, 0), 0);
-  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &many, 8), 8 * of_many.wasted);
+  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &many, &(size_waste){0}), 0);
+  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &many, &(size_waste){512, 0}), 8 * of_many.wasted);
+  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &long_runs, &(size_waste){512, 0}), 0);
+  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &long_runs, &(size_waste){512, 20}),
+                  8 * of_long.wasted);
+  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &long_runs, &(size_waste){1280, 1}),
+                  -20 * (int64_t)(of_long.cycles / 20));
   wafer_arena_destroy(arena);
 }
 
