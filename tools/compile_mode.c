@@ -213,7 +213,9 @@ static wafer_status compare_placers(thoughts *t, const char **told) {
   own.placer = WAFER_PLACER_best;
   own.bands = wafer_machine_bands(t->now.plan->machine);
   if (!has_programs(first.plan) || !alike(first.plan, t->now.plan)) WAFER_TRY(make(t, own, &again));
-  WAFER_TRY(keep_better(t, &again, &t->now, told));
+  bool gained = again.plan && has_programs(again.plan) &&
+                (!has_programs(first.plan) || worth(&again) <= worth(&first));
+  gained ? take(&again, &first) : drop(&again);
   return keep_better(t, &first, &t->now, told);
 }
 
