@@ -9,7 +9,8 @@
 #include "size_best.h"
 
 #define DEFAULT_MOVES 2000000
-#define TRIES 4 /* each with more room for buffers, or in more haste */
+#define TRIES 4      /* each with more room for buffers, or in more haste */
+#define MOST_TRIES 8 /* where buffers still cost something */
 #define MOST_REPLICAS 64u
 
 static uint64_t max_u64(uint64_t a, uint64_t b) {
@@ -175,8 +176,11 @@ static bool area_fits(const search *s, uint64_t t) {
   return true;
 }
 
-static uint64_t least_interval(search *s) {
+/* Of the kinds as they are. */
+static wafer_status bisect_bound(search *s) {
   const pipeline *p = s->p;
+  s->many = WAFER_NEW(p->ctx->arena, uint32_t, p->kind_count);
+  if (!s->many) return pipeline_no_memory(p);
   for (uint32_t k = 0; k < p->graph->kernel_count; k++) s->many[p->kind_of[k]]++;
   uint64_t low = p->edge, high = p->cycle_count ? p->cycles[p->cycle_count - 1] : low;
   while (low < high) {
@@ -186,7 +190,21 @@ static uint64_t least_interval(search *s) {
     else
       low = mid + 1;
   }
-  return low;
+  s->bound = low;
+  return WAFER_OK;
+}
+
+/* By curves for the shallowest buffers, which a layout may get along with. They leave out shapes
+ * whose rows are too few lanes for their streams, though columns may be enough: it is a bound for
+ * streams along rows. */
+static wafer_status find_bound(search *s) {
+  pipeline *p = s->p;
+  const wafer_curve **curve = p->curve;
+  WAFER_TRY(pipeline_shallow(p, &p->curve));
+  WAFER_TRY(pipeline_find_kinds(p));
+  WAFER_TRY(bisect_bound(s));
+  p->curve = curve;
+  return pipeline_find_kinds(p);
 }
 
 /* ---- The choice ---- */
@@ -231,26 +249,35 @@ static bool better(const search *s, const merit *a, const merit *b) {
 }
 
 static void tell(const search *s, const merit *shelves, const merit *best) {
+  uint32_t bands = wafer_machine_bands(s->p->ctx->machine);
+  const char *of = "";
+  if (bands > 1) of = wafer_arena_printf(s->p->ctx->arena, " of one of %u bands", bands);
   wafer_note(s->p->ctx->diag, (wafer_loc){0},
-             "placer best: interval %llu cycles (shelves %llu; no layout below %llu), latency %llu "
-             "(%llu), wires %llu cores (%llu)",
-             (unsigned long long)best->interval, (unsigned long long)shelves->interval,
-             (unsigned long long)s->bound, (unsigned long long)best->latency,
-             (unsigned long long)shelves->latency, (unsigned long long)best->wire / 2,
-             (unsigned long long)shelves->wire / 2);
+             "placer best: interval %llu cycles%s (shelves %llu; no layout below %llu with "
+             "streams along rows), latency %llu (%llu), wires %llu cores (%llu)",
+             (unsigned long long)best->interval, of ? of : "",
+             (unsigned long long)shelves->interval, (unsigned long long)s->bound,
+             (unsigned long long)best->latency, (unsigned long long)shelves->latency,
+             (unsigned long long)best->wire / 2, (unsigned long long)shelves->wire / 2);
 }
 
 /* At first none is in haste, and buffers are as deep as guessed; then kernels are made for those
  * that the layout asked for, where there are such shapes; then those make haste whom the shelves
  * hastened. */
-static wafer_status set_haste(pipeline *p, int try, const uint32_t *of_shelves) {
+static wafer_status set_haste(pipeline *p, int try, bool last, const uint32_t *of_shelves) {
   size_t bytes = p->graph->kernel_count * sizeof *p->haste;
   bool deeper = false;
   if (try == 0) memset(p->haste, 0, bytes);
   if (try) WAFER_TRY(pipeline_deepen(p, &deeper));
-  if (try == TRIES - 1 || (try && !deeper)) memcpy(p->haste, of_shelves, bytes);
+  if (last || (try && !deeper)) memcpy(p->haste, of_shelves, bytes);
   memset(p->skipped, 0, ((size_t)p->graph->kernel_count + 2) * sizeof *p->skipped);
   return pipeline_find_kinds(p);
+}
+
+/* How often to try: seconds are shared out among as many as there are at the least. */
+static int most_tries(const pipeline *p) {
+  const wafer_options *o = p->ctx->options;
+  return o->place_seconds > 0 && !o->place_moves ? TRIES : MOST_TRIES;
 }
 
 /* Tries until buffers no longer cost anything, then to be faster; each from where the last ended.
@@ -259,10 +286,11 @@ static wafer_status try_haste(search *s, const uint32_t *of_shelves, shelf_place
                               shelf_place *best, merit *b) {
   pipeline *p = s->p;
   bool found = true, settled = false;
+  int most = most_tries(p);
   for (uint32_t a = 0; a < s->area_count; a++) s->areas[a].fill = 1;
   memcpy(p->curve, s->guessed, p->graph->kernel_count * sizeof *p->curve);
-  for (int k = 0; k < TRIES; k++) {
-    if (!settled) WAFER_TRY(set_haste(p, k, of_shelves));
+  for (int k = 0; k < TRIES || (k < most && !settled); k++) {
+    if (!settled) WAFER_TRY(set_haste(p, k, k == most - 1, of_shelves));
     WAFER_TRY(look(s, (uint64_t)k, tried, &found));
     if (!found) break;
     WAFER_TRY(pipeline_settle(p, tried));
@@ -284,14 +312,13 @@ static wafer_status try_all(search *s, shelf_place *tried, shelf_place *best, me
   size_t bytes = p->graph->kernel_count * sizeof *p->haste;
   uint32_t *of_shelves = wafer_arena_copy(p->ctx->arena, p->haste, bytes);
   if (!of_shelves) return pipeline_no_memory(p);
-  s->many = WAFER_NEW(p->ctx->arena, uint32_t, p->kind_count);
   bytes = p->graph->kernel_count * sizeof *p->curve;
   s->guessed = wafer_arena_copy(p->ctx->arena, p->curve, bytes);
-  if (!s->many || !s->guessed) return pipeline_no_memory(p);
+  if (!s->guessed) return pipeline_no_memory(p);
   WAFER_TRY(list_edges(s));
   if (b->fits) WAFER_TRY(weigh(s, best, b));
   merit shelves = *b;
-  s->bound = least_interval(s);
+  WAFER_TRY(find_bound(s));
   s->replicas = 1;
   WAFER_TRY(try_haste(s, of_shelves, tried, best, b));
   s->replicas = s->most;

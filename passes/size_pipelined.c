@@ -343,6 +343,23 @@ static wafer_status find_curve(pipeline *p, uint32_t k, uint32_t *depths) {
   }
 }
 
+wafer_status pipeline_shallow(const pipeline *p, const wafer_curve ***out) {
+  uint32_t n = p->graph->kernel_count;
+  const wafer_curve **curve = WAFER_NEW(p->ctx->arena, const wafer_curve *, n);
+  if (!curve) return pipeline_no_memory(p);
+  for (uint32_t k = 0; k < n; k++) {
+    uint32_t *depths =
+        WAFER_NEW(p->ctx->arena, uint32_t, p->graph->kernels[k].body.input_count + 1);
+    if (!depths) return pipeline_no_memory(p);
+    guess_depths(p, k, SIZE_PIPELINE_DEPTH, depths);
+    wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
+    curve_query query = {wafer_machine_core_budget(p->ctx->machine), heaviest_stream(p, k), false};
+    WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, query, &curve[k]));
+  }
+  *out = curve;
+  return WAFER_OK;
+}
+
 wafer_status pipeline_deepen(pipeline *p, bool *found) {
   uint64_t budget = wafer_machine_core_budget(p->ctx->machine);
   *found = false;

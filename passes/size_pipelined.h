@@ -43,6 +43,8 @@ void pipeline_hasten(const pipeline *p);
 /* Curves of kernels whose cores could not hold the depths wanted, made for these; *found is false
  * when there are none. */
 wafer_status pipeline_deepen(pipeline *p, bool *found);
+/* The curve of every kernel for buffers as shallow as can be. */
+wafer_status pipeline_shallow(const pipeline *p, const wafer_curve ***out);
 /* A search for a better layout than the one that is settled, which stays if there is none; *fits
  * says whether one is settled, before and after. */
 wafer_status pipeline_best(pipeline *p, bool *fits);
