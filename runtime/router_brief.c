@@ -13,6 +13,12 @@ static bool is_brief(const fabric_node *q) {
          !q->at_edge;
 }
 
+/* Another strip's queue may still ask for its link in this cycle: who asks for the next one has to
+ * wait with that (router_ask_in). */
+static bool asks_at_border(const wafer_fabric *f, const fabric_node *q) {
+  return f->gates[q->ask >> FABRIC_RANK_BITS].border;
+}
+
 void router_find_briefs(wafer_fabric *f) {
   for (uint32_t i = 0; i < f->node_count; i++) {
     const fabric_node *q = &f->nodes[i];
@@ -20,7 +26,8 @@ void router_find_briefs(wafer_fabric *f) {
     const fabric_out *out = &f->outs[f->sites[i].first_out];
     const fabric_node *beyond = &f->nodes[out->node];
     const fabric_link *link = &f->links[out->link];
-    bool simple = is_brief(beyond) && !(beyond->flags & FABRIC_PUSH_FLAGS) && !beyond->border;
+    bool simple = is_brief(beyond) && !(beyond->flags & FABRIC_PUSH_FLAGS) && !beyond->border &&
+                  !asks_at_border(f, beyond);
     if (simple && out->latency == 1 && out->hops == 1 && link->more == FABRIC_NONE)
       f->candidates[fabric_candidate_of(f, out)].to = out->node;
   }

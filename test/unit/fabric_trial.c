@@ -309,7 +309,7 @@ void trial_run(const trial *t, const wafer_machine *machine, const wafer_fabric_
                               (double)((i * 7 + color * 3 + k) % 11));
       CU_ASSERT(wafer_fabric_write(f, i % t->width, i / t->width, color * REGION, data, REGION));
     }
-  wafer_fabric_count(f, true);
+  wafer_fabric_count(f, !t->uncounted);
   wafer_fabric_observe(f, on_mark, o);
   o->status = wafer_fabric_run(f, &o->stats);
   if (o->status == WAFER_OK) wafer_fabric_load(f, o->worked, o->wavelets);

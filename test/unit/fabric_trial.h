@@ -21,6 +21,7 @@ typedef struct flow {
 
 typedef struct trial {
   uint64_t seed;
+  bool uncounted; /* what links carry is not, and wavelets hop as they do where nobody counts */
   uint32_t width, height, flow_count, route_count;
   flow flows[COLORS];
   wafer_route routes[COLORS * CORES];
