@@ -72,7 +72,7 @@ static const char usage[] =
     "                           .safetensors of masks by name; repeat\n"
     "      --sparse-shapes S    in streaming: lean, shapes that waste few multiply cycles, up to\n"
     "                           three times as slow; or fast, others where the plan is slower\n"
-    "                           than with dense weights; compiles again (lean)\n"
+    "                           than with dense weights; both compile again (lean)\n"
     "      --programs W         keep the core programs that `run --fidelity fabric` executes in "
     "the "
     "plan:\n"
@@ -404,8 +404,8 @@ static wafer_status compile_ir(const arguments *a, const wafer_ctx *ctx, wafer_i
   WAFER_TRY(wafer_lower(ctx, ir, &plan));
   wafer_status status =
       a->passes ? WAFER_OK : compile_reconsider(ctx, a->model, a->relays, &other, &plan, &placer);
-  if (status == WAFER_OK && !a->passes && a->fast)
-    status = compile_sparse(ctx, a->model, &other, &plan);
+  if (status == WAFER_OK && !a->passes)
+    status = compile_sparse(ctx, a->model, a->fast, &other, &plan);
   if (status == WAFER_OK) status = finish(a, plan, whole, placer, started);
   wafer_ir_destroy(other);
   return status;

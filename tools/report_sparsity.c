@@ -170,6 +170,12 @@ static sums count(const wafer_plan *plan) {
   return s;
 }
 
+double report_waste(const wafer_plan *plan) {
+  sums s = count(plan);
+  double density = share(s.nonzeros, s.elements);
+  return density > 0 ? share(s.cycles, s.dense_cycles) / density : 0;
+}
+
 void report_print_sparsity(FILE *to, const wafer_plan *plan) {
   typedef unsigned long long ull;
   sums s = count(plan);
