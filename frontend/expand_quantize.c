@@ -5,17 +5,17 @@
 #include "operators.h"
 
 /* A scale or zero point, of x's shape along `axis` when it is a vector, of blocks along `axis` when
- * it has x's rank. */
+ * it has x's rank. One number is for all of x, and `axis`, which x may not have, says nothing. */
 static MlirValue aligned(import_node *n, MlirValue value, const wafer_shape *x, int64_t axis,
                          int64_t block) {
   wafer_shape shape = node_type(n, value).shape, wide = {.rank = x->rank + 1};
   int64_t dims[WAFER_MAX_RANK];
   if (n->status != WAFER_OK || shape.rank == 0) return value;
+  if (shape.rank == 1 && shape.dims[0] == 1) return emit_reshape(n, value, 0, dims);
   uint32_t at = node_axis(n, axis, x->rank);
   if (shape.rank == 1 && (block == 0 || x->rank > 1)) {
     for (uint32_t d = 0; d < x->rank; d++) dims[d] = d == at ? shape.dims[0] : 1;
-    return shape.dims[0] == 1 ? emit_reshape(n, value, 0, dims)
-                              : emit_reshape(n, value, x->rank, dims);
+    return emit_reshape(n, value, x->rank, dims);
   }
   if (block < 1 || shape.rank != x->rank || x->rank == WAFER_MAX_RANK ||
       x->dims[at] != shape.dims[at] * block) {

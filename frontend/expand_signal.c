@@ -195,10 +195,15 @@ static MlirValue frames_of(import_node *n, MlirValue x, int64_t length, int64_t 
   return emit_reshape(n, x, 3, (int64_t[]){s.dims[0] * frames, length, s.dims[2]});
 }
 
-/* signal, frame_step, window, frame_length */
+/* signal, frame_step, window, frame_length. PyTorch writes a real signal without the last dim, of
+ * one part, that the operator asks for. */
 void import_stft(import_node *n) {
   MlirValue x = node_input(n, 0), window = node_input(n, 2);
   wafer_shape s = node_type(n, x).shape;
+  if (s.rank == 2) {
+    s = (wafer_shape){.rank = 3, .dims = {s.dims[0], s.dims[1], 1}};
+    x = emit_reshape(n, x, 3, s.dims);
+  }
   int64_t step = (int64_t)node_float(n, 1, "frame_step", 0);
   int64_t absent = node_has_input(n, 2) ? node_type(n, window).shape.dims[0] : s.dims[1];
   int64_t length = (int64_t)node_float(n, 3, "frame_length", (double)absent);

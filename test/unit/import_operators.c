@@ -77,6 +77,15 @@ static const struct {
      "init a u8 2x2 = 1 2 3 4; init s f32 2 = 2 3; init z u8 2 = 1 2; "
      "DequantizeLinear(axis=1) a s z -> y",
      "2x2: 0 0 4 6"},
+    /* a scale in a vector of one, as quantizers write it, is for all of x: no axis is looked at */
+    {13, "init a i32 3 = 1 2 -3; init s f32 1 = 0.5; init z i32 1 = 0; DequantizeLinear a s z -> y",
+     "3: 0.5 1 -1.5"},
+    {13, "init a f32 3 = -9 1.5 900; init s f32 1 = 2; init z u8 1 = 10; QuantizeLinear a s z -> y",
+     "3: 6 11 255"},
+    {13, "init a u8 scalar = 9; init s f32 1 = 0.5; DequantizeLinear a s -> y", "scalar: 4.5"},
+    /* a real signal of two dims, as PyTorch writes it */
+    {17, "init a f32 1x4 = 1 2 3 4; init t i64 scalar = 1; init w f32 1 = 2; STFT a t w -> y",
+     "1x4x1x2: 2 0 4 0 6 0 8 0"},
     {13,
      "init a u8 1x2 = 1 2; init b u8 2x1 = 3 4; init z u8 scalar = 1; "
      "MatMulInteger a b z -> y",
