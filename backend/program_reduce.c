@@ -3,7 +3,7 @@
  *
  * A reduction begins with what changes nothing and folds the operand's tile into it by one vector
  * instruction, in f32. arg_max takes the extreme first, then the least (or greatest) index of those
- * that are equal to it. */
+ * that are equal to it; each of the two goes over the parts where the axis is cut. */
 #include <math.h>
 #include <string.h>
 
@@ -155,6 +155,8 @@ wafer_status program_index_table(program *p, uint32_t node, int32_t step) {
   const wafer_shape *shape = &wafer_body_type(p->body, n->operands[0])->shape;
   int64_t extent = shape->dims[wafer_attr_int(&n->attrs, WAFER_ATTR_axis)];
   program_link link = {0};
+  if (node == p->body->anchor && p->loops.parallel < p->loops.count) /* arg_*: the axis */
+    link = program_like(&p->loop[p->loops.parallel]);
   spread *table = WAFER_NEW(p->arena, spread, 1);
   int32_t *numbers = WAFER_NEW(p->arena, int32_t, (size_t)extent);
   if (!table || !numbers) return program_no_memory(p);
@@ -203,11 +205,22 @@ static wafer_status own_buffer(program *p, const spread *like, wafer_dtype dtype
   return program_reserve(p, *out, 4, p->node);
 }
 
+/* Where the axis is cut, every core has the extreme of all parts before it looks for what is equal
+ * to it. */
+static wafer_status share_extreme(program *p, const spread *extreme, wafer_op op) {
+  uint32_t set = p->node == p->body->anchor ? program_cut_reductions(p) : 0;
+  spread first;
+  if (!set) return WAFER_OK;
+  WAFER_TRY(program_chain(p, extreme, set, fold_of(op)));
+  WAFER_TRY(program_first(p, extreme, set, &first));
+  return program_exchange(p, &first, extreme, NULL);
+}
+
 static wafer_status arg(program *p, uint32_t node, spread *out) {
+  const wafer_node *n = &p->body->nodes[node];
+  bool last = wafer_attr_int(&n->attrs, WAFER_ATTR_last) != 0;
   spread *extreme, *index, *marks;
   program_operand x;
-  if (node == p->body->anchor && program_cut_reductions(p))
-    return program_refuse(p, "its axis is divided over cores");
   WAFER_TRY(operand(p, node, out, &x));
   WAFER_TRY(own_buffer(p, out, x.dtype, &extreme));
   WAFER_TRY(own_buffer(p, out, WAFER_DTYPE_i32, &index));
@@ -216,6 +229,7 @@ static wafer_status arg(program *p, uint32_t node, spread *out) {
   fold.in_count = 1;
   fold.in[0] = x;
   WAFER_TRY(program_add(p, &fold));
+  WAFER_TRY(share_extreme(p, extreme, n->op));
   program_step find = program_step_of(node, index, emit_arg);
   find.in_count = 4;
   find.in[0] = x;
@@ -224,7 +238,7 @@ static wafer_status arg(program *p, uint32_t node, spread *out) {
   find.in[3] = x;
   find.in[3].at = marks;
   WAFER_TRY(program_add(p, &find));
-  return program_settle(p, node, index, WAFER_CORE_min, 1, out);
+  return program_settle(p, node, index, last ? WAFER_CORE_max : WAFER_CORE_min, 1, out);
 }
 
 wafer_status program_reduce(program *p, uint32_t node) {

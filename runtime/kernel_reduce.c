@@ -2,8 +2,8 @@
  *
  * The program begins with what changes nothing and goes over the operand's tile once, by one vector
  * instruction (arg_*: four times: extreme, equal to it, index, the least of those). A mean is
- * scaled at the end. A cut of a reduced dim chains the partial results (arg_*: value and index, two
- * words each) and broadcasts what is stored. Sums stay in f32.
+ * scaled at the end. A cut of a reduced dim chains the partial results (arg_*: extremes, which all
+ * parts get back, then indices) and broadcasts what is stored. Sums stay in f32.
  */
 #include "kernel_family.h"
 
@@ -71,10 +71,17 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
   return cycles;
 }
 
+/* arg_*: the extremes go over the parts before, and back to all of them. */
 static uint64_t fabric(const kernel_view *k) {
+  const wafer_node *n = kernel_node(k, k->body->anchor);
   uint64_t partial = kernel_tile_elements(k, kernel_result(k, k->body->anchor));
-  return kernel_reduce_loops(k,
-                             kernel_mul(partial, is_arg(kernel_node(k, k->body->anchor)) ? 2 : 1));
+  uint64_t cycles = kernel_reduce_loops(k, partial);
+  if (!is_arg(n)) return cycles;
+  uint64_t words = kernel_words(kernel_dtype(k, n->operands[0]), partial);
+  for (uint32_t loop = k->loops.count; loop-- > k->loops.parallel;)
+    cycles = kernel_add(cycles,
+                        kernel_add(kernel_chain(k, loop, words), kernel_broadcast(k, loop, words)));
+  return cycles;
 }
 
 static uint64_t operations(const kernel_view *k, uint32_t node) {
@@ -86,12 +93,13 @@ static uint64_t operations(const kernel_view *k, uint32_t node) {
   return all;
 }
 
-/* arg_*: extremes and their indices, what is equal to them, and the indices of the axis. */
+/* arg_*: extremes and their indices, what is equal to them, and the indices of the core's part of
+ * the axis. */
 static uint64_t scratch(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   uint32_t x = n->operands[0], result = kernel_result(k, node);
   if (!is_arg(n)) return 0;
-  int64_t axis = kernel_type(k, x)->shape.dims[wafer_attr_int(&n->attrs, WAFER_ATTR_axis)];
+  int64_t axis = k->tile[x][wafer_attr_int(&n->attrs, WAFER_ATTR_axis)];
   uint64_t each = wafer_dtype_bytes(WAFER_DTYPE_i32);
   uint64_t per_result = each + wafer_dtype_bytes(kernel_dtype(k, x));
   return kernel_add(kernel_mul(kernel_tile_elements(k, result), per_result),

@@ -397,6 +397,33 @@ static void test_phases(void) {
   wafer_arena_destroy(arena);
 }
 
+/* The index of an extreme is found where the axis is cut, too: once it was refused. A core holds
+ * the indices of its part alone, so that a vocabulary of any size fits. */
+static void test_args(void) {
+  static const struct {
+    const char *inputs, *op, *attrs, *split;
+  } cases[] = {
+      {"1x5003xf32", "arg_max", "axis=1 keepdims=0 last=0", "rows1:12 cols1:8"},
+      {"3x61x7xi32", "arg_min", "axis=1 keepdims=1 last=1", "cols2:20"},
+      {"61x5xf16", "arg_max", "axis=0 keepdims=0 last=1", "rows1:9 cols0:5"},
+  };
+  for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
+    body_text b;
+    wafer_split split = split_text(cases[i].split);
+    body_text_begin(&b, "reduce", cases[i].inputs);
+    CU_ASSERT_TRUE_FATAL(put(&b, cases[i].op, "0", cases[i].attrs));
+    program_run run = program_run_body("small64", &b, &split, i);
+    if (run.status != WAFER_OK || run.error > 0 || off(run.modelled, run.counted) > 0.1)
+      printf("\n  %s: status %d, error %g, counted %llu, modelled %llu: %s", cases[i].inputs,
+             run.status, run.error, (unsigned long long)run.counted,
+             (unsigned long long)run.modelled, run.message);
+    CU_ASSERT_EQUAL(run.status, WAFER_OK);
+    CU_ASSERT(run.error == 0);
+    CU_ASSERT(run.memory <= run.memory_modelled);
+    CU_ASSERT_TRUE(off(run.modelled, run.counted) <= 0.1);
+  }
+}
+
 /* Products of f16 tensors are summed in f32: an element is at most a step of f16 off, where sums of
  * f16 are several. */
 static void test_f16_sums(void) {
@@ -438,6 +465,7 @@ CU_TestInfo tests_program[] = {{"map", test_map},
                                {"reduce", test_reduce},
                                {"softmax", test_softmax},
                                {"two phases of a reduction", test_phases},
+                               {"indices of extremes", test_args},
                                {"sort", test_sort},
                                {"move", test_move},
                                {"moves in a row", test_moves},
