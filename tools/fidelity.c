@@ -13,9 +13,11 @@ static const char usage[] =
     "that\n"
     "the cost model predicts, those counted, the difference, and the largest difference of the "
     "values\n"
-    "that it makes of the same inputs, relative to the largest of them. Per output: how far the "
-    "runs\n"
-    "are apart, with all that the layers make of such differences.\n\n"
+    "that it makes of the same inputs, relative to the largest of them (of sums: to the size of "
+    "their\n"
+    "terms, if that is more). Per output: how far the runs are apart, with all that the layers "
+    "make\n"
+    "of such differences.\n\n"
     "      --input NAME=FILE  an input tensor (.npy); without any: seeded random ones\n"
     "      --seed N           of the random inputs (1)\n"
     "      --samples S        random inputs: a train of S samples (as many as are resident "
@@ -99,7 +101,24 @@ static wafer_status keep_made(void *self, uint32_t kernel, uint32_t output,
   wafer_view *to = &v->made[kernel][output];
   *to = *view;
   to->data = wafer_arena_copy(v->arena, view->data, wafer_tensor_bytes(view->dtype, &view->shape));
+  v->size[v->plan->kernels[kernel].outputs[output]] = check_size(view);
   return to->data ? WAFER_OK : cli_no_memory();
+}
+
+/* A sum's terms may cancel, as in the mean of what has been normalized: nothing is left but what
+ * rounding leaves of the terms, so it is their size that a difference is relative to. 0: no sum. */
+static double summed_size(const check_values *v, uint32_t kernel, uint32_t output) {
+  const wafer_kernel *k = &v->plan->kernels[kernel];
+  const wafer_kernel_body *b = &k->body;
+  if (b->outputs[output] < b->input_count) return 0;
+  const wafer_node *n = &b->nodes[b->outputs[output] - b->input_count];
+  bool mean = n->op == WAFER_OP_reduce_mean;
+  if ((!mean && n->op != WAFER_OP_reduce_sum) || n->operands[0] >= b->input_count) return 0;
+  int64_t terms = 0, sums = 0;
+  (void)wafer_shape_elements(&wafer_body_type(b, n->operands[0])->shape, &terms);
+  (void)wafer_shape_elements(&n->type.shape, &sums);
+  double size = v->size[k->inputs[n->operands[0]]];
+  return mean || sums == 0 ? size : size * (double)terms / (double)sums;
 }
 
 static wafer_status compare_made(void *self, uint32_t kernel, uint32_t output,
@@ -107,7 +126,7 @@ static wafer_status compare_made(void *self, uint32_t kernel, uint32_t output,
   check_values *v = self;
   wafer_view *made = &v->made[kernel][output];
   if (!made->data) return WAFER_OK;
-  double d = check_difference(made, view);
+  double d = check_difference(made, view, summed_size(v, kernel, output));
   if (!(d <= v->difference[kernel])) v->difference[kernel] = d;
   if (d == 0) made->data = NULL;
   return WAFER_OK;
@@ -119,17 +138,22 @@ static void *put_made(void *self, uint32_t kernel, uint32_t output) {
   return v->made[kernel][output].data;
 }
 
-static bool make_values(const wafer_plan *plan, wafer_arena *arena, check_values *out) {
+static bool make_values(const wafer_plan *plan, const wafer_view *inputs, wafer_arena *arena,
+                        check_values *out) {
+  const wafer_function *f = &plan->functions[0];
   *out = (check_values){.arena = arena,
                         .plan = plan,
                         .made = WAFER_NEW(arena, wafer_view *, plan->kernel_count),
-                        .difference = WAFER_NEW(arena, double, plan->kernel_count)};
+                        .difference = WAFER_NEW(arena, double, plan->kernel_count),
+                        .size = WAFER_NEW(arena, double, plan->value_count)};
+  for (uint32_t i = 0; out->size && i < f->input_count; i++)
+    out->size[f->inputs[i]] = check_size(&inputs[i]);
   for (uint32_t k = 0; out->made && out->difference && k < plan->kernel_count; k++) {
     out->made[k] = WAFER_NEW(arena, wafer_view, plan->kernels[k].body.output_count);
     out->difference[k] = NAN;
     if (!out->made[k]) return false;
   }
-  return out->made && out->difference;
+  return out->made && out->difference && out->size;
 }
 
 /* One fidelity: outputs copied into the arena, cycles of kernels and streams too. */
@@ -169,10 +193,11 @@ static wafer_status check_plan(check_arguments *a, const wafer_plan *plan, wafer
   wafer_view *inputs = WAFER_NEW(arena, wafer_view, f->input_count);
   check_run kernel = {0}, fabric = {0};
   check_values values;
-  if (!inputs || !make_values(plan, arena, &values)) return cli_no_memory();
+  if (!inputs) return cli_no_memory();
   const wafer_kernel_watch keep = {&values, keep_made, NULL};
   const wafer_kernel_watch compare = {&values, compare_made, put_made};
   WAFER_TRY(run_inputs(&a->run, plan, arena, inputs));
+  if (!make_values(plan, inputs, arena, &values)) return cli_no_memory();
   /* Of a train only the outputs are compared: kernels are at several samples at once. */
   bool one = !f->input_count || inputs[0].shape.rank == plan->values[f->inputs[0]].type.shape.rank;
   WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_kernel, inputs, NULL, &kernel));

@@ -24,10 +24,13 @@ typedef struct check_values {
   const wafer_plan *plan;
   wafer_view **made;  /* per kernel, per output; no data: nobody told */
   double *difference; /* per kernel: the largest, relative to its output's largest; NAN: unknown */
+  double *size;       /* per plan value: the mean of magnitudes on the fabric; 0: nobody told */
 } check_values;
 
-/* The largest difference, relative to the largest element wanted. */
-double check_difference(const wafer_view *got, const wafer_view *wanted);
+/* The largest difference, relative to the largest element wanted, or to `least` if that is more. */
+double check_difference(const wafer_view *got, const wafer_view *wanted, double least);
+/* The mean of the magnitudes of what is finite. */
+double check_size(const wafer_view *x);
 
 /* Prints the table, writes the JSON. DIFFER: an output, the mean or the total beyond its limit. */
 wafer_status check_report(const check_arguments *a, const wafer_plan *plan, const check_run *kernel,

@@ -201,6 +201,20 @@ class Encoder(nn.Module):
         return self.out(self.layers(self.table(x) + self.place))
 
 
+class Queries(nn.Module):
+    """Attention of queries to an image. Norms of what has been normalized: their means are nothing but what rounding
+    leaves, which differs, and is not held against them."""
+    shape = (1, 3, 13, 17)
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.queries = nn.Conv2d(3, 16, 5, 3), nn.Parameter(torch.randn(1, 7, 16))
+        self.pairs, self.out = nn.Transformer(16, 2, 1, 1, 21, batch_first=True), nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.out(self.pairs(self.stem(x).flatten(2).transpose(1, 2), self.queries)).sigmoid()
+
+
 class Mixer(nn.Module):
     shape = (2, 16, 32)
 
@@ -249,8 +263,8 @@ class Memory(Gates):
         super().__init__(nn.LSTM, 1)
 
 
-BLOCKS = (UNet, Residual, Mobile, Inception, Shuffle, Dense, Pyramid, Upscale, ConvNext, Encoder, Mixer, Dilated, Gates,
-          Memory)
+BLOCKS = (UNet, Residual, Mobile, Inception, Shuffle, Dense, Pyramid, Upscale, ConvNext, Encoder, Queries, Mixer, Dilated,
+          Gates, Memory)
 
 
 def export(block, folder):
