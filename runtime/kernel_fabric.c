@@ -76,15 +76,23 @@ wafer_sum_order wafer_kernel_sum_order(const wafer_machine *machine, const wafer
   };
 }
 
-static uint64_t chain(const wafer_machine *m, cut c, uint64_t words) {
+/* `flows`: chains that share a link, those of the loops in between that are not summed. */
+static uint64_t chain(const wafer_machine *m, cut c, uint64_t flows, uint64_t words) {
   if (c.parts < 2) return 0;
   if (c.stride == 1 && c.parts <= UINT32_MAX) {
     uint64_t group = wafer_reduce_group(m, (uint32_t)c.parts, words);
     return group < c.parts ? two_phase(m, c.parts, group, words) : one_chain(m, c.parts, words);
   }
   uint64_t step = 2ull * m->ramp_cycles + m->hop_cycles * c.stride + 1;
-  return kernel_add(kernel_add(kernel_mul(words, c.stride), step * (c.parts - 1)),
+  return kernel_add(kernel_add(kernel_mul(words, flows), step * (c.parts - 1)),
                     m->vector_setup_cycles + m->descriptor_load_cycles);
+}
+
+/* Loops that are summed come after the others, and the innermost has gone before. */
+static uint64_t flows_of(const wafer_loops *loops, const uint32_t *parts, uint32_t loop) {
+  uint64_t flows = 1;
+  for (uint32_t i = loop + 1; i < loops->parallel; i++) flows *= parts[i];
+  return flows;
 }
 
 static uint64_t broadcast(const wafer_machine *m, cut c, uint64_t words) {
@@ -94,8 +102,11 @@ static uint64_t broadcast(const wafer_machine *m, cut c, uint64_t words) {
 }
 
 uint64_t kernel_chain(const kernel_view *k, uint32_t loop, uint64_t words) {
-  return kernel_add(chain(k->machine, cut_of(&k->loops, k->split->cols, loop), words),
-                    chain(k->machine, cut_of(&k->loops, k->split->rows, loop), words));
+  const wafer_split *s = k->split;
+  return kernel_add(chain(k->machine, cut_of(&k->loops, s->cols, loop),
+                          flows_of(&k->loops, s->cols, loop), words),
+                    chain(k->machine, cut_of(&k->loops, s->rows, loop),
+                          flows_of(&k->loops, s->rows, loop), words));
 }
 
 uint64_t kernel_broadcast(const kernel_view *k, uint32_t loop, uint64_t words) {
@@ -109,6 +120,7 @@ uint64_t kernel_multicast(const kernel_view *k, const uint32_t *parts, uint32_t 
 }
 
 uint64_t kernel_reduce_loops(const kernel_view *k, uint64_t words) {
+  cut rows = {1, 1}, cols = {1, 1}; /* of all loops that are summed: they are the innermost */
   uint64_t stored = 0, cycles = 0;
   for (uint32_t i = 0; i < k->body->output_count; i++) {
     uint32_t value = k->body->outputs[i];
@@ -117,9 +129,11 @@ uint64_t kernel_reduce_loops(const kernel_view *k, uint64_t words) {
   }
   for (uint32_t loop = k->loops.count; loop-- > k->loops.parallel;) {
     cycles = kernel_add(cycles, kernel_chain(k, loop, words));
-    cycles = kernel_add(cycles, kernel_broadcast(k, loop, stored));
+    rows.parts *= k->split->rows[loop];
+    cols.parts *= k->split->cols[loop];
   }
-  return cycles;
+  cycles = kernel_add(cycles, broadcast(k->machine, rows, stored));
+  return kernel_add(cycles, broadcast(k->machine, cols, stored));
 }
 
 #define PASS_INSTRUCTIONS 4 /* sends and receives of a core, and waiting for them */

@@ -207,6 +207,7 @@ typedef struct kernel_nest {
   uint32_t count;
   int64_t extent[KERNEL_NEST_LOOPS]; /* in any order; loops of one pass are left out */
   bool conflicts;                    /* half of the steps read twice from one bank */
+  bool squares;                      /* all of them do: both operands are the same elements */
 } kernel_nest;
 static inline void kernel_nest_add(kernel_nest *n, int64_t extent) {
   if (extent != 1 && n->count < KERNEL_NEST_LOOPS) n->extent[n->count++] = extent;

@@ -45,7 +45,8 @@ static kernel_nest nest_of(const kernel_view *k, uint32_t node) {
 static uint64_t compute(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   if (wafer_op_is(n->op, WAFER_TRAIT_SOURCE)) return 0;
-  const kernel_nest nest = nest_of(k, node);
+  kernel_nest nest = nest_of(k, node);
+  nest.squares = n->operand_count == 2 && n->operands[0] == n->operands[1];
   return kernel_nest_cycles(k, wafer_op_get(n->op)->rate, kernel_dtype(k, n->operands[0]), &nest);
 }
 

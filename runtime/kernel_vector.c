@@ -3,7 +3,8 @@
  * - Vector work: a loop nest is one instruction over up to four levels, further loops are the
  *   program's. descriptor_load + setup - 1 + elements / rate each, in a loop the descriptors once;
  *   from timings of one core: 5124 elements take 5130 cycles with descriptors in registers, 5158
- * when they are loaded. Half a cycle more per element where banks collide every other time. */
+ * when they are loaded. Half a cycle more per element where banks collide every other time, a cycle
+ * where they always do. */
 #include "kernel_family.h"
 
 uint64_t kernel_vector(const kernel_view *k, wafer_rate rate, wafer_dtype dtype, uint64_t elements,
@@ -56,6 +57,7 @@ uint64_t kernel_nest_cycles(const kernel_view *k, wafer_rate rate, wafer_dtype d
   const wafer_throughput *step = &k->machine->rate[rate][wafer_dtype_bits(dtype) <= 16];
   uint32_t per_step = (step->elements + step->cycles - 1) / step->cycles;
   if (n->conflicts) cycles = kernel_add(cycles, elements / per_step / 2);
+  if (n->squares) cycles = kernel_add(cycles, elements / per_step);
   return kernel_add(cycles, overhead(k->machine, passes, loops));
 }
 

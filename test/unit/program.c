@@ -424,6 +424,33 @@ static void test_args(void) {
   }
 }
 
+/* The cost model counts what programs do: a square reads one bank twice at every step; what is cut
+ * along two dims that are summed is chained over each, without flows side by side, and sent to all
+ * parts at once. */
+static void test_modelled(void) {
+  static const struct {
+    const char *inputs, *family, *op, *operands, *attrs, *split;
+  } cases[] = {
+      {"33x13xf32", "map", "mul", "0 0", "", ""},
+      {"33x13xf16", "map", "mul", "0 0", "", "rows0:3"},
+      {"6x14x9xf32", "reduce", "reduce_sum", "0", "axes=1,2 keepdims=0", "rows1:7 rows2:3"},
+      {"4x14x9xf32", "reduce", "reduce_max", "0", "axes=1,2 keepdims=1", "rows1:7 cols2:3"},
+  };
+  for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
+    body_text b;
+    wafer_split split = split_text(cases[i].split);
+    body_text_begin(&b, cases[i].family, cases[i].inputs);
+    CU_ASSERT_TRUE_FATAL(put(&b, cases[i].op, cases[i].operands, cases[i].attrs));
+    program_run run = program_run_body("small64", &b, &split, i);
+    CU_ASSERT_EQUAL(run.status, WAFER_OK);
+    if (off(run.modelled, run.counted) > 0.05)
+      printf("\n  %s %s %s: counted %llu, modelled %llu %s", cases[i].op, cases[i].inputs,
+             cases[i].split, (unsigned long long)run.counted, (unsigned long long)run.modelled,
+             run.message);
+    CU_ASSERT_TRUE(off(run.modelled, run.counted) <= 0.05);
+  }
+}
+
 /* Products of f16 tensors are summed in f32: an element is at most a step of f16 off, where sums of
  * f16 are several. */
 static void test_f16_sums(void) {
@@ -466,6 +493,7 @@ CU_TestInfo tests_program[] = {{"map", test_map},
                                {"softmax", test_softmax},
                                {"two phases of a reduction", test_phases},
                                {"indices of extremes", test_args},
+                               {"what the cost model counts", test_modelled},
                                {"sort", test_sort},
                                {"move", test_move},
                                {"moves in a row", test_moves},
