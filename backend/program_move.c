@@ -169,21 +169,40 @@ static wafer_status gather(program *p, uint32_t node, spread *out) {
 
 /* ---- Concat ---- */
 
+/* `x` with elements of `dtype`: itself, or a buffer like it. */
+static wafer_status as_type(program *p, const spread *x, wafer_dtype dtype, const spread **out) {
+  *out = x;
+  if (x->dtype == dtype) return WAFER_OK;
+  spread *own = WAFER_NEW(p->arena, spread, 1);
+  if (!own) return program_no_memory(p);
+  *own = *x;
+  own->dtype = dtype;
+  program_pack_like(own, x);
+  WAFER_TRY(program_reserve(p, own, 4, p->node));
+  *out = own;
+  return land(p, x, own);
+}
+
+/* What the kernel computed waits in another type than what is stored: operands that differ get the
+ * result's before they move. */
 static wafer_status concat(program *p, uint32_t node, spread *out) {
   const wafer_node *n = &p->body->nodes[node];
   uint32_t axis = (uint32_t)wafer_attr_int(&n->attrs, WAFER_ATTR_axis);
   int64_t offset = 0;
+  bool alike = true;
   spread *to;
-  wafer_dtype dtype = out->dtype;
-  for (uint32_t i = 0; i < n->operand_count; i++)
-    if (p->value[n->operands[i]]) dtype = p->value[n->operands[i]]->dtype;
-  WAFER_TRY(landing(p, out, dtype, &to));
   for (uint32_t i = 0; i < n->operand_count; i++) {
     const spread *x = p->value[n->operands[i]];
+    if (!x) return program_refuse(p, "one of its operands is one constant");
+    alike &= x->dtype == p->value[n->operands[0]]->dtype;
+  }
+  wafer_dtype dtype = alike ? p->value[n->operands[0]]->dtype : out->dtype;
+  WAFER_TRY(landing(p, out, dtype, &to));
+  for (uint32_t i = 0; i < n->operand_count; i++) {
+    const spread *x;
     index_map map = index_identity();
     map.dim[axis].b = -offset;
-    if (!x || x->dtype != dtype)
-      return program_refuse(p, "its operands differ in how they are stored");
+    WAFER_TRY(as_type(p, p->value[n->operands[i]], dtype, &x));
     WAFER_TRY(program_exchange(p, x, to, &map));
     offset += x->dim[axis].extent;
   }

@@ -483,6 +483,26 @@ static void test_f16_rows(void) {
   }
 }
 
+/* What a kernel has computed, in f32, beside what is stored in f16, as rotary embeddings have it:
+ * once it was refused. */
+static void test_f16_concat(void) {
+  static const char *const splits[] = {"", "rows0:3", "rows0:2 cols1:4"};
+  for (size_t i = 0; i < WAFER_COUNT(splits); i++)
+    for (uint32_t more = 0; more < 2; more++) {
+      body_text b;
+      wafer_split split = split_text(splits[i]);
+      body_text_begin(&b, "move", "6x5xf16 6x3xf16");
+      CU_ASSERT_TRUE_FATAL(put(&b, "neg", "0", "") && put(&b, "concat", "2 1", "axis=1"));
+      CU_ASSERT_TRUE_FATAL(!more || put(&b, "concat", "3 2", "axis=1"));
+      b.body.anchor = 1 + more;
+      program_run run = program_run_body("small64", &b, &split, i);
+      if (run.status != WAFER_OK || run.error > 0)
+        printf("\n  %s: status %d, error %g: %s", splits[i], run.status, run.error, run.message);
+      CU_ASSERT_EQUAL(run.status, WAFER_OK);
+      CU_ASSERT(run.error == 0);
+    }
+}
+
 CU_TestInfo tests_program[] = {{"map", test_map},
                                {"types", test_types},
                                {"gemm", test_gemm},
@@ -502,4 +522,5 @@ CU_TestInfo tests_program[] = {{"map", test_map},
                                {"rows", test_rows},
                                {"sums of f16", test_f16_sums},
                                {"rows of f16", test_f16_rows},
+                               {"concatenations of f16", test_f16_concat},
                                CU_TEST_INFO_NULL};
