@@ -41,15 +41,16 @@ static bool core_waits(const wafer_fabric *f, uint32_t router, wait *w) {
   return waits || core->state != CORE_IDLE;
 }
 
-/* The core at the other end: of an empty queue, where its wavelets would come from; of a full one,
- * where the first wavelet that cannot go on would go. */
+/* The core at the other end: of an empty queue, where its wavelets would come from, or the first of
+ * them has stopped; of a full one, where the first wavelet that cannot go on would go. */
 static uint32_t other_end(const wafer_fabric *f, wait w) {
   uint32_t node = w.node;
   for (uint32_t steps = 0; steps < f->node_count; steps++) {
     const fabric_node *q = &f->nodes[node];
     const fabric_site *site = &f->sites[node];
     if (!w.to_send) {
-      if (site->from == FABRIC_NONE || (q->count && !q->to_core)) return site->source;
+      if (q->count && !q->to_core) return site->router; /* of a row: at its end */
+      if (site->from == FABRIC_NONE) return site->source;
       const fabric_switch *s = q->by_switch ? &f->switches[site->from] : NULL;
       node = s ? s->nodes[s->position] : site->from;
       continue;

@@ -291,6 +291,18 @@ wafer_status fabric_loop(wafer_fabric *f) {
   return WAFER_OK;
 }
 
+/* The cycle from which on no core did anything, nor the host. The last in which the emulation had
+ * something to look at depends on what it did ahead of time. */
+static uint64_t at_rest(const wafer_fabric *f) {
+  uint64_t last = f->edge_finish;
+  for (uint32_t at = 0; at < f->core_count; at++) {
+    const fabric_core *core = &f->cores[at];
+    if (core->finish > last) last = core->finish;
+    if (core->worked_to > last) last = core->worked_to;
+  }
+  return last;
+}
+
 wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
   *stats = (wafer_fabric_stats){0};
   if (f->ran)
@@ -305,6 +317,7 @@ wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
   wafer_status status = fabric_loop(f);
   if (f->mark)
     tell_marks(f); /* islands keep them until a cycle of the whole, which need not come */
+  f->now = status == WAFER_OK ? at_rest(f) : f->now;
   if (status == WAFER_OK) status = fabric_settle(f);
   fabric_strips_end(f);
   if (status == WAFER_TRAP) fabric_tell_trap(f);

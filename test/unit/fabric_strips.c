@@ -29,7 +29,7 @@ static void strips_change_nothing(void) {
   CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &machines[0]) == WAFER_OK);
   CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse3", &machines[1]) == WAFER_OK);
   uint32_t ended = 0, trapped = 0;
-  for (uint64_t seed = 1; seed <= 400; seed++) {
+  for (uint64_t seed = 1; seed <= 800; seed++) {
     trial_make(&t, seed);
     if (seed % 4 == 0) spoil(&t);
     trial_run(&t, machines[seed / 2 % 2], NULL, &whole);
