@@ -172,6 +172,9 @@ static void drop_program(wafer_fabric *f) {
   free(f->ways);
   free(f->links);
   free(f->gates);
+  free(f->legs);
+  free(f->leg_of);
+  free(f->claims);
   free(f->switches);
   free(f->entered);
   fabric_free_fans(f);

@@ -145,6 +145,29 @@ typedef struct fabric_way {
   uint16_t latency, hops;
 } fabric_way;
 
+/* A queue from which wavelets fly (router_flight.c); the next one is the next leg. */
+typedef struct fabric_leg {
+  uint32_t node;
+  uint32_t ask; /* the gate of its link, and the rank there */
+  uint8_t how;  /* set of: */
+} fabric_leg;
+#define FABRIC_HELD 1u    /* words may lie in it */
+#define FABRIC_BLOCKED 2u /* the next one may be full */
+#define FABRIC_ARRIVES 4u /* the next one is read by a core */
+#define FABRIC_ENDS 8u    /* it comes after a last one: wavelets do not fly from it */
+
+/* A wavelet in flight. FABRIC_NONE: it has come down. */
+typedef struct fabric_flight {
+  uint32_t leg, word;
+} fabric_flight;
+
+/* The last flight that asked for a link. */
+typedef struct fabric_claim {
+  uint32_t cycle, flight; /* flight: among those of that cycle */
+  uint8_t rank;           /* FABRIC_RANKS: none, or the turn is in the gate */
+  uint8_t before;         /* the rank of the flight before that, in the same way */
+} fabric_claim;
+
 /* What to look at in a cycle: what queues ask for whose front may be ready or have room before it,
  * or cores. */
 typedef struct fabric_bucket {

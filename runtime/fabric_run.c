@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "fabric_islands.h"
+#include "router.h"
 #include "wafer/fault.h"
 
 #define AHEAD 4   /* visits, of fetching */
@@ -253,6 +254,7 @@ static void begin_era(wafer_fabric *f) {
   for (uint32_t i = 0; i < (here ? here->core_count : f->core_count); i++)
     core_catch_up(f, here ? here->cores[i] : i);
   fabric_refresh(f);
+  router_settle_claims(f);
 }
 
 static uint64_t limit_of(const wafer_fabric *f) {
@@ -311,6 +313,7 @@ wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
   f->ran = true;
   WAFER_TRY(fabric_edge_begin(f));
   WAFER_TRY(fabric_load_begin(f));
+  WAFER_TRY(router_find_legs(f));
   WAFER_TRY(fabric_strips_begin(f));
   WAFER_TRY(fabric_islands_begin(f));
   for (uint32_t at = 0; at < f->core_count; at++) fabric_wake(f, at, 0);

@@ -39,9 +39,15 @@ struct wafer_fabric {
   fabric_bucket asked, asked_next; /* links that are asked for in this cycle, in the next one */
   fabric_candidate *briefs;        /* that are served in this cycle, and some more; */
   uint32_t brief_count;
-  fabric_bucket others; /* what all others ask for */
-  bool serving;         /* links have been asked for, and are served */
-  fabric_bucket told;   /* queues that were left by a brief hop: who waits for room may ask */
+  fabric_bucket others;              /* what all others ask for */
+  fabric_leg *legs;                  /* NULL: nothing flies */
+  uint32_t *leg_of;                  /* of a node, or FABRIC_NONE */
+  fabric_claim *claims;              /* of the links */
+  fabric_flight *flights, *arrivals; /* of the next cycle; arrivals: over the last leg */
+  uint32_t flight_count, arrival_count;
+  fabric_bucket downs; /* of those: who does not go on by itself; FABRIC_LOOK: an arrival */
+  bool serving;        /* links have been asked for, and are served */
+  fabric_bucket told;  /* queues that were left by a brief hop: who waits for room may ask */
   fabric_bucket bucket_of[FABRIC_BUCKETS];
   fabric_turn *turning; /* switches that a control wavelet passed */
   uint32_t turning_count;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "fabric_state.h"
+#include "router.h"
 
 #define OF_A_THREAD 2    /* strips: what is busy moves over the wafer */
 #define LEAST_QUEUES 128 /* of a strip */
@@ -133,7 +133,7 @@ static bool make_lists(wafer_fabric *s) {
   memset(s->wheel, 0, sizeof s->wheel);
   s->awake = malloc((s->core_count + 1) * sizeof *s->awake);
   s->caught = calloc(1, sizeof *s->caught);
-  return fabric_make_lists(s, s->switch_count) && s->awake && s->caught;
+  return fabric_make_lists(s, s->switch_count) && router_make_flights(s) && s->awake && s->caught;
 }
 
 static wafer_status make_strip(wafer_fabric *f, uint32_t i) {
@@ -175,6 +175,9 @@ void fabric_free_lists(wafer_fabric *f) {
   free(f->asked_next.at);
   free(f->told.at);
   free(f->briefs);
+  free(f->flights);
+  free(f->arrivals);
+  free(f->downs.at);
   free(f->others.at);
   free(f->turning);
   free(f->awake);
@@ -199,7 +202,7 @@ void fabric_strips_free(wafer_fabric *f) {
 /* ---- a cycle ---- */
 
 static uint32_t visits(const wafer_fabric *s) {
-  return s->awake_count + s->wheel[s->now % FABRIC_WHEEL].count + s->asked.count +
+  return s->awake_count + s->wheel[s->now % FABRIC_WHEEL].count + s->asked.count + s->flight_count + s->arrival_count +
          s->bucket_of[s->now % FABRIC_BUCKETS].count;
 }
 

@@ -24,7 +24,7 @@ bool fabric_more_room(wafer_fabric *f, fabric_bucket *bucket) {
 bool fabric_rests(const wafer_fabric *f) {
   uint32_t asked = f->asked.count;
   for (uint32_t i = 0; i < FABRIC_BUCKETS && !asked; i++) asked |= f->bucket_of[i].count;
-  return !asked;
+  return !asked && !f->flight_count && !f->arrival_count;
 }
 
 void fabric_refresh(wafer_fabric *f) {
@@ -36,12 +36,6 @@ void fabric_refresh(wafer_fabric *f) {
       if (wait > FABRIC_SOON) entry->ready = fabric_stamp(f->now);
     }
   }
-}
-
-/* The first of the mask after the one that was served last. */
-static inline uint32_t pick(uint64_t mask, uint32_t last) {
-  uint32_t from = (last + 1) % 64;
-  return (from + (uint32_t)__builtin_ctzll(mask >> from | mask << (64 - from) % 64)) % 64;
 }
 
 /* The way of a queue over a link; FABRIC_NONE: none at present. */
@@ -80,13 +74,15 @@ static inline bool go(wafer_fabric *f, const fabric_candidate *who, fabric_node 
   uint32_t more = beyond->flags & FABRIC_PUSH_FLAGS;
   if (more & ~FABRIC_TO_CORE || f->entered) {
     router_send_on(f, to, *front, latency);
-  } else {
+  } else if (!f->legs || front->control || latency > 1 ||
+             !router_fly(f, who->node, to, front->word)) {
     slot->word = front->word;
     slot->stamp = fabric_stamp(now + latency) | (front->stamp & ~FABRIC_STAMP_MASK);
     beyond->count++;
     if (!more && beyond->count == 1) router_ask(f, beyond, latency);
     if (more && beyond->count >= beyond->patience)
       fabric_wake(f, f->sites[to].core, f->now + latency);
+    if (f->legs && !more) router_note_push(f, who->node, to);
   }
   router_pop(f, who->node, q);
   if (!q->count) return true;
@@ -115,7 +111,7 @@ static SELDOM bool try(wafer_fabric *f, uint32_t link, uint32_t rank) {
 static SELDOM void serve_another(wafer_fabric *f, uint32_t at, uint32_t rank) {
   fabric_gate *gate = &f->gates[at];
   for (uint64_t left = gate->mask; left; left &= ~(1ull << rank)) {
-    rank = pick(left, rank);
+    rank = router_pick(left, rank);
     if (!try(f, at, rank)) continue;
     gate->turns = (uint16_t)rank;
     return;
@@ -136,7 +132,7 @@ static SELDOM void serve_many(wafer_fabric *f, uint32_t at) {
       word = 1 - word;
       start = 0;
     }
-    uint32_t rank = pick(mask[word], start + FABRIC_RANKS - 1);
+    uint32_t rank = router_pick(mask[word], start + FABRIC_RANKS - 1);
     mask[word] &= ~(1ull << rank);
     rank += word * FABRIC_RANKS;
     went = try(f, first, rank);
@@ -151,6 +147,7 @@ static SELDOM void serve_many(wafer_fabric *f, uint32_t at) {
 static void take_turns(wafer_fabric *f) {
   fabric_gate *gates = f->gates;
   const fabric_candidate *candidates = f->candidates;
+  const fabric_claim *claims = f->claims;
   fabric_candidate *brief = f->briefs;
   uint32_t *kept = f->asked.at, *next = f->asked_next.at + f->asked_next.count;
   uint32_t *other = f->others.at, look = f->entered ? 0 : FABRIC_LOOK; /* who counts looks at all */
@@ -165,8 +162,12 @@ static void take_turns(wafer_fabric *f) {
       *other++ = *at << FABRIC_RANK_BITS;
       continue;
     }
+    if (claims && claims[*at].rank != FABRIC_RANKS && router_settle_claim(f, *at)) {
+      *next++ = *at;
+      continue;
+    }
     uint64_t mask = gate->mask;
-    uint32_t rank = pick(mask, (uint8_t)gate->turns);
+    uint32_t rank = router_pick(mask, (uint8_t)gate->turns);
     const fabric_candidate *who = &candidates[gate->first + rank];
     uint32_t simple = who->to < look;
     *brief = *who;
@@ -210,7 +211,10 @@ static inline void come_ahead(const wafer_fabric *f, uint32_t i) {
 
 /* First all simple hops, then the rest, of which queues come into the cache ahead. */
 static void serve_all(wafer_fabric *f) {
+  bool flies = f->legs && (f->strip_count == 1 || f->aside);
+  if (flies) router_fly_in(f);
   take_turns(f);
+  if (flies) router_fly_on(f);
   router_hop_all(f);
   for (uint32_t i = 0; i < f->others.count; i++) {
     come_ahead(f, i);

@@ -9,11 +9,23 @@
 /* What few hops need stays out of the way of those that do not. */
 #define SELDOM __attribute__((noinline))
 
+/* The first of the mask after the one that was served last. */
+static inline uint32_t router_pick(uint64_t mask, uint32_t last) {
+  uint32_t from = (last + 1) % 64;
+  return (from + (uint32_t)__builtin_ctzll(mask >> from | mask << (64 - from) % 64)) % 64;
+}
+
 /* Some of a link's candidates ask for it, in the cycle of the list. */
 static inline void router_list(fabric_bucket *list, fabric_gate *gate, uint32_t at, uint64_t mask) {
   list->at[list->count] = at;
   list->count += !gate->mask;
   gate->mask |= mask;
+}
+
+/* When links are served: in the next cycle. */
+static inline void router_ask_next(wafer_fabric *f, uint32_t asked) {
+  uint32_t at = asked >> FABRIC_RANK_BITS;
+  router_list(&f->asked_next, &f->gates[at], at, 1ull << asked % FABRIC_RANKS);
 }
 
 /* In this cycle, before any link is served. */
@@ -98,10 +110,40 @@ void router_go_one_way(wafer_fabric *f, uint32_t node, uint32_t way);
 
 /* Hops that are as simple as they come (router_brief.c). */
 
+#define ROUTER_BRIEF_WORDS 2
+static inline bool router_is_brief(const fabric_node *q) {
+  return !(q->ask & FABRIC_LOOK) && q->capacity == ROUTER_BRIEF_WORDS && q->credit == 1 &&
+         !q->to_core && !q->at_edge;
+}
+/* Another strip's queue may still ask for the link of q in this cycle: who asks for the next one
+ * has to wait with that (router_ask_in). */
+bool router_asks_at_border(const wafer_fabric *f, const fabric_node *q);
 /* Who of them may hop so, when all queues are there. */
 void router_find_briefs(wafer_fabric *f);
 /* Those whose turn it is; who is in the way of another goes to the others. */
 void router_hop_all(wafer_fabric *f);
+
+/* Wavelets that are in no queue (router_flight.c). */
+
+/* Before a run: from which queues they fly. */
+wafer_status router_find_legs(wafer_fabric *f);
+/* Of the fabric or a strip; false: they do not fit the host. */
+bool router_make_flights(wafer_fabric *f);
+/* Before turns are taken: who comes down in this cycle, and who comes to a core. */
+void router_fly_in(wafer_fabric *f);
+/* After that: all others, before what is in queues. */
+void router_fly_on(wafer_fabric *f);
+/* A link with a claim is asked for from queues, too: is it the flight's turn? If not, that comes
+ * down and asks as the others do. */
+bool router_settle_claim(wafer_fabric *f, uint32_t at);
+/* Before stamps come round: turns that were taken. */
+void router_settle_claims(wafer_fabric *f);
+/* A wavelet that is no control and may leave the queue in the next cycle, after flights have gone:
+ * false: it has to be put there. */
+bool router_fly(wafer_fabric *f, uint32_t from, uint32_t to, uint32_t word);
+/* A word has been put into a queue, out of another, where there are legs. */
+void router_note_push(wafer_fabric *f, uint32_t from, uint32_t to);
+
 /* After everything else of the cycle: the next position holds from the next cycle on. */
 void router_turn_switches(wafer_fabric *f);
 

@@ -4,30 +4,22 @@
  * nothing is called. What does not go at once is left to router.c, which knows why. */
 #include "router.h"
 
-#define BRIEF_WORDS 2
-
 /* ---- who ---- */
 
-static bool is_brief(const fabric_node *q) {
-  return !(q->ask & FABRIC_LOOK) && q->capacity == BRIEF_WORDS && q->credit == 1 && !q->to_core &&
-         !q->at_edge;
-}
-
-/* Another strip's queue may still ask for its link in this cycle: who asks for the next one has to
- * wait with that (router_ask_in). */
-static bool asks_at_border(const wafer_fabric *f, const fabric_node *q) {
+bool router_asks_at_border(const wafer_fabric *f, const fabric_node *q) {
   return f->gates[q->ask >> FABRIC_RANK_BITS].border;
 }
 
 void router_find_briefs(wafer_fabric *f) {
   for (uint32_t i = 0; i < f->node_count; i++) {
     const fabric_node *q = &f->nodes[i];
-    if (!is_brief(q) || q->outer || q->border || q->gone) continue;
+    bool one_way = q->outs == 1 && !(q->ask & FABRIC_LOOK) && !q->to_core && !q->at_edge;
+    if (!one_way || q->outer != q->from_core || q->border || q->gone) continue;
     const fabric_out *out = &f->outs[f->sites[i].first_out];
     const fabric_node *beyond = &f->nodes[out->node];
     const fabric_link *link = &f->links[out->link];
-    bool simple = is_brief(beyond) && !(beyond->flags & FABRIC_PUSH_FLAGS) && !beyond->border &&
-                  !asks_at_border(f, beyond);
+    bool simple = router_is_brief(beyond) && !(beyond->flags & FABRIC_PUSH_FLAGS) &&
+                  !beyond->border && !router_asks_at_border(f, beyond);
     if (simple && out->latency == 1 && out->hops == 1 && link->more == FABRIC_NONE)
       f->candidates[fabric_candidate_of(f, out)].to = out->node;
   }
@@ -51,27 +43,33 @@ void router_hop_all(wafer_fabric *f) {
   fabric_gate *gates = f->gates;
   uint32_t next = fabric_stamp(f->now + 1);
   uint32_t *asked = f->asked_next.at + f->asked_next.count, *other = f->others.at + f->others.count;
+  bool flies = f->legs;
   const fabric_candidate *end = f->briefs + f->brief_count;
   for (const fabric_candidate *who = f->briefs; who < end; who++) {
     __builtin_prefetch(&nodes[who[FABRIC_AHEAD].node], 1);
     __builtin_prefetch(&nodes[who[FABRIC_AHEAD].to], 1);
     fabric_node *q = &nodes[who->node], *beyond = &nodes[who->to];
     uint32_t left = q->count - 1u, before = beyond->count, head = q->head;
-    fabric_entry *front = &q->own[head], *slot = &beyond->own[(beyond->head + before) % 2];
+    fabric_entry *front = fabric_entry_at(q, head);
+    fabric_entry *slot = &beyond->own[(beyond->head + before) % 2];
     uint32_t stamp = front->stamp;
-    if (left >= BRIEF_WORDS || before == BRIEF_WORDS ||
+    if (left >= q->capacity || before == ROUTER_BRIEF_WORDS ||
         fabric_early(stamp, slot->stamp, next - 1)) {
       *other++ = q->ask; /* it is seen there what is in the way */
       continue;
     }
-    slot->word = front->word;
-    front->stamp = next;
-    slot->stamp = next | (stamp & ~FABRIC_STAMP_MASK);
-    beyond->count = (uint16_t)(before + 1);
-    q->head = (uint16_t)(head ^ 1);
+    uint32_t word = front->word;
+    front->stamp = fabric_stamp(next - 1 + q->credit);
+    q->head = (uint16_t)(head + 1 == q->capacity ? 0 : head + 1);
     q->count = (uint16_t)left;
     if (q->awaited) f->told.at[f->told.count++] = who->node;
-    if (!before) asked = ask_next(gates, beyond->ask, asked);
+    if (!flies || stamp & ~FABRIC_STAMP_MASK || !router_fly(f, who->node, who->to, word)) {
+      slot->word = word;
+      slot->stamp = next | (stamp & ~FABRIC_STAMP_MASK);
+      beyond->count = (uint16_t)(before + 1);
+      if (!before) asked = ask_next(gates, beyond->ask, asked);
+      if (flies) router_note_push(f, who->node, who->to);
+    }
     if (!left) continue;
     if (before)
       beyond->awaited = true;
