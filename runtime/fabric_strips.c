@@ -202,8 +202,8 @@ void fabric_strips_free(wafer_fabric *f) {
 /* ---- a cycle ---- */
 
 static uint32_t visits(const wafer_fabric *s) {
-  return s->awake_count + s->wheel[s->now % FABRIC_WHEEL].count + s->asked.count + s->flight_count + s->arrival_count +
-         s->bucket_of[s->now % FABRIC_BUCKETS].count;
+  return s->awake_count + s->wheel[s->now % FABRIC_WHEEL].count + s->asked.count + s->flight_count +
+         s->arrival_count + s->bucket_of[s->now % FABRIC_BUCKETS].count;
 }
 
 static void step(void *self, uint32_t tile, uint32_t thread) {
