@@ -256,9 +256,8 @@ static wafer_status make_programs(launcher *l) {
 wafer_status launch_plan(const wafer_ctx *ctx, wafer_plan *plan, wafer_programs wanted) {
   launcher l = {.ctx = ctx, .plan = plan};
   if (wafer_plan_updates(plan)) {
-    plan->no_programs =
-        WAFER_PROGRAMS_LATER ": gradients stay on their cores, and no file says "
-        "where they lie";
+    plan->no_programs = WAFER_PROGRAMS_LATER ": gradients stay on their cores, and no file says "
+                                             "where they lie";
     return WAFER_OK;
   }
   if (wanted == WAFER_PROGRAMS_never || (wanted == WAFER_PROGRAMS_auto && !is_small(plan))) {

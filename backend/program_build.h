@@ -184,8 +184,8 @@ program_link program_windowed(const spread_dim *dim, const spread_window *w);
 /* ---- program_reduce.c ---- */
 /* What changes nothing: the fold begins with it. */
 double program_neutral(wafer_core_op op, wafer_dtype dtype);
-/* 0, step, 2 step ... as i32, as many as the node's axis is long: whole on every core, or of an axis
- * that is cut and reduced a core's part. */
+/* 0, step, 2 step ... as i32, as many as the node's axis is long: whole on every core, or of an
+ * axis that is cut and reduced a core's part. */
 wafer_status program_index_table(program *p, uint32_t node, int32_t step);
 /* Where the sums of a node go, `dtype`: its result when that is as wide, else a buffer. */
 wafer_status program_sums(program *p, uint32_t node, spread *result, wafer_dtype dtype,

@@ -54,7 +54,8 @@ static wafer_status try_stripes(choice *c, curve_set *curves, uint32_t batch, ui
   *better = tried.cost.fits;
   if (present->cost.fits && tried.cost.fits)
     *better = tried.cost.interval_cycles + gain <= present->cost.interval_cycles &&
-              (has_slices(c, present) || !has_slices(c, &tried) || !size_gets_programs(c->ctx, &c->graph, batch));
+              (has_slices(c, present) || !has_slices(c, &tried) ||
+               !size_gets_programs(c->ctx, &c->graph, batch));
   if (!*better) return WAFER_OK;
   c->batch = batch;
   c->streaming = tried;

@@ -284,8 +284,8 @@ typedef struct wafer_plan {
   uint32_t launch_count, program_count;
   const wafer_launch *launches;
   const wafer_bytes *programs;
-  const char *no_programs; /* why there are none, beginning with WAFER_PROGRAMS_LATER where they were
-                              not tried; "" when there are */
+  const char *no_programs; /* why there are none, beginning with WAFER_PROGRAMS_LATER where they
+                              were not tried; "" when there are */
   const char *mlir;        /* the placed IR as text, for people and tools */
   size_t mlir_bytes;
   struct wafer_plan_file

@@ -140,12 +140,10 @@ static void filters_may_be_dealt(void) {
   static const struct {
     const char *inputs, *attrs;
     bool want;
-  } cases[] = {{"1x8x14x14xf32 w:16x8x3x3xf32",
-                "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1", true},
-               {"1x16x12x12xf32 w:16x1x3x3xf32",
-                "group=16 strides=1,1 dilations=1,1 pads=1,1,1,1", true},
-               {"1x16x12x12xf32 w:16x8x3x3xf32",
-                "group=2 strides=1,1 dilations=1,1 pads=1,1,1,1", false}};
+  } cases[] = {
+      {"1x8x14x14xf32 w:16x8x3x3xf32", "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1", true},
+      {"1x16x12x12xf32 w:16x1x3x3xf32", "group=16 strides=1,1 dilations=1,1 pads=1,1,1,1", true},
+      {"1x16x12x12xf32 w:16x8x3x3xf32", "group=2 strides=1,1 dilations=1,1 pads=1,1,1,1", false}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     body_text b;
     body_text_begin(&b, "conv", cases[i].inputs);
