@@ -356,6 +356,17 @@ static void test_scattered(void) {
   }
 }
 
+/* A kernel of one op, cut as `split` says, on small64. */
+static program_run run_op(const char *family, const char *inputs, const char *op,
+                          const char *operands, const char *attrs, const char *split,
+                          uint64_t seed) {
+  body_text b;
+  wafer_split cut = split_text(split);
+  body_text_begin(&b, family, inputs);
+  CU_ASSERT_TRUE_FATAL(put(&b, op, operands, attrs));
+  return program_run_body("small64", &b, &cut, seed);
+}
+
 /* Few words over many neighbours are summed in two phases, more of them in one chain; the cost
  * model and the program pick alike, and both sum right. */
 static void test_phases(void) {
@@ -376,13 +387,10 @@ static void test_phases(void) {
   const wafer_machine *m;
   CU_ASSERT_EQUAL_FATAL(wafer_machine_open(NULL, arena, "small64", &m), WAFER_OK);
   for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
-    body_text b;
-    wafer_split split = split_text(cases[i].split);
     CU_ASSERT_EQUAL(wafer_reduce_group(m, cases[i].parts, cases[i].words) < cases[i].parts,
                     cases[i].phases);
-    body_text_begin(&b, cases[i].family, cases[i].inputs);
-    CU_ASSERT_TRUE_FATAL(put(&b, cases[i].op, cases[i].operands, cases[i].attrs));
-    program_run run = program_run_body("small64", &b, &split, i);
+    program_run run = run_op(cases[i].family, cases[i].inputs, cases[i].op, cases[i].operands,
+                             cases[i].attrs, cases[i].split, i);
     if (run.status != WAFER_OK) printf("\n  %s: %s", cases[i].op, run.message);
     CU_ASSERT_EQUAL(run.status, WAFER_OK);
     CU_ASSERT_TRUE(run.error <= F32_ERROR);
@@ -408,11 +416,8 @@ static void test_args(void) {
       {"61x5xf16", "arg_max", "axis=0 keepdims=0 last=1", "rows1:9 cols0:5"},
   };
   for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
-    body_text b;
-    wafer_split split = split_text(cases[i].split);
-    body_text_begin(&b, "reduce", cases[i].inputs);
-    CU_ASSERT_TRUE_FATAL(put(&b, cases[i].op, "0", cases[i].attrs));
-    program_run run = program_run_body("small64", &b, &split, i);
+    program_run run =
+        run_op("reduce", cases[i].inputs, cases[i].op, "0", cases[i].attrs, cases[i].split, i);
     if (run.status != WAFER_OK || run.error > 0 || off(run.modelled, run.counted) > 0.1)
       printf("\n  %s: status %d, error %g, counted %llu, modelled %llu: %s", cases[i].inputs,
              run.status, run.error, (unsigned long long)run.counted,
@@ -437,11 +442,8 @@ static void test_modelled(void) {
       {"4x14x9xf32", "reduce", "reduce_max", "0", "axes=1,2 keepdims=1", "rows1:7 cols2:3"},
   };
   for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
-    body_text b;
-    wafer_split split = split_text(cases[i].split);
-    body_text_begin(&b, cases[i].family, cases[i].inputs);
-    CU_ASSERT_TRUE_FATAL(put(&b, cases[i].op, cases[i].operands, cases[i].attrs));
-    program_run run = program_run_body("small64", &b, &split, i);
+    program_run run = run_op(cases[i].family, cases[i].inputs, cases[i].op, cases[i].operands,
+                             cases[i].attrs, cases[i].split, i);
     CU_ASSERT_EQUAL(run.status, WAFER_OK);
     if (off(run.modelled, run.counted) > 0.05)
       printf("\n  %s %s %s: counted %llu, modelled %llu %s", cases[i].op, cases[i].inputs,
