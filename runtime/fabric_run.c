@@ -320,8 +320,10 @@ wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
   wafer_status status = fabric_loop(f);
   if (f->mark)
     tell_marks(f); /* islands keep them until a cycle of the whole, which need not come */
-  f->now = status == WAFER_OK ? at_rest(f) : f->now;
-  if (status == WAFER_OK) status = fabric_settle(f);
+  if (status == WAFER_OK) {
+    f->now = at_rest(f);
+    status = fabric_settle(f);
+  }
   fabric_strips_end(f);
   if (status == WAFER_TRAP) fabric_tell_trap(f);
   if (status != WAFER_OK) wafer_fabric_note_faults(f);
