@@ -31,9 +31,11 @@ static candidate candidate_of(wafer_ir *ir, const wafer_options *options, const 
 }
 
 wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_options *options,
-                           wafer_ir **ir, const wafer_plan **plan, report *told) {
+                           wafer_programs programs, wafer_ir **ir, const wafer_plan **plan,
+                           report *told) {
   const wafer_plan *made;
   wafer_ctx with = *ctx;
+  wafer_options lowering;
   options->print_after = NULL;
   options->refused = NULL; /* the plan at hand stands */
   with.options = options;
@@ -42,6 +44,9 @@ wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_option
   *plan = NULL;
   wafer_status status = wafer_import(&with, model, ir);
   if (status == WAFER_OK) status = wafer_transform(&with, *ir, WAFER_DEFAULT_PASSES);
+  lowering = *options;
+  lowering.programs = programs;
+  with.options = &lowering;
   if (status == WAFER_OK) status = wafer_lower(&with, *ir, &made);
   if (status == WAFER_OK) status = report_make(NULL, made, told);
   if (status == WAFER_OK) *plan = made;
@@ -59,18 +64,26 @@ static bool lacks_programs(const wafer_plan *plan) {
          strncmp(plan->no_programs, WAFER_PROGRAMS_LATER, later) != 0;
 }
 
-/* Makes a plan; out->plan is NULL where there is none. */
-static wafer_status make(const thoughts *t, wafer_options options, candidate *out) {
+/* Makes a plan laid out for programs or, with `flows`, for streams that flow while cores compute;
+ * out->plan is NULL where there is none. */
+static wafer_status make_for(const thoughts *t, wafer_options options, bool flows, candidate *out) {
+  const wafer_programs programs = options.programs;
   const wafer_plan *plan;
   wafer_ir *ir;
   report r = {0};
-  wafer_status status = compile_other(t->ctx, t->model, &options, &ir, &plan, &r);
+  if (flows) options.programs = WAFER_PROGRAMS_never;
+  wafer_status status = compile_other(t->ctx, t->model, &options, programs, &ir, &plan, &r);
+  options.programs = programs;
   if (status != WAFER_OK) {
     wafer_ir_destroy(ir);
     return status;
   }
   *out = candidate_of(ir, &options, plan, &r);
   return WAFER_OK;
+}
+
+static wafer_status make(const thoughts *t, wafer_options options, candidate *out) {
+  return make_for(t, options, false, out);
 }
 
 static void drop(candidate *c) {
@@ -154,6 +167,20 @@ static wafer_status find_programs(thoughts *t) {
   return WAFER_OK;
 }
 
+/* Where there can be no programs streams tell how fast a plan is. It was laid out for programs, in
+ * bands and without copies of kernels: one for streams alone may be faster. */
+static wafer_status try_flow(thoughts *t) {
+  wafer_options own = t->now.options;
+  candidate other;
+  if (!lacks_programs(t->now.plan)) return WAFER_OK;
+  own.bands = t->ctx->options->bands;
+  own.mode = WAFER_MODE_pipelined;
+  WAFER_TRY(make_for(t, own, true, &other));
+  bool taken = other.plan && (has_programs(other.plan) || worth(&other) < worth(&t->now));
+  taken ? take(&other, &t->now) : drop(&other);
+  return WAFER_OK;
+}
+
 /* ---- Placers ---- */
 
 static bool has_relays(const wafer_plan *plan) {
@@ -203,7 +230,7 @@ static wafer_status compare_placers(thoughts *t, const char **told) {
   own.mode = WAFER_MODE_pipelined;
   WAFER_TRY(make(t, own, &t->now));
   if (t->now.plan) WAFER_TRY(find_programs(t));
-  if (!t->now.plan || !has_programs(t->now.plan)) {
+  if (!t->now.plan || !has_programs(t->now.plan)) { /* the search packs closer than shelves */
     take(&first, &t->now);
     return WAFER_OK;
   }
@@ -251,8 +278,8 @@ static wafer_status try_streaming(thoughts *t) {
 
 static wafer_status reconsider(thoughts *t, const char **told) {
   WAFER_TRY(compare_placers(t, told));
-  WAFER_TRY(find_programs(t));
-  if (!has_programs(t->now.plan)) return WAFER_OK;
+  if (!may_compare(&t->now.options)) WAFER_TRY(find_programs(t));
+  if (!has_programs(t->now.plan)) return try_flow(t);
   if (!*told) {
     WAFER_TRY(try_relays(t));
     WAFER_TRY(try_bands(t));

@@ -69,6 +69,20 @@ compiled streams --programs never
 says streams.out "no programs: by streams that flow"
 says streams.json '"timed_by":	"streams"'
 
+# -- where there are too few colors for programs, streams tell: a plan for streams alone is never faster than what is taken,
+# whose bands were chosen, and whose copies of kernels left out, for programs that it has not --
+model=$source/test/data/steep.onnx
+"$wafer" machines small64 | sed 's/\(width\|height\)="64"/\1="8"/g;s/colors="24"/colors="4"/' >few.xml
+sed -i 's/\(<edge in-bytes-per-second="\)[0-9]*\(" out-bytes-per-second="\)[0-9]*/\1unlimited\2unlimited/' few.xml
+for placer in shelf best; do
+  compiled plain --machine few.xml --placer $placer --place-moves 30000
+  says plain.out "colors"
+  compiled streams --machine few.xml --placer $placer --place-moves 30000 --programs never
+  [ "$(number plain.json interval_cycles)" -le "$(number streams.json interval_cycles)" ] ||
+    fail "$placer: $(number plain.json interval_cycles) cycles by streams, laid out for them $(number streams.json interval_cycles)"
+done
+model=$source/test/data/small_cnn.onnx
+
 # -- a placement keeps its bands --
 "$wafer" dump three.wplan --placement p.xml >out 2>err && says p.xml 'bands="3"'
 compiled again --placement p.xml
