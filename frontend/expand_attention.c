@@ -7,8 +7,7 @@
 
 static const MlirValue none;
 
-/* (batch, positions, heads * size) to (batch, heads, positions, size). */
-static MlirValue split_heads(import_node *n, MlirValue x, int64_t heads) {
+MlirValue emit_split_heads(import_node *n, MlirValue x, int64_t heads) {
   wafer_shape shape = node_type(n, x).shape;
   if (n->status != WAFER_OK) return none;
   if (heads < 1 || shape.dims[2] % heads) {
@@ -20,15 +19,14 @@ static MlirValue split_heads(import_node *n, MlirValue x, int64_t heads) {
   return emit_transpose(n, emit_reshape(n, x, 4, apart), 4, (int64_t[]){0, 2, 1, 3});
 }
 
-static MlirValue join_heads(import_node *n, MlirValue x) {
+MlirValue emit_join_heads(import_node *n, MlirValue x) {
   wafer_shape shape = node_type(n, x).shape;
   x = emit_transpose(n, x, 4, (int64_t[]){0, 2, 1, 3});
   return emit_reshape(n, x, 3,
                       (int64_t[]){shape.dims[0], shape.dims[2], shape.dims[1] * shape.dims[3]});
 }
 
-/* column <= row + shift, as a matrix of bools */
-static MlirValue causal(import_node *n, int64_t rows, int64_t columns, int64_t shift) {
+MlirValue emit_causal(import_node *n, int64_t rows, int64_t columns, int64_t shift) {
   MlirValue row = emit_reshape(n, emit_iota(n, WAFER_DTYPE_i32, rows), 2, (int64_t[]){rows, 1});
   MlirValue column =
       emit_reshape(n, emit_iota(n, WAFER_DTYPE_i32, columns), 2, (int64_t[]){1, columns});
@@ -38,15 +36,18 @@ static MlirValue causal(import_node *n, int64_t rows, int64_t columns, int64_t s
 
 /* ---- Attention ---- */
 
-typedef struct attention {
-  MlirValue q, k, v; /* (batch, heads, positions, size); queries may have more heads */
-  int64_t batch, heads, kv_heads, rows, columns, past;
-} attention;
-
 enum { QUERY, KEY, VALUE, MASK, PAST_KEY, PAST_VALUE, FILLED };
 
 static MlirValue with_past(import_node *n, MlirValue x, uint32_t past) {
   return node_has_input(n, past) ? emit_concat(n, node_input(n, past), x, 2) : x;
+}
+
+void attention_measure(import_node *n, attention *a) {
+  wafer_shape q = node_type(n, a->q).shape, k = node_type(n, a->k).shape;
+  if (n->status == WAFER_OK && (k.rank != 4 || q.dims[1] % k.dims[1]))
+    node_bad(n, "%lld heads of queries, %lld of keys", (long long)q.dims[1], (long long)k.dims[1]);
+  a->batch = q.dims[0], a->heads = q.dims[1], a->rows = q.dims[2];
+  a->kv_heads = k.dims[1], a->columns = k.dims[2];
 }
 
 static attention attention_of(import_node *n) {
@@ -54,20 +55,16 @@ static attention attention_of(import_node *n) {
   uint32_t rank = node_rank(n, a.q);
   if (rank == 3) {
     int64_t heads = attr_int(n, "q_num_heads", 0), kv = attr_int(n, "kv_num_heads", 0);
-    a.q = split_heads(n, a.q, heads);
-    a.k = split_heads(n, a.k, kv);
-    a.v = split_heads(n, a.v, kv);
+    a.q = emit_split_heads(n, a.q, heads);
+    a.k = emit_split_heads(n, a.k, kv);
+    a.v = emit_split_heads(n, a.v, kv);
   } else if (rank != 4) {
     node_bad(n, "queries have %u dims, need 3 or 4", rank);
   }
   if (node_has_input(n, PAST_KEY)) a.past = node_type(n, node_input(n, PAST_KEY)).shape.dims[2];
   a.k = with_past(n, a.k, PAST_KEY);
   a.v = with_past(n, a.v, PAST_VALUE);
-  wafer_shape q = node_type(n, a.q).shape, k = node_type(n, a.k).shape;
-  if (n->status == WAFER_OK && (k.rank != 4 || q.dims[1] % k.dims[1]))
-    node_bad(n, "%lld heads of queries, %lld of keys", (long long)q.dims[1], (long long)k.dims[1]);
-  a.batch = q.dims[0], a.heads = q.dims[1], a.rows = q.dims[2];
-  a.kv_heads = k.dims[1], a.columns = k.dims[2];
+  attention_measure(n, &a);
   return a;
 }
 
@@ -83,10 +80,22 @@ static MlirValue own_heads(import_node *n, const attention *a, MlirValue x) {
   return a->heads == a->kv_heads ? x : emit_reshape(n, x, 4, dims);
 }
 
-/* What is added where `allowed` holds and where it does not. */
-static MlirValue bias_of(import_node *n, MlirValue allowed, MlirValue like) {
+MlirValue emit_scores(import_node *n, const attention *a, double scale) {
+  MlirValue q = shared_heads(n, a, MUL(a->q, emit_scalar_like(n, a->q, scale)));
+  return own_heads(n, a, emit_binary(n, WAFER_OP_matmul, q, emit_swap_last(n, a->k)));
+}
+
+MlirValue emit_weighted(import_node *n, const attention *a, MlirValue chances, MlirValue v) {
+  return own_heads(n, a, emit_binary(n, WAFER_OP_matmul, shared_heads(n, a, chances), v));
+}
+
+MlirValue emit_bias_of(import_node *n, MlirValue allowed, MlirValue like, double otherwise) {
   return emit_select(n, allowed, emit_scalar_like(n, like, 0),
-                     emit_scalar_like(n, like, -INFINITY));
+                     emit_scalar_like(n, like, otherwise));
+}
+
+static MlirValue bias_of(import_node *n, MlirValue allowed, MlirValue like) {
+  return emit_bias_of(n, allowed, like, -INFINITY);
 }
 
 static MlirValue plus(import_node *n, MlirValue a, MlirValue b) {
@@ -122,12 +131,12 @@ static MlirValue attention_bias(import_node *n, const attention *a, MlirValue li
   MlirValue bias = none;
   if (node_has_input(n, MASK)) bias = mask_bias(n, a, like);
   if (attr_int(n, "is_causal", 0))
-    bias = plus(n, bias, bias_of(n, causal(n, a->rows, a->columns, a->past), like));
+    bias = plus(n, bias, bias_of(n, emit_causal(n, a->rows, a->columns, a->past), like));
   if (node_has_input(n, FILLED)) bias = plus(n, bias, filled_bias(n, a, like));
   return bias;
 }
 
-static MlirValue softcapped(import_node *n, MlirValue scores, double cap) {
+MlirValue emit_softcapped(import_node *n, MlirValue scores, double cap) {
   MlirValue limit = emit_scalar_like(n, scores, cap);
   return MUL(emit_unary(n, WAFER_OP_tanh, DIV(scores, limit)), limit);
 }
@@ -144,18 +153,16 @@ void import_attention(import_node *n) {
   if (!wafer_dtype_is_float(wide)) node_bad(n, "softmax_precision is no float type");
   if (mode < 0 || mode > 3) node_bad(n, "qk_matmul_output_mode is %lld", (long long)mode);
   if (n->status != WAFER_OK) return;
-  MlirValue q = shared_heads(n, &a, MUL(a.q, emit_scalar_like(n, a.q, scale)));
   MlirValue steps[4];
-  steps[0] = own_heads(n, &a, emit_binary(n, WAFER_OP_matmul, q, emit_swap_last(n, a.k)));
-  steps[1] = cap > 0 ? softcapped(n, steps[0], cap) : steps[0];
+  steps[0] = emit_scores(n, &a, scale);
+  steps[1] = cap > 0 ? emit_softcapped(n, steps[0], cap) : steps[0];
   MlirValue bias = attention_bias(n, &a, steps[1]);
   steps[2] = bias.ptr ? ADD(steps[1], bias) : steps[1];
   steps[3] = emit_softmax(n, wide == dtype ? steps[2] : emit_cast(n, steps[2], wide), 3);
   MlirValue v = wide == dtype ? a.v : emit_cast(n, a.v, wide);
-  MlirValue y = emit_binary(n, WAFER_OP_matmul, shared_heads(n, &a, steps[3]), v);
-  y = own_heads(n, &a, y);
+  MlirValue y = emit_weighted(n, &a, steps[3], v);
   if (wide != dtype) y = emit_cast(n, y, dtype);
-  n->outputs[0] = node_rank(n, node_input(n, QUERY)) == 3 ? join_heads(n, y) : y;
+  n->outputs[0] = node_rank(n, node_input(n, QUERY)) == 3 ? emit_join_heads(n, y) : y;
   if (n->output_count > 1) n->outputs[1] = a.k;
   if (n->output_count > 2) n->outputs[2] = a.v;
   if (n->output_count > 3) n->outputs[3] = emit_cast(n, steps[mode], dtype);
@@ -214,13 +221,10 @@ void import_flex_attention(import_node *n) {
   double scale = attr_has(n, "scale") ? attr_float(n, "scale", 1) : 1 / sqrt(size);
   wafer_dtype dtype = node_dtype(n, a.q), wide = flex_precision(n, dtype);
   if (n->status != WAFER_OK) return;
-  MlirValue q = shared_heads(n, &a, MUL(a.q, emit_scalar_like(n, a.q, scale)));
-  MlirValue scores = own_heads(n, &a, emit_binary(n, WAFER_OP_matmul, q, emit_swap_last(n, a.k)));
-  scores = modified(n, "score_mod", emit_cast(n, scores, wide));
+  MlirValue scores = modified(n, "score_mod", emit_cast(n, emit_scores(n, &a, scale), wide));
   MlirValue chances = modified(n, "prob_mod", emit_softmax(n, scores, 3));
-  MlirValue y =
-      emit_binary(n, WAFER_OP_matmul, shared_heads(n, &a, chances), emit_cast(n, a.v, wide));
-  n->outputs[0] = emit_cast(n, own_heads(n, &a, y), dtype);
+  MlirValue y = emit_weighted(n, &a, chances, emit_cast(n, a.v, wide));
+  n->outputs[0] = emit_cast(n, y, dtype);
 }
 
 /* ---- Rotary positions ---- */
@@ -242,10 +246,9 @@ static MlirValue beside_heads(import_node *n, MlirValue angle, bool heads_first)
   return emit_reshape(n, angle, 4, heads_first ? before : behind);
 }
 
-/* Pairs (a, b) become (a cos - b sin, a sin + b cos): neighbours when interleaved, else halves. */
-static MlirValue rotated(import_node *n, MlirValue x, MlirValue cosine, MlirValue sine) {
+static MlirValue rotated(import_node *n, MlirValue x, MlirValue cosine, MlirValue sine,
+                         bool interleaved) {
   wafer_shape s = node_type(n, x).shape;
-  bool interleaved = attr_int(n, "interleaved", 0) != 0;
   int64_t half = s.dims[3] / 2;
   int64_t pairs[] = {s.dims[0], s.dims[1], s.dims[2], half, 2},
           single[] = {s.dims[0], s.dims[1], s.dims[2], half};
@@ -260,6 +263,13 @@ static MlirValue rotated(import_node *n, MlirValue x, MlirValue cosine, MlirValu
   pairs[4] = 1;
   real = emit_concat(n, emit_reshape(n, real, 5, pairs), emit_reshape(n, other, 5, pairs), 4);
   return emit_reshape(n, real, 4, s.dims);
+}
+
+MlirValue emit_rotated(import_node *n, MlirValue x, MlirValue cosine, MlirValue sine,
+                       int64_t turned, bool interleaved) {
+  int64_t size = node_type(n, x).shape.dims[3];
+  MlirValue y = rotated(n, emit_part(n, x, 3, 0, turned), cosine, sine, interleaved);
+  return turned < size ? emit_concat(n, y, emit_part(n, x, 3, turned, size - turned), 3) : y;
 }
 
 void import_rotary_embedding(import_node *n) {
@@ -279,8 +289,8 @@ void import_rotary_embedding(import_node *n) {
   if (n->status != WAFER_OK) return;
   MlirValue cosine = beside_heads(n, angles(n, 1), heads_first);
   MlirValue sine = beside_heads(n, angles(n, 2), heads_first);
-  MlirValue y = rotated(n, emit_part(n, x, 3, 0, turned), cosine, sine);
-  if (turned < s.dims[3]) y = emit_concat(n, y, emit_part(n, x, 3, turned, s.dims[3] - turned), 3);
+  bool interleaved = attr_int(n, "interleaved", 0) != 0;
+  MlirValue y = emit_rotated(n, x, cosine, sine, turned, interleaved);
   n->outputs[0] = emit_reshape(n, y, given.rank, given.dims);
 }
 
@@ -295,7 +305,7 @@ static MlirValue heads_f32(import_node *n, uint32_t index, int64_t heads) {
   if (!node_has_input(n, index)) return none;
   MlirValue x = node_input(n, index);
   if (node_rank(n, x) != 3) node_bad(n, "input %u has %u dims, needs 3", index, node_rank(n, x));
-  return split_heads(n, emit_cast(n, x, WAFER_DTYPE_f32), heads);
+  return emit_split_heads(n, emit_cast(n, x, WAFER_DTYPE_f32), heads);
 }
 
 static MlirValue at_position(import_node *n, MlirValue x, int64_t t) {
@@ -363,7 +373,7 @@ void import_linear_attention(import_node *n) {
     y = y.ptr ? emit_concat(n, y, one, 2) : one;
   }
   if (!y.ptr) node_unsupported(n, "no positions");
-  n->outputs[0] = emit_cast(n, join_heads(n, y), dtype);
+  n->outputs[0] = emit_cast(n, emit_join_heads(n, y), dtype);
   if (n->output_count > 1) n->outputs[1] = emit_cast(n, state, kept);
 }
 

@@ -162,19 +162,19 @@ void import_clip(import_node *n) {
   n->outputs[0] = emit_clip(n, x, least, most);
 }
 
-static MlirValue hard_sigmoid(import_node *n, MlirValue x, double alpha, double beta) {
+MlirValue emit_hard_sigmoid(import_node *n, MlirValue x, double alpha, double beta) {
   MlirValue line = ADD(MUL(x, emit_scalar_like(n, x, alpha)), emit_scalar_like(n, x, beta));
   return emit_clip(n, line, 0, 1);
 }
 
 void import_hard_sigmoid(import_node *n) {
   MlirValue x = node_input(n, 0);
-  n->outputs[0] = hard_sigmoid(n, x, attr_float(n, "alpha", 0.2), attr_float(n, "beta", 0.5));
+  n->outputs[0] = emit_hard_sigmoid(n, x, attr_float(n, "alpha", 0.2), attr_float(n, "beta", 0.5));
 }
 
 void import_hard_swish(import_node *n) {
   MlirValue x = node_input(n, 0);
-  n->outputs[0] = MUL(x, hard_sigmoid(n, x, 1.0 / 6, 0.5));
+  n->outputs[0] = MUL(x, emit_hard_sigmoid(n, x, 1.0 / 6, 0.5));
 }
 
 /* ---- Activations in two pieces ---- */
@@ -184,12 +184,14 @@ static MlirValue below_zero(import_node *n, MlirValue x, MlirValue negative) {
   return emit_select(n, emit_binary(n, WAFER_OP_less, x, emit_scalar_like(n, x, 0)), negative, x);
 }
 
-void import_leaky_relu(import_node *n) {
-  MlirValue x = node_input(n, 0);
-  double alpha = attr_float(n, "alpha", 0.01);
+MlirValue emit_leaky_relu(import_node *n, MlirValue x, double alpha) {
   MlirValue scaled = MUL(x, emit_scalar_like(n, x, alpha));
-  n->outputs[0] =
-      alpha > 0 && alpha <= 1 ? emit_binary(n, WAFER_OP_max, x, scaled) : below_zero(n, x, scaled);
+  return alpha > 0 && alpha <= 1 ? emit_binary(n, WAFER_OP_max, x, scaled)
+                                 : below_zero(n, x, scaled);
+}
+
+void import_leaky_relu(import_node *n) {
+  n->outputs[0] = emit_leaky_relu(n, node_input(n, 0), attr_float(n, "alpha", 0.01));
 }
 
 /* Up to opset 6 a vector of slopes is one per channel. */
@@ -209,10 +211,12 @@ static MlirValue exp_less_one(import_node *n, MlirValue x) {
   return SUB(emit_unary(n, WAFER_OP_exp, x), emit_scalar_like(n, x, 1));
 }
 
+MlirValue emit_elu(import_node *n, MlirValue x, double alpha) {
+  return below_zero(n, x, MUL(exp_less_one(n, x), emit_scalar_like(n, x, alpha)));
+}
+
 void import_elu(import_node *n) {
-  MlirValue x = node_input(n, 0);
-  MlirValue alpha = emit_scalar_like(n, x, attr_float(n, "alpha", 1));
-  n->outputs[0] = below_zero(n, x, MUL(exp_less_one(n, x), alpha));
+  n->outputs[0] = emit_elu(n, node_input(n, 0), attr_float(n, "alpha", 1));
 }
 
 void import_selu(import_node *n) {
@@ -231,11 +235,13 @@ void import_celu(import_node *n) {
   n->outputs[0] = below_zero(n, x, MUL(exp_less_one(n, DIV(x, alpha)), alpha));
 }
 
+MlirValue emit_thresholded_relu(import_node *n, MlirValue x, double alpha) {
+  MlirValue above = emit_binary(n, WAFER_OP_less, emit_scalar_like(n, x, alpha), x);
+  return emit_select(n, above, x, emit_scalar_like(n, x, 0));
+}
+
 void import_thresholded_relu(import_node *n) {
-  MlirValue x = node_input(n, 0);
-  MlirValue alpha = emit_scalar_like(n, x, attr_float(n, "alpha", 1));
-  n->outputs[0] =
-      emit_select(n, emit_binary(n, WAFER_OP_less, alpha, x), x, emit_scalar_like(n, x, 0));
+  n->outputs[0] = emit_thresholded_relu(n, node_input(n, 0), attr_float(n, "alpha", 1));
 }
 
 void import_shrink(import_node *n) {
@@ -249,8 +255,7 @@ void import_shrink(import_node *n) {
 
 /* ---- Smooth activations ---- */
 
-/* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
-static MlirValue gelu_tanh(import_node *n, MlirValue x) {
+MlirValue emit_gelu_tanh(import_node *n, MlirValue x) {
   MlirValue cube = MUL(x, MUL(x, x));
   MlirValue inner = ADD(x, MUL(emit_scalar_like(n, x, 0.044715), cube));
   MlirValue bent =
@@ -258,19 +263,19 @@ static MlirValue gelu_tanh(import_node *n, MlirValue x) {
   return MUL(MUL(x, emit_scalar_like(n, x, 0.5)), ADD(bent, emit_scalar_like(n, x, 1)));
 }
 
-/* x/2 (1 + erf(x / sqrt(2))) */
+MlirValue emit_gelu(import_node *n, MlirValue x) {
+  MlirValue bent =
+      emit_unary(n, WAFER_OP_erf, MUL(x, emit_scalar_like(n, x, 0.70710678118654752440)));
+  return MUL(MUL(x, emit_scalar_like(n, x, 0.5)), ADD(bent, emit_scalar_like(n, x, 1)));
+}
+
 void import_gelu(import_node *n) {
   MlirValue x = node_input(n, 0);
   const char *approximate = attr_text(n, "approximate", "none");
-  if (!strcmp(approximate, "tanh")) {
-    n->outputs[0] = gelu_tanh(n, x);
-    return;
-  }
-  if (strcmp(approximate, "none"))
+  bool bent = !strcmp(approximate, "tanh");
+  if (!bent && strcmp(approximate, "none"))
     node_bad(n, "approximate is '%s', must be none or tanh", approximate);
-  MlirValue bent =
-      emit_unary(n, WAFER_OP_erf, MUL(x, emit_scalar_like(n, x, 0.70710678118654752440)));
-  n->outputs[0] = MUL(MUL(x, emit_scalar_like(n, x, 0.5)), ADD(bent, emit_scalar_like(n, x, 1)));
+  n->outputs[0] = bent ? emit_gelu_tanh(n, x) : emit_gelu(n, x);
 }
 
 void import_mish(import_node *n) {
@@ -278,9 +283,12 @@ void import_mish(import_node *n) {
   n->outputs[0] = MUL(x, emit_unary(n, WAFER_OP_tanh, emit_unary(n, WAFER_OP_softplus, x)));
 }
 
+MlirValue emit_softsign(import_node *n, MlirValue x) {
+  return DIV(x, ADD(emit_unary(n, WAFER_OP_abs, x), emit_scalar_like(n, x, 1)));
+}
+
 void import_softsign(import_node *n) {
-  MlirValue x = node_input(n, 0);
-  n->outputs[0] = DIV(x, ADD(emit_unary(n, WAFER_OP_abs, x), emit_scalar_like(n, x, 1)));
+  n->outputs[0] = emit_softsign(n, node_input(n, 0));
 }
 
 void import_swish(import_node *n) {

@@ -29,9 +29,9 @@ static MlirValue aligned(import_node *n, MlirValue value, const wafer_shape *x, 
   return emit_reshape(n, emit_expand(n, value, wide.rank, wide.dims), x->rank, x->dims);
 }
 
-/* round(x / scale) + zero, within the type's numbers; floats round when they are cast. */
-static MlirValue quantized(import_node *n, MlirValue x, MlirValue scale, MlirValue zero,
-                           wafer_dtype dtype) {
+/* Floats round when they are cast. */
+MlirValue emit_quantized(import_node *n, MlirValue x, MlirValue scale, MlirValue zero,
+                         wafer_dtype dtype) {
   double least, most;
   MlirValue steps = DIV(x, scale);
   if (wafer_dtype_bits(dtype) > 16)
@@ -54,7 +54,7 @@ void import_quantize_linear(import_node *n) {
   if (node_rank(n, scale) == 0) axis = 0;
   scale = aligned(n, scale, &shape, axis, block);
   if (node_has_input(n, 2)) zero = aligned(n, zero, &shape, axis, block);
-  n->outputs[0] = quantized(n, emit_cast(n, x, real), emit_cast(n, scale, real), zero, dtype);
+  n->outputs[0] = emit_quantized(n, emit_cast(n, x, real), emit_cast(n, scale, real), zero, dtype);
 }
 
 void import_dequantize_linear(import_node *n) {
@@ -71,9 +71,16 @@ void import_dequantize_linear(import_node *n) {
   n->outputs[0] = emit_cast(n, MUL(steps, scale), real);
 }
 
+MlirValue emit_dequantized(import_node *n, MlirValue x, MlirValue scale, MlirValue zero) {
+  wafer_shape shape = node_type(n, x).shape;
+  x = emit_cast(n, x, WAFER_DTYPE_f32);
+  if (zero.ptr) x = SUB(x, emit_cast(n, aligned(n, zero, &shape, 0, 0), WAFER_DTYPE_f32));
+  return MUL(x, emit_cast(n, aligned(n, scale, &shape, 0, 0), WAFER_DTYPE_f32));
+}
+
 /* To u8, with the scale and zero point of the numbers themselves; 0 is always among them. */
-void import_dynamic_quantize_linear(import_node *n) {
-  MlirValue x = node_input(n, 0), nought = emit_scalar_like(n, x, 0);
+quantized_numbers emit_dynamically_quantized(import_node *n, MlirValue x) {
+  MlirValue nought = emit_scalar_like(n, x, 0);
   uint32_t all = (1u << node_rank(n, x)) - 1;
   MlirValue least =
       emit_binary(n, WAFER_OP_min, nought, emit_reduce(n, WAFER_OP_reduce_min, x, all, false));
@@ -82,13 +89,17 @@ void import_dynamic_quantize_linear(import_node *n) {
   MlirValue scale = DIV(SUB(most, least), emit_scalar_like(n, x, 255));
   MlirValue zero = emit_unary(n, WAFER_OP_round, DIV(SUB(nought, least), scale));
   zero = emit_cast(n, emit_clip(n, zero, 0, 255), WAFER_DTYPE_u8);
-  n->outputs[0] = quantized(n, x, scale, zero, WAFER_DTYPE_u8);
-  if (n->output_count > 1) n->outputs[1] = scale;
-  if (n->output_count > 2) n->outputs[2] = zero;
+  return (quantized_numbers){emit_quantized(n, x, scale, zero, WAFER_DTYPE_u8), scale, zero};
 }
 
-/* An operand as i32, its zero point taken off; a vector of them stands for the rows or columns. */
-static MlirValue centered(import_node *n, MlirValue x, MlirValue zero, bool rows) {
+void import_dynamic_quantize_linear(import_node *n) {
+  quantized_numbers q = emit_dynamically_quantized(n, node_input(n, 0));
+  n->outputs[0] = q.y;
+  if (n->output_count > 1) n->outputs[1] = q.scale;
+  if (n->output_count > 2) n->outputs[2] = q.zero;
+}
+
+MlirValue emit_centered(import_node *n, MlirValue x, MlirValue zero, bool rows) {
   x = emit_cast(n, x, WAFER_DTYPE_i32);
   if (!zero.ptr) return x;
   wafer_shape shape = node_type(n, zero).shape;
@@ -99,16 +110,16 @@ static MlirValue centered(import_node *n, MlirValue x, MlirValue zero, bool rows
 }
 
 void import_matmul_integer(import_node *n) {
-  MlirValue a = centered(n, node_input(n, 0), node_input(n, 2), true);
-  MlirValue b = centered(n, node_input(n, 1), node_input(n, 3), false);
+  MlirValue a = emit_centered(n, node_input(n, 0), node_input(n, 2), true);
+  MlirValue b = emit_centered(n, node_input(n, 1), node_input(n, 3), false);
   if (node_rank(n, a) < 2 || node_rank(n, b) < 2) node_unsupported(n, "vectors");
   n->outputs[0] = emit_binary(n, WAFER_OP_matmul, a, b);
 }
 
 /* a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero */
 void import_qlinear_matmul(import_node *n) {
-  MlirValue a = centered(n, node_input(n, 0), node_input(n, 2), true);
-  MlirValue b = centered(n, node_input(n, 3), node_input(n, 5), false);
+  MlirValue a = emit_centered(n, node_input(n, 0), node_input(n, 2), true);
+  MlirValue b = emit_centered(n, node_input(n, 3), node_input(n, 5), false);
   MlirValue scales[] = {node_input(n, 1), node_input(n, 4), node_input(n, 6)};
   for (uint32_t i = 0; i < 3; i++) {
     wafer_shape shape = node_type(n, scales[i]).shape;
@@ -118,8 +129,8 @@ void import_qlinear_matmul(import_node *n) {
     scales[i] = emit_cast(n, emit_reshape(n, scales[i], 0, NULL), WAFER_DTYPE_f32);
   }
   MlirValue product = emit_cast(n, emit_binary(n, WAFER_OP_matmul, a, b), WAFER_DTYPE_f32);
-  n->outputs[0] = quantized(n, product, DIV(scales[2], MUL(scales[0], scales[1])), node_input(n, 7),
-                            node_dtype(n, node_input(n, 7)));
+  n->outputs[0] = emit_quantized(n, product, DIV(scales[2], MUL(scales[0], scales[1])),
+                                 node_input(n, 7), node_dtype(n, node_input(n, 7)));
 }
 
 /* Without its zero point, one for all or one for each output channel (dim 0). */
@@ -135,14 +146,14 @@ static MlirValue centered_weight(import_node *n, MlirValue w, MlirValue zero) {
 
 /* Padding stands for the zero point: it is 0 once that is taken off. */
 void import_conv_integer(import_node *n) {
-  MlirValue x = centered(n, node_input(n, 0), node_input(n, 2), false);
+  MlirValue x = emit_centered(n, node_input(n, 0), node_input(n, 2), false);
   MlirValue w = centered_weight(n, node_input(n, 1), node_input(n, 3));
   n->outputs[0] = emit_conv(n, x, w, (MlirValue){NULL});
 }
 
 /* x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias */
 void import_qlinear_conv(import_node *n) {
-  MlirValue x = centered(n, node_input(n, 0), node_input(n, 2), false);
+  MlirValue x = emit_centered(n, node_input(n, 0), node_input(n, 2), false);
   MlirValue w = centered_weight(n, node_input(n, 3), node_input(n, 5));
   MlirValue sum = emit_cast(n, emit_conv(n, x, w, node_input(n, 8)), WAFER_DTYPE_f32);
   MlirValue scale = node_input(n, 4);
@@ -152,5 +163,5 @@ void import_qlinear_conv(import_node *n) {
   MlirValue own = emit_reshape(n, node_input(n, 1), 0, NULL);
   MlirValue result = emit_reshape(n, node_input(n, 6), 0, NULL);
   MlirValue zero = emit_reshape(n, node_input(n, 7), 0, NULL);
-  n->outputs[0] = quantized(n, sum, DIV(result, MUL(own, scale)), zero, node_dtype(n, zero));
+  n->outputs[0] = emit_quantized(n, sum, DIV(result, MUL(own, scale)), zero, node_dtype(n, zero));
 }

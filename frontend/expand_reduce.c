@@ -141,13 +141,7 @@ void import_hardmax(import_node *n) {
 
 /* ---- Normalizations ---- */
 
-/* (x - mean) / sqrt(variance + epsilon) over the dims of a bit set; mean and 1/sqrt(...) on the
- * side. */
-typedef struct normalized {
-  MlirValue y, mean, inverse;
-} normalized;
-
-static normalized normalize(import_node *n, MlirValue x, uint32_t dims, double epsilon) {
+normalized emit_normalized(import_node *n, MlirValue x, uint32_t dims, double epsilon) {
   normalized r;
   r.mean = emit_reduce(n, WAFER_OP_reduce_mean, x, dims, true);
   MlirValue centered = SUB(x, r.mean);
@@ -252,7 +246,7 @@ void import_instance_norm(import_node *n) {
   MlirValue x = node_input(n, 0), grouped = unmerged(n, x);
   wafer_shape shape = node_type(n, x).shape;
   uint32_t rank = node_rank(n, grouped);
-  MlirValue y = normalize(n, grouped, spatial_dims(rank), attr_float(n, "epsilon", 1e-5)).y;
+  MlirValue y = emit_normalized(n, grouped, spatial_dims(rank), attr_float(n, "epsilon", 1e-5)).y;
   y = MUL(y, along_channels(n, node_input(n, 1), rank));
   y = ADD(y, along_channels(n, node_input(n, 2), rank));
   n->outputs[0] = grouped.ptr == x.ptr ? y : emit_reshape(n, y, shape.rank, shape.dims);
@@ -267,6 +261,13 @@ static MlirValue per_channel(import_node *n, MlirValue vector, int64_t groups, i
   return emit_reshape(n, wide, 1, &channels);
 }
 
+MlirValue emit_group_normalized(import_node *n, MlirValue x, int64_t groups, double epsilon) {
+  wafer_shape shape = node_type(n, x).shape;
+  MlirValue grouped = in_groups(n, x, groups);
+  uint32_t dims = spatial_dims(node_rank(n, grouped));
+  return emit_reshape(n, emit_normalized(n, grouped, dims, epsilon).y, shape.rank, shape.dims);
+}
+
 void import_group_norm(import_node *n) {
   MlirValue x = node_input(n, 0);
   wafer_shape shape = node_type(n, x).shape;
@@ -276,10 +277,7 @@ void import_group_norm(import_node *n) {
     return;
   }
   int64_t channels = shape.dims[1];
-  MlirValue grouped = in_groups(n, x, groups);
-  uint32_t dims = spatial_dims(node_rank(n, grouped));
-  MlirValue y = normalize(n, grouped, dims, attr_float(n, "epsilon", 1e-5)).y;
-  y = emit_reshape(n, y, shape.rank, shape.dims);
+  MlirValue y = emit_group_normalized(n, x, groups, attr_float(n, "epsilon", 1e-5));
   y = MUL(y, along_channels(n, per_channel(n, node_input(n, 1), groups, channels), shape.rank));
   n->outputs[0] =
       ADD(y, along_channels(n, per_channel(n, node_input(n, 2), groups, channels), shape.rank));
@@ -294,20 +292,23 @@ static uint32_t dims_from_axis(import_node *n, uint32_t rank) {
 void import_layer_norm(import_node *n) {
   MlirValue x = node_input(n, 0);
   normalized r =
-      normalize(n, x, dims_from_axis(n, node_rank(n, x)), attr_float(n, "epsilon", 1e-5));
+      emit_normalized(n, x, dims_from_axis(n, node_rank(n, x)), attr_float(n, "epsilon", 1e-5));
   MlirValue y = MUL(r.y, node_input(n, 1));
   n->outputs[0] = node_has_input(n, 2) ? ADD(y, node_input(n, 2)) : y;
   if (n->output_count > 1) n->outputs[1] = r.mean;
   if (n->output_count > 2) n->outputs[2] = r.inverse;
 }
 
+MlirValue emit_rms_normalized(import_node *n, MlirValue x, uint32_t dims, double epsilon) {
+  MlirValue mean = emit_reduce(n, WAFER_OP_reduce_mean, square(n, x), dims, true);
+  return DIV(x, emit_unary(n, WAFER_OP_sqrt, ADD(mean, emit_scalar_like(n, x, epsilon))));
+}
+
 void import_rms_norm(import_node *n) {
   MlirValue x = node_input(n, 0);
   uint32_t dims = dims_from_axis(n, node_rank(n, x));
-  MlirValue mean = emit_reduce(n, WAFER_OP_reduce_mean, square(n, x), dims, true);
-  MlirValue root = emit_unary(n, WAFER_OP_sqrt,
-                              ADD(mean, emit_scalar_like(n, x, attr_float(n, "epsilon", 1e-5))));
-  n->outputs[0] = MUL(DIV(x, root), node_input(n, 1));
+  MlirValue y = emit_rms_normalized(n, x, dims, attr_float(n, "epsilon", 1e-5));
+  n->outputs[0] = MUL(y, node_input(n, 1));
 }
 
 void import_mean_variance_norm(import_node *n) {

@@ -60,9 +60,9 @@ static void pad_window(import_node *n, window *w, const wafer_shape *x) {
 }
 
 /* All but kernel and pads. */
-static window begin_window(import_node *n) {
+static window begin_window(import_node *n, MlirValue x) {
   window w = {0};
-  uint32_t rank = node_rank(n, node_input(n, 0));
+  uint32_t rank = node_rank(n, x);
   if (n->status == WAFER_OK && (rank < 3 || rank > 5)) {
     if (rank < 3) node_bad(n, "the operand has %u dims, needs at least 3", rank);
     node_unsupported(n, "%u spatial dims; at most 3 are supported", rank - 2);
@@ -93,7 +93,7 @@ static void kernel_of_weight(import_node *n, window *w, MlirValue of) {
 /* ---- Convolutions ---- */
 
 MlirValue emit_conv(import_node *n, MlirValue x, MlirValue weight, MlirValue bias) {
-  window w = begin_window(n);
+  window w = begin_window(n, x);
   wafer_shape shape = node_type(n, x).shape;
   kernel_of_weight(n, &w, weight);
   check_window(n, &w);
@@ -131,7 +131,7 @@ static void pad_transposed(import_node *n, window *w, const wafer_shape *x, int6
 }
 
 void import_conv_transpose(import_node *n) {
-  window w = begin_window(n);
+  window w = begin_window(n, node_input(n, 0));
   wafer_shape x = node_type(n, node_input(n, 0)).shape;
   int64_t extra[MOST_SPATIAL];
   kernel_of_weight(n, &w, node_input(n, 1));
@@ -149,9 +149,9 @@ void import_conv_transpose(import_node *n) {
 
 /* ---- Pools ---- */
 
-static window pool_window(import_node *n) {
-  window w = begin_window(n);
-  wafer_shape x = node_type(n, node_input(n, 0)).shape;
+static window pool_window(import_node *n, MlirValue operand) {
+  window w = begin_window(n, operand);
+  wafer_shape x = node_type(n, operand).shape;
   if (!attr_has(n, "kernel_shape")) node_bad(n, "attribute kernel_shape is missing");
   fill_ints(n, "kernel_shape", w.spatial, 1, w.kernel);
   check_window(n, &w);
@@ -168,25 +168,27 @@ static bool covers(const window *w, const wafer_shape *x) {
   return whole;
 }
 
-static void pool(import_node *n, const window *of) {
+static MlirValue pool(import_node *n, wafer_op op, MlirValue operand, const window *of) {
   const window w = *of;
-  wafer_shape x = node_type(n, node_input(n, 0)).shape;
-  if (n->status == WAFER_OK && covers(&w, &x)) {
-    wafer_op op = n->op->op == WAFER_OP_max_pool ? WAFER_OP_reduce_max : WAFER_OP_reduce_mean;
-    n->outputs[0] = emit_reduce(n, op, node_input(n, 0), ((1u << x.rank) - 1) & ~3u, true);
-    return;
-  }
+  wafer_shape x = node_type(n, operand).shape;
+  bool is_max = op == WAFER_OP_max_pool;
+  if (n->status == WAFER_OK && covers(&w, &x))
+    return emit_reduce(n, is_max ? WAFER_OP_reduce_max : WAFER_OP_reduce_mean, operand,
+                       ((1u << x.rank) - 1) & ~3u, true);
   const char *mode = attr_text(n, "auto_pad", "NOTSET");
   bool same = !strncmp(mode, "SAME", 4);
-  MlirValue operand = node_input(n, 0);
   wafer_attr attrs[] = {INTS_ATTR(kernel, w.spatial, w.kernel),
                         INTS_ATTR(strides, w.spatial, w.strides),
                         INTS_ATTR(dilations, w.spatial, w.dilations),
                         INTS_ATTR(pads, 2 * w.spatial, w.pads),
                         INT_ATTR(ceil_mode, same ? 0 : attr_int(n, "ceil_mode", 0)),
                         INT_ATTR(count_include_pad, attr_int(n, "count_include_pad", 0))};
-  uint32_t count = WAFER_COUNT(attrs) - (n->op->op == WAFER_OP_max_pool);
-  n->outputs[0] = emit_op(n, n->op->op, 1, &operand, attrs, count);
+  return emit_op(n, op, 1, &operand, attrs, WAFER_COUNT(attrs) - is_max);
+}
+
+MlirValue emit_pool(import_node *n, wafer_op op, MlirValue x) {
+  window w = pool_window(n, x);
+  return pool(n, op, x, &w);
 }
 
 static void pool_places(import_node *n, const window *w) {
@@ -201,8 +203,9 @@ static void pool_places(import_node *n, const window *w) {
 }
 
 void import_pool(import_node *n) {
-  window w = pool_window(n);
-  pool(n, &w);
+  MlirValue x = node_input(n, 0);
+  window w = pool_window(n, x);
+  n->outputs[0] = pool(n, n->op->op, x, &w);
   if (n->output_count > 1 && *n->node->output.at[1] && n->op->op == WAFER_OP_max_pool)
     pool_places(n, &w);
 }
@@ -224,8 +227,8 @@ static double lp_order(import_node *n) {
 }
 
 void import_lp_pool(import_node *n) {
-  window w = pool_window(n);
   MlirValue x = node_input(n, 0);
+  window w = pool_window(n, x);
   wafer_shape shape = node_type(n, x).shape;
   double p = lp_order(n), size = 1;
   if (n->status != WAFER_OK) return;
@@ -263,8 +266,7 @@ void import_global_lp_pool(import_node *n) {
 /* ---- Matrix products ---- */
 
 /* A vector counts as a row on the left, as a column on the right; its dim of 1 goes again. */
-void import_matmul(import_node *n) {
-  MlirValue a = node_input(n, 0), b = node_input(n, 1);
+MlirValue emit_matmul(import_node *n, MlirValue a, MlirValue b) {
   wafer_shape left = node_type(n, a).shape, right = node_type(n, b).shape;
   if (left.rank == 1) a = emit_reshape(n, a, 2, (int64_t[]){1, left.dims[0]});
   if (right.rank == 1) b = emit_reshape(n, b, 2, (int64_t[]){right.dims[0], 1});
@@ -275,7 +277,11 @@ void import_matmul(import_node *n) {
         (left.rank == 1 && i + 2 == full.rank) || (right.rank == 1 && i + 1 == full.rank);
     if (!dropped) kept.dims[kept.rank++] = full.dims[i];
   }
-  n->outputs[0] = emit_reshape(n, product, kept.rank, kept.dims);
+  return emit_reshape(n, product, kept.rank, kept.dims);
+}
+
+void import_matmul(import_node *n) {
+  n->outputs[0] = emit_matmul(n, node_input(n, 0), node_input(n, 1));
 }
 
 static MlirValue scaled(import_node *n, MlirValue x, double factor) {
@@ -283,14 +289,16 @@ static MlirValue scaled(import_node *n, MlirValue x, double factor) {
 }
 
 /* alpha * A' * B' + beta * C */
-void import_gemm(import_node *n) {
-  MlirValue a = node_input(n, 0), b = node_input(n, 1);
+MlirValue emit_gemm(import_node *n, MlirValue a, MlirValue b, MlirValue c) {
   if (node_rank(n, a) != 2 || node_rank(n, b) != 2)
     node_bad(n, "operands 0 and 1 must be matrices");
   if (attr_int(n, "transA", 0)) a = emit_swap_last(n, a);
   if (attr_int(n, "transB", 0)) b = emit_swap_last(n, b);
   MlirValue product = scaled(n, emit_binary(n, WAFER_OP_matmul, a, b), attr_float(n, "alpha", 1));
   double beta = attr_float(n, "beta", 1);
-  bool adds = node_has_input(n, 2) && beta != 0;
-  n->outputs[0] = adds ? ADD(product, scaled(n, node_input(n, 2), beta)) : product;
+  return c.ptr && beta != 0 ? ADD(product, scaled(n, c, beta)) : product;
+}
+
+void import_gemm(import_node *n) {
+  n->outputs[0] = emit_gemm(n, node_input(n, 0), node_input(n, 1), node_input(n, 2));
 }

@@ -10,12 +10,13 @@ static const onnx_op rows[] = {
 #undef WAFER_OP_none
 };
 
-/* Rows rise by name, then by opset; no two domains share a name. */
+/* Rows rise by name, then by domain, then by opset. */
 const onnx_op *onnx_op_find(const char *domain, const char *type, int64_t opset) {
   size_t low = 0, high = WAFER_COUNT(rows);
-  while (low < high) { /* the first row behind (type, opset) */
+  while (low < high) { /* the first row behind (type, domain, opset) */
     size_t middle = low + (high - low) / 2;
     int order = strcmp(rows[middle].type, type);
+    if (order == 0) order = strcmp(rows[middle].domain, domain);
     if (order < 0 || (order == 0 && rows[middle].since <= opset))
       low = middle + 1;
     else

@@ -1,6 +1,6 @@
 #!/bin/sh
 # ONNX's backend suite, compiled and run: the one of Debian's libonnx-testdata, and the whole one of onnx 1.22 where
-# its archive is. Fails when a test is lost, or when a list of failures or docs/onnx-support.md is stale.
+# its archive is; and onnxruntime's operators, test/data/microsoft.tar.zst. Fails when a test is lost, or when a list of failures or docs/onnx-support.md is stale.
 # WAFER_BLESS=1 rewrites both; review the difference. usage: run.sh WAFER SOURCE BUILD ARCHIVE small|all
 #   small  Debian's tests, in mode auto alone
 # Debian's run on emulated cores too, those of a small wafer: seconds.
@@ -31,13 +31,12 @@ suite() {
                              head -20 "$work/gained" >&2; }
 }
 
+# unpack ARCHIVE FOLDER
 unpack() {
-  stamp=$(wc -c <"$archive")
-  [ "$(cat "$build/onnx-suite/stamp" 2>/dev/null)" = "$stamp" ] && return 0
-  rm -rf "$build/onnx-suite"
-  mkdir -p "$build/onnx-suite" &&
-    tar --use-compress-program='zstd -d --long=27' -xf "$archive" -C "$build/onnx-suite" &&
-    echo "$stamp" >"$build/onnx-suite/stamp"
+  stamp=$(wc -c <"$1")
+  [ "$(cat "$2/stamp" 2>/dev/null)" = "$stamp" ] && return 0
+  rm -rf "$2"
+  mkdir -p "$2" && tar --use-compress-program='zstd -d --long=27' -xf "$1" -C "$2" && echo "$stamp" >"$2/stamp"
 }
 
 # The largest ULP depends on the host's instructions; everything else does not.
@@ -61,10 +60,15 @@ if [ -d $debian ]; then
 else
   fail "$debian is not here: tools/deps test installs it"
 fi
+microsoft=$source/test/data/microsoft.tar.zst
+unpack "$microsoft" "$build/microsoft-suite" || fail "$microsoft cannot be unpacked"
+suite microsoft "$build/microsoft-suite" "$modes"
+suite microsoft-fabric "$build/microsoft-suite" auto "--fidelity fabric --machine small16"
 if [ "$which" != all ]; then
   :
 elif [ -f "$archive" ]; then
-  unpack || fail "$archive cannot be unpacked"
+  unpack "$archive" "$build/onnx-suite" && unpack "$microsoft" "$build/onnx-suite/microsoft" ||
+    fail "$archive cannot be unpacked"
   suite onnx-1.22 "$build/onnx-suite" "$modes"
   table
 else

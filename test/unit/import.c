@@ -9,11 +9,14 @@ static void rows_rise_and_are_found(void) {
   const onnx_op *row, *before = NULL;
   for (size_t i = 0; (row = onnx_op_row(i)); before = row, i++) {
     int order = before ? strcmp(before->type, row->type) : -1;
+    if (order == 0) order = strcmp(before->domain, row->domain);
     CU_ASSERT(order < 0 || (order == 0 && before->since < row->since));
     CU_ASSERT_PTR_EQUAL(onnx_op_find(row->domain, row->type, row->since), row);
     CU_ASSERT(row->least <= row->most);
   }
   CU_ASSERT_PTR_NULL(onnx_op_find("", "Gelu", 19));
+  CU_ASSERT_PTR_NOT_NULL(
+      onnx_op_find("com.microsoft", "Gelu", 1)); /* another domain's is another */
   CU_ASSERT_PTR_NULL(onnx_op_find("", "Nonsense", 19));
 }
 

@@ -186,11 +186,14 @@ static inline void onnx_text_graph(protobuf *graph, const char *text) {
 }
 
 static inline void onnx_text_model(protobuf *model, int64_t opset, const char *text) {
-  protobuf *parts = calloc(2, sizeof *parts);
+  protobuf *parts = calloc(3, sizeof *parts);
   model->count = 0;
   pb_int(model, 1, 8);
   pb_int(&parts[0], 2, opset);
   pb_message(model, 8, &parts[0]);
+  pb_text(&parts[2], 1, "com.microsoft");
+  pb_int(&parts[2], 2, 1);
+  pb_message(model, 8, &parts[2]);
   pb_text(&parts[1], 2, "text");
   onnx_text_graph(&parts[1], text);
   pb_message(model, 7, &parts[1]);

@@ -88,7 +88,7 @@ static void test_attributes(void) {
 /* ARCHITECTURE.md says how many core ops and ONNX operators there are. */
 static void test_documented_counts(void) {
   static const char *const onnx[] = {
-#define ONNX_IN(domain, type, since, least, most, how, op) #type,
+#define ONNX_IN(domain, type, since, least, most, how, op) domain "." #type,
 #include "../../frontend/onnx.def"
   };
   static char document[32768];
