@@ -18,28 +18,14 @@
 #define PRICE_STEP 4 /* times as much as before */
 #define SHELVES 4
 #define CORES_A_CYCLE 8 /* so many cores are worth a cycle of a turn: words pass all of a row */
-#define PACE_SAMPLES 4
 #define TOO_HIGH (UINT64_C(1) << 40)
-#define NO_ROOM (UINT64_C(1) << 30) /* cycles: rather anything else */
-#define LEAST_PRICE 1u              /* of a column, in cycles */
+#define LEAST_PRICE 1u /* of a column, in cycles */
 #define MOST_PRICE 1024u
 
 /* ---- edges ---- */
 
 static uint64_t cycles_between(const meet *m, const meet_edge *e, uint32_t from, uint32_t to) {
   return e->cycles[(size_t)from * m->kernels[e->user].count + to];
-}
-
-/* A price where words on their way, with a half more for halos, have no room beside the kernels. */
-static uint64_t room_price(const pipeline *p, const wafer_holding *from, const wafer_shape_point *a,
-                           const wafer_holding *to, const wafer_shape_point *b,
-                           const wafer_shape *shape, uint64_t words) {
-  uint64_t held = a->bytes > b->bytes ? a->bytes : b->bytes, all = 1;
-  uint64_t budget = wafer_machine_core_budget(p->ctx->machine);
-  for (uint32_t d = 0; d < shape->rank; d++) all *= (uint64_t)shape->dims[d];
-  uint64_t each = ceil_div(words * WAFER_WAVELET_BYTES, all ? all : 1);
-  uint64_t bytes = meeting_elements(from, to, shape) * each * 3 / 2;
-  return bytes && held + bytes > budget ? NO_ROOM : 0;
 }
 
 static wafer_status open_edge(const meet *m, meet_edge *e) {
@@ -51,16 +37,11 @@ static wafer_status open_edge(const meet *m, meet_edge *e) {
     for (uint32_t j = 0; j < b->count; j++) {
       wafer_holding from = meet_holding(m, &a->at[i], e->output, false),
                     to = meet_holding(m, &b->at[j], e->input, true);
-      *cycles++ = meeting_cycles(m->p->ctx->machine, &from, &to, e->shape, e->words) +
-                  room_price(m->p, &from, a->at[i].point, &to, b->at[j].point, e->shape, e->words);
+      *cycles++ =
+          meeting_cycles(m->p->ctx->machine, &from, &to, e->shape, e->words) +
+          meet_room_price(m->p, &from, a->at[i].point, &to, b->at[j].point, e->shape, e->words);
     }
   return WAFER_OK;
-}
-
-/* Whether the kernel's input comes from another kernel. */
-static bool passes_on(const wafer_graph_kernel *kernel, const wafer_graph_value *v,
-                      uint32_t input) {
-  return !kernel->body.input_is_weight[input] && v->producer != WAFER_NONE && !v->summed;
 }
 
 /* The kernel's inputs from other kernels. */
@@ -71,7 +52,7 @@ static void list_edges(meet *m, uint32_t k) {
   to->parent = WAFER_NONE;
   for (uint32_t i = 0; i < kernel->body.input_count; i++) {
     const wafer_graph_value *v = &g->values[kernel->inputs[i]];
-    if (!passes_on(kernel, v, i)) continue;
+    if (!meet_passes_on(kernel, v, i)) continue;
     if (to->parent == WAFER_NONE || v->producer > to->parent) to->parent = v->producer;
     m->edges[m->edge_count++] =
         (meet_edge){.producer = v->producer,
@@ -190,12 +171,13 @@ static bool least_sum(meet *m) {
 
 static uint64_t turn_of(const meet *m, uint32_t k) {
   const meet_kernel *kernel = &m->kernels[k];
-  uint64_t sum = kernel->at[kernel->chosen].own;
+  uint64_t passes[2] = {0}; /* out, in */
   for (uint32_t i = 0; i < kernel->edge_count; i++) {
     const meet_edge *e = &m->edges[kernel->edges[i]];
-    sum += cycles_between(m, e, m->kernels[e->producer].chosen, m->kernels[e->user].chosen);
+    passes[e->user == k] +=
+        cycles_between(m, e, m->kernels[e->producer].chosen, m->kernels[e->user].chosen);
   }
-  return sum;
+  return meet_turn(passes[1], kernel->at[kernel->chosen].own, passes[0]);
 }
 
 static uint64_t longest_turn(const meet *m) {
@@ -269,121 +251,6 @@ static wafer_status pack(const meet *m, shelf_place *places, bool *fits) {
   WAFER_TRY(shelf_pack(m->p->ctx->diag, arena, &problem, places, fits));
   for (uint32_t k = 0; *fits && k < n; k++)
     places[k].point = m->kernels[k].at[m->kernels[k].chosen].point;
-  return WAFER_OK;
-}
-
-static const wafer_shape_point *point_at(const pipeline *p, const shelf_place *places, uint32_t k) {
-  return places[k].point ? places[k].point : &p->curve[k]->at[places[k].index];
-}
-
-/* Cycles of what the kernel takes from the wafer's edge and sends there. */
-static uint64_t across_edge(const pipeline *p, uint32_t k) {
-  const wafer_graph_kernel *kernel = &p->graph->kernels[k];
-  const wafer_machine *m = p->ctx->machine;
-  wafer_dtype storage = kernel->body.storage;
-  uint64_t cycles = 0;
-  for (uint32_t i = 0; i < kernel->body.input_count; i++) {
-    const wafer_graph_value *v = &p->graph->values[kernel->inputs[i]];
-    if (v->owner == WAFER_OWNER_input) cycles += edge_in_cycles(m, value_words(v, storage));
-  }
-  for (uint32_t o = 0; o < kernel->body.output_count; o++) {
-    const wafer_graph_value *v = &p->graph->values[kernel->outputs[o]];
-    if (wafer_graph_is_output(v)) cycles += edge_out_cycles(m, value_words(v, storage));
-  }
-  return cycles;
-}
-
-/* Cores of a kernel's first replica, as it lies. */
-static wafer_holding placed(const shelf_place *places, uint32_t k, const wafer_layout *lie) {
-  return (wafer_holding){WAFER_AT_wafer, places[k].rect, *lie};
-}
-
-/* How the inputs, then the outputs, of every kernel lie. */
-static wafer_status lay_out(const pipeline *p, const shelf_place *places,
-                            const wafer_layout ***out) {
-  uint32_t n = p->graph->kernel_count;
-  const wafer_layout **lie = WAFER_NEW(p->ctx->arena, const wafer_layout *, n);
-  for (uint32_t k = 0; lie && k < n; k++) {
-    lie[k] = curve_layouts(p->curves, &p->graph->kernels[k].body, point_at(p, places, k));
-    if (!lie[k]) return pipeline_no_memory(p);
-  }
-  *out = lie;
-  return lie ? WAFER_OK : pipeline_no_memory(p);
-}
-
-/* Cycles of the value on its way to input `i` of kernel `k`, and with `priced` a price where it has
- * no room; 0 where no other kernel makes it. */
-static uint64_t passing(const pipeline *p, const shelf_place *places, const wafer_layout **lie,
-                        uint32_t k, uint32_t i, bool priced) {
-  const wafer_graph_kernel *kernel = &p->graph->kernels[k];
-  const wafer_graph_value *v = &p->graph->values[kernel->inputs[i]];
-  if (!passes_on(kernel, v, i)) return 0;
-  uint32_t output = p->graph->kernels[v->producer].body.input_count + v->output;
-  wafer_holding from = placed(places, v->producer, &lie[v->producer][output]),
-                to = placed(places, k, &lie[k][i]);
-  uint64_t words = value_words(v, kernel->body.storage);
-  uint64_t cycles = meeting_cycles(p->ctx->machine, &from, &to, &v->type.shape, words);
-  if (!priced) return cycles;
-  return cycles + room_price(p, &from, point_at(p, places, v->producer), &to,
-                             point_at(p, places, k), &v->type.shape, words);
-}
-
-wafer_status pipeline_turn(const pipeline *p, const shelf_place *places, uint64_t *longest) {
-  const wafer_graph *g = p->graph;
-  const wafer_layout **lie;
-  uint64_t *turn = WAFER_NEW(p->ctx->arena, uint64_t, g->kernel_count);
-  if (!turn) return pipeline_no_memory(p);
-  WAFER_TRY(lay_out(p, places, &lie));
-  *longest = 0;
-  for (uint32_t k = 0; k < g->kernel_count; k++) {
-    uint32_t replicas = places[k].replicas ? places[k].replicas : 1;
-    turn[k] += point_at(p, places, k)->cycles / replicas;
-    for (uint32_t i = 0; i < g->kernels[k].body.input_count; i++) {
-      uint64_t cycles = passing(p, places, lie, k, i, true);
-      if (cycles) turn[g->values[g->kernels[k].inputs[i]].producer] += cycles;
-      turn[k] += cycles;
-    }
-  }
-  for (uint32_t k = 0; k < g->kernel_count; k++) *longest = turn[k] > *longest ? turn[k] : *longest;
-  return WAFER_OK;
-}
-
-/* A sample more: a stream has the cores of both its ends, from when both are free; `passing` has a
- * row of inputs for each kernel. */
-static void pass_sample(const pipeline *p, const shelf_place *places, const uint64_t *passing,
-                        uint64_t *free) {
-  const wafer_graph *g = p->graph;
-  for (uint32_t k = 0; k < g->kernel_count; k++) {
-    const wafer_graph_kernel *kernel = &g->kernels[k];
-    for (uint32_t i = 0; i < kernel->body.input_count; i++, passing++) {
-      uint32_t from = g->values[kernel->inputs[i]].producer;
-      if (!*passing) continue;
-      if (free[k] < free[from]) free[k] = free[from];
-      free[from] = free[k] += *passing;
-    }
-    free[k] += point_at(p, places, k)->cycles + across_edge(p, k);
-  }
-}
-
-wafer_status pipeline_pace(const pipeline *p, const shelf_place *places, uint64_t *interval) {
-  const wafer_graph *g = p->graph;
-  size_t inputs = 0, at = 0;
-  for (uint32_t k = 0; k < g->kernel_count; k++) inputs += g->kernels[k].body.input_count;
-  const wafer_layout **lie;
-  uint64_t *cycles = WAFER_NEW(p->ctx->arena, uint64_t, inputs);
-  uint64_t *free = WAFER_NEW(p->ctx->arena, uint64_t, g->kernel_count);
-  uint64_t end = 0, half = 0;
-  if (!cycles || !free) return pipeline_no_memory(p);
-  WAFER_TRY(lay_out(p, places, &lie));
-  for (uint32_t k = 0; k < g->kernel_count; k++)
-    for (uint32_t i = 0; i < g->kernels[k].body.input_count; i++)
-      cycles[at++] = passing(p, places, lie, k, i, false);
-  for (uint32_t s = 0; s < 2 * PACE_SAMPLES; s++) {
-    if (s == PACE_SAMPLES) half = end;
-    pass_sample(p, places, cycles, free);
-    for (uint32_t k = 0; k < g->kernel_count; k++) end = free[k] > end ? free[k] : end;
-  }
-  *interval = (end - half + PACE_SAMPLES - 1) / PACE_SAMPLES;
   return WAFER_OK;
 }
 

@@ -50,4 +50,17 @@ wafer_status meet_open_options(meet *m, const shelf_place *places);
  * of a kernel that is not. */
 wafer_holding meet_holding(const meet *m, const meet_option *o, uint32_t place, bool beside);
 
+/* What a core is busy with a sample of its kernel: it receives, computes and sends in turn. */
+static inline uint64_t meet_turn(uint64_t receives, uint64_t computes, uint64_t sends) {
+  return receives + computes + sends;
+}
+
+/* size_pace.c. Whether the kernel's input is a value that another kernel makes. */
+bool meet_passes_on(const wafer_graph_kernel *kernel, const wafer_graph_value *value,
+                    uint32_t input);
+/* A price where words on their way, with a half more for halos, have no room beside the kernels. */
+uint64_t meet_room_price(const pipeline *p, const wafer_holding *from, const wafer_shape_point *a,
+                         const wafer_holding *to, const wafer_shape_point *b,
+                         const wafer_shape *shape, uint64_t words);
+
 #endif
