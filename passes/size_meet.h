@@ -5,7 +5,8 @@
 
 #include "size_pipelined.h"
 
-#define MEET_OPTIONS 200 /* of a kernel */
+#define MEET_OPTIONS 200                 /* of a kernel */
+#define MEET_NO_ROOM (UINT64_C(1) << 30) /* cycles: rather anything else */
 
 typedef struct meet_option {
   const wafer_shape_point *point;

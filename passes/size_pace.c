@@ -4,8 +4,7 @@
 #include "size_meet.h"
 #include "streams.h"
 
-#define PACE_SAMPLES 4
-#define NO_ROOM (UINT64_C(1) << 30) /* cycles: rather anything else */
+#define PACE_SAMPLES 16
 
 bool meet_passes_on(const wafer_graph_kernel *kernel, const wafer_graph_value *v, uint32_t input) {
   return !kernel->body.input_is_weight[input] && v->producer != WAFER_NONE && !v->summed;
@@ -19,26 +18,21 @@ uint64_t meet_room_price(const pipeline *p, const wafer_holding *from, const waf
   for (uint32_t d = 0; d < shape->rank; d++) all *= (uint64_t)shape->dims[d];
   uint64_t each = ceil_div(words * WAFER_WAVELET_BYTES, all ? all : 1);
   uint64_t bytes = meeting_elements(from, to, shape) * each * 3 / 2;
-  return bytes && held + bytes > budget ? NO_ROOM : 0;
+  return bytes && held + bytes > budget ? MEET_NO_ROOM : 0;
 }
 
 static const wafer_shape_point *point_at(const pipeline *p, const shelf_place *places, uint32_t k) {
   return places[k].point ? places[k].point : &p->curve[k]->at[places[k].index];
 }
 
-/* Cycles of what the kernel takes from the wafer's edge and sends there. */
-static uint64_t across_edge(const pipeline *p, uint32_t k) {
+/* Cycles of what the kernel sends to the wafer's edge. */
+static uint64_t to_edge(const pipeline *p, uint32_t k) {
   const wafer_graph_kernel *kernel = &p->graph->kernels[k];
-  const wafer_machine *m = p->ctx->machine;
-  wafer_dtype storage = kernel->body.storage;
   uint64_t cycles = 0;
-  for (uint32_t i = 0; i < kernel->body.input_count; i++) {
-    const wafer_graph_value *v = &p->graph->values[kernel->inputs[i]];
-    if (v->owner == WAFER_OWNER_input) cycles += edge_in_cycles(m, value_words(v, storage));
-  }
   for (uint32_t o = 0; o < kernel->body.output_count; o++) {
     const wafer_graph_value *v = &p->graph->values[kernel->outputs[o]];
-    if (wafer_graph_is_output(v)) cycles += edge_out_cycles(m, value_words(v, storage));
+    if (wafer_graph_is_output(v))
+      cycles += edge_out_cycles(p->ctx->machine, value_words(v, kernel->body.storage));
   }
   return cycles;
 }
@@ -100,20 +94,34 @@ wafer_status pipeline_turn(const pipeline *p, const shelf_place *places, uint64_
   return WAFER_OK;
 }
 
+/* When all that came before is done: on the cores of each kernel, and at the wafer's edge. */
+typedef struct clocks {
+  uint64_t *free, edge;
+} clocks;
+
+/* The model's inputs enter in the order of their kernels: one whose kernel still holds that of the
+ * sample before keeps all behind it waiting. */
+static void enter(const pipeline *p, uint32_t k, const wafer_graph_value *v, clocks *c) {
+  uint64_t words = value_words(v, p->graph->kernels[k].body.storage);
+  if (c->free[k] < c->edge) c->free[k] = c->edge;
+  c->edge = c->free[k] += edge_in_cycles(p->ctx->machine, words);
+}
+
 /* A sample more: a stream has the cores of both its ends, from when both are free; `passing` has a
  * row of inputs for each kernel. */
 static void pass_sample(const pipeline *p, const shelf_place *places, const uint64_t *passing,
-                        uint64_t *free) {
+                        clocks *c) {
   const wafer_graph *g = p->graph;
   for (uint32_t k = 0; k < g->kernel_count; k++) {
     const wafer_graph_kernel *kernel = &g->kernels[k];
     for (uint32_t i = 0; i < kernel->body.input_count; i++, passing++) {
-      uint32_t from = g->values[kernel->inputs[i]].producer;
+      const wafer_graph_value *v = &g->values[kernel->inputs[i]];
+      if (v->owner == WAFER_OWNER_input) enter(p, k, v, c);
       if (!*passing) continue;
-      if (free[k] < free[from]) free[k] = free[from];
-      free[from] = free[k] += *passing;
+      if (c->free[k] < c->free[v->producer]) c->free[k] = c->free[v->producer];
+      c->free[v->producer] = c->free[k] += *passing;
     }
-    free[k] += point_at(p, places, k)->cycles + across_edge(p, k);
+    c->free[k] += point_at(p, places, k)->cycles + to_edge(p, k);
   }
 }
 
@@ -123,17 +131,17 @@ wafer_status pipeline_pace(const pipeline *p, const shelf_place *places, uint64_
   for (uint32_t k = 0; k < g->kernel_count; k++) inputs += g->kernels[k].body.input_count;
   const wafer_layout **lie;
   uint64_t *cycles = WAFER_NEW(p->ctx->arena, uint64_t, inputs);
-  uint64_t *free = WAFER_NEW(p->ctx->arena, uint64_t, g->kernel_count);
+  clocks c = {WAFER_NEW(p->ctx->arena, uint64_t, g->kernel_count), 0};
   uint64_t end = 0, half = 0;
-  if (!cycles || !free) return pipeline_no_memory(p);
+  if (!cycles || !c.free) return pipeline_no_memory(p);
   WAFER_TRY(lay_out(p, places, &lie));
   for (uint32_t k = 0; k < g->kernel_count; k++)
     for (uint32_t i = 0; i < g->kernels[k].body.input_count; i++)
       cycles[at++] = passing(p, places, lie, k, i, false);
   for (uint32_t s = 0; s < 2 * PACE_SAMPLES; s++) {
     if (s == PACE_SAMPLES) half = end;
-    pass_sample(p, places, cycles, free);
-    for (uint32_t k = 0; k < g->kernel_count; k++) end = free[k] > end ? free[k] : end;
+    pass_sample(p, places, cycles, &c);
+    for (uint32_t k = 0; k < g->kernel_count; k++) end = c.free[k] > end ? c.free[k] : end;
   }
   *interval = (end - half + PACE_SAMPLES - 1) / PACE_SAMPLES;
   return WAFER_OK;
