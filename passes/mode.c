@@ -185,6 +185,14 @@ static wafer_status settle_relays(choice *c, mode_relays **out) {
   return WAFER_OK;
 }
 
+/* What was tried at once, as well as can be. */
+static wafer_status settle_bands(choice *c, const mode_relays *relays) {
+  wafer_graph graph = c->graph;
+  if (!c->pipelined.cost.fits) return WAFER_OK;
+  if (relays) WAFER_TRY(wafer_graph_read(c->ctx, c->ir, &graph));
+  return mode_settle_bands(c->ctx, c->ir, &graph, c->bands, &c->pipelined);
+}
+
 /* ---- The pass ---- */
 
 static wafer_status choose(const choice *c, wafer_mode *mode) {
@@ -310,6 +318,7 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   if (!trains || c.asked == WAFER_MODE_pipelined)
     WAFER_TRY(mode_size_bands(ctx, ir, &c.graph, &c.bands, &c.pipelined));
   WAFER_TRY(settle_relays(&c, &relays));
+  WAFER_TRY(settle_bands(&c, relays));
   wafer_mode mode;
   WAFER_TRY(choose(&c, &mode));
   if (relays && mode != WAFER_MODE_pipelined) mode_drop_relays(ir, relays);

@@ -11,7 +11,8 @@
 
 #define TRIES 6
 #define MOST_BANDS 64u
-#define GAIN 64u /* more bands have to shorten the interval by one part in these */
+#define SEARCHED_BANDS 128u /* where the search looks for a pace */
+#define GAIN 64u            /* more bands have to shorten the interval by one part in these */
 
 typedef struct banding {
   const wafer_ctx *ctx;
@@ -34,9 +35,9 @@ static wafer_status size_band(const banding *b, uint32_t bands, bool try, sizing
     return wafer_fail(with.diag, wafer_at_file(b->ir->file), WAFER_NO_MEMORY,
                       "no memory to size kernels");
   bool searches = options.placer == WAFER_PLACER_best;
-  if (try) options.placer = WAFER_PLACER_shelf;
+  if (try && !size_seeks_pace(b->ctx, b->graph)) options.placer = WAFER_PLACER_shelf;
   with.options = &options;
-  WAFER_TRY(size_pipelined(&with, curves, b->graph, out));
+  WAFER_TRY(size_pipelined(&with, curves, b->graph, try, out));
   if (try && searches) curve_set_forget_layout(curves);
   return WAFER_OK;
 }
@@ -50,7 +51,8 @@ static uint32_t most_bands(const banding *b) {
   bool alone = m->dead_count || m->reserved_count || b->graph->piece || (o && o->pin_count) ||
                (o && o->objective == WAFER_OBJECTIVE_latency) ||
                wafer_ir_get_micro_batch(b->ir, &samples);
-  return alone ? 1 : most < MOST_BANDS ? most : MOST_BANDS;
+  uint32_t limit = size_seeks_pace(b->ctx, b->graph) ? SEARCHED_BANDS : MOST_BANDS;
+  return alone ? 1 : most < limit ? most : limit;
 }
 
 /* The next number worth a try; one that has been tried: none is. */
@@ -132,6 +134,15 @@ static wafer_status refuse_several(const banding *b) {
                            : "a model with host steps runs sample by sample, on");
 }
 
+/* With interval and cores of all bands. */
+static wafer_status size_all(const banding *b, uint32_t bands, bool try, sizing *out) {
+  WAFER_TRY(size_band(b, bands, try, out));
+  uint64_t flow = ceil_div(out->cost.interval_cycles, bands);
+  out->cost.interval_cycles = flow > out->edge ? flow : out->edge;
+  out->cost.cores *= bands;
+  return WAFER_OK;
+}
+
 wafer_status mode_size_bands(const wafer_ctx *ctx, wafer_ir *ir, const wafer_graph *graph,
                              uint32_t *bands, sizing *out) {
   const banding b = {ctx, ir, graph};
@@ -142,9 +153,11 @@ wafer_status mode_size_bands(const wafer_ctx *ctx, wafer_ir *ir, const wafer_gra
     WAFER_TRY(size_band(&b, 1, true, out));
     if (out->cost.fits) WAFER_TRY(look(&b, out, bands));
   }
-  WAFER_TRY(size_band(&b, *bands, false, out));
-  uint64_t flow = ceil_div(out->cost.interval_cycles, *bands);
-  out->cost.interval_cycles = flow > out->edge ? flow : out->edge;
-  out->cost.cores *= *bands;
-  return WAFER_OK;
+  return size_all(&b, *bands, size_seeks_pace(ctx, graph), out);
+}
+
+wafer_status mode_settle_bands(const wafer_ctx *ctx, wafer_ir *ir, const wafer_graph *graph,
+                               uint32_t bands, sizing *out) {
+  const banding b = {ctx, ir, graph};
+  return size_seeks_pace(ctx, graph) ? size_all(&b, bands, false, out) : WAFER_OK;
 }

@@ -25,7 +25,7 @@ static wafer_status try_with(const refusing *c, const wafer_machine *machine,
   *tried = (sizing){0};
   curve_set *curves = curve_set_of(&with, c->ir);
   if (!curves) return WAFER_OK;
-  return c->mode == WAFER_MODE_pipelined ? size_pipelined(&with, curves, graph, tried)
+  return c->mode == WAFER_MODE_pipelined ? size_pipelined(&with, curves, graph, false, tried)
                                          : size_streaming(&with, curves, graph, batch, 1, tried);
 }
 

@@ -56,7 +56,7 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY,
                       "no memory to size kernels");
   WAFER_TRY(mode == WAFER_MODE_pipelined
-                ? size_pipelined(ctx, curves, &graph, &chosen)
+                ? size_pipelined(ctx, curves, &graph, false, &chosen)
                 : size_streaming(ctx, curves, &graph, batch / stripes, stripes, &chosen));
   if (!chosen.cost.fits)
     return wafer_fail(ctx->diag, graph.kernels[chosen.refusal.kernel].loc, WAFER_NO_FIT,

@@ -89,8 +89,9 @@ const sizing *curve_set_sizing(curve_set *set, const wafer_graph *graph, uint32_
 bool curve_set_keep_sizing(curve_set *set, const wafer_graph *graph, uint32_t resident,
                            const sizing *found); /* false: out of memory */
 
+/* `quick`: as good a layout as can be had at once, where one out of several is looked for. */
 wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
-                            sizing *out);
+                            bool quick, sizing *out);
 /* `resident` samples in each of `stripes` stripes. */
 wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                             uint32_t resident, uint32_t stripes, sizing *out);
@@ -158,6 +159,10 @@ uint64_t size_work_cycles(const wafer_machine *machine, const wafer_graph *graph
 int64_t size_own_price(const wafer_machine *machine, const wafer_graph *graph, uint32_t k,
                        const wafer_kernel_body *body, const wafer_shape_point *point,
                        uint32_t stripes, const size_waste *waste);
+
+/* Whether --placer best looks for the pace of core programs, which will tell how fast a pipeline
+ * is. */
+bool size_seeks_pace(const wafer_ctx *ctx, const wafer_graph *graph);
 
 /* ---- Shared pieces ---- */
 

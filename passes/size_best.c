@@ -9,6 +9,7 @@
 #include "size_best.h"
 
 #define DEFAULT_MOVES 2000000
+#define QUICK_MOVES 100000
 #define TRIES 4      /* each with more room for buffers, or in more haste */
 #define MOST_TRIES 8 /* where buffers still cost something */
 #define MOST_REPLICAS 64u
@@ -18,10 +19,16 @@ static uint64_t max_u64(uint64_t a, uint64_t b) {
 }
 
 /* Whether core programs will tell how fast the pipeline is. */
-static bool by_programs(const pipeline *p) {
-  const wafer_options *o = p->ctx->options;
-  bool alone = !o->training && !p->piece;
-  return o->programs == WAFER_PROGRAMS_always || (alone && size_gets_programs(p->ctx, p->graph, 1));
+static bool by_programs(const wafer_ctx *ctx, const wafer_graph *graph) {
+  const wafer_options *o = ctx->options;
+  bool alone = !o->training && !graph->piece;
+  return o->programs == WAFER_PROGRAMS_always || (alone && size_gets_programs(ctx, graph, 1));
+}
+
+bool size_seeks_pace(const wafer_ctx *ctx, const wafer_graph *graph) {
+  const wafer_options *o = ctx->options;
+  return o && o->placer == WAFER_PLACER_best && o->objective == WAFER_OBJECTIVE_throughput &&
+         o->replicas < 2 && !o->pin_count && by_programs(ctx, graph);
 }
 
 static wafer_objective objective_of(const pipeline *p) {
@@ -79,6 +86,7 @@ static wafer_status look_at(search *s, search_area *area, uint64_t try, wafer_pl
   options.start = s->start ? s->start + area->first : NULL;
   options.seconds = o->place_seconds / (2 * TRIES) * area->count / s->item_count;
   if (!o->place_moves && o->place_seconds <= 0) options.moves = DEFAULT_MOVES;
+  if (s->quick && options.moves > QUICK_MOVES) options.moves = QUICK_MOVES;
   if (s->area_count > 1 && options.moves)
     options.moves = options.moves / s->item_count * area->count + 1;
   WAFER_TRY(search_problem(s, area, &problem));
@@ -228,7 +236,8 @@ static wafer_status weigh(const search *s, const shelf_place *places, merit *out
     wafer_rect b = search_all_replicas(&places[s->edges[e].to]);
     m.wire += apart(a.x, a.width, b.x, b.width) + apart(a.y, a.height, b.y, b.height);
   }
-  if (s->most == 1 && by_programs(s->p)) WAFER_TRY(pipeline_pace(s->p, places, &m.pace));
+  if (s->most == 1 && by_programs(s->p->ctx, s->p->graph))
+    WAFER_TRY(pipeline_pace(s->p, places, &m.pace));
   *out = m;
   return pipeline_turn(s->p, places, &out->turn);
 }
@@ -289,7 +298,7 @@ static wafer_status try_haste(search *s, const uint32_t *of_shelves, shelf_place
   int most = most_tries(p);
   for (uint32_t a = 0; a < s->area_count; a++) s->areas[a].fill = 1;
   memcpy(p->curve, s->guessed, p->graph->kernel_count * sizeof *p->curve);
-  for (int k = 0; k < TRIES || (k < most && !settled); k++) {
+  for (int k = 0; k < (s->quick ? 1 : TRIES) || (!s->quick && k < most && !settled); k++) {
     if (!settled) WAFER_TRY(set_haste(p, k, k == most - 1, of_shelves));
     WAFER_TRY(look(s, (uint64_t)k, tried, &found));
     if (!found) break;
@@ -343,25 +352,45 @@ static wafer_placed *start_of(const pipeline *p) {
  * there are programs, bands share out the samples. */
 static uint32_t most_replicas(const pipeline *p) {
   const wafer_options *o = p->ctx->options;
-  bool unasked = o->replicas == 0 && by_programs(p);
+  bool unasked = o->replicas == 0 && by_programs(p->ctx, p->graph);
   if (o->objective != WAFER_OBJECTIVE_throughput || unasked) return 1;
   return o->replicas && o->replicas < MOST_REPLICAS ? o->replicas : MOST_REPLICAS;
 }
 
-static wafer_status search_layout(pipeline *p, shelf_place *best, bool *fits) {
+/* From a layout that is settled to one whose core programs are predicted faster. The engine knows
+ * of kernels one by one, and what they take together it does not make better. */
+static wafer_status find_pace(search *s, shelf_place *best) {
+  pipeline *p = s->p;
+  merit before, found;
+  WAFER_TRY(list_edges(s));
+  WAFER_TRY(weigh(s, best, &before));
+  WAFER_TRY(pipeline_meet_pace(p, s->quick, best));
+  WAFER_TRY(pipeline_settle(p, best));
+  if (s->quick) return WAFER_OK;
+  WAFER_TRY(weigh(s, best, &found));
+  WAFER_TRY(find_bound(s));
+  tell(s, &before, &found);
+  return WAFER_OK;
+}
+
+static wafer_status search_layout(pipeline *p, bool quick, shelf_place *best, bool *fits) {
   uint32_t n = p->graph->kernel_count;
-  search s = {.p = p, .floor = p->edge, .most = most_replicas(p)};
+  bool paced = size_seeks_pace(p->ctx, p->graph);
+  search s = {.p = p, .floor = p->edge, .most = most_replicas(p), .quick = quick};
   shelf_place *tried = WAFER_NEW(p->ctx->arena, shelf_place, n);
   if (!tried) return pipeline_no_memory(p);
   WAFER_TRY(search_find_areas(&s));
   if (*fits) memcpy(best, p->places, n * sizeof *best);
   for (uint32_t k = 0; *fits && k < n; k++) best[k].point = p->out->kernels[k].point;
+  if (*fits && paced) return find_pace(&s, best);
   if (*fits && !(s.start = start_of(p))) return pipeline_no_memory(p);
   if (*fits && objective_of(p) == WAFER_OBJECTIVE_wire) s.floor = p->out->cost.interval_cycles;
   merit b = {.fits = *fits, .interval = p->out->cost.interval_cycles};
   if (s.area_count) WAFER_TRY(try_all(&s, tried, best, &b));
   *fits = b.fits;
-  return WAFER_OK;
+  if (!*fits || !paced) return WAFER_OK;
+  WAFER_TRY(pipeline_settle(p, best)); /* the engine's, where shelves hold nothing */
+  return find_pace(&s, best);
 }
 
 wafer_status pipeline_take(pipeline *p, const shelf_place *kept) {
@@ -369,11 +398,11 @@ wafer_status pipeline_take(pipeline *p, const shelf_place *kept) {
   return pipeline_settle(p, kept);
 }
 
-wafer_status pipeline_best(pipeline *p, bool *fits) {
+wafer_status pipeline_best(pipeline *p, bool quick, bool *fits) {
   uint32_t n = p->graph->kernel_count;
   shelf_place *best = WAFER_NEW(p->ctx->arena, shelf_place, n);
   if (!best) return pipeline_no_memory(p);
-  WAFER_TRY(search_layout(p, best, fits));
+  WAFER_TRY(search_layout(p, quick, best, fits));
   if (!*fits) return WAFER_OK;
   if (!curve_set_keep_layout(p->curves, n, best)) return pipeline_no_memory(p);
   return pipeline_take(p, curve_set_layout(p->curves, n));

@@ -22,6 +22,7 @@ typedef struct search {
   search_area areas[SEARCH_AREAS];
   uint32_t area_count;
   uint64_t floor;           /* no shorter interval is of use */
+  bool quick;               /* few moves */
   uint32_t replicas;        /* of a kernel, at most: in this try */
   uint32_t most;            /* in any */
   uint64_t bound;           /* no layout has a shorter interval */

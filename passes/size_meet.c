@@ -21,6 +21,7 @@
 #define TOO_HIGH (UINT64_C(1) << 40)
 #define LEAST_PRICE 1u /* of a column, in cycles */
 #define MOST_PRICE 1024u
+#define QUICK_SHARE 2 /* of the options of a layout that is wanted at once */
 
 /* ---- edges ---- */
 
@@ -298,7 +299,7 @@ static wafer_status keep_better(pipeline *p, uint64_t interval, const shelf_plac
 wafer_status pipeline_meet(pipeline *p, uint64_t t, shelf_place *places) {
   uint32_t n = p->graph->kernel_count;
   uint64_t turn, interval = p->out->cost.interval_cycles;
-  meet m = {.p = p, .t = t, .kernels = WAFER_NEW(p->ctx->arena, meet_kernel, n)};
+  meet m = {.p = p, .t = t, .share = 1, .kernels = WAFER_NEW(p->ctx->arena, meet_kernel, n)};
   shelf_place *tried = WAFER_NEW(p->ctx->arena, shelf_place, n);
   if (!m.kernels || !tried) return pipeline_no_memory(p);
   WAFER_TRY(pipeline_turn(p, places, &turn));
@@ -310,4 +311,62 @@ wafer_status pipeline_meet(pipeline *p, uint64_t t, shelf_place *places) {
     if (fits) WAFER_TRY(keep_better(p, interval, tried, &turn, places));
   }
   return pipeline_settle(p, places);
+}
+
+/* ---- by pace ---- */
+
+/* Takes the layout in `tried` if its cores have room for words on their way and its pace is
+ * shorter; *shorter: it is. */
+static wafer_status keep_faster(const pipeline *p, const shelf_place *tried, uint64_t *pace,
+                                shelf_place *places, bool *shorter) {
+  uint64_t longest, now;
+  WAFER_TRY(pipeline_turn(p, tried, &longest));
+  WAFER_TRY(pipeline_pace(p, tried, &now));
+  *shorter = longest < MEET_NO_ROOM && now < *pace;
+  if (!*shorter) return WAFER_OK;
+  memcpy(places, tried, p->graph->kernel_count * sizeof *places);
+  *pace = now;
+  return WAFER_OK;
+}
+
+/* With kernels of at most `t` cycles each, on more and more shelves as long as these gain. */
+static wafer_status meet_at(pipeline *p, uint64_t t, uint32_t share, const shelf_place *start,
+                            uint64_t *pace, shelf_place *places) {
+  uint32_t n = p->graph->kernel_count;
+  meet m = {.p = p, .t = t, .share = share, .kernels = WAFER_NEW(p->ctx->arena, meet_kernel, n)};
+  shelf_place *tried = WAFER_NEW(p->ctx->arena, shelf_place, n);
+  bool gains = true, has = false;
+  if (!m.kernels || !tried) return pipeline_no_memory(p);
+  WAFER_TRY(meet_open_options(&m, start));
+  WAFER_TRY(open_edges(&m));
+  for (uint32_t shelves = 1; shelves <= SHELVES && (gains || !has); shelves++) {
+    bool fits = false;
+    gains = false;
+    if (choose(&m, shelves)) WAFER_TRY(pack(&m, tried, &fits));
+    if (fits) WAFER_TRY(keep_faster(p, tried, pace, places, &gains));
+    has |= fits;
+  }
+  return WAFER_OK;
+}
+
+wafer_status pipeline_meet_pace(const pipeline *p, bool quick, shelf_place *places) {
+  static const uint32_t halves[] = {4, 3, 7}; /* of the interval; the first is quick */
+  uint32_t n = p->graph->kernel_count;
+  shelf_place *start = wafer_arena_copy(p->ctx->arena, places, n * sizeof *start);
+  uint64_t pace = UINT64_MAX;
+  bool shorter;
+  if (!start) return pipeline_no_memory(p);
+  WAFER_TRY(keep_faster(p, start, &pace, places, &shorter));
+  for (size_t i = 0; i < (quick ? 1 : WAFER_COUNT(halves)); i++) {
+    wafer_ctx with = *p->ctx;
+    pipeline own = *p;
+    own.ctx = &with;
+    with.arena = wafer_arena_create();
+    if (!with.arena) return pipeline_no_memory(p);
+    uint64_t t = p->out->cost.interval_cycles * halves[i] / 2;
+    wafer_status status = meet_at(&own, t, quick ? QUICK_SHARE : 1, start, &pace, places);
+    wafer_arena_destroy(with.arena);
+    if (status != WAFER_OK) return status;
+  }
+  return WAFER_OK;
 }

@@ -36,6 +36,7 @@ typedef struct meet_kernel {
 typedef struct meet {
   pipeline *p;
   uint64_t t;      /* no kernel and no stream takes longer */
+  uint32_t share;  /* of the options that a kernel may have: one in so many */
   uint32_t height; /* of a shelf */
   uint64_t price;  /* cycles of a turn that a column of the wafer is worth */
   uint64_t scale;  /* turns of that length weigh as much as they last */

@@ -89,7 +89,7 @@ static bool alike(const wafer_shape_point *a, const wafer_shape_point *b) {
 static wafer_status add_curve(const meet *m, uint32_t k) {
   const wafer_curve *curve = m->p->curve[k];
   const meet_kernel *set = &m->kernels[k];
-  for (size_t i = 0; i < curve->count && set->count < CURVE_OPTIONS; i++) {
+  for (size_t i = 0; i < curve->count && set->count < CURVE_OPTIONS / m->share; i++) {
     bool known = !allows(m, k, &curve->at[i]);
     for (uint32_t o = 0; o < set->count && !known; o++)
       known = alike(set->at[o].point, &curve->at[i]);
@@ -217,7 +217,7 @@ static likes likes_of(const meet *m, uint32_t k, uint32_t most, wafer_split *see
 static wafer_status add_like_producers(const meet *m, uint32_t k, wafer_split *seen) {
   const wafer_graph *g = m->p->graph;
   const wafer_graph_kernel *kernel = &g->kernels[k];
-  likes l = likes_of(m, k, LIKE_OPTIONS, seen);
+  likes l = likes_of(m, k, LIKE_OPTIONS / m->share, seen);
   for (uint32_t i = 0; i < kernel->body.input_count; i++) {
     const wafer_graph_value *v = &g->values[kernel->inputs[i]];
     if (kernel->body.input_is_weight[i] || v->producer == WAFER_NONE) continue;
@@ -230,7 +230,7 @@ static wafer_status add_like_producers(const meet *m, uint32_t k, wafer_split *s
 static wafer_status add_like_users(const meet *m, uint32_t k, wafer_split *seen) {
   const wafer_graph *g = m->p->graph;
   const wafer_graph_kernel *kernel = &g->kernels[k];
-  likes l = likes_of(m, k, MEET_OPTIONS, seen);
+  likes l = likes_of(m, k, MEET_OPTIONS / m->share, seen);
   for (uint32_t i = 0; i < kernel->body.output_count; i++) {
     const wafer_graph_value *v = &g->values[kernel->outputs[i]];
     for (uint32_t u = 0; u < v->use_count; u++)
@@ -249,7 +249,8 @@ wafer_status meet_open_options(meet *m, const shelf_place *places) {
     set->body = size_with_depths(&m->p->graph->kernels[k].body, m->p->out->kernels[k].depths);
     set->at = WAFER_NEW(arena, meet_option, MEET_OPTIONS);
     if (!set->at) return pipeline_no_memory(m->p);
-    WAFER_TRY(add_option(m, k, &m->p->curve[k]->at[places[k].index]));
+    const wafer_shape_point *first = places[k].point;
+    WAFER_TRY(add_option(m, k, first ? first : &m->p->curve[k]->at[places[k].index]));
     WAFER_TRY(add_curve(m, k));
     WAFER_TRY(add_like_producers(m, k, seen));
   }

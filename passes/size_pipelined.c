@@ -437,18 +437,18 @@ static wafer_status keep_layout(const pipeline *p) {
 }
 
 /* Where nothing is pinned a layout is looked for once. */
-static wafer_status find_layout(pipeline *p, bool *fits) {
+static wafer_status find_layout(pipeline *p, bool quick, bool *fits) {
   bool search = p->ctx->options && p->ctx->options->placer == WAFER_PLACER_best;
   const shelf_place *kept = curve_set_layout(p->curves, p->graph->kernel_count);
   *fits = kept != NULL;
   if (kept) return search ? pipeline_take(p, kept) : pipeline_settle(p, kept);
   WAFER_TRY(p->pin ? lay_out_pinned(p, fits) : lay_out(p, fits));
-  if (search && (*fits || !p->pin)) return pipeline_best(p, fits);
+  if (search && (*fits || !p->pin)) return pipeline_best(p, quick, fits);
   return *fits && !p->pin ? keep_layout(p) : WAFER_OK;
 }
 
 wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
-                            sizing *out) {
+                            bool quick, sizing *out) {
   *out = (sizing){0};
   pipeline p = {.ctx = ctx, .graph = graph, .curves = curves, .out = out, .piece = graph->piece};
   bool fits;
@@ -457,7 +457,7 @@ wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer
   WAFER_TRY(find_curves(&p, &fits));
   if (fits) {
     WAFER_TRY(pipeline_pin(&p));
-    WAFER_TRY(find_layout(&p, &fits));
+    WAFER_TRY(find_layout(&p, quick, &fits));
     WAFER_TRY(fits ? pipeline_pace(&p, p.places, &out->pace) : refuse_cores(&p));
     out->edge = edge_cycles(&p);
   }

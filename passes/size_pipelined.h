@@ -46,12 +46,16 @@ wafer_status pipeline_deepen(pipeline *p, bool *found);
 /* The curve of every kernel for buffers as shallow as can be. */
 wafer_status pipeline_shallow(const pipeline *p, const wafer_curve ***out);
 /* A search for a better layout than the one that is settled, which stays if there is none; *fits
- * says whether one is settled, before and after. */
-wafer_status pipeline_best(pipeline *p, bool *fits);
+ * says whether one is settled, before and after. `quick`: without the placement engine. */
+wafer_status pipeline_best(pipeline *p, bool quick, bool *fits);
 /* size_meet.c. Shapes and places for which no kernel's turn of a sample (what it receives, computes
  * and sends, one after the other) takes as long as at `places`, which are settled, and the interval
  * is no longer; `places` as they are when there are none. `t`: the interval looked for. */
 wafer_status pipeline_meet(pipeline *p, uint64_t t, shelf_place *places);
+/* Shapes and places with the least predicted pace, however long kernels then compute: of each
+ * interval of the kernels that is tried, of one if `quick`, the best; `places` as they are, which
+ * are settled, where that is none. The layout found is not settled. */
+wafer_status pipeline_meet_pace(const pipeline *p, bool quick, shelf_place *places);
 /* The longest turn of a kernel, predicted, without what crosses the wafer's edge. */
 wafer_status pipeline_turn(const pipeline *p, const shelf_place *places, uint64_t *longest);
 /* Cycles between samples where each core has its turns one after the other, as core programs do,

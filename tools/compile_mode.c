@@ -7,6 +7,7 @@
 
 #define BANDS_GAIN 16 /* other bands have to shorten the interval by one part in these */
 #define MOST_BANDS 64
+#define SEARCHED_BANDS 128
 
 /* A plan, and what a sample of it takes. */
 typedef struct candidate {
@@ -55,6 +56,12 @@ wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_option
 
 static bool has_programs(const wafer_plan *plan) {
   return plan->mode == WAFER_MODE_pipelined && plan->launch_count;
+}
+
+static bool has_relays(const wafer_plan *plan) {
+  for (uint32_t k = 0; k < plan->kernel_count; k++)
+    if (wafer_is_relay(plan->kernels[k].name)) return true;
+  return false;
 }
 
 /* Whether they were wanted and cannot be made. */
@@ -126,14 +133,15 @@ static wafer_status try_relays(thoughts *t) {
   bool taken;
   if (!t->relays || !may_change(&t->now)) return WAFER_OK;
   own.relays = WAFER_RELAYS_auto;
+  if (own.placer == WAFER_PLACER_best) own.bands = wafer_machine_bands(t->now.plan->machine);
   return try_pipeline(t, own, WAFER_RELAY_GAIN, &taken);
 }
 
 /* So many bands, with relays if these seem worth it. */
-static wafer_status try_so_many(thoughts *t, uint32_t bands, bool *taken) {
+static wafer_status try_so_many(thoughts *t, uint32_t bands, bool relays, bool *taken) {
   wafer_options own = t->now.options;
   own.bands = bands;
-  own.relays = t->relays ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
+  own.relays = relays ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
   return try_pipeline(t, own, BANDS_GAIN, taken);
 }
 
@@ -144,11 +152,26 @@ static wafer_status try_bands(thoughts *t) {
   bool taken = true;
   if (t->now.options.bands) return WAFER_OK;
   for (n = 2 * first; taken && n <= MOST_BANDS && may_change(&t->now); n *= 2)
-    WAFER_TRY(try_so_many(t, n, &taken));
+    WAFER_TRY(try_so_many(t, n, t->relays, &taken));
   taken = true;
   for (n = first / 2; taken && n && may_change(&t->now); n /= 2)
-    WAFER_TRY(try_so_many(t, n, &taken));
-  return n && may_change(&t->now) ? try_so_many(t, 1, &taken) : WAFER_OK;
+    WAFER_TRY(try_so_many(t, n, t->relays, &taken));
+  return n && may_change(&t->now) ? try_so_many(t, 1, t->relays, &taken) : WAFER_OK;
+}
+
+/* For a search: as many as lie about a third above and below, as long as that is faster. */
+static wafer_status try_near_bands(thoughts *t) {
+  uint32_t first = wafer_machine_bands(t->now.plan->machine), n;
+  bool taken = true, relays = has_relays(t->now.plan);
+  if (t->ctx->options->bands) return WAFER_OK;
+  for (n = (4 * first + 2) / 3; taken && n <= SEARCHED_BANDS && may_change(&t->now);
+       n = (4 * n + 2) / 3)
+    WAFER_TRY(try_so_many(t, n, relays, &taken));
+  if (wafer_machine_bands(t->now.plan->machine) != first) return WAFER_OK;
+  taken = true;
+  for (n = 2 * first / 3; taken && n && may_change(&t->now); n = 2 * n / 3)
+    WAFER_TRY(try_so_many(t, n, relays, &taken));
+  return WAFER_OK;
 }
 
 /* Where programs of so many bands cannot be made: of half as many, and again. */
@@ -183,12 +206,6 @@ static wafer_status try_flow(thoughts *t) {
 
 /* ---- Placers ---- */
 
-static bool has_relays(const wafer_plan *plan) {
-  for (uint32_t k = 0; k < plan->kernel_count; k++)
-    if (wafer_is_relay(plan->kernels[k].name)) return true;
-  return false;
-}
-
 /* Whether both have the same kernels on the same wafer. */
 static bool alike(const wafer_plan *a, const wafer_plan *b) {
   return wafer_machine_bands(a->machine) == wafer_machine_bands(b->machine) &&
@@ -219,29 +236,37 @@ static bool may_compare(const wafer_options *o) {
          o->objective != WAFER_OBJECTIVE_wire;
 }
 
-/* Shelves with what suits them, then what the search makes of the same bands and relays, unless
- * that is what it has made already: a search that knows of streams alone must not lose to them. */
+/* The plan at hand with what suits it. */
+static wafer_status suit(thoughts *t) {
+  WAFER_TRY(find_programs(t));
+  if (!has_programs(t->now.plan)) return WAFER_OK;
+  WAFER_TRY(try_relays(t));
+  return t->now.options.placer == WAFER_PLACER_best ? try_near_bands(t) : try_bands(t);
+}
+
+/* What the search has found, and shelves, each with the bands and relays that suit it; where
+ * shelves are faster, the search has their bands and relays too: it must not lose to them. */
 static wafer_status compare_placers(thoughts *t, const char **told) {
-  candidate first = t->now, again = {0};
-  wafer_options own = first.options;
-  if (!may_compare(&own) || !(has_programs(first.plan) || lacks_programs(first.plan)))
+  wafer_options own = t->now.options;
+  candidate first, again = {0};
+  if (!may_compare(&own) || !(has_programs(t->now.plan) || lacks_programs(t->now.plan)))
     return WAFER_OK;
+  WAFER_TRY(suit(t));
+  first = t->now;
   own.placer = WAFER_PLACER_shelf;
   own.mode = WAFER_MODE_pipelined;
   WAFER_TRY(make(t, own, &t->now));
-  if (t->now.plan) WAFER_TRY(find_programs(t));
-  if (!t->now.plan || !has_programs(t->now.plan)) { /* the search packs closer than shelves */
+  if (t->now.plan) WAFER_TRY(suit(t));
+  if (!t->now.plan || !has_programs(t->now.plan)) {
     take(&first, &t->now);
     return WAFER_OK;
   }
-  WAFER_TRY(try_relays(t));
-  WAFER_TRY(try_bands(t));
+  bool has = has_programs(first.plan), loses = !has || worth(&first) > worth(&t->now);
   own = t->now.options;
   own.placer = WAFER_PLACER_best;
   own.bands = wafer_machine_bands(t->now.plan->machine);
-  if (!has_programs(first.plan) || !alike(first.plan, t->now.plan)) WAFER_TRY(make(t, own, &again));
-  bool gained = again.plan && has_programs(again.plan) &&
-                (!has_programs(first.plan) || worth(&again) <= worth(&first));
+  if (loses && (!has || !alike(first.plan, t->now.plan))) WAFER_TRY(make(t, own, &again));
+  bool gained = again.plan && has_programs(again.plan) && (!has || worth(&again) <= worth(&first));
   gained ? take(&again, &first) : drop(&again);
   return keep_better(t, &first, &t->now, told);
 }
@@ -278,13 +303,8 @@ static wafer_status try_streaming(thoughts *t) {
 
 static wafer_status reconsider(thoughts *t, const char **told) {
   WAFER_TRY(compare_placers(t, told));
-  if (!may_compare(&t->now.options)) WAFER_TRY(find_programs(t));
-  if (!has_programs(t->now.plan)) return try_flow(t);
-  if (!*told) {
-    WAFER_TRY(try_relays(t));
-    WAFER_TRY(try_bands(t));
-  }
-  return try_streaming(t);
+  if (!may_compare(t->ctx->options)) WAFER_TRY(suit(t));
+  return has_programs(t->now.plan) ? try_streaming(t) : try_flow(t);
 }
 
 wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool relays, wafer_ir **ir,

@@ -31,7 +31,7 @@ static void skips_are_deep(void) {
   uint32_t last = 0;
   for (uint32_t count = 2; count <= 8; count += 3) {
     setup(&f, "small16", chain(text, sizeof text, count));
-    CU_ASSERT_EQUAL_FATAL(size_pipelined(&f.ctx, f.curves, &f.graph, &s), WAFER_OK);
+    CU_ASSERT_EQUAL_FATAL(size_pipelined(&f.ctx, f.curves, &f.graph, false, &s), WAFER_OK);
     CU_ASSERT_TRUE_FATAL(s.cost.fits);
     const wafer_graph_kernel *join = &f.graph.kernels[f.graph.kernel_count - 1];
     CU_ASSERT_EQUAL_FATAL(join->body.input_count, 2);
@@ -78,7 +78,7 @@ static void the_edge_bounds(void) {
   fixture f;
   sizing s;
   setup(&f, "wse2", chain(text, sizeof text, 1));
-  CU_ASSERT_EQUAL_FATAL(size_pipelined(&f.ctx, f.curves, &f.graph, &s), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(size_pipelined(&f.ctx, f.curves, &f.graph, false, &s), WAFER_OK);
   uint64_t edge = wafer_machine_transfer_cycles(f.ctx.machine, 64 * 64 * 4,
                                                 f.ctx.machine->edge_in_bytes_per_second);
   CU_ASSERT(s.cost.fits && s.cost.interval_cycles >= edge);
@@ -140,6 +140,31 @@ static const char *products(char *text, size_t bytes, uint32_t count, bool share
   return text;
 }
 
+static uint64_t pace_of(fixture *f, wafer_placer_kind placer, bool quick) {
+  const wafer_options options = {.placer = placer, .place_moves = 1000};
+  sizing s;
+  f->ctx.options = &options;
+  curve_set_forget_layout(f->curves);
+  CU_ASSERT_EQUAL_FATAL(size_pipelined(&f->ctx, f->curves, &f->graph, quick, &s), WAFER_OK);
+  CU_ASSERT_TRUE_FATAL(s.cost.fits);
+  f->ctx.options = NULL;
+  return s.pace;
+}
+
+/* Kernels that take longer alone may be faster together: the search's pace is never longer than
+ * that of shelves, and here it is a tenth shorter at the least. */
+static void a_search_finds_a_pace(void) {
+  char text[8192];
+  fixture f;
+  setup(&f, "small64", chain(text, sizeof text, 8));
+  uint64_t shelves = pace_of(&f, WAFER_PLACER_shelf, false);
+  uint64_t quick = pace_of(&f, WAFER_PLACER_best, true);
+  uint64_t best = pace_of(&f, WAFER_PLACER_best, false);
+  CU_ASSERT(quick <= shelves);
+  CU_ASSERT(best <= shelves - shelves / 10);
+  teardown(&f);
+}
+
 static void short_layers_arrive_in_groups(void) {
   char text[8192];
   fixture f;
@@ -176,7 +201,7 @@ static void refusals_name_the_kernel(void) {
   fixture f;
   sizing s;
   setup(&f, "small16", text);
-  CU_ASSERT_EQUAL_FATAL(size_pipelined(&f.ctx, f.curves, &f.graph, &s), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(size_pipelined(&f.ctx, f.curves, &f.graph, false, &s), WAFER_OK);
   CU_ASSERT_FALSE(s.cost.fits);
   CU_ASSERT_EQUAL(s.refusal.kernel, 0);
   CU_ASSERT(s.refusal.asked > s.refusal.allowed);
@@ -301,6 +326,7 @@ CU_TestInfo tests_size[] = {
     {"sizings are kept", sizings_are_kept},
     {"equal kernels share a curve", curves_are_shared},
     {"values that skip kernels wait", skips_are_deep},
+    {"a search finds a shorter pace", a_search_finds_a_pace},
     {"the edge bounds a pipeline", the_edge_bounds},
     {"batches pay in streaming", batches_pay},
     {"results want lanes to the edge", results_want_lanes},
