@@ -173,6 +173,7 @@ static void drop_program(wafer_fabric *f) {
   free(f->links);
   free(f->gates);
   free(f->legs);
+  free(f->leg_nodes);
   free(f->leg_of);
   free(f->claims);
   free(f->switches);

@@ -138,6 +138,8 @@ static_assert(sizeof(fabric_gate) == 16, "gates do not straddle lines of the cac
  * than to the simplest ones (router_brief.c). */
 typedef struct fabric_candidate {
   uint32_t node, to;
+  uint32_t leg; /* that begins at `to` (router_flight.c), FABRIC_NONE: none; with FABRIC_LOOK: not
+                   after one that begins at `node` */
 } fabric_candidate;
 
 /* Of a candidate: as of its way out. */
@@ -145,28 +147,29 @@ typedef struct fabric_way {
   uint16_t latency, hops;
 } fabric_way;
 
-/* A queue from which wavelets fly (router_flight.c); the next one is the next leg. */
-typedef struct fabric_leg {
-  uint32_t node;
-  uint32_t ask; /* the gate of its link, and the rank there */
-  uint8_t how;  /* set of: */
-} fabric_leg;
-#define FABRIC_HELD 1u    /* words may lie in it */
-#define FABRIC_BLOCKED 2u /* the next one may be full */
-#define FABRIC_ARRIVES 4u /* the next one is read by a core */
-#define FABRIC_ENDS 8u    /* it comes after a last one: wavelets do not fly from it */
+/* A queue from which wavelets fly (router_flight.c): its link and the rank there, and above them
+ * what is in the way. The next one is the next leg: those of a way lie side by side, and are small,
+ * for this is what most hops go through; what few ask for is elsewhere (leg_nodes). */
+typedef uint32_t fabric_leg;
+#define FABRIC_LEG_RANK_BITS 5
+#define FABRIC_LEG_RANKS ((1u << FABRIC_LEG_RANK_BITS) - 1) /* ranks and links, at most */
+#define FABRIC_LEG_LINKS (1u << 23)
+#define FABRIC_HELD (1u << 28)    /* words may lie in it */
+#define FABRIC_BLOCKED (1u << 29) /* the next one may be full */
+#define FABRIC_ARRIVES (1u << 30) /* the next one is read by a core */
+#define FABRIC_ENDS (1u << 31)    /* it comes after a last one: wavelets do not fly from it */
 
-/* A wavelet in flight. FABRIC_NONE: it has come down. */
-typedef struct fabric_flight {
-  uint32_t leg, word;
-} fabric_flight;
+/* A wavelet in flight: above its word the leg. FABRIC_NONE: it has come down. */
+typedef uint64_t fabric_flight;
 
 /* The last flight that asked for a link. */
 typedef struct fabric_claim {
-  uint32_t cycle, flight; /* flight: among those of that cycle */
-  uint8_t rank;           /* FABRIC_RANKS: none, or the turn is in the gate */
-  uint8_t before;         /* the rank of the flight before that, in the same way */
+  uint32_t flight; /* among those of that cycle */
+  uint32_t told;   /* the lower bits of the cycle (router_settle_claims comes before they come
+                      round), the rank of the flight before it, and its own; FABRIC_LEG_RANKS for
+                      a rank: none, or the turn is in the gate */
 } fabric_claim;
+#define FABRIC_CLAIM_BITS (32 - 2 * FABRIC_LEG_RANK_BITS) /* of the cycle */
 
 /* What to look at in a cycle: what queues ask for whose front may be ready or have room before it,
  * or cores. */

@@ -20,7 +20,7 @@ typedef struct builder {
   wafer_fabric *f;
   rule *rules;
   uint32_t *first_rule; /* per router, and the end */
-  uint32_t *link_of;    /* per router: its five links */
+  uint32_t *turn[2];    /* per router that has a route: among them by rows, by columns */
   uint32_t edge_nodes;  /* dead ends, and queues of the border, come from here on */
 } builder;
 
@@ -199,6 +199,13 @@ static uint32_t input_of(const wafer_fabric *f, uint32_t router, uint8_t color) 
   return core ? core_queue(core, color, false) : FABRIC_NONE;
 }
 
+/* Links of one direction lie side by side as they follow each other: those that a wavelet goes over
+ * are near each other. */
+static uint32_t link_at(const builder *b, uint32_t router, uint32_t port) {
+  bool vertical = port == WAFER_PORT_north || port == WAFER_PORT_south;
+  return port * (b->f->link_count / WAFER_PORTS) + b->turn[vertical][router];
+}
+
 static wafer_status add_out(builder *b, uint32_t node, uint32_t port) {
   wafer_fabric *f = b->f;
   uint32_t router = f->sites[node].router, to, width = f->program->width;
@@ -215,7 +222,7 @@ static wafer_status add_out(builder *b, uint32_t node, uint32_t port) {
     to = beyond == FABRIC_NONE ? edge_node(b, router, color, port)
                                : queue_at(b, beyond, color, opposite[port]);
   }
-  fabric_link *link = &f->links[b->link_of[router] + port];
+  fabric_link *link = &f->links[link_at(b, router, port)];
   if (link->candidates == FABRIC_CANDIDATES)
     return wafer_fail(f->diag, here(b), WAFER_NO_FIT,
                       "more than %u ways lead out of a port of core (%u,%u)", FABRIC_CANDIDATES,
@@ -257,7 +264,7 @@ static wafer_status join_rule(builder *b, uint32_t router, const rule *at) {
 static void join_links(builder *b) {
   wafer_fabric *f = b->f;
   for (uint32_t i = 0; i < f->link_count; i++) {
-    f->links[i].between = i % WAFER_PORTS != WAFER_PORT_ramp;
+    f->links[i].between = i / (f->link_count / WAFER_PORTS) != WAFER_PORT_ramp;
     uint32_t cycles = f->links[i].between ? f->machine->hop_cycles : f->machine->ramp_cycles;
     f->links[i].latency = (uint16_t)(cycles ? cycles : 1);
   }
@@ -286,15 +293,25 @@ static wafer_status join(builder *b) {
   return WAFER_OK;
 }
 
+/* Those that have a route, by rows or columns; how many there are. */
+static uint32_t number_routers(builder *b, bool by_column) {
+  uint32_t width = b->f->program->width, height = b->f->program->height, count = 0;
+  for (uint32_t i = 0; i < b->f->count; i++) {
+    uint32_t router = by_column ? i % height * width + i / height : i;
+    b->turn[by_column][router] = count;
+    count += b->first_rule[router + 1] > b->first_rule[router];
+  }
+  return count;
+}
+
 /* Upper bounds: queues, outs and switches that the routes can ask for. */
 static wafer_status allocate(builder *b) {
   wafer_fabric *f = b->f;
   size_t nodes = 0, outs = 0, switches = 0, filters = 0, routers = 0;
-  b->link_of = calloc((size_t)f->count + 1, sizeof *b->link_of);
-  if (!b->link_of) return no_memory(b);
-  for (uint32_t router = 0; router < f->count; router++) {
-    b->link_of[router] = (uint32_t)(routers * WAFER_PORTS);
-    routers += b->first_rule[router + 1] > b->first_rule[router];
+  for (uint32_t by = 0; by < 2; by++) {
+    b->turn[by] = calloc((size_t)f->count + 1, sizeof *b->turn[by]);
+    if (!b->turn[by]) return no_memory(b);
+    routers = number_routers(b, by);
   }
   for (uint32_t i = 0; i < b->first_rule[f->count]; i++) {
     const wafer_route *r = &f->program->routes[b->rules[i].route];
@@ -484,6 +501,7 @@ wafer_status fabric_build_routes(wafer_fabric *f) {
   wafer_status status = build(&b);
   free(b.rules);
   free(b.first_rule);
-  free(b.link_of);
+  free(b.turn[0]);
+  free(b.turn[1]);
   return status;
 }

@@ -254,7 +254,6 @@ static void begin_era(wafer_fabric *f) {
   for (uint32_t i = 0; i < (here ? here->core_count : f->core_count); i++)
     core_catch_up(f, here ? here->cores[i] : i);
   fabric_refresh(f);
-  router_settle_claims(f);
 }
 
 static uint64_t limit_of(const wafer_fabric *f) {
@@ -276,10 +275,12 @@ wafer_status fabric_loop(wafer_fabric *f) {
     if (!edge && f->now && rests(f)) {
       uint64_t next = next_cycle(f);
       if (next == FABRIC_NEVER) return WAFER_OK;
+      router_settle_claims(f, next);
       f->now = next;
       if (next >= limit_of(f)) return WAFER_OK;
     }
     if (fabric_era(f) != f->era) begin_era(f);
+    router_settle_claims(f, f->now);
     if (fabric_islands_due(f)) {
       WAFER_TRY(fabric_divide(f, &divided));
       WAFER_TRY(fits_host(f));

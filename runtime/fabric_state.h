@@ -41,6 +41,7 @@ struct wafer_fabric {
   uint32_t brief_count;
   fabric_bucket others;              /* what all others ask for */
   fabric_leg *legs;                  /* NULL: nothing flies */
+  uint32_t *leg_nodes;               /* of the legs */
   uint32_t *leg_of;                  /* of a node, or FABRIC_NONE */
   fabric_claim *claims;              /* of the links */
   fabric_flight *flights, *arrivals; /* of the next cycle; arrivals: over the last leg */
@@ -68,7 +69,8 @@ struct wafer_fabric {
   uint64_t *entered; /* per node: words pushed; NULL: nobody counts */
 
   uint64_t now;
-  uint64_t era;       /* changes before stamps come round */
+  uint64_t era;       /* changes before stamps come round, */
+  uint64_t claim_era; /* and before those of claims do */
   uint64_t fault_due; /* the cycle of the next fault, FABRIC_NEVER: none */
   struct fabric_faults *faults;
   fabric_stage *stages; /* of the train that is being made */
@@ -397,7 +399,7 @@ static inline uint32_t fabric_candidate_of(const wafer_fabric *f, const fabric_o
 }
 static inline void fabric_set_candidate(wafer_fabric *f, uint32_t node, const fabric_out *out) {
   uint32_t at = fabric_candidate_of(f, out);
-  f->candidates[at] = (fabric_candidate){node, out->node | FABRIC_LOOK};
+  f->candidates[at] = (fabric_candidate){node, out->node | FABRIC_LOOK, FABRIC_NONE};
   f->ways[at] = (fabric_way){out->latency, out->hops};
 }
 /* What asks for an out. */

@@ -74,15 +74,14 @@ static inline bool go(wafer_fabric *f, const fabric_candidate *who, fabric_node 
   uint32_t more = beyond->flags & FABRIC_PUSH_FLAGS;
   if (more & ~FABRIC_TO_CORE || f->entered) {
     router_send_on(f, to, *front, latency);
-  } else if (!f->legs || front->control || latency > 1 ||
-             !router_fly(f, who->node, to, front->word)) {
+  } else if (!f->legs || front->control || latency > 1 || !router_fly(f, who, front->word)) {
     slot->word = front->word;
     slot->stamp = fabric_stamp(now + latency) | (front->stamp & ~FABRIC_STAMP_MASK);
     beyond->count++;
     if (!more && beyond->count == 1) router_ask(f, beyond, latency);
     if (more && beyond->count >= beyond->patience)
       fabric_wake(f, f->sites[to].core, f->now + latency);
-    if (f->legs && !more) router_note_push(f, who->node, to);
+    if (f->legs && !more) router_note_push(f, who);
   }
   router_pop(f, who->node, q);
   if (!q->count) return true;
@@ -162,7 +161,7 @@ static void take_turns(wafer_fabric *f) {
       *other++ = *at << FABRIC_RANK_BITS;
       continue;
     }
-    if (claims && claims[*at].rank != FABRIC_RANKS && router_settle_claim(f, *at)) {
+    if (claims && router_is_claimed(claims[*at]) && router_settle_claim(f, *at)) {
       *next++ = *at;
       continue;
     }

@@ -133,16 +133,19 @@ bool router_make_flights(wafer_fabric *f);
 void router_fly_in(wafer_fabric *f);
 /* After that: all others, before what is in queues. */
 void router_fly_on(wafer_fabric *f);
+static inline bool router_is_claimed(fabric_claim claim) {
+  return claim.told % (FABRIC_LEG_RANKS + 1) != FABRIC_LEG_RANKS;
+}
 /* A link with a claim is asked for from queues, too: is it the flight's turn? If not, that comes
  * down and asks as the others do. */
 bool router_settle_claim(wafer_fabric *f, uint32_t at);
-/* Before stamps come round: turns that were taken. */
-void router_settle_claims(wafer_fabric *f);
+/* Before the cycles of claims come round on the way to this one: turns that were taken. */
+void router_settle_claims(wafer_fabric *f, uint64_t cycle);
 /* A wavelet that is no control and may leave the queue in the next cycle, after flights have gone:
  * false: it has to be put there. */
-bool router_fly(wafer_fabric *f, uint32_t from, uint32_t to, uint32_t word);
+bool router_fly(wafer_fabric *f, const fabric_candidate *who, uint32_t word);
 /* A word has been put into a queue, out of another, where there are legs. */
-void router_note_push(wafer_fabric *f, uint32_t from, uint32_t to);
+void router_note_push(wafer_fabric *f, const fabric_candidate *who);
 
 /* After everything else of the cycle: the next position holds from the next cycle on. */
 void router_turn_switches(wafer_fabric *f);

@@ -63,12 +63,12 @@ void router_hop_all(wafer_fabric *f) {
     q->head = (uint16_t)(head + 1 == q->capacity ? 0 : head + 1);
     q->count = (uint16_t)left;
     if (q->awaited) f->told.at[f->told.count++] = who->node;
-    if (!flies || stamp & ~FABRIC_STAMP_MASK || !router_fly(f, who->node, who->to, word)) {
+    if (!flies || stamp & ~FABRIC_STAMP_MASK || !router_fly(f, who, word)) {
       slot->word = word;
       slot->stamp = next | (stamp & ~FABRIC_STAMP_MASK);
       beyond->count = (uint16_t)(before + 1);
       if (!before) asked = ask_next(gates, beyond->ask, asked);
-      if (flies) router_note_push(f, who->node, who->to);
+      if (flies) router_note_push(f, who);
     }
     if (!left) continue;
     if (before)

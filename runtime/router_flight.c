@@ -12,32 +12,59 @@
 
 #include "router.h"
 
-static fabric_flight *flight_of(const wafer_fabric *f, uint32_t flight) {
-  return flight & FABRIC_LOOK ? &f->arrivals[flight & ~FABRIC_LOOK] : &f->flights[flight];
+/* ---- flights, legs and claims ---- */
+
+static inline fabric_flight flight(uint32_t leg, uint32_t word) {
+  return (fabric_flight)leg << 32 | word;
+}
+static inline uint32_t leg_of(fabric_flight one) {
+  return (uint32_t)(one >> 32);
+}
+static fabric_flight *flight_at(const wafer_fabric *f, uint32_t at) {
+  return at & FABRIC_LOOK ? &f->arrivals[at & ~FABRIC_LOOK] : &f->flights[at];
+}
+static inline uint32_t link_of(fabric_leg leg) {
+  return leg >> FABRIC_LEG_RANK_BITS & (FABRIC_LEG_LINKS - 1);
+}
+static inline uint32_t rank_of(fabric_leg leg) {
+  return leg & FABRIC_LEG_RANKS;
+}
+
+static inline uint32_t told(uint64_t cycle, uint32_t before, uint32_t rank) {
+  return (uint32_t)cycle << 2 * FABRIC_LEG_RANK_BITS | before << FABRIC_LEG_RANK_BITS | rank;
+}
+static inline bool is_of(const fabric_claim *c, uint64_t cycle) {
+  return (c->told ^ told(cycle, 0, 0)) < told(1, 0, 0);
+}
+static inline uint32_t rank_claimed(const fabric_claim *c) {
+  return c->told & FABRIC_LEG_RANKS;
+}
+static inline uint32_t rank_before(const fabric_claim *c) {
+  return c->told >> FABRIC_LEG_RANK_BITS & FABRIC_LEG_RANKS;
 }
 
 /* Into its queue, as if it had come there in the cycle before. */
 static void come_down(wafer_fabric *f, fabric_flight *one) {
-  fabric_leg *leg = &f->legs[one->leg];
-  fabric_node *q = &f->nodes[leg->node];
+  uint32_t leg = leg_of(*one);
+  fabric_node *q = &f->nodes[f->leg_nodes[leg]];
   assert(!q->count);
-  *fabric_slot(q, q->count++) = (fabric_entry){.word = one->word, .ready = fabric_stamp(f->now)};
-  leg->how |= FABRIC_HELD;
-  one->leg = FABRIC_NONE;
-  router_ask_now(f, leg->ask);
+  *fabric_slot(q, q->count++) =
+      (fabric_entry){.word = (uint32_t)*one, .ready = fabric_stamp(f->now)};
+  f->legs[leg] |= FABRIC_HELD;
+  *one = flight(FABRIC_NONE, 0);
+  router_ask_now(f, q->ask);
 }
 
 /* ---- claims ---- */
 
 /* A turn that a flight took, and nobody else has asked for since, is told in its claim. */
-static inline void claim(wafer_fabric *f, uint32_t ask, uint32_t flight) {
-  fabric_claim *c = &f->claims[ask >> FABRIC_RANK_BITS];
-  uint32_t next = (uint32_t)f->now + 1;
-  if (c->cycle == next && c->rank != FABRIC_RANKS) { /* one of them comes down */
-    f->downs.at[f->downs.count++] = flight;
+static inline void claim(wafer_fabric *f, fabric_leg leg, uint32_t at) {
+  fabric_claim *c = &f->claims[link_of(leg)];
+  if (is_of(c, f->now + 1) && router_is_claimed(*c)) { /* one of them comes down */
+    f->downs.at[f->downs.count++] = at;
     return;
   }
-  *c = (fabric_claim){next, flight, (uint8_t)(ask % FABRIC_RANKS), c->rank};
+  *c = (fabric_claim){at, told(f->now + 1, rank_claimed(c), rank_of(leg))};
 }
 
 /* Among those that ask for the link from queues is the flight that has a claim on it. It may be its
@@ -45,95 +72,97 @@ static inline void claim(wafer_fabric *f, uint32_t ask, uint32_t flight) {
 bool router_settle_claim(wafer_fabric *f, uint32_t at) {
   fabric_claim *c = &f->claims[at];
   fabric_gate *gate = &f->gates[at];
-  if (c->cycle != (uint32_t)f->now) {
-    gate->turns = c->rank;
-    c->rank = FABRIC_RANKS;
+  uint32_t rank = rank_claimed(c), before = rank_before(c);
+  if (!is_of(c, f->now)) {
+    gate->turns = (uint16_t)rank;
+    c->told |= FABRIC_LEG_RANKS;
     return false;
   }
-  if (c->before != FABRIC_RANKS) gate->turns = c->before;
-  uint64_t bit = 1ull << c->rank, mask = gate->mask | bit;
-  uint32_t flight = c->flight;
-  bool goes = router_pick(mask, (uint8_t)gate->turns) == c->rank;
-  c->before = FABRIC_RANKS;
-  if (goes) return true;
-  c->rank = FABRIC_RANKS;
-  come_down(f, flight_of(f, flight));
-  return false;
+  if (before != FABRIC_LEG_RANKS) gate->turns = (uint16_t)before;
+  bool goes = router_pick(gate->mask | 1ull << rank, (uint8_t)gate->turns) == rank;
+  c->told = told(f->now, FABRIC_LEG_RANKS, goes ? rank : FABRIC_LEG_RANKS);
+  if (!goes) come_down(f, flight_at(f, c->flight));
+  return goes;
 }
 
-void router_settle_claims(wafer_fabric *f) {
-  for (uint32_t i = 0; f->claims && i < f->link_room; i++)
-    if (f->claims[i].rank != FABRIC_RANKS && f->claims[i].cycle != (uint32_t)f->now)
-      router_settle_claim(f, i);
+/* At rest nothing is in flight, whatever the present cycle. */
+void router_settle_claims(wafer_fabric *f, uint64_t cycle) {
+  uint64_t era = cycle >> (FABRIC_CLAIM_BITS - 2);
+  if (!f->claims || era == f->claim_era) return;
+  f->claim_era = era;
+  for (uint32_t i = 0; i < f->link_room; i++)
+    if (router_is_claimed(f->claims[i]) && !is_of(&f->claims[i], f->now)) router_settle_claim(f, i);
 }
 
 /* The flight comes down, and has no claim any more. */
-static void give_way(wafer_fabric *f, uint32_t flight) {
-  fabric_flight *one = flight_of(f, flight);
-  if (one->leg == FABRIC_NONE) return;
-  uint32_t at = f->legs[one->leg].ask >> FABRIC_RANK_BITS;
-  fabric_claim *c = &f->claims[at];
-  if (c->flight == flight && c->cycle == (uint32_t)f->now) {
-    if (c->before != FABRIC_RANKS) f->gates[at].turns = c->before;
-    c->rank = FABRIC_RANKS;
+static void give_way(wafer_fabric *f, uint32_t at) {
+  fabric_flight *one = flight_at(f, at);
+  if (leg_of(*one) == FABRIC_NONE) return;
+  uint32_t link = link_of(f->legs[leg_of(*one)]);
+  fabric_claim *c = &f->claims[link];
+  if (c->flight == at && is_of(c, f->now)) {
+    if (rank_before(c) != FABRIC_LEG_RANKS) f->gates[link].turns = (uint16_t)rank_before(c);
+    c->told |= FABRIC_LEG_RANKS;
   }
   come_down(f, one);
 }
 
 /* The queue after this leg is full: who has come to the leg by now does not go on. */
 static void block(wafer_fabric *f, uint32_t at) {
-  fabric_leg *leg = &f->legs[at];
-  const fabric_claim *c = &f->claims[leg->ask >> FABRIC_RANK_BITS];
-  leg->how |= FABRIC_BLOCKED;
-  if (c->cycle != (uint32_t)f->now + 1 || c->rank == FABRIC_RANKS) return;
-  if (flight_of(f, c->flight)->leg == at) f->downs.at[f->downs.count++] = c->flight;
+  const fabric_claim *c = &f->claims[link_of(f->legs[at])];
+  f->legs[at] |= FABRIC_BLOCKED;
+  if (!is_of(c, f->now + 1) || !router_is_claimed(*c)) return;
+  if (leg_of(*flight_at(f, c->flight)) == at) f->downs.at[f->downs.count++] = c->flight;
 }
 
-void router_note_push(wafer_fabric *f, uint32_t from, uint32_t to) {
-  uint32_t at = f->leg_of[to];
-  if (at != FABRIC_NONE) f->legs[at].how |= FABRIC_HELD;
-  if (f->nodes[to].count == ROUTER_BRIEF_WORDS && f->leg_of[from] != FABRIC_NONE)
-    block(f, f->leg_of[from]);
+void router_note_push(wafer_fabric *f, const fabric_candidate *who) {
+  uint32_t to = who->to & ~FABRIC_LOOK, at = who->leg & ~FABRIC_LOOK;
+  if (who->leg != FABRIC_NONE) f->legs[at] |= FABRIC_HELD;
+  if (f->nodes[to].count != ROUTER_BRIEF_WORDS) return;
+  uint32_t before = who->leg & FABRIC_LOOK ? f->leg_of[who->node] : at - 1;
+  if (before != FABRIC_NONE) block(f, before);
 }
 
 /* ---- a hop ---- */
 
-static inline void note(wafer_fabric *f, uint32_t at, uint32_t word, bool arrives) {
-  fabric_flight one = {at, word};
-  uint32_t flight = arrives ? f->arrival_count | FABRIC_LOOK : f->flight_count;
+static inline void note(wafer_fabric *f, fabric_flight one) {
+  fabric_leg leg = f->legs[leg_of(one)];
+  bool arrives = leg & FABRIC_ARRIVES;
+  uint32_t at = arrives ? f->arrival_count | FABRIC_LOOK : f->flight_count;
   *(arrives ? &f->arrivals[f->arrival_count++] : &f->flights[f->flight_count++]) = one;
-  claim(f, f->legs[at].ask, flight);
+  claim(f, leg, at);
 }
 
 /* Has the leg no words in its way? */
 static bool is_clear(wafer_fabric *f, uint32_t at) {
-  fabric_leg *leg = &f->legs[at];
-  if (leg->how & FABRIC_ENDS || f->nodes[leg->node].count) return false;
-  if (leg->how & FABRIC_BLOCKED && f->nodes[leg[1].node].count == ROUTER_BRIEF_WORDS) return false;
-  leg->how &= (uint8_t)~(FABRIC_HELD | FABRIC_BLOCKED);
+  fabric_leg leg = f->legs[at];
+  const uint32_t *node = &f->leg_nodes[at];
+  if (leg & FABRIC_ENDS || f->nodes[*node].count) return false;
+  if (leg & FABRIC_BLOCKED && f->nodes[node[1]].count == ROUTER_BRIEF_WORDS) return false;
+  f->legs[at] = leg & ~(FABRIC_HELD | FABRIC_BLOCKED);
   return true;
 }
 
-bool router_fly(wafer_fabric *f, uint32_t from, uint32_t to, uint32_t word) {
-  uint32_t at = f->leg_of[to];
-  if (at == FABRIC_NONE) return false;
-  if (at && f->legs[at - 1].node == from && !f->nodes[from].count)
-    f->legs[at - 1].how &= (uint8_t)~FABRIC_HELD;
+bool router_fly(wafer_fabric *f, const fabric_candidate *who, uint32_t word) {
+  uint32_t at = who->leg & ~FABRIC_LOOK;
+  if (who->leg == FABRIC_NONE || f->nodes[who->to & ~FABRIC_LOOK].count) return false;
+  if (!(who->leg & FABRIC_LOOK) && !f->nodes[who->node].count) f->legs[at - 1] &= ~FABRIC_HELD;
   if (!is_clear(f, at)) return false;
-  note(f, at, word, f->legs[at].how & FABRIC_ARRIVES);
+  note(f, flight(at, word));
   return true;
 }
 
 /* Onto a leg of which more is to be known. */
 static SELDOM void come_to(wafer_fabric *f, fabric_flight one) {
-  uint32_t at = one.leg, word = one.word, node = f->legs[at].node;
-  if (f->legs[at].how == FABRIC_ARRIVES || is_clear(f, at)) {
-    note(f, at, word, f->legs[at].how & FABRIC_ARRIVES);
+  uint32_t at = leg_of(one);
+  if (is_clear(f, at)) {
+    note(f, one);
     return;
   }
-  fabric_node *q = &f->nodes[node];
-  *fabric_slot(q, q->count) = (fabric_entry){.word = word, .ready = fabric_stamp(f->now + 1)};
-  f->legs[at].how |= FABRIC_HELD;
+  fabric_node *q = &f->nodes[f->leg_nodes[at]];
+  *fabric_slot(q, q->count) =
+      (fabric_entry){.word = (uint32_t)one, .ready = fabric_stamp(f->now + 1)};
+  f->legs[at] |= FABRIC_HELD;
   if (!q->count++)
     router_ask_next(f, q->ask);
   else
@@ -143,16 +172,16 @@ static SELDOM void come_to(wafer_fabric *f, fabric_flight one) {
 /* ---- a cycle ---- */
 
 /* Into the queue of a core, if there is room and nobody else asks for the link. */
-static bool arrive(wafer_fabric *f, const fabric_flight *one) {
-  const fabric_leg *leg = &f->legs[one->leg];
-  const fabric_gate *gate = &f->gates[leg->ask >> FABRIC_RANK_BITS];
-  const fabric_way *way = &f->ways[gate->first + leg->ask % FABRIC_RANKS];
-  uint32_t to = leg[1].node;
+static bool arrive(wafer_fabric *f, fabric_flight one) {
+  fabric_leg leg = f->legs[leg_of(one)];
+  const fabric_gate *gate = &f->gates[link_of(leg)];
+  const fabric_way *way = &f->ways[gate->first + rank_of(leg)];
+  uint32_t to = f->leg_nodes[leg_of(one) + 1];
   fabric_node *beyond = &f->nodes[to];
   if (gate->mask || beyond->count == beyond->capacity) return false;
   fabric_entry *slot = fabric_slot(beyond, beyond->count);
   if (fabric_until(slot->stamp, (uint32_t)f->now)) return false;
-  *slot = (fabric_entry){.word = one->word, .stamp = fabric_stamp(f->now + way->latency)};
+  *slot = (fabric_entry){.word = (uint32_t)one, .stamp = fabric_stamp(f->now + way->latency)};
   f->stats.hops += way->hops;
   if (++beyond->count >= beyond->patience) fabric_wake(f, f->sites[to].core, f->now + way->latency);
   return true;
@@ -162,8 +191,8 @@ void router_fly_in(wafer_fabric *f) {
   for (uint32_t i = 0; i < f->downs.count; i++) give_way(f, f->downs.at[i]);
   f->downs.count = 0;
   for (uint32_t i = 0; i < f->arrival_count; i++) {
-    const fabric_flight *one = &f->arrivals[i];
-    if (one->leg != FABRIC_NONE && !arrive(f, one)) give_way(f, i | FABRIC_LOOK);
+    fabric_flight one = f->arrivals[i];
+    if (leg_of(one) != FABRIC_NONE && !arrive(f, one)) give_way(f, i | FABRIC_LOOK);
   }
   f->arrival_count = 0;
 }
@@ -173,24 +202,27 @@ void router_fly_on(wafer_fabric *f) {
   const fabric_flight *at = f->flights, *end = at + f->flight_count;
   const fabric_leg *legs = f->legs;
   fabric_claim *claims = f->claims;
-  uint32_t next = (uint32_t)f->now + 1;
+  uint64_t next = f->now + 1, hops = f->flight_count;
   fabric_flight *on = f->flights;
   for (; at < end; at++) {
-    fabric_flight one = {at->leg + 1, at->word};
-    const fabric_leg *leg = &legs[one.leg];
-    if (!one.leg) continue; /* has come down */
-    f->stats.hops++;
-    fabric_claim *c = &claims[leg->ask >> FABRIC_RANK_BITS];
-    if (leg->how || c->cycle == next) {
+    fabric_flight one = *at + flight(1, 0);
+    if (!leg_of(one)) { /* has come down */
+      hops--;
+      continue;
+    }
+    fabric_leg leg = legs[leg_of(one)];
+    fabric_claim *c = &claims[link_of(leg)];
+    if (leg >= FABRIC_HELD || is_of(c, next)) {
       f->flight_count = (uint32_t)(on - f->flights);
       come_to(f, one);
       on = f->flights + f->flight_count;
       continue;
     }
-    uint32_t flight = (uint32_t)(on - f->flights);
-    *c = (fabric_claim){next, flight, (uint8_t)(leg->ask % FABRIC_RANKS), c->rank};
+    c->flight = (uint32_t)(on - f->flights);
+    c->told = told(next, rank_claimed(c), rank_of(leg));
     *on++ = one;
   }
+  f->stats.hops += hops;
   f->flight_count = (uint32_t)(on - f->flights);
 }
 
@@ -210,12 +242,15 @@ static uint32_t leads_to(const wafer_fabric *f, uint32_t node) {
   const fabric_node *beyond = &f->nodes[out->node];
   bool arrives = (beyond->flags & FABRIC_PUSH_FLAGS) == FABRIC_TO_CORE && !beyond->filtered;
   bool hop = is_plain(f, beyond) && out->latency == 1 && out->hops == 1;
-  return (arrives || hop) && !gate->many ? out->node : FABRIC_NONE;
+  bool small = !gate->many && q->ask % FABRIC_RANKS < FABRIC_LEG_RANKS;
+  return (arrives || hop) && small ? out->node : FABRIC_NONE;
 }
 
-static void add_leg(wafer_fabric *f, uint32_t *count, uint32_t node, uint8_t how) {
+static void add_leg(wafer_fabric *f, uint32_t *count, uint32_t node, uint32_t how) {
   if (!(how & FABRIC_ENDS)) f->leg_of[node] = *count;
-  f->legs[(*count)++] = (fabric_leg){node, f->nodes[node].ask, how};
+  uint32_t ask = how & FABRIC_ENDS ? 0 : f->nodes[node].ask, rank = ask % FABRIC_RANKS;
+  f->leg_nodes[*count] = node;
+  f->legs[(*count)++] = how | ask >> FABRIC_RANK_BITS << FABRIC_LEG_RANK_BITS | rank;
 }
 
 /* All legs from here on, and what comes after the last. */
@@ -232,7 +267,13 @@ static void find_legs(wafer_fabric *f) {
   for (uint32_t i = 0; i < f->node_count; i++)
     if (leads_to(f, i) != FABRIC_NONE && leads_to(f, f->sites[i].from) == FABRIC_NONE)
       add_way(f, &count, i);
-  for (uint32_t i = 0; i < f->link_room; i++) f->claims[i] = (fabric_claim){.rank = FABRIC_RANKS};
+  for (uint32_t i = 0; i < f->link_room; i++) f->claims[i].told = FABRIC_LEG_RANKS;
+  for (uint32_t i = 0; i < f->out_count; i++) {
+    fabric_candidate *who = &f->candidates[fabric_candidate_of(f, &f->outs[i])];
+    uint32_t at = f->leg_of[who->to & ~FABRIC_LOOK];
+    bool follows = at != FABRIC_NONE && at && f->leg_of[who->node] == at - 1;
+    who->leg = follows || at == FABRIC_NONE ? at : at | FABRIC_LOOK;
+  }
 }
 
 /* A leg has one wavelet in flight at most, which comes down for two reasons at most. */
@@ -248,10 +289,12 @@ bool router_make_flights(wafer_fabric *f) {
 wafer_status router_find_legs(wafer_fabric *f) {
   size_t most = 2 * ((size_t)f->node_count + 1);
   if (!f->single || f->plain || f->entered || f->faults) return WAFER_OK;
+  if (f->link_room > FABRIC_LEG_LINKS) return WAFER_OK;
   f->legs = malloc(most * sizeof *f->legs);
+  f->leg_nodes = malloc(most * sizeof *f->leg_nodes);
   f->leg_of = malloc(most * sizeof *f->leg_of);
   f->claims = malloc(f->link_room * sizeof *f->claims);
-  if (!f->legs || !f->leg_of || !f->claims || !router_make_flights(f))
+  if (!f->legs || !f->leg_nodes || !f->leg_of || !f->claims || !router_make_flights(f))
     return wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_NO_MEMORY,
                       "%u queues and what flies between them do not fit the host", f->node_count);
   find_legs(f);
