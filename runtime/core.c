@@ -17,6 +17,10 @@ uint32_t core_queue(const fabric_core *core, uint8_t color, bool output) {
   return i < core->program->binding_count ? core->queue[i] : FABRIC_NONE;
 }
 
+static void sooner(uint64_t *next, uint64_t cycle) {
+  if (cycle < *next) *next = cycle;
+}
+
 static int32_t reg(const fabric_core *core, uint8_t r) {
   return r == WAFER_NO_REGISTER ? 0 : core->r[r];
 }
@@ -81,6 +85,7 @@ static wafer_status issue_vector(wafer_fabric *f, uint32_t at, const wafer_instr
   if (code->async) return WAFER_OK;
   core->state = CORE_JOIN;
   core->joined = code->thread;
+  core_send_ahead(f, at, &core->threads[code->thread]);
   return WAFER_OK;
 }
 
@@ -196,6 +201,65 @@ static bool is_private(uint8_t op) {
          op == WAFER_CORE_times || op == WAFER_CORE_branch || op == WAFER_CORE_time;
 }
 
+static int64_t delay_of(const fabric_core *core, const wafer_instruction *code) {
+  int64_t cycles = (int64_t)reg(core, code->a) + code->value;
+  return cycles > 1 ? cycles : 1;
+}
+
+/* The next instruction, if it is private or a delay; NULL: another, or nobody knows when. */
+static const wafer_instruction *next_private(const fabric_core *core) {
+  bool waits = core->state == CORE_JOIN && core->threads[core->joined].state == THREAD_FREE;
+  if ((core->state != CORE_RUN && !waits) || core->pc >= core->program->code_count) return NULL;
+  const wafer_instruction *code = &core->program->code[core->pc];
+  bool delays = code->op == WAFER_CORE_delay && delay_of(core, code) <= FABRIC_LONGEST_DELAY;
+  return delays || is_private(code->op) ? code : NULL;
+}
+
+/* When control has a cycle for its next instruction, if no microthread takes it. */
+static uint64_t control_at(const fabric_core *core) {
+  uint64_t at = core->state == CORE_JOIN ? core->threads[core->joined].ready : core->resume;
+  return at > core->busy[CORE_COMPUTES] ? at : core->busy[CORE_COMPUTES];
+}
+
+uint64_t core_lags_at(fabric_core *core) {
+  core->lags = core->lags && next_private(core);
+  return core->lags ? control_at(core) : FABRIC_NEVER;
+}
+
+uint64_t core_control_late(wafer_fabric *f, uint32_t at, uint64_t cycle) {
+  fabric_core *core = &f->cores[at];
+  core->state = CORE_RUN;
+  core->resume = cycle;
+  core_works(core, cycle, cycle + 1);
+  run_scalar(f, at, &core->program->code[core->pc]);
+  return core_lags_at(core);
+}
+
+/* The first cycle in which control can do something that others see. */
+static uint64_t seen_at(const fabric_core *core, const wafer_instruction *code) {
+  const wafer_instruction *end = core->program->code + core->program->code_count;
+  uint64_t cycle = control_at(core);
+  cycle += code->op == WAFER_CORE_delay ? (uint64_t)delay_of(core, code) : 1;
+  for (bool on = code->op != WAFER_CORE_branch; on && ++code < end; cycle++) {
+    if (!is_private(code->op) && code->op != WAFER_CORE_delay) break;
+    on = code->op != WAFER_CORE_branch;
+  }
+  return cycle;
+}
+
+/* Control of which only its own registers know does not have to be visited for that: what it would
+ * have done is done when the core is looked at (core_catch_up). No other microthread than one that
+ * is patient may run beside it. */
+static void core_lag(wafer_fabric *f, uint32_t at, uint64_t *next) {
+  fabric_core *core = &f->cores[at];
+  const wafer_instruction *code = next_private(core);
+  uint32_t patient = core->patient ? 1u << (core->patient - 1) : 0;
+  core->lags = code && core->running == patient && !core->pairs;
+  if (!core->lags || *next < control_at(core)) return;
+  *next = seen_at(core, code);
+  if (patient) sooner(next, core_patience_due(f, core));
+}
+
 /* Control goes on ahead of time with what nobody else sees, as far as all cycles are its own. */
 static wafer_status run_ahead(wafer_fabric *f, uint32_t at) {
   fabric_core *core = &f->cores[at];
@@ -209,10 +273,6 @@ static wafer_status run_ahead(wafer_fabric *f, uint32_t at) {
     WAFER_TRY(run_scalar(f, at, code));
   }
   return WAFER_OK;
-}
-
-static void sooner(uint64_t *next, uint64_t cycle) {
-  if (cycle < *next) *next = cycle;
 }
 
 /* Who has taken the last word of a queue is still until the next one comes. Is the core, for which
@@ -280,7 +340,7 @@ wafer_status core_visit(wafer_fabric *f, uint32_t at, uint64_t *next) {
   fabric_core *core = &f->cores[at];
   *next = FABRIC_NEVER;
   if (core->stuck) return WAFER_OK;
-  if (core->patient) core_catch_up(f, at);
+  if (core->patient || core->lags) core_catch_up(f, at);
   if (core->pairs) WAFER_TRY(core_take_pairs(f, at, next));
   if (core->busy[CORE_COMPUTES] <= f->now)
     WAFER_TRY(compute(f, at, next));
@@ -291,11 +351,12 @@ wafer_status core_visit(wafer_fabric *f, uint32_t at, uint64_t *next) {
 
 wafer_status core_visit_sends(wafer_fabric *f, uint32_t at, uint64_t *next) {
   fabric_core *core = &f->cores[at];
-  if (core->busy[CORE_SENDS] > f->now)
+  if (core->sending && core->busy[CORE_SENDS] > f->now)
     sooner(next, core->busy[CORE_SENDS]);
   else if (core->sending)
     WAFER_TRY(run_threads(f, at, CORE_SENDS, core->sending & ~(uint32_t)core->still, next));
   if (f->deferred) return WAFER_OK;
   if (!f->plain && (core->running || core->patient)) core_wait_patiently(f, at, next);
+  if (f->single && !f->plain && !f->faults) core_lag(f, at, next);
   return WAFER_OK;
 }

@@ -57,16 +57,26 @@ static void take(wafer_fabric *f, uint32_t at, core_thread *t, fabric_node *q, u
 
 void core_catch_up(wafer_fabric *f, uint32_t at) {
   fabric_core *core = &f->cores[at];
-  if (!core->patient) return;
-  core_thread *t = &core->threads[core->patient - 1];
-  fabric_node *q = &f->nodes[core->source];
-  uint32_t done = t->done;
-  while (t->state == THREAD_BUSY && q->count) {
-    uint64_t cycle = taken_at(f, core, t, q);
-    if (cycle >= f->now) break;
-    take(f, at, t, q, cycle);
+  uint64_t control = core->lags ? core_lags_at(core) : FABRIC_NEVER;
+  core_thread *t = core->patient ? &core->threads[core->patient - 1] : NULL;
+  fabric_node *q = t ? &f->nodes[core->source] : NULL;
+  uint32_t done = t ? t->done : 0;
+  for (;;) {
+    uint64_t word =
+        t && t->state == THREAD_BUSY && q->count ? taken_at(f, core, t, q) : FABRIC_NEVER;
+    if (word >= f->now && control >= f->now) break;
+    if (word <= control) {
+      take(f, at, t, q, word);
+      if (control <= word) control = word + 1;
+    } else {
+      control = core_control_late(f, at, control);
+    }
   }
-  if (t->done != done) fabric_wake(f, at, due(f, core, t));
+  if (t && t->done != done) fabric_wake(f, at, due(f, core, t));
+}
+
+uint64_t core_patience_due(wafer_fabric *f, const fabric_core *core) {
+  return due(f, core, &core->threads[core->patient - 1]);
 }
 
 uint64_t core_free_until(const wafer_fabric *f, const fabric_core *core) {

@@ -142,25 +142,42 @@ static bool reads_alone(const fabric_core *core, const core_thread *t, uint32_t 
          (first < last ? first : last) >= core->kept[1];
 }
 
-uint32_t core_burst(wafer_fabric *f, uint32_t at, const core_thread *t) {
+uint32_t core_burst(wafer_fabric *f, uint32_t at, const core_thread *t, uint32_t ahead) {
   const fabric_node *q = &f->nodes[t->queue[0]];
-  uint32_t n = core_run_left(t), room = q->capacity - q->count;
-  if (f->faults || q->flags & FABRIC_PUSH_FLAGS) return 1;
+  uint32_t n = core_run_left(t), room = q->capacity - q->count, least = !ahead;
+  if (f->faults || q->flags & FABRIC_PUSH_FLAGS) return least;
   if (n > room) n = room;
-  if (n < 2 || !reads_alone(&f->cores[at], t, n)) return 1;
-  for (uint32_t i = 1; i < n; i++)
-    if (fabric_wait_for(f, q, q->count + i) > i) n = i;
-  return core_run_there(f, at, t, 1, n) ? n : 1;
+  if (n <= least || !reads_alone(&f->cores[at], t, n)) return least;
+  for (uint32_t i = least; i < n; i++)
+    if (fabric_wait_for(f, q, q->count + i) > ahead + i) n = i;
+  return n > least && core_run_there(f, at, t, 1, n) ? n : least;
 }
 
-wafer_status core_quick_burst(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t n) {
+void core_quick_burst(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t n, uint32_t ahead) {
   const fabric_burst burst = {.from = f->images[f->cores[at].router].data + t->address[1],
                               .stride = t->stride[1],
                               .words = n,
-                              .delay = 1 + f->machine->ramp_cycles,
+                              .delay = 1 + f->machine->ramp_cycles + ahead,
                               .control =
                                   t->done + n == t->count ? t->code->control : WAFER_CONTROL_none};
   fabric_push_burst(f, t->queue[0], &burst);
   core_advance(t, n);
-  return WAFER_OK;
+}
+
+void core_send_ahead(wafer_fabric *f, uint32_t at, core_thread *t) {
+  fabric_core *core = &f->cores[at];
+  uint64_t start = t->ready, end = start + t->count;
+  bool sends = t->quick && t->there == 1 && !t->adds && t->count;
+  if (!f->single || f->plain || !sends || t->waits || core->busy[CORE_SENDS] > start) return;
+  if (core_burst(f, at, t, (uint32_t)(start - f->now)) != t->count) return;
+  core_quick_burst(f, at, t, t->count, (uint32_t)(start - f->now));
+  t->done = t->count;
+  f->stats.elements += t->count;
+  if (core->ahead) core_count_ahead(core);
+  core->ahead_from = start;
+  core->ahead = t->count;
+  core->busy[CORE_SENDS] = end;
+  if (core->finish < end) core->finish = end;
+  core->turn[CORE_SENDS] = (uint8_t)(t->code->thread + 1);
+  core_end_instruction(core, t, end);
 }

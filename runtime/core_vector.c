@@ -324,8 +324,11 @@ static wafer_status quick_step(wafer_fabric *f, uint32_t at, core_thread *t, cor
   if (!core_quick_ready(f, core, t, next)) return WAFER_OK;
   WAFER_TRY(try_train(f, at, t, stepped));
   if (*stepped || f->deferred) return WAFER_OK;
-  uint32_t n = t->there == 1 && !t->adds && !f->plain ? core_burst(f, at, t) : 1;
-  WAFER_TRY(n > 1 ? core_quick_burst(f, at, t, n) : core_quick_element(f, at, t));
+  uint32_t n = t->there == 1 && !t->adds && !f->plain ? core_burst(f, at, t, 0) : 1;
+  if (n > 1)
+    core_quick_burst(f, at, t, n, 0);
+  else
+    WAFER_TRY(core_quick_element(f, at, t));
   t->done += n;
   f->stats.elements += n;
   *stepped = true;

@@ -278,7 +278,7 @@ typedef struct fabric_core {
 
   const wafer_core_program *program;
   uint64_t finish;
-  uint64_t worked, worked_to; /* cycles in which a unit was at work; up to here */
+  uint64_t worked, worked_to; /* cycles in which a unit was at work; up to here, but for `ahead` */
   uint32_t router;
   uint32_t limit; /* bytes of data */
   uint32_t activated, blocked;
@@ -290,12 +290,15 @@ typedef struct fabric_core {
   uint32_t *queue;            /* node of each binding */
   const core_thread *decoded; /* of each instruction of the program (core_decode) */
   uint32_t thread_count;
-  uint32_t source; /* of the patient microthread: the queue, */
-  uint32_t most;   /* how many words it leaves there, */
-  int32_t kept[2]; /* and the bytes of memory that it writes to: from, below */
-  uint8_t refused; /* trains that would have begun here, one after another; to 6 */
-  uint8_t pause;   /* sends that do not try one */
-  bool fanned;     /* words that it waits for may have been written down in a fan */
+  uint32_t source;     /* of the patient microthread: the queue, */
+  uint32_t most;       /* how many words it leaves there, */
+  int32_t kept[2];     /* and the bytes of memory that it writes to: from, below */
+  uint8_t refused;     /* trains that would have begun here, one after another; to 6 */
+  uint8_t pause;       /* sends that do not try one */
+  bool fanned;         /* words that it waits for may have been written down in a fan */
+  bool lags;           /* control has not done all that it would have by now: it is private */
+  uint32_t ahead;      /* cycles of a send whose words are in their queue ahead of time, */
+  uint64_t ahead_from; /* from this one on; not yet among those worked */
 } fabric_core;
 
 /* The first trap of a cycle, of the router that comes first. */

@@ -332,6 +332,7 @@ wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
   f->stats.cycles = f->edge_finish;
   for (uint32_t at = 0; at < f->core_count; at++) {
     if (f->cores[at].finish > f->stats.cycles) f->stats.cycles = f->cores[at].finish;
+    core_count_ahead(&f->cores[at]);
     f->stats.core_cycles += f->cores[at].worked;
   }
   f->stats.cycles = fabric_since_open(f, f->stats.cycles);

@@ -250,16 +250,30 @@ wafer_status core_quick_element(wafer_fabric *f, uint32_t core, core_thread *thr
 /* The same for a word that has been taken already, by a microthread that keeps what comes. */
 wafer_status core_quick_keep(wafer_fabric *f, uint32_t core, core_thread *thread, uint32_t word);
 /* Elements of a send, in cycles one after the other from the present one on, whose words can go
- * into the queue now because nothing can come in between; 1: only the one of this cycle. */
-uint32_t core_burst(wafer_fabric *f, uint32_t core, const core_thread *thread);
-wafer_status core_quick_burst(wafer_fabric *f, uint32_t core, core_thread *thread, uint32_t n);
+ * into the queue now because nothing can come in between; 1: only the one of this cycle. With
+ * `ahead`: from so many cycles from now on; 0: none. */
+uint32_t core_burst(wafer_fabric *f, uint32_t core, const core_thread *thread, uint32_t ahead);
+void core_quick_burst(wafer_fabric *f, uint32_t core, core_thread *thread, uint32_t n,
+                      uint32_t ahead);
+/* A send that has been issued, and for which control waits: all of its words go into the queue at
+ * once, if their room in their cycles is known. */
+void core_send_ahead(wafer_fabric *f, uint32_t core, core_thread *thread);
 /* One of the units is at work in those cycles, which begin no earlier than those before; both at
  * once are one core at work. */
-static inline void core_works(fabric_core *core, uint64_t start, uint64_t end) {
-  if (core->finish < end) core->finish = end;
+static inline void core_worked(fabric_core *core, uint64_t start, uint64_t end) {
   if (end <= core->worked_to) return;
   core->worked += end - (core->worked_to > start ? core->worked_to : start);
   core->worked_to = end;
+}
+/* What was sent ahead of time is among the cycles worked, when all before it are. */
+static inline void core_count_ahead(fabric_core *core) {
+  core_worked(core, core->ahead_from, core->ahead_from + core->ahead);
+  core->ahead = 0;
+}
+static inline void core_works(fabric_core *core, uint64_t start, uint64_t end) {
+  if (core->finish < end) core->finish = end;
+  if (core->ahead && start >= core->ahead_from) core_count_ahead(core);
+  core_worked(core, start, end);
 }
 /* The values of one step of `elements`; pops and pushes (core_value.c). */
 wafer_status core_compute(wafer_fabric *f, uint32_t core, core_thread *thread, uint32_t elements,
@@ -281,6 +295,11 @@ bool core_keeps(const wafer_fabric *f, uint32_t core, const core_thread *thread)
 /* What a patient microthread would have taken before this cycle; who looks at a core, or at what is
  * in its queues, asks for that first. */
 void core_catch_up(wafer_fabric *f, uint32_t core);
+uint64_t core_patience_due(wafer_fabric *f, const fabric_core *core);
+/* Of a core that lags: the cycle of control's next instruction, FABRIC_NEVER: it does not lag any
+ * more. And: that instruction, in that cycle; then the same of the next. */
+uint64_t core_lags_at(fabric_core *core);
+uint64_t core_control_late(wafer_fabric *f, uint32_t core, uint64_t cycle);
 /* A visit of a patient core: the word of this cycle. */
 wafer_status core_compute_patiently(wafer_fabric *f, uint32_t core, bool *stepped, uint64_t *next);
 /* The end of a visit: does somebody wait patiently from here on, and for how many words? */
