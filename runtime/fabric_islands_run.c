@@ -6,6 +6,7 @@
 
 #define HORIZON 192u   /* cycles, where nets do not sleep for good */
 #define LAZIEST 64u    /* times the cost of dividing: the work until it is tried again */
+#define BUSY 4u        /* visits of each queue and core before there is a horizon */
 #define EAGER_VISITS 9 /* for tests */
 
 /* ---- what is to be done ---- */
@@ -234,6 +235,12 @@ static void try_later(fabric_islands *all, bool in_vain) {
   here->due = here->work + (all->eager ? EAGER_VISITS : here->lazy * cost);
 }
 
+/* Trains go through the whole with few visits of each queue and core; a horizon holds them up. */
+static bool is_busy(const fabric_islands *all) {
+  uint64_t size = (uint64_t)all->here.node_count + all->here.core_count;
+  return all->eager || all->here.work >= BUSY * size;
+}
+
 /* What was done ahead of time, or not yet, for as long as nobody looked. */
 static void catch_up(wafer_fabric *f) {
   const fabric_island *here = &f->islands->here;
@@ -248,7 +255,7 @@ wafer_status fabric_divide(wafer_fabric *f, bool *divided) {
   *divided = false;
   catch_up(f);
   d.count = fabric_islands_find(f, d.horizon);
-  if (d.count < 2 && near < d.horizon && near >> FABRIC_ERA_BITS == f->era) {
+  if (d.count < 2 && is_busy(all) && near < d.horizon && near >> FABRIC_ERA_BITS == f->era) {
     d.horizon = near;
     d.count = fabric_islands_find(f, near);
   }
