@@ -157,7 +157,7 @@ typedef uint32_t fabric_leg;
 #define FABRIC_HELD (1u << 28)    /* words may lie in it */
 #define FABRIC_BLOCKED (1u << 29) /* the next one may be full */
 #define FABRIC_ARRIVES (1u << 30) /* the next one is read by a core */
-#define FABRIC_ENDS (1u << 31)    /* it comes after a last one: wavelets do not fly from it */
+#define FABRIC_ENDS (1u << 31)    /* none: what comes after a last one; below: its queue */
 
 /* A wavelet in flight: above its word the leg. FABRIC_NONE: it has come down. */
 typedef uint64_t fabric_flight;

@@ -155,14 +155,15 @@ bool router_fly(wafer_fabric *f, const fabric_candidate *who, uint32_t word) {
 /* Onto a leg of which more is to be known. */
 static SELDOM void come_to(wafer_fabric *f, fabric_flight one) {
   uint32_t at = leg_of(one);
-  if (is_clear(f, at)) {
+  bool in_its_way = f->legs[at] & (FABRIC_HELD | FABRIC_BLOCKED | FABRIC_ENDS);
+  if (!in_its_way || is_clear(f, at)) {
     note(f, one);
     return;
   }
   fabric_node *q = &f->nodes[f->leg_nodes[at]];
   *fabric_slot(q, q->count) =
       (fabric_entry){.word = (uint32_t)one, .ready = fabric_stamp(f->now + 1)};
-  f->legs[at] |= FABRIC_HELD;
+  if (!(f->legs[at] & FABRIC_ENDS)) f->legs[at] |= FABRIC_HELD;
   if (!q->count++)
     router_ask_next(f, q->ask);
   else
@@ -171,19 +172,21 @@ static SELDOM void come_to(wafer_fabric *f, fabric_flight one) {
 
 /* ---- a cycle ---- */
 
+/* Cycles from a router into its core. */
+static inline uint32_t ramp(const wafer_fabric *f) {
+  return f->machine->ramp_cycles ? f->machine->ramp_cycles : 1;
+}
+
 /* Into the queue of a core, if there is room and nobody else asks for the link. */
 static bool arrive(wafer_fabric *f, fabric_flight one) {
-  fabric_leg leg = f->legs[leg_of(one)];
-  const fabric_gate *gate = &f->gates[link_of(leg)];
-  const fabric_way *way = &f->ways[gate->first + rank_of(leg)];
-  uint32_t to = f->leg_nodes[leg_of(one) + 1];
+  const fabric_leg *leg = &f->legs[leg_of(one)];
+  uint32_t to = leg[1] & ~FABRIC_ENDS;
   fabric_node *beyond = &f->nodes[to];
-  if (gate->mask || beyond->count == beyond->capacity) return false;
+  if (f->gates[link_of(*leg)].mask || beyond->count == beyond->capacity) return false;
   fabric_entry *slot = fabric_slot(beyond, beyond->count);
   if (fabric_until(slot->stamp, (uint32_t)f->now)) return false;
-  *slot = (fabric_entry){.word = (uint32_t)one, .stamp = fabric_stamp(f->now + way->latency)};
-  f->stats.hops += way->hops;
-  if (++beyond->count >= beyond->patience) fabric_wake(f, f->sites[to].core, f->now + way->latency);
+  *slot = (fabric_entry){.word = (uint32_t)one, .stamp = fabric_stamp(f->now + ramp(f))};
+  if (++beyond->count >= beyond->patience) fabric_wake(f, f->sites[to].core, f->now + ramp(f));
   return true;
 }
 
@@ -240,17 +243,19 @@ static uint32_t leads_to(const wafer_fabric *f, uint32_t node) {
   const fabric_gate *gate = &f->gates[q->ask >> FABRIC_RANK_BITS];
   const fabric_out *out = &f->outs[f->sites[node].first_out];
   const fabric_node *beyond = &f->nodes[out->node];
-  bool arrives = (beyond->flags & FABRIC_PUSH_FLAGS) == FABRIC_TO_CORE && !beyond->filtered;
+  bool arrives = (beyond->flags & FABRIC_PUSH_FLAGS) == FABRIC_TO_CORE && !beyond->filtered &&
+                 out->latency == ramp(f) && !out->hops;
   bool hop = is_plain(f, beyond) && out->latency == 1 && out->hops == 1;
   bool small = !gate->many && q->ask % FABRIC_RANKS < FABRIC_LEG_RANKS;
   return (arrives || hop) && small ? out->node : FABRIC_NONE;
 }
 
 static void add_leg(wafer_fabric *f, uint32_t *count, uint32_t node, uint32_t how) {
-  if (!(how & FABRIC_ENDS)) f->leg_of[node] = *count;
-  uint32_t ask = how & FABRIC_ENDS ? 0 : f->nodes[node].ask, rank = ask % FABRIC_RANKS;
+  bool ends = how == FABRIC_ENDS;
+  uint32_t ask = f->nodes[node].ask, rank = ask % FABRIC_RANKS, link = ask >> FABRIC_RANK_BITS;
+  if (!ends) f->leg_of[node] = *count;
   f->leg_nodes[*count] = node;
-  f->legs[(*count)++] = how | ask >> FABRIC_RANK_BITS << FABRIC_LEG_RANK_BITS | rank;
+  f->legs[(*count)++] = how | (ends ? node : link << FABRIC_LEG_RANK_BITS | rank);
 }
 
 /* All legs from here on, and what comes after the last. */
