@@ -108,11 +108,21 @@ static wafer_status load(wafer_fabric *f, uint32_t at, const wafer_instruction *
   return WAFER_OK;
 }
 
-/* Of the cycle in which it resumes. */
-static wafer_status run_scalar(wafer_fabric *f, uint32_t at, const wafer_instruction *code) {
-  fabric_core *core = &f->cores[at];
+/* Is what the instruction does between it and the registers of its core? */
+static bool is_private(uint8_t op) {
+  return op == WAFER_CORE_set || op == WAFER_CORE_plus || op == WAFER_CORE_minus ||
+         op == WAFER_CORE_times || op == WAFER_CORE_branch || op == WAFER_CORE_time;
+}
+
+static int64_t delay_of(const fabric_core *core, const core_scalar *code) {
+  int64_t cycles = (int64_t)reg(core, code->a) + code->value;
+  return cycles > 1 ? cycles : 1;
+}
+
+/* A private instruction or a delay, in the cycle in which control resumes. */
+static void run_private(fabric_core *core) {
+  const core_scalar *code = &core->scalars[core->pc++];
   uint64_t now = core->resume++;
-  core->pc++;
   switch ((wafer_core_op)code->op) {
   case WAFER_CORE_set: set_reg(core, code->a, (uint32_t)code->value); break;
   case WAFER_CORE_plus:
@@ -126,24 +136,36 @@ static wafer_status run_scalar(wafer_fabric *f, uint32_t at, const wafer_instruc
   case WAFER_CORE_times:
     set_reg(core, code->a, (uint32_t)reg(core, code->b) * (uint32_t)reg(core, code->c));
     break;
+  case WAFER_CORE_branch:
+    if (reg(core, code->a) < reg(core, code->b)) core->pc = code->target;
+    break;
+  case WAFER_CORE_time: set_reg(core, code->a, (uint32_t)now); break;
+  default: core->resume = now + (uint64_t)delay_of(core, code); break; /* delay */
+  }
+}
+
+/* Of the cycle in which it resumes. */
+static wafer_status run_scalar(wafer_fabric *f, uint32_t at, const wafer_instruction *code) {
+  fabric_core *core = &f->cores[at];
+  if (code->op == WAFER_CORE_delay) {
+    int64_t cycles = delay_of(core, &core->scalars[core->pc]);
+    if (cycles > FABRIC_LONGEST_DELAY)
+      return fabric_trap(f, core->router, "waits %lld cycles; %d at most", (long long)cycles,
+                         FABRIC_LONGEST_DELAY);
+  }
+  if (code->op == WAFER_CORE_delay || is_private(code->op)) {
+    run_private(core);
+    return WAFER_OK;
+  }
+  core->resume++;
+  core->pc++;
+  switch ((wafer_core_op)code->op) {
   case WAFER_CORE_load: return load(f, at, code);
   case WAFER_CORE_bound:
     if (reg(core, code->a) < 0 || reg(core, code->a) >= code->value)
       return fabric_trap(f, core->router, "index %d is out of range, there are %d",
                          reg(core, code->a), code->value);
     break;
-  case WAFER_CORE_branch:
-    if (reg(core, code->a) < reg(core, code->b)) core->pc = code->target;
-    break;
-  case WAFER_CORE_time: set_reg(core, code->a, (uint32_t)now); break;
-  case WAFER_CORE_delay: {
-    int64_t cycles = (int64_t)reg(core, code->a) + code->value;
-    if (cycles > FABRIC_LONGEST_DELAY)
-      return fabric_trap(f, f->cores[at].router, "waits %lld cycles; %d at most", (long long)cycles,
-                         FABRIC_LONGEST_DELAY);
-    if (cycles > 1) core->resume = now + (uint64_t)cycles;
-    break;
-  }
   case WAFER_CORE_activate: core->activated |= 1u << code->target; break;
   case WAFER_CORE_block: core->blocked |= 1u << code->target; break;
   case WAFER_CORE_unblock: core->blocked &= ~(1u << code->target); break;
@@ -195,22 +217,11 @@ static wafer_status run_control(wafer_fabric *f, uint32_t at, bool *issued, uint
   return run_scalar(f, at, code);
 }
 
-/* Is what the instruction does between it and the registers of its core? */
-static bool is_private(uint8_t op) {
-  return op == WAFER_CORE_set || op == WAFER_CORE_plus || op == WAFER_CORE_minus ||
-         op == WAFER_CORE_times || op == WAFER_CORE_branch || op == WAFER_CORE_time;
-}
-
-static int64_t delay_of(const fabric_core *core, const wafer_instruction *code) {
-  int64_t cycles = (int64_t)reg(core, code->a) + code->value;
-  return cycles > 1 ? cycles : 1;
-}
-
 /* The next instruction, if it is private or a delay; NULL: another, or nobody knows when. */
-static const wafer_instruction *next_private(const fabric_core *core) {
+static const core_scalar *next_private(const fabric_core *core) {
   bool waits = core->state == CORE_JOIN && core->threads[core->joined].state == THREAD_FREE;
   if ((core->state != CORE_RUN && !waits) || core->pc >= core->program->code_count) return NULL;
-  const wafer_instruction *code = &core->program->code[core->pc];
+  const core_scalar *code = &core->scalars[core->pc];
   bool delays = code->op == WAFER_CORE_delay && delay_of(core, code) <= FABRIC_LONGEST_DELAY;
   return delays || is_private(code->op) ? code : NULL;
 }
@@ -226,18 +237,17 @@ uint64_t core_lags_at(fabric_core *core) {
   return core->lags ? control_at(core) : FABRIC_NEVER;
 }
 
-uint64_t core_control_late(wafer_fabric *f, uint32_t at, uint64_t cycle) {
-  fabric_core *core = &f->cores[at];
+uint64_t core_control_late(fabric_core *core, uint64_t cycle) {
   core->state = CORE_RUN;
   core->resume = cycle;
   core_works(core, cycle, cycle + 1);
-  run_scalar(f, at, &core->program->code[core->pc]);
+  run_private(core);
   return core_lags_at(core);
 }
 
 /* The first cycle in which control can do something that others see. */
-static uint64_t seen_at(const fabric_core *core, const wafer_instruction *code) {
-  const wafer_instruction *end = core->program->code + core->program->code_count;
+static uint64_t seen_at(const fabric_core *core, const core_scalar *code) {
+  const core_scalar *end = core->scalars + core->program->code_count;
   uint64_t cycle = control_at(core);
   cycle += code->op == WAFER_CORE_delay ? (uint64_t)delay_of(core, code) : 1;
   for (bool on = code->op != WAFER_CORE_branch; on && ++code < end; cycle++) {
@@ -252,7 +262,7 @@ static uint64_t seen_at(const fabric_core *core, const wafer_instruction *code) 
  * is patient may run beside it. */
 static void core_lag(wafer_fabric *f, uint32_t at, uint64_t *next) {
   fabric_core *core = &f->cores[at];
-  const wafer_instruction *code = next_private(core);
+  const core_scalar *code = next_private(core);
   uint32_t patient = core->patient ? 1u << (core->patient - 1) : 0;
   core->lags = code && core->running == patient && !core->pairs;
   if (!core->lags || *next < control_at(core)) return;
@@ -261,18 +271,15 @@ static void core_lag(wafer_fabric *f, uint32_t at, uint64_t *next) {
 }
 
 /* Control goes on ahead of time with what nobody else sees, as far as all cycles are its own. */
-static wafer_status run_ahead(wafer_fabric *f, uint32_t at) {
-  fabric_core *core = &f->cores[at];
-  if (core->state != CORE_RUN || f->plain || f->faults) return WAFER_OK;
+static void run_ahead(wafer_fabric *f, fabric_core *core) {
+  if (core->state != CORE_RUN || f->plain || f->faults) return;
   uint64_t end = core_free_until(f, core);
   if (core->resume <= f->now) core->resume = f->now + 1;
   for (uint32_t i = 0; i < MOST_AHEAD && core->resume < end; i++) {
-    const wafer_instruction *code = &core->program->code[core->pc];
-    if (core->pc >= core->program->code_count || !is_private(code->op)) return WAFER_OK;
+    if (core->pc >= core->program->code_count || !is_private(core->scalars[core->pc].op)) return;
     core_works(core, core->resume, core->resume + 1);
-    WAFER_TRY(run_scalar(f, at, code));
+    run_private(core);
   }
-  return WAFER_OK;
 }
 
 /* Who has taken the last word of a queue is still until the next one comes. Is the core, for which
@@ -331,7 +338,7 @@ static wafer_status compute(wafer_fabric *f, uint32_t at, uint64_t *next) {
   if (!issued) return WAFER_OK;
   f->moved = true;
   core_works(core, f->now, f->now + 1);
-  WAFER_TRY(run_ahead(f, at));
+  run_ahead(f, core);
   sooner(next, control_next(f, core));
   return WAFER_OK;
 }

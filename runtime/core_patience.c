@@ -69,7 +69,7 @@ void core_catch_up(wafer_fabric *f, uint32_t at) {
       take(f, at, t, q, word);
       if (control <= word) control = word + 1;
     } else {
-      control = core_control_late(f, at, control);
+      control = core_control_late(core, control);
     }
   }
   if (t && t->done != done) fabric_wake(f, at, due(f, core, t));

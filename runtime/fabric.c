@@ -31,6 +31,7 @@ static uint32_t wide_colors(const wafer_core_program *program) {
 typedef struct demand {
   uint32_t threads, limit, wide;
   const core_thread *decoded;
+  const core_scalar *scalars;
 } demand;
 
 static void place_core(wafer_fabric *f, uint32_t router, const demand *demands) {
@@ -44,6 +45,7 @@ static void place_core(wafer_fabric *f, uint32_t router, const demand *demands) 
                         .limit = demands[index].limit,
                         .wide = demands[index].wide,
                         .decoded = demands[index].decoded,
+                        .scalars = demands[index].scalars,
                         .wake = FABRIC_NEVER};
   core->r[0] = (int32_t)(router % f->program->width);
   core->r[1] = (int32_t)(router / f->program->width);
@@ -64,14 +66,19 @@ static bool decode(wafer_fabric *f, demand *demands) {
   size_t count = 0;
   for (uint32_t i = 0; i < p->program_count; i++) count += p->programs[i].code_count;
   f->decoded = aligned_alloc(64, (count + 1) * sizeof *f->decoded);
-  if (!f->decoded) return false;
+  f->scalars = malloc((count + 1) * sizeof *f->scalars);
+  if (!f->decoded || !f->scalars) return false;
   core_thread *next = f->decoded;
+  core_scalar *scalar = f->scalars;
   for (uint32_t i = 0; i < p->program_count; i++) {
     const wafer_core_program *program = &p->programs[i];
     demands[i].decoded = next;
-    for (uint32_t k = 0; k < program->code_count; k++, next++)
-      if (program->code[k].op < WAFER_CORE_VECTORS)
-        core_decode(f->machine, program, &program->code[k], next);
+    demands[i].scalars = scalar;
+    for (uint32_t k = 0; k < program->code_count; k++, next++) {
+      const wafer_instruction *code = &program->code[k];
+      if (code->op < WAFER_CORE_VECTORS) core_decode(f->machine, program, code, next);
+      *scalar++ = (core_scalar){code->value, code->target, code->op, code->a, code->b, code->c};
+    }
   }
   return true;
 }
@@ -161,6 +168,7 @@ static void drop_program(wafer_fabric *f) {
   free(f->cores);
   free(f->threads);
   free(f->decoded);
+  free(f->scalars);
   free(f->queues);
   free(f->nodes);
   free(f->first_site);

@@ -243,6 +243,14 @@ typedef struct core_thread {
 } core_thread;
 static_assert(sizeof(core_thread) == 128, "a microthread is two lines of the cache");
 
+/* Of a scalar instruction what control has to know when only its registers do; several to a line of
+ * the cache. */
+typedef struct core_scalar {
+  int32_t value;
+  uint16_t target;
+  uint8_t op, a, b, c;
+} core_scalar;
+
 #define CORE_STEP_WORDS 4 /* wavelets of an operand in a step, at most */
 
 typedef enum core_state { CORE_IDLE, CORE_RUN, CORE_JOIN } core_state;
@@ -299,7 +307,9 @@ typedef struct fabric_core {
   bool lags;           /* control has not done all that it would have by now: it is private */
   uint32_t ahead;      /* cycles of a send whose words are in their queue ahead of time, */
   uint64_t ahead_from; /* from this one on; not yet among those worked */
+  const core_scalar *scalars; /* of each instruction of the program */
 } fabric_core;
+static_assert(sizeof(fabric_core) == 256, "a core is four lines of the cache");
 
 /* The first trap of a cycle, of the router that comes first. */
 typedef struct fabric_caught {

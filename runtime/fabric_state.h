@@ -20,7 +20,8 @@ struct wafer_fabric {
   fabric_core *cores;
   uint32_t core_count;
   core_thread *threads; /* of all cores */
-  core_thread *decoded; /* of all programs' instructions */
+  core_thread *decoded; /* of all programs' instructions, */
+  core_scalar *scalars; /* and these */
   uint32_t *queues;     /* of all bindings */
   fabric_image *images; /* per router */
 
@@ -299,7 +300,7 @@ uint64_t core_patience_due(wafer_fabric *f, const fabric_core *core);
 /* Of a core that lags: the cycle of control's next instruction, FABRIC_NEVER: it does not lag any
  * more. And: that instruction, in that cycle; then the same of the next. */
 uint64_t core_lags_at(fabric_core *core);
-uint64_t core_control_late(wafer_fabric *f, uint32_t core, uint64_t cycle);
+uint64_t core_control_late(fabric_core *core, uint64_t cycle);
 /* A visit of a patient core: the word of this cycle. */
 wafer_status core_compute_patiently(wafer_fabric *f, uint32_t core, bool *stepped, uint64_t *next);
 /* The end of a visit: does somebody wait patiently from here on, and for how many words? */
