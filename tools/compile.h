@@ -43,12 +43,13 @@ wafer_status compile_machine_open(const compile_machine *asked, wafer_arena *are
 wafer_status compile_whole(const char *model, const wafer_machine *whole,
                            const wafer_options *options, report_whole *out);
 
-/* Another plan of the model with these options, without a word; `programs` says whether it is to
- * have some, the options what it is laid out for. *plan NULL: there is none, which is no failure;
- * NO_MEMORY. The caller destroys *ir, NULL where there is none. */
+/* Another plan of the model with these options; `programs` says whether it is to have some, the
+ * options what it is laid out for. Without a word, but for what passes say if `aloud`. *plan NULL:
+ * there is none, which is no failure; NO_MEMORY. The caller destroys *ir, NULL where there is none.
+ */
 wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_options *options,
-                           wafer_programs programs, wafer_ir **ir, const wafer_plan **plan,
-                           report *told);
+                           wafer_programs programs, bool aloud, wafer_ir **ir,
+                           const wafer_plan **plan, report *told);
 /* Another plan in place of *plan where core programs tell that it is faster: a pipeline with
  * relays, if they may be tried, with other bands, or on shelves; weight streaming, where nothing
  * was said of the mode. The caller destroys *ir, NULL where the plan stays. *told: which placer's

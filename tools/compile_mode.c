@@ -32,8 +32,8 @@ static candidate candidate_of(wafer_ir *ir, const wafer_options *options, const 
 }
 
 wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_options *options,
-                           wafer_programs programs, wafer_ir **ir, const wafer_plan **plan,
-                           report *told) {
+                           wafer_programs programs, bool aloud, wafer_ir **ir,
+                           const wafer_plan **plan, report *told) {
   const wafer_plan *made;
   wafer_ctx with = *ctx;
   wafer_options lowering;
@@ -44,7 +44,9 @@ wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_option
   *ir = NULL;
   *plan = NULL;
   wafer_status status = wafer_import(&with, model, ir);
+  with.diag = aloud ? ctx->diag : NULL;
   if (status == WAFER_OK) status = wafer_transform(&with, *ir, WAFER_DEFAULT_PASSES);
+  with.diag = NULL;
   lowering = *options;
   lowering.programs = programs;
   with.options = &lowering;
@@ -71,15 +73,15 @@ static bool lacks_programs(const wafer_plan *plan) {
          strncmp(plan->no_programs, WAFER_PROGRAMS_LATER, later) != 0;
 }
 
-/* Makes a plan laid out for programs or, with `flows`, for streams that flow while cores compute;
- * out->plan is NULL where there is none. */
+/* Makes a plan laid out for programs or, with `flows`, for streams that flow while cores compute,
+ * which is the last try: the search says what it found. out->plan is NULL where there is none. */
 static wafer_status make_for(const thoughts *t, wafer_options options, bool flows, candidate *out) {
   const wafer_programs programs = options.programs;
   const wafer_plan *plan;
   wafer_ir *ir;
   report r = {0};
   if (flows) options.programs = WAFER_PROGRAMS_never;
-  wafer_status status = compile_other(t->ctx, t->model, &options, programs, &ir, &plan, &r);
+  wafer_status status = compile_other(t->ctx, t->model, &options, programs, flows, &ir, &plan, &r);
   options.programs = programs;
   if (status != WAFER_OK) {
     wafer_ir_destroy(ir);

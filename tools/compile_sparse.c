@@ -36,7 +36,7 @@ static wafer_status try(const wafer_ctx *ctx, const char *model, wafer_sparse_sh
   own.sparse_shapes = shapes;
   if (dense) own.sparsity = 0, own.mask_count = 0;
   report r = {0};
-  WAFER_TRY(compile_other(ctx, model, &own, own.programs, &a->ir, &a->plan, &r));
+  WAFER_TRY(compile_other(ctx, model, &own, own.programs, false, &a->ir, &a->plan, &r));
   a->interval = r.interval_cycles;
   return WAFER_OK;
 }
