@@ -155,6 +155,12 @@ static bool try_split(const likes *l, const wafer_split *split, wafer_shape_poin
   return p->bytes <= wafer_machine_core_budget(machine) && allows(l->m, l->kernel, p);
 }
 
+/* Parts that come next for a shape that was too slow: so many at least, none being faster than its
+ * share of the work. */
+static int64_t next_parts(int64_t parts, uint64_t cycles, uint64_t limit) {
+  return parts == 1 && cycles > limit ? (int64_t)ceil_div(cycles, limit) : parts + 1;
+}
+
 /* One loop cut over columns: the narrowest shape of at most `limit` cycles. */
 static bool narrowest(const likes *l, const wafer_split *rows, uint64_t limit,
                       wafer_shape_point *best) {
@@ -162,9 +168,9 @@ static bool narrowest(const likes *l, const wafer_split *rows, uint64_t limit,
   for (uint32_t i = 0; i < l->loops.count; i++) {
     int64_t left = l->loops.extent[i] / rows->rows[i];
     if (!l->loops.divisible[i]) continue;
-    for (int64_t parts = 1; parts <= left; parts++) {
+    wafer_shape_point p;
+    for (int64_t parts = 1; parts <= left; parts = next_parts(parts, p.cycles, limit)) {
       wafer_split split = *rows;
-      wafer_shape_point p;
       split.cols[i] = (uint32_t)parts;
       if (any && parts > best->width) break;
       if (!try_split(l, &split, &p) || p.cycles > limit) continue;
@@ -179,11 +185,11 @@ static bool narrowest(const likes *l, const wafer_split *rows, uint64_t limit,
 /* Fast enough, twice as fast as that, and again. */
 static wafer_status add_rows(const likes *l, const wafer_split *rows) {
   const meet_kernel *set = &l->m->kernels[l->kernel];
-  uint64_t limit = l->m->t;
+  uint64_t limit = l->m->t ? l->m->t : 1;
   for (int i = 0; i < LIKE_WIDTHS && set->count < l->most; i++) {
     wafer_shape_point best;
     if (!narrowest(l, rows, limit, &best)) break;
-    limit = best.cycles / 2;
+    limit = best.cycles / 2 ? best.cycles / 2 : 1;
     if (has_split(set, &best.split)) continue;
     const wafer_shape_point *kept = curve_keep_point(l->m->p->curves, &best);
     if (!kept) return pipeline_no_memory(l->m->p);
