@@ -147,6 +147,7 @@ wafer_status wafer_fabric_create(const wafer_diag *diag, const wafer_machine *ma
   f->single = f->plain || (options && options->single);
   f->asked_strips = options ? options->strips : 0;
   f->asked_island = options ? options->island : 0;
+  f->asked_islands = options && options->islands;
   bool alone = !options || options->threads == 1;
   if (!alone) f->workers = thread_pool_create(options->threads);
   wafer_status status = alone || f->workers ? set_up(f) : no_room(f);
@@ -208,6 +209,7 @@ wafer_status wafer_fabric_reprogram(wafer_fabric *f, const wafer_fabric_program 
                       .workers = f->workers,
                       .asked_strips = f->asked_strips,
                       .asked_island = f->asked_island,
+                      .asked_islands = f->asked_islands,
                       .counts = f->counts,
                       .shuffle = f->shuffle};
   return set_up(f);

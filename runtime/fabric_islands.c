@@ -9,6 +9,7 @@
  * horizon, or for good. What remains joins cores and queues: nets that are awake, and links for
  * which several of those ask. What is not joined is in different islands until the horizon; then
  * all are one again, or divided anew. An island that is large is divided in turn. */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "fabric_islands.h"
@@ -74,14 +75,47 @@ static wafer_status no_room(const wafer_fabric *f) {
                     "%u queues and %u cores do not fit the host", f->node_count, f->core_count);
 }
 
+static uint32_t least_of(const wafer_fabric *f) {
+  return f->asked_island ? f->asked_island : LEAST;
+}
+
+bool fabric_islands_fit(const wafer_fabric *f) {
+  return !f->single && f->core_count > 2 * least_of(f);
+}
+
+/* One more to work on islands. */
+static wafer_fabric *hire(const wafer_fabric *f) {
+  wafer_fabric *one = fabric_twin(f);
+  fabric_islands *own = one ? malloc(sizeof *own) : NULL;
+  if (!own) {
+    fabric_free_twin(one);
+    return NULL;
+  }
+  *own = *f->islands;
+  own->crew_count = 0;
+  one->islands = own;
+  one->strips[0] = one;
+  one->workers = NULL;
+  return one;
+}
+
+static bool hire_crew(wafer_fabric *f) {
+  fabric_islands *all = f->islands;
+  uint32_t count = f->workers ? thread_pool_size(f->workers) - 1 : 0;
+  all->crew = calloc(count + 1, sizeof *all->crew);
+  for (; all->crew && all->crew_count < count; all->crew_count++)
+    if (!(all->crew[all->crew_count] = hire(f))) return false;
+  return all->crew;
+}
+
 wafer_status fabric_islands_begin(wafer_fabric *f) {
-  uint32_t least = f->asked_island ? f->asked_island : LEAST;
-  if (f->single || f->faults || f->strip_count > 1 || f->core_count <= 2 * least) return WAFER_OK;
+  if (f->faults || f->strip_count > 1 || !fabric_islands_fit(f)) return WAFER_OK;
   fabric_islands *all = calloc(1, sizeof *all);
   f->islands = all;
   if (!all) return no_room(f);
-  all->least = least;
+  all->least = least_of(f);
   all->eager = f->asked_island > 0;
+  all->given = calloc(1, sizeof *all->given);
   all->net = malloc((f->node_count + 1) * sizeof *all->net);
   all->awake = calloc(f->node_count + 1, 1);
   all->set = malloc(((size_t)f->node_count + f->core_count + 1) * sizeof *all->set);
@@ -91,8 +125,8 @@ wafer_status fabric_islands_begin(wafer_fabric *f) {
   all->of_core = calloc(f->core_count + 1, sizeof *all->of_core);
   all->nodes = malloc((f->node_count + 1) * sizeof *all->nodes);
   all->cores = malloc((f->core_count + 1) * sizeof *all->cores);
-  if (!all->net || !all->awake || !all->set || !all->size || !all->asker || !all->of_node ||
-      !all->of_core || !all->nodes || !all->cores)
+  if (!all->given || !all->net || !all->awake || !all->set || !all->size || !all->asker ||
+      !all->of_node || !all->of_core || !all->nodes || !all->cores)
     return no_room(f);
   find_nets(f, all->net);
   for (uint32_t i = 0; i < f->node_count; i++)
@@ -102,12 +136,18 @@ wafer_status fabric_islands_begin(wafer_fabric *f) {
   all->here.nodes = all->nodes;
   all->here.cores = all->cores;
   all->here.limit = FABRIC_NEVER;
-  return WAFER_OK;
+  return hire_crew(f) ? WAFER_OK : no_room(f);
 }
 
 void fabric_islands_free(wafer_fabric *f) {
   fabric_islands *all = f->islands;
   if (!all) return;
+  for (uint32_t i = 0; i < all->crew_count; i++) {
+    free(all->crew[i]->islands);
+    fabric_free_twin(all->crew[i]);
+  }
+  free(all->crew);
+  free((void *)all->given);
   free(all->net);
   free(all->awake);
   free(all->set);
@@ -287,19 +327,20 @@ static uint32_t pack(const wafer_fabric *f, uint32_t *largest) {
   return count;
 }
 
-uint32_t fabric_islands_find(wafer_fabric *f, uint64_t horizon) {
+uint32_t fabric_islands_find(wafer_fabric *f, uint64_t horizon, uint32_t *base) {
   fabric_islands *all = f->islands;
   const fabric_island *here = &all->here;
   uint32_t largest;
   join(f, horizon);
   uint32_t count = pack(f, &largest);
   if (count < 2 || (!all->eager && largest > here->core_count / 2)) return 1;
+  *base = atomic_fetch_add(all->given, count);
   for (uint32_t i = 0; i < here->node_count; i++) {
     uint32_t node = here->nodes[i];
     uint32_t into = all->size[find(all->set, node)] & ~INTO; /* words without a core: the first */
-    all->of_node[node] = is_awake(f, node) ? all->given + into : FABRIC_NONE;
+    all->of_node[node] = is_awake(f, node) ? *base + into : FABRIC_NONE;
   }
   for (uint32_t i = 0; i < here->core_count; i++)
-    all->of_core[here->cores[i]] = all->given + (all->size[core_root(f, here->cores[i])] & ~INTO);
+    all->of_core[here->cores[i]] = *base + (all->size[core_root(f, here->cores[i])] & ~INTO);
   return count;
 }

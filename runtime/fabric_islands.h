@@ -17,8 +17,12 @@ typedef struct fabric_islands {
   uint32_t least; /* cores of an island */
   bool eager;
   fabric_island here; /* the one at work */
-  uint32_t given;     /* numbers */
   uint32_t depth;
+  /* The fabric once more for each further thread of the host, with what it has at hand; what
+   * follows is everybody's, of each queue, link and core the entries of whose island it is. */
+  wafer_fabric **crew;
+  uint32_t crew_count;
+  _Atomic uint32_t *given;     /* numbers */
   uint32_t *net;               /* per queue: the first of its net */
   uint8_t *awake;              /* per net, by that queue */
   uint32_t *set;               /* queues, then cores: what is joined */
@@ -40,8 +44,8 @@ static inline void fabric_islands_work(wafer_fabric *f) {
                            f->bucket_of[f->now % FABRIC_BUCKETS].count;
 }
 
-/* Divides what is joined; how many islands, 1: not worth it. Their numbers follow `given` (in
- * of_node and of_core). */
-uint32_t fabric_islands_find(wafer_fabric *f, uint64_t horizon);
+/* Divides what is joined; how many islands, 1: not worth it. Their numbers, in of_node and of_core,
+ * are those from `*base` on. */
+uint32_t fabric_islands_find(wafer_fabric *f, uint64_t horizon, uint32_t *base);
 
 #endif

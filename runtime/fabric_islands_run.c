@@ -1,5 +1,5 @@
-/* Islands one after the other: what is to be done is put aside, and each in turn gets its share of
- * it, from the same cycle on. */
+/* Islands one after the other, on each thread of the host: what is to be done is put aside, and
+ * each gets its share of it, from the same cycle on. */
 #include <stdlib.h>
 
 #include "fabric_islands.h"
@@ -105,13 +105,24 @@ static void put_back(wafer_fabric *f, const pending *at, uint32_t count) {
 
 /* ---- a division ---- */
 
+/* What one of the crew has done of it. */
+typedef struct share {
+  wafer_fabric *f;
+  pendings left;
+  uint64_t horizon, end, work;
+  bool trapped;
+  wafer_status status;
+} share;
+
 typedef struct division {
   fabric_island whole, *at;
   uint32_t count, base; /* base: the number of the first */
   uint32_t *members;    /* cores and queues, island by island */
-  pendings to_do, left;
-  uint64_t start, horizon, end;
-  bool trapped;
+  uint32_t *first;      /* of `to_do`, of each island and behind the last */
+  pendings to_do;
+  uint64_t start, horizon;
+  share *shares;
+  uint32_t share_count;
 } division;
 
 /* The island of a member, by its number; NULL: asleep. */
@@ -152,71 +163,135 @@ static int by_island(const void *left, const void *right) {
   return (a->island > b->island) - (a->island < b->island);
 }
 
+/* Where what is to be done by each of them begins. */
+static void find_first(division *d) {
+  uint32_t at = 0;
+  for (uint32_t i = 0; i < d->count; i++) {
+    d->first[i] = at;
+    while (at < d->to_do.count && d->to_do.at[at].island == d->base + i) at++;
+  }
+  d->first[d->count] = at;
+}
+
+/* In the whole all threads of the host take islands, in an island the one that works on it. */
+static bool prepare_shares(wafer_fabric *f, division *d) {
+  const fabric_islands *all = f->islands;
+  bool alone = all->depth || d->count > THREADS_MOST_TILES;
+  d->share_count = 1 + (alone ? 0 : all->crew_count);
+  d->shares = calloc(d->share_count, sizeof *d->shares);
+  if (!d->shares) return false;
+  for (uint32_t i = 0; i < d->share_count; i++)
+    d->shares[i] = (share){.f = i ? all->crew[i - 1] : f, .horizon = d->horizon, .end = d->start};
+  return true;
+}
+
 static bool prepare(wafer_fabric *f, division *d) {
   const fabric_island *w = &d->whole;
   d->at = calloc(d->count, sizeof *d->at);
+  d->first = malloc((d->count + 1ul) * sizeof *d->first);
   d->members = malloc(((size_t)w->core_count + w->node_count + 1) * sizeof *d->members);
-  if (!d->at || !d->members || !put_aside(f, &d->to_do)) return false;
+  if (!d->at || !d->first || !d->members || !prepare_shares(f, d) || !put_aside(f, &d->to_do))
+    return false;
   for (uint32_t i = 0; i < d->count; i++)
     d->at[i] = (fabric_island){.number = d->base + i, .limit = d->horizon, .lazy = 1};
   list_members(f, d);
   drop_void(f, &d->to_do);
   qsort(d->to_do.at, d->to_do.count, sizeof *d->to_do.at, by_island);
+  find_first(d);
   return true;
 }
 
-/* Up to the horizon, the end, or the trap of another one. */
-static wafer_status run(wafer_fabric *f, division *d, fabric_island one, uint32_t *first) {
+/* Up to the horizon, the end, or the trap of another one of the share. */
+static void run(void *self, uint32_t island, uint32_t thread) {
+  division *d = self;
+  share *own = &d->shares[thread];
+  wafer_fabric *f = own->f;
   fabric_islands *all = f->islands;
-  uint32_t count = 0;
-  while (*first + count < d->to_do.count && d->to_do.at[*first + count].island == one.number)
-    count++;
-  if (one.limit > d->horizon) one.limit = d->horizon;
+  fabric_island one = d->at[island];
+  if (own->status != WAFER_OK) return;
+  if (one.limit > own->horizon) one.limit = own->horizon;
   one.due = one.node_count + one.core_count;
   all->here = one;
+  all->depth++;
   f->now = d->start;
   f->era = fabric_era(f);
   f->ends = false;
-  put_back(f, d->to_do.at + *first, count);
-  *first += count;
+  f->edges_left = 0; /* else nothing is divided */
+  put_back(f, d->to_do.at + d->first[island], d->first[island + 1] - d->first[island]);
   wafer_status status = fabric_loop(f);
-  d->whole.work += all->here.work;
+  all->depth--;
+  own->work += all->here.work;
   if (status == WAFER_TRAP) {
-    d->trapped = true;
-    d->horizon = f->now + 1;
+    own->trapped = true;
+    own->horizon = f->now + 1;
+  } else {
+    own->status = status;
   }
-  if (f->now > d->end) d->end = f->now;
-  if (!put_aside(f, &d->left)) f->failed = true;
-  return status == WAFER_TRAP ? WAFER_OK : status;
+  if (f->now > own->end) own->end = f->now;
+  if (!put_aside(f, &own->left)) f->failed = true;
+}
+
+/* What one of the crew kept to itself. */
+static void take_over(wafer_fabric *f, wafer_fabric *from) {
+  for (uint32_t i = 0; i < from->marked_count; i++)
+    fabric_keep_mark(f, from->marked[i].cycle, from->marked[i].router, from->marked[i].value);
+  from->marked_count = 0;
+  f->stats.hops += from->stats.hops;
+  f->stats.elements += from->stats.elements;
+  from->stats = (wafer_fabric_stats){0};
+  f->failed |= from->failed;
+  fabric_caught *own = f->caught, *other = from->caught;
+  bool sooner = !own->any || other->loc.cycle < own->loc.cycle ||
+                (other->loc.cycle == own->loc.cycle && other->router < own->router);
+  if (other->any && sooner) *own = *other;
+  other->any = false;
 }
 
 /* One again. */
-static void rejoin(wafer_fabric *f, const division *d) {
+static wafer_status rejoin(wafer_fabric *f, division *d) {
   fabric_islands *all = f->islands;
+  wafer_status status = WAFER_OK;
+  bool trapped = false, left = false;
+  uint64_t end = d->start;
   all->here = d->whole;
   for (uint32_t i = 0; i < d->whole.core_count; i++)
     all->of_core[d->whole.cores[i]] = d->whole.number;
   for (uint32_t i = 0; i < d->whole.node_count; i++)
     all->of_node[d->whole.nodes[i]] = d->whole.number;
-  put_back(f, d->left.at, d->left.count);
-  f->now = d->left.count && !d->trapped ? d->horizon : d->end;
+  for (uint32_t i = 0; i < d->share_count; i++) {
+    const share *one = &d->shares[i];
+    if (i) take_over(f, one->f);
+    put_back(f, one->left.at, one->left.count);
+    left |= one->left.count > 0;
+    trapped |= one->trapped;
+    all->here.work += one->work;
+    if (one->end > end) end = one->end;
+    if (one->status != WAFER_OK) status = one->status;
+  }
+  f->now = left && !trapped ? d->horizon : end;
   f->era = fabric_era(f);
+  return status == WAFER_OK && trapped ? WAFER_TRAP : status;
 }
 
 static wafer_status run_all(wafer_fabric *f, division *d) {
-  fabric_islands *all = f->islands;
-  uint32_t first = 0;
-  d->base = all->given;
-  all->given += d->count;
-  bool room = prepare(f, d);
-  all->depth++;
-  wafer_status status = WAFER_OK;
-  for (uint32_t i = 0; i < d->count && room && status == WAFER_OK; i++)
-    status = run(f, d, d->at[i], &first);
-  all->depth--;
-  if (room) rejoin(f, d);
-  f->failed |= !room;
-  return status == WAFER_OK && d->trapped ? WAFER_TRAP : status;
+  if (!prepare(f, d)) {
+    f->failed = true;
+    return WAFER_OK;
+  }
+  if (d->share_count > 1)
+    thread_pool_run(f->workers, d->count, run, d);
+  else
+    for (uint32_t i = 0; i < d->count; i++) run(d, i, 0);
+  return rejoin(f, d);
+}
+
+static void end_division(division *d) {
+  for (uint32_t i = 0; d->shares && i < d->share_count; i++) free(d->shares[i].left.at);
+  free(d->shares);
+  free(d->at);
+  free(d->first);
+  free(d->members);
+  free(d->to_do.at);
 }
 
 /* ---- when ---- */
@@ -250,14 +325,14 @@ static void catch_up(wafer_fabric *f) {
 
 wafer_status fabric_divide(wafer_fabric *f, bool *divided) {
   fabric_islands *all = f->islands;
-  division d = {.start = f->now, .end = f->now, .horizon = all->here.limit};
+  division d = {.start = f->now, .horizon = all->here.limit};
   uint64_t near = f->now + HORIZON;
   *divided = false;
   catch_up(f);
-  d.count = fabric_islands_find(f, d.horizon);
+  d.count = fabric_islands_find(f, d.horizon, &d.base);
   if (d.count < 2 && is_busy(all) && near < d.horizon && near >> FABRIC_ERA_BITS == f->era) {
     d.horizon = near;
-    d.count = fabric_islands_find(f, near);
+    d.count = fabric_islands_find(f, near, &d.base);
   }
   if (d.count < 2) {
     try_later(all, true);
@@ -266,10 +341,7 @@ wafer_status fabric_divide(wafer_fabric *f, bool *divided) {
   d.whole = all->here;
   uint64_t before = all->here.work;
   wafer_status status = run_all(f, &d);
-  free(d.at);
-  free(d.members);
-  free(d.to_do.at);
-  free(d.left.at);
+  end_division(&d);
   WAFER_TRY(status);
   *divided = true;
   try_later(all, all->here.work - before < 4ull * (all->here.node_count + all->here.core_count));

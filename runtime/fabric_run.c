@@ -106,6 +106,10 @@ static void shuffle(wafer_fabric *f, uint32_t *list, uint32_t count) {
 }
 
 void fabric_pass_mark(wafer_fabric *f, uint32_t router, int32_t value) {
+  fabric_keep_mark(f, f->now, router, value);
+}
+
+void fabric_keep_mark(wafer_fabric *f, uint64_t cycle, uint32_t router, int32_t value) {
   if (f->marked_count == f->marked_room) {
     uint32_t room = f->marked_room ? 2 * f->marked_room : 64;
     fabric_marked *more = realloc(f->marked, room * sizeof *more);
@@ -114,7 +118,7 @@ void fabric_pass_mark(wafer_fabric *f, uint32_t router, int32_t value) {
     f->marked = more;
     f->marked_room = room;
   }
-  f->marked[f->marked_count] = (fabric_marked){f->now, router, f->marked_count, value};
+  f->marked[f->marked_count] = (fabric_marked){cycle, router, f->marked_count, value};
   f->marked_count++;
 }
 
@@ -287,8 +291,7 @@ wafer_status fabric_loop(wafer_fabric *f) {
       if (divided) continue;
     }
     WAFER_TRY(cycle(f));
-    if (f->now % 65536 == 0 && wafer_cancelled(f->diag))
-      return wafer_fail(f->diag, wafer_at_file(f->program->name), WAFER_USAGE, "cancelled");
+    if (f->now % 65536 == 0 && wafer_cancelled(f->diag)) return WAFER_USAGE;
     f->now++;
   }
   return WAFER_OK;
@@ -326,6 +329,8 @@ wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
     status = fabric_settle(f);
   }
   fabric_strips_end(f);
+  if (status == WAFER_USAGE)
+    wafer_fail(f->diag, wafer_at_file(f->program->name), status, "cancelled");
   if (status == WAFER_TRAP) fabric_tell_trap(f);
   if (status != WAFER_OK) wafer_fabric_note_faults(f);
   WAFER_TRY(status);

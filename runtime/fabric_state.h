@@ -102,6 +102,7 @@ struct wafer_fabric {
   thread_pool *workers; /* NULL: one thread */
   uint32_t strip, strip_count, asked_strips;
   uint32_t asked_island;          /* for tests: cores of an island */
+  bool asked_islands;             /* for the threads, rather than strips */
   struct fabric_islands *islands; /* NULL: never divided (fabric_islands.c) */
   wafer_fabric *strips[FABRIC_STRIPS];
   fabric_bucket later;  /* cores whose visit goes on when the strips are done */
@@ -360,6 +361,8 @@ wafer_status fabric_step_rest(wafer_fabric *f);
 
 /* Told when the cycle is over, in the order of routers. */
 void fabric_pass_mark(wafer_fabric *f, uint32_t router, int32_t value);
+/* The same of another cycle than the present one. */
+void fabric_keep_mark(wafer_fabric *f, uint64_t cycle, uint32_t router, int32_t value);
 
 /* ---- strips (fabric_strips.c) ---- */
 
@@ -367,6 +370,9 @@ void fabric_pass_mark(wafer_fabric *f, uint32_t router, int32_t value);
 wafer_status fabric_cut(wafer_fabric *f);
 /* Which queues and links have to do with two strips, when all routes are there. */
 void fabric_find_border(wafer_fabric *f);
+/* The same fabric with lists of its own, empty; NULL: out of memory. And: without them. */
+wafer_fabric *fabric_twin(const wafer_fabric *f);
+void fabric_free_twin(wafer_fabric *twin);
 /* Around a run: lists for each strip; their counts together. */
 wafer_status fabric_strips_begin(wafer_fabric *f);
 void fabric_strips_end(wafer_fabric *f);
@@ -385,6 +391,8 @@ static inline bool fabric_is_aside(wafer_fabric *f, uint32_t node) {
 
 /* ---- islands (fabric_islands.c, fabric_islands_run.c) ---- */
 
+/* May it be divided at all? */
+bool fabric_islands_fit(const wafer_fabric *f);
 /* Before a run: what is large may be divided. */
 wafer_status fabric_islands_begin(wafer_fabric *f);
 void fabric_islands_free(wafer_fabric *f);

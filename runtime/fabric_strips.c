@@ -81,6 +81,7 @@ static uint32_t good_strips(const wafer_fabric *f) {
 
 wafer_status fabric_cut(wafer_fabric *f) {
   uint32_t strips = f->asked_strips ? f->asked_strips : good_strips(f);
+  if (f->asked_islands && fabric_islands_fit(f)) strips = 1;
   if (strips > FABRIC_STRIPS) strips = FABRIC_STRIPS;
   f->strip_count = strips > 1 ? strips : 1;
   f->strips[0] = f;
@@ -136,11 +137,10 @@ static bool make_lists(wafer_fabric *s) {
   return fabric_make_lists(s, s->switch_count) && router_make_flights(s) && s->awake && s->caught;
 }
 
-static wafer_status make_strip(wafer_fabric *f, uint32_t i) {
+wafer_fabric *fabric_twin(const wafer_fabric *f) {
   wafer_fabric *s = aligned_alloc(64, (sizeof *s + 63) / 64 * 64);
-  if (!s) return no_room(f);
+  if (!s) return NULL;
   *s = *f;
-  s->strip = i;
   s->stages = NULL;
   s->passages = NULL;
   s->kept = NULL;
@@ -148,8 +148,16 @@ static wafer_status make_strip(wafer_fabric *f, uint32_t i) {
   s->stage_room = s->passage_room = s->kept_room = s->train_words = 0;
   s->marked = NULL;
   s->marked_room = 0;
-  f->strips[i] = s;
-  return make_lists(s) ? WAFER_OK : no_room(f);
+  if (make_lists(s)) return s;
+  fabric_free_twin(s);
+  return NULL;
+}
+
+static wafer_status make_strip(wafer_fabric *f, uint32_t i) {
+  f->strips[i] = fabric_twin(f);
+  if (!f->strips[i]) return no_room(f);
+  f->strips[i]->strip = i;
+  return WAFER_OK;
 }
 
 wafer_status fabric_strips_begin(wafer_fabric *f) {
@@ -191,12 +199,13 @@ void fabric_free_lists(wafer_fabric *f) {
   free(f->train);
 }
 
+void fabric_free_twin(wafer_fabric *twin) {
+  if (twin) fabric_free_lists(twin);
+  free(twin);
+}
+
 void fabric_strips_free(wafer_fabric *f) {
-  for (uint32_t i = 1; i < FABRIC_STRIPS; i++) {
-    if (!f->strips[i]) continue;
-    fabric_free_lists(f->strips[i]);
-    free(f->strips[i]);
-  }
+  for (uint32_t i = 1; i < FABRIC_STRIPS; i++) fabric_free_twin(f->strips[i]);
 }
 
 /* ---- a cycle ---- */

@@ -192,7 +192,7 @@ wafer_status session_fabric_create(const wafer_plan *plan, uint32_t function,
   s->diag = diag;
   s->function = &plan->functions[function];
   s->kernels = options ? options->kernels : NULL;
-  const wafer_fabric_options fabric = {.threads = options ? options->threads : 0};
+  const wafer_fabric_options fabric = {.threads = options ? options->threads : 0, .islands = true};
   wafer_status status = prepare(s, &fabric);
   if (status == WAFER_OK && options && options->watch)
     status = session_fabric_watch_begin(s, options->watch);

@@ -197,6 +197,10 @@ typedef struct wafer_fabric_options {
   /* `single`, and a core is visited for every element that it sends or takes: what the others are
    * compared with. */
   bool plain;
+  /* Threads share out what has nothing to do with each other for a while, instead of parts of the
+   * wafer in every cycle, where it has more than 1,024 cores: better for networks, in which few
+   * cores are at work at once, and worse where all cores talk to all. */
+  bool islands;
   uint32_t strips; /* for tests: the wafer is cut into so many parts, which changes nothing */
   uint32_t island; /* for tests: so is what has more cores than twice as many, where it can be */
 } wafer_fabric_options;

@@ -1,5 +1,5 @@
-/* Islands of a fabric one after the other: the same cycles, bytes, traps and marks as all of them
- * together. */
+/* Islands of a fabric one after the other, or side by side: the same cycles, bytes, traps and marks
+ * as all of them together. */
 #include <CUnit/CUnit.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,8 @@ static void islands_are_exact(void) {
   for (uint64_t seed = 1; seed <= 900; seed++) {
     const wafer_machine *m = machines[seed % 2];
     const wafer_fabric_options together = {.threads = 1};
-    const wafer_fabric_options islands = {.threads = 1, .island = 1 + (uint32_t)seed % 5};
+    const wafer_fabric_options islands = {
+        .threads = 1 + (uint32_t)seed % 3, .islands = true, .island = 1 + (uint32_t)seed % 5};
     trial_make(&t, seed);
     trial_run(&t, m, &together, &whole);
     trial_run(&t, m, &islands, &divided);
