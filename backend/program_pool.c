@@ -1,8 +1,9 @@
 /* Family pool: max and average pooling in any number of spatial dims.
  *
- * The result begins as a copy of the first tap, further taps follow by max or add. What lies
- * outside of the input is the least value, or zero; an average is scaled where its window counts
- * alike. */
+ * The result begins as a copy of the first tap, further taps follow by max or add, the last dim's
+ * first: as kernel fidelity adds them up, so that averages which are rounded to a few levels behind
+ * the pool are the same ones. What lies outside of the input is the least value, or zero; an
+ * average is scaled where its window counts alike. */
 #include <string.h>
 
 #include "program_build.h"
@@ -46,7 +47,7 @@ static void emit_pool(const program_site *s) {
   nest n =
       over_places(s, s->step->out->dtype == x->dtype ? WAFER_CORE_move : WAFER_CORE_convert, 1);
   nest_emit(s->code, &n);
-  for (uint32_t d = 2; d < x->rank; d++) emit_rest(s, d);
+  for (uint32_t d = x->rank; d-- > 2;) emit_rest(s, d);
 }
 
 /* ---- Averages ---- */

@@ -70,6 +70,16 @@ def small_cnn():
     reference(path, x=rng.standard_normal((1, 3, 16, 16)).astype(np.float32))
 
 
+def averages():
+    """An average of a few levels, which is a level again: many lie halfway between two of them."""
+    scale = numpy_helper.from_array(np.array(0.05, np.float32), "s")
+    zero = numpy_helper.from_array(np.array(128, np.uint8), "z")
+    nodes = [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "d"),
+             node("AveragePool", "d", "p", kernel_shape=[2, 2], strides=[2, 2]),
+             node("QuantizeLinear", "p s z", "r"), node("DequantizeLinear", "r s z", "y")]
+    save("averages", nodes, [value("x", 1, 8, 32, 32)], [value("y", 1, 8, 16, 16)], [scale, zero])
+
+
 def skips():
     """Three convolutions, and the first's result added to the last's: values that skip a kernel."""
     own = np.random.default_rng(2)
@@ -199,4 +209,5 @@ attention()
 bad()
 conform()
 steep()
+averages()
 skips()
