@@ -184,13 +184,23 @@ static wafer_status build_op(body *b, uint32_t n) {
 
 /* --- the body */
 
+/* A constant of one element stands in the instructions of cores, which have all its bits; others lie
+ * in their memories, as they are stored. */
+static wafer_dtype storage_of(const body *b, uint32_t n) {
+  const wafer_node *node = &b->body->nodes[n];
+  int64_t elements = 0;
+  bool one = wafer_attr_find(&node->attrs, WAFER_ATTR_value)->data.splat ||
+             (wafer_shape_elements(&node->type.shape, &elements) && elements == 1);
+  return one && !b->stored[value_of(b, n)] ? WAFER_DTYPE_f32 : b->program->storage;
+}
+
 static wafer_status make_constants(body *b) {
   for (uint32_t n = 0; n < b->body->node_count; n++) {
     const wafer_node *node = &b->body->nodes[n];
     if (node->op != WAFER_OP_constant) continue;
     const wafer_attr *data = wafer_attr_find(&node->attrs, WAFER_ATTR_value);
     exec_tensor *t = exec_tensor_constant(b->program, &node->type, data->data.bytes,
-                                          data->data.splat, b->program->storage);
+                                          data->data.splat, storage_of(b, n));
     if (!t) return exec_no_memory(b->program);
     b->value[value_of(b, n)] = t;
     b->done[n] = true;

@@ -38,9 +38,10 @@ gives 0 "" "$wafer" compile "$source/test/data/small_cnn.onnx" -o p.wplan --mach
 run 0 "3 samples" --fidelity fabric --samples 3
 gives 0 "output" "$wafer" check p.wplan --samples 3
 gives 1 "--samples is for random inputs" "$wafer" check p.wplan --samples 3 --input input=x.npy
-# A level more where an average that lies halfway is rounded otherwise: both fidelities add up a window in one order.
-for mode in streaming pipelined; do
-  gives 0 "" "$wafer" compile "$source/test/data/averages.onnx" -o p.wplan --machine small16 --mode $mode
+# A level more where an average that lies halfway is rounded otherwise: both fidelities add up a window in one order,
+# by a scale of which f16 keeps as many bits.
+for options in "streaming" "pipelined" "streaming --dtype f16" "pipelined --dtype f16"; do
+  gives 0 "" "$wafer" compile "$source/test/data/averages.onnx" -o p.wplan --machine small16 --mode $options
   gives 0 "output y: differs by 0 of" "$wafer" check p.wplan
 done
 # Layers in a row that have one weight, of zeros: it comes for the second while the first still has it.
