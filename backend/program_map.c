@@ -64,6 +64,19 @@ static void emit(const program_site *s) {
   nest_emit(s->code, &n);
 }
 
+/* What of operand i the cores need that have parts of `out`. A scalar that only some of them have
+ * has a dim that says so: what is made of it alone is made there. */
+static void link_operand(const program *p, const wafer_node *n, uint32_t i, const spread *out,
+                         program_link *link) {
+  const wafer_shape *shape = &wafer_body_type(p->body, n->operands[i])->shape;
+  const spread *have = p->value[n->operands[i]];
+  uint32_t lead = n->type.shape.rank - shape->rank;
+  for (uint32_t d = 0; d < shape->rank; d++)
+    if (shape->dims[d] == n->type.shape.dims[d + lead]) link[d] = program_like(&out->dim[d + lead]);
+  if (n->type.shape.rank == 0 && out->rank == 1 && have && have->rank == 1)
+    link[0] = program_like(&out->dim[0]);
+}
+
 wafer_status program_map(program *p, uint32_t node) {
   const wafer_node *n = &p->body->nodes[node];
   spread *out;
@@ -71,12 +84,8 @@ wafer_status program_map(program *p, uint32_t node) {
   program_step step = program_step_of(node, out, emit);
   step.in_count = n->operand_count;
   for (uint32_t i = 0; i < n->operand_count; i++) {
-    const wafer_shape *shape = &wafer_body_type(p->body, n->operands[i])->shape;
     program_link link[WAFER_MAX_RANK] = {{0}};
-    uint32_t lead = n->type.shape.rank - shape->rank;
-    for (uint32_t d = 0; d < shape->rank; d++)
-      if (shape->dims[d] == n->type.shape.dims[d + lead])
-        link[d] = program_like(&out->dim[d + lead]);
+    link_operand(p, n, i, out, link);
     WAFER_TRY(program_operand_of(p, node, i, link, 0, &step.in[i]));
   }
   if (n->op == WAFER_OP_bitcast &&

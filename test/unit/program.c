@@ -453,6 +453,25 @@ static void test_modelled(void) {
   }
 }
 
+/* What follows a reduction to one number is computed where that number is, and sent to all cores at
+ * the end: once every step sent its operand to all of them. */
+static void test_scalars(void) {
+  body_text b;
+  wafer_split split = split_text("cols0:8");
+  body_text_begin(&b, "reduce", "16x4x8xf32 f32");
+  CU_ASSERT_TRUE_FATAL(put(&b, "reduce_max", "0", "axes=0,1,2 keepdims=0"));
+  CU_ASSERT_TRUE_FATAL(put(&b, "sub", "2 1", "") && put(&b, "abs", "3", "") &&
+                       put(&b, "mul", "4 1", "") && put(&b, "exp", "5", ""));
+  program_run run = program_run_body("small64", &b, &split, 1);
+  CU_ASSERT_EQUAL(run.status, WAFER_OK);
+  CU_ASSERT(run.error <= F32_ERROR);
+  bool close = off(run.modelled, run.counted) <= 0.1;
+  if (!close)
+    printf("\n  counted %llu, modelled %llu\n", (unsigned long long)run.counted,
+           (unsigned long long)run.modelled);
+  CU_ASSERT(close);
+}
+
 /* Products of f16 tensors are summed in f32: an element is at most a step of f16 off, where sums of
  * f16 are several. */
 static void test_f16_sums(void) {
@@ -511,6 +530,7 @@ CU_TestInfo tests_program[] = {{"map", test_map},
                                {"conv", test_conv},
                                {"conv_transpose", test_conv_transpose},
                                {"pool", test_pool},
+                               {"scalars", test_scalars},
                                {"reduce", test_reduce},
                                {"softmax", test_softmax},
                                {"two phases of a reduction", test_phases},
