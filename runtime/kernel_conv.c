@@ -73,6 +73,16 @@ static bool conflicts(int64_t filters, int64_t channels, bool depthwise) {
   return depthwise || filters > 1 || channels % 2;
 }
 
+/* The longest loops are a descriptor's: filters that are fewer than the turns of so many
+ * others cannot be innermost. */
+static bool stays_outside(const kernel_nest *nest, uint32_t own) {
+  uint32_t inside = 0;
+  for (uint32_t l = 0; l < nest->count; l++)
+    inside +=
+        nest->extent[l] > nest->extent[own] || (l > own && nest->extent[l] == nest->extent[own]);
+  return inside >= KERNEL_LEVELS;
+}
+
 /* Along the last dim, taps and channels are one loop when the taps are neighbours. */
 static uint64_t nest_cycles(const kernel_view *k, uint32_t node, int64_t groups, int64_t filters) {
   const wafer_node *n = kernel_node(k, node);
@@ -82,12 +92,16 @@ static uint64_t nest_cycles(const kernel_view *k, uint32_t node, int64_t groups,
   kernel_nest nest = {.conflicts = conflicts(k->tile[result][1], channels, depthwise)};
   kernel_nest_add(&nest, k->tile[result][0]);
   kernel_nest_add(&nest, groups);
+  uint32_t own = nest.count;
   kernel_nest_add(&nest, filters);
   kernel_nest_tile(&nest, k, result, 2, rank);
   kernel_nest_tile(&nest, k, w, 2, rank - 1);
   bool joins = ints(n, WAFER_ATTR_dilations)[rank - 3] == 1;
   kernel_nest_add(&nest, joins ? channels * k->tile[w][rank - 1] : channels);
   if (!joins) kernel_nest_add(&nest, k->tile[w][rank - 1]);
+  if (filters > 1 &&
+      stays_outside(&nest, own)) /* an element of w is as many filters from the next one */
+    nest.conflicts = filters % 2 == 0 || channels % 2;
   return kernel_nest_cycles(k, WAFER_RATE_fma, kernel_dtype(k, n->operands[0]), &nest);
 }
 
@@ -114,7 +128,7 @@ typedef struct level {
 typedef struct places {
   uint32_t count;
   level at[WAFER_MAX_RANK];
-  int64_t windows, sums; /* elements of a channel, of a filter */
+  int64_t windows, sums;         /* elements of a channel, of a filter */
   int64_t pitch[WAFER_MAX_RANK]; /* of the windows' buffer, by dim */
 } places;
 
@@ -170,8 +184,7 @@ static uint32_t collisions(const kernel_view *k, uint32_t node, const places *p)
     const level *at = &p->at[l];
     int64_t stride = at->extent == longest ? step : 1;
     if (at->extent == longest) longest = 0; /* inside */
-    add_turns(steps, kernel_ceil(at->extent, stride),
-              stride * (at->window * each - at->sum * sum));
+    add_turns(steps, kernel_ceil(at->extent, stride), stride * (at->window * each - at->sum * sum));
   }
   add_turns(steps, filters[0], own * p->windows * each - p->sums * sum);
   add_turns(steps, filters[1], p->windows * each);

@@ -204,24 +204,58 @@ static int64_t breadth(const kernel_view *k, uint32_t e, uint64_t far, bool colu
   return columns && distance(k, e, false) ? kernel_most(tile, k->halo[e].reach) : tile;
 }
 
-/* What crosses cores in one direction, in one pass for all dims. */
-static uint64_t halo_pass(const kernel_view *k, bool columns) {
-  uint32_t value = k->windowed, rank = kernel_type(k, value)->shape.rank, count = 0;
-  uint64_t cores = 1;
-  flow flows[WAFER_MAX_RANK];
-  for (uint32_t l = 0; l < k->loops.count; l++)
-    cores *= columns ? k->split->cols[l] : k->split->rows[l];
+/* Words of `count` elements of dim d, and as many of the others as go along. */
+static uint64_t slab_words(const kernel_view *k, uint32_t d, int64_t count, uint64_t far,
+                           bool columns) {
+  uint64_t elements = (uint64_t)count;
+  uint32_t rank = kernel_type(k, k->windowed)->shape.rank;
+  for (uint32_t e = 0; e < rank; e++)
+    if (e != d) elements = kernel_mul(elements, (uint64_t)breadth(k, e, far, columns));
+  return kernel_words(kernel_dtype(k, k->windowed), elements);
+}
+
+/* What a pass sends in one direction for all dims: flows in ascending order of `far`. */
+static uint32_t halo_flows(const kernel_view *k, bool columns, bool up, flow *flows) {
+  uint32_t rank = kernel_type(k, k->windowed)->shape.rank, count = 0;
   for (uint32_t d = 0; d < rank; d++) {
     uint64_t far = distance(k, d, columns);
-    uint64_t elements = (uint64_t)kernel_least(k->halo[d].crossing, k->tile[value][d]);
-    if (far == 0) continue;
-    for (uint32_t e = 0; e < rank; e++)
-      if (e != d) elements = kernel_mul(elements, (uint64_t)breadth(k, e, far, columns));
+    int64_t crossing = up ? k->halo[d].before : k->halo[d].after;
+    if (far == 0 || crossing <= 0) continue;
     uint32_t at = count++;
     for (; at && flows[at - 1].far > far; at--) flows[at] = flows[at - 1];
-    flows[at] = (flow){far, kernel_words(kernel_dtype(k, value), elements)};
+    crossing = kernel_least(crossing, k->tile[k->windowed][d]);
+    flows[at] = (flow){far, slab_words(k, d, crossing, far, columns)};
   }
-  return flow_cycles(k->machine, cores, flows, count);
+  return count;
+}
+
+/* What a core that has neighbours on both sides takes, which comes through one ramp. */
+static uint64_t taken(const kernel_view *k, bool columns) {
+  uint64_t words = 0;
+  for (uint32_t d = 0; d < kernel_type(k, k->windowed)->shape.rank; d++) {
+    uint64_t far = distance(k, d, columns);
+    if (far) words = kernel_add(words, slab_words(k, d, k->halo[d].foreign, far, columns));
+  }
+  return words;
+}
+
+/* Both directions of a line at once; a core in the middle sends both ways through one ramp. */
+static uint64_t halo_pass(const kernel_view *k, bool columns) {
+  uint64_t cores = 1, sent = 0, far = 0, most = 0, in = taken(k, columns);
+  for (uint32_t l = 0; l < k->loops.count; l++)
+    cores *= columns ? k->split->cols[l] : k->split->rows[l];
+  for (uint32_t up = 0; up < 2; up++) {
+    flow flows[WAFER_MAX_RANK];
+    uint32_t count = halo_flows(k, columns, up, flows);
+    uint64_t cycles = flow_cycles(k->machine, cores, flows, count);
+    if (cycles > most) most = cycles;
+    for (uint32_t i = 0; i < count; i++) sent = kernel_add(sent, flows[i].words);
+    if (count && flows[count - 1].far > far) far = flows[count - 1].far;
+  }
+  if (sent == 0) return 0;
+  uint64_t ramp = cores > 2 * far && sent > in ? sent : in;
+  ramp = kernel_add(ramp, departure(k->machine) + PASS_INSTRUCTIONS);
+  return ramp > most ? ramp : most;
 }
 
 uint64_t kernel_halo(const kernel_view *k) {

@@ -34,10 +34,11 @@ kernel_cut kernel_cut_of(const kernel_map *map, uint32_t d, uint32_t rows, uint3
 
 /* What the windows of the slowest part need beyond its own tile, in elements along one dim. */
 typedef struct kernel_halo_dim {
-  int64_t foreign;  /* fetched from other cores */
-  int64_t crossing; /* of a link, in the direction with more of them */
-  int64_t tiles;    /* to the part that has the farthest of them */
-  int64_t reach;    /* extent of the buffer that holds tile, halo and padding */
+  int64_t foreign;       /* fetched from other cores */
+  int64_t crossing;      /* of a link, in the direction with more of them */
+  int64_t before, after; /* of the links before the part and after it */
+  int64_t tiles;         /* to the part that has the farthest of them */
+  int64_t reach;         /* extent of the buffer that holds tile, halo and padding */
 } kernel_halo_dim;
 
 /* Which elements of a dim of the anchor's operand 0 the results first .. last need, before
@@ -203,6 +204,8 @@ uint64_t kernel_vector(const kernel_view *k, wafer_rate rate, wafer_dtype dtype,
 /* A loop nest as the programs of cores have it: the four longest loops are the levels of one vector
  * instruction, the others loops of the program around it. */
 #define KERNEL_NEST_LOOPS 20
+#define KERNEL_LEVELS 4 /* loops of a descriptor: the longest ones */
+
 typedef struct kernel_nest {
   uint32_t count;
   int64_t extent[KERNEL_NEST_LOOPS]; /* in any order; loops of one pass are left out */

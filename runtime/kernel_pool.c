@@ -36,16 +36,37 @@ static uint64_t operations(const kernel_view *k, uint32_t node) {
   return taps;
 }
 
-/* Taps of index 0 in the dims before d, and 1 or more in d. */
+/* Taps of index 0 in the dims before d, and 1 or more in d. Where a loop over taps is one of the
+ * longest, which are a descriptor's, it is innermost: then the result does not move. Else both do,
+ * and an odd number of channels makes half of the steps meet one bank. */
 static uint64_t rest_cycles(const kernel_view *k, uint32_t node, uint32_t d) {
   const wafer_node *n = kernel_node(k, node);
-  uint32_t result = kernel_result(k, node);
+  uint32_t result = kernel_result(k, node), longer = 0;
   const int64_t *taps = ints(n, WAFER_ATTR_kernel);
-  kernel_nest nest = {.conflicts = k->tile[result][1] % 2};
+  kernel_nest nest = {.count = 0};
   kernel_nest_tile(&nest, k, result, 0, n->type.shape.rank);
+  int64_t most = taps[d - 2] - 1;
+  for (uint32_t e = d + 1; e < n->type.shape.rank; e++) most = kernel_most(most, taps[e - 2]);
+  for (uint32_t l = 0; l < nest.count; l++) longer += nest.extent[l] > most;
+  nest.conflicts = k->tile[result][1] % 2 && (most < 2 || longer >= KERNEL_LEVELS);
   kernel_nest_add(&nest, taps[d - 2] - 1);
   for (uint32_t e = d + 1; e < n->type.shape.rank; e++) kernel_nest_add(&nest, taps[e - 2]);
   return kernel_nest_cycles(k, WAFER_RATE_add, kernel_dtype(k, n->operands[0]), &nest);
+}
+
+/* Windows of dim d that count alike, one behind the other: each that reaches farther outside counts
+ * fewer taps. Of a cut dim the core at the border that more windows cross. */
+static uint64_t regions_of(const kernel_view *k, uint32_t node, uint32_t d) {
+  const wafer_node *n = kernel_node(k, node);
+  const kernel_window *w = &k->window[d];
+  int64_t extent = kernel_type(k, n->operands[0])->shape.dims[d], all = n->type.shape.dims[d];
+  int64_t step = kernel_most(w->num, ints(n, WAFER_ATTR_dilations)[d - 2]);
+  int64_t tile = k->tile[kernel_result(k, node)][d];
+  int64_t before = kernel_most(w->before, 0);
+  int64_t after = kernel_most((all - 1) * w->num + w->after + 1 - extent, 0);
+  before = kernel_ceil(before, step), after = kernel_ceil(after, step);
+  if (tile < all) before = kernel_most(before, after), after = 0;
+  return (uint64_t)kernel_most(kernel_least(before + after + 1, tile), 1);
 }
 
 /* Places whose windows count alike are scaled together: those at a border on their own. */
@@ -56,9 +77,9 @@ static uint64_t scale_cycles(const kernel_view *k, uint32_t node) {
   uint64_t regions = 1;
   if (wafer_attr_int(&n->attrs, WAFER_ATTR_count_include_pad)) return cycles;
   for (uint32_t d = 2; d < n->type.shape.rank && kernel_is_anchor(k, node); d++)
-    if (k->window[d].before > 0 && k->tile[result][d] > 1) regions *= 2;
-  return kernel_add(cycles, (regions - 1) * (k->machine->vector_setup_cycles +
-                                             k->machine->descriptor_load_cycles));
+    regions = kernel_mul(regions, regions_of(k, node, d));
+  return kernel_add(cycles, kernel_mul(regions - 1, k->machine->vector_setup_cycles +
+                                                        k->machine->descriptor_load_cycles));
 }
 
 static uint64_t compute(const kernel_view *k, uint32_t node) {

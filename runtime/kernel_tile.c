@@ -16,8 +16,9 @@ static void lack(kernel_halo_dim *halo, int64_t extent, int64_t own, int64_t p, 
           above = need_end - kernel_most(mine_end, need);
   if (need_end <= need || own < 1) return;
   halo->foreign = kernel_most(halo->foreign, kernel_most(below, 0) + kernel_most(above, 0));
-  halo->crossing =
-      kernel_most(halo->crossing, kernel_most(p * own - need, need_end - (p + 1) * own));
+  halo->before = kernel_most(halo->before, p * own - need);
+  halo->after = kernel_most(halo->after, need_end - (p + 1) * own);
+  halo->crossing = kernel_most(halo->before, halo->after);
   halo->tiles = kernel_most(halo->tiles, kernel_most(p - need / own, (need_end - 1) / own - p));
   halo->reach = kernel_most(halo->reach, to - from);
 }

@@ -22,7 +22,6 @@ void kernel_nest_tile(kernel_nest *n, const kernel_view *k, uint32_t value, uint
   for (uint32_t d = from; d < to; d++) kernel_nest_add(n, k->tile[value][d]);
 }
 
-#define LEVELS 4             /* of a descriptor */
 #define SCALARS_PER_PASS 4   /* of a loop of the program: two or three bases, counter, branch */
 #define SCALARS_PER_LOOP 4   /* before it: the same registers' first values */
 #define PASSES_WRITTEN_OUT 2 /* instead of a loop */
@@ -38,12 +37,12 @@ static uint64_t overhead(const wafer_machine *m, uint64_t passes, uint64_t loops
 
 uint64_t kernel_nest_cycles(const kernel_view *k, wafer_rate rate, wafer_dtype dtype,
                             const kernel_nest *n) {
-  int64_t level[LEVELS] = {1, 1, 1, 1}; /* the longest, in descending order */
+  int64_t level[KERNEL_LEVELS] = {1, 1, 1, 1}; /* the longest, in descending order */
   uint64_t elements = 1, passes = 1, loops = 0;
   for (uint32_t i = 0; i < n->count; i++) {
     int64_t extent = n->extent[i];
     elements = kernel_mul(elements, (uint64_t)extent);
-    for (uint32_t l = 0; l < LEVELS; l++) {
+    for (uint32_t l = 0; l < KERNEL_LEVELS; l++) {
       if (extent <= level[l]) continue;
       int64_t shorter = level[l];
       level[l] = extent;
@@ -97,7 +96,9 @@ uint64_t kernel_pads(const kernel_view *k) {
     int64_t before = w->before, after = (k->loops.extent[loop] - 1) * w->num + w->after + 1;
     after -= shape->dims[d];
     if (parts > 1) before = kernel_most(before, after), after = 0;
-    uint64_t others = k->elements[value] / (uint64_t)kernel_most(k->tile[value][d], 1);
+    uint64_t others = 1; /* the buffer's: halos and other pads too */
+    for (uint32_t e = 0; e < shape->rank; e++)
+      if (e != d) others = kernel_mul(others, (uint64_t)k->halo[e].reach);
     for (uint32_t side = 0; side < 2; side++) {
       int64_t pad = side ? after : before;
       if (pad <= 0) continue;

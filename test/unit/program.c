@@ -431,7 +431,14 @@ static void test_args(void) {
 
 /* The cost model counts what programs do: a square reads one bank twice at every step; what is cut
  * along two dims that are summed is chained over each, without flows side by side, and sent to all
- * parts at once. */
+ * parts at once. Halos of both sides come through one ramp; pads are as long as the buffer; taps of
+ * a pool are innermost, so that its result stays; filters that are fewer than four other loops turn
+ * are not; windows at a border are scaled one by one. */
+#define DILATED(by, group)                                                                         \
+  "group=" group " strides=1,1 dilations=" by "," by " pads=" by "," by "," by "," by
+#define POOL(size, pad)                                                                            \
+  "kernel=" size "," size " strides=1,1 dilations=1,1 pads=" pad "," pad "," pad "," pad           \
+  " ceil_mode=0"
 static void test_modelled(void) {
   static const struct {
     const char *inputs, *family, *op, *operands, *attrs, *split;
@@ -440,6 +447,13 @@ static void test_modelled(void) {
       {"33x13xf16", "map", "mul", "0 0", "", "rows0:3"},
       {"6x14x9xf32", "reduce", "reduce_sum", "0", "axes=1,2 keepdims=0", "rows1:7 rows2:3"},
       {"4x14x9xf32", "reduce", "reduce_max", "0", "axes=1,2 keepdims=1", "rows1:7 cols2:3"},
+      {"1x4x24x24xf32 w:16x4x3x3xf32", "conv", "conv", "0 1", DILATED("6", "1"), "cols1:4 rows2:6"},
+      {"1x16x20x20xf32 w:16x1x3x3xf32", "conv", "conv", "0 1", DILATED("2", "16"),
+       "cols1:4 rows2:10"},
+      {"1x8x16x16xf32 w:2x8x3x3xf32", "conv", "conv", "0 1", DILATED("1", "1"), "rows2:4 cols3:4"},
+      {"1x1x10x10xf32", "pool", "max_pool", "0", POOL("5", "2"), ""},
+      {"1x3x16x16xf32", "pool", "max_pool", "0", POOL("3", "1"), "rows2:4"},
+      {"1x1x10x10xf32", "pool", "average_pool", "0", POOL("5", "2") " count_include_pad=0", ""},
   };
   for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
     program_run run = run_op(cases[i].family, cases[i].inputs, cases[i].op, cases[i].operands,
