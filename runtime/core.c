@@ -304,7 +304,7 @@ static wafer_status run_threads(wafer_fabric *f, uint32_t at, core_unit unit, ui
     uint32_t turn = (uint32_t)__builtin_ctzll(left) % 32;
     bool stepped;
     WAFER_TRY(core_step(f, at, &core->threads[turn], unit, &stepped, next));
-    if (f->deferred) return WAFER_OK;
+    if (!stepped && f->deferred) return WAFER_OK;
     if (!stepped) continue;
     core->turn[unit] = (uint8_t)(turn + 1);
     f->moved = true;

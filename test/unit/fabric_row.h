@@ -34,7 +34,7 @@
   .op = WAFER_CORE_apply, .function = WAFER_OP_##name, .shape = {1, 1, 1, n}, .count_reg = R,      \
   .out = to, .in = {__VA_ARGS__}
 
-enum { MOST = 4 };
+enum { MOST_OF_ROW = 4 };
 
 static const wafer_core_task at_start = {.kind = WAFER_TASK_start};
 
@@ -45,8 +45,8 @@ typedef struct fixture {
   wafer_diag diag;
   caught caught;
   wafer_fabric_stats stats;
-  wafer_core_program programs[MOST];
-  uint32_t core[MOST];
+  wafer_core_program programs[MOST_OF_ROW];
+  uint32_t core[MOST_OF_ROW];
   wafer_fabric_program program;
 } fixture;
 
