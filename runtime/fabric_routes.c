@@ -372,16 +372,6 @@ static void list_candidates(wafer_fabric *f) {
   }
 }
 
-void fabric_find_pass(const wafer_fabric *f, fabric_node *q) {
-  q->passed = false;
-  if (f->single || !q->outs || q->outs > 2) return;
-  const fabric_out *first = &f->outs[fabric_site_of(f, q)->first_out], *last = first + q->outs - 1;
-  if (!f->nodes[last->node].filtered || (last != first && !first->alone)) return;
-  bool stays = f->nodes[first->node].strip == q->strip;
-  q->passed = last == first || (stays && !f->nodes[first->node].filtered);
-  fabric_site_of(f, q)->filter = f->sites[last->node].filter;
-}
-
 /* Nobody else asks for the link at the same time: of several candidates, all are let out by one
  * switch. */
 static bool is_alone(const wafer_fabric *f, const fabric_link *link) {
@@ -390,11 +380,6 @@ static bool is_alone(const wafer_fabric *f, const fabric_link *link) {
   for (uint32_t i = 1; i < link->candidates; i++)
     if (sw == FABRIC_NONE || f->sites[who[i].node].sw != sw) return false;
   return true;
-}
-
-uint32_t fabric_asked(const wafer_fabric *f, const fabric_out *out) {
-  uint32_t link = out->rank < FABRIC_RANKS ? out->link : f->links[out->link].more;
-  return link << FABRIC_RANK_BITS | out->rank % FABRIC_RANKS;
 }
 
 /* One way out, which nothing but the link and the room beyond decides: it asks for the link at

@@ -2,6 +2,21 @@
  * looked at, and ask for their links when there is room beyond. */
 #include "router.h"
 
+void fabric_find_pass(const wafer_fabric *f, fabric_node *q) {
+  q->passed = false;
+  if (f->single || !q->outs || q->outs > 2) return;
+  const fabric_out *first = &f->outs[fabric_site_of(f, q)->first_out], *last = first + q->outs - 1;
+  if (!f->nodes[last->node].filtered || (last != first && !first->alone)) return;
+  bool stays = f->nodes[first->node].strip == q->strip;
+  q->passed = last == first || (stays && !f->nodes[first->node].filtered);
+  fabric_site_of(f, q)->filter = f->sites[last->node].filter;
+}
+
+uint32_t fabric_asked(const wafer_fabric *f, const fabric_out *out) {
+  uint32_t link = out->rank < FABRIC_RANKS ? out->link : f->links[out->link].more;
+  return link << FABRIC_RANK_BITS | out->rank % FABRIC_RANKS;
+}
+
 /* The core does not want the front of q: it passes by without a link or room. */
 static bool skip(wafer_fabric *f, uint32_t node, fabric_node *q, uint32_t branch, uint32_t to) {
   fabric_filter *filter = &f->filters[f->sites[to].filter];
