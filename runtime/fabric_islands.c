@@ -9,7 +9,6 @@
  * horizon, or for good. What remains joins cores and queues: nets that are awake, and links for
  * which several of those ask. What is not joined is in different islands until the horizon; then
  * all are one again, or divided anew. An island that is large is divided in turn. */
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "fabric_islands.h"
@@ -154,7 +153,7 @@ void fabric_islands_free(wafer_fabric *f) {
   free(all->size);
   free(all->asker);
   free(all->of_node);
-  free(all->of_core);
+  free((void *)all->of_core);
   free(all->nodes);
   free(all->cores);
   free(all);
@@ -341,6 +340,7 @@ uint32_t fabric_islands_find(wafer_fabric *f, uint64_t horizon, uint32_t *base) 
     all->of_node[node] = is_awake(f, node) ? *base + into : FABRIC_NONE;
   }
   for (uint32_t i = 0; i < here->core_count; i++)
-    all->of_core[here->cores[i]] = *base + (all->size[core_root(f, here->cores[i])] & ~INTO);
+    fabric_set_island(all, here->cores[i],
+                      *base + (all->size[core_root(f, here->cores[i])] & ~INTO));
   return count;
 }

@@ -2,6 +2,8 @@
 #ifndef RUNTIME_FABRIC_ISLANDS_H
 #define RUNTIME_FABRIC_ISLANDS_H
 
+#include <stdatomic.h>
+
 #include "fabric_state.h"
 
 /* What is run by itself until `limit`; its queues and cores. */
@@ -22,19 +24,26 @@ typedef struct fabric_islands {
    * follows is everybody's, of each queue, link and core the entries of whose island it is. */
   wafer_fabric **crew;
   uint32_t crew_count;
-  _Atomic uint32_t *given;     /* numbers */
-  uint32_t *net;               /* per queue: the first of its net */
-  uint8_t *awake;              /* per net, by that queue */
-  uint32_t *set;               /* queues, then cores: what is joined */
-  uint32_t *size;              /* of a set, in cores; then INTO and the island's index */
-  uint32_t *asker;             /* per link: a queue that may ask for it */
-  uint32_t *of_node, *of_core; /* numbers of islands */
-  uint32_t *nodes, *cores;     /* all */
+  _Atomic uint32_t *given;   /* numbers */
+  uint32_t *net;             /* per queue: the first of its net */
+  uint8_t *awake;            /* per net, by that queue */
+  uint32_t *set;             /* queues, then cores: what is joined */
+  uint32_t *size;            /* of a set, in cores; then INTO and the island's index */
+  uint32_t *asker;           /* per link: a queue that may ask for it */
+  uint32_t *of_node;         /* numbers of islands */
+  _Atomic uint32_t *of_core; /* the same; others look at them meanwhile */
+  uint32_t *nodes, *cores;   /* all */
 } fabric_islands;
 
+static inline uint32_t fabric_island_of(const fabric_islands *all, uint32_t core) {
+  return atomic_load_explicit(&all->of_core[core], memory_order_relaxed);
+}
+static inline void fabric_set_island(fabric_islands *all, uint32_t core, uint32_t number) {
+  atomic_store_explicit(&all->of_core[core], number, memory_order_relaxed);
+}
 /* Is the core in another island? It may be at another cycle, then. */
 static inline bool fabric_is_abroad(const wafer_fabric *f, uint32_t core) {
-  return f->islands && f->islands->of_core[core] != f->islands->here.number;
+  return f->islands && fabric_island_of(f->islands, core) != f->islands->here.number;
 }
 
 /* What the present cycle has to do. */

@@ -48,7 +48,7 @@ static uint32_t of_asked(const wafer_fabric *f, uint32_t asked) {
 
 /* All that is to be done, with the islands that it is for. */
 static bool put_aside(wafer_fabric *f, pendings *list) {
-  const uint32_t *of_core = f->islands->of_core;
+  const fabric_islands *all = f->islands;
   bool room = true;
   for (uint32_t i = 0; i < FABRIC_BUCKETS; i++) {
     fabric_bucket *b = &f->bucket_of[i];
@@ -64,12 +64,12 @@ static bool put_aside(wafer_fabric *f, pendings *list) {
     for (uint32_t k = 0; k < b->count; k++) {
       uint32_t core = b->at[k];
       bool waits = f->cores[core].wake != FABRIC_NEVER && !f->cores[core].awake;
-      if (waits) room &= add(list, (pending){of_core[core], IN_WHEEL + i, core});
+      if (waits) room &= add(list, (pending){fabric_island_of(all, core), IN_WHEEL + i, core});
     }
     b->count = 0;
   }
   for (uint32_t k = 0; k < f->awake_count; k++)
-    room &= add(list, (pending){of_core[f->awake[k]], AWAKE, f->awake[k]});
+    room &= add(list, (pending){fabric_island_of(all, f->awake[k]), AWAKE, f->awake[k]});
   f->awake_count = 0;
   return room;
 }
@@ -136,7 +136,7 @@ static void list_members(const wafer_fabric *f, const division *d) {
   const fabric_island *w = &d->whole;
   uint32_t *next = d->members;
   for (uint32_t i = 0; i < w->core_count; i++)
-    island_of(d, all->of_core[w->cores[i]])->core_count++;
+    island_of(d, fabric_island_of(all, w->cores[i]))->core_count++;
   for (uint32_t i = 0; i < w->node_count; i++) {
     fabric_island *one = island_of(d, all->of_node[w->nodes[i]]);
     if (one) one->node_count++;
@@ -149,7 +149,7 @@ static void list_members(const wafer_fabric *f, const division *d) {
     one->core_count = one->node_count = 0;
   }
   for (uint32_t i = 0; i < w->core_count; i++) {
-    fabric_island *one = island_of(d, all->of_core[w->cores[i]]);
+    fabric_island *one = island_of(d, fabric_island_of(all, w->cores[i]));
     one->cores[one->core_count++] = w->cores[i];
   }
   for (uint32_t i = 0; i < w->node_count; i++) {
@@ -255,7 +255,7 @@ static wafer_status rejoin(wafer_fabric *f, division *d) {
   uint64_t end = d->start;
   all->here = d->whole;
   for (uint32_t i = 0; i < d->whole.core_count; i++)
-    all->of_core[d->whole.cores[i]] = d->whole.number;
+    fabric_set_island(all, d->whole.cores[i], d->whole.number);
   for (uint32_t i = 0; i < d->whole.node_count; i++)
     all->of_node[d->whole.nodes[i]] = d->whole.number;
   for (uint32_t i = 0; i < d->share_count; i++) {
