@@ -10,9 +10,7 @@
 #include "streams.h"
 
 #define TRIES 6
-#define MOST_BANDS 64u
-#define SEARCHED_BANDS 128u /* where the search looks for a pace */
-#define GAIN 64u            /* more bands have to shorten the interval by one part in these */
+#define GAIN 64u /* more bands have to shorten the interval by one part in these */
 
 typedef struct banding {
   const wafer_ctx *ctx;
@@ -51,7 +49,7 @@ static uint32_t most_bands(const banding *b) {
   bool alone = m->dead_count || m->reserved_count || b->graph->piece || (o && o->pin_count) ||
                (o && o->objective == WAFER_OBJECTIVE_latency) ||
                wafer_ir_get_micro_batch(b->ir, &samples);
-  uint32_t limit = size_seeks_pace(b->ctx, b->graph) ? SEARCHED_BANDS : MOST_BANDS;
+  uint32_t limit = size_seeks_pace(b->ctx, b->graph) ? WAFER_SEARCHED_BANDS : WAFER_MOST_BANDS;
   return alone ? 1 : most < limit ? most : limit;
 }
 
@@ -59,7 +57,7 @@ static uint32_t most_bands(const banding *b) {
 static uint32_t next_try(const sizing *tried, uint32_t bands, uint32_t best, uint64_t edge) {
   if (!tried->cost.fits) return best + (bands - best) / 2;
   uint64_t wanted = ceil_div(tried->pace, edge);
-  return wanted < MOST_BANDS ? (uint32_t)wanted : MOST_BANDS;
+  return wanted < WAFER_MOST_BANDS ? (uint32_t)wanted : WAFER_MOST_BANDS;
 }
 
 /* What tries have found. */

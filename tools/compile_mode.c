@@ -6,8 +6,6 @@
 #include "compile.h"
 
 #define BANDS_GAIN 16 /* other bands have to shorten the interval by one part in these */
-#define MOST_BANDS 64
-#define SEARCHED_BANDS 128
 
 /* A plan, and what a sample of it takes. */
 typedef struct candidate {
@@ -153,7 +151,7 @@ static wafer_status try_bands(thoughts *t) {
   uint32_t first = wafer_machine_bands(t->now.plan->machine), n;
   bool taken = true;
   if (t->now.options.bands) return WAFER_OK;
-  for (n = 2 * first; taken && n <= MOST_BANDS && may_change(&t->now); n *= 2)
+  for (n = 2 * first; taken && n <= WAFER_MOST_BANDS && may_change(&t->now); n *= 2)
     WAFER_TRY(try_so_many(t, n, t->relays, &taken));
   taken = true;
   for (n = first / 2; taken && n && may_change(&t->now); n /= 2)
@@ -166,7 +164,7 @@ static wafer_status try_near_bands(thoughts *t) {
   uint32_t first = wafer_machine_bands(t->now.plan->machine), n;
   bool taken = true, relays = has_relays(t->now.plan);
   if (t->ctx->options->bands) return WAFER_OK;
-  for (n = (4 * first + 2) / 3; taken && n <= SEARCHED_BANDS && may_change(&t->now);
+  for (n = (4 * first + 2) / 3; taken && n <= WAFER_SEARCHED_BANDS && may_change(&t->now);
        n = (4 * n + 2) / 3)
     WAFER_TRY(try_so_many(t, n, relays, &taken));
   if (wafer_machine_bands(t->now.plan->machine) != first) return WAFER_OK;

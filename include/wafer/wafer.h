@@ -114,6 +114,10 @@ typedef enum wafer_programs {
 typedef enum wafer_relays { WAFER_RELAYS_none, WAFER_RELAYS_auto } wafer_relays;
 bool wafer_is_relay(const char *kernel);
 
+/* Bands that are tried where their number is ours to choose: on shelves, and by a search. */
+#define WAFER_MOST_BANDS 64u
+#define WAFER_SEARCHED_BANDS 128u
+
 /* X(name, spelling, what it sums over the elements that count). Of the output's elements y, the
  * labels' t. cross-entropy and nll have classes along one axis and i64 labels of the output's shape
  * without it; every other loss has labels of the output's type. */
