@@ -222,57 +222,38 @@ static const wafer_instruction last[] = {{DO(move, 32, FLAT(f32, 0, 4), WIRE(f32
 static const wafer_instruction below[] = {{.op = WAFER_CORE_delay, .a = R, .value = 300},
                                           {DO(move, 200, WIRE(f32, 2), FLAT(f32, 0, 4))}};
 
+#define WAY(c, x, y, from, to)                                                                     \
+  {                                                                                                \
+    .color = c, .cores = {x, y, 1, 1}, .positions = 1, .at = { {WAFER_PORT_##from, WAFER_TO(to)} } \
+  }
+#define RUNS(code_, bindings_)                                                                     \
+  {.name = #code_,                                                                                 \
+   .code = code_,                                                                                  \
+   .code_count = WAFER_COUNT(code_),                                                               \
+   .tasks = &at_start,                                                                             \
+   .task_count = 1,                                                                                \
+   .bindings = bindings_,                                                                          \
+   .binding_count = WAFER_COUNT(bindings_)}
+
 static void trains_look_aside(void) {
-  static const wafer_route routes[] = {{.color = 0,
-                                        .cores = {0, 0, 1, 1},
-                                        .positions = 1,
-                                        .at = {{WAFER_PORT_ramp, WAFER_TO(east)}}},
-                                       {.color = 0,
-                                        .cores = {1, 0, 1, 1},
-                                        .positions = 1,
-                                        .at = {{WAFER_PORT_west, WAFER_TO(east)}}},
-                                       {.color = 0,
-                                        .cores = {2, 0, 1, 1},
-                                        .positions = 1,
-                                        .at = {{WAFER_PORT_west, WAFER_TO(ramp)}}},
-                                       {.color = 1,
-                                        .cores = {1, 0, 1, 1},
-                                        .positions = 1,
-                                        .at = {{WAFER_PORT_ramp, WAFER_TO(east)}}},
-                                       {.color = 1,
-                                        .cores = {2, 0, 1, 1},
-                                        .positions = 1,
-                                        .at = {{WAFER_PORT_west, WAFER_TO(ramp)}}},
-                                       {.color = 2,
-                                        .cores = {1, 1, 1, 1},
-                                        .positions = 1,
-                                        .at = {{WAFER_PORT_ramp, WAFER_TO(north)}}},
-                                       {.color = 2,
-                                        .cores = {1, 0, 1, 1},
-                                        .positions = 1,
-                                        .at = {{WAFER_PORT_south, WAFER_TO(ramp)}}}};
-  static const wafer_core_binding own[4][2] = {{{0, 2, true}},
-                                               {{2, 0, false}, {1, 2, true}},
-                                               {{0, 0, false}, {1, 1, false}},
-                                               {{2, 2, true}}};
-  const wafer_core_program programs[] = {
-      {"first", .code = first, .code_count = 2, .tasks = &at_start, .task_count = 1,
-       .bindings = own[0], .binding_count = 1},
-      {"between", .code = between, .code_count = 2, .tasks = &at_start, .task_count = 1,
-       .bindings = own[1], .binding_count = 2},
-      {"last", .code = last, .code_count = 3, .tasks = &at_start, .task_count = 1,
-       .bindings = own[2], .binding_count = 2},
-      {"below", .code = below, .code_count = 2, .tasks = &at_start, .task_count = 1,
-       .bindings = own[3], .binding_count = 1}};
+  static const wafer_route routes[] = {WAY(0, 0, 0, ramp, east), WAY(0, 1, 0, west, east),
+                                       WAY(0, 2, 0, west, ramp), WAY(1, 1, 0, ramp, east),
+                                       WAY(1, 2, 0, west, ramp), WAY(2, 1, 1, ramp, north),
+                                       WAY(2, 1, 0, south, ramp)};
+  static const wafer_core_binding of_first[] = {{0, 2, true}}, of_below[] = {{2, 2, true}},
+                                  of_between[] = {{2, 0, false}, {1, 2, true}},
+                                  of_last[] = {{0, 0, false}, {1, 1, false}};
+  static const wafer_core_program programs[] = {RUNS(first, of_first), RUNS(between, of_between),
+                                                RUNS(last, of_last), RUNS(below, of_below)};
   static const uint32_t core[6] = {0, 1, 2, WAFER_NO_PROGRAM, 3, WAFER_NO_PROGRAM};
   const wafer_fabric_program program = {.name = "aside",
                                         .width = 3,
                                         .height = 2,
                                         .programs = programs,
-                                        .program_count = 4,
+                                        .program_count = WAFER_COUNT(programs),
                                         .core = core,
                                         .routes = routes,
-                                        .route_count = 7};
+                                        .route_count = WAFER_COUNT(routes)};
   static const wafer_fabric_options ways[] = {{.threads = 1}, {.threads = 1, .strips = 2}};
   wafer_arena *arena = wafer_arena_create();
   const wafer_machine *machine;
