@@ -383,6 +383,7 @@ static wafer_status finish(const arguments *a, const wafer_plan *plan, const waf
   report r;
   WAFER_TRY(wafer_plan_write(cli_diag(), plan, a->output));
   WAFER_TRY(report_make(cli_diag(), plan, &r));
+  WAFER_TRY(report_bound(cli_diag(), &r));
   r.placer = plan->mode == WAFER_MODE_pipelined ? placer : NULL;
   if (whole) WAFER_TRY(compile_whole(a->model, whole, &a->options, &r.whole));
   double seconds = cli_seconds() - started;

@@ -198,3 +198,7 @@ wafer_status report_make(const wafer_diag *diag, const wafer_plan *plan, report 
   name_bottleneck(out);
   return WAFER_OK;
 }
+
+wafer_status report_bound(const wafer_diag *diag, report *r) {
+  return wafer_plan_least_pace(diag, r->plan, r->edge_cycles, &r->least);
+}

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "cli.h"
+#include "wafer/least_pace.h"
 #include "wafer/plan.h"
 
 /* The same model on the machine without its defects; zeros: not known. */
@@ -27,12 +28,15 @@ typedef struct report {
   double active_cores;     /* streaming: mean over the cycles of the phases */
   double utilization;      /* operations / what all usable cores could do in an interval */
   double samples_per_s, compute_samples_per_s, transmission_samples_per_s;
+  wafer_least_pace least; /* of core programs, by report_bound; zeros: no bound */
   report_whole whole;
   const char *placer; /* whose pipeline it is and why; NULL: no two were compared */
   char bottleneck[256];
 } report;
 
 wafer_status report_make(const wafer_diag *diag, const wafer_plan *plan, report *out);
+/* Adds what no plan of core programs is below. */
+wafer_status report_bound(const wafer_diag *diag, report *r);
 void report_print(FILE *to, const report *r);
 struct cJSON;
 /* "onnx_nodes" of a kernel: the names of what it computes, one after the other, each once. */

@@ -71,6 +71,11 @@ static void add_head(cJSON *root, const report *r) {
   cJSON_AddNumberToObject(root, "operations", (double)r->operations);
   cJSON_AddStringToObject(root, "bottleneck", r->bottleneck);
   cJSON_AddStringToObject(root, "timed_by", r->plan->launch_count ? "programs" : "streams");
+  if (r->least.cycles) {
+    cJSON_AddNumberToObject(root, "least_interval_cycles", (double)r->least.cycles);
+    cJSON_AddNumberToObject(root, "interval_gap_fraction",
+                            (double)r->interval_cycles / (double)r->least.cycles - 1);
+  }
   if (r->placer) cJSON_AddStringToObject(root, "placer", r->placer);
 }
 

@@ -147,6 +147,16 @@ static void print_defects(FILE *to, const report *r) {
           (ull)r->whole.latency_cycles);
 }
 
+static void print_bound(FILE *to, const report *r) {
+  if (!r->least.cycles) return;
+  fprintf(to, "bound: no core programs of these kernels take less than %llu cycles per sample",
+          (ull)r->least.cycles);
+  if (r->least.cycles > r->edge_cycles)
+    fprintf(to, " (with %u band%s)", r->least.bands, r->least.bands == 1 ? "" : "s");
+  fprintf(to, "; the interval is %.1f %% above it\n",
+          100 * ((double)r->interval_cycles / (double)r->least.cycles - 1));
+}
+
 void report_print(FILE *to, const report *r) {
   const wafer_plan *plan = r->plan;
   fprintf(to, "%s on %s: %u ONNX nodes, %u kernels, %u streams, %u phase%s, storage %s\n\n",
@@ -159,6 +169,7 @@ void report_print(FILE *to, const report *r) {
   report_print_sparsity(to, plan);
   print_kernels(to, plan);
   fprintf(to, "\nbottleneck: %s\n", r->bottleneck);
+  print_bound(to, r);
   if (r->placer) fprintf(to, "placer: %s\n", r->placer);
   print_defects(to, r);
   print_host(to, plan);

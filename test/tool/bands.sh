@@ -66,7 +66,14 @@ for options in "" "--edge-gbps inf" "--bands 1" "--objective latency"; do
   says best.out "by core programs"
   says best.json '"timed_by":	"programs"'
 done
+for plan in one three auto free alone best; do # what no layout is below
+  says $plan.out "bound: no core programs"
+  least=$(number $plan.json least_interval_cycles)
+  [ "$least" -gt 0 ] && [ "$least" -le "$(number $plan.json interval_cycles)" ] ||
+    fail "$plan: $(number $plan.json interval_cycles) cycles, no fewer than $least"
+done
 compiled streams --programs never
+if grep -q "least_interval_cycles" streams.json; then fail "a bound of programs for streams"; fi
 says streams.out "no programs: by streams that flow"
 says streams.json '"timed_by":	"streams"'
 

@@ -62,6 +62,35 @@ static void check_curve(const curve_case *c, const body_text *b, const wafer_cur
   }
 }
 
+/* Cuts add set-ups and take no work away: all cores of a shape compute no less than one would. The
+ * bound of core programs (wafer/least_pace.h) stands on it. */
+static void test_cuts_add_work(void) {
+  wafer_machine m = plain_machine();
+  wafer_curve_options options = {.max_width = 32, .max_height = 32, .budget = 48000};
+  for (size_t i = 0; i < WAFER_COUNT(curve_cases); i++) {
+    const curve_case *c = &curve_cases[i];
+    wafer_arena *arena = wafer_arena_create();
+    body_text b;
+    wafer_curve curve;
+    wafer_split whole = split_whole();
+    wafer_cost cost, all;
+    body_text_begin(&b, c->family, c->inputs);
+    CU_ASSERT_NOT_EQUAL_FATAL(body_text_node(&b, c->op, c->operands, c->attrs), UINT32_MAX);
+    CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &curve), WAFER_OK);
+    wafer_kernel_cost(&m, &b.body, &whole, &all);
+    for (size_t p = 0; p < curve.count && b.body.family != WAFER_FAMILY_move; p++) {
+      wafer_kernel_cost(&m, &b.body, &curve.at[p].split, &cost);
+      uint64_t cores = (uint64_t)curve.at[p].width * curve.at[p].height;
+      if (cores * cost.compute_cycles < all.compute_cycles)
+        printf("\n  %s: %llu cores compute %llu cycles, one %llu", c->name,
+               (unsigned long long)cores, (unsigned long long)cost.compute_cycles,
+               (unsigned long long)all.compute_cycles);
+      CU_ASSERT(cores * cost.compute_cycles >= all.compute_cycles);
+    }
+    wafer_arena_destroy(arena);
+  }
+}
+
 static void test_curves(void) {
   wafer_machine m = plain_machine();
   wafer_curve_options options = {.max_width = 32, .max_height = 32, .budget = 48000};
@@ -228,6 +257,7 @@ static void test_curve_out_of_memory(void) {
 
 CU_TestInfo tests_kernel_curve[] = {
     {"points of curves are what their splits cost, none inside another", test_curves},
+    {"cuts add work", test_cuts_add_work},
     {"no split beats the curve", test_curve_is_least},
     {"more memory, no more cores", test_curve_monotone},
     {"nothing fits: the fewest bytes", test_curve_without_room},
