@@ -17,6 +17,9 @@ static program_rule *const rules[WAFER_FAMILY_COUNT] = {
     [WAFER_FAMILY_softmax] = program_softmax,
     [WAFER_FAMILY_sort] = program_sort,
     [WAFER_FAMILY_move] = program_move,
+    [WAFER_FAMILY_resize] = program_resize,
+    [WAFER_FAMILY_gather] = program_gather,
+    [WAFER_FAMILY_scatter] = program_scatter,
 };
 
 wafer_status program_no_memory(const program *p) {

@@ -151,14 +151,17 @@ wafer_status program_wanted(program *p, uint32_t rank, const int64_t *extent, wa
                             const program_link *link, spread *out);
 
 /* ---- program_move.c ---- */
+/* The result of a node whose operand 0 is one constant. */
+wafer_status program_filled(program *p, uint32_t node);
+/* Elements of `to` into those of `out`, which may be of another type. */
+wafer_status program_land(program *p, const spread *to, const spread *out);
+/* An exchange whatever the types. `outside`: what elements without a source are; NULL: all have
+ * one. */
+wafer_status program_moved(program *p, const spread *from, spread *out, const index_map *map,
+                           const double *outside);
 /* Steps so far, then what `to` lacks of `from`; `map` NULL: index for index. */
 wafer_status program_exchange(program *p, const spread *from, const spread *to,
                               const index_map *map);
-
-/* ---- program_rows.c ---- */
-/* By indices that only the run knows. */
-wafer_status program_gather_rows(program *p, uint32_t node, spread *out);
-wafer_status program_scatter_rows(program *p, uint32_t node, spread *out);
 
 /* ---- program_reshape.c ---- */
 /* A copy of `s`, of a scalar seen as one element along a dim. NULL: out of memory. */
@@ -166,11 +169,6 @@ spread *program_ranked(program *p, const spread *s);
 /* `s` with its dims first .. end - 1 seen as one. */
 wafer_status program_merge(program *p, const spread *s, uint32_t first, uint32_t end, spread *out);
 wafer_status program_reshape(program *p, uint32_t node, spread *result);
-
-/* ---- program_resize.c ---- */
-/* Does any dim change its length or its scale? */
-bool program_resizes(const program *p, uint32_t node);
-wafer_status program_resize(program *p, uint32_t node);
 
 /* ---- program_window.c ---- */
 /* The windows of a node's operand 0 along dim d; false: it has none there. */
@@ -242,6 +240,7 @@ void program_fill(const program_site *site, const spread *s, const program_tile 
 /* ---- families: a node's steps ---- */
 typedef wafer_status program_rule(program *p, uint32_t node);
 program_rule program_map, program_gemm, program_conv, program_conv_transpose, program_pool,
-    program_reduce, program_softmax, program_sort, program_move;
+    program_reduce, program_softmax, program_sort, program_move, program_resize, program_gather,
+    program_scatter;
 
 #endif

@@ -1,6 +1,6 @@
 /* Family move: what only changes where elements are is an exchange from the operand to the result
  * by a map of indices. A reshape first sees both as if the dims that it merges or divides were one.
- * Resizes are computed: program_resize.c. */
+ */
 #include <string.h>
 
 #include "program_build.h"
@@ -42,12 +42,7 @@ static void emit_convert(const program_site *s) {
   nest_emit(s->code, &n);
 }
 
-/* Where elements of `dtype` go on their way to `out`: there itself, or to a buffer like it. */
-static wafer_status landing(program *p, spread *out, wafer_dtype dtype, spread **to) {
-  return program_sums(p, p->node, out, dtype, to);
-}
-
-static wafer_status land(program *p, const spread *to, const spread *out) {
+wafer_status program_land(program *p, const spread *to, const spread *out) {
   if (to->dtype == out->dtype) return WAFER_OK;
   program_step step = program_step_of(p->node, out, emit_convert);
   step.in_count = 1;
@@ -118,53 +113,19 @@ static wafer_status fill(program *p, const spread *out, double value) {
   return program_splat(p, p->node, out);
 }
 
-/* `outside`: what elements without a source are; NULL: all have one. */
-static wafer_status move_one(program *p, const spread *from, spread *out, const index_map *map,
-                             const double *outside) {
-  spread *to;
-  WAFER_TRY(landing(p, out, from->dtype, &to));
-  if (outside) WAFER_TRY(fill(p, to, *outside));
-  WAFER_TRY(program_exchange(p, from, to, map));
-  return land(p, to, out);
+wafer_status program_filled(program *p, uint32_t node) {
+  spread *out;
+  WAFER_TRY(program_result(p, node, &out));
+  return fill(p, out, p->splat[p->body->nodes[node].operands[0]]);
 }
 
-/* ---- Gather ---- */
-
-/* Of constant indices: a table for the dim that they stand for; more dims of indices than one are
- * seen as one. */
-static wafer_status gather(program *p, uint32_t node, spread *out) {
-  const wafer_node *n = &p->body->nodes[node];
-  uint32_t axis = (uint32_t)wafer_attr_int(&n->attrs, WAFER_ATTR_axis), v = n->operands[1];
-  const wafer_type *indices = wafer_body_type(p->body, v);
-  const spread *x = p->value[n->operands[0]];
-  int64_t count = 1, extent = x->dim[axis].extent;
-  const wafer_attr *value =
-      v < p->body->input_count
-          ? NULL
-          : wafer_attr_find(&p->body->nodes[v - p->body->input_count].attrs, WAFER_ATTR_value);
-  if (!value) return program_gather_rows(p, node, out);
-  for (uint32_t d = 0; d < indices->shape.rank; d++) count *= indices->shape.dims[d];
-  int64_t *table = WAFER_NEW(p->arena, int64_t, (size_t)count);
-  if (!table) return program_no_memory(p);
-  for (int64_t i = 0; i < count; i++) {
-    table[i] = wafer_element_i64(indices->dtype, value->data.bytes, value->data.splat ? 0 : i);
-    if (table[i] < 0) table[i] += extent;
-    if (table[i] < 0 || table[i] >= extent) return program_refuse(p, "an index is out of range");
-  }
-  index_map map = index_identity();
-  spread seen = *out, *to = out;
-  WAFER_TRY(landing(p, out, x->dtype, &to));
-  seen = *to;
-  for (uint32_t d = axis + 1; d < x->rank; d++) map.dim[d].dim = (int)d;
-  if (indices->shape.rank == 0) {
-    map.dim[axis] = (index_dim){.dim = INDEX_CONSTANT, .b = table[0]};
-    for (uint32_t d = axis + 1; d < x->rank; d++) map.dim[d].dim = (int)d - 1;
-  } else {
-    map.dim[axis].table = table;
-    WAFER_TRY(program_merge(p, to, axis, axis + indices->shape.rank, &seen));
-  }
-  WAFER_TRY(program_exchange(p, x, &seen, &map));
-  return land(p, to, out);
+wafer_status program_moved(program *p, const spread *from, spread *out, const index_map *map,
+                           const double *outside) {
+  spread *to;
+  WAFER_TRY(program_sums(p, p->node, out, from->dtype, &to));
+  if (outside) WAFER_TRY(fill(p, to, *outside));
+  WAFER_TRY(program_exchange(p, from, to, map));
+  return program_land(p, to, out);
 }
 
 /* ---- Concat ---- */
@@ -180,7 +141,7 @@ static wafer_status as_type(program *p, const spread *x, wafer_dtype dtype, cons
   program_pack_like(own, x);
   WAFER_TRY(program_reserve(p, own, 4, p->node));
   *out = own;
-  return land(p, x, own);
+  return program_land(p, x, own);
 }
 
 /* What the kernel computed waits in another type than what is stored: operands that differ get the
@@ -197,7 +158,7 @@ static wafer_status concat(program *p, uint32_t node, spread *out) {
     alike &= x->dtype == p->value[n->operands[0]]->dtype;
   }
   wafer_dtype dtype = alike ? p->value[n->operands[0]]->dtype : out->dtype;
-  WAFER_TRY(landing(p, out, dtype, &to));
+  WAFER_TRY(program_sums(p, p->node, out, dtype, &to));
   for (uint32_t i = 0; i < n->operand_count; i++) {
     const spread *x;
     index_map map = index_identity();
@@ -206,7 +167,7 @@ static wafer_status concat(program *p, uint32_t node, spread *out) {
     WAFER_TRY(program_exchange(p, x, to, &map));
     offset += x->dim[axis].extent;
   }
-  return land(p, to, out);
+  return program_land(p, to, out);
 }
 
 /* ---- All of them ---- */
@@ -218,18 +179,12 @@ wafer_status program_move(program *p, uint32_t node) {
   index_map map = index_identity();
   double outside = 0;
   spread *out;
-  if (p->constant[n->operands[0]] && n->op != WAFER_OP_concat && n->op != WAFER_OP_pad &&
-      n->op != WAFER_OP_scatter) {
-    WAFER_TRY(program_result(p, node, &out));
-    return fill(p, out, p->splat[n->operands[0]]);
-  }
-  if (n->op == WAFER_OP_resize && program_resizes(p, node)) return program_resize(p, node);
+  if (p->constant[n->operands[0]] && n->op != WAFER_OP_concat && n->op != WAFER_OP_pad)
+    return program_filled(p, node);
   WAFER_TRY(program_result(p, node, &out));
   switch (n->op) {
   case WAFER_OP_reshape: return program_reshape(p, node, out);
   case WAFER_OP_concat: return concat(p, node, out);
-  case WAFER_OP_gather: return gather(p, node, out);
-  case WAFER_OP_scatter: return program_scatter_rows(p, node, out);
   case WAFER_OP_transpose: map = index_transpose(shape->rank, ints(n, WAFER_ATTR_perm)); break;
   case WAFER_OP_expand: map = expand_map(shape, &n->type.shape); break;
   case WAFER_OP_slice: map = slice_map(n); break;
@@ -238,8 +193,7 @@ wafer_status program_move(program *p, uint32_t node) {
     outside = wafer_attr_float(&n->attrs, WAFER_ATTR_fill);
     WAFER_TRY(pad_map(p, n, &map));
     break;
-  case WAFER_OP_resize: break; /* nothing is: as it is */
   default: return program_refuse(p, "it is not known how its elements move");
   }
-  return move_one(p, x, out, &map, n->op == WAFER_OP_pad ? &outside : NULL);
+  return program_moved(p, x, out, &map, n->op == WAFER_OP_pad ? &outside : NULL);
 }

@@ -139,18 +139,18 @@ static void emit(const program_site *s) {
   }
 }
 
-bool program_resizes(const program *p, uint32_t node) {
+/* Does any dim change its length or its scale? */
+static bool resizes(const program *p, uint32_t node) {
   const wafer_node *n = &p->body->nodes[node];
   bool any = false;
   for (uint32_t d = 0; d < n->type.shape.rank; d++) any |= resized(p, n, d);
   return any;
 }
 
-wafer_status program_resize(program *p, uint32_t node) {
+static wafer_status resize(program *p, uint32_t node, spread *out) {
   const wafer_node *n = &p->body->nodes[node];
-  spread *out, *sums;
+  spread *sums;
   program_link link[WAFER_MAX_RANK] = {{0}};
-  WAFER_TRY(program_result(p, node, &out));
   WAFER_TRY(program_sums(p, node, out, wafer_sum_dtype(n->type.dtype), &sums));
   bool nearest = strcmp(wafer_attr_string(&n->attrs, WAFER_ATTR_mode), "nearest") == 0;
   if (!nearest && !wafer_dtype_is_float(n->type.dtype))
@@ -186,4 +186,13 @@ wafer_status program_resize(program *p, uint32_t node) {
   }
   WAFER_TRY(program_add(p, &step));
   return program_settle(p, node, sums, WAFER_CORE_add, 1, out);
+}
+
+wafer_status program_resize(program *p, uint32_t node) {
+  uint32_t x = p->body->nodes[node].operands[0];
+  index_map same = index_identity();
+  spread *out;
+  if (p->constant[x]) return program_filled(p, node);
+  WAFER_TRY(program_result(p, node, &out));
+  return resizes(p, node) ? resize(p, node, out) : program_moved(p, p->value[x], out, &same, NULL);
 }

@@ -1,6 +1,8 @@
-/* Gather and scatter by indices that only the run knows: a loop over the indices, each loaded into
- * a register, and one vector instruction for its row, whose descriptors are loaded once and whose
- * bases registers move.
+/* Families gather and scatter.
+ *
+ * A gather by constant indices is an exchange. By indices that only the run knows both are a loop
+ * over the indices, each loaded into a register, and one vector instruction for its row, whose
+ * descriptors are loaded once and whose bases registers move.
  *
  * The dim that a gather looks up may be cut over cores: each moves the rows that it has, the others
  * stay 0, and sums over the cores bring them together. A scatter's rows are those of dim 0 of the
@@ -218,15 +220,16 @@ static void emit_gather(const program_site *s) {
   emit_all(w, row, 1);
 }
 
-wafer_status program_gather_rows(program *p, uint32_t node, spread *out) {
+static wafer_status gather_rows(program *p, uint32_t node) {
   const wafer_node *n = &p->body->nodes[node];
   uint32_t axis = (uint32_t)wafer_attr_int(&n->attrs, WAFER_ATTR_axis);
   const wafer_shape *shape = &wafer_body_type(p->body, n->operands[0])->shape;
   uint32_t rank = wafer_body_type(p->body, n->operands[1])->shape.rank;
   bool cut = node == p->body->anchor && program_cut_reductions(p);
   program_link data[WAFER_MAX_RANK] = {{0}}, indices[WAFER_MAX_RANK] = {{0}};
+  spread *out, *to;
+  WAFER_TRY(program_result(p, node, &out));
   wafer_dtype dtype = cut ? n->type.dtype : out->dtype;
-  spread *to;
   for (uint32_t d = 0; d < shape->rank; d++)
     if (d != axis) data[d] = program_like(&out->dim[d < axis ? d : d - 1 + rank]);
   for (uint32_t d = 0; d < rank; d++) indices[d] = program_like(&out->dim[axis + d]);
@@ -243,6 +246,49 @@ wafer_status program_gather_rows(program *p, uint32_t node, spread *out) {
   WAFER_TRY(program_operand_of(p, node, 1, indices, 0, &step.in[1]));
   WAFER_TRY(program_add(p, &step));
   return program_settle(p, node, to, WAFER_CORE_add, 1, out);
+}
+
+/* Of constant indices: a table for the dim that they stand for; more dims of indices than one are
+ * seen as one. */
+static wafer_status gather_known(program *p, uint32_t node, const wafer_attr *value) {
+  const wafer_node *n = &p->body->nodes[node];
+  uint32_t axis = (uint32_t)wafer_attr_int(&n->attrs, WAFER_ATTR_axis), v = n->operands[1];
+  const wafer_type *indices = wafer_body_type(p->body, v);
+  const spread *x = p->value[n->operands[0]];
+  int64_t count = 1, extent = x->dim[axis].extent;
+  for (uint32_t d = 0; d < indices->shape.rank; d++) count *= indices->shape.dims[d];
+  int64_t *table = WAFER_NEW(p->arena, int64_t, (size_t)count);
+  if (!table) return program_no_memory(p);
+  for (int64_t i = 0; i < count; i++) {
+    table[i] = wafer_element_i64(indices->dtype, value->data.bytes, value->data.splat ? 0 : i);
+    if (table[i] < 0) table[i] += extent;
+    if (table[i] < 0 || table[i] >= extent) return program_refuse(p, "an index is out of range");
+  }
+  index_map map = index_identity();
+  spread *out, *to;
+  WAFER_TRY(program_result(p, node, &out));
+  WAFER_TRY(program_sums(p, node, out, x->dtype, &to));
+  spread seen = *to;
+  for (uint32_t d = axis + 1; d < x->rank; d++) map.dim[d].dim = (int)d;
+  if (indices->shape.rank == 0) {
+    map.dim[axis] = (index_dim){.dim = INDEX_CONSTANT, .b = table[0]};
+    for (uint32_t d = axis + 1; d < x->rank; d++) map.dim[d].dim = (int)d - 1;
+  } else {
+    map.dim[axis].table = table;
+    WAFER_TRY(program_merge(p, to, axis, axis + indices->shape.rank, &seen));
+  }
+  WAFER_TRY(program_exchange(p, x, &seen, &map));
+  return program_land(p, to, out);
+}
+
+wafer_status program_gather(program *p, uint32_t node) {
+  uint32_t x = p->body->nodes[node].operands[0], v = p->body->nodes[node].operands[1];
+  const wafer_attr *value =
+      v < p->body->input_count
+          ? NULL
+          : wafer_attr_find(&p->body->nodes[v - p->body->input_count].attrs, WAFER_ATTR_value);
+  if (p->constant[x]) return program_filled(p, node);
+  return value ? gather_known(p, node, value) : gather_rows(p, node);
 }
 
 /* ---- scatter: in: what it goes into, indices, updates ---- */
@@ -306,14 +352,15 @@ static void emit_scatter(const program_site *s) {
   emit_all(w, row, 1u << from);
 }
 
-wafer_status program_scatter_rows(program *p, uint32_t node, spread *out) {
+wafer_status program_scatter(program *p, uint32_t node) {
   const wafer_node *n = &p->body->nodes[node];
   uint32_t rank = wafer_body_type(p->body, n->operands[1])->shape.rank;
   program_link data[WAFER_MAX_RANK] = {{0}}, all[WAFER_MAX_RANK] = {{0}},
                updates[WAFER_MAX_RANK] = {{0}};
   wafer_core_op op = joined_by(n);
   bool adds = op == WAFER_CORE_add || op == WAFER_CORE_mul;
-  spread *to;
+  spread *out, *to;
+  WAFER_TRY(program_result(p, node, &out));
   WAFER_TRY(program_sums(p, node, out, adds ? wafer_sum_dtype(n->type.dtype) : n->type.dtype, &to));
   for (uint32_t d = 0; d < out->rank; d++) data[d] = program_like(&out->dim[d]);
   for (uint32_t d = 1; d < out->rank; d++) updates[d - 1 + rank] = program_like(&out->dim[d]);

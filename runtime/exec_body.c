@@ -114,6 +114,9 @@ static wafer_status build_chain(body *b, uint32_t from, bool *made) {
 
 static exec_build *const builders[WAFER_FAMILY_COUNT] = {
     [WAFER_FAMILY_move] = exec_build_move,
+    [WAFER_FAMILY_resize] = exec_build_resize,
+    [WAFER_FAMILY_gather] = exec_build_gather,
+    [WAFER_FAMILY_scatter] = exec_build_scatter,
     [WAFER_FAMILY_reduce] = exec_build_reduce,
     [WAFER_FAMILY_softmax] = exec_build_softmax,
     [WAFER_FAMILY_gemm] = exec_build_gemm,
@@ -184,8 +187,8 @@ static wafer_status build_op(body *b, uint32_t n) {
 
 /* --- the body */
 
-/* A constant of one element stands in the instructions of cores, which have all its bits; others lie
- * in their memories, as they are stored. */
+/* A constant of one element stands in the instructions of cores, which have all its bits; others
+ * lie in their memories, as they are stored. */
 static wafer_dtype storage_of(const body *b, uint32_t n) {
   const wafer_node *node = &b->body->nodes[n];
   int64_t elements = 0;
@@ -261,7 +264,7 @@ exec_order exec_wanted_order(const wafer_kernel_body *kernel, uint32_t input) {
     if (node->operand_count == 0 || node->operands[0] != value) continue;
     wafer_family family = wafer_op_get(node->op)->family;
     if (family == WAFER_FAMILY_conv || family == WAFER_FAMILY_pool ||
-        family == WAFER_FAMILY_conv_transpose || node->op == WAFER_OP_resize)
+        family == WAFER_FAMILY_conv_transpose || family == WAFER_FAMILY_resize)
       return exec_channels_last(rank);
     if (!wafer_op_is(node->op, WAFER_TRAIT_MAP) || node->type.shape.rank != rank) return row_major;
     value = kernel->input_count + n;

@@ -288,9 +288,6 @@ wafer_status exec_build_move(exec_program *p, exec_op *op) {
   case WAFER_OP_slice: return build_slice(p, op);
   case WAFER_OP_concat: return build_concat(p, op);
   case WAFER_OP_pad: return build_pad(p, op);
-  case WAFER_OP_resize: return exec_build_resize(p, op);
-  case WAFER_OP_scatter: return exec_build_scatter(p, op);
-  case WAFER_OP_gather: return exec_build_gather(p, op);
   default: return WAFER_OK;
   }
 }

@@ -1,4 +1,5 @@
-/* What the files of family move share. Private to kernel_move*.c. */
+/* What families that only move elements share: move, resize, gather, scatter. Private to their
+ * files. */
 #ifndef RUNTIME_KERNEL_MOVE_H
 #define RUNTIME_KERNEL_MOVE_H
 
@@ -7,6 +8,23 @@
 static inline const wafer_shape *kernel_move_shape(const kernel_view *k, uint32_t value) {
   return &kernel_type(k, value)->shape;
 }
+
+/* The operand's dims are cut as those of the same number of the result. */
+void kernel_move_follow(const kernel_view *k, uint32_t node, uint32_t operand,
+                        const kernel_map *result, kernel_map *map);
+
+/* Cycles of a copy of a node's tile. */
+static inline uint64_t kernel_move_copy(const kernel_view *k, uint32_t node) {
+  uint32_t y = kernel_result(k, node);
+  return kernel_over_tile(k, WAFER_RATE_move, kernel_dtype(k, y), y);
+}
+
+/* Fabric cycles of the anchor whose operand is cut along reduction loops: the core that has an
+ * element sends it. */
+uint64_t kernel_move_picked(const kernel_view *k);
+
+/* Bytes of what changes cores where it may wait between two passes. */
+uint64_t kernel_move_scratch(const kernel_view *k, uint32_t node);
 
 /* Neighbouring dims of either side with equal products. */
 typedef struct dim_group {

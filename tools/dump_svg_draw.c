@@ -86,7 +86,8 @@ svg_rgb svg_family_color(wafer_family family, double load) {
       [WAFER_FAMILY_reduce] = {142, 88, 160}, [WAFER_FAMILY_softmax] = {214, 84, 136},
       [WAFER_FAMILY_sort] = {96, 110, 20},    [WAFER_FAMILY_gemm] = {48, 104, 176},
       [WAFER_FAMILY_conv] = {222, 118, 20},   [WAFER_FAMILY_conv_transpose] = {196, 52, 52},
-      [WAFER_FAMILY_pool] = {30, 142, 148},
+      [WAFER_FAMILY_pool] = {30, 142, 148},   [WAFER_FAMILY_resize] = {60, 60, 140},
+      [WAFER_FAMILY_gather] = {150, 110, 70}, [WAFER_FAMILY_scatter] = {110, 70, 40},
   };
   double part = load < 0 ? 0 : load > 1 ? 1 : load;
   return mix((svg_rgb){255, 255, 255}, full[family], 0.18 + 0.82 * part);

@@ -22,7 +22,7 @@ static const curve_case curve_cases[] = {
     {"pool", "pool", "1x16x20x20xf32", "max_pool", "0",
      "kernel=2,2 strides=2,2 dilations=1,1 pads=0,0,0,0 ceil_mode=0"},
     {"transpose", "move", "1x16x20x20xf32", "transpose", "0", "perm=0,2,3,1"},
-    {"resize", "move", "1x16x10x10xf32", "resize", "0",
+    {"resize", "resize", "1x16x10x10xf32", "resize", "0",
      "shape=1,16,20,20 scales=1,1,2,2 mode=linear coordinates=half_pixel rounding=floor "
      "cubic_a=-0.75 "
      "exclude_outside=0"},

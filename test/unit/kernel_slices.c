@@ -104,7 +104,7 @@ static void test_sums(void) {
 static void test_scatter(void) {
   body_text b;
   wafer_split split = split_text("rows0:8 cols1:4");
-  body_text_begin(&b, "move", "64x32xf32 512xi64 512x32xf32");
+  body_text_begin(&b, "scatter", "64x32xf32 512xi64 512x32xf32");
   body_text_node(&b, "scatter", "0 1 2", "mode=add");
   wafer_cost whole = cost_of(&b, "rows0:8 cols1:4");
   b.depth[1] = b.depth[2] = 0;

@@ -15,6 +15,10 @@ static bool put_tail(rng *r, body_text *b) {
   return put(b, ops[below(r, WAFER_COUNT(ops))], operand, "min=-0.5 max=0.75");
 }
 
+static const char *family_of(const char *op) {
+  return wafer_family_name(wafer_op_get(wafer_op_by_name(op))->family);
+}
+
 static bool map_body(rng *r, body_text *b) {
   static const char *const shapes[][2] = {
       {"5x7x9xf32", "5x7x9xf32"}, {"8x12x6xf32", "12x6xf32"}, {"4x30xf32", "4x1xf32"},
@@ -162,7 +166,7 @@ static bool move_body(rng *r, body_text *b) {
        "cubic_a=-0.75 exclude_outside=0"},
   };
   uint32_t i = below(r, WAFER_COUNT(ops));
-  body_text_begin(b, "move", ops[i].inputs);
+  body_text_begin(b, family_of(ops[i].op), ops[i].inputs);
   return put(b, ops[i].op, ops[i].operands, ops[i].attrs) && put_tail(r, b);
 }
 
@@ -183,7 +187,7 @@ static bool rows_body(rng *r, body_text *b) {
       {"24x6xi32 9xi64 9x6xi32", "scatter", "0 1 2", "mode=min"},
   };
   uint32_t i = below(r, WAFER_COUNT(ops));
-  body_text_begin(b, "move", ops[i].inputs);
+  body_text_begin(b, family_of(ops[i].op), ops[i].inputs);
   return put(b, ops[i].op, ops[i].operands, ops[i].attrs) && (i == 3 || i == 9 || put_tail(r, b));
 }
 
@@ -507,7 +511,7 @@ static void test_f16_rows(void) {
   for (size_t i = 0; i < WAFER_COUNT(modes); i++) {
     body_text b;
     wafer_split split = split_text(i ? "rows0:2" : "cols1:3");
-    body_text_begin(&b, "move", "21x3xf16 1500xi64 1500x3xf16");
+    body_text_begin(&b, "scatter", "21x3xf16 1500xi64 1500x3xf16");
     CU_ASSERT_TRUE_FATAL(put(&b, "scatter", "0 1 2", modes[i]));
     program_run run = program_run_body("small64", &b, &split, i);
     if (run.status != WAFER_OK || run.error > 0x1p-10)
