@@ -39,11 +39,6 @@ wafer_status program_refuse(const program *p, const char *what) {
 
 /* ---- How values lie ---- */
 
-static bool has_windows(wafer_op op) {
-  return op == WAFER_OP_conv || op == WAFER_OP_conv_transpose || op == WAFER_OP_max_pool ||
-         op == WAFER_OP_average_pool || op == WAFER_OP_resize;
-}
-
 /* The dims of value v from the outermost. Around windows channels are the innermost, so that runs
  * along them keep to their banks whatever the tap; weights have the filters innermost. A pair goes
  * over all that lies around the dims of its weight: those dims come first. */
@@ -52,7 +47,8 @@ static void order_of(const wafer_kernel_body *body, bool right_is_pairs, uint32_
   const wafer_node *anchor = &body->nodes[body->anchor];
   uint32_t rank = wafer_body_type(body, v)->shape.rank, at = 0;
   bool weight = anchor->operand_count > 1 && anchor->operands[1] == v;
-  bool windows = has_windows(anchor->op), alike = rank == anchor->type.shape.rank;
+  bool windows = wafer_op_is(anchor->op, WAFER_TRAIT_WINDOW),
+       alike = rank == anchor->type.shape.rank;
   uint32_t first = !right_is_pairs || rank < 2 ? 0 : !windows ? rank - 1 : alike ? 1 : 0;
   order[0] = (uint8_t)first;
   for (uint32_t d = 0, to = 1; d < rank; d++)
@@ -141,7 +137,7 @@ bool program_spread(wafer_arena *arena, const wafer_machine *machine, const wafe
   if (!spread_of_layout(arena, rect, &layout, &type->shape, wafer_body_dtype(body, v), 0, out))
     return false;
   const wafer_node *anchor = &body->nodes[body->anchor];
-  if (has_windows(anchor->op) && anchor->operands[0] == v)
+  if (wafer_op_is(anchor->op, WAFER_TRAIT_WINDOW) && anchor->operands[0] == v)
     for (uint32_t d = 0; d < type->shape.rank; d++)
       if (!make_room(arena, body, split, rect, d, out)) return false;
   bool right =
@@ -428,8 +424,7 @@ static wafer_status tables(program *p) {
   for (p->node = 0; p->node < p->body->node_count; p->node++) {
     const wafer_node *n = &p->body->nodes[p->node];
     if (wafer_op_is(n->op, WAFER_TRAIT_SOURCE)) WAFER_TRY(source(p, p->node));
-    if (n->op == WAFER_OP_arg_max || n->op == WAFER_OP_arg_min)
-      WAFER_TRY(program_index_table(p, p->node, 1));
+    if (wafer_op_is(n->op, WAFER_TRAIT_INDEX)) WAFER_TRY(program_index_table(p, p->node, 1));
     if (n->op == WAFER_OP_arg_sort) WAFER_TRY(program_index_table(p, p->node, PROGRAM_PLACE));
   }
   return WAFER_OK;

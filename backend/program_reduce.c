@@ -60,7 +60,7 @@ wafer_status program_settle(program *p, uint32_t node, const spread *sums, wafer
 /* ---- Reductions ---- */
 
 static bool is_arg(const wafer_node *node) {
-  return node->op == WAFER_OP_arg_max || node->op == WAFER_OP_arg_min;
+  return wafer_op_is(node->op, WAFER_TRAIT_INDEX);
 }
 
 static bool reduced(const wafer_node *node, uint32_t d) {

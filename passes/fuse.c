@@ -67,14 +67,11 @@ static wafer_status promote(const wafer_ctx *ctx, wafer_ir *ir, MlirOperation us
   return WAFER_OK;
 }
 
-static bool takes_weights(wafer_op op) {
-  return op == WAFER_OP_conv || op == WAFER_OP_conv_transpose || op == WAFER_OP_matmul;
-}
-
 static wafer_status promote_constants(const wafer_ctx *ctx, wafer_ir *ir, MlirBlock block) {
   for (MlirOperation op = mlirBlockGetFirstOperation(block); !mlirOperationIsNull(op);
        op = mlirOperationGetNextInBlock(op)) {
-    if (!takes_weights(wafer_ir_op(op))) continue;
+    wafer_op id = wafer_ir_op(op);
+    if (id == WAFER_OP_COUNT || !wafer_op_is(id, WAFER_TRAIT_PRODUCT)) continue;
     for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); i++)
       WAFER_TRY(promote(ctx, ir, op, i));
   }

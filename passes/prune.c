@@ -54,8 +54,8 @@ static wafer_status prune(const pruning *p, wafer_weight *w, double sparsity) {
 
 /* Whether an operand is what others are multiplied with: a matrix, or the filters. */
 static bool is_factor(const wafer_node *node, uint32_t operand, const wafer_weight *w) {
-  if (node->op == WAFER_OP_matmul) return w->shape.rank == 2;
-  return (node->op == WAFER_OP_conv || node->op == WAFER_OP_conv_transpose) && operand == 1;
+  if (!wafer_op_is(node->op, WAFER_TRAIT_PRODUCT)) return false;
+  return node->op == WAFER_OP_matmul ? w->shape.rank == 2 : operand == 1;
 }
 
 static wafer_status prune_factors(const pruning *p, double sparsity) {

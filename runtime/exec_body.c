@@ -262,10 +262,7 @@ exec_order exec_wanted_order(const wafer_kernel_body *kernel, uint32_t input) {
   for (uint32_t n = 0; n < kernel->node_count; n++) {
     const wafer_node *node = &kernel->nodes[n];
     if (node->operand_count == 0 || node->operands[0] != value) continue;
-    wafer_family family = wafer_op_get(node->op)->family;
-    if (family == WAFER_FAMILY_conv || family == WAFER_FAMILY_pool ||
-        family == WAFER_FAMILY_conv_transpose || family == WAFER_FAMILY_resize)
-      return exec_channels_last(rank);
+    if (wafer_op_is(node->op, WAFER_TRAIT_WINDOW)) return exec_channels_last(rank);
     if (!wafer_op_is(node->op, WAFER_TRAIT_MAP) || node->type.shape.rank != rank) return row_major;
     value = kernel->input_count + n;
   }

@@ -170,7 +170,7 @@ static exec_order result_order(const exec_tensor *x, const bool *reduced, bool k
 wafer_status exec_build_reduce(exec_program *p, exec_op *op) {
   const wafer_node *node = op->node;
   const exec_tensor *x = op->operands[0];
-  if (node->op == WAFER_OP_arg_max || node->op == WAFER_OP_arg_min) return exec_build_arg(p, op);
+  if (wafer_op_is(node->op, WAFER_TRAIT_INDEX)) return exec_build_arg(p, op);
   if (x->host != WAFER_DTYPE_f32) return WAFER_OK;
   bool reduced[WAFER_MAX_RANK] = {false};
   uint32_t count;

@@ -8,7 +8,7 @@
 #include "kernel_family.h"
 
 static bool is_arg(const wafer_node *node) {
-  return node->op == WAFER_OP_arg_max || node->op == WAFER_OP_arg_min;
+  return wafer_op_is(node->op, WAFER_TRAIT_INDEX);
 }
 
 /* Whether dim d of the operand is reduced. */

@@ -24,7 +24,10 @@ enum { /* as ops.def spells them */
        MAP = WAFER_TRAIT_MAP,
        COMMUTES = WAFER_TRAIT_COMMUTES,
        VIEW = WAFER_TRAIT_VIEW,
-       SOURCE = WAFER_TRAIT_SOURCE
+       SOURCE = WAFER_TRAIT_SOURCE,
+       PRODUCT = WAFER_TRAIT_PRODUCT,
+       WINDOW = WAFER_TRAIT_WINDOW,
+       INDEX = WAFER_TRAIT_INDEX
 };
 
 static const wafer_op_info ops[WAFER_OP_COUNT] = {

@@ -23,17 +23,13 @@ static double elements_of(const wafer_type *type) {
   return (double)count;
 }
 
-static bool multiplies(wafer_op op) {
-  return op == WAFER_OP_matmul || op == WAFER_OP_conv || op == WAFER_OP_conv_transpose;
-}
-
 /* A weight's first product is the forward pass's: `seen` has the weights so far. */
 static uint32_t add_products(const wafer_plan *plan, const wafer_kernel *k, bool *seen,
                              product *to) {
   uint32_t count = 0;
   for (uint32_t n = 0; n < k->body.node_count; n++) {
     const wafer_node *node = &k->body.nodes[n];
-    for (uint32_t i = 0; i < 2 && multiplies(node->op); i++) {
+    for (uint32_t i = 0; i < 2 && wafer_op_is(node->op, WAFER_TRAIT_PRODUCT); i++) {
       uint32_t operand = node->operands[i];
       if (operand >= k->body.input_count) continue;
       uint32_t weight = plan->values[k->inputs[operand]].weight;

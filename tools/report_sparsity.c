@@ -36,8 +36,7 @@ static uint32_t weight_of(const wafer_plan *plan, uint32_t value) {
 static bool is_factor(const wafer_kernel_body *body, uint32_t value) {
   for (uint32_t n = 0; n < body->node_count; n++) {
     const wafer_node *node = &body->nodes[n];
-    bool product = node->op == WAFER_OP_matmul || node->op == WAFER_OP_conv ||
-                   node->op == WAFER_OP_conv_transpose;
+    bool product = wafer_op_is(node->op, WAFER_TRAIT_PRODUCT);
     for (uint32_t i = 0; i < node->operand_count; i++) {
       if (node->operands[i] != value) continue;
       if (product && i < 2) return true;
