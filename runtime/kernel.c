@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "kernel_family.h"
+#include "wafer/pairs.h"
 
 static const kernel_family *const families[WAFER_FAMILY_COUNT] = {
 #define FAMILY(name, ...) [WAFER_FAMILY_##name] = &kernel_family_##name,
@@ -316,12 +317,8 @@ wafer_layout wafer_kernel_value_layout(const wafer_kernel_body *body, const wafe
 }
 
 bool wafer_kernel_may_deal(const wafer_kernel_body *body, uint32_t input) {
-  const wafer_node *anchor = &body->nodes[body->anchor];
   kernel_view k;
-  bool matrix = anchor->op == WAFER_OP_matmul && body->inputs[input].shape.rank == 2 &&
-                (anchor->operands[0] == input || anchor->operands[1] == input);
-  bool filters = anchor->op == WAFER_OP_conv && anchor->operands[1] == input;
-  if (!matrix && !filters) return false;
+  if (!wafer_body_factor(body, input)) return false;
   kernel_view_open(&k, NULL, body);
   for (uint32_t v = 0; v < k.values; v++)
     for (uint32_t d = 0; d < kernel_type(&k, v)->shape.rank; d++) {

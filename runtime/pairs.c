@@ -41,6 +41,13 @@ static bool takes_filters(const wafer_kernel_body *body, const wafer_node *ancho
   return groups == 1 || (groups == channels && groups == anchor->type.shape.dims[1]);
 }
 
+bool wafer_body_factor(const wafer_kernel_body *body, uint32_t input) {
+  const wafer_node *anchor = &body->nodes[body->anchor];
+  if (anchor->op == WAFER_OP_conv) return anchor->operands[1] == input;
+  return anchor->op == WAFER_OP_matmul && body->inputs[input].shape.rank == 2 &&
+         (anchor->operands[0] == input || anchor->operands[1] == input);
+}
+
 bool wafer_body_multiplies(const wafer_kernel_body *body, uint32_t input) {
   const wafer_node *anchor = &body->nodes[body->anchor];
   uint32_t uses = 0;
@@ -48,11 +55,8 @@ bool wafer_body_multiplies(const wafer_kernel_body *body, uint32_t input) {
   for (uint32_t n = 0; n < body->node_count; n++)
     for (uint32_t i = 0; i < body->nodes[n].operand_count; i++)
       uses += body->nodes[n].operands[i] == input;
-  if (uses != 1) return false;
-  if (anchor->op == WAFER_OP_conv)
-    return anchor->operands[1] == input && takes_filters(body, anchor);
-  return anchor->op == WAFER_OP_matmul && body->inputs[input].shape.rank == 2 &&
-         (anchor->operands[0] == input || anchor->operands[1] == input);
+  return uses == 1 && wafer_body_factor(body, input) &&
+         (anchor->op != WAFER_OP_conv || takes_filters(body, anchor));
 }
 
 #define TAP_SCALARS 3 /* of the loop over taps: base, counter, branch */

@@ -41,6 +41,8 @@ bool wafer_kernel_weigh(const wafer_machine *machine, const wafer_kernel_body *b
 /* How it lies: as pairs where they are faster and the fullest tile is known, else dense. */
 wafer_pairs wafer_kernel_pairs(const wafer_machine *machine, const wafer_kernel_body *body,
                                const wafer_split *split, uint32_t input);
+/* Whether an input is a matrix, or the filters of a convolution, that the anchor multiplies with. */
+bool wafer_body_factor(const wafer_kernel_body *body, uint32_t input);
 /* Whether an input is a sparse matrix, or sparse filters, that the anchor, and nobody else,
  * multiplies with. Filters: of a convolution without groups, or with one filter for each channel.
  */
