@@ -25,11 +25,17 @@ static uint64_t words_of(const wafer_plan *plan, uint32_t value) {
   return stream_words(&plan->values[value].type, plan->storage);
 }
 
+/* Programs copy less than the cost of such a kernel says. */
+static bool is_copied(wafer_family family) {
+  return family == WAFER_FAMILY_move || family == WAFER_FAMILY_resize ||
+         family == WAFER_FAMILY_gather || family == WAFER_FAMILY_scatter;
+}
+
 static uint64_t computed(const wafer_machine *m, const wafer_kernel_body *body) {
   wafer_cost cost;
   wafer_split whole;
   for (uint32_t i = 0; i < WAFER_MAX_LOOPS; i++) whole.rows[i] = whole.cols[i] = 1;
-  if (body->family == WAFER_FAMILY_move) return 0;
+  if (is_copied(body->family)) return 0;
   wafer_kernel_cost(m, body, &whole, &cost);
   return cost.compute_cycles;
 }

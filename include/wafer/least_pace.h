@@ -5,8 +5,9 @@
  * cycles that a band has for a sample, D = b T with b bands and T cycles between samples, the cores
  * of all its kernels together spend at least
  *   c + r + s   a kernel: c what one core would compute, were it to hold it all (cuts only add
- *               set-ups; nothing for `move`, whose programs copy less than its cost says), r the
- *               words of its activations, each of which some core takes, s those of its outputs,
+ *               set-ups; nothing for families move, resize, gather and scatter, whose programs copy
+ *               less than their cost says), r the words of its activations, each of which some core
+ *               takes, s those of its outputs,
  *   and s once more for every further kernel, or the wafer's edge, that wants an output.
  * A kernel has at least
  *   (c + r + s) / D cores, and as many as hold its weights and two samples of what it takes and
