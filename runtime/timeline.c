@@ -25,9 +25,10 @@ typedef struct event {
   const wafer_stream_queues *queues; /* of a pipeline's streams */
   uint32_t need_count, *need;        /* earlier events (of any phase) that make what it uses */
   uint32_t user_count,
-      *user;      /* streams: kernels that read from the target; kernels: streams that carry off */
-  uint64_t *done; /* ring over samples: arrival of a stream, end of a kernel */
-  uint64_t *left; /* ring, streams: when the source was read to the end */
+      *user;       /* streams: kernels that read from the target; kernels: streams that carry off */
+  uint64_t *done;  /* ring over samples: arrival of a stream, end of a kernel */
+  uint64_t *left;  /* ring, streams: when the source was read to the end */
+  uint32_t output; /* of the function, that it brings to the edge: 1 + the last one; 0: none */
 } event;
 
 typedef struct part {
@@ -48,7 +49,7 @@ typedef struct line {
   uint32_t event_count, part_count, window;
   uint64_t stripes; /* samples of a round */
   part *parts;
-  uint32_t *output; /* per output: the event that brings it to the edge */
+  uint32_t *before; /* per output: 1 + the one before that the same event brings to the edge */
   bool *loaded;     /* a pipeline's phase: by a load step */
   turns edge_in, edge_out, memoryx;
   bool alone;        /* weight streaming: values change their layout one by one, */
@@ -198,7 +199,10 @@ static wafer_status find_outputs(line *l, const held *h) {
     uint32_t value = l->function->outputs[i];
     const held_entry *e = held_find(h, value, &edge);
     if (!e && wafer_plan_updates(l->plan)) e = h->of[value]; /* a gradient, added up where it is */
-    l->output[i] = e ? e->maker : WAFER_NONE;
+    if (!e || e->maker == WAFER_NONE) continue;
+    event *maker = &l->events[e->maker];
+    l->before[i] = maker->output;
+    maker->output = i + 1;
   }
   return WAFER_OK;
 }
@@ -211,10 +215,10 @@ static wafer_status link_all(line *l) {
     room += plan->phases[l->function->steps[i].phase].action_count;
   l->events = WAFER_NEW(l->arena, event, room);
   l->parts = WAFER_NEW(l->arena, part, l->function->step_count);
-  l->output = WAFER_NEW(l->arena, uint32_t, l->function->output_count);
+  l->before = WAFER_NEW(l->arena, uint32_t, l->function->output_count);
   l->loaded = WAFER_NEW(l->arena, bool, plan->phase_count);
   uint32_t *early = WAFER_NEW(l->arena, uint32_t, plan->phase_count); /* 1 + the part */
-  if (!l->events || !l->parts || !l->output || !l->loaded || !early ||
+  if (!l->events || !l->parts || !l->before || !l->loaded || !early ||
       !held_init(&h, l->arena, plan, l->function))
     return no_memory(l);
   for (uint32_t i = 0; i < l->function->step_count; i++) {
@@ -408,9 +412,9 @@ static void run_part(line *l, part *p, uint64_t before, uint64_t base, uint64_t 
   for (uint64_t first = base; first < base + count; first += l->stripes) {
     end = later(end, run_round(l, p, first, base));
     for (uint64_t s = first; s < first + l->stripes && s < base + count; s++)
-      for (uint32_t i = 0; i < l->function->output_count; i++)
-        if (l->output[i] >= p->first && l->output[i] < p->last)
-          finish(l, s, i, at(l, l->events[l->output[i]].done, s));
+      for (uint32_t i = p->first; i < p->last; i++)
+        for (uint32_t o = l->events[i].output; o; o = l->before[o - 1])
+          finish(l, s, o - 1, at(l, l->events[i].done, s));
   }
   if (base == 0 && l->out->phase_cycles) l->out->phase_cycles[p->phase] = end - l->start;
   l->start = end;
