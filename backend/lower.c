@@ -246,7 +246,8 @@ wafer_status wafer_lower(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_p
   WAFER_TRY(wafer_machine_band(ctx->diag, ctx->arena, ctx->machine, wafer_ir_get_bands(ir),
                                &with.machine));
   WAFER_TRY(lower(&l));
-  WAFER_TRY(wafer_ir_print(ctx, ir, &l.plan->mlir, &l.plan->mlir_bytes));
+  if (!ctx->options || !ctx->options->no_mlir)
+    WAFER_TRY(wafer_ir_print(ctx, ir, &l.plan->mlir, &l.plan->mlir_bytes));
   WAFER_TRY(wafer_plan_check(ctx->diag, ir->file, l.plan));
   WAFER_TRY(launch_plan(ctx, l.plan, ctx->options ? ctx->options->programs : WAFER_PROGRAMS_auto));
   WAFER_TRY(measure(&l));

@@ -139,6 +139,7 @@ static wafer_status compile(const scale_arguments *a, const wafer_diag *diag, wa
   wafer_options options = {.mode = WAFER_MODE_streaming,
                            .storage = a->dtype,
                            .programs = WAFER_PROGRAMS_never,
+                           .no_mlir = true,
                            .training = &training};
   wafer_options *kept = wafer_arena_copy(arena, &options, sizeof options);
   wafer_training_options *inner = wafer_arena_copy(arena, &training, sizeof training);
