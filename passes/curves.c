@@ -6,6 +6,7 @@
 #include "shelf.h"
 #include "size.h"
 
+#define MOST_WORKERS 8       /* more would hardly find work in one curve */
 #define SEARCHED_POINTS 4096 /* of a curve, where a search for the best layout uses them */
 
 /* A curve of a signature; one for each query. */
@@ -22,23 +23,51 @@ typedef struct shapes {
   entry *first;
 } shapes;
 
+/* Layouts that were asked for lately: each value of a kernel in turn, and every point of a curve
+ * again for each way to hold its inputs. */
+#define RECENT (1 << 16)
+
+typedef struct recent_layouts {
+  const wafer_shape_point *point;
+  uint32_t order;
+  const wafer_layout *lie;
+} recent_layouts;
+
 struct curve_set {
   const wafer_machine *machine;
   wafer_arena *arena;
   uint32_t max_width, max_height, most_points;
-  size_t count, room;              /* room is a power of two */
-  shapes **at;                     /* curves never move: callers keep them */
-  intern *layouts;                 /* of a point, by its address and the kernel's order */
-  const wafer_shape_point *recent; /* asked for last: of each value of a kernel in turn */
-  uint32_t recent_order;
-  const wafer_layout *recent_layouts;
+  size_t count, room; /* room is a power of two */
+  shapes **at;        /* curves never move: callers keep them */
+  intern *layouts;    /* of a point, by its address and the kernel's order */
+  recent_layouts *recent;
   intern *sizings; /* by all that decides about one */
   const shelf_place *layout;
   uint32_t layout_count;
   uint32_t stripes; /* whose machine it is one of */
+  wafer_workers *workers;
+  bool alone;       /* there can be no workers */
   curve_set *other; /* of another number of stripes */
   curve_set *next;  /* of another machine */
 };
+
+static void end_workers(void *workers) {
+  wafer_workers_destroy(workers);
+}
+
+/* Those of all curves of a compilation, made when there are some to find; NULL: the caller is
+ * alone. */
+static wafer_workers *workers_of(curve_set *set) {
+  if (!set->workers && !set->alone) {
+    set->workers = wafer_workers_create(MOST_WORKERS);
+    if (set->workers && !wafer_arena_defer(set->arena, end_workers, set->workers)) {
+      wafer_workers_destroy(set->workers);
+      set->workers = NULL;
+    }
+    set->alone = !set->workers;
+  }
+  return set->workers;
+}
 
 static curve_set *create(const wafer_machine *machine, bool best, wafer_arena *arena) {
   curve_set *set = WAFER_NEW(arena, curve_set, 1);
@@ -53,8 +82,9 @@ static curve_set *create(const wafer_machine *machine, bool best, wafer_arena *a
                      .room = 256,
                      .at = WAFER_NEW(arena, shapes *, 256),
                      .layouts = intern_create(arena),
+                     .recent = WAFER_NEW(arena, recent_layouts, RECENT),
                      .sizings = intern_create(arena)};
-  return set->at && set->layouts && set->sizings ? set : NULL;
+  return set->at && set->layouts && set->recent && set->sizings ? set : NULL;
 }
 
 curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
@@ -64,6 +94,7 @@ curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
   curve_set *set = create(ctx->machine, best, ir->arena);
   if (!set) return NULL;
   set->next = ir->curves;
+  if (ir->curves) set->workers = ir->curves->workers, set->alone = ir->curves->alone;
   return ir->curves = set;
 }
 
@@ -87,6 +118,8 @@ curve_set *curve_set_stripe(curve_set *set, uint32_t stripes) {
   const wafer_machine *machine = stripe_of(set, stripes);
   if (!machine || !(of = create(machine, false, set->arena))) return NULL;
   of->stripes = stripes;
+  of->workers = workers_of(set);
+  of->alone = set->alone;
   of->other = set->other;
   return set->other = of;
 }
@@ -132,9 +165,9 @@ static shapes *shapes_of(curve_set *set, const wafer_kernel_body *body) {
   if (2 * set->count >= set->room && !grow(set)) return NULL;
   shapes *made = WAFER_NEW(set->arena, shapes, 1);
   if (!made) return NULL;
-  *made = (shapes){
-      .signature = signature,
-      .cuts = wafer_cuts_create(set->machine, body, set->max_width, set->max_height, set->arena)};
+  *made = (shapes){.signature = signature,
+                   .cuts = wafer_cuts_create(set->machine, body, set->max_width, set->max_height,
+                                             workers_of(set), set->arena)};
   if (!made->cuts) return NULL;
   set->count++;
   return *find(set, signature) = made;
@@ -177,7 +210,8 @@ const wafer_layout *curve_layouts(curve_set *set, const wafer_kernel_body *body,
                                   const wafer_shape_point *point) {
   uint32_t order = size_order(body);
   const uint64_t key[] = {(uint64_t)(uintptr_t)point, order};
-  if (set->recent == point && set->recent_order == order) return set->recent_layouts;
+  recent_layouts *recent = &set->recent[key[0] / sizeof *point % RECENT];
+  if (recent->point == point && recent->order == order) return recent->lie;
   void **slot = intern_slot(set->layouts, key, sizeof key);
   if (!slot) return NULL;
   if (!*slot) {
@@ -186,9 +220,8 @@ const wafer_layout *curve_layouts(curve_set *set, const wafer_kernel_body *body,
     wafer_kernel_layouts(body, &point->split, lie, lie + body->input_count);
     *slot = lie;
   }
-  set->recent = point;
-  set->recent_order = order;
-  return set->recent_layouts = *slot;
+  *recent = (recent_layouts){point, order, *slot};
+  return *slot;
 }
 
 /* ---- Sizings ---- */

@@ -13,8 +13,7 @@
 #include "kernel_curve.h"
 
 typedef struct search {
-  kernel_view view;
-  wafer_cuts *cuts;
+  kernel_search has;
   bool bytes_alone; /* choices are judged by bytes: does anything fit? */
   kernel_points points;
   uint64_t least_bytes;
@@ -73,43 +72,90 @@ static wafer_status keep(search *s, const wafer_shape_point *point) {
   return WAFER_OK;
 }
 
-static wafer_status try_split(search *s, const wafer_split *split, uint32_t height,
-                              uint32_t width) {
-  const wafer_curve_options *o = &s->points.options;
-  wafer_shape_point p = {.width = width, .height = height, .split = *split};
-  uint64_t known = fewest(s, height, width);
-  wafer_cost cost;
-  kernel_view_split(&s->view, split);
-  p.cycles = kernel_compute_cycles(&s->view);
-  if (kernel_time(o, p.cycles, height) >= known) return WAFER_OK;
-  p.cycles = kernel_add(p.cycles, kernel_fabric_cycles(&s->view));
-  if (kernel_time(o, p.cycles, height) >= known) return WAFER_OK;
-  kernel_bytes(&s->view, &cost);
-  p.bytes = kernel_all_bytes(&cost);
-  if (p.bytes < s->least_bytes) s->least_bytes = p.bytes;
-  if (p.bytes > o->budget) return WAFER_OK;
-  learn(s, height, width, kernel_time(o, p.cycles, height));
-  return keep(s, &p);
+/* A split that is tried, and what is known of it. */
+typedef struct trial {
+  wafer_split split;
+  uint32_t height, width;
+  bool viewed; /* the view is of this split */
+  kernel_pair *is;
+} trial;
+
+static const kernel_view *view_of(search *s, trial *t) {
+  if (!t->viewed) kernel_view_split(s->has.views, &t->split);
+  t->viewed = true;
+  return s->has.views;
 }
 
-static wafer_status try_pair(search *s, const kernel_choice *rows, const kernel_choice *cols) {
-  wafer_split split = kernel_split_of(rows, cols);
+static uint64_t bytes_of(search *s, trial *t) {
+  wafer_cost cost;
+  if (!t->is->has_bytes) {
+    kernel_bytes(view_of(s, t), &cost);
+    t->is->bytes = kernel_all_bytes(&cost);
+    t->is->has_bytes = true;
+  }
+  return t->is->bytes;
+}
+
+/* Vector work, or more. */
+static uint64_t work_of(search *s, trial *t) {
+  if (!t->is->has_work) t->is->cycles = kernel_compute_cycles(view_of(s, t));
+  t->is->has_work = true;
+  return t->is->cycles;
+}
+
+static uint64_t cycles_of(search *s, trial *t) {
+  uint64_t work = work_of(s, t);
+  if (!t->is->has_all) t->is->cycles = kernel_add(work, kernel_fabric_cycles(view_of(s, t)));
+  t->is->has_all = true;
+  return t->is->cycles;
+}
+
+static bool is_small(search *s, trial *t) {
+  uint64_t bytes = bytes_of(s, t);
+  if (bytes < s->least_bytes) s->least_bytes = bytes;
+  return bytes <= s->points.options.budget;
+}
+
+/* Bytes are asked first while no shape that fits is known: often there is none. */
+static wafer_status try_split(search *s, trial *t) {
+  const wafer_curve_options *o = &s->points.options;
+  uint64_t known = s->points.count ? fewest(s, t->height, t->width) : UINT64_MAX;
+  if (known == UINT64_MAX && !is_small(s, t)) return WAFER_OK;
+  if (kernel_time(o, work_of(s, t), t->height) >= known) return WAFER_OK;
+  if (kernel_time(o, cycles_of(s, t), t->height) >= known || !is_small(s, t)) return WAFER_OK;
+  learn(s, t->height, t->width, kernel_time(o, cycles_of(s, t), t->height));
+  return keep(s, &(wafer_shape_point){.width = t->width,
+                                      .height = t->height,
+                                      .split = t->split,
+                                      .cycles = cycles_of(s, t),
+                                      .bytes = bytes_of(s, t)});
+}
+
+static wafer_status try_pair(search *s, const kernel_choice *rows, const kernel_choice *cols,
+                             kernel_pair *is) {
+  trial t = {.split = kernel_split_of(rows, cols),
+             .height = rows->length,
+             .width = cols->length,
+             .is = is};
   for (int i = 0; i < 2; i++) { /* a loop cut both ways has no more parts than elements */
     uint32_t l = rows->loop[i];
-    int64_t parts = (int64_t)split.rows[l] * split.cols[l];
-    if (parts > s->view.loops.extent[l] && split.cols[l] > 1) return WAFER_OK;
+    int64_t parts = (int64_t)t.split.rows[l] * t.split.cols[l];
+    if (parts > s->has.views->loops.extent[l] && t.split.cols[l] > 1) return WAFER_OK;
   }
-  return try_split(s, &split, rows->length, cols->length);
+  return try_split(s, &t);
 }
 
 static const kernel_choices *list(search *s, uint32_t i, uint32_t j) {
-  return kernel_cuts_list(s->cuts, &s->view, s->points.scratch, s->bytes_alone, i, j);
+  return kernel_cuts_list(&s->has, s->bytes_alone, i, j);
 }
 
 static wafer_status try_lists(search *s, const kernel_choices *rows, const kernel_choices *cols) {
-  for (size_t i = 0; i < rows->count && rows->at[i].length <= s->cuts->max_height; i++)
-    for (size_t j = 0; j < cols->count && cols->at[j].length <= s->cuts->max_width; j++)
-      WAFER_TRY(try_pair(s, &rows->at[i], &cols->at[j]));
+  const wafer_cuts *cuts = s->has.cuts;
+  kernel_pair *pairs = kernel_cuts_pairs(s->has.cuts, rows, cols);
+  if (!pairs) return WAFER_NO_MEMORY;
+  for (size_t i = 0; i < rows->count && rows->at[i].length <= cuts->max_height; i++)
+    for (size_t j = 0; j < cols->count && cols->at[j].length <= cuts->max_width; j++)
+      WAFER_TRY(try_pair(s, &rows->at[i], &cols->at[j], &pairs[i * cols->count + j]));
   return WAFER_OK;
 }
 
@@ -123,15 +169,16 @@ static wafer_status try_both(search *s, uint32_t i, uint32_t j, uint32_t k, uint
 
 /* The longest loop is longer than all others together. */
 static bool one_is_long(const search *s) {
-  const int64_t *extent = s->view.loops.extent;
-  const uint32_t *loop = s->cuts->loop;
+  const int64_t *extent = s->has.views->loops.extent;
+  const uint32_t *loop = s->has.cuts->loop;
   int64_t rest = 1;
-  for (uint32_t i = 1; i < s->cuts->count && rest <= extent[loop[0]]; i++) rest *= extent[loop[i]];
+  for (uint32_t i = 1; i < s->has.cuts->count && rest <= extent[loop[0]]; i++)
+    rest *= extent[loop[i]];
   return extent[loop[0]] > rest;
 }
 
 static wafer_status try_all(search *s) {
-  uint32_t n = s->cuts->count;
+  uint32_t n = s->has.cuts->count;
   if (n == 1) WAFER_TRY(try_both(s, 0, 0, 0, 0));
   if (n == 2) WAFER_TRY(try_both(s, 0, 0, 1, 1));
   if (n == 2) WAFER_TRY(try_both(s, 0, 1, 0, 1));
@@ -147,8 +194,8 @@ static wafer_status try_all(search *s) {
 /* The two longest dims of the result, each in both directions, where there are sums beside them. */
 static wafer_status try_lean(search *s) {
   uint32_t at[2], count = 0, sums = 0;
-  for (uint32_t i = 0; i < s->cuts->count; i++)
-    if (s->cuts->loop[i] >= s->view.loops.parallel)
+  for (uint32_t i = 0; i < s->has.cuts->count; i++)
+    if (s->has.cuts->loop[i] >= s->has.views->loops.parallel)
       sums++;
     else if (count < 2)
       at[count++] = i;
@@ -160,12 +207,13 @@ static wafer_status try_lean(search *s) {
 /* Every way to cut loops `i` and `j` along one direction of `split` that is about as long as
  * before. */
 static wafer_status try_around(search *s, wafer_split split, bool rows, uint32_t i, uint32_t j) {
-  const wafer_loops *loops = &s->view.loops;
+  const wafer_loops *loops = &s->has.views->loops;
   uint32_t *parts = rows ? split.rows : split.cols;
   const uint32_t *across = rows ? split.cols : split.rows;
   uint32_t length = rows ? wafer_split_height(&split) : wafer_split_width(&split);
   uint32_t other = rows ? wafer_split_width(&split) : wafer_split_height(&split);
-  int64_t least = length - length / 4, limit = rows ? s->cuts->max_height : s->cuts->max_width;
+  int64_t least = length - length / 4,
+          limit = rows ? s->has.cuts->max_height : s->has.cuts->max_width;
   if (limit > length + length / 4 + 1) limit = length + length / 4 + 1;
   for (uint32_t l = 0; l < WAFER_MAX_LOOPS; l++) parts[l] = 1;
   for (int64_t p = 1; p <= loops->extent[i] && p <= limit;
@@ -179,7 +227,9 @@ static wafer_status try_around(search *s, wafer_split split, bool rows, uint32_t
       parts[i] = (uint32_t)p;
       parts[j] = (uint32_t)q;
       uint32_t now = (uint32_t)(p * q);
-      WAFER_TRY(try_split(s, &split, rows ? now : other, rows ? other : now));
+      kernel_pair is = {0};
+      trial t = {split, rows ? now : other, rows ? other : now, false, &is};
+      WAFER_TRY(try_split(s, &t));
     }
   }
   return WAFER_OK;
@@ -189,11 +239,12 @@ static wafer_status try_around(search *s, wafer_split split, bool rows, uint32_t
  * (of two loops, both). */
 static wafer_status improve(search *s, const wafer_split *split) {
   for (int rows = 0; rows < 2; rows++)
-    for (uint32_t i = 0; i < s->cuts->count; i++)
-      for (uint32_t j = i + 1; j < s->cuts->count; j++) {
+    for (uint32_t i = 0; i < s->has.cuts->count; i++)
+      for (uint32_t j = i + 1; j < s->has.cuts->count; j++) {
         const uint32_t *other = rows ? split->cols : split->rows;
-        if (s->cuts->count == 2 || (other[s->cuts->loop[i]] == 1 && other[s->cuts->loop[j]] == 1))
-          WAFER_TRY(try_around(s, *split, rows, s->cuts->loop[i], s->cuts->loop[j]));
+        if (s->has.cuts->count == 2 ||
+            (other[s->has.cuts->loop[i]] == 1 && other[s->has.cuts->loop[j]] == 1))
+          WAFER_TRY(try_around(s, *split, rows, s->has.cuts->loop[i], s->has.cuts->loop[j]));
       }
   return WAFER_OK;
 }
@@ -213,12 +264,14 @@ static wafer_status improve_some(search *s) {
 }
 
 static wafer_status run(search *s) {
-  s->known = WAFER_NEW(s->points.scratch, uint64_t, CELLS *CELLS);
+  s->known = WAFER_NEW(s->has.scratch, uint64_t, CELLS *CELLS);
   if (!s->known) return WAFER_NO_MEMORY;
   memset(s->known, 0xff, CELLS * CELLS * sizeof *s->known);
   const kernel_choice whole = {.parts = {1, 1}, .length = 1};
   bool lean = s->points.options.lean;
-  WAFER_TRY(lean ? try_lean(s) : s->cuts->count ? try_all(s) : try_pair(s, &whole, &whole));
+  WAFER_TRY(lean                 ? try_lean(s)
+            : s->has.cuts->count ? try_all(s)
+                                 : try_pair(s, &whole, &whole, &(kernel_pair){0}));
   WAFER_TRY(kernel_only_pareto(&s->points));
   if (!lean) WAFER_TRY(improve_some(s));
   WAFER_TRY(kernel_only_pareto(&s->points));
@@ -229,7 +282,7 @@ static wafer_status run(search *s) {
 
 /* When nothing fits, again for bytes alone: to be sure of it, and of the fewest bytes. */
 static wafer_status run_all(search *s) {
-  uint64_t *known = &s->cuts->least_bytes[s->points.options.lean];
+  uint64_t *known = &s->has.cuts->least_bytes[s->points.options.lean];
   if (*known > s->points.options.budget) return WAFER_OK;
   WAFER_TRY(run(s));
   if (s->points.count) return WAFER_OK;
@@ -237,6 +290,49 @@ static wafer_status run_all(search *s) {
   WAFER_TRY(run(s));
   if (!s->points.count) *known = s->least_bytes;
   return WAFER_OK;
+}
+
+/* ---- threads ---- */
+
+#define LEAST_SHARED 256 /* parts of work: fewer are sooner done than handed over */
+#define MOST_TILES 1024
+
+typedef struct shared {
+  kernel_search *of;
+  size_t count, tile;
+  kernel_some *some;
+  void *self;
+} shared;
+
+static void do_tile(void *self, uint32_t tile, uint32_t thread) {
+  const shared *s = self;
+  size_t first = tile * s->tile, end = first + s->tile;
+  s->some(s->self, &s->of->views[thread], first, end < s->count ? end : s->count);
+}
+
+void kernel_share_out(kernel_search *of, size_t count, kernel_some *some, void *self) {
+  thread_pool *pool = of->cuts->workers;
+  uint32_t threads = pool && count >= LEAST_SHARED ? thread_pool_size(pool) : 1;
+  if (threads == 1) {
+    some(self, of->views, 0, count);
+    return;
+  }
+  for (; of->opened < threads; of->opened++) of->views[of->opened] = of->views[0];
+  shared s = {of, count, (count + MOST_TILES - 1) / MOST_TILES, some, self};
+  if (s.tile < LEAST_SHARED / 8) s.tile = LEAST_SHARED / 8;
+  thread_pool_run(pool, (uint32_t)((count + s.tile - 1) / s.tile), do_tile, &s);
+}
+
+/* ---- all together ---- */
+
+static wafer_status make(search *s, const wafer_kernel_body *body) {
+  const wafer_cuts *cuts = s->has.cuts;
+  uint32_t threads = cuts->workers ? thread_pool_size(cuts->workers) : 1;
+  s->has.views = WAFER_NEW(s->has.scratch, kernel_view, threads);
+  if (!s->has.views) return WAFER_NO_MEMORY;
+  kernel_view_open(s->has.views, cuts->machine, body);
+  s->has.opened = 1;
+  return run_all(s);
 }
 
 wafer_status wafer_cuts_curve(wafer_cuts *cuts, const wafer_kernel_body *body,
@@ -247,12 +343,11 @@ wafer_status wafer_cuts_curve(wafer_cuts *cuts, const wafer_kernel_body *body,
   search *s = scratch ? WAFER_NEW(scratch, search, 1) : NULL;
   wafer_status status = WAFER_NO_MEMORY;
   if (s) {
-    s->cuts = cuts;
+    s->has = (kernel_search){.cuts = cuts, .scratch = scratch};
     s->points = (kernel_points){.options = *options, .scratch = scratch};
     uint64_t known = cuts->least_bytes[options->lean];
     s->least_bytes = known ? known : UINT64_MAX;
-    kernel_view_open(&s->view, cuts->machine, body);
-    status = run_all(s);
+    status = make(s, body);
   }
   if (status == WAFER_OK) {
     size_t count = s->points.count;
@@ -271,9 +366,9 @@ wafer_status wafer_kernel_curve(const wafer_machine *machine, const wafer_kernel
                                 const wafer_curve_options *options, wafer_arena *arena,
                                 wafer_curve *curve) {
   wafer_arena *scratch = wafer_arena_create();
-  wafer_cuts *cuts =
-      scratch ? wafer_cuts_create(machine, body, options->max_width, options->max_height, scratch)
-              : NULL;
+  wafer_cuts *cuts = scratch ? wafer_cuts_create(machine, body, options->max_width,
+                                                 options->max_height, NULL, scratch)
+                             : NULL;
   *curve = (wafer_curve){.least_bytes = UINT64_MAX};
   wafer_status status =
       cuts ? wafer_cuts_curve(cuts, body, options, arena, curve) : WAFER_NO_MEMORY;

@@ -4,6 +4,7 @@
 #define KERNEL_CURVE_H
 
 #include "kernel_family.h"
+#include "threads.h"
 
 #define KERNEL_MAX_CUT 4 /* loops that are cut */
 
@@ -26,20 +27,56 @@ typedef struct kernel_lists {
   kernel_choices of[KERNEL_MAX_CUT][KERNEL_MAX_CUT];
 } kernel_lists;
 
+/* What is known of a choice over the rows and one over the columns together. */
+typedef struct kernel_pair {
+  uint64_t cycles; /* vector work alone, or all */
+  uint64_t bytes : 61;
+  bool has_bytes : 1, has_work : 1, has_all : 1;
+} kernel_pair;
+
+/* Pairs of two lists. */
+typedef struct kernel_pairs kernel_pairs;
+struct kernel_pairs {
+  const kernel_choices *rows, *cols;
+  kernel_pair *at;
+  kernel_pairs *next;
+};
+
 struct wafer_cuts {
   const wafer_machine *machine;
   wafer_arena *arena;
+  wafer_workers *workers; /* NULL: none */
   uint32_t max_width, max_height;
   uint32_t loop[KERNEL_MAX_CUT], count; /* the loops that are cut, longest first */
   uint64_t least_bytes[2]; /* of any split, once nothing was found to fit, without and with `lean`;
                               0: not known */
-  kernel_lists lists[2]; /* pruned by cycles, vector work and bytes; by kinds of bytes alone */
+  kernel_lists lists[2];   /* pruned by cycles, vector work and bytes; by kinds of bytes alone */
+  kernel_pairs *pairs;     /* as far as they have been tried */
 };
 
+/* What a search for a curve works with, as long as it lasts. */
+typedef struct kernel_search {
+  wafer_cuts *cuts;
+  wafer_arena *scratch;
+  kernel_view *views; /* of the body, one for each thread; the caller's is the first */
+  uint32_t opened;    /* of them */
+  kernel_choices all[KERNEL_MAX_CUT][KERNEL_MAX_CUT]; /* weighed; both kinds of lists are of them */
+} kernel_search;
+
+/* `some` for all of first .. end - 1, in parts, over the threads of the cuts' workers; which thread
+ * has which part must not matter. */
+typedef void kernel_some(void *self, kernel_view *view, size_t first, size_t end);
+void kernel_share_out(kernel_search *search, size_t count, kernel_some *some, void *self);
+
 /* The list of cuts of loops `i` and `j` (indices of cuts->loop, i <= j), made when first asked for;
- * NULL: out of memory. `view` is of the body; `scratch` ends with the search. */
-const kernel_choices *kernel_cuts_list(wafer_cuts *cuts, kernel_view *view, wafer_arena *scratch,
-                                       bool bytes_alone, uint32_t i, uint32_t j);
+ * NULL: out of memory. */
+const kernel_choices *kernel_cuts_list(kernel_search *search, bool bytes_alone, uint32_t i,
+                                       uint32_t j);
+
+/* Of all pairs of two lists of the cuts, [rows][cols]; nothing is known at first. NULL: out of
+ * memory. */
+kernel_pair *kernel_cuts_pairs(wafer_cuts *cuts, const kernel_choices *rows,
+                               const kernel_choices *cols);
 
 /* Next number of parts after `parts` with a smaller quotient; above extent when there is none. */
 int64_t kernel_next_parts(int64_t extent, int64_t parts);

@@ -11,6 +11,7 @@
 #include "kernel_curve.h"
 
 #define MAX_CHOICES 48 /* of a list, while 16 % of tolerance can make it so */
+#define BLOCK 16       /* choices that are passed over together */
 
 int64_t kernel_next_parts(int64_t extent, int64_t parts) {
   int64_t quotient = kernel_ceil(extent, parts);
@@ -42,12 +43,16 @@ static void pick_loops(wafer_cuts *cuts, const wafer_loops *loops) {
 }
 
 wafer_cuts *wafer_cuts_create(const wafer_machine *machine, const wafer_kernel_body *body,
-                              uint32_t max_width, uint32_t max_height, wafer_arena *arena) {
+                              uint32_t max_width, uint32_t max_height, wafer_workers *workers,
+                              wafer_arena *arena) {
   wafer_cuts *cuts = WAFER_NEW(arena, wafer_cuts, 1);
   wafer_loops loops;
   if (!cuts) return NULL;
-  *cuts = (wafer_cuts){
-      .machine = machine, .arena = arena, .max_width = max_width, .max_height = max_height};
+  *cuts = (wafer_cuts){.machine = machine,
+                       .arena = arena,
+                       .workers = workers,
+                       .max_width = max_width,
+                       .max_height = max_height};
   wafer_kernel_loops(body, &loops);
   pick_loops(cuts, &loops);
   return cuts;
@@ -81,31 +86,47 @@ static int by_length(const void *left, const void *right) {
   return a->parts[0] < b->parts[0] ? -1 : a->parts[0] > b->parts[0];
 }
 
-/* Whether `a` is nowhere worse than `b`, within `tolerance` eighths of a percent. */
-static bool beats(const kernel_choice *a, const kernel_choice *b, uint64_t tolerance) {
-  return a->bytes <= kernel_add(b->bytes, b->bytes / 800 * tolerance) &&
-         a->alone <= kernel_add(b->alone, b->alone * tolerance / 800) &&
-         a->cycles <= kernel_add(b->cycles, b->cycles / 800 * tolerance);
+/* What a choice is judged by. */
+typedef struct measures {
+  uint64_t cycles, alone, bytes;
+} measures;
+
+/* What another choice may measure at most to beat this one, within `tolerance` eighths of a
+ * percent. */
+static measures limits_of(const kernel_choice *c, uint64_t tolerance) {
+  return (measures){.cycles = kernel_add(c->cycles, c->cycles / 800 * tolerance),
+                    .alone = kernel_add(c->alone, c->alone * tolerance / 800),
+                    .bytes = kernel_add(c->bytes, c->bytes / 800 * tolerance)};
 }
 
 /* Bytes are judged per kind, since what the other direction cuts decides which kind weighs. */
-static bool leaner(const kernel_choice *a, const kernel_choice *b) {
-  return a->weights <= b->weights && a->inputs <= b->inputs &&
-         a->bytes - a->weights - a->inputs <= b->bytes - b->weights - b->inputs;
+typedef struct kinds {
+  uint64_t weights, inputs, others;
+} kinds;
+
+static bool leaner(const kinds *a, const kinds *b) {
+  return a->weights <= b->weights && a->inputs <= b->inputs && a->others <= b->others;
 }
 
 /* Keeps, whatever their length, the leanest of those that fit either direction, and of all. The
- * longest are asked first: they are the leanest, mostly. */
-static void prune_by_bytes(const wafer_cuts *cuts, kernel_choices *list) {
+ * longest are asked first: they are the leanest, mostly; before them the one that beat another
+ * last, which most often beats the next one too. `of` has room for one of each choice. */
+static void prune_by_bytes(const wafer_cuts *cuts, kernel_choices *list, kinds *of) {
   uint32_t both = cuts->max_width < cuts->max_height ? cuts->max_width : cuts->max_height;
-  size_t kept = 0;
-  for (size_t i = 0; i < list->count; i++) list->at[i].beaten = false;
+  size_t kept = 0, by = 0;
   for (size_t i = 0; i < list->count; i++) {
     kernel_choice *c = &list->at[i];
-    for (size_t j = list->count; j-- > 0 && !c->beaten;) {
+    c->beaten = false;
+    of[i] = (kinds){c->weights, c->inputs, c->bytes - c->weights - c->inputs};
+  }
+  for (size_t i = 0; i < list->count; i++) {
+    kernel_choice *c = &list->at[i];
+    for (size_t asked = 0; asked <= list->count && !c->beaten; asked++) {
+      size_t j = asked ? list->count - asked : by;
       const kernel_choice *other = &list->at[j];
-      if (j == i || other->beaten || (other->length > both && c->length <= both)) continue;
-      c->beaten = leaner(other, c);
+      if (!leaner(&of[j], &of[i]) || j == i || other->beaten) continue;
+      c->beaten = other->length <= both || c->length > both;
+      if (c->beaten) by = j;
     }
   }
   for (size_t i = 0; i < list->count; i++)
@@ -113,33 +134,70 @@ static void prune_by_bytes(const wafer_cuts *cuts, kernel_choices *list) {
   list->count = kept;
 }
 
+static bool beats(const measures *a, const measures *limit) {
+  return a->bytes <= limit->bytes && a->alone <= limit->alone && a->cycles <= limit->cycles;
+}
+
+/* What stays of a list, and the least of each measure of every BLOCK of them: none of a block beats
+ * what these do not. Who beat another last is asked first. */
+typedef struct staying {
+  size_t count, by;
+  measures *of, *least;
+} staying;
+
+static void stay(staying *s, const kernel_choice *c) {
+  const measures m = {c->cycles, c->alone, c->bytes};
+  measures *least = &s->least[s->count / BLOCK];
+  if (s->count % BLOCK == 0) *least = m;
+  if (m.cycles < least->cycles) least->cycles = m.cycles;
+  if (m.alone < least->alone) least->alone = m.alone;
+  if (m.bytes < least->bytes) least->bytes = m.bytes;
+  s->of[s->count++] = m;
+}
+
+static bool beaten(staying *s, const measures *limit) {
+  if (s->count && beats(&s->of[s->by], limit)) return true;
+  for (size_t end = s->count; end > 0; end = (end - 1) / BLOCK * BLOCK) {
+    size_t first = (end - 1) / BLOCK * BLOCK;
+    if (!beats(&s->least[first / BLOCK], limit)) continue;
+    for (size_t j = end; j-- > first;)
+      if (beats(&s->of[j], limit)) return s->by = j, true;
+  }
+  return false;
+}
+
 /* Keeps what no shorter or equal kernel_choice beats; the fastest and the smallest stay. */
-static void prune_within(kernel_choices *list, uint64_t tolerance) {
-  size_t kept = 0, fastest = 0, smallest = 0;
+static void prune_within(kernel_choices *list, uint64_t tolerance, staying *s) {
+  size_t fastest = 0, smallest = 0;
+  s->count = s->by = 0;
   for (size_t i = 1; i < list->count; i++) {
     if (list->at[i].cycles < list->at[fastest].cycles) fastest = i;
     if (list->at[i].bytes < list->at[smallest].bytes) smallest = i;
   }
   for (size_t i = 0; i < list->count; i++) {
-    const kernel_choice c = list->at[i];
-    bool beaten = false;
-    for (size_t j = kept; j-- > 0 && !beaten && i != fastest && i != smallest;)
-      beaten = beats(&list->at[j], &c, tolerance);
-    if (!beaten) list->at[kept++] = c;
+    const measures limit = limits_of(&list->at[i], tolerance);
+    if (i != fastest && i != smallest && beaten(s, &limit)) continue;
+    list->at[s->count] = list->at[i];
+    stay(s, &list->at[s->count]);
   }
-  list->count = kept;
+  list->count = s->count;
 }
 
 /* Widens the tolerance until the list is short, up to 16 %. */
-static void prune(const wafer_cuts *cuts, bool bytes_alone, kernel_choices *list) {
-  qsort(list->at, list->count, sizeof *list->at, by_length);
+static bool prune(const wafer_cuts *cuts, wafer_arena *scratch, bool bytes_alone,
+                  kernel_choices *list) {
   if (bytes_alone) {
-    prune_by_bytes(cuts, list);
-    return;
+    kinds *of = WAFER_NEW(scratch, kinds, list->count);
+    if (of) prune_by_bytes(cuts, list, of);
+    return of != NULL;
   }
-  prune_within(list, 0);
+  staying s = {.of = WAFER_NEW(scratch, measures, list->count),
+               .least = WAFER_NEW(scratch, measures, list->count / BLOCK + 1)};
+  if (!s.of || !s.least) return false;
+  prune_within(list, 0, &s);
   for (uint64_t tolerance = 4; tolerance <= 128 && list->count > MAX_CHOICES; tolerance *= 2)
-    prune_within(list, tolerance);
+    prune_within(list, tolerance, &s);
+  return true;
 }
 
 /* Fills in the ways to cut loops `i` and `j` into no more than `limit` parts; at NULL: counts. */
@@ -156,19 +214,53 @@ static size_t list_all(const wafer_cuts *cuts, const wafer_loops *loops, uint32_
   return count;
 }
 
-const kernel_choices *kernel_cuts_list(wafer_cuts *cuts, kernel_view *view, wafer_arena *scratch,
-                                       bool bytes_alone, uint32_t i, uint32_t j) {
-  kernel_choices *list = &cuts->lists[bytes_alone].of[i][j], all;
-  uint32_t outer = cuts->loop[i], inner = cuts->loop[j];
+typedef struct weighing {
+  const wafer_cuts *cuts;
+  kernel_choices *all;
+} weighing;
+
+static void weigh_some(void *self, kernel_view *view, size_t first, size_t end) {
+  const weighing *w = self;
+  for (size_t c = first; c < end; c++) weigh(w->cuts, view, &w->all->at[c]);
+}
+
+/* All ways to cut two loops, weighed and sorted; NULL: out of memory. */
+static const kernel_choices *all_of(kernel_search *s, uint32_t i, uint32_t j) {
+  kernel_choices *all = &s->all[i][j];
+  const wafer_cuts *cuts = s->cuts;
+  const wafer_loops *loops = &s->views[0].loops;
+  if (all->made) return all;
+  all->count = list_all(cuts, loops, cuts->loop[i], cuts->loop[j], NULL);
+  all->at = WAFER_NEW(s->scratch, kernel_choice, all->count);
+  if (!all->at) return NULL;
+  list_all(cuts, loops, cuts->loop[i], cuts->loop[j], all->at);
+  kernel_share_out(s, all->count, weigh_some, &(weighing){cuts, all});
+  qsort(all->at, all->count, sizeof *all->at, by_length);
+  all->made = true;
+  return all;
+}
+
+const kernel_choices *kernel_cuts_list(kernel_search *s, bool bytes_alone, uint32_t i, uint32_t j) {
+  kernel_choices *list = &s->cuts->lists[bytes_alone].of[i][j];
   if (list->made) return list;
-  all.count = list_all(cuts, &view->loops, outer, inner, NULL);
-  all.at = WAFER_NEW(scratch, kernel_choice, all.count);
-  if (!all.at) return NULL;
-  list_all(cuts, &view->loops, outer, inner, all.at);
-  for (size_t c = 0; c < all.count; c++) weigh(cuts, view, &all.at[c]);
-  prune(cuts, bytes_alone, &all);
-  list->at = wafer_arena_copy(cuts->arena, all.at, all.count * sizeof *all.at);
-  list->count = all.count;
+  const kernel_choices *all = all_of(s, i, j);
+  kernel_choices pruned = {.count = all ? all->count : 0};
+  if (all) pruned.at = wafer_arena_copy(s->scratch, all->at, all->count * sizeof *all->at);
+  if (!pruned.at || !prune(s->cuts, s->scratch, bytes_alone, &pruned)) return NULL;
+  list->at = wafer_arena_copy(s->cuts->arena, pruned.at, pruned.count * sizeof *pruned.at);
+  list->count = pruned.count;
   list->made = list->at != NULL;
   return list->made ? list : NULL;
+}
+
+kernel_pair *kernel_cuts_pairs(wafer_cuts *cuts, const kernel_choices *rows,
+                               const kernel_choices *cols) {
+  kernel_pairs *p = cuts->pairs;
+  while (p && (p->rows != rows || p->cols != cols)) p = p->next;
+  if (p) return p->at;
+  kernel_pair *at = WAFER_NEW(cuts->arena, kernel_pair, rows->count * cols->count);
+  p = at ? WAFER_NEW(cuts->arena, kernel_pairs, 1) : NULL;
+  if (!p) return NULL;
+  *p = (kernel_pairs){rows, cols, at, cuts->pairs};
+  return (cuts->pairs = p)->at;
 }

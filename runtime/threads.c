@@ -26,7 +26,7 @@ typedef struct worker {
   pthread_t thread;
 } worker;
 
-struct thread_pool {
+struct wafer_workers {
   uint32_t size;
   worker *workers; /* size - 1 */
   share *shares;   /* size */
@@ -133,9 +133,13 @@ static bool start_workers(thread_pool *pool, uint32_t threads) {
   return true;
 }
 
+static uint32_t online(void) {
+  long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  return processors < 1 ? 1 : (uint32_t)processors;
+}
+
 thread_pool *thread_pool_create(uint32_t threads) {
-  long online = sysconf(_SC_NPROCESSORS_ONLN);
-  if (threads == 0) threads = online < 1 ? 1 : (uint32_t)online;
+  if (threads == 0) threads = online();
   if (threads > 256) threads = 256;
   thread_pool *pool = aligned_alloc(64, sizeof *pool);
   if (!pool) return NULL;
@@ -194,4 +198,13 @@ void thread_pool_run(thread_pool *pool, uint32_t tiles, thread_job *job, void *s
     run_shared(pool, tiles, job, self);
   }
   thread_leave(before);
+}
+
+wafer_workers *wafer_workers_create(uint32_t most) {
+  uint32_t host = online();
+  return thread_pool_create(host < most ? host : most);
+}
+
+void wafer_workers_destroy(wafer_workers *workers) {
+  thread_pool_destroy(workers);
 }

@@ -7,9 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "wafer/workers.h"
+
 #define THREADS_MOST_TILES 65535 /* of one job */
 
-typedef struct thread_pool thread_pool;
+typedef struct wafer_workers thread_pool;
 typedef void thread_job(void *self, uint32_t tile, uint32_t thread);
 
 /* `threads` counts the caller; 0: as many as the machine has. NULL when out of memory or threads.

@@ -4,6 +4,7 @@
 #define WAFER_KERNEL_H
 
 #include "wafer/ops.h"
+#include "wafer/workers.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -235,11 +236,12 @@ wafer_status wafer_kernel_curve(const wafer_machine *machine, const wafer_kernel
                                 wafer_curve *curve);
 
 /* The ways to cut the loops of a body over rows or columns, weighed: what its curves within one
- * rectangle have in common, whatever their budgets. Made as curves need them; NULL: out of memory.
- */
+ * rectangle have in common, whatever their budgets. Made as curves need them, with the help of
+ * `workers` (NULL: none), which outlive them; NULL: out of memory. */
 typedef struct wafer_cuts wafer_cuts;
 wafer_cuts *wafer_cuts_create(const wafer_machine *machine, const wafer_kernel_body *body,
-                              uint32_t max_width, uint32_t max_height, wafer_arena *arena);
+                              uint32_t max_width, uint32_t max_height, wafer_workers *workers,
+                              wafer_arena *arena);
 /* The same curve as wafer_kernel_curve's: `body` and the options' rectangle are those of the cuts.
  */
 wafer_status wafer_cuts_curve(wafer_cuts *cuts, const wafer_kernel_body *body,

@@ -216,7 +216,7 @@ static void test_curves_share_cuts(void) {
   wafer_arena *arena = wafer_arena_create();
   body_text b;
   conv_3x3(&b);
-  wafer_cuts *cuts = wafer_cuts_create(&m, &b.body, 32, 24, arena);
+  wafer_cuts *cuts = wafer_cuts_create(&m, &b.body, 32, 24, NULL, arena);
   CU_ASSERT_PTR_NOT_NULL_FATAL(cuts);
   size_t empty = 0;
   for (size_t i = 0; i < WAFER_COUNT(budgets); i++) {
