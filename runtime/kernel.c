@@ -174,11 +174,31 @@ static bool keeps_type(const wafer_kernel_body *body, uint32_t value) {
   return keeps;
 }
 
-wafer_dtype wafer_body_dtype(const wafer_kernel_body *body, uint32_t value) {
-  wafer_dtype dtype = wafer_body_type(body, value)->dtype;
+static bool is_stored(const wafer_kernel_body *body, uint32_t value) {
   bool stored = value < body->input_count;
   for (uint32_t i = 0; i < body->output_count; i++) stored |= body->outputs[i] == value;
-  if (stored) return wafer_stored_dtype(dtype, body->storage);
+  return stored;
+}
+
+/* The value whose elements these are, in another order or place. */
+static uint32_t moved_from(const wafer_kernel_body *body, uint32_t value) {
+  while (!is_stored(body, value)) {
+    const wafer_node *n = &body->nodes[value - body->input_count];
+    if (n->op != WAFER_OP_reshape && n->op != WAFER_OP_transpose && n->op != WAFER_OP_expand &&
+        n->op != WAFER_OP_slice)
+      break;
+    value = n->operands[0];
+  }
+  return value;
+}
+
+wafer_dtype wafer_body_dtype(const wafer_kernel_body *body, uint32_t value) {
+  wafer_dtype dtype = wafer_body_type(body, value)->dtype;
+  if (!is_stored(body, value)) {
+    if (keeps_type(body, value)) return dtype;
+    value = moved_from(body, value);
+  }
+  if (is_stored(body, value)) return wafer_stored_dtype(dtype, body->storage);
   return keeps_type(body, value) ? dtype : wafer_sum_dtype(dtype);
 }
 

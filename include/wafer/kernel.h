@@ -80,8 +80,9 @@ static inline const wafer_type *wafer_body_type(const wafer_kernel_body *b, uint
   return value < b->input_count ? &b->inputs[value] : &b->nodes[value - b->input_count].type;
 }
 
-/* How a value of a body lies on a core: inputs and outputs as they are stored; what passes from
- * node to node is not rounded, unless a cast says so or its bits are looked at. */
+/* How a value of a body lies on a core: inputs and outputs as they are stored, and what only moves
+ * their elements; what else passes from node to node is not rounded, unless a cast says so or its
+ * bits are looked at. */
 wafer_dtype wafer_body_dtype(const wafer_kernel_body *body, uint32_t value);
 
 /* The loops of a kernel: first the dims of the first output, outermost first, then reduction loops.

@@ -522,6 +522,30 @@ static void test_f16_rows(void) {
   }
 }
 
+/* What only moves f16 elements moves them as they are stored: as f32 in between they would take
+ * twice the words and two conversions, which the cost model does not count. */
+static void test_f16_moves(void) {
+  static const char *const splits[] = {"", "rows0:4", "rows0:2 cols1:3"};
+  for (size_t i = 0; i < WAFER_COUNT(splits); i++) {
+    body_text b;
+    wafer_split split = split_text(splits[i]);
+    body_text_begin(&b, "move", "12x9x10xf16");
+    CU_ASSERT_TRUE_FATAL(put(&b, "slice", "0", "starts=0,0,0 shape=12,9,8 steps=1,1,1") &&
+                         put(&b, "reshape", "1", "shape=12,9,2,4") &&
+                         put(&b, "transpose", "2", "perm=0,2,1,3"));
+    b.body.anchor = 2;
+    for (uint32_t v = 0; v < 4; v++) CU_ASSERT_EQUAL(wafer_body_dtype(&b.body, v), WAFER_DTYPE_f16);
+    program_run run = program_run_body("small64", &b, &split, i);
+    if (run.status != WAFER_OK || run.error > 0 || off(run.modelled, run.counted) > 0.15)
+      printf("\n  %s: status %d, error %g, counted %llu, modelled %llu: %s", splits[i], run.status,
+             run.error, (unsigned long long)run.counted, (unsigned long long)run.modelled,
+             run.message);
+    CU_ASSERT_EQUAL(run.status, WAFER_OK);
+    CU_ASSERT(run.error == 0);
+    CU_ASSERT_TRUE(off(run.modelled, run.counted) <= 0.15);
+  }
+}
+
 /* What a kernel has computed, in f32, beside what is stored in f16, as rotary embeddings have it:
  * once it was refused. */
 static void test_f16_concat(void) {
@@ -562,5 +586,6 @@ CU_TestInfo tests_program[] = {{"map", test_map},
                                {"rows", test_rows},
                                {"sums of f16", test_f16_sums},
                                {"rows of f16", test_f16_rows},
+                               {"moves of f16", test_f16_moves},
                                {"concatenations of f16", test_f16_concat},
                                CU_TEST_INFO_NULL};
