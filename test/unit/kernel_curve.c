@@ -208,6 +208,28 @@ static void test_curve_without_room(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Choices are weighed by whichever thread takes them. */
+static void test_curves_by_many(void) {
+  wafer_machine m = plain_machine();
+  wafer_arena *arena = wafer_arena_create();
+  wafer_workers *workers = wafer_workers_create(4);
+  body_text b;
+  body_text_begin(&b, "gemm", "1x720x840xf32 w:840x960xf32");
+  body_text_node(&b, "matmul", "0 1", "");
+  wafer_cuts *cuts = wafer_cuts_create(&m, &b.body, 400, 300, workers, arena);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(cuts);
+  for (uint64_t budget = 48000; budget > 1500; budget /= 2) {
+    wafer_curve_options options = {.max_width = 400, .max_height = 300, .budget = budget};
+    wafer_curve shared, alone;
+    CU_ASSERT_EQUAL_FATAL(wafer_cuts_curve(cuts, &b.body, &options, arena, &shared), WAFER_OK);
+    CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &alone), WAFER_OK);
+    CU_ASSERT_EQUAL_FATAL(shared.count, alone.count);
+    CU_ASSERT(memcmp(shared.at, alone.at, alone.count * sizeof *alone.at) == 0);
+  }
+  wafer_workers_destroy(workers);
+  wafer_arena_destroy(arena);
+}
+
 /* Cuts that other curves have used, or found no room for, give the curve that they give at first.
  */
 static void test_curves_share_cuts(void) {
@@ -262,6 +284,7 @@ CU_TestInfo tests_kernel_curve[] = {
     {"more memory, no more cores", test_curve_monotone},
     {"nothing fits: the fewest bytes", test_curve_without_room},
     {"curves share cuts, in any order", test_curves_share_cuts},
+    {"threads weigh the same curves", test_curves_by_many},
     {"lean curves spread sums that stay whole", test_lean_curve},
     {"curve without host memory", test_curve_out_of_memory},
     CU_TEST_INFO_NULL,
