@@ -3,13 +3,18 @@
  * With layout 0: x (seq, batch, in), W (dirs, gates*hidden, in), R (dirs, gates*hidden, hidden), B
  * (dirs, 2*gates*hidden), initial states (dirs, batch, hidden); Y (seq, dirs, batch, hidden), then
  * the last states (dirs, batch, hidden). With layout 1 the batch is the first dim of x, Y and the
- * states; they are transposed at the edges. */
+ * states; they are transposed at the edges.
+ *
+ * Where sequences have lengths of their own, steps behind a sequence's end leave its states as they
+ * are, and Y has zeros there: backwards they come first, and the states begin at the end. The last
+ * states of a sequence without any step are zeros, as onnxruntime has them. */
 #include <string.h>
 
 #include "operators.h"
 
 #define MOST_STEPS 1024
 #define MOST_GATES 4
+#define MOST_ACTIVATIONS 3 /* of a direction */
 
 static const MlirValue none;
 
@@ -17,13 +22,16 @@ typedef struct cell {
   int64_t steps, batch, hidden, dirs, gates;
   uint32_t dir;
   bool batch_first; /* layout 1 */
+  bool couples;     /* LSTM, input_forget: what is not taken in is kept */
   double clip;
-  wafer_op activations[3];
-  MlirValue x;                    /* (seq, batch, in) */
-  MlirValue weight, recurrent;    /* (in, gates*hidden), (hidden, gates*hidden) */
-  MlirValue bias, recurrent_bias; /* (gates*hidden); null: none */
-  MlirValue peephole;             /* (3*hidden); null: none */
-  MlirValue h, c;                 /* (batch, hidden) */
+  nonlinearity activations[2][MOST_ACTIVATIONS]; /* [direction] */
+  MlirValue lengths;                             /* (batch, 1); null: all are full */
+  int64_t shortest;                              /* as far as it is known */
+  MlirValue x;                                   /* (seq, batch, in) */
+  MlirValue weight, recurrent;                   /* (in, gates*hidden), (hidden, gates*hidden) */
+  MlirValue bias, recurrent_bias;                /* (gates*hidden); null: none */
+  MlirValue peephole;                            /* (3*hidden); null: none */
+  MlirValue h, c;                                /* (batch, hidden) */
 } cell;
 
 /* Part `index` of `count` equal ones along the last dim. */
@@ -33,7 +41,7 @@ static MlirValue gate(import_node *n, MlirValue x, int64_t index, int64_t hidden
 
 static MlirValue activate(import_node *n, const cell *c, uint32_t which, MlirValue x) {
   if (c->clip > 0) x = emit_clip(n, x, -c->clip, c->clip);
-  return emit_unary(n, c->activations[which], x);
+  return emit_nonlinearity(n, &c->activations[c->dir][which], x);
 }
 
 /* ---- One step: the gates' sums of the input are `x` ---- */
@@ -73,7 +81,8 @@ static MlirValue peep(import_node *n, const cell *c, MlirValue sum, int64_t inde
 static void step_lstm(import_node *n, cell *c, MlirValue x) {
   MlirValue sums = ADD(x, recurrent_sums(n, c, c->h));
   MlirValue i = activate(n, c, 0, peep(n, c, gate(n, sums, 0, c->hidden), 0, c->c));
-  MlirValue f = activate(n, c, 0, peep(n, c, gate(n, sums, 2, c->hidden), 2, c->c));
+  MlirValue f = c->couples ? SUB(emit_scalar_like(n, i, 1), i)
+                           : activate(n, c, 0, peep(n, c, gate(n, sums, 2, c->hidden), 2, c->c));
   MlirValue fresh = activate(n, c, 1, gate(n, sums, 3, c->hidden));
   c->c = ADD(MUL(f, c->c), MUL(i, fresh));
   MlirValue o = activate(n, c, 0, peep(n, c, gate(n, sums, 1, c->hidden), 1, c->c));
@@ -132,6 +141,25 @@ static void open_direction(import_node *n, cell *c, bool lstm) {
   if (lstm && node_has_input(n, 7)) c->peephole = of_direction(n, 7, c->dir);
 }
 
+/* `then` for sequences that are longer than `steps`, for others `otherwise`. */
+static MlirValue where_longer(import_node *n, const cell *c, int64_t steps, MlirValue then,
+                              MlirValue otherwise) {
+  if (!c->lengths.ptr || steps < c->shortest) return then;
+  MlirValue at = emit_scalar_like(n, c->lengths, (double)steps);
+  return emit_select(n, emit_binary(n, WAFER_OP_less, at, c->lengths), then, otherwise);
+}
+
+/* Step `at`; its h, zeros where there is none. */
+static MlirValue take_step(import_node *n, cell *c, int64_t at, MlirValue x,
+                           void step(import_node *n, cell *c, MlirValue x)) {
+  const MlirValue h = c->h, state = c->c, zero = emit_scalar_like(n, c->h, 0);
+  step(n, c, x);
+  MlirValue made = where_longer(n, c, at, c->h, zero);
+  c->h = where_longer(n, c, at, c->h, h);
+  if (c->c.ptr) c->c = where_longer(n, c, at, c->c, state);
+  return made;
+}
+
 /* Runs a direction; every step's h as (seq, 1, batch, hidden). */
 static MlirValue run_direction(import_node *n, cell *c, bool back,
                                void step(import_node *n, cell *c, MlirValue x)) {
@@ -144,10 +172,13 @@ static MlirValue run_direction(import_node *n, cell *c, bool back,
   for (int64_t i = 0; i < c->steps && n->status == WAFER_OK; i++) {
     int64_t at = back ? c->steps - 1 - i : i;
     MlirValue x = emit_part(n, sums, 0, at, 1);
-    step(n, c, emit_reshape(n, x, 2, (int64_t[]){c->batch, rows}));
-    MlirValue h = emit_reshape(n, c->h, 4, line);
+    MlirValue h = take_step(n, c, at, emit_reshape(n, x, 2, (int64_t[]){c->batch, rows}), step);
+    h = emit_reshape(n, h, 4, line);
     all = !all.ptr ? h : back ? emit_concat(n, h, all, 0) : emit_concat(n, all, h, 0);
   }
+  const MlirValue zero = emit_scalar_like(n, c->h, 0);
+  c->h = where_longer(n, c, 0, c->h, zero);
+  if (c->c.ptr) c->c = where_longer(n, c, 0, c->c, zero);
   return all;
 }
 
@@ -167,55 +198,72 @@ static cell open_cell(import_node *n, int64_t gates) {
   c.x = c.batch_first ? swap_first(n, node_input(n, 0)) : node_input(n, 0);
   c.steps = x.dims[c.batch_first], c.batch = x.dims[!c.batch_first];
   c.hidden = r.dims[2], c.dirs = r.dims[0];
-  if (attr_int(n, "input_forget", 0)) node_problem(n, WAFER_PROBLEM_attribute, "input_forget");
+  c.couples = attr_int(n, "input_forget", 0) != 0;
   if (c.steps < 1 || c.steps > MOST_STEPS || c.dirs < 1 || c.dirs > 2)
     node_unsupported(n, "%lld steps, 1 to %d are", (long long)c.steps, MOST_STEPS);
-  if (attr_has(n, "activation_alpha") || attr_has(n, "activation_beta"))
-    node_problem(n, WAFER_PROBLEM_attribute, "activations with parameters");
   return c;
 }
 
-/* Sequences all of full length may be given their lengths. */
-static void check_lengths(import_node *n, const cell *c) {
-  int_list lengths = node_has_input(n, 4) ? node_ints(n, 4, "sequence_lens") : (int_list){0};
-  for (uint32_t i = 0; i < lengths.count; i++)
-    if (lengths.at[i] != c->steps) node_unsupported(n, "sequences of unlike lengths");
+/* What is known of the lengths when compiling. */
+static void bound_lengths(import_node *n, cell *c) {
+  wafer_view view;
+  if (!wafer_ir_constant(n->im->ctx, n->im->ir, node_input(n, 4), &view)) return;
+  int_list lengths = node_ints(n, 4, "sequence_lens");
+  c->shortest = c->steps;
+  for (uint32_t i = 0; i < lengths.count; i++) {
+    if (lengths.at[i] < 0 || lengths.at[i] > c->steps)
+      node_bad(n, "sequence_lens has %lld, must be 0 to %lld", (long long)lengths.at[i],
+               (long long)c->steps);
+    c->shortest = lengths.at[i] < c->shortest ? lengths.at[i] : c->shortest;
+  }
 }
 
-static wafer_op activation_of(import_node *n, wire_bytes name) {
-  static const struct {
-    const char *name;
-    wafer_op op;
-  } known[] = {{"Sigmoid", WAFER_OP_sigmoid}, {"Tanh", WAFER_OP_tanh}, {"Relu", WAFER_OP_relu}};
-  for (size_t i = 0; i < WAFER_COUNT(known); i++)
-    if (strlen(known[i].name) == name.count && !memcmp(known[i].name, name.at, name.count))
-      return known[i].op;
-  node_problem(n, WAFER_PROBLEM_attribute, "activation %.*s",
-               (int)(name.count < 64 ? name.count : 64), (const char *)name.at);
-  return WAFER_OP_tanh;
+static void open_lengths(import_node *n, cell *c) {
+  if (!node_has_input(n, 4)) return;
+  MlirValue given = training_rebatch_along(n, node_input(n, 4), 0);
+  wafer_type type = node_type(n, given);
+  if (n->status == WAFER_OK &&
+      (type.shape.rank != 1 || type.shape.dims[0] != c->batch || wafer_dtype_is_float(type.dtype)))
+    node_bad(n, "sequence_lens is not a vector of %lld integers", (long long)c->batch);
+  if (n->status == WAFER_OK) bound_lengths(n, c);
+  if (n->status != WAFER_OK || c->shortest == c->steps) return;
+  c->lengths = emit_reshape(n, given, 2, (int64_t[]){c->batch, 1});
 }
 
+/* The next parameter that the attribute gives. */
+static void take_parameter(float_list given, uint32_t *taken, double *parameter) {
+  if (*taken < given.count) *parameter = given.at[(*taken)++];
+}
+
+/* Those of all directions in turn; each takes as many parameters as it has. */
 static void choose_activations(import_node *n, cell *c, uint32_t per_direction,
-                               const wafer_op *usual) {
+                               const char *const *usual) {
   const onnx_attribute *a = attr_find(n, "activations");
-  size_t given = a ? a->strings.count : 0;
-  if (given && given != per_direction * (size_t)c->dirs)
-    node_bad(n, "%zu activations, needs %lld", given, (long long)(per_direction * c->dirs));
-  if (n->status != WAFER_OK) given = 0;
-  for (uint32_t i = 0; i < per_direction; i++)
-    c->activations[i] =
-        given ? activation_of(n, a->strings.at[c->dir * per_direction + i]) : usual[i];
+  float_list alphas = attr_floats(n, "activation_alpha"), betas = attr_floats(n, "activation_beta");
+  size_t given = a ? a->strings.count : 0, all = per_direction * (size_t)c->dirs;
+  uint32_t alphas_taken = 0, betas_taken = 0;
+  if (given && given != all) node_bad(n, "%zu activations, needs %zu", given, all);
+  for (size_t i = 0; i < all && n->status == WAFER_OK; i++) {
+    const char *name = usual[i % per_direction];
+    size_t length = strlen(name);
+    if (given) name = (const char *)a->strings.at[i].at, length = a->strings.at[i].count;
+    nonlinearity chosen = nonlinearity_by_name(n, name, length);
+    uint32_t parameters = nonlinearity_parameters(&chosen);
+    if (parameters > 0) take_parameter(alphas, &alphas_taken, &chosen.alpha);
+    if (parameters > 1) take_parameter(betas, &betas_taken, &chosen.beta);
+    c->activations[i / per_direction][i % per_direction] = chosen;
+  }
 }
 
-static void recur(import_node *n, int64_t gates, uint32_t per_direction, const wafer_op *usual,
+static void recur(import_node *n, int64_t gates, uint32_t per_direction, const char *const *usual,
                   void step(import_node *n, cell *c, MlirValue x)) {
   const char *direction = attr_text(n, "direction", "forward");
   bool lstm = gates == MOST_GATES;
   cell c = open_cell(n, gates);
-  if (n->status == WAFER_OK) check_lengths(n, &c);
+  if (n->status == WAFER_OK) open_lengths(n, &c);
+  if (n->status == WAFER_OK) choose_activations(n, &c, per_direction, usual);
   MlirValue outputs[3] = {none, none, none};
   for (c.dir = 0; n->status == WAFER_OK && (int64_t)c.dir < c.dirs; c.dir++) {
-    choose_activations(n, &c, per_direction, usual);
     open_direction(n, &c, lstm);
     bool back = !strcmp(direction, "reverse") || c.dir == 1;
     MlirValue made[3] = {run_direction(n, &c, back, step), none, none};
@@ -233,12 +281,11 @@ static void recur(import_node *n, int64_t gates, uint32_t per_direction, const w
 }
 
 void import_rnn(import_node *n) {
-  recur(n, 1, 1, (const wafer_op[]){WAFER_OP_tanh}, step_rnn);
+  recur(n, 1, 1, (const char *const[]){"Tanh"}, step_rnn);
 }
 void import_gru(import_node *n) {
-  recur(n, 3, 2, (const wafer_op[]){WAFER_OP_sigmoid, WAFER_OP_tanh}, step_gru);
+  recur(n, 3, 2, (const char *const[]){"Sigmoid", "Tanh"}, step_gru);
 }
 void import_lstm(import_node *n) {
-  recur(n, MOST_GATES, 3, (const wafer_op[]){WAFER_OP_sigmoid, WAFER_OP_tanh, WAFER_OP_tanh},
-        step_lstm);
+  recur(n, MOST_GATES, 3, (const char *const[]){"Sigmoid", "Tanh", "Tanh"}, step_lstm);
 }

@@ -1,5 +1,5 @@
 """Makes test/data/microsoft.tar.zst: tests in the layout of ONNX's backend suite for the operators of the domain
-com.microsoft that frontend/onnx.def has and onnxruntime runs without a GPU, with what it computes. The same bytes each time, for one version of
+com.microsoft that frontend/onnx.def has and onnxruntime runs without a GPU, and for recurrences, with what it computes. The same bytes each time, for one version of
 onnxruntime; needs it, onnx and zstd.  usage: microsoft.py [FOLDER]: the tests in a folder instead."""
 import io, pathlib, subprocess, sys, tarfile, zlib
 import numpy as np
@@ -345,6 +345,52 @@ def matmul_8_bits(d):
 def grid_sample(d): return Case("GridSample", [d.f(1, 2, 4, 4), d.f(1, 3, 3, 2, scale=0.5)], mode="bilinear", padding_mode="zeros")
 @case
 def trilu(d): return Case("Trilu", [d.f(3, 4)], upper=0)
+
+
+# ---- Recurrences of ONNX's own domain, of which its suite has few
+
+
+def recurrence(d, op, lengths=None, dirs=1, steps=4, batch=3, size=2, hidden=4, fixed=False, **attrs):
+    """All operands but peepholes; lengths are an input of the model, or known when compiling."""
+    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[op]
+    lens = None if lengths is None else np.array(lengths, np.int32)
+    operands = [d.f(steps, batch, size), Fixed(d.f(dirs, gates * hidden, size)), Fixed(d.f(dirs, gates * hidden, hidden, scale=0.5)),
+                Fixed(d.f(dirs, 2 * gates * hidden, scale=0.5)), Fixed(lens) if fixed else lens, d.f(dirs, batch, hidden)]
+    if op == "LSTM":
+        operands.append(d.f(dirs, batch, hidden))
+    direction = "bidirectional" if dirs == 2 else attrs.pop("direction", "forward")
+    return Case(op, operands, 3 if op == "LSTM" else 2, domain="", hidden_size=hidden, direction=direction, **attrs)
+
+
+@case
+def rnn_lengths(d): return recurrence(d, "RNN", [4, 2, 0])
+@case
+def rnn_lengths_known(d): return recurrence(d, "RNN", [3, 1, 2], fixed=True, direction="reverse")
+@case
+def rnn_affine(d): return recurrence(d, "RNN", dirs=2, activations=["Affine", "LeakyRelu"], activation_alpha=[0.5, 0.2], activation_beta=[0.1])
+@case
+def rnn_softsign(d): return recurrence(d, "RNN", dirs=2, activations=["Softsign", "Softplus"])
+@case
+def gru_lengths(d): return recurrence(d, "GRU", [2, 4, 1], dirs=2)
+@case
+def gru_hard_sigmoid(d):
+    return recurrence(d, "GRU", activations=["HardSigmoid", "ScaledTanh"], activation_alpha=[0.3, 1.2], activation_beta=[0.4, 0.7])
+@case
+def gru_elu(d):
+    return recurrence(d, "GRU", [4, 4, 3], activations=["HardSigmoid", "Elu"], activation_alpha=[0.25, 0.6], linear_before_reset=1, clip=0.9)
+@case
+def lstm_lengths(d): return recurrence(d, "LSTM", [1, 4, 3], dirs=2)
+@case
+def lstm_lengths_reverse(d): return recurrence(d, "LSTM", [0, 4, 2], direction="reverse", clip=0.8)
+@case
+def lstm_input_forget(d): return recurrence(d, "LSTM", input_forget=1)
+@case
+def lstm_activations(d):
+    return recurrence(d, "LSTM", dirs=2, activations=["HardSigmoid", "LeakyRelu", "Tanh", "Sigmoid", "ThresholdedRelu", "Softsign"],
+                      activation_alpha=[0.3, 0.1, 0.4], activation_beta=[0.6])
+@case
+# Of Affine, ScaledTanh and ThresholdedRelu onnxruntime takes 0 for what is not given, ONNX the operators' defaults.
+def lstm_defaults(d): return recurrence(d, "LSTM", activations=["HardSigmoid", "LeakyRelu", "Elu"])
 
 
 # ---- Writing

@@ -220,6 +220,14 @@ static const struct {
      "in x f32 2x1x1; init w f32 1x4x1 = 1 1 1 1; init r f32 1x4x1 = 0 0 0 0; init h f32 1x1x2 = 0 "
      "0; LSTM x w r - - h -> y; out y",
      WAFER_BAD_INPUT, "input 5 has 3 dims, the last of 2, needs 3 and the recurrence's 1"},
+    {14,
+     "in x f32 2x1x1; init w f32 1x1x1 = 1; init r f32 1x1x1 = 0; init l i32 1 = 3; "
+     "RNN x w r - l -> y; out y",
+     WAFER_BAD_INPUT, "sequence_lens has 3, must be 0 to 2"},
+    {14,
+     "in x f32 2x1x1; in l i32 2; init w f32 1x1x1 = 1; init r f32 1x1x1 = 0; "
+     "RNN x w r - l -> y; out y",
+     WAFER_BAD_INPUT, "sequence_lens is not a vector of 1 integers"},
     {14, /* what follows a failure in a step has no dims to cut */
      "in x f32 2x1x1; init w f32 1x4x1 = 1 1 1 1; init r f32 1x4x1 = 0 0 0 0; init b f32 1x8 = 0 0 "
      "0 0 0 0 0 0; init p f32 1x2 = 0 0; LSTM x w r b - - - p -> y; out y",
