@@ -108,27 +108,55 @@ static bool leaner(const kinds *a, const kinds *b) {
   return a->weights <= b->weights && a->inputs <= b->inputs && a->others <= b->others;
 }
 
-/* Keeps, whatever their length, the leanest of those that fit either direction, and of all. The
- * longest are asked first: they are the leanest, mostly; before them the one that beat another
- * last, which most often beats the next one too. `of` has room for one of each choice. */
-static void prune_by_bytes(const wafer_cuts *cuts, kernel_choices *list, kinds *of) {
-  uint32_t both = cuts->max_width < cuts->max_height ? cuts->max_width : cuts->max_height;
-  size_t kept = 0, by = 0;
-  for (size_t i = 0; i < list->count; i++) {
-    kernel_choice *c = &list->at[i];
+/* A list with its kinds, and the least of each kind in every BLOCK of choices: none of a block is
+ * leaner than one that these are not. */
+typedef struct leaning {
+  kernel_choices *list;
+  kinds *of, *least;
+  uint32_t both; /* cores that both directions have */
+  size_t by;     /* that beat another last: most often it beats the next one too */
+} leaning;
+
+static void measure_kinds(leaning *l) {
+  for (size_t i = 0; i < l->list->count; i++) {
+    kernel_choice *c = &l->list->at[i];
+    kinds *least = &l->least[i / BLOCK];
+    const kinds k = {c->weights, c->inputs, c->bytes - c->weights - c->inputs};
+    if (i % BLOCK == 0) *least = k;
+    if (k.weights < least->weights) least->weights = k.weights;
+    if (k.inputs < least->inputs) least->inputs = k.inputs;
+    if (k.others < least->others) least->others = k.others;
+    l->of[i] = k;
     c->beaten = false;
-    of[i] = (kinds){c->weights, c->inputs, c->bytes - c->weights - c->inputs};
   }
-  for (size_t i = 0; i < list->count; i++) {
-    kernel_choice *c = &list->at[i];
-    for (size_t asked = 0; asked <= list->count && !c->beaten; asked++) {
-      size_t j = asked ? list->count - asked : by;
-      const kernel_choice *other = &list->at[j];
-      if (!leaner(&of[j], &of[i]) || j == i || other->beaten) continue;
-      c->beaten = other->length <= both || c->length > both;
-      if (c->beaten) by = j;
-    }
+}
+
+static bool beats_leaner(leaning *l, size_t j, size_t i) {
+  const kernel_choice *other = &l->list->at[j], *c = &l->list->at[i];
+  if (!leaner(&l->of[j], &l->of[i]) || j == i || other->beaten) return false;
+  if (other->length > l->both && c->length <= l->both) return false;
+  l->by = j;
+  return true;
+}
+
+/* The longest are asked first: they are the leanest, mostly. */
+static bool is_beaten(leaning *l, size_t i) {
+  if (beats_leaner(l, l->by, i)) return true;
+  for (size_t end = l->list->count; end > 0; end = (end - 1) / BLOCK * BLOCK) {
+    size_t first = (end - 1) / BLOCK * BLOCK;
+    if (!leaner(&l->least[first / BLOCK], &l->of[i])) continue;
+    for (size_t j = end; j-- > first;)
+      if (beats_leaner(l, j, i)) return true;
   }
+  return false;
+}
+
+/* Keeps, whatever their length, the leanest of those that fit either direction, and of all. */
+static void prune_by_bytes(leaning *l) {
+  kernel_choices *list = l->list;
+  size_t kept = 0;
+  measure_kinds(l);
+  for (size_t i = 0; i < list->count; i++) list->at[i].beaten = is_beaten(l, i);
   for (size_t i = 0; i < list->count; i++)
     if (!list->at[i].beaten) list->at[kept++] = list->at[i];
   list->count = kept;
@@ -187,9 +215,13 @@ static void prune_within(kernel_choices *list, uint64_t tolerance, staying *s) {
 static bool prune(const wafer_cuts *cuts, wafer_arena *scratch, bool bytes_alone,
                   kernel_choices *list) {
   if (bytes_alone) {
-    kinds *of = WAFER_NEW(scratch, kinds, list->count);
-    if (of) prune_by_bytes(cuts, list, of);
-    return of != NULL;
+    leaning l = {.list = list,
+                 .of = WAFER_NEW(scratch, kinds, list->count),
+                 .least = WAFER_NEW(scratch, kinds, list->count / BLOCK + 1),
+                 .both = cuts->max_width < cuts->max_height ? cuts->max_width : cuts->max_height};
+    if (!l.of || !l.least) return false;
+    prune_by_bytes(&l);
+    return true;
   }
   staying s = {.of = WAFER_NEW(scratch, measures, list->count),
                .least = WAFER_NEW(scratch, measures, list->count / BLOCK + 1)};
