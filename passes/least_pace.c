@@ -18,6 +18,7 @@ typedef struct bound {
   const wafer_machine *wafer;
   least *kernels;
   bool *sent;    /* of each value: cores have sent it once */
+  bool *fed;     /* of each relay: the host sends what it holds */
   uint64_t work; /* core cycles of all, with those of values that several want */
 } bound;
 
@@ -74,30 +75,38 @@ static void add_kernels(bound *b) {
   }
 }
 
+static bool is_relay(const bound *b, uint32_t kernel) {
+  return kernel != WAFER_NONE && wafer_is_relay(b->plan->kernels[kernel].name);
+}
+
 /* What the stream's value costs those who send and take it. A relay passes on what it takes, so
- * what goes there is counted where it gets; the first sender of a value is its kernel. */
+ * what goes there is counted where it gets, as sent by the kernel, or the host, that relays leave
+ * it to; a kernel's first is its own. */
 static void add_stream(bound *b, const wafer_stream *s) {
-  const wafer_kernel *kernels = b->plan->kernels;
   uint64_t words = words_of(b->plan, s->value);
   if (s->from.where == WAFER_AT_memoryx) return;
-  bool from_relay = s->from_kernel != WAFER_NONE && wafer_is_relay(kernels[s->from_kernel].name);
-  bool to_relay = s->to_kernel != WAFER_NONE && wafer_is_relay(kernels[s->to_kernel].name);
-  if (s->from_kernel != WAFER_NONE && !from_relay && !b->sent[s->value]) {
+  bool relayed = is_relay(b, s->from_kernel);
+  bool from_host = relayed ? b->fed[s->from_kernel] : s->from_kernel == WAFER_NONE;
+  if (!from_host && !relayed && !b->sent[s->value]) {
     b->sent[s->value] = true;
     b->kernels[s->from_kernel].work += words;
   }
-  if (to_relay) return;
-  if (s->from_kernel != WAFER_NONE) b->work += words;
+  if (is_relay(b, s->to_kernel)) {
+    b->fed[s->to_kernel] = from_host;
+    return;
+  }
+  if (!from_host) b->work += words;
   if (s->to_kernel == WAFER_NONE) return;
   b->kernels[s->to_kernel].work += words;
   b->work += words;
 }
 
-/* Everything that does not depend on bands. */
+/* Everything that does not depend on bands; streams stand in the order in which values are made. */
 static bool measure(bound *b) {
   b->kernels = calloc((size_t)b->plan->kernel_count + 1, sizeof *b->kernels);
   b->sent = calloc((size_t)b->plan->value_count + 1, sizeof *b->sent);
-  if (!b->kernels || !b->sent) return false;
+  b->fed = calloc((size_t)b->plan->kernel_count + 1, sizeof *b->fed);
+  if (!b->kernels || !b->sent || !b->fed) return false;
   add_kernels(b);
   for (uint32_t i = 0; i < b->plan->stream_count; i++) add_stream(b, &b->plan->streams[i]);
   return true;
@@ -159,6 +168,7 @@ wafer_status wafer_plan_least_pace(const wafer_diag *diag, const wafer_plan *pla
   if (ok) find(&b, edge, out);
   free(b.kernels);
   free(b.sent);
+  free(b.fed);
   if (ok) return WAFER_OK;
   return wafer_fail(diag, wafer_at_file(plan->model), WAFER_NO_MEMORY, "no memory for a bound");
 }

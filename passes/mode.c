@@ -125,8 +125,7 @@ static wafer_status refuse(const choice *c, const sizing *failed, wafer_mode mod
 
 #define MOST_SPACING 4u /* kernels to a relay, at most */
 
-/* Whether programs may be held up by what skips kernels, so that others wait. */
-static bool wants_relays(const choice *c) {
+static bool may_relay(const choice *c) {
   const wafer_options *o = c->ctx->options;
   uint32_t samples;
   bool alone = (o && o->objective == WAFER_OBJECTIVE_latency) || c->graph.piece ||
@@ -134,18 +133,27 @@ static bool wants_relays(const choice *c) {
   if (alone || !o || o->relays == WAFER_RELAYS_none || c->asked == WAFER_MODE_streaming ||
       !c->pipelined.cost.fits || !size_gets_programs(c->ctx, &c->graph, 1))
     return false;
+  return true;
+}
+
+/* Whether programs may be held up by what skips kernels, so that others wait. */
+static bool waits_for_skips(const choice *c) {
   uint64_t pace = mode_pace(&c->pipelined, c->bands);
   return pace - pace / WAFER_RELAY_GAIN > c->pipelined.cost.interval_cycles;
 }
 
-/* The pipeline with a relay for so many kernels each that are skipped; *out NULL: it is no better,
- * and without them again. */
-static wafer_status try_relays(choice *c, uint32_t spacing, mode_relays **out) {
+/* Whether they may be held up by what crosses the edge several times: streams are not. */
+static bool waits_for_inputs(const choice *c) {
+  return c->pipelined.cost.interval_cycles <= c->pipelined.edge && mode_shares_inputs(&c->graph);
+}
+
+/* The pipeline with such relays; *out NULL: it is no better, and without them again. */
+static wafer_status try_relays(choice *c, mode_relayed what, mode_relays **out) {
   uint64_t pace = mode_pace(&c->pipelined, c->bands);
   wafer_graph graph;
   uint32_t bands;
   sizing with = {0};
-  WAFER_TRY(mode_add_relays(c->ctx, c->ir, &c->graph, spacing, out));
+  WAFER_TRY(mode_add_relays(c->ctx, c->ir, &c->graph, what, out));
   if (!*out) return WAFER_OK;
   WAFER_TRY(wafer_graph_read(c->ctx, c->ir, &graph));
   WAFER_TRY(mode_size_bands(c->ctx, c->ir, &graph, &bands, &with));
@@ -159,29 +167,39 @@ static wafer_status try_relays(choice *c, uint32_t spacing, mode_relays **out) {
   return WAFER_OK;
 }
 
+/* Whether the graph has all relays that pins mean, with such ones. */
+static wafer_status try_pinned(choice *c, mode_relayed what, mode_relays **out) {
+  wafer_graph graph;
+  WAFER_TRY(mode_add_relays(c->ctx, c->ir, &c->graph, what, out));
+  if (!*out) return WAFER_OK;
+  WAFER_TRY(wafer_graph_read(c->ctx, c->ir, &graph));
+  if (mode_has_pinned_relays(c->ctx->options, &graph)) {
+    c->graph = graph;
+    return WAFER_OK;
+  }
+  mode_drop_relays(c->ir, *out);
+  *out = NULL;
+  return WAFER_OK;
+}
+
 /* Those that pins mean: the fewest that have them all. */
 static wafer_status add_pinned_relays(choice *c, mode_relays **out) {
-  const wafer_options *o = c->ctx->options;
-  wafer_graph graph;
   *out = NULL;
-  for (uint32_t spacing = MOST_SPACING; spacing && mode_pins_relays(o); spacing /= 2) {
-    WAFER_TRY(mode_add_relays(c->ctx, c->ir, &c->graph, spacing, out));
-    if (!*out) continue;
-    WAFER_TRY(wafer_graph_read(c->ctx, c->ir, &graph));
-    if (mode_has_pinned_relays(o, &graph)) {
-      c->graph = graph;
-      return WAFER_OK;
-    }
-    mode_drop_relays(c->ir, *out);
-    *out = NULL;
+  if (!mode_pins_relays(c->ctx->options)) return WAFER_OK;
+  for (int inputs = 0; inputs < 2 && !*out; inputs++) {
+    if (inputs) WAFER_TRY(try_pinned(c, (mode_relayed){0, true}, out));
+    for (uint32_t spacing = MOST_SPACING; spacing && !*out; spacing /= 2)
+      WAFER_TRY(try_pinned(c, (mode_relayed){spacing, inputs}, out));
   }
   return WAFER_OK;
 }
 
 static wafer_status settle_relays(choice *c, mode_relays **out) {
-  if (*out || !wants_relays(c)) return WAFER_OK;
-  for (uint32_t spacing = 1; !*out && spacing <= MOST_SPACING; spacing *= 2)
-    WAFER_TRY(try_relays(c, spacing, out));
+  if (*out || !may_relay(c)) return WAFER_OK;
+  bool inputs = waits_for_inputs(c), skips = waits_for_skips(c);
+  if (inputs && !skips) return try_relays(c, (mode_relayed){0, true}, out);
+  for (uint32_t spacing = 1; skips && !*out && spacing <= MOST_SPACING; spacing *= 2)
+    WAFER_TRY(try_relays(c, (mode_relayed){spacing, inputs}, out));
   return WAFER_OK;
 }
 

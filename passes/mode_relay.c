@@ -25,7 +25,7 @@ typedef struct adding {
   const wafer_ctx *ctx;
   wafer_ir *ir;
   const wafer_graph *graph;
-  uint32_t spacing;
+  mode_relayed what;
   uint32_t *stage; /* kernel: the longest path to it */
   mode_relays *out;
 } adding;
@@ -43,9 +43,15 @@ static void find_stages(const adding *a) {
     }
 }
 
+static bool is_shared_input(const wafer_graph_value *v) {
+  return v->owner == WAFER_OWNER_input && v->use_count > 1;
+}
+
 /* Relays between the value and that use of it. */
 static uint32_t distance(const adding *a, const wafer_graph_value *v, const wafer_graph_use *use) {
-  return (a->stage[use->kernel] - a->stage[v->producer] - 1) / a->spacing;
+  if (v->producer == WAFER_NONE) return a->what.inputs && is_shared_input(v);
+  if (!a->what.spacing) return 0;
+  return (a->stage[use->kernel] - a->stage[v->producer] - 1) / a->what.spacing;
 }
 
 static uint32_t longest(const adding *a, const wafer_graph_value *v) {
@@ -61,7 +67,6 @@ static bool reserve(adding *a) {
   uint32_t calls = 0, taps = 0;
   for (uint32_t i = 0; i < a->graph->value_count; i++) {
     const wafer_graph_value *v = &a->graph->values[i];
-    if (v->producer == WAFER_NONE) continue;
     uint32_t most = longest(a, v);
     calls += most;
     taps += most ? v->use_count : 0;
@@ -75,10 +80,20 @@ static bool reserve(adding *a) {
   return a->out->calls && a->out->funcs && a->out->taps;
 }
 
+/* The kernel whose place in the source a relay has: the one that makes the value, or takes it
+ * first. */
+static const wafer_graph_kernel *beside(const adding *a, const wafer_graph_value *v) {
+  uint32_t first = v->producer;
+  for (uint32_t u = 0; v->producer == WAFER_NONE && u < v->use_count; u++)
+    if (first == WAFER_NONE || v->uses[u].kernel < first) first = v->uses[u].kernel;
+  return &a->graph->kernels[first];
+}
+
 /* A kernel that gives what it takes, and its call before `before`. */
 static wafer_status add_relay(adding *a, const wafer_graph_value *v, uint32_t number,
                               MlirOperation before, MlirValue *value) {
-  MlirLocation location = mlirOperationGetLocation(a->graph->kernels[v->producer].func);
+  const wafer_graph_kernel *near = beside(a, v);
+  MlirLocation location = mlirOperationGetLocation(near->func);
   const char *name =
       wafer_arena_printf(a->ctx->arena, "%s" WAFER_RELAY_SUFFIX "%u", v->name, number);
   MlirValue argument, copy;
@@ -94,7 +109,7 @@ static wafer_status add_relay(adding *a, const wafer_graph_value *v, uint32_t nu
                           .block = a->graph->block,
                           .before = before,
                           .location = location,
-                          .loc = a->graph->kernels[v->producer].loc};
+                          .loc = near->loc};
   a->out->funcs[a->out->call_count] = func;
   WAFER_TRY(wafer_ir_call(&caller, func, value, value));
   a->out->calls[a->out->call_count++] = mlirOpResultGetOwner(*value);
@@ -103,8 +118,10 @@ static wafer_status add_relay(adding *a, const wafer_graph_value *v, uint32_t nu
 
 static wafer_status add_chain(adding *a, const wafer_graph_value *v) {
   uint32_t most = longest(a, v);
-  MlirOperation behind = mlirOperationGetNextInBlock(a->graph->kernels[v->producer].call);
+  if (!most) return WAFER_OK;
+  MlirOperation behind = beside(a, v)->call;
   MlirValue value = v->value;
+  if (v->producer != WAFER_NONE) behind = mlirOperationGetNextInBlock(behind);
   for (uint32_t r = 1; r <= most; r++) {
     WAFER_TRY(add_relay(a, v, r, behind, &value));
     for (uint32_t u = 0; u < v->use_count; u++) {
@@ -119,14 +136,14 @@ static wafer_status add_chain(adding *a, const wafer_graph_value *v) {
 }
 
 wafer_status mode_add_relays(const wafer_ctx *ctx, wafer_ir *ir, const wafer_graph *graph,
-                             uint32_t spacing, mode_relays **out) {
-  adding a = {ctx, ir, graph, spacing, WAFER_NEW(ctx->arena, uint32_t, graph->kernel_count), NULL};
+                             mode_relayed what, mode_relays **out) {
+  adding a = {ctx, ir, graph, what, WAFER_NEW(ctx->arena, uint32_t, graph->kernel_count), NULL};
   *out = NULL;
   if (!a.stage) return no_memory(&a);
   find_stages(&a);
   if (!reserve(&a)) return no_memory(&a);
   for (uint32_t i = 0; a.out && i < graph->value_count; i++)
-    if (graph->values[i].producer != WAFER_NONE) WAFER_TRY(add_chain(&a, &graph->values[i]));
+    WAFER_TRY(add_chain(&a, &graph->values[i]));
   *out = a.out;
   return WAFER_OK;
 }
@@ -147,6 +164,12 @@ bool wafer_is_relay(const char *name) {
   const char *end = strrchr(name, '/');
   if (!end || strncmp(end, WAFER_RELAY_SUFFIX, suffix)) return false;
   return end[suffix] && strspn(end + suffix, "0123456789") == strlen(end + suffix);
+}
+
+bool mode_shares_inputs(const wafer_graph *graph) {
+  for (uint32_t i = 0; i < graph->value_count; i++)
+    if (is_shared_input(&graph->values[i])) return true;
+  return false;
 }
 
 bool mode_pins_relays(const wafer_options *o) {

@@ -54,7 +54,8 @@ static void test_chain(void) {
   mode_relays *relays;
   wafer_graph with;
   lay(&f);
-  CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, 1, &relays), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, (mode_relayed){1, false}, &relays),
+                        WAFER_OK);
   CU_ASSERT_PTR_NOT_NULL_FATAL(relays);
   CU_ASSERT_EQUAL_FATAL(wafer_graph_read(&f.ctx, f.ir, &with), WAFER_OK);
   CU_ASSERT_EQUAL(with.kernel_count, 6);
@@ -70,12 +71,14 @@ static void test_dropped(void) {
   mode_relays *relays;
   lay(&f);
   const char *before = text_of(&f), *first;
-  CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, 1, &relays), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, (mode_relayed){1, false}, &relays),
+                        WAFER_OK);
   first = text_of(&f);
   CU_ASSERT_STRING_NOT_EQUAL(first, before);
   mode_drop_relays(f.ir, relays);
   CU_ASSERT_STRING_EQUAL(text_of(&f), before);
-  CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, 1, &relays), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, (mode_relayed){1, false}, &relays),
+                        WAFER_OK);
   CU_ASSERT_STRING_EQUAL(text_of(&f), first);
   teardown(&f);
 }
@@ -86,14 +89,54 @@ static void test_spacing(void) {
   mode_relays *relays;
   wafer_graph with;
   lay(&f);
-  CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, 4, &relays), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, (mode_relayed){4, false}, &relays),
+                        WAFER_OK);
   CU_ASSERT_PTR_NULL(relays);
-  CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, 2, &relays), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, (mode_relayed){2, false}, &relays),
+                        WAFER_OK);
   CU_ASSERT_PTR_NOT_NULL_FATAL(relays);
   CU_ASSERT_EQUAL_FATAL(wafer_graph_read(&f.ctx, f.ir, &with), WAFER_OK);
   CU_ASSERT_EQUAL(with.kernel_count, 5);
   CU_ASSERT_STRING_EQUAL(giver(&with, "c"), "");
   CU_ASSERT_STRING_EQUAL(giver(&with, "e"), "a/relay1");
+  teardown(&f);
+}
+
+/* An input that two kernels take: a relay takes it for both, what skips kernels has none. */
+static void test_inputs(void) {
+  static const char shared[] =
+      "func.func @main(%x: tensor<8x8xf32> {wafer.name = \"x\"})\n"
+      "    -> (tensor<8x8xf32> {wafer.name = \"y\"}) {\n"
+      "  %a = \"nn.softmax\"(%x) {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32> "
+      "loc(\"a\")\n"
+      "  %b = \"nn.matmul\"(%a, %x) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> "
+      "loc(\"b\")\n"
+      "  %y = \"nn.matmul\"(%b, %a) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> "
+      "loc(\"c\")\n"
+      "  return %y : tensor<8x8xf32>\n"
+      "}\n";
+  fixture f;
+  mode_relays *relays;
+  wafer_graph with;
+  setup(&f, "small16", shared);
+  const char *before = text_of(&f);
+  CU_ASSERT_TRUE(mode_shares_inputs(&f.graph));
+  CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, (mode_relayed){0, true}, &relays),
+                        WAFER_OK);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(relays);
+  CU_ASSERT_EQUAL_FATAL(wafer_graph_read(&f.ctx, f.ir, &with), WAFER_OK);
+  CU_ASSERT_EQUAL(with.kernel_count, 4);
+  CU_ASSERT_STRING_EQUAL(giver(&with, "a"), "x/relay1");
+  CU_ASSERT_STRING_EQUAL(giver(&with, "b"), "x/relay1");
+  CU_ASSERT_STRING_EQUAL(giver(&with, "c"), "");
+  CU_ASSERT_FALSE(mode_shares_inputs(&with));
+  mode_drop_relays(f.ir, relays);
+  CU_ASSERT_STRING_EQUAL(text_of(&f), before);
+  teardown(&f);
+  lay(&f); /* one user */
+  CU_ASSERT_EQUAL_FATAL(mode_add_relays(&f.ctx, f.ir, &f.graph, (mode_relayed){0, true}, &relays),
+                        WAFER_OK);
+  CU_ASSERT_PTR_NULL(relays);
   teardown(&f);
 }
 
@@ -107,6 +150,7 @@ CU_TestInfo tests_relay[] = {
     {"users of a value share its relays", test_chain},
     {"taken out, they leave no trace", test_dropped},
     {"one for several kernels", test_spacing},
+    {"an input of several kernels enters once", test_inputs},
     {"names of relays", test_names},
     CU_TEST_INFO_NULL,
 };
