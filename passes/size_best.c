@@ -357,6 +357,19 @@ static uint32_t most_replicas(const pipeline *p) {
   return o->replicas && o->replicas < MOST_REPLICAS ? o->replicas : MOST_REPLICAS;
 }
 
+/* Shelves of kernels that may take so much longer, as the caller asks, who finds out what they are
+ * worth; the layout at hand where they do not hold them. */
+static wafer_status slow_down(search *s, uint32_t slower, shelf_place *best) {
+  pipeline *p = s->p;
+  uint64_t t = p->out->cost.interval_cycles;
+  shelf_place *tried = WAFER_NEW(p->ctx->arena, shelf_place, p->graph->kernel_count);
+  bool fits;
+  if (!tried) return pipeline_no_memory(p);
+  WAFER_TRY(pipeline_shelves(p, t + t * slower / WAFER_SLOWER_PARTS, tried, &fits));
+  if (fits) memcpy(best, tried, p->graph->kernel_count * sizeof *best);
+  return WAFER_OK;
+}
+
 /* From a layout that is settled to one whose core programs are predicted faster. The engine knows
  * of kernels one by one, and what they take together it does not make better. */
 static wafer_status find_pace(search *s, shelf_place *best) {
@@ -364,7 +377,8 @@ static wafer_status find_pace(search *s, shelf_place *best) {
   merit before, found;
   WAFER_TRY(list_edges(s));
   WAFER_TRY(weigh(s, best, &before));
-  WAFER_TRY(pipeline_meet_pace(p, s->quick, best));
+  uint32_t slower = s->quick ? 0 : p->ctx->options->slower;
+  WAFER_TRY(slower ? slow_down(s, slower, best) : pipeline_meet_pace(p, s->quick, best));
   WAFER_TRY(pipeline_settle(p, best));
   if (s->quick) return WAFER_OK;
   WAFER_TRY(weigh(s, best, &found));

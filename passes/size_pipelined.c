@@ -234,9 +234,8 @@ static wafer_status bisect(const pipeline *p, size_t *answer) {
   return WAFER_OK;
 }
 
-/* Shapes of at most `cycles`, with few cores and not too long as far as the shelves can hold them;
- * *found is false when they hold none. */
-static wafer_status pack(const pipeline *p, uint64_t cycles, shelf_place *places, bool *found) {
+wafer_status pipeline_shelves(const pipeline *p, uint64_t cycles, shelf_place *places,
+                              bool *found) {
   static const struct {
     uint32_t spare, aspect;
   } wishes[] = {{25, 4}, {50, 8}, {15, ANY}, {40, ANY}, {100, ANY}, {300, ANY}, {ANY, ANY}};
@@ -268,7 +267,7 @@ static wafer_status choose(pipeline *p, uint64_t t, bool *found) {
     bool fits;
     if (tries) pipeline_hasten(p);
     if (tries) WAFER_TRY(pipeline_find_kinds(p));
-    WAFER_TRY(pack(p, t, places, &fits));
+    WAFER_TRY(pipeline_shelves(p, t, places, &fits));
     if (!fits) break;
     WAFER_TRY(pipeline_settle(p, places));
     *found = true;

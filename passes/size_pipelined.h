@@ -45,6 +45,9 @@ void pipeline_hasten(const pipeline *p);
 wafer_status pipeline_deepen(pipeline *p, bool *found);
 /* The curve of every kernel for buffers as shallow as can be. */
 wafer_status pipeline_shallow(const pipeline *p, const wafer_curve ***out);
+/* Shapes of at most `cycles`, with few cores and not too long as far as the shelves can hold them;
+ * *found is false when they hold none. */
+wafer_status pipeline_shelves(const pipeline *p, uint64_t cycles, shelf_place *places, bool *found);
 /* A search for a better layout than the one that is settled, which stays if there is none; *fits
  * says whether one is settled, before and after. `quick`: without the placement engine. */
 wafer_status pipeline_best(pipeline *p, bool quick, bool *fits);

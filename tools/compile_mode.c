@@ -6,6 +6,9 @@
 #include "compile.h"
 
 #define BANDS_GAIN 16 /* other bands have to shorten the interval by one part in these */
+#define SLOWER_GAIN 64
+#define SLOWER_STEP 3 /* parts of WAFER_SLOWER_PARTS */
+#define MOST_SLOWER 6
 
 /* A plan, and what a sample of it takes. */
 typedef struct candidate {
@@ -174,6 +177,22 @@ static wafer_status try_near_bands(thoughts *t) {
   return WAFER_OK;
 }
 
+/* For a search on one band: a wafer that is full has no cores for relays and no room for wider
+ * kernels, and what each holds up there no prediction tells. Kernels that may take a little longer
+ * are squarer; whether their programs are faster, their plans tell. */
+static wafer_status try_slower(thoughts *t) {
+  bool taken, alone = wafer_machine_bands(t->now.plan->machine) == 1 && !has_relays(t->now.plan);
+  for (uint32_t s = SLOWER_STEP; alone && s <= MOST_SLOWER && may_change(&t->now);
+       s += SLOWER_STEP) {
+    wafer_options own = t->now.options;
+    own.slower = s;
+    own.bands = 1;
+    own.relays = WAFER_RELAYS_none;
+    WAFER_TRY(try_pipeline(t, own, SLOWER_GAIN, &taken));
+  }
+  return WAFER_OK;
+}
+
 /* Where programs of so many bands cannot be made: of half as many, and again. */
 static wafer_status find_programs(thoughts *t) {
   wafer_options own = t->now.options;
@@ -241,7 +260,9 @@ static wafer_status suit(thoughts *t) {
   WAFER_TRY(find_programs(t));
   if (!has_programs(t->now.plan)) return WAFER_OK;
   WAFER_TRY(try_relays(t));
-  return t->now.options.placer == WAFER_PLACER_best ? try_near_bands(t) : try_bands(t);
+  if (t->now.options.placer != WAFER_PLACER_best) return try_bands(t);
+  WAFER_TRY(try_near_bands(t));
+  return try_slower(t);
 }
 
 /* What the search has found, and shelves, each with the bands and relays that suit it; where
@@ -254,6 +275,7 @@ static wafer_status compare_placers(thoughts *t, const char **told) {
   WAFER_TRY(suit(t));
   first = t->now;
   own.placer = WAFER_PLACER_shelf;
+  own.slower = 0;
   own.mode = WAFER_MODE_pipelined;
   WAFER_TRY(make(t, own, &t->now));
   if (t->now.plan) WAFER_TRY(suit(t));

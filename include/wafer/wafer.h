@@ -114,6 +114,8 @@ typedef enum wafer_programs {
 typedef enum wafer_relays { WAFER_RELAYS_none, WAFER_RELAYS_auto } wafer_relays;
 bool wafer_is_relay(const char *kernel);
 
+#define WAFER_SLOWER_PARTS 32
+
 /* Bands that are tried where their number is ours to choose: on shelves, and by a search. */
 #define WAFER_MOST_BANDS 64u
 #define WAFER_SEARCHED_BANDS 128u
@@ -209,6 +211,8 @@ typedef struct wafer_options {
   uint32_t replicas;                /* of a kernel of a pipeline, at most; 0: as many as pay */
   uint32_t bands; /* of the wafer, each with the same pipeline; 0: as many as pay */
   wafer_relays relays;
+  uint32_t slower;    /* of a pipeline that a search lays out for the pace of programs: kernels may
+                         take so many WAFER_SLOWER_PARTS longer; 0: as the search finds best */
   uint32_t pin_count; /* of kernels of a pipeline; those of streaming have the whole wafer */
   const wafer_pin *pins;
   wafer_programs programs;

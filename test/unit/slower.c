@@ -1,0 +1,43 @@
+/* `slower` of the options: a search for the pace of programs takes shelves of kernels that may take
+ * so much longer than the shortest interval, and nothing else does. */
+#include <CUnit/CUnit.h>
+
+#include "compiled.h"
+
+#define NET                                                                                        \
+  "in x f32 64x192; Softmax(axis=1) x -> a; Softmax(axis=0) a -> b; Softmax(axis=1) b -> c; "      \
+  "Softmax(axis=0) c -> d; Mul a d -> y; out y"
+
+static uint64_t slowest(wafer_placer_kind placer, uint32_t slower, uint64_t *cores) {
+  wafer_options options = {.mode = WAFER_MODE_pipelined,
+                           .programs = WAFER_PROGRAMS_always,
+                           .placer = placer,
+                           .bands = 1,
+                           .slower = slower};
+  uint64_t most = 0;
+  compiled m;
+  CU_ASSERT_EQUAL_FATAL(compiled_text(&m, NULL, &options, NET), WAFER_OK);
+  CU_ASSERT(m.plan->launch_count > 0);
+  *cores = 0;
+  for (uint32_t k = 0; k < m.plan->kernel_count; k++) {
+    uint64_t cycles = m.plan->kernels[k].cost.cycles;
+    most = cycles > most ? cycles : most;
+    *cores += wafer_rect_area(m.plan->kernels[k].rect);
+  }
+  compiled_end(&m);
+  return most;
+}
+
+static void kernels_take_longer(void) {
+  uint64_t cores, fewer, shelf;
+  uint64_t t = slowest(WAFER_PLACER_shelf, 0, &cores);
+  CU_ASSERT_EQUAL(slowest(WAFER_PLACER_shelf, 3 * WAFER_SLOWER_PARTS, &shelf), t);
+  CU_ASSERT_EQUAL(shelf, cores);
+  uint64_t slow = slowest(WAFER_PLACER_best, 3 * WAFER_SLOWER_PARTS, &fewer);
+  CU_ASSERT(slow > t && fewer < cores);
+}
+
+CU_TestInfo tests_slower[] = {
+    {"kernels may take longer, on fewer cores", kernels_take_longer},
+    CU_TEST_INFO_NULL,
+};
