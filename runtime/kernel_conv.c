@@ -66,43 +66,61 @@ static int64_t groups(const kernel_view *k, const wafer_node *n) {
   return in_group > 0 && channels > in_group ? channels / in_group : 1;
 }
 
-/* Filters are innermost where a core has several, else channels: an odd number of them makes half
- * of the steps meet another's bank. */
-static bool conflicts(int64_t filters, int64_t channels, bool depthwise) {
-  if (filters % 2 == 0) return false;
-  return depthwise || filters > 1 || channels % 2;
+/* Bytes from one index of a dim to the next, of a value with `bytes` an element whose dims are as
+ * long as said: `last` is the innermost, before it `before`, and around them the spatial dims, the
+ * last of them inside (backend/program.c, order_of). */
+static void pack(const int64_t *length, uint32_t rank, uint32_t last, int64_t bytes,
+                 int64_t *stride) {
+  stride[last] = bytes;
+  bytes *= length[last];
+  if (last == 0) { /* a weight: channels around filters */
+    stride[1] = bytes;
+    bytes *= length[1];
+  }
+  for (uint32_t d = rank; d-- > 2; bytes *= length[d]) stride[d] = bytes;
+  if (last == 1) stride[0] = bytes;
 }
 
-/* The longest loops are a descriptor's: filters that are fewer than the turns of so many
- * others cannot be innermost. */
-static bool stays_outside(const kernel_nest *nest, uint32_t own) {
-  uint32_t inside = 0;
-  for (uint32_t l = 0; l < nest->count; l++)
-    inside +=
-        nest->extent[l] > nest->extent[own] || (l > own && nest->extent[l] == nest->extent[own]);
-  return inside >= KERNEL_LEVELS;
+/* Where sums, windows and filters lie on a core. */
+typedef struct conv_places {
+  int64_t sum[WAFER_MAX_RANK], x[WAFER_MAX_RANK], w[WAFER_MAX_RANK];
+} conv_places;
+
+static void find_places(const kernel_view *k, uint32_t node, conv_places *at) {
+  const wafer_node *n = kernel_node(k, node);
+  uint32_t result = kernel_result(k, node), x = n->operands[0], rank = n->type.shape.rank;
+  int64_t reach[WAFER_MAX_RANK];
+  for (uint32_t d = 0; d < rank; d++)
+    reach[d] = kernel_is_anchor(k, node) ? k->halo[d].reach : k->tile[x][d];
+  pack(k->tile[result], rank, 1, (int64_t)wafer_dtype_bytes(kernel_sums(k, result)), at->sum);
+  pack(reach, rank, 1, (int64_t)wafer_dtype_bytes(kernel_dtype(k, x)), at->x);
+  pack(k->tile[n->operands[1]], rank, 0,
+       (int64_t)wafer_dtype_bytes(kernel_dtype(k, n->operands[1])), at->w);
 }
 
-/* Along the last dim, taps and channels are one loop when the taps are neighbours. */
+/* Sums lie 4 bytes off the windows, and filters where a core has an odd number of them
+ * (backend/program.c, program_phase). */
+#define OFF_BYTES 4
+
+/* `groups` of `filters` each, in the order of loops that programs have (backend/program_conv.c). */
 static uint64_t nest_cycles(const kernel_view *k, uint32_t node, int64_t groups, int64_t filters) {
   const wafer_node *n = kernel_node(k, node);
-  uint32_t result = kernel_result(k, node), w = n->operands[1], rank = n->type.shape.rank;
-  int64_t channels = k->tile[w][1];
-  bool depthwise = kernel_type(k, w)->shape.dims[1] == 1 && groups > 1;
-  kernel_nest nest = {.conflicts = conflicts(k->tile[result][1], channels, depthwise)};
-  kernel_nest_add(&nest, k->tile[result][0]);
-  kernel_nest_add(&nest, groups);
-  uint32_t own = nest.count;
-  kernel_nest_add(&nest, filters);
-  kernel_nest_tile(&nest, k, result, 2, rank);
-  kernel_nest_tile(&nest, k, w, 2, rank - 1);
-  bool joins = ints(n, WAFER_ATTR_dilations)[rank - 3] == 1;
-  kernel_nest_add(&nest, joins ? channels * k->tile[w][rank - 1] : channels);
-  if (!joins) kernel_nest_add(&nest, k->tile[w][rank - 1]);
-  if (filters > 1 &&
-      stays_outside(&nest, own)) /* an element of w is as many filters from the next one */
-    nest.conflicts = filters % 2 == 0 || channels % 2;
-  return kernel_nest_cycles(k, WAFER_RATE_fma, kernel_dtype(k, n->operands[0]), &nest);
+  const int64_t *strides = ints(n, WAFER_ATTR_strides), *dilations = ints(n, WAFER_ATTR_dilations);
+  uint32_t result = kernel_result(k, node), w = n->operands[1];
+  int64_t channels = k->tile[w][1], odd = k->tile[result][1] % 2;
+  conv_places at;
+  find_places(k, node, &at);
+  kernel_steps s = {
+      .address = {[KERNEL_STEPS_SUM] = OFF_BYTES, [KERNEL_STEPS_RIGHT] = odd ? OFF_BYTES : 0}};
+  kernel_steps_add(&s, k->tile[result][0], at.sum[0], at.x[0], 0);
+  kernel_steps_add(&s, groups, filters * at.sum[1], channels * at.x[1], filters * at.w[0]);
+  kernel_steps_add(&s, filters, at.sum[1], 0, at.w[0]);
+  for (uint32_t d = 2; d < n->type.shape.rank; d++) {
+    kernel_steps_add(&s, k->tile[result][d], at.sum[d], strides[d - 2] * at.x[d], 0);
+    kernel_steps_add(&s, k->tile[w][d], 0, dilations[d - 2] * at.x[d], at.w[d]);
+  }
+  kernel_steps_add(&s, channels, 0, at.x[1], at.w[1]);
+  return kernel_steps_cycles(k->machine, kernel_dtype(k, n->operands[0]), &s);
 }
 
 static uint64_t dense(const kernel_view *k, uint32_t node) {

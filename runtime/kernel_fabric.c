@@ -200,7 +200,8 @@ static int64_t breadth(const kernel_view *k, uint32_t e, uint64_t far, bool colu
     kernel_cut c = kernel_cut_of(map, e, k->split->rows[loop], k->split->cols[loop]);
     tile = kernel_ceil(extent, (int64_t)c.rows * c.cols);
   }
-  if (own) return own < far && tile > k->halo[e].crossing ? tile + 2 * k->halo[e].crossing : tile;
+  int64_t corners = kernel_most(k->halo[e].before, 0) + kernel_most(k->halo[e].after, 0);
+  if (own) return own < far && tile > k->halo[e].crossing ? tile + corners : tile;
   return columns && distance(k, e, false) ? kernel_most(tile, k->halo[e].reach) : tile;
 }
 
@@ -261,6 +262,30 @@ static uint64_t halo_pass(const kernel_view *k, bool columns) {
 uint64_t kernel_halo(const kernel_view *k) {
   if (k->windowed == UINT32_MAX) return 0;
   return kernel_add(halo_pass(k, false), halo_pass(k, true));
+}
+
+/* What a core sends to the farthest neighbour, in the direction with more of it. */
+static flow message(const kernel_view *k, bool columns) {
+  flow most = {0};
+  for (uint32_t up = 0; up < 2; up++) {
+    flow flows[WAFER_MAX_RANK], all = {0};
+    uint32_t count = halo_flows(k, columns, up, flows);
+    for (uint32_t i = 0; i < count; i++)
+      all = (flow){flows[i].far, kernel_add(all.words, flows[i].words)};
+    if (all.words > most.words) most = all;
+  }
+  return most;
+}
+
+uint64_t kernel_halo_late(const kernel_view *k, uint64_t late) {
+  uint64_t all = kernel_halo(k), alone = late;
+  for (uint32_t columns = 0; columns < 2; columns++) {
+    flow m = message(k, columns);
+    if (m.words > k->machine->hop_queue + k->machine->ramp_cycles) return late;
+    if (m.words)
+      alone += m.words + m.far * k->machine->hop_cycles + departure(k->machine) + PASS_INSTRUCTIONS;
+  }
+  return alone > all ? alone - all : 0;
 }
 
 uint64_t kernel_fabric_cycles(const kernel_view *k) {

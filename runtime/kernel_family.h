@@ -220,6 +220,19 @@ void kernel_nest_tile(kernel_nest *n, const kernel_view *k, uint32_t value, uint
                       uint32_t to);
 uint64_t kernel_nest_cycles(const kernel_view *k, wafer_rate rate, wafer_dtype dtype,
                             const kernel_nest *n);
+/* A multiply-accumulate `sum += left * right` whose operands' places are known: bytes from one turn
+ * of a loop to the next, and where they begin, modulo the banks. Loops from the outermost. */
+enum { KERNEL_STEPS_SUM, KERNEL_STEPS_LEFT, KERNEL_STEPS_RIGHT, KERNEL_STEPS_OPERANDS };
+typedef struct kernel_steps {
+  uint32_t count;
+  int64_t extent[KERNEL_NEST_LOOPS];
+  int64_t stride[KERNEL_STEPS_OPERANDS][KERNEL_NEST_LOOPS];
+  int32_t address[KERNEL_STEPS_OPERANDS];
+} kernel_steps;
+void kernel_steps_add(kernel_steps *s, int64_t extent, int64_t sum, int64_t left, int64_t right);
+/* `dtype`: of the left operand. */
+uint64_t kernel_steps_cycles(const wafer_machine *machine, wafer_dtype dtype,
+                             const kernel_steps *steps);
 /* One instruction that goes over a value's tile. */
 uint64_t kernel_over_tile(const kernel_view *k, wafer_rate rate, wafer_dtype dtype, uint32_t value);
 /* Zeros, or what else lies outside of the windowed operand, around its tile. */
@@ -240,6 +253,10 @@ uint64_t kernel_broadcast(const kernel_view *k, uint32_t loop,
 uint64_t kernel_multicast(const kernel_view *k, const uint32_t *parts, uint32_t loop,
                           uint64_t words);
 uint64_t kernel_halo(const kernel_view *k); /* of the windowed operand */
+/* By how many cycles kernel_halo is late when cores at the borders begin so many cycles after the
+ * others. These have neighbours on fewer sides; so where the words of the others wait in their own
+ * queues, and nobody is held up, part of that is not seen. */
+uint64_t kernel_halo_late(const kernel_view *k, uint64_t late);
 /* Chain over every reduction loop, `words` each, then broadcast of the stored outputs. */
 uint64_t kernel_reduce_loops(const kernel_view *k, uint64_t words);
 uint64_t kernel_words(wafer_dtype dtype, uint64_t elements); /* narrow elements are packed */

@@ -82,10 +82,22 @@ uint64_t kernel_bias(const kernel_view *k, uint32_t node) {
   return kernel_over_tile(k, WAFER_RATE_add, kernel_sums(k, result), result);
 }
 
-/* Of each dim, the core in the corner: one side where the dim is cut, else both. */
+static uint64_t fill_cycles(const kernel_view *k, uint32_t dim, int64_t pad) {
+  int64_t others = 1; /* the buffer's: halos and other pads too */
+  kernel_nest n = {0};
+  if (pad <= 0) return 0;
+  for (uint32_t e = 0; e < kernel_type(k, k->windowed)->shape.rank; e++)
+    if (e != dim) others = (int64_t)kernel_mul((uint64_t)others, (uint64_t)k->halo[e].reach);
+  kernel_nest_add(&n, pad);
+  kernel_nest_add(&n, others);
+  return kernel_nest_cycles(k, WAFER_RATE_move, kernel_dtype(k, k->windowed), &n);
+}
+
+/* Both sides of dims that are whole; of each other one the core in the corner, on one side, before
+ * it takes part in the exchange of halos. */
 uint64_t kernel_pads(const kernel_view *k) {
   uint32_t value = k->windowed;
-  uint64_t cycles = 0;
+  uint64_t all = 0, corner = 0;
   if (value == UINT32_MAX) return 0;
   const wafer_shape *shape = &kernel_type(k, value)->shape;
   for (uint32_t d = 0; d < shape->rank; d++) {
@@ -95,19 +107,10 @@ uint64_t kernel_pads(const kernel_view *k) {
     int64_t parts = (int64_t)k->split->rows[loop] * k->split->cols[loop];
     int64_t before = w->before, after = (k->loops.extent[loop] - 1) * w->num + w->after + 1;
     after -= shape->dims[d];
-    if (parts > 1) before = kernel_most(before, after), after = 0;
-    uint64_t others = 1; /* the buffer's: halos and other pads too */
-    for (uint32_t e = 0; e < shape->rank; e++)
-      if (e != d) others = kernel_mul(others, (uint64_t)k->halo[e].reach);
-    for (uint32_t side = 0; side < 2; side++) {
-      int64_t pad = side ? after : before;
-      if (pad <= 0) continue;
-      kernel_nest n = {0};
-      kernel_nest_add(&n, pad);
-      kernel_nest_add(&n, (int64_t)others);
-      cycles =
-          kernel_add(cycles, kernel_nest_cycles(k, WAFER_RATE_move, kernel_dtype(k, value), &n));
-    }
+    if (parts > 1)
+      corner = kernel_add(corner, fill_cycles(k, d, kernel_most(before, after)));
+    else
+      all = kernel_add(all, kernel_add(fill_cycles(k, d, before), fill_cycles(k, d, after)));
   }
-  return cycles;
+  return kernel_add(all, kernel_halo_late(k, corner));
 }

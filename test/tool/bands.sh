@@ -33,7 +33,8 @@ for run in "one kernel" "three kernel" "three fabric"; do
   set -- $run
   "$wafer" run $1.wplan --fidelity $2 --samples 7 --seed 5 --output $1.$2 -q >out 2>err || fail "$run: $(head -1 err)"
 done
-diff -r one.kernel three.kernel >/dev/null || fail "bands: other values"
+# Layers may be cut over their channels here and not there: then parts are added up in another order.
+"$wafer" run three.wplan --samples 7 --seed 5 --expect one.kernel --tol 1e-6 -q >out 2>err || fail "bands: other values"
 for samples in 1 2 12; do # fewer than bands, and several for each
   gives 0 "^total" "$wafer" check three.wplan --samples $samples --seed 5 --total 10
 done

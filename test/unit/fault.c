@@ -199,7 +199,7 @@ static void plans_show_faults(wafer_mode mode) {
   uint32_t trapped = 0, differed = 0, harmless = 0;
   open_model(&m, mode);
   cycles = m.cycles;
-  for (uint32_t i = 0; i < 64; i++) {
+  for (uint32_t i = 0; i < 128; i++) {
     const wafer_rect *rect = &m.plan->kernels[draw(&state, m.plan->kernel_count)].rect;
     wafer_fault fault = {.kind = (uint8_t)(i % 4),
                          .x = rect->x + draw(&state, rect->width),

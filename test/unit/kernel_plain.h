@@ -5,7 +5,7 @@
 #include "body_text.h"
 
 /* Round figures: every rate 1 element per cycle, set-up 6, descriptors 28, task switch 10, hop 1,
- * ramp 2. */
+ * ramp 2, 8 banks. */
 static inline wafer_machine plain_machine(void) {
   wafer_machine m = {.name = "plain",
                      .width = 32,
@@ -14,6 +14,7 @@ static inline wafer_machine plain_machine(void) {
                      .clock_hz = 1000000000,
                      .core_bytes = 49152,
                      .reserved_bytes = 1024,
+                     .banks = 8,
                      .vector_setup_cycles = 6,
                      .descriptor_load_cycles = 28,
                      .task_switch_cycles = 10,

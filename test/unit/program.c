@@ -437,9 +437,12 @@ static void test_args(void) {
  * along two dims that are summed is chained over each, without flows side by side, and sent to all
  * parts at once. Halos of both sides come through one ramp; pads are as long as the buffer; taps of
  * a pool are innermost, so that its result stays; filters that are fewer than four other loops turn
- * are not; windows at a border are scaled one by one. */
+ * are not; windows at a border are scaled one by one. Where operands lie decides which reads
+ * collide, in halves of a word too; a halo on one side has its corners there; cores at a border
+ * that fill in zeros first keep nobody waiting when halos are few words. */
 #define DILATED(by, group)                                                                         \
   "group=" group " strides=1,1 dilations=" by "," by " pads=" by "," by "," by "," by
+#define STRIDED(group, by, pads) "group=" group " strides=" by " dilations=1,1 pads=" pads
 #define POOL(size, pad)                                                                            \
   "kernel=" size "," size " strides=1,1 dilations=1,1 pads=" pad "," pad "," pad "," pad           \
   " ceil_mode=0"
@@ -458,6 +461,15 @@ static void test_modelled(void) {
       {"1x1x10x10xf32", "pool", "max_pool", "0", POOL("5", "2"), ""},
       {"1x3x16x16xf32", "pool", "max_pool", "0", POOL("3", "1"), "rows2:4"},
       {"1x1x10x10xf32", "pool", "average_pool", "0", POOL("5", "2") " count_include_pad=0", ""},
+      {"1x48x8x8xf32 w:48x1x5x5xf32", "conv", "conv", "0 1", STRIDED("48", "2,2", "2,2,2,2"),
+       "rows1:16 cols1:3"},
+      {"1x1x49x10xf32 w:32x1x10x4xf32", "conv", "conv", "0 1", STRIDED("1", "2,2", "4,1,4,1"),
+       "cols1:4"},
+      {"1x16x9x7xf16 w:24x16x3x3xf16", "conv", "conv", "0 1", DILATED("1", "1"), "rows1:2 cols2:3"},
+      {"1x28x32x32xf32 w:28x1x3x3xf32", "conv", "conv", "0 1", STRIDED("28", "2,2", "0,0,1,1"),
+       "rows2:4 rows3:8 cols1:7"},
+      {"1x20x7x7xf32 w:20x1x3x3xf32", "conv", "conv", "0 1", DILATED("1", "20"),
+       "rows1:20 cols2:7 cols3:7"},
   };
   for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
     program_run run = run_op(cases[i].family, cases[i].inputs, cases[i].op, cases[i].operands,
