@@ -64,7 +64,8 @@ typedef struct size_phase {
   uint64_t in, work,
       beat; /* cycles: inputs of a sample arrive, then it is computed and leaves; between samples */
   uint64_t leave;                                 /* of these, words go over the border */
-  uint64_t weights;                               /* cycles until they are there */
+  uint64_t weights;                               /* cycles until they have crossed the edge */
+  uint64_t spread;                                /* and then until all cores have them */
   uint32_t ahead;                                 /* phases before it with which they set out */
   uint64_t fixed_bytes, sample_bytes, load_bytes; /* load_bytes: of its weights, once */
   uint64_t cores;
@@ -143,6 +144,10 @@ int64_t size_waste_price(const wafer_machine *machine, const wafer_kernel_body *
  * is, the fewer lanes they have. */
 uint64_t size_weight_cycles(const wafer_machine *machine, const wafer_kernel_body *body,
                             const wafer_shape_point *point);
+
+/* And then, until a weight has come to all cores that want it: spread_cycles. 0: no weight. */
+uint64_t size_weight_spread(const wafer_machine *machine, const wafer_kernel_body *body,
+                            uint32_t input, const wafer_holding *to);
 
 /* An input from the edge, beside its stream: spread_cycles. Of kernels without sparse weights none:
  * their weights are on their way for longer than that. */

@@ -41,7 +41,7 @@ static void pass(walk *w, uint32_t p) {
     uint64_t left = leaves(w, p, phase->ahead);
     w->memoryx = left + phase->weights - w->machine->memoryx_latency_cycles -
                  w->machine->edge_latency_cycles;
-    works = later(works, left + phase->weights);
+    works = later(works, left + phase->weights + phase->spread);
   }
   w->start = works + phase->work + (w->batch - 1) * phase->beat;
 }
@@ -98,7 +98,7 @@ wafer_status size_ahead(streaming *s) {
     while (s->out->kernels[k].phase < p) k++;
     while (phase->weights && *ahead < AHEAD_MOST && *ahead < p &&
            leaves(&w, p, *ahead) > w.memoryx &&
-           leaves(&w, p, *ahead) + phase->weights > w.start + phase->in &&
+           leaves(&w, p, *ahead) + phase->weights + phase->spread > w.start + phase->in &&
            has_room(s, early, p, k, p - *ahead - 1))
       ++*ahead;
     for (uint32_t q = p > *ahead ? p - *ahead : 0; q < p; q++) early[q] += phase->load_bytes;

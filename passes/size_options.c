@@ -64,14 +64,21 @@ static uint64_t from_edge(const layouts *l, uint32_t k, const option *o) {
   return sum;
 }
 
-/* Half of what weights take longer than on the highest shape: the other half may pass while the
- * phase before works. */
-static uint64_t weights_late(const layouts *l, uint32_t k, const wafer_shape_point *point) {
+/* Half of what weights take longer than on the highest shape, and of their way over the cores: the
+ * other half may pass while phases before work. */
+static uint64_t weights_late(const layouts *l, uint32_t k, const option *o) {
   const wafer_machine *m = l->ctx->machine;
-  wafer_shape_point highest = *point;
+  wafer_shape_point highest = *o->point;
   highest.height = l->whole.height;
   const wafer_kernel_body *body = &l->bodies[k];
-  return (size_weight_cycles(m, body, point) - size_weight_cycles(m, body, &highest)) / 2;
+  uint64_t longer = size_weight_cycles(m, body, o->point) - size_weight_cycles(m, body, &highest);
+  uint64_t longest = 0;
+  for (uint32_t i = 0; i < body->input_count; i++) {
+    const wafer_holding to = holding_of(l, o, i);
+    uint64_t spread = size_weight_spread(m, body, i, &to);
+    if (spread > longest) longest = spread;
+  }
+  return (longer + longest) / 2;
 }
 
 static wafer_status add_option(const layouts *l, uint32_t k, options *set,
@@ -82,7 +89,7 @@ static wafer_status add_option(const layouts *l, uint32_t k, options *set,
   if (!lie) return layouts_no_memory(l);
   *o = (option){.point = point, .lie = lie};
   o->own = size_own_price(l->ctx->machine, l->graph, k, body, point, l->stripes, &l->waste) +
-           (int64_t)(from_edge(l, k, o) + weights_late(l, k, point));
+           (int64_t)(from_edge(l, k, o) + weights_late(l, k, o));
   set->count++;
   return WAFER_OK;
 }

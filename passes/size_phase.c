@@ -171,6 +171,12 @@ uint64_t size_weight_cycles(const wafer_machine *m, const wafer_kernel_body *bod
   return sum ? sum + m->memoryx_latency_cycles + m->edge_latency_cycles : 0;
 }
 
+uint64_t size_weight_spread(const wafer_machine *m, const wafer_kernel_body *body, uint32_t input,
+                            const wafer_holding *to) {
+  if (!body->input_is_weight[input]) return 0;
+  return spread_cycles(m, to, &body->inputs[input].shape, weight_words(body, input));
+}
+
 /* Until results have left the wafer, one after the other: the lower the shape is, the fewer lanes
  * they have. *words: without the way. */
 static uint64_t output_cycles(const wafer_machine *m, const wafer_graph *graph, uint32_t k,
@@ -250,11 +256,17 @@ static void account(streaming *s, uint32_t k, const wafer_kernel_body *body,
     weights = 0;
   }
   uint32_t buffers = weight_depth(body);
+  uint64_t spread = 0;
+  for (uint32_t i = 0; i < body->input_count && weights; i++) {
+    const wafer_holding to = streaming_input(s, body, point, i);
+    spread = max_u64(spread, size_weight_spread(m, body, i, &to));
+  }
   s->own[k] = (size_phase){.in = in,
                            .work = work,
                            .beat = max_u64(point->cycles, max_u64(in, out)),
                            .leave = leave,
                            .weights = weights,
+                           .spread = spread,
                            .load_bytes = buffers ? parts.weight_bytes / buffers : 0,
                            .fixed_bytes = fixed < bytes ? fixed : bytes,
                            .sample_bytes = (fixed < bytes ? bytes - fixed : 0) / s->batch,

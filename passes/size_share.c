@@ -61,6 +61,7 @@ void size_join(const wafer_machine *m, const wafer_graph *graph, const size_phas
     uint64_t late = one->work - cycles - one->leave + shares[k].corner.x * (uint64_t)m->hop_cycles;
     if (one->leave) latency = max_u64(latency, late);
     way = max_u64(way, once(&out->weights, one->weights, from_memoryx));
+    out->spread = max_u64(out->spread, one->spread);
     out->load_bytes = max_u64(out->load_bytes, one->load_bytes);
     out->fixed_bytes = max_u64(out->fixed_bytes, one->fixed_bytes);
     out->sample_bytes = max_u64(out->sample_bytes, one->sample_bytes);

@@ -94,25 +94,21 @@ static uint64_t pass_cycles(const wafer_machine *m, uint64_t words, uint32_t cor
          2 * (uint64_t)m->vector_setup_cycles + m->descriptor_load_cycles;
 }
 
-/* Rows that hold the same lie together, and columns do not differ: a row's words go to all of them
- * at once. */
-static bool has_trunks(const wafer_holding *at, uint64_t kinds, uint64_t columns) {
+/* Rows that hold the same lie together: a row's words go to all of them at once. */
+static bool has_trunks(const wafer_holding *at, uint64_t kinds) {
   uint64_t apart = UINT64_MAX;
   for (uint32_t d = 0; d < at->layout.rank; d++)
     if (at->layout.rows[d] > 1) apart = min_u64(apart, at->layout.row_stride[d]);
-  return columns == 1 && (kinds == 1 || apart == at->rect.height / kinds);
+  return kinds == 1 || apart == at->rect.height / kinds;
 }
 
 uint64_t spread_cycles(const wafer_machine *m, const wafer_holding *to, const wafer_shape *shape,
                        uint64_t words) {
-  uint64_t rows = 1, cols = 1;
-  for (uint32_t d = 0; d < shape->rank; d++) {
-    rows *= to->layout.rows[d];
-    cols *= to->layout.cols[d];
-  }
+  uint64_t rows = 1, pass;
+  for (uint32_t d = 0; d < shape->rank; d++) rows *= to->layout.rows[d];
   if (rows >= to->rect.height) return 0;
-  if (has_trunks(to, rows, cols)) return line_words(&to->layout, shape, true, words);
-  return pass_cycles(m, line_words(&to->layout, shape, false, words), to->rect.height);
+  pass = pass_cycles(m, line_words(&to->layout, shape, false, words), to->rect.height);
+  return has_trunks(to, rows) ? min_u64(line_words(&to->layout, shape, true, words), pass) : pass;
 }
 
 uint64_t relayout_cycles(const wafer_machine *m, const wafer_holding *from, const wafer_holding *to,

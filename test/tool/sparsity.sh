@@ -138,13 +138,13 @@ assert s['multiply_cycles'] <= 0.13 * s['dense_multiply_cycles'], s" || fail "fi
 python3 -c "import json; r = json.load(open('blaze.json')); s = r['sparsity']; \
 assert s['multiply_cycles'] <= 0.13 * s['dense_multiply_cycles'] and r['latency_cycles'] < 105000, r" || fail "blazeface is not lean"
 
-# Not dealt where exchanges between orders take longer than is gained: 9,557 cycles with dealt filters.
-"$wafer" zoo cnn --widths 1,16,32,10 --side 8 -q -o zoo.onnx || fail "zoo cnn"
+# Not dealt where exchanges between orders take longer than is gained.
+"$wafer" zoo cnn --widths 1,16,32,10 --side 16 -q -o zoo.onnx || fail "zoo cnn"
 "$wafer" compile zoo.onnx -o zoo.wplan --report zoo.json --mode streaming --sparsity 0.9 --dim batch=32 --dtype f16 >said ||
   fail "compile zoo cnn"
 grep -q "  dealt  *0 weights of" said || fail "filters are dealt: $(cat said)"
 python3 -c "import json; r = json.load(open('zoo.json')); s = r['sparsity']; \
-assert s['multiply_cycles'] <= 0.13 * s['dense_multiply_cycles'] and r['latency_cycles'] < 9200, r" || fail "undealt filters"
+assert s['multiply_cycles'] <= 0.13 * s['dense_multiply_cycles'] and r['latency_cycles'] < 11500, r" || fail "undealt filters"
 
 # Lean unless fast shapes are asked for, which are no slower than with dense weights; the exchanges of lean ones are longer here.
 "$wafer" zoo gpt --layers 1 --d-model 64 --heads 2 --vocab 64 --sequence 32 -q -o zoo.onnx
@@ -159,8 +159,8 @@ python3 -c "dense, chosen, lean, fast = (int(n) for n in open('took')); assert f
 grep -q "  streamed .* words; .* with dense weights: 0\.[0-9]*$" said || fail "no share of words: $(cat said)"
 grep -q "  multiply .* cycles of .*; .* with dense weights there: 0\.[0-9]*;" said || fail "no share of cycles: $(cat said)"
 python3 -c "import json; s = json.load(open('zoo.json'))['sparsity']
-assert s['multiply_share'] == s['multiply_cycles'] / s['dense_multiply_cycles'] < 1, s
-assert s['stream_share'] == s['stream_words'] / s['dense_stream_words'] < 1, s" || fail "shares in JSON"
+for what, of in (('multiply', 'multiply_cycles'), ('stream', 'stream_words')):
+  assert abs(s[what + '_share'] * s['dense_' + of] / s[of] - 1) < 1e-12 and s[of] < s['dense_' + of], s" || fail "shares in JSON"
 gives 1 "wants lean or fast" "$wafer" compile zoo.onnx -o zoo.wplan --sparse-shapes dense
 
 # A causal mask has many zeros, but is only added: the product of queries and keys is no sparse one.

@@ -37,6 +37,12 @@ if [ "${2-}" != small ]; then
   [ "$(stat -c %s large.wplan)" -lt 10000000 ] || fail "large.wplan is large"
 fi
 
+# Weights that several rows apart want take a word a cycle down the columns: shapes, and when weights leave MemoryX, know
+# of it. It took 86,631 cycles before they did.
+gives 0 "" "$wafer" zoo gpt --layers 1 --d-model 64 --heads 4 --vocab 256 --sequence 64 --init 1 -q -o apart.onnx
+gives 0 "" "$wafer" compile apart.onnx -q -o apart.wplan --mode streaming --dim batch=4 --report apart.json
+python3 -c "import json; assert json.load(open('apart.json'))['interval_cycles'] < 30000" || fail "weights come late"
+
 # The edge's bytes of a micro-batch: gradients of 64 x 10 weights and 10 biases, in f32.
 gives 0 "650 parameters" "$wafer" zoo mlp --widths 64,10 -o mlp.onnx
 gives 0 "efficiency" "$wafer" scale mlp.onnx --loss cross-entropy --dtype f32 --json scale.json
