@@ -184,9 +184,7 @@ static bool is_stored(const wafer_kernel_body *body, uint32_t value) {
 static uint32_t moved_from(const wafer_kernel_body *body, uint32_t value) {
   while (!is_stored(body, value)) {
     const wafer_node *n = &body->nodes[value - body->input_count];
-    if (n->op != WAFER_OP_reshape && n->op != WAFER_OP_transpose && n->op != WAFER_OP_expand &&
-        n->op != WAFER_OP_slice)
-      break;
+    if (!wafer_op_is(n->op, WAFER_TRAIT_VIEW) || n->operand_count != 1) break;
     value = n->operands[0];
   }
   return value;
