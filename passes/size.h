@@ -109,11 +109,13 @@ typedef struct size_waste {
 } size_waste;
 
 /* The shapes that all kernels may have beside those of a sizing that took one after the other.
- * last_use[value]: the last kernel with it. */
+ * `spread`: the way of weights over the cores has a price. last_use[value]: the last kernel with
+ * it.
+ */
 typedef struct size_forest size_forest;
 wafer_status size_layouts_open(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                                uint32_t resident, uint32_t stripes, const sized_kernel *greedy,
-                               const size_waste *waste, const uint32_t *last_use,
+                               const size_waste *waste, bool spread, const uint32_t *last_use,
                                size_forest **out);
 /* For every kernel the one that makes phases and the exchanges between them shortest all in all;
  * NULL where that sizing's stays. Whether the cores hold them beside other values is not looked at,

@@ -11,6 +11,7 @@ typedef struct walk {
   const wafer_machine *machine;
   const sizing *of;
   uint64_t batch;
+  bool spreads;                    /* weights are on their way over the cores, too */
   uint64_t starts[AHEAD_MOST + 1]; /* ring over phases */
   uint64_t start;                  /* of the phase at hand */
   uint64_t memoryx;                /* free from here on */
@@ -33,6 +34,11 @@ static void enter(walk *w, uint32_t p) {
   w->starts[p % WAFER_COUNT(w->starts)] = w->start;
 }
 
+/* Until a phase's weights are where it needs them. */
+static uint64_t way(const walk *w, const size_phase *phase) {
+  return phase->weights + (w->spreads ? phase->spread : 0);
+}
+
 /* A phase's samples overlap. */
 static void pass(walk *w, uint32_t p) {
   const size_phase *phase = &w->of->phases[p];
@@ -41,18 +47,25 @@ static void pass(walk *w, uint32_t p) {
     uint64_t left = leaves(w, p, phase->ahead);
     w->memoryx = left + phase->weights - w->machine->memoryx_latency_cycles -
                  w->machine->edge_latency_cycles;
-    works = later(works, left + phase->weights + phase->spread);
+    works = later(works, left + way(w, phase));
   }
   w->start = works + phase->work + (w->batch - 1) * phase->beat;
 }
 
-uint64_t size_group_cycles(const wafer_machine *machine, const sizing *of, uint64_t batch) {
-  walk w = {.machine = machine, .of = of, .batch = batch};
-  for (uint32_t p = 0; p < of->phase_count; p++) {
+static uint64_t walked(walk w) {
+  for (uint32_t p = 0; p < w.of->phase_count; p++) {
     enter(&w, p);
     pass(&w, p);
   }
   return w.start;
+}
+
+uint64_t size_group_cycles(const wafer_machine *machine, const sizing *of, uint64_t batch) {
+  return walked((walk){.machine = machine, .of = of, .batch = batch});
+}
+
+uint64_t size_spread_group_cycles(const wafer_machine *machine, const sizing *of, uint64_t batch) {
+  return walked((walk){.machine = machine, .of = of, .batch = batch, .spreads = true});
 }
 
 /* Whether a phase from `first` on, before that of kernel k, uses one of its weights. A weight ends
@@ -88,7 +101,7 @@ static bool has_room(const streaming *s, const uint64_t *early, uint32_t p, uint
 wafer_status size_ahead(streaming *s) {
   uint32_t count = s->out->phase_count, k = 0; /* first kernel of the phase */
   uint64_t *early = WAFER_NEW(s->ctx->arena, uint64_t, count);
-  walk w = {.machine = s->ctx->machine, .of = s->out, .batch = s->batch};
+  walk w = {.machine = s->ctx->machine, .of = s->out, .batch = s->batch, .spreads = true};
   if (!early) return streaming_no_memory(s);
   for (uint32_t p = 0; p < count; p++) {
     size_phase *phase = &s->out->phases[p];
@@ -98,7 +111,7 @@ wafer_status size_ahead(streaming *s) {
     while (s->out->kernels[k].phase < p) k++;
     while (phase->weights && *ahead < AHEAD_MOST && *ahead < p &&
            leaves(&w, p, *ahead) > w.memoryx &&
-           leaves(&w, p, *ahead) + phase->weights + phase->spread > w.start + phase->in &&
+           leaves(&w, p, *ahead) + way(&w, phase) > w.start + phase->in &&
            has_room(s, early, p, k, p - *ahead - 1))
       ++*ahead;
     for (uint32_t q = p > *ahead ? p - *ahead : 0; q < p; q++) early[q] += phase->load_bytes;

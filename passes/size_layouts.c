@@ -243,13 +243,14 @@ static wafer_status grow(forest *f, const sized_kernel *greedy) {
 
 wafer_status size_layouts_open(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                                uint32_t resident, uint32_t stripes, const sized_kernel *greedy,
-                               const size_waste *waste, const uint32_t *last_use,
+                               const size_waste *waste, bool spread, const uint32_t *last_use,
                                size_forest **out) {
   forest *f = *out = WAFER_NEW(ctx->arena, forest, 1);
   if (!f)
     return wafer_fail(ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY,
                       "no memory to choose layouts for weight streaming");
-  *f = (forest){.l = {ctx, graph, curves, .batch = resident, .stripes = stripes, .waste = *waste},
+  *f = (forest){.l = {ctx, graph, curves, .batch = resident, .stripes = stripes, .waste = *waste,
+                      .spread = spread},
                 .last_use = last_use};
   return grow(f, greedy);
 }

@@ -34,6 +34,7 @@ typedef struct layouts {
   curve_set *curves;
   uint32_t batch, stripes; /* samples resident in a stripe; stripes that share the edge */
   size_waste waste;
+  bool spread; /* the way of weights over the cores has a price */
   wafer_rect whole;
   const layout_options **options; /* kernel */
   wafer_kernel_body *bodies;      /* kernel: with the depths that were chosen */
@@ -41,7 +42,7 @@ typedef struct layouts {
 } layouts;
 
 wafer_status layouts_no_memory(const layouts *l);
-/* Fills in what is empty beside ctx, graph, curves, batch, stripes and waste. */
+/* Fills in what is empty beside ctx, graph, curves, batch, stripes, waste and spread. */
 wafer_status layouts_open(layouts *l);
 /* The options of kernel k; those of its producers come first. */
 wafer_status layouts_open_kernel(layouts *l, uint32_t k, const sized_kernel *greedy);

@@ -64,8 +64,8 @@ static uint64_t from_edge(const layouts *l, uint32_t k, const option *o) {
   return sum;
 }
 
-/* Half of what weights take longer than on the highest shape, and of their way over the cores: the
- * other half may pass while phases before work. */
+/* Half of what weights take longer than on the highest shape, and of their way over the cores if
+ * that has a price: the other half may pass while phases before work. */
 static uint64_t weights_late(const layouts *l, uint32_t k, const option *o) {
   const wafer_machine *m = l->ctx->machine;
   wafer_shape_point highest = *o->point;
@@ -73,7 +73,7 @@ static uint64_t weights_late(const layouts *l, uint32_t k, const option *o) {
   const wafer_kernel_body *body = &l->bodies[k];
   uint64_t longer = size_weight_cycles(m, body, o->point) - size_weight_cycles(m, body, &highest);
   uint64_t longest = 0;
-  for (uint32_t i = 0; i < body->input_count; i++) {
+  for (uint32_t i = 0; i < body->input_count && l->spread; i++) {
     const wafer_holding to = holding_of(l, o, i);
     uint64_t spread = size_weight_spread(m, body, i, &to);
     if (spread > longest) longest = spread;

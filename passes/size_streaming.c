@@ -135,7 +135,7 @@ wafer_status streaming_together(streaming *s, uint32_t keeps, const sizing *gree
   if (!wished) return streaming_no_memory(s);
   s->greedy = greedy->kernels;
   WAFER_TRY(size_layouts_open(s->ctx, s->curves, s->graph, s->batch, s->stripes, greedy->kernels,
-                              &s->waste, s->last_use, &forest));
+                              &s->waste, s->prices_spread, s->last_use, &forest));
   for (int tries = 0; tries < WISHES_TRIED && !out->cost.fits; tries++) {
     size_layouts(forest, price, wished);
     WAFER_TRY(size_once(s, keeps, wished, out));
@@ -165,6 +165,23 @@ static int64_t priced(const streaming *s, const sizing *of) {
   return sum;
 }
 
+#define LATE_PART 16 /* of all cycles: what weights are late by, or a sizing is faster by */
+
+/* Where phases wait for weights on their way over the cores: all together again, with a price for
+ * that way. */
+static wafer_status size_near(streaming *s, uint32_t keeps, sizing *out) {
+  uint64_t late = size_spread_group_cycles(s->ctx->machine, out, s->batch);
+  sizing near;
+  if (s->waste.worth || late - late / LATE_PART <= out->cost.latency_cycles) return WAFER_OK;
+  s->prices_spread = true;
+  WAFER_TRY(streaming_together(s, keeps, out, &near));
+  s->prices_spread = false;
+  if (near.cost.fits &&
+      size_spread_group_cycles(s->ctx->machine, &near, s->batch) < late - late / LATE_PART)
+    *out = near;
+  return WAFER_OK;
+}
+
 wafer_status streaming_either(streaming *s, uint32_t *keeps, sizing *out) {
   sizing together;
   s->shares = NULL;
@@ -172,6 +189,7 @@ wafer_status streaming_either(streaming *s, uint32_t *keeps, sizing *out) {
   if (!out->cost.fits || s->lean) return WAFER_OK; /* there, others would hardly fit */
   WAFER_TRY(streaming_together(s, *keeps, out, &together));
   if (together.cost.fits && priced(s, &together) < priced(s, out)) *out = together;
+  WAFER_TRY(size_near(s, *keeps, out));
   return s->waste.worth ? WAFER_OK : size_shared(s, out);
 }
 

@@ -44,6 +44,7 @@ typedef struct streaming {
   uint64_t price;         /* 1024ths of a cycle for a byte on each core through a phase */
   uint64_t paid;          /* the price at which all fitted */
   size_waste waste;       /* what the waste of sparse products costs */
+  bool prices_spread;     /* the way of weights over the cores costs, too */
   uint32_t keeps;         /* kernels: copies of values that are needed later than that end with the
                              phase, and are made again */
 } streaming;
@@ -77,6 +78,8 @@ wafer_status held_update(streaming *s, uint32_t k, const wafer_kernel_body *body
 wafer_status size_ahead(streaming *s);
 /* Cycles of the phases, `batch` samples resident. */
 uint64_t size_group_cycles(const wafer_machine *machine, const sizing *of, uint64_t batch);
+/* With the way of weights over the cores as well. */
+uint64_t size_spread_group_cycles(const wafer_machine *machine, const sizing *of, uint64_t batch);
 
 /* ---- All phases ---- */
 

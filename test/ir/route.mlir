@@ -5,13 +5,13 @@
 // CHECK: %[[W1:.*]] = "nn.weight"
 // CHECK: %[[W2:.*]] = "nn.weight"
 // CHECK: %[[X:.*]] = "wafer.stream"(%arg0) {color = 0 : i64, cycles = {{[0-9]+}} : i64, depth = {{[0-9]+}} : i64, from = array<i64: 0, {{.*}}to = array<i64: 2, {{.*}}words = 768 : i64
-// CHECK: %[[S1:.*]] = "wafer.stream"(%[[W1]]) {color = 1 : i64, {{.*}}from = array<i64: 1, {{.*}}route = array<i64: 0, 3, 0, 3>, {{.*}}words = 216 : i64
+// CHECK: %[[S1:.*]] = "wafer.stream"(%[[W1]]) {color = 1 : i64, {{.*}}from = array<i64: 1, {{.*}}route = array<i64: 0, 1, 0, 1>, {{.*}}words = 216 : i64
 // CHECK: %[[A:.*]] = call @first(%[[X]], %[[S1]])
 // CHECK: %[[A2:.*]] = "wafer.stream"(%[[A]]) {color = 2 : i64, {{.*}}from = array<i64: 2,
-// CHECK: %[[S2:.*]] = "wafer.stream"(%[[W2]]) {color = 0 : i64, {{.*}}route = array<i64: 15, 3, 15, 3>
+// CHECK: %[[S2:.*]] = "wafer.stream"(%[[W2]]) {color = 0 : i64, {{.*}}route = array<i64: 15, 9, 15, 9>
 // CHECK: %[[B:.*]] = call @second(%[[A2]], %[[S2]])
 // CHECK: %[[B3:.*]] = "wafer.stream"(%[[B]]) {color = 1 : i64,
-// CHECK: %[[A3:.*]] = "wafer.stream"(%[[A]]) {color = 3 : i64, {{.*}}depth = 2 : i64, {{.*}}route = array<i64: 1, 7, 1, 9, 1, 9, 8, 9>
+// CHECK: %[[A3:.*]] = "wafer.stream"(%[[A]]) {color = 3 : i64, {{.*}}depth = 2 : i64, {{.*}}route = array<i64: 3, 3, 3, 6>
 // CHECK: %[[C:.*]] = call @soft(%[[B3]], %[[A3]])
 // CHECK: %[[Y:.*]] = "wafer.stream"(%[[C]]) {{.*}}to = array<i64: 0,
 // CHECK: return %[[Y]]

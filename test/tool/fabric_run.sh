@@ -46,7 +46,7 @@ for options in "streaming" "pipelined" "streaming --dtype f16" "pipelined --dtyp
 done
 # Layers in a row that have one weight, of zeros: it comes for the second while the first still has it.
 gives 0 "" "$wafer" zoo cnn --widths 1,8,8,10 --side 8 --batch 1 -o shared.onnx
-gives 0 "15 programs" "$wafer" compile shared.onnx -o p.wplan --machine small64 --mode streaming
+gives 0 "16 programs" "$wafer" compile shared.onnx -o p.wplan --machine small64 --mode streaming
 gives 0 "output logits: differs by" "$wafer" check p.wplan
 rm heat.svg
 run 1 "--heat is of --fidelity fabric" --heat heat.svg

@@ -44,7 +44,7 @@ static void layouts_pay_for_memory(void) {
     last_use[v] = f.graph.values[v].producer == WAFER_NONE ? WAFER_NONE : f.graph.kernel_count;
   size_forest *forest;
   CU_ASSERT_EQUAL_FATAL(size_layouts_open(&f.ctx, f.curves, &f.graph, 1, 1, s.kernels,
-                                          &(size_waste){0}, last_use, &forest),
+                                          &(size_waste){0}, false, last_use, &forest),
                         WAFER_OK);
   uint64_t before = 0;
   for (uint64_t price = 0; price <= 1 << 20; price += 1 << 20) {
@@ -67,7 +67,7 @@ static void layouts_are_legal(void) {
   CU_ASSERT_FATAL(s.cost.fits && f.graph.kernel_count <= WAFER_COUNT(wished));
   size_forest *forest;
   CU_ASSERT_EQUAL_FATAL(size_layouts_open(&f.ctx, f.curves, &f.graph, 1, 1, s.kernels,
-                                          &(size_waste){0}, NULL, &forest),
+                                          &(size_waste){0}, false, NULL, &forest),
                         WAFER_OK);
   size_layouts(forest, 0, wished);
   for (uint32_t k = 0; k < f.graph.kernel_count; k++) {

@@ -21,10 +21,10 @@
 
 // The same for two kernels side by side.
 // RUN: wafer-opt %s --passes=default --machine=small16 --mode=pipelined --bands=1 > %t.pipelined
-// RUN: sed 's/wafer.rect = array<i64: 4, 0,/wafer.rect = array<i64: 3, 0,/' %t.pipelined | not wafer-opt - --passes=verify --machine=small16 2>&1 | FileCheck %s --check-prefix=OVERLAP
-// RUN: sed 's/color = 0\(.*\)route = array<i64: 15, 3, 15, 3>/color = 2\1route = array<i64: 15, 3, 4, 3>/' %t.pipelined | not wafer-opt - --passes=verify --machine=small16 2>&1 | FileCheck %s --check-prefix=CLASH
-// OVERLAP: error: kernel
-// CLASH: error: the stream of 'w2' brings colour 2 to core (4, 3) from another side than an earlier one
+// RUN: sed 's/wafer.rect = array<i64: 0, 6,/wafer.rect = array<i64: 1, 6,/' %t.pipelined | not wafer-opt - --passes=verify --machine=small16 2>&1 | FileCheck %s --check-prefix=OVERLAP
+// RUN: sed 's/color = 0\(.*\)route = array<i64: 15, 9, 15, 9>/color = 2\1route = array<i64: 15, 4, 9, 4>/' %t.pipelined | not wafer-opt - --passes=verify --machine=small16 2>&1 | FileCheck %s --check-prefix=CLASH
+// OVERLAP: error: kernels 'second' and 'soft' overlap at core (8, 6)
+// CLASH: error: the stream of 'w2' brings colour 2 to core (9, 4) from another side than an earlier one
 func.func @main(%x: tensor<1x3x16x16xf32> {wafer.name = "x"}) -> (tensor<1x8x8x8xf32> {wafer.name = "y"}) {
   %w1 = "nn.weight"() {name = "w1"} : () -> tensor<8x3x3x3xf32>
   %w2 = "nn.weight"() {name = "w2"} : () -> tensor<8x8x3x3xf32>
