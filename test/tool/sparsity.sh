@@ -140,11 +140,11 @@ assert s['multiply_cycles'] <= 0.13 * s['dense_multiply_cycles'] and r['latency_
 
 # Not dealt where exchanges between orders take longer than is gained.
 "$wafer" zoo cnn --widths 1,16,32,10 --side 16 -q -o zoo.onnx || fail "zoo cnn"
-"$wafer" compile zoo.onnx -o zoo.wplan --report zoo.json --mode streaming --sparsity 0.9 --dim batch=32 --dtype f16 >said ||
+"$wafer" compile zoo.onnx -o zoo.wplan --report zoo.json --mode streaming --sparsity 0.9 --dim batch=32 >said ||
   fail "compile zoo cnn"
 grep -q "  dealt  *0 weights of" said || fail "filters are dealt: $(cat said)"
 python3 -c "import json; r = json.load(open('zoo.json')); s = r['sparsity']; \
-assert s['multiply_cycles'] <= 0.13 * s['dense_multiply_cycles'] and r['latency_cycles'] < 12500, r" || fail "undealt filters"
+assert s['multiply_cycles'] <= 0.13 * s['dense_multiply_cycles'] and r['latency_cycles'] < 11500, r" || fail "undealt filters"
 
 # Lean unless fast shapes are asked for, which are no slower than with dense weights; the exchanges of lean ones are longer here.
 "$wafer" zoo gpt --layers 1 --d-model 64 --heads 2 --vocab 64 --sequence 32 -q -o zoo.onnx
