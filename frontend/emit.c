@@ -111,6 +111,18 @@ MlirValue emit_concat(import_node *n, MlirValue a, MlirValue b, uint32_t axis) {
                  1);
 }
 
+MlirValue emit_gather(import_node *n, MlirValue x, MlirValue index, uint32_t axis) {
+  return emit_op(n, WAFER_OP_gather, 2, (MlirValue[]){x, index},
+                 (wafer_attr[]){INT_ATTR(axis, axis)}, 1);
+}
+
+MlirValue emit_padded(import_node *n, MlirValue x, const int64_t *pads, double fill) {
+  if (n->status != WAFER_OK) return none;
+  wafer_attr attrs[] = {INTS_ATTR(pads, 2 * node_rank(n, x), pads), TEXT_ATTR(mode, "constant"),
+                        FLOAT_ATTR(fill, fill)};
+  return emit_op(n, WAFER_OP_pad, 1, &x, attrs, WAFER_COUNT(attrs));
+}
+
 MlirValue emit_part(import_node *n, MlirValue x, uint32_t axis, int64_t start, int64_t count) {
   wafer_shape shape = node_type(n, x).shape;
   int64_t starts[WAFER_MAX_RANK] = {0}, steps[WAFER_MAX_RANK];

@@ -112,9 +112,7 @@ static MlirValue mask_bias(import_node *n, const attention *a, MlirValue like) {
   if (lacks > 0 && shape.dims[shape.rank - 1] != 1) {
     int64_t pads[2 * WAFER_MAX_RANK] = {0};
     pads[2 * shape.rank - 1] = lacks;
-    wafer_attr attrs[] = {INTS_ATTR(pads, 2 * shape.rank, pads), TEXT_ATTR(mode, "constant"),
-                          FLOAT_ATTR(fill, -INFINITY)};
-    mask = emit_op(n, WAFER_OP_pad, 1, &mask, attrs, WAFER_COUNT(attrs));
+    mask = emit_padded(n, mask, pads, -INFINITY);
   }
   return emit_cast(n, mask, node_dtype(n, like));
 }
@@ -232,9 +230,7 @@ void import_flex_attention(import_node *n) {
 /* The cosines or sines of every position: (batch or 1, positions, half). */
 static MlirValue angles(import_node *n, uint32_t index) {
   MlirValue cache = node_input(n, index);
-  wafer_attr axis = INT_ATTR(axis, 0);
-  if (!node_has_input(n, 3)) return cache;
-  return emit_op(n, WAFER_OP_gather, 2, (MlirValue[]){cache, node_input(n, 3)}, &axis, 1);
+  return node_has_input(n, 3) ? emit_gather(n, cache, node_input(n, 3), 0) : cache;
 }
 
 /* `heads_first`: x is (batch, heads, positions, size), else positions and heads change places. */

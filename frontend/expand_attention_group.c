@@ -161,9 +161,7 @@ static MlirValue cached(import_node *n, const decoder *d, uint32_t index, MlirVa
       n, WAFER_OP_and, emit_binary(n, WAFER_OP_less_equal, emit_scalar_like(n, of, 0), of),
       emit_binary(n, WAFER_OP_less, of, emit_scalar_like(n, of, (double)rows)));
   MlirValue from = emit_select(n, new_ones, ADD(of, emit_scalar_like(n, of, (double)d->room)), t);
-  wafer_attr axis = INT_ATTR(axis, 2);
-  return emit_op(n, WAFER_OP_gather, 2, (MlirValue[]){emit_concat(n, past, fresh, 2), from}, &axis,
-                 1);
+  return emit_gather(n, emit_concat(n, past, fresh, 2), from, 2);
 }
 
 /* Columns that row r sees: up to its own, and no further back than the window. */

@@ -82,9 +82,7 @@ void import_center_crop_pad(import_node *n) {
     pads[d] = more / 2; /* towards 0, so a crop leaves the odd element out at the end */
     pads[d + s.rank] = more - pads[d];
   }
-  wafer_attr attrs[] = {INTS_ATTR(pads, 2 * s.rank, pads), TEXT_ATTR(mode, "constant"),
-                        FLOAT_ATTR(fill, 0)};
-  n->outputs[0] = emit_op(n, WAFER_OP_pad, 1, &x, attrs, WAFER_COUNT(attrs));
+  n->outputs[0] = emit_padded(n, x, pads, 0);
 }
 
 /* ---- Det: elimination, the largest element of the first column as pivot ---- */
@@ -177,9 +175,8 @@ MlirValue emit_pool_places(import_node *n, const pool_geometry *g) {
   }
   double least, most;
   wafer_dtype_range(node_dtype(n, x), &least, &most);
-  wafer_attr axis = INT_ATTR(axis, 1);
   MlirValue all = emit_reshape(n, x, 2, (int64_t[]){planes, plane});
-  all = emit_op(n, WAFER_OP_gather, 2, (MlirValue[]){all, emit_constant(n, &from)}, &axis, 1);
+  all = emit_gather(n, all, emit_constant(n, &from), 1);
   all = emit_select(n, emit_constant(n, &rim), emit_scalar_like(n, x, least), all);
   wafer_attr arg[] = {INT_ATTR(axis, 2), INT_ATTR(keepdims, 1), INT_ATTR(last, 0)};
   MlirValue tap = emit_op(n, WAFER_OP_arg_max, 1, &all, arg, WAFER_COUNT(arg));

@@ -40,8 +40,7 @@ static MlirValue places(import_node *n, const wafer_shape *data, const wafer_sha
 }
 
 MlirValue emit_rows(import_node *n, MlirValue rows, MlirValue index) {
-  wafer_attr axis = INT_ATTR(axis, 0);
-  return emit_op(n, WAFER_OP_gather, 2, (MlirValue[]){rows, index}, &axis, 1);
+  return emit_gather(n, rows, index, 0);
 }
 
 /* out[i][j] = data[index[i][j]][j] for axis 0 */
@@ -270,9 +269,7 @@ static MlirValue moved(import_node *n, MlirValue x, uint32_t axis, int64_t by, b
   int64_t pads[2 * WAFER_MAX_RANK] = {0};
   pads[axis + (back ? shape.rank : 0)] = by;
   MlirValue part = emit_part(n, x, axis, back ? by : 0, shape.dims[axis] - by);
-  wafer_attr attrs[] = {INTS_ATTR(pads, 2 * shape.rank, pads), TEXT_ATTR(mode, "constant"),
-                        FLOAT_ATTR(fill, fill)};
-  return emit_op(n, WAFER_OP_pad, 1, &part, attrs, WAFER_COUNT(attrs));
+  return emit_padded(n, part, pads, fill);
 }
 
 /* CumSum, CumProd: of 1, 2, 4, ... neighbours. */

@@ -7,10 +7,8 @@ static const MlirValue none;
 
 /* The weight of each label, 0 for those to ignore; null when all weigh 1. */
 static MlirValue label_weights(import_node *n, MlirValue like, MlirValue label, MlirValue ignored) {
-  wafer_attr axis = INT_ATTR(axis, 0);
   MlirValue weight = none;
-  if (node_has_input(n, 2))
-    weight = emit_op(n, WAFER_OP_gather, 2, (MlirValue[]){node_input(n, 2), label}, &axis, 1);
+  if (node_has_input(n, 2)) weight = emit_gather(n, node_input(n, 2), label, 0);
   if (!ignored.ptr) return weight;
   MlirValue one = weight.ptr ? weight : emit_scalar_like(n, like, 1);
   return emit_select(n, ignored, emit_scalar_like(n, like, 0), one);

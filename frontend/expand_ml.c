@@ -13,9 +13,8 @@ void import_array_feature_extractor(import_node *n) {
   int64_t count = 1;
   if (n->status == WAFER_OK && s.rank == 0) node_bad(n, "the operand is a scalar");
   if (n->status != WAFER_OK || !wafer_shape_elements(&i, &count)) return;
-  wafer_attr axis = INT_ATTR(axis, s.rank == 0 ? 0 : s.rank - 1);
   index = emit_reshape(n, index, 1, &count);
-  MlirValue y = emit_op(n, WAFER_OP_gather, 2, (MlirValue[]){x, index}, &axis, 1);
+  MlirValue y = emit_gather(n, x, index, s.rank - 1);
   n->outputs[0] = s.rank == 1 ? emit_reshape(n, y, 2, (int64_t[]){1, count}) : y;
 }
 

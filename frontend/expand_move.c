@@ -293,9 +293,9 @@ void import_pad(import_node *n) {
 /* ---- Gather ---- */
 
 void import_gather(import_node *n) {
-  MlirValue operands[] = {node_input(n, 0), node_input(n, 1)};
-  wafer_attr attr = INT_ATTR(axis, node_axis(n, attr_int(n, "axis", 0), node_rank(n, operands[0])));
-  n->outputs[0] = emit_op(n, WAFER_OP_gather, 2, operands, &attr, 1);
+  MlirValue x = node_input(n, 0);
+  uint32_t axis = node_axis(n, attr_int(n, "axis", 0), node_rank(n, x));
+  n->outputs[0] = emit_gather(n, x, node_input(n, 1), axis);
 }
 
 /* ---- Blocks of channels <-> blocks of pixels ---- */

@@ -111,9 +111,7 @@ static MlirValue grown(import_node *n, MlirValue x, const wafer_shape *have) {
       node_bad(n, "output_shape[%u] is %lld, needs %lld", d, (long long)want.at[d],
                (long long)have->dims[d]);
   }
-  wafer_attr attrs[] = {INTS_ATTR(pads, 2 * have->rank, rims), TEXT_ATTR(mode, "constant"),
-                        FLOAT_ATTR(fill, 0)};
-  return emit_op(n, WAFER_OP_pad, 1, &x, attrs, WAFER_COUNT(attrs));
+  return emit_padded(n, x, rims, 0);
 }
 
 /* Zeros, but where the pool found its elements. */

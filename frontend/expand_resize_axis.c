@@ -100,12 +100,11 @@ static double nearest(double x, const char *how) {
 
 static MlirValue looked_up(import_node *n, MlirValue x, const axis_resize *r) {
   int64_t *places = node_new_ints(n, (uint32_t)r->out);
-  wafer_attr axis = INT_ATTR(axis, r->axis);
   if (!places) return none;
   for (int64_t j = 0; j < r->out; j++)
     places[j] = clamped(nearest(coordinate_of(r, j), r->rounding), r->in);
   MlirValue index = emit_constant_i64(n, 1, r->out, places);
-  return emit_op(n, WAFER_OP_gather, 2, (MlirValue[]){x, index}, &axis, 1);
+  return emit_gather(n, x, index, r->axis);
 }
 
 /* Elements of a crop that lie beyond the operand. */

@@ -117,9 +117,7 @@ static MlirValue mirrored(import_node *n, MlirValue x, int64_t length) {
 /* Cut or filled with zeros to `length` elements of dim 1. */
 static MlirValue fitted(import_node *n, MlirValue x, int64_t length) {
   int64_t have = node_type(n, x).shape.dims[1], pads[6] = {0, 0, 0, 0, length - have, 0};
-  wafer_attr attrs[] = {INTS_ATTR(pads, 6, pads), TEXT_ATTR(mode, "constant"), FLOAT_ATTR(fill, 0)};
-  if (have == length) return x;
-  return emit_op(n, WAFER_OP_pad, 1, &x, attrs, WAFER_COUNT(attrs));
+  return have == length ? x : emit_padded(n, x, pads, 0);
 }
 
 /* Dim `axis` in front of the last one, all others in one: (rows, dims[axis], parts). */
@@ -190,8 +188,7 @@ static MlirValue frames_of(import_node *n, MlirValue x, int64_t length, int64_t 
   if (!table.data) return none;
   for (int64_t i = 0; i < frames * length; i++)
     ((int64_t *)table.data)[i] = i / length * step + i % length;
-  wafer_attr axis = INT_ATTR(axis, 1);
-  x = emit_op(n, WAFER_OP_gather, 2, (MlirValue[]){x, emit_constant(n, &table)}, &axis, 1);
+  x = emit_gather(n, x, emit_constant(n, &table), 1);
   return emit_reshape(n, x, 3, (int64_t[]){s.dims[0] * frames, length, s.dims[2]});
 }
 

@@ -161,6 +161,11 @@ MlirValue emit_expand(import_node *n, MlirValue x, uint32_t rank, const int64_t 
 MlirValue emit_transpose(import_node *n, MlirValue x, uint32_t rank, const int64_t *perm);
 MlirValue emit_swap_last(import_node *n, MlirValue x); /* transposes the last two dims */
 MlirValue emit_concat(import_node *n, MlirValue a, MlirValue b, uint32_t axis);
+/* As ONNX's Gather. */
+MlirValue emit_gather(import_node *n, MlirValue x, MlirValue index, uint32_t axis);
+/* As ONNX's Pad in mode constant: of each dim the elements before, then those behind; less than 0:
+ * so many are cropped. */
+MlirValue emit_padded(import_node *n, MlirValue x, const int64_t *pads, double fill);
 /* `count` elements of dim `axis` from `start`. */
 MlirValue emit_part(import_node *n, MlirValue x, uint32_t axis, int64_t start, int64_t count);
 /* Over the dims of a bit set. */

@@ -109,9 +109,8 @@ typedef struct size_waste {
 } size_waste;
 
 /* The shapes that all kernels may have beside those of a sizing that took one after the other.
- * `spread`: the way of weights over the cores has a price. last_use[value]: the last kernel with
- * it.
- */
+ * `spread`: the way of weights over the cores has a price. last_use[value]: the last kernel that
+ * takes it. */
 typedef struct size_forest size_forest;
 wafer_status size_layouts_open(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                                uint32_t resident, uint32_t stripes, const sized_kernel *greedy,
