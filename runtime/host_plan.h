@@ -16,8 +16,15 @@ void host_plan_destroy(host_plan *p); /* NULL is fine */
 
 /* One sample through functions[0]. The outputs stay the host plan's until its next run. */
 wafer_status host_plan_run(host_plan *p, wafer_item *const *inputs, wafer_item **outputs);
-/* Cycles that the wafer worked in the last run. */
-uint64_t host_plan_cycles(const host_plan *p);
+/* What the wafer did since the host plan was made, or told to forget: all calls together. */
+typedef struct host_counts {
+  uint64_t cycles;
+  uint64_t *kernel_busy, *stream_busy; /* per kernel and stream of the plan; kernel fidelity does
+                                          not tell of streams: 0 */
+  uint64_t *phase_cycles, *phase_runs; /* per phase */
+} host_counts;
+const host_counts *host_plan_counts(const host_plan *p);
+void host_plan_forget(host_plan *p);
 uint64_t host_plan_bytes(const host_plan *p); /* buffers of the wafer's functions */
 
 /* ---- Between program*.c ---- */
@@ -32,7 +39,7 @@ struct host_plan {
   wafer_item **constant; /* per value: of a weight */
   uint32_t result_count;
   wafer_item **results; /* of the last run */
-  uint64_t cycles;
+  host_counts counts;
 };
 
 wafer_status host_plan_no_memory(const host_plan *p);

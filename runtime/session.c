@@ -80,11 +80,10 @@ static bool has_phases(const wafer_function *f) {
 static wafer_status prepare(wafer_session *s, const wafer_session_options *options) {
   bool fabric = options && options->fidelity == WAFER_FIDELITY_fabric;
   if (fabric && has_phases(s->function)) return prepare_fabric(s, options);
-  if (fabric && (options->watch || options->fault_count || options->kernels))
-    return wafer_fail(
-        s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
-        "steps of this plan run on the host: traces, faults and values of kernels are "
-        "of plans whose first function is the wafer's");
+  if (fabric && (options->watch || options->fault_count))
+    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
+                      "steps of this plan run on the host: traces and faults are of plans whose "
+                      "first function is the wafer's");
   if (!s->shares_pool) {
     WAFER_TRY(wafer_plan_check(s->diag, s->plan->model, s->plan));
     s->pool = thread_pool_create(options ? options->threads : 0);

@@ -98,7 +98,16 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, check_argum
 static wafer_status keep_made(void *self, uint32_t kernel, uint32_t output,
                               const wafer_view *view) {
   check_values *v = self;
-  wafer_view *to = &v->made[kernel][output];
+  check_made *m = &v->made[kernel][output];
+  if (m->count == m->room) {
+    size_t room = m->room ? 2 * m->room : 1;
+    wafer_view *more = WAFER_NEW(v->arena, wafer_view, room);
+    if (!more) return cli_no_memory();
+    if (m->count) memcpy(more, m->at, m->count * sizeof *more);
+    m->at = more;
+    m->room = room;
+  }
+  wafer_view *to = &m->at[m->count++];
   *to = *view;
   to->data = wafer_arena_copy(v->arena, view->data, wafer_tensor_bytes(view->dtype, &view->shape));
   v->size[v->plan->kernels[kernel].outputs[output]] = check_size(view);
@@ -124,8 +133,9 @@ static double summed_size(const check_values *v, uint32_t kernel, uint32_t outpu
 static wafer_status compare_made(void *self, uint32_t kernel, uint32_t output,
                                  const wafer_view *view) {
   check_values *v = self;
-  wafer_view *made = &v->made[kernel][output];
-  if (!made->data) return WAFER_OK;
+  check_made *m = &v->made[kernel][output];
+  if (m->next == m->count) return WAFER_OK;
+  wafer_view *made = &m->at[m->next++];
   double d = check_difference(made, view, summed_size(v, kernel, output));
   if (!(d <= v->difference[kernel])) v->difference[kernel] = d;
   if (d == 0) made->data = NULL;
@@ -135,7 +145,8 @@ static wafer_status compare_made(void *self, uint32_t kernel, uint32_t output,
 /* Kernels after it have the inputs that they had on the fabric. */
 static void *put_made(void *self, uint32_t kernel, uint32_t output) {
   const check_values *v = self;
-  return v->made[kernel][output].data;
+  const check_made *m = &v->made[kernel][output];
+  return m->next ? m->at[m->next - 1].data : NULL;
 }
 
 static bool make_values(const wafer_plan *plan, const wafer_view *inputs, wafer_arena *arena,
@@ -143,17 +154,37 @@ static bool make_values(const wafer_plan *plan, const wafer_view *inputs, wafer_
   const wafer_function *f = &plan->functions[0];
   *out = (check_values){.arena = arena,
                         .plan = plan,
-                        .made = WAFER_NEW(arena, wafer_view *, plan->kernel_count),
+                        .made = WAFER_NEW(arena, check_made *, plan->kernel_count),
                         .difference = WAFER_NEW(arena, double, plan->kernel_count),
                         .size = WAFER_NEW(arena, double, plan->value_count)};
   for (uint32_t i = 0; out->size && i < f->input_count; i++)
-    out->size[f->inputs[i]] = check_size(&inputs[i]);
+    if (plan->values[f->inputs[i]].kind == WAFER_VALUE_tensor)
+      out->size[f->inputs[i]] = check_size(&inputs[i]);
   for (uint32_t k = 0; out->made && out->difference && k < plan->kernel_count; k++) {
-    out->made[k] = WAFER_NEW(arena, wafer_view, plan->kernels[k].body.output_count);
+    out->made[k] = WAFER_NEW(arena, check_made, plan->kernels[k].body.output_count);
     out->difference[k] = NAN;
     if (!out->made[k]) return false;
   }
   return out->made && out->difference && out->size;
+}
+
+static const uint64_t *kept(wafer_arena *arena, const uint64_t *counts, uint32_t count) {
+  return counts ? wafer_arena_copy(arena, counts, count * sizeof *counts) : NULL;
+}
+
+static wafer_status keep_outputs(const wafer_plan *plan, wafer_arena *arena, wafer_view *outputs) {
+  const wafer_function *f = &plan->functions[0];
+  for (uint32_t i = 0; i < f->output_count; i++) {
+    wafer_view *v = &outputs[i];
+    if (v->dtype == WAFER_DTYPE_string)
+      return wafer_fail(cli_diag(), wafer_at_file(plan->model), WAFER_UNSUPPORTED,
+                        "output '%s' is text, which has no distance: compare it by `wafer run "
+                        "--fidelity fabric`",
+                        plan->values[f->outputs[i]].name);
+    v->data = wafer_arena_copy(arena, v->data, wafer_tensor_bytes(v->dtype, &v->shape));
+    if (!v->data) return cli_no_memory();
+  }
+  return WAFER_OK;
 }
 
 /* One fidelity: outputs copied into the arena, cycles of kernels and streams too. */
@@ -173,15 +204,10 @@ static wafer_status run_at(const check_arguments *a, const wafer_plan *plan, waf
                                      : cli_no_memory();
   if (status == WAFER_OK) {
     out->stats = wafer_session_stats(session);
-    for (uint32_t i = 0; i < f->output_count; i++) {
-      wafer_view *v = &out->outputs[i];
-      v->data = wafer_arena_copy(arena, v->data, wafer_tensor_bytes(v->dtype, &v->shape));
-    }
-    out->kernel_busy =
-        wafer_arena_copy(arena, out->stats.kernel_busy, plan->kernel_count * sizeof(uint64_t));
-    if (out->stats.stream_busy)
-      out->stream_busy =
-          wafer_arena_copy(arena, out->stats.stream_busy, plan->stream_count * sizeof(uint64_t));
+    status = keep_outputs(plan, arena, out->outputs);
+    out->kernel_busy = kept(arena, out->stats.kernel_busy, plan->kernel_count);
+    out->stream_busy = kept(arena, out->stats.stream_busy, plan->stream_count);
+    out->phase_runs = kept(arena, out->stats.phase_runs, plan->phase_count);
   }
   wafer_session_destroy(session);
   return status;
@@ -198,8 +224,10 @@ static wafer_status check_plan(check_arguments *a, const wafer_plan *plan, wafer
   const wafer_kernel_watch compare = {&values, compare_made, put_made};
   WAFER_TRY(run_inputs(&a->run, plan, arena, inputs));
   if (!make_values(plan, inputs, arena, &values)) return cli_no_memory();
-  /* Of a train only the outputs are compared: kernels are at several samples at once. */
-  bool one = !f->input_count || inputs[0].shape.rank == plan->values[f->inputs[0]].type.shape.rank;
+  /* Of a train only the outputs are compared: kernels are at several samples at once, but where the
+   * host takes one after the other. */
+  bool one = !f->input_count || wafer_function_on_host(f) ||
+             inputs[0].shape.rank == plan->values[f->inputs[0]].type.shape.rank;
   WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_kernel, inputs, NULL, &kernel));
   WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_fabric, inputs, one ? &keep : NULL, &fabric));
   if (one) {

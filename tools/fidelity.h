@@ -14,20 +14,29 @@ typedef struct check_arguments {
 typedef struct check_run {
   wafer_view *outputs;
   wafer_run_stats stats;
-  const uint64_t *kernel_busy, *stream_busy;
+  const uint64_t *kernel_busy, *stream_busy, *phase_runs; /* as in wafer_run_stats */
 } check_run;
+
+/* What a kernel made of one output, call by call; of a plan with steps on the host there may be
+ * several, or none. */
+typedef struct check_made {
+  wafer_view *at; /* no data: there is nothing to put in its place */
+  size_t count, room;
+  size_t next; /* the call to be compared */
+} check_made;
 
 /* What kernels made on the fabric, and how far it is from what kernel fidelity makes of the same
  * inputs: what the kernels before added is not counted again. */
 typedef struct check_values {
   wafer_arena *arena;
   const wafer_plan *plan;
-  wafer_view **made;  /* per kernel, per output; no data: nobody told */
+  check_made **made;  /* per kernel, per output */
   double *difference; /* per kernel: the largest, relative to its output's largest; NAN: unknown */
   double *size;       /* per plan value: the mean of magnitudes on the fabric; 0: nobody told */
 } check_values;
 
-/* The largest difference, relative to the largest element wanted, or to `least` if that is more. */
+/* The largest difference, relative to the largest element wanted, or to `least` if that is more;
+ * INFINITY: of another type or shape. */
 double check_difference(const wafer_view *got, const wafer_view *wanted, double least);
 /* The mean of the magnitudes of what is finite. */
 double check_size(const wafer_view *x);

@@ -70,6 +70,8 @@ double check_size(const wafer_view *x) {
 double check_difference(const wafer_view *got, const wafer_view *wanted, double least) {
   int64_t count = 0;
   double largest = least, apart = 0;
+  if (got->dtype != wanted->dtype || !wafer_shape_equal(&got->shape, &wanted->shape))
+    return INFINITY;
   (void)wafer_shape_elements(&wanted->shape, &count);
   for (int64_t i = 0; i < count; i++) {
     double x = wafer_element_f64(got->dtype, got->data, i);
@@ -133,6 +135,18 @@ static void print_sums(const tally *kernels, const tally *streams, const tally *
          error_of(predicted, counted));
 }
 
+/* How often a kernel or stream was at work. */
+static uint64_t runs_of(const wafer_plan *plan, const check_run *run, wafer_action_kind kind,
+                        uint32_t index) {
+  if (!run->phase_runs) return run->stats.samples;
+  for (uint32_t p = 0; p < plan->phase_count; p++)
+    for (uint32_t i = 0; i < plan->phases[p].action_count; i++) {
+      const wafer_action *a = &plan->phases[p].actions[i];
+      if (a->kind == kind && a->index == index) return run->phase_runs[p];
+    }
+  return 0;
+}
+
 wafer_status check_report(const check_arguments *a, const wafer_plan *plan, const check_run *kernel,
                           const check_run *fabric, const check_values *values) {
   size_t skip = cli_shared_prefix(plan);
@@ -143,15 +157,17 @@ wafer_status check_report(const check_arguments *a, const wafer_plan *plan, cons
     printf("%-8s %-44s %10s %10s %10s %9s\n", "", "", "predicted", "counted", "error", "values");
   for (uint32_t k = 0; k < plan->kernel_count; k++) {
     const char *name = plan->kernels[k].name;
-    uint64_t predicted = plan->kernels[k].cost.cycles,
-             counted = fabric->kernel_busy[k] / fabric->stats.samples;
+    uint64_t runs = runs_of(plan, fabric, WAFER_ACTION_kernel, k);
+    if (!runs) continue; /* a branch that was not taken */
+    uint64_t predicted = plan->kernels[k].cost.cycles, counted = fabric->kernel_busy[k] / runs;
     print_row(a, rows, "kernel", name, skip, predicted, counted, values->difference[k]);
     add_values(&apart, name, values->difference[k]);
     add(&kernels, name, predicted, counted);
   }
   for (uint32_t s = 0; s < plan->stream_count; s++) {
     const char *name = plan->values[plan->streams[s].value].name;
-    uint64_t counted = fabric->stream_busy ? fabric->stream_busy[s] / fabric->stats.samples : 0;
+    uint64_t runs = runs_of(plan, fabric, WAFER_ACTION_stream, s);
+    uint64_t counted = fabric->stream_busy && runs ? fabric->stream_busy[s] / runs : 0;
     if (!counted) continue;
     uint64_t predicted = plan->streams[s].cycles + plan->streams[s].latency;
     if (a->streams)

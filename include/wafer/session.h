@@ -42,7 +42,8 @@ typedef struct wafer_watch {
 } wafer_watch;
 
 /* Who is told what each kernel has made: dense elements of its output, as soon as it has; borrowed
- * for the call. Runs of one sample. `instead`, of kernel fidelity alone, may be NULL: dense
+ * for the call. Runs of one sample, and such with steps on the host, where a kernel may be called
+ * several times, or never. `instead`, of kernel fidelity alone, may be NULL: dense
  * elements that whatever follows takes in place of those, or NULL; asked for after `made`. */
 typedef struct wafer_kernel_watch {
   void *self;
@@ -97,12 +98,15 @@ typedef struct wafer_load {
   uint64_t wavelets;    /* over links between routers */
 } wafer_load;
 
-/* Of the last run. Arrays are the session's; NULL where functions[0] is a host function. */
+/* Of the last run. Arrays are the session's. Where functions[0] is a host function: all calls
+ * together, and NULL for output_cycles, weight_cycles and what `load` asks for. */
 typedef struct wafer_run_stats {
   uint64_t samples;
   uint64_t latency_cycles, interval_cycles, total_cycles;
   const uint64_t *kernel_busy;  /* per plan kernel */
   const uint64_t *phase_cycles; /* per plan phase */
+  const uint64_t *phase_runs;   /* per plan phase, where functions[0] is a host function; else NULL:
+                                   each ran for all samples */
   /* Kernel fidelity alone, first sample. Per output: when it is out. Per plan weight: when it has
    * left MemoryX for the last time. */
   const uint64_t *output_cycles, *weight_cycles;

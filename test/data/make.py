@@ -203,6 +203,29 @@ def conform():
                      os.path.join(here, "conform/ramp_output_0.pb"))
 
 
+def turns():
+    """The host decides: one of two products, three times a third, and where the result is not zero."""
+    y, z = [value("y1", 4, 8)], [value("y2", 4, 8)]
+    state = value("s", 4, 8)
+    flag, trip = value("c", dtype=TensorProto.BOOL), value("i", dtype=TensorProto.INT64)
+    body = helper.make_graph([node("MatMul", "s w3", "t", "turn"), node("Tanh", "t", "s1"), node("Identity", "c", "c1")],
+                             "body", [trip, flag, state], [value("c1", dtype=TensorProto.BOOL), value("s1", 4, 8)])
+    nodes = [
+        node("ReduceMax", "x", "m", "most", keepdims=0),
+        node("Greater", "m zero", "positive"),
+        node("If", "positive", "y", "choose",
+             then_branch=helper.make_graph([node("MatMul", "x w1", "y1", "yes")], "yes", [], y),
+             else_branch=helper.make_graph([node("MatMul", "x w2", "y2", "no")], "no", [], z)),
+        node("Cast", "positive", "one", to=TensorProto.INT64),
+        node("Mul", "one three", "trips"),
+        helper.make_node("Loop", ["trips", "", "y"], ["z"], name="turns", body=body),
+        node("NonZero", "z", "where"),
+    ]
+    save("turns", nodes, [value("x", 4, 8)], [value("z", 4, 8), value("where", 2, None, dtype=TensorProto.INT64)],
+         [weight("w1", 8, 8), weight("w2", 8, 8), weight("w3", 8, 8),
+          numpy_helper.from_array(np.float32(0), "zero"), numpy_helper.from_array(np.int64(3), "three")])
+
+
 os.makedirs(os.path.join(here, "bad"), exist_ok=True)
 small_cnn()
 attention()
@@ -211,3 +234,4 @@ conform()
 steep()
 averages()
 skips()
+turns()

@@ -44,6 +44,14 @@ for options in "streaming" "pipelined" "streaming --dtype f16" "pipelined --dtyp
   gives 0 "" "$wafer" compile "$source/test/data/averages.onnx" -o p.wplan --machine small16 --mode $options
   gives 0 "output y: differs by 0 of" "$wafer" check p.wplan
 done
+# Steps on the host: a kernel of a loop is called three times, and its cycles are those of one call.
+gives 0 "" "$wafer" compile "$source/test/data/turns.onnx" -o p.wplan --machine small16
+gives 0 "values: mean difference" "$wafer" check p.wplan --report turns.json
+gives 0 "output where: differs by 0 of" "$wafer" check p.wplan --mean 10 --total 5
+run 0 "interval" --fidelity fabric --report report.json
+calls=$(awk '/"name":/ { turn = /"turn"/ } turn && /"cycles":/ { one = $2 } turn && /"busy_cycles":/ { print $2 / one }' report.json)
+[ "${calls%.*}" = 3 ] || fail "the loop's kernel was busy for $calls calls"
+grep -A3 '"turn"' turns.json | grep -q '"difference_of_largest":' || fail "no values of the loop's kernel: $(cat turns.json)"
 # Layers in a row that have one weight, of zeros: it comes for the second while the first still has it.
 gives 0 "" "$wafer" zoo cnn --widths 1,8,8,10 --side 8 --batch 1 -o shared.onnx
 gives 0 "16 programs" "$wafer" compile shared.onnx -o p.wplan --machine small64 --mode streaming
