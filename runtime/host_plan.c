@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host.h"
+#include "vmath.h"
 
 wafer_status host_plan_no_memory(const host_plan *p) {
   return wafer_fail(p->diag, wafer_at_file(p->plan->model), WAFER_NO_MEMORY,
@@ -90,20 +91,6 @@ static wafer_status unit_of(host_plan *p, uint32_t function, wafer_session **out
   return WAFER_OK;
 }
 
-static void add_each(uint64_t *to, const uint64_t *more, uint32_t count) {
-  for (uint32_t i = 0; more && i < count; i++) to[i] += more[i];
-}
-
-static void count_call(host_plan *p, const wafer_function *f, wafer_run_stats of) {
-  host_counts *c = &p->counts;
-  c->cycles += of.total_cycles;
-  add_each(c->kernel_busy, of.kernel_busy, p->plan->kernel_count);
-  add_each(c->stream_busy, of.stream_busy, p->plan->stream_count);
-  add_each(c->phase_cycles, of.phase_cycles, p->plan->phase_count);
-  for (uint32_t i = 0; i < f->step_count; i++)
-    if (f->steps[i].kind == WAFER_STEP_phase) c->phase_runs[f->steps[i].phase]++;
-}
-
 static wafer_status call_unit(host_plan *p, uint32_t function, wafer_item *const *inputs,
                               wafer_item **outputs) {
   const wafer_function *f = &p->plan->functions[function];
@@ -122,7 +109,10 @@ static wafer_status call_unit(host_plan *p, uint32_t function, wafer_item *const
   for (uint32_t i = 0; status == WAFER_OK && i < f->output_count; i++)
     if (!(outputs[i] = wafer_item_copy(&made[i]))) status = host_plan_no_memory(p);
   if (status != WAFER_OK) release_all(outputs, f->output_count);
-  if (status == WAFER_OK) count_call(p, f, wafer_session_stats(unit));
+  if (status == WAFER_OK) {
+    wafer_run_stats stats = wafer_session_stats(unit);
+    host_counts_call(p->counts, f, &stats);
+  }
   free(views);
   return status;
 }
@@ -275,37 +265,21 @@ wafer_status host_plan_call(host_plan *p, uint32_t function, wafer_item *const *
 wafer_status host_plan_run(host_plan *p, wafer_item *const *inputs, wafer_item **outputs) {
   release_all(p->results, p->result_count);
   WAFER_TRY(host_plan_call(p, 0, inputs, p->results));
+  host_counts_sample(p->counts);
   for (uint32_t i = 0; i < p->result_count; i++) outputs[i] = p->results[i];
   return WAFER_OK;
 }
 
-const host_counts *host_plan_counts(const host_plan *p) {
-  return &p->counts;
+void host_plan_begin(host_plan *p) {
+  host_counts_forget(p->counts);
 }
 
-void host_plan_forget(host_plan *p) {
-  host_counts *c = &p->counts;
-  c->cycles = 0;
-  memset(c->kernel_busy, 0, p->plan->kernel_count * sizeof *c->kernel_busy);
-  memset(c->stream_busy, 0, p->plan->stream_count * sizeof *c->stream_busy);
-  memset(c->phase_cycles, 0, p->plan->phase_count * sizeof *c->phase_cycles);
-  memset(c->phase_runs, 0, p->plan->phase_count * sizeof *c->phase_runs);
-}
-
-uint64_t host_plan_bytes(const host_plan *p) {
-  uint64_t bytes = 0;
+wafer_run_stats host_plan_stats(const host_plan *p) {
+  wafer_run_stats stats = host_counts_stats(p->counts);
   for (uint32_t i = 0; i < p->plan->function_count; i++)
-    if (p->unit[i]) bytes += wafer_session_stats(p->unit[i]).peak_bytes;
-  return bytes;
-}
-
-static bool make_counts(host_plan *p) {
-  host_counts *c = &p->counts;
-  c->kernel_busy = calloc((size_t)p->plan->kernel_count + 1, sizeof *c->kernel_busy);
-  c->stream_busy = calloc((size_t)p->plan->stream_count + 1, sizeof *c->stream_busy);
-  c->phase_cycles = calloc((size_t)p->plan->phase_count + 1, sizeof *c->phase_cycles);
-  c->phase_runs = calloc((size_t)p->plan->phase_count + 1, sizeof *c->phase_runs);
-  return c->kernel_busy && c->stream_busy && c->phase_cycles && c->phase_runs;
+    if (p->unit[i]) stats.peak_bytes += wafer_session_stats(p->unit[i]).peak_bytes;
+  stats.instruction_set = vmath_instruction_set();
+  return stats;
 }
 
 wafer_status host_plan_create(const wafer_plan *plan, const wafer_session_options *options,
@@ -326,7 +300,8 @@ wafer_status host_plan_create(const wafer_plan *plan, const wafer_session_option
                    .results =
                        calloc((size_t)plan->functions[0].output_count + 1, sizeof *p->results)};
   if (options) p->options = *options;
-  if (!p->unit || !p->item || !p->constant || !p->results || !make_counts(p))
+  p->counts = host_counts_create(plan, &p->options);
+  if (!p->unit || !p->item || !p->constant || !p->results || !p->counts)
     return host_plan_no_memory(p);
   for (uint32_t i = 0; i < plan->function_count; i++) {
     wafer_session *unit;
@@ -347,9 +322,6 @@ void host_plan_destroy(host_plan *p) {
   free(p->item);
   free(p->constant);
   free(p->results);
-  free(p->counts.kernel_busy);
-  free(p->counts.stream_busy);
-  free(p->counts.phase_cycles);
-  free(p->counts.phase_runs);
+  host_counts_destroy(p->counts);
   free(p);
 }

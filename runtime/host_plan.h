@@ -2,6 +2,7 @@
 #ifndef RUNTIME_HOST_PLAN_H
 #define RUNTIME_HOST_PLAN_H
 
+#include "host_counts.h"
 #include "threads.h"
 #include "wafer/item.h"
 #include "wafer/session.h"
@@ -16,16 +17,9 @@ void host_plan_destroy(host_plan *p); /* NULL is fine */
 
 /* One sample through functions[0]. The outputs stay the host plan's until its next run. */
 wafer_status host_plan_run(host_plan *p, wafer_item *const *inputs, wafer_item **outputs);
-/* What the wafer did since the host plan was made, or told to forget: all calls together. */
-typedef struct host_counts {
-  uint64_t cycles;
-  uint64_t *kernel_busy, *stream_busy; /* per kernel and stream of the plan; kernel fidelity does
-                                          not tell of streams: 0 */
-  uint64_t *phase_cycles, *phase_runs; /* per phase */
-} host_counts;
-const host_counts *host_plan_counts(const host_plan *p);
-void host_plan_forget(host_plan *p);
-uint64_t host_plan_bytes(const host_plan *p); /* buffers of the wafer's functions */
+/* Before the first sample of a run; and what the wafer did since then. */
+void host_plan_begin(host_plan *p);
+wafer_run_stats host_plan_stats(const host_plan *p);
 
 /* ---- Between program*.c ---- */
 
@@ -39,7 +33,7 @@ struct host_plan {
   wafer_item **constant; /* per value: of a weight */
   uint32_t result_count;
   wafer_item **results; /* of the last run */
-  host_counts counts;
+  host_counts *counts;
 };
 
 wafer_status host_plan_no_memory(const host_plan *p);

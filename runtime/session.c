@@ -80,22 +80,24 @@ static bool has_phases(const wafer_function *f) {
 static wafer_status prepare(wafer_session *s, const wafer_session_options *options) {
   bool fabric = options && options->fidelity == WAFER_FIDELITY_fabric;
   if (fabric && has_phases(s->function)) return prepare_fabric(s, options);
-  if (fabric && (options->watch || options->fault_count))
-    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
-                      "steps of this plan run on the host: traces and faults are of plans whose "
-                      "first function is the wafer's");
+  if (fabric && options->fault_count)
+    return wafer_fail(
+        s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
+        "steps of this plan run on the host: faults are of plans whose first function "
+        "is the wafer's");
   if (!s->shares_pool) {
     WAFER_TRY(wafer_plan_check(s->diag, s->plan->model, s->plan));
     s->pool = thread_pool_create(options ? options->threads : 0);
     if (!s->pool) return session_no_memory(s);
   }
   if (!wafer_function_on_host(s->function)) return prepare_unit(s);
-  s->stats.instruction_set = vmath_instruction_set();
   s->items =
       calloc((size_t)s->function->input_count + s->function->output_count + 1, sizeof *s->items);
   s->out = calloc((size_t)s->function->output_count + 1, sizeof *s->out);
   if (!s->items || !s->out) return session_no_memory(s);
-  return host_plan_create(s->plan, options, s->pool, &s->host);
+  WAFER_TRY(host_plan_create(s->plan, options, s->pool, &s->host));
+  s->stats = host_plan_stats(s->host);
+  return WAFER_OK;
 }
 
 wafer_status session_create_unit(const wafer_plan *plan, uint32_t function,

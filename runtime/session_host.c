@@ -14,20 +14,6 @@ wafer_status session_check_counts(const wafer_session *s, uint32_t inputs, uint3
   return WAFER_OK;
 }
 
-/* Samples follow one another; `sample` is the one that was run last. */
-static void count_host(wafer_session *s, uint64_t sample) {
-  const host_counts *counts = host_plan_counts(s->host);
-  s->stats.samples = sample + 1;
-  s->stats.total_cycles = counts->cycles;
-  if (sample == 0) s->stats.latency_cycles = counts->cycles;
-  s->stats.interval_cycles = counts->cycles / s->stats.samples;
-  s->stats.peak_bytes = host_plan_bytes(s->host);
-  s->stats.kernel_busy = counts->kernel_busy;
-  s->stats.stream_busy = counts->stream_busy;
-  s->stats.phase_cycles = counts->phase_cycles;
-  s->stats.phase_runs = counts->phase_runs;
-}
-
 /* Sample `sample` of a train becomes an item each. */
 static wafer_status enter_items(wafer_session *s, const wafer_view *inputs, bool train,
                                 uint64_t sample) {
@@ -106,14 +92,14 @@ wafer_status session_run_host(wafer_session *s, const wafer_view *inputs, wafer_
   uint64_t samples;
   WAFER_TRY(check_train(s, inputs, &train, &samples));
   wafer_item **made = s->items + s->function->input_count;
-  host_plan_forget(s->host);
+  host_plan_begin(s->host);
   for (uint64_t sample = 0; sample < samples; sample++) {
     WAFER_TRY(enter_items(s, inputs, train, sample));
     WAFER_TRY(host_plan_run(s->host, s->items, made));
-    count_host(s, sample);
     for (uint32_t i = 0; i < s->function->output_count; i++)
       WAFER_TRY(leave_item(s, i, train, sample, samples, &outputs[i]));
   }
+  s->stats = host_plan_stats(s->host);
   return WAFER_OK;
 }
 
@@ -124,8 +110,8 @@ wafer_status wafer_session_run_items(wafer_session *s, wafer_item *const *inputs
   if (!s->host)
     return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_USAGE,
                       "every input and output is a tensor: run it with views");
-  host_plan_forget(s->host);
+  host_plan_begin(s->host);
   WAFER_TRY(host_plan_run(s->host, inputs, outputs));
-  count_host(s, 0);
+  s->stats = host_plan_stats(s->host);
   return WAFER_OK;
 }

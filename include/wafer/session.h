@@ -99,7 +99,7 @@ typedef struct wafer_load {
 } wafer_load;
 
 /* Of the last run. Arrays are the session's. Where functions[0] is a host function: all calls
- * together, and NULL for output_cycles, weight_cycles and what `load` asks for. */
+ * together, and NULL for output_cycles and weight_cycles. */
 typedef struct wafer_run_stats {
   uint64_t samples;
   uint64_t latency_cycles, interval_cycles, total_cycles;

@@ -48,9 +48,14 @@ done
 gives 0 "" "$wafer" compile "$source/test/data/turns.onnx" -o p.wplan --machine small16
 gives 0 "values: mean difference" "$wafer" check p.wplan --report turns.json
 gives 0 "output where: differs by 0 of" "$wafer" check p.wplan --mean 10 --total 5
-run 0 "interval" --fidelity fabric --report report.json
+run 0 "interval" --fidelity fabric --report report.json --heat heat.svg --trace trace.json
 calls=$(awk '/"name":/ { turn = /"turn"/ } turn && /"cycles":/ { one = $2 } turn && /"busy_cycles":/ { print $2 / one }' report.json)
 [ "${calls%.*}" = 3 ] || fail "the loop's kernel was busy for $calls calls"
+grep -q "links: wavelets" heat.svg || fail "no panel of links with steps on the host"
+starts=$(tr -d ' \t' <trace.json | grep -o '"name":"k[0-9]*turn","[^}]*"ts":[0-9.]*' | sort -u | wc -l)
+[ "$starts" = 3 ] || fail "the loop's kernel starts at $starts times in the trace"
+grep -q '"core_utilization_fraction"' report.json || fail "the report has no load with steps on the host"
+run 3 "faults are of plans whose first function" --fidelity fabric --fault drop@1,0,0
 grep -A3 '"turn"' turns.json | grep -q '"difference_of_largest":' || fail "no values of the loop's kernel: $(cat turns.json)"
 # Layers in a row that have one weight, of zeros: it comes for the second while the first still has it.
 gives 0 "" "$wafer" zoo cnn --widths 1,8,8,10 --side 8 --batch 1 -o shared.onnx
