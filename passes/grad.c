@@ -228,6 +228,7 @@ wafer_status wafer_pass_grad(const wafer_ctx *ctx, wafer_ir *ir) {
   WAFER_TRY(check_parameters(&t));
   WAFER_TRY(finish(&t, &loss));
   WAFER_TRY(wafer_pass_simplify(ctx, ir));
+  WAFER_TRY(grad_join(ctx, ir, t.end));
   WAFER_TRY(settle_parameters(&t));
   if (options->evaluate) return WAFER_OK;
   grad_defer(t.end);

@@ -90,6 +90,9 @@ wafer_status grad_loss_labels(const wafer_ctx *ctx, wafer_ir *ir, const wafer_ty
 /* `seed` null: no gradient, but `correct` for the losses that have it. */
 void grad_loss_build(grad *d, MlirValue y, MlirValue labels, MlirValue seed, grad_loss *out);
 
+/* Gradients that are too large for a wafer to hold while they are made become one product each;
+ * needs a machine, without which nothing is too large. */
+wafer_status grad_join(const wafer_ctx *ctx, wafer_ir *ir, MlirOperation end);
 /* A part of a parameter's gradient that waits for another one, to be added to it, waits as the
  * factors of its product where these are hardly larger: a tied table's, from the head to the
  * embedding. */
