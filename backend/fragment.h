@@ -174,6 +174,7 @@ typedef struct fragment_link {
   /* All of it so often side by side, each so many columns east of the one before; 0: once. What has
    * ports or steps stands once. */
   uint32_t stripes, stripe_columns;
+  uint32_t once; /* of the steps: the first ones, which come once, before the first sample */
 } fragment_link;
 
 static inline uint32_t fragment_stripes(const fragment_link *link) {

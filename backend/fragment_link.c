@@ -5,13 +5,14 @@
 #include "fragment_color.h"
 
 /* A sequence of codes: that of `before`, then `code` of a fragment; of FRAGMENT_ENDS: whether the
- * first sample comes again. */
+ * first sample comes again; STARTS: here, after what came once. */
 typedef struct sequence {
   uint32_t before, fragment, code;
   uint32_t length; /* instructions, marks included */
 } sequence;
 
 #define NOTHING UINT32_MAX
+#define STARTS (FRAGMENT_ENDS - 1)
 
 typedef struct linker {
   const wafer_diag *diag;
@@ -72,8 +73,10 @@ static uint32_t follow(linker *l, uint32_t before, uint32_t of, uint32_t code) {
     if (s->before == before && s->fragment == of && s->code == code) return l->buckets[at];
   }
   uint32_t length = before == NOTHING ? 0 : l->sequences[before].length;
-  length += of == FRAGMENT_ENDS ? end_length(l, code)
-                                : l->link->at[of]->codes[code].count + l->link->marks;
+  if (of == FRAGMENT_ENDS)
+    length += end_length(l, code);
+  else if (of != STARTS)
+    length += l->link->at[of]->codes[code].count + l->link->marks;
   l->buckets[at] = l->count;
   l->sequences[l->count] = (sequence){before, of, code, length};
   return l->count++;
@@ -121,6 +124,17 @@ static wafer_status follow_end(linker *l, const bool *busy, bool again) {
   return WAFER_OK;
 }
 
+/* Cores that have done something by now do not do it again. */
+static wafer_status follow_start(linker *l) {
+  size_t cores = (size_t)l->link->width * l->link->height;
+  for (size_t i = 0; i < cores; i++) {
+    if (l->last[i] == NOTHING) continue;
+    l->last[i] = follow(l, l->last[i], STARTS, 0);
+    if (l->last[i] == NOTHING) return no_memory(l);
+  }
+  return WAFER_OK;
+}
+
 static wafer_status follow_all(linker *l) {
   const fragment_link *link = l->link;
   size_t cores = (size_t)link->width * link->height;
@@ -131,7 +145,9 @@ static wafer_status follow_all(linker *l) {
   if (!link->steps) return WAFER_OK;
   const bool *busy = find_busy(l);
   if (!busy) return no_memory(l);
-  for (uint32_t i = 0; i < link->step_count; i++)
+  for (uint32_t i = 0; i < link->once; i++) WAFER_TRY(follow_fragment(l, link->steps[i]));
+  WAFER_TRY(follow_start(l));
+  for (uint32_t i = link->once; i < link->step_count; i++)
     WAFER_TRY(link->steps[i] == FRAGMENT_ENDS ? follow_end(l, busy, i + 1 == link->step_count)
                                               : follow_fragment(l, link->steps[i]));
   return WAFER_OK;
@@ -142,7 +158,7 @@ static wafer_status follow_all(linker *l) {
 typedef struct writer {
   const linker *l;
   wafer_instruction *code;
-  uint32_t count;
+  uint32_t count, first; /* instructions; where the first sample begins */
   wafer_core_binding *bindings;
   uint32_t binding_count;
   uint32_t fragment;  /* at hand */
@@ -221,14 +237,14 @@ static void write_end(writer *w, bool again) {
   w->code[w->count] = (wafer_instruction){.op = WAFER_CORE_branch,
                                           .a = WAFER_NO_REGISTER,
                                           .b = FRAGMENT_SAMPLES,
-                                          .target = (uint16_t)(again ? 0 : w->count + 2)};
+                                          .target = (uint16_t)(again ? w->first : w->count + 2)};
   w->count++;
   if (!again) w->code[w->count++] = (wafer_instruction){.op = WAFER_CORE_end};
 }
 
 /* For messages: the first fragment that the core runs. */
 static const fragment *first_of(const linker *l, const uint32_t *order) {
-  while (l->sequences[*order].fragment == FRAGMENT_ENDS) order++;
+  while (l->sequences[*order].fragment >= STARTS) order++;
   return l->link->at[l->sequences[*order].fragment];
 }
 
@@ -247,6 +263,8 @@ static wafer_status write_program(const linker *l, uint32_t last, wafer_core_pro
     const sequence *s = &l->sequences[order[i]];
     if (s->fragment == FRAGMENT_ENDS)
       write_end(&w, s->code);
+    else if (s->fragment == STARTS)
+      w.first = w.count;
     else
       WAFER_TRY(write_fragment(&w, s));
   }

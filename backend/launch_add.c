@@ -39,25 +39,33 @@ static uint32_t slot_of(const launcher *l, uint32_t value, const wafer_holding *
   return passes ? l->sample % depth : l->sample;
 }
 
+/* Takes the place, whose spread is known but for where it is: from address `least` on. */
+static wafer_status take(launcher *l, wafer_loc loc, memory_place *place, uint32_t least,
+                         int32_t phase) {
+  uint64_t bytes = (spread_bytes(&place->spread) + 7) / 8 * 8;
+  bool lacks;
+  place->bytes = bytes < l->map.limit ? (uint32_t)bytes : l->map.limit + 1;
+  const memory_place *found = memory_take(&l->map, *place, least, (uint32_t)phase, &lacks);
+  if (lacks) return launch_no_memory(l);
+  if (!found)
+    return wafer_fail(&l->diag, loc, WAFER_NO_FIT,
+                      "no %llu bytes in one piece are free for '%s' on every core of %ux%u",
+                      (unsigned long long)bytes, l->plan->values[place->value].name,
+                      place->at.rect.width, place->at.rect.height);
+  *place = *found;
+  return WAFER_OK;
+}
+
 /* The place of a copy; taken when it has none yet. */
 static wafer_status place_of(launcher *l, wafer_loc loc, uint32_t value, const wafer_holding *at,
                              uint32_t depth, wish by, const spread **out) {
   memory_place place = {.value = value, .sample = slot_of(l, value, at, depth), .at = *at};
   const memory_place *found = memory_find(&l->map, value, place.sample, at);
-  bool lacks = false;
+  const wafer_kernel *k = by.kernel;
   if (!found) {
     WAFER_TRY(make_spread(l, value, at, by, &place.spread));
-    uint64_t bytes = (spread_bytes(&place.spread) + 7) / 8 * 8;
-    const wafer_kernel *k = by.kernel;
-    int32_t phase = k ? program_phase(&k->body, &k->split, by.value) : 0;
-    place.bytes = bytes < l->map.limit ? (uint32_t)bytes : l->map.limit + 1;
-    found = memory_take(&l->map, place, (uint32_t)phase, &lacks);
-    if (lacks) return launch_no_memory(l);
-    if (!found)
-      return wafer_fail(&l->diag, loc, WAFER_NO_FIT,
-                        "no %llu bytes in one piece are free for '%s' on every core of %ux%u",
-                        (unsigned long long)bytes, l->plan->values[value].name, at->rect.width,
-                        at->rect.height);
+    WAFER_TRY(take(l, loc, &place, 0, k ? program_phase(&k->body, &k->split, by.value) : 0));
+    found = &place;
   }
   spread *copy = WAFER_NEW(l->arena, spread, 1); /* the map may move */
   if (!copy) return launch_no_memory(l);
@@ -85,7 +93,7 @@ static wafer_rect on_replica(const launcher *l, uint32_t kernel, wafer_rect rect
 
 /* ---- a kernel ---- */
 
-static bool add_piece(launcher *l, launch_pieces *p, const fragment *f) {
+static bool add_piece(launcher *l, launch_pieces *p, const fragment *f, uint32_t part) {
   if (p->count == p->room) {
     uint32_t room = p->room ? 2 * p->room : 16;
     const fragment **at = WAFER_NEW(l->arena, const fragment *, room);
@@ -97,14 +105,16 @@ static bool add_piece(launcher *l, launch_pieces *p, const fragment *f) {
     p->parts = parts;
     p->room = room;
   }
-  p->parts[p->count] = p->action;
+  p->parts[p->count] = part;
   p->at[p->count++] = f;
   return true;
 }
 
+/* Sums are asked for of every replica, what else there is of the first. */
 static wafer_status add_taps(launcher *l, const wafer_kernel *k, const spread *outputs,
-                             launch_pieces *p) {
-  if (!l->tapped || launch_replica(l, (uint32_t)(k - l->plan->kernels), l->turn)) return WAFER_OK;
+                             const spread *sums, launch_pieces *p) {
+  uint32_t replica = launch_replica(l, (uint32_t)(k - l->plan->kernels), l->turn);
+  if (!l->tapped) return WAFER_OK;
   if (p->tap_count + k->body.output_count > p->tap_room) {
     uint32_t room = 2 * p->tap_room + k->body.output_count;
     wafer_tap *taps = WAFER_NEW(l->ctx->arena, wafer_tap, room);
@@ -114,9 +124,34 @@ static wafer_status add_taps(launcher *l, const wafer_kernel *k, const spread *o
     p->tap_room = room;
   }
   for (uint32_t i = 0; i < k->body.output_count; i++) {
+    bool summed = sums && wafer_body_sums(&k->body, i);
+    if (replica && !summed) continue;
     wafer_tap *tap = &p->taps[p->tap_count++];
-    *tap = (wafer_tap){.kernel = (uint32_t)(k - l->plan->kernels), .output = i};
-    if (!launch_tap_of(l->ctx->arena, &outputs[i], tap)) return launch_no_memory(l);
+    *tap = (wafer_tap){.kernel = (uint32_t)(k - l->plan->kernels), .output = i, .replica = replica};
+    if (!launch_tap_of(l->ctx->arena, summed ? &sums[i] : &outputs[i], tap))
+      return launch_no_memory(l);
+  }
+  return WAFER_OK;
+}
+
+/* Beside the copies of samples; never given up: a replica's kernel is added once. */
+#define SUM_SAMPLE UINT32_MAX
+
+/* Sums of a kernel's gradients find places on its cores, where they are for good: nowhere that
+ * words of streams pass in later samples. */
+static wafer_status place_sums(launcher *l, const wafer_kernel *k, wafer_rect rect, spread *sums) {
+  uint32_t above = memory_top(&l->passing, rect);
+  for (uint32_t i = 0; i < k->body.output_count; i++) {
+    if (!wafer_body_sums(&k->body, i)) continue;
+    memory_place place = {.value = k->outputs[i],
+                          .sample = SUM_SAMPLE,
+                          .at = {.where = WAFER_AT_wafer, .rect = rect}};
+    if (!program_sum_spread(l->map.arena, l->plan->machine, &k->body, &k->split, rect, i,
+                            &place.spread))
+      return launch_no_memory(l);
+    int32_t other = program_phase(&k->body, &k->split, k->body.outputs[i]);
+    WAFER_TRY(take(l, launch_at_kernel(l, k), &place, above, other ? 0 : 4));
+    sums[i] = place.spread;
   }
   return WAFER_OK;
 }
@@ -125,7 +160,7 @@ wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces
   wafer_loc loc = launch_at_kernel(l, k);
   wafer_rect rect = on_replica(l, (uint32_t)(k - l->plan->kernels), k->rect);
   spread *inputs = WAFER_NEW(l->arena, spread, k->body.input_count);
-  spread *outputs = WAFER_NEW(l->arena, spread, k->body.output_count);
+  spread *outputs = WAFER_NEW(l->arena, spread, k->body.output_count), *sums = NULL;
   const spread *at;
   if (!inputs || !outputs) return launch_no_memory(l);
   for (uint32_t i = 0; i < k->body.input_count; i++) {
@@ -143,6 +178,11 @@ wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces
                        (wish){k, k->body.outputs[i]}, &at));
     outputs[i] = *at;
   }
+  if (k->body.output_is_summed) {
+    sums = WAFER_NEW(l->arena, spread, k->body.output_count);
+    if (!sums) return launch_no_memory(l);
+    WAFER_TRY(place_sums(l, k, rect, sums));
+  }
   program_request request = {.diag = &l->diag,
                              .arena = l->arena,
                              .machine = l->plan->machine,
@@ -153,6 +193,7 @@ wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces
                              .rect = rect,
                              .inputs = inputs,
                              .outputs = outputs,
+                             .sums = sums,
                              .scratch = (int32_t)memory_top(&l->map, rect),
                              .scratch_end = (int32_t)l->map.limit};
   program_kernel_code code;
@@ -163,12 +204,13 @@ wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces
     WAFER_TRY(program_kernel(&request, &code));
   }
   for (uint32_t i = 0; i < code.fragment_count; i++)
-    if (!add_piece(l, p, code.fragments[i])) return launch_no_memory(l);
+    if (!add_piece(l, p, code.fragments[i], i < code.clear_count ? LAUNCH_ONCE : p->action))
+      return launch_no_memory(l);
   if (!memory_put(&l->map, rect, (uint32_t)request.scratch, (uint32_t)code.scratch_bytes))
     return launch_no_memory(l);
   for (uint32_t i = 0; i < code.data_count; i++)
     if (!launch_data_add(l->arena, &code.data[i], &p->data)) return launch_no_memory(l);
-  return add_taps(l, k, outputs, p);
+  return add_taps(l, k, outputs, sums, p);
 }
 
 /* ---- a stream ---- */
@@ -276,5 +318,5 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
   if (l->other_count && f->scratch_end > scratch &&
       !memory_put(&l->passing, f->scratch_at, scratch, f->scratch_end - scratch))
     return launch_no_memory(l);
-  return add_piece(l, p, f) ? WAFER_OK : launch_no_memory(l);
+  return add_piece(l, p, f, p->action) ? WAFER_OK : launch_no_memory(l);
 }

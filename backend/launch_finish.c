@@ -34,6 +34,7 @@ wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
       .marks = true,
       .step_count = p->step_count,
       .steps = p->steps,
+      .once = p->once,
       .stripes = launch.kind == WAFER_LAUNCH_action ? wafer_launch_samples(l->plan, &launch) : 1,
       .stripe_columns = l->plan->stripe_columns};
   wafer_launch_body body = {

@@ -32,15 +32,18 @@ typedef struct launcher {
   uint32_t other_count;
 } launcher;
 
+#define LAUNCH_ONCE UINT32_MAX
+
 /* What has been put together for a launch. */
 typedef struct launch_pieces {
   uint32_t count, room;
   const fragment **at;
-  uint32_t *parts; /* action of each */
+  uint32_t *parts; /* action of each; LAUNCH_ONCE: of none, what a train begins with */
   uint32_t action; /* at hand */
   uint32_t step_count, step_room;
   uint32_t *steps; /* of a train, as fragment_link has them: until replicas come to stand as they
-                      stood at the first sample */
+                      stood at the first sample; */
+  uint32_t once;   /* the first ones: those that come once */
   launch_data_list data;
   uint32_t tap_count, tap_room;
   wafer_tap *taps;

@@ -16,7 +16,7 @@ static wafer_status find_slowest(launcher *l, const launch_pieces *p, wafer_laun
     if (!(busy[k] = WAFER_NEW(l->arena, uint64_t, plan->kernels[k].replicas))) busy = NULL;
   if (!busy) return launch_no_memory(l);
   launch->slowest = WAFER_NONE;
-  for (uint32_t i = 0; i < p->step_count; i++) {
+  for (uint32_t i = p->once; i < p->step_count; i++) {
     if (p->steps[i] == FRAGMENT_ENDS) {
       turn++;
       continue;
@@ -53,7 +53,7 @@ static bool pass_samples(fragment_clock *c, const launch_pieces *p, uint64_t *en
   for (uint32_t i = 0; i < p->step_count; i++)
     if (p->steps[i] != FRAGMENT_ENDS && !pass(c, p, i, past)) return false;
   fragment_clock_restart(c, past, p->count);
-  for (uint32_t sample = 0, i = 0; sample < samples; i = (i + 1) % p->step_count)
+  for (uint32_t sample = 0, i = 0; sample < samples; i = i + 1 < p->step_count ? i + 1 : p->once)
     if (p->steps[i] == FRAGMENT_ENDS)
       ends[sample++] = end_of(c);
     else if (!pass(c, p, i, past))

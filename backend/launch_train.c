@@ -1,6 +1,6 @@
-/* The launch of a pipeline: every kernel and stream, sample after sample, until all kernels are at
- * their first replicas again. Cores do their share of each in that order: sends and receives meet
- * in the same order everywhere, so none waits for ever. */
+/* The launch of a pipeline: sums are cleared; then every kernel and stream, sample after sample,
+ * until all kernels are at their first replicas again. Cores do their share of each in that order:
+ * sends and receives meet in the same order everywhere, so none waits for ever. */
 #include <string.h>
 
 #include "launch_state.h"
@@ -92,8 +92,22 @@ static wafer_status add_action(train *t, uint32_t a) {
                      : launch_add_kernel(t->l, &l->plan->kernels[action->index], t->p));
     piece->count = t->p->count - piece->first;
   }
-  for (uint32_t i = 0; i < piece->count; i++)
-    if (!add_step(t, piece->first + i)) return launch_no_memory(l);
+  for (uint32_t i = piece->first; i < piece->first + piece->count; i++)
+    if (t->p->parts[i] != LAUNCH_ONCE && !add_step(t, i)) return launch_no_memory(l);
+  return WAFER_OK;
+}
+
+/* What comes once comes first. */
+static wafer_status add_beginning(train *t) {
+  launch_pieces *p = t->p;
+  for (uint32_t i = 0; i < p->count; i++) p->once += p->parts[i] == LAUNCH_ONCE;
+  uint32_t *steps = WAFER_NEW(t->l->arena, uint32_t, p->once + p->step_count), count = 0;
+  if (!steps) return launch_no_memory(t->l);
+  for (uint32_t i = 0; i < p->count; i++)
+    if (p->parts[i] == LAUNCH_ONCE) steps[count++] = i;
+  memcpy(steps + count, p->steps, p->step_count * sizeof *steps);
+  p->steps = steps;
+  p->step_room = p->step_count += count;
   return WAFER_OK;
 }
 
@@ -133,5 +147,5 @@ wafer_status launch_add_train(launcher *l, const wafer_phase *phase, launch_piec
     if (!add_step(&t, FRAGMENT_ENDS)) return launch_no_memory(l);
   }
   l->turn = 0;
-  return WAFER_OK;
+  return add_beginning(&t);
 }

@@ -27,12 +27,12 @@ static bool grow(memory_map *map) {
   return true;
 }
 
-memory_place *memory_take(memory_map *map, memory_place place, uint32_t phase, bool *no_memory) {
-  uint32_t address = phase % ALIGN;
+memory_place *memory_take(memory_map *map, memory_place place, uint32_t least, uint32_t phase,
+                          bool *no_memory) {
+  uint32_t address = least + (phase - least) % ALIGN; /* unsigned: up to the next such address */
   *no_memory = false;
   if (place.bytes > map->limit) return NULL;
-  while (step_over(map, place.at.rect, place.bytes, &address))
-    address += (phase - address) % ALIGN; /* unsigned: up to the next such address */
+  while (step_over(map, place.at.rect, place.bytes, &address)) address += (phase - address) % ALIGN;
   if (address > map->limit - place.bytes) return NULL;
   if (!grow(map)) {
     *no_memory = true;

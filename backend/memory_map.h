@@ -20,9 +20,10 @@ typedef struct memory_map {
   memory_place *at;
 } memory_map;
 
-/* The lowest `bytes` bytes that are free on every core of the place's rectangle, at an address that
- * is `phase` modulo 8. NULL: no room, or (*no_memory) no host memory. */
-memory_place *memory_take(memory_map *map, memory_place place, uint32_t phase, bool *no_memory);
+/* The lowest `bytes` bytes that are free on every core of the place's rectangle, at an address from
+ * `least` on that is `phase` modulo 8. NULL: no room, or (*no_memory) no host memory. */
+memory_place *memory_take(memory_map *map, memory_place place, uint32_t least, uint32_t phase,
+                          bool *no_memory);
 /* Takes bytes at a given address for nobody in particular: WAFER_NONE drops them. False: no host
  * memory. */
 bool memory_put(memory_map *map, wafer_rect rect, uint32_t address, uint32_t bytes);

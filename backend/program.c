@@ -379,6 +379,7 @@ static wafer_status finish(program *p) {
     p->node = v - p->body->input_count;
     if (p->first_only[v]) WAFER_TRY(program_exchange(p, p->value[v], &p->r->outputs[i], NULL));
   }
+  WAFER_TRY(program_add_sums(p));
   return program_flush(p);
 }
 
@@ -436,6 +437,9 @@ wafer_status program_kernel(const program_request *request, program_kernel_code 
   if (!p) return WAFER_NO_MEMORY;
   p->out = out;
   WAFER_TRY(begin(p, request));
+  WAFER_TRY(program_clear_sums(p));
+  out->clear_count = out->fragment_count;
+  out->cycles = 0;
   WAFER_TRY(tables(p));
   for (p->node = 0; p->node < p->body->node_count; p->node++) {
     const wafer_node *n = &p->body->nodes[p->node];

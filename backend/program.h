@@ -21,7 +21,9 @@ typedef struct program_request {
   const wafer_split *split;
   wafer_rect rect;                /* of the fabric */
   const spread *inputs, *outputs; /* of the body; outputs may not overlap inputs */
-  int32_t scratch, scratch_end;   /* addresses that are free on every core of the rectangle */
+  const spread *sums; /* per output that the body sums: f32, laid out as it; others are not looked
+                         at. NULL: nothing is added up */
+  int32_t scratch, scratch_end; /* addresses that are free on every core of the rectangle */
 } program_request;
 
 /* A constant that the program reads: it has to be in the memories before the first run. */
@@ -33,10 +35,11 @@ typedef struct program_data {
 
 typedef struct program_kernel_code {
   uint32_t fragment_count, data_count;
+  uint32_t clear_count;  /* of the fragments: the first, which clear sums before the first sample */
   fragment **fragments;  /* in the order of execution */
   program_data *data;    /* within the scratch memory; nothing else uses those addresses */
   int32_t scratch_bytes; /* in use, from `scratch` on */
-  uint64_t cycles;       /* predicted, one sample */
+  uint64_t cycles;       /* predicted, one sample, without those that clear */
 } program_kernel_code;
 
 /* UNSUPPORTED names kernel, op and ONNX node that have no program; NO_FIT: too little scratch
@@ -47,6 +50,10 @@ wafer_status program_kernel(const program_request *request, program_kernel_code 
  * of memory. */
 bool program_spread(wafer_arena *arena, const wafer_machine *machine, const wafer_kernel_body *body,
                     const wafer_split *split, wafer_rect rect, uint32_t v, spread *out);
+/* How the sum of output `output` lies: as the output does, in f32. */
+bool program_sum_spread(wafer_arena *arena, const wafer_machine *machine,
+                        const wafer_kernel_body *body, const wafer_split *split, wafer_rect rect,
+                        uint32_t output, spread *out);
 /* The address modulo 8 at which value `v` had best begin: reads of one step then hit different
  * banks. */
 int32_t program_phase(const wafer_kernel_body *body, const wafer_split *split, uint32_t v);

@@ -214,6 +214,12 @@ void program_pairs_begin(const program_site *site, program_pairs_over *over);
  * one instruction of it goes on beside the first pairs' way. */
 void program_pairs_emit(const program_site *site, uint32_t before, const program_pairs_over *over);
 
+/* ---- program_sum.c ---- */
+/* Outputs that the body sums: their sums become zero, in fragments of their own; a sample's are
+ * added to them. */
+wafer_status program_clear_sums(program *p);
+wafer_status program_add_sums(program *p);
+
 /* ---- program_map.c ---- */
 wafer_status program_splat(program *p, uint32_t node, const spread *out);
 

@@ -111,11 +111,11 @@ wafer_status session_fabric_input(session_fabric *s, uint32_t value, const wafer
 wafer_status session_fabric_weight(session_fabric *s, uint32_t value);
 
 /* Sparse weights (session_fabric_sparse.c): which lie as pairs, and what is ordered; the words of
- * a weight's pairs to `stored`; elements as cores store them to the places of a layout, or back. */
+ * a weight's pairs to `stored`; elements of `each` bytes to the places of a layout, or back. */
 wafer_status session_fabric_sparse_begin(session_fabric *s);
 wafer_status session_fabric_pairs_pack(session_fabric *s, uint32_t value);
 wafer_status session_fabric_order(session_fabric *s, uint32_t value, const wafer_layout *layout,
-                                  bool back, void *elements);
+                                  bool back, size_t each, void *elements);
 /* `stored` to where the caller's sample is. */
 wafer_status session_fabric_output(session_fabric *s, uint32_t value, void *to, uint64_t sample);
 

@@ -148,6 +148,7 @@ void wafer_session_destroy(wafer_session *s) {
   }
   session_fabric_destroy(s->fabric);
   if (!s->shares_pool) thread_pool_destroy(s->pool);
+  wafer_swarmx_destroy(s->sums);
   free(s->staging);
   exec_program_destroy(s->program);
   free(s);
@@ -195,9 +196,10 @@ static wafer_status make_out(wafer_session *s, uint64_t samples) {
   s->out_room = 0;
   for (uint32_t i = 0; i < s->function->output_count; i++) {
     size_t bytes = session_port_bytes(&s->outputs[i]);
-    if (bytes && samples > SIZE_MAX / 2 / bytes) return session_no_memory(s);
+    uint64_t count = session_port_count(s->plan, &s->outputs[i], samples);
+    if (bytes && count > SIZE_MAX / 2 / bytes) return session_no_memory(s);
     free(s->out[i]);
-    s->out[i] = aligned_alloc(64, (bytes * samples + 127) / 64 * 64);
+    s->out[i] = aligned_alloc(64, (bytes * count + 127) / 64 * 64);
     if (!s->out[i]) return session_no_memory(s);
   }
   s->out_room = samples;
@@ -217,6 +219,12 @@ static wafer_status make_room(wafer_session *s, uint64_t samples) {
   return make_staging(s) ? make_out(s, samples) : session_no_memory(s);
 }
 
+/* Where output i of a sample goes: sums are made of one after the other. */
+static char *place_of(const wafer_session *s, uint32_t i, uint64_t sample) {
+  const session_port *p = &s->outputs[i];
+  return (char *)s->out[i] + (session_port_summed(s->plan, p) ? 0 : sample * session_port_bytes(p));
+}
+
 static void enter_sample(wafer_session *s, const wafer_view *inputs, bool train, uint64_t sample,
                          uint32_t slot) {
   exec_program_select(s->program, slot);
@@ -225,8 +233,7 @@ static void enter_sample(wafer_session *s, const wafer_view *inputs, bool train,
                       sample);
   for (uint32_t i = 0; s->group == 1 && i < s->function->output_count; i++)
     if (s->outputs[i].direct)
-      s->program->frame.address[s->outputs[i].tensor->buffer] =
-          (char *)s->out[i] + sample * session_port_bytes(&s->outputs[i]);
+      s->program->frame.address[s->outputs[i].tensor->buffer] = place_of(s, i, sample);
 }
 
 /* Samples [from, from + count), at most a group: every phase for all of them before the next phase.
@@ -244,8 +251,7 @@ static wafer_status run_group(wafer_session *s, const wafer_view *inputs, bool t
   for (uint32_t i = 0; i < count; i++) {
     if (s->group > 1) exec_program_select(s->program, i);
     for (uint32_t k = 0; k < s->function->output_count; k++)
-      session_port_store(&s->outputs[k], s->program, s->staging,
-                         (char *)s->out[k] + (from + i) * session_port_bytes(&s->outputs[k]));
+      session_port_store(&s->outputs[k], s->program, s->staging, place_of(s, k, from + i));
   }
   return WAFER_OK;
 }
@@ -255,7 +261,7 @@ static void fill_outputs(const wafer_session *s, bool train, uint64_t samples,
   for (uint32_t i = 0; i < s->function->output_count; i++) {
     wafer_type type = s->outputs[i].of->type;
     wafer_shape shape = type.shape;
-    if (train) {
+    if (train && !session_port_summed(s->plan, &s->outputs[i])) {
       memmove(shape.dims + 1, type.shape.dims, type.shape.rank * sizeof *shape.dims);
       shape.dims[0] = (int64_t)samples;
       shape.rank++;
@@ -273,9 +279,10 @@ static void leave_zeros(const wafer_session *s, uint64_t samples) {
     while (o < count && s->function->outputs[o] != t->trained[i].gradient) o++;
     if (!w->sparse || !w->data || o == count) continue;
     size_t each = wafer_dtype_bytes(w->dtype), elements = w->bytes / each;
+    uint64_t times = session_port_count(s->plan, &s->outputs[o], samples);
     for (size_t e = 0; e < elements; e++) {
       if (wafer_element_f64(w->dtype, w->data, (int64_t)e) != 0) continue;
-      for (uint64_t k = 0; k < samples; k++)
+      for (uint64_t k = 0; k < times; k++)
         memset((char *)s->out[o] + k * w->bytes + e * each, 0, each);
     }
   }
@@ -292,7 +299,8 @@ static wafer_status time_train(wafer_session *s, uint64_t samples) {
   s->stats.total_cycles = s->timeline.total_cycles;
   s->stats.peak_bytes = s->program->memory_bytes + s->program->constant_bytes;
   for (uint32_t i = 0; i < s->function->output_count; i++)
-    s->stats.peak_bytes += session_port_bytes(&s->outputs[i]) * s->out_room;
+    s->stats.peak_bytes += session_port_bytes(&s->outputs[i]) *
+                           session_port_count(s->plan, &s->outputs[i], s->out_room);
   return WAFER_OK;
 }
 
@@ -322,6 +330,8 @@ wafer_status wafer_session_run(wafer_session *s, const wafer_view *inputs, uint3
   if (s->fabric) return run_fabric(s, inputs, train, samples, outputs);
   WAFER_TRY(session_enter_weights(s));
   WAFER_TRY(make_room(s, samples));
+  bool sums = train && session_sums(s); /* of a pipeline: sample by sample */
+  if (sums) WAFER_TRY(session_sums_begin(s, samples));
   for (uint64_t at = 0; at < samples; at += s->group) {
     uint64_t count = samples - at < s->group ? samples - at : s->group;
     if (wafer_cancelled(s->diag))
@@ -329,7 +339,9 @@ wafer_status wafer_session_run(wafer_session *s, const wafer_view *inputs, uint3
                         "cancelled after %llu of %llu samples", (unsigned long long)at,
                         (unsigned long long)samples);
     WAFER_TRY(run_group(s, inputs, train, at, (uint32_t)count));
+    if (sums) WAFER_TRY(session_sums_add(s, at));
   }
+  if (sums) WAFER_TRY(session_sums_finish(s));
   leave_zeros(s, samples);
   fill_outputs(s, train, samples, outputs);
   return time_train(s, samples);

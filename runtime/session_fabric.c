@@ -45,7 +45,9 @@ static bool make_stored(session_fabric *s, uint32_t value) {
 
 static wafer_status put_in_order(session_fabric *s, uint32_t value) {
   const wafer_layout *layout = s->ordered[value];
-  return layout ? session_fabric_order(s, value, layout, false, s->stored[value]) : WAFER_OK;
+  return layout
+             ? session_fabric_order(s, value, layout, false, element_of(s, value), s->stored[value])
+             : WAFER_OK;
 }
 
 wafer_status session_fabric_weight(session_fabric *s, uint32_t value) {
@@ -79,7 +81,8 @@ wafer_status session_fabric_input(session_fabric *s, uint32_t value, const wafer
 
 wafer_status session_fabric_output(session_fabric *s, uint32_t value, void *to, uint64_t sample) {
   const wafer_layout *layout = s->ordered[value];
-  if (layout) WAFER_TRY(session_fabric_order(s, value, layout, true, s->stored[value]));
+  if (layout)
+    WAFER_TRY(session_fabric_order(s, value, layout, true, element_of(s, value), s->stored[value]));
   port_widen(s->plan->values[value].type.dtype, session_fabric_type(s, value), s->stored[value],
              (char *)to + sample * sample_bytes(s, value), session_fabric_elements(s, value));
   return WAFER_OK;

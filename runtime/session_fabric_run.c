@@ -287,11 +287,6 @@ static wafer_status run_train(session_fabric *s, const fabric_io *io) {
 wafer_status session_fabric_run(session_fabric *s, const wafer_view *inputs, bool train,
                                 uint64_t samples, void *const *out) {
   const fabric_io io = {.inputs = inputs, .out = out, .train = train, .samples = samples};
-  if (wafer_plan_updates(s->plan) && samples > 1)
-    return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
-                      "%llu micro-batches at once: their gradients add up where they are made, for "
-                      "which there are no programs; run them one by one",
-                      (unsigned long long)samples);
   memset(s->kernel_busy, 0, s->plan->kernel_count * sizeof *s->kernel_busy);
   memset(s->stream_busy, 0, s->plan->stream_count * sizeof *s->stream_busy);
   memset(s->phase_cycles, 0, s->plan->phase_count * sizeof *s->phase_cycles);

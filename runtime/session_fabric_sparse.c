@@ -47,9 +47,9 @@ static void turn(const wafer_order *order, bool back, size_t outer, size_t dim, 
 }
 
 wafer_status session_fabric_order(session_fabric *s, uint32_t value, const wafer_layout *layout,
-                                  bool back, void *elements) {
+                                  bool back, size_t each, void *elements) {
   const wafer_type *type = &s->plan->values[value].type;
-  size_t inner = wafer_dtype_bytes(wafer_stored_dtype(type->dtype, s->plan->storage));
+  size_t inner = each;
   int64_t all = 0;
   (void)wafer_shape_elements(&type->shape, &all);
   size_t bytes = (size_t)all * inner;

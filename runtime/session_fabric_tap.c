@@ -10,7 +10,7 @@ typedef struct tap_reader {
   const wafer_tap *tap;
   const wafer_shape *shape;
   uint32_t x, y, row, col;
-  uint32_t element; /* bytes, as cores store it */
+  uint32_t element; /* bytes */
   char *to;
   int64_t bad; /* address that nobody has written; -1: none */
 } tap_reader;
@@ -29,19 +29,24 @@ static void read_from(tap_reader *r, uint32_t d, int64_t index, int64_t address)
               address + (int64_t)(part->at + i - part->lo) * dim->stride);
 }
 
+static bool is_sum(const session_fabric *s, const wafer_tap *tap) {
+  return wafer_body_sums(&s->plan->kernels[tap->kernel].body, tap->output);
+}
+
 /* Elements of the output as cores store them. */
 static wafer_status read_tap(session_fabric *s, const wafer_tap *tap, uint32_t stripe, void *to) {
   const wafer_kernel *k = &s->plan->kernels[tap->kernel];
   uint32_t value = k->outputs[tap->output];
+  wafer_dtype dtype = is_sum(s, tap) ? WAFER_DTYPE_f32 : session_fabric_type(s, value);
   tap_reader r = {.s = s,
                   .tap = tap,
                   .shape = &s->plan->values[value].type.shape,
-                  .element = (uint32_t)wafer_dtype_bytes(session_fabric_type(s, value)),
+                  .element = (uint32_t)wafer_dtype_bytes(dtype),
                   .to = to,
                   .bad = -1};
   for (r.row = 0; r.row < k->rect.height; r.row++)
     for (r.col = 0; r.col < k->rect.width && r.bad < 0; r.col++) {
-      r.x = k->rect.x + r.col + stripe * s->plan->stripe_columns;
+      r.x = k->rect.x + tap->replica * k->rect.width + r.col + stripe * s->plan->stripe_columns;
       r.y = k->rect.y + r.row;
       read_from(&r, 0, 0, tap->address);
     }
@@ -50,37 +55,67 @@ static wafer_status read_tap(session_fabric *s, const wafer_tap *tap, uint32_t s
                       "core (%u,%u) has left nothing of output %u at address %lld", r.x, r.y,
                       tap->output, (long long)r.bad);
   wafer_layout layout = wafer_kernel_output_layout(&k->body, &k->split, tap->output);
-  return wafer_layout_ordered(&layout) ? session_fabric_order(s, value, &layout, true, to)
-                                       : WAFER_OK;
+  return wafer_layout_ordered(&layout)
+             ? session_fabric_order(s, value, &layout, true, r.element, to)
+             : WAFER_OK;
 }
 
-static wafer_status tell(session_fabric *s, const wafer_tap *tap, uint32_t stripe) {
+/* What the replicas have added up, together: first to last. */
+static wafer_status read_sum(session_fabric *s, const fabric_launch *l, const wafer_tap *first,
+                             float *to, float *one, size_t count) {
+  WAFER_TRY(read_tap(s, first, 0, to));
+  for (uint32_t i = 0; i < l->of->tap_count; i++) {
+    const wafer_tap *tap = &l->of->taps[i];
+    if (tap->kernel != first->kernel || tap->output != first->output || !tap->replica) continue;
+    WAFER_TRY(read_tap(s, tap, 0, one));
+    for (size_t e = 0; e < count; e++) to[e] += one[e];
+  }
+  return WAFER_OK;
+}
+
+/* An output in the plan's type, dense. */
+static wafer_status read_output(session_fabric *s, const fabric_launch *l, const wafer_tap *tap,
+                                uint32_t stripe, void *out) {
+  uint32_t value = s->plan->kernels[tap->kernel].outputs[tap->output];
+  wafer_dtype type = s->plan->values[value].type.dtype, stored = session_fabric_type(s, value);
+  size_t count = session_fabric_elements(s, value);
+  bool sum = is_sum(s, tap);
+  size_t each = wafer_dtype_bytes(sum ? WAFER_DTYPE_f32 : stored);
+  char *raw = calloc(count + 1, 2 * each);
+  if (!raw) return session_fabric_no_memory(s);
+  wafer_status status =
+      sum ? read_sum(s, l, tap, (float *)raw, (float *)(raw + count * each), count)
+          : read_tap(s, tap, stripe, raw);
+  if (status == WAFER_OK && sum)
+    port_narrow(WAFER_DTYPE_f32, type, raw, out, count);
+  else if (status == WAFER_OK)
+    port_widen(type, stored, raw, out, count);
+  free(raw);
+  return status;
+}
+
+static wafer_status tell(session_fabric *s, const fabric_launch *l, const wafer_tap *tap,
+                         uint32_t stripe) {
   uint32_t value = s->plan->kernels[tap->kernel].outputs[tap->output];
   const wafer_type *type = &s->plan->values[value].type;
-  wafer_dtype stored = session_fabric_type(s, value);
-  size_t count = session_fabric_elements(s, value);
-  void *wide = calloc(count + 1, wafer_dtype_bytes(type->dtype));
-  void *raw = calloc(count + 1, wafer_dtype_bytes(stored));
-  wafer_status status = raw && wide ? read_tap(s, tap, stripe, raw) : session_fabric_no_memory(s);
+  void *wide = calloc(session_fabric_elements(s, value) + 1, wafer_dtype_bytes(type->dtype));
+  wafer_status status = wide ? read_output(s, l, tap, stripe, wide) : session_fabric_no_memory(s);
   if (status == WAFER_OK) {
-    port_widen(type->dtype, stored, raw, wide, count);
     wafer_view view = wafer_view_of(type->dtype, &type->shape, wide);
     status = s->kernels->made(s->kernels->self, tap->kernel, tap->output, &view);
   }
-  free(raw);
   free(wide);
   return status;
 }
 
 wafer_status session_fabric_left(session_fabric *s, const fabric_launch *l, const fabric_io *io) {
   const wafer_function *f = s->function;
-  for (uint32_t k = 0; wafer_plan_updates(s->plan) && k < f->output_count; k++)
+  for (uint32_t k = 0; k < f->output_count; k++)
     for (uint32_t i = 0; i < l->of->tap_count; i++) {
       const wafer_tap *tap = &l->of->taps[i];
       uint32_t value = s->plan->kernels[tap->kernel].outputs[tap->output];
-      if (value != f->outputs[k] || s->plan->values[value].owner != WAFER_OWNER_gradient) continue;
-      WAFER_TRY(read_tap(s, tap, 0, s->stored[value]));
-      WAFER_TRY(session_fabric_output(s, value, io->out[k], io->first));
+      if (value == f->outputs[k] && is_sum(s, tap) && !tap->replica)
+        WAFER_TRY(read_output(s, l, tap, 0, io->out[k]));
     }
   return WAFER_OK;
 }
@@ -89,6 +124,6 @@ wafer_status session_fabric_tell(session_fabric *s, const fabric_launch *l, cons
   uint32_t stripes = s->plan->stripes > 1 ? io->stripes : 1;
   for (uint32_t b = 0; b < stripes; b++)
     for (uint32_t i = 0; s->kernels && i < l->of->tap_count; i++)
-      WAFER_TRY(tell(s, &l->of->taps[i], b));
+      if (!l->of->taps[i].replica) WAFER_TRY(tell(s, l, &l->of->taps[i], b));
   return WAFER_OK;
 }

@@ -16,6 +16,16 @@ static inline size_t session_port_bytes(const session_port *p) { /* of a sample,
   return wafer_tensor_bytes(p->of->type.dtype, &p->of->type.shape);
 }
 
+/* A gradient of pipelined training: of a train there is its sum alone. */
+static inline bool session_port_summed(const wafer_plan *plan, const session_port *p) {
+  return wafer_plan_updates(plan) && p->of->owner == WAFER_OWNER_gradient;
+}
+/* How many of an output a train of so many samples has. */
+static inline uint64_t session_port_count(const wafer_plan *plan, const session_port *p,
+                                          uint64_t samples) {
+  return session_port_summed(plan, p) ? 1 : samples;
+}
+
 /* The declared type and shape, or for a train one more leading dim of `samples`. */
 wafer_status session_port_check(const wafer_diag *diag, const char *model, const session_port *p,
                                 const wafer_view *view, bool train, uint64_t samples);

@@ -7,6 +7,7 @@
 #include "host_plan.h"
 #include "session_fabric.h"
 #include "session_ports.h"
+#include "wafer/swarmx.h"
 
 typedef struct session_segment {
   uint32_t phase, first, last; /* stages */
@@ -41,10 +42,12 @@ struct wafer_session {
   uint32_t *kernel_end;              /* per plan kernel: the stage after its last */
   session_segment *segments;         /* phases in the order of steps */
   uint32_t segment_count, *boundaries;
-  uint32_t group;    /* samples the buffers are planned for */
-  void **out;        /* per output: dense elements of all samples */
-  uint64_t out_room; /* samples */
-  void *staging;     /* one 16-bit tensor, as given and widened */
+  uint32_t group;     /* samples the buffers are planned for */
+  void **out;         /* per output: dense elements of all samples */
+  uint64_t out_room;  /* samples */
+  wafer_swarmx *sums; /* of gradients over a train; NULL until there is one */
+  wafer_view *terms;  /* of the sample at hand */
+  void *staging;      /* one 16-bit tensor, as given and widened */
   wafer_run_stats stats;
   wafer_timeline timeline;
 };
@@ -59,6 +62,13 @@ wafer_status session_follow(wafer_session *s);
 
 /* --- session_tap.c: the stages of a segment, of one sample, and what its kernels made. */
 wafer_status session_run_told(wafer_session *s, const session_segment *segment);
+
+/* --- session_sums.c: gradients of pipelined training over a train; begin and finish once, add what
+ * `out` has of each sample. */
+bool session_sums(const wafer_session *s); /* whether the function has any */
+wafer_status session_sums_begin(wafer_session *s, uint64_t samples);
+wafer_status session_sums_add(wafer_session *s, uint64_t sample);
+wafer_status session_sums_finish(wafer_session *s);
 
 /* --- session_weights.c */
 /* The tensor of a plan value that is a trained weight; NULL: out of memory. */

@@ -6,7 +6,8 @@
  *   so are kernels that run at once, on memories that stay; a weight's stream is one launch, which
  *   the report overlaps with the phases before.
  * - Pipelined: a launch for each weight, and each replica that it goes to; one runs every kernel
- * and stream of the phase over a train of samples, which replicas of kernels share out. */
+ * and stream of the phase over a train of samples, which replicas of kernels share out. While it
+ * trains, kernels add up their gradients over the train, each replica on its own. */
 #ifndef WAFER_LAUNCH_H
 #define WAFER_LAUNCH_H
 
@@ -55,7 +56,8 @@ static inline bool wafer_port_carries(const wafer_port_use *port, uint64_t sampl
 
 /* Where an output of a kernel lies when a launch has ended: on the core in row r and column c of
  * the kernel's rectangle elements [lo, hi) of each dim, of part[row[r] * cols + col[c]], the first
- * at index `at` of the dim. */
+ * at index `at` of the dim. Of a gradient of pipelined training that is the sum over the samples of
+ * the train that the replica has had, in f32. */
 typedef struct wafer_tap_part {
   int32_t lo, hi, at;
 } wafer_tap_part;
@@ -69,6 +71,7 @@ typedef struct wafer_tap_dim {
 
 typedef struct wafer_tap {
   uint32_t kernel, output; /* of the plan; of the kernel */
+  uint32_t replica;        /* sums: one of each; of others the first has what is asked for */
   int32_t address;
   wafer_tap_dim dim[WAFER_MAX_RANK];
 } wafer_tap;

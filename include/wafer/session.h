@@ -81,7 +81,10 @@ wafer_status wafer_session_bind_weight(wafer_session *session, uint32_t weight, 
 /* Runs functions[0]. inputs[i] is the i-th input of the function; shape as declared, or with one
  * more leading dimension S: a train of S samples. All inputs agree on S. Any strides. outputs[i] is
  * filled in by the call: type, shape (with the leading S when inputs had it) and data, which the
- * session owns until its next run or its end. */
+ * session owns until its next run or its end. Gradients of a plan that updates weights on the wafer
+ * (wafer_plan_updates) never have a leading S: they are the sums over the train, in f32 before they
+ * are stored. Kernel fidelity adds by the tree of wafer/swarmx.h, cores one sample after the other,
+ * then replica after replica. */
 wafer_status wafer_session_run(wafer_session *session, const wafer_view *inputs,
                                uint32_t input_count, wafer_view *outputs, uint32_t output_count);
 

@@ -70,6 +70,27 @@ grep -q 'updates by momentum where gradients are added up' dump || fail "dump sa
 grep -q 'gradient gradient:logits.weight: .*edge' dump && fail "a gradient goes to the edge"
 "$wafer" dump p.wplan --certificate >certificate || fail "certificate: $(cat certificate)"
 
+# Emulated cores add up what micro-batches give: sums close to the tree's, and cycles close to those predicted, without
+# replicas and with them, where some have a micro-batch less than others.
+"$wafer" zoo gpt --layers 1 --d-model 8 --heads 2 --vocab 8 --sequence 4 --norm rms --bias none --activation relu \
+  --init 1 -o gpt.onnx -q || fail "zoo gpt"
+# cores MODEL SAMPLES OPTIONS...
+cores() {
+  model=$1 samples=$2
+  shift 2
+  "$wafer" compile "$model.onnx" --train --loss cross-entropy --mode pipelined --machine small64 -q -o c.wplan "$@" \
+    2>note || fail "$model, $*: $(cat note)"
+  "$wafer" check c.wplan --samples "$samples" --mean 10 >check || fail "$model, $*: $(tail -20 check)"
+  [ "$(grep -c 'output gradient:' check)" -gt 3 ] || fail "$model, $*: no gradients"
+}
+cores mlp 1 --micro-batch 4 --optimizer sgd
+cores mlp 8 --micro-batch 4 --optimizer adam
+cores mlp 8 --micro-batch 4 --optimizer adam --dtype f16
+cores mlp 7 --micro-batch 4 --optimizer momentum --placer best --replicas 2
+cores cnn 5 --micro-batch 4 --optimizer adam
+cores cnn 7 --micro-batch 4 --optimizer sgd --placer best --replicas 3
+cores gpt 4 --micro-batch 1 --dim batch=1 --class-axis -1 --optimizer adam
+
 # Refused, by name and with a way out.
 refused() { code=$1 text=$2; shift 2; gives "$code" "$text" "$wafer" "$@"; }
 for optimizer in nesterov adagrad rmsprop lion adafactor; do

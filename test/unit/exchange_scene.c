@@ -88,8 +88,12 @@ static void repeat(scene *s, int32_t times) {
 
 bool scene_load(scene *s) {
   const fragment *at = &s->f;
-  fragment_link link = {"exchange", SCENE_WIDTH, SCENE_HEIGHT, 1, &at, &s->ports,
-                        false,      0,           NULL,         1, 0};
+  fragment_link link = {.name = "exchange",
+                        .width = SCENE_WIDTH,
+                        .height = SCENE_HEIGHT,
+                        .count = 1,
+                        .at = &at,
+                        .ports = &s->ports};
   if (fragment_link_program(&s->diag, s->arena, &s->machine, &link, &s->program) != WAFER_OK)
     return false;
   if (s->times > 1) repeat(s, s->times);

@@ -76,7 +76,8 @@ static void test_relay(void) {
     send_east(&f[i], i, 0, 0, 0);
     CU_ASSERT_EQUAL(f[i].code_count, 2);
   }
-  fragment_link link = {"relay", 5, 1, 3, at, NULL, true, 0, NULL, 1, 0};
+  fragment_link link = {
+      .name = "relay", .width = 5, .height = 1, .count = 3, .at = at, .marks = true};
   CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
   CU_ASSERT_EQUAL(program.program_count, 4);
   CU_ASSERT_EQUAL(program.core[4], WAFER_NO_PROGRAM);
@@ -97,14 +98,14 @@ static void test_relay(void) {
 /* Even samples are those of cores 0 and 1, odd ones of 1 and 2, as with two replicas; of five. */
 static void test_turns(void) {
   enum { SAMPLES = 5 };
-  static const uint32_t steps[] = {0, FRAGMENT_ENDS, 1, FRAGMENT_ENDS};
+  static const uint32_t steps[] = {2, 0, FRAGMENT_ENDS, 1, FRAGMENT_ENDS};
   static const int32_t up[WAFER_LEVELS] = {0};
   wafer_arena *arena = wafer_arena_create();
   const wafer_machine *wse2;
   caught c;
   wafer_diag diag = caught_diag(&c);
-  fragment f[2];
-  const fragment *at[] = {&f[0], &f[1]};
+  fragment f[3];
+  const fragment *at[] = {&f[0], &f[1], &f[2]};
   wafer_fabric_program program;
   wafer_fabric *fabric;
   wafer_fabric_stats stats;
@@ -121,7 +122,17 @@ static void test_turns(void) {
     send_east(&f[i], i, 0, 4, 4);
     fragment_run(&f[i], (wafer_rect){i + 1, 0, 1, 1}, fragment_code_add(&f[i], &more, 1));
   }
-  fragment_link link = {"turns", 3, 1, 2, at, NULL, true, WAFER_COUNT(steps), steps, 1, 0};
+  fragment_begin(&f[2], arena, "once", NULL, (wafer_rect){1, 0, 1, 1}); /* core 1 alone */
+  fragment_run(&f[2], f[2].rect, fragment_code_add(&f[2], &more, 1));
+  fragment_link link = {.name = "turns",
+                        .width = 3,
+                        .height = 1,
+                        .count = 3,
+                        .at = at,
+                        .marks = true,
+                        .step_count = WAFER_COUNT(steps),
+                        .steps = steps,
+                        .once = 1};
   CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
   CU_ASSERT_FATAL(wafer_fabric_create(&diag, wse2, &program, NULL, &fabric) == WAFER_OK);
   const float words[1 + WORDS] = {0, 1, 2, 3, 4};
@@ -133,8 +144,8 @@ static void test_turns(void) {
   marks m = {.count = 0};
   wafer_fabric_observe(fabric, note_mark, &m);
   CU_ASSERT_EQUAL(wafer_fabric_run(fabric, &stats), WAFER_OK);
-  CU_ASSERT_EQUAL(m.count, 3 * SAMPLES + 3 + 5 + 2); /* ends; beginnings of the fragments */
-  CU_ASSERT(wafer_fabric_read(fabric, 1, 0, 0, &got, sizeof got) && got == 3);
+  CU_ASSERT_EQUAL(m.count, 3 * SAMPLES + 3 + 5 + 2 + 1); /* ends; beginnings of the fragments */
+  CU_ASSERT(wafer_fabric_read(fabric, 1, 0, 0, &got, sizeof got) && got == 3 + 1);
   CU_ASSERT(wafer_fabric_read(fabric, 2, 0, 0, &got, sizeof got) && got == 2);
   wafer_fabric_destroy(fabric);
   wafer_arena_destroy(arena);
@@ -202,8 +213,13 @@ static void test_shared_colors(void) {
   }
   steps[MANY / 2] = steps[MANY + 1] = FRAGMENT_ENDS;
   for (uint32_t train = 0; train < 2; train++) {
-    fragment_link link = {"shared", CORES, 1, MANY, at, NULL, false, MANY + 2, train ? steps : NULL,
-                          1,        0};
+    fragment_link link = {.name = "shared",
+                          .width = CORES,
+                          .height = 1,
+                          .count = MANY,
+                          .at = at,
+                          .step_count = MANY + 2,
+                          .steps = train ? steps : NULL};
     wafer_fabric_program program;
     wafer_fabric *fabric;
     wafer_fabric_stats stats;
@@ -239,7 +255,7 @@ static void test_colors_run_out(void) {
     send_east(&f[i], 0, 0, 0, 0);
     at[i] = &f[i];
   }
-  fragment_link link = {"crowd", 2, 1, 25, at, NULL, false, 0, NULL, 1, 0};
+  fragment_link link = {.name = "crowd", .width = 2, .height = 1, .count = 25, .at = at};
   CU_ASSERT_EQUAL(fragment_link_program(&diag, arena, wse2, &link, &program), WAFER_NO_FIT);
   CU_ASSERT_PTR_NOT_NULL(strstr(c.text, "others use 24 at core (0,0)"));
   wafer_arena_destroy(arena);

@@ -116,24 +116,25 @@ static void test_memory(void) {
   bool lacks;
   memory_map map = {.arena = wafer_arena_create(), .limit = 100};
   const wafer_rect left = {0, 0, 2, 2}, right = {2, 0, 2, 2}, both = {1, 0, 2, 1};
-  CU_ASSERT_EQUAL(memory_take(&map, place_at(0, left, 40), 0, &lacks)->address, 0);
-  CU_ASSERT_EQUAL(memory_take(&map, place_at(1, right, 24), 4, &lacks)->address, 4);
-  CU_ASSERT_EQUAL(memory_take(&map, place_at(2, both, 16), 4, &lacks)->address, 44);
+  CU_ASSERT_EQUAL(memory_take(&map, place_at(0, left, 40), 0, 0, &lacks)->address, 0);
+  CU_ASSERT_EQUAL(memory_take(&map, place_at(1, right, 24), 0, 4, &lacks)->address, 4);
+  CU_ASSERT_EQUAL(memory_take(&map, place_at(2, both, 16), 0, 4, &lacks)->address, 44);
   CU_ASSERT_EQUAL(memory_top(&map, left), 64); /* 60, aligned */
-  CU_ASSERT_PTR_NULL(memory_take(&map, place_at(3, left, 48), 0, &lacks));
+  CU_ASSERT_PTR_NULL(memory_take(&map, place_at(3, left, 48), 0, 0, &lacks));
   CU_ASSERT(!lacks);
   memory_drop(&map, 0, NULL);
-  CU_ASSERT_EQUAL(memory_take(&map, place_at(3, left, 44), 0, &lacks)->address, 0);
+  CU_ASSERT_EQUAL(memory_take(&map, place_at(3, left, 44), 0, 0, &lacks)->address, 0);
   wafer_holding kept = place_at(3, left, 44).at, gone = place_at(1, left, 24).at;
   memory_drop(&map, 3, &kept);
   CU_ASSERT_PTR_NOT_NULL(memory_find(&map, 3, 0, &kept));
   memory_drop(&map, 1, &gone);
   CU_ASSERT_PTR_NULL(memory_find(&map, 1, 0, &(wafer_holding){WAFER_AT_wafer, right, {0}}));
-  CU_ASSERT_PTR_NULL(memory_take(&map, place_at(4, left, 101), 0, &lacks));
+  CU_ASSERT_PTR_NULL(memory_take(&map, place_at(4, left, 101), 0, 0, &lacks));
   CU_ASSERT(memory_put(&map, left, 64, 36));
   CU_ASSERT_EQUAL(memory_top(&map, left), 104);
   memory_drop(&map, WAFER_NONE, NULL);
   CU_ASSERT_EQUAL(memory_top(&map, left), 64);
+  CU_ASSERT_EQUAL(memory_take(&map, place_at(4, left, 8), 66, 4, &lacks)->address, 68);
   wafer_arena_destroy(map.arena);
 }
 
@@ -144,9 +145,9 @@ static void test_memory_samples(void) {
   const wafer_rect left = {0, 0, 2, 2}, right = {2, 0, 2, 2};
   memory_place first = place_at(0, left, 40), second = first, apart = place_at(0, right, 40);
   second.sample = 1;
-  CU_ASSERT_EQUAL(memory_take(&map, first, 0, &lacks)->address, 0);
-  CU_ASSERT_EQUAL(memory_take(&map, second, 0, &lacks)->address, 40);
-  CU_ASSERT_PTR_NOT_NULL(memory_take(&map, apart, 0, &lacks));
+  CU_ASSERT_EQUAL(memory_take(&map, first, 0, 0, &lacks)->address, 0);
+  CU_ASSERT_EQUAL(memory_take(&map, second, 0, 0, &lacks)->address, 40);
+  CU_ASSERT_PTR_NOT_NULL(memory_take(&map, apart, 0, 0, &lacks));
   CU_ASSERT_EQUAL(memory_find(&map, 0, 1, &first.at)->address, 40);
   CU_ASSERT_PTR_NULL(memory_find(&map, 0, 2, &first.at));
   CU_ASSERT(memory_put(&map, left, 80, 20));

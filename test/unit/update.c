@@ -121,6 +121,62 @@ static void both_modes_agree(void) {
   end(&pipelined);
 }
 
+/* Loss and gradients of `samples` (0: one, without a leading dim) from `first` on, whose gradients
+ * come as one sum; `times` in a row in one session. */
+static void run_train(const wafer_plan *plan, wafer_fidelity fidelity, int64_t first,
+                      int64_t samples, int times, float *gradient) {
+  enum { MOST = 8 };
+  static float x[MOST][9], labels[MOST][9], one[MOST];
+  const wafer_function *f = &plan->functions[0];
+  wafer_session *session;
+  wafer_view in[3], out[4];
+  const wafer_session_options options = {.fidelity = fidelity};
+  for (int i = 0; i < MOST * 9; i++) {
+    x[i / 9][i % 9] = (float)(i * 37 % 19 - 9) / 8;
+    labels[i / 9][i % 9] = (float)(i * 23 % 17 - 8) / 8;
+    one[i / 9] = 1;
+  }
+  CU_ASSERT_EQUAL_FATAL(wafer_session_create(plan, &options, &session), WAFER_OK);
+  for (uint32_t i = 0; i < 3; i++) {
+    wafer_type type = plan->values[f->inputs[i]].type;
+    float *data = f->inputs[i] == plan->training->seed     ? &one[first]
+                  : f->inputs[i] == plan->training->labels ? labels[first]
+                                                           : x[first];
+    memmove(type.shape.dims + (samples > 0), type.shape.dims, sizeof type.shape.dims[0] * 3);
+    if (samples) type.shape.dims[0] = samples, type.shape.rank++;
+    in[i] = wafer_view_of(type.dtype, &type.shape, data);
+  }
+  for (int t = 0; t < times; t++)
+    CU_ASSERT_EQUAL_FATAL(wafer_session_run(session, in, 3, out, 4), WAFER_OK);
+  for (uint32_t i = 0; i < 4; i++) {
+    if (f->outputs[i] == plan->training->loss)
+      CU_ASSERT_EQUAL(out[i].shape.rank, samples > 0); /* each sample has its own */
+    if (f->outputs[i] != plan->training->trained[0].gradient) continue;
+    CU_ASSERT(wafer_shape_equal(&out[i].shape, &plan->values[f->outputs[i]].type.shape));
+    memcpy(gradient, out[i].data, 12 * sizeof *gradient);
+  }
+  wafer_session_destroy(session);
+}
+
+/* A train's gradients are their sum: by the tree at kernel fidelity, on the cores one after the
+ * other; a second train begins anew. */
+static void trains_add_up(void) {
+  enum { SAMPLES = 5 };
+  made t;
+  const wafer_plan *with;
+  float one[SAMPLES][12], kernel[12] = {0}, fabric[12] = {0};
+  CU_ASSERT_EQUAL_FATAL(make(&t, NULL, WAFER_MODE_pipelined, WAFER_OPTIMIZER_sgd), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_plan_add_programs(&t.c.ctx, t.c.plan, false, &with), WAFER_OK);
+  for (int i = 0; i < SAMPLES; i++) run_train(t.c.plan, WAFER_FIDELITY_kernel, i, 0, 1, one[i]);
+  run_train(t.c.plan, WAFER_FIDELITY_kernel, 0, SAMPLES, 2, kernel);
+  run_train(with, WAFER_FIDELITY_fabric, 0, SAMPLES, 2, fabric);
+  for (int e = 0; e < 12; e++) {
+    CU_ASSERT_EQUAL(kernel[e], one[0][e] + one[1][e] + (one[2][e] + one[3][e]) + one[4][e]);
+    CU_ASSERT_DOUBLE_EQUAL(fabric[e], kernel[e], 1e-5 * 4);
+  }
+  end(&t);
+}
+
 /* ---- a step ---- */
 
 static wafer_step_cycles step_of(const wafer_plan *plan, uint64_t micro_batches) {
@@ -257,6 +313,7 @@ CU_TestInfo tests_update[] = {
     {"gradients stay on the wafer", gradients_stay},
     {"sums cost cycles and bytes", sums_cost},
     {"both modes give the same gradients", both_modes_agree},
+    {"gradients of a train add up", trains_add_up},
     {"a step is a train and an update", a_step_is_a_train_and_an_update},
     {"heavier rules take longer", heavier_rules_take_longer},
     {"sums of replicas come together", replicas_gather},
