@@ -25,6 +25,9 @@ typedef struct fragment_code {
   const wafer_instruction *code;
   uint32_t count;
   uint64_t cycles; /* predicted; of an exchange 0, for which lines tell */
+  /* Of these, what each phase of chains takes with all that comes before it and behind the one
+   * before; what is left comes behind the last. NULL: all of it does. */
+  const uint64_t *phases;
 } fragment_code;
 
 /* What a core keeps of the wavelets of a colour at its ramp: skip, keep, skip, keep ..., in
@@ -126,7 +129,8 @@ typedef struct fragment {
   uint64_t cycles;      /* predicted */
   uint64_t border;      /* of these, for which words cross the border at its rate */
   uint32_t chain_count, chain_room;
-  fragment_chain *chains;
+  fragment_chain *chains; /* phase by phase */
+  uint32_t phase_count;   /* of chains */
   wafer_arena *arena;
   bool failed; /* out of memory: everything after it did nothing */
 } fragment;

@@ -331,24 +331,35 @@ static void follow_chain(fragment_clock *c, const fragment_chain *chain, uint64_
     }
 }
 
-static void follow_chains(const walk *w) {
+/* The chains of a phase. `*next`: the first of them, and of those of the next. */
+static void follow_chains(const walk *w, uint32_t phase, uint32_t *next) {
   const fragment *f = w->f;
-  for (uint32_t first = 0, end; first < f->chain_count; first = end) {
-    uint64_t room = w->own + w->taken + f->chains[first].distance * w->link;
-    for (end = first; end < f->chain_count && f->chains[end].phase == f->chains[first].phase;)
-      end++;
-    for (uint32_t i = end; i-- > first;) follow_chain(w->c, &f->chains[i], room, false);
-    for (uint32_t i = first; i < end; i++) follow_chain(w->c, &f->chains[i], room, true);
-  }
+  uint32_t first = *next, end = first;
+  while (end < f->chain_count && f->chains[end].phase == phase) end++;
+  *next = end;
+  if (end == first) return;
+  uint64_t room = w->own + w->taken + f->chains[first].distance * w->link;
+  for (uint32_t i = end; i-- > first;) follow_chain(w->c, &f->chains[i], room, false);
+  for (uint32_t i = first; i < end; i++) follow_chain(w->c, &f->chains[i], room, true);
 }
 
-static void compute(fragment_clock *c, const fragment *f) {
+/* Up to the end of a phase; what comes behind the last is one more. */
+static uint64_t cycles_of(const fragment_code *code, uint32_t phase, uint32_t phases) {
+  if (phase < phases) return code->phases ? code->phases[phase] : 0;
+  uint64_t left = code->cycles;
+  for (uint32_t i = 0; i < phases && code->phases; i++) left -= code->phases[i];
+  return left;
+}
+
+static void compute(const walk *w, uint32_t phase) {
+  const fragment *f = w->f;
+  fragment_clock *c = w->c;
   for (uint32_t y = 0; y < f->rect.height; y++)
     for (uint32_t x = 0; x < f->rect.width; x++) {
       uint32_t code = f->variant[(size_t)y * f->rect.width + x];
       uint64_t *at = &c->cores[(size_t)(f->rect.y + y) * c->machine->width + f->rect.x + x];
       if (code == FRAGMENT_IDLE) continue;
-      *at += f->codes[code].cycles;
+      *at += cycles_of(&f->codes[code], phase, f->phase_count);
       if (*at > c->last) c->last = *at;
     }
 }
@@ -387,7 +398,6 @@ void fragment_clock_restart(fragment_clock *c, fragment_past **past, uint32_t co
 
 bool fragment_clock_pass(fragment_clock *c, const fragment *f, fragment_past **past) {
   const wafer_machine *m = c->machine;
-  compute(c, f);
   if (!*past && !(*past = make_past(c, f))) return false;
   walk w = {.c = c,
             .f = f,
@@ -401,25 +411,31 @@ bool fragment_clock_pass(fragment_clock *c, const fragment *f, fragment_past **p
             .link = m->hop_queue + m->hop_cycles - 1,
             .taken = deepest(m->input_queue_words, m->input_queues) + m->ramp_cycles};
   w.own = fragment_sender_room(m);
-  follow_chains(&w);
+  for (uint32_t phase = 0, chain = 0; phase <= f->phase_count; phase++) {
+    compute(&w, phase);
+    if (phase < f->phase_count) follow_chains(&w, phase, &chain);
+  }
   bool made = pass_lines(&w);
   if (w.leaves < INT64_MAX) w.edge[1] = later(w.edge[1], later(c->edge[1], w.leaves) + w.border);
   for (int i = 0; i < 2; i++) c->edge[i] = later(c->edge[i], w.edge[i]);
   return made;
 }
 
-bool fragment_clock_alone(fragment_clock *c, const fragment *f, uint32_t opening, uint64_t *cycles,
-                          uint64_t *crossed) {
-  fragment_past *past = NULL;
+bool fragment_clock_alone(fragment_clock *c, const fragment *const *f, uint32_t count,
+                          uint32_t opening, uint64_t *cycles, uint64_t *crossed) {
+  fragment_past **past = WAFER_NEW(c->arena, fragment_past *, count);
+  bool made = past != NULL;
   c->turn = 0;
-  for (uint32_t i = 0; i < 2; i++) { /* the first time is rehearsed */
+  for (uint32_t round = 0; made && round < 2; round++) { /* the first one is rehearsed */
     c->edge[0] = opening;
-    if (i) past->times = 0;
-    if (!fragment_clock_pass(c, f, &past)) return false;
+    for (uint32_t i = 0; made && i < count; i++) {
+      if (round) past[i]->times = 0;
+      made = fragment_clock_pass(c, f[i], &past[i]);
+    }
     uint64_t last = c->edge[1] > (int64_t)c->last ? (uint64_t)c->edge[1] : c->last;
     *cycles = last > opening ? last - opening : 0;
     *crossed = (uint64_t)c->edge[0] - opening;
-    reset(c, f);
+    for (uint32_t i = 0; i < count; i++) reset(c, f[i]);
   }
-  return true;
+  return made;
 }

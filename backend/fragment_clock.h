@@ -49,10 +49,11 @@ void fragment_clock_restart(fragment_clock *c, fragment_past **past, uint32_t co
 /* Moves the clocks of the cores that the fragment runs on. `past`: the fragment's, NULL at first.
  * False: out of memory. */
 bool fragment_clock_pass(fragment_clock *c, const fragment *f, fragment_past **past);
-/* Of a fragment that runs alone, from clocks at cycle 0, which are there again behind it: cycles
- * until all is done, and until the border has let the words of the host in. These come `opening`
- * cycles after the cores begin; from then on both count. False: out of memory. */
-bool fragment_clock_alone(fragment_clock *c, const fragment *f, uint32_t opening, uint64_t *cycles,
-                          uint64_t *crossed);
+/* Of fragments that run alone, one behind the other, from clocks at cycle 0, which are there again
+ * behind them: cycles until all is done, and until the border has let the words of the host in.
+ * These come `opening` cycles after the cores begin; from then on both count. False: out of memory.
+ */
+bool fragment_clock_alone(fragment_clock *c, const fragment *const *f, uint32_t count,
+                          uint32_t opening, uint64_t *cycles, uint64_t *crossed);
 
 #endif

@@ -214,8 +214,11 @@ static wafer_status launch_all(launcher *l) {
   l->programs = WAFER_NEW(l->ctx->arena, wafer_bytes, most);
   l->streams =
       wafer_arena_copy(l->ctx->arena, plan->streams, plan->stream_count * sizeof *plan->streams);
+  l->kernels =
+      wafer_arena_copy(l->ctx->arena, plan->kernels, plan->kernel_count * sizeof *plan->kernels);
   l->loaded = WAFER_NEW(l->ctx->arena, bool, plan->phase_count);
-  if (!l->launches || !l->programs || !l->streams || !l->loaded) return launch_no_memory(l);
+  if (!l->launches || !l->programs || !l->streams || !l->kernels || !l->loaded)
+    return launch_no_memory(l);
   for (uint32_t i = 0; i < plan->function_count; i++)
     if (!wafer_function_on_host(&plan->functions[i]))
       WAFER_TRY(launch_function(l, &plan->functions[i]));
@@ -245,6 +248,7 @@ static wafer_status make_programs(launcher *l) {
   wafer_arena_destroy(l->map.arena);
   if (status != WAFER_OK) return status;
   l->plan->streams = l->streams;
+  l->plan->kernels = l->kernels;
   l->plan->launches = l->launches;
   l->plan->launch_count = l->launch_count;
   l->plan->programs = l->programs;

@@ -203,6 +203,10 @@ wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces
     request.scratch = (int32_t)above;
     WAFER_TRY(program_kernel(&request, &code));
   }
+  uint64_t *cycles = &l->kernels[k - l->plan->kernels].program_cycles;
+  if (!*cycles) /* samples and replicas are alike */
+    WAFER_TRY(launch_time_kernel(l, (const fragment *const *)code.fragments, code.fragment_count,
+                                 cycles));
   for (uint32_t i = 0; i < code.fragment_count; i++)
     if (!add_piece(l, p, code.fragments[i], i < code.clear_count ? LAUNCH_ONCE : p->action))
       return launch_no_memory(l);

@@ -22,12 +22,14 @@ typedef struct launcher {
   memory_map passing;    /* of a train: words on their way between kernels */
   wafer_arena *arena;    /* of the launch being made */
   wafer_stream *streams; /* the plan's, with the cycles of their programs */
+  wafer_kernel *kernels; /* likewise */
   wafer_launch *launches;
   wafer_bytes *programs;
   uint32_t launch_count, program_count;
   bool *loaded;         /* phase: its weights came by a load step */
   bool tapped;          /* launches say where outputs of kernels lie */
-  fragment_clock clock; /* of streams in weight streaming, one by one; made when it is needed */
+  fragment_clock clock; /* of kernels, and of streams in weight streaming, one by one; of trains;
+                           made when it is needed, and at cycle 0 in between */
   wafer_rect *others;   /* of the kernels of a pipeline, all replicas: their cores are busy */
   uint32_t other_count;
 } launcher;
@@ -77,6 +79,9 @@ wafer_status launch_add_train(launcher *l, const wafer_phase *phase, launch_piec
  * on both count. */
 wafer_status launch_time_stream(launcher *l, const fragment *f, uint32_t opening, uint64_t *cycles,
                                 uint64_t *crossed);
+/* Of a kernel's program, from when all of its cores begin to when the last one is done. */
+wafer_status launch_time_kernel(launcher *l, const fragment *const *f, uint32_t count,
+                                uint64_t *cycles);
 /* What is predicted of a train: when its first sample ends, the interval between
  * later ones, the slowest kernel. */
 wafer_status launch_time(launcher *l, const launch_pieces *p, wafer_launch *launch);

@@ -61,24 +61,39 @@ static bool pass_samples(fragment_clock *c, const launch_pieces *p, uint64_t *en
   return true;
 }
 
+/* The launcher's clock; NULL: out of memory. */
+static fragment_clock *clock_of(launcher *l) {
+  fragment_clock *c = &l->clock;
+  if (!c->cores && !fragment_clock_init(c, l->map.arena, l->plan->machine)) return NULL;
+  c->arena = l->arena;
+  return c;
+}
+
 wafer_status launch_time_stream(launcher *l, const fragment *f, uint32_t opening, uint64_t *cycles,
                                 uint64_t *crossed) {
-  fragment_clock *c = &l->clock;
-  if (!c->cores && !fragment_clock_init(c, l->map.arena, l->plan->machine))
-    return launch_no_memory(l);
-  c->arena = l->arena;
-  return fragment_clock_alone(c, f, opening, cycles, crossed) ? WAFER_OK : launch_no_memory(l);
+  fragment_clock *c = clock_of(l);
+  return c && fragment_clock_alone(c, &f, 1, opening, cycles, crossed) ? WAFER_OK
+                                                                       : launch_no_memory(l);
+}
+
+wafer_status launch_time_kernel(launcher *l, const fragment *const *f, uint32_t count,
+                                uint64_t *cycles) {
+  fragment_clock *c = clock_of(l);
+  uint64_t crossed;
+  return c && fragment_clock_alone(c, f, count, 0, cycles, &crossed) ? WAFER_OK
+                                                                     : launch_no_memory(l);
 }
 
 wafer_status launch_time(launcher *l, const launch_pieces *p, wafer_launch *launch) {
   uint32_t turns = 0, half = TRAIN_SAMPLES / 2;
   for (uint32_t i = 0; i < p->step_count; i++) turns += p->steps[i] == FRAGMENT_ENDS;
   half = (half + turns - 1) / turns * turns;
-  fragment_clock c;
+  fragment_clock *c = clock_of(l);
   uint64_t *ends = WAFER_NEW(l->arena, uint64_t, 2 * half);
-  if (!ends || !fragment_clock_init(&c, l->arena, l->plan->machine) ||
-      !pass_samples(&c, p, ends, 2 * half))
-    return launch_no_memory(l);
+  if (!ends || !c) return launch_no_memory(l);
+  c->turn = 1;
+  if (!pass_samples(c, p, ends, 2 * half)) return launch_no_memory(l);
+  fragment_clock_restart(c, NULL, 0);
   launch->predicted = ends[0];
   launch->interval = (ends[2 * half - 1] - ends[half - 1] + half - 1) / half;
   uint64_t left = ends[2 * half - 1], steady = 2 * half * launch->interval;

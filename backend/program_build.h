@@ -68,6 +68,7 @@ struct program_step {
   double fill;
   int32_t constant[PROGRAM_EXTRA];
   bool always; /* also where the core holds no element of `out` */
+  bool chains; /* it is a phase of chains of its fragment */
 };
 
 /* Memory in use from `address` on, until node `until` is done. */

@@ -129,7 +129,7 @@ static void route_one(const program *p, fragment *f, const program_step *step, u
   fragment_chain_add(f, &(fragment_chain){.cores = cores,
                                           .columns = vertical,
                                           .distance = stride,
-                                          .phase = (uint32_t)step->constant[CHAIN_COLORS],
+                                          .phase = f->phase_count - 1,
                                           .words = words_of(step->out)});
   for (uint32_t hop = 0; hop <= stride; hop++) {
     wafer_route r = {.color = color, .positions = 1, .cores = cores};
@@ -177,6 +177,8 @@ static wafer_status chain_phase(program *p, const spread *s, const int32_t *cons
   memcpy(step.constant, constant, sizeof step.constant);
   step.constant[CHAIN_COLORS] = (int32_t)f->colors;
   step.constant[CHAIN_STEP_AND_GROUP] = (int32_t)(group << 16 | step_parts);
+  step.chains = true;
+  f->phase_count++;
   for (int32_t i = 0; i < 2 * constant[CHAIN_LANES]; i++) (void)fragment_color(f);
   routes(p, f, &step, stride * step_parts);
   const wafer_machine *m = p->r->machine;

@@ -208,19 +208,27 @@ static wafer_status grow(const program *p, variants *v) {
 static wafer_status make_code(const program *p, fragment *f, const program_site *sites,
                               int32_t (*hints)[PROGRAM_EXTRA], const bool *idle, program_code *code,
                               uint32_t *index) {
+  uint64_t *phases = f->phase_count ? WAFER_NEW(p->arena, uint64_t, f->phase_count) : NULL;
+  uint64_t before = 0;
   code->count = 0;
   code->cycles = 0;
-  for (uint32_t i = 0; i < p->step_count; i++) {
-    if (idle[i]) continue;
+  for (uint32_t i = 0, phase = 0; i < p->step_count; i++) {
     program_site site = sites[i];
     site.code = code;
     site.hint = hints[i];
-    p->steps[i].emit(&site);
+    if (!idle[i]) p->steps[i].emit(&site);
+    if (!p->steps[i].chains || !phases) continue;
+    phases[phase++] = code->cycles - before;
+    before = code->cycles;
   }
   if (code->failed) return program_no_memory(p);
   if (code->cycles > f->cycles) f->cycles = code->cycles;
   *index = code->count ? fragment_code_add(f, code->at, code->count) : FRAGMENT_IDLE;
-  if (*index != FRAGMENT_IDLE) f->codes[*index].cycles = code->cycles;
+  if (f->phase_count && !phases) return program_no_memory(p);
+  if (*index != FRAGMENT_IDLE) {
+    f->codes[*index].cycles = code->cycles;
+    f->codes[*index].phases = phases;
+  }
   return f->failed ? program_no_memory(p) : WAFER_OK;
 }
 

@@ -77,6 +77,7 @@ static const xml_field kernel_fields[] = {
     {"replicas", &xml_u32, AT(T, replicas), .fallback = "1"},
     {"slabs", &xml_u32, AT(T, slabs), .fallback = "1"},
     {"bound", &xml_bound, AT(T, bound)},
+    {"program-cycles", &xml_u64, AT(T, program_cycles), .fallback = "0"},
 };
 const xml_element xml_kernel_element = ELEMENT("kernel", kernel_fields);
 #undef T

@@ -367,10 +367,10 @@ static void run_kernel(line *l, event *e, uint64_t sample, uint64_t base) {
   if (l->serial) start = later(start, l->exchange);
   if (sample >= base + copies) start = later(start, at(l, e->done, sample - copies));
   e->left[sample % l->window] = start; /* the first slice of a result leaves at once */
-  e->done[sample % l->window] = later(start + k->cost.cycles, sliced(l, e, sample));
+  e->done[sample % l->window] = later(start + wafer_kernel_cycles(k), sliced(l, e, sample));
   if (l->serial) l->busy = later(l->busy, at(l, e->done, sample));
   if (l->out->kernel_busy && sample < l->samples)
-    l->out->kernel_busy[e->action->index] += k->cost.cycles;
+    l->out->kernel_busy[e->action->index] += wafer_kernel_cycles(k);
 }
 
 static void finish(line *l, uint64_t sample, uint32_t output, uint64_t time) {

@@ -71,6 +71,7 @@ static void add_value(cJSON *list, const wafer_value *v) {
 static void add_cost(cJSON *o, const wafer_kernel *k) {
   const wafer_cost *c = &k->cost;
   add_u64(o, "cycles", c->cycles);
+  if (k->program_cycles) add_u64(o, "program_cycles", k->program_cycles);
   add_u64(o, "compute_cycles", c->compute_cycles);
   add_u64(o, "fabric_cycles", c->fabric_cycles);
   add_u64(o, "operations", c->operations);

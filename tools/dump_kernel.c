@@ -67,6 +67,7 @@ static void print_cost(FILE *to, const wafer_kernel *k) {
           "operations\n",
           (ull)c->cycles, (ull)c->compute_cycles, (ull)c->fabric_cycles, wafer_bound_name(k->bound),
           (ull)c->operations);
+  if (k->program_cycles) fprintf(to, "  %llu cycles of its programs\n", (ull)k->program_cycles);
   fprintf(to, "\nmemory, bytes of a core\n");
   for (uint32_t i = 0; i < k->memory_count; i++)
     fprintf(to, "  %8llu  %-44s %s\n", (ull)k->memory[i].bytes, k->memory[i].what,

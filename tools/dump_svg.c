@@ -289,7 +289,7 @@ static void draw_row(wafer_file *to, const page *g, uint32_t index, double x, do
   svg_text(to, x + width - 98, y, 0, end, text);
   snprintf(text, sizeof text, "%llu", (ull)wafer_cost_bytes(&k->cost));
   svg_text(to, x + width - 54, y, 0, end, text);
-  snprintf(text, sizeof text, "%llu", (ull)k->cost.cycles);
+  snprintf(text, sizeof text, "%llu", (ull)wafer_kernel_cycles(k));
   svg_text(to, x + width, y, 0, end, text);
 }
 

@@ -179,7 +179,7 @@ static void print_kernels(FILE *to, const wafer_plan *plan, size_t skip, const w
     const wafer_kernel *k = &plan->kernels[p->actions[i].index];
     fprintf(to, "  k%-5u %-*s %-14s %4u,%-4u %5ux%-5u %4u %10llu %7llu %-8s ", p->actions[i].index,
             wide, brief(plan, skip, k->name, WIDEST), wafer_family_name(k->body.family), k->rect.x,
-            k->rect.y, k->rect.width, k->rect.height, k->replicas, (ull)k->cost.cycles,
+            k->rect.y, k->rect.width, k->rect.height, k->replicas, (ull)wafer_kernel_cycles(k),
             (ull)wafer_cost_bytes(&k->cost), wafer_bound_name(k->bound));
     print_nodes(to, plan, skip, k);
     fputc('\n', to);

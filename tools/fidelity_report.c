@@ -159,7 +159,8 @@ wafer_status check_report(const check_arguments *a, const wafer_plan *plan, cons
     const char *name = plan->kernels[k].name;
     uint64_t runs = runs_of(plan, fabric, WAFER_ACTION_kernel, k);
     if (!runs) continue; /* a branch that was not taken */
-    uint64_t predicted = plan->kernels[k].cost.cycles, counted = fabric->kernel_busy[k] / runs;
+    uint64_t predicted = wafer_kernel_cycles(&plan->kernels[k]),
+             counted = fabric->kernel_busy[k] / runs;
     print_row(a, rows, "kernel", name, skip, predicted, counted, values->difference[k]);
     add_values(&apart, name, values->difference[k]);
     add(&kernels, name, predicted, counted);

@@ -53,7 +53,8 @@ static void measure_traffic(report *r) {
 static uint32_t slowest_kernel(const wafer_plan *plan) {
   uint32_t slowest = 0;
   for (uint32_t i = 1; i < plan->kernel_count; i++)
-    if (plan->kernels[i].cost.cycles > plan->kernels[slowest].cost.cycles) slowest = i;
+    if (wafer_kernel_cycles(&plan->kernels[i]) > wafer_kernel_cycles(&plan->kernels[slowest]))
+      slowest = i;
   return slowest;
 }
 
@@ -65,13 +66,14 @@ static void measure_kernels(report *r) {
   for (uint32_t i = 0; i < plan->kernel_count; i++) {
     const wafer_kernel *k = &plan->kernels[i];
     double area = (double)wafer_rect_area(k->rect) * k->replicas * bands * plan->stripes;
-    sum += k->cost.cycles;
+    sum += wafer_kernel_cycles(k);
     r->operations += k->cost.operations;
     cores += area;
-    core_cycles += area * (double)k->cost.cycles;
+    core_cycles += area * (double)wafer_kernel_cycles(k);
     uint64_t replicas = (uint64_t)k->replicas * bands;
     if (plan->mode == WAFER_MODE_pipelined)
-      r->compute_cycles = max64(r->compute_cycles, (k->cost.cycles + replicas - 1) / replicas);
+      r->compute_cycles =
+          max64(r->compute_cycles, (wafer_kernel_cycles(k) + replicas - 1) / replicas);
   }
   if (plan->mode == WAFER_MODE_streaming) {
     r->compute_cycles = (sum + plan->stripes - 1) / plan->stripes;
@@ -93,7 +95,7 @@ static bool name_slowest(report *r) {
     snprintf(r->bottleneck, sizeof r->bottleneck,
              "kernel %s: its %ux%u cores receive, compute (%llu cycles) and send one after the "
              "other, %llu cycles per sample%s",
-             k->name, k->rect.width, k->rect.height, (unsigned long long)k->cost.cycles,
+             k->name, k->rect.width, k->rect.height, (unsigned long long)wafer_kernel_cycles(k),
              (unsigned long long)l->interval, bands > 1 ? " of a band" : "");
     return true;
   }
@@ -125,7 +127,7 @@ static void name_bottleneck(report *r) {
   else if (k)
     snprintf(r->bottleneck, sizeof r->bottleneck,
              "kernel %s: %llu cycles per sample on %ux%u cores", k->name,
-             (unsigned long long)k->cost.cycles, k->rect.width, k->rect.height);
+             (unsigned long long)wafer_kernel_cycles(k), k->rect.width, k->rect.height);
 }
 
 /* Long enough for every replica to have had several samples. */

@@ -41,7 +41,7 @@ static void add_kernel(cJSON *list, const wafer_kernel *k) {
   cJSON_AddNumberToObject(o, "width_cores", k->rect.width);
   cJSON_AddNumberToObject(o, "height_cores", k->rect.height);
   cJSON_AddNumberToObject(o, "replicas", k->replicas);
-  cJSON_AddNumberToObject(o, "cycles", (double)k->cost.cycles);
+  cJSON_AddNumberToObject(o, "cycles", (double)wafer_kernel_cycles(k));
   cJSON_AddNumberToObject(o, "operations", (double)k->cost.operations);
   cJSON_AddNumberToObject(o, "core_bytes", (double)wafer_cost_bytes(&k->cost));
   cJSON_AddStringToObject(o, "bound", wafer_bound_name(k->bound));

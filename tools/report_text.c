@@ -83,7 +83,7 @@ static void print_nodes(FILE *to, const wafer_kernel *k, size_t skip) {
 static void print_kernel(FILE *to, const wafer_kernel *k, size_t skip, int wide) {
   fprintf(to, "%-*s %-14s %4ux%-4u %4u %10llu %7llu %-8s ", wide,
           tail(k->name + skip, (size_t)wide), wafer_family_name(k->body.family), k->rect.width,
-          k->rect.height, k->replicas, (ull)k->cost.cycles, (ull)wafer_cost_bytes(&k->cost),
+          k->rect.height, k->replicas, (ull)wafer_kernel_cycles(k), (ull)wafer_cost_bytes(&k->cost),
           wafer_bound_name(k->bound));
   print_nodes(to, k, skip);
   fputc('\n', to);

@@ -31,7 +31,7 @@ static stages count(const wafer_plan *plan) {
   for (uint32_t i = 0; i < plan->kernel_count; i++) {
     int stage = stage_of(&plan->kernels[i]);
     s.kernels[stage]++;
-    s.cycles[stage] += plan->kernels[i].cost.cycles;
+    s.cycles[stage] += wafer_kernel_cycles(&plan->kernels[i]);
   }
   for (uint32_t i = 0; i < plan->training->trained_count; i++) {
     const wafer_weight *w = wafer_weights_at(plan->weights, plan->training->trained[i].weight);

@@ -31,7 +31,7 @@ static void add_kernels(cJSON *root, const wafer_plan *plan, const wafer_run_sta
     cJSON *k = cJSON_CreateObject();
     cJSON_AddItemToArray(kernels, k);
     cJSON_AddStringToObject(k, "name", kernel->name);
-    cJSON_AddNumberToObject(k, "cycles", (double)kernel->cost.cycles);
+    cJSON_AddNumberToObject(k, "cycles", (double)wafer_kernel_cycles(kernel));
     cJSON_AddNumberToObject(k, "busy_cycles", (double)stats->kernel_busy[i]);
     if (stats->kernel_load)
       add_load(k, &stats->kernel_load[i], (double)wafer_rect_area(kernel->rect), (double)cycles);

@@ -118,11 +118,17 @@ typedef struct wafer_kernel {
       replicas; /* copies of the rectangle side by side; sample s runs on replica s % replicas */
   uint32_t
       slabs; /* tiles the host cuts the work into at kernel fidelity; part of the result's bits */
-  wafer_cost cost;
+  wafer_cost cost;         /* as sizing estimates it */
+  uint64_t program_cycles; /* of a sample, what its core programs take; 0: it has none yet */
   wafer_bound bound;
   uint32_t memory_count;
   const wafer_memory_item *memory; /* sums to wafer_cost_bytes(&cost) */
 } wafer_kernel;
+
+/* Predicted cycles of a sample: those of its programs where it has some. */
+static inline uint64_t wafer_kernel_cycles(const wafer_kernel *k) {
+  return k->program_cycles ? k->program_cycles : k->cost.cycles;
+}
 
 typedef enum wafer_action_kind { WAFER_ACTION_stream, WAFER_ACTION_kernel } wafer_action_kind;
 typedef struct wafer_action {

@@ -210,8 +210,9 @@ bool scene_exchange(scene *s, const spread *from, const spread *to, const index_
 uint64_t scene_predicted(scene *s) {
   uint64_t cycles = 0, crossed;
   fragment_clock c;
+  const fragment *f = &s->f;
   CU_ASSERT(fragment_clock_init(&c, s->arena, &s->machine) &&
-            fragment_clock_alone(&c, &s->f, 0, &cycles, &crossed));
+            fragment_clock_alone(&c, &f, 1, 0, &cycles, &crossed));
   return cycles;
 }
 

@@ -69,6 +69,7 @@ static void comes_back(wafer_mode mode) {
   for (uint32_t k = 0; k < whole->kernel_count; k++) {
     CU_ASSERT_FATAL(wafer_plan_kernel_program(&diag, arena, whole, k, &program) == WAFER_OK);
     CU_ASSERT(program->program_count > 0);
+    CU_ASSERT(whole->kernels[k].program_cycles > 0 && plan->kernels[k].program_cycles == 0);
     check_round(arena, program);
     if (mode == WAFER_MODE_pipelined) check_inside(program, whole->kernels[k].rect);
   }
