@@ -63,20 +63,65 @@ static void simplify(nest *n) {
 
 /* ---- Conflicts ---- */
 
-/* Of the steps of the nest in 1/4096, those whose reads by a and b fall on the same banks. */
+/* The loops outside the descriptors. */
+static uint32_t outside(const nest *n) {
+  return n->loops > WAFER_LEVELS ? n->loops - WAFER_LEVELS : 0;
+}
+
+static const uint8_t op_rate[WAFER_CORE_VECTORS] = {
+#define VECTOR(name, inputs, rate) [WAFER_CORE_##name] = WAFER_RATE_##rate,
+#include "wafer/core_ops.def"
+};
+
+static wafer_rate rate_of(const nest *n) {
+  return n->op == WAFER_CORE_apply ? wafer_op_get(n->function)->rate : (wafer_rate)op_rate[n->op];
+}
+
+static const wafer_throughput *throughput(const wafer_machine *m, const nest *n) {
+  return &m->rate[rate_of(n)][wafer_dtype_bits((wafer_dtype)n->at[1].dtype) <= 16];
+}
+
+/* Elements of a step. */
+static uint32_t per_step(const wafer_machine *m, const nest *n) {
+  const wafer_throughput *rate = throughput(m, n);
+  return (rate->elements + rate->cycles - 1) / rate->cycles;
+}
+
+static uint32_t divisor(uint32_t a, uint32_t b) {
+  return b ? divisor(b, a % b) : a;
+}
+
+/* Of a loop's indices, those with which a step of `*step` elements begins: every how many; `*step`:
+ * of the loop around it. Only the first element of a step decides. */
+static uint32_t begun_every(uint32_t extent, uint32_t *step) {
+  if (*step == 1 || extent < 2) return 1;
+  if (*step % extent == 0) {
+    *step /= extent;
+    return extent;
+  }
+  uint32_t every = divisor(*step, extent);
+  *step = 1;
+  return every;
+}
+
+/* Of the steps of the nest in 1/4096, those whose reads by a and b fall on the same banks, with
+ * `inner` the innermost level and `step` elements in each. */
 static uint32_t colliding(const wafer_machine *m, const nest *n, const nest_operand *a,
-                          const nest_operand *b) {
+                          const nest_operand *b, uint32_t inner, uint32_t step) {
   uint32_t around = (m->banks > 1 ? m->banks / 2 : 1) * BANK_BYTES;
   double share[64] = {0}, next[64];
   if (around > WAFER_COUNT(share)) return 0;
   share[(uint32_t)(a->address - b->address) % around] = 1;
-  for (uint32_t l = 0; l < n->loops; l++) {
-    uint32_t step = (uint32_t)(a->stride[l] - b->stride[l]) % around, turn = n->extent[l];
-    if (step == 0) continue;
+  for (uint32_t k = n->loops; k-- > 0;) { /* from the innermost out */
+    uint32_t l = k + 1 == n->loops ? inner : k < inner ? k : k + 1;
+    if (k < outside(n)) step = 1;
+    uint32_t every = begun_every(n->extent[l], &step), turn = n->extent[l] / every;
+    uint32_t by = (uint32_t)(a->stride[l] - b->stride[l]) * every % around;
+    if (by == 0) continue;
     if (turn > around) turn = around; /* a whole turn visits alike */
     memset(next, 0, sizeof next);
     for (uint32_t i = 0; i < turn; i++)
-      for (uint32_t r = 0; r < around; r++) next[(r + i * step) % around] += share[r] / turn;
+      for (uint32_t r = 0; r < around; r++) next[(r + i * by) % around] += share[r] / turn;
     memcpy(share, next, sizeof share);
   }
   double all = 0;
@@ -85,7 +130,9 @@ static uint32_t colliding(const wafer_machine *m, const nest *n, const nest_oper
 }
 
 uint32_t nest_collisions(const wafer_machine *machine, const nest *n) {
-  return machine->banks > 1 ? colliding(machine, n, &n->at[1], &n->at[2]) : 0;
+  return machine->banks > 1 && n->loops
+             ? colliding(machine, n, &n->at[1], &n->at[2], n->loops - 1, 1)
+             : 0;
 }
 
 /* Cycles more per 4096 steps when `inner` is the innermost level. */
@@ -95,7 +142,7 @@ static uint32_t conflicts(const wafer_machine *m, const nest *n, uint32_t inner)
   for (uint32_t k = 1; k <= n->inputs; k++)
     if (moves(&n->at[k], inner)) reads[count++] = &n->at[k];
   if (count > 2) return 4096;
-  return count < 2 ? 0 : colliding(m, n, reads[0], reads[1]);
+  return count < 2 ? 0 : colliding(m, n, reads[0], reads[1], inner, per_step(m, n));
 }
 
 static void swap(nest *n, uint32_t a, uint32_t b) {
@@ -173,24 +220,10 @@ static uint32_t arrange(const wafer_machine *m, nest *n) {
 
 /* ---- Cycles ---- */
 
-static const uint8_t op_rate[WAFER_CORE_VECTORS] = {
-#define VECTOR(name, inputs, rate) [WAFER_CORE_##name] = WAFER_RATE_##rate,
-#include "wafer/core_ops.def"
-};
-
-static wafer_rate rate_of(const nest *n) {
-  return n->op == WAFER_CORE_apply ? wafer_op_get(n->function)->rate : (wafer_rate)op_rate[n->op];
-}
-
 static uint64_t elements_of(const nest *n, uint32_t from) {
   uint64_t elements = 1;
   for (uint32_t l = from; l < n->loops; l++) elements *= n->extent[l];
   return elements;
-}
-
-/* The loops outside the descriptors. */
-static uint32_t outside(const nest *n) {
-  return n->loops > WAFER_LEVELS ? n->loops - WAFER_LEVELS : 0;
 }
 
 static bool is_written_out(const nest *n) {
@@ -219,11 +252,8 @@ static uint32_t bases_of(const nest *n) {
 static uint64_t arranged_cycles(const wafer_machine *m, const nest *n, uint32_t conflict) {
   uint64_t elements = elements_of(n, 0), iterations = 1, scalars = 0;
   if (elements == 0) return 0;
-  const wafer_throughput *rate =
-      &m->rate[rate_of(n)][wafer_dtype_bits((wafer_dtype)n->at[1].dtype) <= 16];
-  uint64_t per_step = (rate->elements + rate->cycles - 1) / rate->cycles;
   uint64_t cycles = wafer_machine_cycles(m, rate_of(n), (wafer_dtype)n->at[1].dtype, elements) +
-                    (elements / per_step * conflict + 4095) / 4096;
+                    (elements / per_step(m, n) * conflict + 4095) / 4096;
   for (uint32_t l = 0; l < outside(n); l++) {
     iterations *= n->extent[l];
     scalars += iterations * (bases_of(n) + SCALARS_PER_LOOP);

@@ -228,6 +228,7 @@ typedef struct kernel_steps {
   int64_t extent[KERNEL_NEST_LOOPS];
   int64_t stride[KERNEL_STEPS_OPERANDS][KERNEL_NEST_LOOPS];
   int32_t address[KERNEL_STEPS_OPERANDS];
+  int64_t per_step; /* elements; kernel_steps_cycles sets it */
 } kernel_steps;
 void kernel_steps_add(kernel_steps *s, int64_t extent, int64_t sum, int64_t left, int64_t right);
 /* `dtype`: of the left operand. */

@@ -43,16 +43,43 @@ static bool join_one(kernel_steps *s) {
 
 /* ---- Conflicts ---- */
 
-/* Of the steps, those whose reads by a and b fall on the same banks. */
-static uint32_t colliding(const wafer_machine *m, const kernel_steps *s, uint32_t a, uint32_t b) {
+static uint32_t outside(const kernel_steps *s) {
+  return s->count > KERNEL_LEVELS ? s->count - KERNEL_LEVELS : 0;
+}
+
+static int64_t divisor(int64_t a, int64_t b) {
+  return b ? divisor(b, a % b) : a;
+}
+
+/* Every how many of a loop's indices a step of `*step` elements begins: only its first element
+ * decides. */
+static int64_t begun_every(int64_t extent, int64_t *step) {
+  if (*step == 1) return 1;
+  if (*step % extent == 0) {
+    *step /= extent;
+    return extent;
+  }
+  int64_t every = divisor(*step, extent);
+  *step = 1;
+  return every;
+}
+
+/* Of the steps, those whose reads by a and b fall on the same banks, with `inner` the innermost
+ * level. */
+static uint32_t colliding(const wafer_machine *m, const kernel_steps *s, uint32_t a, uint32_t b,
+                          uint32_t inner) {
+  int64_t elements = s->per_step;
   uint32_t around = (m->banks > 1 ? m->banks / 2 : 1) * BANK_BYTES;
   double share[AROUND_MOST], next[AROUND_MOST], all = 0;
   if (around > AROUND_MOST) return 0;
   memset(share, 0, around * sizeof *share);
   share[(uint32_t)(s->address[a] - s->address[b]) % around] = 1;
-  for (uint32_t l = 0; l < s->count; l++) {
-    uint32_t step = (uint32_t)(s->stride[a][l] - s->stride[b][l]) % around;
-    uint32_t turn = s->extent[l] < around ? (uint32_t)s->extent[l] : around;
+  for (uint32_t k = s->count; k-- > 0;) { /* from the innermost out */
+    uint32_t l = k + 1 == s->count ? inner : k < inner ? k : k + 1;
+    if (k < outside(s)) elements = 1;
+    int64_t every = begun_every(s->extent[l], &elements), turns = s->extent[l] / every;
+    uint32_t step = (uint32_t)((s->stride[a][l] - s->stride[b][l]) * every) % around;
+    uint32_t turn = turns < around ? (uint32_t)turns : around;
     if (step == 0) continue;
     memset(next, 0, around * sizeof *next);
     for (uint32_t r = 0; r < around; r++)
@@ -70,7 +97,7 @@ static uint32_t conflicts(const wafer_machine *m, const kernel_steps *s, uint32_
   for (uint32_t o = 0; o < KERNEL_STEPS_OPERANDS; o++)
     if (s->stride[order[o]][inner]) reads[count++] = order[o];
   if (count > 2) return PARTS;
-  return count < 2 ? 0 : colliding(m, s, reads[0], reads[1]);
+  return count < 2 ? 0 : colliding(m, s, reads[0], reads[1], inner);
 }
 
 /* ---- Order ---- */
@@ -101,10 +128,6 @@ static void sort(kernel_steps *s) {
     s->extent[l] = own.extent[from[l]];
     for (uint32_t o = 0; o < KERNEL_STEPS_OPERANDS; o++) s->stride[o][l] = own.stride[o][from[l]];
   }
-}
-
-static uint32_t outside(const kernel_steps *s) {
-  return s->count > KERNEL_LEVELS ? s->count - KERNEL_LEVELS : 0;
 }
 
 /* The fewest conflicts of any of the levels as the innermost. */
@@ -160,7 +183,8 @@ uint64_t kernel_steps_cycles(const wafer_machine *m, wafer_dtype dtype, const ke
   for (uint32_t l = 0; l < s.count; l++) elements = kernel_mul(elements, (uint64_t)s.extent[l]);
   if (elements == 0) return 0;
   const wafer_throughput *rate = &m->rate[WAFER_RATE_fma][wafer_dtype_bits(dtype) <= 16];
-  uint64_t steps_in_all = elements / ((rate->elements + rate->cycles - 1) / rate->cycles);
+  s.per_step = (rate->elements + rate->cycles - 1) / rate->cycles;
+  uint64_t steps_in_all = elements / (uint64_t)s.per_step;
   uint64_t cycles = wafer_machine_cycles(m, WAFER_RATE_fma, dtype, elements);
   cycles = kernel_add(cycles, kernel_mul(steps_in_all, fewest(m, &s)) / PARTS);
   return kernel_add(cycles, overhead(m, &s));
