@@ -161,19 +161,19 @@ static uint64_t most(uint64_t a, uint64_t b) {
 }
 
 /* Sends run beside receives and copies. Descriptors are loaded meanwhile, as far as there are
- * microthreads; a copy loads its own when the one before has ended. */
+ * microthreads; a copy, for which control waits, loads its own when the one before has ended. */
 static uint64_t cycles_of(const wafer_machine *m, const writer *w, uint32_t transfers) {
-  uint64_t sends = 0, computes = 0, copies = 0;
+  uint64_t sends = 0, computes = 0, copies = transfers;
   uint64_t setup = m->vector_setup_cycles + m->descriptor_load_cycles;
   for (uint32_t i = 0; i < w->count; i++) {
     const wafer_instruction *code = &w->code[i];
     uint64_t load = load_of(m, w->dtype, code, i >= transfers);
     *(code->out.kind == WAFER_OPERAND_fabric ? &sends : &computes) += load;
-    if (i >= transfers) copies += setup + load;
+    if (i >= transfers) copies += setup - 1 + load;
   }
-  uint64_t moves = most(sends, computes) + (w->count ? setup : 0);
+  uint64_t moves = transfers ? most(sends, computes) + setup + transfers : 0;
   if (transfers > w->threads) moves += (transfers - w->threads) * setup / w->threads;
-  return most(moves, copies) + w->count;
+  return most(moves, copies);
 }
 
 /* From the first word to the last. What queues have room for has left while the core waited for its
