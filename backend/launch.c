@@ -120,15 +120,20 @@ static uint32_t next_phase(const wafer_function *f, uint32_t step) {
   return step < f->step_count ? f->steps[step].phase : WAFER_NONE;
 }
 
-/* Where the weights of a phase that have come include `value`; NULL: they do not. Phases in a row
- * may use one weight. */
-static const wafer_holding *loaded_to(const launcher *l, uint32_t index, uint32_t value) {
-  const wafer_phase *phase = index == WAFER_NONE ? NULL : &l->plan->phases[index];
+/* Ends `value` but where the weights of the next phase that have come include it: phases in a row
+ * may use one weight, and several kernels of a phase may. */
+static wafer_status drop_freed(launcher *l, uint32_t value, uint32_t next) {
+  const wafer_phase *phase = next == WAFER_NONE ? NULL : &l->plan->phases[next];
+  uint32_t count = 0;
+  wafer_holding *loaded = WAFER_NEW(l->map.arena, wafer_holding, phase ? phase->action_count : 1);
+  if (!loaded) return launch_no_memory(l);
   for (uint32_t a = 0; phase && a < phase->action_count; a++) {
+    if (!launch_is_load(l, &phase->actions[a])) continue;
     const wafer_stream *t = &l->plan->streams[phase->actions[a].index];
-    if (launch_is_load(l, &phase->actions[a]) && t->value == value) return &t->to;
+    if (t->value == value) loaded[count++] = t->to;
   }
-  return NULL;
+  memory_drop(&l->map, value, loaded, count);
+  return WAFER_OK;
 }
 
 /* The weights of the next phase, unless they came earlier, and of those with load steps before this
@@ -143,10 +148,9 @@ static wafer_status launch_phase(launcher *l, const wafer_function *f, uint32_t 
     l->loaded[f->steps[load].phase] = true;
     WAFER_TRY(launch_load(l, f->steps[load].phase));
   }
-  memory_drop(&l->map, WAFER_NONE, NULL);
+  memory_drop(&l->map, WAFER_NONE, NULL, 0);
   drop_passed(l, phase);
-  for (uint32_t i = 0; i < phase->free_count; i++)
-    memory_drop(&l->map, phase->frees[i], loaded_to(l, next, phase->frees[i]));
+  for (uint32_t i = 0; i < phase->free_count; i++) WAFER_TRY(drop_freed(l, phase->frees[i], next));
   return WAFER_OK;
 }
 

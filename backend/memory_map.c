@@ -73,11 +73,13 @@ uint32_t memory_top(const memory_map *map, wafer_rect rect) {
   return (top + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-void memory_drop(memory_map *map, uint32_t value, const wafer_holding *but) {
+void memory_drop(memory_map *map, uint32_t value, const wafer_holding *but, uint32_t count) {
   uint32_t kept = 0;
-  for (uint32_t i = 0; i < map->count; i++)
-    if (map->at[i].value != value || (but && wafer_holding_equal(&map->at[i].at, but)))
-      map->at[kept++] = map->at[i];
+  for (uint32_t i = 0; i < map->count; i++) {
+    bool keeps = map->at[i].value != value;
+    for (uint32_t b = 0; b < count; b++) keeps |= wafer_holding_equal(&map->at[i].at, &but[b]);
+    if (keeps) map->at[kept++] = map->at[i];
+  }
   map->count = kept;
 }
 
@@ -94,6 +96,6 @@ bool memory_hand_over(memory_map *from, memory_map *to) {
     const memory_place *p = &from->at[i];
     if (p->value == WAFER_NONE && !memory_put(to, p->at.rect, p->address, p->bytes)) return false;
   }
-  memory_drop(from, WAFER_NONE, NULL);
+  memory_drop(from, WAFER_NONE, NULL, 0);
   return true;
 }

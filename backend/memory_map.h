@@ -31,8 +31,8 @@ memory_place *memory_find(const memory_map *map, uint32_t value, uint32_t sample
                           const wafer_holding *at);
 /* The first address above everything that any core of the rectangle holds. */
 uint32_t memory_top(const memory_map *map, wafer_rect rect);
-/* Ends all copies of a value; NULL: all, else but those there. */
-void memory_drop(memory_map *map, uint32_t value, const wafer_holding *but);
+/* Ends all copies of a value but those that lie where one of `but` says. */
+void memory_drop(memory_map *map, uint32_t value, const wafer_holding *but, uint32_t count);
 /* Ends the copies of a value that lie there. */
 void memory_drop_at(memory_map *map, uint32_t value, const wafer_holding *at);
 /* What is taken for nobody in particular is so in `to` instead. False: no host memory. */

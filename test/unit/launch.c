@@ -122,17 +122,18 @@ static void test_memory(void) {
   CU_ASSERT_EQUAL(memory_top(&map, left), 64); /* 60, aligned */
   CU_ASSERT_PTR_NULL(memory_take(&map, place_at(3, left, 48), 0, 0, &lacks));
   CU_ASSERT(!lacks);
-  memory_drop(&map, 0, NULL);
+  memory_drop(&map, 0, NULL, 0);
   CU_ASSERT_EQUAL(memory_take(&map, place_at(3, left, 44), 0, 0, &lacks)->address, 0);
   wafer_holding kept = place_at(3, left, 44).at, gone = place_at(1, left, 24).at;
-  memory_drop(&map, 3, &kept);
+  const wafer_holding both_kept[] = {gone, kept}; /* two kernels of the next phase have it */
+  memory_drop(&map, 3, both_kept, 2);
   CU_ASSERT_PTR_NOT_NULL(memory_find(&map, 3, 0, &kept));
-  memory_drop(&map, 1, &gone);
+  memory_drop(&map, 1, &gone, 1);
   CU_ASSERT_PTR_NULL(memory_find(&map, 1, 0, &(wafer_holding){WAFER_AT_wafer, right, {0}}));
   CU_ASSERT_PTR_NULL(memory_take(&map, place_at(4, left, 101), 0, 0, &lacks));
   CU_ASSERT(memory_put(&map, left, 64, 36));
   CU_ASSERT_EQUAL(memory_top(&map, left), 104);
-  memory_drop(&map, WAFER_NONE, NULL);
+  memory_drop(&map, WAFER_NONE, NULL, 0);
   CU_ASSERT_EQUAL(memory_top(&map, left), 64);
   CU_ASSERT_EQUAL(memory_take(&map, place_at(4, left, 8), 66, 4, &lacks)->address, 68);
   wafer_arena_destroy(map.arena);
