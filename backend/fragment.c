@@ -101,7 +101,7 @@ uint32_t fragment_code_add(fragment *f, const wafer_instruction *code, uint32_t 
   f->failed |= !copy;
   if (f->failed) return FRAGMENT_IDLE;
   f->codes = codes;
-  codes[f->code_count] = (fragment_code){.code = copy, .count = count};
+  codes[f->code_count] = fragment_describe(copy, count);
   f->buckets[at] = f->code_count;
   return f->code_count++;
 }

@@ -21,6 +21,11 @@
  * the wavelet of a data task. */
 #define FRAGMENT_SAMPLES WAFER_TRAIN_REGISTER
 
+/* Addresses first .. end - 1 of a core. */
+typedef struct fragment_bytes {
+  int32_t first, end;
+} fragment_bytes;
+
 typedef struct fragment_code {
   const wafer_instruction *code;
   uint32_t count;
@@ -28,6 +33,11 @@ typedef struct fragment_code {
   /* Of these, what each phase of chains takes with all that comes before it and behind the one
    * before; what is left comes behind the last. NULL: all of it does. */
   const uint64_t *phases;
+  /* Of code that moves words alone. Joins part it into passes; of the last one, if it does nothing
+   * but send: where it begins, how many instructions send, from which addresses. */
+  bool moves;
+  uint32_t passes, last, sends;
+  fragment_bytes sent, written; /* what the last pass sends; what any pass writes to */
 } fragment_code;
 
 /* What a core keeps of the wavelets of a colour at its ramp: skip, keep, skip, keep ..., in
@@ -99,8 +109,9 @@ typedef struct fragment_line {
 } fragment_line;
 
 typedef struct fragment {
-  const char *name;  /* of the kernel or stream, for traps */
-  const char *node;  /* ONNX node, or NULL */
+  const char *name; /* of the kernel or stream, for traps */
+  const char *node; /* ONNX node, or NULL */
+  bool stream; /* it moves a value from where it was made to where a kernel reads it, or the host */
   wafer_rect rect;   /* cores that run code */
   uint32_t *variant; /* width * height of rect, row-major: index into codes, FRAGMENT_IDLE */
   uint32_t code_count, code_room;
@@ -135,9 +146,31 @@ typedef struct fragment {
   bool failed; /* out of memory: everything after it did nothing */
 } fragment;
 
+/* ---- sends that go on ----
+ *
+ * In a train a core leaves what it sends last in a stream to microthreads and goes on: it takes the
+ * next inputs meanwhile. It waits for them where it computes, where it would write to what is still
+ * being sent, and where there are no more microthreads for sends. */
+typedef struct fragment_under_way {
+  uint32_t count; /* instructions, and as many microthreads */
+  fragment_bytes bytes;
+} fragment_under_way;
+
+/* So many microthreads are for them. */
+static inline uint32_t fragment_sends_room(const wafer_machine *m) {
+  return (m->microthreads - 1) / 2;
+}
+/* Does the code end with sends that go on? */
+bool fragment_goes_on(const wafer_machine *machine, const fragment *f, const fragment_code *code);
+/* Must what is under way end before the code begins? If not, or then, adds its own sends. */
+bool fragment_waits(const wafer_machine *machine, const fragment *f, const fragment_code *code,
+                    fragment_under_way *under_way);
+
 /* Every core idle. */
 void fragment_begin(fragment *f, wafer_arena *arena, const char *name, const char *node,
                     wafer_rect rect);
+/* What the code is: see above. */
+fragment_code fragment_describe(const wafer_instruction *code, uint32_t count);
 /* Keeps a copy of the code, once; its index. */
 uint32_t fragment_code_add(fragment *f, const wafer_instruction *code, uint32_t count);
 /* The cores of `cores` (of the fabric, inside the fragment's rectangle) run that code, after what

@@ -42,11 +42,19 @@ uint64_t fragment_sender_room(const wafer_machine *m) {
 }
 
 bool fragment_clock_init(fragment_clock *c, wafer_arena *arena, const wafer_machine *machine) {
-  *c = (fragment_clock){.machine = machine, .arena = arena, .turn = 1};
+  *c = (fragment_clock){.machine = machine, .arena = arena, .train = true, .turn = 1};
   size_t cores = (size_t)machine->width * machine->height;
   c->cores = WAFER_NEW(arena, uint64_t, cores);
   c->links = WAFER_NEW(arena, fragment_burst, 4 * cores);
-  return c->cores && c->links;
+  c->sent = WAFER_NEW(arena, uint64_t, cores);
+  c->under_way = WAFER_NEW(arena, fragment_under_way, cores);
+  c->passes = WAFER_NEW(arena, uint32_t, cores);
+  return c->cores && c->links && c->sent && c->under_way && c->passes;
+}
+
+/* Does the core go on while it sends what the line at hand is about? */
+static bool goes_on(const walk *w, size_t core) {
+  return w->c->train && w->c->passes[core] == 1;
 }
 
 static size_t core_at(const walk *w, uint32_t line, uint32_t p) {
@@ -248,9 +256,16 @@ static void pass_bus(walk *w, const fragment_bus *bus) {
 
 /* ---- a line ---- */
 
+/* When the core begins with a line: to send last behind what it still sends. */
+static int64_t enter(const walk *w, size_t core) {
+  int64_t at = (int64_t)w->c->cores[core];
+  return goes_on(w, core) ? later(at, (int64_t)w->c->sent[core]) : at;
+}
+
 static void set(walk *w, size_t core, int64_t time) {
-  w->c->cores[core] = (uint64_t)time;
-  if (w->c->cores[core] > w->c->last) w->c->last = w->c->cores[core];
+  *(goes_on(w, core) ? &w->c->sent[core] : &w->c->cores[core]) = (uint64_t)time;
+  if (w->c->passes[core]) w->c->passes[core]--;
+  if ((uint64_t)time > w->c->last) w->c->last = (uint64_t)time;
 }
 
 /* `first` .. first + count - 1: one line, or those that share a trunk, of which the last to come
@@ -261,7 +276,7 @@ static void pass_line(walk *w, uint32_t first, uint32_t count) {
   for (uint32_t p = line->border; p < line->length; p++) {
     w->enter[p] = 0;
     for (uint32_t i = 0; i < count && line->busy[p]; i++)
-      w->enter[p] = later(w->enter[p], (int64_t)w->c->cores[core_at(w, first + i, p)]);
+      w->enter[p] = later(w->enter[p], enter(w, core_at(w, first + i, p)));
     w->done[p] = w->enter[p] + (int64_t)line->busy[p];
   }
   w->enter[0] = line->border ? 0 : w->enter[0];
@@ -351,14 +366,26 @@ static uint64_t cycles_of(const fragment_code *code, uint32_t phase, uint32_t ph
   return left;
 }
 
+/* As fragments are linked: what is under way ends first, or goes on. */
+static void wait_for_sends(fragment_clock *c, const fragment *f, const fragment_code *code,
+                           size_t core) {
+  bool on = fragment_goes_on(c->machine, f, code);
+  if (fragment_waits(c->machine, f, code, &c->under_way[core]) && c->sent[core] > c->cores[core])
+    c->cores[core] = c->sent[core];
+  c->passes[core] = on ? code->passes : 0;
+  if (on) c->cores[core] += code->sends;
+}
+
 static void compute(const walk *w, uint32_t phase) {
   const fragment *f = w->f;
   fragment_clock *c = w->c;
   for (uint32_t y = 0; y < f->rect.height; y++)
     for (uint32_t x = 0; x < f->rect.width; x++) {
       uint32_t code = f->variant[(size_t)y * f->rect.width + x];
-      uint64_t *at = &c->cores[(size_t)(f->rect.y + y) * c->machine->width + f->rect.x + x];
+      size_t core = (size_t)(f->rect.y + y) * c->machine->width + f->rect.x + x;
+      uint64_t *at = &c->cores[core];
       if (code == FRAGMENT_IDLE) continue;
+      if (c->train && phase == 0) wait_for_sends(c, f, &f->codes[code], core);
       *at += cycles_of(&f->codes[code], phase, f->phase_count);
       if (*at > c->last) c->last = *at;
     }
@@ -390,6 +417,8 @@ void fragment_clock_restart(fragment_clock *c, fragment_past **past, uint32_t co
   size_t cores = (size_t)c->machine->width * c->machine->height;
   memset(c->cores, 0, cores * sizeof *c->cores);
   memset(c->links, 0, 4 * cores * sizeof *c->links);
+  memset(c->sent, 0, cores * sizeof *c->sent);
+  memset(c->under_way, 0, cores * sizeof *c->under_way);
   c->edge[0] = c->edge[1] = 0;
   c->last = 0;
   for (uint32_t i = 0; i < count; i++)
@@ -425,6 +454,7 @@ bool fragment_clock_alone(fragment_clock *c, const fragment *const *f, uint32_t 
                           uint32_t opening, uint64_t *cycles, uint64_t *crossed) {
   fragment_past **past = WAFER_NEW(c->arena, fragment_past *, count);
   bool made = past != NULL;
+  c->train = false;
   c->turn = 0;
   for (uint32_t round = 0; made && round < 2; round++) { /* the first one is rehearsed */
     c->edge[0] = opening;

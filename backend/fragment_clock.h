@@ -33,9 +33,13 @@ typedef struct fragment_clock {
   wafer_arena *arena;
   fragment_burst *links; /* 4 of each core: along the row, back, along the column, back */
   uint64_t *cores;       /* width * height of the machine: cycle in which the core is free */
-  int64_t turn;          /* cycles between the blocks of a bus */
-  int64_t edge[2];       /* when the border has room for more words of the host; of cores */
-  uint64_t last;         /* when the last core was done so far */
+  uint64_t *sent;        /* the same: cycle in which its sends that go on end */
+  fragment_under_way *under_way; /* the same: these sends */
+  uint32_t *passes;              /* the same: of the fragment at hand, that are still to come */
+  bool train;                    /* sends go on */
+  int64_t turn;                  /* cycles between the blocks of a bus */
+  int64_t edge[2];               /* when the border has room for more words of the host; of cores */
+  uint64_t last;                 /* when the last core was done so far */
 } fragment_clock;
 
 /* Words of a core that have left it, or are on their way through its ramp, before a link takes

@@ -163,6 +163,8 @@ typedef struct writer {
   uint32_t binding_count;
   uint32_t fragment;  /* at hand */
   uint32_t queues[2]; /* sets of input and of output queues that its colours have so far */
+  fragment_under_way under_way; /* on as many microthreads from the first one for sends on */
+  bool alone;                   /* none goes on beyond its sample */
 } writer;
 
 /* The deepest queue that is not in the set; of all, when that is full: they are shared anew. */
@@ -214,31 +216,95 @@ static void put_mark(writer *w, uint32_t value) {
     w->code[w->count++] = (wafer_instruction){.op = WAFER_CORE_mark, .value = (int32_t)value};
 }
 
+/* ---- sends that go on ---- */
+
+/* Microthreads for what a core waits for; those for sends that go on come behind. */
+static uint32_t waited_for(const wafer_machine *m) {
+  return m->microthreads - 1 - fragment_sends_room(m);
+}
+
+static void put_joins(writer *w, uint32_t first, uint32_t count) {
+  for (uint32_t t = 0; t < count; t++)
+    w->code[w->count++] =
+        (wafer_instruction){.op = WAFER_CORE_join, .thread = (uint8_t)(first + t)};
+}
+
+static void end_sends(writer *w, uint32_t count) {
+  put_joins(w, waited_for(w->l->machine), count);
+}
+
+/* Beside what is under way: the code at `entry` on the other microthreads, pass by pass, all but
+ * the sends at its end. */
+static void use_others(writer *w, uint32_t entry, uint32_t end) {
+  uint32_t threads = waited_for(w->l->machine), moves = 0, from = entry;
+  w->count = entry;
+  while (from < end) {
+    wafer_instruction code = w->code[from++];
+    if (code.op != WAFER_CORE_join) {
+      if (code.async) code.thread = (uint8_t)(moves++ % threads);
+      w->code[w->count++] = code;
+      continue;
+    }
+    while (from < end && w->code[from].op == WAFER_CORE_join) from++;
+    put_joins(w, 0, moves < threads ? moves : threads);
+    moves = 0;
+  }
+}
+
+/* The sends that end the code, each behind those before it, on microthreads of their own. */
+static void go_on(writer *w, const wafer_instruction *sends, uint32_t count, uint32_t before) {
+  uint32_t first = waited_for(w->l->machine);
+  for (uint32_t i = 0; i < count; i++) {
+    wafer_instruction code = sends[i];
+    code.after = (uint8_t)(before + i ? first + before + i : 0);
+    code.thread = (uint8_t)(first + before + i);
+    w->code[w->count++] = code;
+  }
+}
+
 static wafer_status write_fragment(writer *w, const sequence *s) {
   const fragment *f = w->l->link->at[s->fragment];
+  const wafer_machine *m = w->l->machine;
+  const fragment_code *code = &f->codes[s->code];
+  uint32_t before = w->under_way.count;
+  if (w->l->link->steps && fragment_waits(m, f, code, &w->under_way)) {
+    end_sends(w, before);
+    before = 0;
+  }
   w->fragment = s->fragment;
   w->queues[0] = w->queues[1] = 0;
   put_mark(w, s->fragment);
-  if (!link_code(w, &f->codes[s->code], w->count))
+  uint32_t entry = w->count;
+  if (!link_code(w, code, entry))
     return wafer_fail(w->l->diag, fragment_loc(w->l->link, s->fragment), WAFER_NO_FIT,
                       "a core uses more than %u colors in one launch", WAFER_CORE_BINDINGS);
-  w->count += f->codes[s->code].count;
+  w->count += code->count;
+  bool on = w->under_way.count > before;
+  if (before || on) use_others(w, entry, on ? entry + code->last : w->count);
+  if (on) go_on(w, &w->code[entry + code->last], code->sends, before);
   return WAFER_OK;
 }
 
-/* One sample less; on while there are any. */
+/* One sample less; on while there are any, and sends with it. */
 static void write_end(writer *w, bool again) {
+  uint32_t under_way = w->alone ? 0 : w->under_way.count;
+  if (w->alone) {
+    end_sends(w, w->under_way.count);
+    w->under_way = (fragment_under_way){0};
+  }
   put_mark(w, w->l->link->count);
   w->code[w->count++] = (wafer_instruction){.op = WAFER_CORE_plus,
                                             .a = FRAGMENT_SAMPLES,
                                             .b = FRAGMENT_SAMPLES,
                                             .c = WAFER_NO_REGISTER,
                                             .value = -1};
-  w->code[w->count] = (wafer_instruction){.op = WAFER_CORE_branch,
-                                          .a = WAFER_NO_REGISTER,
-                                          .b = FRAGMENT_SAMPLES,
-                                          .target = (uint16_t)(again ? w->first : w->count + 2)};
+  w->code[w->count] =
+      (wafer_instruction){.op = WAFER_CORE_branch,
+                          .a = WAFER_NO_REGISTER,
+                          .b = FRAGMENT_SAMPLES,
+                          .target = (uint16_t)(again ? w->first : w->count + under_way + 2)};
   w->count++;
+  end_sends(w, under_way);
   if (!again) w->code[w->count++] = (wafer_instruction){.op = WAFER_CORE_end};
 }
 
@@ -248,32 +314,53 @@ static const fragment *first_of(const linker *l, const uint32_t *order) {
   return l->link->at[l->sequences[*order].fragment];
 }
 
+/* `before`: what is under way where the first sample begins. What comes once is no stream. */
+static wafer_status write_sample(writer *w, const uint32_t *order, uint32_t depth,
+                                 fragment_under_way before) {
+  w->under_way = before;
+  for (uint32_t i = 0; i < depth; i++) {
+    const sequence *s = &w->l->sequences[order[i]];
+    if (s->fragment == FRAGMENT_ENDS)
+      write_end(w, s->code);
+    else if (s->fragment == STARTS)
+      w->first = w->count;
+    else
+      WAFER_TRY(write_fragment(w, s));
+    if (s->fragment == STARTS) w->under_way = before;
+  }
+  return WAFER_OK;
+}
+
+/* Sends of a sample are under way when the next one begins: the same code, which knows of them. */
+static wafer_status write_again(writer *w, const uint32_t *order, uint32_t depth) {
+  fragment_under_way before = w->under_way;
+  w->count = 0;
+  WAFER_TRY(write_sample(w, order, depth, before));
+  if (memcmp(&w->under_way, &before, sizeof before) == 0) return WAFER_OK;
+  w->alone = true;
+  w->count = 0;
+  return write_sample(w, order, depth, (fragment_under_way){0});
+}
+
 static wafer_status write_program(const linker *l, uint32_t last, wafer_core_program *out) {
   static const wafer_core_task start = {.kind = WAFER_TASK_start};
-  uint32_t depth = 0, length = l->sequences[last].length;
-  if (!l->link->steps) length += l->link->marks;
+  uint32_t depth = 0, length = l->sequences[last].length + l->link->marks;
   for (uint32_t s = last; s != NOTHING; s = l->sequences[s].before) depth++;
+  if (l->link->steps) length += depth * fragment_sends_room(l->machine);
   uint32_t *order = WAFER_NEW(l->arena, uint32_t, depth);
   writer w = {.l = l,
               .code = WAFER_NEW(l->arena, wafer_instruction, length),
               .bindings = WAFER_NEW(l->arena, wafer_core_binding, WAFER_CORE_BINDINGS)};
   if (!order || !w.code || !w.bindings) return no_memory(l);
   for (uint32_t s = last, i = depth; s != NOTHING; s = l->sequences[s].before) order[--i] = s;
-  for (uint32_t i = 0; i < depth; i++) {
-    const sequence *s = &l->sequences[order[i]];
-    if (s->fragment == FRAGMENT_ENDS)
-      write_end(&w, s->code);
-    else if (s->fragment == STARTS)
-      w.first = w.count;
-    else
-      WAFER_TRY(write_fragment(&w, s));
-  }
+  WAFER_TRY(write_sample(&w, order, depth, (fragment_under_way){0}));
+  if (l->link->steps && w.under_way.count) WAFER_TRY(write_again(&w, order, depth));
   if (!l->link->steps) put_mark(&w, l->link->count);
   const fragment *first = first_of(l, order);
   *out = (wafer_core_program){.name = first->name,
                               .node = first->node,
                               .code = w.code,
-                              .code_count = length,
+                              .code_count = w.count,
                               .tasks = &start,
                               .task_count = 1,
                               .bindings = w.bindings,

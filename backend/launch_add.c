@@ -306,6 +306,7 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
   index_map map;
   WAFER_TRY(launch_order_map(&l->diag, l->arena, l->orders, l->plan, t, &map));
   fragment_begin(f, l->arena, v->name, v->node, rect);
+  f->stream = true;
   const exchange x = {.diag = &l->diag,
                       .machine = l->plan->machine,
                       .from = from,

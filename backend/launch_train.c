@@ -125,6 +125,33 @@ static wafer_status find_others(launcher *l, const wafer_phase *phase) {
   return WAFER_OK;
 }
 
+/* What leaves a kernel follows it at once, to the nearest kernel first, although others
+ * compute in between: who takes a value that skips kernels then has it before what these make, and
+ * its producer goes on. Actions from `a` on that follow `kernel`. */
+static wafer_status add_leaving(train *t, uint32_t kernel, uint32_t a) {
+  const launcher *l = t->l;
+  for (; a < t->phase->action_count; a++) {
+    const wafer_action *action = &t->phase->actions[a];
+    if (action->kind != WAFER_ACTION_stream || launch_is_load(l, action)) continue;
+    if (l->plan->streams[action->index].from_kernel == kernel) WAFER_TRY(add_action(t, a));
+  }
+  return WAFER_OK;
+}
+
+/* The actions of a sample: what the host sends as late as it is wanted. */
+static wafer_status add_sample(train *t) {
+  const launcher *l = t->l;
+  for (uint32_t a = 0; a < t->phase->action_count; a++) {
+    const wafer_action *action = &t->phase->actions[a];
+    bool kernel = action->kind == WAFER_ACTION_kernel;
+    if (launch_is_load(l, action)) continue;
+    if (!kernel && l->plan->streams[action->index].from_kernel != WAFER_NONE) continue;
+    WAFER_TRY(add_action(t, a));
+    if (kernel) WAFER_TRY(add_leaving(t, action->index, a + 1));
+  }
+  return WAFER_OK;
+}
+
 /* Longer programs than any core has room for; a sample takes two instructions at least. */
 #define MOST_TURNS 4096
 
@@ -142,8 +169,7 @@ wafer_status launch_add_train(launcher *l, const wafer_phase *phase, launch_piec
   if (!t.known) return launch_no_memory(l);
   WAFER_TRY(find_others(l, phase));
   for (l->turn = 0; l->turn < turns; l->turn++) {
-    for (uint32_t a = 0; a < phase->action_count; a++)
-      if (!launch_is_load(l, &phase->actions[a])) WAFER_TRY(add_action(&t, a));
+    WAFER_TRY(add_sample(&t));
     if (!add_step(&t, FRAGMENT_ENDS)) return launch_no_memory(l);
   }
   l->turn = 0;

@@ -8,9 +8,10 @@
 
 /* Of a kernel; of a relay nothing. */
 typedef struct least {
-  uint64_t work;  /* core cycles of a sample */
-  uint64_t cores; /* that hold it */
-  uint64_t parts; /* into which its loops can be cut, all copies together */
+  uint64_t computes, takes, sends; /* core cycles of a sample; sends run beside takes */
+  uint64_t work;                   /* the least of all three */
+  uint64_t cores;                  /* that hold it */
+  uint64_t parts;                  /* into which its loops can be cut, all copies together */
 } least;
 
 typedef struct bound {
@@ -19,7 +20,8 @@ typedef struct bound {
   least *kernels;
   bool *sent;    /* of each value: cores have sent it once */
   bool *fed;     /* of each relay: the host sends what it holds */
-  uint64_t work; /* core cycles of all, with those of values that several want */
+  least all;     /* of all kernels, with those of values that several want */
+  uint64_t work; /* core cycles of all */
 } bound;
 
 static uint64_t words_of(const wafer_plan *plan, uint32_t value) {
@@ -69,9 +71,10 @@ static void add_kernels(bound *b) {
   for (uint32_t k = 0; k < b->plan->kernel_count; k++) {
     const wafer_kernel *kernel = &b->plan->kernels[k];
     if (wafer_is_relay(kernel->name)) continue;
-    b->kernels[k] = (least){computed(b->wafer, &kernel->body), cores_for(b, kernel),
-                            copies * parts_of(&kernel->body)};
-    b->work += b->kernels[k].work;
+    b->kernels[k] = (least){.computes = computed(b->wafer, &kernel->body),
+                            .cores = cores_for(b, kernel),
+                            .parts = copies * parts_of(&kernel->body)};
+    b->all.computes += b->kernels[k].computes;
   }
 }
 
@@ -89,16 +92,28 @@ static void add_stream(bound *b, const wafer_stream *s) {
   bool from_host = relayed ? b->fed[s->from_kernel] : s->from_kernel == WAFER_NONE;
   if (!from_host && !relayed && !b->sent[s->value]) {
     b->sent[s->value] = true;
-    b->kernels[s->from_kernel].work += words;
+    b->kernels[s->from_kernel].sends += words;
   }
   if (is_relay(b, s->to_kernel)) {
     b->fed[s->to_kernel] = from_host;
     return;
   }
-  if (!from_host) b->work += words;
+  if (!from_host) b->all.sends += words;
   if (s->to_kernel == WAFER_NONE) return;
-  b->kernels[s->to_kernel].work += words;
-  b->work += words;
+  b->kernels[s->to_kernel].takes += words;
+  b->all.takes += words;
+}
+
+static uint64_t work_of(const least *of) {
+  return of->computes + (of->takes > of->sends ? of->takes : of->sends);
+}
+
+static void add_up(bound *b) {
+  uint64_t apart = 0;
+  for (uint32_t k = 0; k < b->plan->kernel_count; k++)
+    apart += b->kernels[k].work = work_of(&b->kernels[k]);
+  b->work = work_of(&b->all);
+  if (b->work < apart) b->work = apart;
 }
 
 /* Everything that does not depend on bands; streams stand in the order in which values are made. */
@@ -109,6 +124,7 @@ static bool measure(bound *b) {
   if (!b->kernels || !b->sent || !b->fed) return false;
   add_kernels(b);
   for (uint32_t i = 0; i < b->plan->stream_count; i++) add_stream(b, &b->plan->streams[i]);
+  add_up(b);
   return true;
 }
 

@@ -438,8 +438,8 @@ static uint64_t end_of(const wafer_launch *train, uint64_t sample) {
   return sample ? later(end, train->predicted) : train->predicted;
 }
 
-/* Where a pipeline has programs, their time is known better than from its streams: cores receive,
- * compute and send one after the other. */
+/* Where a pipeline has programs, their time is known better than from its streams: cores do not
+ * compute while they receive and send. */
 static void follow_programs(line *l) {
   const wafer_plan *plan = l->plan;
   uint64_t edge = 2 * plan->machine->edge_latency_cycles;

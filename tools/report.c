@@ -93,8 +93,8 @@ static bool name_slowest(report *r) {
     if (l->slowest == WAFER_NONE || interval <= r->edge_cycles) continue;
     const wafer_kernel *k = &plan->kernels[l->slowest];
     snprintf(r->bottleneck, sizeof r->bottleneck,
-             "kernel %s: its %ux%u cores receive, compute (%llu cycles) and send one after the "
-             "other, %llu cycles per sample%s",
+             "kernel %s: its %ux%u cores do not compute (%llu cycles) while they receive and send, "
+             "%llu cycles per sample%s",
              k->name, k->rect.width, k->rect.height, (unsigned long long)wafer_kernel_cycles(k),
              (unsigned long long)l->interval, bands > 1 ? " of a band" : "");
     return true;

@@ -1,16 +1,17 @@
 /* The least cycles between samples that core programs of a pipeline could take: a bound for every
  * layout, number of bands and set of relays of these kernels on this wafer, not for the plan alone.
  *
- * A core receives, computes and sends one after the other, a word a cycle each way. So in the D
- * cycles that a band has for a sample, D = b T with b bands and T cycles between samples, the cores
- * of all its kernels together spend at least
- *   c + r + s   a kernel: c what one core would compute, were it to hold it all (cuts only add
+ * A core receives and computes one after the other, a word a cycle each way; it sends while it
+ * receives, not while it computes. So in the D cycles that a band has for a sample, D = b T with b
+ * bands and T cycles between samples, the cores of a kernel together spend at least
+ *   w = c + max(r, s)   c what one core would compute, were it to hold it all (cuts only add
  *               set-ups; nothing for families move, resize, gather and scatter, whose programs copy
  *               less than their cost says), r the words of its activations, each of which some core
- *               takes, s those of its outputs,
- *   and s once more for every further kernel, or the wafer's edge, that wants an output.
+ *               takes, s those of its outputs;
+ * and those of all kernels the sum of these, or of all c and the larger of all r and all s, s once
+ * more for every further kernel, or the wafer's edge, that wants an output.
  * A kernel has at least
- *   (c + r + s) / D cores, and as many as hold its weights and two samples of what it takes and
+ *   w / D       cores, and as many as hold its weights and two samples of what it takes and
  *               gives; at most as many as its loops can be cut into, and as often as the
  *               plan copies any kernel.
  * T is feasible for b bands where these cores are no more than a band's, and all that is to be done

@@ -46,6 +46,22 @@ static void send_east(fragment *f, uint32_t x, uint32_t y, int32_t from, int32_t
       f, &(wafer_route){{x + 1, y, 1, 1}, c, 1, false, {{WAFER_PORT_west, WAFER_TO(ramp)}}});
 }
 
+/* The same of many words, as streams do it. */
+static void send_many(fragment *f, uint32_t x, uint32_t words, int32_t from, int32_t to) {
+  uint8_t c = fragment_color(f);
+  wafer_instruction code[] = {send_words(c, from), {.op = WAFER_CORE_join, .thread = 0}};
+  code[0].shape[3] = words;
+  code[0].async = true;
+  fragment_run(f, (wafer_rect){x, 0, 1, 1}, fragment_code_add(f, code, 2));
+  code[0] = take_words(c, to);
+  code[0].shape[3] = words;
+  code[0].async = true;
+  fragment_run(f, (wafer_rect){x + 1, 0, 1, 1}, fragment_code_add(f, code, 2));
+  fragment_route(f, &(wafer_route){{x, 0, 1, 1}, c, 1, false, {{WAFER_PORT_ramp, WAFER_TO(east)}}});
+  fragment_route(
+      f, &(wafer_route){{x + 1, 0, 1, 1}, c, 1, false, {{WAFER_PORT_west, WAFER_TO(ramp)}}});
+}
+
 typedef struct marks {
   int32_t last[5]; /* of each core */
   uint32_t count;
@@ -152,6 +168,59 @@ static void test_turns(void) {
 }
 
 /* Equal code is stored once, whatever the bytes between fields. */
+/* Sends of a stream go on while the core takes the next sample, and end before it computes: core 1
+ * takes words, counts up what it sends, and sends. The code was once joined at the end of each
+ * stream, and cores received and sent in turn. */
+static void test_sends_go_on(void) {
+  enum { SAMPLES = 4, MANY = 256 };
+  static const uint32_t steps[] = {0, 1, 2, FRAGMENT_ENDS};
+  static const int32_t up[WAFER_LEVELS] = {0, 0, 0, 4};
+  uint64_t cycles[2];
+  for (int on = 0; on < 2; on++) {
+    wafer_arena *arena = wafer_arena_create();
+    const wafer_machine *wse2;
+    caught c;
+    wafer_diag diag = caught_diag(&c);
+    fragment f[3];
+    const fragment *at[] = {&f[0], &f[1], &f[2]};
+    wafer_fabric_program program;
+    wafer_fabric *fabric;
+    wafer_fabric_stats stats;
+    CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
+    for (uint32_t i = 0; i < 3; i += 2) { /* 0 to 1, and 1 to 2 */
+      uint32_t x = i / 2;
+      fragment_begin(&f[i], arena, "goes on", NULL, (wafer_rect){x, 0, 2, 1});
+      f[i].stream = on;
+      send_many(&f[i], x, MANY, i ? 4 * MANY : 0, 0);
+    }
+    fragment_begin(&f[1], arena, "counts", NULL, (wafer_rect){1, 0, 1, 1});
+    const wafer_instruction more = {
+        .op = WAFER_CORE_add,
+        .count_reg = WAFER_NO_REGISTER,
+        .shape = {1, 1, 1, MANY},
+        .out = fragment_memory(WAFER_DTYPE_f32, 4 * MANY, up),
+        .in = {fragment_memory(WAFER_DTYPE_f32, 4 * MANY, up),
+               {.kind = WAFER_OPERAND_constant, .dtype = WAFER_DTYPE_f32, .value = 1}}};
+    fragment_run(&f[1], (wafer_rect){1, 0, 1, 1}, fragment_code_add(&f[1], &more, 1));
+    fragment_link link = {"goes on", 3, 1, 3, at, NULL, true, WAFER_COUNT(steps), steps, 1, 0, 0};
+    CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
+    CU_ASSERT_FATAL(wafer_fabric_create(&diag, wse2, &program, NULL, &fabric) == WAFER_OK);
+    const float words[2 * MANY] = {0};
+    float got[MANY];
+    for (uint32_t x = 0; x < 3; x++) {
+      wafer_fabric_write(fabric, x, 0, 0, words, sizeof words);
+      wafer_fabric_set(fabric, x, 0, FRAGMENT_SAMPLES, SAMPLES);
+    }
+    CU_ASSERT_EQUAL(wafer_fabric_run(fabric, &stats), WAFER_OK);
+    cycles[on] = stats.cycles;
+    CU_ASSERT(wafer_fabric_read(fabric, 2, 0, 0, got, sizeof got));
+    CU_ASSERT(got[0] == SAMPLES && got[MANY - 1] == SAMPLES);
+    wafer_fabric_destroy(fabric);
+    wafer_arena_destroy(arena);
+  }
+  CU_ASSERT(cycles[0] - cycles[1] > (SAMPLES - 1) * (MANY - 64)); /* each sample's words but one */
+}
+
 static void test_equal_code(void) {
   wafer_arena *arena = wafer_arena_create();
   fragment f;
@@ -263,6 +332,7 @@ static void test_colors_run_out(void) {
 
 CU_TestInfo tests_fragment[] = {{"a relay", test_relay},
                                 {"samples in turn", test_turns},
+                                {"sends go on", test_sends_go_on},
                                 {"equal code once", test_equal_code},
                                 {"colors that fragments share", test_shared_colors},
                                 {"colors run out", test_colors_run_out},
