@@ -1,13 +1,14 @@
 /* Shapes of a pipeline with which neighbours meet.
  *
- * A core of a pipeline receives, computes and sends in turn, so a kernel's turn of a sample is what
- * all three take together, and the longest turn is the interval of the pipeline's core programs.
- * Where the rows of two kernels hold the same part of a value it passes straight on; otherwise
- * words go along columns as well. So shapes are chosen together, among those that the interval of
- * the kernels alone allows: first those with the least sum of all turns, along a tree of the graph
- * exactly (each kernel hanging on the producer that ran last), then, kernel by kernel, what makes
- * long turns shorter. Rows of one shelf meet, those of two hardly ever: columns have a price, which
- * rises until so many shelves hold all kernels. */
+ * A core of a pipeline receives and computes in turn, and sends while it receives the next sample,
+ * so a kernel's turn of a sample is what it computes and the longer of both others, and the longest
+ * turn is the interval of the pipeline's core programs. Where the rows of two kernels hold the same
+ * part of a value it passes straight on; otherwise words go along columns as well. So shapes are
+ * chosen together, among those that the interval of the kernels alone allows: first those with the
+ * least sum of all turns, along a tree of the graph exactly (each kernel hanging on the producer
+ * that ran last), then, kernel by kernel, what makes long turns shorter. Rows of one shelf meet,
+ * those of two hardly ever: columns have a price, which rises until so many shelves hold all
+ * kernels. */
 #include "size_meet.h"
 
 #include <string.h>

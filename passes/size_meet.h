@@ -52,9 +52,10 @@ wafer_status meet_open_options(meet *m, const shelf_place *places);
  * of a kernel that is not. */
 wafer_holding meet_holding(const meet *m, const meet_option *o, uint32_t place, bool beside);
 
-/* What a core is busy with a sample of its kernel: it receives, computes and sends in turn. */
+/* What a core is busy with a sample of its kernel: it sends while it receives the next one.
+ */
 static inline uint64_t meet_turn(uint64_t receives, uint64_t computes, uint64_t sends) {
-  return receives + computes + sends;
+  return computes + (receives > sends ? receives : sends);
 }
 
 /* size_pace.c. Whether the kernel's input is a value that another kernel makes. */

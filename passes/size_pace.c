@@ -96,7 +96,7 @@ wafer_status pipeline_turn(const pipeline *p, const shelf_place *places, uint64_
 
 /* When all that came before is done: on the cores of each kernel, and at the wafer's edge. */
 typedef struct clocks {
-  uint64_t *free, edge;
+  uint64_t *free, *sent, edge; /* sent: the kernel's outputs so far */
 } clocks;
 
 /* The model's inputs enter in the order of their kernels: one whose kernel still holds that of the
@@ -107,8 +107,10 @@ static void enter(const pipeline *p, uint32_t k, const wafer_graph_value *v, clo
   c->edge = c->free[k] += edge_in_cycles(p->ctx->machine, words);
 }
 
-/* A sample more: a stream has the cores of both its ends, from when both are free; `passing` has a
- * row of inputs for each kernel. */
+/* A sample more: a stream begins when its taker is free and its sender has sent what came before,
+ * and a kernel computes when it has both taken and sent; `passing` has a row of inputs for each
+ * kernel.
+ */
 static void pass_sample(const pipeline *p, const shelf_place *places, const uint64_t *passing,
                         clocks *c) {
   const wafer_graph *g = p->graph;
@@ -118,10 +120,12 @@ static void pass_sample(const pipeline *p, const shelf_place *places, const uint
       const wafer_graph_value *v = &g->values[kernel->inputs[i]];
       if (v->owner == WAFER_OWNER_input) enter(p, k, v, c);
       if (!*passing) continue;
-      if (c->free[k] < c->free[v->producer]) c->free[k] = c->free[v->producer];
-      c->free[v->producer] = c->free[k] += *passing;
+      if (c->free[k] < c->sent[v->producer]) c->free[k] = c->sent[v->producer];
+      c->sent[v->producer] = c->free[k] += *passing;
     }
-    c->free[k] += point_at(p, places, k)->cycles + to_edge(p, k);
+    if (c->free[k] < c->sent[k]) c->free[k] = c->sent[k];
+    c->free[k] += point_at(p, places, k)->cycles;
+    c->sent[k] = c->free[k] + to_edge(p, k);
   }
 }
 
@@ -131,9 +135,10 @@ wafer_status pipeline_pace(const pipeline *p, const shelf_place *places, uint64_
   for (uint32_t k = 0; k < g->kernel_count; k++) inputs += g->kernels[k].body.input_count;
   const wafer_layout **lie;
   uint64_t *cycles = WAFER_NEW(p->ctx->arena, uint64_t, inputs);
-  clocks c = {WAFER_NEW(p->ctx->arena, uint64_t, g->kernel_count), 0};
+  clocks c = {WAFER_NEW(p->ctx->arena, uint64_t, g->kernel_count),
+              WAFER_NEW(p->ctx->arena, uint64_t, g->kernel_count), 0};
   uint64_t end = 0, half = 0;
-  if (!cycles || !c.free) return pipeline_no_memory(p);
+  if (!cycles || !c.free || !c.sent) return pipeline_no_memory(p);
   WAFER_TRY(lay_out(p, places, &lie));
   for (uint32_t k = 0; k < g->kernel_count; k++)
     for (uint32_t i = 0; i < g->kernels[k].body.input_count; i++)
@@ -141,7 +146,7 @@ wafer_status pipeline_pace(const pipeline *p, const shelf_place *places, uint64_
   for (uint32_t s = 0; s < 2 * PACE_SAMPLES; s++) {
     if (s == PACE_SAMPLES) half = end;
     pass_sample(p, places, cycles, &c);
-    for (uint32_t k = 0; k < g->kernel_count; k++) end = c.free[k] > end ? c.free[k] : end;
+    for (uint32_t k = 0; k < g->kernel_count; k++) end = c.sent[k] > end ? c.sent[k] : end;
   }
   *interval = (end - half + PACE_SAMPLES - 1) / PACE_SAMPLES;
   return WAFER_OK;
