@@ -21,7 +21,7 @@ static const wafer_zoo_model models[] = {
 #define MLP_BIAS WAFER_ZOO_MLP_BIAS
 #define HEAD_BIAS WAFER_ZOO_HEAD_BIAS
 #define GPT(name_, layers_, d_, heads_, ff_, vocabulary_, sequence_, rotary_, position_, norm_,    \
-            activation_, flags_, parts_, summary_)                                                 \
+            activation_, flags_, summary_)                                                         \
   {.name = name_,                                                                                  \
    .summary = summary_,                                                                            \
    .kind = WAFER_ZOO_gpt,                                                                          \
@@ -33,7 +33,7 @@ static const wafer_zoo_model models[] = {
    .sequence = sequence_,                                                                          \
    .positions = sequence_,                                                                         \
    .rotary = rotary_,                                                                              \
-   .parts = parts_,                                                                                \
+   .parts = 1,                                                                                     \
    .position = WAFER_ZOO_##position_,                                                              \
    .norm = WAFER_ZOO_##norm_,                                                                      \
    .activation = WAFER_ZOO_##activation_,                                                          \
