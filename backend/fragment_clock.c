@@ -42,7 +42,7 @@ uint64_t fragment_sender_room(const wafer_machine *m) {
 }
 
 bool fragment_clock_init(fragment_clock *c, wafer_arena *arena, const wafer_machine *machine) {
-  *c = (fragment_clock){.machine = machine, .arena = arena, .train = true, .turn = 1};
+  *c = (fragment_clock){.machine = machine, .arena = arena, .train = true};
   size_t cores = (size_t)machine->width * machine->height;
   c->cores = WAFER_NEW(arena, uint64_t, cores);
   c->links = WAFER_NEW(arena, fragment_burst, 4 * cores);
@@ -204,9 +204,9 @@ static void begin_block(const walk *w, const fragment_bus *bus, uint32_t k, int6
   const fragment_block *block = &bus->blocks[k];
   bool host = is_host(w, bus, block->at);
   p->begin = start + (host ? 0 : w->ramp) - (int64_t)block->at * w->hop;
-  p->held = p->time + w->c->turn > p->begin;
+  p->held = p->time + w->c->train > p->begin;
   p->held_at = k ? bus->blocks[k - 1].at : block->at;
-  if (p->held) p->begin = p->time + w->c->turn;
+  if (p->held) p->begin = p->time + w->c->train;
   look_at_links(w, bus, block->at, p->begin + (int64_t)p->left, &p->seen, &p->links);
   if (p->begin < p->links.until && p->begin + (int64_t)block->words > p->links.from) {
     int64_t both = p->links.until - p->begin, all = (int64_t)p->all;
@@ -455,7 +455,6 @@ bool fragment_clock_alone(fragment_clock *c, const fragment *const *f, uint32_t 
   fragment_past **past = WAFER_NEW(c->arena, fragment_past *, count);
   bool made = past != NULL;
   c->train = false;
-  c->turn = 0;
   for (uint32_t round = 0; made && round < 2; round++) { /* the first one is rehearsed */
     c->edge[0] = opening;
     for (uint32_t i = 0; made && i < count; i++) {

@@ -36,10 +36,9 @@ typedef struct fragment_clock {
   uint64_t *sent;        /* the same: cycle in which its sends that go on end */
   fragment_under_way *under_way; /* the same: these sends */
   uint32_t *passes;              /* the same: of the fragment at hand, that are still to come */
-  bool train;                    /* sends go on */
-  int64_t turn;                  /* cycles between the blocks of a bus */
-  int64_t edge[2];               /* when the border has room for more words of the host; of cores */
-  uint64_t last;                 /* when the last core was done so far */
+  bool train;      /* of samples: sends go on, and blocks of a bus are a cycle apart */
+  int64_t edge[2]; /* when the border has room for more words of the host; of cores */
+  uint64_t last;   /* when the last core was done so far */
 } fragment_clock;
 
 /* Words of a core that have left it, or are on their way through its ramp, before a link takes

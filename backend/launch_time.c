@@ -91,7 +91,7 @@ wafer_status launch_time(launcher *l, const launch_pieces *p, wafer_launch *laun
   fragment_clock *c = clock_of(l);
   uint64_t *ends = WAFER_NEW(l->arena, uint64_t, 2 * half);
   if (!ends || !c) return launch_no_memory(l);
-  c->turn = 1;
+  c->train = true; /* what was timed by itself before was none */
   if (!pass_samples(c, p, ends, 2 * half)) return launch_no_memory(l);
   fragment_clock_restart(c, NULL, 0);
   launch->predicted = ends[0];

@@ -44,6 +44,14 @@ for options in "streaming" "pipelined" "streaming --dtype f16" "pipelined --dtyp
   gives 0 "" "$wafer" compile "$source/test/data/averages.onnx" -o p.wplan --machine small16 --mode $options
   gives 0 "output y: differs by 0 of" "$wafer" check p.wplan
 done
+# A pipeline's plan says how its cores go on with sends of the sample before: what is predicted when programs are made
+# with it, and when they are made again.
+gives 0 "" "$wafer" compile "$source/test/data/small_cnn.onnx" -o p.wplan --machine small16 --mode pipelined
+run 0 "interval" --samples 24 --report report.json
+"$wafer" check p.wplan --samples 24 --total 5 --json >check.json || fail "check: $(cat check.json)"
+first=$(sed -n 's/.*"total_cycles":[^0-9]*\([0-9]*\).*/\1/p' report.json)
+again=$(sed -n 's/.*"predicted_cycles":[^0-9]*\([0-9]*\).*/\1/p' check.json | tail -n 1)
+[ -n "$first" ] && [ "$first" = "$again" ] || fail "a train takes $first cycles by its plan, $again by its programs"
 # Steps on the host: a kernel of a loop is called three times, and its cycles are those of one call.
 gives 0 "" "$wafer" compile "$source/test/data/turns.onnx" -o p.wplan --machine small16
 gives 0 "values: mean difference" "$wafer" check p.wplan --report turns.json
