@@ -204,9 +204,9 @@ wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces
     WAFER_TRY(program_kernel(&request, &code));
   }
   uint64_t *cycles = &l->kernels[k - l->plan->kernels].program_cycles;
+  const fragment *const *again = (const fragment *const *)code.fragments + code.clear_count;
   if (!*cycles) /* samples and replicas are alike */
-    WAFER_TRY(launch_time_kernel(l, (const fragment *const *)code.fragments, code.fragment_count,
-                                 cycles));
+    WAFER_TRY(launch_time_kernel(l, again, code.fragment_count - code.clear_count, cycles));
   for (uint32_t i = 0; i < code.fragment_count; i++)
     if (!add_piece(l, p, code.fragments[i], i < code.clear_count ? LAUNCH_ONCE : p->action))
       return launch_no_memory(l);
