@@ -28,6 +28,7 @@ static const char usage[] =
     "      --mean P           fail when the mean difference of cycles per kernel is above P "
     "percent\n"
     "      --total P          fail when the total is off by more than P percent\n"
+    "      --fault F          of the run at fabric fidelity, as of `wafer run`; may be repeated\n"
     "      --threads N        host threads (all)\n"
     "      --report FILE      the table as JSON\n"
     "      --json             the table as JSON, in place of text\n"
@@ -37,7 +38,7 @@ static const char usage[] =
     "  wafer check face.wplan\n"
     "  wafer check face.wplan --input 'input:0=photo.npy' --mean 10 --total 5\n";
 
-enum { INPUT = 256, SEED, SAMPLES, STREAMS, TOL, MEAN, TOTAL, THREADS, REPORT, JSON };
+enum { INPUT = 256, SEED, SAMPLES, STREAMS, TOL, MEAN, TOTAL, FAULT, THREADS, REPORT, JSON };
 
 static const struct option long_options[] = {{"input", required_argument, NULL, INPUT},
                                              {"seed", required_argument, NULL, SEED},
@@ -46,6 +47,7 @@ static const struct option long_options[] = {{"input", required_argument, NULL, 
                                              {"tol", required_argument, NULL, TOL},
                                              {"mean", required_argument, NULL, MEAN},
                                              {"total", required_argument, NULL, TOTAL},
+                                             {"fault", required_argument, NULL, FAULT},
                                              {"threads", required_argument, NULL, THREADS},
                                              {"report", required_argument, NULL, REPORT},
                                              {"json", no_argument, NULL, JSON},
@@ -67,6 +69,7 @@ static bool parse_option(check_arguments *a, wafer_arena *arena, int option, con
   case TOL: return cli_parse_f64("check", "--tol", text, &r->tol);
   case MEAN: return cli_parse_f64("check", "--mean", text, &a->most_mean);
   case TOTAL: return cli_parse_f64("check", "--total", text, &a->most_total);
+  case FAULT: return run_parse_fault("check", r, text);
   case THREADS: return cli_parse_u64("check", "--threads", text, 1, 1024, &r->threads);
   case REPORT: r->report = text; return true;
   case JSON: a->json = r->quiet = true; return true;
@@ -80,7 +83,8 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, check_argum
       .run = {.seed = 1, .tol = NAN}, .most_mean = INFINITY, .most_total = INFINITY};
   a->run.input_names = WAFER_NEW(arena, const char *, (size_t)argc);
   a->run.input_paths = WAFER_NEW(arena, const char *, (size_t)argc);
-  if (!a->run.input_names || !a->run.input_paths) return cli_no_memory();
+  a->run.faults = WAFER_NEW(arena, wafer_fault, (size_t)argc);
+  if (!a->run.input_names || !a->run.input_paths || !a->run.faults) return cli_no_memory();
   for (int c; (c = cli_option("check", argc, argv, "qh", long_options)) != -1;) {
     if (c == 'h') return *help = true, WAFER_OK;
     if (!parse_option(a, arena, c, optarg)) return WAFER_USAGE;
@@ -94,6 +98,16 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, check_argum
 }
 
 /* ---- what kernels make ---- */
+
+/* How large it is, on average of samples and calls. */
+static wafer_status measure_made(void *self, uint32_t kernel, uint32_t output,
+                                 const wafer_view *view) {
+  check_values *v = self;
+  uint32_t value = v->plan->kernels[kernel].outputs[output];
+  double told = (double)v->told[value]++;
+  v->size[value] = (v->size[value] * told + check_size(view)) / (told + 1);
+  return WAFER_OK;
+}
 
 static wafer_status keep_made(void *self, uint32_t kernel, uint32_t output,
                               const wafer_view *view) {
@@ -110,33 +124,17 @@ static wafer_status keep_made(void *self, uint32_t kernel, uint32_t output,
   wafer_view *to = &m->at[m->count++];
   *to = *view;
   to->data = wafer_arena_copy(v->arena, view->data, wafer_tensor_bytes(view->dtype, &view->shape));
-  v->size[v->plan->kernels[kernel].outputs[output]] = check_size(view);
   return to->data ? WAFER_OK : cli_no_memory();
-}
-
-/* A sum's terms may cancel, as in the mean of what has been normalized: nothing is left but what
- * rounding leaves of the terms, so it is their size that a difference is relative to. 0: no sum. */
-static double summed_size(const check_values *v, uint32_t kernel, uint32_t output) {
-  const wafer_kernel *k = &v->plan->kernels[kernel];
-  const wafer_kernel_body *b = &k->body;
-  if (b->outputs[output] < b->input_count) return 0;
-  const wafer_node *n = &b->nodes[b->outputs[output] - b->input_count];
-  bool mean = n->op == WAFER_OP_reduce_mean;
-  if ((!mean && n->op != WAFER_OP_reduce_sum) || n->operands[0] >= b->input_count) return 0;
-  int64_t terms = 0, sums = 0;
-  (void)wafer_shape_elements(&wafer_body_type(b, n->operands[0])->shape, &terms);
-  (void)wafer_shape_elements(&n->type.shape, &sums);
-  double size = v->size[k->inputs[n->operands[0]]];
-  return mean || sums == 0 ? size : size * (double)terms / (double)sums;
 }
 
 static wafer_status compare_made(void *self, uint32_t kernel, uint32_t output,
                                  const wafer_view *view) {
   check_values *v = self;
+  const wafer_kernel *k = &v->plan->kernels[kernel];
   check_made *m = &v->made[kernel][output];
   if (m->next == m->count) return WAFER_OK;
   wafer_view *made = &m->at[m->next++];
-  double d = check_difference(made, view, summed_size(v, kernel, output));
+  double d = check_difference(made, view, check_body_terms(v, k, k->body.outputs[output]));
   if (!(d <= v->difference[kernel])) v->difference[kernel] = d;
   if (d == 0) made->data = NULL;
   return WAFER_OK;
@@ -156,16 +154,22 @@ static bool make_values(const wafer_plan *plan, const wafer_view *inputs, wafer_
                         .plan = plan,
                         .made = WAFER_NEW(arena, check_made *, plan->kernel_count),
                         .difference = WAFER_NEW(arena, double, plan->kernel_count),
-                        .size = WAFER_NEW(arena, double, plan->value_count)};
-  for (uint32_t i = 0; out->size && i < f->input_count; i++)
+                        .size = WAFER_NEW(arena, double, plan->value_count),
+                        .told = WAFER_NEW(arena, uint64_t, plan->value_count),
+                        .maker = WAFER_NEW(arena, uint32_t, plan->value_count)};
+  if (!out->made || !out->difference || !out->size || !out->told || !out->maker) return false;
+  for (uint32_t i = 0; i < f->input_count; i++)
     if (plan->values[f->inputs[i]].kind == WAFER_VALUE_tensor)
       out->size[f->inputs[i]] = check_size(&inputs[i]);
-  for (uint32_t k = 0; out->made && out->difference && k < plan->kernel_count; k++) {
-    out->made[k] = WAFER_NEW(arena, check_made, plan->kernels[k].body.output_count);
+  for (uint32_t i = 0; i < plan->value_count; i++) out->maker[i] = WAFER_NONE;
+  for (uint32_t k = 0; k < plan->kernel_count; k++) {
+    const wafer_kernel *made = &plan->kernels[k];
+    out->made[k] = WAFER_NEW(arena, check_made, made->body.output_count);
     out->difference[k] = NAN;
     if (!out->made[k]) return false;
+    for (uint32_t o = 0; o < made->body.output_count; o++) out->maker[made->outputs[o]] = k;
   }
-  return out->made && out->difference && out->size;
+  return true;
 }
 
 static const uint64_t *kept(wafer_arena *arena, const uint64_t *counts, uint32_t count) {
@@ -197,6 +201,10 @@ static wafer_status run_at(const check_arguments *a, const wafer_plan *plan, waf
                                    .threads = (uint32_t)a->run.threads,
                                    .diag = cli_diag(),
                                    .kernels = kernels};
+  if (fidelity == WAFER_FIDELITY_fabric) {
+    options.faults = a->run.faults;
+    options.fault_count = a->run.fault_count;
+  }
   WAFER_TRY(wafer_session_create(plan, &options, &session));
   out->outputs = WAFER_NEW(arena, wafer_view, f->output_count);
   wafer_status status = out->outputs ? wafer_session_run(session, inputs, f->input_count,
@@ -220,6 +228,7 @@ static wafer_status check_plan(check_arguments *a, const wafer_plan *plan, wafer
   check_run kernel = {0}, fabric = {0};
   check_values values;
   if (!inputs) return cli_no_memory();
+  const wafer_kernel_watch measure = {&values, measure_made, NULL};
   const wafer_kernel_watch keep = {&values, keep_made, NULL};
   const wafer_kernel_watch compare = {&values, compare_made, put_made};
   WAFER_TRY(run_inputs(&a->run, plan, arena, inputs));
@@ -228,13 +237,14 @@ static wafer_status check_plan(check_arguments *a, const wafer_plan *plan, wafer
    * host takes one after the other. */
   bool one = !f->input_count || wafer_function_on_host(f) ||
              inputs[0].shape.rank == plan->values[f->inputs[0]].type.shape.rank;
-  WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_kernel, inputs, NULL, &kernel));
+  WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_kernel, inputs, &measure, &kernel));
   WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_fabric, inputs, one ? &keep : NULL, &fabric));
   if (one) {
     check_run again = {0};
     WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_kernel, inputs, &compare, &again));
   }
   cli_progress_done();
+  if (a->run.fault_count) run_print_struck(&a->run, &fabric.stats);
   return check_report(a, plan, &kernel, &fabric, &values);
 }
 

@@ -32,7 +32,9 @@ typedef struct check_values {
   const wafer_plan *plan;
   check_made **made;  /* per kernel, per output */
   double *difference; /* per kernel: the largest, relative to its output's largest; NAN: unknown */
-  double *size;       /* per plan value: the mean of magnitudes on the fabric; 0: nobody told */
+  double *size;       /* per plan value: the mean of magnitudes, check_size; 0: nobody told */
+  uint64_t *told;     /* per plan value: of how many samples or calls that is the mean */
+  uint32_t *maker;    /* per plan value: the kernel whose output it is, WAFER_NONE */
 } check_values;
 
 /* The largest difference, relative to the largest element wanted, or to `least` if that is more;
@@ -40,6 +42,10 @@ typedef struct check_values {
 double check_difference(const wafer_view *got, const wafer_view *wanted, double least);
 /* The mean of the magnitudes of what is finite. */
 double check_size(const wafer_view *x);
+/* Where a value, or one of a kernel's body, is a sum or what only moves one: how large its terms
+ * are together, per element. 0: it is none, or nobody told of its terms. */
+double check_terms(const check_values *v, uint32_t value);
+double check_body_terms(const check_values *v, const wafer_kernel *k, uint32_t value);
 
 /* Prints the table, writes the JSON. DIFFER: an output, the mean or the total beyond its limit. */
 wafer_status check_report(const check_arguments *a, const wafer_plan *plan, const check_run *kernel,

@@ -54,19 +54,6 @@ static void print_row(const check_arguments *a, cJSON *rows, const char *kind, c
   cJSON_AddItemToArray(rows, row);
 }
 
-double check_size(const wafer_view *x) {
-  int64_t count = 0, finite = 0;
-  double sum = 0;
-  (void)wafer_shape_elements(&x->shape, &count);
-  for (int64_t i = 0; i < count; i++) {
-    double each = fabs(wafer_element_f64(x->dtype, x->data, i));
-    if (!isfinite(each)) continue;
-    sum += each;
-    finite++;
-  }
-  return finite ? sum / (double)finite : 0;
-}
-
 double check_difference(const wafer_view *got, const wafer_view *wanted, double least) {
   int64_t count = 0;
   double largest = least, apart = 0;
@@ -88,14 +75,25 @@ static double tolerance(const check_arguments *a, const wafer_plan *plan) {
   return !isnan(a->run.tol) ? a->run.tol : plan->storage == WAFER_DTYPE_f16 ? 2e-3 : 1e-5;
 }
 
+/* What the differences of an output are relative to, if its largest element is less. */
+static double terms_of(const check_values *v, const check_run *run, uint32_t value) {
+  uint32_t maker = v->maker[value];
+  bool summed = false; /* over the samples of a train */
+  for (uint32_t o = 0; maker != WAFER_NONE && o < v->plan->kernels[maker].body.output_count; o++)
+    if (v->plan->kernels[maker].outputs[o] == value)
+      summed = wafer_body_sums(&v->plan->kernels[maker].body, o);
+  return check_terms(v, value) * (summed ? (double)run->stats.samples : 1);
+}
+
 static bool outputs_agree(const check_arguments *a, const wafer_plan *plan, const check_run *kernel,
-                          const check_run *fabric, cJSON *rows) {
+                          const check_run *fabric, const check_values *values, cJSON *rows) {
   const wafer_function *f = &plan->functions[0];
   double tol = tolerance(a, plan);
   bool agree = true;
   for (uint32_t i = 0; i < f->output_count; i++) {
     const char *name = plan->values[f->outputs[i]].name;
-    double d = check_difference(&fabric->outputs[i], &kernel->outputs[i], 0);
+    double d = check_difference(&fabric->outputs[i], &kernel->outputs[i],
+                                terms_of(values, kernel, f->outputs[i]));
     if (!a->json)
       printf("output %s: differs by %.3g of its largest, %.3g allowed%s\n", name, d, tol,
              d <= tol ? "" : ": too much");
@@ -179,7 +177,7 @@ wafer_status check_report(const check_arguments *a, const wafer_plan *plan, cons
   uint64_t predicted = one ? kernel->stats.latency_cycles : kernel->stats.total_cycles;
   uint64_t counted = one ? fabric->stats.latency_cycles : fabric->stats.total_cycles;
   if (!a->json) print_sums(&kernels, &streams, &apart, predicted, counted);
-  bool agree = outputs_agree(a, plan, kernel, fabric, outputs);
+  bool agree = outputs_agree(a, plan, kernel, fabric, values, outputs);
   agree &= !apart.count || apart.worst <= tolerance(a, plan);
   agree &= mean_of(&kernels) <= a->most_mean;
   agree &= fabs(error_of(predicted, counted)) <= a->most_total;

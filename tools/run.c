@@ -187,15 +187,6 @@ static bool parse_cores(run_arguments *a, wafer_arena *arena, const char *text) 
   return false;
 }
 
-static bool parse_fault(run_arguments *a, const char *text) {
-  if (wafer_fault_parse(text, &a->faults[a->fault_count])) return ++a->fault_count > 0;
-  cli_usage("run",
-            "--fault wants drop@X,Y,CYCLE, stuck@X,Y,CYCLE, flip@X,Y,CYCLE[,BIT] or "
-            "flip@X,Y,ADDRESS,BIT,CYCLE, got '%s'",
-            text);
-  return false;
-}
-
 static bool parse_fabric_option(run_arguments *a, wafer_arena *arena, int option,
                                 const char *text) {
   switch (option) {
@@ -205,7 +196,7 @@ static bool parse_fabric_option(run_arguments *a, wafer_arena *arena, int option
     return cli_parse_u64("run", "--trace-bytes", text, RUN_TRACE_LEAST_BYTES, UINT32_MAX,
                          &a->trace_bytes);
   case HEAT: a->heat = text; return true;
-  case FAULT: return parse_fault(a, text);
+  case FAULT: return run_parse_fault("run", a, text);
   default: return parse_step_option(a, arena, option, text);
   }
 }

@@ -5,6 +5,15 @@
 
 #include "run.h"
 
+bool run_parse_fault(const char *command, run_arguments *a, const char *text) {
+  if (wafer_fault_parse(text, &a->faults[a->fault_count])) return ++a->fault_count > 0;
+  cli_usage(command,
+            "--fault wants drop@X,Y,CYCLE, stuck@X,Y,CYCLE, flip@X,Y,CYCLE[,BIT] or "
+            "flip@X,Y,ADDRESS,BIT,CYCLE, got '%s'",
+            text);
+  return false;
+}
+
 wafer_status run_sound(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
                        const wafer_view *inputs, wafer_view **outputs) {
   const wafer_function *f = &plan->functions[0];
@@ -25,7 +34,7 @@ wafer_status run_sound(const run_arguments *a, const wafer_plan *plan, wafer_are
   return status;
 }
 
-static void print_struck(const run_arguments *a, const wafer_run_stats *stats) {
+void run_print_struck(const run_arguments *a, const wafer_run_stats *stats) {
   for (uint32_t i = 0; i < a->fault_count && !a->quiet; i++) {
     char text[96];
     wafer_fault_format(&a->faults[i], text, sizeof text);
@@ -61,7 +70,7 @@ wafer_status run_faults(const run_arguments *a, const wafer_plan *plan,
                         const wafer_view *outputs) {
   const wafer_function *f = &plan->functions[0];
   bool harmless = true;
-  print_struck(a, stats);
+  run_print_struck(a, stats);
   for (uint32_t i = 0; i < f->output_count; i++) {
     double most;
     uint64_t count = differing(&sound[i], &outputs[i], &most);
