@@ -12,12 +12,13 @@ static uint64_t mask_of(uint32_t from, uint32_t count) {
 }
 
 static bool all_written(const uint64_t *bits, uint32_t from, uint32_t count) {
-  for (bits += from / 64, from %= 64; count; bits++, from = 0) {
-    uint32_t here = count < 64 - from ? count : 64 - from;
-    if (~*bits & mask_of(from, here)) return false;
-    count -= here;
-  }
-  return true;
+  uint32_t first = count < 64 - from % 64 ? count : 64 - from % 64;
+  uint64_t missing = 0;
+  bits += from / 64;
+  missing |= ~*bits++ & mask_of(from % 64, first);
+  for (count -= first; count >= 64; count -= 64) missing |= ~*bits++;
+  if (count) missing |= ~*bits & mask_of(0, count);
+  return !missing;
 }
 
 static void mark_written(uint64_t *bits, uint32_t from, uint32_t count) {
@@ -244,6 +245,17 @@ wafer_status core_gather(const wafer_fabric *f, uint32_t at, const core_thread *
     PICK(uint8_t)
   else
     PICK(uint64_t)
+  return WAFER_OK;
+}
+
+wafer_status core_view(const wafer_fabric *f, uint32_t at, const core_thread *t, uint32_t k,
+                       uint32_t n, void *dense, const void **elements) {
+  const unsigned char *from = image_of(f, at)->data + t->address[k];
+  bool lies =
+      core_operand(t->code, k)->stride[3] == t->bytes[k] && t->address[k] % t->bytes[k] == 0;
+  *elements = dense;
+  if (!lies || !core_run_there(f, at, t, k, n)) return core_gather(f, at, t, k, n, dense);
+  *elements = from;
   return WAFER_OK;
 }
 

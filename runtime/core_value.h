@@ -45,6 +45,10 @@ bool core_runs_apart(const core_thread *thread, uint32_t k, uint32_t n);
 /* The elements side by side, and back; a trap where memory is not theirs. */
 wafer_status core_gather(const wafer_fabric *f, uint32_t core, const core_thread *thread,
                          uint32_t k, uint32_t n, void *dense);
+/* The same without a copy, where they lie side by side: `*elements` is in the core's memory, or is
+ * `dense`. */
+wafer_status core_view(const wafer_fabric *f, uint32_t core, const core_thread *thread, uint32_t k,
+                       uint32_t n, void *dense, const void **elements);
 wafer_status core_scatter(wafer_fabric *f, uint32_t core, const core_thread *thread, uint32_t n,
                           const void *dense);
 /* The next n elements are done: at most what is left of the innermost level. */

@@ -176,16 +176,21 @@ static void empty_queue(wafer_fabric *f, const passage *p) {
   }
 }
 
+static void add(float *sum, const float *a, const float *b, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) sum[i] = a[i] + b[i];
+}
+
 /* What a stage makes of those words that come in: into its memory, or in their place. */
 static wafer_status pass_values(wafer_fabric *f, const stage *s, uint32_t words, float *data,
                                 float *own) {
   core_thread *t = s->thread;
   float *result = passes_on(s) ? data : own, *sum = data;
-  for (uint32_t k = 1; k <= core_inputs(t->code); k++) {
+  if (s->first) WAFER_TRY(core_gather(f, s->core, t, 1, words, data));
+  for (uint32_t k = 1; k <= core_inputs(t->code) && !s->first; k++) {
+    const void *there;
     if (core_operand(t->code, k)->kind != WAFER_OPERAND_memory) continue;
-    WAFER_TRY(core_gather(f, s->core, t, k, words, s->first ? data : own));
-    if (s->first) continue;
-    for (uint32_t i = 0; i < words; i++) result[i] = k == 1 ? own[i] + data[i] : data[i] + own[i];
+    WAFER_TRY(core_view(f, s->core, t, k, words, own, &there));
+    add(result, k == 1 ? there : data, k == 1 ? data : there, words);
     sum = result;
   }
   if (!passes_on(s)) WAFER_TRY(core_scatter(f, s->core, t, words, sum));
