@@ -46,7 +46,7 @@ static bool resized(const wafer_kernel *a, const wafer_kernel *b) {
 
 /* Cycles of a sample: replicas share samples out. */
 static uint64_t share_of(const wafer_kernel *k) {
-  return (k->cost.cycles + k->replicas - 1) / k->replicas;
+  return (wafer_kernel_cycles(k) + k->replicas - 1) / k->replicas;
 }
 
 static uint64_t wire_of(const wafer_plan *plan) {
@@ -130,7 +130,7 @@ static void add_rect(cJSON *to, const char *key, const wafer_kernel *k) {
   cJSON_AddNumberToObject(o, "width_cores", k->rect.width);
   cJSON_AddNumberToObject(o, "height_cores", k->rect.height);
   cJSON_AddNumberToObject(o, "replicas", k->replicas);
-  cJSON_AddNumberToObject(o, "cycles", (double)k->cost.cycles);
+  cJSON_AddNumberToObject(o, "cycles", (double)wafer_kernel_cycles(k));
 }
 
 static void add_kernel(cJSON *list, const wafer_kernel *a, const wafer_kernel *b) {

@@ -1,5 +1,8 @@
 /* Why a kernel has its size and its place, what limits it, and what more cores would buy: the shape
- * curve worked out again from the plan's body. */
+ * curve worked out again from the plan's body. Where core programs tell a kernel's cycles, the
+ * curve's estimates of other shapes are taken to be off as that of its own is. */
+#include <math.h>
+
 #include "dump.h"
 #include "wafer/pairs.h"
 
@@ -29,10 +32,10 @@ static uint64_t kernel_share(const wafer_plan *plan, uint32_t kernel, uint64_t c
 }
 
 static pace pace_of(const wafer_plan *plan, uint32_t kernel) {
-  pace p = {.kernel = kernel_share(plan, kernel, plan->kernels[kernel].cost.cycles),
+  pace p = {.kernel = kernel_share(plan, kernel, wafer_kernel_cycles(&plan->kernels[kernel])),
             .slowest = WAFER_NONE};
   for (uint32_t k = 0; k < plan->kernel_count; k++) {
-    uint64_t cycles = kernel_share(plan, k, plan->kernels[k].cost.cycles);
+    uint64_t cycles = kernel_share(plan, k, wafer_kernel_cycles(&plan->kernels[k]));
     if (k == kernel || (p.slowest != WAFER_NONE && cycles <= p.others)) continue;
     p.others = cycles;
     p.slowest = k;
@@ -63,6 +66,12 @@ static const char *rest_name(const wafer_plan *plan, const pace *p) {
 
 /* ---- the curve ---- */
 
+/* What to expect of a shape of this kernel that is estimated at so many cycles. */
+static uint64_t expected(const wafer_kernel *k, uint64_t estimate) {
+  if (!k->program_cycles || !k->cost.cycles) return estimate;
+  return (uint64_t)round((double)estimate * (double)k->program_cycles / (double)k->cost.cycles);
+}
+
 static const wafer_shape_point *fastest(const wafer_curve *c, uint32_t width, uint32_t height) {
   const wafer_shape_point *best = NULL;
   for (size_t i = 0; i < c->count; i++)
@@ -73,19 +82,22 @@ static const wafer_shape_point *fastest(const wafer_curve *c, uint32_t width, ui
 }
 
 /* Fewest cores among shapes of at most so many cycles. */
-static const wafer_shape_point *smallest(const wafer_curve *c, uint64_t cycles) {
+static const wafer_shape_point *smallest(const wafer_kernel *k, const wafer_curve *c,
+                                         uint64_t cycles) {
   const wafer_shape_point *best = NULL;
   for (size_t i = 0; i < c->count; i++)
-    if (c->at[i].cycles <= cycles && (!best || (uint64_t)c->at[i].width * c->at[i].height <
-                                                   (uint64_t)best->width * best->height))
+    if (expected(k, c->at[i].cycles) <= cycles &&
+        (!best ||
+         (uint64_t)c->at[i].width * c->at[i].height < (uint64_t)best->width * best->height))
       best = &c->at[i];
   return best;
 }
 
-static void print_point(FILE *to, const char *what, const wafer_shape_point *p) {
+static void print_point(FILE *to, const wafer_kernel *k, const char *what,
+                        const wafer_shape_point *p) {
   if (p)
     fprintf(to, "  %-32s %ux%u = %llu cores, %llu cycles, %llu bytes of a core\n", what, p->width,
-            p->height, (ull)p->width * p->height, (ull)p->cycles, (ull)p->bytes);
+            p->height, (ull)p->width * p->height, (ull)expected(k, p->cycles), (ull)p->bytes);
 }
 
 static void print_size(FILE *to, const wafer_plan *plan, const wafer_kernel *k,
@@ -93,14 +105,14 @@ static void print_size(FILE *to, const wafer_plan *plan, const wafer_kernel *k,
   uint64_t budget = wafer_machine_core_budget(plan->machine);
   fprintf(to, "size: %ux%u cores, %u replica%s, one of %zu shapes worth having\n", k->rect.width,
           k->rect.height, k->replicas, k->replicas == 1 ? "" : "s", c->count);
-  print_point(to, "the fewest cores that hold it", smallest(c, UINT64_MAX));
+  print_point(to, k, "the fewest cores that hold it", smallest(k, c, UINT64_MAX));
   if (plan->mode == WAFER_MODE_pipelined)
-    print_point(to, "the fewest at this pace",
-                smallest(c, max64(p->kernel, rest_of(p)) * copies_of(plan, k->replicas)));
-  print_point(to, "the fastest", c->count ? &c->at[0] : NULL);
+    print_point(to, k, "the fewest at this pace",
+                smallest(k, c, max64(p->kernel, rest_of(p)) * copies_of(plan, k->replicas)));
+  print_point(to, k, "the fastest", c->count ? &c->at[0] : NULL);
   fprintf(to, "  memory: %llu of %llu bytes of a core", (ull)wafer_cost_bytes(&k->cost),
           (ull)budget);
-  const wafer_shape_point *least = smallest(c, UINT64_MAX);
+  const wafer_shape_point *least = smallest(k, c, UINT64_MAX);
   if (least && (uint64_t)least->width * least->height > 1)
     fprintf(to, "; fewer than %llu cores cannot hold it", (ull)least->width * least->height);
   fputc('\n', to);
@@ -142,7 +154,8 @@ static void print_limit(FILE *to, const wafer_plan *plan, uint32_t kernel, const
     else
       fputs("  a phase of its own: ", to);
     fprintf(to, "%.1f %% of the %llu cycles of a sample\n",
-            interval ? 100.0 * (double)k->cost.cycles / (double)interval : 0, (ull)interval);
+            interval ? 100.0 * (double)wafer_kernel_cycles(k) / (double)interval : 0,
+            (ull)interval);
     return;
   }
   fprintf(to, "  cycles a sample: this kernel %llu, its streams %llu, the edge's %llu",
@@ -183,7 +196,8 @@ static void print_effect(FILE *to, const wafer_plan *plan, uint64_t share, const
 static void print_gain(FILE *to, const wafer_plan *plan, uint32_t kernel, const char *what,
                        uint64_t cores, const wafer_shape_point *then, const pace *p) {
   const wafer_kernel *k = &plan->kernels[kernel];
-  uint64_t now = k->cost.cycles, cycles = then && then->cycles < now ? then->cycles : now;
+  uint64_t now = wafer_kernel_cycles(k), other = then ? expected(k, then->cycles) : now,
+           cycles = other < now ? other : now;
   fprintf(to, "  %s (%llu core%s): ", what, (ull)cores, cores == 1 ? "" : "s");
   if (cycles == now) {
     fputs("nothing, no shape in it is faster\n", to);
@@ -198,8 +212,8 @@ static void print_gain(FILE *to, const wafer_plan *plan, uint32_t kernel, const 
 static void print_next(FILE *to, const wafer_plan *plan, uint32_t kernel, const wafer_curve *c,
                        const pace *p) {
   const wafer_kernel *k = &plan->kernels[kernel];
-  const wafer_shape_point *next = k->cost.cycles ? smallest(c, k->cost.cycles - 1) : NULL;
-  uint64_t now = wafer_rect_area(k->rect);
+  uint64_t all = wafer_kernel_cycles(k), now = wafer_rect_area(k->rect);
+  const wafer_shape_point *next = all ? smallest(k, c, all - 1) : NULL;
   if (!next) {
     fputs("  nothing: no shape that fits the wafer is faster\n", to);
     return;
@@ -211,7 +225,7 @@ static void print_next(FILE *to, const wafer_plan *plan, uint32_t kernel, const 
 
 static void print_replica(FILE *to, const wafer_plan *plan, uint32_t kernel, const pace *p) {
   const wafer_kernel *k = &plan->kernels[kernel];
-  uint64_t share = share_of(plan, k->replicas + 1, k->cost.cycles);
+  uint64_t share = share_of(plan, k->replicas + 1, wafer_kernel_cycles(k));
   fprintf(to, "  one more replica (%llu cores): %llu cycles a sample instead of %llu",
           (ull)wafer_rect_area(k->rect), (ull)share, (ull)p->kernel);
   print_effect(to, plan, share, p);
@@ -298,8 +312,12 @@ wafer_status dump_why(FILE *to, const wafer_diag *diag, const wafer_plan *plan, 
   uint64_t interval = plan->mode == WAFER_MODE_pipelined ? plan->pipelined.interval_cycles
                                                          : plan->streaming.interval_cycles;
   pace p = pace_of(plan, kernel);
-  fprintf(to, "kernel k%u '%s': %s, %llu cycles of a sample\n", kernel, k->name,
-          wafer_family_name(k->body.family), (ull)k->cost.cycles);
+  fprintf(to, "kernel k%u '%s': %s, %llu cycles of a sample", kernel, k->name,
+          wafer_family_name(k->body.family), (ull)wafer_kernel_cycles(k));
+  if (k->program_cycles)
+    fprintf(to, " by its programs, estimated at %llu; other shapes in that ratio",
+            (ull)k->cost.cycles);
+  fputc('\n', to);
   print_size(to, plan, k, &curve, &p);
   print_limit(to, plan, kernel, &p, interval);
   print_sparse(to, plan, k);

@@ -53,10 +53,11 @@ for mode in pipelined streaming; do
   fi
 done
 
-# why: what the curve says; in a pipeline also who sets the pace
+# why: what the curve says; in a pipeline also who sets the pace, by core programs where there are any
 "$wafer" compile "$source/test/data/small_cnn.onnx" -q -o a.wplan --machine small16 --mode pipelined --bands 1
 "$wafer" compile "$source/test/data/small_cnn.onnx" -q -o b.wplan --machine small16 --keep a.wplan --reserve 0,0,5,5 2>err
-"$wafer" dump a.wplan --why stem >view || fail "dump --why"
+"$wafer" compile "$source/test/data/small_cnn.onnx" -q -o never.wplan --machine small16 --mode pipelined --bands 1 --programs never
+"$wafer" dump never.wplan --why stem >view || fail "dump --why"
 says view "size: 16x12 cores, 1 replica, one of "
 says view "it sets the pace: the next limit is at 663 cycles (pointwise)"
 says view "one more row (16 cores): "
@@ -64,8 +65,13 @@ says view "twice the rows (192 cores): 552 cycles instead of 685, 19.4 % fewer, 
 says view "the next faster shape ("
 says view "one more replica (192 cores): 343 cycles a sample instead of 685; the pace goes from 685 to 663"
 says view "from the edge: "
-"$wafer" dump a.wplan --why head >view
+"$wafer" dump never.wplan --why head >view
 says view "it does not set the pace, stem does"
+"$wafer" dump a.wplan --why pointwise >view || fail "dump --why with programs"
+says view "695 cycles of a sample by its programs, estimated at 663; other shapes in that ratio"
+says view "it sets the pace: the next limit is at 672 cycles (stem)"
+says view "twice the rows (16 cores): 469 cycles instead of 695, 32.5 % fewer, as 4x8; the pace goes from 695 to 672"
+says view "one more replica (16 cores): 348 cycles a sample instead of 695; the pace goes from 695 to 672"
 "$wafer" dump p.wplan --why stem >view
 says view "a phase of its own: "
 says view "in streaming each phase has all of it in turn"
@@ -90,6 +96,7 @@ says view "+0.00 %"
 "$wafer" dump --diff a.wplan b.wplan --json >view
 says view '"wafer-diff-1"'
 says view '"moved":	true'
+says view '"cycles":	672' # of its programs: 685 are estimated
 "$wafer" dump --json --diff a.wplan b.wplan >again
 cmp -s view again || fail "--json --diff is not --diff --json"
 fails 1 "no kernel is named 'stern'" "$wafer" dump a.wplan --why stern
