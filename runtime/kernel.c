@@ -255,6 +255,7 @@ void kernel_view_open(kernel_view *k, const wafer_machine *machine, const wafer_
   k->body = body;
   k->machine = machine;
   k->split = NULL;
+  k->calm = false;
   k->values = body->input_count + body->node_count;
   k->windowed = UINT32_MAX;
   wafer_kernel_loops(body, &k->loops);

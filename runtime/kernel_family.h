@@ -73,6 +73,8 @@ typedef struct kernel_view {
   kernel_map windowed_map;                              /* how the anchor alone would have it cut */
   kernel_window window[WAFER_MAX_RANK];                 /* of its dims */
   bool any_passes, passes[WAFER_MAX_KERNEL_VALUES];     /* inputs that pass in slices */
+  bool calm; /* nests are one instruction whose reads never meet one bank: programs make that of
+                some */
   /* of the split */
   uint64_t elements[WAFER_MAX_KERNEL_VALUES];            /* of a tile */
   int64_t tile[WAFER_MAX_KERNEL_VALUES][WAFER_MAX_RANK]; /* longest part of each dim */

@@ -53,6 +53,7 @@ uint64_t kernel_nest_cycles(const kernel_view *k, wafer_rate rate, wafer_dtype d
   }
   if (elements == 0) return 0;
   uint64_t cycles = wafer_machine_cycles(k->machine, rate, dtype, elements);
+  if (k->calm) return kernel_add(cycles, overhead(k->machine, 1, 0));
   const wafer_throughput *step = &k->machine->rate[rate][wafer_dtype_bits(dtype) <= 16];
   uint32_t per_step = (step->elements + step->cycles - 1) / step->cycles;
   if (n->conflicts) cycles = kernel_add(cycles, elements / per_step / 2);

@@ -202,5 +202,5 @@ wafer_status report_make(const wafer_diag *diag, const wafer_plan *plan, report 
 }
 
 wafer_status report_bound(const wafer_diag *diag, report *r) {
-  return wafer_plan_least_pace(diag, r->plan, r->edge_cycles, &r->least);
+  return wafer_plan_least_pace(diag, r->plan, r->edge_cycles, r->interval_cycles, &r->least);
 }

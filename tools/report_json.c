@@ -47,6 +47,12 @@ static void add_kernel(cJSON *list, const wafer_kernel *k) {
   cJSON_AddStringToObject(o, "bound", wafer_bound_name(k->bound));
 }
 
+/* What the least interval is due to. */
+static const char *binding(const report *r) {
+  if (r->least.at_edge) return "edge";
+  return r->least.kernel == WAFER_NONE ? "cores" : r->plan->kernels[r->least.kernel].name;
+}
+
 static void add_head(cJSON *root, const report *r) {
   cJSON_AddNumberToObject(root, "samples_per_s", r->samples_per_s);
   cJSON_AddNumberToObject(root, "compute_samples_per_s", r->compute_samples_per_s);
@@ -75,6 +81,7 @@ static void add_head(cJSON *root, const report *r) {
     cJSON_AddNumberToObject(root, "least_interval_cycles", (double)r->least.cycles);
     cJSON_AddNumberToObject(root, "interval_gap_fraction",
                             (double)r->interval_cycles / (double)r->least.cycles - 1);
+    cJSON_AddStringToObject(root, "least_interval_binds", binding(r));
   }
   if (r->placer) cJSON_AddStringToObject(root, "placer", r->placer);
 }

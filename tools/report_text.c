@@ -151,10 +151,17 @@ static void print_bound(FILE *to, const report *r) {
   if (!r->least.cycles) return;
   fprintf(to, "bound: no core programs of these kernels take less than %llu cycles per sample",
           (ull)r->least.cycles);
-  if (r->least.cycles > r->edge_cycles)
-    fprintf(to, " (with %u band%s)", r->least.bands, r->least.bands == 1 ? "" : "s");
+  const wafer_least_pace *l = &r->least;
+  if (l->at_edge)
+    fprintf(to, ", which are the edge's");
+  else if (l->kernel != WAFER_NONE)
+    fprintf(to, " (with %u band%s, by '%s' alone)", l->bands, l->bands == 1 ? "" : "s",
+            r->plan->kernels[l->kernel].name);
+  else
+    fprintf(to, " (with %u band%s that all kernels together fill)", l->bands,
+            l->bands == 1 ? "" : "s");
   fprintf(to, "; the interval is %.1f %% above it\n",
-          100 * ((double)r->interval_cycles / (double)r->least.cycles - 1));
+          100 * ((double)r->interval_cycles / (double)l->cycles - 1));
 }
 
 void report_print(FILE *to, const report *r) {

@@ -62,8 +62,7 @@ static void check_curve(const curve_case *c, const body_text *b, const wafer_cur
   }
 }
 
-/* Cuts add set-ups and take no work away: all cores of a shape compute no less than one would. The
- * bound of core programs (wafer/least_pace.h) stands on it. */
+/* Cuts add set-ups and take no work away: all cores of a shape compute no less than one would. */
 static void test_cuts_add_work(void) {
   wafer_machine m = plain_machine();
   wafer_curve_options options = {.max_width = 32, .max_height = 32, .budget = 48000};

@@ -6,6 +6,7 @@
 
 #include "onnx_text.h"
 #include "scratch.h"
+#include "wafer/least_cores.h"
 #include "wafer/wafer.h"
 #include "wafer/zoo.h"
 
@@ -35,10 +36,15 @@ static void unmake(made *m) {
   wafer_arena_destroy(m->ctx.arena);
 }
 
-static uint64_t least_of(const wafer_plan *plan, uint64_t edge) {
+/* Of a plan that takes as long as any. */
+static wafer_least_pace bound_of(const wafer_plan *plan, uint64_t edge) {
   wafer_least_pace least;
-  CU_ASSERT_EQUAL_FATAL(wafer_plan_least_pace(NULL, plan, edge, &least), WAFER_OK);
-  return least.cycles;
+  CU_ASSERT_EQUAL_FATAL(wafer_plan_least_pace(NULL, plan, edge, 1 << 30, &least), WAFER_OK);
+  return least;
+}
+
+static uint64_t least_of(const wafer_plan *plan, uint64_t edge) {
+  return bound_of(plan, edge).cycles;
 }
 
 static uint64_t interval_of(const wafer_plan *plan) {
@@ -46,6 +52,17 @@ static uint64_t interval_of(const wafer_plan *plan) {
   uint64_t samples = 64 * (uint64_t)wafer_machine_bands(plan->machine);
   CU_ASSERT_EQUAL(wafer_timeline_run(NULL, plan, 0, samples, &t), WAFER_OK);
   return t.interval_cycles ? t.interval_cycles : 1;
+}
+
+/* What turns count of computing no program does without. */
+static void check_programs(const wafer_plan *plan) {
+  for (uint32_t k = 0; k < plan->kernel_count; k++) {
+    const wafer_kernel *kernel = &plan->kernels[k];
+    const bool none[16] = {false};
+    CU_ASSERT_FATAL(kernel->body.input_count <= 16 && kernel->body.output_count <= 16);
+    CU_ASSERT(wafer_least_turn_of(plan->machine, &kernel->body, none, none, &kernel->split) <=
+              kernel->program_cycles);
+  }
 }
 
 /* Every way to lay the model out; the bound is that of the model, but for fused kernels. */
@@ -65,6 +82,7 @@ static void check_all(const char *model) {
         uint64_t least = least_of(m.plan, 0), interval = interval_of(m.plan);
         CU_ASSERT(m.plan->launch_count > 0);
         CU_ASSERT(least > 0 && least <= interval);
+        check_programs(m.plan);
         unmake(&m);
       }
 }
@@ -98,23 +116,30 @@ static void no_plan_with_skips_is_below(void) {
   scratch_remove(&folder);
 }
 
-/* Of one kernel: what a core computes, and a word in for each element while those of the sample
- * before go out, on all cores of the wafer; no less than the edge; of streams there is none. */
+/* Of one kernel: what its cores compute, and a word in for each element while those of the sample
+ * before go out, on no more cores than there are; no less than the edge; of streams there is none.
+ */
 static void bound_is_what_it_counts(void) {
   scratch folder = scratch_create();
   protobuf *model = calloc(1, sizeof *model);
   wafer_options options = {.mode = WAFER_MODE_pipelined, .programs = WAFER_PROGRAMS_always};
-  wafer_cost cost;
-  wafer_split whole;
+  bool arrives[] = {true}, leaves[] = {true};
+  wafer_least_cores least;
   made m;
   onnx_text_model(model, 16, "in x f32 256x256; Exp x -> y; out y");
   make(&m, scratch_save(&folder, "t.onnx", model->bytes, model->count), &options, true);
   CU_ASSERT_EQUAL_FATAL(m.plan->kernel_count, 1);
-  for (int i = 0; i < WAFER_MAX_LOOPS; i++) whole.rows[i] = whole.cols[i] = 1;
-  wafer_kernel_cost(&m.machine, &m.plan->kernels[0].body, &whole, &cost);
-  uint64_t work = cost.compute_cycles + 256 * 256, cores = wafer_rect_area(m.machine.usable);
-  CU_ASSERT_EQUAL(least_of(m.plan, 0), (work + cores - 1) / cores);
+  CU_ASSERT_EQUAL_FATAL(wafer_kernel_least_cores(&m.machine, &m.plan->kernels[0].body, arrives,
+                                                 leaves, m.ctx.arena, &least),
+                        WAFER_OK);
+  wafer_least_pace bound = bound_of(m.plan, 0);
+  uint64_t margins = m.machine.height - m.machine.usable.height, time = bound.cycles * bound.bands;
+  uint64_t rows = m.machine.height / bound.bands - margins, cores = rows * m.machine.usable.width;
+  CU_ASSERT(wafer_least_cores_for(&least, time) <= cores);
+  CU_ASSERT(wafer_least_cores_for(&least, time - bound.bands) > cores);
+  CU_ASSERT(!bound.at_edge && bound.kernel == 0);
   CU_ASSERT_EQUAL(least_of(m.plan, 123456), 123456);
+  CU_ASSERT(bound_of(m.plan, 123456).at_edge);
   wafer_plan streams = *m.plan;
   streams.launch_count = 0;
   CU_ASSERT_EQUAL(least_of(&streams, 0), 0);
