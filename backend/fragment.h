@@ -112,6 +112,7 @@ typedef struct fragment {
   const char *name; /* of the kernel or stream, for traps */
   const char *node; /* ONNX node, or NULL */
   bool stream; /* it moves a value from where it was made to where a kernel reads it, or the host */
+  bool makes_room;   /* for what comes next: also when no sample is to come any more */
   wafer_rect rect;   /* cores that run code */
   uint32_t *variant; /* width * height of rect, row-major: index into codes, FRAGMENT_IDLE */
   uint32_t code_count, code_room;
@@ -212,6 +213,12 @@ typedef struct fragment_link {
    * ports or steps stands once. */
   uint32_t stripes, stripe_columns;
   uint32_t once; /* of the steps: the first ones, which come once, before the first sample */
+  /* NULL: samples come one behind the other. Else when each fragment is due of sample 0; that of
+   * sample s is so s * period later. A core goes through its fragments by when they are due: with
+   * those that are due a period and more before its last one it is samples ahead. Steps are in this
+   * order, each comes once in a sample, and the first sample comes again. */
+  const int64_t *due;
+  int64_t period;
 } fragment_link;
 
 static inline uint32_t fragment_stripes(const fragment_link *link) {

@@ -155,8 +155,17 @@ static wafer_status follow_all(linker *l) {
 
 /* ---- programs ---- */
 
+/* Of a core's program; `ahead`: of the sample that its last step is at. */
+typedef struct step {
+  uint32_t sequence, ahead;
+} step;
+
+#define GUARD_REGISTER 2 /* of those that hold nothing between fragments */
+
 typedef struct writer {
   const linker *l;
+  uint32_t begins; /* the step with which the first sample begins */
+  uint32_t ahead;  /* the most samples that a step is ahead */
   wafer_instruction *code;
   uint32_t count, first; /* instructions; where the first sample begins */
   wafer_core_binding *bindings;
@@ -262,7 +271,23 @@ static void go_on(writer *w, const wafer_instruction *sends, uint32_t count, uin
   }
 }
 
-static wafer_status write_fragment(writer *w, const sequence *s) {
+/* For as many samples as the train has at least, the code that comes next; what it returns goes to
+ * end_guard behind that. */
+static uint32_t put_guard(writer *w, uint32_t least) {
+  if (least <= 1) return NOTHING;
+  w->code[w->count++] =
+      (wafer_instruction){.op = WAFER_CORE_set, .a = GUARD_REGISTER, .value = (int32_t)least};
+  w->code[w->count] =
+      (wafer_instruction){.op = WAFER_CORE_branch, .a = FRAGMENT_SAMPLES, .b = GUARD_REGISTER};
+  return w->count++;
+}
+
+static void end_guard(writer *w, uint32_t guard) {
+  if (guard != NOTHING) w->code[guard].target = (uint16_t)w->count;
+}
+
+/* `least`: it comes while so many samples are still to do. */
+static wafer_status write_fragment(writer *w, const sequence *s, uint32_t least) {
   const fragment *f = w->l->link->at[s->fragment];
   const wafer_machine *m = w->l->machine;
   const fragment_code *code = &f->codes[s->code];
@@ -273,6 +298,7 @@ static wafer_status write_fragment(writer *w, const sequence *s) {
   }
   w->fragment = s->fragment;
   w->queues[0] = w->queues[1] = 0;
+  uint32_t guard = put_guard(w, f->makes_room ? 1 : least);
   put_mark(w, s->fragment);
   uint32_t entry = w->count;
   if (!link_code(w, code, entry))
@@ -282,6 +308,7 @@ static wafer_status write_fragment(writer *w, const sequence *s) {
   bool on = w->under_way.count > before;
   if (before || on) use_others(w, entry, on ? entry + code->last : w->count);
   if (on) go_on(w, &w->code[entry + code->last], code->sends, before);
+  end_guard(w, guard);
   return WAFER_OK;
 }
 
@@ -309,30 +336,73 @@ static void write_end(writer *w, bool again) {
 }
 
 /* For messages: the first fragment that the core runs. */
-static const fragment *first_of(const linker *l, const uint32_t *order) {
-  while (l->sequences[*order].fragment >= STARTS) order++;
-  return l->link->at[l->sequences[*order].fragment];
+static const fragment *first_of(const linker *l, const step *order) {
+  while (l->sequences[order->sequence].fragment >= STARTS) order++;
+  return l->link->at[l->sequences[order->sequence].fragment];
+}
+
+static int64_t due_of(const linker *l, const step *s) {
+  return l->link->due[l->sequences[s->sequence].fragment];
+}
+
+/* Is `a` due before `b`, of the samples that they come with? */
+static bool comes_before(const linker *l, const step *a, const step *b) {
+  return due_of(l, a) + (int64_t)a->ahead * l->link->period <
+         due_of(l, b) + (int64_t)b->ahead * l->link->period;
+}
+
+/* By how many samples each step is ahead of the last one, and in their order with that; the most.
+ */
+static uint32_t go_ahead(const linker *l, step *own, uint32_t count) {
+  uint32_t most = 0;
+  int64_t last = count ? due_of(l, &own[count - 1]) : 0;
+  for (uint32_t i = 0; i < count; i++) {
+    own[i].ahead = (uint32_t)((last - due_of(l, &own[i])) / l->link->period);
+    most = own[i].ahead > most ? own[i].ahead : most;
+  }
+  for (uint32_t i = 1; i < count; i++)
+    for (uint32_t k = i; k > 0 && comes_before(l, &own[k], &own[k - 1]); k--) {
+      step other = own[k];
+      own[k] = own[k - 1];
+      own[k - 1] = other;
+    }
+  return most;
+}
+
+/* What a core does of samples that it is ahead with, before it comes to the last fragment of the
+ * first one: `order` from the first fragment of a sample on. */
+static wafer_status write_ahead(writer *w, const step *order, uint32_t count, uint32_t most) {
+  w->under_way = (fragment_under_way){0};
+  for (uint32_t left = most; left > 0; left--)
+    for (uint32_t i = 0; i < count; i++)
+      if (order[i].ahead >= left)
+        WAFER_TRY(
+            write_fragment(w, &w->l->sequences[order[i].sequence], order[i].ahead - left + 1));
+  end_sends(w, w->under_way.count);
+  return WAFER_OK;
 }
 
 /* `before`: what is under way where the first sample begins. What comes once is no stream. */
-static wafer_status write_sample(writer *w, const uint32_t *order, uint32_t depth,
+static wafer_status write_sample(writer *w, const step *order, uint32_t depth,
                                  fragment_under_way before) {
   w->under_way = before;
   for (uint32_t i = 0; i < depth; i++) {
-    const sequence *s = &w->l->sequences[order[i]];
+    const sequence *s = &w->l->sequences[order[i].sequence];
+    if (i == w->begins) {
+      if (w->ahead) WAFER_TRY(write_ahead(w, order + i, depth - i, w->ahead));
+      w->first = w->count;
+      w->under_way = before;
+    }
     if (s->fragment == FRAGMENT_ENDS)
       write_end(w, s->code);
-    else if (s->fragment == STARTS)
-      w->first = w->count;
-    else
-      WAFER_TRY(write_fragment(w, s));
-    if (s->fragment == STARTS) w->under_way = before;
+    else if (s->fragment != STARTS)
+      WAFER_TRY(write_fragment(w, s, order[i].ahead + 1));
   }
   return WAFER_OK;
 }
 
 /* Sends of a sample are under way when the next one begins: the same code, which knows of them. */
-static wafer_status write_again(writer *w, const uint32_t *order, uint32_t depth) {
+static wafer_status write_again(writer *w, const step *order, uint32_t depth) {
   fragment_under_way before = w->under_way;
   w->count = 0;
   WAFER_TRY(write_sample(w, order, depth, before));
@@ -346,13 +416,22 @@ static wafer_status write_program(const linker *l, uint32_t last, wafer_core_pro
   static const wafer_core_task start = {.kind = WAFER_TASK_start};
   uint32_t depth = 0, length = l->sequences[last].length + l->link->marks;
   for (uint32_t s = last; s != NOTHING; s = l->sequences[s].before) depth++;
+  step *order = WAFER_NEW(l->arena, step, depth);
+  if (!order) return no_memory(l);
+  for (uint32_t s = last, i = depth; s != NOTHING; s = l->sequences[s].before)
+    order[--i] = (step){s, 0};
+  uint32_t begins = 0;
+  for (uint32_t i = 0; i < depth; i++)
+    if (l->sequences[order[i].sequence].fragment == STARTS) begins = i + 1;
+  uint32_t ahead = l->link->due ? go_ahead(l, order + begins, depth - begins - 1) : 0;
   if (l->link->steps) length += depth * fragment_sends_room(l->machine);
-  uint32_t *order = WAFER_NEW(l->arena, uint32_t, depth);
+  if (ahead) length = (ahead + 1) * (length + 2 * depth) + fragment_sends_room(l->machine);
   writer w = {.l = l,
+              .begins = begins,
+              .ahead = ahead,
               .code = WAFER_NEW(l->arena, wafer_instruction, length),
               .bindings = WAFER_NEW(l->arena, wafer_core_binding, WAFER_CORE_BINDINGS)};
-  if (!order || !w.code || !w.bindings) return no_memory(l);
-  for (uint32_t s = last, i = depth; s != NOTHING; s = l->sequences[s].before) order[--i] = s;
+  if (!w.code || !w.bindings) return no_memory(l);
   WAFER_TRY(write_sample(&w, order, depth, (fragment_under_way){0}));
   if (l->link->steps && w.under_way.count) WAFER_TRY(write_again(&w, order, depth));
   if (!l->link->steps) put_mark(&w, l->link->count);

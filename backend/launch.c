@@ -154,13 +154,43 @@ static wafer_status launch_phase(launcher *l, const wafer_function *f, uint32_t 
   return WAFER_OK;
 }
 
+/* A train in which samples go ahead, if it can be made and is faster than `than`. */
+static wafer_status finish_ahead(launcher *l, const launch_rooms *rooms, const wafer_launch *than,
+                                 bool *made) {
+  const wafer_phase *phase = &l->plan->phases[than->phase];
+  wafer_launch launch = *than;
+  launch_pieces p = {0};
+  l->passing = (memory_map){.arena = l->arena};
+  WAFER_TRY(launch_add_train(l, phase, rooms, &p));
+  WAFER_TRY(launch_time(l, &p, &launch));
+  if (launch.interval >= than->interval) return WAFER_OK;
+  WAFER_TRY(launch_finish(l, launch, phase->name, &p));
+  *made = true;
+  return WAFER_OK;
+}
+
+/* One sample behind the other, or with rooms for several where values skip kernels. */
 static wafer_status launch_train(launcher *l, uint32_t index) {
   const wafer_phase *phase = &l->plan->phases[index];
+  wafer_launch launch = {.kind = WAFER_LAUNCH_train, .phase = index};
   launch_pieces p;
+  launch_rooms rooms = {0};
+  bool made = false;
+  uint32_t places = l->map.count;
   WAFER_TRY(launch_begin(l, &p));
-  WAFER_TRY(launch_add_train(l, phase, &p));
-  return launch_finish(l, (wafer_launch){.kind = WAFER_LAUNCH_train, .phase = index}, phase->name,
-                       &p);
+  WAFER_TRY(launch_add_train(l, phase, NULL, &p));
+  WAFER_TRY(launch_time(l, &p, &launch));
+  if (launch_may_have_rooms(l, phase)) WAFER_TRY(launch_find_rooms(l, phase, &p, &rooms));
+  if (rooms.any) {
+    memory_map passing = l->passing;
+    l->map.count = places; /* the train takes its places anew */
+    wafer_status status = finish_ahead(l, &rooms, &launch, &made);
+    if (status != WAFER_OK && status != WAFER_NO_FIT) return status;
+    l->rooms = NULL;
+    l->why[0] = 0;
+    l->passing = passing;
+  }
+  return made ? WAFER_OK : launch_finish(l, launch, phase->name, &p);
 }
 
 /* Shares may lie where the kernel before left them: no stream says that they pass. */

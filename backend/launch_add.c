@@ -39,10 +39,24 @@ static uint32_t slot_of(const launcher *l, uint32_t value, const wafer_holding *
   return passes ? l->sample % depth : l->sample;
 }
 
+/* Samples that there is room for on the cores that take the value, in a train: beside the one that
+ * the kernel reads those that come after it, each in the place behind. */
+static uint32_t rooms_of(const launcher *l, uint32_t value, const wafer_holding *at) {
+  for (uint32_t i = 0; l->rooms && i < l->plan->stream_count; i++) {
+    const wafer_stream *t = &l->plan->streams[i];
+    if (l->rooms[i] > 1 && t->value == value && wafer_holding_equal(&t->to, at)) return l->rooms[i];
+  }
+  return 1;
+}
+
+static uint64_t room_bytes(const spread *s) {
+  return (spread_bytes(s) + 7) / 8 * 8;
+}
+
 /* Takes the place, whose spread is known but for where it is: from address `least` on. */
 static wafer_status take(launcher *l, wafer_loc loc, memory_place *place, uint32_t least,
                          int32_t phase) {
-  uint64_t bytes = (spread_bytes(&place->spread) + 7) / 8 * 8;
+  uint64_t bytes = room_bytes(&place->spread) * rooms_of(l, place->value, &place->at);
   bool lacks;
   place->bytes = bytes < l->map.limit ? (uint32_t)bytes : l->map.limit + 1;
   const memory_place *found = memory_take(&l->map, *place, least, (uint32_t)phase, &lacks);
@@ -284,6 +298,80 @@ static wafer_status note_cycles(launcher *l, const wafer_stream *t, const fragme
   return WAFER_OK;
 }
 
+/* The place of what a stream brings; with rooms, the first one, which the kernel reads. */
+static wafer_status place_target(launcher *l, const wafer_stream *t, const wafer_holding *target,
+                                 const spread **out) {
+  return place_of(l, at_stream(l, t), t->value, target, t->depth,
+                  reader_of(l, t->to_kernel, t->value, &t->to), out);
+}
+
+/* The rooms of all streams, before words of any stream find places on their way above them. */
+wafer_status launch_take_rooms(launcher *l, const wafer_phase *phase) {
+  const spread *at;
+  for (uint32_t a = 0; a < phase->action_count; a++) {
+    const wafer_action *action = &phase->actions[a];
+    if (action->kind != WAFER_ACTION_stream || launch_is_load(l, action)) continue;
+    const wafer_stream *t = &l->plan->streams[action->index];
+    if (t->to.where == WAFER_AT_wafer) WAFER_TRY(place_target(l, t, &t->to, &at));
+  }
+  return WAFER_OK;
+}
+
+/* What waits for the kernel moves up by a room; before the first sample all rooms are cleared, for
+ * it moves whether or not anything is in them. */
+static wafer_status add_moves(launcher *l, const wafer_stream *t, const spread *to, uint32_t rooms,
+                              launch_pieces *p) {
+  int32_t each = (int32_t)room_bytes(to), bytes = (int32_t)wafer_dtype_bytes(to->dtype);
+  const int32_t stride[WAFER_LEVELS] = {0, 0, 0, bytes};
+  const wafer_machine *m = l->plan->machine;
+  const char *name = l->plan->values[t->value].name, *node = l->plan->values[t->value].node;
+  fragment *clear = WAFER_NEW(l->arena, fragment, 1), *moves = WAFER_NEW(l->arena, fragment, 1);
+  wafer_instruction *code = WAFER_NEW(l->arena, wafer_instruction, rooms);
+  if (!clear || !moves || !code) return launch_no_memory(l);
+  wafer_instruction one = {.op = WAFER_CORE_move,
+                           .load_descriptors = true,
+                           .count_reg = WAFER_NO_REGISTER,
+                           .shape = {1, 1, 1, (uint32_t)(each / bytes)}};
+  for (uint32_t i = 0; i + 1 < rooms; i++) {
+    code[i] = one;
+    code[i].out = fragment_memory(to->dtype, to->address + (int32_t)i * each, stride);
+    code[i].in[0] = fragment_memory(to->dtype, to->address + (int32_t)(i + 1) * each, stride);
+  }
+  fragment_begin(moves, l->arena, name, node, to->rect);
+  moves->stream = moves->makes_room = true;
+  fragment_run(moves, to->rect, fragment_code_add(moves, code, rooms - 1));
+  one.shape[WAFER_LEVELS - 1] *= rooms;
+  one.out = fragment_memory(to->dtype, to->address, stride);
+  one.in[0] = (wafer_operand){.kind = WAFER_OPERAND_constant, .dtype = (uint8_t)to->dtype};
+  fragment_begin(clear, l->arena, name, node, to->rect);
+  fragment_run(clear, to->rect, fragment_code_add(clear, &one, 1));
+  if (moves->failed || clear->failed) return launch_no_memory(l);
+  uint64_t setup = m->vector_setup_cycles + m->descriptor_load_cycles - 1;
+  moves->cycles = (rooms - 1) * (setup + wafer_machine_cycles(m, WAFER_RATE_move, to->dtype,
+                                                              (uint64_t)(each / bytes)));
+  moves->codes[0].cycles = moves->cycles;
+  clear->cycles = clear->codes[0].cycles = moves->cycles;
+  if (!add_piece(l, p, clear, LAUNCH_ONCE) || !add_piece(l, p, moves, p->action))
+    return launch_no_memory(l);
+  return WAFER_OK;
+}
+
+/* Words on their way lie as low as the cores let them that they wait on. */
+static void lower_scratch(const launcher *l, exchange *x) {
+  exchange lower = *x;
+  wafer_rect where, there;
+  for (int tries = 0; tries < 2; tries++) {
+    if (exchange_scratch_at(&lower, &where) == 0 || !wafer_rect_area(where)) return;
+    uint32_t top = memory_top(&l->map, where);
+    lower.scratch = (int32_t)top;
+    lower.scratch_room = l->map.limit - top;
+    exchange_scratch_at(&lower, &there);
+    if (memcmp(&where, &there, sizeof where) != 0) continue;
+    *x = lower;
+    return;
+  }
+}
+
 wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces *p) {
   wafer_loc loc = at_stream(l, t);
   const wafer_value *v = &l->plan->values[t->value];
@@ -296,9 +384,15 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
   if (t->from.where == WAFER_AT_wafer)
     WAFER_TRY(place_of(l, loc, t->value, &source, wafer_plan_resident(l->plan),
                        reader_of(l, WAFER_NONE, 0, NULL), &from));
-  if (t->to.where == WAFER_AT_wafer)
-    WAFER_TRY(place_of(l, loc, t->value, &target, t->depth,
-                       reader_of(l, t->to_kernel, t->value, &t->to), &to));
+  if (t->to.where == WAFER_AT_wafer) WAFER_TRY(place_target(l, t, &target, &to));
+  uint32_t rooms = l->rooms ? l->rooms[t - l->plan->streams] : 1;
+  if (rooms > 1) {
+    WAFER_TRY(add_moves(l, t, to, rooms, p));
+    spread *last = wafer_arena_copy(l->arena, to, sizeof *last);
+    if (!last) return launch_no_memory(l);
+    last->address += (int32_t)((rooms - 1) * room_bytes(to));
+    to = last;
+  }
   wafer_rect rect = !from ? to->rect : !to ? from->rect : around(from->rect, to->rect);
   uint32_t scratch = top_of(l, t, rect);
   if (wafer_stream_crosses(t) && !move_to_stripes(l, t, to ? &to : &from, &rect))
@@ -307,21 +401,23 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
   WAFER_TRY(launch_order_map(&l->diag, l->arena, l->orders, l->plan, t, &map));
   fragment_begin(f, l->arena, v->name, v->node, rect);
   f->stream = true;
-  const exchange x = {.diag = &l->diag,
-                      .machine = l->plan->machine,
-                      .from = from,
-                      .to = to,
-                      .map = map,
-                      .scratch = (int32_t)scratch,
-                      .scratch_room = l->map.limit - scratch,
-                      .value = t->value,
-                      .others = l->others,
-                      .other_count = l->other_count,
-                      .border_rate = border_rate(l->plan->machine, t)};
+  exchange x = {.diag = &l->diag,
+                .machine = l->plan->machine,
+                .from = from,
+                .to = to,
+                .map = map,
+                .scratch = (int32_t)scratch,
+                .scratch_room = l->map.limit - scratch,
+                .value = t->value,
+                .others = l->others,
+                .other_count = l->other_count,
+                .border_rate = border_rate(l->plan->machine, t)};
+  if (l->rooms) lower_scratch(l, &x);
   WAFER_TRY(from && to ? exchange_add(&x, f) : exchange_border(&x, f));
   WAFER_TRY(note_cycles(l, t, f));
-  if (l->other_count && f->scratch_end > scratch &&
-      !memory_put(&l->passing, f->scratch_at, scratch, f->scratch_end - scratch))
+  if (l->other_count && f->scratch_end > (uint32_t)x.scratch &&
+      !memory_put(&l->passing, f->scratch_at, (uint32_t)x.scratch,
+                  f->scratch_end - (uint32_t)x.scratch))
     return launch_no_memory(l);
   return add_piece(l, p, f, p->action) ? WAFER_OK : launch_no_memory(l);
 }

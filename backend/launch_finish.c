@@ -22,6 +22,38 @@ static uint64_t longest_action(const launch_pieces *p) {
   return longest;
 }
 
+/* Of each core the address behind all that a place of the map has on it, if that is more. */
+static void raise_tops(const memory_map *map, const wafer_machine *m, uint32_t *tops) {
+  for (uint32_t i = 0; i < map->count; i++) {
+    const memory_place *p = &map->at[i];
+    for (uint32_t y = p->at.rect.y; y < p->at.rect.y + p->at.rect.height; y++)
+      for (uint32_t x = p->at.rect.x; x < p->at.rect.x + p->at.rect.width; x++) {
+        uint32_t *top = &tops[(size_t)y * m->width + x];
+        if (p->address + p->bytes > *top) *top = p->address + p->bytes;
+      }
+  }
+}
+
+/* Is there room for the programs beside all that cores hold? What goes ahead comes twice in them,
+ * and holds more. */
+static wafer_status check_code(launcher *l, const wafer_fabric_program *program) {
+  const wafer_machine *m = l->plan->machine;
+  size_t cores = (size_t)m->width * m->height;
+  uint32_t *tops = WAFER_NEW(l->arena, uint32_t, cores);
+  uint32_t *code = WAFER_NEW(l->arena, uint32_t, program->program_count);
+  if (!tops || !code) return launch_no_memory(l);
+  raise_tops(&l->map, m, tops);
+  raise_tops(&l->passing, m, tops);
+  for (uint32_t i = 0; i < program->program_count; i++)
+    code[i] = wafer_core_program_bytes(&program->programs[i]);
+  for (size_t i = 0; i < cores; i++)
+    if (program->core[i] != WAFER_NO_PROGRAM && tops[i] + code[program->core[i]] > l->map.limit)
+      return wafer_fail(&l->diag, wafer_at_file(l->plan->model), WAFER_NO_FIT,
+                        "core (%zu,%zu) holds %u bytes and has %u bytes of code", i % m->width,
+                        i / m->width, tops[i], code[program->core[i]]);
+  return WAFER_OK;
+}
+
 wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
                            const launch_pieces *p) {
   const wafer_machine *m = l->plan->machine;
@@ -35,6 +67,8 @@ wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
       .step_count = p->step_count,
       .steps = p->steps,
       .once = p->once,
+      .due = p->due,
+      .period = p->period,
       .stripes = launch.kind == WAFER_LAUNCH_action ? wafer_launch_samples(l->plan, &launch) : 1,
       .stripe_columns = l->plan->stripe_columns};
   wafer_launch_body body = {
@@ -43,6 +77,7 @@ wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
   fragment_ports ports;
   link.ports = &ports;
   WAFER_TRY(fragment_link_program(&l->diag, l->arena, m, &link, &program));
+  if (p->period) WAFER_TRY(check_code(l, &program));
   body.port_count = ports.count;
   body.ports = ports.at;
   if (!wafer_fabric_program_write(l->arena, &program, &body.program)) return launch_no_memory(l);
@@ -55,11 +90,12 @@ wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
     memcpy(copy, bytes.data, bytes.size);
     l->programs[l->program_count++] = (wafer_bytes){copy, bytes.size};
   }
-  launch.predicted = longest_action(p);
-  launch.slowest = WAFER_NONE;
+  if (launch.kind != WAFER_LAUNCH_train) {
+    launch.predicted = longest_action(p);
+    launch.slowest = WAFER_NONE;
+  }
   launch.tap_count = p->tap_count;
   launch.taps = p->taps;
-  if (launch.kind == WAFER_LAUNCH_train) WAFER_TRY(launch_time(l, p, &launch));
   l->launches[l->launch_count++] = launch;
   return WAFER_OK;
 }

@@ -20,6 +20,7 @@ typedef struct launcher {
   uint32_t stripe;       /* of the stream at hand, which crosses the border */
   uint32_t turn;         /* of a train: the sample at hand, which says on which replicas it is */
   memory_map passing;    /* of a train: words on their way between kernels */
+  const uint32_t *rooms; /* of a train: NULL, or of each stream the samples that its end holds */
   wafer_arena *arena;    /* of the launch being made */
   wafer_stream *streams; /* the plan's, with the cycles of their programs */
   wafer_kernel *kernels; /* likewise */
@@ -46,6 +47,9 @@ typedef struct launch_pieces {
   uint32_t *steps; /* of a train, as fragment_link has them: until replicas come to stand as they
                       stood at the first sample; */
   uint32_t once;   /* the first ones: those that come once */
+  int64_t *due;    /* NULL, or of each piece, as fragment_link has it; the latest is `last_due` */
+  int64_t period;
+  uint64_t last_due;
   launch_data_list data;
   uint32_t tap_count, tap_room;
   wafer_tap *taps;
@@ -71,8 +75,26 @@ wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces
 /* A stream's program, an exchange; nothing where everything is in place. */
 wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces *p);
 
-/* launch_train.c. All kernels and streams of a pipeline, sample after sample. */
-wafer_status launch_add_train(launcher *l, const wafer_phase *phase, launch_pieces *p);
+wafer_status launch_take_rooms(launcher *l, const wafer_phase *phase);
+
+/* launch_rooms.c. How far samples of a train may be ahead of each other where values skip kernels.
+ */
+typedef struct launch_rooms {
+  uint32_t *of;   /* each stream of the plan: samples that there is room for where it ends */
+  int64_t *due;   /* each kernel: cycle in which it may begin with sample 0, */
+  int64_t period; /* with the next ones so much later each */
+  bool any;       /* a stream has room for several */
+} launch_rooms;
+/* From the cycles of a train's pieces whose streams have one room each. */
+wafer_status launch_find_rooms(launcher *l, const wafer_phase *phase, const launch_pieces *p,
+                               launch_rooms *out);
+
+/* launch_train.c. All kernels and streams of a pipeline, sample after sample; `rooms`: NULL, all of
+ * a sample before the next. */
+wafer_status launch_add_train(launcher *l, const wafer_phase *phase, const launch_rooms *rooms,
+                              launch_pieces *p);
+/* Programs begin anew with each sample, and nothing of one is kept beyond it. */
+bool launch_may_have_rooms(const launcher *l, const wafer_phase *phase);
 
 /* launch_time.c. Of a stream that has the wafer to itself: cycles until all is done, and until the
  * border has let the words of the host in, which come `opening` cycles after cores begin; from then

@@ -1,9 +1,12 @@
 /* The time of a stream that has the wafer to itself, and of a train: cores go through their pieces
  * in the order of the steps, again and again. */
+#include <stdlib.h>
+
 #include "fragment_clock.h"
 #include "launch_state.h"
 
-#define TRAIN_SAMPLES 16 /* at least; the second half tells the interval */
+#define TRAIN_SAMPLES 16 /* at least; the second half tells the interval, */
+#define DEEPEST_HALF 32  /* before which samples that go ahead fill the pipeline, if no deeper */
 
 /* Cycles of a kernel's pieces and of the streams at its ends, for a sample of a replica. */
 static wafer_status find_slowest(launcher *l, const launch_pieces *p, wafer_launch *launch) {
@@ -40,24 +43,64 @@ static bool pass(fragment_clock *c, const launch_pieces *p, uint32_t step, fragm
   return fragment_clock_pass(c, p->at[p->steps[step]], &past[p->steps[step]]);
 }
 
-/* When the cores are done, and the border has let their words out. */
-static uint64_t end_of(const fragment_clock *c) {
-  return c->edge[1] > (int64_t)c->last ? (uint64_t)c->edge[1] : c->last;
+/* What cores come to one after the other: a step of sample 0, `late` samples later than others. */
+typedef struct turn_step {
+  uint32_t step, sample; /* of those after which programs begin anew */
+  int64_t due;
+  uint64_t late;
+} turn_step;
+
+static int by_due(const void *a, const void *b) {
+  const turn_step *x = a, *y = b;
+  if (x->due != y->due) return x->due < y->due ? -1 : 1;
+  return x->step < y->step ? -1 : x->step > y->step;
 }
 
-/* `ends`: of as many samples; the first round of steps is rehearsed. */
-static bool pass_samples(fragment_clock *c, const launch_pieces *p, uint64_t *ends,
+/* The steps that come again and again, in the order in which they are due. NULL: out of memory. */
+static turn_step *order_steps(wafer_arena *arena, const launch_pieces *p) {
+  uint32_t count = p->step_count - p->once, sample = 0;
+  turn_step *turn = WAFER_NEW(arena, turn_step, count);
+  for (uint32_t i = 0; turn && i < count; i++) {
+    uint32_t step = p->once + i, piece = p->steps[step];
+    int64_t due = !p->period || piece == FRAGMENT_ENDS ? 0 : p->due[piece];
+    uint64_t late = p->period ? (uint64_t)(due / p->period) : 0;
+    if (piece == FRAGMENT_ENDS && p->period) late = p->last_due / (uint64_t)p->period + 1;
+    turn[i] = (turn_step){step, sample, due - (int64_t)late * p->period, late};
+    if (piece == FRAGMENT_ENDS && p->period) turn[i].due = -1;
+    sample += piece == FRAGMENT_ENDS;
+  }
+  if (turn && p->period) qsort(turn, count, sizeof *turn, by_due);
+  return turn;
+}
+
+/* `ends`: of as many samples, a multiple of `turns`; the first round of steps is rehearsed. */
+static bool pass_samples(fragment_clock *c, const launch_pieces *p, uint64_t *ends, uint32_t turns,
                          uint32_t samples) {
   fragment_past **past = WAFER_NEW(c->arena, fragment_past *, p->count);
-  if (!past) return false;
+  turn_step *turn = order_steps(c->arena, p);
+  uint32_t count = p->step_count - p->once;
+  uint64_t done = 0, latest = 0;
+  if (!past || !turn) return false;
   for (uint32_t i = 0; i < p->step_count; i++)
     if (p->steps[i] != FRAGMENT_ENDS && !pass(c, p, i, past)) return false;
   fragment_clock_restart(c, past, p->count);
-  for (uint32_t sample = 0, i = 0; sample < samples; i = i + 1 < p->step_count ? i + 1 : p->once)
-    if (p->steps[i] == FRAGMENT_ENDS)
-      ends[sample++] = end_of(c);
-    else if (!pass(c, p, i, past))
-      return false;
+  for (uint32_t i = 0; i < p->once; i++)
+    if (!pass(c, p, i, past)) return false;
+  for (uint64_t round = 0; done < samples; round++)
+    for (uint32_t i = 0; i < count; i++) {
+      if (turn[i].late > round || (round - turn[i].late) * turns >= samples) continue;
+      uint64_t *end = &ends[(round - turn[i].late) * turns + turn[i].sample];
+      if (p->steps[turn[i].step] == FRAGMENT_ENDS) {
+        if (*end < latest) *end = latest;
+        if (c->edge[1] > (int64_t)*end) *end = (uint64_t)c->edge[1];
+        latest = *end;
+        done++;
+        continue;
+      }
+      c->last = 0;
+      if (!pass(c, p, turn[i].step, past)) return false;
+      if (c->last > *end) *end = c->last;
+    }
   return true;
 }
 
@@ -87,12 +130,14 @@ wafer_status launch_time_kernel(launcher *l, const fragment *const *f, uint32_t 
 wafer_status launch_time(launcher *l, const launch_pieces *p, wafer_launch *launch) {
   uint32_t turns = 0, half = TRAIN_SAMPLES / 2;
   for (uint32_t i = 0; i < p->step_count; i++) turns += p->steps[i] == FRAGMENT_ENDS;
+  uint64_t deep = p->period ? p->last_due / (uint64_t)p->period + 1 : 0;
+  if (2 * deep > half) half = 2 * deep < DEEPEST_HALF ? 2 * (uint32_t)deep : DEEPEST_HALF;
   half = (half + turns - 1) / turns * turns;
   fragment_clock *c = clock_of(l);
   uint64_t *ends = WAFER_NEW(l->arena, uint64_t, 2 * half);
   if (!ends || !c) return launch_no_memory(l);
   c->train = true; /* what was timed by itself before was none */
-  if (!pass_samples(c, p, ends, 2 * half)) return launch_no_memory(l);
+  if (!pass_samples(c, p, ends, turns, 2 * half)) return launch_no_memory(l);
   fragment_clock_restart(c, NULL, 0);
   launch->predicted = ends[0];
   launch->interval = (ends[2 * half - 1] - ends[half - 1] + half - 1) / half;

@@ -1,6 +1,7 @@
 /* The launch of a pipeline: sums are cleared; then every kernel and stream, sample after sample,
  * until all kernels are at their first replicas again. Cores do their share of each in that order:
- * sends and receives meet in the same order everywhere, so none waits for ever. */
+ * sends and receives meet in the same order everywhere, so none waits for ever. With rooms that is
+ * the order in which kernels are due. */
 #include <string.h>
 
 #include "launch_state.h"
@@ -155,7 +156,40 @@ static wafer_status add_sample(train *t) {
 /* Longer programs than any core has room for; a sample takes two instructions at least. */
 #define MOST_TURNS 4096
 
-wafer_status launch_add_train(launcher *l, const wafer_phase *phase, launch_pieces *p) {
+/* The kernel with which a piece comes: what the host sends comes with the one that takes it. */
+static uint32_t kernel_of(const train *t, uint32_t piece) {
+  const wafer_action *a = &t->phase->actions[t->p->parts[piece]];
+  if (a->kind == WAFER_ACTION_kernel) return a->index;
+  const wafer_stream *s = &t->l->plan->streams[a->index];
+  return s->from_kernel != WAFER_NONE ? s->from_kernel : s->to_kernel;
+}
+
+/* Steps by when their kernels are due; those of one stay as they are. */
+static wafer_status order_steps(train *t, const launch_rooms *rooms) {
+  launch_pieces *p = t->p;
+  p->due = WAFER_NEW(t->l->arena, int64_t, p->count);
+  if (!p->due) return launch_no_memory(t->l);
+  p->period = rooms->period;
+  for (uint32_t i = 0; i < p->count; i++) {
+    if (p->parts[i] == LAUNCH_ONCE) continue;
+    p->due[i] = rooms->due[kernel_of(t, i)];
+    if ((uint64_t)p->due[i] > p->last_due) p->last_due = (uint64_t)p->due[i];
+  }
+  for (uint32_t i = 1; i < p->step_count && p->steps[i] != FRAGMENT_ENDS; i++)
+    for (uint32_t k = i; k > 0 && p->due[p->steps[k]] < p->due[p->steps[k - 1]]; k--) {
+      uint32_t other = p->steps[k];
+      p->steps[k] = p->steps[k - 1];
+      p->steps[k - 1] = other;
+    }
+  return WAFER_OK;
+}
+
+bool launch_may_have_rooms(const launcher *l, const wafer_phase *phase) {
+  return turns_of(l->plan, phase) == 1 && !wafer_plan_updates(l->plan);
+}
+
+wafer_status launch_add_train(launcher *l, const wafer_phase *phase, const launch_rooms *rooms,
+                              launch_pieces *p) {
   train t = {.l = l,
              .phase = phase,
              .p = p,
@@ -168,10 +202,13 @@ wafer_status launch_add_train(launcher *l, const wafer_phase *phase, launch_piec
                       MOST_TURNS);
   if (!t.known) return launch_no_memory(l);
   WAFER_TRY(find_others(l, phase));
+  l->rooms = rooms ? rooms->of : NULL;
+  if (rooms) WAFER_TRY(launch_take_rooms(l, phase));
   for (l->turn = 0; l->turn < turns; l->turn++) {
     WAFER_TRY(add_sample(&t));
     if (!add_step(&t, FRAGMENT_ENDS)) return launch_no_memory(l);
   }
   l->turn = 0;
+  if (rooms) WAFER_TRY(order_steps(&t, rooms));
   return add_beginning(&t);
 }

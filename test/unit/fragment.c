@@ -167,7 +167,6 @@ static void test_turns(void) {
   wafer_arena_destroy(arena);
 }
 
-/* Equal code is stored once, whatever the bytes between fields. */
 /* Sends of a stream go on while the core takes the next sample, and end before it computes: core 1
  * takes words, counts up what it sends, and sends. The code was once joined at the end of each
  * stream, and cores received and sent in turn. */
@@ -202,7 +201,14 @@ static void test_sends_go_on(void) {
         .in = {fragment_memory(WAFER_DTYPE_f32, 4 * MANY, up),
                {.kind = WAFER_OPERAND_constant, .dtype = WAFER_DTYPE_f32, .value = 1}}};
     fragment_run(&f[1], (wafer_rect){1, 0, 1, 1}, fragment_code_add(&f[1], &more, 1));
-    fragment_link link = {"goes on", 3, 1, 3, at, NULL, true, WAFER_COUNT(steps), steps, 1, 0, 0};
+    fragment_link link = {.name = "goes on",
+                          .width = 3,
+                          .height = 1,
+                          .count = 3,
+                          .at = at,
+                          .marks = true,
+                          .step_count = WAFER_COUNT(steps),
+                          .steps = steps};
     CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
     CU_ASSERT_FATAL(wafer_fabric_create(&diag, wse2, &program, NULL, &fabric) == WAFER_OK);
     const float words[2 * MANY] = {0};
@@ -221,6 +227,74 @@ static void test_sends_go_on(void) {
   CU_ASSERT(cycles[0] - cycles[1] > (SAMPLES - 1) * (MANY - 64)); /* each sample's words but one */
 }
 
+/* Core 0 counts up what it sends, and core 1 adds what it takes, two samples later: it has three
+ * rooms, and takes the first of two samples before it adds any. Trains shorter than that end, too.
+ */
+static void run_ahead(int32_t samples) {
+  enum { PERIOD = 100, ROOM = 4 * WORDS, SUM = 3 * ROOM };
+  static const uint32_t steps[] = {0, 1, 2, 3, FRAGMENT_ENDS};
+  static const int64_t due[] = {0, 0, 0, 2 * PERIOD + 1};
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *wse2;
+  caught c;
+  wafer_diag diag = caught_diag(&c);
+  fragment f[4];
+  const fragment *at[] = {&f[0], &f[1], &f[2], &f[3]};
+  wafer_fabric_program program;
+  wafer_fabric *fabric;
+  wafer_fabric_stats stats;
+  wafer_instruction count = move_words(), moves[2], add;
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
+  for (uint32_t i = 0; i < 4; i++)
+    fragment_begin(&f[i], arena, "ahead", NULL,
+                   i == 2 ? (wafer_rect){0, 0, 2, 1} : (wafer_rect){i % 2, 0, 1, 1});
+  count.op = WAFER_CORE_add;
+  count.out = count.in[0] = words_at(0);
+  count.in[1] = (wafer_operand){.kind = WAFER_OPERAND_constant, .dtype = WAFER_DTYPE_f32};
+  count.in[1].value = 1;
+  fragment_run(&f[0], f[0].rect, fragment_code_add(&f[0], &count, 1));
+  for (int32_t i = 0; i < 2; i++) {
+    moves[i] = move_words();
+    moves[i].out = words_at(i * ROOM);
+    moves[i].in[0] = words_at((i + 1) * ROOM);
+  }
+  f[1].stream = f[1].makes_room = true;
+  fragment_run(&f[1], f[1].rect, fragment_code_add(&f[1], moves, 2));
+  f[2].stream = true;
+  send_east(&f[2], 0, 0, 0, 2 * ROOM);
+  add = count;
+  add.out = add.in[0] = words_at(SUM);
+  add.in[1] = words_at(0);
+  fragment_run(&f[3], f[3].rect, fragment_code_add(&f[3], &add, 1));
+  const fragment_link link = {.name = "ahead",
+                              .width = 2,
+                              .height = 1,
+                              .count = 4,
+                              .at = at,
+                              .step_count = WAFER_COUNT(steps),
+                              .steps = steps,
+                              .due = due,
+                              .period = PERIOD};
+  CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
+  CU_ASSERT_FATAL(wafer_fabric_create(&diag, wse2, &program, NULL, &fabric) == WAFER_OK);
+  const float words[4 * WORDS] = {0};
+  float got = 0;
+  for (uint32_t x = 0; x < 2; x++) {
+    wafer_fabric_write(fabric, x, 0, 0, words, sizeof words);
+    wafer_fabric_set(fabric, x, 0, FRAGMENT_SAMPLES, samples);
+  }
+  CU_ASSERT_EQUAL(wafer_fabric_run(fabric, &stats), WAFER_OK);
+  CU_ASSERT(wafer_fabric_read(fabric, 1, 0, SUM, &got, sizeof got));
+  CU_ASSERT_EQUAL(got, (float)(samples * (samples + 1) / 2));
+  wafer_fabric_destroy(fabric);
+  wafer_arena_destroy(arena);
+}
+
+static void test_goes_ahead(void) {
+  for (int32_t samples = 1; samples < 6; samples++) run_ahead(samples);
+}
+
+/* Equal code is stored once, whatever the bytes between fields. */
 static void test_equal_code(void) {
   wafer_arena *arena = wafer_arena_create();
   fragment f;
@@ -333,6 +407,7 @@ static void test_colors_run_out(void) {
 CU_TestInfo tests_fragment[] = {{"a relay", test_relay},
                                 {"samples in turn", test_turns},
                                 {"sends go on", test_sends_go_on},
+                                {"samples ahead", test_goes_ahead},
                                 {"equal code once", test_equal_code},
                                 {"colors that fragments share", test_shared_colors},
                                 {"colors run out", test_colors_run_out},
