@@ -141,12 +141,16 @@ static void put_takes(writer *w, const sides *list, uint8_t color) {
 }
 
 /* Own segment first: its words wait for nobody else's. */
-static void put_direction(writer *w, const line_core *core, const line_colors *colors,
-                          const sides *lists, uint32_t back) {
-  uint32_t own = core->segment[back];
+static void put_direction(writer *w, line_core *core, const line_colors *colors, const sides *lists,
+                          uint32_t back) {
+  uint32_t own = core->segment[back], *count = &core->transfers.count[back * FRAGMENT_BACK];
   put_sends(w, &lists[LINE_SEND + back], colors->at[back][own], core->control[back]);
-  for (uint32_t i = 0; i < 2; i++)
-    put_takes(w, &lists[LINE_TAKE + 2 * back + (own ^ i)], colors->at[back][own ^ i]);
+  count[FRAGMENT_SEND] = lists[LINE_SEND + back].count;
+  for (uint32_t i = 0; i < 2; i++) {
+    const sides *list = &lists[LINE_TAKE + 2 * back + (own ^ i)];
+    put_takes(w, list, colors->at[back][own ^ i]);
+    count[FRAGMENT_TAKE + i] = list->count;
+  }
 }
 
 static uint64_t load_of(const wafer_machine *m, wafer_dtype dtype, const wafer_instruction *code,

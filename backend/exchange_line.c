@@ -290,7 +290,7 @@ static void add_filters(bus *b, const segment *s, uint8_t color) {
 
 static void note_taker(bus *b, uint32_t q, uint64_t words, uint64_t end) {
   fragment_taker *t = &b->takers[q];
-  *t = (fragment_taker){q, b->block_count, t->words + words, end};
+  *t = (fragment_taker){.at = q, .block = b->block_count, .words = t->words + words, .end = end};
 }
 
 /* The sender's boxes, and the keepers' share of them; `before`: wavelets of the senders nearer to
@@ -481,5 +481,5 @@ bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
   uint64_t both = links[0] * latest / 100 + links[1];
   if (links[0] > both) both = links[0];
   *cycles = both > busiest ? both : busiest;
-  return line_order_end(&order, l, place, busy);
+  return line_order_end(&order, l, place, cores, busy);
 }

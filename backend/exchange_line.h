@@ -87,6 +87,7 @@ typedef struct line_core {
   uint8_t segment[2];  /* on which it sends, by direction */
   uint8_t control[2];  /* of the last word that it sends */
   uint64_t sending[2]; /* cycles from its first word to its last, by direction */
+  fragment_transfers transfers;
 } line_core;
 
 /* exchange_ports.c. What the host sends, or takes, at the border of the lines. */
@@ -102,11 +103,12 @@ typedef struct line_order {
 /* exchange_order.c. Keeps a copy, without takers of no words, the others brought in order. False:
  * out of memory. */
 bool line_order_bus(line_order *o, const fragment_bus *bus);
-/* Says of the blocks how long their cores send, when those have their code. */
+/* Says of the blocks how long their cores send, and of the takers whose colour it is, when those
+ * have their code. */
 void line_order_pace(const line_order *o, const line *l, const line_core *cores);
 /* Gives the fragment the lines with these buses. False: out of memory. */
 bool line_order_end(const line_order *o, const line *l, const line_place *place,
-                    const uint64_t *busy);
+                    const line_core *cores, const uint64_t *busy);
 
 /* One side of a box, or of several. */
 typedef struct side {

@@ -34,20 +34,27 @@ bool line_order_bus(line_order *o, const fragment_bus *bus) {
   return true;
 }
 
+static uint32_t position(const line *l, const fragment_bus *bus, uint32_t place) {
+  return bus->back ? l->length - 1 - place : place;
+}
+
 void line_order_pace(const line_order *o, const line *l, const line_core *cores) {
   for (uint32_t b = 0; b < o->bus_count; b++) {
     const fragment_bus *bus = &o->buses[b];
     fragment_block *blocks = (fragment_block *)bus->blocks;
-    for (uint32_t k = 0; k < bus->block_count; k++) {
-      uint32_t p = bus->back ? l->length - 1 - blocks[k].at : blocks[k].at;
-      blocks[k].cycles = cores[p].sending[bus->back];
-    }
+    fragment_taker *takers = (fragment_taker *)bus->takers;
+    uint32_t segment = cores[position(l, bus, blocks[0].at)].segment[bus->back];
+    for (uint32_t k = 0; k < bus->block_count; k++)
+      blocks[k].cycles = cores[position(l, bus, blocks[k].at)].sending[bus->back];
+    for (uint32_t t = 0; t < bus->taker_count; t++)
+      takers[t].other = cores[position(l, bus, takers[t].at)].segment[bus->back] != segment;
   }
 }
 
 bool line_order_end(const line_order *o, const line *l, const line_place *place,
-                    const uint64_t *busy) {
+                    const line_core *cores, const uint64_t *busy) {
   wafer_arena *arena = o->f->arena;
+  fragment_transfers *transfers = WAFER_NEW(arena, fragment_transfers, l->length);
   fragment_line own = {
       .columns = place->columns,
       .trunks = place->trunks,
@@ -58,8 +65,10 @@ bool line_order_end(const line_order *o, const line *l, const line_place *place,
       .bus_count = o->bus_count,
       .spans = wafer_arena_copy(arena, place->spans, place->span_count * sizeof *place->spans),
       .buses = o->buses,
-      .busy = wafer_arena_copy(arena, busy, l->length * sizeof *busy)};
-  if (!own.spans || !own.busy) return false;
+      .busy = wafer_arena_copy(arena, busy, l->length * sizeof *busy),
+      .transfers = transfers};
+  if (!own.spans || !own.busy || !transfers) return false;
+  for (uint32_t p = own.border; p < l->length; p++) transfers[p] = cores[p].transfers;
   fragment_line_add(o->f, &own);
   return !o->f->failed;
 }

@@ -86,6 +86,7 @@ typedef struct fragment_block {
 typedef struct fragment_taker {
   uint32_t at, block;
   uint64_t words, end;
+  bool other; /* the core itself sends on another colour of this direction, if it does */
 } fragment_taker;
 
 /* Blocks in the order in which they pass, that of the farthest sender first; takers by the last
@@ -97,6 +98,19 @@ typedef struct fragment_bus {
   const fragment_taker *takers;
 } fragment_bus;
 
+/* Instructions of a core of a line, in their order: what it sends forth, what it takes of those
+ * that share its colour and of others; then back. */
+enum {
+  FRAGMENT_SEND,
+  FRAGMENT_TAKE,
+  FRAGMENT_TAKE_OTHERS,
+  FRAGMENT_BACK, /* the same three from here on */
+  FRAGMENT_TRANSFERS = 2 * FRAGMENT_BACK
+};
+typedef struct fragment_transfers {
+  uint32_t count[FRAGMENT_TRANSFERS];
+} fragment_transfers;
+
 /* Lines on which an exchange passes words. Of each position the cycles in which the vector unit is
  * busy with it, 0: nothing is to do there. */
 typedef struct fragment_line {
@@ -106,6 +120,7 @@ typedef struct fragment_line {
   const fragment_span *spans;
   const fragment_bus *buses;
   const uint64_t *busy;
+  const fragment_transfers *transfers; /* of each position */
 } fragment_line;
 
 typedef struct fragment {

@@ -4,12 +4,6 @@
 
 #define AHEAD 4 /* samples by which words may be ahead of those who take them */
 
-/* The ends of what passed, of the last AHEAD times: of each line, bus by bus. */
-struct fragment_past {
-  uint64_t times;
-  int64_t *ends;
-};
-
 /* A fragment being gone through. */
 typedef struct walk {
   fragment_clock *c;
@@ -19,6 +13,7 @@ typedef struct walk {
   uint32_t trunk;        /* coordinate of the line whose links are used */
   int64_t *past;         /* of the bus at hand */
   int64_t *enter, *done; /* of each position of the line */
+  int64_t *ends;         /* the same: of each of its FRAGMENT_TRANSFERS, so far */
   int64_t edge[2];       /* the clock's, behind this fragment */
   int64_t border;        /* cycles for which its words keep the border busy */
   int64_t leaves;        /* when the first word of cores has come to the border, of those so far */
@@ -85,6 +80,41 @@ static bool is_host(const walk *w, const fragment_bus *bus, uint32_t q) {
   return w->line->border && position(w, bus, q) == 0;
 }
 
+/* ---- microthreads ---- */
+
+/* When the microthread of a transfer is free. They are given out by turns and in order: so many
+ * transfers before it have ended, each of a list after an even part of the time of all. */
+static int64_t thread_free(const walk *w, uint32_t p, uint32_t transfer) {
+  const fragment_transfers *all = &w->line->transfers[p];
+  uint32_t threads = w->c->machine->microthreads - 1;
+  int64_t at = w->enter[p];
+  for (uint32_t i = 0, left = transfer < threads ? 0 : transfer - threads + 1; left; i++) {
+    uint32_t count = all->count[i], of = left < count ? left : count;
+    int64_t own = w->ends[p * FRAGMENT_TRANSFERS + i] - w->enter[p];
+    if (of) at = later(at, w->enter[p] + own * of / count);
+    left -= of;
+  }
+  return at;
+}
+
+/* A list of transfers of the core: when its first words can pass, or when it has ended at least. */
+static int64_t list_begins(const walk *w, uint32_t p, uint32_t list) {
+  uint32_t before = 0;
+  for (uint32_t i = 0; i < list; i++) before += w->line->transfers[p].count[i];
+  return thread_free(w, p, before) + w->setup;
+}
+
+static int64_t list_ends(walk *w, uint32_t p, uint32_t list, uint64_t words, int64_t end) {
+  int64_t *last = &w->ends[p * FRAGMENT_TRANSFERS + list];
+  uint32_t count = w->line->transfers[p].count[list], before = 0;
+  for (uint32_t i = 0; i < list; i++) before += w->line->transfers[p].count[i];
+  if (count > 1)
+    end = later(end, thread_free(w, p, before + count - 1) + w->setup + (int64_t)(words / count));
+  return *last = later(*last, end);
+}
+
+/* ---- a bus, block by block ---- */
+
 /* A block on its way: where it is held up, and when it has passed up to a word, less the hops. */
 typedef struct passage {
   int64_t first, begin, time; /* the bus, the block; up to word `at` */
@@ -105,18 +135,19 @@ static void pass_words(passage *p, uint64_t end) {
   p->at = end;
 }
 
-static void take(walk *w, const fragment_bus *bus, const fragment_taker *t, int64_t *ends,
+static void take(walk *w, const fragment_bus *bus, const fragment_taker *t, int64_t *past,
                  passage *p) {
   bool host = is_host(w, bus, t->at);
+  uint32_t at = position(w, bus, t->at),
+           list = bus->back * FRAGMENT_BACK + FRAGMENT_TAKE + t->other;
   int64_t way = (int64_t)t->at * w->hop, words = (int64_t)t->words, limit;
-  int64_t *done = &w->done[position(w, bus, t->at)];
-  int64_t ready = w->enter[position(w, bus, t->at)] + w->setup;
+  int64_t *done = &w->done[at], ready = host ? 0 : list_begins(w, at, list);
   pass_words(p, t->end);
   if (host) {
     if (p->first + way < w->leaves) w->leaves = p->first + way;
     limit = later(w->c->edge[1], w->leaves) - way + w->border;
   } else {
-    limit = has_room(w, ends, ready + words, t->words, w->taken);
+    limit = has_room(w, past, ready + words, t->words, w->taken);
     if (limit != INT64_MIN) limit -= way + w->ramp;
   }
   if (limit > p->time) {
@@ -125,8 +156,8 @@ static void take(walk *w, const fragment_bus *bus, const fragment_taker *t, int6
     p->held_at = t->at;
   }
   int64_t end = p->time + way + (host ? 0 : w->ramp);
-  if (!host) end = later(end, ready + words);
-  ends[w->times % AHEAD] = end;
+  if (!host) end = list_ends(w, at, list, t->words, later(end, ready + words));
+  past[w->times % AHEAD] = end;
   *done = later(*done, end);
   if (host) w->edge[1] = later(w->edge[1], end);
 }
@@ -240,12 +271,15 @@ static void pass_bus(walk *w, const fragment_bus *bus) {
     const fragment_block *block = &bus->blocks[k];
     bool host = is_host(w, bus, block->at);
     uint32_t at = position(w, bus, block->at);
-    int64_t start = host ? w->c->edge[0] : w->enter[at] + w->setup;
+    uint32_t list = bus->back * FRAGMENT_BACK + FRAGMENT_SEND;
+    int64_t start = host ? w->c->edge[0] : list_begins(w, at, list);
     begin_block(w, bus, k, start, &p);
     for (; t < bus->taker_count && bus->takers[t].block == k; t++)
       take(w, bus, &bus->takers[t], takes + AHEAD * t, &p);
     pass_words(&p, block->words);
-    w->done[at] = later(w->done[at], host ? p.time : sent(w, block, start, ends, &p));
+    int64_t end = host ? p.time : sent(w, block, start, ends, &p);
+    if (!host) end = list_ends(w, at, list, block->words, end);
+    w->done[at] = later(w->done[at], end);
     if (host) w->edge[0] = later(w->edge[0], p.begin + w->border);
     ends[w->times % AHEAD] = p.time;
   }
@@ -278,6 +312,8 @@ static void pass_line(walk *w, uint32_t first, uint32_t count) {
     for (uint32_t i = 0; i < count && line->busy[p]; i++)
       w->enter[p] = later(w->enter[p], enter(w, core_at(w, first + i, p)));
     w->done[p] = w->enter[p] + (int64_t)line->busy[p];
+    for (uint32_t i = 0; i < FRAGMENT_TRANSFERS; i++)
+      w->ends[p * FRAGMENT_TRANSFERS + i] = w->enter[p];
   }
   w->enter[0] = line->border ? 0 : w->enter[0];
   w->done[0] = line->border ? 0 : w->done[0];
@@ -314,7 +350,8 @@ static bool pass_lines(walk *w) {
   wafer_arena *arena = wafer_arena_create();
   w->enter = arena ? WAFER_NEW(arena, int64_t, longest) : NULL;
   w->done = arena ? WAFER_NEW(arena, int64_t, longest) : NULL;
-  bool made = w->enter && w->done;
+  w->ends = arena ? WAFER_NEW(arena, int64_t, FRAGMENT_TRANSFERS *(size_t)longest) : NULL;
+  bool made = w->enter && w->done && w->ends;
   for (uint32_t i = 0; made && i < f->line_count; i++) {
     w->line = &f->lines[i];
     for (uint32_t s = 0; s < w->line->span_count; s++) {
@@ -391,28 +428,6 @@ static void compute(const walk *w, uint32_t phase) {
     }
 }
 
-static void reset_cores(fragment_clock *c, wafer_rect r) {
-  for (uint32_t y = r.y; y < r.y + r.height; y++) {
-    size_t first = (size_t)y * c->machine->width + r.x;
-    memset(&c->cores[first], 0, r.width * sizeof *c->cores);
-    memset(&c->links[4 * first], 0, 4 * r.width * sizeof *c->links);
-  }
-}
-
-static void reset(fragment_clock *c, const fragment *f) {
-  reset_cores(c, f->rect);
-  for (uint32_t i = 0; i < f->line_count; i++)
-    for (uint32_t s = 0; s < f->lines[i].span_count; s++) {
-      const fragment_line *line = &f->lines[i];
-      const fragment_span *span = &line->spans[s];
-      uint32_t length = line->length - line->border;
-      reset_cores(c, line->columns ? (wafer_rect){span->first, line->first, span->count, length}
-                                   : (wafer_rect){line->first, span->first, length, span->count});
-    }
-  c->edge[0] = c->edge[1] = 0;
-  c->last = 0;
-}
-
 void fragment_clock_restart(fragment_clock *c, fragment_past **past, uint32_t count) {
   size_t cores = (size_t)c->machine->width * c->machine->height;
   memset(c->cores, 0, cores * sizeof *c->cores);
@@ -447,24 +462,5 @@ bool fragment_clock_pass(fragment_clock *c, const fragment *f, fragment_past **p
   bool made = pass_lines(&w);
   if (w.leaves < INT64_MAX) w.edge[1] = later(w.edge[1], later(c->edge[1], w.leaves) + w.border);
   for (int i = 0; i < 2; i++) c->edge[i] = later(c->edge[i], w.edge[i]);
-  return made;
-}
-
-bool fragment_clock_alone(fragment_clock *c, const fragment *const *f, uint32_t count,
-                          uint32_t opening, uint64_t *cycles, uint64_t *crossed) {
-  fragment_past **past = WAFER_NEW(c->arena, fragment_past *, count);
-  bool made = past != NULL;
-  c->train = false;
-  for (uint32_t round = 0; made && round < 2; round++) { /* the first one is rehearsed */
-    c->edge[0] = opening;
-    for (uint32_t i = 0; made && i < count; i++) {
-      if (round) past[i]->times = 0;
-      made = fragment_clock_pass(c, f[i], &past[i]);
-    }
-    uint64_t last = c->edge[1] > (int64_t)c->last ? (uint64_t)c->edge[1] : c->last;
-    *cycles = last > opening ? last - opening : 0;
-    *crossed = (uint64_t)c->edge[0] - opening;
-    for (uint32_t i = 0; i < count; i++) reset(c, f[i]);
-  }
   return made;
 }

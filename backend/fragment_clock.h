@@ -13,7 +13,9 @@
  * with blocking (Baccelli, Cohen, Olsder, Quadrat, Synchronization and Linearity, 1992, section 2),
  * for messages in place of words. A link that several buses want at the same time is shared: the
  * later one in the order of the fragments waits for the words of the earlier one, which take longer
- * by as much the next time; so the first time is rehearsed. */
+ * by as much the next time; so the first time is rehearsed. A core's transfers have microthreads by
+ * turns: one that comes later than there are microthreads begins when the one so many before it has
+ * ended, so that what goes back along a line may wait for what goes forth. */
 #ifndef BACKEND_FRAGMENT_CLOCK_H
 #define BACKEND_FRAGMENT_CLOCK_H
 
@@ -25,8 +27,12 @@ typedef struct fragment_burst {
   int64_t *late; /* of the bus: cycles that others wanted the link meanwhile */
 } fragment_burst;
 
-/* Of a fragment that is gone through again and again: what was before, for as many times back. */
-typedef struct fragment_past fragment_past;
+/* Of a fragment that is gone through again and again: the ends of what passed, of each line, bus by
+ * bus, for as many times back as words may be ahead of those who take them. */
+typedef struct fragment_past {
+  uint64_t times;
+  int64_t *ends;
+} fragment_past;
 
 typedef struct fragment_clock {
   const wafer_machine *machine;

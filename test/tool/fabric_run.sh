@@ -65,6 +65,11 @@ starts=$(tr -d ' \t' <trace.json | grep -o '"name":"k[0-9]*turn","[^}]*"ts":[0-9
 grep -q '"core_utilization_fraction"' report.json || fail "the report has no load with steps on the host"
 run 3 "faults are of plans whose first function" --fidelity fabric --fault drop@1,0,0
 grep -A3 '"turn"' turns.json | grep -q '"difference_of_largest":' || fail "no values of the loop's kernel: $(cat turns.json)"
+# Both dims of a window cut along one line of cores: more transfers than microthreads, so that what goes back along the
+# line waits for what goes forth.
+gives 0 "" "$wafer" zoo cnn --widths 1,24,18,10 --side 16 --batch 1 --init 1 -o line.onnx
+gives 0 "" "$wafer" compile line.onnx -o p.wplan --machine small64 --mode streaming
+gives 0 "kernels: mean error" "$wafer" check p.wplan --mean 1
 # Layers in a row that have one weight, of zeros: it comes for the second while the first still has it.
 gives 0 "" "$wafer" zoo cnn --widths 1,8,8,10 --side 8 --batch 1 -o shared.onnx
 gives 0 "16 programs" "$wafer" compile shared.onnx -o p.wplan --machine small64 --mode streaming
