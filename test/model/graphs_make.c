@@ -1,13 +1,9 @@
-/* Random graphs: a row per kind of node, each of which picks operands that are legal for it. */
+/* Random graphs: a row per kind of node, each of which picks operands that are legal for it; those
+ * that compute. */
 #include <stdarg.h>
 #include <string.h>
 
-#include "graphs.h"
-
-typedef struct maker {
-  graph *g;
-  uint64_t state;
-} maker;
+#include "graphs_maker.h"
 
 uint64_t graph_random(uint64_t *state) {
   uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -16,20 +12,17 @@ uint64_t graph_random(uint64_t *state) {
   return z ^ z >> 31;
 }
 
-/* From least to most, both included. */
-static int64_t any(maker *m, int64_t least, int64_t most) {
+int64_t any(maker *m, int64_t least, int64_t most) {
   return least + (int64_t)(graph_random(&m->state) % (uint64_t)(most - least + 1));
 }
 
-#define ONE_OF(m, list) ((list)[any(m, 0, (int64_t)WAFER_COUNT(list) - 1)])
-
-static int64_t elements_of(const wafer_shape *shape) {
+int64_t elements_of(const wafer_shape *shape) {
   int64_t count = 1;
   for (uint32_t d = 0; d < shape->rank; d++) count *= shape->dims[d];
   return count;
 }
 
-static graph_value *value_at(maker *m, uint32_t value) {
+graph_value *value_at(maker *m, uint32_t value) {
   return &m->g->values[value];
 }
 
@@ -40,13 +33,13 @@ static uint32_t add_value(maker *m, graph_value value) {
   return m->g->value_count++;
 }
 
-static uint32_t add_random(maker *m, graph_source source, wafer_dtype dtype, wafer_shape shape,
-                           double low, double high) {
+uint32_t add_random(maker *m, graph_source source, wafer_dtype dtype, wafer_shape shape, double low,
+                    double high) {
   return add_value(
       m, (graph_value){.source = source, .dtype = dtype, .shape = shape, .low = low, .high = high});
 }
 
-static uint32_t add_ints(maker *m, uint32_t rank, uint32_t count, const int64_t *ints) {
+uint32_t add_ints(maker *m, uint32_t rank, uint32_t count, const int64_t *ints) {
   graph_value v = {.source = GRAPH_CONSTANT, .dtype = WAFER_DTYPE_i64, .given = true};
   v.shape = (wafer_shape){.rank = rank, .dims = {count}};
   memcpy(v.ints, ints, count * sizeof *ints);
@@ -59,14 +52,7 @@ static wafer_shape shape_of(uint32_t rank, const int64_t *dims) {
   return shape;
 }
 
-#define FLOATS (1u << WAFER_DTYPE_f32 | 1u << WAFER_DTYPE_f64)
-#define INTS (1u << WAFER_DTYPE_i32 | 1u << WAFER_DTYPE_i64)
-#define BOOLS (1u << WAFER_DTYPE_bool)
-#define ALL (FLOATS | INTS | BOOLS)
-#define NOBODY UINT32_MAX
-
-/* A value, of these types and ranks, that is no constant; late ones are likelier. */
-static uint32_t pick(maker *m, uint32_t types, uint32_t least, uint32_t most) {
+uint32_t pick(maker *m, uint32_t types, uint32_t least, uint32_t most) {
   for (int tries = 0; tries < 24; tries++) {
     uint32_t count = m->g->value_count;
     uint32_t v = (uint32_t)any(m, tries < 12 && count > 4 ? count - 4 : 0, count - 1);
@@ -80,9 +66,7 @@ static uint32_t pick(maker *m, uint32_t types, uint32_t least, uint32_t most) {
 
 /* ---- Nodes ---- */
 
-static void add_node(maker *m, uint32_t count, const uint32_t *inputs, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-static void add_node(maker *m, uint32_t count, const uint32_t *inputs, const char *format, ...) {
+void add_node(maker *m, uint32_t count, const uint32_t *inputs, const char *format, ...) {
   graph_node *node = &m->g->nodes[m->g->node_count++];
   va_list list;
   *node = (graph_node){.input_count = count};
@@ -92,8 +76,7 @@ static void add_node(maker *m, uint32_t count, const uint32_t *inputs, const cha
   va_end(list);
 }
 
-/* An output of the node added last. */
-static bool add_output(maker *m, wafer_dtype dtype, wafer_shape shape) {
+bool add_output(maker *m, wafer_dtype dtype, wafer_shape shape) {
   graph_node *node = &m->g->nodes[m->g->node_count - 1];
   node->outputs[node->output_count++] = add_value(m, (graph_value){.source = GRAPH_NODE,
                                                                    .dtype = dtype,
@@ -340,165 +323,6 @@ static bool make_reduce(maker *m) {
   uint32_t in[] = {x, add_ints(m, 1, count, axes)};
   add_node(m, 2, in, "%s(keepdims=%d)", ONE_OF(m, calls), keep);
   return add_output(m, WAFER_DTYPE_f32, out);
-}
-
-/* ---- Movement ---- */
-
-static bool make_transpose(maker *m) {
-  uint32_t x = pick(m, ALL, 2, 5);
-  if (x == NOBODY) return false;
-  wafer_shape s = value_at(m, x)->shape, out = {.rank = s.rank};
-  char list[64] = "";
-  uint32_t left[WAFER_MAX_RANK];
-  for (uint32_t d = 0; d < s.rank; d++) left[d] = d;
-  for (uint32_t d = 0; d < s.rank; d++) {
-    uint32_t at = (uint32_t)any(m, d, s.rank - 1), from = left[at];
-    left[at] = left[d];
-    out.dims[d] = s.dims[from];
-    snprintf(list + strlen(list), sizeof list - strlen(list), "%s%u", d ? "," : "", from);
-  }
-  add_node(m, 1, &x, "Transpose(perm=[%s])", list);
-  return add_output(m, value_at(m, x)->dtype, out);
-}
-
-/* Factors of the number of elements, in the order in which they are found. */
-static bool make_reshape(maker *m) {
-  uint32_t x = pick(m, ALL, 0, 5);
-  if (x == NOBODY) return false;
-  int64_t left = elements_of(&value_at(m, x)->shape);
-  wafer_shape out = {.rank = (uint32_t)any(m, 1, 4)};
-  for (uint32_t d = 0; d + 1 < out.rank; d++) {
-    int64_t f = any(m, 1, left < 8 ? left : 8);
-    while (left % f) f--;
-    out.dims[d] = f;
-    left /= f;
-  }
-  out.dims[out.rank - 1] = left;
-  int64_t dims[WAFER_MAX_RANK];
-  memcpy(dims, out.dims, sizeof dims);
-  if (any(m, 0, 2) == 0) dims[any(m, 0, out.rank - 1)] = -1;
-  add_node(m, 2, (uint32_t[]){x, add_ints(m, 1, out.rank, dims)}, "Reshape");
-  return add_output(m, value_at(m, x)->dtype, out);
-}
-
-static bool make_unsqueeze(maker *m) {
-  uint32_t x = pick(m, ALL, 0, 4);
-  if (x == NOBODY) return false;
-  wafer_shape s = value_at(m, x)->shape, out = {.rank = s.rank + 1};
-  int64_t axis = any(m, 0, s.rank);
-  for (uint32_t d = 0, from = 0; d < out.rank; d++) out.dims[d] = d == axis ? 1 : s.dims[from++];
-  add_node(m, 2, (uint32_t[]){x, add_ints(m, 1, 1, &axis)}, "Unsqueeze");
-  return add_output(m, value_at(m, x)->dtype, out);
-}
-
-static bool make_concat(maker *m) {
-  uint32_t x = pick(m, ALL, 1, 5), y = NOBODY;
-  if (x == NOBODY) return false;
-  wafer_shape s = value_at(m, x)->shape;
-  uint32_t axis = (uint32_t)any(m, 0, s.rank - 1);
-  for (int tries = 0; tries < 8 && y == NOBODY; tries++) {
-    uint32_t v = pick(m, 1u << value_at(m, x)->dtype, s.rank, s.rank);
-    bool fits = v != NOBODY;
-    for (uint32_t d = 0; fits && d < s.rank; d++)
-      fits = d == axis || value_at(m, v)->shape.dims[d] == s.dims[d];
-    if (fits) y = v;
-  }
-  if (y == NOBODY) y = add_random(m, GRAPH_CONSTANT, value_at(m, x)->dtype, s, -2, 2);
-  s.dims[axis] += value_at(m, y)->shape.dims[axis];
-  if (elements_of(&s) > MOST_ELEMENTS) return false;
-  add_node(m, 2, any(m, 0, 1) ? (uint32_t[]){x, y} : (uint32_t[]){y, x}, "Concat(axis=%u)", axis);
-  return add_output(m, value_at(m, x)->dtype, s);
-}
-
-static bool make_slice(maker *m) {
-  uint32_t x = pick(m, ALL, 1, 5);
-  if (x == NOBODY) return false;
-  wafer_shape s = value_at(m, x)->shape;
-  int64_t axis = any(m, 0, s.rank - 1), dim = s.dims[axis];
-  int64_t start = any(m, 0, dim - 1), end = any(m, start + 1, dim), step = any(m, 1, 3);
-  s.dims[axis] = (end - start + step - 1) / step;
-  if (any(m, 0, 3) == 0) { /* backwards, from end - 1 down to start */
-    int64_t first = end - 1;
-    end = start ? start - 1 : -dim - 1;
-    start = first;
-    step = -step;
-  }
-  uint32_t in[] = {x, add_ints(m, 1, 1, &start), add_ints(m, 1, 1, &end), add_ints(m, 1, 1, &axis),
-                   add_ints(m, 1, 1, &step)};
-  add_node(m, 5, in, "Slice");
-  return add_output(m, value_at(m, x)->dtype, s);
-}
-
-static bool make_split(maker *m) {
-  uint32_t x = pick(m, ALL, 1, 5);
-  if (x == NOBODY) return false;
-  wafer_dtype dtype = value_at(m, x)->dtype;
-  wafer_shape s = value_at(m, x)->shape;
-  uint32_t axis = (uint32_t)any(m, 0, s.rank - 1);
-  if (s.dims[axis] < 2) return false;
-  int64_t first = any(m, 1, s.dims[axis] - 1), parts[] = {first, s.dims[axis] - first};
-  add_node(m, 2, (uint32_t[]){x, add_ints(m, 1, 2, parts)}, "Split(axis=%u)", axis);
-  for (int i = 0; i < 2; i++) {
-    s.dims[axis] = parts[i];
-    add_output(m, dtype, s);
-  }
-  return true;
-}
-
-static bool make_expand(maker *m) {
-  uint32_t x = pick(m, ALL, 0, 4);
-  if (x == NOBODY) return false;
-  wafer_shape s = value_at(m, x)->shape, out = {.rank = s.rank + (uint32_t)any(m, 0, 1)};
-  for (uint32_t d = 0; d < out.rank; d++) {
-    int64_t dim = d + s.rank < out.rank ? 1 : s.dims[d + s.rank - out.rank];
-    out.dims[d] = dim == 1 ? any(m, 1, 4) : dim;
-  }
-  if (elements_of(&out) > MOST_ELEMENTS) return false;
-  add_node(m, 2, (uint32_t[]){x, add_ints(m, 1, out.rank, out.dims)}, "Expand");
-  return add_output(m, value_at(m, x)->dtype, out);
-}
-
-static bool make_pad(maker *m) {
-  static const char *const modes[] = {"constant", "edge", "reflect"};
-  uint32_t x = pick(m, 1u << WAFER_DTYPE_f32, 1, 4);
-  if (x == NOBODY) return false;
-  wafer_shape s = value_at(m, x)->shape;
-  int64_t pads[2 * WAFER_MAX_RANK] = {0};
-  for (uint32_t d = 0; d < s.rank; d++) {
-    int64_t most = s.dims[d] > 2 ? 2 : s.dims[d] - 1;
-    pads[d] = any(m, 0, most);
-    pads[d + s.rank] = any(m, 0, most);
-  }
-  uint32_t in[] = {x, add_ints(m, 1, 2 * s.rank, pads)};
-  for (uint32_t d = 0; d < s.rank; d++) s.dims[d] += pads[d] + pads[d + s.rank];
-  if (elements_of(&s) > MOST_ELEMENTS) return false;
-  add_node(m, 2, in, "Pad(mode='%s')", ONE_OF(m, modes));
-  return add_output(m, WAFER_DTYPE_f32, s);
-}
-
-static bool make_gather(maker *m) {
-  uint32_t x = pick(m, ALL, 1, 4);
-  if (x == NOBODY) return false;
-  wafer_shape s = value_at(m, x)->shape, out = {0};
-  uint32_t axis = (uint32_t)any(m, 0, s.rank - 1), rank = (uint32_t)any(m, 0, 1);
-  int64_t at[4], count = rank ? any(m, 1, 4) : 1;
-  for (int64_t i = 0; i < count; i++) at[i] = any(m, -s.dims[axis], s.dims[axis] - 1);
-  for (uint32_t d = 0; d < s.rank; d++) {
-    if (d != axis) out.dims[out.rank++] = s.dims[d];
-    if (d == axis && rank) out.dims[out.rank++] = count;
-  }
-  uint32_t in[] = {x, add_ints(m, rank, (uint32_t)count, at)};
-  add_node(m, 2, in, "Gather(axis=%u)", axis);
-  return add_output(m, value_at(m, x)->dtype, out);
-}
-
-static bool make_cumsum(maker *m) {
-  uint32_t x = pick(m, 1u << WAFER_DTYPE_f32 | INTS, 1, 4);
-  if (x == NOBODY) return false;
-  int64_t axis = any(m, 0, value_at(m, x)->shape.rank - 1);
-  add_node(m, 2, (uint32_t[]){x, add_ints(m, 0, 1, &axis)}, "CumSum(exclusive=%d,reverse=%d)",
-           (int)any(m, 0, 1), (int)any(m, 0, 1));
-  return add_output(m, value_at(m, x)->dtype, value_at(m, x)->shape);
 }
 
 static bool (*const kinds[])(maker *) = {
