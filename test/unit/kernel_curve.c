@@ -62,10 +62,20 @@ static void check_curve(const curve_case *c, const body_text *b, const wafer_cur
   }
 }
 
+/* On at most 32 x 32 cores. */
+static const wafer_curve_options case_options = {
+    .max_width = 32, .max_height = 32, .budget = 48000};
+
+static void make_case(const wafer_machine *m, const curve_case *c, wafer_arena *arena, body_text *b,
+                      wafer_curve *curve) {
+  body_text_begin(b, c->family, c->inputs);
+  CU_ASSERT_NOT_EQUAL_FATAL(body_text_node(b, c->op, c->operands, c->attrs), UINT32_MAX);
+  CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(m, &b->body, &case_options, arena, curve), WAFER_OK);
+}
+
 /* Cuts add set-ups and take no work away: all cores of a shape compute no less than one would. */
 static void test_cuts_add_work(void) {
   wafer_machine m = plain_machine();
-  wafer_curve_options options = {.max_width = 32, .max_height = 32, .budget = 48000};
   for (size_t i = 0; i < WAFER_COUNT(curve_cases); i++) {
     const curve_case *c = &curve_cases[i];
     wafer_arena *arena = wafer_arena_create();
@@ -73,9 +83,7 @@ static void test_cuts_add_work(void) {
     wafer_curve curve;
     wafer_split whole = split_whole();
     wafer_cost cost, all;
-    body_text_begin(&b, c->family, c->inputs);
-    CU_ASSERT_NOT_EQUAL_FATAL(body_text_node(&b, c->op, c->operands, c->attrs), UINT32_MAX);
-    CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &curve), WAFER_OK);
+    make_case(&m, c, arena, &b, &curve);
     wafer_kernel_cost(&m, &b.body, &whole, &all);
     for (size_t p = 0; p < curve.count && b.body.family != WAFER_FAMILY_move; p++) {
       wafer_kernel_cost(&m, &b.body, &curve.at[p].split, &cost);
@@ -92,17 +100,14 @@ static void test_cuts_add_work(void) {
 
 static void test_curves(void) {
   wafer_machine m = plain_machine();
-  wafer_curve_options options = {.max_width = 32, .max_height = 32, .budget = 48000};
   for (size_t i = 0; i < WAFER_COUNT(curve_cases); i++) {
     const curve_case *c = &curve_cases[i];
     wafer_arena *arena = wafer_arena_create();
     body_text b;
     wafer_curve curve, again;
-    body_text_begin(&b, c->family, c->inputs);
-    CU_ASSERT_NOT_EQUAL_FATAL(body_text_node(&b, c->op, c->operands, c->attrs), UINT32_MAX);
-    CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &curve), WAFER_OK);
-    check_curve(c, &b, &curve, options.budget);
-    CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &again), WAFER_OK);
+    make_case(&m, c, arena, &b, &curve);
+    check_curve(c, &b, &curve, case_options.budget);
+    CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &case_options, arena, &again), WAFER_OK);
     CU_ASSERT(curve.count == again.count &&
               memcmp(curve.at, again.at, curve.count * sizeof *curve.at) == 0);
     wafer_arena_destroy(arena);
@@ -223,8 +228,7 @@ static void test_curves_by_many(void) {
     CU_ASSERT_EQUAL_FATAL(wafer_cuts_curve(cuts, &b.body, &options, arena, &shared), WAFER_OK);
     CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &alone), WAFER_OK);
     CU_ASSERT_EQUAL_FATAL(shared.count, alone.count);
-    CU_ASSERT(alone.count == 0 ||
-              memcmp(shared.at, alone.at, alone.count * sizeof *alone.at) == 0);
+    CU_ASSERT(alone.count == 0 || memcmp(shared.at, alone.at, alone.count * sizeof *alone.at) == 0);
   }
   wafer_workers_destroy(workers);
   wafer_arena_destroy(arena);
