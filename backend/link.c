@@ -218,8 +218,7 @@ wafer_status link_program(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_
     if (l.pieces[i]) WAFER_TRY(link_piece(&l, i));
   }
   l.plan->function_count = l.program->function_count;
-  if (!ctx->options || !ctx->options->no_mlir)
-    WAFER_TRY(wafer_ir_print(ctx, ir, &l.plan->mlir, &l.plan->mlir_bytes));
+  WAFER_TRY(lower_text(ctx, ir, l.plan));
   WAFER_TRY(wafer_plan_check(ctx->diag, ir->file, l.plan));
   WAFER_TRY(measure(&l));
   *out = l.plan;

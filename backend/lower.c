@@ -237,6 +237,11 @@ wafer_status lower_piece(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_p
   return lower(&l);
 }
 
+wafer_status lower_text(const wafer_ctx *ctx, const wafer_ir *ir, wafer_plan *plan) {
+  if (ctx->options && ctx->options->no_mlir) return WAFER_OK;
+  return wafer_ir_print(ctx, ir, &plan->mlir, &plan->mlir_bytes);
+}
+
 wafer_status wafer_lower(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_plan **out) {
   *out = NULL;
   if (ir->program) return link_program(ctx, ir, out);
@@ -246,8 +251,7 @@ wafer_status wafer_lower(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_p
   WAFER_TRY(wafer_machine_band(ctx->diag, ctx->arena, ctx->machine, wafer_ir_get_bands(ir),
                                &with.machine));
   WAFER_TRY(lower(&l));
-  if (!ctx->options || !ctx->options->no_mlir)
-    WAFER_TRY(wafer_ir_print(ctx, ir, &l.plan->mlir, &l.plan->mlir_bytes));
+  WAFER_TRY(lower_text(ctx, ir, l.plan));
   WAFER_TRY(wafer_plan_check(ctx->diag, ir->file, l.plan));
   WAFER_TRY(launch_plan(ctx, l.plan, ctx->options ? ctx->options->programs : WAFER_PROGRAMS_auto));
   WAFER_TRY(measure(&l));

@@ -29,6 +29,8 @@ wafer_status lower_phases(lowering *l);
 /* What a training plan says to its driver; needs values, weights and the function. */
 wafer_status lower_training(lowering *l);
 
+/* The plan gets the text of the IR, unless the options say that it is not written. */
+wafer_status lower_text(const wafer_ctx *ctx, const wafer_ir *ir, wafer_plan *plan);
 /* The plan of one module, which nothing has checked yet. */
 wafer_status lower_piece(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_plan **out);
 /* Of a model of several pieces. */
