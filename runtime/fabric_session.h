@@ -90,9 +90,8 @@ struct session_fabric {
   uint64_t told;   /* up to here a watcher knows of it already */
   uint64_t sample; /* at hand; of a train the first */
   fabric_load load;
-  wafer_fault *faults; /* those that struck are far in the future */
-  uint32_t fault_count;
-  uint64_t *struck; /* per fault: the cycle; UINT64_MAX: not yet */
+  session_faults *faults; /* NULL: none */
+  bool shared;            /* they are its caller's */
   wafer_run_stats stats;
   uint64_t *kernel_busy, *phase_cycles, *stream_busy;
   uint64_t *armed; /* streaming: when the weights of each phase are all there */
@@ -164,8 +163,6 @@ void session_fabric_train_time(session_fabric *s, const fabric_launch *l);
 
 /* Load and faults (session_fabric_load.c): once per session, per run, before and after a launch. */
 wafer_status session_fabric_load_begin(session_fabric *s);
-wafer_status session_fabric_faults_begin(session_fabric *s, const wafer_fault *faults,
-                                         uint32_t count);
 void session_fabric_load_clear(session_fabric *s);
 wafer_status session_fabric_inject(session_fabric *s, const fabric_launch *l, uint64_t samples);
 void session_fabric_faults_launch(session_fabric *s);

@@ -87,6 +87,7 @@ static wafer_status set_value(host_plan *p, uint32_t value, wafer_item *item) {
 static wafer_status unit_of(host_plan *p, uint32_t function, wafer_session **out) {
   if (!p->unit[function])
     WAFER_TRY(session_create_unit(p->plan, function, &p->options, p->pool, &p->unit[function]));
+  if (p->faults) session_share_faults(p->unit[function], p->faults);
   *out = p->unit[function];
   return WAFER_OK;
 }
@@ -104,6 +105,7 @@ static wafer_status call_unit(host_plan *p, uint32_t function, wafer_item *const
     status = check_item(p, f->inputs[i], inputs[i]);
     views[i] = inputs[i]->tensor;
   }
+  if (p->faults) p->faults->start = host_counts_stats(p->counts).total_cycles;
   if (status == WAFER_OK)
     status = wafer_session_run(unit, views, f->input_count, made, f->output_count);
   for (uint32_t i = 0; status == WAFER_OK && i < f->output_count; i++)
@@ -279,6 +281,7 @@ wafer_run_stats host_plan_stats(const host_plan *p) {
   for (uint32_t i = 0; i < p->plan->function_count; i++)
     if (p->unit[i]) stats.peak_bytes += wafer_session_stats(p->unit[i]).peak_bytes;
   stats.instruction_set = vmath_instruction_set();
+  stats.fault_struck = p->faults ? p->faults->struck : NULL;
   return stats;
 }
 
@@ -300,6 +303,11 @@ wafer_status host_plan_create(const wafer_plan *plan, const wafer_session_option
                    .results =
                        calloc((size_t)plan->functions[0].output_count + 1, sizeof *p->results)};
   if (options) p->options = *options;
+  if (p->options.fault_count && p->options.fidelity == WAFER_FIDELITY_fabric) {
+    p->faults = session_faults_create(p->options.faults, p->options.fault_count);
+    if (!p->faults) return host_plan_no_memory(p);
+    p->options.fault_count = 0; /* units share them */
+  }
   p->counts = host_counts_create(plan, &p->options);
   if (!p->unit || !p->item || !p->constant || !p->results || !p->counts)
     return host_plan_no_memory(p);
@@ -323,5 +331,6 @@ void host_plan_destroy(host_plan *p) {
   free(p->constant);
   free(p->results);
   host_counts_destroy(p->counts);
+  session_faults_destroy(p->faults);
   free(p);
 }

@@ -3,6 +3,7 @@
 #define RUNTIME_HOST_PLAN_H
 
 #include "host_counts.h"
+#include "session_fabric.h"
 #include "threads.h"
 #include "wafer/item.h"
 #include "wafer/session.h"
@@ -34,6 +35,7 @@ struct host_plan {
   uint32_t result_count;
   wafer_item **results; /* of the last run */
   host_counts *counts;
+  session_faults *faults; /* of all units; NULL: none */
 };
 
 wafer_status host_plan_no_memory(const host_plan *p);
@@ -56,5 +58,7 @@ wafer_status host_plan_map(host_plan *p, const wafer_step *step, wafer_item *con
 wafer_status session_create_unit(const wafer_plan *plan, uint32_t function,
                                  const wafer_session_options *options, thread_pool *pool,
                                  wafer_session **out);
+/* Of one at fabric fidelity, whose options named no faults. */
+void session_share_faults(wafer_session *unit, session_faults *faults);
 
 #endif

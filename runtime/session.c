@@ -80,11 +80,6 @@ static bool has_phases(const wafer_function *f) {
 static wafer_status prepare(wafer_session *s, const wafer_session_options *options) {
   bool fabric = options && options->fidelity == WAFER_FIDELITY_fabric;
   if (fabric && has_phases(s->function)) return prepare_fabric(s, options);
-  if (fabric && options->fault_count)
-    return wafer_fail(
-        s->diag, wafer_at_file(s->plan->model), WAFER_UNSUPPORTED,
-        "steps of this plan run on the host: faults are of plans whose first function "
-        "is the wafer's");
   if (!s->shares_pool) {
     WAFER_TRY(wafer_plan_check(s->diag, s->plan->model, s->plan));
     s->pool = thread_pool_create(options ? options->threads : 0);
@@ -121,6 +116,10 @@ wafer_status session_create_unit(const wafer_plan *plan, uint32_t function,
   else
     wafer_session_destroy(s);
   return status;
+}
+
+void session_share_faults(wafer_session *unit, session_faults *faults) {
+  if (unit->fabric) session_fabric_share_faults(unit->fabric, faults);
 }
 
 wafer_status wafer_session_create(const wafer_plan *plan, const wafer_session_options *options,

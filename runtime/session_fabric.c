@@ -200,8 +200,11 @@ wafer_status session_fabric_create(const wafer_plan *plan, uint32_t function,
   if (status == WAFER_OK && options && options->watch)
     status = session_fabric_watch_begin(s, options->watch);
   if (status == WAFER_OK && options && options->load) status = session_fabric_load_begin(s);
-  if (status == WAFER_OK && options && options->fault_count)
-    status = session_fabric_faults_begin(s, options->faults, options->fault_count);
+  if (status == WAFER_OK && options && options->fault_count) {
+    s->faults = session_faults_create(options->faults, options->fault_count);
+    if (!s->faults) status = session_fabric_no_memory(s);
+    if (s->faults) s->stats.fault_struck = s->faults->struck;
+  }
   if (status == WAFER_OK)
     *out = s;
   else
@@ -212,6 +215,7 @@ wafer_status session_fabric_create(const wafer_plan *plan, uint32_t function,
 void session_fabric_destroy(session_fabric *s) {
   if (!s) return;
   wafer_fabric_destroy(s->fabric);
+  if (!s->shared) session_faults_destroy(s->faults);
   for (uint32_t v = 0; s->stored && v < s->plan->value_count; v++) free(s->stored[v]);
   for (uint32_t i = 0; s->launches && i < s->launch_count; i++)
     for (uint32_t p = 0; s->launches[i].words && p < s->launches[i].body.port_count; p++)

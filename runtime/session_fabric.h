@@ -7,10 +7,23 @@
 
 typedef struct session_fabric session_fabric;
 
+/* Faults of a session, or of all those that a plan with steps on the host calls. */
+typedef struct session_faults {
+  uint32_t count;
+  wafer_fault *at;  /* those that struck are far in the future */
+  uint64_t *struck; /* per fault: the cycle of the run; UINT64_MAX: it did not */
+  uint64_t start;   /* of the call under way, in cycles of the run */
+} session_faults;
+/* NULL: out of memory. */
+session_faults *session_faults_create(const wafer_fault *faults, uint32_t count);
+void session_faults_destroy(session_faults *faults); /* NULL is fine */
+
 /* UNSUPPORTED: the plan has no programs. */
 wafer_status session_fabric_create(const wafer_plan *plan, uint32_t function,
                                    const wafer_session_options *options, session_fabric **out);
 void session_fabric_destroy(session_fabric *s); /* NULL is fine */
+/* In place of faults of its own, of which its options named none; borrowed. */
+void session_fabric_share_faults(session_fabric *s, session_faults *faults);
 
 /* `samples` samples of the function; views as in wafer_session_run, already checked. out[i]: dense
  * elements of all samples of output i. */

@@ -96,29 +96,48 @@ static uint64_t limit_of(const fabric_launch *l, uint64_t samples) {
   return cycles > UINT64_MAX / 32 ? UINT64_MAX : 16 * cycles + 1000000;
 }
 
-wafer_status session_fabric_faults_begin(session_fabric *s, const wafer_fault *faults,
-                                         uint32_t count) {
-  s->faults = wafer_arena_copy(s->arena, faults, count * sizeof *faults);
-  s->struck = WAFER_NEW(s->arena, uint64_t, count);
-  if (!s->faults || !s->struck) return session_fabric_no_memory(s);
-  s->fault_count = count;
-  s->stats.fault_struck = s->struck;
-  for (uint32_t i = 0; i < count; i++) s->struck[i] = UINT64_MAX;
-  return WAFER_OK;
+session_faults *session_faults_create(const wafer_fault *faults, uint32_t count) {
+  session_faults *f = calloc(1, sizeof *f);
+  if (!f) return NULL;
+  *f = (session_faults){.count = count,
+                        .at = calloc((size_t)count + 1, sizeof *f->at),
+                        .struck = calloc((size_t)count + 1, sizeof *f->struck)};
+  if (!f->at || !f->struck) {
+    session_faults_destroy(f);
+    return NULL;
+  }
+  if (count) memcpy(f->at, faults, count * sizeof *faults);
+  for (uint32_t i = 0; i < count; i++) f->struck[i] = UINT64_MAX;
+  return f;
+}
+
+void session_faults_destroy(session_faults *f) {
+  if (!f) return;
+  free(f->at);
+  free(f->struck);
+  free(f);
+}
+
+void session_fabric_share_faults(session_fabric *s, session_faults *faults) {
+  s->faults = faults;
+  s->shared = true;
+  s->stats.fault_struck = faults->struck;
 }
 
 /* What has struck is over; a core that is stuck stays so. */
 wafer_status session_fabric_inject(session_fabric *s, const fabric_launch *l, uint64_t samples) {
-  if (!s->fault_count) return WAFER_OK;
-  for (uint32_t i = 0; i < s->fault_count; i++)
-    if (s->struck[i] != UINT64_MAX && s->faults[i].kind != WAFER_FAULT_stuck)
-      s->faults[i].cycle = UINT64_MAX;
-  return wafer_fabric_inject(s->fabric, s->faults, s->fault_count, s->start, limit_of(l, samples));
+  session_faults *f = s->faults;
+  if (!f) return WAFER_OK;
+  for (uint32_t i = 0; i < f->count; i++)
+    if (f->struck[i] != UINT64_MAX && f->at[i].kind != WAFER_FAULT_stuck)
+      f->at[i].cycle = UINT64_MAX;
+  return wafer_fabric_inject(s->fabric, f->at, f->count, f->start + s->start, limit_of(l, samples));
 }
 
 void session_fabric_faults_launch(session_fabric *s) {
-  for (uint32_t i = 0; i < s->fault_count; i++) {
+  session_faults *f = s->faults;
+  for (uint32_t i = 0; f && i < f->count; i++) {
     uint64_t cycle = wafer_fabric_struck(s->fabric, i);
-    if (s->struck[i] == UINT64_MAX) s->struck[i] = cycle;
+    if (f->struck[i] == UINT64_MAX) f->struck[i] = cycle;
   }
 }

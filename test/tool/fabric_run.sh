@@ -63,7 +63,14 @@ grep -q "links: wavelets" heat.svg || fail "no panel of links with steps on the 
 starts=$(tr -d ' \t' <trace.json | grep -o '"name":"k[0-9]*turn","[^}]*"ts":[0-9.]*' | sort -u | wc -l)
 [ "$starts" = 3 ] || fail "the loop's kernel starts at $starts times in the trace"
 grep -q '"core_utilization_fraction"' report.json || fail "the report has no load with steps on the host"
-run 3 "faults are of plans whose first function" --fidelity fabric --fault drop@1,0,0
+# Faults strike in whichever call has their cycle, counted over all of them.
+run 5 "fault drop@1,0,0 struck a wavelet" --fidelity fabric --fault drop@1,0,0
+run 6 "elements differ from those without faults" --fidelity fabric --fault flip@0,0,9000,30
+cycle=$(sed -n 's/^fault flip@0,0,9000,30 struck in cycle \([0-9]*\)$/\1/p' said)
+[ "${cycle:-0}" -ge 9000 ] || fail "a fault of cycle 9000 struck in '$cycle'"
+run 6 "struck in cycle 60\$" --fidelity fabric --fault flip@0,0,60,30 --samples 2
+run 0 "faults harmless" --fidelity fabric --fault stuck@15,15,10
+gives 6 "output z: differs by .* too much" "$wafer" check p.wplan --fault flip@0,0,9000,30
 grep -A3 '"turn"' turns.json | grep -q '"difference_of_largest":' || fail "no values of the loop's kernel: $(cat turns.json)"
 # Both dims of a window cut along one line of cores: more transfers than microthreads, so that what goes back along the
 # line waits for what goes forth.
