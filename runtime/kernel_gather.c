@@ -37,21 +37,25 @@ static bool looks_up(const kernel_view *k, uint32_t node) {
          !wafer_op_is(kernel_node(k, v - k->body->input_count)->op, WAFER_TRAIT_SOURCE);
 }
 
-/* Control of an index: loading and checking it, the bytes to its row, the loop around it; whether
- * the row is this core's. */
-#define ROW_CONTROL 10
+/* Control of an index: loading and checking it, the bytes to its row; whether the row is this
+ * core's; the loop around several of them (backend/program_rows.c, emit_rows). */
+#define ROW_CONTROL 6
 #define ROW_CHOICE 4
-#define ROWS_BEFORE 8
+#define ROW_LOOP 4
+#define ROWS_BEFORE 5
+#define ROWS_LOOP 2
 
 uint64_t kernel_rows_cycles(const kernel_view *k, uint32_t node, const kernel_rows *r) {
   const wafer_machine *m = k->machine;
   uint64_t rows = (r->indices + r->parts - 1) / r->parts;
-  uint64_t cycles = r->begins
-                        ? kernel_over_tile(k, WAFER_RATE_move, r->dtype, kernel_result(k, node))
-                        : (uint64_t)m->vector_setup_cycles;
-  cycles = kernel_add(cycles, m->vector_setup_cycles + m->descriptor_load_cycles + ROWS_BEFORE);
-  cycles =
-      kernel_add(cycles, kernel_mul(r->indices, ROW_CONTROL + (r->parts > 1 ? ROW_CHOICE : 0)));
+  bool several = r->indices > 1;
+  uint64_t control = ROW_CONTROL + (r->parts > 1 ? ROW_CHOICE : 0) + (several ? ROW_LOOP : 0);
+  uint64_t cycles =
+      m->vector_setup_cycles + m->descriptor_load_cycles + ROWS_BEFORE + (several ? ROWS_LOOP : 0);
+  if (r->begins)
+    cycles =
+        kernel_add(cycles, kernel_over_tile(k, WAFER_RATE_move, r->dtype, kernel_result(k, node)));
+  cycles = kernel_add(cycles, kernel_mul(r->indices, control));
   uint64_t one =
       m->vector_setup_cycles - 1 + wafer_machine_cycles(m, r->rate, r->dtype, r->elements);
   return kernel_add(cycles, kernel_mul(rows, one));
