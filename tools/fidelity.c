@@ -216,6 +216,7 @@ static wafer_status run_at(const check_arguments *a, const wafer_plan *plan, waf
     out->kernel_busy = kept(arena, out->stats.kernel_busy, plan->kernel_count);
     out->stream_busy = kept(arena, out->stats.stream_busy, plan->stream_count);
     out->phase_runs = kept(arena, out->stats.phase_runs, plan->phase_count);
+    out->stats.fault_struck = kept(arena, out->stats.fault_struck, a->run.fault_count);
   }
   wafer_session_destroy(session);
   return status;
