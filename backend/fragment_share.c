@@ -8,6 +8,7 @@
 typedef struct cell {
   uint8_t from, to; /* port, set of ports */
   bool used, alone; /* alone: nobody may share it */
+  int64_t due[2];   /* the earliest and the latest of those that have it */
 } cell;
 
 /* In lists by router: a fragment of which its core sends words; one of which it takes some. */
@@ -83,6 +84,17 @@ bool share_may(const share *s, uint32_t at, uint32_t color) {
 
 /* ---- routers ---- */
 
+static int64_t due_of(const share *s, uint32_t at) {
+  return s->link->due ? s->link->due[at] : 0;
+}
+
+/* Do samples of the fragment and of those that have the colour come in turn? Not where one is due a
+ * period after another: cores are then samples ahead with that. */
+static bool in_turn(const share *s, const cell *c, uint32_t at) {
+  int64_t due = due_of(s, at), period = s->link->period;
+  return !s->link->due || (due < c->due[0] + period && c->due[1] < due + period);
+}
+
 /* Where both have it the words must come from the same side: the routers before are then the same,
  * back to the sender. */
 share_state share_look(const share *s, uint32_t at, uint32_t color, uint32_t real) {
@@ -97,7 +109,8 @@ share_state share_look(const share *s, uint32_t at, uint32_t color, uint32_t rea
       for (uint32_t x = k.x; x < k.x + k.width; x++) {
         const cell *c = &cells[router_at(s, x, y)];
         if (!c->used) continue;
-        if (c->alone || !s->may[at][color] || c->from != r->at[0].from) return SHARE_CLASHES;
+        if (c->alone || !s->may[at][color] || c->from != r->at[0].from || !in_turn(s, c, at))
+          return SHARE_CLASHES;
         state = SHARE_JOINS;
       }
   }
@@ -117,7 +130,9 @@ bool share_take(share *s, uint32_t at, uint32_t color, uint32_t real) {
     for (uint32_t y = k.y; y < k.y + k.height; y++)
       for (uint32_t x = k.x; x < k.x + k.width; x++) {
         cell *c = &s->cells[real][router_at(s, x, y)];
-        *c = (cell){r->at[0].from, c->to | r->at[0].to, true, !s->may[at][color]};
+        int64_t due = due_of(s, at), first = c->used && c->due[0] < due ? c->due[0] : due;
+        int64_t last = c->used && c->due[1] > due ? c->due[1] : due;
+        *c = (cell){r->at[0].from, c->to | r->at[0].to, true, !s->may[at][color], {first, last}};
       }
   }
   return true;

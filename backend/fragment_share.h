@@ -4,8 +4,9 @@
  * union of theirs, a tree from that core, and every core of the tree gets all words in the order in
  * which fragments follow each other, of which filters at its ramp keep those that the fragment
  * sends it. As all cores are at the fragments in that order, none waits for words that come behind
- * those of a later one. A colour with switches, with chains of partial sums or with the border at
- * an end is shared with none. */
+ * those of a later one; where samples go ahead, only fragments that are due less than a period
+ * apart are in that order of every core. A colour with switches, with chains of partial sums or
+ * with the border at an end is shared with none. */
 #ifndef BACKEND_FRAGMENT_SHARE_H
 #define BACKEND_FRAGMENT_SHARE_H
 

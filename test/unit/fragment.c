@@ -383,6 +383,45 @@ static void test_shared_colors(void) {
   wafer_arena_destroy(arena);
 }
 
+/* What is due less than a period apart shares a colour; what is due a period later does not, for a
+ * core ahead with the one takes two samples of it before the other's first. They once shared, and
+ * cores waited for each other's words. */
+static void test_colors_in_turn(void) {
+  enum { MANY = 30, PERIOD = 100 };
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *wse2;
+  caught c;
+  wafer_diag diag = caught_diag(&c);
+  static fragment f[MANY];
+  const fragment *at[MANY];
+  uint32_t steps[MANY + 1];
+  int64_t due[MANY];
+  wafer_fabric_program program;
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
+  for (uint32_t i = 0; i < MANY; i++) {
+    fragment_begin(&f[i], arena, "in turn", NULL, (wafer_rect){0, 0, 3, 1});
+    send_far(&f[i], 1 + i % 2, (int32_t)(16 * i));
+    at[i] = &f[i];
+    steps[i] = i;
+  }
+  steps[MANY] = FRAGMENT_ENDS;
+  for (uint32_t apart = 1; apart <= PERIOD; apart += PERIOD - 1) {
+    const fragment_link link = {.name = "in turn",
+                                .width = 3,
+                                .height = 1,
+                                .count = MANY,
+                                .at = at,
+                                .step_count = MANY + 1,
+                                .steps = steps,
+                                .due = due,
+                                .period = PERIOD};
+    for (uint32_t i = 0; i < MANY; i++) due[i] = (int64_t)i * apart;
+    CU_ASSERT_EQUAL(fragment_link_program(&diag, arena, wse2, &link, &program),
+                    apart < PERIOD ? WAFER_OK : WAFER_NO_FIT);
+  }
+  wafer_arena_destroy(arena);
+}
+
 /* One core more colours than the machine has, of words whose senders nobody knows. */
 static void test_colors_run_out(void) {
   wafer_arena *arena = wafer_arena_create();
@@ -410,5 +449,6 @@ CU_TestInfo tests_fragment[] = {{"a relay", test_relay},
                                 {"samples ahead", test_goes_ahead},
                                 {"equal code once", test_equal_code},
                                 {"colors that fragments share", test_shared_colors},
+                                {"colors of what comes in turn", test_colors_in_turn},
                                 {"colors run out", test_colors_run_out},
                                 CU_TEST_INFO_NULL};
