@@ -282,6 +282,56 @@ static void run_ahead(wafer_fabric *f, fabric_core *core) {
   }
 }
 
+/* A vector instruction in the cycle in which control resumes; its microthread is free by then. */
+static bool issue_late(wafer_fabric *f, uint32_t at, const wafer_instruction *code) {
+  fabric_core *core = &f->cores[at];
+  core_thread *t = &core->threads[code->thread];
+  bool surely = code->count_reg == WAFER_NO_REGISTER &&
+                core->decoded[core->pc].type != CORE_PAIRS; /* it does not trap */
+  uint64_t cycle = core->resume < t->ready ? t->ready : core->resume;
+  if (!surely || core_issue(f, at, code) != WAFER_OK) return false;
+  t->ready += cycle - f->now;
+  core_works(core, cycle, cycle + 1);
+  core->resume = cycle + 1;
+  core->pc++;
+  return true;
+}
+
+void core_issue_ahead(wafer_fabric *f, uint32_t at) {
+  fabric_core *core = &f->cores[at];
+  bool joins = core->state == CORE_JOIN, issued = false;
+  uint64_t from = control_at(core), end = FABRIC_NEVER;
+  if (core->running || core->pairs || core->stuck || f->plain || f->faults) return;
+  if ((!joins && core->state != CORE_RUN) || from < f->now + !joins) return;
+  if (core->patient) f->nodes[core->source].patience = 0; /* its instruction has ended */
+  core->patient = 0;
+  core->state = CORE_RUN;
+  core->resume = from;
+  for (uint32_t i = 0; i < MOST_AHEAD && core->pc < core->program->code_count; i++) {
+    const wafer_instruction *code = &core->program->code[core->pc];
+    if (core->resume >= end) return;
+    if (is_private(code->op)) {
+      core_works(core, core->resume, core->resume + 1);
+      run_private(core);
+    } else if (code->op < WAFER_CORE_VECTORS && !issued) {
+      if (!issue_late(f, at, code)) return;
+      issued = true;
+      end = core->threads[code->thread].ready;
+      if (code->async) continue;
+    } else if (code->op == WAFER_CORE_join && issued) {
+      core_works(core, core->resume, core->resume + 1);
+      core->resume++;
+      core->pc++;
+    } else {
+      return;
+    }
+    if (!issued || is_private(code->op)) continue;
+    core->state = CORE_JOIN;
+    core->joined = code->thread;
+    return;
+  }
+}
+
 /* Who has taken the last word of a queue is still until the next one comes. Is the core, for which
  * it alone computes, not to be visited before? */
 static bool is_drained(const wafer_fabric *f, fabric_core *core, const core_thread *t,

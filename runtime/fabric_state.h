@@ -302,6 +302,10 @@ uint64_t core_patience_due(wafer_fabric *f, const fabric_core *core);
  * more. And: that instruction, in that cycle; then the same of the next. */
 uint64_t core_lags_at(fabric_core *core);
 uint64_t core_control_late(fabric_core *core, uint64_t cycle);
+/* Nothing runs on the core: control goes on ahead of time, to the vector instruction that it issues
+ * next, and waits for that. Nobody sees it before, for no microthread and no task can come in
+ * between; where control would do something else first it goes no farther. */
+void core_issue_ahead(wafer_fabric *f, uint32_t core);
 /* A visit of a patient core: the word of this cycle. */
 wafer_status core_compute_patiently(wafer_fabric *f, uint32_t core, bool *stepped, uint64_t *next);
 /* The end of a visit: does somebody wait patiently from here on, and for how many words? */

@@ -36,11 +36,12 @@ static bool goes_evenly(const wafer_fabric *f, uint32_t at, const core_thread *t
   return true;
 }
 
-/* Cycles until all slots of an empty queue are free. */
-static uint32_t all_free(const wafer_fabric *f, const fabric_node *q) {
-  uint32_t last = q->head ? q->head - 1u : q->capacity - 1u;
-  uint32_t wait = (fabric_entry_at(q, last)->ready - fabric_stamp(f->now)) & FABRIC_STAMP_MASK;
-  return wait >> (FABRIC_STAMP_BITS - 1) ? 0 : wait;
+/* Does each slot of an empty queue become free before the word that takes it, of words that come in
+ * one cycle after the other from `at` on? */
+static bool frees_in_time(const wafer_fabric *f, const fabric_node *q, uint32_t at) {
+  for (uint32_t i = 0; i < q->capacity; i++)
+    if (fabric_until(fabric_slot(q, i)->ready, (uint32_t)f->now) > at + i) return false;
+  return true;
 }
 
 static bool more(void **list, uint32_t count, uint32_t *room, size_t size) {
@@ -68,7 +69,7 @@ static bool enter(wafer_fabric *f, uint32_t node, uint32_t at, uint32_t delay, u
   if (fabric_fan_holds(f, node)) return false;
   if (q->count || q->filtered || q->switched || q->by_switch || q->at_edge) return false;
   if (!q->to_core && (!q->outs || delay + q->credit > q->capacity)) return false;
-  if (all_free(f, q) > at || at + delay + f->train_length >= FABRIC_TRAIN) return false;
+  if (!frees_in_time(f, q, at) || at + delay + f->train_length >= FABRIC_TRAIN) return false;
   if (!more((void **)&f->passages, f->passage_count, &f->passage_room, sizeof *f->passages))
     return false;
   f->passages[f->passage_count++] =
@@ -77,11 +78,12 @@ static bool enter(wafer_fabric *f, uint32_t node, uint32_t at, uint32_t delay, u
 }
 
 /* The core that reads the queue; false: it does not keep the pace. */
-static bool next_stage(const wafer_fabric *f, passage *p, stage *to) {
+static bool next_stage(wafer_fabric *f, passage *p, stage *to) {
   const fabric_node *q = &f->nodes[p->node];
   uint32_t at = f->sites[p->node].core;
   if (at == FABRIC_NONE) return false;
   const fabric_core *core = &f->cores[at];
+  if (!core->running) core_issue_ahead(f, at);
   if (__builtin_popcount(core->running) != 1) return false;
   core_thread *t = &core->threads[__builtin_ctz(core->running)];
   if (fabric_taken(t) != p->node || !fabric_only_waits(core, t) ||

@@ -196,7 +196,7 @@ static void chains_are_exact(void) {
                                         : i == 75 || i == 78 ? 9
                                                              : 1,
                               .words = words[i / 4 % WAFER_COUNT(words)],
-                              .repeat = 1 + i % 2,
+                              .repeat = 1 + i % 3,
                               .plain = true};
       const char *name = names[i / 4 / WAFER_COUNT(words)];
       CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, machines[m], &machine) == WAFER_OK);
