@@ -19,6 +19,7 @@ static bool has_host_input(const import_node *n) {
 bool host_takes(import_node *n) {
   const wafer_host_info *info = wafer_host_get(op_of(n));
   wafer_view view;
+  if (sequence_is_known(n)) return false;
   if (has_host_input(n) || info->when & WAFER_HOST_ALWAYS) return true;
   for (uint32_t i = 0; i < n->input_count && i < 32; i++)
     if (info->fixed >> i & 1 && node_has_input(n, i) &&

@@ -7,6 +7,9 @@
 
 /* Whether the host does this node: what it computes, or an operand of it, is nothing for cores. */
 bool host_takes(import_node *n);
+/* Is it SplitToSequence of which only single parts are taken, or does it take one
+ * (expand_sequence.c)? */
+bool sequence_is_known(const import_node *n);
 /* An initializer or attribute of strings: a step that makes it. */
 wafer_status strings_step(importer *im, const onnx_tensor *tensor, name_entry *entry);
 

@@ -21,6 +21,8 @@ typedef struct name_entry {
   bool host;           /* no tensor of static type: the host alone has it */
   bool numbered;       /* `number` is set: it is a value of the program */
   uint32_t number;
+  struct name_entry *parts; /* of a sequence that is known when compiling; NULL: it is none */
+  uint32_t part_count;
   size_t maker; /* index of the node that makes it, where a scope serves to look that up */
 } name_entry;
 

@@ -38,6 +38,20 @@ static const struct {
      "c; "
      "Abs c -> y; out y",
      "4: 1 2 0 3", 3, 0},
+    /* who takes single parts, of places that are known, needs no host */
+    {"in x f32 4; init l i64 2 = 1 3; init at i64 scalar = -1; SplitToSequence x l -> s; "
+     "SequenceAt s at -> b; Neg b -> y; out y",
+     "3: -2 -0 -3", 0, 0},
+    {"in x f32 4; init l i64 scalar = 3; init at i64 scalar = 1; SplitToSequence x l -> s; "
+     "SequenceAt s at -> y; out y",
+     "1: 3", 0, 0},
+    {"in x f32 4; init at i64 scalar = 1; SplitToSequence(keepdims=0) x -> s; SequenceAt s at -> "
+     "y; "
+     "out y",
+     "scalar: 2", 0, 0},
+    {"in x f32 4; init at i64 scalar = 1; SplitToSequence x -> s; SequenceAt s at -> b; "
+     "SequenceLength s -> n; Cast(to=1) n -> f; Add b f -> y; out y",
+     "1: 6", 4, 1},
     {"in x f32 4; Optional x -> o; OptionalHasElement o -> h; OptionalGetElement o -> g; "
      "Identity g -> y; out y",
      "4: -1 2 0 3", 3, 0},
