@@ -139,7 +139,13 @@ wafer_status launch_time(launcher *l, const launch_pieces *p, wafer_launch *laun
   c->train = true; /* what was timed by itself before was none */
   if (!pass_samples(c, p, ends, turns, 2 * half)) return launch_no_memory(l);
   fragment_clock_restart(c, NULL, 0);
-  launch->predicted = ends[0];
+  uint64_t *alone = p->period ? WAFER_NEW(l->arena, uint64_t, turns) : ends;
+  if (!alone) return launch_no_memory(l);
+  if (p->period) { /* in a train the first one waits for others that go ahead */
+    if (!pass_samples(c, p, alone, turns, turns)) return launch_no_memory(l);
+    fragment_clock_restart(c, NULL, 0);
+  }
+  launch->predicted = alone[0];
   launch->interval = (ends[2 * half - 1] - ends[half - 1] + half - 1) / half;
   if (p->period) /* samples draw apart while those ahead fill the pipeline: all of them tell */
     launch->interval = (ends[2 * half - 1] - ends[0] + 2 * half - 2) / (2 * half - 1);

@@ -82,7 +82,7 @@ typedef struct wafer_launch {
   uint32_t action;    /* the first one, of the phase's actions; 0 for the other kinds */
   uint32_t sample;    /* below the plan's batch; 0 for the other kinds */
   uint32_t program;   /* index into the plan's programs */
-  uint64_t predicted; /* cycles; of a train's first sample */
+  uint64_t predicted; /* cycles; of a train: of one sample by itself */
   uint64_t
       interval;  /* of a train: cycles from sample to sample, predicted; 0 for the other kinds */
   uint64_t fill; /* of a train: what `samples` of them, two at least, take beside samples *

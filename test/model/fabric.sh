@@ -57,8 +57,10 @@ for replicas in 2 3; do
   # Fewer samples than replicas: those that none comes to give nothing out.
   "$wafer" check "$work/p.wplan" --samples 1 -q >"$work/out" || fail "$replicas replicas, a sample: $(tail -4 "$work/out")"
 done
-# Values that skip kernels: words wait in the queues on their way, and on links that others use.
-compares skips pipelined "--machine small16" "--total 7 --samples 16" "$data/skips.onnx" # with a relay
+# Values that skip kernels: words wait in the queues on their way, and on links that others use. With rooms for such
+# values a sample by itself does not wait for others that go ahead, as the first of a train does: 3.1 % too many once.
+compares skips pipelined "--machine small16" "--total 2" "$data/skips.onnx"
+compares skips pipelined "--machine small16" "--total 4 --samples 16" "$data/skips.onnx"
 compares skips pipelined "--machine small64 --bands 1" "--mean 10 --total 7 --samples 16" "$data/skips.onnx"
 "$wafer" zoo gpt --layers 2 --d-model 32 --heads 2 --vocab 64 --sequence 16 --init 1 --batch 1 -q -o "$work/gpt.onnx"
 compares gpt-train pipelined "--machine small64" "--mean 10 --total 6 --samples 16" "$work/gpt.onnx"
