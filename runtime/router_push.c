@@ -22,10 +22,20 @@ void fabric_filter_step(fabric_filter *filter) {
   next_run(filter);
 }
 
+/* Cycles until a wavelet that comes into an empty queue may leave: not before the last one, which
+ * may be ahead of time. */
+static inline uint32_t behind_last(const wafer_fabric *f, const fabric_node *q, uint32_t delay) {
+  uint32_t free_from = fabric_after_last(f, q);
+  return free_from > delay ? free_from : delay;
+}
+
 static inline void push(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t delay) {
   fabric_node *q = &f->nodes[node];
   f = fabric_home(f, q->strip);
-  if (q->fans_out && fabric_fan_out(f, node, entry.word, delay)) return;
+  if (q->fans_out) {
+    if (fabric_fan_out(f, node, entry.word, delay)) return;
+    if (q->passed && !q->count) delay = behind_last(f, q, delay); /* router_run_ahead was here */
+  }
   entry.ready = fabric_stamp(f->now + delay);
   *fabric_slot(q, q->count++) = entry;
   if (f->entered) f->entered[node]++;
@@ -63,8 +73,7 @@ static inline void go_through(wafer_fabric *f, fabric_node *q, uint32_t delay) {
 void router_send_on(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t delay) {
   fabric_node *q = &f->nodes[node];
   while (q->passed && !q->count && !q->fans_out) {
-    uint32_t free_from = fabric_after_last(f, q);
-    if (free_from > delay) delay = free_from;
+    delay = behind_last(f, q, delay);
     if (!passes(f, q, entry.control, &delay)) break;
     if (f->entered) f->entered[node]++;
     go_through(f, q, delay);
