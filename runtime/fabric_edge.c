@@ -126,6 +126,7 @@ wafer_status fabric_edge_begin(wafer_fabric *f) {
   uint32_t *last = malloc(f->node_count * sizeof *last);
   bool room = last != NULL;
   for (uint32_t g = 0; g < WAFER_EDGE_GROUPS; g++) {
+    f->groups[g].due = f->now;
     f->groups[g].turns = malloc(f->edge_count * sizeof *f->groups[g].turns);
     room &= f->groups[g].turns != NULL;
   }
@@ -203,11 +204,19 @@ static bool serve_round(wafer_fabric *f, fabric_group *group, const uint32_t *tu
   return true;
 }
 
+/* What the rate gives in the present cycle and in those since the last one that nobody visited;
+ * less than a word of it is kept for the next cycle. */
+static void add_credit(const wafer_fabric *f, fabric_group *group) {
+  uint64_t since = group->due > f->opens ? group->due : f->opens;
+  uint64_t most = group->cycles - 1u, skipped = f->now - since;
+  group->credit += skipped < most ? skipped * group->words : most;
+  if (group->credit > most) group->credit = most;
+  group->credit += group->words;
+  group->due = f->now + 1;
+}
+
 static void serve(wafer_fabric *f, fabric_group *group) {
-  if (group->cycles) {
-    if (group->credit >= group->cycles) group->credit = group->cycles - 1;
-    group->credit += group->words;
-  }
+  if (group->cycles) add_credit(f, group);
   for (uint32_t first = 0, end = 0; first < group->turn_count; first = end) {
     uint32_t round = f->edges[group->turns[first]].round;
     while (end < group->turn_count && f->edges[group->turns[end]].round == round) end++;

@@ -212,6 +212,7 @@ typedef struct fabric_edge {
 typedef struct fabric_group {
   uint32_t words, cycles;      /* the rate; 0 cycles: none */
   uint64_t credit;             /* words * cycles */
+  uint64_t due;                /* the next cycle that gives some */
   uint32_t *turns, turn_count; /* round by round */
   uint32_t next, round;        /* where the rate ended: place within that round */
 } fabric_group;

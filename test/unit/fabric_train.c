@@ -165,6 +165,11 @@ static void run_row(const row *r, const wafer_machine *machine, bool single, out
   wafer_fabric_destroy(f);
 }
 
+/* Behind the first 300, those that once differed: the border's rate stood still in cycles that
+ * nobody visited while the queue behind it was full, and other cycles are visited by default. */
+static const uint64_t rows_once_apart[] = {8237, 15104, 16096};
+enum { ROWS = 300 };
+
 static void fans_are_exact(void) {
   static trial t;
   static row r;
@@ -173,7 +178,8 @@ static void fans_are_exact(void) {
   wafer_arena *arena = wafer_arena_create();
   CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &machines[0]) == WAFER_OK);
   CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse3", &machines[1]) == WAFER_OK);
-  for (uint64_t seed = 1; seed <= 300; seed++) {
+  for (size_t i = 1; i <= ROWS + WAFER_COUNT(rows_once_apart); i++) {
+    uint64_t seed = i <= ROWS ? i : rows_once_apart[i - ROWS - 1];
     make_row(&t, &r, seed);
     run_row(&r, machines[seed % 2], true, &one);
     run_row(&r, machines[seed % 2], false, &many);
