@@ -170,6 +170,15 @@ static wafer_status place_sums(launcher *l, const wafer_kernel *k, wafer_rect re
   return WAFER_OK;
 }
 
+static wafer_status place_output(launcher *l, const wafer_kernel *k, wafer_rect rect, uint32_t i,
+                                 const spread **out) {
+  wafer_holding made = {.where = WAFER_AT_wafer,
+                        .rect = rect,
+                        .layout = wafer_kernel_output_layout(&k->body, &k->split, i)};
+  return place_of(l, launch_at_kernel(l, k), k->outputs[i], &made, k->body.output_depth,
+                  (wish){k, k->body.outputs[i]}, out);
+}
+
 wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces *p) {
   wafer_loc loc = launch_at_kernel(l, k);
   wafer_rect rect = on_replica(l, (uint32_t)(k - l->plan->kernels), k->rect);
@@ -185,11 +194,7 @@ wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces
     inputs[i] = *at;
   }
   for (uint32_t i = 0; i < k->body.output_count; i++) {
-    wafer_holding made = {.where = WAFER_AT_wafer,
-                          .rect = rect,
-                          .layout = wafer_kernel_output_layout(&k->body, &k->split, i)};
-    WAFER_TRY(place_of(l, loc, k->outputs[i], &made, k->body.output_depth,
-                       (wish){k, k->body.outputs[i]}, &at));
+    WAFER_TRY(place_output(l, k, rect, i, &at));
     outputs[i] = *at;
   }
   if (k->body.output_is_summed) {
@@ -305,11 +310,17 @@ static wafer_status place_target(launcher *l, const wafer_stream *t, const wafer
                   reader_of(l, t->to_kernel, t->value, &t->to), out);
 }
 
-/* The rooms of all streams, before words of any stream find places on their way above them. */
+/* The rooms of all streams and what kernels make, before words of any stream find places on their
+ * way above them: those of other samples pass between a kernel and the next one that writes there.
+ */
 wafer_status launch_take_rooms(launcher *l, const wafer_phase *phase) {
   const spread *at;
   for (uint32_t a = 0; a < phase->action_count; a++) {
     const wafer_action *action = &phase->actions[a];
+    const wafer_kernel *k =
+        action->kind == WAFER_ACTION_kernel ? &l->plan->kernels[action->index] : NULL;
+    for (uint32_t i = 0; k && i < k->body.output_count; i++)
+      WAFER_TRY(place_output(l, k, k->rect, i, &at));
     if (action->kind != WAFER_ACTION_stream || launch_is_load(l, action)) continue;
     const wafer_stream *t = &l->plan->streams[action->index];
     if (t->to.where == WAFER_AT_wafer) WAFER_TRY(place_target(l, t, &t->to, &at));
