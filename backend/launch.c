@@ -219,7 +219,10 @@ static wafer_status launch_function(launcher *l, const wafer_function *f) {
                         "function '%s' of a pipelined plan has several phases; compile with --mode "
                         "streaming",
                         f->name);
+    bool updates = wafer_plan_updates(l->plan);
+    if (updates) WAFER_TRY(launch_begin_steps(l, phase));
     WAFER_TRY(pipelined ? launch_train(l, phase) : launch_phase(l, f, i));
+    if (updates) WAFER_TRY(launch_end_step(l, phase));
     wafer_progress(l->ctx->diag, "programs", phase + 1, l->plan->phase_count);
   }
   return WAFER_OK;
@@ -244,6 +247,8 @@ static wafer_status launch_all(launcher *l) {
   WAFER_TRY(launch_order_check(&l->diag, l->map.arena, plan));
   for (uint32_t i = 0; i < plan->phase_count; i++)
     most += ((uint64_t)plan->batch + most_replicas(plan)) * plan->phases[i].action_count;
+  if (wafer_plan_updates(plan))
+    most += WAFER_LAUNCH_COUNT + 3 * (uint64_t)plan->phases[0].action_count;
   l->launches = WAFER_NEW(l->ctx->arena, wafer_launch, most);
   l->programs = WAFER_NEW(l->ctx->arena, wafer_bytes, most);
   l->streams =

@@ -53,8 +53,7 @@ static uint64_t room_bytes(const spread *s) {
   return (spread_bytes(s) + 7) / 8 * 8;
 }
 
-/* Takes the place, whose spread is known but for where it is: from address `least` on. */
-static wafer_status take(launcher *l, wafer_loc loc, memory_place *place, uint32_t least,
+wafer_status launch_take(launcher *l, wafer_loc loc, memory_place *place, uint32_t least,
                          int32_t phase) {
   uint64_t bytes = room_bytes(&place->spread) * rooms_of(l, place->value, &place->at);
   bool lacks;
@@ -78,7 +77,7 @@ static wafer_status place_of(launcher *l, wafer_loc loc, uint32_t value, const w
   const wafer_kernel *k = by.kernel;
   if (!found) {
     WAFER_TRY(make_spread(l, value, at, by, &place.spread));
-    WAFER_TRY(take(l, loc, &place, 0, k ? program_phase(&k->body, &k->split, by.value) : 0));
+    WAFER_TRY(launch_take(l, loc, &place, 0, k ? program_phase(&k->body, &k->split, by.value) : 0));
     found = &place;
   }
   spread *copy = WAFER_NEW(l->arena, spread, 1); /* the map may move */
@@ -100,14 +99,14 @@ static wish reader_of(const launcher *l, uint32_t index, uint32_t value, const w
 }
 
 /* The cores of the replica that the sample at hand is on; rectangles are those of the first. */
-static wafer_rect on_replica(const launcher *l, uint32_t kernel, wafer_rect rect) {
+wafer_rect launch_on_replica(const launcher *l, uint32_t kernel, wafer_rect rect) {
   rect.x += launch_replica(l, kernel, l->turn) * rect.width;
   return rect;
 }
 
 /* ---- a kernel ---- */
 
-static bool add_piece(launcher *l, launch_pieces *p, const fragment *f, uint32_t part) {
+bool launch_add_piece(launcher *l, launch_pieces *p, const fragment *f, uint32_t part) {
   if (p->count == p->room) {
     uint32_t room = p->room ? 2 * p->room : 16;
     const fragment **at = WAFER_NEW(l->arena, const fragment *, room);
@@ -148,9 +147,6 @@ static wafer_status add_taps(launcher *l, const wafer_kernel *k, const spread *o
   return WAFER_OK;
 }
 
-/* Beside the copies of samples; never given up: a replica's kernel is added once. */
-#define SUM_SAMPLE UINT32_MAX
-
 /* Sums of a kernel's gradients find places on its cores, where they are for good: nowhere that
  * words of streams pass in later samples. */
 static wafer_status place_sums(launcher *l, const wafer_kernel *k, wafer_rect rect, spread *sums) {
@@ -158,19 +154,19 @@ static wafer_status place_sums(launcher *l, const wafer_kernel *k, wafer_rect re
   for (uint32_t i = 0; i < k->body.output_count; i++) {
     if (!wafer_body_sums(&k->body, i)) continue;
     memory_place place = {.value = k->outputs[i],
-                          .sample = SUM_SAMPLE,
+                          .sample = LAUNCH_SUM,
                           .at = {.where = WAFER_AT_wafer, .rect = rect}};
     if (!program_sum_spread(l->map.arena, l->plan->machine, &k->body, &k->split, rect, i,
                             &place.spread))
       return launch_no_memory(l);
     int32_t other = program_phase(&k->body, &k->split, k->body.outputs[i]);
-    WAFER_TRY(take(l, launch_at_kernel(l, k), &place, above, other ? 0 : 4));
+    WAFER_TRY(launch_take(l, launch_at_kernel(l, k), &place, above, other ? 0 : 4));
     sums[i] = place.spread;
   }
   return WAFER_OK;
 }
 
-static wafer_status place_output(launcher *l, const wafer_kernel *k, wafer_rect rect, uint32_t i,
+wafer_status launch_place_output(launcher *l, const wafer_kernel *k, wafer_rect rect, uint32_t i,
                                  const spread **out) {
   wafer_holding made = {.where = WAFER_AT_wafer,
                         .rect = rect,
@@ -181,7 +177,7 @@ static wafer_status place_output(launcher *l, const wafer_kernel *k, wafer_rect 
 
 wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces *p) {
   wafer_loc loc = launch_at_kernel(l, k);
-  wafer_rect rect = on_replica(l, (uint32_t)(k - l->plan->kernels), k->rect);
+  wafer_rect rect = launch_on_replica(l, (uint32_t)(k - l->plan->kernels), k->rect);
   spread *inputs = WAFER_NEW(l->arena, spread, k->body.input_count);
   spread *outputs = WAFER_NEW(l->arena, spread, k->body.output_count), *sums = NULL;
   const spread *at;
@@ -194,7 +190,7 @@ wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces
     inputs[i] = *at;
   }
   for (uint32_t i = 0; i < k->body.output_count; i++) {
-    WAFER_TRY(place_output(l, k, rect, i, &at));
+    WAFER_TRY(launch_place_output(l, k, rect, i, &at));
     outputs[i] = *at;
   }
   if (k->body.output_is_summed) {
@@ -227,7 +223,7 @@ wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces
   if (!*cycles) /* samples and replicas are alike */
     WAFER_TRY(launch_time_kernel(l, again, code.fragment_count - code.clear_count, cycles));
   for (uint32_t i = 0; i < code.fragment_count; i++)
-    if (!add_piece(l, p, code.fragments[i], i < code.clear_count ? LAUNCH_ONCE : p->action))
+    if (!launch_add_piece(l, p, code.fragments[i], i < code.clear_count ? LAUNCH_ONCE : p->action))
       return launch_no_memory(l);
   if (!memory_put(&l->map, rect, (uint32_t)request.scratch, (uint32_t)code.scratch_bytes))
     return launch_no_memory(l);
@@ -238,7 +234,7 @@ wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces
 
 /* ---- a stream ---- */
 
-static wafer_rect around(wafer_rect a, wafer_rect b) {
+wafer_rect launch_around(wafer_rect a, wafer_rect b) {
   uint32_t x = a.x < b.x ? a.x : b.x, y = a.y < b.y ? a.y : b.y;
   uint32_t right = a.x + a.width > b.x + b.width ? a.x + a.width : b.x + b.width;
   uint32_t below = a.y + a.height > b.y + b.height ? a.y + a.height : b.y + b.height;
@@ -304,7 +300,7 @@ static wafer_status note_cycles(launcher *l, const wafer_stream *t, const fragme
 }
 
 /* The place of what a stream brings; with rooms, the first one, which the kernel reads. */
-static wafer_status place_target(launcher *l, const wafer_stream *t, const wafer_holding *target,
+wafer_status launch_place_target(launcher *l, const wafer_stream *t, const wafer_holding *target,
                                  const spread **out) {
   return place_of(l, at_stream(l, t), t->value, target, t->depth,
                   reader_of(l, t->to_kernel, t->value, &t->to), out);
@@ -320,10 +316,10 @@ wafer_status launch_take_rooms(launcher *l, const wafer_phase *phase) {
     const wafer_kernel *k =
         action->kind == WAFER_ACTION_kernel ? &l->plan->kernels[action->index] : NULL;
     for (uint32_t i = 0; k && i < k->body.output_count; i++)
-      WAFER_TRY(place_output(l, k, k->rect, i, &at));
+      WAFER_TRY(launch_place_output(l, k, k->rect, i, &at));
     if (action->kind != WAFER_ACTION_stream || launch_is_load(l, action)) continue;
     const wafer_stream *t = &l->plan->streams[action->index];
-    if (t->to.where == WAFER_AT_wafer) WAFER_TRY(place_target(l, t, &t->to, &at));
+    if (t->to.where == WAFER_AT_wafer) WAFER_TRY(launch_place_target(l, t, &t->to, &at));
   }
   return WAFER_OK;
 }
@@ -362,13 +358,12 @@ static wafer_status add_moves(launcher *l, const wafer_stream *t, const spread *
                                                               (uint64_t)(each / bytes)));
   moves->codes[0].cycles = moves->cycles;
   clear->cycles = clear->codes[0].cycles = moves->cycles;
-  if (!add_piece(l, p, clear, LAUNCH_ONCE) || !add_piece(l, p, moves, p->action))
+  if (!launch_add_piece(l, p, clear, LAUNCH_ONCE) || !launch_add_piece(l, p, moves, p->action))
     return launch_no_memory(l);
   return WAFER_OK;
 }
 
-/* Words on their way lie as low as the cores let them that they wait on. */
-static void lower_scratch(const launcher *l, exchange *x) {
+void launch_lower_scratch(const launcher *l, exchange *x) {
   exchange lower = *x;
   wafer_rect where, there;
   for (int tries = 0; tries < 2; tries++) {
@@ -390,12 +385,12 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
   const spread *from = NULL, *to = NULL;
   fragment *f = WAFER_NEW(l->arena, fragment, 1);
   if (!f) return launch_no_memory(l);
-  source.rect = on_replica(l, t->from_kernel, source.rect);
-  target.rect = on_replica(l, t->to_kernel, target.rect);
+  source.rect = launch_on_replica(l, t->from_kernel, source.rect);
+  target.rect = launch_on_replica(l, t->to_kernel, target.rect);
   if (t->from.where == WAFER_AT_wafer)
     WAFER_TRY(place_of(l, loc, t->value, &source, wafer_plan_resident(l->plan),
                        reader_of(l, WAFER_NONE, 0, NULL), &from));
-  if (t->to.where == WAFER_AT_wafer) WAFER_TRY(place_target(l, t, &target, &to));
+  if (t->to.where == WAFER_AT_wafer) WAFER_TRY(launch_place_target(l, t, &target, &to));
   uint32_t rooms = l->rooms ? l->rooms[t - l->plan->streams] : 1;
   if (rooms > 1) {
     WAFER_TRY(add_moves(l, t, to, rooms, p));
@@ -404,7 +399,7 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
     last->address += (int32_t)((rooms - 1) * room_bytes(to));
     to = last;
   }
-  wafer_rect rect = !from ? to->rect : !to ? from->rect : around(from->rect, to->rect);
+  wafer_rect rect = !from ? to->rect : !to ? from->rect : launch_around(from->rect, to->rect);
   uint32_t scratch = top_of(l, t, rect);
   if (wafer_stream_crosses(t) && !move_to_stripes(l, t, to ? &to : &from, &rect))
     return launch_no_memory(l);
@@ -423,12 +418,12 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
                 .others = l->others,
                 .other_count = l->other_count,
                 .border_rate = border_rate(l->plan->machine, t)};
-  if (l->rooms) lower_scratch(l, &x);
+  if (l->rooms) launch_lower_scratch(l, &x);
   WAFER_TRY(from && to ? exchange_add(&x, f) : exchange_border(&x, f));
   WAFER_TRY(note_cycles(l, t, f));
   if (l->other_count && f->scratch_end > (uint32_t)x.scratch &&
       !memory_put(&l->passing, f->scratch_at, (uint32_t)x.scratch,
                   f->scratch_end - (uint32_t)x.scratch))
     return launch_no_memory(l);
-  return add_piece(l, p, f, p->action) ? WAFER_OK : launch_no_memory(l);
+  return launch_add_piece(l, p, f, p->action) ? WAFER_OK : launch_no_memory(l);
 }

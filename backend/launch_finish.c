@@ -90,10 +90,9 @@ wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
     memcpy(copy, bytes.data, bytes.size);
     l->programs[l->program_count++] = (wafer_bytes){copy, bytes.size};
   }
-  if (launch.kind != WAFER_LAUNCH_train) {
+  if (launch.kind == WAFER_LAUNCH_load || launch.kind == WAFER_LAUNCH_action)
     launch.predicted = longest_action(p);
-    launch.slowest = WAFER_NONE;
-  }
+  if (launch.kind != WAFER_LAUNCH_train) launch.slowest = WAFER_NONE;
   launch.tap_count = p->tap_count;
   launch.taps = p->taps;
   l->launches[l->launch_count++] = launch;

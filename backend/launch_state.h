@@ -3,6 +3,7 @@
 #ifndef BACKEND_LAUNCH_STATE_H
 #define BACKEND_LAUNCH_STATE_H
 
+#include "exchange.h"
 #include "fragment_clock.h"
 #include "launch.h"
 #include "launch_data.h"
@@ -36,6 +37,13 @@ typedef struct launcher {
 } launcher;
 
 #define LAUNCH_ONCE UINT32_MAX
+
+/* In place of the sample of a value that is a gradient: what lies beside it, for good, under the
+ * kernel's rectangle. */
+#define LAUNCH_SUM UINT32_MAX
+#define LAUNCH_TERM (UINT32_MAX - 1) /* where the gradient of a sample is no f32 */
+#define LAUNCH_WEIGHT (UINT32_MAX - 2)
+#define LAUNCH_SLOT (UINT32_MAX - 4) /* the optimizer's, two */
 
 /* What has been put together for a launch. */
 typedef struct launch_pieces {
@@ -74,6 +82,20 @@ bool launch_is_load(const launcher *l, const wafer_action *a);
 wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces *p);
 /* A stream's program, an exchange; nothing where everything is in place. */
 wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces *p);
+/* False: out of memory. */
+bool launch_add_piece(launcher *l, launch_pieces *p, const fragment *f, uint32_t part);
+/* Takes the place, whose spread is known but for where it is: from address `least` on. */
+wafer_status launch_take(launcher *l, wafer_loc loc, memory_place *place, uint32_t least,
+                         int32_t phase);
+/* Where a kernel's output lies, where a stream's value comes to: taken where it was not. */
+wafer_status launch_place_output(launcher *l, const wafer_kernel *k, wafer_rect rect, uint32_t i,
+                                 const spread **out);
+wafer_status launch_place_target(launcher *l, const wafer_stream *t, const wafer_holding *target,
+                                 const spread **out);
+wafer_rect launch_on_replica(const launcher *l, uint32_t kernel, wafer_rect rect);
+wafer_rect launch_around(wafer_rect a, wafer_rect b);
+/* Words on their way lie as low as the cores let them that they wait on. */
+void launch_lower_scratch(const launcher *l, exchange *x);
 
 wafer_status launch_take_rooms(launcher *l, const wafer_phase *phase);
 
@@ -107,6 +129,11 @@ wafer_status launch_time_kernel(launcher *l, const fragment *const *f, uint32_t 
 /* What is predicted of a train: when its first sample ends, the interval between
  * later ones, the slowest kernel. */
 wafer_status launch_time(launcher *l, const launch_pieces *p, wafer_launch *launch);
+
+/* launch_step.c. Pipelined training: the weights and the optimizer's state beside each sum, before
+ * a train of the phase, and the launches behind it. */
+wafer_status launch_begin_steps(launcher *l, uint32_t phase);
+wafer_status launch_end_step(launcher *l, uint32_t phase);
 
 /* launch_finish.c. Links the pieces, and keeps the bytes. */
 wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,

@@ -402,7 +402,7 @@ static bool loop_dims(program *p) {
   return p->nowhere != NULL;
 }
 
-static wafer_status begin(program *p, const program_request *r) {
+wafer_status program_begin(program *p, const program_request *r) {
   p->r = r;
   p->body = r->body;
   p->arena = r->arena;
@@ -436,7 +436,7 @@ wafer_status program_kernel(const program_request *request, program_kernel_code 
   *out = (program_kernel_code){0};
   if (!p) return WAFER_NO_MEMORY;
   p->out = out;
-  WAFER_TRY(begin(p, request));
+  WAFER_TRY(program_begin(p, request));
   WAFER_TRY(program_clear_sums(p));
   out->clear_count = out->fragment_count;
   out->cycles = 0;

@@ -107,6 +107,8 @@ struct program {
 };
 
 /* ---- program.c ---- */
+/* An empty program of the request; `out` is the caller's to set. */
+wafer_status program_begin(program *p, const program_request *r);
 wafer_status program_no_memory(const program *p);
 wafer_status program_refuse(const program *p, const char *what);
 /* How node `n`'s result lies: its layout, with memory of its own unless the caller has given it. */
@@ -222,6 +224,8 @@ wafer_status program_clear_sums(program *p);
 wafer_status program_add_sums(program *p);
 
 /* ---- program_map.c ---- */
+/* The instruction that computes an elementwise op; apply: a routine. */
+wafer_core_op program_instruction(wafer_op op, bool floats);
 wafer_status program_splat(program *p, uint32_t node, const spread *out);
 
 /* ---- program_chain.c ---- */

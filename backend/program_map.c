@@ -3,8 +3,7 @@
  * rest are routines (apply) at the rate of their row in ops.def. */
 #include "program_build.h"
 
-/* The instruction that computes an op on floats; apply: a routine. */
-static wafer_core_op instruction_of(wafer_op op, bool floats) {
+wafer_core_op program_instruction(wafer_op op, bool floats) {
   if (!floats) return WAFER_CORE_apply;
   switch (op) {
   case WAFER_OP_add: return WAFER_CORE_add;
@@ -55,7 +54,8 @@ static void emit(const program_site *s) {
   const program_step *step = s->step;
   const wafer_node *node = s->node;
   bool floats = wafer_dtype_is_float(step->in[step->in_count - 1].dtype);
-  nest n = program_nest_over(instruction_of(node->op, floats), step->in_count, step->out, &s->out);
+  nest n =
+      program_nest_over(program_instruction(node->op, floats), step->in_count, step->out, &s->out);
   n.function = node->op;
   n.attrs = &node->attrs;
   for (uint32_t i = 0; i < step->in_count; i++)

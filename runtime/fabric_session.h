@@ -128,6 +128,11 @@ typedef struct fabric_io {
 } fabric_io;
 
 wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fabric_io *io);
+/* The same without what it leaves: nobody is told, no output taken. */
+wafer_status session_fabric_only(session_fabric *s, fabric_launch *l, const fabric_io *io);
+/* A trained weight as it is at first, in f32, to `stored` of its value among the plan's
+ * step_values, once (session_fabric_step.c). */
+wafer_status session_fabric_master(session_fabric *s, uint32_t value);
 
 /* Streaming: whether the launch has kernels that run at once; marks then tell the time of each. */
 bool session_fabric_several(const session_fabric *s, const fabric_launch *l);
@@ -152,6 +157,8 @@ void session_fabric_place_registers(session_fabric *s, const fabric_launch *l, u
  * training, which stay on their cores. */
 wafer_status session_fabric_tell(session_fabric *s, const fabric_launch *l, const fabric_io *io);
 wafer_status session_fabric_left(session_fabric *s, const fabric_launch *l, const fabric_io *io);
+/* What a tap of a weight points at, f32. */
+wafer_status session_fabric_new_weight(session_fabric *s, const wafer_tap *tap, float *to);
 
 /* Time (session_fabric_time.c). */
 wafer_status session_fabric_watch(session_fabric *s, const fabric_launch *l, uint64_t samples);

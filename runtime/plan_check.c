@@ -132,7 +132,7 @@ static wafer_status check_launch(const plan_check *c, uint32_t index) {
                       "launch %u is of phase %u and program %u, the plan has %u and %u", index,
                       launch->phase, launch->program, plan->phase_count, plan->program_count);
   uint32_t actions = action ? plan->phases[launch->phase].action_count : 1;
-  if (launch->action >= actions || (uint32_t)launch->kind > WAFER_LAUNCH_train)
+  if (launch->action >= actions || (uint32_t)launch->kind >= WAFER_LAUNCH_COUNT)
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
                       "launch %u is of action %u, its phase has %u of that kind", index,
                       launch->action, actions);
@@ -149,7 +149,8 @@ static wafer_status check_launch(const plan_check *c, uint32_t index) {
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
                       "launch %u begins with sample %u, which is not in the first of %u stripes",
                       index, launch->sample, plan->stripes);
-  if ((train && plan->mode != WAFER_MODE_pipelined) ||
+  bool ends = wafer_launch_ends_step(launch->kind);
+  if (((train || ends) && plan->mode != WAFER_MODE_pipelined) ||
       (action && plan->mode != WAFER_MODE_streaming))
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "launch %u is a %s in %s mode", index,
                       wafer_launch_kind_name(launch->kind), wafer_mode_name(plan->mode));

@@ -346,6 +346,19 @@ wafer_status wafer_session_run(wafer_session *s, const wafer_view *inputs, uint3
   return time_train(s, samples);
 }
 
+wafer_status wafer_session_update(wafer_session *s, const wafer_optimizer *optimizer,
+                                  const wafer_update *update, float *const *weights,
+                                  wafer_step_cycles *counted) {
+  const wafer_plan *plan = s->plan;
+  if (s->fabric && plan->step_values && optimizer->kind == plan->training->optimizer)
+    return session_fabric_update(s->fabric, optimizer, update, weights, counted);
+  return wafer_fail(s->diag, wafer_at_file(plan->model), WAFER_USAGE, "an update by %s: %s",
+                    wafer_optimizer_name(optimizer->kind),
+                    !s->fabric           ? "only sessions at fabric fidelity do one"
+                    : !plan->step_values ? "the plan does not update weights on the wafer"
+                                         : "the plan is made for another optimizer");
+}
+
 wafer_run_stats wafer_session_stats(const wafer_session *s) {
   return s->stats;
 }

@@ -30,6 +30,11 @@ void session_fabric_share_faults(session_fabric *s, session_faults *faults);
 wafer_status session_fabric_run(session_fabric *s, const wafer_view *inputs, bool train,
                                 uint64_t samples, void *const *out);
 
+/* wafer_session_update. */
+wafer_status session_fabric_update(session_fabric *s, const wafer_optimizer *optimizer,
+                                   const wafer_update *update, float *const *weights,
+                                   wafer_step_cycles *counted);
+
 /* Of the last run; arrays are the session's. */
 wafer_run_stats session_fabric_stats(const session_fabric *s);
 

@@ -14,7 +14,9 @@ enum { GROUP_EDGE_IN, GROUP_EDGE_OUT, GROUP_MEMORYX };
 
 static uint32_t group_of(const session_fabric *s, const wafer_port_use *p) {
   if (p->out) return GROUP_EDGE_OUT;
-  return s->plan->values[p->value].weight != WAFER_NONE ? GROUP_MEMORYX : GROUP_EDGE_IN;
+  bool weight = s->plan->values[p->value].weight != WAFER_NONE;
+  weight |= s->plan->step_values && p->value > s->plan->step_values;
+  return weight ? GROUP_MEMORYX : GROUP_EDGE_IN;
 }
 
 static uint64_t gcd(uint64_t a, uint64_t b) {
@@ -85,6 +87,8 @@ static wafer_status connect(session_fabric *s, fabric_launch *l, uint32_t index,
                               group_of(s, p),
                               l->of->kind == WAFER_LAUNCH_train ? &s->marks.finish[sample] : NULL);
   if (s->plan->values[p->value].weight != WAFER_NONE) WAFER_TRY(session_fabric_weight(s, p->value));
+  if (s->plan->step_values && p->value > s->plan->step_values)
+    WAFER_TRY(session_fabric_master(s, p->value));
   port_pack(p, wafer_dtype_bytes(session_fabric_type(s, p->value)), s->stored[p->value], words);
   return wafer_fabric_feed(s->fabric, p->x, y, (wafer_port)p->side, p->color, words, count,
                            (wafer_control)p->control, group_of(s, p));
@@ -104,8 +108,8 @@ static wafer_status connect_idle(session_fabric *s, const fabric_launch *l, uint
   return WAFER_OK;
 }
 
-/* Weights go to all bands, of the samples each to one. */
-static wafer_status connect_weights(session_fabric *s, fabric_launch *l, uint32_t bands) {
+/* What goes to all bands, of the samples each to one. */
+static wafer_status connect_once(session_fabric *s, fabric_launch *l, uint32_t bands) {
   WAFER_TRY(make_room(s, l, 1));
   for (uint32_t b = 0; b < bands; b++)
     for (uint32_t p = 0; p < l->body.port_count; p++) WAFER_TRY(connect(s, l, p, 0, b));
@@ -181,8 +185,9 @@ static wafer_status write_data(session_fabric *s, const fabric_launch *l, uint32
   return WAFER_OK;
 }
 
-wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fabric_io *io) {
+wafer_status session_fabric_only(session_fabric *s, fabric_launch *l, const fabric_io *io) {
   bool load = l->of->kind == WAFER_LAUNCH_load;
+  bool once = load || wafer_launch_ends_step(l->of->kind);
   uint32_t bands = session_fabric_bands(s, io->samples);
   WAFER_TRY(session_fabric_spread(s, l, bands));
   WAFER_TRY(wafer_fabric_reprogram(s->fabric, &l->program));
@@ -190,7 +195,7 @@ wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fa
   WAFER_TRY(write_data(s, l, bands));
   if (l->of->kind == WAFER_LAUNCH_train || s->watched || session_fabric_several(s, l))
     WAFER_TRY(session_fabric_watch(s, l, io->samples));
-  WAFER_TRY(load ? connect_weights(s, l, bands) : connect_samples(s, l, io));
+  WAFER_TRY(once ? connect_once(s, l, bands) : connect_samples(s, l, io));
   session_fabric_place_registers(s, l, io->samples);
   s->sample = io->first;
   WAFER_TRY(session_fabric_inject(s, l, io->samples));
@@ -200,10 +205,15 @@ wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fa
   session_fabric_faults_launch(s);
   WAFER_TRY(status);
   session_fabric_load_launch(s, l);
-  WAFER_TRY(collect(s, l, io));
-  WAFER_TRY(session_fabric_left(s, l, io));
   s->stats.hops += l->stats.hops;
   s->stats.elements += l->stats.elements;
+  return WAFER_OK;
+}
+
+wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fabric_io *io) {
+  WAFER_TRY(session_fabric_only(s, l, io));
+  WAFER_TRY(collect(s, l, io));
+  WAFER_TRY(session_fabric_left(s, l, io));
   return io->samples == 1 ? session_fabric_tell(s, l, io) : WAFER_OK;
 }
 
@@ -272,7 +282,7 @@ static wafer_status run_train(session_fabric *s, const fabric_io *io) {
   for (uint32_t i = 0; i < s->launch_count; i++) {
     fabric_launch *l = &s->launches[i];
     bool train = l->of->kind == WAFER_LAUNCH_train;
-    if (!train && s->loaded >= bands) continue;
+    if (wafer_launch_ends_step(l->of->kind) || (!train && s->loaded >= bands)) continue;
     WAFER_TRY(check_cancel(s, i));
     WAFER_TRY(session_fabric_launch(s, l, io));
     session_fabric_watch_launch(s, l, l->stats.cycles);

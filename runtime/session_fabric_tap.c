@@ -37,7 +37,8 @@ static bool is_sum(const session_fabric *s, const wafer_tap *tap) {
 static wafer_status read_tap(session_fabric *s, const wafer_tap *tap, uint32_t stripe, void *to) {
   const wafer_kernel *k = &s->plan->kernels[tap->kernel];
   uint32_t value = k->outputs[tap->output];
-  wafer_dtype dtype = is_sum(s, tap) ? WAFER_DTYPE_f32 : session_fabric_type(s, value);
+  wafer_dtype dtype =
+      is_sum(s, tap) || tap->weight ? WAFER_DTYPE_f32 : session_fabric_type(s, value);
   tap_reader r = {.s = s,
                   .tap = tap,
                   .shape = &s->plan->values[value].type.shape,
@@ -92,6 +93,10 @@ static wafer_status read_output(session_fabric *s, const fabric_launch *l, const
     port_widen(type, stored, raw, out, count);
   free(raw);
   return status;
+}
+
+wafer_status session_fabric_new_weight(session_fabric *s, const wafer_tap *tap, float *to) {
+  return read_tap(s, tap, 0, to);
 }
 
 static wafer_status tell(session_fabric *s, const fabric_launch *l, const wafer_tap *tap,

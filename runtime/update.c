@@ -10,8 +10,7 @@ typedef struct stepping {
   const wafer_plan *plan;
   wafer_step_cycles *out;
   uint32_t *maker;      /* trained -> kernel of its gradient */
-  uint64_t *leaves;     /* kernel: cycles that new weights take to leave it ... */
-  uint64_t *comes;      /* ... and to reach it */
+  uint64_t *busy;       /* kernel: cycles that new weights take to leave it and to reach it */
   uint32_t *trained_of; /* weight -> its place in `trained`, WAFER_NONE */
 } stepping;
 
@@ -88,15 +87,20 @@ static uint64_t gap(uint32_t a, uint32_t length, uint32_t b) {
   return b >= a + length ? b - (a + length) + 1 : 0;
 }
 
-/* From one kernel's first replica to all of another's. */
+#define PASSES 2 /* of an exchange: along rows, along columns */
+
+/* From one kernel's first replica to each of another's, one after the other. */
 static uint64_t send_cycles(const wafer_plan *plan, const wafer_kernel *from,
                             const wafer_kernel *to, uint64_t words) {
   const wafer_machine *m = plan->machine;
   wafer_rect a = from->rect, b = to->rect;
   uint64_t lanes = most(least(a.height, b.height), least(a.width, b.width));
+  uint64_t each =
+      ceil_div(words, lanes) +
+      PASSES * (2 * (uint64_t)m->ramp_cycles + m->vector_setup_cycles + m->descriptor_load_cycles);
   uint64_t hops = gap(a.x, a.width, b.x) + gap(b.x, b.width, a.x) + gap(a.y, a.height, b.y) +
                   gap(b.y, b.height, a.y) + (uint64_t)(to->replicas - 1) * b.width;
-  return ceil_div(words, lanes) + hops * m->hop_cycles + 2 * (uint64_t)m->ramp_cycles;
+  return to->replicas * each + hops * m->hop_cycles;
 }
 
 /* ---- the parts of an update ---- */
@@ -159,10 +163,9 @@ static void send(stepping *s, const wafer_stream *load) {
   if (maker == WAFER_NONE) return;
   uint64_t cycles =
       send_cycles(plan, &plan->kernels[maker], &plan->kernels[load->to_kernel], load->words);
-  s->leaves[maker] += cycles;
-  s->comes[load->to_kernel] += cycles;
+  s->busy[maker] += cycles;
+  s->busy[load->to_kernel] += cycles;
   s->out->sent_words += load->words;
-  s->out->send = most(s->out->send, most(s->leaves[maker], s->comes[load->to_kernel]));
 }
 
 /* ---- all of it ---- */
@@ -175,9 +178,8 @@ static wafer_status find_makers(stepping *s) {
   uint32_t *of_value = malloc((plan->value_count + (size_t)1) * sizeof *of_value);
   s->maker = malloc((t->trained_count + (size_t)1) * sizeof *s->maker);
   s->trained_of = malloc((weights + 1) * sizeof *s->trained_of);
-  s->leaves = calloc(plan->kernel_count + (size_t)1, sizeof *s->leaves);
-  s->comes = calloc(plan->kernel_count + (size_t)1, sizeof *s->comes);
-  bool ok = of_value && s->maker && s->trained_of && s->leaves && s->comes;
+  s->busy = calloc(plan->kernel_count + (size_t)1, sizeof *s->busy);
+  bool ok = of_value && s->maker && s->trained_of && s->busy;
   for (uint32_t v = 0; ok && v < plan->value_count; v++) of_value[v] = WAFER_NONE;
   for (size_t w = 0; ok && w < weights; w++) s->trained_of[w] = WAFER_NONE;
   for (uint32_t k = 0; ok && k < plan->kernel_count; k++)
@@ -197,6 +199,7 @@ static void add_up(stepping *s) {
   wafer_step_cycles *out = s->out;
   for (uint32_t k = 0; k < s->plan->kernel_count; k++) gather_and_update(s, &s->plan->kernels[k]);
   for (uint32_t i = 0; i < s->plan->stream_count; i++) send(s, &s->plan->streams[i]);
+  for (uint32_t k = 0; k < s->plan->kernel_count; k++) out->send = most(out->send, s->busy[k]);
   control(s);
   out->step = out->train + out->gather + out->control + out->update + out->send;
 }
@@ -215,7 +218,29 @@ wafer_status wafer_plan_step_cycles(const wafer_diag *diag, const wafer_plan *pl
   if (status == WAFER_OK) add_up(&s);
   free(s.maker);
   free(s.trained_of);
-  free(s.leaves);
-  free(s.comes);
+  free(s.busy);
   return status;
+}
+
+/* ---- launches ---- */
+
+uint64_t *wafer_step_part(wafer_step_cycles *cycles, wafer_launch_kind kind) {
+  switch (kind) {
+  case WAFER_LAUNCH_gather: return &cycles->gather;
+  case WAFER_LAUNCH_control: return &cycles->control;
+  case WAFER_LAUNCH_update: return &cycles->update;
+  case WAFER_LAUNCH_send: return &cycles->send;
+  default: return NULL;
+  }
+}
+
+wafer_step_cycles wafer_plan_launched_step(const wafer_plan *plan) {
+  wafer_step_cycles all = {0};
+  for (uint32_t i = 0; i < plan->launch_count; i++) {
+    uint64_t *part = wafer_step_part(&all, plan->launches[i].kind);
+    if (part) *part += plan->launches[i].predicted;
+  }
+  all.control += plan->machine->edge_latency_cycles; /* of the numbers, from outside */
+  all.step = all.gather + all.control + all.update + all.send;
+  return all;
 }

@@ -17,7 +17,9 @@ static const char usage[] =
     "their\n"
     "terms, if that is more). Per output: how far the runs are apart, with all that the layers "
     "make\n"
-    "of such differences.\n\n"
+    "of such differences. Of pipelined training a step: then the weights are updated on the wafer, "
+    "and\n"
+    "a second train has the new ones.\n\n"
     "      --input NAME=FILE  an input tensor (.npy); without any: seeded random ones\n"
     "      --seed N           of the random inputs (1)\n"
     "      --samples S        random inputs: a train of S samples (as many as are resident "
@@ -176,7 +178,7 @@ static const uint64_t *kept(wafer_arena *arena, const uint64_t *counts, uint32_t
   return counts ? wafer_arena_copy(arena, counts, count * sizeof *counts) : NULL;
 }
 
-static wafer_status keep_outputs(const wafer_plan *plan, wafer_arena *arena, wafer_view *outputs) {
+wafer_status check_keep_outputs(const wafer_plan *plan, wafer_arena *arena, wafer_view *outputs) {
   const wafer_function *f = &plan->functions[0];
   for (uint32_t i = 0; i < f->output_count; i++) {
     wafer_view *v = &outputs[i];
@@ -191,10 +193,11 @@ static wafer_status keep_outputs(const wafer_plan *plan, wafer_arena *arena, waf
   return WAFER_OK;
 }
 
-/* One fidelity: outputs copied into the arena, cycles of kernels and streams too. */
+/* One fidelity: outputs copied into the arena, cycles of kernels and streams too. `step`: NULL, or
+ * of the fabric what comes after that. */
 static wafer_status run_at(const check_arguments *a, const wafer_plan *plan, wafer_arena *arena,
                            wafer_fidelity fidelity, const wafer_view *inputs,
-                           const wafer_kernel_watch *kernels, check_run *out) {
+                           const wafer_kernel_watch *kernels, check_run *out, check_step *step) {
   const wafer_function *f = &plan->functions[0];
   wafer_session *session;
   wafer_session_options options = {.fidelity = fidelity,
@@ -212,12 +215,25 @@ static wafer_status run_at(const check_arguments *a, const wafer_plan *plan, waf
                                      : cli_no_memory();
   if (status == WAFER_OK) {
     out->stats = wafer_session_stats(session);
-    status = keep_outputs(plan, arena, out->outputs);
+    status = check_keep_outputs(plan, arena, out->outputs);
     out->kernel_busy = kept(arena, out->stats.kernel_busy, plan->kernel_count);
     out->stream_busy = kept(arena, out->stats.stream_busy, plan->stream_count);
     out->phase_runs = kept(arena, out->stats.phase_runs, plan->phase_count);
     out->stats.fault_struck = kept(arena, out->stats.fault_struck, a->run.fault_count);
   }
+  if (status == WAFER_OK && step)
+    status = check_step_fabric(plan, arena, session, inputs, out, step);
+  wafer_session_destroy(session);
+  return status;
+}
+
+/* Kernel fidelity with the weights that the fabric has made. */
+static wafer_status run_step(const check_arguments *a, const wafer_plan *plan, wafer_arena *arena,
+                             const wafer_view *inputs, check_step *step) {
+  const wafer_session_options options = {.threads = (uint32_t)a->run.threads, .diag = cli_diag()};
+  wafer_session *session;
+  WAFER_TRY(wafer_session_create(plan, &options, &session));
+  wafer_status status = check_step_kernel(plan, arena, session, inputs, step);
   wafer_session_destroy(session);
   return status;
 }
@@ -228,6 +244,8 @@ static wafer_status check_plan(check_arguments *a, const wafer_plan *plan, wafer
   wafer_view *inputs = WAFER_NEW(arena, wafer_view, f->input_count);
   check_run kernel = {0}, fabric = {0};
   check_values values;
+  check_step step;
+  bool updates = wafer_plan_updates(plan);
   if (!inputs) return cli_no_memory();
   const wafer_kernel_watch measure = {&values, measure_made, NULL};
   const wafer_kernel_watch keep = {&values, keep_made, NULL};
@@ -238,15 +256,18 @@ static wafer_status check_plan(check_arguments *a, const wafer_plan *plan, wafer
    * host takes one after the other. */
   bool one = !f->input_count || wafer_function_on_host(f) ||
              inputs[0].shape.rank == plan->values[f->inputs[0]].type.shape.rank;
-  WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_kernel, inputs, &measure, &kernel));
-  WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_fabric, inputs, one ? &keep : NULL, &fabric));
+  WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_kernel, inputs, &measure, &kernel, NULL));
+  if (updates) WAFER_TRY(check_step_begin(plan, arena, kernel.stats.samples, &step));
+  WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_fabric, inputs, one ? &keep : NULL, &fabric,
+                   updates ? &step : NULL));
+  if (updates) WAFER_TRY(run_step(a, plan, arena, inputs, &step));
   if (one) {
     check_run again = {0};
-    WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_kernel, inputs, &compare, &again));
+    WAFER_TRY(run_at(a, plan, arena, WAFER_FIDELITY_kernel, inputs, &compare, &again, NULL));
   }
   cli_progress_done();
   if (a->run.fault_count) run_print_struck(&a->run, &fabric.stats);
-  return check_report(a, plan, &kernel, &fabric, &values);
+  return check_report(a, plan, &kernel, &fabric, &values, updates ? &step : NULL);
 }
 
 int wafer_tool_check(int argc, char **argv) {

@@ -3,6 +3,7 @@
 #define WAFER_FIDELITY_H
 
 #include "run.h"
+#include "wafer/memoryx.h"
 
 typedef struct check_arguments {
   run_arguments run; /* plan, inputs, seed, tol (NAN: the storage's), report, quiet */
@@ -16,6 +17,16 @@ typedef struct check_run {
   wafer_run_stats stats;
   const uint64_t *kernel_busy, *stream_busy, *phase_runs; /* as in wafer_run_stats */
 } check_run;
+
+/* Pipelined training: an update behind the train, and a train behind that. */
+typedef struct check_step {
+  wafer_optimizer optimizer;
+  wafer_update update;
+  float **weights;   /* of the plan's trained ones: as they are on the wafer after the update */
+  double difference; /* the largest from MemoryX's, relative to the largest element of its weight */
+  wafer_step_cycles formula, predicted, counted; /* predicted: by the clocks of the programs */
+  wafer_view *fabric, *kernel; /* outputs of the second train, both with these weights */
+} check_step;
 
 /* What a kernel made of one output, call by call; of a plan with steps on the host there may be
  * several, or none. */
@@ -47,8 +58,22 @@ double check_size(const wafer_view *x);
 double check_terms(const check_values *v, uint32_t value);
 double check_body_terms(const check_values *v, const wafer_kernel *k, uint32_t value);
 
-/* Prints the table, writes the JSON. DIFFER: an output, the mean or the total beyond its limit. */
+/* Outputs of a session's run, to where they stay. */
+wafer_status check_keep_outputs(const wafer_plan *plan, wafer_arena *arena, wafer_view *outputs);
+
+/* fidelity_step.c: `fabric` is what the first train gave; sessions are those of the plan, the
+ * fabric's behind the first train. */
+wafer_status check_step_begin(const wafer_plan *plan, wafer_arena *arena, uint64_t samples,
+                              check_step *out);
+wafer_status check_step_fabric(const wafer_plan *plan, wafer_arena *arena, wafer_session *session,
+                               const wafer_view *inputs, const check_run *fabric, check_step *step);
+wafer_status check_step_kernel(const wafer_plan *plan, wafer_arena *arena, wafer_session *session,
+                               const wafer_view *inputs, check_step *step);
+
+/* Prints the table, writes the JSON. DIFFER: an output, the mean or the total beyond its limit.
+ * `step`: NULL, the plan updates nothing. */
 wafer_status check_report(const check_arguments *a, const wafer_plan *plan, const check_run *kernel,
-                          const check_run *fabric, const check_values *values);
+                          const check_run *fabric, const check_values *values,
+                          const check_step *step);
 
 #endif

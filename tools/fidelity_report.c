@@ -85,17 +85,18 @@ static double terms_of(const check_values *v, const check_run *run, uint32_t val
   return check_terms(v, value) * (summed ? (double)run->stats.samples : 1);
 }
 
-static bool outputs_agree(const check_arguments *a, const wafer_plan *plan, const check_run *kernel,
-                          const check_run *fabric, const check_values *values, cJSON *rows) {
+/* `when`: said behind "output". */
+static bool outputs_agree(const check_arguments *a, const wafer_plan *plan, const char *when,
+                          const check_run *kernel, const wafer_view *wanted, const wafer_view *got,
+                          const check_values *values, cJSON *rows) {
   const wafer_function *f = &plan->functions[0];
   double tol = tolerance(a, plan);
   bool agree = true;
   for (uint32_t i = 0; i < f->output_count; i++) {
     const char *name = plan->values[f->outputs[i]].name;
-    double d = check_difference(&fabric->outputs[i], &kernel->outputs[i],
-                                terms_of(values, kernel, f->outputs[i]));
+    double d = check_difference(&got[i], &wanted[i], terms_of(values, kernel, f->outputs[i]));
     if (!a->json)
-      printf("output %s: differs by %.3g of its largest, %.3g allowed%s\n", name, d, tol,
+      printf("output %s%s: differs by %.3g of its largest, %.3g allowed%s\n", name, when, d, tol,
              d <= tol ? "" : ": too much");
     agree &= d <= tol;
     cJSON *row = cJSON_CreateObject();
@@ -104,6 +105,34 @@ static bool outputs_agree(const check_arguments *a, const wafer_plan *plan, cons
     cJSON_AddItemToArray(rows, row);
   }
   return agree;
+}
+
+/* What ends a step: cycles part by part, and the weights. */
+static bool step_agrees(const check_arguments *a, const wafer_plan *plan, const check_run *kernel,
+                        const check_values *values, const check_step *step, cJSON *report) {
+  const wafer_step_cycles *p = &step->predicted, *c = &step->counted, *f = &step->formula;
+  cJSON *rows = cJSON_AddArrayToObject(report, "step");
+  double tol = tolerance(a, plan);
+  if (c->gather) print_row(a, rows, "step", "gather", 0, p->gather, c->gather, NAN);
+  print_row(a, rows, "step", "control", 0, p->control, c->control, NAN);
+  print_row(a, rows, "step", "update", 0, p->update, c->update, step->difference);
+  print_row(a, rows, "step", "send", 0, p->send, c->send, NAN);
+  if (!a->json)
+    printf("update: %llu cycles predicted, %llu counted (%+.1f %%); weights differ by %.3g of the "
+           "largest%s\n",
+           (ull)p->step, (ull)c->step, error_of(p->step, c->step), step->difference,
+           step->difference <= tol ? "" : ": too much");
+  if (!a->json && !a->run.quiet)
+    printf("formulas of plans without programs: gather %llu, control %llu with the norm, update "
+           "%llu, send %llu\n",
+           (ull)f->gather, (ull)f->control, (ull)f->update, (ull)f->send);
+  cJSON_AddNumberToObject(report, "update_predicted_cycles", (double)p->step);
+  cJSON_AddNumberToObject(report, "update_counted_cycles", (double)c->step);
+  cJSON_AddNumberToObject(report, "weights_difference_of_largest", step->difference);
+  rows = cJSON_AddArrayToObject(report, "outputs_after_update");
+  return outputs_agree(a, plan, " after the update", kernel, step->kernel, step->fabric, values,
+                       rows) &&
+         step->difference <= tol;
 }
 
 static void add_values(tally *t, const char *name, double difference) {
@@ -146,7 +175,8 @@ static uint64_t runs_of(const wafer_plan *plan, const check_run *run, wafer_acti
 }
 
 wafer_status check_report(const check_arguments *a, const wafer_plan *plan, const check_run *kernel,
-                          const check_run *fabric, const check_values *values) {
+                          const check_run *fabric, const check_values *values,
+                          const check_step *step) {
   size_t skip = cli_shared_prefix(plan);
   tally kernels = {0}, streams = {0}, apart = {0};
   cJSON *report = cJSON_CreateObject(), *rows = cJSON_AddArrayToObject(report, "actions"),
@@ -177,7 +207,9 @@ wafer_status check_report(const check_arguments *a, const wafer_plan *plan, cons
   uint64_t predicted = one ? kernel->stats.latency_cycles : kernel->stats.total_cycles;
   uint64_t counted = one ? fabric->stats.latency_cycles : fabric->stats.total_cycles;
   if (!a->json) print_sums(&kernels, &streams, &apart, predicted, counted);
-  bool agree = outputs_agree(a, plan, kernel, fabric, values, outputs);
+  bool agree =
+      outputs_agree(a, plan, "", kernel, kernel->outputs, fabric->outputs, values, outputs);
+  if (step) agree &= step_agrees(a, plan, kernel, values, step, report);
   agree &= !apart.count || apart.worst <= tolerance(a, plan);
   agree &= mean_of(&kernels) <= a->most_mean;
   agree &= fabs(error_of(predicted, counted)) <= a->most_total;

@@ -7,7 +7,8 @@
  *   the report overlaps with the phases before.
  * - Pipelined: a launch for each weight, and each replica that it goes to; one runs every kernel
  * and stream of the phase over a train of samples, which replicas of kernels share out. While it
- * trains, kernels add up their gradients over the train, each replica on its own. */
+ * trains, kernels add up their gradients over the train, each replica on its own; launches behind
+ * the train bring these sums together, update the weights and send them to who reads them. */
 #ifndef WAFER_LAUNCH_H
 #define WAFER_LAUNCH_H
 
@@ -25,8 +26,30 @@ typedef enum wafer_launch_kind {
   WAFER_LAUNCH_load,   /* the weight streams of the phase */
   WAFER_LAUNCH_action, /* one stream of the phase, or kernels that run at once; one sample */
   WAFER_LAUNCH_train,  /* all of the phase, a train of samples */
+  /* Pipelined training, behind a train, in this order; in no file. */
+  WAFER_LAUNCH_gather,  /* sums of replicas come to the first, which adds them to its own */
+  WAFER_LAUNCH_control, /* the numbers of the update come to all cores that have sums */
+  WAFER_LAUNCH_update,  /* the optimizer's rule, wherever there is a sum */
+  WAFER_LAUNCH_send,    /* new weights go to the kernels that read them */
+  WAFER_LAUNCH_COUNT
 } wafer_launch_kind;
 const char *wafer_launch_kind_name(wafer_launch_kind kind);
+
+static inline bool wafer_launch_ends_step(wafer_launch_kind kind) {
+  return kind >= WAFER_LAUNCH_gather;
+}
+
+/* The numbers of an update, f32, in the order in which they lie on a core. `kept` is 1 - lr decay,
+ * `share` what a statistic is multiplied by; the others are those of runtime/optimizer_rules.h. */
+#define WAFER_UPDATE_NUMBERS(X)                                                                    \
+  X(scale)                                                                                         \
+  X(decay) X(lr) X(momentum) X(rest1) X(beta2) X(rest2) X(root) X(eps) X(size) X(kept) X(share)
+enum {
+#define X(name) WAFER_NUMBER_##name,
+  WAFER_UPDATE_NUMBERS(X)
+#undef X
+      WAFER_NUMBER_COUNT
+};
 
 /* A box of elements of a value, by their row-major index in the tensor: outermost first. It travels
  * as ceil(elements / elements per wavelet) wavelets. */
@@ -72,6 +95,7 @@ typedef struct wafer_tap_dim {
 typedef struct wafer_tap {
   uint32_t kernel, output; /* of the plan; of the kernel */
   uint32_t replica;        /* sums: one of each; of others the first has what is asked for */
+  bool weight;             /* not the output: the weight whose gradient it is, f32 */
   int32_t address;
   wafer_tap_dim dim[WAFER_MAX_RANK];
 } wafer_tap;

@@ -290,6 +290,10 @@ typedef struct wafer_plan {
   uint32_t launch_count, program_count;
   const wafer_launch *launches;
   const wafer_bytes *programs;
+  /* Pipelined training with programs: the first of the values, appended, that ports alone name:
+   * WAFER_UPDATE_NUMBERS; then each trained weight in f32 as it is at first. Bits, in u32, that no
+   * storage type narrows. 0: there are none. */
+  uint32_t step_values;
   const char *no_programs; /* why there are none, beginning with WAFER_PROGRAMS_LATER where they
                               were not tried; "" when there are */
   const char *mlir;        /* the placed IR as text, for people and tools */
@@ -381,9 +385,11 @@ wafer_status wafer_timeline_run(const wafer_diag *diag, const wafer_plan *plan, 
  *            through the rectangle's height in lanes, and a hop per column
  *   control  squares of the sums are added up and leave, for the norm and to see whether all is
  *            finite; loss and count have left (train has that). Rate and scale come back to all
- * cores update   the longest: vector instructions of the optimizer over a kernel's sums send the
- * longest: new weights that leave a kernel, or reach one, one after the other; words over the lanes
- * of a stream between the two rectangles, and hops */
+ *            cores
+ *   update   the longest: vector instructions of the optimizer over a kernel's sums
+ *   send     the longest: new weights that leave a kernel or reach it, one after the other; words
+ *            over the lanes of a stream between the two rectangles, hops, and what the passes of an
+ *            exchange begin with, for each replica */
 typedef struct wafer_step_cycles {
   uint64_t train, gather, control, update, send;
   uint64_t step;       /* all of them */
@@ -392,6 +398,11 @@ typedef struct wafer_step_cycles {
 
 wafer_status wafer_plan_step_cycles(const wafer_diag *diag, const wafer_plan *plan,
                                     uint64_t micro_batches, wafer_step_cycles *out);
+/* Of a plan with programs: what their launches are predicted to take; `step` is the sum of those
+ * behind the train, which is left out. */
+wafer_step_cycles wafer_plan_launched_step(const wafer_plan *plan);
+/* The part of a step that a launch behind the train is; NULL: it is none. */
+uint64_t *wafer_step_part(wafer_step_cycles *cycles, wafer_launch_kind kind);
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@
 
 #include "wafer/fault.h"
 #include "wafer/item.h"
+#include "wafer/memoryx.h"
 #include "wafer/plan.h"
 
 #ifdef __cplusplus
@@ -87,6 +88,16 @@ wafer_status wafer_session_bind_weight(wafer_session *session, uint32_t weight, 
  * then replica after replica. */
 wafer_status wafer_session_run(wafer_session *session, const wafer_view *inputs,
                                uint32_t input_count, wafer_view *outputs, uint32_t output_count);
+
+/* Fabric fidelity of a plan that updates weights on the wafer (wafer_plan_updates), after a run of
+ * its train: the sums of replicas come together, every trained weight is updated with its own and
+ * goes to the kernels that read it; the next run has them. weights[i], or NULL: the new value of
+ * the plan's i-th trained weight, dense row-major in f32. `counted`: gather, control, update and
+ * send, in cycles; control is the numbers' way in alone. USAGE: another plan or optimizer, or
+ * kernel fidelity. */
+wafer_status wafer_session_update(wafer_session *session, const wafer_optimizer *optimizer,
+                                  const wafer_update *update, float *const *weights,
+                                  wafer_step_cycles *counted);
 
 /* The same for a plan with host values (sequences, optionals; functions[0] is a host function): one
  * sample, an item per input and output. Inputs are not kept; outputs are the session's until its

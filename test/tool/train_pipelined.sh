@@ -82,11 +82,16 @@ cores() {
     2>note || fail "$model, $*: $(cat note)"
   "$wafer" check c.wplan --samples "$samples" --mean 4 >check || fail "$model, $*: $(tail -20 check)"
   [ "$(grep -c 'output gradient:' check)" -gt 3 ] || fail "$model, $*: no gradients"
+  # Then they update the weights as MemoryX does, and send them to whoever reads them.
+  grep -q 'weights differ by 0 of the largest' check || fail "$model, $*: $(grep '^update' check)"
+  [ "$(grep -c 'gradient:.* after the update: differs' check)" -gt 3 ] || fail "$model, $*: no second train"
 }
 cores mlp 1 --micro-batch 4 --optimizer sgd
 cores mlp 8 --micro-batch 4 --optimizer adam
 cores mlp 8 --micro-batch 4 --optimizer adam --dtype f16
 cores mlp 7 --micro-batch 4 --optimizer momentum --placer best --replicas 2
+grep -q '^step  *gather' check || fail "sums of replicas do not come together"
+cores mlp 6 --micro-batch 4 --optimizer adamw --dtype f16 --placer best --replicas 2
 cores cnn 5 --micro-batch 4 --optimizer adam
 cores cnn 7 --micro-batch 4 --optimizer sgd --placer best --replicas 3
 cores gpt 4 --micro-batch 1 --dim batch=1 --class-axis -1 --optimizer adam

@@ -6,6 +6,7 @@
 
 #include "caught.h"
 #include "compiled.h"
+#include "wafer/memoryx.h"
 #include "wafer/session.h"
 
 #define NET                                                                                        \
@@ -121,22 +122,17 @@ static void both_modes_agree(void) {
   end(&pipelined);
 }
 
-/* Loss and gradients of `samples` (0: one, without a leading dim) from `first` on, whose gradients
- * come as one sum; `times` in a row in one session. */
-static void run_train(const wafer_plan *plan, wafer_fidelity fidelity, int64_t first,
-                      int64_t samples, int times, float *gradient) {
-  enum { MOST = 8 };
-  static float x[MOST][9], labels[MOST][9], one[MOST];
+enum { MOST_SAMPLES = 8 };
+
+/* Views of samples from `first` on, with a leading dim where there are any. */
+static void make_inputs(const wafer_plan *plan, int64_t first, int64_t samples, wafer_view in[3]) {
+  static float x[MOST_SAMPLES][9], labels[MOST_SAMPLES][9], one[MOST_SAMPLES];
   const wafer_function *f = &plan->functions[0];
-  wafer_session *session;
-  wafer_view in[3], out[4];
-  const wafer_session_options options = {.fidelity = fidelity};
-  for (int i = 0; i < MOST * 9; i++) {
+  for (int i = 0; i < MOST_SAMPLES * 9; i++) {
     x[i / 9][i % 9] = (float)(i * 37 % 19 - 9) / 8;
     labels[i / 9][i % 9] = (float)(i * 23 % 17 - 8) / 8;
     one[i / 9] = 1;
   }
-  CU_ASSERT_EQUAL_FATAL(wafer_session_create(plan, &options, &session), WAFER_OK);
   for (uint32_t i = 0; i < 3; i++) {
     wafer_type type = plan->values[f->inputs[i]].type;
     float *data = f->inputs[i] == plan->training->seed     ? &one[first]
@@ -146,6 +142,18 @@ static void run_train(const wafer_plan *plan, wafer_fidelity fidelity, int64_t f
     if (samples) type.shape.dims[0] = samples, type.shape.rank++;
     in[i] = wafer_view_of(type.dtype, &type.shape, data);
   }
+}
+
+/* Loss and gradients of `samples` (0: one, without a leading dim) from `first` on, whose gradients
+ * come as one sum; `times` in a row in one session. */
+static void run_train(const wafer_plan *plan, wafer_fidelity fidelity, int64_t first,
+                      int64_t samples, int times, float *gradient) {
+  const wafer_function *f = &plan->functions[0];
+  wafer_session *session;
+  wafer_view in[3], out[4];
+  const wafer_session_options options = {.fidelity = fidelity};
+  CU_ASSERT_EQUAL_FATAL(wafer_session_create(plan, &options, &session), WAFER_OK);
+  make_inputs(plan, first, samples, in);
   for (int t = 0; t < times; t++)
     CU_ASSERT_EQUAL_FATAL(wafer_session_run(session, in, 3, out, 4), WAFER_OK);
   for (uint32_t i = 0; i < 4; i++) {
@@ -175,6 +183,69 @@ static void trains_add_up(void) {
     CU_ASSERT_DOUBLE_EQUAL(fabric[e], kernel[e], 1e-5 * 4);
   }
   end(&t);
+}
+
+/* ---- updates on cores ---- */
+
+enum { TRAINED = 2, ELEMENTS = 12 };
+
+static wafer_memoryx *memoryx_of(const wafer_plan *plan, const wafer_optimizer *optimizer) {
+  const wafer_memoryx_options options = {.optimizer = *optimizer, .threads = 1};
+  wafer_parameter parameters[TRAINED];
+  wafer_memoryx *m = NULL;
+  for (uint32_t i = 0; i < TRAINED; i++) {
+    const wafer_weight *w = wafer_weights_at(plan->weights, plan->training->trained[i].weight);
+    parameters[i] = (wafer_parameter){
+        .name = w->name, .dtype = w->dtype, .shape = w->shape, .initial = w->data};
+  }
+  CU_ASSERT_EQUAL_FATAL(wafer_memoryx_create(&options, parameters, TRAINED, &m), WAFER_OK);
+  return m;
+}
+
+/* Trains and updates in turn: MemoryX has the sums that the cores had. */
+static void update_beside_memoryx(const wafer_plan *plan, const wafer_optimizer *optimizer) {
+  float weights[TRAINED][ELEMENTS], *to[TRAINED] = {weights[0], weights[1]};
+  float sums[TRAINED * ELEMENTS];
+  const wafer_function *f = &plan->functions[0];
+  const wafer_session_options options = {.fidelity = WAFER_FIDELITY_fabric};
+  wafer_session *session;
+  wafer_view in[3], out[4];
+  wafer_step_cycles counted;
+  wafer_memoryx *m = memoryx_of(plan, optimizer);
+  CU_ASSERT_EQUAL_FATAL(wafer_session_create(plan, &options, &session), WAFER_OK);
+  make_inputs(plan, 0, 5, in);
+  for (uint64_t t = 1; t <= 3; t++) {
+    const wafer_update update = {.number = t, .lr = 0.125 / (double)t, .scale = 0.2, .share = 0.2};
+    CU_ASSERT_EQUAL_FATAL(wafer_session_run(session, in, 3, out, 4), WAFER_OK);
+    for (uint32_t i = 0; i < TRAINED; i++)
+      for (uint32_t o = 0; o < 4; o++)
+        if (f->outputs[o] == plan->training->trained[i].gradient)
+          memcpy(sums + i * ELEMENTS, out[o].data, sizeof weights[i]);
+    CU_ASSERT_EQUAL_FATAL(wafer_session_update(session, optimizer, &update, to, &counted),
+                          WAFER_OK);
+    wafer_memoryx_update(m, &update, sums);
+    for (uint32_t i = 0; i < TRAINED; i++)
+      CU_ASSERT_EQUAL(memcmp(weights[i], wafer_memoryx_weight(m, i), sizeof weights[i]), 0);
+    CU_ASSERT(counted.control && counted.update && counted.send && !counted.gather);
+  }
+  wafer_memoryx_destroy(m);
+  wafer_session_destroy(session);
+}
+
+/* Every rule rounds on cores as MemoryX does, decay and state of later steps included. */
+static void cores_update_as_memoryx_does(void) {
+  static const wafer_optimizer_kind kinds[] = {WAFER_OPTIMIZER_sgd, WAFER_OPTIMIZER_momentum,
+                                               WAFER_OPTIMIZER_adam, WAFER_OPTIMIZER_adamw};
+  for (size_t i = 0; i < WAFER_COUNT(kinds); i++) {
+    made t;
+    const wafer_plan *with;
+    wafer_optimizer optimizer = wafer_optimizer_default(kinds[i]);
+    optimizer.weight_decay = 0.0625;
+    CU_ASSERT_EQUAL_FATAL(make(&t, NULL, WAFER_MODE_pipelined, kinds[i]), WAFER_OK);
+    CU_ASSERT_EQUAL_FATAL(wafer_plan_add_programs(&t.c.ctx, t.c.plan, false, &with), WAFER_OK);
+    update_beside_memoryx(with, &optimizer);
+    end(&t);
+  }
 }
 
 /* ---- a step ---- */
@@ -314,6 +385,7 @@ CU_TestInfo tests_update[] = {
     {"sums cost cycles and bytes", sums_cost},
     {"both modes give the same gradients", both_modes_agree},
     {"gradients of a train add up", trains_add_up},
+    {"cores update weights as MemoryX does", cores_update_as_memoryx_does},
     {"a step is a train and an update", a_step_is_a_train_and_an_update},
     {"heavier rules take longer", heavier_rules_take_longer},
     {"sums of replicas come together", replicas_gather},
