@@ -6,6 +6,7 @@ typedef struct planner {
   wafer_arena *arena;
   const exchange *x;
   bool turned; /* columns for rows */
+  bool even;   /* lanes have even parts, where that is not as before */
   const spread *from, *to;
   route *out;
 } planner;
@@ -16,7 +17,7 @@ static const spread *turned(wafer_arena *arena, const spread *s) {
 }
 
 static bool begin(planner *p, wafer_arena *arena, const exchange *x, bool turn, route *out) {
-  *p = (planner){arena, x, turn, x->from, x->to, out};
+  *p = (planner){.arena = arena, .x = x, .turned = turn, .from = x->from, .to = x->to, .out = out};
   *out = (route){.count = 0};
   if (!turn) return true;
   p->from = turned(arena, x->from);
@@ -113,12 +114,27 @@ static uint32_t shared(uint32_t a, uint32_t a_count, uint32_t b, uint32_t b_coun
   return end > *first ? end - *first : 0;
 }
 
-/* Rows that hold the same count once; those of group g go to lane g * lanes / groups. */
+/* Rows that hold the same count once. Those of group g go to lane g * lanes / groups, where as many
+ * go to each lane; else, where rows cut one dim alone, lanes have even parts of all its indices. */
 typedef struct lanes {
   uint32_t first, count, groups;
   uint32_t *group;
   uint32_t *leader; /* of each group: a row of it */
+  bool even;        /* they have even parts, */
+  uint32_t dim;     /* of that dim */
 } lanes;
+
+/* Whether the source's rows cut one dim alone. */
+static bool cuts_one(const spread *s, uint32_t *dim) {
+  uint32_t cuts = 0;
+  for (uint32_t d = 0; d < s->rank; d++) {
+    bool cut = false;
+    for (uint32_t r = 1; r < s->rect.height; r++) cut |= s->dim[d].row[r] != s->dim[d].row[0];
+    if (cut) *dim = d;
+    cuts += cut;
+  }
+  return cuts == 1;
+}
 
 static bool find_lanes(const planner *p, uint32_t first, uint32_t most, lanes *l) {
   l->group = spread_kinds(p->arena, p->from, true, &l->groups);
@@ -127,30 +143,64 @@ static bool find_lanes(const planner *p, uint32_t first, uint32_t most, lanes *l
   for (uint32_t r = p->from->rect.height; r-- > 0;) l->leader[l->group[r]] = r;
   l->first = first;
   l->count = l->groups < most ? l->groups : most;
-  while (l->groups % l->count) l->count--; /* as many of them in each lane */
+  l->even = p->even && l->groups % l->count && cuts_one(p->from, &l->dim);
+  while (!l->even && l->groups % l->count) l->count--; /* as many of them in each lane */
   return true;
 }
 
-static bool gather_dim(const planner *p, const lanes *l, const spread_dim *dim, spread_dim *out) {
-  uint32_t each = l->groups / l->count, *row = WAFER_NEW(p->arena, uint32_t, l->count);
+/* Elements first .. end - 1 of the part, counted from its beginning. False: out of memory. */
+static bool cut_part(wafer_arena *arena, const spread_part *of, int32_t first, int32_t end,
+                     spread_part *out) {
+  spread_run *runs = WAFER_NEW(arena, spread_run, of->count);
+  if (!runs) return false;
+  *out = (spread_part){0, runs};
+  for (uint32_t i = 0; i < of->count; i++) {
+    const spread_run *run = &of->runs[i];
+    int32_t length = run->hi - run->lo, from = first - run->at, to = end - run->at;
+    if (from < 0) from = 0;
+    if (to > length) to = length;
+    if (from < to)
+      runs[out->count++] = (spread_run){run->lo + from, run->lo + to, run->at + from - first};
+  }
+  return true;
+}
+
+static int32_t length_of(const spread_part *part) {
+  const spread_run *last = part->count ? &part->runs[part->count - 1] : NULL;
+  return last ? last->at + last->hi - last->lo : 0;
+}
+
+/* Columns of kind `col` of a lane. */
+static bool lane_part(const planner *p, const lanes *l, const spread_dim *dim, bool even,
+                      uint32_t lane, uint32_t col, spread_part *out) {
+  uint32_t each = even ? l->groups : l->groups / l->count, first = even ? 0 : lane * each;
   const spread_part **parts = WAFER_NEW(p->arena, const spread_part *, each);
+  spread_part all;
+  if (!parts) return false;
+  for (uint32_t g = 0; g < each; g++)
+    parts[g] = &dim->part[dim->row[l->leader[first + g]] * dim->cols + col];
+  if (!even) return joint_union(p->arena, parts, each, out);
+  if (!joint_union(p->arena, parts, each, &all)) return false;
+  int64_t length = length_of(&all);
+  return cut_part(p->arena, &all, (int32_t)(length * lane / l->count),
+                  (int32_t)(length * (lane + 1) / l->count), out);
+}
+
+static bool gather_dim(const planner *p, const lanes *l, uint32_t d, spread_dim *out) {
+  const spread_dim *dim = &p->from->dim[d];
+  uint32_t *row = WAFER_NEW(p->arena, uint32_t, l->count);
   *out = *dim;
   out->rows = l->count;
   out->row = row;
   out->buffer = 1;
   out->part = WAFER_NEW(p->arena, spread_part, (size_t)l->count * dim->cols);
-  if (!row || !parts || !out->part) return false;
+  if (!row || !out->part) return false;
   for (uint32_t i = 0; i < l->count; i++) {
     row[i] = i;
     for (uint32_t c = 0; c < dim->cols; c++) {
       spread_part *part = &out->part[i * dim->cols + c];
-      for (uint32_t g = 0; g < each; g++)
-        parts[g] = &dim->part[dim->row[l->leader[i * each + g]] * dim->cols + c];
-      if (!joint_union(p->arena, parts, each, part)) return false;
-      if (!part->count) continue;
-      const spread_run *last = &part->runs[part->count - 1];
-      if (last->at + last->hi - last->lo > out->buffer)
-        out->buffer = last->at + last->hi - last->lo;
+      if (!lane_part(p, l, dim, l->even && d == l->dim, i, c, part)) return false;
+      if (length_of(part) > out->buffer) out->buffer = length_of(part);
     }
   }
   return true;
@@ -162,7 +212,7 @@ static bool gather(planner *p, const lanes *l, spread *out) {
   out->rect.y = l->first;
   out->rect.height = l->count;
   for (uint32_t d = 0; d < out->rank; d++)
-    if (!gather_dim(p, l, &p->from->dim[d], &out->dim[d])) return false;
+    if (!gather_dim(p, l, d, &out->dim[d])) return false;
   spread_pack(out);
   add_scratch(p, out);
   return true;
@@ -309,6 +359,20 @@ static bool look_around(wafer_arena *arena, const exchange *x, bool columns, rou
          add_two(&lines_first, lines_first.from, &x->map, NULL) && prefer(&known, &other, out);
 }
 
+/* Even parts in the shared lines, where the source's do not share them out evenly. */
+static bool look_at_even(wafer_arena *arena, const exchange *x, bool columns, route *out) {
+  planner even, known = {.arena = arena, .x = x, .out = out};
+  route other;
+  if (!begin(&even, arena, x, columns, &other)) return false;
+  uint32_t dim, groups, first, height = even.from->rect.height;
+  uint32_t most = shared(even.from->rect.y, height, even.to->rect.y, even.to->rect.height, &first);
+  if (most == height || !cuts_one(even.from, &dim)) return true;
+  if (!spread_kinds(arena, even.from, true, &groups)) return false;
+  if (groups <= most || groups % most == 0) return true;
+  even.even = true;
+  return plan_lanes(&even) && prefer(&known, &other, out);
+}
+
 /* Into the shared lines first; or, where the target has no others or where cores beside the source
  * are free, to its lines first. */
 static bool plan_apart(wafer_arena *arena, const exchange *x, bool columns, route *out) {
@@ -317,6 +381,8 @@ static bool plan_apart(wafer_arena *arena, const exchange *x, bool columns, rout
   if (!begin(&lanes_first, arena, x, columns, &one) || !plan_lanes(&lanes_first)) return false;
   wafer_rect a = lanes_first.from->rect, b = lanes_first.to->rect;
   *out = one;
+  if (!look_at_even(arena, x, columns, out)) return false;
+  one = *out;
   if (b.y < a.y || b.y + b.height > a.y + a.height) return look_around(arena, x, columns, out);
   if (!begin(&lines_first, arena, x, !columns, &other) ||
       !add_two(&lines_first, lines_first.from, &x->map, NULL))

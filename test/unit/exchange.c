@@ -99,8 +99,8 @@ static void test_room(void) {
   const wafer_rect rect = {0, 0, 4, 4};
   scene_begin(&s);
   CU_ASSERT(spread_of_layout(s.arena, rect, &one, &shape, WAFER_DTYPE_f32, 0, &from));
-  CU_ASSERT(spread_of_layout(s.arena, rect, &other, &shape, WAFER_DTYPE_f32, scene_after(&from),
-                             &to));
+  CU_ASSERT(
+      spread_of_layout(s.arena, rect, &other, &shape, WAFER_DTYPE_f32, scene_after(&from), &to));
   index_map map = index_identity();
   exchange x = {.machine = &s.machine, .from = &from, .to = &to, .map = map};
   uint64_t waits = exchange_scratch(&x);
@@ -109,6 +109,26 @@ static void test_room(void) {
   accuracy a = {0};
   CU_ASSERT(waits > 20000); /* the room of a scene */
   CU_ASSERT(scene_exchange(&s, &from, &to, &map, 0, &a));
+  scene_end(&s);
+}
+
+/* Nine rows of a source, eight of which the target shares: they have an eighth of the words each,
+ * not three of them all words because three is what divides nine. */
+static void test_even_lanes(void) {
+  scene s;
+  spread from, to;
+  wafer_shape shape = {3, {24, 2, 216}};
+  wafer_layout nine = {3, {1, 1, 9}, {3, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}},
+               eight = {3, {1, 2, 1}, {1, 1, 12}, {1, 4, 1}, {1, 1, 1}, {0}};
+  scene_begin(&s);
+  CU_ASSERT(spread_of_layout(s.arena, (wafer_rect){2, 3, 3, 9}, &nine, &shape, WAFER_DTYPE_f32, 0,
+                             &from));
+  CU_ASSERT(spread_of_layout(s.arena, (wafer_rect){5, 3, 12, 8}, &eight, &shape, WAFER_DTYPE_f32,
+                             scene_after(&from), &to));
+  index_map map = index_identity();
+  accuracy a = {0};
+  CU_ASSERT(scene_exchange(&s, &from, &to, &map, 0, &a));
+  CU_ASSERT(a.counted < 24 * 2 * 216 / 3);
   scene_end(&s);
 }
 
@@ -260,6 +280,7 @@ CU_TestInfo tests_exchange[] = {{"identity", test_identity},
                                 {"apart", test_apart},
                                 {"between", test_between},
                                 {"ways that have room", test_room},
+                                {"even lanes", test_even_lanes},
                                 {"beside each other", test_beside},
                                 {"train", test_train},
                                 {"windows", test_windows},
