@@ -154,43 +154,61 @@ static wafer_status launch_phase(launcher *l, const wafer_function *f, uint32_t 
   return WAFER_OK;
 }
 
-/* A train in which samples go ahead, if it can be made and is faster than `than`. */
-static wafer_status finish_ahead(launcher *l, const launch_rooms *rooms, const wafer_launch *than,
-                                 bool *made) {
-  const wafer_phase *phase = &l->plan->phases[than->phase];
-  wafer_launch launch = *than;
+/* The fastest train so far; it has been finished if it is `made`. */
+typedef struct best_train {
+  wafer_launch launch;
+  bool made;
+  uint32_t launches, programs; /* without it */
+} best_train;
+
+/* A train in which samples go ahead, if it can be made and is faster. */
+static wafer_status finish_ahead(launcher *l, const launch_rooms *rooms, best_train *best) {
+  const wafer_phase *phase = &l->plan->phases[best->launch.phase];
+  wafer_launch launch = best->launch;
   launch_pieces p = {0};
+  uint32_t launches = l->launch_count, programs = l->program_count;
   l->passing = (memory_map){.arena = l->arena};
   WAFER_TRY(launch_add_train(l, phase, rooms, &p));
   WAFER_TRY(launch_time(l, &p, &launch));
-  if (launch.interval >= than->interval) return WAFER_OK;
-  WAFER_TRY(launch_finish(l, launch, phase->name, &p));
-  *made = true;
+  if (launch.interval >= best->launch.interval) return WAFER_OK;
+  l->launch_count = best->launches;
+  l->program_count = best->programs;
+  wafer_status status = launch_finish(l, launch, phase->name, &p);
+  if (status != WAFER_OK) {
+    l->launch_count = launches;
+    l->program_count = programs;
+    return status;
+  }
+  best->launch = launch;
+  best->made = true;
   return WAFER_OK;
 }
 
-/* One sample behind the other, or with rooms for several where values skip kernels. */
+/* One sample behind the other, or with rooms for several where values skip kernels: whatever is
+ * faster. */
 static wafer_status launch_train(launcher *l, uint32_t index) {
   const wafer_phase *phase = &l->plan->phases[index];
-  wafer_launch launch = {.kind = WAFER_LAUNCH_train, .phase = index};
+  best_train best = {.launch = {.kind = WAFER_LAUNCH_train, .phase = index},
+                     .launches = l->launch_count,
+                     .programs = l->program_count};
   launch_pieces p;
-  launch_rooms rooms = {0};
-  bool made = false;
   uint32_t places = l->map.count;
   WAFER_TRY(launch_begin(l, &p));
   WAFER_TRY(launch_add_train(l, phase, NULL, &p));
-  WAFER_TRY(launch_time(l, &p, &launch));
-  if (launch_may_have_rooms(l, phase)) WAFER_TRY(launch_find_rooms(l, phase, &p, &rooms));
-  if (rooms.any) {
-    memory_map passing = l->passing;
+  WAFER_TRY(launch_time(l, &p, &best.launch));
+  memory_map passing = l->passing;
+  for (int early = 1; early >= 0 && launch_may_have_rooms(l, phase); early--) {
+    launch_rooms rooms;
+    WAFER_TRY(launch_find_rooms(l, phase, &p, early, &rooms));
+    if (!rooms.any) continue;
     l->map.count = places; /* the train takes its places anew */
-    wafer_status status = finish_ahead(l, &rooms, &launch, &made);
+    wafer_status status = finish_ahead(l, &rooms, &best);
     if (status != WAFER_OK && status != WAFER_NO_FIT) return status;
     l->rooms = NULL;
     l->why[0] = 0;
-    l->passing = passing;
   }
-  return made ? WAFER_OK : launch_finish(l, launch, phase->name, &p);
+  l->passing = passing;
+  return best.made ? WAFER_OK : launch_finish(l, best.launch, phase->name, &p);
 }
 
 /* Shares may lie where the kernel before left them: no stream says that they pass. */

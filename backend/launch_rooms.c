@@ -3,12 +3,16 @@
  * passed all kernels in between.
  *
  * Kernel k is due at due[k] of sample 0, a period later of each further one, the period being the
- * longest turn of a kernel. Its values follow it at once. A reader that is due between r - 1 and r
- * periods later holds r samples of them. Along the longest path due times follow from the cycles of
- * kernels and streams, less than a period each, so that neighbours need one room; where that asks
- * a reader for more rooms than the plan has given its input, kernels before it are due later. These
- * are constraints on differences of two times (Cormen et al., Introduction to Algorithms, section
- * 24.4), which one room everywhere fulfils. */
+ * longest turn of a kernel. Its values are due to leave with it, or when it has made them: cores of
+ * others that pass them on do what they are to do by then first, and do not wait. A reader that is
+ * due between r
+ * - 1 and r periods later holds r samples of them. Along the longest path due times follow from the
+ * cycles of kernels and streams, less than a period each, so that neighbours need one room; where
+ * that asks a reader for more rooms than the plan has given its input, kernels before it are due
+ * later. These are constraints on differences of two times (Cormen et al., Introduction to
+ * Algorithms, section 24.4), which one room everywhere fulfils. */
+#include <string.h>
+
 #include "launch_state.h"
 
 /* Cycles of the pieces of each action. NULL: out of memory. */
@@ -85,14 +89,37 @@ static void settle(const launcher *l, const wafer_phase *phase, const uint32_t *
   }
 }
 
+/* When streams are due, and rooms for what they bring. `made`: of each kernel, from when it begins
+ * to when its values leave. */
+static void find_leaving(const launcher *l, const wafer_phase *phase, const uint64_t *made,
+                         launch_rooms *r) {
+  for (uint32_t a = 0; a < phase->action_count; a++) {
+    if (phase->actions[a].kind != WAFER_ACTION_stream) continue;
+    const wafer_stream *t = &l->plan->streams[phase->actions[a].index];
+    int64_t *leaves = &r->leaves[phase->actions[a].index];
+    if (t->from_kernel == WAFER_NONE) {
+      *leaves = t->to_kernel == WAFER_NONE ? 0 : r->due[t->to_kernel];
+      continue;
+    }
+    *leaves = r->due[t->from_kernel] + (int64_t)made[t->from_kernel];
+    if (t->to_kernel == WAFER_NONE) continue;
+    if (*leaves >= r->due[t->to_kernel]) *leaves = r->due[t->to_kernel] - 1;
+    uint32_t rooms = (uint32_t)((r->due[t->to_kernel] - *leaves) / r->period) + 1;
+    r->of[phase->actions[a].index] = rooms;
+    r->any |= rooms > 1;
+  }
+}
+
 wafer_status launch_find_rooms(launcher *l, const wafer_phase *phase, const launch_pieces *p,
-                               launch_rooms *out) {
+                               bool early, launch_rooms *out) {
   const uint64_t *cycles = cycles_of(l, phase, p);
   uint32_t *most = WAFER_NEW(l->arena, uint32_t, phase->action_count);
   uint64_t *made = WAFER_NEW(l->arena, uint64_t, l->plan->kernel_count), turn = 1;
   *out = (launch_rooms){.of = WAFER_NEW(l->map.arena, uint32_t, l->plan->stream_count),
-                        .due = WAFER_NEW(l->map.arena, int64_t, l->plan->kernel_count)};
-  if (!cycles || !most || !made || !out->of || !out->due) return launch_no_memory(l);
+                        .due = WAFER_NEW(l->map.arena, int64_t, l->plan->kernel_count),
+                        .leaves = WAFER_NEW(l->map.arena, int64_t, l->plan->stream_count)};
+  if (!cycles || !most || !made || !out->of || !out->due || !out->leaves)
+    return launch_no_memory(l);
   WAFER_TRY(longest_turn(l, phase, cycles, &turn));
   out->period = (int64_t)turn;
   for (uint32_t a = 0; a < phase->action_count; a++) {
@@ -105,13 +132,7 @@ wafer_status launch_find_rooms(launcher *l, const wafer_phase *phase, const laun
     most[a] = most_rooms(l, phase, t);
   }
   settle(l, phase, most, out);
-  for (uint32_t a = 0; a < phase->action_count; a++) {
-    const wafer_stream *t = passed_by(l, &phase->actions[a]);
-    if (!t) continue;
-    int64_t late = out->due[t->to_kernel] - out->due[t->from_kernel];
-    uint32_t rooms = (uint32_t)(late / out->period) + 1;
-    out->of[phase->actions[a].index] = rooms;
-    out->any |= rooms > 1;
-  }
+  if (early) memset(made, 0, l->plan->kernel_count * sizeof *made);
+  find_leaving(l, phase, made, out);
   return WAFER_OK;
 }

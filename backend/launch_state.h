@@ -102,14 +102,16 @@ wafer_status launch_take_rooms(launcher *l, const wafer_phase *phase);
 /* launch_rooms.c. How far samples of a train may be ahead of each other where values skip kernels.
  */
 typedef struct launch_rooms {
-  uint32_t *of;   /* each stream of the plan: samples that there is room for where it ends */
-  int64_t *due;   /* each kernel: cycle in which it may begin with sample 0, */
-  int64_t period; /* with the next ones so much later each */
-  bool any;       /* a stream has room for several */
+  uint32_t *of;    /* each stream of the plan: samples that there is room for where it ends */
+  int64_t *due;    /* each kernel: cycle in which it may begin with sample 0, */
+  int64_t *leaves; /* each stream: in which it may, */
+  int64_t period;  /* with the next ones so much later each */
+  bool any;        /* a stream has room for several */
 } launch_rooms;
-/* From the cycles of a train's pieces whose streams have one room each. */
+/* From the cycles of a train's pieces whose streams have one room each. `early`: values are due to
+ * leave when their kernels are, else when these have made them. */
 wafer_status launch_find_rooms(launcher *l, const wafer_phase *phase, const launch_pieces *p,
-                               launch_rooms *out);
+                               bool early, launch_rooms *out);
 
 /* launch_train.c. All kernels and streams of a pipeline, sample after sample; `rooms`: NULL, all of
  * a sample before the next. */

@@ -156,15 +156,12 @@ static wafer_status add_sample(train *t) {
 /* Longer programs than any core has room for; a sample takes two instructions at least. */
 #define MOST_TURNS 4096
 
-/* The kernel with which a piece comes: what the host sends comes with the one that takes it. */
-static uint32_t kernel_of(const train *t, uint32_t piece) {
+static int64_t due_of(const train *t, const launch_rooms *rooms, uint32_t piece) {
   const wafer_action *a = &t->phase->actions[t->p->parts[piece]];
-  if (a->kind == WAFER_ACTION_kernel) return a->index;
-  const wafer_stream *s = &t->l->plan->streams[a->index];
-  return s->from_kernel != WAFER_NONE ? s->from_kernel : s->to_kernel;
+  return a->kind == WAFER_ACTION_kernel ? rooms->due[a->index] : rooms->leaves[a->index];
 }
 
-/* Steps by when their kernels are due; those of one stay as they are. */
+/* Steps by when they are due; those that are so at once stay as they are. */
 static wafer_status order_steps(train *t, const launch_rooms *rooms) {
   launch_pieces *p = t->p;
   p->due = WAFER_NEW(t->l->arena, int64_t, p->count);
@@ -172,7 +169,7 @@ static wafer_status order_steps(train *t, const launch_rooms *rooms) {
   p->period = rooms->period;
   for (uint32_t i = 0; i < p->count; i++) {
     if (p->parts[i] == LAUNCH_ONCE) continue;
-    p->due[i] = rooms->due[kernel_of(t, i)];
+    p->due[i] = due_of(t, rooms, i);
     if ((uint64_t)p->due[i] > p->last_due) p->last_due = (uint64_t)p->due[i];
   }
   for (uint32_t i = 1; i < p->step_count && p->steps[i] != FRAGMENT_ENDS; i++)
