@@ -5,7 +5,7 @@
 
 #include "compile.h"
 
-#define BANDS_GAIN 16 /* other bands have to shorten the interval by one part in these */
+#define PLAN_GAIN 16 /* relays and more bands have to shorten the interval by one part in these */
 #define SLOWER_GAIN 64
 #define SLOWER_STEP 3 /* parts of WAFER_SLOWER_PARTS */
 #define MOST_SLOWER 6
@@ -137,15 +137,17 @@ static wafer_status try_relays(thoughts *t) {
   if (!t->relays || !may_change(&t->now)) return WAFER_OK;
   own.relays = WAFER_RELAYS_auto;
   if (own.placer == WAFER_PLACER_best) own.bands = wafer_machine_bands(t->now.plan->machine);
-  return try_pipeline(t, own, WAFER_RELAY_GAIN, &taken);
+  return try_pipeline(t, own, PLAN_GAIN, &taken);
 }
 
-/* So many bands, with relays if these seem worth it. */
+/* So many bands, with relays if these seem worth it. Fewer than there are need not gain as much: a
+ * sample is through them sooner. */
 static wafer_status try_so_many(thoughts *t, uint32_t bands, bool relays, bool *taken) {
   wafer_options own = t->now.options;
+  uint32_t gain = bands < wafer_machine_bands(t->now.plan->machine) ? UINT32_MAX : PLAN_GAIN;
   own.bands = bands;
   own.relays = relays ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
-  return try_pipeline(t, own, BANDS_GAIN, taken);
+  return try_pipeline(t, own, gain, taken);
 }
 
 /* Twice as many bands as long as that is faster, then half as many; at last one, where relays may
