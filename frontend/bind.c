@@ -37,9 +37,11 @@ static symbol *find_symbol(const binder *b, const char *name) {
   return NULL;
 }
 
-/* The name of a symbolic dim, NULL for numbers and nameless dims. */
+/* The name of a symbolic dim, NULL for numbers and nameless dims; some exporters write '?' for any
+ * that they do not know, alike or not. */
 static const char *symbol_of(const onnx_dim *dim) {
-  return !ONNX_HAS(dim, ONNX_DIM_VALUE) && dim->param && *dim->param ? dim->param : NULL;
+  bool named = !ONNX_HAS(dim, ONNX_DIM_VALUE) && dim->param && *dim->param;
+  return named && strcmp(dim->param, "?") ? dim->param : NULL;
 }
 
 static bool is_number(const onnx_dim *dim) {
