@@ -61,9 +61,11 @@ wafer_type host_declared(const scope *s, const char *name) {
   return host_static_type(type);
 }
 
-/* What is known of an operator's result whatever its operands are. */
-static wafer_type fixed_type(wafer_host_op op) {
+/* What is known of an operator's result, `x` being the type of its first operand (dtype none: not
+ * known). */
+static wafer_type fixed_type(wafer_host_op op, wafer_type x) {
   switch (op) {
+  case WAFER_HOST_ScatterElements: return x;
   case WAFER_HOST_SequenceLength:
   case WAFER_HOST_Size: return (wafer_type){.dtype = WAFER_DTYPE_i64};
   case WAFER_HOST_OptionalHasElement: return (wafer_type){.dtype = WAFER_DTYPE_bool};
@@ -251,7 +253,11 @@ void import_host(import_node *n) {
   if (n->status == WAFER_OK) n->status = host_inputs(n, 0, &inputs);
   step.inputs = inputs.at;
   step.input_count = inputs.count;
-  types[0] = fixed_type(step.op);
+  if (n->status == WAFER_OK && inputs.count && inputs.at[0] != WAFER_NONE) {
+    const wafer_value *x = &n->im->program.values[inputs.at[0]];
+    if (x->kind == WAFER_VALUE_tensor) types[0] = x->type;
+  }
+  types[0] = fixed_type(step.op, types[0]);
   if (n->status == WAFER_OK) n->status = host_step(n, &step, n->output_count, types);
 }
 

@@ -33,6 +33,76 @@ wafer_status host_non_zero(host_site *site) {
   return WAFER_OK;
 }
 
+/* ---- ScatterElements ---- */
+
+static double joined(char how, double a, double b) {
+  switch (how) {
+  case 'a': return a + b;
+  case 'u': return a * b;
+  case 'i': return b < a || isnan(b) ? b : a;
+  case 'x': return b > a || isnan(b) ? b : a;
+  default: return b;
+  }
+}
+
+/* `how`: a letter of add, mul, min, max, or n: the last update stays. */
+static void put_element(const wafer_view *y, int64_t at, const wafer_view *from, int64_t i,
+                        char how) {
+  size_t bytes = wafer_dtype_bytes(y->dtype);
+  if (how == 'n')
+    memcpy((char *)y->data + (size_t)at * bytes, (const char *)from->data + (size_t)i * bytes,
+           bytes);
+  else
+    wafer_element_set_f64(y->dtype, y->data, at,
+                          joined(how, wafer_element_f64(y->dtype, y->data, at),
+                                 wafer_element_f64(from->dtype, from->data, i)));
+}
+
+static wafer_status reduction_of(const host_site *site, char *how) {
+  const char *names[] = {"none", "add", "mul", "min", "max"};
+  const char *name = host_text(site, "reduction", "none");
+  for (uint32_t i = 0; i < 5; i++)
+    if (!strcmp(name, names[i])) {
+      *how = "nauix"[i];
+      return WAFER_OK;
+    }
+  return host_fail(site, "there is no reduction '%s'", name);
+}
+
+wafer_status host_scatter_elements(host_site *site) {
+  const wafer_view *x, *index, *updates;
+  uint32_t axis;
+  char how = 0;
+  WAFER_TRY(host_tensor(site, 0, &x));
+  WAFER_TRY(host_tensor(site, 1, &index));
+  WAFER_TRY(host_typed(site, 2, x->dtype, &updates));
+  WAFER_TRY(host_axis(site, host_int(site, "axis", 0), x->shape.rank, &axis));
+  WAFER_TRY(reduction_of(site, &how));
+  if (x->dtype == WAFER_DTYPE_string) return host_fail(site, "operand 0 is of strings");
+  if (!wafer_shape_equal(&index->shape, &updates->shape) || index->shape.rank != x->shape.rank)
+    return host_fail(site, "indices and updates differ in shape");
+  for (uint32_t d = 0; d < x->shape.rank; d++)
+    if (d != axis && index->shape.dims[d] > x->shape.dims[d])
+      return host_fail(site, "dim %u of the indices is larger than the tensor's", d);
+  wafer_item *made = wafer_item_copy(x);
+  if (!made) return host_no_memory(site);
+  for (int64_t i = 0, count = host_elements(updates); i < count; i++) {
+    int64_t rest = i, stride = 1, place = 0;
+    for (uint32_t d = x->shape.rank; d-- > 0; stride *= x->shape.dims[d]) {
+      int64_t size = index->shape.dims[d], dim = x->shape.dims[d], at = rest % size;
+      if (d == axis) at = wafer_element_i64(index->dtype, index->data, i);
+      if (at < -dim || at >= dim) {
+        wafer_item_release(made);
+        return host_fail(site, "index %" PRId64 " is out of range", at);
+      }
+      place += (at < 0 ? at + dim : at) * stride;
+      rest /= size;
+    }
+    put_element(&made->tensor, place, updates, i, how);
+  }
+  return host_give(site, 0, made);
+}
+
 /* The entries of dim `axis` (of all elements in a row: no axis) where the condition holds. */
 wafer_status host_compress(host_site *site) {
   const wafer_view *x, *condition;

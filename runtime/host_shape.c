@@ -151,6 +151,43 @@ wafer_status host_expand(host_site *site) {
   return host_core_op(site, WAFER_OP_expand, &(wafer_attrs){1, at}, 1, x);
 }
 
+/* `count` copies of a tensor along an axis. */
+static wafer_status copies_along(const host_site *site, const wafer_view *x, uint32_t axis,
+                                 int64_t count, wafer_item **out) {
+  wafer_view none = *x;
+  none.shape.dims[axis] = 0;
+  if (count > INT32_MAX) return host_fail(site, "%" PRId64 " copies are too many", count);
+  wafer_view *views = calloc((size_t)(count ? count : 1), sizeof *views);
+  if (!views) return host_no_memory(site);
+  views[0] = none;
+  for (int64_t i = 0; i < count; i++) views[i] = *x;
+  wafer_status status = host_join(site, count ? (uint32_t)count : 1, views, axis, out);
+  free(views);
+  return status;
+}
+
+wafer_status host_tile(host_site *site) {
+  const wafer_view *x;
+  int64_t repeats[WAFER_MAX_RANK];
+  uint32_t count;
+  wafer_item *made = NULL;
+  WAFER_TRY(host_tensor(site, 0, &x));
+  WAFER_TRY(host_ints(site, 1, WAFER_MAX_RANK, repeats, &count));
+  if (count != x->shape.rank)
+    return host_fail(site, "%u repeats for %u dims", count, x->shape.rank);
+  for (uint32_t d = 0; d < count; d++)
+    if (repeats[d] < 0)
+      return host_fail(site, "dim %u is to be repeated %" PRId64 " times", d, repeats[d]);
+  for (uint32_t d = count; d-- > 0;) {
+    wafer_item *before = made;
+    wafer_status status = copies_along(site, before ? &before->tensor : x, d, repeats[d], &made);
+    if (before) wafer_item_release(before);
+    WAFER_TRY(status);
+  }
+  if (!made && !(made = wafer_item_copy(x))) return host_no_memory(site);
+  return host_give(site, 0, made);
+}
+
 /* A bit set of dims, from operand `input` or attribute axes; `none`: what their absence means. */
 static wafer_status axes_of(const host_site *site, uint32_t input, uint32_t rank, uint32_t none,
                             uint32_t *set) {

@@ -226,6 +226,70 @@ def turns():
           numpy_helper.from_array(np.float32(0), "zero"), numpy_helper.from_array(np.int64(3), "three")])
 
 
+def loops():
+    """Three models for `wafer conform`, with the results of ONNX Runtime. `counted`: a while loop without a trip
+    count, whose condition follows from its counter, collects slices. `decoder`: the data end it; the step that is
+    chosen goes into a buffer whose part, and so its dims, only the run knows, and a branch gives one element for what
+    it declares a scalar. `unnamed`: dims called '?', which are two."""
+    import onnxruntime
+    B, I = TensorProto.BOOL, TensorProto.INT64
+
+    def suite(name, path, given):
+        folder = os.path.join(here, "loops", name, "test_data_set_0")
+        os.makedirs(folder, exist_ok=True)
+        model = onnx.load(path)
+        expected = onnxruntime.InferenceSession(path).run(None, {i.name: x for i, x in zip(model.graph.input, given)})
+        for kind, tensors in (("input", given), ("output", expected)):
+            for i, tensor in enumerate(tensors):
+                onnx.save_tensor(numpy_helper.from_array(np.asarray(tensor)), os.path.join(folder, f"{kind}_{i}.pb"))
+
+    def constants(**values):
+        return [numpy_helper.from_array(np.array(v), k) for k, v in values.items()]
+
+    for name in ("counted", "decoder", "unnamed"):
+        os.makedirs(os.path.join(here, "loops", name), exist_ok=True)
+    x = np.random.default_rng(7).standard_normal((5, 4)).astype(np.float32)
+    state, place = value("s", 1, 4), value("k", 1, dtype=I)
+    body = helper.make_graph(
+        [node("Gather", "x k", "row"), node("Add", "row s", "sum"), node("Tanh", "sum", "s1"), node("Identity", "s1", "slice"),
+         node("Add", "k step", "k1"), node("Less", "k1 rows", "more1"), node("Squeeze", "more1", "more")],
+        "body", [value("i", dtype=I), value("c", dtype=B), state, place],
+        [value("more", dtype=B), value("s1", 1, 4), value("k1", 1, dtype=I), value("slice", 1, 4)])
+    nodes = [helper.make_node("Loop", ["", "go", "zero", "start"], ["last", "end", "y"], name="rows", body=body)]
+    path = save("loops/counted/model", nodes, [value("x", 5, 4)], [value("last", 1, 4), value("y", 5, 1, 4)],
+                constants(step=[1], rows=[5], start=[0], go=True, zero=np.zeros((1, 4), np.float32)))
+    suite("counted", path, [x])
+
+    yes = helper.make_graph([node("Constant", "", "t", value=helper.make_tensor("", B, [1], [True]))], "yes", [], [value("t", dtype=B)])
+    no = helper.make_graph([node("Cast", "over", "f0", to=I), node("Add", "f0 nought", "f1"), node("Cast", "f1", "f", to=B)],
+                           "no", [], [value("f", dtype=B)])
+    body = helper.make_graph(
+        [node("MatMul", "s w", "t0"), node("Tanh", "t0", "s1"), node("ArgMax", "s1", "best", axis=1, keepdims=0),
+         node("Add", "k step", "after"), node("Slice", "line k after axis", "part"), node("Shape", "part", "dims"),
+         node("Unsqueeze", "best axis", "token"), node("Expand", "token dims", "update"),
+         node("Range", "k0 after0 step0", "numbers"), node("Reshape", "numbers row", "index0"), node("Tile", "index0 ones", "index"),
+         node("Squeeze", "k", "k0"), node("Squeeze", "after", "after0"),
+         node("ScatterElements", "line index update", "line1", axis=1),
+         node("Equal", "best end", "hit"), node("Squeeze", "hit", "ended"),
+         helper.make_node("If", ["ended"], ["over1"], name="is_over", then_branch=yes, else_branch=no),
+         node("Less", "after0 most", "room"), node("Squeeze", "over1", "over0"), node("Not", "over0", "open"), node("And", "room open", "more")],
+        "body", [value("i", dtype=I), value("c", dtype=B), value("s", 1, 4), place, value("line", 1, 9, dtype=I), value("over", dtype=B)],
+        [value("more", dtype=B), value("s1", 1, 4), value("after", 1, dtype=I), value("line1", 1, 9, dtype=I), value("over1", dtype=B)])
+    order = {n.output[0]: n for n in body.node}
+    names = ("t0 s1 best after part dims token update k0 after0 numbers index0 index line1 hit ended over1 room over0 open more").split()
+    del body.node[:]
+    body.node.extend(order[n] for n in names)
+    nodes = [helper.make_node("Loop", ["trips", "go", "x", "start", "blank", "not_over"], ["last", "end_place", "line_end", "end_over"], name="decode", body=body)]
+    w = np.random.default_rng(3).standard_normal((4, 4)).astype(np.float32)
+    path = save("loops/decoder/model", nodes, [value("x", 1, 4)], [value("last", 1, 4), value("line_end", 1, 9, dtype=I)],
+                constants(w=w, step=[1], step0=1, start=[0], go=True, trips=100, axis=[1], row=[1, -1], ones=[1, 1], end=[2],
+                          nought=[0], most=9, not_over=False, blank=np.full((1, 9), -1)), check=False)
+    suite("decoder", path, [x[:1]])
+
+    path = save("loops/unnamed/model", [node("Relu", "x", "y")], [value("x", "?", "?")], [value("y", "?", "?")])
+    suite("unnamed", path, [x])
+
+
 os.makedirs(os.path.join(here, "bad"), exist_ok=True)
 small_cnn()
 attention()
@@ -235,3 +299,4 @@ steep()
 averages()
 skips()
 turns()
+loops()

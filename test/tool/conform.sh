@@ -37,6 +37,12 @@ cp -r "$suite" "$work/copy"
 printf '\0' >>"$work/copy/unknown/test_data_set_0/output_0.pb"
 [ "$(sum "$suite")" != "$(sum "$work/copy")" ] || fail "an edited file leaves the checksum alone"
 
+# loops that exporters write: a condition that follows from a counter, and one that the data decide
+said=$(timeout 60 "$wafer" conform "$2/test/data/loops") || fail "loops: $said"
+"$wafer" compile "$2/test/data/loops/counted/model.onnx" --machine small16 -o "$work/counted.wplan" 2>&1 |
+  grep -q "nothing runs on the host" || fail "a loop over a counter is a step of the host"
+rm -f "$work/counted.wplan"
+
 mkdir "$work/rules"
 cp -r "$suite/differs" "$work/rules/far"
 echo '{"atol": 0.6}' >"$work/rules/far/data.json"
