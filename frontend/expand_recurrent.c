@@ -10,6 +10,7 @@
  * states of a sequence without any step are zeros, as onnxruntime has them. */
 #include <string.h>
 
+#include "compose.h"
 #include "operators.h"
 
 #define MOST_STEPS 1024
@@ -18,20 +19,28 @@
 
 static const MlirValue none;
 
+/* What the input or the state is multiplied with: (in, gates*hidden) or (hidden, gates*hidden). Of
+ * integers it has a scale and a zero point, one or one for each column, and what is multiplied is
+ * quantized anew each time. */
+typedef struct factor {
+  MlirValue w, scale, zero; /* scale null: floats */
+} factor;
+
 typedef struct cell {
   int64_t steps, batch, hidden, dirs, gates;
   uint32_t dir;
   bool batch_first; /* layout 1 */
   bool couples;     /* LSTM, input_forget: what is not taken in is kept */
+  bool quantized;   /* weights are integers, with scales and zero points as inputs 8 to 11 */
   double clip;
   nonlinearity activations[2][MOST_ACTIVATIONS]; /* [direction] */
   MlirValue lengths;                             /* (batch, 1); null: all are full */
   int64_t shortest;                              /* as far as it is known */
   MlirValue x;                                   /* (seq, batch, in) */
-  MlirValue weight, recurrent;                   /* (in, gates*hidden), (hidden, gates*hidden) */
-  MlirValue bias, recurrent_bias;                /* (gates*hidden); null: none */
-  MlirValue peephole;                            /* (3*hidden); null: none */
-  MlirValue h, c;                                /* (batch, hidden) */
+  factor weight, recurrent;
+  MlirValue bias, recurrent_bias; /* (gates*hidden); null: none */
+  MlirValue peephole;             /* (3*hidden); null: none */
+  MlirValue h, c;                 /* (batch, hidden) */
 } cell;
 
 /* Part `index` of `count` equal ones along the last dim. */
@@ -44,10 +53,18 @@ static MlirValue activate(import_node *n, const cell *c, uint32_t which, MlirVal
   return emit_nonlinearity(n, &c->activations[c->dir][which], x);
 }
 
+static MlirValue product(import_node *n, MlirValue x, const factor *by) {
+  if (!by->scale.ptr) return emit_binary(n, WAFER_OP_matmul, x, by->w);
+  quantized_numbers q = emit_dynamically_quantized(n, x);
+  MlirValue sums = emit_binary(n, WAFER_OP_matmul, emit_centered(n, q.y, q.zero, false),
+                               emit_centered(n, by->w, by->zero, false));
+  return MUL(emit_cast(n, sums, WAFER_DTYPE_f32), MUL(q.scale, by->scale));
+}
+
 /* ---- One step: the gates' sums of the input are `x` ---- */
 
 static MlirValue recurrent_sums(import_node *n, const cell *c, MlirValue h) {
-  MlirValue sums = emit_binary(n, WAFER_OP_matmul, h, c->recurrent);
+  MlirValue sums = product(n, h, &c->recurrent);
   return c->recurrent_bias.ptr ? ADD(sums, c->recurrent_bias) : sums;
 }
 
@@ -64,7 +81,7 @@ static void step_gru(import_node *n, cell *c, MlirValue x) {
   if (attr_int(n, "linear_before_reset", 0)) {
     kept = MUL(r, gate(n, sums, 2, c->hidden));
   } else {
-    kept = emit_binary(n, WAFER_OP_matmul, MUL(r, c->h), gate(n, c->recurrent, 2, c->hidden));
+    kept = emit_binary(n, WAFER_OP_matmul, MUL(r, c->h), gate(n, c->recurrent.w, 2, c->hidden));
     if (c->recurrent_bias.ptr) kept = ADD(kept, gate(n, c->recurrent_bias, 2, c->hidden));
   }
   MlirValue fresh = activate(n, c, 1, ADD(gate(n, x, 2, c->hidden), kept));
@@ -127,10 +144,30 @@ static MlirValue first_state(import_node *n, const cell *c, uint32_t index) {
   return row_of(n, states, index, c->dir);
 }
 
+/* Of a vector, an element for each direction; of a matrix, a row. */
+static MlirValue quantization_of(import_node *n, uint32_t index, const char *what, uint32_t dir) {
+  MlirValue x = node_input(n, index);
+  if (!node_has_input(n, index)) node_bad(n, "input %u (%s) is missing", index, what);
+  if (n->status != WAFER_OK || node_rank(n, x) != 1) return row_of(n, x, index, dir);
+  return emit_reshape(n, emit_part(n, x, 0, dir, 1), 0, NULL);
+}
+
+/* Input `index`; integers lie with their columns last, floats with their rows. */
+static factor open_factor(import_node *n, const cell *c, uint32_t index, uint32_t scale) {
+  factor f = {.w = of_direction(n, index, c->dir)};
+  if (!c->quantized) {
+    f.w = emit_swap_last(n, f.w);
+    return f;
+  }
+  f.scale = quantization_of(n, scale, "scale", c->dir);
+  f.zero = quantization_of(n, scale + 1, "zero point", c->dir);
+  return f;
+}
+
 static void open_direction(import_node *n, cell *c, bool lstm) {
   int64_t rows = c->gates * c->hidden;
-  c->weight = emit_swap_last(n, of_direction(n, 1, c->dir));
-  c->recurrent = emit_swap_last(n, of_direction(n, 2, c->dir));
+  c->weight = open_factor(n, c, 1, 8);
+  c->recurrent = open_factor(n, c, 2, 10);
   if (node_has_input(n, 3)) {
     MlirValue both = of_direction(n, 3, c->dir);
     c->bias = emit_part(n, both, 0, 0, rows);
@@ -166,7 +203,7 @@ static MlirValue run_direction(import_node *n, cell *c, bool back,
   wafer_shape shape = node_type(n, c->x).shape;
   int64_t rows = c->gates * c->hidden, line[] = {1, 1, c->batch, c->hidden};
   MlirValue flat = emit_reshape(n, c->x, 2, (int64_t[]){c->steps * c->batch, shape.dims[2]});
-  MlirValue sums = emit_binary(n, WAFER_OP_matmul, flat, c->weight), all = none;
+  MlirValue sums = product(n, flat, &c->weight), all = none;
   if (c->bias.ptr) sums = ADD(sums, c->bias);
   sums = emit_reshape(n, sums, 3, (int64_t[]){c->steps, c->batch, rows});
   for (int64_t i = 0; i < c->steps && n->status == WAFER_OK; i++) {
@@ -184,12 +221,13 @@ static MlirValue run_direction(import_node *n, cell *c, bool back,
 
 /* ---- The operators ---- */
 
-static cell open_cell(import_node *n, int64_t gates) {
+static cell open_cell(import_node *n, int64_t gates, bool quantized) {
   wafer_shape x = node_type(n, node_input(n, 0)).shape, r = node_type(n, node_input(n, 2)).shape;
-  cell c = {.gates = gates, .clip = attr_float(n, "clip", 0)};
+  cell c = {.gates = gates, .quantized = quantized, .clip = attr_float(n, "clip", 0)};
   int64_t layout = attr_int(n, "layout", 0);
   if (n->status != WAFER_OK) return c;
-  if (x.rank != 3 || r.rank != 3 || r.dims[1] != gates * r.dims[2]) {
+  if (x.rank != 3 || r.rank != 3 ||
+      r.dims[quantized ? 2 : 1] != gates * r.dims[quantized ? 1 : 2]) {
     node_bad(n, "the operand or the recurrence has not three dims that fit");
     return c;
   }
@@ -197,7 +235,7 @@ static cell open_cell(import_node *n, int64_t gates) {
   c.batch_first = layout == 1;
   c.x = c.batch_first ? swap_first(n, node_input(n, 0)) : node_input(n, 0);
   c.steps = x.dims[c.batch_first], c.batch = x.dims[!c.batch_first];
-  c.hidden = r.dims[2], c.dirs = r.dims[0];
+  c.hidden = r.dims[quantized ? 1 : 2], c.dirs = r.dims[0];
   c.couples = attr_int(n, "input_forget", 0) != 0;
   if (c.steps < 1 || c.steps > MOST_STEPS || c.dirs < 1 || c.dirs > 2)
     node_unsupported(n, "%lld steps, 1 to %d are", (long long)c.steps, MOST_STEPS);
@@ -256,10 +294,10 @@ static void choose_activations(import_node *n, cell *c, uint32_t per_direction,
 }
 
 static void recur(import_node *n, int64_t gates, uint32_t per_direction, const char *const *usual,
-                  void step(import_node *n, cell *c, MlirValue x)) {
+                  void step(import_node *n, cell *c, MlirValue x), bool quantized) {
   const char *direction = attr_text(n, "direction", "forward");
   bool lstm = gates == MOST_GATES;
-  cell c = open_cell(n, gates);
+  cell c = open_cell(n, gates, quantized);
   if (n->status == WAFER_OK) open_lengths(n, &c);
   if (n->status == WAFER_OK) choose_activations(n, &c, per_direction, usual);
   MlirValue outputs[3] = {none, none, none};
@@ -281,11 +319,16 @@ static void recur(import_node *n, int64_t gates, uint32_t per_direction, const c
 }
 
 void import_rnn(import_node *n) {
-  recur(n, 1, 1, (const char *const[]){"Tanh"}, step_rnn);
+  recur(n, 1, 1, (const char *const[]){"Tanh"}, step_rnn, false);
 }
 void import_gru(import_node *n) {
-  recur(n, 3, 2, (const char *const[]){"Sigmoid", "Tanh"}, step_gru);
+  recur(n, 3, 2, (const char *const[]){"Sigmoid", "Tanh"}, step_gru, false);
 }
+static const char *const lstm_activations[] = {"Sigmoid", "Tanh", "Tanh"};
 void import_lstm(import_node *n) {
-  recur(n, MOST_GATES, 3, (const char *const[]){"Sigmoid", "Tanh", "Tanh"}, step_lstm);
+  recur(n, MOST_GATES, 3, lstm_activations, step_lstm, false);
+}
+/* x, W, R, B, sequence_lens, initial_h, initial_c, P, then scale and zero point of W and of R */
+void import_dynamic_quantize_lstm(import_node *n) {
+  recur(n, MOST_GATES, 3, lstm_activations, step_lstm, true);
 }

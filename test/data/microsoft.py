@@ -307,6 +307,18 @@ def dynamic_quantize_matmul(d):
 def dynamic_quantize_matmul_columns(d):
     return Case("DynamicQuantizeMatMul", [d.f(3, 8), Fixed(d.i8(8, 5)), Fixed(np.abs(d.f(5)) * np.float32(0.01)),
                                           Fixed(np.zeros(5, np.int8))])
+def quantized_lstm(d, columns=False, dirs=1, steps=3, size=4, hidden=4):
+    """One sequence: onnxruntime quantizes the rows of a batch together or apart, as threads come."""
+    scales = lambda: Fixed(np.abs(d.f(dirs, 4 * hidden) if columns else d.f(dirs)) * np.float32(0.01) + np.float32(0.003))
+    zeros = lambda: Fixed(np.zeros((dirs, 4 * hidden) if columns else dirs, np.int8))
+    return Case("DynamicQuantizeLSTM", [d.f(steps, 1, size), Fixed(d.i8(dirs, size, 4 * hidden)), Fixed(d.i8(dirs, hidden, 4 * hidden)),
+                                        Fixed(d.f(dirs, 8 * hidden, scale=0.5)), None, d.f(dirs, 1, hidden), d.f(dirs, 1, hidden), None,
+                                        scales(), zeros(), scales(), zeros()], 3, hidden_size=hidden,
+                direction="bidirectional" if dirs == 2 else "forward")
+@case
+def dynamic_quantize_lstm(d): return quantized_lstm(d)
+@case
+def dynamic_quantize_lstm_columns(d): return quantized_lstm(d, columns=True, dirs=2)
 @case
 def matmul_integer_to_float(d):
     return Case("MatMulIntegerToFloat", [d.u8(2, 3, 8), Fixed(d.i8(8, 5)), scale(0.02), Fixed(np.abs(d.f(5)) * np.float32(0.01)), zero(128),
