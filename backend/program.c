@@ -41,7 +41,9 @@ wafer_status program_refuse(const program *p, const char *what) {
 
 /* The dims of value v from the outermost. Around windows channels are the innermost, so that runs
  * along them keep to their banks whatever the tap; weights have the filters innermost. A pair goes
- * over all that lies around the dims of its weight: those dims come first. */
+ * over all that lies around the dims of its weight: those dims come first, and around windows
+ * samples last, so that a tap shifts reads by all of them: they keep to their banks where the
+ * samples of a core are even, and samples and places are one run. */
 static void order_of(const wafer_kernel_body *body, bool right_is_pairs, uint32_t v,
                      uint8_t *order) {
   const wafer_node *anchor = &body->nodes[body->anchor];
@@ -53,11 +55,11 @@ static void order_of(const wafer_kernel_body *body, bool right_is_pairs, uint32_
   order[0] = (uint8_t)first;
   for (uint32_t d = 0, to = 1; d < rank; d++)
     if (d != first) order[to++] = (uint8_t)d;
-  if (!windows || rank < 3 || !alike || right_is_pairs) return;
-  if (!weight) order[at++] = 0;
+  if (!windows || rank < 3 || !alike) return;
+  if (right_is_pairs || !weight) order[at++] = right_is_pairs;
   for (uint32_t d = 2; d < rank; d++) order[at++] = (uint8_t)d;
-  if (weight) order[at++] = anchor->op == WAFER_OP_conv;
-  order[at] = weight ? anchor->op != WAFER_OP_conv : 1;
+  if (weight && !right_is_pairs) order[at++] = anchor->op == WAFER_OP_conv;
+  order[at] = right_is_pairs ? 0 : weight ? anchor->op != WAFER_OP_conv : 1;
 }
 
 static void pack(spread *s, const uint8_t *order) {

@@ -101,11 +101,12 @@ wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer
 uint64_t size_streaming_interval(const wafer_machine *machine, const sizing *of, uint32_t resident);
 
 /* What wasted cycles cost beside the time that they take. A product that wastes none makes up for
- * others that do, by what it is below 5/4, and by no more than so many 20ths of its own cycles: a
- * long product has credit for several short ones. */
+ * others that do, by what it is below `lean`, and by no more than so many 20ths of its own cycles:
+ * a long product has credit for several short ones. */
 typedef struct size_waste {
   int64_t worth;  /* 64ths of a cycle; 0: waste has no price */
   int64_t credit; /* 20ths */
+  uint64_t lean;  /* thousandths of the non-zeros' part of the dense cycles that are no waste */
 } size_waste;
 
 /* The shapes that all kernels may have beside those of a sizing that took one after the other.
@@ -131,7 +132,6 @@ uint32_t size_order(const wafer_kernel_body *body);
  * and what begins instructions takes as long as in a dense product, so the last cores bring little,
  * as do cores with few rows for each pair. */
 typedef struct size_multiply {
-  int64_t wasted;  /* what takes longer than 5/4 of the non-zeros' part of the dense ones */
   uint64_t cycles; /* with the non-zeros */
   uint64_t due;    /* the non-zeros' part of the dense ones */
   uint64_t dense;  /* with all elements of the weight */

@@ -55,9 +55,7 @@ size_multiply size_multiply_cycles(const wafer_machine *m, const wafer_kernel_bo
   while (!wafer_body_multiplies(body, i)) i++;
   (void)wafer_shape_elements(&body->inputs[i].shape, &elements);
   unsigned __int128 part = (unsigned __int128)all.multiply_cycles * body->sparsity[i].nonzeros;
-  uint64_t most = (uint64_t)(part * 5 / (4 * (uint64_t)elements));
-  return (size_multiply){.wasted = (int64_t)cost.multiply_cycles - (int64_t)most,
-                         .cycles = cost.multiply_cycles,
+  return (size_multiply){.cycles = cost.multiply_cycles,
                          .due = (uint64_t)(part / (uint64_t)elements),
                          .dense = all.multiply_cycles};
 }
@@ -67,7 +65,8 @@ int64_t size_waste_price(const wafer_machine *m, const wafer_kernel_body *body,
   if (!waste->worth) return 0;
   size_multiply own = size_multiply_cycles(m, body, split);
   int64_t least = -(int64_t)own.cycles * waste->credit / 20;
-  return waste->worth * (own.wasted > least ? own.wasted : least) / 64;
+  int64_t wasted = (int64_t)own.cycles - (int64_t)(own.due * waste->lean / 1000);
+  return waste->worth * (wasted > least ? wasted : least) / 64;
 }
 
 /* ---- The largest rectangle without dead and reserved cores ---- */

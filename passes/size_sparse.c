@@ -1,21 +1,19 @@
 /* Weight streaming with sparse weights: shapes that waste few multiply cycles.
  *
- * Products are lean when all together take at most 5/4 of the non-zeros' part of the dense multiply
- * cycles; of such sizings the fastest is looked for. Waste gets a price, which is bisected between
- * one that is too low and one with which products are lean. Once a product makes up for no other,
- * and once long ones have credit for short ones: with credit a few layers on few cores spare all
- * others that, but where all layers are alike all turn at the same price. So what was found is
- * mixed then: as many kernels from the first on, or from the last, as goes have the shapes of a
- * faster sizing. */
+ * Products are lean when all together take at most 5/4, or what options ask for, of the non-zeros'
+ * part of the dense multiply cycles; of such sizings the fastest is looked for. Waste gets a price,
+ * which is bisected between one that is too low and one with which products are lean. Once a
+ * product makes up for no other, and once long ones have credit for short ones: with credit a few
+ * layers on few cores spare all others that, but where all layers are alike all turn at the same
+ * price. So what was found is mixed then: as many kernels from the first on, or from the last, as
+ * goes have the shapes of a faster sizing. */
 #include "size_streaming.h"
 
 #define WORTH_LEAST 256  /* the first price, then each twice the one before */
 #define WORTH_MOST 16384 /* 256 cycles for one that is wasted */
 #define WORTH_BETWEEN 4  /* so many are tried between the last two */
 #define SLOWER_MOST 3    /* times as long the whole may take for the sake of lean products */
-/* At a tenth, 0.125. Tiles are estimated here, and may be somewhat fuller. */
-#define LEAN 5
-#define LEAN_OF 4
+#define LEAN 1250        /* thousandths; at a tenth, 0.125: tiles are estimated here */
 
 typedef struct search {
   sizing fastest;
@@ -37,7 +35,7 @@ static size_multiply multiplied(const streaming *s, const sizing *of) {
 
 static bool is_lean(const streaming *s, const sizing *of) {
   size_multiply m = multiplied(s, of);
-  return LEAN_OF * m.cycles <= LEAN * m.due;
+  return 1000 * m.cycles <= s->waste.lean * m.due;
 }
 
 /* Of lean ones the fastest, else what is nearest to lean. */
@@ -125,6 +123,7 @@ static wafer_status mix(streaming *s, const sizing *fast, bool last, search *h) 
 wafer_status size_sparse(streaming *s, uint32_t keeps, sizing *out) {
   static const int64_t credits[] = {0, 5};
   const sizing fastest = *out;
+  s->waste.lean = s->ctx->options && s->ctx->options->lean ? s->ctx->options->lean : LEAN;
   if (!multiplied(s, out).due || is_lean(s, out)) return WAFER_OK;
   for (uint32_t c = 0; c < WAFER_COUNT(credits); c++) {
     search h = {.fastest = fastest, .wasteful = fastest, .out = out};

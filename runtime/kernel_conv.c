@@ -137,8 +137,8 @@ static uint64_t dense(const kernel_view *k, uint32_t node) {
 
 /* ---- sparse filters ---- */
 
-/* Results of a filter on a core, and the windows' first elements: dims along which both are one run
- * of memory are one level. */
+/* Results of a filter on a core, and the windows' first elements, samples innermost: dims along
+ * which both are one run of memory are one level. */
 typedef struct level {
   int64_t extent, window, sum; /* and elements from one to the next */
 } level;
@@ -154,8 +154,8 @@ static places places_of(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   const int64_t *tile = k->tile[kernel_result(k, node)], *strides = ints(n, WAFER_ATTR_strides);
   places p = {.windows = 1, .sums = 1};
-  for (uint32_t d = n->type.shape.rank; d-- > 0;) {
-    if (d == 1) continue;
+  for (uint32_t rank = n->type.shape.rank, i = 0; i + 1 < rank; i++) {
+    uint32_t d = i ? rank - i : 0;
     level here = {tile[d], d ? p.windows * strides[d - 2] : p.windows, p.sums};
     level *last = p.count ? &p.at[p.count - 1] : NULL;
     p.pitch[d] = p.windows;

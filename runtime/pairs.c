@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define END_OF_PAIRS 0xffffu
-#define LEAST_LENGTH 4 /* pairs of a list, where there are more lists than one */
+#define LEAST_LENGTH 3 /* pairs of a list, where there are more lists than one */
 
 static uint32_t wavelets_of(wafer_dtype stored) {
   return wafer_dtype_bytes(stored) <= 2 ? 1 : 2;
@@ -62,8 +62,9 @@ bool wafer_body_multiplies(const wafer_kernel_body *body, uint32_t input) {
 #define TAP_SCALARS 3 /* of the loop over taps: base, counter, branch */
 
 /* A list's pair takes its wavelets, the set-up and its runs; lists compute one at a time. Between
- * taps, and in the end, control meets their microthreads; of another pass it loads the descriptors
- * anew. */
+ * taps, and in the end, control meets their microthreads: what it does before is
+ * hidden where there is one list and it has a pair of the tap, and not where several lists end one
+ * after the other. Of another pass it loads the descriptors anew. */
 uint64_t wafer_pairs_cycles(const wafer_machine *m, const wafer_pairs *pairs, wafer_dtype stored,
                             const wafer_run *run) {
   bool along = run->length >= run->rows;
@@ -75,8 +76,11 @@ uint64_t wafer_pairs_cycles(const wafer_machine *m, const wafer_pairs *pairs, wa
   uint64_t runs = pairs->length * one;
   runs += (runs * collisions + WAFER_STEPS - 1) / WAFER_STEPS;
   uint64_t list = pairs->length * before + runs, all = pairs->lists * runs;
-  uint64_t tap = before + m->vector_setup_cycles + pairs->lists + TAP_SCALARS;
-  uint64_t pass = (list > all ? list : all) + before + pairs->lists + (pairs->taps - 1) * tap;
+  uint64_t tap = before + pairs->lists, control = m->vector_setup_cycles + TAP_SCALARS;
+  uint64_t seen = pairs->taps - 1; /* taps for which control is waited for */
+  if (pairs->lists == 1) seen -= pairs->length < seen ? pairs->length : seen;
+  uint64_t pass =
+      (list > all ? list : all) + before + pairs->lists + (pairs->taps - 1) * tap + seen * control;
   return run->times * pass +
          (run->times - 1) * (m->vector_setup_cycles + (uint64_t)m->descriptor_load_cycles);
 }

@@ -9,8 +9,12 @@
 #include "wafer/pairs.h"
 
 /* Times the density that products may take of the dense multiply cycles, and more only where the
- * plan at hand does. */
+ * plan at hand does. Sizing looks for less, because it estimates tiles. */
 #define LEAN_MOST 1.3
+#define LEAN_FAR 1.6 /* no shapes that it could look for would be lean */
+#define LEAN_AGAIN 3 /* so often it is asked for less, in such steps: */
+#define LEAN_STEP 50
+#define LEAN_FIRST 1250
 
 static bool multiplies_sparse(const wafer_plan *plan) {
   for (uint32_t k = 0; k < plan->kernel_count; k++) {
@@ -30,10 +34,11 @@ typedef struct attempt {
 /* With other shapes of the sparse weights, or with dense ones. `a->plan` is NULL where there is no
  * plan so. */
 static wafer_status try(const wafer_ctx *ctx, const char *model, wafer_sparse_shapes shapes,
-                        bool dense, attempt *a) {
+                        bool dense, uint32_t lean, attempt *a) {
   wafer_options own = *ctx->options;
   own.mode = WAFER_MODE_streaming;
   own.sparse_shapes = shapes;
+  own.lean = lean;
   if (dense) own.sparsity = 0, own.mask_count = 0;
   report r = {0};
   WAFER_TRY(compile_other(ctx, model, &own, own.programs, false, &a->ir, &a->plan, &r));
@@ -54,7 +59,7 @@ static wafer_status undealt(const wafer_ctx *ctx, const char *model, wafer_ir **
   attempt a;
   double most = report_waste(*plan);
   if (most < LEAN_MOST) most = LEAN_MOST;
-  WAFER_TRY(try(ctx, model, WAFER_SPARSE_lean_undealt, false, &a));
+  WAFER_TRY(try(ctx, model, WAFER_SPARSE_lean_undealt, false, 0, &a));
   if (a.plan && a.interval < *interval && report_waste(a.plan) <= most) {
     *interval = a.interval;
     take(&a, ir, plan);
@@ -63,12 +68,30 @@ static wafer_status undealt(const wafer_ctx *ctx, const char *model, wafer_ir **
   return WAFER_OK;
 }
 
+/* Where counted tiles are fuller than sizing has estimated: shapes that it takes for leaner. */
+static wafer_status leaner(const wafer_ctx *ctx, const char *model, wafer_ir **ir,
+                           const wafer_plan **plan, uint64_t *interval) {
+  double waste = report_waste(*plan);
+  if (waste > LEAN_FAR) return WAFER_OK;
+  for (uint32_t i = 1; i <= LEAN_AGAIN && waste > LEAN_MOST; i++) {
+    attempt a;
+    WAFER_TRY(try(ctx, model, WAFER_SPARSE_lean, false, LEAN_FIRST - i * LEAN_STEP, &a));
+    if (a.plan && report_waste(a.plan) < waste) {
+      waste = report_waste(a.plan);
+      *interval = a.interval;
+      take(&a, ir, plan);
+    }
+    wafer_ir_destroy(a.ir);
+  }
+  return WAFER_OK;
+}
+
 /* The leanest that takes no longer than `most`; shapes of dense weights where all others do. */
 static wafer_status find(const wafer_ctx *ctx, const char *model, uint64_t most, wafer_ir **ir,
                          const wafer_plan **plan) {
   for (wafer_sparse_shapes s = WAFER_SPARSE_fast; s <= WAFER_SPARSE_as_dense; s++) {
     attempt a;
-    WAFER_TRY(try(ctx, model, s, false, &a));
+    WAFER_TRY(try(ctx, model, s, false, 0, &a));
     bool good = a.plan && (a.interval <= most || s == WAFER_SPARSE_as_dense);
     if (good) take(&a, ir, plan);
     wafer_ir_destroy(a.ir);
@@ -85,9 +108,10 @@ wafer_status compile_sparse(const wafer_ctx *ctx, const char *model, bool fast, 
   if ((*plan)->mode != WAFER_MODE_streaming || o->training || !multiplies_sparse(*plan))
     return WAFER_OK;
   WAFER_TRY(report_make(cli_diag(), *plan, &lean));
+  WAFER_TRY(leaner(ctx, model, ir, plan, &lean.interval_cycles));
   WAFER_TRY(undealt(ctx, model, ir, plan, &lean.interval_cycles));
   if (!fast) return WAFER_OK;
-  WAFER_TRY(try(ctx, model, WAFER_SPARSE_lean, true, &dense));
+  WAFER_TRY(try(ctx, model, WAFER_SPARSE_lean, true, 0, &dense));
   wafer_ir_destroy(dense.ir);
   if (!dense.plan || lean.interval_cycles <= dense.interval) return WAFER_OK;
   return find(ctx, model, dense.interval, ir, plan);

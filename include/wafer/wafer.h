@@ -221,6 +221,8 @@ typedef struct wafer_options {
    * share (0 to below 1) becomes zero: the smallest magnitudes. 0: none. */
   double sparsity;
   wafer_sparse_shapes sparse_shapes;
+  uint32_t lean; /* such shapes are looked for that products take at most so many thousandths of
+                    the non-zeros' part of the dense multiply cycles; 0: 1250 */
   /* Weights by their names (`input`), of the model's shape: where the value is zero, so is the
    * weight.
    */

@@ -16,13 +16,13 @@ static void lists_take_no_more_room_than_the_tile(void) {
   } cases[] = {
       {WAFER_DTYPE_f32, 100, 10, 100, 1, {3, 34, 1, 3 * (2 * 34 + 1)}},
       {WAFER_DTYPE_f16, 100, 10, 100, 1, {3, 34, 1, 3 * (34 + 1)}},
-      {WAFER_DTYPE_f32, 9, 9, 10, 1, {2, 5, 1, 2 * (2 * 5 + 1)}}, /* short lists do not pay */
+      {WAFER_DTYPE_f32, 8, 9, 10, 1, {2, 4, 1, 2 * (2 * 4 + 1)}}, /* short lists do not pay */
       {WAFER_DTYPE_f32, 1, 1, 10, 1, {1, 1, 1, 3}},
       {WAFER_DTYPE_f32, 3, 2, 3, 1, {0}}, /* a word more than the elements */
       {WAFER_DTYPE_f32, 3, 1, 7, 1, {1, 3, 1, 7}},
       {WAFER_DTYPE_f16, 600, 10, 100, 1, {0}},
       {WAFER_DTYPE_f32, 116, 16, 8, 9, {3, 39, 9, 3 * (2 * 39 + 9)}},
-      {WAFER_DTYPE_f32, 60, 16, 8, 9, {1, 60, 9, 2 * 60 + 9}}, /* lists of a tap are too short */
+      {WAFER_DTYPE_f32, 50, 16, 8, 9, {1, 50, 9, 2 * 50 + 9}}, /* lists of a tap are too short */
       {WAFER_DTYPE_f16, 100, 300, 129, 1, {0}},                /* 300 << 8 is no index */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -204,6 +204,11 @@ static void a_tenth_multiplies_in_an_eighth(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Cycles beyond 5/4 of the non-zeros' part. */
+static int64_t wasted(size_multiply of) {
+  return (int64_t)of.cycles - (int64_t)(of.due * 1250 / 1000);
+}
+
 /* The more cores, the larger the part that begins instructions has; and a pair of f16 that meets
  * few rows takes its set-up for them. */
 static void small_tiles_and_few_rows_are_waste(void) {
@@ -226,16 +231,19 @@ static void small_tiles_and_few_rows_are_waste(void) {
   size_multiply of_many = size_multiply_cycles(m, &b.body, &many),
                 of_fewer = size_multiply_cycles(m, &b.body, &fewer);
   CU_ASSERT(of_fewer.dense > 7 * of_many.dense);
-  CU_ASSERT(of_many.wasted * (int64_t)of_fewer.dense > of_fewer.wasted * (int64_t)of_many.dense);
+  CU_ASSERT(wasted(of_many) * (int64_t)of_fewer.dense > wasted(of_fewer) * (int64_t)of_many.dense);
   size_multiply of_long = size_multiply_cycles(m, &b.body, &long_runs);
-  CU_ASSERT(of_long.wasted < 0);
-  CU_ASSERT(size_multiply_cycles(m, &b.body, &short_runs).wasted > 0);
+  CU_ASSERT(wasted(of_long) < 0);
+  CU_ASSERT(wasted(size_multiply_cycles(m, &b.body, &short_runs)) > 0);
   CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &many, &(size_waste){0}), 0);
-  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &many, &(size_waste){512, 0}), 8 * of_many.wasted);
-  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &long_runs, &(size_waste){512, 0}), 0);
-  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &long_runs, &(size_waste){512, 20}),
-                  8 * of_long.wasted);
-  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &long_runs, &(size_waste){1280, 1}),
+  const size_waste price = {512, 0, 1250}, credit = {512, 20, 1250}, little = {1280, 1, 1250};
+  const size_waste leaner = {512, 0, 1000};
+  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &many, &price), 8 * wasted(of_many));
+  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &many, &leaner),
+                  8 * (int64_t)(of_many.cycles - of_many.due));
+  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &long_runs, &price), 0);
+  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &long_runs, &credit), 8 * wasted(of_long));
+  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &long_runs, &little),
                   -20 * (int64_t)(of_long.cycles / 20));
   wafer_arena_destroy(arena);
 }
