@@ -290,10 +290,11 @@ static void pass_bus(walk *w, const fragment_bus *bus) {
 
 /* ---- a line ---- */
 
-/* When the core begins with a line: to send last behind what it still sends. */
+/* When the core begins with a line: to send last behind what it still sends, but the microthreads
+ * of these sends set up side by side. */
 static int64_t enter(const walk *w, size_t core) {
   int64_t at = (int64_t)w->c->cores[core];
-  return goes_on(w, core) ? later(at, (int64_t)w->c->sent[core]) : at;
+  return goes_on(w, core) ? later(at, (int64_t)w->c->sent[core] - w->setup) : at;
 }
 
 static void set(walk *w, size_t core, int64_t time) {
