@@ -222,6 +222,14 @@ static wafer_status refuse_slices(const launcher *l, const wafer_kernel *k) {
   return WAFER_OK;
 }
 
+/* New weights that are to be pairs cannot be sent: their places are no exchange. */
+static bool trains_zeros(const wafer_plan *plan) {
+  bool any = false;
+  for (uint32_t i = 0; i < plan->training->trained_count; i++)
+    any |= wafer_weights_at(plan->weights, plan->training->trained[i].weight)->sparse;
+  return any;
+}
+
 /* A function begins with memories of which nothing is known. */
 static wafer_status launch_function(launcher *l, const wafer_function *f) {
   bool pipelined = l->plan->mode == WAFER_MODE_pipelined;
@@ -237,7 +245,7 @@ static wafer_status launch_function(launcher *l, const wafer_function *f) {
                         "function '%s' of a pipelined plan has several phases; compile with --mode "
                         "streaming",
                         f->name);
-    bool updates = wafer_plan_updates(l->plan);
+    bool updates = wafer_plan_updates(l->plan) && !trains_zeros(l->plan);
     if (updates) WAFER_TRY(launch_begin_steps(l, phase));
     WAFER_TRY(pipelined ? launch_train(l, phase) : launch_phase(l, f, i));
     if (updates) WAFER_TRY(launch_end_step(l, phase));
@@ -262,6 +270,7 @@ static wafer_status launch_all(launcher *l) {
                         "'%s' passes in slices, for which there are no programs",
                         plan->values[plan->streams[i].value].name);
   for (uint32_t i = 0; i < plan->kernel_count; i++) WAFER_TRY(refuse_slices(l, &plan->kernels[i]));
+  if (!launch_order_forms(l->ctx->arena, l->plan)) return launch_no_memory(l);
   WAFER_TRY(launch_order_check(&l->diag, l->map.arena, plan));
   for (uint32_t i = 0; i < plan->phase_count; i++)
     most += ((uint64_t)plan->batch + most_replicas(plan)) * plan->phases[i].action_count;

@@ -18,4 +18,8 @@ wafer_status launch_order_map(const wafer_diag *diag, wafer_arena *arena, wafer_
 /* Whether it changes the order. */
 bool launch_order_changes(const wafer_stream *stream);
 
+/* launch_forms.c: what a pipeline takes in several forms becomes several values of one weight.
+ * False: out of memory. */
+bool launch_order_forms(wafer_arena *arena, wafer_plan *plan);
+
 #endif

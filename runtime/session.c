@@ -309,6 +309,7 @@ static wafer_status run_fabric(wafer_session *s, const wafer_view *inputs, bool 
   wafer_status status = session_fabric_run(s->fabric, inputs, train, samples, s->out);
   s->stats = session_fabric_stats(s->fabric); /* of a run that trapped: which faults struck */
   WAFER_TRY(status);
+  leave_zeros(s, samples);
   fill_outputs(s, train, samples, outputs);
   return WAFER_OK;
 }
@@ -355,7 +356,7 @@ wafer_status wafer_session_update(wafer_session *s, const wafer_optimizer *optim
   return wafer_fail(s->diag, wafer_at_file(plan->model), WAFER_USAGE, "an update by %s: %s",
                     wafer_optimizer_name(optimizer->kind),
                     !s->fabric           ? "only sessions at fabric fidelity do one"
-                    : !plan->step_values ? "the plan does not update weights on the wafer"
+                    : !plan->step_values ? "the plan has no programs that update weights"
                                          : "the plan is made for another optimizer");
 }
 

@@ -245,7 +245,7 @@ static wafer_status check_plan(check_arguments *a, const wafer_plan *plan, wafer
   check_run kernel = {0}, fabric = {0};
   check_values values;
   check_step step;
-  bool updates = wafer_plan_updates(plan);
+  bool updates = plan->step_values > 0;
   if (!inputs) return cli_no_memory();
   const wafer_kernel_watch measure = {&values, measure_made, NULL};
   const wafer_kernel_watch keep = {&values, keep_made, NULL};
