@@ -44,6 +44,7 @@ typedef struct exchange {
   uint32_t value;           /* of the plan; for ports */
   const wafer_rect *others; /* rectangles whose cores take part only where they lie in `from` or */
   uint32_t other_count;     /* `to`, or share neither rows nor columns with either */
+  bool few_colors;          /* no way that wants more colours for being faster */
   uint64_t border_rate; /* bytes a second that all ports share, for the prediction; 0: no limit */
 } exchange;
 

@@ -363,6 +363,7 @@ static bool look_around(wafer_arena *arena, const exchange *x, bool columns, rou
 static bool look_at_even(wafer_arena *arena, const exchange *x, bool columns, route *out) {
   planner even, known = {.arena = arena, .x = x, .out = out};
   route other;
+  if (x->few_colors) return true;
   if (!begin(&even, arena, x, columns, &other)) return false;
   uint32_t dim, groups, first, height = even.from->rect.height;
   uint32_t most = shared(even.from->rect.y, height, even.to->rect.y, even.to->rect.height, &first);

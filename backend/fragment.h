@@ -234,6 +234,7 @@ typedef struct fragment_link {
    * order, each comes once in a sample, and the first sample comes again. */
   const int64_t *due;
   int64_t period;
+  bool *lacks_colors; /* NULL, or set when it is colours that there are too few of */
 } fragment_link;
 
 static inline uint32_t fragment_stripes(const fragment_link *link) {

@@ -42,6 +42,7 @@ static wafer_status refuse(const fragment_coloring *l, uint32_t at, uint32_t col
         at_y = y;
       }
   }
+  if (l->link->lacks_colors) *l->link->lacks_colors = true;
   return wafer_fail(l->diag, fragment_loc(l->link, at), WAFER_NO_FIT,
                     "its routes need %u colors, %u of which are to be had: of the machine's %u "
                     "others use %u at core (%u,%u); --mode streaming gives each stream all of them",

@@ -186,7 +186,7 @@ static wafer_status finish_ahead(launcher *l, const launch_rooms *rooms, best_tr
 
 /* One sample behind the other, or with rooms for several where values skip kernels: whatever is
  * faster. */
-static wafer_status launch_train(launcher *l, uint32_t index) {
+static wafer_status fastest_train(launcher *l, uint32_t index) {
   const wafer_phase *phase = &l->plan->phases[index];
   best_train best = {.launch = {.kind = WAFER_LAUNCH_train, .phase = index},
                      .launches = l->launch_count,
@@ -208,7 +208,22 @@ static wafer_status launch_train(launcher *l, uint32_t index) {
     l->why[0] = 0;
   }
   l->passing = passing;
+  l->lacks_colors = false; /* of one with rooms */
   return best.made ? WAFER_OK : launch_finish(l, best.launch, phase->name, &p);
+}
+
+/* Where there are too few colours for the faster ways of exchanges, by others. */
+static wafer_status launch_train(launcher *l, uint32_t index) {
+  uint32_t places = l->map.count;
+  wafer_status status = fastest_train(l, index);
+  if (status != WAFER_NO_FIT || !l->lacks_colors) return status;
+  l->map.count = places;
+  l->lacks_colors = false;
+  l->few_colors = true;
+  status = fastest_train(l, index);
+  l->few_colors = false;
+  if (status == WAFER_OK) l->why[0] = 0;
+  return status;
 }
 
 /* Shares may lie where the kernel before left them: no stream says that they pass. */

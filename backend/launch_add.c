@@ -417,6 +417,7 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
                 .value = t->value,
                 .others = l->others,
                 .other_count = l->other_count,
+                .few_colors = l->few_colors,
                 .border_rate = border_rate(l->plan->machine, t)};
   if (l->rooms) launch_lower_scratch(l, &x);
   WAFER_TRY(from && to ? exchange_add(&x, f) : exchange_border(&x, f));

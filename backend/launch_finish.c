@@ -69,6 +69,7 @@ wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
       .once = p->once,
       .due = p->due,
       .period = p->period,
+      .lacks_colors = &l->lacks_colors,
       .stripes = launch.kind == WAFER_LAUNCH_action ? wafer_launch_samples(l->plan, &launch) : 1,
       .stripe_columns = l->plan->stripe_columns};
   wafer_launch_body body = {

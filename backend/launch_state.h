@@ -21,6 +21,8 @@ typedef struct launcher {
   uint32_t stripe;       /* of the stream at hand, which crosses the border */
   uint32_t turn;         /* of a train: the sample at hand, which says on which replicas it is */
   memory_map passing;    /* of a train: words on their way between kernels */
+  bool lacks_colors;     /* what was finished last wants more colours than there are */
+  bool few_colors;       /* exchanges are such as want few */
   const uint32_t *rooms; /* of a train: NULL, or of each stream the samples that its end holds */
   wafer_arena *arena;    /* of the launch being made */
   wafer_stream *streams; /* the plan's, with the cycles of their programs */
