@@ -295,7 +295,8 @@ void import_pad(import_node *n) {
 void import_gather(import_node *n) {
   MlirValue x = node_input(n, 0);
   uint32_t axis = node_axis(n, attr_int(n, "axis", 0), node_rank(n, x));
-  n->outputs[0] = emit_gather(n, x, node_input(n, 1), axis);
+  MlirValue index = training_rebatch_index(n, x, node_input(n, 1), axis);
+  n->outputs[0] = emit_gather(n, x, index, axis);
 }
 
 /* ---- Blocks of channels <-> blocks of pixels ---- */

@@ -260,6 +260,50 @@ MlirValue training_rebatch_along(import_node *n, MlirValue value, uint32_t axis)
   return emit_expand(n, emit_constant(n, &first), s.rank, s.dims);
 }
 
+/* Is each sample's part of the indices that of the one before, `each` entries further on? */
+static bool goes_by_samples(const wafer_view *index, int64_t samples, int64_t part, int64_t each) {
+  for (int64_t i = 0; i < samples * part; i++) {
+    int64_t at = wafer_element_i64(index->dtype, index->data, i);
+    int64_t first = wafer_element_i64(index->dtype, index->data, i % part);
+    if (first < 0 || first >= each || at != first + i / part * each) return false;
+  }
+  return true;
+}
+
+static void refuse_outside(import_node *n, const wafer_view *index, int64_t count, int64_t dim) {
+  for (int64_t i = 0; i < count; i++) {
+    int64_t at = wafer_element_i64(index->dtype, index->data, i);
+    if (at < -dim || at >= dim)
+      node_bad(n, "index %lld lies outside the dimension of %lld", (long long)at, (long long)dim);
+  }
+}
+
+MlirValue training_rebatch_index(import_node *n, MlirValue x, MlirValue index, uint32_t axis) {
+  const training_state *t = &n->im->training;
+  wafer_view view, known;
+  int64_t count;
+  if (n->status != WAFER_OK || !is_rebatched(n) ||
+      !wafer_ir_constant(n->im->ctx, n->im->ir, index, &view) || !view.data ||
+      !wafer_shape_elements(&view.shape, &count))
+    return index;
+  wafer_shape in = node_type(n, x).shape, out = view.shape;
+  int64_t now = t->options->micro_batch, dim = in.dims[axis], part = count / t->declared;
+  bool flat = in.rank == 1 && dim % now == 0 && out.rank > 0 && out.dims[0] == t->declared &&
+              !wafer_ir_constant(n->im->ctx, n->im->ir, x, &known) &&
+              !training_known(n->im, x, false, &known);
+  if (!flat || !part || !goes_by_samples(&view, t->declared, part, dim / now)) {
+    refuse_outside(n, &view, count, dim);
+    return index;
+  }
+  int64_t *made = node_new_ints(n, (uint32_t)(part * now));
+  if (n->status != WAFER_OK) return index;
+  for (int64_t i = 0; i < part * now; i++)
+    made[i] = wafer_element_i64(view.dtype, view.data, i % part) + i / part * (dim / now);
+  out.dims[0] = now;
+  wafer_view all = wafer_view_of(WAFER_DTYPE_i64, &out, made);
+  return emit_constant(n, &all);
+}
+
 /* The rank of the operands that follow the micro-batch; 0: none does. */
 static uint32_t rank_of_batches(const import_node *n) {
   uint32_t rank = 0;

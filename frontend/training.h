@@ -59,6 +59,11 @@ int64_t training_length(const struct import_node *n, const wafer_shape *x, uint3
 /* A constant with the declared batch along `axis`: where its entries there are all alike it gets as
  * many as the micro-batch has. Anything else is left as it is. */
 MlirValue training_rebatch_along(struct import_node *n, MlirValue value, uint32_t axis);
+/* Constant indices into dim `axis` of x, which holds the samples one behind the other (as_strided of
+ * PyTorch): those of the declared batch, each sample's a sample further on, become those of the
+ * micro-batch. Others that lie outside x are refused. */
+MlirValue training_rebatch_index(struct import_node *n, MlirValue x, MlirValue index,
+                                 uint32_t axis);
 /* Constant operands that hold the declared batch while another one has the micro-batch: where their
  * rows are all alike they get as many as that. Of nodes that want operands of one shape, and of
  * what Gemm adds. */

@@ -242,6 +242,11 @@ static void test_batch_is_rewritten(void) {
       "Slice m a e -> y; out y",
       "in x f32 2x4; init w f32 4x3 = 1 2 3 4 5 6 7 8 9 1 2 3; init c f32 2x3 = 1 2 3 1 2 3; "
       "Gemm x w c -> y; out y",
+      /* places in the samples, one behind the other, as as_strided has them; of a batch of 1 too */
+      "in x f32 2x4; init w f32 4 = 1 2 3 4; Mul x w -> m; init f i64 1 = -1; Reshape m f -> l; "
+      "init i i64 2x2 = 1 3 5 7; Gather l i -> y; out y",
+      "in x f32 1x4; init w f32 4 = 1 2 3 4; Mul x w -> m; init f i64 1 = -1; Reshape m f -> l; "
+      "init i i64 1x2 = 1 3; Gather l i -> y; out y",
       RECURRENT "init h f32 1x2x2 = 1 2 1 2; RNN(hidden_size=2) t w r - - h -> s; "
                 "Transpose(perm=[2,0,1,3]) s -> y; out y",
       RECURRENT "init h f32 1x2x2 = 0 0 0 0; RNN(hidden_size=2) t w r - - h -> s; "
@@ -267,6 +272,9 @@ static void test_refusals(void) {
        "may hold its batch of 2 here"},
       {RECURRENT "init h f32 1x2x2 = 1 2 3 4; RNN(hidden_size=2) t w r - - h -> s; "
                  "Transpose(perm=[2,0,1,3]) s -> y; out y",
+       "may hold its batch of 2 here"},
+      {"in x f32 2x4; init w f32 4 = 1 2 3 4; Mul x w -> m; init f i64 1 = -1; Reshape m f -> l; "
+       "init i i64 2x2 = 1 3 5 40; Gather l i -> y; out y",
        "may hold its batch of 2 here"},
       {"in x f32 2x4; init w f32 4 = 1 2 3 4; Mul x w -> m; Floor m -> y; out y",
        "there is nothing to train"},
