@@ -103,6 +103,19 @@ static const char *zoo_name(const settings *s, const yaml_node_t *section) {
   return NULL;
 }
 
+/* YAML leaves it open which value of a key that is given twice counts. */
+static wafer_status refuse_twice(const settings *s, const yaml_node_t *mapping) {
+  const yaml_node_pair_t *first = mapping->data.mapping.pairs.start;
+  for (const yaml_node_pair_t *p = first; p < mapping->data.mapping.pairs.top; p++)
+    for (const yaml_node_pair_t *before = first; before < p; before++) {
+      const yaml_node_t *at = yaml_document_get_node(s->document, p->key);
+      const char *key = scalar(at),
+                 *other = scalar(yaml_document_get_node(s->document, before->key));
+      if (key && other && !strcmp(key, other)) return wrong(s, at, "'%s' is given twice", key);
+    }
+  return WAFER_OK;
+}
+
 static wafer_status put_section(settings *s, const yaml_node_t *name_at, const yaml_node_t *at) {
   static const char *const sections[] = {"model", "data", "optimizer", "run"};
   const char *name = scalar(name_at), *zoo = NULL;
@@ -112,6 +125,7 @@ static wafer_status put_section(settings *s, const yaml_node_t *name_at, const y
     return wrong(s, name_at, "'%s' is no section; model, data, optimizer and run are",
                  name ? name : "");
   if (at->type != YAML_MAPPING_NODE) return wrong(s, at, "'%s' wants keys and values", name);
+  WAFER_TRY(refuse_twice(s, at));
   if (which == 0 && (zoo = zoo_name(s, at))) {
     WAFER_TRY(put(s, true, "zoo"));
     WAFER_TRY(put(s, true, zoo));
@@ -127,6 +141,7 @@ static wafer_status put_document(settings *s) {
   if (!root || root->type != YAML_MAPPING_NODE)
     return wafer_fail(cli_diag(), wafer_at_file(s->file), WAFER_BAD_INPUT,
                       "holds no sections; model, data, optimizer and run are");
+  WAFER_TRY(refuse_twice(s, root));
   for (yaml_node_pair_t *p = root->data.mapping.pairs.start; p < root->data.mapping.pairs.top; p++)
     WAFER_TRY(put_section(s, yaml_document_get_node(s->document, p->key),
                           yaml_document_get_node(s->document, p->value)));

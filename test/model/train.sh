@@ -105,4 +105,6 @@ gives 0 'resumed after step 12: no step is left' "$wafer" train net.onnx ${commo
 wrong 1 'the checkpoint is of a run with' --data x.npy,y.npy --steps 20 --resume --checkpoint one --batch 24
 printf 'model: {file: net.onnx}\nrunning: {steps: 1}\n' >wrong.yaml
 wrong 2 "wrong.yaml:2:1: .*'running' is no section" -p wrong.yaml
+printf 'optimizer: {lr: 1,\n  lr: 2}\n' >wrong.yaml
+wrong 2 "wrong.yaml:2:3: .*'lr' is given twice" -p wrong.yaml
 finish "training: ok"
