@@ -1,5 +1,6 @@
 /* The memory map of a kernel's cores, line by line, from the kernel's cost. */
 #include "lower.h"
+#include "wafer/pairs.h"
 
 typedef struct memory_map {
   const lowering *lowering;
@@ -63,9 +64,11 @@ static wafer_status add_inputs(memory_map *m, bool weights, uint64_t total) {
     uint32_t depth = body->input_depth[i];
     passes |= wafer_body_passes(body, i);
     if (!weights && depth == 0) depth = 1; /* a copy that ends with the phase */
-    uint64_t bytes = room_for(wafer_layout_tile(&layout, &body->inputs[i].shape) *
-                                  wafer_stored_bytes(body->inputs[i].dtype, body->storage),
-                              depth);
+    uint64_t bytes = wafer_layout_tile(&layout, &body->inputs[i].shape) *
+                     wafer_stored_bytes(body->inputs[i].dtype, body->storage);
+    if (body->sparsity && body->sparsity[i].sparse)
+      bytes = wafer_kernel_input_bytes(m->lowering->ctx->machine, body, &m->kernel->split, i);
+    bytes = room_for(bytes, depth);
     bytes = bytes < total ? bytes : total;
     total -= bytes;
     uint32_t value = m->kernel->inputs[i];

@@ -139,6 +139,10 @@ void curve_set_forget_layout(curve_set *set) {
   set->layout_count = 0;
 }
 
+void curve_sets_forget_layouts(wafer_ir *ir) {
+  for (curve_set *set = ir->curves; set; set = set->next) curve_set_forget_layout(set);
+}
+
 static shapes **find(const curve_set *set, uint64_t signature) {
   size_t slot = (size_t)(signature >> 7) & (set->room - 1);
   while (set->at[slot] && set->at[slot]->signature != signature)

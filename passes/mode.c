@@ -312,34 +312,53 @@ static wafer_status check_room(const choice *c) {
                     m->dead_count);
 }
 
-static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
+/* Whether the tiles of sparse weights that a pipeline, or a phase, of the mode has want more room
+ * than was expected: then all is to be decided again. */
+static wafer_status recount(const choice *c, const mode_relays *relays, wafer_mode mode,
+                            bool *again) {
+  wafer_graph graph = c->graph;
+  if (relays) WAFER_TRY(wafer_graph_read(c->ctx, c->ir, &graph));
+  const sizing *chosen = mode == WAFER_MODE_pipelined ? &c->pipelined : &c->streaming;
+  return size_recount(c->ctx, c->ir, &graph, chosen, again);
+}
+
+static wafer_status decide(choice *c, curve_set *curves, wafer_mode *mode, bool *again) {
+  const wafer_ctx *ctx = c->ctx;
   uint32_t samples;
-  bool trains = wafer_ir_get_micro_batch(ir, &samples);
-  choice c = {.ctx = ctx, .ir = ir, .batch = 1};
+  bool trains = wafer_ir_get_micro_batch(c->ir, &samples);
+  c->batch = ctx->options && ctx->options->batch ? ctx->options->batch : 1;
+  bool settles = c->batch == WAFER_BATCH_auto && !trains;
+  if (c->batch == WAFER_BATCH_auto) c->batch = 1; /* of micro-batches there is one */
+  WAFER_TRY(wafer_graph_read(ctx, c->ir, &c->graph));
+  WAFER_TRY(settles ? settle_batch(c, curves) : settle_stripes(c, curves));
+  if (trains) WAFER_TRY(choose_training(c));
+  if (trains) /* with sums, if a pipeline updates */
+    WAFER_TRY(wafer_graph_read(ctx, c->ir, &c->graph));
+  mode_relays *relays;
+  WAFER_TRY(add_pinned_relays(c, &relays));
+  if (!trains || c->asked == WAFER_MODE_pipelined)
+    WAFER_TRY(mode_size_bands(ctx, c->ir, &c->graph, &c->bands, &c->pipelined));
+  WAFER_TRY(settle_relays(c, &relays));
+  WAFER_TRY(settle_bands(c, relays));
+  WAFER_TRY(choose(c, mode));
+  WAFER_TRY(recount(c, relays, *mode, again));
+  if (relays && (*again || *mode != WAFER_MODE_pipelined)) mode_drop_relays(c->ir, relays);
+  return WAFER_OK;
+}
+
+static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
+  choice c = {.ctx = ctx, .ir = ir};
   if (ctx->options) c.asked = ctx->options->mode;
-  if (ctx->options && ctx->options->batch) c.batch = ctx->options->batch;
-  bool settles = c.batch == WAFER_BATCH_auto && !trains;
-  if (c.batch == WAFER_BATCH_auto) c.batch = 1; /* of micro-batches there is one */
   WAFER_TRY(heed_wishes(&c));
   WAFER_TRY(check_room(&c));
   wafer_ir_set_storage(ir, storage_of(ctx));
-  WAFER_TRY(wafer_graph_read(ctx, ir, &c.graph));
   curve_set *curves = curve_set_of(ctx, ir);
   if (!curves)
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY,
                       "no memory to size kernels");
-  WAFER_TRY(settles ? settle_batch(&c, curves) : settle_stripes(&c, curves));
-  if (trains) WAFER_TRY(choose_training(&c));
-  if (trains) WAFER_TRY(wafer_graph_read(ctx, ir, &c.graph)); /* with sums, if a pipeline updates */
-  mode_relays *relays;
-  WAFER_TRY(add_pinned_relays(&c, &relays));
-  if (!trains || c.asked == WAFER_MODE_pipelined)
-    WAFER_TRY(mode_size_bands(ctx, ir, &c.graph, &c.bands, &c.pipelined));
-  WAFER_TRY(settle_relays(&c, &relays));
-  WAFER_TRY(settle_bands(&c, relays));
   wafer_mode mode;
-  WAFER_TRY(choose(&c, &mode));
-  if (relays && mode != WAFER_MODE_pipelined) mode_drop_relays(ir, relays);
+  bool again = true;
+  while (again) WAFER_TRY(decide(&c, curves, &mode, &again));
   write_choice(&c, mode);
   return WAFER_OK;
 }

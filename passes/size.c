@@ -1,6 +1,7 @@
 /* Writes a split, depths and slabs to every kernel, from the sizing of the mode that was chosen. */
 #include "size.h"
 #include "scratch.h"
+#include "sparsity.h"
 
 /* Work of a kernel as the host feels it: operations, and an element stored costs as much as many of
  * them. */
@@ -41,27 +42,36 @@ static void write_size(const wafer_ctx *ctx, const wafer_graph_kernel *kernel,
   wafer_ir_set_rect(kernel->func, sized->rect);
 }
 
+static wafer_status size_all(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
+                             wafer_mode mode, uint32_t batch, uint32_t stripes, sizing *chosen) {
+  WAFER_TRY(mode == WAFER_MODE_pipelined
+                ? size_pipelined(ctx, curves, graph, false, chosen)
+                : size_streaming(ctx, curves, graph, batch / stripes, stripes, chosen));
+  if (chosen->cost.fits) return WAFER_OK;
+  return wafer_fail(ctx->diag, graph->kernels[chosen->refusal.kernel].loc, WAFER_NO_FIT,
+                    "%s does not fit %s: %s", wafer_mode_name(mode), ctx->machine->name,
+                    chosen->refusal.why);
+}
+
 static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   wafer_graph graph;
   wafer_mode mode;
   uint32_t batch, stripes = 1, columns;
+  bool again = true;
   sizing chosen;
   if (!wafer_ir_get_mode(ir, &mode) || !wafer_ir_get_batch(ir, &batch) || batch == 0)
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_BAD_INPUT,
                       "the module has no wafer.mode and wafer.batch, run pass mode before size");
   (void)wafer_ir_get_stripes(ir, &stripes, &columns);
-  WAFER_TRY(wafer_graph_read(ctx, ir, &graph));
   curve_set *curves = curve_set_of(ctx, ir);
   if (!curves)
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY,
                       "no memory to size kernels");
-  WAFER_TRY(mode == WAFER_MODE_pipelined
-                ? size_pipelined(ctx, curves, &graph, false, &chosen)
-                : size_streaming(ctx, curves, &graph, batch / stripes, stripes, &chosen));
-  if (!chosen.cost.fits)
-    return wafer_fail(ctx->diag, graph.kernels[chosen.refusal.kernel].loc, WAFER_NO_FIT,
-                      "%s does not fit %s: %s", wafer_mode_name(mode), ctx->machine->name,
-                      chosen.refusal.why);
+  while (again) {
+    WAFER_TRY(wafer_graph_read(ctx, ir, &graph));
+    WAFER_TRY(size_all(ctx, curves, &graph, mode, batch, stripes, &chosen));
+    WAFER_TRY(size_recount(ctx, ir, &graph, &chosen, &again));
+  }
   if (chosen.wanted)
     wafer_note(ctx->diag, wafer_at_file(ir->file),
                "%u of %u kernels stay where the earlier plan had its %u", chosen.kept,

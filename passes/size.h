@@ -39,6 +39,7 @@ typedef struct shelf_place shelf_place;
 const shelf_place *curve_set_layout(const curve_set *set, uint32_t count); /* NULL: none yet */
 bool curve_set_keep_layout(curve_set *set, uint32_t count, const shelf_place *at);
 void curve_set_forget_layout(curve_set *set);
+void curve_sets_forget_layouts(wafer_ir *ir); /* of all machines */
 
 /* ---- The result ---- */
 
@@ -99,6 +100,11 @@ wafer_status size_streaming(const wafer_ctx *ctx, curve_set *curves, const wafer
 /* Interval per sample of a streaming sizing with `resident` samples in a stripe; UINT64_MAX when
  * they do not fit. */
 uint64_t size_streaming_interval(const wafer_machine *machine, const sizing *of, uint32_t resident);
+
+/* Counts the non-zeros of the tiles of a sizing. *again: they want more room than was expected, so
+ * the graph is to be read anew, and sized. */
+wafer_status size_recount(const wafer_ctx *ctx, wafer_ir *ir, const wafer_graph *graph,
+                          const sizing *of, bool *again);
 
 /* What wasted cycles cost beside the time that they take. A product that wastes none makes up for
  * others that do, by what it is below `lean`, and by no more than so many 20ths of its own cycles:

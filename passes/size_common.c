@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "size.h"
+#include "sparsity.h"
 #include "streams.h"
 #include "wafer/pairs.h"
 
@@ -67,6 +68,16 @@ int64_t size_waste_price(const wafer_machine *m, const wafer_kernel_body *body,
   int64_t least = -(int64_t)own.cycles * waste->credit / 20;
   int64_t wasted = (int64_t)own.cycles - (int64_t)(own.due * waste->lean / 1000);
   return waste->worth * (wasted > least ? wasted : least) / 64;
+}
+
+wafer_status size_recount(const wafer_ctx *ctx, wafer_ir *ir, const wafer_graph *graph,
+                          const sizing *of, bool *again) {
+  *again = false;
+  for (uint32_t k = 0; k < graph->kernel_count; k++)
+    WAFER_TRY(sparsity_recount(ctx, ir, &graph->kernels[k], graph->values,
+                               &of->kernels[k].point->split, of->kernels[k].depths, again));
+  if (*again) curve_sets_forget_layouts(ir);
+  return WAFER_OK;
 }
 
 /* ---- The largest rectangle without dead and reserved cores ---- */
@@ -152,11 +163,13 @@ static int by_bytes(const void *a, const void *b) {
   return strcmp(x->what, y->what);
 }
 
-/* The tile of a value on a core, as often as it is there; depth 0: two slices of it. */
 static uint64_t tile_bytes(const wafer_kernel_body *body, const wafer_layout *layout,
-                           const wafer_type *type, uint64_t depth) {
-  uint64_t bytes =
-      wafer_layout_tile(layout, &type->shape) * wafer_stored_bytes(type->dtype, body->storage);
+                           const wafer_type *type) {
+  return wafer_layout_tile(layout, &type->shape) * wafer_stored_bytes(type->dtype, body->storage);
+}
+
+/* Of a tile on a core, as often as it is there; depth 0: two slices of it. */
+static uint64_t room_for(uint64_t bytes, uint64_t depth) {
   if (depth == 0) return 2 * (bytes < WAFER_SLICE_BYTES ? bytes : WAFER_SLICE_BYTES);
   return depth * bytes;
 }
@@ -186,7 +199,10 @@ static wafer_status list_owners(const wafer_ctx *ctx, const wafer_graph *graph, 
     const char *kind = !in ? "output" : body->input_is_weight[i] ? "weight" : "input";
     bool passes = in && wafer_body_passes(body, i),
          ends = in && !body->input_is_weight[i] && !depth;
-    at[i].bytes = tile_bytes(body, &layout, &v->type, ends ? 1 : depth);
+    at[i].bytes = in && body->sparsity && body->sparsity[i].sparse
+                      ? wafer_kernel_input_bytes(ctx->machine, body, split, i)
+                      : tile_bytes(body, &layout, &v->type);
+    at[i].bytes = room_for(at[i].bytes, ends ? 1 : depth);
     at[i].node = v->node;
     at[i].what = name_owner(ctx->arena, kind, v, ends && !passes ? 1 : depth);
     if (!at[i].what) at = NULL;

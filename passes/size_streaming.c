@@ -194,8 +194,9 @@ wafer_status streaming_either(streaming *s, uint32_t *keeps, sizing *out) {
 }
 
 static bool wants_lean(const wafer_options *o) {
-  return !o || o->sparse_shapes == WAFER_SPARSE_lean ||
-         o->sparse_shapes == WAFER_SPARSE_lean_undealt;
+  wafer_sparse_shapes shapes = o ? o->sparse_shapes : WAFER_SPARSE_lean;
+  return shapes == WAFER_SPARSE_lean || shapes == WAFER_SPARSE_lean_roomy ||
+         shapes == WAFER_SPARSE_lean_undealt;
 }
 
 static wafer_status size_graph(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,

@@ -109,9 +109,9 @@ static uint32_t number_of(const wafer_weights *weights, const char *name) {
 }
 
 /* Dealing takes a while, and passes ask one after the other: the weight keeps the last answer. */
-static bool fullest_of(const wafer_graph_kernel *kernel, uint32_t input, wafer_weight *w,
-                       uint64_t *fullest) {
-  wafer_layout layout = wafer_kernel_input_layout(&kernel->body, &kernel->split, input);
+static bool fullest_of(const wafer_kernel_body *body, const wafer_split *split, uint32_t input,
+                       wafer_weight *w, uint64_t *fullest) {
+  wafer_layout layout = wafer_kernel_input_layout(body, split, input);
   bool dealt = layout.order[0] || layout.order[1];
   if (!dealt || !w->data) {
     *fullest = sparsity_fullest(w, &layout);
@@ -146,7 +146,10 @@ wafer_status sparsity_of(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_g
   for (uint32_t i = 0; i < count; i++) {
     const wafer_graph_value *v = &values[inputs[i]];
     if (!kernel->body.input_is_weight[i] || !v->sparse) continue;
-    is[i] = (wafer_sparsity){.sparse = true, .nonzeros = v->nonzeros};
+    is[i] = (wafer_sparsity){.sparse = true,
+                             .nonzeros = v->nonzeros,
+                             .uneven = shapes == WAFER_SPARSE_lean_roomy ||
+                                       wafer_weights_find(ir->weights, v->name)->uneven};
     if (!dealt && wafer_kernel_may_deal(&kernel->body, i)) {
       is[i].order = number_of(ir->weights, v->name);
       dealt = true;
@@ -155,8 +158,37 @@ wafer_status sparsity_of(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_g
   kernel->body.sparsity = is;
   for (uint32_t i = 0; i < count && kernel->sized; i++)
     if (is[i].sparse &&
-        !fullest_of(kernel, i, wafer_weights_find(ir->weights, values[inputs[i]].name),
-                    &is[i].fullest))
+        !fullest_of(&kernel->body, &kernel->split, i,
+                    wafer_weights_find(ir->weights, values[inputs[i]].name), &is[i].fullest))
       return no_memory(ctx, kernel);
+  return WAFER_OK;
+}
+
+wafer_status sparsity_recount(const wafer_ctx *ctx, const wafer_ir *ir,
+                              const wafer_graph_kernel *kernel, const wafer_graph_value *values,
+                              const wafer_split *split, const uint32_t *depths, bool *again) {
+  wafer_kernel_body body = kernel->body;
+  wafer_sparsity counted[WAFER_MAX_KERNEL_VALUES];
+  wafer_cost expected, is;
+  bool any = false;
+  body.input_depth = depths;
+  for (uint32_t i = 0; body.sparsity && i < body.input_count; i++)
+    any |= body.sparsity[i].sparse && !body.sparsity[i].uneven;
+  if (!any) return WAFER_OK;
+  wafer_kernel_cost(ctx->machine, &body, split, &expected);
+  memcpy(counted, body.sparsity, body.input_count * sizeof *counted);
+  for (uint32_t i = 0; i < body.input_count; i++)
+    if (counted[i].sparse &&
+        !fullest_of(&kernel->body, split, i,
+                    wafer_weights_find(ir->weights, values[kernel->inputs[i]].name),
+                    &counted[i].fullest))
+      return no_memory(ctx, kernel);
+  body.sparsity = counted;
+  wafer_kernel_cost(ctx->machine, &body, split, &is);
+  if (is.weight_bytes <= expected.weight_bytes) return WAFER_OK;
+  for (uint32_t i = 0; i < body.input_count; i++)
+    if (counted[i].sparse)
+      wafer_weights_find(ir->weights, values[kernel->inputs[i]].name)->uneven = true;
+  *again = true;
   return WAFER_OK;
 }

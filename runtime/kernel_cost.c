@@ -24,8 +24,10 @@ static uint64_t tile_bytes(const kernel_view *k, uint32_t value) {
   return kernel_mul(k->elements[value], k->bytes[value]);
 }
 
-/* The windowed operand's buffer has room for the halo. */
+/* The windowed operand's buffer has room for the halo; of a sparse weight pairs may lie there. */
 static uint64_t input_bytes(const kernel_view *k, uint32_t value) {
+  uint64_t pairs;
+  if (kernel_pairs_bytes(k, value, &pairs)) return pairs;
   if (value != k->windowed) return tile_bytes(k, value);
   uint64_t elements = 1;
   for (uint32_t d = 0; d < kernel_type(k, value)->shape.rank; d++)

@@ -159,6 +159,9 @@ void kernel_bytes(const kernel_view *k, wafer_cost *cost);
 
 /* The faster of `dense` and `sparse`: kernel_sparse.c. */
 uint64_t kernel_multiply(const kernel_view *k, uint32_t node);
+/* Bytes of an input on a core that are not those of all elements of its tile: of a sparse weight
+ * that lies as pairs. False: it does not. */
+bool kernel_pairs_bytes(const kernel_view *k, uint32_t value, uint64_t *bytes);
 
 /* Inputs that pass in slices: kernel_slices.c. The first two are parts of opening and splitting a
  * view, the third cuts the layout of such an input further. */

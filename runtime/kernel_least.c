@@ -147,9 +147,16 @@ static uint64_t sent(const kernel_view *k, const bool *sends) {
   return words;
 }
 
+static bool has_sparse(const wafer_kernel_body *body) {
+  for (uint32_t i = 0; body->sparsity && i < body->input_count; i++)
+    if (body->sparsity[i].sparse) return true;
+  return false;
+}
+
 static bool fits(const kernel_view *k) {
   wafer_cost cost;
   kernel_bytes(k, &cost);
+  if (has_sparse(k->body)) cost.weight_bytes = 0; /* how full tiles are is not known here */
   return wafer_cost_bytes(&cost) <= wafer_machine_core_budget(k->machine);
 }
 
@@ -325,12 +332,6 @@ static uint64_t floor_of(seek *s) {
   return is_halved(s->body.family) ? cycles / 3 : cycles / 3 * 2;
 }
 
-static bool is_sparse(const wafer_kernel_body *body) {
-  for (uint32_t i = 0; body->sparsity && i < body->input_count; i++)
-    if (body->sparsity[i].sparse) return true;
-  return false;
-}
-
 static bool open_seek(seek *s, const wafer_machine *machine, const wafer_kernel_body *body,
                       wafer_least_cores *out) {
   s->body = shallow(body, s->depths);
@@ -338,7 +339,7 @@ static bool open_seek(seek *s, const wafer_machine *machine, const wafer_kernel_
   kernel_view_open(&s->view, machine, &s->body);
   s->view.calm = true;
   kernel_view_split(&s->view, &s->split);
-  s->exact = !is_sparse(body);
+  s->exact = !has_sparse(body);
   out->most = 1;
   for (uint32_t loop = 0; loop < s->view.loops.count; loop++) {
     if (!s->view.loops.divisible[loop]) continue;
@@ -347,7 +348,7 @@ static bool open_seek(seek *s, const wafer_machine *machine, const wafer_kernel_
   }
   s->fewest = cores_for_bytes(s);
   find_work(s);
-  if (is_sparse(body)) s->dense = 0;
+  if (has_sparse(body)) s->dense = 0;
   return true;
 }
 

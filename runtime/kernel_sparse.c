@@ -1,9 +1,10 @@
 /* Sparse weights that are multiplied with: how their tiles lie, and what that takes.
  *
- * A tile lies as pairs of position and value (wafer/pairs.h), in the room of a dense one, where the
- * family of the anchor says that these take fewer cycles; else dense, and its zeros are multiplied.
- * The core with most pairs decides; rows and columns are dealt so that it has few more than others
- * (wafer/deal.h). */
+ * A tile lies as pairs of position and value (wafer/pairs.h), and takes the room of these, where
+ * the family of the anchor says that they take fewer cycles; else dense, and its zeros are
+ * multiplied. The core with most pairs decides; rows and columns are dealt so that it has few more
+ * than others (wafer/deal.h). Where not even pairs have room they pass in slices, each with lists
+ * of its own. */
 #include <math.h>
 
 #include "kernel_family.h"
@@ -51,7 +52,22 @@ static wafer_pairs form_of(const kernel_view *k, uint32_t value) {
   const int64_t *tile = k->tile[value];
   uint64_t rows = (uint64_t)tile[0], cols = (uint64_t)tile[1], taps = 1;
   for (uint32_t d = 2; d < kernel_type(k, value)->shape.rank; d++) taps *= (uint64_t)tile[d];
+  if (k->body->input_depth[value] == 0)
+    return wafer_pairs_passing(kernel_dtype(k, value), pairs_of(k, value), taps);
   return wafer_pairs_of(kernel_dtype(k, value), pairs_of(k, value), rows, cols, taps);
+}
+
+static uint64_t bytes_of(const wafer_pairs *pairs) {
+  return kernel_mul(pairs->words, WAFER_WAVELET_BYTES);
+}
+
+/* In slices the lists of one after those of another. */
+static uint64_t sparse_cycles(const kernel_view *k, uint32_t node, uint32_t i,
+                              const wafer_pairs *pairs) {
+  uint32_t value = kernel_node(k, node)->operands[i];
+  uint64_t slices = k->body->input_depth[value] ? 1 : wafer_slices(bytes_of(pairs));
+  wafer_pairs one = wafer_pairs_slice(pairs, kernel_dtype(k, value), slices);
+  return kernel_mul(slices, k->family[node]->sparse(k, node, i, &one));
 }
 
 /* The operand of the anchor whose non-zeros alone can be multiplied with; UINT32_MAX: none. */
@@ -69,7 +85,7 @@ static bool weigh(const kernel_view *k, uint32_t node, uint32_t i, wafer_weighin
   *out = (wafer_weighing){.pairs = form_of(k, kernel_node(k, node)->operands[i]),
                           .dense_cycles = family->dense(k, node)};
   if (!out->pairs.lists) return false;
-  out->sparse_cycles = family->sparse(k, node, i, &out->pairs);
+  out->sparse_cycles = sparse_cycles(k, node, i, &out->pairs);
   return true;
 }
 
@@ -82,6 +98,34 @@ uint64_t kernel_multiply(const kernel_view *k, uint32_t node) {
   wafer_weighing w;
   if (i == UINT32_MAX) return k->family[node]->dense(k, node);
   return weigh(k, node, i, &w) && pays(&w) ? w.sparse_cycles : w.dense_cycles;
+}
+
+#define ROOM_BEYOND 8 /* more room, by one part in these, for pairs that are not counted */
+
+bool kernel_pairs_bytes(const kernel_view *k, uint32_t value, uint64_t *bytes) {
+  uint32_t node = k->body->anchor, i;
+  wafer_weighing w;
+  if (value >= k->body->input_count || !k->body->sparsity || !k->body->sparsity[value].sparse)
+    return false;
+  const wafer_sparsity *is = &k->body->sparsity[value];
+  i = sparse_operand(k, node);
+  if (i == UINT32_MAX || kernel_node(k, node)->operands[i] != value) return false;
+  if ((is->uneven && !is->fullest) || !weigh(k, node, i, &w) || !pays(&w)) return false;
+  uint64_t all = kernel_mul(kernel_tile_elements(k, value), k->bytes[value]);
+  *bytes = bytes_of(&w.pairs);
+  if (!is->fullest) *bytes = kernel_add(*bytes, *bytes / ROOM_BEYOND);
+  if (*bytes > all) *bytes = all;
+  return true;
+}
+
+uint64_t wafer_kernel_input_bytes(const wafer_machine *machine, const wafer_kernel_body *body,
+                                  const wafer_split *split, uint32_t input) {
+  kernel_view k;
+  uint64_t bytes;
+  kernel_view_open(&k, machine, body);
+  kernel_view_split(&k, split);
+  if (kernel_pairs_bytes(&k, input, &bytes)) return bytes;
+  return kernel_mul(kernel_tile_elements(&k, input), k.bytes[input]);
 }
 
 bool wafer_kernel_weigh(const wafer_machine *machine, const wafer_kernel_body *body,

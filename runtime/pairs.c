@@ -35,6 +35,27 @@ wafer_pairs wafer_pairs_of(wafer_dtype stored, uint64_t pairs, uint64_t rows, ui
                        (uint32_t)words};
 }
 
+static wafer_pairs with_words(wafer_dtype stored, wafer_pairs pairs) {
+  pairs.words = pairs.lists * (pairs.length * wavelets_of(stored) + pairs.taps);
+  return pairs;
+}
+
+wafer_pairs wafer_pairs_passing(wafer_dtype stored, uint64_t pairs, uint64_t taps) {
+  uint64_t length = (pairs + WAFER_PAIR_LISTS - 1) / WAFER_PAIR_LISTS;
+  if (length > UINT32_MAX / 8 || taps > UINT32_MAX / 8) return (wafer_pairs){0};
+  return with_words(stored, (wafer_pairs){WAFER_PAIR_LISTS, (uint32_t)length, (uint32_t)taps, 0});
+}
+
+/* Pairs come tap by tap, so a slice has some of a few taps. */
+wafer_pairs wafer_pairs_slice(const wafer_pairs *all, wafer_dtype stored, uint64_t slices) {
+  wafer_pairs one = *all;
+  if (slices < 2) return one;
+  one.length = (uint32_t)((all->length + slices - 1) / slices);
+  one.taps = (uint32_t)((all->taps + slices - 1) / slices);
+  if (all->taps > 1 && one.taps < all->taps) one.taps++;
+  return with_words(stored, one);
+}
+
 static bool takes_filters(const wafer_kernel_body *body, const wafer_node *anchor) {
   int64_t groups = wafer_attr_int(&anchor->attrs, WAFER_ATTR_group);
   int64_t channels = wafer_body_type(body, anchor->operands[0])->shape.dims[1];

@@ -20,6 +20,15 @@ static uint64_t storage_bytes(const wafer_plan *plan, const wafer_type *type) {
   return (uint64_t)elements * wafer_stored_bytes(type->dtype, plan->storage);
 }
 
+/* Of a sparse one non-zeros alone stream. */
+static uint64_t bytes_of_weight(const wafer_plan *plan, const wafer_value *value) {
+  const wafer_weight *w = wafer_weights_at(plan->weights, value->weight);
+  uint64_t bytes = storage_bytes(plan, &value->type), pairs = UINT64_MAX;
+  if (w->sparse)
+    pairs = WAFER_WAVELET_BYTES * wafer_sparse_words(&value->type, plan->storage, w->nonzeros);
+  return pairs < bytes ? pairs : bytes;
+}
+
 static uint64_t sum_bytes(const wafer_plan *plan, const uint32_t *values, uint32_t count) {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < count; i++) sum += storage_bytes(plan, &plan->values[values[i]].type);
@@ -37,7 +46,7 @@ static void measure_traffic(report *r) {
         r->edge_out_bytes -= storage_bytes(plan, &plan->values[plan->kernels[i].outputs[o]].type);
   for (uint32_t i = 0; i < plan->value_count; i++)
     if (plan->values[i].weight != WAFER_NONE)
-      r->weight_bytes += storage_bytes(plan, &plan->values[i].type);
+      r->weight_bytes += bytes_of_weight(plan, &plan->values[i]);
   const wafer_machine *m = plan->machine;
   uint64_t in = wafer_machine_transfer_cycles(m, r->edge_in_bytes, m->edge_in_bytes_per_second);
   uint64_t out = wafer_machine_transfer_cycles(m, r->edge_out_bytes, m->edge_out_bytes_per_second);

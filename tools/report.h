@@ -21,7 +21,7 @@ typedef struct report {
   uint64_t one_replica_interval_cycles;   /* had every kernel one replica only; 0: it has */
   uint64_t one_band_interval_cycles;      /* of the pipeline of a band; 0: it has the wafer */
   uint64_t edge_in_bytes, edge_out_bytes; /* one sample's inputs and outputs */
-  uint64_t weight_bytes;                  /* of the model, as cores hold them */
+  uint64_t weight_bytes;                  /* of the model, as they stream */
   uint64_t edge_cycles;                   /* what the edge alone would need per sample */
   uint64_t compute_cycles; /* what the slowest kernel, or the sum of phases, needs per sample */
   uint64_t operations;     /* of one sample */

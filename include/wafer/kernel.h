@@ -28,6 +28,8 @@ typedef struct wafer_sparsity {
                        take an estimate */
   uint32_t order;   /* not 0: rows and columns are dealt over the parts (wafer/deal.h), and this
                        number, of the weight, tells their orders from others */
+  bool uneven;      /* estimates of its tiles are too low: as long as these are not counted a core
+                       has room for all elements */
 } wafer_sparsity;
 
 /* Wavelets of a sparse weight, or of its gradient: a 16-bit index (in the tile of the core that

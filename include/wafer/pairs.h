@@ -29,6 +29,14 @@ typedef struct wafer_pairs {
  * room than its elements take, and with positions that 16 bits can say. */
 wafer_pairs wafer_pairs_of(wafer_dtype stored, uint64_t pairs, uint64_t rows, uint64_t cols,
                            uint64_t taps);
+/* Of a weight that passes in slices: all of it, and one of `slices` slices. Positions are those in
+ * a slice, and there is room for two of them in any case. */
+wafer_pairs wafer_pairs_passing(wafer_dtype stored, uint64_t pairs, uint64_t taps);
+wafer_pairs wafer_pairs_slice(const wafer_pairs *all, wafer_dtype stored, uint64_t slices);
+/* Slices of so many bytes. */
+static inline uint64_t wafer_slices(uint64_t bytes) {
+  return bytes / WAFER_SLICE_BYTES + (bytes % WAFER_SLICE_BYTES != 0);
+}
 /* An input of a kernel, if it is a sparse weight that its anchor multiplies with: how the pairs of
  * the fullest tile would lie, and what the multiplications take with them and with all elements.
  * False: it is none, or pairs have no room. */
@@ -41,7 +49,11 @@ bool wafer_kernel_weigh(const wafer_machine *machine, const wafer_kernel_body *b
 /* How it lies: as pairs where they are faster and the fullest tile is known, else dense. */
 wafer_pairs wafer_kernel_pairs(const wafer_machine *machine, const wafer_kernel_body *body,
                                const wafer_split *split, uint32_t input);
-/* Whether an input is a matrix, or the filters of a convolution, that the anchor multiplies with. */
+/* Bytes of one copy of an input's tile, without halos: those of its pairs where it lies so. */
+uint64_t wafer_kernel_input_bytes(const wafer_machine *machine, const wafer_kernel_body *body,
+                                  const wafer_split *split, uint32_t input);
+/* Whether an input is a matrix, or the filters of a convolution, that the anchor multiplies with.
+ */
 bool wafer_body_factor(const wafer_kernel_body *body, uint32_t input);
 /* Whether an input is a sparse matrix, or sparse filters, that the anchor, and nobody else,
  * multiplies with. Filters: of a convolution without groups, or with one filter for each channel.

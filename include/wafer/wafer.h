@@ -193,6 +193,7 @@ typedef struct wafer_refusal {
 typedef enum wafer_sparse_shapes {
   WAFER_SPARSE_lean,         /* dealt over cores; up to three times as slow as the fastest for
                                 the sake of less waste */
+  WAFER_SPARSE_lean_roomy,   /* the same among shapes that have room for all elements of weights */
   WAFER_SPARSE_fast,         /* dealt, and the fastest by the estimate */
   WAFER_SPARSE_lean_undealt, /* not dealt: lines of weights lie in the model's order */
   WAFER_SPARSE_as_dense /* those of dense weights, not dealt; zeros still do not stream, and where

@@ -27,6 +27,7 @@ typedef struct wafer_weight {
     uint32_t parts[2]; /* over which it has been dealt last (wafer/deal.h), 0: not yet, */
     uint64_t fullest;  /* and the non-zeros of the tile that has most */
   } dealt;
+  bool uneven; /* its tiles have turned out fuller than estimated: wafer_sparsity.uneven */
 } wafer_weight;
 
 typedef struct wafer_weights wafer_weights;

@@ -128,6 +128,21 @@ least 0.13 64 784,512,512,10 f16
 least 0.13 128 784,512,512,10 f16
 least 0.13 256 768,3072,768 f32
 
+# Pairs take the room that they need, so that weights are whole on a core which dense ones are not; and where not even
+# pairs have room, their slices multiply with non-zeros alone.
+least_on_small16() {
+  "$wafer" zoo mlp --widths 1024,1024,1024 --batch "$1" -o zoo.onnx -q || fail "zoo"
+  "$wafer" compile zoo.onnx -o zoo.wplan --report zoo.json --mode streaming --machine small16 --sparsity 0.9 >said || fail "compile"
+  python3 -c "import json; s = json.load(open('zoo.json'))['sparsity']; \
+assert s['multiply_cycles'] <= 0.13 * s['dense_multiply_cycles'] and 5 * s['stream_words'] <= 1.001 * s['dense_stream_words'], s" ||
+    fail "$1 rows: $(cat said)"
+}
+least_on_small16 64
+grep -q "passes in slices" said || fail "nothing passes in slices: $(cat said)"
+least_on_small16 4
+grep -q "fabric fidelity: .* programs$" said || fail "pairs have no room: $(cat said)"
+"$wafer" check zoo.wplan -q || fail "pairs that dense weights have no room for give other values"
+
 # Filters too, of which cores have parts that are dealt.
 "$wafer" compile filters.onnx -o zoo.wplan --report zoo.json -q --mode streaming --sparsity 0.9 || fail "compile filters"
 python3 -c "import json; s = json.load(open('zoo.json'))['sparsity']; \

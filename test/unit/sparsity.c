@@ -10,6 +10,7 @@
 #include "passes/size.h"
 #include "wafer/deal.h"
 #include "wafer/memoryx.h"
+#include "wafer/pairs.h"
 
 static wafer_weight weight_of(wafer_dtype dtype, int64_t rows, int64_t cols, const void *data) {
   wafer_weight w = {.name = "w", .dtype = dtype, .shape = {2, {rows, cols}}, .data = data};
@@ -190,17 +191,93 @@ static void a_tenth_multiplies_in_an_eighth(void) {
   const uint64_t all = 768 * 3072, kept = all / 10, tiles = 256;
   const char *split = "rows0:192 cols1:256";
   uint64_t dense = layer_cycles(m, split, (wafer_sparsity){0});
-  uint64_t even = layer_cycles(m, split, (wafer_sparsity){true, kept, kept / tiles + 1, 0});
+  uint64_t even = layer_cycles(m, split, (wafer_sparsity){true, kept, kept / tiles + 1, 0, false});
   CU_ASSERT(100 * even <= 13 * dense);
   CU_ASSERT(100 * even > 10 * dense);
   /* Before it is counted, a fuller tile is expected; what has all of them takes longest. */
-  uint64_t guessed = layer_cycles(m, split, (wafer_sparsity){true, kept, 0, 0});
-  uint64_t full = layer_cycles(m, split, (wafer_sparsity){true, kept, all / tiles, 0});
+  uint64_t guessed = layer_cycles(m, split, (wafer_sparsity){true, kept, 0, 0, false});
+  uint64_t full = layer_cycles(m, split, (wafer_sparsity){true, kept, all / tiles, 0, false});
   CU_ASSERT(even < guessed && guessed < full);
   /* A single token a core does not pay for the set-up: at most the dense product and its tile. */
   uint64_t thin =
-      layer_cycles(m, "rows0:12288 cols1:16", (wafer_sparsity){true, kept, kept / 16, 0});
+      layer_cycles(m, "rows0:12288 cols1:16", (wafer_sparsity){true, kept, kept / 16, 0, false});
   CU_ASSERT(thin < 3 * layer_cycles(m, "rows0:12288 cols1:16", (wafer_sparsity){0}));
+  wafer_arena_destroy(arena);
+}
+
+/* Tiles have the room of their pairs. What passes in slices multiplies with pairs, whatever its
+ * size, and has room for two slices. */
+static void pairs_take_their_room(void) {
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *m;
+  wafer_diag diag = {0};
+  body_text b;
+  wafer_cost dense, sparse, slices, dense_slices;
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(&diag, arena, "wse2", &m), WAFER_OK);
+  body_text_begin(&b, "gemm", "256x1024xf32 w:1024x1024xf32");
+  CU_ASSERT_NOT_EQUAL_FATAL(body_text_node(&b, "matmul", "0 1", ""), UINT32_MAX);
+  const wafer_split parts = split_text("rows0:16 cols1:16");
+  const uint64_t tile = 1024 * 64, pairs = 6600, kept = 1024 * 1024 / 10;
+  const wafer_sparsity counted[2] = {{0}, {true, kept, pairs, 0, false}};
+  wafer_kernel_cost(m, &b.body, &parts, &dense);
+  b.body.sparsity = counted;
+  const wafer_split small = split_text("rows0:16 cols1:32");
+  wafer_kernel_cost(m, &b.body, &small, &sparse);
+  CU_ASSERT_EQUAL(dense.weight_bytes, b.body.input_depth[1] * 4 * tile);
+  CU_ASSERT_EQUAL(sparse.weight_bytes, b.body.input_depth[1] * 4 * (2 * pairs + 3));
+  CU_ASSERT_EQUAL(wafer_kernel_input_bytes(m, &b.body, &small, 1), 4 * (2 * pairs + 3));
+  const uint32_t depths[3] = {1, 0, 1};
+  b.body.input_depth = depths;
+  wafer_kernel_cost(m, &b.body, &parts, &slices);
+  b.body.sparsity = NULL;
+  wafer_kernel_cost(m, &b.body, &parts, &dense_slices);
+  CU_ASSERT_EQUAL(slices.weight_bytes, 2 * WAFER_SLICE_BYTES);
+  CU_ASSERT(100 * slices.multiply_cycles <= 13 * dense_slices.multiply_cycles);
+  CU_ASSERT(1000 * slices.multiply_cycles > 1000 * dense_slices.multiply_cycles * pairs / tile);
+  CU_ASSERT(100 * slices.cycles <= 16 * dense_slices.cycles);
+  wafer_arena_destroy(arena);
+}
+
+/* One row has all non-zeros, so a core has as many as there are, whatever is dealt: its tile has
+ * room for all elements as soon as that is known. */
+static void uneven_tiles_are_counted_again(void) {
+  enum { SIDE = 64 };
+  static float values[SIDE * SIDE];
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *m;
+  wafer_diag diag = {0};
+  body_text b;
+  bool again = false;
+  wafer_cost before, after;
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(&diag, arena, "wse2", &m), WAFER_OK);
+  for (int i = 0; i < SIDE; i++) values[5 * SIDE + i] = 1;
+  wafer_ir ir = {.arena = arena, .weights = wafer_weights_create(arena)};
+  wafer_weight *w =
+      wafer_weights_add(ir.weights, "w", WAFER_DTYPE_f32, &(wafer_shape){2, {SIDE, SIDE}}, values);
+  w->sparse = true;
+  w->nonzeros = SIDE;
+  body_text_begin(&b, "gemm", "32x64xf32 w:64x64xf32");
+  CU_ASSERT_NOT_EQUAL_FATAL(body_text_node(&b, "matmul", "0 1", ""), UINT32_MAX);
+  wafer_sparsity sparsity[2] = {{0}, {true, SIDE, 0, 1, false}};
+  const uint32_t inputs[2] = {0, 1};
+  const wafer_graph_value graph_values[2] = {{.name = "x"}, {.name = "w", .sparse = true}};
+  wafer_graph_kernel kernel = {.name = "k", .body = b.body, .inputs = inputs};
+  kernel.body.sparsity = sparsity;
+  const wafer_split split = split_text("rows0:1 cols2:64");
+  const wafer_ctx ctx = {.diag = &diag, .arena = arena, .machine = m};
+  wafer_kernel_cost(m, &kernel.body, &split, &before);
+  for (int turn = 0; turn < 2; turn++) {
+    again = false;
+    CU_ASSERT_EQUAL(
+        sparsity_recount(&ctx, &ir, &kernel, graph_values, &split, kernel.body.input_depth, &again),
+        WAFER_OK);
+    CU_ASSERT_EQUAL(again, turn == 0);
+    CU_ASSERT(w->uneven);
+    sparsity[1].uneven = true; /* as the graph is read then */
+  }
+  wafer_kernel_cost(m, &kernel.body, &split, &after);
+  CU_ASSERT(after.weight_bytes == 4 * SIDE * kernel.body.input_depth[1] &&
+            before.weight_bytes < after.weight_bytes / 4);
   wafer_arena_destroy(arena);
 }
 
@@ -225,7 +302,7 @@ static void small_tiles_and_few_rows_are_waste(void) {
                     long_runs = split_text("rows0:8 cols1:512"),
                     short_runs = split_text("rows0:128 cols1:32");
   CU_ASSERT_EQUAL(size_multiply_cycles(m, &b.body, &many).dense, 0);
-  const wafer_sparsity sparsity[2] = {{0}, {true, 768 * 3072 / 10, 0, 1}};
+  const wafer_sparsity sparsity[2] = {{0}, {true, 768 * 3072 / 10, 0, 1, false}};
   b.body.sparsity = sparsity;
   CU_ASSERT(size_multiplies_sparse(&b.body));
   size_multiply of_many = size_multiply_cycles(m, &b.body, &many),
@@ -275,6 +352,8 @@ CU_TestInfo tests_sparsity[] = {
     {"filters may be dealt", filters_may_be_dealt},
     {"a tenth streams as a fifth", a_tenth_streams_as_a_fifth},
     {"a tenth multiplies in an eighth", a_tenth_multiplies_in_an_eighth},
+    {"pairs take their room", pairs_take_their_room},
+    {"uneven tiles are counted again", uneven_tiles_are_counted_again},
     {"small tiles and few rows are waste", small_tiles_and_few_rows_are_waste},
     {"sparse parameters keep their zeros", sparse_parameters_keep_their_zeros},
     CU_TEST_INFO_NULL,
