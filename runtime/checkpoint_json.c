@@ -68,6 +68,7 @@ char *checkpoint_print(wafer_arena *arena, const wafer_checkpoint *about,
 #define X(name) text = append_real(arena, text, #name, about->name);
   REALS(X)
 #undef X
+  if (about->samples) text = append_count(arena, text, "samples", about->samples);
   for (int i = 0; i < CHECKPOINT_FILES; i++)
     text = append_part(arena, text, checkpoint_files[i], parts[i]);
   if (!text) return NULL;
@@ -109,6 +110,7 @@ static bool read_members(wafer_arena *arena, const cJSON *json, wafer_checkpoint
 #define X(name) fine &= real_of(json, #name, &about->name);
   REALS(X)
 #undef X
+  if (!number_of(json, "samples", 10, &about->samples)) about->samples = 0;
   for (int i = 0; i < CHECKPOINT_FILES; i++) {
     const cJSON *part = cJSON_GetObjectItemCaseSensitive(json, checkpoint_files[i]);
     fine &= number_of(part, "bytes", 10, &parts[i].bytes);

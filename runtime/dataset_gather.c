@@ -56,8 +56,12 @@ typedef struct range {
   double least, most;
 } range;
 
-static wafer_status out_of_range(const wafer_diag *diag, const shard *s, uint64_t row, double value,
-                                 const wafer_gather *how) {
+static wafer_status out_of_range(const wafer_diag *diag, const shard *s, uint64_t row, bool tokens,
+                                 double value, const wafer_gather *how) {
+  if (how->classes && tokens && how->field == 0)
+    return wafer_fail(diag, wafer_at_file(s->path), WAFER_BAD_INPUT,
+                      "row %" PRIu64 " has token %.17g, the model has tokens 0 to %" PRId64, row,
+                      value, how->classes - 1);
   if (how->classes)
     return wafer_fail(diag, wafer_at_file(s->path), WAFER_BAD_INPUT,
                       "row %" PRIu64 " has label %.17g, the loss has classes 0 to %" PRId64 "%s",
@@ -68,8 +72,10 @@ static wafer_status out_of_range(const wafer_diag *diag, const shard *s, uint64_
                     value, wafer_dtype_name(how->dtype));
 }
 
-static bool is_label(const wafer_gather *how, double value) {
-  if (how->ignores && value == (double)how->ignore_index) return true;
+/* Of tokens that the model reads none is negative, whatever labels are ignored: to pick from the
+ * back is not what is meant. */
+static bool is_label(const wafer_gather *how, bool read, double value) {
+  if (how->ignores && value == (double)how->ignore_index && !(read && value < 0)) return true;
   return value >= 0 && value < (double)how->classes && value == floor(value);
 }
 
@@ -82,9 +88,9 @@ static wafer_status convert(const wafer_diag *diag, const shard *s, uint64_t row
   if (to_integer) wafer_dtype_range(how->dtype, &r.least, &r.most);
   for (int64_t i = 0; i < count; i++) {
     double value = wafer_element_f64(from, s->view.data, first + i);
-    bool fine =
-        how->classes ? is_label(how, value) : !to_integer || (value >= r.least && value <= r.most);
-    if (!fine) return out_of_range(diag, s, tokens ? row + (uint64_t)i : row, value, how);
+    bool fine = how->classes ? is_label(how, tokens && how->field == 0, value)
+                             : !to_integer || (value >= r.least && value <= r.most);
+    if (!fine) return out_of_range(diag, s, tokens ? row + (uint64_t)i : row, tokens, value, how);
     if (to_integer && !wafer_dtype_is_float(from))
       wafer_element_set_i64(how->dtype, to, i, wafer_element_i64(from, s->view.data, first + i));
     else

@@ -33,6 +33,7 @@ static wafer_checkpoint about(const run *r) {
                             .batch = r->o->batch,
                             .micro_batch = r->o->micro_batch,
                             .seed = r->o->seed,
+                            .samples = r->o->samples,
                             .last_loss = r->last_loss,
                             .loss_scale = r->scale.scale,
                             .good_steps = r->scale.good};
@@ -81,6 +82,16 @@ static wafer_status same_run(const run *r, const wafer_checkpoint *c) {
   return WAFER_OK;
 }
 
+static wafer_status take(run *r, const wafer_checkpoint *c, const wafer_weights *weights,
+                         const wafer_weights *state) {
+  r->step = c->step;
+  r->updates = c->updates;
+  r->last_loss = c->last_loss;
+  r->scale.scale = c->loss_scale;
+  r->scale.good = c->good_steps;
+  return r->t->load(r->t->self, weights, state);
+}
+
 static wafer_status load(run *r, wafer_arena *arena, bool *found) {
   wafer_weights *weights = wafer_weights_create(arena), *state = wafer_weights_create(arena);
   wafer_checkpoint c;
@@ -88,30 +99,40 @@ static wafer_status load(run *r, wafer_arena *arena, bool *found) {
     return wafer_fail(r->o->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "out of memory");
   WAFER_TRY(wafer_checkpoint_newest(r->folder, arena, &c, weights, state, found));
   if (!*found) return WAFER_OK;
-  if (r->o->steps) WAFER_TRY(same_run(r, &c)); /* evaluation needs the weights alone */
-  r->step = c.step;
-  r->updates = c.updates;
-  r->last_loss = c.last_loss;
-  r->scale.scale = c.loss_scale;
-  r->scale.good = c.good_steps;
-  return r->t->load(r->t->self, weights, state);
+  WAFER_TRY(same_run(r, &c));
+  if (c.samples != r->o->samples && c.samples && r->o->samples)
+    wafer_warn(r->o->diag, wafer_at_file(r->o->checkpoint),
+               "the checkpoint is of a run over %" PRIu64 " samples, this one has %" PRIu64
+               ": they come in another order from here on",
+               c.samples, r->o->samples);
+  return take(r, &c, weights, state);
 }
 
-static wafer_status resume(run *r, bool *found) {
+/* For evaluation, which needs the weights alone, and nothing of the folder to itself. */
+static wafer_status read_newest(run *r, wafer_arena *arena) {
+  wafer_weights *weights = wafer_weights_create(arena), *state = wafer_weights_create(arena);
+  wafer_checkpoint c;
+  if (!weights || !state)
+    return wafer_fail(r->o->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "out of memory");
+  WAFER_TRY(wafer_checkpoint_read(r->o->diag, arena, r->o->checkpoint, &c, weights, state));
+  return take(r, &c, weights, state);
+}
+
+static wafer_status resume(run *r, bool evaluates) {
+  bool found;
   wafer_arena *arena = wafer_arena_create();
   wafer_status status =
-      arena ? load(r, arena, found)
-            : wafer_fail(r->o->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "out of memory");
+      !arena      ? wafer_fail(r->o->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "out of memory")
+      : evaluates ? read_newest(r, arena)
+                  : load(r, arena, &found);
   wafer_arena_destroy(arena);
   return status;
 }
 
 static wafer_status open_folder(run *r) {
-  bool found = false;
   if (!r->o->checkpoint) return WAFER_OK;
   WAFER_TRY(wafer_checkpoints_open(r->o->diag, r->o->checkpoint, &r->folder));
-  if (r->o->resume) return resume(r, &found);
-  return WAFER_OK;
+  return r->o->resume ? resume(r, false) : WAFER_OK;
 }
 
 /* ---- steps ---- */
@@ -177,6 +198,9 @@ static wafer_status score(run *r) {
   const wafer_train_options *o = r->o;
   double scalars[WAFER_SWARMX_SCALARS];
   WAFER_TRY(r->t->evaluate(r->t->self, scalars));
+  if (!(scalars[1] > 0))
+    return wafer_fail(o->diag, (wafer_loc){0}, WAFER_BAD_INPUT,
+                      "no label of the evaluation data counts");
   wafer_train_score told = {.step = r->step,
                             .loss = scalars[0] / scalars[1],
                             .accuracy = o->classes ? scalars[2] / scalars[1] : NAN};
@@ -193,8 +217,11 @@ static wafer_status all_steps(run *r) {
   while (r->step < o->steps) {
     if (wafer_cancelled(o->diag)) return usage(r, NULL, "stopped");
     WAFER_TRY(one_step(r));
-    if (o->evaluate && due(r->step, o->eval_every, o->steps)) WAFER_TRY(score(r));
-    if (r->folder && due(r->step, o->checkpoint_every, o->steps)) WAFER_TRY(save(r));
+    wafer_status scored =
+        o->evaluate && due(r->step, o->eval_every, o->steps) ? score(r) : WAFER_OK;
+    if (r->folder && due(r->step, o->checkpoint_every, o->steps))
+      WAFER_TRY(save(r)); /* evaluation data that are wrong take no step back */
+    WAFER_TRY(scored);
   }
   return WAFER_OK;
 }
@@ -221,19 +248,8 @@ wafer_status wafer_train(const wafer_train_options *options, const wafer_transpo
 
 wafer_status wafer_train_evaluate(const wafer_train_options *options,
                                   const wafer_transport *transport) {
-  wafer_train_options reading = *options;
-  bool found = false;
-  reading.steps = 0;
-  run r = {.o = &reading, .t = transport, .scale = options->loss_scale};
-  wafer_status status = WAFER_OK;
-  if (options->checkpoint) {
-    status = wafer_checkpoints_open(options->diag, options->checkpoint, &r.folder);
-    if (status == WAFER_OK) status = resume(&r, &found);
-    if (status == WAFER_OK && !found)
-      status = wafer_fail(options->diag, wafer_at_file(options->checkpoint), WAFER_BAD_INPUT,
-                          "has no whole checkpoint to evaluate");
-  }
-  if (status == WAFER_OK) status = score(&r);
-  wafer_checkpoints_close(r.folder);
-  return status;
+  run r = {.o = options, .t = transport, .scale = options->loss_scale};
+  if (options->checkpoint) WAFER_TRY(resume(&r, true));
+  if (options->watch.begin) WAFER_TRY(options->watch.begin(options->watch.self, r.step));
+  return score(&r);
 }

@@ -88,13 +88,16 @@ static wafer_status match_fields(job *j, const char *path, const wafer_dataset *
   return WAFER_OK;
 }
 
-/* Labels are checked against the classes of what the loss reads. */
+/* Labels are checked against the classes of what the loss reads, and tokens too, which are labels
+ * but for the first of a shard. */
 static void check_labels(job *j) {
   const wafer_training_options *loss = &j->a->loss;
-  wafer_gather *labels = &j->fields[j->field_count - 1];
-  labels->classes = j->plan->training->classes;
-  labels->ignores = loss->ignores;
-  labels->ignore_index = loss->ignore_index;
+  for (uint32_t i = j->a->lm ? 0 : j->field_count - 1; i < j->field_count; i++) {
+    wafer_gather *labels = &j->fields[i];
+    labels->classes = j->plan->training->classes;
+    labels->ignores = loss->ignores;
+    labels->ignore_index = loss->ignore_index;
+  }
 }
 
 static wafer_status set_window(job *j, wafer_dataset *data) {
@@ -300,6 +303,7 @@ static wafer_status settle_run(job *j) {
   if (a->epochs) a->train.steps = (a->epochs * samples + a->train.batch - 1) / a->train.batch;
   a->train.schedule.steps = a->train.steps;
   a->train.micro_batch = j->micro_batch;
+  a->train.samples = samples;
   a->train.elements = label_elements(j);
   a->train.classes = j->eval_plan && j->eval_plan->training->correct != WAFER_NONE;
   a->train.evaluate = j->eval_data != NULL;

@@ -99,12 +99,13 @@ static wafer_status begin(void *self, uint64_t done) {
   train_log *log = self;
   log->started = cli_seconds();
   log->first_step = done;
-  if (done && !log->a->quiet)
+  bool trains = log->a->mode != EVALUATE;
+  if (done && trains && !log->a->quiet)
     printf("resumed after step %llu%s\n", (ull)done,
            done < log->a->train.steps ? "" : ": no step is left of those asked for");
   WAFER_TRY(check_plot(log->a->plot));
   if (!log->a->metrics) return WAFER_OK;
-  WAFER_TRY(rewrite(log, log->a->metrics, done));
+  if (trains) WAFER_TRY(rewrite(log, log->a->metrics, done));
   log->metrics = fopen(log->a->metrics, "a");
   if (log->metrics) return WAFER_OK;
   return wafer_fail(cli_diag(), wafer_at_file(log->a->metrics), WAFER_IO, "cannot write: %m");

@@ -22,6 +22,7 @@ typedef struct wafer_checkpoint {
   uint64_t step;        /* steps done */
   uint64_t updates;     /* of them those that changed weights */
   uint64_t batch, micro_batch, seed;
+  uint64_t samples; /* of the data; 0: not known */
   double last_loss;
   double loss_scale;
   uint64_t good_steps; /* since the scale changed */

@@ -143,6 +143,7 @@ typedef struct wafer_train_options {
   const wafer_diag *diag;
   uint64_t steps, batch, seed; /* batch: samples of a step over all systems */
   uint32_t micro_batch;        /* divides the batch */
+  uint64_t samples;            /* of the data; 0: not known */
   uint64_t elements;           /* elements of a sample that its loss has at most */
   wafer_optimizer optimizer;
   wafer_schedule schedule;
@@ -162,7 +163,8 @@ typedef struct wafer_train_options {
 /* USAGE: options that do not fit each other or the checkpoint. TRAP: gradients are not finite and
  * no dynamic loss scale helps. */
 wafer_status wafer_train(const wafer_train_options *options, const wafer_transport *transport);
-/* Evaluation alone, of the newest checkpoint where there is one. */
+/* Evaluation alone, of the newest checkpoint of the folder that is named, or of that checkpoint; a
+ * run may be writing there meanwhile. */
 wafer_status wafer_train_evaluate(const wafer_train_options *options,
                                   const wafer_transport *transport);
 

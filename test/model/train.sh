@@ -62,6 +62,20 @@ grep -q 'Accuracy=1.0000' score || fail "not learned: $(cat score)"
 "$wafer" train out.onnx --loss cross-entropy --mode eval --eval-data x.npy,y.npy --batch 20 >again || fail "eval of the export"
 [ "$(sed -n 's/.*Eval.*Loss/Loss/p' score)" = "$(sed -n 's/.*Eval.*Loss/Loss/p' again)" ] || fail "the export scores $(cat again), not $(cat score)"
 
+# Evaluation writes metrics behind what is there, of one checkpoint too; it makes no folder, and needs none to itself.
+cp parts.jsonl scores.jsonl
+evaluate="$wafer train net.onnx --loss cross-entropy --mode eval --batch 20 -q"
+$evaluate --eval-data x.npy,y.npy --checkpoint one/step-00000012 --metrics scores.jsonl || fail "eval of one checkpoint"
+[ "$(grep -c '"loss"' scores.jsonl)" = 12 ] || fail "evaluation has cut the metrics"
+grep -q '^{"step":12,"eval_loss":[0-9.]*,"eval_accuracy":' scores.jsonl || fail "evaluation writes no metrics"
+(flock -n 9 && $evaluate --eval-data x.npy,y.npy --checkpoint one) 9>>one/.lock || fail "evaluation beside a run"
+gives 2 'is no checkpoint and no folder with a whole one' $evaluate --eval-data x.npy,y.npy --checkpoint none
+[ ! -e none ] || fail "evaluation has made a folder"
+octal 64 '3' | npy threes.npy '|u1' '(64,)'
+gives 2 'no label of the evaluation data counts' $evaluate --eval-data x.npy,threes.npy --ignore-index 3
+train --steps 3 --checkpoint scored --eval-data x.npy,threes.npy --ignore-index 3 2>said && fail "a score of nothing"
+[ -e scored/step-00000003/checkpoint.json ] || fail "data for evaluation cost the checkpoint"
+
 # Settings from a file; options win.
 cat >params.yaml <<'YAML'
 model:     {zoo: mlp, widths: "8,16,4", file: made.onnx, loss: cross-entropy}
@@ -77,6 +91,29 @@ done
 # Tokens.
 "$wafer" zoo gpt --layers 1 --d-model 8 --heads 2 --vocab 128 --sequence 12 --init 1 -o gpt.onnx -q
 "$wafer" train gpt.onnx --data tokens.npy --lm --loss cross-entropy --optimizer adamw --steps 3 --batch 4 -q || fail "--lm"
+
+# Shards of 31, 0, 12 and 25 tokens are windows of 12 and what follows each, in either order.
+mkdir shards
+octal 31 'i * i % 128' | npy shards/tokens-0.npy '|u1' '(31,)'
+octal 0 '0' | npy shards/tokens-1.npy '|u1' '(0,)'
+octal 12 'i' | npy shards/tokens-2.npy '|u1' '(12,)'
+octal 25 'i * 7 % 128' | npy shards/tokens-3.npy '|u1' '(25,)'
+octal 48 'i < 24 ? i * i % 128 : (i - 24) * 7 % 128' | npy wx.npy '|u1' '(4, 12)'
+octal 48 'i < 24 ? (i + 1) * (i + 1) % 128 : (i - 23) * 7 % 128' | npy wy.npy '|u1' '(4, 12)'
+for order in "" --no-shuffle; do
+  rm -rf lm windows
+  for data in "lm --data shards --lm" "windows --data wx.npy,wy.npy"; do
+    # shellcheck disable=SC2086
+    "$wafer" train gpt.onnx --checkpoint $data --loss cross-entropy --optimizer sgd --epochs 3 --batch 2 -q $order || fail "$data"
+  done
+  cmp lm/step-00000006/weights.safetensors windows/step-00000006/weights.safetensors || fail "shards are other windows $order"
+done
+octal 40 'i * i % 128' | npy shards/tokens-4.npy '|u1' '(40,)'
+gives 0 'of a run over 4 samples, this one has 7' "$wafer" train gpt.onnx --checkpoint lm --data shards --lm --loss cross-entropy \
+  --optimizer sgd --steps 7 --batch 2 -q --resume
+octal 40 'i ? 5 : 200' | npy odd.npy '|u1' '(40,)'
+gives 2 'odd.npy: error: row 0 has token 200, the model has tokens 0 to 127' "$wafer" train gpt.onnx --data odd.npy --lm \
+  --loss cross-entropy --optimizer sgd --epochs 1 --batch 1 -q
 
 wrong() { code=$1 text=$2; shift 2; gives "$code" "$text" "$wafer" train net.onnx --loss cross-entropy --optimizer sgd -q "$@"; }
 wrong 1 'one of --steps and --epochs' --data x.npy,y.npy

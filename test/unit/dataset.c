@@ -95,6 +95,22 @@ static void tokens_come_in_windows(void) {
   g.classes = 8; /* the second window's labels are 6 to 10, in rows 6 to 10 */
   CU_ASSERT_EQUAL(wafer_dataset_gather(d, &diag, &g, samples, 2, y), WAFER_BAD_INPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(last.text, "row 8 has label 8, the loss has classes 0 to 7"));
+  /* The first token of a shard is nobody's label; none is picked from the back, ignored or not. */
+  uint64_t first = 0;
+  const int16_t odd[6] = {-3, 1, 2, 3, 4, 5}, large[6] = {9, 1, 2, 3, 4, 5};
+  for (int i = 0; i < 2; i++) {
+    wafer_dataset *strange;
+    put(&in, "odd.npy", WAFER_DTYPE_i16, (wafer_shape){1, {6}}, i ? large : odd);
+    CU_ASSERT_EQUAL_FATAL(
+        wafer_dataset_open(NULL, arena, scratch_path(&in, "odd.npy"), true, &strange), WAFER_OK);
+    CU_ASSERT_EQUAL_FATAL(wafer_dataset_window(strange, 5), WAFER_OK);
+    g = (wafer_gather){0, WAFER_DTYPE_i64, .classes = 8, .ignores = true, .ignore_index = -3};
+    CU_ASSERT_EQUAL(wafer_dataset_gather(strange, &diag, &g, &first, 1, x), WAFER_BAD_INPUT);
+    CU_ASSERT_STRING_EQUAL(last.text, i ? "row 0 has token 9, the model has tokens 0 to 7"
+                                        : "row 0 has token -3, the model has tokens 0 to 7");
+    g.field = 1;
+    CU_ASSERT_EQUAL(wafer_dataset_gather(strange, &diag, &g, &first, 1, x), WAFER_OK);
+  }
   wafer_dataset *short_one;
   CU_ASSERT_EQUAL_FATAL(wafer_dataset_open(&diag, arena, in.folder, true, &short_one), WAFER_OK);
   CU_ASSERT_EQUAL(wafer_dataset_window(short_one, 11), WAFER_BAD_INPUT);
