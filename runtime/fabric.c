@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core_value.h"
+#include "router.h"
 
 static uint32_t threads_of(const wafer_core_program *program) {
   uint32_t most = 1;
@@ -181,10 +182,7 @@ static void drop_program(wafer_fabric *f) {
   free(f->ways);
   free(f->links);
   free(f->gates);
-  free(f->legs);
-  free(f->leg_nodes);
-  free(f->leg_of);
-  free(f->claims);
+  router_bits_free(f);
   free(f->switches);
   free(f->entered);
   fabric_free_fans(f);

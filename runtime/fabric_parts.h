@@ -46,6 +46,9 @@ typedef struct fabric_out {
 /* What a queue asks for: the link in its upper bits and its rank there in the lower ones; or, with
  * this bit, the queue itself, which has to be looked at (router.c). */
 #define FABRIC_LOOK (1u << 31)
+/* Without it: a bit of router_bits.c, which has a wavelet, or with the other one, room beyond. */
+#define FABRIC_BIT (1u << 30)
+#define FABRIC_BIT_ROOM (1u << 29)
 #define FABRIC_RANK_BITS 6
 #define FABRIC_RANKS (1u << FABRIC_RANK_BITS)
 
@@ -138,38 +141,12 @@ static_assert(sizeof(fabric_gate) == 16, "gates do not straddle lines of the cac
  * than to the simplest ones (router_brief.c). */
 typedef struct fabric_candidate {
   uint32_t node, to;
-  uint32_t leg; /* that begins at `to` (router_flight.c), FABRIC_NONE: none; with FABRIC_LOOK: not
-                   after one that begins at `node` */
 } fabric_candidate;
 
 /* Of a candidate: as of its way out. */
 typedef struct fabric_way {
   uint16_t latency, hops;
 } fabric_way;
-
-/* A queue from which wavelets fly (router_flight.c): its link and the rank there, and above them
- * what is in the way. The next one is the next leg: those of a way lie side by side, and are small,
- * for this is what most hops go through; what few ask for is elsewhere (leg_nodes). */
-typedef uint32_t fabric_leg;
-#define FABRIC_LEG_RANK_BITS 5
-#define FABRIC_LEG_RANKS ((1u << FABRIC_LEG_RANK_BITS) - 1) /* ranks and links, at most */
-#define FABRIC_LEG_LINKS (1u << 23)
-#define FABRIC_HELD (1u << 28)    /* words may lie in it */
-#define FABRIC_BLOCKED (1u << 29) /* the next one may be full */
-#define FABRIC_ARRIVES (1u << 30) /* the next one is read by a core */
-#define FABRIC_ENDS (1u << 31)    /* none: what comes after a last one; below: its queue */
-
-/* A wavelet in flight: above its word the leg. FABRIC_NONE: it has come down. */
-typedef uint64_t fabric_flight;
-
-/* The last flight that asked for a link. */
-typedef struct fabric_claim {
-  uint32_t flight; /* among those of that cycle */
-  uint32_t told;   /* the lower bits of the cycle (router_settle_claims comes before they come
-                      round), the rank of the flight before it, and its own; FABRIC_LEG_RANKS for
-                      a rank: none, or the turn is in the gate */
-} fabric_claim;
-#define FABRIC_CLAIM_BITS (32 - 2 * FABRIC_LEG_RANK_BITS) /* of the cycle */
 
 /* What to look at in a cycle: what queues ask for whose front may be ready or have room before it,
  * or cores. */

@@ -279,12 +279,10 @@ wafer_status fabric_loop(wafer_fabric *f) {
     if (!edge && f->now && rests(f)) {
       uint64_t next = next_cycle(f);
       if (next == FABRIC_NEVER) return WAFER_OK;
-      router_settle_claims(f, next);
       f->now = next;
       if (next >= limit_of(f)) return WAFER_OK;
     }
     if (fabric_era(f) != f->era) begin_era(f);
-    router_settle_claims(f, f->now);
     if (fabric_islands_due(f)) {
       WAFER_TRY(fabric_divide(f, &divided));
       WAFER_TRY(fits_host(f));
@@ -317,7 +315,7 @@ wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
   f->ran = true;
   WAFER_TRY(fabric_edge_begin(f));
   WAFER_TRY(fabric_load_begin(f));
-  WAFER_TRY(router_find_legs(f));
+  WAFER_TRY(router_bits_begin(f));
   WAFER_TRY(fabric_strips_begin(f));
   WAFER_TRY(fabric_islands_begin(f));
   for (uint32_t at = 0; at < f->core_count; at++) fabric_wake(f, at, 0);
@@ -326,6 +324,7 @@ wafer_status wafer_fabric_run(wafer_fabric *f, wafer_fabric_stats *stats) {
     tell_marks(f); /* islands keep them until a cycle of the whole, which need not come */
   if (status == WAFER_OK) {
     f->now = at_rest(f);
+    router_bits_end(f);
     status = fabric_settle(f);
   }
   fabric_strips_end(f);

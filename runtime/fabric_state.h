@@ -40,16 +40,10 @@ struct wafer_fabric {
   fabric_bucket asked, asked_next; /* links that are asked for in this cycle, in the next one */
   fabric_candidate *briefs;        /* that are served in this cycle, and some more; */
   uint32_t brief_count;
-  fabric_bucket others;              /* what all others ask for */
-  fabric_leg *legs;                  /* NULL: nothing flies */
-  uint32_t *leg_nodes;               /* of the legs */
-  uint32_t *leg_of;                  /* of a node, or FABRIC_NONE */
-  fabric_claim *claims;              /* of the links */
-  fabric_flight *flights, *arrivals; /* of the next cycle; arrivals: over the last leg */
-  uint32_t flight_count, arrival_count;
-  fabric_bucket downs; /* of those: who does not go on by itself; FABRIC_LOOK: an arrival */
-  bool serving;        /* links have been asked for, and are served */
-  fabric_bucket told;  /* queues that were left by a brief hop: who waits for room may ask */
+  fabric_bucket others;     /* what all others ask for */
+  struct router_bits *bits; /* of the strips; NULL: no queue is a bit (router_bits.c) */
+  bool serving;             /* links have been asked for, and are served */
+  fabric_bucket told;       /* queues that were left by a brief hop: who waits for room may ask */
   fabric_bucket bucket_of[FABRIC_BUCKETS];
   fabric_turn *turning; /* switches that a control wavelet passed */
   uint32_t turning_count;
@@ -70,8 +64,7 @@ struct wafer_fabric {
   uint64_t *entered; /* per node: words pushed; NULL: nobody counts */
 
   uint64_t now;
-  uint64_t era;       /* changes before stamps come round, */
-  uint64_t claim_era; /* and before those of claims do */
+  uint64_t era;       /* changes before stamps come round */
   uint64_t fault_due; /* the cycle of the next fault, FABRIC_NEVER: none */
   struct fabric_faults *faults;
   fabric_stage *stages; /* of the train that is being made */
@@ -431,7 +424,7 @@ static inline uint32_t fabric_candidate_of(const wafer_fabric *f, const fabric_o
 }
 static inline void fabric_set_candidate(wafer_fabric *f, uint32_t node, const fabric_out *out) {
   uint32_t at = fabric_candidate_of(f, out);
-  f->candidates[at] = (fabric_candidate){node, out->node | FABRIC_LOOK, FABRIC_NONE};
+  f->candidates[at] = (fabric_candidate){node, out->node | FABRIC_LOOK};
   f->ways[at] = (fabric_way){out->latency, out->hops};
 }
 /* What asks for an out. */

@@ -134,7 +134,7 @@ static bool make_lists(wafer_fabric *s) {
   memset(s->wheel, 0, sizeof s->wheel);
   s->awake = malloc((s->core_count + 1) * sizeof *s->awake);
   s->caught = calloc(1, sizeof *s->caught);
-  return fabric_make_lists(s, s->switch_count) && router_make_flights(s) && s->awake && s->caught;
+  return fabric_make_lists(s, s->switch_count) && s->awake && s->caught;
 }
 
 wafer_fabric *fabric_twin(const wafer_fabric *f) {
@@ -183,9 +183,6 @@ void fabric_free_lists(wafer_fabric *f) {
   free(f->asked_next.at);
   free(f->told.at);
   free(f->briefs);
-  free(f->flights);
-  free(f->arrivals);
-  free(f->downs.at);
   free(f->others.at);
   free(f->turning);
   free(f->awake);
@@ -211,8 +208,8 @@ void fabric_strips_free(wafer_fabric *f) {
 /* ---- a cycle ---- */
 
 static uint32_t visits(const wafer_fabric *s) {
-  return s->awake_count + s->wheel[s->now % FABRIC_WHEEL].count + s->asked.count + s->flight_count +
-         s->arrival_count + s->bucket_of[s->now % FABRIC_BUCKETS].count;
+  return s->awake_count + s->wheel[s->now % FABRIC_WHEEL].count + s->asked.count +
+         router_bits_went(s) + s->bucket_of[s->now % FABRIC_BUCKETS].count;
 }
 
 static void step(void *self, uint32_t tile, uint32_t thread) {

@@ -24,7 +24,7 @@ bool fabric_more_room(wafer_fabric *f, fabric_bucket *bucket) {
 bool fabric_rests(const wafer_fabric *f) {
   uint32_t asked = f->asked.count;
   for (uint32_t i = 0; i < FABRIC_BUCKETS && !asked; i++) asked |= f->bucket_of[i].count;
-  return !asked && !f->flight_count && !f->arrival_count;
+  return !asked && router_bits_rest(f);
 }
 
 void fabric_refresh(wafer_fabric *f) {
@@ -71,18 +71,7 @@ static inline bool go(wafer_fabric *f, const fabric_candidate *who, fabric_node 
       fabric_early(front->stamp, slot->stamp, now))
     return false;
   f->stats.hops += way->hops;
-  uint32_t more = beyond->flags & FABRIC_PUSH_FLAGS;
-  if (more & ~FABRIC_TO_CORE || f->entered) {
-    router_send_on(f, to, *front, latency);
-  } else if (!f->legs || front->control || latency > 1 || !router_fly(f, who, front->word)) {
-    slot->word = front->word;
-    slot->stamp = fabric_stamp(now + latency) | (front->stamp & ~FABRIC_STAMP_MASK);
-    beyond->count++;
-    if (!more && beyond->count == 1) router_ask(f, beyond, latency);
-    if (more && beyond->count >= beyond->patience)
-      fabric_wake(f, f->sites[to].core, f->now + latency);
-    if (f->legs && !more) router_note_push(f, who);
-  }
+  router_put(f, to, *front, latency);
   router_pop(f, who->node, q);
   if (!q->count) return true;
   if (beyond->count == beyond->capacity) {
@@ -146,7 +135,6 @@ static SELDOM void serve_many(wafer_fabric *f, uint32_t at) {
 static void take_turns(wafer_fabric *f) {
   fabric_gate *gates = f->gates;
   const fabric_candidate *candidates = f->candidates;
-  const fabric_claim *claims = f->claims;
   fabric_candidate *brief = f->briefs;
   uint32_t *kept = f->asked.at, *next = f->asked_next.at + f->asked_next.count;
   uint32_t *other = f->others.at, look = f->entered ? 0 : FABRIC_LOOK; /* who counts looks at all */
@@ -159,10 +147,6 @@ static void take_turns(wafer_fabric *f) {
     }
     if (gate->many) {
       *other++ = *at << FABRIC_RANK_BITS;
-      continue;
-    }
-    if (claims && router_is_claimed(claims[*at]) && router_settle_claim(f, *at)) {
-      *next++ = *at;
       continue;
     }
     uint64_t mask = gate->mask;
@@ -210,10 +194,8 @@ static inline void come_ahead(const wafer_fabric *f, uint32_t i) {
 
 /* First all simple hops, then the rest, of which queues come into the cache ahead. */
 static void serve_all(wafer_fabric *f) {
-  bool flies = f->legs && (f->strip_count == 1 || f->aside);
-  if (flies) router_fly_in(f);
+  if (f->bits && (f->strip_count == 1 || f->aside)) router_bits_cycle(f);
   take_turns(f);
-  if (flies) router_fly_on(f);
   router_hop_all(f);
   for (uint32_t i = 0; i < f->others.count; i++) {
     come_ahead(f, i);

@@ -40,7 +40,7 @@ static inline void router_ask_now(wafer_fabric *f, uint32_t asked) {
 static inline void router_ask_in(wafer_fabric *f, uint32_t asked, uint32_t delay) {
   uint32_t at = asked >> FABRIC_RANK_BITS;
   fabric_gate *gate = &f->gates[at];
-  if (delay == 1 && f->serving && !gate->border) {
+  if (delay == 1 && f->serving && !(asked & FABRIC_BIT) && !gate->border) {
     router_list(&f->asked_next, gate, at, 1ull << asked % FABRIC_RANKS);
     return;
   }
@@ -62,6 +62,14 @@ static inline void router_ask(wafer_fabric *f, fabric_node *q, uint32_t delay) {
     router_arm(f, q, delay);
   else
     router_ask_in(f, q->ask, delay);
+}
+
+/* There will be room for its front. */
+static inline void router_ask_room(wafer_fabric *f, fabric_node *q, uint32_t delay) {
+  if ((q->ask & (FABRIC_LOOK | FABRIC_BIT)) == FABRIC_BIT)
+    router_ask_in(f, q->ask | FABRIC_BIT_ROOM, delay);
+  else
+    router_ask(f, q, delay);
 }
 
 static inline uint8_t router_all_outs(const fabric_node *q) {
@@ -98,6 +106,20 @@ static inline void router_leave(wafer_fabric *f, uint32_t node, fabric_node *q, 
 /* A push, at once through all routers on the way whose queues are empty and whose cores do not want
  * the wavelet. */
 void router_send_on(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t delay);
+/* The same into a queue with room for it. */
+static inline void router_put(wafer_fabric *f, uint32_t node, fabric_entry entry, uint32_t delay) {
+  fabric_node *q = &f->nodes[node];
+  uint32_t more = q->flags & FABRIC_PUSH_FLAGS;
+  if (more & ~FABRIC_TO_CORE || f->entered) {
+    router_send_on(f, node, entry, delay);
+    return;
+  }
+  uint32_t at = q->head + q->count++, stamp = fabric_stamp(f->now + delay);
+  entry.stamp = stamp | (entry.stamp & ~FABRIC_STAMP_MASK);
+  *fabric_entry_at(q, at < q->capacity ? at : at - q->capacity) = entry;
+  if (!more && q->count == 1) router_ask(f, q, delay);
+  if (more && q->count >= q->patience) fabric_wake(f, f->sites[node].core, f->now + delay);
+}
 /* Those in q that pass its core go on at once, also before they can. */
 void router_run_ahead(wafer_fabric *f, uint32_t node, fabric_node *q);
 
@@ -123,29 +145,20 @@ void router_find_briefs(wafer_fabric *f);
 /* Those whose turn it is; who is in the way of another goes to the others. */
 void router_hop_all(wafer_fabric *f);
 
-/* Wavelets that are in no queue (router_flight.c). */
+/* Queues of which a bit says all (router_bits.c). */
 
-/* Before a run: from which queues they fly. */
-wafer_status router_find_legs(wafer_fabric *f);
-/* Of the fabric or a strip; false: they do not fit the host. */
-bool router_make_flights(wafer_fabric *f);
-/* Before turns are taken: who comes down in this cycle, and who comes to a core. */
-void router_fly_in(wafer_fabric *f);
-/* After that: all others, before what is in queues. */
-void router_fly_on(wafer_fabric *f);
-static inline bool router_is_claimed(fabric_claim claim) {
-  return claim.told % (FABRIC_LEG_RANKS + 1) != FABRIC_LEG_RANKS;
-}
-/* A link with a claim is asked for from queues, too: is it the flight's turn? If not, that comes
- * down and asks as the others do. */
-bool router_settle_claim(wafer_fabric *f, uint32_t at);
-/* Before the cycles of claims come round on the way to this one: turns that were taken. */
-void router_settle_claims(wafer_fabric *f, uint64_t cycle);
-/* A wavelet that is no control and may leave the queue in the next cycle, after flights have gone:
- * false: it has to be put there. */
-bool router_fly(wafer_fabric *f, const fabric_candidate *who, uint32_t word);
-/* A word has been put into a queue, out of another, where there are legs. */
-void router_note_push(wafer_fabric *f, const fabric_candidate *who);
+/* Before a run. */
+wafer_status router_bits_begin(wafer_fabric *f);
+/* After it: queues know again how many words are in them. */
+void router_bits_end(wafer_fabric *f);
+void router_bits_free(wafer_fabric *f);
+/* Of a strip: all hops of a cycle; how many there were. */
+void router_bits_cycle(wafer_fabric *f);
+uint32_t router_bits_went(const wafer_fabric *f);
+/* What was asked for by a queue with a bit, in its cycle. */
+void router_bits_ask(wafer_fabric *f, uint32_t asked);
+/* Nobody can go. */
+bool router_bits_rest(const wafer_fabric *f);
 
 /* After everything else of the cycle: the next position holds from the next cycle on. */
 void router_turn_switches(wafer_fabric *f);

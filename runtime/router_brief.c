@@ -43,7 +43,6 @@ void router_hop_all(wafer_fabric *f) {
   fabric_gate *gates = f->gates;
   uint32_t next = fabric_stamp(f->now + 1);
   uint32_t *asked = f->asked_next.at + f->asked_next.count, *other = f->others.at + f->others.count;
-  bool flies = f->legs;
   const fabric_candidate *end = f->briefs + f->brief_count;
   for (const fabric_candidate *who = f->briefs; who < end; who++) {
     __builtin_prefetch(&nodes[who[FABRIC_AHEAD].node], 1);
@@ -63,13 +62,10 @@ void router_hop_all(wafer_fabric *f) {
     q->head = (uint16_t)(head + 1 == q->capacity ? 0 : head + 1);
     q->count = (uint16_t)left;
     if (q->awaited) f->told.at[f->told.count++] = who->node;
-    if (!flies || stamp & ~FABRIC_STAMP_MASK || !router_fly(f, who, word)) {
-      slot->word = word;
-      slot->stamp = next | (stamp & ~FABRIC_STAMP_MASK);
-      beyond->count = (uint16_t)(before + 1);
-      if (!before) asked = ask_next(gates, beyond->ask, asked);
-      if (flies) router_note_push(f, who);
-    }
+    slot->word = word;
+    slot->stamp = next | (stamp & ~FABRIC_STAMP_MASK);
+    beyond->count = (uint16_t)(before + 1);
+    if (!before) asked = ask_next(gates, beyond->ask, asked);
     if (!left) continue;
     if (before)
       beyond->awaited = true;

@@ -109,7 +109,10 @@ wafer_status router_collect(wafer_fabric *f, fabric_bucket *bucket) {
              next = bucket->at[i + ROUTER_AHEAD < bucket->count ? i + ROUTER_AHEAD : i];
     if (next & FABRIC_LOOK) __builtin_prefetch(&f->nodes[next & ~FABRIC_LOOK], 1);
     if (!(asked & FABRIC_LOOK)) {
-      router_ask_now(f, asked);
+      if (asked & FABRIC_BIT)
+        router_bits_ask(f, asked);
+      else
+        router_ask_now(f, asked);
       continue;
     }
     fabric_node *q = &f->nodes[asked & ~FABRIC_LOOK];

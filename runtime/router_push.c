@@ -130,7 +130,7 @@ void router_tell_of_pop(wafer_fabric *f, uint32_t node, fabric_node *q) {
     f->failed |= !fabric_put(f, &f->popped, node);
   } else {
     fabric_node *waits = before(f, q);
-    router_ask(fabric_home(f, waits->strip), waits, q->credit);
+    router_ask_room(fabric_home(f, waits->strip), waits, q->credit);
   }
 }
 
@@ -138,7 +138,7 @@ void fabric_tell_of_pops(wafer_fabric *f) {
   for (uint32_t i = 0; i < f->popped.count; i++) {
     const fabric_node *q = &f->nodes[f->popped.at[i]];
     fabric_node *waits = before(f, q);
-    router_ask(fabric_home(f, waits->strip), waits, q->credit);
+    router_ask_room(fabric_home(f, waits->strip), waits, q->credit);
   }
   f->popped.count = 0;
 }

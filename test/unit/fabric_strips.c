@@ -54,7 +54,7 @@ static bool same_run(const outcome *a, const outcome *b) {
          !memcmp(a->finish, b->finish, sizeof a->finish) &&
          !memcmp(a->worked, b->worked, sizeof a->worked) &&
          !memcmp(a->marks, b->marks, sizeof a->marks) &&
-         !memcmp(a->results, b->results, sizeof a->results);
+         !memcmp(a->results, b->results, sizeof a->results) && !strcmp(a->text, b->text);
 }
 
 /* Where nobody counts what links carry, simple hops are by themselves: one that asks ahead for a
