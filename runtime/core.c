@@ -237,12 +237,14 @@ uint64_t core_lags_at(fabric_core *core) {
   return core->lags ? control_at(core) : FABRIC_NEVER;
 }
 
-uint64_t core_control_late(fabric_core *core, uint64_t cycle) {
+uint64_t core_control_late(fabric_core *core, uint64_t cycle, uint64_t before) {
   core->state = CORE_RUN;
-  core->resume = cycle;
-  core_works(core, cycle, cycle + 1);
-  run_private(core);
-  return core_lags_at(core);
+  for (; cycle < before; cycle = core_lags_at(core)) {
+    core->resume = cycle;
+    core_works(core, cycle, cycle + 1);
+    run_private(core);
+  }
+  return cycle;
 }
 
 /* The first cycle in which control can do something that others see. */

@@ -4,6 +4,8 @@
  * So words are taken when the core is visited for something else, when the queue could become full,
  * or when the instruction has all of its words; each as of the cycle in which it would have been.
  */
+#include <string.h>
+
 #include "core_value.h"
 #include "fabric_islands.h"
 #include "router.h"
@@ -35,24 +37,65 @@ static uint64_t taken_at(const wafer_fabric *f, const fabric_core *core, const c
 static uint64_t due(wafer_fabric *f, const fabric_core *core, const core_thread *t) {
   fabric_node *q = &f->nodes[core->source];
   uint32_t left = t->count - t->done, most = core->most;
+  if (q->awaited && most > q->capacity) most = q->capacity; /* who waits does not ask again */
   q->patience = left < most ? left : most;
   if (q->count < q->patience) return FABRIC_NEVER;
   uint64_t cycle = left ? taken_at(f, core, t, q) : t->ready;
   return cycle > f->now ? cycle : f->now + 1;
 }
 
-/* The front, in a cycle of the past. */
-static void take(wafer_fabric *f, uint32_t at, core_thread *t, fabric_node *q, uint64_t cycle) {
+/* A word that has been taken. */
+static inline void keep(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t word) {
+  const fabric_image *image = &f->images[f->cores[at].router];
+  float value, other;
+  memcpy(&value, &word, sizeof value);
+  if (t->adds) {
+    bool second = t->there >> 2;
+    int64_t from = t->address[second ? 1 : 2];
+    if ((uint64_t)from + 4 <= image->bytes)
+      memcpy(&other, image->data + from, sizeof other);
+    else
+      f->failed |= core_gather(f, at, t, second ? 1 : 2, 1, &other) != WAFER_OK;
+    value = second ? other + value : value + other;
+  }
+  uint64_t mask, *bits = core_bits_at(image, (uint64_t)t->address[0], &mask);
+  if (bits) {
+    memcpy(image->data + t->address[0], &value, sizeof value);
+    *bits |= mask;
+  } else {
+    f->failed |= core_scatter(f, at, t, 1, &value) != WAFER_OK;
+  }
+  core_go_on(t);
+}
+
+/* The words of cycles of the past that come no later than control's next instruction, which has to
+ * wait while they are taken: its cycle then. */
+static uint64_t take(wafer_fabric *f, uint32_t at, core_thread *t, fabric_node *q,
+                     uint64_t control) {
   fabric_core *core = &f->cores[at];
-  fabric_entry *slot = fabric_front(q);
-  uint32_t word = slot->word;
-  router_pop(f, core->source, q);
-  slot->stamp = fabric_stamp(cycle + q->credit);
-  f->failed |= core_quick_keep(f, at, t, word) != WAFER_OK;
-  core->busy[CORE_COMPUTES] = cycle + 1;
+  uint32_t done = t->done, head = q->head, count = q->count;
+  fabric_entry *entries = fabric_entry_at(q, 0);
+  for (uint64_t end; count && t->state == THREAD_BUSY; count--) {
+    fabric_entry *slot = &entries[head];
+    uint64_t cycle = f->now + (uint64_t)fabric_ahead(slot->stamp, (uint32_t)f->now);
+    if (cycle < t->ready) cycle = t->ready;
+    if (cycle < core->busy[CORE_COMPUTES]) cycle = core->busy[CORE_COMPUTES];
+    if (cycle >= f->now || cycle > control) break;
+    slot->stamp = fabric_stamp(cycle + q->credit);
+    if (++head == q->capacity) head = 0;
+    keep(f, at, t, slot->word);
+    core->busy[CORE_COMPUTES] = end = cycle + 1;
+    core_works(core, cycle, end);
+    if (control < end) control = end;
+    if (++t->done == t->count) core_end_instruction(core, t, end);
+  }
+  if (t->done == done) return control;
+  q->head = (uint16_t)head;
+  q->count = (uint16_t)count;
+  f->stats.elements += t->done - done;
   core->turn[CORE_COMPUTES] = core->patient;
-  core_works(core, cycle, cycle + 1);
-  if (++t->done == t->count) core_end_instruction(core, t, cycle + 1);
+  if (q->awaited) router_tell_of_pop(f, core->source, q);
+  return control;
 }
 
 void core_catch_up(wafer_fabric *f, uint32_t at) {
@@ -62,17 +105,19 @@ void core_catch_up(wafer_fabric *f, uint32_t at) {
   fabric_node *q = t ? &f->nodes[core->source] : NULL;
   uint32_t done = t ? t->done : 0;
   for (;;) {
-    uint64_t word =
-        t && t->state == THREAD_BUSY && q->count ? taken_at(f, core, t, q) : FABRIC_NEVER;
-    if (word >= f->now && control >= f->now) break;
-    if (word <= control) {
-      take(f, at, t, q, word);
-      if (control <= word) control = word + 1;
-    } else {
-      control = core_control_late(core, control);
-    }
+    if (t) control = take(f, at, t, q, control);
+    if (control >= f->now) break;
+    uint64_t word = t && t->state == THREAD_BUSY && q->count ? taken_at(f, core, t, q) : f->now;
+    control = core_control_late(core, control, word < f->now ? word : f->now);
   }
   if (t && t->done != done) fabric_wake(f, at, due(f, core, t));
+}
+
+uint64_t core_takes_at(const wafer_fabric *f, uint32_t node) {
+  const fabric_core *core = &f->cores[f->sites[node].core];
+  const core_thread *t = core->patient ? &core->threads[core->patient - 1] : NULL;
+  if (!t || core->source != node || t->state != THREAD_BUSY) return FABRIC_NEVER;
+  return taken_at(f, core, t, &f->nodes[node]);
 }
 
 uint64_t core_patience_due(wafer_fabric *f, const fabric_core *core) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core_value.h"
+#include "router.h"
 
 void core_quicken(const wafer_machine *m, core_thread *t) {
   const wafer_throughput *rate = core_rate(m, t->code);
@@ -33,19 +34,11 @@ bool core_quick_ready(wafer_fabric *f, fabric_core *core, const core_thread *t, 
   return true;
 }
 
-/* The written bits of a word of memory that is in the data, all in one; NULL: not as simple as
- * that. */
-static inline uint64_t *bits_at(const fabric_image *image, uint64_t address, uint64_t *mask) {
-  if (address + 4 > image->bytes || address % 64 > 60) return NULL;
-  *mask = 15ull << address % 64;
-  return (uint64_t *)(image->data + image->bytes) + address / 64;
-}
-
-/* The same of any address. */
+/* The written bits of a word at any address; NULL: not as simple as that. */
 static inline uint64_t *bits_of(const fabric_core *core, const fabric_image *image, int64_t address,
                                 uint64_t *mask) {
   if (address < 0 || address + 4 > core->limit || address & 1) return NULL;
-  return bits_at(image, (uint64_t)address, mask);
+  return core_bits_at(image, (uint64_t)address, mask);
 }
 
 static inline wafer_status load(const wafer_fabric *f, uint32_t at, const core_thread *t,
@@ -66,15 +59,6 @@ static inline wafer_status store(wafer_fabric *f, uint32_t at, const core_thread
   return WAFER_OK;
 }
 
-static inline void go_on(core_thread *t) {
-  if (t->index[3] + 1 == t->inner) {
-    core_advance(t, 1);
-    return;
-  }
-  t->index[3]++;
-  for (uint32_t k = 0; k < 3; k++) t->address[k] += t->stride[k]; /* 0 of what is not there */
-}
-
 /* The element, of which the words have come. */
 static inline wafer_status compute(wafer_fabric *f, uint32_t at, core_thread *t, float in[2]) {
   for (uint32_t k = 1; k <= t->inputs; k++)
@@ -89,7 +73,7 @@ static inline wafer_status compute(wafer_fabric *f, uint32_t at, core_thread *t,
   } else {
     WAFER_TRY(store(f, at, t, result));
   }
-  go_on(t);
+  core_go_on(t);
   return WAFER_OK;
 }
 
@@ -102,31 +86,6 @@ wafer_status core_quick_element(wafer_fabric *f, uint32_t at, core_thread *t) {
     fabric_pop(f, q);
   }
   return compute(f, at, t, in);
-}
-
-wafer_status core_quick_keep(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t word) {
-  const fabric_image *image = &f->images[f->cores[at].router];
-  float value, other;
-  memcpy(&value, &word, sizeof value);
-  if (t->adds) {
-    bool second = t->there >> 2;
-    int64_t from = t->address[second ? 1 : 2];
-    if ((uint64_t)from + 4 > image->bytes)
-      WAFER_TRY(core_gather(f, at, t, second ? 1 : 2, 1, &other));
-    else
-      memcpy(&other, image->data + from, sizeof other);
-    value = second ? other + value : value + other;
-  }
-  uint64_t mask, *bits = bits_at(image, (uint64_t)t->address[0], &mask);
-  if (bits) {
-    memcpy(image->data + t->address[0], &value, sizeof value);
-    *bits |= mask;
-  } else {
-    WAFER_TRY(core_scatter(f, at, t, 1, &value));
-  }
-  go_on(t);
-  f->stats.elements++;
-  return WAFER_OK;
 }
 
 /* Nothing that happens on the core before the send has ended writes what it reads: control waits
@@ -142,35 +101,69 @@ static bool reads_alone(const fabric_core *core, const core_thread *t, uint32_t 
          (first < last ? first : last) >= core->kept[1];
 }
 
-uint32_t core_burst(wafer_fabric *f, uint32_t at, const core_thread *t, uint32_t ahead) {
+uint32_t core_burst(wafer_fabric *f, uint32_t at, const core_thread *t) {
   const fabric_node *q = &f->nodes[t->queue[0]];
-  uint32_t n = core_run_left(t), room = q->capacity - q->count, least = !ahead;
-  if (f->faults || q->flags & FABRIC_PUSH_FLAGS) return least;
+  uint32_t n = core_run_left(t), room = q->capacity - q->count;
+  if (f->faults || q->flags & FABRIC_PUSH_FLAGS) return 1;
   if (n > room) n = room;
-  if (n <= least || !reads_alone(&f->cores[at], t, n)) return least;
-  for (uint32_t i = least; i < n; i++)
-    if (fabric_wait_for(f, q, q->count + i) > ahead + i) n = i;
-  return n > least && core_run_there(f, at, t, 1, n) ? n : least;
+  if (n <= 1 || !reads_alone(&f->cores[at], t, n)) return 1;
+  for (uint32_t i = 1; i < n; i++)
+    if (fabric_wait_for(f, q, q->count + i) > i) n = i;
+  return core_run_there(f, at, t, 1, n) ? n : 1;
 }
 
-void core_quick_burst(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t n, uint32_t ahead) {
+void core_quick_burst(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t n) {
   const fabric_burst burst = {.from = f->images[f->cores[at].router].data + t->address[1],
                               .stride = t->stride[1],
                               .words = n,
-                              .delay = 1 + f->machine->ramp_cycles + ahead,
+                              .delay = 1 + f->machine->ramp_cycles,
                               .control =
                                   t->done + n == t->count ? t->code->control : WAFER_CONTROL_none};
   fabric_push_burst(f, t->queue[0], &burst);
   core_advance(t, n);
 }
 
+/* The words of a send that reads alone, all of them, if each has room in its cycle, `ahead` and
+ * more cycles from now. */
+static bool push_all(wafer_fabric *f, uint32_t at, const core_thread *t, uint32_t ahead) {
+  fabric_node *q = &f->nodes[t->queue[0]];
+  fabric_site *site = &f->sites[t->queue[0]];
+  const fabric_image *image = &f->images[f->cores[at].router];
+  uint32_t n = t->count, before = q->count, first = q->head + before;
+  uint64_t from = (uint64_t)t->address[1], mask = n < 16 ? (1ull << 4 * n) - 1 : UINT64_MAX;
+  if (n > q->capacity - before) return false;
+  bool in_line = n <= 16 && t->stride[1] == 4 && from % 64 + 4 * n <= 64 && !(from & 1) &&
+                 from < image->bytes && 4 * n <= image->bytes - from;
+  const uint64_t *written = (const uint64_t *)(image->data + image->bytes) + from / 64;
+  if (!(in_line && !(~*written >> from % 64 & mask)) && !core_run_there(f, at, t, 1, n))
+    return false;
+  if (first >= q->capacity) first -= q->capacity;
+  fabric_entry *entries = fabric_entry_at(q, 0), *slot = NULL;
+  for (uint32_t i = 0, k = first; i < n; i++, k = k + 1 == q->capacity ? 0 : k + 1)
+    if (fabric_until(entries[k].stamp, (uint32_t)f->now) > ahead + i) return false;
+  uint32_t delay = 1 + f->machine->ramp_cycles + ahead + site->late;
+  const unsigned char *word = image->data + from;
+  for (uint32_t i = 0, k = first; i < n; i++, k = k + 1 == q->capacity ? 0 : k + 1) {
+    slot = &entries[k];
+    memcpy(&slot->word, word, sizeof slot->word);
+    slot->stamp = fabric_stamp(f->now + delay + i);
+    word += t->stride[1];
+  }
+  slot->control = t->code->control & 3;
+  site->used = true;
+  f->stats.hops += (uint64_t)n * site->far;
+  q->count = (uint16_t)(before + n);
+  if (!before) router_ask(f, q, delay);
+  return true;
+}
+
 void core_send_ahead(wafer_fabric *f, uint32_t at, core_thread *t) {
   fabric_core *core = &f->cores[at];
   uint64_t start = t->ready, end = start + t->count;
-  bool sends = t->quick && t->there == 1 && !t->adds && t->count;
-  if (!f->single || f->plain || !sends || t->waits || core->busy[CORE_SENDS] > start) return;
-  if (core_burst(f, at, t, (uint32_t)(start - f->now)) != t->count) return;
-  core_quick_burst(f, at, t, t->count, (uint32_t)(start - f->now));
+  bool sends = t->quick && t->there == 1 && !t->adds && t->count && t->inner == t->count;
+  if (!f->single || f->plain || f->faults || f->entered || !sends || t->waits) return;
+  if (f->nodes[t->queue[0]].flags & FABRIC_PUSH_FLAGS || core->busy[CORE_SENDS] > start) return;
+  if (!reads_alone(core, t, t->count) || !push_all(f, at, t, (uint32_t)(start - f->now))) return;
   t->done = t->count;
   f->stats.elements += t->count;
   if (core->ahead) core_count_ahead(core);

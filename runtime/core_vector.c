@@ -127,7 +127,7 @@ wafer_status core_issue(wafer_fabric *f, uint32_t at, const wafer_instruction *c
     t->address[k] += core->r[core_operand(code, k)->reg];
   }
   if (t->type == CORE_PAIRS) WAFER_TRY(core_begin_pairs(f, at, t));
-  t->keeps = core_keeps(f, at, t);
+  t->keeps = !(t->there & 1) && core_keeps(f, at, t);
   t->waits = to_wait_for(core, t);
   core->running |= 1u << code->thread;
   core->still &= (uint8_t)~(1u << code->thread);
@@ -324,9 +324,9 @@ static wafer_status quick_step(wafer_fabric *f, uint32_t at, core_thread *t, cor
   if (!core_quick_ready(f, core, t, next)) return WAFER_OK;
   WAFER_TRY(try_train(f, at, t, stepped));
   if (*stepped || f->deferred) return WAFER_OK;
-  uint32_t n = t->there == 1 && !t->adds && !f->plain ? core_burst(f, at, t, 0) : 1;
+  uint32_t n = t->there == 1 && !t->adds && !f->plain ? core_burst(f, at, t) : 1;
   if (n > 1)
-    core_quick_burst(f, at, t, n, 0);
+    core_quick_burst(f, at, t, n);
   else
     WAFER_TRY(core_quick_element(f, at, t));
   t->done += n;

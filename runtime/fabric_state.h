@@ -242,14 +242,10 @@ void core_quicken(const wafer_machine *machine, core_thread *thread);
 bool core_quick_ready(wafer_fabric *f, fabric_core *core, const core_thread *thread,
                       uint64_t *next);
 wafer_status core_quick_element(wafer_fabric *f, uint32_t core, core_thread *thread);
-/* The same for a word that has been taken already, by a microthread that keeps what comes. */
-wafer_status core_quick_keep(wafer_fabric *f, uint32_t core, core_thread *thread, uint32_t word);
 /* Elements of a send, in cycles one after the other from the present one on, whose words can go
- * into the queue now because nothing can come in between; 1: only the one of this cycle. With
- * `ahead`: from so many cycles from now on; 0: none. */
-uint32_t core_burst(wafer_fabric *f, uint32_t core, const core_thread *thread, uint32_t ahead);
-void core_quick_burst(wafer_fabric *f, uint32_t core, core_thread *thread, uint32_t n,
-                      uint32_t ahead);
+ * into the queue now because nothing can come in between; 1: only the one of this cycle. */
+uint32_t core_burst(wafer_fabric *f, uint32_t core, const core_thread *thread);
+void core_quick_burst(wafer_fabric *f, uint32_t core, core_thread *thread, uint32_t n);
 /* A send that has been issued, and for which control waits: all of its words go into the queue at
  * once, if their room in their cycles is known. */
 void core_send_ahead(wafer_fabric *f, uint32_t core, core_thread *thread);
@@ -291,10 +287,14 @@ bool core_keeps(const wafer_fabric *f, uint32_t core, const core_thread *thread)
  * in its queues, asks for that first. */
 void core_catch_up(wafer_fabric *f, uint32_t core);
 uint64_t core_patience_due(wafer_fabric *f, const fabric_core *core);
+/* A queue into a core that is full, when what would have been taken is: the cycle in which the
+ * front is, if nothing comes in between; FABRIC_NEVER: nobody waits patiently for it. */
+uint64_t core_takes_at(const wafer_fabric *f, uint32_t node);
 /* Of a core that lags: the cycle of control's next instruction, FABRIC_NEVER: it does not lag any
- * more. And: that instruction, in that cycle; then the same of the next. */
+ * more. And: those before a later cycle, from the one in that cycle on; then the same of the next.
+ */
 uint64_t core_lags_at(fabric_core *core);
-uint64_t core_control_late(fabric_core *core, uint64_t cycle);
+uint64_t core_control_late(fabric_core *core, uint64_t cycle, uint64_t before);
 /* Nothing runs on the core: control goes on ahead of time, to the vector instruction that it issues
  * next, and waits for that. Nobody sees it before, for no microthread and no task can come in
  * between; where control would do something else first it goes no farther. */

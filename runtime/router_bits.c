@@ -97,15 +97,23 @@ static inline void come(const struct router_bits *b, uint32_t place) {
 
 /* ---- ends of ways ---- */
 
+/* Is there room in the queue beyond, perhaps when its core has taken what it would have by now? */
+static inline bool has_room(wafer_fabric *f, fabric_node *beyond, uint32_t node) {
+  if (beyond->count == beyond->capacity && beyond->to_core) core_catch_up(f, f->sites[node].core);
+  if (beyond->count == beyond->capacity) return false;
+  return !fabric_until(fabric_slot(beyond, beyond->count)->stamp, (uint32_t)f->now);
+}
+
 /* No room beyond the bit: it does not ask before there is. */
-static SELDOM void bar(wafer_fabric *f, struct router_bits *b, uint32_t bit, fabric_node *beyond) {
+static SELDOM void bar(wafer_fabric *f, struct router_bits *b, uint32_t bit, uint32_t node) {
+  fabric_node *beyond = &f->nodes[node];
   uint32_t wait = fabric_room_in(f, beyond, 1);
   *bits_word(b, BITS_PLACE(goes, bit)) &= ~bits_mask(bit);
   *bits_word(b, BITS_PLACE(barred, bit)) |= bits_mask(bit);
-  if (wait == FABRIC_NONE)
-    beyond->awaited = true;
-  else
-    router_ask_in(f, FABRIC_BIT | FABRIC_BIT_ROOM | bit, wait);
+  beyond->awaited |= wait == FABRIC_NONE;
+  uint64_t taken = wait == FABRIC_NONE && beyond->to_core ? core_takes_at(f, node) : FABRIC_NEVER;
+  if (taken != FABRIC_NEVER) wait = (uint32_t)(taken - f->now) + beyond->credit;
+  if (wait != FABRIC_NONE) router_ask_in(f, FABRIC_BIT | FABRIC_BIT_ROOM | bit, wait);
 }
 
 /* One wavelet has left; the next one asks when it may. */
@@ -125,13 +133,9 @@ static inline bool go(wafer_fabric *f, struct router_bits *b, uint32_t bit) {
   const bits_end *end = &b->ends[b->to[bit]];
   bits_way *way = &b->ways[end->way];
   fabric_entry entry;
-  if (end->next == FABRIC_NONE) {
-    fabric_node *beyond = &f->nodes[end->to];
-    if (beyond->count == beyond->capacity ||
-        fabric_until(fabric_slot(beyond, beyond->count)->stamp, (uint32_t)f->now)) {
-      bar(f, b, bit, beyond);
-      return false;
-    }
+  if (end->next == FABRIC_NONE && !has_room(f, &f->nodes[end->to], end->to)) {
+    bar(f, b, bit, end->to);
+    return false;
   }
   f->stats.hops += end->hops;
   if (end->from == FABRIC_NONE) {

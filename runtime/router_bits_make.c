@@ -106,6 +106,8 @@ static void add_bit(maker *m, uint32_t at) {
   if (next != FABRIC_NONE && from_bit) return;
   *bits_word(b, BITS_PLACE(apart, bit)) |= bits_mask(bit);
   b->to[bit] = b->end_count;
+  uint32_t *patience = &f->sites[to].patience;
+  if (next == FABRIC_NONE && *patience) *patience = FABRIC_LONGEST + 1; /* it is asked for room */
   b->ends[b->end_count++] = (bits_end){.from = from_bit ? FABRIC_NONE : who->node,
                                        .next = next,
                                        .to = to,
