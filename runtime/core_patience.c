@@ -45,7 +45,7 @@ static uint64_t due(wafer_fabric *f, const fabric_core *core, const core_thread 
 }
 
 /* A word that has been taken. */
-static inline void keep(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t word) {
+static void keep(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t word) {
   const fabric_image *image = &f->images[f->cores[at].router];
   float value, other;
   memcpy(&value, &word, sizeof value);
@@ -68,32 +68,62 @@ static inline void keep(wafer_fabric *f, uint32_t at, core_thread *t, uint32_t w
   core_go_on(t);
 }
 
+/* Several, in their order. Sums of words in one place are made beside it. */
+static void keep_all(wafer_fabric *f, uint32_t at, core_thread *t, const uint32_t *word,
+                     uint32_t n) {
+  const fabric_image *image = &f->images[f->cores[at].router];
+  bool second = t->there >> 2, sums = t->adds && !t->stride[0] && !t->stride[second ? 1 : 2];
+  uint64_t mask, *bits = core_bits_at(image, (uint64_t)t->address[0], &mask);
+  if (!sums || !bits || t->address[0] != t->address[second ? 1 : 2] || n >= core_run_left(t)) {
+    for (uint32_t i = 0; i < n; i++) keep(f, at, t, word[i]);
+    return;
+  }
+  float sum, value;
+  memcpy(&sum, image->data + t->address[0], sizeof sum);
+  for (uint32_t i = 0; i < n; i++) {
+    memcpy(&value, &word[i], sizeof value);
+    sum = second ? sum + value : value + sum;
+  }
+  memcpy(image->data + t->address[0], &sum, sizeof sum);
+  *bits |= mask;
+  t->index[3] += n;
+}
+
+#define RUN 32 /* words that are taken before they are kept */
+
 /* The words of cycles of the past that come no later than control's next instruction, which has to
- * wait while they are taken: its cycle then. */
-static uint64_t take(wafer_fabric *f, uint32_t at, core_thread *t, fabric_node *q,
-                     uint64_t control) {
+ * wait while they are taken: its cycle then. At most so many; *n: how many. */
+static uint64_t take(wafer_fabric *f, uint32_t at, core_thread *t, fabric_node *q, uint64_t control,
+                     uint32_t *n) {
   fabric_core *core = &f->cores[at];
-  uint32_t done = t->done, head = q->head, count = q->count;
+  uint32_t word[RUN], taken = 0, head = q->head, most = t->count - t->done;
   fabric_entry *entries = fabric_entry_at(q, 0);
-  for (uint64_t end; count && t->state == THREAD_BUSY; count--) {
+  uint64_t busy = core->busy[CORE_COMPUTES];
+  if (busy < t->ready) busy = t->ready;
+  if (most > q->count) most = q->count;
+  if (most > RUN) most = RUN;
+  while (taken < most) {
     fabric_entry *slot = &entries[head];
     uint64_t cycle = f->now + (uint64_t)fabric_ahead(slot->stamp, (uint32_t)f->now);
-    if (cycle < t->ready) cycle = t->ready;
-    if (cycle < core->busy[CORE_COMPUTES]) cycle = core->busy[CORE_COMPUTES];
+    if (cycle < busy) cycle = busy;
     if (cycle >= f->now || cycle > control) break;
+    word[taken++] = slot->word;
     slot->stamp = fabric_stamp(cycle + q->credit);
     if (++head == q->capacity) head = 0;
-    keep(f, at, t, slot->word);
-    core->busy[CORE_COMPUTES] = end = cycle + 1;
-    core_works(core, cycle, end);
-    if (control < end) control = end;
-    if (++t->done == t->count) core_end_instruction(core, t, end);
+    busy = cycle + 1;
+    core_works(core, cycle, busy);
+    if (control < busy) control = busy;
   }
-  if (t->done == done) return control;
+  *n = taken;
+  if (!taken) return control;
   q->head = (uint16_t)head;
-  q->count = (uint16_t)count;
-  f->stats.elements += t->done - done;
+  q->count = (uint16_t)(q->count - taken);
+  f->stats.elements += taken;
+  core->busy[CORE_COMPUTES] = busy;
   core->turn[CORE_COMPUTES] = core->patient;
+  keep_all(f, at, t, word, taken);
+  t->done += taken;
+  if (t->done == t->count) core_end_instruction(core, t, busy);
   if (q->awaited) router_tell_of_pop(f, core->source, q);
   return control;
 }
@@ -105,7 +135,9 @@ void core_catch_up(wafer_fabric *f, uint32_t at) {
   fabric_node *q = t ? &f->nodes[core->source] : NULL;
   uint32_t done = t ? t->done : 0;
   for (;;) {
-    if (t) control = take(f, at, t, q, control);
+    uint32_t n = 0;
+    if (t && t->state == THREAD_BUSY) control = take(f, at, t, q, control, &n);
+    if (n == RUN) continue;
     if (control >= f->now) break;
     uint64_t word = t && t->state == THREAD_BUSY && q->count ? taken_at(f, core, t, q) : f->now;
     control = core_control_late(core, control, word < f->now ? word : f->now);

@@ -15,6 +15,8 @@
 
 #include "vmath.h"
 
+#define AHEAD 4 /* ends, of fetching */
+
 /* ---- fields ---- */
 
 #define INLINE inline __attribute__((always_inline)) /* into each of the clones */
@@ -77,31 +79,30 @@ static INLINE void pick1(bits_group *g) {
 
 /* ---- lists ---- */
 
-/* The bits of a word, of which the first one has this number: nothing is to be foreseen as long as
- * there are not many. */
-static INLINE uint32_t *list_bits(uint32_t *end, uint32_t first, uint64_t bits, uint32_t few) {
+/* The bits of a word, of which the first one has this number; seldom more than one. */
+static INLINE uint32_t *list_bits(uint32_t *end, uint32_t first, uint64_t bits) {
   uint32_t *next = end + __builtin_popcountll(bits);
-  for (uint32_t i = 0; i < few; i++) {
-    *end++ = first + (uint32_t)__builtin_ctzll(bits | 1ull << 63);
-    bits &= bits - 1;
-  }
-  for (; bits; bits &= bits - 1) *end++ = first + (uint32_t)__builtin_ctzll(bits);
+  *end++ = first + (uint32_t)__builtin_ctzll(bits | 1ull << 63);
+  for (bits &= bits - 1; bits; bits &= bits - 1) *end++ = first + (uint32_t)__builtin_ctzll(bits);
   return next;
 }
 
 /* The place is that of a bit of `comes`. */
 static inline void come(const struct router_bits *b, uint32_t place) {
-  *bits_word(b, place) |= bits_mask(place);
+  ((uint8_t *)b->at)[place / 8] |= (uint8_t)(1u << place % 8);
   b->active[place / BITS_PLACE_GROUP] = 1;
 }
 
 /* ---- ends of ways ---- */
 
-/* Is there room in the queue beyond, perhaps when its core has taken what it would have by now? */
-static inline bool has_room(wafer_fabric *f, fabric_node *beyond, uint32_t node) {
-  if (beyond->count == beyond->capacity && beyond->to_core) core_catch_up(f, f->sites[node].core);
-  if (beyond->count == beyond->capacity) return false;
-  return !fabric_until(fabric_slot(beyond, beyond->count)->stamp, (uint32_t)f->now);
+/* Where the next wavelet goes in a queue; NULL: there is no room, also when its core has taken what
+ * it would have by now. */
+static inline fabric_entry *room_in(wafer_fabric *f, uint32_t node) {
+  fabric_node *q = &f->nodes[node];
+  if (q->count == q->capacity && q->to_core) core_catch_up(f, f->sites[node].core);
+  if (q->count == q->capacity) return NULL;
+  fabric_entry *slot = fabric_slot(q, q->count);
+  return fabric_until(slot->stamp, (uint32_t)f->now) ? NULL : slot;
 }
 
 /* No room beyond the bit: it does not ask before there is. */
@@ -116,38 +117,53 @@ static SELDOM void bar(wafer_fabric *f, struct router_bits *b, uint32_t bit, uin
   if (wait != FABRIC_NONE) router_ask_in(f, FABRIC_BIT | FABRIC_BIT_ROOM | bit, wait);
 }
 
-/* One wavelet has left; the next one asks when it may. */
-static inline void leave(wafer_fabric *f, struct router_bits *b, uint32_t bit, uint32_t node) {
-  fabric_node *q = &f->nodes[node];
-  router_pop(f, node, q);
-  if (!q->count) return;
-  uint32_t wait = fabric_wait(f, q);
+/* The front of a queue leaves it; the next one asks when it may. */
+static inline fabric_entry leave(wafer_fabric *f, struct router_bits *b, const bits_end *end) {
+  fabric_node *q = &f->nodes[end->from];
+  fabric_entry *entries = fabric_entry_at(q, 0), front = entries[q->head];
+  uint32_t now = (uint32_t)f->now, next = q->head + 1u == q->capacity ? 0 : q->head + 1u;
+  entries[q->head].stamp = fabric_stamp(now + q->credit);
+  q->head = (uint16_t)next;
+  q->count--;
+  f->moved |= q->outer;
+  if (q->awaited) router_tell_of_pop(f, end->from, q);
+  if (!q->count) return front;
+  uint32_t wait = fabric_until(entries[next].stamp, now);
   if (wait > 1)
-    router_ask_in(f, FABRIC_BIT | bit, wait);
+    router_ask_in(f, FABRIC_BIT | end->bit, wait);
   else
-    come(b, BITS_PLACE(comes, bit));
+    come(b, BITS_PLACE(comes, end->bit));
+  return front;
+}
+
+/* Into a queue, mostly of a core. */
+static inline void arrive(wafer_fabric *f, const bits_end *end, fabric_entry *slot,
+                          fabric_entry entry) {
+  fabric_node *q = &f->nodes[end->to];
+  if ((q->flags & FABRIC_PUSH_FLAGS) != FABRIC_TO_CORE) {
+    router_put(f, end->to, entry, end->latency);
+    return;
+  }
+  slot->word = entry.word;
+  slot->stamp = fabric_stamp(f->now + end->latency) | (entry.stamp & ~FABRIC_STAMP_MASK);
+  if (++q->count >= q->patience) fabric_wake(f, f->sites[end->to].core, f->now + end->latency);
 }
 
 /* False: there is no room. */
-static inline bool go(wafer_fabric *f, struct router_bits *b, uint32_t bit) {
-  const bits_end *end = &b->ends[b->to[bit]];
-  bits_way *way = &b->ways[end->way];
-  fabric_entry entry;
-  if (end->next == FABRIC_NONE && !has_room(f, &f->nodes[end->to], end->to)) {
-    bar(f, b, bit, end->to);
+static inline bool go(wafer_fabric *f, struct router_bits *b, bits_end *end) {
+  bool arrives = end->next == FABRIC_NONE;
+  fabric_entry *slot = arrives ? room_in(f, end->to) : NULL;
+  if (arrives && !slot) {
+    bar(f, b, end->bit, end->to);
     return false;
   }
   f->stats.hops += end->hops;
-  if (end->from == FABRIC_NONE) {
-    entry = way->words[way->first++ & way->mask];
+  fabric_entry entry =
+      end->from == FABRIC_NONE ? end->words[end->at++ & end->mask] : leave(f, b, end);
+  if (arrives) {
+    arrive(f, end, slot, entry);
   } else {
-    entry = *fabric_front(&f->nodes[end->from]);
-    leave(f, b, bit, end->from);
-  }
-  if (end->next == FABRIC_NONE) {
-    router_put(f, end->to, entry, end->latency);
-  } else {
-    way->words[way->last++ & way->mask] = entry;
+    end->words[end->at++ & end->mask] = entry;
     come(b, end->next);
   }
   return true;
@@ -171,7 +187,7 @@ static SELDOM void go_another(wafer_fabric *f, struct router_bits *b, uint32_t b
     if (bit == FABRIC_NONE) return;
     *bits_word(b, BITS_PLACE(goes, bit)) |= bits_mask(bit);
     if (!bits_apart(b, bit)) break;
-    if (go(f, b, bit)) return;
+    if (go(f, b, &b->ends[b->end_of[bit]])) return;
   }
   f->stats.hops++;
   come(b, b->to[bit]);
@@ -231,56 +247,73 @@ static inline uint32_t next_active(const struct router_bits *b, uint32_t group) 
   return group;
 }
 
-/* Who goes: lists of those that are bits alone, and of those that are not. */
-static INLINE void list_goes(struct router_bits *b, uint32_t *end, uint32_t *apart_end) {
-  uint32_t *list = end, *apart_list = apart_end;
-  for (uint32_t at = 0; (at = next_active(b, at)) < b->groups; at++) {
-    const bits_group *g = &b->at[at];
-    pick(b, at);
-    for (uint32_t i = 0; i < BITS_WORDS; i++) {
-      uint64_t apart = g->goes[i] & g->apart[i];
-      list = list_bits(list, at * BITS_GROUP + i * 64, g->goes[i] ^ apart, 5);
-      apart_list = list_bits(apart_list, at * BITS_GROUP + i * 64, apart, 1);
+/* All who go, but for those apart: they are listed. */
+static INLINE void hop(struct router_bits *b, uint32_t group, uint32_t **apart) {
+  uint8_t *active = b->active, *bytes = (uint8_t *)b->at;
+  for (uint32_t i = 0; i < BITS_WORDS; i++) {
+    uint32_t first = group * BITS_GROUP + i * 64;
+    uint64_t goes = b->at[group].goes[i];
+    b->count += (uint32_t)__builtin_popcountll(goes);
+    *apart = list_bits(*apart, first, goes & b->at[group].apart[i]);
+    for (const uint32_t *to = b->to + first; goes; goes &= goes - 1) {
+      uint32_t place = to[__builtin_ctzll(goes)];
+      bytes[place / 8] |= (uint8_t)(1u << place % 8); /* of a word, they would wait longer */
+      active[place / BITS_PLACE_GROUP] = 1;
     }
   }
-  b->count = (uint32_t)(list - end);
-  b->apart_count = (uint32_t)(apart_list - apart_end);
 }
 
-VMATH_CLONES static void cycle(wafer_fabric *f, struct router_bits *b) {
-  const uint32_t *to = b->to, *from = b->from, *list = b->list, *apart = b->apart_list;
-  uint64_t *all = (uint64_t *)b->at;
-  uint8_t *active = b->active;
-  list_goes(b, b->list, b->apart_list);
-  for (const uint32_t *at = list, *end = list + b->count; at < end; at++) {
-    uint32_t place = to[*at];
-    all[place / 64] |= bits_mask(place);
-    active[place / BITS_PLACE_GROUP] = 1;
+VMATH_CLONES static void pick_all(wafer_fabric *f, struct router_bits *b) {
+  uint32_t *end = b->list;
+  for (uint32_t at = 0; (at = next_active(b, at)) < b->groups; at++) {
+    pick(b, at);
+    hop(b, at, &end);
   }
-  f->stats.hops += b->count;
-  for (const uint32_t *at = apart, *end = apart + b->apart_count; at < end; at++)
-    if (!go(f, b, *at)) go_another(f, b, *at);
+  b->listed = (uint32_t)(end - b->list);
+  f->stats.hops += b->count - b->listed;
+}
+
+/* Where ways begin and end: what they are is in the host's cache by then. */
+static void go_all(wafer_fabric *f, struct router_bits *b) {
+  uint32_t *list = b->list, count = b->listed;
+  for (uint32_t i = 0; i < count; i++) {
+    list[i] = b->end_of[list[i]];
+    __builtin_prefetch(&b->ends[list[i]], 1);
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    const bits_end *later = &b->ends[list[i + AHEAD < count ? i + AHEAD : i]];
+    __builtin_prefetch(&f->nodes[later->from == FABRIC_NONE ? later->to : later->from], 1);
+    bits_end *end = &b->ends[list[i]];
+    if (!go(f, b, end)) go_another(f, b, end->bit);
+  }
+}
+
+VMATH_CLONES static void settle_all(struct router_bits *b) {
+  uint8_t *active = b->active, *bytes = (uint8_t *)b->at;
   uint32_t *end = b->list;
   for (uint32_t at = 0; (at = next_active(b, at)) < b->groups; at++) {
     bits_group *g = &b->at[at];
     turn(b, at);
     active[at] = settle(g);
     for (uint32_t i = 0; i < BITS_WORDS; i++)
-      end = list_bits(end, at * BITS_GROUP + i * 64, g->goes[i], 1);
+      end = list_bits(end, at * BITS_GROUP + i * 64, g->goes[i]);
     memset(g->goes, 0, sizeof g->goes);
   }
-  for (const uint32_t *at = list; at < end; at++) {
-    uint32_t place = from[*at];
-    all[place / 64] ^= bits_mask(place);
+  for (const uint32_t *at = b->list; at < end; at++) {
+    uint32_t place = b->from[*at];
+    bytes[place / 8] ^= (uint8_t)(1u << place % 8);
     active[place / BITS_PLACE_GROUP] = 1;
   }
 }
 
 void router_bits_cycle(wafer_fabric *f) {
   struct router_bits *b = &f->bits[f->strip];
-  b->count = b->apart_count = 0;
-  if (b->busy) cycle(f, b);
-  b->busy = b->count + b->apart_count;
+  b->count = 0;
+  if (!b->busy) return;
+  pick_all(f, b);
+  go_all(f, b);
+  settle_all(b);
+  b->busy = b->count;
 }
 
 void router_bits_ask(wafer_fabric *f, uint32_t asked) {
@@ -289,7 +322,7 @@ void router_bits_ask(wafer_fabric *f, uint32_t asked) {
   if (asked & FABRIC_BIT_ROOM) {
     *bits_word(b, BITS_PLACE(barred, bit)) &= ~bits_mask(bit);
   } else {
-    const fabric_node *q = &f->nodes[b->ends[b->to[bit]].from];
+    const fabric_node *q = &f->nodes[b->ends[b->end_of[bit]].from];
     uint32_t wait = fabric_wait(f, q);
     if (wait) {
       router_ask_in(f, asked, wait);
@@ -306,5 +339,5 @@ bool router_bits_rest(const wafer_fabric *f) {
 }
 
 uint32_t router_bits_went(const wafer_fabric *f) {
-  return f->bits ? f->bits[f->strip].count + f->bits[f->strip].apart_count : 0;
+  return f->bits ? f->bits[f->strip].count : 0;
 }

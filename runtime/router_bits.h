@@ -16,7 +16,7 @@ typedef struct bits_group {
   uint64_t after[BITS_WORDS]; /* within a field: those whose turn comes before that of all others */
   uint64_t goes[BITS_WORDS];
   uint64_t comes[BITS_WORDS];
-  uint64_t apart[BITS_WORDS]; /* `to` is an end */
+  uint64_t apart[BITS_WORDS]; /* there is an end */
   uint64_t unused[BITS_WORDS];
 } bits_group;
 static_assert(sizeof(bits_group) == 64 * BITS_WORDS, "a place is a bit of a power of two");
@@ -30,32 +30,29 @@ static_assert(sizeof(bits_group) == 64 * BITS_WORDS, "a place is a bit of a powe
 enum { BITS_1, BITS_4, BITS_8, BITS_16, BITS_32, BITS_WIDTHS };
 
 /* A bit of which a hop is more than a bit: it comes out of a queue that is as others are, or goes
- * into one. */
+ * into one, or both. The wavelets in between keep their order: who writes them down where a way
+ * begins counts them, and who reads them where it ends. */
 typedef struct bits_end {
-  uint32_t from;          /* the queue; FABRIC_NONE: the bit says all of it */
-  uint32_t next;          /* place of the bit of the queue beyond, FABRIC_NONE: it is as others, */
-  uint32_t to;            /* and this one */
-  uint32_t way;           /* that begins or ends here */
+  alignas(64) fabric_entry *words; /* of the way; NULL: there is none */
+  uint32_t mask, at;
+  uint32_t bit;
+  uint32_t from; /* the queue; FABRIC_NONE: the bit says all of it */
+  uint32_t next; /* place of the bit of the queue beyond, FABRIC_NONE: it is as others are, */
+  uint32_t to;   /* and this one */
   uint16_t latency, hops; /* to the queue beyond */
 } bits_end;
-
-/* The wavelets in the queues of a way, which keep their order. */
-typedef struct bits_way {
-  fabric_entry *words;
-  uint32_t mask, first, last; /* counts of those that left and came */
-} bits_way;
 
 /* Of a strip. A group has fields of one width; the narrow ones come first. */
 struct router_bits {
   uint32_t groups, below[BITS_WIDTHS]; /* groups of that width end here */
   bits_group *at;
-  uint8_t *active;     /* groups in which somebody may go, or has come */
-  uint32_t *to, *from; /* of a bit: the places of `comes` beyond and of `barred` before it */
-  uint32_t *list, *apart_list; /* of bits */
-  uint32_t count, apart_count; /* who went in the cycle before */
+  uint8_t *active;        /* groups in which somebody may go, or has come */
+  uint32_t *to, *from;    /* of a bit: the places of `comes` beyond and of `barred` before it */
+  uint32_t *end_of;       /* of those apart, which lead to a group behind the last one */
+  uint32_t *list, listed; /* of bits or ends */
+  uint32_t count;         /* who went in the cycle before */
   bits_end *ends;
-  bits_way *ways;
-  uint32_t end_count, way_count;
+  uint32_t end_count;
   fabric_entry *pool;
   bool busy; /* somebody went, or there is news */
 };

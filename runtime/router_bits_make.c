@@ -76,19 +76,18 @@ static bool is_bit(const maker *m, uint32_t node) {
 
 /* ---- tables ---- */
 
-static bool make_bits(struct router_bits *b, uint32_t end_count) {
+static bool make_bits(struct router_bits *b) {
   size_t bits = (size_t)b->groups * BITS_GROUP, bytes = (b->groups + 1u) * sizeof *b->at;
   b->at = aligned_alloc(64, bytes);
   if (b->at) memset(b->at, 0, bytes);
-  b->active = calloc(b->groups + sizeof(uint64_t), sizeof *b->active);
+  b->active = calloc(b->groups + 1 + sizeof(uint64_t), sizeof *b->active);
   b->list = malloc((bits + BITS_BEYOND) * sizeof *b->list);
-  b->apart_list = malloc((bits + BITS_BEYOND) * sizeof *b->apart_list);
   b->to = malloc(bits * sizeof *b->to);
   b->from = malloc(bits * sizeof *b->from);
-  b->ends = malloc((end_count + 1) * sizeof *b->ends);
-  b->ways = calloc((size_t)end_count + 1, sizeof *b->ways);
-  bool room =
-      b->at && b->active && b->list && b->apart_list && b->to && b->from && b->ends && b->ways;
+  b->end_of = malloc(bits * sizeof *b->end_of);
+  b->ends = aligned_alloc(64, (b->end_count + 1u) * sizeof *b->ends);
+  b->end_count = 0;
+  bool room = b->at && b->active && b->list && b->to && b->from && b->end_of && b->ends;
   for (size_t i = 0; room && i < bits; i++) b->to[i] = b->from[i] = FABRIC_NONE;
   return room;
 }
@@ -104,11 +103,13 @@ static void add_bit(maker *m, uint32_t at) {
   bool from_bit = is_bit(m, who->node);
   b->to[bit] = next;
   if (next != FABRIC_NONE && from_bit) return;
+  b->to[bit] = b->groups * BITS_PLACE_GROUP;
   *bits_word(b, BITS_PLACE(apart, bit)) |= bits_mask(bit);
-  b->to[bit] = b->end_count;
+  b->end_of[bit] = b->end_count;
   uint32_t *patience = &f->sites[to].patience;
   if (next == FABRIC_NONE && *patience) *patience = FABRIC_LONGEST + 1; /* it is asked for room */
-  b->ends[b->end_count++] = (bits_end){.from = from_bit ? FABRIC_NONE : who->node,
+  b->ends[b->end_count++] = (bits_end){.bit = bit,
+                                       .from = from_bit ? FABRIC_NONE : who->node,
                                        .next = next,
                                        .to = to,
                                        .latency = f->ways[at].latency,
@@ -138,28 +139,39 @@ static uint32_t follow(const struct router_bits *b, uint32_t bit, uint32_t *last
 /* Twice: how many entries all ways take; then, with a pool, where they lie. */
 static size_t make_ways(struct router_bits *b) {
   size_t used = 0;
-  b->way_count = 1; /* of ends that no way has */
   for (uint32_t i = 0; i < b->end_count; i++) {
-    if (b->ends[i].next == FABRIC_NONE) continue;
-    uint32_t last, room = 2, queues = follow(b, bit_at(b->ends[i].next), &last);
+    bits_end *begin = &b->ends[i];
+    if (begin->next == FABRIC_NONE) continue;
+    uint32_t last, room = 2, queues = follow(b, bit_at(begin->next), &last);
     while (room < 2 * queues) room *= 2;
     if (b->pool) {
-      b->ways[b->way_count] = (bits_way){.words = b->pool + used, .mask = room - 1};
-      b->ends[i].way = b->ends[b->to[last]].way = b->way_count;
+      bits_end *end = &b->ends[b->end_of[last]];
+      begin->words = end->words = b->pool + used;
+      begin->mask = end->mask = room - 1;
     }
-    b->way_count++;
     used += room;
   }
   return used;
 }
 
+/* How many ends each strip has. */
+static void count_ends(maker *m) {
+  wafer_fabric *f = m->f;
+  for (uint32_t i = 0; i < f->link_count; i++)
+    for (uint32_t k = 0; m->width[i] && k < f->links[i].candidates; k++) {
+      const fabric_candidate *who = &f->candidates[f->links[i].first + k];
+      bool both = is_bit(m, who->node) && is_bit(m, who->to & ~FABRIC_LOOK);
+      f->bits[f->nodes[who->node].strip].end_count += !both;
+    }
+}
+
 static bool fill(maker *m) {
   wafer_fabric *f = m->f;
-  for (uint32_t strip = 0; strip < f->strip_count; strip++) {
-    place_fields(m, strip);
-    if (!make_bits(&f->bits[strip], f->node_count)) return false;
-  }
+  for (uint32_t strip = 0; strip < f->strip_count; strip++) place_fields(m, strip);
   name_bits(m);
+  count_ends(m);
+  for (uint32_t strip = 0; strip < f->strip_count; strip++)
+    if (!make_bits(&f->bits[strip])) return false;
   for (uint32_t i = 0; i < f->link_count; i++) {
     if (m->width[i]) begin_turns(m, i);
     for (uint32_t k = 0; m->width[i] && k < f->links[i].candidates; k++)
@@ -239,11 +251,10 @@ void router_bits_free(wafer_fabric *f) {
     free(b->at);
     free(b->active);
     free(b->list);
-    free(b->apart_list);
     free(b->to);
     free(b->from);
+    free(b->end_of);
     free(b->ends);
-    free(b->ways);
     free(b->pool);
   }
   free(f->bits);
