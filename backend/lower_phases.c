@@ -104,10 +104,8 @@ static bool is_live(const live_set *live, uint32_t value, const wafer_holding *a
 static void bring_to_life(const lowering *l, live_set *live, uint32_t value,
                           const wafer_holding *at) {
   if (at->where != WAFER_AT_wafer || is_live(live, value, at)) return;
-  const wafer_type *type = &l->values[value].type;
   uint64_t samples = l->values[value].weight == WAFER_NONE ? wafer_plan_resident(l->plan) : 1;
-  uint64_t bytes = wafer_layout_tile(&at->layout, &type->shape) *
-                   wafer_stored_bytes(type->dtype, l->plan->storage);
+  uint64_t bytes = wafer_plan_held_bytes(l->plan, value, at);
   live->at[live->count++] = (live_copy){value, *at, bytes * samples};
 }
 

@@ -1,5 +1,6 @@
 /* Words of the plan that every reader of it shares. */
 #include "wafer/plan.h"
+#include "wafer/pairs.h"
 
 #include <assert.h>
 
@@ -79,4 +80,34 @@ uint32_t wafer_launch_samples(const wafer_plan *plan, const wafer_launch *launch
 bool wafer_stream_passes(const wafer_plan *plan, const wafer_stream *stream) {
   return stream->to.where == WAFER_AT_wafer && plan->values[stream->value].weight == WAFER_NONE &&
          stream->depth < wafer_plan_resident(plan);
+}
+
+/* The kernel's input that takes a sparse weight from where it lies; NULL: none does. */
+static const wafer_kernel *taker(const wafer_plan *plan, uint32_t value, const wafer_holding *at,
+                                 uint32_t *input) {
+  for (uint32_t k = 0; k < plan->kernel_count; k++) {
+    const wafer_kernel *kernel = &plan->kernels[k];
+    for (uint32_t i = 0; kernel->body.sparsity && i < kernel->body.input_count; i++) {
+      if (kernel->inputs[i] != value || !kernel->body.sparsity[i].sparse) continue;
+      wafer_holding there = {WAFER_AT_wafer, kernel->rect,
+                             wafer_kernel_input_layout(&kernel->body, &kernel->split, i)};
+      *input = i;
+      if (wafer_holding_equal(&there, at)) return kernel;
+    }
+  }
+  return NULL;
+}
+
+uint64_t wafer_plan_held_bytes(const wafer_plan *plan, uint32_t value, const wafer_holding *at) {
+  const wafer_type *type = &plan->values[value].type;
+  uint32_t weight = plan->values[value].weight, input;
+  uint64_t bytes;
+  const wafer_kernel *k = weight != WAFER_NONE && wafer_weights_at(plan->weights, weight)->sparse
+                              ? taker(plan, value, at, &input)
+                              : NULL;
+  if (k) return wafer_kernel_input_bytes(plan->machine, &k->body, &k->split, input);
+  return __builtin_mul_overflow(wafer_layout_tile(&at->layout, &type->shape),
+                                wafer_stored_bytes(type->dtype, plan->storage), &bytes)
+             ? UINT64_MAX
+             : bytes;
 }

@@ -65,14 +65,11 @@ static held *find(const follower *f, uint32_t value, const wafer_holding *at) {
 
 static uint64_t bytes_of(const follower *f, uint32_t value, const wafer_holding *at) {
   const wafer_plan *plan = f->c->plan;
-  const wafer_value *v = &plan->values[value];
-  uint64_t samples = v->weight == WAFER_NONE ? wafer_plan_resident(plan) : 1, bytes;
-  uint64_t element = wafer_stored_bytes(v->type.dtype, plan->storage);
-  if (__builtin_mul_overflow(wafer_layout_tile(&at->layout, &v->type.shape), element * samples,
-                             &bytes) ||
-      bytes > UINT32_MAX)
+  uint64_t samples = plan->values[value].weight == WAFER_NONE ? wafer_plan_resident(plan) : 1, all;
+  if (__builtin_mul_overflow(wafer_plan_held_bytes(plan, value, at), samples, &all) ||
+      all > UINT32_MAX)
     return UINT32_MAX; /* far beyond any core; sums of these do not overflow */
-  return bytes;
+  return all;
 }
 
 static held *add(follower *f, uint32_t value, const wafer_holding *at) {

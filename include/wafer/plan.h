@@ -313,6 +313,9 @@ static inline bool wafer_plan_updates(const wafer_plan *plan) {
 static inline uint32_t wafer_plan_resident(const wafer_plan *plan) {
   return plan->batch / plan->stripes;
 }
+/* Bytes of a core's part of a value that lies so, of one sample: those of its pairs where it is a
+ * weight that the kernel there takes as such. Saturates. */
+uint64_t wafer_plan_held_bytes(const wafer_plan *plan, uint32_t value, const wafer_holding *at);
 
 /* From the edge or MemoryX, or to the edge: such a stream runs past stripes. */
 static inline bool wafer_stream_crosses(const wafer_stream *stream) {

@@ -202,6 +202,8 @@ grep -E "lie dense|farthest above *layer.0.attention.heads" said && fail "a mask
 # their own, and sizing has to leave room for them.
 "$wafer" zoo bert --layers 1 --d-model 768 --heads 12 --vocab 512 --sequence 128 --init 1 -q -o copies.onnx || fail "zoo bert"
 "$wafer" compile copies.onnx -o copies.wplan -q --mode streaming --sparsity 0.9 --dim batch=1 --dtype f16 || fail "copies in other orders"
+# Weights that wait for their phase have the room of their pairs there, too.
+"$wafer" compile copies.onnx -o copies.wplan -q --mode streaming --sparsity 0.9 --dim batch=4 || fail "pairs that wait have no room"
 
 # Cores take the pairs, dealt or not, in the cycles that are predicted.
 for mode in streaming pipelined; do
