@@ -16,6 +16,8 @@
 #define LEAN_AGAIN 3 /* so often it is asked for less, in such steps: */
 #define LEAN_STEP 50
 #define LEAN_FIRST 1250
+#define LEAN_LOOSER 2  /* and so often for more, which may not be more when it is counted */
+#define SMALL_MODEL 16 /* kernels */
 
 static bool multiplies_sparse(const wafer_plan *plan) {
   for (uint32_t k = 0; k < plan->kernel_count; k++) {
@@ -56,16 +58,34 @@ static void take(attempt *from, wafer_ir **ir, const wafer_plan **plan) {
 
 /* Other shapes, where these are faster and lean. *interval: of *plan. */
 static wafer_status faster(const wafer_ctx *ctx, const char *model, wafer_sparse_shapes shapes,
-                           wafer_ir **ir, const wafer_plan **plan, uint64_t *interval) {
+                           uint32_t lean, wafer_ir **ir, const wafer_plan **plan,
+                           uint64_t *interval) {
   attempt a;
   double most = report_waste(*plan);
   if (most < LEAN_MOST) most = LEAN_MOST;
-  WAFER_TRY(try(ctx, model, shapes, false, 0, &a));
+  WAFER_TRY(try(ctx, model, shapes, false, lean, &a));
   if (a.plan && a.interval < *interval && report_waste(a.plan) <= most) {
     *interval = a.interval;
     take(&a, ir, plan);
   }
   wafer_ir_destroy(a.ir);
+  return WAFER_OK;
+}
+
+/* Shapes with room for all elements, and weights that are not dealt; and all of them where they are
+ * estimated to waste more, which counted they may not. Of a large model, which takes long, a few of
+ * these. */
+static wafer_status find_faster(const wafer_ctx *ctx, const char *model, wafer_ir **ir,
+                                const wafer_plan **plan, uint64_t *interval) {
+  static const wafer_sparse_shapes shapes[] = {WAFER_SPARSE_lean, WAFER_SPARSE_lean_roomy,
+                                               WAFER_SPARSE_lean_undealt};
+  bool small = (*plan)->kernel_count <= SMALL_MODEL;
+  for (uint32_t i = 0; i <= (small ? LEAN_LOOSER : 1u); i++)
+    for (uint32_t k = 0; k < WAFER_COUNT(shapes); k++) {
+      bool first = i == 0 && k == 0, costly = !small && i > 0 && k > 0;
+      if (first || costly) continue; /* that at hand, and others */
+      WAFER_TRY(faster(ctx, model, shapes[k], LEAN_FIRST + i * LEAN_STEP, ir, plan, interval));
+    }
   return WAFER_OK;
 }
 
@@ -110,8 +130,7 @@ wafer_status compile_sparse(const wafer_ctx *ctx, const char *model, bool fast, 
     return WAFER_OK;
   WAFER_TRY(report_make(cli_diag(), *plan, &lean));
   WAFER_TRY(leaner(ctx, model, ir, plan, &lean.interval_cycles));
-  WAFER_TRY(faster(ctx, model, WAFER_SPARSE_lean_roomy, ir, plan, &lean.interval_cycles));
-  WAFER_TRY(faster(ctx, model, WAFER_SPARSE_lean_undealt, ir, plan, &lean.interval_cycles));
+  WAFER_TRY(find_faster(ctx, model, ir, plan, &lean.interval_cycles));
   if (!fast) return WAFER_OK;
   WAFER_TRY(try(ctx, model, WAFER_SPARSE_lean, true, 0, &dense));
   wafer_ir_destroy(dense.ir);
