@@ -4,10 +4,12 @@
  *
  * Colours of a fragment are its own, counted from 0; linking gives them real ones: no other
  * fragment of the launch has that colour at any router of its routes, because cores are not at the
- * same fragment at the same time, unless its words come from the same core. A core's code of a
- * fragment is straight: it begins with microthreads free and ends (falling out at its end) with
- * microthreads free. Targets of branches count from the beginning of the code. Registers 0 and 1
- * are the core's x and y; the others are a fragment's to use and hold nothing when it begins. */
+ * same fragment at the same time, unless its words come from the same core. Where these do not
+ * suffice a fragment of a train may get several for one, on different lines, and its words may
+ * leave these (fragment_ways.c). A core's code of a fragment is straight: it begins with
+ * microthreads free and ends (falling out at its end) with microthreads free. Targets of branches
+ * count from the beginning of the code. Registers 0 and 1 are the core's x and y; the others are a
+ * fragment's to use and hold nothing when it begins. */
 #ifndef BACKEND_FRAGMENT_H
 #define BACKEND_FRAGMENT_H
 
@@ -153,6 +155,7 @@ typedef struct fragment {
   wafer_port_use *ports; /* what crosses the border, in order */
   uint32_t line_count, line_room;
   fragment_line *lines; /* of an exchange, in the order in which cores go through them */
+  uint32_t around;      /* hops that words go more than along these, at most (fragment_around.h) */
   uint64_t cycles;      /* predicted */
   uint64_t border;      /* of these, for which words cross the border at its rate */
   uint32_t chain_count, chain_room;
@@ -235,6 +238,9 @@ typedef struct fragment_link {
   const int64_t *due;
   int64_t period;
   bool *lacks_colors; /* NULL, or set when it is colours that there are too few of */
+  /* NULL, or words may leave their lines where colours are lacking: the fragments with the ways
+   * that they then have, as many as in `at`; NULL where all are as they were. */
+  const fragment *const **around;
 } fragment_link;
 
 static inline uint32_t fragment_stripes(const fragment_link *link) {

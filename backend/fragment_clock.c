@@ -18,6 +18,7 @@ typedef struct walk {
   int64_t border;        /* cycles for which its words keep the border busy */
   int64_t leaves;        /* when the first word of cores has come to the border, of those so far */
   int64_t setup, ramp, hop;
+  int64_t around;            /* cycles of the way that words make around others, at most */
   uint64_t own, link, taken; /* words that find room at a sender, on a link, at a taker */
 } walk;
 
@@ -140,7 +141,7 @@ static void take(walk *w, const fragment_bus *bus, const fragment_taker *t, int6
   bool host = is_host(w, bus, t->at);
   uint32_t at = position(w, bus, t->at),
            list = bus->back * FRAGMENT_BACK + FRAGMENT_TAKE + t->other;
-  int64_t way = (int64_t)t->at * w->hop, words = (int64_t)t->words, limit;
+  int64_t way = (int64_t)t->at * w->hop + w->around, words = (int64_t)t->words, limit;
   int64_t *done = &w->done[at], ready = host ? 0 : list_begins(w, at, list);
   pass_words(p, t->end);
   if (host) {
@@ -167,10 +168,10 @@ static int64_t sent(const walk *w, const fragment_block *block, int64_t start, c
                     const passage *p) {
   int64_t end = start + later((int64_t)block->words, (int64_t)block->cycles);
   if (!p->held) return end;
-  uint64_t hops = p->held_at - block->at;
+  uint64_t hops = p->held_at - block->at + w->f->around;
   int64_t room = has_room(w, ends, p->time, block->words, w->own + hops * w->link);
   if (room == INT64_MIN) return end;
-  return later(end, room + (int64_t)p->held_at * w->hop + (int64_t)hops);
+  return later(end, room + (int64_t)p->held_at * w->hop + w->around + (int64_t)hops);
 }
 
 /* The link from place q on; NULL: the host's. */
@@ -453,6 +454,7 @@ bool fragment_clock_pass(fragment_clock *c, const fragment *f, fragment_past **p
             .setup = m->vector_setup_cycles + m->descriptor_load_cycles,
             .ramp = m->ramp_cycles,
             .hop = m->hop_cycles,
+            .around = (int64_t)f->around * m->hop_cycles,
             .link = m->hop_queue + m->hop_cycles - 1,
             .taken = deepest(m->input_queue_words, m->input_queues) + m->ramp_cycles};
   w.own = fragment_sender_room(m);

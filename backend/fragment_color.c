@@ -86,8 +86,8 @@ static wafer_status color_fragment(fragment_coloring *l, uint32_t at, uint32_t *
   return WAFER_OK;
 }
 
-/* Without sharing when that is enough: *enough says so, and nothing else is told. */
-static wafer_status color_each(fragment_coloring *l, bool *enough) {
+/* *enough: there are colours for all. If not, that is told if nobody else is to try. */
+static wafer_status color_each(fragment_coloring *l, bool last, bool *enough) {
   size_t routers = (size_t)l->link->width * l->link->height;
   memset(l->used, 0, routers * sizeof *l->used);
   *enough = true;
@@ -96,21 +96,45 @@ static wafer_status color_each(fragment_coloring *l, bool *enough) {
     if (l->link->at[i]->failed) return no_memory(l);
     WAFER_TRY(color_fragment(l, i, &lacks));
     *enough = lacks == l->link->at[i]->colors;
-    if (!*enough && l->shared) return refuse(l, i, lacks);
+    if (!*enough && last) return refuse(l, i, lacks);
   }
   return WAFER_OK;
 }
 
-wafer_status fragment_color_all(fragment_coloring *l) {
-  size_t routers = (size_t)l->link->width * l->link->height;
-  bool enough;
-  l->of = wafer_arena_alloc(l->arena, l->link->count, sizeof *l->of);
-  l->used = WAFER_NEW(l->arena, uint32_t, routers);
-  if (!l->of || !l->used) return no_memory(l);
-  WAFER_TRY(color_each(l, &enough));
-  if (enough) return WAFER_OK;
+/* Fragments keep to their lines: each with a colour of its own, then some share. */
+static wafer_status color_lines(fragment_coloring *l, bool last, bool *enough) {
+  l->shared = NULL;
+  WAFER_TRY(color_each(l, false, enough));
+  if (*enough) return WAFER_OK;
   l->shared = share_create(l->arena, l->link);
-  return l->shared ? color_each(l, &enough) : no_memory(l);
+  return l->shared ? color_each(l, last, enough) : no_memory(l);
+}
+
+/* They leave them. */
+static wafer_status color_around(fragment_coloring *l, const fragment_link *link) {
+  bool enough = false;
+  for (int shared = 0; shared < 2 && !enough; shared++)
+    if (!fragment_color_ways(l, link, shared, &enough)) return no_memory(l);
+  *link->around = l->at;
+  if (enough) return WAFER_OK;
+  for (uint32_t i = 0; i < link->count; i++) l->at[i] = link->at[i];
+  return color_lines(l, true, &enough);
+}
+
+wafer_status fragment_color_all(fragment_coloring *l) {
+  const fragment_link *link = l->link;
+  bool enough;
+  l->of = wafer_arena_alloc(l->arena, link->count, sizeof *l->of);
+  l->used = WAFER_NEW(l->arena, uint32_t, (size_t)link->width * link->height);
+  l->at = WAFER_NEW(l->arena, const fragment *, link->count);
+  if (!l->of || !l->used || !l->at) return no_memory(l);
+  for (uint32_t i = 0; i < link->count; i++) l->at[i] = link->at[i];
+  l->own = *link;
+  l->own.at = l->at;
+  l->link = &l->own;
+  if (link->around) *link->around = NULL;
+  WAFER_TRY(color_lines(l, !link->around, &enough));
+  return enough ? WAFER_OK : color_around(l, link);
 }
 
 /* ---- routes and filters ---- */

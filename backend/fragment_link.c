@@ -301,9 +301,11 @@ static wafer_status write_fragment(writer *w, const sequence *s, uint32_t least)
   uint32_t guard = put_guard(w, f->makes_room ? 1 : least);
   put_mark(w, s->fragment);
   uint32_t entry = w->count;
-  if (!link_code(w, code, entry))
+  if (!link_code(w, code, entry)) {
+    if (w->l->link->lacks_colors) *w->l->link->lacks_colors = true;
     return wafer_fail(w->l->diag, fragment_loc(w->l->link, s->fragment), WAFER_NO_FIT,
                       "a core uses more than %u colors in one launch", WAFER_CORE_BINDINGS);
+  }
   w->count += code->count;
   bool on = w->under_way.count > before;
   if (before || on) use_others(w, entry, on ? entry + code->last : w->count);
@@ -490,6 +492,7 @@ wafer_status fragment_link_program(const wafer_diag *diag, wafer_arena *arena,
   *out = (wafer_fabric_program){.name = link->name, .width = link->width, .height = link->height};
   l.colors = (fragment_coloring){.diag = diag, .arena = arena, .machine = machine, .link = link};
   WAFER_TRY(fragment_color_all(&l.colors));
+  link = l.link = l.colors.link; /* fragments may have become others */
   WAFER_TRY(follow_all(&l));
   WAFER_TRY(write_programs(&l, out));
   WAFER_TRY(fragment_color_write(&l.colors, out));

@@ -73,9 +73,13 @@ share *share_create(wafer_arena *arena, const fragment_link *link) {
   s->real = wafer_arena_alloc(arena, link->count, sizeof *s->real);
   if (!s->may || !s->real) return NULL;
   memset(s->real, 0xff, link->count * sizeof *s->real);
-  for (uint32_t i = 0; i < link->count; i++)
-    for (uint32_t c = 0; c < link->at[i]->colors; c++) s->may[i][c] = is_counted(link->at[i], c);
+  for (uint32_t i = 0; i < link->count; i++) share_again(s, i);
   return s;
+}
+
+void share_again(share *s, uint32_t at) {
+  const fragment *f = s->link->at[at];
+  for (uint32_t c = 0; c < f->colors; c++) s->may[at][c] = is_counted(f, c);
 }
 
 bool share_may(const share *s, uint32_t at, uint32_t color) {

@@ -20,6 +20,8 @@ typedef enum share_state {
 
 /* Empty. NULL: out of memory. */
 share *share_create(wafer_arena *arena, const fragment_link *link);
+/* The fragment has become another, whose colours have other routes. */
+void share_again(share *s, uint32_t at);
 /* What it would be to give colour `color` of fragment `at` the real one. */
 share_state share_look(const share *s, uint32_t at, uint32_t color, uint32_t real);
 /* Does it. False: out of memory. */

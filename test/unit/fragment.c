@@ -33,17 +33,27 @@ static wafer_instruction take_words(uint8_t color, int32_t to) {
   return code;
 }
 
-/* Core (x, y) of the pair sends WORDS words at `from` to its eastern neighbour, which puts them at
- * `to`. */
-static void send_east(fragment *f, uint32_t x, uint32_t y, int32_t from, int32_t to) {
+/* Core (x, y) of the pair sends WORDS words at `from` to its eastern neighbour, or its southern
+ * one, which puts them at `to`. */
+static void send_beside(fragment *f, uint32_t x, uint32_t y, bool south, int32_t from, int32_t to) {
   uint8_t c = fragment_color(f);
   wafer_instruction code = send_words(c, from);
-  fragment_run(f, (wafer_rect){x, y, 1, 1}, fragment_code_add(f, &code, 1));
+  wafer_route route = {.cores = {x, y, 1, 1}, .color = c, .positions = 1};
+  fragment_run(f, route.cores, fragment_code_add(f, &code, 1));
+  route.at[0].from = WAFER_PORT_ramp;
+  route.at[0].to = south ? WAFER_TO(south) : WAFER_TO(east);
+  fragment_route(f, &route);
+  route.cores.x += !south;
+  route.cores.y += south;
   code = take_words(c, to);
-  fragment_run(f, (wafer_rect){x + 1, y, 1, 1}, fragment_code_add(f, &code, 1));
-  fragment_route(f, &(wafer_route){{x, y, 1, 1}, c, 1, false, {{WAFER_PORT_ramp, WAFER_TO(east)}}});
-  fragment_route(
-      f, &(wafer_route){{x + 1, y, 1, 1}, c, 1, false, {{WAFER_PORT_west, WAFER_TO(ramp)}}});
+  fragment_run(f, route.cores, fragment_code_add(f, &code, 1));
+  route.at[0].from = south ? WAFER_PORT_north : WAFER_PORT_west;
+  route.at[0].to = WAFER_TO(ramp);
+  fragment_route(f, &route);
+}
+
+static void send_east(fragment *f, uint32_t x, uint32_t y, int32_t from, int32_t to) {
+  send_beside(f, x, y, false, from, to);
 }
 
 /* The same of many words, as streams do it. */
@@ -443,6 +453,77 @@ static void test_colors_run_out(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Core (x, y) sends words at 0 over one router to the core two farther east, which puts them there,
+ * too. */
+static void send_over(fragment *f, uint32_t x, uint32_t y, uint8_t c) {
+  wafer_instruction code = send_words(c, 0);
+  fragment_run(f, (wafer_rect){x, y, 1, 1}, fragment_code_add(f, &code, 1));
+  code = take_words(c, 0);
+  fragment_run(f, (wafer_rect){x + 2, y, 1, 1}, fragment_code_add(f, &code, 1));
+  for (uint32_t i = 0; i < 3; i++) {
+    wafer_route route = {.cores = {x + i, y, 1, 1}, .color = c, .positions = 1};
+    route.at[0].from = i ? WAFER_PORT_west : WAFER_PORT_ramp;
+    route.at[0].to = i < 2 ? WAFER_TO(east) : WAFER_TO(ramp);
+    fragment_route(f, &route);
+  }
+}
+
+/* Two lines of a fragment: all colours are taken on the one between its ends, so that its words go
+ * around, and what is left at these is not what is left on the other line, so that each has a
+ * colour of its own. */
+static void test_words_go_around(void) {
+  enum { MANY = 24, WIDTH = 4, HEIGHT = 5, OTHER = 4 };
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *wse2;
+  caught c;
+  wafer_diag diag = caught_diag(&c);
+  static fragment f[2 * MANY];
+  const fragment *at[2 * MANY], *const *around;
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
+  for (uint32_t i = 0; i < 2 * MANY; i++) {
+    fragment_begin(&f[i], arena, "crowd", NULL, (wafer_rect){0, 0, WIDTH, HEIGHT});
+    at[i] = &f[i];
+  }
+  for (uint32_t i = 0; i < MANY; i++)
+    send_beside(&f[i], 1, 0, i + 1 < MANY, 64,
+                64 + 16 * (int32_t)i); /* the last where the line ends */
+  for (uint32_t i = 0; i + 1 < MANY; i++)
+    send_east(&f[MANY + i], 1, OTHER, 64, 64 + 16 * (int32_t)i);
+  fragment *two = &f[2 * MANY - 1];
+  uint8_t color = fragment_color(two);
+  send_over(two, 0, 0, color);
+  send_over(two, 0, OTHER, color);
+  bool lacks = false;
+  fragment_link link = {.name = "around",
+                        .width = WIDTH,
+                        .height = HEIGHT,
+                        .count = 2 * MANY,
+                        .at = at,
+                        .lacks_colors = &lacks};
+  wafer_fabric_program program;
+  CU_ASSERT_EQUAL(fragment_link_program(&diag, arena, wse2, &link, &program), WAFER_NO_FIT);
+  CU_ASSERT(lacks);
+  link.around = &around;
+  CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(around);
+  CU_ASSERT_EQUAL(around[2 * MANY - 1]->colors, 2);
+  CU_ASSERT_EQUAL(around[2 * MANY - 1]->around, 4);
+  wafer_fabric *fabric;
+  wafer_fabric_stats stats;
+  CU_ASSERT_FATAL(wafer_fabric_create(&diag, wse2, &program, NULL, &fabric) == WAFER_OK);
+  float words[WORDS] = {1, 2, 3, 4}, got[WORDS];
+  for (uint32_t y = 0; y < HEIGHT; y += OTHER)
+    for (uint32_t x = 0; x < 2; x++)
+      wafer_fabric_write(fabric, x, y, x ? 64 : 0, words, sizeof words);
+  CU_ASSERT_EQUAL(wafer_fabric_run(fabric, &stats), WAFER_OK);
+  for (uint32_t y = 0; y < HEIGHT; y += OTHER) {
+    CU_ASSERT(wafer_fabric_read(fabric, 2, y, 0, got, sizeof got));
+    CU_ASSERT(memcmp(got, words, sizeof got) == 0);
+  }
+  wafer_fabric_destroy(fabric);
+  wafer_arena_destroy(arena);
+}
+
 CU_TestInfo tests_fragment[] = {{"a relay", test_relay},
                                 {"samples in turn", test_turns},
                                 {"sends go on", test_sends_go_on},
@@ -451,4 +532,5 @@ CU_TestInfo tests_fragment[] = {{"a relay", test_relay},
                                 {"colors that fragments share", test_shared_colors},
                                 {"colors of what comes in turn", test_colors_in_turn},
                                 {"colors run out", test_colors_run_out},
+                                {"words go around", test_words_go_around},
                                 CU_TEST_INFO_NULL};

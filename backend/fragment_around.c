@@ -1,0 +1,524 @@
+#include "fragment_around.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+#define NEAR 24 /* routers to each side of a stretch that are looked at */
+
+/* A router of the colour at hand. */
+typedef struct cell {
+  wafer_route route; /* of this router alone */
+  bool passes;       /* it does nothing else */
+  bool gone;         /* words go another way */
+} cell;
+
+/* Words leave `from` through a port, pass cells in between, and come to `to` through a port. */
+typedef struct stretch {
+  uint32_t from, to; /* cells */
+  uint8_t leaves, enters;
+  uint32_t passed; /* routers in between */
+} stretch;
+
+struct around {
+  wafer_arena *arena;
+  const wafer_machine *machine;
+  uint32_t width, height;
+  const uint32_t *used;
+  bool *blocked;      /* routers that are not to be used: of cores that are dead, or of others */
+  uint32_t *awaited;  /* of each router: colours that are to begin, end or branch off there */
+  uint8_t *kept_here; /* the same: colours kept for these, beside those; 0: none are */
+  uint8_t *kept_near; /* the same: for what begins or ends beside it */
+  bool ignore;        /* what is kept */
+  bool *there;        /* routers of parts; none in between */
+  uint32_t *at;       /* of each router: its cell, NONE */
+  bool *passed;       /* the same: words of the colour pass there */
+  uint8_t *via;   /* the same: the port through which the search came to it, WAFER_PORTS: not yet */
+  uint32_t *next; /* routers in the order in which the search came to them */
+  around_router *looked; /* the same: what is told of cells */
+  cell *cells;
+  uint32_t count, room;
+  stretch *stretches;
+  uint32_t stretch_count, stretch_room;
+  uint32_t farthest; /* hops that one of them is longer by, of those found last */
+};
+
+static void block(around *a, wafer_rect r) {
+  for (uint32_t y = r.y; y < r.y + r.height && y < a->height; y++)
+    for (uint32_t x = r.x; x < r.x + r.width && x < a->width; x++)
+      a->blocked[y * a->width + x] = true;
+}
+
+around *around_create(wafer_arena *arena, const wafer_machine *machine, const fragment_link *link,
+                      const uint32_t *used) {
+  around *a = WAFER_NEW(arena, around, 1);
+  size_t routers = (size_t)link->width * link->height;
+  if (!a) return NULL;
+  *a = (around){.arena = arena,
+                .machine = machine,
+                .width = link->width,
+                .height = link->height,
+                .used = used};
+  a->blocked = WAFER_NEW(arena, bool, routers);
+  a->awaited = WAFER_NEW(arena, uint32_t, routers);
+  a->kept_here = WAFER_NEW(arena, uint8_t, routers);
+  a->kept_near = WAFER_NEW(arena, uint8_t, routers);
+  a->there = WAFER_NEW(arena, bool, routers);
+  a->at = WAFER_NEW(arena, uint32_t, routers);
+  a->passed = WAFER_NEW(arena, bool, routers);
+  a->via = WAFER_NEW(arena, uint8_t, routers);
+  a->next = WAFER_NEW(arena, uint32_t, routers);
+  a->looked = WAFER_NEW(arena, around_router, routers);
+  if (!a->blocked || !a->there || !a->awaited || !a->kept_here || !a->kept_near || !a->at ||
+      !a->passed || !a->via || !a->next || !a->looked)
+    return NULL;
+  memset(a->at, 0xff, routers * sizeof *a->at);
+  memset(a->via, WAFER_PORTS, routers);
+  for (uint32_t i = 0; i < machine->dead_count; i++)
+    block(a, (wafer_rect){machine->dead[i].x, machine->dead[i].y, 1, 1});
+  for (uint32_t i = 0; i < machine->reserved_count; i++) block(a, machine->reserved[i]);
+  return a;
+}
+
+/* ---- routers ---- */
+
+static uint8_t opposite(uint8_t port) {
+  return (uint8_t)((port + 2) % 4);
+}
+
+/* The router beyond the port; NONE: outside. */
+static uint32_t beyond(const around *a, uint32_t at, uint8_t port) {
+  uint32_t x = at % a->width, y = at / a->width;
+  switch (port) {
+  case WAFER_PORT_north: return y ? at - a->width : NONE;
+  case WAFER_PORT_south: return y + 1 < a->height ? at + a->width : NONE;
+  case WAFER_PORT_west: return x ? at - 1 : NONE;
+  default: return x + 1 < a->width ? at + 1 : NONE;
+  }
+}
+
+static uint32_t router_of(const around *a, const cell *c) {
+  return c->route.cores.y * a->width + c->route.cores.x;
+}
+
+/* The cell beyond the port, NONE. */
+static uint32_t cell_beyond(const around *a, uint32_t router, uint8_t port) {
+  uint32_t other = beyond(a, router, port);
+  return other == NONE ? NONE : a->at[other];
+}
+
+/* Sets of ports that words come through, and leave through, at any position. */
+static uint32_t comes(const wafer_route *r) {
+  uint32_t set = 0;
+  for (uint32_t i = 0; i < r->positions; i++) set |= 1u << r->at[i].from;
+  return set;
+}
+static uint32_t goes(const wafer_route *r) {
+  uint32_t set = 0;
+  for (uint32_t i = 0; i < r->positions; i++) set |= r->at[i].to;
+  return set;
+}
+
+static bool keep(const around *a, uint8_t *kept, uint8_t more) {
+  if (*kept >= a->machine->colors / 4) return false;
+  *kept = (uint8_t)(*kept + more);
+  return true;
+}
+
+bool around_keep(around *a, uint32_t router) {
+  bool any = keep(a, &a->kept_here[router], 2);
+  for (uint8_t port = 0; port < WAFER_PORT_ramp; port++) {
+    uint32_t other = beyond(a, router, port);
+    if (other != NONE) any |= keep(a, &a->kept_near[other], 1);
+  }
+  return any;
+}
+
+void around_ignore(around *a, bool kept) {
+  a->ignore = kept;
+}
+
+/* Has the router no colour for words that only pass? `near`: they begin or end beside it. */
+static bool is_kept(const around *a, uint32_t router, bool near) {
+  uint32_t kept = a->kept_here[router] + (near ? 0u : a->kept_near[router]);
+  if (a->blocked[router]) return true;
+  return kept && !a->ignore &&
+         (uint32_t)__builtin_popcount(a->used[router]) + a->awaited[router] + kept >
+             a->machine->colors;
+}
+
+static bool grow(around *a, void *list, uint32_t count, uint32_t *room, size_t size) {
+  void *old, *more;
+  if (count < *room) return true;
+  uint32_t next = *room ? 2 * *room : 1024;
+  memcpy(&old, list, sizeof old);
+  if (!(more = wafer_arena_alloc(a->arena, next, size))) return false;
+  if (count) memcpy(more, old, count * size);
+  memcpy(list, &more, sizeof more);
+  *room = next;
+  return true;
+}
+
+static bool add_cell(around *a, const wafer_route *route, uint32_t router, bool passes) {
+  if (!grow(a, &a->cells, a->count, &a->room, sizeof *a->cells)) return false;
+  cell *c = &a->cells[a->count];
+  *c = (cell){.route = *route, .passes = passes};
+  c->route.cores = (wafer_rect){router % a->width, router / a->width, 1, 1};
+  a->at[router] = a->count++;
+  return true;
+}
+
+/* ---- the colour as it is ---- */
+
+static void forget(around *a) {
+  for (uint32_t i = 0; i < a->count; i++) {
+    uint32_t router = router_of(a, &a->cells[i]);
+    a->at[router] = NONE;
+    a->passed[router] = false;
+  }
+  a->count = a->stretch_count = 0;
+}
+
+static bool add_cells(around *a, const fragment *f, uint32_t color) {
+  for (uint32_t i = 0; i < f->route_count; i++) {
+    const wafer_route *r = &f->routes[i];
+    if (r->color != color) continue;
+    for (uint32_t y = r->cores.y; y < r->cores.y + r->cores.height; y++)
+      for (uint32_t x = r->cores.x; x < r->cores.x + r->cores.width; x++)
+        if (!add_cell(a, r, y * a->width + x, false)) return false;
+  }
+  return true;
+}
+
+/* From a router of the colour to one, and nothing else. */
+static bool passes(const around *a, const cell *c) {
+  const wafer_route *r = &c->route;
+  uint32_t router = router_of(a, c), to = r->at[0].to;
+  if (r->positions != 1 || r->at[0].from == WAFER_PORT_ramp) return false;
+  if (to & (to - 1) || to == WAFER_TO(ramp)) return false;
+  uint8_t out = (uint8_t)__builtin_ctz(to);
+  return cell_beyond(a, router, r->at[0].from) != NONE && cell_beyond(a, router, out) != NONE;
+}
+
+static bool add_stretch(around *a, uint32_t from, uint8_t leaves) {
+  stretch s = {.from = from, .leaves = leaves};
+  uint8_t out = leaves;
+  uint32_t at = cell_beyond(a, router_of(a, &a->cells[from]), out);
+  for (; at != NONE && a->cells[at].passes; s.passed++) {
+    out = (uint8_t)__builtin_ctz(a->cells[at].route.at[0].to);
+    at = cell_beyond(a, router_of(a, &a->cells[at]), out);
+  }
+  if (at == NONE || !s.passed) return true;
+  if (!grow(a, &a->stretches, a->stretch_count, &a->stretch_room, sizeof s)) return false;
+  s.to = at;
+  s.enters = opposite(out);
+  a->stretches[a->stretch_count++] = s;
+  return true;
+}
+
+/* Do words pass from one router to the other, or back? */
+static bool are_joined(const cell *one, const cell *other, uint8_t port) {
+  uint32_t back = opposite(port);
+  return (goes(&one->route) >> port & comes(&other->route) >> back & 1) ||
+         (comes(&one->route) >> port & goes(&other->route) >> back & 1);
+}
+
+/* All cells that are joined with that one. */
+static void find_part(around *a, uint32_t first, uint32_t part) {
+  uint32_t count = 1;
+  a->next[0] = first;
+  a->looked[first].part = part;
+  for (uint32_t i = 0; i < count; i++)
+    for (uint8_t port = 0; port < WAFER_PORT_ramp; port++) {
+      uint32_t at = a->next[i], other = cell_beyond(a, a->looked[at].at, port);
+      if (other == NONE || a->looked[other].part != NONE) continue;
+      if (!are_joined(&a->cells[at], &a->cells[other], port)) continue;
+      a->looked[other].part = part;
+      a->next[count++] = other;
+    }
+}
+
+/* Is it a passing cell whose words are not to pass? */
+static bool is_closed(const around *a, const cell *c) {
+  uint32_t router = router_of(a, c);
+  if (!c->passes) return false;
+  uint8_t out = (uint8_t)__builtin_ctz(c->route.at[0].to), in = c->route.at[0].from;
+  bool near =
+      !a->cells[cell_beyond(a, router, out)].passes || !a->cells[cell_beyond(a, router, in)].passes;
+  return is_kept(a, router, near);
+}
+
+static bool load(around *a, const fragment *f, uint32_t color) {
+  forget(a);
+  if (!add_cells(a, f, color)) return false;
+  for (uint32_t i = 0; i < a->count; i++) a->cells[i].passes = passes(a, &a->cells[i]);
+  return true;
+}
+
+const around_router *around_look(around *a, const fragment *f, uint32_t color, uint32_t *count,
+                                 uint32_t *parts) {
+  *parts = 0;
+  if (!load(a, f, color)) return NULL;
+  for (uint32_t i = 0; i < a->count; i++)
+    a->looked[i] = (around_router){router_of(a, &a->cells[i]), NONE, a->cells[i].passes,
+                                   is_closed(a, &a->cells[i])};
+  for (uint32_t i = 0; i < a->count; i++)
+    if (a->looked[i].part == NONE) find_part(a, i, (*parts)++);
+  *count = a->count;
+  return a->looked;
+}
+
+static bool add_stretches(around *a) {
+  for (uint32_t i = 0; i < a->count; i++)
+    for (uint8_t port = 0; port < WAFER_PORT_ramp && !a->cells[i].passes; port++)
+      if (goes(&a->cells[i].route) >> port & 1 && !add_stretch(a, i, port)) return false;
+  return true;
+}
+
+/* ---- another way ---- */
+
+static bool is_taken(const around *a, uint32_t router, uint32_t real) {
+  return a->used[router] >> real & 1;
+}
+
+/* Keeps a stretch as it is; false: others have the colour on it. */
+static bool keep_stretch(const around *a, const stretch *s, uint32_t real) {
+  for (int mark = 0; mark < 2; mark++) {
+    uint8_t out = s->leaves;
+    uint32_t at = cell_beyond(a, router_of(a, &a->cells[s->from]), out);
+    for (; at != s->to; at = cell_beyond(a, router_of(a, &a->cells[at]), out)) {
+      uint32_t router = router_of(a, &a->cells[at]);
+      if (!mark && (is_taken(a, router, real) || is_closed(a, &a->cells[at]))) return false;
+      if (mark) a->passed[router] = true;
+      out = (uint8_t)__builtin_ctz(a->cells[at].route.at[0].to);
+    }
+  }
+  return true;
+}
+
+static void leave_stretch(const around *a, const stretch *s) {
+  uint8_t out = s->leaves;
+  uint32_t at = cell_beyond(a, router_of(a, &a->cells[s->from]), out);
+  while (at != s->to) {
+    cell *c = &a->cells[at];
+    uint32_t router = router_of(a, c);
+    out = (uint8_t)__builtin_ctz(c->route.at[0].to);
+    at = cell_beyond(a, router, out);
+    c->gone = true;
+  }
+}
+
+/* The routers near a stretch. */
+typedef struct window {
+  uint32_t left, top, right, bottom; /* inside */
+} window;
+
+static window window_of(const around *a, uint32_t from, uint32_t to) {
+  uint32_t x[2] = {from % a->width, to % a->width}, y[2] = {from / a->width, to / a->width};
+  window w = {x[0] < x[1] ? x[0] : x[1], y[0] < y[1] ? y[0] : y[1], x[0] > x[1] ? x[0] : x[1],
+              y[0] > y[1] ? y[0] : y[1]};
+  w.left = w.left > NEAR ? w.left - NEAR : 0;
+  w.top = w.top > NEAR ? w.top - NEAR : 0;
+  w.right = w.right + NEAR < a->width ? w.right + NEAR : a->width - 1;
+  w.bottom = w.bottom + NEAR < a->height ? w.bottom + NEAR : a->height - 1;
+  return w;
+}
+
+static bool inside(const around *a, const window *w, uint32_t router) {
+  uint32_t x = router % a->width, y = router / a->width;
+  return x >= w->left && x <= w->right && y >= w->top && y <= w->bottom;
+}
+
+/* May words leave the first cell through that port instead, or come to the last one? */
+static bool may_leave(const around *a, const stretch *s, uint8_t port) {
+  const wafer_route *r = &a->cells[s->from].route;
+  return port == s->leaves || !((comes(r) | goes(r)) >> port & 1);
+}
+static bool may_enter(const around *a, const stretch *s, uint8_t port) {
+  const wafer_route *r = &a->cells[s->to].route;
+  return port == s->enters || !((comes(r) | goes(r)) >> port & 1);
+}
+
+static bool is_beside(const around *a, uint32_t router, uint32_t other) {
+  return router + 1 == other || other + 1 == router || router + a->width == other ||
+         other + a->width == router;
+}
+
+/* Breadth first from the first cell's router, until the last one's is beyond a port of the router
+ * that it returns; NONE: there is no way. `*out`: that port. `most`: colours of a router on it. */
+static uint32_t search(around *a, const stretch *s, uint32_t real, uint32_t most, uint32_t *reached,
+                       uint8_t *out) {
+  uint32_t from = router_of(a, &a->cells[s->from]), to = router_of(a, &a->cells[s->to]);
+  window w = window_of(a, from, to);
+  *reached = 1;
+  a->next[0] = from;
+  a->via[from] = WAFER_PORT_ramp;
+  for (uint32_t i = 0; i < *reached; i++)
+    for (uint8_t port = 0; port < WAFER_PORT_ramp; port++) {
+      uint32_t at = a->next[i], other = beyond(a, at, port);
+      if (other == NONE || (i == 0 && !may_leave(a, s, port))) continue;
+      if (other == to && may_enter(a, s, opposite(port))) {
+        *out = port;
+        return at;
+      }
+      bool near = i == 0 || is_beside(a, other, to);
+      bool free = !is_kept(a, other, near) && !a->passed[other] && !is_taken(a, other, real) &&
+                  (uint32_t)__builtin_popcount(a->used[other]) < most;
+      if (!free || a->via[other] != WAFER_PORTS || !inside(a, &w, other)) continue;
+      a->via[other] = port;
+      a->next[(*reached)++] = other;
+    }
+  return NONE;
+}
+
+/* The port of a route's ends in place of another. */
+static void change(wafer_route *r, uint8_t before, uint8_t after, bool out) {
+  for (uint32_t i = 0; i < r->positions; i++) {
+    if (!out && r->at[i].from == before) r->at[i].from = after;
+    if (out && r->at[i].to >> before & 1)
+      r->at[i].to = (uint8_t)((r->at[i].to & ~(1u << before)) | 1u << after);
+  }
+}
+
+/* From the last router that the search came to back to the first. `*passed`: those in between.
+ * False: out of memory. */
+static bool go_way(around *a, const stretch *s, uint32_t last, uint8_t out, uint32_t *passed) {
+  uint32_t from = router_of(a, &a->cells[s->from]);
+  wafer_route route = {.color = a->cells[s->from].route.color, .positions = 1};
+  change(&a->cells[s->to].route, s->enters, opposite(out), false);
+  for (*passed = 0; last != from; ++*passed) {
+    uint8_t via = a->via[last];
+    route.at[0].from = opposite(via);
+    route.at[0].to = (uint8_t)(1u << out);
+    if (!add_cell(a, &route, last, true)) return false;
+    a->passed[last] = true;
+    last = beyond(a, last, opposite(via));
+    out = via;
+  }
+  change(&a->cells[s->from].route, s->leaves, out, true);
+  return true;
+}
+
+/* *more: hops, AROUND_NOWHERE. */
+static bool go_around(around *a, const stretch *s, uint32_t real, uint32_t *more) {
+  uint32_t reached, passed = 0, last = NONE, colors = a->machine->colors;
+  uint8_t out;
+  bool made = true;
+  for (uint32_t i = 0; i < 2 && last == NONE; i++) { /* where there is much room, or any */
+    last = search(a, s, real, i ? colors : colors - colors / 4, &reached, &out);
+    made = last == NONE || go_way(a, s, last, out, &passed);
+    for (uint32_t k = 0; k < reached; k++) a->via[a->next[k]] = WAFER_PORTS;
+  }
+  *more = last == NONE ? AROUND_NOWHERE : passed > s->passed ? passed - s->passed : 0;
+  return made;
+}
+
+bool around_find(around *a, const fragment *f, uint32_t color, uint32_t real, uint32_t *hops) {
+  *hops = AROUND_NOWHERE;
+  if (!load(a, f, color) || !add_stretches(a)) return false;
+  for (uint32_t i = 0; i < a->count; i++) {
+    uint32_t router = router_of(a, &a->cells[i]);
+    if (a->cells[i].passes) continue;
+    if (is_taken(a, router, real)) return true;
+    a->passed[router] = true;
+  }
+  uint32_t left = 0, all = 0;
+  for (uint32_t i = 0; i < a->stretch_count; i++)
+    if (!keep_stretch(a, &a->stretches[i], real)) a->stretches[left++] = a->stretches[i];
+  for (uint32_t i = 0; i < left; i++) leave_stretch(a, &a->stretches[i]);
+  a->farthest = 0;
+  for (uint32_t i = 0; i < left; i++) {
+    uint32_t more;
+    if (!go_around(a, &a->stretches[i], real, &more)) return false;
+    if (more == AROUND_NOWHERE) return true;
+    if (more > a->farthest) a->farthest = more;
+    all += more;
+  }
+  *hops = all;
+  return true;
+}
+
+/* ---- who is to come ---- */
+
+static bool await(around *a, const fragment *f, uint32_t more) {
+  for (uint32_t c = 0; c < f->colors; c++) {
+    if (!load(a, f, c)) return false;
+    for (uint32_t i = 0; i < a->count; i++)
+      if (!a->cells[i].passes) a->awaited[router_of(a, &a->cells[i])] += more;
+  }
+  return true;
+}
+
+bool around_begin(around *a, const fragment_link *link) {
+  memset(a->awaited, 0, (size_t)a->width * a->height * sizeof *a->awaited);
+  for (uint32_t i = 0; i < link->count; i++)
+    if (!await(a, link->at[i], 1)) return false;
+  return true;
+}
+
+bool around_came(around *a, const fragment *f) {
+  return await(a, f, UINT32_MAX);
+}
+
+/* ---- parts ---- */
+
+const fragment *around_split(around *a, wafer_arena *arena, const fragment *f, uint32_t color,
+                             const bool *parts) {
+  uint32_t count, all;
+  const around_router *routers = around_look(a, f, color, &count, &all);
+  if (!routers) return NULL;
+  for (uint32_t i = 0; i < count; i++) a->there[routers[i].at] = parts[routers[i].part];
+  const fragment *out = fragment_split(arena, f, color, &(fragment_where){a->there, a->width});
+  for (uint32_t i = 0; i < count; i++) a->there[routers[i].at] = false;
+  return out;
+}
+
+/* ---- routes again ---- */
+
+static bool same_way(const wafer_route *a, const wafer_route *b) {
+  bool same = a->positions == b->positions && a->wrap == b->wrap;
+  for (uint32_t i = 0; i < a->positions && same; i++)
+    same = a->at[i].from == b->at[i].from && a->at[i].to == b->at[i].to;
+  return same;
+}
+
+/* The cell at that router if it is not yet written and goes the same way. */
+static bool continues(const around *a, const bool *written, const wafer_route *r, uint32_t x,
+                      uint32_t y) {
+  if (x >= a->width || y >= a->height) return false;
+  uint32_t c = a->at[y * a->width + x];
+  return c != NONE && !a->cells[c].gone && !written[c] && same_way(r, &a->cells[c].route);
+}
+
+/* As wide as it goes, then as high. */
+static wafer_route widest(const around *a, bool *written, const cell *c) {
+  wafer_route r = c->route;
+  wafer_rect *k = &r.cores;
+  while (continues(a, written, &r, k->x + k->width, k->y)) k->width++;
+  for (bool all = true; all; k->height += all)
+    for (uint32_t x = k->x; x < k->x + k->width && all; x++)
+      all = continues(a, written, &r, x, k->y + k->height);
+  for (uint32_t y = k->y; y < k->y + k->height; y++)
+    for (uint32_t x = k->x; x < k->x + k->width; x++) written[a->at[y * a->width + x]] = true;
+  return r;
+}
+
+const fragment *around_take(const around *a, wafer_arena *arena, const fragment *f,
+                            uint32_t color) {
+  fragment *out = wafer_arena_copy(arena, f, sizeof *f);
+  bool *written = WAFER_NEW(arena, bool, a->count);
+  if (!out || !written) return NULL;
+  out->arena = arena;
+  if (a->farthest > f->around) out->around = a->farthest;
+  out->cycles += (uint64_t)(out->around - f->around) * a->machine->hop_cycles;
+  out->routes = NULL;
+  out->route_count = out->route_room = 0;
+  for (uint32_t i = 0; i < f->route_count; i++)
+    if (f->routes[i].color != color) fragment_route(out, &f->routes[i]);
+  for (uint32_t i = 0; i < a->count; i++) {
+    if (a->cells[i].gone || written[i]) continue;
+    wafer_route r = widest(a, written, &a->cells[i]);
+    fragment_route(out, &r);
+  }
+  return out->failed ? NULL : out;
+}
