@@ -85,7 +85,8 @@ static wafer_status launch_action(launcher *l, uint32_t index, uint32_t a) {
     for (p.action = a; p.action < wafer_phase_run_end(phase, a); p.action++)
       WAFER_TRY(add_action(l, &phase->actions[p.action], &p));
     launch.sample = l->sample * l->plan->stripes + l->stripe;
-    if (p.count) WAFER_TRY(launch_finish(l, launch, phase->name, &p)); /* else all is in place */
+    if (p.count) /* else all is in place */
+      WAFER_TRY(launch_finish_parts(l, &launch, phase->name, &p));
   }
   l->stripe = 0;
   return WAFER_OK;
@@ -179,7 +180,7 @@ static wafer_status finish_ahead(launcher *l, const launch_rooms *rooms, best_tr
     l->program_count = programs;
     return status;
   }
-  best->launch = launch;
+  best->launch = l->launches[l->launch_count - 1];
   best->made = true;
   return WAFER_OK;
 }
@@ -212,17 +213,20 @@ static wafer_status fastest_train(launcher *l, uint32_t index) {
   return best.made ? WAFER_OK : launch_finish(l, best.launch, phase->name, &p);
 }
 
-/* Where there are too few colours for the faster ways of exchanges, by others. */
+/* Where there are too few colours for the faster ways of exchanges by others, then with words that
+ * leave their lines. */
 static wafer_status launch_train(launcher *l, uint32_t index) {
   uint32_t places = l->map.count;
   wafer_status status = fastest_train(l, index);
-  if (status != WAFER_NO_FIT || !l->lacks_colors) return status;
-  l->map.count = places;
-  l->lacks_colors = false;
-  l->few_colors = true;
-  status = fastest_train(l, index);
-  l->few_colors = false;
-  if (status == WAFER_OK) l->why[0] = 0;
+  for (int way = 0; way < 2 && status == WAFER_NO_FIT && l->lacks_colors; way++) {
+    l->map.count = places;
+    l->lacks_colors = false;
+    l->few_colors = way == 0;
+    l->may_go_around = way == 1;
+    l->why[0] = 0;
+    status = fastest_train(l, index);
+  }
+  l->few_colors = l->may_go_around = false;
   return status;
 }
 
@@ -269,16 +273,8 @@ static wafer_status launch_function(launcher *l, const wafer_function *f) {
   return WAFER_OK;
 }
 
-static uint32_t most_replicas(const wafer_plan *plan) {
-  uint32_t most = 1;
-  for (uint32_t i = 0; i < plan->kernel_count; i++)
-    if (plan->kernels[i].replicas > most) most = plan->kernels[i].replicas;
-  return most;
-}
-
 static wafer_status launch_all(launcher *l) {
   const wafer_plan *plan = l->plan;
-  uint64_t most = plan->phase_count;
   for (uint32_t i = 0; i < plan->stream_count; i++)
     if (plan->streams[i].depth == 0)
       return wafer_fail(&l->diag, wafer_at_file(plan->model), WAFER_UNSUPPORTED,
@@ -287,19 +283,12 @@ static wafer_status launch_all(launcher *l) {
   for (uint32_t i = 0; i < plan->kernel_count; i++) WAFER_TRY(refuse_slices(l, &plan->kernels[i]));
   if (!launch_order_forms(l->ctx->arena, l->plan)) return launch_no_memory(l);
   WAFER_TRY(launch_order_check(&l->diag, l->map.arena, plan));
-  for (uint32_t i = 0; i < plan->phase_count; i++)
-    most += ((uint64_t)plan->batch + most_replicas(plan)) * plan->phases[i].action_count;
-  if (wafer_plan_updates(plan))
-    most += WAFER_LAUNCH_COUNT + 3 * (uint64_t)plan->phases[0].action_count;
-  l->launches = WAFER_NEW(l->ctx->arena, wafer_launch, most);
-  l->programs = WAFER_NEW(l->ctx->arena, wafer_bytes, most);
   l->streams =
       wafer_arena_copy(l->ctx->arena, plan->streams, plan->stream_count * sizeof *plan->streams);
   l->kernels =
       wafer_arena_copy(l->ctx->arena, plan->kernels, plan->kernel_count * sizeof *plan->kernels);
   l->loaded = WAFER_NEW(l->ctx->arena, bool, plan->phase_count);
-  if (!l->launches || !l->programs || !l->streams || !l->kernels || !l->loaded)
-    return launch_no_memory(l);
+  if (!l->streams || !l->kernels || !l->loaded) return launch_no_memory(l);
   for (uint32_t i = 0; i < plan->function_count; i++)
     if (!wafer_function_on_host(&plan->functions[i]))
       WAFER_TRY(launch_function(l, &plan->functions[i]));

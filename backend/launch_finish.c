@@ -54,6 +54,40 @@ static wafer_status check_code(launcher *l, const wafer_fabric_program *program)
   return WAFER_OK;
 }
 
+/* Words of a train go other ways than was known when it was timed. */
+static wafer_status time_again(launcher *l, const launch_pieces *p, const fragment *const *around,
+                               wafer_launch *launch) {
+  launch_pieces pieces = *p;
+  pieces.at = wafer_arena_copy(l->arena, around, p->count * sizeof *around);
+  return pieces.at ? launch_time(l, &pieces, launch) : launch_no_memory(l);
+}
+
+/* Room for one more in a list that lives as long as the plan; false: out of memory. */
+static bool grow(wafer_arena *arena, void *list, uint32_t count, uint32_t *room, size_t size) {
+  void *old, *more;
+  if (count < *room) return true;
+  uint32_t next = *room ? 2 * *room : 64;
+  memcpy(&old, list, sizeof old);
+  if (!(more = wafer_arena_alloc(arena, next, size))) return false;
+  if (count) memcpy(more, old, count * size);
+  memcpy(list, &more, sizeof more);
+  *room = next;
+  return true;
+}
+
+/* The program with these bytes: one that is there, or a new one. */
+static wafer_status keep_program(launcher *l, wafer_bytes bytes, uint32_t *program) {
+  *program = find_program(l, bytes);
+  if (*program < l->program_count) return WAFER_OK;
+  void *copy = wafer_arena_alloc(l->ctx->arena, bytes.size, 1);
+  if (!copy ||
+      !grow(l->ctx->arena, &l->programs, l->program_count, &l->program_room, sizeof *l->programs))
+    return launch_no_memory(l);
+  memcpy(copy, bytes.data, bytes.size);
+  l->programs[l->program_count++] = (wafer_bytes){copy, bytes.size};
+  return WAFER_OK;
+}
+
 wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
                            const launch_pieces *p) {
   const wafer_machine *m = l->plan->machine;
@@ -76,26 +110,25 @@ wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
       .part_count = p->count, .parts = p->parts, .data_count = p->data.count, .data = p->data.at};
   wafer_fabric_program program;
   fragment_ports ports;
+  const fragment *const *around = NULL;
   link.ports = &ports;
+  if (l->may_go_around) link.around = &around;
   WAFER_TRY(fragment_link_program(&l->diag, l->arena, m, &link, &program));
   if (p->period) WAFER_TRY(check_code(l, &program));
+  if (around) WAFER_TRY(time_again(l, p, around, &launch));
   body.port_count = ports.count;
   body.ports = ports.at;
   if (!wafer_fabric_program_write(l->arena, &program, &body.program)) return launch_no_memory(l);
   wafer_bytes bytes;
   if (!wafer_launch_write(l->arena, &body, &bytes)) return launch_no_memory(l);
-  launch.program = find_program(l, bytes);
-  if (launch.program == l->program_count) {
-    void *copy = wafer_arena_alloc(l->ctx->arena, bytes.size, 1);
-    if (!copy) return launch_no_memory(l);
-    memcpy(copy, bytes.data, bytes.size);
-    l->programs[l->program_count++] = (wafer_bytes){copy, bytes.size};
-  }
+  WAFER_TRY(keep_program(l, bytes, &launch.program));
   if (launch.kind == WAFER_LAUNCH_load || launch.kind == WAFER_LAUNCH_action)
     launch.predicted = longest_action(p);
   if (launch.kind != WAFER_LAUNCH_train) launch.slowest = WAFER_NONE;
   launch.tap_count = p->tap_count;
   launch.taps = p->taps;
+  if (!grow(l->ctx->arena, &l->launches, l->launch_count, &l->launch_room, sizeof *l->launches))
+    return launch_no_memory(l);
   l->launches[l->launch_count++] = launch;
   return WAFER_OK;
 }

@@ -23,13 +23,14 @@ typedef struct launcher {
   memory_map passing;    /* of a train: words on their way between kernels */
   bool lacks_colors;     /* what was finished last wants more colours than there are */
   bool few_colors;       /* exchanges are such as want few */
+  bool may_go_around;    /* words of a train need not keep to their lines */
   const uint32_t *rooms; /* of a train: NULL, or of each stream the samples that its end holds */
   wafer_arena *arena;    /* of the launch being made */
   wafer_stream *streams; /* the plan's, with the cycles of their programs */
   wafer_kernel *kernels; /* likewise */
   wafer_launch *launches;
   wafer_bytes *programs;
-  uint32_t launch_count, program_count;
+  uint32_t launch_count, launch_room, program_count, program_room;
   bool *loaded;         /* phase: its weights came by a load step */
   bool tapped;          /* launches say where outputs of kernels lie */
   fragment_clock clock; /* of kernels, and of streams in weight streaming, one by one; of trains;
@@ -138,6 +139,10 @@ wafer_status launch_time(launcher *l, const launch_pieces *p, wafer_launch *laun
  * a train of the phase, and the launches behind it. */
 wafer_status launch_begin_steps(launcher *l, uint32_t phase);
 wafer_status launch_end_step(launcher *l, uint32_t phase);
+
+/* launch_parts.c. As launch_finish; where colours are lacking, in several launches. */
+wafer_status launch_finish_parts(launcher *l, const wafer_launch *launch, const char *name,
+                                 const launch_pieces *p);
 
 /* launch_finish.c. Links the pieces, and keeps the bytes. */
 wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,

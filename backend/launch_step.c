@@ -215,12 +215,28 @@ static wafer_status finish(launcher *l, wafer_launch_kind kind, uint32_t phase,
   return launch_finish(l, launch, l->plan->phases[phase].name, p);
 }
 
-static wafer_status launch_kernels(launcher *l, wafer_launch_kind kind, uint32_t index,
-                                   adder *add) {
+/* Of actions `first` .. end - 1. */
+typedef wafer_status maker(launcher *l, wafer_launch_kind kind, uint32_t index, adder *add,
+                           uint32_t first, uint32_t end);
+
+/* Where these want more colours than there are, one half after the other. */
+static wafer_status launch_halves(launcher *l, wafer_launch_kind kind, uint32_t index, adder *add,
+                                  uint32_t first, uint32_t end, maker *make) {
+  l->lacks_colors = false;
+  wafer_status status = make(l, kind, index, add, first, end);
+  if (status != WAFER_NO_FIT || !l->lacks_colors || end - first < 2) return status;
+  uint32_t middle = first + (end - first) / 2;
+  l->why[0] = 0;
+  WAFER_TRY(launch_halves(l, kind, index, add, first, middle, make));
+  return launch_halves(l, kind, index, add, middle, end, make);
+}
+
+static wafer_status make_kernels(launcher *l, wafer_launch_kind kind, uint32_t index, adder *add,
+                                 uint32_t first, uint32_t end) {
   const wafer_phase *phase = &l->plan->phases[index];
   launch_pieces p;
   WAFER_TRY(launch_begin(l, &p));
-  for (uint32_t a = 0; a < phase->action_count; a++) {
+  for (uint32_t a = first; a < end; a++) {
     const wafer_kernel *k = &l->plan->kernels[phase->actions[a].index];
     held_request r;
     if (phase->actions[a].kind != WAFER_ACTION_kernel || !has_sums(k)) continue;
@@ -228,6 +244,12 @@ static wafer_status launch_kernels(launcher *l, wafer_launch_kind kind, uint32_t
     WAFER_TRY(add(l, &r, &p));
   }
   return finish(l, kind, index, &p);
+}
+
+static wafer_status launch_kernels(launcher *l, wafer_launch_kind kind, uint32_t index,
+                                   adder *add) {
+  uint32_t end = l->plan->phases[index].action_count;
+  return launch_halves(l, kind, index, add, 0, end, make_kernels);
 }
 
 /* The kernel that has the sum of a trained weight's gradient. */
@@ -262,28 +284,24 @@ static wafer_status add_send(launcher *l, const wafer_stream *t, launch_pieces *
   return WAFER_OK;
 }
 
-/* Actions `first` .. end - 1; where these want more colours than there are, one half after the
- * other. */
-static wafer_status launch_sends(launcher *l, uint32_t index, uint32_t first, uint32_t end) {
+static wafer_status make_sends(launcher *l, wafer_launch_kind kind, uint32_t index, adder *add,
+                               uint32_t first, uint32_t end) {
   const wafer_phase *phase = &l->plan->phases[index];
   launch_pieces p;
+  (void)add;
   WAFER_TRY(launch_begin(l, &p));
-  wafer_status status = WAFER_OK;
-  for (uint32_t a = first; a < end && status == WAFER_OK; a++)
+  for (uint32_t a = first; a < end; a++)
     if (launch_is_load(l, &phase->actions[a]))
-      status = add_send(l, &l->plan->streams[phase->actions[a].index], &p);
-  if (status == WAFER_OK) status = finish(l, WAFER_LAUNCH_send, index, &p);
-  if (status != WAFER_NO_FIT || end - first < 2) return status;
-  l->why[0] = 0;
-  WAFER_TRY(launch_sends(l, index, first, first + (end - first) / 2));
-  return launch_sends(l, index, first + (end - first) / 2, end);
+      WAFER_TRY(add_send(l, &l->plan->streams[phase->actions[a].index], &p));
+  return finish(l, kind, index, &p);
 }
 
 wafer_status launch_end_step(launcher *l, uint32_t phase) {
+  uint32_t end = l->plan->phases[phase].action_count;
   WAFER_TRY(launch_kernels(l, WAFER_LAUNCH_gather, phase, add_gather));
   WAFER_TRY(launch_kernels(l, WAFER_LAUNCH_control, phase, add_control));
   WAFER_TRY(launch_kernels(l, WAFER_LAUNCH_update, phase, add_update));
-  return launch_sends(l, phase, 0, l->plan->phases[phase].action_count);
+  return launch_halves(l, WAFER_LAUNCH_send, phase, NULL, 0, end, make_sends);
 }
 
 /* ---- before the first train ---- */

@@ -47,6 +47,11 @@ compares small_cnn-stripes streaming "--machine small64 --batch 4" "--total 7 --
 # Means of normalized rows are near zero: the order of their sums shows (3.3e-5), phases shared or not.
 compares shared-phase streaming "--dim batch=1" "--total 5 --tol 1e-4" "$work/bert.onnx"
 "$wafer" dump "$work/p.wplan" | grep -q " more" || fail "no phase of several kernels"
+# With few colours they run in parts, one behind the other.
+sed 's/ colors="[0-9]*"/ colors="8"/' "$source/runtime/machines/small64.xml" >"$work/few.xml"
+compares shared-phase-in-parts streaming "--machine $work/few.xml --dim batch=1 --programs always" "--total 5 --tol 1e-4" "$work/bert.onnx"
+unzip -p "$work/p.wplan" plan.xml | grep '<launch kind="action"' | sed 's/ program=.*//' | sort | uniq -d | grep -q . ||
+  fail "no kernels in parts"
 "$wafer" zoo mlp --widths 256,512,512,16 --batch 1 -q -o "$work/mlp.onnx"
 compares mlp-64-samples streaming "--machine small16 --batch 64" "--mean 10 --total 5" "$work/mlp.onnx"
 # Replicas share out the samples of a train, also where their numbers differ: seven samples after a round of six.

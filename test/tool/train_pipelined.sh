@@ -95,6 +95,10 @@ cores mlp 6 --micro-batch 4 --optimizer adamw --dtype f16 --placer best --replic
 cores cnn 5 --micro-batch 4 --optimizer adam
 cores cnn 7 --micro-batch 4 --optimizer sgd --placer best --replicas 3
 cores gpt 4 --micro-batch 1 --dim batch=1 --class-axis -1 --optimizer adam
+# Streams that want more colours than there are leave their lines, and share some.
+cores mlp 4 --micro-batch 4 --optimizer adam --placer best --replicas 4
+"$wafer" zoo gpt --layers 1 --d-model 16 --heads 2 --vocab 32 --sequence 8 --init 1 -o gpt.onnx -q || fail "zoo gpt"
+cores gpt 2 --micro-batch 1 --dim batch=1 --class-axis -1 --optimizer adam
 
 # Kernels of both passes take a sparse weight in different forms; what belongs to its zeros has no gradient.
 "$wafer" zoo mlp --widths 64,64,8 -o zeros.onnx -q || fail "zoo mlp"
