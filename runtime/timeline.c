@@ -302,10 +302,16 @@ static uint64_t turn(const line *l, const event *e, const wafer_queue_end *end, 
   return sample < base + behind ? 0 : at(l, before->left, sample - behind);
 }
 
-/* Whether its value crosses the border the same way as that of the event before. */
+static bool is_weight(const event *e) {
+  return e->stream && e->stream->from.where == WAFER_AT_memoryx;
+}
+
+/* Whether its value crosses the border the same way as that of the event before; weights in between
+ * have come ahead of both. */
 static bool follows(const line *l, const event *e) {
-  const wafer_stream *t = e->stream,
-                     *before = e == &l->events[l->part->first] ? NULL : e[-1].stream;
+  const event *first = &l->events[l->part->first], *by = e;
+  while (by > first && is_weight(by - 1)) by--;
+  const wafer_stream *t = e->stream, *before = by == first ? NULL : by[-1].stream;
   return before && ((t->from.where == WAFER_AT_edge && before->from.where == WAFER_AT_edge) ||
                     (t->to.where == WAFER_AT_edge && before->to.where == WAFER_AT_edge));
 }
@@ -313,7 +319,7 @@ static bool follows(const line *l, const event *e) {
 static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
   const wafer_stream *t = e->stream;
   const wafer_machine *m = l->plan->machine;
-  bool weight = t->from.where == WAFER_AT_memoryx;
+  bool weight = is_weight(e);
   uint64_t start = later(ready(l, e, sample), weight && t->depth > 0 ? l->armed : l->start);
   uint64_t shared = 0;
   if (weight && sample != base) { /* weights come once per group */
@@ -397,7 +403,7 @@ static uint64_t run_round(line *l, const part *p, uint64_t first, uint64_t base)
       left = later(left, at(l, e->left, s));
       end = later(end, at(l, e->done, s));
     }
-    l->crossed = left;
+    if (!is_weight(e)) l->crossed = left;
     if (e->stream || i + 1 == p->last || e[1].stream) l->exchange = l->busy; /* else at once */
   }
   return end;

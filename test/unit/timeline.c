@@ -189,6 +189,10 @@ static void kernels_run_at_once(void) {
   CU_ASSERT_EQUAL(ends[0], (10 + 10 + 5) + 100 + 15);
   CU_ASSERT_EQUAL(ends[1], (10 + 10 + 5) + 100 + 10 + 15);
   CU_ASSERT_EQUAL(t.latency_cycles, ends[1]);
+  all[1] = actions[1]; /* a weight between the two has come before */
+  all[2] = actions[0];
+  CU_ASSERT_FATAL(wafer_timeline_run(NULL, &r->plan, 0, 1, &t) == WAFER_OK);
+  CU_ASSERT_EQUAL(t.latency_cycles, (10 + 10 + 5) + 100 + 10 + 15);
   wafer_arena_destroy(f->arena);
 }
 
