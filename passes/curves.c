@@ -5,6 +5,7 @@
 #include "intern.h"
 #include "shelf.h"
 #include "size.h"
+#include "wafer/pairs.h"
 
 #define MOST_WORKERS 8       /* more would hardly find work in one curve */
 #define SEARCHED_POINTS 4096 /* of a curve, where a search for the best layout uses them */
@@ -33,6 +34,13 @@ typedef struct recent_layouts {
   const wafer_layout *lie;
 } recent_layouts;
 
+/* Multiply cycles, in the same way. */
+typedef struct recent_multiply {
+  const wafer_shape_point *point;
+  uint32_t order, slices; /* which sparse factors pass in slices, a bit each */
+  size_multiply is;
+} recent_multiply;
+
 struct curve_set {
   const wafer_machine *machine;
   wafer_arena *arena;
@@ -41,7 +49,8 @@ struct curve_set {
   shapes **at;        /* curves never move: callers keep them */
   intern *layouts;    /* of a point, by its address and the kernel's order */
   recent_layouts *recent;
-  intern *sizings; /* by all that decides about one */
+  recent_multiply *multiply; /* NULL until one is asked for */
+  intern *sizings;           /* by all that decides about one */
   const shelf_place *layout;
   uint32_t layout_count;
   uint32_t stripes; /* whose machine it is one of */
@@ -226,6 +235,25 @@ const wafer_layout *curve_layouts(curve_set *set, const wafer_kernel_body *body,
   }
   *recent = (recent_layouts){point, order, *slot};
   return *slot;
+}
+
+/* Points of all curves together fill more memory than the table, so addresses are mixed. */
+static size_t slot_of(const wafer_shape_point *point) {
+  return (size_t)((uint64_t)(uintptr_t)point * 0x9e3779b97f4a7c15u >> 48) % RECENT;
+}
+
+size_multiply curve_multiply(curve_set *set, const wafer_kernel_body *body,
+                             const wafer_shape_point *point) {
+  recent_multiply key = {.point = point, .order = size_order(body)}, *at;
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (wafer_body_multiplies(body, i)) key.slices = 2 * key.slices + (body->input_depth[i] == 0);
+  if (!set->multiply) set->multiply = WAFER_NEW(set->arena, recent_multiply, RECENT);
+  at = set->multiply ? &set->multiply[slot_of(point)] : &key;
+  if (at == &key || at->point != point || at->order != key.order || at->slices != key.slices) {
+    *at = key;
+    at->is = size_multiply_cycles(set->machine, body, &point->split);
+  }
+  return at->is;
 }
 
 /* ---- Sizings ---- */

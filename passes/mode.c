@@ -211,6 +211,14 @@ static wafer_status settle_bands(choice *c, const mode_relays *relays) {
   return mode_settle_bands(c->ctx, c->ir, &graph, c->bands, &c->pipelined);
 }
 
+static wafer_status settle_pipeline(choice *c, bool trains, mode_relays **relays) {
+  WAFER_TRY(add_pinned_relays(c, relays));
+  if (!trains || c->asked == WAFER_MODE_pipelined)
+    WAFER_TRY(mode_size_bands(c->ctx, c->ir, &c->graph, &c->bands, &c->pipelined));
+  WAFER_TRY(settle_relays(c, relays));
+  return settle_bands(c, *relays);
+}
+
 /* ---- The pass ---- */
 
 static wafer_status choose(const choice *c, wafer_mode *mode) {
@@ -334,12 +342,11 @@ static wafer_status decide(choice *c, curve_set *curves, wafer_mode *mode, bool 
   if (trains) WAFER_TRY(choose_training(c));
   if (trains) /* with sums, if a pipeline updates */
     WAFER_TRY(wafer_graph_read(ctx, c->ir, &c->graph));
-  mode_relays *relays;
-  WAFER_TRY(add_pinned_relays(c, &relays));
-  if (!trains || c->asked == WAFER_MODE_pipelined)
-    WAFER_TRY(mode_size_bands(ctx, c->ir, &c->graph, &c->bands, &c->pipelined));
-  WAFER_TRY(settle_relays(c, &relays));
-  WAFER_TRY(settle_bands(c, relays));
+  mode_relays *relays = NULL;
+  if (ctx->options && ctx->options->pipelined)
+    c->pipelined.cost = *ctx->options->pipelined;
+  else
+    WAFER_TRY(settle_pipeline(c, trains, &relays));
   WAFER_TRY(choose(c, mode));
   WAFER_TRY(recount(c, relays, *mode, again));
   if (relays && (*again || *mode != WAFER_MODE_pipelined)) mode_drop_relays(c->ir, relays);

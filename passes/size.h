@@ -144,8 +144,10 @@ typedef struct size_multiply {
 } size_multiply;
 size_multiply size_multiply_cycles(const wafer_machine *machine, const wafer_kernel_body *body,
                                    const wafer_split *split);
-int64_t size_waste_price(const wafer_machine *machine, const wafer_kernel_body *body,
-                         const wafer_split *split, const size_waste *waste);
+/* The same of a point of the set's curves, kept: prices ask for it again and again. */
+size_multiply curve_multiply(curve_set *curves, const wafer_kernel_body *body,
+                             const wafer_shape_point *point);
+int64_t size_waste_price(const size_multiply *own, const size_waste *waste);
 
 /* Cycles until all weights of a phase have arrived on a shape, one after the other: the lower it
  * is, the fewer lanes they have. */
@@ -168,7 +170,7 @@ uint64_t size_work_cycles(const wafer_machine *machine, const wafer_graph *graph
                           const wafer_kernel_body *body, const wafer_shape_point *point,
                           uint32_t stripes);
 /* What a shape is chosen by: those cycles and what they waste. */
-int64_t size_own_price(const wafer_machine *machine, const wafer_graph *graph, uint32_t k,
+int64_t size_own_price(curve_set *curves, const wafer_graph *graph, uint32_t k,
                        const wafer_kernel_body *body, const wafer_shape_point *point,
                        uint32_t stripes, const size_waste *waste);
 

@@ -45,28 +45,21 @@ uint32_t size_order(const wafer_kernel_body *body) {
 
 size_multiply size_multiply_cycles(const wafer_machine *m, const wafer_kernel_body *body,
                                    const wafer_split *split) {
-  wafer_kernel_body dense = *body;
-  wafer_cost cost, all;
+  uint64_t cycles, dense;
   uint32_t i = 0;
   int64_t elements = 1;
   if (!size_multiplies_sparse(body)) return (size_multiply){0};
-  dense.sparsity = NULL;
-  wafer_kernel_cost(m, body, split, &cost);
-  wafer_kernel_cost(m, &dense, split, &all);
+  wafer_kernel_multiply(m, body, split, &cycles, &dense);
   while (!wafer_body_multiplies(body, i)) i++;
   (void)wafer_shape_elements(&body->inputs[i].shape, &elements);
-  unsigned __int128 part = (unsigned __int128)all.multiply_cycles * body->sparsity[i].nonzeros;
-  return (size_multiply){.cycles = cost.multiply_cycles,
-                         .due = (uint64_t)(part / (uint64_t)elements),
-                         .dense = all.multiply_cycles};
+  unsigned __int128 part = (unsigned __int128)dense * body->sparsity[i].nonzeros;
+  return (size_multiply){
+      .cycles = cycles, .due = (uint64_t)(part / (uint64_t)elements), .dense = dense};
 }
 
-int64_t size_waste_price(const wafer_machine *m, const wafer_kernel_body *body,
-                         const wafer_split *split, const size_waste *waste) {
-  if (!waste->worth) return 0;
-  size_multiply own = size_multiply_cycles(m, body, split);
-  int64_t least = -(int64_t)own.cycles * waste->credit / 20;
-  int64_t wasted = (int64_t)own.cycles - (int64_t)(own.due * waste->lean / 1000);
+int64_t size_waste_price(const size_multiply *own, const size_waste *waste) {
+  int64_t least = -(int64_t)own->cycles * waste->credit / 20;
+  int64_t wasted = (int64_t)own->cycles - (int64_t)(own->due * waste->lean / 1000);
   return waste->worth * (wasted > least ? wasted : least) / 64;
 }
 

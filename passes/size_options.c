@@ -88,7 +88,7 @@ static wafer_status add_option(const layouts *l, uint32_t k, options *set,
   const wafer_layout *lie = curve_layouts(l->curves, body, point);
   if (!lie) return layouts_no_memory(l);
   *o = (option){.point = point, .lie = lie};
-  o->own = size_own_price(l->ctx->machine, l->graph, k, body, point, l->stripes, &l->waste) +
+  o->own = size_own_price(l->curves, l->graph, k, body, point, l->stripes, &l->waste) +
            (int64_t)(from_edge(l, k, o) + weights_late(l, k, o));
   set->count++;
   return WAFER_OK;
@@ -113,7 +113,7 @@ static wafer_status add_lean(const layouts *l, uint32_t k, options *set, const w
   for (size_t i = 0; i < curve->count; i++) {
     const wafer_shape_point *p = &curve->at[i];
     uint32_t bucket = bucket_of(p);
-    int64_t price = size_own_price(l->ctx->machine, l->graph, k, body, p, l->stripes, &l->waste);
+    int64_t price = size_own_price(l->curves, l->graph, k, body, p, l->stripes, &l->waste);
     if (best[bucket] && price >= least[bucket]) continue;
     best[bucket] = p;
     least[bucket] = price;

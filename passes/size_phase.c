@@ -78,7 +78,7 @@ static const wafer_shape_point *choose(const streaming *s, uint32_t k,
     *least = bytes < *least ? bytes : *least;
     if (bytes > s->budget) continue;
     int64_t cycles =
-        size_own_price(s->ctx->machine, s->graph, k, body, point, s->stripes, &s->waste) +
+        size_own_price(s->curves, s->graph, k, body, point, s->stripes, &s->waste) +
         (int64_t)(inputs_cycles(s, kernel, body, point) + holding_price(s, k, body, point));
     tried++;
     if (cycles >= best_cycles) continue;
@@ -207,11 +207,14 @@ uint64_t size_work_cycles(const wafer_machine *m, const wafer_graph *graph, uint
   return body->output_depth ? point->cycles + out : max_u64(point->cycles, out);
 }
 
-int64_t size_own_price(const wafer_machine *m, const wafer_graph *graph, uint32_t k,
+int64_t size_own_price(curve_set *curves, const wafer_graph *graph, uint32_t k,
                        const wafer_kernel_body *body, const wafer_shape_point *point,
                        uint32_t stripes, const size_waste *waste) {
-  return (int64_t)size_work_cycles(m, graph, k, body, point, stripes) +
-         size_waste_price(m, body, &point->split, waste);
+  const wafer_machine *m = curve_set_machine(curves);
+  int64_t work = (int64_t)size_work_cycles(m, graph, k, body, point, stripes);
+  if (!waste->worth || !size_multiplies_sparse(body)) return work;
+  size_multiply own = curve_multiply(curves, body, point);
+  return work + size_waste_price(&own, waste);
 }
 
 static bool has_weights(const wafer_kernel_body *body) {

@@ -159,9 +159,11 @@ wafer_status size_again(streaming *s, const sizing *like, sizing *out) {
 /* What all phases take, and what they waste. */
 static int64_t priced(const streaming *s, const sizing *of) {
   int64_t sum = (int64_t)of->cost.latency_cycles;
-  for (uint32_t k = 0; k < s->graph->kernel_count; k++)
-    sum += size_waste_price(s->ctx->machine, &s->graph->kernels[k].body,
-                            &of->kernels[k].point->split, &s->waste);
+  for (uint32_t k = 0; k < s->graph->kernel_count && s->waste.worth; k++) {
+    size_multiply own = size_multiply_cycles(s->ctx->machine, &s->graph->kernels[k].body,
+                                             &of->kernels[k].point->split);
+    sum += size_waste_price(&own, &s->waste);
+  }
   return sum;
 }
 

@@ -221,3 +221,13 @@ void wafer_kernel_cost(const wafer_machine *machine, const wafer_kernel_body *bo
   cost->operations = operations(&k);
   kernel_bytes(&k, cost);
 }
+
+void wafer_kernel_multiply(const wafer_machine *machine, const wafer_kernel_body *body,
+                           const wafer_split *split, uint64_t *cycles, uint64_t *dense) {
+  kernel_view k;
+  kernel_view_open(&k, machine, body);
+  kernel_view_split(&k, split);
+  *cycles = multiply_cycles(&k);
+  k.sparse = UINT32_MAX;
+  *dense = multiply_cycles(&k);
+}

@@ -81,6 +81,8 @@ typedef struct kernel_view {
   kernel_halo_dim halo[WAFER_MAX_RANK];                  /* of the windowed value */
   uint32_t pass_loop;                      /* along which inputs pass, UINT32_MAX: none does */
   uint64_t share[WAFER_MAX_KERNEL_VALUES]; /* elements of such an input that stay on a core */
+  uint32_t sparse;        /* operand of the anchor that lies as pairs; UINT32_MAX: none does */
+  wafer_weighing weighed; /* of that operand */
 } kernel_view;
 
 struct kernel_family {
@@ -158,6 +160,7 @@ uint64_t kernel_fabric_cycles(const kernel_view *k);
 void kernel_bytes(const kernel_view *k, wafer_cost *cost);
 
 /* The faster of `dense` and `sparse`: kernel_sparse.c. */
+void kernel_sparse_split(kernel_view *k); /* the last part of kernel_view_split */
 uint64_t kernel_multiply(const kernel_view *k, uint32_t node);
 /* Bytes of an input on a core that are not those of all elements of its tile: of a sparse weight
  * that lies as pairs. False: it does not. */

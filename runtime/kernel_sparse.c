@@ -93,26 +93,27 @@ static bool pays(const wafer_weighing *w) {
   return w->sparse_cycles < w->dense_cycles;
 }
 
+void kernel_sparse_split(kernel_view *k) {
+  uint32_t anchor = k->body->anchor;
+  k->sparse = k->machine && k->body->sparsity ? sparse_operand(k, anchor) : UINT32_MAX;
+  if (k->sparse == UINT32_MAX) return;
+  if (!weigh(k, anchor, k->sparse, &k->weighed) || !pays(&k->weighed)) k->sparse = UINT32_MAX;
+}
+
 uint64_t kernel_multiply(const kernel_view *k, uint32_t node) {
-  uint32_t i = sparse_operand(k, node);
-  wafer_weighing w;
-  if (i == UINT32_MAX) return k->family[node]->dense(k, node);
-  return weigh(k, node, i, &w) && pays(&w) ? w.sparse_cycles : w.dense_cycles;
+  if (k->sparse != UINT32_MAX && kernel_is_anchor(k, node)) return k->weighed.sparse_cycles;
+  return k->family[node]->dense(k, node);
 }
 
 #define ROOM_BEYOND 8 /* more room, by one part in these, for pairs that are not counted */
 
 bool kernel_pairs_bytes(const kernel_view *k, uint32_t value, uint64_t *bytes) {
-  uint32_t node = k->body->anchor, i;
-  wafer_weighing w;
-  if (value >= k->body->input_count || !k->body->sparsity || !k->body->sparsity[value].sparse)
+  if (k->sparse == UINT32_MAX || kernel_node(k, k->body->anchor)->operands[k->sparse] != value)
     return false;
   const wafer_sparsity *is = &k->body->sparsity[value];
-  i = sparse_operand(k, node);
-  if (i == UINT32_MAX || kernel_node(k, node)->operands[i] != value) return false;
-  if ((is->uneven && !is->fullest) || !weigh(k, node, i, &w) || !pays(&w)) return false;
+  if (is->uneven && !is->fullest) return false;
   uint64_t all = kernel_mul(kernel_tile_elements(k, value), k->bytes[value]);
-  *bytes = bytes_of(&w.pairs);
+  *bytes = bytes_of(&k->weighed.pairs);
   if (!is->fullest) *bytes = kernel_add(*bytes, *bytes / ROOM_BEYOND);
   if (*bytes > all) *bytes = all;
   return true;

@@ -83,4 +83,5 @@ void kernel_view_split(kernel_view *k, const wafer_split *split) {
   }
   if (k->windowed != UINT32_MAX) windows(k);
   kernel_slices_split(k);
+  kernel_sparse_split(k);
 }

@@ -35,13 +35,14 @@ typedef struct attempt {
 } attempt;
 
 /* With other shapes of the sparse weights, or with dense ones. `a->plan` is NULL where there is no
- * plan so. */
-static wafer_status try(const wafer_ctx *ctx, const char *model, wafer_sparse_shapes shapes,
-                        bool dense, uint32_t lean, attempt *a) {
+ * plan so. What a pipeline would take is that of the plan at hand. */
+static wafer_status try(const wafer_ctx *ctx, const char *model, const wafer_plan *present,
+                        wafer_sparse_shapes shapes, bool dense, uint32_t lean, attempt *a) {
   wafer_options own = *ctx->options;
   own.mode = WAFER_MODE_streaming;
   own.sparse_shapes = shapes;
   own.lean = lean;
+  own.pipelined = &present->pipelined;
   if (dense) own.sparsity = 0, own.mask_count = 0;
   report r = {0};
   WAFER_TRY(compile_other(ctx, model, &own, own.programs, false, &a->ir, &a->plan, &r));
@@ -63,7 +64,7 @@ static wafer_status faster(const wafer_ctx *ctx, const char *model, wafer_sparse
   attempt a;
   double most = report_waste(*plan);
   if (most < LEAN_MOST) most = LEAN_MOST;
-  WAFER_TRY(try(ctx, model, shapes, false, lean, &a));
+  WAFER_TRY(try(ctx, model, *plan, shapes, false, lean, &a));
   if (a.plan && a.interval < *interval && report_waste(a.plan) <= most) {
     *interval = a.interval;
     take(&a, ir, plan);
@@ -96,7 +97,7 @@ static wafer_status leaner(const wafer_ctx *ctx, const char *model, wafer_ir **i
   if (waste > LEAN_FAR) return WAFER_OK;
   for (uint32_t i = 1; i <= LEAN_AGAIN && waste > LEAN_MOST; i++) {
     attempt a;
-    WAFER_TRY(try(ctx, model, WAFER_SPARSE_lean, false, LEAN_FIRST - i * LEAN_STEP, &a));
+    WAFER_TRY(try(ctx, model, *plan, WAFER_SPARSE_lean, false, LEAN_FIRST - i * LEAN_STEP, &a));
     if (a.plan && report_waste(a.plan) < waste) {
       waste = report_waste(a.plan);
       *interval = a.interval;
@@ -112,7 +113,7 @@ static wafer_status find(const wafer_ctx *ctx, const char *model, uint64_t most,
                          const wafer_plan **plan) {
   for (wafer_sparse_shapes s = WAFER_SPARSE_fast; s <= WAFER_SPARSE_as_dense; s++) {
     attempt a;
-    WAFER_TRY(try(ctx, model, s, false, 0, &a));
+    WAFER_TRY(try(ctx, model, *plan, s, false, 0, &a));
     bool good = a.plan && (a.interval <= most || s == WAFER_SPARSE_as_dense);
     if (good) take(&a, ir, plan);
     wafer_ir_destroy(a.ir);
@@ -132,7 +133,7 @@ wafer_status compile_sparse(const wafer_ctx *ctx, const char *model, bool fast, 
   WAFER_TRY(leaner(ctx, model, ir, plan, &lean.interval_cycles));
   WAFER_TRY(find_faster(ctx, model, ir, plan, &lean.interval_cycles));
   if (!fast) return WAFER_OK;
-  WAFER_TRY(try(ctx, model, WAFER_SPARSE_lean, true, 0, &dense));
+  WAFER_TRY(try(ctx, model, *plan, WAFER_SPARSE_lean, true, 0, &dense));
   wafer_ir_destroy(dense.ir);
   if (!dense.plan || lean.interval_cycles <= dense.interval) return WAFER_OK;
   return find(ctx, model, dense.interval, ir, plan);

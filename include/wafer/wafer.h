@@ -224,6 +224,8 @@ typedef struct wafer_options {
   wafer_sparse_shapes sparse_shapes;
   uint32_t lean; /* such shapes are looked for that products take at most so many thousandths of
                     the non-zeros' part of the dense multiply cycles; 0: 1250 */
+  const wafer_mode_cost *pipelined; /* of the model's pipeline, known from a plan at hand, so that
+                                       streaming alone is sized; NULL: both are */
   /* Weights by their names (`input`), of the model's shape: where the value is zero, so is the
    * weight.
    */

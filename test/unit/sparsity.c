@@ -310,18 +310,22 @@ static void small_tiles_and_few_rows_are_waste(void) {
   CU_ASSERT(of_fewer.dense > 7 * of_many.dense);
   CU_ASSERT(wasted(of_many) * (int64_t)of_fewer.dense > wasted(of_fewer) * (int64_t)of_many.dense);
   size_multiply of_long = size_multiply_cycles(m, &b.body, &long_runs);
+  wafer_cost cost, dense;
+  wafer_kernel_cost(m, &b.body, &many, &cost);
+  b.body.sparsity = NULL;
+  wafer_kernel_cost(m, &b.body, &many, &dense);
+  b.body.sparsity = sparsity;
+  CU_ASSERT(of_many.cycles == cost.multiply_cycles && of_many.dense == dense.multiply_cycles);
   CU_ASSERT(wasted(of_long) < 0);
   CU_ASSERT(wasted(size_multiply_cycles(m, &b.body, &short_runs)) > 0);
-  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &many, &(size_waste){0}), 0);
+  CU_ASSERT_EQUAL(size_waste_price(&of_many, &(size_waste){0}), 0);
   const size_waste price = {512, 0, 1250}, credit = {512, 20, 1250}, little = {1280, 1, 1250};
   const size_waste leaner = {512, 0, 1000};
-  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &many, &price), 8 * wasted(of_many));
-  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &many, &leaner),
-                  8 * (int64_t)(of_many.cycles - of_many.due));
-  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &long_runs, &price), 0);
-  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &long_runs, &credit), 8 * wasted(of_long));
-  CU_ASSERT_EQUAL(size_waste_price(m, &b.body, &long_runs, &little),
-                  -20 * (int64_t)(of_long.cycles / 20));
+  CU_ASSERT_EQUAL(size_waste_price(&of_many, &price), 8 * wasted(of_many));
+  CU_ASSERT_EQUAL(size_waste_price(&of_many, &leaner), 8 * (int64_t)(of_many.cycles - of_many.due));
+  CU_ASSERT_EQUAL(size_waste_price(&of_long, &price), 0);
+  CU_ASSERT_EQUAL(size_waste_price(&of_long, &credit), 8 * wasted(of_long));
+  CU_ASSERT_EQUAL(size_waste_price(&of_long, &little), -20 * (int64_t)(of_long.cycles / 20));
   wafer_arena_destroy(arena);
 }
 
