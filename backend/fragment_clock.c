@@ -14,8 +14,9 @@ typedef struct walk {
   int64_t *past;         /* of the bus at hand */
   int64_t *enter, *done; /* of each position of the line */
   int64_t *ends;         /* the same: of each of its FRAGMENT_TRANSFERS, so far */
-  int64_t edge[2];       /* the clock's, behind this fragment */
+  int64_t edge;          /* the clock's, behind this fragment */
   int64_t border;        /* cycles for which its words keep the border busy */
+  int64_t left;          /* the clock's, behind this fragment */
   int64_t leaves;        /* when the first word of cores has come to the border, of those so far */
   int64_t setup, ramp, hop;
   int64_t around;            /* cycles of the way that words make around others, at most */
@@ -127,12 +128,14 @@ typedef struct passage {
   uint32_t held_at;
   uint32_t seen; /* links from this place on are in `links` */
   fragment_burst links;
+  const fragment_round *round; /* in which the host sends them; NULL: it does not */
 } passage;
 
 /* Up to word `end` of the block, when nobody holds it up. */
 static void pass_words(passage *p, uint64_t end) {
   p->time =
       later(p->time + (int64_t)(end - p->at), p->begin + (int64_t)(p->cycles * end / p->words));
+  if (p->round) p->time = later(p->time, p->round->start + fragment_round_cycles(p->round, end));
   p->at = end;
 }
 
@@ -146,7 +149,7 @@ static void take(walk *w, const fragment_bus *bus, const fragment_taker *t, int6
   pass_words(p, t->end);
   if (host) {
     if (p->first + way < w->leaves) w->leaves = p->first + way;
-    limit = later(w->c->edge[1], w->leaves) - way + w->border;
+    limit = fragment_border_ends(&w->c->out, w->leaves, w->border) - way;
   } else {
     limit = has_room(w, past, ready + words, t->words, w->taken);
     if (limit != INT64_MIN) limit -= way + w->ramp;
@@ -160,7 +163,7 @@ static void take(walk *w, const fragment_bus *bus, const fragment_taker *t, int6
   if (!host) end = list_ends(w, at, list, t->words, later(end, ready + words));
   past[w->times % AHEAD] = end;
   *done = later(*done, end);
-  if (host) w->edge[1] = later(w->edge[1], end);
+  if (host) w->left = later(w->left, end);
 }
 
 /* When the sender has got rid of its words. */
@@ -255,6 +258,18 @@ static void begin_block(const walk *w, const fragment_bus *bus, uint32_t k, int6
   p->cycles = block->words + block->words * (uint64_t)p->shared / p->all;
   if (!host && block->cycles > p->cycles) p->cycles = block->cycles;
   if (host && (uint64_t)w->border > p->cycles) p->cycles = (uint64_t)w->border;
+  p->round = host ? w->c->round : NULL;
+}
+
+/* When the border has room for words of the host. */
+static int64_t host_begins(const fragment_clock *c) {
+  return c->round ? c->round->start : c->edge;
+}
+
+static void pass_border(walk *w, int64_t begin) {
+  const fragment_round *r = w->c->round;
+  w->edge = later(w->edge, begin + w->border);
+  if (r) w->edge = later(w->edge, r->start + (int64_t)r->cycles);
 }
 
 static void pass_bus(walk *w, const fragment_bus *bus) {
@@ -273,7 +288,7 @@ static void pass_bus(walk *w, const fragment_bus *bus) {
     bool host = is_host(w, bus, block->at);
     uint32_t at = position(w, bus, block->at);
     uint32_t list = bus->back * FRAGMENT_BACK + FRAGMENT_SEND;
-    int64_t start = host ? w->c->edge[0] : list_begins(w, at, list);
+    int64_t start = host ? host_begins(w->c) : list_begins(w, at, list);
     begin_block(w, bus, k, start, &p);
     for (; t < bus->taker_count && bus->takers[t].block == k; t++)
       take(w, bus, &bus->takers[t], takes + AHEAD * t, &p);
@@ -281,7 +296,7 @@ static void pass_bus(walk *w, const fragment_bus *bus) {
     int64_t end = host ? p.time : sent(w, block, start, ends, &p);
     if (!host) end = list_ends(w, at, list, block->words, end);
     w->done[at] = later(w->done[at], end);
-    if (host) w->edge[0] = later(w->edge[0], p.begin + w->border);
+    if (host) pass_border(w, p.begin);
     ends[w->times % AHEAD] = p.time;
   }
   *last = p.time;
@@ -436,7 +451,8 @@ void fragment_clock_restart(fragment_clock *c, fragment_past **past, uint32_t co
   memset(c->links, 0, 4 * cores * sizeof *c->links);
   memset(c->sent, 0, cores * sizeof *c->sent);
   memset(c->under_way, 0, cores * sizeof *c->under_way);
-  c->edge[0] = c->edge[1] = 0;
+  c->edge = c->left = 0;
+  c->out = (fragment_border){0};
   c->last = 0;
   for (uint32_t i = 0; i < count; i++)
     if (past[i]) past[i]->times = 0;
@@ -463,7 +479,8 @@ bool fragment_clock_pass(fragment_clock *c, const fragment *f, fragment_past **p
     if (phase < f->phase_count) follow_chains(&w, phase, &chain);
   }
   bool made = pass_lines(&w);
-  if (w.leaves < INT64_MAX) w.edge[1] = later(w.edge[1], later(c->edge[1], w.leaves) + w.border);
-  for (int i = 0; i < 2; i++) c->edge[i] = later(c->edge[i], w.edge[i]);
+  if (w.leaves < INT64_MAX) fragment_border_pass(&c->out, w.leaves, w.border);
+  c->edge = later(c->edge, w.edge);
+  c->left = later(c->left, w.left);
   return made;
 }

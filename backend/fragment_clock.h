@@ -15,7 +15,10 @@
  * later one in the order of the fragments waits for the words of the earlier one, which take longer
  * by as much the next time; so the first time is rehearsed. A core's transfers have microthreads by
  * turns: one that comes later than there are microthreads begins when the one so many before it has
- * ended, so that what goes back along a line may wait for what goes forth. */
+ * ended, so that what goes back along a line may wait for what goes forth.
+ *
+ * Words of the host come over the border port by port in turn, a word each: those of all values of
+ * a sample side by side, of which the short ones are through first. */
 #ifndef BACKEND_FRAGMENT_CLOCK_H
 #define BACKEND_FRAGMENT_CLOCK_H
 
@@ -34,6 +37,29 @@ typedef struct fragment_past {
   int64_t *ends;
 } fragment_past;
 
+/* Ports over which the host sends so many words of a sample. */
+typedef struct fragment_feed {
+  uint64_t words;
+  uint32_t ports;
+} fragment_feed;
+
+/* What the host sends of a sample. */
+typedef struct fragment_round {
+  uint32_t feed_count, feed_room;
+  fragment_feed *feeds;
+  uint64_t words, cycles; /* of all: so many words cross the border in so many cycles */
+  int64_t start;          /* of the sample at hand */
+} fragment_round;
+
+/* What the border lets out, value by value, each from when its first word is there: it is busy
+ * until then, but for the latest gaps. */
+#define FRAGMENT_GAPS 8
+typedef struct fragment_border {
+  int64_t busy;
+  uint32_t count;
+  int64_t gaps[FRAGMENT_GAPS][2]; /* from, until; in their order */
+} fragment_border;
+
 typedef struct fragment_clock {
   const wafer_machine *machine;
   wafer_arena *arena;
@@ -42,15 +68,28 @@ typedef struct fragment_clock {
   uint64_t *sent;        /* the same: cycle in which its sends that go on end */
   fragment_under_way *under_way; /* the same: these sends */
   uint32_t *passes;              /* the same: of the fragment at hand, that are still to come */
-  bool train;      /* of samples: sends go on, and blocks of a bus are a cycle apart */
-  int64_t edge[2]; /* when the border has room for more words of the host; of cores */
-  uint64_t last;   /* when the last core was done so far */
+  bool train;                  /* of samples: sends go on, and blocks of a bus are a cycle apart */
+  const fragment_round *round; /* of the sample at hand; NULL: values cross one after the other */
+  int64_t edge;                /* when the border has room for more words of the host */
+  fragment_border out;
+  int64_t left;  /* when the last word of cores has left the wafer */
+  uint64_t last; /* when the last core was done so far */
 } fragment_clock;
 
 /* Words of a core that have left it, or are on their way through its ramp, before a link takes
  * them.
  */
 uint64_t fragment_sender_room(const wafer_machine *machine);
+/* Adds what the host sends of a sample when the fragment is gone through. False: out of memory. */
+bool fragment_round_add(fragment_round *round, wafer_arena *arena, const fragment *f);
+/* Does the host send anything? */
+bool fragment_is_fed(const fragment *f);
+/* Cycles of the round in which a port's first words have come in, while all ports have room. */
+int64_t fragment_round_cycles(const fragment_round *round, uint64_t words);
+/* When the border has let so many cycles' words out of which the first is there at `from`; and does
+ * it. */
+int64_t fragment_border_ends(const fragment_border *b, int64_t from, int64_t cycles);
+void fragment_border_pass(fragment_border *b, int64_t from, int64_t cycles);
 /* All cores free at cycle 0. False: out of memory. */
 bool fragment_clock_init(fragment_clock *c, wafer_arena *arena, const wafer_machine *machine);
 /* Back to cycle 0, what `past` knows of shared links kept. */

@@ -21,7 +21,8 @@ static void reset(fragment_clock *c, const fragment *f) {
       reset_cores(c, line->columns ? (wafer_rect){span->first, line->first, span->count, length}
                                    : (wafer_rect){line->first, span->first, length, span->count});
     }
-  c->edge[0] = c->edge[1] = 0;
+  c->edge = c->left = 0;
+  c->out = (fragment_border){0};
   c->last = 0;
 }
 
@@ -31,14 +32,14 @@ bool fragment_clock_alone(fragment_clock *c, const fragment *const *f, uint32_t 
   bool made = past != NULL;
   c->train = false;
   for (uint32_t round = 0; made && round < 2; round++) { /* the first one is rehearsed */
-    c->edge[0] = opening;
+    c->edge = opening;
     for (uint32_t i = 0; made && i < count; i++) {
       if (round) past[i]->times = 0;
       made = fragment_clock_pass(c, f[i], &past[i]);
     }
-    uint64_t last = c->edge[1] > (int64_t)c->last ? (uint64_t)c->edge[1] : c->last;
+    uint64_t last = c->left > (int64_t)c->last ? (uint64_t)c->left : c->last;
     *cycles = last > opening ? last - opening : 0;
-    *crossed = (uint64_t)c->edge[0] - opening;
+    *crossed = (uint64_t)c->edge - opening;
     for (uint32_t i = 0; i < count; i++) reset(c, f[i]);
   }
   return made;

@@ -73,6 +73,37 @@ static turn_step *order_steps(wafer_arena *arena, const launch_pieces *p) {
   return turn;
 }
 
+/* What the host sends: of the samples after which programs begin anew; and when each of `samples`
+ * has begun to come in, INT64_MIN: it has not. */
+typedef struct feeding {
+  fragment_round *rounds;
+  int64_t *starts;
+} feeding;
+
+static bool begin_feeding(fragment_clock *c, const launch_pieces *p, const turn_step *turn,
+                          uint32_t turns, uint32_t samples, feeding *f) {
+  f->rounds = WAFER_NEW(c->arena, fragment_round, turns);
+  f->starts = WAFER_NEW(c->arena, int64_t, samples);
+  if (!f->rounds || !f->starts || !turn) return false;
+  for (uint32_t s = 0; s < samples; s++) f->starts[s] = INT64_MIN;
+  for (uint32_t i = 0; i < p->step_count - p->once; i++) {
+    uint32_t piece = p->steps[turn[i].step];
+    if (piece != FRAGMENT_ENDS &&
+        !fragment_round_add(&f->rounds[turn[i].sample], c->arena, p->at[piece]))
+      return false;
+  }
+  return true;
+}
+
+/* A fragment of the sample is next. `turn`: its place among those that the rounds are of. */
+static void feed(fragment_clock *c, const feeding *f, const fragment *next, uint64_t sample,
+                 uint32_t turn) {
+  fragment_round *round = &f->rounds[turn];
+  if (f->starts[sample] == INT64_MIN && fragment_is_fed(next)) f->starts[sample] = c->edge;
+  round->start = f->starts[sample];
+  c->round = round;
+}
+
 /* `ends`: of as many samples, a multiple of `turns`; the first round of steps is rehearsed. */
 static bool pass_samples(fragment_clock *c, const launch_pieces *p, uint64_t *ends, uint32_t turns,
                          uint32_t samples) {
@@ -80,7 +111,9 @@ static bool pass_samples(fragment_clock *c, const launch_pieces *p, uint64_t *en
   turn_step *turn = order_steps(c->arena, p);
   uint32_t count = p->step_count - p->once;
   uint64_t done = 0, latest = 0;
-  if (!past || !turn) return false;
+  feeding fed;
+  if (!past || !begin_feeding(c, p, turn, turns, samples, &fed)) return false;
+  c->round = NULL;
   for (uint32_t i = 0; i < p->step_count; i++)
     if (p->steps[i] != FRAGMENT_ENDS && !pass(c, p, i, past)) return false;
   fragment_clock_restart(c, past, p->count);
@@ -92,15 +125,17 @@ static bool pass_samples(fragment_clock *c, const launch_pieces *p, uint64_t *en
       uint64_t *end = &ends[(round - turn[i].late) * turns + turn[i].sample];
       if (p->steps[turn[i].step] == FRAGMENT_ENDS) {
         if (*end < latest) *end = latest;
-        if (c->edge[1] > (int64_t)*end) *end = (uint64_t)c->edge[1];
+        if (c->left > (int64_t)*end) *end = (uint64_t)c->left;
         latest = *end;
         done++;
         continue;
       }
       c->last = 0;
+      feed(c, &fed, p->at[p->steps[turn[i].step]], (uint64_t)(end - ends), turn[i].sample);
       if (!pass(c, p, turn[i].step, past)) return false;
       if (c->last > *end) *end = c->last;
     }
+  c->round = NULL;
   return true;
 }
 

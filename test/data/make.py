@@ -80,6 +80,13 @@ def averages():
     save("averages", nodes, [value("x", 1, 8, 32, 32)], [value("y", 1, 8, 16, 16)], [scale, zero])
 
 
+def borders():
+    """Two branches of one input, each with an output: values that cross the border side by side."""
+    nodes = [node("Mul", "x m", "a"), node("Exp", "a", "e"), node("Erf", "e", "y"), node("Sigmoid", "x", "z")]
+    save("borders", nodes, [value("x", 1, 8, 24, 24), value("m", 1, 8, 1, 1)],
+         [value("y", 1, 8, 24, 24), value("z", 1, 8, 24, 24)], [])
+
+
 def skips():
     """Three convolutions, and the first's result added to the last's: values that skip a kernel."""
     own = np.random.default_rng(2)
@@ -297,6 +304,7 @@ bad()
 conform()
 steep()
 averages()
+borders()
 skips()
 turns()
 loops()

@@ -52,6 +52,9 @@ run 0 "interval" --samples 24 --report report.json
 first=$(sed -n 's/.*"total_cycles":[^0-9]*\([0-9]*\).*/\1/p' report.json)
 again=$(sed -n 's/.*"predicted_cycles":[^0-9]*\([0-9]*\).*/\1/p' check.json | tail -n 1)
 [ -n "$first" ] && [ "$first" = "$again" ] || fail "a train takes $first cycles by its plan, $again by its programs"
+# Values of a sample cross the border side by side, in both directions, while cores compute.
+gives 0 "" "$wafer" compile "$source/test/data/borders.onnx" -o p.wplan --machine small64 --mode pipelined
+for samples in 1 6; do gives 0 "total" "$wafer" check p.wplan --samples $samples --total 3; done
 # Steps on the host: a kernel of a loop is called three times, and its cycles are those of one call.
 gives 0 "" "$wafer" compile "$source/test/data/turns.onnx" -o p.wplan --machine small16
 gives 0 "values: mean difference" "$wafer" check p.wplan --report turns.json
