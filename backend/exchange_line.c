@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exchange_line.h"
+#include "fragment_clock.h"
 
 /* What a core sends once on a bus, to some of the cores before it. */
 typedef struct group {
@@ -290,7 +291,15 @@ static void add_filters(bus *b, const segment *s, uint8_t color) {
 
 static void note_taker(bus *b, uint32_t q, uint64_t words, uint64_t end) {
   fragment_taker *t = &b->takers[q];
-  *t = (fragment_taker){.at = q, .block = b->block_count, .words = t->words + words, .end = end};
+  uint64_t room = fragment_taker_room(b->machine);
+  if (t->words <= room && t->words + words > room) {
+    t->full_block = b->block_count;
+    t->full = end - (t->words + words) + room + 1;
+  }
+  t->at = q;
+  t->block = b->block_count;
+  t->words += words;
+  t->end = end;
 }
 
 /* The sender's boxes, and the keepers' share of them; `before`: wavelets of the senders nearer to
@@ -345,7 +354,7 @@ static void add_bus(bus *b, segment s, const forth *moves) {
   }
   for (uint32_t q = s.end + 1; q-- > s.first;) { /* words of senders at q and nearer to the end */
     memset(&b->keepers[q], 0, sizeof b->keepers[q]);
-    b->takers[q].words = 0;
+    b->takers[q] = (fragment_taker){0};
     if (sends(b, &s, q)) all += b->words[q];
     nearer[q] = all;
   }
@@ -360,9 +369,11 @@ static void add_bus(bus *b, segment s, const forth *moves) {
     if (sends(b, &s, q)) carried += b->words[q];
     b->load[q] += carried;
   }
-  b->failed |=
-      !line_order_bus(b->order, &(fragment_bus){b->back, b->block_count, s.end - s.first + 1,
-                                                b->blocks, &b->takers[s.first]});
+  b->failed |= !line_order_bus(b->order, &(fragment_bus){.back = b->back,
+                                                         .block_count = b->block_count,
+                                                         .taker_count = s.end - s.first + 1,
+                                                         .blocks = b->blocks,
+                                                         .takers = &b->takers[s.first]});
   uint8_t color = color_of(b, s.slot);
   add_routes(b, &s, color);
   add_filters(b, &s, color);

@@ -11,6 +11,27 @@ static int by_last_word(const void *left, const void *right) {
   return a->at < b->at ? -1 : a->at > b->at;
 }
 
+/* Takers by the word with which their queues are full, the order that they have where it is one. */
+static bool order_full(wafer_arena *arena, fragment_bus *bus) {
+  uint32_t *full = WAFER_NEW(arena, uint32_t, bus->taker_count);
+  if (!full) return false;
+  for (uint32_t i = 0; i < bus->taker_count; i++) {
+    const fragment_taker *own = &bus->takers[i];
+    uint32_t at = bus->full_count;
+    if (!own->full) continue;
+    for (; at > 0; at--) {
+      const fragment_taker *other = &bus->takers[full[at - 1]];
+      if (other->full_block < own->full_block) break;
+      if (other->full_block == own->full_block && other->full <= own->full) break;
+      full[at] = full[at - 1];
+    }
+    full[at] = i;
+    bus->full_count++;
+  }
+  bus->full = full;
+  return true;
+}
+
 bool line_order_bus(line_order *o, const fragment_bus *bus) {
   wafer_arena *arena = o->f->arena;
   if (o->bus_count == o->bus_room) {
@@ -31,7 +52,7 @@ bool line_order_bus(line_order *o, const fragment_bus *bus) {
   for (uint32_t i = 0; i < bus->taker_count; i++)
     if (bus->takers[i].words) takers[own->taker_count++] = bus->takers[i];
   qsort(takers, own->taker_count, sizeof *takers, by_last_word);
-  return true;
+  return order_full(arena, own);
 }
 
 static uint32_t position(const line *l, const fragment_bus *bus, uint32_t place) {

@@ -84,20 +84,23 @@ typedef struct fragment_block {
   uint64_t cycles; /* in which its core can send them, set-ups of many sends included */
 } fragment_block;
 
-/* What a core keeps of a bus: the last of it ends at word `end` of a block. */
+/* What a core keeps of a bus: the last of it ends at word `end` of a block; if it is more than its
+ * queue holds, the first that finds no room there ends at word `full` of an earlier block, or of
+ * that one. */
 typedef struct fragment_taker {
-  uint32_t at, block;
-  uint64_t words, end;
+  uint32_t at, block, full_block;
+  uint64_t words, end, full; /* 0: there is room for all */
   bool other; /* the core itself sends on another colour of this direction, if it does */
 } fragment_taker;
 
 /* Blocks in the order in which they pass, that of the farthest sender first; takers by the last
- * word that they keep. */
+ * word that they keep, and those that can be full by the word with which they are. */
 typedef struct fragment_bus {
   bool back; /* place q is position length - 1 - q of the line */
-  uint32_t block_count, taker_count;
+  uint32_t block_count, taker_count, full_count;
   const fragment_block *blocks;
   const fragment_taker *takers;
+  const uint32_t *full; /* indices into takers */
 } fragment_bus;
 
 /* Instructions of a core of a line, in their order: what it sends forth, what it takes of those

@@ -38,6 +38,10 @@ uint64_t fragment_sender_room(const wafer_machine *m) {
   return m->hop_queue + m->ramp_cycles + deepest(m->output_queue_words, m->output_queues);
 }
 
+uint64_t fragment_taker_room(const wafer_machine *m) {
+  return deepest(m->input_queue_words, m->input_queues) + m->ramp_cycles;
+}
+
 bool fragment_clock_init(fragment_clock *c, wafer_arena *arena, const wafer_machine *machine) {
   *c = (fragment_clock){.machine = machine, .arena = arena, .train = true};
   size_t cores = (size_t)machine->width * machine->height;
@@ -139,6 +143,22 @@ static void pass_words(passage *p, uint64_t end) {
   p->at = end;
 }
 
+static void hold(passage *p, int64_t until, uint32_t at) {
+  if (until <= p->time) return;
+  p->time = until;
+  p->held = true;
+  p->held_at = at;
+}
+
+/* Words stand before a core that has room for no more until it begins to take them. */
+static void fill(const walk *w, const fragment_bus *bus, const fragment_taker *t, passage *p) {
+  uint32_t list = bus->back * FRAGMENT_BACK + FRAGMENT_TAKE + t->other;
+  int64_t way = (int64_t)t->at * w->hop + w->around + w->ramp;
+  if (is_host(w, bus, t->at)) return;
+  pass_words(p, t->full);
+  hold(p, list_begins(w, position(w, bus, t->at), list) + 1 - way, t->at);
+}
+
 static void take(walk *w, const fragment_bus *bus, const fragment_taker *t, int64_t *past,
                  passage *p) {
   bool host = is_host(w, bus, t->at);
@@ -154,11 +174,7 @@ static void take(walk *w, const fragment_bus *bus, const fragment_taker *t, int6
     limit = has_room(w, past, ready + words, t->words, w->taken);
     if (limit != INT64_MIN) limit -= way + w->ramp;
   }
-  if (limit > p->time) {
-    p->time = limit;
-    p->held = true;
-    p->held_at = t->at;
-  }
+  hold(p, limit, t->at);
   int64_t end = p->time + way + (host ? 0 : w->ramp);
   if (!host) end = list_ends(w, at, list, t->words, later(end, ready + words));
   past[w->times % AHEAD] = end;
@@ -272,10 +288,21 @@ static void pass_border(walk *w, int64_t begin) {
   if (r) w->edge = later(w->edge, r->start + (int64_t)r->cycles);
 }
 
+/* Those whose queues are full with words of block k up to `end`; `next`: the first that may be. */
+static uint32_t fill_until(const walk *w, const fragment_bus *bus, uint32_t k, uint64_t end,
+                           uint32_t next, passage *p) {
+  for (; next < bus->full_count; next++) {
+    const fragment_taker *t = &bus->takers[bus->full[next]];
+    if (t->full_block != k || t->full > end) break;
+    fill(w, bus, t, p);
+  }
+  return next;
+}
+
 static void pass_bus(walk *w, const fragment_bus *bus) {
   int64_t *last = w->past, *late = last + 1, *ends = last + 2;
   int64_t *takes = ends + AHEAD * bus->block_count;
-  uint32_t t = 0;
+  uint32_t t = 0, full = 0;
   passage p = {.time = w->times ? *last : INT64_MIN,
                .all = words_of(bus),
                .left = words_of(bus),
@@ -290,8 +317,11 @@ static void pass_bus(walk *w, const fragment_bus *bus) {
     uint32_t list = bus->back * FRAGMENT_BACK + FRAGMENT_SEND;
     int64_t start = host ? host_begins(w->c) : list_begins(w, at, list);
     begin_block(w, bus, k, start, &p);
-    for (; t < bus->taker_count && bus->takers[t].block == k; t++)
+    for (; t < bus->taker_count && bus->takers[t].block == k; t++) {
+      full = fill_until(w, bus, k, bus->takers[t].end, full, &p);
       take(w, bus, &bus->takers[t], takes + AHEAD * t, &p);
+    }
+    full = fill_until(w, bus, k, UINT64_MAX, full, &p);
     pass_words(&p, block->words);
     int64_t end = host ? p.time : sent(w, block, start, ends, &p);
     if (!host) end = list_ends(w, at, list, block->words, end);
@@ -472,7 +502,7 @@ bool fragment_clock_pass(fragment_clock *c, const fragment *f, fragment_past **p
             .hop = m->hop_cycles,
             .around = (int64_t)f->around * m->hop_cycles,
             .link = m->hop_queue + m->hop_cycles - 1,
-            .taken = deepest(m->input_queue_words, m->input_queues) + m->ramp_cycles};
+            .taken = fragment_taker_room(m)};
   w.own = fragment_sender_room(m);
   for (uint32_t phase = 0, chain = 0; phase <= f->phase_count; phase++) {
     compute(&w, phase);

@@ -80,6 +80,8 @@ typedef struct fragment_clock {
  * them.
  */
 uint64_t fragment_sender_room(const wafer_machine *machine);
+/* Words that a core's queue and ramp hold of what comes to it. */
+uint64_t fragment_taker_room(const wafer_machine *machine);
 /* Adds what the host sends of a sample when the fragment is gone through. False: out of memory. */
 bool fragment_round_add(fragment_round *round, wafer_arena *arena, const fragment *f);
 /* Does the host send anything? */

@@ -100,6 +100,20 @@ def skips():
     save("skips", nodes, [value("x", 1, 8, 12, 12)], [value("y", 1, 8, 12, 12)], weights)
 
 
+def early():
+    """Ten convolutions in a row, and an output that leaves behind the second: a sample's outputs cross the border long
+    after each other."""
+    own = np.random.default_rng(7)
+    nodes, weights, x = [], [], "x"
+    for i in range(10):
+        nodes += [node("Conv", f"{x} w{i}", f"c{i}", f"conv{i}", pads=[1, 1, 1, 1]),
+                  node("Relu", f"c{i}", f"r{i}" if i < 9 else "y", f"relu{i}")]
+        weights.append(numpy_helper.from_array((own.standard_normal((8, 8, 3, 3)) / 9).astype(np.float32), f"w{i}"))
+        x = f"r{i}"
+    nodes.append(node("MaxPool", "r1", "pooled", "pooled", kernel_shape=[2, 2], strides=[2, 2]))
+    save("early", nodes, [value("x", 1, 8, 16, 16)], [value("pooled", 1, 8, 8, 8), value("y", 1, 8, 16, 16)], weights)
+
+
 def attention():
     """One head of self-attention with layer normalisation, a symbolic sequence length and shape arithmetic."""
     nodes = [
@@ -306,5 +320,6 @@ steep()
 averages()
 borders()
 skips()
+early()
 turns()
 loops()

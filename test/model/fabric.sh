@@ -42,6 +42,11 @@ for batch in 4 16; do
   "$wafer" dump "$work/p.wplan" | grep -q "side by side in $batch stripes" || fail "no stripes with $batch samples"
 done
 compares small_cnn-stripes streaming "--machine small64 --batch 4" "--total 7 --samples 7" "$data/small_cnn.onnx"
+# An output that leaves early lets those of later samples through, before the late one of its own; words that come while
+# their core computes hold up those behind them.
+for edge in "" "--edge-gbps inf"; do
+  compares early pipelined "--machine small16 --placer shelf $edge" "--mean 10 --total 5 --samples 24" "$data/early.onnx"
+done
 # Heads share a phase: its kernels are one launch, and what they make follows each other over the border.
 "$wafer" zoo bert --layers 1 --d-model 32 --heads 2 --vocab 64 --sequence 16 --init 1 -q -o "$work/bert.onnx"
 # Means of normalized rows are near zero: the order of their sums shows (3.3e-5), phases shared or not.
