@@ -3,6 +3,7 @@
 #ifndef WAFER_PASSES_PLACER_H
 #define WAFER_PASSES_PLACER_H
 
+#include "search.h"
 #include "wafer/placer.h"
 
 #define PLACER_NONE UINT32_MAX
@@ -40,23 +41,6 @@ typedef struct placer {
 /* Points a curve may have. */
 static inline uint32_t placer_room(const placer *in) {
   return (in->reach_w > in->reach_h ? in->reach_w : in->reach_h) + 1;
-}
-
-typedef struct rng {
-  uint64_t state;
-} rng;
-
-static inline uint64_t rng_next(rng *r) {
-  uint64_t z = (r->state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-static inline uint32_t rng_below(rng *r, uint32_t n) {
-  return (uint32_t)(((rng_next(r) >> 32) * n) >> 32);
-}
-static inline double rng_unit(rng *r) {
-  return (double)(rng_next(r) >> 11) * 0x1p-53;
 }
 
 /* Curves of every kind at the times asked for so far. */

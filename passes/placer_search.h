@@ -49,7 +49,6 @@ typedef struct heat {
   double hot, cold;
 } heat;
 
-double placer_seconds(void);
 /* A legal placement with this score was found. */
 void placer_report(placer_run *run, double score);
 

@@ -379,6 +379,7 @@ static wafer_status find_pace(search *s, shelf_place *best) {
   WAFER_TRY(weigh(s, best, &before));
   uint32_t slower = s->quick ? 0 : p->ctx->options->slower;
   WAFER_TRY(slower ? slow_down(s, slower, best) : pipeline_meet_pace(p, s->quick, best));
+  if (!s->quick) WAFER_TRY(pipeline_shorten_turns(p, best));
   WAFER_TRY(pipeline_settle(p, best));
   if (s->quick) return WAFER_OK;
   WAFER_TRY(weigh(s, best, &found));

