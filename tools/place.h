@@ -97,11 +97,40 @@ uint32_t contest_last_conv(const contest_kernel *k);
  * edges (A0). */
 uint32_t contest_adapters(const contest *c, const contest_split *splits, bool components);
 
-/* Other splits in the same boxes and no slower than `time`, so that edges agree where they can; the
+/* A split as far as its neighbours see it: the first c, the last k. All else is the widest c that
+ * its room has rows for, and the least k. */
+typedef struct contest_fit {
+  uint16_t h, w, c, k;
+} contest_fit;
+
+/* Splits that are no slower than `time` in their rooms. */
+typedef struct contest_fit_list {
+  wafer_arena *arena;
+  const contest *c;
+  uint64_t unit, time;
+  const wafer_placed *rooms; /* of each kernel */
+  uint32_t *first;           /* count + 1 offsets into `at`; NULL: the time was over */
+  uint32_t count, room;
+  contest_fit *at;
+} contest_fit_list;
+
+/* False when out of memory. The time is over when it is `until` (0: never). */
+bool contest_list_fits(wafer_arena *arena, const contest *c, uint64_t unit, uint64_t time,
+                       double until, const wafer_placed *rooms, contest_fit_list *out);
+contest_split contest_split_of_fit(const contest_fit_list *fits, uint32_t i, const contest_fit *f);
+
+/* Other splits in the same rooms and no slower than `time`, so that edges agree where they can; the
  * best found when it is `until`, in contest_seconds() (0: any time). */
-wafer_status contest_adapt(const wafer_diag *diag, wafer_arena *arena, const contest *c,
-                           uint64_t unit, uint64_t time, double until, const wafer_placed *at,
-                           bool components, contest_split *splits);
+wafer_status contest_adapt(const wafer_diag *diag, const contest *c, uint64_t unit, uint64_t time,
+                           double until, const wafer_placed *rooms, bool components,
+                           contest_split *splits);
+
+/* The rectangles and the free cores around them, as far as their centres stay where they are; no
+ * two overlap. */
+void contest_rooms(const contest *c, const wafer_placed *at, wafer_placed *rooms);
+/* Moves rectangles into free cores as long as that makes wires shorter; false when out of memory.
+ */
+bool contest_slide(const contest *c, wafer_placed *at);
 
 /* What `wafer place` is asked for, and what it finds. */
 typedef struct contest_job {

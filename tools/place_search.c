@@ -62,13 +62,17 @@ static void rate(const contest_job *j, const contest_split *splits, wafer_placem
       j->problem.time_weight * (double)p->time + j->problem.wire_weight * 0.5 * (double)p->wire2;
 }
 
+static wafer_status no_memory(const wafer_diag *diag, const contest *c) {
+  return wafer_fail(diag, wafer_at_file(c->path), WAFER_NO_MEMORY, "no memory for protocols");
+}
+
 static bool late(const adapt_budget *b) {
   return b->until > 0 && contest_seconds() > b->until;
 }
 
-/* Splits for the boxes: those that placed them, then, in so many steps, ones that agree better, at
- * the same time and at longer ones, as far as adapters saved may pay for the time. What is better
- * than *best stays. */
+/* Splits for the boxes: those that placed them, then ones that agree better: in the boxes, with the
+ * free cores around them, and there, step by step, at longer times, as far as adapters saved may
+ * pay for these. What is better than *best stays. */
 static wafer_status agree(const wafer_diag *diag, wafer_arena *arena, contest_job *j,
                           const wafer_placement *boxes, uint32_t steps, const adapt_budget *b,
                           double *best) {
@@ -76,22 +80,25 @@ static wafer_status agree(const wafer_diag *diag, wafer_arena *arena, contest_jo
   uint32_t n = c->count;
   contest_split *splits = WAFER_NEW(arena, contest_split, n);
   wafer_placed *at = WAFER_NEW(arena, wafer_placed, 2 * (size_t)n);
-  if (!splits || !at)
-    return wafer_fail(diag, wafer_at_file(c->path), WAFER_NO_MEMORY, "no memory for protocols");
+  wafer_placed *rooms = WAFER_NEW(arena, wafer_placed, n);
+  if (!splits || !at || !rooms) return no_memory(diag, c);
   for (uint32_t i = 0; i < n; i++)
     splits[i] = contest_split_of(c, &c->kernels[i], j->unit,
                                  &j->problem.kinds[j->problem.kind[i]].at[boxes->at[i].shape]);
-  double adapter = (double)c->wadapter, slower = steps > 1 ? steps - 1 : 1;
+  contest_rooms(c, boxes->at, rooms);
+  double adapter = (double)c->wadapter, slower = steps > 2 ? steps - 2 : 1;
   double most = adapter * contest_adapters(c, splits, j->components) / j->problem.time_weight;
   uint64_t time = slowest_of(j, splits);
   wafer_placement tried = *boxes;
   tried.at = at;
   for (uint32_t k = 0; k <= steps && (!k || !late(b)); k++) {
-    double longer = k < 2 ? 0 : most * (k - 1) * (k - 1) / (slower * slower);
+    double longer = k < 3 ? 0 : most * (k - 2) * (k - 2) / (slower * slower);
+    const wafer_placed *in = k < 2 ? boxes->at : rooms;
     if (k) /* at first as placed */
-      WAFER_TRY(contest_adapt(diag, arena, c, j->unit, time + (uint64_t)longer, b->until, boxes->at,
+      WAFER_TRY(contest_adapt(diag, c, j->unit, time + (uint64_t)longer, b->until, in,
                               j->components, splits));
-    centre(j, splits, boxes->at, at);
+    centre(j, splits, in, at);
+    if (!contest_slide(c, at)) return no_memory(diag, c);
     rate(j, splits, &tried);
     double score = tried.score + adapter * contest_adapters(c, splits, j->components);
     if (score > *best || (score == *best && adapter > 0)) continue;
@@ -110,7 +117,7 @@ static wafer_status agree_all(const wafer_diag *diag, wafer_arena *arena, contes
   bool counted = j->contest.wadapter > 0;
   uint32_t layouts = counted ? found->other_count + 1 : 1;
   if (layouts > MOST_BOXES) layouts = MOST_BOXES;
-  uint64_t most = counted ? SLOWER + 1 : 1, steps = b->tries / layouts;
+  uint64_t most = counted ? SLOWER + 2 : 1, steps = b->tries / layouts;
   for (uint32_t i = 0; i < layouts && (!i || !late(b)); i++) {
     wafer_placement boxes = *found;
     if (i) boxes.at = found->others[i - 1];
