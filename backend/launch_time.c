@@ -182,8 +182,10 @@ wafer_status launch_time(launcher *l, const launch_pieces *p, wafer_launch *laun
   }
   launch->predicted = alone[0];
   launch->interval = (ends[2 * half - 1] - ends[half - 1] + half - 1) / half;
-  if (p->period) /* samples draw apart while those ahead fill the pipeline: all of them tell */
+  if (p->period) { /* samples draw apart while those ahead fill the pipeline: all of them tell */
     launch->interval = (ends[2 * half - 1] - ends[0] + 2 * half - 2) / (2 * half - 1);
+    launch->settled = 2 * half;
+  }
   uint64_t left = ends[2 * half - 1], steady = 2 * half * launch->interval;
   launch->fill = left > steady ? left - steady : 0;
   return find_slowest(l, p, launch);

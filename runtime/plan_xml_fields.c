@@ -211,6 +211,7 @@ static const xml_field launch_fields[] = {
     {"predicted-cycles", &xml_u64, AT(T, predicted)},
     {"predicted-interval", &xml_u64, AT(T, interval), .fallback = "0"},
     {"predicted-fill", &xml_u64, AT(T, fill), .fallback = "0"},
+    {"settled-samples", &xml_u32, AT(T, settled), .fallback = "0"},
     {"slowest-kernel", &xml_index, AT(T, slowest), .fallback = "none"},
 };
 const xml_element xml_launch_element = ELEMENT("launch", launch_fields);

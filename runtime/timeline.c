@@ -440,8 +440,10 @@ static void conclude(line *l, uint64_t group) {
 
 /* When a sample of a train is done. */
 static uint64_t end_of(const wafer_launch *train, uint64_t sample) {
-  uint64_t end = train->fill + (sample + 1) * train->interval;
-  return sample ? later(end, train->predicted) : train->predicted;
+  uint64_t samples = sample + 1 < train->settled ? train->settled : sample + 1;
+  uint64_t end = later(train->fill + samples * train->interval, train->predicted);
+  if (sample == 0) return train->predicted;
+  return train->predicted + (end - train->predicted) * sample / (samples - 1);
 }
 
 /* Where a pipeline has programs, their time is known better than from its streams: cores do not

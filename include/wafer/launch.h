@@ -111,6 +111,9 @@ typedef struct wafer_launch {
       interval;  /* of a train: cycles from sample to sample, predicted; 0 for the other kinds */
   uint64_t fill; /* of a train: what `samples` of them, two at least, take beside samples *
                     interval, until the last words have left the wafer, predicted */
+  /* Of a train in which samples go ahead: from so many samples on. Fewer do not fill the pipeline:
+   * all behind the first take the same of what is left to there. 0: any number does. */
+  uint32_t settled;
   /* Of a train: the kernel whose cores receive, compute and send longest; WAFER_NONE: no train. */
   uint32_t slowest;
   uint32_t tap_count; /* in no file: wafer_plan_add_programs makes them when asked */

@@ -275,6 +275,29 @@ static void skips_do_not_stall(void) {
   compiled_end(&m);
 }
 
+/* Samples that go ahead of others fill a pipeline of programs: until they do they leave evenly,
+ * from one alone to where the interval is that of the train. */
+static void short_trains_fill_up(void) {
+  static wafer_launch train;
+  fixture *f = start(WAFER_MODE_pipelined);
+  uint64_t edge = 2 * f->machine.edge_latency_cycles, finish[12];
+  train = (wafer_launch){.kind = WAFER_LAUNCH_train,
+                         .predicted = 1000,
+                         .interval = 100,
+                         .fill = 1300,
+                         .settled = 9,
+                         .slowest = 0};
+  f->relay.plan.launches = &train;
+  f->relay.plan.launch_count = 1;
+  CU_ASSERT(run(f, 1, NULL).total_cycles == 1000 + edge);
+  CU_ASSERT(run(f, 5, NULL).total_cycles == 1600 + edge); /* 2,200 of nine */
+  CU_ASSERT(run(f, 12, finish).total_cycles == 2500 + edge);
+  CU_ASSERT(finish[4] == 1600 + edge && finish[8] == 2200 + edge && finish[11] == 2500 + edge);
+  train.settled = 0;
+  CU_ASSERT(run(f, 5, NULL).total_cycles == 1800 + edge);
+  wafer_arena_destroy(f->arena);
+}
+
 CU_TestInfo tests_timeline[] = {
     {"times one sample", times_one_sample},
     {"is bound by the slowest kernel", is_bound_by_the_slowest_kernel},
@@ -282,6 +305,7 @@ CU_TestInfo tests_timeline[] = {
     {"streams take turns in queues", takes_turns_in_queues},
     {"replicas have their own room", replicas_have_their_own_room},
     {"values that skip kernels do not stall them", skips_do_not_stall},
+    {"short trains fill up", short_trains_fill_up},
     {"shares the edge", shares_the_edge},
     {"streams weights ahead", streams_weights_ahead},
     {"works in stripes", works_in_stripes},
