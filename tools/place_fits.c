@@ -135,7 +135,7 @@ static bool put_fit(contest_fit_list *to, contest_fit fit) {
     uint32_t room = 2 * to->room + 1024;
     contest_fit *at = WAFER_NEW(to->arena, contest_fit, room);
     if (!at) return false;
-    memcpy(at, to->at, to->count * sizeof *at);
+    if (to->count) memcpy(at, to->at, to->count * sizeof *at);
     to->at = at, to->room = room;
   }
   to->at[to->count++] = fit;
