@@ -187,14 +187,9 @@ static wafer_status build_op(body *b, uint32_t n) {
 
 /* --- the body */
 
-/* A constant of one element stands in the instructions of cores, which have all its bits; others
- * lie in their memories, as they are stored. */
+/* Cores have all bits of a constant, in an instruction or in memory, unless it is an output. */
 static wafer_dtype storage_of(const body *b, uint32_t n) {
-  const wafer_node *node = &b->body->nodes[n];
-  int64_t elements = 0;
-  bool one = wafer_attr_find(&node->attrs, WAFER_ATTR_value)->data.splat ||
-             (wafer_shape_elements(&node->type.shape, &elements) && elements == 1);
-  return one && !b->stored[value_of(b, n)] ? WAFER_DTYPE_f32 : b->program->storage;
+  return b->stored[value_of(b, n)] ? b->program->storage : WAFER_DTYPE_f32;
 }
 
 static wafer_status make_constants(body *b) {

@@ -80,6 +80,13 @@ def averages():
     save("averages", nodes, [value("x", 1, 8, 32, 32)], [value("y", 1, 8, 16, 16)], [scale, zero])
 
 
+def scales():
+    """A scale and a shift per channel, none of which f16 has exactly: constants of a kernel."""
+    weights = [weight("s", 8, 1, 1), weight("b", 8, 1, 1)]
+    nodes = [node("Mul", "x s", "m"), node("Add", "m b", "a"), node("Relu", "a", "y")]
+    save("scales", nodes, [value("x", 1, 8, 12, 12)], [value("y", 1, 8, 12, 12)], weights)
+
+
 def borders():
     """Two branches of one input, each with an output: values that cross the border side by side."""
     nodes = [node("Mul", "x m", "a"), node("Exp", "a", "e"), node("Erf", "e", "y"), node("Sigmoid", "x", "z")]
@@ -323,3 +330,4 @@ skips()
 early()
 turns()
 loops()
+scales()
