@@ -1,6 +1,7 @@
-/* What ends a step of pipelined training, on cores: the sums of replicas come to the first one, the
- * numbers of the update to all cores that have sums, these update their part of the weights, which
- * then go to every kernel that reads them. A launch for each, of all kernels at once. */
+/* What ends a step of pipelined training, on cores: the sums of replicas come to the first one,
+ * their squares are added up and leave, the numbers of the update to all cores that have sums,
+ * these update their part of the weights, which then go to every kernel that reads them. A launch
+ * for each, of all kernels at once. */
 #include "launch_state.h"
 #include "launch_tap.h"
 #include "program_update.h"
@@ -102,7 +103,7 @@ static wafer_status place_numbers(launcher *l, const wafer_kernel *k, spread *ou
 static wafer_status add_exchange(launcher *l, const wafer_kernel *k, const char *name,
                                  uint32_t value, const spread *from, const spread *to,
                                  launch_pieces *p) {
-  wafer_rect rect = from ? launch_around(from->rect, to->rect) : to->rect;
+  wafer_rect rect = !from ? to->rect : !to ? from->rect : launch_around(from->rect, to->rect);
   uint32_t scratch = memory_top(&l->map, rect);
   const wafer_machine *m = l->plan->machine;
   fragment *f = WAFER_NEW(l->arena, fragment, 1);
@@ -117,9 +118,9 @@ static wafer_status add_exchange(launcher *l, const wafer_kernel *k, const char 
                 .scratch = (int32_t)scratch,
                 .scratch_room = l->map.limit - scratch,
                 .value = value,
-                .border_rate = m->edge_in_bytes_per_second};
-  if (from) launch_lower_scratch(l, &x);
-  WAFER_TRY(from ? exchange_add(&x, f) : exchange_border(&x, f));
+                .border_rate = to ? m->edge_in_bytes_per_second : m->edge_out_bytes_per_second};
+  if (from && to) launch_lower_scratch(l, &x);
+  WAFER_TRY(from && to ? exchange_add(&x, f) : exchange_border(&x, f));
   return launch_add_piece(l, p, f, LAUNCH_ONCE) ? WAFER_OK : launch_no_memory(l);
 }
 
@@ -142,15 +143,19 @@ static wafer_status begin_request(launcher *l, const wafer_kernel *k, held_reque
   return WAFER_OK;
 }
 
+static wafer_status add_code(launcher *l, const program_kernel_code *code, launch_pieces *p) {
+  for (uint32_t i = 0; i < code->fragment_count; i++)
+    if (!launch_add_piece(l, p, code->fragments[i], LAUNCH_ONCE)) return launch_no_memory(l);
+  return WAFER_OK;
+}
+
 static wafer_status add_program(launcher *l, const held_request *r, program_update_part part,
                                 int32_t numbers, launch_pieces *p) {
   const program_update_of update = {
       .part = part, .optimizer = l->plan->training->optimizer, .numbers = numbers, .held = r->held};
   program_kernel_code code;
   WAFER_TRY(program_update(&r->program, &update, &code));
-  for (uint32_t i = 0; i < code.fragment_count; i++)
-    if (!launch_add_piece(l, p, code.fragments[i], LAUNCH_ONCE)) return launch_no_memory(l);
-  return WAFER_OK;
+  return add_code(l, &code, p);
 }
 
 /* What a launch adds of a kernel with sums. */
@@ -178,6 +183,31 @@ static wafer_status add_gather(launcher *l, held_request *r, launch_pieces *p) {
     WAFER_TRY(add_program(l, r, PROGRAM_UPDATE_gather, 0, p));
   }
   return WAFER_OK;
+}
+
+/* The numbers of the update, which come later, leave their place to the sums of squares. */
+static wafer_status add_norm(launcher *l, held_request *r, launch_pieces *p) {
+  const wafer_training *t = l->plan->training;
+  const wafer_kernel *k = r->kernel;
+  spread numbers, *each = WAFER_NEW(l->arena, spread, 2), *total = each + 1;
+  const wafer_layout whole = {
+      .rank = 2, .rows = {1, 1}, .cols = {1, 1}, .row_stride = {1, 1}, .col_stride = {1, 1}};
+  const wafer_shape shape = {2, {1, 1}};
+  const wafer_rect first = {k->rect.x, k->rect.y, 1, 1};
+  const program_update_of update = {
+      .part = PROGRAM_UPDATE_squares, .optimizer = t->optimizer, .held = r->held, .squares = each};
+  program_kernel_code code;
+  WAFER_TRY(hold_all(l, r));
+  WAFER_TRY(place_numbers(l, k, &numbers));
+  int32_t at = numbers.address;
+  if (!each || !spread_of_layout(l->arena, k->rect, &whole, &shape, WAFER_DTYPE_f32, at, each) ||
+      !spread_of_layout(l->arena, first, &whole, &shape, WAFER_DTYPE_f32, at, total))
+    return launch_no_memory(l);
+  WAFER_TRY(program_update(&r->program, &update, &code));
+  WAFER_TRY(add_code(l, &code, p));
+  WAFER_TRY(program_total(&r->program, each, &code));
+  WAFER_TRY(add_code(l, &code, p));
+  return add_exchange(l, k, k->name, l->plan->step_values + 1 + t->trained_count, total, NULL, p);
 }
 
 static wafer_status add_control(launcher *l, held_request *r, launch_pieces *p) {
@@ -299,6 +329,7 @@ static wafer_status make_sends(launcher *l, wafer_launch_kind kind, uint32_t ind
 wafer_status launch_end_step(launcher *l, uint32_t phase) {
   uint32_t end = l->plan->phases[phase].action_count;
   WAFER_TRY(launch_kernels(l, WAFER_LAUNCH_gather, phase, add_gather));
+  WAFER_TRY(launch_kernels(l, WAFER_LAUNCH_norm, phase, add_norm));
   WAFER_TRY(launch_kernels(l, WAFER_LAUNCH_control, phase, add_control));
   WAFER_TRY(launch_kernels(l, WAFER_LAUNCH_update, phase, add_update));
   return launch_halves(l, WAFER_LAUNCH_send, phase, NULL, 0, end, make_sends);
@@ -334,7 +365,7 @@ static wafer_status append_values(launcher *l) {
   wafer_plan *plan = l->plan;
   const wafer_training *t = plan->training;
   uint32_t count = plan->value_count;
-  wafer_value *values = WAFER_NEW(l->ctx->arena, wafer_value, count + 1 + t->trained_count);
+  wafer_value *values = WAFER_NEW(l->ctx->arena, wafer_value, count + 2 + t->trained_count);
   if (!values) return launch_no_memory(l);
   for (uint32_t i = 0; i < count; i++) values[i] = plan->values[i];
   values[count] = (wafer_value){.name = "numbers of the update",
@@ -350,9 +381,14 @@ static wafer_status append_values(launcher *l) {
                                           .type = {WAFER_DTYPE_u32, w->shape},
                                           .weight = WAFER_NONE};
   }
+  values[count + 1 + t->trained_count] = (wafer_value){.name = "squares of the sums",
+                                                       .node = "",
+                                                       .owner = WAFER_OWNER_output,
+                                                       .type = {WAFER_DTYPE_u32, {2, {1, 1}}},
+                                                       .weight = WAFER_NONE};
   plan->values = values;
   plan->step_values = count;
-  plan->value_count = count + 1 + t->trained_count;
+  plan->value_count = count + 2 + t->trained_count;
   return WAFER_OK;
 }
 

@@ -16,34 +16,23 @@ uint32_t program_cut_reductions(const program *p) {
 
 /* ---- On the first parts alone ---- */
 
-static uint32_t *refined(const program *p, uint32_t n, const uint32_t *kind, uint32_t set,
-                         bool rows) {
-  uint32_t *fine = WAFER_NEW(p->arena, uint32_t, n);
-  for (uint32_t i = 0; fine && i < n; i++) {
-    bool later = false;
+/* Have the loops of `set` their first part there? */
+static bool *first_parts(const program *p, uint32_t set, bool of_rows) {
+  uint32_t n = of_rows ? p->r->rect.height : p->r->rect.width;
+  bool *first = WAFER_NEW(p->arena, bool, n);
+  for (uint32_t i = 0; first && i < n; i++) {
+    first[i] = true;
     for (uint32_t l = 0; l < p->loops.count; l++)
-      later |= (set >> l & 1) && (rows ? p->loop[l].row : p->loop[l].col)[i] > 0;
-    fine[i] = 2 * kind[i] + later;
+      first[i] &= !(set >> l & 1) || (of_rows ? p->loop[l].row : p->loop[l].col)[i] == 0;
   }
-  return fine;
+  return first;
 }
 
-/* Kinds of dim 0, and apart from them whether the loops of `set` have their first part. */
 wafer_status program_first(program *p, const spread *s, uint32_t set, spread *out) {
+  const bool *rows = first_parts(p, set, true), *cols = first_parts(p, set, false);
   s = program_ranked(p, s);
-  if (!s) return program_no_memory(p);
-  const spread_dim *dim = &s->dim[0];
-  *out = *s;
-  out->dim[0].rows = 2 * dim->rows;
-  out->dim[0].cols = 2 * dim->cols;
-  out->dim[0].row = refined(p, p->r->rect.height, dim->row, set, true);
-  out->dim[0].col = refined(p, p->r->rect.width, dim->col, set, false);
-  out->dim[0].part = WAFER_NEW(p->arena, spread_part, (size_t)4 * dim->rows * dim->cols);
-  if (!out->dim[0].row || !out->dim[0].col || !out->dim[0].part) return program_no_memory(p);
-  for (uint32_t r = 0; r < dim->rows; r++)
-    for (uint32_t c = 0; c < dim->cols; c++)
-      out->dim[0].part[(size_t)4 * r * dim->cols + 2 * c] = dim->part[r * dim->cols + c];
-  return WAFER_OK;
+  return s && rows && cols && spread_where(p->arena, s, rows, cols, out) ? WAFER_OK
+                                                                         : program_no_memory(p);
 }
 
 /* ---- One line ---- */

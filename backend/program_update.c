@@ -133,6 +133,44 @@ static wafer_status add_narrow(program *p, const program_held *h) {
   return program_add(p, &step);
 }
 
+/* ---- squares ---- */
+
+static bool is_empty(const program_tile *tile, uint32_t rank) {
+  for (uint32_t d = 0; d < rank; d++)
+    if (tile->len[d] <= 0) return true;
+  return false;
+}
+
+/* The number += x x, over all that the core has of x. */
+static void emit_squares(const program_site *s) {
+  const program_step *step = s->step;
+  const spread *x = step->in[0].at;
+  if (is_empty(&s->in[0], x->rank)) return;
+  nest n = program_nest_over(WAFER_CORE_fma, 3, x, &s->in[0]);
+  n.at[1] = n.at[2] = n.at[0];
+  n.at[0] = n.at[3] = (nest_operand){
+      .kind = WAFER_OPERAND_memory, .dtype = WAFER_DTYPE_f32, .address = s->out.address};
+  nest_emit(s->code, &n);
+}
+
+static wafer_status add_zero(program *p, const spread *squares) {
+  program_step step = program_step_of(p->body->anchor, squares, emit_zeros);
+  return program_add(p, &step);
+}
+
+static wafer_status add_squares(program *p, const program_held *h, const spread *squares) {
+  program_step step = program_step_of(p->node, squares, emit_squares);
+  spread *once = WAFER_NEW(p->arena, spread, 1);
+  const spread *sum = program_ranked(p, &h->sum);
+  if (h->statistic) return WAFER_OK;
+  if (!once || !sum || !spread_once(p->arena, sum, once)) return program_no_memory(p);
+  step.in_count = 1;
+  step.in[0] = program_own(once);
+  return program_add(p, &step);
+}
+
+/* ---- parts ---- */
+
 static wafer_status add_zeros(program *p, const program_held *h) {
   for (uint32_t i = 0; i < h->slot_count; i++) {
     program_step step = program_step_of(p->node, &h->slot[i], emit_zeros);
@@ -148,6 +186,7 @@ wafer_status program_update(const program_request *request, const program_update
   if (!p) return WAFER_NO_MEMORY;
   p->out = out;
   WAFER_TRY(program_begin(p, request));
+  if (update->part == PROGRAM_UPDATE_squares) WAFER_TRY(add_zero(p, update->squares));
   for (uint32_t i = 0; i < p->body->output_count; i++) {
     const program_held *h = &update->held[i];
     if (!wafer_body_sums(p->body, i)) continue;
@@ -155,6 +194,7 @@ wafer_status program_update(const program_request *request, const program_update
     switch (update->part) {
     case PROGRAM_UPDATE_begin: WAFER_TRY(add_zeros(p, h)); break;
     case PROGRAM_UPDATE_gather: WAFER_TRY(add_rows(p, h, 0, ROWS(together))); break;
+    case PROGRAM_UPDATE_squares: WAFER_TRY(add_squares(p, h, update->squares)); break;
     case PROGRAM_UPDATE_rule:
       WAFER_TRY(add_rows(p, h, update->numbers, rule_of(update->optimizer, h->statistic)));
       WAFER_TRY(add_narrow(p, h));

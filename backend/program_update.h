@@ -17,20 +17,27 @@ typedef struct program_held {
 } program_held;
 
 typedef enum program_update_part {
-  PROGRAM_UPDATE_begin,  /* state becomes zero */
-  PROGRAM_UPDATE_gather, /* sum += term */
-  PROGRAM_UPDATE_rule,   /* weight and state by the optimizer's rule; sum and term are lost */
+  PROGRAM_UPDATE_begin,   /* state becomes zero */
+  PROGRAM_UPDATE_gather,  /* sum += term */
+  PROGRAM_UPDATE_squares, /* their sum, of gradients; of what several cores hold one has it */
+  PROGRAM_UPDATE_rule,    /* weight and state by the optimizer's rule; sum and term are lost */
 } program_update_part;
 
 typedef struct program_update_of {
   program_update_part part;
   wafer_optimizer_kind optimizer;
   int32_t numbers;          /* address of WAFER_UPDATE_NUMBERS, f32 each */
+  const spread *squares;    /* an f32 on every core */
   const program_held *held; /* per output of the body; those that it does not sum are not read */
 } program_update_of;
 
 /* Fragments that run one behind the other; none where there is nothing to do. */
 wafer_status program_update(const program_request *request, const program_update_of *update,
                             program_kernel_code *out);
+
+/* Adds up an f32 of every core, as a kernel of family reduce does: the first one gets the sum, what
+ * the others have is lost. Of the request's kernel its place and names count alone. */
+wafer_status program_total(const program_request *request, const spread *each,
+                           program_kernel_code *out);
 
 #endif

@@ -185,3 +185,46 @@ uint32_t *spread_kinds(wafer_arena *arena, const spread *s, bool of_rows, uint32
   }
   return kind;
 }
+
+/* ---- some of the cores ---- */
+
+/* Twice as many kinds: of lines that are in, and of those that are not. */
+static uint32_t *refined(wafer_arena *arena, uint32_t n, const uint32_t *kind, const bool *in) {
+  uint32_t *fine = WAFER_NEW(arena, uint32_t, n);
+  for (uint32_t i = 0; fine && i < n; i++) fine[i] = 2 * kind[i] + !in[i];
+  return fine;
+}
+
+/* It is enough that a core holds nothing of one dim. */
+bool spread_where(wafer_arena *arena, const spread *s, const bool *rows, const bool *cols,
+                  spread *out) {
+  const spread_dim *dim = &s->dim[0];
+  *out = *s;
+  out->dim[0].rows = 2 * dim->rows;
+  out->dim[0].cols = 2 * dim->cols;
+  out->dim[0].row = refined(arena, s->rect.height, dim->row, rows);
+  out->dim[0].col = refined(arena, s->rect.width, dim->col, cols);
+  out->dim[0].part = WAFER_NEW(arena, spread_part, (size_t)4 * dim->rows * dim->cols);
+  if (!out->dim[0].row || !out->dim[0].col || !out->dim[0].part) return false;
+  for (uint32_t r = 0; r < dim->rows; r++)
+    for (uint32_t c = 0; c < dim->cols; c++)
+      out->dim[0].part[(size_t)4 * r * dim->cols + 2 * c] = dim->part[r * dim->cols + c];
+  return true;
+}
+
+/* Which lines are the first of their kind. */
+static bool *first_of(wafer_arena *arena, const spread *s, bool of_rows) {
+  uint32_t n = of_rows ? s->rect.height : s->rect.width, kinds, seen = 0;
+  uint32_t *kind = spread_kinds(arena, s, of_rows, &kinds);
+  bool *first = kind ? WAFER_NEW(arena, bool, n) : NULL;
+  for (uint32_t i = 0; first && i < n; i++) {
+    first[i] = kind[i] == seen;
+    seen += first[i];
+  }
+  return first;
+}
+
+bool spread_once(wafer_arena *arena, const spread *s, spread *out) {
+  const bool *rows = first_of(arena, s, true), *cols = first_of(arena, s, false);
+  return rows && cols && spread_where(arena, s, rows, cols, out);
+}

@@ -62,6 +62,12 @@ bool spread_set_window(wafer_arena *arena, spread *s, uint32_t d, const spread_w
  * nothing. False: out of memory. */
 bool spread_repeat(wafer_arena *arena, const spread *s, uint32_t count, uint32_t columns,
                    spread *out);
+/* The same on those rows and columns; the other cores hold nothing. Of rank 1 at least. False: out
+ * of memory. */
+bool spread_where(wafer_arena *arena, const spread *s, const bool *rows, const bool *cols,
+                  spread *out);
+/* The same on the first of the cores that hold the same. As above. */
+bool spread_once(wafer_arena *arena, const spread *s, spread *out);
 /* Rows for columns. False: out of memory. */
 bool spread_turn(wafer_arena *arena, const spread *s, spread *out);
 /* Kinds of columns (rows: `of_rows`) by all dims, counted from 0 in the order of appearance; NULL:

@@ -94,7 +94,9 @@ struct session_fabric {
   bool shared;            /* they are its caller's */
   wafer_run_stats stats;
   uint64_t *kernel_busy, *phase_cycles, *stream_busy;
-  uint64_t *armed; /* streaming: when the weights of each phase are all there */
+  wafer_step_cycles step; /* since the last train: of what is done of a step */
+  bool gathered;          /* sums of replicas have come together since */
+  uint64_t *armed;        /* streaming: when the weights of each phase are all there */
 };
 
 wafer_status session_fabric_no_memory(const session_fabric *s);

@@ -42,8 +42,8 @@ const char *wafer_mode_name(wafer_mode mode) {
 }
 
 const char *wafer_launch_kind_name(wafer_launch_kind kind) {
-  static const char *const names[] = {"load",    "action", "train", "gather",
-                                      "control", "update", "send"};
+  static const char *const names[] = {"load", "action",  "train",  "gather",
+                                      "norm", "control", "update", "send"};
   assert(kind < WAFER_COUNT(names));
   return names[kind];
 }

@@ -347,17 +347,29 @@ wafer_status wafer_session_run(wafer_session *s, const wafer_view *inputs, uint3
   return time_train(s, samples);
 }
 
-wafer_status wafer_session_update(wafer_session *s, const wafer_optimizer *optimizer,
-                                  const wafer_update *update, float *const *weights,
-                                  wafer_step_cycles *counted) {
+/* Does the session do steps of pipelined training? `what` it was asked for, by which optimizer;
+ * WAFER_OPTIMIZER_COUNT: by any. */
+static wafer_status steps(const wafer_session *s, const char *what, wafer_optimizer_kind kind) {
   const wafer_plan *plan = s->plan;
-  if (s->fabric && plan->step_values && optimizer->kind == plan->training->optimizer)
-    return session_fabric_update(s->fabric, optimizer, update, weights, counted);
-  return wafer_fail(s->diag, wafer_at_file(plan->model), WAFER_USAGE, "an update by %s: %s",
-                    wafer_optimizer_name(optimizer->kind),
+  bool any = kind == WAFER_OPTIMIZER_COUNT;
+  if (s->fabric && plan->step_values && (any || kind == plan->training->optimizer)) return WAFER_OK;
+  return wafer_fail(s->diag, wafer_at_file(plan->model), WAFER_USAGE, "%s%s: %s", what,
+                    any ? "" : wafer_optimizer_name(kind),
                     !s->fabric           ? "only sessions at fabric fidelity do one"
                     : !plan->step_values ? "the plan has no programs that update weights"
                                          : "the plan is made for another optimizer");
+}
+
+wafer_status wafer_session_squares(wafer_session *s, double *squares) {
+  WAFER_TRY(steps(s, "a norm on the wafer", WAFER_OPTIMIZER_COUNT));
+  return session_fabric_squares(s->fabric, squares);
+}
+
+wafer_status wafer_session_update(wafer_session *s, const wafer_optimizer *optimizer,
+                                  const wafer_update *update, float *const *weights,
+                                  wafer_step_cycles *counted) {
+  WAFER_TRY(steps(s, "an update by ", optimizer->kind));
+  return session_fabric_update(s->fabric, optimizer, update, weights, counted);
 }
 
 wafer_run_stats wafer_session_stats(const wafer_session *s) {

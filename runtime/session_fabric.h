@@ -30,7 +30,8 @@ void session_fabric_share_faults(session_fabric *s, session_faults *faults);
 wafer_status session_fabric_run(session_fabric *s, const wafer_view *inputs, bool train,
                                 uint64_t samples, void *const *out);
 
-/* wafer_session_update. */
+/* wafer_session_squares, wafer_session_update. */
+wafer_status session_fabric_squares(session_fabric *s, double *squares);
 wafer_status session_fabric_update(session_fabric *s, const wafer_optimizer *optimizer,
                                    const wafer_update *update, float *const *weights,
                                    wafer_step_cycles *counted);

@@ -279,6 +279,8 @@ static wafer_status run_samples(session_fabric *s, const fabric_io *io) {
 static wafer_status run_train(session_fabric *s, const fabric_io *io) {
   uint32_t bands = session_fabric_bands(s, io->samples);
   s->start = 0;
+  s->gathered = false;
+  s->step = (wafer_step_cycles){0};
   for (uint32_t i = 0; i < s->launch_count; i++) {
     fabric_launch *l = &s->launches[i];
     bool train = l->of->kind == WAFER_LAUNCH_train;

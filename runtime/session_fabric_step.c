@@ -50,21 +50,52 @@ static wafer_status read_weights(session_fabric *s, const fabric_launch *l, floa
   return WAFER_OK;
 }
 
+/* All launches of that kind. */
+static wafer_status run_part(session_fabric *s, wafer_launch_kind kind, float *const *weights,
+                             double *squares) {
+  const fabric_io io = {.samples = 1};
+  uint64_t *cycles = wafer_step_part(&s->step, kind);
+  for (uint32_t i = 0; i < s->launch_count; i++) {
+    fabric_launch *l = &s->launches[i];
+    if (l->of->kind != kind) continue;
+    WAFER_TRY(session_fabric_only(s, l, &io));
+    *cycles += l->stats.cycles;
+    if (weights) WAFER_TRY(read_weights(s, l, weights));
+    for (uint32_t p = 0; squares && p < l->body.port_count; p++) {
+      float sum;
+      memcpy(&sum, l->words[p], sizeof sum);
+      *squares += (double)sum;
+    }
+  }
+  return WAFER_OK;
+}
+
+static wafer_status gather(session_fabric *s) {
+  if (!s->gathered) WAFER_TRY(run_part(s, WAFER_LAUNCH_gather, NULL, NULL));
+  s->gathered = true;
+  return WAFER_OK;
+}
+
+wafer_status session_fabric_squares(session_fabric *s, double *squares) {
+  *squares = 0;
+  WAFER_TRY(gather(s));
+  s->step.norm = s->plan->machine->edge_latency_cycles;
+  return run_part(s, WAFER_LAUNCH_norm, NULL, squares);
+}
+
 wafer_status session_fabric_update(session_fabric *s, const wafer_optimizer *optimizer,
                                    const wafer_update *update, float *const *weights,
                                    wafer_step_cycles *counted) {
-  const fabric_io io = {.samples = 1};
-  *counted = (wafer_step_cycles){0};
+  static const wafer_launch_kind parts[] = {WAFER_LAUNCH_control, WAFER_LAUNCH_update,
+                                            WAFER_LAUNCH_send};
   if (!make_stored(s, s->plan->step_values)) return session_fabric_no_memory(s);
   set_numbers(optimizer, update, s->stored[s->plan->step_values]);
-  for (uint32_t i = 0; i < s->launch_count; i++) {
-    fabric_launch *l = &s->launches[i];
-    if (!wafer_launch_ends_step(l->of->kind)) continue;
-    WAFER_TRY(session_fabric_only(s, l, &io));
-    *wafer_step_part(counted, l->of->kind) += l->stats.cycles;
-    if (weights) WAFER_TRY(read_weights(s, l, weights));
-  }
-  counted->control += s->plan->machine->edge_latency_cycles;
-  counted->step = counted->gather + counted->control + counted->update + counted->send;
+  WAFER_TRY(gather(s));
+  for (uint32_t i = 0; i < WAFER_COUNT(parts); i++) WAFER_TRY(run_part(s, parts[i], weights, NULL));
+  s->step.control += s->plan->machine->edge_latency_cycles;
+  *counted = s->step;
+  counted->step =
+      counted->gather + counted->norm + counted->control + counted->update + counted->send;
+  s->step = (wafer_step_cycles){0};
   return WAFER_OK;
 }

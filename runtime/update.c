@@ -132,7 +132,7 @@ static void gather_and_update(stepping *s, const wafer_kernel *k) {
 /* Squares of the sums: two instructions over the longest tile, then a sum over the kernels' cores,
  * whose longest way is along a row to the west border and a column; the answer comes the same way.
  */
-static void control(stepping *s) {
+static void norm_and_control(stepping *s) {
   const wafer_machine *m = s->plan->machine;
   const wafer_op squares[] = {WAFER_OP_mul, WAFER_OP_add};
   uint64_t tile = 0, east = 0, south = 0, north = m->height;
@@ -150,7 +150,8 @@ static void control(stepping *s) {
   }
   uint64_t hops = east + (south > north ? south - north : 0);
   uint64_t across = hops * (m->hop_cycles + 1) + 2 * (uint64_t)m->ramp_cycles;
-  s->out->control = map_cycles(m, 2, squares, tile) + 2 * (across + m->edge_latency_cycles);
+  s->out->control = across + m->edge_latency_cycles;
+  s->out->norm = map_cycles(m, 2, squares, tile) + s->out->control;
 }
 
 /* A stream that loaded the weight shows who reads it. */
@@ -200,8 +201,8 @@ static void add_up(stepping *s) {
   for (uint32_t k = 0; k < s->plan->kernel_count; k++) gather_and_update(s, &s->plan->kernels[k]);
   for (uint32_t i = 0; i < s->plan->stream_count; i++) send(s, &s->plan->streams[i]);
   for (uint32_t k = 0; k < s->plan->kernel_count; k++) out->send = most(out->send, s->busy[k]);
-  control(s);
-  out->step = out->train + out->gather + out->control + out->update + out->send;
+  norm_and_control(s);
+  out->step = out->train + out->gather + out->norm + out->control + out->update + out->send;
 }
 
 wafer_status wafer_plan_step_cycles(const wafer_diag *diag, const wafer_plan *plan,
@@ -227,6 +228,7 @@ wafer_status wafer_plan_step_cycles(const wafer_diag *diag, const wafer_plan *pl
 uint64_t *wafer_step_part(wafer_step_cycles *cycles, wafer_launch_kind kind) {
   switch (kind) {
   case WAFER_LAUNCH_gather: return &cycles->gather;
+  case WAFER_LAUNCH_norm: return &cycles->norm;
   case WAFER_LAUNCH_control: return &cycles->control;
   case WAFER_LAUNCH_update: return &cycles->update;
   case WAFER_LAUNCH_send: return &cycles->send;
@@ -240,7 +242,8 @@ wafer_step_cycles wafer_plan_launched_step(const wafer_plan *plan) {
     uint64_t *part = wafer_step_part(&all, plan->launches[i].kind);
     if (part) *part += plan->launches[i].predicted;
   }
+  all.norm += plan->machine->edge_latency_cycles;    /* of what leaves */
   all.control += plan->machine->edge_latency_cycles; /* of the numbers, from outside */
-  all.step = all.gather + all.control + all.update + all.send;
+  all.step = all.gather + all.norm + all.control + all.update + all.send;
   return all;
 }

@@ -22,7 +22,9 @@ typedef struct check_run {
 typedef struct check_step {
   wafer_optimizer optimizer;
   wafer_update update;
-  float **weights;   /* of the plan's trained ones: as they are on the wafer after the update */
+  float **weights; /* of the plan's trained ones: as they are on the wafer after the update */
+  double norm;     /* of the gradient of the mean, as cores add up its squares, */
+  double norm_difference; /* and how far that is from MemoryX's, relative to it */
   double difference; /* the largest from MemoryX's, relative to the largest element of its weight */
   wafer_step_cycles formula, predicted, counted; /* predicted: by the clocks of the programs */
   wafer_view *fabric, *kernel; /* outputs of the second train, both with these weights */

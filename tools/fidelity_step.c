@@ -61,12 +61,26 @@ static double difference_of(const wafer_weight *w, const void *wanted, const flo
   return check_difference(&have, &want, 0);
 }
 
+/* What clipping and a loss scale want to know, from the same sums in f64. */
+static wafer_status compare_norm(wafer_arena *arena, const wafer_plan *plan, wafer_memoryx *m,
+                                 const float *sums, check_step *step) {
+  double *each = WAFER_NEW(arena, double, plan->training->trained_count), all = 0;
+  if (!each) return cli_no_memory();
+  wafer_memoryx_squares(m, sums, each);
+  for (uint32_t i = 0; i < plan->training->trained_count; i++) all += each[i];
+  double wanted = sqrt(all) * step->update.scale;
+  bool same = step->norm == wanted || (!isfinite(step->norm) && !isfinite(wanted));
+  step->norm_difference = same ? 0 : fabs(step->norm - wanted) / wanted;
+  return WAFER_OK;
+}
+
 static wafer_status compare(const wafer_plan *plan, wafer_arena *arena, wafer_memoryx *m,
                             const check_run *fabric, check_step *step) {
   const wafer_training *t = plan->training;
   float *sums = WAFER_NEW(arena, float, wafer_memoryx_offset(m, t->trained_count) + 1);
   if (!sums) return cli_no_memory();
   put_sums(plan, fabric->outputs, m, sums);
+  WAFER_TRY(compare_norm(arena, plan, m, sums, step));
   wafer_memoryx_update(m, &step->update, sums);
   for (uint32_t i = 0; i < t->trained_count; i++) {
     const wafer_weight *w = weight_of(plan, i);
@@ -114,6 +128,9 @@ static wafer_status run_again(const wafer_plan *plan, wafer_arena *arena, wafer_
 wafer_status check_step_fabric(const wafer_plan *plan, wafer_arena *arena, wafer_session *session,
                                const wafer_view *inputs, const check_run *fabric,
                                check_step *step) {
+  double squares;
+  WAFER_TRY(wafer_session_squares(session, &squares));
+  step->norm = sqrt(squares) * step->update.scale;
   WAFER_TRY(wafer_session_update(session, &step->optimizer, &step->update, step->weights,
                                  &step->counted));
   WAFER_TRY(compare_weights(plan, arena, fabric, step));

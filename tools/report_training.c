@@ -52,10 +52,10 @@ static void print_update(FILE *to, const wafer_plan *plan) {
   wafer_step_cycles u;
   if (!find_update(plan, &u)) return;
   fprintf(to,
-          "  weights stay on the wafer: %s once a batch, %llu cycles: gather %llu, control %llu, "
-          "update %llu, send %llu (%llu words)\n",
+          "  weights stay on the wafer: %s once a batch, %llu cycles: gather %llu, norm %llu, "
+          "control %llu, update %llu, send %llu (%llu words)\n",
           wafer_optimizer_name(plan->training->optimizer), (ull)(u.step - u.train), (ull)u.gather,
-          (ull)u.control, (ull)u.update, (ull)u.send, (ull)u.sent_words);
+          (ull)u.norm, (ull)u.control, (ull)u.update, (ull)u.send, (ull)u.sent_words);
 }
 
 static void add_update(cJSON *to, const wafer_plan *plan) {
@@ -64,6 +64,7 @@ static void add_update(cJSON *to, const wafer_plan *plan) {
   cJSON *o = cJSON_AddObjectToObject(to, "on_wafer");
   cJSON_AddStringToObject(o, "optimizer", wafer_optimizer_name(plan->training->optimizer));
   cJSON_AddNumberToObject(o, "gather_cycles", (double)u.gather);
+  cJSON_AddNumberToObject(o, "norm_cycles", (double)u.norm);
   cJSON_AddNumberToObject(o, "control_cycles", (double)u.control);
   cJSON_AddNumberToObject(o, "update_cycles", (double)u.update);
   cJSON_AddNumberToObject(o, "send_cycles", (double)u.send);

@@ -235,8 +235,9 @@ static wafer_status open_transport(const job *j, wafer_transport *out) {
 
 static void print_pipeline(const job *j) {
   const wafer_step_cycles *s = &j->on_wafer;
-  printf("train %llu, gather %llu, control %llu, update %llu, send %llu\n", (ull)s->train,
-         (ull)s->gather, (ull)s->control, (ull)s->update, (ull)s->send);
+  printf("train %llu, gather %llu, norm %llu, control %llu, update %llu, send %llu\n",
+         (ull)s->train, (ull)s->gather, (ull)s->norm, (ull)s->control, (ull)s->update,
+         (ull)s->send);
   printf("pipeline of %llu cores: a micro-batch every %llu cycles, latency %llu; weights and state "
          "stay on them, at most %llu bytes of one\n",
          (ull)j->plan->pipelined.cores, (ull)j->plan->pipelined.interval_cycles,

@@ -27,7 +27,8 @@ typedef enum wafer_launch_kind {
   WAFER_LAUNCH_action, /* one stream of the phase, or kernels that run at once; one sample */
   WAFER_LAUNCH_train,  /* all of the phase, a train of samples */
   /* Pipelined training, behind a train, in this order; in no file. */
-  WAFER_LAUNCH_gather,  /* sums of replicas come to the first, which adds them to its own */
+  WAFER_LAUNCH_gather, /* sums of replicas come to the first, which adds them to its own */
+  WAFER_LAUNCH_norm,   /* squares of the sums are added up, kernel by kernel, and leave the wafer */
   WAFER_LAUNCH_control, /* the numbers of the update come to all cores that have sums */
   WAFER_LAUNCH_update,  /* the optimizer's rule, wherever there is a sum */
   WAFER_LAUNCH_send,    /* new weights go to the kernels that read them */

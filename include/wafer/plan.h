@@ -291,8 +291,8 @@ typedef struct wafer_plan {
   const wafer_launch *launches;
   const wafer_bytes *programs;
   /* Pipelined training with programs: the first of the values, appended, that ports alone name:
-   * WAFER_UPDATE_NUMBERS; then each trained weight in f32 as it is at first. Bits, in u32, that no
-   * storage type narrows. 0: there are none. */
+   * WAFER_UPDATE_NUMBERS; then each trained weight in f32 as it is at first; then the sum of a
+   * kernel's squares. Bits, in u32, that no storage type narrows. 0: there are none. */
   uint32_t step_values;
   const char *no_programs; /* why there are none, beginning with WAFER_PROGRAMS_LATER where they
                               were not tried; "" when there are */
@@ -386,15 +386,15 @@ wafer_status wafer_timeline_run(const wafer_diag *diag, const wafer_plan *plan, 
  *   train    total_cycles of a timeline of the micro-batches
  *   gather   replicas: a sum passes along them to the first, whose words are (replicas - 1) x tiles
  *            through the rectangle's height in lanes, and a hop per column
- *   control  squares of the sums are added up and leave, for the norm and to see whether all is
- *            finite; loss and count have left (train has that). Rate and scale come back to all
- *            cores
+ *   norm     squares of the sums are added up and leave, for the norm and to see whether all is
+ *            finite; loss and count have left (train has that)
+ *   control  rate and scale come back to all cores
  *   update   the longest: vector instructions of the optimizer over a kernel's sums
  *   send     the longest: new weights that leave a kernel or reach it, one after the other; words
  *            over the lanes of a stream between the two rectangles, hops, and what the passes of an
  *            exchange begin with, for each replica */
 typedef struct wafer_step_cycles {
-  uint64_t train, gather, control, update, send;
+  uint64_t train, gather, norm, control, update, send;
   uint64_t step;       /* all of them */
   uint64_t sent_words; /* new weights, over all kernels; none of them crosses the edge */
 } wafer_step_cycles;

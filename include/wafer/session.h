@@ -90,11 +90,17 @@ wafer_status wafer_session_run(wafer_session *session, const wafer_view *inputs,
                                uint32_t input_count, wafer_view *outputs, uint32_t output_count);
 
 /* Fabric fidelity of a plan that updates weights on the wafer (wafer_plan_updates), after a run of
- * its train: the sums of replicas come together, every trained weight is updated with its own and
- * goes to the kernels that read it; the next run has them. weights[i], or NULL: the new value of
- * the plan's i-th trained weight, dense row-major in f32. `counted`: gather, control, update and
- * send, in cycles; control is the numbers' way in alone. USAGE: another plan or optimizer, or
- * kernel fidelity. */
+ * its train and before the update: the sums of replicas come together, cores add up the squares of
+ * what they have, in f32, and the kernels' numbers leave the wafer. What is not finite makes it so.
+ * Only gradients count, not statistics. USAGE: as of wafer_session_update. */
+wafer_status wafer_session_squares(wafer_session *session, double *squares);
+
+/* Fabric fidelity of a plan that updates weights on the wafer (wafer_plan_updates), after a run of
+ * its train: the sums of replicas come together if they have not, every trained weight is updated
+ * with its own and goes to the kernels that read it; the next run has them. weights[i], or NULL:
+ * the new value of the plan's i-th trained weight, dense row-major in f32. `counted`: gather, norm
+ * if somebody asked for the squares, control, update and send, in cycles. USAGE: another plan or
+ * optimizer, or kernel fidelity. */
 wafer_status wafer_session_update(wafer_session *session, const wafer_optimizer *optimizer,
                                   const wafer_update *update, float *const *weights,
                                   wafer_step_cycles *counted);

@@ -51,8 +51,8 @@ diff -r mixed/step-00000008 whole/step-00000008 >/dev/null || fail "resumed in t
 # What a step takes adds up, and is less than streaming's: auto takes it.
 costs() { "$wafer" train mlp.onnx --loss cross-entropy --batch 24 --machine small64 --optimizer adam --compile-only "$@"; }
 costs --execution pipelined >cost || fail "--compile-only"
-sed -n 's/.*a step is \([0-9]*\) cycles: train \([0-9]*\), gather \([0-9]*\), control \([0-9]*\), update \([0-9]*\), send \([0-9]*\)$/\1 \2 \3 \4 \5 \6/p' cost >parts
-awk '{ if ($1 != $2 + $3 + $4 + $5 + $6 || $5 == 0 || $6 == 0) exit 1; n++ } END { exit n != 1 }' parts || fail "parts of a step: $(cat cost)"
+sed -n 's/.*a step is \([0-9]*\) cycles: train \([0-9]*\), gather \([0-9]*\), norm \([0-9]*\), control \([0-9]*\), update \([0-9]*\), send \([0-9]*\)$/\1 \2 \3 \4 \5 \6 \7/p' cost >parts
+awk '{ if ($1 != $2 + $3 + $4 + $5 + $6 + $7 || $4 == 0 || $6 == 0 || $7 == 0) exit 1; n++ } END { exit n != 1 }' parts || fail "parts of a step: $(cat cost)"
 grep -Eq 'pipeline of [0-9]+ cores: a micro-batch every [0-9]+ cycles' cost || fail "no cores, no interval: $(cat cost)"
 costs --execution streaming >slow || fail "--compile-only, streaming"
 [ "$(cut -d' ' -f1 parts)" -lt "$(sed -n 's/.*a step is \([0-9]*\) .*/\1/p' slow)" ] || fail "streaming is faster: $(cat slow)"
@@ -85,6 +85,8 @@ cores() {
   # Then they update the weights as MemoryX does, and send them to whoever reads them.
   grep -q 'weights differ by 0 of the largest' check || fail "$model, $*: $(grep '^update' check)"
   [ "$(grep -c 'gradient:.* after the update: differs' check)" -gt 3 ] || fail "$model, $*: no second train"
+  # Before that the squares of their sums left the wafer: clipping and the loss scale want to know.
+  grep -Eq '^step  *norm .*%  *[0-9]\.?[0-9]*e-0[6-9]' check || fail "$model, $*: no norm: $(grep '^step' check)"
 }
 cores mlp 1 --micro-batch 4 --optimizer sgd
 cores mlp 8 --micro-batch 4 --optimizer adam

@@ -1,6 +1,7 @@
 /* Pipelined training: where gradients stay, what they cost, what a step takes, and what the check
  * of a plan refuses. */
 #include <CUnit/CUnit.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -202,6 +203,17 @@ static wafer_memoryx *memoryx_of(const wafer_plan *plan, const wafer_optimizer *
   return m;
 }
 
+/* What cores make of the squares of their sums is what MemoryX does in f64, but for f32's rounding;
+ * the update's factor after clipping to a fifth of the norm. */
+static double clipped(wafer_session *session, wafer_memoryx *m, const float *sums) {
+  double each[TRAINED] = {0}, squares = 0;
+  CU_ASSERT_EQUAL_FATAL(wafer_session_squares(session, &squares), WAFER_OK);
+  wafer_memoryx_squares(m, sums, each);
+  CU_ASSERT(squares > 0);
+  CU_ASSERT_DOUBLE_EQUAL(squares, each[0] + each[1], 1e-6 * squares);
+  return 0.2 * 0.2 / sqrt(squares);
+}
+
 /* Trains and updates in turn: MemoryX has the sums that the cores had. */
 static void update_beside_memoryx(const wafer_plan *plan, const wafer_optimizer *optimizer) {
   float weights[TRAINED][ELEMENTS], *to[TRAINED] = {weights[0], weights[1]};
@@ -215,18 +227,21 @@ static void update_beside_memoryx(const wafer_plan *plan, const wafer_optimizer 
   CU_ASSERT_EQUAL_FATAL(wafer_session_create(plan, &options, &session), WAFER_OK);
   make_inputs(plan, 0, 5, in);
   for (uint64_t t = 1; t <= 3; t++) {
-    const wafer_update update = {.number = t, .lr = 0.125 / (double)t, .scale = 0.2, .share = 0.2};
+    wafer_update update = {.number = t, .lr = 0.125 / (double)t, .scale = 0.2, .share = 0.2};
     CU_ASSERT_EQUAL_FATAL(wafer_session_run(session, in, 3, out, 4), WAFER_OK);
     for (uint32_t i = 0; i < TRAINED; i++)
       for (uint32_t o = 0; o < 4; o++)
         if (f->outputs[o] == plan->training->trained[i].gradient)
           memcpy(sums + i * ELEMENTS, out[o].data, sizeof weights[i]);
+    if (t == 2) update.scale = clipped(session, m, sums);
     CU_ASSERT_EQUAL_FATAL(wafer_session_update(session, optimizer, &update, to, &counted),
                           WAFER_OK);
     wafer_memoryx_update(m, &update, sums);
     for (uint32_t i = 0; i < TRAINED; i++)
       CU_ASSERT_EQUAL(memcmp(weights[i], wafer_memoryx_weight(m, i), sizeof weights[i]), 0);
     CU_ASSERT(counted.control && counted.update && counted.send && !counted.gather);
+    CU_ASSERT_EQUAL(counted.norm > 0, t == 2);
+    CU_ASSERT_EQUAL(counted.step, counted.norm + counted.control + counted.update + counted.send);
   }
   wafer_memoryx_destroy(m);
   wafer_session_destroy(session);
@@ -253,7 +268,7 @@ static void cores_update_as_memoryx_does(void) {
 static wafer_step_cycles step_of(const wafer_plan *plan, uint64_t micro_batches) {
   wafer_step_cycles s = {0};
   CU_ASSERT_EQUAL(wafer_plan_step_cycles(NULL, plan, micro_batches, &s), WAFER_OK);
-  CU_ASSERT_EQUAL(s.step, s.train + s.gather + s.control + s.update + s.send);
+  CU_ASSERT_EQUAL(s.step, s.train + s.gather + s.norm + s.control + s.update + s.send);
   return s;
 }
 
