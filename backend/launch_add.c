@@ -227,8 +227,10 @@ wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces
       return launch_no_memory(l);
   if (!memory_put(&l->map, rect, (uint32_t)request.scratch, (uint32_t)code.scratch_bytes))
     return launch_no_memory(l);
-  for (uint32_t i = 0; i < code.data_count; i++)
+  for (uint32_t i = 0; i < code.data_count; i++) {
+    WAFER_TRY(launch_order_data(&l->diag, l->arena, l->orders, k, &code.data[i]));
     if (!launch_data_add(l->arena, &code.data[i], &p->data)) return launch_no_memory(l);
+  }
   return add_taps(l, k, outputs, sums, p);
 }
 

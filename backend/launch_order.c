@@ -91,3 +91,37 @@ wafer_status launch_order_map(const wafer_diag *diag, wafer_arena *arena, wafer_
       WAFER_TRY(table_of(diag, arena, orders, t, d, shape->dims[d], &map->dim[d]));
   return WAFER_OK;
 }
+
+/* ---- constants ---- */
+
+/* Of element `at` of a tensor in the orders' places, which element of the tensor it is. */
+static int64_t index_of(const wafer_shape *shape, const wafer_order *order, int64_t at) {
+  int64_t index = 0, step = 1;
+  for (uint32_t d = shape->rank; d-- > 0; step *= shape->dims[d], at /= shape->dims[d]) {
+    int64_t place = at % shape->dims[d];
+    index += step * (order[d].index ? order[d].index[place] : place);
+  }
+  return index;
+}
+
+wafer_status launch_order_data(const wafer_diag *diag, wafer_arena *arena, wafer_orders *orders,
+                               const wafer_kernel *k, program_data *data) {
+  const wafer_node *n = &k->body.nodes[data->node];
+  uint32_t value = k->body.input_count + data->node;
+  wafer_layout layout = wafer_kernel_value_layout(&k->body, &k->split, value);
+  wafer_order order[WAFER_MAX_RANK];
+  size_t size = wafer_dtype_bytes(data->at->dtype);
+  int64_t all = 0;
+  if (!wafer_op_is(n->op, WAFER_TRAIT_SOURCE) || !wafer_layout_ordered(&layout)) return WAFER_OK;
+  for (uint32_t d = 0; d < layout.rank; d++)
+    WAFER_TRY(wafer_order_of(diag, orders, layout.order[d], n->type.shape.dims[d], &order[d]));
+  (void)wafer_shape_elements(&n->type.shape, &all);
+  char *to = WAFER_NEW(arena, char, (size_t)all *size);
+  if (!to)
+    return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for a constant in order");
+  for (int64_t i = 0; i < all; i++)
+    memcpy(to + (size_t)i * size,
+           (const char *)data->elements + (size_t)index_of(&n->type.shape, order, i) * size, size);
+  data->elements = to;
+  return WAFER_OK;
+}

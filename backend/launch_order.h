@@ -4,6 +4,7 @@
 #define BACKEND_LAUNCH_ORDER_H
 
 #include "exchange.h"
+#include "program.h"
 #include "wafer/orders.h"
 
 /* UNSUPPORTED: a value crosses the border in two orders, or kernels take a sparse weight in two
@@ -21,5 +22,8 @@ bool launch_order_changes(const wafer_stream *stream);
 /* launch_forms.c: what a pipeline takes in several forms becomes several values of one weight.
  * False: out of memory. */
 bool launch_order_forms(wafer_arena *arena, wafer_plan *plan);
+/* A kernel's constant whose dims follow dealt weights: its elements as they lie on the cores. */
+wafer_status launch_order_data(const wafer_diag *diag, wafer_arena *arena, wafer_orders *orders,
+                               const wafer_kernel *kernel, program_data *data);
 
 #endif
