@@ -49,11 +49,20 @@ static uint8_t color_of(const program_site *s, uint32_t list) {
   return (uint8_t)(s->step->constant[PAIRS_COLORS] + (int32_t)list);
 }
 
+/* Thread 0 clears the sums, for which all lists wait. */
+static uint32_t sender_of(uint32_t list) {
+  return list + 1 < WAFER_PAIR_LISTS ? 1 + 2 * list : 0;
+}
+
+static uint32_t adder_of(uint32_t list) {
+  return list + 1 < WAFER_PAIR_LISTS ? 2 + 2 * list : 1 + 2 * list;
+}
+
 static void emit_send(const program_site *s, uint32_t list) {
   static const int32_t flat[WAFER_LEVELS] = {0, 0, 0, WAFER_WAVELET_BYTES};
   const wafer_pairs pairs = pairs_of(s->step);
   uint32_t words = pairs.words / pairs.lists;
-  wafer_instruction send = begin(WAFER_CORE_move, 1 + 2 * list, true);
+  wafer_instruction send = begin(WAFER_CORE_move, sender_of(list), true);
   send.shape[3] = words;
   send.in[0] = fragment_memory(
       WAFER_DTYPE_u32, s->in[1].address + (int32_t)(list * words * WAFER_WAVELET_BYTES), flat);
@@ -75,8 +84,8 @@ static wafer_operand operand_of(const nest *runs, uint32_t k, wafer_dtype dtype,
 static void emit_axpy(const program_site *s, const program_pairs_over *over, uint32_t list,
                       bool load) {
   const nest *runs = &over->runs;
-  wafer_instruction axpy = begin(WAFER_CORE_axpy, 2 + 2 * list, load);
-  axpy.after = 1;
+  wafer_instruction axpy = begin(WAFER_CORE_axpy, adder_of(list), load);
+  axpy.after = load && sender_of(list) > 0; /* the last list's words leave when sums are clear */
   axpy.shape[0] = runs->loops > 1 ? runs->extent[0] : 1;
   axpy.shape[1] = (uint32_t)s->step->constant[PAIRS_ROWS];
   axpy.shape[2] = (uint32_t)s->step->constant[PAIRS_COLS];
@@ -120,7 +129,7 @@ static void emit_pass(const program_site *s, const program_pairs_over *over) {
   }
   for (uint32_t i = 0; i < lists; i++) /* the last pair comes behind its sender's last word */
     program_put(s->code,
-                (wafer_instruction){.op = WAFER_CORE_join, .thread = (uint8_t)(2 + 2 * i)});
+                (wafer_instruction){.op = WAFER_CORE_join, .thread = (uint8_t)adder_of(i)});
 }
 
 /* ---- passes ---- */
@@ -203,7 +212,8 @@ wafer_status program_pairs_set(program *p, uint32_t node, uint32_t operand, prog
   wafer_pairs pairs = wafer_kernel_pairs(p->r->machine, p->body, p->r->split, weight);
   wafer_layout layout = wafer_kernel_input_layout(p->body, p->r->split, weight);
   const wafer_shape *shape = &p->body->inputs[weight].shape;
-  if (p->r->machine->microthreads < 2 * pairs.lists + 1)
+  if (p->r->machine->microthreads <
+      (pairs.lists < WAFER_PAIR_LISTS ? 2 * pairs.lists + 1 : 2 * pairs.lists))
     return program_refuse(p, "a core has too few microthreads to send itself pairs");
   int32_t *c = step->constant;
   WAFER_TRY(open_colors(p, pairs.lists, &c[PAIRS_COLORS]));

@@ -148,6 +148,7 @@ wafer_status sparsity_of(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_g
     if (!kernel->body.input_is_weight[i] || !v->sparse) continue;
     is[i] = (wafer_sparsity){.sparse = true,
                              .nonzeros = v->nonzeros,
+                             .late_list = !ctx->options || !ctx->options->no_late_list,
                              .uneven = shapes == WAFER_SPARSE_lean_roomy ||
                                        wafer_weights_find(ir->weights, v->name)->uneven};
     if (!dealt && wafer_kernel_may_deal(&kernel->body, i)) {

@@ -419,6 +419,7 @@ uint64_t wafer_kernel_signature(const wafer_kernel_body *body) {
     put(&hash, (int64_t)body->sparsity[i].nonzeros);
     put(&hash, (int64_t)body->sparsity[i].fullest);
     put(&hash, body->sparsity[i].uneven);
+    put(&hash, body->sparsity[i].late_list);
   }
   put(&hash, body->output_depth);
   put(&hash, body->node_count);

@@ -48,13 +48,13 @@ static uint64_t pairs_of(const kernel_view *k, uint32_t value) {
   return pairs < (double)most ? (uint64_t)pairs : most;
 }
 
-static wafer_pairs form_of(const kernel_view *k, uint32_t value) {
+static wafer_pairs form_of(const kernel_view *k, uint32_t value, uint32_t lists) {
   const int64_t *tile = k->tile[value];
   uint64_t rows = (uint64_t)tile[0], cols = (uint64_t)tile[1], taps = 1;
   for (uint32_t d = 2; d < kernel_type(k, value)->shape.rank; d++) taps *= (uint64_t)tile[d];
   if (k->body->input_depth[value] == 0)
-    return wafer_pairs_passing(kernel_dtype(k, value), pairs_of(k, value), taps);
-  return wafer_pairs_of(kernel_dtype(k, value), pairs_of(k, value), rows, cols, taps);
+    return wafer_pairs_passing(kernel_dtype(k, value), pairs_of(k, value), taps, lists);
+  return wafer_pairs_of(kernel_dtype(k, value), pairs_of(k, value), rows, cols, taps, lists);
 }
 
 static uint64_t bytes_of(const wafer_pairs *pairs) {
@@ -79,13 +79,21 @@ static uint32_t sparse_operand(const kernel_view *k, uint32_t node) {
   return UINT32_MAX;
 }
 
-/* What the anchor's operand i takes either way. False: its pairs have no room. */
+/* What the anchor's operand i takes either way. The last list begins late, and of many lists each
+ * has its ends of taps: where it does not pay there is one less. False: its pairs have no room. */
 static bool weigh(const kernel_view *k, uint32_t node, uint32_t i, wafer_weighing *out) {
   const kernel_family *family = k->family[node];
-  *out = (wafer_weighing){.pairs = form_of(k, kernel_node(k, node)->operands[i]),
-                          .dense_cycles = family->dense(k, node)};
+  uint32_t value = kernel_node(k, node)->operands[i];
+  uint32_t most = WAFER_PAIR_LISTS - !k->body->sparsity[value].late_list;
+  *out = (wafer_weighing){.pairs = form_of(k, value, most), .dense_cycles = family->dense(k, node)};
   if (!out->pairs.lists) return false;
   out->sparse_cycles = sparse_cycles(k, node, i, &out->pairs);
+  if (out->pairs.lists < WAFER_PAIR_LISTS) return true;
+  wafer_pairs fewer = form_of(k, value, WAFER_PAIR_LISTS - 1);
+  uint64_t cycles = sparse_cycles(k, node, i, &fewer);
+  if (!fewer.lists || cycles >= out->sparse_cycles) return true;
+  out->pairs = fewer;
+  out->sparse_cycles = cycles;
   return true;
 }
 

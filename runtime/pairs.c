@@ -21,12 +21,12 @@ static uint64_t words_of(wafer_dtype stored, uint64_t lists, uint64_t pairs, uin
 }
 
 wafer_pairs wafer_pairs_of(wafer_dtype stored, uint64_t pairs, uint64_t rows, uint64_t cols,
-                           uint64_t taps) {
+                           uint64_t taps, uint32_t most) {
   uint64_t lists = taps ? pairs / (LEAST_LENGTH * taps) : 0;
   uint64_t room = rows * cols * taps * wafer_dtype_bytes(stored) / WAFER_WAVELET_BYTES;
   if (room > UINT32_MAX) room = UINT32_MAX;
   if (cols == 0 || rows << bits_of(cols) > END_OF_PAIRS) return (wafer_pairs){0};
-  if (lists > WAFER_PAIR_LISTS) lists = WAFER_PAIR_LISTS;
+  if (lists > most) lists = most;
   if (lists == 0) lists = 1;
   while (lists > 1 && words_of(stored, lists, pairs, taps) > room) lists--;
   uint64_t words = words_of(stored, lists, pairs, taps);
@@ -40,10 +40,10 @@ static wafer_pairs with_words(wafer_dtype stored, wafer_pairs pairs) {
   return pairs;
 }
 
-wafer_pairs wafer_pairs_passing(wafer_dtype stored, uint64_t pairs, uint64_t taps) {
-  uint64_t length = (pairs + WAFER_PAIR_LISTS - 1) / WAFER_PAIR_LISTS;
+wafer_pairs wafer_pairs_passing(wafer_dtype stored, uint64_t pairs, uint64_t taps, uint32_t lists) {
+  uint64_t length = (pairs + lists - 1) / lists;
   if (length > UINT32_MAX / 8 || taps > UINT32_MAX / 8) return (wafer_pairs){0};
-  return with_words(stored, (wafer_pairs){WAFER_PAIR_LISTS, (uint32_t)length, (uint32_t)taps, 0});
+  return with_words(stored, (wafer_pairs){lists, (uint32_t)length, (uint32_t)taps, 0});
 }
 
 /* Pairs come tap by tap, so a slice has some of a few taps. */
@@ -82,7 +82,8 @@ bool wafer_body_multiplies(const wafer_kernel_body *body, uint32_t input) {
 
 #define TAP_SCALARS 3 /* of the loop over taps: base, counter, branch */
 
-/* A list's pair takes its wavelets, the set-up and its runs; lists compute one at a time. Between
+/* A list's pair takes its wavelets, the set-up and its runs; lists compute one at a time, and all
+ * wavelets pass one ramp. The last list begins behind that which clears the sums. Between
  * taps, and in the end, control meets their microthreads: what it does before is
  * hidden where there is one list and it has a pair of the tap, and not where several lists end one
  * after the other. Of another pass it loads the descriptors anew. */
@@ -97,6 +98,12 @@ uint64_t wafer_pairs_cycles(const wafer_machine *m, const wafer_pairs *pairs, wa
   uint64_t runs = pairs->length * one;
   runs += (runs * collisions + WAFER_STEPS - 1) / WAFER_STEPS;
   uint64_t list = pairs->length * before + runs, all = pairs->lists * runs;
+  uint64_t last = pairs->lists < WAFER_PAIR_LISTS
+                      ? 0
+                      : m->vector_setup_cycles + (uint64_t)m->descriptor_load_cycles;
+  list += last;
+  uint64_t ramp = (uint64_t)pairs->lists * pairs->length * wavelets_of(stored);
+  if (all < ramp) all = ramp;
   uint64_t tap = before + pairs->lists, control = m->vector_setup_cycles + TAP_SCALARS;
   uint64_t seen = pairs->taps - 1; /* taps for which control is waited for */
   if (pairs->lists == 1) seen -= pairs->length < seen ? pairs->length : seen;

@@ -92,6 +92,7 @@ static const xml_field input_fields[] = {
     {"nonzeros", &xml_u64, AT(T, is.nonzeros), .fallback = "0"},
     {"fullest", &xml_u64, AT(T, is.fullest), .fallback = "0"},
     {"order", &xml_u32, AT(T, is.order), .fallback = "0"},
+    {"late-list", &xml_flag, AT(T, is.late_list), .fallback = "false"},
 };
 const xml_element xml_input_element = ELEMENT("input", input_fields);
 #undef T

@@ -30,6 +30,8 @@ typedef struct wafer_sparsity {
                        number, of the weight, tells their orders from others */
   bool uneven;      /* estimates of its tiles are too low: as long as these are not counted a core
                        has room for all elements */
+  bool late_list; /* pairs may lie in WAFER_PAIR_LISTS lists, of which the last begins late; else in
+                     one less */
 } wafer_sparsity;
 
 /* Wavelets of a sparse weight, or of its gradient: a 16-bit index (in the tile of the core that

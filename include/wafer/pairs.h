@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define WAFER_PAIR_LISTS 3 /* two microthreads each, one clears the sums meanwhile */
+#define WAFER_PAIR_LISTS 4 /* two microthreads each; that which clears the sums sends the last */
 
 typedef struct wafer_pairs {
   uint32_t lists;  /* 0: the tile lies dense */
@@ -26,12 +26,12 @@ typedef struct wafer_pairs {
 } wafer_pairs;
 
 /* How a tile of `rows` x `cols` x `taps` elements lies, when the fullest has `pairs`: in no more
- * room than its elements take, and with positions that 16 bits can say. */
+ * room than its elements take, and with positions that 16 bits can say; in `most` lists at most. */
 wafer_pairs wafer_pairs_of(wafer_dtype stored, uint64_t pairs, uint64_t rows, uint64_t cols,
-                           uint64_t taps);
+                           uint64_t taps, uint32_t most);
 /* Of a weight that passes in slices: all of it, and one of `slices` slices. Positions are those in
  * a slice, and there is room for two of them in any case. */
-wafer_pairs wafer_pairs_passing(wafer_dtype stored, uint64_t pairs, uint64_t taps);
+wafer_pairs wafer_pairs_passing(wafer_dtype stored, uint64_t pairs, uint64_t taps, uint32_t lists);
 wafer_pairs wafer_pairs_slice(const wafer_pairs *all, wafer_dtype stored, uint64_t slices);
 /* Slices of so many bytes. */
 static inline uint64_t wafer_slices(uint64_t bytes) {

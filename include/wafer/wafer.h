@@ -222,8 +222,10 @@ typedef struct wafer_options {
    * share (0 to below 1) becomes zero: the smallest magnitudes. 0: none. */
   double sparsity;
   wafer_sparse_shapes sparse_shapes;
-  uint32_t lean; /* such shapes are looked for that products take at most so many thousandths of
-                    the non-zeros' part of the dense multiply cycles; 0: 1250 */
+  uint32_t lean;     /* such shapes are looked for that products take at most so many thousandths of
+                        the non-zeros' part of the dense multiply cycles; 0: 1250 in streaming, and
+                        in a pipeline the fastest */
+  bool no_late_list; /* pairs of a sparse weight lie in few enough lists that each begins at once */
   const wafer_mode_cost *pipelined; /* of the model's pipeline, known from a plan at hand, so that
                                        streaming alone is sized; NULL: both are */
   /* Weights by their names (`input`), of the model's shape: where the value is zero, so is the

@@ -14,20 +14,20 @@ static void lists_take_no_more_room_than_the_tile(void) {
     uint64_t pairs, rows, cols, taps;
     wafer_pairs want;
   } cases[] = {
-      {WAFER_DTYPE_f32, 100, 10, 100, 1, {3, 34, 1, 3 * (2 * 34 + 1)}},
-      {WAFER_DTYPE_f16, 100, 10, 100, 1, {3, 34, 1, 3 * (34 + 1)}},
+      {WAFER_DTYPE_f32, 100, 10, 100, 1, {4, 25, 1, 4 * (2 * 25 + 1)}},
+      {WAFER_DTYPE_f16, 100, 10, 100, 1, {4, 25, 1, 4 * (25 + 1)}},
       {WAFER_DTYPE_f32, 8, 9, 10, 1, {2, 4, 1, 2 * (2 * 4 + 1)}}, /* short lists do not pay */
       {WAFER_DTYPE_f32, 1, 1, 10, 1, {1, 1, 1, 3}},
       {WAFER_DTYPE_f32, 3, 2, 3, 1, {0}}, /* a word more than the elements */
       {WAFER_DTYPE_f32, 3, 1, 7, 1, {1, 3, 1, 7}},
       {WAFER_DTYPE_f16, 600, 10, 100, 1, {0}},
-      {WAFER_DTYPE_f32, 116, 16, 8, 9, {3, 39, 9, 3 * (2 * 39 + 9)}},
+      {WAFER_DTYPE_f32, 116, 16, 8, 9, {4, 29, 9, 4 * (2 * 29 + 9)}},
       {WAFER_DTYPE_f32, 50, 16, 8, 9, {1, 50, 9, 2 * 50 + 9}}, /* lists of a tap are too short */
       {WAFER_DTYPE_f16, 100, 300, 129, 1, {0}},                /* 300 << 8 is no index */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     wafer_pairs got = wafer_pairs_of(cases[i].stored, cases[i].pairs, cases[i].rows, cases[i].cols,
-                                     cases[i].taps);
+                                     cases[i].taps, WAFER_PAIR_LISTS);
     CU_ASSERT(got.lists == cases[i].want.lists && got.length == cases[i].want.length &&
               got.taps == cases[i].want.taps && got.words == cases[i].want.words);
   }
@@ -115,13 +115,17 @@ static void products_take_pairs(void) {
       {"2x5x32xf32 w:32x20xf32", "rows1:2 cols2:2", false},  /* rows that are no run at the edge */
       {"w:30x48xf32 48x16xf32", "rows0:3 cols1:2", true},
       {"64x48xf32 w:48x64xf32", "rows0:2 cols1:2 cols2:2", false},
+      {"2x64xf32 w:64x48xf32", "cols1:4", false}, /* four lists, one of which begins late */
+      {"4x96xf32 w:96x64xf32", "cols1:8", false},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    for (uint32_t narrow = 0; narrow < 2; narrow++) {
+    for (uint32_t form = 0; form < 4; form++) {
+      bool narrow = form % 2, late = form / 2;
       body_text b;
       body_text_begin(&b, "gemm", cases[i].inputs);
       CU_ASSERT_FATAL(body_text_node(&b, "matmul", "0 1", "") != UINT32_MAX);
-      const wafer_sparsity sparsity[2] = {{.sparse = cases[i].left}, {.sparse = !cases[i].left}};
+      const wafer_sparsity sparsity[2] = {{.sparse = cases[i].left, .late_list = late},
+                                          {.sparse = !cases[i].left, .late_list = late}};
       b.body.sparsity = sparsity;
       multiplies("small16", &b, cases[i].split, narrow);
     }
@@ -150,12 +154,13 @@ static void convolutions_take_pairs(void) {
        "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    for (uint32_t narrow = 0; narrow < 2; narrow++) {
+    for (uint32_t form = 0; form < 4; form++) {
+      bool narrow = form % 2, late = form / 2;
       body_text b;
       body_text_begin(&b, "conv", cases[i].inputs);
       const char *operands = b.body.input_count > 2 ? "0 1 2" : "0 1";
       CU_ASSERT_FATAL(body_text_node(&b, "conv", operands, cases[i].attrs) != UINT32_MAX);
-      const wafer_sparsity sparsity[3] = {[1] = {.sparse = true}};
+      const wafer_sparsity sparsity[3] = {[1] = {.sparse = true, .late_list = late}};
       b.body.sparsity = sparsity;
       multiplies("small64", &b, cases[i].split, narrow);
     }

@@ -79,7 +79,7 @@ static void thin_out(bench *t, uint32_t v) {
     length[d] = (type->shape.dims[d] + parts[d] - 1) / parts[d];
   }
   CU_ASSERT_FATAL(parts[0] * parts[1] <= 64);
-  t->sparsity[v] = (wafer_sparsity){.sparse = true};
+  t->sparsity[v] = (wafer_sparsity){.sparse = true, .late_list = t->b->body.sparsity[v].late_list};
   for (int64_t i = 0; i < elements_of(type); i++) {
     int64_t row = i / taps / type->shape.dims[1], col = i / taps % type->shape.dims[1];
     uint32_t *here = &count[row / length[0] * parts[1] + col / length[1]];
