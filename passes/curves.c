@@ -219,6 +219,16 @@ const wafer_shape_point *curve_keep_point(curve_set *set, const wafer_shape_poin
   return wafer_arena_copy(set->arena, point, sizeof *point);
 }
 
+const wafer_curve *curve_part(curve_set *set, const wafer_curve *of, const bool *keeps) {
+  wafer_curve *part = WAFER_NEW(set->arena, wafer_curve, 1);
+  wafer_shape_point *at = WAFER_NEW(set->arena, wafer_shape_point, of->count);
+  if (!part || !at) return NULL;
+  *part = (wafer_curve){.at = at, .least_bytes = of->least_bytes};
+  for (size_t i = 0; i < of->count; i++)
+    if (keeps[i]) at[part->count++] = of->at[i];
+  return part;
+}
+
 const wafer_layout *curve_layouts(curve_set *set, const wafer_kernel_body *body,
                                   const wafer_shape_point *point) {
   uint32_t order = size_order(body);

@@ -33,6 +33,8 @@ const wafer_layout *curve_layouts(curve_set *set, const wafer_kernel_body *body,
                                   const wafer_shape_point *point);
 /* A point that lives as long as the curves do; NULL: out of memory. */
 const wafer_shape_point *curve_keep_point(curve_set *set, const wafer_shape_point *point);
+/* A curve with those points alone; NULL: out of memory. */
+const wafer_curve *curve_part(curve_set *curves, const wafer_curve *of, const bool *keeps);
 
 /* The pipeline's layout as a search found it, kept for `size` where `mode` looked for it. */
 typedef struct shelf_place shelf_place;

@@ -152,7 +152,8 @@ static bool try_split(const likes *l, const wafer_split *split, wafer_shape_poin
   wafer_kernel_cost(machine, &l->m->kernels[l->kernel].body, split, &cost);
   p->cycles = cost.cycles;
   p->bytes = wafer_cost_bytes(&cost);
-  return p->bytes <= wafer_machine_core_budget(machine) && allows(l->m, l->kernel, p);
+  return p->bytes <= wafer_machine_core_budget(machine) && allows(l->m, l->kernel, p) &&
+         pipeline_is_lean(l->m->p, l->kernel, &l->m->kernels[l->kernel].body, split);
 }
 
 /* Parts that come next for a shape that was too slow: so many at least, none being faster than its

@@ -354,6 +354,7 @@ wafer_status pipeline_shallow(const pipeline *p, const wafer_curve ***out) {
     wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
     curve_query query = {wafer_machine_core_budget(p->ctx->machine), heaviest_stream(p, k), false};
     WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, query, &curve[k]));
+    WAFER_TRY(pipeline_keep_lean(p, k, &body, &curve[k]));
   }
   *out = curve;
   return WAFER_OK;
@@ -369,6 +370,7 @@ wafer_status pipeline_deepen(pipeline *p, bool *found) {
     curve_query query = {budget, heaviest_stream(p, k), false};
     WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, query, &curve));
     if (!curve->count || curve == p->curve[k]) continue;
+    WAFER_TRY(pipeline_keep_lean(p, k, &body, &curve));
     p->curve[k] = curve;
     *found = true;
   }
@@ -408,6 +410,26 @@ static wafer_status lay_out(pipeline *p, bool *fits) {
   return *fits ? choose(p, p->cycles[t], fits) : WAFER_OK;
 }
 
+#define LATER 4 /* by one part in these */
+
+/* Where options ask for that, with shapes alone whose sparse products waste little; for a longer
+ * interval where cores do not suffice. There is no layout where there are no such shapes. */
+static wafer_status lay_out_lean(pipeline *p, bool *fits) {
+  size_t bytes = p->graph->kernel_count * sizeof *p->curve;
+  const wafer_curve **all = wafer_arena_copy(p->ctx->arena, p->curve, bytes);
+  uint64_t from = edge_cycles(p), t;
+  if (!all) return pipeline_no_memory(p);
+  if (!p->ctx->options || !p->ctx->options->lean) return lay_out(p, fits);
+  for (*fits = false; !*fits; from = t + t / LATER) {
+    memcpy(p->curve, all, bytes);
+    WAFER_TRY(pipeline_lean(p, from, &t));
+    if (!t) return WAFER_OK;
+    memset(p->haste, 0, p->graph->kernel_count * sizeof *p->haste);
+    WAFER_TRY(lay_out(p, fits));
+  }
+  return WAFER_OK;
+}
+
 /* With pins: kept ones are given up as far as the rest needs it; then all rectangles stand. */
 static wafer_status lay_out_pinned(pipeline *p, bool *fits) {
   uint32_t n = p->graph->kernel_count;
@@ -441,7 +463,7 @@ static wafer_status find_layout(pipeline *p, bool quick, bool *fits) {
   const shelf_place *kept = curve_set_layout(p->curves, p->graph->kernel_count);
   *fits = kept != NULL;
   if (kept) return search ? pipeline_take(p, kept) : pipeline_settle(p, kept);
-  WAFER_TRY(p->pin ? lay_out_pinned(p, fits) : lay_out(p, fits));
+  WAFER_TRY(p->pin ? lay_out_pinned(p, fits) : lay_out_lean(p, fits));
   if (search && (*fits || !p->pin)) return pipeline_best(p, quick, fits);
   return *fits && !p->pin ? keep_layout(p) : WAFER_OK;
 }

@@ -34,6 +34,7 @@ typedef struct pipeline {
   bool piece;            /* of a model of several: pins may mean kernels of others */
   const wafer_pin **pin; /* kernel: what holds it in place, NULL: nothing; NULL: no pins at all */
   const wafer_shape_point **pinned; /* kernel: the shape that its pin wants */
+  int64_t *waste; /* kernel: multiply cycles that a sparse product may waste; NULL: any */
 } pipeline;
 
 /* Numbers the kinds, anew after kernels have made haste. */
@@ -45,6 +46,15 @@ void pipeline_hasten(const pipeline *p);
 wafer_status pipeline_deepen(pipeline *p, bool *found);
 /* The curve of every kernel for buffers as shallow as can be. */
 wafer_status pipeline_shallow(const pipeline *p, const wafer_curve ***out);
+/* size_lean.c. Leaves curves with those shapes alone with which sparse products waste as little as
+ * options ask for. *t: the interval at which, from `from` on, there are such first; 0: there are
+ * none, or no others than for the last one that was asked for, and curves are as they were. */
+wafer_status pipeline_lean(pipeline *p, uint64_t from, uint64_t *t);
+/* The same of another curve of kernel k, and whether a split of it is among these. */
+wafer_status pipeline_keep_lean(const pipeline *p, uint32_t k, const wafer_kernel_body *body,
+                                const wafer_curve **curve);
+bool pipeline_is_lean(const pipeline *p, uint32_t k, const wafer_kernel_body *body,
+                      const wafer_split *split);
 /* Shapes of at most `cycles`, with few cores and not too long as far as the shelves can hold them;
  * *found is false when they hold none. */
 wafer_status pipeline_shelves(const pipeline *p, uint64_t cycles, shelf_place *places, bool *found);

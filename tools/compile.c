@@ -70,9 +70,10 @@ static const char usage[] =
     "      --mask FILE          zeros of a mask of a weight's shape stay zeros: NAME=mask.npy, or "
     "a\n"
     "                           .safetensors of masks by name; repeat\n"
-    "      --sparse-shapes S    in streaming: lean, shapes that waste few multiply cycles, up to\n"
-    "                           three times as slow; or fast, others where the plan is slower\n"
-    "                           than with dense weights; both compile again (lean)\n"
+    "      --sparse-shapes S    lean, shapes that waste few multiply cycles, up to three times as\n"
+    "                           slow; or fast: of a pipeline the fastest, in streaming others\n"
+    "                           where the plan is slower than with dense weights; both compile\n"
+    "                           again (lean)\n"
     "      --programs W         keep the core programs that `run --fidelity fabric` executes in "
     "the "
     "plan:\n"
@@ -405,8 +406,10 @@ static wafer_status compile_ir(const arguments *a, const wafer_ctx *ctx, wafer_i
   WAFER_TRY(wafer_lower(ctx, ir, &plan));
   wafer_status status =
       a->passes ? WAFER_OK : compile_reconsider(ctx, a->model, a->relays, &other, &plan, &placer);
+  const wafer_plan *first = plan;
   if (status == WAFER_OK && !a->passes)
-    status = compile_sparse(ctx, a->model, a->fast, &other, &plan);
+    status = compile_sparse(ctx, a->model, a->fast, a->relays, &other, &plan);
+  if (plan != first) placer = NULL; /* of a plan that is given up */
   if (status == WAFER_OK) status = finish(a, plan, whole, placer, started);
   wafer_ir_destroy(other);
   return status;

@@ -56,10 +56,11 @@ wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_option
  * plan it is and why, NULL where no two were compared. */
 wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool relays, wafer_ir **ir,
                                 const wafer_plan **plan, const char **told);
-/* Of a streaming plan with sparse weights: one whose weights are not dealt, where it is faster and
- * lean; if it shall be `fast`, one of other shapes where it is slower than with dense weights, by
- * what plans tell. `*ir` is replaced as `*plan` is. */
-wafer_status compile_sparse(const wafer_ctx *ctx, const char *model, bool fast, wafer_ir **ir,
-                            const wafer_plan **plan);
+/* Of a streaming plan with sparse weights: one whose weights are not dealt, or lie in fewer lists
+ * of pairs, where it is faster and lean; if it shall be `fast`, one of other shapes where it is
+ * slower than with dense weights, by what plans tell. Of a pipeline one that is lean, or leaner,
+ * unless it shall be `fast`; `relays` may be tried with it. `*ir` is replaced as `*plan` is. */
+wafer_status compile_sparse(const wafer_ctx *ctx, const char *model, bool fast, bool relays,
+                            wafer_ir **ir, const wafer_plan **plan);
 
 #endif

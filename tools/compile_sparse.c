@@ -9,15 +9,15 @@
 #include "sparsity.h"
 #include "wafer/pairs.h"
 
-/* Times the density that products may take of the dense multiply cycles, and more only where the
- * plan at hand does. Sizing looks for less, because it estimates tiles. */
-#define LEAN_MOST 1.3
+/* Products may take REPORT_LEAN times the density of the dense multiply cycles, and more only where
+ * the plan at hand does. Sizing looks for less, because it estimates tiles. */
 #define LEAN_FAR 1.6 /* no shapes that it could look for would be lean */
 #define LEAN_AGAIN 3 /* so often it is asked for less, in such steps: */
 #define LEAN_STEP 50
 #define LEAN_FIRST 1250
 #define LEAN_LOOSER 2  /* and so often for more, which may not be more when it is counted */
 #define SMALL_MODEL 16 /* kernels */
+#define SLOWER_MOST 3  /* times as slow a pipeline may be for the sake of lean products */
 
 static bool multiplies_sparse(const wafer_plan *plan) {
   for (uint32_t k = 0; k < plan->kernel_count; k++) {
@@ -71,7 +71,7 @@ static wafer_status faster(const wafer_ctx *ctx, const char *model, wish w, wafe
                            const wafer_plan **plan, uint64_t *interval) {
   attempt a;
   double most = report_waste(*plan);
-  if (most < LEAN_MOST) most = LEAN_MOST;
+  if (most < REPORT_LEAN) most = REPORT_LEAN;
   WAFER_TRY(try(ctx, model, *plan, w, &a));
   if (a.plan && a.interval < *interval && report_waste(a.plan) <= most) {
     *interval = a.interval;
@@ -107,7 +107,7 @@ static wafer_status leaner(const wafer_ctx *ctx, const char *model, wafer_ir **i
                            const wafer_plan **plan, uint64_t *interval) {
   double waste = report_waste(*plan);
   if (waste > LEAN_FAR) return WAFER_OK;
-  for (uint32_t i = 0; i <= LEAN_AGAIN && waste > LEAN_MOST; i++) {
+  for (uint32_t i = 0; i <= LEAN_AGAIN && waste > REPORT_LEAN; i++) {
     attempt a;
     wish w = {WAFER_SPARSE_lean, LEAN_FIRST - i * LEAN_STEP, .no_late_list = i == 0};
     WAFER_TRY(try(ctx, model, *plan, w, &a));
@@ -135,13 +135,90 @@ static wafer_status find(const wafer_ctx *ctx, const char *model, uint64_t most,
   return WAFER_OK;
 }
 
-wafer_status compile_sparse(const wafer_ctx *ctx, const char *model, bool fast, wafer_ir **ir,
-                            const wafer_plan **plan) {
+/* ---- Pipelines ---- */
+
+/* A pipeline with shapes that are as lean as `w` asks for, and what suits it. Where the one at hand
+ * is timed by its programs one without is no match: streams alone are faster than they. */
+static wafer_status lean_pipeline(const wafer_ctx *ctx, const char *model, bool relays,
+                                  const wafer_plan *present, wish w, attempt *a) {
+  wafer_options own = *ctx->options;
+  wafer_ctx with = *ctx;
+  wafer_ir *suited = NULL;
+  const char *told;
+  report r;
+  own.mode = WAFER_MODE_pipelined;
+  own.lean = w.lean;
+  own.sparse_shapes = w.shapes;
+  with.options = &own;
+  WAFER_TRY(compile_other(ctx, model, &own, own.programs, false, &a->ir, &a->plan, &r));
+  if (!a->plan) return WAFER_OK;
+  WAFER_TRY(compile_reconsider(&with, model, relays, &suited, &a->plan, &told));
+  if (suited) {
+    wafer_ir_destroy(a->ir);
+    a->ir = suited;
+  }
+  if (present->launch_count && !a->plan->launch_count) a->plan = NULL;
+  if (!a->plan) return WAFER_OK;
+  WAFER_TRY(report_make(cli_diag(), a->plan, &r));
+  a->interval = r.interval_cycles;
+  return WAFER_OK;
+}
+
+/* What is asked for next where something was, or was once, too slow or not to be had. */
+static uint32_t next_lean(uint32_t lean, bool bears, double waste, double *slow) {
+  if (!bears) *slow = lean;
+  if (*slow < 1000 * REPORT_LEAN) return (uint32_t)(1000 * REPORT_LEAN);
+  return (uint32_t)((*slow + 1000 * waste) / 2);
+}
+
+/* Of lean ones the faster, else the leaner. */
+static bool is_leaner(const attempt *a, double waste, uint64_t interval) {
+  double own = report_waste(a->plan);
+  if (own > REPORT_LEAN || waste > REPORT_LEAN) return own < waste;
+  return a->interval < interval;
+}
+
+/* Where the fastest pipeline wastes multiply cycles: the fastest that is lean, if it is not so much
+ * slower, else the leanest such that a few tries find. Exchanges between orders of dealt weights
+ * take long, but what is not dealt is uneven: both are tried. Tiles that are counted may be fuller
+ * than estimates, so sizing is then asked for less. */
+static wafer_status lean_pipelines(const wafer_ctx *ctx, const char *model, bool relays,
+                                   wafer_ir **ir, const wafer_plan **plan) {
+  static const wafer_sparse_shapes shapes[] = {WAFER_SPARSE_lean, WAFER_SPARSE_lean_undealt};
+  const wafer_plan *fastest = *plan;
+  report r;
+  WAFER_TRY(report_make(cli_diag(), fastest, &r));
+  double waste = report_waste(fastest), slow = 0; /* slow: what is asked for, and takes too long */
+  uint64_t most = SLOWER_MOST * r.interval_cycles, interval = r.interval_cycles;
+  uint32_t lean = LEAN_FIRST, tries = fastest->kernel_count <= SMALL_MODEL ? LEAN_AGAIN : 1;
+  for (uint32_t i = 0; i <= tries && waste > REPORT_LEAN; i++) {
+    bool any = false;
+    for (uint32_t k = 0; k < WAFER_COUNT(shapes); k++) {
+      attempt a;
+      wish w = {.shapes = shapes[k], .lean = lean};
+      WAFER_TRY(lean_pipeline(ctx, model, relays, fastest, w, &a));
+      bool bears = a.plan && a.interval <= most;
+      any |= bears;
+      if (bears && is_leaner(&a, waste, interval)) {
+        waste = report_waste(a.plan);
+        interval = a.interval;
+        take(&a, ir, plan);
+      }
+      wafer_ir_destroy(a.ir);
+    }
+    lean = any && slow == 0 ? lean - LEAN_STEP : next_lean(lean, any, waste, &slow);
+  }
+  return WAFER_OK;
+}
+
+wafer_status compile_sparse(const wafer_ctx *ctx, const char *model, bool fast, bool relays,
+                            wafer_ir **ir, const wafer_plan **plan) {
   const wafer_options *o = ctx->options;
   attempt dense;
   report lean;
-  if ((*plan)->mode != WAFER_MODE_streaming || o->training || !multiplies_sparse(*plan))
-    return WAFER_OK;
+  if (o->training || !multiplies_sparse(*plan)) return WAFER_OK;
+  if ((*plan)->mode != WAFER_MODE_streaming)
+    return fast || o->pin_count ? WAFER_OK : lean_pipelines(ctx, model, relays, ir, plan);
   WAFER_TRY(report_make(cli_diag(), *plan, &lean));
   WAFER_TRY(leaner(ctx, model, ir, plan, &lean.interval_cycles));
   WAFER_TRY(find_faster(ctx, model, ir, plan, &lean.interval_cycles));

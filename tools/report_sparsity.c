@@ -2,8 +2,6 @@
 #include "sparsity.h"
 #include "wafer/pairs.h"
 
-#define FAR 1.3 /* times the density: a kernel above it is named, with the reason */
-
 typedef struct sums {
   uint64_t weights, elements, nonzeros; /* of those that products take */
   uint64_t words, dense_words;          /* of their streams and of their gradients' */
@@ -204,12 +202,17 @@ void report_print_sparsity(FILE *to, const wafer_plan *plan) {
         to,
         "  zeros too       %llu weights lie dense: pairs of index and value take longer there\n",
         (ull)s.zeros_too);
-  if (s.worst && s.worst_share > FAR * density)
+  if (s.worst && s.worst_share > REPORT_LEAN * density)
     fprintf(
         to,
         "  farthest above  %s, %.3f: a tile has %llu non-zeros, the fullest %llu, each for %llu "
         "rows of a core\n",
         s.worst->name, s.worst_share, (ull)s.worst_mean, (ull)s.worst_fullest, (ull)s.worst_run);
+  if (multiplied > REPORT_LEAN * density)
+    fprintf(to,
+            "  not lean        %.3f is above %.1f times the density: shapes that waste less were "
+            "not found, are too slow, or speed was asked for\n",
+            multiplied, REPORT_LEAN);
   fputc('\n', to);
 }
 
@@ -229,4 +232,6 @@ void report_add_sparsity(cJSON *root, const wafer_plan *plan) {
   cJSON_AddNumberToObject(o, "even_multiply_cycles", (double)s.even_cycles);
   cJSON_AddNumberToObject(o, "dense_multiply_cycles", (double)s.dense_cycles);
   cJSON_AddNumberToObject(o, "multiply_share", share(s.cycles, s.dense_cycles));
+  cJSON_AddBoolToObject(
+      o, "lean", share(s.cycles, s.dense_cycles) <= REPORT_LEAN * share(s.nonzeros, s.elements));
 }

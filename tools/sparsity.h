@@ -20,6 +20,7 @@ wafer_status sparsity_add_mask(const char *command, wafer_arena *arena, const ch
 /* report_sparsity.c: nothing of plans whose weights are all dense. */
 void report_print_sparsity(FILE *to, const wafer_plan *plan);
 void report_add_sparsity(cJSON *root, const wafer_plan *plan);
+#define REPORT_LEAN 1.3 /* times the density: products that take more are said not to be lean */
 /* The products' share of the dense multiply cycles, in times the density; 0: none is sparse. */
 double report_waste(const wafer_plan *plan);
 

@@ -125,6 +125,28 @@ for rows in 32 128; do
   least 0.13 $rows 784,256,10 f32
   least 0.13 $rows 784,256,10 f16
 done
+# lean_pipeline NAME OPTIONS...: zoo.onnx in a pipeline, whose shapes were as fast as could be, and wasted several times that
+lean_pipeline() {
+  name=$1
+  shift
+  "$wafer" compile zoo.onnx -o zoo.wplan --report zoo.json -q --mode pipelined --sparsity 0.9 "$@" || fail "compile $name"
+  "$wafer" compile zoo.onnx -o quick.wplan --report quick.json -q --mode pipelined --sparsity 0.9 --sparse-shapes fast "$@" ||
+    fail "compile fast $name"
+  python3 -c "import json; r, q = json.load(open('zoo.json')), json.load(open('quick.json')); \
+s = r['sparsity']; assert s['lean'] and s['multiply_share'] <= 0.13 and r['interval_cycles'] <= 3 * q['interval_cycles'] and \
+not q['sparsity']['lean'], (s, r['interval_cycles'], q['interval_cycles'], q['sparsity'])" || fail "pipeline of $name"
+}
+"$wafer" zoo mlp --widths 784,256,10 -o zoo.onnx -q || fail "zoo mlp"
+lean_pipeline "mlp, f32" --dim batch=16
+lean_pipeline "mlp, f16" --dim batch=16 --dtype f16
+"$wafer" zoo cnn --widths 3,8,16,10 --side 16 -q -o zoo.onnx || fail "zoo cnn"
+lean_pipeline "cnn" --dim batch=16 --machine small64 --dtype f16
+"$wafer" check zoo.wplan -q || fail "a lean pipeline gives other values"
+# What is not lean is said not to be: a row meets each non-zero once.
+"$wafer" zoo mlp --widths 784,256,10 --batch 1 -o zoo.onnx -q || fail "zoo mlp"
+"$wafer" compile zoo.onnx -o zoo.wplan --mode streaming --sparsity 0.9 --dtype f16 >said || fail "compile one row"
+grep -q "  not lean  *0\.[0-9]* is above" said || fail "a plan that is not lean is not said to be: $(cat said)"
+
 # Four lists, where a pair meets so few rows that it is set up for longer than it runs.
 least 0.13 2 784,512,512,10 f32
 least 0.13 4 784,512,512,10 f16
