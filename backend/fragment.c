@@ -175,6 +175,13 @@ uint8_t fragment_color(fragment *f) {
   return (uint8_t)f->colors++;
 }
 
+bool fragment_same_way(const wafer_route *a, const wafer_route *b) {
+  bool same = a->positions == b->positions && a->wrap == b->wrap;
+  for (uint32_t i = 0; i < a->positions && same; i++)
+    same = a->at[i].from == b->at[i].from && a->at[i].to == b->at[i].to;
+  return same;
+}
+
 void fragment_route(fragment *f, const wafer_route *route) {
   wafer_route *routes = grow(f, f->routes, f->route_count, &f->route_room, sizeof *routes);
   if (!routes || !wafer_rect_area(route->cores)) return;

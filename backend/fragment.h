@@ -176,6 +176,7 @@ typedef struct fragment {
 typedef struct fragment_under_way {
   uint32_t count; /* instructions, and as many microthreads */
   fragment_bytes bytes;
+  uint32_t colors; /* the set of real ones, where they are known */
 } fragment_under_way;
 
 /* So many microthreads are for them. */
@@ -201,6 +202,8 @@ void fragment_run(fragment *f, wafer_rect cores, uint32_t code);
 /* A colour that the fragment has not used so far. */
 uint8_t fragment_color(fragment *f);
 void fragment_route(fragment *f, const wafer_route *route);
+/* Do routers with one or the other do the same? */
+bool fragment_same_way(const wafer_route *a, const wafer_route *b);
 void fragment_filter_add(fragment *f, wafer_rect cores, uint8_t color, const uint32_t *runs,
                          uint32_t count);
 

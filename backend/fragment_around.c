@@ -4,7 +4,6 @@
 #include <string.h>
 
 #define NONE UINT32_MAX
-#define NEAR 24 /* routers to each side of a stretch that are looked at */
 
 /* A router of the colour at hand. */
 typedef struct cell {
@@ -119,19 +118,16 @@ static uint32_t goes(const wafer_route *r) {
   return set;
 }
 
-static bool keep(const around *a, uint8_t *kept, uint8_t more) {
-  if (*kept >= a->machine->colors / 4) return false;
-  *kept = (uint8_t)(*kept + more);
-  return true;
+static void keep(const around *a, uint8_t *kept, uint8_t more) {
+  if (*kept < a->machine->colors / 4) *kept = (uint8_t)(*kept + more);
 }
 
-bool around_keep(around *a, uint32_t router) {
-  bool any = keep(a, &a->kept_here[router], 2);
+void around_keep(around *a, uint32_t router) {
+  keep(a, &a->kept_here[router], 2);
   for (uint8_t port = 0; port < WAFER_PORT_ramp; port++) {
     uint32_t other = beyond(a, router, port);
-    if (other != NONE) any |= keep(a, &a->kept_near[other], 1);
+    if (other != NONE) keep(a, &a->kept_near[other], 1);
   }
-  return any;
 }
 
 void around_ignore(around *a, bool kept) {
@@ -317,10 +313,10 @@ static window window_of(const around *a, uint32_t from, uint32_t to) {
   uint32_t x[2] = {from % a->width, to % a->width}, y[2] = {from / a->width, to / a->width};
   window w = {x[0] < x[1] ? x[0] : x[1], y[0] < y[1] ? y[0] : y[1], x[0] > x[1] ? x[0] : x[1],
               y[0] > y[1] ? y[0] : y[1]};
-  w.left = w.left > NEAR ? w.left - NEAR : 0;
-  w.top = w.top > NEAR ? w.top - NEAR : 0;
-  w.right = w.right + NEAR < a->width ? w.right + NEAR : a->width - 1;
-  w.bottom = w.bottom + NEAR < a->height ? w.bottom + NEAR : a->height - 1;
+  w.left = w.left > AROUND_NEAR ? w.left - AROUND_NEAR : 0;
+  w.top = w.top > AROUND_NEAR ? w.top - AROUND_NEAR : 0;
+  w.right = w.right + AROUND_NEAR < a->width ? w.right + AROUND_NEAR : a->width - 1;
+  w.bottom = w.bottom + AROUND_NEAR < a->height ? w.bottom + AROUND_NEAR : a->height - 1;
   return w;
 }
 
@@ -456,6 +452,10 @@ bool around_begin(around *a, const fragment_link *link) {
   return true;
 }
 
+const uint32_t *around_awaited(const around *a) {
+  return a->awaited;
+}
+
 bool around_came(around *a, const fragment *f) {
   return await(a, f, UINT32_MAX);
 }
@@ -475,19 +475,12 @@ const fragment *around_split(around *a, wafer_arena *arena, const fragment *f, u
 
 /* ---- routes again ---- */
 
-static bool same_way(const wafer_route *a, const wafer_route *b) {
-  bool same = a->positions == b->positions && a->wrap == b->wrap;
-  for (uint32_t i = 0; i < a->positions && same; i++)
-    same = a->at[i].from == b->at[i].from && a->at[i].to == b->at[i].to;
-  return same;
-}
-
 /* The cell at that router if it is not yet written and goes the same way. */
 static bool continues(const around *a, const bool *written, const wafer_route *r, uint32_t x,
                       uint32_t y) {
   if (x >= a->width || y >= a->height) return false;
   uint32_t c = a->at[y * a->width + x];
-  return c != NONE && !a->cells[c].gone && !written[c] && same_way(r, &a->cells[c].route);
+  return c != NONE && !a->cells[c].gone && !written[c] && fragment_same_way(r, &a->cells[c].route);
 }
 
 /* As wide as it goes, then as high. */

@@ -27,13 +27,14 @@ around *around_create(wafer_arena *arena, const wafer_machine *machine, const fr
 
 /* All fragments are to get colours. False: out of memory. */
 bool around_begin(around *a, const fragment_link *link);
+/* Of each router: how many colours are to begin, end or branch off there. */
+const uint32_t *around_awaited(const around *a);
 /* The fragment has got its own, or is about to: none are kept for it any more. False: out of
  * memory. */
 bool around_came(around *a, const fragment *f);
 /* From now on colours are kept for words that begin, end or branch off at the router, and the more
- * the more often this is asked for; and beside it for words that begin or end there. False: all
- * are. */
-bool around_keep(around *a, uint32_t router);
+ * the more often this is asked for; and beside it for words that begin or end there. */
+void around_keep(around *a, uint32_t router);
 
 /* Whether words may take those that are kept. */
 void around_ignore(around *a, bool kept);
@@ -50,6 +51,7 @@ typedef struct around_router {
 const around_router *around_look(around *a, const fragment *f, uint32_t color, uint32_t *count,
                                  uint32_t *parts);
 
+#define AROUND_NEAR 24 /* routers to each side of a stretch that are looked at */
 #define AROUND_NOWHERE UINT32_MAX
 
 /* Looks for ways of the fragment's colour on routers that have not got the real one. *hops: by how

@@ -45,8 +45,9 @@ static wafer_status refuse(const fragment_coloring *l, uint32_t at, uint32_t col
   if (l->link->lacks_colors) *l->link->lacks_colors = true;
   return wafer_fail(l->diag, fragment_loc(l->link, at), WAFER_NO_FIT,
                     "its routes need %u colors, %u of which are to be had: of the machine's %u "
-                    "others use %u at core (%u,%u); --mode streaming gives each stream all of them",
-                    f->colors, color, l->machine->colors, most, at_x, at_y);
+                    "others use %u at core (%u,%u)%s",
+                    f->colors, color, l->machine->colors, most, at_x, at_y,
+                    l->link->steps ? "; --mode streaming gives each stream all of them" : "");
 }
 
 /* The first colour that nobody has at the routers, UINT32_MAX: there is none. */
@@ -61,8 +62,11 @@ static uint32_t free_color(const fragment_coloring *l, const fragment *f, uint32
 
 /* One that fragments before have which send words from the same cores; else as above. */
 static uint32_t find_color(const fragment_coloring *l, uint32_t at, uint32_t color, uint32_t own) {
-  for (uint32_t real = 0; l->shared && real < l->machine->colors; real++)
-    if (!(own >> real & 1) && share_look(l->shared, at, color, real) == SHARE_JOINS) return real;
+  for (uint32_t real = 0; l->shared && real < l->machine->colors; real++) {
+    share_state state = SHARE_CLASHES;
+    if (!(own >> real & 1)) share_look(l->shared, at, color, real, NULL, 1, &state);
+    if (state == SHARE_JOINS) return real;
+  }
   return free_color(l, l->link->at[at], color, own);
 }
 
@@ -82,7 +86,7 @@ static wafer_status color_fragment(fragment_coloring *l, uint32_t at, uint32_t *
   for (uint32_t r = 0; r < f->route_count; r++)
     take(l, f->routes[r].cores, 1u << l->of[at][f->routes[r].color]);
   for (uint32_t c = 0; c < f->colors && l->shared; c++)
-    if (!share_take(l->shared, at, c, l->of[at][c])) return no_memory(l);
+    if (!share_take(l->shared, at, c, l->of[at][c], NULL, 1)) return no_memory(l);
   return WAFER_OK;
 }
 

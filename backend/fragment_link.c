@@ -271,6 +271,29 @@ static void go_on(writer *w, const wafer_instruction *sends, uint32_t count, uin
   }
 }
 
+/* The set of real colours on which instructions first .. end - 1 of a fragment's code send. */
+static uint32_t sent_by(const writer *w, uint32_t of, const fragment_code *code, uint32_t first,
+                        uint32_t end) {
+  uint32_t set = 0;
+  for (uint32_t i = first; i < end; i++)
+    if (code->code[i].op < WAFER_CORE_VECTORS && code->code[i].out.kind == WAFER_OPERAND_fabric)
+      set |= 1u << w->l->colors.of[of][code->code[i].out.color];
+  return set;
+}
+
+/* Must what is under way end before the code begins? Where fragments share colours, also so that
+ * words keep their order: those that go on do so behind it. */
+static bool waits(writer *w, const sequence *s, const fragment_code *code) {
+  const fragment *f = w->l->link->at[s->fragment];
+  const wafer_machine *m = w->l->machine;
+  uint32_t end = fragment_goes_on(m, f, code) ? code->last : code->count;
+  bool again = (sent_by(w, s->fragment, code, 0, end) & w->under_way.colors) != 0;
+  if (again) w->under_way = (fragment_under_way){0};
+  again |= fragment_waits(m, f, code, &w->under_way);
+  w->under_way.colors |= sent_by(w, s->fragment, code, end, code->count);
+  return again;
+}
+
 /* For as many samples as the train has at least, the code that comes next; what it returns goes to
  * end_guard behind that. */
 static uint32_t put_guard(writer *w, uint32_t least) {
@@ -289,10 +312,9 @@ static void end_guard(writer *w, uint32_t guard) {
 /* `least`: it comes while so many samples are still to do. */
 static wafer_status write_fragment(writer *w, const sequence *s, uint32_t least) {
   const fragment *f = w->l->link->at[s->fragment];
-  const wafer_machine *m = w->l->machine;
   const fragment_code *code = &f->codes[s->code];
   uint32_t before = w->under_way.count;
-  if (w->l->link->steps && fragment_waits(m, f, code, &w->under_way)) {
+  if (w->l->link->steps && waits(w, s, code)) {
     end_sends(w, before);
     before = 0;
   }

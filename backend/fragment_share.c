@@ -4,11 +4,20 @@
 
 #define NONE UINT32_MAX
 
+/* With whom a colour may be shared. */
+enum {
+  ALONE,  /* none */
+  ROOTED, /* whose words come from the same core */
+  ALIKE   /* whose routers do the same */
+};
+
 /* A colour at a router. */
 typedef struct cell {
-  uint8_t from, to; /* port, set of ports */
-  bool used, alone; /* alone: nobody may share it */
-  int64_t due[2];   /* the earliest and the latest of those that have it */
+  const wafer_route *way; /* of who came first */
+  uint8_t from, to;       /* rooted: port, set of ports of all */
+  bool used, filtered;    /* filtered: its core has a filter for each that has it */
+  uint8_t kind;
+  int64_t due[2]; /* the earliest and the latest of those that have it */
 } cell;
 
 /* In lists by router: a fragment of which its core sends words; one of which it takes some. */
@@ -23,8 +32,11 @@ typedef struct taker {
 struct share {
   wafer_arena *arena;
   const fragment_link *link;
+  wafer_rect rect;                                /* of the routers that any fragment has */
   cell *cells[WAFER_CORE_BINDINGS];               /* of each real colour; NULL: not in use */
-  uint8_t (*may)[WAFER_CORE_BINDINGS];            /* of each fragment's colours */
+  bool *filtered;                                 /* of each router; none in between */
+  uint8_t *kinds;                                 /* of the parts at hand */
+  bool (*may)[WAFER_CORE_BINDINGS];               /* of each fragment's colours: with any */
   uint8_t (*real)[WAFER_CORE_BINDINGS];           /* of those that have one */
   uint32_t *first_flow, *last_flow, *first_taker; /* of each router, of the colour at hand */
   flow *flows;
@@ -36,7 +48,10 @@ struct share {
 };
 
 static size_t router_at(const share *s, uint32_t x, uint32_t y) {
-  return (size_t)y * s->link->width + x;
+  return (size_t)(y - s->rect.y) * s->rect.width + (x - s->rect.x);
+}
+static size_t routers_of(const share *s) {
+  return (size_t)s->rect.width * s->rect.height;
 }
 
 /* ---- who may share ---- */
@@ -53,33 +68,60 @@ static bool is_source(const fragment *f, const wafer_route *route) {
   return false;
 }
 
-/* Every word's sender and number is known. */
-static bool is_counted(const fragment *f, uint32_t color) {
+static bool at_border(const fragment *f, uint32_t color) {
   for (uint32_t i = 0; i < f->port_count; i++)
-    if (f->ports[i].color == color) return false;
-  for (uint32_t i = 0; i < f->route_count; i++) {
-    const wafer_route *r = &f->routes[i];
-    if (r->color != color) continue;
-    if (r->positions != 1 || (r->at[0].from == WAFER_PORT_ramp && !is_source(f, r))) return false;
-  }
-  return true;
+    if (f->ports[i].color == color) return true;
+  return false;
+}
+
+/* Every word's sender and number is known. */
+static bool is_counted(const fragment *f, const wafer_route *r) {
+  return r->positions == 1 && (r->at[0].from != WAFER_PORT_ramp || is_source(f, r));
+}
+
+/* Around all routes, and wherever words may go around them. */
+static wafer_rect around_all(const fragment_link *link) {
+  uint32_t left = link->width, top = link->height, right = 0, bottom = 0;
+  for (uint32_t i = 0; i < link->count; i++)
+    for (uint32_t k = 0; k < link->at[i]->route_count; k++) {
+      wafer_rect r = link->at[i]->routes[k].cores;
+      left = r.x < left ? r.x : left;
+      top = r.y < top ? r.y : top;
+      right = r.x + r.width > right ? r.x + r.width : right;
+      bottom = r.y + r.height > bottom ? r.y + r.height : bottom;
+    }
+  if (left >= right) return (wafer_rect){0};
+  left = left > AROUND_NEAR ? left - AROUND_NEAR : 0;
+  top = top > AROUND_NEAR ? top - AROUND_NEAR : 0;
+  right = right + AROUND_NEAR < link->width ? right + AROUND_NEAR : link->width;
+  bottom = bottom + AROUND_NEAR < link->height ? bottom + AROUND_NEAR : link->height;
+  return (wafer_rect){left, top, right - left, bottom - top};
 }
 
 share *share_create(wafer_arena *arena, const fragment_link *link) {
   share *s = WAFER_NEW(arena, share, 1);
   if (!s) return NULL;
-  *s = (share){.arena = arena, .link = link};
+  *s = (share){.arena = arena, .link = link, .rect = around_all(link)};
+  s->filtered = WAFER_NEW(arena, bool, routers_of(s));
+  s->kinds = WAFER_NEW(arena, uint8_t, routers_of(s) + 1);
   s->may = wafer_arena_alloc(arena, link->count, sizeof *s->may);
   s->real = wafer_arena_alloc(arena, link->count, sizeof *s->real);
-  if (!s->may || !s->real) return NULL;
+  if (!s->filtered || !s->kinds || !s->may || !s->real) return NULL;
   memset(s->real, 0xff, link->count * sizeof *s->real);
   for (uint32_t i = 0; i < link->count; i++) share_again(s, i);
   return s;
 }
 
+void share_clear(share *s) {
+  for (uint32_t real = 0; real < WAFER_COUNT(s->cells); real++)
+    if (s->cells[real]) memset(s->cells[real], 0, routers_of(s) * sizeof(cell));
+  memset(s->real, 0xff, s->link->count * sizeof *s->real);
+  for (uint32_t i = 0; i < s->link->count; i++) share_again(s, i);
+}
+
 void share_again(share *s, uint32_t at) {
   const fragment *f = s->link->at[at];
-  for (uint32_t c = 0; c < f->colors; c++) s->may[at][c] = is_counted(f, c);
+  for (uint32_t c = 0; c < f->colors; c++) s->may[at][c] = !at_border(f, c);
 }
 
 bool share_may(const share *s, uint32_t at, uint32_t color) {
@@ -99,46 +141,106 @@ static bool in_turn(const share *s, const cell *c, uint32_t at) {
   return !s->link->due || (due < c->due[0] + period && c->due[1] < due + period);
 }
 
-/* Where both have it the words must come from the same side: the routers before are then the same,
- * back to the sender. */
-share_state share_look(const share *s, uint32_t at, uint32_t color, uint32_t real) {
-  const fragment *f = s->link->at[at];
-  const cell *cells = s->cells[real];
-  share_state state = SHARE_FREE;
-  for (uint32_t i = 0; i < f->route_count && cells; i++) {
-    const wafer_route *r = &f->routes[i];
-    wafer_rect k = r->cores;
-    if (r->color != color) continue;
-    for (uint32_t y = k.y; y < k.y + k.height; y++)
-      for (uint32_t x = k.x; x < k.x + k.width; x++) {
-        const cell *c = &cells[router_at(s, x, y)];
-        if (!c->used) continue;
-        if (c->alone || !s->may[at][color] || c->from != r->at[0].from || !in_turn(s, c, at))
-          return SHARE_CLASHES;
-        state = SHARE_JOINS;
-      }
+/* The routers of a fragment's colour one after the other: route by route, row by row. */
+typedef struct walk {
+  const fragment *f;
+  uint32_t color;
+  const around_router *parts; /* NULL: all are one */
+  uint32_t route, x, y;       /* at hand */
+  uint32_t count;             /* so far, this one too */
+} walk;
+
+static bool next_router(walk *w) {
+  if (w->count++) {
+    wafer_rect k = w->f->routes[w->route].cores;
+    if (++w->x < k.x + k.width) return true;
+    w->x = k.x;
+    if (++w->y < k.y + k.height) return true;
+    w->route++;
   }
-  return state;
+  while (w->route < w->f->route_count && w->f->routes[w->route].color != w->color) w->route++;
+  if (w->route == w->f->route_count) return false;
+  w->x = w->f->routes[w->route].cores.x;
+  w->y = w->f->routes[w->route].cores.y;
+  return true;
+}
+static uint32_t part_of(const walk *w) {
+  return w->parts ? w->parts[w->count - 1].part : 0;
 }
 
-bool share_take(share *s, uint32_t at, uint32_t color, uint32_t real) {
-  const fragment *f = s->link->at[at];
-  if (!s->cells[real])
-    s->cells[real] = WAFER_NEW(s->arena, cell, (size_t)s->link->width * s->link->height);
+/* With whom each part may have its colour. */
+static void find_kinds(share *s, uint32_t at, uint32_t color, const around_router *parts,
+                       uint32_t count) {
+  walk w = {.f = s->link->at[at], .color = color, .parts = parts};
+  for (uint32_t p = 0; p < count; p++) s->kinds[p] = s->may[at][color] ? ROOTED : ALONE;
+  while (next_router(&w))
+    if (s->kinds[part_of(&w)] == ROOTED && !is_counted(w.f, &w.f->routes[w.route]))
+      s->kinds[part_of(&w)] = ALIKE;
+}
+
+/* Where the fragment has filters on the colour; or, when that has been looked at, no more. */
+static void mark_filters(share *s, const fragment *f, uint32_t color, bool filtered) {
+  for (uint32_t i = 0; i < f->use_count; i++) {
+    wafer_rect k = f->uses[i].cores;
+    if (f->uses[i].color != color) continue;
+    for (uint32_t y = k.y; y < k.y + k.height; y++)
+      for (uint32_t x = k.x; x < k.x + k.width; x++) s->filtered[router_at(s, x, y)] = filtered;
+  }
+}
+
+/* Where both have it the words must come from the same side: the routers before are then the same,
+ * back to the sender; or routers must do the same. */
+static bool may_join(const share *s, const cell *c, const wafer_route *r, uint8_t kind,
+                     size_t router) {
+  if (c->kind == ALONE || kind == ALONE) return false;
+  if (c->kind == ROOTED) return kind == ROOTED && c->from == r->at[0].from;
+  return c->filtered == s->filtered[router] && fragment_same_way(c->way, r);
+}
+
+void share_look(share *s, uint32_t at, uint32_t color, uint32_t real, const around_router *parts,
+                uint32_t count, share_state *states) {
+  walk w = {.f = s->link->at[at], .color = color, .parts = parts};
+  for (uint32_t p = 0; p < count; p++) states[p] = SHARE_FREE;
+  if (!s->cells[real]) return;
+  find_kinds(s, at, color, parts, count);
+  mark_filters(s, w.f, color, true);
+  while (next_router(&w)) {
+    size_t router = router_at(s, w.x, w.y);
+    uint32_t part = part_of(&w);
+    const cell *c = &s->cells[real][router];
+    if (!c->used || states[part] == SHARE_CLASHES) continue;
+    bool joins = may_join(s, c, &w.f->routes[w.route], s->kinds[part], router) && in_turn(s, c, at);
+    states[part] = joins ? SHARE_JOINS : SHARE_CLASHES;
+  }
+  mark_filters(s, w.f, color, false);
+}
+
+/* Who comes to words that go the same ways does as they do. */
+static void take_at(share *s, uint32_t at, const wafer_route *r, uint8_t kind, uint32_t real,
+                    size_t router) {
+  cell *c = &s->cells[real][router];
+  int64_t due = due_of(s, at), first = c->used && c->due[0] < due ? c->due[0] : due;
+  int64_t last = c->used && c->due[1] > due ? c->due[1] : due;
+  *c = (cell){.way = c->used ? c->way : r,
+              .from = r->at[0].from,
+              .to = c->to | r->at[0].to,
+              .used = true,
+              .filtered = s->filtered[router],
+              .kind = c->used ? c->kind : kind,
+              .due = {first, last}};
+}
+
+bool share_take(share *s, uint32_t at, uint32_t color, uint32_t real, const around_router *parts,
+                uint32_t count) {
+  walk w = {.f = s->link->at[at], .color = color, .parts = parts};
+  if (!s->cells[real]) s->cells[real] = WAFER_NEW(s->arena, cell, routers_of(s));
   if (!s->cells[real]) return false;
   s->real[at][color] = (uint8_t)real;
-  for (uint32_t i = 0; i < f->route_count; i++) {
-    const wafer_route *r = &f->routes[i];
-    wafer_rect k = r->cores;
-    if (r->color != color) continue;
-    for (uint32_t y = k.y; y < k.y + k.height; y++)
-      for (uint32_t x = k.x; x < k.x + k.width; x++) {
-        cell *c = &s->cells[real][router_at(s, x, y)];
-        int64_t due = due_of(s, at), first = c->used && c->due[0] < due ? c->due[0] : due;
-        int64_t last = c->used && c->due[1] > due ? c->due[1] : due;
-        *c = (cell){r->at[0].from, c->to | r->at[0].to, true, !s->may[at][color], {first, last}};
-      }
-  }
+  find_kinds(s, at, color, parts, count);
+  mark_filters(s, w.f, color, true);
+  while (next_router(&w))
+    take_at(s, at, &w.f->routes[w.route], s->kinds[part_of(&w)], real, router_at(s, w.x, w.y));
+  mark_filters(s, w.f, color, false);
   return true;
 }
 
@@ -187,11 +289,17 @@ static taker *find_taker(const share *s, size_t router, uint32_t of) {
   return NULL;
 }
 
+static bool to_ramp(const wafer_route *r) {
+  for (uint32_t i = 0; i < r->positions; i++)
+    if (r->at[i].to & WAFER_TO(ramp)) return true;
+  return false;
+}
+
 static bool add_takers(share *s, uint32_t at, uint32_t color) {
   const fragment *f = s->link->at[at];
   for (uint32_t i = 0; i < f->route_count; i++) {
     wafer_rect k = f->routes[i].cores;
-    if (f->routes[i].color != color || !(f->routes[i].at[0].to & WAFER_TO(ramp))) continue;
+    if (f->routes[i].color != color || !to_ramp(&f->routes[i])) continue;
     for (uint32_t y = k.y; y < k.y + k.height; y++)
       for (uint32_t x = k.x; x < k.x + k.width; x++) {
         uint32_t *first = &s->first_taker[router_at(s, x, y)];
@@ -213,28 +321,26 @@ static bool add_takers(share *s, uint32_t at, uint32_t color) {
   return true;
 }
 
-/* The colour of a fragment that has become `real`; NONE: none of those that may be shared. */
-static uint32_t local_of(const share *s, uint32_t at, uint32_t real) {
+/* Every colour of a fragment that has become `real`, each on routers of its own. */
+typedef bool adder(share *s, uint32_t at, uint32_t color);
+static bool add_each(share *s, uint32_t at, uint32_t real, adder *add) {
   for (uint32_t c = 0; c < s->link->at[at]->colors; c++)
-    if (s->real[at][c] == real && s->may[at][c]) return c;
-  return NONE;
+    if (s->real[at][c] == real && s->may[at][c] && !add(s, at, c)) return false;
+  return true;
 }
 
 static bool collect(share *s, uint32_t real) {
   const fragment_link *link = s->link;
-  size_t routers = (size_t)link->width * link->height;
+  size_t routers = routers_of(s);
   uint32_t count = link->steps ? link->step_count : link->count;
   memset(s->first_flow, 0xff, routers * sizeof *s->first_flow);
   memset(s->first_taker, 0xff, routers * sizeof *s->first_taker);
   s->flow_count = s->taker_count = 0;
-  for (uint32_t i = 0; i < link->count; i++) {
-    uint32_t color = local_of(s, i, real);
-    if (color != NONE && !add_takers(s, i, color)) return false;
-  }
+  for (uint32_t i = 0; i < link->count; i++)
+    if (!add_each(s, i, real, add_takers)) return false;
   for (uint32_t i = 0; i < count; i++) {
     uint32_t at = link->steps ? link->steps[i] : i;
-    uint32_t color = at == FRAGMENT_ENDS ? NONE : local_of(s, at, real);
-    if (color != NONE && !add_flows(s, at, color)) return false;
+    if (at != FRAGMENT_ENDS && !add_each(s, at, real, add_flows)) return false;
   }
   return true;
 }
@@ -275,12 +381,33 @@ static size_t root_of(const share *s, const cell *cells, uint32_t x, uint32_t y)
 }
 
 /* All that the core's sender sends until it begins anew. */
-static bool add_filter(share *s, uint32_t real, uint32_t x, uint32_t y, fragment *out) {
-  const cell *cells = s->cells[real];
+static bool push_rooted(share *s, const cell *cells, uint32_t x, uint32_t y) {
   size_t core = router_at(s, x, y);
-  s->run_count = 0;
   for (uint32_t i = s->first_flow[root_of(s, cells, x, y)]; i != NONE; i = s->flows[i].next)
     if (!push_flow(s, &s->flows[i], core)) return false;
+  return true;
+}
+
+/* What passes the core of each fragment, until the first comes again. */
+static bool push_alike(share *s, size_t core) {
+  const fragment_link *link = s->link;
+  uint32_t count = link->steps ? link->step_count : link->count;
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t at = link->steps ? link->steps[i] : i;
+    const taker *t = at == FRAGMENT_ENDS ? NULL : find_taker(s, core, at);
+    const fragment_filter *filter = t ? &link->at[at]->filters[t->filter] : NULL;
+    for (uint32_t k = 0; filter && k < filter->count; k++)
+      if (!push_run(s, k % 2 == 1, filter->runs[k])) return false;
+  }
+  return true;
+}
+
+static bool add_filter(share *s, uint32_t real, uint32_t x, uint32_t y, fragment *out) {
+  const cell *cells = s->cells[real], *c = &cells[router_at(s, x, y)];
+  s->run_count = 0;
+  if (c->kind == ALIKE && !c->filtered) return true;
+  if (!(c->kind == ALIKE ? push_alike(s, router_at(s, x, y)) : push_rooted(s, cells, x, y)))
+    return false;
   if (s->run_count % 2) s->runs[s->run_count++] = 0;
   bool all = s->run_count == 2 && s->runs[0] == 0;
   if (!all)
@@ -291,27 +418,31 @@ static bool add_filter(share *s, uint32_t real, uint32_t x, uint32_t y, fragment
 /* ---- writing ---- */
 
 static bool same_cell(const cell *a, const cell *b) {
-  return a->used == b->used && a->alone == b->alone && a->from == b->from && a->to == b->to;
+  if (!a->used || !b->used) return a->used == b->used;
+  if (a->kind != b->kind) return false;
+  if (a->kind == ALIKE) return fragment_same_way(a->way, b->way);
+  return a->from == b->from && a->to == b->to;
 }
 
 static bool write_row(share *s, uint32_t real, uint32_t y, fragment *out) {
-  const cell *row = &s->cells[real][router_at(s, 0, y)];
-  for (uint32_t x = 0, n; x < s->link->width; x += n) {
-    const cell *c = &row[x];
-    for (n = 1; x + n < s->link->width && same_cell(c, &row[x + n]);) n++;
-    if (!c->used || c->alone) continue;
-    wafer_route route = {.cores = {x, y, n, 1}, .color = (uint8_t)real, .positions = 1};
-    route.at[0].from = c->from;
-    route.at[0].to = c->to;
+  uint32_t end = s->rect.x + s->rect.width;
+  for (uint32_t x = s->rect.x, n; x < end; x += n) {
+    const cell *c = &s->cells[real][router_at(s, x, y)];
+    for (n = 1; x + n < end && same_cell(c, c + n);) n++;
+    if (!c->used || c->kind == ALONE) continue;
+    wafer_route route = *c->way;
+    route.cores = (wafer_rect){x, y, n, 1};
+    route.color = (uint8_t)real;
+    if (c->kind == ROOTED) route.at[0].to = c->to;
     fragment_route(out, &route);
-    for (uint32_t i = 0; i < n && c->to & WAFER_TO(ramp); i++)
+    for (uint32_t i = 0; i < n && to_ramp(&route); i++)
       if (!add_filter(s, real, x + i, y, out)) return false;
   }
   return true;
 }
 
 bool share_write(share *s, fragment *out) {
-  size_t routers = (size_t)s->link->width * s->link->height;
+  size_t routers = routers_of(s);
   s->first_flow = WAFER_NEW(s->arena, uint32_t, routers);
   s->last_flow = WAFER_NEW(s->arena, uint32_t, routers);
   s->first_taker = WAFER_NEW(s->arena, uint32_t, routers);
@@ -319,7 +450,7 @@ bool share_write(share *s, fragment *out) {
   for (uint32_t real = 0; real < WAFER_COUNT(s->cells); real++) {
     if (!s->cells[real]) continue;
     if (!collect(s, real)) return false;
-    for (uint32_t y = 0; y < s->link->height; y++)
+    for (uint32_t y = s->rect.y; y < s->rect.y + s->rect.height; y++)
       if (!write_row(s, real, y, out)) return false;
   }
   return !out->failed;

@@ -101,6 +101,10 @@ cores gpt 4 --micro-batch 1 --dim batch=1 --class-axis -1 --optimizer adam
 cores mlp 4 --micro-batch 4 --optimizer adam --placer best --replicas 4
 "$wafer" zoo gpt --layers 1 --d-model 16 --heads 2 --vocab 32 --sequence 8 --init 1 -o gpt.onnx -q || fail "zoo gpt"
 cores gpt 2 --micro-batch 1 --dim batch=1 --class-axis -1 --optimizer adam
+# Several cores send on them, in turn: lines alike share them.
+cores gpt 1 --micro-batch 2 --dim batch=2 --class-axis -1 --optimizer sgd
+"$wafer" zoo gpt --layers 2 --d-model 16 --heads 2 --vocab 32 --sequence 8 --init 1 -o gpt.onnx -q || fail "zoo gpt"
+cores gpt 1 --micro-batch 1 --dim batch=1 --class-axis -1 --optimizer sgd
 
 # Kernels of both passes take a sparse weight in different forms; what belongs to its zeros has no gradient.
 "$wafer" zoo mlp --widths 64,64,8 -o zeros.onnx -q || fail "zoo mlp"

@@ -393,6 +393,81 @@ static void test_shared_colors(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Core 1 of a row sends WORDS words at `at` east, then core 0 does; core 2 takes those of one, core
+ * 3 those of the other, and puts them at `at`. */
+static void send_in_turn(fragment *f, bool swapped, int32_t at) {
+  static const uint32_t first[] = {0, WORDS, WORDS, 0}, second[] = {WORDS, WORDS};
+  uint8_t c = fragment_color(f);
+  for (uint32_t x = 0; x < 4; x++) {
+    const wafer_rect core = {x, 0, 1, 1};
+    wafer_instruction code = x < 2 ? send_words(c, at) : take_words(c, at);
+    wafer_route route = {.cores = core, .color = c, .positions = 1 + (x == 1)};
+    code.control = x == 0   ? WAFER_CONTROL_reset
+                   : x == 1 ? WAFER_CONTROL_advance
+                            : WAFER_CONTROL_none;
+    fragment_run(f, core, fragment_code_add(f, &code, 1));
+    route.at[0].from = x < 2 ? WAFER_PORT_ramp : WAFER_PORT_west;
+    route.at[0].to = x < 2    ? WAFER_TO(east)
+                     : x == 2 ? WAFER_TO(east) | WAFER_TO(ramp)
+                              : WAFER_TO(ramp);
+    route.at[1].from = WAFER_PORT_west;
+    route.at[1].to = WAFER_TO(east);
+    fragment_route(f, &route);
+    if (x < 2) continue;
+    bool early = (x == 2) != swapped;
+    fragment_filter_add(f, core, c, early ? first : second, early ? 4 : 2);
+  }
+}
+
+/* Several cores of a line send, over switches: more fragments than the machine has colours share
+ * them where routers do the same for all. */
+static void test_lines_alike(void) {
+  enum { MANY = 40, CORES = 4 };
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *wse2;
+  caught c;
+  wafer_diag diag = caught_diag(&c);
+  static fragment f[MANY];
+  const fragment *at[MANY];
+  uint32_t steps[MANY + 2];
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
+  for (uint32_t i = 0; i < MANY; i++) {
+    fragment_begin(&f[i], arena, "alike", NULL, (wafer_rect){0, 0, CORES, 1});
+    send_in_turn(&f[i], i % 3 == 1, (int32_t)(16 * i));
+    at[i] = &f[i];
+    steps[i + (i >= MANY / 2)] = i;
+  }
+  steps[MANY / 2] = steps[MANY + 1] = FRAGMENT_ENDS;
+  for (uint32_t train = 0; train < 2; train++) {
+    fragment_link link = {.name = "alike",
+                          .width = CORES,
+                          .height = 1,
+                          .count = MANY,
+                          .at = at,
+                          .step_count = MANY + 2,
+                          .steps = train ? steps : NULL};
+    wafer_fabric_program program;
+    wafer_fabric *fabric;
+    wafer_fabric_stats stats;
+    CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
+    CU_ASSERT_FATAL(wafer_fabric_create(&diag, wse2, &program, NULL, &fabric) == WAFER_OK);
+    float words[2][WORDS * MANY], got[WORDS];
+    for (int i = 0; i < 2 * WORDS * MANY; i++)
+      words[i / (WORDS * MANY)][i % (WORDS * MANY)] = (float)i;
+    for (uint32_t x = 0; x < 2; x++) wafer_fabric_write(fabric, x, 0, 0, words[x], sizeof words[x]);
+    for (uint32_t x = 0; x < CORES; x++)
+      wafer_fabric_set(fabric, x, 0, FRAGMENT_SAMPLES, train ? 4 : 0);
+    CU_ASSERT_EQUAL(wafer_fabric_run(fabric, &stats), WAFER_OK);
+    for (uint32_t i = 0; i < 2 * MANY; i++) {
+      uint32_t from = (i % 2 == 0) != (i / 2 % 3 == 1); /* core 2 has the first words, of core 1 */
+      CU_ASSERT(wafer_fabric_read(fabric, 2 + i % 2, 0, 16 * (i / 2), got, sizeof got));
+      CU_ASSERT(memcmp(got, &words[from][WORDS * (i / 2)], sizeof got) == 0);
+    }
+    wafer_fabric_destroy(fabric);
+  }
+  wafer_arena_destroy(arena);
+}
+
 /* What is due less than a period apart shares a colour; what is due a period later does not, for a
  * core ahead with the one takes two samples of it before the other's first. They once shared, and
  * cores waited for each other's words. */
@@ -432,7 +507,7 @@ static void test_colors_in_turn(void) {
   wafer_arena_destroy(arena);
 }
 
-/* One core more colours than the machine has, of words whose senders nobody knows. */
+/* One core more colours than the machine has, of words that cross the border. */
 static void test_colors_run_out(void) {
   wafer_arena *arena = wafer_arena_create();
   const wafer_machine *wse2;
@@ -445,6 +520,7 @@ static void test_colors_run_out(void) {
   for (uint32_t i = 0; i < 25; i++) {
     fragment_begin(&f[i], arena, i < 24 ? "many" : "last", "node", (wafer_rect){0, 0, 2, 1});
     send_east(&f[i], 0, 0, 0, 0);
+    fragment_port(&f[i], &(wafer_port_use){.side = WAFER_PORT_west, .out = true});
     at[i] = &f[i];
   }
   fragment_link link = {.name = "crowd", .width = 2, .height = 1, .count = 25, .at = at};
@@ -489,6 +565,8 @@ static void test_words_go_around(void) {
                 64 + 16 * (int32_t)i); /* the last where the line ends */
   for (uint32_t i = 0; i + 1 < MANY; i++)
     send_east(&f[MANY + i], 1, OTHER, 64, 64 + 16 * (int32_t)i);
+  for (uint32_t i = 0; i + 1 < 2 * MANY; i++) /* what crosses the border shares no colour */
+    fragment_port(&f[i], &(wafer_port_use){.side = WAFER_PORT_west, .out = true});
   fragment *two = &f[2 * MANY - 1];
   uint8_t color = fragment_color(two);
   send_over(two, 0, 0, color);
@@ -530,6 +608,7 @@ CU_TestInfo tests_fragment[] = {{"a relay", test_relay},
                                 {"samples ahead", test_goes_ahead},
                                 {"equal code once", test_equal_code},
                                 {"colors that fragments share", test_shared_colors},
+                                {"lines alike share colors", test_lines_alike},
                                 {"colors of what comes in turn", test_colors_in_turn},
                                 {"colors run out", test_colors_run_out},
                                 {"words go around", test_words_go_around},
