@@ -15,6 +15,7 @@ static program_rule *const rules[WAFER_FAMILY_COUNT] = {
     [WAFER_FAMILY_pool] = program_pool,
     [WAFER_FAMILY_reduce] = program_reduce,
     [WAFER_FAMILY_softmax] = program_softmax,
+    [WAFER_FAMILY_normalize] = program_normalize,
     [WAFER_FAMILY_sort] = program_sort,
     [WAFER_FAMILY_move] = program_move,
     [WAFER_FAMILY_resize] = program_resize,

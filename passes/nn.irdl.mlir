@@ -495,6 +495,16 @@ irdl.dialect @nn {
     irdl.results(result: %result)
     irdl.attributes {"axis" = %_axis}
   }
+  irdl.operation @normalize {
+    %x = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    %_axes = irdl.base "#builtin.dense_array"
+    %_epsilon = irdl.base "#builtin.float"
+    %_center = irdl.base "#builtin.integer"
+    irdl.operands(x: %x)
+    irdl.results(result: %result)
+    irdl.attributes {"axes" = %_axes, "epsilon" = %_epsilon, "center" = %_center}
+  }
   irdl.operation @matmul {
     %a = irdl.base "!builtin.tensor"
     %b = irdl.base "!builtin.tensor"

@@ -15,6 +15,7 @@
 #include "simplify.h"
 
 #include <mlir-c/BuiltinAttributes.h>
+#include <string.h>
 
 #include "ir_fold.h"
 
@@ -160,19 +161,30 @@ static wafer_status rewrite_op(simplifier *s, MlirOperation op, MlirValue *value
 
 /* ---- The walk ---- */
 
+/* The ops behind an op, each once, in the order in which they stand. */
+static uint32_t makers_of(MlirOperation op, MlirOperation *makers) {
+  uint32_t count = 0;
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); i++) {
+    MlirOperation behind = maker(mlirOperationGetOperand(op, i));
+    uint32_t at = count;
+    if (mlirOperationIsNull(behind)) continue;
+    while (at && mlirOperationIsBeforeInBlock(behind, makers[at - 1])) at--;
+    if (at && mlirOperationEqual(behind, makers[at - 1])) continue;
+    memmove(makers + at + 1, makers + at, (count++ - at) * sizeof *makers);
+    makers[at] = behind;
+  }
+  return count;
+}
+
 void erase_dead(MlirOperation op) {
   wafer_op id = wafer_ir_op(op);
   if (id == WAFER_OP_COUNT || wafer_op_is(id, WAFER_TRAIT_SOURCE)) return;
   if (!mlirOpOperandIsNull(mlirValueGetFirstUse(result_of(op)))) return;
-  MlirValue operands[WAFER_OP_MAX_OPERANDS];
-  intptr_t count = mlirOperationGetNumOperands(op);
-  for (intptr_t i = 0; i < count; i++) operands[i] = mlirOperationGetOperand(op, i);
+  MlirOperation makers[WAFER_OP_MAX_OPERANDS];
+  uint32_t count = makers_of(op, makers);
   mlirOperationDestroy(op);
-  for (intptr_t i = 0; i < count; i++) {
-    bool again = false;
-    for (intptr_t j = 0; j < i; j++) again |= mlirValueEqual(operands[i], operands[j]);
-    if (!again && mlirValueIsAOpResult(operands[i])) erase_dead(mlirOpResultGetOwner(operands[i]));
-  }
+  /* one that also stands behind a later one goes with that */
+  for (uint32_t i = 0; i < count; i++) erase_dead(makers[i]);
 }
 
 static wafer_status settle(simplifier *s, MlirOperation op);

@@ -151,7 +151,7 @@ typedef struct exec_op {
 typedef wafer_status exec_build(exec_program *program, exec_op *op);
 exec_build exec_build_arg, exec_build_conv, exec_build_conv_sums, exec_build_conv_transpose,
     exec_build_conv_weights, exec_build_gather, exec_build_gemm, exec_build_gemm_int,
-    exec_build_move, exec_build_oracle, exec_build_pool, exec_build_reduce, exec_build_resize,
+    exec_build_move, exec_build_normalize, exec_build_oracle, exec_build_pool, exec_build_reduce, exec_build_resize,
     exec_build_scatter, exec_build_softmax;
 
 /* Fills in slabs, rows, row, loc of a stage for its result, tells of operands and result, and adds

@@ -119,6 +119,7 @@ static exec_build *const builders[WAFER_FAMILY_COUNT] = {
     [WAFER_FAMILY_scatter] = exec_build_scatter,
     [WAFER_FAMILY_reduce] = exec_build_reduce,
     [WAFER_FAMILY_softmax] = exec_build_softmax,
+    [WAFER_FAMILY_normalize] = exec_build_normalize,
     [WAFER_FAMILY_gemm] = exec_build_gemm,
     [WAFER_FAMILY_conv] = exec_build_conv,
     [WAFER_FAMILY_conv_transpose] = exec_build_conv_transpose,

@@ -183,17 +183,31 @@ static wafer_shape reduced(const wafer_shape *x, uint32_t dims, bool keep) {
   return shape;
 }
 
-wafer_status infer_reduce(const infer_site *site, wafer_type *result) {
+/* A bit set of the dims of operand 0 that `axes` names. */
+static wafer_status axes_of(const infer_site *site, uint32_t *dims) {
   const wafer_type *x = &site->operands[0];
-  uint32_t count, dims = 0;
+  uint32_t count;
   const int64_t *axes = wafer_attr_ints(site->attrs, WAFER_ATTR_axes, &count);
   for (uint32_t i = 0; i < count; i++) {
     if (axes[i] < 0 || axes[i] >= x->shape.rank || (i && axes[i] <= axes[i - 1]))
       return infer_fail(site,
                         "axes[%u] is %" PRId64 ", axes must rise from at least 0 to less than %u",
                         i, axes[i], x->shape.rank);
-    dims |= 1u << axes[i];
+    *dims |= 1u << axes[i];
   }
+  return WAFER_OK;
+}
+
+wafer_status infer_normalize(const infer_site *site, wafer_type *result) {
+  uint32_t dims = 0;
+  WAFER_TRY(axes_of(site, &dims));
+  return infer_real(site, result);
+}
+
+wafer_status infer_reduce(const infer_site *site, wafer_type *result) {
+  const wafer_type *x = &site->operands[0];
+  uint32_t dims = 0;
+  WAFER_TRY(axes_of(site, &dims));
   result->dtype = x->dtype;
   result->shape = reduced(&x->shape, dims, wafer_attr_int(site->attrs, WAFER_ATTR_keepdims) != 0);
   return WAFER_OK;

@@ -56,7 +56,8 @@ static bool is_copied(wafer_family family) {
 }
 
 static bool is_halved(wafer_family family) {
-  return family == WAFER_FAMILY_softmax || family == WAFER_FAMILY_sort;
+  return family == WAFER_FAMILY_softmax || family == WAFER_FAMILY_normalize ||
+         family == WAFER_FAMILY_sort;
 }
 
 static uint64_t parts_of(const kernel_view *k, uint32_t loop) {

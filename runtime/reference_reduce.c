@@ -1,4 +1,4 @@
-/* Reductions, arg_max, arg_min and softmax. */
+/* Reductions, arg_max, arg_min, softmax and normalize. */
 #include <math.h>
 
 #include "reference.h"
@@ -191,6 +191,67 @@ wafer_status reference_softmax(reference_site *site) {
       softmax_run(x, runs.n);
       for (int64_t j = 0; j < runs.n; j++)
         reference_store_f64(site->out, at + j * runs.inner, 1, &x[j]);
+    }
+  return WAFER_OK;
+}
+
+/* ---- normalize ---- */
+
+/* Strides of a number per row, along the dims of the tensor: 0 along those of `axes`. Sets how many
+ * rows there are, and elements in each. */
+static void row_strides(const reference_site *site, int64_t *strides, int64_t *rows, int64_t *n) {
+  const wafer_shape *x = &site->in[0].shape;
+  uint32_t count;
+  const int64_t *axes = wafer_attr_ints(site->attrs, WAFER_ATTR_axes, &count);
+  *rows = *n = 1;
+  for (uint32_t d = x->rank; d-- > 0;) {
+    bool gone = count && axes[count - 1] == d;
+    strides[d] = gone ? 0 : *rows;
+    *(gone ? n : rows) *= x->dims[d];
+    if (gone) count--;
+  }
+}
+
+/* Adds to each row's number (x - its mean) ^ power. */
+static void add_powers(const reference_site *site, walk w, const double *mean, bool square,
+                       double *sums) {
+  double x[BLOCK];
+  for (walk_begin(&w); w.more; walk_next(&w))
+    for (int64_t j = 0; j < w.n; j += BLOCK) {
+      int64_t n = w.n - j < BLOCK ? w.n - j : BLOCK, at = w.at[1] + j * w.step[1];
+      reference_load_f64(&site->in[0], w.at[0] + j * w.step[0], w.step[0], n, x);
+      for (int64_t i = 0; i < n; i++, at += w.step[1]) {
+        double y = x[i] - mean[at];
+        sums[at] += square ? y * y : y;
+      }
+    }
+}
+
+wafer_status reference_normalize(reference_site *site) {
+  walk w = {.rank = site->in[0].shape.rank, .tensors = 3};
+  int64_t rows, n;
+  double *mean, *by, x, epsilon = wafer_attr_float(site->attrs, WAFER_ATTR_epsilon);
+  for (uint32_t d = 0; d < w.rank; d++) {
+    w.dims[d] = site->in[0].shape.dims[d];
+    w.strides[0][d] = site->in[0].strides[d];
+    w.strides[2][d] = site->out->strides[d];
+  }
+  row_strides(site, w.strides[1], &rows, &n);
+  WAFER_TRY(reference_alloc(site, rows, sizeof *mean, &mean));
+  WAFER_TRY(reference_alloc(site, rows, sizeof *by, &by));
+  for (int64_t r = 0; r < rows; r++) mean[r] = by[r] = 0;
+  if (wafer_attr_int(site->attrs, WAFER_ATTR_center)) {
+    add_powers(site, w, by, false, mean);
+    for (int64_t r = 0; r < rows; r++) mean[r] /= (double)n;
+  }
+  add_powers(site, w, mean, true, by);
+  for (int64_t r = 0; r < rows; r++) by[r] = 1 / sqrt(by[r] / (double)n + epsilon);
+  for (walk_begin(&w); w.more; walk_next(&w))
+    for (int64_t j = 0; j < w.n; j++) {
+      int64_t at = w.at[1] + j * w.step[1];
+      reference_load_f64(&site->in[0], w.at[0] + j * w.step[0], 1, 1, &x);
+      x = (x - mean[at]) * by[at];
+      reference_store_f64(site->out, w.at[2] + j * w.step[2], 1, &x);
     }
   return WAFER_OK;
 }

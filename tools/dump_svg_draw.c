@@ -84,6 +84,7 @@ svg_rgb svg_family_color(wafer_family family, double load) {
   static const svg_rgb full[WAFER_FAMILY_COUNT] = {
       [WAFER_FAMILY_map] = {58, 145, 74},     [WAFER_FAMILY_move] = {125, 120, 116},
       [WAFER_FAMILY_reduce] = {142, 88, 160}, [WAFER_FAMILY_softmax] = {214, 84, 136},
+      [WAFER_FAMILY_normalize] = {176, 132, 206},
       [WAFER_FAMILY_sort] = {96, 110, 20},    [WAFER_FAMILY_gemm] = {48, 104, 176},
       [WAFER_FAMILY_conv] = {222, 118, 20},   [WAFER_FAMILY_conv_transpose] = {196, 52, 52},
       [WAFER_FAMILY_pool] = {30, 142, 148},   [WAFER_FAMILY_resize] = {60, 60, 140},

@@ -9,7 +9,7 @@
  *             loops and no reads that meet one bank, for programs make one loop of several where
  *             they can; and a cycle for each element of a partial sum that it takes where sums are
  *             cut. Of families move, resize, gather and scatter nothing, for programs copy less
- *             than costs say, and of softmax and sort half;
+ *             than costs say, and of softmax, normalize and sort half;
  *   takes     words of the activations that it holds, whole tiles, for every core has its own, and
  *             of the halos that a core takes which has neighbours on all sides;
  *   sends     words of its tiles of the outputs; nothing where other cores have the same;

@@ -34,6 +34,20 @@ static void softmaxes(void) {
   }
 }
 
+static void normalizes(void) {
+  static const int64_t axes[][3] = {{0}, {1}, {3}, {2, 3}, {1, 2, 3}};
+  static const uint32_t counts[] = {1, 1, 1, 2, 3};
+  for (uint32_t i = 0; i < 2 * WAFER_COUNT(axes); i++) {
+    bench b = bench_start();
+    uint32_t x = bench_input(&b, WAFER_DTYPE_f32, "2x3x5x37", false), of = i / 2;
+    wafer_attr attrs[] = {{.id = WAFER_ATTR_axes, .ints = {counts[of], axes[of]}},
+                          {.id = WAFER_ATTR_epsilon, .f = 0.01},
+                          whole(WAFER_ATTR_center, i & 1)};
+    bench_output(&b, bench_node(&b, WAFER_OP_normalize, &x, 1, attrs, WAFER_COUNT(attrs)));
+    bench_check(&b, "normalize");
+  }
+}
+
 static void moves(void) {
   bench b = bench_start();
   uint32_t x = bench_input(&b, WAFER_DTYPE_f32, "2x6x5x4", false);
@@ -270,6 +284,7 @@ static void reports_a_bad_index(void) {
 
 CU_TestInfo tests_exec_values[] = {
     {"softmaxes", softmaxes},
+    {"normalizes", normalizes},
     {"moves elements", moves},
     {"resizes", resizes},
     {"resizes_dims_of_one", resizes_dims_of_one},

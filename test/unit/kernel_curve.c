@@ -18,6 +18,7 @@ static const curve_case curve_cases[] = {
     {"map", "map", "1x16x12x12xf32", "relu", "0", ""},
     {"vector", "map", "3000xf32", "relu", "0", ""},
     {"softmax", "softmax", "8x40x40xf32", "softmax", "0", "axis=2"},
+    {"normalize", "normalize", "8x40x40xf32", "normalize", "0", "axes=2 epsilon=1e-5 center=1"},
     {"reduce", "reduce", "1x48x20x20xf32", "reduce_mean", "0", "axes=2,3 keepdims=1"},
     {"pool", "pool", "1x16x20x20xf32", "max_pool", "0",
      "kernel=2,2 strides=2,2 dilations=1,1 pads=0,0,0,0 ceil_mode=0"},

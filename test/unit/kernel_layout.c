@@ -21,6 +21,8 @@ static void test_loops(void) {
       {"reduce", "2x3x4xf32", "reduce_sum", "0", "axes=0,2 keepdims=0", "3 | 2 4"},
       {"reduce", "2x3x4xf32", "arg_max", "0", "axis=1 keepdims=1 last=0", "2 1! 4 | 3"},
       {"softmax", "2x3xf32", "softmax", "0", "axis=1", "2 3 |"},
+      {"normalize", "2x3x4xf32", "normalize", "0", "axes=1,2 epsilon=0 center=1", "2 3 4 |"},
+      {"normalize", "2x3x4xf32", "normalize", "0", "axes=1 epsilon=0 center=1", "2 3! 4 |"},
       {"pool", "1x4x8x8xf32", "max_pool", "0",
        "kernel=2,2 strides=2,2 dilations=1,1 pads=0,0,0,0 ceil_mode=0", "1! 4 4 4 |"},
       {"move", "2x3x4xf32", "transpose", "0", "perm=2,0,1", "4 2 3 |"},

@@ -138,6 +138,17 @@ static bool softmax_body(rng *r, body_text *b) {
   return put(b, "softmax", "0", attrs) && put_tail(r, b);
 }
 
+static bool normalize_body(rng *r, body_text *b) {
+  static const char *const axes[] = {"0", "1", "2", "1,2", "0,2", "0,1,2"};
+  char inputs[64], attrs[64];
+  snprintf(inputs, sizeof inputs, "%ux%ux%uxf32", between(r, 1, 4), between(r, 1, 10),
+           between(r, 1, 20));
+  snprintf(attrs, sizeof attrs, "axes=%s epsilon=%s center=%u", axes[below(r, WAFER_COUNT(axes))],
+           one_in(r, 2) ? "0.5" : "1e-3", below(r, 4) ? 1 : 0);
+  body_text_begin(b, "normalize", inputs);
+  return put(b, "normalize", "0", attrs) && put_tail(r, b);
+}
+
 static bool move_body(rng *r, body_text *b) {
   static const struct {
     const char *inputs, *op, *operands, *attrs;
@@ -329,6 +340,7 @@ FAMILY_TEST(conv_transpose)
 FAMILY_TEST(pool)
 FAMILY_TEST(reduce)
 FAMILY_TEST(softmax)
+FAMILY_TEST(normalize)
 FAMILY_TEST(sort)
 FAMILY_TEST(move)
 FAMILY_TEST(rows)
@@ -368,6 +380,7 @@ CU_TestInfo tests_program[] = {{"map", test_map},
                                {"pool", test_pool},
                                {"reduce", test_reduce},
                                {"softmax", test_softmax},
+                               {"normalize", test_normalize},
                                {"sort", test_sort},
                                {"move", test_move},
                                {"moves in a row", test_moves},

@@ -30,6 +30,8 @@ static void test_phases(void) {
       {"4x50xf32 w:50x6xf32", "gemm", "matmul", "0 1", "", "cols2:50", 50, 24, true},
       {"4x5xf32 w:5x6xf32", "gemm", "matmul", "0 1", "", "cols2:5", 5, 24, false},
       {"6x40xf32", "softmax", "softmax", "0", "axis=1", "cols1:40", 40, 6, true},
+      {"6x80xf32", "normalize", "normalize", "0", "axes=1 epsilon=1e-5 center=1", "cols1:40", 40, 6,
+       true},
   };
   wafer_arena *arena = wafer_arena_create();
   const wafer_machine *m;

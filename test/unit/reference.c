@@ -333,7 +333,7 @@ static void test_hostile(void) {
     const char *name = wafer_op_get((wafer_op)op)->name;
     uint32_t computed = 0;
     if (wafer_op_is((wafer_op)op, WAFER_TRAIT_SOURCE)) continue;
-    for (uint32_t i = 0; i < 10000; i++) computed += compute_hostile(&state, (wafer_op)op);
+    for (uint32_t i = 0; i < 20000; i++) computed += compute_hostile(&state, (wafer_op)op);
     if (computed < 20) printf("\n  %s was computed %u times", name, computed);
     CU_ASSERT(computed >= 20);
   }
