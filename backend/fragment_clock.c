@@ -50,7 +50,8 @@ bool fragment_clock_init(fragment_clock *c, wafer_arena *arena, const wafer_mach
   c->sent = WAFER_NEW(arena, uint64_t, cores);
   c->under_way = WAFER_NEW(arena, fragment_under_way, cores);
   c->passes = WAFER_NEW(arena, uint32_t, cores);
-  return c->cores && c->links && c->sent && c->under_way && c->passes;
+  c->part = WAFER_NEW(arena, uint32_t, cores);
+  return c->cores && c->links && c->sent && c->under_way && c->passes && c->part;
 }
 
 /* Does the core go on while it sends what the line at hand is about? */
@@ -460,6 +461,12 @@ static void wait_for_sends(fragment_clock *c, const fragment *f, const fragment_
   if (on) c->cores[core] += code->sends;
 }
 
+static void enter_part(fragment_clock *c, size_t core) {
+  if (c->part[core] == c->entered) return;
+  c->part[core] = c->entered;
+  if (c->cores[core] > c->begun) c->begun = c->cores[core];
+}
+
 static void compute(const walk *w, uint32_t phase) {
   const fragment *f = w->f;
   fragment_clock *c = w->c;
@@ -470,9 +477,15 @@ static void compute(const walk *w, uint32_t phase) {
       uint64_t *at = &c->cores[core];
       if (code == FRAGMENT_IDLE) continue;
       if (c->train && phase == 0) wait_for_sends(c, f, &f->codes[code], core);
+      if (c->entered) enter_part(c, core);
       *at += cycles_of(&f->codes[code], phase, f->phase_count);
       if (*at > c->last) c->last = *at;
     }
+}
+
+void fragment_clock_enter(fragment_clock *c, uint32_t part) {
+  if (part != c->entered) c->begun = 0;
+  c->entered = part;
 }
 
 void fragment_clock_restart(fragment_clock *c, fragment_past **past, uint32_t count) {
@@ -481,6 +494,8 @@ void fragment_clock_restart(fragment_clock *c, fragment_past **past, uint32_t co
   memset(c->links, 0, 4 * cores * sizeof *c->links);
   memset(c->sent, 0, cores * sizeof *c->sent);
   memset(c->under_way, 0, cores * sizeof *c->under_way);
+  memset(c->part, 0, cores * sizeof *c->part);
+  fragment_clock_enter(c, 0);
   c->edge = c->left = 0;
   c->out = (fragment_border){0};
   c->last = 0;
@@ -509,6 +524,7 @@ bool fragment_clock_pass(fragment_clock *c, const fragment *f, fragment_past **p
     if (phase < f->phase_count) follow_chains(&w, phase, &chain);
   }
   bool made = pass_lines(&w);
+  c->leaves = w.leaves;
   if (w.leaves < INT64_MAX) fragment_border_pass(&c->out, w.leaves, w.border);
   c->edge = later(c->edge, w.edge);
   c->left = later(c->left, w.left);

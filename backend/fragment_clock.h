@@ -68,12 +68,16 @@ typedef struct fragment_clock {
   uint64_t *sent;        /* the same: cycle in which its sends that go on end */
   fragment_under_way *under_way; /* the same: these sends */
   uint32_t *passes;              /* the same: of the fragment at hand, that are still to come */
-  bool train;                  /* of samples: sends go on, and blocks of a bus are a cycle apart */
+  uint32_t *part;                /* the same: of what the core did last */
+  uint32_t entered; /* the part at hand, as whoever goes through fragments numbers them */
+  uint64_t begun;   /* when the last core came to it */
+  bool train;       /* of samples: sends go on, and blocks of a bus are a cycle apart */
   const fragment_round *round; /* of the sample at hand; NULL: values cross one after the other */
   int64_t edge;                /* when the border has room for more words of the host */
   fragment_border out;
-  int64_t left;  /* when the last word of cores has left the wafer */
-  uint64_t last; /* when the last core was done so far */
+  int64_t leaves; /* of the fragment at hand: when its first word is at the border; INT64_MAX */
+  int64_t left;   /* when the last word of cores has left the wafer */
+  uint64_t last;  /* when the last core was done so far */
 } fragment_clock;
 
 /* Words of a core that have left it, or are on their way through its ramp, before a link takes
@@ -94,6 +98,8 @@ int64_t fragment_border_ends(const fragment_border *b, int64_t from, int64_t cyc
 void fragment_border_pass(fragment_border *b, int64_t from, int64_t cycles);
 /* All cores free at cycle 0. False: out of memory. */
 bool fragment_clock_init(fragment_clock *c, wafer_arena *arena, const wafer_machine *machine);
+/* What comes next is a part of its own, 0: of none. */
+void fragment_clock_enter(fragment_clock *c, uint32_t part);
 /* Back to cycle 0, what `past` knows of shared links kept. */
 void fragment_clock_restart(fragment_clock *c, fragment_past **past, uint32_t count);
 /* Moves the clocks of the cores that the fragment runs on. `past`: the fragment's, NULL at first.

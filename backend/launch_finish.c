@@ -88,6 +88,17 @@ static wafer_status keep_program(launcher *l, wafer_bytes bytes, uint32_t *progr
   return WAFER_OK;
 }
 
+static bool keep_list(wafer_arena *arena, const uint64_t **list, size_t count) {
+  if (count) *list = wafer_arena_copy(arena, *list, count * sizeof **list);
+  return !count || *list;
+}
+
+/* Lists of a train, made with it, live as long as the plan. False: out of memory. */
+static bool keep_times(wafer_arena *arena, wafer_launch *launch) {
+  return keep_list(arena, &launch->short_trains, launch->short_train_count) &&
+         keep_list(arena, &launch->leaving, launch->leaving_count);
+}
+
 wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
                            const launch_pieces *p) {
   const wafer_machine *m = l->plan->machine;
@@ -125,6 +136,9 @@ wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
   if (launch.kind == WAFER_LAUNCH_load || launch.kind == WAFER_LAUNCH_action)
     launch.predicted = longest_action(p);
   if (launch.kind != WAFER_LAUNCH_train) launch.slowest = WAFER_NONE;
+  for (uint32_t k = 0; p->cycles && k < l->plan->kernel_count; k++)
+    if (p->cycles[k]) l->kernels[k].program_cycles = p->cycles[k];
+  if (!keep_times(l->ctx->arena, &launch)) return launch_no_memory(l);
   launch.tap_count = p->tap_count;
   launch.taps = p->taps;
   if (!grow(l->ctx->arena, &l->launches, l->launch_count, &l->launch_room, sizeof *l->launches))

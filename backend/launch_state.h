@@ -61,6 +61,7 @@ typedef struct launch_pieces {
   int64_t *due;    /* NULL, or of each piece, as fragment_link has it; the latest is `last_due` */
   int64_t period;
   uint64_t last_due;
+  uint64_t *cycles; /* NULL, or of each kernel of the plan, what a sample takes in the train */
   launch_data_list data;
   uint32_t tap_count, tap_room;
   wafer_tap *taps;

@@ -1,6 +1,7 @@
 /* The time of a stream that has the wafer to itself, and of a train: cores go through their pieces
  * in the order of the steps, again and again. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "fragment_clock.h"
 #include "launch_state.h"
@@ -104,9 +105,42 @@ static void feed(fragment_clock *c, const feeding *f, const fragment *next, uint
   c->round = round;
 }
 
+/* What is noted of the samples after which programs begin anew, the first ones of the train. Of
+ * kernels: from when the last core is at its first piece to when the last one is done, added up. Of
+ * the action at hand when it has begun, and ended. */
+typedef struct first_samples {
+  const wafer_phase *phase;
+  uint64_t *cycles;
+  uint32_t action, entered; /* LAUNCH_ONCE: none; actions so far */
+  uint64_t begun, ended;
+  uint64_t *leaving; /* as a launch has it */
+  uint32_t leaving_count;
+} first_samples;
+
+/* The action of a piece is next, LAUNCH_ONCE: none. */
+static void enter_action(fragment_clock *c, first_samples *t, uint32_t action) {
+  if (!t || action == t->action) return;
+  if (t->action != LAUNCH_ONCE && t->phase->actions[t->action].kind == WAFER_ACTION_kernel) {
+    uint32_t k = t->phase->actions[t->action].index;
+    t->cycles[k] += t->ended > t->begun ? t->ended - t->begun : 0;
+  }
+  t->action = action;
+  t->begun = t->ended = 0;
+  fragment_clock_enter(c, ++t->entered);
+}
+
+static void note_action(const fragment_clock *c, const fragment *f, bool first, first_samples *t) {
+  if (!t) return;
+  if (c->begun > t->begun) t->begun = c->begun;
+  if (c->last > t->ended) t->ended = c->last;
+  if (!first || c->leaves == INT64_MAX) return;
+  t->leaving[t->leaving_count++] = c->leaves > 0 ? (uint64_t)c->leaves : 0;
+  t->leaving[t->leaving_count++] = f->border;
+}
+
 /* `ends`: of as many samples, a multiple of `turns`; the first round of steps is rehearsed. */
-static bool pass_samples(fragment_clock *c, const launch_pieces *p, uint64_t *ends, uint32_t turns,
-                         uint32_t samples) {
+static bool pass_samples(fragment_clock *c, const launch_pieces *p, first_samples *times,
+                         uint64_t *ends, uint32_t turns, uint32_t samples) {
   fragment_past **past = WAFER_NEW(c->arena, fragment_past *, p->count);
   turn_step *turn = order_steps(c->arena, p);
   uint32_t count = p->step_count - p->once;
@@ -123,7 +157,9 @@ static bool pass_samples(fragment_clock *c, const launch_pieces *p, uint64_t *en
     for (uint32_t i = 0; i < count; i++) {
       if (turn[i].late > round || (round - turn[i].late) * turns >= samples) continue;
       uint64_t *end = &ends[(round - turn[i].late) * turns + turn[i].sample];
+      first_samples *first = end < ends + turns ? times : NULL;
       if (p->steps[turn[i].step] == FRAGMENT_ENDS) {
+        enter_action(c, first, LAUNCH_ONCE);
         if (*end < latest) *end = latest;
         if (c->left > (int64_t)*end) *end = (uint64_t)c->left;
         latest = *end;
@@ -131,9 +167,11 @@ static bool pass_samples(fragment_clock *c, const launch_pieces *p, uint64_t *en
         continue;
       }
       c->last = 0;
+      enter_action(c, first, p->parts[p->steps[turn[i].step]]);
       feed(c, &fed, p->at[p->steps[turn[i].step]], (uint64_t)(end - ends), turn[i].sample);
       if (!pass(c, p, turn[i].step, past)) return false;
       if (c->last > *end) *end = c->last;
+      note_action(c, p->at[p->steps[turn[i].step]], end == ends, first);
     }
   c->round = NULL;
   return true;
@@ -162,6 +200,27 @@ wafer_status launch_time_kernel(launcher *l, const fragment *const *f, uint32_t 
                                                                      : launch_no_memory(l);
 }
 
+/* What trains of 2, 4, 8 ... samples take, no more than `most`. Samples that go ahead wait for each
+ * other, but in a shorter train for fewer: such trains are gone through one by one. */
+static bool time_short(fragment_clock *c, const launch_pieces *p, const uint64_t *ends,
+                       uint32_t turns, uint32_t most, wafer_launch *launch) {
+  uint64_t *cycles = WAFER_NEW(c->arena, uint64_t, 32);
+  uint64_t *own = p->period ? WAFER_NEW(c->arena, uint64_t, most) : NULL;
+  if (!cycles || (p->period && !own)) return false;
+  launch->short_trains = cycles;
+  launch->short_train_count = 0;
+  for (uint32_t samples = 2; samples <= most; samples *= 2) {
+    uint64_t *end = &cycles[launch->short_train_count++];
+    *end = ends[samples - 1];
+    if (!p->period || samples == most) continue;
+    memset(own, 0, samples * sizeof *own);
+    if (!pass_samples(c, p, NULL, own, turns, samples)) return false;
+    fragment_clock_restart(c, NULL, 0);
+    *end = own[samples - 1];
+  }
+  return true;
+}
+
 wafer_status launch_time(launcher *l, const launch_pieces *p, wafer_launch *launch) {
   uint32_t turns = 0, half = TRAIN_SAMPLES / 2;
   for (uint32_t i = 0; i < p->step_count; i++) turns += p->steps[i] == FRAGMENT_ENDS;
@@ -170,22 +229,29 @@ wafer_status launch_time(launcher *l, const launch_pieces *p, wafer_launch *laun
   half = (half + turns - 1) / turns * turns;
   fragment_clock *c = clock_of(l);
   uint64_t *ends = WAFER_NEW(l->arena, uint64_t, 2 * half);
-  if (!ends || !c) return launch_no_memory(l);
-  c->train = true; /* what was timed by itself before was none */
-  if (!pass_samples(c, p, ends, turns, 2 * half)) return launch_no_memory(l);
-  fragment_clock_restart(c, NULL, 0);
   uint64_t *alone = p->period ? WAFER_NEW(l->arena, uint64_t, turns) : ends;
-  if (!alone) return launch_no_memory(l);
+  first_samples first = {.phase = &l->plan->phases[launch->phase],
+                         .cycles = p->cycles,
+                         .action = LAUNCH_ONCE,
+                         .leaving = WAFER_NEW(l->arena, uint64_t, 2 * p->step_count)};
+  if (!ends || !c || !alone || !first.leaving) return launch_no_memory(l);
+  memset(p->cycles, 0, l->plan->kernel_count * sizeof *p->cycles);
+  c->train = true; /* what was timed by itself before was none */
+  if (!pass_samples(c, p, p->period ? NULL : &first, ends, turns, 2 * half))
+    return launch_no_memory(l);
+  fragment_clock_restart(c, NULL, 0);
   if (p->period) { /* in a train the first one waits for others that go ahead */
-    if (!pass_samples(c, p, alone, turns, turns)) return launch_no_memory(l);
+    if (!pass_samples(c, p, &first, alone, turns, turns)) return launch_no_memory(l);
     fragment_clock_restart(c, NULL, 0);
   }
+  for (uint32_t k = 0; k < l->plan->kernel_count; k++) p->cycles[k] /= turns;
   launch->predicted = alone[0];
+  launch->leaving = first.leaving;
+  launch->leaving_count = first.leaving_count;
   launch->interval = (ends[2 * half - 1] - ends[half - 1] + half - 1) / half;
-  if (p->period) { /* samples draw apart while those ahead fill the pipeline: all of them tell */
+  if (p->period) /* samples draw apart while those ahead fill the pipeline: all of them tell */
     launch->interval = (ends[2 * half - 1] - ends[0] + 2 * half - 2) / (2 * half - 1);
-    launch->settled = 2 * half;
-  }
+  if (!time_short(c, p, ends, turns, 2 * half, launch)) return launch_no_memory(l);
   uint64_t left = ends[2 * half - 1], steady = 2 * half * launch->interval;
   launch->fill = left > steady ? left - steady : 0;
   return find_slowest(l, p, launch);

@@ -197,7 +197,8 @@ wafer_status launch_add_train(launcher *l, const wafer_phase *phase, const launc
                       "its kernels have so many different numbers of replicas that programs would "
                       "repeat after more than %u samples; compile with --replicas 2",
                       MOST_TURNS);
-  if (!t.known) return launch_no_memory(l);
+  p->cycles = WAFER_NEW(l->arena, uint64_t, l->plan->kernel_count);
+  if (!t.known || !p->cycles) return launch_no_memory(l);
   WAFER_TRY(find_others(l, phase));
   l->rooms = rooms ? rooms->of : NULL;
   if (rooms) WAFER_TRY(launch_take_rooms(l, phase));

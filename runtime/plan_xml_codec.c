@@ -187,6 +187,26 @@ static wafer_status parse_u32s(wafer_arena *arena, const char *text, const xml_f
 const xml_codec xml_u32s = {"numbers from 0 to 4294967295 separated by spaces", print_u32s,
                             parse_u32s};
 
+static void print_u64s(xml_text *out, const xml_field *f, const void *owner) {
+  const uint64_t *at;
+  memcpy(&at, member(f, owner), sizeof at);
+  for (uint32_t i = 0; i < count_of(f, owner); i++)
+    xml_printf(out, i ? " %llu" : "%llu", (unsigned long long)at[i]);
+}
+static wafer_status parse_u64s(wafer_arena *arena, const char *text, const xml_field *f,
+                               void *owner) {
+  uint64_t *at = WAFER_NEW(arena, uint64_t, list_bound(text));
+  uint32_t count = 0;
+  if (!at) return WAFER_NO_MEMORY;
+  const char *s = skip_spaces(text);
+  while (s && *s >= '0' && *s <= '9') s = skip_spaces(scan_u64(s, UINT64_MAX, &at[count++]));
+  memcpy(place(f, owner), &at, sizeof at);
+  set_count(f, owner, count);
+  return ended(s);
+}
+const xml_codec xml_u64s = {"numbers from 0 to 18446744073709551615 separated by spaces",
+                            print_u64s, parse_u64s};
+
 static void print_indexes(xml_text *out, const xml_field *f, const void *owner) {
   const uint32_t *at;
   memcpy(&at, member(f, owner), sizeof at);

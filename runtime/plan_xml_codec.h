@@ -12,6 +12,7 @@ extern const xml_codec xml_index;      /* uint32_t; "none" is WAFER_NONE */
 extern const xml_codec xml_flag;       /* bool: true, false */
 extern const xml_codec xml_hex64;      /* uint64_t as 16 hexadecimal digits */
 extern const xml_codec xml_u32s;       /* const uint32_t * and its count */
+extern const xml_codec xml_u64s;       /* const uint64_t * and its count */
 extern const xml_codec xml_operands;   /* uint32_t[WAFER_OP_MAX_OPERANDS] and its count */
 extern const xml_codec xml_parts;      /* uint32_t[field->count], trailing ones left out */
 extern const xml_codec xml_type;       /* wafer_type: 1x3x48x320xf32 */

@@ -212,7 +212,8 @@ static const xml_field launch_fields[] = {
     {"predicted-cycles", &xml_u64, AT(T, predicted)},
     {"predicted-interval", &xml_u64, AT(T, interval), .fallback = "0"},
     {"predicted-fill", &xml_u64, AT(T, fill), .fallback = "0"},
-    {"settled-samples", &xml_u32, AT(T, settled), .fallback = "0"},
+    {"short-trains", &xml_u64s, COUNTED(T, short_trains, short_train_count), .fallback = ""},
+    {"leaving", &xml_u64s, COUNTED(T, leaving, leaving_count), .fallback = ""},
     {"slowest-kernel", &xml_index, AT(T, slowest), .fallback = "none"},
 };
 const xml_element xml_launch_element = ELEMENT("launch", launch_fields);

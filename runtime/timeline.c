@@ -438,12 +438,16 @@ static void conclude(line *l, uint64_t group) {
     out->interval_cycles = (l->last - l->mark + l->half - 1) / l->half;
 }
 
-/* When a sample of a train is done. */
-static uint64_t end_of(const wafer_launch *train, uint64_t sample) {
-  uint64_t samples = sample + 1 < train->settled ? train->settled : sample + 1;
-  uint64_t end = later(train->fill + samples * train->interval, train->predicted);
-  if (sample == 0) return train->predicted;
-  return train->predicted + (end - train->predicted) * sample / (samples - 1);
+/* What a train of so many samples takes. Short ones stand in the plan, others between them take an
+ * even part of the way. */
+static uint64_t train_cycles(const wafer_launch *train, uint64_t samples) {
+  uint64_t before = train->predicted, from = 1;
+  for (uint32_t i = 0; i < train->short_train_count; i++, from *= 2) {
+    uint64_t end = later(before, train->short_trains[i]);
+    if (samples <= 2 * from) return before + (end - before) * (samples - from) / from;
+    before = end;
+  }
+  return samples <= from ? before : later(before, train->fill + samples * train->interval);
 }
 
 /* Where a pipeline has programs, their time is known better than from its streams: cores do not
@@ -457,10 +461,10 @@ static void follow_programs(line *l) {
     if (launch->kind != WAFER_LAUNCH_train || launch->phase != l->parts[0].phase) continue;
     out->latency_cycles = launch->predicted + edge;
     out->interval_cycles = l->samples == 1 ? out->latency_cycles : launch->interval;
-    out->total_cycles = end_of(launch, l->samples - 1) + edge;
+    out->total_cycles = train_cycles(launch, l->samples) + edge;
     if (out->phase_cycles) out->phase_cycles[launch->phase] = out->total_cycles - edge;
     for (uint64_t s = 0; out->finish && s < l->samples; s++)
-      out->finish[s] = end_of(launch, s) + edge;
+      out->finish[s] = train_cycles(launch, s + 1) + edge;
   }
 }
 

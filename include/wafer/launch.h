@@ -110,11 +110,15 @@ typedef struct wafer_launch {
   uint64_t predicted; /* cycles; of a train: of one sample by itself */
   uint64_t
       interval;  /* of a train: cycles from sample to sample, predicted; 0 for the other kinds */
-  uint64_t fill; /* of a train: what `samples` of them, two at least, take beside samples *
-                    interval, until the last words have left the wafer, predicted */
-  /* Of a train in which samples go ahead: from so many samples on. Fewer do not fill the pipeline:
-   * all behind the first take the same of what is left to there. 0: any number does. */
-  uint32_t settled;
+  uint64_t fill; /* of a train: what `samples` of them take beside samples * interval, until the
+                    last words have left the wafer, predicted; those that fill a pipeline leave
+                    unlike later ones: */
+  uint32_t short_train_count;
+  const uint64_t *short_trains; /* what trains of 2, 4, 8 ... samples take, predicted */
+  /* Of a train, of its first sample by itself, value by value: when the first words of the value
+   * are at the border, and for how many cycles all of them pass it. */
+  uint32_t leaving_count; /* of both */
+  const uint64_t *leaving;
   /* Of a train: the kernel whose cores receive, compute and send longest; WAFER_NONE: no train. */
   uint32_t slowest;
   uint32_t tap_count; /* in no file: wafer_plan_add_programs makes them when asked */
