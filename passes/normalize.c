@@ -15,10 +15,6 @@ typedef struct parts {
   bool center;
 } parts;
 
-static bool same_type(const wafer_type *a, const wafer_type *b) {
-  return a->dtype == b->dtype && wafer_shape_equal(&a->shape, &b->shape);
-}
-
 static uint32_t uses_of(MlirValue value) {
   uint32_t count = 0;
   for (MlirOpOperand use = mlirValueGetFirstUse(value); !mlirOpOperandIsNull(use);
@@ -88,9 +84,7 @@ static wafer_status find_center(const wafer_ctx *ctx, const wafer_attrs *attrs, 
   return WAFER_OK;
 }
 
-/* *value: what stands for the op's result; null where it does not normalize. */
-static wafer_status rewrite_op(const wafer_ctx *ctx, wafer_ir *ir, MlirOperation op,
-                               MlirValue *value) {
+static wafer_status rewrite_op(simplifier *s, MlirOperation op, MlirValue *value) {
   parts p = {.center = false};
   MlirOperation root, squares;
   wafer_attrs attrs;
@@ -100,24 +94,20 @@ static wafer_status rewrite_op(const wafer_ctx *ctx, wafer_ir *ir, MlirOperation
   for (uint32_t i = 0; i < 2; i++)
     if (!mlirValueEqual(mlirOperationGetOperand(squares, i), p.x)) return WAFER_OK;
   wafer_type from = wafer_ir_value_type(p.x), to = result_type(op);
-  if (!same_type(&from, &to) || wafer_dtype_bits(to.dtype) > 32) return WAFER_OK;
-  WAFER_TRY(wafer_ir_attrs(ctx, p.mean, &attrs));
+  if (!types_equal(&from, &to) || wafer_dtype_bits(to.dtype) > 32) return WAFER_OK;
+  WAFER_TRY(wafer_ir_attrs(s->ctx, p.mean, &attrs));
   if (!same_dims(&attrs, &attrs)) return WAFER_OK;
-  WAFER_TRY(find_center(ctx, &attrs, &p));
+  WAFER_TRY(find_center(s->ctx, &attrs, &p));
   wafer_attr given[3] = {{.id = WAFER_ATTR_axes},
                          {.id = WAFER_ATTR_epsilon, .f = p.epsilon},
                          {.id = WAFER_ATTR_center, .i = p.center}};
   given[0].ints.at = wafer_attr_ints(&attrs, WAFER_ATTR_axes, &given[0].ints.count);
-  wafer_builder b = {.ctx = ctx,
-                     .ir = ir,
-                     .block = mlirOperationGetBlock(op),
-                     .before = op,
-                     .location = mlirOperationGetLocation(op),
-                     .loc = wafer_ir_loc(ir, op)};
+  wafer_builder b = build_before(s, op, op);
   return wafer_build(&b, WAFER_OP_normalize, 1, &p.x, given, WAFER_COUNT(given), value);
 }
 
 wafer_status wafer_pass_normalize(const wafer_ctx *ctx, wafer_ir *ir) {
+  simplifier s = {.ctx = ctx, .ir = ir};
   MlirBlock block = wafer_ir_body(wafer_ir_main(ir));
   MlirOperation next;
   MlirValue value;
@@ -125,7 +115,7 @@ wafer_status wafer_pass_normalize(const wafer_ctx *ctx, wafer_ir *ir) {
     next = mlirOperationGetNextInBlock(op);
     wafer_op id = wafer_ir_op(op);
     if (id != WAFER_OP_mul && id != WAFER_OP_div) continue;
-    WAFER_TRY(rewrite_op(ctx, ir, op, &value));
+    WAFER_TRY(rewrite_op(&s, op, &value));
     if (mlirValueIsNull(value)) continue;
     mlirValueReplaceAllUsesOfWith(result_of(op), value);
     erase_dead(op);

@@ -3,10 +3,6 @@
 
 #include "simplify.h"
 
-static bool types_equal(const wafer_type *a, const wafer_type *b) {
-  return a->dtype == b->dtype && wafer_shape_equal(&a->shape, &b->shape);
-}
-
 /* ---- x * 1, x / 1, x + 0, x - 0, x ^ 1 ---- */
 
 static const struct {
