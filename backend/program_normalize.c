@@ -16,10 +16,7 @@ typedef struct normalize {
 } normalize;
 
 static uint32_t axes_of(const wafer_node *node) {
-  uint32_t count, dims = 0;
-  const int64_t *axes = wafer_attr_ints(&node->attrs, WAFER_ATTR_axes, &count);
-  for (uint32_t i = 0; i < count; i++) dims |= 1u << axes[i];
-  return dims;
+  return wafer_attr_dims(&node->attrs, WAFER_ATTR_axes);
 }
 
 /* 1 / how many elements have a mean. */

@@ -64,12 +64,8 @@ static bool is_arg(const wafer_node *node) {
 }
 
 static bool reduced(const wafer_node *node, uint32_t d) {
-  uint32_t count;
   if (is_arg(node)) return wafer_attr_int(&node->attrs, WAFER_ATTR_axis) == (int64_t)d;
-  const int64_t *axes = wafer_attr_ints(&node->attrs, WAFER_ATTR_axes, &count);
-  for (uint32_t i = 0; i < count; i++)
-    if (axes[i] == (int64_t)d) return true;
-  return false;
+  return wafer_attr_dims(&node->attrs, WAFER_ATTR_axes) >> d & 1;
 }
 
 static wafer_core_op fold_of(wafer_op op) {

@@ -124,13 +124,11 @@ static bool find_run(const exec_tensor *x, uint32_t dims, int64_t *n, int64_t *i
 wafer_status exec_build_normalize(exec_program *p, exec_op *op) {
   const exec_tensor *x = op->operands[0];
   const wafer_attrs *attrs = &op->node->attrs;
-  uint32_t count, dims = 0;
-  const int64_t *axes = wafer_attr_ints(attrs, WAFER_ATTR_axes, &count);
+  uint32_t dims = wafer_attr_dims(attrs, WAFER_ATTR_axes);
   int64_t n, inner;
   if (x->host != WAFER_DTYPE_f32) return WAFER_OK;
   for (uint32_t i = 0; i < x->shape.rank; i++)
     if (x->shape.dims[i] == 0) return WAFER_OK;
-  for (uint32_t i = 0; i < count; i++) dims |= 1u << axes[i];
   if (!find_run(x, dims, &n, &inner)) return WAFER_OK;
   normalize_stage *s = WAFER_NEW(p->arena, normalize_stage, 1);
   exec_tensor *y = exec_tensor_create(p, &op->node->type, &x->order);

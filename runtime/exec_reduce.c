@@ -172,11 +172,9 @@ wafer_status exec_build_reduce(exec_program *p, exec_op *op) {
   const exec_tensor *x = op->operands[0];
   if (wafer_op_is(node->op, WAFER_TRAIT_INDEX)) return exec_build_arg(p, op);
   if (x->host != WAFER_DTYPE_f32) return WAFER_OK;
-  bool reduced[WAFER_MAX_RANK] = {false};
-  uint32_t count;
-  const int64_t *axes = wafer_attr_ints(&node->attrs, WAFER_ATTR_axes, &count);
-  for (uint32_t i = 0; i < count; i++)
-    if (axes[i] >= 0 && axes[i] < x->shape.rank) reduced[axes[i]] = true;
+  bool reduced[WAFER_MAX_RANK];
+  uint32_t axes = wafer_attr_dims(&node->attrs, WAFER_ATTR_axes);
+  for (uint32_t d = 0; d < WAFER_MAX_RANK; d++) reduced[d] = axes >> d & 1;
   reduce_stage *s = WAFER_NEW(p->arena, reduce_stage, 1);
   if (!s) return exec_no_memory(p);
   *s = (reduce_stage){.stage = {.run = run, .loc = p->loc}, .x = x, .op = node->op};

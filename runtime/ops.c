@@ -179,6 +179,13 @@ const int64_t *wafer_attr_ints(const wafer_attrs *attrs, wafer_attr_id id, uint3
   return attr->ints.at;
 }
 
+uint32_t wafer_attr_dims(const wafer_attrs *attrs, wafer_attr_id id) {
+  uint32_t count, dims = 0;
+  const int64_t *at = wafer_attr_ints(attrs, id, &count);
+  for (uint32_t i = 0; i < count; i++) dims |= 1u << at[i];
+  return dims;
+}
+
 const double *wafer_attr_floats(const wafer_attrs *attrs, wafer_attr_id id, uint32_t *count) {
   const wafer_attr *attr = demand(attrs, id, WAFER_ATTR_KIND_floats);
   *count = attr->floats.count;

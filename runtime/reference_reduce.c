@@ -201,14 +201,12 @@ wafer_status reference_softmax(reference_site *site) {
  * rows there are, and elements in each. */
 static void row_strides(const reference_site *site, int64_t *strides, int64_t *rows, int64_t *n) {
   const wafer_shape *x = &site->in[0].shape;
-  uint32_t count;
-  const int64_t *axes = wafer_attr_ints(site->attrs, WAFER_ATTR_axes, &count);
+  uint32_t axes = wafer_attr_dims(site->attrs, WAFER_ATTR_axes);
   *rows = *n = 1;
   for (uint32_t d = x->rank; d-- > 0;) {
-    bool gone = count && axes[count - 1] == d;
+    bool gone = axes >> d & 1;
     strides[d] = gone ? 0 : *rows;
     *(gone ? n : rows) *= x->dims[d];
-    if (gone) count--;
   }
 }
 

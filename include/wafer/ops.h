@@ -114,6 +114,8 @@ int64_t wafer_attr_int(const wafer_attrs *attrs, wafer_attr_id id);
 double wafer_attr_float(const wafer_attrs *attrs, wafer_attr_id id);
 const char *wafer_attr_string(const wafer_attrs *attrs, wafer_attr_id id);
 const int64_t *wafer_attr_ints(const wafer_attrs *attrs, wafer_attr_id id, uint32_t *count);
+/* Numbers of dims, which inference has accepted, as a bit set. */
+uint32_t wafer_attr_dims(const wafer_attrs *attrs, wafer_attr_id id);
 const double *wafer_attr_floats(const wafer_attrs *attrs, wafer_attr_id id, uint32_t *count);
 
 /* The type of a value inside a kernel. */
