@@ -129,6 +129,13 @@ void wafer_checkpoints_close(wafer_checkpoints *c) {
   free(c);
 }
 
+uint64_t wafer_checkpoints_last(const wafer_checkpoints *c) {
+  size_t count;
+  uint64_t *steps = list_steps(c->folder, &count), last = steps && count ? steps[0] : 0;
+  free(steps);
+  return last;
+}
+
 /* ---- reading ---- */
 
 static wafer_status read_part(const wafer_diag *diag, wafer_arena *arena, const char *path,
@@ -241,8 +248,7 @@ static wafer_status write_files(const wafer_checkpoints *c, wafer_arena *arena, 
   return sync_folder(c->diag, aside);
 }
 
-/* A checkpoint of that step which is in the way is a damaged one, or the same from an earlier run.
- */
+/* A checkpoint of that step which is in the way is a damaged one, which was skipped. */
 static wafer_status put_in_place(const wafer_checkpoints *c, const char *aside, uint64_t step) {
   char path[PATH_BYTES], away[PATH_BYTES];
   step_path(path, c->folder, step);
@@ -256,7 +262,7 @@ static wafer_status put_in_place(const wafer_checkpoints *c, const char *aside, 
   return WAFER_OK;
 }
 
-/* Of those up to `step`: later ones, damaged or of another run, do not count. Renamed first: a
+/* Of those up to `step`: later ones are damaged, and do not count. Renamed first: a
  * checkpoint is never seen with some of its files. */
 static void remove_old(const wafer_checkpoints *c, uint64_t step, uint64_t keep) {
   size_t count;

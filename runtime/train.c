@@ -132,7 +132,13 @@ static wafer_status resume(run *r, bool evaluates) {
 static wafer_status open_folder(run *r) {
   if (!r->o->checkpoint) return WAFER_OK;
   WAFER_TRY(wafer_checkpoints_open(r->o->diag, r->o->checkpoint, &r->folder));
-  return r->o->resume ? resume(r, false) : WAFER_OK;
+  if (r->o->resume) return resume(r, false);
+  uint64_t last = wafer_checkpoints_last(r->folder);
+  if (!last) return WAFER_OK;
+  return wafer_fail(r->o->diag, wafer_at_file(r->o->checkpoint), WAFER_USAGE,
+                    "has a checkpoint of step %" PRIu64
+                    " already: --resume goes on from it, a new run wants a folder without",
+                    last);
 }
 
 /* ---- steps ---- */

@@ -36,6 +36,11 @@ wafer_status wafer_checkpoints_open(const wafer_diag *diag, const char *folder,
                                     wafer_checkpoints **out);
 void wafer_checkpoints_close(wafer_checkpoints *folder); /* NULL is fine */
 
+/* Step of the newest one, whole or not; 0: none. A run that starts anew has no business there: what
+ * it writes would lie among those of another, which resumption, evaluation and export would take.
+ */
+uint64_t wafer_checkpoints_last(const wafer_checkpoints *folder);
+
 /* Writes a checkpoint, then removes all but the newest `keep` (0: none is removed). On failure the
  * folder is as it was. */
 wafer_status wafer_checkpoint_write(wafer_checkpoints *folder, const wafer_checkpoint *about,

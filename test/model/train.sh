@@ -38,6 +38,16 @@ diff -r one/step-00000012 parts/step-00000012 || fail "--resume: other bytes"
 train --steps 12 --checkpoint fresh --resume || fail "--resume without a checkpoint"
 diff -r one/step-00000012 fresh/step-00000012 || fail "--resume without a checkpoint: other bytes"
 
+# A new run does not mix its checkpoints with those of another, which --resume, evaluation and export would take.
+cp -r parts used
+train --steps 3 --checkpoint used 2>said && fail "a new run among the checkpoints of another"
+says said 'used: error: has a checkpoint of step 12 already: --resume goes on from it'
+diff -r parts used || fail "a run that was refused has written"
+
+# Weights that were trained do not fall back to those of the model's file.
+train --steps 14 --checkpoint used --resume --freeze '*.bias' 2>said && fail "what was trained is frozen"
+says said "the checkpoint has trained 'layer.0.bias', which this run does not train"
+
 # A damaged newest checkpoint is skipped with a warning.
 printf x | dd of=parts/step-00000012/state.safetensors bs=1 seek=300 conv=notrunc 2>/dev/null
 train --steps 12 --checkpoint parts --resume 2>warning || fail "--resume past a damaged checkpoint"
