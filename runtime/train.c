@@ -150,12 +150,14 @@ static double loss_gradient(const run *r) {
   return ldexp(r->scale.scale, -(int)ceil(log2(elements)));
 }
 
-static wafer_status not_finite(const run *r, double loss) {
+static wafer_status not_finite(const run *r, const wafer_train_step *told) {
+  bool bce = isnan(told->loss) && !strncmp(r->o->loss, "bce", 3);
+  const char *what = isfinite(told->norm) ? "the loss is" : "gradients are not finite at a loss of";
   return wafer_fail(r->o->diag, (wafer_loc){0}, WAFER_TRAP,
-                    "step %" PRIu64 ": gradients are not finite at a loss of %g; lower --lr, use "
-                    "--clip-norm or --warmup, or with f16 --loss-scale dynamic%s",
-                    r->step + 1, isnan(loss) ? (double)NAN : loss,
-                    isnan(loss) ? "; bce has no value where an output is not from 0 to 1" : "");
+                    "step %" PRIu64 ": %s %g; lower --lr, use --clip-norm or --warmup, or with "
+                    "f16 --loss-scale dynamic%s",
+                    r->step + 1, what, isnan(told->loss) ? (double)NAN : told->loss,
+                    bce ? "; bce has no value where an output is not from 0 to 1" : "");
 }
 
 /* MemoryX's factor turns the finished sum into the gradient of the mean; clipping takes its part as
@@ -189,12 +191,13 @@ static wafer_status one_step(run *r) {
                            .norm = sqrt(squares) * factor,
                            .loss_scale = r->scale.scale,
                            .skipped = !isfinite(squares)};
-  if (told.skipped && !r->scale.dynamic) return not_finite(r, told.loss);
+  if ((told.skipped && !r->scale.dynamic) || (!told.skipped && isnan(told.loss)))
+    return not_finite(r, &told);
   if (!told.skipped) WAFER_TRY(apply(r, factor, &told));
   bool waits = o->clip_norm > 0 || r->scale.dynamic;
   WAFER_TRY(r->t->count(r->t->self, waits, told.skipped, &told.time));
   wafer_loss_scale_step(&r->scale, !told.skipped);
-  if (r->scale.scale < 0x1p-40) return not_finite(r, told.loss);
+  if (r->scale.scale < 0x1p-40) return not_finite(r, &told);
   r->last_loss = told.loss;
   r->step++;
   return o->watch.step ? o->watch.step(o->watch.self, &told) : WAFER_OK;

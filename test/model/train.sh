@@ -148,6 +148,7 @@ gives 0 'momentum changes nothing: sgd has none, of --optimizer momentum, nester
   --data x.npy,y.npy --steps 1 -q --momentum 0.5
 wrong 5 'gradients are not finite' --data x.npy,y.npy --steps 40 --lr 1e38
 gives 5 'bce has no value where an output is not from 0 to 1' "$wafer" train net.onnx --loss bce --data x.npy,x4.npy --steps 40 --lr 10
+gives 5 'step 1: the loss is nan' "$wafer" train net.onnx --loss bce --data x.npy,x4.npy --steps 1 --lr 10
 gives 0 'resumed after step 12: no step is left' "$wafer" train net.onnx ${common% -q} --steps 3 --checkpoint one --resume
 wrong 1 'the checkpoint is of a run with' --data x.npy,y.npy --steps 20 --resume --checkpoint one --batch 24
 printf 'model: {file: net.onnx}\nrunning: {steps: 1}\n' >wrong.yaml
