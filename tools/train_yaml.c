@@ -1,9 +1,9 @@
 /* -p params.yaml: settings as options. A file has sections `model`, `data`, `optimizer` and `run`,
  * whose keys are options without dashes; a value is a scalar, true or false for options without
- * one, or a list for options that are repeated.
+ * one, or a list: of several values where an option is repeated, of one with commas elsewhere.
  *
  *     model:     {file: net.onnx, loss: cross-entropy}   or a model to be made first:
- *     model:     {zoo: mlp, widths: "64,128,10", init: 1, file: net.onnx, loss: cross-entropy}
+ *     model:     {zoo: mlp, widths: [64, 128, 10], init: 1, file: net.onnx, loss: cross-entropy}
  *     data:      {train: "x.npy,y.npy", eval: "vx.npy,vy.npy"}
  *     optimizer: {name: adam, lr: 1e-3}
  *     run:       {steps: 1000, batch: 64, checkpoint: run}
@@ -23,6 +23,7 @@ typedef struct settings {
   char **words, **zoo; /* of `train` and of `zoo` */
   int count, zoo_count, room;
   const char *model;
+  char **given; /* the command line, whose options win */
 } settings;
 
 static wafer_status wrong(const settings *s, const yaml_node_t *at, const char *text,
@@ -64,10 +65,42 @@ static const char *option_of(const char *section, const char *key) {
   return key;
 }
 
+/* What a scalar is, or a list of scalars: one word, with commas. NULL: neither. */
+static const char *joined(const settings *s, const yaml_node_t *at) {
+  if (at->type != YAML_SEQUENCE_NODE) return scalar(at);
+  const char *all = NULL;
+  for (yaml_node_item_t *i = at->data.sequence.items.start; i < at->data.sequence.items.top; i++) {
+    const char *one = scalar(yaml_document_get_node(s->document, *i));
+    if (!one) return NULL;
+    all = all ? wafer_arena_printf(s->arena, "%s,%s", all, one) : one;
+    if (!all) return NULL;
+  }
+  return all;
+}
+
+static bool repeats(const char *option) {
+  static const char *const lists[] = {"freeze", "mask", "dim", "shape"};
+  for (size_t i = 0; i < WAFER_COUNT(lists); i++)
+    if (!strcmp(option, lists[i])) return true;
+  return false;
+}
+
+/* Of --steps and --epochs the command line's counts alone: both say how long the run is. */
+static bool overruled(const settings *s, const char *name) {
+  bool steps = !strcmp(name, "steps"), epochs = !strcmp(name, "epochs");
+  const char *other = steps ? "--epochs" : "--steps";
+  for (char **word = s->given + 1; (steps || epochs) && *word; word++) {
+    size_t length = strcspn(*word, "=");
+    if (length >= 4 && !strncmp(*word, other, length)) return true;
+  }
+  return false;
+}
+
 static wafer_status put_value(settings *s, const yaml_node_t *at, const char *key, const char *name,
                               bool has_value) {
-  const char *value = scalar(at);
+  const char *value = joined(s, at);
   if (!value) return wrong(s, at, "'%s' wants a scalar", key);
+  if (overruled(s, name)) return WAFER_OK;
   if (has_value) return put_option(s, false, name, value);
   if (!strcmp(value, "true")) return put_option(s, false, name, NULL);
   return !strcmp(value, "false") ? WAFER_OK : wrong(s, at, "'%s' wants true or false", key);
@@ -76,14 +109,15 @@ static wafer_status put_value(settings *s, const yaml_node_t *at, const char *ke
 /* Keys of `model` that `train` does not have describe a model of the zoo. */
 static wafer_status put_pair(settings *s, const char *section, bool zoo, const yaml_node_t *key_at,
                              const yaml_node_t *at) {
-  const char *key = scalar(key_at), *value = scalar(at);
+  const char *key = scalar(key_at), *value = joined(s, at);
   bool has_value;
   if (!key) return wrong(s, key_at, "a key of '%s' is no scalar", section);
   const char *name = option_of(section, key);
   if (!strcmp(name, "model") && !(s->model = wafer_arena_strdup(s->arena, value)))
     return wrong(s, at, "'%s' wants a scalar", key);
   if (train_option(name, &has_value)) {
-    if (at->type != YAML_SEQUENCE_NODE) return put_value(s, at, key, name, has_value);
+    if (at->type != YAML_SEQUENCE_NODE || !repeats(name))
+      return put_value(s, at, key, name, has_value);
     for (yaml_node_item_t *i = at->data.sequence.items.start; i < at->data.sequence.items.top; i++)
       WAFER_TRY(put_value(s, yaml_document_get_node(s->document, *i), key, name, has_value));
     return WAFER_OK;
@@ -201,7 +235,7 @@ static const char *cut_params(char **argv, int *argc) {
 wafer_status train_with_params(int argc, char **argv, wafer_arena *arena, int *out_count,
                                char ***out) {
   wafer_bytes text;
-  settings s = {.arena = arena};
+  settings s = {.arena = arena, .given = argv};
   *out = argv;
   s.file = cut_params(argv, &argc);
   *out_count = argc;

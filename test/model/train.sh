@@ -98,6 +98,14 @@ for file in weights.safetensors state.safetensors; do
   cmp "one/step-00000012/$file" "yaml/step-00000012/$file" || fail "-p: other $file"
 done
 
+# Lists; the length of the command line's run counts, however it is said.
+sed 's/"8,16,4"/[8, 16, 4]/; s/"x.npy,y.npy"/[x.npy, y.npy]/; s/steps: 99/epochs: 99/; s/yaml/lists/; s/made/other/' params.yaml >lists.yaml
+"$wafer" train -p lists.yaml --steps 12 || fail "-p with lists"
+cmp one/step-00000012/weights.safetensors lists/step-00000012/weights.safetensors || fail "-p with lists: other weights"
+sed 's/lists/long/; s/epochs: 99/steps: 99/' lists.yaml >long.yaml
+"$wafer" train -p long.yaml --epochs=4 || fail "-p with --epochs"
+[ -d long/step-00000011 ] || fail "-p with --epochs: other steps"
+
 # Tokens.
 "$wafer" zoo gpt --layers 1 --d-model 8 --heads 2 --vocab 128 --sequence 12 --init 1 -o gpt.onnx -q
 "$wafer" train gpt.onnx --data tokens.npy --lm --loss cross-entropy --optimizer adamw --steps 3 --batch 4 -q || fail "--lm"
@@ -155,4 +163,6 @@ printf 'model: {file: net.onnx}\nrunning: {steps: 1}\n' >wrong.yaml
 wrong 2 "wrong.yaml:2:1: .*'running' is no section" -p wrong.yaml
 printf 'optimizer: {lr: 1,\n  lr: 2}\n' >wrong.yaml
 wrong 2 "wrong.yaml:2:3: .*'lr' is given twice" -p wrong.yaml
+printf 'model: {file: {a: b}}\n' >wrong.yaml
+wrong 2 "'file' wants a scalar" -p wrong.yaml
 finish "training: ok"
