@@ -368,10 +368,24 @@ static wafer_status prepare(void *self) {
   return list_parameters(j);
 }
 
+/* Every value of the samples, as the feed would take it: labels that are no class, say. */
+static wafer_status check_values(const job *j, const wafer_dataset *data) {
+  for (uint32_t i = 0; data && i < j->field_count; i++) {
+    wafer_shape sample = wafer_dataset_shape(data, j->fields[i].field);
+    void *to = wafer_arena_alloc(j->arena, wafer_tensor_bytes(j->fields[i].dtype, &sample), 64);
+    if (!to) return cli_no_memory();
+    for (uint64_t n = 0; n < wafer_dataset_samples(data); n++)
+      WAFER_TRY(wafer_dataset_gather(data, cli_diag(), &j->fields[i], &n, 1, to));
+  }
+  return WAFER_OK;
+}
+
 static wafer_status train_ranks(job *j) {
   train_arguments *a = j->a;
   WAFER_TRY(train_agree(&j->ranks, prepare, j));
   if (a->validate_only) {
+    WAFER_TRY(check_values(j, j->data));
+    WAFER_TRY(check_values(j, j->eval_data));
     if (!a->quiet) puts("options, model and data fit each other");
     return WAFER_OK;
   }

@@ -78,7 +78,7 @@ const char train_usage[] =
     "      --metrics FILE       a line of JSON per step and per evaluation\n"
     "      --plot FILE.svg      curves of the losses\n"
     "      --compile-only       stop when the plan is made, and say what it costs\n"
-    "      --validate-only      stop when options and model are known to be fine\n"
+    "      --validate-only      stop when options, model and all data are known to be fine\n"
     "  -p, --params FILE.yaml   all of the above; options on the command line win\n"
     "  -q, --quiet              no progress, no report\n"
     "  -h, --help\n\n"

@@ -150,6 +150,8 @@ wrong 1 'the beta1 of sgd must be' --data x.npy,y.npy --steps 1 --beta1 2
 wrong 2 'which does not fit 64x8' --data x.npy,few.npy --steps 1
 wrong 2 'a sample is scalar, the model' --data y.npy,y.npy --steps 1
 wrong 2 'has label 4, the loss has classes 0 to 3' --data x.npy,bad.npy --steps 4
+wrong 2 'has label 4, the loss has classes 0 to 3' --data x.npy,bad.npy --steps 4 --validate-only
+wrong 2 'has label 4, the loss has classes 0 to 3' --data x.npy,y.npy --eval-data x.npy,bad.npy --steps 4 --validate-only
 wrong 7 'cannot open' --data none.npy,y.npy --steps 1
 wrong 5 'nan.npy: warning: row 5 has nan at element 3' --data nan.npy,y.npy --steps 4
 gives 0 'momentum changes nothing: sgd has none, of --optimizer momentum, nesterov' "$wafer" train net.onnx --loss cross-entropy \
