@@ -192,8 +192,11 @@ static wafer_status check_parameters(const trainer *t) {
   for (uint32_t i = 0; i < t->parameter_count; i++) trained += t->trained[i];
   if (trained) return WAFER_OK;
   return wafer_fail(t->ctx->diag, wafer_at_file(t->ir->file), WAFER_UNSUPPORTED,
-                    "there is nothing to train: the loss depends on none of the model's %u float "
-                    "weights that are not frozen",
+                    t->parameter_count
+                        ? "there is nothing to train: the loss depends on none of the model's %u "
+                          "float weights that are not frozen"
+                        : "there is nothing to train: the model has %u float weights that are not "
+                          "frozen",
                     t->parameter_count);
 }
 

@@ -393,8 +393,9 @@ static wafer_status check_pipelined(const train_arguments *a) {
 /* Options that do nothing alone. */
 static wafer_status check_company(const train_arguments *a) {
   bool saves = a->train.checkpoint != NULL, pipe = a->compile.mode != WAFER_MODE_streaming;
-  bool falls = a->train.schedule.kind == WAFER_SCHEDULE_linear ||
-               a->train.schedule.kind == WAFER_SCHEDULE_cosine;
+  wafer_schedule_kind kind = a->train.schedule.kind;
+  bool falls = kind == WAFER_SCHEDULE_linear || kind == WAFER_SCHEDULE_cosine;
+  bool by_steps = kind == WAFER_SCHEDULE_step;
   bool best = a->compile.placer == WAFER_PLACER_best && pipe;
   const struct {
     bool given, company;
@@ -403,10 +404,11 @@ static wafer_status check_company(const train_arguments *a) {
       {a->train.resume, saves, "--resume", "--checkpoint DIR"},
       {a->restarts != 0, saves, "--restarts", "--checkpoint DIR"},
       {a->train.checkpoint_every != 0, saves, "--checkpoint-every", "--checkpoint DIR"},
+      {a->train.keep != UINT64_MAX, saves, "--keep", "--checkpoint DIR"},
       {a->train.eval_every != 0, a->eval_data != NULL, "--eval-every", "--eval-data D"},
       {a->train.schedule.end != 0, falls, "--lr-end", "--lr-schedule linear or cosine"},
-      {a->train.schedule.every != 0, a->train.schedule.kind == WAFER_SCHEDULE_step, "--lr-every",
-       "--lr-schedule step"},
+      {a->train.schedule.every != 0, by_steps, "--lr-every", "--lr-schedule step"},
+      {a->train.schedule.gamma >= 0, by_steps, "--lr-gamma", "--lr-schedule step"},
       {a->compile.replicas != 0, best, "--replicas", "--placer best, of a pipeline"},
   };
   for (size_t i = 0; i < WAFER_COUNT(pairs); i++)
@@ -431,6 +433,8 @@ static wafer_status check(train_arguments *a) {
     return (wafer_status)cli_usage("train",
                                    "--lr-every is missing, which --lr-schedule step asks for");
   WAFER_TRY(check_company(a));
+  if (a->train.keep == UINT64_MAX) a->train.keep = 3;
+  if (a->train.schedule.gamma < 0) a->train.schedule.gamma = 0.1;
   if (a->micro_batch && a->train.batch % a->micro_batch)
     return (wafer_status)cli_usage("train", "--batch %llu is no multiple of --micro-batch %llu",
                                    (unsigned long long)a->train.batch,
@@ -449,8 +453,8 @@ static wafer_status defaults(train_arguments *a, wafer_arena *arena, int argc) {
   a->compile.programs = WAFER_PROGRAMS_never;
   a->train.diag = cli_diag();
   a->train.batch = 32;
-  a->train.keep = 3;
-  a->train.schedule.gamma = 0.1;
+  a->train.keep = UINT64_MAX; /* this and gamma: not given */
+  a->train.schedule.gamma = -1;
   a->train.loss_scale = (wafer_loss_scale){.scale = 1, .patience = 2000};
   a->dims = WAFER_NEW(arena, wafer_dim_binding, (size_t)argc);
   a->shapes = WAFER_NEW(arena, wafer_shape_binding, (size_t)argc);

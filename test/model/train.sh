@@ -142,6 +142,9 @@ wrong 1 '--eval-every goes with --eval-data' --data x.npy,y.npy --steps 1 --eval
 wrong 1 '--lr-end goes with --lr-schedule linear or cosine' --data x.npy,y.npy --steps 1 --lr-end 0.1
 wrong 1 'there is no option --stepz,' --data x.npy,y.npy --stepz 1
 wrong 1 '--steps lacks its value' --data x.npy,y.npy --steps
+wrong 1 '--lr-gamma goes with --lr-schedule step' --data x.npy,y.npy --steps 1 --lr-gamma 0.5
+wrong 1 '--keep goes with --checkpoint' --data x.npy,y.npy --steps 1 --keep 5
+wrong 3 'the model has 0 float weights that are not frozen' --data x.npy,y.npy --steps 1 --freeze '*'
 wrong 7 'none/curve.svg: error: cannot write' --data x.npy,y.npy --steps 1 --plot none/curve.svg --metrics unwritten.jsonl
 [ ! -e unwritten.jsonl ] || fail "a run that cannot plot has begun"
 wrong 1 '--lr-every is missing' --data x.npy,y.npy --steps 1 --lr-schedule step
