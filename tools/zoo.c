@@ -52,7 +52,7 @@ typedef struct arguments {
   const char *name, *output;
   wafer_zoo_model model;
   wafer_zoo_options options;
-  bool weights_set, bias_set, list, quiet;
+  bool weights_set, bias_set, rotary_set, positions_set, list, quiet;
   uint32_t flags_on, flags_off;
 } arguments;
 
@@ -80,6 +80,8 @@ enum {
   INIT,
   LIST
 };
+
+static const char *const kind_names[] = {"gpt", "bert", "mlp", "cnn"};
 
 static const struct option long_options[] = {{"output", required_argument, NULL, 'o'},
                                              {"layers", required_argument, NULL, LAYERS},
@@ -201,8 +203,37 @@ static bool parse_weights(arguments *a, int option, const char *text) {
   return cli_usage("zoo", "--weights wants absent, got '%s'; --init SEED draws them", text), false;
 }
 
+/* Kinds of models that have what an option says. */
+static uint32_t kinds_of(int option) {
+  const uint32_t gpt = 1u << WAFER_ZOO_gpt, bert = 1u << WAFER_ZOO_bert, mlp = 1u << WAFER_ZOO_mlp,
+                 cnn = 1u << WAFER_ZOO_cnn;
+  switch (option) {
+  case PARALLEL: return gpt;
+  case MASKED: return bert;
+  case NORM: return gpt | bert | cnn;
+  case WIDTHS: return mlp | cnn;
+  case SIDE: return cnn;
+  default: return (option >= LAYERS && option <= PARTS) || option == WEIGHTS ? gpt | bert : ~0u;
+  }
+}
+
+static bool check_kind(const arguments *a, int option) {
+  uint32_t kinds = kinds_of(option);
+  if (kinds >> a->model.kind & 1) return true;
+  char names[32] = "";
+  for (uint32_t k = 0; k < WAFER_COUNT(kind_names); k++)
+    if (kinds >> k & 1)
+      snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? ", " : "",
+               kind_names[k]);
+  const struct option *row = long_options;
+  while (row->val != option) row++;
+  return cli_usage("zoo", "--%s changes nothing of %s: it is of %s", row->name, a->name, names),
+         false;
+}
+
 static bool take(arguments *a, int option, const char *text) {
   wafer_zoo_model *m = &a->model;
+  if (!check_kind(a, option)) return false;
   switch (option) {
   case 'o': return a->output = text, true;
   case 'q': return a->quiet = true;
@@ -212,8 +243,10 @@ static bool take(arguments *a, int option, const char *text) {
   case D_FF: return parse_size("--d-ff", text, 1 << 26, &m->d_ff);
   case VOCAB: return parse_size("--vocab", text, 1 << 26, &m->vocabulary);
   case SEQUENCE: return parse_size("--sequence", text, 1 << 20, &m->sequence);
-  case POSITIONS: return parse_size("--positions", text, 1 << 20, &m->positions);
-  case ROTARY: return parse_size("--rotary-dims", text, 1 << 20, &m->rotary);
+  case POSITIONS:
+    a->positions_set = true;
+    return parse_size("--positions", text, 1 << 20, &m->positions);
+  case ROTARY: a->rotary_set = true; return parse_size("--rotary-dims", text, 1 << 20, &m->rotary);
   case POSITION:
   case NORM:
   case ACTIVATION: return parse_kind(a, option, text);
@@ -237,13 +270,12 @@ static bool take(arguments *a, int option, const char *text) {
 
 /* The name decides what the options change, so it is looked for first. */
 static bool find_model(arguments *a) {
-  static const char *const kinds[] = {"gpt", "bert", "mlp", "cnn"};
   uint32_t all = WAFER_ZOO_TIED | WAFER_ZOO_ATTENTION_BIAS | WAFER_ZOO_MLP_BIAS;
   if (wafer_zoo_find(a->name, &a->model)) return true;
-  for (uint32_t k = 0; k < WAFER_COUNT(kinds); k++) {
-    if (strcmp(kinds[k], a->name)) continue;
+  for (uint32_t k = 0; k < WAFER_COUNT(kind_names); k++) {
+    if (strcmp(kind_names[k], a->name)) continue;
     bool bert = k == WAFER_ZOO_bert;
-    a->model = (wafer_zoo_model){.name = kinds[k],
+    a->model = (wafer_zoo_model){.name = kind_names[k],
                                  .kind = (wafer_zoo_kind)k,
                                  .vocabulary = bert ? 30522 : 50257,
                                  .sequence = bert ? 512 : 1024,
@@ -261,14 +293,29 @@ static void complete(arguments *a) {
   wafer_zoo_model *m = &a->model;
   if (m->norm == WAFER_ZOO_rms && !a->bias_set && !m->summary)
     a->flags_off |= WAFER_ZOO_ATTENTION_BIAS | WAFER_ZOO_MLP_BIAS;
+  if (a->flags_off & WAFER_ZOO_TIED) a->flags_on &= ~(uint32_t)WAFER_ZOO_TIED;
   m->flags = (m->flags & ~a->flags_off) | a->flags_on;
   if (!m->d_ff) m->d_ff = 4 * m->d_model;
   if (m->position == WAFER_ZOO_rotary && !m->rotary && m->heads) m->rotary = m->d_model / m->heads;
   if (m->position == WAFER_ZOO_learned && m->positions < m->sequence) m->positions = m->sequence;
 }
 
+/* Options that say something of what another one leaves out. */
+static bool check_company(const arguments *a) {
+  const wafer_zoo_model *m = &a->model;
+  bool untied = a->flags_off & WAFER_ZOO_TIED, headless = !(m->flags & WAFER_ZOO_MASKED_HEAD);
+  if (a->rotary_set && m->position != WAFER_ZOO_rotary)
+    return cli_usage("zoo", "--rotary-dims goes with --position rotary"), false;
+  if (a->positions_set && m->position != WAFER_ZOO_learned)
+    return cli_usage("zoo", "--positions goes with --position learned"), false;
+  if (untied && m->kind == WAFER_ZOO_bert && headless)
+    return cli_usage("zoo", "--untied of bert goes with --masked-head"), false;
+  return true;
+}
+
 static int run(arguments *a) {
   complete(a);
+  if (!check_company(a)) return WAFER_USAGE;
   wafer_status status = wafer_zoo_write(cli_diag(), &a->model, &a->options, a->output);
   if (status == WAFER_OK && !a->quiet)
     printf("%s: %s, %llu parameters, %s\n", a->output, a->model.name,

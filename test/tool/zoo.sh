@@ -73,6 +73,14 @@ gives 0 "micro-batch 1," "$wafer" scale mlp.onnx --loss cross-entropy --global-b
 
 gives 1 "there is no model 'gpt5'" "$wafer" zoo gpt5 -o x.onnx
 gives 1 "3 heads do not divide a width of 10" "$wafer" zoo gpt --layers 1 --d-model 10 --heads 3 -o x.onnx
+# What would change nothing is refused.
+gives 1 "--side changes nothing of gpt2: it is of cnn" "$wafer" zoo gpt2 --side 4 -o x.onnx
+gives 1 "--layers changes nothing of mlp: it is of gpt, bert" "$wafer" zoo mlp --widths 8,3 --layers 4 -o x.onnx
+gives 1 "--masked-head changes nothing of gpt: it is of bert" "$wafer" zoo gpt $small --masked-head -o x.onnx
+gives 1 "--rotary-dims goes with --position rotary" "$wafer" zoo gpt2 --rotary-dims 8 -o x.onnx
+gives 1 "--positions goes with --position learned" "$wafer" zoo llama-7b --positions 4096 -o x.onnx
+gives 1 "--untied of bert goes with --masked-head" "$wafer" zoo bert $small --untied -o x.onnx
+gives 0 "30162 parameters" "$wafer" zoo bert $small --masked-head --untied -o x.onnx
 gives 1 "contradict each other" "$wafer" zoo gpt2 --weights absent --init 1 -o x.onnx
 gives 1 "wants absent" "$wafer" zoo gpt2 --weights there -o x.onnx
 finish "zoo: ok"
