@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """Every optimizer of MemoryX against torch.optim's, through the shared library, on the same gradients.
+Needs torch and numpy; without them nothing is checked (exit code 77).
 
 usage: optimizers_torch.py path/to/libwafer-runtime.so"""
 import ctypes as c
 import sys
 
-import numpy as np
-import torch
+try:
+    import numpy as np
+    import torch
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
 
 ROW = dict(sgd=torch.optim.SGD, momentum=torch.optim.SGD, nesterov=torch.optim.SGD, adam=torch.optim.Adam,
            adamw=torch.optim.AdamW, adagrad=torch.optim.Adagrad, rmsprop=torch.optim.RMSprop,
@@ -28,11 +33,12 @@ class Shape(c.Structure):
 
 
 class Parameter(c.Structure):
-    _fields_ = [("name", c.c_char_p), ("dtype", c.c_int), ("shape", Shape), ("initial", c.c_void_p)]
+    _fields_ = [("name", c.c_char_p), ("dtype", c.c_int), ("shape", Shape), ("initial", c.c_void_p),
+                ("statistic", c.c_bool), ("sparse", c.c_bool)]
 
 
 class Update(c.Structure):
-    _fields_ = [("number", c.c_uint64), ("lr", c.c_double), ("scale", c.c_double)]
+    _fields_ = [("number", c.c_uint64), ("lr", c.c_double), ("scale", c.c_double), ("share", c.c_double)]
 
 
 def ours(lib, name, initial, gradients, decay):
@@ -47,7 +53,7 @@ def ours(lib, name, initial, gradients, decay):
     assert lib.wafer_memoryx_create(c.byref(options), parameters, len(SHAPES), c.byref(memory)) == 0
     for step, rows in enumerate(gradients):
         flat = np.concatenate([g.ravel() for g in rows])
-        lib.wafer_memoryx_update(memory, c.byref(Update(step + 1, options.optimizer.lr, 1.0)), flat.ctypes.data_as(c.c_void_p))
+        lib.wafer_memoryx_update(memory, c.byref(Update(step + 1, options.optimizer.lr, 1.0, 1.0)), flat.ctypes.data_as(c.c_void_p))
     out = [np.ctypeslib.as_array(c.cast(lib.wafer_memoryx_weight(memory, i), c.POINTER(c.c_float)), s).copy()
            for i, s in enumerate(SHAPES)]
     lib.wafer_memoryx_destroy(memory)
