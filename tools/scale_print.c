@@ -42,6 +42,11 @@ static void print_tail(const scale_table *t) {
 
 static void print_loss(const scale_table *t) {
   const scale_row *first = &t->rows[0], *last = &t->rows[t->count - 1];
+  uint64_t micro = t->plan->training->micro_batch;
+  uint64_t micro_batches = (last->samples + micro - 1) / micro;
+  if (micro_batches < last->systems)
+    printf("%llu of %llu systems have no micro-batch\n", (ull)(last->systems - micro_batches),
+           (ull)last->systems);
   if (t->count < 2) return;
   double hz = (double)t->plan->machine->clock_hz;
   uint64_t more = last->step.depth - first->step.depth;
@@ -51,6 +56,18 @@ static void print_loss(const scale_table *t) {
          1e6 * 2 * (double)(more * t->plan->machine->swarmx_hop_cycles) / hz,
          1e3 * last->step.seconds,
          t->a->global ? "; fewer micro-batches per system leave sum and update to be paid" : "");
+}
+
+/* A net of a few thousand weights moves as many bytes, a large one terabytes. */
+static void put_bytes(const char *what, uint64_t bytes, const char *after) {
+  static const char units[] = " kMGT";
+  double value = (double)bytes;
+  int unit = 0;
+  for (; value >= 1000 && units[unit + 1]; unit++) value /= 1000;
+  if (unit == 0)
+    printf("%s%llu B%s", what, (ull)bytes, after);
+  else
+    printf("%s%.3f %cB%s", what, value, units[unit], after);
 }
 
 static void print_wafer(const scale_table *t) {
@@ -69,10 +86,11 @@ static void print_wafer(const scale_table *t) {
     printf(", %llu does not fit", (ull)t->next);
   else if (!t->a->training.options.micro_batch)
     printf(", no larger power of two divides the batch");
-  printf("\nedge of a wafer, a step: weights in %.3f GB, inputs in %.6f GB, gradients out %.3f GB, "
-         "outputs %.6f GB\n",
-         1e-9 * (double)(rounds * e.weights), 1e-9 * (double)(rounds * e.inputs),
-         1e-9 * (double)(rounds * e.gradients), 1e-9 * (double)(rounds * e.outputs));
+  fputs("\nedge of a wafer, a step: ", stdout);
+  put_bytes("weights in ", rounds * e.weights, ", ");
+  put_bytes("inputs in ", rounds * e.inputs, ", ");
+  put_bytes("gradients out ", rounds * e.gradients, ", ");
+  put_bytes("outputs ", rounds * e.outputs, "\n");
   printf("fullest core, phase '%s': %llu B: code %llu, weights %llu, inputs %llu, outputs %llu, "
          "scratch %llu, held %llu\n\n",
          c.phase, (ull)c.all, (ull)c.code, (ull)c.weights, (ull)c.inputs, (ull)c.outputs,
