@@ -46,7 +46,8 @@ static bool same_but_ones(const wafer_shape *a, const wafer_shape *b) {
 
 /* What a sample of a plan's input is. */
 static wafer_shape sample_shape(const wafer_plan *plan, uint32_t value) {
-  wafer_shape whole = plan->values[value].type.shape, made = {.rank = whole.rank - 1};
+  wafer_shape whole = plan->values[value].type.shape;
+  wafer_shape made = {.rank = whole.rank ? whole.rank - 1 : 0};
   memcpy(made.dims, whole.dims + 1, made.rank * sizeof *made.dims);
   return made;
 }
@@ -85,6 +86,25 @@ static wafer_status match_fields(job *j, const char *path, const wafer_dataset *
     j->fields[i] = (wafer_gather){.field = i, .dtype = j->plan->values[values[i]].type.dtype};
   }
   j->field_count = count;
+  return WAFER_OK;
+}
+
+/* Inputs and labels have a sample for each of the micro-batch. A model that slices, joins or sums
+ * up its batch has other labels. */
+static wafer_status check_batch(const job *j) {
+  uint32_t values[MOST_FIELDS], count = wafer_plan_fields(j->plan, values, MOST_FIELDS);
+  for (uint32_t i = 0; i < count && i < MOST_FIELDS; i++) {
+    const wafer_value *v = &j->plan->values[values[i]];
+    char text[128];
+    if (v->type.shape.rank && v->type.shape.dims[0] == j->micro_batch) continue;
+    wafer_shape_format(&v->type.shape, text, sizeof text);
+    return wafer_fail(cli_diag(), wafer_at_file(j->a->model), WAFER_BAD_INPUT,
+                      "with a micro-batch of %u samples %s '%s' is %s: its first dim must count "
+                      "samples, through the whole model",
+                      j->micro_batch,
+                      values[i] == j->plan->training->labels ? "the loss's input" : "input",
+                      v->name, text);
+  }
   return WAFER_OK;
 }
 
@@ -359,6 +379,7 @@ static wafer_status prepare(void *self) {
   WAFER_TRY(wafer_machine_open(cli_diag(), j->arena, j->a->machine, &j->machine));
   WAFER_TRY(open_data(j));
   WAFER_TRY(choose_plan(j));
+  WAFER_TRY(check_batch(j));
   WAFER_TRY(list_parameters(j));
   if (j->data) WAFER_TRY(match_fields(j, j->a->data, j->data));
   if (j->eval_data) WAFER_TRY(match_fields(j, j->a->eval_data, j->eval_data));

@@ -208,7 +208,12 @@ static wafer_status make_model(settings *s) {
   if (!s->model)
     return wafer_fail(cli_diag(), wafer_at_file(s->file), WAFER_BAD_INPUT,
                       "model wants `file` beside `zoo`: where the model is written");
-  if (access(s->model, F_OK) == 0) return WAFER_OK;
+  if (access(s->model, F_OK) == 0) {
+    if (!wafer_ranks_launched()) /* else every rank would say so */
+      wafer_note(cli_diag(), wafer_at_file(s->model),
+                 "is there and is what is trained, whatever %s says of the zoo", s->file);
+    return WAFER_OK;
+  }
   WAFER_TRY(put_option(s, true, "output", s->model));
   WAFER_TRY(put_option(s, true, "quiet", NULL));
   return (wafer_status)wafer_tool_zoo(s->zoo_count, s->zoo);

@@ -87,6 +87,12 @@ def scales():
     save("scales", nodes, [value("x", 1, 8, 12, 12)], [value("y", 1, 8, 12, 12)], weights)
 
 
+def one_mean():
+    """One number of a whole batch, which is no output that a label per sample could be of."""
+    save("one_mean", [node("MatMul", "x w", "h"), node("ReduceMean", "h", "y", keepdims=0)], [value("x", "n", 8)], [value("y")],
+         [weight("w", 8, 4)])
+
+
 def borders():
     """Two branches of one input, each with an output: values that cross the border side by side."""
     nodes = [node("Mul", "x m", "a"), node("Exp", "a", "e"), node("Erf", "e", "y"), node("Sigmoid", "x", "z")]
@@ -331,3 +337,4 @@ early()
 turns()
 loops()
 scales()
+one_mean()

@@ -102,6 +102,8 @@ done
 sed 's/"8,16,4"/[8, 16, 4]/; s/"x.npy,y.npy"/[x.npy, y.npy]/; s/steps: 99/epochs: 99/; s/yaml/lists/; s/made/other/' params.yaml >lists.yaml
 "$wafer" train -p lists.yaml --steps 12 || fail "-p with lists"
 cmp one/step-00000012/weights.safetensors lists/step-00000012/weights.safetensors || fail "-p with lists: other weights"
+"$wafer" train -p lists.yaml --steps 12 --resume --compile-only 2>note
+says note 'other.onnx: note: is there and is what is trained, whatever lists.yaml says of the zoo'
 sed 's/lists/long/; s/epochs: 99/steps: 99/' lists.yaml >long.yaml
 "$wafer" train -p long.yaml --epochs=4 || fail "-p with --epochs"
 [ -d long/step-00000011 ] || fail "-p with --epochs: other steps"
@@ -164,6 +166,8 @@ gives 5 'bce has no value where an output is not from 0 to 1' "$wafer" train net
 gives 5 'step 1: the loss is nan' "$wafer" train net.onnx --loss bce --data x.npy,x4.npy --steps 1 --lr 10
 gives 0 'resumed after step 12: no step is left' "$wafer" train net.onnx ${common% -q} --steps 3 --checkpoint one --resume
 wrong 1 'the checkpoint is of a run with' --data x.npy,y.npy --steps 20 --resume --checkpoint one --batch 24
+gives 2 "'labels' is scalar: its first dim must count samples" "$wafer" train "$source/test/data/one_mean.onnx" --loss mse \
+  --data x.npy,y.npy --steps 1
 printf 'model: {file: net.onnx}\nrunning: {steps: 1}\n' >wrong.yaml
 wrong 2 "wrong.yaml:2:1: .*'running' is no section" -p wrong.yaml
 printf 'optimizer: {lr: 1,\n  lr: 2}\n' >wrong.yaml
