@@ -274,6 +274,12 @@ static void print_plan(const job *j) {
                (ull)(a->systems - micro_batches), (ull)a->systems);
   if (a->quiet) return;
   cli_progress_done();
+  if (a->mode == EVALUATE) { /* no steps, no optimizer */
+    printf("%s on %s x%llu: %llu weights in %u tensors, micro-batches of %u\n", a->model,
+           j->machine->name, (ull)a->systems, (ull)weights, j->parameter_count, j->micro_batch);
+    fflush(stdout);
+    return;
+  }
   printf("%s on %s x%llu, %s: %llu weights in %u tensors, %s %s: %llu bytes\n", a->model,
          j->machine->name, (ull)a->systems, wafer_mode_name(j->plan->mode), (ull)weights,
          j->parameter_count, wafer_optimizer_name(a->train.optimizer.kind),

@@ -67,6 +67,7 @@ train --epochs 40 --weight-decay 0.01 --checkpoint good --plot curve.svg --dtype
   fail "f16"
 xmllint --noout curve.svg || fail "the plot is no XML"
 "$wafer" train net.onnx --loss cross-entropy --mode eval --eval-data x.npy,y.npy --checkpoint good --batch 20 >score || fail "eval"
+grep -q 'MemoryX' score && fail "evaluation has an optimizer: $(cat score)"
 grep -q 'Accuracy=1.0000' score || fail "not learned: $(cat score)"
 "$wafer" export good -o out.onnx -q || fail "export"
 "$wafer" train out.onnx --loss cross-entropy --mode eval --eval-data x.npy,y.npy --batch 20 >again || fail "eval of the export"
