@@ -441,7 +441,7 @@ int wafer_tool_train(int argc, char **argv) {
   if (help) fputs(train_usage, stdout);
   if (status == WAFER_OK && !help) {
     if (a.quiet) cli_quiet();
-    status = train_supervises(&a) ? train_supervise(&a, arena, argc, argv) : train(&a, arena);
+    status = train_supervises(&a) ? train_supervise(&a, arena, all_count, all) : train(&a, arena);
   }
   wafer_arena_destroy(arena);
   return status;

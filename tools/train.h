@@ -51,8 +51,8 @@ wafer_status train_choose(const train_arguments *a, wafer_arena *arena,
 wafer_status train_faster(const train_arguments *a, wafer_arena *arena, uint64_t micro_batches,
                           uint64_t step, const wafer_plan **plan, wafer_step_cycles *out);
 
-/* train_launch.c. Whether this process only starts others and looks after them; doing so, `argv`
- * being what it was called with. */
+/* train_launch.c. Whether this process only starts others and looks after them; doing so, with
+ * `argv` as train_parse had it. */
 bool train_supervises(const train_arguments *a);
 wafer_status train_supervise(const train_arguments *a, wafer_arena *arena, int argc, char **argv);
 /* The ranks of the job this process belongs to, one when it is alone. */

@@ -43,6 +43,16 @@ same three
 train four --processes 4 --systems 2 --weight-servers 7 || fail "more processes than systems"
 same four
 
+# Settings from a file reach every process, whose options win.
+cat >params.yaml <<'YAML'
+model:     {file: mlp.onnx, loss: cross-entropy}
+data:      {train: "x.npy,y.npy", eval: "x.npy,y.npy"}
+optimizer: {name: adam, lr: 1e-3}
+run:       {batch: 24, micro-batch: 3, steps: 3, checkpoint: file, checkpoint-every: 10, threads: 1, quiet: true}
+YAML
+"$wafer" train --steps 40 -p params.yaml --processes 2 --systems 4 --restarts 1 || fail "-p with --processes"
+same file
+
 # The nth newest process that writes to FOLDER is killed as soon as it has written a checkpoint.
 killed() {
   folder=$1
