@@ -14,7 +14,7 @@
 
 #define PROGRAM_STEPS 64 /* between two crossings */
 #define PROGRAM_IN (WAFER_OP_MAX_OPERANDS)
-#define PROGRAM_EXTRA 8
+#define PROGRAM_EXTRA 10
 #define PROGRAM_PLACE 4 /* bytes of a place in a list that is sorted, and of a key */
 
 typedef struct program program;
@@ -199,16 +199,22 @@ wafer_status program_settle(program *p, uint32_t node, const spread *sums, wafer
 /* ---- program_pairs.c ---- */
 /* The operand of a node (0 or 1) that lies as pairs (wafer/pairs.h); UINT32_MAX: none does. */
 uint32_t program_pairs_of(const program *p, uint32_t node);
-/* It becomes operand 1 of a step, whose constants and colours are then those of its lists. */
-wafer_status program_pairs_set(program *p, uint32_t node, uint32_t operand, program_step *step);
+/* It becomes operand 1 of a step, whose constants and colours are then those of its lists. Where
+ * its pairs end sums too (*ends), they do in `result`, which becomes operand 2. */
+wafer_status program_pairs_set(program *p, uint32_t node, uint32_t operand, const spread *result,
+                               program_step *step, bool *ends);
 /* Which operand of its node the step has as pairs. */
 uint32_t program_pairs_operand(const program_step *step);
+/* Where pairs end sums: in the step's own sums, where nobody does. */
+const spread *program_pairs_result(const program_step *step);
+/* Sums are cleared, where no pairs begin them. */
+void program_pairs_clear(const program_site *site);
 
 /* What pairs go over. */
 typedef struct program_pairs_over {
-  nest runs; /* at[0]: the sums, at[1]: operand 0 of the step; a pair's loops */
-  int32_t sums[2],
-      operand[2];     /* bytes that a step of the upper, of the lower part of an index moves them */
+  nest runs; /* at[0]: the sums, at[1]: operand 0 of the step, at[2]: results; a pair's loops */
+  int32_t sums[2], operand[2],
+      results[2];     /* bytes that a step of the upper, of the lower part of an index moves them */
   uint32_t tap_loops; /* over the taps, outermost first, and bytes that they move the operand */
   int32_t taps[WAFER_MAX_RANK], tap[WAFER_MAX_RANK];
 } program_pairs_over;
@@ -251,7 +257,7 @@ void program_fill(const program_site *site, const spread *s, const program_tile 
 /* ---- families: a node's steps ---- */
 typedef wafer_status program_rule(program *p, uint32_t node);
 program_rule program_map, program_gemm, program_conv, program_conv_transpose, program_pool,
-    program_reduce, program_softmax, program_normalize, program_sort, program_move, program_resize, program_gather,
-    program_scatter;
+    program_reduce, program_softmax, program_normalize, program_sort, program_move, program_resize,
+    program_gather, program_scatter;
 
 #endif

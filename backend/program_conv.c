@@ -3,9 +3,9 @@
  * Sums begin at zero. A convolution is one nest over batch, filters, positions, channels and taps;
  * pads are zeros in the operand's buffer. A transposed convolution is a nest per tap, over the
  * positions that the tap reaches. Filters that belong to several groups are taken group by group.
- * Sparse filters lie as pairs (program_pairs.c). The bias comes last (on the first part of the
- * input channels), as at kernel fidelity: where a core has all channels of a filter both add in one
- * order, and nothing is left for the layers behind to multiply. */
+ * Sparse filters lie as pairs (program_pairs.c), which may begin and end sums. The bias comes last
+ * (on the first part of the input channels), as at kernel fidelity: where a core has all channels
+ * of a filter both add in one order, and nothing is left for the layers behind to multiply. */
 #include <string.h>
 
 #include "program_build.h"
@@ -52,7 +52,7 @@ static void extra(const program *p, const program_step *step, uint32_t row, uint
 
 static void add_bias(const program_site *s) {
   const program_step *step = s->step;
-  if (step->in_count < 3 || !s->extra[FIRST_PART]) return;
+  if (s->node->operand_count < 3 || !s->extra[FIRST_PART]) return;
   nest n = program_nest_over(WAFER_CORE_add, 2, step->out, &s->out);
   const program_operand *bias = &step->in[2];
   n.at[1] = n.at[0];
@@ -150,6 +150,7 @@ static void emit_conv(const program_site *s) {
  * weight, channels its columns; where each channel has a filter of its own, both follow the row. */
 static void multiply_pairs(const program_site *s, uint32_t before) {
   const spread *out = s->step->out, *x = s->step->in[0].at;
+  const spread *result = program_pairs_result(s->step);
   const wafer_shape *w = &wafer_body_type(s->p->body, s->node->operands[1])->shape;
   program_pairs_over over;
   program_pairs_begin(s, &over);
@@ -158,6 +159,7 @@ static void multiply_pairs(const program_site *s, uint32_t before) {
     int32_t stride = d ? (int32_t)ints(s->node, WAFER_ATTR_strides)[d - 2] : 1;
     uint32_t loop = nest_loop(&over.runs, s->out.len[d]);
     over.runs.at[0].stride[loop] = out->dim[d].stride;
+    over.runs.at[2].stride[loop] = result->dim[d].stride;
     over.runs.at[1].stride[loop] = stride * x->dim[d].stride;
     if (d == 0 || w->dims[d] == 1) continue;
     over.taps[over.tap_loops] = (int32_t)w->dims[d];
@@ -165,6 +167,7 @@ static void multiply_pairs(const program_site *s, uint32_t before) {
         (int32_t)ints(s->node, WAFER_ATTR_dilations)[d - 2] * x->dim[d].stride;
   }
   over.sums[0] = out->dim[1].stride;
+  over.results[0] = result->dim[1].stride;
   bool own = wafer_attr_int(&s->node->attrs, WAFER_ATTR_group) > 1;
   over.operand[own ? 0 : 1] = x->dim[1].stride;
   program_pairs_emit(s, before, &over);
@@ -172,8 +175,12 @@ static void multiply_pairs(const program_site *s, uint32_t before) {
 
 static void emit_sparse(const program_site *s) {
   uint32_t before = s->code->count;
-  program_fill(s, s->step->out, &s->out, 0);
-  if (s->in[0].len[1] > 0) multiply_pairs(s, before);
+  bool any = s->in[0].len[1] > 0;
+  if (any)
+    program_pairs_clear(s);
+  else
+    program_fill(s, s->step->out, &s->out, 0);
+  if (any) multiply_pairs(s, before);
   add_bias(s);
 }
 
@@ -258,7 +265,8 @@ static void link_weight(program *p, uint32_t node, const spread *out, program_li
   link[1] = (program_link){0};
 }
 
-static wafer_status operands(program *p, uint32_t node, const spread *out, program_step *step) {
+static wafer_status operands(program *p, uint32_t node, const spread *out, program_step *step,
+                             bool *ends) {
   const wafer_node *n = &p->body->nodes[node];
   uint32_t sparse = program_pairs_of(p, node);
   step->in_count = n->operand_count;
@@ -274,7 +282,7 @@ static wafer_status operands(program *p, uint32_t node, const spread *out, progr
   }
   if (sparse > 1) return WAFER_OK;
   step->emit = emit_sparse;
-  return program_pairs_set(p, node, sparse, step);
+  return program_pairs_set(p, node, sparse, out, step, ends);
 }
 
 wafer_status program_conv(program *p, uint32_t node) {
@@ -284,8 +292,10 @@ wafer_status program_conv(program *p, uint32_t node) {
   WAFER_TRY(program_sums(p, node, out, wafer_sum_dtype(n->type.dtype), &sums));
   program_step step = program_step_of(node, sums, transposed(n) ? emit_transposed : emit_conv);
   step.extra = extra;
-  WAFER_TRY(operands(p, node, out, &step));
+  bool ends = false;
+  WAFER_TRY(operands(p, node, out, &step, &ends));
   WAFER_TRY(program_add(p, &step));
+  if (ends) return WAFER_OK;
   return program_settle(p, node, sums, WAFER_CORE_add, 1, out);
 }
 

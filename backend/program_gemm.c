@@ -2,7 +2,8 @@
  *
  * Sums begin at zero; one vector multiply-accumulate runs over batch dims, rows, columns and what
  * is summed, the sums in place. When the summed dim is cut, partial sums go down a chain. A sparse
- * weight lies as lists of pairs (wafer/pairs.h), which the core sends to itself. */
+ * weight lies as lists of pairs (wafer/pairs.h), which the core sends to itself, and of which some
+ * may begin and end sums. */
 #include "program_build.h"
 
 static void emit(const program_site *s) {
@@ -32,19 +33,25 @@ static void emit_sparse(const program_site *s) {
   uint32_t kept = right ? rank - 1 : rank - 2, summed = x->rank - (right ? 1 : 2);
   program_pairs_over over;
   uint32_t before = s->code->count;
-  program_fill(s, sums, &s->out, 0);
-  if (s->in[0].len[summed] < 1) return;
+  if (s->in[0].len[summed] < 1) {
+    program_fill(s, sums, &s->out, 0);
+    return;
+  }
+  const spread *result = program_pairs_result(s->step);
+  program_pairs_clear(s);
   program_pairs_begin(s, &over);
   for (uint32_t d = 0; d < rank; d++) {
     if (d == kept) continue;
     uint32_t loop = nest_loop(&over.runs, s->out.len[d]);
     over.runs.at[0].stride[loop] = sums->dim[d].stride;
+    over.runs.at[2].stride[loop] = result->dim[d].stride;
     /* the other operand's own dim is where the weight's would be */
     if (d >= lead && x->dim[d - lead].extent > 1)
       over.runs.at[1].stride[loop] = x->dim[d - lead].stride;
   }
   over.operand[right ? 0 : 1] = x->dim[summed].stride;
   over.sums[right ? 1 : 0] = sums->dim[kept].stride;
+  over.results[right ? 1 : 0] = result->dim[kept].stride;
   program_pairs_emit(s, before, &over);
 }
 
@@ -71,13 +78,15 @@ wafer_status program_gemm(program *p, uint32_t node) {
   WAFER_TRY(program_sums(p, node, out, wafer_sum_dtype(type->dtype), &sums));
   program_step step = program_step_of(node, sums, emit);
   uint32_t sparse = program_pairs_of(p, node);
+  bool ends = false;
   step.in_count = 2;
   if (sparse < 2) {
     WAFER_TRY(operand(p, node, 1 - sparse, out, &step.in[0]));
-    WAFER_TRY(program_pairs_set(p, node, sparse, &step));
+    WAFER_TRY(program_pairs_set(p, node, sparse, out, &step, &ends));
     step.emit = emit_sparse;
   }
   for (uint32_t i = 0; i < 2 && sparse > 1; i++) WAFER_TRY(operand(p, node, i, out, &step.in[i]));
   WAFER_TRY(program_add(p, &step));
+  if (ends) return WAFER_OK;
   return program_settle(p, node, sums, WAFER_CORE_add, 1, out);
 }

@@ -19,6 +19,10 @@ uint32_t nest_loop(nest *n, int64_t extent) {
   return n->loops++;
 }
 
+static uint32_t last_of(const nest *n) {
+  return n->inputs + n->along;
+}
+
 static bool moves(const nest_operand *o, uint32_t loop) {
   return o->kind == WAFER_OPERAND_memory && o->stride[loop] != 0;
 }
@@ -29,13 +33,13 @@ static void drop(nest *n, uint32_t loop) {
   n->loops--;
   for (uint32_t l = loop; l < n->loops; l++) {
     n->extent[l] = n->extent[l + 1];
-    for (uint32_t k = 0; k <= n->inputs; k++) n->at[k].stride[l] = n->at[k].stride[l + 1];
+    for (uint32_t k = 0; k <= last_of(n); k++) n->at[k].stride[l] = n->at[k].stride[l + 1];
   }
 }
 
 /* All operands run through `outer` and `inner` as through one loop. */
 static bool joins(const nest *n, uint32_t outer, uint32_t inner) {
-  for (uint32_t k = 0; k <= n->inputs; k++) {
+  for (uint32_t k = 0; k <= last_of(n); k++) {
     const nest_operand *o = &n->at[k];
     if (o->kind == WAFER_OPERAND_memory &&
         o->stride[outer] != (int64_t)o->stride[inner] * n->extent[inner])
@@ -149,7 +153,7 @@ static void swap(nest *n, uint32_t a, uint32_t b) {
   uint32_t extent = n->extent[a];
   n->extent[a] = n->extent[b];
   n->extent[b] = extent;
-  for (uint32_t k = 0; k <= n->inputs; k++) {
+  for (uint32_t k = 0; k <= last_of(n); k++) {
     int32_t stride = n->at[k].stride[a];
     n->at[k].stride[a] = n->at[k].stride[b];
     n->at[k].stride[b] = stride;
@@ -197,7 +201,7 @@ static void sort(nest *n) {
     if (adds_up(&own, from[l])) from[l] = sums[next++];
   for (uint32_t l = 0; l < n->loops; l++) {
     n->extent[l] = own.extent[from[l]];
-    for (uint32_t k = 0; k <= n->inputs; k++) n->at[k].stride[l] = own.at[k].stride[from[l]];
+    for (uint32_t k = 0; k <= last_of(n); k++) n->at[k].stride[l] = own.at[k].stride[from[l]];
   }
 }
 
@@ -422,7 +426,7 @@ uint32_t nest_outside(const wafer_machine *machine, nest *n) {
 
 nest nest_inside(const nest *n, uint32_t i) {
   nest part = *n;
-  for (uint32_t k = 0; k <= n->inputs; k++) part.at[k].address += (int32_t)i * n->at[k].stride[0];
+  for (uint32_t k = 0; k <= last_of(n); k++) part.at[k].address += (int32_t)i * n->at[k].stride[0];
   drop(&part, 0);
   return part;
 }

@@ -22,6 +22,7 @@ typedef struct nest {
   wafer_op function; /* of apply */
   const wafer_attrs *attrs;
   uint32_t inputs, loops;
+  uint32_t along; /* operands behind the inputs that loops move as well: for the caller's use */
   uint32_t extent[NEST_LOOPS];
   nest_operand at[NEST_OPERANDS];
 } nest;

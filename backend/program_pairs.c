@@ -11,7 +11,9 @@ enum {
   PAIRS_LENGTH, /* pairs of a list */
   PAIRS_TAPS,
   PAIRS_WORDS, /* of all lists */
-  PAIRS_ROWS,  /* of a full tile of the weight */
+  PAIRS_KINDS,
+  PAIRS_SUMS,
+  PAIRS_ROWS, /* of a full tile of the weight */
   PAIRS_COLS
 };
 
@@ -23,15 +25,32 @@ uint32_t program_pairs_operand(const program_step *step) {
 
 static wafer_pairs pairs_of(const program_step *step) {
   const int32_t *c = step->constant;
-  return (wafer_pairs){(uint32_t)c[PAIRS_LISTS], (uint32_t)c[PAIRS_LENGTH], (uint32_t)c[PAIRS_TAPS],
-                       (uint32_t)c[PAIRS_WORDS]};
+  return (wafer_pairs){.lists = (uint32_t)c[PAIRS_LISTS],
+                       .length = (uint32_t)c[PAIRS_LENGTH],
+                       .taps = (uint32_t)c[PAIRS_TAPS],
+                       .words = (uint32_t)c[PAIRS_WORDS],
+                       .kinds = (uint32_t)c[PAIRS_KINDS],
+                       .sums = (uint32_t)c[PAIRS_SUMS]};
+}
+
+static bool ends_sums(const program_step *step) {
+  return step->constant[PAIRS_KINDS] == 4;
+}
+
+const spread *program_pairs_result(const program_step *step) {
+  return ends_sums(step) ? step->in[2].at : step->out;
+}
+
+void program_pairs_clear(const program_site *s) {
+  if (s->step->constant[PAIRS_KINDS] == 1) program_fill(s, s->step->out, &s->out, 0);
 }
 
 void program_pairs_begin(const program_site *s, program_pairs_over *over) {
-  *over = (program_pairs_over){.runs = {.op = WAFER_CORE_move, .inputs = 1}};
-  for (uint32_t k = 0; k < 2; k++)
-    over->runs.at[k] = (nest_operand){.kind = WAFER_OPERAND_memory,
-                                      .address = k ? s->in[0].address : s->out.address};
+  const program_tile *result = ends_sums(s->step) ? &s->in[2] : &s->out;
+  const int32_t address[] = {s->out.address, s->in[0].address, result->address};
+  *over = (program_pairs_over){.runs = {.op = WAFER_CORE_move, .inputs = 1, .along = 1}};
+  for (uint32_t k = 0; k < WAFER_COUNT(address); k++)
+    over->runs.at[k] = (nest_operand){.kind = WAFER_OPERAND_memory, .address = address[k]};
 }
 
 /* ---- instructions ---- */
@@ -49,7 +68,7 @@ static uint8_t color_of(const program_site *s, uint32_t list) {
   return (uint8_t)(s->step->constant[PAIRS_COLORS] + (int32_t)list);
 }
 
-/* Thread 0 clears the sums, for which all lists wait. */
+/* Thread 0 clears the sums, if anyone does; all lists wait for that. */
 static uint32_t sender_of(uint32_t list) {
   return list + 1 < WAFER_PAIR_LISTS ? 1 + 2 * list : 0;
 }
@@ -80,12 +99,14 @@ static wafer_operand operand_of(const nest *runs, uint32_t k, wafer_dtype dtype,
   return fragment_memory(dtype, runs->at[k].address, stride);
 }
 
-/* The pairs of a tap of a list. */
-static void emit_axpy(const program_site *s, const program_pairs_over *over, uint32_t list,
-                      bool load) {
+/* The pairs of a kind and a tap of a list. */
+static void emit_axpy(const program_site *s, const program_pairs_over *over, wafer_pair_kind kind,
+                      uint32_t list, bool load) {
   const nest *runs = &over->runs;
+  bool cleared = s->step->constant[PAIRS_KINDS] == 1;
   wafer_instruction axpy = begin(WAFER_CORE_axpy, adder_of(list), load);
-  axpy.after = load && sender_of(list) > 0; /* the last list's words leave when sums are clear */
+  /* the last list's words leave when sums are clear */
+  axpy.after = cleared && load && sender_of(list) > 0;
   axpy.shape[0] = runs->loops > 1 ? runs->extent[0] : 1;
   axpy.shape[1] = (uint32_t)s->step->constant[PAIRS_ROWS];
   axpy.shape[2] = (uint32_t)s->step->constant[PAIRS_COLS];
@@ -94,6 +115,12 @@ static void emit_axpy(const program_site *s, const program_pairs_over *over, uin
   axpy.in[1] = operand_of(runs, 1, s->step->in[0].at->dtype, over->operand);
   if (over->tap_loops) axpy.in[1].reg = BASE;
   axpy.out = axpy.in[2] = operand_of(runs, 0, s->step->out->dtype, over->sums);
+  if (kind == WAFER_PAIR_begins || kind == WAFER_PAIR_alone)
+    axpy.in[2] = (wafer_operand){.kind = WAFER_OPERAND_constant,
+                                 .dtype = (uint8_t)s->step->out->dtype,
+                                 .reg = WAFER_NO_REGISTER};
+  if (kind == WAFER_PAIR_alone || kind == WAFER_PAIR_ends)
+    axpy.out = operand_of(runs, 2, program_pairs_result(s->step)->dtype, over->results);
   program_put(s->code, axpy);
 }
 
@@ -109,27 +136,42 @@ static void emit_next_tap(program_code *code, const program_pairs_over *over, ui
   }
 }
 
-/* The first tap loads the descriptors, the others go on with them. */
+/* The last pair comes behind its sender's last word. */
+static void join(const program_site *s) {
+  for (uint32_t i = 0; i < pairs_of(s->step).lists; i++)
+    program_put(s->code,
+                (wafer_instruction){.op = WAFER_CORE_join, .thread = (uint8_t)adder_of(i)});
+}
+
+/* The first tap loads the descriptors, the others go on with them. Lists follow their senders. */
+static void emit_kind(const program_site *s, const program_pairs_over *over, wafer_pair_kind kind,
+                      bool sends) {
+  uint32_t lists = pairs_of(s->step).lists;
+  for (uint32_t i = 0; i < lists; i++) {
+    if (sends) emit_send(s, i);
+    emit_axpy(s, over, kind, i, true);
+  }
+  if (!over->tap_loops) return;
+  uint32_t skip = program_branch(s->code, COUNTER, COUNTER + 1, 0), top = s->code->count;
+  for (uint32_t i = 0; i < lists; i++) emit_axpy(s, over, kind, i, false);
+  if (!s->code->failed) s->code->at[skip].target = (uint16_t)s->code->count;
+  emit_next_tap(s->code, over, top);
+}
+
+/* Lists take turns, so a sum's pairs of one kind may be in another list than those of the next. */
 static void emit_pass(const program_site *s, const program_pairs_over *over) {
-  uint32_t lists = (uint32_t)s->step->constant[PAIRS_LISTS];
+  const wafer_pairs pairs = pairs_of(s->step);
   if (over->tap_loops) program_set(s->code, BASE, 0);
   for (uint32_t l = 0; l < over->tap_loops; l++) {
     program_set(s->code, (uint8_t)(COUNTER + 2 * l), 0);
     program_set(s->code, (uint8_t)(COUNTER + 2 * l + 1), over->taps[l]);
   }
-  for (uint32_t i = 0; i < lists; i++) {
-    emit_send(s, i);
-    emit_axpy(s, over, i, true);
+  for (uint32_t i = 0; i < pairs.kinds; i++) {
+    wafer_pair_kind kind = wafer_pairs_kind(pairs.kinds, i);
+    if (i > 0 && pairs.lists > 1 && kind != WAFER_PAIR_alone) join(s);
+    emit_kind(s, over, kind, i == 0);
   }
-  if (over->tap_loops) {
-    uint32_t skip = program_branch(s->code, COUNTER, COUNTER + 1, 0), top = s->code->count;
-    for (uint32_t i = 0; i < lists; i++) emit_axpy(s, over, i, false);
-    if (!s->code->failed) s->code->at[skip].target = (uint16_t)s->code->count;
-    emit_next_tap(s->code, over, top);
-  }
-  for (uint32_t i = 0; i < lists; i++) /* the last pair comes behind its sender's last word */
-    program_put(s->code,
-                (wafer_instruction){.op = WAFER_CORE_join, .thread = (uint8_t)adder_of(i)});
+  join(s);
 }
 
 /* ---- passes ---- */
@@ -207,7 +249,8 @@ static wafer_status open_colors(program *p, uint32_t lists, int32_t *first) {
   return WAFER_OK;
 }
 
-wafer_status program_pairs_set(program *p, uint32_t node, uint32_t operand, program_step *step) {
+wafer_status program_pairs_set(program *p, uint32_t node, uint32_t operand, const spread *result,
+                               program_step *step, bool *ends) {
   uint32_t weight = p->body->nodes[node].operands[operand];
   wafer_pairs pairs = wafer_kernel_pairs(p->r->machine, p->body, p->r->split, weight);
   wafer_layout layout = wafer_kernel_input_layout(p->body, p->r->split, weight);
@@ -222,12 +265,17 @@ wafer_status program_pairs_set(program *p, uint32_t node, uint32_t operand, prog
   c[PAIRS_LENGTH] = (int32_t)pairs.length;
   c[PAIRS_TAPS] = (int32_t)pairs.taps;
   c[PAIRS_WORDS] = (int32_t)pairs.words;
+  c[PAIRS_KINDS] = (int32_t)pairs.kinds;
+  c[PAIRS_SUMS] = (int32_t)pairs.sums;
   for (uint32_t d = 0; d < 2; d++) {
     int64_t parts = (int64_t)layout.rows[d] * layout.cols[d];
     c[PAIRS_ROWS + d] = (int32_t)((shape->dims[d] + parts - 1) / parts);
   }
   step->in[1] = program_own(p->value[weight]);
   step->in[1].dtype = wafer_stored_dtype(p->body->inputs[weight].dtype, p->body->storage);
+  *ends = ends_sums(step);
+  if (*ends) step->in[2] = program_own(result);
+  if (*ends) step->in_count = 3;
   return WAFER_OK;
 }
 

@@ -2,6 +2,7 @@
  * the smallest are found by two histograms of 16 bits each, whatever the number of elements. */
 #include "sparsity.h"
 #include "wafer/deal.h"
+#include "wafer/pairs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -108,26 +109,42 @@ static uint32_t number_of(const wafer_weights *weights, const char *name) {
   return number;
 }
 
+/* 0 of what is no factor, for it does not lie as pairs. */
+static uint64_t filled_of(const wafer_kernel_body *body, uint32_t input, const wafer_weight *w,
+                          const wafer_layout *layout, const uint32_t *const place[2]) {
+  if (!w->data || !wafer_body_factor(body, input)) return 0;
+  return wafer_pairs_filled(w->dtype, &w->shape, layout, place, wafer_body_kept(body, input),
+                            w->data);
+}
+
 /* Dealing takes a while, and passes ask one after the other: the weight keeps the last answer. */
-static bool fullest_of(const wafer_kernel_body *body, const wafer_split *split, uint32_t input,
-                       wafer_weight *w, uint64_t *fullest) {
+static bool count_tiles(const wafer_kernel_body *body, const wafer_split *split, uint32_t input,
+                        wafer_weight *w, wafer_sparsity *is) {
+  static const uint32_t *const natural[2];
   wafer_layout layout = wafer_kernel_input_layout(body, split, input);
   bool dealt = layout.order[0] || layout.order[1];
   if (!dealt || !w->data) {
-    *fullest = sparsity_fullest(w, &layout);
+    is->fullest = sparsity_fullest(w, &layout);
+    is->filled = filled_of(body, input, w, &layout, natural);
     return true;
   }
+  uint32_t kept = wafer_body_kept(body, input);
   const uint32_t parts[2] = {layout.rows[0] * layout.cols[0], layout.rows[1] * layout.cols[1]};
-  if (memcmp(w->dealt.parts, parts, sizeof parts)) {
+  if (memcmp(w->dealt.parts, parts, sizeof parts) || w->dealt.kept != kept) {
     wafer_arena *arena = wafer_arena_create();
     wafer_deal deal;
     bool ok = arena && wafer_deal_weight(arena, w, parts, &deal);
+    const uint32_t *const place[2] = {ok ? deal.place[0] : NULL, ok ? deal.place[1] : NULL};
+    uint64_t filled = ok ? filled_of(body, input, w, &layout, place) : 0;
     wafer_arena_destroy(arena);
     if (!ok) return false;
     memcpy(w->dealt.parts, parts, sizeof parts);
     w->dealt.fullest = deal.fullest;
+    w->dealt.filled = filled;
+    w->dealt.kept = kept;
   }
-  *fullest = w->dealt.fullest;
+  is->fullest = w->dealt.fullest;
+  is->filled = w->dealt.filled;
   return true;
 }
 
@@ -159,8 +176,8 @@ wafer_status sparsity_of(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_g
   kernel->body.sparsity = is;
   for (uint32_t i = 0; i < count && kernel->sized; i++)
     if (is[i].sparse &&
-        !fullest_of(&kernel->body, &kernel->split, i,
-                    wafer_weights_find(ir->weights, values[inputs[i]].name), &is[i].fullest))
+        !count_tiles(&kernel->body, &kernel->split, i,
+                     wafer_weights_find(ir->weights, values[inputs[i]].name), &is[i]))
       return no_memory(ctx, kernel);
   return WAFER_OK;
 }
@@ -180,9 +197,8 @@ wafer_status sparsity_recount(const wafer_ctx *ctx, const wafer_ir *ir,
   memcpy(counted, body.sparsity, body.input_count * sizeof *counted);
   for (uint32_t i = 0; i < body.input_count; i++)
     if (counted[i].sparse &&
-        !fullest_of(&kernel->body, split, i,
-                    wafer_weights_find(ir->weights, values[kernel->inputs[i]].name),
-                    &counted[i].fullest))
+        !count_tiles(&kernel->body, split, i,
+                     wafer_weights_find(ir->weights, values[kernel->inputs[i]].name), &counted[i]))
       return no_memory(ctx, kernel);
   body.sparsity = counted;
   wafer_kernel_cost(ctx->machine, &body, split, &is);

@@ -158,8 +158,12 @@ static wafer_status multiply(wafer_fabric *f, uint32_t at, core_thread *t, uint3
   float a = value_of(t);
   WAFER_TRY(core_gather(f, at, t, 2, n, &raw));
   core_widen(CORE_F32, (wafer_dtype)code->in[1].dtype, &raw, n, &x);
-  WAFER_TRY(core_gather(f, at, t, 3, n, &raw));
-  core_widen(CORE_F32, (wafer_dtype)code->in[2].dtype, &raw, n, &y);
+  if (code->in[2].kind == WAFER_OPERAND_memory) {
+    WAFER_TRY(core_gather(f, at, t, 3, n, &raw));
+    core_widen(CORE_F32, (wafer_dtype)code->in[2].dtype, &raw, n, &y);
+  } else {
+    for (uint32_t i = 0; i < n; i++) y.f[i] = (float)code->in[2].value;
+  }
   for (uint32_t i = 0; i < n; i++) y.f[i] = __builtin_fmaf(a, x.f[i], y.f[i]);
   core_narrow(CORE_F32, &y, n, (wafer_dtype)code->out.dtype, &raw);
   WAFER_TRY(core_scatter(f, at, t, n, &raw));

@@ -113,14 +113,16 @@ static wafer_status check_widths(const checker *c, const wafer_instruction *code
                     c->at, wafer_core_op_name(code->op));
 }
 
-/* Sparse wavelets come from the fabric or go there, everything else lies in memory; pairs and
+/* Sparse wavelets come from the fabric or go there, everything else lies in memory, or what is
+ * added to is one constant; pairs and
  * vectors are floats of 16 or 32 bits. */
 static wafer_status check_pairs(const checker *c, const wafer_instruction *code) {
   bool sends = code->op == WAFER_CORE_compress, fits = true;
   for (uint32_t k = 0; k <= core_inputs(code); k++) {
     const wafer_operand *o = core_operand(code, k);
     uint32_t bits = wafer_dtype_bits((wafer_dtype)o->dtype);
-    fits &= o->kind == (k == !sends ? WAFER_OPERAND_fabric : WAFER_OPERAND_memory);
+    bool constant = !sends && k == 3 && o->kind == WAFER_OPERAND_constant;
+    fits &= constant || o->kind == (k == !sends ? WAFER_OPERAND_fabric : WAFER_OPERAND_memory);
     fits &= wafer_dtype_is_float((wafer_dtype)o->dtype) && (bits == 16 || bits == 32);
   }
   for (uint32_t level = 0; level + 1 < WAFER_LEVELS; level++)

@@ -418,6 +418,7 @@ uint64_t wafer_kernel_signature(const wafer_kernel_body *body) {
     if (!body->sparsity || !body->sparsity[i].sparse) continue;
     put(&hash, (int64_t)body->sparsity[i].nonzeros);
     put(&hash, (int64_t)body->sparsity[i].fullest);
+    put(&hash, (int64_t)body->sparsity[i].filled);
     put(&hash, body->sparsity[i].uneven);
     put(&hash, body->sparsity[i].late_list);
   }

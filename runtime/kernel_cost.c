@@ -177,6 +177,7 @@ void kernel_bytes(const kernel_view *k, wafer_cost *cost) {
   }
   cost->scratch_bytes =
       kernel_add(kernel_add(accumulator_bytes(k), between_bytes(k)), transit_bytes(k));
+  cost->code_bytes = kernel_add(cost->code_bytes, kernel_pairs_code(k));
   for (uint32_t node = 0; node < body->node_count; node++)
     if (k->family[node]->code)
       cost->code_bytes = kernel_add(cost->code_bytes, k->family[node]->code(k, node));

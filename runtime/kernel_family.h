@@ -165,6 +165,8 @@ uint64_t kernel_multiply(const kernel_view *k, uint32_t node);
 /* Bytes of an input on a core that are not those of all elements of its tile: of a sparse weight
  * that lies as pairs. False: it does not. */
 bool kernel_pairs_bytes(const kernel_view *k, uint32_t value, uint64_t *bytes);
+/* Bytes of code beyond what the family has for pairs of one kind. */
+uint64_t kernel_pairs_code(const kernel_view *k);
 
 /* Inputs that pass in slices: kernel_slices.c. The first two are parts of opening and splitting a
  * view, the third cuts the layout of such an input further. */
@@ -247,8 +249,9 @@ uint64_t kernel_over_tile(const kernel_view *k, wafer_rate rate, wafer_dtype dty
 /* Zeros, or what else lies outside of the windowed operand, around its tile. */
 uint64_t kernel_pads(const kernel_view *k);
 /* What an anchor that sums in f32 adds: the accumulators' first values, and narrowing when it
- * stores. */
+ * stores. Where it multiplies with pairs, what these leave of that; with pairs of so many kinds. */
 uint64_t kernel_accumulators(const kernel_view *k, uint32_t node);
+uint64_t kernel_sums_cycles(const kernel_view *k, uint32_t node, uint32_t kinds);
 /* A convolution's bias, where it has one. At the end of a chain of partial sums a core adds it
  * while the others' are on their way. */
 uint64_t kernel_bias(const kernel_view *k, uint32_t node);

@@ -36,25 +36,41 @@ static double expected_pairs(const kernel_view *k, uint32_t value, double tiles)
   return most + (rows > 1 && cols > 1 ? sqrt(mean) : 0) + 1;
 }
 
-/* Pairs of the fullest tile, and how they lie. */
-static uint64_t pairs_of(const kernel_view *k, uint32_t value) {
+/* Sums of a tile for which a pair of value 0 is expected. */
+static double expected_empty(const kernel_view *k, uint32_t value, double tiles) {
+  uint32_t kept = wafer_body_kept(k->body, value);
+  double sums = (double)k->tile[value][kept];
+  return sums * exp(-(double)k->body->sparsity[value].nonzeros / tiles / sums);
+}
+
+/* Pairs of the fullest tile. */
+static uint64_t pairs_of(const kernel_view *k, uint32_t value, uint32_t kinds) {
   const wafer_sparsity *is = &k->body->sparsity[value];
   uint64_t tile = kernel_tile_elements(k, value);
   int64_t all = 0;
   (void)wafer_shape_elements(&kernel_type(k, value)->shape, &all);
-  if (is->fullest || all < 1 || tile < 1) return is->fullest;
-  double pairs = expected_pairs(k, value, (double)all / (double)tile);
+  if (is->fullest || all < 1 || tile < 1) return kinds > 1 ? is->filled : is->fullest;
+  double tiles = (double)all / (double)tile, pairs = expected_pairs(k, value, tiles);
   uint64_t most = tile < is->nonzeros ? tile : is->nonzeros;
-  return pairs < (double)most ? (uint64_t)pairs : most;
+  if (pairs > (double)most) pairs = (double)most;
+  if (kinds > 1) pairs += expected_empty(k, value, tiles);
+  return pairs < (double)tile ? (uint64_t)pairs : tile;
 }
 
-static wafer_pairs form_of(const kernel_view *k, uint32_t value, uint32_t lists) {
+/* And how they lie. */
+static wafer_pairs form_of(const kernel_view *k, uint32_t value, uint32_t lists, uint32_t kinds) {
   const int64_t *tile = k->tile[value];
   uint64_t rows = (uint64_t)tile[0], cols = (uint64_t)tile[1], taps = 1;
+  uint64_t pairs = pairs_of(k, value, kinds);
+  if (kinds > 1 && !pairs) return (wafer_pairs){0};
   for (uint32_t d = 2; d < kernel_type(k, value)->shape.rank; d++) taps *= (uint64_t)tile[d];
   if (k->body->input_depth[value] == 0)
-    return wafer_pairs_passing(kernel_dtype(k, value), pairs_of(k, value), taps, lists);
-  return wafer_pairs_of(kernel_dtype(k, value), pairs_of(k, value), rows, cols, taps, lists);
+    return wafer_pairs_passing(kernel_dtype(k, value), pairs, taps, lists);
+  wafer_pairs form = wafer_pairs_of(kernel_dtype(k, value), pairs, rows, cols, taps, lists, kinds);
+  if (!form.lists || kinds == 1) return form;
+  form.kept = wafer_body_kept(k->body, value);
+  form.sums = (uint32_t)tile[form.kept];
+  return form;
 }
 
 static uint64_t bytes_of(const wafer_pairs *pairs) {
@@ -79,26 +95,42 @@ static uint32_t sparse_operand(const kernel_view *k, uint32_t node) {
   return UINT32_MAX;
 }
 
-/* What the anchor's operand i takes either way. The last list begins late, and of many lists each
- * has its ends of taps: where it does not pay there is one less. False: its pairs have no room. */
-static bool weigh(const kernel_view *k, uint32_t node, uint32_t i, wafer_weighing *out) {
-  const kernel_family *family = k->family[node];
-  uint32_t value = kernel_node(k, node)->operands[i];
-  uint32_t most = WAFER_PAIR_LISTS - !k->body->sparsity[value].late_list;
-  *out = (wafer_weighing){.pairs = form_of(k, value, most), .dense_cycles = family->dense(k, node)};
-  if (!out->pairs.lists) return false;
-  out->sparse_cycles = sparse_cycles(k, node, i, &out->pairs);
-  if (out->pairs.lists < WAFER_PAIR_LISTS) return true;
-  wafer_pairs fewer = form_of(k, value, WAFER_PAIR_LISTS - 1);
-  uint64_t cycles = sparse_cycles(k, node, i, &fewer);
-  if (!fewer.lists || cycles >= out->sparse_cycles) return true;
-  out->pairs = fewer;
+/* Pairs may begin sums; and end them, where nothing is added behind and they are stored narrower.
+ * In slices they only add. */
+static uint32_t kinds_of(const kernel_view *k, uint32_t node, uint32_t value) {
+  uint32_t result = kernel_result(k, node);
+  if (k->body->input_depth[value] == 0) return 1;
+  bool narrow = kernel_dtype(k, result) != kernel_sums(k, result);
+  return narrow && kernel_node(k, node)->operand_count < 3 && !kernel_reduce_loops(k, 1) ? 4 : 2;
+}
+
+/* The form with so many lists and kinds, where it is faster than what was looked at before. */
+static void weigh_form(const kernel_view *k, uint32_t node, uint32_t i, uint32_t lists,
+                       uint32_t kinds, wafer_weighing *out) {
+  wafer_pairs pairs = form_of(k, kernel_node(k, node)->operands[i], lists, kinds);
+  if (!pairs.lists) return;
+  uint64_t cycles = sparse_cycles(k, node, i, &pairs);
+  uint64_t spared = kernel_sums_cycles(k, node, 1) - kernel_sums_cycles(k, node, kinds);
+  if (out->pairs.lists && cycles + out->spared >= out->sparse_cycles + spared) return;
+  out->pairs = pairs;
   out->sparse_cycles = cycles;
-  return true;
+  out->spared = spared;
+}
+
+/* What the anchor's operand i takes either way. The last list begins late, and of many lists each
+ * has its ends of taps: where it does not pay there is one less. Nor do pairs that begin and end
+ * sums always: they end taps once more for each kind. False: its pairs have no room. */
+static bool weigh(const kernel_view *k, uint32_t node, uint32_t i, wafer_weighing *out) {
+  uint32_t value = kernel_node(k, node)->operands[i], kinds = kinds_of(k, node, value);
+  uint32_t most = WAFER_PAIR_LISTS - !k->body->sparsity[value].late_list;
+  *out = (wafer_weighing){.dense_cycles = k->family[node]->dense(k, node)};
+  for (uint32_t few = 0; few < 2 && (!few || out->pairs.lists == WAFER_PAIR_LISTS); few++)
+    for (uint32_t n = 1; n <= kinds; n *= 2) weigh_form(k, node, i, most - few, n, out);
+  return out->pairs.lists;
 }
 
 static bool pays(const wafer_weighing *w) {
-  return w->sparse_cycles < w->dense_cycles;
+  return w->sparse_cycles < w->dense_cycles + w->spared;
 }
 
 void kernel_sparse_split(kernel_view *k) {
@@ -125,6 +157,17 @@ bool kernel_pairs_bytes(const kernel_view *k, uint32_t value, uint64_t *bytes) {
   if (!is->fullest) *bytes = kernel_add(*bytes, *bytes / ROOM_BEYOND);
   if (*bytes > all) *bytes = all;
   return true;
+}
+
+#define AXPY_BYTES 48 /* with its descriptors, and joining its microthread */
+#define LOOP_BYTES 96 /* over taps: scalar instructions */
+
+uint64_t kernel_pairs_code(const kernel_view *k) {
+  if (k->sparse == UINT32_MAX) return 0;
+  const wafer_pairs *pairs = &k->weighed.pairs;
+  bool loops = pairs->taps > 1;
+  return (uint64_t)(pairs->kinds - 1) *
+         (pairs->lists * (1u + loops) * AXPY_BYTES + (loops ? LOOP_BYTES : 0));
 }
 
 uint64_t wafer_kernel_input_bytes(const wafer_machine *machine, const wafer_kernel_body *body,

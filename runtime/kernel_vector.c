@@ -69,10 +69,15 @@ uint64_t kernel_over_tile(const kernel_view *k, wafer_rate rate, wafer_dtype dty
 }
 
 uint64_t kernel_accumulators(const kernel_view *k, uint32_t node) {
+  bool pairs = k->sparse != UINT32_MAX && kernel_is_anchor(k, node);
+  return kernel_sums_cycles(k, node, pairs ? k->weighed.pairs.kinds : 1);
+}
+
+uint64_t kernel_sums_cycles(const kernel_view *k, uint32_t node, uint32_t kinds) {
   uint32_t result = kernel_result(k, node);
   wafer_dtype dtype = kernel_sums(k, result);
-  uint64_t cycles = kernel_over_tile(k, WAFER_RATE_move, dtype, result);
-  if (kernel_dtype(k, result) == dtype) return cycles;
+  uint64_t cycles = kinds > 1 ? 0 : kernel_over_tile(k, WAFER_RATE_move, dtype, result);
+  if (kernel_dtype(k, result) == dtype || kinds == 4) return cycles;
   return kernel_add(cycles, kernel_over_tile(k, WAFER_RATE_convert, dtype, result));
 }
 

@@ -46,7 +46,8 @@ static wafer_status check_sparsity(const plan_check *c, const wafer_kernel *k, u
   if (!sparse || !is->fullest) return WAFER_OK;
   wafer_layout layout = wafer_kernel_input_layout(&k->body, &k->split, i);
   uint64_t tile = wafer_layout_tile(&layout, &k->body.inputs[i].shape);
-  if (is->fullest <= tile && is->fullest <= is->nonzeros) return WAFER_OK;
+  bool filled = !is->filled || (is->fullest <= is->filled && is->filled <= tile);
+  if (filled && is->fullest <= tile && is->fullest <= is->nonzeros) return WAFER_OK;
   return wafer_fail(c->diag, plan_check_at(c, k), WAFER_BAD_INPUT,
                     "input %u has %" PRIu64 " elements that are not zero in a tile of %" PRIu64
                     ", and %" PRIu64 " in all",

@@ -91,6 +91,7 @@ static const xml_field input_fields[] = {
     {"sparse", &xml_flag, AT(T, is.sparse), .fallback = "false"},
     {"nonzeros", &xml_u64, AT(T, is.nonzeros), .fallback = "0"},
     {"fullest", &xml_u64, AT(T, is.fullest), .fallback = "0"},
+    {"filled", &xml_u64, AT(T, is.filled), .fallback = "0"},
     {"order", &xml_u32, AT(T, is.order), .fallback = "0"},
     {"late-list", &xml_flag, AT(T, is.late_list), .fallback = "false"},
 };

@@ -82,7 +82,10 @@ static uint64_t even_cycles(const wafer_plan *plan, const wafer_kernel *k) {
   wafer_sparsity even[WAFER_MAX_KERNEL_VALUES];
   for (uint32_t i = 0; i < k->body.input_count; i++) {
     even[i] = k->body.sparsity[i];
-    if (even[i].sparse) even[i].fullest = mean_of(k, i);
+    if (!even[i].sparse) continue;
+    uint64_t fullest = even[i].fullest;
+    even[i].fullest = mean_of(k, i);
+    if (even[i].filled) even[i].filled -= fullest - even[i].fullest;
   }
   return multiply_cycles(plan, k, even);
 }

@@ -6,7 +6,12 @@
  * up a pair the others compute. A position is the index of the tile's row, shifted by the bits that
  * count its columns, and that of the column. Dims of the weight beyond those two are the taps of a
  * convolution: a list has the pairs of one after those of another, and behind each the word that
- * ends pairs. It is filled up with pairs of value 0, so that all cores run the same code. */
+ * ends pairs. It is filled up with pairs of value 0, so that all cores run the same code.
+ *
+ * Sums are cleared before; or their first pair begins them, so that nobody has to, and the last
+ * ends them in the storage type, so that nobody has to narrow them. Pairs then come kind by kind,
+ * each kind over all taps, and a sum without any has one of value 0. Lists are filled up with the
+ * first of a tile again. */
 #ifndef WAFER_PAIRS_H
 #define WAFER_PAIRS_H
 
@@ -18,17 +23,34 @@ extern "C" {
 
 #define WAFER_PAIR_LISTS 4 /* two microthreads each; that which clears the sums sends the last */
 
+/* What pairs do to a sum, in the order in which they come. */
+typedef enum wafer_pair_kind {
+  WAFER_PAIR_begins, /* the first of several: sum = product */
+  WAFER_PAIR_alone,  /* there is no other: result = product */
+  WAFER_PAIR_adds,   /* sum += product */
+  WAFER_PAIR_ends    /* the last of several: result = sum + product */
+} wafer_pair_kind;
+
 typedef struct wafer_pairs {
   uint32_t lists;  /* 0: the tile lies dense */
   uint32_t length; /* pairs of a list */
   uint32_t taps;   /* of each list */
   uint32_t words;  /* of a core */
+  uint32_t kinds;  /* 1: sums are cleared, and all pairs add; 2: pairs begin them, others add; 4 */
+  uint32_t sums;   /* of a full tile, where there are kinds: */
+  uint32_t kept;   /* as many as the tile is long in this dim of the weight */
 } wafer_pairs;
 
+/* Kind i of those that there are. */
+static inline wafer_pair_kind wafer_pairs_kind(uint32_t kinds, uint32_t i) {
+  return kinds == 4 ? (wafer_pair_kind)i : i + 1 < kinds ? WAFER_PAIR_begins : WAFER_PAIR_adds;
+}
+
 /* How a tile of `rows` x `cols` x `taps` elements lies, when the fullest has `pairs`: in no more
- * room than its elements take, and with positions that 16 bits can say; in `most` lists at most. */
+ * room than its elements take, and with positions that 16 bits can say; in `most` lists at most.
+ * `sums` and `kept` are the caller's to set. */
 wafer_pairs wafer_pairs_of(wafer_dtype stored, uint64_t pairs, uint64_t rows, uint64_t cols,
-                           uint64_t taps, uint32_t most);
+                           uint64_t taps, uint32_t most, uint32_t kinds);
 /* Of a weight that passes in slices: all of it, and one of `slices` slices. Positions are those in
  * a slice, and there is room for two of them in any case. */
 wafer_pairs wafer_pairs_passing(wafer_dtype stored, uint64_t pairs, uint64_t taps, uint32_t lists);
@@ -43,6 +65,7 @@ static inline uint64_t wafer_slices(uint64_t bytes) {
 typedef struct wafer_weighing {
   wafer_pairs pairs;
   uint64_t sparse_cycles, dense_cycles;
+  uint64_t spared; /* of what dense products take to clear and narrow sums */
 } wafer_weighing;
 bool wafer_kernel_weigh(const wafer_machine *machine, const wafer_kernel_body *body,
                         const wafer_split *split, uint32_t input, wafer_weighing *out);
@@ -68,13 +91,20 @@ typedef struct wafer_run {
 } wafer_run;
 #define WAFER_STEPS 4096
 
-/* Cycles from when the sums are clear. */
+/* The dim of such an input that its sums have too. */
+uint32_t wafer_body_kept(const wafer_kernel_body *body, uint32_t input);
+
+/* Cycles from when the sums are clear; with pairs that begin them, of all. */
 uint64_t wafer_pairs_cycles(const wafer_machine *machine, const wafer_pairs *pairs,
                             wafer_dtype stored, const wafer_run *run);
 
 /* The words of all tiles as a tensor, [part of dim 0][part of dim 1][word], and how that lies. */
 wafer_shape wafer_pairs_shape(const wafer_pairs *pairs, const wafer_layout *weight);
 wafer_layout wafer_pairs_layout(const wafer_layout *weight);
+
+/* Pairs of the fullest tile when each sum has one at least. place as below; 0: out of memory. */
+uint64_t wafer_pairs_filled(wafer_dtype dtype, const wafer_shape *shape, const wafer_layout *weight,
+                            const uint32_t *const place[2], uint32_t kept, const void *elements);
 
 /* Fills it from the dense elements of a weight of `shape`. place[d][i]: where index i of dim d
  * comes in the order in which parts follow each other, NULL: i. NO_MEMORY, or BAD_INPUT

@@ -25,7 +25,9 @@ typedef struct wafer_weight {
   uint64_t nonzeros; /* of a sparse weight: elements of the data that are not zero */
   struct {
     uint32_t parts[2]; /* over which it has been dealt last (wafer/deal.h), 0: not yet, */
-    uint64_t fullest;  /* and the non-zeros of the tile that has most */
+    uint64_t fullest;  /* and the non-zeros of the tile that has most; */
+    uint64_t filled;   /* so, too, where each line of dim `kept` has one at least */
+    uint32_t kept;
   } dealt;
   bool uneven; /* its tiles have turned out fuller than estimated: wafer_sparsity.uneven */
 } wafer_weight;

@@ -12,7 +12,9 @@ static void lists_take_no_more_room_than_the_tile(void) {
   static const struct {
     wafer_dtype stored;
     uint64_t pairs, rows, cols, taps;
-    wafer_pairs want;
+    struct {
+      uint32_t lists, length, taps, words;
+    } want;
   } cases[] = {
       {WAFER_DTYPE_f32, 100, 10, 100, 1, {4, 25, 1, 4 * (2 * 25 + 1)}},
       {WAFER_DTYPE_f16, 100, 10, 100, 1, {4, 25, 1, 4 * (25 + 1)}},
@@ -27,7 +29,7 @@ static void lists_take_no_more_room_than_the_tile(void) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     wafer_pairs got = wafer_pairs_of(cases[i].stored, cases[i].pairs, cases[i].rows, cases[i].cols,
-                                     cases[i].taps, WAFER_PAIR_LISTS);
+                                     cases[i].taps, WAFER_PAIR_LISTS, 1);
     CU_ASSERT(got.lists == cases[i].want.lists && got.length == cases[i].want.length &&
               got.taps == cases[i].want.taps && got.words == cases[i].want.words);
   }
@@ -66,7 +68,7 @@ static void pairs_say_what_the_weight_has(void) {
       wafer_dtype stored = narrow ? WAFER_DTYPE_f16 : WAFER_DTYPE_f32;
       char dense[ROWS * COLS * 4];
       uint32_t words[PARTS * PARTS * 12];
-      wafer_pairs pairs = {2, 2, 1, 2 * (narrow ? 3 : 5)};
+      wafer_pairs pairs = {2, 2, 1, 2 * (narrow ? 3 : 5), .kinds = 1};
       for (uint32_t i = 0; i < ROWS * COLS; i++)
         wafer_element_set_f64(stored, dense, i, value_at(i / COLS, i % COLS));
       CU_ASSERT_EQUAL(
@@ -86,6 +88,64 @@ static void pairs_say_what_the_weight_has(void) {
       CU_ASSERT_EQUAL(wafer_pairs_pack(&pairs, stored, &shape, &layout, natural, dense, words),
                       WAFER_BAD_INPUT);
     }
+}
+
+/* What a list does to sums and results of a tile: nothing is added to what nobody has begun, and
+ * what has ended is a sum no more. */
+static void follow(const wafer_pairs *p, const uint32_t *words, const double x[4], double *sum,
+                   bool *begun, double *result) {
+  for (uint32_t i = 0; i < p->kinds; i++, words++)
+    for (wafer_pair_kind kind = wafer_pairs_kind(p->kinds, i); *words != 0xffff0000u; words++) {
+      uint32_t row = *words >> 18;
+      double product = (double)wafer_f32_of_f16((uint16_t)*words) * x[*words >> 16 & 3];
+      bool first = kind == WAFER_PAIR_begins || kind == WAFER_PAIR_alone;
+      CU_ASSERT(first || begun[row]);
+      double value = first ? product : sum[row] + product;
+      bool ends = kind == WAFER_PAIR_alone || kind == WAFER_PAIR_ends;
+      *(ends ? &result[row] : &sum[row]) = value;
+      begun[row] = !ends;
+    }
+}
+
+/* Tiles without non-zeros, with one and with several, and rows that only a full tile has. */
+static void pairs_begin_and_end_sums(void) {
+  static const uint32_t *const natural[2];
+  static const double x[4] = {1, 10, 100, 1000};
+  const wafer_shape shape = {2, {ROWS, COLS}};
+  const wafer_layout layout = {.rank = 2, .rows = {PARTS, 1}, .cols = {1, PARTS}};
+  char dense[ROWS * COLS * 2];
+  for (uint32_t i = 0; i < ROWS * COLS; i++) {
+    uint32_t r = i / COLS, c = i % COLS;
+    double value = r == 3 ? 0 : r == 1 ? (double)(c + 1) : c % 4 == 2 ? (double)r + 1 : 0;
+    wafer_element_set_f64(WAFER_DTYPE_f16, dense, i, value);
+  }
+  uint64_t filled = wafer_pairs_filled(WAFER_DTYPE_f16, &shape, &layout, natural, 0, dense);
+  CU_ASSERT_EQUAL(filled, 1 + 4 + 1);
+  for (uint32_t kinds = 2; kinds <= 4; kinds += 2) {
+    wafer_pairs pairs = {1, 6, 1, 6 + kinds, kinds, 3, 0};
+    uint32_t words[PARTS * PARTS * 10];
+    CU_ASSERT_EQUAL(
+        wafer_pairs_pack(&pairs, WAFER_DTYPE_f16, &shape, &layout, natural, dense, words),
+        WAFER_OK);
+    for (uint32_t t = 0; t < PARTS * PARTS; t++) {
+      double sum[3] = {0}, result[3] = {0};
+      bool begun[3] = {false};
+      follow(&pairs, words + t * pairs.words, x, sum, begun, result);
+      for (uint32_t r = 0; r < 3 && t / PARTS * 3 + r < ROWS; r++) {
+        double want = 0;
+        for (uint32_t c = 0; c < 4 && t % PARTS * 4 + c < COLS; c++) {
+          size_t at = (t / PARTS * 3 + r) * COLS + t % PARTS * 4 + c;
+          want += wafer_element_f64(WAFER_DTYPE_f16, dense, (int64_t)at) * x[c];
+        }
+        CU_ASSERT(kinds == 4 || begun[r]);
+        CU_ASSERT((kinds == 4 ? result : sum)[r] == want);
+      }
+    }
+    pairs.length = 5, pairs.words--;
+    CU_ASSERT_EQUAL(
+        wafer_pairs_pack(&pairs, WAFER_DTYPE_f16, &shape, &layout, natural, dense, words),
+        WAFER_BAD_INPUT);
+  }
 }
 
 /* Values and cycles of a body with a sparse weight, in that storage. */
@@ -119,13 +179,14 @@ static void products_take_pairs(void) {
       {"4x96xf32 w:96x64xf32", "cols1:8", false},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    for (uint32_t form = 0; form < 4; form++) {
-      bool narrow = form % 2, late = form / 2;
+    for (uint32_t form = 0; form < 8; form++) {
+      bool narrow = form % 2, late = form / 2 % 2, begun = form / 4;
       body_text b;
       body_text_begin(&b, "gemm", cases[i].inputs);
       CU_ASSERT_FATAL(body_text_node(&b, "matmul", "0 1", "") != UINT32_MAX);
-      const wafer_sparsity sparsity[2] = {{.sparse = cases[i].left, .late_list = late},
-                                          {.sparse = !cases[i].left, .late_list = late}};
+      const wafer_sparsity sparsity[2] = {
+          {.sparse = cases[i].left, .late_list = late, .filled = begun},
+          {.sparse = !cases[i].left, .late_list = late, .filled = begun}};
       b.body.sparsity = sparsity;
       multiplies("small16", &b, cases[i].split, narrow);
     }
@@ -154,13 +215,14 @@ static void convolutions_take_pairs(void) {
        "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    for (uint32_t form = 0; form < 4; form++) {
-      bool narrow = form % 2, late = form / 2;
+    for (uint32_t form = 0; form < 8; form++) {
+      bool narrow = form % 2, late = form / 2 % 2, begun = form / 4;
       body_text b;
       body_text_begin(&b, "conv", cases[i].inputs);
       const char *operands = b.body.input_count > 2 ? "0 1 2" : "0 1";
       CU_ASSERT_FATAL(body_text_node(&b, "conv", operands, cases[i].attrs) != UINT32_MAX);
-      const wafer_sparsity sparsity[3] = {[1] = {.sparse = true, .late_list = late}};
+      const wafer_sparsity sparsity[3] = {
+          [1] = {.sparse = true, .late_list = late, .filled = begun}};
       b.body.sparsity = sparsity;
       multiplies("small64", &b, cases[i].split, narrow);
     }
@@ -169,6 +231,7 @@ static void convolutions_take_pairs(void) {
 CU_TestInfo tests_pairs[] = {
     {"lists take no more room than the tile", lists_take_no_more_room_than_the_tile},
     {"pairs say what the weight has", pairs_say_what_the_weight_has},
+    {"pairs begin and end sums", pairs_begin_and_end_sums},
     {"products take pairs", products_take_pairs},
     {"convolutions take pairs", convolutions_take_pairs},
     CU_TEST_INFO_NULL,

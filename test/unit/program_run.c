@@ -90,6 +90,10 @@ static void thin_out(bench *t, uint32_t v) {
     t->sparsity[v].nonzeros++;
     if (++*here > t->sparsity[v].fullest) t->sparsity[v].fullest = *here;
   }
+  if (!t->b->body.sparsity[v].filled) return; /* pairs only add */
+  static const uint32_t *const place[2];
+  t->sparsity[v].filled = wafer_pairs_filled(type->dtype, &type->shape, &layout, place,
+                                             wafer_body_kept(&t->b->body, v), t->tensor[v]);
 }
 
 static void thin_inputs(bench *t) {

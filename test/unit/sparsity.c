@@ -192,17 +192,17 @@ static void a_tenth_multiplies_in_an_eighth(void) {
   const char *split = "rows0:192 cols1:256";
   uint64_t dense = layer_cycles(m, split, (wafer_sparsity){0});
   uint64_t even =
-      layer_cycles(m, split, (wafer_sparsity){true, kept, kept / tiles + 1, 0, false, false});
+      layer_cycles(m, split, (wafer_sparsity){true, kept, kept / tiles + 1, 0, 0, false, false});
   CU_ASSERT(100 * even <= 13 * dense);
   CU_ASSERT(100 * even > 10 * dense);
   /* Before it is counted, a fuller tile is expected; what has all of them takes longest. */
-  uint64_t guessed = layer_cycles(m, split, (wafer_sparsity){true, kept, 0, 0, false, false});
+  uint64_t guessed = layer_cycles(m, split, (wafer_sparsity){true, kept, 0, 0, 0, false, false});
   uint64_t full =
-      layer_cycles(m, split, (wafer_sparsity){true, kept, all / tiles, 0, false, false});
+      layer_cycles(m, split, (wafer_sparsity){true, kept, all / tiles, 0, 0, false, false});
   CU_ASSERT(even < guessed && guessed < full);
   /* A single token a core does not pay for the set-up: at most the dense product and its tile. */
   uint64_t thin = layer_cycles(m, "rows0:12288 cols1:16",
-                               (wafer_sparsity){true, kept, kept / 16, 0, false, false});
+                               (wafer_sparsity){true, kept, kept / 16, 0, 0, false, false});
   CU_ASSERT(thin < 3 * layer_cycles(m, "rows0:12288 cols1:16", (wafer_sparsity){0}));
   wafer_arena_destroy(arena);
 }
@@ -220,7 +220,7 @@ static void pairs_take_their_room(void) {
   CU_ASSERT_NOT_EQUAL_FATAL(body_text_node(&b, "matmul", "0 1", ""), UINT32_MAX);
   const wafer_split parts = split_text("rows0:16 cols1:16");
   const uint64_t tile = 1024 * 64, pairs = 6600, kept = 1024 * 1024 / 10;
-  const wafer_sparsity counted[2] = {{0}, {true, kept, pairs, 0, false, false}};
+  const wafer_sparsity counted[2] = {{0}, {true, kept, pairs, 0, 0, false, false}};
   wafer_kernel_cost(m, &b.body, &parts, &dense);
   b.body.sparsity = counted;
   const wafer_split small = split_text("rows0:16 cols1:32");
@@ -260,7 +260,7 @@ static void uneven_tiles_are_counted_again(void) {
   w->nonzeros = SIDE;
   body_text_begin(&b, "gemm", "32x64xf32 w:64x64xf32");
   CU_ASSERT_NOT_EQUAL_FATAL(body_text_node(&b, "matmul", "0 1", ""), UINT32_MAX);
-  wafer_sparsity sparsity[2] = {{0}, {true, SIDE, 0, 1, false, false}};
+  wafer_sparsity sparsity[2] = {{0}, {true, SIDE, 0, 0, 1, false, false}};
   const uint32_t inputs[2] = {0, 1};
   const wafer_graph_value graph_values[2] = {{.name = "x"}, {.name = "w", .sparse = true}};
   wafer_graph_kernel kernel = {.name = "k", .body = b.body, .inputs = inputs};
@@ -304,7 +304,7 @@ static void small_tiles_and_few_rows_are_waste(void) {
                     long_runs = split_text("rows0:8 cols1:512"),
                     short_runs = split_text("rows0:128 cols1:32");
   CU_ASSERT_EQUAL(size_multiply_cycles(m, &b.body, &many).dense, 0);
-  const wafer_sparsity sparsity[2] = {{0}, {true, 768 * 3072 / 10, 0, 1, false, false}};
+  const wafer_sparsity sparsity[2] = {{0}, {true, 768 * 3072 / 10, 0, 0, 1, false, false}};
   b.body.sparsity = sparsity;
   CU_ASSERT(size_multiplies_sparse(&b.body));
   size_multiply of_many = size_multiply_cycles(m, &b.body, &many),
