@@ -83,9 +83,22 @@ static wafer_status open_list(wafer_dataset *d) {
   return rest ? WAFER_OK : no_memory(d);
 }
 
+/* x-3.npy goes with y-3.npy: what follows the letter is the shard's name. */
+static wafer_status match_names(const wafer_dataset *d, const char **xs, const char **ys,
+                                uint32_t count) {
+  size_t letter = strlen(d->path) + 1;
+  for (uint32_t i = 0; i < count; i++)
+    if (strcmp(xs[i] + letter + 1, ys[i] + letter + 1))
+      return wafer_fail(d->diag, wafer_at_file(d->path), WAFER_BAD_INPUT,
+                        "has %s and %s, which are no shard: one of each under the same name is "
+                        "wanted",
+                        xs[i] + letter, ys[i] + letter);
+  return WAFER_OK;
+}
+
 static wafer_status open_folder(wafer_dataset *d, bool lm) {
   static const char *const prefixes[] = {"x-", "y-"};
-  const char **names;
+  const char **names, **first = NULL;
   uint32_t count, features = 0;
   if (lm) {
     WAFER_TRY(list_shards(d, "tokens-", &names, &count));
@@ -95,12 +108,13 @@ static wafer_status open_folder(wafer_dataset *d, bool lm) {
   }
   for (uint32_t i = 0; i < 2; i++) {
     WAFER_TRY(list_shards(d, prefixes[i], &names, &count));
-    if (i == 0) features = count;
+    if (i == 0) features = count, first = names;
     if (count == 0 || count != features)
       return wafer_fail(d->diag, wafer_at_file(d->path), WAFER_BAD_INPUT,
                         "has %" PRIu32 " files x-*.npy and %" PRIu32
                         " y-*.npy, one of each per shard is wanted%s",
                         features, i ? count : 0, i ? "" : "; tokens-*.npy are read with --lm");
+    if (i) WAFER_TRY(match_names(d, first, names, count));
     WAFER_TRY(open_field(d, names, count));
   }
   return WAFER_OK;

@@ -146,6 +146,9 @@ static void what_does_not_fit_is_named(void) {
   expect(path, true, "tokens are integers of one dim, found f32 of 2 dims");
   expect(in.folder, false, "has 0 files x-*.npy");
   expect(in.folder, true, "has no tokens-*.npy");
+  put(&in, "x-1.npy", WAFER_DTYPE_f32, (wafer_shape){2, {4, 3}}, x); /* labels of another shard */
+  put(&in, "y-2.npy", WAFER_DTYPE_f32, (wafer_shape){1, {4}}, x);
+  expect(in.folder, false, "has x-1.npy and y-2.npy, which are no shard");
   scratch_remove(&in);
 }
 
