@@ -411,8 +411,9 @@ static wafer_status train_ranks(job *j) {
   train_arguments *a = j->a;
   WAFER_TRY(train_agree(&j->ranks, prepare, j));
   if (a->validate_only) {
-    WAFER_TRY(check_values(j, j->data));
-    WAFER_TRY(check_values(j, j->eval_data));
+    const wafer_dataset *sets[] = {j->data, j->eval_data};
+    for (uint32_t i = 0; i < WAFER_COUNT(sets) && j->ranks.rank == 0; i++)
+      WAFER_TRY(check_values(j, sets[i]));
     if (!a->quiet) puts("options, model and data fit each other");
     return WAFER_OK;
   }

@@ -83,6 +83,10 @@ diff -r long stopped >/dev/null || fail "a run gone on with by other processes d
 train bad --processes 3 --loss nonsense 2>err && fail "a bad loss passes"
 train bad --processes 3 --data none.npy,y.npy 2>err && fail "absent data pass"
 [ "$(grep -c 'none.npy' err)" = 1 ] || fail "absent data: $(cat err)"
+octal 96 'i % 6' | npy six.npy '|u1' '(96,)'
+mpirun $([ "$(id -u)" != 0 ] || echo --allow-run-as-root) --quiet --oversubscribe -n 2 "$wafer" train mlp.onnx --data x.npy,six.npy \
+  --loss cross-entropy --steps 1 --validate-only 2>err && fail "a label beyond the classes passes"
+[ "$(grep -c 'row 5 has label 5' err)" = 1 ] || fail "a label beyond the classes: $(cat err)"
 train bad --restarts 2 --processes 2 --data none.npy,y.npy 2>err
 grep -q restart err && fail "what cannot go well is tried again"
 
