@@ -1,5 +1,7 @@
 #include "exchange.h"
 
+#include <string.h>
+
 #include "exchange_route.h"
 
 index_map index_identity(void) {
@@ -46,36 +48,132 @@ static uint64_t port_cycles(const exchange *x, const fragment *f, uint32_t first
                                        x->border_rate ? x->border_rate : UINT64_MAX);
 }
 
-/* Passes follow each other. */
-static bool add_passes(const exchange *x, const route *r, fragment *f) {
-  for (uint32_t i = 0; i < r->count; i++) {
-    uint32_t ports = f->port_count;
-    uint64_t cycles;
-    if (!pass_add(&r->pass[i], f, &cycles)) return false;
-    uint64_t least = port_cycles(x, f, ports, r->pass[i].to->dtype);
-    f->border += least;
-    f->cycles += cycles < least ? least : cycles;
+static bool add_pass(const exchange *x, const pass *p, fragment *f) {
+  uint32_t ports = f->port_count;
+  uint64_t cycles;
+  if (!pass_add(p, f, &cycles)) return false;
+  uint64_t least = port_cycles(x, f, ports, p->to->dtype);
+  f->border += least;
+  f->cycles += cycles < least ? least : cycles;
+  return true;
+}
+
+/* Do both take the same words to the same places? */
+static bool is_same(const pass *a, const pass *b) {
+  return a->columns == b->columns && !a->border && !b->border && !a->trunks && !b->trunks &&
+         !a->group && !b->group && spread_equal(a->from, b->from) && spread_equal(a->to, b->to);
+}
+
+/* Does the other go to the same side of the same senders, and to other cores than those `taken`? */
+static bool goes_along(const pass *p, const pass *other, const spread *const *taken,
+                       uint32_t count) {
+  fragment_way way = pass_way(p);
+  const wafer_rect *to = &other->to->rect;
+  if (way == FRAGMENT_ANY_WAY || pass_way(other) != way || !spread_equal(p->from, other->from))
+    return false;
+  if (to->y != p->to->rect.y || to->height != p->to->rect.height) return false;
+  for (uint32_t i = 0; i <= count; i++)
+    if (wafer_rect_overlaps(*to, i < count ? taken[i]->rect : p->to->rect)) return false;
+  return true;
+}
+
+/* The first pass in which words leave their senders' lines for others. */
+static uint32_t leaving_pass(const route *r) {
+  return r->count > 1 && pass_way(&r->pass[0]) == FRAGMENT_ANY_WAY ? 1 : 0;
+}
+
+/* Passes follow each other, but for those that others have done, or that go together. */
+static bool add_passes(const exchange *x, const route *r, uint32_t count, fragment *f) {
+  const spread *with[EXCHANGE_TOGETHER];
+  uint32_t done[EXCHANGE_TOGETHER] = {0}, leaving = leaving_pass(r);
+  pass along = r->pass[leaving];
+  along.with = with;
+  for (uint32_t i = 1; i < count; i++) {
+    if (r->count <= leaving || r[i].count <= leaving) continue;
+    if (leaving && !is_same(&r->pass[0], &r[i].pass[0])) continue;
+    if (!goes_along(&along, &r[i].pass[leaving], with, along.with_count)) continue;
+    with[along.with_count++] = r[i].pass[leaving].to;
+    done[i] = leaving + 1;
+  }
+  for (uint32_t i = 0; i < count; i++)
+    for (uint32_t k = done[i]; k < r[i].count; k++)
+      if (!add_pass(&x[i], i == 0 && k == leaving ? &along : &r[i].pass[k], f)) return false;
+  f->way = r->count ? pass_way(&along) : FRAGMENT_ANY_WAY;
+  return true;
+}
+
+static wafer_rect around(wafer_rect a, wafer_rect b) {
+  if (!wafer_rect_area(a)) return b;
+  if (!wafer_rect_area(b)) return a;
+  uint32_t x = a.x < b.x ? a.x : b.x, y = a.y < b.y ? a.y : b.y;
+  uint32_t right = a.x + a.width > b.x + b.width ? a.x + a.width : b.x + b.width;
+  uint32_t below = a.y + a.height > b.y + b.height ? a.y + a.height : b.y + b.height;
+  return (wafer_rect){x, y, right - x, below - y};
+}
+
+/* Rows, or columns, that the source shares with all of the targets, if it shares either with each.
+ */
+static void find_lanes(exchange *x, uint32_t count) {
+  uint32_t first[2] = {0, 0}, end[2] = {UINT32_MAX, UINT32_MAX};
+  for (uint32_t i = 0; i < count && count > 1; i++) {
+    const wafer_rect *a = &x[i].from->rect, *b = &x[i].to->rect;
+    uint32_t at[2] = {a->y > b->y ? a->y : b->y, a->x > b->x ? a->x : b->x};
+    uint32_t to[2] = {a->y + a->height, a->x + a->width};
+    if (b->y + b->height < to[0]) to[0] = b->y + b->height;
+    if (b->x + b->width < to[1]) to[1] = b->x + b->width;
+    for (int axis = 0; axis < 2; axis++) {
+      if (at[axis] > first[axis]) first[axis] = at[axis];
+      if (to[axis] < end[axis]) end[axis] = to[axis];
+    }
+  }
+  int axis = first[0] < end[0] ? 0 : 1;
+  if (count < 2 || first[axis] >= end[axis] || first[!axis] < end[!axis]) return;
+  for (uint32_t i = 0; i < count; i++) {
+    x[i].lanes_first = first[axis];
+    x[i].lanes_end = end[axis];
+  }
+}
+
+/* Words on their way lie at the highest place that any asks for: what one of them brings has gone
+ * on before those of the next, or lies on other cores. */
+static bool plan_all(wafer_arena *arena, exchange *x, uint32_t count, route *r) {
+  for (uint32_t i = 1; i < count; i++)
+    if (x[i].scratch > x->scratch) {
+      x->scratch = x[i].scratch;
+      x->scratch_room = x[i].scratch_room;
+    }
+  find_lanes(x, count);
+  for (uint32_t i = 0; i < count; i++) {
+    x[i].scratch = x->scratch;
+    x[i].scratch_room = x->scratch_room;
+    if (!plan(arena, &x[i], &r[i])) return false;
   }
   return true;
 }
 
-static wafer_status add(const exchange *x, fragment *f) {
+static wafer_status add(const exchange *first, uint32_t count, fragment *f) {
   wafer_arena *arena = wafer_arena_create();
   wafer_loc loc = wafer_at_kernel(NULL, f->name, f->node);
-  route r = {.scratch = 0};
-  bool made = plan(arena, x, &r);
-  if (made && r.scratch <= x->scratch_room) made = add_passes(x, &r, f);
+  exchange x[EXCHANGE_TOGETHER];
+  route r[EXCHANGE_TOGETHER];
+  uint32_t lacking = 0;
+  memcpy(x, first, count * sizeof *x);
+  bool made = plan_all(arena, x, count, r);
+  while (made && lacking < count && r[lacking].scratch <= x[lacking].scratch_room) lacking++;
+  if (made && lacking == count) made = add_passes(x, r, count, f);
   wafer_arena_destroy(arena);
   if (!made)
     return wafer_fail(x->diag, loc, WAFER_NO_MEMORY, "out of memory for the routes of an exchange");
-  if (r.scratch <= x->scratch_room) {
-    f->scratch_at = r.scratch_at;
-    f->scratch_end = (uint32_t)x->scratch + (uint32_t)r.scratch;
-    return WAFER_OK;
+  if (lacking < count)
+    return wafer_fail(x->diag, loc, WAFER_NO_FIT,
+                      "words on their way need %llu bytes on a core, %u are free",
+                      (unsigned long long)r[lacking].scratch, x[lacking].scratch_room);
+  for (uint32_t i = 0; i < count; i++) {
+    f->scratch_at = around(f->scratch_at, r[i].scratch_at);
+    uint32_t end = (uint32_t)x->scratch + (uint32_t)r[i].scratch;
+    if (end > f->scratch_end) f->scratch_end = end;
   }
-  return wafer_fail(x->diag, loc, WAFER_NO_FIT,
-                    "words on their way need %llu bytes on a core, %u are free",
-                    (unsigned long long)r.scratch, x->scratch_room);
+  return WAFER_OK;
 }
 
 static bool has_constants(const exchange *x) {
@@ -84,10 +182,17 @@ static bool has_constants(const exchange *x) {
   return false;
 }
 
+wafer_status exchange_add_together(const exchange *x, uint32_t count, fragment *f) {
+  for (uint32_t i = 0; i < count; i++)
+    if (x[i].to->rank == WAFER_MAX_RANK && has_constants(&x[i]))
+      return wafer_fail(x->diag, wafer_at_kernel(NULL, f->name, f->node), WAFER_UNSUPPORTED,
+                        "picks out of one tensor for another of %u dims; 7 at most",
+                        WAFER_MAX_RANK);
+  return add(x, count, f);
+}
+
 wafer_status exchange_add(const exchange *x, fragment *f) {
-  if (x->to->rank < WAFER_MAX_RANK || !has_constants(x)) return add(x, f);
-  return wafer_fail(x->diag, wafer_at_kernel(NULL, f->name, f->node), WAFER_UNSUPPORTED,
-                    "picks out of one tensor for another of %u dims; 7 at most", WAFER_MAX_RANK);
+  return exchange_add_together(x, 1, f);
 }
 
 /* Elements are counted in 31 bits. */
@@ -100,7 +205,7 @@ static bool is_too_large(const spread *s) {
 }
 
 wafer_status exchange_border(const exchange *x, fragment *f) {
-  if (!is_too_large(x->from ? x->from : x->to)) return add(x, f);
+  if (!is_too_large(x->from ? x->from : x->to)) return add(x, 1, f);
   return wafer_fail(x->diag, wafer_at_kernel(NULL, f->name, f->node), WAFER_NO_FIT,
                     "a tensor of more than %d bytes cannot cross the border at once", INT32_MAX);
 }

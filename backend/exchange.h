@@ -44,6 +44,8 @@ typedef struct exchange {
   uint32_t value;           /* of the plan; for ports */
   const wafer_rect *others; /* rectangles whose cores take part only where they lie in `from` or */
   uint32_t other_count;     /* `to`, or share neither rows nor columns with either */
+  uint32_t lanes_first;     /* unless lanes_end is 0: words leave by rows (or columns, if they */
+  uint32_t lanes_end;       /* share those) lanes_first .. lanes_end - 1 alone */
   bool few_colors;          /* no way that wants more colours for being faster */
   uint64_t border_rate; /* bytes a second that all ports share, for the prediction; 0: no limit */
 } exchange;
@@ -54,6 +56,11 @@ typedef struct exchange {
  * the other way about) do. Elements of `to` without a source are left as they are. NO_FIT: more
  * scratch than there is room. */
 wafer_status exchange_add(const exchange *x, fragment *f);
+/* The same for several targets of one source, of which each sender sends once what several cores
+ * take, where their first words go along the same lines to the same side. At most
+ * EXCHANGE_TOGETHER; words on their way have one place, the highest scratch of any. */
+#define EXCHANGE_TOGETHER 8
+wafer_status exchange_add_together(const exchange *x, uint32_t count, fragment *f);
 /* Between the host and cores, over the west border of the fabric: one of `from` and `to` is NULL,
  * the map the identity. Every row of the spread has a port at x = 0 and y of the row; each element
  * crosses the border once, and what several rows need goes on along the columns. */

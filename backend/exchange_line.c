@@ -98,7 +98,7 @@ static void group_moves(bus *b, const forth *moves, uint32_t count) {
                                           .farthest = moves[end - 1].to,
                                           .first = i,
                                           .count = end - i,
-                                          .parcel = moves[i].parcel};
+                                          .parcel = moves[i].send};
   }
   qsort(b->groups, b->group_count, sizeof *b->groups, by_place);
   for (uint32_t q = b->l->length, g = 0; q-- > 0;) {
@@ -302,6 +302,17 @@ static void note_taker(bus *b, uint32_t q, uint64_t words, uint64_t end) {
   t->end = end;
 }
 
+/* What position q keeps of a parcel that its sender begins with wavelet `at` of all that pass q,
+ * having sent so much before. */
+static void keep_parcel(bus *b, uint32_t q, const line_parcel *p, uint64_t at, uint64_t sent) {
+  const line_run whole = {0, p->words};
+  const line_run *runs = p->run_count ? p->runs : &whole;
+  for (uint32_t i = 0; i < p->run_count || i == 0; i++) {
+    keep(b, &b->keepers[q], at + runs[i].first, runs[i].count);
+    note_taker(b, q, runs[i].count, sent + runs[i].first + runs[i].count);
+  }
+}
+
 /* The sender's boxes, and the keepers' share of them; `before`: wavelets of the senders nearer to
  * the end. */
 static void add_sender(bus *b, const segment *s, const forth *moves, uint32_t q, uint64_t before,
@@ -315,8 +326,7 @@ static void add_sender(bus *b, const segment *s, const forth *moves, uint32_t q,
     add_ops(b, &core->list[LINE_SEND + b->back], parcel);
     for (uint32_t i = 0; i < own->count; i++) {
       const forth *m = &moves[own->first + i];
-      keep(b, &b->keepers[m->to], before - nearer[m->to], parcel->words);
-      note_taker(b, m->to, parcel->words, sent + parcel->words);
+      keep_parcel(b, m->to, &b->l->parcels[m->parcel], before - nearer[m->to], sent);
       add_ops(b, &b->cores[position(b, m->to)].list[LINE_TAKE + 2 * b->back + s->slot],
               &b->l->parcels[m->parcel]);
     }

@@ -12,12 +12,20 @@ typedef struct line_box {
   int32_t src, dst, src_stride[WAFER_LEVELS], dst_stride[WAFER_LEVELS];
 } line_box;
 
+/* Words first .. first + count - 1 of what is sent. */
+typedef struct line_run {
+  uint32_t first, count;
+} line_run;
+
 /* What one core sends to another, or copies. */
 typedef struct line_parcel {
   uint32_t from;         /* kind of sender */
   uint32_t first, count; /* boxes */
   uint32_t words;
-  uint32_t send; /* the first parcel with the same elements in the same order: they are sent once */
+  uint32_t send; /* the first parcel with the same elements in the same order: they are sent once;
+                    or one that has these among others: */
+  uint32_t run_count; /* 0: it is all of that; */
+  const line_run *runs;
 } line_parcel;
 
 typedef struct line_move {

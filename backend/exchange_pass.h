@@ -12,6 +12,10 @@ typedef struct pass {
   const exchange *x;
   wafer_arena *scratch;
   const spread *from, *to; /* rectangles of the same rows */
+  /* Further targets of the same rows, in columns of their own on the same side of `from`: what
+   * several want leaves a sender once. */
+  const spread *const *with;
+  uint32_t with_count;
   index_map map;
   bool columns;
   const uint32_t *group;  /* of each column of `from`: the nearest of a group serves; NULL: columns
@@ -23,6 +27,9 @@ typedef struct pass {
 
 /* Adds it to the fragment. False: out of memory. */
 bool pass_add(const pass *p, fragment *f, uint64_t *cycles);
+
+/* To where its words go, if all go to one side of their senders. */
+fragment_way pass_way(const pass *p);
 
 /* The one of `sorted` that is nearest to `at`, the lower one of two. */
 uint32_t pass_nearest(const uint32_t *sorted, uint32_t count, uint32_t at);

@@ -28,8 +28,9 @@ static hop *hops_of(wafer_arena *scratch, const line *l, bool down, uint32_t *co
     const line_move *m = &l->moves[i];
     if (m->from == m->to || (m->from > m->to) != down) continue;
     const line_parcel *parcel = &l->parcels[m->parcel];
-    hops[(*count)++] = (hop){down ? l->length - 1 - m->from : m->from, parcel->send,
-                             down ? m->from - m->to : m->to - m->from, parcel->words};
+    hops[(*count)++] =
+        (hop){down ? l->length - 1 - m->from : m->from, parcel->send,
+              down ? m->from - m->to : m->to - m->from, l->parcels[parcel->send].words};
   }
   if (hops) qsort(hops, *count, sizeof *hops, by_sender);
   return hops;

@@ -114,6 +114,14 @@ static uint32_t shared(uint32_t a, uint32_t a_count, uint32_t b, uint32_t b_coun
   return end > *first ? end - *first : 0;
 }
 
+/* The rows of the source that words may leave by. */
+static uint32_t shared_rows(const planner *p, uint32_t *first) {
+  uint32_t most =
+      shared(p->from->rect.y, p->from->rect.height, p->to->rect.y, p->to->rect.height, first);
+  if (!p->x->lanes_end) return most;
+  return shared(*first, most, p->x->lanes_first, p->x->lanes_end - p->x->lanes_first, first);
+}
+
 /* Rows that hold the same count once. Those of group g go to lane g * lanes / groups, where as many
  * go to each lane; else, where rows cut one dim alone, lanes have even parts of all its indices. */
 typedef struct lanes {
@@ -220,8 +228,7 @@ static bool gather(planner *p, const lanes *l, spread *out) {
 
 static bool plan_lanes(planner *p) {
   lanes l;
-  uint32_t first, most = shared(p->from->rect.y, p->from->rect.height, p->to->rect.y,
-                                p->to->rect.height, &first);
+  uint32_t first, most = shared_rows(p, &first);
   if (most == p->from->rect.height) return add_two(p, p->from, &p->x->map, NULL);
   spread *lane = WAFER_NEW(p->arena, spread, 1);
   index_map same = index_identity();
@@ -366,7 +373,7 @@ static bool look_at_even(wafer_arena *arena, const exchange *x, bool columns, ro
   if (x->few_colors) return true;
   if (!begin(&even, arena, x, columns, &other)) return false;
   uint32_t dim, groups, first, height = even.from->rect.height;
-  uint32_t most = shared(even.from->rect.y, height, even.to->rect.y, even.to->rect.height, &first);
+  uint32_t most = shared_rows(&even, &first);
   if (most == height || !cuts_one(even.from, &dim)) return true;
   if (!spread_kinds(arena, even.from, true, &groups)) return false;
   if (groups <= most || groups % most == 0) return true;

@@ -116,6 +116,15 @@ typedef struct fragment_transfers {
   uint32_t count[FRAGMENT_TRANSFERS];
 } fragment_transfers;
 
+/* To where the first pass of an exchange goes, if all of its words go to one side. */
+typedef enum fragment_way {
+  FRAGMENT_ANY_WAY,
+  FRAGMENT_EAST,
+  FRAGMENT_WEST,
+  FRAGMENT_SOUTH,
+  FRAGMENT_NORTH
+} fragment_way;
+
 /* Lines on which an exchange passes words. Of each position the cycles in which the vector unit is
  * busy with it, 0: nothing is to do there. */
 typedef struct fragment_line {
@@ -140,6 +149,7 @@ typedef struct fragment {
   uint32_t *buckets, bucket_count; /* of codes, by hash */
   wafer_instruction *spare;        /* room for one that may be known */
   uint32_t spare_room;
+  fragment_way way;            /* of an exchange between kernels */
   wafer_rect scratch_at;       /* of an exchange: cores on which words on their way lie, */
   uint32_t scratch_end;        /* below this address */
   struct fragment_pair *pairs; /* codes put one behind the other so far, by hash */

@@ -228,3 +228,26 @@ bool spread_once(wafer_arena *arena, const spread *s, spread *out) {
   const bool *rows = first_of(arena, s, true), *cols = first_of(arena, s, false);
   return rows && cols && spread_where(arena, s, rows, cols, out);
 }
+
+static bool part_equal(const spread_part *a, const spread_part *b) {
+  return a->count == b->count &&
+         (a->count == 0 || memcmp(a->runs, b->runs, a->count * sizeof *a->runs) == 0);
+}
+
+static bool dim_equal(const spread *s, const spread_dim *a, const spread_dim *b) {
+  if (a->extent != b->extent || a->buffer != b->buffer || a->stride != b->stride) return false;
+  if (a->rows != b->rows || a->cols != b->cols) return false;
+  if (memcmp(a->row, b->row, s->rect.height * sizeof *a->row) != 0) return false;
+  if (memcmp(a->col, b->col, s->rect.width * sizeof *a->col) != 0) return false;
+  for (uint32_t i = 0; i < a->rows * a->cols; i++)
+    if (!part_equal(&a->part[i], &b->part[i])) return false;
+  return true;
+}
+
+bool spread_equal(const spread *a, const spread *b) {
+  if (memcmp(&a->rect, &b->rect, sizeof a->rect) != 0 || a->dtype != b->dtype) return false;
+  if (a->address != b->address || a->rank != b->rank) return false;
+  for (uint32_t d = 0; d < a->rank; d++)
+    if (!dim_equal(a, &a->dim[d], &b->dim[d])) return false;
+  return true;
+}

@@ -79,6 +79,9 @@ void spread_pack(spread *s);
 /* Bytes of a core's buffer. */
 uint64_t spread_bytes(const spread *s);
 
+/* The same parts at the same places. */
+bool spread_equal(const spread *a, const spread *b);
+
 static inline const spread_part *spread_part_at(const spread *s, uint32_t d, uint32_t row,
                                                 uint32_t col) {
   const spread_dim *dim = &s->dim[d];
