@@ -185,8 +185,25 @@ static wafer_status finish_ahead(launcher *l, const launch_rooms *rooms, best_tr
   return WAFER_OK;
 }
 
-/* One sample behind the other, or with rooms for several where values skip kernels: whatever is
- * faster. */
+/* Trains in which samples go ahead, in both orders. `p`: the pieces of one without rooms. */
+static wafer_status try_ahead(launcher *l, const launch_pieces *p, uint32_t places,
+                              const uint32_t *with, best_train *best) {
+  const wafer_phase *phase = &l->plan->phases[best->launch.phase];
+  for (int early = 1; early >= 0; early--) {
+    launch_rooms rooms;
+    WAFER_TRY(launch_find_rooms(l, phase, p, early, with, &rooms));
+    if (!rooms.any && !with) continue;
+    l->map.count = places; /* the train takes its places anew */
+    wafer_status status = finish_ahead(l, &rooms, best);
+    if (status != WAFER_OK && status != WAFER_NO_FIT) return status;
+    l->rooms = l->with = NULL;
+    l->why[0] = 0;
+  }
+  return WAFER_OK;
+}
+
+/* One sample behind the other, or with rooms for several where values skip kernels, each value to
+ * every reader by itself or to several at once: whatever is fastest. */
 static wafer_status fastest_train(launcher *l, uint32_t index) {
   const wafer_phase *phase = &l->plan->phases[index];
   best_train best = {.launch = {.kind = WAFER_LAUNCH_train, .phase = index},
@@ -195,19 +212,18 @@ static wafer_status fastest_train(launcher *l, uint32_t index) {
   launch_pieces p;
   uint32_t places = l->map.count;
   WAFER_TRY(launch_begin(l, &p));
+  l->ways = WAFER_NEW(l->arena, launch_way, l->plan->stream_count);
+  if (!l->ways) return launch_no_memory(l);
   WAFER_TRY(launch_add_train(l, phase, NULL, &p));
   WAFER_TRY(launch_time(l, &p, &best.launch));
   memory_map passing = l->passing;
-  for (int early = 1; early >= 0 && launch_may_have_rooms(l, phase); early--) {
-    launch_rooms rooms;
-    WAFER_TRY(launch_find_rooms(l, phase, &p, early, &rooms));
-    if (!rooms.any) continue;
-    l->map.count = places; /* the train takes its places anew */
-    wafer_status status = finish_ahead(l, &rooms, &best);
-    if (status != WAFER_OK && status != WAFER_NO_FIT) return status;
-    l->rooms = NULL;
-    l->why[0] = 0;
+  if (launch_may_have_rooms(l, phase)) {
+    const uint32_t *with;
+    WAFER_TRY(launch_find_together(l, phase, &with));
+    WAFER_TRY(try_ahead(l, &p, places, NULL, &best));
+    if (with) WAFER_TRY(try_ahead(l, &p, places, with, &best));
   }
+  l->ways = NULL;
   l->passing = passing;
   l->lacks_colors = false; /* of one with rooms */
   return best.made ? WAFER_OK : launch_finish(l, best.launch, phase->name, &p);

@@ -380,13 +380,12 @@ void launch_lower_scratch(const launcher *l, exchange *x) {
   }
 }
 
-wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces *p) {
+/* The exchange of a stream, its rooms before it. */
+static wafer_status make_exchange(launcher *l, const wafer_stream *t, launch_pieces *p, exchange *x,
+                                  wafer_rect *rect) {
   wafer_loc loc = at_stream(l, t);
-  const wafer_value *v = &l->plan->values[t->value];
   wafer_holding source = t->from, target = t->to;
   const spread *from = NULL, *to = NULL;
-  fragment *f = WAFER_NEW(l->arena, fragment, 1);
-  if (!f) return launch_no_memory(l);
   source.rect = launch_on_replica(l, t->from_kernel, source.rect);
   target.rect = launch_on_replica(l, t->to_kernel, target.rect);
   if (t->from.where == WAFER_AT_wafer)
@@ -401,32 +400,77 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
     last->address += (int32_t)((rooms - 1) * room_bytes(to));
     to = last;
   }
-  wafer_rect rect = !from ? to->rect : !to ? from->rect : launch_around(from->rect, to->rect);
-  uint32_t scratch = top_of(l, t, rect);
-  if (wafer_stream_crosses(t) && !move_to_stripes(l, t, to ? &to : &from, &rect))
+  *rect = !from ? to->rect : !to ? from->rect : launch_around(from->rect, to->rect);
+  uint32_t scratch = top_of(l, t, *rect);
+  if (wafer_stream_crosses(t) && !move_to_stripes(l, t, to ? &to : &from, rect))
     return launch_no_memory(l);
   index_map map;
   WAFER_TRY(launch_order_map(&l->diag, l->arena, l->orders, l->plan, t, &map));
-  fragment_begin(f, l->arena, v->name, v->node, rect);
+  *x = (exchange){.diag = &l->diag,
+                  .machine = l->plan->machine,
+                  .from = from,
+                  .to = to,
+                  .map = map,
+                  .scratch = (int32_t)scratch,
+                  .scratch_room = l->map.limit - scratch,
+                  .value = t->value,
+                  .others = l->others,
+                  .other_count = l->other_count,
+                  .few_colors = l->few_colors,
+                  .border_rate = border_rate(l->plan->machine, t)};
+  if (l->rooms) launch_lower_scratch(l, x);
+  return WAFER_OK;
+}
+
+wafer_status launch_weigh_together(launcher *l, const wafer_stream *const *t, uint32_t count,
+                                   uint64_t *cycles) {
+  exchange x[EXCHANGE_TOGETHER];
+  wafer_rect rect, all = {0};
+  launch_pieces none = {0};
+  fragment f;
+  for (uint32_t i = 0; i < count; i++) {
+    WAFER_TRY(make_exchange(l, t[i], &none, &x[i], &rect));
+    x[i].scratch_room = INT32_MAX / 2; /* the train will tell whether there is room */
+    all = i ? launch_around(all, rect) : rect;
+  }
+  fragment_begin(&f, l->arena, l->plan->values[t[0]->value].name, NULL, all);
+  WAFER_TRY(exchange_add_together(x, count, &f));
+  *cycles = f.cycles;
+  return f.failed ? launch_no_memory(l) : WAFER_OK;
+}
+
+/* Those that come with the stream, itself first. */
+static uint32_t find_with(const launcher *l, const wafer_stream *t,
+                          const wafer_stream *out[EXCHANGE_TOGETHER]) {
+  uint32_t count = 1, own = (uint32_t)(t - l->plan->streams);
+  out[0] = t;
+  for (uint32_t i = 0; l->with && i < l->plan->stream_count; i++)
+    if (i != own && l->with[i] == own) out[count++] = &l->plan->streams[i];
+  return count;
+}
+
+wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces *p) {
+  const wafer_stream *with[EXCHANGE_TOGETHER];
+  const wafer_value *v = &l->plan->values[t->value];
+  exchange x[EXCHANGE_TOGETHER];
+  wafer_rect all = {0};
+  fragment *f = WAFER_NEW(l->arena, fragment, 1);
+  if (!f) return launch_no_memory(l);
+  if (l->with && l->with[t - l->plan->streams] != t - l->plan->streams) return WAFER_OK;
+  uint32_t count = find_with(l, t, with);
+  for (uint32_t i = 0; i < count; i++) {
+    wafer_rect rect;
+    WAFER_TRY(make_exchange(l, with[i], p, &x[i], &rect));
+    all = i ? launch_around(all, rect) : rect;
+  }
+  fragment_begin(f, l->arena, v->name, v->node, all);
   f->stream = true;
-  exchange x = {.diag = &l->diag,
-                .machine = l->plan->machine,
-                .from = from,
-                .to = to,
-                .map = map,
-                .scratch = (int32_t)scratch,
-                .scratch_room = l->map.limit - scratch,
-                .value = t->value,
-                .others = l->others,
-                .other_count = l->other_count,
-                .few_colors = l->few_colors,
-                .border_rate = border_rate(l->plan->machine, t)};
-  if (l->rooms) launch_lower_scratch(l, &x);
-  WAFER_TRY(from && to ? exchange_add(&x, f) : exchange_border(&x, f));
+  WAFER_TRY(x->from && x->to ? exchange_add_together(x, count, f) : exchange_border(x, f));
   WAFER_TRY(note_cycles(l, t, f));
-  if (l->other_count && f->scratch_end > (uint32_t)x.scratch &&
-      !memory_put(&l->passing, f->scratch_at, (uint32_t)x.scratch,
-                  f->scratch_end - (uint32_t)x.scratch))
+  if (l->ways && !l->with) l->ways[t - l->plan->streams] = (launch_way){f->way, f->cycles};
+  if (l->other_count && f->scratch_end > (uint32_t)x->scratch &&
+      !memory_put(&l->passing, f->scratch_at, (uint32_t)x->scratch,
+                  f->scratch_end - (uint32_t)x->scratch))
     return launch_no_memory(l);
   return launch_add_piece(l, p, f, p->action) ? WAFER_OK : launch_no_memory(l);
 }

@@ -30,9 +30,10 @@ static const wafer_stream *passed_by(const launcher *l, const wafer_action *a) {
   return t->from_kernel != WAFER_NONE && t->to_kernel != WAFER_NONE ? t : NULL;
 }
 
-/* What the busiest kernel takes of a sample: it computes, and receives while it sends. */
+/* What the busiest kernel takes of a sample: it computes, and receives while it sends. What another
+ * stream brings is sent with that. */
 static wafer_status longest_turn(launcher *l, const wafer_phase *phase, const uint64_t *cycles,
-                                 uint64_t *longest) {
+                                 const uint32_t *with, uint64_t *longest) {
   uint32_t kernels = l->plan->kernel_count;
   uint64_t *takes = WAFER_NEW(l->arena, uint64_t, kernels);
   uint64_t *sends = WAFER_NEW(l->arena, uint64_t, kernels);
@@ -42,7 +43,8 @@ static wafer_status longest_turn(launcher *l, const wafer_phase *phase, const ui
     const wafer_action *action = &phase->actions[a];
     const wafer_stream *t =
         action->kind == WAFER_ACTION_stream ? &l->plan->streams[action->index] : NULL;
-    if (t && t->from_kernel != WAFER_NONE) sends[t->from_kernel] += cycles[a];
+    bool own = !with || with[action->index] == action->index;
+    if (t && own && t->from_kernel != WAFER_NONE) sends[t->from_kernel] += cycles[a];
     if (t && t->to_kernel != WAFER_NONE) takes[t->to_kernel] += cycles[a];
   }
   for (uint32_t a = 0; a < phase->action_count; a++) {
@@ -89,6 +91,17 @@ static void settle(const launcher *l, const wafer_phase *phase, const uint32_t *
   }
 }
 
+/* What goes together leaves at once: before the first kernel that takes it is due. */
+static void leave_together(const launcher *l, const wafer_phase *phase, launch_rooms *r) {
+  for (int pass = 0; r->with && pass < 2; pass++)
+    for (uint32_t a = 0; a < phase->action_count; a++) {
+      uint32_t i = phase->actions[a].index;
+      if (!passed_by(l, &phase->actions[a])) continue;
+      int64_t *from = &r->leaves[pass ? r->with[i] : i], *to = &r->leaves[pass ? i : r->with[i]];
+      if (*from < *to) *to = *from;
+    }
+}
+
 /* When streams are due, and rooms for what they bring. `made`: of each kernel, from when it begins
  * to when its values leave. */
 static void find_leaving(const launcher *l, const wafer_phase *phase, const uint64_t *made,
@@ -104,6 +117,12 @@ static void find_leaving(const launcher *l, const wafer_phase *phase, const uint
     *leaves = r->due[t->from_kernel] + (int64_t)made[t->from_kernel];
     if (t->to_kernel == WAFER_NONE) continue;
     if (*leaves >= r->due[t->to_kernel]) *leaves = r->due[t->to_kernel] - 1;
+  }
+  leave_together(l, phase, r);
+  for (uint32_t a = 0; a < phase->action_count; a++) {
+    const wafer_stream *t = passed_by(l, &phase->actions[a]);
+    const int64_t *leaves = &r->leaves[phase->actions[a].index];
+    if (!t) continue;
     uint32_t rooms = (uint32_t)((r->due[t->to_kernel] - *leaves) / r->period) + 1;
     r->of[phase->actions[a].index] = rooms;
     r->any |= rooms > 1;
@@ -111,16 +130,17 @@ static void find_leaving(const launcher *l, const wafer_phase *phase, const uint
 }
 
 wafer_status launch_find_rooms(launcher *l, const wafer_phase *phase, const launch_pieces *p,
-                               bool early, launch_rooms *out) {
+                               bool early, const uint32_t *with, launch_rooms *out) {
   const uint64_t *cycles = cycles_of(l, phase, p);
   uint32_t *most = WAFER_NEW(l->arena, uint32_t, phase->action_count);
   uint64_t *made = WAFER_NEW(l->arena, uint64_t, l->plan->kernel_count), turn = 1;
   *out = (launch_rooms){.of = WAFER_NEW(l->map.arena, uint32_t, l->plan->stream_count),
                         .due = WAFER_NEW(l->map.arena, int64_t, l->plan->kernel_count),
-                        .leaves = WAFER_NEW(l->map.arena, int64_t, l->plan->stream_count)};
+                        .leaves = WAFER_NEW(l->map.arena, int64_t, l->plan->stream_count),
+                        .with = with};
   if (!cycles || !most || !made || !out->of || !out->due || !out->leaves)
     return launch_no_memory(l);
-  WAFER_TRY(longest_turn(l, phase, cycles, &turn));
+  WAFER_TRY(longest_turn(l, phase, cycles, with, &turn));
   out->period = (int64_t)turn;
   for (uint32_t a = 0; a < phase->action_count; a++) {
     const wafer_stream *t = passed_by(l, &phase->actions[a]);

@@ -10,6 +10,12 @@
 #include "memory_map.h"
 #include "wafer/orders.h"
 
+/* Where the words of an exchange go first, and what it takes by itself. */
+typedef struct launch_way {
+  fragment_way way;
+  uint64_t cycles;
+} launch_way;
+
 typedef struct launcher {
   const wafer_ctx *ctx;
   wafer_plan *plan;
@@ -25,6 +31,8 @@ typedef struct launcher {
   bool few_colors;       /* exchanges are such as want few */
   bool may_go_around;    /* words of a train need not keep to their lines */
   const uint32_t *rooms; /* of a train: NULL, or of each stream the samples that its end holds */
+  const uint32_t *with;  /* of a train: NULL, or of each stream the one that brings its words */
+  launch_way *ways;      /* of a train being made: of each stream, by itself */
   wafer_arena *arena;    /* of the launch being made */
   wafer_stream *streams; /* the plan's, with the cycles of their programs */
   wafer_kernel *kernels; /* likewise */
@@ -61,7 +69,8 @@ typedef struct launch_pieces {
   int64_t *due;    /* NULL, or of each piece, as fragment_link has it; the latest is `last_due` */
   int64_t period;
   uint64_t last_due;
-  uint64_t *cycles; /* NULL, or of each kernel of the plan, what a sample takes in the train */
+  uint64_t *cycles;     /* NULL, or of each kernel of the plan, what a sample takes in the train */
+  const uint32_t *with; /* the launcher's, while it was made */
   launch_data_list data;
   uint32_t tap_count, tap_room;
   wafer_tap *taps;
@@ -84,7 +93,8 @@ bool launch_is_load(const launcher *l, const wafer_action *a);
 /* launch_add.c. A kernel's program: its inputs where the phase has put them, outputs where there is
  * room. */
 wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces *p);
-/* A stream's program, an exchange; nothing where everything is in place. */
+/* A stream's program, an exchange; nothing where everything is in place, or where another brings
+ * what it does (`with`), which is then in that one's. */
 wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces *p);
 /* False: out of memory. */
 bool launch_add_piece(launcher *l, launch_pieces *p, const fragment *f, uint32_t part);
@@ -106,16 +116,23 @@ wafer_status launch_take_rooms(launcher *l, const wafer_phase *phase);
 /* launch_rooms.c. How far samples of a train may be ahead of each other where values skip kernels.
  */
 typedef struct launch_rooms {
-  uint32_t *of;    /* each stream of the plan: samples that there is room for where it ends */
-  int64_t *due;    /* each kernel: cycle in which it may begin with sample 0, */
-  int64_t *leaves; /* each stream: in which it may, */
-  int64_t period;  /* with the next ones so much later each */
-  bool any;        /* a stream has room for several */
+  uint32_t *of;         /* each stream of the plan: samples that there is room for where it ends */
+  int64_t *due;         /* each kernel: cycle in which it may begin with sample 0, */
+  int64_t *leaves;      /* each stream: in which it may, */
+  int64_t period;       /* with the next ones so much later each */
+  bool any;             /* a stream has room for several */
+  const uint32_t *with; /* each stream: the one that brings its words; NULL: each its own */
 } launch_rooms;
 /* From the cycles of a train's pieces whose streams have one room each. `early`: values are due to
- * leave when their kernels are, else when these have made them. */
+ * leave when their kernels are, else when these have made them. `with`: as there. */
 wafer_status launch_find_rooms(launcher *l, const wafer_phase *phase, const launch_pieces *p,
-                               bool early, launch_rooms *out);
+                               bool early, const uint32_t *with, launch_rooms *out);
+/* launch_together.c. Which streams of a value go together, from the ways they took: the first of
+ * them brings the words of all. NULL: none do. */
+wafer_status launch_find_together(launcher *l, const wafer_phase *phase, const uint32_t **with);
+/* launch_add.c. Cycles of the streams in one exchange. */
+wafer_status launch_weigh_together(launcher *l, const wafer_stream *const *t, uint32_t count,
+                                   uint64_t *cycles);
 
 /* launch_train.c. All kernels and streams of a pipeline, sample after sample; `rooms`: NULL, all of
  * a sample before the next. */

@@ -9,6 +9,17 @@
 #define TRAIN_SAMPLES 16 /* at least; the second half tells the interval, */
 #define DEEPEST_HALF 32  /* before which samples that go ahead fill the pipeline, if no deeper */
 
+/* A kernel's part in a piece. */
+static void note_busy(const launcher *l, uint64_t **busy, uint32_t kernel, uint32_t turn,
+                      uint64_t cycles, uint64_t *most, wafer_launch *launch) {
+  if (kernel == WAFER_NONE) return;
+  uint64_t *own = &busy[kernel][launch_replica(l, kernel, turn)];
+  *own += cycles;
+  if (*own <= *most) return;
+  *most = *own;
+  launch->slowest = kernel;
+}
+
 /* Cycles of a kernel's pieces and of the streams at its ends, for a sample of a replica. */
 static wafer_status find_slowest(launcher *l, const launch_pieces *p, wafer_launch *launch) {
   const wafer_phase *phase = &l->plan->phases[launch->phase];
@@ -27,15 +38,13 @@ static wafer_status find_slowest(launcher *l, const launch_pieces *p, wafer_laun
     }
     const wafer_action *a = &phase->actions[p->parts[p->steps[i]]];
     const wafer_stream *t = a->kind == WAFER_ACTION_stream ? &plan->streams[a->index] : NULL;
-    uint32_t ends[2] = {t ? t->from_kernel : a->index, t ? t->to_kernel : WAFER_NONE};
-    for (int e = 0; e < 2; e++) {
-      if (ends[e] == WAFER_NONE) continue;
-      uint64_t *own = &busy[ends[e]][launch_replica(l, ends[e], turn)];
-      *own += p->at[p->steps[i]]->cycles;
-      if (*own <= most) continue;
-      most = *own;
-      launch->slowest = ends[e];
-    }
+    uint64_t cycles = p->at[p->steps[i]]->cycles;
+    note_busy(l, busy, t ? t->from_kernel : a->index, turn, cycles, &most, launch);
+    if (!t) continue;
+    note_busy(l, busy, t->to_kernel, turn, cycles, &most, launch);
+    for (uint32_t k = 0; p->with && k < plan->stream_count; k++)
+      if (p->with[k] == a->index && k != a->index)
+        note_busy(l, busy, plan->streams[k].to_kernel, turn, cycles, &most, launch);
   }
   return WAFER_OK;
 }

@@ -201,6 +201,7 @@ wafer_status launch_add_train(launcher *l, const wafer_phase *phase, const launc
   if (!t.known || !p->cycles) return launch_no_memory(l);
   WAFER_TRY(find_others(l, phase));
   l->rooms = rooms ? rooms->of : NULL;
+  p->with = l->with = rooms ? rooms->with : NULL;
   if (rooms) WAFER_TRY(launch_take_rooms(l, phase));
   for (l->turn = 0; l->turn < turns; l->turn++) {
     WAFER_TRY(add_sample(&t));

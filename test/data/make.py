@@ -127,6 +127,28 @@ def early():
     save("early", nodes, [value("x", 1, 8, 16, 16)], [value("pooled", 1, 8, 8, 8), value("y", 1, 8, 16, 16)], weights)
 
 
+def split():
+    """Twice, a value that three kernels take: all of it, a pool of it, one point of each window."""
+    own = np.random.default_rng(11)
+    nodes, weights, x = [], [], "x"
+    for i in range(2):
+        c = 8 if i == 0 else 24
+        for name, shape, at in (("a", (16, c, 3, 3), x), ("b", (8, 16, 3, 3), f"s{i}"), ("c", (8, 16, 1, 1), f"s{i}")):
+            pad = shape[2] // 2
+            nodes.append(node("Conv", f"{at} w{i}{name} b{i}{name}", f"{name}{i}", pads=[pad] * 4))
+            weights += [numpy_helper.from_array((own.standard_normal(d) / k).astype(np.float32), n + f"{i}{name}")
+                        for n, d, k in (("w", shape, np.sqrt(np.prod(shape[1:]))), ("b", shape[:1], 10))]
+            if name == "a":
+                nodes.append(node("Relu", f"a{i}", f"s{i}"))
+        nodes += [node("MaxPool", f"s{i}", f"p{i}", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+                  node("Slice", f"p{i} zero eight one", f"d{i}"),
+                  node("Concat", f"b{i} c{i} d{i}", "y" if i else "t", axis=1)]
+        x = "t"
+    weights += [numpy_helper.from_array(np.array([n], np.int64), name)
+                for name, n in (("zero", 0), ("eight", 8), ("one", 1))]
+    save("split", nodes, [value("x", 1, 8, 12, 12)], [value("y", 1, 24, 12, 12)], weights)
+
+
 def attention():
     """One head of self-attention with layer normalisation, a symbolic sequence length and shape arithmetic."""
     nodes = [
@@ -338,3 +360,4 @@ turns()
 loops()
 scales()
 one_mean()
+split()

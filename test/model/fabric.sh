@@ -47,6 +47,12 @@ compares small_cnn-stripes streaming "--machine small64 --batch 4" "--total 7 --
 for edge in "" "--edge-gbps inf"; do
   compares early pipelined "--machine small16 --placer shelf $edge" "--mean 10 --total 5 --samples 24" "$data/early.onnx"
 done
+# A value that several kernels take is sent once to all of them: sent to each, 431 and 170 cycles a sample.
+for dtype in f32 f16; do
+  compares split pipelined "--machine small64 --edge-gbps inf --dtype $dtype --report $work/split.json" "--total 5 --samples 24" "$data/split.onnx"
+  interval=$(sed -n 's/.*"interval_cycles":[^0-9]*\([0-9]*\).*/\1/p' "$work/split.json" | head -1)
+  [ "$interval" -lt "$([ $dtype = f32 ] && echo 425 || echo 165)" ] || fail "split, $dtype: $interval cycles a sample"
+done
 # Heads share a phase: its kernels are one launch, and what they make follows each other over the border.
 "$wafer" zoo bert --layers 1 --d-model 32 --heads 2 --vocab 64 --sequence 16 --init 1 -q -o "$work/bert.onnx"
 # Means of normalized rows are near zero: the order of their sums shows (3.3e-5), phases shared or not.
