@@ -58,7 +58,21 @@ static inline uint64_t meet_turn(uint64_t receives, uint64_t computes, uint64_t 
   return computes + (receives > sends ? receives : sends);
 }
 
-/* size_pace.c. Whether the kernel's input is a value that another kernel makes. */
+/* To which side of a producer a value goes; what goes to one side is sent once to all that take it
+ * (backend/launch_together.c). */
+enum { MEET_EAST, MEET_WEST, MEET_SOUTH, MEET_NORTH, MEET_SIDES };
+
+/* size_pace.c. Those sides, MEET_SIDES: words leave for this rectangle alone. */
+uint32_t meet_side(const pipeline *p, wafer_rect from, wafer_rect to);
+/* So much longer a kernel sends for one more reader of a value; `most`: of the value and side, what
+ * it sends the others for. */
+static inline uint64_t meet_send(uint64_t *most, uint32_t side, uint64_t cycles) {
+  if (side == MEET_SIDES) return cycles;
+  uint64_t more = cycles > most[side] ? cycles - most[side] : 0;
+  most[side] += more;
+  return more;
+}
+/* Whether the kernel's input is a value that another kernel makes. */
 bool meet_passes_on(const wafer_graph_kernel *kernel, const wafer_graph_value *value,
                     uint32_t input);
 /* A price where words on their way, with a half more for halos, have no room beside the kernels. */

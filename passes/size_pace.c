@@ -21,6 +21,15 @@ uint64_t meet_room_price(const pipeline *p, const wafer_holding *from, const waf
   return bytes && held + bytes > budget ? MEET_NO_ROOM : 0;
 }
 
+uint32_t meet_side(const pipeline *p, wafer_rect from, wafer_rect to) {
+  const wafer_options *o = p->ctx->options;
+  bool rows = from.y == to.y && from.height == to.height;
+  bool columns = from.x == to.x && from.width == to.width;
+  if (rows == columns || (o && o->training)) return MEET_SIDES;
+  if (rows) return to.x > from.x ? MEET_EAST : MEET_WEST;
+  return to.y > from.y ? MEET_SOUTH : MEET_NORTH;
+}
+
 static const wafer_shape_point *point_at(const pipeline *p, const shelf_place *places, uint32_t k) {
   return places[k].point ? places[k].point : &p->curve[k]->at[places[k].index];
 }
@@ -77,14 +86,18 @@ wafer_status pipeline_turn(const pipeline *p, const shelf_place *places, uint64_
   const wafer_layout **lie;
   uint64_t *receives = WAFER_NEW(p->ctx->arena, uint64_t, g->kernel_count);
   uint64_t *sends = WAFER_NEW(p->ctx->arena, uint64_t, g->kernel_count);
-  if (!receives || !sends) return pipeline_no_memory(p);
+  uint64_t(*most)[MEET_SIDES] = wafer_arena_alloc(p->ctx->arena, g->value_count, sizeof *most);
+  if (!receives || !sends || !most) return pipeline_no_memory(p);
   WAFER_TRY(lay_out(p, places, &lie));
   *longest = 0;
   for (uint32_t k = 0; k < g->kernel_count; k++)
     for (uint32_t i = 0; i < g->kernels[k].body.input_count; i++) {
       uint64_t cycles = passing(p, places, lie, k, i, true);
-      if (cycles) sends[g->values[g->kernels[k].inputs[i]].producer] += cycles;
+      uint32_t value = g->kernels[k].inputs[i], producer = g->values[value].producer;
       receives[k] += cycles;
+      if (!cycles) continue;
+      uint32_t side = meet_side(p, places[producer].rect, places[k].rect);
+      sends[producer] += meet_send(most[value], side, cycles);
     }
   for (uint32_t k = 0; k < g->kernel_count; k++) {
     uint32_t replicas = places[k].replicas ? places[k].replicas : 1;

@@ -29,8 +29,9 @@
 /* A value that passes from a kernel to another. */
 typedef struct way {
   uint32_t producer, user, output, input;
+  uint32_t value;
   const wafer_shape *shape;
-  uint64_t words, cycles;
+  uint64_t words;
 } way;
 
 /* What a move changes, and what follows from it. */
@@ -51,8 +52,9 @@ typedef struct turns {
   uint32_t way_count;
   way *ways;
   uint64_t *receives, *sends;
-  double price; /* see PRICED */
-  double until; /* 0: no limit; else of placer_seconds */
+  uint64_t (*most)[MEET_SIDES]; /* of each value, see meet_send */
+  double price;                 /* see PRICED */
+  double until;                 /* 0: no limit; else of placer_seconds */
   state now, tried, best;
   rng random;
 } turns;
@@ -133,11 +135,13 @@ static void weigh(turns *t, state *s, const state *like) {
   uint32_t n = t->p->graph->kernel_count;
   memset(t->receives, 0, n * sizeof *t->receives);
   memset(t->sends, 0, n * sizeof *t->sends);
+  for (uint32_t i = 0; i < t->way_count; i++) memset(t->most[t->ways[i].value], 0, sizeof *t->most);
   for (uint32_t i = 0; i < t->way_count; i++) {
     const way *w = &t->ways[i];
     bool known = like && same_end(s, like, w->producer) && same_end(s, like, w->user);
     s->cycles[i] = known ? like->cycles[i] : cycles_of(t, s, w);
-    t->sends[w->producer] += s->cycles[i];
+    uint32_t side = meet_side(t->p, s->rect[w->producer], s->rect[w->user]);
+    t->sends[w->producer] += meet_send(t->most[w->value], side, s->cycles[i]);
     t->receives[w->user] += s->cycles[i];
   }
   double sum = 0;
@@ -264,6 +268,7 @@ static wafer_status find_ways(turns *t) {
                   .user = k,
                   .output = g->kernels[v->producer].body.input_count + v->output,
                   .input = i,
+                  .value = g->kernels[k].inputs[i],
                   .shape = &v->type.shape,
                   .words = value_words(v, g->kernels[k].body.storage)};
     }
@@ -307,7 +312,8 @@ static bool may_search(const pipeline *p, const shelf_place *places) {
 
 static wafer_status open_turns(turns *t, const shelf_place *places) {
   uint32_t n = t->p->graph->kernel_count;
-  if (!t->m.kernels || !t->held || !t->receives || !t->sends) return pipeline_no_memory(t->p);
+  if (!t->m.kernels || !t->held || !t->receives || !t->sends || !t->most)
+    return pipeline_no_memory(t->p);
   WAFER_TRY(meet_open_options(&t->m, places));
   for (uint32_t k = 0; k < n; k++) WAFER_TRY(find_held(t, k));
   WAFER_TRY(find_ways(t));
@@ -352,6 +358,7 @@ wafer_status pipeline_shorten_turns(pipeline *p, shelf_place *places) {
              .held = WAFER_NEW(arena, uint64_t *, n),
              .receives = WAFER_NEW(arena, uint64_t, n),
              .sends = WAFER_NEW(arena, uint64_t, n),
+             .most = wafer_arena_alloc(arena, p->graph->value_count, sizeof *t.most),
              .price = PRICED,
              .random = {o->place_seed + ((uint64_t)o->slower << 32)}};
   if (!may_search(p, places)) return WAFER_OK;
