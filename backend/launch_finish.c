@@ -34,8 +34,8 @@ static void raise_tops(const memory_map *map, const wafer_machine *m, uint32_t *
   }
 }
 
-/* Is there room for the programs beside all that cores hold? What goes ahead comes twice in them,
- * and holds more. */
+/* Is there room for a train's programs beside all that cores hold? Sizing knows their code about;
+ * what goes ahead comes twice in it, and holds more. */
 static wafer_status check_code(launcher *l, const wafer_fabric_program *program) {
   const wafer_machine *m = l->plan->machine;
   size_t cores = (size_t)m->width * m->height;
@@ -125,7 +125,7 @@ wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
   link.ports = &ports;
   if (l->may_go_around) link.around = &around;
   WAFER_TRY(fragment_link_program(&l->diag, l->arena, m, &link, &program));
-  if (p->period) WAFER_TRY(check_code(l, &program));
+  if (launch.kind == WAFER_LAUNCH_train) WAFER_TRY(check_code(l, &program));
   if (around) WAFER_TRY(time_again(l, p, around, &launch));
   body.port_count = ports.count;
   body.ports = ports.at;

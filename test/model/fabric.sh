@@ -53,6 +53,12 @@ for dtype in f32 f16; do
   interval=$(sed -n 's/.*"interval_cycles":[^0-9]*\([0-9]*\).*/\1/p' "$work/split.json" | head -1)
   [ "$interval" -lt "$([ $dtype = f32 ] && echo 425 || echo 165)" ] || fail "split, $dtype: $interval cycles a sample"
 done
+# A train's code and what its cores hold fit beside each other; words came to addresses that code had.
+for memory in 8960 14592; do
+  sed "s/bytes=\"16384\"/bytes=\"$memory\"/" "$source/runtime/machines/small16.xml" >"$work/tight.xml"
+  dtype=f32 && [ $memory = 8960 ] && dtype=f16
+  compares tight-$memory pipelined "--machine $work/tight.xml --edge-gbps inf --dtype $dtype --sparsity 0.9 --bands 1 --programs always" "--total 6 --samples 2" "$data/split.onnx"
+done
 # Heads share a phase: its kernels are one launch, and what they make follows each other over the border.
 "$wafer" zoo bert --layers 1 --d-model 32 --heads 2 --vocab 64 --sequence 16 --init 1 -q -o "$work/bert.onnx"
 # Means of normalized rows are near zero: the order of their sums shows (3.3e-5), phases shared or not.
