@@ -13,6 +13,7 @@
 #define FIRST_PART 0 /* extra: the bias is added here */
 #define IN_GROUP 1   /* extra: filters of its group before the first */
 #define OFFSET 2     /* extra: where the operand's tile lies in the results, per spatial dim */
+#define RESULT 3 /* operand of the step: where sums go with the bias, if not to their own place */
 
 static const int64_t *ints(const wafer_node *node, wafer_attr_id id) {
   uint32_t count;
@@ -56,6 +57,7 @@ static void add_bias(const program_site *s) {
   nest n = program_nest_over(WAFER_CORE_add, 2, step->out, &s->out);
   const program_operand *bias = &step->in[2];
   n.at[1] = n.at[0];
+  if (step->in_count > RESULT) nest_place(&n, 0, step->in[RESULT].at, &s->in[RESULT]);
   nest_constant(&n, 2, bias->dtype, bias->constant);
   if (bias->at) {
     n.at[2] = (nest_operand){.kind = WAFER_OPERAND_memory,
@@ -285,6 +287,13 @@ static wafer_status operands(program *p, uint32_t node, const spread *out, progr
   return program_pairs_set(p, node, sparse, out, step, ends);
 }
 
+/* Nothing is added behind the bias: it takes sums to where they are narrower. */
+static bool narrows_with_bias(const program *p, uint32_t node, const spread *sums,
+                              const spread *out) {
+  bool cut = node == p->body->anchor && program_cut_reductions(p);
+  return p->body->nodes[node].operand_count > 2 && sums->address != out->address && !cut;
+}
+
 wafer_status program_conv(program *p, uint32_t node) {
   const wafer_node *n = &p->body->nodes[node];
   spread *out, *sums;
@@ -294,6 +303,11 @@ wafer_status program_conv(program *p, uint32_t node) {
   step.extra = extra;
   bool ends = false;
   WAFER_TRY(operands(p, node, out, &step, &ends));
+  if (narrows_with_bias(p, node, sums, out)) {
+    step.in[RESULT] = program_own(out);
+    step.in_count = RESULT + 1;
+    ends = true;
+  }
   WAFER_TRY(program_add(p, &step));
   if (ends) return WAFER_OK;
   return program_settle(p, node, sums, WAFER_CORE_add, 1, out);

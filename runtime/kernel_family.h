@@ -252,8 +252,8 @@ uint64_t kernel_pads(const kernel_view *k);
  * stores. Where it multiplies with pairs, what these leave of that; with pairs of so many kinds. */
 uint64_t kernel_accumulators(const kernel_view *k, uint32_t node);
 uint64_t kernel_sums_cycles(const kernel_view *k, uint32_t node, uint32_t kinds);
-/* A convolution's bias, where it has one. At the end of a chain of partial sums a core adds it
- * while the others' are on their way. */
+/* A convolution's bias, where it has one; what is stored narrower is narrowed with it. At the end
+ * of a chain of partial sums a core adds it while the others' are on their way. */
 uint64_t kernel_bias(const kernel_view *k, uint32_t node);
 
 /* Fabric work inside the rectangle, in cycles. `words` of 32 bits per core. */

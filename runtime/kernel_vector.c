@@ -77,7 +77,7 @@ uint64_t kernel_sums_cycles(const kernel_view *k, uint32_t node, uint32_t kinds)
   uint32_t result = kernel_result(k, node);
   wafer_dtype dtype = kernel_sums(k, result);
   uint64_t cycles = kinds > 1 ? 0 : kernel_over_tile(k, WAFER_RATE_move, dtype, result);
-  if (kernel_dtype(k, result) == dtype || kinds == 4) return cycles;
+  if (kernel_dtype(k, result) == dtype || kinds == 4 || kernel_bias(k, node)) return cycles;
   return kernel_add(cycles, kernel_over_tile(k, WAFER_RATE_convert, dtype, result));
 }
 
