@@ -95,9 +95,12 @@ static bool add_passes(const exchange *x, const route *r, uint32_t count, fragme
     with[along.with_count++] = r[i].pass[leaving].to;
     done[i] = leaving + 1;
   }
-  for (uint32_t i = 0; i < count; i++)
-    for (uint32_t k = done[i]; k < r[i].count; k++)
-      if (!add_pass(&x[i], i == 0 && k == leaving ? &along : &r[i].pass[k], f)) return false;
+  for (uint32_t k = 0; k < r->count; k++)
+    if (!add_pass(x, k == leaving ? &along : &r->pass[k], f)) return false;
+  for (int apart = 0; apart < 2; apart++) /* words that have gone along are on their way */
+    for (uint32_t i = 1; i < count; i++)
+      for (uint32_t k = done[i]; k < r[i].count && apart == (done[i] == 0); k++)
+        if (!add_pass(&x[i], &r[i].pass[k], f)) return false;
   f->way = r->count ? pass_way(&along) : FRAGMENT_ANY_WAY;
   return true;
 }
