@@ -105,15 +105,6 @@ static bool add_passes(const exchange *x, const route *r, uint32_t count, fragme
   return true;
 }
 
-static wafer_rect around(wafer_rect a, wafer_rect b) {
-  if (!wafer_rect_area(a)) return b;
-  if (!wafer_rect_area(b)) return a;
-  uint32_t x = a.x < b.x ? a.x : b.x, y = a.y < b.y ? a.y : b.y;
-  uint32_t right = a.x + a.width > b.x + b.width ? a.x + a.width : b.x + b.width;
-  uint32_t below = a.y + a.height > b.y + b.height ? a.y + a.height : b.y + b.height;
-  return (wafer_rect){x, y, right - x, below - y};
-}
-
 /* Rows, or columns, that the source shares with all of the targets, if it shares either with each.
  */
 static void find_lanes(exchange *x, uint32_t count) {
@@ -172,7 +163,7 @@ static wafer_status add(const exchange *first, uint32_t count, fragment *f) {
                       "words on their way need %llu bytes on a core, %u are free",
                       (unsigned long long)r[lacking].scratch, x[lacking].scratch_room);
   for (uint32_t i = 0; i < count; i++) {
-    f->scratch_at = around(f->scratch_at, r[i].scratch_at);
+    f->scratch_at = wafer_rect_around(f->scratch_at, r[i].scratch_at);
     uint32_t end = (uint32_t)x->scratch + (uint32_t)r[i].scratch;
     if (end > f->scratch_end) f->scratch_end = end;
   }

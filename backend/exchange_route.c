@@ -36,21 +36,13 @@ static void add_pass(planner *p, const spread *from, const spread *to, const ind
                                          .group = group};
 }
 
-static wafer_rect around(wafer_rect a, wafer_rect b) {
-  if (!wafer_rect_area(a)) return b;
-  uint32_t x = a.x < b.x ? a.x : b.x, y = a.y < b.y ? a.y : b.y;
-  uint32_t right = a.x + a.width > b.x + b.width ? a.x + a.width : b.x + b.width;
-  uint32_t below = a.y + a.height > b.y + b.height ? a.y + a.height : b.y + b.height;
-  return (wafer_rect){x, y, right - x, below - y};
-}
-
 /* Words wait in that spread, given as the planner turns things. */
 static void add_scratch(planner *p, spread *s) {
   wafer_rect r = s->rect;
   if (p->turned) r = (wafer_rect){r.y, r.x, r.height, r.width};
   s->address = p->x->scratch;
   if (spread_bytes(s) > p->out->scratch) p->out->scratch = spread_bytes(s);
-  p->out->scratch_at = around(p->out->scratch_at, r);
+  p->out->scratch_at = wafer_rect_around(p->out->scratch_at, r);
 }
 
 /* Along rows into the target's columns, then along these, if rows alone are not enough. `group`: of
@@ -300,8 +292,9 @@ static uint64_t cycles_of(const planner *p, const route *r) {
   uint64_t all = 0;
   bool made = arena != NULL;
   if (made)
-    fragment_begin(&f, arena, "", NULL,
-                   around(around(p->x->from->rect, p->x->to->rect), r->scratch_at));
+    fragment_begin(
+        &f, arena, "", NULL,
+        wafer_rect_around(wafer_rect_around(p->x->from->rect, p->x->to->rect), r->scratch_at));
   for (uint32_t i = 0; made && i < r->count; i++) {
     uint64_t cycles;
     pass one = r->pass[i];

@@ -236,13 +236,6 @@ wafer_status launch_add_kernel(launcher *l, const wafer_kernel *k, launch_pieces
 
 /* ---- a stream ---- */
 
-wafer_rect launch_around(wafer_rect a, wafer_rect b) {
-  uint32_t x = a.x < b.x ? a.x : b.x, y = a.y < b.y ? a.y : b.y;
-  uint32_t right = a.x + a.width > b.x + b.width ? a.x + a.width : b.x + b.width;
-  uint32_t below = a.y + a.height > b.y + b.height ? a.y + a.height : b.y + b.height;
-  return (wafer_rect){x, y, right - x, below - y};
-}
-
 static wafer_loc at_stream(const launcher *l, const wafer_stream *t) {
   uint32_t kernel = t->to_kernel != WAFER_NONE ? t->to_kernel : t->from_kernel;
   return kernel == WAFER_NONE ? wafer_at_file(l->plan->model)
@@ -400,7 +393,7 @@ static wafer_status make_exchange(launcher *l, const wafer_stream *t, launch_pie
     last->address += (int32_t)((rooms - 1) * room_bytes(to));
     to = last;
   }
-  *rect = !from ? to->rect : !to ? from->rect : launch_around(from->rect, to->rect);
+  *rect = !from ? to->rect : !to ? from->rect : wafer_rect_around(from->rect, to->rect);
   uint32_t scratch = top_of(l, t, *rect);
   if (wafer_stream_crosses(t) && !move_to_stripes(l, t, to ? &to : &from, rect))
     return launch_no_memory(l);
@@ -431,7 +424,7 @@ wafer_status launch_weigh_together(launcher *l, const wafer_stream *const *t, ui
   for (uint32_t i = 0; i < count; i++) {
     WAFER_TRY(make_exchange(l, t[i], &none, &x[i], &rect));
     x[i].scratch_room = INT32_MAX / 2; /* the train will tell whether there is room */
-    all = i ? launch_around(all, rect) : rect;
+    all = wafer_rect_around(all, rect);
   }
   fragment_begin(&f, l->arena, l->plan->values[t[0]->value].name, NULL, all);
   WAFER_TRY(exchange_add_together(x, count, &f));
@@ -461,7 +454,7 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
   for (uint32_t i = 0; i < count; i++) {
     wafer_rect rect;
     WAFER_TRY(make_exchange(l, with[i], p, &x[i], &rect));
-    all = i ? launch_around(all, rect) : rect;
+    all = wafer_rect_around(all, rect);
   }
   fragment_begin(f, l->arena, v->name, v->node, all);
   f->stream = true;

@@ -107,7 +107,6 @@ wafer_status launch_place_output(launcher *l, const wafer_kernel *k, wafer_rect 
 wafer_status launch_place_target(launcher *l, const wafer_stream *t, const wafer_holding *target,
                                  const spread **out);
 wafer_rect launch_on_replica(const launcher *l, uint32_t kernel, wafer_rect rect);
-wafer_rect launch_around(wafer_rect a, wafer_rect b);
 /* Words on their way lie as low as the cores let them that they wait on. */
 void launch_lower_scratch(const launcher *l, exchange *x);
 

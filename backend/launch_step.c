@@ -103,7 +103,7 @@ static wafer_status place_numbers(launcher *l, const wafer_kernel *k, spread *ou
 static wafer_status add_exchange(launcher *l, const wafer_kernel *k, const char *name,
                                  uint32_t value, const spread *from, const spread *to,
                                  launch_pieces *p) {
-  wafer_rect rect = !from ? to->rect : !to ? from->rect : launch_around(from->rect, to->rect);
+  wafer_rect rect = !from ? to->rect : !to ? from->rect : wafer_rect_around(from->rect, to->rect);
   uint32_t scratch = memory_top(&l->map, rect);
   const wafer_machine *m = l->plan->machine;
   fragment *f = WAFER_NEW(l->arena, fragment, 1);

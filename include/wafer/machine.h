@@ -51,6 +51,15 @@ static inline uint64_t wafer_rect_area(wafer_rect r) {
 static inline bool wafer_rect_overlaps(wafer_rect a, wafer_rect b) {
   return a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
 }
+/* The smallest rectangle that has all cores of both. */
+static inline wafer_rect wafer_rect_around(wafer_rect a, wafer_rect b) {
+  if (!wafer_rect_area(a)) return b;
+  if (!wafer_rect_area(b)) return a;
+  uint32_t x = a.x < b.x ? a.x : b.x, y = a.y < b.y ? a.y : b.y;
+  uint32_t right = a.x + a.width > b.x + b.width ? a.x + a.width : b.x + b.width;
+  uint32_t below = a.y + a.height > b.y + b.height ? a.y + a.height : b.y + b.height;
+  return (wafer_rect){x, y, right - x, below - y};
+}
 
 typedef struct wafer_core_at {
   uint32_t x, y;
