@@ -21,18 +21,9 @@ static bool plan(wafer_arena *arena, const exchange *x, route *out) {
   return x->from && x->to ? route_plan(arena, x, out) : route_border(arena, x, out);
 }
 
-uint64_t exchange_scratch_at(const exchange *x, wafer_rect *where) {
-  wafer_arena *arena = wafer_arena_create();
-  route r = {.scratch = 0};
-  uint64_t bytes = plan(arena, x, &r) ? r.scratch : UINT64_MAX;
-  *where = r.scratch_at;
-  wafer_arena_destroy(arena);
-  return bytes;
-}
-
 uint64_t exchange_scratch(const exchange *x) {
   wafer_rect where;
-  return exchange_scratch_at(x, &where);
+  return exchange_scratch_at(x, 1, &where);
 }
 
 /* Cycles in which all words of ports from `first` on cross the border. */
@@ -143,6 +134,22 @@ static bool plan_all(wafer_arena *arena, exchange *x, uint32_t count, route *r) 
     if (!plan(arena, &x[i], &r[i])) return false;
   }
   return true;
+}
+
+uint64_t exchange_scratch_at(const exchange *first, uint32_t count, wafer_rect *where) {
+  wafer_arena *arena = wafer_arena_create();
+  exchange x[EXCHANGE_TOGETHER];
+  route r[EXCHANGE_TOGETHER];
+  uint64_t bytes = 0;
+  memcpy(x, first, count * sizeof *x);
+  *where = (wafer_rect){0};
+  bool made = plan_all(arena, x, count, r);
+  for (uint32_t i = 0; made && i < count; i++) {
+    if (r[i].scratch > bytes) bytes = r[i].scratch;
+    *where = wafer_rect_around(*where, r[i].scratch_at);
+  }
+  wafer_arena_destroy(arena);
+  return made ? bytes : UINT64_MAX;
 }
 
 static wafer_status add(const exchange *first, uint32_t count, fragment *f) {

@@ -358,17 +358,20 @@ static wafer_status add_moves(launcher *l, const wafer_stream *t, const spread *
   return WAFER_OK;
 }
 
-void launch_lower_scratch(const launcher *l, exchange *x) {
-  exchange lower = *x;
+void launch_lower_scratch(const launcher *l, exchange *x, uint32_t count) {
+  exchange lower[EXCHANGE_TOGETHER];
   wafer_rect where, there;
+  memcpy(lower, x, count * sizeof *x);
   for (int tries = 0; tries < 2; tries++) {
-    if (exchange_scratch_at(&lower, &where) == 0 || !wafer_rect_area(where)) return;
+    if (exchange_scratch_at(lower, count, &where) == 0 || !wafer_rect_area(where)) return;
     uint32_t top = memory_top(&l->map, where);
-    lower.scratch = (int32_t)top;
-    lower.scratch_room = l->map.limit - top;
-    exchange_scratch_at(&lower, &there);
+    for (uint32_t i = 0; i < count; i++) {
+      lower[i].scratch = (int32_t)top;
+      lower[i].scratch_room = l->map.limit - top;
+    }
+    exchange_scratch_at(lower, count, &there);
     if (memcmp(&where, &there, sizeof where) != 0) continue;
-    *x = lower;
+    memcpy(x, lower, count * sizeof *x);
     return;
   }
 }
@@ -411,7 +414,6 @@ static wafer_status make_exchange(launcher *l, const wafer_stream *t, launch_pie
                   .other_count = l->other_count,
                   .few_colors = l->few_colors,
                   .border_rate = border_rate(l->plan->machine, t)};
-  if (l->rooms) launch_lower_scratch(l, x);
   return WAFER_OK;
 }
 
@@ -456,6 +458,7 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
     WAFER_TRY(make_exchange(l, with[i], p, &x[i], &rect));
     all = wafer_rect_around(all, rect);
   }
+  if (l->rooms) launch_lower_scratch(l, x, count);
   fragment_begin(f, l->arena, v->name, v->node, all);
   f->stream = true;
   WAFER_TRY(x->from && x->to ? exchange_add_together(x, count, f) : exchange_border(x, f));

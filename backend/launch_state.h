@@ -108,7 +108,7 @@ wafer_status launch_place_target(launcher *l, const wafer_stream *t, const wafer
                                  const spread **out);
 wafer_rect launch_on_replica(const launcher *l, uint32_t kernel, wafer_rect rect);
 /* Words on their way lie as low as the cores let them that they wait on. */
-void launch_lower_scratch(const launcher *l, exchange *x);
+void launch_lower_scratch(const launcher *l, exchange *x, uint32_t count);
 
 wafer_status launch_take_rooms(launcher *l, const wafer_phase *phase);
 

@@ -119,7 +119,7 @@ static wafer_status add_exchange(launcher *l, const wafer_kernel *k, const char 
                 .scratch_room = l->map.limit - scratch,
                 .value = value,
                 .border_rate = to ? m->edge_in_bytes_per_second : m->edge_out_bytes_per_second};
-  if (from && to) launch_lower_scratch(l, &x);
+  if (from && to) launch_lower_scratch(l, &x, 1);
   WAFER_TRY(from && to ? exchange_add(&x, f) : exchange_border(&x, f));
   return launch_add_piece(l, p, f, LAUNCH_ONCE) ? WAFER_OK : launch_no_memory(l);
 }

@@ -74,7 +74,7 @@ static void test_between(void) {
                              scene_after(&from), &to));
   exchange x = {.machine = &s.machine, .from = &from, .to = &to, .map = index_identity()};
   wafer_rect where;
-  CU_ASSERT(exchange_scratch_at(&x, &where) > 0);
+  CU_ASSERT(exchange_scratch_at(&x, 1, &where) > 0);
   CU_ASSERT(where.x == 2 && where.width == 22 && where.y >= 3 && where.y + where.height <= 10);
   index_map map = index_identity();
   accuracy a = {0};
