@@ -214,7 +214,8 @@ void program_pairs_clear(const program_site *site);
 typedef struct program_pairs_over {
   nest runs; /* at[0]: the sums, at[1]: operand 0 of the step, at[2]: results; a pair's loops */
   int32_t sums[2], operand[2],
-      results[2];     /* bytes that a step of the upper, of the lower part of an index moves them */
+      results[2]; /* bytes that a step of the upper, of the lower part of an index moves them */
+  uint32_t group, channels; /* of filters in groups: filters of one, and channels */
   uint32_t tap_loops; /* over the taps, outermost first, and bytes that they move the operand */
   int32_t taps[WAFER_MAX_RANK], tap[WAFER_MAX_RANK];
 } program_pairs_over;

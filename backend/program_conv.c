@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "program_build.h"
+#include "wafer/pairs.h"
 
 #define FIRST_PART 0 /* extra: the bias is added here */
 #define IN_GROUP 1   /* extra: filters of its group before the first */
@@ -149,7 +150,8 @@ static void emit_conv(const program_site *s) {
 }
 
 /* Each pair of a tap goes over all places of a filter. Filters count the rows of a tile of the
- * weight, channels its columns; where each channel has a filter of its own, both follow the row. */
+ * weight, the core's channels its columns; where each channel has a filter of its own, both follow
+ * the row. */
 static void multiply_pairs(const program_site *s, uint32_t before) {
   const spread *out = s->step->out, *x = s->step->in[0].at;
   const spread *result = program_pairs_result(s->step);
@@ -170,7 +172,9 @@ static void multiply_pairs(const program_site *s, uint32_t before) {
   }
   over.sums[0] = out->dim[1].stride;
   over.results[0] = result->dim[1].stride;
-  bool own = wafer_attr_int(&s->node->attrs, WAFER_ATTR_group) > 1;
+  over.group = wafer_body_group(s->p->body, s->node->operands[1]);
+  over.channels = (uint32_t)w->dims[1];
+  bool own = wafer_attr_int(&s->node->attrs, WAFER_ATTR_group) > 1 && !over.group;
   over.operand[own ? 0 : 1] = x->dim[1].stride;
   program_pairs_emit(s, before, &over);
 }

@@ -13,7 +13,7 @@ enum {
   PAIRS_WORDS, /* of all lists */
   PAIRS_KINDS,
   PAIRS_SUMS,
-  PAIRS_ROWS, /* of a full tile of the weight */
+  PAIRS_ROWS, /* of a full tile of the weight, as positions count them */
   PAIRS_COLS
 };
 
@@ -183,9 +183,24 @@ static uint32_t step_of(const program_site *s) {
   return (rate->elements + rate->cycles - 1) / rate->cycles;
 }
 
+static void add_loop(nest *reads, int32_t extent, int32_t operand, int32_t sums) {
+  uint32_t loop = nest_loop(reads, extent);
+  reads->at[1].stride[loop] = operand;
+  reads->at[2].stride[loop] = sums;
+}
+
+/* Loops over all pairs of a tap that there could be. */
+static void add_pairs(const program_site *s, const program_pairs_over *over, nest *reads) {
+  int32_t rows = s->step->constant[PAIRS_ROWS], cols = s->step->constant[PAIRS_COLS];
+  int32_t group = (int32_t)over->group, channels = (int32_t)over->channels;
+  if (group == 0 || group > rows) group = rows;
+  add_loop(reads, group, over->operand[0], over->sums[0]);
+  add_loop(reads, (rows + group - 1) / group, channels * over->operand[1], group * over->sums[0]);
+  add_loop(reads, over->group ? channels : cols, over->operand[1], over->sums[1]);
+}
+
 /* Of the steps of all pairs that there could be, those whose reads fall on the same banks. */
 static uint32_t collisions(const program_site *s, const program_pairs_over *over) {
-  const int32_t *c = s->step->constant;
   const nest *runs = &over->runs;
   nest reads = {.inputs = 2, .at = {[1] = runs->at[1], [2] = runs->at[0]}};
   for (uint32_t l = 0; l < runs->loops; l++) {
@@ -194,11 +209,7 @@ static uint32_t collisions(const program_site *s, const program_pairs_over *over
     reads.at[2].stride[l] *= (int32_t)step;
     (void)nest_loop(&reads, (runs->extent[l] + step - 1) / step);
   }
-  for (uint32_t part = 0; part < 2; part++) {
-    uint32_t loop = nest_loop(&reads, c[part ? PAIRS_COLS : PAIRS_ROWS]);
-    reads.at[1].stride[loop] = over->operand[part];
-    reads.at[2].stride[loop] = over->sums[part];
-  }
+  add_pairs(s, over, &reads);
   for (uint32_t l = 0; l < over->tap_loops; l++) {
     uint32_t loop = nest_loop(&reads, over->taps[l]);
     reads.at[1].stride[loop] = over->tap[l];
@@ -267,10 +278,9 @@ wafer_status program_pairs_set(program *p, uint32_t node, uint32_t operand, cons
   c[PAIRS_WORDS] = (int32_t)pairs.words;
   c[PAIRS_KINDS] = (int32_t)pairs.kinds;
   c[PAIRS_SUMS] = (int32_t)pairs.sums;
-  for (uint32_t d = 0; d < 2; d++) {
-    int64_t parts = (int64_t)layout.rows[d] * layout.cols[d];
-    c[PAIRS_ROWS + d] = (int32_t)((shape->dims[d] + parts - 1) / parts);
-  }
+  int64_t parts = (int64_t)layout.rows[0] * layout.cols[0];
+  c[PAIRS_ROWS] = (int32_t)((shape->dims[0] + parts - 1) / parts);
+  c[PAIRS_COLS] = (int32_t)pairs.columns;
   step->in[1] = program_own(p->value[weight]);
   step->in[1].dtype = wafer_stored_dtype(p->body->inputs[weight].dtype, p->body->storage);
   *ends = ends_sums(step);

@@ -195,7 +195,9 @@ static uint32_t collisions(const kernel_view *k, uint32_t node, const places *p)
   wafer_dtype stored = kernel_dtype(k, n->operands[0]);
   int64_t each = (int64_t)wafer_dtype_bytes(stored) / 2, sum = 2;
   const wafer_throughput *rate = &k->machine->rate[WAFER_RATE_fma][each == 1];
-  int64_t own = groups(k, n) > 1, longest = 0, step = kernel_ceil(rate->elements, rate->cycles);
+  int64_t group = wafer_body_group(k->body, n->operands[1]), own = groups(k, n) > 1 && !group;
+  int64_t inside = group ? kernel_least(group, filters[0]) : filters[0];
+  int64_t longest = 0, step = kernel_ceil(rate->elements, rate->cycles);
   apart steps = {1};
   for (uint32_t l = 0; l < p->count; l++) longest = kernel_most(longest, p->at[l].extent);
   for (uint32_t l = 0; l < p->count; l++) {
@@ -204,7 +206,9 @@ static uint32_t collisions(const kernel_view *k, uint32_t node, const places *p)
     if (at->extent == longest) longest = 0; /* inside */
     add_turns(steps, kernel_ceil(at->extent, stride), stride * (at->window * each - at->sum * sum));
   }
-  add_turns(steps, filters[0], own * p->windows * each - p->sums * sum);
+  add_turns(steps, inside, own * p->windows * each - p->sums * sum);
+  add_turns(steps, kernel_ceil(filters[0], inside),
+            filters[1] * p->windows * each - inside * p->sums * sum);
   add_turns(steps, filters[1], p->windows * each);
   for (uint32_t d = 2; d < n->type.shape.rank; d++)
     add_turns(steps, filters[d], dilations[d - 2] * p->pitch[d] * each);

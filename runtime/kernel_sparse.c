@@ -67,6 +67,8 @@ static wafer_pairs form_of(const kernel_view *k, uint32_t value, uint32_t lists,
   if (k->body->input_depth[value] == 0)
     return wafer_pairs_passing(kernel_dtype(k, value), pairs, taps, lists);
   wafer_pairs form = wafer_pairs_of(kernel_dtype(k, value), pairs, rows, cols, taps, lists, kinds);
+  uint32_t group = wafer_body_group(k->body, value);
+  if (form.lists && group) form = wafer_pairs_in_groups(&form, rows, cols, group);
   if (!form.lists || kinds == 1) return form;
   form.kept = wafer_body_kept(k->body, value);
   form.sums = (uint32_t)tile[form.kept];

@@ -32,13 +32,24 @@ wafer_pairs wafer_pairs_of(wafer_dtype stored, uint64_t pairs, uint64_t rows, ui
   while (lists > 1 && words_of(stored, lists, pairs, taps * kinds) > room) lists--;
   uint64_t words = words_of(stored, lists, pairs, taps * kinds);
   if (words > room) return (wafer_pairs){0};
-  return (wafer_pairs){(uint32_t)lists,
-                       (uint32_t)((pairs + lists - 1) / lists),
-                       (uint32_t)taps,
-                       (uint32_t)words,
-                       kinds,
-                       0,
-                       0};
+  return (wafer_pairs){.lists = (uint32_t)lists,
+                       .length = (uint32_t)((pairs + lists - 1) / lists),
+                       .taps = (uint32_t)taps,
+                       .words = (uint32_t)words,
+                       .kinds = kinds,
+                       .columns = (uint32_t)cols};
+}
+
+/* Parts that are no whole groups and no parts of one begin anywhere in a group. */
+wafer_pairs wafer_pairs_in_groups(const wafer_pairs *pairs, uint64_t rows, uint64_t cols,
+                                  uint64_t group) {
+  bool whole = rows % group == 0 || group % rows == 0;
+  uint64_t columns = cols * ((rows + group - (whole ? 1 : 2)) / group + !whole);
+  wafer_pairs own = *pairs;
+  if (columns > END_OF_PAIRS || rows << bits_of(columns) > END_OF_PAIRS) return (wafer_pairs){0};
+  own.columns = (uint32_t)columns;
+  own.group = (uint32_t)group;
+  return own;
 }
 
 static wafer_pairs with_words(wafer_dtype stored, wafer_pairs pairs) {
@@ -62,17 +73,20 @@ wafer_pairs wafer_pairs_slice(const wafer_pairs *all, wafer_dtype stored, uint64
   return with_words(stored, one);
 }
 
-static bool takes_filters(const wafer_kernel_body *body, const wafer_node *anchor) {
-  int64_t groups = wafer_attr_int(&anchor->attrs, WAFER_ATTR_group);
-  int64_t channels = wafer_body_type(body, anchor->operands[0])->shape.dims[1];
-  return groups == 1 || (groups == channels && groups == anchor->type.shape.dims[1]);
-}
-
 bool wafer_body_factor(const wafer_kernel_body *body, uint32_t input) {
   const wafer_node *anchor = &body->nodes[body->anchor];
   if (anchor->op == WAFER_OP_conv) return anchor->operands[1] == input;
   return anchor->op == WAFER_OP_matmul && body->inputs[input].shape.rank == 2 &&
          (anchor->operands[0] == input || anchor->operands[1] == input);
+}
+
+uint32_t wafer_body_group(const wafer_kernel_body *body, uint32_t input) {
+  const wafer_node *anchor = &body->nodes[body->anchor];
+  const wafer_shape *shape = &body->inputs[input].shape;
+  if (anchor->op != WAFER_OP_conv || anchor->operands[1] != input) return 0;
+  int64_t groups = wafer_attr_int(&anchor->attrs, WAFER_ATTR_group);
+  bool depthwise = groups == shape->dims[0] && shape->dims[1] == 1;
+  return groups > 1 && !depthwise ? (uint32_t)(shape->dims[0] / groups) : 0;
 }
 
 uint32_t wafer_body_kept(const wafer_kernel_body *body, uint32_t input) {
@@ -81,14 +95,12 @@ uint32_t wafer_body_kept(const wafer_kernel_body *body, uint32_t input) {
 }
 
 bool wafer_body_multiplies(const wafer_kernel_body *body, uint32_t input) {
-  const wafer_node *anchor = &body->nodes[body->anchor];
   uint32_t uses = 0;
   if (!body->sparsity || !body->sparsity[input].sparse) return false;
   for (uint32_t n = 0; n < body->node_count; n++)
     for (uint32_t i = 0; i < body->nodes[n].operand_count; i++)
       uses += body->nodes[n].operands[i] == input;
-  return uses == 1 && wafer_body_factor(body, input) &&
-         (anchor->op != WAFER_OP_conv || takes_filters(body, anchor));
+  return uses == 1 && wafer_body_factor(body, input);
 }
 
 #define TAP_SCALARS 3 /* of the loop over taps: base, counter, branch */
@@ -148,7 +160,7 @@ typedef struct packing {
   const uint32_t *const *place;
   size_t bytes; /* of an element */
   const char *elements;
-  uint32_t wavelets, parts[2], length[2], bits; /* bits: that count the columns of a tile */
+  uint32_t wavelets, parts[2], length[2], bits; /* bits: that count the columns of positions */
   uint64_t lists, each;                         /* of all tiles; words of one */
   uint32_t *count, *at; /* pairs of each tile so far; of each list, words so far */
   uint32_t *most;       /* pairs of each sum of each part of the other dim */
@@ -163,7 +175,6 @@ static packing packing_of(const wafer_shape *shape, const wafer_layout *weight,
     p.parts[d] = weight->rows[d] * weight->cols[d];
     p.length[d] = (uint32_t)((shape->dims[d] + p.parts[d] - 1) / p.parts[d]);
   }
-  p.bits = bits_of(p.length[1]);
   return p;
 }
 
@@ -236,13 +247,20 @@ uint64_t wafer_pairs_filled(wafer_dtype dtype, const wafer_shape *shape, const w
 
 /* ---- lists ---- */
 
+/* The channels of a group follow those of the groups before it in the tile. */
+static uint32_t index_of(const packing *p, uint32_t row, uint32_t col) {
+  uint32_t in_tile = row % p->length[0], group = p->pairs->group, column = col % p->length[1];
+  if (group) column += (row / group - (row - in_tile) / group) * p->length[1];
+  return in_tile << p->bits | column;
+}
+
 /* Lists take turns. False: they have no room. */
 static bool put(packing *p, uint32_t row, uint32_t col, uint32_t bits) {
   uint64_t tile = tile_of(p, row, col);
   uint32_t n = p->count[tile]++;
   uint64_t list = tile * p->pairs->lists + n % p->pairs->lists;
   if (n / p->pairs->lists >= p->pairs->length) return false;
-  uint32_t index = (row % p->length[0]) << p->bits | col % p->length[1];
+  uint32_t index = index_of(p, row, col);
   uint32_t *to = p->words + list * p->each + p->at[list];
   to[0] = p->wavelets == 1 ? index << 16 | bits : index;
   if (p->wavelets == 2) to[1] = bits;
@@ -321,6 +339,7 @@ wafer_status wafer_pairs_pack(const wafer_pairs *pairs, wafer_dtype stored,
   uint32_t *filled = NULL;
   p.pairs = pairs;
   p.words = words;
+  p.bits = bits_of(pairs->columns);
   p.wavelets = wavelets_of(stored);
   p.lists = tiles * pairs->lists;
   p.each = pairs->words / pairs->lists;

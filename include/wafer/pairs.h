@@ -6,7 +6,9 @@
  * up a pair the others compute. A position is the index of the tile's row, shifted by the bits that
  * count its columns, and that of the column. Dims of the weight beyond those two are the taps of a
  * convolution: a list has the pairs of one after those of another, and behind each the word that
- * ends pairs. It is filled up with pairs of value 0, so that all cores run the same code.
+ * ends pairs. It is filled up with pairs of value 0, so that all cores run the same code. Of
+ * filters in groups positions count the channels of all groups that the tile has filters of, for
+ * these are what the core has of the channels.
  *
  * Sums are cleared before; or their first pair begins them, so that nobody has to, and the last
  * ends them in the storage type, so that nobody has to narrow them. Pairs then come kind by kind,
@@ -32,13 +34,15 @@ typedef enum wafer_pair_kind {
 } wafer_pair_kind;
 
 typedef struct wafer_pairs {
-  uint32_t lists;  /* 0: the tile lies dense */
-  uint32_t length; /* pairs of a list */
-  uint32_t taps;   /* of each list */
-  uint32_t words;  /* of a core */
-  uint32_t kinds;  /* 1: sums are cleared, and all pairs add; 2: pairs begin them, others add; 4 */
-  uint32_t sums;   /* of a full tile, where there are kinds: */
-  uint32_t kept;   /* as many as the tile is long in this dim of the weight */
+  uint32_t lists;   /* 0: the tile lies dense */
+  uint32_t length;  /* pairs of a list */
+  uint32_t taps;    /* of each list */
+  uint32_t words;   /* of a core */
+  uint32_t kinds;   /* 1: sums are cleared, and all pairs add; 2: pairs begin them, others add; 4 */
+  uint32_t sums;    /* of a full tile, where there are kinds: */
+  uint32_t kept;    /* as many as the tile is long in this dim of the weight */
+  uint32_t columns; /* that positions count */
+  uint32_t group;   /* filters of a group, where these are the channels of several; 0 */
 } wafer_pairs;
 
 /* Kind i of those that there are. */
@@ -51,6 +55,9 @@ static inline wafer_pair_kind wafer_pairs_kind(uint32_t kinds, uint32_t i) {
  * `sums` and `kept` are the caller's to set. */
 wafer_pairs wafer_pairs_of(wafer_dtype stored, uint64_t pairs, uint64_t rows, uint64_t cols,
                            uint64_t taps, uint32_t most, uint32_t kinds);
+/* The same where each `group` of filters has `cols` channels of its own. */
+wafer_pairs wafer_pairs_in_groups(const wafer_pairs *pairs, uint64_t rows, uint64_t cols,
+                                  uint64_t group);
 /* Of a weight that passes in slices: all of it, and one of `slices` slices. Positions are those in
  * a slice, and there is room for two of them in any case. */
 wafer_pairs wafer_pairs_passing(wafer_dtype stored, uint64_t pairs, uint64_t taps, uint32_t lists);
@@ -79,8 +86,7 @@ uint64_t wafer_kernel_input_bytes(const wafer_machine *machine, const wafer_kern
  */
 bool wafer_body_factor(const wafer_kernel_body *body, uint32_t input);
 /* Whether an input is a sparse matrix, or sparse filters, that the anchor, and nobody else,
- * multiplies with. Filters: of a convolution without groups, or with one filter for each channel.
- */
+ * multiplies with. */
 bool wafer_body_multiplies(const wafer_kernel_body *body, uint32_t input);
 
 /* What a pair is multiplied with: `rows` runs of `length` elements. */
@@ -90,6 +96,10 @@ typedef struct wafer_run {
   uint32_t collisions; /* of WAFER_STEPS steps, those that read twice from one bank */
 } wafer_run;
 #define WAFER_STEPS 4096
+
+/* Filters of a group, where such an input is filters in groups; 0 of one group, and where each
+ * channel has one filter: its row tells the channel. */
+uint32_t wafer_body_group(const wafer_kernel_body *body, uint32_t input);
 
 /* The dim of such an input that its sums have too. */
 uint32_t wafer_body_kept(const wafer_kernel_body *body, uint32_t input);

@@ -35,6 +35,26 @@ static void lists_take_no_more_room_than_the_tile(void) {
   }
 }
 
+/* Positions count the channels of all groups that a tile may have filters of. */
+static void positions_count_channels_of_groups(void) {
+  static const struct {
+    uint64_t rows, cols, group;
+    uint32_t want;
+  } cases[] = {
+      {32, 4, 4, 32},                   /* eight whole groups */
+      {2, 16, 8, 16},                   /* a fourth of one */
+      {8, 4, 6, 12},                    /* from 8, the end of one and another; from 4, three */
+      {1, 3, 5, 3},     {256, 1, 1, 0}, /* 256 << 8 is no index */
+      {128, 1, 1, 128}, {64, 1024, 64, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const wafer_pairs one = {.lists = 1, .length = 4, .taps = 1, .words = 9};
+    wafer_pairs got = wafer_pairs_in_groups(&one, cases[i].rows, cases[i].cols, cases[i].group);
+    CU_ASSERT_EQUAL(got.columns, cases[i].want);
+    CU_ASSERT_EQUAL(got.lists, cases[i].want > 0);
+  }
+}
+
 enum { ROWS = 7, COLS = 10, PARTS = 3 }; /* tiles of 3x4 at most, in 3x3 parts */
 
 static double value_at(uint32_t r, uint32_t c) {
@@ -68,7 +88,7 @@ static void pairs_say_what_the_weight_has(void) {
       wafer_dtype stored = narrow ? WAFER_DTYPE_f16 : WAFER_DTYPE_f32;
       char dense[ROWS * COLS * 4];
       uint32_t words[PARTS * PARTS * 12];
-      wafer_pairs pairs = {2, 2, 1, 2 * (narrow ? 3 : 5), .kinds = 1};
+      wafer_pairs pairs = {2, 2, 1, 2 * (narrow ? 3 : 5), .kinds = 1, .columns = 4};
       for (uint32_t i = 0; i < ROWS * COLS; i++)
         wafer_element_set_f64(stored, dense, i, value_at(i / COLS, i % COLS));
       CU_ASSERT_EQUAL(
@@ -122,7 +142,7 @@ static void pairs_begin_and_end_sums(void) {
   uint64_t filled = wafer_pairs_filled(WAFER_DTYPE_f16, &shape, &layout, natural, 0, dense);
   CU_ASSERT_EQUAL(filled, 1 + 4 + 1);
   for (uint32_t kinds = 2; kinds <= 4; kinds += 2) {
-    wafer_pairs pairs = {1, 6, 1, 6 + kinds, kinds, 3, 0};
+    wafer_pairs pairs = {1, 6, 1, 6 + kinds, kinds, 3, .columns = 4};
     uint32_t words[PARTS * PARTS * 10];
     CU_ASSERT_EQUAL(
         wafer_pairs_pack(&pairs, WAFER_DTYPE_f16, &shape, &layout, natural, dense, words),
@@ -154,6 +174,7 @@ static void multiplies(const char *machine, body_text *b, const char *split_of, 
   b->body.storage = narrow ? WAFER_DTYPE_f16 : WAFER_DTYPE_f32;
   program_run run = program_run_body(machine, b, &split, 7);
   CU_ASSERT_EQUAL(run.status, WAFER_OK);
+  CU_ASSERT(run.sparse);
   CU_ASSERT(run.error < (narrow ? 1e-3 : 1e-6));
   double off = fabs((double)run.modelled - (double)run.counted) / (double)run.counted;
   CU_ASSERT(off <= 0.1);
@@ -210,6 +231,16 @@ static void convolutions_take_pairs(void) {
        "group=1 strides=2,2 dilations=1,1 pads=1,1,1,1"},
       {"2x16x12x12xf32 w:16x1x5x5xf32", "rows1:2", /* a filter for each channel */
        "group=16 strides=1,1 dilations=1,1 pads=2,2,2,2"},
+      {"1x16x14x14xf32 w:32x4x3x3xf32", "rows2:2", /* all groups on a core */
+       "group=4 strides=1,1 dilations=1,1 pads=1,1,1,1"},
+      {"2x16x9x9xf32 w:32x4x3x3xf32", "cols1:2", /* two groups */
+       "group=4 strides=1,1 dilations=1,1 pads=1,1,1,1"},
+      {"1x32x14x14xf32 w:16x16x3x3xf32", "rows1:2 cols1:2", /* half a group */
+       "group=2 strides=2,2 dilations=1,1 pads=1,1,1,1"},
+      {"1x16x14x14xf32 w:24x4x3x3xf32", "cols1:3", /* parts that begin inside of groups */
+       "group=4 strides=1,1 dilations=1,1 pads=1,1,1,1"},
+      {"1x8x16x16xf32 w:24x1x5x5xf32", "cols1:2", /* three filters for each channel */
+       "group=8 strides=1,1 dilations=1,1 pads=2,2,2,2"},
       {"1x8x64xf32 w:16x8x5xf32", "rows1:2", "group=1 strides=1 dilations=2 pads=4,4"},
       {"1x8x15x13xf32 w:24x8x3x3xf32 24xf32", "rows2:2 cols1:3",
        "group=1 strides=1,1 dilations=1,1 pads=1,1,1,1"},
@@ -230,6 +261,7 @@ static void convolutions_take_pairs(void) {
 
 CU_TestInfo tests_pairs[] = {
     {"lists take no more room than the tile", lists_take_no_more_room_than_the_tile},
+    {"positions count channels of groups", positions_count_channels_of_groups},
     {"pairs say what the weight has", pairs_say_what_the_weight_has},
     {"pairs begin and end sums", pairs_begin_and_end_sums},
     {"products take pairs", products_take_pairs},

@@ -250,6 +250,7 @@ static void put_input(bench *t, uint32_t v) {
   const wafer_type *type = &body->inputs[v];
   wafer_pairs pairs = wafer_kernel_pairs(t->machine, body, t->split, v);
   source from = {t->tensor[v], type->dtype};
+  t->run.sparse |= pairs.lists > 0;
   if (pairs.lists) {
     static const uint32_t *const place[2];
     wafer_dtype stored = wafer_stored_dtype(type->dtype, body->storage);

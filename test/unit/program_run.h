@@ -13,6 +13,7 @@ typedef struct program_run {
       modelled;                       /* cycles: of the fabric, of the program, of the cost model */
   uint64_t code_bytes, code_modelled; /* of the core with the most */
   int64_t memory, memory_modelled;    /* the same: code, values, scratch */
+  bool sparse;                        /* a weight lies as pairs */
 } program_run;
 
 /* `constants` fills the constants of the body; seeds differ in the inputs' elements. */

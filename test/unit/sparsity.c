@@ -207,6 +207,35 @@ static void a_tenth_multiplies_in_an_eighth(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Filters as ResNeXt has them, whose channels are those of their group, and three filters for each
+ * channel; of both all zeros were multiplied. */
+static void filters_in_groups_multiply_what_is_not_zero(void) {
+  static const struct {
+    const char *inputs, *attrs;
+    uint64_t nonzeros;
+  } cases[] = {
+      {"1x32x32x32xf32 w:32x4x3x3xf32", "group=8 strides=1,1 dilations=1,1 pads=1,1,1,1", 115},
+      {"1x16x32x32xf32 w:48x1x5x5xf32", "group=16 strides=1,1 dilations=1,1 pads=2,2,2,2", 120}};
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *m;
+  wafer_diag diag = {0};
+  const wafer_split places = split_text("rows2:2 cols3:2");
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(&diag, arena, "wse2", &m), WAFER_OK);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    body_text b;
+    wafer_cost dense, sparse;
+    body_text_begin(&b, "conv", cases[i].inputs);
+    CU_ASSERT_FATAL(body_text_node(&b, "conv", "0 1", cases[i].attrs) != UINT32_MAX);
+    const wafer_sparsity is[2] = {{0}, {.sparse = true, .nonzeros = cases[i].nonzeros}};
+    wafer_kernel_cost(m, &b.body, &places, &dense);
+    b.body.sparsity = is;
+    CU_ASSERT(size_multiplies_sparse(&b.body));
+    wafer_kernel_cost(m, &b.body, &places, &sparse);
+    CU_ASSERT(100 * sparse.multiply_cycles <= 13 * dense.multiply_cycles);
+  }
+  wafer_arena_destroy(arena);
+}
+
 /* Tiles have the room of their pairs. What passes in slices multiplies with pairs, whatever its
  * size, and has room for two slices. */
 static void pairs_take_their_room(void) {
@@ -358,6 +387,7 @@ CU_TestInfo tests_sparsity[] = {
     {"filters may be dealt", filters_may_be_dealt},
     {"a tenth streams as a fifth", a_tenth_streams_as_a_fifth},
     {"a tenth multiplies in an eighth", a_tenth_multiplies_in_an_eighth},
+    {"filters in groups multiply what is not zero", filters_in_groups_multiply_what_is_not_zero},
     {"pairs take their room", pairs_take_their_room},
     {"uneven tiles are counted again", uneven_tiles_are_counted_again},
     {"small tiles and few rows are waste", small_tiles_and_few_rows_are_waste},
