@@ -142,11 +142,10 @@ uint64_t exchange_scratch_at(const exchange *first, uint32_t count, wafer_rect *
   route r[EXCHANGE_TOGETHER];
   uint64_t bytes = 0;
   memcpy(x, first, count * sizeof *x);
-  *where = (wafer_rect){0};
   bool made = plan_all(arena, x, count, r);
-  for (uint32_t i = 0; made && i < count; i++) {
-    if (r[i].scratch > bytes) bytes = r[i].scratch;
-    *where = wafer_rect_around(*where, r[i].scratch_at);
+  for (uint32_t i = 0; i < count; i++) {
+    where[i] = made ? r[i].scratch_at : (wafer_rect){0};
+    if (made && r[i].scratch > bytes) bytes = r[i].scratch;
   }
   wafer_arena_destroy(arena);
   return made ? bytes : UINT64_MAX;

@@ -68,7 +68,7 @@ wafer_status exchange_border(const exchange *x, fragment *f);
 /* Bytes of scratch that either needs on a core; 0 when one pass does it. UINT64_MAX: out of
  * memory. */
 uint64_t exchange_scratch(const exchange *x);
-/* The same of those that are added together, and the cores that they need it on. */
+/* The same of those that are added together, and the cores that each of them needs it on. */
 uint64_t exchange_scratch_at(const exchange *x, uint32_t count, wafer_rect *where);
 
 #endif

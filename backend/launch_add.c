@@ -358,19 +358,31 @@ static wafer_status add_moves(launcher *l, const wafer_stream *t, const spread *
   return WAFER_OK;
 }
 
+/* Above what lies on any of these cores; false: there are none. */
+static bool top_of_all(const launcher *l, const wafer_rect *rects, uint32_t count, uint32_t *top) {
+  bool any = false;
+  *top = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t own = wafer_rect_area(rects[i]) ? memory_top(&l->map, rects[i]) : 0;
+    any |= wafer_rect_area(rects[i]) > 0;
+    *top = own > *top ? own : *top;
+  }
+  return any;
+}
+
 void launch_lower_scratch(const launcher *l, exchange *x, uint32_t count) {
   exchange lower[EXCHANGE_TOGETHER];
-  wafer_rect where, there;
+  wafer_rect where[EXCHANGE_TOGETHER], there[EXCHANGE_TOGETHER];
+  uint32_t top;
   memcpy(lower, x, count * sizeof *x);
   for (int tries = 0; tries < 2; tries++) {
-    if (exchange_scratch_at(lower, count, &where) == 0 || !wafer_rect_area(where)) return;
-    uint32_t top = memory_top(&l->map, where);
+    if (exchange_scratch_at(lower, count, where) == 0 || !top_of_all(l, where, count, &top)) return;
     for (uint32_t i = 0; i < count; i++) {
       lower[i].scratch = (int32_t)top;
       lower[i].scratch_room = l->map.limit - top;
     }
-    exchange_scratch_at(lower, count, &there);
-    if (memcmp(&where, &there, sizeof where) != 0) continue;
+    exchange_scratch_at(lower, count, there);
+    if (memcmp(where, there, count * sizeof *where) != 0) continue;
     memcpy(x, lower, count * sizeof *x);
     return;
   }

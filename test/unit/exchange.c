@@ -60,6 +60,31 @@ static void exchange_apart(uint32_t seed, bool large, accuracy *a) {
   scene_end(&s);
 }
 
+/* Words on their way to one target lie nowhere but on its own way: not on cores beyond it, which
+ * words to another pass. */
+static void test_scratch_of_each(void) {
+  scene s;
+  spread from, to[2];
+  wafer_rect where[2];
+  wafer_shape shape = {2, {12, 8}};
+  wafer_layout tall = {2, {6, 1}, {1, 4}, {1, 1}, {1, 1}, {0}},
+               flat = {2, {1, 3}, {4, 1}, {1, 1}, {1, 1}, {0}};
+  scene_begin(&s);
+  CU_ASSERT(spread_of_layout(s.arena, (wafer_rect){2, 5, 4, 3}, &flat, &shape, WAFER_DTYPE_f32, 0,
+                             &from));
+  CU_ASSERT(spread_of_layout(s.arena, (wafer_rect){8, 3, 4, 6}, &tall, &shape, WAFER_DTYPE_f32,
+                             scene_after(&from), &to[0]));
+  CU_ASSERT(spread_of_layout(s.arena, (wafer_rect){20, 3, 4, 6}, &tall, &shape, WAFER_DTYPE_f32,
+                             scene_after(&from), &to[1]));
+  exchange x[2];
+  for (int i = 0; i < 2; i++)
+    x[i] = (exchange){.machine = &s.machine, .from = &from, .to = &to[i], .map = index_identity()};
+  CU_ASSERT(exchange_scratch_at(x, 2, where) > 0);
+  CU_ASSERT(wafer_rect_area(where[0]) > 0 && where[0].x + where[0].width <= 12);
+  CU_ASSERT(wafer_rect_area(where[1]) > 0 && where[1].x >= 20);
+  scene_end(&s);
+}
+
 /* Rectangles that share rows: the cores of other rows and columns do nothing. */
 static void test_between(void) {
   scene s;
@@ -276,14 +301,10 @@ static void test_near_words(void) {
   CU_ASSERT(exchange_windows(&layout, (wafer_rect){0, 0, 1, 30}, &shape, 3, 0, &a) < 16 * 10);
 }
 
-CU_TestInfo tests_exchange[] = {{"identity", test_identity},
-                                {"apart", test_apart},
-                                {"between", test_between},
-                                {"ways that have room", test_room},
-                                {"even lanes", test_even_lanes},
-                                {"beside each other", test_beside},
-                                {"train", test_train},
-                                {"windows", test_windows},
-                                {"strided windows", test_strided_windows},
-                                {"near words", test_near_words},
-                                CU_TEST_INFO_NULL};
+CU_TestInfo tests_exchange[] = {
+    {"identity", test_identity},        {"apart", test_apart},
+    {"between", test_between},          {"scratch of each", test_scratch_of_each},
+    {"ways that have room", test_room}, {"even lanes", test_even_lanes},
+    {"beside each other", test_beside}, {"train", test_train},
+    {"windows", test_windows},          {"strided windows", test_strided_windows},
+    {"near words", test_near_words},    CU_TEST_INFO_NULL};
