@@ -178,36 +178,69 @@ static bool is_leaner(const attempt *a, double waste, uint64_t interval) {
   return a->interval < interval;
 }
 
+/* The pipeline at hand, and the fastest that there is. */
+typedef struct pipelines {
+  const wafer_ctx *ctx;
+  const char *model;
+  bool relays;
+  wafer_ir **ir;
+  const wafer_plan **plan, *fastest;
+  double waste;
+  uint64_t interval, most; /* most: what others may take */
+} pipelines;
+
+/* Another, where it is leaner, or lean and faster; *bears: it does not take too long. */
+static wafer_status try_pipeline(pipelines *p, wafer_sparse_shapes shapes, uint32_t lean,
+                                 bool *bears) {
+  attempt a;
+  wish w = {.shapes = shapes, .lean = lean};
+  WAFER_TRY(lean_pipeline(p->ctx, p->model, p->relays, p->fastest, w, &a));
+  *bears = a.plan && a.interval <= p->most;
+  if (*bears && is_leaner(&a, p->waste, p->interval)) {
+    p->waste = report_waste(a.plan);
+    p->interval = a.interval;
+    take(&a, p->ir, p->plan);
+  }
+  wafer_ir_destroy(a.ir);
+  return WAFER_OK;
+}
+
 /* Where the fastest pipeline wastes multiply cycles: the fastest that is lean, if it is not so much
  * slower, else the leanest such that a few tries find. Exchanges between orders of dealt weights
  * take long, but what is not dealt is uneven: both are tried. Tiles that are counted may be fuller
  * than estimates, so sizing is then asked for less. */
+static wafer_status find_lean(pipelines *p, uint32_t tries) {
+  double slow = 0; /* what was asked for, and takes too long */
+  uint32_t lean = LEAN_FIRST;
+  for (uint32_t i = 0; i <= tries && p->waste > REPORT_LEAN; i++) {
+    bool dealt, natural;
+    WAFER_TRY(try_pipeline(p, WAFER_SPARSE_lean, lean, &dealt));
+    WAFER_TRY(try_pipeline(p, WAFER_SPARSE_lean_undealt, lean, &natural));
+    bool any = dealt || natural;
+    lean = any && slow == 0 ? lean - LEAN_STEP : next_lean(lean, any, p->waste, &slow);
+  }
+  return WAFER_OK;
+}
+
+/* Shapes that seem to waste more are tried where lean ones make it slower; of what is lean at once
+ * weights that are not dealt, for an input that two kernels take in orders of their own crosses the
+ * border twice. */
 static wafer_status lean_pipelines(const wafer_ctx *ctx, const char *model, bool relays,
                                    wafer_ir **ir, const wafer_plan **plan) {
   static const wafer_sparse_shapes shapes[] = {WAFER_SPARSE_lean, WAFER_SPARSE_lean_undealt};
-  const wafer_plan *fastest = *plan;
+  bool small = (*plan)->kernel_count <= SMALL_MODEL, bears;
   report r;
-  WAFER_TRY(report_make(cli_diag(), fastest, &r));
-  double waste = report_waste(fastest), slow = 0; /* slow: what is asked for, and takes too long */
-  uint64_t most = SLOWER_MOST * r.interval_cycles, interval = r.interval_cycles;
-  uint32_t lean = LEAN_FIRST, tries = fastest->kernel_count <= SMALL_MODEL ? LEAN_AGAIN : 1;
-  for (uint32_t i = 0; i <= tries && waste > REPORT_LEAN; i++) {
-    bool any = false;
-    for (uint32_t k = 0; k < WAFER_COUNT(shapes); k++) {
-      attempt a;
-      wish w = {.shapes = shapes[k], .lean = lean};
-      WAFER_TRY(lean_pipeline(ctx, model, relays, fastest, w, &a));
-      bool bears = a.plan && a.interval <= most;
-      any |= bears;
-      if (bears && is_leaner(&a, waste, interval)) {
-        waste = report_waste(a.plan);
-        interval = a.interval;
-        take(&a, ir, plan);
-      }
-      wafer_ir_destroy(a.ir);
-    }
-    lean = any && slow == 0 ? lean - LEAN_STEP : next_lean(lean, any, waste, &slow);
-  }
+  WAFER_TRY(report_make(cli_diag(), *plan, &r));
+  uint64_t least = r.interval_cycles, most = SLOWER_MOST * least;
+  pipelines p = {ctx, model, relays, ir, plan, *plan, report_waste(*plan), least, most};
+  if (p.waste > REPORT_LEAN)
+    WAFER_TRY(find_lean(&p, small ? LEAN_AGAIN : 1));
+  else if (small)
+    WAFER_TRY(try_pipeline(&p, WAFER_SPARSE_lean_undealt, LEAN_FIRST, &bears));
+  if (!small || p.waste > REPORT_LEAN) return WAFER_OK;
+  for (uint32_t i = 1; i <= LEAN_LOOSER && p.interval > least; i++)
+    for (uint32_t k = 0; k < WAFER_COUNT(shapes); k++)
+      WAFER_TRY(try_pipeline(&p, shapes[k], LEAN_FIRST + i * LEAN_STEP, &bears));
   return WAFER_OK;
 }
 
