@@ -47,7 +47,7 @@ static wafer_status refuse(const fragment_coloring *l, uint32_t at, uint32_t col
                     "its routes need %u colors, %u of which are to be had: of the machine's %u "
                     "others use %u at core (%u,%u)%s",
                     f->colors, color, l->machine->colors, most, at_x, at_y,
-                    l->link->steps ? "; --mode streaming gives each stream all of them" : "");
+                    l->link->steps ? "; weight streaming gives each stream all of them" : "");
 }
 
 /* The first colour that nobody has at the routers, UINT32_MAX: there is none. */

@@ -117,7 +117,8 @@ static uint32_t flip_batch(const choice *c) {
 }
 
 static wafer_status refuse(const choice *c, const sizing *failed, wafer_mode mode) {
-  refusing refusal = {c->ctx, c->ir, &c->graph, mode, c->batch, &c->pipelined, &c->streaming};
+  refusing refusal = {c->ctx,   c->ir,    &c->graph,     mode,
+                      c->batch, c->bands, &c->pipelined, &c->streaming};
   return mode_refuse(&refusal, &failed->refusal);
 }
 

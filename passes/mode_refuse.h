@@ -9,7 +9,7 @@ typedef struct refusing {
   wafer_ir *ir;
   const wafer_graph *graph;
   wafer_mode mode; /* that does not fit */
-  uint32_t batch;
+  uint32_t batch, bands;
   const sizing *pipelined, *streaming; /* as they were sized */
 } refusing;
 

@@ -87,10 +87,10 @@ static wafer_status place_shelves(placing *p) {
   bool fits;
   WAFER_TRY(shelf_pack(p->ctx->diag, p->ctx->arena, &problem, places, &fits));
   if (!fits)
-    return wafer_fail(
-        p->ctx->diag, (wafer_loc){0}, WAFER_NO_FIT,
-        "%u kernels of these sizes do not fit %u x %u cores side by side, try --mode streaming", n,
-        p->ctx->machine->usable.width, p->ctx->machine->usable.height);
+    return wafer_fail(p->ctx->diag, (wafer_loc){0}, WAFER_NO_FIT,
+                      "%u kernels of these sizes do not fit %u x %u cores side by side, try %s", n,
+                      p->ctx->machine->usable.width, p->ctx->machine->usable.height,
+                      size_mode_option(p->ctx, WAFER_MODE_streaming));
   for (uint32_t k = 0; k < n; k++) {
     wafer_ir_set_phase(p->graph.kernels[k].func, 0);
     wafer_ir_set_rect(p->graph.kernels[k].func, &places[k].rect);

@@ -4,6 +4,7 @@
 
 #include "fabric.h"
 #include "scratch.h"
+#include "size.h"
 #include "streams.h"
 #include "wafer/graph.h"
 
@@ -123,9 +124,9 @@ static wafer_status no_color(const routing *r, const wafer_graph_kernel *kernel,
   return wafer_fail(
       r->ctx->diag, kernel->loc, WAFER_NO_FIT,
       "no colour is left for the stream of '%s' at kernel '%s': all %u are taken at core "
-      "(%" PRIu32 ", %" PRIu32 ") and on every other way tried, try --mode streaming%s",
+      "(%" PRIu32 ", %" PRIu32 ") and on every other way tried, try %s%s",
       r->graph.values[value].name, kernel->name, r->ctx->machine->colors, at->x, at->y,
-      congestion(r, *at));
+      size_mode_option(r->ctx, WAFER_MODE_streaming), congestion(r, *at));
 }
 
 static wafer_status remember(routing *r, const wafer_graph_kernel *kernel, uint32_t value,

@@ -186,6 +186,9 @@ bool size_seeks_pace(const wafer_ctx *ctx, const wafer_graph *graph);
  * `batch` samples. Its cycles are then what programs take. */
 bool size_gets_programs(const wafer_ctx *ctx, const wafer_graph *graph, uint32_t batch);
 
+/* What asks for a mode, as remedies say it: "--mode streaming". NULL: no memory. */
+const char *size_mode_option(const wafer_ctx *ctx, wafer_mode mode);
+
 /* The largest rectangle of usable cores without a dead or reserved one; the usable rectangle when
  * there are none. */
 bool size_whole_wafer(const wafer_machine *machine, wafer_rect *out); /* false: out of memory */

@@ -132,16 +132,38 @@ bool size_whole_wafer(const wafer_machine *m, wafer_rect *out) {
 
 /* ---- Refusals ---- */
 
-/* The split that needs the fewest bytes, and its cost. */
-static wafer_status least_cost(const wafer_ctx *ctx, const wafer_kernel_body *body, uint64_t least,
+const char *size_mode_option(const wafer_ctx *ctx, wafer_mode mode) {
+  const char *option = ctx->options ? ctx->options->mode_option : NULL;
+  return wafer_arena_printf(ctx->arena, "%s %s", option ? option : "--mode", wafer_mode_name(mode));
+}
+
+/* Both kinds of curves, the one that spreads results thin last; *curve is empty where none has a
+ * shape within the budget, *least the fewest bytes of any. */
+static bool curve_within(const wafer_ctx *ctx, const wafer_kernel_body *body, wafer_rect whole,
+                         uint64_t budget, wafer_curve *curve, uint64_t *least) {
+  *least = UINT64_MAX;
+  for (int lean = 0; lean < 2; lean++) {
+    wafer_curve_options options = {
+        .max_width = whole.width, .max_height = whole.height, .budget = budget, .lean = lean};
+    if (wafer_kernel_curve(ctx->machine, body, &options, ctx->arena, curve) != WAFER_OK)
+      return false;
+    if (curve->count) return true;
+    if (curve->least_bytes < *least) *least = curve->least_bytes;
+  }
+  return true;
+}
+
+/* The split that needs at most so many bytes, or else the fewest, and its cost. */
+static wafer_status least_cost(const wafer_ctx *ctx, const wafer_kernel_body *body, uint64_t most,
                                wafer_split *split, wafer_cost *cost) {
   wafer_rect whole;
   wafer_curve curve;
+  uint64_t least;
   *cost = (wafer_cost){0};
-  bool ok = size_whole_wafer(ctx->machine, &whole);
-  wafer_curve_options options = {
-      .max_width = whole.width, .max_height = whole.height, .budget = least};
-  if (!ok || wafer_kernel_curve(ctx->machine, body, &options, ctx->arena, &curve) != WAFER_OK)
+  bool ok = size_whole_wafer(ctx->machine, &whole) &&
+            curve_within(ctx, body, whole, most, &curve, &least);
+  if (ok && !curve.count) ok = curve_within(ctx, body, whole, least, &curve, &least);
+  if (!ok)
     return wafer_fail(ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for a shape curve");
   *split = (wafer_split){0};
   if (!curve.count) return WAFER_OK;
@@ -215,6 +237,8 @@ wafer_status size_refuse(const wafer_ctx *ctx, const wafer_graph *graph, uint32_
   wafer_cost cost;
   wafer_split split;
   WAFER_TRY(least_cost(ctx, body, asked > held ? asked - held : asked, &split, &cost));
+  /* what it takes itself of what is held is not beside it */
+  held = asked > wafer_cost_bytes(&cost) ? asked - wafer_cost_bytes(&cost) : 0;
   *out = (size_refusal){.kernel = kernel, .asked = asked, .allowed = allowed};
   WAFER_TRY(list_owners(ctx, graph, kernel, body, &split, out));
   out->why = wafer_arena_printf(

@@ -27,6 +27,7 @@ wafer_status train_compile(const train_arguments *a, wafer_arena *arena,
   *options = a->compile;
   if (evaluate) options->mode = WAFER_MODE_streaming;
   options->training = loss;
+  options->mode_option = "--execution";
   wafer_ctx ctx = {.machine = machine, .arena = arena, .diag = diag, .options = options};
   return compile_axis(a, &ctx, out);
 }

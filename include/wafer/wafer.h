@@ -172,7 +172,7 @@ typedef struct wafer_owner_bytes {
   uint64_t bytes;
 } wafer_owner_bytes;
 typedef struct wafer_remedy {
-  const char *option; /* of `wafer compile` */
+  const char *option; /* of the program that compiles */
   uint64_t interval_cycles;
 } wafer_remedy;
 typedef struct wafer_refusal {
@@ -203,6 +203,7 @@ typedef enum wafer_sparse_shapes {
 /* Zero is the default of every field. */
 typedef struct wafer_options {
   wafer_mode mode;
+  const char *mode_option; /* by which the user asks for one, as remedies name it; NULL: --mode */
   uint32_t batch;      /* samples resident together in streaming; 0: 1; or WAFER_BATCH_auto */
   wafer_dtype storage; /* f32 or f16: how cores hold floats; none: f32 */
   wafer_placer_kind placer;

@@ -10,6 +10,12 @@ machine() {
   sed "s/core bytes=\"16384\"/core bytes=\"$1\"/; s/width=\"16\"/width=\"$2\"/g" \
     "$source/runtime/machines/small16.xml" >"m$1-$2.xml"
 }
+# The parts that a refusal names are what is asked for: they were all 0 where a shape that fits beside what is held
+# spreads its results thin, or uses what is held.
+adds_up() {
+  sed -n 's/.* needs \([0-9]*\) bytes per core.*(code \([0-9]*\), weights \([0-9]*\), inputs \([0-9]*\), outputs \([0-9]*\), scratch \([0-9]*\), held for other kernels \([0-9]*\)).*/\1 \2 \3 \4 \5 \6 \7/p' err |
+    awk '$1 != $2 + $3 + $4 + $5 + $6 + $7 || !$2 { exit 1 }' || fail "the parts are not what is asked: $(cat err)"
+}
 # tries LEAST machine mode batch: refused, with at least so many remedies, all of which work
 tries() {
   least=$1 machine=$2 mode=$3 batch=$4
@@ -19,6 +25,7 @@ tries() {
   [ $got = 4 ] || fail "$machine, $mode, $batch: exit $got, want 4: $(head -1 err)"
   [ ! -e no.wplan ] || fail "$machine, $mode: left a plan behind"
   says err "$mode does not fit small16: "
+  adds_up
   says why.json '"wafer-refusal-1"'
   sed -n 's/.*"option":	"\(.*\)",/\1/p' why.json >options
   [ "$(wc -l <options)" -ge "$least" ] || fail "$machine, $mode: $(wc -l <options) remedies, want $least: $(cat err)"
@@ -44,4 +51,24 @@ says err "held for other kernels"
 tries 2 m5000-16.xml pipelined 1
 says err "side by side, the wafer has 256 usable ones"
 tries 1 m6500-4.xml pipelined 1
+net=$source/test/data/skips.onnx
+machine 5000 16
+tries 1 m5000-16.xml streaming 1
+net=$source/test/data/small_cnn.onnx
+
+# What wants a pipeline gets no other mode as its remedy, but fewer bands.
+"$wafer" compile "$net" -q -o no.wplan --machine m9000-16.xml --bands 16 >out 2>err
+[ $? = 4 ] || fail "16 bands of small cores: $(head -1 err)"
+grep -q -- "--mode" err && fail "--bands: --mode streaming does not go with it: $(cat err)"
+bands=$(sed -n 's/.*\(--bands [0-9]*\) fits.*/\1/p' err)
+"$wafer" compile "$net" -q -o yes.wplan --machine m9000-16.xml ${bands:---bands none} 2>err2 || fail "'$bands' does not help: $(head -1 err2)"
+
+# `wafer train` calls its modes otherwise.
+"$wafer" zoo mlp --widths 784,4096,4096,10 -o wide.onnx -q || fail "zoo"
+octal 3136 'i % 50' | npy x.npy '<f4' '(1, 784)'
+octal 8 0 | npy y.npy '<i8' '(1,)'
+train() { "$wafer" train wide.onnx --data x.npy,y.npy --loss cross-entropy --steps 1 --batch 1 --machine small64 --compile-only -q "$@" 2>err; }
+train --execution pipelined && fail "a wide MLP is trained on small64"
+says err "--execution streaming fits: "
+train --execution streaming || fail "--execution streaming does not help: $(head -1 err)"
 finish "refuse: every remedy works"
