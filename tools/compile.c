@@ -54,7 +54,7 @@ static const char usage[] =
     "                           avoid: kernels and routes keep off it (spares, or what FILE.xml "
     "says)\n"
     "      --replicas N         copies of a kernel side by side, at most, that share out the\n"
-    "                           samples; auto: as many as pay, with --placer best (auto)\n"
+    "                           samples; takes --placer best; auto: as many as pay there (auto)\n"
     "      --bands N            bands of the wafer's rows, each with the same pipeline, which "
     "samples "
     "go to\n"
@@ -117,6 +117,7 @@ typedef struct arguments {
   const char *model, *output, *report, *passes;
   compile_machine machine;
   compile_control control;
+  compile_search search;
   bool check, json, quiet, train;
   wafer_options options;
   training_flags training;
@@ -262,8 +263,12 @@ static wafer_status parse_objective(const char *text, wafer_objective *objective
                                  "--objective wants throughput, latency or wire, got '%s'", text);
 }
 
-static bool parse_search(wafer_options *o, int option, const char *text) {
+static bool parse_search(arguments *a, int option, const char *text) {
+  wafer_options *o = &a->options;
   uint64_t number = 0;
+  a->search.moves |= option == MOVES;
+  a->search.seconds |= option == SECONDS;
+  a->search.seed |= option == SEED;
   if (option == REPLICAS || option == BANDS) {
     const char *name = option == BANDS ? "--bands" : "--replicas";
     if (strcmp(text, "auto") && !cli_parse_u64("compile", name, text, 1, UINT32_MAX, &number))
@@ -319,13 +324,13 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   case BIND: return parse_bind(a, arena, text);
   case DTYPE: return parse_dtype(text, &a->options.storage);
   case EDGE: a->machine.edge = text; return WAFER_OK;
-  case PLACER: return parse_placer(text, &a->options.placer);
+  case PLACER: a->search.placer = true; return parse_placer(text, &a->options.placer);
   case OBJECTIVE: return parse_objective(text, &a->options.objective);
   case MOVES:
   case SECONDS:
   case SEED:
   case BANDS:
-  case REPLICAS: return parse_search(&a->options, option, text) ? WAFER_OK : WAFER_USAGE;
+  case REPLICAS: return parse_search(a, option, text) ? WAFER_OK : WAFER_USAGE;
   case PIN: return compile_parse_pin(&a->control, arena, text);
   case RESERVE: return compile_parse_reserve(&a->control, text);
   case PLACEMENT: a->control.placement = text; return WAFER_OK;
@@ -373,6 +378,7 @@ static wafer_status parse(int argc, char **argv, wafer_arena *arena, arguments *
     return (wafer_status)cli_usage("compile", "--train wants a --loss");
   if (a->train) a->options.training = &a->training.options;
   if (a->json && !a->check) return (wafer_status)cli_usage("compile", "--json goes with --check");
+  WAFER_TRY(compile_settle_search(&a->search, &a->options));
   a->model = argv[optind];
   if (!a->output && !a->check && !a->passes)
     return (wafer_status)cli_usage("compile", "-o PLAN is missing");
@@ -389,6 +395,7 @@ static wafer_status finish(const arguments *a, const wafer_plan *plan, const waf
   if (whole) WAFER_TRY(compile_whole(a->model, whole, &a->options, &r.whole));
   double seconds = cli_seconds() - started;
   cli_progress_done();
+  compile_warn_unread(&a->search, &a->options, plan->mode);
   if (!a->quiet) {
     report_print(stdout, &r);
     printf("wrote %s in %.2f s\n", a->output, seconds);

@@ -28,6 +28,16 @@ wafer_status compile_take_control(const compile_control *control, wafer_arena *a
                                   wafer_options *options, const wafer_machine **machine,
                                   const wafer_plan **kept);
 
+/* What was said of the search for a layout, as far as the options do not tell. */
+typedef struct compile_search {
+  bool placer, best, copies, moves, seconds, seed;
+} compile_search;
+/* Copies of kernels are found by the search alone: it is taken where no placer was named. Where no
+ * pipeline is wanted, nothing is searched. */
+wafer_status compile_settle_search(compile_search *said, wafer_options *options);
+/* Warns of what changed nothing in a plan of this mode. */
+void compile_warn_unread(const compile_search *said, const wafer_options *options, wafer_mode mode);
+
 /* Where a refusal goes: a file of --report, NULL for none. */
 typedef struct compile_refusal {
   const char *model, *report;

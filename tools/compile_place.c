@@ -1,4 +1,5 @@
-/* Where kernels shall lie: --pin, --reserve, --placement, --keep. */
+/* Where kernels shall lie: --pin, --reserve, --placement, --keep; and how that is searched for. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,4 +108,41 @@ wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
   uint32_t bands = file.bands ? file.bands : earlier.bands;
   if (!options->bands && alike) options->bands = bands;
   return all.reserved_count ? reserve(&all, arena, machine) : WAFER_OK;
+}
+
+/* ---- The search ---- */
+
+wafer_status compile_settle_search(compile_search *said, wafer_options *o) {
+  bool streams = o->mode == WAFER_MODE_streaming;
+  said->best = o->placer == WAFER_PLACER_best;
+  said->copies = o->replicas > 1;
+  if (said->placer && !said->best && said->copies)
+    return (wafer_status)cli_usage("compile", "--replicas %u goes with --placer best", o->replicas);
+  o->placer = (said->best || said->copies) && !streams ? WAFER_PLACER_best : WAFER_PLACER_shelf;
+  if (streams) o->replicas = 0;
+  return WAFER_OK;
+}
+
+void compile_warn_unread(const compile_search *said, const wafer_options *o, wafer_mode mode) {
+  bool streams = mode == WAFER_MODE_streaming, searches = o->placer == WAFER_PLACER_best;
+  bool unread = streams || !searches;
+  const char *why = streams     ? "weight streaming gives each kernel the whole wafer in turn"
+                    : !searches ? "shelves search for nothing, --placer best does"
+                                : "kernels are copied for --objective throughput";
+  const struct {
+    bool said;
+    const char *name;
+  } options[] = {
+      {streams && said->best, "--placer best"},
+      {unread && o->objective == WAFER_OBJECTIVE_wire, "--objective wire"},
+      {said->copies && (streams || o->objective != WAFER_OBJECTIVE_throughput), "--replicas"},
+      {unread && said->moves, "--place-moves"},
+      {unread && said->seconds, "--place-seconds"},
+      {unread && said->seed, "--seed"}};
+  char names[128] = "";
+  for (size_t i = 0; i < WAFER_COUNT(options); i++)
+    if (options[i].said)
+      snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? ", " : "",
+               options[i].name);
+  if (*names) wafer_warn(cli_diag(), (wafer_loc){0}, "%s changed nothing: %s", names, why);
 }

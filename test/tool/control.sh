@@ -128,6 +128,19 @@ agrees relayed.wplan plain --fidelity fabric
 "$wafer" compile "$skips" -o no.wplan --relays some >out 2>err && fail "--relays some is taken"
 says err "--relays wants auto or none, got 'some'"
 
+# what changes nothing is said; nothing is searched for streaming; copies are found by the search
+build -o plain.wplan --mode streaming
+build -o p2.wplan --mode streaming --placer best --place-moves 1000 --replicas 2 --objective wire --seed 3
+says err "warning: --placer best, --objective wire, --replicas, --place-moves, --seed changed nothing: weight streaming"
+grep -q "placer best: interval" err && fail "streaming: a pipeline was searched for"
+cmp -s plain.wplan p2.wplan || fail "streaming: the search's options change the plan"
+build -o p2.wplan --mode pipelined --seed 3
+says err "warning: --seed changed nothing: shelves search for nothing"
+build -o p2.wplan --mode pipelined --edge-gbps inf --replicas 2 --place-moves 20000 --report copies.json
+says copies.json '"replicas":	2'
+grep -q "changed nothing" err && fail "--replicas: $(cat err)"
+refuses 1 "--replicas 2 goes with --placer best" --replicas 2 --placer shelf
+
 refuses 1 "no kernel or ONNX node is named 'steam'; there are 8 kernels: stem, pool" --pin steam=0,0,1,1
 refuses 1 "--pin wants X,Y,WIDTH,HEIGHT" --pin stem=0,0,1
 refuses 4 "none of the 256 usable cores of small16 is free" --reserve 0,0,16,8 --reserve 0,8,16,8
