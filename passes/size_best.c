@@ -9,6 +9,7 @@
 #include "size_best.h"
 
 #define DEFAULT_MOVES 2000000
+#define TRAINING_MOVES 200000 /* of several times as many kernels, each of which takes longer */
 #define QUICK_MOVES 100000
 #define TRIES 4      /* each with more room for buffers, or in more haste */
 #define MOST_TRIES 8 /* where buffers still cost something */
@@ -85,7 +86,8 @@ static wafer_status look_at(search *s, search_area *area, uint64_t try, wafer_pl
   wafer_placer_options options = {.seed = o->place_seed + try, .moves = o->place_moves};
   options.start = s->start ? s->start + area->first : NULL;
   options.seconds = o->place_seconds / (2 * TRIES) * area->count / s->item_count;
-  if (!o->place_moves && o->place_seconds <= 0) options.moves = DEFAULT_MOVES;
+  if (!o->place_moves && o->place_seconds <= 0)
+    options.moves = o->training ? TRAINING_MOVES : DEFAULT_MOVES;
   if (s->quick && options.moves > QUICK_MOVES) options.moves = QUICK_MOVES;
   if (s->area_count > 1 && options.moves)
     options.moves = options.moves / s->item_count * area->count + 1;

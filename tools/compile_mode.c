@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "compile.h"
+#include "training.h"
 
 #define PLAN_GAIN 16 /* relays and more bands have to shorten the interval by one part in these */
 #define SLOWER_GAIN 64
-#define SLOWER_STEP 3 /* parts of WAFER_SLOWER_PARTS */
+#define MICRO_BATCHES 8u /* of a step, as far as a compilation knows */
+#define SLOWER_STEP 3    /* parts of WAFER_SLOWER_PARTS */
 #define MOST_SLOWER 6
 
 /* A plan, and what a sample of it takes. */
@@ -295,6 +297,41 @@ static wafer_status compare_placers(thoughts *t, const char **told) {
   return keep_better(t, &first, &t->now, told);
 }
 
+static const char *tell_training(const thoughts *t, bool best, bool by_programs,
+                                 const uint64_t cycles[2]) {
+  typedef unsigned long long ull;
+  const char *by = by_programs ? " by core programs" : "";
+  if (cycles[1] == UINT64_MAX)
+    return wafer_arena_printf(
+        t->ctx->arena,
+        "shelves: %llu cycles for %u micro-batches by core programs, of which "
+        "placer best leaves no way to make some",
+        (ull)cycles[0], MICRO_BATCHES);
+  return wafer_arena_printf(t->ctx->arena, "%s: %llu cycles for %u micro-batches%s, %llu with %s",
+                            best ? "placer best" : "shelves", (ull)cycles[best], MICRO_BATCHES, by,
+                            (ull)cycles[!best], best ? "shelves" : "placer best");
+}
+
+/* A pipeline that trains has its programs made when they are needed, and what a search finds may
+ * have none, or slower ones: shelves are compared with it. */
+static wafer_status compare_training(thoughts *t, const char **told) {
+  wafer_options own = t->now.options;
+  candidate other;
+  bool keeps, by_programs;
+  uint64_t cycles[2];
+  if (own.placer != WAFER_PLACER_best || own.objective != WAFER_OBJECTIVE_throughput ||
+      own.replicas > 1 || !wafer_plan_updates(t->now.plan))
+    return WAFER_OK;
+  own.placer = WAFER_PLACER_shelf;
+  WAFER_TRY(make(t, own, &other));
+  if (!other.plan) return WAFER_OK;
+  const wafer_plan *plans[] = {other.plan, t->now.plan};
+  wafer_status status = training_no_slower(plans, MICRO_BATCHES, &keeps, &by_programs, cycles);
+  if (status == WAFER_OK) *told = tell_training(t, keeps, by_programs, cycles);
+  keeps || status != WAFER_OK ? drop(&other) : take(&other, &t->now);
+  return status != WAFER_OK ? status : *told ? WAFER_OK : cli_no_memory();
+}
+
 /* ---- Streaming ---- */
 
 /* Whether streaming may be faster than the programs, and nothing was said that wants a pipeline. */
@@ -327,6 +364,7 @@ static wafer_status try_streaming(thoughts *t) {
 
 static wafer_status reconsider(thoughts *t, const char **told) {
   WAFER_TRY(compare_placers(t, told));
+  if (t->ctx->options->training) WAFER_TRY(compare_training(t, told));
   if (!may_compare(t->ctx->options)) WAFER_TRY(suit(t));
   return has_programs(t->now.plan) ? try_streaming(t) : try_flow(t);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "train.h"
+#include "training.h"
 
 /* Cross-entropy's classes are dim 1 of the output, or the last where labels say so: tokens. */
 static wafer_status compile_axis(const train_arguments *a, const wafer_ctx *ctx,
@@ -12,6 +13,34 @@ static wafer_status compile_axis(const train_arguments *a, const wafer_ctx *ctx,
   if (status == WAFER_OK) status = wafer_lower(ctx, ir, out);
   wafer_ir_destroy(ir);
   return status;
+}
+
+/* The search looks for a short interval, and a step is more: the pipe fills, sums of replicas come
+ * together, all get new weights. Shelves stay where a step is shorter on them. */
+static wafer_status keep_shorter(const train_arguments *a, const wafer_ctx *ctx,
+                                 const wafer_plan **plan) {
+  wafer_ctx with = *ctx;
+  wafer_options own = *ctx->options;
+  const wafer_diag silent = {0};
+  const wafer_plan *shelves;
+  bool keeps, by_programs;
+  uint64_t cycles[2];
+  if (own.placer != WAFER_PLACER_best || own.replicas > 1 || !wafer_plan_updates(*plan))
+    return WAFER_OK;
+  own.placer = WAFER_PLACER_shelf;
+  with.options = &own;
+  with.diag = &silent;
+  wafer_status status = compile_axis(a, &with, &shelves);
+  if (status == WAFER_NO_MEMORY) return cli_no_memory();
+  if (status != WAFER_OK) return WAFER_OK; /* they hold nothing */
+  const wafer_plan *plans[] = {shelves, *plan};
+  uint64_t micro_batches = a->train.batch / own.training->micro_batch;
+  WAFER_TRY(training_no_slower(plans, micro_batches, &keeps, &by_programs, cycles));
+  if (keeps) return WAFER_OK;
+  *plan = shelves;
+  wafer_note(cli_diag(), (wafer_loc){0}, "shelves: a step is shorter on them%s",
+             by_programs ? ", by core programs" : "");
+  return WAFER_OK;
 }
 
 wafer_status train_compile(const train_arguments *a, wafer_arena *arena,
@@ -29,7 +58,8 @@ wafer_status train_compile(const train_arguments *a, wafer_arena *arena,
   options->training = loss;
   options->mode_option = "--execution";
   wafer_ctx ctx = {.machine = machine, .arena = arena, .diag = diag, .options = options};
-  return compile_axis(a, &ctx, out);
+  WAFER_TRY(compile_axis(a, &ctx, out));
+  return keep_shorter(a, &ctx, out);
 }
 
 wafer_status train_choose(const train_arguments *a, wafer_arena *arena,

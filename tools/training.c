@@ -74,3 +74,47 @@ wafer_status training_flag(const char *command, wafer_arena *arena, int option, 
   default: o->evaluate = true; return WAFER_OK;
   }
 }
+
+/* ---- Two layouts of a step ---- */
+
+static bool has_few_words(const wafer_plan *plan) {
+  uint64_t words = 0;
+  for (uint32_t s = 0; s < plan->stream_count && words <= WAFER_PROGRAMS_WORDS; s++)
+    words += plan->streams[s].words;
+  return words <= WAFER_PROGRAMS_WORDS;
+}
+
+/* By core programs; UINT64_MAX where there are none, or none that are made in short time. */
+static wafer_status time_programs(const wafer_plan *plan, uint64_t micro_batches,
+                                  uint64_t *cycles) {
+  const wafer_diag silent = {0};
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_ctx ctx = {.machine = plan->machine, .arena = arena, .diag = &silent};
+  const wafer_plan *whole;
+  wafer_step_cycles step;
+  *cycles = UINT64_MAX;
+  if (!arena) return cli_no_memory();
+  wafer_status status =
+      has_few_words(plan) ? wafer_plan_add_programs(&ctx, plan, false, &whole) : WAFER_UNSUPPORTED;
+  if (status == WAFER_OK) status = wafer_plan_step_cycles(&silent, whole, micro_batches, &step);
+  if (status == WAFER_OK) *cycles = step.step;
+  wafer_arena_destroy(arena);
+  return status == WAFER_NO_MEMORY ? cli_no_memory() : WAFER_OK;
+}
+
+static wafer_status time_streams(const wafer_plan *plan, uint64_t micro_batches, uint64_t *cycles) {
+  wafer_step_cycles step;
+  WAFER_TRY(wafer_plan_step_cycles(cli_diag(), plan, micro_batches, &step));
+  *cycles = step.step;
+  return WAFER_OK;
+}
+
+wafer_status training_no_slower(wafer_plan const *const plans[2], uint64_t micro_batches,
+                                bool *keeps, bool *by_programs, uint64_t cycles[2]) {
+  WAFER_TRY(time_programs(plans[0], micro_batches, &cycles[0]));
+  *by_programs = cycles[0] < UINT64_MAX;
+  if (!*by_programs) WAFER_TRY(time_streams(plans[0], micro_batches, &cycles[0]));
+  WAFER_TRY((*by_programs ? time_programs : time_streams)(plans[1], micro_batches, &cycles[1]));
+  *keeps = cycles[1] <= cycles[0];
+  return WAFER_OK;
+}

@@ -40,4 +40,10 @@ typedef struct training_flags {
 wafer_status training_flag(const char *command, wafer_arena *arena, int option, const char *text,
                            training_flags *flags);
 
+/* Of two pipelines of a training step, whether the second is no slower over so many micro-batches:
+ * by core programs where those of the first can be made, which then those of the second have to; by
+ * their streams where not. `cycles`: of a step, of each (UINT64_MAX: it has no programs). */
+wafer_status training_no_slower(wafer_plan const *const plans[2], uint64_t micro_batches,
+                                bool *keeps, bool *by_programs, uint64_t cycles[2]);
+
 #endif

@@ -56,6 +56,12 @@ awk '{ if ($1 != $2 + $3 + $4 + $5 + $6 + $7 || $4 == 0 || $6 == 0 || $7 == 0) e
 grep -Eq 'pipeline of [0-9]+ cores: a micro-batch every [0-9]+ cycles' cost || fail "no cores, no interval: $(cat cost)"
 costs --execution streaming >slow || fail "--compile-only, streaming"
 [ "$(cut -d' ' -f1 parts)" -lt "$(sed -n 's/.*a step is \([0-9]*\) .*/\1/p' slow)" ] || fail "streaming is faster: $(cat slow)"
+# The search finds a shorter interval, and no shorter step: what the replicas' sums and weights take counts.
+costs --execution pipelined --placer best >best 2>note || fail "--compile-only --placer best"
+[ "$(sed -n 's/.*a step is \([0-9]*\) .*/\1/p' best)" -le "$(cut -d' ' -f1 parts)" ] || fail "--placer best is slower: $(cat best)"
+"$wafer" compile mlp.onnx -o best.wplan --train --loss cross-entropy --micro-batch 4 --machine small64 --mode pipelined \
+  --placer best >best 2>note || fail "compile --train --placer best: $(cat note)"
+grep -Eq '^placer: .* for 8 micro-batches by core programs' best || fail "placers of a step are not compared: $(grep placer best)"
 costs >auto || fail "--execution auto"
 cmp -s cost auto || fail "auto is neither: $(cat auto)"
 costs --systems 2 | grep -q 'streaming:' || fail "auto on two systems"
@@ -91,14 +97,14 @@ cores() {
 cores mlp 1 --micro-batch 4 --optimizer sgd
 cores mlp 8 --micro-batch 4 --optimizer adam
 cores mlp 8 --micro-batch 4 --optimizer adam --dtype f16
-cores mlp 7 --micro-batch 4 --optimizer momentum --placer best --replicas 2
+cores mlp 7 --micro-batch 4 --optimizer momentum --placer best --replicas 2 --place-moves 2000000
 grep -q '^step  *gather' check || fail "sums of replicas do not come together"
-cores mlp 6 --micro-batch 4 --optimizer adamw --dtype f16 --placer best --replicas 2
+cores mlp 6 --micro-batch 4 --optimizer adamw --dtype f16 --placer best --replicas 2 --place-moves 2000000
 cores cnn 5 --micro-batch 4 --optimizer adam
-cores cnn 7 --micro-batch 4 --optimizer sgd --placer best --replicas 3
+cores cnn 7 --micro-batch 4 --optimizer sgd --placer best --replicas 3 --place-moves 2000000
 cores gpt 4 --micro-batch 1 --dim batch=1 --class-axis -1 --optimizer adam
 # Streams that want more colours than there are leave their lines, and share some.
-cores mlp 4 --micro-batch 4 --optimizer adam --placer best --replicas 4
+cores mlp 4 --micro-batch 4 --optimizer adam --placer best --replicas 4 --place-moves 2000000
 "$wafer" zoo gpt --layers 1 --d-model 16 --heads 2 --vocab 32 --sequence 8 --init 1 -o gpt.onnx -q || fail "zoo gpt"
 cores gpt 2 --micro-batch 1 --dim batch=1 --class-axis -1 --optimizer adam
 # Several cores send on them, in turn: lines alike share them.
