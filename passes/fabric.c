@@ -290,16 +290,16 @@ bool fabric_claim(fabric *f, uint32_t count, const wafer_route_segment *route, u
 #define PATHS_WEIGHED 12
 #define HOPS_PER_COLOR 16
 
-bool fabric_assign(fabric *f, uint32_t count, const fabric_path *paths, uint32_t avoid,
-                   uint32_t *chosen, uint32_t *color, wafer_core_at *congested) {
-  static const struct {
-    bool shared, any; /* colours of others; those to avoid too */
-  } rounds[] = {{false, false}, {false, true}, {true, true}};
+bool fabric_assign(fabric *f, uint32_t count, const fabric_path *paths, uint32_t join,
+                   uint32_t avoid, uint32_t *chosen, uint32_t *color, wafer_core_at *congested) {
+  const struct {
+    uint32_t of; /* colours that come into question */
+    bool shared; /* with others */
+  } rounds[] = {{join, true}, {~avoid, false}, {UINT32_MAX, false}, {UINT32_MAX, true}};
   uint64_t best = UINT64_MAX;
-  for (size_t i = 0; i < WAFER_COUNT(rounds) && best == UINT64_MAX; i++)
+  for (size_t i = join ? 0 : 1; i < WAFER_COUNT(rounds) && best == UINT64_MAX; i++)
     for (uint32_t p = 0; p < count && (p < PATHS_WEIGHED || best == UINT64_MAX); p++) {
-      uint32_t free = free_along(f, &paths[p], rounds[i].shared, congested);
-      if (!rounds[i].any) free &= ~avoid;
+      uint32_t free = free_along(f, &paths[p], rounds[i].shared, congested) & rounds[i].of;
       if (!free) continue;
       uint32_t lowest = (uint32_t)__builtin_ctz(free);
       uint64_t price = fabric_hops(paths[p].count, paths[p].at) + (uint64_t)lowest * HOPS_PER_COLOR;

@@ -55,11 +55,12 @@ wafer_status fabric_detour(fabric *fabric, const fabric_end *from, const fabric_
                            uint32_t color, wafer_route_segment *route, uint32_t *count);
 uint64_t fabric_hops(uint32_t count, const wafer_route_segment *route);
 
-/* Takes a path with a colour of its own, if there is one none of those in `avoid`, a bit each; else
- * one with a colour to share; of the first few a short one with a low colour. False when none has;
- * *congested is then a router where every colour is taken. */
-bool fabric_assign(fabric *fabric, uint32_t count, const fabric_path *paths, uint32_t avoid,
-                   uint32_t *chosen, uint32_t *color, wafer_core_at *congested);
+/* Takes a path with a colour of `join`, a bit each, if there is one to share; else with a colour of
+ * its own, if there is one none of those in `avoid`; else one with a colour to share; of the first
+ * few a short one with a low colour. False when none has; *congested is then a router where every
+ * colour is taken. */
+bool fabric_assign(fabric *fabric, uint32_t count, const fabric_path *paths, uint32_t join,
+                   uint32_t avoid, uint32_t *chosen, uint32_t *color, wafer_core_at *congested);
 /* Routers that most colours enter, the busiest first; their number, at most `room`. */
 uint32_t fabric_busiest(const fabric *fabric, uint32_t room, wafer_core_at *at, uint32_t *colors);
 /* Claims a colour along a route; false when a router already receives it from another side: *clash,

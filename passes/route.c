@@ -40,6 +40,7 @@ typedef struct routing {
   wafer_route_segment *detour;
   copies *copies;   /* of each value */
   uint32_t *colors; /* of each kernel: those of the streams that meet at its cores, a bit each */
+  uint32_t *sent;   /* of each value: those of its streams from kernels of the phase, a bit each */
   uint32_t *turn;   /* of each kernel, see wafer_graph_turn */
   routed *newest;   /* of the phase */
 } routing;
@@ -174,9 +175,22 @@ static uint32_t colors_met(const routing *r, const wafer_graph_kernel *kernel, c
   return e->maker == WAFER_NONE ? met : met | r->colors[e->maker];
 }
 
-static void meet(routing *r, const wafer_graph_kernel *kernel, const ends *e, uint32_t color) {
+static void meet(routing *r, const wafer_graph_kernel *kernel, uint32_t value, const ends *e,
+                 uint32_t color) {
   r->colors[kernel - r->graph.kernels] |= 1u << color;
-  if (e->maker != WAFER_NONE) r->colors[e->maker] |= 1u << color;
+  if (e->maker == WAFER_NONE) return;
+  r->colors[e->maker] |= 1u << color;
+  r->sent[value] |= 1u << color;
+}
+
+#define FEW_READERS 4 /* of a value: one part of all colours */
+
+/* What many kernels take would leave its producer's few rows in as many colours as these are, and
+ * none be left: its streams share colours as far as they go the same way, those that no other
+ * stream has at the reader. */
+static uint32_t colors_joined(const routing *r, const wafer_graph_kernel *kernel, uint32_t value) {
+  bool many = r->graph.values[value].use_count > r->ctx->machine->colors / FEW_READERS;
+  return many ? r->sent[value] & ~r->colors[kernel - r->graph.kernels] : 0;
 }
 
 /* Where the simple ways are blocked, or have no colour: the first colour with any way round, at
@@ -211,14 +225,14 @@ static wafer_status plan_stream(routing *r, const wafer_graph_kernel *kernel, ui
   ends e = ends_of(r, kernel, value, s);
   uint32_t count = fabric_paths(r->fabric, &e.from, &e.to, r->paths), chosen = 0;
   wafer_core_at congested = {s->to.rect.x, s->to.rect.y};
-  if (count && fabric_assign(r->fabric, count, r->paths, colors_met(r, kernel, &e), &chosen,
-                             &s->color, &congested)) {
+  if (count && fabric_assign(r->fabric, count, r->paths, colors_joined(r, kernel, value),
+                             colors_met(r, kernel, &e), &chosen, &s->color, &congested)) {
     s->route_count = r->paths[chosen].count;
     s->route = r->paths[chosen].at;
   } else {
     WAFER_TRY(go_round(r, kernel, value, &e, s, &congested));
   }
-  meet(r, kernel, &e, s->color);
+  meet(r, kernel, value, &e, s->color);
   WAFER_TRY(remember(r, kernel, value, s));
   s->words = value_words(&r->graph.values[value], kernel->body.storage);
   s->cycles = stream_cycles(m, &s->from, &s->to, s->words);
@@ -282,6 +296,7 @@ static wafer_status route_output(routing *r, uint32_t k, uint32_t output, MlirOp
 /* What a phase of kernels [first, end) ends with: its streams' colours, and streamed weights. */
 static void end_phase(routing *r, uint32_t first, uint32_t end) {
   fabric_clear(r->fabric);
+  for (const routed *s = r->newest; s; s = s->older) r->sent[s->value] = 0;
   r->newest = NULL;
   for (const wafer_graph_kernel *k = &r->graph.kernels[first]; k < &r->graph.kernels[end]; k++)
     for (uint32_t i = 0; i < k->body.input_count; i++)
@@ -339,8 +354,10 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   r.paths = WAFER_NEW(ctx->arena, fabric_path, FABRIC_MAX_PATHS);
   r.copies = WAFER_NEW(ctx->arena, copies, r.graph.value_count);
   r.colors = WAFER_NEW(ctx->arena, uint32_t, r.graph.kernel_count);
+  r.sent = WAFER_NEW(ctx->arena, uint32_t, r.graph.value_count);
   r.turn = WAFER_NEW(ctx->arena, uint32_t, r.graph.kernel_count);
-  if (!r.fabric || !r.detour || !r.paths || !r.copies || !r.colors || !r.turn) return no_memory(&r);
+  if (!r.fabric || !r.detour || !r.paths || !r.copies || !r.colors || !r.sent || !r.turn)
+    return no_memory(&r);
   for (uint32_t first = 0, end; first < r.graph.kernel_count; first = end) {
     WAFER_TRY(end_of_phase(&r, first, &end));
     WAFER_TRY(route_phase(&r, first, end));

@@ -149,6 +149,26 @@ def split():
     save("split", nodes, [value("x", 1, 8, 12, 12)], [value("y", 1, 24, 12, 12)], weights)
 
 
+def steps():
+    """A recurrence of 18 steps, unrolled: two values of which each step takes a row, and a result of all."""
+    own = np.random.default_rng(12)
+    nodes = [node("MatMul", "x wk", "u"), node("Sigmoid", "u", "k"), node("MatMul", "x wv", "v")]
+    weights = [numpy_helper.from_array((own.standard_normal((16, 16)) / 4).astype(np.float32), n) for n in ("wk", "wv")]
+    weights.append(numpy_helper.from_array(own.uniform(0.5, 0.9, 16).astype(np.float32), "decay"))
+    for i in range(18):
+        weights.append(numpy_helper.from_array(np.array(i, np.int64), f"at{i}"))
+        nodes += [node("Gather", f"k at{i}", f"k{i}", axis=1), node("Gather", f"v at{i}", f"v{i}", axis=1),
+                  node("Mul", f"k{i} v{i}", f"p{i}")]
+        if i:
+            nodes += [node("Mul", f"n{i - 1} decay", f"m{i}"), node("Add", f"m{i} p{i}", f"n{i}"),
+                      node("Mul", f"d{i - 1} decay", f"e{i}"), node("Add", f"e{i} k{i}", f"d{i}")]
+        else:
+            nodes += [node("Identity", "p0", "n0"), node("Identity", "k0", "d0")]
+        nodes.append(node("Div", f"n{i} d{i}", f"y{i}"))
+    nodes.append(node("Concat", " ".join(f"y{i}" for i in range(18)), "y", axis=1))
+    save("steps", nodes, [value("x", 1, 18, 16)], [value("y", 1, 288)], weights)
+
+
 def attention():
     """One head of self-attention with layer normalisation, a symbolic sequence length and shape arithmetic."""
     nodes = [
@@ -361,3 +381,4 @@ loops()
 scales()
 one_mean()
 split()
+steps()

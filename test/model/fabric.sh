@@ -53,6 +53,8 @@ for dtype in f32 f16; do
   interval=$(sed -n 's/.*"interval_cycles":[^0-9]*\([0-9]*\).*/\1/p' "$work/split.json" | head -1)
   [ "$interval" -lt "$([ $dtype = f32 ] && echo 425 || echo 165)" ] || fail "split, $dtype: $interval cycles a sample"
 done
+# Streams of one value to many readers share colours: with one for each, none were left for what these make.
+compares steps pipelined "--machine small64" "--total 8" "$data/steps.onnx"
 # A train's code and what its cores hold fit beside each other; words came to addresses that code had.
 for memory in 8960 14592; do
   sed "s/bytes=\"16384\"/bytes=\"$memory\"/" "$source/runtime/machines/small16.xml" >"$work/tight.xml"

@@ -192,19 +192,19 @@ static void colors_run_out(void) {
   wafer_core_at where;
   fabric_path row = {1, {{0, 5, 31, 5}}}, back = {1, {{31, 5, 0, 5}}}, other = {1, {{0, 6, 31, 6}}};
   setup(&f, 2, 0, NULL);
-  CU_ASSERT_TRUE(fabric_assign(f.fabric, 1, &row, 0, &chosen, &color, &where));
+  CU_ASSERT_TRUE(fabric_assign(f.fabric, 1, &row, 0, 0, &chosen, &color, &where));
   CU_ASSERT_EQUAL(color, 0);
-  CU_ASSERT_TRUE(fabric_assign(f.fabric, 1, &row, 0, &chosen, &color, &where));
+  CU_ASSERT_TRUE(fabric_assign(f.fabric, 1, &row, 0, 0, &chosen, &color, &where));
   CU_ASSERT_EQUAL(color, 1);
-  CU_ASSERT_FALSE(fabric_assign(f.fabric, 1, &back, 0, &chosen, &color, &where));
+  CU_ASSERT_FALSE(fabric_assign(f.fabric, 1, &back, 0, 0, &chosen, &color, &where));
   CU_ASSERT_EQUAL(where.y, 5);
-  CU_ASSERT_TRUE(fabric_assign(f.fabric, 1, &row, 0, &chosen, &color, &where));
+  CU_ASSERT_TRUE(fabric_assign(f.fabric, 1, &row, 0, 0, &chosen, &color, &where));
   fabric_path both[] = {row, other};
-  CU_ASSERT_TRUE(fabric_assign(f.fabric, 2, both, 0, &chosen, &color, &where));
+  CU_ASSERT_TRUE(fabric_assign(f.fabric, 2, both, 0, 0, &chosen, &color, &where));
   CU_ASSERT_EQUAL(chosen, 1);
   CU_ASSERT_EQUAL(color, 0);
   fabric_clear(f.fabric);
-  CU_ASSERT_TRUE(fabric_assign(f.fabric, 1, &back, 0, &chosen, &color, &where));
+  CU_ASSERT_TRUE(fabric_assign(f.fabric, 1, &back, 0, 0, &chosen, &color, &where));
   CU_ASSERT_EQUAL(color, 0);
   teardown(&f);
 }
@@ -216,9 +216,27 @@ static void colors_are_avoided(void) {
   wafer_core_at where;
   fabric_path row = {1, {{0, 5, 31, 5}}};
   setup(&f, 2, 0, NULL);
-  CU_ASSERT_TRUE(fabric_assign(f.fabric, 1, &row, 1u << 0, &chosen, &color, &where));
+  CU_ASSERT_TRUE(fabric_assign(f.fabric, 1, &row, 0, 1u << 0, &chosen, &color, &where));
   CU_ASSERT_EQUAL(color, 1);
-  CU_ASSERT_TRUE(fabric_assign(f.fabric, 1, &row, 1u << 0, &chosen, &color, &where));
+  CU_ASSERT_TRUE(fabric_assign(f.fabric, 1, &row, 0, 1u << 0, &chosen, &color, &where));
+  CU_ASSERT_EQUAL(color, 0);
+  teardown(&f);
+}
+
+/* Streams of one value take a colour of each other's first, where they enter every router that they
+ * share from the same side. */
+static void colors_are_joined(void) {
+  fixture f;
+  uint32_t chosen, color;
+  wafer_core_at where;
+  fabric_path row = {1, {{0, 5, 20, 5}}}, farther = {2, {{0, 5, 31, 5}, {31, 5, 31, 9}}},
+              back = {1, {{31, 5, 0, 5}}};
+  setup(&f, 4, 0, NULL);
+  CU_ASSERT_TRUE(fabric_assign(f.fabric, 1, &row, 0, 1u << 0, &chosen, &color, &where));
+  CU_ASSERT_EQUAL(color, 1);
+  CU_ASSERT_TRUE(fabric_assign(f.fabric, 1, &farther, 1u << 1, 1u << 1, &chosen, &color, &where));
+  CU_ASSERT_EQUAL(color, 1);
+  CU_ASSERT_TRUE(fabric_assign(f.fabric, 1, &back, 1u << 1, 0, &chosen, &color, &where));
   CU_ASSERT_EQUAL(color, 0);
   teardown(&f);
 }
@@ -244,6 +262,7 @@ CU_TestInfo tests_fabric[] = {
     {"detours pass all replicas", detours_pass_replicas},
     {"colours run out", colors_run_out},
     {"colours of the ends are avoided", colors_are_avoided},
+    {"colours of a value are joined", colors_are_joined},
     {"a colour comes from one side", claims_clash},
     CU_TEST_INFO_NULL,
 };
