@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -170,6 +171,17 @@ bool cli_parse_shape(const char *tool, const char *option, const char *text, waf
     if (!*end) return true;
     at = end + 1;
   }
+}
+
+wafer_status cli_check_output(const char *path) {
+  struct stat about;
+  wafer_file *file;
+  bool exists = path && stat(path, &about) == 0;
+  bool special = exists && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
+  if (!path || special || !strncmp(path, "/dev/", 5)) return WAFER_OK;
+  WAFER_TRY(wafer_file_begin(cli_diag(), path, &file));
+  wafer_file_abort(file);
+  return WAFER_OK;
 }
 
 wafer_status cli_write_json(const char *path, char *text) {

@@ -52,6 +52,9 @@ bool cli_parse_shape(const char *tool, const char *option, const char *text, waf
 /* Names of one model often share a long path: how much of a kernel's name a view may leave out. */
 size_t cli_shared_prefix(const wafer_plan *plan);
 
+/* Whether a file could be written there (NULL: none is): said before the work, not after it. Pipes
+ * and devices are not touched. */
+wafer_status cli_check_output(const char *path);
 /* Writes malloc'ed JSON text (NULL: out of memory) to a file, atomically, and frees it. */
 wafer_status cli_write_json(const char *path, char *text);
 

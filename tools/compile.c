@@ -441,6 +441,8 @@ static wafer_status compile(arguments *a, wafer_arena *arena) {
   compile_refusal refusal = {a->model, a->report};
   a->options.refused = compile_refused;
   a->options.refused_self = &refusal;
+  WAFER_TRY(cli_check_output(a->output));
+  WAFER_TRY(cli_check_output(a->report));
   WAFER_TRY(compile_machine_open(&a->machine, arena, &ctx.machine, &whole));
   wafer_status status = compile_take_control(&a->control, arena, &a->options, &ctx.machine, &kept);
   if (status == WAFER_OK) status = compile_model(a, &ctx, whole, started);

@@ -186,6 +186,8 @@ static wafer_status find_bound(contest_job *j, wafer_arena *arena, double until)
 }
 
 static wafer_status place(contest_job *j, wafer_arena *arena) {
+  WAFER_TRY(cli_check_output(j->out));
+  WAFER_TRY(cli_check_output(j->svg));
   WAFER_TRY(contest_read(cli_diag(), arena, j->in, &j->contest));
   WAFER_TRY(make_problem(j, arena));
   double end = j->options.seconds > 0 ? j->started + j->options.seconds : 0;

@@ -101,6 +101,7 @@ done
 # -- files that cannot be written --
 expect 7 /dev/full "$wafer" compile "$data/small_cnn.onnx" -o /dev/full
 expect 7 no/such "$wafer" compile "$data/small_cnn.onnx" -o "$work/no/such/out.wplan"
+expect 7 no/such "$wafer" compile "$data/small_cnn.onnx" -o "$work/out.wplan" --report "$work/no/such/r.json" # before the work: no plan
 expect 7 /dev/full "$wafer" compile -q "$data/small_cnn.onnx" -o "$work/kept.wplan" --report /dev/full
 "$wafer" compile -q "$data/small_cnn.onnx" -o "$work/good.wplan" --machine small16 || fail "compile of a good model"
 expect 7 /dev/full "$wafer" run "$work/good.wplan" --report /dev/full

@@ -45,6 +45,9 @@ fails 1 "please" "$wafer" place --ispd "$graph"
 fails 1 "a0 or a1" "$wafer" place --ispd "$graph" -o no.paint --adapters a2
 fails 1 "--place-moves wants" "$wafer" place --ispd "$graph" -o no.paint --place-moves 0
 fails 1 "what is" "$wafer" place --ispd "$graph" -o no.paint more
+# said before the search, which would take a minute
+fails 7 "No such file or directory" timeout 20 "$wafer" place --ispd "$graph" -o no/such/no.paint
+fails 7 "Not a directory" timeout 20 "$wafer" place --ispd "$graph" -o no.paint --svg "$graph/no.svg"
 fails 7 "no.kgraph" "$wafer" place --ispd no.kgraph -o no.paint
 sed 's/conv\[2\] W=16/conv[2] W=x/' "$graph" >bad.kgraph
 fails 2 "bad.kgraph:14" "$wafer" place --ispd bad.kgraph -o no.paint
