@@ -184,6 +184,23 @@ wafer_status cli_check_output(const char *path) {
   return WAFER_OK;
 }
 
+static bool is_same_file(const char *a, const char *b) {
+  struct stat first, second;
+  if (!strcmp(a, b)) return true;
+  return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+wafer_status cli_check_apart(const char *tool, const char *const *files, size_t outputs,
+                             size_t count) {
+  for (size_t i = 0; i < outputs; i++)
+    for (size_t j = i + 1; files[i] && strncmp(files[i], "/dev/", 5) != 0 && j < count; j++)
+      if (files[j] && is_same_file(files[i], files[j]))
+        return (wafer_status)cli_usage(tool, "'%s' is to be written, and is %s as well", files[i],
+                                       j < outputs ? "another output" : "an input");
+  return WAFER_OK;
+}
+
 wafer_status cli_write_json(const char *path, char *text) {
   if (!text) return cli_no_memory();
   wafer_status status = wafer_file_save(cli_diag(), path, text, strlen(text));

@@ -55,6 +55,10 @@ size_t cli_shared_prefix(const wafer_plan *plan);
 /* Whether a file could be written there (NULL: none is): said before the work, not after it. Pipes
  * and devices are not touched. */
 wafer_status cli_check_output(const char *path);
+/* The first `outputs` of so many files (NULL: none) are to be written: USAGE where one is another
+ * of them all, which it would overwrite. */
+wafer_status cli_check_apart(const char *tool, const char *const *files, size_t outputs,
+                             size_t count);
 /* Writes malloc'ed JSON text (NULL: out of memory) to a file, atomically, and frees it. */
 wafer_status cli_write_json(const char *path, char *text);
 

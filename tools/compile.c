@@ -441,6 +441,9 @@ static wafer_status compile(arguments *a, wafer_arena *arena) {
   compile_refusal refusal = {a->model, a->report};
   a->options.refused = compile_refused;
   a->options.refused_self = &refusal;
+  const char *const files[] = {a->output,       a->report,         a->model, a->control.placement,
+                               a->machine.name, a->machine.defects};
+  WAFER_TRY(cli_check_apart("compile", files, 2, WAFER_COUNT(files)));
   WAFER_TRY(cli_check_output(a->output));
   WAFER_TRY(cli_check_output(a->report));
   WAFER_TRY(compile_machine_open(&a->machine, arena, &ctx.machine, &whole));

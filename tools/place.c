@@ -186,6 +186,8 @@ static wafer_status find_bound(contest_job *j, wafer_arena *arena, double until)
 }
 
 static wafer_status place(contest_job *j, wafer_arena *arena) {
+  const char *const files[] = {j->out, j->svg, j->in};
+  WAFER_TRY(cli_check_apart("place", files, 2, WAFER_COUNT(files)));
   WAFER_TRY(cli_check_output(j->out));
   WAFER_TRY(cli_check_output(j->svg));
   WAFER_TRY(contest_read(cli_diag(), arena, j->in, &j->contest));

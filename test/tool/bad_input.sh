@@ -110,6 +110,12 @@ expect 7 "standard output" sh -c "'$wafer' fabric vector >/dev/full"
 expect 7 "File too large" sh -c "ulimit -f 1; '$wafer' compile -q '$data/small_cnn.onnx' -o '$work/out.wplan'"
 expect 7 "" "$wafer" run "$work/good.wplan" --output "$work/text.onnx"
 
+# -- an output that is an input, or another output --
+cp "$data/small_cnn.onnx" "$work/own.onnx"
+expect 1 "is an input as well" "$wafer" compile "$work/own.onnx" -o "$work/./own.onnx"
+cmp -s "$data/small_cnn.onnx" "$work/own.onnx" || fail "compile wrote over its model"
+expect 1 "is another output as well" "$wafer" compile "$data/small_cnn.onnx" -o "$work/out.wplan" --report "$work/out.wplan"
+
 # -- plans and tensors --
 expect 7 nowhere.wplan "$wafer" run "$work/nowhere.wplan"
 expect 2 text.onnx "$wafer" run "$work/text.onnx"

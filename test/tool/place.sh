@@ -45,6 +45,10 @@ fails 1 "please" "$wafer" place --ispd "$graph"
 fails 1 "a0 or a1" "$wafer" place --ispd "$graph" -o no.paint --adapters a2
 fails 1 "--place-moves wants" "$wafer" place --ispd "$graph" -o no.paint --place-moves 0
 fails 1 "what is" "$wafer" place --ispd "$graph" -o no.paint more
+cp "$graph" own.kgraph # an input is never written over
+fails 1 "is an input as well" "$wafer" place --ispd own.kgraph -o ./own.kgraph
+fails 1 "is another output as well" "$wafer" place --ispd "$graph" -o no.paint --svg no.paint
+cmp -s "$graph" own.kgraph || fail "place wrote over its input"
 # said before the search, which would take a minute
 fails 7 "No such file or directory" timeout 20 "$wafer" place --ispd "$graph" -o no/such/no.paint
 fails 7 "Not a directory" timeout 20 "$wafer" place --ispd "$graph" -o no.paint --svg "$graph/no.svg"
