@@ -32,7 +32,8 @@ static wafer_status unknown(const pipeline *p, const wafer_pin *pin) {
   const wafer_graph *g = p->graph;
   for (uint32_t k = 0; k < g->kernel_count && k < 8 && some; k++)
     some = wafer_arena_printf(p->ctx->arena, "%s%s %s", some, k ? "," : "", g->kernels[k].name);
-  return wafer_fail(p->ctx->diag, (wafer_loc){0}, WAFER_USAGE,
+  wafer_loc loc = wafer_at_file(g->kernel_count ? g->kernels[0].loc.file : NULL);
+  return wafer_fail(p->ctx->diag, loc, WAFER_USAGE,
                     "no kernel or ONNX node is named '%s'; there are %u kernels:%s%s", pin->kernel,
                     g->kernel_count, some ? some : "", g->kernel_count > 8 ? ", ..." : "");
 }

@@ -194,7 +194,8 @@ static wafer_status choose_view(const repairer *r, view *out) {
   if (by_rows || by_columns) return WAFER_OK;
   return wafer_fail(r->diag, wafer_at_file(r->file), WAFER_NO_FIT,
                     "spares cannot repair this wafer: some column has %u live cores of %u and some "
-                    "row %u of %u, which leaves no usable rectangle; try policy avoid",
+                    "row %u of %u, which leaves no usable rectangle; --repair avoid may do with "
+                    "what is left, if it hangs together",
                     rows.live, rows.length, columns.live, columns.length);
 }
 

@@ -102,7 +102,7 @@ static void add_host_steps(cJSON *list, const wafer_plan *plan) {
 }
 
 static void add_defects(cJSON *root, const report *r) {
-  const wafer_machine *m = r->plan->machine;
+  const wafer_machine *m = wafer_machine_whole(r->plan->machine);
   if (!m->defects) return;
   cJSON *o = cJSON_AddObjectToObject(root, "defects");
   cJSON_AddStringToObject(o, "repair", wafer_repair_name(m->defects->policy));

@@ -125,7 +125,7 @@ static void print_host(FILE *to, const wafer_plan *plan) {
 
 /* What is broken and what it costs. */
 static void print_defects(FILE *to, const report *r) {
-  const wafer_machine *m = r->plan->machine;
+  const wafer_machine *m = wafer_machine_whole(r->plan->machine);
   if (!m->defects) return;
   if (m->repair)
     fprintf(to,

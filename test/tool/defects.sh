@@ -62,9 +62,13 @@ says view "on the fabric as it was made this is core 3,3"
 says view '<dead-link x="5" y="7" to="south"/>'
 "$wafer" compile "$net" -q -o q.wplan --machine small16 --bands 1 --defects few.xml && cmp -s p.wplan q.wplan || fail "two compiles differ"
 
+# bands share what is left: one of them alone was reported
+"$wafer" compile "$net" -o p.wplan --machine small16 --bands 4 --defects few.xml >report || fail "4 bands with few.xml"
+says report "(240 of 256 left)"
+
 refuses 4 "cut the wafer in pieces" --machine small16 --defects cut.xml
 refuses 4 "cut the wafer in pieces" --machine small16 --defects cut.xml --repair avoid
-refuses 4 "leaves no usable rectangle" --machine small16 --defects 100:1
+refuses 4 "leaves no usable rectangle; --repair avoid may do" --machine small16 --defects 100:1
 refuses 2 "outside the fabric of 16 x 16" --machine small16 --defects outside.xml
 refuses 2 "a dead link goes to the east or to the south" --machine small16 --defects west.xml
 refuses 2 "must be <defects>" --machine small16 --defects "$source/runtime/machines/small16.xml"
