@@ -77,7 +77,8 @@ static wafer_status place_of(launcher *l, wafer_loc loc, uint32_t value, const w
   const wafer_kernel *k = by.kernel;
   if (!found) {
     WAFER_TRY(make_spread(l, value, at, by, &place.spread));
-    WAFER_TRY(launch_take(l, loc, &place, 0, k ? program_phase(&k->body, &k->split, by.value) : 0));
+    WAFER_TRY(launch_take(l, loc, &place, 0,
+                          k ? program_phase(l->plan->machine, &k->body, &k->split, by.value) : 0));
     found = &place;
   }
   spread *copy = WAFER_NEW(l->arena, spread, 1); /* the map may move */
@@ -159,7 +160,7 @@ static wafer_status place_sums(launcher *l, const wafer_kernel *k, wafer_rect re
     if (!program_sum_spread(l->map.arena, l->plan->machine, &k->body, &k->split, rect, i,
                             &place.spread))
       return launch_no_memory(l);
-    int32_t other = program_phase(&k->body, &k->split, k->body.outputs[i]);
+    int32_t other = program_phase(l->plan->machine, &k->body, &k->split, k->body.outputs[i]);
     WAFER_TRY(launch_take(l, launch_at_kernel(l, k), &place, above, other ? 0 : 4));
     sums[i] = place.spread;
   }

@@ -50,8 +50,8 @@ static wafer_status place_beside(launcher *l, const wafer_kernel *k, uint32_t ou
 
 /* Two reads of one instruction had best come from places of different phase. The sum's is not the
  * output's, which is the term. */
-static int32_t phase_of(const wafer_kernel *k, uint32_t output, bool of_term) {
-  int32_t term = program_phase(&k->body, &k->split, k->body.outputs[output]);
+static int32_t phase_of(const launcher *l, const wafer_kernel *k, uint32_t output, bool of_term) {
+  int32_t term = program_phase(l->plan->machine, &k->body, &k->split, k->body.outputs[output]);
   return of_term ? term : term ? 0 : 4;
 }
 
@@ -59,10 +59,11 @@ static wafer_status place_state(launcher *l, const wafer_kernel *k, uint32_t i, 
   wafer_optimizer_kind kind = l->plan->training->optimizer;
   h->statistic = l->plan->training->trained[trained_of(l, k->outputs[i])].statistic;
   h->slot_count = h->statistic ? 0 : wafer_optimizer_slots(kind);
-  WAFER_TRY(place_beside(l, k, i, LAUNCH_WEIGHT, phase_of(k, i, h->slot_count == 0), &h->weight));
+  WAFER_TRY(
+      place_beside(l, k, i, LAUNCH_WEIGHT, phase_of(l, k, i, h->slot_count == 0), &h->weight));
   for (uint32_t s = 0; s < h->slot_count; s++)
     WAFER_TRY(
-        place_beside(l, k, i, LAUNCH_SLOT + s, phase_of(k, i, h->slot_count == 1), &h->slot[s]));
+        place_beside(l, k, i, LAUNCH_SLOT + s, phase_of(l, k, i, h->slot_count == 1), &h->slot[s]));
   return WAFER_OK;
 }
 
@@ -75,7 +76,7 @@ static wafer_status place_all(launcher *l, const wafer_kernel *k, uint32_t i, pr
   h->sum = memory_find(&l->map, sum.value, sum.sample, &sum.at)->spread;
   WAFER_TRY(launch_place_output(l, k, k->rect, i, &output));
   h->stored = output->dtype == WAFER_DTYPE_f32 ? NULL : output;
-  if (h->stored) return place_beside(l, k, i, LAUNCH_TERM, phase_of(k, i, true), &h->term);
+  if (h->stored) return place_beside(l, k, i, LAUNCH_TERM, phase_of(l, k, i, true), &h->term);
   h->term = *output;
   return WAFER_OK;
 }

@@ -63,14 +63,6 @@ static void order_of(const wafer_kernel_body *body, bool right_is_pairs, uint32_
   order[at] = right_is_pairs ? 0 : weight ? anchor->op != WAFER_OP_conv : 1;
 }
 
-static void pack(spread *s, const uint8_t *order) {
-  int64_t stride = (int64_t)wafer_dtype_bytes(s->dtype);
-  for (uint32_t d = s->rank; d-- > 0;) {
-    s->dim[order[d]].stride = (int32_t)stride;
-    stride *= s->dim[order[d]].buffer;
-  }
-}
-
 void program_pack_like(spread *s, const spread *like) {
   uint8_t order[WAFER_MAX_RANK];
   for (uint32_t d = 0; d < s->rank; d++) {
@@ -81,7 +73,8 @@ void program_pack_like(spread *s, const spread *like) {
     }
     order[at] = (uint8_t)d;
   }
-  pack(s, order);
+  s->apart = like->apart;
+  spread_pack_in(s, order);
 }
 
 /* Gives dim d room for what the anchor's windows reach beyond the parts. */
@@ -130,6 +123,14 @@ static wafer_pairs pairs_of(const wafer_machine *machine, const wafer_kernel_bod
   return wafer_kernel_pairs(machine, body, split, v);
 }
 
+uint32_t program_weight_pairs(const wafer_machine *machine, const wafer_kernel_body *body,
+                              const wafer_split *split) {
+  const wafer_node *anchor = &body->nodes[body->anchor];
+  for (uint32_t i = anchor->operand_count < 2 ? anchor->operand_count : 2; i-- > 0;)
+    if (pairs_of(machine, body, split, anchor->operands[i]).lists) return i;
+  return UINT32_MAX;
+}
+
 bool program_spread(wafer_arena *arena, const wafer_machine *machine, const wafer_kernel_body *body,
                     const wafer_split *split, wafer_rect rect, uint32_t v, spread *out) {
   const wafer_type *type = wafer_body_type(body, v);
@@ -143,10 +144,10 @@ bool program_spread(wafer_arena *arena, const wafer_machine *machine, const wafe
   if (wafer_op_is(anchor->op, WAFER_TRAIT_WINDOW) && anchor->operands[0] == v)
     for (uint32_t d = 0; d < type->shape.rank; d++)
       if (!make_room(arena, body, split, rect, d, out)) return false;
-  bool right =
-      anchor->operand_count > 1 && pairs_of(machine, body, split, anchor->operands[1]).lists;
-  order_of(body, right, v, order);
-  pack(out, order);
+  uint32_t weight = program_weight_pairs(machine, body, split);
+  order_of(body, weight == 1, v, order);
+  out->apart = weight > 1 ? 0 : (uint32_t)(wafer_pairs_dim(body, weight, v) + 1);
+  spread_pack_in(out, order);
   return true;
 }
 
@@ -156,15 +157,17 @@ static int64_t tile_of(const wafer_layout *layout, const wafer_shape *shape, uin
 }
 
 /* Results lie at 4, what they are summed from and what is added to them at 0; weights at 4 where
- * the innermost run is along what is summed: with an odd number of columns, or filters, on a core.
- */
-int32_t program_phase(const wafer_kernel_body *body, const wafer_split *split, uint32_t v) {
+ * the innermost run is along what is summed: with an odd number of columns, or filters, on a core;
+ * pairs read what lies at 0. */
+int32_t program_phase(const wafer_machine *machine, const wafer_kernel_body *body,
+                      const wafer_split *split, uint32_t v) {
   const wafer_node *anchor = &body->nodes[body->anchor];
   const wafer_shape *shape = &anchor->type.shape;
   if (v >= body->input_count) return body->family == WAFER_FAMILY_map ? 0 : 4;
   if (anchor->operand_count < 2 || anchor->operands[0] == v) return 0;
   if (body->family == WAFER_FAMILY_map) return 4;
   if (anchor->operands[1] != v || shape->rank < 2) return 0;
+  if (program_weight_pairs(machine, body, split) == 0) return 0;
   wafer_layout layout = wafer_kernel_value_layout(body, split, body->input_count + body->anchor);
   uint32_t inner = body->family == WAFER_FAMILY_gemm ? shape->rank - 1 : 1;
   return tile_of(&layout, shape, inner) % 2 ? 4 : 0;
@@ -350,7 +353,7 @@ static wafer_status place_of(program *p, uint32_t v, uint32_t until, spread *out
   }
   if (!program_spread(p->arena, p->r->machine, p->body, p->r->split, p->r->rect, v, out))
     return program_no_memory(p);
-  WAFER_TRY(program_reserve(p, out, program_phase(p->body, p->r->split, v), until));
+  WAFER_TRY(program_reserve(p, out, program_phase(p->r->machine, p->body, p->r->split, v), until));
   p->place[v] = WAFER_NEW(p->arena, spread, 1);
   if (!p->place[v]) return program_no_memory(p);
   *p->place[v] = *out;

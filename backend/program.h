@@ -56,6 +56,7 @@ bool program_sum_spread(wafer_arena *arena, const wafer_machine *machine,
                         uint32_t output, spread *out);
 /* The address modulo 8 at which value `v` had best begin: reads of one step then hit different
  * banks. */
-int32_t program_phase(const wafer_kernel_body *body, const wafer_split *split, uint32_t v);
+int32_t program_phase(const wafer_machine *machine, const wafer_kernel_body *body,
+                      const wafer_split *split, uint32_t v);
 
 #endif

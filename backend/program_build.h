@@ -197,6 +197,9 @@ wafer_status program_settle(program *p, uint32_t node, const spread *sums, wafer
                             double scale, const spread *result);
 
 /* ---- program_pairs.c ---- */
+/* The operand of the anchor that lies as pairs; UINT32_MAX: none does. */
+uint32_t program_weight_pairs(const wafer_machine *machine, const wafer_kernel_body *body,
+                              const wafer_split *split);
 /* The operand of a node (0 or 1) that lies as pairs (wafer/pairs.h); UINT32_MAX: none does. */
 uint32_t program_pairs_of(const program *p, uint32_t node);
 /* It becomes operand 1 of a step, whose constants and colours are then those of its lists. Where

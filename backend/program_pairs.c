@@ -290,10 +290,6 @@ wafer_status program_pairs_set(program *p, uint32_t node, uint32_t operand, cons
 }
 
 uint32_t program_pairs_of(const program *p, uint32_t node) {
-  for (uint32_t i = 2; i-- > 0 && node == p->body->anchor;) {
-    uint32_t v = p->body->nodes[node].operands[i];
-    if (v >= p->body->input_count) continue;
-    if (wafer_kernel_pairs(p->r->machine, p->body, p->r->split, v).lists) return i;
-  }
-  return UINT32_MAX;
+  return node == p->body->anchor ? program_weight_pairs(p->r->machine, p->body, p->r->split)
+                                 : UINT32_MAX;
 }

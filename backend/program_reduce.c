@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "program_build.h"
+#include "wafer/pairs.h"
 
 /* ---- Sums ---- */
 
@@ -17,9 +18,12 @@ wafer_status program_sums(program *p, uint32_t node, spread *result, wafer_dtype
   if (result->dtype == dtype) return WAFER_OK;
   *sums = WAFER_NEW(p->arena, spread, 1);
   if (!*sums) return program_no_memory(p);
-  **sums = *result;
+  spread like = *result;
+  uint32_t weight = program_pairs_of(p, node), v = p->body->input_count + node;
+  if (weight < 2) like.apart = (uint32_t)(wafer_pairs_sums_dim(p->body, weight, v) + 1);
+  **sums = like;
   (*sums)->dtype = dtype;
-  program_pack_like(*sums, result);
+  program_pack_like(*sums, &like);
   return program_reserve(p, *sums, 4, node);
 }
 

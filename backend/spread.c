@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "wafer/pairs.h"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -79,17 +81,30 @@ bool spread_set_window(wafer_arena *arena, spread *s, uint32_t d, const spread_w
   return true;
 }
 
-void spread_pack(spread *s) {
-  int64_t stride = (int64_t)wafer_dtype_bytes(s->dtype);
-  for (uint32_t d = s->rank; d-- > 0;) {
-    s->dim[d].stride = (int32_t)stride;
-    stride *= s->dim[d].buffer;
+void spread_pack_in(spread *s, const uint8_t *order) {
+  uint64_t element = wafer_dtype_bytes(s->dtype), stride = element;
+  for (uint32_t i = s->rank; i-- > 0;) {
+    spread_dim *dim = &s->dim[order[i]];
+    if (order[i] + 1u == s->apart) stride = wafer_pairs_stride(stride, element);
+    dim->stride = (int32_t)stride;
+    stride *= (uint64_t)dim->buffer;
   }
+}
+
+void spread_pack(spread *s) {
+  uint8_t order[WAFER_MAX_RANK];
+  for (uint32_t d = 0; d < s->rank; d++) order[d] = (uint8_t)d;
+  s->apart = 0;
+  spread_pack_in(s, order);
 }
 
 uint64_t spread_bytes(const spread *s) {
   uint64_t bytes = wafer_dtype_bytes(s->dtype);
-  for (uint32_t d = 0; d < s->rank; d++) bytes *= (uint64_t)s->dim[d].buffer;
+  for (uint32_t d = 0; d < s->rank; d++) {
+    uint64_t all = (uint64_t)s->dim[d].stride * (uint64_t)s->dim[d].buffer;
+    if (s->dim[d].buffer == 0) return 0;
+    if (all > bytes) bytes = all;
+  }
   return bytes;
 }
 

@@ -35,6 +35,8 @@ typedef struct spread {
   wafer_dtype dtype; /* as cores hold it */
   int32_t address;   /* bytes, of index 0 of every dim of the buffer */
   uint32_t rank;
+  uint32_t apart; /* dim, counted from 1, whose indices are whole turns of the banks apart, as pairs
+                     ask (wafer_pairs_stride); 0: none */
   spread_dim dim[WAFER_MAX_RANK];
 } spread;
 
@@ -76,7 +78,9 @@ uint32_t *spread_kinds(wafer_arena *arena, const spread *s, bool of_rows, uint32
 
 /* Dense row-major strides for the buffers' extents. */
 void spread_pack(spread *s);
-/* Bytes of a core's buffer. */
+/* Strides for these from the last of `order` to the first, dense but for dim `apart`. */
+void spread_pack_in(spread *s, const uint8_t *order);
+/* Bytes of a core's buffer, once it is packed. */
 uint64_t spread_bytes(const spread *s);
 
 /* The same parts at the same places. */

@@ -143,16 +143,19 @@ typedef struct level {
   int64_t extent, window, sum; /* and elements from one to the next */
 } level;
 
+#define SUM_BYTES 4
+
 typedef struct places {
   uint32_t count;
   level at[WAFER_MAX_RANK];
-  int64_t windows, sums;         /* elements of a channel, of a filter */
+  int64_t windows, sums;         /* bytes from one channel, from one filter to the next */
   int64_t pitch[WAFER_MAX_RANK]; /* of the windows' buffer, by dim */
 } places;
 
 static places places_of(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   const int64_t *tile = k->tile[kernel_result(k, node)], *strides = ints(n, WAFER_ATTR_strides);
+  int64_t each = (int64_t)wafer_dtype_bytes(kernel_dtype(k, n->operands[0]));
   places p = {.windows = 1, .sums = 1};
   for (uint32_t rank = n->type.shape.rank, i = 0; i + 1 < rank; i++) {
     uint32_t d = i ? rank - i : 0;
@@ -167,12 +170,15 @@ static places places_of(const kernel_view *k, uint32_t node) {
     else
       p.at[p.count++] = here;
   }
+  p.windows = (int64_t)wafer_pairs_stride((uint64_t)(p.windows * each), (uint64_t)each);
+  p.sums = (int64_t)wafer_pairs_stride((uint64_t)(p.sums * SUM_BYTES), SUM_BYTES);
   return p;
 }
 
 /* How far the two reads of a step lie apart, mod BANKS_APART widths of a bank (2 bytes): parts of
  * all steps. Each loop adds so many widths a turn. */
 #define BANKS_APART 4
+#define BANK_BYTES 2
 typedef double apart[BANKS_APART];
 
 static void add_turns(apart steps, int64_t count, int64_t widths) {
@@ -193,7 +199,8 @@ static uint32_t collisions(const kernel_view *k, uint32_t node, const places *p)
   const wafer_node *n = kernel_node(k, node);
   const int64_t *filters = k->tile[n->operands[1]], *dilations = ints(n, WAFER_ATTR_dilations);
   wafer_dtype stored = kernel_dtype(k, n->operands[0]);
-  int64_t each = (int64_t)wafer_dtype_bytes(stored) / 2, sum = 2;
+  int64_t each = (int64_t)wafer_dtype_bytes(stored) / BANK_BYTES, sum = SUM_BYTES / BANK_BYTES;
+  int64_t windows = p->windows / BANK_BYTES, sums = p->sums / BANK_BYTES;
   const wafer_throughput *rate = &k->machine->rate[WAFER_RATE_fma][each == 1];
   int64_t group = wafer_body_group(k->body, n->operands[1]), own = groups(k, n) > 1 && !group;
   int64_t inside = group ? kernel_least(group, filters[0]) : filters[0];
@@ -206,10 +213,9 @@ static uint32_t collisions(const kernel_view *k, uint32_t node, const places *p)
     if (at->extent == longest) longest = 0; /* inside */
     add_turns(steps, kernel_ceil(at->extent, stride), stride * (at->window * each - at->sum * sum));
   }
-  add_turns(steps, inside, own * p->windows * each - p->sums * sum);
-  add_turns(steps, kernel_ceil(filters[0], inside),
-            filters[1] * p->windows * each - inside * p->sums * sum);
-  add_turns(steps, filters[1], p->windows * each);
+  add_turns(steps, inside, own * windows - sums);
+  add_turns(steps, kernel_ceil(filters[0], inside), filters[1] * windows - inside * sums);
+  add_turns(steps, filters[1], windows);
   for (uint32_t d = 2; d < n->type.shape.rank; d++)
     add_turns(steps, filters[d], dilations[d - 2] * p->pitch[d] * each);
   return (uint32_t)(steps[BANKS_APART / 2] * WAFER_STEPS + 0.5);

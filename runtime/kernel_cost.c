@@ -20,8 +20,11 @@ static const uint32_t code_bytes[WAFER_FAMILY_COUNT] = {
 #define NODE_CODE_BYTES 96
 #define SUM_CODE_BYTES (NODE_CODE_BYTES * (1 + WAFER_UPDATE_INSTRUCTIONS))
 
+/* Pairs read what begins at whole turns of the banks. */
 static uint64_t tile_bytes(const kernel_view *k, uint32_t value) {
-  return kernel_mul(k->elements[value], k->bytes[value]);
+  int dim = k->sparse == UINT32_MAX ? -1 : wafer_pairs_dim(k->body, k->sparse, value);
+  return dim < 0 ? kernel_mul(k->elements[value], k->bytes[value])
+                 : kernel_apart_bytes(k, value, dim, k->tile[value], k->bytes[value]);
 }
 
 /* The windowed operand's buffer has room for the halo; of a sparse weight pairs may lie there. */
@@ -29,10 +32,10 @@ static uint64_t input_bytes(const kernel_view *k, uint32_t value) {
   uint64_t pairs;
   if (kernel_pairs_bytes(k, value, &pairs)) return pairs;
   if (value != k->windowed) return tile_bytes(k, value);
-  uint64_t elements = 1;
-  for (uint32_t d = 0; d < kernel_type(k, value)->shape.rank; d++)
-    elements = kernel_mul(elements, (uint64_t)k->halo[d].reach);
-  return kernel_mul(elements, k->bytes[value]);
+  int64_t reach[WAFER_MAX_RANK];
+  for (uint32_t d = 0; d < kernel_type(k, value)->shape.rank; d++) reach[d] = k->halo[d].reach;
+  int dim = k->sparse == UINT32_MAX ? -1 : wafer_pairs_dim(k->body, k->sparse, value);
+  return kernel_apart_bytes(k, value, dim, reach, k->bytes[value]);
 }
 
 /* ---- cycles ---- */
@@ -99,7 +102,8 @@ static uint64_t accumulator_bytes(const kernel_view *k) {
   if (!k->family[anchor]->accumulates || !k->stored[result]) return 0;
   wafer_dtype sums = kernel_sums(k, result);
   if (kernel_dtype(k, result) == sums) return 0;
-  uint64_t bytes = kernel_mul(kernel_tile_elements(k, result), wafer_dtype_bytes(sums));
+  int dim = k->sparse == UINT32_MAX ? -1 : wafer_pairs_sums_dim(k->body, k->sparse, result);
+  uint64_t bytes = kernel_apart_bytes(k, result, dim, k->tile[result], wafer_dtype_bytes(sums));
   bool slices = k->body->output_depth == 0 && bytes > WAFER_SLICE_BYTES && !kernel_sums_wait(k);
   return slices ? WAFER_SLICE_BYTES : bytes;
 }

@@ -165,6 +165,10 @@ uint64_t kernel_multiply(const kernel_view *k, uint32_t node);
 /* Bytes of an input on a core that are not those of all elements of its tile: of a sparse weight
  * that lies as pairs. False: it does not. */
 bool kernel_pairs_bytes(const kernel_view *k, uint32_t value, uint64_t *bytes);
+/* Bytes of a value of such a kernel on a core, `extent` of it, `element` each, where pairs step
+ * along dim `dim` of it (wafer/pairs.h). */
+uint64_t kernel_apart_bytes(const kernel_view *k, uint32_t value, int dim, const int64_t *extent,
+                            uint64_t element);
 /* Bytes of code beyond what the family has for pairs of one kind. */
 uint64_t kernel_pairs_code(const kernel_view *k);
 

@@ -28,11 +28,28 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
   kernel_map_set(map, kept, result, i == 0 ? all->rank - 2 : all->rank - 1);
 }
 
-/* Rows of a core are one run of memory; half of its steps collide where a run's bytes are no
- * multiple of 8. */
-static wafer_run run_of(const kernel_view *k, uint32_t weight, uint64_t rows, uint64_t length) {
-  bool shifts = length * wafer_dtype_bytes(kernel_dtype(k, weight)) % 8 != 0;
-  return (wafer_run){1, rows, length, shifts ? WAFER_STEPS / 2 : 0};
+#define BANK_TURN 8 /* bytes */
+
+/* Of WAFER_STEPS, those that read twice from one bank where one read moves so many bytes more than
+ * the other from run to run. */
+static uint32_t collisions_of(uint64_t bytes) {
+  bytes %= BANK_TURN;
+  return bytes == 0 ? 0 : bytes == BANK_TURN / 2 ? WAFER_STEPS / 2 : WAFER_STEPS / 4;
+}
+
+/* Rows of a core are one run of memory, which begins at a whole turn of the banks
+ * (wafer_pairs_stride), but where it is one element. */
+static wafer_run run_of(const kernel_view *k, uint32_t weight, uint64_t length) {
+  uint64_t bytes = wafer_dtype_bytes(kernel_dtype(k, weight));
+  return (wafer_run){1, 1, length, length > 1 ? 0 : collisions_of(bytes)};
+}
+
+/* Sums of shorter runs, so many elements apart, move by other bytes than what is narrower. */
+static wafer_run runs_of(const kernel_view *k, uint32_t weight, uint32_t result, uint64_t rows,
+                         uint64_t length, uint64_t apart) {
+  uint64_t bytes = wafer_dtype_bytes(kernel_dtype(k, weight));
+  uint64_t sum = wafer_dtype_bytes(kernel_sums(k, result));
+  return (wafer_run){1, rows, length, collisions_of(apart * (sum > bytes ? sum - bytes : 0))};
 }
 
 /* Where a dim does not divide by its parts, those of the last part are a shorter run for each index
@@ -46,7 +63,7 @@ static uint64_t border_cycles(const kernel_view *k, uint32_t weight, uint32_t re
     int64_t tile = k->tile[result][d];
     if (d == kept || tile < 1) continue;
     uint64_t last = (uint64_t)(shape->dims[d] % tile), inside = all / around / (uint64_t)tile;
-    wafer_run run = run_of(k, weight, around, last * inside);
+    wafer_run run = runs_of(k, weight, result, around, last * inside, (uint64_t)tile * inside);
     uint64_t cycles = wafer_pairs_cycles(k->machine, pairs, kernel_dtype(k, weight), &run);
     if (last && around > 1 && cycles > most) most = cycles;
     around = kernel_mul(around, (uint64_t)tile);
@@ -61,7 +78,7 @@ static uint64_t sparse(const kernel_view *k, uint32_t node, uint32_t i, const wa
   uint32_t weight = n->operands[i], result = kernel_result(k, node), rank = n->type.shape.rank;
   uint32_t kept = i == 0 ? rank - 2 : rank - 1;
   uint64_t columns = (uint64_t)kernel_most(k->tile[result][kept], 1);
-  wafer_run run = run_of(k, weight, 1, kernel_tile_elements(k, result) / columns);
+  wafer_run run = run_of(k, weight, kernel_tile_elements(k, result) / columns);
   uint64_t inside = wafer_pairs_cycles(k->machine, pairs, kernel_dtype(k, weight), &run);
   uint64_t border = border_cycles(k, weight, result, kept, pairs);
   return inside > border ? inside : border;

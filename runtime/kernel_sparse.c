@@ -147,6 +147,40 @@ uint64_t kernel_multiply(const kernel_view *k, uint32_t node) {
   return k->family[node]->dense(k, node);
 }
 
+/* ---- how what pairs read lies ---- */
+
+static int stepped_dim(const wafer_kernel_body *body, uint32_t weight, uint32_t rank) {
+  const wafer_node *anchor = &body->nodes[body->anchor];
+  if (rank != anchor->type.shape.rank || rank < 2) return -1;
+  if (wafer_op_is(anchor->op, WAFER_TRAIT_WINDOW)) return 1;
+  return (int)rank - (weight ? 1 : 2);
+}
+
+int wafer_pairs_sums_dim(const wafer_kernel_body *body, uint32_t weight, uint32_t value) {
+  return stepped_dim(body, weight, wafer_body_type(body, value)->shape.rank);
+}
+
+int wafer_pairs_dim(const wafer_kernel_body *body, uint32_t weight, uint32_t value) {
+  const wafer_node *anchor = &body->nodes[body->anchor];
+  wafer_dtype sums = wafer_sum_dtype(anchor->type.dtype);
+  bool wide = value >= body->input_count &&
+              wafer_dtype_bytes(wafer_body_dtype(body, value)) == wafer_dtype_bytes(sums);
+  if (!wide && value != anchor->operands[1 - weight]) return -1;
+  return wafer_pairs_sums_dim(body, weight, value);
+}
+
+uint64_t kernel_apart_bytes(const kernel_view *k, uint32_t value, int dim, const int64_t *extent,
+                            uint64_t element) {
+  const wafer_node *anchor = kernel_node(k, k->body->anchor);
+  bool all = wafer_op_is(anchor->op, WAFER_TRAIT_WINDOW) || k->sparse == 1;
+  uint64_t inside = element, around = 1;
+  for (int d = 0; d < (int)kernel_type(k, value)->shape.rank; d++) {
+    uint64_t *part = d != dim && (all || d > dim) ? &inside : &around;
+    *part = kernel_mul(*part, (uint64_t)extent[d]);
+  }
+  return kernel_mul(dim < 0 ? inside : wafer_pairs_stride(inside, element), around);
+}
+
 #define ROOM_BEYOND 8 /* more room, by one part in these, for pairs that are not counted */
 
 bool kernel_pairs_bytes(const kernel_view *k, uint32_t value, uint64_t *bytes) {

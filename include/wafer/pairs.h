@@ -104,6 +104,19 @@ uint32_t wafer_body_group(const wafer_kernel_body *body, uint32_t input);
 /* The dim of such an input that its sums have too. */
 uint32_t wafer_body_kept(const wafer_kernel_body *body, uint32_t input);
 
+/* The dim of a value, of a body whose anchor's operand `weight` lies as pairs, along which a pair's
+ * index moves the reads of it: of the other operand, of sums, and of results that are as wide as
+ * these. -1: there is none. */
+int wafer_pairs_dim(const wafer_kernel_body *body, uint32_t weight, uint32_t value);
+/* Of sums that make the value, however wide it is itself. */
+int wafer_pairs_sums_dim(const wafer_kernel_body *body, uint32_t weight, uint32_t value);
+/* Bytes from one of its indices to the next, where `bytes` lie between: whole turns of the banks,
+ * so that a read of one and a read of the other are as far apart at every pair. One element alone
+ * is no run, and would take several times its room. */
+static inline uint64_t wafer_pairs_stride(uint64_t bytes, uint64_t element) {
+  return bytes > element ? (bytes + 7) / 8 * 8 : bytes;
+}
+
 /* Cycles from when the sums are clear; with pairs that begin them, of all. */
 uint64_t wafer_pairs_cycles(const wafer_machine *machine, const wafer_pairs *pairs,
                             wafer_dtype stored, const wafer_run *run);

@@ -148,6 +148,10 @@ not q['sparsity']['lean'], (s, r['interval_cycles'], q['interval_cycles'], q['sp
 "$wafer" zoo mlp --widths 784,256,10 -o zoo.onnx -q || fail "zoo mlp"
 lean_pipeline "mlp, f32" --dim batch=16
 lean_pipeline "mlp, f16" --dim batch=16 --dtype f16
+# Guards: half of the steps over 6 rows of two bytes met one bank.
+"$wafer" zoo mlp --widths 50,90,70,10 --batch 6 -o zoo.onnx -q || fail "zoo mlp"
+lean_pipeline "mlp of 6 rows, f16" --machine small64 --dtype f16
+"$wafer" check zoo.wplan -q || fail "a lean pipeline of 6 rows gives other values"
 "$wafer" zoo cnn --widths 3,8,16,10 --side 16 -q -o zoo.onnx || fail "zoo cnn"
 lean_pipeline "cnn" --dim batch=16 --machine small64 --dtype f16
 "$wafer" check zoo.wplan -q || fail "a lean pipeline gives other values"

@@ -199,7 +199,7 @@ static void compare(bench *t, uint32_t x, uint32_t y, int64_t element, int32_t a
 /* ---- Memory ---- */
 
 static int32_t place(bench *t, uint32_t v, int32_t at) {
-  int32_t phase = program_phase(&t->b->body, t->split, v);
+  int32_t phase = program_phase(t->machine, &t->b->body, t->split, v);
   CU_ASSERT_TRUE_FATAL(
       program_spread(t->arena, t->machine, &t->b->body, t->split, t->rect, v, &t->at[v]));
   t->at[v].address = (at + 7) / 8 * 8 + phase;
