@@ -105,6 +105,17 @@ bool wafer_body_multiplies(const wafer_kernel_body *body, uint32_t input) {
 
 #define TAP_SCALARS 3 /* of the loop over taps: base, counter, branch */
 
+/* Until the last list, which begins `late`, is through: the others finish before it, so where they
+ * keep the arithmetic busy it then goes on alone with what they were ahead. A list takes `alone`,
+ * of which `runs` are arithmetic. */
+static uint64_t late_cycles(uint64_t alone, uint64_t runs, uint64_t late) {
+  uint64_t others = (WAFER_PAIR_LISTS - 1) * runs, all = WAFER_PAIR_LISTS * runs;
+  if (others < alone) others = alone;
+  if (all < alone) all = alone;
+  uint64_t ahead = others ? (all - alone) * (late < others ? late : others) / others : 0;
+  return late + all - ahead;
+}
+
 /* A list's pair takes its wavelets, the set-up and its runs; lists compute one at a time, and all
  * wavelets pass one ramp. The last list begins behind that which clears the sums. Between
  * taps, and in the end, control meets their microthreads: what it does before is
@@ -125,7 +136,7 @@ uint64_t wafer_pairs_cycles(const wafer_machine *m, const wafer_pairs *pairs, wa
   runs += (adds * one * collisions + WAFER_STEPS - 1) / WAFER_STEPS;
   uint64_t list = pairs->length * before + runs, all = pairs->lists * runs;
   uint64_t load = m->vector_setup_cycles + (uint64_t)m->descriptor_load_cycles;
-  if (pairs->kinds == 1 && pairs->lists == WAFER_PAIR_LISTS) list += load;
+  if (pairs->kinds == 1 && pairs->lists == WAFER_PAIR_LISTS) list = late_cycles(list, runs, load);
   uint64_t ramp = (uint64_t)pairs->lists * pairs->length * wavelets_of(stored);
   if (all < ramp) all = ramp;
   uint64_t tap = before + pairs->lists, control = m->vector_setup_cycles + TAP_SCALARS;
