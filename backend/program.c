@@ -158,16 +158,18 @@ static int64_t tile_of(const wafer_layout *layout, const wafer_shape *shape, uin
 
 /* Results lie at 4, what they are summed from and what is added to them at 0; weights at 4 where
  * the innermost run is along what is summed: with an odd number of columns, or filters, on a core;
- * pairs read what lies at 0. */
+ * what pairs are multiplied with where fewest reads meet the sums. */
 int32_t program_phase(const wafer_machine *machine, const wafer_kernel_body *body,
                       const wafer_split *split, uint32_t v) {
   const wafer_node *anchor = &body->nodes[body->anchor];
   const wafer_shape *shape = &anchor->type.shape;
   if (v >= body->input_count) return body->family == WAFER_FAMILY_map ? 0 : 4;
+  uint32_t weight = program_weight_pairs(machine, body, split);
+  if (weight < 2 && anchor->operands[1 - weight] == v)
+    return (int32_t)wafer_pairs_phase(machine, body, split);
   if (anchor->operand_count < 2 || anchor->operands[0] == v) return 0;
   if (body->family == WAFER_FAMILY_map) return 4;
   if (anchor->operands[1] != v || shape->rank < 2) return 0;
-  if (program_weight_pairs(machine, body, split) == 0) return 0;
   wafer_layout layout = wafer_kernel_value_layout(body, split, body->input_count + body->anchor);
   uint32_t inner = body->family == WAFER_FAMILY_gemm ? shape->rank - 1 : 1;
   return tile_of(&layout, shape, inner) % 2 ? 4 : 0;

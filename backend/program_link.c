@@ -236,7 +236,7 @@ static wafer_status bring(program *p, const spread *have, const program_link *li
     if (!in_room(p, have, &wanted, to)) return program_no_memory(p);
   } else {
     program_pack_like(&wanted, have);
-    WAFER_TRY(program_reserve(p, &wanted, have->address & 4, p->node));
+    WAFER_TRY(program_reserve(p, &wanted, have->address & (have->apart ? 7 : 4), p->node));
     *to = wanted;
   }
   bool outside;

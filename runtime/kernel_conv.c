@@ -193,9 +193,8 @@ static void add_turns(apart steps, int64_t count, int64_t widths) {
   if (count > 1) memcpy(steps, sum, sizeof sum);
 }
 
-/* Of the reads of a pair's run: over all places, filters, channels and taps. Sums are of 4 bytes
- * and lie 4 off the windows' first element. */
-static uint32_t collisions(const kernel_view *k, uint32_t node, const places *p) {
+/* Of the reads of a pair's run: over all places, filters, channels and taps. */
+static void reads_of(const kernel_view *k, uint32_t node, const places *p, apart steps) {
   const wafer_node *n = kernel_node(k, node);
   const int64_t *filters = k->tile[n->operands[1]], *dilations = ints(n, WAFER_ATTR_dilations);
   wafer_dtype stored = kernel_dtype(k, n->operands[0]);
@@ -205,7 +204,6 @@ static uint32_t collisions(const kernel_view *k, uint32_t node, const places *p)
   int64_t group = wafer_body_group(k->body, n->operands[1]), own = groups(k, n) > 1 && !group;
   int64_t inside = group ? kernel_least(group, filters[0]) : filters[0];
   int64_t longest = 0, step = kernel_ceil(rate->elements, rate->cycles);
-  apart steps = {1};
   for (uint32_t l = 0; l < p->count; l++) longest = kernel_most(longest, p->at[l].extent);
   for (uint32_t l = 0; l < p->count; l++) {
     const level *at = &p->at[l];
@@ -218,13 +216,40 @@ static uint32_t collisions(const kernel_view *k, uint32_t node, const places *p)
   add_turns(steps, filters[1], windows);
   for (uint32_t d = 2; d < n->type.shape.rank; d++)
     add_turns(steps, filters[d], dilations[d - 2] * p->pitch[d] * each);
-  return (uint32_t)(steps[BANKS_APART / 2] * WAFER_STEPS + 0.5);
+}
+
+/* Of WAFER_STEPS steps, those that collide where windows begin `widths` of a bank behind a whole
+ * turn; sums lie half a turn behind one. */
+static uint32_t colliding(const apart steps, uint32_t widths) {
+  uint32_t at = (BANKS_APART / 2 + BANKS_APART - widths) % BANKS_APART;
+  return (uint32_t)(steps[at] * WAFER_STEPS + 0.5);
+}
+
+/* Where they had best begin: taps move windows by an element, and of three in a row none need be
+ * where the sum is. */
+static uint32_t calmest(const kernel_view *k, uint32_t node, const places *p,
+                        uint32_t *collisions) {
+  uint32_t x = kernel_node(k, node)->operands[0], best = 0;
+  uint32_t each = (uint32_t)wafer_dtype_bytes(kernel_dtype(k, x)) / BANK_BYTES;
+  apart steps = {1};
+  reads_of(k, node, p, steps);
+  for (uint32_t widths = each; widths < BANKS_APART; widths += each)
+    if (colliding(steps, widths) < colliding(steps, best)) best = widths;
+  *collisions = colliding(steps, best);
+  return best;
+}
+
+static uint32_t phase(const kernel_view *k, uint32_t node) {
+  uint32_t collisions;
+  places p = places_of(k, node);
+  return calmest(k, node, &p, &collisions) * BANK_BYTES;
 }
 
 /* The two longest levels are a pair's, the others times that lists pass. */
 static wafer_run run_of(const kernel_view *k, uint32_t node) {
   places p = places_of(k, node);
-  wafer_run run = {1, 1, 1, collisions(k, node, &p)};
+  wafer_run run = {1, 1, 1, 0};
+  (void)calmest(k, node, &p, &run.collisions);
   for (uint32_t l = 0; l < p.count; l++) {
     uint64_t *least = run.rows < run.length ? &run.rows : &run.length;
     uint64_t extent = (uint64_t)p.at[l].extent;
@@ -267,6 +292,7 @@ const kernel_family kernel_family_conv = {.loops = loops,
                                           .operand = operand,
                                           .dense = dense,
                                           .sparse = sparse,
+                                          .phase = phase,
                                           .compute = compute,
                                           .fabric = fabric,
                                           .windows = windows,

@@ -100,6 +100,9 @@ struct kernel_family {
   uint64_t (*dense)(const kernel_view *k, uint32_t node);
   uint64_t (*sparse)(const kernel_view *k, uint32_t node, uint32_t operand,
                      const wafer_pairs *pairs);
+  /* The address modulo whole turns of the banks at which what the pairs are multiplied with had
+   * best begin; NULL: 0. */
+  uint32_t (*phase)(const kernel_view *k, uint32_t node);
   /* Fabric work of the anchor inside the rectangle, in cycles; NULL: none. */
   uint64_t (*fabric)(const kernel_view *k);
   /* Fabric work of any node of this family, anchor or not, besides; NULL: none. */

@@ -169,6 +169,15 @@ int wafer_pairs_dim(const wafer_kernel_body *body, uint32_t weight, uint32_t val
   return wafer_pairs_sums_dim(body, weight, value);
 }
 
+uint32_t wafer_pairs_phase(const wafer_machine *machine, const wafer_kernel_body *body,
+                           const wafer_split *split) {
+  kernel_view k;
+  kernel_view_open(&k, machine, body);
+  kernel_view_split(&k, split);
+  const kernel_family *family = k.family[body->anchor];
+  return family->phase ? family->phase(&k, body->anchor) : 0;
+}
+
 uint64_t kernel_apart_bytes(const kernel_view *k, uint32_t value, int dim, const int64_t *extent,
                             uint64_t element) {
   const wafer_node *anchor = kernel_node(k, k->body->anchor);

@@ -110,6 +110,9 @@ uint32_t wafer_body_kept(const wafer_kernel_body *body, uint32_t input);
 int wafer_pairs_dim(const wafer_kernel_body *body, uint32_t weight, uint32_t value);
 /* Of sums that make the value, however wide it is itself. */
 int wafer_pairs_sums_dim(const wafer_kernel_body *body, uint32_t weight, uint32_t value);
+/* The address modulo 8 at which that operand had best begin, where sums begin at 4. */
+uint32_t wafer_pairs_phase(const wafer_machine *machine, const wafer_kernel_body *body,
+                           const wafer_split *split);
 /* Bytes from one of its indices to the next, where `bytes` lie between: whole turns of the banks,
  * so that a read of one and a read of the other are as far apart at every pair. One element alone
  * is no run, and would take several times its room. */

@@ -203,6 +203,7 @@ static void products_take_pairs(void) {
       {"64x48xf32 w:48x64xf32", "rows0:2 cols1:2 cols2:2", false},
       {"2x64xf32 w:64x48xf32", "cols1:4", false}, /* four lists, one of which begins late */
       {"4x96xf32 w:96x64xf32", "cols1:8", false},
+      {"3x120xf32 w:120x8xf32", "cols1:2", false}, /* which goes on alone, as three were busy */
       {"17x48xf32 w:48x32xf32 17x32xf32", "cols1:2", false}, /* odd rows, and a tail */
       {"3x7x48xf32 w:48x32xf32", "cols2:2", false},
       {"7x5x48xf32 w:48x32xf32", "rows1:3", false}, /* and fewer of them at the edge */
@@ -294,6 +295,23 @@ static void convolutions_take_pairs(void) {
     }
 }
 
+/* Guards: of three taps in a row one read the bank of the sums, wherever windows began at a whole
+ * turn of the banks; taps four elements apart never do. */
+static void taps_in_a_row_keep_to_their_banks(void) {
+  uint64_t counted[2];
+  for (uint32_t far = 0; far < 2; far++) {
+    body_text b;
+    body_text_begin(&b, "conv", "1x16x64xf32 w:16x16x3xf32");
+    const char *attrs =
+        far ? "group=1 strides=1 dilations=4 pads=4,4" : "group=1 strides=1 dilations=1 pads=1,1";
+    CU_ASSERT_FATAL(body_text_node(&b, "conv", "0 1", attrs) != UINT32_MAX);
+    const wafer_sparsity sparsity[2] = {[1] = {.sparse = true, .filled = true}};
+    b.body.sparsity = sparsity;
+    counted[far] = multiplies("small64", &b, "cols1:2", true);
+  }
+  CU_ASSERT(counted[0] <= counted[1]);
+}
+
 CU_TestInfo tests_pairs[] = {
     {"lists take no more room than the tile", lists_take_no_more_room_than_the_tile},
     {"positions count channels of groups", positions_count_channels_of_groups},
@@ -302,5 +320,6 @@ CU_TestInfo tests_pairs[] = {
     {"products take pairs", products_take_pairs},
     {"odd rows keep to their banks", odd_rows_keep_to_their_banks},
     {"convolutions take pairs", convolutions_take_pairs},
+    {"taps in a row keep to their banks", taps_in_a_row_keep_to_their_banks},
     CU_TEST_INFO_NULL,
 };
