@@ -68,6 +68,7 @@ char *checkpoint_print(wafer_arena *arena, const wafer_checkpoint *about,
 #define X(name) text = append_real(arena, text, #name, about->name);
   REALS(X)
 #undef X
+  if (about->settings) text = append_text(arena, text, "settings", about->settings);
   if (about->samples) text = append_count(arena, text, "samples", about->samples);
   for (int i = 0; i < CHECKPOINT_FILES; i++)
     text = append_part(arena, text, checkpoint_files[i], parts[i]);
@@ -110,6 +111,9 @@ static bool read_members(wafer_arena *arena, const cJSON *json, wafer_checkpoint
 #define X(name) fine &= real_of(json, #name, &about->name);
   REALS(X)
 #undef X
+  const char *settings = text_of(json, "settings");
+  fine &= !settings || (settings = wafer_arena_strdup(arena, settings)) != NULL;
+  about->settings = settings;
   if (!number_of(json, "samples", 10, &about->samples)) about->samples = 0;
   for (int i = 0; i < CHECKPOINT_FILES; i++) {
     const cJSON *part = cJSON_GetObjectItemCaseSensitive(json, checkpoint_files[i]);

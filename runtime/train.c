@@ -28,6 +28,7 @@ static wafer_checkpoint about(const run *r) {
                             .loss = r->o->loss,
                             .optimizer = wafer_optimizer_name(r->o->optimizer.kind),
                             .sparsity = sparsity_of(r),
+                            .settings = r->o->settings,
                             .step = r->step,
                             .updates = r->updates,
                             .batch = r->o->batch,
@@ -82,6 +83,20 @@ static wafer_status same_run(const run *r, const wafer_checkpoint *c) {
   return WAFER_OK;
 }
 
+/* What may have been changed on purpose. */
+static void tell_changes(const run *r, const wafer_checkpoint *c) {
+  const wafer_train_options *o = r->o;
+  if (c->samples != o->samples && c->samples && o->samples)
+    wafer_warn(o->diag, wafer_at_file(o->checkpoint),
+               "the checkpoint is of a run over %" PRIu64 " samples, this one has %" PRIu64
+               ": they come in another order from here on",
+               c->samples, o->samples);
+  if (c->settings && o->settings && strcmp(c->settings, o->settings))
+    wafer_warn(o->diag, wafer_at_file(o->checkpoint),
+               "the checkpoint is of a run with %s; from here on steps go by %s", c->settings,
+               o->settings);
+}
+
 static wafer_status take(run *r, const wafer_checkpoint *c, const wafer_weights *weights,
                          const wafer_weights *state) {
   r->step = c->step;
@@ -100,11 +115,7 @@ static wafer_status load(run *r, wafer_arena *arena, bool *found) {
   WAFER_TRY(wafer_checkpoint_newest(r->folder, arena, &c, weights, state, found));
   if (!*found) return WAFER_OK;
   WAFER_TRY(same_run(r, &c));
-  if (c.samples != r->o->samples && c.samples && r->o->samples)
-    wafer_warn(r->o->diag, wafer_at_file(r->o->checkpoint),
-               "the checkpoint is of a run over %" PRIu64 " samples, this one has %" PRIu64
-               ": they come in another order from here on",
-               c.samples, r->o->samples);
+  tell_changes(r, &c);
   return take(r, &c, weights, state);
 }
 

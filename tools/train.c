@@ -317,6 +317,31 @@ static wafer_status describe_zeros(job *j) {
   return j->a->train.sparsity ? WAFER_OK : cli_no_memory();
 }
 
+/* Options that steps go by: those of the schedule and the optimizer that count, and the order of
+ * samples. */
+static wafer_status describe_settings(job *j) {
+  const wafer_train_options *o = &j->a->train;
+  const wafer_optimizer *p = &o->optimizer;
+  const wafer_schedule *s = &o->schedule;
+  char *text = wafer_arena_printf(j->arena, "--lr %.9g --lr-schedule %s", p->lr,
+                                  wafer_schedule_name(s->kind));
+  if (text && (s->kind == WAFER_SCHEDULE_linear || s->kind == WAFER_SCHEDULE_cosine))
+    text =
+        wafer_arena_printf(j->arena, "%s --lr-end %.9g --steps %llu", text, s->end, (ull)s->steps);
+  if (text && s->kind == WAFER_SCHEDULE_step)
+    text = wafer_arena_printf(j->arena, "%s --lr-every %llu --lr-gamma %.9g", text, (ull)s->every,
+                              s->gamma);
+  if (text)
+    text =
+        wafer_arena_printf(j->arena,
+                           "%s --warmup %llu --weight-decay %.9g --momentum %.9g --beta1 %.9g "
+                           "--beta2 %.9g --eps %.9g --clip-norm %.9g%s",
+                           text, (ull)s->warmup, p->weight_decay, p->momentum, p->beta1, p->beta2,
+                           p->eps, o->clip_norm, j->a->no_shuffle ? " --no-shuffle" : "");
+  j->a->train.settings = text;
+  return text ? WAFER_OK : cli_no_memory();
+}
+
 static uint64_t label_elements(const job *j) {
   wafer_shape shape = sample_shape(j->plan, j->plan->training->labels);
   int64_t elements = 1;
@@ -335,6 +360,7 @@ static wafer_status settle_run(job *j) {
   a->train.classes = j->eval_plan && j->eval_plan->training->correct != WAFER_NONE;
   a->train.evaluate = j->eval_data != NULL;
   WAFER_TRY(describe_zeros(j));
+  WAFER_TRY(describe_settings(j));
   char *path = realpath(a->model, NULL);
   a->train.model = wafer_arena_strdup(j->arena, path ? path : a->model);
   free(path);

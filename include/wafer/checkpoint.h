@@ -19,6 +19,8 @@ typedef struct wafer_checkpoint {
   const char *model; /* path of the ONNX file */
   const char *loss, *optimizer;
   const char *sparsity; /* share of zeros that was asked for, and what they are: two words */
+  const char *settings; /* options that steps go by and a run may go on with others of; NULL: not
+                           known */
   uint64_t step;        /* steps done */
   uint64_t updates;     /* of them those that changed weights */
   uint64_t batch, micro_batch, seed;

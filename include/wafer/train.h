@@ -154,6 +154,7 @@ typedef struct wafer_train_options {
   bool evaluate;
   const char *model, *loss;        /* for the checkpoint */
   const char *sparsity;            /* likewise; NULL: "0 dense" */
+  const char *settings;            /* likewise, as of wafer_checkpoint */
   const char *checkpoint;          /* folder; NULL: none */
   uint64_t checkpoint_every, keep; /* 0: after the last step alone; 0: all */
   bool resume;
