@@ -144,7 +144,7 @@ static wafer_status find(const local *l, const wafer_weights *table, const char 
                     name);
 }
 
-/* A weight that was trained and now is not would fall back to what the model's file has. */
+/* A weight that was trained and now is frozen would fall back to what the model's file has. */
 static wafer_status refuse_more(const local *l, const wafer_weights *weights) {
   for (size_t i = 0; i < wafer_weights_count(weights); i++) {
     const char *name = wafer_weights_at(weights, i)->name;
@@ -152,8 +152,8 @@ static wafer_status refuse_more(const local *l, const wafer_weights *weights) {
     while (p < l->about.parameter_count && strcmp(l->parameters[p].name, name)) p++;
     if (p == l->about.parameter_count)
       return wafer_fail(l->about.diag, (wafer_loc){0}, WAFER_BAD_INPUT,
-                        "the checkpoint has trained '%s', which this run does not train; train "
-                        "what `wafer export` makes of it, or freeze what was frozen",
+                        "the checkpoint has trained '%s', which this run does not train; freeze "
+                        "what was frozen, or take what `wafer export` makes of it as the model",
                         name);
   }
   return WAFER_OK;
@@ -170,7 +170,7 @@ static wafer_status load_weights(local *l, const wafer_weights *weights) {
       else
         WAFER_TRY(local_send(l, r, w->data, w->bytes));
     }
-  bool more = l->about.training.run && wafer_weights_count(weights) != l->about.parameter_count;
+  bool more = wafer_weights_count(weights) != l->about.parameter_count;
   return more ? refuse_more(l, weights) : WAFER_OK;
 }
 

@@ -53,6 +53,9 @@ diff -r parts used || fail "a run that was refused has written"
 train --steps 14 --checkpoint used --resume --freeze '*.bias' 2>said && fail "what was trained is frozen"
 says said "the checkpoint has trained 'layer.0.bias', which this run does not train"
 
+train --mode eval --eval-data x.npy,y.npy --checkpoint used --freeze '*.bias' 2>said && fail "evaluation of what was trained, frozen"
+says said "the checkpoint has trained 'layer.0.bias', which this run does not train"
+
 # A damaged newest checkpoint is skipped with a warning.
 printf x | dd of=parts/step-00000012/state.safetensors bs=1 seek=300 conv=notrunc 2>/dev/null
 train --steps 12 --checkpoint parts --resume 2>warning || fail "--resume past a damaged checkpoint"
