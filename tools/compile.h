@@ -60,6 +60,8 @@ wafer_status compile_whole(const char *model, const wafer_machine *whole,
 wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_options *options,
                            wafer_programs programs, bool aloud, wafer_ir **ir,
                            const wafer_plan **plan, report *told);
+/* Whether a pipeline has no programs because they cannot be made. */
+bool compile_lacks_programs(const wafer_plan *plan);
 /* Another plan in place of *plan where core programs tell that it is faster: a pipeline with
  * relays, if they may be tried, with other bands, or on shelves; weight streaming, where nothing
  * was said of the mode. The caller destroys *ir, NULL where the plan stays. *told: which placer's

@@ -69,8 +69,7 @@ static bool has_relays(const wafer_plan *plan) {
   return false;
 }
 
-/* Whether they were wanted and cannot be made. */
-static bool lacks_programs(const wafer_plan *plan) {
+bool compile_lacks_programs(const wafer_plan *plan) {
   const size_t later = sizeof WAFER_PROGRAMS_LATER - 1;
   return plan->mode == WAFER_MODE_pipelined && !plan->launch_count && plan->function_count < 2 &&
          strncmp(plan->no_programs, WAFER_PROGRAMS_LATER, later) != 0;
@@ -201,7 +200,7 @@ static wafer_status try_slower(thoughts *t) {
 static wafer_status find_programs(thoughts *t) {
   wafer_options own = t->now.options;
   uint32_t bands = wafer_machine_bands(t->now.plan->machine);
-  if (own.bands || !lacks_programs(t->now.plan)) return WAFER_OK;
+  if (own.bands || !compile_lacks_programs(t->now.plan)) return WAFER_OK;
   while ((bands /= 2) && !has_programs(t->now.plan)) {
     candidate other;
     own.bands = bands;
@@ -218,7 +217,7 @@ static wafer_status find_programs(thoughts *t) {
 static wafer_status try_flow(thoughts *t) {
   wafer_options own = t->now.options;
   candidate other;
-  if (!lacks_programs(t->now.plan)) return WAFER_OK;
+  if (!compile_lacks_programs(t->now.plan)) return WAFER_OK;
   own.bands = t->ctx->options->bands;
   own.mode = WAFER_MODE_pipelined;
   WAFER_TRY(make_for(t, own, true, &other));
@@ -274,7 +273,7 @@ static wafer_status suit(thoughts *t) {
 static wafer_status compare_placers(thoughts *t, const char **told) {
   wafer_options own = t->now.options;
   candidate first, again = {0};
-  if (!may_compare(&own) || !(has_programs(t->now.plan) || lacks_programs(t->now.plan)))
+  if (!may_compare(&own) || !(has_programs(t->now.plan) || compile_lacks_programs(t->now.plan)))
     return WAFER_OK;
   WAFER_TRY(suit(t));
   first = t->now;

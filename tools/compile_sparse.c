@@ -137,8 +137,8 @@ static wafer_status find(const wafer_ctx *ctx, const char *model, uint64_t most,
 
 /* ---- Pipelines ---- */
 
-/* A pipeline with shapes that are as lean as `w` asks for, and what suits it. Where the one at hand
- * is timed by its programs one without is no match: streams alone are faster than they. */
+/* A pipeline with shapes that are as lean as `w` asks for, and what suits it. It is timed as the
+ * one at hand is, by programs or by streams: these alone are faster than they. */
 static wafer_status lean_pipeline(const wafer_ctx *ctx, const char *model, bool relays,
                                   const wafer_plan *present, wish w, attempt *a) {
   wafer_options own = *ctx->options;
@@ -150,7 +150,9 @@ static wafer_status lean_pipeline(const wafer_ctx *ctx, const char *model, bool 
   own.lean = w.lean;
   own.sparse_shapes = w.shapes;
   with.options = &own;
-  WAFER_TRY(compile_other(ctx, model, &own, own.programs, false, &a->ir, &a->plan, &r));
+  bool by_streams = !present->launch_count && !compile_lacks_programs(present);
+  WAFER_TRY(compile_other(ctx, model, &own, by_streams ? WAFER_PROGRAMS_never : own.programs, false,
+                          &a->ir, &a->plan, &r));
   if (!a->plan) return WAFER_OK;
   WAFER_TRY(compile_reconsider(&with, model, relays, &suited, &a->plan, &told));
   if (suited) {
