@@ -63,12 +63,34 @@ bool kernel_move_group(const wafer_shape *x, const wafer_shape *y, uint32_t *i, 
   return true;
 }
 
-static void reshape(const wafer_shape *x, const wafer_shape *y, const kernel_map *result,
+/* Elements of the dims of which a slice, a pad or a concatenation that makes the value in the body
+ * has others than its operand, the most of any: they arrive whole where two of them are one loop
+ * (see `follow`). */
+static int64_t uneven_part(const kernel_view *k, uint32_t value) {
+  const wafer_kernel_body *body = k->body;
+  if (value < body->input_count) return 1;
+  const wafer_node *n = &body->nodes[value - body->input_count];
+  int64_t most = 1;
+  for (uint32_t i = 0; i < n->operand_count; i++) {
+    const wafer_shape *x = kernel_move_shape(k, n->operands[i]), *y = &n->type.shape;
+    bool alike = n->op == WAFER_OP_slice || n->op == WAFER_OP_pad || n->op == WAFER_OP_concat;
+    int64_t own = 1, before = uneven_part(k, n->operands[i]);
+    for (uint32_t d = 0; alike && d < y->rank; d++)
+      if (x->dims[d] != y->dims[d]) own *= x->dims[d];
+    most = own > most ? own : most;
+    most = before > most ? before : most;
+  }
+  return most;
+}
+
+static void reshape(const kernel_view *k, const wafer_node *n, const kernel_map *result,
                     kernel_map *map) {
+  const wafer_shape *x = kernel_move_shape(k, n->operands[0]), *y = &n->type.shape;
+  bool nests = uneven_part(k, n->operands[0]) <= KERNEL_LARGE_PART;
   uint32_t i = 0, j = 0;
   dim_group g;
   while (kernel_move_group(x, y, &i, &j, &g)) {
-    if (g.inside && !result->nested[g.onto] && !result->even[g.onto])
+    if (nests && g.inside && !result->nested[g.onto] && !result->even[g.onto])
       kernel_map_nest(map, g.first, g.inside, x->dims, result, g.onto);
     else
       kernel_map_set(map, g.lead, result, g.onto);
@@ -118,7 +140,7 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
   const wafer_node *n = kernel_node(k, node);
   const wafer_shape *shape = kernel_move_shape(k, n->operands[i]);
   switch (n->op) {
-  case WAFER_OP_reshape: reshape(shape, &n->type.shape, result, map); break;
+  case WAFER_OP_reshape: reshape(k, n, result, map); break;
   case WAFER_OP_transpose: transpose(n, result, map); break;
   case WAFER_OP_expand: kernel_map_broadcast(shape, &n->type.shape, result, map); break;
   case WAFER_OP_slice: slice(k, node, result, map); break;

@@ -223,6 +223,29 @@ static void test_layout_beside_merged_dims(void) {
   }
 }
 
+/* What a slice takes of both of them arrives whole if it is little; a plane that no core holds is
+ * cut along the first. */
+static void test_layout_of_slices_of_merged_dims(void) {
+  static const struct {
+    const char *input, *slice, *flat, *split;
+    uint32_t cut; /* parts of dim 1 */
+  } cases[] = {{"1x31x31x3xf32", "starts=0,1,0,0 steps=1,2,2,1 shape=1,15,15,3", "shape=225,3",
+                "rows0:5", 1},
+               {"1x224x224x3xf32", "starts=0,5,0,0 steps=1,16,16,1 shape=1,14,14,3", "shape=196,3",
+                "rows0:14", 14}};
+  for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
+    body_text b;
+    wafer_split split = split_text(cases[i].split);
+    body_text_begin(&b, "move", cases[i].input);
+    body_text_node(&b, "slice", "0", cases[i].slice);
+    body_text_node(&b, "reshape", "1", cases[i].flat);
+    b.body.anchor = 1;
+    wafer_layout x = wafer_kernel_input_layout(&b.body, &split, 0);
+    CU_ASSERT_EQUAL(x.rows[1] * x.cols[1], cases[i].cut);
+    CU_ASSERT_EQUAL(x.rows[2] * x.cols[2], 1);
+  }
+}
+
 static void test_layout_tiles(void) {
   wafer_layout layout = {.rank = 2, .rows = {2, 1}, .cols = {1, 3}};
   wafer_shape shape = {2, {5, 7}};
@@ -245,5 +268,6 @@ CU_TestInfo tests_kernel_layout[] = {
     {"tiles of a layout", test_layout_tiles},
     {"dims that a reshape makes one", test_layout_of_merged_dims},
     {"what is concatenated along one of them", test_layout_beside_merged_dims},
+    {"what a slice takes of both of them", test_layout_of_slices_of_merged_dims},
     CU_TEST_INFO_NULL,
 };
