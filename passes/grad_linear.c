@@ -77,17 +77,17 @@ static MlirValue channels_last(grad *d, MlirValue x) {
   return grad_transpose(d, x, perm);
 }
 
-/* x, channels last, with pads as far as windows reach. */
-static MlirValue padded(grad *d, const window *by, MlirValue x, const wafer_shape *w,
-                        const wafer_shape *y) {
+/* x, whose spatial dims begin at `first`, with pads as far as windows reach. */
+static MlirValue padded(grad *d, const window *by, MlirValue x, uint32_t first,
+                        const wafer_shape *w, const wafer_shape *y) {
   int64_t pads[2 * WAFER_MAX_RANK] = {0};
   wafer_shape in = grad_shape(d, x);
   for (uint32_t i = 0; i < by->spatial; i++) {
     int64_t last = (y->dims[i + 2] - 1) * by->strides[i] + (w->dims[i + 2] - 1) * by->dilations[i];
-    pads[1 + i] = by->pads[i];
-    pads[3 + by->spatial + i] = last + 1 - in.dims[i + 2] - by->pads[i];
+    pads[first + i] = by->pads[i];
+    pads[in.rank + first + i] = last + 1 - in.dims[first + i] - by->pads[i];
   }
-  return grad_pad(d, channels_last(d, x), pads, 0);
+  return grad_pad(d, x, pads, 0);
 }
 
 /* What tap t of the kernel meets, as rows of channels: (N * area, C). */
@@ -107,16 +107,47 @@ static MlirValue by_groups(grad *d, MlirValue x, int64_t groups, bool rows_last)
   return grad_transpose(d, x, rows_last ? (int64_t[]){1, 2, 0} : (int64_t[]){1, 0, 2});
 }
 
+/* Windows that lie side by side, of more than one element: each element of x is in one. */
+static bool is_tiled(const window *by, const wafer_shape *w) {
+  for (uint32_t i = 0; i < by->spatial; i++)
+    if (by->strides[i] != w->dims[i + 2] || (w->dims[i + 2] > 1 && by->dilations[i] != 1))
+      return false;
+  return grad_elements(w, 2, w->rank) > 1 && 2 + 2 * by->spatial <= WAFER_MAX_RANK;
+}
+
+/* What all taps of such windows meet: (groups, channels * taps, N * area), of one group a matrix.
+ */
+static MlirValue tile_rows(grad *d, const window *by, MlirValue x, const wafer_shape *w,
+                           const wafer_shape *y) {
+  uint32_t spatial = by->spatial;
+  int64_t apart[WAFER_MAX_RANK] = {y->dims[0], w->dims[1] * by->group}, perm[WAFER_MAX_RANK] = {1};
+  for (uint32_t i = 0; i < spatial; i++) {
+    apart[2 + 2 * i] = y->dims[i + 2];
+    apart[3 + 2 * i] = w->dims[i + 2];
+    perm[1 + i] = 3 + 2 * i;
+    perm[2 + spatial + i] = 2 + 2 * i;
+  }
+  perm[1 + spatial] = 0;
+  x = grad_reshape_to(d, padded(d, by, x, 2, w, y), 2 + 2 * spatial, apart);
+  x = grad_transpose(d, x, perm);
+  int64_t taps = grad_elements(w, 2, w->rank), rows = y->dims[0] * grad_elements(y, 2, y->rank);
+  int64_t shape[] = {by->group, w->dims[1] * taps, rows};
+  return by->group == 1 ? grad_reshape_to(d, x, 2, shape + 1) : grad_reshape_to(d, x, 3, shape);
+}
+
 /* w's gradient, where `large` is convolved to `small`: for each tap of the kernel one product of
- * matrices over all positions. All taps at once would want a copy of x for each. */
+ * matrices over all positions. All taps at once would want a copy of x for each, unless each
+ * element of x meets one. */
 static MlirValue weight_part(grad *d, MlirValue large, MlirValue small, const wafer_shape *w,
                              const window *by) {
   wafer_shape y = grad_shape(d, small);
   int64_t taps = grad_elements(w, 2, w->rank), groups = by->group;
   int64_t shape[] = {1, groups, w->dims[1], w->dims[0] / groups};
-  MlirValue *parts = WAFER_NEW(d->b->ctx->arena, MlirValue, (size_t)taps);
-  MlirValue x = padded(d, by, large, w, &y);
   MlirValue g = by_groups(d, rows_of(d, channels_last(d, small)), groups, false);
+  if (is_tiled(by, w))
+    return grad_reshape(d, grad_swap_last(d, product(d, tile_rows(d, by, large, w, &y), g)), w);
+  MlirValue *parts = WAFER_NEW(d->b->ctx->arena, MlirValue, (size_t)taps);
+  MlirValue x = padded(d, by, channels_last(d, large), 1, w, &y);
   for (int64_t t = 0; parts && t < taps && d->status == WAFER_OK; t++) {
     MlirValue rows = by_groups(d, tap_rows(d, by, x, w, &y, t), groups, true);
     parts[t] = grad_reshape_to(d, product(d, rows, g), 4, shape);
