@@ -132,6 +132,7 @@ static const struct {
     {WAFER_OP_pow, rewrite_power},
     {WAFER_OP_conv, rewrite_padded_conv},
     {WAFER_OP_conv, rewrite_scaled_input},
+    {WAFER_OP_conv, rewrite_idle_taps},
     {WAFER_OP_conv, rewrite_sparse_window},
     {WAFER_OP_max_pool, rewrite_sparse_window},
     {WAFER_OP_average_pool, rewrite_sparse_window},

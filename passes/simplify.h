@@ -22,7 +22,7 @@ rewrite rewrite_batch_norm, rewrite_scale;
 /* simplify_input.c */
 rewrite rewrite_padded_conv, rewrite_scaled_input;
 /* simplify_window.c */
-rewrite rewrite_sparse_window;
+rewrite rewrite_sparse_window, rewrite_idle_taps;
 /* simplify_view.c */
 rewrite rewrite_reshape, rewrite_transpose, rewrite_expand, rewrite_slice, rewrite_pad,
     rewrite_reduce, rewrite_gather, rewrite_concat;
