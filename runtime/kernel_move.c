@@ -13,6 +13,8 @@
  * result. */
 #include "kernel_move.h"
 
+#define LITTLE_PLANE 64 /* elements that any core has room for */
+
 static void transpose(const wafer_node *n, const kernel_map *result, kernel_map *map) {
   uint32_t count;
   const int64_t *perm = wafer_attr_ints(&n->attrs, WAFER_ATTR_perm, &count);
@@ -63,34 +65,36 @@ bool kernel_move_group(const wafer_shape *x, const wafer_shape *y, uint32_t *i, 
   return true;
 }
 
-/* Elements of the dims of which a slice, a pad or a concatenation that makes the value in the body
- * has others than its operand, the most of any: they arrive whole where two of them are one loop
- * (see `follow`). */
-static int64_t uneven_part(const kernel_view *k, uint32_t value) {
+/* Whether what makes the value in the body has more than a little of an operand along dims a and b,
+ * and another part of it along both: it would arrive whole where they are one loop (see `follow`).
+ */
+static bool takes_part(const kernel_view *k, uint32_t value, uint32_t a, uint32_t b) {
   const wafer_kernel_body *body = k->body;
-  if (value < body->input_count) return 1;
+  if (value < body->input_count) return false;
   const wafer_node *n = &body->nodes[value - body->input_count];
-  int64_t most = 1;
-  for (uint32_t i = 0; i < n->operand_count; i++) {
-    const wafer_shape *x = kernel_move_shape(k, n->operands[i]), *y = &n->type.shape;
-    bool alike = n->op == WAFER_OP_slice || n->op == WAFER_OP_pad || n->op == WAFER_OP_concat;
-    int64_t own = 1, before = uneven_part(k, n->operands[i]);
-    for (uint32_t d = 0; alike && d < y->rank; d++)
-      if (x->dims[d] != y->dims[d]) own *= x->dims[d];
-    most = own > most ? own : most;
-    most = before > most ? before : most;
+  const int64_t *y = n->type.shape.dims;
+  uint32_t rank;
+  if (n->op == WAFER_OP_transpose) {
+    const int64_t *perm = wafer_attr_ints(&n->attrs, WAFER_ATTR_perm, &rank);
+    return takes_part(k, n->operands[0], (uint32_t)perm[a], (uint32_t)perm[b]);
   }
-  return most;
+  if (n->op != WAFER_OP_slice && n->op != WAFER_OP_pad && n->op != WAFER_OP_concat) return false;
+  for (uint32_t i = 0; i < n->operand_count; i++) {
+    const int64_t *x = kernel_move_shape(k, n->operands[i])->dims;
+    if (x[a] != y[a] && x[b] != y[b] && x[a] * x[b] > LITTLE_PLANE) return true;
+    if (takes_part(k, n->operands[i], a, b)) return true;
+  }
+  return false;
 }
 
 static void reshape(const kernel_view *k, const wafer_node *n, const kernel_map *result,
                     kernel_map *map) {
   const wafer_shape *x = kernel_move_shape(k, n->operands[0]), *y = &n->type.shape;
-  bool nests = uneven_part(k, n->operands[0]) <= KERNEL_LARGE_PART;
   uint32_t i = 0, j = 0;
   dim_group g;
   while (kernel_move_group(x, y, &i, &j, &g)) {
-    if (nests && g.inside && !result->nested[g.onto] && !result->even[g.onto])
+    bool one = g.inside && !result->nested[g.onto] && !result->even[g.onto];
+    if (one && !takes_part(k, n->operands[0], g.first, g.inside))
       kernel_map_nest(map, g.first, g.inside, x->dims, result, g.onto);
     else
       kernel_map_set(map, g.lead, result, g.onto);
