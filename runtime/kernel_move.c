@@ -13,7 +13,7 @@
  * result. */
 #include "kernel_move.h"
 
-#define LITTLE_PLANE 64 /* elements that any core has room for */
+#define ROOMY_PART 4096 /* elements that any core has room for */
 
 static void transpose(const wafer_node *n, const kernel_map *result, kernel_map *map) {
   uint32_t count;
@@ -65,26 +65,40 @@ bool kernel_move_group(const wafer_shape *x, const wafer_shape *y, uint32_t *i, 
   return true;
 }
 
-/* Whether what makes the value in the body has more than a little of an operand along dims a and b,
- * and another part of it along both: it would arrive whole where they are one loop (see `follow`).
- */
-static bool takes_part(const kernel_view *k, uint32_t value, uint32_t a, uint32_t b) {
+/* The most elements of an operand along dims a and b of which what makes the value in the body
+ * takes a part along both, 0: there is none. They arrive whole where the two are one loop
+ * (`follow`). */
+static int64_t part_taken(const kernel_view *k, uint32_t value, uint32_t a, uint32_t b) {
   const wafer_kernel_body *body = k->body;
-  if (value < body->input_count) return false;
+  if (value < body->input_count) return 0;
   const wafer_node *n = &body->nodes[value - body->input_count];
   const int64_t *y = n->type.shape.dims;
+  int64_t most = 0;
   uint32_t rank;
   if (n->op == WAFER_OP_transpose) {
     const int64_t *perm = wafer_attr_ints(&n->attrs, WAFER_ATTR_perm, &rank);
-    return takes_part(k, n->operands[0], (uint32_t)perm[a], (uint32_t)perm[b]);
+    return part_taken(k, n->operands[0], (uint32_t)perm[a], (uint32_t)perm[b]);
   }
-  if (n->op != WAFER_OP_slice && n->op != WAFER_OP_pad && n->op != WAFER_OP_concat) return false;
+  if (n->op != WAFER_OP_slice && n->op != WAFER_OP_pad && n->op != WAFER_OP_concat) return 0;
   for (uint32_t i = 0; i < n->operand_count; i++) {
     const int64_t *x = kernel_move_shape(k, n->operands[i])->dims;
-    if (x[a] != y[a] && x[b] != y[b] && x[a] * x[b] > LITTLE_PLANE) return true;
-    if (takes_part(k, n->operands[i], a, b)) return true;
+    int64_t own = x[a] != y[a] && x[b] != y[b] ? x[a] * x[b] : 0;
+    int64_t before = part_taken(k, n->operands[i], a, b);
+    most = own > most ? own : most;
+    most = before > most ? before : most;
   }
-  return false;
+  return most;
+}
+
+/* Elements of the smallest part of x along the dims that are not of the group. */
+static int64_t least_beside(const kernel_view *k, const wafer_shape *x, const kernel_map *map,
+                            const dim_group *g) {
+  int64_t elements = 1;
+  for (uint32_t d = 0; d < x->rank; d++) {
+    int64_t parts = map->loop[d] < 0 ? 1 : k->loops.extent[map->loop[d]];
+    if (d != g->first && d != g->inside && parts > 0) elements *= (x->dims[d] + parts - 1) / parts;
+  }
+  return elements;
 }
 
 static void reshape(const kernel_view *k, const wafer_node *n, const kernel_map *result,
@@ -92,12 +106,13 @@ static void reshape(const kernel_view *k, const wafer_node *n, const kernel_map 
   const wafer_shape *x = kernel_move_shape(k, n->operands[0]), *y = &n->type.shape;
   uint32_t i = 0, j = 0;
   dim_group g;
+  while (kernel_move_group(x, y, &i, &j, &g)) kernel_map_set(map, g.lead, result, g.onto);
+  i = j = 0;
   while (kernel_move_group(x, y, &i, &j, &g)) {
-    bool one = g.inside && !result->nested[g.onto] && !result->even[g.onto];
-    if (one && !takes_part(k, n->operands[0], g.first, g.inside))
+    if (!g.inside || result->nested[g.onto] || result->even[g.onto]) continue;
+    int64_t taken = part_taken(k, n->operands[0], g.first, g.inside);
+    if (taken <= ROOMY_PART / least_beside(k, x, map, &g))
       kernel_map_nest(map, g.first, g.inside, x->dims, result, g.onto);
-    else
-      kernel_map_set(map, g.lead, result, g.onto);
   }
 }
 
