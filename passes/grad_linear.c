@@ -107,47 +107,63 @@ static MlirValue by_groups(grad *d, MlirValue x, int64_t groups, bool rows_last)
   return grad_transpose(d, x, rows_last ? (int64_t[]){1, 2, 0} : (int64_t[]){1, 0, 2});
 }
 
-/* Windows that lie side by side, of more than one element: each element of x is in one. */
-static bool is_tiled(const window *by, const wafer_shape *w) {
+/* Of one sample and no more taps a product for each is as fast. */
+#define FEW_TAPS 4
+
+/* Windows that lie side by side: each element of x is in one. */
+static bool is_tiled(const window *by, const wafer_shape *w, int64_t samples) {
+  int64_t taps = grad_elements(w, 2, w->rank);
   for (uint32_t i = 0; i < by->spatial; i++)
     if (by->strides[i] != w->dims[i + 2] || (w->dims[i + 2] > 1 && by->dilations[i] != 1))
       return false;
-  return grad_elements(w, 2, w->rank) > 1 && 2 + 2 * by->spatial <= WAFER_MAX_RANK;
+  return taps > (samples > 1 ? 1 : FEW_TAPS) && 2 + 2 * by->spatial <= WAFER_MAX_RANK;
 }
 
-/* What all taps of such windows meet: (groups, channels * taps, N * area), of one group a matrix.
- */
-static MlirValue tile_rows(grad *d, const window *by, MlirValue x, const wafer_shape *w,
-                           const wafer_shape *y) {
+/* (N, groups * n, ...) -> (N, groups, n, area) */
+static MlirValue areas_of(grad *d, MlirValue x, int64_t groups, int64_t n) {
+  wafer_shape s = grad_shape(d, x);
+  int64_t rest = grad_elements(&s, 1, s.rank);
+  return grad_reshape_to(d, x, 4, (int64_t[]){s.dims[0], groups, n, rest / groups / n});
+}
+
+/* What all taps of such windows meet: (N, groups, channels * taps, area). */
+static MlirValue tile_areas(grad *d, const window *by, MlirValue x, const wafer_shape *w,
+                            const wafer_shape *y) {
   uint32_t spatial = by->spatial;
-  int64_t apart[WAFER_MAX_RANK] = {y->dims[0], w->dims[1] * by->group}, perm[WAFER_MAX_RANK] = {1};
+  int64_t apart[WAFER_MAX_RANK] = {y->dims[0], w->dims[1] * by->group},
+          perm[WAFER_MAX_RANK] = {0, 1};
   for (uint32_t i = 0; i < spatial; i++) {
     apart[2 + 2 * i] = y->dims[i + 2];
     apart[3 + 2 * i] = w->dims[i + 2];
-    perm[1 + i] = 3 + 2 * i;
+    perm[2 + i] = 3 + 2 * i;
     perm[2 + spatial + i] = 2 + 2 * i;
   }
-  perm[1 + spatial] = 0;
   x = grad_reshape_to(d, padded(d, by, x, 2, w, y), 2 + 2 * spatial, apart);
-  x = grad_transpose(d, x, perm);
-  int64_t taps = grad_elements(w, 2, w->rank), rows = y->dims[0] * grad_elements(y, 2, y->rank);
-  int64_t shape[] = {by->group, w->dims[1] * taps, rows};
-  return by->group == 1 ? grad_reshape_to(d, x, 2, shape + 1) : grad_reshape_to(d, x, 3, shape);
+  return areas_of(d, grad_transpose(d, x, perm), by->group,
+                  w->dims[1] * grad_elements(w, 2, w->rank));
+}
+
+/* w's gradient then: of each sample one product, over all positions. */
+static MlirValue tiled_part(grad *d, MlirValue large, MlirValue small, const wafer_shape *w,
+                            const window *by) {
+  wafer_shape y = grad_shape(d, small);
+  MlirValue g = areas_of(d, small, by->group, w->dims[0] / by->group);
+  MlirValue all = product(d, tile_areas(d, by, large, w, &y), grad_swap_last(d, g));
+  all = grad_reduce(d, WAFER_OP_reduce_sum, all, 1, false);
+  return grad_reshape(d, grad_swap_last(d, all), w);
 }
 
 /* w's gradient, where `large` is convolved to `small`: for each tap of the kernel one product of
- * matrices over all positions. All taps at once would want a copy of x for each, unless each
- * element of x meets one. */
+ * matrices over all positions. All taps at once would want a copy of x for each. */
 static MlirValue weight_part(grad *d, MlirValue large, MlirValue small, const wafer_shape *w,
                              const window *by) {
   wafer_shape y = grad_shape(d, small);
   int64_t taps = grad_elements(w, 2, w->rank), groups = by->group;
   int64_t shape[] = {1, groups, w->dims[1], w->dims[0] / groups};
-  MlirValue g = by_groups(d, rows_of(d, channels_last(d, small)), groups, false);
-  if (is_tiled(by, w))
-    return grad_reshape(d, grad_swap_last(d, product(d, tile_rows(d, by, large, w, &y), g)), w);
   MlirValue *parts = WAFER_NEW(d->b->ctx->arena, MlirValue, (size_t)taps);
+  if (is_tiled(by, w, y.dims[0])) return tiled_part(d, large, small, w, by);
   MlirValue x = padded(d, by, channels_last(d, large), 1, w, &y);
+  MlirValue g = by_groups(d, rows_of(d, channels_last(d, small)), groups, false);
   for (int64_t t = 0; parts && t < taps && d->status == WAFER_OK; t++) {
     MlirValue rows = by_groups(d, tap_rows(d, by, x, w, &y, t), groups, true);
     parts[t] = grad_reshape_to(d, product(d, rows, g), 4, shape);
