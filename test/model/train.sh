@@ -38,7 +38,8 @@ grep -q warning said && fail "--resume of the same run warns: $(cat said)"
 diff -r one/step-00000012 parts/step-00000012 || fail "--resume: other bytes"
 train --steps 12 --checkpoint other --resume --lr-schedule cosine --no-shuffle 2>said || fail "--resume with a schedule"
 says said 'other: warning: the checkpoint is of a run with --lr 0.02 --lr-schedule constant --warmup 3 '
-says said 'from here on steps go by --lr 0.02 --lr-schedule cosine --lr-end 0 --steps 12 --warmup 3 .* --no-shuffle$'
+says said 'from here on steps go by --lr 0.02 --lr-schedule cosine --lr-end 0 --steps 12 --warmup 3 '
+says said '--clip-norm 1 --no-shuffle'
 [ "$(grep -c '"loss"' parts.jsonl)" = 12 ] || fail "the metrics have not each step once"
 train --steps 12 --checkpoint fresh --resume || fail "--resume without a checkpoint"
 diff -r one/step-00000012 fresh/step-00000012 || fail "--resume without a checkpoint: other bytes"
