@@ -69,9 +69,10 @@ static int64_t gcd(int64_t a, int64_t b) {
 }
 
 void kernel_map_even(kernel_map *map, uint32_t to, const kernel_map *result, uint32_t d,
-                     int64_t even) {
+                     int64_t even, int64_t each) {
   kernel_map_set(map, to, result, d);
   map->even[to] = gcd(result->even[d], even);
+  map->each[to] = result->even[d] ? 0 : each;
 }
 
 void kernel_map_nest(kernel_map *map, uint32_t outer, uint32_t inner, const int64_t *dims,
@@ -93,16 +94,32 @@ static kernel_cut nested_cut(int64_t nested, int64_t own, uint32_t rows, uint32_
   bool inside = nested < 0;
   bool inner_leads = inner > KERNEL_LARGE_PART && inner > outer;
   if ((rows > 1 && cols > 1) || within < 2 || parts % outer || inner % within)
-    return inside == (inner_leads && within > 0) ? (kernel_cut){rows, cols, 1}
-                                                 : (kernel_cut){1, 1, 1};
+    return inside == (inner_leads && within > 0) ? (kernel_cut){rows, cols, 1, 1}
+                                                 : (kernel_cut){1, 1, 1, 1};
   uint32_t count = (uint32_t)(inside ? within : outer), stride = inside ? 1 : (uint32_t)within;
-  return rows > 1 ? (kernel_cut){count, 1, stride} : (kernel_cut){1, count, stride};
+  return rows > 1 ? (kernel_cut){count, 1, stride, 1} : (kernel_cut){1, count, 1, stride};
+}
+
+/* More parts of the loop than groups, as many to each: those of a group have its part alone. They
+ * are whole columns of a row, or whole rows. */
+static kernel_cut even_cut(int64_t even, int64_t each, uint32_t rows, uint32_t cols) {
+  const kernel_cut whole = {1, 1, 1, 1};
+  int64_t parts = (int64_t)rows * cols;
+  if (even % parts == 0) return (kernel_cut){rows, cols, 1, 1};
+  if (!each || parts % even || each % (parts / even)) return whole;
+  uint32_t within = (uint32_t)(parts / even);
+  if (cols % within == 0) return (kernel_cut){rows, cols / within, 1, within};
+  if (within % cols) return whole;
+  within /= cols;
+  return (kernel_cut){rows / within, 1, within, 1};
 }
 
 kernel_cut kernel_cut_of(const kernel_map *map, uint32_t d, uint32_t rows, uint32_t cols) {
-  if (map->even[d] && map->even[d] % ((int64_t)rows * cols) != 0) return (kernel_cut){1, 1, 1};
+  int64_t even = map->even[d];
+  if (even && (!map->nested[d] || even % ((int64_t)rows * cols)))
+    return even_cut(even, map->nested[d] ? 0 : map->each[d], rows, cols);
   if (map->nested[d]) return nested_cut(map->nested[d], map->own[d], rows, cols);
-  return (kernel_cut){rows, cols, 1};
+  return (kernel_cut){rows, cols, 1, 1};
 }
 
 void kernel_map_broadcast(const wafer_shape *operand, const wafer_shape *shape,
@@ -130,6 +147,7 @@ static void merge(kernel_map *map, const kernel_map *other) {
   for (uint32_t d = 0; d < WAFER_MAX_RANK; d++) {
     bool alike = map->nested[d] == other->nested[d] && map->own[d] == other->own[d];
     if (map->loop[d] != other->loop[d] || !alike) map->loop[d] = -1;
+    if (map->even[d] != other->even[d] || map->each[d] != other->each[d]) map->each[d] = 0;
     map->even[d] = gcd(map->even[d], other->even[d]);
   }
 }
@@ -298,8 +316,8 @@ static wafer_layout layout_of(const kernel_view *k, const wafer_split *split, ui
     layout.rows[d] = cut.rows;
     layout.cols[d] = cut.cols;
     if (cut.rows > 1 || cut.cols > 1) layout.order[d] = k->order[loop];
-    if (cut.rows > 1) layout.row_stride[d] = cut.stride * stride_of(k, split->rows, loop);
-    if (cut.cols > 1) layout.col_stride[d] = cut.stride * stride_of(k, split->cols, loop);
+    if (cut.rows > 1) layout.row_stride[d] = cut.row_stride * stride_of(k, split->rows, loop);
+    if (cut.cols > 1) layout.col_stride[d] = cut.col_stride * stride_of(k, split->cols, loop);
   }
   kernel_share(k, split, value, &layout);
   return layout;

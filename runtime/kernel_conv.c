@@ -9,7 +9,8 @@
  * places of a filter.
  *
  * Loops: n, k, spatial dims, then the input channels of a group. Those are cut only without groups;
- * with groups, cutting k cuts the channels of x alike when every part has whole groups. */
+ * with groups, cutting k cuts the channels of x alike when every part has whole groups, and when
+ * every group has whole parts, which have its channels then. */
 #include <string.h>
 
 #include "kernel_family.h"
@@ -30,7 +31,7 @@ static void map_input(const kernel_view *k, uint32_t node, const kernel_map *res
   kernel_map_set(map, 0, result, 0);
   if (group == 1 && anchor) kernel_map_loop(map, 1, k->loops.parallel);
   if (group > 1 && depthwise) kernel_map_set(map, 1, result, 1);
-  if (group > 1 && !depthwise) kernel_map_even(map, 1, result, 1, group);
+  if (group > 1 && !depthwise) kernel_map_even(map, 1, result, 1, group, n->type.shape.dims[1] / group);
   for (uint32_t d = 2; d < n->type.shape.rank && anchor; d++) kernel_map_set(map, d, result, d);
 }
 

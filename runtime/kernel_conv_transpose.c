@@ -5,7 +5,8 @@
  * chain and broadcast are as in conv.
  *
  * Loops: n, k, spatial dims, then the input channels of a group, which are cut only without groups.
- * With groups, cutting k cuts the channels of x when every part has whole groups. */
+ * With groups, cutting k cuts the channels of x when every part has whole groups, or every group
+ * whole parts. */
 #include "kernel_family.h"
 
 static int64_t group_of(const wafer_node *node) {
@@ -22,13 +23,14 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
                     kernel_map *map) {
   const wafer_node *n = kernel_node(k, node);
   bool anchor = kernel_is_anchor(k, node), groups = group_of(n) > 1;
+  int64_t filters = n->type.shape.dims[1] / group_of(n);
   if (i == 2) kernel_map_set(map, 0, result, 1);
-  if (i == 1 && groups) kernel_map_even(map, 0, result, 1, group_of(n));
+  if (i == 1 && groups) kernel_map_even(map, 0, result, 1, group_of(n), filters);
   if (i == 1 && !groups) kernel_map_set(map, 1, result, 1);
   if (i == 1 && !groups && anchor) kernel_map_loop(map, 0, k->loops.parallel);
   if (i != 0) return;
   kernel_map_set(map, 0, result, 0);
-  if (groups) kernel_map_even(map, 1, result, 1, group_of(n));
+  if (groups) kernel_map_even(map, 1, result, 1, group_of(n), filters);
   if (!groups && anchor) kernel_map_loop(map, 1, k->loops.parallel);
   for (uint32_t d = 2; d < n->type.shape.rank && anchor; d++) kernel_map_set(map, d, result, d);
 }

@@ -4,7 +4,7 @@
  * Pairs of choices (kernel_cuts.c) are tried, one for the rows and one for the columns, small
  * shapes first, and left as soon as their vector work alone is no less than the cycles of a shape
  * known to fit inside. A loop is cut in both directions only when there is no third, or when it is
- * longer than all others together. Around the fastest point, and one point per halving of its area,
+ * longer than all others together or nothing fits. Around the fastest point, and one point per halving of its area,
  * every way to cut each direction is tried: pruned lists lack some. When nothing fits, the search
  * is done again for bytes alone, without tolerance. */
 #include <stdlib.h>
@@ -186,6 +186,7 @@ static wafer_status try_all(search *s) {
     for (uint32_t i = 0; i < 3; i++) WAFER_TRY(try_both(s, i == 0, i == 2 ? 1 : 2, i, i));
   if (n == 4)
     for (uint32_t i = 1; i < 4; i++) WAFER_TRY(try_both(s, 0, i, i == 1 ? 2 : 1, i == 3 ? 2 : 3));
+  if (n == 3 && s->bytes_alone) WAFER_TRY(try_both(s, 0, 1, 0, 2));
   if (n > 2 && one_is_long(s))
     for (uint32_t i = 1; i < n; i++) WAFER_TRY(try_both(s, 0, i, 0, 0));
   return WAFER_OK;

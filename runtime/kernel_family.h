@@ -13,7 +13,10 @@
 /* How the dims of a value follow the loops. */
 typedef struct kernel_map {
   int8_t loop[WAFER_MAX_RANK];  /* -1: the dim is whole on every core */
-  int64_t even[WAFER_MAX_RANK]; /* when set, the dim is cut only if the parts divide this number */
+  int64_t even[WAFER_MAX_RANK]; /* when set, the dim is cut only if the parts divide this number, or
+                                   share its parts evenly */
+  int64_t each[WAFER_MAX_RANK]; /* then: indices of the loop to one of so many parts; 0: parts that
+                                   are more are not told apart */
   int64_t
       nested[WAFER_MAX_RANK];  /* when set, the loop goes over this dim and another one: n > 0,
                                   the other lies inside and has n indices; n < 0, around it, -n */
@@ -27,7 +30,7 @@ typedef struct kernel_map {
  * between two of them. Of two dims that are one loop the outer one gets the parts, the inner one
  * what is left when every index of the outer one is a part. */
 typedef struct kernel_cut {
-  uint32_t rows, cols, stride;
+  uint32_t rows, cols, row_stride, col_stride;
 } kernel_cut;
 
 kernel_cut kernel_cut_of(const kernel_map *map, uint32_t d, uint32_t rows, uint32_t cols);
@@ -285,19 +288,21 @@ static inline void kernel_map_set(kernel_map *map, uint32_t to, const kernel_map
                                   uint32_t d) {
   map->loop[to] = result->loop[d];
   map->even[to] = result->even[d];
+  map->each[to] = result->each[d];
   map->nested[to] = result->nested[d];
   map->own[to] = result->own[d];
 }
 static inline void kernel_map_loop(kernel_map *map, uint32_t to, uint32_t loop) {
   map->loop[to] = (int8_t)loop;
-  map->even[to] = map->nested[to] = 0;
+  map->even[to] = map->each[to] = map->nested[to] = 0;
 }
 /* Dims `outer` and `inner` of the operand are, one inside the other, result dim d. */
 void kernel_map_nest(kernel_map *map, uint32_t outer, uint32_t inner, const int64_t *dims,
                      const kernel_map *result, uint32_t d);
-/* As kernel_map_set, and the parts must divide `even` too. */
+/* As kernel_map_set, and the parts must divide `even` too, or be so many of each of its groups that
+ * none has results of two; `each` results are of one group. */
 void kernel_map_even(kernel_map *map, uint32_t to, const kernel_map *result, uint32_t d,
-                     int64_t even);
+                     int64_t even, int64_t each);
 /* ONNX's broadcast: dims align at the right, a dim of 1 against more is whole. */
 void kernel_map_broadcast(const wafer_shape *operand, const wafer_shape *shape,
                           const kernel_map *result, kernel_map *map);
