@@ -18,8 +18,6 @@ wafer_status pipeline_no_memory(const pipeline *p) {
   return wafer_fail(p->ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory to size a pipeline");
 }
 
-/* ---- Depths ---- */
-
 static void find_stages(pipeline *p) {
   for (uint32_t k = 0; k < p->graph->kernel_count; k++) {
     const wafer_graph_kernel *kernel = &p->graph->kernels[k];
@@ -31,35 +29,7 @@ static void find_stages(pipeline *p) {
   }
 }
 
-/* A first guess, for the bytes: a value that skips stages waits for as many samples as it skips, at
- * most `limit`. Inputs wait outside the wafer. */
-static void guess_depths(const pipeline *p, uint32_t k, uint32_t limit, uint32_t *depths) {
-  const wafer_graph_kernel *kernel = &p->graph->kernels[k];
-  for (uint32_t i = 0; i < kernel->body.input_count; i++) {
-    uint32_t producer = p->graph->values[kernel->inputs[i]].producer;
-    uint32_t spans = producer == WAFER_NONE ? 0 : p->stage[k] - p->stage[producer] + 1;
-    if (spans > limit) spans = limit;
-    depths[i] = kernel->body.input_is_weight[i] ? 1
-                : spans < SIZE_PIPELINE_DEPTH   ? SIZE_PIPELINE_DEPTH
-                                                : spans;
-  }
-  depths[kernel->body.input_count] = SIZE_PIPELINE_DEPTH;
-}
-
 /* ---- Kinds ---- */
-
-static uint64_t heaviest_stream(const pipeline *p, uint32_t k) {
-  const wafer_graph_kernel *kernel = &p->graph->kernels[k];
-  uint64_t most = 0;
-  for (uint32_t i = 0; i < kernel->body.input_count + kernel->body.output_count; i++) {
-    bool in = i < kernel->body.input_count;
-    uint32_t value = in ? kernel->inputs[i] : kernel->outputs[i - kernel->body.input_count];
-    if (wafer_graph_is_weight(p->graph, value) || p->graph->values[value].summed) continue;
-    uint64_t words = value_words(&p->graph->values[value], kernel->body.storage);
-    most = words > most ? words : most;
-  }
-  return most;
-}
 
 typedef struct keyed {
   kind is;
@@ -84,7 +54,7 @@ wafer_status pipeline_find_kinds(pipeline *p) {
   p->kind_of = WAFER_NEW(p->ctx->arena, uint32_t, n);
   if (!order || !p->kinds || !p->kind_of) return pipeline_no_memory(p);
   for (uint32_t k = 0; k < n; k++)
-    order[k] = (keyed){{p->curve[k], heaviest_stream(p, k), p->haste[k]}, k};
+    order[k] = (keyed){{p->curve[k], pipeline_heaviest_stream(p, k), p->haste[k]}, k};
   qsort(order, n, sizeof *order, by_kind);
   for (uint32_t i = 0; i < n; i++) {
     const kind *last = &p->kinds[p->kind_count ? p->kind_count - 1 : 0];
@@ -325,79 +295,6 @@ static wafer_status start(pipeline *p) {
   return ok ? WAFER_OK : pipeline_no_memory(p);
 }
 
-/* The curve of a kernel, with fewer buffers when it has no shape with as many as guessed. */
-static wafer_status find_curve(pipeline *p, uint32_t k, uint32_t *depths) {
-  uint32_t limit = p->graph->kernel_count + 1;
-  curve_query query = {wafer_machine_core_budget(p->ctx->machine), heaviest_stream(p, k), false};
-  guess_depths(p, k, limit, depths);
-  for (;; limit /= 2) {
-    wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
-    WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, query, &p->curve[k]));
-    uint32_t deepest = 0;
-    for (uint32_t i = 0; i < body.input_count; i++)
-      deepest = depths[i] > deepest ? depths[i] : deepest;
-    if (p->curve[k]->count || deepest <= SIZE_PIPELINE_DEPTH) return WAFER_OK;
-    if (limit > 2 * deepest) limit = 2 * deepest;
-    guess_depths(p, k, limit / 2, depths);
-  }
-}
-
-wafer_status pipeline_shallow(const pipeline *p, const wafer_curve ***out) {
-  uint32_t n = p->graph->kernel_count;
-  const wafer_curve **curve = WAFER_NEW(p->ctx->arena, const wafer_curve *, n);
-  if (!curve) return pipeline_no_memory(p);
-  for (uint32_t k = 0; k < n; k++) {
-    uint32_t *depths =
-        WAFER_NEW(p->ctx->arena, uint32_t, p->graph->kernels[k].body.input_count + 1);
-    if (!depths) return pipeline_no_memory(p);
-    guess_depths(p, k, SIZE_PIPELINE_DEPTH, depths);
-    wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
-    curve_query query = {wafer_machine_core_budget(p->ctx->machine), heaviest_stream(p, k), false};
-    WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, query, &curve[k]));
-    WAFER_TRY(pipeline_keep_lean(p, k, &body, &curve[k]));
-  }
-  *out = curve;
-  return WAFER_OK;
-}
-
-wafer_status pipeline_deepen(pipeline *p, bool *found) {
-  uint64_t budget = wafer_machine_core_budget(p->ctx->machine);
-  *found = false;
-  for (uint32_t k = 0; k < p->graph->kernel_count; k++) {
-    const wafer_curve *curve;
-    if (!p->wanted[k] || (p->pin && p->pin[k])) continue;
-    wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, p->wanted[k]);
-    curve_query query = {budget, heaviest_stream(p, k), false};
-    WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, query, &curve));
-    if (!curve->count || curve == p->curve[k]) continue;
-    WAFER_TRY(pipeline_keep_lean(p, k, &body, &curve));
-    p->curve[k] = curve;
-    *found = true;
-  }
-  return WAFER_OK;
-}
-
-/* The curve of every kernel; *fits is false when one has no shape at all, and that one is refused.
- */
-static wafer_status find_curves(pipeline *p, bool *fits) {
-  uint64_t budget = wafer_machine_core_budget(p->ctx->machine), worst = 0;
-  *fits = true;
-  for (uint32_t k = 0; k < p->graph->kernel_count; k++) {
-    uint32_t *depths =
-        WAFER_NEW(p->ctx->arena, uint32_t, p->graph->kernels[k].body.input_count + 1);
-    if (!depths) return pipeline_no_memory(p);
-    WAFER_TRY(find_curve(p, k, depths));
-    p->out->kernels[k].depths = depths;
-    uint64_t least = p->curve[k]->least_bytes;
-    if (p->curve[k]->count || least <= worst) continue;
-    worst = least;
-    *fits = false;
-    wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
-    WAFER_TRY(size_refuse(p->ctx, p->graph, k, &body, least, budget, 0, &p->out->refusal));
-  }
-  return WAFER_OK;
-}
-
 /* The least interval at which the shelves hold all that is not pinned, and its layout. */
 static wafer_status lay_out(pipeline *p, bool *fits) {
   size_t t;
@@ -475,7 +372,7 @@ wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer
   bool fits;
   WAFER_TRY(start(&p));
   find_stages(&p);
-  WAFER_TRY(find_curves(&p, &fits));
+  WAFER_TRY(pipeline_find_curves(&p, graph->kernel_count + 1, &fits));
   if (fits) {
     WAFER_TRY(pipeline_pin(&p));
     WAFER_TRY(find_layout(&p, quick, &fits));

@@ -41,6 +41,11 @@ typedef struct pipeline {
 wafer_status pipeline_find_kinds(pipeline *p);
 /* Kernels in stages that values too deep for their buffers skip make haste. */
 void pipeline_hasten(const pipeline *p);
+/* size_curves.c. Words of the heaviest stream to or from kernel k. */
+uint64_t pipeline_heaviest_stream(const pipeline *p, uint32_t k);
+/* The curve of every kernel, with buffers for at most `limit` samples; *fits is false when one has
+ * no shape at all, and that one is refused. */
+wafer_status pipeline_find_curves(pipeline *p, uint32_t limit, bool *fits);
 /* Curves of kernels whose cores could not hold the depths wanted, made for these; *found is false
  * when there are none. */
 wafer_status pipeline_deepen(pipeline *p, bool *found);
