@@ -45,6 +45,21 @@ static void skips_are_deep(void) {
   }
 }
 
+/* With buffers for all that may wait these kernels take more cores than there are: fewer wait. */
+static void skips_are_eased(void) {
+  char text[16384];
+  fixture f;
+  sizing s;
+  setup(&f, "small16", chain(text, sizeof text, 45));
+  CU_ASSERT_EQUAL_FATAL(size_pipelined(&f.ctx, f.curves, &f.graph, false, &s), WAFER_OK);
+  CU_ASSERT_TRUE_FATAL(s.cost.fits);
+  const wafer_graph_kernel *join = &f.graph.kernels[f.graph.kernel_count - 1];
+  uint32_t skip = f.graph.values[join->inputs[0]].producer == 0 ? 0 : 1;
+  CU_ASSERT(s.kernels[f.graph.kernel_count - 1].depths[skip] < f.graph.kernel_count);
+  CU_ASSERT(s.cost.peak_core_bytes <= wafer_machine_core_budget(f.ctx.machine));
+  teardown(&f);
+}
+
 /* What was found for a graph is found again, on its own for each batch; another graph has another.
  */
 static void sizings_are_kept(void) {
@@ -326,6 +341,7 @@ CU_TestInfo tests_size[] = {
     {"sizings are kept", sizings_are_kept},
     {"equal kernels share a curve", curves_are_shared},
     {"values that skip kernels wait", skips_are_deep},
+    {"fewer wait where cores are too few", skips_are_eased},
     {"a search finds a shorter pace", a_search_finds_a_pace},
     {"the edge bounds a pipeline", the_edge_bounds},
     {"batches pay in streaming", batches_pay},
