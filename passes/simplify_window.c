@@ -126,7 +126,10 @@ wafer_status rewrite_sparse_window(simplifier *s, MlirOperation op, MlirValue *v
 /* ---- Taps that meet pads alone ----
  *
  * A dilation as large as the image leaves but some taps that any window lays on it; a core would
- * hold pads for the others. */
+ * hold pads for the others. A constant loses them here; of a weight that changes cores have to move
+ * what is left, which pays where many go. */
+
+#define MANY_IDLE 2 /* one part in these is left */
 
 typedef struct taps {
   int64_t first, count;
@@ -150,12 +153,12 @@ static bool cut_taps(MlirOperation op, const wafer_attrs *attrs, windows *w) {
   const int64_t *strides = wafer_attr_ints(attrs, WAFER_ATTR_strides, &count);
   const int64_t *dilations = wafer_attr_ints(attrs, WAFER_ATTR_dilations, &count);
   const int64_t *pads = wafer_attr_ints(attrs, WAFER_ATTR_pads, &count);
-  bool any = false;
+  int64_t taps_before = 1, taps_left = 1;
   *w = (windows){.spatial = spatial, .kept = kernel, .steps = {1, 1}};
   for (uint32_t i = 0; i < spatial; i++) {
     int64_t all = kernel.dims[i + 2], before = pads[i], behind = pads[spatial + i];
     taps t = live_taps(x.dims[i + 2], y.dims[i + 2], all, strides[i], dilations[i], before, behind);
-    any |= t.count < all;
+    taps_before *= all, taps_left *= t.count;
     w->strides[i] = strides[i];
     w->dilations[i] = t.count < all && t.count == 1 ? 1 : dilations[i];
     w->pads[i] = before - t.first * dilations[i];
@@ -163,7 +166,9 @@ static bool cut_taps(MlirOperation op, const wafer_attrs *attrs, windows *w) {
     w->starts[i + 2] = t.first, w->steps[i + 2] = 1;
     w->kept.dims[i + 2] = t.count;
   }
-  return any;
+  if (!wafer_ir_is_constant(mlirOperationGetOperand(op, 1)))
+    return taps_left * MANY_IDLE <= taps_before;
+  return taps_left < taps_before;
 }
 
 wafer_status rewrite_idle_taps(simplifier *s, MlirOperation op, MlirValue *value) {

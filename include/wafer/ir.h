@@ -83,7 +83,8 @@ wafer_status wafer_ir_attrs(const wafer_ctx *ctx, MlirOperation op, wafer_attrs 
 void wafer_ir_set_attr(MlirOperation op, const wafer_attr *attr);
 
 /* Creates nn ops at the end of a block (or before `before`), inferring each result type by the op's
- * shape rule and folding ops all of whose operands are constants of at most WAFER_FOLD_BYTES. */
+ * shape rule and folding ops all of whose operands are constants, where that is no larger than
+ * these or than WAFER_FOLD_BYTES. */
 typedef struct wafer_builder {
   const wafer_ctx *ctx;
   wafer_ir *ir;
@@ -93,7 +94,7 @@ typedef struct wafer_builder {
   wafer_loc loc; /* the same for messages */
 } wafer_builder;
 
-#define WAFER_FOLD_BYTES 65536  /* largest result folded while building */
+#define WAFER_FOLD_BYTES 65536  /* a result no larger than this is folded while building */
 #define WAFER_INLINE_BYTES 1024 /* larger constants become weights */
 
 wafer_status wafer_build(wafer_builder *b, wafer_op op, uint32_t operand_count,

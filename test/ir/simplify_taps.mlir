@@ -17,9 +17,9 @@ func.func @main(%x: tensor<1x2x14x14xf32>, %w: tensor<4x2x3x3xf32>, %s: tensor<1
   %b = "nn.conv"(%x, %w) {group = 1 : i64, strides = array<i64: 1, 1>, dilations = array<i64: 1, 13>, pads = array<i64: 1, 13, 1, 13>}
       : (tensor<1x2x14x14xf32>, tensor<4x2x3x3xf32>) -> tensor<1x4x14x14xf32>
 
-  // Of windows of 27 rows that begin 13 before the first one, the first 10 meet it with two taps.
-  // CHECK: %[[TWO:.*]] = "nn.slice"(%[[W]]) {shape = array<i64: 4, 2, 2, 3>, starts = array<i64: 0, 0, 1, 0>, steps = array<i64: 1, 1, 1, 1>}
-  // CHECK: "nn.conv"(%[[X]], %[[TWO]]) {dilations = array<i64: 13, 1>, group = 1 : i64, pads = array<i64: 0, 1, 9, 1>, strides = array<i64: 1, 1>}
+  // Of windows of 27 rows that begin 13 before the first one, the first 10 meet it with two taps: of
+  // weights that change these are too many to be moved for the one that does not.
+  // CHECK: "nn.conv"(%[[X]], %[[W]]) {dilations = array<i64: 13, 1>, group = 1 : i64, pads = array<i64: 13, 1, 9, 1>
   %c = "nn.conv"(%x, %w) {group = 1 : i64, strides = array<i64: 1, 1>, dilations = array<i64: 13, 1>, pads = array<i64: 13, 1, 9, 1>}
       : (tensor<1x2x14x14xf32>, tensor<4x2x3x3xf32>) -> tensor<1x4x10x14xf32>
 
