@@ -1,23 +1,93 @@
 /* Order: TopK. Places among sequences: ReverseSequence, TensorScatter, MaxUnpool. */
+#include <math.h>
 #include <string.h>
 
 #include "operators.h"
 
+/* ---- TopK ---- */
+
+/* A core sorts whole lines. Where one is long, or few cores had one, every element is compared with
+ * all of its line instead: those before it are its rank, and what has rank r comes r-th. */
+#define LONG_LINE 1024
+#define LONG_FOR_LINES 128 /* times the number of lines */
+
+/* NaN is more than any number, as where lines are sorted; as much as infinity. */
+static MlirValue comparable(import_node *n, MlirValue x) {
+  if (n->status != WAFER_OK || !wafer_dtype_is_float(node_dtype(n, x))) return x;
+  MlirValue nan = emit_unary(n, WAFER_OP_isnan, x);
+  return emit_select(n, nan, emit_scalar_like(n, x, INFINITY), x);
+}
+
+/* Of each element of (lines, extent): how many of its line come before it; of equals the first. */
+static MlirValue emit_ranks(import_node *n, MlirValue x, int64_t lines, int64_t extent, bool down) {
+  int64_t one[] = {lines, extent, 1}, other[] = {lines, 1, extent};
+  MlirValue places = emit_iota(n, WAFER_DTYPE_i32, extent);
+  MlirValue earlier =
+      emit_binary(n, WAFER_OP_less, emit_reshape(n, places, 3, (int64_t[]){1, 1, extent}),
+                  emit_reshape(n, places, 3, (int64_t[]){1, extent, 1}));
+  MlirValue a = emit_reshape(n, x, 3, one), b = emit_reshape(n, x, 3, other);
+  MlirValue beats =
+      down ? emit_binary(n, WAFER_OP_less, a, b) : emit_binary(n, WAFER_OP_less, b, a);
+  MlirValue ties = emit_binary(n, WAFER_OP_and, emit_binary(n, WAFER_OP_equal, a, b), earlier);
+  MlirValue before = emit_cast(n, emit_binary(n, WAFER_OP_or, beats, ties), WAFER_DTYPE_i32);
+  return emit_reduce(n, WAFER_OP_reduce_sum, before, 1u << 2, false);
+}
+
+/* (lines, k): the places of the elements whose ranks are below k. */
+static MlirValue emit_ranked(import_node *n, MlirValue ranks, int64_t lines, int64_t extent,
+                             int64_t k) {
+  MlirValue wanted = emit_reshape(n, emit_iota(n, WAFER_DTYPE_i32, k), 2, (int64_t[]){k, 1});
+  MlirValue places = emit_iota(n, WAFER_DTYPE_i32, extent);
+  ranks = emit_reshape(n, ranks, 3, (int64_t[]){lines, 1, extent});
+  MlirValue is = emit_binary(n, WAFER_OP_equal, ranks, wanted);
+  MlirValue found = emit_select(n, is, places, emit_scalar_like(n, places, 0));
+  return emit_reduce(n, WAFER_OP_reduce_sum, found, 1u << 2, false);
+}
+
+static MlirValue order_by_ranks(import_node *n, MlirValue x, uint32_t axis, int64_t k, bool down) {
+  wafer_shape s = node_type(n, x).shape;
+  int64_t perm[WAFER_MAX_RANK], lines = 1, extent = s.dims[axis];
+  uint32_t last = s.rank - 1;
+  for (uint32_t d = 0; d < s.rank; d++) perm[d] = d, lines *= d == axis ? 1 : s.dims[d];
+  perm[axis] = last, perm[last] = axis;
+  x = comparable(n, emit_transpose(n, x, s.rank, perm));
+  x = emit_reshape(n, x, 2, (int64_t[]){lines, extent});
+  MlirValue order = emit_ranked(n, emit_ranks(n, x, lines, extent, down), lines, extent, k);
+  s.dims[axis] = s.dims[last], s.dims[last] = k;
+  order = emit_cast(n, emit_reshape(n, order, s.rank, s.dims), WAFER_DTYPE_i64);
+  return emit_transpose(n, order, s.rank, perm);
+}
+
+static bool is_long(const wafer_shape *s, uint32_t axis) {
+  int64_t lines = 1, extent = s->dims[axis];
+  for (uint32_t d = 0; d < s->rank; d++) lines *= d == axis ? 1 : s->dims[d];
+  return lines > 0 && (extent > LONG_LINE || extent / LONG_FOR_LINES >= lines);
+}
+
 /* Indices of all elements in order along an axis, cut to the first k. */
+static MlirValue order_by_sort(import_node *n, MlirValue x, uint32_t axis, int64_t k, bool down) {
+  wafer_attr attrs[] = {INT_ATTR(axis, axis), INT_ATTR(descending, down)};
+  MlirValue order = emit_op(n, WAFER_OP_arg_sort, 1, &x, attrs, WAFER_COUNT(attrs));
+  return emit_part(n, order, axis, 0, k);
+}
+
 void import_top_k(import_node *n) {
   MlirValue x = node_input(n, 0);
   uint32_t axis = node_axis(n, attr_int(n, "axis", -1), node_rank(n, x));
   int64_t k = n->opset < 10 ? attr_int(n, "k", 0) : (int64_t)node_float(n, 1, "k", 0);
   if (n->status != WAFER_OK) return;
-  int64_t extent = node_type(n, x).shape.dims[axis];
-  if (k < 0 || k > extent)
-    node_bad(n, "k is %lld, dim %u has %lld elements", (long long)k, axis, (long long)extent);
-  wafer_attr attrs[] = {INT_ATTR(axis, axis), INT_ATTR(descending, attr_int(n, "largest", 1) != 0)};
-  MlirValue order = emit_op(n, WAFER_OP_arg_sort, 1, &x, attrs, WAFER_COUNT(attrs));
-  order = emit_part(n, order, axis, 0, k);
+  wafer_shape s = node_type(n, x).shape;
+  bool down = attr_int(n, "largest", 1) != 0;
+  if (k < 0 || k > s.dims[axis])
+    node_bad(n, "k is %lld, dim %u has %lld elements", (long long)k, axis, (long long)s.dims[axis]);
+  if (n->status != WAFER_OK) return;
+  MlirValue order = k > 0 && is_long(&s, axis) ? order_by_ranks(n, x, axis, k, down)
+                                               : order_by_sort(n, x, axis, k, down);
   n->outputs[0] = emit_gather_elements(n, x, order, axis);
   if (n->output_count > 1) n->outputs[1] = order;
 }
+
+/* ---- Places among sequences ---- */
 
 /* A vector along dim `dim` of a tensor of this rank. */
 static MlirValue along(import_node *n, MlirValue x, uint32_t dim, uint32_t rank) {

@@ -64,6 +64,15 @@ static const struct {
      "ScatterND(reduction='mul') a i u -> y",
      "2x2: 1 2 48 108"},
     {11, "init a f32 4 = 3 1 4 1; init k i64 1 = 3; TopK(largest=0) a k -> y i", "3: 1 1 3"},
+    /* a long line, by ranks: of equals the first */
+    {13,
+     "init z f32 scalar = 0; init l f32 scalar = 128; init d f32 scalar = 1; init m f32 scalar = 7; "
+     "init k i64 1 = 3; Range z l d -> r; Mod(fmod=1) r m -> a; TopK a k -> v y",
+     "3: 6 13 20"},
+    {13,
+     "init z f32 scalar = 0; init l f32 scalar = 128; init d f32 scalar = 1; init m f32 scalar = 7; "
+     "init k i64 1 = 3; Range z l d -> r; Mod(fmod=1) r m -> a; TopK(largest=0) a k -> v y",
+     "3: 0 7 14"},
     {26, "init a f32 3 = 2 3 4; init i i64 scalar = 0; CumProd(exclusive=1) a i -> y", "3: 1 2 6"},
     {18, "init a i32 2 = 12 -1; init b i32 2 = 10 3; BitwiseXor a b -> y", "2: 6 -4"},
     {11, "init a f32 2x2 = 1 2 3 4; Det a -> y", "scalar: -2"},
