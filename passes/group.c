@@ -81,8 +81,30 @@ static uint32_t find_tail(const walk *w, uint32_t op) {
   return best;
 }
 
+/* An elementwise group of its own, of the same shape, that nobody has used. */
+static bool is_joined(const walk *w, uint32_t op, uint32_t other, uint32_t g) {
+  const group *to = &w->groups[g], *from = &w->groups[other];
+  return to->family == WAFER_FAMILY_map && from->family == WAFER_FAMILY_map && !from->closed &&
+         wafer_shape_equal(&w->ops[op].shape, &w->ops[from->anchor].shape) &&
+         to->size + from->size < GROUP_MAX_OPS &&
+         to->inputs + from->inputs + outside(w, op, g) <= GROUP_MAX_INPUTS;
+}
+
+/* Makes the elementwise groups that `op`, which joins `g`, takes a part of it. */
+static void join_others(walk *w, uint32_t op, uint32_t g) {
+  group *to = &w->groups[g];
+  for (uint32_t k = 0; k < w->ops[op].operand_count; k++) {
+    uint32_t other = maker(w, w->ops[op].operands[k]);
+    if (other == UINT32_MAX || other == g || !is_joined(w, op, other, g)) continue;
+    to->size += w->groups[other].size;
+    to->inputs += w->groups[other].inputs;
+    w->parent[other] = g;
+  }
+}
+
 static void join_tail(walk *w, uint32_t op, uint32_t g) {
   group *to = &w->groups[g];
+  join_others(w, op, g);
   to->inputs += outside(w, op, g);
   to->size++;
   to->last = op;
