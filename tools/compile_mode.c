@@ -9,7 +9,7 @@
 #define PLAN_GAIN 16 /* relays and more bands have to shorten the interval by one part in these */
 #define SLOWER_GAIN 64
 #define MICRO_BATCHES 8u /* of a step, as far as a compilation knows */
-#define SLOWER_STEP 3    /* parts of WAFER_SLOWER_PARTS */
+#define SLOWER_STEP 1    /* parts of WAFER_SLOWER_PARTS */
 #define MOST_SLOWER 6
 
 /* A plan, and what a sample of it takes. */
