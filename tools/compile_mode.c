@@ -182,9 +182,12 @@ static wafer_status try_near_bands(thoughts *t) {
 
 /* For a search on one band: a wafer that is full has no cores for relays and no room for wider
  * kernels, and what each holds up there no prediction tells. Kernels that may take a little longer
- * are squarer; whether their programs are faster, their plans tell. */
+ * are squarer; whether their programs are faster, their plans tell. Two bands may be there for want
+ * of programs on one. */
 static wafer_status try_slower(thoughts *t) {
-  bool taken, alone = wafer_machine_bands(t->now.plan->machine) == 1 && !has_relays(t->now.plan);
+  uint32_t bands = wafer_machine_bands(t->now.plan->machine);
+  bool open = bands == 1 || (bands == 2 && !t->ctx->options->bands);
+  bool taken, alone = open && !has_relays(t->now.plan);
   for (uint32_t s = SLOWER_STEP; alone && s <= MOST_SLOWER && may_change(&t->now);
        s += SLOWER_STEP) {
     wafer_options own = t->now.options;
