@@ -196,6 +196,24 @@ static void test_lean_curve(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Where a core has room for one filter and few places, filters are cut along both directions. */
+static void test_large_filters_in_groups(void) {
+  wafer_machine m = plain_machine();
+  wafer_arena *arena = wafer_arena_create();
+  wafer_curve_options options = {.max_width = 743, .max_height = 992, .budget = 45056};
+  body_text b;
+  wafer_curve curve;
+  body_text_begin(&b, "conv", "1x512x14x14xf32 w:1024x256x3x3xf32");
+  body_text_node(&b, "conv", "0 1", "group=2 strides=1,1 dilations=1,1 pads=1,1,1,1");
+  b.depth[0] = b.body.output_depth = 2;
+  CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &curve), WAFER_OK);
+  CU_ASSERT_FATAL(curve.count > 0);
+  const wafer_split *split = &curve.at[0].split;
+  CU_ASSERT(split->rows[1] > 1 && split->cols[1] > 1);
+  CU_ASSERT(curve.at[0].bytes <= options.budget);
+  wafer_arena_destroy(arena);
+}
+
 static void test_curve_without_room(void) {
   wafer_machine m = plain_machine();
   wafer_arena *arena = wafer_arena_create();
@@ -288,6 +306,7 @@ CU_TestInfo tests_kernel_curve[] = {
     {"cuts add work", test_cuts_add_work},
     {"no split beats the curve", test_curve_is_least},
     {"more memory, no more cores", test_curve_monotone},
+    {"large filters in groups: cut along both directions", test_large_filters_in_groups},
     {"nothing fits: the fewest bytes", test_curve_without_room},
     {"curves share cuts, in any order", test_curves_share_cuts},
     {"threads weigh the same curves", test_curves_by_many},
