@@ -327,27 +327,6 @@ static wafer_status lay_out_lean(pipeline *p, bool *fits) {
   return WAFER_OK;
 }
 
-static uint32_t deepest_buffer(const pipeline *p) {
-  uint32_t deepest = 0;
-  for (uint32_t k = 0; k < p->graph->kernel_count; k++)
-    for (uint32_t i = 0; i < p->graph->kernels[k].body.input_count; i++)
-      if (p->out->kernels[k].depths[i] > deepest) deepest = p->out->kernels[k].depths[i];
-  return deepest;
-}
-
-/* With buffers for half as many samples, and so on, where kernels with room for all that may wait
- * for them take too many cores together: the interval is longer then, but there is one. */
-static wafer_status lay_out_eased(pipeline *p, bool *fits) {
-  uint32_t limit = deepest_buffer(p);
-  WAFER_TRY(lay_out_lean(p, fits));
-  while (!*fits && (limit /= 2) >= SIZE_PIPELINE_DEPTH) {
-    WAFER_TRY(pipeline_find_curves(p, limit, fits));
-    memset(p->haste, 0, p->graph->kernel_count * sizeof *p->haste);
-    WAFER_TRY(lay_out_lean(p, fits));
-  }
-  return WAFER_OK;
-}
-
 /* With pins: kept ones are given up as far as the rest needs it; then all rectangles stand. */
 static wafer_status lay_out_pinned(pipeline *p, bool *fits) {
   uint32_t n = p->graph->kernel_count;
@@ -361,8 +340,32 @@ static wafer_status lay_out_pinned(pipeline *p, bool *fits) {
   }
   for (uint32_t k = 0; *fits && k < n; k++) p->out->kernels[k].rect = &p->places[k].rect;
   p->out->kept = pipeline_kept(p);
+  p->out->wanted = 0;
   for (uint32_t i = 0; i < p->ctx->options->pin_count; i++)
     p->out->wanted += p->ctx->options->pins[i].kept;
+  return WAFER_OK;
+}
+
+static uint32_t deepest_buffer(const pipeline *p) {
+  uint32_t deepest = 0;
+  for (uint32_t k = 0; k < p->graph->kernel_count; k++)
+    for (uint32_t i = 0; i < p->graph->kernels[k].body.input_count; i++)
+      if (p->out->kernels[k].depths[i] > deepest) deepest = p->out->kernels[k].depths[i];
+  return deepest;
+}
+
+/* With buffers for half as many samples, and so on, where kernels with room for all that may wait
+ * for them take too many cores together: the interval is longer then, but there is one. */
+static wafer_status lay_out_eased(pipeline *p, bool *fits) {
+  uint32_t limit = deepest_buffer(p);
+  WAFER_TRY(p->pin ? lay_out_pinned(p, fits) : lay_out_lean(p, fits));
+  while (!*fits && (limit /= 2) >= SIZE_PIPELINE_DEPTH) {
+    WAFER_TRY(pipeline_find_curves(p, limit, fits));
+    WAFER_TRY(pipeline_pin(p)); /* to shapes of these curves */
+    memset(p->haste, 0, p->graph->kernel_count * sizeof *p->haste);
+    *fits = false;
+    WAFER_TRY(p->pin ? lay_out_pinned(p, fits) : lay_out_lean(p, fits));
+  }
   return WAFER_OK;
 }
 
@@ -381,7 +384,7 @@ static wafer_status find_layout(pipeline *p, bool quick, bool *fits) {
   const shelf_place *kept = curve_set_layout(p->curves, p->graph->kernel_count);
   *fits = kept != NULL;
   if (kept) return search ? pipeline_take(p, kept) : pipeline_settle(p, kept);
-  WAFER_TRY(p->pin ? lay_out_pinned(p, fits) : lay_out_eased(p, fits));
+  WAFER_TRY(lay_out_eased(p, fits));
   if (search && (*fits || !p->pin)) return pipeline_best(p, quick, fits);
   return *fits && !p->pin ? keep_layout(p) : WAFER_OK;
 }

@@ -23,6 +23,14 @@ static void curves_are_shared(void) {
   teardown(&f);
 }
 
+/* Samples that the last kernel of a chain holds of what skips all others. */
+static uint32_t skip_depth(const fixture *f, const sizing *s) {
+  uint32_t last = f->graph.kernel_count - 1;
+  const wafer_graph_kernel *join = &f->graph.kernels[last];
+  CU_ASSERT_EQUAL_FATAL(join->body.input_count, 2);
+  return s->kernels[last].depths[f->graph.values[join->inputs[0]].producer != 0];
+}
+
 /* A value that skips the whole chain waits there, longer the longer the chain is. */
 static void skips_are_deep(void) {
   char text[8192];
@@ -33,10 +41,7 @@ static void skips_are_deep(void) {
     setup(&f, "small16", chain(text, sizeof text, count));
     CU_ASSERT_EQUAL_FATAL(size_pipelined(&f.ctx, f.curves, &f.graph, false, &s), WAFER_OK);
     CU_ASSERT_TRUE_FATAL(s.cost.fits);
-    const wafer_graph_kernel *join = &f.graph.kernels[f.graph.kernel_count - 1];
-    CU_ASSERT_EQUAL_FATAL(join->body.input_count, 2);
-    uint32_t skip = f.graph.values[join->inputs[0]].producer == 0 ? 0 : 1;
-    uint32_t depth = s.kernels[f.graph.kernel_count - 1].depths[skip];
+    uint32_t depth = skip_depth(&f, &s);
     CU_ASSERT(depth >= SIZE_PIPELINE_DEPTH && depth > last);
     last = depth;
     CU_ASSERT(s.cost.peak_core_bytes <= wafer_machine_core_budget(f.ctx.machine));
@@ -53,10 +58,32 @@ static void skips_are_eased(void) {
   setup(&f, "small16", chain(text, sizeof text, 45));
   CU_ASSERT_EQUAL_FATAL(size_pipelined(&f.ctx, f.curves, &f.graph, false, &s), WAFER_OK);
   CU_ASSERT_TRUE_FATAL(s.cost.fits);
-  const wafer_graph_kernel *join = &f.graph.kernels[f.graph.kernel_count - 1];
-  uint32_t skip = f.graph.values[join->inputs[0]].producer == 0 ? 0 : 1;
-  CU_ASSERT(s.kernels[f.graph.kernel_count - 1].depths[skip] < f.graph.kernel_count);
+  CU_ASSERT(skip_depth(&f, &s) < f.graph.kernel_count);
   CU_ASSERT(s.cost.peak_core_bytes <= wafer_machine_core_budget(f.ctx.machine));
+  teardown(&f);
+}
+
+/* So they do where one of them stays where an earlier plan had it. */
+static void kept_kernels_are_eased(void) {
+  char text[16384];
+  fixture f;
+  sizing s;
+  setup(&f, "small16", chain(text, sizeof text, 45));
+  CU_ASSERT_EQUAL_FATAL(size_pipelined(&f.ctx, f.curves, &f.graph, false, &s), WAFER_OK);
+  CU_ASSERT_TRUE_FATAL(s.cost.fits);
+  wafer_rect corner = f.ctx.machine->usable;
+  corner.width = s.kernels[0].point->width;
+  corner.height = s.kernels[0].point->height;
+  teardown(&f);
+  setup(&f, "small16", text); /* a layout that was found would be taken again */
+  const wafer_pin pin = {.kernel = f.graph.kernels[0].name, .rect = corner, .kept = true};
+  const wafer_options options = {.pin_count = 1, .pins = &pin};
+  const wafer_options *before = f.ctx.options;
+  f.ctx.options = &options;
+  CU_ASSERT_EQUAL_FATAL(size_pipelined(&f.ctx, f.curves, &f.graph, false, &s), WAFER_OK);
+  CU_ASSERT_TRUE_FATAL(s.cost.fits);
+  CU_ASSERT_EQUAL(s.wanted, 1);
+  f.ctx.options = before;
   teardown(&f);
 }
 
@@ -342,6 +369,7 @@ CU_TestInfo tests_size[] = {
     {"equal kernels share a curve", curves_are_shared},
     {"values that skip kernels wait", skips_are_deep},
     {"fewer wait where cores are too few", skips_are_eased},
+    {"fewer wait beside kept kernels", kept_kernels_are_eased},
     {"a search finds a shorter pace", a_search_finds_a_pace},
     {"the edge bounds a pipeline", the_edge_bounds},
     {"batches pay in streaming", batches_pay},
