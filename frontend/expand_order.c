@@ -44,11 +44,17 @@ static MlirValue emit_ranked(import_node *n, MlirValue ranks, int64_t lines, int
   return emit_reduce(n, WAFER_OP_reduce_sum, found, 1u << 2, false);
 }
 
+static int64_t lines_of(const wafer_shape *s, uint32_t axis) {
+  int64_t lines = 1;
+  for (uint32_t d = 0; d < s->rank; d++) lines *= d == axis ? 1 : s->dims[d];
+  return lines;
+}
+
 static MlirValue order_by_ranks(import_node *n, MlirValue x, uint32_t axis, int64_t k, bool down) {
   wafer_shape s = node_type(n, x).shape;
-  int64_t perm[WAFER_MAX_RANK], lines = 1, extent = s.dims[axis];
+  int64_t perm[WAFER_MAX_RANK], lines = lines_of(&s, axis), extent = s.dims[axis];
   uint32_t last = s.rank - 1;
-  for (uint32_t d = 0; d < s.rank; d++) perm[d] = d, lines *= d == axis ? 1 : s.dims[d];
+  for (uint32_t d = 0; d < s.rank; d++) perm[d] = d;
   perm[axis] = last, perm[last] = axis;
   x = comparable(n, emit_transpose(n, x, s.rank, perm));
   x = emit_reshape(n, x, 2, (int64_t[]){lines, extent});
@@ -59,8 +65,7 @@ static MlirValue order_by_ranks(import_node *n, MlirValue x, uint32_t axis, int6
 }
 
 static bool is_long(const wafer_shape *s, uint32_t axis) {
-  int64_t lines = 1, extent = s->dims[axis];
-  for (uint32_t d = 0; d < s->rank; d++) lines *= d == axis ? 1 : s->dims[d];
+  int64_t lines = lines_of(s, axis), extent = s->dims[axis];
   return lines > 0 && (extent > LONG_LINE || extent / LONG_FOR_LINES >= lines);
 }
 

@@ -14,16 +14,13 @@ static bool gather(MlirOperation op, fold_call *call, MlirValue *operands, wafer
   call->count = (uint32_t)mlirOperationGetNumOperands(op);
   call->operands = operands;
   if (call->op == WAFER_OP_COUNT || call->count == 0) return false;
-  int64_t bytes = 0;
   for (uint32_t i = 0; i < call->count; i++) {
     operands[i] = mlirOperationGetOperand(op, i);
     if (!wafer_ir_is_constant(operands[i])) return false;
     types[i] = wafer_ir_value_type(operands[i]);
-    bytes += (int64_t)wafer_tensor_bytes(types[i].dtype, &types[i].shape);
   }
   call->type = wafer_ir_value_type(mlirOperationGetResult(op, 0));
-  return fold_is_small(call->count, types, &call->type,
-                       bytes > WAFER_FOLD_BYTES ? bytes : WAFER_FOLD_BYTES);
+  return fold_is_small(call->count, types, &call->type);
 }
 
 /* The op, then the constants that only it used. All lie before the next op of the walk. */

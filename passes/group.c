@@ -3,7 +3,8 @@
  * A group grows while none of its values is used outside: it is *open*. The first op that uses one
  * of its values without joining closes it. Hence every use from outside stands behind the group's
  * last op, and groups ordered by their last op are in topological order: no cycle can arise,
- * however the joins fell. */
+ * however the joins fell. An op that joins one elementwise group brings open ones of its shape that
+ * it reads along. */
 #include "group.h"
 
 #include <string.h>
@@ -82,7 +83,7 @@ static uint32_t find_tail(const walk *w, uint32_t op) {
 }
 
 /* An elementwise group of its own, of the same shape, that nobody has used. */
-static bool is_joined(const walk *w, uint32_t op, uint32_t other, uint32_t g) {
+static bool may_bring(const walk *w, uint32_t op, uint32_t other, uint32_t g) {
   const group *to = &w->groups[g], *from = &w->groups[other];
   return to->family == WAFER_FAMILY_map && from->family == WAFER_FAMILY_map && !from->closed &&
          wafer_shape_equal(&w->ops[op].shape, &w->ops[from->anchor].shape) &&
@@ -95,7 +96,7 @@ static void join_others(walk *w, uint32_t op, uint32_t g) {
   group *to = &w->groups[g];
   for (uint32_t k = 0; k < w->ops[op].operand_count; k++) {
     uint32_t other = maker(w, w->ops[op].operands[k]);
-    if (other == UINT32_MAX || other == g || !is_joined(w, op, other, g)) continue;
+    if (other == UINT32_MAX || other == g || !may_bring(w, op, other, g)) continue;
     to->size += w->groups[other].size;
     to->inputs += w->groups[other].inputs;
     w->parent[other] = g;

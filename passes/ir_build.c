@@ -148,12 +148,13 @@ static int64_t bytes_of(const wafer_type *type) {
   return (int64_t)wafer_tensor_bytes(type->dtype, &type->shape);
 }
 
-bool fold_is_small(uint32_t count, const wafer_type *operands, const wafer_type *result,
-                   int64_t limit) {
-  if (bytes_of(result) > limit) return false;
-  for (uint32_t i = 0; i < count; i++)
+bool fold_is_small(uint32_t count, const wafer_type *operands, const wafer_type *result) {
+  int64_t limit = 0;
+  for (uint32_t i = 0; i < count; i++) {
     if (bytes_of(&operands[i]) > FOLD_OPERAND_BYTES) return false;
-  return true;
+    limit += bytes_of(&operands[i]);
+  }
+  return bytes_of(result) <= (limit > WAFER_FOLD_BYTES ? limit : WAFER_FOLD_BYTES);
 }
 
 wafer_status fold_run(const wafer_ctx *ctx, const wafer_ir *ir, const fold_call *call,
@@ -239,18 +240,13 @@ wafer_status wafer_build(wafer_builder *b, wafer_op op, uint32_t count, const Ml
   fold_call call = {.op = op, .attrs = &list, .count = count, .operands = operands, .loc = b->loc};
   wafer_type types[WAFER_OP_MAX_OPERANDS];
   assert(count <= WAFER_OP_MAX_OPERANDS && !wafer_op_is(op, WAFER_TRAIT_SOURCE));
-  int64_t limit = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    types[i] = wafer_ir_value_type(operands[i]);
-    limit += (int64_t)wafer_tensor_bytes(types[i].dtype, &types[i].shape);
-  }
-  if (limit < WAFER_FOLD_BYTES) limit = WAFER_FOLD_BYTES;
+  for (uint32_t i = 0; i < count; i++) types[i] = wafer_ir_value_type(operands[i]);
   WAFER_TRY(wafer_op_infer(b->ctx->diag, b->loc, op, &list, count, types, &call.type));
   if (op_is_identity(op, &list, count, types, &call.type)) {
     *result = operands[0];
     return WAFER_OK;
   }
-  if (!all_constant(count, operands) || !fold_is_small(count, types, &call.type, limit))
+  if (!all_constant(count, operands) || !fold_is_small(count, types, &call.type))
     return build_op(b, &call, result);
   wafer_view folded;
   wafer_status status = fold_run(b->ctx, b->ir, &call, &folded);

@@ -16,9 +16,9 @@ typedef struct fold_call {
   wafer_loc loc;
 } fold_call;
 
-/* The result is at most `limit` bytes and the operands are small enough to read. */
-bool fold_is_small(uint32_t count, const wafer_type *operands, const wafer_type *result,
-                   int64_t limit);
+/* The result is no larger than the operands together, or than WAFER_FOLD_BYTES, and the operands
+ * are small enough to read. */
+bool fold_is_small(uint32_t count, const wafer_type *operands, const wafer_type *result);
 /* Runs the oracle into the arena; UNSUPPORTED without a word when it cannot, or when a weight is
  * absent. */
 wafer_status fold_run(const wafer_ctx *ctx, const wafer_ir *ir, const fold_call *call,

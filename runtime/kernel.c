@@ -115,10 +115,10 @@ static kernel_cut even_cut(int64_t even, int64_t each, uint32_t rows, uint32_t c
 }
 
 kernel_cut kernel_cut_of(const kernel_map *map, uint32_t d, uint32_t rows, uint32_t cols) {
-  int64_t even = map->even[d];
-  if (even && (!map->nested[d] || even % ((int64_t)rows * cols)))
-    return even_cut(even, map->nested[d] ? 0 : map->each[d], rows, cols);
-  if (map->nested[d]) return nested_cut(map->nested[d], map->own[d], rows, cols);
+  int64_t even = map->even[d], nested = map->nested[d];
+  if (even && !nested) return even_cut(even, map->each[d], rows, cols);
+  if (even && even % ((int64_t)rows * cols)) return (kernel_cut){1, 1, 1, 1};
+  if (nested) return nested_cut(nested, map->own[d], rows, cols);
   return (kernel_cut){rows, cols, 1, 1};
 }
 

@@ -4,9 +4,9 @@
  * Pairs of choices (kernel_cuts.c) are tried, one for the rows and one for the columns, small
  * shapes first, and left as soon as their vector work alone is no less than the cycles of a shape
  * known to fit inside. A loop is cut in both directions only when there is no third, or when it is
- * longer than all others together or nothing fits. Around the fastest point, and one point per halving of its area,
- * every way to cut each direction is tried: pruned lists lack some. When nothing fits, the search
- * is done again for bytes alone, without tolerance. */
+ * longer than all others together or nothing fits. Around the fastest point, and one point per
+ * halving of its area, every way to cut each direction is tried: pruned lists lack some. When
+ * nothing fits, the search is done again for bytes alone, without tolerance. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,8 +9,7 @@
 #define PLAN_GAIN 16 /* relays and more bands have to shorten the interval by one part in these */
 #define SLOWER_GAIN 64
 #define MICRO_BATCHES 8u /* of a step, as far as a compilation knows */
-#define SLOWER_STEP 1    /* parts of WAFER_SLOWER_PARTS */
-#define MOST_SLOWER 6
+#define MOST_SLOWER 6    /* parts of WAFER_SLOWER_PARTS */
 
 /* A plan, and what a sample of it takes. */
 typedef struct candidate {
@@ -188,8 +187,7 @@ static wafer_status try_slower(thoughts *t) {
   uint32_t bands = wafer_machine_bands(t->now.plan->machine);
   bool open = bands == 1 || (bands == 2 && !t->ctx->options->bands);
   bool taken, alone = open && !has_relays(t->now.plan);
-  for (uint32_t s = SLOWER_STEP; alone && s <= MOST_SLOWER && may_change(&t->now);
-       s += SLOWER_STEP) {
+  for (uint32_t s = 1; alone && s <= MOST_SLOWER && may_change(&t->now); s++) {
     wafer_options own = t->now.options;
     own.slower = s;
     own.bands = 1;
