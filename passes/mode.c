@@ -4,6 +4,7 @@
 #include "mode_bands.h"
 #include "mode_refuse.h"
 #include "mode_relay.h"
+#include "mode_stripes.h"
 #include "scratch.h"
 #include "size.h"
 
@@ -19,76 +20,6 @@ typedef struct choice {
 static wafer_dtype storage_of(const wafer_ctx *ctx) {
   return ctx->options && ctx->options->storage != WAFER_DTYPE_none ? ctx->options->storage
                                                                    : WAFER_DTYPE_f32;
-}
-
-/* ---- As many samples as pay ---- */
-
-#define BATCH_MOST (1u << 20)
-#define BATCH_GAIN 64 /* a doubling has to shorten the interval by one part in these */
-
-/* Who looks for a short latency gets the whole wafer for every sample. */
-static uint32_t most_stripes(const choice *c, uint32_t batch) {
-  const wafer_options *o = c->ctx->options;
-  uint32_t columns = c->ctx->machine->usable.width;
-  if (o && o->objective == WAFER_OBJECTIVE_latency) return 1;
-  return batch < columns ? batch : columns;
-}
-
-/* Whether something passes in slices, which no core program does. */
-static bool has_slices(const choice *c, const sizing *of) {
-  for (uint32_t k = 0; k < c->graph.kernel_count; k++)
-    for (uint32_t i = 0; i <= c->graph.kernels[k].body.input_count; i++)
-      if (of->kernels[k].depths[i] == 0) return true;
-  return false;
-}
-
-/* Takes another sizing of `batch` samples if it is faster than the present one by `gain`; where
- * there would be programs, not for slices. */
-static wafer_status try_stripes(choice *c, curve_set *curves, uint32_t batch, uint32_t stripes,
-                                uint64_t gain, bool *better) {
-  const sizing *present = &c->streaming;
-  sizing tried;
-  *better = false;
-  if (stripes > most_stripes(c, batch)) return WAFER_OK;
-  WAFER_TRY(size_streaming(c->ctx, curves, &c->graph, batch / stripes, stripes, &tried));
-  *better = tried.cost.fits;
-  if (present->cost.fits && tried.cost.fits)
-    *better = tried.cost.interval_cycles + gain <= present->cost.interval_cycles &&
-              (has_slices(c, present) || !has_slices(c, &tried) ||
-               !size_gets_programs(c->ctx, &c->graph, batch));
-  if (!*better) return WAFER_OK;
-  c->batch = batch;
-  c->streaming = tried;
-  return WAFER_OK;
-}
-
-/* A layer that does not fill the wafer, or whose exchanges take longer than its work, gains little
- * from the last half of the columns: stripes of fewer columns, each with samples of its own, give
- * more samples in the same time, until the edge or the cores' memory binds. Stripes are powers of
- * two that divide the batch. */
-static wafer_status settle_stripes(choice *c, curve_set *curves) {
-  bool better;
-  WAFER_TRY(size_streaming(c->ctx, curves, &c->graph, c->batch, 1, &c->streaming));
-  for (uint32_t stripes = 2; c->batch % stripes == 0; stripes *= 2)
-    WAFER_TRY(try_stripes(c, curves, c->batch, stripes, 1, &better));
-  return WAFER_OK;
-}
-
-/* Samples of a stripe share the arrival of a phase's weights and overlap within it, those of all
- * stripes share it too: the batch doubles, by stripes or within them, as long as that shortens the
- * interval. */
-static wafer_status settle_batch(choice *c, curve_set *curves) {
-  bool better = true;
-  WAFER_TRY(size_streaming(c->ctx, curves, &c->graph, c->batch, 1, &c->streaming));
-  while (better && c->streaming.cost.fits && c->batch < BATCH_MOST) {
-    uint32_t batch = 2 * c->batch, stripes = c->streaming.stripes;
-    uint64_t gain = c->streaming.cost.interval_cycles / BATCH_GAIN;
-    bool deeper;
-    WAFER_TRY(try_stripes(c, curves, batch, 2 * stripes, gain, &better));
-    WAFER_TRY(try_stripes(c, curves, batch, stripes, better ? 1 : gain, &deeper));
-    better |= deeper;
-  }
-  return WAFER_OK;
 }
 
 /* ---- The batch at which the choice flips ---- */
@@ -117,7 +48,7 @@ static uint32_t flip_batch(const choice *c) {
 }
 
 static wafer_status refuse(const choice *c, const sizing *failed, wafer_mode mode) {
-  refusing refusal = {c->ctx,   c->ir,    &c->graph,     mode,
+  refusing refusal = {c->ctx,   c->ir,    &c->graph,     c->asked,     mode,
                       c->batch, c->bands, &c->pipelined, &c->streaming};
   return mode_refuse(&refusal, &failed->refusal);
 }
@@ -331,15 +262,13 @@ static wafer_status recount(const choice *c, const mode_relays *relays, wafer_mo
   return size_recount(c->ctx, c->ir, &graph, chosen, again);
 }
 
-static wafer_status decide(choice *c, curve_set *curves, wafer_mode *mode, bool *again) {
+static wafer_status decide(choice *c, wafer_mode *mode, bool *again) {
   const wafer_ctx *ctx = c->ctx;
   uint32_t samples;
   bool trains = wafer_ir_get_micro_batch(c->ir, &samples);
   c->batch = ctx->options && ctx->options->batch ? ctx->options->batch : 1;
-  bool settles = c->batch == WAFER_BATCH_auto && !trains;
-  if (c->batch == WAFER_BATCH_auto) c->batch = 1; /* of micro-batches there is one */
   WAFER_TRY(wafer_graph_read(ctx, c->ir, &c->graph));
-  WAFER_TRY(settles ? settle_batch(c, curves) : settle_stripes(c, curves));
+  WAFER_TRY(mode_size_stripes(ctx, c->ir, &c->graph, &c->batch, &c->streaming));
   if (trains) WAFER_TRY(choose_training(c));
   if (trains) /* with sums, if a pipeline updates */
     WAFER_TRY(wafer_graph_read(ctx, c->ir, &c->graph));
@@ -360,13 +289,9 @@ static wafer_status run(const wafer_ctx *ctx, wafer_ir *ir) {
   WAFER_TRY(heed_wishes(&c));
   WAFER_TRY(check_room(&c));
   wafer_ir_set_storage(ir, storage_of(ctx));
-  curve_set *curves = curve_set_of(ctx, ir);
-  if (!curves)
-    return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY,
-                      "no memory to size kernels");
   wafer_mode mode;
   bool again = true;
-  while (again) WAFER_TRY(decide(&c, curves, &mode, &again));
+  while (again) WAFER_TRY(decide(&c, &mode, &again));
   write_choice(&c, mode);
   return WAFER_OK;
 }

@@ -2,8 +2,9 @@
 #include "mode_refuse.h"
 
 #include "mode_bands.h"
+#include "mode_stripes.h"
 
-#define MOST_REMEDIES 5
+#define MOST_REMEDIES 6
 
 typedef struct search {
   const refusing *c;
@@ -32,31 +33,61 @@ static uint64_t cycles_of(const refusing *c, const sizing *tried, uint32_t bands
   return pace > tried->cost.interval_cycles ? pace : tried->cost.interval_cycles;
 }
 
-/* The mode that was asked for, on another machine or graph, with the same wishes; shelves will do.
- * Cycles between samples; 0: it does not fit. */
-static wafer_status try_with(const refusing *c, const wafer_machine *machine,
-                             const wafer_graph *graph, uint32_t batch, uint32_t bands,
-                             uint64_t *cycles) {
+/* What is asked for in place of what does not fit. */
+typedef struct wish {
+  wafer_mode mode;
+  const wafer_machine *machine;
+  const wafer_graph *graph;
+  uint32_t batch, bands;
+} wish;
+
+static wish as_asked(const refusing *c) {
+  const wafer_options *o = c->ctx->options;
+  return (wish){c->asked, c->ctx->machine, c->graph, o && o->batch ? o->batch : 1, asked_bands(c)};
+}
+
+/* Takes what fits if it is faster. */
+static void keep_least(const refusing *c, const sizing *tried, uint32_t bands, uint64_t *least) {
+  uint64_t cycles = tried->cost.fits ? cycles_of(c, tried, bands) : 0;
+  if (cycles && (!*least || cycles < *least)) *least = cycles;
+}
+
+static wafer_status size_wish(const refusing *c, const wafer_ctx *with, wish w, uint64_t *cycles) {
+  sizing tried = {0};
+  *cycles = 0;
+  if (w.mode != WAFER_MODE_streaming) {
+    WAFER_TRY(mode_size_bands(with, c->ir, w.graph, &w.bands, &tried));
+    keep_least(c, &tried, w.bands, cycles);
+  }
+  if (w.mode != WAFER_MODE_pipelined) {
+    WAFER_TRY(mode_size_stripes(with, c->ir, w.graph, &w.batch, &tried));
+    keep_least(c, &tried, 1, cycles);
+  }
+  return WAFER_OK;
+}
+
+/* Cycles between samples with what was asked for besides; shelves will do. 0: it does not fit. */
+static wafer_status try_with(const refusing *c, wish w, uint64_t *cycles) {
   static const wafer_diag silent = {0};
   wafer_ctx with = *c->ctx;
   wafer_options options = with.options ? *with.options : (wafer_options){0};
-  wafer_status status = WAFER_OK;
-  sizing tried = {0};
   options.placer = WAFER_PLACER_shelf;
-  options.bands = bands;
+  options.bands = w.bands;
   options.refused = NULL;
   with.options = &options;
   with.diag = &silent; /* a pin may lie outside of another machine */
-  with.machine = machine;
-  *cycles = 0;
-  if (c->mode == WAFER_MODE_pipelined) {
-    status = mode_size_bands(&with, c->ir, graph, &bands, &tried);
-  } else {
-    curve_set *curves = curve_set_of(&with, c->ir);
-    if (curves) status = size_streaming(&with, curves, graph, batch, 1, &tried);
-  }
-  if (status == WAFER_OK && tried.cost.fits) *cycles = cycles_of(c, &tried, bands);
+  with.machine = w.machine;
+  wafer_status status = size_wish(c, &with, w, cycles);
   return status == WAFER_NO_MEMORY ? no_memory(c) : WAFER_OK;
+}
+
+/* A machine of another name, or repaired otherwise, as the user would have it. */
+static bool find_machine(const refusing *c, const char *name, const char *repair,
+                         const wafer_machine **out) {
+  const wafer_options *o = c->ctx->options;
+  if (o && o->other_machine)
+    return o->other_machine(o->refused_self, c->ctx->arena, name, repair, out) == WAFER_OK;
+  return name && wafer_machine_open(NULL, c->ctx->arena, name, out) == WAFER_OK;
 }
 
 /* ---- What is tried ---- */
@@ -76,11 +107,13 @@ static wafer_status try_modes(search *s) {
 /* The most samples, halving, with which streaming fits. */
 static wafer_status try_batches(search *s) {
   const refusing *c = s->c;
+  wish w = as_asked(c);
   if (c->mode == WAFER_MODE_pipelined) return WAFER_OK;
-  for (uint32_t batch = c->batch / 2; batch > 0; batch /= 2) {
+  w.mode = WAFER_MODE_streaming;
+  for (w.batch = c->batch / 2; w.batch > 0; w.batch /= 2) {
     uint64_t cycles;
-    WAFER_TRY(try_with(c, c->ctx->machine, c->graph, batch, 0, &cycles));
-    if (cycles) return add(s, wafer_arena_printf(c->ctx->arena, "--batch %u", batch), cycles);
+    WAFER_TRY(try_with(c, w, &cycles));
+    if (cycles) return add(s, wafer_arena_printf(c->ctx->arena, "--batch %u", w.batch), cycles);
   }
   return WAFER_OK;
 }
@@ -89,12 +122,12 @@ static wafer_status try_batches(search *s) {
  */
 static wafer_status try_bands(search *s) {
   const refusing *c = s->c;
-  uint32_t bands = asked_bands(c);
+  wish w = as_asked(c);
   if (c->mode == WAFER_MODE_streaming) return WAFER_OK;
-  while (bands /= 2) {
+  while (w.bands /= 2) {
     uint64_t cycles;
-    WAFER_TRY(try_with(c, c->ctx->machine, c->graph, c->batch, bands, &cycles));
-    if (cycles) return add(s, wafer_arena_printf(c->ctx->arena, "--bands %u", bands), cycles);
+    WAFER_TRY(try_with(c, w, &cycles));
+    if (cycles) return add(s, wafer_arena_printf(c->ctx->arena, "--bands %u", w.bands), cycles);
   }
   return WAFER_OK;
 }
@@ -103,14 +136,28 @@ static wafer_status try_bands(search *s) {
 static wafer_status try_half(search *s) {
   const refusing *c = s->c;
   wafer_graph half = *c->graph;
+  wish w = as_asked(c);
   uint64_t cycles;
   if (!half.kernel_count || half.kernels[0].body.storage != WAFER_DTYPE_f32) return WAFER_OK;
   half.kernels =
       wafer_arena_copy(c->ctx->arena, c->graph->kernels, half.kernel_count * sizeof *half.kernels);
   if (!half.kernels) return no_memory(c);
   for (uint32_t k = 0; k < half.kernel_count; k++) half.kernels[k].body.storage = WAFER_DTYPE_f16;
-  WAFER_TRY(try_with(c, c->ctx->machine, &half, c->batch, asked_bands(c), &cycles));
+  w.graph = &half;
+  WAFER_TRY(try_with(c, w, &cycles));
   return cycles ? add(s, "--dtype f16", cycles) : WAFER_OK;
+}
+
+/* Spares, where rectangles between dead cores are too small. */
+static wafer_status try_repair(search *s) {
+  const refusing *c = s->c;
+  const char *spares = wafer_repair_name(WAFER_REPAIR_spares);
+  wish w = as_asked(c);
+  uint64_t cycles;
+  if (!w.machine->dead_count || !find_machine(c, NULL, spares, &w.machine)) return WAFER_OK;
+  WAFER_TRY(try_with(c, w, &cycles));
+  if (!cycles) return WAFER_OK;
+  return add(s, wafer_arena_printf(c->ctx->arena, "--repair %s", spares), cycles);
 }
 
 static uint64_t memory_of(const wafer_machine *m) {
@@ -120,15 +167,15 @@ static uint64_t memory_of(const wafer_machine *m) {
 /* The machine that ships with the least memory in which the model fits, if there is one. */
 static wafer_status try_machines(search *s) {
   const refusing *c = s->c;
+  wish w = as_asked(c);
   uint64_t least = UINT64_MAX, given = memory_of(c->ctx->machine), interval = 0;
   const char *best = NULL;
   for (const char *const *name = wafer_machine_names(); *name; name++) {
-    const wafer_machine *machine;
     uint64_t cycles;
-    if (wafer_machine_open(NULL, c->ctx->arena, *name, &machine) != WAFER_OK) continue;
-    uint64_t memory = memory_of(machine);
+    if (!find_machine(c, *name, NULL, &w.machine)) continue;
+    uint64_t memory = memory_of(w.machine);
     if (memory <= given || memory >= least) continue;
-    WAFER_TRY(try_with(c, machine, c->graph, c->batch, asked_bands(c), &cycles));
+    WAFER_TRY(try_with(c, w, &cycles));
     if (!cycles) continue;
     least = memory;
     best = *name;
@@ -191,6 +238,7 @@ wafer_status mode_refuse(const refusing *c, const size_refusal *r) {
   WAFER_TRY(try_bands(&s));
   WAFER_TRY(try_batches(&s));
   WAFER_TRY(try_half(&s));
+  WAFER_TRY(try_repair(&s));
   WAFER_TRY(try_machines(&s));
   hand_over(&s, r);
   return wafer_fail(c->ctx->diag, c->graph->kernels[r->kernel].loc, WAFER_NO_FIT,

@@ -8,7 +8,7 @@ typedef struct refusing {
   const wafer_ctx *ctx;
   wafer_ir *ir;
   const wafer_graph *graph;
-  wafer_mode mode; /* that does not fit */
+  wafer_mode asked, mode; /* what the user wants; what does not fit */
   uint32_t batch, bands;
   const sizing *pipelined, *streaming; /* as they were sized */
 } refusing;

@@ -438,16 +438,18 @@ static wafer_status compile(arguments *a, wafer_arena *arena) {
   wafer_ctx ctx = {.arena = arena, .diag = cli_diag(), .options = &a->options};
   const wafer_machine *whole;
   const wafer_plan *kept = NULL;
-  compile_refusal refusal = {a->model, a->report};
+  compile_refusal refusal = {a->model, a->report, &a->machine, {0}};
   a->options.refused = compile_refused;
+  a->options.other_machine = compile_other_machine;
   a->options.refused_self = &refusal;
   const char *const files[] = {a->output,       a->report,         a->model, a->control.placement,
                                a->machine.name, a->machine.defects};
   WAFER_TRY(cli_check_apart("compile", files, 2, WAFER_COUNT(files)));
   WAFER_TRY(cli_check_output(a->output));
   WAFER_TRY(cli_check_output(a->report));
-  WAFER_TRY(compile_machine_open(&a->machine, arena, &ctx.machine, &whole));
-  wafer_status status = compile_take_control(&a->control, arena, &a->options, &ctx.machine, &kept);
+  WAFER_TRY(compile_machine_open(cli_diag(), &a->machine, arena, &ctx.machine, &whole));
+  wafer_status status = compile_take_control(&a->control, arena, &a->options, &ctx.machine,
+                                             &refusal.reserved, &kept);
   if (status == WAFER_OK) status = compile_model(a, &ctx, whole, started);
   wafer_plan_close(kept);
   return status;

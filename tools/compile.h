@@ -22,11 +22,18 @@ bool compile_control_init(compile_control *control, wafer_arena *arena, size_t m
 /* --pin KERNEL=X,Y,WIDTH,HEIGHT; --reserve X,Y,WIDTH,HEIGHT */
 wafer_status compile_parse_pin(compile_control *control, wafer_arena *arena, const char *text);
 wafer_status compile_parse_reserve(compile_control *control, const char *text);
-/* Hands all of it to options and machine; *kept must stay open as long as they: their names are its
- * (NULL: there is none). */
+/* Rectangles on which no kernel shall lie, beside those of a machine. */
+typedef struct compile_reserved {
+  uint32_t count;
+  const wafer_rect *at;
+} compile_reserved;
+wafer_status compile_reserve(const wafer_diag *diag, const compile_reserved *more,
+                             wafer_arena *arena, const wafer_machine **machine);
+/* Hands all of it to options and machine, *added the rectangles among it; *kept must stay open as
+ * long as they: their names are its (NULL: there is none). */
 wafer_status compile_take_control(const compile_control *control, wafer_arena *arena,
                                   wafer_options *options, const wafer_machine **machine,
-                                  const wafer_plan **kept);
+                                  compile_reserved *added, const wafer_plan **kept);
 
 /* What was said of the search for a layout, as far as the options do not tell. */
 typedef struct compile_search {
@@ -38,16 +45,21 @@ wafer_status compile_settle_search(compile_search *said, wafer_options *options)
 /* Warns of what changed nothing in a plan of this mode. */
 void compile_warn_unread(const compile_search *said, const wafer_options *options, wafer_mode mode);
 
-/* Where a refusal goes: a file of --report, NULL for none. */
+/* Where a refusal goes: a file of --report, NULL for none; and what was said of the machine. */
 typedef struct compile_refusal {
   const char *model, *report;
+  const compile_machine *machine;
+  compile_reserved reserved;
 } compile_refusal;
-/* wafer_options.refused; self is a compile_refusal. */
+/* wafer_options.refused and .other_machine; self is a compile_refusal. */
 void compile_refused(void *self, const wafer_refusal *refusal);
+wafer_status compile_other_machine(void *self, wafer_arena *arena, const char *name,
+                                   const char *repair, const wafer_machine **out);
 
 /* The machine; *whole is the same one without its defects, NULL when it has none. */
-wafer_status compile_machine_open(const compile_machine *asked, wafer_arena *arena,
-                                  const wafer_machine **out, const wafer_machine **whole);
+wafer_status compile_machine_open(const wafer_diag *diag, const compile_machine *asked,
+                                  wafer_arena *arena, const wafer_machine **out,
+                                  const wafer_machine **whole);
 /* What the model would take on a whole machine: compiled there, and thrown away. Zeros where it
  * does not compile. */
 wafer_status compile_whole(const char *model, const wafer_machine *whole,

@@ -26,14 +26,14 @@ static wafer_status parse_random(const char *text, const char *colon, wafer_aren
   return WAFER_OK;
 }
 
-static wafer_status parse_defects(const compile_machine *asked, wafer_arena *arena,
-                                  wafer_defects *out) {
+static wafer_status parse_defects(const wafer_diag *diag, const compile_machine *asked,
+                                  wafer_arena *arena, wafer_defects *out) {
   const char *text = asked->defects, *colon = strrchr(text, ':');
   *out = (wafer_defects){.policy = WAFER_REPAIR_spares};
   if (colon && colon > text && strspn(text, "0123456789.") == (size_t)(colon - text))
     WAFER_TRY(parse_random(text, colon, arena, out));
   else
-    WAFER_TRY(wafer_machine_defects_open(cli_diag(), arena, text, out));
+    WAFER_TRY(wafer_machine_defects_open(diag, arena, text, out));
   return asked->repair ? parse_repair(asked->repair, &out->policy) : WAFER_OK;
 }
 
@@ -76,17 +76,18 @@ static wafer_status find_whole(const wafer_machine *machine, wafer_arena *arena,
   return WAFER_OK;
 }
 
-wafer_status compile_machine_open(const compile_machine *asked, wafer_arena *arena,
-                                  const wafer_machine **out, const wafer_machine **whole) {
+wafer_status compile_machine_open(const wafer_diag *diag, const compile_machine *asked,
+                                  wafer_arena *arena, const wafer_machine **out,
+                                  const wafer_machine **whole) {
   wafer_defects defects;
   *whole = NULL;
-  WAFER_TRY(wafer_machine_open(cli_diag(), arena, asked->name, out));
+  WAFER_TRY(wafer_machine_open(diag, arena, asked->name, out));
   if (asked->repair && !asked->defects)
     return (wafer_status)cli_usage("compile", "--repair goes with --defects");
   if (asked->edge) WAFER_TRY(set_edge(asked->edge, arena, out));
   if (asked->defects) {
-    WAFER_TRY(parse_defects(asked, arena, &defects));
-    WAFER_TRY(wafer_machine_apply(cli_diag(), arena, asked->defects, *out, &defects, out));
+    WAFER_TRY(parse_defects(diag, asked, arena, &defects));
+    WAFER_TRY(wafer_machine_apply(diag, arena, asked->defects, *out, &defects, out));
   }
   return (*out)->defects ? find_whole(*out, arena, whole) : WAFER_OK;
 }

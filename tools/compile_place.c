@@ -70,24 +70,24 @@ static wafer_status read_kept(const char *path, wafer_arena *arena, wafer_option
   return WAFER_OK;
 }
 
-static wafer_status reserve(const wafer_pins *all, wafer_arena *arena,
-                            const wafer_machine **machine) {
+wafer_status compile_reserve(const wafer_diag *diag, const compile_reserved *more,
+                             wafer_arena *arena, const wafer_machine **machine) {
   const wafer_machine *m = *machine;
   wafer_machine *own = wafer_arena_copy(arena, m, sizeof *m);
-  uint32_t count = m->reserved_count + all->reserved_count;
+  uint32_t count = m->reserved_count + more->count;
   wafer_rect *rects = WAFER_NEW(arena, wafer_rect, count);
   if (!own || !rects) return cli_no_memory();
   if (m->reserved_count) memcpy(rects, m->reserved, m->reserved_count * sizeof *rects);
-  memcpy(rects + m->reserved_count, all->reserved, all->reserved_count * sizeof *rects);
+  memcpy(rects + m->reserved_count, more->at, more->count * sizeof *rects);
   own->reserved = rects;
   own->reserved_count = count;
   *machine = own;
-  return wafer_machine_check(cli_diag(), "--reserve", own);
+  return wafer_machine_check(diag, "--reserve", own);
 }
 
 wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
                                   wafer_options *options, const wafer_machine **machine,
-                                  const wafer_plan **kept) {
+                                  compile_reserved *added, const wafer_plan **kept) {
   wafer_pins file = {0}, earlier = {0}, all = {0},
              own = {0, c->pin_count, c->reserved_count, c->pins, c->reserved};
   *kept = NULL;
@@ -107,7 +107,8 @@ wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
   bool alike = !all.reserved_count && !(*machine)->dead_count;
   uint32_t bands = file.bands ? file.bands : earlier.bands;
   if (!options->bands && alike) options->bands = bands;
-  return all.reserved_count ? reserve(&all, arena, machine) : WAFER_OK;
+  *added = (compile_reserved){all.reserved_count, reserved};
+  return added->count ? compile_reserve(cli_diag(), added, arena, machine) : WAFER_OK;
 }
 
 /* ---- The search ---- */

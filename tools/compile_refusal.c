@@ -1,4 +1,4 @@
-/* Why a model does not fit, as JSON: docs/placement.md, wafer-refusal-1. */
+/* Why a model does not fit, as JSON: docs/placement.md, wafer-refusal-1; and remedies' machines. */
 #include <cjson/cJSON.h>
 
 #include "compile.h"
@@ -37,4 +37,17 @@ static char *refusal_json(const char *model, const wafer_refusal *r) {
 void compile_refused(void *self, const wafer_refusal *r) {
   const compile_refusal *to = self;
   if (to->report) (void)cli_write_json(to->report, refusal_json(to->model, r));
+}
+
+/* --repair goes with --defects: what a machine file names is repaired as that says. */
+wafer_status compile_other_machine(void *self, wafer_arena *arena, const char *name,
+                                   const char *repair, const wafer_machine **out) {
+  const compile_refusal *of = self;
+  compile_machine asked = *of->machine;
+  const wafer_machine *whole;
+  if (name) asked.name = name;
+  if (repair && !asked.defects) return WAFER_USAGE;
+  if (repair) asked.repair = repair;
+  WAFER_TRY(compile_machine_open(NULL, &asked, arena, out, &whole));
+  return of->reserved.count ? compile_reserve(NULL, &of->reserved, arena, out) : WAFER_OK;
 }

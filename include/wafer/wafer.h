@@ -254,6 +254,11 @@ typedef struct wafer_options {
    */
   void (*refused)(void *self, const wafer_refusal *refusal);
   void *refused_self;
+  /* The machine of that name, or repaired in that way (each NULL: as it is), with all that was said
+   * of the one at hand, so that remedies are what the user gets; gets refused_self. Whatever is not
+   * OK: there is none. NULL: machines as they ship. */
+  wafer_status (*other_machine)(void *self, wafer_arena *arena, const char *name,
+                                const char *repair, const wafer_machine **out);
 } wafer_options;
 
 /* What is threaded through a compilation; no globals. `options` may be NULL. */
