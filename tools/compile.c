@@ -393,7 +393,7 @@ static wafer_status finish(const arguments *a, const wafer_plan *plan, const waf
   WAFER_TRY(report_make(cli_diag(), plan, &r));
   WAFER_TRY(report_bound(cli_diag(), &r));
   r.placer = plan->mode == WAFER_MODE_pipelined ? placer : NULL;
-  if (whole) WAFER_TRY(compile_whole(a->model, whole, &a->options, &r.whole));
+  if (whole) WAFER_TRY(compile_whole(a->model, whole, &a->options, a->fast, a->relays, &r.whole));
   double seconds = cli_seconds() - started;
   cli_progress_done();
   compile_warn_unread(&a->search, &a->options, plan->mode);
@@ -413,11 +413,8 @@ static wafer_status compile_ir(const arguments *a, const wafer_ctx *ctx, wafer_i
   if (!a->output) return WAFER_OK;
   WAFER_TRY(wafer_lower(ctx, ir, &plan));
   wafer_status status =
-      a->passes ? WAFER_OK : compile_reconsider(ctx, a->model, a->relays, &other, &plan, &placer);
-  const wafer_plan *first = plan;
-  if (status == WAFER_OK && !a->passes)
-    status = compile_sparse(ctx, a->model, a->fast, a->relays, &other, &plan);
-  if (plan != first) placer = NULL; /* of a plan that is given up */
+      a->passes ? WAFER_OK
+                : compile_settle(ctx, a->model, a->fast, a->relays, &other, &plan, &placer);
   if (status == WAFER_OK) status = finish(a, plan, whole, placer, started);
   wafer_ir_destroy(other);
   return status;

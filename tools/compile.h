@@ -60,10 +60,11 @@ wafer_status compile_other_machine(void *self, wafer_arena *arena, const char *n
 wafer_status compile_machine_open(const wafer_diag *diag, const compile_machine *asked,
                                   wafer_arena *arena, const wafer_machine **out,
                                   const wafer_machine **whole);
-/* What the model would take on a whole machine: compiled there, and thrown away. Zeros where it
- * does not compile. */
+/* What the model would take on a whole machine: compiled there in the same way, and thrown away.
+ * Zeros where it does not compile. */
 wafer_status compile_whole(const char *model, const wafer_machine *whole,
-                           const wafer_options *options, report_whole *out);
+                           const wafer_options *options, bool fast, bool relays,
+                           report_whole *out);
 
 /* Another plan of the model with these options; `programs` says whether it is to have some, the
  * options what it is laid out for. Without a word, but for what passes say if `aloud`. *plan NULL:
@@ -86,5 +87,8 @@ wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool re
  * unless it shall be `fast`; `relays` may be tried with it. `*ir` is replaced as `*plan` is. */
 wafer_status compile_sparse(const wafer_ctx *ctx, const char *model, bool fast, bool relays,
                             wafer_ir **ir, const wafer_plan **plan);
+/* Both, one after the other; *told is of the plan that is left. */
+wafer_status compile_settle(const wafer_ctx *ctx, const char *model, bool fast, bool relays,
+                            wafer_ir **ir, const wafer_plan **plan, const char **told);
 
 #endif

@@ -92,23 +92,29 @@ wafer_status compile_machine_open(const wafer_diag *diag, const compile_machine 
   return (*out)->defects ? find_whole(*out, arena, whole) : WAFER_OK;
 }
 
-static wafer_status compile_again(const wafer_ctx *ctx, const char *model, report_whole *out) {
-  wafer_ir *ir;
+static wafer_status compile_again(const wafer_ctx *ctx, const char *model, bool fast, bool relays,
+                                  report_whole *out) {
+  wafer_ir *ir, *other = NULL;
   const wafer_plan *plan;
+  const char *told;
   report r;
   WAFER_TRY(wafer_import(ctx, model, &ir));
   wafer_status status = wafer_transform(ctx, ir, WAFER_DEFAULT_PASSES);
   if (status == WAFER_OK) status = wafer_lower(ctx, ir, &plan);
+  if (status == WAFER_OK)
+    status = compile_settle(ctx, model, fast, relays, &other, &plan, &told);
   if (status == WAFER_OK) status = report_make(NULL, plan, &r);
   if (status == WAFER_OK)
     *out =
         (report_whole){r.interval_cycles, r.latency_cycles, wafer_rect_area(ctx->machine->usable)};
+  wafer_ir_destroy(other);
   wafer_ir_destroy(ir);
   return status;
 }
 
 wafer_status compile_whole(const char *model, const wafer_machine *whole,
-                           const wafer_options *options, report_whole *out) {
+                           const wafer_options *options, bool fast, bool relays,
+                           report_whole *out) {
   wafer_options own = *options;
   own.pin_count = 0;
   own.refused = NULL;
@@ -116,7 +122,7 @@ wafer_status compile_whole(const char *model, const wafer_machine *whole,
   wafer_ctx ctx = {.arena = wafer_arena_create(), .machine = whole, .options = &own};
   if (!ctx.arena) return cli_no_memory();
   *out = (report_whole){0};
-  wafer_status status = compile_again(&ctx, model, out);
+  wafer_status status = compile_again(&ctx, model, fast, relays, out);
   wafer_arena_destroy(ctx.arena);
   return status == WAFER_NO_MEMORY ? cli_no_memory() : WAFER_OK;
 }

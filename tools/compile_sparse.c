@@ -263,3 +263,12 @@ wafer_status compile_sparse(const wafer_ctx *ctx, const char *model, bool fast, 
   if (!dense.plan || lean.interval_cycles <= dense.interval) return WAFER_OK;
   return find(ctx, model, dense.interval, ir, plan);
 }
+
+wafer_status compile_settle(const wafer_ctx *ctx, const char *model, bool fast, bool relays,
+                            wafer_ir **ir, const wafer_plan **plan, const char **told) {
+  WAFER_TRY(compile_reconsider(ctx, model, relays, ir, plan, told));
+  const wafer_plan *first = *plan;
+  WAFER_TRY(compile_sparse(ctx, model, fast, relays, ir, plan));
+  if (*plan != first) *told = NULL;
+  return WAFER_OK;
+}

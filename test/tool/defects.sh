@@ -66,6 +66,11 @@ says view '<dead-link x="5" y="7" to="south"/>'
 "$wafer" compile "$net" -o p.wplan --machine small16 --bands 4 --defects few.xml >report || fail "4 bands with few.xml"
 says report "(240 of 256 left)"
 
+# the whole wafer's plan is compiled in the same way: it was the first that came to mind, and dead cores made faster
+"$wafer" compile "$source/test/data/split.onnx" -q -o p.wplan --machine small16 --report whole.json || fail "split.onnx"
+"$wafer" compile "$source/test/data/split.onnx" -q -o p.wplan --machine small16 --defects 2:1 --report r.json || fail "split.onnx, 2:1"
+says r.json "\"whole_interval_cycles\":	$(sed -n 's/^	"interval_cycles":	\([0-9]*\),/\1/p' whole.json)"
+
 refuses 4 "cut the wafer in pieces" --machine small16 --defects cut.xml
 refuses 4 "cut the wafer in pieces" --machine small16 --defects cut.xml --repair avoid
 refuses 4 "leaves no usable rectangle; --repair avoid may do" --machine small16 --defects 100:1
