@@ -58,12 +58,38 @@ typedef struct turn_step {
   uint32_t step, sample; /* of those after which programs begin anew */
   int64_t due;
   uint64_t late;
+  uint64_t beyond; /* samples of which it comes when there are none any more: it makes room */
 } turn_step;
 
 static int by_due(const void *a, const void *b) {
   const turn_step *x = a, *y = b;
   if (x->due != y->due) return x->due < y->due ? -1 : 1;
   return x->step < y->step ? -1 : x->step > y->step;
+}
+
+/* Has one of these cores code of the fragment? */
+static bool runs_on(const fragment *f, wafer_rect cores) {
+  const wafer_rect *r = &f->rect;
+  if (!wafer_rect_overlaps(*r, cores)) return false;
+  for (uint64_t i = 0; i < wafer_rect_area(*r); i++) {
+    uint32_t x = r->x + (uint32_t)(i % r->width), y = r->y + (uint32_t)(i / r->width);
+    if (f->variant[i] != FRAGMENT_IDLE && wafer_rect_overlaps((wafer_rect){x, y, 1, 1}, cores))
+      return true;
+  }
+  return false;
+}
+
+/* How many samples cores that make room are ahead with that of what they do last: as often they
+ * make room behind the last sample, too. */
+static uint64_t samples_ahead(const launch_pieces *p, uint32_t piece) {
+  int64_t last = p->due[piece];
+  if (!p->at[piece]->makes_room) return 0;
+  for (uint32_t i = p->once; i < p->step_count; i++) {
+    uint32_t other = p->steps[i];
+    if (other == FRAGMENT_ENDS || p->due[other] <= last) continue;
+    if (runs_on(p->at[other], p->at[piece]->rect)) last = p->due[other];
+  }
+  return (uint64_t)((last - p->due[piece]) / p->period);
 }
 
 /* The steps that come again and again, in the order in which they are due. NULL: out of memory. */
@@ -75,7 +101,8 @@ static turn_step *order_steps(wafer_arena *arena, const launch_pieces *p) {
     int64_t due = !p->period || piece == FRAGMENT_ENDS ? 0 : p->due[piece];
     uint64_t late = p->period ? (uint64_t)(due / p->period) : 0;
     if (piece == FRAGMENT_ENDS && p->period) late = p->last_due / (uint64_t)p->period + 1;
-    turn[i] = (turn_step){step, sample, due - (int64_t)late * p->period, late};
+    turn[i] = (turn_step){step, sample, due - (int64_t)late * p->period, late, 0};
+    if (p->period && piece != FRAGMENT_ENDS) turn[i].beyond = samples_ahead(p, piece);
     if (piece == FRAGMENT_ENDS && p->period) turn[i].due = -1;
     sample += piece == FRAGMENT_ENDS;
   }
@@ -164,8 +191,13 @@ static bool pass_samples(fragment_clock *c, const launch_pieces *p, first_sample
     if (!pass(c, p, i, past)) return false;
   for (uint64_t round = 0; done < samples; round++)
     for (uint32_t i = 0; i < count; i++) {
-      if (turn[i].late > round || (round - turn[i].late) * turns >= samples) continue;
-      uint64_t *end = &ends[(round - turn[i].late) * turns + turn[i].sample];
+      if (turn[i].late > round) continue;
+      uint64_t own = round - turn[i].late, last = samples / turns;
+      if (own >= last) {
+        if (own < last + turn[i].beyond && !pass(c, p, turn[i].step, past)) return false;
+        continue;
+      }
+      uint64_t *end = &ends[own * turns + turn[i].sample];
       first_samples *first = end < ends + turns ? times : NULL;
       if (p->steps[turn[i].step] == FRAGMENT_ENDS) {
         enter_action(c, first, LAUNCH_ONCE);
