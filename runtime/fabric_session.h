@@ -164,7 +164,7 @@ wafer_status session_fabric_new_weight(session_fabric *s, const wafer_tap *tap, 
 
 /* Time (session_fabric_time.c). */
 wafer_status session_fabric_watch(session_fabric *s, const fabric_launch *l, uint64_t samples);
-/* Streaming: when the launch begins, then what it adds to the clock. */
+/* Streaming: when the launch begins, then what it adds to the clock. `stripes`: with samples. */
 uint64_t session_fabric_start(session_fabric *s, fabric_clock *c, const fabric_launch *l);
 void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch *l,
                          uint32_t stripes); /* with a sample */

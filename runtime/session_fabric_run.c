@@ -255,8 +255,9 @@ static wafer_status run_group(session_fabric *s, const fabric_io *all, uint64_t 
     WAFER_TRY(check_cancel(s, i));
     s->start = session_fabric_start(s, c, l);
     WAFER_TRY(session_fabric_launch(s, l, &io));
-    session_fabric_tick(s, c, l, io.stripes);
-    if (io.first == 0 && gives_output(l)) s->stats.latency_cycles = c->now;
+    uint64_t sample = first + l->of->sample; /* from `end` on it fills the round up, and is none */
+    session_fabric_tick(s, c, l, sample < end ? io.stripes : 0);
+    if (sample == 0 && gives_output(l)) s->stats.latency_cycles = c->now;
     wafer_progress(s->diag, "fabric", first * s->launch_count + (end - first) * (i + 1),
                    all->samples * s->launch_count);
   }

@@ -62,6 +62,11 @@ gives 0 "" "$wafer" compile "$source/test/data/steps.onnx" -o p.wplan --machine 
 for samples in 1 64; do
   gives 0 "^total" "$wafer" check p.wplan --samples $samples --total 5
 done
+# What fills up a round of stripes is no sample: it was what a train of one waited for, and what its streams took.
+gives 0 "" "$wafer" compile "$source/test/data/steps.onnx" -o p.wplan --machine small16 --mode streaming --batch auto
+for samples in 1 3; do
+  gives 0 "streams: mean error [0-9]\.[0-9]" "$wafer" check p.wplan --samples $samples --total 5
+done
 # Values of a sample cross the border side by side, in both directions, while cores compute.
 gives 0 "" "$wafer" compile "$source/test/data/borders.onnx" -o p.wplan --machine small64 --mode pipelined
 for samples in 1 6; do gives 0 "total" "$wafer" check p.wplan --samples $samples --total 3; done
