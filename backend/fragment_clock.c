@@ -198,7 +198,10 @@ static int64_t sent(const walk *w, const fragment_block *block, int64_t start, c
 static fragment_burst *link_at(const walk *w, const fragment_bus *bus, uint32_t q) {
   uint32_t p = position(w, bus, q);
   if (w->line->border && p == 0) return NULL;
-  return &w->c->links[4 * core_at(w, w->trunk, p) + 2 * w->line->columns + bus->back];
+  uint32_t along = w->line->first + p - w->line->border;
+  bool columns = w->line->columns;
+  return fragment_clock_link(w->c, columns, bus->back, columns ? w->trunk : along,
+                             columns ? along : w->trunk);
 }
 
 static uint64_t words_of(const fragment_bus *bus) {

@@ -63,7 +63,8 @@ typedef struct fragment_border {
 typedef struct fragment_clock {
   const wafer_machine *machine;
   wafer_arena *arena;
-  fragment_burst *links; /* 4 of each core: along the row, back, along the column, back */
+  fragment_burst *links; /* of all cores along the rows, back, along the columns, back: see
+                            fragment_clock_link */
   uint64_t *cores;       /* width * height of the machine: cycle in which the core is free */
   uint64_t *sent;        /* the same: cycle in which its sends that go on end */
   fragment_under_way *under_way; /* the same: these sends */
@@ -80,6 +81,15 @@ typedef struct fragment_clock {
   uint64_t last;  /* when the last core was done so far */
 } fragment_clock;
 
+/* The link of a core along its row, back, along its column, or back. Those that
+ * follow each other on the way are neighbours in memory: who goes along a column would wait for
+ * memory at every core. */
+static inline fragment_burst *fragment_clock_link(const fragment_clock *c, bool columns, bool back,
+                                                  uint32_t x, uint32_t y) {
+  size_t width = c->machine->width, height = c->machine->height;
+  return &c->links[(2 * columns + back) * width * height +
+                   (columns ? x * height + y : y * width + x)];
+}
 /* Words of a core that have left it, or are on their way through its ramp, before a link takes
  * them.
  */

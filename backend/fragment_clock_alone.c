@@ -4,10 +4,13 @@
 #include "fragment_clock.h"
 
 static void reset_cores(fragment_clock *c, wafer_rect r) {
-  for (uint32_t y = r.y; y < r.y + r.height; y++) {
-    size_t first = (size_t)y * c->machine->width + r.x;
-    memset(&c->cores[first], 0, r.width * sizeof *c->cores);
-    memset(&c->links[4 * first], 0, 4 * r.width * sizeof *c->links);
+  for (uint32_t y = r.y; y < r.y + r.height; y++)
+    memset(&c->cores[(size_t)y * c->machine->width + r.x], 0, r.width * sizeof *c->cores);
+  for (int back = 0; back < 2; back++) {
+    for (uint32_t y = r.y; y < r.y + r.height; y++)
+      memset(fragment_clock_link(c, false, back, r.x, y), 0, r.width * sizeof *c->links);
+    for (uint32_t x = r.x; x < r.x + r.width; x++)
+      memset(fragment_clock_link(c, true, back, x, r.y), 0, r.height * sizeof *c->links);
   }
 }
 
