@@ -170,7 +170,7 @@ static wafer_status finish_ahead(launcher *l, const launch_rooms *rooms, best_tr
   uint32_t launches = l->launch_count, programs = l->program_count;
   l->passing = (memory_map){.arena = l->arena};
   WAFER_TRY(launch_add_train(l, phase, rooms, &p));
-  WAFER_TRY(launch_time(l, &p, &launch));
+  WAFER_TRY(launch_time(l, &p, best->launch.interval, &launch));
   if (launch.interval >= best->launch.interval) return WAFER_OK;
   l->launch_count = best->launches;
   l->program_count = best->programs;
@@ -215,7 +215,7 @@ static wafer_status fastest_train(launcher *l, uint32_t index) {
   l->ways = WAFER_NEW(l->arena, launch_way, l->plan->stream_count);
   if (!l->ways) return launch_no_memory(l);
   WAFER_TRY(launch_add_train(l, phase, NULL, &p));
-  WAFER_TRY(launch_time(l, &p, &best.launch));
+  WAFER_TRY(launch_time(l, &p, UINT64_MAX, &best.launch));
   memory_map passing = l->passing;
   if (launch_may_have_rooms(l, phase)) {
     const uint32_t *with;

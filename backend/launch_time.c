@@ -262,38 +262,59 @@ static bool time_short(fragment_clock *c, const launch_pieces *p, const uint64_t
   return true;
 }
 
-wafer_status launch_time(launcher *l, const launch_pieces *p, wafer_launch *launch) {
-  uint32_t turns = 0, half = TRAIN_SAMPLES / 2;
+/* A train of so many samples, which come again after `turns`. */
+typedef struct train_times {
+  uint32_t turns, samples;
+  uint64_t *ends, *alone; /* of its samples; of the first ones, where no others go ahead of them */
+  first_samples first;
+} train_times;
+
+static bool begin_train(launcher *l, const launch_pieces *p, const wafer_launch *launch,
+                        train_times *t) {
+  uint32_t half = TRAIN_SAMPLES / 2, turns = 0;
   for (uint32_t i = 0; i < p->step_count; i++) turns += p->steps[i] == FRAGMENT_ENDS;
   uint64_t deep = p->period ? p->last_due / (uint64_t)p->period + 1 : 0;
   if (2 * deep > half) half = 2 * deep < DEEPEST_HALF ? 2 * (uint32_t)deep : DEEPEST_HALF;
-  half = (half + turns - 1) / turns * turns;
-  fragment_clock *c = clock_of(l);
-  uint64_t *ends = WAFER_NEW(l->arena, uint64_t, 2 * half);
-  uint64_t *alone = p->period ? WAFER_NEW(l->arena, uint64_t, turns) : ends;
-  first_samples first = {.phase = &l->plan->phases[launch->phase],
-                         .cycles = p->cycles,
-                         .action = LAUNCH_ONCE,
-                         .leaving = WAFER_NEW(l->arena, uint64_t, 2 * p->step_count)};
-  if (!ends || !c || !alone || !first.leaving) return launch_no_memory(l);
+  t->turns = turns;
+  t->samples = 2 * ((half + turns - 1) / turns * turns);
+  t->ends = WAFER_NEW(l->arena, uint64_t, t->samples);
+  t->alone = p->period ? WAFER_NEW(l->arena, uint64_t, turns) : t->ends;
+  t->first = (first_samples){.phase = &l->plan->phases[launch->phase],
+                             .cycles = p->cycles,
+                             .action = LAUNCH_ONCE,
+                             .leaving = WAFER_NEW(l->arena, uint64_t, 2 * p->step_count)};
   memset(p->cycles, 0, l->plan->kernel_count * sizeof *p->cycles);
+  return t->ends && t->alone && t->first.leaving;
+}
+
+/* Samples draw apart while those ahead fill the pipeline: then all of them tell, else the second
+ * half. */
+static uint64_t interval_of(const launch_pieces *p, const train_times *t) {
+  uint32_t from = p->period ? 0 : t->samples / 2 - 1, count = t->samples - 1 - from;
+  return (t->ends[t->samples - 1] - t->ends[from] + count - 1) / count;
+}
+
+wafer_status launch_time(launcher *l, const launch_pieces *p, uint64_t below,
+                         wafer_launch *launch) {
+  fragment_clock *c = clock_of(l);
+  train_times t;
+  if (!c || !begin_train(l, p, launch, &t)) return launch_no_memory(l);
   c->train = true; /* what was timed by itself before was none */
-  if (!pass_samples(c, p, p->period ? NULL : &first, ends, turns, 2 * half))
+  if (!pass_samples(c, p, p->period ? NULL : &t.first, t.ends, t.turns, t.samples))
     return launch_no_memory(l);
   fragment_clock_restart(c, NULL, 0);
+  launch->interval = interval_of(p, &t);
+  if (launch->interval >= below) return WAFER_OK;
   if (p->period) { /* in a train the first one waits for others that go ahead */
-    if (!pass_samples(c, p, &first, alone, turns, turns)) return launch_no_memory(l);
+    if (!pass_samples(c, p, &t.first, t.alone, t.turns, t.turns)) return launch_no_memory(l);
     fragment_clock_restart(c, NULL, 0);
   }
-  for (uint32_t k = 0; k < l->plan->kernel_count; k++) p->cycles[k] /= turns;
-  launch->predicted = alone[0];
-  launch->leaving = first.leaving;
-  launch->leaving_count = first.leaving_count;
-  launch->interval = (ends[2 * half - 1] - ends[half - 1] + half - 1) / half;
-  if (p->period) /* samples draw apart while those ahead fill the pipeline: all of them tell */
-    launch->interval = (ends[2 * half - 1] - ends[0] + 2 * half - 2) / (2 * half - 1);
-  if (!time_short(c, p, ends, turns, 2 * half, launch)) return launch_no_memory(l);
-  uint64_t left = ends[2 * half - 1], steady = 2 * half * launch->interval;
+  for (uint32_t k = 0; k < l->plan->kernel_count; k++) p->cycles[k] /= t.turns;
+  launch->predicted = t.alone[0];
+  launch->leaving = t.first.leaving;
+  launch->leaving_count = t.first.leaving_count;
+  if (!time_short(c, p, t.ends, t.turns, t.samples, launch)) return launch_no_memory(l);
+  uint64_t left = t.ends[t.samples - 1], steady = t.samples * launch->interval;
   launch->fill = left > steady ? left - steady : 0;
   return find_slowest(l, p, launch);
 }
