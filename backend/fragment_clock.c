@@ -457,11 +457,14 @@ static uint64_t cycles_of(const fragment_code *code, uint32_t phase, uint32_t ph
 /* As fragments are linked: what is under way ends first, or goes on. */
 static void wait_for_sends(fragment_clock *c, const fragment *f, const fragment_code *code,
                            size_t core) {
+  c->passes[core] = 0;
+  if (!c->under_way[core].count && !(f->stream && code->sends)) return;
   bool on = fragment_goes_on(c->machine, f, code);
   if (fragment_waits(c->machine, f, code, &c->under_way[core]) && c->sent[core] > c->cores[core])
     c->cores[core] = c->sent[core];
-  c->passes[core] = on ? code->passes : 0;
-  if (on) c->cores[core] += code->sends;
+  if (!on) return;
+  c->passes[core] = code->passes;
+  c->cores[core] += code->sends;
 }
 
 static void enter_part(fragment_clock *c, size_t core) {
