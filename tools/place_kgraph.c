@@ -10,8 +10,15 @@
 
 #define MOST_ARGUMENT 65535u
 
+/* What an edge says of a node: its word and number. */
+typedef struct line_end {
+  int word;
+  uint32_t id;
+} line_end;
+
 typedef struct line_edge {
-  uint32_t from, to, line;
+  line_end from, to;
+  uint32_t line;
 } line_edge;
 
 typedef struct reader {
@@ -21,6 +28,7 @@ typedef struct reader {
   uint32_t line;
   contest *out;
   uint32_t *ids;       /* of every node, inputs and outputs too */
+  int *word_of;        /* index into words */
   uint32_t *kernel_of; /* PLACER kernel of a node, or UINT32_MAX */
   uint32_t nodes, room;
   line_edge *edges;
@@ -160,19 +168,22 @@ static wafer_status check_kernel(reader *r, contest_kernel *k) {
   return k->name ? WAFER_OK : no_memory(r);
 }
 
-static wafer_status add_node(reader *r, uint32_t id, uint32_t kernel) {
+static wafer_status add_node(reader *r, uint32_t id, int word, uint32_t kernel) {
   if (r->nodes == r->room) {
     uint32_t room = r->room ? 2 * r->room : 256;
     uint32_t *ids = realloc(r->ids, room * sizeof *ids);
     if (ids) r->ids = ids;
     uint32_t *of = realloc(r->kernel_of, room * sizeof *of);
     if (of) r->kernel_of = of;
+    int *word_of = realloc(r->word_of, room * sizeof *word_of);
+    if (word_of) r->word_of = word_of;
     contest_kernel *kernels = realloc(r->out->kernels, room * sizeof *kernels);
     if (kernels) r->out->kernels = kernels;
-    if (!ids || !of || !kernels) return no_memory(r);
+    if (!ids || !of || !word_of || !kernels) return no_memory(r);
     r->room = room;
   }
   r->ids[r->nodes] = id;
+  r->word_of[r->nodes] = word;
   r->kernel_of[r->nodes++] = kernel;
   return WAFER_OK;
 }
@@ -183,7 +194,7 @@ static wafer_status read_node(reader *r, int word) {
   for (uint32_t i = 0; i < r->nodes; i++)
     if (r->ids[i] == id)
       return wafer_fail(r->diag, here(r), WAFER_BAD_INPUT, "node %u is there twice", id);
-  if (word > KERNEL_CBLOCK) return add_node(r, id, UINT32_MAX);
+  if (word > KERNEL_CBLOCK) return add_node(r, id, word, UINT32_MAX);
   if (r->out->count == WAFER_PLACER_MOST_KERNELS)
     return wafer_fail(r->diag, here(r), WAFER_UNSUPPORTED, "more than %u kernels",
                       WAFER_PLACER_MOST_KERNELS);
@@ -193,17 +204,17 @@ static wafer_status read_node(reader *r, int word) {
   for (uint32_t i = 0; i < r->out->count; i++)
     if (!strcmp(r->out->kernels[i].name, k.name))
       return wafer_fail(r->diag, here(r), WAFER_BAD_INPUT, "two kernels are named %s", k.name);
-  WAFER_TRY(add_node(r, id, r->out->count));
+  WAFER_TRY(add_node(r, id, word, r->out->count));
   r->out->kernels[r->out->count++] = k;
   return WAFER_OK;
 }
 
-static wafer_status read_edge(reader *r, uint32_t from) {
-  uint32_t to;
+static wafer_status read_edge(reader *r, line_end from) {
+  line_end to;
   while (r->at + 1 < r->end && !(r->at[0] == '-' && r->at[1] == '>')) r->at++;
-  if (!take(r, "->") || node_word(r) < 0)
+  if (!take(r, "->") || (to.word = node_word(r)) < 0)
     return wafer_fail(r->diag, here(r), WAFER_BAD_INPUT, "an edge wants NODE[n]:y -> NODE[n]:x");
-  WAFER_TRY(bracket(r, &to));
+  WAFER_TRY(bracket(r, &to.id));
   if (r->edges_read == r->edge_room) {
     uint32_t room = r->edge_room ? 2 * r->edge_room : 256;
     line_edge *edges = realloc(r->edges, room * sizeof *edges);
@@ -256,21 +267,25 @@ static wafer_status read_line(reader *r, bool *comment) {
                       (int)(r->end - r->at > 20 ? 20 : r->end - r->at), r->at);
   for (const char *c = r->at; c + 1 < r->end; c++)
     if (c[0] == '-' && c[1] == '>') {
-      uint32_t from;
-      WAFER_TRY(bracket(r, &from));
+      line_end from = {.word = word};
+      WAFER_TRY(bracket(r, &from.id));
       return read_edge(r, from);
     }
   return read_node(r, word);
 }
 
-static wafer_status node_index(reader *r, const line_edge *e, uint32_t id, uint32_t *out) {
-  for (uint32_t i = 0; i < r->nodes; i++)
-    if (r->ids[i] == id) {
-      *out = r->kernel_of[i];
-      return WAFER_OK;
-    }
-  return wafer_fail(r->diag, wafer_at_line(r->path, e->line, 0), WAFER_BAD_INPUT,
-                    "an edge names node %u, which is not there", id);
+static wafer_status node_index(reader *r, const line_edge *e, line_end end, uint32_t *out) {
+  const wafer_loc loc = wafer_at_line(r->path, e->line, 0);
+  uint32_t i = 0;
+  while (i < r->nodes && r->ids[i] != end.id) i++;
+  if (i == r->nodes)
+    return wafer_fail(r->diag, loc, WAFER_BAD_INPUT, "an edge names node %u, which is not there",
+                      end.id);
+  if (r->word_of[i] != end.word)
+    return wafer_fail(r->diag, loc, WAFER_BAD_INPUT, "an edge names %s %u, which is of type %s",
+                      words[end.word], end.id, words[r->word_of[i]]);
+  *out = r->kernel_of[i];
+  return WAFER_OK;
 }
 
 static wafer_status link_edges(reader *r) {
@@ -286,7 +301,7 @@ static wafer_status link_edges(reader *r) {
       c->edges[c->edge_count++] = (wafer_placer_edge){from, to, 1};
     else
       return wafer_fail(r->diag, wafer_at_line(r->path, r->edges[i].line, 0), WAFER_BAD_INPUT,
-                        "node %u feeds itself", r->edges[i].from);
+                        "node %u feeds itself", r->edges[i].from.id);
   }
   return WAFER_OK;
 }
@@ -353,6 +368,7 @@ wafer_status contest_read(const wafer_diag *diag, wafer_arena *arena, const char
   else
     free(out->kernels);
   free(r.ids);
+  free(r.word_of);
   free(r.kernel_of);
   free(r.edges);
   return status;

@@ -55,6 +55,8 @@ fails 7 "Not a directory" timeout 20 "$wafer" place --ispd "$graph" -o no.paint 
 fails 7 "no.kgraph" "$wafer" place --ispd no.kgraph -o no.paint
 sed 's/conv\[2\] W=16/conv[2] W=x/' "$graph" >bad.kgraph
 fails 2 "bad.kgraph:14" "$wafer" place --ispd bad.kgraph -o no.paint
+awk '/->/ && !done { done = sub(/-> *conv/, "-> dblock") } { print }' "$graph" >bad.kgraph
+fails 2 "which is of type conv" "$wafer" place --ispd bad.kgraph -o no.paint
 sed 's/memlimit=2048/memlimit=9/' "$graph" >bad.kgraph
 fails 4 "no shape within" "$wafer" place --ispd bad.kgraph -o no.paint
 sed 's/width=48/width=9/;s/height=40/height=9/' "$graph" >bad.kgraph
