@@ -22,6 +22,11 @@ static uint64_t next_random(uint64_t *state) {
 static wafer_status random_input(const run_arguments *a, const wafer_value *value,
                                  wafer_arena *arena, uint64_t *state, wafer_view *out) {
   wafer_shape shape = value->type.shape;
+  if (value->kind != WAFER_VALUE_tensor)
+    return wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_USAGE,
+                      "input '%s' has no one shape that random values could be of: give --input "
+                      "'%s=FILE.npy'",
+                      value->name, value->name);
   if (a->samples) {
     if (shape.rank == WAFER_MAX_RANK)
       return wafer_fail(cli_diag(), wafer_at_file(a->plan), WAFER_UNSUPPORTED,

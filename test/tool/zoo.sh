@@ -60,6 +60,10 @@ gives 0 "efficiency" "$wafer" scale mlp.onnx --loss cross-entropy --dtype f32 --
 gives 0 '"gradients_bytes":	2600' cat scale.json
 gives 0 '"held_bytes"' cat scale.json
 gives 0 "inputs in 140 B, gradients out 1.300 kB" "$wafer" scale mlp.onnx --loss cross-entropy --machine small64
+gives 0 "" "$wafer" compile mlp.onnx -o sizes.wplan --machine small16 --dim batch=1..2
+for tool in run check; do # crashed
+  gives 1 "has no one shape that random values could be of" "$wafer" $tool sizes.wplan
+done
 gives 0 "4 of 8 systems have no micro-batch" "$wafer" scale mlp.onnx --loss cross-entropy --systems 1..8 --global-batch 4
 "$wafer" zoo cnn --widths 1,16,32,10 --side 16 -o wide.onnx -q || fail "zoo cnn"
 for batch in 8 64 4096; do # the largest that fits, and the next one, whatever else divides the batch
