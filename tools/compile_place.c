@@ -35,6 +35,8 @@ wafer_status compile_parse_pin(compile_control *c, wafer_arena *arena, const cha
   if (!cli_parse_pair("compile", "--pin", text, arena, &name, &rect)) return WAFER_USAGE;
   *pin = (wafer_pin){.kernel = name};
   WAFER_TRY(parse_rect("--pin", rect, &pin->rect));
+  if (!wafer_rect_area(pin->rect))
+    return (wafer_status)cli_usage("compile", "--pin wants at least one core, got '%s'", rect);
   c->pin_count++;
   return WAFER_OK;
 }

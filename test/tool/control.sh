@@ -143,6 +143,7 @@ refuses 1 "--replicas 2 goes with --placer best" --replicas 2 --placer shelf
 
 refuses 1 "small_cnn.onnx: error: no kernel or ONNX node is named 'steam'; there are 8 kernels: stem, pool" --pin steam=0,0,1,1
 refuses 1 "--pin wants X,Y,WIDTH,HEIGHT" --pin stem=0,0,1
+refuses 1 "--pin wants at least one core" --pin stem=0,0,0,4
 refuses 4 "none of the 256 usable cores of small16 is free" --reserve 0,0,16,8 --reserve 0,8,16,8
 refuses 1 "is pinned twice" --pin stem=0,0,16,12 --pin stem=0,0,16,12
 refuses 1 "take --mode pipelined" --pin stem=0,0,16,12 --mode streaming
