@@ -80,9 +80,8 @@ void layout_score(const placer *in, layout *l) {
 void layout_from_tree(const tree *t, layout *l) {
   for (uint32_t i = 0; i < t->count; i++) {
     box b = t->boxes[i];
-    uint32_t which = t->curves[i][t->is.nodes[i].active].which[b.point];
     l->at[i] = (wafer_placed){
-        t->cache->index[t->in->p->kind[i]][which / 2], which % 2, b.x, b.y, b.w, b.h};
+        t->cache->index[t->in->p->kind[i]][b.point / 2], b.point % 2, b.x, b.y, b.w, b.h};
   }
   layout_score(t->in, l);
 }
@@ -130,7 +129,7 @@ static bool neighbours(placer *in, wafer_arena *arena) {
 /* What a round does to the best `lines` candidates, in a share of the budget. Many short searches
  * from different layouts find out which of them are worth the long ones. */
 typedef struct round_row {
-  enum { START, LEAST, STACKS, ANNEAL, AGAIN } does;
+  enum { START, LEAST, STACKS, ANNEAL, AGAIN, POLISH } does;
   uint32_t lines;
   double share;
   heat heats[2]; /* of candidates at even and at odd ranks: some must leave where they are */
@@ -139,13 +138,14 @@ typedef struct round_row {
 static const round_row rounds[] = {{START, 32, 0, {{0, 0}, {0, 0}}},
                                    {LEAST, 2, 0.1, {{0, 0}, {0, 0}}},
                                    {STACKS, 32, 0.1, {{0, 0}, {0, 0}}},
-                                   {ANNEAL, 32, 0.25, {{1, 0.02}, {4, 0.02}}},
-                                   {ANNEAL, 12, 0.15, {{0.5, 0.02}, {2, 0.02}}},
+                                   {ANNEAL, 32, 0.23, {{1, 0.02}, {4, 0.02}}},
+                                   {ANNEAL, 12, 0.14, {{0.5, 0.02}, {2, 0.02}}},
                                    {AGAIN, 4, 0.05, {{0, 0}, {0, 0}}},
                                    {ANNEAL, 4, 0.15, {{0.4, 0.01}, {1.6, 0.01}}},
                                    {AGAIN, 2, 0.05, {{0, 0}, {0, 0}}},
-                                   {ANNEAL, 2, 0.12, {{0.25, 0.01}, {1, 0.01}}},
-                                   {AGAIN, 2, 0.03, {{0, 0}, {0, 0}}}};
+                                   {ANNEAL, 2, 0.11, {{0.25, 0.01}, {1, 0.01}}},
+                                   {AGAIN, 2, 0.02, {{0, 0}, {0, 0}}},
+                                   {POLISH, 4, 0.05, {{0, 0}, {0, 0}}}};
 
 typedef struct crew {
   placer_run *run;
@@ -196,6 +196,7 @@ static void serve(crew *w, worker *by, uint32_t i) {
     if (w->run->in.p->count <= MOST_LEAST) search_again(by, c, &b);
     break;
   case STACKS: search_stacks(by, c, 2 + i, &b); break;
+  case POLISH: search_polish(by, c, &b); break;
   case ANNEAL: search_anneal(by, c, &w->round->heats[i % 2], &b); break;
   }
 }
@@ -261,7 +262,7 @@ static void run_rounds(crew *w) {
     if (rounds[i].share > 0 && o->seconds > 0 && placer_seconds() >= w->budget.until) continue;
     run_round(w);
     if (rounds[i].does == STACKS) run->scale = wire_share(run);
-    if (rounds[i].does == ANNEAL || rounds[i].does == AGAIN) rank(run);
+    if (rounds[i].does >= ANNEAL) rank(run);
   }
   rank(run); /* seconds may leave rounds out */
 }
@@ -281,7 +282,8 @@ static bool worker_init(worker *w, placer_run *run) {
   *w = (worker){.run = run, .arena = wafer_arena_create()};
   w->order = w->arena ? WAFER_NEW(w->arena, uint32_t, run->in.p->count) : NULL;
   return w->order && curve_cache_init(&w->cache, &run->in, w->arena) &&
-         tree_init(&w->tree, &run->in, &w->cache, w->arena);
+         tree_init(&w->tree, &run->in, &w->cache, w->arena) &&
+         polisher_init(&w->polisher, &run->in, &w->cache, w->arena);
 }
 
 static uint32_t host_threads(uint32_t asked) {

@@ -19,7 +19,19 @@ typedef struct curve {
   uint32_t count;
   const point *at;
   const uint32_t *which; /* in a leaf's curve: the shape, twice, and one more when it is turned */
+  struct curve_parts *parts; /* a leaf's */
 } curve;
+
+/* Which sides are odd. */
+static inline uint32_t curve_parity(uint32_t w, uint32_t h) {
+  return w % 2 + 2 * (h % 2);
+}
+
+/* A leaf's curve, parity by parity; `at` NULL: not made yet. */
+typedef struct curve_parts {
+  uint32_t kind, end;
+  curve part[4];
+} curve_parts;
 
 /* Read only while workers run. */
 typedef struct placer {
@@ -52,6 +64,7 @@ typedef struct curve_cache {
   curve **curves;              /* per kind and end; `at` NULL: not made yet */
   wafer_placer_shape **shapes; /* per kind, sorted by time */
   uint32_t **index;            /* of a sorted shape: where the caller has it */
+  uint32_t **open;             /* per kind: shapes that none as fast covers, then its count */
   uint32_t *least;             /* scratch: least height of a width */
   uint32_t *which;
 } curve_cache;
@@ -59,6 +72,8 @@ typedef struct curve_cache {
 bool curve_cache_init(curve_cache *cache, const placer *in, wafer_arena *arena);
 /* The curve of a kind at a time; count 0 when nothing is that fast; NULL when out of memory. */
 const curve *curve_at(curve_cache *cache, uint32_t kind, uint64_t time);
+/* A kind's curve of shapes of one curve_parity() alone; an empty one when out of memory. */
+const curve *leaf_part(curve_cache *cache, const curve *leaf, uint32_t parity);
 /* Side by side, and on top of each other: at most `reach` wide and high, written into `out`, which
  * has room for `room` points, more than the larger reach. */
 curve curve_beside(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *out);
@@ -74,6 +89,7 @@ typedef struct node {
   uint8_t active; /* which of the two buffers holds the curve */
 } node;
 
+/* A cut's point is one of its curve; a decoded leaf's is what `which` of its curve has. */
 typedef struct box {
   uint32_t x, y, w, h, point;
 } box;
@@ -203,6 +219,35 @@ static inline bool placer_between(const wafer_placer_problem *p, const wafer_pla
 uint32_t placer_adapters(const wafer_placer_problem *p, const wafer_placer_edge *e, uint32_t from,
                          uint32_t to);
 void layout_from_tree(const tree *t, layout *l);
+
+typedef struct shift_arc {
+  uint32_t to, next;
+  int64_t left;
+} shift_arc;
+
+typedef struct shift_pair {
+  uint32_t low, high;
+} shift_pair;
+
+/* Scratch for shifts of a layout along an axis. */
+typedef struct shifter {
+  const wafer_placer_problem *p;
+  uint32_t n, pair_count, arc_count;
+  int32_t most; /* the wafer's end */
+  int32_t *place, *size;
+  int64_t *fixed; /* of terminals: twice where they are */
+  int64_t *gain;  /* of each kernel, when it alone moves */
+  shift_pair *pairs, *order;
+  shift_arc *arcs;
+  uint32_t *first, *next, *level, *queue; /* of each kernel, source and sink */
+  uint32_t *seen, *mark;
+} shifter;
+
+#define SHIFT_FAR 256 /* a first step for a layout that was not shifted before */
+
+bool shifter_init(shifter *s, const wafer_placer_problem *p, wafer_arena *arena);
+/* As wafer_placer_shift(), in steps from `first` (a power of two) down to a core. */
+void shift_all(shifter *s, wafer_placed *at, int32_t first);
 
 /* Orders for the first layouts; false when out of memory. */
 bool placer_orders(placer *in, uint64_t seed, wafer_arena *arena);

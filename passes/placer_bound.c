@@ -100,7 +100,8 @@ static bool all_times(bounds *b, wafer_arena *arena) {
   if (!times) return false;
   many = 0;
   for (uint32_t k = 0; k < p->kind_count; k++)
-    for (uint32_t i = 0; i < p->kinds[k].count; i++) times[many++] = p->kinds[k].at[i].time;
+    for (uint32_t e = 0; e < b->cache.end_count[k]; e++)
+      times[many++] = b->cache.shapes[k][b->cache.ends[k][e] - 1].time;
   qsort(times, many, sizeof *times, by_value);
   uint32_t n = 0;
   for (uint64_t i = 0; i < many; i++)

@@ -20,7 +20,35 @@ static sorted sort_key(const wafer_placer_shape *s, uint32_t index) {
   return (sorted){s->time, (uint64_t)s->width * s->height, index};
 }
 
-/* One kind: shapes that fit the reach, sorted by time, and where each time ends. */
+/* Those that no other covers, however odd its sides. Shapes come by time, then area. */
+static void find_open(curve_cache *c, uint32_t kind, uint32_t count) {
+  uint32_t side = c->in->reach_w > c->in->reach_h ? c->in->reach_w : c->in->reach_h, n = 0;
+  uint32_t *least = c->least; /* height of what is at most this wide */
+  for (uint32_t w = 0; w <= side; w++) least[w] = UINT32_MAX;
+  for (uint32_t i = 0; i < count; i++) {
+    const wafer_placer_shape *s = &c->shapes[kind][i];
+    if (s->width > side || s->height > side || least[s->width] <= s->height) continue;
+    c->open[kind][n++] = i;
+    for (uint32_t w = s->width; w <= side && least[w] > s->height; w++) least[w] = s->height;
+    for (uint32_t w = s->height; c->in->p->turns && w <= side && least[w] > s->width; w++)
+      least[w] = s->width;
+  }
+  c->open[kind][n] = count;
+}
+
+/* Where curves change: after the last shape of each time at which one is open. */
+static void find_ends(curve_cache *c, uint32_t kind, uint32_t count) {
+  const wafer_placer_shape *s = c->shapes[kind];
+  uint32_t n = 0;
+  for (const uint32_t *at = c->open[kind]; *at < count; at++) {
+    uint32_t end = *at + 1;
+    while (end < count && s[end].time == s[*at].time) end++;
+    if (!n || c->ends[kind][n - 1] != end) c->ends[kind][n++] = end;
+  }
+  c->end_count[kind] = n;
+}
+
+/* One kind: its shapes, sorted by time. */
 static bool init_kind(curve_cache *c, uint32_t kind) {
   const wafer_placer_shapes *from = &c->in->p->kinds[kind];
   sorted *order = calloc(from->count + 1, sizeof *order);
@@ -28,18 +56,18 @@ static bool init_kind(curve_cache *c, uint32_t kind) {
   c->index[kind] = WAFER_NEW(c->arena, uint32_t, from->count);
   c->ends[kind] = WAFER_NEW(c->arena, uint32_t, from->count);
   c->curves[kind] = WAFER_NEW(c->arena, curve, from->count);
-  bool ok = order && c->shapes[kind] && c->index[kind] && c->ends[kind] && c->curves[kind];
+  c->open[kind] = WAFER_NEW(c->arena, uint32_t, from->count + 1);
+  bool ok = order && c->open[kind] && c->shapes[kind] && c->index[kind] && c->ends[kind] &&
+            c->curves[kind];
   if (ok) {
     for (uint32_t i = 0; i < from->count; i++) order[i] = sort_key(&from->at[i], i);
     qsort(order, from->count, sizeof *order, by_time);
-    uint32_t *ends = c->ends[kind], n = 0;
     for (uint32_t i = 0; i < from->count; i++) {
       c->shapes[kind][i] = from->at[order[i].index];
       c->index[kind][i] = order[i].index;
-      if (i && order[i].time != order[i - 1].time) ends[n++] = i;
     }
-    if (from->count) ends[n++] = from->count;
-    c->end_count[kind] = n;
+    find_open(c, kind, from->count);
+    find_ends(c, kind, from->count);
   }
   free(order);
   return ok;
@@ -55,27 +83,36 @@ bool curve_cache_init(curve_cache *c, const placer *in, wafer_arena *arena) {
                      .curves = WAFER_NEW(arena, curve *, kinds),
                      .shapes = WAFER_NEW(arena, wafer_placer_shape *, kinds),
                      .index = WAFER_NEW(arena, uint32_t *, kinds),
+                     .open = WAFER_NEW(arena, uint32_t *, kinds),
                      .least = WAFER_NEW(arena, uint32_t, side + 1),
                      .which = WAFER_NEW(arena, uint32_t, side + 1)};
-  if (!c->ends || !c->end_count || !c->curves || !c->shapes || !c->index || !c->least || !c->which)
+  if (!c->ends || !c->end_count || !c->curves || !c->shapes || !c->index || !c->open || !c->least ||
+      !c->which)
     return false;
   for (uint32_t k = 0; k < kinds; k++)
     if (!init_kind(c, k)) return false;
   return true;
 }
 
-static void offer(curve_cache *c, uint32_t w, uint32_t h, uint32_t which) {
+#define ANY 4u /* parity */
+
+static void offer(curve_cache *c, uint32_t parity, uint32_t w, uint32_t h, uint32_t which) {
+  if (parity != ANY && curve_parity(w, h) != parity) return;
   if (w > c->in->reach_w || h > c->in->reach_h || h >= c->least[w]) return;
   c->least[w] = h;
   c->which[w] = which;
 }
 
-static bool make_curve(curve_cache *c, uint32_t kind, uint32_t end, curve *out) {
+/* The shapes of one parity that no other of them covers. */
+static bool make_part(curve_cache *c, uint32_t kind, uint32_t end, uint32_t parity, curve *out) {
+  const uint32_t *open = c->open[kind];
   for (uint32_t w = 0; w <= c->in->reach_w; w++) c->least[w] = UINT32_MAX;
-  for (uint32_t i = 0; i < end; i++) {
+  for (uint32_t k = 0;; k++) {
+    uint32_t i = parity == ANY ? open[k] : k;
+    if (i >= end) break;
     const wafer_placer_shape *s = &c->shapes[kind][i];
-    offer(c, s->width, s->height, 2 * i);
-    if (c->in->p->turns) offer(c, s->height, s->width, 2 * i + 1);
+    offer(c, parity, s->width, s->height, 2 * i);
+    if (c->in->p->turns) offer(c, parity, s->height, s->width, 2 * i + 1);
   }
   uint32_t n = 0, low = UINT32_MAX;
   for (uint32_t w = 0; w <= c->in->reach_w; w++)
@@ -83,7 +120,7 @@ static bool make_curve(curve_cache *c, uint32_t kind, uint32_t end, curve *out) 
   point *at = WAFER_NEW(c->arena, point, n);
   uint32_t *which = WAFER_NEW(c->arena, uint32_t, n);
   if (!at || !which) return false;
-  *out = (curve){n, at, which};
+  *out = (curve){.count = n, .at = at, .which = which};
   low = UINT32_MAX;
   for (uint32_t w = 0; w <= c->in->reach_w; w++)
     if (c->least[w] < low) {
@@ -92,6 +129,21 @@ static bool make_curve(curve_cache *c, uint32_t kind, uint32_t end, curve *out) 
       *which++ = c->which[w];
     }
   return true;
+}
+
+static bool make_curve(curve_cache *c, uint32_t kind, uint32_t end, curve *out) {
+  curve_parts *parts = WAFER_NEW(c->arena, curve_parts, 1);
+  if (!parts || !make_part(c, kind, end, ANY, out)) return false;
+  *parts = (curve_parts){.kind = kind, .end = end};
+  out->parts = parts;
+  return true;
+}
+
+const curve *leaf_part(curve_cache *c, const curve *leaf, uint32_t parity) {
+  static const curve empty;
+  curve *part = &leaf->parts->part[parity];
+  if (!part->at && !make_part(c, leaf->parts->kind, leaf->parts->end, parity, part)) return &empty;
+  return part;
 }
 
 const curve *curve_at(curve_cache *c, uint32_t kind, uint64_t time) {
@@ -122,7 +174,7 @@ curve curve_beside(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *
     i += ha >= hb;
     j += hb >= ha;
   }
-  return (curve){n, out, NULL};
+  return (curve){.count = n, .at = out};
 }
 
 /* The same from the widest points, written from the end. */
@@ -138,7 +190,7 @@ curve curve_above(curve a, curve b, uint32_t reach_w, uint32_t reach_h, point *o
     i -= wa >= wb;
     j -= wb >= wa;
   }
-  return (curve){room - n, out + n, NULL};
+  return (curve){.count = room - n, .at = out + n};
 }
 
 /* Shapes come by time, then area: one is covered when an earlier one is inside of it. */
@@ -147,24 +199,25 @@ uint32_t wafer_placer_pareto(uint32_t count, wafer_placer_shape *shapes, uint32_
   sorted *order = calloc(count + 1, sizeof *order);
   wafer_placer_shape *copy = WAFER_NEW(arena, wafer_placer_shape, count);
   uint32_t side = width > height ? width : height, n = 0;
-  uint32_t *least = malloc((side + 2) * sizeof *least); /* least height at most this wide */
+  uint32_t *least = malloc(4 * (side + 2) * sizeof *least); /* least height at most this wide */
   if (!order || !copy || !least) {
     free(order);
     free(least);
     return 0;
   }
-  for (uint32_t w = 0; w <= side; w++) least[w] = UINT32_MAX;
+  for (uint32_t w = 0; w < 4 * (side + 2); w++) least[w] = UINT32_MAX;
   for (uint32_t i = 0; i < count; i++) order[i] = sort_key(&shapes[i], i), copy[i] = shapes[i];
   qsort(order, count, sizeof *order, by_time);
   for (uint32_t i = 0; i < count; i++) {
     const wafer_placer_shape *s = &copy[order[i].index];
     bool fits = (s->width <= width && s->height <= height) ||
                 (turns && s->height <= width && s->width <= height);
-    if (!fits || least[s->width] <= s->height) continue;
+    uint32_t *own = least + (side + 2) * (s->width % 2 + 2 * (s->height % 2));
+    uint32_t *laid = least + (side + 2) * (s->height % 2 + 2 * (s->width % 2));
+    if (!fits || own[s->width] <= s->height) continue;
     shapes[n++] = *s;
-    for (uint32_t w = s->width; w <= side && least[w] > s->height; w++) least[w] = s->height;
-    for (uint32_t w = s->height; turns && w <= side && least[w] > s->width; w++)
-      least[w] = s->width;
+    for (uint32_t w = s->width; w <= side && own[w] > s->height; w++) own[w] = s->height;
+    for (uint32_t w = s->height; turns && w <= side && laid[w] > s->width; w++) laid[w] = s->width;
   }
   free(order);
   free(least);

@@ -201,3 +201,9 @@ void search_anneal(worker *w, candidate *c, const heat *h, const budget *b) {
   w->moves += moves;
   if (c->best.score == INFINITY) tree_save(t, &c->now);
 }
+
+void search_polish(worker *w, candidate *c, const budget *b) {
+  if (c->best.score == INFINITY) return;
+  w->moves += layout_polish(&w->polisher, &c->best, b);
+  placer_report(w->run, c->best.score);
+}

@@ -28,21 +28,35 @@ typedef struct placer_run {
   double shown, first;
 } placer_run;
 
+/* So many moves, until this time; 0: as many, as long as the other allows. */
+typedef struct budget {
+  uint64_t most;
+  double until;
+} budget;
+
+/* Shifts, and other shapes of no longer a time, in a layout. */
+typedef struct polisher {
+  const placer *in;
+  curve_cache *cache;
+  shifter shift;
+  layout now;
+  uint64_t settled; /* layouts tried */
+} polisher;
+
+bool polisher_init(polisher *o, const placer *in, curve_cache *cache, wafer_arena *arena);
+/* Makes the layout better, as far as the budget goes; the moves that counted for. */
+uint64_t layout_polish(polisher *o, layout *best, const budget *b);
+
 /* What a thread works with. */
 typedef struct worker {
   placer_run *run;
   wafer_arena *arena;
   curve_cache cache;
   tree tree;
+  polisher polisher;
   uint32_t *order; /* scratch, of all kernels */
   uint64_t moves;
 } worker;
-
-/* So many moves, until this time; 0: as many, as long as the other allows. */
-typedef struct budget {
-  uint64_t most;
-  double until;
-} budget;
 
 /* In units of the run's scale. */
 typedef struct heat {
@@ -63,5 +77,7 @@ void search_again(worker *w, candidate *c, const budget *b);
 void search_stacks(worker *w, candidate *c, uint32_t most, const budget *b);
 /* Anneals from where the candidate stands, and leaves it at the best it found. */
 void search_anneal(worker *w, candidate *c, const heat *h, const budget *b);
+/* Polishes the candidate's best layout, which then need not be a tree's. */
+void search_polish(worker *w, candidate *c, const budget *b);
 
 #endif

@@ -162,12 +162,42 @@ static void share(tree *t, uint32_t i) {
   }
 }
 
+/* The lowest shape of a parity within a share; PLACER_NONE: there is none. */
+static uint32_t within(const curve *c, uint32_t w, uint32_t h) {
+  uint32_t low = 0, high = c->count;
+  while (low < high) { /* the first that is too wide */
+    uint32_t mid = (low + high) / 2;
+    if (c->at[mid].w > w)
+      high = mid;
+    else
+      low = mid + 1;
+  }
+  return low && c->at[low - 1].h <= h ? low - 1 : PLACER_NONE;
+}
+
+/* Of the sides that differ from the share's by odd numbers, those that another shape within the
+ * share has otherwise: such a shape stands in the middle, not half a core beside it. */
+static point even_out(tree *t, uint32_t leaf, const box *share, uint32_t *which) {
+  const curve *c = &t->curves[leaf][t->is.nodes[leaf].active];
+  point p = c->at[share->point];
+  uint32_t own = curve_parity(p.w, p.h), odd = own ^ curve_parity(share->w, share->h);
+  *which = c->which[share->point];
+  for (uint32_t flip = odd; flip; flip = (flip - 1) & odd) {
+    const curve *part = leaf_part(t->cache, c, own ^ flip);
+    uint32_t at = within(part, share->w, share->h);
+    if (at == PLACER_NONE) continue;
+    *which = part->which[at];
+    return part->at[at];
+  }
+  return p;
+}
+
 static void settle(tree *t, uint32_t leaf) {
   box *b = &t->boxes[leaf];
-  const curve *c = &t->curves[leaf][t->is.nodes[leaf].active];
-  point p = c->at[b->point];
-  *b = (box){b->x + (b->w - p.w) / 2, b->y + (b->h - p.h) / 2, p.w, p.h, b->point};
-  uint32_t kind = t->in->p->kind[leaf], shape = c->which[b->point] / 2;
+  uint32_t which;
+  point p = even_out(t, leaf, b, &which);
+  *b = (box){b->x + (b->w - p.w) / 2, b->y + (b->h - p.h) / 2, p.w, p.h, which};
+  uint32_t kind = t->in->p->kind[leaf], shape = which / 2;
   uint64_t time = t->cache->shapes[kind][shape].time;
   t->shapes[leaf] = t->cache->index[kind][shape];
   if (time > t->state.time) t->state.time = time;
@@ -209,7 +239,8 @@ static uint32_t adapters(const tree *t) {
 void tree_decode(tree *t) {
   uint32_t root = t->is.root, depth = 0;
   point p = t->curves[root][t->is.nodes[root].active].at[t->root_point];
-  t->boxes[root] = (box){0, 0, p.w, p.h, t->root_point};
+  uint32_t w = t->in->p->width, h = t->in->p->height;
+  t->boxes[root] = (box){0, 0, p.w > w ? p.w : w, p.h > h ? p.h : h, t->root_point};
   t->state.time = 0;
   t->stack[depth++] = root;
   while (depth) {

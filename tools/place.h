@@ -128,9 +128,6 @@ wafer_status contest_adapt(const wafer_diag *diag, const contest *c, uint64_t un
 /* The rectangles and the free cores around them, as far as their centres stay where they are; no
  * two overlap. */
 void contest_rooms(const contest *c, const wafer_placed *at, wafer_placed *rooms);
-/* Moves rectangles into free cores as long as that makes wires shorter; false when out of memory.
- */
-bool contest_slide(const contest *c, wafer_placed *at);
 
 /* What `wafer place` is asked for, and what it finds. */
 typedef struct contest_job {

@@ -114,6 +114,7 @@ typedef struct cell {
 
 typedef struct table {
   uint32_t side, most_k; /* heights 1 .. side, columns 1 .. most_k */
+  uint64_t sum_k;        /* columns that a kernel can have */
   cell *cells;
 } table;
 
@@ -146,11 +147,13 @@ static void fill(table *t, const contest *c, const contest_kernel *kernel, uint6
   for (uint32_t h = 1; h <= kernel->H && 2 * h <= t->side; h++)
     for (uint32_t w = 1; w <= kernel->W && 2 * h * w <= t->side; w++) {
       division before = {0};
+      uint32_t alike = 0;
       uint64_t cap = min64(most_c, t->side / (h * w) - 1);
       for (uint32_t features = 1; features <= cap; features++) {
         division d = {0};
         if (!divide(c, convs, n, unit, h, w, features, &d)) continue;
-        if (before.convs && same_division(&before, &d)) continue;
+        alike = before.convs && same_division(&before, &d) ? alike + 1 : 0;
+        if (alike > h * w % 2) continue;
         before = d;
         fill_division(t, &d, (uint64_t)h * w * (features + 1),
                       h | (uint64_t)w << 16 | (uint64_t)features << 32);
@@ -158,21 +161,26 @@ static void fill(table *t, const contest *c, const contest_kernel *kernel, uint6
     }
 }
 
-/* Cells that no lower and no narrower cell beats. `best` is a row of running minima. */
+#define COLUMN_MORE (1ull << 63) /* in a tag: a column more than are needed */
+
+/* Cells that no lower and no narrower cell beats, of those whose sides are as odd. `best` are rows
+ * of running minima. */
 static uint32_t gather(const table *t, uint64_t *best, wafer_placer_shape *out) {
-  uint32_t n = 0;
-  for (uint32_t k = 0; k <= t->most_k; k++) best[k] = UINT64_MAX;
+  uint32_t n = 0, all = t->most_k + 1;
+  for (uint32_t k = 0; k < 2 * all; k++) best[k] = UINT64_MAX;
   for (uint32_t height = 1; height <= t->side; height++) {
-    uint64_t left = UINT64_MAX;
+    uint64_t left[2] = {UINT64_MAX, UINT64_MAX};
     for (uint32_t k = 1; k <= t->most_k; k++) {
-      const cell *at = cell_at(t, height, k);
-      left = min64(left, best[k]);
-      if (at->time < left) {
-        if (out) out[n] = (wafer_placer_shape){3 * k, height, at->time, at->tag};
+      cell at = *cell_at(t, height, k), less = *cell_at(t, height, k - 1);
+      uint64_t *row = &best[height % 2 * all + k], *least = &left[k % 2];
+      if (less.time < at.time && k - 1 < t->sum_k) at = (cell){less.time, less.tag | COLUMN_MORE};
+      *least = min64(*least, *row);
+      if (at.time < *least) {
+        if (out) out[n] = (wafer_placer_shape){3 * k, height, at.time, at.tag};
         n++;
-        left = at->time;
+        *least = at.time;
       }
-      best[k] = left;
+      *row = *least;
     }
   }
   return n;
@@ -181,10 +189,12 @@ static uint32_t gather(const table *t, uint64_t *best, wafer_placer_shape *out) 
 wafer_status contest_shapes(const wafer_diag *diag, wafer_arena *arena, const contest *c,
                             const contest_kernel *kernel, uint64_t unit, wafer_placer_shapes *out) {
   table t = {.side = c->width > c->height ? c->width : c->height};
+  contest_conv convs[KERNEL_MOST_CONVS];
+  for (uint32_t i = contest_convs(kernel, convs); i-- > 0;) t.sum_k += convs[i].K;
   t.most_k = t.side / 3;
   size_t cells = (size_t)(t.side + 1) * (t.most_k + 1);
   t.cells = malloc(cells * sizeof *t.cells);
-  uint64_t *best = malloc((t.most_k + 1) * sizeof *best);
+  uint64_t *best = malloc(2 * (t.most_k + 1) * sizeof *best);
   wafer_placer_shape *shapes = NULL;
   if (t.cells && best) {
     for (size_t i = 0; i < cells; i++) t.cells[i] = (cell){UINT64_MAX, 0};
@@ -210,11 +220,13 @@ wafer_status contest_shapes(const wafer_diag *diag, wafer_arena *arena, const co
 contest_split contest_split_of(const contest *c, const contest_kernel *kernel, uint64_t unit,
                                const wafer_placer_shape *shape) {
   contest_conv convs[KERNEL_MOST_CONVS];
-  uint32_t n = contest_convs(kernel, convs), cap = (uint32_t)(shape->tag >> 32);
+  uint32_t n = contest_convs(kernel, convs), cap = shape->tag >> 32 & 0xffff;
   contest_split s = {.h = shape->tag & 0xffff, .w = shape->tag >> 16 & 0xffff};
   division d = {0};
   uint64_t sum, time;
   if (divide(c, convs, n, unit, s.h, s.w, cap, &d)) columns(&d, shape->time, &sum, &time, s.k);
+  for (uint32_t i = n, more = shape->tag & COLUMN_MORE ? 1 : 0; more && i-- > 0;)
+    if (s.k[i] < convs[i].K) s.k[i]++, more = 0;
   for (uint32_t i = 0; i < n; i++) s.c[i] = (uint32_t)min64(cap, convs[i].C);
   return s;
 }

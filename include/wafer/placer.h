@@ -25,7 +25,8 @@ typedef struct wafer_placer_shape {
   uint64_t tag; /* the caller's */
 } wafer_placer_shape;
 
-/* What kernels of the same signature share. Points that another one covers are allowed. */
+/* What kernels of the same signature share. Points that another one covers are allowed, and of use
+ * where other sides are odd. */
 typedef struct wafer_placer_shapes {
   uint32_t count;
   const wafer_placer_shape *at;
@@ -102,9 +103,15 @@ wafer_status wafer_place(const wafer_diag *diag, wafer_arena *arena,
                          wafer_placement *out);
 
 /* Drops the shapes that another one covers in width, height and time (turned too, if `turns`), in
- * place, sorted by time; the number left. */
+ * place, sorted by time; the number left. Only what has the same sides odd covers a shape: two
+ * rectangles have their centres on one line where their sides across are both odd or both even. */
 uint32_t wafer_placer_pareto(uint32_t count, wafer_placer_shape *shapes, uint32_t width,
                              uint32_t height, bool turns, wafer_arena *arena);
+
+/* Moves rectangles to where wires are shortest: along x, those that overlap in y keep their order,
+ * along y those that overlap in x; each in turn exactly, as long as one gains. False when out of
+ * memory. */
+bool wafer_placer_shift(const wafer_placer_problem *problem, wafer_placed *at);
 
 #ifdef __cplusplus
 }

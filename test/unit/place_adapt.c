@@ -165,20 +165,9 @@ static bool legal(const contest *c, const wafer_placed *at) {
   return true;
 }
 
-static uint64_t wires2(const contest *c, const wafer_placed *at) {
-  uint64_t sum = 0;
-  for (uint32_t e = 0; e < c->edge_count; e++) {
-    const wafer_placed *a = &at[c->edges[e].from], *b = &at[c->edges[e].to];
-    sum += (uint64_t)labs((long)(2 * a->x + a->width) - (long)(2 * b->x + b->width));
-    sum += (uint64_t)labs((long)(2 * a->y + a->height) - (long)(2 * b->y + b->height));
-  }
-  return sum;
-}
-
-/* Rooms keep middles and overlap nowhere; kernels slide to where wires are short. */
+/* Rooms keep middles and overlap nowhere. */
 static void rooms(void) {
-  wafer_placer_edge edges[3] = {{0, 1, 1}, {1, 2, 1}, {2, 0, 1}};
-  contest c = {.width = 40, .height = 30, .count = 3, .edge_count = 3, .edges = edges};
+  contest c = {.width = 40, .height = 30, .count = 3};
   wafer_placed at[3] = {{.x = 0, .y = 0, .width = 10, .height = 10},
                         {.x = 30, .y = 2, .width = 6, .height = 4},
                         {.x = 12, .y = 20, .width = 8, .height = 3}};
@@ -191,10 +180,6 @@ static void rooms(void) {
   }
   CU_ASSERT_EQUAL(room[1].width, 12); /* twice as wide, at most */
   CU_ASSERT_EQUAL(room[1].height, 8);
-  uint64_t before = wires2(&c, at);
-  CU_ASSERT_FATAL(contest_slide(&c, at));
-  CU_ASSERT(legal(&c, at));
-  CU_ASSERT(wires2(&c, at) < before / 2);
 }
 
 CU_TestInfo tests_place_adapt[] = {{"the best of trees", trees},

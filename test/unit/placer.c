@@ -337,11 +337,13 @@ static void pareto(void) {
   wafer_arena *arena = wafer_arena_create();
   wafer_placer_shape s[] = {{2, 3, 10, 0}, {3, 2, 10, 1}, {2, 3, 11, 2}, {3, 3, 9, 3},
                             {3, 4, 9, 4},  {1, 6, 10, 5}, {1, 7, 5, 6}};
-  CU_ASSERT_EQUAL(wafer_placer_pareto(7, s, 6, 6, true, arena), 3);
+  CU_ASSERT_EQUAL(wafer_placer_pareto(7, s, 6, 6, true, arena), 4);
   CU_ASSERT_EQUAL(s[0].tag, 3); /* by time */
-  wafer_placer_shape t[] = {{2, 3, 10, 0}, {3, 2, 10, 1}, {2, 2, 10, 2}};
+  wafer_placer_shape t[] = {{2, 4, 10, 0}, {4, 2, 10, 1}, {2, 2, 10, 2}};
   CU_ASSERT_EQUAL(wafer_placer_pareto(3, t, 6, 6, false, arena), 1);
   CU_ASSERT_EQUAL(t[0].tag, 2);
+  wafer_placer_shape u[] = {{2, 3, 10, 0}, {3, 3, 10, 1}, {4, 3, 10, 2}, {3, 4, 9, 3}};
+  CU_ASSERT_EQUAL(wafer_placer_pareto(4, u, 6, 6, false, arena), 3); /* only sides as odd cover */
   wafer_arena_destroy(arena);
 }
 
@@ -349,7 +351,7 @@ static void pareto(void) {
 static void curves(void) {
   static const point a[] = {{1, 9, 0, 0}, {3, 5, 0, 0}, {4, 4, 0, 0}, {9, 1, 0, 0}};
   static const point b[] = {{2, 7, 0, 0}, {5, 5, 0, 0}, {6, 2, 0, 0}};
-  const curve ca = {4, a, NULL}, cb = {3, b, NULL};
+  const curve ca = {.count = 4, .at = a}, cb = {.count = 3, .at = b};
   for (int above = 0; above < 2; above++) {
     point out[32];
     curve got_curve =
