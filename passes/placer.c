@@ -11,8 +11,9 @@
 
 #include "placer_search.h"
 
-#define WORKERS 16u     /* threads at most */
-#define MOST_LEAST 128u /* kernels: the least time takes their cube */
+#define WORKERS 16u      /* threads at most */
+#define MOST_LEAST 128u  /* kernels: the least time takes their cube */
+#define MOST_POLISH 512u /* a shift takes longer than the square */
 #define GIVEN 4u /* every so many candidates start from the caller's layout, if there is one */
 
 double placer_seconds(void) {
@@ -196,7 +197,9 @@ static void serve(crew *w, worker *by, uint32_t i) {
     if (w->run->in.p->count <= MOST_LEAST) search_again(by, c, &b);
     break;
   case STACKS: search_stacks(by, c, 2 + i, &b); break;
-  case POLISH: search_polish(by, c, &b); break;
+  case POLISH:
+    if (w->run->in.p->count <= MOST_POLISH) search_polish(by, c, &b);
+    break;
   case ANNEAL: search_anneal(by, c, &w->round->heats[i % 2], &b); break;
   }
 }

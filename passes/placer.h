@@ -234,6 +234,7 @@ typedef struct shifter {
   const wafer_placer_problem *p;
   uint32_t n, pair_count, arc_count;
   int32_t most; /* the wafer's end */
+  double until; /* 0: any time */
   int32_t *place, *size;
   int64_t *fixed; /* of terminals: twice where they are */
   int64_t *gain;  /* of each kernel, when it alone moves */

@@ -156,6 +156,7 @@ static bool over(const polisher *o, const budget *b) {
 
 uint64_t layout_polish(polisher *o, layout *best, const budget *b) {
   o->settled = 0;
+  o->shift.until = b->until;
   copy(o->in, &o->now, best);
   settle(o, best);
   for (bool better = true; better && !over(o, b);) {

@@ -157,13 +157,17 @@ static void load(shifter *s, const wafer_placed *at, bool upright) {
   find_pairs(s, at, upright);
 }
 
+static bool late(const shifter *s) {
+  return s->until > 0 && placer_seconds() >= s->until;
+}
+
 static bool shift_axis(shifter *s, wafer_placed *at, bool upright, int32_t first) {
   bool any = false, down = false;
   load(s, at, upright);
   for (int32_t step = first; step; step /= 2)
     for (uint32_t idle = 0; idle < 2;) {
       idle++;
-      while (step_up(s, step)) any = true, idle = 0;
+      while (!late(s) && step_up(s, step)) any = true, idle = 0;
       reflect(s);
       down = !down;
     }
@@ -174,7 +178,7 @@ static bool shift_axis(shifter *s, wafer_placed *at, bool upright, int32_t first
 
 void shift_all(shifter *s, wafer_placed *at, int32_t first) {
   uint32_t idle = 0;
-  for (uint32_t k = 0; k < SWEEPS && idle < 2; k++)
+  for (uint32_t k = 0; k < SWEEPS && idle < 2 && !late(s); k++)
     idle = shift_axis(s, at, k % 2, first) ? 1 : idle + 1;
 }
 
@@ -193,11 +197,11 @@ bool shifter_init(shifter *s, const wafer_placer_problem *p, wafer_arena *arena)
          s->first && s->next && s->level && s->queue && s->seen && s->mark;
 }
 
-bool wafer_placer_shift(const wafer_placer_problem *problem, wafer_placed *at) {
+bool wafer_placer_shift(const wafer_placer_problem *problem, double until, wafer_placed *at) {
   wafer_arena *arena = wafer_arena_create();
   shifter s;
   bool ok = arena && shifter_init(&s, problem, arena);
-  if (ok) shift_all(&s, at, SHIFT_FAR);
+  if (ok) s.until = until, shift_all(&s, at, SHIFT_FAR);
   if (arena) wafer_arena_destroy(arena);
   return ok;
 }

@@ -98,7 +98,7 @@ static wafer_status agree(const wafer_diag *diag, wafer_arena *arena, contest_jo
       WAFER_TRY(contest_adapt(diag, c, j->unit, time + (uint64_t)longer, b->until, in,
                               j->components, splits));
     centre(j, splits, in, at);
-    if (!wafer_placer_shift(&j->problem, at)) return no_memory(diag, c);
+    if (!wafer_placer_shift(&j->problem, b->until, at)) return no_memory(diag, c);
     rate(j, splits, &tried);
     double score = tried.score + adapter * contest_adapters(c, splits, j->components);
     if (score > *best || (score == *best && adapter > 0)) continue;

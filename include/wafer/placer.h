@@ -109,9 +109,9 @@ uint32_t wafer_placer_pareto(uint32_t count, wafer_placer_shape *shapes, uint32_
                              uint32_t height, bool turns, wafer_arena *arena);
 
 /* Moves rectangles to where wires are shortest: along x, those that overlap in y keep their order,
- * along y those that overlap in x; each in turn exactly, as long as one gains. False when out of
- * memory. */
-bool wafer_placer_shift(const wafer_placer_problem *problem, wafer_placed *at);
+ * along y those that overlap in x; each in turn exactly, as long as one gains. As far as it got
+ * when it is `until`, in seconds of CLOCK_MONOTONIC (0: any time). False when out of memory. */
+bool wafer_placer_shift(const wafer_placer_problem *problem, double until, wafer_placed *at);
 
 #ifdef __cplusplus
 }

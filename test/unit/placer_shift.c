@@ -91,7 +91,7 @@ static void exact(void) {
     scene s;
     random_scene(&s, &r);
     int64_t before = wires2(&s.p, s.at);
-    CU_ASSERT(wafer_placer_shift(&s.p, s.at));
+    CU_ASSERT(wafer_placer_shift(&s.p, 0, s.at));
     CU_ASSERT(legal(&s.p, s.at));
     int64_t after = wires2(&s.p, s.at);
     CU_ASSERT(after <= before);
