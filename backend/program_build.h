@@ -239,12 +239,15 @@ wafer_core_op program_instruction(wafer_op op, bool floats);
 wafer_status program_splat(program *p, uint32_t node, const spread *out);
 
 /* ---- program_chain.c ---- */
-/* Sums (or what `op` does) of `s` over the parts of the loops in `set`, to the first parts. */
-wafer_status program_chain(program *p, const spread *s, uint32_t set, wafer_core_op op);
+/* Sums (or what `op` does) of `s` over the parts of the loops in `set`, to the first parts. `done`:
+ * loops of which the first parts alone have it. */
+wafer_status program_chain(program *p, const spread *s, uint32_t set, uint32_t done,
+                           wafer_core_op op);
 /* `s` as it lies on the cores of the first parts alone, of the loops in `set`. */
 wafer_status program_first(program *p, const spread *s, uint32_t set, spread *out);
-/* Loops of the body that are cut and summed over. */
+/* Loops of the body that are cut and summed over; those from `first` to `end` - 1 that are cut. */
 uint32_t program_cut_reductions(const program *p);
+uint32_t program_cut_loops(const program *p, uint32_t first, uint32_t end);
 
 /* ---- helpers of emit functions ---- */
 /* Adds operand k of a nest (0: the output) with strides of the dims of `s` in loops 0 .. rank - 1

@@ -7,11 +7,15 @@
 
 #include "program_build.h"
 
-uint32_t program_cut_reductions(const program *p) {
+uint32_t program_cut_loops(const program *p, uint32_t first, uint32_t end) {
   uint32_t set = 0;
-  for (uint32_t l = p->loops.parallel; l < p->loops.count; l++)
+  for (uint32_t l = first; l < end; l++)
     if (p->r->split->rows[l] > 1 || p->r->split->cols[l] > 1) set |= 1u << l;
   return set;
+}
+
+uint32_t program_cut_reductions(const program *p) {
+  return program_cut_loops(p, p->loops.parallel, p->loops.count);
 }
 
 /* ---- On the first parts alone ---- */
@@ -197,8 +201,9 @@ static wafer_status chain_line(program *p, const spread *s, uint32_t loop, bool 
   return chain_phase(p, s, constant, stride, group, (parts + group - 1) / group);
 }
 
-wafer_status program_chain(program *p, const spread *s, uint32_t set, wafer_core_op op) {
-  uint32_t rows = 0, cols = 0;
+wafer_status program_chain(program *p, const spread *s, uint32_t set, uint32_t done,
+                           wafer_core_op op) {
+  uint32_t rows = done, cols = done;
   for (uint32_t l = p->loops.count; l-- > 0;) {
     if (!(set >> l & 1)) continue;
     WAFER_TRY(chain_line(p, s, l, false, 0, cols, op));

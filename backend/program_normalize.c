@@ -92,7 +92,7 @@ static wafer_status sum(const normalize *x, program_operand from, bool squares) 
   step.constant[0] = squares;
   WAFER_TRY(program_add(x->p, &step));
   if (!x->set) return WAFER_OK;
-  WAFER_TRY(program_chain(x->p, x->rows, x->set, WAFER_CORE_add));
+  WAFER_TRY(program_chain(x->p, x->rows, x->set, 0, WAFER_CORE_add));
   WAFER_TRY(program_first(x->p, x->rows, x->set, &first));
   return program_exchange(x->p, &first, x->rows, NULL);
 }

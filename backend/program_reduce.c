@@ -40,15 +40,25 @@ static void emit_store(const program_site *s) {
   nest_emit(s->code, &n);
 }
 
+/* The cut loops over which the sums of a node go; `done`: those over which its operand has gone. */
+static uint32_t summed_over(const program *p, uint32_t node, uint32_t *done) {
+  uint32_t first;
+  *done = 0;
+  if (node == p->body->anchor) return program_cut_reductions(p);
+  if (!wafer_body_reduces(p->body, node, &first)) return 0;
+  if (p->first_only[p->body->nodes[node].operands[0]]) *done = program_cut_reductions(p);
+  return program_cut_loops(p, first, p->loops.parallel);
+}
+
 wafer_status program_settle(program *p, uint32_t node, const spread *sums, wafer_core_op op,
                             double scale, const spread *result) {
-  uint32_t set = node == p->body->anchor ? program_cut_reductions(p) : 0;
+  uint32_t done, set = summed_over(p, node, &done);
   uint32_t v = p->body->input_count + node;
   program_operand from = program_own(sums);
   if (set) { /* steps that are waiting refer to `result` as it is */
     spread *first = WAFER_NEW(p->arena, spread, 1);
     if (!first) return program_no_memory(p);
-    WAFER_TRY(program_chain(p, sums, set, op));
+    WAFER_TRY(program_chain(p, sums, set, done, op));
     WAFER_TRY(program_first(p, result, set, first));
     p->first_only[v] = true;
     p->value[v] = result = first;
@@ -128,10 +138,14 @@ static wafer_status operand(program *p, uint32_t node, const spread *out, progra
   program_link link[WAFER_MAX_RANK] = {{0}};
   bool keep = wafer_attr_int(&n->attrs, WAFER_ATTR_keepdims) != 0;
   uint32_t rank = wafer_body_type(p->body, n->operands[0])->shape.rank, loop = p->loops.parallel;
+  uint32_t first;
+  bool behind = wafer_body_reduces(p->body, node, &first);
   for (uint32_t d = 0, at = 0; d < rank; d++) {
     bool gone = reduced(n, d);
     if (!gone)
       link[d] = program_like(&out->dim[at]);
+    else if (behind)
+      link[d] = program_like(&p->loop[d]);
     else if (node == p->body->anchor && loop < p->loops.count)
       link[d] = program_like(&p->loop[loop++]);
     at += !gone || keep;
@@ -211,7 +225,7 @@ static wafer_status share_extreme(program *p, const spread *extreme, wafer_op op
   uint32_t set = p->node == p->body->anchor ? program_cut_reductions(p) : 0;
   spread first;
   if (!set) return WAFER_OK;
-  WAFER_TRY(program_chain(p, extreme, set, fold_of(op)));
+  WAFER_TRY(program_chain(p, extreme, set, 0, fold_of(op)));
   WAFER_TRY(program_first(p, extreme, set, &first));
   return program_exchange(p, &first, extreme, NULL);
 }

@@ -73,7 +73,7 @@ static wafer_status fold(const softmax *x, program_operand from, wafer_core_op o
   WAFER_TRY(program_add(x->p, &step));
   if (!x->set) return WAFER_OK;
   spread first;
-  WAFER_TRY(program_chain(x->p, x->rows, x->set, op));
+  WAFER_TRY(program_chain(x->p, x->rows, x->set, 0, op));
   WAFER_TRY(program_first(x->p, x->rows, x->set, &first));
   return program_exchange(x->p, &first, x->rows, NULL);
 }

@@ -61,6 +61,6 @@ wafer_status program_total(const program_request *request, const spread *each,
   r->inputs = r->outputs = each;
   p->out = out;
   WAFER_TRY(program_begin(p, r));
-  WAFER_TRY(program_chain(p, each, program_cut_reductions(p), WAFER_CORE_add));
+  WAFER_TRY(program_chain(p, each, program_cut_reductions(p), 0, WAFER_CORE_add));
   return program_flush(p);
 }

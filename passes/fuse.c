@@ -140,6 +140,21 @@ static uint32_t number_of(const fusion *f, MlirValue value) {
   return wafer_ir_map_get(f->numbers, value.ptr);
 }
 
+static bool may_follow(const fusion *f, const wafer_op_info *info) {
+  const wafer_options *o = f->ctx->options;
+  return o && o->reductions == WAFER_REDUCTIONS_behind && info->family == WAFER_FAMILY_reduce;
+}
+
+static wafer_status read_reduction(const fusion *f, MlirOperation op, group_op *node) {
+  wafer_attrs attrs;
+  wafer_type type;
+  if (wafer_op_is(node->op, WAFER_TRAIT_INDEX)) return WAFER_OK;
+  WAFER_TRY(wafer_ir_attrs(f->ctx, op, &attrs));
+  if (wafer_ir_type_get(mlirValueGetType(mlirOperationGetOperand(op, 0)), &type))
+    node->keeps = wafer_reduction_keeps(&attrs, type.shape.rank);
+  return WAFER_OK;
+}
+
 static wafer_status read_op(fusion *f, uint32_t i, MlirOperation op) {
   wafer_op kind = wafer_ir_op(op);
   if (kind == WAFER_OP_COUNT)
@@ -160,6 +175,7 @@ static wafer_status read_op(fusion *f, uint32_t i, MlirOperation op) {
     return wafer_fail(f->ctx->diag, wafer_ir_loc(f->ir, op), WAFER_BAD_INPUT,
                       "nn.%s has no static shape, run pass shape before fuse", info->name);
   node->shape = type.shape;
+  if (may_follow(f, info)) WAFER_TRY(read_reduction(f, op, node));
   f->ops[i] = op;
   f->now[i] = result;
   return wafer_ir_map_put(f->numbers, result.ptr, i) ? WAFER_OK : no_memory(f->ctx);

@@ -59,9 +59,20 @@ static void found(walk *w, uint32_t op) {
                           .views = info->traits & WAFER_TRAIT_VIEW};
 }
 
+/* What a reduction behind the group's anchor makes, other kernels take. */
+static bool reads_reduction(const walk *w, uint32_t op, uint32_t g) {
+  for (uint32_t k = 0; k < w->ops[op].operand_count; k++) {
+    uint32_t value = w->ops[op].operands[k];
+    if (maker(w, value) == g && value != w->groups[g].anchor &&
+        wafer_op_get(w->ops[value].op)->family == WAFER_FAMILY_reduce)
+      return true;
+  }
+  return false;
+}
+
 static bool elementwise_joins(const walk *w, uint32_t op, uint32_t g) {
   const group *to = &w->groups[g];
-  return !to->closed && to->size < GROUP_MAX_OPS &&
+  return !to->closed && to->size < GROUP_MAX_OPS && !reads_reduction(w, op, g) &&
          wafer_shape_equal(&w->ops[op].shape, &w->ops[to->anchor].shape) &&
          (outside(w, op, g) == 0 || to->inputs + outside(w, op, g) <= GROUP_MAX_INPUTS);
 }
@@ -128,6 +139,19 @@ static void join_views(walk *w, uint32_t op) {
   }
 }
 
+/* Whether a reduction can follow an anchor on its cores: it is over places, and all of them. */
+static bool reduction_joins(const walk *w, uint32_t op) {
+  const group_op *is = &w->ops[op];
+  uint32_t g = is->keeps == 2 ? maker(w, is->operands[0]) : UINT32_MAX;
+  if (g == UINT32_MAX || w->groups[g].closed || w->groups[g].size == GROUP_MAX_OPS ||
+      reads_reduction(w, op, g))
+    return false;
+  wafer_family family = w->groups[g].family;
+  return (family == WAFER_FAMILY_conv || family == WAFER_FAMILY_conv_transpose ||
+          family == WAFER_FAMILY_pool || family == WAFER_FAMILY_map) &&
+         wafer_shape_equal(&w->ops[is->operands[0]].shape, &w->ops[w->groups[g].anchor].shape);
+}
+
 static void close_others(walk *w, uint32_t op) {
   for (uint32_t k = 0; k < w->ops[op].operand_count; k++) {
     uint32_t g = maker(w, w->ops[op].operands[k]);
@@ -139,6 +163,7 @@ static void visit(walk *w, uint32_t op) {
   uint32_t traits = wafer_op_get(w->ops[op].op)->traits;
   if (traits & WAFER_TRAIT_SOURCE) return;
   uint32_t tail = traits & WAFER_TRAIT_MAP ? find_tail(w, op) : UINT32_MAX;
+  if (reduction_joins(w, op)) tail = maker(w, w->ops[op].operands[0]);
   if (tail != UINT32_MAX) {
     join_tail(w, op, tail);
   } else {

@@ -18,6 +18,7 @@ typedef struct group_op {
   uint32_t operands[WAFER_OP_MAX_OPERANDS];
   wafer_shape shape; /* of the result */
   bool returned;     /* the result is an output of the model */
+  uint32_t keeps;    /* of a reduction: see wafer_reduction_keeps */
 } group_op;
 
 typedef struct group {

@@ -17,10 +17,9 @@ static uint32_t slabs_of(const wafer_kernel_body *body, uint64_t operations) {
                  body->family == WAFER_FAMILY_pool;
   uint32_t loop = spatial && loops.parallel > 2 ? 2 : 0;
   while (loop + 1 < loops.parallel && loops.extent[loop] == 1) loop++;
-  uint64_t most = loops.parallel ? (uint64_t)loops.extent[loop] : 1, work = operations;
-  int64_t elements;
-  if (wafer_shape_elements(&wafer_body_type(body, body->outputs[0])->shape, &elements))
-    work += WORK_OF_ELEMENT * (uint64_t)elements;
+  uint64_t most = loops.parallel ? (uint64_t)loops.extent[loop] : 1, elements = 1;
+  for (uint32_t i = 0; i < loops.parallel; i++) elements *= (uint64_t)loops.extent[i];
+  uint64_t work = operations + WORK_OF_ELEMENT * elements;
   uint32_t slabs = work < 1000000 ? 1 : work < 16000000 ? 2 : work < 64000000 ? 4 : 8;
   while (slabs > most) slabs /= 2;
   return slabs < 2 ? 1 : slabs;

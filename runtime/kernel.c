@@ -23,8 +23,21 @@ const kernel_family *kernel_family_of(const wafer_kernel_body *body, uint32_t no
   return families[family < WAFER_FAMILY_COUNT ? family : WAFER_FAMILY_map];
 }
 
+bool wafer_body_reduces(const wafer_kernel_body *body, uint32_t node, uint32_t *first) {
+  const wafer_node *n = &body->nodes[node];
+  const wafer_shape *dims = &body->nodes[body->anchor].type.shape;
+  if (node <= body->anchor || wafer_op_get(n->op)->family != WAFER_FAMILY_reduce ||
+      wafer_op_is(n->op, WAFER_TRAIT_INDEX) || n->operands[0] < body->input_count ||
+      !wafer_shape_equal(&wafer_body_type(body, n->operands[0])->shape, dims))
+    return false;
+  *first = wafer_reduction_keeps(&n->attrs, dims->rank);
+  return *first > 0;
+}
+
 void wafer_kernel_loops(const wafer_kernel_body *body, wafer_loops *loops) {
-  const wafer_shape *shape = &wafer_body_type(body, body->outputs[0])->shape;
+  uint32_t value =
+      body->family == WAFER_FAMILY_move ? body->outputs[0] : body->input_count + body->anchor;
+  const wafer_shape *shape = &wafer_body_type(body, value)->shape;
   memset(loops, 0, sizeof *loops);
   loops->count = loops->parallel = shape->rank;
   for (uint32_t d = 0; d < shape->rank; d++) {
@@ -152,13 +165,21 @@ static void merge(kernel_map *map, const kernel_map *other) {
   }
 }
 
+/* What a reduction behind the anchor makes: the dims that it keeps come first. */
+static bool map_reduced(const kernel_view *k, uint32_t value, kernel_map *map) {
+  uint32_t first;
+  if (!wafer_body_reduces(k->body, value - k->body->input_count, &first)) return false;
+  for (uint32_t d = 0; d < first; d++) map->loop[d] = (int8_t)d;
+  return true;
+}
+
 static void map_outputs(kernel_view *k) {
   for (uint32_t i = 0; i < k->body->output_count; i++) {
     uint32_t value = k->body->outputs[i];
     const wafer_shape *shape = &kernel_type(k, value)->shape;
     k->map[value] = whole();
     k->stored[value] = true;
-    if (shape->rank != k->loops.parallel) continue;
+    if (map_reduced(k, value, &k->map[value]) || shape->rank != k->loops.parallel) continue;
     for (uint32_t d = 0; d < shape->rank && d < WAFER_MAX_RANK; d++)
       if (shape->dims[d] == k->loops.extent[d]) k->map[value].loop[d] = (int8_t)d;
   }

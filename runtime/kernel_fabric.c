@@ -136,6 +136,22 @@ uint64_t kernel_reduce_loops(const kernel_view *k, uint64_t words) {
   return kernel_add(cycles, broadcast(k->machine, cols, stored));
 }
 
+/* Loops inside of one have gone before: their first parts alone are left. */
+uint64_t kernel_reduce_dims(const kernel_view *k, uint32_t first, uint64_t words, uint64_t stored) {
+  const wafer_machine *m = k->machine;
+  const wafer_split *s = k->split;
+  cut rows = {1, 1}, cols = {1, 1};
+  uint64_t cycles = 0;
+  for (uint32_t loop = k->loops.parallel; loop-- > first;) {
+    cycles = kernel_add(cycles, chain(m, cut_of(&k->loops, s->cols, loop), 1, words));
+    cycles = kernel_add(cycles, chain(m, cut_of(&k->loops, s->rows, loop), 1, words));
+    rows.parts *= s->rows[loop];
+    cols.parts *= s->cols[loop];
+  }
+  cycles = kernel_add(cycles, broadcast(m, rows, stored));
+  return kernel_add(cycles, broadcast(m, cols, stored));
+}
+
 #define PASS_INSTRUCTIONS 4 /* sends and receives of a core, and waiting for them */
 
 /* What every core of a line sends in one direction: words, and how many cores far. */

@@ -281,6 +281,9 @@ uint64_t kernel_halo(const kernel_view *k); /* of the windowed operand */
 uint64_t kernel_halo_late(const kernel_view *k, uint64_t late);
 /* Chain over every reduction loop, `words` each, then broadcast of the stored outputs. */
 uint64_t kernel_reduce_loops(const kernel_view *k, uint64_t words);
+/* The same over the dims of the result from `first` on, of what a reduction behind the anchor
+ * makes: `stored` words of it go back. */
+uint64_t kernel_reduce_dims(const kernel_view *k, uint32_t first, uint64_t words, uint64_t stored);
 uint64_t kernel_words(wafer_dtype dtype, uint64_t elements); /* narrow elements are packed */
 
 /* Maps shared by families: result dim d of `result` cuts dim `to` of the operand. */

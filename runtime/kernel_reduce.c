@@ -3,7 +3,8 @@
  * The program begins with what changes nothing and goes over the operand's tile once, by one vector
  * instruction (arg_*: four times: extreme, equal to it, index, the least of those). A mean is
  * scaled at the end. A cut of a reduced dim chains the partial results (arg_*: extremes, which all
- * parts get back, then indices) and broadcasts what is stored. Sums stay in f32.
+ * parts get back, then indices) and broadcasts what is stored. Sums stay in f32. A reduction behind
+ * another anchor (wafer_body_reduces) does so over the parts in which that one's results lie.
  */
 #include "kernel_family.h"
 
@@ -29,10 +30,14 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
   const wafer_node *n = kernel_node(k, node);
   bool keep = wafer_attr_int(&n->attrs, WAFER_ATTR_keepdims) != 0;
   uint32_t rank = kernel_type(k, n->operands[i])->shape.rank, loop = k->loops.parallel, at = 0;
+  uint32_t first;
+  bool behind = wafer_body_reduces(k->body, node, &first);
   for (uint32_t d = 0; d < rank; d++) {
     bool gone = reduced(n, d);
     if (!gone)
       kernel_map_set(map, d, result, at);
+    else if (behind)
+      kernel_map_loop(map, d, d);
     else if (kernel_is_anchor(k, node) && loop < k->loops.count)
       kernel_map_loop(map, d, loop++);
     at += !gone || keep;
@@ -80,6 +85,15 @@ static uint64_t fabric(const kernel_view *k) {
   return cycles;
 }
 
+/* Behind another anchor: what every part has folded goes to the first, and to all of them. */
+static uint64_t moves(const kernel_view *k, uint32_t node) {
+  uint32_t first, result = kernel_result(k, node);
+  uint64_t partial = kernel_tile_elements(k, result);
+  if (!wafer_body_reduces(k->body, node, &first)) return 0;
+  return kernel_reduce_dims(k, first, kernel_words(kernel_sums(k, result), partial),
+                            kernel_words(kernel_dtype(k, result), partial));
+}
+
 static uint64_t operations(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   const wafer_shape *shape = &kernel_type(k, n->operands[0])->shape;
@@ -89,12 +103,19 @@ static uint64_t operations(const kernel_view *k, uint32_t node) {
   return all;
 }
 
+/* Sums that are stored as another type; those of the anchor are counted with all anchors'. */
+static uint64_t narrower(const kernel_view *k, uint32_t result) {
+  wafer_dtype sums = kernel_sums(k, result);
+  if (kernel_dtype(k, result) == sums) return 0;
+  return kernel_mul(kernel_tile_elements(k, result), wafer_dtype_bytes(sums));
+}
+
 /* arg_*: extremes and their indices, what is equal to them, and the indices of the core's part of
  * the axis. */
 static uint64_t scratch(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   uint32_t x = n->operands[0], result = kernel_result(k, node);
-  if (!is_arg(n)) return 0;
+  if (!is_arg(n)) return kernel_is_anchor(k, node) ? 0 : narrower(k, result);
   int64_t axis = k->tile[x][wafer_attr_int(&n->attrs, WAFER_ATTR_axis)];
   uint64_t each = wafer_dtype_bytes(WAFER_DTYPE_i32);
   uint64_t per_result = each + wafer_dtype_bytes(kernel_dtype(k, x));
@@ -106,6 +127,7 @@ const kernel_family kernel_family_reduce = {.loops = loops,
                                             .operand = operand,
                                             .compute = compute,
                                             .fabric = fabric,
+                                            .moves = moves,
                                             .operations = operations,
                                             .scratch = scratch,
                                             .accumulates = true};

@@ -186,6 +186,12 @@ uint32_t wafer_attr_dims(const wafer_attrs *attrs, wafer_attr_id id) {
   return dims;
 }
 
+uint32_t wafer_reduction_keeps(const wafer_attrs *attrs, uint32_t rank) {
+  uint32_t axes = wafer_attr_dims(attrs, WAFER_ATTR_axes), kept = 0;
+  while (kept < rank && !(axes >> kept & 1)) kept++;
+  return kept < rank && axes == ((1u << rank) - 1) >> kept << kept ? kept : 0;
+}
+
 const double *wafer_attr_floats(const wafer_attrs *attrs, wafer_attr_id id, uint32_t *count) {
   const wafer_attr *attr = demand(attrs, id, WAFER_ATTR_KIND_floats);
   *count = attr->floats.count;

@@ -90,6 +90,31 @@ static wafer_status check_node(const plan_check *c, const wafer_kernel *k, uint3
   return WAFER_OK;
 }
 
+static bool reduces(const wafer_kernel_body *b, uint32_t value) {
+  uint32_t first;
+  return wafer_body_reduces(b, value - b->input_count, &first);
+}
+
+/* What lies behind the anchor has its dims, but for what reductions make, which nothing else reads.
+ */
+static wafer_status check_reductions(const plan_check *c, const wafer_kernel *k) {
+  const wafer_kernel_body *b = &k->body;
+  for (uint32_t n = 0; n < b->node_count; n++) {
+    const wafer_node *node = &b->nodes[n];
+    wafer_loc loc = wafer_at_kernel(c->file, k->name, node->name);
+    bool behind = reduces(b, b->input_count + n);
+    if (n != b->anchor && wafer_op_get(node->op)->family == WAFER_FAMILY_reduce && !behind)
+      return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                        "%s of node %u is neither the anchor nor a reduction of what that makes",
+                        wafer_op_get(node->op)->name, n);
+    for (uint32_t i = 0; i < node->operand_count; i++)
+      if (node->operands[i] >= b->input_count && reduces(b, node->operands[i]))
+        return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
+                          "operand %u of node %u is a reduction behind the anchor", i, n);
+  }
+  return WAFER_OK;
+}
+
 static wafer_status check_outputs(const plan_check *c, const wafer_kernel *k) {
   const wafer_kernel_body *b = &k->body;
   const wafer_node *anchor = &b->nodes[b->anchor];
@@ -102,7 +127,7 @@ static wafer_status check_outputs(const plan_check *c, const wafer_kernel *k) {
     if (b->outputs[i] < b->input_count || b->outputs[i] >= b->input_count + b->node_count)
       return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "output %u is value %u, which no node makes",
                         i, b->outputs[i]);
-    if (b->family != WAFER_FAMILY_move &&
+    if (b->family != WAFER_FAMILY_move && !reduces(b, b->outputs[i]) &&
         !wafer_shape_equal(&wafer_body_type(b, b->outputs[i])->shape, &anchor->type.shape))
       return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "output %u has other dims than the anchor",
                         i);
@@ -114,5 +139,6 @@ wafer_status plan_check_body(const plan_check *c, const wafer_kernel *kernel) {
   WAFER_TRY(check_counts(c, kernel));
   WAFER_TRY(check_inputs(c, kernel));
   for (uint32_t n = 0; n < kernel->body.node_count; n++) WAFER_TRY(check_node(c, kernel, n));
+  WAFER_TRY(check_reductions(c, kernel));
   return check_outputs(c, kernel);
 }

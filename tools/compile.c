@@ -63,6 +63,10 @@ static const char usage[] =
     "      --relays R           kernels that hold samples of what skips others: auto, where "
     "programs are\n"
     "                           faster for them, or none (auto)\n"
+    "      --reductions R       over all places, as global pooling: apart, in kernels of their "
+    "own;\n"
+    "                           behind what makes their operand, on its cores; auto: apart, or\n"
+    "                           behind where programs are faster for it (auto)\n"
     "      --sparsity S         this share of each weight of products and convolutions, from 0 to "
     "below\n"
     "                           1, becomes zero, the smallest magnitudes; zeros do not stream, nor "
@@ -153,6 +157,7 @@ enum {
   REPLICAS,
   BANDS,
   RELAYS,
+  REDUCTIONS,
   PROGRAMS,
   SPARSITY,
   MASK,
@@ -188,6 +193,7 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"replicas", required_argument, NULL, REPLICAS},
                                              {"bands", required_argument, NULL, BANDS},
                                              {"relays", required_argument, NULL, RELAYS},
+                                             {"reductions", required_argument, NULL, REDUCTIONS},
                                              {"programs", required_argument, NULL, PROGRAMS},
                                              {"sparsity", required_argument, NULL, SPARSITY},
                                              {"mask", required_argument, NULL, MASK},
@@ -300,6 +306,14 @@ static wafer_status parse_programs(const char *text, wafer_programs *out) {
                                  text);
 }
 
+static wafer_status parse_reductions(const char *text, wafer_reductions *out) {
+  static const char *const names[] = {"auto", "apart", "behind"};
+  for (uint32_t i = 0; i < WAFER_COUNT(names); i++)
+    if (!strcmp(text, names[i])) return *out = (wafer_reductions)i, WAFER_OK;
+  return (wafer_status)cli_usage("compile", "--reductions wants auto, apart or behind, got '%s'",
+                                 text);
+}
+
 static wafer_status parse_relays(const char *text, bool *out) {
   *out = !strcmp(text, "auto");
   if (*out || !strcmp(text, "none")) return WAFER_OK;
@@ -339,6 +353,7 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   case DEFECTS: a->machine.defects = text; return WAFER_OK;
   case REPAIR: a->machine.repair = text; return WAFER_OK;
   case RELAYS: return parse_relays(text, &a->relays);
+  case REDUCTIONS: return parse_reductions(text, &a->options.reductions);
   case PROGRAMS: return parse_programs(text, &a->options.programs);
   case SPARSITY: return sparsity_parse("compile", text, &a->options.sparsity);
   case SHAPES: return parse_sparse_shapes(text, &a->fast);

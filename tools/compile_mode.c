@@ -7,7 +7,7 @@
 #include "training.h"
 
 #define PLAN_GAIN 16 /* relays and more bands have to shorten the interval by one part in these */
-#define SLOWER_GAIN 64
+#define SMALL_GAIN 64 /* other ways to have the same on as many */
 #define MICRO_BATCHES 8u /* of a step, as far as a compilation knows */
 #define MOST_SLOWER 6    /* parts of WAFER_SLOWER_PARTS */
 
@@ -140,6 +140,22 @@ static wafer_status try_relays(thoughts *t) {
   return try_pipeline(t, own, PLAN_GAIN, &taken);
 }
 
+/* Reductions on the cores of what they reduce, where there are some that are not: values then need
+ * not leave their kernels for them; on large rectangles sums take longer to go together. */
+static wafer_status try_reductions(thoughts *t) {
+  wafer_options own = t->now.options;
+  bool taken, some = false;
+  for (uint32_t k = 0; k < t->now.plan->kernel_count; k++)
+    some |= t->now.plan->kernels[k].body.family == WAFER_FAMILY_reduce;
+  if (!some || own.reductions != WAFER_REDUCTIONS_auto || !may_change(&t->now)) return WAFER_OK;
+  own.reductions = WAFER_REDUCTIONS_behind;
+  own.bands = wafer_machine_bands(t->now.plan->machine);
+  own.relays = has_relays(t->now.plan) ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
+  WAFER_TRY(try_pipeline(t, own, SMALL_GAIN, &taken));
+  if (taken) t->now.options.bands = t->ctx->options->bands;
+  return WAFER_OK;
+}
+
 /* So many bands, with relays if these seem worth it. Fewer than there are need not gain as much: a
  * sample is through them sooner. */
 static wafer_status try_so_many(thoughts *t, uint32_t bands, bool relays, bool *taken) {
@@ -192,7 +208,7 @@ static wafer_status try_slower(thoughts *t) {
     own.slower = s;
     own.bands = 1;
     own.relays = WAFER_RELAYS_none;
-    WAFER_TRY(try_pipeline(t, own, SLOWER_GAIN, &taken));
+    WAFER_TRY(try_pipeline(t, own, SMALL_GAIN, &taken));
   }
   return WAFER_OK;
 }
@@ -232,7 +248,7 @@ static wafer_status try_flow(thoughts *t) {
 /* Whether both have the same kernels on the same wafer. */
 static bool alike(const wafer_plan *a, const wafer_plan *b) {
   return wafer_machine_bands(a->machine) == wafer_machine_bands(b->machine) &&
-         has_relays(a) == has_relays(b);
+         a->kernel_count == b->kernel_count;
 }
 
 /* Keeps the better one; of equals the one at hand. `told`: says what was compared. */
@@ -259,14 +275,16 @@ static bool may_compare(const wafer_options *o) {
          o->objective != WAFER_OBJECTIVE_wire;
 }
 
-/* The plan at hand with what suits it. */
+/* The plan at hand with what suits it. Where reductions are, kernels that take longer may tell. */
 static wafer_status suit(thoughts *t) {
   WAFER_TRY(find_programs(t));
   if (!has_programs(t->now.plan)) return WAFER_OK;
+  WAFER_TRY(try_reductions(t));
   WAFER_TRY(try_relays(t));
   if (t->now.options.placer != WAFER_PLACER_best) return try_bands(t);
   WAFER_TRY(try_near_bands(t));
-  return try_slower(t);
+  WAFER_TRY(try_slower(t));
+  return try_reductions(t);
 }
 
 /* What the search has found, and shelves, each with the bands and relays that suit it; where

@@ -91,7 +91,10 @@ wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
                                   wafer_options *options, const wafer_machine **machine,
                                   compile_reserved *added, const wafer_plan **kept) {
   wafer_pins file = {0}, earlier = {0}, all = {0},
-             own = {0, c->pin_count, c->reserved_count, c->pins, c->reserved};
+             own = {.pin_count = c->pin_count,
+                    .reserved_count = c->reserved_count,
+                    .pins = c->pins,
+                    .reserved = c->reserved};
   *kept = NULL;
   if (c->placement) WAFER_TRY(wafer_pins_read(cli_diag(), arena, c->placement, &file));
   if (c->keep) WAFER_TRY(read_kept(c->keep, arena, options, kept, &earlier));
@@ -109,6 +112,9 @@ wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
   bool alike = !all.reserved_count && !(*machine)->dead_count;
   uint32_t bands = file.bands ? file.bands : earlier.bands;
   if (!options->bands && alike) options->bands = bands;
+  bool behind = file.reductions_behind || earlier.reductions_behind;
+  if (behind && options->reductions == WAFER_REDUCTIONS_auto)
+    options->reductions = WAFER_REDUCTIONS_behind;
   *added = (compile_reserved){all.reserved_count, reserved};
   return added->count ? compile_reserve(cli_diag(), added, arena, machine) : WAFER_OK;
 }

@@ -23,6 +23,7 @@ static const char usage[] =
     "  --evaluate            with --train: no gradients\n"
     "  --optimizer=NAME      with --train, of a pipeline: what updates its weights (sgd)\n"
     "  --relays=WHAT         that hold samples in a pipeline: auto or none (none)\n"
+    "  --reductions=WHERE    over all places: apart, or behind what they reduce (apart)\n"
     "  --print-ir-after=NAME the module after this pass, or after `all`, on standard error\n"
     "  --help                this text\n"
     "\n"
@@ -118,6 +119,7 @@ static const struct option long_options[] = {
     {"help", no_argument, NULL, 'h'},
     {"optimizer", required_argument, NULL, 'z'},
     {"relays", required_argument, NULL, 'y'},
+    {"reductions", required_argument, NULL, 'u'},
     {NULL, 0, NULL, 0},
 };
 
@@ -141,6 +143,12 @@ static wafer_status parse_option(const wafer_diag *diag, int option, request *r)
     return !strcmp(optarg, "auto") || !strcmp(optarg, "none")
                ? WAFER_OK
                : wrong(diag, "relays", optarg, "auto or none");
+  case 'u':
+    r->options.reductions =
+        !strcmp(optarg, "behind") ? WAFER_REDUCTIONS_behind : WAFER_REDUCTIONS_apart;
+    return !strcmp(optarg, "behind") || !strcmp(optarg, "apart")
+               ? WAFER_OK
+               : wrong(diag, "reductions", optarg, "apart or behind");
   case 'e': r->training.evaluate = true; return WAFER_OK;
   default: return WAFER_USAGE; /* getopt has said why */
   }

@@ -56,10 +56,10 @@ typedef struct wafer_kernel_body {
                             slices of WAFER_SLICE_BYTES, as soon as they are made */
   uint32_t node_count;
   const wafer_node *nodes;
-  uint32_t anchor;       /* node whose loops the split divides */
-  uint32_t output_count; /* at least 1 */
-  const uint32_t
-      *outputs; /* value numbers; every output has the anchor's result dims but for `move` */
+  uint32_t anchor;         /* node whose loops the split divides */
+  uint32_t output_count;   /* at least 1 */
+  const uint32_t *outputs; /* value numbers; every output has the anchor's result dims but for
+                              `move`, and for reductions behind the anchor */
   const bool
       *output_is_summed; /* per output, NULL: none. A gradient of pipelined training: stays on
                             the cores and is added up in f32 over the samples of a train */
@@ -76,6 +76,10 @@ typedef struct wafer_kernel_body {
  * having depth 0. */
 bool wafer_body_can_pass(const wafer_kernel_body *body, uint32_t input);
 bool wafer_body_passes(const wafer_kernel_body *body, uint32_t input);
+
+/* A reduction behind the anchor: of a value with the anchor's dims, over all from `*first` on. Each
+ * core folds its part; what comes of that goes over the parts of the dims that are cut. */
+bool wafer_body_reduces(const wafer_kernel_body *body, uint32_t node, uint32_t *first);
 
 static inline bool wafer_body_sums(const wafer_kernel_body *b, uint32_t output) {
   return b->output_is_summed && b->output_is_summed[output];

@@ -116,6 +116,9 @@ const char *wafer_attr_string(const wafer_attrs *attrs, wafer_attr_id id);
 const int64_t *wafer_attr_ints(const wafer_attrs *attrs, wafer_attr_id id, uint32_t *count);
 /* Numbers of dims, which inference has accepted, as a bit set. */
 uint32_t wafer_attr_dims(const wafer_attrs *attrs, wafer_attr_id id);
+/* How many dims of rank `rank` a reduction over all others keeps, if these come first and there are
+ * any; 0: it is another. */
+uint32_t wafer_reduction_keeps(const wafer_attrs *attrs, uint32_t rank);
 const double *wafer_attr_floats(const wafer_attrs *attrs, wafer_attr_id id, uint32_t *count);
 
 /* The type of a value inside a kernel. */

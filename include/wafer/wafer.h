@@ -112,6 +112,13 @@ typedef enum wafer_programs {
 #define WAFER_RELAY_SUFFIX "/relay"
 #define WAFER_RELAY_GAIN 8 /* they have to shorten the interval by one part in these */
 typedef enum wafer_relays { WAFER_RELAYS_none, WAFER_RELAYS_auto } wafer_relays;
+/* Reductions over all places of what a convolution, a pool or elementwise ops make: kernels of
+ * their own, or behind it, on its cores. auto: apart, and `wafer compile` tries the other. */
+typedef enum wafer_reductions {
+  WAFER_REDUCTIONS_auto,
+  WAFER_REDUCTIONS_apart,
+  WAFER_REDUCTIONS_behind
+} wafer_reductions;
 bool wafer_is_relay(const char *kernel);
 
 #define WAFER_SLOWER_PARTS 32
@@ -204,8 +211,8 @@ typedef enum wafer_sparse_shapes {
 typedef struct wafer_options {
   wafer_mode mode;
   const char *mode_option; /* by which the user asks for one, as remedies name it; NULL: --mode */
-  uint32_t batch;      /* samples resident together in streaming; 0: 1; or WAFER_BATCH_auto */
-  wafer_dtype storage; /* f32 or f16: how cores hold floats; none: f32 */
+  uint32_t batch;          /* samples resident together in streaming; 0: 1; or WAFER_BATCH_auto */
+  wafer_dtype storage;     /* f32 or f16: how cores hold floats; none: f32 */
   wafer_placer_kind placer;
   wafer_objective objective;
   uint64_t place_seed, place_moves; /* of the search; 0 moves: a default, or place_seconds alone */
@@ -213,6 +220,7 @@ typedef struct wafer_options {
   uint32_t replicas;                /* of a kernel of a pipeline, at most; 0: as many as pay */
   uint32_t bands; /* of the wafer, each with the same pipeline; 0: as many as pay */
   wafer_relays relays;
+  wafer_reductions reductions;
   uint32_t slower;    /* of a pipeline that a search lays out for the pace of programs: kernels may
                          take so many WAFER_SLOWER_PARTS longer; 0: as the search finds best */
   uint32_t pin_count; /* of kernels of a pipeline; those of streaming have the whole wafer */

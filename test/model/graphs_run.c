@@ -80,7 +80,7 @@ static wafer_status run_plan(run *r, bool folded, outputs *out) {
 }
 
 static wafer_status compute(run *r, wafer_mode mode, bool folded, outputs *out) {
-  wafer_options options = {.mode = mode};
+  wafer_options options = {.mode = mode, .reductions = WAFER_REDUCTIONS_behind};
   wafer_value_binding *values = WAFER_NEW(r->arena, wafer_value_binding, MOST_VALUES);
   const wafer_plan *plan;
   wafer_ir *ir;

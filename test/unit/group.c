@@ -110,6 +110,33 @@ static void sizes_are_bounded(void) {
   expect(&q, "many inputs", "aaaaaaaab");
 }
 
+/* A reduction over places follows a convolution that nothing else has used; others do not. */
+static void reductions_follow(void) {
+  program p = {0};
+  uint32_t c = op2(&p, WAFER_OP_conv, ARGUMENT, ARGUMENT + 1), s = op1(&p, WAFER_OP_sigmoid, c);
+  uint32_t m = op(&p, WAFER_OP_reduce_mean, 's', 1, (uint32_t[]){s});
+  p.ops[m].keeps = 2;
+  op(&p, WAFER_OP_sigmoid, 's', 1, (uint32_t[]){m});
+  op2(&p, WAFER_OP_mul, s, 3);
+  expect(&p, "a squeeze", "aaabc");
+  p.ops[4].operands[1] = m;
+  expect(&p, "the mean itself scales", "aaabc");
+  p.ops[4].operands[1] = 3;
+  p.ops[m].keeps = 1;
+  expect(&p, "over channels, too", "aabbc");
+  program q = {0};
+  c = op2(&q, WAFER_OP_conv, ARGUMENT, ARGUMENT + 1);
+  op1(&q, WAFER_OP_max_pool, c);
+  m = op(&q, WAFER_OP_reduce_mean, 's', 1, (uint32_t[]){c});
+  q.ops[m].keeps = 2;
+  expect(&q, "used before", "abc");
+  program g = {0};
+  c = op2(&g, WAFER_OP_matmul, ARGUMENT, ARGUMENT + 1);
+  m = op(&g, WAFER_OP_reduce_mean, 's', 1, (uint32_t[]){c});
+  g.ops[m].keeps = 2;
+  expect(&g, "of a product", "ab");
+}
+
 /* A group that grew after another one used its value would depend on itself. */
 static void no_cycles(void) {
   program p = {0};
@@ -129,6 +156,7 @@ CU_TestInfo tests_group[] = {
     {"elementwise ops form kernels", maps_form_kernels},
     {"views form trees", views_form_trees},
     {"groups are bounded", sizes_are_bounded},
+    {"reductions over places follow their anchors", reductions_follow},
     {"groups never depend on themselves", no_cycles},
     CU_TEST_INFO_NULL,
 };

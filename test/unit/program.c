@@ -129,6 +129,31 @@ static bool reduce_body(rng *r, body_text *b) {
   return put(b, ops[below(r, WAFER_COUNT(ops))], "0", attrs) && put_tail(r, b);
 }
 
+/* A reduction over places behind another anchor, whose own results leave, too, or do not. */
+static bool behind_body(rng *r, body_text *b) {
+  static const char *const ops[] = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"};
+  switch (below(r, 4)) {
+  case 0: body_text_begin(b, "map", "2x3x16x15xf32 3x1x1xf32"); break;
+  case 1:
+    if (!pool_body(r, b)) return false;
+    break;
+  case 2:
+    if (!conv_transpose_body(r, b)) return false;
+    break;
+  default:
+    if (!conv_body(r, b)) return false;
+  }
+  if (b->body.node_count == 0 && !put(b, "mul", "0 1", "")) return false;
+  uint32_t last = b->body.input_count + b->body.node_count - 1;
+  bool leaves = one_in(r, 2);
+  char operand[8], attrs[32];
+  snprintf(operand, sizeof operand, "%u", last);
+  snprintf(attrs, sizeof attrs, "axes=2,3 keepdims=%u", below(r, 2));
+  if (!put(b, ops[below(r, WAFER_COUNT(ops))], operand, attrs)) return false;
+  if (leaves) b->outputs[0] = last, b->outputs[1] = last + 1, b->body.output_count = 2;
+  return true;
+}
+
 static bool softmax_body(rng *r, body_text *b) {
   char inputs[64], attrs[32];
   snprintf(inputs, sizeof inputs, "%ux%ux%uxf32", between(r, 1, 4), between(r, 1, 10),
@@ -339,6 +364,7 @@ FAMILY_TEST(conv)
 FAMILY_TEST(conv_transpose)
 FAMILY_TEST(pool)
 FAMILY_TEST(reduce)
+FAMILY_TEST(behind)
 FAMILY_TEST(softmax)
 FAMILY_TEST(normalize)
 FAMILY_TEST(sort)
@@ -379,6 +405,7 @@ CU_TestInfo tests_program[] = {{"map", test_map},
                                {"conv_transpose", test_conv_transpose},
                                {"pool", test_pool},
                                {"reduce", test_reduce},
+                               {"reductions behind other anchors", test_behind},
                                {"softmax", test_softmax},
                                {"normalize", test_normalize},
                                {"sort", test_sort},
