@@ -101,7 +101,10 @@ static wafer_status collect(reading *r, xmlNodePtr root, wafer_pins *out) {
   wafer_pin *pins = WAFER_NEW(r->arena, wafer_pin, count);
   wafer_rect *reserved = WAFER_NEW(r->arena, wafer_rect, count);
   if (!pins || !reserved) return no_memory(r->diag, r->file);
-  *out = (wafer_pins){.bands = number_of(root, "bands"), .pins = pins, .reserved = reserved};
+  *out = (wafer_pins){.bands = number_of(root, "bands"),
+                      .reductions_behind = xmlHasProp(root, (const xmlChar *)"reductions") != NULL,
+                      .pins = pins,
+                      .reserved = reserved};
   for (xmlNodePtr at = xmlFirstElementChild(root); at; at = xmlNextElementSibling(at)) {
     if (strcmp((const char *)at->name, "reserve") == 0) {
       reserved[out->reserved_count++] = rect_of(at);
@@ -137,11 +140,23 @@ wafer_status wafer_pins_read(const wafer_diag *diag, wafer_arena *arena, const c
 
 /* ---- of a plan ---- */
 
+static bool has_reductions_behind(const wafer_plan *plan) {
+  uint32_t first;
+  for (uint32_t k = 0; k < plan->kernel_count; k++)
+    for (uint32_t n = 0; n < plan->kernels[k].body.node_count; n++)
+      if (wafer_body_reduces(&plan->kernels[k].body, n, &first)) return true;
+  return false;
+}
+
 wafer_status wafer_pins_of(const wafer_diag *diag, wafer_arena *arena, const wafer_plan *plan,
                            wafer_pins *out) {
   wafer_pin *pins = WAFER_NEW(arena, wafer_pin, plan->kernel_count);
-  *out = (wafer_pins){wafer_machine_bands(plan->machine), plan->kernel_count,
-                      plan->machine->reserved_count, pins, plan->machine->reserved};
+  *out = (wafer_pins){.bands = wafer_machine_bands(plan->machine),
+                      .reductions_behind = has_reductions_behind(plan),
+                      .pin_count = plan->kernel_count,
+                      .reserved_count = plan->machine->reserved_count,
+                      .pins = pins,
+                      .reserved = plan->machine->reserved};
   if (!pins) return no_memory(diag, plan->model);
   for (uint32_t k = 0; k < plan->kernel_count; k++) {
     const wafer_kernel *kernel = &plan->kernels[k];
@@ -194,6 +209,7 @@ static void put_all(FILE *to, const wafer_plan *plan) {
   put_attribute(to, "machine", plan->machine->name);
   put_attribute(to, "mode", wafer_mode_name(plan->mode));
   if (plan->machine->whole) fprintf(to, " bands=\"%u\"", plan->machine->bands);
+  if (has_reductions_behind(plan)) put_attribute(to, "reductions", "behind");
   fputs(">\n", to);
   for (uint32_t i = 0; i < plan->machine->reserved_count; i++) {
     fputs("  <reserve", to);

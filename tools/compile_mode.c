@@ -6,7 +6,7 @@
 #include "compile.h"
 #include "training.h"
 
-#define PLAN_GAIN 16 /* relays and more bands have to shorten the interval by one part in these */
+#define PLAN_GAIN 16  /* relays and more bands have to shorten the interval by one part in these */
 #define SMALL_GAIN 64 /* other ways to have the same on as many */
 #define MICRO_BATCHES 8u /* of a step, as far as a compilation knows */
 #define MOST_SLOWER 6    /* parts of WAFER_SLOWER_PARTS */
@@ -123,12 +123,14 @@ static wafer_status try_pipeline(thoughts *t, wafer_options options, uint32_t ga
   return WAFER_OK;
 }
 
-/* Whether core programs are slower than their streams, and nothing was said that leaves no room for
- * relays and bands. */
+/* Whether nothing was said that leaves no room for relays and bands. */
+static bool is_open(const wafer_options *o) {
+  return !o->pin_count && !o->training && o->objective != WAFER_OBJECTIVE_latency;
+}
+
+/* And core programs are slower than their streams. */
 static bool may_change(const candidate *now) {
-  const wafer_options *o = &now->options;
-  bool open = !o->pin_count && !o->training && o->objective != WAFER_OBJECTIVE_latency;
-  return open && now->interval - now->interval / WAFER_RELAY_GAIN > now->flow;
+  return is_open(&now->options) && now->interval - now->interval / WAFER_RELAY_GAIN > now->flow;
 }
 
 static wafer_status try_relays(thoughts *t) {
@@ -140,15 +142,23 @@ static wafer_status try_relays(thoughts *t) {
   return try_pipeline(t, own, PLAN_GAIN, &taken);
 }
 
-/* Reductions on the cores of what they reduce, where there are some that are not: values then need
- * not leave their kernels for them; on large rectangles sums take longer to go together. */
+/* Whether some reductions may be behind what they reduce and are not; options with which they are.
+ */
+static bool may_reduce(const candidate *now, wafer_options *own) {
+  bool some = false;
+  for (uint32_t k = 0; k < now->plan->kernel_count; k++)
+    some |= now->plan->kernels[k].body.family == WAFER_FAMILY_reduce;
+  *own = now->options;
+  own->reductions = WAFER_REDUCTIONS_behind;
+  return some && is_open(&now->options) && now->options.reductions == WAFER_REDUCTIONS_auto;
+}
+
+/* Values then need not leave their kernels to be reduced; on large rectangles sums take longer to
+ * go together. */
 static wafer_status try_reductions(thoughts *t) {
-  wafer_options own = t->now.options;
-  bool taken, some = false;
-  for (uint32_t k = 0; k < t->now.plan->kernel_count; k++)
-    some |= t->now.plan->kernels[k].body.family == WAFER_FAMILY_reduce;
-  if (!some || own.reductions != WAFER_REDUCTIONS_auto || !may_change(&t->now)) return WAFER_OK;
-  own.reductions = WAFER_REDUCTIONS_behind;
+  wafer_options own;
+  bool taken;
+  if (!may_change(&t->now) || !may_reduce(&t->now, &own)) return WAFER_OK;
   own.bands = wafer_machine_bands(t->now.plan->machine);
   own.relays = has_relays(t->now.plan) ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
   WAFER_TRY(try_pipeline(t, own, SMALL_GAIN, &taken));
@@ -213,18 +223,27 @@ static wafer_status try_slower(thoughts *t) {
   return WAFER_OK;
 }
 
-/* Where programs of so many bands cannot be made: of half as many, and again. */
+/* A pipeline with these options, if it has programs. */
+static wafer_status take_programs(thoughts *t, wafer_options options) {
+  candidate other;
+  options.mode = WAFER_MODE_pipelined;
+  WAFER_TRY(make(t, options, &other));
+  bool found = other.plan && has_programs(other.plan);
+  found ? take(&other, &t->now) : drop(&other);
+  return WAFER_OK;
+}
+
+/* Where programs cannot be made: fewer values are on their way if reductions are behind what they
+ * reduce; then those of half as many bands, and again. */
 static wafer_status find_programs(thoughts *t) {
-  wafer_options own = t->now.options;
+  wafer_options own = t->now.options, reducing;
   uint32_t bands = wafer_machine_bands(t->now.plan->machine);
-  if (own.bands || !compile_lacks_programs(t->now.plan)) return WAFER_OK;
-  while ((bands /= 2) && !has_programs(t->now.plan)) {
-    candidate other;
-    own.bands = bands;
-    own.mode = WAFER_MODE_pipelined;
-    WAFER_TRY(make(t, own, &other));
-    bool found = other.plan && has_programs(other.plan);
-    found ? take(&other, &t->now) : drop(&other);
+  if (!compile_lacks_programs(t->now.plan)) return WAFER_OK;
+  if (may_reduce(&t->now, &reducing)) WAFER_TRY(take_programs(t, reducing));
+  while (!own.bands && (bands /= 2) && !has_programs(t->now.plan)) {
+    wafer_options fewer = own;
+    fewer.bands = bands;
+    WAFER_TRY(take_programs(t, fewer));
   }
   return WAFER_OK;
 }

@@ -5,7 +5,7 @@
 wafer=$1 source=$2
 cd "$work" || exit 1
 net=$source/test/data/small_cnn.onnx
-build() { "$wafer" compile "$net" -q --machine small16 "$@" 2>err || fail "compile $*: $(head -1 err)"; }
+build() { "$wafer" compile "$net" -q --machine small16 --reductions apart "$@" 2>err || fail "compile $*: $(head -1 err)"; }
 places() { "$wafer" dump "$1" --placement "$2" || fail "dump $1 --placement"; }
 refuses() { # CODE TEXT options...
   code=$1 text=$2
@@ -127,6 +127,35 @@ grep -q relay out.xml && fail "--objective latency: there are relays"
 agrees relayed.wplan plain --fidelity fabric
 "$wafer" compile "$skips" -o no.wplan --relays some >out 2>err && fail "--relays some is taken"
 says err "--relays wants auto or none, got 'some'"
+
+# reductions behind what they reduce: the same values at both fidelities, in both modes and types; a placement
+# says so, and makes the same plan again
+small=$source/test/data/small_cnn
+reducing() { # NAME options...
+  name=$1
+  shift
+  "$wafer" compile $small.onnx -q -o $name.wplan --machine small16 --reductions behind "$@" 2>err ||
+    fail "compile --reductions behind $*: $(head -1 err)"
+}
+for mode in pipelined streaming; do
+  for dtype in f32 f16; do
+    reducing behind --mode $mode --dtype $dtype
+    "$wafer" dump behind.wplan --json >out && grep -q '"global"' out || fail "$mode: the mean is gone"
+    grep -q '"name":.*"global",$' out && ! grep -q '"family":.*"reduce"' out || fail "$mode: the mean has a kernel of its own"
+    gives 0 "^total" "$wafer" check behind.wplan --total 10
+  done
+done
+reducing behind --mode pipelined
+"$wafer" run behind.wplan -q --input "x=$small/in_x.npy" --expect $small >out 2>&1 || fail "behind: $(head -1 out)"
+places behind.wplan behind.xml
+says behind.xml 'reductions="behind"'
+"$wafer" compile $small.onnx -q -o again.wplan --machine small16 --mode pipelined --placement behind.xml || fail "its placement"
+cmp -s behind.wplan again.wplan || fail "the placement of a plan with reductions behind makes another plan"
+"$wafer" compile $small.onnx -q -o again.wplan --machine small16 --mode pipelined --keep behind.wplan || fail "kept"
+places again.wplan out.xml
+cmp -s behind.xml out.xml || fail "keeping a plan with reductions behind makes another one"
+"$wafer" compile $small.onnx -o no.wplan --reductions here >out 2>err && fail "--reductions here is taken"
+says err "--reductions wants auto, apart or behind, got 'here'"
 
 # what changes nothing is said; nothing is searched for streaming; copies are found by the search
 build -o plain.wplan --mode streaming
