@@ -18,6 +18,7 @@ typedef struct candidate {
   wafer_options options;
   uint64_t interval, latency; /* cycles of a sample */
   uint64_t flow;              /* interval, were cores to receive and send while they compute */
+  uint64_t edge;              /* cycles of a sample across the wafer's edge */
 } candidate;
 
 typedef struct thoughts {
@@ -30,7 +31,8 @@ typedef struct thoughts {
 static candidate candidate_of(wafer_ir *ir, const wafer_options *options, const wafer_plan *plan,
                               const report *r) {
   uint64_t most = r->compute_cycles > r->edge_cycles ? r->compute_cycles : r->edge_cycles;
-  return (candidate){ir, plan, *options, r->interval_cycles, r->latency_cycles, most};
+  return (candidate){ir,   plan,          *options, r->interval_cycles, r->latency_cycles,
+                     most, r->edge_cycles};
 }
 
 wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_options *options,
@@ -190,6 +192,19 @@ static wafer_status try_bands(thoughts *t) {
   return n && may_change(&t->now) ? try_so_many(t, 1, t->relays, &taken) : WAFER_OK;
 }
 
+/* Where the edge sets the pace: a quarter of the bands, or half, as long as they keep it. Sizing does
+ * not tell well how many do, and a sample is through few bands sooner. */
+static wafer_status try_fewer(thoughts *t) {
+  bool taken = false, open = is_open(&t->now.options) && t->now.interval <= t->now.edge;
+  if (t->ctx->options->bands || !open) return WAFER_OK;
+  for (uint32_t part = 4; part > 1; part = taken ? part : part / 2) {
+    uint32_t bands = wafer_machine_bands(t->now.plan->machine) / part;
+    taken = false;
+    if (bands > 1) WAFER_TRY(try_so_many(t, bands, has_relays(t->now.plan), &taken));
+  }
+  return WAFER_OK;
+}
+
 /* For a search: as many as lie about a third above and below, as long as that is faster. */
 static wafer_status try_near_bands(thoughts *t) {
   uint32_t first = wafer_machine_bands(t->now.plan->machine), n;
@@ -298,6 +313,7 @@ static bool may_compare(const wafer_options *o) {
 static wafer_status suit(thoughts *t) {
   WAFER_TRY(find_programs(t));
   if (!has_programs(t->now.plan)) return WAFER_OK;
+  if (!may_change(&t->now)) return try_fewer(t);
   WAFER_TRY(try_reductions(t));
   WAFER_TRY(try_relays(t));
   if (t->now.options.placer != WAFER_PLACER_best) return try_bands(t);

@@ -57,6 +57,15 @@ compiled alone --edge-gbps inf --bands 1
   fail "no edge: $(number free.json interval_cycles) cycles, one band $(number alone.json interval_cycles)"
 gives 0 "^total" "$wafer" check free.wplan --samples 70 --seed 5 --total 10
 
+# Sizing would have 16 bands of this one keep the edge's pace, and fewer do, through which a sample is sooner.
+"$wafer" compile "$source/test/data/skips.onnx" -q -o few.wplan --mode pipelined --machine small64 --report few.json 2>err ||
+  fail "skips: $(head -1 err)"
+[ "$(number few.json bands)" -le 4 ] && [ "$(number few.json interval_cycles)" = "$(number few.json edge_interval_cycles)" ] ||
+  fail "few: $(number few.json bands) bands, $(number few.json interval_cycles) cycles"
+"$wafer" compile "$source/test/data/skips.onnx" -q -o many.wplan --mode pipelined --machine small64 --bands 16 --report many.json
+[ "$(number few.json latency_cycles)" -lt "$(number many.json latency_cycles)" ] || fail "few: a longer latency"
+gives 0 "^total" "$wafer" check few.wplan --samples 40 --seed 5 --total 5
+
 # -- the search counts what programs take: it is never slower than shelves, and the report says whose plan it is --
 for options in "" "--edge-gbps inf" "--bands 1" "--objective latency"; do
   compiled shelves $options

@@ -16,7 +16,7 @@ fails() {
 
 for mode in pipelined streaming; do
   bands= && [ $mode = pipelined ] && bands="--bands 1"
-  "$wafer" compile "$source/test/data/small_cnn.onnx" -q -o p.wplan --machine small16 --mode $mode $bands ||
+  "$wafer" compile "$source/test/data/small_cnn.onnx" -q -o p.wplan --machine small16 --mode $mode --reductions apart $bands ||
     fail "compile, $mode"
   for view in "" --json --xml --mlir --verify "--core 0,0" "--kernel k0" --certificate "--program k0" "--svg p.svg"; do
     # shellcheck disable=SC2086
@@ -54,9 +54,9 @@ for mode in pipelined streaming; do
 done
 
 # why: what the curve says; in a pipeline also who sets the pace, by core programs where there are any
-"$wafer" compile "$source/test/data/small_cnn.onnx" -q -o a.wplan --machine small16 --mode pipelined --bands 1
-"$wafer" compile "$source/test/data/small_cnn.onnx" -q -o b.wplan --machine small16 --keep a.wplan --reserve 0,0,5,5 2>err
-"$wafer" compile "$source/test/data/small_cnn.onnx" -q -o never.wplan --machine small16 --mode pipelined --bands 1 --programs never
+"$wafer" compile "$source/test/data/small_cnn.onnx" -q -o a.wplan --machine small16 --mode pipelined --reductions apart --bands 1
+"$wafer" compile "$source/test/data/small_cnn.onnx" -q -o b.wplan --machine small16 --reductions apart --keep a.wplan --reserve 0,0,5,5 2>err
+"$wafer" compile "$source/test/data/small_cnn.onnx" -q -o never.wplan --machine small16 --mode pipelined --reductions apart --bands 1 --programs never
 "$wafer" dump never.wplan --why stem >view || fail "dump --why"
 says view "size: 16x12 cores, 1 replica, one of "
 says view "it sets the pace: the next limit is at 663 cycles (pointwise)"
