@@ -415,7 +415,30 @@ static wafer_status try_streaming(thoughts *t) {
   return chosen ? WAFER_OK : cli_no_memory();
 }
 
+/* Whether pins were all kept from an earlier plan, and no kernel has heeded one. */
+static bool keeps_nothing(const candidate *now) {
+  const wafer_options *o = &now->options;
+  for (uint32_t i = 0; i < o->pin_count; i++) {
+    if (!o->pins[i].kept) return false;
+    for (uint32_t k = 0; k < now->plan->kernel_count; k++)
+      if (!memcmp(&now->plan->kernels[k].rect, &o->pins[i].rect, sizeof o->pins[i].rect))
+        return false;
+  }
+  return o->pin_count > 0;
+}
+
+/* As if nothing was to be kept: pins leave no room for bands, relays and the search. */
+static wafer_status start_anew(thoughts *t) {
+  wafer_options own = t->now.options;
+  candidate other;
+  own.pin_count = 0;
+  WAFER_TRY(make(t, own, &other));
+  other.plan ? take(&other, &t->now) : drop(&other);
+  return WAFER_OK;
+}
+
 static wafer_status reconsider(thoughts *t, const char **told) {
+  if (keeps_nothing(&t->now)) WAFER_TRY(start_anew(t));
   WAFER_TRY(compare_placers(t, told));
   if (t->ctx->options->training) WAFER_TRY(compare_training(t, told));
   if (!may_compare(t->ctx->options)) WAFER_TRY(suit(t));

@@ -97,6 +97,13 @@ cmp -s p.wplan q.wplan || fail "keeping all makes another plan"
 build -o way.wplan --keep p.wplan --pin stem=0,4,16,12
 says err "of 8 kernels stay"
 
+# where no kernel can stay all is as without: pins of other shapes took bands, relays and the search with them
+"$wafer" compile "$net" -q -o p64.wplan --machine small64 --mode pipelined --bands 4 || fail "compile for small64"
+"$wafer" compile "$net" -q -o half.wplan --machine small64 --mode pipelined --bands 4 --dtype f16 || fail "compile f16"
+"$wafer" compile "$net" -q -o kept.wplan --machine small64 --dtype f16 --keep p64.wplan 2>err || fail "keep another type's"
+says err "0 of 8 kernels stay"
+cmp -s half.wplan kept.wplan || fail "nothing kept: another plan than without --keep"
+
 # a value skips a kernel: its reader has room for the samples, so on 16 bands it gets a relay only where one is pinned, which is kept like
 # others, and what it passes on is what it got
 skips=$source/test/data/skips.onnx
