@@ -315,11 +315,12 @@ static wafer_status suit(thoughts *t) {
   if (!has_programs(t->now.plan)) return WAFER_OK;
   if (!may_change(&t->now)) return try_fewer(t);
   WAFER_TRY(try_reductions(t));
+  const wafer_plan *tried = t->now.plan;
   WAFER_TRY(try_relays(t));
   if (t->now.options.placer != WAFER_PLACER_best) return try_bands(t);
   WAFER_TRY(try_near_bands(t));
   WAFER_TRY(try_slower(t));
-  return try_reductions(t);
+  return t->now.plan != tried ? try_reductions(t) : WAFER_OK;
 }
 
 /* What the search has found, and shelves, each with the bands and relays that suit it; where
