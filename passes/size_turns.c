@@ -26,12 +26,18 @@
 #define HOT 0.003           /* of the energy at first: a rise that is taken once in e times, */
 #define COLD 0.0001         /* and at last */
 
+/* Of an option of the producer with one of the user: whether their rows, and their columns, hold the
+ * same, and whether words have room on their way. A bit says that it is known, the next one what. */
+enum { PAIR_ROWS = 0, PAIR_COLUMNS = 2, PAIR_ROOM = 4 };
+
 /* A value that passes from a kernel to another. */
 typedef struct way {
   uint32_t producer, user, output, input;
   uint32_t value;
   const wafer_shape *shape;
   uint64_t words;
+  uint8_t *pairs;            /* [option of the producer][option of the user] */
+  uint64_t *from[2], *to[2]; /* of each option: words of a row, and of a column */
 } way;
 
 /* What a move changes, and what follows from it. */
@@ -106,16 +112,44 @@ static void lay_out(const turns *t, state *s) {
 
 /* ---- turns ---- */
 
+static wafer_holding holding_of(const turns *t, uint32_t k, uint32_t option, uint32_t place) {
+  const meet_option *o = &t->m.kernels[k].at[option];
+  return (wafer_holding){
+      WAFER_AT_wafer, {0, 0, o->point->width, o->point->height}, o->lie[place]};
+}
+
+static bool has_room(const turns *t, const way *w, uint32_t a, uint32_t b) {
+  wafer_shape_point one = *t->m.kernels[w->producer].at[a].point,
+                    other = *t->m.kernels[w->user].at[b].point;
+  wafer_holding from = holding_of(t, w->producer, a, w->output),
+                to = holding_of(t, w->user, b, w->input);
+  one.bytes = t->held[w->producer][a];
+  other.bytes = t->held[w->user][b];
+  return !meet_room_price(t->p, &from, &one, &to, &other, w->shape, w->words);
+}
+
+/* What is asked of options a and b of the ends of a way. */
+static bool ask(const turns *t, const way *w, uint32_t a, uint32_t b, uint32_t what) {
+  uint8_t *pair = &w->pairs[a * t->m.kernels[w->user].count + b];
+  if (!(*pair >> what & 1)) {
+    wafer_holding from = holding_of(t, w->producer, a, w->output),
+                  to = holding_of(t, w->user, b, w->input);
+    bool is = what == PAIR_ROOM ? has_room(t, w, a, b)
+                                : meeting_alike(&from, &to, w->shape, what == PAIR_COLUMNS);
+    *pair |= (uint8_t)((is ? 3u : 1u) << what);
+  }
+  return *pair >> what & 2;
+}
+
 static uint64_t cycles_of(const turns *t, const state *s, const way *w) {
-  const meet_option *a = option_of(t, s, w->producer), *b = option_of(t, s, w->user);
-  wafer_holding from = {WAFER_AT_wafer, s->rect[w->producer], a->lie[w->output]},
-                to = {WAFER_AT_wafer, s->rect[w->user], b->lie[w->input]};
-  wafer_shape_point one = *a->point, other = *b->point;
-  one.bytes = t->held[w->producer][s->option[w->producer]];
-  other.bytes = t->held[w->user][s->option[w->user]];
-  bool room = !meet_room_price(t->p, &from, &one, &to, &other, w->shape, w->words);
-  return meeting_cycles(t->p->ctx->machine, &from, &to, w->shape, w->words) +
-         (room ? 0 : t->m.t / NO_ROOM);
+  uint32_t a = s->option[w->producer], b = s->option[w->user];
+  wafer_rect from = s->rect[w->producer], to = s->rect[w->user];
+  bool columns = meeting_along_columns(from, to);
+  meeting of = {.alike = ask(t, w, a, b, columns ? PAIR_COLUMNS : PAIR_ROWS),
+                .from = {w->from[columns][a], w->from[!columns][a]},
+                .to = {w->to[columns][b], w->to[!columns][b]}};
+  return meeting_takes(t->p->ctx->machine, &of, from, to, w->words, columns) +
+         (ask(t, w, a, b, PAIR_ROOM) ? 0 : t->m.t / NO_ROOM);
 }
 
 static bool same_end(const state *a, const state *b, uint32_t k) {
@@ -253,6 +287,23 @@ static wafer_status open_state(const turns *t, state *s) {
   return s->option && s->breaks && s->rect && s->cycles ? WAFER_OK : pipeline_no_memory(t->p);
 }
 
+/* Words of lines of all options, and room for what is asked of them. */
+static wafer_status open_way(const turns *t, way *w) {
+  wafer_arena *arena = t->p->ctx->arena;
+  const meet_kernel *from = &t->m.kernels[w->producer], *to = &t->m.kernels[w->user];
+  w->pairs = WAFER_NEW(arena, uint8_t, (size_t)from->count * to->count);
+  for (int column = 0; column < 2; column++) {
+    uint64_t *sent = w->from[column] = WAFER_NEW(arena, uint64_t, from->count);
+    uint64_t *taken = w->to[column] = WAFER_NEW(arena, uint64_t, to->count);
+    if (!w->pairs || !sent || !taken) return pipeline_no_memory(t->p);
+    for (uint32_t o = 0; o < from->count; o++)
+      sent[o] = meeting_words(&from->at[o].lie[w->output], w->shape, column, w->words);
+    for (uint32_t o = 0; o < to->count; o++)
+      taken[o] = meeting_words(&to->at[o].lie[w->input], w->shape, column, w->words);
+  }
+  return WAFER_OK;
+}
+
 static wafer_status find_ways(turns *t) {
   const wafer_graph *g = t->p->graph;
   size_t most = 0;
@@ -272,6 +323,7 @@ static wafer_status find_ways(turns *t) {
                   .shape = &v->type.shape,
                   .words = value_words(v, g->kernels[k].body.storage)};
     }
+  for (uint32_t i = 0; i < t->way_count; i++) WAFER_TRY(open_way(t, &t->ways[i]));
   return WAFER_OK;
 }
 

@@ -138,22 +138,37 @@ static uint32_t beyond(uint32_t a, uint32_t a_length, uint32_t b, uint32_t b_len
   return end - first;
 }
 
+static wafer_rect turn(wafer_rect r) {
+  return (wafer_rect){r.y, r.x, r.height, r.width};
+}
+
+bool meeting_along_columns(wafer_rect a, wafer_rect b) {
+  return !common(a.y, a.height, b.y, b.height) && common(a.x, a.width, b.x, b.width);
+}
+
+bool meeting_alike(const wafer_holding *from, const wafer_holding *to, const wafer_shape *shape,
+                   bool columns) {
+  uint32_t a = columns ? from->rect.width : from->rect.height;
+  uint32_t b = columns ? to->rect.width : to->rect.height;
+  return a == b && agrees(from, to, shape, !columns);
+}
+
+uint64_t meeting_words(const wafer_layout *layout, const wafer_shape *shape, bool column,
+                       uint64_t words) {
+  return line_words(layout, shape, !column, words);
+}
+
 /* Rows of cores that both rectangles have carry words from one to the other. */
-static uint64_t along_rows(const wafer_machine *m, const wafer_holding *from,
-                           const wafer_holding *to, const wafer_shape *shape, uint64_t words,
-                           bool turned) {
-  wafer_rect a = from->rect, b = to->rect;
-  if (turned)
-    a = (wafer_rect){a.y, a.x, a.height, a.width}, b = (wafer_rect){b.y, b.x, b.height, b.width};
+uint64_t meeting_takes(const wafer_machine *m, const meeting *of, wafer_rect a, wafer_rect b,
+                       uint64_t words, bool columns) {
+  if (columns) a = turn(a), b = turn(b);
   uint32_t both = common(a.y, a.height, b.y, b.height);
   uint32_t across = beyond(a.x, a.width, b.x, b.width), most = beyond(a.y, a.height, b.y, b.height);
   uint64_t lanes = ceil_div(words, both ? both : 1);
-  uint64_t rows_from = max_u64(line_words(&from->layout, shape, !turned, words), lanes);
-  if (a.height == both && b.height == both && agrees(from, to, shape, !turned))
-    return pass_cycles(m, rows_from, across);
-  uint64_t rows_to = max_u64(line_words(&to->layout, shape, !turned, words), lanes);
-  uint64_t cols_from = pass_cycles(m, line_words(&from->layout, shape, turned, words), most);
-  uint64_t cols_to = pass_cycles(m, line_words(&to->layout, shape, turned, words), most);
+  uint64_t rows_from = max_u64(of->from[0], lanes);
+  if (a.height == both && b.height == both && of->alike) return pass_cycles(m, rows_from, across);
+  uint64_t rows_to = max_u64(of->to[0], lanes);
+  uint64_t cols_from = pass_cycles(m, of->from[1], most), cols_to = pass_cycles(m, of->to[1], most);
   uint64_t rows_first =
       pass_cycles(m, rows_from, across) + cols_to + (a.height > both ? cols_from : 0);
   uint64_t cols_first =
@@ -163,11 +178,13 @@ static uint64_t along_rows(const wafer_machine *m, const wafer_holding *from,
 
 uint64_t meeting_cycles(const wafer_machine *m, const wafer_holding *from, const wafer_holding *to,
                         const wafer_shape *shape, uint64_t words) {
-  wafer_rect a = from->rect, b = to->rect;
-  bool rows = common(a.y, a.height, b.y, b.height) > 0;
-  bool columns = common(a.x, a.width, b.x, b.width) > 0;
-  if (rows || !columns) return along_rows(m, from, to, shape, words, false);
-  return along_rows(m, from, to, shape, words, true);
+  bool columns = meeting_along_columns(from->rect, to->rect);
+  meeting of = {.alike = meeting_alike(from, to, shape, columns)};
+  for (int across = 0; across < 2; across++) {
+    of.from[across] = meeting_words(&from->layout, shape, columns != across, words);
+    of.to[across] = meeting_words(&to->layout, shape, columns != across, words);
+  }
+  return meeting_takes(m, &of, from->rect, to->rect, words, columns);
 }
 
 /* Elements of dim d in a column, of all rows. */

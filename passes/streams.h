@@ -38,6 +38,21 @@ uint64_t relayout_cycles(const wafer_machine *machine, const wafer_holding *from
  * layouts, else also along the source's columns before or the target's after, whichever is less. */
 uint64_t meeting_cycles(const wafer_machine *machine, const wafer_holding *from,
                         const wafer_holding *to, const wafer_shape *shape, uint64_t words);
+/* The same in parts, for a search that moves rectangles. Of two holdings, wherever they lie: */
+typedef struct meeting {
+  bool alike;              /* lines hold the same parts in both */
+  uint64_t from[2], to[2]; /* words of all that a line holds, and one across */
+} meeting;
+/* Whether lines are columns. */
+bool meeting_along_columns(wafer_rect from, wafer_rect to);
+/* Whether lines hold the same in both, which are equally high, or wide where lines are columns. */
+bool meeting_alike(const wafer_holding *from, const wafer_holding *to, const wafer_shape *shape,
+                   bool columns);
+/* Words of all different elements that a row or a column of cores has. */
+uint64_t meeting_words(const wafer_layout *layout, const wafer_shape *shape, bool column,
+                       uint64_t words);
+uint64_t meeting_takes(const wafer_machine *machine, const meeting *of, wafer_rect from,
+                       wafer_rect to, uint64_t words, bool columns);
 /* Elements that wait on a core of the source's rows when its words go along rows first, halos left
  * out; 0: rows hold the same parts, and nothing waits. Rows that a dim is cut over have all of it
  * for few columns where those cut it, too. */
