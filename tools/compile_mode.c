@@ -168,10 +168,10 @@ static wafer_status try_reductions(thoughts *t) {
   return WAFER_OK;
 }
 
-/* So many bands, with relays if these seem worth it. Fewer than there are need not gain as much: a
- * sample is through them sooner. */
-static wafer_status try_so_many(thoughts *t, uint32_t bands, bool relays, bool *taken) {
-  wafer_options own = t->now.options;
+/* With options, but so many bands, and relays if these seem worth it. Fewer than there are need not
+ * gain as much: a sample is through them sooner. */
+static wafer_status try_so_many(thoughts *t, wafer_options own, uint32_t bands, bool relays,
+                                bool *taken) {
   uint32_t gain = bands < wafer_machine_bands(t->now.plan->machine) ? UINT32_MAX : PLAN_GAIN;
   own.bands = bands;
   own.relays = relays ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
@@ -185,11 +185,11 @@ static wafer_status try_bands(thoughts *t) {
   bool taken = true;
   if (t->now.options.bands) return WAFER_OK;
   for (n = 2 * first; taken && n <= WAFER_MOST_BANDS && may_change(&t->now); n *= 2)
-    WAFER_TRY(try_so_many(t, n, t->relays, &taken));
+    WAFER_TRY(try_so_many(t, t->now.options, n, t->relays, &taken));
   taken = true;
   for (n = first / 2; taken && n && may_change(&t->now); n /= 2)
-    WAFER_TRY(try_so_many(t, n, t->relays, &taken));
-  return n && may_change(&t->now) ? try_so_many(t, 1, t->relays, &taken) : WAFER_OK;
+    WAFER_TRY(try_so_many(t, t->now.options, n, t->relays, &taken));
+  return n && may_change(&t->now) ? try_so_many(t, t->now.options, 1, t->relays, &taken) : WAFER_OK;
 }
 
 /* Where the edge sets the pace: a quarter of the bands, or half, as long as they keep it. Sizing does
@@ -200,9 +200,19 @@ static wafer_status try_fewer(thoughts *t) {
   for (uint32_t part = 4; part > 1; part = taken ? part : part / 2) {
     uint32_t bands = wafer_machine_bands(t->now.plan->machine) / part;
     taken = false;
-    if (bands > 1) WAFER_TRY(try_so_many(t, bands, has_relays(t->now.plan), &taken));
+    if (bands > 1)
+      WAFER_TRY(try_so_many(t, t->now.options, bands, has_relays(t->now.plan), &taken));
   }
   return WAFER_OK;
+}
+
+/* Higher bands have more rows to reduce over and fewer columns: there reductions may be faster behind
+ * what they reduce although they are not on those at hand. */
+static wafer_status try_near(thoughts *t, uint32_t bands, bool relays, bool *taken) {
+  wafer_options own;
+  WAFER_TRY(try_so_many(t, t->now.options, bands, relays, taken));
+  if (*taken || !may_reduce(&t->now, &own)) return WAFER_OK;
+  return try_so_many(t, own, bands, relays, taken);
 }
 
 /* For a search: as many as lie about a third above and below, as long as that is faster. */
@@ -212,11 +222,11 @@ static wafer_status try_near_bands(thoughts *t) {
   if (t->ctx->options->bands) return WAFER_OK;
   for (n = (4 * first + 2) / 3; taken && n <= WAFER_SEARCHED_BANDS && may_change(&t->now);
        n = (4 * n + 2) / 3)
-    WAFER_TRY(try_so_many(t, n, relays, &taken));
+    WAFER_TRY(try_near(t, n, relays, &taken));
   if (wafer_machine_bands(t->now.plan->machine) != first) return WAFER_OK;
   taken = true;
   for (n = 2 * first / 3; taken && n && may_change(&t->now); n = 2 * n / 3)
-    WAFER_TRY(try_so_many(t, n, relays, &taken));
+    WAFER_TRY(try_near(t, n, relays, &taken));
   return WAFER_OK;
 }
 
@@ -309,7 +319,8 @@ static bool may_compare(const wafer_options *o) {
          o->objective != WAFER_OBJECTIVE_wire;
 }
 
-/* The plan at hand with what suits it. Where reductions are, kernels that take longer may tell. */
+/* The plan at hand with what suits it. Where reductions are, kernels that take longer may tell, and
+ * where they and bands are, relays. */
 static wafer_status suit(thoughts *t) {
   WAFER_TRY(find_programs(t));
   if (!has_programs(t->now.plan)) return WAFER_OK;
@@ -320,7 +331,9 @@ static wafer_status suit(thoughts *t) {
   if (t->now.options.placer != WAFER_PLACER_best) return try_bands(t);
   WAFER_TRY(try_near_bands(t));
   WAFER_TRY(try_slower(t));
-  return t->now.plan != tried ? try_reductions(t) : WAFER_OK;
+  if (t->now.plan == tried) return WAFER_OK;
+  WAFER_TRY(try_reductions(t));
+  return has_relays(t->now.plan) ? WAFER_OK : try_relays(t);
 }
 
 /* What the search has found, and shelves, each with the bands and relays that suit it; where
