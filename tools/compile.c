@@ -419,28 +419,34 @@ static wafer_status finish(const arguments *a, const wafer_plan *plan, const waf
   return a->report ? cli_write_json(a->report, report_json(&r, seconds)) : WAFER_OK;
 }
 
-static wafer_status compile_ir(const arguments *a, const wafer_ctx *ctx, wafer_ir *ir,
-                               const wafer_machine *whole, double started) {
+/* Some passes, whose outcome need not be a plan. */
+static wafer_status compile_passes(const arguments *a, const wafer_ctx *ctx,
+                                   const wafer_machine *whole, double started) {
   const wafer_plan *plan;
-  const char *placer = NULL;
-  wafer_ir *other = NULL;
-  WAFER_TRY(wafer_transform(ctx, ir, a->passes ? a->passes : WAFER_DEFAULT_PASSES));
-  if (!a->output) return WAFER_OK;
-  WAFER_TRY(wafer_lower(ctx, ir, &plan));
-  wafer_status status =
-      a->passes ? WAFER_OK
-                : compile_settle(ctx, a->model, a->fast, a->relays, &other, &plan, &placer);
-  if (status == WAFER_OK) status = finish(a, plan, whole, placer, started);
-  wafer_ir_destroy(other);
+  wafer_ir *ir;
+  WAFER_TRY(wafer_import(ctx, a->model, &ir));
+  wafer_status status = wafer_transform(ctx, ir, a->passes);
+  if (status == WAFER_OK && a->output) status = wafer_lower(ctx, ir, &plan);
+  if (status == WAFER_OK && a->output) status = finish(a, plan, whole, NULL, started);
+  wafer_ir_destroy(ir);
   return status;
 }
 
 static wafer_status compile_model(const arguments *a, const wafer_ctx *ctx,
                                   const wafer_machine *whole, double started) {
-  wafer_ir *ir;
+  wafer_options own = a->options;
+  wafer_ctx with = *ctx;
+  const wafer_plan *plan;
+  const char *placer = NULL;
+  wafer_ir *ir = NULL, *other = NULL;
   if (a->check) return check_model(ctx, a->model, a->json);
-  WAFER_TRY(wafer_import(ctx, a->model, &ir));
-  wafer_status status = compile_ir(a, ctx, ir, whole, started);
+  if (a->passes) return compile_passes(a, ctx, whole, started);
+  with.options = &own;
+  wafer_status status = compile_first(ctx, a->model, &own, &ir, &plan);
+  if (status == WAFER_OK)
+    status = compile_settle(&with, a->model, a->fast, a->relays, &other, &plan, &placer);
+  if (status == WAFER_OK) status = finish(a, plan, whole, placer, started);
+  wafer_ir_destroy(other);
   wafer_ir_destroy(ir);
   return status;
 }
@@ -460,8 +466,8 @@ static wafer_status compile(arguments *a, wafer_arena *arena) {
   WAFER_TRY(cli_check_output(a->output));
   WAFER_TRY(cli_check_output(a->report));
   WAFER_TRY(compile_machine_open(cli_diag(), &a->machine, arena, &ctx.machine, &whole));
-  wafer_status status = compile_take_control(&a->control, arena, &a->options, &ctx.machine,
-                                             &refusal.reserved, &kept);
+  wafer_status status =
+      compile_take_control(&a->control, arena, &a->options, &ctx.machine, &refusal.reserved, &kept);
   if (status == WAFER_OK) status = compile_model(a, &ctx, whole, started);
   wafer_plan_close(kept);
   return status;

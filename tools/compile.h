@@ -66,6 +66,27 @@ wafer_status compile_whole(const char *model, const wafer_machine *whole,
                            const wafer_options *options, bool fast, bool relays,
                            report_whole *out);
 
+/* Errors that are held back, in the order they came; the rest goes to another sink at once. */
+typedef struct compile_error {
+  wafer_status status;
+  wafer_loc loc;
+  const char *text;
+  struct compile_error *next;
+} compile_error;
+typedef struct compile_held {
+  const wafer_diag *to; /* NULL: drops all */
+  wafer_arena *arena;
+  compile_error *first; /* NULL: none */
+} compile_held;
+/* The sink; lives as long as `held`. */
+wafer_diag compile_hold(compile_held *held);
+void compile_tell(const compile_held *held);
+
+/* The model's plan, by the default passes, before second thoughts. Where streams of a pipeline find
+ * no colours and something was left open, *options become those of a plan that has some, with a
+ * note. The caller destroys *ir, whatever is returned. */
+wafer_status compile_first(const wafer_ctx *ctx, const char *model, wafer_options *options,
+                           wafer_ir **ir, const wafer_plan **plan);
 /* Another plan of the model with these options; `programs` says whether it is to have some, the
  * options what it is laid out for. Without a word, but for what passes say if `aloud`. *plan NULL:
  * there is none, which is no failure; NO_MEMORY. The caller destroys *ir, NULL where there is none.

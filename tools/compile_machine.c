@@ -94,15 +94,15 @@ wafer_status compile_machine_open(const wafer_diag *diag, const compile_machine 
 
 static wafer_status compile_again(const wafer_ctx *ctx, const char *model, bool fast, bool relays,
                                   report_whole *out) {
-  wafer_ir *ir, *other = NULL;
+  wafer_ir *ir = NULL, *other = NULL;
+  wafer_options own = *ctx->options;
+  wafer_ctx with = *ctx;
   const wafer_plan *plan;
   const char *told;
   report r;
-  WAFER_TRY(wafer_import(ctx, model, &ir));
-  wafer_status status = wafer_transform(ctx, ir, WAFER_DEFAULT_PASSES);
-  if (status == WAFER_OK) status = wafer_lower(ctx, ir, &plan);
-  if (status == WAFER_OK)
-    status = compile_settle(ctx, model, fast, relays, &other, &plan, &told);
+  with.options = &own;
+  wafer_status status = compile_first(ctx, model, &own, &ir, &plan);
+  if (status == WAFER_OK) status = compile_settle(&with, model, fast, relays, &other, &plan, &told);
   if (status == WAFER_OK) status = report_make(NULL, plan, &r);
   if (status == WAFER_OK)
     *out =

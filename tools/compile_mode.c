@@ -38,6 +38,8 @@ static candidate candidate_of(wafer_ir *ir, const wafer_options *options, const 
 wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_options *options,
                            wafer_programs programs, bool aloud, wafer_ir **ir,
                            const wafer_plan **plan, report *told) {
+  compile_held errors = {.to = ctx->diag, .arena = ctx->arena}; /* nobody's */
+  const wafer_diag notes = compile_hold(&errors);
   const wafer_plan *made;
   wafer_ctx with = *ctx;
   wafer_options lowering;
@@ -48,7 +50,7 @@ wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_option
   *ir = NULL;
   *plan = NULL;
   wafer_status status = wafer_import(&with, model, ir);
-  with.diag = aloud ? ctx->diag : NULL;
+  with.diag = aloud ? &notes : NULL;
   if (status == WAFER_OK) status = wafer_transform(&with, *ir, WAFER_DEFAULT_PASSES);
   with.diag = NULL;
   lowering = *options;
@@ -192,8 +194,8 @@ static wafer_status try_bands(thoughts *t) {
   return n && may_change(&t->now) ? try_so_many(t, t->now.options, 1, t->relays, &taken) : WAFER_OK;
 }
 
-/* Where the edge sets the pace: a quarter of the bands, or half, as long as they keep it. Sizing does
- * not tell well how many do, and a sample is through few bands sooner. */
+/* Where the edge sets the pace: a quarter of the bands, or half, as long as they keep it. Sizing
+ * does not tell well how many do, and a sample is through few bands sooner. */
 static wafer_status try_fewer(thoughts *t) {
   bool taken = false, open = is_open(&t->now.options) && t->now.interval <= t->now.edge;
   if (t->ctx->options->bands || !open) return WAFER_OK;

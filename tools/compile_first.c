@@ -1,0 +1,65 @@
+/* The first plan of a compilation. Sizing does not know whether the streams of a layout find
+ * colours; `route` does, and where one finds none, what was left open is tried otherwise: shelves
+ * in place of the search's layout, fewer bands, weight streaming. */
+#include <string.h>
+
+#include "compile.h"
+#include "wafer/ir.h"
+
+/* One way to make it. *unrouted: it is a pipeline that has no room for its streams. */
+static wafer_status make(const wafer_ctx *ctx, const char *model, wafer_ir **ir,
+                         const wafer_plan **plan, bool *unrouted) {
+  wafer_mode mode;
+  *unrouted = false;
+  WAFER_TRY(wafer_import(ctx, model, ir));
+  wafer_status status = wafer_transform(ctx, *ir, WAFER_DEFAULT_PASSES);
+  if (status == WAFER_OK) return wafer_lower(ctx, *ir, plan);
+  *unrouted = status == WAFER_NO_FIT && wafer_ir_get_mode(*ir, &mode) && /* it was chosen */
+              mode == WAFER_MODE_pipelined;
+  return status;
+}
+
+/* The next way to try, which `*how` names; false: none is left. */
+static bool next_way(wafer_arena *arena, wafer_options *o, bool asked_for_bands, uint32_t bands,
+                     const char **how) {
+  if (o->placer == WAFER_PLACER_best && o->objective != WAFER_OBJECTIVE_wire) {
+    o->placer = WAFER_PLACER_shelf;
+    o->replicas = 0;
+    *how = "laid out on shelves in place of the search's layout";
+    return true;
+  }
+  if (!asked_for_bands && !o->pin_count && bands > 1) {
+    o->bands = bands / 2;
+    *how = wafer_arena_printf(arena, "tried with %u of %u bands", o->bands, bands);
+    return *how;
+  }
+  if (o->mode != WAFER_MODE_auto || o->pin_count || asked_for_bands || o->training) return false;
+  o->mode = WAFER_MODE_streaming;
+  *how = "weight streaming takes its place";
+  return true;
+}
+
+wafer_status compile_first(const wafer_ctx *ctx, const char *model, wafer_options *options,
+                           wafer_ir **ir, const wafer_plan **plan) {
+  compile_held errors = {.to = ctx->diag, .arena = ctx->arena};
+  const wafer_diag holds = compile_hold(&errors);
+  const bool asked_for_bands = options->bands > 0;
+  wafer_ctx with = *ctx;
+  const char *how;
+  bool unrouted;
+  with.diag = &holds;
+  with.options = options;
+  wafer_status status = make(&with, model, ir, plan, &unrouted);
+  const compile_error *why = unrouted ? errors.first : NULL;
+  with.diag = NULL;
+  while (why && status == WAFER_NO_FIT &&
+         next_way(ctx->arena, options, asked_for_bands, wafer_ir_get_bands(*ir), &how)) {
+    wafer_note(ctx->diag, why->loc, "%.*s: %s", (int)strcspn(why->text, ":"), why->text, how);
+    wafer_ir_destroy(*ir);
+    *ir = NULL;
+    status = make(&with, model, ir, plan, &unrouted);
+  }
+  if (why && status == WAFER_NO_MEMORY) return cli_no_memory();
+  if (status != WAFER_OK) compile_tell(&errors);
+  return status;
+}
