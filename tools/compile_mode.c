@@ -338,31 +338,54 @@ static wafer_status suit(thoughts *t) {
   return has_relays(t->now.plan) ? WAFER_OK : try_relays(t);
 }
 
-/* What the search has found, and shelves, each with the bands and relays that suit it; where
- * shelves are faster, the search has their bands and relays too: it must not lose to them. */
-static wafer_status compare_placers(thoughts *t, const char **told) {
+/* Whether it is as fast as the edge lets any be, and nothing else is looked for. */
+static bool keeps_pace(const candidate *c) {
+  return c->options.objective == WAFER_OBJECTIVE_throughput && c->interval <= c->edge;
+}
+
+/* A plan of the search that has lost to the shelves at hand, or has none, gets their bands and
+ * relays: it must not lose to them. */
+static wafer_status search_again(const thoughts *t, candidate *first) {
+  bool has = has_programs(first->plan), loses = !has || worth(first) > worth(&t->now);
   wafer_options own = t->now.options;
-  candidate first, again = {0};
-  if (!may_compare(&own) || !(has_programs(t->now.plan) || compile_lacks_programs(t->now.plan)))
+  candidate again;
+  own.placer = WAFER_PLACER_best;
+  own.bands = wafer_machine_bands(t->now.plan->machine);
+  if (!loses || (has && alike(first->plan, t->now.plan))) return WAFER_OK;
+  WAFER_TRY(make(t, own, &again));
+  bool gained = again.plan && has_programs(again.plan) && (!has || worth(&again) <= worth(first));
+  gained ? take(&again, first) : drop(&again);
+  return WAFER_OK;
+}
+
+/* Shelves, and what the search has found, each with the bands and relays that suit it. Where
+ * shelves are as fast as the edge, nothing more is looked for. */
+static wafer_status compare_placers(thoughts *t, const char **told) {
+  candidate first = t->now, shelves = {0};
+  wafer_options own = first.options;
+  if (!may_compare(&own) || !(has_programs(first.plan) || compile_lacks_programs(first.plan)))
     return WAFER_OK;
-  WAFER_TRY(suit(t));
-  first = t->now;
   own.placer = WAFER_PLACER_shelf;
   own.slower = 0;
   own.mode = WAFER_MODE_pipelined;
   WAFER_TRY(make(t, own, &t->now));
   if (t->now.plan) WAFER_TRY(suit(t));
-  if (!t->now.plan || !has_programs(t->now.plan)) {
-    take(&first, &t->now);
-    return WAFER_OK;
+  bool has = t->now.plan && has_programs(t->now.plan);
+  if (has && keeps_pace(&t->now)) {
+    *told = wafer_arena_printf(t->ctx->arena,
+                               "shelves: %llu cycles between samples by core programs, "
+                               "the edge's: no layout has less",
+                               (unsigned long long)t->now.interval);
+    drop(&first);
+    return *told ? WAFER_OK : cli_no_memory();
   }
-  bool has = has_programs(first.plan), loses = !has || worth(&first) > worth(&t->now);
-  own = t->now.options;
-  own.placer = WAFER_PLACER_best;
-  own.bands = wafer_machine_bands(t->now.plan->machine);
-  if (loses && (!has || !alike(first.plan, t->now.plan))) WAFER_TRY(make(t, own, &again));
-  bool gained = again.plan && has_programs(again.plan) && (!has || worth(&again) <= worth(&first));
-  gained ? take(&again, &first) : drop(&again);
+  has ? (void)(shelves = t->now) : drop(&t->now);
+  t->now = first;
+  WAFER_TRY(suit(t));
+  if (!has) return WAFER_OK;
+  first = t->now;
+  t->now = shelves;
+  WAFER_TRY(search_again(t, &first));
   return keep_better(t, &first, &t->now, told);
 }
 
