@@ -152,8 +152,20 @@ static uint64_t cycles_of(const turns *t, const state *s, const way *w) {
          (ask(t, w, a, b, PAIR_ROOM) ? 0 : t->m.t / NO_ROOM);
 }
 
-static bool same_end(const state *a, const state *b, uint32_t k) {
-  return a->option[k] == b->option[k] && !memcmp(&a->rect[k], &b->rect[k], sizeof *a->rect);
+/* How far the user of the way lies from its producer. */
+static uint32_t east_of(const state *s, const way *w) {
+  return s->rect[w->user].x - s->rect[w->producer].x;
+}
+static uint32_t south_of(const state *s, const way *w) {
+  return s->rect[w->user].y - s->rect[w->producer].y;
+}
+
+/* Whether its cycles are the same in both: where both ends lie together counts for nothing, and a
+ * move shifts all that comes behind. */
+static bool same_way(const state *a, const state *b, const way *w) {
+  return a->option[w->producer] == b->option[w->producer] &&
+         a->option[w->user] == b->option[w->user] && east_of(a, w) == east_of(b, w) &&
+         south_of(a, w) == south_of(b, w);
 }
 
 static double sixteenth(double x) {
@@ -172,8 +184,7 @@ static void weigh(turns *t, state *s, const state *like) {
   for (uint32_t i = 0; i < t->way_count; i++) memset(t->most[t->ways[i].value], 0, sizeof *t->most);
   for (uint32_t i = 0; i < t->way_count; i++) {
     const way *w = &t->ways[i];
-    bool known = like && same_end(s, like, w->producer) && same_end(s, like, w->user);
-    s->cycles[i] = known ? like->cycles[i] : cycles_of(t, s, w);
+    s->cycles[i] = like && same_way(s, like, w) ? like->cycles[i] : cycles_of(t, s, w);
     uint32_t side = meet_side(t->p, s->rect[w->producer], s->rect[w->user]);
     t->sends[w->producer] += meet_send(t->most[w->value], side, s->cycles[i]);
     t->receives[w->user] += s->cycles[i];
