@@ -185,8 +185,8 @@ static wafer_status kind_shapes(const search *s, const kind *of, wafer_rect in,
 static double wire_weight(const search *s, const wafer_placer_problem *q) {
   double longest = (double)(q->edge_count + 1) * (q->width + q->height);
   double interval = (double)max_u64(s->p->out->cost.interval_cycles, 1);
-  return (s->p->ctx->options->objective == WAFER_OBJECTIVE_throughput ? 0.01 : 1) * interval /
-         longest;
+  bool fast = size_objective(s->p->ctx, s->p->graph) == WAFER_OBJECTIVE_throughput;
+  return (fast ? 0.01 : 1) * interval / longest;
 }
 
 /* What stands elsewhere, seen from the area: pinned, or on another area, where its place may not be

@@ -26,14 +26,20 @@ static bool by_programs(const wafer_ctx *ctx, const wafer_graph *graph) {
   return o->programs == WAFER_PROGRAMS_always || (alone && size_gets_programs(ctx, graph, 1));
 }
 
+wafer_objective size_objective(const wafer_ctx *ctx, const wafer_graph *graph) {
+  wafer_objective asked = ctx->options ? ctx->options->objective : WAFER_OBJECTIVE_throughput;
+  return graph->piece ? WAFER_OBJECTIVE_latency : asked;
+}
+
 bool size_seeks_pace(const wafer_ctx *ctx, const wafer_graph *graph) {
   const wafer_options *o = ctx->options;
-  return o && o->placer == WAFER_PLACER_best && o->objective == WAFER_OBJECTIVE_throughput &&
-         o->replicas < 2 && !o->pin_count && by_programs(ctx, graph);
+  return o && o->placer == WAFER_PLACER_best &&
+         size_objective(ctx, graph) == WAFER_OBJECTIVE_throughput && o->replicas < 2 &&
+         !o->pin_count && by_programs(ctx, graph);
 }
 
 static wafer_objective objective_of(const pipeline *p) {
-  return p->ctx->options->objective;
+  return size_objective(p->ctx, p->graph);
 }
 
 static wafer_status list_edges(search *s) {
@@ -355,7 +361,7 @@ static wafer_placed *start_of(const pipeline *p) {
 static uint32_t most_replicas(const pipeline *p) {
   const wafer_options *o = p->ctx->options;
   bool unasked = o->replicas == 0 && by_programs(p->ctx, p->graph);
-  if (o->objective != WAFER_OBJECTIVE_throughput || unasked) return 1;
+  if (objective_of(p) != WAFER_OBJECTIVE_throughput || unasked) return 1;
   return o->replicas && o->replicas < MOST_REPLICAS ? o->replicas : MOST_REPLICAS;
 }
 

@@ -297,11 +297,13 @@ static bool alike(const wafer_plan *a, const wafer_plan *b) {
          a->kernel_count == b->kernel_count;
 }
 
-/* Keeps the better one; of equals the one at hand. `told`: says what was compared. */
+/* Keeps the better one; of equals the one at hand, or the search's, where it looked for short
+ * wires. `told`: says what was compared. */
 static wafer_status keep_better(const thoughts *t, candidate *other, candidate *now,
                                 const char **told) {
   bool has = other->plan && has_programs(other->plan);
-  bool better = has && worth(other) < worth(now);
+  bool wire = now->options.objective == WAFER_OBJECTIVE_wire;
+  bool better = has && (wire ? worth(other) <= worth(now) : worth(other) < worth(now));
   const candidate *kept = better ? other : now, *left = better ? now : other;
   const char *names[] = {"shelves", "placer best"};
   if (has)
@@ -317,8 +319,7 @@ static wafer_status keep_better(const thoughts *t, candidate *other, candidate *
 /* Whether the search's plan is one of core programs, as far as nothing asked for something else. */
 static bool may_compare(const wafer_options *o) {
   return o->placer == WAFER_PLACER_best && o->mode != WAFER_MODE_streaming && !o->training &&
-         o->replicas < 2 && o->programs != WAFER_PROGRAMS_never &&
-         o->objective != WAFER_OBJECTIVE_wire;
+         o->replicas < 2 && o->programs != WAFER_PROGRAMS_never;
 }
 
 /* The plan at hand with what suits it. Where reductions are, kernels that take longer may tell, and

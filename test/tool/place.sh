@@ -86,6 +86,22 @@ done
   fail "latency: longer than on shelves"
 compiled seconds --placer best --place-seconds 0.3
 
+# -- by core programs, and of a model in pieces, which take a sample after the other: the search was slower than shelves
+# when it looked for short wires, or copied the kernels of pieces --
+slower() { # NAME options...: not slower than on shelves
+  net=$1
+  shift
+  set -- "$source/test/data/$net.onnx" -o net.wplan -q --mode pipelined --machine small64 --edge-gbps inf "$@"
+  "$wafer" compile "$@" --report s.json 2>err && "$wafer" compile "$@" --placer best --place-moves 20000 \
+    ${objective:+--objective $objective} --report b.json 2>err || fail "compile $net: $(head -1 err)"
+  [ "$(number b.json interval_cycles)" -le "$(number s.json interval_cycles)" ] ||
+    fail "$net, ${objective:-throughput}: $(number b.json interval_cycles) cycles, on shelves $(number s.json interval_cycles)"
+}
+for objective in wire ""; do
+  slower averages
+  slower turns
+done
+
 # -- where compute binds, kernels get replicas: a shorter interval, the same values --
 compiled one --placer best --replicas 1 --edge-gbps inf
 compiled many --placer best --edge-gbps inf
