@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "dump.h"
+#include "report.h"
 #include "wafer/pairs.h"
 
 /* What a sample takes at least, each thing alone. */
@@ -31,8 +32,10 @@ static uint64_t kernel_share(const wafer_plan *plan, uint32_t kernel, uint64_t c
   return share_of(plan, plan->kernels[kernel].replicas, cycles);
 }
 
-static pace pace_of(const wafer_plan *plan, uint32_t kernel) {
+/* `edge`: all that crosses it, at its rate. A stream to it has lanes in each band. */
+static pace pace_of(const wafer_plan *plan, uint32_t kernel, uint64_t edge) {
   pace p = {.kernel = kernel_share(plan, kernel, wafer_kernel_cycles(&plan->kernels[kernel])),
+            .edge = edge,
             .slowest = WAFER_NONE};
   for (uint32_t k = 0; k < plan->kernel_count; k++) {
     uint64_t cycles = kernel_share(plan, k, wafer_kernel_cycles(&plan->kernels[k]));
@@ -45,7 +48,7 @@ static pace pace_of(const wafer_plan *plan, uint32_t kernel) {
     if (s->from.where == WAFER_AT_memoryx) continue;
     bool outside = s->from.where == WAFER_AT_edge || s->to.where == WAFER_AT_edge;
     if (outside)
-      p.edge = max64(p.edge, s->cycles);
+      p.edge = max64(p.edge, share_of(plan, 1, s->cycles));
     else if (s->from_kernel == kernel || s->to_kernel == kernel)
       p.stream = max64(p.stream, share_of(plan, 1, s->cycles));
   }
@@ -170,7 +173,8 @@ static void print_limit(FILE *to, const wafer_plan *plan, uint32_t kernel, const
   else if (p->kernel == rest_of(p))
     fprintf(to, "  it sets the pace, and so does %s\n", rest_name(plan, p));
   else
-    fprintf(to, "  it does not set the pace, %s does: %llu cycles of slack\n", rest_name(plan, p),
+    fprintf(to, "  it does not set the pace, %s %s: %llu cycles of slack\n", rest_name(plan, p),
+            p->edge < rest_of(p) && p->stream == rest_of(p) ? "do" : "does",
             (ull)(rest_of(p) - p->kernel));
   if (interval > max64(p->kernel, rest_of(p)))
     fprintf(
@@ -193,13 +197,14 @@ static void print_effect(FILE *to, const wafer_plan *plan, uint64_t share, const
     fprintf(to, "; the pace stays at %llu, that of %s\n", (ull)before, rest_name(plan, p));
 }
 
+/* `known`: cycles that need no more cores. */
 static void print_gain(FILE *to, const wafer_plan *plan, uint32_t kernel, const char *what,
-                       uint64_t cores, const wafer_shape_point *then, const pace *p) {
+                       uint64_t cores, uint64_t known, const wafer_shape_point *then,
+                       const pace *p) {
   const wafer_kernel *k = &plan->kernels[kernel];
-  uint64_t now = wafer_kernel_cycles(k), other = then ? expected(k, then->cycles) : now,
-           cycles = other < now ? other : now;
+  uint64_t now = wafer_kernel_cycles(k), cycles = then ? expected(k, then->cycles) : now;
   fprintf(to, "  %s (%llu core%s): ", what, (ull)cores, cores == 1 ? "" : "s");
-  if (cycles == now) {
+  if (cycles >= known) {
     fputs("nothing, no shape in it is faster\n", to);
     return;
   }
@@ -208,19 +213,31 @@ static void print_gain(FILE *to, const wafer_plan *plan, uint32_t kernel, const 
   print_effect(to, plan, kernel_share(plan, kernel, cycles), p);
 }
 
+/* Neighbours may take what a kernel makes as another split leaves it. Its cycles on these cores. */
+static uint64_t print_recut(FILE *to, const wafer_plan *plan, uint32_t kernel, const wafer_curve *c,
+                            const pace *p) {
+  const wafer_kernel *k = &plan->kernels[kernel];
+  const wafer_shape_point *best = fastest(c, k->rect.width, k->rect.height);
+  uint64_t now = wafer_kernel_cycles(k), cycles = best ? expected(k, best->cycles) : now;
+  if (cycles >= now) return now;
+  print_gain(to, plan, kernel, "these, cut without regard to what it takes and gives", 0, now, best,
+             p);
+  return cycles;
+}
+
 /* The fewest cores on which it is faster at all. */
 static void print_next(FILE *to, const wafer_plan *plan, uint32_t kernel, const wafer_curve *c,
-                       const pace *p) {
+                       uint64_t known, const pace *p) {
   const wafer_kernel *k = &plan->kernels[kernel];
-  uint64_t all = wafer_kernel_cycles(k), now = wafer_rect_area(k->rect);
-  const wafer_shape_point *next = all ? smallest(k, c, all - 1) : NULL;
+  uint64_t now = wafer_rect_area(k->rect);
+  const wafer_shape_point *next = known ? smallest(k, c, known - 1) : NULL;
   if (!next) {
     fputs("  nothing: no shape that fits the wafer is faster\n", to);
     return;
   }
   uint64_t then = (uint64_t)next->width * next->height;
   print_gain(to, plan, kernel, "the next faster shape", then > now ? (then - now) * k->replicas : 0,
-             next, p);
+             known, next, p);
 }
 
 static void print_replica(FILE *to, const wafer_plan *plan, uint32_t kernel, const pace *p) {
@@ -236,14 +253,21 @@ static void print_more(FILE *to, const wafer_plan *plan, uint32_t kernel, const 
   const wafer_kernel *k = &plan->kernels[kernel];
   wafer_rect r = k->rect;
   uint64_t row = (uint64_t)r.width * k->replicas, column = (uint64_t)r.height * k->replicas;
+  const struct {
+    const char *what;
+    uint64_t cores;
+    uint32_t width, height;
+  } more[] = {{"one more row", row, r.width, r.height + 1},
+              {"one more column", column, r.width + 1, r.height},
+              {"twice the rows", row * r.height, r.width, 2 * r.height},
+              {"twice the columns", row * r.height, 2 * r.width, r.height}};
   fputs("more cores would buy\n", to);
-  print_gain(to, plan, kernel, "one more row", row, fastest(c, r.width, r.height + 1), p);
-  print_gain(to, plan, kernel, "one more column", column, fastest(c, r.width + 1, r.height), p);
-  print_next(to, plan, kernel, c, p);
-  print_gain(to, plan, kernel, "twice the rows", row * r.height, fastest(c, r.width, 2 * r.height),
-             p);
-  print_gain(to, plan, kernel, "twice the columns", row * r.height,
-             fastest(c, 2 * r.width, r.height), p);
+  uint64_t known = print_recut(to, plan, kernel, c, p);
+  for (size_t i = 0; i < WAFER_COUNT(more); i++) {
+    if (i == 2) print_next(to, plan, kernel, c, known, p);
+    print_gain(to, plan, kernel, more[i].what, more[i].cores, known,
+               fastest(c, more[i].width, more[i].height), p);
+  }
   if (plan->mode == WAFER_MODE_pipelined) print_replica(to, plan, kernel, p);
 }
 
@@ -300,18 +324,18 @@ static void print_place(FILE *to, const wafer_plan *plan, uint32_t kernel) {
 wafer_status dump_why(FILE *to, const wafer_diag *diag, const wafer_plan *plan, uint32_t kernel) {
   const wafer_kernel *k = &plan->kernels[kernel];
   const wafer_machine *m = plan->machine;
-  wafer_arena *arena = wafer_arena_create();
   wafer_curve_options options = {.max_width = m->usable.width,
                                  .max_height = m->usable.height,
                                  .budget = wafer_machine_core_budget(m)};
   wafer_curve curve;
+  report r;
+  WAFER_TRY(report_make(diag, plan, &r));
+  wafer_arena *arena = wafer_arena_create();
   if (!arena || wafer_kernel_curve(m, &k->body, &options, arena, &curve) != WAFER_OK) {
     wafer_arena_destroy(arena);
     return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "the host is out of memory");
   }
-  uint64_t interval = plan->mode == WAFER_MODE_pipelined ? plan->pipelined.interval_cycles
-                                                         : plan->streaming.interval_cycles;
-  pace p = pace_of(plan, kernel);
+  pace p = pace_of(plan, kernel, plan->mode == WAFER_MODE_pipelined ? r.edge_cycles : 0);
   fprintf(to, "kernel k%u '%s': %s, %llu cycles of a sample", kernel, k->name,
           wafer_family_name(k->body.family), (ull)wafer_kernel_cycles(k));
   if (k->program_cycles)
@@ -319,7 +343,7 @@ wafer_status dump_why(FILE *to, const wafer_diag *diag, const wafer_plan *plan, 
             (ull)k->cost.cycles);
   fputc('\n', to);
   print_size(to, plan, k, &curve, &p);
-  print_limit(to, plan, kernel, &p, interval);
+  print_limit(to, plan, kernel, &p, r.interval_cycles);
   print_sparse(to, plan, k);
   print_more(to, plan, kernel, &curve, &p);
   print_place(to, plan, kernel);

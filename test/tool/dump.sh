@@ -72,6 +72,11 @@ says view "695 cycles of a sample by its programs, estimated at 663; other shape
 says view "it sets the pace: the next limit is at 652 cycles (stem)"
 says view "twice the rows (16 cores): 469 cycles instead of 695, 32.5 % fewer, as 4x8; the pace goes from 695 to 652"
 says view "one more replica (16 cores): 348 cycles a sample instead of 695; the pace goes from 695 to 652"
+# The edge is all bands', and none where it has no limit: what a band's streams to it took was held against the wafer.
+"$wafer" compile "$source/test/data/small_cnn.onnx" -q -o bands.wplan --machine small64 --edge-gbps inf --mode pipelined --bands 16
+"$wafer" dump bands.wplan --why stem >view
+says view ", the edge's 1"
+says view "cores that receive, compute and send in turn, cost the rest"
 "$wafer" dump p.wplan --why stem >view
 says view "a phase of its own: "
 says view "in streaming each phase has all of it in turn"
