@@ -90,6 +90,9 @@ static wafer_status list_dead(const repairer *r, uint32_t *count, const wafer_co
   return WAFER_OK;
 }
 
+/* What the other policy makes of the wafer, tried: behind a refusal. */
+static const char *other_way(const repairer *r, const char *otherwise);
+
 /* ---- is it in one piece? ---- */
 
 /* Marks all that can be reached from a core; their number. With spares a dead core is passed over,
@@ -140,8 +143,9 @@ static wafer_status check_whole(const repairer *r) {
   if ((live - most) * CUT_OFF_SHARE > live)
     return wafer_fail(r->diag, wafer_at_file(r->file), WAFER_NO_FIT,
                       "dead cores and links cut the wafer in pieces: %zu of %zu live cores cannot "
-                      "be reached from the %zu around (%zu,%zu); no plan can use such a wafer",
-                      live - most, live, most, first % r->made->width, first / r->made->width);
+                      "be reached from the %zu around (%zu,%zu); %s",
+                      live - most, live, most, first % r->made->width, first / r->made->width,
+                      other_way(r, "no plan can use such a wafer"));
   if (most == live) return WAFER_OK;
   for (size_t i = 0; i < cores; i++) r->state[i] &= (uint8_t)~REACHED;
   if (most) reach(r, first, queue);
@@ -194,9 +198,9 @@ static wafer_status choose_view(const repairer *r, view *out) {
   if (by_rows || by_columns) return WAFER_OK;
   return wafer_fail(r->diag, wafer_at_file(r->file), WAFER_NO_FIT,
                     "spares cannot repair this wafer: some column has %u live cores of %u and some "
-                    "row %u of %u, which leaves no usable rectangle; --repair avoid may do with "
-                    "what is left, if it hangs together",
-                    rows.live, rows.length, columns.live, columns.length);
+                    "row %u of %u, which leaves no usable rectangle; %s",
+                    rows.live, rows.length, columns.live, columns.length,
+                    other_way(r, "what is left cannot be used either"));
 }
 
 /* Where the cores of a line lie: each at the place that spreads the lost ones evenly, or at the
@@ -276,7 +280,7 @@ static wafer_status repair(const repairer *r, wafer_machine *m) {
   view v;
   WAFER_TRY(choose_view(r, &v));
   wafer_repair *p = WAFER_NEW(r->arena, wafer_repair, 1);
-  uint16_t *moved = WAFER_NEW(r->arena, uint16_t, (size_t)v.lines *v.live);
+  uint16_t *moved = WAFER_NEW(r->arena, uint16_t, (size_t)v.lines * v.live);
   uint32_t *live = WAFER_NEW(r->arena, uint32_t, v.length);
   if (!p || !moved || !live) return no_memory(r);
   *p = (wafer_repair){.width = m->width,
@@ -322,6 +326,32 @@ static wafer_status apply(const repairer *r, wafer_machine *m) {
   WAFER_TRY(check_whole(r));
   if (r->defects->policy == WAFER_REPAIR_spares) return repair(r, m);
   return list_dead(r, &m->dead_count, &m->dead);
+}
+
+/* Live cores of the usable rectangle. */
+static uint64_t left_of(const wafer_machine *m) {
+  uint64_t cores = wafer_rect_area(m->usable);
+  for (uint32_t i = 0; i < m->dead_count; i++)
+    cores -= wafer_rect_overlaps(m->usable, (wafer_rect){m->dead[i].x, m->dead[i].y, 1, 1});
+  return cores;
+}
+
+static const char *other_way(const repairer *r, const char *otherwise) {
+  bool spares = r->defects->policy == WAFER_REPAIR_spares;
+  repairer with = {.arena = r->arena, .file = r->file, .made = r->made};
+  wafer_machine *m = wafer_arena_copy(r->arena, r->made, sizeof *m);
+  wafer_defects *other = wafer_arena_copy(r->arena, r->defects, sizeof *other);
+  with.state = WAFER_NEW(r->arena, uint8_t, (size_t)r->made->width * r->made->height);
+  if (!r->diag || !m || !other || !with.state)
+    return otherwise; /* without a sink: it is that way */
+  other->policy = spares ? WAFER_REPAIR_avoid : WAFER_REPAIR_spares;
+  with.defects = m->defects = other;
+  bool works = apply(&with, m) == WAFER_OK && wafer_machine_check(NULL, r->file, m) == WAFER_OK;
+  const char *name = wafer_repair_name(other->policy);
+  const char *text =
+      works ? wafer_arena_printf(r->arena, "--repair %s leaves %" PRIu64 " cores", name, left_of(m))
+            : NULL;
+  return text ? text : otherwise;
 }
 
 wafer_status wafer_machine_apply(const wafer_diag *diag, wafer_arena *arena, const char *file,

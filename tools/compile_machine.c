@@ -42,10 +42,12 @@ static wafer_status parse_edge(const char *text, uint64_t *bytes_per_second) {
   *bytes_per_second = UINT64_MAX;
   if (!strcmp(text, "inf")) return WAFER_OK;
   if (!cli_parse_f64("compile", "--edge-gbps", text, &gbps)) return WAFER_USAGE;
-  *bytes_per_second = (uint64_t)(gbps * 1e9 / 8);
-  if (gbps > 0 && gbps < 1e9) return WAFER_OK;
+  if (gbps < 1e9) *bytes_per_second = (uint64_t)(gbps * 1e9 / 8);
+  if (gbps < 1e9 && *bytes_per_second) return WAFER_OK;
   return (wafer_status)cli_usage(
-      "compile", "--edge-gbps wants more than 0 and less than 1e9, or inf, got '%s'", text);
+      "compile",
+      "--edge-gbps wants at least 8e-9, a byte a second, and less than 1e9, or inf, got '%s'",
+      text);
 }
 
 static wafer_status set_edge(const char *text, wafer_arena *arena, const wafer_machine **machine) {

@@ -73,7 +73,20 @@ says r.json "\"whole_interval_cycles\":	$(sed -n 's/^	"interval_cycles":	\([0-9]
 
 refuses 4 "cut the wafer in pieces" --machine small16 --defects cut.xml
 refuses 4 "cut the wafer in pieces" --machine small16 --defects cut.xml --repair avoid
-refuses 4 "leaves no usable rectangle; --repair avoid may do" --machine small16 --defects 100:1
+# The other way is named where it was tried and works: 'avoid' was for a wafer without a live core, and none was for
+# one that spares repair.
+refuses 4 "leaves no usable rectangle; what is left cannot be used either" --machine small16 --defects 100:1
+refuses 4 "; --repair spares leaves 80 cores" --machine small16 --defects 55:1 --repair avoid
+{
+  echo '<defects version="1">'
+  for i in $(seq 0 15); do echo "<dead x=\"$i\" y=\"0\"/>"; done
+  for i in $(seq 1 15); do echo "<dead x=\"0\" y=\"$i\"/>"; done
+  echo '</defects>'
+} >corner.xml
+refuses 4 "leaves no usable rectangle; --repair avoid leaves 225 cores" --machine small16 --defects corner.xml
+"$wafer" compile "$source/test/data/small_cnn.onnx" -q -o p.wplan --machine small16 --defects corner.xml --repair avoid ||
+  fail "what was named does not help"
+refuses 1 "edge-gbps wants at least 8e-9" --machine small16 --edge-gbps 1e-9 # was a division by zero
 refuses 2 "outside the fabric of 16 x 16" --machine small16 --defects outside.xml
 refuses 2 "a dead link goes to the east or to the south" --machine small16 --defects west.xml
 refuses 2 "must be <defects>" --machine small16 --defects "$source/runtime/machines/small16.xml"
