@@ -195,6 +195,8 @@ const char *size_mode_option(const wafer_ctx *ctx, wafer_mode mode);
 /* The largest rectangle of usable cores without a dead or reserved one; the usable rectangle when
  * there are none. */
 bool size_whole_wafer(const wafer_machine *machine, wafer_rect *out); /* false: out of memory */
+/* Usable cores that are neither dead nor reserved. */
+bool size_free_cores(const wafer_machine *machine, uint64_t *out); /* false: out of memory */
 /* The body with other depths. */
 wafer_kernel_body size_with_depths(const wafer_kernel_body *body, const uint32_t *depths);
 wafer_split size_uncut(void);

@@ -101,8 +101,14 @@ static void reserve_row(const wafer_machine *m, uint32_t y, uint32_t *top) {
   }
 }
 
-/* A rectangle that cannot grow ends above a row with cores that are taken, or with the wafer. */
-static void scan_all(const wafer_machine *m, uint32_t *top, uint32_t *stack, wafer_rect *best) {
+/* What is found row by row. A rectangle that cannot grow ends above a row with cores that are
+ * taken, or with the wafer. */
+typedef struct scan {
+  wafer_rect best;
+  uint64_t taken; /* dead and reserved cores */
+} scan;
+
+static void scan_all(const wafer_machine *m, uint32_t *top, uint32_t *stack, scan *found) {
   const wafer_core_at *dead = m->dead, *last = m->dead + m->dead_count;
   uint32_t end = m->usable.y + m->usable.height;
   for (uint32_t x = 0; x < m->usable.width; x++) top[x] = m->usable.y;
@@ -112,21 +118,37 @@ static void scan_all(const wafer_machine *m, uint32_t *top, uint32_t *stack, waf
     for (; dead < last && dead->y == y; dead++)
       if (dead->x >= m->usable.x && dead->x - m->usable.x < m->usable.width)
         top[dead->x - m->usable.x] = y + 1;
+    for (uint32_t x = 0; x < m->usable.width; x++) found->taken += top[x] == y + 1;
     bool grows = y + 1 < end && !m->reserved_count && !(dead < last && dead->y == y + 1);
-    if (!grows) scan_row(m, y, top, stack, best);
+    if (!grows) scan_row(m, y, top, stack, &found->best);
   }
 }
 
-bool size_whole_wafer(const wafer_machine *m, wafer_rect *out) {
-  *out = m->usable;
+/* false: out of memory. */
+static bool scan_wafer(const wafer_machine *m, scan *found) {
+  *found = (scan){.best = m->usable};
   if (m->dead_count == 0 && m->reserved_count == 0) return true;
   wafer_arena *arena = wafer_arena_create();
   uint32_t *top = arena ? WAFER_NEW(arena, uint32_t, m->usable.width) : NULL;
   uint32_t *stack = arena ? WAFER_NEW(arena, uint32_t, m->usable.width) : NULL;
   bool ok = top && stack;
-  *out = (wafer_rect){m->usable.x, m->usable.y, 0, 0};
-  if (ok) scan_all(m, top, stack, out);
+  found->best = (wafer_rect){m->usable.x, m->usable.y, 0, 0};
+  if (ok) scan_all(m, top, stack, found);
   wafer_arena_destroy(arena);
+  return ok;
+}
+
+bool size_whole_wafer(const wafer_machine *m, wafer_rect *out) {
+  scan found;
+  bool ok = scan_wafer(m, &found);
+  *out = found.best;
+  return ok;
+}
+
+bool size_free_cores(const wafer_machine *m, uint64_t *out) {
+  scan found;
+  bool ok = scan_wafer(m, &found);
+  *out = wafer_rect_area(m->usable) - found.taken;
   return ok;
 }
 

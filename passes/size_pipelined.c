@@ -254,8 +254,9 @@ static wafer_status choose(pipeline *p, uint64_t t, bool *found) {
 
 /* All fit one by one, not together: the kernel that takes most of the wafer at the least. */
 static wafer_status refuse_cores(const pipeline *p) {
-  uint64_t total = 0, most = 0;
+  uint64_t total = 0, most = 0, all = wafer_rect_area(p->ctx->machine->usable), open;
   uint32_t worst = 0;
+  if (!size_free_cores(p->ctx->machine, &open)) return pipeline_no_memory(p);
   for (uint32_t k = 0; k < p->graph->kernel_count; k++) {
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < p->curve[k]->count; i++) {
@@ -273,9 +274,9 @@ static wafer_status refuse_cores(const pipeline *p) {
   r->why = wafer_arena_printf(
       p->ctx->arena,
       "%u kernels need at least %llu cores side by side, the wafer has %llu usable "
-      "ones; the largest is '%s' with %llu",
-      p->graph->kernel_count, (unsigned long long)total,
-      (unsigned long long)wafer_rect_area(p->ctx->machine->usable), p->graph->kernels[worst].name,
+      "ones%s; the largest is '%s' with %llu",
+      p->graph->kernel_count, (unsigned long long)total, (unsigned long long)open,
+      open < all ? " that are neither dead nor reserved" : "", p->graph->kernels[worst].name,
       (unsigned long long)most);
   return r->why ? WAFER_OK : pipeline_no_memory(p);
 }

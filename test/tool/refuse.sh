@@ -56,6 +56,10 @@ machine 5000 16
 tries 1 m5000-16.xml streaming 1
 net=$source/test/data/small_cnn.onnx
 
+# Cores that are reserved are not among those that there are: kernels that wanted 12 did not fit 256.
+gives 4 "the wafer has 6 usable ones that are neither dead nor reserved" "$wafer" compile "$net" -q -o no.wplan \
+  --machine small16 --mode pipelined --reserve 0,0,16,15 --reserve 3,3,9,9 --reserve 0,15,10,1
+
 # What wants a pipeline gets no other mode as its remedy, but fewer bands.
 "$wafer" compile "$net" -q -o no.wplan --machine m9000-16.xml --bands 16 >out 2>err
 [ $? = 4 ] || fail "16 bands of small cores: $(head -1 err)"
