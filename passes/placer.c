@@ -300,7 +300,7 @@ static wafer_status finish(const wafer_diag *diag, wafer_arena *arena, const pla
   const layout *best = &run->candidates[0].best;
   const wafer_placer_problem *p = run->in.p;
   if (best->score == INFINITY)
-    return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_FIT,
+    return wafer_fail(diag, wafer_at_file(p->file), WAFER_NO_FIT,
                       "%u kernels found no room on %u x %u cores, though their areas would fit; "
                       "give more --place-seconds or a larger wafer",
                       p->count, p->width, p->height);
@@ -326,6 +326,21 @@ static wafer_status finish(const wafer_diag *diag, wafer_arena *arena, const pla
   return WAFER_OK;
 }
 
+/* Of all kernels, each on its smallest shape. */
+static uint64_t least_cores(const wafer_placer_problem *p) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < p->count; i++) {
+    const wafer_placer_shapes *shapes = &p->kinds[p->kind[i]];
+    uint64_t least = UINT64_MAX;
+    for (uint32_t k = 0; k < shapes->count; k++) {
+      uint64_t area = (uint64_t)shapes->at[k].width * shapes->at[k].height;
+      least = area < least ? area : least;
+    }
+    sum += least;
+  }
+  return sum;
+}
+
 static wafer_status prepare(const wafer_diag *diag, wafer_arena *arena, placer_run *run) {
   const wafer_placer_problem *p = run->in.p;
   bool fits;
@@ -334,10 +349,11 @@ static wafer_status prepare(const wafer_diag *diag, wafer_arena *arena, placer_r
   if (!neighbours(&run->in, arena) || !placer_bounds(&run->in, arena, &fits))
     return no_memory(diag);
   if (!fits)
-    return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_FIT,
-                      "the smallest shapes of %u kernels need more than the %u x %u cores there "
-                      "are; take a larger wafer or fewer kernels",
-                      p->count, p->width, p->height);
+    return wafer_fail(diag, wafer_at_file(p->file), WAFER_NO_FIT,
+                      "the smallest shapes of %u kernels need %llu cores, there are %u x %u, which "
+                      "is %llu; take a larger wafer or fewer kernels",
+                      p->count, (unsigned long long)least_cores(p), p->width, p->height,
+                      (unsigned long long)p->width * p->height);
   run->in.penalty = 2 * run->in.score_bound / (p->width < p->height ? p->width : p->height);
   return WAFER_OK;
 }

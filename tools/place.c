@@ -125,6 +125,7 @@ static wafer_status make_problem(contest_job *j, wafer_arena *arena) {
   const contest *c = &j->contest;
   WAFER_TRY(contest_unit(cli_diag(), c, &j->unit));
   WAFER_TRY(make_kinds(j, arena));
+  j->problem.file = c->path;
   j->problem.width = c->width;
   j->problem.height = c->height;
   j->problem.count = c->count;

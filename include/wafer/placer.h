@@ -62,6 +62,7 @@ typedef struct wafer_placer_problem {
   const wafer_placer_ports *const *ports; /* of each kind's shapes; with adapter_weight alone */
   uint32_t terminal_count;
   const wafer_placer_terminal *terminals;
+  const char *file; /* that messages name; NULL: none */
 } wafer_placer_problem;
 
 typedef struct wafer_placed {
