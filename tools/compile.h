@@ -66,7 +66,9 @@ wafer_status compile_whole(const char *model, const wafer_machine *whole,
                            const wafer_options *options, bool fast, bool relays,
                            report_whole *out);
 
-/* Errors that are held back, in the order they came; the rest goes to another sink at once. */
+/* Errors that are held back, in the order they came; the rest goes to another sink at once. Of work
+ * that nobody asked for by itself progress alone goes on, as that of `aside`; without a way for
+ * errors no remedies are looked for. */
 typedef struct compile_error {
   wafer_status status;
   wafer_loc loc;
@@ -76,6 +78,7 @@ typedef struct compile_error {
 typedef struct compile_held {
   const wafer_diag *to; /* NULL: drops all */
   wafer_arena *arena;
+  const char *aside;    /* "another plan"; NULL: it was asked for */
   compile_error *first; /* NULL: none */
 } compile_held;
 /* The sink; lives as long as `held`. */

@@ -42,7 +42,8 @@ static bool next_way(wafer_arena *arena, wafer_options *o, bool asked_for_bands,
 wafer_status compile_first(const wafer_ctx *ctx, const char *model, wafer_options *options,
                            wafer_ir **ir, const wafer_plan **plan) {
   compile_held errors = {.to = ctx->diag, .arena = ctx->arena};
-  const wafer_diag holds = compile_hold(&errors);
+  compile_held held = {.to = ctx->diag, .arena = ctx->arena, .aside = "another plan"};
+  const wafer_diag holds = compile_hold(&errors), quiet = compile_hold(&held);
   const bool asked_for_bands = options->bands > 0;
   wafer_ctx with = *ctx;
   const char *how;
@@ -51,7 +52,7 @@ wafer_status compile_first(const wafer_ctx *ctx, const char *model, wafer_option
   with.options = options;
   wafer_status status = make(&with, model, ir, plan, &unrouted);
   const compile_error *why = unrouted ? errors.first : NULL;
-  with.diag = NULL;
+  with.diag = &quiet;
   while (why && status == WAFER_NO_FIT &&
          next_way(ctx->arena, options, asked_for_bands, wafer_ir_get_bands(*ir), &how)) {
     wafer_note(ctx->diag, why->loc, "%.*s: %s", (int)strcspn(why->text, ":"), why->text, how);

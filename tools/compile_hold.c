@@ -1,4 +1,6 @@
 /* A sink that holds errors back: what failed need not be told where another way is found. */
+#include <stdio.h>
+
 #include "compile.h"
 
 static const char *copy_of(wafer_arena *arena, const char *text) {
@@ -30,7 +32,9 @@ static void emit(void *self, wafer_severity severity, wafer_status status, const
 
 static void progress(void *self, const char *what, uint64_t done, uint64_t total) {
   const compile_held *h = self;
-  wafer_progress(h->to, what, done, total);
+  char text[96];
+  if (h->aside) snprintf(text, sizeof text, "%s: %s", h->aside, what);
+  wafer_progress(h->to, h->aside ? text : what, done, total);
 }
 
 static bool cancelled(void *self) {
@@ -39,7 +43,7 @@ static bool cancelled(void *self) {
 }
 
 wafer_diag compile_hold(compile_held *held) {
-  return (wafer_diag){emit, progress, cancelled, held};
+  return (wafer_diag){held->aside ? NULL : emit, progress, cancelled, held};
 }
 
 void compile_tell(const compile_held *held) {

@@ -121,7 +121,9 @@ wafer_status compile_whole(const char *model, const wafer_machine *whole,
   own.pin_count = 0;
   own.refused = NULL;
   own.print_after = NULL; /* programs stay: a plan's times are theirs where it has them */
-  wafer_ctx ctx = {.arena = wafer_arena_create(), .machine = whole, .options = &own};
+  compile_held held = {.to = cli_diag(), .arena = wafer_arena_create(), .aside = "a whole wafer"};
+  const wafer_diag quiet = compile_hold(&held);
+  wafer_ctx ctx = {.arena = held.arena, .diag = &quiet, .machine = whole, .options = &own};
   if (!ctx.arena) return cli_no_memory();
   *out = (report_whole){0};
   wafer_status status = compile_again(&ctx, model, fast, relays, out);

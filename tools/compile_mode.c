@@ -38,21 +38,22 @@ static candidate candidate_of(wafer_ir *ir, const wafer_options *options, const 
 wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_options *options,
                            wafer_programs programs, bool aloud, wafer_ir **ir,
                            const wafer_plan **plan, report *told) {
+  compile_held held = {.to = ctx->diag, .arena = ctx->arena, .aside = "another plan"};
   compile_held errors = {.to = ctx->diag, .arena = ctx->arena}; /* nobody's */
-  const wafer_diag notes = compile_hold(&errors);
+  const wafer_diag quiet = compile_hold(&held), notes = compile_hold(&errors);
   const wafer_plan *made;
   wafer_ctx with = *ctx;
   wafer_options lowering;
   options->print_after = NULL;
   options->refused = NULL; /* the plan at hand stands */
   with.options = options;
-  with.diag = NULL;
+  with.diag = &quiet;
   *ir = NULL;
   *plan = NULL;
   wafer_status status = wafer_import(&with, model, ir);
-  with.diag = aloud ? &notes : NULL;
+  with.diag = aloud ? &notes : &quiet;
   if (status == WAFER_OK) status = wafer_transform(&with, *ir, WAFER_DEFAULT_PASSES);
-  with.diag = NULL;
+  with.diag = &quiet;
   lowering = *options;
   lowering.programs = programs;
   with.options = &lowering;
