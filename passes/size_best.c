@@ -291,6 +291,12 @@ static wafer_status set_haste(pipeline *p, int try, bool last, const uint32_t *o
   return pipeline_find_kinds(p);
 }
 
+/* No interval below it is of use: no layout has one, or the bands together wait for the edge. */
+static uint64_t enough(const search *s) {
+  if (objective_of(s->p) != WAFER_OBJECTIVE_throughput) return s->bound;
+  return max_u64(s->bound, s->p->edge * wafer_machine_bands(s->p->ctx->machine));
+}
+
 /* How often to try: seconds are shared out among as many as there are at the least. */
 static int most_tries(const pipeline *p) {
   const wafer_options *o = p->ctx->options;
@@ -318,7 +324,7 @@ static wafer_status try_haste(search *s, const uint32_t *of_shelves, shelf_place
       memcpy(best, tried, p->graph->kernel_count * sizeof *best);
     }
     settled = m.interval <= s->found;
-    if (settled && m.interval <= s->bound) break;
+    if (settled && m.interval <= enough(s)) break;
   }
   return WAFER_OK;
 }
@@ -339,7 +345,7 @@ static wafer_status try_all(search *s, shelf_place *tried, shelf_place *best, me
   s->replicas = 1;
   WAFER_TRY(try_haste(s, of_shelves, tried, best, b));
   s->replicas = s->most;
-  if (s->most > 1 && (!b->fits || b->interval > s->bound))
+  if (s->most > 1 && (!b->fits || b->interval > enough(s)))
     WAFER_TRY(try_haste(s, of_shelves, tried, best, b));
   if (shelves.fits) tell(s, &shelves, b);
   return WAFER_OK;
