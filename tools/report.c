@@ -111,6 +111,8 @@ static bool name_slowest(report *r) {
   return false;
 }
 
+#define WAITING_PART 16 /* of the interval: less is no matter */
+
 static void name_bottleneck(report *r) {
   const wafer_plan *plan = r->plan;
   if (name_slowest(r)) return;
@@ -124,6 +126,16 @@ static void name_bottleneck(report *r) {
     }
   const wafer_kernel *k = plan->kernel_count ? &plan->kernels[slowest_kernel(plan)] : NULL;
   stream = (stream + bands - 1) / bands; /* of a sample, as the other two */
+  uint64_t most = max64(r->edge_cycles, max64(r->compute_cycles, stream));
+  bool waits = plan->mode == WAFER_MODE_pipelined && k &&
+               r->interval_cycles - r->interval_cycles / WAITING_PART > most;
+  if (waits) {
+    snprintf(r->bottleneck, sizeof r->bottleneck,
+             "samples wait for each other, for room in buffers or for turns of streams: kernels, "
+             "streams and edge alone would take %llu of the %llu cycles per sample",
+             (unsigned long long)most, (unsigned long long)r->interval_cycles);
+    return;
+  }
   if (r->edge_cycles >= r->compute_cycles && r->edge_cycles >= stream)
     snprintf(r->bottleneck, sizeof r->bottleneck,
              "the wafer's edge: %llu B in and %llu B out per sample%s take %llu cycles",
@@ -135,8 +147,9 @@ static void name_bottleneck(report *r) {
              plan->values[plan->streams[widest].value].name, (unsigned long long)stream);
   else if (k)
     snprintf(r->bottleneck, sizeof r->bottleneck,
-             "kernel %s: %llu cycles per sample on %ux%u cores", k->name,
-             (unsigned long long)wafer_kernel_cycles(k), k->rect.width, k->rect.height);
+             "kernel %s: %llu cycles per sample%s on %ux%u cores", k->name,
+             (unsigned long long)wafer_kernel_cycles(k), bands > 1 ? " of a band" : "",
+             k->rect.width, k->rect.height);
 }
 
 /* Long enough for every replica to have had several samples. */

@@ -86,6 +86,10 @@ refuses 4 "; --repair spares leaves 80 cores" --machine small16 --defects 55:1 -
 refuses 4 "leaves no usable rectangle; --repair avoid leaves 225 cores" --machine small16 --defects corner.xml
 "$wafer" compile "$source/test/data/small_cnn.onnx" -q -o p.wplan --machine small16 --defects corner.xml --repair avoid ||
   fail "what was named does not help"
+# What none of kernels, streams and edge takes alone is not said to be the slowest kernel's.
+"$wafer" compile "$source/test/data/scales.onnx" -o p.wplan --mode pipelined --machine small64 --defects 10:2 --repair avoid \
+  --edge-gbps inf --programs never >report 2>err
+says report "bottleneck: samples wait for each other"
 refuses 1 "edge-gbps wants at least 8e-9" --machine small16 --edge-gbps 1e-9 # was a division by zero
 refuses 2 "outside the fabric of 16 x 16" --machine small16 --defects outside.xml
 refuses 2 "a dead link goes to the east or to the south" --machine small16 --defects west.xml
