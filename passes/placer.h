@@ -135,15 +135,18 @@ typedef struct tree {
   double penalty; /* of a row or column beyond the wafer; grows while a search cools */
 } tree;
 
-/* A tree in outline: runs of an order of the kernels, each a stack of slats. The joints between
- * stacks are cut one within the other, the highest outermost. A way or cut: its direction, and 2 if
- * turned. */
+/* A tree in outline: runs of an order of the kernels, each a stack of slats. They stand in a row,
+ * most of them in their order, and the joints between them are cut one within the other, the
+ * highest outermost. A way or cut: its direction, and 2 if turned. */
 typedef struct stacks {
   uint32_t count, order;
+  bool mixed; /* may stand in another order */
   struct {
-    uint32_t end, joint;
-    uint32_t way, cut;
+    uint32_t end, way;
   } at[PLACER_MOST_STACKS];
+  struct {
+    uint32_t stack, joint, cut; /* the joint is to the next in the row */
+  } row[PLACER_MOST_STACKS];
 } stacks;
 
 bool tree_shape_init(tree_shape *s, const placer *in, wafer_arena *arena);

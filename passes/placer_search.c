@@ -123,32 +123,33 @@ void search_again(worker *w, candidate *c, const budget *b) {
 }
 
 #define STACKS_MOVES 32     /* what weighing stacks counts for */
-#define STACKS_PATIENCE 400 /* refusals before others are tried */
+#define STACKS_PATIENCE 400 /* steps without a better one before others are tried */
+#define STACKS_HEAT 0.001   /* temperature, in scores */
 
-/* Walks from random stacks downhill, again and again. */
+/* Walks from random stacks, mostly downhill, again and again. */
 void search_stacks(worker *w, candidate *c, uint32_t most, const budget *b) {
   tree *t = &w->tree;
   stacks now = {0}, next;
-  double score = INFINITY;
-  uint32_t refused = STACKS_PATIENCE, key = 0;
+  double score = INFINITY, least = INFINITY;
+  uint32_t patience = 0, key = 0;
   uint64_t moves = 0;
   for (; b->most ? moves < b->most : placer_seconds() < b->until; moves += STACKS_MOVES) {
     if (wafer_cancelled(w->run->diag)) break;
-    bool fresh = refused >= STACKS_PATIENCE;
+    bool fresh = !patience;
     if (fresh)
-      stacks_random(&next, &c->rng, t->count, most), score = INFINITY;
+      stacks_random(&next, &c->rng, t->count, most), least = INFINITY;
     else
-      next = now, stacks_change(&next, &c->rng);
-    double limit = fresh ? 1.2 * c->best.score : score;
+      next = now, stacks_change(&next, &c->rng), patience--;
+    double limit = fresh ? 1.2 * c->best.score
+                         : score * (1 - STACKS_HEAT * log(1 - rng_unit(&c->rng)));
     uint32_t high = keys_below(t->in, limit), at = key;
-    refused++;
     tree_stacks(t, &next);
     t->is.root_width = t->in->p->width;
     if (!high || !lower(t, high, &at)) continue;
     unfold(t);
     if (t->state.cost > limit) continue;
-    if (t->state.cost < score) refused = 0;
     score = t->state.cost, now = next, key = at;
+    if (score < least) least = score, patience = STACKS_PATIENCE;
     keep(w, c);
     c->failed = false;
   }

@@ -110,16 +110,16 @@ void tree_shelves(tree *t, const uint32_t *order, uint32_t shelves) {
   tree_finish(t, stack(t, tops, made, CUT_ABOVE, 0, &next));
 }
 
-/* Stacks first .. last-1: the highest joint between them is cut last. */
+/* Those of the row from first to last-1: the highest joint between them is cut last. */
 static uint32_t together(tree *t, const stacks *s, const uint32_t *tops, uint32_t first,
                          uint32_t last, uint32_t *next) {
-  if (last - first == 1) return tops[first];
+  if (last - first == 1) return tops[s->row[first].stack];
   uint32_t at = first;
   for (uint32_t k = first; k + 1 < last; k++)
-    if (s->at[k].joint > s->at[at].joint) at = k;
+    if (s->row[k].joint > s->row[at].joint) at = k;
   uint32_t a = together(t, s, tops, first, at + 1, next);
   uint32_t b = together(t, s, tops, at + 1, last, next);
-  return tree_join(t, a, b, s->at[at].cut & 1, s->at[at].cut >> 1, next);
+  return tree_join(t, a, b, s->row[at].cut & 1, s->row[at].cut >> 1, next);
 }
 
 void tree_stacks(tree *t, const stacks *s) {
@@ -202,24 +202,35 @@ static uint32_t joint_of(rng *r) {
   return (uint32_t)rng_next(r);
 }
 
+static uint32_t place_of(const stacks *s, uint32_t k) {
+  uint32_t at = 0;
+  while (s->row[at].stack != k) at++;
+  return at;
+}
+
 /* Another end of stack k; false when there is no room for it. */
 static bool split(stacks *s, rng *r, uint32_t k) {
-  uint32_t from = k ? s->at[k - 1].end : 0, many = s->at[k].end - from;
+  uint32_t from = k ? s->at[k - 1].end : 0, many = s->at[k].end - from, at = place_of(s, k);
   if (many < 2 || s->count == PLACER_MOST_STACKS) return false;
   memmove(s->at + k + 1, s->at + k, (s->count - k) * sizeof *s->at);
+  memmove(s->row + at + 1, s->row + at, (s->count - at) * sizeof *s->row);
   s->count++;
+  for (uint32_t i = 0; i < s->count; i++) s->row[i].stack += s->row[i].stack > k;
+  s->row[at + 1].stack = k + 1;
   s->at[k].end = from + 1 + rng_below(r, many - 1);
-  s->at[k].joint = joint_of(r);
-  s->at[k].cut = rng_below(r, 4);
+  s->row[at].joint = joint_of(r);
+  s->row[at].cut = rng_below(r, 4);
   if (rng_below(r, 2)) s->at[k].way = rng_below(r, 4);
   return true;
 }
 
 void stacks_random(stacks *s, rng *r, uint32_t count, uint32_t most) {
   s->order = rng_below(r, 2);
+  s->mixed = rng_below(r, 2);
   s->count = 1;
   s->at[0].end = count;
   s->at[0].way = rng_below(r, 4);
+  s->row[0].stack = 0;
   for (uint32_t k = rng_below(r, most); k > 0; k--) split(s, r, rng_below(r, s->count));
 }
 
@@ -238,33 +249,44 @@ static bool shift(stacks *s, rng *r, uint32_t k) {
   return true;
 }
 
+/* Stack k and the next are one, where the next stands. */
 static bool merge(stacks *s, uint32_t k) {
   if (k + 1 == s->count) return false;
-  s->at[k].end = s->at[k + 1].end;
-  s->at[k].joint = s->at[k + 1].joint;
-  s->at[k].cut = s->at[k + 1].cut;
+  uint32_t at = place_of(s, k);
   s->count--;
-  memmove(s->at + k + 1, s->at + k + 2, (s->count - k - 1) * sizeof *s->at);
+  memmove(s->at + k, s->at + k + 1, (s->count - k) * sizeof *s->at);
+  memmove(s->row + at, s->row + at + 1, (s->count - at) * sizeof *s->row);
+  for (uint32_t i = 0; i < s->count; i++) s->row[i].stack -= s->row[i].stack > k;
+  return true;
+}
+
+/* Two stacks of the row change places: what follows in the order need not be cut off next. */
+static bool reseat(stacks *s, rng *r, uint32_t a) {
+  uint32_t b = rng_below(r, 2) ? a + 1 : rng_below(r, s->count), moved = s->row[a].stack;
+  if (!s->mixed || b >= s->count || a == b) return false;
+  s->row[a].stack = s->row[b].stack;
+  s->row[b].stack = moved;
   return true;
 }
 
 void stacks_change(stacks *s, rng *r) {
   for (uint32_t tries = 0; tries < 8; tries++) {
     uint32_t k = rng_below(r, s->count), pick = rng_below(r, 100);
-    if (pick < 40 && shift(s, r, k)) return;
-    if (pick >= 40 && pick < 55) {
+    if (pick < 35 && shift(s, r, k)) return;
+    if (pick >= 35 && pick < 50) {
       s->at[k].way ^= 1 + rng_below(r, 3);
       return;
     }
-    if (pick >= 55 && pick < 70 && k + 1 < s->count) {
-      s->at[k].cut ^= 1 + rng_below(r, 3);
+    if (pick >= 50 && pick < 63 && k + 1 < s->count) {
+      s->row[k].cut ^= 1 + rng_below(r, 3);
       return;
     }
-    if (pick >= 70 && pick < 80 && k + 1 < s->count) {
-      s->at[k].joint = joint_of(r);
+    if (pick >= 63 && pick < 72 && k + 1 < s->count) {
+      s->row[k].joint = joint_of(r);
       return;
     }
-    if (pick >= 80 && pick < 90 && split(s, r, k)) return;
+    if (pick >= 72 && pick < 81 && reseat(s, r, k)) return;
+    if (pick >= 81 && pick < 90 && split(s, r, k)) return;
     if (pick >= 90 && merge(s, k)) return;
   }
 }

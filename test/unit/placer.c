@@ -207,6 +207,52 @@ static void cuts(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Whatever is changed, every run has one place in the row, and ends rise up to the last kernel; the
+ * row follows the order unless it may be mixed. */
+static void row_of_stacks(void) {
+  for (uint64_t seed = 1; seed <= 8; seed++) {
+    rng r = {seed};
+    stacks s = {0};
+    bool strayed = false;
+    stacks_random(&s, &r, 20, 8);
+    for (uint32_t k = 0; k < 500; k++, stacks_change(&s, &r)) {
+      bool seen[PLACER_MOST_STACKS] = {0};
+      for (uint32_t i = 0; i < s.count; i++) {
+        uint32_t stack = s.row[i].stack;
+        CU_ASSERT_FATAL(stack < s.count && !seen[stack]);
+        seen[stack] = true;
+        strayed |= stack != i;
+        CU_ASSERT(s.at[i].end > (i ? s.at[i - 1].end : 0));
+      }
+      CU_ASSERT_EQUAL(s.at[s.count - 1].end, 20);
+    }
+    CU_ASSERT_EQUAL(strayed, s.mixed);
+  }
+}
+
+/* A row of runs {1}, {0}, {2}: the joint after the first is outermost. */
+static void mixed_row(void) {
+  wafer_arena *arena = wafer_arena_create();
+  static const wafer_placer_shape s[] = {{2, 2, 1, 0}};
+  static const uint32_t kind[3] = {0}, order[3] = {0, 1, 2};
+  wafer_placer_shapes kinds = {1, s};
+  wafer_placer_problem p = {4, 4, 1, 3, 0, &kinds, kind, NULL, .time_weight = 1};
+  placer in = {.p = &p, .reach_w = 4, .reach_h = 4, .orders = {order, order}};
+  curve_cache cache;
+  tree t;
+  CU_ASSERT_FATAL(curve_cache_init(&cache, &in, arena) && tree_init(&t, &in, &cache, arena));
+  stacks row = {.count = 3,
+                .at = {{.end = 1}, {.end = 2}, {.end = 3}},
+                .row = {{1, 9, CUT_ABOVE}, {0, 5, CUT_BESIDE}, {2, 0, 0}}};
+  tree_stacks(&t, &row);
+  uint32_t stack[8], leaves[3];
+  tree_order(&t.is, 3, stack, leaves);
+  CU_ASSERT(leaves[0] == 1 && leaves[1] == 0 && leaves[2] == 2);
+  CU_ASSERT_EQUAL(t.is.nodes[t.is.root].cut, CUT_ABOVE);
+  CU_ASSERT_EQUAL(t.is.nodes[t.is.root].child[0], 1);
+  wafer_arena_destroy(arena);
+}
+
 /* Five rectangles that fill the wafer in one way alone, each time the rest cut off whole; the order
  * says which. A shelf holds none of it. */
 static void least_time(void) {
@@ -382,6 +428,8 @@ CU_TestInfo tests_placer[] = {{"legal", chains_are_legal},
                               {"moves pay", moves_pay},
                               {"starts", starts},
                               {"cuts", cuts},
+                              {"row of stacks", row_of_stacks},
+                              {"mixed row", mixed_row},
                               {"least time", least_time},
                               {"adapters count", adapters_count},
                               {"terminals", terminals},
