@@ -140,8 +140,8 @@ void search_stacks(worker *w, candidate *c, uint32_t most, const budget *b) {
       stacks_random(&next, &c->rng, t->count, most), least = INFINITY;
     else
       next = now, stacks_change(&next, &c->rng), patience--;
-    double limit = fresh ? 1.2 * c->best.score
-                         : score * (1 - STACKS_HEAT * log(1 - rng_unit(&c->rng)));
+    double limit =
+        fresh ? 1.2 * c->best.score : score * (1 - STACKS_HEAT * log(1 - rng_unit(&c->rng)));
     uint32_t high = keys_below(t->in, limit), at = key;
     tree_stacks(t, &next);
     t->is.root_width = t->in->p->width;
