@@ -96,6 +96,15 @@ static void parts_of(xmlNodePtr element, const char *attribute, uint32_t *parts)
   xmlFree(text);
 }
 
+/* False: out of memory. NULL where there is none. */
+static bool string_of(reading *r, xmlNodePtr element, const char *attribute, const char **out) {
+  xmlChar *text = xmlGetNoNsProp(element, (const xmlChar *)attribute);
+  *out = text ? wafer_arena_strdup(r->arena, (const char *)text) : NULL;
+  bool made = !text || *out;
+  xmlFree(text);
+  return made;
+}
+
 static wafer_status collect(reading *r, xmlNodePtr root, wafer_pins *out) {
   size_t count = xmlChildElementCount(root);
   wafer_pin *pins = WAFER_NEW(r->arena, wafer_pin, count);
@@ -105,18 +114,18 @@ static wafer_status collect(reading *r, xmlNodePtr root, wafer_pins *out) {
                       .reductions_behind = xmlHasProp(root, (const xmlChar *)"reductions") != NULL,
                       .pins = pins,
                       .reserved = reserved};
+  if (!string_of(r, root, "machine", &out->machine)) return no_memory(r->diag, r->file);
   for (xmlNodePtr at = xmlFirstElementChild(root); at; at = xmlNextElementSibling(at)) {
     if (strcmp((const char *)at->name, "reserve") == 0) {
       reserved[out->reserved_count++] = rect_of(at);
       continue;
     }
-    xmlChar *name = xmlGetNoNsProp(at, (const xmlChar *)"name");
+    const char *name;
+    if (!string_of(r, at, "name", &name) || !name) return no_memory(r->diag, r->file);
     pins[out->pin_count] = (wafer_pin){.rect = rect_of(at), .replicas = number_of(at, "replicas")};
     parts_of(at, "rows", pins[out->pin_count].split.rows);
     parts_of(at, "cols", pins[out->pin_count].split.cols);
-    pins[out->pin_count].kernel = name ? wafer_arena_strdup(r->arena, (const char *)name) : NULL;
-    xmlFree(name);
-    if (!pins[out->pin_count++].kernel) return no_memory(r->diag, r->file);
+    pins[out->pin_count++].kernel = name;
   }
   return WAFER_OK;
 }
@@ -151,7 +160,8 @@ static bool has_reductions_behind(const wafer_plan *plan) {
 wafer_status wafer_pins_of(const wafer_diag *diag, wafer_arena *arena, const wafer_plan *plan,
                            wafer_pins *out) {
   wafer_pin *pins = WAFER_NEW(arena, wafer_pin, plan->kernel_count);
-  *out = (wafer_pins){.bands = wafer_machine_bands(plan->machine),
+  *out = (wafer_pins){.machine = plan->machine->name,
+                      .bands = wafer_machine_bands(plan->machine),
                       .reductions_behind = has_reductions_behind(plan),
                       .pin_count = plan->kernel_count,
                       .reserved_count = plan->machine->reserved_count,

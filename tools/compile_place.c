@@ -72,6 +72,16 @@ static wafer_status read_kept(const char *path, wafer_arena *arena, wafer_option
   return WAFER_OK;
 }
 
+static wafer_status read_placement(const char *path, wafer_arena *arena,
+                                   const wafer_machine *machine, wafer_pins *out) {
+  WAFER_TRY(wafer_pins_read(cli_diag(), arena, path, out));
+  if (out->machine && strcmp(out->machine, machine->name) != 0)
+    wafer_note(cli_diag(), wafer_at_file(path),
+               "was made for machine '%s': its rectangles are taken as they are on '%s'",
+               out->machine, machine->name);
+  return WAFER_OK;
+}
+
 wafer_status compile_reserve(const wafer_diag *diag, const compile_reserved *more,
                              wafer_arena *arena, const wafer_machine **machine) {
   const wafer_machine *m = *machine;
@@ -96,7 +106,7 @@ wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
                     .pins = c->pins,
                     .reserved = c->reserved};
   *kept = NULL;
-  if (c->placement) WAFER_TRY(wafer_pins_read(cli_diag(), arena, c->placement, &file));
+  if (c->placement) WAFER_TRY(read_placement(c->placement, arena, *machine, &file));
   if (c->keep) WAFER_TRY(read_kept(c->keep, arena, options, kept, &earlier));
   wafer_pin *pins =
       WAFER_NEW(arena, wafer_pin, (size_t)own.pin_count + file.pin_count + earlier.pin_count);

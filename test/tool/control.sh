@@ -190,6 +190,9 @@ refuses 4 "needs 28224 bytes per core, 15360 are allowed; the nearest shapes tha
 refuses 4 "has no shape of 7x7 cores that is worth it; the nearest:" --pin depthwise=0,0,7,7
 refuses 2 "is empty or leaves the fabric of 16 x 16" --reserve 10,10,7,2
 refuses 2 "p.wplan" --placement p.wplan
+sed 's/machine="small16"/machine="other"/' p.xml >other.xml
+build -o q.wplan --placement other.xml 2>err
+says err "was made for machine 'other': its rectangles are taken as they are on 'small16'"
 sed 's/<kernel/<colonel/' p.xml >bad.xml
 refuses 2 "bad.xml:3" --placement bad.xml
 finish "control: pins, reserved cores, placements and kept plans hold"
