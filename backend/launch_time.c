@@ -175,8 +175,9 @@ static void note_action(const fragment_clock *c, const fragment *f, bool first, 
 }
 
 /* `ends`: of as many samples, a multiple of `turns`; the first round of steps is rehearsed. */
-static bool pass_samples(const launcher *l, fragment_clock *c, const launch_pieces *p,
-                         first_samples *times, uint64_t *ends, uint32_t turns, uint32_t samples) {
+static bool pass_samples(launcher *l, const launch_pieces *p, first_samples *times, uint64_t *ends,
+                         uint32_t turns, uint32_t samples) {
+  fragment_clock *c = &l->clock;
   fragment_past **past = WAFER_NEW(c->arena, fragment_past *, p->count);
   turn_step *turn = order_steps(c->arena, p);
   uint32_t count = p->step_count - p->once;
@@ -245,8 +246,9 @@ wafer_status launch_time_kernel(launcher *l, const fragment *const *f, uint32_t 
 
 /* What trains of 2, 4, 8 ... samples take, no more than `most`. Samples that go ahead wait for each
  * other, but in a shorter train for fewer: such trains are gone through one by one. */
-static bool time_short(const launcher *l, fragment_clock *c, const launch_pieces *p,
-                       const uint64_t *ends, uint32_t turns, uint32_t most, wafer_launch *launch) {
+static bool time_short(launcher *l, const launch_pieces *p, const uint64_t *ends, uint32_t turns,
+                       uint32_t most, wafer_launch *launch) {
+  fragment_clock *c = &l->clock;
   uint64_t *cycles = WAFER_NEW(c->arena, uint64_t, 32);
   uint64_t *own = p->period ? WAFER_NEW(c->arena, uint64_t, most) : NULL;
   if (!cycles || (p->period && !own)) return false;
@@ -257,7 +259,7 @@ static bool time_short(const launcher *l, fragment_clock *c, const launch_pieces
     *end = ends[samples - 1];
     if (!p->period || samples == most) continue;
     memset(own, 0, samples * sizeof *own);
-    if (!pass_samples(l, c, p, NULL, own, turns, samples)) return false;
+    if (!pass_samples(l, p, NULL, own, turns, samples)) return false;
     fragment_clock_restart(c, NULL, 0);
     *end = own[samples - 1];
   }
@@ -302,20 +304,20 @@ wafer_status launch_time(launcher *l, const launch_pieces *p, uint64_t below,
   train_times t;
   if (!c || !begin_train(l, p, launch, &t)) return launch_no_memory(l);
   c->train = true; /* what was timed by itself before was none */
-  if (!pass_samples(l, c, p, p->period ? NULL : &t.first, t.ends, t.turns, t.samples))
+  if (!pass_samples(l, p, p->period ? NULL : &t.first, t.ends, t.turns, t.samples))
     return launch_no_memory(l);
   fragment_clock_restart(c, NULL, 0);
   launch->interval = interval_of(p, &t);
   if (launch->interval >= below) return WAFER_OK;
   if (p->period) { /* in a train the first one waits for others that go ahead */
-    if (!pass_samples(l, c, p, &t.first, t.alone, t.turns, t.turns)) return launch_no_memory(l);
+    if (!pass_samples(l, p, &t.first, t.alone, t.turns, t.turns)) return launch_no_memory(l);
     fragment_clock_restart(c, NULL, 0);
   }
   for (uint32_t k = 0; k < l->plan->kernel_count; k++) p->cycles[k] /= t.turns;
   launch->predicted = t.alone[0];
   launch->leaving = t.first.leaving;
   launch->leaving_count = t.first.leaving_count;
-  if (!time_short(l, c, p, t.ends, t.turns, t.samples, launch)) return launch_no_memory(l);
+  if (!time_short(l, p, t.ends, t.turns, t.samples, launch)) return launch_no_memory(l);
   uint64_t left = t.ends[t.samples - 1], steady = t.samples * launch->interval;
   launch->fill = left > steady ? left - steady : 0;
   return find_slowest(l, p, launch);

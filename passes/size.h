@@ -176,8 +176,8 @@ int64_t size_own_price(curve_set *curves, const wafer_graph *graph, uint32_t k,
                        const wafer_kernel_body *body, const wafer_shape_point *point,
                        uint32_t stripes, const size_waste *waste);
 
-/* What is looked for: of a piece of a model one sample at a time, since the next piece, or the host,
- * wants it before the sample after it begins. */
+/* What is looked for: of a piece of a model one sample at a time, since the next piece, or the
+ * host, wants it before the sample after it begins. */
 wafer_objective size_objective(const wafer_ctx *ctx, const wafer_graph *graph);
 /* Whether --placer best looks for the pace of core programs, which will tell how fast a pipeline
  * is. */

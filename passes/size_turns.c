@@ -26,8 +26,9 @@
 #define HOT 0.003           /* of the energy at first: a rise that is taken once in e times, */
 #define COLD 0.0001         /* and at last */
 
-/* Of an option of the producer with one of the user: whether their rows, and their columns, hold the
- * same, and whether words have room on their way. A bit says that it is known, the next one what. */
+/* Of an option of the producer with one of the user: whether their rows, and their columns, hold
+ * the same, and whether words have room on their way. A bit says that it is known, the next one
+ * what. */
 enum { PAIR_ROWS = 0, PAIR_COLUMNS = 2, PAIR_ROOM = 4 };
 
 /* A value that passes from a kernel to another. */

@@ -90,7 +90,8 @@ static wafer_status list_dead(const repairer *r, uint32_t *count, const wafer_co
   return WAFER_OK;
 }
 
-/* What the other policy makes of the wafer, tried: behind a refusal. */
+/* What the other policy makes of the wafer, tried: behind a refusal. Where nobody is told nothing
+ * is tried, so that a try does not end in another. */
 static const char *other_way(const repairer *r, const char *otherwise);
 
 /* ---- is it in one piece? ---- */
@@ -337,13 +338,13 @@ static uint64_t left_of(const wafer_machine *m) {
 }
 
 static const char *other_way(const repairer *r, const char *otherwise) {
+  if (!r->diag) return otherwise;
   bool spares = r->defects->policy == WAFER_REPAIR_spares;
   repairer with = {.arena = r->arena, .file = r->file, .made = r->made};
   wafer_machine *m = wafer_arena_copy(r->arena, r->made, sizeof *m);
   wafer_defects *other = wafer_arena_copy(r->arena, r->defects, sizeof *other);
   with.state = WAFER_NEW(r->arena, uint8_t, (size_t)r->made->width * r->made->height);
-  if (!r->diag || !m || !other || !with.state)
-    return otherwise; /* without a sink: it is that way */
+  if (!m || !other || !with.state) return otherwise;
   other->policy = spares ? WAFER_REPAIR_avoid : WAFER_REPAIR_spares;
   with.defects = m->defects = other;
   bool works = apply(&with, m) == WAFER_OK && wafer_machine_check(NULL, r->file, m) == WAFER_OK;

@@ -209,8 +209,8 @@ static wafer_status try_fewer(thoughts *t) {
   return WAFER_OK;
 }
 
-/* Higher bands have more rows to reduce over and fewer columns: there reductions may be faster behind
- * what they reduce although they are not on those at hand. */
+/* Kernels of higher bands are narrower: there reductions may be faster behind what they reduce
+ * although they are not on those at hand. */
 static wafer_status try_near(thoughts *t, uint32_t bands, bool relays, bool *taken) {
   wafer_options own;
   WAFER_TRY(try_so_many(t, t->now.options, bands, relays, taken));

@@ -248,26 +248,24 @@ static void print_replica(FILE *to, const wafer_plan *plan, uint32_t kernel, con
   print_effect(to, plan, share, p);
 }
 
+static void print_grown(FILE *to, const wafer_plan *plan, uint32_t kernel, const char *what,
+                        uint32_t width, uint32_t height, const wafer_curve *c, uint64_t known,
+                        const pace *p) {
+  const wafer_kernel *k = &plan->kernels[kernel];
+  uint64_t more = (uint64_t)width * height - wafer_rect_area(k->rect);
+  print_gain(to, plan, kernel, what, more * k->replicas, known, fastest(c, width, height), p);
+}
+
 static void print_more(FILE *to, const wafer_plan *plan, uint32_t kernel, const wafer_curve *c,
                        const pace *p) {
-  const wafer_kernel *k = &plan->kernels[kernel];
-  wafer_rect r = k->rect;
-  uint64_t row = (uint64_t)r.width * k->replicas, column = (uint64_t)r.height * k->replicas;
-  const struct {
-    const char *what;
-    uint64_t cores;
-    uint32_t width, height;
-  } more[] = {{"one more row", row, r.width, r.height + 1},
-              {"one more column", column, r.width + 1, r.height},
-              {"twice the rows", row * r.height, r.width, 2 * r.height},
-              {"twice the columns", row * r.height, 2 * r.width, r.height}};
+  uint32_t width = plan->kernels[kernel].rect.width, height = plan->kernels[kernel].rect.height;
   fputs("more cores would buy\n", to);
   uint64_t known = print_recut(to, plan, kernel, c, p);
-  for (size_t i = 0; i < WAFER_COUNT(more); i++) {
-    if (i == 2) print_next(to, plan, kernel, c, known, p);
-    print_gain(to, plan, kernel, more[i].what, more[i].cores, known,
-               fastest(c, more[i].width, more[i].height), p);
-  }
+  print_grown(to, plan, kernel, "one more row", width, height + 1, c, known, p);
+  print_grown(to, plan, kernel, "one more column", width + 1, height, c, known, p);
+  print_next(to, plan, kernel, c, known, p);
+  print_grown(to, plan, kernel, "twice the rows", width, 2 * height, c, known, p);
+  print_grown(to, plan, kernel, "twice the columns", 2 * width, height, c, known, p);
   if (plan->mode == WAFER_MODE_pipelined) print_replica(to, plan, kernel, p);
 }
 
