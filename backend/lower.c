@@ -248,7 +248,7 @@ wafer_status wafer_lower(const wafer_ctx *ctx, const wafer_ir *ir, const wafer_p
   wafer_ctx with = *ctx;
   lowering l = {.ctx = &with, .ir = ir, .plan = WAFER_NEW(ctx->arena, wafer_plan, 1)};
   if (!l.plan) return lower_no_memory(&l);
-  WAFER_TRY(wafer_machine_band(ctx->diag, ctx->arena, ctx->machine, wafer_ir_get_bands(ir),
+  WAFER_TRY(wafer_machine_band(ctx->diag, ctx->arena, ctx->machine, wafer_ir_get_cut(ir),
                                &with.machine));
   WAFER_TRY(lower(&l));
   WAFER_TRY(lower_text(ctx, ir, l.plan));

@@ -30,6 +30,7 @@
 #define NAME_STORAGE "wafer.storage"     /* string */
 #define NAME_OPTIMIZER "wafer.optimizer" /* string */
 #define NAME_BANDS "wafer.bands"         /* i64, where it is not 1 */
+#define NAME_SIDES "wafer.sides"         /* i64, of bands, where it is not 1 */
 #define NAME_FLIP "wafer.flip_batch"     /* i64 */
 #define NAME_COST "wafer.cost"           /* + ".<mode>": array<i64>; + ".<mode>.why_not": string */
 #define NAME_FACTS "wafer.facts"         /* string: what passes gave, comma separated */

@@ -78,12 +78,15 @@ void wafer_ir_set_optimizer(wafer_ir *ir, wafer_optimizer_kind kind) {
   set_string(root_of(ir), NAME_OPTIMIZER, wafer_optimizer_name(kind));
 }
 
-uint32_t wafer_ir_get_bands(const wafer_ir *ir) {
-  uint32_t bands;
-  return get_u32(root_of(ir), NAME_BANDS, &bands) && bands ? bands : 1;
+wafer_cut wafer_ir_get_cut(const wafer_ir *ir) {
+  wafer_cut cut;
+  if (!get_u32(root_of(ir), NAME_BANDS, &cut.bands) || !cut.bands) cut.bands = 1;
+  if (!get_u32(root_of(ir), NAME_SIDES, &cut.sides) || !cut.sides) cut.sides = 1;
+  return cut;
 }
-void wafer_ir_set_bands(wafer_ir *ir, uint32_t bands) {
-  if (bands > 1) set_int(root_of(ir), NAME_BANDS, bands);
+void wafer_ir_set_cut(wafer_ir *ir, wafer_cut cut) {
+  if (cut.bands > 1) set_int(root_of(ir), NAME_BANDS, cut.bands);
+  if (cut.sides > 1) set_int(root_of(ir), NAME_SIDES, cut.sides);
 }
 
 struct ir_band {
@@ -91,16 +94,18 @@ struct ir_band {
   struct ir_band *next;
 };
 
-wafer_status wafer_ir_machine(const wafer_ctx *ctx, wafer_ir *ir, uint32_t bands,
+wafer_status wafer_ir_machine(const wafer_ctx *ctx, wafer_ir *ir, wafer_cut cut,
                               const wafer_machine **out) {
   *out = ctx->machine;
-  if (bands == 1) return WAFER_OK;
+  if (cut.bands == 1) return WAFER_OK;
   for (const struct ir_band *at = ir->bands; at; at = at->next)
-    if (at->wafer == ctx->machine && at->band->bands == bands) return *out = at->band, WAFER_OK;
+    if (at->wafer == ctx->machine && at->band->cut.bands == cut.bands &&
+        at->band->cut.sides == cut.sides)
+      return *out = at->band, WAFER_OK;
   struct ir_band *made = WAFER_NEW(ir->arena, struct ir_band, 1);
   if (!made)
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY, "no memory for bands");
-  WAFER_TRY(wafer_machine_band(ctx->diag, ir->arena, ctx->machine, bands, out));
+  WAFER_TRY(wafer_machine_band(ctx->diag, ir->arena, ctx->machine, cut, out));
   *made = (struct ir_band){ctx->machine, *out, ir->bands};
   ir->bands = made;
   return WAFER_OK;

@@ -87,11 +87,14 @@ static bool measure(bound *b) {
   return true;
 }
 
-/* Cores of one of so many bands. */
-static uint64_t cores_of(const bound *b, uint32_t bands) {
+/* Cores of one of the bands of a cut; 0: there is no such cut. */
+static uint64_t cores_of(const bound *b, wafer_cut cut) {
   const wafer_machine *m = b->wafer;
-  uint64_t margins = m->height - m->usable.height;
-  return m->usable.width * (m->height / bands - margins);
+  uint32_t west = m->usable.x, east = m->width - west - m->usable.width;
+  uint64_t rows = m->usable.height / (cut.bands / cut.sides);
+  if (cut.sides == 1) return m->usable.width * rows;
+  uint32_t margin = west > east ? west : east;
+  return m->width / 2 > margin ? (m->width / 2 - margin) * rows : 0;
 }
 
 /* Of all copies of a kernel, each of which has the time of so many samples. */
@@ -106,13 +109,13 @@ static uint64_t cores_for(const bound *b, uint32_t kernel, uint64_t cycles) {
 
 /* `stops`: a kernel that no cores are enough for, or whose cores are more than there are;
  * WAFER_NONE where all kernels together are. */
-static bool is_feasible(const bound *b, uint32_t bands, uint64_t cycles, uint32_t *stops) {
-  uint64_t cores = cores_of(b, bands), left = cores;
+static bool is_feasible(const bound *b, wafer_cut cut, uint64_t cycles, uint32_t *stops) {
+  uint64_t cores = cores_of(b, cut), left = cores;
   bool fits = true;
   *stops = WAFER_NONE;
   for (uint32_t k = 0; k < b->plan->kernel_count; k++) {
     if (!b->least[k]) continue;
-    uint64_t need = cores_for(b, k, cycles * bands);
+    uint64_t need = cores_for(b, k, cycles * cut.bands);
     if (need > cores && *stops == WAFER_NONE) *stops = k;
     fits &= need <= left;
     left -= need < left ? need : left;
@@ -120,12 +123,12 @@ static bool is_feasible(const bound *b, uint32_t bands, uint64_t cycles, uint32_
   return fits;
 }
 
-/* The least cycles that so many bands allow, known to be feasible: `high`, and more than `low`. */
-static uint64_t least_between(const bound *b, uint32_t bands, uint64_t low, uint64_t high) {
+/* The least cycles that a cut allows, known to be feasible: `high`, and more than `low`. */
+static uint64_t least_between(const bound *b, wafer_cut cut, uint64_t low, uint64_t high) {
   uint32_t stops;
   while (high - low > 1) {
     uint64_t middle = low + (high - low) / 2;
-    if (is_feasible(b, bands, middle, &stops))
+    if (is_feasible(b, cut, middle, &stops))
       high = middle;
     else
       low = middle;
@@ -137,18 +140,20 @@ static uint64_t least_between(const bound *b, uint32_t bands, uint64_t low, uint
  * no bands can do better. */
 static void find(const bound *b, uint64_t edge, uint64_t reached, wafer_least_pace *out) {
   const wafer_machine *m = b->wafer;
-  uint32_t most = m->height / (m->height - m->usable.height + 1), stops;
+  uint32_t stops;
   uint64_t found = reached;
-  out->bands = wafer_machine_bands(b->plan->machine);
-  for (uint32_t bands = 1; bands <= most && found > edge; bands++) {
-    if (found <= 1 || !is_feasible(b, bands, found - 1, &stops)) continue;
-    found = least_between(b, bands, 0, found - 1);
-    out->bands = bands;
+  out->cut = wafer_machine_cut(b->plan->machine);
+  for (uint32_t i = 0; i < m->usable.height * m->edge_sides && found > edge; i++) {
+    uint32_t sides = 1 + i / m->usable.height, each = 1 + i % m->usable.height;
+    wafer_cut cut = {each * sides, sides};
+    if (found <= 1 || !is_feasible(b, cut, found - 1, &stops)) continue;
+    found = least_between(b, cut, 0, found - 1);
+    out->cut = cut;
   }
   out->cycles = found > edge ? found : edge;
   out->at_edge = found <= edge;
   out->kernel = WAFER_NONE;
-  if (found > edge && found > 1) is_feasible(b, out->bands, found - 1, &out->kernel);
+  if (found > edge && found > 1) is_feasible(b, out->cut, found - 1, &out->kernel);
 }
 
 wafer_status wafer_plan_least_pace(const wafer_diag *diag, const wafer_plan *plan, uint64_t edge,

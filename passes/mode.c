@@ -13,7 +13,8 @@ typedef struct choice {
   wafer_ir *ir;
   wafer_graph graph;
   wafer_mode asked;
-  uint32_t batch, bands;
+  uint32_t batch;
+  wafer_cut cut;
   sizing pipelined, streaming;
 } choice;
 
@@ -49,7 +50,7 @@ static uint32_t flip_batch(const choice *c) {
 
 static wafer_status refuse(const choice *c, const sizing *failed, wafer_mode mode) {
   refusing refusal = {c->ctx,   c->ir,    &c->graph,     c->asked,     mode,
-                      c->batch, c->bands, &c->pipelined, &c->streaming};
+                      c->batch, c->cut, &c->pipelined, &c->streaming};
   return mode_refuse(&refusal, &failed->refusal);
 }
 
@@ -70,7 +71,7 @@ static bool may_relay(const choice *c) {
 
 /* Whether programs may be held up by what skips kernels, so that others wait. */
 static bool waits_for_skips(const choice *c) {
-  uint64_t pace = mode_pace(&c->pipelined, c->bands);
+  uint64_t pace = mode_pace(&c->pipelined, c->cut.bands);
   return pace - pace / WAFER_RELAY_GAIN > c->pipelined.cost.interval_cycles;
 }
 
@@ -81,17 +82,17 @@ static bool waits_for_inputs(const choice *c) {
 
 /* The pipeline with such relays; *out NULL: it is no better, and without them again. */
 static wafer_status try_relays(choice *c, mode_relayed what, mode_relays **out) {
-  uint64_t pace = mode_pace(&c->pipelined, c->bands);
+  uint64_t pace = mode_pace(&c->pipelined, c->cut.bands);
   wafer_graph graph;
-  uint32_t bands;
+  wafer_cut cut;
   sizing with = {0};
   WAFER_TRY(mode_add_relays(c->ctx, c->ir, &c->graph, what, out));
   if (!*out) return WAFER_OK;
   WAFER_TRY(wafer_graph_read(c->ctx, c->ir, &graph));
-  WAFER_TRY(mode_size_bands(c->ctx, c->ir, &graph, &bands, &with));
-  if (with.cost.fits && mode_pace(&with, bands) <= pace - pace / WAFER_RELAY_GAIN) {
+  WAFER_TRY(mode_size_bands(c->ctx, c->ir, &graph, &cut, &with));
+  if (with.cost.fits && mode_pace(&with, cut.bands) <= pace - pace / WAFER_RELAY_GAIN) {
     c->pipelined = with;
-    c->bands = bands;
+    c->cut = cut;
     return WAFER_OK;
   }
   mode_drop_relays(c->ir, *out);
@@ -140,13 +141,13 @@ static wafer_status settle_bands(choice *c, const mode_relays *relays) {
   wafer_graph graph = c->graph;
   if (!c->pipelined.cost.fits) return WAFER_OK;
   if (relays) WAFER_TRY(wafer_graph_read(c->ctx, c->ir, &graph));
-  return mode_settle_bands(c->ctx, c->ir, &graph, c->bands, &c->pipelined);
+  return mode_settle_bands(c->ctx, c->ir, &graph, c->cut, &c->pipelined);
 }
 
 static wafer_status settle_pipeline(choice *c, bool trains, mode_relays **relays) {
   WAFER_TRY(add_pinned_relays(c, relays));
   if (!trains || c->asked == WAFER_MODE_pipelined)
-    WAFER_TRY(mode_size_bands(c->ctx, c->ir, &c->graph, &c->bands, &c->pipelined));
+    WAFER_TRY(mode_size_bands(c->ctx, c->ir, &c->graph, &c->cut, &c->pipelined));
   WAFER_TRY(settle_relays(c, relays));
   return settle_bands(c, *relays);
 }
@@ -170,7 +171,7 @@ static wafer_status choose(const choice *c, wafer_mode *mode) {
 static void write_choice(choice *c, wafer_mode mode) {
   wafer_ir_set_mode(c->ir, mode);
   wafer_ir_set_batch(c->ir, mode == WAFER_MODE_streaming ? c->batch : 1);
-  wafer_ir_set_bands(c->ir, mode == WAFER_MODE_pipelined ? c->bands : 1);
+  wafer_ir_set_cut(c->ir, mode == WAFER_MODE_pipelined ? c->cut : (wafer_cut){1, 1});
   if (mode == WAFER_MODE_streaming && c->streaming.stripes > 1)
     wafer_ir_set_stripes(c->ir, c->streaming.stripes, c->streaming.stripe_columns);
   wafer_ir_set_mode_cost(c->ir, WAFER_MODE_pipelined, &c->pipelined.cost);

@@ -4,7 +4,8 @@
  * a sample than the wafer's edge needs to bring the next, while a small model leaves most of the
  * wafer idle. So the wafer is cut into bands of whole rows with the same pipeline each: samples go
  * to them in turn, and b bands have b times the time. Bands have fewer rows, which makes turns
- * longer; how much, nobody knows before a band is sized. */
+ * longer; how much, nobody knows before a band is sized. Where words cross both borders of the
+ * wafer, as many bands of half the columns have twice the rows. */
 #include "mode_bands.h"
 
 #include "streams.h"
@@ -24,10 +25,10 @@ uint64_t mode_pace(const sizing *s, uint32_t bands) {
 }
 
 /* The pipeline on one of so many bands; curves of a machine are kept as long as it. */
-static wafer_status size_band(const banding *b, uint32_t bands, bool try, sizing *out) {
+static wafer_status size_band(const banding *b, wafer_cut cut, bool try, sizing *out) {
   wafer_ctx with = *b->ctx;
   wafer_options options = with.options ? *with.options : (wafer_options){0};
-  WAFER_TRY(wafer_ir_machine(b->ctx, b->ir, bands, &with.machine));
+  WAFER_TRY(wafer_ir_machine(b->ctx, b->ir, cut, &with.machine));
   curve_set *curves = curve_set_of(&with, b->ir);
   if (!curves)
     return wafer_fail(with.diag, wafer_at_file(b->ir->file), WAFER_NO_MEMORY,
@@ -40,11 +41,10 @@ static wafer_status size_band(const banding *b, uint32_t bands, bool try, sizing
   return WAFER_OK;
 }
 
-/* Bands of one wafer are alike, and have a row beside its margins. */
+/* Of each side. Bands of one wafer are alike, and have a row. */
 static uint32_t most_bands(const banding *b) {
   const wafer_machine *m = b->ctx->machine;
-  uint32_t margins = m->height - m->usable.height, most = m->height / (margins + 1);
-  uint32_t samples; /* a micro-batch is one */
+  uint32_t most = m->usable.height, samples; /* a micro-batch is one */
   const wafer_options *o = b->ctx->options;
   bool alone = m->dead_count || m->reserved_count || b->graph->piece || (o && o->pin_count) ||
                (o && o->objective == WAFER_OBJECTIVE_latency) ||
@@ -60,23 +60,30 @@ static uint32_t next_try(const sizing *tried, uint32_t bands, uint32_t best, uin
   return wanted < WAFER_MOST_BANDS ? (uint32_t)wanted : WAFER_MOST_BANDS;
 }
 
-/* What tries have found. */
+/* What tries of bands at so many sides have found. */
 typedef struct found {
-  uint64_t edge, least; /* cycles of a sample: across the edge, of programs on `bands` */
-  uint32_t bands;
+  uint64_t edge, least; /* cycles of a sample: across the edge, of programs on `best` */
+  uint32_t sides;       /* of those that are tried */
+  wafer_cut best;
 } found;
 
-/* One more; bands whose streams would take longer than `most_flow` are none. */
-static wafer_status try_bands(const banding *b, uint32_t bands, uint64_t most_flow, found *f,
+/* So many at each side; bands whose streams would take longer than `most_flow` are none. */
+static wafer_status try_bands(const banding *b, uint32_t each, uint64_t most_flow, found *f,
                               sizing *tried) {
+  wafer_cut cut = {each * f->sides, f->sides};
   *tried = (sizing){0};
-  WAFER_TRY(size_band(b, bands, true, tried));
-  uint64_t now = mode_pace(tried, bands);
-  bool flows = tried->cost.fits && ceil_div(tried->cost.interval_cycles, bands) <= most_flow;
+  WAFER_TRY(size_band(b, cut, true, tried));
+  uint64_t now = mode_pace(tried, cut.bands);
+  bool flows = tried->cost.fits && ceil_div(tried->cost.interval_cycles, cut.bands) <= most_flow;
   if (!flows || now >= f->least - f->least / GAIN) return WAFER_OK;
   f->least = now;
-  f->bands = bands;
+  f->best = cut;
   return WAFER_OK;
+}
+
+/* The best of what is tried now, at each side; 0: none is yet. */
+static uint32_t best_of(const found *f) {
+  return f->best.sides == f->sides ? f->best.bands / f->sides : 0;
 }
 
 /* The fewest with which core programs keep pace with the edge, as far as tries find them; by
@@ -85,11 +92,12 @@ static wafer_status look_for_edge(const banding *b, const sizing *whole, found *
   uint32_t most = most_bands(b), at = next_try(whole, 1, 1, f->edge);
   for (int tries = 0; tries < TRIES && f->least > f->edge; tries++) {
     sizing tried;
+    if (tries == 0) at = ceil_div(at, f->sides);
     if (at > most) at = most;
-    if (at <= f->bands) break;
-    uint32_t before = f->bands;
+    if (at <= best_of(f)) break;
+    uint32_t before = best_of(f);
     WAFER_TRY(try_bands(b, at, f->edge, f, &tried));
-    uint32_t next = next_try(&tried, at, before, f->edge);
+    uint32_t next = next_try(&tried, at * f->sides, before * f->sides, f->edge) / f->sides;
     if (next == at) break;
     at = next;
   }
@@ -101,22 +109,27 @@ static wafer_status look_for_edge(const banding *b, const sizing *whole, found *
 static wafer_status look_for_pace(const banding *b, found *f) {
   uint32_t most = most_bands(b);
   sizing tried;
-  for (uint32_t at = 2; at <= most && f->least > f->edge; at *= 2)
+  for (uint32_t at = f->sides == 1 ? 2 : 1; at <= most && f->least > f->edge; at *= 2)
     WAFER_TRY(try_bands(b, at, UINT64_MAX, f, &tried));
-  uint32_t best = f->bands;
+  uint32_t best = best_of(f);
   if (best > 3 && f->least > f->edge) WAFER_TRY(try_bands(b, best / 4 * 3, UINT64_MAX, f, &tried));
   if (best > 1 && best / 2 * 3 <= most && f->least > f->edge)
     WAFER_TRY(try_bands(b, best / 2 * 3, UINT64_MAX, f, &tried));
   return WAFER_OK;
 }
 
-static wafer_status look(const banding *b, const sizing *whole, uint32_t *bands) {
-  found f = {whole->edge ? whole->edge : 1, mode_pace(whole, 1), 1};
-  if (whole->cost.interval_cycles <= whole->edge) WAFER_TRY(look_for_edge(b, whole, &f));
-  bool replicas =
-      b->ctx->options && b->ctx->options->replicas > 1; /* they share out samples, too */
-  if (!replicas && size_gets_programs(b->ctx, b->graph, 1)) WAFER_TRY(look_for_pace(b, &f));
-  *bands = f.bands;
+static wafer_status look(const banding *b, const sizing *whole, wafer_cut *cut) {
+  const wafer_options *o = b->ctx->options;
+  found f = {whole->edge ? whole->edge : 1, mode_pace(whole, 1), 1, {1, 1}};
+  uint32_t least = o && o->sides ? o->sides : 1,
+           most = o && o->sides ? o->sides : b->ctx->machine->edge_sides;
+  bool replicas = o && o->replicas > 1; /* they share out samples, too */
+  bool paced = !replicas && size_gets_programs(b->ctx, b->graph, 1);
+  for (f.sides = least; f.sides <= most; f.sides++) {
+    if (whole->cost.interval_cycles <= whole->edge) WAFER_TRY(look_for_edge(b, whole, &f));
+    if (paced) WAFER_TRY(look_for_pace(b, &f));
+  }
+  *cut = f.best;
   return WAFER_OK;
 }
 
@@ -133,29 +146,30 @@ static wafer_status refuse_several(const banding *b) {
 }
 
 /* With interval and cores of all bands. */
-static wafer_status size_all(const banding *b, uint32_t bands, bool try, sizing *out) {
-  WAFER_TRY(size_band(b, bands, try, out));
-  uint64_t flow = ceil_div(out->cost.interval_cycles, bands);
+static wafer_status size_all(const banding *b, wafer_cut cut, bool try, sizing *out) {
+  WAFER_TRY(size_band(b, cut, try, out));
+  uint64_t flow = ceil_div(out->cost.interval_cycles, cut.bands);
   out->cost.interval_cycles = flow > out->edge ? flow : out->edge;
-  out->cost.cores *= bands;
+  out->cost.cores *= cut.bands;
   return WAFER_OK;
 }
 
 wafer_status mode_size_bands(const wafer_ctx *ctx, wafer_ir *ir, const wafer_graph *graph,
-                             uint32_t *bands, sizing *out) {
+                             wafer_cut *cut, sizing *out) {
   const banding b = {ctx, ir, graph};
   const wafer_options *o = ctx->options;
   WAFER_TRY(refuse_several(&b));
-  *bands = o && o->bands ? o->bands : 1;
+  *cut = (wafer_cut){1, 1};
+  if (o && o->bands > 1) *cut = (wafer_cut){o->bands, o->sides ? o->sides : 1};
   if ((!o || !o->bands) && most_bands(&b) > 1) {
-    WAFER_TRY(size_band(&b, 1, true, out));
-    if (out->cost.fits) WAFER_TRY(look(&b, out, bands));
+    WAFER_TRY(size_band(&b, *cut, true, out));
+    if (out->cost.fits) WAFER_TRY(look(&b, out, cut));
   }
-  return size_all(&b, *bands, size_seeks_pace(ctx, graph), out);
+  return size_all(&b, *cut, size_seeks_pace(ctx, graph), out);
 }
 
 wafer_status mode_settle_bands(const wafer_ctx *ctx, wafer_ir *ir, const wafer_graph *graph,
-                               uint32_t bands, sizing *out) {
+                               wafer_cut cut, sizing *out) {
   const banding b = {ctx, ir, graph};
-  return size_seeks_pace(ctx, graph) ? size_all(&b, bands, false, out) : WAFER_OK;
+  return size_seeks_pace(ctx, graph) ? size_all(&b, cut, false, out) : WAFER_OK;
 }

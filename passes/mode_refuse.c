@@ -22,8 +22,9 @@ static wafer_status add(search *s, const char *option, uint64_t interval) {
   return WAFER_OK;
 }
 
-static uint32_t asked_bands(const refusing *c) {
-  return c->ctx->options ? c->ctx->options->bands : 0;
+static wafer_cut asked_cut(const refusing *c) {
+  const wafer_options *o = c->ctx->options;
+  return o ? (wafer_cut){o->bands, o->sides} : (wafer_cut){0};
 }
 
 /* Between samples; of a pipeline by the predicted pace of core programs where it will have some. */
@@ -38,12 +39,13 @@ typedef struct wish {
   wafer_mode mode;
   const wafer_machine *machine;
   const wafer_graph *graph;
-  uint32_t batch, bands;
+  uint32_t batch;
+  wafer_cut cut; /* as options say it */
 } wish;
 
 static wish as_asked(const refusing *c) {
   const wafer_options *o = c->ctx->options;
-  return (wish){c->asked, c->ctx->machine, c->graph, o && o->batch ? o->batch : 1, asked_bands(c)};
+  return (wish){c->asked, c->ctx->machine, c->graph, o && o->batch ? o->batch : 1, asked_cut(c)};
 }
 
 /* Takes what fits if it is faster. */
@@ -56,8 +58,8 @@ static wafer_status size_wish(const refusing *c, const wafer_ctx *with, wish w, 
   sizing tried = {0};
   *cycles = 0;
   if (w.mode != WAFER_MODE_streaming) {
-    WAFER_TRY(mode_size_bands(with, c->ir, w.graph, &w.bands, &tried));
-    keep_least(c, &tried, w.bands, cycles);
+    WAFER_TRY(mode_size_bands(with, c->ir, w.graph, &w.cut, &tried));
+    keep_least(c, &tried, w.cut.bands, cycles);
   }
   if (w.mode != WAFER_MODE_pipelined) {
     WAFER_TRY(mode_size_stripes(with, c->ir, w.graph, &w.batch, &tried));
@@ -72,7 +74,8 @@ static wafer_status try_with(const refusing *c, wish w, uint64_t *cycles) {
   wafer_ctx with = *c->ctx;
   wafer_options options = with.options ? *with.options : (wafer_options){0};
   options.placer = WAFER_PLACER_shelf;
-  options.bands = w.bands;
+  options.bands = w.cut.bands;
+  options.sides = w.cut.sides;
   options.refused = NULL;
   with.options = &options;
   with.diag = &silent; /* a pin may lie outside of another machine */
@@ -101,7 +104,7 @@ static wafer_status try_modes(search *s) {
   if (!other->cost.fits) return WAFER_OK;
   const char *option =
       size_mode_option(c->ctx, streams ? WAFER_MODE_streaming : WAFER_MODE_pipelined);
-  return add(s, option, cycles_of(c, other, streams ? 1 : c->bands));
+  return add(s, option, cycles_of(c, other, streams ? 1 : c->cut.bands));
 }
 
 /* The most samples, halving, with which streaming fits. */
@@ -124,10 +127,11 @@ static wafer_status try_bands(search *s) {
   const refusing *c = s->c;
   wish w = as_asked(c);
   if (c->mode == WAFER_MODE_streaming) return WAFER_OK;
-  while (w.bands /= 2) {
+  while (w.cut.bands /= 2) {
     uint64_t cycles;
     WAFER_TRY(try_with(c, w, &cycles));
-    if (cycles) return add(s, wafer_arena_printf(c->ctx->arena, "--bands %u", w.bands), cycles);
+    if (cycles)
+      return add(s, wafer_arena_printf(c->ctx->arena, "--bands %u", w.cut.bands), cycles);
   }
   return WAFER_OK;
 }

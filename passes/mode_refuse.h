@@ -9,7 +9,8 @@ typedef struct refusing {
   wafer_ir *ir;
   const wafer_graph *graph;
   wafer_mode asked, mode; /* what the user wants; what does not fit */
-  uint32_t batch, bands;
+  uint32_t batch;
+  wafer_cut cut;
   const sizing *pipelined, *streaming; /* as they were sized */
 } refusing;
 

@@ -223,7 +223,7 @@ static wafer_status print_after(const wafer_ctx *ctx, const wafer_ir *ir, const 
 static wafer_status run_stage(const wafer_ctx *ctx, wafer_ir *ir, const stage *s, counter *c) {
   wafer_loc file = wafer_at_file(ir->file);
   wafer_ctx with = *ctx;
-  WAFER_TRY(wafer_ir_machine(ctx, ir, wafer_ir_get_bands(ir), &with.machine));
+  WAFER_TRY(wafer_ir_machine(ctx, ir, wafer_ir_get_cut(ir), &with.machine));
   wafer_status status = s->row ? s->row->run(&with, ir) : run_mlir(ctx, ir, s->name);
   if (status != WAFER_OK && c->errors == 0)
     return wafer_fail(ctx->diag, file, WAFER_INTERNAL, "pass '%s' failed and did not say why",

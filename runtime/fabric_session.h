@@ -142,15 +142,12 @@ bool session_fabric_several(const session_fabric *s, const fabric_launch *l);
 uint64_t session_fabric_action_cycles(const session_fabric *s, const fabric_launch *l, uint32_t a,
                                       uint64_t cycles);
 
-/* Bands (session_fabric_bands.c): those that have some of so many samples, the first ones; the
- * launch's program on so many; what that has allocated; a core's row within its band, and in a
- * train how many samples are its own. */
+/* Bands (session_fabric_bands.c): those that have some of so many samples, the first ones; where a
+ * rectangle and a port of the plan are in one of them; the launch's program on so many; what that
+ * has allocated; a core's place within its band, and in a train how many samples are its own. */
 uint32_t session_fabric_bands(const session_fabric *s, uint64_t samples);
-/* Row `row` of a rectangle that stands in every band, those of one behind those of the other. */
-static inline uint32_t session_fabric_row(const session_fabric *s, const wafer_rect *r,
-                                          uint32_t row) {
-  return row / r->height * s->plan->machine->height + r->y + row % r->height;
-}
+wafer_rect session_fabric_rect(const session_fabric *s, uint32_t band, wafer_rect r);
+wafer_port session_fabric_port(const session_fabric *s, uint32_t band, wafer_port port);
 wafer_status session_fabric_spread(session_fabric *s, fabric_launch *l, uint32_t bands);
 void session_fabric_gather(fabric_launch *l);
 void session_fabric_place_registers(session_fabric *s, const fabric_launch *l, uint64_t samples);

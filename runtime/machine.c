@@ -69,14 +69,14 @@ uint64_t machine_field_get(const wafer_machine *machine, const machine_field *fi
   const void *at = (const char *)machine + field->offset;
   uint32_t narrow;
   uint64_t wide;
-  if (field->kind == FIELD_u32) return memcpy(&narrow, at, sizeof narrow), narrow;
+  if (field->kind <= FIELD_optional) return memcpy(&narrow, at, sizeof narrow), narrow;
   return memcpy(&wide, at, sizeof wide), wide;
 }
 
 void machine_field_set(wafer_machine *machine, const machine_field *field, uint64_t value) {
   void *at = (char *)machine + field->offset;
   uint32_t narrow = (uint32_t)value;
-  if (field->kind == FIELD_u32)
+  if (field->kind <= FIELD_optional)
     memcpy(at, &narrow, sizeof narrow);
   else
     memcpy(at, &value, sizeof value);
@@ -240,6 +240,6 @@ wafer_status wafer_machine_check(const wafer_diag *diag, const char *file, const
                       "core reserved-bytes, %" PRIu32 ", leaves nothing of %" PRIu32 " bytes",
                       m->reserved_bytes, m->core_bytes);
   WAFER_TRY(check_reserved(diag, loc, m));
-  if (m->repair) WAFER_TRY(check_repair(diag, loc, m));
+  if (m->repair) WAFER_TRY(check_repair(diag, loc, wafer_machine_whole(m)));
   return check_dead(diag, loc, m);
 }

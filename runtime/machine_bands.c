@@ -1,4 +1,4 @@
-/* A wafer cut into bands of whole rows, each a smaller wafer. */
+/* A wafer cut into bands of whole rows, or of halves of rows, each a smaller wafer. */
 #include "wafer/machine.h"
 
 static wafer_status refuse_unlike(const wafer_diag *diag, const wafer_machine *wafer) {
@@ -8,25 +8,70 @@ static wafer_status refuse_unlike(const wafer_diag *diag, const wafer_machine *w
                     wafer->dead_count, wafer->reserved_count);
 }
 
+static wafer_status check_sides(const wafer_diag *diag, const wafer_machine *wafer, wafer_cut cut) {
+  if (cut.sides > wafer->edge_sides)
+    return wafer_fail(diag, wafer_at_file(wafer->name), WAFER_UNSUPPORTED,
+                      "words cross the edge of this wafer at its west border alone: no bands begin "
+                      "at the east one");
+  if (cut.bands % cut.sides == 0) return WAFER_OK;
+  return wafer_fail(diag, wafer_at_file(wafer->name), WAFER_UNSUPPORTED,
+                    "of %u bands half cannot lie at each side of the wafer; take %u", cut.bands,
+                    cut.bands + 1);
+}
+
+/* Its size, and where kernels may lie in it; false: nowhere. */
+static bool shape(const wafer_machine *wafer, wafer_cut cut, wafer_machine *band) {
+  uint32_t west = wafer->usable.x, east = wafer->width - west - wafer->usable.width;
+  uint32_t rows = cut.bands ? wafer->usable.height / (cut.bands / cut.sides) : 0;
+  if (!rows) return false;
+  band->height = band->usable.height = rows;
+  band->usable.y = 0;
+  if (cut.sides == 1) return true;
+  band->width = wafer->width / 2;
+  band->usable.x = west > east ? west : east;
+  band->usable.width = band->width - band->usable.x;
+  return band->width > band->usable.x;
+}
+
 wafer_status wafer_machine_band(const wafer_diag *diag, wafer_arena *arena,
-                                const wafer_machine *wafer, uint32_t bands,
+                                const wafer_machine *wafer, wafer_cut cut,
                                 const wafer_machine **out) {
-  uint32_t margins = wafer->height - wafer->usable.height, rows = bands ? wafer->height / bands : 0;
+  wafer_machine made = *wafer;
   *out = wafer;
-  if (bands == 1) return WAFER_OK;
+  if (cut.bands == 1) return WAFER_OK;
   if (wafer->dead_count || wafer->reserved_count) return refuse_unlike(diag, wafer);
-  if (rows <= margins)
+  WAFER_TRY(check_sides(diag, wafer, cut));
+  if (!shape(wafer, cut, &made))
     return wafer_fail(diag, wafer_at_file(wafer->name), WAFER_NO_FIT,
-                      "%u bands of a wafer of %u rows have %u each, of which %u are margins; at "
-                      "most %u bands have usable rows",
-                      bands, wafer->height, rows, margins, wafer->height / (margins + 1));
-  wafer_machine *band = wafer_arena_copy(arena, wafer, sizeof *wafer);
-  band->whole = band ? wafer_arena_copy(arena, wafer, sizeof *wafer) : NULL;
+                      "%u bands of a wafer with %ux%u usable cores would have none; at most %u "
+                      "bands have some",
+                      cut.bands, wafer->usable.width, wafer->usable.height,
+                      wafer->usable.height * cut.sides);
+  made.cut = cut;
+  wafer_machine *band = wafer_arena_copy(arena, &made, sizeof made);
+  if (band) band->whole = wafer_arena_copy(arena, wafer, sizeof *wafer);
   if (!band || !band->whole)
     return wafer_fail(diag, wafer_at_file(wafer->name), WAFER_NO_MEMORY, "no memory for bands");
-  band->bands = bands;
-  band->height = rows;
-  band->usable.height = rows - margins;
   *out = band;
   return WAFER_OK;
+}
+
+wafer_core_at wafer_machine_band_core(const wafer_machine *m, uint32_t index, uint32_t x,
+                                      uint32_t y) {
+  wafer_cut cut = wafer_machine_cut(m);
+  if (!m->whole) return (wafer_core_at){x, y};
+  return (wafer_core_at){index % cut.sides ? m->whole->width - 1 - x : x,
+                         m->whole->usable.y + index / cut.sides * m->height + y};
+}
+
+uint32_t wafer_machine_band_at(const wafer_machine *m, uint32_t x, uint32_t y, wafer_core_at *at) {
+  wafer_cut cut = wafer_machine_cut(m);
+  *at = (wafer_core_at){x, y};
+  if (!m->whole) return 0;
+  if (y < m->whole->usable.y) return cut.bands;
+  uint32_t below = y - m->whole->usable.y, row = below / m->height;
+  bool mirrored = cut.sides > 1 && x >= m->width;
+  *at = (wafer_core_at){mirrored ? m->whole->width - 1 - x : x, below % m->height};
+  bool inside = at->x < m->width && row < cut.bands / cut.sides;
+  return inside ? row * cut.sides + mirrored : cut.bands;
 }

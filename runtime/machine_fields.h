@@ -6,7 +6,12 @@
 
 #include "wafer/machine.h"
 
-typedef enum machine_field_kind { FIELD_u32, FIELD_u64, FIELD_bandwidth } machine_field_kind;
+typedef enum machine_field_kind {
+  FIELD_u32,
+  FIELD_optional,
+  FIELD_u64,
+  FIELD_bandwidth
+} machine_field_kind;
 
 typedef struct machine_field {
   const char *element, *attribute;

@@ -134,6 +134,10 @@ static wafer_status read_field(reading *r, xmlNodePtr root, const machine_field 
     snprintf(what, sizeof what, "<%s> is missing", field->element);
     return fail_at(r, xmlGetLineNo(root), what);
   }
+  if (field->kind == FIELD_optional && !xmlHasProp(element, (const xmlChar *)field->attribute)) {
+    machine_field_set(machine, field, field->minimum);
+    return WAFER_OK;
+  }
   const char *text = attribute_of(r, element, field->attribute);
   if (!text) return r->status;
   bool unlimited = field->kind == FIELD_bandwidth && strcmp(text, "unlimited") == 0;
@@ -314,16 +318,20 @@ static wafer_status read_reserved(reading *r, xmlNodePtr root, wafer_machine *ma
   return WAFER_OK;
 }
 
-static wafer_status read_bands(reading *r, xmlNodePtr root, uint32_t *bands) {
+static wafer_status read_bands(reading *r, xmlNodePtr root, wafer_cut *cut) {
   xmlNodePtr element = find_element(root, "bands");
-  uint64_t count = 1;
-  if (element) WAFER_TRY(read_number(r, element, "count", 16384, &count));
-  *bands = (uint32_t)count;
-  return count ? WAFER_OK : fail_at(r, xmlGetLineNo(element), "a wafer has at least one band");
+  bool sided = element && xmlHasProp(element, (const xmlChar *)"sides");
+  uint64_t count = 1, sides = 1;
+  if (element) WAFER_TRY(read_number(r, element, "count", 32768, &count));
+  if (sided) WAFER_TRY(read_number(r, element, "sides", 2, &sides));
+  *cut = (wafer_cut){(uint32_t)count, (uint32_t)sides};
+  return count && sides
+             ? WAFER_OK
+             : fail_at(r, xmlGetLineNo(element), "a wafer has at least one band, at one side");
 }
 
 static wafer_status read_machine(reading *r, xmlNodePtr root, wafer_machine *machine,
-                                 wafer_defects *defects, uint32_t *bands) {
+                                 wafer_defects *defects, wafer_cut *cut) {
   if (strcmp((const char *)root->name, "machine") != 0)
     return fail_at(r, xmlGetLineNo(root), "is not a machine: the outer element must be <machine>");
   machine->name = attribute_of(r, root, "name");
@@ -336,7 +344,7 @@ static wafer_status read_machine(reading *r, xmlNodePtr root, wafer_machine *mac
   WAFER_TRY(
       read_queues(r, root, "output-queues", &machine->output_queues, machine->output_queue_words));
   WAFER_TRY(read_reserved(r, root, machine));
-  WAFER_TRY(read_bands(r, root, bands));
+  WAFER_TRY(read_bands(r, root, cut));
   return read_defects(r, root, machine, defects);
 }
 
@@ -352,8 +360,8 @@ wafer_status wafer_machine_parse(const wafer_diag *diag, wafer_arena *arena, con
   xmlDocPtr document = parse_document(&r, text, bytes);
   if (!document) return r.status;
   wafer_defects defects = {0};
-  uint32_t bands = 1;
-  wafer_status status = read_machine(&r, xmlDocGetRootElement(document), machine, &defects, &bands);
+  wafer_cut cut = {1, 1};
+  wafer_status status = read_machine(&r, xmlDocGetRootElement(document), machine, &defects, &cut);
   if (status == WAFER_OK) status = check_schema(&r, document);
   xmlFreeDoc(document);
   WAFER_TRY(status);
@@ -370,7 +378,7 @@ wafer_status wafer_machine_parse(const wafer_diag *diag, wafer_arena *arena, con
   machine->reserved = reserved;
   machine->reserved_count = reserved_count;
   WAFER_TRY(wafer_machine_check(diag, file, machine));
-  return wafer_machine_band(diag, arena, machine, bands, out);
+  return wafer_machine_band(diag, arena, machine, cut, out);
 }
 
 wafer_status wafer_machine_defects_open(const wafer_diag *diag, wafer_arena *arena,
@@ -403,6 +411,7 @@ static void print_fields(FILE *to, const wafer_machine *machine, const char *ele
     const machine_field *field = &machine_fields[i];
     uint64_t value = machine_field_get(machine, field);
     if (strcmp(field->element, element) != 0) continue;
+    if (field->kind == FIELD_optional && value == field->minimum) continue;
     if (field->kind == FIELD_bandwidth && value == UINT64_MAX)
       fprintf(to, " %s=\"unlimited\"", field->attribute);
     else
@@ -460,7 +469,11 @@ static void print_all(FILE *to, const wafer_machine *derived) {
   print_fields(to, machine, "fabric");
   print_fields(to, machine, "usable");
   print_defects(to, machine);
-  if (derived->whole) fprintf(to, "  <bands count=\"%u\"/>\n", derived->bands);
+  if (derived->whole) {
+    fprintf(to, "  <bands count=\"%u\"", derived->cut.bands);
+    if (derived->cut.sides > 1) fprintf(to, " sides=\"%u\"", derived->cut.sides);
+    fputs("/>\n", to);
+  }
   print_fields(to, machine, "clock");
   print_fields(to, machine, "core");
   print_rates(to, machine);

@@ -110,10 +110,11 @@ static wafer_status collect(reading *r, xmlNodePtr root, wafer_pins *out) {
   wafer_pin *pins = WAFER_NEW(r->arena, wafer_pin, count);
   wafer_rect *reserved = WAFER_NEW(r->arena, wafer_rect, count);
   if (!pins || !reserved) return no_memory(r->diag, r->file);
-  *out = (wafer_pins){.bands = number_of(root, "bands"),
+  *out = (wafer_pins){.cut = {number_of(root, "bands"), 1},
                       .reductions_behind = xmlHasProp(root, (const xmlChar *)"reductions") != NULL,
                       .pins = pins,
                       .reserved = reserved};
+  if (xmlHasProp(root, (const xmlChar *)"sides")) out->cut.sides = number_of(root, "sides");
   if (!string_of(r, root, "machine", &out->machine)) return no_memory(r->diag, r->file);
   for (xmlNodePtr at = xmlFirstElementChild(root); at; at = xmlNextElementSibling(at)) {
     if (strcmp((const char *)at->name, "reserve") == 0) {
@@ -161,7 +162,7 @@ wafer_status wafer_pins_of(const wafer_diag *diag, wafer_arena *arena, const waf
                            wafer_pins *out) {
   wafer_pin *pins = WAFER_NEW(arena, wafer_pin, plan->kernel_count);
   *out = (wafer_pins){.machine = plan->machine->name,
-                      .bands = wafer_machine_bands(plan->machine),
+                      .cut = wafer_machine_cut(plan->machine),
                       .reductions_behind = has_reductions_behind(plan),
                       .pin_count = plan->kernel_count,
                       .reserved_count = plan->machine->reserved_count,
@@ -218,7 +219,9 @@ static void put_all(FILE *to, const wafer_plan *plan) {
   put_attribute(to, "model", plan->model);
   put_attribute(to, "machine", plan->machine->name);
   put_attribute(to, "mode", wafer_mode_name(plan->mode));
-  if (plan->machine->whole) fprintf(to, " bands=\"%u\"", plan->machine->bands);
+  wafer_cut cut = wafer_machine_cut(plan->machine);
+  if (cut.bands > 1) fprintf(to, " bands=\"%u\"", cut.bands);
+  if (cut.sides > 1) fprintf(to, " sides=\"%u\"", cut.sides);
   if (has_reductions_behind(plan)) put_attribute(to, "reductions", "behind");
   fputs(">\n", to);
   for (uint32_t i = 0; i < plan->machine->reserved_count; i++) {

@@ -51,7 +51,7 @@ static wafer_status check_head(const plan_check *c) {
                       plan->mode == WAFER_MODE_pipelined ? "1 in a pipeline" : "at least 1");
   if (plan->machine->whole && plan->mode != WAFER_MODE_pipelined)
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
-                      "%u bands; weight streaming takes the whole wafer", plan->machine->bands);
+                      "%u bands; weight streaming takes the whole wafer", plan->machine->cut.bands);
   if (plan->function_count < 1)
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "the plan has no function");
   if (plan->function_count > MOST_FUNCTIONS)

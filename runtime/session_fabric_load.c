@@ -46,16 +46,18 @@ static void add(wafer_load *to, uint64_t core_cycles, uint64_t wavelets) {
 /* All that the cores of a kernel have done so far, in all bands and stripes. */
 static wafer_load of_kernel(const session_fabric *s, const wafer_kernel *k) {
   const wafer_machine *m = s->plan->machine;
-  uint32_t rows = k->rect.height * wafer_machine_bands(m), columns = s->plan->stripe_columns;
-  const wafer_rect *r = &k->rect;
+  uint32_t bands = wafer_machine_bands(m), columns = s->plan->stripe_columns;
   wafer_load sum = {0};
-  for (uint32_t row = 0; row < rows; row++)
-    for (uint32_t i = 0; i < s->plan->stripes * r->width; i++) {
-      uint32_t x = r->x + i / r->width * columns + i % r->width;
-      size_t core = (size_t)session_fabric_row(s, r, row) * m->width + x;
+  for (uint32_t b = 0; b < bands; b++) {
+    wafer_rect r = session_fabric_rect(s, b, k->rect);
+    for (uint32_t i = 0; i < r.height * s->plan->stripes * r.width; i++) {
+      uint32_t row = i / (s->plan->stripes * r.width), col = i % (s->plan->stripes * r.width);
+      uint32_t x = r.x + col / r.width * columns + col % r.width;
+      size_t core = (size_t)(r.y + row) * wafer_machine_whole(m)->width + x;
       const uint64_t *links = &s->load.wavelets[core * WAFER_LINKS];
       add(&sum, s->load.core_cycles[core], links[0] + links[1] + links[2] + links[3]);
     }
+  }
   return sum;
 }
 

@@ -80,17 +80,18 @@ static wafer_status make_room(session_fabric *s, fabric_launch *l, uint64_t samp
 static wafer_status connect(session_fabric *s, fabric_launch *l, uint32_t index, uint64_t sample,
                             uint32_t band) {
   const wafer_port_use *p = &l->body.ports[index];
-  uint32_t y = p->y + band * s->plan->machine->height;
+  wafer_core_at at = wafer_machine_band_core(s->plan->machine, band, p->x, p->y);
+  wafer_port side = session_fabric_port(s, band, (wafer_port)p->side);
   uint32_t count = (uint32_t)words_of(s, p), *words = l->words[index] + sample * count;
   if (p->out)
-    return wafer_fabric_drain(s->fabric, p->x, y, (wafer_port)p->side, p->color, words, count,
+    return wafer_fabric_drain(s->fabric, at.x, at.y, side, p->color, words, count,
                               group_of(s, p),
                               l->of->kind == WAFER_LAUNCH_train ? &s->marks.finish[sample] : NULL);
   if (s->plan->values[p->value].weight != WAFER_NONE) WAFER_TRY(session_fabric_weight(s, p->value));
   if (s->plan->step_values && p->value > s->plan->step_values)
     WAFER_TRY(session_fabric_master(s, p->value));
   port_pack(p, wafer_dtype_bytes(session_fabric_type(s, p->value)), s->stored[p->value], words);
-  return wafer_fabric_feed(s->fabric, p->x, y, (wafer_port)p->side, p->color, words, count,
+  return wafer_fabric_feed(s->fabric, at.x, at.y, side, p->color, words, count,
                            (wafer_control)p->control, group_of(s, p));
 }
 
@@ -100,10 +101,11 @@ static wafer_status connect_idle(session_fabric *s, const fabric_launch *l, uint
   for (uint32_t i = 0; i < bands * l->body.port_count; i++) {
     uint32_t band = i / l->body.port_count, port = i % l->body.port_count;
     const wafer_port_use *p = &l->body.ports[port];
-    uint32_t y = p->y + band * s->plan->machine->height;
+    wafer_core_at at = wafer_machine_band_core(s->plan->machine, band, p->x, p->y);
+    wafer_port side = session_fabric_port(s, band, (wafer_port)p->side);
     if (p->out && p->first >= (samples - band + bands - 1) / bands)
-      WAFER_TRY(wafer_fabric_drain(s->fabric, p->x, y, (wafer_port)p->side, p->color,
-                                   l->words[port], 0, group_of(s, p), NULL));
+      WAFER_TRY(wafer_fabric_drain(s->fabric, at.x, at.y, side, p->color, l->words[port], 0,
+                                   group_of(s, p), NULL));
   }
   return WAFER_OK;
 }
@@ -172,10 +174,11 @@ static wafer_status write_data(session_fabric *s, const fabric_launch *l, uint32
     const wafer_rect *r = &d->cores;
     bool inside = r->x <= m->width && r->width <= m->width - r->x && r->y <= m->height &&
                   r->height <= m->height - r->y;
-    for (uint32_t row = 0; inside && row < r->height * bands; row++) {
-      uint32_t y = session_fabric_row(s, r, row);
-      for (uint32_t x = r->x; inside && x < r->x + r->width; x++)
-        inside = write_stripes(s, l, d, x, y);
+    for (uint32_t b = 0; inside && b < bands; b++) {
+      wafer_rect to = session_fabric_rect(s, b, *r);
+      for (uint32_t y = to.y; inside && y < to.y + to.height; y++)
+        for (uint32_t x = to.x; inside && x < to.x + to.width; x++)
+          inside = write_stripes(s, l, d, x, y);
     }
     if (!inside)
       return wafer_fail(s->diag, wafer_at_file(s->plan->model), WAFER_BAD_INPUT,

@@ -47,8 +47,11 @@ static wafer_status read_tap(session_fabric *s, const wafer_tap *tap, uint32_t s
                   .bad = -1};
   for (r.row = 0; r.row < k->rect.height; r.row++)
     for (r.col = 0; r.col < k->rect.width && r.bad < 0; r.col++) {
-      r.x = k->rect.x + tap->replica * k->rect.width + r.col + stripe * s->plan->stripe_columns;
-      r.y = k->rect.y + r.row;
+      uint32_t x = k->rect.x + tap->replica * k->rect.width + r.col;
+      wafer_core_at at = wafer_machine_band_core(
+          s->plan->machine, 0, x + stripe * s->plan->stripe_columns, k->rect.y + r.row);
+      r.x = at.x;
+      r.y = at.y;
       read_from(&r, 0, 0, tap->address);
     }
   if (r.bad >= 0)

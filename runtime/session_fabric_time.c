@@ -108,8 +108,9 @@ static uint32_t kernel_of(const session_fabric *s, uint32_t part) {
 static void on_mark(void *user, uint32_t x, uint32_t y, uint64_t cycle, int32_t value) {
   session_fabric *s = user;
   fabric_marks *m = &s->marks;
-  uint32_t band = y / s->plan->machine->height;
-  size_t core = (size_t)y * s->plan->machine->width + x;
+  wafer_core_at at;
+  uint32_t band = wafer_machine_band_at(s->plan->machine, x, y, &at);
+  size_t core = (size_t)y * wafer_machine_whole(s->plan->machine)->width + x;
   uint64_t sample = (uint64_t)m->done[core] * m->bands + band;
   uint32_t left = kernel_of(s, m->part[core]), entered = kernel_of(s, (uint32_t)value);
   if (s->watch) {

@@ -81,8 +81,8 @@ void session_fabric_watch_part(session_fabric *s, size_t core, uint32_t part, ui
   if (!s->watched || !s->watched[core] || cycle == since) return;
   wafer_span span = span_of(phase, l, action);
   span.of_core = true;
-  span.x = (uint32_t)(core % s->plan->machine->width);
-  span.y = (uint32_t)(core / s->plan->machine->width);
+  span.x = (uint32_t)(core % wafer_machine_whole(s->plan->machine)->width);
+  span.y = (uint32_t)(core / wafer_machine_whole(s->plan->machine)->width);
   span.sample = s->sample + sample;
   tell(s, span, s->start + since, s->start + cycle);
 }

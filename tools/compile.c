@@ -60,6 +60,11 @@ static const char usage[] =
     "samples "
     "go to\n"
     "                           in turn; auto: as few as keep pace with the edge (auto)\n"
+    "      --sides N            of the wafer at which bands begin: 1, they have whole rows; 2, half "
+    "of\n"
+    "                           them end in the middle and are mirrored in the other half; auto: as "
+    "is\n"
+    "                           faster, or 1 where --bands says how many (auto)\n"
     "      --relays R           kernels that hold samples of what skips others: auto, where "
     "programs are\n"
     "                           faster for them, or none (auto)\n"
@@ -156,6 +161,7 @@ enum {
   REPAIR,
   REPLICAS,
   BANDS,
+  SIDES,
   RELAYS,
   REDUCTIONS,
   PROGRAMS,
@@ -192,6 +198,7 @@ static const struct option long_options[] = {{"output", required_argument, NULL,
                                              {"repair", required_argument, NULL, REPAIR},
                                              {"replicas", required_argument, NULL, REPLICAS},
                                              {"bands", required_argument, NULL, BANDS},
+                                             {"sides", required_argument, NULL, SIDES},
                                              {"relays", required_argument, NULL, RELAYS},
                                              {"reductions", required_argument, NULL, REDUCTIONS},
                                              {"programs", required_argument, NULL, PROGRAMS},
@@ -276,11 +283,13 @@ static bool parse_search(arguments *a, int option, const char *text) {
   a->search.moves |= option == MOVES;
   a->search.seconds |= option == SECONDS;
   a->search.seed |= option == SEED;
-  if (option == REPLICAS || option == BANDS) {
-    const char *name = option == BANDS ? "--bands" : "--replicas";
-    if (strcmp(text, "auto") && !cli_parse_u64("compile", name, text, 1, UINT32_MAX, &number))
+  if (option == REPLICAS || option == BANDS || option == SIDES) {
+    const char *name = option == BANDS ? "--bands" : option == SIDES ? "--sides" : "--replicas";
+    uint32_t *to = option == BANDS ? &o->bands : option == SIDES ? &o->sides : &o->replicas;
+    uint64_t most = option == SIDES ? 2 : UINT32_MAX;
+    if (strcmp(text, "auto") && !cli_parse_u64("compile", name, text, 1, most, &number))
       return false;
-    *(option == BANDS ? &o->bands : &o->replicas) = (uint32_t)number;
+    *to = (uint32_t)number;
     return true;
   }
   if (option == MOVES)
@@ -345,6 +354,7 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   case SECONDS:
   case SEED:
   case BANDS:
+  case SIDES:
   case REPLICAS: return parse_search(a, option, text) ? WAFER_OK : WAFER_USAGE;
   case PIN: return compile_parse_pin(&a->control, arena, text);
   case RESERVE: return compile_parse_reserve(&a->control, text);

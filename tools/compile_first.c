@@ -20,7 +20,7 @@ static wafer_status make(const wafer_ctx *ctx, const char *model, wafer_ir **ir,
 }
 
 /* The next way to try, which `*how` names; false: none is left. */
-static bool next_way(wafer_arena *arena, wafer_options *o, bool asked_for_bands, uint32_t bands,
+static bool next_way(wafer_arena *arena, wafer_options *o, bool asked_for_bands, wafer_cut cut,
                      const char **how) {
   if (o->placer == WAFER_PLACER_best && o->objective != WAFER_OBJECTIVE_wire) {
     o->placer = WAFER_PLACER_shelf;
@@ -28,9 +28,11 @@ static bool next_way(wafer_arena *arena, wafer_options *o, bool asked_for_bands,
     *how = "laid out on shelves in place of the search's layout";
     return true;
   }
-  if (!asked_for_bands && !o->pin_count && bands > 1) {
-    o->bands = bands / 2;
-    *how = wafer_arena_printf(arena, "tried with %u of %u bands", o->bands, bands);
+  if (!asked_for_bands && !o->pin_count && cut.bands > 1) {
+    o->bands = cut.bands / cut.sides / 2 * cut.sides;
+    o->sides = cut.sides;
+    if (!o->bands) o->bands = o->sides = 1;
+    *how = wafer_arena_printf(arena, "tried with %u of %u bands", o->bands, cut.bands);
     return *how;
   }
   if (o->mode != WAFER_MODE_auto || o->pin_count || asked_for_bands || o->training) return false;
@@ -54,7 +56,7 @@ wafer_status compile_first(const wafer_ctx *ctx, const char *model, wafer_option
   const compile_error *why = unrouted ? errors.first : NULL;
   with.diag = &quiet;
   while (why && status == WAFER_NO_FIT &&
-         next_way(ctx->arena, options, asked_for_bands, wafer_ir_get_bands(*ir), &how)) {
+         next_way(ctx->arena, options, asked_for_bands, wafer_ir_get_cut(*ir), &how)) {
     wafer_note(ctx->diag, why->loc, "%.*s: %s", (int)strcspn(why->text, ":"), why->text, how);
     wafer_ir_destroy(*ir);
     *ir = NULL;

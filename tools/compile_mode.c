@@ -116,6 +116,20 @@ static uint64_t worth(const candidate *c) {
   return c->options.objective == WAFER_OBJECTIVE_latency ? c->latency : c->interval;
 }
 
+static wafer_cut cut_of(const candidate *c) {
+  return wafer_machine_cut(c->plan->machine);
+}
+
+static void ask_for(wafer_options *o, wafer_cut cut) {
+  o->bands = cut.bands;
+  o->sides = cut.sides;
+}
+
+/* What is tried next may be cut otherwise, where nobody said how. */
+static void leave_open(thoughts *t) {
+  ask_for(&t->now.options, (wafer_cut){t->ctx->options->bands, t->ctx->options->sides});
+}
+
 /* A pipeline with these options in place of the one at hand, if its programs are faster by one part
  * in `gain`. */
 static wafer_status try_pipeline(thoughts *t, wafer_options options, uint32_t gain, bool *taken) {
@@ -138,12 +152,18 @@ static bool may_change(const candidate *now) {
   return is_open(&now->options) && now->interval - now->interval / WAFER_RELAY_GAIN > now->flow;
 }
 
+/* Of each side. */
+static uint32_t bands_each(const thoughts *t) {
+  wafer_cut cut = cut_of(&t->now);
+  return cut.bands / cut.sides;
+}
+
 static wafer_status try_relays(thoughts *t) {
   wafer_options own = t->now.options;
   bool taken;
   if (!t->relays || !may_change(&t->now)) return WAFER_OK;
   own.relays = WAFER_RELAYS_auto;
-  if (own.placer == WAFER_PLACER_best) own.bands = wafer_machine_bands(t->now.plan->machine);
+  if (own.placer == WAFER_PLACER_best) ask_for(&own, cut_of(&t->now));
   return try_pipeline(t, own, PLAN_GAIN, &taken);
 }
 
@@ -164,27 +184,43 @@ static wafer_status try_reductions(thoughts *t) {
   wafer_options own;
   bool taken;
   if (!may_change(&t->now) || !may_reduce(&t->now, &own)) return WAFER_OK;
-  own.bands = wafer_machine_bands(t->now.plan->machine);
+  ask_for(&own, cut_of(&t->now));
   own.relays = has_relays(t->now.plan) ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
   WAFER_TRY(try_pipeline(t, own, SMALL_GAIN, &taken));
-  if (taken) t->now.options.bands = t->ctx->options->bands;
+  if (taken) leave_open(t);
   return WAFER_OK;
 }
 
-/* With options, but so many bands, and relays if these seem worth it. Fewer than there are need not
- * gain as much: a sample is through them sooner. */
-static wafer_status try_so_many(thoughts *t, wafer_options own, uint32_t bands, bool relays,
+/* With options, but so many bands at each side, and relays if these seem worth it. Fewer than there
+ * are need not gain as much: a sample is through them sooner. */
+static wafer_status try_so_many(thoughts *t, wafer_options own, uint32_t each, bool relays,
                                 bool *taken) {
-  uint32_t gain = bands < wafer_machine_bands(t->now.plan->machine) ? UINT32_MAX : PLAN_GAIN;
-  own.bands = bands;
+  wafer_cut now = cut_of(&t->now), cut = {each * now.sides, now.sides};
+  uint32_t gain = cut.bands < now.bands ? UINT32_MAX : PLAN_GAIN;
+  ask_for(&own, cut);
   own.relays = relays ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
   return try_pipeline(t, own, gain, taken);
+}
+
+/* As many of whole rows in place of halves, or the other way: predictions for one and the other do
+ * not compare well. */
+static wafer_status try_sides(thoughts *t) {
+  wafer_cut cut = cut_of(&t->now);
+  wafer_options own = t->now.options;
+  uint32_t other = 3 - cut.sides;
+  bool taken, open = !t->ctx->options->bands && !t->ctx->options->sides && cut.bands > 1;
+  if (!open || t->ctx->machine->edge_sides < 2 || !may_change(&t->now)) return WAFER_OK;
+  ask_for(&own, (wafer_cut){cut.bands / 2 * 2, other});
+  own.relays = has_relays(t->now.plan) ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
+  WAFER_TRY(try_pipeline(t, own, SMALL_GAIN, &taken));
+  if (taken) leave_open(t);
+  return WAFER_OK;
 }
 
 /* Twice as many bands as long as that is faster, then half as many; at last one, where relays may
  * have more room. */
 static wafer_status try_bands(thoughts *t) {
-  uint32_t first = wafer_machine_bands(t->now.plan->machine), n;
+  uint32_t first = bands_each(t), n;
   bool taken = true;
   if (t->now.options.bands) return WAFER_OK;
   for (n = 2 * first; taken && n <= WAFER_MOST_BANDS && may_change(&t->now); n *= 2)
@@ -201,32 +237,32 @@ static wafer_status try_fewer(thoughts *t) {
   bool taken = false, open = is_open(&t->now.options) && t->now.interval <= t->now.edge;
   if (t->ctx->options->bands || !open) return WAFER_OK;
   for (uint32_t part = 4; part > 1; part = taken ? part : part / 2) {
-    uint32_t bands = wafer_machine_bands(t->now.plan->machine) / part;
+    uint32_t each = bands_each(t) / part;
     taken = false;
-    if (bands > 1)
-      WAFER_TRY(try_so_many(t, t->now.options, bands, has_relays(t->now.plan), &taken));
+    if (each * cut_of(&t->now).sides > 1)
+      WAFER_TRY(try_so_many(t, t->now.options, each, has_relays(t->now.plan), &taken));
   }
   return WAFER_OK;
 }
 
 /* Kernels of higher bands are narrower: there reductions may be faster behind what they reduce
  * although they are not on those at hand. */
-static wafer_status try_near(thoughts *t, uint32_t bands, bool relays, bool *taken) {
+static wafer_status try_near(thoughts *t, uint32_t each, bool relays, bool *taken) {
   wafer_options own;
-  WAFER_TRY(try_so_many(t, t->now.options, bands, relays, taken));
+  WAFER_TRY(try_so_many(t, t->now.options, each, relays, taken));
   if (*taken || !may_reduce(&t->now, &own)) return WAFER_OK;
-  return try_so_many(t, own, bands, relays, taken);
+  return try_so_many(t, own, each, relays, taken);
 }
 
 /* For a search: as many as lie about a third above and below, as long as that is faster. */
 static wafer_status try_near_bands(thoughts *t) {
-  uint32_t first = wafer_machine_bands(t->now.plan->machine), n;
+  uint32_t first = bands_each(t), n;
   bool taken = true, relays = has_relays(t->now.plan);
   if (t->ctx->options->bands) return WAFER_OK;
   for (n = (4 * first + 2) / 3; taken && n <= WAFER_SEARCHED_BANDS && may_change(&t->now);
        n = (4 * n + 2) / 3)
     WAFER_TRY(try_near(t, n, relays, &taken));
-  if (wafer_machine_bands(t->now.plan->machine) != first) return WAFER_OK;
+  if (bands_each(t) != first) return WAFER_OK;
   taken = true;
   for (n = 2 * first / 3; taken && n && may_change(&t->now); n = 2 * n / 3)
     WAFER_TRY(try_near(t, n, relays, &taken));
@@ -238,13 +274,13 @@ static wafer_status try_near_bands(thoughts *t) {
  * are squarer; whether their programs are faster, their plans tell. Two bands may be there for want
  * of programs on one. */
 static wafer_status try_slower(thoughts *t) {
-  uint32_t bands = wafer_machine_bands(t->now.plan->machine);
+  uint32_t bands = cut_of(&t->now).bands;
   bool open = bands == 1 || (bands == 2 && !t->ctx->options->bands);
   bool taken, alone = open && !has_relays(t->now.plan);
   for (uint32_t s = 1; alone && s <= MOST_SLOWER && may_change(&t->now); s++) {
     wafer_options own = t->now.options;
     own.slower = s;
-    own.bands = 1;
+    ask_for(&own, (wafer_cut){1, 1});
     own.relays = WAFER_RELAYS_none;
     WAFER_TRY(try_pipeline(t, own, SMALL_GAIN, &taken));
   }
@@ -265,12 +301,13 @@ static wafer_status take_programs(thoughts *t, wafer_options options) {
  * reduce; then those of half as many bands, and again. */
 static wafer_status find_programs(thoughts *t) {
   wafer_options own = t->now.options, reducing;
-  uint32_t bands = wafer_machine_bands(t->now.plan->machine);
+  wafer_cut cut = cut_of(&t->now);
   if (!compile_lacks_programs(t->now.plan)) return WAFER_OK;
   if (may_reduce(&t->now, &reducing)) WAFER_TRY(take_programs(t, reducing));
-  while (!own.bands && (bands /= 2) && !has_programs(t->now.plan)) {
+  for (uint32_t each = cut.bands / cut.sides / 2; !own.bands && each && !has_programs(t->now.plan);
+       each /= 2) {
     wafer_options fewer = own;
-    fewer.bands = bands;
+    ask_for(&fewer, (wafer_cut){each * cut.sides, cut.sides});
     WAFER_TRY(take_programs(t, fewer));
   }
   return WAFER_OK;
@@ -283,6 +320,7 @@ static wafer_status try_flow(thoughts *t) {
   candidate other;
   if (!compile_lacks_programs(t->now.plan)) return WAFER_OK;
   own.bands = t->ctx->options->bands;
+  own.sides = t->ctx->options->sides;
   own.mode = WAFER_MODE_pipelined;
   WAFER_TRY(make_for(t, own, true, &other));
   bool taken = other.plan && (has_programs(other.plan) || worth(&other) < worth(&t->now));
@@ -294,8 +332,8 @@ static wafer_status try_flow(thoughts *t) {
 
 /* Whether both have the same kernels on the same wafer. */
 static bool alike(const wafer_plan *a, const wafer_plan *b) {
-  return wafer_machine_bands(a->machine) == wafer_machine_bands(b->machine) &&
-         a->kernel_count == b->kernel_count;
+  wafer_cut x = wafer_machine_cut(a->machine), y = wafer_machine_cut(b->machine);
+  return x.bands == y.bands && x.sides == y.sides && a->kernel_count == b->kernel_count;
 }
 
 /* Keeps the better one; of equals the one at hand, or the search's, where it looked for short
@@ -332,6 +370,7 @@ static wafer_status suit(thoughts *t) {
   WAFER_TRY(try_reductions(t));
   const wafer_plan *tried = t->now.plan;
   WAFER_TRY(try_relays(t));
+  WAFER_TRY(try_sides(t));
   if (t->now.options.placer != WAFER_PLACER_best) return try_bands(t);
   WAFER_TRY(try_near_bands(t));
   WAFER_TRY(try_slower(t));
@@ -352,7 +391,7 @@ static wafer_status search_again(const thoughts *t, candidate *first) {
   wafer_options own = t->now.options;
   candidate again;
   own.placer = WAFER_PLACER_best;
-  own.bands = wafer_machine_bands(t->now.plan->machine);
+  ask_for(&own, cut_of(&t->now));
   if (!loses || (has && alike(first->plan, t->now.plan))) return WAFER_OK;
   WAFER_TRY(make(t, own, &again));
   bool gained = again.plan && has_programs(again.plan) && (!has || worth(&again) <= worth(first));

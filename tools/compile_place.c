@@ -120,8 +120,11 @@ wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
   options->pins = pins;
   all.reserved = reserved;
   bool alike = !all.reserved_count && !(*machine)->dead_count;
-  uint32_t bands = file.bands ? file.bands : earlier.bands;
-  if (!options->bands && alike) options->bands = bands;
+  wafer_cut cut = file.cut.bands ? file.cut : earlier.cut;
+  if (!options->bands && alike) {
+    options->bands = cut.bands;
+    options->sides = cut.sides;
+  }
   bool behind = file.reductions_behind || earlier.reductions_behind;
   if (behind && options->reductions == WAFER_REDUCTIONS_auto)
     options->reductions = WAFER_REDUCTIONS_behind;

@@ -163,12 +163,14 @@ static uint32_t to_first_stripe(const wafer_plan *plan, uint32_t *x) {
   return stripe;
 }
 
-/* Band of a row, or as many as there are where rows are left over; *y: the row of the first band
- * that does the same. */
-static uint32_t to_first_band(const wafer_machine *m, uint32_t *y) {
-  uint32_t bands = wafer_machine_bands(m), band = *y / m->height;
-  if (band >= bands) return bands;
-  *y -= band * m->height;
+/* The core's band, or as many as there are where cores are left over; *x, *y: the core of the first
+ * band that does the same. */
+static uint32_t to_first_band(const wafer_machine *m, uint32_t *x, uint32_t *y) {
+  wafer_core_at at;
+  uint32_t band = wafer_machine_band_at(m, *x, *y, &at);
+  if (band >= wafer_machine_bands(m)) return band;
+  *x = at.x;
+  *y = at.y;
   return band;
 }
 
@@ -184,13 +186,14 @@ wafer_status dump_core(FILE *to, const wafer_diag *diag, const wafer_plan *plan,
           covers(whole->usable, x, y) ? "" : "; outside the usable rectangle");
   for (uint32_t i = 0; i < machine->dead_count; i++)
     if (machine->dead[i].x == x && machine->dead[i].y == y) fputs("this core is dead\n", to);
-  uint32_t stripe = to_first_stripe(plan, &m.x), band = to_first_band(machine, &m.y);
-  if (machine->whole && band == machine->bands) fputs("in no band\n", to);
-  if (machine->whole && band < machine->bands)
-    fprintf(to, "in band %u of %u\n", band, machine->bands);
+  uint32_t stripe = to_first_stripe(plan, &m.x), band = to_first_band(machine, &m.x, &m.y);
+  if (machine->whole && band == machine->cut.bands) fputs("in no band\n", to);
+  if (machine->whole && band < machine->cut.bands)
+    fprintf(to, "in band %u of %u%s\n", band, machine->cut.bands,
+            band % machine->cut.sides ? ", mirrored" : "");
   if (plan->stripes > 1) fprintf(to, "in stripe %u of %u\n", stripe, plan->stripes);
   if (machine->repair) {
-    wafer_core_at made = wafer_machine_made_at(machine, x, y);
+    wafer_core_at made = wafer_machine_made_at(whole, x, y);
     fprintf(to, "dead cores are bypassed: on the fabric as it was made this is core %u,%u\n",
             made.x, made.y);
   }

@@ -141,7 +141,7 @@ static void draw_head(wafer_file *to, const page *g) {
   int length = snprintf(text, sizeof text, "%.160s on %.60s", plan->model, plan->machine->name);
   if (plan->machine->whole)
     snprintf(text + length, sizeof text - (size_t)length, ", the first of %u bands",
-             plan->machine->bands);
+             plan->machine->cut.bands);
   svg_text(to, LEFT, 38, 1100, (svg_font){.size = 22, .color = SVG_INK, .bold = true}, text);
   snprintf(text, sizeof text, "%s, storage %s: %u ONNX nodes, %u kernels, %u streams, %u phase%s",
            wafer_mode_name(plan->mode), wafer_dtype_name(plan->storage), plan->node_count,

@@ -67,8 +67,9 @@ static void print_machine(FILE *to, const wafer_machine *m) {
   fprintf(to, "  cores    %ux%u, usable %ux%u at %u,%u; %u dead\n", m->width, m->height,
           m->usable.width, m->usable.height, m->usable.x, m->usable.y, m->dead_count);
   if (m->whole)
-    fprintf(to, "           a band of %ux%u; %u bands have the same pipeline, %u rows apart\n",
-            m->whole->width, m->whole->height, m->bands, m->height);
+    fprintf(to, "           a band of %ux%u; %u bands have the same pipeline, %u rows apart%s\n",
+            m->whole->width, m->whole->height, m->cut.bands, m->height,
+            m->cut.sides > 1 ? ", half of them mirrored at the east border" : "");
   if (m->repair)
     fprintf(to, "           of %ux%u with %u dead cores, bypassed by %u spare %s\n",
             m->repair->width, m->repair->height, m->repair->dead_count, m->repair->lost,

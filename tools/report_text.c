@@ -16,8 +16,9 @@ static void print_head(FILE *to, const report *r) {
             (double)plan->machine->clock_hz / (double)r->one_replica_interval_cycles);
   if (m->whole)
     fprintf(to,
-            "  of one band           %.6g (%u bands of %u rows, each with the pipeline below)\n",
-            (double)m->clock_hz / (double)r->one_band_interval_cycles, m->bands, m->height);
+            "  of one band           %.6g (%u bands of %u rows%s, each with the pipeline below)\n",
+            (double)m->clock_hz / (double)r->one_band_interval_cycles, m->cut.bands, m->height,
+            m->cut.sides > 1 ? " at the west and the east side" : "");
   fprintf(to, "Compute Samples/s       %.6g\n", r->compute_samples_per_s);
   fprintf(to, "Transmission Samples/s  %.6g\n", r->transmission_samples_per_s);
   fprintf(to, "Active PEs              %.1f %% (%.0f of %.0f)\n", 100 * r->active_cores / usable,
@@ -155,11 +156,11 @@ static void print_bound(FILE *to, const report *r) {
   if (l->at_edge)
     fprintf(to, ", which are the edge's");
   else if (l->kernel != WAFER_NONE)
-    fprintf(to, " (with %u band%s, by '%s' alone)", l->bands, l->bands == 1 ? "" : "s",
+    fprintf(to, " (with %u band%s, by '%s' alone)", l->cut.bands, l->cut.bands == 1 ? "" : "s",
             r->plan->kernels[l->kernel].name);
   else
-    fprintf(to, " (with %u band%s that all kernels together fill)", l->bands,
-            l->bands == 1 ? "" : "s");
+    fprintf(to, " (with %u band%s that all kernels together fill)", l->cut.bands,
+            l->cut.bands == 1 ? "" : "s");
   fprintf(to, "; the interval is %.1f %% above it\n",
           100 * ((double)r->interval_cycles / (double)l->cycles - 1));
 }

@@ -23,9 +23,16 @@ typedef struct heat {
 /* ---- cells ---- */
 
 static double at_core(const heat *h, bool links, uint32_t x, uint32_t y) {
-  size_t core = (size_t)y * h->plan->machine->width + x;
+  size_t core = (size_t)y * wafer_machine_whole(h->plan->machine)->width + x;
   const uint64_t *out = &h->stats->link_wavelets[core * WAFER_LINKS];
   return links ? (double)(out[0] + out[1] + out[2] + out[3]) : (double)h->stats->core_cycles[core];
+}
+
+/* A kernel's in the first band. */
+static wafer_rect cores_of(const heat *h, uint32_t kernel) {
+  wafer_rect r = dump_extent(&h->plan->kernels[kernel]);
+  wafer_core_at first = wafer_machine_band_core(h->plan->machine, 0, r.x, r.y);
+  return (wafer_rect){first.x, first.y, r.width, r.height};
 }
 
 /* What is busy, and the kernels, with a core of margin. */
@@ -41,7 +48,7 @@ static wafer_rect view_of(const heat *h) {
       bottom = y + 1;
     }
   for (uint32_t k = 0; k < h->plan->kernel_count; k++) {
-    wafer_rect r = dump_extent(&h->plan->kernels[k]);
+    wafer_rect r = cores_of(h, k);
     left = r.x < left ? r.x : left;
     top = r.y < top ? r.y : top;
     right = r.x + r.width > right ? r.x + r.width : right;
@@ -123,7 +130,7 @@ static void draw_level(wafer_file *to, const heat *h, uint32_t level) {
 static void draw_outlines(wafer_file *to, const heat *h) {
   svg_put(to, "<path fill=\"none\" stroke=\"#2f81f7\" stroke-width=\"0.8\" d=\"");
   for (uint32_t k = 0; k < h->plan->kernel_count; k++) {
-    wafer_rect r = dump_extent(&h->plan->kernels[k]);
+    wafer_rect r = cores_of(h, k);
     double width = r.width * h->scale;
     svg_put(to, "M%.5g %.5gh%.4gv%.4gh-%.4gz", h->x + ((double)r.x - h->view.x) * h->scale,
             TOP + ((double)r.y - h->view.y) * h->scale, width, r.height * h->scale, width);

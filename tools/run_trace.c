@@ -85,7 +85,7 @@ static int process_of(const wafer_span *span) {
 
 /* Weights arrive at a core while it works: they have a track of their own. */
 static size_t track_of(const run_trace *t, const wafer_span *span) {
-  size_t core = (size_t)span->y * t->plan->machine->width + span->x;
+  size_t core = (size_t)span->y * wafer_machine_whole(t->plan->machine)->width + span->x;
   if (span->of_core) return 2 * core + (span->kind == WAFER_SPAN_load);
   return span->kind == WAFER_SPAN_load ? 0 : span->index;
 }
@@ -166,8 +166,8 @@ wafer_status run_trace_open(const wafer_diag *diag, const wafer_plan *plan, cons
     t->tracks[KERNELS] = plan->kernel_count;
     t->tracks[STREAMS] = plan->stream_count;
     t->tracks[WEIGHTS] = 1;
-    t->tracks[CORES] =
-        2 * (size_t)plan->machine->width * wafer_machine_whole(plan->machine)->height;
+    const wafer_machine *wafer = wafer_machine_whole(plan->machine);
+    t->tracks[CORES] = 2 * (size_t)wafer->width * wafer->height;
     made = t->path != NULL;
   }
   for (int p = KERNELS; made && p < PROCESSES; p++)

@@ -17,6 +17,7 @@ static const char usage[] =
     "  --mode=MODE           auto, pipelined or streaming (auto)\n"
     "  --batch=N|auto        samples resident together when streaming (1)\n"
     "  --bands=N             of the wafer, each with the same pipeline (as many as pay)\n"
+    "  --sides=N             of the wafer at which bands begin, 1 or 2 (as is faster)\n"
     "  --dtype=TYPE          how cores hold floats: f32 or f16 (f32)\n"
     "  --train=LOSS          a training step with this loss, such as mse; --train=LOSS:OUTPUT\n"
     "  --recompute=WHAT      of the activations: auto, none or all (auto)\n"
@@ -71,6 +72,12 @@ static wafer_status set_bands(const wafer_diag *diag, const char *value, wafer_o
   return WAFER_OK;
 }
 
+static wafer_status set_sides(const wafer_diag *diag, const char *value, wafer_options *o) {
+  if (strcmp(value, "1") && strcmp(value, "2")) return wrong(diag, "sides", value, "1 or 2");
+  o->sides = (uint32_t)(*value - '0');
+  return WAFER_OK;
+}
+
 static wafer_status set_batch(const wafer_diag *diag, const char *value, wafer_options *o) {
   char *end;
   if (!strcmp(value, "auto")) return o->batch = WAFER_BATCH_auto, WAFER_OK;
@@ -111,6 +118,7 @@ static const struct option long_options[] = {
     {"mode", required_argument, NULL, 'o'},
     {"batch", required_argument, NULL, 'b'},
     {"bands", required_argument, NULL, 'n'},
+    {"sides", required_argument, NULL, 's'},
     {"dtype", required_argument, NULL, 'd'},
     {"print-ir-after", required_argument, NULL, 'a'},
     {"train", required_argument, NULL, 't'},
@@ -131,6 +139,7 @@ static wafer_status parse_option(const wafer_diag *diag, int option, request *r)
   case 'o': return set_mode(diag, optarg, &r->options);
   case 'b': return set_batch(diag, optarg, &r->options);
   case 'n': return set_bands(diag, optarg, &r->options);
+  case 's': return set_sides(diag, optarg, &r->options);
   case 'd': return set_dtype(diag, optarg, &r->options);
   case 't': return set_training(diag, optarg, r);
   case 'r': return set_recompute(diag, optarg, &r->training);

@@ -255,10 +255,10 @@ bool wafer_ir_get_optimizer(const wafer_ir *ir, wafer_optimizer_kind *kind);
 void wafer_ir_set_optimizer(wafer_ir *ir, wafer_optimizer_kind kind);
 /* Bands of the wafer, each with the same pipeline; 1 where the module says nothing. Later passes
  * and lowering have a band as their machine. */
-uint32_t wafer_ir_get_bands(const wafer_ir *ir);
-void wafer_ir_set_bands(wafer_ir *ir, uint32_t bands);
-/* The context's machine cut into so many bands; as long as the IR, the same at every call. */
-wafer_status wafer_ir_machine(const wafer_ctx *ctx, wafer_ir *ir, uint32_t bands,
+wafer_cut wafer_ir_get_cut(const wafer_ir *ir);
+void wafer_ir_set_cut(wafer_ir *ir, wafer_cut cut);
+/* A band of the context's machine, cut so; as long as the IR, the same at every call. */
+wafer_status wafer_ir_machine(const wafer_ctx *ctx, wafer_ir *ir, wafer_cut cut,
                               const wafer_machine **out);
 bool wafer_ir_get_flip_batch(const wafer_ir *ir, uint32_t *flip_batch);
 void wafer_ir_set_flip_batch(wafer_ir *ir, uint32_t flip_batch);

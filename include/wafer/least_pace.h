@@ -7,7 +7,7 @@
  * (least_cores.h), where it also stands what overlaps in a turn. T is feasible for b bands where
  * these cores, of all kernels but relays together, are no more than a band's; each kernel has as
  * many copies as takes the fewest cores, up to the most that the plan has of any. The bound is the
- * least T feasible for any b, but not below what crosses the wafer's edge.
+ * least T feasible for any b, of whole rows or of halves of them, but not below what crosses the wafer's edge.
  *
  * It knows nothing of waiting, be it for words that share a row of cores, for neighbours or for
  * what skips kernels, nor of how rectangles tile a band. */
@@ -22,7 +22,7 @@ extern "C" {
 
 typedef struct wafer_least_pace {
   uint64_t cycles; /* of a sample; 0: the plan is no pipeline with core programs, or trains */
-  uint32_t bands;  /* with which that would be so */
+  wafer_cut cut;   /* into bands with which that would be so */
   bool at_edge;    /* it is the edge's */
   uint32_t kernel; /* that stands in the way of a cycle less; WAFER_NONE: all kernels together */
 } wafer_least_pace;

@@ -109,6 +109,13 @@ typedef struct wafer_repair {
   const wafer_core_at *dead; /* where they really are, sorted by (y, x) */
 } wafer_repair;
 
+/* How a wafer is cut into equal bands of its usable rows. Of two sides each has half of the bands: their
+ * rows end in the middle of the wafer, and those of the second side are the first's, mirrored: they
+ * have the wafer's east border as these have the west one. */
+typedef struct wafer_cut {
+  uint32_t bands, sides; /* bands of both sides; {1, 1}: the wafer is whole */
+} wafer_cut;
+
 typedef struct wafer_machine {
   const char *name;
   uint32_t width, height; /* cores of the fabric */
@@ -136,6 +143,7 @@ typedef struct wafer_machine {
 
   uint64_t edge_in_bytes_per_second, edge_out_bytes_per_second; /* UINT64_MAX: unlimited */
   uint64_t edge_latency_cycles;
+  uint32_t edge_sides; /* 1: words cross it at the wafer's west border; 2: or at the east one */
 
   uint64_t memoryx_bytes;            /* capacity of the weight store */
   uint64_t memoryx_bytes_per_second; /* towards one wafer */
@@ -150,9 +158,9 @@ typedef struct wafer_machine {
   const wafer_defects *defects; /* as they were named; NULL: none, or `dead` is all */
   const wafer_repair *repair;   /* NULL: this is the fabric as it was made */
 
-  /* Of a band of a wafer: the wafer, and how many bands it is cut into. */
+  /* Of a band of a wafer: the wafer, and how it is cut. */
   const struct wafer_machine *whole; /* NULL: this is a whole wafer */
-  uint32_t bands;                    /* 0 then */
+  wafer_cut cut;                     /* zeros then */
 } wafer_machine;
 
 /* Words of 32 bits that cross a link per cycle and direction: 1 by construction (wavelet = 32
@@ -195,20 +203,30 @@ wafer_status wafer_machine_defects_open(const wafer_diag *diag, wafer_arena *are
 wafer_status wafer_machine_apply(const wafer_diag *diag, wafer_arena *arena, const char *file,
                                  const wafer_machine *machine, const wafer_defects *defects,
                                  const wafer_machine **out);
-/* One of `bands` equal bands of whole rows, from row 0 of the wafer, with the margins that the
- * wafer has around its usable cores: what is laid out on it fits on all of them, `height` rows
- * apart. What crosses the wafer's edge they share as it comes, so rates are the wafer's. In the
- * arena, which also keeps the wafer; the wafer itself where `bands` is 1. NO_FIT: a band has no
- * usable row. UNSUPPORTED: bands would differ, by dead cores or reserved ones. */
+/* One of the bands of a cut, of equal parts of the wafer's usable rows, the first ones, with the
+ * columns beside them (of two sides the more there are at one): what is laid out on it fits on all
+ * of them, `height` rows apart. What crosses the wafer's edge they share as it comes, so rates are
+ * the wafer's. In the arena, which also keeps the wafer; the wafer itself where it is one band.
+ * NO_FIT: a band has no usable core. UNSUPPORTED: bands would differ, by dead cores or reserved
+ * ones, or have no border with an edge. */
 wafer_status wafer_machine_band(const wafer_diag *diag, wafer_arena *arena,
-                                const wafer_machine *wafer, uint32_t bands,
+                                const wafer_machine *wafer, wafer_cut cut,
                                 const wafer_machine **out);
 static inline const wafer_machine *wafer_machine_whole(const wafer_machine *m) {
   return m->whole ? m->whole : m;
 }
 static inline uint32_t wafer_machine_bands(const wafer_machine *m) {
-  return m->whole ? m->bands : 1;
+  return m->whole ? m->cut.bands : 1;
 }
+static inline wafer_cut wafer_machine_cut(const wafer_machine *m) {
+  return m->whole ? m->cut : (wafer_cut){1, 1};
+}
+/* Where on the wafer a core of one of its bands lies. Bands of two sides come in turn from both. */
+wafer_core_at wafer_machine_band_core(const wafer_machine *band, uint32_t index, uint32_t x,
+                                      uint32_t y);
+/* The band that a core of the wafer is in, and where in it; as many as there are: in none. */
+uint32_t wafer_machine_band_at(const wafer_machine *band, uint32_t x, uint32_t y,
+                               wafer_core_at *at);
 /* Where a core really is. */
 wafer_core_at wafer_machine_made_at(const wafer_machine *machine, uint32_t x, uint32_t y);
 /* Every law a machine obeys (usable inside the fabric, nothing zero that divides ...). */

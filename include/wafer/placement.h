@@ -25,7 +25,7 @@ typedef struct wafer_pin {
 
 typedef struct wafer_pins {
   const char *machine; /* that places were made for; NULL: it does not say */
-  uint32_t bands; /* of the wafer, each with the kernels at these places; 0: it does not say */
+  wafer_cut cut; /* into bands with the kernels at these places; zeros: it does not say */
   bool reductions_behind; /* kernels have reductions behind their anchors (wafer_body_reduces) */
   uint32_t pin_count, reserved_count;
   const wafer_pin *pins;

@@ -219,6 +219,7 @@ typedef struct wafer_options {
   double place_seconds;             /* 0: no limit, and the same plan on every host */
   uint32_t replicas;                /* of a kernel of a pipeline, at most; 0: as many as pay */
   uint32_t bands; /* of the wafer, each with the same pipeline; 0: as many as pay */
+  uint32_t sides; /* of the wafer at which bands begin, 1 or 2; 0: as is faster */
   wafer_relays relays;
   wafer_reductions reductions;
   uint32_t slower;    /* of a pipeline that a search lays out for the pace of programs: kernels may

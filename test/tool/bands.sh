@@ -109,6 +109,31 @@ cmp a.xml b.xml || fail "the placement gives another plan"
 compiled kept --keep three.wplan
 [ "$(number kept.json bands)" = 3 ] || fail "--keep forgets the bands"
 
+# -- bands at both sides of a wafer whose words cross both borders: half of them are the others, mirrored --
+"$wafer" machines small64 | sed 's/<usable.*/<usable x="4" y="1" width="57" height="62"\/>/
+  s/\(<edge.*\)\/>/\1 sides="2"\/>/' >both.xml
+compiled sided --machine both.xml --bands 4 --sides 2 --edge-gbps inf
+says sided.out "4 bands of 31 rows at the west and the east side"
+"$wafer" dump sided.wplan >out 2>err && says out "31 rows apart, half of them mirrored at the east border"
+"$wafer" dump sided.wplan --core 4,1 >out 2>err && says out "in band 0 of 4"
+"$wafer" dump sided.wplan --core 59,32 >out2 2>err && says out2 "in band 3 of 4, mirrored" # 63 - 4, 1 + 31
+sed 1,3d out >a && sed 1,3d out2 >b && { cmp -s a b || fail "core 4,1 of the first band and its image differ"; }
+"$wafer" run sided.wplan --samples 7 --seed 5 --expect one.kernel --tol 1e-6 -q >out 2>err || fail "sides: other values"
+"$wafer" run sided.wplan --fidelity fabric --samples 7 --seed 5 --expect one.kernel --tol 1e-5 -q --heat h.svg >out 2>err ||
+  fail "sides: other values on cores: $(head -1 err)"
+for samples in 1 2 3 24; do
+  gives 0 "^total" "$wafer" check sided.wplan --samples $samples --seed 5 --total 10
+done
+"$wafer" dump sided.wplan --placement p.xml >out 2>err && says p.xml 'bands="4" sides="2"'
+compiled again --machine both.xml --placement p.xml --edge-gbps inf
+"$wafer" dump sided.wplan --xml >a.xml && "$wafer" dump again.wplan --xml >b.xml
+cmp a.xml b.xml || fail "the placement at both sides gives another plan"
+compiled whole --machine both.xml --sides 1 --edge-gbps inf # where nobody says, no slower
+compiled either --machine both.xml --edge-gbps inf
+[ "$(number either.json interval_cycles)" -le "$(number whole.json interval_cycles)" ] || fail "sides: no faster"
+gives 3 "take 6" "$wafer" compile "$model" -o no.wplan --mode pipelined --machine both.xml --bands 5 --sides 2
+gives 3 "west border alone" "$wafer" compile "$model" -o no.wplan --mode pipelined --machine small64 --bands 4 --sides 2
+
 gives 4 "at most 64 bands" "$wafer" compile "$model" -o no.wplan --mode pipelined --machine small64 --bands 65
 gives 3 "bands of a wafer" "$wafer" compile "$model" -o no.wplan --mode pipelined --machine small64 --bands 2 --reserve 0,0,4,4
 gives 1 "pipeline" "$wafer" compile "$model" -o no.wplan --mode streaming --machine small64 --bands 2

@@ -133,10 +133,10 @@ static void bound_is_what_it_counts(void) {
                                                  leaves, m.ctx.arena, &least),
                         WAFER_OK);
   wafer_least_pace bound = bound_of(m.plan, 0);
-  uint64_t margins = m.machine.height - m.machine.usable.height, time = bound.cycles * bound.bands;
-  uint64_t rows = m.machine.height / bound.bands - margins, cores = rows * m.machine.usable.width;
+  uint64_t time = bound.cycles * bound.cut.bands;
+  uint64_t rows = m.machine.usable.height / bound.cut.bands, cores = rows * m.machine.usable.width;
   CU_ASSERT(wafer_least_cores_for(&least, time) <= cores);
-  CU_ASSERT(wafer_least_cores_for(&least, time - bound.bands) > cores);
+  CU_ASSERT(wafer_least_cores_for(&least, time - bound.cut.bands) > cores);
   CU_ASSERT(!bound.at_edge && bound.kernel == 0);
   CU_ASSERT_EQUAL(least_of(m.plan, 123456), 123456);
   CU_ASSERT(bound_of(m.plan, 123456).at_edge);

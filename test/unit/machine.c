@@ -286,7 +286,7 @@ static void running_out_of_memory_is_reported(void) {
   }
 }
 
-/* Equal bands of whole rows, as the wafer's XML says them; refused where they would differ. */
+/* Equal bands of usable rows, as the wafer's XML says them; refused where they would differ. */
 static void wafers_have_bands(void) {
   wafer_arena *arena = wafer_arena_create();
   const wafer_machine *wafer, *band, *again, *none;
@@ -294,23 +294,59 @@ static void wafers_have_bands(void) {
   char *text;
   size_t bytes;
   CU_ASSERT_EQUAL_FATAL(wafer_machine_open(NULL, arena, "wse2", &wafer), WAFER_OK);
-  CU_ASSERT_EQUAL_FATAL(wafer_machine_band(NULL, arena, wafer, 3, &band), WAFER_OK);
-  CU_ASSERT_EQUAL(band->height, 331);
-  CU_ASSERT_EQUAL(band->usable.height, 329);
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){3, 1}, &band), WAFER_OK);
+  CU_ASSERT(band->height == 330 && band->usable.height == 330 && band->usable.y == 0);
   CU_ASSERT_EQUAL(wafer_machine_bands(band), 3);
   CU_ASSERT_EQUAL(wafer_machine_whole(band)->height, 994);
   CU_ASSERT_EQUAL(wafer_machine_check(NULL, "band", band), WAFER_OK);
   CU_ASSERT_EQUAL_FATAL(wafer_machine_print(NULL, arena, band, &text, &bytes), WAFER_OK);
   CU_ASSERT_EQUAL_FATAL(wafer_machine_parse(NULL, arena, "band", text, bytes, &again), WAFER_OK);
-  CU_ASSERT(again->height == 331 && again->bands == 3 && again->whole->height == 994);
-  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, 1, &band), WAFER_OK);
+  CU_ASSERT(again->height == 330 && again->cut.bands == 3 && again->whole->height == 994);
+  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){1, 1}, &band), WAFER_OK);
   CU_ASSERT(band == wafer && wafer_machine_bands(band) == 1 && wafer_machine_whole(band) == wafer);
-  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, 332, &none), WAFER_NO_FIT);
-  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, 0, &none), WAFER_NO_FIT);
+  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){993, 1}, &none), WAFER_NO_FIT);
+  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){0, 1}, &none), WAFER_NO_FIT);
   wafer_machine damaged = *wafer;
   damaged.dead = &dead;
   damaged.dead_count = 1;
-  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, &damaged, 2, &none), WAFER_UNSUPPORTED);
+  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, &damaged, (wafer_cut){2, 1}, &none),
+                  WAFER_UNSUPPORTED);
+  wafer_arena_destroy(arena);
+}
+
+/* Of two sides each has half of the bands, of half the columns, within the usable ones of both;
+ * every core of each is on the wafer once, where the wafer says it is. */
+static void bands_have_sides(void) {
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *wafer, *band, *again, *none;
+  char *text;
+  size_t bytes;
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(NULL, arena, "wse2", &wafer), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){6, 2}, &band), WAFER_OK);
+  CU_ASSERT(band->width == 375 && band->usable.x == 4 && band->usable.width == 371);
+  CU_ASSERT(band->height == 330 && wafer_machine_bands(band) == 6);
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_print(NULL, arena, band, &text, &bytes), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_parse(NULL, arena, "band", text, bytes, &again), WAFER_OK);
+  CU_ASSERT(again->width == 375 && again->cut.bands == 6 && again->cut.sides == 2);
+  uint64_t inside = 0;
+  for (uint32_t y = 0; y < wafer->height; y++)
+    for (uint32_t x = 0; x < wafer->width; x++) {
+      wafer_core_at at, back;
+      uint32_t index = wafer_machine_band_at(band, x, y, &at);
+      if (index == 6) continue;
+      back = wafer_machine_band_core(band, index, at.x, at.y);
+      CU_ASSERT(back.x == x && back.y == y && at.x < 375 && at.y < 330 && index < 6);
+      inside++;
+    }
+  CU_ASSERT_EQUAL(inside, 6 * 375 * 330);
+  wafer_core_at first = wafer_machine_band_core(band, 0, 4, 0),
+                east = wafer_machine_band_core(band, 3, 4, 0);
+  CU_ASSERT(first.x == 4 && first.y == 1 && east.x == 745 && east.y == 331);
+  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){5, 2}, &none),
+                  WAFER_UNSUPPORTED);
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(NULL, arena, "small64", &wafer), WAFER_OK);
+  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){4, 2}, &none),
+                  WAFER_UNSUPPORTED); /* its edge is in the west alone */
   wafer_arena_destroy(arena);
 }
 
@@ -345,6 +381,7 @@ CU_TestInfo tests_machine[] = {
     {"a struct is checked, too", a_struct_is_checked_too},
     {"running out of memory is reported", running_out_of_memory_is_reported},
     {"wafers have bands", wafers_have_bands},
+    {"bands have sides", bands_have_sides},
     {"every field is documented", every_field_is_documented},
     CU_TEST_INFO_NULL,
 };

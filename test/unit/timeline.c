@@ -315,7 +315,7 @@ static void bands_share_the_edge(void) {
                         .leaving = (const uint64_t[]){400, 100, 800, 200},
                         .slowest = 0};
   band.whole = plan->machine;
-  band.bands = 2;
+  band.cut = (wafer_cut){2, 1};
   plan->machine = &band;
   plan->launches = &train;
   plan->launch_count = 1;
