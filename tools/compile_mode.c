@@ -8,6 +8,7 @@
 
 #define PLAN_GAIN 16  /* relays and more bands have to shorten the interval by one part in these */
 #define SMALL_GAIN 64 /* other ways to have the same on as many */
+#define SLOW_PART 20  /* of what streams take: programs that take no more beyond it are as fast */
 #define MICRO_BATCHES 8u /* of a step, as far as a compilation knows */
 #define MOST_SLOWER 6    /* parts of WAFER_SLOWER_PARTS */
 
@@ -149,7 +150,7 @@ static bool is_open(const wafer_options *o) {
 
 /* And core programs are slower than their streams. */
 static bool may_change(const candidate *now) {
-  return is_open(&now->options) && now->interval - now->interval / WAFER_RELAY_GAIN > now->flow;
+  return is_open(&now->options) && now->interval > now->flow + now->flow / SLOW_PART;
 }
 
 /* Of each side. */
@@ -217,14 +218,16 @@ static wafer_status try_sides(thoughts *t) {
   return WAFER_OK;
 }
 
-/* Twice as many bands as long as that is faster, then half as many; at last one, where relays may
- * have more room. */
+/* Twice as many bands until that was no faster twice, for heights that suit a network's shapes come
+ * with luck; then half as many; at last one, where relays may have more room. */
 static wafer_status try_bands(thoughts *t) {
-  uint32_t first = bands_each(t), n;
+  uint32_t first = bands_each(t), misses = 0, n;
   bool taken = true;
   if (t->now.options.bands) return WAFER_OK;
-  for (n = 2 * first; taken && n <= WAFER_MOST_BANDS && may_change(&t->now); n *= 2)
+  for (n = 2 * first; misses < 2 && n <= WAFER_SEARCHED_BANDS && may_change(&t->now); n *= 2) {
     WAFER_TRY(try_so_many(t, t->now.options, n, t->relays, &taken));
+    misses = taken ? 0 : misses + 1;
+  }
   taken = true;
   for (n = first / 2; taken && n && may_change(&t->now); n /= 2)
     WAFER_TRY(try_so_many(t, t->now.options, n, t->relays, &taken));

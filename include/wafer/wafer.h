@@ -124,8 +124,8 @@ bool wafer_is_relay(const char *kernel);
 #define WAFER_SLOWER_PARTS 32
 
 /* Bands that are tried where their number is ours to choose: on shelves, and by a search. */
-#define WAFER_MOST_BANDS 64u
-#define WAFER_SEARCHED_BANDS 128u
+#define WAFER_MOST_BANDS 128u
+#define WAFER_SEARCHED_BANDS 256u
 
 /* X(name, spelling, what it sums over the elements that count). Of the output's elements y, the
  * labels' t. cross-entropy and nll have classes along one axis and i64 labels of the output's shape
