@@ -64,25 +64,35 @@ static bool may_relay(const choice *c) {
   bool alone = (o && o->objective == WAFER_OBJECTIVE_latency) || c->graph.piece ||
                wafer_ir_get_micro_batch(c->ir, &samples);
   if (alone || !o || o->relays == WAFER_RELAYS_none || c->asked == WAFER_MODE_streaming ||
-      !c->pipelined.cost.fits || !size_gets_programs(c->ctx, &c->graph, 1))
+      !c->pipelined.cost.fits)
     return false;
   return true;
+}
+
+static bool has_programs(const choice *c) {
+  return size_gets_programs(c->ctx, &c->graph, 1);
+}
+
+/* Cycles between samples as they will be told: of programs, or where there are none of streams. */
+static uint64_t interval_of(const choice *c, const sizing *s, wafer_cut cut) {
+  return has_programs(c) ? mode_pace(s, cut.bands) : s->cost.interval_cycles;
 }
 
 /* Whether programs may be held up by what skips kernels, so that others wait. */
 static bool waits_for_skips(const choice *c) {
   uint64_t pace = mode_pace(&c->pipelined, c->cut.bands);
-  return pace - pace / WAFER_RELAY_GAIN > c->pipelined.cost.interval_cycles;
+  return has_programs(c) &&
+         pace - pace / WAFER_RELAY_GAIN > c->pipelined.cost.interval_cycles;
 }
 
-/* Whether they may be held up by what crosses the edge several times: streams are not. */
+/* Whether the pipeline may be held up by what crosses the edge several times. */
 static bool waits_for_inputs(const choice *c) {
   return c->pipelined.cost.interval_cycles <= c->pipelined.edge && mode_shares_inputs(&c->graph);
 }
 
 /* The pipeline with such relays; *out NULL: it is no better, and without them again. */
 static wafer_status try_relays(choice *c, mode_relayed what, mode_relays **out) {
-  uint64_t pace = mode_pace(&c->pipelined, c->cut.bands);
+  uint64_t now = interval_of(c, &c->pipelined, c->cut);
   wafer_graph graph;
   wafer_cut cut;
   sizing with = {0};
@@ -90,7 +100,7 @@ static wafer_status try_relays(choice *c, mode_relayed what, mode_relays **out) 
   if (!*out) return WAFER_OK;
   WAFER_TRY(wafer_graph_read(c->ctx, c->ir, &graph));
   WAFER_TRY(mode_size_bands(c->ctx, c->ir, &graph, &cut, &with));
-  if (with.cost.fits && mode_pace(&with, cut.bands) <= pace - pace / WAFER_RELAY_GAIN) {
+  if (with.cost.fits && interval_of(c, &with, cut) <= now - now / WAFER_RELAY_GAIN) {
     c->pipelined = with;
     c->cut = cut;
     return WAFER_OK;

@@ -331,6 +331,31 @@ static wafer_status try_flow(thoughts *t) {
   return WAFER_OK;
 }
 
+/* Whether an input of the model crosses the edge for several kernels. */
+static bool shares_inputs(const wafer_plan *plan) {
+  for (uint32_t i = 0; i < plan->stream_count; i++)
+    for (uint32_t j = 0; plan->streams[i].from.where == WAFER_AT_edge && j < i; j++)
+      if (plan->streams[j].from.where == WAFER_AT_edge &&
+          plan->streams[j].value == plan->streams[i].value)
+        return true;
+  return false;
+}
+
+/* Where streams tell, and wait for what crosses the edge several times: a relay takes it once. */
+static wafer_status try_shared(thoughts *t) {
+  wafer_options own = t->now.options;
+  candidate other;
+  bool open = t->relays && may_change(&t->now) && !has_relays(t->now.plan);
+  if (!open || t->now.plan->mode != WAFER_MODE_pipelined || !shares_inputs(t->now.plan))
+    return WAFER_OK;
+  own.relays = WAFER_RELAYS_auto;
+  own.mode = WAFER_MODE_pipelined;
+  WAFER_TRY(make(t, own, &other));
+  bool taken = other.plan && worth(&other) <= worth(&t->now) - worth(&t->now) / PLAN_GAIN;
+  taken ? take(&other, &t->now) : drop(&other);
+  return WAFER_OK;
+}
+
 /* ---- Placers ---- */
 
 /* Whether both have the same kernels on the same wafer. */
@@ -525,7 +550,9 @@ static wafer_status reconsider(thoughts *t, const char **told) {
   WAFER_TRY(compare_placers(t, told));
   if (t->ctx->options->training) WAFER_TRY(compare_training(t, told));
   if (!may_compare(t->ctx->options)) WAFER_TRY(suit(t));
-  return has_programs(t->now.plan) ? try_streaming(t) : try_flow(t);
+  if (has_programs(t->now.plan)) return try_streaming(t);
+  WAFER_TRY(try_flow(t));
+  return has_programs(t->now.plan) ? WAFER_OK : try_shared(t);
 }
 
 wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool relays, wafer_ir **ir,
