@@ -17,6 +17,7 @@ typedef struct certifier {
   uint32_t *colors;    /* router: distinct colours */
   uint64_t *load[4];   /* link out of a router, by side: cycles */
   uint32_t *streams[4];
+  uint32_t *cast[4]; /* 1 + the first action of the last multicast counted there */
 } certifier;
 
 const char *wafer_side_name(wafer_side side) {
@@ -59,11 +60,22 @@ static wafer_status check_turn(certifier *c, uint32_t at, const wafer_queue_end 
   return wait_for(c, at, end->after + 1, of);
 }
 
+/* A multicast leaves with its first stream, which waits for the turns of all of them to enter; for
+ * their room it waits for earlier samples. */
+static wafer_status check_multicast(certifier *c, uint32_t at, const wafer_stream_queues *queues,
+                                    const char *of) {
+  uint32_t first = queues->with + 1;
+  WAFER_TRY(wait_for(c, at, first, of));
+  if (queues->in.after == WAFER_NONE || queues->in.after + 1 >= at) return WAFER_OK;
+  return wait_for(c, first, queues->in.after + 1, of);
+}
+
 static wafer_status check_stream(certifier *c, uint32_t at, const wafer_stream *s) {
   const char *name = c->plan->values[s->value].name;
   const wafer_stream_queues *queues = &c->proof->queues[at - 1];
   WAFER_TRY(check_turn(c, at, &queues->out, name));
   WAFER_TRY(check_turn(c, at, &queues->in, name));
+  if (queues->with != WAFER_NONE) WAFER_TRY(check_multicast(c, at, queues, name));
   uint32_t from = s->from_kernel == WAFER_NONE ? 0 : c->kernel_at[s->from_kernel];
   WAFER_TRY(wait_for(c, at, from, name));
   if (s->from.where == WAFER_AT_wafer) WAFER_TRY(wait_for(c, at, c->made[s->value], name));
@@ -136,7 +148,7 @@ static void clear_trunk(const certifier *c, const wafer_stream *stream) {
   for (bool more = true; more;) {
     size_t at = (size_t)s.y * c->plan->machine->width + s.x;
     c->color[at] = c->colors[at] = 0;
-    for (int i = 0; i < 4; i++) c->load[i][at] = c->streams[i][at] = 0;
+    for (int i = 0; i < 4; i++) c->load[i][at] = c->streams[i][at] = c->cast[i][at] = 0;
     more = next_side(&s, &to);
     if (more) advance(&s, to);
   }
@@ -154,8 +166,10 @@ static void count_router(certifier *c, const step *s, uint32_t color, bool *shar
   c->proof->colors_at = (wafer_core_at){s->x, s->y};
 }
 
-static void count_link(certifier *c, const step *s, wafer_side to) {
+static void count_link(certifier *c, const step *s, wafer_side to, uint32_t first) {
   size_t at = (size_t)s->y * c->plan->machine->width + s->x;
+  if (c->cast[to][at] == first + 1) return;
+  c->cast[to][at] = first + 1;
   c->load[to][at] += s->stream->cycles;
   c->streams[to][at]++;
   if (c->load[to][at] <= c->proof->link_cycles) return;
@@ -166,14 +180,16 @@ static void count_link(certifier *c, const step *s, wafer_side to) {
 }
 
 /* Loads of weights come before a pipeline runs: they share colours with it, not time. */
-static void count_trunk(certifier *c, const wafer_stream *stream) {
+static void count_trunk(certifier *c, uint32_t action) {
+  const wafer_stream *stream = &c->plan->streams[c->phase->actions[action].index];
+  uint32_t with = c->proof->queues[action].with, first = with == WAFER_NONE ? action : with;
   step s = {stream, 0, stream->route->x0, stream->route->y0};
   bool shares = false, more = true, load = stream->from.where == WAFER_AT_memoryx;
   for (wafer_side to; more;) {
     count_router(c, &s, stream->color, &shares);
     more = next_side(&s, &to);
     if (!more) break;
-    if (!load || c->plan->mode == WAFER_MODE_streaming) count_link(c, &s, to);
+    if (!load || c->plan->mode == WAFER_MODE_streaming) count_link(c, &s, to, first);
     advance(&s, to);
   }
   c->proof->sharing += shares;
@@ -199,8 +215,7 @@ static wafer_status check_routes(certifier *c, wafer_arena *arena) {
     if (p->actions[a].kind == WAFER_ACTION_stream)
       order[count++] = (colored){c->plan->streams[p->actions[a].index].color, a};
   if (count) qsort(order, count, sizeof *order, by_color);
-  for (size_t i = 0; i < count; i++)
-    count_trunk(c, &c->plan->streams[p->actions[order[i].action].index]);
+  for (size_t i = 0; i < count; i++) count_trunk(c, order[i].action);
   for (size_t i = 0; i < count; i++)
     clear_trunk(c, &c->plan->streams[p->actions[order[i].action].index]);
   return WAFER_OK;
@@ -223,7 +238,8 @@ static bool make_room(certifier *c, wafer_arena *arena) {
   for (int i = 0; i < 4; i++) {
     c->load[i] = WAFER_NEW(arena, uint64_t, routers);
     c->streams[i] = WAFER_NEW(arena, uint32_t, routers);
-    ok = ok && c->load[i] && c->streams[i];
+    c->cast[i] = WAFER_NEW(arena, uint32_t, routers);
+    ok = ok && c->load[i] && c->streams[i] && c->cast[i];
   }
   return ok;
 }

@@ -87,10 +87,40 @@ static void assign_side(assigner *a, const wafer_phase *phase, bool out, uint32_
   memset(a->newest, 0, ((size_t)a->plan->kernel_count + 1) * sizeof *a->newest);
   for (uint32_t i = 0; i < phase->action_count; i++) {
     *side_of(a, i, out) = (wafer_queue_end){WAFER_NONE, WAFER_NONE};
+    a->queues[i].with = WAFER_NONE;
     if (phase->actions[i].kind != WAFER_ACTION_stream) continue;
     const wafer_stream *s = &a->plan->streams[phase->actions[i].index];
     bool load = s->from.where == WAFER_AT_memoryx && a->plan->mode == WAFER_MODE_pipelined;
     if (!load && (out ? s->from : s->to).where == WAFER_AT_wafer) add_end(a, i, s, out, most);
+  }
+}
+
+static const wafer_stream *stream_of(const assigner *a, const wafer_phase *phase, uint32_t action) {
+  const wafer_action *at = &phase->actions[action];
+  return at->kind == WAFER_ACTION_stream ? &a->plan->streams[at->index] : NULL;
+}
+
+/* Whether two streams are the same words on the same colour, to other cores. */
+static bool alike(const wafer_stream *s, const wafer_stream *t) {
+  return s->value == t->value && s->color == t->color && s->from_kernel == t->from_kernel &&
+         s->to.where == WAFER_AT_wafer && t->to.where == WAFER_AT_wafer &&
+         wafer_holding_equal(&s->from, &t->from);
+}
+
+/* Streams that follow each other in the queue of what they leave, alike, are one multicast. Its
+ * words go when the first may: not one whose turn to enter comes after another's that leaves behind
+ * the first. */
+static void join(assigner *a, const wafer_phase *phase) {
+  for (uint32_t i = 0; i < phase->action_count; i++) {
+    const wafer_stream *s = stream_of(a, phase, i), *t;
+    wafer_stream_queues *q = &a->queues[i];
+    q->with = WAFER_NONE;
+    if (!s || s->from_kernel == WAFER_NONE || q->out.after >= i) continue;
+    t = stream_of(a, phase, q->out.after);
+    uint32_t first = a->queues[q->out.after].with;
+    if (first == WAFER_NONE) first = q->out.after;
+    bool waits = q->in.after != WAFER_NONE && q->in.after < i && q->in.after >= first;
+    if (alike(s, t) && !waits) q->with = first;
   }
 }
 
@@ -105,6 +135,7 @@ wafer_status queues_assign(const wafer_diag *diag, wafer_arena *arena, const waf
                       "no memory for the queues of a phase");
   assign_side(&a, phase, true, &proof->leave);
   assign_side(&a, phase, false, &proof->enter);
+  if (plan->mode == WAFER_MODE_pipelined) join(&a, phase);
   proof->queues = a.queues;
   proof->turns = a.turns;
   return WAFER_OK;

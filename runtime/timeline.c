@@ -23,6 +23,10 @@ typedef struct event {
   const wafer_kernel *kernel;
   bool skipped;                      /* a weight stream that a load step ran */
   const wafer_stream_queues *queues; /* of a pipeline's streams */
+  uint32_t first;  /* the event with which a stream of a multicast leaves; NONE: by itself */
+  uint32_t joined; /* 1 + the last event that leaves with this one; 0: none */
+  uint64_t cast;   /* when the sample at hand left, */
+  uint64_t cycles; /* and how long that takes: of a multicast the longest stream's */
   uint32_t need_count, *need;        /* earlier events (of any phase) that make what it uses */
   uint32_t user_count,
       *user;       /* streams: kernels that read from the target; kernels: streams that carry off */
@@ -113,6 +117,27 @@ static wafer_status link_kernel(line *l, held *h, uint32_t index) {
   return WAFER_OK;
 }
 
+static uint64_t later(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
+
+/* The first stream of a multicast gets the others as a list, and all of them the longest's cycles.
+ */
+static void link_multicasts(line *l, const part *p) {
+  for (uint32_t i = p->first; i < p->last; i++) {
+    event *e = &l->events[i];
+    if (!e->stream || e->first == WAFER_NONE) continue;
+    event *first = &l->events[e->first];
+    e->joined = first->joined;
+    first->joined = i + 1;
+    first->cycles = later(first->cycles, e->cycles);
+  }
+  for (uint32_t i = p->first; i < p->last; i++) {
+    event *e = &l->events[i];
+    if (e->stream && e->first != WAFER_NONE) e->cycles = l->events[e->first].cycles;
+  }
+}
+
 static wafer_status link_part(line *l, held *h, part *p) {
   const wafer_phase *phase = &l->plan->phases[p->phase];
   bool pipelined = l->plan->mode == WAFER_MODE_pipelined;
@@ -131,10 +156,13 @@ static wafer_status link_part(line *l, held *h, part *p) {
     }
     e->stream = &l->plan->streams[e->action->index];
     e->queues = pipelined ? &proof.queues[i] : NULL;
+    e->first = e->queues && e->queues->with != WAFER_NONE ? p->first + e->queues->with : WAFER_NONE;
+    e->cycles = e->stream->cycles;
     e->skipped = l->loaded[p->phase] && e->stream->from.where == WAFER_AT_memoryx;
     WAFER_TRY(link_stream(l, h, index));
   }
   p->last = l->event_count;
+  link_multicasts(l, p);
   for (uint32_t i = 0; i < phase->free_count; i++) held_drop(h, phase->frees[i]);
   return WAFER_OK;
 }
@@ -240,10 +268,6 @@ static wafer_status link_all(line *l) {
 
 /* --- time */
 
-static uint64_t later(uint64_t a, uint64_t b) {
-  return a > b ? a : b;
-}
-
 static uint64_t at(const line *l, const uint64_t *ring, uint64_t sample) {
   return ring[sample % l->window];
 }
@@ -306,6 +330,16 @@ static bool is_weight(const event *e) {
   return e->stream && e->stream->from.where == WAFER_AT_memoryx;
 }
 
+/* When a stream's sample may leave, as far as room where it goes and turns in queues let it. */
+static uint64_t may_leave(const line *l, const event *e, uint64_t sample, uint64_t base) {
+  uint64_t start = room(l, e, sample, base);
+  if (e->queues && e->first == WAFER_NONE)
+    start = later(start, turn(l, e, &e->queues->out, sample, base));
+  if (e->queues) start = later(start, turn(l, e, &e->queues->in, sample, base));
+  uint64_t behind = wafer_stream_crosses(e->stream) ? 1 : l->stripes;
+  return sample >= base + behind ? later(start, at(l, e->left, sample - behind)) : start;
+}
+
 /* Whether its value crosses the border the same way as that of the event before; weights in between
  * have come ahead of both. */
 static bool follows(const line *l, const event *e) {
@@ -327,11 +361,11 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
     e->left[sample % l->window] = at(l, e->left, sample - 1);
     return;
   }
-  start = later(start, room(l, e, sample, base));
-  if (e->queues) start = later(start, turn(l, e, &e->queues->out, sample, base));
-  if (e->queues) start = later(start, turn(l, e, &e->queues->in, sample, base));
-  uint64_t behind = wafer_stream_crosses(t) ? 1 : l->stripes;
-  if (sample >= base + behind) start = later(start, at(l, e->left, sample - behind));
+  start = later(start, may_leave(l, e, sample, base));
+  for (uint32_t i = e->joined; i; i = l->events[i - 1].joined)
+    start = later(start, may_leave(l, &l->events[i - 1], sample, base));
+  if (e->first != WAFER_NONE) start = l->events[e->first].cast;
+  e->cast = start;
   bool alone = l->alone && !weight;
   if (alone) start = later(start, follows(l, e) ? l->crossed : l->exchange);
   uint64_t bytes = t->words * WAFER_WAVELET_BYTES;
@@ -358,8 +392,8 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
     e->done[sample % l->window] = at(l, e->left, sample) + t->latency;
     return;
   }
-  e->left[sample % l->window] = start + later(t->cycles, shared);
-  e->done[sample % l->window] = start + later(t->cycles, shared) + t->latency;
+  e->left[sample % l->window] = start + later(e->cycles, shared);
+  e->done[sample % l->window] = start + later(e->cycles, shared) + t->latency;
   if (weight && sample == 0 && l->out->weight_cycles)
     l->out->weight_cycles[l->plan->values[t->value].weight] = at(l, e->left, sample);
   if (in_slices(e)) e->left[sample % l->window] = start + t->latency; /* the first one is there */

@@ -16,6 +16,7 @@ static void print_queues(FILE *to, const wafer_stream_queues *q) {
   if (q->out.queue != WAFER_NONE) fprintf(to, " %u ->", q->out.queue);
   if (q->in.queue != WAFER_NONE)
     fprintf(to, "%s %u", q->out.queue == WAFER_NONE ? " ->" : "", q->in.queue);
+  if (q->with != WAFER_NONE) fprintf(to, ", in one multicast with %u", q->with);
 }
 
 static void print_order(FILE *to, const wafer_plan *plan, const wafer_phase *p,

@@ -36,6 +36,10 @@ typedef struct wafer_queue_end {
 } wafer_queue_end;
 typedef struct wafer_stream_queues {
   wafer_queue_end out, in;
+  /* Of a pipeline, the action of a stream before it that takes the same value out of the same
+   * kernel on the same colour: one multicast, whose words leave once and when all of its streams
+   * may go. It is the first of them. WAFER_NONE: the stream leaves by itself, or is the first. */
+  uint32_t with;
 } wafer_stream_queues;
 
 typedef struct wafer_phase_proof {
@@ -46,7 +50,8 @@ typedef struct wafer_phase_proof {
   /* Distinct colours at the router that has most, and the streams that take turns on a colour. */
   uint32_t colors, sharing;
   wafer_core_at colors_at;
-  /* The busiest link, by cycles of one sample of all streams whose trunk crosses it. */
+  /* The busiest link, by cycles of one sample of all streams whose trunk crosses it; those of a
+   * multicast cross it once. */
   uint64_t link_cycles;
   uint32_t link_streams;
   wafer_core_at link_at; /* the router it leaves */
