@@ -60,22 +60,12 @@ static wafer_status check_turn(certifier *c, uint32_t at, const wafer_queue_end 
   return wait_for(c, at, end->after + 1, of);
 }
 
-/* A multicast leaves with its first stream, which waits for the turns of all of them to enter; for
- * their room it waits for earlier samples. */
-static wafer_status check_multicast(certifier *c, uint32_t at, const wafer_stream_queues *queues,
-                                    const char *of) {
-  uint32_t first = queues->with + 1;
-  WAFER_TRY(wait_for(c, at, first, of));
-  if (queues->in.after == WAFER_NONE || queues->in.after + 1 >= at) return WAFER_OK;
-  return wait_for(c, first, queues->in.after + 1, of);
-}
-
 static wafer_status check_stream(certifier *c, uint32_t at, const wafer_stream *s) {
   const char *name = c->plan->values[s->value].name;
   const wafer_stream_queues *queues = &c->proof->queues[at - 1];
   WAFER_TRY(check_turn(c, at, &queues->out, name));
   WAFER_TRY(check_turn(c, at, &queues->in, name));
-  if (queues->with != WAFER_NONE) WAFER_TRY(check_multicast(c, at, queues, name));
+  if (queues->with != WAFER_NONE) WAFER_TRY(wait_for(c, at, queues->with + 1, name));
   uint32_t from = s->from_kernel == WAFER_NONE ? 0 : c->kernel_at[s->from_kernel];
   WAFER_TRY(wait_for(c, at, from, name));
   if (s->from.where == WAFER_AT_wafer) WAFER_TRY(wait_for(c, at, c->made[s->value], name));

@@ -107,9 +107,8 @@ static bool alike(const wafer_stream *s, const wafer_stream *t) {
          wafer_holding_equal(&s->from, &t->from);
 }
 
-/* Streams that follow each other in the queue of what they leave, alike, are one multicast. Its
- * words go when the first may: not one whose turn to enter comes after another's that leaves behind
- * the first. */
+/* Streams that follow each other in the queue of what they leave, alike, are one multicast. A stream
+ * that takes turns where it enters goes by itself: all would wait for its turn. */
 static void join(assigner *a, const wafer_phase *phase) {
   for (uint32_t i = 0; i < phase->action_count; i++) {
     const wafer_stream *s = stream_of(a, phase, i), *t;
@@ -119,8 +118,7 @@ static void join(assigner *a, const wafer_phase *phase) {
     t = stream_of(a, phase, q->out.after);
     uint32_t first = a->queues[q->out.after].with;
     if (first == WAFER_NONE) first = q->out.after;
-    bool waits = q->in.after != WAFER_NONE && q->in.after < i && q->in.after >= first;
-    if (alike(s, t) && !waits) q->with = first;
+    if (alike(s, t) && q->in.after == WAFER_NONE) q->with = first;
   }
 }
 

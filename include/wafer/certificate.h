@@ -37,8 +37,9 @@ typedef struct wafer_queue_end {
 typedef struct wafer_stream_queues {
   wafer_queue_end out, in;
   /* Of a pipeline, the action of a stream before it that takes the same value out of the same
-   * kernel on the same colour: one multicast, whose words leave once and when all of its streams
-   * may go. It is the first of them. WAFER_NONE: the stream leaves by itself, or is the first. */
+   * kernel on the same colour: one multicast, whose words leave once and when there is room for
+   * all of its streams. It is the first of them. WAFER_NONE: the stream leaves by itself, or is the
+   * first. */
   uint32_t with;
 } wafer_stream_queues;
 
