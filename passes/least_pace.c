@@ -90,11 +90,8 @@ static bool measure(bound *b) {
 /* Cores of one of the bands of a cut; 0: there is no such cut. */
 static uint64_t cores_of(const bound *b, wafer_cut cut) {
   const wafer_machine *m = b->wafer;
-  uint32_t west = m->usable.x, east = m->width - west - m->usable.width;
-  uint64_t rows = m->usable.height / (cut.bands / cut.sides);
-  if (cut.sides == 1) return m->usable.width * rows;
-  uint32_t margin = west > east ? west : east;
-  return m->width / 2 > margin ? (m->width / 2 - margin) * rows : 0;
+  uint64_t columns = cut.sides == 1 ? m->usable.width : wafer_machine_half_columns(m);
+  return columns * (m->usable.height / (cut.bands / cut.sides));
 }
 
 /* Of all copies of a kernel, each of which has the time of so many samples. */

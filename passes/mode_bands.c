@@ -121,8 +121,8 @@ static wafer_status look_for_pace(const banding *b, found *f) {
 static wafer_status look(const banding *b, const sizing *whole, wafer_cut *cut) {
   const wafer_options *o = b->ctx->options;
   found f = {whole->edge ? whole->edge : 1, mode_pace(whole, 1), 1, {1, 1}};
-  uint32_t least = o && o->sides ? o->sides : 1,
-           most = o && o->sides ? o->sides : b->ctx->machine->edge_sides;
+  uint32_t least = o && o->sides ? o->sides : 1, most = least;
+  if ((!o || !o->sides) && wafer_machine_half_columns(b->ctx->machine)) most = 2;
   bool replicas = o && o->replicas > 1; /* they share out samples, too */
   bool paced = !replicas && size_gets_programs(b->ctx, b->graph, 1);
   for (f.sides = least; f.sides <= most; f.sides++) {

@@ -12,7 +12,7 @@ static wafer_status check_sides(const wafer_diag *diag, const wafer_machine *waf
   if (cut.sides > wafer->edge_sides)
     return wafer_fail(diag, wafer_at_file(wafer->name), WAFER_UNSUPPORTED,
                       "words cross the edge of this wafer at its west border alone: no bands begin "
-                      "at the east one");
+                      "at the east one; take --sides 1");
   if (cut.bands % cut.sides == 0) return WAFER_OK;
   return wafer_fail(diag, wafer_at_file(wafer->name), WAFER_UNSUPPORTED,
                     "of %u bands half cannot lie at each side of the wafer; take %u", cut.bands,
@@ -21,16 +21,16 @@ static wafer_status check_sides(const wafer_diag *diag, const wafer_machine *waf
 
 /* Its size, and where kernels may lie in it; false: nowhere. */
 static bool shape(const wafer_machine *wafer, wafer_cut cut, wafer_machine *band) {
-  uint32_t west = wafer->usable.x, east = wafer->width - west - wafer->usable.width;
+  uint32_t half = wafer_machine_half_columns(wafer);
   uint32_t rows = cut.bands ? wafer->usable.height / (cut.bands / cut.sides) : 0;
   if (!rows) return false;
   band->height = band->usable.height = rows;
   band->usable.y = 0;
   if (cut.sides == 1) return true;
   band->width = wafer->width / 2;
-  band->usable.x = west > east ? west : east;
-  band->usable.width = band->width - band->usable.x;
-  return band->width > band->usable.x;
+  band->usable.x = band->width - half;
+  band->usable.width = half;
+  return half;
 }
 
 wafer_status wafer_machine_band(const wafer_diag *diag, wafer_arena *arena,

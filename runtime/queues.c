@@ -95,8 +95,8 @@ static void assign_side(assigner *a, const wafer_phase *phase, bool out, uint32_
   }
 }
 
-static const wafer_stream *stream_of(const assigner *a, const wafer_phase *phase, uint32_t action) {
-  const wafer_action *at = &phase->actions[action];
+static const wafer_stream *stream_of(const assigner *a, const wafer_phase *p, uint32_t action) {
+  const wafer_action *at = &p->actions[action];
   return at->kind == WAFER_ACTION_stream ? &a->plan->streams[at->index] : NULL;
 }
 
@@ -107,7 +107,7 @@ static bool alike(const wafer_stream *s, const wafer_stream *t) {
          wafer_holding_equal(&s->from, &t->from);
 }
 
-/* Streams that follow each other in the queue of what they leave, alike, are one multicast. A stream
+/* Streams that follow each other in the queue of what they leave, alike, are one multicast. One
  * that takes turns where it enters goes by itself: all would wait for its turn. */
 static void join(assigner *a, const wafer_phase *phase) {
   for (uint32_t i = 0; i < phase->action_count; i++) {

@@ -196,7 +196,9 @@ static wafer_status try_reductions(thoughts *t) {
  * are need not gain as much: a sample is through them sooner. */
 static wafer_status try_so_many(thoughts *t, wafer_options own, uint32_t each, bool relays,
                                 bool *taken) {
-  wafer_cut now = cut_of(&t->now), cut = {each * now.sides, now.sides};
+  wafer_cut now = cut_of(&t->now);
+  uint32_t asked = t->ctx->options->sides, sides = asked ? asked : now.sides;
+  wafer_cut cut = {each * sides, sides};
   uint32_t gain = cut.bands < now.bands ? UINT32_MAX : PLAN_GAIN;
   ask_for(&own, cut);
   own.relays = relays ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
@@ -204,16 +206,17 @@ static wafer_status try_so_many(thoughts *t, wafer_options own, uint32_t each, b
 }
 
 /* As many of whole rows in place of halves, or the other way: predictions for one and the other do
- * not compare well. */
+ * not compare well. In place of one band, a half of the wafer each. */
 static wafer_status try_sides(thoughts *t) {
   wafer_cut cut = cut_of(&t->now);
   wafer_options own = t->now.options;
-  uint32_t other = 3 - cut.sides;
-  bool taken, open = !t->ctx->options->bands && !t->ctx->options->sides && cut.bands > 1;
-  if (!open || t->ctx->machine->edge_sides < 2 || !may_change(&t->now)) return WAFER_OK;
-  ask_for(&own, (wafer_cut){cut.bands / 2 * 2, other});
+  uint32_t other = 3 - cut.sides, gain = cut.bands == 1 ? PLAN_GAIN : SMALL_GAIN;
+  bool taken, open = !t->ctx->options->bands && !t->ctx->options->sides;
+  if (!open || !wafer_machine_half_columns(t->ctx->machine) || !may_change(&t->now))
+    return WAFER_OK;
+  ask_for(&own, (wafer_cut){(cut.bands + 1) / 2 * 2, other});
   own.relays = has_relays(t->now.plan) ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
-  WAFER_TRY(try_pipeline(t, own, SMALL_GAIN, &taken));
+  WAFER_TRY(try_pipeline(t, own, gain, &taken));
   if (taken) leave_open(t);
   return WAFER_OK;
 }

@@ -7,7 +7,8 @@
  * (least_cores.h), where it also stands what overlaps in a turn. T is feasible for b bands where
  * these cores, of all kernels but relays together, are no more than a band's; each kernel has as
  * many copies as takes the fewest cores, up to the most that the plan has of any. The bound is the
- * least T feasible for any b, of whole rows or of halves of them, but not below what crosses the wafer's edge.
+ * least T feasible for any b, of whole rows or of halves of them, but not below what crosses the
+ * wafer's edge.
  *
  * It knows nothing of waiting, be it for words that share a row of cores, for neighbours or for
  * what skips kernels, nor of how rectangles tile a band. */

@@ -109,9 +109,9 @@ typedef struct wafer_repair {
   const wafer_core_at *dead; /* where they really are, sorted by (y, x) */
 } wafer_repair;
 
-/* How a wafer is cut into equal bands of its usable rows. Of two sides each has half of the bands: their
- * rows end in the middle of the wafer, and those of the second side are the first's, mirrored: they
- * have the wafer's east border as these have the west one. */
+/* How a wafer is cut into equal bands of its usable rows. Of two sides each has half of the bands:
+ * their rows end in the middle of the wafer, and those of the second side are the first's,
+ * mirrored: they have the wafer's east border as these have the west one. */
 typedef struct wafer_cut {
   uint32_t bands, sides; /* bands of both sides; {1, 1}: the wafer is whole */
 } wafer_cut;
@@ -220,6 +220,13 @@ static inline uint32_t wafer_machine_bands(const wafer_machine *m) {
 }
 static inline wafer_cut wafer_machine_cut(const wafer_machine *m) {
   return m->whole ? m->cut : (wafer_cut){1, 1};
+}
+/* The columns of a half of the wafer that kernels of bands at both sides may have; 0: there are no
+ * such bands. */
+static inline uint32_t wafer_machine_half_columns(const wafer_machine *m) {
+  uint32_t west = m->usable.x, east = m->width - west - m->usable.width;
+  uint32_t margin = west > east ? west : east, half = m->width / 2;
+  return m->edge_sides > 1 && half > margin ? half - margin : 0;
 }
 /* Where on the wafer a core of one of its bands lies. Bands of two sides come in turn from both. */
 wafer_core_at wafer_machine_band_core(const wafer_machine *band, uint32_t index, uint32_t x,

@@ -123,7 +123,8 @@ bool wafer_is_relay(const char *kernel);
 
 #define WAFER_SLOWER_PARTS 32
 
-/* Bands that are tried where their number is ours to choose: on shelves, and by a search. */
+/* Bands of each side that are tried where their number is ours to choose: by sizing on shelves, and
+ * by a search or by plans. */
 #define WAFER_MOST_BANDS 128u
 #define WAFER_SEARCHED_BANDS 256u
 

@@ -132,6 +132,9 @@ compiled whole --machine both.xml --sides 1 --edge-gbps inf # where nobody says,
 compiled either --machine both.xml --edge-gbps inf
 [ "$(number either.json interval_cycles)" -le "$(number whole.json interval_cycles)" ] || fail "sides: no faster"
 gives 3 "take 6" "$wafer" compile "$model" -o no.wplan --mode pipelined --machine both.xml --bands 5 --sides 2
+"$wafer" machines small64 | sed 's/<usable.*/<usable x="60" y="0" width="4" height="64"\/>/
+  s/\(<edge.*\)\/>/\1 sides="2"\/>/' >narrow.xml # no usable column in the western half's image
+"$wafer" compile "$source/test/data/scales.onnx" -q -o narrow.wplan --machine narrow.xml 2>err || fail "narrow: $(head -1 err)"
 gives 3 "west border alone" "$wafer" compile "$model" -o no.wplan --mode pipelined --machine small64 --bands 4 --sides 2
 
 gives 4 "at most 64 bands" "$wafer" compile "$model" -o no.wplan --mode pipelined --machine small64 --bands 65
