@@ -67,10 +67,11 @@ typedef struct found {
   wafer_cut best;
 } found;
 
-/* So many at each side; bands whose streams would take longer than `most_flow` are none. */
+/* So many at each side, and those for which there are rows left; bands whose streams would take
+ * longer than `most_flow` are none. */
 static wafer_status try_bands(const banding *b, uint32_t each, uint64_t most_flow, found *f,
                               sizing *tried) {
-  wafer_cut cut = {each * f->sides, f->sides};
+  wafer_cut cut = wafer_machine_fill(b->ctx->machine, (wafer_cut){each * f->sides, f->sides});
   *tried = (sizing){0};
   WAFER_TRY(size_band(b, cut, true, tried));
   uint64_t now = mode_pace(tried, cut.bands);

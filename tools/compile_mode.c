@@ -198,7 +198,7 @@ static wafer_status try_so_many(thoughts *t, wafer_options own, uint32_t each, b
                                 bool *taken) {
   wafer_cut now = cut_of(&t->now);
   uint32_t asked = t->ctx->options->sides, sides = asked ? asked : now.sides;
-  wafer_cut cut = {each * sides, sides};
+  wafer_cut cut = wafer_machine_fill(t->ctx->machine, (wafer_cut){each * sides, sides});
   uint32_t gain = cut.bands < now.bands ? UINT32_MAX : PLAN_GAIN;
   ask_for(&own, cut);
   own.relays = relays ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
@@ -214,7 +214,8 @@ static wafer_status try_sides(thoughts *t) {
   bool taken, open = !t->ctx->options->bands && !t->ctx->options->sides;
   if (!open || !wafer_machine_half_columns(t->ctx->machine) || !may_change(&t->now))
     return WAFER_OK;
-  ask_for(&own, (wafer_cut){(cut.bands + 1) / 2 * 2, other});
+  cut = (wafer_cut){(cut.bands + 1) / 2 * 2, other};
+  ask_for(&own, wafer_machine_fill(t->ctx->machine, cut));
   own.relays = has_relays(t->now.plan) ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
   WAFER_TRY(try_pipeline(t, own, gain, &taken));
   if (taken) leave_open(t);
@@ -247,6 +248,21 @@ static wafer_status try_fewer(thoughts *t) {
     taken = false;
     if (each * cut_of(&t->now).sides > 1)
       WAFER_TRY(try_so_many(t, t->now.options, each, has_relays(t->now.plan), &taken));
+  }
+  return WAFER_OK;
+}
+
+/* A row or two more, or less, of each band: how well a network's shapes suit a height no other
+ * height tells. */
+static wafer_status try_heights(thoughts *t) {
+  static const int steps[] = {1, -1, 2, -2};
+  const wafer_machine *m = t->ctx->machine;
+  uint32_t rows = m->usable.height / bands_each(t);
+  bool relays = has_relays(t->now.plan), taken, open = !t->ctx->options->bands;
+  for (size_t i = 0; open && i < WAFER_COUNT(steps) && may_change(&t->now); i++) {
+    int64_t height = (int64_t)rows + steps[i];
+    if (height < 1 || 2 * height > m->usable.height) continue;
+    WAFER_TRY(try_so_many(t, t->now.options, m->usable.height / (uint32_t)height, relays, &taken));
   }
   return WAFER_OK;
 }
@@ -313,7 +329,7 @@ static wafer_status find_programs(thoughts *t) {
   for (uint32_t each = cut.bands / cut.sides / 2; !own.bands && each && !has_programs(t->now.plan);
        each /= 2) {
     wafer_options fewer = own;
-    ask_for(&fewer, (wafer_cut){each * cut.sides, cut.sides});
+    ask_for(&fewer, wafer_machine_fill(t->ctx->machine, (wafer_cut){each * cut.sides, cut.sides}));
     WAFER_TRY(take_programs(t, fewer));
   }
   return WAFER_OK;
@@ -402,8 +418,12 @@ static wafer_status suit(thoughts *t) {
   const wafer_plan *tried = t->now.plan;
   WAFER_TRY(try_relays(t));
   WAFER_TRY(try_sides(t));
-  if (t->now.options.placer != WAFER_PLACER_best) return try_bands(t);
+  if (t->now.options.placer != WAFER_PLACER_best) {
+    WAFER_TRY(try_bands(t));
+    return try_heights(t);
+  }
   WAFER_TRY(try_near_bands(t));
+  WAFER_TRY(try_heights(t));
   WAFER_TRY(try_slower(t));
   if (t->now.plan == tried) return WAFER_OK;
   WAFER_TRY(try_reductions(t));

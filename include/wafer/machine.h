@@ -228,6 +228,11 @@ static inline uint32_t wafer_machine_half_columns(const wafer_machine *m) {
   uint32_t margin = west > east ? west : east, half = m->width / 2;
   return m->edge_sides > 1 && half > margin ? half - margin : 0;
 }
+/* As many bands as there are of the height that those of the cut have: else rows are left over. */
+static inline wafer_cut wafer_machine_fill(const wafer_machine *m, wafer_cut cut) {
+  uint32_t each = cut.bands / cut.sides, rows = each ? m->usable.height / each : 0;
+  return rows ? (wafer_cut){m->usable.height / rows * cut.sides, cut.sides} : cut;
+}
 /* Where on the wafer a core of one of its bands lies. Bands of two sides come in turn from both. */
 wafer_core_at wafer_machine_band_core(const wafer_machine *band, uint32_t index, uint32_t x,
                                       uint32_t y);
