@@ -9,6 +9,7 @@
 #define PLAN_GAIN 16  /* relays and more bands have to shorten the interval by one part in these */
 #define SMALL_GAIN 64 /* other ways to have the same on as many */
 #define SLOW_PART 20  /* of what streams take: programs that take no more beyond it are as fast */
+#define LEAST_ROWS 2  /* of a band whose height is tried */
 #define MICRO_BATCHES 8u /* of a step, as far as a compilation knows */
 #define MOST_SLOWER 6    /* parts of WAFER_SLOWER_PARTS */
 
@@ -253,7 +254,7 @@ static wafer_status try_fewer(thoughts *t) {
 }
 
 /* A row or two more, or less, of each band: how well a network's shapes suit a height no other
- * height tells. */
+ * height tells. Of a single row predictions are not good. */
 static wafer_status try_heights(thoughts *t) {
   static const int steps[] = {1, -1, 2, -2};
   const wafer_machine *m = t->ctx->machine;
@@ -261,7 +262,7 @@ static wafer_status try_heights(thoughts *t) {
   bool relays = has_relays(t->now.plan), taken, open = !t->ctx->options->bands;
   for (size_t i = 0; open && i < WAFER_COUNT(steps) && may_change(&t->now); i++) {
     int64_t height = (int64_t)rows + steps[i];
-    if (height < 1 || 2 * height > m->usable.height) continue;
+    if (height < LEAST_ROWS || 2 * height > m->usable.height) continue;
     WAFER_TRY(try_so_many(t, t->now.options, m->usable.height / (uint32_t)height, relays, &taken));
   }
   return WAFER_OK;
