@@ -49,7 +49,7 @@ static uint32_t flip_batch(const choice *c) {
 }
 
 static wafer_status refuse(const choice *c, const sizing *failed, wafer_mode mode) {
-  refusing refusal = {c->ctx,   c->ir,    &c->graph,     c->asked,     mode,
+  refusing refusal = {c->ctx,   c->ir,  &c->graph,     c->asked,     mode,
                       c->batch, c->cut, &c->pipelined, &c->streaming};
   return mode_refuse(&refusal, &failed->refusal);
 }
@@ -63,10 +63,8 @@ static bool may_relay(const choice *c) {
   uint32_t samples;
   bool alone = (o && o->objective == WAFER_OBJECTIVE_latency) || c->graph.piece ||
                wafer_ir_get_micro_batch(c->ir, &samples);
-  if (alone || !o || o->relays == WAFER_RELAYS_none || c->asked == WAFER_MODE_streaming ||
-      !c->pipelined.cost.fits)
-    return false;
-  return true;
+  return !alone && o && o->relays != WAFER_RELAYS_none && c->asked != WAFER_MODE_streaming &&
+         c->pipelined.cost.fits;
 }
 
 static bool has_programs(const choice *c) {
@@ -81,8 +79,7 @@ static uint64_t interval_of(const choice *c, const sizing *s, wafer_cut cut) {
 /* Whether programs may be held up by what skips kernels, so that others wait. */
 static bool waits_for_skips(const choice *c) {
   uint64_t pace = mode_pace(&c->pipelined, c->cut.bands);
-  return has_programs(c) &&
-         pace - pace / WAFER_RELAY_GAIN > c->pipelined.cost.interval_cycles;
+  return has_programs(c) && pace - pace / WAFER_RELAY_GAIN > c->pipelined.cost.interval_cycles;
 }
 
 /* Whether the pipeline may be held up by what crosses the edge several times. */

@@ -24,7 +24,7 @@ typedef struct event {
   bool skipped;                      /* a weight stream that a load step ran */
   const wafer_stream_queues *queues; /* of a pipeline's streams */
   uint32_t first;  /* the event with which a stream of a multicast leaves; NONE: by itself */
-  uint32_t joined; /* 1 + the last event that leaves with this one; 0: none */
+  uint32_t joined; /* 1 + the next event of a multicast, from its first stream on; 0: none */
   uint64_t cast;   /* when the sample at hand left, */
   uint64_t cycles; /* and how long that takes: of a multicast the longest stream's */
   uint32_t need_count, *need;        /* earlier events (of any phase) that make what it uses */
@@ -330,7 +330,8 @@ static bool is_weight(const event *e) {
   return e->stream && e->stream->from.where == WAFER_AT_memoryx;
 }
 
-/* When a stream's sample may leave, as far as room where it goes and turns in queues let it. */
+/* When a stream's sample may leave, as far as room where it goes and turns in queues let it; the
+ * others of a multicast leave in the turn of its first. */
 static uint64_t may_leave(const line *l, const event *e, uint64_t sample, uint64_t base) {
   uint64_t start = room(l, e, sample, base);
   if (e->queues && e->first == WAFER_NONE)
@@ -361,11 +362,14 @@ static void run_stream(line *l, event *e, uint64_t sample, uint64_t base) {
     e->left[sample % l->window] = at(l, e->left, sample - 1);
     return;
   }
-  start = later(start, may_leave(l, e, sample, base));
-  for (uint32_t i = e->joined; i; i = l->events[i - 1].joined)
-    start = later(start, may_leave(l, &l->events[i - 1], sample, base));
-  if (e->first != WAFER_NONE) start = l->events[e->first].cast;
-  e->cast = start;
+  if (e->first != WAFER_NONE) {
+    start = l->events[e->first].cast;
+  } else {
+    start = later(start, may_leave(l, e, sample, base));
+    for (uint32_t i = e->joined; i; i = l->events[i - 1].joined)
+      start = later(start, may_leave(l, &l->events[i - 1], sample, base));
+    e->cast = start;
+  }
   bool alone = l->alone && !weight;
   if (alone) start = later(start, follows(l, e) ? l->crossed : l->exchange);
   uint64_t bytes = t->words * WAFER_WAVELET_BYTES;

@@ -253,8 +253,8 @@ void wafer_ir_set_classes(wafer_ir *ir, uint32_t classes);
 /* Of a pipeline that trains: what updates its weights; pass mode. */
 bool wafer_ir_get_optimizer(const wafer_ir *ir, wafer_optimizer_kind *kind);
 void wafer_ir_set_optimizer(wafer_ir *ir, wafer_optimizer_kind kind);
-/* Bands of the wafer, each with the same pipeline; 1 where the module says nothing. Later passes
- * and lowering have a band as their machine. */
+/* How the wafer is cut into bands, each with the same pipeline; whole where the module says
+ * nothing. Later passes and lowering have a band as their machine. */
 wafer_cut wafer_ir_get_cut(const wafer_ir *ir);
 void wafer_ir_set_cut(wafer_ir *ir, wafer_cut cut);
 /* A band of the context's machine, cut so; as long as the IR, the same at every call. */
