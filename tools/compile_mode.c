@@ -3,32 +3,12 @@
  * in turn, and how fast a pipeline of them is, only its plan tells. */
 #include <string.h>
 
-#include "compile.h"
+#include "compile_thoughts.h"
 #include "training.h"
 
-#define PLAN_GAIN 16  /* relays and more bands have to shorten the interval by one part in these */
-#define SMALL_GAIN 64 /* other ways to have the same on as many */
 #define SLOW_PART 20  /* of what streams take: programs that take no more beyond it are as fast */
-#define LEAST_ROWS 2  /* of a band whose height is tried */
 #define MICRO_BATCHES 8u /* of a step, as far as a compilation knows */
 #define MOST_SLOWER 6    /* parts of WAFER_SLOWER_PARTS */
-
-/* A plan, and what a sample of it takes. */
-typedef struct candidate {
-  wafer_ir *ir; /* NULL: the caller's */
-  const wafer_plan *plan;
-  wafer_options options;
-  uint64_t interval, latency; /* cycles of a sample */
-  uint64_t flow;              /* interval, were cores to receive and send while they compute */
-  uint64_t edge;              /* cycles of a sample across the wafer's edge */
-} candidate;
-
-typedef struct thoughts {
-  const wafer_ctx *ctx;
-  const char *model;
-  bool relays; /* may be tried */
-  candidate now;
-} thoughts;
 
 static candidate candidate_of(wafer_ir *ir, const wafer_options *options, const wafer_plan *plan,
                               const report *r) {
@@ -69,7 +49,7 @@ static bool has_programs(const wafer_plan *plan) {
   return plan->mode == WAFER_MODE_pipelined && plan->launch_count;
 }
 
-static bool has_relays(const wafer_plan *plan) {
+bool thoughts_has_relays(const wafer_plan *plan) {
   for (uint32_t k = 0; k < plan->kernel_count; k++)
     if (wafer_is_relay(plan->kernels[k].name)) return true;
   return false;
@@ -118,23 +98,14 @@ static uint64_t worth(const candidate *c) {
   return c->options.objective == WAFER_OBJECTIVE_latency ? c->latency : c->interval;
 }
 
-static wafer_cut cut_of(const candidate *c) {
-  return wafer_machine_cut(c->plan->machine);
-}
-
-static void ask_for(wafer_options *o, wafer_cut cut) {
-  o->bands = cut.bands;
-  o->sides = cut.sides;
-}
-
 /* What is tried next may be cut otherwise, where nobody said how. */
-static void leave_open(thoughts *t) {
-  ask_for(&t->now.options, (wafer_cut){t->ctx->options->bands, t->ctx->options->sides});
+void thoughts_leave_open(thoughts *t) {
+  thoughts_ask_for(&t->now.options, (wafer_cut){t->ctx->options->bands, t->ctx->options->sides});
 }
 
 /* A pipeline with these options in place of the one at hand, if its programs are faster by one part
  * in `gain`. */
-static wafer_status try_pipeline(thoughts *t, wafer_options options, uint32_t gain, bool *taken) {
+wafer_status thoughts_try_pipeline(thoughts *t, wafer_options options, uint32_t gain, bool *taken) {
   candidate other;
   options.mode = WAFER_MODE_pipelined;
   WAFER_TRY(make(t, options, &other));
@@ -145,39 +116,34 @@ static wafer_status try_pipeline(thoughts *t, wafer_options options, uint32_t ga
 }
 
 /* Whether nothing was said that leaves no room for relays and bands. */
-static bool is_open(const wafer_options *o) {
+bool thoughts_is_open(const wafer_options *o) {
   return !o->pin_count && !o->training && o->objective != WAFER_OBJECTIVE_latency;
 }
 
 /* And core programs are slower than their streams. */
-static bool may_change(const candidate *now) {
-  return is_open(&now->options) && now->interval > now->flow + now->flow / SLOW_PART;
-}
-
-/* Of each side. */
-static uint32_t bands_each(const thoughts *t) {
-  wafer_cut cut = cut_of(&t->now);
-  return cut.bands / cut.sides;
+bool thoughts_may_change(const candidate *now) {
+  return thoughts_is_open(&now->options) && now->interval > now->flow + now->flow / SLOW_PART;
 }
 
 static wafer_status try_relays(thoughts *t) {
   wafer_options own = t->now.options;
   bool taken;
-  if (!t->relays || !may_change(&t->now)) return WAFER_OK;
+  if (!t->relays || !thoughts_may_change(&t->now)) return WAFER_OK;
   own.relays = WAFER_RELAYS_auto;
-  if (own.placer == WAFER_PLACER_best) ask_for(&own, cut_of(&t->now));
-  return try_pipeline(t, own, PLAN_GAIN, &taken);
+  if (own.placer == WAFER_PLACER_best) thoughts_ask_for(&own, thoughts_cut_of(&t->now));
+  return thoughts_try_pipeline(t, own, PLAN_GAIN, &taken);
 }
 
 /* Whether some reductions may be behind what they reduce and are not; options with which they are.
  */
-static bool may_reduce(const candidate *now, wafer_options *own) {
+bool thoughts_may_reduce(const candidate *now, wafer_options *own) {
   bool some = false;
   for (uint32_t k = 0; k < now->plan->kernel_count; k++)
     some |= now->plan->kernels[k].body.family == WAFER_FAMILY_reduce;
   *own = now->options;
   own->reductions = WAFER_REDUCTIONS_behind;
-  return some && is_open(&now->options) && now->options.reductions == WAFER_REDUCTIONS_auto;
+  return some && thoughts_is_open(&now->options) &&
+         now->options.reductions == WAFER_REDUCTIONS_auto;
 }
 
 /* Values then need not leave their kernels to be reduced; on large rectangles sums take longer to
@@ -185,110 +151,11 @@ static bool may_reduce(const candidate *now, wafer_options *own) {
 static wafer_status try_reductions(thoughts *t) {
   wafer_options own;
   bool taken;
-  if (!may_change(&t->now) || !may_reduce(&t->now, &own)) return WAFER_OK;
-  ask_for(&own, cut_of(&t->now));
-  own.relays = has_relays(t->now.plan) ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
-  WAFER_TRY(try_pipeline(t, own, SMALL_GAIN, &taken));
-  if (taken) leave_open(t);
-  return WAFER_OK;
-}
-
-/* With options, but so many bands at each side, and relays if these seem worth it. Fewer than there
- * are need not gain as much: a sample is through them sooner. */
-static wafer_status try_so_many(thoughts *t, wafer_options own, uint32_t each, bool relays,
-                                bool *taken) {
-  wafer_cut now = cut_of(&t->now);
-  uint32_t asked = t->ctx->options->sides, sides = asked ? asked : now.sides;
-  wafer_cut cut = wafer_machine_fill(t->ctx->machine, (wafer_cut){each * sides, sides});
-  uint32_t gain = cut.bands < now.bands ? UINT32_MAX : PLAN_GAIN;
-  ask_for(&own, cut);
-  own.relays = relays ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
-  return try_pipeline(t, own, gain, taken);
-}
-
-/* As many of whole rows in place of halves, or the other way: predictions for one and the other do
- * not compare well. In place of one band, a half of the wafer each. */
-static wafer_status try_sides(thoughts *t) {
-  wafer_cut cut = cut_of(&t->now);
-  wafer_options own = t->now.options;
-  uint32_t other = 3 - cut.sides, gain = cut.bands == 1 ? PLAN_GAIN : SMALL_GAIN;
-  bool taken, open = !t->ctx->options->bands && !t->ctx->options->sides;
-  if (!open || !wafer_machine_half_columns(t->ctx->machine) || !may_change(&t->now))
-    return WAFER_OK;
-  cut = (wafer_cut){(cut.bands + 1) / 2 * 2, other};
-  ask_for(&own, wafer_machine_fill(t->ctx->machine, cut));
-  own.relays = has_relays(t->now.plan) ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
-  WAFER_TRY(try_pipeline(t, own, gain, &taken));
-  if (taken) leave_open(t);
-  return WAFER_OK;
-}
-
-/* Twice as many bands until that was no faster twice, for heights that suit a network's shapes come
- * with luck; then half as many; at last one, where relays may have more room. */
-static wafer_status try_bands(thoughts *t) {
-  uint32_t first = bands_each(t), misses = 0, n;
-  bool taken = true;
-  if (t->now.options.bands) return WAFER_OK;
-  for (n = 2 * first; misses < 2 && n <= WAFER_SEARCHED_BANDS && may_change(&t->now); n *= 2) {
-    WAFER_TRY(try_so_many(t, t->now.options, n, t->relays, &taken));
-    misses = taken ? 0 : misses + 1;
-  }
-  taken = true;
-  for (n = first / 2; taken && n && may_change(&t->now); n /= 2)
-    WAFER_TRY(try_so_many(t, t->now.options, n, t->relays, &taken));
-  return n && may_change(&t->now) ? try_so_many(t, t->now.options, 1, t->relays, &taken) : WAFER_OK;
-}
-
-/* Where the edge sets the pace: a quarter of the bands, or half, as long as they keep it. Sizing
- * does not tell well how many do, and a sample is through few bands sooner. */
-static wafer_status try_fewer(thoughts *t) {
-  bool taken = false, open = is_open(&t->now.options) && t->now.interval <= t->now.edge;
-  if (t->ctx->options->bands || !open) return WAFER_OK;
-  for (uint32_t part = 4; part > 1; part = taken ? part : part / 2) {
-    uint32_t each = bands_each(t) / part;
-    taken = false;
-    if (each * cut_of(&t->now).sides > 1)
-      WAFER_TRY(try_so_many(t, t->now.options, each, has_relays(t->now.plan), &taken));
-  }
-  return WAFER_OK;
-}
-
-/* A row or two more, or less, of each band: how well a network's shapes suit a height no other
- * height tells. Of a single row predictions are not good. */
-static wafer_status try_heights(thoughts *t) {
-  static const int steps[] = {1, -1, 2, -2};
-  const wafer_machine *m = t->ctx->machine;
-  uint32_t rows = m->usable.height / bands_each(t);
-  bool relays = has_relays(t->now.plan), taken, open = !t->ctx->options->bands;
-  for (size_t i = 0; open && i < WAFER_COUNT(steps) && may_change(&t->now); i++) {
-    int64_t height = (int64_t)rows + steps[i];
-    if (height < LEAST_ROWS || 2 * height > m->usable.height) continue;
-    WAFER_TRY(try_so_many(t, t->now.options, m->usable.height / (uint32_t)height, relays, &taken));
-  }
-  return WAFER_OK;
-}
-
-/* Kernels of higher bands are narrower: there reductions may be faster behind what they reduce
- * although they are not on those at hand. */
-static wafer_status try_near(thoughts *t, uint32_t each, bool relays, bool *taken) {
-  wafer_options own;
-  WAFER_TRY(try_so_many(t, t->now.options, each, relays, taken));
-  if (*taken || !may_reduce(&t->now, &own)) return WAFER_OK;
-  return try_so_many(t, own, each, relays, taken);
-}
-
-/* For a search: as many as lie about a third above and below, as long as that is faster. */
-static wafer_status try_near_bands(thoughts *t) {
-  uint32_t first = bands_each(t), n;
-  bool taken = true, relays = has_relays(t->now.plan);
-  if (t->ctx->options->bands) return WAFER_OK;
-  for (n = (4 * first + 2) / 3; taken && n <= WAFER_SEARCHED_BANDS && may_change(&t->now);
-       n = (4 * n + 2) / 3)
-    WAFER_TRY(try_near(t, n, relays, &taken));
-  if (bands_each(t) != first) return WAFER_OK;
-  taken = true;
-  for (n = 2 * first / 3; taken && n && may_change(&t->now); n = 2 * n / 3)
-    WAFER_TRY(try_near(t, n, relays, &taken));
+  if (!thoughts_may_change(&t->now) || !thoughts_may_reduce(&t->now, &own)) return WAFER_OK;
+  thoughts_ask_for(&own, thoughts_cut_of(&t->now));
+  own.relays = thoughts_has_relays(t->now.plan) ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
+  WAFER_TRY(thoughts_try_pipeline(t, own, SMALL_GAIN, &taken));
+  if (taken) thoughts_leave_open(t);
   return WAFER_OK;
 }
 
@@ -297,15 +164,15 @@ static wafer_status try_near_bands(thoughts *t) {
  * are squarer; whether their programs are faster, their plans tell. Two bands may be there for want
  * of programs on one. */
 static wafer_status try_slower(thoughts *t) {
-  uint32_t bands = cut_of(&t->now).bands;
+  uint32_t bands = thoughts_cut_of(&t->now).bands;
   bool open = bands == 1 || (bands == 2 && !t->ctx->options->bands);
-  bool taken, alone = open && !has_relays(t->now.plan);
-  for (uint32_t s = 1; alone && s <= MOST_SLOWER && may_change(&t->now); s++) {
+  bool taken, alone = open && !thoughts_has_relays(t->now.plan);
+  for (uint32_t s = 1; alone && s <= MOST_SLOWER && thoughts_may_change(&t->now); s++) {
     wafer_options own = t->now.options;
     own.slower = s;
-    ask_for(&own, (wafer_cut){1, 1});
+    thoughts_ask_for(&own, (wafer_cut){1, 1});
     own.relays = WAFER_RELAYS_none;
-    WAFER_TRY(try_pipeline(t, own, SMALL_GAIN, &taken));
+    WAFER_TRY(thoughts_try_pipeline(t, own, SMALL_GAIN, &taken));
   }
   return WAFER_OK;
 }
@@ -324,13 +191,14 @@ static wafer_status take_programs(thoughts *t, wafer_options options) {
  * reduce; then those of half as many bands, and again. */
 static wafer_status find_programs(thoughts *t) {
   wafer_options own = t->now.options, reducing;
-  wafer_cut cut = cut_of(&t->now);
+  wafer_cut cut = thoughts_cut_of(&t->now);
   if (!compile_lacks_programs(t->now.plan)) return WAFER_OK;
-  if (may_reduce(&t->now, &reducing)) WAFER_TRY(take_programs(t, reducing));
+  if (thoughts_may_reduce(&t->now, &reducing)) WAFER_TRY(take_programs(t, reducing));
   for (uint32_t each = cut.bands / cut.sides / 2; !own.bands && each && !has_programs(t->now.plan);
        each /= 2) {
     wafer_options fewer = own;
-    ask_for(&fewer, wafer_machine_fill(t->ctx->machine, (wafer_cut){each * cut.sides, cut.sides}));
+    wafer_cut half = {each * cut.sides, cut.sides};
+    thoughts_ask_for(&fewer, wafer_machine_fill(t->ctx->machine, half));
     WAFER_TRY(take_programs(t, fewer));
   }
   return WAFER_OK;
@@ -365,7 +233,7 @@ static bool shares_inputs(const wafer_plan *plan) {
 static wafer_status try_shared(thoughts *t) {
   wafer_options own = t->now.options;
   candidate other;
-  bool open = t->relays && may_change(&t->now) && !has_relays(t->now.plan);
+  bool open = t->relays && thoughts_may_change(&t->now) && !thoughts_has_relays(t->now.plan);
   if (!open || t->now.plan->mode != WAFER_MODE_pipelined || !shares_inputs(t->now.plan))
     return WAFER_OK;
   own.relays = WAFER_RELAYS_auto;
@@ -414,21 +282,21 @@ static bool may_compare(const wafer_options *o) {
 static wafer_status suit(thoughts *t) {
   WAFER_TRY(find_programs(t));
   if (!has_programs(t->now.plan)) return WAFER_OK;
-  if (!may_change(&t->now)) return try_fewer(t);
+  if (!thoughts_may_change(&t->now)) return thoughts_try_fewer(t);
   WAFER_TRY(try_reductions(t));
   const wafer_plan *tried = t->now.plan;
   WAFER_TRY(try_relays(t));
-  WAFER_TRY(try_sides(t));
+  WAFER_TRY(thoughts_try_sides(t));
   if (t->now.options.placer != WAFER_PLACER_best) {
-    WAFER_TRY(try_bands(t));
-    return try_heights(t);
+    WAFER_TRY(thoughts_try_bands(t));
+    return thoughts_try_heights(t);
   }
-  WAFER_TRY(try_near_bands(t));
-  WAFER_TRY(try_heights(t));
+  WAFER_TRY(thoughts_try_near_bands(t));
+  WAFER_TRY(thoughts_try_heights(t));
   WAFER_TRY(try_slower(t));
   if (t->now.plan == tried) return WAFER_OK;
   WAFER_TRY(try_reductions(t));
-  return has_relays(t->now.plan) ? WAFER_OK : try_relays(t);
+  return thoughts_has_relays(t->now.plan) ? WAFER_OK : try_relays(t);
 }
 
 /* Whether it is as fast as the edge lets any be, and nothing else is looked for. */
@@ -443,7 +311,7 @@ static wafer_status search_again(const thoughts *t, candidate *first) {
   wafer_options own = t->now.options;
   candidate again;
   own.placer = WAFER_PLACER_best;
-  ask_for(&own, cut_of(&t->now));
+  thoughts_ask_for(&own, thoughts_cut_of(&t->now));
   if (!loses || (has && alike(first->plan, t->now.plan))) return WAFER_OK;
   WAFER_TRY(make(t, own, &again));
   bool gained = again.plan && has_programs(again.plan) && (!has || worth(&again) <= worth(first));

@@ -1,0 +1,49 @@
+/* What second thoughts have at hand (compile_mode.c), and those about bands (compile_bands.c). */
+#ifndef COMPILE_THOUGHTS_H
+#define COMPILE_THOUGHTS_H
+
+#include "compile.h"
+
+#define PLAN_GAIN 16  /* relays and more bands have to shorten the interval by one part in these */
+#define SMALL_GAIN 64 /* other ways to have the same on as many */
+
+/* A plan, and what a sample of it takes. */
+typedef struct candidate {
+  wafer_ir *ir; /* NULL: the caller's */
+  const wafer_plan *plan;
+  wafer_options options;
+  uint64_t interval, latency; /* cycles of a sample */
+  uint64_t flow;              /* interval, were cores to receive and send while they compute */
+  uint64_t edge;              /* cycles of a sample across the wafer's edge */
+} candidate;
+
+typedef struct thoughts {
+  const wafer_ctx *ctx;
+  const char *model;
+  bool relays; /* may be tried */
+  candidate now;
+} thoughts;
+
+static inline wafer_cut thoughts_cut_of(const candidate *c) {
+  return wafer_machine_cut(c->plan->machine);
+}
+
+static inline void thoughts_ask_for(wafer_options *o, wafer_cut cut) {
+  o->bands = cut.bands;
+  o->sides = cut.sides;
+}
+
+bool thoughts_has_relays(const wafer_plan *plan);
+void thoughts_leave_open(thoughts *t);
+wafer_status thoughts_try_pipeline(thoughts *t, wafer_options options, uint32_t gain, bool *taken);
+bool thoughts_is_open(const wafer_options *o);
+bool thoughts_may_change(const candidate *now);
+bool thoughts_may_reduce(const candidate *now, wafer_options *own);
+
+wafer_status thoughts_try_sides(thoughts *t);
+wafer_status thoughts_try_bands(thoughts *t);
+wafer_status thoughts_try_fewer(thoughts *t);
+wafer_status thoughts_try_heights(thoughts *t);
+wafer_status thoughts_try_near_bands(thoughts *t);
+
+#endif
