@@ -80,7 +80,7 @@ void program_pack_like(spread *s, const spread *like) {
 /* Gives dim d room for what the anchor's windows reach beyond the parts. */
 static bool make_room(wafer_arena *arena, const wafer_kernel_body *body, const wafer_split *split,
                       wafer_rect rect, uint32_t d, spread *s) {
-  spread_window w;
+  program_reach w;
   wafer_layout layout = wafer_kernel_value_layout(body, split, body->input_count + body->anchor);
   const wafer_shape *shape = &body->nodes[body->anchor].type.shape;
   spread result;

@@ -174,13 +174,18 @@ wafer_status program_merge(program *p, const spread *s, uint32_t first, uint32_t
 wafer_status program_reshape(program *p, uint32_t node, spread *result);
 
 /* ---- program_window.c ---- */
+/* What windows reach: results first .. last along a dim need indices floor((first * num - before) /
+ * den) .. floor((last * num + after) / den) of the operand's. */
+typedef struct program_reach {
+  int64_t num, den, before, after;
+} program_reach;
 /* The windows of a node's operand 0 along dim d; false: it has none there. */
 bool program_window(const wafer_node *node, const wafer_kernel_body *body, uint32_t d,
-                    spread_window *w);
+                    program_reach *w);
 /* What results lo .. hi - 1 need, before it is cut off at the tensor. */
-void program_window_range(const spread_window *w, int32_t lo, int32_t hi, int32_t *from,
+void program_window_range(const program_reach *w, int32_t lo, int32_t hi, int32_t *from,
                           int32_t *to);
-program_link program_windowed(const spread_dim *dim, const spread_window *w);
+program_link program_windowed(const spread_dim *dim, const program_reach *w);
 
 /* ---- program_reduce.c ---- */
 /* What changes nothing: the fold begins with it. */

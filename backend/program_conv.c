@@ -252,7 +252,7 @@ static void link_input(program *p, uint32_t node, const spread *out, program_lin
   else if (node == p->body->anchor && p->loops.count > p->loops.parallel)
     link[1] = program_like(&p->loop[p->loops.parallel]);
   for (uint32_t d = 2; d < out->rank; d++) {
-    spread_window w;
+    program_reach w;
     if (program_window(n, p->body, d, &w)) link[d] = program_windowed(&out->dim[d], &w);
   }
 }

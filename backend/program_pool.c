@@ -117,7 +117,7 @@ wafer_status program_pool(program *p, uint32_t node) {
   if (averages(n)) WAFER_TRY(program_sums(p, node, out, wafer_sum_dtype(n->type.dtype), &sums));
   program_step step = program_step_of(node, sums, emit_pool);
   for (uint32_t d = 0; d < out->rank; d++) {
-    spread_window w;
+    program_reach w;
     link[d] = program_window(n, p->body, d, &w) ? program_windowed(&out->dim[d], &w)
                                                 : program_like(&out->dim[d]);
   }

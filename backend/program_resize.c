@@ -159,7 +159,7 @@ static wafer_status resize(program *p, uint32_t node, spread *out) {
   step.extra = extra;
   step.in_count = 1;
   for (uint32_t d = 0; d < out->rank; d++) {
-    spread_window w;
+    program_reach w;
     link[d] = program_window(n, p->body, d, &w) ? program_windowed(&out->dim[d], &w)
                                                 : program_like(&out->dim[d]);
     if (link[d].num != link[d].den || link[d].before) link[d].clipped = true;

@@ -6,22 +6,21 @@ static const int64_t *ints(const wafer_node *node, wafer_attr_id id) {
   return wafer_attr_ints(&node->attrs, id, &count);
 }
 
-static spread_window forward(const wafer_node *n, int64_t taps, uint32_t d) {
+static program_reach forward(const wafer_node *n, int64_t taps, uint32_t d) {
   int64_t pad = ints(n, WAFER_ATTR_pads)[d - 2];
   int64_t span = (taps - 1) * ints(n, WAFER_ATTR_dilations)[d - 2];
-  return (spread_window){n->type.shape.dims[d], ints(n, WAFER_ATTR_strides)[d - 2], 1, pad,
-                         span - pad};
+  return (program_reach){ints(n, WAFER_ATTR_strides)[d - 2], 1, pad, span - pad};
 }
 
 /* Element i of the input reaches results i * stride - pad + tap * dilation. */
-static spread_window backward(const wafer_node *n, int64_t taps, uint32_t d) {
+static program_reach backward(const wafer_node *n, int64_t taps, uint32_t d) {
   int64_t stride = ints(n, WAFER_ATTR_strides)[d - 2], pad = ints(n, WAFER_ATTR_pads)[d - 2];
   int64_t span = (taps - 1) * ints(n, WAFER_ATTR_dilations)[d - 2];
-  return (spread_window){n->type.shape.dims[d], 1, stride, span - pad - (stride - 1), pad};
+  return (program_reach){1, stride, span - pad - (stride - 1), pad};
 }
 
 bool program_window(const wafer_node *n, const wafer_kernel_body *body, uint32_t d,
-                    spread_window *w) {
+                    program_reach *w) {
   const wafer_shape *x = &wafer_body_type(body, n->operands[0])->shape;
   switch (n->op) {
   case WAFER_OP_conv:
@@ -39,7 +38,7 @@ bool program_window(const wafer_node *n, const wafer_kernel_body *body, uint32_t
   case WAFER_OP_resize: {
     int64_t in = x->dims[d], out = n->type.shape.dims[d];
     if (in == out) return false;
-    *w = (spread_window){.results = out, .num = in, .den = out};
+    *w = (program_reach){.num = in, .den = out};
     wafer_resize_window(&n->attrs, d, in, out, &w->before, &w->after);
     return true;
   }
@@ -51,13 +50,13 @@ static int32_t floor_div(int64_t a, int64_t b) {
   return (int32_t)(a >= 0 ? a / b : -((b - 1 - a) / b));
 }
 
-void program_window_range(const spread_window *w, int32_t lo, int32_t hi, int32_t *from,
+void program_window_range(const program_reach *w, int32_t lo, int32_t hi, int32_t *from,
                           int32_t *to) {
   *from = floor_div(lo * w->num - w->before, w->den);
   *to = floor_div((hi - 1) * w->num + w->after, w->den) + 1;
 }
 
-program_link program_windowed(const spread_dim *dim, const spread_window *w) {
+program_link program_windowed(const spread_dim *dim, const program_reach *w) {
   return (program_link){
       .by = dim, .num = w->num, .den = w->den, .before = w->before, .after = w->after};
 }

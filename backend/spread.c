@@ -17,9 +17,6 @@ static uint32_t *kinds(wafer_arena *arena, uint32_t count, uint32_t parts, uint3
 static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
-static int64_t most(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
 static int64_t ceil_div(int64_t a, int64_t b) {
   return a / b + (a % b > 0);
 }
@@ -51,33 +48,6 @@ bool spread_of_layout(wafer_arena *arena, wafer_rect rect, const wafer_layout *l
   for (uint32_t d = 0; d < shape->rank; d++)
     if (!dim_of_layout(arena, out, layout, d, shape->dims[d], &out->dim[d])) return false;
   spread_pack(out);
-  return true;
-}
-
-static int64_t floor_div(int64_t a, int64_t b) {
-  return a >= 0 ? a / b : -((b - 1 - a) / b);
-}
-
-bool spread_set_window(wafer_arena *arena, spread *s, uint32_t d, const spread_window *w) {
-  spread_dim *dim = &s->dim[d];
-  uint32_t parts = dim->rows * dim->cols;
-  int64_t length = ceil_div(w->results, parts), reach = 0;
-  spread_run *runs = WAFER_NEW(arena, spread_run, parts);
-  spread_part *part = WAFER_NEW(arena, spread_part, parts);
-  if (!runs || !part) return false;
-  for (uint32_t p = 0; p < parts; p++) {
-    int64_t first = p * length, last = least((p + 1) * length, w->results) - 1;
-    if (first > last) continue;
-    int64_t from = floor_div(first * w->num - w->before, w->den);
-    int64_t to = floor_div(last * w->num + w->after, w->den) + 1;
-    int64_t lo = most(from, 0), hi = least(to, dim->extent);
-    reach = most(reach, to - from);
-    runs[p] = (spread_run){(int32_t)lo, (int32_t)hi, (int32_t)(lo - from)};
-    part[p] = (spread_part){lo < hi, &runs[p]};
-  }
-  dim->part = part;
-  dim->buffer = (int32_t)reach;
-  spread_pack(s);
   return true;
 }
 

@@ -51,15 +51,6 @@ typedef struct spread_box {
 bool spread_of_layout(wafer_arena *arena, wafer_rect rect, const wafer_layout *layout,
                       const wafer_shape *shape, wafer_dtype dtype, int32_t address, spread *out);
 
-/* Dim d of the tensor under windows: where the part computes results first .. last of another dim
- * of `results`, it needs indices floor((first * num - before) / den) .. floor((last * num + after)
- * / den). The buffer has room for all of them, also for those outside the tensor. */
-typedef struct spread_window {
-  int64_t results, num, den, before, after;
-} spread_window;
-/* Replaces the parts of dim d, which stay as many, and packs the buffer. False: out of memory. */
-bool spread_set_window(wafer_arena *arena, spread *s, uint32_t d, const spread_window *window);
-
 /* The same at `count` places, each so many columns east of the one before; cores between them hold
  * nothing. False: out of memory. */
 bool spread_repeat(wafer_arena *arena, const spread *s, uint32_t count, uint32_t columns,

@@ -48,24 +48,4 @@ static void test_layouts(void) {
   }
 }
 
-/* Three taps, stride 2, a pad of 1 on either side: 8 inputs, 4 results on 4 cores. */
-static void test_windows(void) {
-  wafer_arena *arena = wafer_arena_create();
-  wafer_layout layout = {1, {4}, {1}, {1}, {1}, {0}};
-  spread s;
-  CU_ASSERT_FATAL(spread_of_layout(arena, (wafer_rect){0, 0, 1, 4}, &layout, &(wafer_shape){1, {8}},
-                                   WAFER_DTYPE_f16, 0, &s));
-  CU_ASSERT_FATAL(spread_set_window(arena, &s, 0, &(spread_window){4, 2, 1, 1, 1}));
-  static const int32_t want[4][3] = {{0, 2, -1}, {1, 4, 1}, {3, 6, 3}, {5, 8, 5}};
-  for (uint32_t row = 0; row < 4; row++) {
-    spread_box box = spread_at(&s, row, 0);
-    CU_ASSERT(box.lo[0] == want[row][0] && box.hi[0] == want[row][1] &&
-              box.origin[0] == want[row][2]);
-  }
-  CU_ASSERT_EQUAL(s.dim[0].buffer, 3);
-  CU_ASSERT_EQUAL(spread_bytes(&s), 6);
-  wafer_arena_destroy(arena);
-}
-
-CU_TestInfo tests_spread[] = {
-    {"layouts", test_layouts}, {"windows", test_windows}, CU_TEST_INFO_NULL};
+CU_TestInfo tests_spread[] = {{"layouts", test_layouts}, CU_TEST_INFO_NULL};
