@@ -169,14 +169,6 @@ void wafer_onnx_weight_add(wafer_onnx_model *model, const wafer_onnx_weight *wei
   model->failed |= !added->name || (weight->location && !added->location);
 }
 
-size_t wafer_onnx_weight_count(const wafer_onnx_model *model) {
-  return model->weight_count;
-}
-
-const wafer_onnx_weight *wafer_onnx_weight_at(const wafer_onnx_model *model, size_t index) {
-  return &model->weights[index];
-}
-
 static bool has_data(const wafer_onnx_weight *w) {
   return w->data || w->fill;
 }

@@ -246,7 +246,3 @@ static writer *const writers[] = {
 MlirAttribute attr_write(MlirContext context, const wafer_attr *from) {
   return writers[wafer_attr_kind_of(from->id)](context, from);
 }
-
-void wafer_ir_set_attr(MlirOperation op, const wafer_attr *attr) {
-  set(op, wafer_attr_name(attr->id), attr_write(mlirOperationGetContext(op), attr));
-}

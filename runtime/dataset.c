@@ -227,10 +227,6 @@ uint32_t wafer_dataset_fields(const wafer_dataset *d) {
   return d->tokens ? 2 : d->field_count;
 }
 
-wafer_dtype wafer_dataset_dtype(const wafer_dataset *d, uint32_t index) {
-  return d->fields[d->tokens ? 0 : index].shards[0].view.dtype;
-}
-
 wafer_shape wafer_dataset_shape(const wafer_dataset *d, uint32_t index) {
   if (d->tokens) return (wafer_shape){1, {d->sequence}};
   wafer_shape whole = d->fields[index].shards[0].view.shape, made = {.rank = whole.rank - 1};

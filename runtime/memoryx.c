@@ -28,7 +28,7 @@ struct wafer_memoryx {
   uint32_t count, server_count, state_count;
   resident *residents;
   store_block *servers;
-  uint64_t elements, pieces, bytes;
+  uint64_t elements, pieces;
   double *squares; /* per piece */
   /* Of the call under way. */
   const float *gradients;
@@ -132,7 +132,6 @@ static wafer_status take_servers(wafer_memoryx *m, const char *store) {
   for (uint32_t i = 0; i < m->server_count && status == WAFER_OK; i++) {
     size_t bytes = m->servers[i].bytes;
     m->servers[i] = (store_block){0};
-    m->bytes += bytes;
     status = store_take(m->diag, store, bytes, &m->servers[i]);
     next[i] = m->servers[i].data;
   }
@@ -196,14 +195,6 @@ void wafer_memoryx_destroy(wafer_memoryx *m) {
 
 const void *wafer_memoryx_weight(const wafer_memoryx *m, uint32_t parameter) {
   return m->residents[parameter].value;
-}
-
-uint32_t wafer_memoryx_server(const wafer_memoryx *m, uint32_t parameter) {
-  return m->residents[parameter].server;
-}
-
-uint64_t wafer_memoryx_bytes(const wafer_memoryx *m) {
-  return m->bytes;
 }
 
 uint64_t wafer_memoryx_offset(const wafer_memoryx *m, uint32_t parameter) {

@@ -4,19 +4,15 @@
 #include <string.h>
 
 static const struct row {
-  const char *name, *on_wafer, *reads, *summary;
+  const char *name, *on_wafer, *reads;
 } rows[] = {
 #define OPTIMIZER(name, slots, on_wafer, reads, summary)                                           \
-  [WAFER_OPTIMIZER_##name] = {#name, #on_wafer, reads, summary},
+  [WAFER_OPTIMIZER_##name] = {#name, #on_wafer, reads},
 #include "wafer/optimizer.def"
 };
 
 const char *wafer_optimizer_name(wafer_optimizer_kind kind) {
   return rows[kind].name;
-}
-
-const char *wafer_optimizer_summary(wafer_optimizer_kind kind) {
-  return rows[kind].summary;
 }
 
 wafer_optimizer_kind wafer_optimizer_by_name(const char *name) {

@@ -162,10 +162,6 @@ LIBRARY(asinh)
 LIBRARY(acosh)
 LIBRARY(atanh)
 
-void vmath_pow(float *out, const float *base, const float *exponent, size_t n) {
-  for (size_t i = 0; i < n; i++) out[i] = powf(base[i], exponent[i]);
-}
-
 double vmath_f64_exp(double x) {
   return exp(x);
 }

@@ -24,7 +24,7 @@ typedef struct contest {
   const char *path, *test;
   uint32_t width, height;
   uint64_t wdeltat, wlength, wadapter, memlimit;
-  uint32_t count, edge_count, io_edges;
+  uint32_t count, edge_count;
   contest_kernel *kernels; /* in topological order as far as there is one */
   wafer_placer_edge *edges;
 } contest;

@@ -295,13 +295,11 @@ static wafer_status link_edges(reader *r) {
     uint32_t from = UINT32_MAX, to = UINT32_MAX;
     WAFER_TRY(node_index(r, &r->edges[i], r->edges[i].from, &from));
     WAFER_TRY(node_index(r, &r->edges[i], r->edges[i].to, &to));
-    if (from == UINT32_MAX || to == UINT32_MAX)
-      c->io_edges++;
-    else if (from != to)
-      c->edges[c->edge_count++] = (wafer_placer_edge){from, to, 1};
-    else
+    if (from == UINT32_MAX || to == UINT32_MAX) continue; /* input or output */
+    if (from == to)
       return wafer_fail(r->diag, wafer_at_line(r->path, r->edges[i].line, 0), WAFER_BAD_INPUT,
                         "node %u feeds itself", r->edges[i].from.id);
+    c->edges[c->edge_count++] = (wafer_placer_edge){from, to, 1};
   }
   return WAFER_OK;
 }

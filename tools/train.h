@@ -80,7 +80,6 @@ typedef struct train_log {
   double started;
   uint64_t first_step;
   wafer_train_step last;
-  wafer_train_score last_score;
 } train_log;
 wafer_train_watch train_watch_of(train_log *log);
 /* The last line, the plot; frees what the log holds. */

@@ -163,7 +163,6 @@ static wafer_status step(void *self, const wafer_train_step *now) {
 
 static wafer_status score(void *self, const wafer_train_score *now) {
   train_log *log = self;
-  log->last_score = *now;
   cli_progress_done();
   if (!log->a->quiet) {
     printf("| Eval Device=%s x%llu, Step=%llu, Loss=%.5f", log->machine, (ull)log->a->systems,

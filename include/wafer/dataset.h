@@ -31,7 +31,6 @@ wafer_status wafer_dataset_window(wafer_dataset *dataset, int64_t sequence);
 uint64_t wafer_dataset_samples(const wafer_dataset *dataset);
 uint32_t wafer_dataset_fields(const wafer_dataset *dataset);
 /* Of one sample. */
-wafer_dtype wafer_dataset_dtype(const wafer_dataset *dataset, uint32_t field);
 wafer_shape wafer_dataset_shape(const wafer_dataset *dataset, uint32_t field);
 
 /* Which sample is number n: an epoch after the other, each in its own order; in the order of the

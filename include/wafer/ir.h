@@ -79,8 +79,6 @@ const char *wafer_ir_node_name(MlirOperation op);
 wafer_op wafer_ir_op(MlirOperation op);
 /* The op's attributes as plain data, in the arena. */
 wafer_status wafer_ir_attrs(const wafer_ctx *ctx, MlirOperation op, wafer_attrs *attrs);
-/* Writes one attribute of an nn op (not `value`). */
-void wafer_ir_set_attr(MlirOperation op, const wafer_attr *attr);
 
 /* Creates nn ops at the end of a block (or before `before`), inferring each result type by the op's
  * shape rule and folding ops all of whose operands are constants, where that is no larger than

@@ -48,8 +48,6 @@ void wafer_memoryx_destroy(wafer_memoryx *memoryx); /* NULL is fine */
 
 /* The current value, dense, of the parameter's type, at the same place for the MemoryX's life. */
 const void *wafer_memoryx_weight(const wafer_memoryx *memoryx, uint32_t parameter);
-uint32_t wafer_memoryx_server(const wafer_memoryx *memoryx, uint32_t parameter);
-uint64_t wafer_memoryx_bytes(const wafer_memoryx *memoryx); /* weights and state */
 
 /* Gradients are one vector: parameter i's elements begin at offset(i); offset(count) is its length.
  */

@@ -71,8 +71,6 @@ void wafer_onnx_input(wafer_onnx_model *model, const char *name, wafer_dtype dty
 void wafer_onnx_output(wafer_onnx_model *model, const char *name, wafer_dtype dtype, uint32_t rank,
                        const wafer_onnx_dim *dims);
 void wafer_onnx_weight_add(wafer_onnx_model *model, const wafer_onnx_weight *weight);
-size_t wafer_onnx_weight_count(const wafer_onnx_model *model);
-const wafer_onnx_weight *wafer_onnx_weight_at(const wafer_onnx_model *model, size_t index);
 
 /* A node; attributes follow, and belong to the latest node. Operands end with NULL, "" is one that
  * is left out. */

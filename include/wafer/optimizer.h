@@ -17,7 +17,6 @@ typedef enum wafer_optimizer_kind {
 } wafer_optimizer_kind;
 
 const char *wafer_optimizer_name(wafer_optimizer_kind kind);
-const char *wafer_optimizer_summary(wafer_optimizer_kind kind);
 /* WAFER_OPTIMIZER_COUNT: there is none of that name. */
 wafer_optimizer_kind wafer_optimizer_by_name(const char *name);
 /* Whether its rule has that number: momentum, beta1, beta2 or eps. */

@@ -138,10 +138,6 @@ static void attributes_both_ways(void) {
   uint32_t count;
   CU_ASSERT_EQUAL(wafer_attr_ints(&read, WAFER_ATTR_pads, &count)[3], 2);
   CU_ASSERT_EQUAL(count, 4);
-  wafer_attr group = {.id = WAFER_ATTR_group, .i = 1};
-  wafer_ir_set_attr(op, &group);
-  CU_ASSERT_EQUAL_FATAL(wafer_ir_attrs(&f.ctx, op, &read), WAFER_OK);
-  CU_ASSERT_EQUAL(wafer_attr_int(&read, WAFER_ATTR_group), 1);
   CU_ASSERT_STRING_EQUAL(wafer_ir_node_name(op), "node1");
   wafer_loc loc = wafer_ir_loc(f.ir, op);
   CU_ASSERT_EQUAL(loc.kind, WAFER_AT_NODE);
