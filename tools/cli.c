@@ -141,18 +141,34 @@ bool cli_parse_pair(const char *tool, const char *option, const char *text, wafe
   return false;
 }
 
-bool cli_parse_mode(const char *tool, const char *text, wafer_mode *out) {
-  for (int m = WAFER_MODE_auto; m <= WAFER_MODE_streaming; m++)
-    if (!strcmp(text, wafer_mode_name((wafer_mode)m))) return *out = (wafer_mode)m, true;
-  cli_usage(tool, "--mode wants auto, pipelined or streaming, got '%s'", text);
+bool cli_parse_choice(const char *tool, const char *option, const char *text, const char *values,
+                      uint32_t *out) {
+  char list[96] = "";
+  size_t listed = 0, length;
+  *out = 0;
+  for (const char *at = values; *at; at += length + strspn(at + length, " "), ++*out) {
+    length = strcspn(at, " ");
+    if (strlen(text) == length && !memcmp(text, at, length)) return true;
+    const char *between = at == values ? "" : at[length] ? ", " : " or ";
+    listed += (size_t)snprintf(list + listed, sizeof list - listed, "%s%.*s", between, (int)length,
+                               at);
+  }
+  cli_usage(tool, "%s wants %s, got '%s'", option, list, text);
   return false;
 }
 
+bool cli_parse_mode(const char *tool, const char *text, wafer_mode *out) {
+  uint32_t at;
+  if (!cli_parse_choice(tool, "--mode", text, "auto pipelined streaming", &at)) return false;
+  *out = (wafer_mode)at;
+  return true;
+}
+
 bool cli_parse_fidelity(const char *tool, const char *text, wafer_fidelity *out) {
-  *out = strcmp(text, "fabric") ? WAFER_FIDELITY_kernel : WAFER_FIDELITY_fabric;
-  if (*out == WAFER_FIDELITY_fabric || !strcmp(text, "kernel")) return true;
-  cli_usage(tool, "--fidelity wants kernel or fabric, got '%s'", text);
-  return false;
+  uint32_t at;
+  if (!cli_parse_choice(tool, "--fidelity", text, "kernel fabric", &at)) return false;
+  *out = at ? WAFER_FIDELITY_fabric : WAFER_FIDELITY_kernel;
+  return true;
 }
 
 bool cli_parse_shape(const char *tool, const char *option, const char *text, wafer_shape *out) {
@@ -171,6 +187,13 @@ bool cli_parse_shape(const char *tool, const char *option, const char *text, waf
     if (!*end) return true;
     at = end + 1;
   }
+}
+
+bool cli_parse_input_shape(const char *tool, const char *text, wafer_arena *arena,
+                           wafer_shape_binding *out) {
+  const char *value;
+  return cli_parse_pair(tool, "--shape", text, arena, &out->input, &value) &&
+         cli_parse_shape(tool, "--shape", value, &out->shape);
 }
 
 wafer_status cli_check_output(const char *path) {

@@ -44,10 +44,16 @@ bool cli_parse_f64(const char *tool, const char *option, const char *text, doubl
 /* "NAME=VALUE": splits at the last '=' into the arena; false without one. */
 bool cli_parse_pair(const char *tool, const char *option, const char *text, wafer_arena *arena,
                     const char **name, const char **value);
+/* One of the words of `values`, "auto apart behind": *out is which. */
+bool cli_parse_choice(const char *tool, const char *option, const char *text, const char *values,
+                      uint32_t *out);
 bool cli_parse_mode(const char *tool, const char *text, wafer_mode *out); /* of --mode */
 bool cli_parse_fidelity(const char *tool, const char *text, wafer_fidelity *out);
 /* "1x3x48x320", or "scalar". */
 bool cli_parse_shape(const char *tool, const char *option, const char *text, wafer_shape *out);
+/* INPUT=DIMS of --shape, the name in the arena. */
+bool cli_parse_input_shape(const char *tool, const char *text, wafer_arena *arena,
+                           wafer_shape_binding *out);
 
 /* Names of one model often share a long path: how much of a kernel's name a view may leave out. */
 size_t cli_shared_prefix(const wafer_plan *plan);

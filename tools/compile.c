@@ -235,15 +235,6 @@ static wafer_status parse_dim(arguments *a, wafer_arena *arena, const char *text
   return WAFER_OK;
 }
 
-static wafer_status parse_shape(arguments *a, wafer_arena *arena, const char *text) {
-  const char *name, *value;
-  wafer_shape shape;
-  if (!cli_parse_pair("compile", "--shape", text, arena, &name, &value)) return WAFER_USAGE;
-  if (!cli_parse_shape("compile", "--shape", value, &shape)) return WAFER_USAGE;
-  a->shapes[a->options.shape_count++] = (wafer_shape_binding){name, shape};
-  return WAFER_OK;
-}
-
 static wafer_status parse_bind(arguments *a, wafer_arena *arena, const char *text) {
   const char *name, *path;
   wafer_view view;
@@ -251,28 +242,6 @@ static wafer_status parse_bind(arguments *a, wafer_arena *arena, const char *tex
   WAFER_TRY(wafer_npy_read(cli_diag(), arena, path, &view));
   a->values[a->options.value_count++] = (wafer_value_binding){name, view};
   return WAFER_OK;
-}
-
-static wafer_status parse_dtype(const char *text, wafer_dtype *storage) {
-  *storage = wafer_dtype_by_name(text);
-  if (*storage == WAFER_DTYPE_f32 || *storage == WAFER_DTYPE_f16) return WAFER_OK;
-  return (wafer_status)cli_usage("compile", "--dtype wants f32 or f16, got '%s'", text);
-}
-
-static wafer_status parse_placer(const char *text, wafer_placer_kind *placer) {
-  *placer = strcmp(text, "best") ? WAFER_PLACER_shelf : WAFER_PLACER_best;
-  if (*placer == WAFER_PLACER_best || !strcmp(text, "shelf")) return WAFER_OK;
-  return (wafer_status)cli_usage("compile", "--placer wants shelf or best, got '%s'", text);
-}
-
-static wafer_status parse_objective(const char *text, wafer_objective *objective) {
-  static const char *const names[] = {[WAFER_OBJECTIVE_throughput] = "throughput",
-                                      [WAFER_OBJECTIVE_latency] = "latency",
-                                      [WAFER_OBJECTIVE_wire] = "wire"};
-  for (size_t i = 0; i < WAFER_COUNT(names); i++)
-    if (!strcmp(text, names[i])) return *objective = (wafer_objective)i, WAFER_OK;
-  return (wafer_status)cli_usage("compile",
-                                 "--objective wants throughput, latency or wire, got '%s'", text);
 }
 
 static bool parse_search(arguments *a, int option, const char *text) {
@@ -299,32 +268,33 @@ static bool parse_search(arguments *a, int option, const char *text) {
   return cli_usage("compile", "--place-seconds wants more than 0, got '%s'", text), false;
 }
 
-static wafer_status parse_sparse_shapes(const char *text, bool *fast) {
-  *fast = !strcmp(text, "fast");
-  if (*fast || !strcmp(text, "lean")) return WAFER_OK;
-  return (wafer_status)cli_usage("compile", "--sparse-shapes wants lean or fast, got '%s'", text);
-}
-
-static wafer_status parse_programs(const char *text, wafer_programs *out) {
-  static const char *const names[] = {"auto", "always", "never"};
-  for (uint32_t i = 0; i < WAFER_COUNT(names); i++)
-    if (!strcmp(text, names[i])) return *out = (wafer_programs)i, WAFER_OK;
-  return (wafer_status)cli_usage("compile", "--programs wants auto, always or never, got '%s'",
-                                 text);
-}
-
-static wafer_status parse_reductions(const char *text, wafer_reductions *out) {
-  static const char *const names[] = {"auto", "apart", "behind"};
-  for (uint32_t i = 0; i < WAFER_COUNT(names); i++)
-    if (!strcmp(text, names[i])) return *out = (wafer_reductions)i, WAFER_OK;
-  return (wafer_status)cli_usage("compile", "--reductions wants auto, apart or behind, got '%s'",
-                                 text);
-}
-
-static wafer_status parse_relays(const char *text, bool *out) {
-  *out = !strcmp(text, "auto");
-  if (*out || !strcmp(text, "none")) return WAFER_OK;
-  return (wafer_status)cli_usage("compile", "--relays wants auto or none, got '%s'", text);
+/* Options whose values are words, in the order of their enumerations. */
+static wafer_status parse_choice(arguments *a, int option, const char *text) {
+  static const struct {
+    int option;
+    const char *name, *values;
+  } rows[] = {{DTYPE, "--dtype", "f32 f16"},
+              {PLACER, "--placer", "shelf best"},
+              {OBJECTIVE, "--objective", "throughput latency wire"},
+              {RELAYS, "--relays", "auto none"},
+              {REDUCTIONS, "--reductions", "auto apart behind"},
+              {PROGRAMS, "--programs", "auto always never"},
+              {SHAPES, "--sparse-shapes", "lean fast"}};
+  wafer_options *o = &a->options;
+  uint32_t row = 0, at;
+  while (rows[row].option != option) row++;
+  if (!cli_parse_choice("compile", rows[row].name, text, rows[row].values, &at)) return WAFER_USAGE;
+  switch (option) {
+  case DTYPE: o->storage = at ? WAFER_DTYPE_f16 : WAFER_DTYPE_f32; break;
+  case PLACER: o->placer = (wafer_placer_kind)at; break;
+  case OBJECTIVE: o->objective = (wafer_objective)at; break;
+  case RELAYS: a->relays = !at; break;
+  case REDUCTIONS: o->reductions = (wafer_reductions)at; break;
+  case PROGRAMS: o->programs = (wafer_programs)at; break;
+  default: a->fast = at; break;
+  }
+  a->search.placer |= option == PLACER;
+  return WAFER_OK;
 }
 
 static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, const char *text) {
@@ -342,12 +312,12 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
     a->options.batch = (uint32_t)number;
     return WAFER_OK;
   case DIM: return parse_dim(a, arena, text);
-  case SHAPE: return parse_shape(a, arena, text);
+  case SHAPE:
+    return cli_parse_input_shape("compile", text, arena, &a->shapes[a->options.shape_count++])
+               ? WAFER_OK
+               : WAFER_USAGE;
   case BIND: return parse_bind(a, arena, text);
-  case DTYPE: return parse_dtype(text, &a->options.storage);
   case EDGE: a->machine.edge = text; return WAFER_OK;
-  case PLACER: a->search.placer = true; return parse_placer(text, &a->options.placer);
-  case OBJECTIVE: return parse_objective(text, &a->options.objective);
   case MOVES:
   case SECONDS:
   case SEED:
@@ -360,11 +330,14 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
   case KEEP: a->control.keep = text; return WAFER_OK;
   case DEFECTS: a->machine.defects = text; return WAFER_OK;
   case REPAIR: a->machine.repair = text; return WAFER_OK;
-  case RELAYS: return parse_relays(text, &a->relays);
-  case REDUCTIONS: return parse_reductions(text, &a->options.reductions);
-  case PROGRAMS: return parse_programs(text, &a->options.programs);
+  case DTYPE:
+  case PLACER:
+  case OBJECTIVE:
+  case RELAYS:
+  case REDUCTIONS:
+  case PROGRAMS:
+  case SHAPES: return parse_choice(a, option, text);
   case SPARSITY: return sparsity_parse("compile", text, &a->options.sparsity);
-  case SHAPES: return parse_sparse_shapes(text, &a->fast);
   case MASK: return sparsity_add_mask("compile", arena, text, &a->masks);
   case TRAIN: a->train = true; return WAFER_OK;
   case REPORT: a->report = text; return WAFER_OK;

@@ -5,10 +5,10 @@
 #include "compile.h"
 
 static wafer_status parse_repair(const char *text, wafer_repair_policy *out) {
-  for (int i = 0; i < WAFER_REPAIR_COUNT; i++)
-    if (!strcmp(text, wafer_repair_name((wafer_repair_policy)i)))
-      return *out = (wafer_repair_policy)i, WAFER_OK;
-  return (wafer_status)cli_usage("compile", "--repair wants avoid or spares, got '%s'", text);
+  uint32_t at;
+  if (!cli_parse_choice("compile", "--repair", text, "avoid spares", &at)) return WAFER_USAGE;
+  *out = at ? WAFER_REPAIR_spares : WAFER_REPAIR_avoid;
+  return WAFER_OK;
 }
 
 /* PERCENT of "PERCENT:SEED", the colon at `colon`. */

@@ -39,6 +39,7 @@ static bool parse_options(contest_job *j, int argc, char **argv, int *code) {
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
   uint64_t threads = 0;
+  uint32_t adapters;
   double seconds = -1;
   bool ok = true;
   *code = WAFER_USAGE;
@@ -56,9 +57,8 @@ static bool parse_options(contest_job *j, int argc, char **argv, int *code) {
       break;
     case THREADS: ok = cli_parse_u64("place", "--threads", optarg, 1, 1024, &threads); break;
     case ADAPTERS:
-      j->components = !strcmp(optarg, "a1");
-      ok = j->components || !strcmp(optarg, "a0");
-      if (!ok) cli_usage("place", "--adapters wants a0 or a1, got '%s'", optarg);
+      ok = cli_parse_choice("place", "--adapters", optarg, "a0 a1", &adapters);
+      j->components = adapters;
       break;
     case 'h': fputs(usage, stdout), *code = WAFER_OK; return false;
     default: return false;
@@ -205,7 +205,7 @@ static wafer_status place(contest_job *j, wafer_arena *arena) {
 }
 
 int wafer_tool_place(int argc, char **argv) {
-  contest_job j = {.components = true, .options = {.seed = 1}, .started = contest_seconds()};
+  contest_job j = {.components = true, .options = {.seed = 1}, .started = cli_seconds()};
   int code;
   if (!parse_options(&j, argc, argv, &code)) return code;
   wafer_arena *arena = wafer_arena_create();

@@ -2,6 +2,7 @@
 #ifndef WAFER_TOOLS_PLACE_H
 #define WAFER_TOOLS_PLACE_H
 
+#include "cli.h"
 #include "wafer/placer.h"
 
 typedef enum kernel_type { KERNEL_CONV, KERNEL_DBLOCK, KERNEL_CBLOCK } kernel_type;
@@ -120,7 +121,7 @@ bool contest_list_fits(wafer_arena *arena, const contest *c, uint64_t unit, uint
 contest_split contest_split_of_fit(const contest_fit_list *fits, uint32_t i, const contest_fit *f);
 
 /* Other splits in the same rooms and no slower than `time`, so that edges agree where they can; the
- * best found when it is `until`, in contest_seconds() (0: any time). */
+ * best found when it is `until`, in cli_seconds() (0: any time). */
 wafer_status contest_adapt(const wafer_diag *diag, const contest *c, uint64_t unit, uint64_t time,
                            double until, const wafer_placed *rooms, bool components,
                            contest_split *splits);
@@ -134,7 +135,7 @@ typedef struct contest_job {
   const char *in, *out, *svg;
   bool components; /* A1 */
   wafer_placer_options options;
-  double started; /* in contest_seconds(): the seconds count from here */
+  double started; /* in cli_seconds(): the seconds count from here */
   contest contest;
   uint64_t unit;
   wafer_placer_problem problem;
@@ -142,14 +143,11 @@ typedef struct contest_job {
   contest_split *splits;
 } contest_job;
 
-/* Seconds of a clock that only runs forward. */
-double contest_seconds(void);
-
 /* Finds placement and splits for the problem. */
 wafer_status contest_search(const wafer_diag *diag, wafer_arena *arena, contest_job *j);
 
 /* A score that no layout is below, whatever its splits, adapters counted; the best known when it is
- * `until`, in contest_seconds() (0: any time). *bound is the score of some layout before. */
+ * `until`, in cli_seconds() (0: any time). *bound is the score of some layout before. */
 wafer_status contest_bound(const wafer_diag *diag, wafer_arena *arena, const contest_job *j,
                            double until, double *bound);
 

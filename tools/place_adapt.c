@@ -59,7 +59,7 @@ uint32_t contest_adapters(const contest *c, const contest_split *splits, bool co
 }
 
 static bool late(const adapter *a) {
-  return a->until > 0 && contest_seconds() > a->until;
+  return a->until > 0 && cli_seconds() > a->until;
 }
 
 /* What a kernel has at one end of an edge. */

@@ -50,7 +50,7 @@ typedef struct pricing {
 } pricing;
 
 static bool late(const pricing *b) {
-  return b->until > 0 && contest_seconds() > b->until;
+  return b->until > 0 && cli_seconds() > b->until;
 }
 
 static double own_cost(const node *n, double price, uint32_t width, uint32_t height) {

@@ -173,7 +173,7 @@ contest_split contest_split_of_fit(const contest_fit_list *fits, uint32_t i, con
 }
 
 static bool late(double until) {
-  return until > 0 && contest_seconds() > until;
+  return until > 0 && cli_seconds() > until;
 }
 
 /* Kernels by kernels; *over: there was no time for all. */

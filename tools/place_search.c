@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "place.h"
 
@@ -16,12 +15,6 @@ typedef struct adapt_budget {
   uint64_t tries;
   double until;
 } adapt_budget;
-
-double contest_seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 static uint64_t slowest_of(const contest_job *j, const contest_split *splits) {
   uint64_t slowest = 0;
@@ -67,7 +60,7 @@ static wafer_status no_memory(const wafer_diag *diag, const contest *c) {
 }
 
 static bool late(const adapt_budget *b) {
-  return b->until > 0 && contest_seconds() > b->until;
+  return b->until > 0 && cli_seconds() > b->until;
 }
 
 /* Splits for the boxes: those that placed them, then ones that agree better: in the boxes, with the
@@ -145,7 +138,7 @@ wafer_status contest_search(const wafer_diag *diag, wafer_arena *arena, contest_
     return wafer_fail(diag, wafer_at_file(j->in), WAFER_NO_MEMORY, "no memory for a solution");
   for (uint32_t k = 0; k < runs; k++) {
     wafer_placement found;
-    options.spent = contest_seconds() - j->started;
+    options.spent = cli_seconds() - j->started;
     if (j->options.seconds > 0) { /* an equal part for each run */
       double end = j->options.seconds * (k + 1) / runs;
       options.seconds = fmax(share * (end - options.spent), 0.001);

@@ -101,6 +101,7 @@ static bool parse_scale(scale_arguments *a, const char *text) {
 }
 
 static bool take(scale_arguments *a, wafer_arena *arena, int option, const char *text) {
+  uint32_t choice;
   switch (option) {
   case SYSTEMS: return parse_systems(a, text);
   case BATCH: return cli_parse_u64("scale", "--batch", text, 1, 1u << 24, &a->batch);
@@ -118,9 +119,9 @@ static bool take(scale_arguments *a, wafer_arena *arena, int option, const char 
   case SVG: return a->svg = text, true;
   case JSON: return a->json = text, true;
   case DTYPE:
-    a->dtype = wafer_dtype_by_name(text);
-    if (a->dtype == WAFER_DTYPE_f32 || a->dtype == WAFER_DTYPE_f16) return true;
-    return cli_usage("scale", "--dtype wants f32 or f16, got '%s'", text), false;
+    if (!cli_parse_choice("scale", "--dtype", text, "f32 f16", &choice)) return false;
+    a->dtype = choice ? WAFER_DTYPE_f16 : WAFER_DTYPE_f32;
+    return true;
   default:
     if (option > TRAINING_LOSS - 1 && option < TRAINING_LAST && option != TRAINING_EVALUATE)
       return training_flag("scale", arena, option, text, &a->training) == WAFER_OK;

@@ -150,12 +150,8 @@ static wafer_status parse_dim(train_arguments *a, wafer_arena *arena, const char
 }
 
 static wafer_status parse_shape(train_arguments *a, wafer_arena *arena, const char *text) {
-  const char *name, *value;
-  wafer_shape shape;
-  if (!cli_parse_pair("train", "--shape", text, arena, &name, &value)) return WAFER_USAGE;
-  if (!cli_parse_shape("train", "--shape", value, &shape)) return WAFER_USAGE;
-  a->shapes[a->compile.shape_count++] = (wafer_shape_binding){name, shape};
-  return WAFER_OK;
+  wafer_shape_binding *to = &a->shapes[a->compile.shape_count++];
+  return cli_parse_input_shape("train", text, arena, to) ? WAFER_OK : WAFER_USAGE;
 }
 
 /* Position of a word in a list that ends with NULL; -1. */

@@ -24,12 +24,10 @@ static wafer_status parse_loss(const char *command, wafer_arena *arena, const ch
 }
 
 static wafer_status parse_recompute(const char *command, const char *text, wafer_recompute *out) {
-  static const char *const names[] = {[WAFER_RECOMPUTE_auto] = "auto",
-                                      [WAFER_RECOMPUTE_none] = "none",
-                                      [WAFER_RECOMPUTE_all] = "all"};
-  for (uint32_t i = 0; i < WAFER_COUNT(names); i++)
-    if (!strcmp(text, names[i])) return *out = (wafer_recompute)i, WAFER_OK;
-  return (wafer_status)cli_usage(command, "--recompute wants auto, none or all, got '%s'", text);
+  uint32_t at;
+  if (!cli_parse_choice(command, "--recompute", text, "auto none all", &at)) return WAFER_USAGE;
+  *out = (wafer_recompute)at;
+  return WAFER_OK;
 }
 
 static wafer_status parse_int(const char *command, const char *name, const char *text,
