@@ -39,7 +39,7 @@ static void add_pass(planner *p, const spread *from, const spread *to, const ind
 /* Words wait in that spread, given as the planner turns things. */
 static void add_scratch(planner *p, spread *s) {
   wafer_rect r = s->rect;
-  if (p->turned) r = (wafer_rect){r.y, r.x, r.height, r.width};
+  if (p->turned) r = wafer_rect_turn(r);
   s->address = p->x->scratch;
   if (spread_bytes(s) > p->out->scratch) p->out->scratch = spread_bytes(s);
   p->out->scratch_at = wafer_rect_around(p->out->scratch_at, r);
@@ -338,7 +338,7 @@ static bool sides_are_free(const planner *p) {
                          {a.x, end, a.width, last > end ? last - end : 0}};
   for (int i = 0; i < 2; i++) {
     wafer_rect r = sides[i];
-    if (p->turned) r = (wafer_rect){r.y, r.x, r.height, r.width};
+    if (p->turned) r = wafer_rect_turn(r);
     if (wafer_rect_area(r) && !are_free(p->x, r)) return false;
   }
   return true;

@@ -56,14 +56,9 @@ static size_t routers_of(const share *s) {
 
 /* ---- who may share ---- */
 
-static bool inside(wafer_rect a, wafer_rect b) {
-  return a.x >= b.x && a.y >= b.y && a.x + a.width <= b.x + b.width &&
-         a.y + a.height <= b.y + b.height;
-}
-
 static bool is_source(const fragment *f, const wafer_route *route) {
   for (uint32_t i = 0; i < f->source_count; i++)
-    if (f->sources[i].color == route->color && inside(route->cores, f->sources[i].cores))
+    if (f->sources[i].color == route->color && wafer_rect_within(route->cores, f->sources[i].cores))
       return true;
   return false;
 }

@@ -128,7 +128,7 @@ bool spread_repeat(wafer_arena *arena, const spread *s, uint32_t count, uint32_t
 
 bool spread_turn(wafer_arena *arena, const spread *s, spread *out) {
   *out = *s;
-  out->rect = (wafer_rect){s->rect.y, s->rect.x, s->rect.height, s->rect.width};
+  out->rect = wafer_rect_turn(s->rect);
   for (uint32_t d = 0; d < s->rank; d++) {
     const spread_dim *from = &s->dim[d];
     spread_dim *to = &out->dim[d];
@@ -230,7 +230,7 @@ static bool dim_equal(const spread *s, const spread_dim *a, const spread_dim *b)
 }
 
 bool spread_equal(const spread *a, const spread *b) {
-  if (memcmp(&a->rect, &b->rect, sizeof a->rect) != 0 || a->dtype != b->dtype) return false;
+  if (!wafer_rect_equal(a->rect, b->rect) || a->dtype != b->dtype) return false;
   if (a->address != b->address || a->rank != b->rank) return false;
   for (uint32_t d = 0; d < a->rank; d++)
     if (!dim_equal(a, &a->dim[d], &b->dim[d])) return false;

@@ -41,9 +41,7 @@ static wafer_status unknown(const pipeline *p, const wafer_pin *pin) {
 /* ---- Is it a place? ---- */
 
 static bool inside(wafer_rect outer, wafer_rect r) {
-  return r.width && r.height && r.x >= outer.x && r.y >= outer.y &&
-         (uint64_t)r.x + r.width <= (uint64_t)outer.x + outer.width &&
-         (uint64_t)r.y + r.height <= (uint64_t)outer.y + outer.height;
+  return r.width && r.height && wafer_rect_within(r, outer);
 }
 
 /* The cores of all replicas. */

@@ -138,10 +138,6 @@ static uint32_t beyond(uint32_t a, uint32_t a_length, uint32_t b, uint32_t b_len
   return end - first;
 }
 
-static wafer_rect turn(wafer_rect r) {
-  return (wafer_rect){r.y, r.x, r.height, r.width};
-}
-
 bool meeting_along_columns(wafer_rect a, wafer_rect b) {
   return !common(a.y, a.height, b.y, b.height) && common(a.x, a.width, b.x, b.width);
 }
@@ -161,7 +157,7 @@ uint64_t meeting_words(const wafer_layout *layout, const wafer_shape *shape, boo
 /* Rows of cores that both rectangles have carry words from one to the other. */
 uint64_t meeting_takes(const wafer_machine *m, const meeting *of, wafer_rect a, wafer_rect b,
                        uint64_t words, bool columns) {
-  if (columns) a = turn(a), b = turn(b);
+  if (columns) a = wafer_rect_turn(a), b = wafer_rect_turn(b);
   uint32_t both = common(a.y, a.height, b.y, b.height);
   uint32_t across = beyond(a.x, a.width, b.x, b.width), most = beyond(a.y, a.height, b.y, b.height);
   uint64_t lanes = ceil_div(words, both ? both : 1);

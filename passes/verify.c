@@ -26,12 +26,6 @@ static wafer_status no_memory(const verifier *v) {
 
 /* ---- One kernel ---- */
 
-static bool contains(wafer_rect outer, wafer_rect inner) {
-  return inner.x >= outer.x && inner.y >= outer.y && inner.width <= outer.width &&
-         inner.height <= outer.height && inner.x - outer.x <= outer.width - inner.width &&
-         inner.y - outer.y <= outer.height - inner.height;
-}
-
 /* Of all replicas; rectangles beyond the wafer may be any size. */
 static wafer_rect all_of(const wafer_graph_kernel *k) {
   uint64_t width = (uint64_t)k->rect.width * k->replicas;
@@ -73,7 +67,7 @@ static wafer_status check_kernel(const verifier *v, const wafer_graph_kernel *k)
     return wafer_fail(v->ctx->diag, k->loc, WAFER_BAD_INPUT,
                       "kernel '%s' lacks a split, slabs, a phase or a rectangle", k->name);
   wafer_rect all = all_of(k);
-  if (!contains(v->ctx->machine->usable, all))
+  if (!wafer_rect_within(all, v->ctx->machine->usable))
     return wafer_fail(v->ctx->diag, k->loc, WAFER_NO_FIT,
                       "kernel '%s' lies on %u x %u cores at (%u, %u), outside the usable ones",
                       k->name, all.width, all.height, all.x, all.y);
@@ -86,7 +80,7 @@ static wafer_status check_kernel(const verifier *v, const wafer_graph_kernel *k)
 static wafer_status check_dead(const verifier *v, const wafer_graph_kernel *k) {
   const wafer_machine *m = v->ctx->machine;
   for (uint32_t i = 0; i < m->dead_count; i++)
-    if (contains(all_of(k), (wafer_rect){m->dead[i].x, m->dead[i].y, 1, 1}))
+    if (wafer_rect_has(all_of(k), m->dead[i].x, m->dead[i].y))
       return wafer_fail(v->ctx->diag, k->loc, WAFER_NO_FIT,
                         "kernel '%s' lies on the dead core (%u, %u)", k->name, m->dead[i].x,
                         m->dead[i].y);

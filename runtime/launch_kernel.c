@@ -14,10 +14,6 @@ static wafer_rect common(wafer_rect a, wafer_rect b) {
   return (wafer_rect){x, y, right - x, below - y};
 }
 
-static bool covers(wafer_rect r, uint32_t x, uint32_t y) {
-  return x >= r.x && x - r.x < r.width && y >= r.y && y - r.y < r.height;
-}
-
 /* ---- a part of a program ---- */
 
 /* Core programs that cores of the rectangle run, in their order, renumbered. */
@@ -29,7 +25,7 @@ static bool cut_cores(wafer_arena *arena, wafer_rect rect, const wafer_fabric_pr
   wafer_core_program *programs = WAFER_NEW(arena, wafer_core_program, from->program_count);
   if (!core || !number || !programs) return false;
   for (size_t i = 0; i < cores; i++) {
-    bool here = covers(rect, (uint32_t)(i % from->width), (uint32_t)(i / from->width));
+    bool here = wafer_rect_has(rect, (uint32_t)(i % from->width), (uint32_t)(i / from->width));
     core[i] = here ? from->core[i] : WAFER_NO_PROGRAM;
     if (core[i] != WAFER_NO_PROGRAM) number[core[i]] = 1;
   }

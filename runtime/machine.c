@@ -155,10 +155,6 @@ static wafer_status check_queues(const wafer_diag *diag, wafer_loc loc, const ch
   return WAFER_OK;
 }
 
-static bool in_rect(wafer_core_at core, wafer_rect r) {
-  return core.x >= r.x && core.y >= r.y && core.x - r.x < r.width && core.y - r.y < r.height;
-}
-
 static wafer_status check_dead(const wafer_diag *diag, wafer_loc loc, const wafer_machine *m) {
   uint64_t live = wafer_rect_area(m->usable);
   for (uint32_t i = 0; i < m->dead_count; i++) {
@@ -173,7 +169,7 @@ static wafer_status check_dead(const wafer_diag *diag, wafer_loc loc, const wafe
                         "dead core (%" PRIu32 ",%" PRIu32 ") is listed twice", core.x, core.y);
     if (core.y < before.y || (core.y == before.y && core.x < before.x))
       return wafer_fail(diag, loc, WAFER_BAD_INPUT, "dead cores are not sorted by y, then x");
-    live -= in_rect(core, m->usable);
+    live -= wafer_rect_has(m->usable, core.x, core.y);
   }
   return live
              ? WAFER_OK

@@ -54,14 +54,10 @@ const char *wafer_where_name(wafer_where where) {
   return names[where];
 }
 
-static bool rect_equal(wafer_rect a, wafer_rect b) {
-  return a.x == b.x && a.y == b.y && a.width == b.width && a.height == b.height;
-}
-
 bool wafer_holding_equal(const wafer_holding *a, const wafer_holding *b) {
   if (a->where != b->where) return false;
   return a->where != WAFER_AT_wafer ||
-         (rect_equal(a->rect, b->rect) && wafer_layout_equal(&a->layout, &b->layout));
+         (wafer_rect_equal(a->rect, b->rect) && wafer_layout_equal(&a->layout, &b->layout));
 }
 
 uint32_t wafer_phase_run_end(const wafer_phase *phase, uint32_t action) {

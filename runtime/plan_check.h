@@ -25,8 +25,8 @@ wafer_status plan_check_type(const plan_check *c, wafer_loc loc, const char *wha
                              const wafer_type *type);
 /* plan_check_body.c: the body of a kernel is one that costs can be computed of. */
 wafer_status plan_check_body(const plan_check *c, const wafer_kernel *kernel);
-/* plan_check_stripes.c: samples divide by stripes; once kernels are known to be inside the wafer: so
- * are those of all stripes, apart from each other. */
+/* plan_check_stripes.c: samples divide by stripes; once kernels are known to be inside the wafer:
+ * so are those of all stripes, apart from each other. */
 wafer_status plan_check_stripes(const plan_check *c);
 wafer_status plan_check_stripe_columns(const plan_check *c);
 /* plan_check_kernel.c: operands, split, rectangle, cost, memory map. */
@@ -56,10 +56,14 @@ typedef struct plan_weighed {
 bool plan_check_heaviest(wafer_arena *arena, size_t count, const plan_weighed *rects,
                          uint64_t *most, wafer_core_at *at);
 
+static inline bool plan_check_among(const uint32_t *values, uint32_t count, uint32_t value) {
+  for (uint32_t i = 0; i < count; i++)
+    if (values[i] == value) return true;
+  return false;
+}
+
 static inline bool plan_check_inside(wafer_rect outer, wafer_rect inner) {
-  return inner.width >= 1 && inner.height >= 1 && inner.x >= outer.x && inner.y >= outer.y &&
-         (uint64_t)inner.x + inner.width <= (uint64_t)outer.x + outer.width &&
-         (uint64_t)inner.y + inner.height <= (uint64_t)outer.y + outer.height;
+  return inner.width >= 1 && inner.height >= 1 && wafer_rect_within(inner, outer);
 }
 
 #endif

@@ -40,12 +40,6 @@ typedef struct follower {
 
 /* ---- holdings ---- */
 
-static bool same(const wafer_holding *a, const wafer_holding *b) {
-  return a->where == b->where &&
-         (a->where != WAFER_AT_wafer || (memcmp(&a->rect, &b->rect, sizeof a->rect) == 0 &&
-                                         wafer_layout_equal(&a->layout, &b->layout)));
-}
-
 static uint32_t hash_of(uint32_t value, const wafer_holding *at) {
   uint32_t words[6 + 2 * WAFER_MAX_RANK] = {value, at->where};
   if (at->where == WAFER_AT_wafer) {
@@ -59,7 +53,7 @@ static uint32_t hash_of(uint32_t value, const wafer_holding *at) {
 static held *find(const follower *f, uint32_t value, const wafer_holding *at) {
   for (uint32_t i = f->bucket[hash_of(value, at) & (f->buckets - 1)]; i != WAFER_NONE;
        i = f->all[i].next)
-    if (f->all[i].value == value && same(&f->all[i].at, at)) return &f->all[i];
+    if (f->all[i].value == value && wafer_holding_equal(&f->all[i].at, at)) return &f->all[i];
   return NULL;
 }
 
@@ -183,10 +177,6 @@ static wafer_status run_kernel(follower *f, uint32_t kernel, uint32_t phase) {
 
 /* ---- bytes of a phase ---- */
 
-static bool covers(wafer_rect r, wafer_core_at at) {
-  return at.x >= r.x && at.x - r.x < r.width && at.y >= r.y && at.y - r.y < r.height;
-}
-
 static wafer_rect all_replicas(const wafer_kernel *k) {
   return (wafer_rect){k->rect.x, k->rect.y, k->rect.width * k->replicas, k->rect.height};
 }
@@ -199,7 +189,8 @@ static wafer_status too_full(const follower *f, uint32_t phase, wafer_core_at at
   size_t used = 0;
   for (uint32_t a = 0; a < plan->phases[phase].action_count && !on; a++)
     if (plan->phases[phase].actions[a].kind == WAFER_ACTION_kernel &&
-        covers(all_replicas(&plan->kernels[plan->phases[phase].actions[a].index]), at))
+        wafer_rect_has(all_replicas(&plan->kernels[plan->phases[phase].actions[a].index]), at.x,
+                       at.y))
       on = &plan->kernels[plan->phases[phase].actions[a].index];
   if (on)
     used = (size_t)snprintf(owners, sizeof owners, "kernel '%.64s' of node '%.64s' %" PRIu64,
@@ -208,7 +199,7 @@ static wafer_status too_full(const follower *f, uint32_t phase, wafer_core_at at
   for (uint32_t i = 0; i < f->living_count && used + 160 < sizeof owners; i++) {
     const held *h = &f->all[f->living[i]];
     const wafer_value *v = &plan->values[h->value];
-    if (h->own == phase + 1 || h->bytes == 0 || !covers(h->at.rect, at)) continue;
+    if (h->own == phase + 1 || h->bytes == 0 || !wafer_rect_has(h->at.rect, at.x, at.y)) continue;
     used +=
         (size_t)snprintf(owners + used, sizeof owners - used, "%s'%.40s' of node '%.40s' %" PRIu64,
                          used ? ", " : "", v->name, v->node, h->bytes);

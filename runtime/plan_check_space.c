@@ -109,10 +109,6 @@ bool plan_check_heaviest(wafer_arena *arena, size_t count, const plan_weighed *r
   return true;
 }
 
-static bool covers(wafer_rect r, wafer_core_at at) {
-  return at.x >= r.x && at.x - r.x < r.width && at.y >= r.y && at.y - r.y < r.height;
-}
-
 wafer_status plan_check_disjoint(const plan_check *c, const wafer_phase *phase) {
   const wafer_plan *plan = c->plan;
   plan_weighed *rects = WAFER_NEW(c->arena, plan_weighed, phase->action_count);
@@ -134,7 +130,7 @@ wafer_status plan_check_disjoint(const plan_check *c, const wafer_phase *phase) 
     const wafer_kernel *k = &plan->kernels[phase->actions[a].index];
     wafer_rect all = k->rect;
     all.width *= k->replicas;
-    if (covers(all, at)) met[met[0] != NULL] = k;
+    if (wafer_rect_has(all, at.x, at.y)) met[met[0] != NULL] = k;
   }
   return wafer_fail(c->diag, plan_check_at(c, met[1]), WAFER_BAD_INPUT,
                     "kernels '%s' and '%s' both lie on core (%u, %u) in phase '%s'", met[0]->name,

@@ -78,16 +78,6 @@ static wafer_status check_ends(const plan_check *c, const wafer_stream *s) {
   return WAFER_OK;
 }
 
-static bool has(const uint32_t *values, uint32_t count, uint32_t value) {
-  for (uint32_t i = 0; i < count; i++)
-    if (values[i] == value) return true;
-  return false;
-}
-
-static bool same_rect(wafer_rect a, wafer_rect b) {
-  return a.x == b.x && a.y == b.y && a.width == b.width && a.height == b.height;
-}
-
 /* Samples of the value that the kernel's own bytes count. */
 static uint32_t counted_depth(const wafer_kernel *k, uint32_t value) {
   uint32_t most = 0;
@@ -122,13 +112,13 @@ static wafer_status check_kernels(const plan_check *c, const wafer_stream *s) {
                       plan->kernel_count);
   const wafer_kernel *from = s->from_kernel == WAFER_NONE ? NULL : &plan->kernels[s->from_kernel];
   const wafer_kernel *to = s->to_kernel == WAFER_NONE ? NULL : &plan->kernels[s->to_kernel];
-  if (from && (s->from.where != WAFER_AT_wafer || !same_rect(s->from.rect, from->rect) ||
-               !has(from->outputs, from->body.output_count, s->value)))
+  if (from && (s->from.where != WAFER_AT_wafer || !wafer_rect_equal(s->from.rect, from->rect) ||
+               !plan_check_among(from->outputs, from->body.output_count, s->value)))
     return wafer_fail(c->diag, plan_check_at(c, from), WAFER_BAD_INPUT,
                       "kernel '%s' does not leave '%s' where its stream begins", from->name,
                       value_name(c, s));
-  if (to && (s->to.where != WAFER_AT_wafer || !same_rect(s->to.rect, to->rect) ||
-             !has(to->inputs, to->body.input_count, s->value)))
+  if (to && (s->to.where != WAFER_AT_wafer || !wafer_rect_equal(s->to.rect, to->rect) ||
+             !plan_check_among(to->inputs, to->body.input_count, s->value)))
     return wafer_fail(c->diag, plan_check_at(c, to), WAFER_BAD_INPUT,
                       "kernel '%s' does not take '%s' where its stream ends", to->name,
                       value_name(c, s));

@@ -2,16 +2,11 @@
  * the first function, of the type that it says. */
 #include "plan_check.h"
 
-static bool among(const uint32_t *values, uint32_t count, uint32_t value) {
-  for (uint32_t i = 0; i < count; i++)
-    if (values[i] == value) return true;
-  return false;
-}
-
 static wafer_status check_value(const plan_check *c, const char *what, uint32_t value, bool input) {
   const wafer_function *f = &c->plan->functions[0];
   if (value < c->plan->value_count && c->plan->values[value].kind == WAFER_VALUE_tensor &&
-      among(input ? f->inputs : f->outputs, input ? f->input_count : f->output_count, value))
+      plan_check_among(input ? f->inputs : f->outputs, input ? f->input_count : f->output_count,
+                       value))
     return WAFER_OK;
   return wafer_fail(c->diag, wafer_at_file(c->file), WAFER_BAD_INPUT,
                     "training: %s is value %u, which is no %s of function '%s'", what, value,

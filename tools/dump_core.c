@@ -20,12 +20,8 @@ typedef struct core_map {
   uint64_t bytes, most;
 } core_map;
 
-static bool covers(wafer_rect r, uint32_t x, uint32_t y) {
-  return x >= r.x && x - r.x < r.width && y >= r.y && y - r.y < r.height;
-}
-
 static void hold(core_map *m, uint32_t value, const wafer_holding *holding) {
-  if (holding->where != WAFER_AT_wafer || !covers(holding->rect, m->x, m->y)) return;
+  if (holding->where != WAFER_AT_wafer || !wafer_rect_has(holding->rect, m->x, m->y)) return;
   for (size_t i = 0; i < m->count; i++)
     if (m->at[i].value == value && wafer_holding_equal(&m->at[i].holding, holding)) return;
   if (m->count == m->capacity) {
@@ -142,7 +138,7 @@ static void print_phase(core_map *m, uint32_t index) {
   for (uint32_t i = 0; i < p->action_count; i++) {
     if (p->actions[i].kind != WAFER_ACTION_kernel) continue;
     const wafer_kernel *k = &m->plan->kernels[p->actions[i].index];
-    if (covers(dump_extent(k), m->x, m->y)) print_kernel(m, k);
+    if (wafer_rect_has(dump_extent(k), m->x, m->y)) print_kernel(m, k);
   }
   run(m, p);
   print_held(m, p);
@@ -183,7 +179,7 @@ wafer_status dump_core(FILE *to, const wafer_diag *diag, const wafer_plan *plan,
                       whole->height, whole->name);
   core_map m = {.to = to, .plan = plan, .x = x, .y = y};
   fprintf(to, "core %u,%u of %s: %u bytes%s\n", x, y, machine->name, machine->core_bytes,
-          covers(whole->usable, x, y) ? "" : "; outside the usable rectangle");
+          wafer_rect_has(whole->usable, x, y) ? "" : "; outside the usable rectangle");
   for (uint32_t i = 0; i < machine->dead_count; i++)
     if (machine->dead[i].x == x && machine->dead[i].y == y) fputs("this core is dead\n", to);
   uint32_t stripe = to_first_stripe(plan, &m.x), band = to_first_band(machine, &m.x, &m.y);

@@ -51,6 +51,21 @@ static inline uint64_t wafer_rect_area(wafer_rect r) {
 static inline bool wafer_rect_overlaps(wafer_rect a, wafer_rect b) {
   return a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
 }
+static inline bool wafer_rect_equal(wafer_rect a, wafer_rect b) {
+  return a.x == b.x && a.y == b.y && a.width == b.width && a.height == b.height;
+}
+static inline bool wafer_rect_has(wafer_rect r, uint32_t x, uint32_t y) {
+  return x >= r.x && x - r.x < r.width && y >= r.y && y - r.y < r.height;
+}
+static inline bool wafer_rect_within(wafer_rect r, wafer_rect outer) {
+  return r.x >= outer.x && r.y >= outer.y &&
+         (uint64_t)r.x + r.width <= (uint64_t)outer.x + outer.width &&
+         (uint64_t)r.y + r.height <= (uint64_t)outer.y + outer.height;
+}
+/* Rows for columns. */
+static inline wafer_rect wafer_rect_turn(wafer_rect r) {
+  return (wafer_rect){r.y, r.x, r.height, r.width};
+}
 /* The smallest rectangle that has all cores of both. */
 static inline wafer_rect wafer_rect_around(wafer_rect a, wafer_rect b) {
   if (!wafer_rect_area(a)) return b;
