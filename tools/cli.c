@@ -150,8 +150,8 @@ bool cli_parse_choice(const char *tool, const char *option, const char *text, co
     length = strcspn(at, " ");
     if (strlen(text) == length && !memcmp(text, at, length)) return true;
     const char *between = at == values ? "" : at[length] ? ", " : " or ";
-    listed += (size_t)snprintf(list + listed, sizeof list - listed, "%s%.*s", between, (int)length,
-                               at);
+    listed +=
+        (size_t)snprintf(list + listed, sizeof list - listed, "%s%.*s", between, (int)length, at);
   }
   cli_usage(tool, "%s wants %s, got '%s'", option, list, text);
   return false;

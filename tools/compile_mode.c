@@ -6,7 +6,7 @@
 #include "compile_thoughts.h"
 #include "training.h"
 
-#define SLOW_PART 20  /* of what streams take: programs that take no more beyond it are as fast */
+#define SLOW_PART 20 /* of what streams take: programs that take no more beyond it are as fast */
 #define MICRO_BATCHES 8u /* of a step, as far as a compilation knows */
 #define MOST_SLOWER 6    /* parts of WAFER_SLOWER_PARTS */
 
@@ -20,33 +20,33 @@ static candidate candidate_of(wafer_ir *ir, const wafer_options *options, const 
 wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_options *options,
                            wafer_programs programs, bool aloud, wafer_ir **ir,
                            const wafer_plan **plan, report *told) {
-  compile_held held = {.to = ctx->diag, .arena = ctx->arena, .aside = "another plan"};
-  compile_held errors = {.to = ctx->diag, .arena = ctx->arena}; /* nobody's */
-  const wafer_diag quiet = compile_hold(&held), notes = compile_hold(&errors);
+  compile_held aside = {.to = ctx->diag, .arena = ctx->arena, .aside = "another plan"};
+  compile_held told_of = {.to = ctx->diag, .arena = ctx->arena}; /* its errors are nobody's */
+  const wafer_diag quiet = compile_hold(&aside), notes = compile_hold(&told_of);
   const wafer_plan *made;
-  wafer_ctx with = *ctx;
-  wafer_options lowering;
   options->print_after = NULL;
   options->refused = NULL; /* the plan at hand stands */
-  with.options = options;
-  with.diag = &quiet;
+  wafer_options lowering = *options;
+  lowering.programs = programs;
+  wafer_ctx import = *ctx;
+  import.options = options;
+  import.diag = &quiet;
+  wafer_ctx passes = import, lower = import;
+  if (aloud) passes.diag = &notes;
+  lower.options = &lowering;
   *ir = NULL;
   *plan = NULL;
-  wafer_status status = wafer_import(&with, model, ir);
-  with.diag = aloud ? &notes : &quiet;
-  if (status == WAFER_OK) status = wafer_transform(&with, *ir, WAFER_DEFAULT_PASSES);
-  with.diag = &quiet;
-  lowering = *options;
-  lowering.programs = programs;
-  with.options = &lowering;
-  if (status == WAFER_OK) status = wafer_lower(&with, *ir, &made);
+  wafer_status status = wafer_import(&import, model, ir);
+  if (status == WAFER_OK) status = wafer_transform(&passes, *ir, WAFER_DEFAULT_PASSES);
+  if (status == WAFER_OK) status = wafer_lower(&lower, *ir, &made);
   if (status == WAFER_OK) status = report_make(NULL, made, told);
   if (status == WAFER_OK) *plan = made;
   return status == WAFER_NO_MEMORY ? cli_no_memory() : WAFER_OK;
 }
 
-static bool has_programs(const wafer_plan *plan) {
-  return plan->mode == WAFER_MODE_pipelined && plan->launch_count;
+/* False where there is no plan. */
+static bool has_programs(const candidate *c) {
+  return c->plan && c->plan->mode == WAFER_MODE_pipelined && c->plan->launch_count;
 }
 
 bool thoughts_has_relays(const wafer_plan *plan) {
@@ -88,14 +88,21 @@ static void drop(candidate *c) {
   *c = (candidate){0};
 }
 
-static void take(candidate *from, candidate *to) {
-  wafer_ir_destroy(to->ir);
-  *to = *from;
+/* `other` in place of the one at hand where it is better; the worse one goes. */
+static bool choose(candidate *now, candidate *other, bool better) {
+  wafer_ir_destroy(better ? now->ir : other->ir);
+  if (better) *now = *other;
+  return better;
 }
 
 /* What is looked for. */
 static uint64_t worth(const candidate *c) {
   return c->options.objective == WAFER_OBJECTIVE_latency ? c->latency : c->interval;
+}
+
+/* Whether it is faster by one part in `gain`. */
+static bool gains(const candidate *other, const candidate *now, uint32_t gain) {
+  return worth(other) <= worth(now) - worth(now) / gain;
 }
 
 /* What is tried next may be cut otherwise, where nobody said how. */
@@ -109,9 +116,7 @@ wafer_status thoughts_try_pipeline(thoughts *t, wafer_options options, uint32_t 
   candidate other;
   options.mode = WAFER_MODE_pipelined;
   WAFER_TRY(make(t, options, &other));
-  *taken = other.plan && has_programs(other.plan) &&
-           worth(&other) <= worth(&t->now) - worth(&t->now) / gain;
-  *taken ? take(&other, &t->now) : drop(&other);
+  *taken = choose(&t->now, &other, has_programs(&other) && gains(&other, &t->now, gain));
   return WAFER_OK;
 }
 
@@ -182,8 +187,7 @@ static wafer_status take_programs(thoughts *t, wafer_options options) {
   candidate other;
   options.mode = WAFER_MODE_pipelined;
   WAFER_TRY(make(t, options, &other));
-  bool found = other.plan && has_programs(other.plan);
-  found ? take(&other, &t->now) : drop(&other);
+  choose(&t->now, &other, has_programs(&other));
   return WAFER_OK;
 }
 
@@ -194,7 +198,7 @@ static wafer_status find_programs(thoughts *t) {
   wafer_cut cut = thoughts_cut_of(&t->now);
   if (!compile_lacks_programs(t->now.plan)) return WAFER_OK;
   if (thoughts_may_reduce(&t->now, &reducing)) WAFER_TRY(take_programs(t, reducing));
-  for (uint32_t each = cut.bands / cut.sides / 2; !own.bands && each && !has_programs(t->now.plan);
+  for (uint32_t each = cut.bands / cut.sides / 2; !own.bands && each && !has_programs(&t->now);
        each /= 2) {
     wafer_options fewer = own;
     wafer_cut half = {each * cut.sides, cut.sides};
@@ -214,8 +218,8 @@ static wafer_status try_flow(thoughts *t) {
   own.sides = t->ctx->options->sides;
   own.mode = WAFER_MODE_pipelined;
   WAFER_TRY(make_for(t, own, true, &other));
-  bool taken = other.plan && (has_programs(other.plan) || worth(&other) < worth(&t->now));
-  taken ? take(&other, &t->now) : drop(&other);
+  bool faster = other.plan && worth(&other) < worth(&t->now);
+  choose(&t->now, &other, has_programs(&other) || faster);
   return WAFER_OK;
 }
 
@@ -239,8 +243,7 @@ static wafer_status try_shared(thoughts *t) {
   own.relays = WAFER_RELAYS_auto;
   own.mode = WAFER_MODE_pipelined;
   WAFER_TRY(make(t, own, &other));
-  bool taken = other.plan && worth(&other) <= worth(&t->now) - worth(&t->now) / PLAN_GAIN;
-  taken ? take(&other, &t->now) : drop(&other);
+  choose(&t->now, &other, other.plan && gains(&other, &t->now, PLAN_GAIN));
   return WAFER_OK;
 }
 
@@ -256,7 +259,7 @@ static bool alike(const wafer_plan *a, const wafer_plan *b) {
  * wires. `told`: says what was compared. */
 static wafer_status keep_better(const thoughts *t, candidate *other, candidate *now,
                                 const char **told) {
-  bool has = other->plan && has_programs(other->plan);
+  bool has = has_programs(other);
   bool wire = now->options.objective == WAFER_OBJECTIVE_wire;
   bool better = has && (wire ? worth(other) <= worth(now) : worth(other) < worth(now));
   const candidate *kept = better ? other : now, *left = better ? now : other;
@@ -267,7 +270,7 @@ static wafer_status keep_better(const thoughts *t, candidate *other, candidate *
         names[kept->options.placer == WAFER_PLACER_best], (unsigned long long)worth(kept),
         now->options.objective == WAFER_OBJECTIVE_latency ? "of a sample" : "between samples",
         (unsigned long long)worth(left), names[left->options.placer == WAFER_PLACER_best]);
-  better ? take(other, now) : drop(other);
+  choose(now, other, better);
   return has && !*told ? cli_no_memory() : WAFER_OK;
 }
 
@@ -281,7 +284,7 @@ static bool may_compare(const wafer_options *o) {
  * where they and bands are, relays. */
 static wafer_status suit(thoughts *t) {
   WAFER_TRY(find_programs(t));
-  if (!has_programs(t->now.plan)) return WAFER_OK;
+  if (!has_programs(&t->now)) return WAFER_OK;
   if (!thoughts_may_change(&t->now)) return thoughts_try_fewer(t);
   WAFER_TRY(try_reductions(t));
   const wafer_plan *tried = t->now.plan;
@@ -307,15 +310,14 @@ static bool keeps_pace(const candidate *c) {
 /* A plan of the search that has lost to the shelves at hand, or has none, gets their bands and
  * relays: it must not lose to them. */
 static wafer_status search_again(const thoughts *t, candidate *first) {
-  bool has = has_programs(first->plan), loses = !has || worth(first) > worth(&t->now);
+  bool has = has_programs(first), loses = !has || worth(first) > worth(&t->now);
   wafer_options own = t->now.options;
   candidate again;
   own.placer = WAFER_PLACER_best;
   thoughts_ask_for(&own, thoughts_cut_of(&t->now));
   if (!loses || (has && alike(first->plan, t->now.plan))) return WAFER_OK;
   WAFER_TRY(make(t, own, &again));
-  bool gained = again.plan && has_programs(again.plan) && (!has || worth(&again) <= worth(first));
-  gained ? take(&again, first) : drop(&again);
+  choose(first, &again, has_programs(&again) && (!has || worth(&again) <= worth(first)));
   return WAFER_OK;
 }
 
@@ -324,14 +326,14 @@ static wafer_status search_again(const thoughts *t, candidate *first) {
 static wafer_status compare_placers(thoughts *t, const char **told) {
   candidate first = t->now, shelves = {0};
   wafer_options own = first.options;
-  if (!may_compare(&own) || !(has_programs(first.plan) || compile_lacks_programs(first.plan)))
+  if (!may_compare(&own) || !(has_programs(&first) || compile_lacks_programs(first.plan)))
     return WAFER_OK;
   own.placer = WAFER_PLACER_shelf;
   own.slower = 0;
   own.mode = WAFER_MODE_pipelined;
   WAFER_TRY(make(t, own, &t->now));
   if (t->now.plan) WAFER_TRY(suit(t));
-  bool has = t->now.plan && has_programs(t->now.plan);
+  bool has = has_programs(&t->now);
   if (has && keeps_pace(&t->now)) {
     *told = wafer_arena_printf(t->ctx->arena,
                                "shelves: %llu cycles between samples by core programs, "
@@ -381,7 +383,7 @@ static wafer_status compare_training(thoughts *t, const char **told) {
   const wafer_plan *plans[] = {other.plan, t->now.plan};
   wafer_status status = training_no_slower(plans, MICRO_BATCHES, &keeps, &by_programs, cycles);
   if (status == WAFER_OK) *told = tell_training(t, keeps, by_programs, cycles);
-  keeps || status != WAFER_OK ? drop(&other) : take(&other, &t->now);
+  choose(&t->now, &other, status == WAFER_OK && !keeps);
   return status != WAFER_OK ? status : *told ? WAFER_OK : cli_no_memory();
 }
 
@@ -390,29 +392,25 @@ static wafer_status compare_training(thoughts *t, const char **told) {
 /* Whether streaming may be faster than the programs, and nothing was said that wants a pipeline. */
 static bool may_stream(const wafer_options *o, const candidate *now) {
   bool open = o->mode == WAFER_MODE_auto && !o->pin_count && o->bands < 2 && !o->training;
-  return open && has_programs(now->plan) && now->plan->streaming.fits &&
+  return open && has_programs(now) && now->plan->streaming.fits &&
          now->plan->streaming.interval_cycles < now->interval;
 }
 
 /* Takes the streaming plan if it is faster, and says in it what programs make of the pipeline. */
 static wafer_status try_streaming(thoughts *t) {
   wafer_options own = *t->ctx->options;
+  const uint64_t interval = t->now.interval, latency = t->now.latency;
   candidate other;
   if (!may_stream(&own, &t->now)) return WAFER_OK;
   own.mode = WAFER_MODE_streaming;
   WAFER_TRY(make(t, own, &other));
-  if (!other.plan || other.interval >= t->now.interval) {
-    drop(&other);
-    return WAFER_OK;
-  }
-  wafer_plan *chosen = wafer_arena_copy(t->ctx->arena, other.plan, sizeof *other.plan);
-  if (chosen) {
-    chosen->pipelined.interval_cycles = t->now.interval;
-    chosen->pipelined.latency_cycles = t->now.latency;
-    other.plan = chosen;
-  }
-  take(&other, &t->now);
-  return chosen ? WAFER_OK : cli_no_memory();
+  if (!choose(&t->now, &other, other.plan && other.interval < interval)) return WAFER_OK;
+  wafer_plan *chosen = wafer_arena_copy(t->ctx->arena, t->now.plan, sizeof *chosen);
+  if (!chosen) return cli_no_memory();
+  chosen->pipelined.interval_cycles = interval;
+  chosen->pipelined.latency_cycles = latency;
+  t->now.plan = chosen;
+  return WAFER_OK;
 }
 
 /* Whether pins were all kept from an earlier plan, and no kernel has heeded one. */
@@ -421,8 +419,7 @@ static bool keeps_nothing(const candidate *now) {
   for (uint32_t i = 0; i < o->pin_count; i++) {
     if (!o->pins[i].kept) return false;
     for (uint32_t k = 0; k < now->plan->kernel_count; k++)
-      if (!memcmp(&now->plan->kernels[k].rect, &o->pins[i].rect, sizeof o->pins[i].rect))
-        return false;
+      if (wafer_rect_equal(now->plan->kernels[k].rect, o->pins[i].rect)) return false;
   }
   return o->pin_count > 0;
 }
@@ -433,7 +430,7 @@ static wafer_status start_anew(thoughts *t) {
   candidate other;
   own.pin_count = 0;
   WAFER_TRY(make(t, own, &other));
-  other.plan ? take(&other, &t->now) : drop(&other);
+  choose(&t->now, &other, other.plan);
   return WAFER_OK;
 }
 
@@ -442,9 +439,9 @@ static wafer_status reconsider(thoughts *t, const char **told) {
   WAFER_TRY(compare_placers(t, told));
   if (t->ctx->options->training) WAFER_TRY(compare_training(t, told));
   if (!may_compare(t->ctx->options)) WAFER_TRY(suit(t));
-  if (has_programs(t->now.plan)) return try_streaming(t);
+  if (has_programs(&t->now)) return try_streaming(t);
   WAFER_TRY(try_flow(t));
-  return has_programs(t->now.plan) ? WAFER_OK : try_shared(t);
+  return has_programs(&t->now) ? WAFER_OK : try_shared(t);
 }
 
 wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool relays, wafer_ir **ir,

@@ -59,11 +59,11 @@ static wafer_status try(const wafer_ctx *ctx, const char *model, const wafer_pla
   return WAFER_OK;
 }
 
-static void take(attempt *from, wafer_ir **ir, const wafer_plan **plan) {
-  wafer_ir_destroy(*ir);
-  *ir = from->ir;
-  *plan = from->plan;
-  from->ir = NULL;
+/* The attempt in place of what is at hand where it is better; the worse one goes. */
+static bool choose(const attempt *a, bool better, wafer_ir **ir, const wafer_plan **plan) {
+  wafer_ir_destroy(better ? *ir : a->ir);
+  if (better) *ir = a->ir, *plan = a->plan;
+  return better;
 }
 
 /* Other shapes, where these are faster and lean. *interval: of *plan. */
@@ -73,11 +73,8 @@ static wafer_status faster(const wafer_ctx *ctx, const char *model, wish w, wafe
   double most = report_waste(*plan);
   if (most < REPORT_LEAN) most = REPORT_LEAN;
   WAFER_TRY(try(ctx, model, *plan, w, &a));
-  if (a.plan && a.interval < *interval && report_waste(a.plan) <= most) {
-    *interval = a.interval;
-    take(&a, ir, plan);
-  }
-  wafer_ir_destroy(a.ir);
+  bool better = a.plan && a.interval < *interval && report_waste(a.plan) <= most;
+  if (choose(&a, better, ir, plan)) *interval = a.interval;
   return WAFER_OK;
 }
 
@@ -111,12 +108,9 @@ static wafer_status leaner(const wafer_ctx *ctx, const char *model, wafer_ir **i
     attempt a;
     wish w = {WAFER_SPARSE_lean, LEAN_FIRST - i * LEAN_STEP, .no_late_list = i == 0};
     WAFER_TRY(try(ctx, model, *plan, w, &a));
-    if (a.plan && report_waste(a.plan) < waste) {
-      waste = report_waste(a.plan);
-      *interval = a.interval;
-      take(&a, ir, plan);
-    }
-    wafer_ir_destroy(a.ir);
+    if (!choose(&a, a.plan && report_waste(a.plan) < waste, ir, plan)) continue;
+    waste = report_waste(a.plan);
+    *interval = a.interval;
   }
   return WAFER_OK;
 }
@@ -128,9 +122,7 @@ static wafer_status find(const wafer_ctx *ctx, const char *model, uint64_t most,
     attempt a;
     WAFER_TRY(try(ctx, model, *plan, (wish){.shapes = s}, &a));
     bool good = a.plan && (a.interval <= most || s == WAFER_SPARSE_as_dense);
-    if (good) take(&a, ir, plan);
-    wafer_ir_destroy(a.ir);
-    if (good) break;
+    if (choose(&a, good, ir, plan)) break;
   }
   return WAFER_OK;
 }
@@ -198,12 +190,10 @@ static wafer_status try_pipeline(pipelines *p, wafer_sparse_shapes shapes, uint3
   wish w = {.shapes = shapes, .lean = lean};
   WAFER_TRY(lean_pipeline(p->ctx, p->model, p->relays, p->fastest, w, &a));
   *bears = a.plan && a.interval <= p->most;
-  if (*bears && is_leaner(&a, p->waste, p->interval)) {
-    p->waste = report_waste(a.plan);
-    p->interval = a.interval;
-    take(&a, p->ir, p->plan);
-  }
-  wafer_ir_destroy(a.ir);
+  bool better = *bears && is_leaner(&a, p->waste, p->interval);
+  if (!choose(&a, better, p->ir, p->plan)) return WAFER_OK;
+  p->waste = report_waste(a.plan);
+  p->interval = a.interval;
   return WAFER_OK;
 }
 
