@@ -25,14 +25,6 @@ static share *find_shares(wafer_arena *arena, const spread *s, uint64_t lanes) {
   return shares;
 }
 
-/* What a row holds of a dim in all of its columns. */
-static bool row_part(wafer_arena *arena, const spread_dim *dim, uint32_t kind, spread_part *out) {
-  const spread_part **parts = WAFER_NEW(arena, const spread_part *, dim->cols);
-  if (!parts) return false;
-  for (uint32_t c = 0; c < dim->cols; c++) parts[c] = &dim->part[kind * dim->cols + c];
-  return joint_union(arena, parts, dim->cols, out);
-}
-
 static int64_t length_of(const spread_part *part) {
   int64_t n = 0;
   for (uint32_t i = 0; i < part->count; i++) n += part->runs[i].hi - part->runs[i].lo;
@@ -45,7 +37,7 @@ static bool find_shared(wafer_arena *arena, const spread *s, uint32_t *shared) {
   *shared = 0;
   for (uint32_t d = 0; d < s->rank; d++) {
     spread_part part;
-    if (!row_part(arena, &s->dim[d], s->dim[d].row[0], &part)) return false;
+    if (!joint_of_row(arena, &s->dim[d], s->dim[d].row[0], &part)) return false;
     if (length_of(&part) > best) {
       best = length_of(&part);
       *shared = d;
@@ -92,7 +84,7 @@ static bool make_dim(wafer_arena *arena, const spread *s, uint32_t d, const shar
   for (uint32_t r = 0; r < rows; r++) {
     spread_part *part = &out->part[r];
     row[r] = r;
-    if (!row_part(arena, dim, dim->row[r], part)) return false;
+    if (!joint_of_row(arena, dim, dim->row[r], part)) return false;
     if (shares) cut_share(part, &shares[r], per);
     spread_run *runs = (spread_run *)part->runs;
     origin[r] = part->count ? runs->lo : 0;

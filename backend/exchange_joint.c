@@ -168,3 +168,10 @@ bool joint_union(wafer_arena *arena, const spread_part *const *parts, uint32_t c
   *out = (spread_part){kept, runs};
   return true;
 }
+
+bool joint_of_row(wafer_arena *arena, const spread_dim *dim, uint32_t kind, spread_part *out) {
+  const spread_part **parts = WAFER_NEW(arena, const spread_part *, dim->cols);
+  if (!parts) return false;
+  for (uint32_t c = 0; c < dim->cols; c++) parts[c] = &dim->part[kind * dim->cols + c];
+  return joint_union(arena, parts, dim->cols, out);
+}

@@ -33,5 +33,7 @@ bool joint_equal(const joint *a, const joint *b);
 /* All that parts of one row kind hold, as one part; `at` counts on. */
 bool joint_union(wafer_arena *arena, const spread_part *const *parts, uint32_t count,
                  spread_part *out);
+/* What rows of that kind hold of a dim in all of their columns. */
+bool joint_of_row(wafer_arena *arena, const spread_dim *dim, uint32_t kind, spread_part *out);
 
 #endif

@@ -51,7 +51,7 @@ static bool find_servers(server *v) {
   for (uint32_t d = 0; d < v->to->rank; d++) {
     uint32_t words = (v->to->dim[d].rows + 63) / 64;
     v->allowed[d] = WAFER_NEW(v->arena, set, rows);
-    uint64_t *bits = WAFER_NEW(v->arena, uint64_t, (size_t)rows *words);
+    uint64_t *bits = WAFER_NEW(v->arena, uint64_t, (size_t)rows * words);
     if (!v->allowed[d] || !bits) return false;
     for (uint32_t r = 0; r < rows; r++) v->allowed[d][r] = (set){bits + (size_t)r * words, words};
   }
@@ -113,14 +113,6 @@ static bool needed(const server *v, const spread_dim *target, const set *allowed
   return true;
 }
 
-static bool held_in_row(wafer_arena *arena, const spread_dim *source, uint32_t kind,
-                        spread_part *out) {
-  const spread_part **parts = WAFER_NEW(arena, const spread_part *, source->cols);
-  if (!parts) return false;
-  for (uint32_t c = 0; c < source->cols; c++) parts[c] = &source->part[kind * source->cols + c];
-  return joint_union(arena, parts, source->cols, out);
-}
-
 /* The indices of `need` that are held, as the part of a buffer without gaps. */
 static bool part_of(wafer_arena *arena, const spread_part *held, const spread_part *need,
                     const index_dim *map, spread_part *out, int32_t *extent) {
@@ -155,7 +147,7 @@ static bool make_dim(const server *v, uint32_t d, const spread_dim *source, cons
   for (uint32_t k = 0; k < out->rows; k++) {
     spread_part held;
     bool again = k && same_set(kinds[k - 1].allowed, kinds[k].allowed);
-    if (!held_in_row(v->arena, source, kinds[k].source, &held)) return false;
+    if (!joint_of_row(v->arena, source, kinds[k].source, &held)) return false;
     for (uint32_t c = 0; c < out->cols; c++)
       if ((!again && !needed(v, target, kinds[k].allowed, c, &need[c])) ||
           !part_of(v->arena, &held, &need[c], map, &out->part[k * out->cols + c], &out->buffer))
@@ -190,7 +182,7 @@ static bool find_constants(wafer_arena *arena, const spread *from, const index_m
     for (uint32_t k = 0; k < dim->rows; k++) {
       spread_part held;
       bool found = false;
-      if (!held_in_row(arena, dim, k, &held)) return false;
+      if (!joint_of_row(arena, dim, k, &held)) return false;
       for (uint32_t i = 0; i < held.count; i++)
         found |= held.runs[i].lo <= map->dim[s].b && map->dim[s].b < held.runs[i].hi;
       for (uint32_t r = 0; r < from->rect.height && !found; r++)
@@ -257,7 +249,7 @@ static bool row_has(wafer_arena *arena, const spread_dim *source, uint32_t s,
                     const index_dim *map, bool *out) {
   spread_part held, need;
   joint_list own, any;
-  if (!held_in_row(arena, source, s, &held) || !held_in_row(arena, target, t, &need) ||
+  if (!joint_of_row(arena, source, s, &held) || !joint_of_row(arena, target, t, &need) ||
       !joint_pieces(arena, &held, &need, map, &own) ||
       !joint_pieces(arena, anywhere, &need, map, &any))
     return false;

@@ -106,18 +106,6 @@ static uint32_t cell_beyond(const around *a, uint32_t router, uint8_t port) {
   return other == NONE ? NONE : a->at[other];
 }
 
-/* Sets of ports that words come through, and leave through, at any position. */
-static uint32_t comes(const wafer_route *r) {
-  uint32_t set = 0;
-  for (uint32_t i = 0; i < r->positions; i++) set |= 1u << r->at[i].from;
-  return set;
-}
-static uint32_t goes(const wafer_route *r) {
-  uint32_t set = 0;
-  for (uint32_t i = 0; i < r->positions; i++) set |= r->at[i].to;
-  return set;
-}
-
 static void keep(const around *a, uint8_t *kept, uint8_t more) {
   if (*kept < a->machine->colors / 4) *kept = (uint8_t)(*kept + more);
 }
@@ -215,8 +203,8 @@ static bool add_stretch(around *a, uint32_t from, uint8_t leaves) {
 /* Do words pass from one router to the other, or back? */
 static bool are_joined(const cell *one, const cell *other, uint8_t port) {
   uint32_t back = opposite(port);
-  return (goes(&one->route) >> port & comes(&other->route) >> back & 1) ||
-         (comes(&one->route) >> port & goes(&other->route) >> back & 1);
+  return (wafer_route_to(&one->route) >> port & wafer_route_from(&other->route) >> back & 1) ||
+         (wafer_route_from(&one->route) >> port & wafer_route_to(&other->route) >> back & 1);
 }
 
 /* All cells that are joined with that one. */
@@ -267,7 +255,7 @@ const around_router *around_look(around *a, const fragment *f, uint32_t color, u
 static bool add_stretches(around *a) {
   for (uint32_t i = 0; i < a->count; i++)
     for (uint8_t port = 0; port < WAFER_PORT_ramp && !a->cells[i].passes; port++)
-      if (goes(&a->cells[i].route) >> port & 1 && !add_stretch(a, i, port)) return false;
+      if (wafer_route_to(&a->cells[i].route) >> port & 1 && !add_stretch(a, i, port)) return false;
   return true;
 }
 
@@ -328,11 +316,11 @@ static bool inside(const around *a, const window *w, uint32_t router) {
 /* May words leave the first cell through that port instead, or come to the last one? */
 static bool may_leave(const around *a, const stretch *s, uint8_t port) {
   const wafer_route *r = &a->cells[s->from].route;
-  return port == s->leaves || !((comes(r) | goes(r)) >> port & 1);
+  return port == s->leaves || !((wafer_route_from(r) | wafer_route_to(r)) >> port & 1);
 }
 static bool may_enter(const around *a, const stretch *s, uint8_t port) {
   const wafer_route *r = &a->cells[s->to].route;
-  return port == s->enters || !((comes(r) | goes(r)) >> port & 1);
+  return port == s->enters || !((wafer_route_from(r) | wafer_route_to(r)) >> port & 1);
 }
 
 static bool is_beside(const around *a, uint32_t router, uint32_t other) {

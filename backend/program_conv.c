@@ -16,11 +16,6 @@
 #define OFFSET 2     /* extra: where the operand's tile lies in the results, per spatial dim */
 #define RESULT 3 /* operand of the step: where sums go with the bias, if not to their own place */
 
-static const int64_t *ints(const wafer_node *node, wafer_attr_id id) {
-  uint32_t count;
-  return wafer_attr_ints(&node->attrs, id, &count);
-}
-
 static bool transposed(const wafer_node *n) {
   return n->op == WAFER_OP_conv_transpose;
 }
@@ -46,9 +41,9 @@ static void extra(const program *p, const program_step *step, uint32_t row, uint
   for (uint32_t d = 2; d < step->out->rank && transposed(n); d++) {
     int64_t from, to;
     program_range(&step->in[0].link[d], step->in[0].at->dim[d].extent, row, col, &from, &to);
-    out[OFFSET + d - 2] =
-        (int32_t)(from * ints(n, WAFER_ATTR_strides)[d - 2] - ints(n, WAFER_ATTR_pads)[d - 2] -
-                  spread_part_at(step->out, d, row, col)->runs->lo);
+    out[OFFSET + d - 2] = (int32_t)(from * wafer_node_ints(n, WAFER_ATTR_strides)[d - 2] -
+                                    wafer_node_ints(n, WAFER_ATTR_pads)[d - 2] -
+                                    spread_part_at(step->out, d, row, col)->runs->lo);
   }
 }
 
@@ -139,8 +134,10 @@ static void emit_conv(const program_site *s) {
     for (uint32_t d = 2; d < out->rank; d++) {
       uint32_t place = nest_loop(&n, s->out.len[d]), tap = nest_loop(&n, w->dim[d].extent);
       n.at[0].stride[place] = out->dim[d].stride;
-      n.at[1].stride[place] = (int32_t)ints(s->node, WAFER_ATTR_strides)[d - 2] * x->dim[d].stride;
-      n.at[1].stride[tap] = (int32_t)ints(s->node, WAFER_ATTR_dilations)[d - 2] * x->dim[d].stride;
+      n.at[1].stride[place] =
+          (int32_t)wafer_node_ints(s->node, WAFER_ATTR_strides)[d - 2] * x->dim[d].stride;
+      n.at[1].stride[tap] =
+          (int32_t)wafer_node_ints(s->node, WAFER_ATTR_dilations)[d - 2] * x->dim[d].stride;
       n.at[2].stride[tap] = w->dim[d].stride;
     }
     loop_over_channels(s, &n);
@@ -160,7 +157,7 @@ static void multiply_pairs(const program_site *s, uint32_t before) {
   program_pairs_begin(s, &over);
   for (uint32_t d = 0; d < out->rank; d++) {
     if (d == 1) continue;
-    int32_t stride = d ? (int32_t)ints(s->node, WAFER_ATTR_strides)[d - 2] : 1;
+    int32_t stride = d ? (int32_t)wafer_node_ints(s->node, WAFER_ATTR_strides)[d - 2] : 1;
     uint32_t loop = nest_loop(&over.runs, s->out.len[d]);
     over.runs.at[0].stride[loop] = out->dim[d].stride;
     over.runs.at[2].stride[loop] = result->dim[d].stride;
@@ -168,7 +165,7 @@ static void multiply_pairs(const program_site *s, uint32_t before) {
     if (d == 0 || w->dims[d] == 1) continue;
     over.taps[over.tap_loops] = (int32_t)w->dims[d];
     over.tap[over.tap_loops++] =
-        (int32_t)ints(s->node, WAFER_ATTR_dilations)[d - 2] * x->dim[d].stride;
+        (int32_t)wafer_node_ints(s->node, WAFER_ATTR_dilations)[d - 2] * x->dim[d].stride;
   }
   over.sums[0] = out->dim[1].stride;
   over.results[0] = result->dim[1].stride;
@@ -201,8 +198,9 @@ static int32_t floor_div(int32_t a, int32_t b) {
 static bool reach(const program_site *s, nest *n, uint32_t d, int32_t tap) {
   const spread *out = s->step->out, *x = s->step->in[0].at;
   const program_tile *in = &s->in[0];
-  int32_t stride = (int32_t)ints(s->node, WAFER_ATTR_strides)[d - 2];
-  int32_t at = s->extra[OFFSET + d - 2] + tap * (int32_t)ints(s->node, WAFER_ATTR_dilations)[d - 2];
+  int32_t stride = (int32_t)wafer_node_ints(s->node, WAFER_ATTR_strides)[d - 2];
+  int32_t at = s->extra[OFFSET + d - 2] +
+               tap * (int32_t)wafer_node_ints(s->node, WAFER_ATTR_dilations)[d - 2];
   int32_t first = ceil_div(-at, stride), last = floor_div(s->out.len[d] - 1 - at, stride);
   if (first < in->before[d]) first = in->before[d];
   if (last >= in->len[d] - in->after[d]) last = in->len[d] - in->after[d] - 1;

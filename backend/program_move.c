@@ -52,16 +52,11 @@ wafer_status program_land(program *p, const spread *to, const spread *out) {
 
 /* ---- Maps of indices ---- */
 
-static const int64_t *ints(const wafer_node *n, wafer_attr_id id) {
-  uint32_t count;
-  return wafer_attr_ints(&n->attrs, id, &count);
-}
-
 static index_map slice_map(const wafer_node *n) {
   index_map map = index_identity();
   for (uint32_t d = 0; d < n->type.shape.rank; d++) {
-    map.dim[d].a = ints(n, WAFER_ATTR_steps)[d];
-    map.dim[d].b = ints(n, WAFER_ATTR_starts)[d];
+    map.dim[d].a = wafer_node_ints(n, WAFER_ATTR_steps)[d];
+    map.dim[d].b = wafer_node_ints(n, WAFER_ATTR_starts)[d];
   }
   return map;
 }
@@ -88,7 +83,7 @@ static int64_t continued(const char *mode, int64_t at, int64_t n) {
 
 static wafer_status pad_map(program *p, const wafer_node *n, index_map *map) {
   const wafer_shape *x = &wafer_body_type(p->body, n->operands[0])->shape;
-  const int64_t *pads = ints(n, WAFER_ATTR_pads);
+  const int64_t *pads = wafer_node_ints(n, WAFER_ATTR_pads);
   const char *mode = wafer_attr_string(&n->attrs, WAFER_ATTR_mode);
   *map = index_identity();
   for (uint32_t d = 0; d < x->rank; d++) {
@@ -185,7 +180,9 @@ wafer_status program_move(program *p, uint32_t node) {
   switch (n->op) {
   case WAFER_OP_reshape: return program_reshape(p, node, out);
   case WAFER_OP_concat: return concat(p, node, out);
-  case WAFER_OP_transpose: map = index_transpose(shape->rank, ints(n, WAFER_ATTR_perm)); break;
+  case WAFER_OP_transpose:
+    map = index_transpose(shape->rank, wafer_node_ints(n, WAFER_ATTR_perm));
+    break;
   case WAFER_OP_expand: map = expand_map(shape, &n->type.shape); break;
   case WAFER_OP_slice: map = slice_map(n); break;
   case WAFER_OP_pad:

@@ -10,11 +10,6 @@
 
 #define PAST_END 0 /* extra: elements of the window's reach that are beyond the padded input */
 
-static const int64_t *ints(const wafer_node *node, wafer_attr_id id) {
-  uint32_t count;
-  return wafer_attr_ints(&node->attrs, id, &count);
-}
-
 static bool averages(const wafer_node *n) {
   return n->op == WAFER_OP_average_pool;
 }
@@ -24,7 +19,7 @@ static nest over_places(const program_site *s, wafer_core_op op, uint32_t inputs
   nest n = program_nest_over(op, inputs, out, &s->out);
   nest_place(&n, 1, x, &s->in[0]);
   for (uint32_t d = 2; d < out->rank; d++)
-    n.at[1].stride[d] *= (int32_t)ints(s->node, WAFER_ATTR_strides)[d - 2];
+    n.at[1].stride[d] *= (int32_t)wafer_node_ints(s->node, WAFER_ATTR_strides)[d - 2];
   n.at[2] = n.at[0];
   return n;
 }
@@ -34,8 +29,9 @@ static void emit_rest(const program_site *s, uint32_t d) {
   const spread *x = s->step->in[0].at;
   nest n = over_places(s, averages(s->node) ? WAFER_CORE_add : WAFER_CORE_max, 2);
   for (uint32_t e = d; e < x->rank; e++) {
-    int32_t step = (int32_t)ints(s->node, WAFER_ATTR_dilations)[e - 2] * x->dim[e].stride;
-    uint32_t tap = nest_loop(&n, ints(s->node, WAFER_ATTR_kernel)[e - 2] - (e == d));
+    int32_t step =
+        (int32_t)wafer_node_ints(s->node, WAFER_ATTR_dilations)[e - 2] * x->dim[e].stride;
+    uint32_t tap = nest_loop(&n, wafer_node_ints(s->node, WAFER_ATTR_kernel)[e - 2] - (e == d));
     n.at[1].stride[tap] = step;
     if (e == d) n.at[1].address += step;
   }
@@ -56,11 +52,11 @@ static void emit_pool(const program_site *s) {
 static int32_t counted(const program_site *s, uint32_t d, int32_t at) {
   const program_tile *in = &s->in[0];
   bool pads = wafer_attr_int(&s->node->attrs, WAFER_ATTR_count_include_pad) != 0;
-  int32_t taps = 0, first = at * (int32_t)ints(s->node, WAFER_ATTR_strides)[d - 2];
+  int32_t taps = 0, first = at * (int32_t)wafer_node_ints(s->node, WAFER_ATTR_strides)[d - 2];
   int32_t from = pads ? 0 : in->before[d];
   int32_t to = pads ? in->len[d] - s->extra[PAST_END + d - 2] : in->len[d] - in->after[d];
-  for (int32_t t = 0; t < ints(s->node, WAFER_ATTR_kernel)[d - 2]; t++) {
-    int32_t place = first + t * (int32_t)ints(s->node, WAFER_ATTR_dilations)[d - 2];
+  for (int32_t t = 0; t < wafer_node_ints(s->node, WAFER_ATTR_kernel)[d - 2]; t++) {
+    int32_t place = first + t * (int32_t)wafer_node_ints(s->node, WAFER_ATTR_dilations)[d - 2];
     taps += place >= from && place < to;
   }
   return taps;
@@ -100,7 +96,7 @@ static void extra(const program *p, const program_step *step, uint32_t row, uint
   const wafer_node *n = &p->body->nodes[step->node];
   for (uint32_t d = 2; d < step->out->rank; d++) {
     int64_t from, to, extent = step->in[0].at->dim[d].extent;
-    int64_t end = extent + ints(n, WAFER_ATTR_pads)[d - 2 + step->out->rank - 2];
+    int64_t end = extent + wafer_node_ints(n, WAFER_ATTR_pads)[d - 2 + step->out->rank - 2];
     program_range(&step->in[0].link[d], extent, row, col, &from, &to);
     out[PAST_END + d - 2] = (int32_t)(to > end ? to - end : 0);
   }

@@ -77,11 +77,6 @@ static bool is_arg(const wafer_node *node) {
   return wafer_op_is(node->op, WAFER_TRAIT_INDEX);
 }
 
-static bool reduced(const wafer_node *node, uint32_t d) {
-  if (is_arg(node)) return wafer_attr_int(&node->attrs, WAFER_ATTR_axis) == (int64_t)d;
-  return wafer_attr_dims(&node->attrs, WAFER_ATTR_axes) >> d & 1;
-}
-
 static wafer_core_op fold_of(wafer_op op) {
   switch (op) {
   case WAFER_OP_reduce_prod: return WAFER_CORE_mul;
@@ -117,7 +112,7 @@ static nest over_operand(const program_site *s, wafer_core_op op, uint32_t input
   n.at[0] = (nest_operand){
       .kind = WAFER_OPERAND_memory, .dtype = (uint8_t)result->dtype, .address = at->address};
   for (uint32_t d = 0, to = 0; d < x->rank; d++) {
-    bool gone = reduced(s->node, d);
+    bool gone = wafer_node_reduces(s->node, d);
     if (!gone) n.at[0].stride[d] = result->dim[to].stride;
     to += !gone || keep;
   }
@@ -141,7 +136,7 @@ static wafer_status operand(program *p, uint32_t node, const spread *out, progra
   uint32_t first;
   bool behind = wafer_body_reduces(p->body, node, &first);
   for (uint32_t d = 0, at = 0; d < rank; d++) {
-    bool gone = reduced(n, d);
+    bool gone = wafer_node_reduces(n, d);
     if (!gone)
       link[d] = program_like(&out->dim[at]);
     else if (behind)
@@ -158,7 +153,7 @@ static double mean_scale(const program *p, const wafer_node *n) {
   const wafer_shape *shape = &wafer_body_type(p->body, n->operands[0])->shape;
   double elements = 1;
   for (uint32_t d = 0; d < shape->rank; d++)
-    if (reduced(n, d)) elements *= (double)shape->dims[d];
+    if (wafer_node_reduces(n, d)) elements *= (double)shape->dims[d];
   return 1 / elements;
 }
 

@@ -1,21 +1,17 @@
 /* Windows: what results of convolutions, pools and resizes need of operand 0. */
 #include "program_build.h"
 
-static const int64_t *ints(const wafer_node *node, wafer_attr_id id) {
-  uint32_t count;
-  return wafer_attr_ints(&node->attrs, id, &count);
-}
-
 static program_reach forward(const wafer_node *n, int64_t taps, uint32_t d) {
-  int64_t pad = ints(n, WAFER_ATTR_pads)[d - 2];
-  int64_t span = (taps - 1) * ints(n, WAFER_ATTR_dilations)[d - 2];
-  return (program_reach){ints(n, WAFER_ATTR_strides)[d - 2], 1, pad, span - pad};
+  int64_t pad = wafer_node_ints(n, WAFER_ATTR_pads)[d - 2];
+  int64_t span = (taps - 1) * wafer_node_ints(n, WAFER_ATTR_dilations)[d - 2];
+  return (program_reach){wafer_node_ints(n, WAFER_ATTR_strides)[d - 2], 1, pad, span - pad};
 }
 
 /* Element i of the input reaches results i * stride - pad + tap * dilation. */
 static program_reach backward(const wafer_node *n, int64_t taps, uint32_t d) {
-  int64_t stride = ints(n, WAFER_ATTR_strides)[d - 2], pad = ints(n, WAFER_ATTR_pads)[d - 2];
-  int64_t span = (taps - 1) * ints(n, WAFER_ATTR_dilations)[d - 2];
+  int64_t stride = wafer_node_ints(n, WAFER_ATTR_strides)[d - 2],
+          pad = wafer_node_ints(n, WAFER_ATTR_pads)[d - 2];
+  int64_t span = (taps - 1) * wafer_node_ints(n, WAFER_ATTR_dilations)[d - 2];
   return (program_reach){1, stride, span - pad - (stride - 1), pad};
 }
 
@@ -33,7 +29,7 @@ bool program_window(const wafer_node *n, const wafer_kernel_body *body, uint32_t
   case WAFER_OP_max_pool:
   case WAFER_OP_average_pool:
     if (d < 2) return false;
-    *w = forward(n, ints(n, WAFER_ATTR_kernel)[d - 2], d);
+    *w = forward(n, wafer_node_ints(n, WAFER_ATTR_kernel)[d - 2], d);
     return true;
   case WAFER_OP_resize: {
     int64_t in = x->dims[d], out = n->type.shape.dims[d];

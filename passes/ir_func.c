@@ -302,6 +302,10 @@ wafer_status wafer_ir_call(wafer_builder *b, MlirOperation func, const MlirValue
   return WAFER_OK;
 }
 
+bool wafer_ir_is_func(MlirOperation op) {
+  return !strcmp(mlirIdentifierStr(mlirOperationGetName(op)).data, "func.func");
+}
+
 bool wafer_ir_is_call(MlirOperation op) {
   return !strcmp(mlirIdentifierStr(mlirOperationGetName(op)).data, "func.call");
 }

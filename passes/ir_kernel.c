@@ -5,14 +5,10 @@
 
 /* ---- Accessors ---- */
 
-static bool is_func(MlirOperation op) {
-  return !strcmp(mlirIdentifierStr(mlirOperationGetName(op)).data, "func.func");
-}
-
 bool wafer_ir_is_kernel(MlirOperation func) {
   wafer_family family;
   uint32_t anchor;
-  return is_func(func) && wafer_ir_get_anchor(func, &family, &anchor);
+  return wafer_ir_is_func(func) && wafer_ir_get_anchor(func, &family, &anchor);
 }
 
 bool wafer_ir_get_anchor(MlirOperation func, wafer_family *family, uint32_t *anchor) {
@@ -197,7 +193,7 @@ wafer_status wafer_ir_kernel_body(const wafer_ctx *ctx, const wafer_ir *ir, Mlir
   reading r = {
       .ctx = ctx, .ir = ir, .func = func, .body = body, .numbers = wafer_ir_map_create(ctx->arena)};
   if (!r.numbers) return no_memory(&r);
-  if (!is_func(func) || !wafer_ir_get_anchor(func, &body->family, &body->anchor))
+  if (!wafer_ir_is_func(func) || !wafer_ir_get_anchor(func, &body->family, &body->anchor))
     return malformed(&r, func, "has no family and anchor");
   if (!wafer_ir_get_storage(ir, &body->storage)) body->storage = WAFER_DTYPE_f32;
   MlirBlock block = wafer_ir_body(func);

@@ -94,7 +94,7 @@ static wafer_status rewrite_op(simplifier *s, MlirOperation op, MlirValue *value
   for (uint32_t i = 0; i < 2; i++)
     if (!mlirValueEqual(mlirOperationGetOperand(squares, i), p.x)) return WAFER_OK;
   wafer_type from = wafer_ir_value_type(p.x), to = result_type(op);
-  if (!types_equal(&from, &to) || wafer_dtype_bits(to.dtype) > 32) return WAFER_OK;
+  if (!wafer_type_equal(&from, &to) || wafer_dtype_bits(to.dtype) > 32) return WAFER_OK;
   WAFER_TRY(wafer_ir_attrs(s->ctx, p.mean, &attrs));
   if (!same_dims(&attrs, &attrs)) return WAFER_OK;
   WAFER_TRY(find_center(s->ctx, &attrs, &p));

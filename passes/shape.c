@@ -154,18 +154,15 @@ static wafer_status shape_function(const shaper *s, MlirOperation func) {
   return retype(s, func, block);
 }
 
-static bool is_function(MlirOperation op) {
-  return !strcmp(mlirIdentifierStr(mlirOperationGetName(op)).data, "func.func");
-}
-
 wafer_status wafer_pass_shape(const wafer_ctx *ctx, wafer_ir *ir) {
   shaper s = {.ctx = ctx, .ir = ir};
   MlirOperation entry = wafer_ir_main(ir);
-  if (mlirOperationIsNull(entry) || !is_function(entry) || mlirBlockIsNull(wafer_ir_body(entry)))
+  if (mlirOperationIsNull(entry) || !wafer_ir_is_func(entry) ||
+      mlirBlockIsNull(wafer_ir_body(entry)))
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_BAD_INPUT,
                       "the module has no function @main with a body");
   for (MlirOperation op = mlirBlockGetFirstOperation(mlirModuleGetBody(ir->module));
        !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op))
-    if (is_function(op) && !mlirOperationEqual(op, entry)) WAFER_TRY(shape_function(&s, op));
+    if (wafer_ir_is_func(op) && !mlirOperationEqual(op, entry)) WAFER_TRY(shape_function(&s, op));
   return shape_function(&s, entry);
 }

@@ -45,10 +45,6 @@ wafer_type operand_type(MlirOperation op, uint32_t index) {
   return wafer_ir_value_type(mlirOperationGetOperand(op, index));
 }
 
-bool types_equal(const wafer_type *a, const wafer_type *b) {
-  return a->dtype == b->dtype && wafer_shape_equal(&a->shape, &b->shape);
-}
-
 wafer_builder build_before(const simplifier *s, MlirOperation at, MlirOperation anchor) {
   return (wafer_builder){.ctx = s->ctx,
                          .ir = s->ir,

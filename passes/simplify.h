@@ -39,7 +39,6 @@ bool made_by(MlirOperation op, uint32_t index, wafer_op id, MlirOperation *found
 bool used_once(MlirOperation op); /* its result */
 wafer_type result_type(MlirOperation op);
 wafer_type operand_type(MlirOperation op, uint32_t index);
-bool types_equal(const wafer_type *a, const wafer_type *b);
 MlirValue result_of(MlirOperation op);
 
 /* Erases an op without uses, then what only it used. Sources stay for those that may still share

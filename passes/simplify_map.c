@@ -23,7 +23,7 @@ wafer_status rewrite_neutral(simplifier *s, MlirOperation op, MlirValue *value) 
       double element;
       wafer_type kept = operand_type(op, 1 - at), type = result_type(op);
       if (!wafer_ir_splat(mlirOperationGetOperand(op, at), &element)) continue;
-      if (element == neutrals[i].neutral && types_equal(&kept, &type))
+      if (element == neutrals[i].neutral && wafer_type_equal(&kept, &type))
         *value = mlirOperationGetOperand(op, 1 - at);
     }
   }
@@ -67,7 +67,7 @@ wafer_status rewrite_power(simplifier *s, MlirOperation op, MlirValue *value) {
   MlirValue x[2] = {mlirOperationGetOperand(op, 0), mlirOperationGetOperand(op, 0)};
   wafer_type from = wafer_ir_value_type(x[0]), to = result_type(op);
   wafer_builder b = build_before(s, op, op);
-  if (!types_equal(&from, &to) || !wafer_ir_splat(mlirOperationGetOperand(op, 1), &exponent))
+  if (!wafer_type_equal(&from, &to) || !wafer_ir_splat(mlirOperationGetOperand(op, 1), &exponent))
     return WAFER_OK;
   if (exponent == 2) return wafer_build(&b, WAFER_OP_mul, 2, x, NULL, 0, value);
   if (!wafer_dtype_is_float(to.dtype)) return WAFER_OK;
@@ -175,7 +175,7 @@ wafer_status rewrite_broadcast(simplifier *s, MlirOperation op, MlirValue *value
     WAFER_TRY(wafer_ir_attrs(s->ctx, op, &attrs));
     wafer_status status =
         wafer_op_infer(NULL, wafer_ir_loc(s->ir, op), wafer_ir_op(op), &attrs, count, types, &type);
-    if (status != WAFER_OK || !types_equal(&type, &whole)) continue;
+    if (status != WAFER_OK || !wafer_type_equal(&type, &whole)) continue;
     mlirOperationSetOperand(op, i, mlirOperationGetOperand(expand, 0));
     erase_dead(expand);
   }

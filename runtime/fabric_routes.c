@@ -101,12 +101,6 @@ static wafer_status sort_rules(builder *b) {
   return WAFER_OK;
 }
 
-static uint32_t in_ports(const wafer_route *r) {
-  uint32_t ports = 0;
-  for (uint32_t p = 0; p < r->positions; p++) ports |= 1u << r->at[p].from;
-  return ports;
-}
-
 static const wafer_core_binding *bound(const fabric_core *core, uint8_t color, bool output) {
   for (uint32_t i = 0; core && i < core->program->binding_count; i++)
     if (core->program->bindings[i].color == color && core->program->bindings[i].output == output)
@@ -150,7 +144,7 @@ static void add_nodes(builder *b, uint32_t router) {
   for (uint32_t i = b->first_rule[router]; i < b->first_rule[router + 1]; i++) {
     rule *r = &b->rules[i];
     r->first_node = f->node_count;
-    uint32_t ports = in_ports(&f->program->routes[r->route]);
+    uint32_t ports = wafer_route_from(&f->program->routes[r->route]);
     for (uint32_t port = 0; port < WAFER_PORTS; port++)
       if (ports >> port & 1)
         add_node(f, router, r->color, (uint8_t)port, in_words(f, router, r->color, port));
@@ -315,7 +309,7 @@ static wafer_status allocate(builder *b) {
   }
   for (uint32_t i = 0; i < b->first_rule[f->count]; i++) {
     const wafer_route *r = &f->program->routes[b->rules[i].route];
-    nodes += (size_t)__builtin_popcount(in_ports(r));
+    nodes += (size_t)__builtin_popcount(wafer_route_from(r));
     for (uint32_t p = 0; p < r->positions; p++) outs += (size_t)__builtin_popcount(r->at[p].to);
     switches += r->positions > 1;
   }

@@ -101,6 +101,10 @@ struct session_fabric {
 
 wafer_status session_fabric_no_memory(const session_fabric *s);
 /* Of a value's elements in `stored`. */
+static inline const wafer_phase *session_fabric_phase(const session_fabric *s,
+                                                      const fabric_launch *l) {
+  return &s->plan->phases[l->of->phase];
+}
 static inline wafer_dtype session_fabric_type(const session_fabric *s, uint32_t value) {
   if (s->pairs[value]) return WAFER_DTYPE_u32;
   return wafer_stored_dtype(s->plan->values[value].type.dtype, s->plan->storage);

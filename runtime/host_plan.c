@@ -76,25 +76,13 @@ static wafer_status check_item(const host_plan *p, uint32_t value, const wafer_i
                     tensor ? got : wafer_item_kind_name(item->kind));
 }
 
-/* The same dims but for those of 1. */
-static bool same_but_ones(const wafer_shape *a, const wafer_shape *b) {
-  uint32_t i = 0, k = 0;
-  for (;;) {
-    while (i < a->rank && a->dims[i] == 1) i++;
-    while (k < b->rank && b->dims[k] == 1) k++;
-    if (i == a->rank || k == b->rank) return i == a->rank && k == b->rank;
-    if (a->dims[i++] != b->dims[k++]) return false;
-  }
-}
-
 /* Exporters declare scalars for what a branch makes as a vector of one element: what the model
  * declares, and was compiled for, holds. Takes the item over; NULL: out of memory. */
 static wafer_item *as_declared(const host_plan *p, uint32_t value, wafer_item *item) {
   const wafer_type *want = &p->plan->values[value].type;
   if (p->plan->values[value].kind != WAFER_VALUE_tensor || item->kind != WAFER_ITEM_tensor ||
-      item->tensor.dtype != want->dtype ||
-      wafer_shape_equal(&item->tensor.shape, &want->shape) ||
-      !same_but_ones(&item->tensor.shape, &want->shape))
+      item->tensor.dtype != want->dtype || wafer_shape_equal(&item->tensor.shape, &want->shape) ||
+      !wafer_shape_alike(&item->tensor.shape, &want->shape))
     return item;
   wafer_view view = wafer_view_of(want->dtype, &want->shape, item->tensor.data);
   wafer_item *made = wafer_item_copy(&view);
@@ -107,8 +95,8 @@ static wafer_status set_value(host_plan *p, uint32_t value, wafer_item *item) {
   p->item[value] = item;
   if (item) p->item[value] = as_declared(p, value, item);
   if (item && !p->item[value])
-    return wafer_fail(p->diag, wafer_at_file(p->plan->model), WAFER_NO_MEMORY,
-                      "no memory for '%s'", p->plan->values[value].name);
+    return wafer_fail(p->diag, wafer_at_file(p->plan->model), WAFER_NO_MEMORY, "no memory for '%s'",
+                      p->plan->values[value].name);
   return check_item(p, value, p->item[value]);
 }
 

@@ -319,13 +319,6 @@ void kernel_view_open(kernel_view *k, const wafer_machine *machine, const wafer_
   if (k->windowed != UINT32_MAX) k->windowed_map = operand_map(k, body->anchor, 0);
 }
 
-/* Cores from one part of a loop to the next. */
-static uint32_t stride_of(const kernel_view *k, const uint32_t *parts, uint32_t loop) {
-  uint32_t stride = 1;
-  for (uint32_t i = loop + 1; i < k->loops.count; i++) stride *= parts[i];
-  return stride;
-}
-
 static wafer_layout layout_of(const kernel_view *k, const wafer_split *split, uint32_t value) {
   const kernel_map *map = &k->map[value];
   wafer_layout layout = {.rank = kernel_type(k, value)->shape.rank};
@@ -337,25 +330,30 @@ static wafer_layout layout_of(const kernel_view *k, const wafer_split *split, ui
     layout.rows[d] = cut.rows;
     layout.cols[d] = cut.cols;
     if (cut.rows > 1 || cut.cols > 1) layout.order[d] = k->order[loop];
-    if (cut.rows > 1) layout.row_stride[d] = cut.row_stride * stride_of(k, split->rows, loop);
-    if (cut.cols > 1) layout.col_stride[d] = cut.col_stride * stride_of(k, split->cols, loop);
+    if (cut.rows > 1)
+      layout.row_stride[d] = cut.row_stride * kernel_stride_of(k, split->rows, loop);
+    if (cut.cols > 1)
+      layout.col_stride[d] = cut.col_stride * kernel_stride_of(k, split->cols, loop);
   }
   kernel_share(k, split, value, &layout);
   return layout;
 }
 
-wafer_layout wafer_kernel_input_layout(const wafer_kernel_body *body, const wafer_split *split,
-                                       uint32_t input) {
+wafer_layout wafer_kernel_value_layout(const wafer_kernel_body *body, const wafer_split *split,
+                                       uint32_t value) {
   kernel_view k;
   kernel_view_open(&k, NULL, body);
-  return layout_of(&k, split, input);
+  return layout_of(&k, split, value);
+}
+
+wafer_layout wafer_kernel_input_layout(const wafer_kernel_body *body, const wafer_split *split,
+                                       uint32_t input) {
+  return wafer_kernel_value_layout(body, split, input);
 }
 
 wafer_layout wafer_kernel_output_layout(const wafer_kernel_body *body, const wafer_split *split,
                                         uint32_t output) {
-  kernel_view k;
-  kernel_view_open(&k, NULL, body);
-  return layout_of(&k, split, body->outputs[output]);
+  return wafer_kernel_value_layout(body, split, body->outputs[output]);
 }
 
 void wafer_kernel_layouts(const wafer_kernel_body *body, const wafer_split *split,
@@ -365,13 +363,6 @@ void wafer_kernel_layouts(const wafer_kernel_body *body, const wafer_split *spli
   for (uint32_t i = 0; i < body->input_count; i++) inputs[i] = layout_of(&k, split, i);
   for (uint32_t i = 0; i < body->output_count; i++)
     outputs[i] = layout_of(&k, split, body->outputs[i]);
-}
-
-wafer_layout wafer_kernel_value_layout(const wafer_kernel_body *body, const wafer_split *split,
-                                       uint32_t value) {
-  kernel_view k;
-  kernel_view_open(&k, NULL, body);
-  return layout_of(&k, split, value);
 }
 
 bool wafer_kernel_may_deal(const wafer_kernel_body *body, uint32_t input) {

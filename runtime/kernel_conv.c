@@ -31,7 +31,8 @@ static void map_input(const kernel_view *k, uint32_t node, const kernel_map *res
   kernel_map_set(map, 0, result, 0);
   if (group == 1 && anchor) kernel_map_loop(map, 1, k->loops.parallel);
   if (group > 1 && depthwise) kernel_map_set(map, 1, result, 1);
-  if (group > 1 && !depthwise) kernel_map_even(map, 1, result, 1, group, n->type.shape.dims[1] / group);
+  if (group > 1 && !depthwise)
+    kernel_map_even(map, 1, result, 1, group, n->type.shape.dims[1] / group);
   for (uint32_t d = 2; d < n->type.shape.rank && anchor; d++) kernel_map_set(map, d, result, d);
 }
 
@@ -46,15 +47,11 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
   if (i == 1 && kernel_is_anchor(k, node) && !whole) kernel_map_loop(map, 1, k->loops.parallel);
 }
 
-static const int64_t *ints(const wafer_node *node, wafer_attr_id id) {
-  uint32_t count;
-  return wafer_attr_ints(&node->attrs, id, &count);
-}
-
 static void windows(const kernel_view *k, kernel_window *window) {
   const wafer_node *n = kernel_node(k, k->body->anchor);
-  const int64_t *strides = ints(n, WAFER_ATTR_strides), *pads = ints(n, WAFER_ATTR_pads);
-  const int64_t *dilations = ints(n, WAFER_ATTR_dilations);
+  const int64_t *strides = wafer_node_ints(n, WAFER_ATTR_strides),
+                *pads = wafer_node_ints(n, WAFER_ATTR_pads);
+  const int64_t *dilations = wafer_node_ints(n, WAFER_ATTR_dilations);
   for (uint32_t d = 2; d < n->type.shape.rank; d++) {
     int64_t span = (kernel_type(k, n->operands[1])->shape.dims[d] - 1) * dilations[d - 2];
     window[d] = (kernel_window){strides[d - 2], 1, pads[d - 2], span - pads[d - 2]};
@@ -106,7 +103,8 @@ static void find_places(const kernel_view *k, uint32_t node, conv_places *at) {
 /* `groups` of `filters` each, in the order of loops that programs have (backend/program_conv.c). */
 static uint64_t nest_cycles(const kernel_view *k, uint32_t node, int64_t groups, int64_t filters) {
   const wafer_node *n = kernel_node(k, node);
-  const int64_t *strides = ints(n, WAFER_ATTR_strides), *dilations = ints(n, WAFER_ATTR_dilations);
+  const int64_t *strides = wafer_node_ints(n, WAFER_ATTR_strides),
+                *dilations = wafer_node_ints(n, WAFER_ATTR_dilations);
   uint32_t result = kernel_result(k, node), w = n->operands[1];
   int64_t channels = k->tile[w][1], odd = k->tile[result][1] % 2;
   conv_places at;
@@ -155,7 +153,8 @@ typedef struct places {
 
 static places places_of(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
-  const int64_t *tile = k->tile[kernel_result(k, node)], *strides = ints(n, WAFER_ATTR_strides);
+  const int64_t *tile = k->tile[kernel_result(k, node)],
+                *strides = wafer_node_ints(n, WAFER_ATTR_strides);
   int64_t each = (int64_t)wafer_dtype_bytes(kernel_dtype(k, n->operands[0]));
   places p = {.windows = 1, .sums = 1};
   for (uint32_t rank = n->type.shape.rank, i = 0; i + 1 < rank; i++) {
@@ -197,7 +196,8 @@ static void add_turns(apart steps, int64_t count, int64_t widths) {
 /* Of the reads of a pair's run: over all places, filters, channels and taps. */
 static void reads_of(const kernel_view *k, uint32_t node, const places *p, apart steps) {
   const wafer_node *n = kernel_node(k, node);
-  const int64_t *filters = k->tile[n->operands[1]], *dilations = ints(n, WAFER_ATTR_dilations);
+  const int64_t *filters = k->tile[n->operands[1]],
+                *dilations = wafer_node_ints(n, WAFER_ATTR_dilations);
   wafer_dtype stored = kernel_dtype(k, n->operands[0]);
   int64_t each = (int64_t)wafer_dtype_bytes(stored) / BANK_BYTES, sum = SUM_BYTES / BANK_BYTES;
   int64_t windows = p->windows / BANK_BYTES, sums = p->sums / BANK_BYTES;

@@ -35,18 +35,14 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
   for (uint32_t d = 2; d < n->type.shape.rank && anchor; d++) kernel_map_set(map, d, result, d);
 }
 
-static int64_t int_of(const wafer_node *node, wafer_attr_id id, uint32_t i) {
-  uint32_t count;
-  return wafer_attr_ints(&node->attrs, id, &count)[i];
-}
-
 /* Element i of the input reaches results i * stride - pad + tap * dilation. */
 static void windows(const kernel_view *k, kernel_window *window) {
   const wafer_node *n = kernel_node(k, k->body->anchor);
   for (uint32_t d = 2; d < n->type.shape.rank; d++) {
-    int64_t stride = int_of(n, WAFER_ATTR_strides, d - 2), pad = int_of(n, WAFER_ATTR_pads, d - 2);
+    int64_t stride = wafer_node_ints(n, WAFER_ATTR_strides)[d - 2],
+            pad = wafer_node_ints(n, WAFER_ATTR_pads)[d - 2];
     int64_t taps = kernel_type(k, n->operands[1])->shape.dims[d];
-    int64_t span = (taps - 1) * int_of(n, WAFER_ATTR_dilations, d - 2);
+    int64_t span = (taps - 1) * wafer_node_ints(n, WAFER_ATTR_dilations)[d - 2];
     window[d] = (kernel_window){1, stride, span - pad - (stride - 1), pad};
   }
 }
@@ -57,13 +53,14 @@ static uint64_t tap_cycles(const kernel_view *k, uint32_t node) {
   uint32_t result = kernel_result(k, node);
   const wafer_shape *w = &kernel_type(k, n->operands[1])->shape;
   int64_t channels = k->tile[n->operands[0]][1];
-  int64_t stride = int_of(n, WAFER_ATTR_strides, w->rank - 3);
+  int64_t stride = wafer_node_ints(n, WAFER_ATTR_strides)[w->rank - 3];
   bool even = channels % 2 == 0 && (k->tile[result][1] == 1 || stride % 2 == 0);
   kernel_nest nest = {.conflicts = k->tile[result][1] % 2 && !even};
   kernel_nest_tile(&nest, k, result, 0, 2);
   kernel_nest_add(&nest, group_of(n) > 1 ? w->dims[0] / group_of(n) : k->tile[n->operands[1]][0]);
   for (uint32_t d = 2; d < w->rank; d++)
-    kernel_nest_add(&nest, kernel_ceil(k->tile[result][d], int_of(n, WAFER_ATTR_strides, d - 2)));
+    kernel_nest_add(&nest,
+                    kernel_ceil(k->tile[result][d], wafer_node_ints(n, WAFER_ATTR_strides)[d - 2]));
   return kernel_nest_cycles(k, WAFER_RATE_fma, kernel_dtype(k, n->operands[0]), &nest);
 }
 
@@ -72,7 +69,7 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
   const wafer_shape *w = &kernel_type(k, n->operands[1])->shape;
   uint64_t taps = 1; /* of those, where the tile is shorter than the stride, not all reach it */
   for (uint32_t d = 2; d < w->rank; d++) {
-    int64_t stride = int_of(n, WAFER_ATTR_strides, d - 2),
+    int64_t stride = wafer_node_ints(n, WAFER_ATTR_strides)[d - 2],
             tile = k->tile[kernel_result(k, node)][d];
     int64_t reach = tile < stride ? kernel_ceil(w->dims[d] * tile, stride) : w->dims[d];
     taps = kernel_mul(taps, (uint64_t)reach);
@@ -91,7 +88,8 @@ static uint64_t operations(const kernel_view *k, uint32_t node) {
   const wafer_shape *w = &kernel_type(k, n->operands[1])->shape;
   uint64_t all = kernel_mul(2, (uint64_t)(w->dims[0] / group_of(n)));
   for (uint32_t d = 2; d < w->rank; d++)
-    all = kernel_mul(all, (uint64_t)kernel_ceil(w->dims[d], int_of(n, WAFER_ATTR_strides, d - 2)));
+    all = kernel_mul(
+        all, (uint64_t)kernel_ceil(w->dims[d], wafer_node_ints(n, WAFER_ATTR_strides)[d - 2]));
   return all;
 }
 

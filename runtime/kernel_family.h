@@ -178,6 +178,14 @@ uint64_t kernel_apart_bytes(const kernel_view *k, uint32_t value, int dim, const
 /* Bytes of code beyond what the family has for pairs of one kind. */
 uint64_t kernel_pairs_code(const kernel_view *k);
 
+/* Cores along a side from one part of a loop to the next; `parts`: of that side. */
+static inline uint32_t kernel_stride_of(const kernel_view *k, const uint32_t *parts,
+                                        uint32_t loop) {
+  uint32_t stride = 1;
+  for (uint32_t i = loop + 1; i < k->loops.count; i++) stride *= parts[i];
+  return stride;
+}
+
 /* Inputs that pass in slices: kernel_slices.c. The first two are parts of opening and splitting a
  * view, the third cuts the layout of such an input further. */
 void kernel_slices_open(kernel_view *k);

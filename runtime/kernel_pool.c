@@ -13,15 +13,12 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
   for (uint32_t d = 0; d < cut; d++) kernel_map_set(map, d, result, d);
 }
 
-static const int64_t *ints(const wafer_node *node, wafer_attr_id id) {
-  uint32_t count;
-  return wafer_attr_ints(&node->attrs, id, &count);
-}
-
 static void windows(const kernel_view *k, kernel_window *window) {
   const wafer_node *n = kernel_node(k, k->body->anchor);
-  const int64_t *strides = ints(n, WAFER_ATTR_strides), *pads = ints(n, WAFER_ATTR_pads);
-  const int64_t *taps = ints(n, WAFER_ATTR_kernel), *dilations = ints(n, WAFER_ATTR_dilations);
+  const int64_t *strides = wafer_node_ints(n, WAFER_ATTR_strides),
+                *pads = wafer_node_ints(n, WAFER_ATTR_pads);
+  const int64_t *taps = wafer_node_ints(n, WAFER_ATTR_kernel),
+                *dilations = wafer_node_ints(n, WAFER_ATTR_dilations);
   for (uint32_t d = 2; d < n->type.shape.rank; d++) {
     int64_t span = (taps[d - 2] - 1) * dilations[d - 2];
     window[d] = (kernel_window){strides[d - 2], 1, pads[d - 2], span - pads[d - 2]};
@@ -32,7 +29,7 @@ static uint64_t operations(const kernel_view *k, uint32_t node) {
   const wafer_node *n = kernel_node(k, node);
   uint64_t taps = 1;
   for (uint32_t d = 2; d < n->type.shape.rank; d++)
-    taps = kernel_mul(taps, (uint64_t)ints(n, WAFER_ATTR_kernel)[d - 2]);
+    taps = kernel_mul(taps, (uint64_t)wafer_node_ints(n, WAFER_ATTR_kernel)[d - 2]);
   return taps;
 }
 
@@ -42,7 +39,7 @@ static uint64_t operations(const kernel_view *k, uint32_t node) {
 static uint64_t rest_cycles(const kernel_view *k, uint32_t node, uint32_t d) {
   const wafer_node *n = kernel_node(k, node);
   uint32_t result = kernel_result(k, node), longer = 0;
-  const int64_t *taps = ints(n, WAFER_ATTR_kernel);
+  const int64_t *taps = wafer_node_ints(n, WAFER_ATTR_kernel);
   kernel_nest nest = {.count = 0};
   kernel_nest_tile(&nest, k, result, 0, n->type.shape.rank);
   int64_t most = taps[d - 2] - 1;
@@ -60,7 +57,7 @@ static uint64_t regions_of(const kernel_view *k, uint32_t node, uint32_t d) {
   const wafer_node *n = kernel_node(k, node);
   const kernel_window *w = &k->window[d];
   int64_t extent = kernel_type(k, n->operands[0])->shape.dims[d], all = n->type.shape.dims[d];
-  int64_t step = kernel_most(w->num, ints(n, WAFER_ATTR_dilations)[d - 2]);
+  int64_t step = kernel_most(w->num, wafer_node_ints(n, WAFER_ATTR_dilations)[d - 2]);
   int64_t tile = k->tile[kernel_result(k, node)][d];
   int64_t before = kernel_most(w->before, 0);
   int64_t after = kernel_most((all - 1) * w->num + w->after + 1 - extent, 0);
@@ -91,7 +88,8 @@ static uint64_t compute(const kernel_view *k, uint32_t node) {
   uint64_t cycles =
       kernel_over_tile(k, widens ? WAFER_RATE_convert : WAFER_RATE_move, dtype, result);
   for (uint32_t d = 2; d < n->type.shape.rank; d++)
-    if (ints(n, WAFER_ATTR_kernel)[d - 2] > 1) cycles = kernel_add(cycles, rest_cycles(k, node, d));
+    if (wafer_node_ints(n, WAFER_ATTR_kernel)[d - 2] > 1)
+      cycles = kernel_add(cycles, rest_cycles(k, node, d));
   if (kernel_is_anchor(k, node)) cycles = kernel_add(cycles, kernel_pads(k));
   return average ? kernel_add(cycles, scale_cycles(k, node)) : cycles;
 }

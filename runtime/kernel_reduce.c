@@ -13,16 +13,11 @@ static bool is_arg(const wafer_node *node) {
 }
 
 /* Whether dim d of the operand is reduced. */
-static bool reduced(const wafer_node *node, uint32_t d) {
-  if (is_arg(node)) return wafer_attr_int(&node->attrs, WAFER_ATTR_axis) == (int64_t)d;
-  return wafer_attr_dims(&node->attrs, WAFER_ATTR_axes) >> d & 1;
-}
-
 static void loops(const wafer_kernel_body *body, wafer_loops *out) {
   const wafer_node *node = &body->nodes[body->anchor];
   const wafer_shape *shape = &wafer_body_type(body, node->operands[0])->shape;
   for (uint32_t d = 0; d < shape->rank; d++)
-    if (reduced(node, d)) kernel_loop_append(out, shape->dims[d], true);
+    if (wafer_node_reduces(node, d)) kernel_loop_append(out, shape->dims[d], true);
 }
 
 static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kernel_map *result,
@@ -33,7 +28,7 @@ static void operand(const kernel_view *k, uint32_t node, uint32_t i, const kerne
   uint32_t first;
   bool behind = wafer_body_reduces(k->body, node, &first);
   for (uint32_t d = 0; d < rank; d++) {
-    bool gone = reduced(n, d);
+    bool gone = wafer_node_reduces(n, d);
     if (!gone)
       kernel_map_set(map, d, result, at);
     else if (behind)
@@ -99,7 +94,7 @@ static uint64_t operations(const kernel_view *k, uint32_t node) {
   const wafer_shape *shape = &kernel_type(k, n->operands[0])->shape;
   uint64_t all = 1;
   for (uint32_t d = 0; d < shape->rank; d++)
-    if (reduced(n, d)) all = kernel_mul(all, (uint64_t)shape->dims[d]);
+    if (wafer_node_reduces(n, d)) all = kernel_mul(all, (uint64_t)shape->dims[d]);
   return all;
 }
 

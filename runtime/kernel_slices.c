@@ -93,12 +93,6 @@ static uint32_t pass_loop(const kernel_view *k, const wafer_split *split) {
   return best;
 }
 
-static uint32_t stride_of(const kernel_view *k, const uint32_t *parts, uint32_t loop) {
-  uint32_t stride = 1;
-  for (uint32_t i = loop + 1; i < k->loops.count; i++) stride *= parts[i];
-  return stride;
-}
-
 static void share(const kernel_view *k, const wafer_split *split, uint32_t value, uint32_t loop,
                   wafer_layout *layout) {
   uint32_t d = dim_of(k, value, loop);
@@ -106,11 +100,11 @@ static void share(const kernel_view *k, const wafer_split *split, uint32_t value
   if (d == NONE) return;
   if (row != NONE) {
     layout->rows[d] = split->rows[row];
-    layout->row_stride[d] = stride_of(k, split->rows, row);
+    layout->row_stride[d] = kernel_stride_of(k, split->rows, row);
   }
   if (col != NONE) {
     layout->cols[d] = split->cols[col];
-    layout->col_stride[d] = stride_of(k, split->cols, col);
+    layout->col_stride[d] = kernel_stride_of(k, split->cols, col);
   }
 }
 
@@ -148,10 +142,6 @@ static uint64_t bytes_of(const kernel_view *k, uint32_t value) {
   return kernel_mul(k->elements[value], k->bytes[value]);
 }
 
-static uint64_t slices_in(uint64_t bytes) {
-  return bytes / WAFER_SLICE_BYTES + (bytes % WAFER_SLICE_BYTES != 0);
-}
-
 bool kernel_shared(const kernel_view *k, uint32_t value) {
   return value < k->body->input_count && k->passes[value] && k->share[value] < k->elements[value];
 }
@@ -161,7 +151,7 @@ bool kernel_shared(const kernel_view *k, uint32_t value) {
 static uint64_t one_pass(const kernel_view *k, const uint32_t *parts, uint32_t loop,
                          uint64_t bytes) {
   const wafer_machine *m = k->machine;
-  uint64_t slices = slices_in(bytes);
+  uint64_t slices = wafer_slices(bytes);
   if (loop == NONE) return 0;
   if (slices < parts[loop]) slices = parts[loop];
   uint64_t each =

@@ -186,6 +186,12 @@ uint32_t wafer_attr_dims(const wafer_attrs *attrs, wafer_attr_id id) {
   return dims;
 }
 
+bool wafer_node_reduces(const wafer_node *node, uint32_t d) {
+  if (wafer_op_is(node->op, WAFER_TRAIT_INDEX))
+    return wafer_attr_int(&node->attrs, WAFER_ATTR_axis) == (int64_t)d;
+  return wafer_attr_dims(&node->attrs, WAFER_ATTR_axes) >> d & 1;
+}
+
 uint32_t wafer_reduction_keeps(const wafer_attrs *attrs, uint32_t rank) {
   uint32_t axes = wafer_attr_dims(attrs, WAFER_ATTR_axes), kept = 0;
   while (kept < rank && !(axes >> kept & 1)) kept++;

@@ -59,10 +59,6 @@ static wafer_status check_attrs(const plan_check *c, wafer_loc loc, const wafer_
   return WAFER_OK;
 }
 
-static bool same_type(const wafer_type *a, const wafer_type *b) {
-  return a->dtype == b->dtype && wafer_shape_equal(&a->shape, &b->shape);
-}
-
 static wafer_status check_node(const plan_check *c, const wafer_kernel *k, uint32_t n) {
   const wafer_node *node = &k->body.nodes[n];
   wafer_loc loc = wafer_at_kernel(c->file, k->name, node->name);
@@ -84,7 +80,7 @@ static wafer_status check_node(const plan_check *c, const wafer_kernel *k, uint3
   WAFER_TRY(check_attrs(c, loc, node));
   WAFER_TRY(
       wafer_op_infer(c->diag, loc, node->op, &node->attrs, node->operand_count, operands, &result));
-  if (!same_type(&result, &node->type))
+  if (!wafer_type_equal(&result, &node->type))
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "%s makes another type than node %u says",
                       wafer_op_get(node->op)->name, n);
   return WAFER_OK;

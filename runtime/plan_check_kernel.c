@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-static bool same_type(const wafer_type *a, const wafer_type *b) {
-  return a->dtype == b->dtype && wafer_shape_equal(&a->shape, &b->shape);
-}
-
 static wafer_status check_value(const plan_check *c, const wafer_kernel *k, const char *what,
                                 uint32_t i, uint32_t value, const wafer_type *type, bool weight) {
   wafer_loc loc = plan_check_at(c, k);
@@ -15,7 +11,7 @@ static wafer_status check_value(const plan_check *c, const wafer_kernel *k, cons
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "%s %u is value %u, the plan has %u", what, i,
                       value, c->plan->value_count);
   const wafer_value *v = &c->plan->values[value];
-  if (!same_type(type, &v->type))
+  if (!wafer_type_equal(type, &v->type))
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "%s %u is of another type than value '%s'",
                       what, i, v->name);
   if (weight != (v->weight != WAFER_NONE))

@@ -10,12 +10,8 @@ static uint64_t later(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
 
-static const wafer_phase *phase_of(const session_fabric *s, const fabric_launch *l) {
-  return &s->plan->phases[l->of->phase];
-}
-
 static const wafer_action *action_of(const session_fabric *s, const fabric_launch *l) {
-  return &phase_of(s, l)->actions[l->of->action];
+  return &session_fabric_phase(s, l)->actions[l->of->action];
 }
 
 /* A kernel takes from when the inputs of its last core are there to when its last core has ended;
@@ -30,12 +26,14 @@ static uint64_t kernel_cycles(const session_fabric *s, uint32_t k) {
 
 bool session_fabric_several(const session_fabric *s, const fabric_launch *l) {
   return l->of->kind == WAFER_LAUNCH_action &&
-         wafer_phase_run_end(phase_of(s, l), l->of->action) > l->of->action + 1;
+         wafer_phase_run_end(session_fabric_phase(s, l), l->of->action) > l->of->action + 1;
 }
 
 uint64_t session_fabric_action_cycles(const session_fabric *s, const fabric_launch *l, uint32_t a,
                                       uint64_t cycles) {
-  return session_fabric_several(s, l) ? kernel_cycles(s, phase_of(s, l)->actions[a].index) : cycles;
+  return session_fabric_several(s, l)
+             ? kernel_cycles(s, session_fabric_phase(s, l)->actions[a].index)
+             : cycles;
 }
 
 /* ---- streaming ---- */
@@ -78,7 +76,7 @@ void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch
     s->armed[l->of->phase] = c->loaded + m->memoryx_latency_cycles + m->edge_latency_cycles;
     return;
   }
-  const wafer_phase *phase = phase_of(s, l);
+  const wafer_phase *phase = session_fabric_phase(s, l);
   uint64_t way = l->of->sample % s->plan->stripes * s->plan->stripe_columns * m->hop_cycles;
   c->border = border_of(l);
   c->crossed = s->start + (cycles > way ? cycles - way : 0);

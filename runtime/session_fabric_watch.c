@@ -5,10 +5,6 @@
 
 #include "fabric_session.h"
 
-static const wafer_phase *phase_of(const session_fabric *s, const fabric_launch *l) {
-  return &s->plan->phases[l->of->phase];
-}
-
 static wafer_span span_of(const wafer_phase *phase, const fabric_launch *l, uint32_t action) {
   const wafer_action *a = &phase->actions[action];
   wafer_span span = {.kind = WAFER_SPAN_stream, .index = a->index};
@@ -48,7 +44,7 @@ wafer_status session_fabric_watch_begin(session_fabric *s, const wafer_watch *wa
 }
 
 wafer_status session_fabric_watch_train(session_fabric *s, const fabric_launch *l) {
-  size_t actions = phase_of(s, l)->action_count;
+  size_t actions = session_fabric_phase(s, l)->action_count;
   free(s->marks.times);
   s->marks.times = NULL;
   if (!s->watch || l->of->kind != WAFER_LAUNCH_train) return WAFER_OK;
@@ -68,7 +64,7 @@ void session_fabric_watch_end(session_fabric *s) {
 void session_fabric_watch_part(session_fabric *s, size_t core, uint32_t part, uint64_t sample,
                                uint64_t since, uint64_t cycle) {
   const fabric_launch *l = s->running;
-  const wafer_phase *phase = phase_of(s, l);
+  const wafer_phase *phase = session_fabric_phase(s, l);
   if (part >= l->body.part_count || l->body.parts[part] >= phase->action_count ||
       sample >= s->marks.samples)
     return;
@@ -90,7 +86,7 @@ void session_fabric_watch_part(session_fabric *s, size_t core, uint32_t part, ui
 /* A core begins the next sample while others are at this one: a span begins where the one before
  * has ended. Bands do the same at the same time: of the first is told. */
 static void tell_train(const session_fabric *s, const fabric_launch *l) {
-  const wafer_phase *phase = phase_of(s, l);
+  const wafer_phase *phase = session_fabric_phase(s, l);
   for (uint32_t a = 0; a < phase->action_count; a++) {
     uint64_t free_from = 0;
     for (uint64_t i = 0; i < s->marks.samples; i += s->marks.bands) {
@@ -108,7 +104,7 @@ static void tell_train(const session_fabric *s, const fabric_launch *l) {
 }
 
 void session_fabric_watch_launch(const session_fabric *s, const fabric_launch *l, uint64_t cycles) {
-  const wafer_phase *phase = phase_of(s, l);
+  const wafer_phase *phase = session_fabric_phase(s, l);
   if (!s->watch) return;
   if (l->of->kind == WAFER_LAUNCH_train) {
     tell_train(s, l);

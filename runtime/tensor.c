@@ -339,6 +339,16 @@ bool wafer_shape_equal(const wafer_shape *a, const wafer_shape *b) {
   return true;
 }
 
+bool wafer_shape_alike(const wafer_shape *a, const wafer_shape *b) {
+  uint32_t i = 0, j = 0;
+  for (;;) {
+    while (i < a->rank && a->dims[i] == 1) i++;
+    while (j < b->rank && b->dims[j] == 1) j++;
+    if (i == a->rank || j == b->rank) return i == a->rank && j == b->rank;
+    if (a->dims[i++] != b->dims[j++]) return false;
+  }
+}
+
 /* Dims of 0 do not excuse the others: strides, too, must fit. */
 bool wafer_shape_elements(const wafer_shape *shape, int64_t *elements) {
   int64_t product = 8;

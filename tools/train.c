@@ -33,17 +33,6 @@ static wafer_status fail(const char *file, wafer_status status, const char *text
   return wafer_fail(cli_diag(), wafer_at_file(file), status, "%s", text);
 }
 
-/* The shapes but for dims of 1: labels of [n] and [n, 1] are the same numbers. */
-static bool same_but_ones(const wafer_shape *a, const wafer_shape *b) {
-  uint32_t i = 0, j = 0;
-  for (;;) {
-    while (i < a->rank && a->dims[i] == 1) i++;
-    while (j < b->rank && b->dims[j] == 1) j++;
-    if (i == a->rank || j == b->rank) return i == a->rank && j == b->rank;
-    if (a->dims[i++] != b->dims[j++]) return false;
-  }
-}
-
 /* What a sample of a plan's input is. */
 static wafer_shape sample_shape(const wafer_plan *plan, uint32_t value) {
   wafer_shape whole = plan->values[value].type.shape;
@@ -59,7 +48,7 @@ static bool has_classes(const train_arguments *a) {
 static bool labels_fit(const job *j, const wafer_dataset *data) {
   wafer_shape want = sample_shape(j->plan, j->plan->training->labels);
   wafer_shape have = wafer_dataset_shape(data, wafer_dataset_fields(data) - 1);
-  return same_but_ones(&want, &have);
+  return wafer_shape_alike(&want, &have);
 }
 
 static wafer_status does_not_fit(const char *path, const wafer_plan *plan, uint32_t value,
@@ -82,7 +71,7 @@ static wafer_status match_fields(job *j, const char *path, const wafer_dataset *
                       wafer_dataset_fields(data) - 1, count - 1);
   for (uint32_t i = 0; i < count; i++) {
     wafer_shape want = sample_shape(j->plan, values[i]), have = wafer_dataset_shape(data, i);
-    if (!same_but_ones(&want, &have)) return does_not_fit(path, j->plan, values[i], &have);
+    if (!wafer_shape_alike(&want, &have)) return does_not_fit(path, j->plan, values[i], &have);
     j->fields[i] = (wafer_gather){.field = i, .dtype = j->plan->values[values[i]].type.dtype};
   }
   j->field_count = count;

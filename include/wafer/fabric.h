@@ -145,6 +145,17 @@ typedef struct wafer_route {
     uint8_t to;   /* set of WAFER_TO */
   } at[WAFER_SWITCH_POSITIONS];
 } wafer_route;
+/* Sets of ports that words come through, and leave through, at any position. */
+static inline uint32_t wafer_route_from(const wafer_route *route) {
+  uint32_t ports = 0;
+  for (uint32_t i = 0; i < route->positions; i++) ports |= 1u << route->at[i].from;
+  return ports;
+}
+static inline uint32_t wafer_route_to(const wafer_route *route) {
+  uint32_t ports = 0;
+  for (uint32_t i = 0; i < route->positions; i++) ports |= route->at[i].to;
+  return ports;
+}
 
 /* What a core's ramp lets in of a colour: runs of wavelets, `skip, keep, skip, keep ...`, then with
  * `repeat` from the start again, else nothing more. Those that are skipped have room always and

@@ -199,6 +199,7 @@ MlirValue wafer_ir_clone(wafer_builder *b, MlirOperation op, const MlirValue *op
 /* A call of the function with its operands; `results` gets one value per result. */
 wafer_status wafer_ir_call(wafer_builder *b, MlirOperation func, const MlirValue *operands,
                            MlirValue *results);
+bool wafer_ir_is_func(MlirOperation op);
 bool wafer_ir_is_call(MlirOperation op);
 MlirOperation wafer_ir_callee(const wafer_ir *ir, MlirOperation call); /* null when there is none */
 

@@ -126,6 +126,9 @@ typedef struct wafer_type {
   wafer_dtype dtype;
   wafer_shape shape;
 } wafer_type;
+static inline bool wafer_type_equal(const wafer_type *a, const wafer_type *b) {
+  return a->dtype == b->dtype && wafer_shape_equal(&a->shape, &b->shape);
+}
 
 /* One op inside a kernel. Values of a kernel are numbered: its inputs first, then one per node. */
 typedef struct wafer_node {
@@ -136,6 +139,13 @@ typedef struct wafer_node {
   wafer_attrs attrs;
   wafer_type type; /* of the result */
 } wafer_node;
+/* An attribute whose length is known: as many as dims. */
+static inline const int64_t *wafer_node_ints(const wafer_node *node, wafer_attr_id id) {
+  uint32_t count;
+  return wafer_attr_ints(&node->attrs, id, &count);
+}
+/* Of a reduction: whether dim d of its operand goes. */
+bool wafer_node_reduces(const wafer_node *node, uint32_t d);
 
 /* The type of the op's result from its operands' types and its attributes: the shape rule of
  * ops.def. BAD_INPUT names what contradicts; dims are checked against overflow. Used when IR is

@@ -50,6 +50,8 @@ typedef struct wafer_shape {
 } wafer_shape;
 
 bool wafer_shape_equal(const wafer_shape *a, const wafer_shape *b);
+/* But for dims of 1: elements of [n] and [n, 1] are the same. */
+bool wafer_shape_alike(const wafer_shape *a, const wafer_shape *b);
 /* Elements; false on a negative dim or when bytes of 8-byte elements would overflow int64. */
 bool wafer_shape_elements(const wafer_shape *shape, int64_t *elements);
 /* "1x3x48x320"; "scalar". */
