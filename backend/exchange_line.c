@@ -161,13 +161,6 @@ typedef struct segment {
   uint32_t first, limit, end, slot;
 } segment;
 
-static wafer_rect rect_at(const line_place *place, const fragment_span *span, uint32_t p,
-                          uint32_t n) {
-  uint32_t at = place->first + p - (place->border != NULL);
-  return place->columns ? (wafer_rect){span->first, at, span->count, n}
-                        : (wafer_rect){at, span->first, n, span->count};
-}
-
 static uint8_t color_of(bus *b, uint32_t slot) {
   if (!b->colors->made[b->back][slot]) {
     b->colors->made[b->back][slot] = true;
@@ -202,58 +195,6 @@ static wafer_route route_at(const bus *b, const segment *s, uint32_t q, bool tak
   return route;
 }
 
-static bool route_equal(const wafer_route *a, const wafer_route *b) {
-  if (a->positions != b->positions) return false;
-  for (uint32_t i = 0; i < a->positions; i++)
-    if (a->at[i].from != b->at[i].from || a->at[i].to != b->at[i].to) return false;
-  return true;
-}
-
-/* ---- trunks ---- */
-
-/* In the rows first .. first + count - 1 beside a trunk, away from it to the `last` of them. */
-static void add_branch(bus *b, wafer_route route, uint32_t first, uint32_t count, uint32_t last,
-                       bool down) {
-  wafer_rect cores = route.cores;
-  if (!count) return;
-  route.at[0].from = down ? WAFER_PORT_north : WAFER_PORT_south;
-  route.at[0].to = WAFER_TO(ramp);
-  route.cores = (wafer_rect){cores.x, last, cores.width, 1};
-  fragment_route(b->f, &route);
-  if (count == 1) return;
-  route.at[0].to |= down ? WAFER_TO(south) : WAFER_TO(north);
-  route.cores = (wafer_rect){cores.x, down ? first : first + 1, cores.width, count - 1};
-  fragment_route(b->f, &route);
-}
-
-/* The trunk's part of a span's rows, and what branches off. */
-static void add_trunk(bus *b, wafer_route route, const fragment_span *span) {
-  uint32_t above = span->count / 2, below = span->count - 1 - above, row = route.cores.y + above;
-  wafer_route trunk = route;
-  trunk.cores.y = row;
-  trunk.cores.height = 1;
-  if (route.at[0].to & WAFER_TO(ramp)) {
-    if (above) trunk.at[0].to |= WAFER_TO(north);
-    if (below) trunk.at[0].to |= WAFER_TO(south);
-    add_branch(b, route, span->first, above, span->first, false);
-    add_branch(b, route, row + 1, below, row + below, true);
-  }
-  fragment_route(b->f, &trunk);
-}
-
-/* Of the positions q .. q + n - 1, on every line. */
-static void add_route(bus *b, wafer_route route, uint32_t q, uint32_t n, uint8_t color) {
-  uint32_t p = position(b, b->back ? q + n - 1 : q);
-  route.color = color;
-  for (uint32_t i = 0; i < b->place->span_count; i++) {
-    route.cores = rect_at(b->place, &b->place->spans[i], p, n);
-    if (b->place->trunks)
-      add_trunk(b, route, &b->place->spans[i]);
-    else
-      fragment_route(b->f, &route);
-  }
-}
-
 /* The host has no router. */
 static void add_routes(bus *b, const segment *s, uint8_t color) {
   wafer_route route = {0};
@@ -263,8 +204,9 @@ static void add_routes(bus *b, const segment *s, uint8_t color) {
   for (uint32_t q = first; q <= end + 1; q++) {
     wafer_route next = {0};
     if (q <= end) next = route_at(b, s, q, b->keepers[q].count > 0);
-    if (q > first && (q > end || !route_equal(&route, &next))) {
-      add_route(b, route, since, q - since, color);
+    if (q > first && (q > end || !fragment_same_way(&route, &next))) {
+      route.color = color;
+      line_route(b->f, b->place, route, position(b, b->back ? q - 1 : since), q - since);
       since = q;
     }
     route = next;
@@ -282,8 +224,8 @@ static void add_filters(bus *b, const segment *s, uint8_t color) {
         push_run(b, k, 0);
       }
       for (uint32_t i = 0; i < b->place->span_count; i++)
-        fragment_filter_add(b->f, rect_at(b->place, &b->place->spans[i], position(b, q), 1), color,
-                            k->runs, k->count);
+        fragment_filter_add(b->f, line_rect(b->place, &b->place->spans[i], position(b, q), 1),
+                            color, k->runs, k->count);
     }
     if (sends(b, s, q)) passed += b->words[q];
   }
@@ -336,14 +278,6 @@ static void add_sender(bus *b, const segment *s, const forth *moves, uint32_t q,
   b->blocks[b->block_count++] = (fragment_block){.at = q, .words = sent};
 }
 
-/* Rows from a trunk to the farthest that takes its words. */
-static uint32_t branch_length(const line_place *place) {
-  uint32_t most = 0;
-  for (uint32_t i = 0; i < place->span_count && place->trunks; i++)
-    if (place->spans[i].count / 2 > most) most = place->spans[i].count / 2;
-  return most;
-}
-
 /* Handing over from a sender to the one behind it. */
 #define HANDOVER_CYCLES 1
 
@@ -388,10 +322,10 @@ static void add_bus(bus *b, segment s, const forth *moves) {
   add_routes(b, &s, color);
   add_filters(b, &s, color);
   for (uint32_t i = 0; i < b->place->span_count && senders == 1 && !b->place->border; i++)
-    fragment_source_add(b->f, rect_at(b->place, &b->place->spans[i], position(b, last), 1), color,
+    fragment_source_add(b->f, line_rect(b->place, &b->place->spans[i], position(b, last), 1), color,
                         all);
   uint64_t start = b->machine->vector_setup_cycles + b->machine->descriptor_load_cycles;
-  uint64_t hops = (uint64_t)b->machine->hop_cycles * (s.end - s.first + branch_length(b->place));
+  uint64_t hops = (uint64_t)b->machine->hop_cycles * (s.end - s.first + line_branches(b->place));
   bool fed = b->place->border && !b->back; /* the host's words are on their way meanwhile */
   uint64_t handed = all + (senders - 1) * HANDOVER_CYCLES; /* over the last link */
   uint64_t travelled = hops + b->words[s.first];
@@ -496,7 +430,7 @@ bool line_add(const wafer_machine *machine, wafer_arena *scratch, const line *l,
     if (busy[p] > busiest) busiest = busy[p];
     if (code == FRAGMENT_IDLE) continue;
     for (uint32_t i = 0; i < place->span_count; i++)
-      fragment_run(f, rect_at(place, &place->spans[i], p, 1), code);
+      fragment_run(f, line_rect(place, &place->spans[i], p, 1), code);
   }
   line_order_pace(&order, l, cores);
   uint64_t both = links[0] * latest / 100 + links[1];

@@ -98,6 +98,13 @@ typedef struct line_core {
   fragment_transfers transfers;
 } line_core;
 
+/* exchange_trunk.c. The cores at positions p .. p + n - 1 of the lines of a span. */
+wafer_rect line_rect(const line_place *place, const fragment_span *span, uint32_t p, uint32_t n);
+/* Adds the route there, of all spans; `route` has everything but the cores. */
+void line_route(fragment *f, const line_place *place, wafer_route route, uint32_t p, uint32_t n);
+/* Rows from a trunk to the farthest that takes its words; 0: there are no trunks. */
+uint32_t line_branches(const line_place *place);
+
 /* exchange_ports.c. What the host sends, or takes, at the border of the lines. */
 void line_ports(const line *l, const line_place *place, const line_core *host, bool out,
                 uint8_t color, fragment *f);
