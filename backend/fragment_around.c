@@ -1,46 +1,6 @@
-#include "fragment_around.h"
+#include "fragment_cells.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#define NONE UINT32_MAX
-
-/* A router of the colour at hand. */
-typedef struct cell {
-  wafer_route route; /* of this router alone */
-  bool passes;       /* it does nothing else */
-  bool gone;         /* words go another way */
-} cell;
-
-/* Words leave `from` through a port, pass cells in between, and come to `to` through a port. */
-typedef struct stretch {
-  uint32_t from, to; /* cells */
-  uint8_t leaves, enters;
-  uint32_t passed; /* routers in between */
-} stretch;
-
-struct around {
-  wafer_arena *arena;
-  const wafer_machine *machine;
-  uint32_t width, height;
-  const uint32_t *used;
-  bool *blocked;      /* routers that are not to be used: of cores that are dead, or of others */
-  uint32_t *awaited;  /* of each router: colours that are to begin, end or branch off there */
-  uint8_t *kept_here; /* the same: colours kept for these, beside those; 0: none are */
-  uint8_t *kept_near; /* the same: for what begins or ends beside it */
-  bool ignore;        /* what is kept */
-  bool *there;        /* routers of parts; none in between */
-  uint32_t *at;       /* of each router: its cell, NONE */
-  bool *passed;       /* the same: words of the colour pass there */
-  uint8_t *via;   /* the same: the port through which the search came to it, WAFER_PORTS: not yet */
-  uint32_t *next; /* routers in the order in which the search came to them */
-  around_router *looked; /* the same: what is told of cells */
-  cell *cells;
-  uint32_t count, room;
-  stretch *stretches;
-  uint32_t stretch_count, stretch_room;
-  uint32_t farthest; /* hops that one of them is longer by, of those found last */
-};
 
 static void block(around *a, wafer_rect r) {
   for (uint32_t y = r.y; y < r.y + r.height && y < a->height; y++)
@@ -79,32 +39,7 @@ around *around_create(wafer_arena *arena, const wafer_machine *machine, const fr
   return a;
 }
 
-/* ---- routers ---- */
-
-static uint8_t opposite(uint8_t port) {
-  return (uint8_t)((port + 2) % 4);
-}
-
-/* The router beyond the port; NONE: outside. */
-static uint32_t beyond(const around *a, uint32_t at, uint8_t port) {
-  uint32_t x = at % a->width, y = at / a->width;
-  switch (port) {
-  case WAFER_PORT_north: return y ? at - a->width : NONE;
-  case WAFER_PORT_south: return y + 1 < a->height ? at + a->width : NONE;
-  case WAFER_PORT_west: return x ? at - 1 : NONE;
-  default: return x + 1 < a->width ? at + 1 : NONE;
-  }
-}
-
-static uint32_t router_of(const around *a, const cell *c) {
-  return c->route.cores.y * a->width + c->route.cores.x;
-}
-
-/* The cell beyond the port, NONE. */
-static uint32_t cell_beyond(const around *a, uint32_t router, uint8_t port) {
-  uint32_t other = beyond(a, router, port);
-  return other == NONE ? NONE : a->at[other];
-}
+/* ---- what is kept ---- */
 
 static void keep(const around *a, uint8_t *kept, uint8_t more) {
   if (*kept < a->machine->colors / 4) *kept = (uint8_t)(*kept + more);
@@ -122,143 +57,6 @@ void around_ignore(around *a, bool kept) {
   a->ignore = kept;
 }
 
-/* Has the router no colour for words that only pass? `near`: they begin or end beside it. */
-static bool is_kept(const around *a, uint32_t router, bool near) {
-  uint32_t kept = a->kept_here[router] + (near ? 0u : a->kept_near[router]);
-  if (a->blocked[router]) return true;
-  return kept && !a->ignore &&
-         (uint32_t)__builtin_popcount(a->used[router]) + a->awaited[router] + kept >
-             a->machine->colors;
-}
-
-static bool grow(around *a, void *list, uint32_t count, uint32_t *room, size_t size) {
-  void *old, *more;
-  if (count < *room) return true;
-  uint32_t next = *room ? 2 * *room : 1024;
-  memcpy(&old, list, sizeof old);
-  if (!(more = wafer_arena_alloc(a->arena, next, size))) return false;
-  if (count) memcpy(more, old, count * size);
-  memcpy(list, &more, sizeof more);
-  *room = next;
-  return true;
-}
-
-static bool add_cell(around *a, const wafer_route *route, uint32_t router, bool passes) {
-  if (!grow(a, &a->cells, a->count, &a->room, sizeof *a->cells)) return false;
-  cell *c = &a->cells[a->count];
-  *c = (cell){.route = *route, .passes = passes};
-  c->route.cores = (wafer_rect){router % a->width, router / a->width, 1, 1};
-  a->at[router] = a->count++;
-  return true;
-}
-
-/* ---- the colour as it is ---- */
-
-static void forget(around *a) {
-  for (uint32_t i = 0; i < a->count; i++) {
-    uint32_t router = router_of(a, &a->cells[i]);
-    a->at[router] = NONE;
-    a->passed[router] = false;
-  }
-  a->count = a->stretch_count = 0;
-}
-
-static bool add_cells(around *a, const fragment *f, uint32_t color) {
-  for (uint32_t i = 0; i < f->route_count; i++) {
-    const wafer_route *r = &f->routes[i];
-    if (r->color != color) continue;
-    for (uint32_t y = r->cores.y; y < r->cores.y + r->cores.height; y++)
-      for (uint32_t x = r->cores.x; x < r->cores.x + r->cores.width; x++)
-        if (!add_cell(a, r, y * a->width + x, false)) return false;
-  }
-  return true;
-}
-
-/* From a router of the colour to one, and nothing else. */
-static bool passes(const around *a, const cell *c) {
-  const wafer_route *r = &c->route;
-  uint32_t router = router_of(a, c), to = r->at[0].to;
-  if (r->positions != 1 || r->at[0].from == WAFER_PORT_ramp) return false;
-  if (to & (to - 1) || to == WAFER_TO(ramp)) return false;
-  uint8_t out = (uint8_t)__builtin_ctz(to);
-  return cell_beyond(a, router, r->at[0].from) != NONE && cell_beyond(a, router, out) != NONE;
-}
-
-static bool add_stretch(around *a, uint32_t from, uint8_t leaves) {
-  stretch s = {.from = from, .leaves = leaves};
-  uint8_t out = leaves;
-  uint32_t at = cell_beyond(a, router_of(a, &a->cells[from]), out);
-  for (; at != NONE && a->cells[at].passes; s.passed++) {
-    out = (uint8_t)__builtin_ctz(a->cells[at].route.at[0].to);
-    at = cell_beyond(a, router_of(a, &a->cells[at]), out);
-  }
-  if (at == NONE || !s.passed) return true;
-  if (!grow(a, &a->stretches, a->stretch_count, &a->stretch_room, sizeof s)) return false;
-  s.to = at;
-  s.enters = opposite(out);
-  a->stretches[a->stretch_count++] = s;
-  return true;
-}
-
-/* Do words pass from one router to the other, or back? */
-static bool are_joined(const cell *one, const cell *other, uint8_t port) {
-  uint32_t back = opposite(port);
-  return (wafer_route_to(&one->route) >> port & wafer_route_from(&other->route) >> back & 1) ||
-         (wafer_route_from(&one->route) >> port & wafer_route_to(&other->route) >> back & 1);
-}
-
-/* All cells that are joined with that one. */
-static void find_part(around *a, uint32_t first, uint32_t part) {
-  uint32_t count = 1;
-  a->next[0] = first;
-  a->looked[first].part = part;
-  for (uint32_t i = 0; i < count; i++)
-    for (uint8_t port = 0; port < WAFER_PORT_ramp; port++) {
-      uint32_t at = a->next[i], other = cell_beyond(a, a->looked[at].at, port);
-      if (other == NONE || a->looked[other].part != NONE) continue;
-      if (!are_joined(&a->cells[at], &a->cells[other], port)) continue;
-      a->looked[other].part = part;
-      a->next[count++] = other;
-    }
-}
-
-/* Is it a passing cell whose words are not to pass? */
-static bool is_closed(const around *a, const cell *c) {
-  uint32_t router = router_of(a, c);
-  if (!c->passes) return false;
-  uint8_t out = (uint8_t)__builtin_ctz(c->route.at[0].to), in = c->route.at[0].from;
-  bool near =
-      !a->cells[cell_beyond(a, router, out)].passes || !a->cells[cell_beyond(a, router, in)].passes;
-  return is_kept(a, router, near);
-}
-
-static bool load(around *a, const fragment *f, uint32_t color) {
-  forget(a);
-  if (!add_cells(a, f, color)) return false;
-  for (uint32_t i = 0; i < a->count; i++) a->cells[i].passes = passes(a, &a->cells[i]);
-  return true;
-}
-
-const around_router *around_look(around *a, const fragment *f, uint32_t color, uint32_t *count,
-                                 uint32_t *parts) {
-  *parts = 0;
-  if (!load(a, f, color)) return NULL;
-  for (uint32_t i = 0; i < a->count; i++)
-    a->looked[i] = (around_router){router_of(a, &a->cells[i]), NONE, a->cells[i].passes,
-                                   is_closed(a, &a->cells[i])};
-  for (uint32_t i = 0; i < a->count; i++)
-    if (a->looked[i].part == NONE) find_part(a, i, (*parts)++);
-  *count = a->count;
-  return a->looked;
-}
-
-static bool add_stretches(around *a) {
-  for (uint32_t i = 0; i < a->count; i++)
-    for (uint8_t port = 0; port < WAFER_PORT_ramp && !a->cells[i].passes; port++)
-      if (wafer_route_to(&a->cells[i].route) >> port & 1 && !add_stretch(a, i, port)) return false;
-  return true;
-}
-
 /* ---- another way ---- */
 
 static bool is_taken(const around *a, uint32_t router, uint32_t real) {
@@ -272,7 +70,7 @@ static bool keep_stretch(const around *a, const stretch *s, uint32_t real) {
     uint32_t at = cell_beyond(a, router_of(a, &a->cells[s->from]), out);
     for (; at != s->to; at = cell_beyond(a, router_of(a, &a->cells[at]), out)) {
       uint32_t router = router_of(a, &a->cells[at]);
-      if (!mark && (is_taken(a, router, real) || is_closed(a, &a->cells[at]))) return false;
+      if (!mark && (is_taken(a, router, real) || cells_closed(a, &a->cells[at]))) return false;
       if (mark) a->passed[router] = true;
       out = (uint8_t)__builtin_ctz(a->cells[at].route.at[0].to);
     }
@@ -346,7 +144,7 @@ static uint32_t search(around *a, const stretch *s, uint32_t real, uint32_t most
         return at;
       }
       bool near = i == 0 || is_beside(a, other, to);
-      bool free = !is_kept(a, other, near) && !a->passed[other] && !is_taken(a, other, real) &&
+      bool free = !cells_kept(a, other, near) && !a->passed[other] && !is_taken(a, other, real) &&
                   (uint32_t)__builtin_popcount(a->used[other]) < most;
       if (!free || a->via[other] != WAFER_PORTS || !inside(a, &w, other)) continue;
       a->via[other] = port;
@@ -374,7 +172,7 @@ static bool go_way(around *a, const stretch *s, uint32_t last, uint8_t out, uint
     uint8_t via = a->via[last];
     route.at[0].from = opposite(via);
     route.at[0].to = (uint8_t)(1u << out);
-    if (!add_cell(a, &route, last, true)) return false;
+    if (!cells_add(a, &route, last, true)) return false;
     a->passed[last] = true;
     last = beyond(a, last, opposite(via));
     out = via;
@@ -399,7 +197,7 @@ static bool go_around(around *a, const stretch *s, uint32_t real, uint32_t *more
 
 bool around_find(around *a, const fragment *f, uint32_t color, uint32_t real, uint32_t *hops) {
   *hops = AROUND_NOWHERE;
-  if (!load(a, f, color) || !add_stretches(a)) return false;
+  if (!cells_load(a, f, color) || !cells_stretch(a)) return false;
   for (uint32_t i = 0; i < a->count; i++) {
     uint32_t router = router_of(a, &a->cells[i]);
     if (a->cells[i].passes) continue;
@@ -426,7 +224,7 @@ bool around_find(around *a, const fragment *f, uint32_t color, uint32_t real, ui
 
 static bool await(around *a, const fragment *f, uint32_t more) {
   for (uint32_t c = 0; c < f->colors; c++) {
-    if (!load(a, f, c)) return false;
+    if (!cells_load(a, f, c)) return false;
     for (uint32_t i = 0; i < a->count; i++)
       if (!a->cells[i].passes) a->awaited[router_of(a, &a->cells[i])] += more;
   }
