@@ -24,14 +24,9 @@ typedef struct pieces {
 } pieces;
 
 static void put(pieces *p, joint_piece piece) {
-  if (p->count == p->room) {
-    uint32_t room = p->room ? 2 * p->room : 1;
-    joint_piece *more = WAFER_NEW(p->arena, joint_piece, room);
-    p->failed |= !more;
-    if (!more) return;
-    if (p->count) memcpy(more, p->at, p->count * sizeof *more);
-    p->at = more;
-    p->room = room;
+  if (!WAFER_GROW(p->arena, p->at, p->count, p->room, 1)) {
+    p->failed = true;
+    return;
   }
   p->at[p->count++] = piece;
 }

@@ -117,14 +117,9 @@ static uint32_t groups_end(const bus *b, uint32_t q) {
 /* ---- what is kept ---- */
 
 static void push_run(bus *b, keeper *k, uint64_t words) {
-  if (k->count == k->room) {
-    uint32_t room = k->room ? 2 * k->room : 4;
-    uint32_t *more = WAFER_NEW(b->scratch, uint32_t, room);
-    b->failed |= !more;
-    if (!more) return;
-    if (k->count) memcpy(more, k->runs, k->count * sizeof *more);
-    k->runs = more;
-    k->room = room;
+  if (!WAFER_GROW(b->scratch, k->runs, k->count, k->room, 4)) {
+    b->failed = true;
+    return;
   }
   k->runs[k->count++] = (uint32_t)words;
 }
@@ -141,14 +136,9 @@ static void keep(bus *b, keeper *k, uint64_t at, uint64_t words) {
 
 static void add_ops(bus *b, line_ops *ops, const line_parcel *parcel) {
   for (uint32_t i = 0; i < parcel->count; i++) {
-    if (ops->count == ops->room) {
-      uint32_t room = ops->room ? 2 * ops->room : 4;
-      const line_box **more = WAFER_NEW(b->scratch, const line_box *, room);
-      b->failed |= !more;
-      if (!more) return;
-      if (ops->count) memcpy(more, ops->at, ops->count * sizeof *more);
-      ops->at = more;
-      ops->room = room;
+    if (!WAFER_GROW(b->scratch, ops->at, ops->count, ops->room, 4)) {
+      b->failed = true;
+      return;
     }
     ops->at[ops->count++] = &b->l->boxes[parcel->first + i];
   }

@@ -34,14 +34,7 @@ static bool order_full(wafer_arena *arena, fragment_bus *bus) {
 
 bool line_order_bus(line_order *o, const fragment_bus *bus) {
   wafer_arena *arena = o->f->arena;
-  if (o->bus_count == o->bus_room) {
-    uint32_t room = o->bus_room ? 2 * o->bus_room : 2;
-    fragment_bus *more = WAFER_NEW(arena, fragment_bus, room);
-    if (!more) return false;
-    if (o->bus_count) memcpy(more, o->buses, o->bus_count * sizeof *more);
-    o->buses = more;
-    o->bus_room = room;
-  }
+  if (!WAFER_GROW(arena, o->buses, o->bus_count, o->bus_room, 2)) return false;
   fragment_taker *takers = WAFER_NEW(arena, fragment_taker, bus->taker_count);
   fragment_bus *own = &o->buses[o->bus_count++];
   *own = *bus;

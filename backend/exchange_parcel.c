@@ -6,21 +6,8 @@
 
 #define UNKNOWN UINT32_MAX
 
-bool parcels_grow(wafer_arena *arena, void *list, uint32_t count, uint32_t *room, size_t size) {
-  void *old, *more;
-  if (count < *room) return true;
-  uint32_t next = *room ? 2 * *room : 16;
-  memcpy(&old, list, sizeof old);
-  more = wafer_arena_alloc(arena, next, size);
-  if (!more) return false;
-  if (count) memcpy(more, old, count * size);
-  memcpy(list, &more, sizeof more);
-  *room = next;
-  return true;
-}
-
 bool parcels_add_box(parcels *m, const line_box *box) {
-  if (!parcels_grow(m->scratch, &m->boxes, m->box_count, &m->box_room, sizeof *box)) return false;
+  if (!WAFER_GROW(m->scratch, m->boxes, m->box_count, m->box_room, 16)) return false;
   m->boxes[m->box_count++] = *box;
   return true;
 }
@@ -96,7 +83,7 @@ bool parcels_add(parcels *m, uint32_t from, uint32_t first) {
   line_parcel parcel = {.from = from, .first = first, .count = m->box_count - first};
   for (uint32_t i = 0; i < parcel.count; i++)
     parcel.words += line_words(m->dtype, elements_of(&m->boxes[first + i]));
-  if (!parcels_grow(m->scratch, &m->at, m->count, &m->room, sizeof parcel)) return false;
+  if (!WAFER_GROW(m->scratch, m->at, m->count, m->room, 16)) return false;
   m->at[m->count++] = parcel;
   return find_send(m, m->count - 1);
 }
@@ -119,7 +106,7 @@ bool parcels_send_once(parcels *m, uint32_t kinds) {
                        .send = m->count};
     for (uint32_t i = 0; i < c.box_count; i++)
       if (!parcels_add_box(m, &c.box[i])) return false;
-    if (!parcels_grow(m->scratch, &m->at, m->count, &m->room, sizeof all)) return false;
+    if (!WAFER_GROW(m->scratch, m->at, m->count, m->room, 16)) return false;
     m->at[m->count++] = all;
   }
   return true;

@@ -16,7 +16,6 @@ typedef struct parcels {
 
 /* Room for one element more in `list`, a pointer to elements of that size. False: out of memory,
  * here and below. */
-bool parcels_grow(wafer_arena *arena, void *list, uint32_t count, uint32_t *room, size_t size);
 /* Begins anew. */
 void parcels_clear(parcels *p);
 bool parcels_add_box(parcels *p, const line_box *box);

@@ -160,8 +160,7 @@ static uint32_t joint_at(maker *m, const spread *to, factor *f, uint32_t row) {
     return UNKNOWN;
   for (uint32_t i = 0; i < f->joint_count; i++)
     if (joint_equal(&f->joints[i], &next)) return i;
-  if (!parcels_grow(m->scratch, &f->joints, f->joint_count, &f->joint_room, sizeof next))
-    return UNKNOWN;
+  if (!WAFER_GROW(m->scratch, f->joints, f->joint_count, f->joint_room, 16)) return UNKNOWN;
   f->joints[f->joint_count] = next;
   return f->joint_count++;
 }
@@ -200,8 +199,7 @@ static bool add_line(maker *m, uint32_t row, uint32_t count, uint32_t *const *jo
     if (k == count) c = &m->classes[i];
   }
   if (!c) {
-    if (!parcels_grow(m->scratch, &m->classes, m->class_count, &m->class_room, sizeof *c))
-      return false;
+    if (!WAFER_GROW(m->scratch, m->classes, m->class_count, m->class_room, 16)) return false;
     c = &m->classes[m->class_count++];
     c->joint = WAFER_NEW(m->scratch, uint32_t, count);
     if (!c->joint) return false;
@@ -214,15 +212,14 @@ static bool add_line(maker *m, uint32_t row, uint32_t count, uint32_t *const *jo
     last->count++;
     return true;
   }
-  if (!parcels_grow(m->scratch, &c->spans, c->span_count, &c->span_room, sizeof *last))
-    return false;
+  if (!WAFER_GROW(m->scratch, c->spans, c->span_count, c->span_room, 16)) return false;
   c->spans[c->span_count++] = (fragment_span){at, 1};
   return true;
 }
 
 static bool find_classes(maker *m) {
   uint32_t count = 0;
-  uint32_t **joints = WAFER_NEW(m->scratch, uint32_t *, m->target_count *FACTORS);
+  uint32_t **joints = WAFER_NEW(m->scratch, uint32_t *, m->target_count * FACTORS);
   if (!joints) return false;
   for (uint32_t i = 0; i < m->target_count; i++)
     for (uint32_t k = 0; k < m->targets[i].factor_count; k++, count++)
@@ -316,8 +313,7 @@ static bool add_moves(maker *m, const target *t, uint32_t from, uint32_t to) {
     uint32_t at = t->takers[to][i];
     uint32_t server = pass_nearest(m->members[group], m->member_count[group], at);
     if (m->from_kind[server - m->p->from->rect.x] != from) continue;
-    if (!parcels_grow(m->scratch, &m->moves, m->move_count, &m->move_room, sizeof *m->moves))
-      return false;
+    if (!WAFER_GROW(m->scratch, m->moves, m->move_count, m->move_room, 16)) return false;
     m->moves[m->move_count++] = (line_move){server - m->first, at - m->first, m->all.count - 1};
   }
   return true;

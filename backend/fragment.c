@@ -7,14 +7,8 @@
 
 /* Room for one more, doubling; NULL and `failed` when there is no memory. */
 static void *grow(fragment *f, void *list, uint32_t count, uint32_t *room, size_t size) {
-  if (f->failed || count < *room) return f->failed ? NULL : list;
-  uint32_t more = *room ? *room * 2 : 16;
-  void *next = wafer_arena_alloc(f->arena, more, size);
-  f->failed = !next;
-  if (!next) return NULL;
-  if (count) memcpy(next, list, count * size);
-  *room = more;
-  return next;
+  f->failed = f->failed || !wafer_arena_grow(f->arena, &list, count, room, size, 16);
+  return f->failed ? NULL : list;
 }
 
 void fragment_begin(fragment *f, wafer_arena *arena, const char *name, const char *node,

@@ -12,20 +12,8 @@ bool cells_kept(const around *a, uint32_t router, bool near) {
              a->machine->colors;
 }
 
-static bool grow(around *a, void *list, uint32_t count, uint32_t *room, size_t size) {
-  void *old, *more;
-  if (count < *room) return true;
-  uint32_t next = *room ? 2 * *room : 1024;
-  memcpy(&old, list, sizeof old);
-  if (!(more = wafer_arena_alloc(a->arena, next, size))) return false;
-  if (count) memcpy(more, old, count * size);
-  memcpy(list, &more, sizeof more);
-  *room = next;
-  return true;
-}
-
 bool cells_add(around *a, const wafer_route *route, uint32_t router, bool passes) {
-  if (!grow(a, &a->cells, a->count, &a->room, sizeof *a->cells)) return false;
+  if (!WAFER_GROW(a->arena, a->cells, a->count, a->room, 1024)) return false;
   cell *c = &a->cells[a->count];
   *c = (cell){.route = *route, .passes = passes};
   c->route.cores = (wafer_rect){router % a->width, router / a->width, 1, 1};
@@ -72,7 +60,7 @@ static bool add_stretch(around *a, uint32_t from, uint8_t leaves) {
     at = cell_beyond(a, router_of(a, &a->cells[at]), out);
   }
   if (at == NONE || !s.passed) return true;
-  if (!grow(a, &a->stretches, a->stretch_count, &a->stretch_room, sizeof s)) return false;
+  if (!WAFER_GROW(a->arena, a->stretches, a->stretch_count, a->stretch_room, 1024)) return false;
   s.to = at;
   s.enters = opposite(out);
   a->stretches[a->stretch_count++] = s;

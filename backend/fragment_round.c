@@ -28,14 +28,7 @@ static bool add_feed(fragment_round *r, wafer_arena *arena, fragment_feed feed) 
       r->feeds[i].ports += feed.ports;
       return true;
     }
-  if (r->feed_count == r->feed_room) {
-    uint32_t room = r->feed_room ? 2 * r->feed_room : 4;
-    fragment_feed *more = WAFER_NEW(arena, fragment_feed, room);
-    if (!more) return false;
-    for (uint32_t i = 0; i < r->feed_count; i++) more[i] = r->feeds[i];
-    r->feeds = more;
-    r->feed_room = room;
-  }
+  if (!WAFER_GROW(arena, r->feeds, r->feed_count, r->feed_room, 4)) return false;
   r->feeds[r->feed_count++] = feed;
   return true;
 }

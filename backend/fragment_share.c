@@ -241,21 +241,8 @@ bool share_take(share *s, uint32_t at, uint32_t color, uint32_t real, const arou
 
 /* ---- what cores send and take ---- */
 
-/* Room for `need` of them; false: out of memory. */
-static bool grow(share *s, void *list, uint32_t need, uint32_t *room, size_t size) {
-  void *old, *more;
-  if (need <= *room) return true;
-  uint32_t next = *room ? 2 * *room : 256;
-  memcpy(&old, list, sizeof old);
-  if (!(more = wafer_arena_alloc(s->arena, next, size))) return false;
-  if (*room) memcpy(more, old, *room * size);
-  memcpy(list, &more, sizeof more);
-  *room = next;
-  return true;
-}
-
 static bool add_flow(share *s, size_t router, uint32_t of, uint64_t words) {
-  if (!grow(s, &s->flows, s->flow_count + 1, &s->flow_room, sizeof *s->flows)) return false;
+  if (!WAFER_GROW(s->arena, s->flows, s->flow_count, s->flow_room, 256)) return false;
   s->flows[s->flow_count] = (flow){of, NONE, words};
   if (s->first_flow[router] == NONE)
     s->first_flow[router] = s->flow_count;
@@ -298,8 +285,7 @@ static bool add_takers(share *s, uint32_t at, uint32_t color) {
     for (uint32_t y = k.y; y < k.y + k.height; y++)
       for (uint32_t x = k.x; x < k.x + k.width; x++) {
         uint32_t *first = &s->first_taker[router_at(s, x, y)];
-        if (!grow(s, &s->takers, s->taker_count + 1, &s->taker_room, sizeof *s->takers))
-          return false;
+        if (!WAFER_GROW(s->arena, s->takers, s->taker_count, s->taker_room, 256)) return false;
         s->takers[s->taker_count] = (taker){at, NONE, *first};
         *first = s->taker_count++;
       }
@@ -342,6 +328,12 @@ static bool collect(share *s, uint32_t real) {
 
 /* ---- filters ---- */
 
+static bool add_run(share *s, uint64_t words) {
+  if (!WAFER_GROW(s->arena, s->runs, s->run_count, s->run_room, 256)) return false;
+  s->runs[s->run_count++] = (uint32_t)words;
+  return true;
+}
+
 /* Runs are skipped and kept in turn. */
 static bool push_run(share *s, bool keep, uint64_t words) {
   if (words == 0) return true;
@@ -349,10 +341,8 @@ static bool push_run(share *s, bool keep, uint64_t words) {
     s->runs[s->run_count - 1] += (uint32_t)words;
     return true;
   }
-  if (!grow(s, &s->runs, s->run_count + 3, &s->run_room, sizeof *s->runs)) return false;
-  if (s->run_count == 0 && keep) s->runs[s->run_count++] = 0;
-  s->runs[s->run_count++] = (uint32_t)words;
-  return true;
+  if (s->run_count == 0 && keep && !add_run(s, 0)) return false;
+  return add_run(s, words);
 }
 
 static bool push_flow(share *s, const flow *sent, size_t core) {
@@ -403,7 +393,7 @@ static bool add_filter(share *s, uint32_t real, uint32_t x, uint32_t y, fragment
   if (c->kind == ALIKE && !c->filtered) return true;
   if (!(c->kind == ALIKE ? push_alike(s, router_at(s, x, y)) : push_rooted(s, cells, x, y)))
     return false;
-  if (s->run_count % 2) s->runs[s->run_count++] = 0;
+  if (s->run_count % 2 && !add_run(s, 0)) return false;
   bool all = s->run_count == 2 && s->runs[0] == 0;
   if (!all)
     fragment_filter_add(out, (wafer_rect){x, y, 1, 1}, (uint8_t)real, s->runs, s->run_count);

@@ -16,17 +16,6 @@ static bool step_over(const memory_map *map, wafer_rect rect, uint32_t bytes, ui
   return false;
 }
 
-static bool grow(memory_map *map) {
-  if (map->count < map->room) return true;
-  uint32_t room = map->room ? 2 * map->room : 64;
-  memory_place *at = WAFER_NEW(map->arena, memory_place, room);
-  if (!at) return false;
-  if (map->count) memcpy(at, map->at, map->count * sizeof *at);
-  map->at = at;
-  map->room = room;
-  return true;
-}
-
 memory_place *memory_take(memory_map *map, memory_place place, uint32_t least, uint32_t phase,
                           bool *no_memory) {
   uint32_t address = least + (phase - least) % ALIGN; /* unsigned: up to the next such address */
@@ -34,7 +23,7 @@ memory_place *memory_take(memory_map *map, memory_place place, uint32_t least, u
   if (place.bytes > map->limit) return NULL;
   while (step_over(map, place.at.rect, place.bytes, &address)) address += (phase - address) % ALIGN;
   if (address > map->limit - place.bytes) return NULL;
-  if (!grow(map)) {
+  if (!WAFER_GROW(map->arena, map->at, map->count, map->room, 64)) {
     *no_memory = true;
     return NULL;
   }
@@ -46,7 +35,7 @@ memory_place *memory_take(memory_map *map, memory_place place, uint32_t least, u
 
 bool memory_put(memory_map *map, wafer_rect rect, uint32_t address, uint32_t bytes) {
   if (bytes == 0) return true;
-  if (!grow(map)) return false;
+  if (!WAFER_GROW(map->arena, map->at, map->count, map->room, 64)) return false;
   map->at[map->count++] = (memory_place){.value = WAFER_NONE,
                                          .at = {.where = WAFER_AT_wafer, .rect = rect},
                                          .address = address,

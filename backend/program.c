@@ -188,14 +188,8 @@ static bool is_free(const program *p, int64_t from, int64_t to, int64_t *next) {
 }
 
 static wafer_status note_block(program *p, program_block block) {
-  if (p->block_count == p->block_room) {
-    uint32_t room = p->block_room ? 2 * p->block_room : 32;
-    program_block *more = WAFER_NEW(p->arena, program_block, room);
-    if (!more) return program_no_memory(p);
-    if (p->block_count) memcpy(more, p->blocks, p->block_count * sizeof *more);
-    p->blocks = more;
-    p->block_room = room;
-  }
+  if (!WAFER_GROW(p->arena, p->blocks, p->block_count, p->block_room, 32))
+    return program_no_memory(p);
   p->blocks[p->block_count++] = block;
   if (block.address + block.bytes > p->highest) p->highest = block.address + block.bytes;
   return WAFER_OK;
@@ -240,13 +234,8 @@ fragment *program_fragment(program *p, const char *node) {
 wafer_status program_append(program *p, fragment *f) {
   program_kernel_code *out = p->out;
   if (f->failed) return program_no_memory(p);
-  if (out->fragment_count == p->fragment_room) {
-    p->fragment_room = p->fragment_room ? 2 * p->fragment_room : 16;
-    fragment **more = WAFER_NEW(p->arena, fragment *, p->fragment_room);
-    if (!more) return program_no_memory(p);
-    if (out->fragment_count) memcpy(more, out->fragments, out->fragment_count * sizeof *more);
-    out->fragments = more;
-  }
+  if (!WAFER_GROW(p->arena, out->fragments, out->fragment_count, p->fragment_room, 16))
+    return program_no_memory(p);
   out->fragments[out->fragment_count++] = f;
   out->cycles += f->cycles;
   return WAFER_OK;
@@ -256,13 +245,8 @@ wafer_status program_append(program *p, fragment *f) {
 
 static wafer_status add_data(program *p, uint32_t node, const spread *at, const void *elements) {
   program_kernel_code *out = p->out;
-  if (out->data_count == p->data_room) {
-    p->data_room = p->data_room ? 2 * p->data_room : 8;
-    program_data *more = WAFER_NEW(p->arena, program_data, p->data_room);
-    if (!more) return program_no_memory(p);
-    if (out->data_count) memcpy(more, out->data, out->data_count * sizeof *more);
-    out->data = more;
-  }
+  if (!WAFER_GROW(p->arena, out->data, out->data_count, p->data_room, 8))
+    return program_no_memory(p);
   out->data[out->data_count++] = (program_data){node, elements, at};
   return WAFER_OK;
 }

@@ -277,16 +277,9 @@ uint64_t nest_cycles(const wafer_machine *machine, const nest *n) {
 /* ---- Instructions ---- */
 
 void program_put(program_code *code, wafer_instruction instruction) {
-  if (code->count == code->room) {
-    uint32_t room = code->room ? 2 * code->room : 32;
-    wafer_instruction *more = WAFER_NEW(code->arena, wafer_instruction, room);
-    if (!more) {
-      code->failed = true;
-      return;
-    }
-    if (code->count) memcpy(more, code->at, code->count * sizeof *more);
-    code->at = more;
-    code->room = room;
+  if (!WAFER_GROW(code->arena, code->at, code->count, code->room, 32)) {
+    code->failed = true;
+    return;
   }
   code->at[code->count++] = instruction;
 }

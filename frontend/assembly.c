@@ -4,21 +4,8 @@
 
 #include "import.h"
 
-/* Doubles an array of the arena when it is full. */
-static bool grow(wafer_arena *arena, void *array, uint32_t count, uint32_t *room, size_t size) {
-  if (count < *room) return true;
-  uint32_t more = *room ? 2 * *room : 8;
-  void *old, *at = wafer_arena_alloc(arena, more, size);
-  if (!at) return false;
-  memcpy(&old, array, sizeof old);
-  if (count) memcpy(at, old, count * size);
-  memcpy(array, &at, sizeof at);
-  *room = more;
-  return true;
-}
-
 bool number_add(wafer_arena *arena, number_list *list, uint32_t number) {
-  if (!grow(arena, &list->at, list->count, &list->room, sizeof number)) return false;
+  if (!WAFER_GROW(arena, list->at, list->count, list->room, 8)) return false;
   list->at[list->count++] = number;
   return true;
 }
@@ -28,7 +15,7 @@ bool number_add(wafer_arena *arena, number_list *list, uint32_t number) {
 wafer_status assembly_new(importer *im, const char *name, const char *node, wafer_value_kind kind,
                           const wafer_type *type, name_entry *entry) {
   program_state *p = &im->program;
-  if (!grow(im->ctx->arena, &p->values, p->value_count, &p->value_room, sizeof *p->values))
+  if (!WAFER_GROW(im->ctx->arena, p->values, p->value_count, p->value_room, 8))
     return import_no_memory(im);
   p->values[p->value_count] = (wafer_value){.name = name ? name : "",
                                             .node = node ? node : "",
@@ -76,7 +63,7 @@ static wafer_status export_value(importer *im, name_entry *entry) {
   WAFER_TRY(
       assembly_new(im, entry->name ? entry->name : node, node, WAFER_VALUE_tensor, &type, &made));
   uint32_t count = from->outputs.count;
-  if (!grow(im->ctx->arena, &from->results, count, &from->result_room, sizeof *from->results) ||
+  if (!WAFER_GROW(im->ctx->arena, from->results, count, from->result_room, 8) ||
       !number_add(im->ctx->arena, &from->outputs, made.number))
     return import_no_memory(im);
   from->results[count] = entry->value;
@@ -160,7 +147,7 @@ static wafer_status local_in(importer *im, assembly *fn, name_entry *entry, name
   uint32_t known = wafer_ir_map_get(fn->locals, entry);
   if (known != WAFER_NONE) return *out = fn->local[known], WAFER_OK;
   name_entry *mine = WAFER_NEW(arena, name_entry, 1);
-  if (!mine || !grow(arena, &fn->local, fn->local_count, &fn->local_room, sizeof *fn->local))
+  if (!mine || !WAFER_GROW(arena, fn->local, fn->local_count, fn->local_room, 8))
     return import_no_memory(im);
   bool value = entry->state == NAME_KNOWN && (entry->numbered || !mlirValueIsNull(entry->value));
   *mine = *entry;
@@ -239,9 +226,8 @@ static wafer_status new_function(importer *im, const char *name, wafer_ir *ir, u
   program_state *p = &im->program;
   wafer_arena *arena = im->ctx->arena;
   uint32_t n = p->function_count, rooms[3] = {p->function_room, p->function_room, p->function_room};
-  if (!grow(arena, &p->functions, n, &rooms[0], sizeof *p->functions) ||
-      !grow(arena, &p->pieces, n, &rooms[1], sizeof *p->pieces) ||
-      !grow(arena, &p->used, n, &rooms[2], sizeof *p->used))
+  if (!WAFER_GROW(arena, p->functions, n, rooms[0], 8) ||
+      !WAFER_GROW(arena, p->pieces, n, rooms[1], 8) || !WAFER_GROW(arena, p->used, n, rooms[2], 8))
     return import_no_memory(im);
   p->function_room = rooms[0];
   p->functions[n] = (wafer_function){.name = name};

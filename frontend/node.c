@@ -88,19 +88,12 @@ wafer_view node_new_tensor(import_node *n, wafer_dtype dtype, uint32_t rank, con
 typedef struct value_list {
   wafer_arena *arena;
   MlirValue *at;
-  size_t count, room;
+  uint32_t count, room;
 } value_list;
 
 /* Drops the value when memory runs out: lists are for messages. */
 static void push_value(value_list *list, MlirValue value) {
-  if (list->count == list->room) {
-    size_t room = list->room ? 2 * list->room : 16;
-    MlirValue *grown = WAFER_NEW(list->arena, MlirValue, room);
-    if (!grown) return;
-    if (list->count) memcpy(grown, list->at, list->count * sizeof *grown);
-    list->at = grown;
-    list->room = room;
-  }
+  if (!WAFER_GROW(list->arena, list->at, list->count, list->room, 16)) return;
   list->at[list->count++] = value;
 }
 

@@ -28,7 +28,7 @@ struct wafer_onnx_model {
   const char *graph;
   int64_t opset;
   wafer_message nodes, node, ports, notes; /* `node`: the latest, without its key */
-  size_t weight_count, weight_room;
+  uint32_t weight_count, weight_room;
   wafer_onnx_weight *weights;
   bool failed;
 };
@@ -153,14 +153,9 @@ void wafer_onnx_attr_tensor(wafer_onnx_model *model, const char *name, const waf
 /* ---- Weights ---- */
 
 void wafer_onnx_weight_add(wafer_onnx_model *model, const wafer_onnx_weight *weight) {
-  if (model->weight_count == model->weight_room) {
-    size_t room = model->weight_room ? 2 * model->weight_room : 64;
-    wafer_onnx_weight *larger = WAFER_NEW(model->arena, wafer_onnx_weight, room);
-    model->failed |= !larger;
-    if (!larger) return;
-    if (model->weight_count) memcpy(larger, model->weights, model->weight_count * sizeof *larger);
-    model->weights = larger;
-    model->weight_room = room;
+  if (!WAFER_GROW(model->arena, model->weights, model->weight_count, model->weight_room, 64)) {
+    model->failed = true;
+    return;
   }
   wafer_onnx_weight *added = &model->weights[model->weight_count++];
   *added = *weight;

@@ -6,7 +6,7 @@ enum { FROM_WEST, FROM_EAST, FROM_NORTH, FROM_SOUTH, FROM_RAMP, SIDES };
 
 /* The routers claimed since the last fabric_clear; it alone says what to wipe. */
 typedef struct claimed {
-  size_t count, room;
+  uint32_t count, room;
   uint32_t *at;
 } claimed;
 
@@ -254,14 +254,7 @@ static uint32_t free_along(const fabric *f, const fabric_path *path, bool shared
 
 static bool remember(fabric *f, uint32_t router) {
   claimed *c = &f->claimed;
-  if (c->count == c->room) {
-    size_t room = c->room ? 2 * c->room : 4096;
-    uint32_t *larger = WAFER_NEW(f->arena, uint32_t, room);
-    if (!larger) return false;
-    if (c->count) memcpy(larger, c->at, c->count * sizeof *larger);
-    c->at = larger;
-    c->room = room;
-  }
+  if (!WAFER_GROW(f->arena, c->at, c->count, c->room, 4096)) return false;
   c->at[c->count++] = router;
   return true;
 }

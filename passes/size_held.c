@@ -35,14 +35,7 @@ static wafer_status hold(streaming *s, uint32_t value, const wafer_holding *hold
                          wafer_dtype storage) {
   held *h = &s->held[value];
   if (held_has(h, holding)) return WAFER_OK;
-  if (h->count == h->room) {
-    uint32_t room = h->room ? 2 * h->room : 2;
-    wafer_holding *larger = WAFER_NEW(s->ctx->arena, wafer_holding, room);
-    if (!larger) return streaming_no_memory(s);
-    if (h->count) memcpy(larger, h->at, h->count * sizeof *larger);
-    h->at = larger;
-    h->room = room;
-  }
+  if (!WAFER_GROW(s->ctx->arena, h->at, h->count, h->room, 2)) return streaming_no_memory(s);
   h->at[h->count++] = *holding;
   uint64_t bytes = holding_bytes(holding, &s->graph->values[value].type, storage);
   h->bytes += bytes;

@@ -131,6 +131,20 @@ char *wafer_arena_strndup(wafer_arena *arena, const char *text, size_t bytes) {
   return copy;
 }
 
+bool wafer_arena_grow(wafer_arena *arena, void *list, size_t count, uint32_t *room, size_t size,
+                      uint32_t least) {
+  void *old, *more;
+  uint32_t next = *room ? 2 * *room : least;
+  if (count < *room) return true;
+  memcpy(&old, list, sizeof old);
+  more = next > count ? wafer_arena_alloc(arena, next, size) : NULL;
+  if (!more) return false;
+  if (count) memcpy(more, old, count * size);
+  memcpy(list, &more, sizeof more);
+  *room = next;
+  return true;
+}
+
 char *wafer_arena_strdup(wafer_arena *arena, const char *text) {
   return text ? wafer_arena_strndup(arena, text, strlen(text)) : NULL;
 }

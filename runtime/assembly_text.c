@@ -72,7 +72,7 @@ wafer_status assembly_number(assembly_text *t, uint64_t most, const char *what, 
 wafer_status assembly_integer(assembly_text *t, int64_t least, int64_t most, const char *what,
                               int64_t *out) {
   bool negative = assembly_is(t, '-');
-  uint64_t value, size = negative ? (uint64_t)-(least + 1) + 1 : (uint64_t)most;
+  uint64_t value, size = negative ? (uint64_t) - (least + 1) + 1 : (uint64_t)most;
   WAFER_TRY(assembly_number(t, size, what, &value));
   *out = negative ? (int64_t)-value : (int64_t)value;
   return WAFER_OK;
@@ -131,16 +131,7 @@ wafer_status assembly_color(assembly_text *t, uint8_t *out) {
 
 wafer_status assembly_grow(assembly_text *t, void *list, uint32_t count, uint32_t *room,
                            size_t size) {
-  void *old;
-  memcpy(&old, list, sizeof old);
-  if (count < *room) return WAFER_OK;
-  uint32_t more = *room ? *room * 2 : 16;
-  void *next = more > count ? wafer_arena_alloc(t->arena, more, size) : NULL;
-  if (!next) return assembly_no_memory(t);
-  if (count) memcpy(next, old, count * size);
-  memcpy(list, &next, sizeof next);
-  *room = more;
-  return WAFER_OK;
+  return wafer_arena_grow(t->arena, list, count, room, size, 16) ? WAFER_OK : assembly_no_memory(t);
 }
 
 wafer_status assembly_label(assembly_text *t, uint32_t at, bool task) {

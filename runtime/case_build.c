@@ -39,16 +39,9 @@ double case_input(const case_build *b, uint32_t x, uint32_t y, uint32_t i) {
 
 /* Room for one more, doubling. */
 static void *grow(case_build *b, void *list, uint32_t count, uint32_t *room, size_t size) {
-  if (count < *room) return list;
-  uint32_t more = *room ? *room * 2 : 64;
-  void *next = wafer_arena_alloc(b->arena, more, size);
-  if (!next) {
-    b->failed = true;
-    return NULL;
-  }
-  if (count) memcpy(next, list, count * size);
-  *room = more;
-  return next;
+  if (wafer_arena_grow(b->arena, &list, count, room, size, 64)) return list;
+  b->failed = true;
+  return NULL;
 }
 
 enum { REPEATS = 2, TIMED = 5, BEGIN = 13, END = 14 }; /* registers */

@@ -61,17 +61,6 @@ void *exec_alloc(exec_program *p, size_t bytes) {
   return memset((char *)block + ALIGN, 0, bytes);
 }
 
-static bool grow_stages(exec_program *p) {
-  if (p->stage_count < p->stage_room) return true;
-  uint32_t room = p->stage_room ? 2 * p->stage_room : 64;
-  exec_stage **stages = WAFER_NEW(p->arena, exec_stage *, room);
-  if (!stages) return false;
-  if (p->stage_count) memcpy(stages, p->stages, p->stage_count * sizeof *stages);
-  p->stages = stages;
-  p->stage_room = room;
-  return true;
-}
-
 void exec_slabs(const exec_program *p, exec_stage *stage, const exec_tensor *result,
                 uint32_t most) {
   uint32_t outer = exec_outer_dim(result);
@@ -86,7 +75,7 @@ void exec_slabs(const exec_program *p, exec_stage *stage, const exec_tensor *res
 wafer_status exec_stage_add(exec_program *p, exec_stage *stage, exec_op *op, uint32_t most_slabs) {
   exec_slabs(p, stage, op->result, most_slabs);
   stage->storage = p->storage;
-  if (!grow_stages(p)) {
+  if (!WAFER_GROW(p->arena, p->stages, p->stage_count, p->stage_room, 64)) {
     if (stage->release) stage->release(stage);
     return exec_no_memory(p);
   }

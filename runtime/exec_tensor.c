@@ -47,24 +47,13 @@ static exec_tensor *new_tensor(exec_program *p, const wafer_type *type, const ex
   return t;
 }
 
-static bool grow_buffers(exec_program *p) {
-  if (p->buffer_count < p->buffer_room) return true;
-  uint32_t room = p->buffer_room ? 2 * p->buffer_room : 64;
-  exec_buffer *buffers = WAFER_NEW(p->arena, exec_buffer, room);
-  if (!buffers) return false;
-  if (p->buffer_count) memcpy(buffers, p->buffers, p->buffer_count * sizeof *buffers);
-  p->buffers = buffers;
-  p->buffer_room = room;
-  return true;
-}
-
 static size_t bytes_of(const wafer_type *type) {
   return wafer_tensor_bytes(exec_host_dtype(type->dtype), &type->shape);
 }
 
 static exec_tensor *in_buffer(exec_program *p, const wafer_type *type, const exec_order *order,
                               const void *constant) {
-  if (!grow_buffers(p)) return NULL;
+  if (!WAFER_GROW(p->arena, p->buffers, p->buffer_count, p->buffer_room, 64)) return NULL;
   p->buffers[p->buffer_count] =
       (exec_buffer){.bytes = bytes_of(type), .constant = constant, .first = UINT32_MAX};
   return new_tensor(p, type, order, p->buffer_count++);

@@ -200,7 +200,7 @@ static bool choose(seek *s, uint32_t loop) {
   choices *c = &s->of[s->count];
   size_t room = 2 * (size_t)(extent < 65536 ? extent : 65536), dims = 1;
   for (uint32_t v = 0; v < k->values; v++) dims += kernel_type(k, v)->shape.rank;
-  *c = (choices){.loop = loop, .parts = WAFER_NEW(s->scratch, uint32_t, room *dims)};
+  *c = (choices){.loop = loop, .parts = WAFER_NEW(s->scratch, uint32_t, room * dims)};
   if (!c->parts) return false;
   add_parts(c->parts, &c->count, MOST_CORES, extent, 0);
   for (uint32_t v = 0; v < k->values; v++)
@@ -268,20 +268,14 @@ static void try_loops(seek *s, uint32_t at, uint64_t cores, double filled) {
 }
 
 typedef struct shapes {
-  size_t count, room;
+  uint32_t count, room;
   wafer_least_shape *at;
 } shapes;
 
 static bool keep(seek *s, shapes *kept) {
   for (uint64_t i = 0; i < s->high - s->low; i++) {
     if (s->best[i] >= s->known) continue;
-    if (kept->count == kept->room) {
-      size_t room = kept->room ? 2 * kept->room : 64;
-      wafer_least_shape *at = WAFER_NEW(s->scratch, wafer_least_shape, room);
-      if (!at) return false;
-      for (size_t j = 0; j < kept->count; j++) at[j] = kept->at[j];
-      *kept = (shapes){kept->count, room, at};
-    }
+    if (!WAFER_GROW(s->scratch, kept->at, kept->count, kept->room, 64)) return false;
     s->known = s->best[i];
     kept->at[kept->count++] = (wafer_least_shape){s->low + 1 + i, s->known - s->known / (GAIN + 1)};
   }

@@ -16,20 +16,15 @@ typedef struct checker {
   wafer_arena *arena;
   wafer_diag diag; /* lists what is unsupported too: tensors, matching */
   found *at;
-  size_t count, room;
+  uint32_t count, room;
   bool full; /* out of memory */
 } checker;
 
 static void note(void *self, const wafer_problem *p) {
   checker *c = self;
-  if (c->count == c->room) {
-    size_t room = c->room ? 2 * c->room : 32;
-    found *grown = WAFER_NEW(c->arena, found, room);
-    c->full |= !grown;
-    if (!grown) return;
-    if (c->count) memcpy(grown, c->at, c->count * sizeof *grown);
-    c->at = grown;
-    c->room = room;
+  if (!WAFER_GROW(c->arena, c->at, c->count, c->room, 32)) {
+    c->full = true;
+    return;
   }
   bool at_node = p->loc && p->loc->kind == WAFER_AT_NODE;
   found f = {.kind = wafer_problem_name(p->kind),
@@ -59,7 +54,7 @@ static void print_text(const checker *c) {
     printf("%s\n  %s\n", f->text, f->remedy);
   }
   if (c->count)
-    printf("%s: %zu problem%s\n", c->model, c->count, c->count == 1 ? "" : "s");
+    printf("%s: %u problem%s\n", c->model, c->count, c->count == 1 ? "" : "s");
   else
     printf("%s: every operator compiles\n", c->model);
 }

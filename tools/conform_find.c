@@ -15,7 +15,7 @@ typedef struct finder {
   wafer_arena *arena;
   const char *filter;
   size_t root; /* bytes of the searched folder's path and the slash behind it */
-  size_t room;
+  uint32_t room;
   conform_case *cases;
   size_t count;
 } finder;
@@ -40,14 +40,7 @@ static bool wanted(const finder *f, const char *name) {
 static wafer_status add(finder *f, conform_case c) {
   if (!c.name || !c.model || (c.set_count && !c.sets)) return cli_no_memory();
   if (!wanted(f, c.name)) return WAFER_OK;
-  if (f->count == f->room) {
-    size_t room = f->room ? 2 * f->room : 256;
-    conform_case *grown = WAFER_NEW(f->arena, conform_case, room);
-    if (!grown) return cli_no_memory();
-    if (f->count) memcpy(grown, f->cases, f->count * sizeof *grown);
-    f->cases = grown;
-    f->room = room;
-  }
+  if (!WAFER_GROW(f->arena, f->cases, f->count, f->room, 256)) return cli_no_memory();
   f->cases[f->count++] = c;
   return WAFER_OK;
 }

@@ -115,14 +115,7 @@ static wafer_status keep_made(void *self, uint32_t kernel, uint32_t output,
                               const wafer_view *view) {
   check_values *v = self;
   check_made *m = &v->made[kernel][output];
-  if (m->count == m->room) {
-    size_t room = m->room ? 2 * m->room : 1;
-    wafer_view *more = WAFER_NEW(v->arena, wafer_view, room);
-    if (!more) return cli_no_memory();
-    if (m->count) memcpy(more, m->at, m->count * sizeof *more);
-    m->at = more;
-    m->room = room;
-  }
+  if (!WAFER_GROW(v->arena, m->at, m->count, m->room, 1)) return cli_no_memory();
   wafer_view *to = &m->at[m->count++];
   *to = *view;
   to->data = wafer_arena_copy(v->arena, view->data, wafer_tensor_bytes(view->dtype, &view->shape));

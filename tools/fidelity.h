@@ -34,7 +34,7 @@ typedef struct check_step {
  * several, or none. */
 typedef struct check_made {
   wafer_view *at; /* no data: there is nothing to put in its place */
-  size_t count, room;
+  uint32_t count, room;
   size_t next; /* the call to be compared */
 } check_made;
 

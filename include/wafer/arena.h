@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "wafer/status.h"
 
@@ -22,6 +23,14 @@ void wafer_arena_destroy(wafer_arena *arena); /* NULL is fine */
  * A count of 0 gives a valid pointer. */
 void *wafer_arena_alloc(wafer_arena *arena, size_t count, size_t size);
 #define WAFER_NEW(arena, type, count) ((type *)wafer_arena_alloc((arena), (count), sizeof(type)))
+
+/* Room for one more in a list of `count` that is full at `room`: twice as much, or `least` at
+ * first. `list` is the address of its pointer. False when out of memory; then all stays as it is.
+ */
+bool wafer_arena_grow(wafer_arena *arena, void *list, size_t count, uint32_t *room, size_t size,
+                      uint32_t least);
+#define WAFER_GROW(arena, list, count, room, least)                                                \
+  wafer_arena_grow((arena), &(list), (count), &(room), sizeof *(list), (least))
 
 /* Copies; NULL when out of memory, or for a NULL argument. */
 char *wafer_arena_strdup(wafer_arena *arena, const char *text);

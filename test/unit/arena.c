@@ -94,10 +94,30 @@ static void the_nth_allocation_fails_once(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Lists keep what they have, also when there is no memory for more. */
+static void lists_grow(void) {
+  wafer_arena *arena = wafer_arena_create();
+  uint32_t *list = NULL, count = 0, room = 0;
+  for (; count < 1000; count++) {
+    CU_ASSERT_FATAL(WAFER_GROW(arena, list, count, room, 3));
+    list[count] = count;
+  }
+  CU_ASSERT_EQUAL(room, 1536);
+  for (uint32_t i = 0; i < count; i++) CU_ASSERT_EQUAL(list[i], i);
+  const uint32_t *before = list;
+  count = room;
+  wafer_arena_fail_after(1);
+  CU_ASSERT(!WAFER_GROW(arena, list, count, room, 3));
+  wafer_arena_fail_after(0);
+  CU_ASSERT(list == before && room == 1536);
+  wafer_arena_destroy(arena);
+}
+
 CU_TestInfo tests_arena[] = {
     {"memory is zeroed, aligned and apart", memory_is_zeroed_aligned_and_apart},
     {"many small ones", many_small_ones},
     {"overflow is refused", overflow_is_refused},
+    {"lists grow", lists_grow},
     {"strings are copied", strings_are_copied},
     {"what was deferred runs latest first", what_was_deferred_runs_latest_first},
     {"the nth allocation fails once", the_nth_allocation_fails_once},
