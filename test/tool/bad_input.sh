@@ -93,7 +93,9 @@ XML
 printf '<machine' >"$work/cut.xml"
 "$wafer" machines wse2 | sed 's/<clock[^/]*\/>//' >"$work/lacking.xml"
 "$wafer" machines wse2 | sed 's/<machine /<machine wings="2" /' >"$work/wings.xml"
-for file in bomb cut lacking wings; do
+"$wafer" machines wse2 | sed 's/microthreads="8"/microthreads="1"/' >"$work/thread.xml"
+"$wafer" machines wse2 | sed 's/vector-setup-cycles="[0-9]*"/vector-setup-cycles="0"/' >"$work/setup.xml"
+for file in bomb cut lacking wings thread setup; do
   expect 2 $file.xml "$wafer" machines --check "$work/$file.xml"
   compile 2 $file.xml "$data/small_cnn.onnx" --machine "$work/$file.xml"
 done
