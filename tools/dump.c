@@ -191,6 +191,9 @@ int wafer_tool_dump(int argc, char **argv) {
   request r = {.view = VIEW_text};
   int code;
   if (parse(argc, argv, &r, &code)) return code;
+  bool writes = r.view == VIEW_svg || r.view == VIEW_placement;
+  const char *const files[] = {writes ? r.argument : NULL, r.plan};
+  WAFER_TRY(cli_check_apart("dump", files, 1, WAFER_COUNT(files)));
   const wafer_plan *plan;
   WAFER_TRY(wafer_plan_open(cli_diag(), r.plan, &plan));
   wafer_status status = show(&r, plan);

@@ -106,6 +106,20 @@ says view '"cycles":	652' # of its programs: 685 are estimated
 cmp -s view again || fail "--json --diff is not --diff --json"
 fails 1 "no kernel is named 'stern'" "$wafer" dump a.wplan --why stern
 fails 7 "nowhere.wplan" "$wafer" dump --diff nowhere.wplan a.wplan
+# what passes in slices has room for a slice
+"$wafer" zoo gpt -o gpt.onnx --layers 1 --d-model 64 --heads 2 --sequence 128 --vocab 4096 --init 1 >out 2>err &&
+  "$wafer" compile gpt.onnx -q -o slices.wplan --dim batch=1 --machine small16 --mode streaming --programs never ||
+  fail "slices: $(head -1 err)"
+"$wafer" dump slices.wplan --xml >view && says view 'depth="0"'
+"$wafer" dump slices.wplan --certificate >view 2>err || fail "slices have no certificate: $(head -1 err)"
+says view "proved legal and free of cyclic waits"
+
+cp p.wplan own.wplan # an input is never written over
+for view in --svg --placement; do
+  fails 1 "is an input as well" "$wafer" dump own.wplan $view ./own.wplan
+done
+cmp -s p.wplan own.wplan || fail "dump wrote over its plan"
+
 fails 1 "one view at a time" "$wafer" dump --diff a.wplan b.wplan --xml
 
 "$wafer" compile "$source/test/data/small_cnn.onnx" -o t.wplan --machine small64 --train --loss mse \
