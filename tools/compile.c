@@ -443,7 +443,9 @@ static wafer_status compile(arguments *a, wafer_arena *arena) {
   a->options.refused_self = &refusal;
   const char *const files[] = {a->output,       a->report,         a->model, a->control.placement,
                                a->machine.name, a->machine.defects};
+  const char *const kept_apart[] = {a->report, a->control.keep}; /* a plan may follow itself */
   WAFER_TRY(cli_check_apart("compile", files, 2, WAFER_COUNT(files)));
+  WAFER_TRY(cli_check_apart("compile", kept_apart, 1, WAFER_COUNT(kept_apart)));
   WAFER_TRY(cli_check_output(a->output));
   WAFER_TRY(cli_check_output(a->report));
   WAFER_TRY(compile_machine_open(cli_diag(), &a->machine, arena, &ctx.machine, &whole));

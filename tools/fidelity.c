@@ -273,7 +273,8 @@ int wafer_tool_check(int argc, char **argv) {
   if (help) fputs(usage, stdout);
   if (status == WAFER_OK && !help) {
     if (a.run.quiet) cli_quiet();
-    status = wafer_plan_open(cli_diag(), a.run.plan, &plan);
+    status = run_check_files("check", &a.run, arena);
+    if (status == WAFER_OK) status = wafer_plan_open(cli_diag(), a.run.plan, &plan);
     const wafer_plan *whole = plan;
     wafer_ctx ctx = {.arena = arena, .diag = cli_diag()};
     if (status == WAFER_OK) status = wafer_plan_add_programs(&ctx, plan, true, &whole);

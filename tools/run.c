@@ -372,6 +372,7 @@ static wafer_status run_plan(const run_arguments *a, const wafer_plan *plan, waf
 
 static wafer_status run(run_arguments *a, wafer_arena *arena) {
   const wafer_plan *plan;
+  WAFER_TRY(run_check_files("run", a, arena));
   if (a->state_in) {
     a->state = wafer_weights_create(arena);
     if (!a->state) return cli_no_memory();

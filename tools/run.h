@@ -49,6 +49,9 @@ typedef struct run_difference {
 /* Reads or makes every input of functions[0]; views live in the arena. */
 wafer_status run_inputs(const run_arguments *a, const wafer_plan *plan, wafer_arena *arena,
                         wafer_view *inputs);
+/* Whether what is written is none of what is read, but for a state that is carried on, and can be
+ * written. */
+wafer_status run_check_files(const char *command, const run_arguments *a, wafer_arena *arena);
 /* Whether the arguments ask for steps, and one run as a sequence of them: `outputs` are stacked
  * along a new first dim where every step gives one shape, else those of the last step. */
 bool run_has_steps(const run_arguments *a);

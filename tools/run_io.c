@@ -117,3 +117,19 @@ wafer_status run_write_outputs(const run_arguments *a, const wafer_plan *plan,
   }
   return WAFER_OK;
 }
+
+wafer_status run_check_files(const char *command, const run_arguments *a, wafer_arena *arena) {
+  const char *const named[] = {a->report, a->trace, a->heat, a->state_out, a->plan, a->state_in};
+  enum { WRITTEN = 4 };
+  size_t count = WAFER_COUNT(named);
+  const char **files = WAFER_NEW(arena, const char *, count + a->input_count + a->then_count);
+  if (!files) return cli_no_memory();
+  memcpy(files, named, sizeof named);
+  for (size_t i = 0; i < a->input_count; i++) files[count++] = a->input_paths[i];
+  for (size_t i = 0; i < a->then_count; i++) files[count++] = a->then_paths[i];
+  if (a->state_in && a->state_out && !strcmp(a->state_in, a->state_out))
+    files[WAFER_COUNT(named) - 1] = NULL; /* read before the run, written behind it */
+  WAFER_TRY(cli_check_apart(command, files, WRITTEN, count));
+  for (size_t i = 0; i < WRITTEN; i++) WAFER_TRY(cli_check_output(files[i]));
+  return WAFER_OK;
+}

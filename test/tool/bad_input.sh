@@ -131,4 +131,17 @@ several=yes
 expect 6 "'y'" "$wafer" run "$work/good.wplan" --input x="$data/small_cnn/in_x.npy" --expect "$data/small_cnn" --tol 0
 several=no
 expect 7 "'y'" "$wafer" run "$work/good.wplan" --expect "$work"
+# what is read is not written over
+for output in --report --heat --trace --state-out; do
+  fidelity= && { [ $output = --trace ] || [ $output = --heat ]; } && fidelity="--fidelity fabric"
+  # shellcheck disable=SC2086
+  expect 1 "is an input as well" "$wafer" run "$work/good.wplan" $fidelity $output "$work/good.wplan"
+done
+cp "$data/small_cnn/in_x.npy" "$work/x.npy"
+expect 1 "is an input as well" "$wafer" run "$work/good.wplan" --input x="$work/x.npy" --report "$work/x.npy"
+expect 1 "is an input as well" "$wafer" check "$work/good.wplan" --report "$work/good.wplan"
+compile 1 "is an input as well" "$data/small_cnn.onnx" --machine small16 --keep "$work/good.wplan" \
+  --report "$work/good.wplan"
+cmp -s "$data/small_cnn/in_x.npy" "$work/x.npy" || fail "an input was written over"
+"$wafer" dump "$work/good.wplan" --verify >"$work/stdout" 2>&1 || fail "a plan was written over"
 finish "bad input: ok"
