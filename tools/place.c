@@ -168,8 +168,8 @@ static void print_result(const contest_job *j) {
   printf("time      %.10g (bound %.10g)\n", (double)p->time / unit, (double)p->time_bound / unit);
   printf("wire      %.10g\n", 0.5 * (double)p->wire2);
   printf("adapters  a0 %u, a1 %u; %s is counted\n", any, components, j->components ? "a1" : "a0");
-  printf("score     %.10g (bound %.10g, gap %.2f %%)\n", score, p->score_bound,
-         100 * (score / p->score_bound - 1));
+  double gap = score > p->score_bound ? 100 * (score / p->score_bound - 1) : 0;
+  printf("score     %.10g (bound %.10g, gap %.2f %%)\n", score, p->score_bound, gap);
   print_waste(j);
   printf("search    %llu moves, first legal answer after %.2f s\n", (unsigned long long)p->moves,
          p->first_seconds);

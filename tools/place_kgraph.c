@@ -65,9 +65,10 @@ static wafer_status number(reader *r, const char *what, uint64_t most, uint64_t 
       return wafer_fail(r->diag, here(r), WAFER_BAD_INPUT, "%s is more than %llu", what,
                         (unsigned long long)most);
   }
-  if (r->at == from)
+  bool goes_on = r->at < r->end && (*r->at == '.' || isalpha((unsigned char)*r->at));
+  if (r->at == from || goes_on)
     return wafer_fail(r->diag, here(r), WAFER_BAD_INPUT, "%s wants a whole number, got '%.*s'",
-                      what, (int)(r->end - r->at > 12 ? 12 : r->end - r->at), r->at);
+                      what, (int)(r->end - from > 12 ? 12 : r->end - from), from);
   *out = value;
   return WAFER_OK;
 }
@@ -250,13 +251,22 @@ static wafer_status read_setting(reader *r) {
   return WAFER_OK;
 }
 
+/* To behind the comment, or to the end of the line where it goes on. */
+static void skip_comment(reader *r, bool *comment) {
+  while (r->at < r->end && *comment)
+    if (take(r, "*)"))
+      *comment = false;
+    else if (r->at < r->end)
+      r->at++;
+}
+
+/* Comments have settings, one at the beginning of a line; a node or an edge may come behind. */
 static wafer_status read_line(reader *r, bool *comment) {
-  if (take(r, "(*")) *comment = true;
-  if (*comment) {
+  while (*comment || take(r, "(*")) {
+    *comment = true;
     WAFER_TRY(read_setting(r));
-    for (; r->at + 1 < r->end; r->at++)
-      if (r->at[0] == '*' && r->at[1] == ')') *comment = false;
-    return WAFER_OK;
+    skip_comment(r, comment);
+    if (*comment) return WAFER_OK;
   }
   blanks(r);
   if (r->at == r->end) return WAFER_OK;

@@ -55,6 +55,13 @@ fails 7 "Not a directory" timeout 20 "$wafer" place --ispd "$graph" -o no.paint 
 fails 7 "no.kgraph" "$wafer" place --ispd no.kgraph -o no.paint
 sed 's/conv\[2\] W=16/conv[2] W=x/' "$graph" >bad.kgraph
 fails 2 "bad.kgraph:14" "$wafer" place --ispd bad.kgraph -o no.paint
+sed 's/memlimit=2048/memlimit=2048.5/' "$graph" >bad.kgraph
+fails 2 "whole number, got '2048.5" "$wafer" place --ispd bad.kgraph -o no.paint
+sed 's/^conv/(* a kernel *) conv/' "$graph" >behind.kgraph # what stands behind a comment is read
+for g in "$graph" behind.kgraph; do
+  "$wafer" place --ispd "$g" -o "$(basename "$g").paint" --place-moves 2000 >out 2>err || fail "$g: $(head -1 err)"
+done
+cmp -s chain.kgraph.paint behind.kgraph.paint || fail "a node behind a comment is lost"
 awk '/->/ && !done { done = sub(/-> *conv/, "-> dblock") } { print }' "$graph" >bad.kgraph
 fails 2 "which is of type conv" "$wafer" place --ispd bad.kgraph -o no.paint
 sed 's/memlimit=2048/memlimit=9/' "$graph" >bad.kgraph
