@@ -97,6 +97,14 @@ wafer_status compile_reserve(const wafer_diag *diag, const compile_reserved *mor
   return wafer_machine_check(diag, "--reserve", own);
 }
 
+/* Whether what was asked for, and the machine, leave room for bands as an earlier layout has. */
+static bool takes_cut(const wafer_options *o, const wafer_machine *m, wafer_cut cut) {
+  if (!cut.bands || o->bands || o->mode == WAFER_MODE_streaming || m->dead_count) return false;
+  if (o->sides && o->sides != cut.sides) return false;
+  return (cut.sides == 1 || wafer_machine_half_columns(m)) &&
+         cut.bands / cut.sides <= m->usable.height;
+}
+
 wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
                                   wafer_options *options, const wafer_machine **machine,
                                   compile_reserved *added, const wafer_plan **kept) {
@@ -119,9 +127,8 @@ wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
   options->pin_count = all.pin_count;
   options->pins = pins;
   all.reserved = reserved;
-  bool alike = !all.reserved_count && !(*machine)->dead_count;
   wafer_cut cut = file.cut.bands ? file.cut : earlier.cut;
-  if (!options->bands && alike) {
+  if (!all.reserved_count && takes_cut(options, *machine, cut)) {
     options->bands = cut.bands;
     options->sides = cut.sides;
   }
@@ -147,7 +154,7 @@ wafer_status compile_settle_search(compile_search *said, wafer_options *o) {
 
 void compile_warn_unread(const compile_search *said, const wafer_options *o, wafer_mode mode) {
   bool streams = mode == WAFER_MODE_streaming, searches = o->placer == WAFER_PLACER_best;
-  bool unread = streams || !searches;
+  bool unread = streams || !searches, cuts = streams && o->sides;
   const char *why = streams     ? "weight streaming gives each kernel the whole wafer in turn"
                     : !searches ? "shelves search for nothing, --placer best does"
                                 : "kernels are copied for --objective throughput";
@@ -157,6 +164,7 @@ void compile_warn_unread(const compile_search *said, const wafer_options *o, waf
   } options[] = {
       {streams && said->best, "--placer best"},
       {unread && o->objective == WAFER_OBJECTIVE_wire, "--objective wire"},
+      {cuts, "--sides"},
       {said->copies && (streams || o->objective != WAFER_OBJECTIVE_throughput), "--replicas"},
       {unread && said->moves, "--place-moves"},
       {unread && said->seconds, "--place-seconds"},

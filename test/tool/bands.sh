@@ -131,6 +131,12 @@ cmp a.xml b.xml || fail "the placement at both sides gives another plan"
 compiled whole --machine both.xml --sides 1 --edge-gbps inf # where nobody says, no slower
 compiled either --machine both.xml --edge-gbps inf
 [ "$(number either.json interval_cycles)" -le "$(number whole.json interval_cycles)" ] || fail "sides: no faster"
+# a layout is kept on wafers, and with options, that leave no room for its bands
+"$wafer" machines small64 | sed 's/<usable.*/<usable x="4" y="1" width="56" height="1"\/>/' >row.xml
+compiled low --machine row.xml --keep sided.wplan
+compiled streams --machine both.xml --mode streaming --keep sided.wplan
+compiled west --machine both.xml --sides 1 --keep sided.wplan
+"$wafer" dump west.wplan --placement west.xml && { grep -q 'sides="2"' west.xml && fail "--sides 1 was not heeded"; }
 gives 3 "take 6" "$wafer" compile "$model" -o no.wplan --mode pipelined --machine both.xml --bands 5 --sides 2
 "$wafer" machines small64 | sed 's/<usable.*/<usable x="60" y="0" width="4" height="64"\/>/
   s/\(<edge.*\)\/>/\1 sides="2"\/>/' >narrow.xml # no usable column in the western half's image
