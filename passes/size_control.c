@@ -199,6 +199,18 @@ static void keep_pin(pipeline *p, const wafer_pin *pin, bool by_name, bool *used
   }
 }
 
+bool pipeline_pins_have_room(const pipeline *p) {
+  const wafer_options *o = p->ctx->options;
+  for (uint32_t i = 0; o && i < o->pin_count; i++) {
+    uint32_t k = find_kernel(p->graph, o->pins[i].kernel);
+    if (k == WAFER_NONE || !inside(p->ctx->machine->usable, cores_of(&o->pins[i]))) continue;
+    if (o->pins[i].kept && wafer_kernel_identity(&p->graph->kernels[k].body) != o->pins[i].identity)
+      continue;
+    if (!point_of(p, k, &o->pins[i])) return false;
+  }
+  return true;
+}
+
 wafer_status pipeline_pin(pipeline *p) {
   const wafer_options *o = p->ctx->options;
   uint32_t n = p->graph->kernel_count;

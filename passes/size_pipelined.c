@@ -370,6 +370,16 @@ static wafer_status lay_out_eased(pipeline *p, bool *fits) {
   return WAFER_OK;
 }
 
+/* Pinned shapes, as an earlier layout had them, may have room for as few samples as that found. */
+static wafer_status ease_for_pins(pipeline *p, bool *fits) {
+  uint32_t limit = deepest_buffer(p), deepest = p->graph->kernel_count + 1;
+  while (*fits && limit > SIZE_PIPELINE_DEPTH && !pipeline_pins_have_room(p)) {
+    limit = limit / 2 > SIZE_PIPELINE_DEPTH ? limit / 2 : SIZE_PIPELINE_DEPTH;
+    WAFER_TRY(pipeline_find_curves(p, limit, fits));
+  }
+  return pipeline_pins_have_room(p) ? WAFER_OK : pipeline_find_curves(p, deepest, fits);
+}
+
 /* For `size`, where `mode` has looked for it; `place` then finds the same rectangles on shelves. */
 static wafer_status keep_layout(const pipeline *p) {
   uint32_t n = p->graph->kernel_count;
@@ -398,6 +408,7 @@ wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer
   WAFER_TRY(start(&p));
   find_stages(&p);
   WAFER_TRY(pipeline_find_curves(&p, graph->kernel_count + 1, &fits));
+  if (fits) WAFER_TRY(ease_for_pins(&p, &fits));
   if (fits) {
     WAFER_TRY(pipeline_pin(&p));
     WAFER_TRY(find_layout(&p, quick, &fits));

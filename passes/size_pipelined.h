@@ -88,6 +88,8 @@ wafer_status pipeline_pace(const pipeline *p, const shelf_place *places, uint64_
 wafer_status pipeline_take(pipeline *p, const shelf_place *kept);
 /* size_control.c. Finds whom each pin means; refuses those that cannot be. Needs curves. */
 wafer_status pipeline_pin(pipeline *p);
+/* Whether each pinned kernel has a shape with its buffers as they are. */
+bool pipeline_pins_have_room(const pipeline *p);
 /* Frees kept kernels up to `radius` places in the order from one that is free. */
 void pipeline_release(pipeline *p, uint32_t radius);
 uint32_t pipeline_kept(const pipeline *p);

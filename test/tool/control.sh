@@ -97,6 +97,17 @@ cmp -s p.wplan q.wplan || fail "keeping all makes another plan"
 build -o way.wplan --keep p.wplan --pin stem=0,4,16,12
 says err "of 8 kernels stay"
 
+# shapes that have room for few samples, as the plan's kernels wait for, stand where they stood
+"$wafer" machines small16 | sed 's/<core bytes="16384"/<core bytes="6144"/' >slim.xml
+slim() { "$wafer" compile "$net" -q -o "$@" --machine slim.xml --bands 1 --relays none --programs never 2>err; }
+slim few.wplan --mode pipelined || fail "slim: $(head -1 err)"
+"$wafer" dump few.wplan --placement few.xml
+for way in "--placement few.xml" "--keep few.wplan"; do
+  # shellcheck disable=SC2086
+  slim same.wplan $way || fail "$way: $(head -1 err)"
+  cmp -s few.wplan same.wplan || fail "$way makes another plan of cores with little memory"
+done
+
 # where no kernel can stay all is as without: pins of other shapes took bands, relays and the search with them
 "$wafer" compile "$net" -q -o p64.wplan --machine small64 --mode pipelined --bands 4 || fail "compile for small64"
 "$wafer" compile "$net" -q -o half.wplan --machine small64 --mode pipelined --bands 4 --dtype f16 || fail "compile f16"
