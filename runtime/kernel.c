@@ -365,17 +365,38 @@ void wafer_kernel_layouts(const wafer_kernel_body *body, const wafer_split *spli
     outputs[i] = layout_of(&k, split, body->outputs[i]);
 }
 
+/* Whether everything that a node takes lies as the node goes over it, as far as loops of the weight
+ * are concerned. A dim that two uses want cut by different loops is whole, in the tensor's order:
+ * cores would take their parts of it where those of a weight that is not dealt begin. */
+static bool lies_as_taken(const kernel_view *k, uint32_t node, const int8_t loops[2]) {
+  const wafer_node *n = kernel_node(k, node);
+  for (uint32_t i = 0; i < n->operand_count; i++) {
+    const wafer_shape *shape = &kernel_type(k, n->operands[i])->shape;
+    const kernel_map taken = operand_map(k, node, i), *lies = &k->map[n->operands[i]];
+    for (uint32_t d = 0; d < shape->rank; d++) {
+      int8_t a = taken.loop[d], b = lies->loop[d];
+      bool follows = (a >= 0 && (a == loops[0] || a == loops[1])) ||
+                     (b >= 0 && (b == loops[0] || b == loops[1]));
+      if (a != b && follows && shape->dims[d] > 1) return false;
+    }
+  }
+  return true;
+}
+
 bool wafer_kernel_may_deal(const wafer_kernel_body *body, uint32_t input) {
   kernel_view k;
   if (!wafer_body_factor(body, input)) return false;
   kernel_view_open(&k, NULL, body);
+  const int8_t *loops = k.map[input].loop;
   for (uint32_t v = 0; v < k.values; v++)
     for (uint32_t d = 0; d < kernel_type(&k, v)->shape.rank; d++) {
       int loop = k.map[v].loop[d];
-      if (loop < 0 || (loop != k.map[input].loop[0] && loop != k.map[input].loop[1])) continue;
+      if (loop < 0 || (loop != loops[0] && loop != loops[1])) continue;
       if (k.map[v].even[d] || kernel_type(&k, v)->shape.dims[d] != k.loops.extent[loop])
         return false;
     }
+  for (uint32_t node = 0; node < body->node_count; node++)
+    if (!lies_as_taken(&k, node, loops)) return false;
   return true;
 }
 

@@ -143,7 +143,9 @@ static inline uint32_t wafer_layout_part(const wafer_layout *layout, uint32_t d,
 }
 
 /* Whether an input may be dealt: a matrix or filters that the anchor multiplies with, of whose rows
- * and columns (filters and channels) every value has all or one for one. */
+ * and columns (filters and channels) every value has all or one for one. Not where nodes take a
+ * value differently, as one that is multiplied along its columns and added to the result: it lies
+ * whole, and in no order. */
 bool wafer_kernel_may_deal(const wafer_kernel_body *body, uint32_t input);
 
 bool wafer_layout_equal(const wafer_layout *a, const wafer_layout *b);

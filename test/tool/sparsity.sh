@@ -68,6 +68,14 @@ for name in b'wa', b'wb':
     graph += field(5, tensor(name, [64, 64, 1, 1], [own.gauss(0, 1) for _ in range(64 * 64)]))
 graph += field(11, port(b'x', [1, 64, 14, 14])) + field(12, port(b'y', [1, 64, 14, 14]))
 open('block.onnx', 'wb').write(number(1, 8) + field(8, field(1, b'') + number(2, 13)) + field(7, graph))
+# What is multiplied, and joined with the result: 8 channels of 6x6, 1x1.
+for name in b'Add', b'Mul':
+    graph = field(1, node(b'Relu', [b'x'], [b'r'])) + field(1, node(b'Conv', [b'r', b'wt'], [b'h']))
+    graph += field(1, node(name, [b'r', b'h'], [b'y'])) + field(2, b'g')
+    graph += field(5, tensor(b'wt', [8, 8, 1, 1], [own.gauss(0, 1) for _ in range(64)]))
+    graph += field(11, port(b'x', [1, 8, 6, 6])) + field(12, port(b'y', [1, 8, 6, 6]))
+    model = number(1, 8) + field(8, field(1, b'') + number(2, 13)) + field(7, graph)
+    open('twice_%s.onnx' % name.decode().lower(), 'wb').write(model)
 npy('xc.npy', '<f4', 'f', (B, 8, 12, 12), [random.gauss(0, 1) for _ in range(B * 8 * 144)])
 save('dense.onnx', w1, w2)
 save('masked.onnx', [w if m else 0 for w, m in zip(w1, m1)], [w if m else 0 for w, m in zip(w2, m2)])
@@ -292,6 +300,17 @@ done
 python3 -c "import json; r, d = json.load(open('sparse.json')), json.load(open('dense.json')); \
 assert r['interval_cycles'] <= d['interval_cycles'] == 4416 and r['sparsity']['lean'], (r['interval_cycles'], r['sparsity'])" ||
   fail "a block's pipeline is slower than of dense weights"
+
+# Guards: what a kernel multiplies and joins with the result, too, was in its own order where the result was dealt.
+for model in twice_add twice_mul; do
+  for machine in small16 small64; do
+    for mode in streaming pipelined; do
+      "$wafer" compile $model.onnx -o twice.wplan -q --machine $machine --mode $mode --sparsity 0.5 ||
+        fail "compile $model, $machine $mode"
+      "$wafer" check twice.wplan -q >said 2>&1 || fail "check $model, $machine $mode: $(cat said)"
+    done
+  done
+done
 
 # Two columns of cores have no part of the 120 results, and send themselves no pairs.
 cat >wide.xml <<'XML'

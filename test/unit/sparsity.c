@@ -154,6 +154,35 @@ static void filters_may_be_dealt(void) {
   }
 }
 
+/* Guards: what is multiplied along one dim of the weight and joined with the result along the other
+ * lay whole, in its own order, where the result's dim was dealt; outputs were wrong. */
+static void what_nodes_take_differently_is_not_dealt(void) {
+  static const struct {
+    const char *anchor, *inputs, *product, *attrs, *tail;
+    uint32_t weight;
+    bool want;
+  } cases[] = {
+      {"conv", "1x8x6x6xf32 w:8x8x1x1xf32 1x8x6x6xf32", "0 1",
+       "group=1 strides=1,1 dilations=1,1 pads=0,0,0,0", "2 3", 1, true},
+      {"conv", "1x8x6x6xf32 w:8x8x1x1xf32", "0 1",
+       "group=1 strides=1,1 dilations=1,1 pads=0,0,0,0", "0 2", 1, false},
+      {"conv", "1x8x6x6xf32 w:8x1x3x3xf32", "0 1",
+       "group=8 strides=1,1 dilations=1,1 pads=1,1,1,1", "0 2", 1, true},
+      {"matmul", "4x16xf32 w:16x16xf32", "0 1", "", "2 0", 1, false},
+      {"matmul", "w:16x16xf32 16x4xf32", "0 1", "", "1 2", 0, false},
+      {"matmul", "w:16x16xf32 16x4xf32 16x4xf32", "0 1", "", "2 3", 0, true}};
+  static const char *const tails[] = {"add", "mul"};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t t = 0; t < sizeof tails / sizeof *tails; t++) {
+      body_text b;
+      body_text_begin(&b, strcmp(cases[i].anchor, "conv") ? "gemm" : "conv", cases[i].inputs);
+      CU_ASSERT_FATAL(body_text_node(&b, cases[i].anchor, cases[i].product, cases[i].attrs) !=
+                      UINT32_MAX);
+      CU_ASSERT_FATAL(body_text_node(&b, tails[t], cases[i].tail, "") != UINT32_MAX);
+      CU_ASSERT_EQUAL(wafer_kernel_may_deal(&b.body, cases[i].weight), cases[i].want);
+    }
+}
+
 /* A feed-forward layer of GPT-2 at density 0.1. */
 static void a_tenth_streams_as_a_fifth(void) {
   const wafer_type type = {WAFER_DTYPE_f32, {2, {768, 3072}}};
@@ -385,6 +414,7 @@ CU_TestInfo tests_sparsity[] = {
     {"dealt tiles are nearly as full", dealt_tiles_are_nearly_as_full},
     {"filters are dealt with all their taps", filters_are_dealt_with_all_their_taps},
     {"filters may be dealt", filters_may_be_dealt},
+    {"what nodes take differently is not dealt", what_nodes_take_differently_is_not_dealt},
     {"a tenth streams as a fifth", a_tenth_streams_as_a_fifth},
     {"a tenth multiplies in an eighth", a_tenth_multiplies_in_an_eighth},
     {"filters in groups multiply what is not zero", filters_in_groups_multiply_what_is_not_zero},
