@@ -39,6 +39,11 @@ static wafer_status check_sparsity(const plan_check *c, const wafer_kernel *k, u
     return wafer_fail(c->diag, plan_check_at(c, k), WAFER_BAD_INPUT,
                       "weight '%s' has %" PRIu64 " elements that are not zero, of %" PRId64,
                       w->name, is->nonzeros, elements);
+  if (is->order && !wafer_kernel_may_deal(&k->body, i))
+    return wafer_fail(c->diag, plan_check_at(c, k), WAFER_BAD_INPUT,
+                      "weight '%s' is dealt, which what the kernel does with it does not allow: "
+                      "compile the model again",
+                      c->plan->values[k->inputs[i]].name);
   if (!sparse || !is->fullest) return WAFER_OK;
   wafer_layout layout = wafer_kernel_input_layout(&k->body, &k->split, i);
   uint64_t tile = wafer_layout_tile(&layout, &k->body.inputs[i].shape);
