@@ -72,7 +72,7 @@ wafer_status assembly_number(assembly_text *t, uint64_t most, const char *what, 
 wafer_status assembly_integer(assembly_text *t, int64_t least, int64_t most, const char *what,
                               int64_t *out) {
   bool negative = assembly_is(t, '-');
-  uint64_t value, size = negative ? (uint64_t) - (least + 1) + 1 : (uint64_t)most;
+  uint64_t value, size = negative ? (uint64_t)-(least + 1) + 1 : (uint64_t)most;
   WAFER_TRY(assembly_number(t, size, what, &value));
   *out = negative ? (int64_t)-value : (int64_t)value;
   return WAFER_OK;

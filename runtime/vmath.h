@@ -17,9 +17,8 @@
   X(log)                                                                                           \
   X(tanh)                                                                                          \
   X(erf)                                                                                           \
-  X(sigmoid)                                                                                       \
-  X(softplus) X(reciprocal) X(sqrt) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh)   \
-      X(asinh) X(acosh) X(atanh)
+  X(sigmoid) X(softplus) X(reciprocal) X(sqrt) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan)        \
+      X(sinh) X(cosh) X(asinh) X(acosh) X(atanh)
 
 #define X(name)                                                                                    \
   void vmath_##name(float *out, const float *in, size_t n);                                        \
