@@ -11,6 +11,10 @@
  * by slice. */
 #include "size_streaming.h"
 
+#include <inttypes.h>
+
+#include "streams.h"
+
 #define PRICES_TRIED 5 /* of memory, when the fastest shapes leave too little of it */
 #define LEAN_PRICE 16  /* the first one of shapes that spread their results thin */
 #define WISHES_TRIED 4 /* the same, of shapes chosen together, */
@@ -201,11 +205,38 @@ static bool wants_lean(const wafer_options *o) {
          shapes == WAFER_SPARSE_lean_undealt;
 }
 
+/* Whether MemoryX holds all weights, as cores take them; what an optimizer keeps of them lies on its
+ * servers. */
+static wafer_status look_at_store(const streaming *s, bool *holds, sizing *out) {
+  const wafer_graph *g = s->graph;
+  uint64_t bytes = 0, most = s->ctx->machine->memoryx_bytes, largest = 0;
+  uint32_t worst = 0;
+  for (uint32_t k = 0; k < g->kernel_count; k++)
+    for (uint32_t i = 0; i < g->kernels[k].body.input_count; i++) {
+      const wafer_graph_value *v = &g->values[g->kernels[k].inputs[i]];
+      if (!g->kernels[k].body.input_is_weight[i] || v->uses[0].kernel != k) continue;
+      uint64_t own = value_words(v, g->kernels[k].body.storage) * WAFER_WAVELET_BYTES;
+      if (own > largest) largest = own, worst = k;
+      bytes += own;
+    }
+  *holds = bytes <= most;
+  if (*holds) return WAFER_OK;
+  const char *why = wafer_arena_printf(
+      s->ctx->arena,
+      "weights need %" PRIu64 " bytes of MemoryX, %" PRIu64 " are there (<memoryx bytes> of '%s')",
+      bytes, most, s->ctx->machine->name);
+  *out = (sizing){.cost.why_not = why, .refusal = {.kernel = worst, .why = why}};
+  return why ? WAFER_OK : streaming_no_memory(s);
+}
+
 static wafer_status size_graph(const wafer_ctx *ctx, curve_set *curves, const wafer_graph *graph,
                                uint32_t resident, uint32_t stripes, sizing *out) {
   streaming s = {
       .ctx = ctx, .graph = graph, .curves = curves, .batch = resident, .stripes = stripes};
   uint32_t keeps;
+  bool holds;
+  WAFER_TRY(look_at_store(&s, &holds, out));
+  if (!holds) return WAFER_OK;
   WAFER_TRY(streaming_either(&s, &keeps, out));
   bool prices_waste = out->cost.fits && !s.lean && wants_lean(ctx->options);
   return prices_waste ? size_sparse(&s, keeps, out) : WAFER_OK;

@@ -101,4 +101,9 @@ train() { "$wafer" train wide.onnx --data x.npy,y.npy --loss cross-entropy --ste
 train --execution pipelined && fail "a wide MLP is trained on small64"
 says err "--execution streaming fits: "
 train --execution streaming || fail "--execution streaming does not help: $(head -1 err)"
+# MemoryX holds so much
+"$wafer" machines small16 | sed 's/<memoryx bytes="[0-9]*"/<memoryx bytes="1000"/' >store.xml
+"$wafer" compile "$net" -q -o no.wplan --machine store.xml --mode streaming >out 2>err
+[ $? = 4 ] && [ ! -e no.wplan ] || fail "weights beyond MemoryX: $(cat err)"
+says err "bytes of MemoryX, 1000 are there"
 finish "refuse: every remedy works"
