@@ -252,18 +252,26 @@ static wafer_status choose(pipeline *p, uint64_t t, bool *found) {
 
 /* ---- When it does not fit ---- */
 
+/* Cores that the kernel takes where it is pinned, or at the least. */
+static uint64_t least_cores(const pipeline *p, uint32_t k) {
+  uint64_t least = UINT64_MAX;
+  if (p->pin && p->pin[k]) return wafer_rect_area(p->pin[k]->rect);
+  for (size_t i = 0; i < p->curve[k]->count; i++) {
+    uint64_t area = (uint64_t)p->curve[k]->at[i].width * p->curve[k]->at[i].height;
+    least = area < least ? area : least;
+  }
+  return least;
+}
+
 /* All fit one by one, not together: the kernel that takes most of the wafer at the least. */
 static wafer_status refuse_cores(const pipeline *p) {
   uint64_t total = 0, most = 0, all = wafer_rect_area(p->ctx->machine->usable), open;
-  uint32_t worst = 0;
+  uint32_t worst = 0, pinned = 0;
   if (!size_free_cores(p->ctx->machine, &open)) return pipeline_no_memory(p);
   for (uint32_t k = 0; k < p->graph->kernel_count; k++) {
-    uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < p->curve[k]->count; i++) {
-      uint64_t area = (uint64_t)p->curve[k]->at[i].width * p->curve[k]->at[i].height;
-      least = area < least ? area : least;
-    }
+    uint64_t least = least_cores(p, k);
     total += least;
+    pinned += p->pin && p->pin[k];
     if (least > most) {
       most = least;
       worst = k;
@@ -278,6 +286,10 @@ static wafer_status refuse_cores(const pipeline *p) {
       p->graph->kernel_count, (unsigned long long)total, (unsigned long long)open,
       open < all ? " that are neither dead nor reserved" : "", p->graph->kernels[worst].name,
       (unsigned long long)most);
+  if (r->why && pinned && total <= open)
+    r->why = wafer_arena_printf(p->ctx->arena,
+                                "%s; where %u of them are pinned the others find no room", r->why,
+                                pinned);
   return r->why ? WAFER_OK : pipeline_no_memory(p);
 }
 
