@@ -115,7 +115,8 @@ static wafer_status collect(reading *r, xmlNodePtr root, wafer_pins *out) {
                       .pins = pins,
                       .reserved = reserved};
   if (xmlHasProp(root, (const xmlChar *)"sides")) out->cut.sides = number_of(root, "sides");
-  if (!string_of(r, root, "machine", &out->machine)) return no_memory(r->diag, r->file);
+  if (!string_of(r, root, "machine", &out->machine) || !string_of(r, root, "mode", &out->mode))
+    return no_memory(r->diag, r->file);
   for (xmlNodePtr at = xmlFirstElementChild(root); at; at = xmlNextElementSibling(at)) {
     if (strcmp((const char *)at->name, "reserve") == 0) {
       reserved[out->reserved_count++] = rect_of(at);

@@ -57,8 +57,8 @@ static void append(wafer_pins *to, wafer_pin *pins, wafer_rect *reserved, const 
 }
 
 /* In streaming every kernel lies at the wafer's corner: only a pipeline's places can be kept. */
-static wafer_status read_kept(const char *path, wafer_arena *arena, wafer_options *options,
-                              const wafer_plan **plan, wafer_pins *out) {
+static wafer_status read_kept(const char *path, wafer_arena *arena, const wafer_plan **plan,
+                              wafer_pins *out) {
   WAFER_TRY(wafer_plan_open(cli_diag(), path, plan));
   if ((*plan)->mode == WAFER_MODE_streaming) {
     wafer_note(cli_diag(), wafer_at_file(path),
@@ -66,7 +66,6 @@ static wafer_status read_kept(const char *path, wafer_arena *arena, wafer_option
                "nothing to keep");
     return WAFER_OK;
   }
-  if (options->mode == WAFER_MODE_auto) options->mode = WAFER_MODE_pipelined;
   WAFER_TRY(wafer_pins_of(cli_diag(), arena, *plan, out));
   out->reserved_count = 0; /* asked for anew, or not */
   return WAFER_OK;
@@ -75,6 +74,10 @@ static wafer_status read_kept(const char *path, wafer_arena *arena, wafer_option
 static wafer_status read_placement(const char *path, wafer_arena *arena,
                                    const wafer_machine *machine, wafer_pins *out) {
   WAFER_TRY(wafer_pins_read(cli_diag(), arena, path, out));
+  if (out->mode && out->pin_count && !strcmp(out->mode, wafer_mode_name(WAFER_MODE_streaming)))
+    return wafer_fail(cli_diag(), wafer_at_file(path), WAFER_USAGE,
+                      "has places of weight streaming, where each kernel has the whole wafer in "
+                      "turn: they pin nothing; take those of a pipeline");
   if (out->machine && strcmp(out->machine, machine->name) != 0)
     wafer_note(cli_diag(), wafer_at_file(path),
                "was made for machine '%s': its rectangles are taken as they are on '%s'",
@@ -115,7 +118,7 @@ wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
                     .reserved = c->reserved};
   *kept = NULL;
   if (c->placement) WAFER_TRY(read_placement(c->placement, arena, *machine, &file));
-  if (c->keep) WAFER_TRY(read_kept(c->keep, arena, options, kept, &earlier));
+  if (c->keep) WAFER_TRY(read_kept(c->keep, arena, kept, &earlier));
   wafer_pin *pins =
       WAFER_NEW(arena, wafer_pin, (size_t)own.pin_count + file.pin_count + earlier.pin_count);
   wafer_rect *reserved =
@@ -127,6 +130,7 @@ wafer_status compile_take_control(const compile_control *c, wafer_arena *arena,
   options->pin_count = all.pin_count;
   options->pins = pins;
   all.reserved = reserved;
+  if (all.pin_count && options->mode == WAFER_MODE_auto) options->mode = WAFER_MODE_pipelined;
   wafer_cut cut = file.cut.bands ? file.cut : earlier.cut;
   if (!all.reserved_count && takes_cut(options, *machine, cut)) {
     options->bands = cut.bands;

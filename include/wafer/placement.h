@@ -24,7 +24,7 @@ typedef struct wafer_pin {
 } wafer_pin;
 
 typedef struct wafer_pins {
-  const char *machine; /* that places were made for; NULL: it does not say */
+  const char *machine, *mode; /* that places were made for; NULL: it does not say */
   wafer_cut cut; /* into bands with the kernels at these places; zeros: it does not say */
   bool reductions_behind; /* kernels have reductions behind their anchors (wafer_body_reduces) */
   uint32_t pin_count, reserved_count;

@@ -194,6 +194,11 @@ refuses 1 "--pin wants at least one core" --pin stem=0,0,0,4
 refuses 4 "none of the 256 usable cores of small16 is free" --reserve 0,0,16,8 --reserve 0,8,16,8
 refuses 1 "is pinned twice" --pin stem=0,0,16,12 --pin stem=0,0,16,12
 refuses 1 "take --mode pipelined" --pin stem=0,0,16,12 --mode streaming
+"$wafer" dump p.wplan --placement places.xml # a placement is of a pipeline, whoever says so
+"$wafer" compile "$net" -q -o auto.wplan --machine small16 --placement places.xml 2>err || fail "auto: $(head -1 err)"
+"$wafer" dump auto.wplan >out && says out "* pipelined"
+"$wafer" dump plain.wplan --placement places.xml
+refuses 1 "has places of weight streaming" --placement places.xml
 refuses 4 "8 kernels need at least 265 cores side by side, the wafer has 256" --pin stem=0,0,16,16
 refuses 4 "the usable cores are 16 x 16 at (0, 0)" --pin head=16,0,1,1
 refuses 4 "it would lie on kernel 'stem', pinned to 0,0,16,12" --pin stem=0,0,16,12 --pin head=3,3,1,1
