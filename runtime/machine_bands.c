@@ -8,11 +8,16 @@ static wafer_status refuse_unlike(const wafer_diag *diag, const wafer_machine *w
                     wafer->dead_count, wafer->reserved_count);
 }
 
-static wafer_status check_sides(const wafer_diag *diag, const wafer_machine *wafer, wafer_cut cut) {
-  if (cut.sides > wafer->edge_sides)
-    return wafer_fail(diag, wafer_at_file(wafer->name), WAFER_UNSUPPORTED,
-                      "words cross the edge of this wafer at its west border alone: no bands begin "
-                      "at the east one; take --sides 1");
+wafer_status wafer_machine_check_sides(const wafer_diag *diag, const wafer_machine *wafer,
+                                       uint32_t sides) {
+  if (sides <= wafer->edge_sides) return WAFER_OK;
+  return wafer_fail(diag, wafer_at_file(wafer->name), WAFER_UNSUPPORTED,
+                    "words cross the edge of this wafer at its west border alone: no bands begin "
+                    "at the east one; take --sides 1");
+}
+
+static wafer_status check_cut(const wafer_diag *diag, const wafer_machine *wafer, wafer_cut cut) {
+  WAFER_TRY(wafer_machine_check_sides(diag, wafer, cut.sides));
   if (cut.bands % cut.sides == 0) return WAFER_OK;
   return wafer_fail(diag, wafer_at_file(wafer->name), WAFER_UNSUPPORTED,
                     "of %u bands half cannot lie at each side of the wafer; take %u", cut.bands,
@@ -40,7 +45,7 @@ wafer_status wafer_machine_band(const wafer_diag *diag, wafer_arena *arena,
   *out = wafer;
   if (cut.bands == 1) return WAFER_OK;
   if (wafer->dead_count || wafer->reserved_count) return refuse_unlike(diag, wafer);
-  WAFER_TRY(check_sides(diag, wafer, cut));
+  WAFER_TRY(check_cut(diag, wafer, cut));
   if (!shape(wafer, cut, &made))
     return wafer_fail(diag, wafer_at_file(wafer->name), WAFER_NO_FIT,
                       "%u bands of a wafer with %ux%u usable cores would have none; at most %u "

@@ -449,6 +449,7 @@ static wafer_status compile(arguments *a, wafer_arena *arena) {
   WAFER_TRY(cli_check_output(a->output));
   WAFER_TRY(cli_check_output(a->report));
   WAFER_TRY(compile_machine_open(cli_diag(), &a->machine, arena, &ctx.machine, &whole));
+  WAFER_TRY(wafer_machine_check_sides(cli_diag(), ctx.machine, a->options.sides));
   wafer_status status =
       compile_take_control(&a->control, arena, &a->options, &ctx.machine, &refusal.reserved, &kept);
   if (status == WAFER_OK) status = compile_model(a, &ctx, whole, started);

@@ -236,6 +236,9 @@ static inline uint32_t wafer_machine_bands(const wafer_machine *m) {
 static inline wafer_cut wafer_machine_cut(const wafer_machine *m) {
   return m->whole ? m->cut : (wafer_cut){1, 1};
 }
+/* Whether words cross the wafer's edge at so many of its borders; UNSUPPORTED: at fewer. */
+wafer_status wafer_machine_check_sides(const wafer_diag *diag, const wafer_machine *wafer,
+                                       uint32_t sides);
 /* The columns of a half of the wafer that kernels of bands at both sides may have; 0: there are no
  * such bands. */
 static inline uint32_t wafer_machine_half_columns(const wafer_machine *m) {

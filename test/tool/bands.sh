@@ -143,6 +143,7 @@ gives 3 "take 6" "$wafer" compile "$model" -o no.wplan --mode pipelined --machin
 "$wafer" compile "$source/test/data/scales.onnx" -q -o narrow.wplan --machine narrow.xml 2>err || fail "narrow: $(head -1 err)"
 gives 3 "west border alone" "$wafer" compile "$model" -o no.wplan --mode pipelined --machine small64 --bands 4 --sides 2
 
+gives 3 "west border alone" "$wafer" compile "$model" -o no.wplan --machine small64 --sides 2
 gives 4 "at most 64 bands" "$wafer" compile "$model" -o no.wplan --mode pipelined --machine small64 --bands 65
 gives 3 "bands of a wafer" "$wafer" compile "$model" -o no.wplan --mode pipelined --machine small64 --bands 2 --reserve 0,0,4,4
 gives 1 "pipeline" "$wafer" compile "$model" -o no.wplan --mode streaming --machine small64 --bands 2
