@@ -205,8 +205,7 @@ static bool wants_lean(const wafer_options *o) {
          shapes == WAFER_SPARSE_lean_undealt;
 }
 
-/* Whether MemoryX holds all weights, as cores take them; what an optimizer keeps of them lies on its
- * servers. */
+/* Whether MemoryX holds all weights, as cores take them. */
 static wafer_status look_at_store(const streaming *s, bool *holds, sizing *out) {
   const wafer_graph *g = s->graph;
   uint64_t bytes = 0, most = s->ctx->machine->memoryx_bytes, largest = 0;
