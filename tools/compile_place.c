@@ -179,4 +179,7 @@ void compile_warn_unread(const compile_search *said, const wafer_options *o, waf
       snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? ", " : "",
                options[i].name);
   if (*names) wafer_warn(cli_diag(), (wafer_loc){0}, "%s changed nothing: %s", names, why);
+  if (o->mode == WAFER_MODE_pipelined && o->batch)
+    wafer_warn(cli_diag(), (wafer_loc){0},
+               "--batch changed nothing: samples follow each other through a pipeline");
 }

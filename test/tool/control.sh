@@ -186,6 +186,8 @@ says err "warning: --seed changed nothing: shelves search for nothing"
 build -o p2.wplan --mode pipelined --edge-gbps inf --replicas 2 --place-moves 20000 --report copies.json
 says copies.json '"replicas":	2'
 grep -q "changed nothing" err && fail "--replicas: $(cat err)"
+build -o p2.wplan --mode pipelined --batch 4
+says err "warning: --batch changed nothing: samples follow each other"
 refuses 1 "--replicas 2 goes with --placer best" --replicas 2 --placer shelf
 
 refuses 1 "small_cnn.onnx: error: no kernel or ONNX node is named 'steam'; there are 8 kernels: stem, pool" --pin steam=0,0,1,1
