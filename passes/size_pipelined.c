@@ -255,7 +255,8 @@ static wafer_status choose(pipeline *p, uint64_t t, bool *found) {
 /* Cores that the kernel takes where it is pinned, or at the least. */
 static uint64_t least_cores(const pipeline *p, uint32_t k) {
   uint64_t least = UINT64_MAX;
-  if (p->pin && p->pin[k]) return wafer_rect_area(p->pin[k]->rect);
+  const wafer_pin *pin = p->pin ? p->pin[k] : NULL;
+  if (pin) return wafer_rect_area(pin->rect) * (pin->replicas ? pin->replicas : 1);
   for (size_t i = 0; i < p->curve[k]->count; i++) {
     uint64_t area = (uint64_t)p->curve[k]->at[i].width * p->curve[k]->at[i].height;
     least = area < least ? area : least;
@@ -385,11 +386,13 @@ static wafer_status lay_out_eased(pipeline *p, bool *fits) {
 /* Pinned shapes, as an earlier layout had them, may have room for as few samples as that found. */
 static wafer_status ease_for_pins(pipeline *p, bool *fits) {
   uint32_t limit = deepest_buffer(p), deepest = p->graph->kernel_count + 1;
-  while (*fits && limit > SIZE_PIPELINE_DEPTH && !pipeline_pins_have_room(p)) {
+  bool have_room = pipeline_pins_have_room(p);
+  while (*fits && !have_room && limit > SIZE_PIPELINE_DEPTH) {
     limit = limit / 2 > SIZE_PIPELINE_DEPTH ? limit / 2 : SIZE_PIPELINE_DEPTH;
     WAFER_TRY(pipeline_find_curves(p, limit, fits));
+    have_room = pipeline_pins_have_room(p);
   }
-  return pipeline_pins_have_room(p) ? WAFER_OK : pipeline_find_curves(p, deepest, fits);
+  return have_room ? WAFER_OK : pipeline_find_curves(p, deepest, fits);
 }
 
 /* For `size`, where `mode` has looked for it; `place` then finds the same rectangles on shelves. */
