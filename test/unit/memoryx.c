@@ -82,6 +82,19 @@ static bool equal(const wafer_memoryx *a, const wafer_memoryx *b) {
   return same;
 }
 
+/* The two largest parameters, and three servers that all have some. */
+static void servers_share_parameters_out(void) {
+  for (int kind = 0; kind < WAFER_OPTIMIZER_COUNT; kind++) {
+    const wafer_memoryx_options options = {
+        .optimizer = wafer_optimizer_default((wafer_optimizer_kind)kind), .servers = 3};
+    uint32_t server[COUNT], used = 0;
+    CU_ASSERT_EQUAL_FATAL(wafer_memoryx_assign(&options, parameters, COUNT, server), WAFER_OK);
+    for (int i = 0; i < COUNT; i++) used |= 1u << server[i];
+    CU_ASSERT_NOT_EQUAL(server[0], server[4]);
+    CU_ASSERT_EQUAL(used, 7);
+  }
+}
+
 static void servers_threads_and_files_change_nothing(void) {
   scratch in = scratch_create();
   for (int kind = 0; kind < WAFER_OPTIMIZER_COUNT; kind++) {
@@ -193,6 +206,7 @@ static void state_larger_than_memory_lies_in_files(void) {
 }
 
 CU_TestInfo tests_memoryx[] = {
+    {"servers share parameters out", servers_share_parameters_out},
     {"servers, threads and files change nothing", servers_threads_and_files_change_nothing},
     {"the norm is that of all gradients", the_norm_is_that_of_all_gradients},
     {"narrow weights have a master", narrow_weights_have_a_master},
