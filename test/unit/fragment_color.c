@@ -25,51 +25,72 @@ static void send_far(fragment *f, uint32_t to, int32_t at) {
   fragment_route(f, &route);
 }
 
-/* More fragments than the machine has colours go out from one core: they share some. Once each, or
- * half of them at each of two samples. */
-static void test_shared_colors(void) {
-  enum { MANY = 40, CORES = 4 };
-  wafer_arena *arena = wafer_arena_create();
-  const wafer_machine *wse2;
-  caught c;
-  wafer_diag diag = caught_diag(&c);
-  static fragment f[MANY];
+enum { MANY = 40, CORES = 4 };
+
+/* More fragments on a row of cores than the machine has colours; to link once each, or half of them
+ * at each of two samples. */
+typedef struct crowd {
+  wafer_arena *arena;
+  const wafer_machine *machine;
+  fragment f[MANY];
   const fragment *at[MANY];
   uint32_t steps[MANY + 2];
-  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
+} crowd;
+
+static void crowd_begin(crowd *c) {
+  c->arena = wafer_arena_create();
+  CU_ASSERT_FATAL(wafer_machine_open(NULL, c->arena, "wse2", &c->machine) == WAFER_OK);
   for (uint32_t i = 0; i < MANY; i++) {
-    fragment_begin(&f[i], arena, "shared", NULL, (wafer_rect){0, 0, CORES, 1});
-    send_far(&f[i], 1 + i % (CORES - 1), (int32_t)(16 * i));
-    at[i] = &f[i];
-    steps[i + (i >= MANY / 2)] = i;
+    fragment_begin(&c->f[i], c->arena, "crowd", NULL, (wafer_rect){0, 0, CORES, 1});
+    c->at[i] = &c->f[i];
+    c->steps[i + (i >= MANY / 2)] = i;
   }
-  steps[MANY / 2] = steps[MANY + 1] = FRAGMENT_ENDS;
-  for (uint32_t train = 0; train < 2; train++) {
-    fragment_link link = {.name = "shared",
-                          .width = CORES,
-                          .height = 1,
-                          .count = MANY,
-                          .at = at,
-                          .step_count = MANY + 2,
-                          .steps = train ? steps : NULL};
-    wafer_fabric_program program;
-    wafer_fabric *fabric;
+  c->steps[MANY / 2] = c->steps[MANY + 1] = FRAGMENT_ENDS;
+}
+
+/* The fabric that runs them, as a train if asked; its memory is yet to be written. */
+static wafer_fabric *crowd_link(const crowd *c, bool train) {
+  const fragment_link link = {.name = "crowd",
+                              .width = CORES,
+                              .height = 1,
+                              .count = MANY,
+                              .at = c->at,
+                              .step_count = MANY + 2,
+                              .steps = train ? c->steps : NULL};
+  caught last;
+  wafer_diag diag = caught_diag(&last);
+  wafer_fabric_program program;
+  wafer_fabric *fabric;
+  CU_ASSERT_FATAL(fragment_link_program(&diag, c->arena, c->machine, &link, &program) == WAFER_OK);
+  CU_ASSERT_FATAL(wafer_fabric_create(&diag, c->machine, &program, NULL, &fabric) == WAFER_OK);
+  for (uint32_t x = 0; x < CORES; x++)
+    wafer_fabric_set(fabric, x, 0, FRAGMENT_SAMPLES, train ? 4 : 0);
+  return fabric;
+}
+
+static bool has_words(wafer_fabric *fabric, uint32_t x, uint32_t address, const float *want) {
+  float got[WORDS];
+  return wafer_fabric_read(fabric, x, 0, address, got, sizeof got) &&
+         memcmp(got, want, sizeof got) == 0;
+}
+
+/* All go out from one core. */
+static void test_shared_colors(void) {
+  static crowd c;
+  crowd_begin(&c);
+  for (uint32_t i = 0; i < MANY; i++) send_far(&c.f[i], 1 + i % (CORES - 1), (int32_t)(16 * i));
+  for (int train = 0; train < 2; train++) {
+    wafer_fabric *fabric = crowd_link(&c, train);
     wafer_fabric_stats stats;
-    CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
-    CU_ASSERT_FATAL(wafer_fabric_create(&diag, wse2, &program, NULL, &fabric) == WAFER_OK);
-    float words[WORDS * MANY], got[WORDS];
+    float words[WORDS * MANY];
     for (int i = 0; i < WORDS * MANY; i++) words[i] = (float)i;
     wafer_fabric_write(fabric, 0, 0, 0, words, sizeof words);
-    for (uint32_t x = 0; x < CORES; x++)
-      wafer_fabric_set(fabric, x, 0, FRAGMENT_SAMPLES, train ? 4 : 0);
     CU_ASSERT_EQUAL(wafer_fabric_run(fabric, &stats), WAFER_OK);
-    for (uint32_t i = 0; i < MANY; i++) {
-      CU_ASSERT(wafer_fabric_read(fabric, 1 + i % (CORES - 1), 0, 16 * i, got, sizeof got));
-      CU_ASSERT(memcmp(got, &words[WORDS * i], sizeof got) == 0);
-    }
+    for (uint32_t i = 0; i < MANY; i++)
+      CU_ASSERT(has_words(fabric, 1 + i % (CORES - 1), 16 * i, &words[WORDS * i]));
     wafer_fabric_destroy(fabric);
   }
-  wafer_arena_destroy(arena);
+  wafer_arena_destroy(c.arena);
 }
 
 /* Core 1 of a row sends WORDS words at `at` east, then core 0 does; core 2 takes those of one, core
@@ -98,88 +119,62 @@ static void send_in_turn(fragment *f, bool swapped, int32_t at) {
   }
 }
 
-/* Several cores of a line send, over switches: more fragments than the machine has colours share
- * them where routers do the same for all. */
+/* Several cores of a line send, over switches: fragments share colours where routers do the same
+ * for all. */
 static void test_lines_alike(void) {
-  enum { MANY = 40, CORES = 4 };
-  wafer_arena *arena = wafer_arena_create();
-  const wafer_machine *wse2;
-  caught c;
-  wafer_diag diag = caught_diag(&c);
-  static fragment f[MANY];
-  const fragment *at[MANY];
-  uint32_t steps[MANY + 2];
-  CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
-  for (uint32_t i = 0; i < MANY; i++) {
-    fragment_begin(&f[i], arena, "alike", NULL, (wafer_rect){0, 0, CORES, 1});
-    send_in_turn(&f[i], i % 3 == 1, (int32_t)(16 * i));
-    at[i] = &f[i];
-    steps[i + (i >= MANY / 2)] = i;
-  }
-  steps[MANY / 2] = steps[MANY + 1] = FRAGMENT_ENDS;
-  for (uint32_t train = 0; train < 2; train++) {
-    fragment_link link = {.name = "alike",
-                          .width = CORES,
-                          .height = 1,
-                          .count = MANY,
-                          .at = at,
-                          .step_count = MANY + 2,
-                          .steps = train ? steps : NULL};
-    wafer_fabric_program program;
-    wafer_fabric *fabric;
+  static crowd c;
+  crowd_begin(&c);
+  for (uint32_t i = 0; i < MANY; i++) send_in_turn(&c.f[i], i % 3 == 1, (int32_t)(16 * i));
+  for (int train = 0; train < 2; train++) {
+    wafer_fabric *fabric = crowd_link(&c, train);
     wafer_fabric_stats stats;
-    CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
-    CU_ASSERT_FATAL(wafer_fabric_create(&diag, wse2, &program, NULL, &fabric) == WAFER_OK);
-    float words[2][WORDS * MANY], got[WORDS];
+    float words[2][WORDS * MANY];
     for (int i = 0; i < 2 * WORDS * MANY; i++)
       words[i / (WORDS * MANY)][i % (WORDS * MANY)] = (float)i;
     for (uint32_t x = 0; x < 2; x++) wafer_fabric_write(fabric, x, 0, 0, words[x], sizeof words[x]);
-    for (uint32_t x = 0; x < CORES; x++)
-      wafer_fabric_set(fabric, x, 0, FRAGMENT_SAMPLES, train ? 4 : 0);
     CU_ASSERT_EQUAL(wafer_fabric_run(fabric, &stats), WAFER_OK);
     for (uint32_t i = 0; i < 2 * MANY; i++) {
       uint32_t from = (i % 2 == 0) != (i / 2 % 3 == 1); /* core 2 has the first words, of core 1 */
-      CU_ASSERT(wafer_fabric_read(fabric, 2 + i % 2, 0, 16 * (i / 2), got, sizeof got));
-      CU_ASSERT(memcmp(got, &words[from][WORDS * (i / 2)], sizeof got) == 0);
+      CU_ASSERT(has_words(fabric, 2 + i % 2, 16 * (i / 2), &words[from][WORDS * (i / 2)]));
     }
     wafer_fabric_destroy(fabric);
   }
-  wafer_arena_destroy(arena);
+  wafer_arena_destroy(c.arena);
 }
 
 /* What is due less than a period apart shares a colour; what is due a period later does not, for a
  * core ahead with the one takes two samples of it before the other's first. They once shared, and
  * cores waited for each other's words. */
 static void test_colors_in_turn(void) {
-  enum { MANY = 30, PERIOD = 100 };
+  enum { TURNS = 30, PERIOD = 100 };
   wafer_arena *arena = wafer_arena_create();
   const wafer_machine *wse2;
   caught c;
   wafer_diag diag = caught_diag(&c);
-  static fragment f[MANY];
-  const fragment *at[MANY];
-  uint32_t steps[MANY + 1];
-  int64_t due[MANY];
+  static fragment f[TURNS];
+  const fragment *at[TURNS];
+  uint32_t steps[TURNS + 1];
+  int64_t due[TURNS];
   wafer_fabric_program program;
   CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
-  for (uint32_t i = 0; i < MANY; i++) {
+  for (uint32_t i = 0; i < TURNS; i++) {
     fragment_begin(&f[i], arena, "in turn", NULL, (wafer_rect){0, 0, 3, 1});
     send_far(&f[i], 1 + i % 2, (int32_t)(16 * i));
     at[i] = &f[i];
     steps[i] = i;
   }
-  steps[MANY] = FRAGMENT_ENDS;
+  steps[TURNS] = FRAGMENT_ENDS;
   for (uint32_t apart = 1; apart <= PERIOD; apart += PERIOD - 1) {
     const fragment_link link = {.name = "in turn",
                                 .width = 3,
                                 .height = 1,
-                                .count = MANY,
+                                .count = TURNS,
                                 .at = at,
-                                .step_count = MANY + 1,
+                                .step_count = TURNS + 1,
                                 .steps = steps,
                                 .due = due,
                                 .period = PERIOD};
-    for (uint32_t i = 0; i < MANY; i++) due[i] = (int64_t)i * apart;
+    for (uint32_t i = 0; i < TURNS; i++) due[i] = (int64_t)i * apart;
     CU_ASSERT_EQUAL(fragment_link_program(&diag, arena, wse2, &link, &program),
                     apart < PERIOD ? WAFER_OK : WAFER_NO_FIT);
   }
@@ -227,26 +222,26 @@ static void send_over(fragment *f, uint32_t x, uint32_t y, uint8_t c) {
  * around, and what is left at these is not what is left on the other line, so that each has a
  * colour of its own. */
 static void test_words_go_around(void) {
-  enum { MANY = 24, WIDTH = 4, HEIGHT = 5, OTHER = 4 };
+  enum { LINES = 24, WIDTH = 4, HEIGHT = 5, OTHER = 4 };
   wafer_arena *arena = wafer_arena_create();
   const wafer_machine *wse2;
   caught c;
   wafer_diag diag = caught_diag(&c);
-  static fragment f[2 * MANY];
-  const fragment *at[2 * MANY], *const *around;
+  static fragment f[2 * LINES];
+  const fragment *at[2 * LINES], *const *around;
   CU_ASSERT_FATAL(wafer_machine_open(NULL, arena, "wse2", &wse2) == WAFER_OK);
-  for (uint32_t i = 0; i < 2 * MANY; i++) {
+  for (uint32_t i = 0; i < 2 * LINES; i++) {
     fragment_begin(&f[i], arena, "crowd", NULL, (wafer_rect){0, 0, WIDTH, HEIGHT});
     at[i] = &f[i];
   }
-  for (uint32_t i = 0; i < MANY; i++)
-    send_beside(&f[i], 1, 0, i + 1 < MANY, 64,
+  for (uint32_t i = 0; i < LINES; i++)
+    send_beside(&f[i], 1, 0, i + 1 < LINES, 64,
                 64 + 16 * (int32_t)i); /* the last where the line ends */
-  for (uint32_t i = 0; i + 1 < MANY; i++)
-    send_east(&f[MANY + i], 1, OTHER, 64, 64 + 16 * (int32_t)i);
-  for (uint32_t i = 0; i + 1 < 2 * MANY; i++) /* what crosses the border shares no colour */
+  for (uint32_t i = 0; i + 1 < LINES; i++)
+    send_east(&f[LINES + i], 1, OTHER, 64, 64 + 16 * (int32_t)i);
+  for (uint32_t i = 0; i + 1 < 2 * LINES; i++) /* what crosses the border shares no colour */
     fragment_port(&f[i], &(wafer_port_use){.side = WAFER_PORT_west, .out = true});
-  fragment *two = &f[2 * MANY - 1];
+  fragment *two = &f[2 * LINES - 1];
   uint8_t color = fragment_color(two);
   send_over(two, 0, 0, color);
   send_over(two, 0, OTHER, color);
@@ -254,7 +249,7 @@ static void test_words_go_around(void) {
   fragment_link link = {.name = "around",
                         .width = WIDTH,
                         .height = HEIGHT,
-                        .count = 2 * MANY,
+                        .count = 2 * LINES,
                         .at = at,
                         .lacks_colors = &lacks};
   wafer_fabric_program program;
@@ -263,8 +258,8 @@ static void test_words_go_around(void) {
   link.around = &around;
   CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
   CU_ASSERT_PTR_NOT_NULL_FATAL(around);
-  CU_ASSERT_EQUAL(around[2 * MANY - 1]->colors, 2);
-  CU_ASSERT_EQUAL(around[2 * MANY - 1]->around, 4);
+  CU_ASSERT_EQUAL(around[2 * LINES - 1]->colors, 2);
+  CU_ASSERT_EQUAL(around[2 * LINES - 1]->around, 4);
   wafer_fabric *fabric;
   wafer_fabric_stats stats;
   CU_ASSERT_FATAL(wafer_fabric_create(&diag, wse2, &program, NULL, &fabric) == WAFER_OK);
