@@ -6,21 +6,9 @@
 #include "program_build.h"
 #include "wafer/pairs.h"
 
-/* Families without a row have no programs: kernels with their ops are refused by name. */
 static program_rule *const rules[WAFER_FAMILY_COUNT] = {
-    [WAFER_FAMILY_map] = program_map,
-    [WAFER_FAMILY_gemm] = program_gemm,
-    [WAFER_FAMILY_conv] = program_conv,
-    [WAFER_FAMILY_conv_transpose] = program_conv_transpose,
-    [WAFER_FAMILY_pool] = program_pool,
-    [WAFER_FAMILY_reduce] = program_reduce,
-    [WAFER_FAMILY_softmax] = program_softmax,
-    [WAFER_FAMILY_normalize] = program_normalize,
-    [WAFER_FAMILY_sort] = program_sort,
-    [WAFER_FAMILY_move] = program_move,
-    [WAFER_FAMILY_resize] = program_resize,
-    [WAFER_FAMILY_gather] = program_gather,
-    [WAFER_FAMILY_scatter] = program_scatter,
+#define FAMILY(name, ...) [WAFER_FAMILY_##name] = program_##name,
+#include "wafer/kernels.def"
 };
 
 wafer_status program_no_memory(const program *p) {
@@ -437,7 +425,7 @@ wafer_status program_kernel(const program_request *request, program_kernel_code 
     const wafer_node *n = &p->body->nodes[p->node];
     wafer_family family = wafer_op_get(n->op)->family;
     if (wafer_op_is(n->op, WAFER_TRAIT_SOURCE)) continue;
-    if (family >= WAFER_FAMILY_COUNT || !rules[family])
+    if (family >= WAFER_FAMILY_COUNT)
       return program_refuse(p, "its family is not written for them");
     WAFER_TRY(rules[family](p, p->node));
     program_release(p, p->node);

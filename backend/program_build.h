@@ -268,8 +268,7 @@ void program_fill(const program_site *site, const spread *s, const program_tile 
 
 /* ---- families: a node's steps ---- */
 typedef wafer_status program_rule(program *p, uint32_t node);
-program_rule program_map, program_gemm, program_conv, program_conv_transpose, program_pool,
-    program_reduce, program_softmax, program_normalize, program_sort, program_move, program_resize,
-    program_gather, program_scatter;
+#define FAMILY(name, ...) program_rule program_##name;
+#include "wafer/kernels.def"
 
 #endif
