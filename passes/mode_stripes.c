@@ -8,6 +8,7 @@ typedef struct striping {
   const wafer_ctx *ctx;
   const wafer_graph *graph;
   curve_set *curves;
+  uint32_t columns; /* that stripes may share */
   uint32_t batch;
   sizing present;
 } striping;
@@ -15,9 +16,8 @@ typedef struct striping {
 /* Who looks for a short latency gets the whole wafer for every sample. */
 static uint32_t most_stripes(const striping *s, uint32_t batch) {
   const wafer_options *o = s->ctx->options;
-  uint32_t columns = s->ctx->machine->usable.width;
   if (o && o->objective == WAFER_OBJECTIVE_latency) return 1;
-  return batch < columns ? batch : columns;
+  return batch < s->columns ? batch : s->columns;
 }
 
 /* Whether something passes in slices, which no core program does. */
@@ -50,27 +50,49 @@ static wafer_status try_stripes(striping *s, uint32_t batch, uint32_t stripes, u
 
 /* A layer that does not fill the wafer, or whose exchanges take longer than its work, gains little
  * from the last half of the columns: stripes of fewer columns, each with samples of its own, give
- * more samples in the same time, until the edge or the cores' memory binds. Stripes are powers of
- * two that divide the batch. */
+ * more samples in the same time, until the edge or the cores' memory binds. */
 static wafer_status settle_stripes(striping *s) {
   bool better;
-  for (uint32_t stripes = 2; s->batch % stripes == 0; stripes *= 2)
-    WAFER_TRY(try_stripes(s, s->batch, stripes, 1, &better));
+  for (uint32_t stripes = 2; stripes <= s->batch; stripes++)
+    if (s->batch % stripes == 0) WAFER_TRY(try_stripes(s, s->batch, stripes, 1, &better));
   return WAFER_OK;
+}
+
+/* As many samples in each stripe, of which there are as many as the wafer has columns for. More
+ * samples have to be worth it. */
+static wafer_status try_columns(striping *s, uint32_t columns, bool *better) {
+  uint32_t now = s->present.stripes, stripes = columns ? s->columns / columns : now;
+  *better = false;
+  if (stripes == now || stripes == 0) return WAFER_OK;
+  uint64_t gain = stripes > now ? s->present.cost.interval_cycles / BATCH_GAIN : 1;
+  return try_stripes(s, s->batch / now * stripes, stripes, gain, better);
 }
 
 /* Samples of a stripe share the arrival of a phase's weights and overlap within it, those of all
  * stripes share it too: the batch doubles, by stripes or within them, as long as that shortens the
  * interval. */
-static wafer_status settle_batch(striping *s) {
+static wafer_status grow(striping *s) {
   bool better = true;
   while (better && s->present.cost.fits && s->batch < BATCH_MOST) {
     uint32_t batch = 2 * s->batch, stripes = s->present.stripes;
     uint64_t gain = s->present.cost.interval_cycles / BATCH_GAIN;
     bool deeper;
-    WAFER_TRY(try_stripes(s, batch, 2 * stripes, gain, &better));
+    WAFER_TRY(try_columns(s, s->columns / (2 * stripes), &better));
     WAFER_TRY(try_stripes(s, batch, stripes, better ? 1 : gain, &deeper));
     better |= deeper;
+  }
+  return WAFER_OK;
+}
+
+/* How well the layers suit a width no other width tells: those beside it are tried. */
+static wafer_status settle_batch(striping *s) {
+  bool better = true;
+  while (better) {
+    WAFER_TRY(grow(s));
+    uint32_t columns = s->columns / s->present.stripes;
+    if (!s->present.cost.fits || s->present.stripes == 1) return WAFER_OK;
+    WAFER_TRY(try_columns(s, columns + 1, &better));
+    if (!better) WAFER_TRY(try_columns(s, columns - 1, &better));
   }
   return WAFER_OK;
 }
@@ -84,9 +106,11 @@ wafer_status mode_size_stripes(const wafer_ctx *ctx, wafer_ir *ir, const wafer_g
                 .graph = graph,
                 .curves = curve_set_of(ctx, ir),
                 .batch = open ? 1 : *batch};
-  if (!s.curves)
+  wafer_rect whole;
+  if (!s.curves || !size_whole_wafer(ctx->machine, &whole))
     return wafer_fail(ctx->diag, wafer_at_file(ir->file), WAFER_NO_MEMORY,
                       "no memory to size kernels");
+  s.columns = whole.width;
   WAFER_TRY(size_streaming(ctx, s.curves, graph, s.batch, 1, &s.present));
   WAFER_TRY(settles ? settle_batch(&s) : settle_stripes(&s));
   *batch = s.batch;

@@ -1,6 +1,7 @@
 // RUN: wafer-opt %s --passes=default:mode --machine=small16 | FileCheck %s --check-prefixes=CHECK,PIPE
 // RUN: wafer-opt %s --passes=default:mode --machine=small16 --mode=streaming --batch=4 | FileCheck %s --check-prefixes=CHECK,STREAM
 // RUN: wafer-opt %s --passes=default:mode --machine=small16 --mode=streaming --batch=auto | FileCheck %s --check-prefix=AUTO
+// RUN: wafer-opt %s --passes=default:mode --machine=small16 --mode=streaming --batch=15 | FileCheck %s --check-prefix=ODD
 // RUN: wafer-opt %s --passes=default:mode --machine=small16 --dtype=f16 | FileCheck %s --check-prefix=HALF
 
 // Both modes are costed, whichever is chosen: fits, latency, interval, cores, bytes of the fullest core.
@@ -9,6 +10,8 @@
 // STREAM: wafer.batch = 4 : i64
 // As many samples as shorten the interval.
 // AUTO: wafer.batch = {{[0-9]*[02468]}} : i64
+// Stripes need not be a power of two.
+// ODD: wafer.stripes = array<i64: 15, 1>
 // CHECK-SAME: wafer.cost.pipelined = array<i64: 1, {{[0-9]+, [0-9]+}}, {{[0-9]+}}, {{[0-9]+}}>, wafer.cost.pipelined.why_not = ""
 // CHECK-SAME: wafer.cost.streaming = array<i64: 1, {{[0-9]+, [0-9]+}}, {{[0-9]+}}, {{[0-9]+}}>, wafer.cost.streaming.why_not = ""
 // CHECK-SAME: wafer.flip_batch = {{[0-9]+}} : i64
