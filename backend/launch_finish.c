@@ -34,18 +34,31 @@ static void raise_tops(const memory_map *map, const wafer_machine *m, uint32_t *
   }
 }
 
-/* Is there room for a train's programs beside all that cores hold? Sizing knows their code about;
- * what goes ahead comes twice in it, and holds more. */
+/* Behind all places of the map. */
+static uint32_t top_of(const memory_map *map) {
+  uint32_t top = 0;
+  for (uint32_t i = 0; i < map->count; i++)
+    if (map->at[i].address + map->at[i].bytes > top) top = map->at[i].address + map->at[i].bytes;
+  return top;
+}
+
+/* Is there room for the programs beside all that cores hold? Sizing knows their code about; in a
+ * train what goes ahead comes twice in it, and holds more. */
 static wafer_status check_code(launcher *l, const wafer_fabric_program *program) {
   const wafer_machine *m = l->plan->machine;
   size_t cores = (size_t)m->width * m->height;
-  uint32_t *tops = WAFER_NEW(l->arena, uint32_t, cores);
   uint32_t *code = WAFER_NEW(l->arena, uint32_t, program->program_count);
-  if (!tops || !code) return launch_no_memory(l);
+  uint32_t longest = 0, top = top_of(&l->map), passing = top_of(&l->passing);
+  if (!code) return launch_no_memory(l);
+  for (uint32_t i = 0; i < program->program_count; i++) {
+    code[i] = wafer_core_program_bytes(&program->programs[i]);
+    if (code[i] > longest) longest = code[i];
+  }
+  if ((top > passing ? top : passing) + longest <= l->map.limit) return WAFER_OK;
+  uint32_t *tops = WAFER_NEW(l->arena, uint32_t, cores);
+  if (!tops) return launch_no_memory(l);
   raise_tops(&l->map, m, tops);
   raise_tops(&l->passing, m, tops);
-  for (uint32_t i = 0; i < program->program_count; i++)
-    code[i] = wafer_core_program_bytes(&program->programs[i]);
   for (size_t i = 0; i < cores; i++)
     if (program->core[i] != WAFER_NO_PROGRAM && tops[i] + code[program->core[i]] > l->map.limit)
       return wafer_fail(&l->diag, wafer_at_file(l->plan->model), WAFER_NO_FIT,
@@ -125,7 +138,7 @@ wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
   link.ports = &ports;
   if (l->may_go_around) link.around = &around;
   WAFER_TRY(fragment_link_program(&l->diag, l->arena, m, &link, &program));
-  if (launch.kind == WAFER_LAUNCH_train) WAFER_TRY(check_code(l, &program));
+  WAFER_TRY(check_code(l, &program));
   if (around) WAFER_TRY(time_again(l, p, around, &launch));
   body.port_count = ports.count;
   body.ports = ports.at;
