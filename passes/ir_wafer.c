@@ -80,8 +80,10 @@ void wafer_ir_set_optimizer(wafer_ir *ir, wafer_optimizer_kind kind) {
 
 wafer_cut wafer_ir_get_cut(const wafer_ir *ir) {
   wafer_cut cut;
+  wafer_mode mode;
   if (!get_u32(root_of(ir), NAME_BANDS, &cut.bands) || !cut.bands) cut.bands = 1;
   if (!get_u32(root_of(ir), NAME_SIDES, &cut.sides) || !cut.sides) cut.sides = 1;
+  cut.together = wafer_ir_get_mode(ir, &mode) && mode == WAFER_MODE_streaming;
   return cut;
 }
 void wafer_ir_set_cut(wafer_ir *ir, wafer_cut cut) {
@@ -100,7 +102,7 @@ wafer_status wafer_ir_machine(const wafer_ctx *ctx, wafer_ir *ir, wafer_cut cut,
   if (cut.bands == 1) return WAFER_OK;
   for (const struct ir_band *at = ir->bands; at; at = at->next)
     if (at->wafer == ctx->machine && at->band->cut.bands == cut.bands &&
-        at->band->cut.sides == cut.sides)
+        at->band->cut.sides == cut.sides && at->band->cut.together == cut.together)
       return *out = at->band, WAFER_OK;
   struct ir_band *made = WAFER_NEW(ir->arena, struct ir_band, 1);
   if (!made)

@@ -142,7 +142,7 @@ static void find(const bound *b, uint64_t edge, uint64_t reached, wafer_least_pa
   out->cut = wafer_machine_cut(b->plan->machine);
   for (uint32_t i = 0; i < m->usable.height * m->edge_sides && found > edge; i++) {
     uint32_t sides = 1 + i / m->usable.height, each = 1 + i % m->usable.height;
-    wafer_cut cut = {each * sides, sides};
+    wafer_cut cut = {each * sides, sides, false};
     if (found <= 1 || !is_feasible(b, cut, found - 1, &stops)) continue;
     found = least_between(b, cut, 0, found - 1);
     out->cut = cut;

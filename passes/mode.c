@@ -14,7 +14,7 @@ typedef struct choice {
   wafer_graph graph;
   wafer_mode asked;
   uint32_t batch;
-  wafer_cut cut;
+  wafer_cut cut, together; /* of the pipeline, and of streaming */
   sizing pipelined, streaming;
 } choice;
 
@@ -30,7 +30,7 @@ static wafer_dtype storage_of(const wafer_ctx *ctx) {
 static uint32_t flip_batch(const choice *c) {
   const wafer_machine *m = c->ctx->machine;
   if (!c->pipelined.cost.fits || !c->streaming.cost.fits) return 0;
-  uint64_t target = c->pipelined.cost.interval_cycles;
+  uint64_t target = c->pipelined.cost.interval_cycles * c->together.bands;
   uint32_t high = 1;
   while (size_streaming_interval(m, &c->streaming, high) >= target) {
     if (high > UINT32_MAX / 4 || size_streaming_interval(m, &c->streaming, high) == UINT64_MAX)
@@ -45,7 +45,7 @@ static uint32_t flip_batch(const choice *c) {
     else
       low = middle;
   }
-  return high > 1 ? high * c->streaming.stripes : 0;
+  return high > 1 ? high * c->streaming.stripes * c->together.bands : 0;
 }
 
 static wafer_status refuse(const choice *c, const sizing *failed, wafer_mode mode) {
@@ -178,7 +178,7 @@ static wafer_status choose(const choice *c, wafer_mode *mode) {
 static void write_choice(choice *c, wafer_mode mode) {
   wafer_ir_set_mode(c->ir, mode);
   wafer_ir_set_batch(c->ir, mode == WAFER_MODE_streaming ? c->batch : 1);
-  wafer_ir_set_cut(c->ir, mode == WAFER_MODE_pipelined ? c->cut : (wafer_cut){1, 1});
+  wafer_ir_set_cut(c->ir, mode == WAFER_MODE_pipelined ? c->cut : c->together);
   if (mode == WAFER_MODE_streaming && c->streaming.stripes > 1)
     wafer_ir_set_stripes(c->ir, c->streaming.stripes, c->streaming.stripe_columns);
   wafer_ir_set_mode_cost(c->ir, WAFER_MODE_pipelined, &c->pipelined.cost);
@@ -226,17 +226,12 @@ static wafer_status choose_training(choice *c) {
   return WAFER_OK;
 }
 
-/* Bands and pinned kernels want a pipeline. */
+/* Bands want a pipeline unless streaming is asked for; pinned kernels want one. */
 static wafer_status heed_wishes(choice *c) {
   const wafer_options *o = c->ctx->options;
   bool pinned = false, banded = o && o->bands > 1;
   for (uint32_t i = 0; o && i < o->pin_count; i++) pinned |= !o->pins[i].kept;
-  if (banded && c->asked == WAFER_MODE_streaming)
-    return wafer_fail(c->ctx->diag, wafer_at_file(c->ir->file), WAFER_USAGE,
-                      "--bands %u: bands are of a pipeline, in streaming each kernel has the whole "
-                      "wafer in turn; take --mode pipelined",
-                      o->bands);
-  if (banded) c->asked = WAFER_MODE_pipelined;
+  if (banded && c->asked != WAFER_MODE_streaming) c->asked = WAFER_MODE_pipelined;
   if (!pinned) return WAFER_OK;
   if (c->asked == WAFER_MODE_streaming)
     return wafer_fail(c->ctx->diag, wafer_at_file(c->ir->file), WAFER_USAGE,
@@ -276,7 +271,7 @@ static wafer_status decide(choice *c, wafer_mode *mode, bool *again) {
   bool trains = wafer_ir_get_micro_batch(c->ir, &samples);
   c->batch = ctx->options && ctx->options->batch ? ctx->options->batch : 1;
   WAFER_TRY(wafer_graph_read(ctx, c->ir, &c->graph));
-  WAFER_TRY(mode_size_stripes(ctx, c->ir, &c->graph, &c->batch, &c->streaming));
+  WAFER_TRY(mode_size_stripes(ctx, c->ir, &c->graph, &c->batch, &c->together, &c->streaming));
   if (trains) WAFER_TRY(choose_training(c));
   if (trains) /* with sums, if a pipeline updates */
     WAFER_TRY(wafer_graph_read(ctx, c->ir, &c->graph));

@@ -71,7 +71,8 @@ typedef struct found {
  * longer than `most_flow` are none. */
 static wafer_status try_bands(const banding *b, uint32_t each, uint64_t most_flow, found *f,
                               sizing *tried) {
-  wafer_cut cut = wafer_machine_fill(b->ctx->machine, (wafer_cut){each * f->sides, f->sides});
+  wafer_cut cut =
+      wafer_machine_fill(b->ctx->machine, (wafer_cut){each * f->sides, f->sides, false});
   *tried = (sizing){0};
   WAFER_TRY(size_band(b, cut, true, tried));
   uint64_t now = mode_pace(tried, cut.bands);
@@ -121,7 +122,7 @@ static wafer_status look_for_pace(const banding *b, found *f) {
 
 static wafer_status look(const banding *b, const sizing *whole, wafer_cut *cut) {
   const wafer_options *o = b->ctx->options;
-  found f = {whole->edge ? whole->edge : 1, mode_pace(whole, 1), 1, {1, 1}};
+  found f = {whole->edge ? whole->edge : 1, mode_pace(whole, 1), 1, {1, 1, false}};
   uint32_t least = o && o->sides ? o->sides : 1, most = least;
   if ((!o || !o->sides) && wafer_machine_half_columns(b->ctx->machine)) most = 2;
   bool replicas = o && o->replicas > 1; /* they share out samples, too */
@@ -160,8 +161,8 @@ wafer_status mode_size_bands(const wafer_ctx *ctx, wafer_ir *ir, const wafer_gra
   const banding b = {ctx, ir, graph};
   const wafer_options *o = ctx->options;
   WAFER_TRY(refuse_several(&b));
-  *cut = (wafer_cut){1, 1};
-  if (o && o->bands > 1) *cut = (wafer_cut){o->bands, o->sides ? o->sides : 1};
+  *cut = (wafer_cut){1, 1, false};
+  if (o && o->bands > 1) *cut = (wafer_cut){o->bands, o->sides ? o->sides : 1, false};
   if ((!o || !o->bands) && most_bands(&b) > 1) {
     WAFER_TRY(size_band(&b, *cut, true, out));
     if (out->cost.fits) WAFER_TRY(look(&b, out, cut));

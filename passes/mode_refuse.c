@@ -24,7 +24,7 @@ static wafer_status add(search *s, const char *option, uint64_t interval) {
 
 static wafer_cut asked_cut(const refusing *c) {
   const wafer_options *o = c->ctx->options;
-  return o ? (wafer_cut){o->bands, o->sides} : (wafer_cut){0};
+  return o ? (wafer_cut){o->bands, o->sides, false} : (wafer_cut){0};
 }
 
 /* Between samples; of a pipeline by the predicted pace of core programs where it will have some. */
@@ -62,7 +62,8 @@ static wafer_status size_wish(const refusing *c, const wafer_ctx *with, wish w, 
     keep_least(c, &tried, w.cut.bands, cycles);
   }
   if (w.mode != WAFER_MODE_pipelined) {
-    WAFER_TRY(mode_size_stripes(with, c->ir, w.graph, &w.batch, &tried));
+    wafer_cut cut;
+    WAFER_TRY(mode_size_stripes(with, c->ir, w.graph, &w.batch, &cut, &tried));
     keep_least(c, &tried, 1, cycles);
   }
   return WAFER_OK;

@@ -5,9 +5,10 @@
 #include "size.h"
 #include "wafer/ir.h"
 
-/* Sized for *batch samples, in the stripes with which they are fastest. WAFER_BATCH_auto becomes as
- * many as pay; of micro-batches there is one. */
+/* Sized for *batch samples, in the bands and stripes with which they are fastest: WAFER_BATCH_auto
+ * is as many as pay; of micro-batches there is one. *batch becomes those of a band of *cut; the
+ * sizing is one of a band, with the wafer's interval and cores. */
 wafer_status mode_size_stripes(const wafer_ctx *ctx, wafer_ir *ir, const wafer_graph *graph,
-                               uint32_t *batch, sizing *out);
+                               uint32_t *batch, wafer_cut *cut, sizing *out);
 
 #endif

@@ -130,8 +130,14 @@ typedef struct fabric_io {
   void *const *out; /* per output of the function */
   bool train;       /* views have a leading dim of samples */
   uint64_t first, samples;
+  uint64_t last;    /* streaming: there are none behind it; the bands of a launch go on with it */
   uint32_t stripes; /* streaming: that have a sample, the first of them `first` */
 } fabric_io;
+
+/* The sample of the launch's i-th. */
+static inline uint64_t fabric_io_sample(const fabric_io *io, uint64_t i) {
+  return io->first + i < io->last ? io->first + i : io->last;
+}
 
 wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fabric_io *io);
 /* The same without what it leaves: nobody is told, no output taken. */
@@ -165,10 +171,10 @@ wafer_status session_fabric_new_weight(session_fabric *s, const wafer_tap *tap, 
 
 /* Time (session_fabric_time.c). */
 wafer_status session_fabric_watch(session_fabric *s, const fabric_launch *l, uint64_t samples);
-/* Streaming: when the launch begins, then what it adds to the clock. `stripes`: with samples. */
+/* Streaming: when the launch begins, then what it adds to the clock. */
 uint64_t session_fabric_start(session_fabric *s, fabric_clock *c, const fabric_launch *l);
 void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch *l,
-                         uint32_t stripes); /* with a sample */
+                         uint32_t samples); /* of those that it has, none twice */
 void session_fabric_train_time(session_fabric *s, const fabric_launch *l);
 
 /* Load and faults (session_fabric_load.c): once per session, per run, before and after a launch. */

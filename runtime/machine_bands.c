@@ -38,6 +38,11 @@ static bool shape(const wafer_machine *wafer, wafer_cut cut, wafer_machine *band
   return half;
 }
 
+/* An even part of a rate, not none. */
+static uint64_t share(uint64_t rate, uint32_t bands) {
+  return rate == UINT64_MAX ? rate : rate / bands ? rate / bands : 1;
+}
+
 wafer_status wafer_machine_band(const wafer_diag *diag, wafer_arena *arena,
                                 const wafer_machine *wafer, wafer_cut cut,
                                 const wafer_machine **out) {
@@ -53,6 +58,11 @@ wafer_status wafer_machine_band(const wafer_diag *diag, wafer_arena *arena,
                       cut.bands, wafer->usable.width, wafer->usable.height,
                       wafer->usable.height * cut.sides);
   made.cut = cut;
+  if (cut.together) {
+    made.edge_in_bytes_per_second = share(wafer->edge_in_bytes_per_second, cut.bands);
+    made.edge_out_bytes_per_second = share(wafer->edge_out_bytes_per_second, cut.bands);
+    made.memoryx_bytes_per_second = share(wafer->memoryx_bytes_per_second, cut.bands);
+  }
   wafer_machine *band = wafer_arena_copy(arena, &made, sizeof made);
   if (band) band->whole = wafer_arena_copy(arena, wafer, sizeof *wafer);
   if (!band || !band->whole)

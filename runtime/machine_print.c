@@ -74,6 +74,7 @@ static void print_all(FILE *to, const wafer_machine *derived) {
   if (derived->whole) {
     fprintf(to, "  <bands count=\"%u\"", derived->cut.bands);
     if (derived->cut.sides > 1) fprintf(to, " sides=\"%u\"", derived->cut.sides);
+    if (derived->cut.together) fputs(" together=\"true\"", to);
     fputs("/>\n", to);
   }
   print_fields(to, machine, "clock");

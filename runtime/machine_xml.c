@@ -321,10 +321,11 @@ static wafer_status read_reserved(reading *r, xmlNodePtr root, wafer_machine *ma
 static wafer_status read_bands(reading *r, xmlNodePtr root, wafer_cut *cut) {
   xmlNodePtr element = find_element(root, "bands");
   bool sided = element && xmlHasProp(element, (const xmlChar *)"sides");
+  bool together = element && xmlHasProp(element, (const xmlChar *)"together");
   uint64_t count = 1, sides = 1;
   if (element) WAFER_TRY(read_number(r, element, "count", 32768, &count));
   if (sided) WAFER_TRY(read_number(r, element, "sides", 2, &sides));
-  *cut = (wafer_cut){(uint32_t)count, (uint32_t)sides};
+  *cut = (wafer_cut){(uint32_t)count, (uint32_t)sides, together};
   return count && sides
              ? WAFER_OK
              : fail_at(r, xmlGetLineNo(element), "a wafer has at least one band, at one side");
@@ -360,7 +361,7 @@ wafer_status wafer_machine_parse(const wafer_diag *diag, wafer_arena *arena, con
   xmlDocPtr document = parse_document(&r, text, bytes);
   if (!document) return r.status;
   wafer_defects defects = {0};
-  wafer_cut cut = {1, 1};
+  wafer_cut cut = {1, 1, false};
   wafer_status status = read_machine(&r, xmlDocGetRootElement(document), machine, &defects, &cut);
   if (status == WAFER_OK) status = check_schema(&r, document);
   xmlFreeDoc(document);

@@ -49,9 +49,10 @@ static wafer_status check_head(const plan_check *c) {
   if (plan->batch < 1 || (plan->mode == WAFER_MODE_pipelined && plan->batch != 1))
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "batch is %u, must be %s", plan->batch,
                       plan->mode == WAFER_MODE_pipelined ? "1 in a pipeline" : "at least 1");
-  if (plan->machine->whole && plan->mode != WAFER_MODE_pipelined)
+  if (plan->machine->whole && plan->machine->cut.together == (plan->mode == WAFER_MODE_pipelined))
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT,
-                      "%u bands; weight streaming takes the whole wafer", plan->machine->cut.bands);
+                      "%u bands are together in weight streaming and in it alone, not in %s mode",
+                      plan->machine->cut.bands, wafer_mode_name(plan->mode));
   if (plan->function_count < 1)
     return wafer_fail(c->diag, loc, WAFER_BAD_INPUT, "the plan has no function");
   if (plan->function_count > MOST_FUNCTIONS)

@@ -43,7 +43,7 @@ static void set_rate(session_fabric *s, uint32_t group, uint64_t bytes_per_secon
 }
 
 static void set_rates(session_fabric *s) {
-  const wafer_machine *m = s->plan->machine;
+  const wafer_machine *m = wafer_machine_whole(s->plan->machine);
   uint64_t memoryx = m->memoryx_bytes_per_second < m->edge_in_bytes_per_second
                          ? m->memoryx_bytes_per_second
                          : m->edge_in_bytes_per_second;
@@ -125,7 +125,8 @@ static wafer_status connect_samples(session_fabric *s, fabric_launch *l, const f
   for (uint64_t i = 0; i < io->samples; i++) {
     if (i && l->of->kind == WAFER_LAUNCH_train) wafer_fabric_round(s->fabric);
     for (uint32_t k = 0; k < f->input_count; k++)
-      WAFER_TRY(session_fabric_input(s, f->inputs[k], &io->inputs[k], io->train, io->first + i));
+      WAFER_TRY(session_fabric_input(s, f->inputs[k], &io->inputs[k], io->train,
+                                     fabric_io_sample(io, i)));
     for (uint32_t p = 0; p < l->body.port_count; p++)
       if (wafer_port_carries(&l->body.ports[p], i / bands))
         WAFER_TRY(connect(s, l, p, i, (uint32_t)(i % bands)));
@@ -148,7 +149,8 @@ static wafer_status collect(session_fabric *s, const fabric_launch *l, const fab
                     l->words[p] + i * words_of(s, port), s->stored[port->value]);
         any = true;
       }
-      if (any) WAFER_TRY(session_fabric_output(s, f->outputs[k], io->out[k], io->first + i));
+      if (any)
+        WAFER_TRY(session_fabric_output(s, f->outputs[k], io->out[k], fabric_io_sample(io, i)));
     }
   return WAFER_OK;
 }
@@ -217,7 +219,8 @@ wafer_status session_fabric_launch(session_fabric *s, fabric_launch *l, const fa
   WAFER_TRY(session_fabric_only(s, l, io));
   WAFER_TRY(collect(s, l, io));
   WAFER_TRY(session_fabric_left(s, l, io));
-  return io->samples == 1 ? session_fabric_tell(s, l, io) : WAFER_OK;
+  bool one = io->samples == 1 || l->of->kind == WAFER_LAUNCH_action;
+  return one ? session_fabric_tell(s, l, io) : WAFER_OK;
 }
 
 /* ---- runs ---- */
@@ -234,24 +237,32 @@ static bool gives_output(const fabric_launch *l) {
   return false;
 }
 
-/* The samples of a launch, of those to `end` - 1; none: false. A round of stripes that is not full
- * is filled up with the last sample. */
+/* The samples of a launch, of a band's to `end` - 1, one in each band; none: false. A round of
+ * stripes that is not full is filled up with the last sample. */
 static bool take_samples(const session_fabric *s, const wafer_launch *launch, uint64_t first,
                          uint64_t end, fabric_io *io) {
   uint32_t samples =
       launch->kind == WAFER_LAUNCH_action ? wafer_launch_samples(s->plan, launch) : 1;
-  io->first = first + launch->sample;
-  if (io->first - launch->sample % s->plan->stripes >= end) return false;
-  if (io->first >= end) io->first = end - 1;
-  io->stripes = end - io->first < samples ? (uint32_t)(end - io->first) : samples;
+  uint64_t own = first + launch->sample;
+  if (own - launch->sample % s->plan->stripes >= end) return false;
+  if (own >= end) own = end - 1;
+  io->stripes = end - own < samples ? (uint32_t)(end - own) : samples;
+  io->first = own * io->samples;
   return true;
 }
 
-/* Streaming: samples `first` to `end` - 1, which are resident together. */
+/* Those of a launch that are none twice. */
+static uint32_t samples_of(const fabric_io *io) {
+  uint64_t left = io->last + 1 - io->first, all = io->samples * io->stripes;
+  return (uint32_t)(left < all ? left : all);
+}
+
+/* Streaming: a band's samples `first` to `end` - 1, which are resident together. */
 static wafer_status run_group(session_fabric *s, const fabric_io *all, uint64_t first, uint64_t end,
                               fabric_clock *c) {
+  uint32_t bands = wafer_machine_bands(s->plan->machine);
   fabric_io io = *all;
-  io.samples = 1;
+  io.samples = bands;
   for (uint32_t i = 0; i < s->launch_count; i++) {
     fabric_launch *l = &s->launches[i];
     if (!take_samples(s, l->of, first, end, &io)) continue;
@@ -259,19 +270,20 @@ static wafer_status run_group(session_fabric *s, const fabric_io *all, uint64_t 
     s->start = session_fabric_start(s, c, l);
     WAFER_TRY(session_fabric_launch(s, l, &io));
     uint64_t sample = first + l->of->sample; /* from `end` on it fills the round up, and is none */
-    session_fabric_tick(s, c, l, sample < end ? io.stripes : 0);
+    session_fabric_tick(s, c, l, sample < end ? samples_of(&io) : 0);
     if (sample == 0 && gives_output(l)) s->stats.latency_cycles = c->now;
-    wafer_progress(s->diag, "fabric", first * s->launch_count + (end - first) * (i + 1),
+    wafer_progress(s->diag, "fabric", bands * (first * s->launch_count + (end - first) * (i + 1)),
                    all->samples * s->launch_count);
   }
   return WAFER_OK;
 }
 
 static wafer_status run_samples(session_fabric *s, const fabric_io *io) {
-  uint64_t batch = s->plan->batch;
+  uint32_t bands = wafer_machine_bands(s->plan->machine);
+  uint64_t batch = s->plan->batch, own = (io->samples + bands - 1) / bands;
   fabric_clock c = {0};
-  for (uint64_t first = 0; first < io->samples; first += batch) {
-    uint64_t end = io->samples - first < batch ? io->samples : first + batch;
+  for (uint64_t first = 0; first < own; first += batch) {
+    uint64_t end = own - first < batch ? own : first + batch;
     WAFER_TRY(run_group(s, io, first, end, &c));
   }
   s->stats.total_cycles = c.now;
@@ -302,7 +314,8 @@ static wafer_status run_train(session_fabric *s, const fabric_io *io) {
 
 wafer_status session_fabric_run(session_fabric *s, const wafer_view *inputs, bool train,
                                 uint64_t samples, void *const *out) {
-  const fabric_io io = {.inputs = inputs, .out = out, .train = train, .samples = samples};
+  const fabric_io io = {
+      .inputs = inputs, .out = out, .train = train, .samples = samples, .last = samples - 1};
   memset(s->kernel_busy, 0, s->plan->kernel_count * sizeof *s->kernel_busy);
   memset(s->stream_busy, 0, s->plan->stream_count * sizeof *s->stream_busy);
   memset(s->phase_cycles, 0, s->plan->phase_count * sizeof *s->phase_cycles);

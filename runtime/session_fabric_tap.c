@@ -34,7 +34,8 @@ static bool is_sum(const session_fabric *s, const wafer_tap *tap) {
 }
 
 /* Elements of the output as cores store them. */
-static wafer_status read_tap(session_fabric *s, const wafer_tap *tap, uint32_t stripe, void *to) {
+static wafer_status read_tap(session_fabric *s, const wafer_tap *tap, uint32_t stripe,
+                             uint32_t band, void *to) {
   const wafer_kernel *k = &s->plan->kernels[tap->kernel];
   uint32_t value = k->outputs[tap->output];
   wafer_dtype dtype =
@@ -49,7 +50,7 @@ static wafer_status read_tap(session_fabric *s, const wafer_tap *tap, uint32_t s
     for (r.col = 0; r.col < k->rect.width && r.bad < 0; r.col++) {
       uint32_t x = k->rect.x + tap->replica * k->rect.width + r.col;
       wafer_core_at at = wafer_machine_band_core(
-          s->plan->machine, 0, x + stripe * s->plan->stripe_columns, k->rect.y + r.row);
+          s->plan->machine, band, x + stripe * s->plan->stripe_columns, k->rect.y + r.row);
       r.x = at.x;
       r.y = at.y;
       read_from(&r, 0, 0, tap->address);
@@ -67,11 +68,11 @@ static wafer_status read_tap(session_fabric *s, const wafer_tap *tap, uint32_t s
 /* What the replicas have added up, together: first to last. */
 static wafer_status read_sum(session_fabric *s, const fabric_launch *l, const wafer_tap *first,
                              float *to, float *one, size_t count) {
-  WAFER_TRY(read_tap(s, first, 0, to));
+  WAFER_TRY(read_tap(s, first, 0, 0, to));
   for (uint32_t i = 0; i < l->of->tap_count; i++) {
     const wafer_tap *tap = &l->of->taps[i];
     if (tap->kernel != first->kernel || tap->output != first->output || !tap->replica) continue;
-    WAFER_TRY(read_tap(s, tap, 0, one));
+    WAFER_TRY(read_tap(s, tap, 0, 0, one));
     for (size_t e = 0; e < count; e++) to[e] += one[e];
   }
   return WAFER_OK;
@@ -79,7 +80,7 @@ static wafer_status read_sum(session_fabric *s, const fabric_launch *l, const wa
 
 /* An output in the plan's type, dense. */
 static wafer_status read_output(session_fabric *s, const fabric_launch *l, const wafer_tap *tap,
-                                uint32_t stripe, void *out) {
+                                uint32_t stripe, uint32_t band, void *out) {
   uint32_t value = s->plan->kernels[tap->kernel].outputs[tap->output];
   wafer_dtype type = s->plan->values[value].type.dtype, stored = session_fabric_type(s, value);
   size_t count = session_fabric_elements(s, value);
@@ -89,7 +90,7 @@ static wafer_status read_output(session_fabric *s, const fabric_launch *l, const
   if (!raw) return session_fabric_no_memory(s);
   wafer_status status =
       sum ? read_sum(s, l, tap, (float *)raw, (float *)(raw + count * each), count)
-          : read_tap(s, tap, stripe, raw);
+          : read_tap(s, tap, stripe, band, raw);
   if (status == WAFER_OK && sum)
     port_narrow(WAFER_DTYPE_f32, type, raw, out, count);
   else if (status == WAFER_OK)
@@ -99,15 +100,16 @@ static wafer_status read_output(session_fabric *s, const fabric_launch *l, const
 }
 
 wafer_status session_fabric_new_weight(session_fabric *s, const wafer_tap *tap, float *to) {
-  return read_tap(s, tap, 0, to);
+  return read_tap(s, tap, 0, 0, to);
 }
 
 static wafer_status tell(session_fabric *s, const fabric_launch *l, const wafer_tap *tap,
-                         uint32_t stripe) {
+                         uint32_t stripe, uint32_t band) {
   uint32_t value = s->plan->kernels[tap->kernel].outputs[tap->output];
   const wafer_type *type = &s->plan->values[value].type;
   void *wide = calloc(session_fabric_elements(s, value) + 1, wafer_dtype_bytes(type->dtype));
-  wafer_status status = wide ? read_output(s, l, tap, stripe, wide) : session_fabric_no_memory(s);
+  wafer_status status =
+      wide ? read_output(s, l, tap, stripe, band, wide) : session_fabric_no_memory(s);
   if (status == WAFER_OK) {
     wafer_view view = wafer_view_of(type->dtype, &type->shape, wide);
     status = s->kernels->made(s->kernels->self, tap->kernel, tap->output, &view);
@@ -123,15 +125,17 @@ wafer_status session_fabric_left(session_fabric *s, const fabric_launch *l, cons
       const wafer_tap *tap = &l->of->taps[i];
       uint32_t value = s->plan->kernels[tap->kernel].outputs[tap->output];
       if (value == f->outputs[k] && is_sum(s, tap) && !tap->replica)
-        WAFER_TRY(read_output(s, l, tap, 0, io->out[k]));
+        WAFER_TRY(read_output(s, l, tap, 0, 0, io->out[k]));
     }
   return WAFER_OK;
 }
 
 wafer_status session_fabric_tell(session_fabric *s, const fabric_launch *l, const fabric_io *io) {
   uint32_t stripes = s->plan->stripes > 1 ? io->stripes : 1;
-  for (uint32_t b = 0; b < stripes; b++)
-    for (uint32_t i = 0; s->kernels && i < l->of->tap_count; i++)
-      if (!l->of->taps[i].replica) WAFER_TRY(tell(s, l, &l->of->taps[i], b));
+  for (uint32_t i = 0; s->kernels && i < stripes * io->samples; i++)
+    for (uint32_t t = 0; io->first + i <= io->last && t < l->of->tap_count; t++)
+      if (!l->of->taps[t].replica)
+        WAFER_TRY(
+            tell(s, l, &l->of->taps[t], i / (uint32_t)io->samples, i % (uint32_t)io->samples));
   return WAFER_OK;
 }

@@ -32,7 +32,7 @@ bool session_fabric_several(const session_fabric *s, const fabric_launch *l) {
 uint64_t session_fabric_action_cycles(const session_fabric *s, const fabric_launch *l, uint32_t a,
                                       uint64_t cycles) {
   return session_fabric_several(s, l)
-             ? kernel_cycles(s, session_fabric_phase(s, l)->actions[a].index)
+             ? kernel_cycles(s, session_fabric_phase(s, l)->actions[a].index) / s->marks.samples
              : cycles;
 }
 
@@ -66,7 +66,7 @@ uint64_t session_fabric_start(session_fabric *s, fabric_clock *c, const fabric_l
 }
 
 void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch *l,
-                         uint32_t stripes) {
+                         uint32_t samples) {
   const wafer_machine *m = s->plan->machine;
   uint64_t cycles = l->stats.cycles;
   if (l->of->kind == WAFER_LAUNCH_load) {
@@ -85,7 +85,7 @@ void session_fabric_tick(session_fabric *s, fabric_clock *c, const fabric_launch
   for (uint32_t i = l->of->action; i < wafer_phase_run_end(phase, l->of->action); i++) {
     const wafer_action *a = &phase->actions[i];
     *(a->kind == WAFER_ACTION_kernel ? &s->kernel_busy[a->index] : &s->stream_busy[a->index]) +=
-        stripes * session_fabric_action_cycles(s, l, i, cycles);
+        samples * session_fabric_action_cycles(s, l, i, cycles);
   }
   cycles = later(c->now, s->start + cycles);
   s->phase_cycles[l->of->phase] += cycles - c->now;

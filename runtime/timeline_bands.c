@@ -1,4 +1,5 @@
-/* Samples go in turn to the bands of a wafer, which share nothing but its edge. */
+/* Samples go in turn to the bands of a wafer, which share nothing but its edge: those of a pipeline
+ * one after the other, those of weight streaming together. */
 #include <stdlib.h>
 
 #include "timeline.h"
@@ -61,6 +62,11 @@ static bool leave(const uint64_t *list, size_t count, uint64_t latency, uint64_t
   return true;
 }
 
+static wafer_status no_memory(const wafer_diag *diag, const wafer_plan *plan) {
+  return wafer_fail(diag, wafer_at_file(plan->model), WAFER_NO_MEMORY,
+                    "no memory left for the timeline");
+}
+
 /* The train of the plan's launches that knows when values leave; NULL: none. */
 static const wafer_launch *train_of(const wafer_plan *plan) {
   for (uint32_t i = 0; i < plan->launch_count; i++)
@@ -87,32 +93,58 @@ static bool deal(const wafer_plan *plan, const edge_share *edge, uint64_t *finis
                2 * (uint64_t)plan->machine->edge_latency_cycles, finish, samples);
 }
 
-wafer_status timeline_bands(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
-                            uint64_t samples, wafer_timeline *out) {
+/* A pipeline of several bands. */
+static wafer_status run_in_turn(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
+                                uint64_t samples, uint64_t *finish, wafer_timeline *out) {
   uint32_t bands = wafer_machine_bands(plan->machine);
   uint64_t own = (samples + bands - 1) / bands, last, latest = 0;
   edge_share edge = edge_of(plan, &plan->functions[function]);
   uint64_t busiest = edge.in > edge.out ? edge.in : edge.out;
   wafer_timeline one = *out;
-  if (bands == 1 || samples == 0) return timeline_unit(diag, plan, function, samples, out);
-  uint64_t *finish = out->finish ? out->finish : calloc(samples, sizeof *finish);
-  if (!finish)
-    return wafer_fail(diag, wafer_at_file(plan->model), WAFER_NO_MEMORY,
-                      "no memory left for the timeline");
   one.finish = finish;
   wafer_status status = timeline_unit(diag, plan, function, own, &one);
   last = finish[own - 1];
-  if (status == WAFER_OK && !deal(plan, &edge, finish, samples))
-    status = wafer_fail(diag, wafer_at_file(plan->model), WAFER_NO_MEMORY,
-                        "no memory left for the timeline");
+  if (status == WAFER_OK && !deal(plan, &edge, finish, samples)) status = no_memory(diag, plan);
   for (uint64_t s = 0; s < samples; s++) latest = finish[s] > latest ? finish[s] : latest;
   out->latency_cycles = one.latency_cycles;
   out->total_cycles = one.total_cycles - last + latest;
   out->interval_cycles = own > 1 ? (one.interval_cycles + bands - 1) / bands : busiest;
   if (out->interval_cycles < busiest) out->interval_cycles = busiest;
-  if (samples == 1) out->interval_cycles = out->latency_cycles;
   for (uint32_t k = 0; out->kernel_busy && k < plan->kernel_count; k++)
     out->kernel_busy[k] = out->kernel_busy[k] / own * samples;
+  return status;
+}
+
+/* Weight streaming: bands do the same at the same time, with the edge's rates shared out; a round
+ * that is not full is filled up. */
+static wafer_status run_together(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
+                                 uint64_t samples, uint64_t *finish, wafer_timeline *out) {
+  uint32_t bands = wafer_machine_bands(plan->machine);
+  uint64_t own = (samples + bands - 1) / bands;
+  wafer_timeline one = *out;
+  one.finish = finish;
+  WAFER_TRY(timeline_unit(diag, plan, function, own, &one));
+  for (uint64_t s = samples; s-- > 0;) finish[s] = finish[s / bands];
+  out->latency_cycles = one.latency_cycles;
+  out->total_cycles = one.total_cycles;
+  uint64_t all = own > 1 ? one.interval_cycles : one.total_cycles;
+  uint64_t in_one = own > 1 ? bands : samples;
+  out->interval_cycles = (all + in_one - 1) / in_one;
+  for (uint32_t k = 0; out->kernel_busy && k < plan->kernel_count; k++)
+    out->kernel_busy[k] = out->kernel_busy[k] / own * samples;
+  return WAFER_OK;
+}
+
+wafer_status timeline_bands(const wafer_diag *diag, const wafer_plan *plan, uint32_t function,
+                            uint64_t samples, wafer_timeline *out) {
+  bool together = plan->machine->cut.together;
+  if (wafer_machine_bands(plan->machine) == 1 || samples == 0)
+    return timeline_unit(diag, plan, function, samples, out);
+  uint64_t *finish = out->finish ? out->finish : calloc(samples, sizeof *finish);
+  if (!finish) return no_memory(diag, plan);
+  wafer_status status =
+      (together ? run_together : run_in_turn)(diag, plan, function, samples, finish, out);
+  if (samples == 1) out->interval_cycles = out->latency_cycles;
   if (finish != out->finish) free(finish);
   return status;
 }

@@ -15,7 +15,7 @@ static wafer_status try_so_many(thoughts *t, wafer_options own, uint32_t each, b
                                 bool *taken) {
   wafer_cut now = thoughts_cut_of(&t->now);
   uint32_t asked = t->ctx->options->sides, sides = asked ? asked : now.sides;
-  wafer_cut cut = wafer_machine_fill(t->ctx->machine, (wafer_cut){each * sides, sides});
+  wafer_cut cut = wafer_machine_fill(t->ctx->machine, (wafer_cut){each * sides, sides, false});
   uint32_t gain = cut.bands < now.bands ? UINT32_MAX : PLAN_GAIN;
   thoughts_ask_for(&own, cut);
   own.relays = relays ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
@@ -31,7 +31,7 @@ wafer_status thoughts_try_sides(thoughts *t) {
   bool taken, open = !t->ctx->options->bands && !t->ctx->options->sides;
   if (!open || !wafer_machine_half_columns(t->ctx->machine) || !thoughts_may_change(&t->now))
     return WAFER_OK;
-  cut = (wafer_cut){(cut.bands + 1) / 2 * 2, other};
+  cut = (wafer_cut){(cut.bands + 1) / 2 * 2, other, false};
   thoughts_ask_for(&own, wafer_machine_fill(t->ctx->machine, cut));
   own.relays = thoughts_has_relays(t->now.plan) ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
   WAFER_TRY(thoughts_try_pipeline(t, own, gain, &taken));

@@ -44,8 +44,7 @@ wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_option
   return status == WAFER_NO_MEMORY ? cli_no_memory() : WAFER_OK;
 }
 
-/* False where there is no plan. */
-static bool has_programs(const candidate *c) {
+bool thoughts_has_programs(const candidate *c) {
   return c->plan && c->plan->mode == WAFER_MODE_pipelined && c->plan->launch_count;
 }
 
@@ -55,10 +54,14 @@ bool thoughts_has_relays(const wafer_plan *plan) {
   return false;
 }
 
-bool compile_lacks_programs(const wafer_plan *plan) {
+bool thoughts_lacks_programs(const wafer_plan *plan) {
   const size_t later = sizeof WAFER_PROGRAMS_LATER - 1;
-  return plan->mode == WAFER_MODE_pipelined && !plan->launch_count && plan->function_count < 2 &&
+  return !plan->launch_count && plan->function_count < 2 &&
          strncmp(plan->no_programs, WAFER_PROGRAMS_LATER, later) != 0;
+}
+
+bool compile_lacks_programs(const wafer_plan *plan) {
+  return plan->mode == WAFER_MODE_pipelined && thoughts_lacks_programs(plan);
 }
 
 /* Makes a plan laid out for programs or, with `flows`, for streams that flow while cores compute,
@@ -79,7 +82,7 @@ static wafer_status make_for(const thoughts *t, wafer_options options, bool flow
   return WAFER_OK;
 }
 
-static wafer_status make(const thoughts *t, wafer_options options, candidate *out) {
+wafer_status thoughts_make(const thoughts *t, wafer_options options, candidate *out) {
   return make_for(t, options, false, out);
 }
 
@@ -88,8 +91,7 @@ static void drop(candidate *c) {
   *c = (candidate){0};
 }
 
-/* `other` in place of the one at hand where it is better; the worse one goes. */
-static bool choose(candidate *now, candidate *other, bool better) {
+bool thoughts_choose(candidate *now, candidate *other, bool better) {
   wafer_ir_destroy(better ? now->ir : other->ir);
   if (better) *now = *other;
   return better;
@@ -107,7 +109,8 @@ static bool gains(const candidate *other, const candidate *now, uint32_t gain) {
 
 /* What is tried next may be cut otherwise, where nobody said how. */
 void thoughts_leave_open(thoughts *t) {
-  thoughts_ask_for(&t->now.options, (wafer_cut){t->ctx->options->bands, t->ctx->options->sides});
+  thoughts_ask_for(&t->now.options,
+                   (wafer_cut){t->ctx->options->bands, t->ctx->options->sides, false});
 }
 
 /* A pipeline with these options in place of the one at hand, if its programs are faster by one part
@@ -115,8 +118,9 @@ void thoughts_leave_open(thoughts *t) {
 wafer_status thoughts_try_pipeline(thoughts *t, wafer_options options, uint32_t gain, bool *taken) {
   candidate other;
   options.mode = WAFER_MODE_pipelined;
-  WAFER_TRY(make(t, options, &other));
-  *taken = choose(&t->now, &other, has_programs(&other) && gains(&other, &t->now, gain));
+  WAFER_TRY(thoughts_make(t, options, &other));
+  *taken = thoughts_choose(&t->now, &other,
+                           thoughts_has_programs(&other) && gains(&other, &t->now, gain));
   return WAFER_OK;
 }
 
@@ -175,7 +179,7 @@ static wafer_status try_slower(thoughts *t) {
   for (uint32_t s = 1; alone && s <= MOST_SLOWER && thoughts_may_change(&t->now); s++) {
     wafer_options own = t->now.options;
     own.slower = s;
-    thoughts_ask_for(&own, (wafer_cut){1, 1});
+    thoughts_ask_for(&own, (wafer_cut){1, 1, false});
     own.relays = WAFER_RELAYS_none;
     WAFER_TRY(thoughts_try_pipeline(t, own, SMALL_GAIN, &taken));
   }
@@ -186,8 +190,8 @@ static wafer_status try_slower(thoughts *t) {
 static wafer_status take_programs(thoughts *t, wafer_options options) {
   candidate other;
   options.mode = WAFER_MODE_pipelined;
-  WAFER_TRY(make(t, options, &other));
-  choose(&t->now, &other, has_programs(&other));
+  WAFER_TRY(thoughts_make(t, options, &other));
+  thoughts_choose(&t->now, &other, thoughts_has_programs(&other));
   return WAFER_OK;
 }
 
@@ -198,10 +202,10 @@ static wafer_status find_programs(thoughts *t) {
   wafer_cut cut = thoughts_cut_of(&t->now);
   if (!compile_lacks_programs(t->now.plan)) return WAFER_OK;
   if (thoughts_may_reduce(&t->now, &reducing)) WAFER_TRY(take_programs(t, reducing));
-  for (uint32_t each = cut.bands / cut.sides / 2; !own.bands && each && !has_programs(&t->now);
-       each /= 2) {
+  for (uint32_t each = cut.bands / cut.sides / 2;
+       !own.bands && each && !thoughts_has_programs(&t->now); each /= 2) {
     wafer_options fewer = own;
-    wafer_cut half = {each * cut.sides, cut.sides};
+    wafer_cut half = {each * cut.sides, cut.sides, false};
     thoughts_ask_for(&fewer, wafer_machine_fill(t->ctx->machine, half));
     WAFER_TRY(take_programs(t, fewer));
   }
@@ -219,7 +223,7 @@ static wafer_status try_flow(thoughts *t) {
   own.mode = WAFER_MODE_pipelined;
   WAFER_TRY(make_for(t, own, true, &other));
   bool faster = other.plan && worth(&other) < worth(&t->now);
-  choose(&t->now, &other, has_programs(&other) || faster);
+  thoughts_choose(&t->now, &other, thoughts_has_programs(&other) || faster);
   return WAFER_OK;
 }
 
@@ -242,8 +246,8 @@ static wafer_status try_shared(thoughts *t) {
     return WAFER_OK;
   own.relays = WAFER_RELAYS_auto;
   own.mode = WAFER_MODE_pipelined;
-  WAFER_TRY(make(t, own, &other));
-  choose(&t->now, &other, other.plan && gains(&other, &t->now, PLAN_GAIN));
+  WAFER_TRY(thoughts_make(t, own, &other));
+  thoughts_choose(&t->now, &other, other.plan && gains(&other, &t->now, PLAN_GAIN));
   return WAFER_OK;
 }
 
@@ -259,7 +263,7 @@ static bool alike(const wafer_plan *a, const wafer_plan *b) {
  * wires. `told`: says what was compared. */
 static wafer_status keep_better(const thoughts *t, candidate *other, candidate *now,
                                 const char **told) {
-  bool has = has_programs(other);
+  bool has = thoughts_has_programs(other);
   bool wire = now->options.objective == WAFER_OBJECTIVE_wire;
   bool better = has && (wire ? worth(other) <= worth(now) : worth(other) < worth(now));
   const candidate *kept = better ? other : now, *left = better ? now : other;
@@ -270,7 +274,7 @@ static wafer_status keep_better(const thoughts *t, candidate *other, candidate *
         names[kept->options.placer == WAFER_PLACER_best], (unsigned long long)worth(kept),
         now->options.objective == WAFER_OBJECTIVE_latency ? "of a sample" : "between samples",
         (unsigned long long)worth(left), names[left->options.placer == WAFER_PLACER_best]);
-  choose(now, other, better);
+  thoughts_choose(now, other, better);
   return has && !*told ? cli_no_memory() : WAFER_OK;
 }
 
@@ -284,7 +288,7 @@ static bool may_compare(const wafer_options *o) {
  * where they and bands are, relays. */
 static wafer_status suit(thoughts *t) {
   WAFER_TRY(find_programs(t));
-  if (!has_programs(&t->now)) return WAFER_OK;
+  if (!thoughts_has_programs(&t->now)) return WAFER_OK;
   if (!thoughts_may_change(&t->now)) return thoughts_try_fewer(t);
   WAFER_TRY(try_reductions(t));
   const wafer_plan *tried = t->now.plan;
@@ -310,14 +314,15 @@ static bool keeps_pace(const candidate *c) {
 /* A plan of the search that has lost to the shelves at hand, or has none, gets their bands and
  * relays: it must not lose to them. */
 static wafer_status search_again(const thoughts *t, candidate *first) {
-  bool has = has_programs(first), loses = !has || worth(first) > worth(&t->now);
+  bool has = thoughts_has_programs(first), loses = !has || worth(first) > worth(&t->now);
   wafer_options own = t->now.options;
   candidate again;
   own.placer = WAFER_PLACER_best;
   thoughts_ask_for(&own, thoughts_cut_of(&t->now));
   if (!loses || (has && alike(first->plan, t->now.plan))) return WAFER_OK;
-  WAFER_TRY(make(t, own, &again));
-  choose(first, &again, has_programs(&again) && (!has || worth(&again) <= worth(first)));
+  WAFER_TRY(thoughts_make(t, own, &again));
+  thoughts_choose(first, &again,
+                  thoughts_has_programs(&again) && (!has || worth(&again) <= worth(first)));
   return WAFER_OK;
 }
 
@@ -326,14 +331,14 @@ static wafer_status search_again(const thoughts *t, candidate *first) {
 static wafer_status compare_placers(thoughts *t, const char **told) {
   candidate first = t->now, shelves = {0};
   wafer_options own = first.options;
-  if (!may_compare(&own) || !(has_programs(&first) || compile_lacks_programs(first.plan)))
+  if (!may_compare(&own) || !(thoughts_has_programs(&first) || compile_lacks_programs(first.plan)))
     return WAFER_OK;
   own.placer = WAFER_PLACER_shelf;
   own.slower = 0;
   own.mode = WAFER_MODE_pipelined;
-  WAFER_TRY(make(t, own, &t->now));
+  WAFER_TRY(thoughts_make(t, own, &t->now));
   if (t->now.plan) WAFER_TRY(suit(t));
-  bool has = has_programs(&t->now);
+  bool has = thoughts_has_programs(&t->now);
   if (has && keeps_pace(&t->now)) {
     *told = wafer_arena_printf(t->ctx->arena,
                                "shelves: %llu cycles between samples by core programs, "
@@ -378,40 +383,16 @@ static wafer_status compare_training(thoughts *t, const char **told) {
       own.replicas > 1 || !wafer_plan_updates(t->now.plan))
     return WAFER_OK;
   own.placer = WAFER_PLACER_shelf;
-  WAFER_TRY(make(t, own, &other));
+  WAFER_TRY(thoughts_make(t, own, &other));
   if (!other.plan) return WAFER_OK;
   const wafer_plan *plans[] = {other.plan, t->now.plan};
   wafer_status status = training_no_slower(plans, MICRO_BATCHES, &keeps, &by_programs, cycles);
   if (status == WAFER_OK) *told = tell_training(t, keeps, by_programs, cycles);
-  choose(&t->now, &other, status == WAFER_OK && !keeps);
+  thoughts_choose(&t->now, &other, status == WAFER_OK && !keeps);
   return status != WAFER_OK ? status : *told ? WAFER_OK : cli_no_memory();
 }
 
-/* ---- Streaming ---- */
-
-/* Whether streaming may be faster than the programs, and nothing was said that wants a pipeline. */
-static bool may_stream(const wafer_options *o, const candidate *now) {
-  bool open = o->mode == WAFER_MODE_auto && !o->pin_count && o->bands < 2 && !o->training;
-  return open && has_programs(now) && now->plan->streaming.fits &&
-         now->plan->streaming.interval_cycles < now->interval;
-}
-
-/* Takes the streaming plan if it is faster, and says in it what programs make of the pipeline. */
-static wafer_status try_streaming(thoughts *t) {
-  wafer_options own = *t->ctx->options;
-  const uint64_t interval = t->now.interval, latency = t->now.latency;
-  candidate other;
-  if (!may_stream(&own, &t->now)) return WAFER_OK;
-  own.mode = WAFER_MODE_streaming;
-  WAFER_TRY(make(t, own, &other));
-  if (!choose(&t->now, &other, other.plan && other.interval < interval)) return WAFER_OK;
-  wafer_plan *chosen = wafer_arena_copy(t->ctx->arena, t->now.plan, sizeof *chosen);
-  if (!chosen) return cli_no_memory();
-  chosen->pipelined.interval_cycles = interval;
-  chosen->pipelined.latency_cycles = latency;
-  t->now.plan = chosen;
-  return WAFER_OK;
-}
+/* ---- All of it ---- */
 
 /* Whether pins were all kept from an earlier plan, and no kernel has heeded one. */
 static bool keeps_nothing(const candidate *now) {
@@ -429,8 +410,8 @@ static wafer_status start_anew(thoughts *t) {
   wafer_options own = t->now.options;
   candidate other;
   own.pin_count = 0;
-  WAFER_TRY(make(t, own, &other));
-  choose(&t->now, &other, other.plan);
+  WAFER_TRY(thoughts_make(t, own, &other));
+  thoughts_choose(&t->now, &other, other.plan);
   return WAFER_OK;
 }
 
@@ -439,19 +420,19 @@ static wafer_status reconsider(thoughts *t, const char **told) {
   WAFER_TRY(compare_placers(t, told));
   if (t->ctx->options->training) WAFER_TRY(compare_training(t, told));
   if (!may_compare(t->ctx->options)) WAFER_TRY(suit(t));
-  if (has_programs(&t->now)) return try_streaming(t);
+  if (thoughts_has_programs(&t->now)) return thoughts_try_streaming(t);
   WAFER_TRY(try_flow(t));
-  return has_programs(&t->now) ? WAFER_OK : try_shared(t);
+  return thoughts_has_programs(&t->now) ? WAFER_OK : try_shared(t);
 }
 
 wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool relays, wafer_ir **ir,
                                 const wafer_plan **plan, const char **told) {
   report r;
   *told = NULL;
-  if ((*plan)->mode != WAFER_MODE_pipelined) return WAFER_OK;
   WAFER_TRY(report_make(cli_diag(), *plan, &r));
   thoughts t = {ctx, model, relays, candidate_of(NULL, ctx->options, *plan, &r)};
-  wafer_status status = reconsider(&t, told);
+  wafer_status status = (*plan)->mode == WAFER_MODE_pipelined ? reconsider(&t, told)
+                                                              : thoughts_try_samples(&t, &t.now);
   *plan = t.now.plan;
   *ir = t.now.ir;
   return status;

@@ -1,4 +1,5 @@
-/* What second thoughts have at hand (compile_mode.c), and those about bands (compile_bands.c). */
+/* What second thoughts have at hand (compile_mode.c), and those about bands (compile_bands.c) and
+ * weight streaming (compile_streaming.c). */
 #ifndef COMPILE_THOUGHTS_H
 #define COMPILE_THOUGHTS_H
 
@@ -33,12 +34,25 @@ static inline void thoughts_ask_for(wafer_options *o, wafer_cut cut) {
   o->sides = cut.sides;
 }
 
+/* Another plan; out->plan is NULL where there is none. */
+wafer_status thoughts_make(const thoughts *t, wafer_options options, candidate *out);
+/* `other` in place of the one at hand where it is better; the worse one goes. */
+bool thoughts_choose(candidate *now, candidate *other, bool better);
+/* Of a pipeline; false where there is no plan. */
+bool thoughts_has_programs(const candidate *c);
+/* Whether there can be none; else they are there, or made later. */
+bool thoughts_lacks_programs(const wafer_plan *plan);
 bool thoughts_has_relays(const wafer_plan *plan);
 void thoughts_leave_open(thoughts *t);
 wafer_status thoughts_try_pipeline(thoughts *t, wafer_options options, uint32_t gain, bool *taken);
 bool thoughts_is_open(const wafer_options *o);
 bool thoughts_may_change(const candidate *now);
 bool thoughts_may_reduce(const candidate *now, wafer_options *own);
+
+wafer_status thoughts_try_streaming(thoughts *t);
+/* Where cores have no room for what programs need besides the samples that are resident together:
+ * fewer of them, as far as their number was left open. */
+wafer_status thoughts_try_samples(const thoughts *t, candidate *now);
 
 wafer_status thoughts_try_sides(thoughts *t);
 wafer_status thoughts_try_bands(thoughts *t);

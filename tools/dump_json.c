@@ -189,7 +189,7 @@ char *dump_json(const wafer_plan *plan) {
   cJSON_AddStringToObject(root, "producer", plan->producer);
   cJSON_AddStringToObject(root, "mode", wafer_mode_name(plan->mode));
   cJSON_AddStringToObject(root, "storage", wafer_dtype_name(plan->storage));
-  add_u64(root, "batch_samples", plan->batch);
+  add_u64(root, "batch_samples", wafer_plan_together(plan));
   add_u64(root, "stripes", plan->stripes);
   add_u64(root, "stripe_columns", plan->stripe_columns);
   add_u64(root, "flip_batch_samples", plan->flip_batch);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "dump.h"
+#include "report.h"
 #include "sparsity.h"
 
 void dump_type(const wafer_type *type, char *buffer, size_t bytes) {
@@ -56,19 +57,21 @@ void dump_split(const wafer_kernel *k, char *buffer, size_t bytes) {
 /* ---- sections ---- */
 
 static void print_machine(FILE *to, const wafer_machine *m) {
+  const wafer_machine *whole = wafer_machine_whole(m); /* which has the edge */
   char edge[48];
-  if (m->edge_in_bytes_per_second == UINT64_MAX)
+  if (whole->edge_in_bytes_per_second == UINT64_MAX)
     snprintf(edge, sizeof edge, "unlimited");
   else
     snprintf(edge, sizeof edge, "%.6g Gb/s in, %.6g out",
-             (double)m->edge_in_bytes_per_second * 8e-9,
-             (double)m->edge_out_bytes_per_second * 8e-9);
+             (double)whole->edge_in_bytes_per_second * 8e-9,
+             (double)whole->edge_out_bytes_per_second * 8e-9);
   fprintf(to, "machine %s\n", m->name);
   fprintf(to, "  cores    %ux%u, usable %ux%u at %u,%u; %u dead\n", m->width, m->height,
           m->usable.width, m->usable.height, m->usable.x, m->usable.y, m->dead_count);
   if (m->whole)
-    fprintf(to, "           a band of %ux%u; %u bands have the same pipeline, %u rows apart%s\n",
-            m->whole->width, m->whole->height, m->cut.bands, m->height,
+    fprintf(to, "           a band of %ux%u; %u bands have the same %s, %u rows apart%s\n",
+            m->whole->width, m->whole->height, m->cut.bands,
+            m->cut.together ? "phases at the same time" : "pipeline", m->height,
             m->cut.sides > 1 ? ", half of them mirrored at the east border" : "");
   if (m->repair)
     fprintf(to, "           of %ux%u with %u dead cores, bypassed by %u spare %s\n",
@@ -261,12 +264,10 @@ void dump_text(FILE *to, const wafer_plan *plan) {
           plan->model, plan->producer, plan->node_count, plan->kernel_count, plan->stream_count,
           plan->phase_count, plan->phase_count == 1 ? "" : "s", wafer_dtype_name(plan->storage));
   print_machine(to, plan->machine);
-  fprintf(to, "\nmodes, %u sample%s resident\n", plan->batch, plan->batch == 1 ? "" : "s");
-  if (plan->stripes > 1)
-    fprintf(
-        to,
-        "  side by side in %u stripes of %u columns, %u in each; places are those of the first\n",
-        plan->stripes, plan->stripe_columns, wafer_plan_resident(plan));
+  uint64_t together = wafer_plan_together(plan);
+  fprintf(to, "\nmodes, %llu sample%s resident\n", (unsigned long long)together,
+          together == 1 ? "" : "s");
+  report_print_resident(to, plan);
   print_mode(to, plan, WAFER_MODE_pipelined, &plan->pipelined);
   print_mode(to, plan, WAFER_MODE_streaming, &plan->streaming);
   if (plan->flip_batch)

@@ -47,7 +47,7 @@ static void measure_traffic(report *r) {
   for (uint32_t i = 0; i < plan->value_count; i++)
     if (plan->values[i].weight != WAFER_NONE)
       r->weight_bytes += bytes_of_weight(plan, &plan->values[i]);
-  const wafer_machine *m = plan->machine;
+  const wafer_machine *m = wafer_machine_whole(plan->machine);
   uint64_t in = wafer_machine_transfer_cycles(m, r->edge_in_bytes, m->edge_in_bytes_per_second);
   uint64_t out = wafer_machine_transfer_cycles(m, r->edge_out_bytes, m->edge_out_bytes_per_second);
   if (plan->mode == WAFER_MODE_streaming) {
@@ -85,7 +85,8 @@ static void measure_kernels(report *r) {
           max64(r->compute_cycles, (wafer_kernel_cycles(k) + replicas - 1) / replicas);
   }
   if (plan->mode == WAFER_MODE_streaming) {
-    r->compute_cycles = (sum + plan->stripes - 1) / plan->stripes;
+    uint64_t copies = (uint64_t)plan->stripes * bands;
+    r->compute_cycles = (sum + copies - 1) / copies;
     cores = sum ? core_cycles / (double)sum : 0;
   }
   r->active_cores = cores;
@@ -203,7 +204,7 @@ wafer_status report_make(const wafer_diag *diag, const wafer_plan *plan, report 
   *out = (report){.plan = plan};
   wafer_timeline timeline = {0};
   out->train_samples =
-      plan->mode == WAFER_MODE_streaming ? 4 * (uint64_t)plan->batch : pipelined_train(plan);
+      plan->mode == WAFER_MODE_streaming ? 4 * wafer_plan_together(plan) : pipelined_train(plan);
   WAFER_TRY(wafer_timeline_run(diag, plan, 0, out->train_samples, &timeline));
   out->latency_cycles = timeline.latency_cycles;
   out->interval_cycles = max64(timeline.interval_cycles, 1);

@@ -38,6 +38,9 @@ wafer_status report_make(const wafer_diag *diag, const wafer_plan *plan, report 
 /* Adds what no plan of core programs is below. */
 wafer_status report_bound(const wafer_diag *diag, report *r);
 void report_print(FILE *to, const report *r);
+/* How the samples of weight streaming that are resident together are dealt out; nothing where one
+ * by one. */
+void report_print_resident(FILE *to, const wafer_plan *plan);
 struct cJSON;
 /* "onnx_nodes" of a kernel: the names of what it computes, one after the other, each once. */
 void report_add_nodes(struct cJSON *kernel, const wafer_kernel *k);

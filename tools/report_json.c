@@ -137,7 +137,7 @@ char *report_json(const report *r, double compile_seconds) {
   add_head(root, r);
   add_defects(root, r);
   cJSON_AddStringToObject(root, "mode", wafer_mode_name(plan->mode));
-  cJSON_AddNumberToObject(root, "batch_samples", plan->batch);
+  cJSON_AddNumberToObject(root, "batch_samples", (double)wafer_plan_together(plan));
   cJSON_AddNumberToObject(root, "stripes", plan->stripes);
   cJSON_AddNumberToObject(root, "stripe_columns", plan->stripe_columns);
   cJSON_AddNumberToObject(root, "flip_batch_samples", plan->flip_batch);

@@ -15,10 +15,10 @@ static void print_head(FILE *to, const report *r) {
     fprintf(to, "  of one replica        %.6g\n",
             (double)plan->machine->clock_hz / (double)r->one_replica_interval_cycles);
   if (m->whole)
-    fprintf(to,
-            "  of one band           %.6g (%u bands of %u rows%s, each with the pipeline below)\n",
+    fprintf(to, "  of one band           %.6g (%u bands of %u rows%s, each with the %s below)\n",
             (double)m->clock_hz / (double)r->one_band_interval_cycles, m->cut.bands, m->height,
-            m->cut.sides > 1 ? " at the west and the east side" : "");
+            m->cut.sides > 1 ? " at the west and the east side" : "",
+            m->cut.together ? "phases" : "pipeline");
   fprintf(to, "Compute Samples/s       %.6g\n", r->compute_samples_per_s);
   fprintf(to, "Transmission Samples/s  %.6g\n", r->transmission_samples_per_s);
   fprintf(to, "Active PEs              %.1f %% (%.0f of %.0f)\n", 100 * r->active_cores / usable,
@@ -42,13 +42,23 @@ static void print_mode(FILE *to, const char *name, const wafer_mode_cost *c, boo
           (ull)c->interval_cycles, (ull)c->latency_cycles, (ull)c->cores, (ull)c->peak_core_bytes);
 }
 
+void report_print_resident(FILE *to, const wafer_plan *plan) {
+  uint32_t bands = plan->machine->cut.together ? plan->machine->cut.bands : 1;
+  if (bands * plan->stripes == 1) return;
+  fprintf(to, "  side by side in");
+  if (bands > 1) fprintf(to, " %u bands of %u rows", bands, plan->machine->height);
+  if (plan->stripes > 1)
+    fprintf(to, "%s %u stripes of %u columns", bands > 1 ? ", each in" : "", plan->stripes,
+            plan->stripe_columns);
+  fprintf(to, ", %u in each; places are those of the first\n", wafer_plan_resident(plan));
+}
+
 static void print_modes(FILE *to, const report *r) {
   const wafer_plan *plan = r->plan;
-  fprintf(to, "mode: %s, for %u sample%s resident in streaming\n", wafer_mode_name(plan->mode),
-          plan->batch, plan->batch == 1 ? "" : "s");
-  if (plan->stripes > 1)
-    fprintf(to, "  side by side in %u stripes of %u columns, %u in each\n", plan->stripes,
-            plan->stripe_columns, wafer_plan_resident(plan));
+  uint64_t together = wafer_plan_together(plan);
+  fprintf(to, "mode: %s, for %llu sample%s resident in streaming\n", wafer_mode_name(plan->mode),
+          (ull)together, together == 1 ? "" : "s");
+  report_print_resident(to, plan);
   print_mode(to, "pipelined", &plan->pipelined, plan->mode == WAFER_MODE_pipelined);
   print_mode(to, "streaming", &plan->streaming, plan->mode == WAFER_MODE_streaming);
   if (plan->flip_batch)

@@ -126,9 +126,12 @@ typedef struct wafer_repair {
 
 /* How a wafer is cut into equal bands of its usable rows. Of two sides each has half of the bands:
  * their rows end in the middle of the wafer, and those of the second side are the first's,
- * mirrored: they have the wafer's east border as these have the west one. */
+ * mirrored: they have the wafer's east border as these have the west one. Bands of a pipeline begin
+ * one after the other, each sample crossing the edge at its full rate; those of weight streaming go
+ * through the phases together, each with an even share of it and of MemoryX. */
 typedef struct wafer_cut {
   uint32_t bands, sides; /* bands of both sides; {1, 1}: the wafer is whole */
+  bool together;
 } wafer_cut;
 
 typedef struct wafer_machine {
@@ -221,7 +224,8 @@ wafer_status wafer_machine_apply(const wafer_diag *diag, wafer_arena *arena, con
 /* One of the bands of a cut, of equal parts of the wafer's usable rows, the first ones, with the
  * columns beside them (of two sides the more there are at one): what is laid out on it fits on all
  * of them, `height` rows apart. What crosses the wafer's edge they share as it comes, so rates are
- * the wafer's. In the arena, which also keeps the wafer; the wafer itself where it is one band.
+ * the wafer's, unless they are together: then those of the edge and of MemoryX are a band's share.
+ * In the arena, which also keeps the wafer; the wafer itself where it is one band.
  * NO_FIT: a band has no usable core. UNSUPPORTED: bands would differ, by dead cores or reserved
  * ones, or have no border with an edge. */
 wafer_status wafer_machine_band(const wafer_diag *diag, wafer_arena *arena,
@@ -234,7 +238,7 @@ static inline uint32_t wafer_machine_bands(const wafer_machine *m) {
   return m->whole ? m->cut.bands : 1;
 }
 static inline wafer_cut wafer_machine_cut(const wafer_machine *m) {
-  return m->whole ? m->cut : (wafer_cut){1, 1};
+  return m->whole ? m->cut : (wafer_cut){1, 1, false};
 }
 /* Whether words cross the wafer's edge at so many of its borders; UNSUPPORTED: at fewer. */
 wafer_status wafer_machine_check_sides(const wafer_diag *diag, const wafer_machine *wafer,
@@ -249,7 +253,7 @@ static inline uint32_t wafer_machine_half_columns(const wafer_machine *m) {
 /* As many bands as there are of the height that those of the cut have: else rows are left over. */
 static inline wafer_cut wafer_machine_fill(const wafer_machine *m, wafer_cut cut) {
   uint32_t each = cut.bands / cut.sides, rows = each ? m->usable.height / each : 0;
-  return rows ? (wafer_cut){m->usable.height / rows * cut.sides, cut.sides} : cut;
+  return rows ? (wafer_cut){m->usable.height / rows * cut.sides, cut.sides, cut.together} : cut;
 }
 /* Where on the wafer a core of one of its bands lies. Bands of two sides come in turn from both. */
 wafer_core_at wafer_machine_band_core(const wafer_machine *band, uint32_t index, uint32_t x,

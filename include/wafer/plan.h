@@ -263,12 +263,12 @@ typedef struct wafer_plan {
   const char *model;    /* file name without folder */
   const char *producer; /* "wafer 0.1.0" */
   /* What kernels, streams and programs lie on: the wafer, or a band of it. Every band has the same
-   * pipeline, `machine->height` rows below the band before; sample s passes through band s %
-   * wafer_machine_bands(machine). */
+   * pipeline or phases, `machine->height` rows below the band before; sample s passes through band
+   * s % wafer_machine_bands(machine). */
   const wafer_machine *machine;
   wafer_mode mode; /* pipelined or streaming */
   wafer_dtype storage;
-  uint32_t batch; /* samples resident together (streaming); 1 for pipelined */
+  uint32_t batch; /* samples resident together on `machine` (streaming); 1 for pipelined */
   /* Streaming: the wafer is cut into so many stripes alike, each as many columns east of the one
    * before; rectangles say where things lie in the first. Sample s of the batch is held and
    * computed in stripe s mod stripes, weights go to all. 1 for pipelined, which has no columns. */
@@ -312,6 +312,10 @@ static inline bool wafer_plan_updates(const wafer_plan *plan) {
 /* Samples of the batch that lie in one stripe. */
 static inline uint32_t wafer_plan_resident(const wafer_plan *plan) {
   return plan->batch / plan->stripes;
+}
+/* Samples that are on the wafer together, of all bands. */
+static inline uint64_t wafer_plan_together(const wafer_plan *plan) {
+  return (uint64_t)plan->batch * (plan->machine->cut.together ? plan->machine->cut.bands : 1);
 }
 /* Bytes of a core's part of a value that lies so, of one sample: those of its pairs where it is a
  * weight that the kernel there takes as such. Saturates. */

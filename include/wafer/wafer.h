@@ -212,14 +212,15 @@ typedef enum wafer_sparse_shapes {
 typedef struct wafer_options {
   wafer_mode mode;
   const char *mode_option; /* by which the user asks for one, as remedies name it; NULL: --mode */
-  uint32_t batch;          /* samples resident together in streaming; 0: 1; or WAFER_BATCH_auto */
+  uint32_t batch;          /* samples resident together in streaming; 0: 1; or WAFER_BATCH_auto, */
+  uint32_t batch_most;     /* which takes no more than these; 0: as many as pay */
   wafer_dtype storage;     /* f32 or f16: how cores hold floats; none: f32 */
   wafer_placer_kind placer;
   wafer_objective objective;
   uint64_t place_seed, place_moves; /* of the search; 0 moves: a default, or place_seconds alone */
   double place_seconds;             /* 0: no limit, and the same plan on every host */
   uint32_t replicas;                /* of a kernel of a pipeline, at most; 0: as many as pay */
-  uint32_t bands; /* of the wafer, each with the same pipeline; 0: as many as pay */
+  uint32_t bands; /* of the wafer, each with the same pipeline or phases; 0: as many as pay */
   uint32_t sides; /* of the wafer at which bands begin, 1 or 2; 0: as is faster */
   wafer_relays relays;
   wafer_reductions reductions;

@@ -6,10 +6,10 @@
 
 // Both modes are costed, whichever is chosen: fits, latency, interval, cores, bytes of the fullest core.
 // PIPE: wafer.batch = 1 : i64
-// Samples side by side, in stripes of the 16 columns.
-// STREAM: wafer.batch = 4 : i64
+// Samples side by side, in bands of the 16 rows and stripes of the 16 columns.
+// STREAM: wafer.bands = 2 : i64, wafer.batch = 2 : i64
 // As many samples as shorten the interval.
-// AUTO: wafer.batch = {{[0-9]*[02468]}} : i64
+// AUTO: wafer.bands = {{[0-9]+}} : i64, wafer.batch = {{[0-9]+}} : i64
 // Stripes need not be a power of two.
 // ODD: wafer.stripes = array<i64: 15, 1>
 // CHECK-SAME: wafer.cost.pipelined = array<i64: 1, {{[0-9]+, [0-9]+}}, {{[0-9]+}}, {{[0-9]+}}>, wafer.cost.pipelined.why_not = ""
@@ -18,7 +18,7 @@
 // PIPE-SAME: wafer.mode = "pipelined"
 // STREAM-SAME: wafer.mode = "streaming"
 // CHECK-SAME: wafer.storage = "f32"
-// STREAM-SAME: wafer.stripes = array<i64: 4, 4>
+// STREAM-SAME: wafer.stripes = array<i64: 2, 8>
 // HALF: wafer.storage = "f16"
 func.func @main(%x: tensor<1x3x16x16xf32> {wafer.name = "x"}) -> (tensor<1x8x8x8xf32> {wafer.name = "y"}) {
   %w1 = "nn.weight"() {name = "w1"} : () -> tensor<8x3x3x3xf32>

@@ -146,7 +146,44 @@ gives 3 "west border alone" "$wafer" compile "$model" -o no.wplan --mode pipelin
 gives 3 "west border alone" "$wafer" compile "$model" -o no.wplan --machine small64 --sides 2
 gives 4 "at most 64 bands" "$wafer" compile "$model" -o no.wplan --mode pipelined --machine small64 --bands 65
 gives 3 "bands of a wafer" "$wafer" compile "$model" -o no.wplan --mode pipelined --machine small64 --bands 2 --reserve 0,0,4,4
-gives 1 "pipeline" "$wafer" compile "$model" -o no.wplan --mode streaming --machine small64 --bands 2
+# Weight streaming: bands go through the phases together, stripes side by side in each.
+together() { # NAME options...
+  name=$1
+  shift
+  "$wafer" compile "$model" -q -o "$name.wplan" --report "$name.json" --machine small16 --mode streaming "$@" 2>err ||
+    fail "$name: $(head -1 err)"
+  agrees "$name.wplan" "$source/test/data/small_cnn" --input "x=$source/test/data/small_cnn/in_x.npy"
+}
+together one --bands 1 --batch auto
+together auto --batch auto
+together four --bands 4 --batch auto
+together eight --batch 8
+[ "$(number auto.json interval_cycles)" -le "$(number one.json interval_cycles)" ] || fail "streaming: bands are slower"
+[ "$(number four.json bands)" = 4 ] || fail "streaming: $(number four.json bands) bands for 4"
+[ "$(number eight.json batch_samples)" = 8 ] || fail "streaming: $(number eight.json batch_samples) samples for 8"
+[ "$(number eight.json bands)" -gt 1 ] || fail "streaming: 8 samples are on the whole wafer"
+"$wafer" dump four.wplan --certificate >cert || fail "no certificate of streaming in bands"
+says cert "apart, on no dead or reserved core"
+"$wafer" dump four.wplan >text
+says text "4 bands have the same phases at the same time, 4 rows apart"
+says text "side by side in 4 bands of 4 rows"
+"$wafer" dump four.wplan --core 3,9 >core
+says core "in band 2 of 4"
+# Where a pipeline's programs are slow, samples side by side may be faster: that is said, and with --batch auto they are.
+steps=$source/test/data/steps.onnx
+"$wafer" compile "$steps" -o slow.wplan --report slow.json --machine small16 >out 2>err || fail "steps: $(head -1 err)"
+samples=$(sed -n 's/.*where \([0-9]*\) samples may be resident together: --batch auto/\1/p' err)
+says out "the faster mode changes at --batch ${samples:-none}"
+"$wafer" compile "$steps" -q -o fast.wplan --report fast.json --machine small16 --batch auto || fail "steps, auto"
+grep -q '"mode":.*"streaming"' fast.json || fail "--batch auto: no streaming"
+[ $((4 * $(number fast.json interval_cycles))) -lt "$(number slow.json interval_cycles)" ] || fail "--batch auto is slow"
+# samples of all bands, the last one filled up, are those of kernel fidelity
+for samples in 1 5 8 11; do
+  gives 0 "^output" "$wafer" check eight.wplan --samples $samples --total 5
+done
+gives 1 "as many samples each" "$wafer" compile "$model" -o no.wplan --mode streaming --machine small64 --bands 2
+gives 1 "multiple of 3" "$wafer" compile "$model" -o no.wplan --mode streaming --machine small64 --bands 3 --batch 8
+gives 4 "at most 16 bands" "$wafer" compile "$model" -o no.wplan --mode streaming --machine small16 --bands 17 --batch 17
 gives 1 "--bands" "$wafer" compile "$model" -o no.wplan --bands 0
 [ ! -e no.wplan ] || fail "a refusal left a plan behind"
 finish "bands: ok"

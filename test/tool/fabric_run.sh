@@ -66,6 +66,8 @@ done
 "$wafer" machines small16 | sed 's/<fabric.*/<fabric width="1" height="4"\/>/
   s/<usable.*/<usable x="0" y="0" width="1" height="4"\/>/' >tall.xml
 gives 0 "bytes of code" "$wafer" compile "$source/test/data/steps.onnx" -o p.wplan --machine tall.xml --mode streaming --batch 8 --bands 1
+gives 0 "launches" "$wafer" compile "$source/test/data/steps.onnx" -o p.wplan --machine tall.xml --mode streaming --batch auto
+gives 0 "^output" "$wafer" check p.wplan --total 5
 # What fills up a round of stripes is no sample: it was what a train of one waited for, and what its streams took.
 gives 0 "" "$wafer" compile "$source/test/data/steps.onnx" -o p.wplan --machine small16 --mode streaming --batch auto
 for samples in 1 3; do

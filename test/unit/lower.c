@@ -110,15 +110,15 @@ static void ends_of_streams(void) {
 static void streaming(void) {
   fixture f;
   const wafer_plan *plan;
-  setup(&f, WAFER_MODE_streaming, 3, "default");
+  setup(&f, WAFER_MODE_streaming, 17, "default"); /* which no stripes divide */
   CU_ASSERT_EQUAL_FATAL(wafer_lower(&f.ctx, f.ir, &plan), WAFER_OK);
-  CU_ASSERT_EQUAL(plan->batch, 3);
+  CU_ASSERT_EQUAL(plan->batch, 17);
   CU_ASSERT_EQUAL_FATAL(plan->phase_count, 2);
   CU_ASSERT_STRING_EQUAL(plan->phases[0].name, "conv1");
   CU_ASSERT_EQUAL(plan->functions[0].step_count, 2);
   CU_ASSERT_EQUAL(plan->functions[0].steps[0].kind, WAFER_STEP_phase);
   CU_ASSERT_EQUAL(plan->phases[0].free_count, 2); /* the input and the weight */
-  CU_ASSERT_EQUAL(plan->kernels[0].body.output_depth, 3);
+  CU_ASSERT_EQUAL(plan->kernels[0].body.output_depth, 17);
   for (uint32_t p = 0; p < plan->phase_count; p++) {
     CU_ASSERT(plan->phases[p].peak_core_bytes >= wafer_cost_bytes(&plan->kernels[p].cost));
     CU_ASSERT(plan->phases[p].peak_core_bytes <= wafer_machine_core_budget(plan->machine));

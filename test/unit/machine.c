@@ -294,7 +294,8 @@ static void wafers_have_bands(void) {
   char *text;
   size_t bytes;
   CU_ASSERT_EQUAL_FATAL(wafer_machine_open(NULL, arena, "wse2", &wafer), WAFER_OK);
-  CU_ASSERT_EQUAL_FATAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){3, 1}, &band), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){3, 1, false}, &band),
+                        WAFER_OK);
   CU_ASSERT(band->height == 330 && band->usable.height == 330 && band->usable.y == 0);
   CU_ASSERT_EQUAL(wafer_machine_bands(band), 3);
   CU_ASSERT_EQUAL(wafer_machine_whole(band)->height, 994);
@@ -302,15 +303,41 @@ static void wafers_have_bands(void) {
   CU_ASSERT_EQUAL_FATAL(wafer_machine_print(NULL, arena, band, &text, &bytes), WAFER_OK);
   CU_ASSERT_EQUAL_FATAL(wafer_machine_parse(NULL, arena, "band", text, bytes, &again), WAFER_OK);
   CU_ASSERT(again->height == 330 && again->cut.bands == 3 && again->whole->height == 994);
-  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){1, 1}, &band), WAFER_OK);
+  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){1, 1, false}, &band),
+                  WAFER_OK);
   CU_ASSERT(band == wafer && wafer_machine_bands(band) == 1 && wafer_machine_whole(band) == wafer);
-  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){993, 1}, &none), WAFER_NO_FIT);
-  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){0, 1}, &none), WAFER_NO_FIT);
+  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){993, 1, false}, &none),
+                  WAFER_NO_FIT);
+  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){0, 1, false}, &none),
+                  WAFER_NO_FIT);
   wafer_machine damaged = *wafer;
   damaged.dead = &dead;
   damaged.dead_count = 1;
-  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, &damaged, (wafer_cut){2, 1}, &none),
+  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, &damaged, (wafer_cut){2, 1, false}, &none),
                   WAFER_UNSUPPORTED);
+  wafer_arena_destroy(arena);
+}
+
+/* Bands that are together have an even share of what crosses the edge, the wafer all of it. */
+static void bands_share_rates(void) {
+  wafer_arena *arena = wafer_arena_create();
+  const wafer_machine *wafer, *band, *again;
+  char *text;
+  size_t bytes;
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(NULL, arena, "wse2", &wafer), WAFER_OK);
+  wafer_machine fast = *wafer;
+  fast.edge_out_bytes_per_second = UINT64_MAX;
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_band(NULL, arena, &fast, (wafer_cut){4, 1, true}, &band),
+                        WAFER_OK);
+  CU_ASSERT_EQUAL(band->edge_in_bytes_per_second, wafer->edge_in_bytes_per_second / 4);
+  CU_ASSERT_EQUAL(band->memoryx_bytes_per_second, wafer->memoryx_bytes_per_second / 4);
+  CU_ASSERT_EQUAL(band->edge_out_bytes_per_second, UINT64_MAX);
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_print(NULL, arena, band, &text, &bytes), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_parse(NULL, arena, "band", text, bytes, &again), WAFER_OK);
+  CU_ASSERT(again->cut.together && again->cut.bands == 4);
+  CU_ASSERT_EQUAL(again->edge_in_bytes_per_second, band->edge_in_bytes_per_second);
+  CU_ASSERT_EQUAL(wafer_machine_whole(again)->edge_in_bytes_per_second,
+                  wafer->edge_in_bytes_per_second);
   wafer_arena_destroy(arena);
 }
 
@@ -322,7 +349,8 @@ static void bands_have_sides(void) {
   char *text;
   size_t bytes;
   CU_ASSERT_EQUAL_FATAL(wafer_machine_open(NULL, arena, "wse2", &wafer), WAFER_OK);
-  CU_ASSERT_EQUAL_FATAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){6, 2}, &band), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){6, 2, false}, &band),
+                        WAFER_OK);
   CU_ASSERT(band->width == 375 && band->usable.x == 4 && band->usable.width == 371);
   CU_ASSERT(band->height == 330 && wafer_machine_bands(band) == 6);
   CU_ASSERT_EQUAL_FATAL(wafer_machine_print(NULL, arena, band, &text, &bytes), WAFER_OK);
@@ -342,10 +370,10 @@ static void bands_have_sides(void) {
   wafer_core_at first = wafer_machine_band_core(band, 0, 4, 0),
                 east = wafer_machine_band_core(band, 3, 4, 0);
   CU_ASSERT(first.x == 4 && first.y == 1 && east.x == 745 && east.y == 331);
-  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){5, 2}, &none),
+  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){5, 2, false}, &none),
                   WAFER_UNSUPPORTED);
   CU_ASSERT_EQUAL_FATAL(wafer_machine_open(NULL, arena, "small64", &wafer), WAFER_OK);
-  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){4, 2}, &none),
+  CU_ASSERT_EQUAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){4, 2, false}, &none),
                   WAFER_UNSUPPORTED); /* its edge is in the west alone */
   wafer_arena_destroy(arena);
 }
@@ -382,6 +410,7 @@ CU_TestInfo tests_machine[] = {
     {"running out of memory is reported", running_out_of_memory_is_reported},
     {"wafers have bands", wafers_have_bands},
     {"bands have sides", bands_have_sides},
+    {"bands that are together share rates", bands_share_rates},
     {"every field is documented", every_field_is_documented},
     CU_TEST_INFO_NULL,
 };

@@ -315,12 +315,31 @@ static void bands_share_the_edge(void) {
                         .leaving = (const uint64_t[]){400, 100, 800, 200},
                         .slowest = 0};
   band.whole = plan->machine;
-  band.cut = (wafer_cut){2, 1};
+  band.cut = (wafer_cut){2, 1, false};
   plan->machine = &band;
   plan->launches = &train;
   plan->launch_count = 1;
   CU_ASSERT(run(f, 3, finish).total_cycles == 1500 + edge);
   CU_ASSERT(finish[0] == 1000 + edge && finish[1] == 1200 + edge && finish[2] == 1500 + edge);
+  wafer_arena_destroy(f->arena);
+}
+
+/* Bands of streaming are done together: two samples when one would be, three when the second round
+ * is, which is filled up. */
+static void bands_stream_together(void) {
+  fixture *f = start(WAFER_MODE_streaming);
+  wafer_plan *plan = &f->relay.plan;
+  uint64_t one[2], finish[3];
+  uint64_t total = run(f, 2, one).total_cycles;
+  wafer_machine band = *plan->machine;
+  band.whole = plan->machine;
+  band.cut = (wafer_cut){2, 1, true};
+  plan->machine = &band;
+  CU_ASSERT(run(f, 3, finish).total_cycles == total);
+  CU_ASSERT(finish[0] == one[0] && finish[1] == one[0] && finish[2] == one[1]);
+  wafer_timeline four = run(f, 4, NULL);
+  CU_ASSERT(four.total_cycles == total);
+  CU_ASSERT(four.interval_cycles == (run(f, 3, NULL).interval_cycles));
   wafer_arena_destroy(f->arena);
 }
 
@@ -334,6 +353,7 @@ CU_TestInfo tests_timeline[] = {
     {"short trains fill up", short_trains_fill_up},
     {"shares the edge", shares_the_edge},
     {"bands share the edge", bands_share_the_edge},
+    {"bands of streaming are together", bands_stream_together},
     {"streams weights ahead", streams_weights_ahead},
     {"works in stripes", works_in_stripes},
     {"kernels run at once", kernels_run_at_once},

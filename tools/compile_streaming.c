@@ -1,0 +1,89 @@
+/* Second thoughts about weight streaming: whether it is faster than the programs of a pipeline, and
+ * with how many samples. */
+#include "compile_thoughts.h"
+
+#define SAMPLE_TRIES 6 /* of fewer and fewer samples */
+#define TOLD_GAIN 8    /* more samples have to shorten the interval by one part in these */
+
+wafer_status thoughts_try_samples(const thoughts *t, candidate *now) {
+  bool open =
+      now->plan && now->options.batch == WAFER_BATCH_auto && thoughts_lacks_programs(now->plan);
+  uint64_t most = open ? wafer_plan_together(now->plan) : 1;
+  for (int tries = 0; tries < SAMPLE_TRIES && most > 1; tries++) {
+    wafer_options own = now->options;
+    candidate other;
+    own.batch_most = (uint32_t)most - 1;
+    own.mode = WAFER_MODE_streaming;
+    WAFER_TRY(thoughts_make(t, own, &other));
+    most = other.plan ? wafer_plan_together(other.plan) : 1;
+    if (thoughts_choose(now, &other, other.plan && !thoughts_lacks_programs(other.plan)))
+      return WAFER_OK;
+  }
+  return WAFER_OK;
+}
+
+/* Nothing was said that wants a pipeline. */
+static bool may_stream(const thoughts *t) {
+  const wafer_options *o = t->ctx->options;
+  return o->mode == WAFER_MODE_auto && !o->pin_count && o->bands < 2 && !o->training &&
+         thoughts_has_programs(&t->now);
+}
+
+/* The plan at hand, changed. */
+static wafer_plan *change(thoughts *t) {
+  wafer_plan *plan = wafer_arena_copy(t->ctx->arena, t->now.plan, sizeof *plan);
+  if (plan) t->now.plan = plan;
+  return plan;
+}
+
+/* Takes the streaming plan if it is faster, and says in it what programs make of the pipeline. */
+static wafer_status take_streaming(thoughts *t) {
+  wafer_options own = *t->ctx->options;
+  const uint64_t interval = t->now.interval, latency = t->now.latency;
+  const wafer_mode_cost *cost = &t->now.plan->streaming;
+  candidate other;
+  if (!cost->fits || cost->interval_cycles >= interval) return WAFER_OK;
+  own.mode = WAFER_MODE_streaming;
+  WAFER_TRY(thoughts_make(t, own, &other));
+  WAFER_TRY(thoughts_try_samples(t, &other));
+  if (!thoughts_choose(&t->now, &other, other.plan && other.interval < interval)) return WAFER_OK;
+  wafer_plan *chosen = change(t);
+  if (!chosen) return cli_no_memory();
+  chosen->pipelined.interval_cycles = interval;
+  chosen->pipelined.latency_cycles = latency;
+  return WAFER_OK;
+}
+
+/* Where nobody said how many samples may be resident, there is one, and streaming is slow: whether
+ * it would be faster than slow programs with more of them is said. */
+static wafer_status tell_samples(thoughts *t) {
+  wafer_options own = *t->ctx->options;
+  candidate other;
+  if (own.batch || own.objective != WAFER_OBJECTIVE_throughput || !thoughts_may_change(&t->now))
+    return WAFER_OK;
+  own.mode = WAFER_MODE_streaming;
+  own.batch = WAFER_BATCH_auto;
+  own.programs = WAFER_PROGRAMS_never;
+  WAFER_TRY(thoughts_make(t, own, &other));
+  bool faster = other.plan && other.interval <= t->now.interval - t->now.interval / TOLD_GAIN;
+  uint64_t together = faster ? wafer_plan_together(other.plan) : 0;
+  const uint64_t interval = other.interval;
+  thoughts_choose(&t->now, &other, false);
+  if (!faster) return WAFER_OK;
+  wafer_plan *chosen = change(t);
+  if (!chosen) return cli_no_memory();
+  chosen->flip_batch = (uint32_t)together;
+  wafer_note(
+      t->ctx->diag, wafer_at_file(chosen->model),
+      "weight streaming takes about %llu cycles a sample, the pipeline's programs %llu, where "
+      "%llu samples may be resident together: --batch auto",
+      (unsigned long long)interval, (unsigned long long)t->now.interval,
+      (unsigned long long)together);
+  return WAFER_OK;
+}
+
+wafer_status thoughts_try_streaming(thoughts *t) {
+  if (!may_stream(t)) return WAFER_OK;
+  WAFER_TRY(take_streaming(t));
+  return thoughts_has_programs(&t->now) ? tell_samples(t) : WAFER_OK;
+}
