@@ -64,19 +64,23 @@ static wafer_status size_crowd(const striping *s, crowd d, sizing *out) {
   return WAFER_OK;
 }
 
-/* Takes another crowd if it is faster than the present one by `gain`; where there would be
- * programs, not for slices. */
+/* Whether a crowd is faster than another by `gain`; where there would be programs, not for slices.
+ */
+static bool is_better(const striping *s, crowd d, const sizing *tried, const sizing *than,
+                      uint64_t gain) {
+  if (!than->cost.fits || !tried->cost.fits) return tried->cost.fits;
+  return tried->cost.interval_cycles + gain <= than->cost.interval_cycles &&
+         (has_slices(s, than) || !has_slices(s, tried) ||
+          !size_gets_programs(s->ctx, s->graph, d.stripes * d.depth));
+}
+
+/* Takes another crowd if it is better than the present one. */
 static wafer_status try_crowd(striping *s, crowd d, uint64_t gain, bool *better) {
-  const sizing *present = &s->present;
   sizing tried;
   *better = false;
   if (!may_hold(s, d)) return WAFER_OK;
   WAFER_TRY(size_crowd(s, d, &tried));
-  *better = tried.cost.fits;
-  if (present->cost.fits && tried.cost.fits)
-    *better = tried.cost.interval_cycles + gain <= present->cost.interval_cycles &&
-              (has_slices(s, present) || !has_slices(s, &tried) ||
-               !size_gets_programs(s->ctx, s->graph, d.stripes * d.depth));
+  *better = is_better(s, d, &tried, &s->present, gain);
   if (!*better) return WAFER_OK;
   s->now = d;
   s->present = tried;
@@ -99,13 +103,12 @@ static wafer_status settle_stripes(striping *s, uint32_t batch) {
   return WAFER_OK;
 }
 
-/* Of twice as many bands those have as many stripes, or half, a quarter ... as many. */
+/* Up to twice the bands that were best. More of them have as many stripes, or half, a quarter ...
+ * as many. */
 static wafer_status settle_bands(striping *s, uint32_t batch) {
-  bool better = true;
-  while (better && batch % (2 * s->now.bands) == 0) {
-    uint32_t bands = 2 * s->now.bands, stripes = s->now.stripes;
-    better = false;
-    for (; stripes && !better; stripes /= 2)
+  for (uint32_t bands = s->now.bands + 1; bands <= 2 * s->now.bands; bands++) {
+    bool better = batch % bands != 0;
+    for (uint32_t stripes = s->now.stripes; stripes && !better; stripes /= 2)
       if (batch % (bands * stripes) == 0)
         WAFER_TRY(try_crowd(s, (crowd){bands, stripes, batch / bands / stripes}, 1, &better));
   }
@@ -171,7 +174,7 @@ static wafer_status enter_bands(striping *s, crowd d, bool *found) {
     sizing tried;
     WAFER_TRY(size_crowd(s, d, &tried));
     if (!tried.cost.fits) continue;
-    if (!*found || tried.cost.interval_cycles < s->present.cost.interval_cycles) {
+    if (!*found || is_better(s, d, &tried, &s->present, 1)) {
       s->now = d;
       s->present = tried;
     }
@@ -181,23 +184,25 @@ static wafer_status enter_bands(striping *s, crowd d, bool *found) {
   return WAFER_OK;
 }
 
-/* Twice as many bands, with what suits them. */
+/* Twice as many bands, or as many of their height as there are rows for, with what suits them. */
 static wafer_status try_bands(striping *s, bool *better) {
-  const crowd before = s->now, bands = {2 * before.bands, before.stripes, before.depth},
-              light = {bands.bands, before.stripes, 1};
+  const crowd before = s->now;
+  uint32_t rows = s->rows / (2 * before.bands), count = rows ? s->rows / rows : UINT32_MAX;
+  const crowd bands = {count, before.stripes, before.depth}, light = {count, before.stripes, 1};
   const sizing present = s->present;
   uint64_t gain = gain_of(s);
   bool found;
   WAFER_TRY(enter_bands(s, bands, &found));
   if (!found && before.depth > 1) WAFER_TRY(enter_bands(s, light, &found));
   if (found) WAFER_TRY(settle_columns(s));
-  *better = found && s->present.cost.interval_cycles + gain <= present.cost.interval_cycles;
+  *better = found && is_better(s, s->now, &s->present, &present, gain);
   if (*better) return WAFER_OK;
   s->now = before;
   s->present = present;
   return WAFER_OK;
 }
 
+/* Bands after stripes: those of half the rows begin with the stripes that were best. */
 static wafer_status settle_batch(striping *s) {
   bool better = true;
   WAFER_TRY(settle_columns(s));

@@ -233,7 +233,7 @@ static wafer_status run_step(const check_arguments *a, const wafer_plan *plan, w
 
 static wafer_status check_plan(check_arguments *a, const wafer_plan *plan, wafer_arena *arena) {
   const wafer_function *f = &plan->functions[0];
-  if (!a->run.samples && plan->batch > 1) a->run.samples = wafer_plan_together(plan);
+  if (!a->run.samples && wafer_plan_together(plan) > 1) a->run.samples = wafer_plan_together(plan);
   wafer_view *inputs = WAFER_NEW(arena, wafer_view, f->input_count);
   check_run kernel = {0}, fabric = {0};
   check_values values;
