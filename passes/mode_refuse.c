@@ -108,14 +108,17 @@ static wafer_status try_modes(search *s) {
   return add(s, option, cycles_of(c, other, streams ? 1 : c->cut.bands));
 }
 
-/* The most samples, halving, with which streaming fits. */
+/* The most samples, halving, with which streaming fits, in the bands that are asked for. */
 static wafer_status try_batches(search *s) {
   const refusing *c = s->c;
+  const wafer_options *o = c->ctx->options;
+  uint32_t bands = o && o->mode == WAFER_MODE_streaming && o->bands ? o->bands : 1;
   wish w = as_asked(c);
   if (c->mode == WAFER_MODE_pipelined) return WAFER_OK;
   w.mode = WAFER_MODE_streaming;
-  for (w.batch = c->batch / 2; w.batch > 0; w.batch /= 2) {
+  for (uint32_t each = c->batch / 2; each > 0; each /= 2) {
     uint64_t cycles;
+    w.batch = each * bands;
     WAFER_TRY(try_with(c, w, &cycles));
     if (cycles) return add(s, wafer_arena_printf(c->ctx->arena, "--batch %u", w.batch), cycles);
   }

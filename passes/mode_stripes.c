@@ -9,6 +9,8 @@
 #include "streams.h"
 
 #define BATCH_MOST (1u << 20)
+#define MOST_FAILED 2
+#define DEPTH_MOST 1024 /* samples of a stripe, each with programs of its own */
 #define BATCH_GAIN 64 /* more samples have to shorten the interval by one part in these */
 
 /* How samples are dealt out: so many to each stripe of each band. */
@@ -21,7 +23,7 @@ typedef struct striping {
   wafer_ir *ir;
   const wafer_graph *graph;
   uint32_t columns, rows; /* of the wafer, that stripes and bands may share */
-  bool fixed;             /* the bands are given */
+  bool fixed, open;       /* the bands are given; the samples are not */
   uint64_t most;          /* samples */
   crowd now;
   sizing present; /* on a band, its interval that of the wafer */
@@ -40,7 +42,8 @@ static bool may_hold(const striping *s, crowd d) {
   bool one = whole || m->dead_count || m->reserved_count || s->graph->piece ||
              wafer_ir_get_micro_batch(s->ir, &samples);
   return (d.bands == s->now.bands || (!one && !s->fixed && d.bands <= s->rows)) &&
-         d.stripes <= (whole ? 1 : s->columns) && d.depth && batch_of(d) <= s->most;
+         d.stripes <= (whole ? 1 : s->columns) && d.depth && batch_of(d) <= s->most &&
+         (!s->open || d.depth <= DEPTH_MOST);
 }
 
 /* Whether something passes in slices, which no core program does. */
@@ -103,15 +106,16 @@ static wafer_status settle_stripes(striping *s, uint32_t batch) {
   return WAFER_OK;
 }
 
-/* Up to twice the bands that were best. More of them have as many stripes, or half, a quarter ...
- * as many. */
+/* Up to twice the bands that were best, or as many as there are rows for where nothing fits yet;
+ * their stripes are all that divide the rest. */
 static wafer_status settle_bands(striping *s, uint32_t batch) {
-  for (uint32_t bands = s->now.bands + 1; bands <= 2 * s->now.bands; bands++) {
-    bool better = batch % bands != 0;
-    for (uint32_t stripes = s->now.stripes; stripes && !better; stripes /= 2)
-      if (batch % (bands * stripes) == 0)
+  for (uint32_t bands = s->now.bands + 1;
+       bands <= (s->present.cost.fits ? 2 * s->now.bands : s->rows); bands++)
+    for (uint32_t stripes = 1; batch % bands == 0 && stripes <= batch / bands; stripes++) {
+      bool better;
+      if (batch / bands % stripes == 0)
         WAFER_TRY(try_crowd(s, (crowd){bands, stripes, batch / bands / stripes}, 1, &better));
-  }
+    }
   return WAFER_OK;
 }
 
@@ -184,15 +188,15 @@ static wafer_status enter_bands(striping *s, crowd d, bool *found) {
   return WAFER_OK;
 }
 
-/* Twice as many bands, or as many of their height as there are rows for, with what suits them. */
-static wafer_status try_bands(striping *s, bool *better) {
+/* So many bands, or as many of their height as there are rows for, with what suits them. */
+static wafer_status try_bands(striping *s, uint32_t *bands, bool *better) {
   const crowd before = s->now;
-  uint32_t rows = s->rows / (2 * before.bands), count = rows ? s->rows / rows : UINT32_MAX;
-  const crowd bands = {count, before.stripes, before.depth}, light = {count, before.stripes, 1};
   const sizing present = s->present;
   uint64_t gain = gain_of(s);
   bool found;
-  WAFER_TRY(enter_bands(s, bands, &found));
+  *bands = s->rows / (s->rows / *bands);
+  const crowd same = {*bands, before.stripes, before.depth}, light = {*bands, before.stripes, 1};
+  WAFER_TRY(enter_bands(s, same, &found));
   if (!found && before.depth > 1) WAFER_TRY(enter_bands(s, light, &found));
   if (found) WAFER_TRY(settle_columns(s));
   *better = found && is_better(s, s->now, &s->present, &present, gain);
@@ -202,11 +206,17 @@ static wafer_status try_bands(striping *s, bool *better) {
   return WAFER_OK;
 }
 
-/* Bands after stripes: those of half the rows begin with the stripes that were best. */
+/* Bands after stripes: those of half the rows begin with the stripes that were best, until twice as
+ * many were no better several times in a row. */
 static wafer_status settle_batch(striping *s) {
-  bool better = true;
+  uint32_t failed = 0;
   WAFER_TRY(settle_columns(s));
-  while (better && s->present.cost.fits) WAFER_TRY(try_bands(s, &better));
+  for (uint32_t bands = 2; bands <= s->rows && s->present.cost.fits; bands *= 2) {
+    bool better;
+    WAFER_TRY(try_bands(s, &bands, &better));
+    failed = better ? 0 : failed + 1;
+    if (failed == MOST_FAILED) return WAFER_OK;
+  }
   return WAFER_OK;
 }
 
@@ -242,6 +252,7 @@ wafer_status mode_size_stripes(const wafer_ctx *ctx, wafer_ir *ir, const wafer_g
                 .ir = ir,
                 .graph = graph,
                 .fixed = ctx->options && ctx->options->bands,
+                .open = open,
                 .most = ctx->options && ctx->options->batch_most ? ctx->options->batch_most
                                                                  : BATCH_MOST,
                 .now = {bands, 1, open ? 1 : *batch / bands}};

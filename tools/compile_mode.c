@@ -98,13 +98,13 @@ bool thoughts_choose(candidate *now, candidate *other, bool better) {
 }
 
 /* What is looked for. */
-static uint64_t worth(const candidate *c) {
+uint64_t thoughts_worth(const candidate *c) {
   return c->options.objective == WAFER_OBJECTIVE_latency ? c->latency : c->interval;
 }
 
 /* Whether it is faster by one part in `gain`. */
 static bool gains(const candidate *other, const candidate *now, uint32_t gain) {
-  return worth(other) <= worth(now) - worth(now) / gain;
+  return thoughts_worth(other) <= thoughts_worth(now) - thoughts_worth(now) / gain;
 }
 
 /* What is tried next may be cut otherwise, where nobody said how. */
@@ -222,7 +222,7 @@ static wafer_status try_flow(thoughts *t) {
   own.sides = t->ctx->options->sides;
   own.mode = WAFER_MODE_pipelined;
   WAFER_TRY(make_for(t, own, true, &other));
-  bool faster = other.plan && worth(&other) < worth(&t->now);
+  bool faster = other.plan && thoughts_worth(&other) < thoughts_worth(&t->now);
   thoughts_choose(&t->now, &other, thoughts_has_programs(&other) || faster);
   return WAFER_OK;
 }
@@ -265,15 +265,16 @@ static wafer_status keep_better(const thoughts *t, candidate *other, candidate *
                                 const char **told) {
   bool has = thoughts_has_programs(other);
   bool wire = now->options.objective == WAFER_OBJECTIVE_wire;
-  bool better = has && (wire ? worth(other) <= worth(now) : worth(other) < worth(now));
+  bool better = has && (wire ? thoughts_worth(other) <= thoughts_worth(now)
+                             : thoughts_worth(other) < thoughts_worth(now));
   const candidate *kept = better ? other : now, *left = better ? now : other;
   const char *names[] = {"shelves", "placer best"};
   if (has)
     *told = wafer_arena_printf(
         t->ctx->arena, "%s: %llu cycles %s by core programs, %llu with %s",
-        names[kept->options.placer == WAFER_PLACER_best], (unsigned long long)worth(kept),
+        names[kept->options.placer == WAFER_PLACER_best], (unsigned long long)thoughts_worth(kept),
         now->options.objective == WAFER_OBJECTIVE_latency ? "of a sample" : "between samples",
-        (unsigned long long)worth(left), names[left->options.placer == WAFER_PLACER_best]);
+        (unsigned long long)thoughts_worth(left), names[left->options.placer == WAFER_PLACER_best]);
   thoughts_choose(now, other, better);
   return has && !*told ? cli_no_memory() : WAFER_OK;
 }
@@ -314,7 +315,8 @@ static bool keeps_pace(const candidate *c) {
 /* A plan of the search that has lost to the shelves at hand, or has none, gets their bands and
  * relays: it must not lose to them. */
 static wafer_status search_again(const thoughts *t, candidate *first) {
-  bool has = thoughts_has_programs(first), loses = !has || worth(first) > worth(&t->now);
+  bool has = thoughts_has_programs(first),
+       loses = !has || thoughts_worth(first) > thoughts_worth(&t->now);
   wafer_options own = t->now.options;
   candidate again;
   own.placer = WAFER_PLACER_best;
@@ -322,7 +324,8 @@ static wafer_status search_again(const thoughts *t, candidate *first) {
   if (!loses || (has && alike(first->plan, t->now.plan))) return WAFER_OK;
   WAFER_TRY(thoughts_make(t, own, &again));
   thoughts_choose(first, &again,
-                  thoughts_has_programs(&again) && (!has || worth(&again) <= worth(first)));
+                  thoughts_has_programs(&again) &&
+                      (!has || thoughts_worth(&again) <= thoughts_worth(first)));
   return WAFER_OK;
 }
 
@@ -415,14 +418,32 @@ static wafer_status start_anew(thoughts *t) {
   return WAFER_OK;
 }
 
+/* The best pipeline. */
 static wafer_status reconsider(thoughts *t, const char **told) {
   if (keeps_nothing(&t->now)) WAFER_TRY(start_anew(t));
   WAFER_TRY(compare_placers(t, told));
   if (t->ctx->options->training) WAFER_TRY(compare_training(t, told));
   if (!may_compare(t->ctx->options)) WAFER_TRY(suit(t));
-  if (thoughts_has_programs(&t->now)) return thoughts_try_streaming(t);
+  if (thoughts_has_programs(&t->now)) return WAFER_OK;
   WAFER_TRY(try_flow(t));
   return thoughts_has_programs(&t->now) ? WAFER_OK : try_shared(t);
+}
+
+/* Streaming was chosen by what sizing promised of both: the best pipeline may be faster. */
+static wafer_status compare_modes(thoughts *t, const char **told) {
+  const wafer_options *o = t->ctx->options;
+  candidate streaming = t->now;
+  wafer_options own = *o;
+  if (o->mode != WAFER_MODE_auto || o->training || t->now.plan->function_count > 1 ||
+      !t->now.plan->pipelined.fits)
+    return WAFER_OK;
+  own.mode = WAFER_MODE_pipelined;
+  WAFER_TRY(thoughts_make(t, own, &t->now));
+  if (t->now.plan) WAFER_TRY(reconsider(t, told));
+  bool slower = !t->now.plan || thoughts_worth(&streaming) <= thoughts_worth(&t->now);
+  thoughts_choose(&t->now, &streaming, slower);
+  if (slower) *told = NULL;
+  return WAFER_OK;
 }
 
 wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool relays, wafer_ir **ir,
@@ -431,8 +452,9 @@ wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool re
   *told = NULL;
   WAFER_TRY(report_make(cli_diag(), *plan, &r));
   thoughts t = {ctx, model, relays, candidate_of(NULL, ctx->options, *plan, &r)};
-  wafer_status status = (*plan)->mode == WAFER_MODE_pipelined ? reconsider(&t, told)
-                                                              : thoughts_try_samples(&t, &t.now);
+  bool pipelined = (*plan)->mode == WAFER_MODE_pipelined;
+  wafer_status status = pipelined ? reconsider(&t, told) : thoughts_settle_samples(&t, &t.now);
+  if (status == WAFER_OK) status = pipelined ? thoughts_try_streaming(&t) : compare_modes(&t, told);
   *plan = t.now.plan;
   *ir = t.now.ir;
   return status;

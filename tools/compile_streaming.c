@@ -5,7 +5,9 @@
 #define SAMPLE_TRIES 6 /* of fewer and fewer samples */
 #define TOLD_GAIN 8    /* more samples have to shorten the interval by one part in these */
 
-wafer_status thoughts_try_samples(const thoughts *t, candidate *now) {
+/* Where cores have no room for what programs need besides the samples that are resident together:
+ * fewer of them, as far as their number was left open. */
+static wafer_status try_fewer(const thoughts *t, candidate *now) {
   bool open =
       now->plan && now->options.batch == WAFER_BATCH_auto && thoughts_lacks_programs(now->plan);
   uint64_t most = open ? wafer_plan_together(now->plan) : 1;
@@ -20,6 +22,26 @@ wafer_status thoughts_try_samples(const thoughts *t, candidate *now) {
       return WAFER_OK;
   }
   return WAFER_OK;
+}
+
+/* How bands suit core programs only their plan tells: one band, if it is faster. */
+static wafer_status try_one_band(const thoughts *t, candidate *now) {
+  wafer_options own = now->options;
+  candidate other;
+  if (!now->plan || !now->plan->launch_count || own.bands || thoughts_cut_of(now).bands == 1)
+    return WAFER_OK;
+  own.bands = 1;
+  own.mode = WAFER_MODE_streaming;
+  WAFER_TRY(thoughts_make(t, own, &other));
+  WAFER_TRY(try_fewer(t, &other));
+  bool runs = other.plan && other.plan->launch_count;
+  thoughts_choose(now, &other, runs && thoughts_worth(&other) < thoughts_worth(now));
+  return WAFER_OK;
+}
+
+wafer_status thoughts_settle_samples(const thoughts *t, candidate *now) {
+  WAFER_TRY(try_fewer(t, now));
+  return try_one_band(t, now);
 }
 
 /* Nothing was said that wants a pipeline. */
@@ -45,8 +67,9 @@ static wafer_status take_streaming(thoughts *t) {
   if (!cost->fits || cost->interval_cycles >= interval) return WAFER_OK;
   own.mode = WAFER_MODE_streaming;
   WAFER_TRY(thoughts_make(t, own, &other));
-  WAFER_TRY(thoughts_try_samples(t, &other));
-  if (!thoughts_choose(&t->now, &other, other.plan && other.interval < interval)) return WAFER_OK;
+  WAFER_TRY(thoughts_settle_samples(t, &other));
+  bool faster = other.plan && thoughts_worth(&other) < thoughts_worth(&t->now);
+  if (!thoughts_choose(&t->now, &other, faster)) return WAFER_OK;
   wafer_plan *chosen = change(t);
   if (!chosen) return cli_no_memory();
   chosen->pipelined.interval_cycles = interval;

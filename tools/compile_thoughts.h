@@ -50,9 +50,11 @@ bool thoughts_may_change(const candidate *now);
 bool thoughts_may_reduce(const candidate *now, wafer_options *own);
 
 wafer_status thoughts_try_streaming(thoughts *t);
-/* Where cores have no room for what programs need besides the samples that are resident together:
- * fewer of them, as far as their number was left open. */
-wafer_status thoughts_try_samples(const thoughts *t, candidate *now);
+/* A plan of streaming that has programs, and is no slower than that on one band, as far as samples
+ * and bands were left open. */
+wafer_status thoughts_settle_samples(const thoughts *t, candidate *now);
+/* Cycles that are looked for: between samples, or of one. */
+uint64_t thoughts_worth(const candidate *c);
 
 wafer_status thoughts_try_sides(thoughts *t);
 wafer_status thoughts_try_bands(thoughts *t);

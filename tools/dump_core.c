@@ -147,13 +147,14 @@ static void print_phase(core_map *m, uint32_t index) {
   if (m->bytes > m->most) m->most = m->bytes;
 }
 
-/* Stripe of a column; *x: the column of the first stripe that does the same. */
+/* Stripe of a column, or as many as there are where columns are left over; *x: the column of the
+ * first stripe that does the same. */
 static uint32_t to_first_stripe(const wafer_plan *plan, uint32_t *x) {
   uint32_t left = UINT32_MAX;
   for (uint32_t k = 0; k < plan->kernel_count; k++)
     if (plan->kernels[k].rect.x < left) left = plan->kernels[k].rect.x;
-  if (plan->stripes == 1 || *x < left || (*x - left) / plan->stripe_columns >= plan->stripes)
-    return 0;
+  if (plan->stripes == 1) return 0;
+  if (*x < left || (*x - left) / plan->stripe_columns >= plan->stripes) return plan->stripes;
   uint32_t stripe = (*x - left) / plan->stripe_columns;
   *x -= stripe * plan->stripe_columns;
   return stripe;
@@ -187,7 +188,11 @@ wafer_status dump_core(FILE *to, const wafer_diag *diag, const wafer_plan *plan,
   if (machine->whole && band < machine->cut.bands)
     fprintf(to, "in band %u of %u%s\n", band, machine->cut.bands,
             band % machine->cut.sides ? ", mirrored" : "");
-  if (plan->stripes > 1) fprintf(to, "in stripe %u of %u\n", stripe, plan->stripes);
+  if (plan->stripes > 1 && stripe < plan->stripes)
+    fprintf(to, "in stripe %u of %u\n", stripe, plan->stripes);
+  if (stripe == plan->stripes) fputs("in no stripe\n", to);
+  if (stripe == plan->stripes || band == wafer_machine_bands(machine))
+    m.x = m.y = UINT32_MAX; /* where no kernel is */
   if (machine->repair) {
     wafer_core_at made = wafer_machine_made_at(whole, x, y);
     fprintf(to, "dead cores are bypassed: on the fabric as it was made this is core %u,%u\n",

@@ -169,6 +169,20 @@ says text "4 bands have the same phases at the same time, 4 rows apart"
 says text "side by side in 4 bands of 4 rows"
 "$wafer" dump four.wplan --core 3,9 >core
 says core "in band 2 of 4"
+# Rows and columns that are left over have nothing, nor have those above the usable ones.
+"$wafer" machines small16 | sed 's/<fabric.*/<fabric width="16" height="20"\/>/
+  s/<usable.*/<usable x="1" y="2" width="13" height="17"\/>/' >odd.xml
+together odd --machine odd.xml --batch 24 --bands 4 # 6 stripes of 2 columns
+for core in 2,1 2,18; do
+  "$wafer" dump odd.wplan --core $core >core
+  says core "in no band" && says core "at most 1024 of"
+done
+"$wafer" dump odd.wplan --core 13,3 >core
+says core "in no stripe" && says core "at most 1024 of"
+"$wafer" dump odd.wplan --core 2,3 >core
+grep -q "at most 1024 of" core && fail "nothing lies on a core of the first stripe"
+# What has room in more bands is not refused, and fewer samples are a remedy that bands divide.
+together two --machine odd.xml --batch 6 --bands 2
 # Where a pipeline's programs are slow, samples side by side may be faster: that is said, and with --batch auto they are.
 steps=$source/test/data/steps.onnx
 "$wafer" compile "$steps" -o slow.wplan --report slow.json --machine small16 >out 2>err || fail "steps: $(head -1 err)"
