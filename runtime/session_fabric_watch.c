@@ -61,6 +61,16 @@ void session_fabric_watch_end(session_fabric *s) {
 
 /* ---- what happens ---- */
 
+/* Samples before those of the stripe that a core of a band's column is in. */
+static uint64_t before_stripe(const session_fabric *s, const fabric_launch *l, uint32_t x) {
+  const wafer_plan *plan = s->plan;
+  uint32_t left = UINT32_MAX;
+  if (l->of->kind != WAFER_LAUNCH_action || wafer_launch_samples(plan, l->of) == 1) return 0;
+  for (uint32_t k = 0; k < plan->kernel_count; k++)
+    if (plan->kernels[k].rect.x < left) left = plan->kernels[k].rect.x;
+  return x < left ? 0 : (uint64_t)((x - left) / plan->stripe_columns) * s->marks.bands;
+}
+
 void session_fabric_watch_part(session_fabric *s, size_t core, uint32_t part, uint64_t sample,
                                uint64_t since, uint64_t cycle) {
   const fabric_launch *l = s->running;
@@ -79,7 +89,8 @@ void session_fabric_watch_part(session_fabric *s, size_t core, uint32_t part, ui
   span.of_core = true;
   span.x = (uint32_t)(core % wafer_machine_whole(s->plan->machine)->width);
   span.y = (uint32_t)(core / wafer_machine_whole(s->plan->machine)->width);
-  span.sample = s->sample + sample;
+  span.sample = s->sample + before_stripe(s, l, span.x);
+  if (l->of->kind != WAFER_LAUNCH_load) span.sample += sample; /* else of all */
   tell(s, span, s->start + since, s->start + cycle);
 }
 

@@ -172,7 +172,9 @@ says core "in band 2 of 4"
 # Rows and columns that are left over have nothing, nor have those above the usable ones.
 "$wafer" machines small16 | sed 's/<fabric.*/<fabric width="16" height="20"\/>/
   s/<usable.*/<usable x="1" y="2" width="13" height="17"\/>/' >odd.xml
-together odd --machine odd.xml --batch 24 --bands 4 # 6 stripes of 2 columns
+together odd --machine odd.xml --batch 24 --bands 4
+"$wafer" dump odd.wplan >text
+says text "each in 3 stripes of 4 columns, 2 in each"
 for core in 2,1 2,18; do
   "$wafer" dump odd.wplan --core $core >core
   says core "in no band" && says core "at most 1024 of"
@@ -181,6 +183,9 @@ done
 says core "in no stripe" && says core "at most 1024 of"
 "$wafer" dump odd.wplan --core 2,3 >core
 grep -q "at most 1024 of" core && fail "nothing lies on a core of the first stripe"
+"$wafer" run odd.wplan -q --fidelity fabric --samples 24 --trace trace.json --trace-cores "7,10" || fail "no trace"
+samples=$(sed -n '/"pid":4,"tid":335/s/.*"sample":\([0-9]*\).*/\1/p' trace.json | sort -u | tr '\n' ' ')
+[ "$samples" = "18 6 " ] || fail "a core of the third band and the second stripe is at samples $samples, not 6 and 18"
 # What has room in more bands is not refused, and fewer samples are a remedy that bands divide.
 together two --machine odd.xml --batch 6 --bands 2
 # Where a pipeline's programs are slow, samples side by side may be faster: that is said, and with --batch auto they are.
