@@ -18,9 +18,10 @@ static uint64_t max64(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
 
-/* Samples that so many of a kernel, or of a stream, are at: those of the bands, and of replicas. */
+/* Samples that so many of a kernel, or of a stream, are at: those of the bands, and of replicas or
+ * stripes. */
 static uint64_t copies_of(const wafer_plan *plan, uint32_t replicas) {
-  return (uint64_t)wafer_machine_bands(plan->machine) * replicas;
+  return (uint64_t)wafer_machine_bands(plan->machine) * plan->stripes * replicas;
 }
 
 static uint64_t share_of(const wafer_plan *plan, uint32_t replicas, uint64_t cycles) {
@@ -157,7 +158,9 @@ static void print_limit(FILE *to, const wafer_plan *plan, uint32_t kernel, const
     else
       fputs("  a phase of its own: ", to);
     fprintf(to, "%.1f %% of the %llu cycles of a sample\n",
-            interval ? 100.0 * (double)wafer_kernel_cycles(k) / (double)interval : 0,
+            interval ? 100.0 * (double)wafer_kernel_cycles(k) / (double)copies_of(plan, 1) /
+                           (double)interval
+                     : 0,
             (ull)interval);
     return;
   }

@@ -22,19 +22,28 @@ static void add_load(cJSON *to, const wafer_load *load, double cores, double cyc
                           (double)load->wavelets / (WAFER_LINKS * could));
 }
 
+/* Cycles in which a kernel's cores of one stripe are at work: in streaming a round of bands and
+ * stripes that is not full is filled up, with what is no sample. */
+static double busy_of(const wafer_plan *plan, const wafer_run_stats *stats, uint32_t kernel) {
+  uint64_t copies = (uint64_t)wafer_machine_bands(plan->machine) * plan->stripes;
+  uint64_t filled = (stats->samples + copies - 1) / copies * copies;
+  return (double)stats->kernel_busy[kernel] * (double)filled /
+         (double)(stats->samples ? stats->samples : 1);
+}
+
 static void add_kernels(cJSON *root, const wafer_plan *plan, const wafer_run_stats *stats) {
   cJSON *kernels = cJSON_AddArrayToObject(root, "kernels");
   bool pipelined = plan->mode == WAFER_MODE_pipelined; /* cores have their kernel all the time */
   for (uint32_t i = 0; stats->kernel_busy && i < plan->kernel_count; i++) {
     const wafer_kernel *kernel = &plan->kernels[i];
-    uint64_t cycles = pipelined ? stats->total_cycles : stats->kernel_busy[i];
+    double cycles = pipelined ? (double)stats->total_cycles : busy_of(plan, stats, i);
     cJSON *k = cJSON_CreateObject();
     cJSON_AddItemToArray(kernels, k);
     cJSON_AddStringToObject(k, "name", kernel->name);
     cJSON_AddNumberToObject(k, "cycles", (double)wafer_kernel_cycles(kernel));
     cJSON_AddNumberToObject(k, "busy_cycles", (double)stats->kernel_busy[i]);
     if (stats->kernel_load)
-      add_load(k, &stats->kernel_load[i], (double)wafer_rect_area(kernel->rect), (double)cycles);
+      add_load(k, &stats->kernel_load[i], (double)wafer_rect_area(kernel->rect), cycles);
   }
 }
 

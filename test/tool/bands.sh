@@ -186,6 +186,10 @@ grep -q "at most 1024 of" core && fail "nothing lies on a core of the first stri
 "$wafer" run odd.wplan -q --fidelity fabric --samples 24 --trace trace.json --trace-cores "7,10" || fail "no trace"
 samples=$(sed -n '/"pid":4,"tid":335/s/.*"sample":\([0-9]*\).*/\1/p' trace.json | sort -u | tr '\n' ' ')
 [ "$samples" = "18 6 " ] || fail "a core of the third band and the second stripe is at samples $samples, not 6 and 18"
+"$wafer" run odd.wplan -q --fidelity fabric --report load.json --heat heat.svg || fail "no load"
+awk '/"core_utilization_fraction"/ { sub(",", "", $2); if ($2 > 1) exit 1 }' load.json || fail "cores do more than they can"
+share=$("$wafer" dump odd.wplan --why stem | sed -n 's/.*its own: \([0-9]*\)\..*% of the.*/\1/p')
+[ "${share:-100}" -lt 100 ] || fail "a layer takes $share % of a sample"
 # What has room in more bands is not refused, and fewer samples are a remedy that bands divide.
 together two --machine odd.xml --batch 6 --bands 2
 # Where a pipeline's programs are slow, samples side by side may be faster: that is said, and with --batch auto they are.
