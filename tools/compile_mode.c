@@ -429,7 +429,8 @@ static wafer_status reconsider(thoughts *t, const char **told) {
   return thoughts_has_programs(&t->now) ? WAFER_OK : try_shared(t);
 }
 
-/* Streaming was chosen by what sizing promised of both: the best pipeline may be faster. */
+/* Streaming was chosen by what sizing promised of both: the best pipeline may be faster, and stays
+ * if it is and does not lack the programs that streaming has. */
 static wafer_status compare_modes(thoughts *t, const char **told) {
   const wafer_options *o = t->ctx->options;
   candidate streaming = t->now;
@@ -440,10 +441,13 @@ static wafer_status compare_modes(thoughts *t, const char **told) {
   own.mode = WAFER_MODE_pipelined;
   WAFER_TRY(thoughts_make(t, own, &t->now));
   if (t->now.plan) WAFER_TRY(reconsider(t, told));
-  bool slower = !t->now.plan || thoughts_worth(&streaming) <= thoughts_worth(&t->now);
-  thoughts_choose(&t->now, &streaming, slower);
-  if (slower) *told = NULL;
-  return WAFER_OK;
+  const candidate pipeline = t->now;
+  bool lacks = pipeline.plan && thoughts_lacks_programs(pipeline.plan) &&
+               !thoughts_lacks_programs(streaming.plan);
+  bool slower = !pipeline.plan || lacks || thoughts_worth(&streaming) <= thoughts_worth(&pipeline);
+  if (!thoughts_choose(&t->now, &streaming, slower)) return WAFER_OK;
+  *told = NULL;
+  return pipeline.plan ? thoughts_tell_pipeline(t, &pipeline) : WAFER_OK;
 }
 
 wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool relays, wafer_ir **ir,

@@ -58,23 +58,26 @@ static wafer_plan *change(thoughts *t) {
   return plan;
 }
 
+wafer_status thoughts_tell_pipeline(thoughts *t, const candidate *pipeline) {
+  wafer_plan *plan = change(t);
+  if (!plan) return cli_no_memory();
+  plan->pipelined.interval_cycles = pipeline->interval;
+  plan->pipelined.latency_cycles = pipeline->latency;
+  return WAFER_OK;
+}
+
 /* Takes the streaming plan if it is faster, and says in it what programs make of the pipeline. */
 static wafer_status take_streaming(thoughts *t) {
   wafer_options own = *t->ctx->options;
-  const uint64_t interval = t->now.interval, latency = t->now.latency;
-  const wafer_mode_cost *cost = &t->now.plan->streaming;
+  const candidate pipeline = t->now;
+  const wafer_mode_cost *cost = &pipeline.plan->streaming;
   candidate other;
-  if (!cost->fits || cost->interval_cycles >= interval) return WAFER_OK;
+  if (!cost->fits || cost->interval_cycles >= pipeline.interval) return WAFER_OK;
   own.mode = WAFER_MODE_streaming;
   WAFER_TRY(thoughts_make(t, own, &other));
   WAFER_TRY(thoughts_settle_samples(t, &other));
   bool faster = other.plan && thoughts_worth(&other) < thoughts_worth(&t->now);
-  if (!thoughts_choose(&t->now, &other, faster)) return WAFER_OK;
-  wafer_plan *chosen = change(t);
-  if (!chosen) return cli_no_memory();
-  chosen->pipelined.interval_cycles = interval;
-  chosen->pipelined.latency_cycles = latency;
-  return WAFER_OK;
+  return thoughts_choose(&t->now, &other, faster) ? thoughts_tell_pipeline(t, &pipeline) : WAFER_OK;
 }
 
 /* Where nobody said how many samples may be resident, there is one, and streaming is slow: whether

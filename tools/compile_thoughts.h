@@ -53,6 +53,8 @@ wafer_status thoughts_try_streaming(thoughts *t);
 /* A plan of streaming that has programs, and is no slower than that on one band, as far as samples
  * and bands were left open. */
 wafer_status thoughts_settle_samples(const thoughts *t, candidate *now);
+/* In the plan of streaming at hand: what the best pipeline takes, which may be gone. */
+wafer_status thoughts_tell_pipeline(thoughts *t, const candidate *pipeline);
 /* Cycles that are looked for: between samples, or of one. */
 uint64_t thoughts_worth(const candidate *c);
 
