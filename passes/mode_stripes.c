@@ -9,7 +9,8 @@
 #include "streams.h"
 
 #define BATCH_MOST (1u << 20)
-#define MOST_FAILED 2
+#define MOST_FAILED 2   /* numbers of bands in a row that were no better */
+#define DEEP 4          /* so many times fewer samples side by side */
 #define DEPTH_MOST 1024 /* samples of a stripe, each with programs of its own */
 #define BATCH_GAIN 64 /* more samples have to shorten the interval by one part in these */
 
@@ -106,6 +107,12 @@ static wafer_status settle_stripes(striping *s, uint32_t batch) {
   return WAFER_OK;
 }
 
+/* Whether samples lie much less side by side than now: such crowds are no faster. */
+static bool is_deep(const striping *s, uint32_t bands, uint32_t stripes) {
+  uint64_t beside = (uint64_t)bands * stripes, now = (uint64_t)s->now.bands * s->now.stripes;
+  return s->present.cost.fits && beside * DEEP < now;
+}
+
 /* Up to twice the bands that were best, or as many as there are rows for where nothing fits yet;
  * their stripes are all that divide the rest. */
 static wafer_status settle_bands(striping *s, uint32_t batch) {
@@ -113,7 +120,7 @@ static wafer_status settle_bands(striping *s, uint32_t batch) {
        bands <= (s->present.cost.fits ? 2 * s->now.bands : s->rows); bands++)
     for (uint32_t stripes = 1; batch % bands == 0 && stripes <= batch / bands; stripes++) {
       bool better;
-      if (batch / bands % stripes == 0)
+      if (batch / bands % stripes == 0 && !is_deep(s, bands, stripes))
         WAFER_TRY(try_crowd(s, (crowd){bands, stripes, batch / bands / stripes}, 1, &better));
     }
   return WAFER_OK;
