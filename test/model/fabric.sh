@@ -36,10 +36,12 @@ for mode in streaming pipelined; do
 done
 # Samples that are resident together; with 64 of them most inputs pass through two buffers.
 compares small_cnn-3-samples streaming "--machine small64 --batch 3" "--mean 10 --total 5" "$data/small_cnn.onnx"
-# Side by side in stripes; then with two in each, then a round that is not full.
+# Side by side in stripes, alone and in bands; then with two in each, then a round that is not full.
 for batch in 4 16; do
-  compares small_cnn-stripes streaming "--machine small64 --batch $batch" "--mean 10 --total 7" "$data/small_cnn.onnx"
+  compares small_cnn-stripes streaming "--machine small64 --batch $batch --bands 1" "--mean 10 --total 7" "$data/small_cnn.onnx"
   "$wafer" dump "$work/p.wplan" | grep -q "side by side in $batch stripes" || fail "no stripes with $batch samples"
+  compares small_cnn-bands streaming "--machine small64 --batch $batch" "--mean 10 --total 5" "$data/small_cnn.onnx"
+  "$wafer" dump "$work/p.wplan" | grep -q "side by side in 2 bands of 32 rows, each in $((batch / 2)) stripes" || fail "no bands with $batch samples"
 done
 compares small_cnn-stripes streaming "--machine small64 --batch 4" "--total 7 --samples 7" "$data/small_cnn.onnx"
 # An output that leaves early lets those of later samples through, before the late one of its own; words that come while
