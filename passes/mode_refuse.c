@@ -111,8 +111,7 @@ static wafer_status try_modes(search *s) {
 /* The most samples, halving, with which streaming fits, in the bands that are asked for. */
 static wafer_status try_batches(search *s) {
   const refusing *c = s->c;
-  const wafer_options *o = c->ctx->options;
-  uint32_t bands = o && o->mode == WAFER_MODE_streaming && o->bands ? o->bands : 1;
+  uint32_t bands = mode_streaming_bands(c->ctx->options);
   wish w = as_asked(c);
   if (c->mode == WAFER_MODE_pipelined) return WAFER_OK;
   w.mode = WAFER_MODE_streaming;

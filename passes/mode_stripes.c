@@ -12,7 +12,7 @@
 #define MOST_FAILED 2   /* numbers of bands in a row that were no better */
 #define DEEP 4          /* so many times fewer samples side by side */
 #define DEPTH_MOST 1024 /* samples of a stripe, each with programs of its own */
-#define BATCH_GAIN 64 /* more samples have to shorten the interval by one part in these */
+#define BATCH_GAIN 64   /* more samples have to shorten the interval by one part in these */
 
 /* How samples are dealt out: so many to each stripe of each band. */
 typedef struct crowd {
@@ -201,7 +201,7 @@ static wafer_status try_bands(striping *s, uint32_t *bands, bool *better) {
   const sizing present = s->present;
   uint64_t gain = gain_of(s);
   bool found;
-  *bands = s->rows / (s->rows / *bands);
+  *bands = wafer_machine_fill(s->ctx->machine, (wafer_cut){*bands, 1, true}).bands;
   const crowd same = {*bands, before.stripes, before.depth}, light = {*bands, before.stripes, 1};
   WAFER_TRY(enter_bands(s, same, &found));
   if (!found && before.depth > 1) WAFER_TRY(enter_bands(s, light, &found));
@@ -227,8 +227,7 @@ static wafer_status settle_batch(striping *s) {
   return WAFER_OK;
 }
 
-/* Bands that are asked for of streaming. */
-static uint32_t asked_bands(const wafer_options *o) {
+uint32_t mode_streaming_bands(const wafer_options *o) {
   return o && o->mode == WAFER_MODE_streaming && o->bands ? o->bands : 1;
 }
 
@@ -251,7 +250,7 @@ static wafer_status refuse_bands(const striping *s, uint32_t batch) {
 
 wafer_status mode_size_stripes(const wafer_ctx *ctx, wafer_ir *ir, const wafer_graph *graph,
                                uint32_t *batch, wafer_cut *cut, sizing *out) {
-  uint32_t samples, bands = asked_bands(ctx->options);
+  uint32_t samples, bands = mode_streaming_bands(ctx->options);
   bool open = *batch == WAFER_BATCH_auto;
   bool settles = open && !wafer_ir_get_micro_batch(ir, &samples);
   wafer_rect whole;

@@ -5,6 +5,8 @@
 #include "size.h"
 #include "wafer/ir.h"
 
+/* Bands that are asked for of streaming; 1: none are. */
+uint32_t mode_streaming_bands(const wafer_options *o);
 /* Sized for *batch samples, in the bands and stripes with which they are fastest: WAFER_BATCH_auto
  * is as many as pay; of micro-batches there is one. *batch becomes those of a band of *cut; the
  * sizing is one of a band, with the wafer's interval and cores. */

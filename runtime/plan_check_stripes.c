@@ -46,10 +46,8 @@ static wafer_status check_kernel(const plan_check *c, const wafer_kernel *k, uin
 
 wafer_status plan_check_stripe_columns(const plan_check *c) {
   const wafer_plan *plan = c->plan;
-  uint32_t left = UINT32_MAX;
   if (plan->stripes == 1) return WAFER_OK;
-  for (uint32_t k = 0; k < plan->kernel_count; k++)
-    if (plan->kernels[k].rect.x < left) left = plan->kernels[k].rect.x;
+  uint32_t left = wafer_plan_first_column(plan);
   for (uint32_t k = 0; k < plan->kernel_count; k++) {
     const wafer_kernel *kernel = &plan->kernels[k];
     if (kernel->rect.x - left >= plan->stripe_columns)

@@ -261,6 +261,7 @@ static uint32_t samples_of(const fabric_io *io) {
 static wafer_status run_group(session_fabric *s, const fabric_io *all, uint64_t first, uint64_t end,
                               fabric_clock *c) {
   uint32_t bands = wafer_machine_bands(s->plan->machine);
+  uint64_t own = (all->samples + bands - 1) / bands;
   fabric_io io = *all;
   io.samples = bands;
   for (uint32_t i = 0; i < s->launch_count; i++) {
@@ -272,8 +273,8 @@ static wafer_status run_group(session_fabric *s, const fabric_io *all, uint64_t 
     uint64_t sample = first + l->of->sample; /* from `end` on it fills the round up, and is none */
     session_fabric_tick(s, c, l, sample < end ? samples_of(&io) : 0);
     if (sample == 0 && gives_output(l)) s->stats.latency_cycles = c->now;
-    wafer_progress(s->diag, "fabric", bands * (first * s->launch_count + (end - first) * (i + 1)),
-                   all->samples * s->launch_count);
+    wafer_progress(s->diag, "fabric", first * s->launch_count + (end - first) * (i + 1),
+                   own * s->launch_count);
   }
   return WAFER_OK;
 }

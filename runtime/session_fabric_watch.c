@@ -64,10 +64,8 @@ void session_fabric_watch_end(session_fabric *s) {
 /* Samples before those of the stripe that a core of a band's column is in. */
 static uint64_t before_stripe(const session_fabric *s, const fabric_launch *l, uint32_t x) {
   const wafer_plan *plan = s->plan;
-  uint32_t left = UINT32_MAX;
   if (l->of->kind != WAFER_LAUNCH_action || wafer_launch_samples(plan, l->of) == 1) return 0;
-  for (uint32_t k = 0; k < plan->kernel_count; k++)
-    if (plan->kernels[k].rect.x < left) left = plan->kernels[k].rect.x;
+  uint32_t left = wafer_plan_first_column(plan);
   return x < left ? 0 : (uint64_t)((x - left) / plan->stripe_columns) * s->marks.bands;
 }
 

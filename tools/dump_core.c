@@ -150,9 +150,7 @@ static void print_phase(core_map *m, uint32_t index) {
 /* Stripe of a column, or as many as there are where columns are left over; *x: the column of the
  * first stripe that does the same. */
 static uint32_t to_first_stripe(const wafer_plan *plan, uint32_t *x) {
-  uint32_t left = UINT32_MAX;
-  for (uint32_t k = 0; k < plan->kernel_count; k++)
-    if (plan->kernels[k].rect.x < left) left = plan->kernels[k].rect.x;
+  uint32_t left = wafer_plan_first_column(plan);
   if (plan->stripes == 1) return 0;
   if (*x < left || (*x - left) / plan->stripe_columns >= plan->stripes) return plan->stripes;
   uint32_t stripe = (*x - left) / plan->stripe_columns;

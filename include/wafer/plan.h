@@ -313,6 +313,13 @@ static inline bool wafer_plan_updates(const wafer_plan *plan) {
 static inline uint32_t wafer_plan_resident(const wafer_plan *plan) {
   return plan->batch / plan->stripes;
 }
+/* Where the first stripe begins: the column farthest west that a kernel has. */
+static inline uint32_t wafer_plan_first_column(const wafer_plan *plan) {
+  uint32_t x = UINT32_MAX;
+  for (uint32_t k = 0; k < plan->kernel_count; k++)
+    if (plan->kernels[k].rect.x < x) x = plan->kernels[k].rect.x;
+  return x;
+}
 /* Samples that are on the wafer together, of all bands. */
 static inline uint64_t wafer_plan_together(const wafer_plan *plan) {
   return (uint64_t)plan->batch * (plan->machine->cut.together ? plan->machine->cut.bands : 1);
