@@ -1,6 +1,6 @@
 /* Placed IR -> plan. The graph numbers values, kernels and streams; the plan keeps its numbers. */
 #include "lower.h"
-#include "launch.h"
+#include "launch/launch.h"
 
 wafer_status lower_no_memory(const lowering *l) {
   return wafer_fail(l->ctx->diag, wafer_at_file(l->ir->file), WAFER_NO_MEMORY,

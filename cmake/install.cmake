@@ -38,7 +38,7 @@ endif()
 install(DIRECTORY include/wafer DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} PATTERN ir.h EXCLUDE)
 install(DIRECTORY tools/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
 install(DIRECTORY runtime/machines DESTINATION ${CMAKE_INSTALL_DATADIR}/wafer)
-install(FILES runtime/plan.rng runtime/placement.rng passes/nn.irdl.mlir passes/wafer.irdl.mlir docs/report.schema.json
+install(FILES runtime/plan/plan.rng runtime/plan/placement.rng passes/ir/nn.irdl.mlir passes/ir/wafer.irdl.mlir docs/report.schema.json
         DESTINATION ${CMAKE_INSTALL_DATADIR}/wafer)
 install(FILES LICENSE NOTICE README.md ARCHITECTURE.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT wafer NAMESPACE wafer:: FILE waferTargets.cmake

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "onnx.h"
+#include "onnx/onnx.h"
 #include "wafer/file.h"
 #include "wafer/onnx.h"
 #include "wafer/onnx_write.h"

@@ -6,7 +6,7 @@
 #define FRONTEND_IMPORT_H
 
 #include "assembly.h"
-#include "data.h"
+#include "onnx/data.h"
 #include "scope.h"
 #include "training.h"
 #include "wafer/ir.h"

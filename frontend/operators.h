@@ -2,7 +2,7 @@
 #ifndef FRONTEND_OPERATORS_H
 #define FRONTEND_OPERATORS_H
 
-#include "compose.h"
+#include "expand/compose.h"
 #include "import.h"
 
 #define ONNX_IN(domain, type, since, least, most, how, op) import_fn import_##how;

@@ -2,7 +2,7 @@
 #ifndef FRONTEND_SCOPE_H
 #define FRONTEND_SCOPE_H
 
-#include "onnx.h"
+#include "onnx/onnx.h"
 #include "wafer/ir.h"
 
 typedef enum name_state {

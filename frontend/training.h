@@ -3,7 +3,7 @@
 #ifndef FRONTEND_TRAINING_H
 #define FRONTEND_TRAINING_H
 
-#include "onnx.h"
+#include "onnx/onnx.h"
 #include "parameters.h"
 #include "wafer/ir.h"
 

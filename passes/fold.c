@@ -2,7 +2,7 @@
  * one walk. Needs types; gives a program in which only work that depends on an input is left. A
  * result may be larger than its operands only up to WAFER_FOLD_BYTES: an expanded constant is
  * cheaper to keep as an op. */
-#include "ir_fold.h"
+#include "ir/ir_fold.h"
 
 typedef struct folder {
   const wafer_ctx *ctx;

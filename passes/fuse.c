@@ -6,7 +6,7 @@
  *   %2 = nn.relu %1       =>   %2 = call @conv1(%x, %w)                                          */
 #include <mlir-c/BuiltinAttributes.h>
 
-#include "group.h"
+#include "fuse/group.h"
 #include "wafer/ir.h"
 
 typedef struct fusion {

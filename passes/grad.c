@@ -10,7 +10,7 @@
  * Without a seed, for evaluation: the loss alone. Nothing to do in inference. Needs types; the
  * program is simplified once more while parameters are still arguments, whose values no rewrite may
  * use. */
-#include "grad.h"
+#include "grad/grad.h"
 
 #include <string.h>
 

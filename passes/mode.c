@@ -1,12 +1,12 @@
 /* Chooses between one pipeline on the whole wafer and one layer after the other with streamed
  * weights. Both are sized, whichever is asked for: the report shows both, and a refusal names the
  * one that works. */
-#include "mode_bands.h"
-#include "mode_refuse.h"
-#include "mode_relay.h"
-#include "mode_stripes.h"
+#include "mode/mode_bands.h"
+#include "mode/mode_refuse.h"
+#include "mode/mode_relay.h"
+#include "mode/mode_stripes.h"
 #include "scratch.h"
-#include "size.h"
+#include "size/size.h"
 
 typedef struct choice {
   const wafer_ctx *ctx;

@@ -6,7 +6,7 @@
  *
  * What a scale and a shift make of it stays: the kernel's tail. Nothing in between may have other
  * uses, so the pass comes behind grad: a backward pass keeps the parts that it needs. */
-#include "simplify.h"
+#include "simplify/simplify.h"
 
 typedef struct parts {
   MlirValue x;

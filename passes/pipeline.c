@@ -3,7 +3,7 @@
 #include <mlir-c/Transforms.h>
 #include <pthread.h>
 
-#include "ir_names.h"
+#include "ir/ir_names.h"
 #include "wafer/program.h"
 
 /* What a pass needs and gives. A module carries its facts in an attribute, so that a text can start

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "scratch.h"
-#include "shelf.h"
-#include "size.h"
+#include "size/shelf.h"
+#include "size/size.h"
 
 typedef struct placing {
   const wafer_ctx *ctx;

@@ -2,9 +2,9 @@
  * edge. A copy that already lies where a kernel wants it is used as it is. */
 #include <inttypes.h>
 
-#include "fabric.h"
+#include "route/fabric.h"
 #include "scratch.h"
-#include "size.h"
+#include "size/size.h"
 #include "streams.h"
 #include "wafer/graph.h"
 

@@ -12,12 +12,12 @@
  * change are computed in f64 and go into the weight table under a new name; f16 and bf16 stay as
  * they are, since rounding a weight twice is not the model. Every op keeps the ONNX node of what it
  * came from. */
-#include "simplify.h"
+#include "simplify/simplify.h"
 
 #include <mlir-c/BuiltinAttributes.h>
 #include <string.h>
 
-#include "ir_fold.h"
+#include "ir/ir_fold.h"
 
 /* ---- Looking back, building ---- */
 

@@ -1,5 +1,5 @@
 /* Writes a split, depths and slabs to every kernel, from the sizing of the mode that was chosen. */
-#include "size.h"
+#include "size/size.h"
 #include "scratch.h"
 #include "sparsity.h"
 

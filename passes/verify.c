@@ -4,7 +4,7 @@
  * that is wrong. */
 #include <inttypes.h>
 
-#include "fabric.h"
+#include "route/fabric.h"
 #include "scratch.h"
 #include "streams.h"
 #include "wafer/graph.h"

@@ -5,8 +5,8 @@
 
 #include "check.h"
 #include "cli.h"
-#include "compile.h"
-#include "report.h"
+#include "compile/compile.h"
+#include "report/report.h"
 #include "sparsity.h"
 #include "training.h"
 

@@ -1,5 +1,5 @@
 /* wafer conform: tests of ONNX's backend suite, compiled to plans and run. */
-#include "conform.h"
+#include "conform/conform.h"
 
 #include <getopt.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli.h"
-#include "dump.h"
+#include "dump/dump.h"
 #include "wafer/file.h"
 
 static const char usage[] =

@@ -1,5 +1,5 @@
 /* wafer place: kernels of a contest file onto its wafer. */
-#include "place.h"
+#include "place/place.h"
 
 #include <getopt.h>
 #include <math.h>

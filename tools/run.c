@@ -1,12 +1,12 @@
 /* wafer run: executes a plan on the emulator. */
-#include "run.h"
+#include "run/run.h"
 
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "run_heat.h"
-#include "run_trace.h"
+#include "run/run_heat.h"
+#include "run/run_trace.h"
 
 static const char usage[] =
     "usage: wafer run PLAN.wplan [--input NAME=FILE.npy ...] [options]\n\n"

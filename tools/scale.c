@@ -1,5 +1,5 @@
 /* wafer scale: a training step on 1 to many systems, predicted. */
-#include "scale.h"
+#include "scale/scale.h"
 
 #include <getopt.h>
 #include <string.h>

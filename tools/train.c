@@ -1,5 +1,5 @@
 /* wafer train: model + data -> plans -> the training loop -> checkpoints. */
-#include "train.h"
+#include "train/train.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* The IR seen from C: MLIR handles, the builder, typed accessors. The only public header that
  * includes mlir-c; frontend, passes and backend stand on it, users never see it.
  *
- * Dialects: `nn` (passes/nn.irdl.mlir), what to compute, rows of ops.def; `wafer`
- * (passes/wafer.irdl.mlir), where and when. docs/dialects.md is their reference.
+ * Dialects: `nn` (passes/ir/nn.irdl.mlir), what to compute, rows of ops.def; `wafer`
+ * (passes/ir/wafer.irdl.mlir), where and when. docs/dialects.md is their reference.
  *
  * Stages of a module
  * - imported: one func.func @main of nn ops. Arguments carry {wafer.name}, results {wafer.name}.
@@ -15,7 +15,7 @@
  * - routed: every operand of a call comes from a wafer.stream, unless the value already lies there.
  * - scheduled: @main is a sequence: wafer.load, wafer.phase, streams and calls, wafer.free.
  *
- * Each attribute has one writer pass and one accessor pair here; passes/ir*.c alone spell its name.
+ * Each attribute has one writer pass and one accessor pair here; passes/ir alone spells its name.
  */
 #ifndef WAFER_IR_H
 #define WAFER_IR_H

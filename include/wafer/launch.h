@@ -41,7 +41,8 @@ static inline bool wafer_launch_ends_step(wafer_launch_kind kind) {
 }
 
 /* The numbers of an update, f32, in the order in which they lie on a core. `kept` is 1 - lr decay,
- * `share` what a statistic is multiplied by; the others are those of runtime/optimizer_rules.h. */
+ * `share` what a statistic is multiplied by; the others are those of
+ * runtime/train/optimizer_rules.h. */
 #define WAFER_UPDATE_NUMBERS(X)                                                                    \
   X(scale)                                                                                         \
   X(decay) X(lr) X(momentum) X(rest1) X(beta2) X(rest2) X(root) X(eps) X(size) X(kept) X(share)

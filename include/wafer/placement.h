@@ -1,5 +1,5 @@
 /* Where kernels shall lie: pins and reserved rectangles, as XML that `wafer dump --placement`
- * writes, people edit and `wafer compile --placement` reads (runtime/placement.rng,
+ * writes, people edit and `wafer compile --placement` reads (runtime/plan/placement.rng,
  * docs/placement.md). */
 #ifndef WAFER_PLACEMENT_H
 #define WAFER_PLACEMENT_H

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "runtime/plan_check.h"
-#include "runtime/plan_file.h"
-#include "runtime/plan_xml.h"
+#include "runtime/plan/plan_check.h"
+#include "runtime/plan/plan_file.h"
+#include "runtime/plan/plan_xml.h"
 #include "runtime/zip.h"
 
 #define MOST_BYTES (1u << 20) /* of all values of a plan that is run */

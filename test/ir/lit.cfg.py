@@ -6,7 +6,7 @@ config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(lit_config.params["build"], "lit")
 tools = "/usr/lib/llvm-22/bin"
 config.environment["PATH"] = os.pathsep.join([os.path.join(lit_config.params["build"], "bin"), tools, os.environ["PATH"]])
-config.substitutions.append(("%dialects", os.path.join(config.test_source_root, "../../passes")))
+config.substitutions.append(("%dialects", os.path.join(config.test_source_root, "../../passes/ir")))
 if os.path.exists(os.path.join(tools, "mlir-opt")):
     config.available_features.add("mlir-opt")
 if "ASAN_OPTIONS" in os.environ:

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/plan_file.h"
-#include "runtime/safetensors.h"
+#include "runtime/plan/plan_file.h"
+#include "runtime/tensor/safetensors.h"
 #include "runtime/zip.h"
 #include "wafer/weights.h"
 

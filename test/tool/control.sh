@@ -20,7 +20,7 @@ refuses() { # CODE TEXT options...
 build -o p.wplan --mode pipelined --bands 1
 places p.wplan p.xml
 if command -v xmllint >/dev/null; then
-  xmllint --noout --relaxng "$source/runtime/placement.rng" p.xml 2>err || fail "p.xml is not of placement.rng"
+  xmllint --noout --relaxng "$source/runtime/plan/placement.rng" p.xml 2>err || fail "p.xml is not of placement.rng"
 fi
 
 # as it was

@@ -46,7 +46,7 @@ for mode in pipelined streaming; do
   done
   if command -v xmllint >/dev/null; then
     xmllint --noout p.svg || fail "the picture is no XML, $mode"
-    xmllint --noout --relaxng "$source/runtime/plan.rng" view--xml 2>err || fail "plan.xml is not of plan.rng, $mode"
+    xmllint --noout --relaxng "$source/runtime/plan/plan.rng" view--xml 2>err || fail "plan.xml is not of plan.rng, $mode"
   fi
   if command -v python3 >/dev/null; then
     python3 -m json.tool view--json >/dev/null || fail "--json is no JSON, $mode"
@@ -134,7 +134,7 @@ says view "gradient gradient:"
 says view '"trained"'
 "$wafer" dump t.wplan --xml >view || fail "dump --xml of a training plan"
 if command -v xmllint >/dev/null; then
-  xmllint --noout --relaxng "$source/runtime/plan.rng" view 2>err || fail "plan.xml of training is not of plan.rng"
+  xmllint --noout --relaxng "$source/runtime/plan/plan.rng" view 2>err || fail "plan.xml of training is not of plan.rng"
 fi
 
 fails 1 "one view at a time" "$wafer" dump p.wplan --json --xml

@@ -1,4 +1,4 @@
-/* runtime/certificate.c: what is proved about a plan, and what cannot be. */
+/* runtime/plan/certificate.c: what is proved about a plan, and what cannot be. */
 #include "wafer/certificate.h"
 
 #include <CUnit/CUnit.h>

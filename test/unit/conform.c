@@ -1,4 +1,4 @@
-/* tools/conform_*.c: the rule of comparison, its measures, and workers that die. */
+/* tools/conform/conform_*.c: the rule of comparison, its measures, and workers that die. */
 #include <CUnit/CUnit.h>
 #include <fcntl.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "scratch.h"
-#include "tools/conform.h"
+#include "tools/conform/conform.h"
 
 static wafer_status compare(wafer_dtype dtype, void *got, void *wanted, int64_t count,
                             conform_difference *d) {

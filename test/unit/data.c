@@ -1,4 +1,4 @@
-#include "../../frontend/data.h"
+#include "../../frontend/onnx/data.h"
 
 #include <CUnit/CUnit.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #ifndef EXCHANGE_SCENE_H
 #define EXCHANGE_SCENE_H
 
-#include "backend/exchange.h"
-#include "backend/fragment_clock.h"
+#include "backend/exchange/exchange.h"
+#include "backend/fragment/fragment_clock.h"
 #include "caught.h"
 
 typedef struct dice {

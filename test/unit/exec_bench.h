@@ -4,7 +4,7 @@
 #ifndef EXEC_BENCH_H
 #define EXEC_BENCH_H
 
-#include "runtime/exec.h"
+#include "runtime/exec/exec.h"
 
 enum { MOST_VALUES = 40 };
 

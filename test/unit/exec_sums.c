@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "exec_bench.h"
-#include "runtime/vmath.h"
+#include "runtime/tensor/vmath.h"
 
 static const wafer_sum_order orders[] = {
     {1, 1, 2, 2}, {3, 3, 1, 1}, {1, 1, 5, 3}, {4, 2, 3, 3}, {5, 3, 9, 3},

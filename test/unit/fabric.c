@@ -1,5 +1,5 @@
-/* passes/fabric.c: routes between rectangles, colours along them. */
-#include "passes/fabric.h"
+/* passes/route/fabric.c: routes between rectangles, colours along them. */
+#include "passes/route/fabric.h"
 
 #include <CUnit/CUnit.h>
 

@@ -2,7 +2,7 @@
 #ifndef TEST_FRAGMENT_WORDS_H
 #define TEST_FRAGMENT_WORDS_H
 
-#include "backend/fragment.h"
+#include "backend/fragment/fragment.h"
 
 #define WORDS 4
 

@@ -1,5 +1,5 @@
-/* passes/grad_*.c: the derivative of every op against differences of the oracle in f64, and by hand
- * where there is no slope. */
+/* passes/grad/grad_*.c: the derivative of every op against differences of the oracle in f64, and by
+ * hand where there is no slope. */
 #include <CUnit/CUnit.h>
 #include <math.h>
 #include <stdio.h>

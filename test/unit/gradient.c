@@ -1,4 +1,5 @@
-/* frontend/expand_gradient.c: gradients against differences of the function itself, run as plans.
+/* frontend/expand/expand_gradient.c: gradients against differences of the function itself, run as
+ * plans.
  */
 #include <CUnit/CUnit.h>
 #include <math.h>

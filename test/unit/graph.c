@@ -1,4 +1,4 @@
-/* passes/graph.c: the fused IR as plain structs, before and after the passes that decide. */
+/* passes/ir/graph.c: the fused IR as plain structs, before and after the passes that decide. */
 #include "wafer/graph.h"
 
 #include <CUnit/CUnit.h>

@@ -1,5 +1,5 @@
-/* passes/group.c: which ops form one kernel. */
-#include "passes/group.h"
+/* passes/fuse/group.c: which ops form one kernel. */
+#include "passes/fuse/group.h"
 
 #include <CUnit/CUnit.h>
 #include <stdio.h>

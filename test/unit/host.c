@@ -1,5 +1,5 @@
 /* Host operators by themselves: strings, lists, results that depend on elements. */
-#include "../../runtime/host.h"
+#include "../../runtime/host/host.h"
 
 #include <CUnit/CUnit.h>
 #include <stdio.h>

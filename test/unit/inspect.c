@@ -1,4 +1,4 @@
-/* frontend/inspect.c: what a file says of its ports and nodes; single tensors. */
+/* frontend/onnx/inspect.c: what a file says of its ports and nodes; single tensors. */
 #include <CUnit/CUnit.h>
 
 #include "onnx_text.h"

@@ -1,5 +1,5 @@
-/* passes/intern.c: exact keys of any length. */
-#include "passes/intern.h"
+/* passes/ir/intern.c: exact keys of any length. */
+#include "passes/ir/intern.h"
 
 #include <CUnit/CUnit.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* passes/ir*.c: types, attributes, constants, the builder, functions, kernels, streams. */
+/* passes/ir: types, attributes, constants, the builder, functions, kernels, streams. */
 #include <CUnit/CUnit.h>
 #include <mlir-c/BuiltinAttributes.h>
 #include <stdio.h>
@@ -241,7 +241,7 @@ static MlirWalkResult compare(MlirOperation op, void *self) {
 static void dialect_is_ops_def(void) {
   fixture f = setup();
   MlirModule nn = mlirModuleCreateParseFromFile(
-      f.ir->context, mlirStringRefCreateFromCString(WAFER_SOURCE_DIR "/passes/nn.irdl.mlir"));
+      f.ir->context, mlirStringRefCreateFromCString(WAFER_SOURCE_DIR "/passes/ir/nn.irdl.mlir"));
   CU_ASSERT_FALSE_FATAL(mlirModuleIsNull(nn));
   walk w = {.op = WAFER_OP_COUNT};
   mlirOperationWalk(mlirModuleGetOperation(nn), compare, &w, MlirWalkPreOrder);

@@ -4,8 +4,8 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
-#include "backend/memory_map.h"
-#include "runtime/port.h"
+#include "backend/launch/memory_map.h"
+#include "runtime/session/port.h"
 
 static const wafer_port_box boxes[] = {
     {.first = 1, .shape = {1, 1, 2, 3}, .stride = {0, 0, 8, 2}},

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "caught.h"
-#include "runtime/machine_fields.h"
+#include "runtime/machine/machine_fields.h"
 #include "scratch.h"
 
 static void every_shipped_machine_opens(void) {

@@ -1,4 +1,4 @@
-#include "../../frontend/onnx.h"
+#include "../../frontend/onnx/onnx.h"
 
 #include <CUnit/CUnit.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "caught.h"
-#include "runtime/optimizer_rules.h"
+#include "runtime/train/optimizer_rules.h"
 
 enum { ROWS = 5, COLUMNS = 9, COUNT = ROWS * COLUMNS, UPDATES = 25 };
 static const wafer_shape matrix = {2, {ROWS, COLUMNS}};

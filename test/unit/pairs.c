@@ -1,4 +1,5 @@
-/* runtime/pairs.c, and products with pairs on cores: backend/program_gemm.c, runtime/core_pairs.c.
+/* runtime/kernel/pairs.c, and products with pairs on cores: backend/program/program_gemm.c,
+ * runtime/fabric/core_pairs.c.
  */
 #include "wafer/pairs.h"
 

@@ -1,10 +1,10 @@
-/* tools/place_adapt.c, tools/place_fits.c: the splits that agree best, against all there are;
- * tools/place_rooms.c: free cores. */
+/* tools/place/place_adapt.c, tools/place/place_fits.c: the splits that agree best, against all
+ * there are; tools/place/place_rooms.c: free cores. */
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/place.h"
+#include "tools/place/place.h"
 
 #define KERNELS 4
 #define MOST_SPLITS 2000

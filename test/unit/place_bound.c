@@ -1,10 +1,11 @@
-/* tools/place_ways.c, tools/place_bound.c: no split and no layout is below them, tried one by one.
+/* tools/place/place_ways.c, tools/place/place_bound.c: no split and no layout is below them, tried
+ * one by one.
  */
 #include <CUnit/CUnit.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "tools/place.h"
+#include "tools/place/place.h"
 
 #define MOST_SPLITS 40000
 

@@ -1,4 +1,4 @@
-/* tools/place_kgraph.c: the contest's kernel graphs, well-formed and not. */
+/* tools/place/place_kgraph.c: the contest's kernel graphs, well-formed and not. */
 #include <CUnit/CUnit.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "caught.h"
-#include "tools/place.h"
+#include "tools/place/place.h"
 
 #define HEAD "(*\ntest=t\nwidth=30\nheight=20\nwdeltat=1\nwlength=2\nwadapter=3\nmemlimit=99\n*)\n"
 

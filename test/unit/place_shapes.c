@@ -1,9 +1,9 @@
-/* tools/place_shapes.c: shape curves of the contest's kernels, against trying every split. */
+/* tools/place/place_shapes.c: shape curves of the contest's kernels, against trying every split. */
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/place.h"
+#include "tools/place/place.h"
 
 typedef struct cost {
   uint64_t height, width, time;

@@ -1,4 +1,4 @@
-/* passes/placer*.c: the placement engine on small problems made by hand. */
+/* passes/placer/placer*.c: the placement engine on small problems made by hand. */
 #include "wafer/placer.h"
 
 #include <CUnit/CUnit.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "caught.h"
-#include "passes/placer.h"
+#include "passes/placer/placer.h"
 
 /* As many cores as the work asks for, in every shape up to the side: time = work / cores, rounded
  * up. */

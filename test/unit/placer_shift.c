@@ -1,5 +1,5 @@
-/* passes/placer_shift.c and placer_polish.c: layouts made better, against all there are. */
-#include "passes/placer_search.h"
+/* passes/placer/placer_shift.c and placer_polish.c: layouts made better, against all there are. */
+#include "passes/placer/placer_search.h"
 
 #include <CUnit/CUnit.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 
 #include "caught.h"
 #include "relay_plan.h"
-#include "runtime/plan_check.h"
+#include "runtime/plan/plan_check.h"
 
 typedef enum modes { PIPELINED = 1, STREAMING = 2, BOTH = 3 } modes;
 

@@ -1,4 +1,4 @@
-#include "runtime/plan_xml.h"
+#include "runtime/plan/plan_xml.h"
 
 #include <CUnit/CUnit.h>
 #include <libxml/parser.h>
@@ -438,7 +438,7 @@ static bool in_schema(const char *schema, const char *element, const char *name)
 
 static void test_schema_knows_every_field(void) {
   static char schema[1 << 16];
-  FILE *file = fopen(WAFER_SOURCE_DIR "/runtime/plan.rng", "r");
+  FILE *file = fopen(WAFER_SOURCE_DIR "/runtime/plan/plan.rng", "r");
   CU_ASSERT_PTR_NOT_NULL_FATAL(file);
   CU_ASSERT(fread(schema, 1, sizeof schema - 1, file) > 0);
   fclose(file);

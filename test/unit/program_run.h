@@ -2,7 +2,7 @@
 #ifndef PROGRAM_RUN_H
 #define PROGRAM_RUN_H
 
-#include "backend/program.h"
+#include "backend/program/program.h"
 #include "body_text.h"
 
 typedef struct program_run {

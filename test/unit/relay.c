@@ -1,5 +1,6 @@
-/* passes/mode_relay.c: kernels that hold samples of what skips others, put in and taken out. */
-#include "passes/mode_relay.h"
+/* passes/mode/mode_relay.c: kernels that hold samples of what skips others, put in and taken out.
+ */
+#include "passes/mode/mode_relay.h"
 #include "size_scene.h"
 
 /* y = softmax(relu(x) + relu of a product of it, twice): the first relu is wanted again two kernels

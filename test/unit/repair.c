@@ -1,4 +1,4 @@
-/* runtime/machine_repair.c: wafers with dead cores and links. */
+/* runtime/machine/machine_repair.c: wafers with dead cores and links. */
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
 #include <string.h>

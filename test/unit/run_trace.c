@@ -1,6 +1,6 @@
 /* Traces of runs at fabric fidelity: JSON that opens, tracks whose events follow each other, and a
  * bound on the size. */
-#include "tools/run_trace.h"
+#include "tools/run/run_trace.h"
 
 #include <CUnit/CUnit.h>
 #include <cjson/cJSON.h>

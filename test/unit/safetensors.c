@@ -1,4 +1,4 @@
-#include "runtime/safetensors.h"
+#include "runtime/tensor/safetensors.h"
 
 #include <CUnit/CUnit.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* passes/shelf.c: rectangles on shelves. */
-#include "passes/shelf.h"
+/* passes/size/shelf.c: rectangles on shelves. */
+#include "passes/size/shelf.h"
 
 #include <CUnit/CUnit.h>
 #include <stdio.h>

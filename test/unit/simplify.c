@@ -1,4 +1,5 @@
-/* passes/simplify*.c: what a program computes before is what it computes after, with fewer ops. */
+/* passes/simplify.c and its room: what a program computes before is what it computes after, with
+ * fewer ops. */
 #include <CUnit/CUnit.h>
 #include <math.h>
 #include <stdio.h>

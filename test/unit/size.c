@@ -1,5 +1,5 @@
-/* passes/size*.c, curves.c: sizing both modes, on the machine that ships as small16. */
-#include "passes/size_streaming.h"
+/* passes/size.c and its room: sizing both modes, on the machine that ships as small16. */
+#include "passes/size/size_streaming.h"
 #include "size_scene.h"
 
 static void curves_are_shared(void) {

@@ -1,5 +1,5 @@
-/* passes/size_layouts.c, size_options.c: shapes of weight streaming chosen together. */
-#include "passes/size_layouts.h"
+/* passes/size/size_layouts.c, size_options.c: shapes of weight streaming chosen together. */
+#include "passes/size/size_layouts.h"
 #include "passes/streams.h"
 #include "size_scene.h"
 

@@ -2,7 +2,7 @@
 #ifndef TEST_UNIT_SIZE_SCENE_H
 #define TEST_UNIT_SIZE_SCENE_H
 
-#include "passes/size.h"
+#include "passes/size/size.h"
 
 #include <CUnit/CUnit.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* passes/size_share.c: kernels of weight streaming that share a phase. */
-#include "passes/size_streaming.h"
+/* passes/size/size_share.c: kernels of weight streaming that share a phase. */
+#include "passes/size/size_streaming.h"
 #include "size_scene.h"
 
 /* A softmax, of which `heads` results leave the wafer, each by a softmax of its own. */

@@ -1,5 +1,5 @@
-/* runtime/sparsity.c, runtime/deal.c, passes/sparsity.c, sparse operands in kernel_gemm.c and
- * size_common.c, sparse parameters in memoryx.c. */
+/* runtime/kernel/sparsity.c, runtime/kernel/deal.c, passes/sparsity.c, sparse operands in
+ * kernel_gemm.c and size_common.c, sparse parameters in memoryx.c. */
 #include "passes/sparsity.h"
 
 #include <CUnit/CUnit.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "body_text.h"
-#include "passes/size.h"
+#include "passes/size/size.h"
 #include "wafer/deal.h"
 #include "wafer/memoryx.h"
 #include "wafer/pairs.h"

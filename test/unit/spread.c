@@ -1,5 +1,5 @@
 /* Which elements lie on which core. */
-#include "backend/spread.h"
+#include "backend/exchange/spread.h"
 
 #include <CUnit/CUnit.h>
 

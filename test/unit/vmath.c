@@ -1,5 +1,5 @@
 /* Our f32 functions against the C library in double, over every binary exponent. */
-#include "runtime/vmath.h"
+#include "runtime/tensor/vmath.h"
 
 #include <CUnit/CUnit.h>
 #include <math.h>

@@ -1,0 +1,322 @@
+/* What sizing finds once and asks for again: shape curves by signature, layouts of their points,
+ * and how a graph was sized. */
+#include <string.h>
+
+#include "ir/intern.h"
+#include "shelf.h"
+#include "size.h"
+#include "wafer/pairs.h"
+
+#define MOST_WORKERS 8       /* more would hardly find work in one curve */
+#define SEARCHED_POINTS 4096 /* of a curve, where a search for the best layout uses them */
+
+/* A curve of a signature; one for each query. */
+typedef struct entry entry;
+struct entry {
+  curve_query query;
+  wafer_curve curve;
+  entry *next;
+};
+
+typedef struct shapes {
+  uint64_t signature;
+  wafer_cuts *cuts;
+  entry *first;
+} shapes;
+
+/* Layouts that were asked for lately: each value of a kernel in turn, and every point of a curve
+ * again for each way to hold its inputs. */
+#define RECENT (1 << 16)
+
+typedef struct recent_layouts {
+  const wafer_shape_point *point;
+  uint32_t order;
+  const wafer_layout *lie;
+} recent_layouts;
+
+/* Multiply cycles, in the same way. */
+typedef struct recent_multiply {
+  const wafer_shape_point *point;
+  uint32_t order, slices; /* which sparse factors pass in slices, a bit each */
+  size_multiply is;
+} recent_multiply;
+
+struct curve_set {
+  const wafer_machine *machine;
+  wafer_arena *arena;
+  uint32_t max_width, max_height, most_points;
+  size_t count, room; /* room is a power of two */
+  shapes **at;        /* curves never move: callers keep them */
+  intern *layouts;    /* of a point, by its address and the kernel's order */
+  recent_layouts *recent;
+  recent_multiply *multiply; /* NULL until one is asked for */
+  intern *sizings;           /* by all that decides about one */
+  const shelf_place *layout;
+  uint32_t layout_count;
+  uint32_t stripes; /* whose machine it is one of */
+  wafer_workers *workers;
+  bool alone;       /* there can be no workers */
+  curve_set *other; /* of another number of stripes */
+  curve_set *next;  /* of another machine */
+};
+
+static void end_workers(void *workers) {
+  wafer_workers_destroy(workers);
+}
+
+/* Those of all curves of a compilation, made when there are some to find; NULL: the caller is
+ * alone. */
+static wafer_workers *workers_of(curve_set *set) {
+  if (!set->workers && !set->alone) {
+    set->workers = wafer_workers_create(MOST_WORKERS);
+    if (set->workers && !wafer_arena_defer(set->arena, end_workers, set->workers)) {
+      wafer_workers_destroy(set->workers);
+      set->workers = NULL;
+    }
+    set->alone = !set->workers;
+  }
+  return set->workers;
+}
+
+static curve_set *create(const wafer_machine *machine, bool best, wafer_arena *arena) {
+  curve_set *set = WAFER_NEW(arena, curve_set, 1);
+  wafer_rect whole;
+  if (!set || !size_whole_wafer(machine, &whole)) return NULL;
+  *set = (curve_set){.machine = machine,
+                     .arena = arena,
+                     .max_width = whole.width,
+                     .max_height = whole.height,
+                     .most_points = best ? SEARCHED_POINTS : 0,
+                     .stripes = 1,
+                     .room = 256,
+                     .at = WAFER_NEW(arena, shapes *, 256),
+                     .layouts = intern_create(arena),
+                     .recent = WAFER_NEW(arena, recent_layouts, RECENT),
+                     .sizings = intern_create(arena)};
+  return set->at && set->layouts && set->recent && set->sizings ? set : NULL;
+}
+
+curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
+  bool best = ctx->options && ctx->options->placer == WAFER_PLACER_best;
+  for (curve_set *set = ir->curves; set; set = set->next)
+    if (set->machine == ctx->machine) return set;
+  curve_set *set = create(ctx->machine, best, ir->arena);
+  if (!set) return NULL;
+  set->next = ir->curves;
+  if (ir->curves) set->workers = ir->curves->workers, set->alone = ir->curves->alone;
+  return ir->curves = set;
+}
+
+const wafer_machine *curve_set_machine(const curve_set *set) {
+  return set->machine;
+}
+
+/* What is dead or reserved lies beside the stripes. */
+static const wafer_machine *stripe_of(curve_set *set, uint32_t stripes) {
+  wafer_machine *m = wafer_arena_copy(set->arena, set->machine, sizeof *m);
+  if (!m || !size_whole_wafer(set->machine, &m->usable)) return NULL;
+  m->usable.width /= stripes;
+  m->dead_count = m->reserved_count = 0;
+  return m;
+}
+
+curve_set *curve_set_stripe(curve_set *set, uint32_t stripes) {
+  curve_set *of = set;
+  while (of && of->stripes != stripes) of = of->other;
+  if (of) return of;
+  const wafer_machine *machine = stripe_of(set, stripes);
+  if (!machine || !(of = create(machine, false, set->arena))) return NULL;
+  of->stripes = stripes;
+  of->workers = workers_of(set);
+  of->alone = set->alone;
+  of->other = set->other;
+  return set->other = of;
+}
+
+const shelf_place *curve_set_layout(const curve_set *set, uint32_t count) {
+  return set->layout_count == count ? set->layout : NULL;
+}
+
+bool curve_set_keep_layout(curve_set *set, uint32_t count, const shelf_place *at) {
+  set->layout = wafer_arena_copy(set->arena, at, count * sizeof *at);
+  set->layout_count = set->layout ? count : 0;
+  return set->layout != NULL;
+}
+
+void curve_set_forget_layout(curve_set *set) {
+  set->layout = NULL;
+  set->layout_count = 0;
+}
+
+void curve_sets_forget_layouts(wafer_ir *ir) {
+  for (curve_set *set = ir->curves; set; set = set->next) curve_set_forget_layout(set);
+}
+
+static shapes **find(const curve_set *set, uint64_t signature) {
+  size_t slot = (size_t)(signature >> 7) & (set->room - 1);
+  while (set->at[slot] && set->at[slot]->signature != signature)
+    slot = (slot + 1) & (set->room - 1);
+  return &set->at[slot];
+}
+
+static bool grow(curve_set *set) {
+  curve_set larger = *set;
+  larger.room *= 2;
+  larger.at = WAFER_NEW(set->arena, shapes *, larger.room);
+  if (!larger.at) return false;
+  for (size_t i = 0; i < set->room; i++)
+    if (set->at[i]) *find(&larger, set->at[i]->signature) = set->at[i];
+  *set = larger;
+  return true;
+}
+
+/* NULL: out of memory. */
+static shapes *shapes_of(curve_set *set, const wafer_kernel_body *body) {
+  uint64_t signature = wafer_kernel_signature(body);
+  shapes **slot = find(set, signature);
+  if (*slot) return *slot;
+  if (2 * set->count >= set->room && !grow(set)) return NULL;
+  shapes *made = WAFER_NEW(set->arena, shapes, 1);
+  if (!made) return NULL;
+  *made = (shapes){.signature = signature,
+                   .cuts = wafer_cuts_create(set->machine, body, set->max_width, set->max_height,
+                                             workers_of(set), set->arena)};
+  if (!made->cuts) return NULL;
+  set->count++;
+  return *find(set, signature) = made;
+}
+
+static bool same_query(const curve_query *a, const curve_query *b) {
+  return a->budget == b->budget && a->words == b->words && a->lean == b->lean;
+}
+
+wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body,
+                      curve_query query, const wafer_curve **out) {
+  shapes *of = shapes_of(set, body);
+  entry *e = of ? of->first : NULL;
+  while (e && !same_query(&e->query, &query)) e = e->next;
+  if (!e) {
+    wafer_curve_options options = {.max_width = set->max_width,
+                                   .max_height = set->max_height,
+                                   .budget = query.budget,
+                                   .stream_words = query.words,
+                                   .lean = query.lean,
+                                   .most_points = set->most_points};
+    e = of ? WAFER_NEW(set->arena, entry, 1) : NULL;
+    if (!e || wafer_cuts_curve(of->cuts, body, &options, set->arena, &e->curve) != WAFER_OK)
+      return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for a shape curve");
+    e->query = query;
+    e->next = of->first;
+    of->first = e;
+  }
+  *out = &e->curve;
+  return WAFER_OK;
+}
+
+/* ---- Points ---- */
+
+const wafer_shape_point *curve_keep_point(curve_set *set, const wafer_shape_point *point) {
+  return wafer_arena_copy(set->arena, point, sizeof *point);
+}
+
+const wafer_curve *curve_part(curve_set *set, const wafer_curve *of, const bool *keeps) {
+  wafer_curve *part = WAFER_NEW(set->arena, wafer_curve, 1);
+  wafer_shape_point *at = WAFER_NEW(set->arena, wafer_shape_point, of->count);
+  if (!part || !at) return NULL;
+  *part = (wafer_curve){.at = at, .least_bytes = of->least_bytes};
+  for (size_t i = 0; i < of->count; i++)
+    if (keeps[i]) at[part->count++] = of->at[i];
+  return part;
+}
+
+const wafer_layout *curve_layouts(curve_set *set, const wafer_kernel_body *body,
+                                  const wafer_shape_point *point) {
+  uint32_t order = size_order(body);
+  const uint64_t key[] = {(uint64_t)(uintptr_t)point, order};
+  recent_layouts *recent = &set->recent[key[0] / sizeof *point % RECENT];
+  if (recent->point == point && recent->order == order) return recent->lie;
+  void **slot = intern_slot(set->layouts, key, sizeof key);
+  if (!slot) return NULL;
+  if (!*slot) {
+    wafer_layout *lie = WAFER_NEW(set->arena, wafer_layout, body->input_count + body->output_count);
+    if (!lie) return NULL;
+    wafer_kernel_layouts(body, &point->split, lie, lie + body->input_count);
+    *slot = lie;
+  }
+  *recent = (recent_layouts){point, order, *slot};
+  return *slot;
+}
+
+/* Points of all curves together fill more memory than the table, so addresses are mixed. */
+static size_t slot_of(const wafer_shape_point *point) {
+  return (size_t)((uint64_t)(uintptr_t)point * 0x9e3779b97f4a7c15u >> 48) % RECENT;
+}
+
+size_multiply curve_multiply(curve_set *set, const wafer_kernel_body *body,
+                             const wafer_shape_point *point) {
+  recent_multiply key = {.point = point, .order = size_order(body)}, *at;
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (wafer_body_multiplies(body, i)) key.slices = 2 * key.slices + (body->input_depth[i] == 0);
+  if (!set->multiply) set->multiply = WAFER_NEW(set->arena, recent_multiply, RECENT);
+  at = set->multiply ? &set->multiply[slot_of(point)] : &key;
+  if (at == &key || at->point != point || at->order != key.order || at->slices != key.slices) {
+    *at = key;
+    at->is = size_multiply_cycles(set->machine, body, &point->split);
+  }
+  return at->is;
+}
+
+/* ---- Sizings ---- */
+
+/* What a sizing follows from: kernels, how they hang together, and what leaves the wafer. */
+static void put_graph(const wafer_graph *graph, uint32_t resident, uint64_t *key) {
+  *key++ = resident;
+  for (uint32_t k = 0; k < graph->kernel_count; k++) {
+    const wafer_graph_kernel *kernel = &graph->kernels[k];
+    *key++ = wafer_kernel_signature(&kernel->body);
+    for (uint32_t i = 0; i < kernel->body.input_count; i++) *key++ = kernel->inputs[i];
+    for (uint32_t i = 0; i < kernel->body.output_count; i++) {
+      bool leaves = wafer_graph_is_output(&graph->values[kernel->outputs[i]]);
+      *key++ = 2 * (uint64_t)kernel->outputs[i] + leaves;
+    }
+  }
+}
+
+/* NULL: out of memory. */
+static void **sizing_slot(curve_set *set, const wafer_graph *graph, uint32_t resident) {
+  size_t words = 1;
+  for (uint32_t k = 0; k < graph->kernel_count; k++)
+    words += 1 + graph->kernels[k].body.input_count + graph->kernels[k].body.output_count;
+  wafer_arena *scratch = wafer_arena_create();
+  uint64_t *key = scratch ? WAFER_NEW(scratch, uint64_t, words) : NULL;
+  if (key) put_graph(graph, resident, key);
+  void **slot = key ? intern_slot(set->sizings, key, words * sizeof *key) : NULL;
+  wafer_arena_destroy(scratch);
+  return slot;
+}
+
+const sizing *curve_set_sizing(curve_set *set, const wafer_graph *graph, uint32_t resident) {
+  void **slot = sizing_slot(set, graph, resident);
+  return slot ? *slot : NULL;
+}
+
+bool curve_set_keep_sizing(curve_set *set, const wafer_graph *graph, uint32_t resident,
+                           const sizing *found) {
+  uint32_t n = graph->kernel_count;
+  void **slot = sizing_slot(set, graph, resident);
+  sizing *kept = wafer_arena_copy(set->arena, found, sizeof *found);
+  if (!slot || !kept) return false;
+  kept->kernels = wafer_arena_copy(set->arena, found->kernels, n * sizeof *kept->kernels);
+  kept->phases = wafer_arena_copy(set->arena, found->phases, n * sizeof *kept->phases);
+  if (!kept->kernels || !kept->phases) return false;
+  for (uint32_t k = 0; k < n; k++) {
+    const uint32_t *depths = found->kernels[k].depths;
+    size_t count = graph->kernels[k].body.input_count + 1;
+    kept->kernels[k].depths = wafer_arena_copy(set->arena, depths, count * sizeof *depths);
+    const wafer_rect *rect = found->kernels[k].rect;
+    if (rect) kept->kernels[k].rect = rect = wafer_arena_copy(set->arena, rect, sizeof *rect);
+    if (!kept->kernels[k].depths || (found->kernels[k].rect && !rect)) return false;
+  }
+  *slot = kept;
+  return true;
+}
