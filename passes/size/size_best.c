@@ -126,103 +126,6 @@ static wafer_status look(search *s, uint64_t try, shelf_place *places, bool *fou
   return WAFER_OK;
 }
 
-/* ---- The bound ---- */
-
-/* Lengths along a direction of `all` cores, so changed that what fits beside each other still does:
- * measured so, too, no layout has more area than the wafer. Kernels of more than half the wafer's
- * height cannot stand on each other, of more than a third not three; their area does not show it.
- * (Dual feasible functions: Fekete and Schepers, Mathematical Programming 91, 2001.) 0: as it is.
- * To STEPS: what leaves less than `step` parts of 2 STEPS is all, and less than that is nothing.
- * Beyond: so many parts and no fractions. */
-#define STEPS 8u
-#define PARTS 6u
-typedef struct measure {
-  uint32_t step; /* below STEPS + PARTS */
-  uint64_t all;
-} measure;
-
-static uint64_t measured(measure m, uint64_t length) {
-  if (m.step > STEPS) { /* in units of 1 / parts of all */
-    uint64_t parts = m.step - STEPS + 1, whole = (parts + 1) * length / m.all;
-    bool even = (parts + 1) * length % m.all == 0;
-    return even ? length * parts : whole * m.all;
-  }
-  if (2 * STEPS * length < m.step * m.all) return 0;
-  return 2 * STEPS * length > (2 * STEPS - m.step) * m.all ? m.all : length;
-}
-
-/* What `all` measures: fractions of parts are counted exactly. */
-static uint64_t measured_all(measure m) {
-  return m.step > STEPS ? m.all * (m.step - STEPS + 1) : m.all;
-}
-
-/* Least area, so measured, on which a kind takes at most t cycles a sample; UINT64_MAX: none. */
-static uint64_t least_area(const search *s, const kind *of, uint64_t t, measure x, measure y) {
-  uint64_t least = UINT64_MAX;
-  for (size_t i = 0; i < of->curve->count && of->curve->at[i].cycles / s->most <= t; i++) {
-    const wafer_shape_point *at = &of->curve->at[i];
-    uint64_t w = at->width, h = at->height, replicas = t ? (at->cycles + t - 1) / t : 1;
-    if (replicas > s->most || replicas * w > s->p->ctx->machine->usable.width) continue;
-    if (of->words > t * max_u64(w, h)) continue;
-    uint64_t area = measured(x, max_u64(replicas, 1) * w) * measured(y, h);
-    if (area < least) least = area;
-  }
-  return least;
-}
-
-static bool measure_fits(const search *s, uint64_t t, measure x, measure y) {
-  const pipeline *p = s->p;
-  uint64_t room = measured_all(x) * measured_all(y);
-  for (uint32_t k = 0; k < p->kind_count; k++) {
-    uint64_t least = least_area(s, &p->kinds[k], t, x, y), many = s->many[k];
-    if (least > room / many) return false; /* none is that fast, or there is no room */
-    room -= least * many;
-  }
-  return true;
-}
-
-/* May shapes of at most t cycles fit the usable cores? */
-static bool area_fits(const search *s, uint64_t t) {
-  wafer_rect usable = s->p->ctx->machine->usable;
-  for (uint32_t step = 0; step <= STEPS + PARTS; step++) {
-    measure x = {0, usable.width}, y = {0, usable.height};
-    if (!measure_fits(s, t, (measure){step, x.all}, y)) return false;
-    if (step && !measure_fits(s, t, x, (measure){step, y.all})) return false;
-  }
-  return true;
-}
-
-/* Of the kinds as they are. */
-static wafer_status bisect_bound(search *s) {
-  const pipeline *p = s->p;
-  s->many = WAFER_NEW(p->ctx->arena, uint32_t, p->kind_count);
-  if (!s->many) return pipeline_no_memory(p);
-  for (uint32_t k = 0; k < p->graph->kernel_count; k++) s->many[p->kind_of[k]]++;
-  uint64_t low = p->edge, high = p->cycle_count ? p->cycles[p->cycle_count - 1] : low;
-  while (low < high) {
-    uint64_t mid = low + (high - low) / 2;
-    if (area_fits(s, mid))
-      high = mid;
-    else
-      low = mid + 1;
-  }
-  s->bound = low;
-  return WAFER_OK;
-}
-
-/* By curves for the shallowest buffers, which a layout may get along with. They leave out shapes
- * whose rows are too few lanes for their streams, though columns may be enough: it is a bound for
- * streams along rows. */
-static wafer_status find_bound(search *s) {
-  pipeline *p = s->p;
-  const wafer_curve **curve = p->curve;
-  WAFER_TRY(pipeline_shallow(p, &p->curve));
-  WAFER_TRY(pipeline_find_kinds(p));
-  WAFER_TRY(bisect_bound(s));
-  p->curve = curve;
-  return pipeline_find_kinds(p);
-}
-
 /* ---- The choice ---- */
 
 typedef struct merit {
@@ -341,7 +244,7 @@ static wafer_status try_all(search *s, shelf_place *tried, shelf_place *best, me
   WAFER_TRY(list_edges(s));
   if (b->fits) WAFER_TRY(weigh(s, best, b));
   merit shelves = *b;
-  WAFER_TRY(find_bound(s));
+  WAFER_TRY(search_find_bound(s));
   s->replicas = 1;
   WAFER_TRY(try_haste(s, of_shelves, tried, best, b));
   s->replicas = s->most;
@@ -397,7 +300,7 @@ static wafer_status find_pace(search *s, shelf_place *best) {
   WAFER_TRY(pipeline_settle(p, best));
   if (s->quick) return WAFER_OK;
   WAFER_TRY(weigh(s, best, &found));
-  WAFER_TRY(find_bound(s));
+  WAFER_TRY(search_find_bound(s));
   tell(s, &before, &found);
   return WAFER_OK;
 }

@@ -51,6 +51,10 @@ wafer_status search_find_areas(search *s);
 void search_deal(search *s);
 /* After a search: the slower an area turned out to be, the less it is dealt the next time. */
 void search_even_out(search *s);
+/* size_bound.c. No layout has a shorter interval than s->bound, by curves for the shallowest buffers.
+ * They leave out shapes whose rows are too few lanes for their streams, though columns may be
+ * enough: it is a bound for streams along rows. */
+wafer_status search_find_bound(search *s);
 /* What the engine is asked about one area. */
 wafer_status search_problem(search *s, const search_area *area, wafer_placer_problem *out);
 
