@@ -51,10 +51,16 @@ wafer_status search_find_areas(search *s);
 void search_deal(search *s);
 /* After a search: the slower an area turned out to be, the less it is dealt the next time. */
 void search_even_out(search *s);
-/* size_bound.c. No layout has a shorter interval than s->bound, by curves for the shallowest buffers.
- * They leave out shapes whose rows are too few lanes for their streams, though columns may be
- * enough: it is a bound for streams along rows. */
+/* size_bound.c. No layout has a shorter interval: s->bound. By curves for the shallowest buffers,
+ * and what waits. They leave out shapes whose rows are too few lanes for their streams, though
+ * columns may be enough: it is a bound for streams along rows. */
 wafer_status search_find_bound(search *s);
+/* size_waits.c. The kernels whose values wait for others, with curves and kinds as they are, and
+ * the bound as far as it is known; whether they may fit so many cores at an interval: false, no
+ * layout does. */
+typedef struct size_waits size_waits;
+wafer_status size_waits_find(const search *s, size_waits **out);
+wafer_status size_waits_fit(const size_waits *w, uint64_t t, uint64_t cores, bool *fit);
 /* What the engine is asked about one area. */
 wafer_status search_problem(search *s, const search_area *area, wafer_placer_problem *out);
 

@@ -1,5 +1,5 @@
 /* The least interval at which a pipeline's kernels may fit the wafer: their least areas, in several
- * measures. */
+ * measures, and what waits in buffers. */
 #include "size_best.h"
 
 static uint64_t max_u64(uint64_t a, uint64_t b) {
@@ -88,12 +88,34 @@ static wafer_status bisect_bound(search *s) {
   return WAFER_OK;
 }
 
+/* From the bound at hand to where what waits may fit as well. */
+static wafer_status raise_bound(search *s) {
+  const pipeline *p = s->p;
+  uint64_t low = s->bound, cores = wafer_rect_area(p->ctx->machine->usable);
+  uint64_t high = max_u64(low, p->out->cost.interval_cycles);
+  size_waits *waits;
+  bool fit;
+  if (low == high) return WAFER_OK;
+  WAFER_TRY(size_waits_find(s, &waits));
+  while (low < high) {
+    uint64_t mid = low + (high - low) / 2;
+    WAFER_TRY(size_waits_fit(waits, mid, cores, &fit));
+    if (fit)
+      high = mid;
+    else
+      low = mid + 1;
+  }
+  s->bound = low;
+  return WAFER_OK;
+}
+
 wafer_status search_find_bound(search *s) {
   pipeline *p = s->p;
   const wafer_curve **curve = p->curve;
   WAFER_TRY(pipeline_shallow(p, &p->curve));
   WAFER_TRY(pipeline_find_kinds(p));
   WAFER_TRY(bisect_bound(s));
+  WAFER_TRY(raise_bound(s));
   p->curve = curve;
   return pipeline_find_kinds(p);
 }

@@ -1,0 +1,57 @@
+/* passes/size/size_waits.c, size_waits_find.c: cores for what waits, bounded. */
+#include "size_scene.h"
+
+/* What a search says of a chain on small16 without limit of the edge. */
+typedef struct told {
+  unsigned long long interval, shelves, bound;
+} told;
+
+static told search(const char *text) {
+  const wafer_options options = {
+      .placer = WAFER_PLACER_best, .place_moves = 20000, .programs = WAFER_PROGRAMS_never};
+  fixture f;
+  sizing s;
+  told t = {0};
+  setup(&f, "small16", text);
+  wafer_machine free = *f.ctx.machine;
+  free.edge_in_bytes_per_second = free.edge_out_bytes_per_second = UINT64_MAX;
+  f.ctx.machine = &free;
+  f.ctx.options = &options;
+  f.curves = curve_set_of(&f.ctx, f.ir);
+  CU_ASSERT_EQUAL_FATAL(size_pipelined(&f.ctx, f.curves, &f.graph, false, &s), WAFER_OK);
+  CU_ASSERT_TRUE_FATAL(s.cost.fits);
+  CU_ASSERT_EQUAL_FATAL(
+      sscanf(f.caught.text, "placer best: interval %llu cycles (shelves %llu; no layout below %llu",
+             &t.interval, &t.shelves, &t.bound),
+      3);
+  f.ctx.options = NULL;
+  teardown(&f);
+  return t;
+}
+
+/* No layout is below what is said of it. */
+static void no_layout_is_below_the_bound(void) {
+  char text[16384];
+  for (uint32_t n = 2; n <= 26; n += 3) {
+    told t = search(chain(text, sizeof text, n));
+    CU_ASSERT(t.bound <= t.interval && t.interval <= t.shelves);
+  }
+}
+
+/* Of a value that skips 20 kernels one sample waits for each; if it came from the edge instead,
+ * none would. */
+static void what_waits_takes_cores(void) {
+  char text[16384];
+  told waits = search(chain(text, sizeof text, 20));
+  char *skip = strstr(text, ", %v0)");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(skip);
+  memcpy(skip, ", %x) ", 6);
+  told comes = search(text);
+  CU_ASSERT(waits.bound > comes.bound + comes.bound / 20);
+}
+
+CU_TestInfo tests_size_waits[] = {
+    {"no layout is below the bound", no_layout_is_below_the_bound},
+    {"what waits takes cores", what_waits_takes_cores},
+    CU_TEST_INFO_NULL,
+};
