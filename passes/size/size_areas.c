@@ -157,6 +157,8 @@ static uint32_t point_shapes(const search *s, const kind *of, size_t i, uint32_t
     uint64_t time = max_u64((point->cycles + r - 1) / r, stream);
     if (time > UINT64_MAX >> (of->haste + 16)) continue;
     time = max_u64(time << of->haste, s->floor);
+    if (of->patience)
+      time = max_u64(time, (point->cycles * SIZE_PATIENCE + of->patience - 1) / of->patience);
     if (time == last) break;
     last = time;
     if (at)

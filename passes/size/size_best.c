@@ -12,7 +12,8 @@
 #define TRAINING_MOVES 200000 /* of several times as many kernels, each of which takes longer */
 #define QUICK_MOVES 100000
 #define TRIES 4      /* each with more room for buffers, or in more haste */
-#define MOST_TRIES 8 /* where buffers still cost something */
+#define MOST_TRIES 8 /* where buffers still cost something, or kernels are patient */
+#define WORTH 64     /* patience is tried if it promises an interval shorter by this part */
 #define MOST_REPLICAS 64u
 
 static uint64_t max_u64(uint64_t a, uint64_t b) {
@@ -91,7 +92,7 @@ static wafer_status look_at(search *s, search_area *area, uint64_t try, wafer_pl
   quiet.emit = NULL;
   wafer_placer_options options = {.seed = o->place_seed + try, .moves = o->place_moves};
   options.start = s->start ? s->start + area->first : NULL;
-  options.seconds = o->place_seconds / (2 * TRIES) * area->count / s->item_count;
+  options.seconds = o->place_seconds / (TRIES + MOST_TRIES) * area->count / s->item_count;
   if (!o->place_moves && o->place_seconds <= 0)
     options.moves = o->training ? TRAINING_MOVES : DEFAULT_MOVES;
   if (s->quick && options.moves > QUICK_MOVES) options.moves = QUICK_MOVES;
@@ -181,15 +182,27 @@ static void tell(const search *s, const merit *shelves, const merit *best) {
              (unsigned long long)best->wire / 2, (unsigned long long)shelves->wire / 2);
 }
 
+/* The tries of a search. */
+typedef struct trial {
+  const uint32_t *of_shelves; /* the haste there */
+  shelf_place *tried, *best;
+  merit *b;
+  bool settled; /* the last one: buffers cost nothing */
+  bool waits;   /* in one of them, cores could not hold what waits */
+  bool patient; /* kernels are as patient as they may be */
+  bool ends;    /* nothing is found, or no more of use */
+} trial;
+
 /* At first none is in haste, and buffers are as deep as guessed; then kernels are made for those
  * that the layout asked for, where there are such shapes; then those make haste whom the shelves
  * hastened. */
-static wafer_status set_haste(pipeline *p, int try, bool last, const uint32_t *of_shelves) {
+static wafer_status set_haste(pipeline *p, int try, bool last, const trial *t) {
   size_t bytes = p->graph->kernel_count * sizeof *p->haste;
   bool deeper = false;
   if (try == 0) memset(p->haste, 0, bytes);
+  if (try == 0) memset(p->patience, 0, bytes);
   if (try) WAFER_TRY(pipeline_deepen(p, &deeper));
-  if (last || (try && !deeper)) memcpy(p->haste, of_shelves, bytes);
+  if (!t->patient && (last || (try && !deeper))) memcpy(p->haste, t->of_shelves, bytes);
   memset(p->skipped, 0, ((size_t)p->graph->kernel_count + 2) * sizeof *p->skipped);
   return pipeline_find_kinds(p);
 }
@@ -200,35 +213,68 @@ static uint64_t enough(const search *s) {
   return max_u64(s->bound, s->p->edge * wafer_machine_bands(s->p->ctx->machine));
 }
 
-/* How often to try: seconds are shared out among as many as there are at the least. */
+/* How often to try with kernels as they are: seconds are shared out among the fewest there are. */
 static int most_tries(const pipeline *p) {
   const wafer_options *o = p->ctx->options;
   return o->place_seconds > 0 && !o->place_moves ? TRIES : MOST_TRIES;
 }
 
+static bool some_want_more(const pipeline *p) {
+  for (uint32_t k = 0; k < p->graph->kernel_count; k++)
+    if (p->wanted[k]) return true;
+  return false;
+}
+
+static wafer_status try_once(search *s, trial *t, int try, bool last) {
+  pipeline *p = s->p;
+  bool found = false;
+  merit m;
+  if (!t->settled) WAFER_TRY(set_haste(p, try, last, t));
+  WAFER_TRY(look(s, (uint64_t)try, t->tried, &found));
+  t->ends = !found;
+  if (!found) return WAFER_OK;
+  WAFER_TRY(pipeline_settle(p, t->tried));
+  WAFER_TRY(weigh(s, t->tried, &m));
+  if (better(s, &m, t->b)) {
+    *t->b = m;
+    memcpy(t->best, t->tried, p->graph->kernel_count * sizeof *t->best);
+  }
+  t->settled = m.interval <= s->found;
+  t->waits |= some_want_more(p);
+  t->ends = t->settled && m.interval <= enough(s);
+  return WAFER_OK;
+}
+
+/* Where samples wait for want of room: kernels that hold them no longer than pays, if these promise
+ * to be faster. */
+static wafer_status become_patient(search *s, trial *t) {
+  pipeline *p = s->p;
+  uint64_t cores = 0, interval = t->b->interval - t->b->interval / WORTH, found = interval;
+  if (!t->waits || !t->b->fits || s->replicas < s->most || p->pin ||
+      objective_of(p) != WAFER_OBJECTIVE_throughput || interval <= enough(s))
+    return WAFER_OK;
+  for (uint32_t a = 0; a < s->area_count; a++) cores += wafer_rect_area(s->areas[a].rect);
+  WAFER_TRY(pipeline_be_patient(p, s->replicas, cores, enough(s), &found));
+  t->patient = found < interval;
+  if (!t->patient) return WAFER_OK;
+  t->settled = true; /* buffers are as they ought to be */
+  memset(p->haste, 0, p->graph->kernel_count * sizeof *p->haste);
+  return pipeline_find_kinds(p);
+}
+
 /* Tries until buffers no longer cost anything, then to be faster; each from where the last ended.
  */
-static wafer_status try_haste(search *s, const uint32_t *of_shelves, shelf_place *tried,
-                              shelf_place *best, merit *b) {
+static wafer_status try_haste(search *s, trial *t) {
   pipeline *p = s->p;
-  bool found = true, settled = false;
-  int most = most_tries(p);
+  int k = 0, most = most_tries(p);
+  t->settled = t->waits = t->patient = t->ends = false;
   for (uint32_t a = 0; a < s->area_count; a++) s->areas[a].fill = 1;
   memcpy(p->curve, s->guessed, p->graph->kernel_count * sizeof *p->curve);
-  for (int k = 0; k < (s->quick ? 1 : TRIES) || (!s->quick && k < most && !settled); k++) {
-    if (!settled) WAFER_TRY(set_haste(p, k, k == most - 1, of_shelves));
-    WAFER_TRY(look(s, (uint64_t)k, tried, &found));
-    if (!found) break;
-    WAFER_TRY(pipeline_settle(p, tried));
-    merit m;
-    WAFER_TRY(weigh(s, tried, &m));
-    if (better(s, &m, b)) {
-      *b = m;
-      memcpy(best, tried, p->graph->kernel_count * sizeof *best);
-    }
-    settled = m.interval <= s->found;
-    if (settled && m.interval <= enough(s)) break;
-  }
+  for (; k < (s->quick ? 1 : TRIES) && !t->ends; k++) WAFER_TRY(try_once(s, t, k, k == most - 1));
+  if (!s->quick && !t->ends) WAFER_TRY(become_patient(s, t));
+  int limit = s->quick ? 0 : t->patient ? MOST_TRIES : most;
+  for (; k < limit && !t->ends && (t->patient || !t->settled); k++)
+    WAFER_TRY(try_once(s, t, k, k == most - 1));
   return WAFER_OK;
 }
 
@@ -237,6 +283,7 @@ static wafer_status try_all(search *s, shelf_place *tried, shelf_place *best, me
   pipeline *p = s->p;
   size_t bytes = p->graph->kernel_count * sizeof *p->haste;
   uint32_t *of_shelves = wafer_arena_copy(p->ctx->arena, p->haste, bytes);
+  trial t = {.of_shelves = of_shelves, .tried = tried, .best = best, .b = b};
   if (!of_shelves) return pipeline_no_memory(p);
   bytes = p->graph->kernel_count * sizeof *p->curve;
   s->guessed = wafer_arena_copy(p->ctx->arena, p->curve, bytes);
@@ -246,10 +293,9 @@ static wafer_status try_all(search *s, shelf_place *tried, shelf_place *best, me
   merit shelves = *b;
   WAFER_TRY(search_find_bound(s));
   s->replicas = 1;
-  WAFER_TRY(try_haste(s, of_shelves, tried, best, b));
+  WAFER_TRY(try_haste(s, &t));
   s->replicas = s->most;
-  if (s->most > 1 && (!b->fits || b->interval > enough(s)))
-    WAFER_TRY(try_haste(s, of_shelves, tried, best, b));
+  if (s->most > 1 && (!b->fits || b->interval > enough(s))) WAFER_TRY(try_haste(s, &t));
   if (shelves.fits) tell(s, &shelves, b);
   return WAFER_OK;
 }

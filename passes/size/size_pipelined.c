@@ -41,6 +41,7 @@ static int by_kind(const void *a, const void *b) {
   if (x->is.curve != y->is.curve) return x->is.curve < y->is.curve ? -1 : 1;
   if (x->is.words != y->is.words) return x->is.words < y->is.words ? -1 : 1;
   if (x->is.haste != y->is.haste) return x->is.haste < y->is.haste ? -1 : 1;
+  if (x->is.patience != y->is.patience) return x->is.patience < y->is.patience ? -1 : 1;
   return (x->kernel > y->kernel) - (x->kernel < y->kernel);
 }
 
@@ -54,12 +55,14 @@ wafer_status pipeline_find_kinds(pipeline *p) {
   p->kind_of = WAFER_NEW(p->ctx->arena, uint32_t, n);
   if (!order || !p->kinds || !p->kind_of) return pipeline_no_memory(p);
   for (uint32_t k = 0; k < n; k++)
-    order[k] = (keyed){{p->curve[k], pipeline_heaviest_stream(p, k), p->haste[k]}, k};
+    order[k] =
+        (keyed){{p->curve[k], pipeline_heaviest_stream(p, k), p->haste[k], p->patience[k]}, k};
   qsort(order, n, sizeof *order, by_kind);
   for (uint32_t i = 0; i < n; i++) {
     const kind *last = &p->kinds[p->kind_count ? p->kind_count - 1 : 0];
     bool new = !p->kind_count || order[i].is.curve != last->curve ||
-               order[i].is.words != last->words || order[i].is.haste != last->haste;
+               order[i].is.words != last->words || order[i].is.haste != last->haste ||
+               order[i].is.patience != last->patience;
     if (new) p->kinds[p->kind_count++] = order[i].is;
     p->kind_of[order[i].kernel] = p->kind_count - 1;
   }
@@ -303,9 +306,11 @@ static wafer_status start(pipeline *p) {
   p->stage = WAFER_NEW(arena, uint32_t, n);
   p->curve = WAFER_NEW(arena, const wafer_curve *, n);
   p->haste = WAFER_NEW(arena, uint32_t, n);
+  p->patience = WAFER_NEW(arena, uint32_t, n);
   p->skipped = WAFER_NEW(arena, int32_t, (size_t)n + 2);
   p->wanted = WAFER_NEW(arena, const uint32_t *, n);
-  bool ok = p->out->kernels && p->stage && p->curve && p->haste && p->skipped && p->wanted;
+  bool ok =
+      p->out->kernels && p->stage && p->curve && p->haste && p->patience && p->skipped && p->wanted;
   return ok ? WAFER_OK : pipeline_no_memory(p);
 }
 

@@ -7,11 +7,12 @@
 #include "size.h"
 #include "wafer/placement.h"
 
-/* Kernels that are sized alike: the same curve, the same heaviest stream, the same haste. */
+/* Kernels that are sized alike: the same curve, the same heaviest stream, the same haste and
+ * patience. */
 typedef struct kind {
   const wafer_curve *curve;
   uint64_t words;
-  uint32_t haste;
+  uint32_t haste, patience;
 } kind;
 
 typedef struct pipeline {
@@ -21,6 +22,7 @@ typedef struct pipeline {
   sizing *out;
   uint32_t *stage;  /* kernel: length of the longest path to it */
   uint32_t *haste;  /* kernel: it takes at most T >> haste cycles, if it can */
+  uint32_t *patience; /* kernel: of a search, a sample stays at most so many parts of T; 0: any */
   int32_t *skipped; /* stage: values too deep for their buffers that skip it, as differences */
   const wafer_curve **curve;
   const uint32_t **wanted;   /* kernel: depths that the settled times ask for, held or not */
@@ -84,6 +86,15 @@ wafer_status pipeline_turn(const pipeline *p, const shelf_place *places, uint64_
 /* Cycles between samples where each core has its turns one after the other, as core programs do,
  * and what skips kernels waits until the cores that want it have ended the sample before. */
 wafer_status pipeline_pace(const pipeline *p, const shelf_place *places, uint64_t *interval);
+/* size_train.c. Cycles from when input `input` of kernel k is made to when it is there, as kernels
+ * lie in the layout that was settled last. */
+uint64_t pipeline_way(const pipeline *p, uint32_t k, uint32_t input);
+/* size_patience.c. Patience and curves of all kernels, with buffers for what waits then, for the
+ * least interval, above `low` and below *t, at which they fill `cores` with up to so many replicas
+ * each; *t is that interval. All is as it was where there is none. */
+#define SIZE_PATIENCE 1024u /* parts of T */
+wafer_status pipeline_be_patient(pipeline *p, uint32_t replicas, uint64_t cores, uint64_t low,
+                                 uint64_t *t);
 /* Every kernel where a layout of this pipeline, or of an earlier sizing of it, has it. */
 wafer_status pipeline_take(pipeline *p, const shelf_place *kept);
 /* size_control.c. Finds whom each pin means; refuses those that cannot be. Needs curves. */

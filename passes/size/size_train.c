@@ -48,6 +48,11 @@ static hop hop_to(const pipeline *p, uint32_t value, uint32_t k) {
   return (hop){stream_cycles(m, &from, &to, words), stream_latency(m, &from, &to, hops)};
 }
 
+uint64_t pipeline_way(const pipeline *p, uint32_t k, uint32_t input) {
+  hop h = hop_to(p, p->graph->kernels[k].inputs[input], k);
+  return h.cycles + h.latency;
+}
+
 static void raise(uint64_t *value, uint64_t to) {
   if (*value < to) *value = to;
 }

@@ -1,4 +1,5 @@
-/* passes/size/size_waits.c, size_waits_find.c: cores for what waits, bounded. */
+/* passes/size/size_waits.c, size_waits_find.c, size_patience.c: cores for what waits, bounded and
+ * spared. */
 #include "size_scene.h"
 
 /* What a search says of a chain on small16 without limit of the edge. */
@@ -50,8 +51,17 @@ static void what_waits_takes_cores(void) {
   CU_ASSERT(waits.bound > comes.bound + comes.bound / 20);
 }
 
+/* With kernels that are fast enough for little to wait the wafer is as fast as it can be; shelves
+ * and, before, the search were not. */
+static void patience_is_limited(void) {
+  char text[16384];
+  told t = search(chain(text, sizeof text, 10));
+  CU_ASSERT(t.interval == t.bound && t.interval < t.shelves);
+}
+
 CU_TestInfo tests_size_waits[] = {
     {"no layout is below the bound", no_layout_is_below_the_bound},
     {"what waits takes cores", what_waits_takes_cores},
+    {"kernels are as patient as pays", patience_is_limited},
     CU_TEST_INFO_NULL,
 };
