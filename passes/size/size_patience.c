@@ -22,7 +22,7 @@ typedef struct weighed {
   const uint64_t *sample; /* and of each value made by others, for each of its samples */
 } weighed;
 
-typedef struct patient {
+typedef struct priced {
   uint32_t count;
   weighed *at;
   uint32_t joins; /* values made by others; one alone waits for nobody */
@@ -31,22 +31,22 @@ typedef struct patient {
   uint64_t start, cycles; /* of a sample */
   double price;           /* of a cycle, in cores */
   uint32_t last;          /* the kernel whose value comes last; WAFER_NONE: none */
-} patient;
+} priced;
 
 /* What is kept of the best round. */
-typedef struct settled {
+typedef struct best_round {
   uint64_t cycles, *wait;
   double price;
-} settled;
+} best_round;
 
-typedef struct ward {
+typedef struct pricing {
   const pipeline *p;
   uint32_t count, replicas;
   uint64_t t;
-  patient *of;
-  settled *best;
+  priced *of;
+  best_round *best;
   double *price; /* of the round at hand */
-} ward;
+} pricing;
 
 static uint64_t max_u64(uint64_t a, uint64_t b) {
   return a > b ? a : b;
@@ -56,7 +56,7 @@ static uint64_t parts(uint64_t a, uint64_t b) {
   return max_u64((a + b - 1) / b, 1);
 }
 
-static uint32_t producer_of(const ward *w, uint32_t k, uint32_t input) {
+static uint32_t producer_of(const pricing *w, uint32_t k, uint32_t input) {
   const wafer_graph_kernel *kernel = &w->p->graph->kernels[k];
   bool weight = kernel->body.input_is_weight[input];
   return weight ? WAFER_NONE : w->p->graph->values[kernel->inputs[input]].producer;
@@ -64,7 +64,7 @@ static uint32_t producer_of(const ward *w, uint32_t k, uint32_t input) {
 
 /* ---- Shapes ---- */
 
-static uint64_t bytes_of(const ward *w, uint32_t k, const wafer_split *split,
+static uint64_t bytes_of(const pricing *w, uint32_t k, const wafer_split *split,
                          const uint32_t *depths) {
   wafer_kernel_body body = size_with_depths(&w->p->graph->kernels[k].body, depths);
   wafer_cost cost;
@@ -73,9 +73,9 @@ static uint64_t bytes_of(const ward *w, uint32_t k, const wafer_split *split,
 }
 
 /* The bytes of the shape, apart by what they are for. */
-static bool weigh_bytes(ward *w, uint32_t k, const wafer_shape_point *point, weighed *out) {
+static bool weigh_bytes(pricing *w, uint32_t k, const wafer_shape_point *point, weighed *out) {
   const wafer_kernel_body *body = &w->p->graph->kernels[k].body;
-  const patient *of = &w->of[k];
+  const priced *of = &w->of[k];
   uint64_t *sample = WAFER_NEW(w->p->ctx->arena, uint64_t, of->joins);
   uint32_t *depths = WAFER_NEW(w->p->ctx->arena, uint32_t, body->input_count + 1);
   if (!sample || !depths) return false;
@@ -101,10 +101,10 @@ static uint32_t bucket_of(const wafer_shape_point *point) {
 }
 
 /* Of all points of about as many cores the fastest, and the one with the fewest bytes. */
-static bool weigh_curve(ward *w, uint32_t k, const wafer_curve *curve) {
+static bool weigh_curve(pricing *w, uint32_t k, const wafer_curve *curve) {
   const wafer_shape_point *best[2][DOUBLINGS * BUCKETS] = {{NULL}};
   uint64_t words = pipeline_heaviest_stream(w->p, k);
-  patient *of = &w->of[k];
+  priced *of = &w->of[k];
   for (size_t i = 0; i < curve->count; i++) {
     const wafer_shape_point *at = &curve->at[i];
     uint32_t b = bucket_of(at);
@@ -128,10 +128,10 @@ static bool weigh_curve(ward *w, uint32_t k, const wafer_curve *curve) {
   return true;
 }
 
-static bool admit(ward *w, uint32_t k, const wafer_curve *curve) {
+static bool add_kernel(pricing *w, uint32_t k, const wafer_curve *curve) {
   wafer_arena *arena = w->p->ctx->arena;
   uint32_t inputs = w->p->graph->kernels[k].body.input_count;
-  patient *of = &w->of[k];
+  priced *of = &w->of[k];
   of->input = WAFER_NEW(arena, uint32_t, inputs);
   of->wait = WAFER_NEW(arena, uint64_t, inputs);
   w->best[k].wait = WAFER_NEW(arena, uint64_t, inputs);
@@ -144,15 +144,15 @@ static bool admit(ward *w, uint32_t k, const wafer_curve *curve) {
 /* ---- Choice ---- */
 
 /* Samples of a value that the kernel's copies hold each. */
-static uint64_t depth_of(const ward *w, const weighed *at, uint64_t copies, uint64_t wait) {
+static uint64_t depth_of(const pricing *w, const weighed *at, uint64_t copies, uint64_t wait) {
   return max_u64(parts(wait + at->cycles, w->t * copies), SIZE_PIPELINE_DEPTH);
 }
 
 /* How many times as many cores the shape wants for what waits; `late` (of the joins, if any) `by`
  * cycles longer. */
-static double stretch(const ward *w, uint32_t k, const weighed *at, uint64_t copies, uint32_t late,
-                      uint64_t by) {
-  const patient *of = &w->of[k];
+static double stretch(const pricing *w, uint32_t k, const weighed *at, uint64_t copies,
+                      uint32_t late, uint64_t by) {
+  const priced *of = &w->of[k];
   uint64_t waiting = 0, budget = wafer_machine_core_budget(w->p->ctx->machine);
   if (of->joins < 2) return 1;
   for (uint32_t j = 0; j < of->joins; j++)
@@ -163,9 +163,9 @@ static double stretch(const ward *w, uint32_t k, const weighed *at, uint64_t cop
 
 /* Of the shapes of at most `most` cycles the one that is cheapest at a price of a cycle; what it
  * costs, in cores. INFINITY: there is none. */
-static double choose(const ward *w, uint32_t k, double price, uint64_t most, uint32_t late,
+static double choose(const pricing *w, uint32_t k, double price, uint64_t most, uint32_t late,
                      uint64_t by, const weighed **out) {
-  const patient *of = &w->of[k];
+  const priced *of = &w->of[k];
   double least = INFINITY;
   for (uint32_t i = 0; i < of->count; i++) {
     const weighed *at = &of->at[i];
@@ -183,14 +183,14 @@ static double choose(const ward *w, uint32_t k, double price, uint64_t most, uin
 
 /* ---- Times ---- */
 
-static uint64_t made(const patient *of) {
+static uint64_t made(const priced *of) {
   return of->start + of->cycles;
 }
 
 /* When each kernel begins a sample, and how long what it takes has waited then. */
-static void find_waits(ward *w) {
+static void find_waits(pricing *w) {
   for (uint32_t k = 0; k < w->count; k++) {
-    patient *of = &w->of[k];
+    priced *of = &w->of[k];
     of->start = 0;
     of->last = WAFER_NONE;
     for (uint32_t j = 0; j < of->joins; j++) {
@@ -207,8 +207,8 @@ static void find_waits(ward *w) {
 
 /* What a cycle more of waiting of join j of kernel k costs there; and each kernel that it waits
  * for has its part in that. */
-static void charge(ward *w, uint32_t k, uint32_t j) {
-  const patient *of = &w->of[k];
+static void charge(pricing *w, uint32_t k, uint32_t j) {
+  const priced *of = &w->of[k];
   uint32_t from = producer_of(w, k, of->input[j]);
   uint64_t by = max_u64(of->wait[j] / 8, w->t), ended = made(&w->of[from]);
   double now = choose(w, k, 0, of->cycles, WAFER_NONE, 0, NULL);
@@ -220,16 +220,16 @@ static void charge(ward *w, uint32_t k, uint32_t j) {
 }
 
 /* Cores of all kernels, none slower than it is. */
-static double cores_of(const ward *w) {
+static double cores_of(const pricing *w) {
   double cores = 0;
   for (uint32_t k = 0; k < w->count; k++)
     cores += choose(w, k, 0, w->of[k].cycles, WAFER_NONE, 0, NULL);
   return cores;
 }
 
-static void keep(ward *w) {
+static void keep(pricing *w) {
   for (uint32_t k = 0; k < w->count; k++) {
-    const patient *of = &w->of[k];
+    const priced *of = &w->of[k];
     w->best[k].cycles = of->cycles;
     w->best[k].price = of->price;
     memcpy(w->best[k].wait, of->wait, of->joins * sizeof *of->wait);
@@ -237,10 +237,10 @@ static void keep(ward *w) {
 }
 
 /* Whether every kernel has a shape for the interval: at first the one on the fewest cores. */
-static bool begin(ward *w, uint64_t t) {
+static bool begin(pricing *w, uint64_t t) {
   w->t = t;
   for (uint32_t k = 0; k < w->count; k++) {
-    patient *of = &w->of[k];
+    priced *of = &w->of[k];
     const weighed *at;
     of->price = 0;
     memset(of->wait, 0, of->joins * sizeof *of->wait);
@@ -251,12 +251,12 @@ static bool begin(ward *w, uint64_t t) {
 }
 
 /* Prices follow from times, and times from prices; they are eased, or both would swing. */
-static void next_round(ward *w) {
+static void next_round(pricing *w) {
   memset(w->price, 0, w->count * sizeof *w->price);
   for (uint32_t k = 0; k < w->count; k++)
     for (uint32_t j = 0; w->of[k].joins > 1 && j < w->of[k].joins; j++) charge(w, k, j);
   for (uint32_t k = 0; k < w->count; k++) {
-    patient *of = &w->of[k];
+    priced *of = &w->of[k];
     const weighed *at;
     of->price = (of->price + w->price[k]) / 2;
     if (choose(w, k, of->price, UINT64_MAX, WAFER_NONE, 0, &at) < INFINITY) of->cycles = at->cycles;
@@ -264,7 +264,7 @@ static void next_round(ward *w) {
 }
 
 /* The fewest cores at an interval of t; INFINITY: there are no such shapes. */
-static double fewest(ward *w, uint64_t t) {
+static double fewest(pricing *w, uint64_t t) {
   double least = INFINITY;
   if (!begin(w, t)) return least;
   for (int round = 0; round < ROUNDS; round++) {
@@ -282,8 +282,8 @@ static double fewest(ward *w, uint64_t t) {
 /* ---- What comes of it ---- */
 
 /* Buffers for as many samples as wait. */
-static wafer_status deepen(pipeline *p, const ward *w, uint32_t k) {
-  const patient *of = &w->of[k];
+static wafer_status deepen(pipeline *p, const pricing *w, uint32_t k) {
+  const priced *of = &w->of[k];
   const wafer_kernel_body *body = &p->graph->kernels[k].body;
   const weighed *at;
   const wafer_curve *curve;
@@ -304,7 +304,7 @@ static wafer_status deepen(pipeline *p, const ward *w, uint32_t k) {
 }
 
 /* What a shape on the curve costs, in cores; INFINITY: it does not keep the interval. */
-static double worth_of(const ward *w, uint32_t k, const wafer_shape_point *at) {
+static double worth_of(const pricing *w, uint32_t k, const wafer_shape_point *at) {
   uint64_t copies = parts(at->cycles, w->t);
   bool keeps = copies <= w->replicas && pipeline_heaviest_stream(w->p, k) <= w->t * at->height;
   double cores = (double)((uint64_t)at->width * at->height * copies);
@@ -313,7 +313,7 @@ static double worth_of(const ward *w, uint32_t k, const wafer_shape_point *at) {
 
 /* The most cycles of a shape on its curve that is among the cheapest, no less than were found
  * before. */
-static uint64_t patience_of(const ward *w, uint32_t k) {
+static uint64_t patience_of(const pricing *w, uint32_t k) {
   const wafer_curve *curve = w->p->curve[k];
   double least = INFINITY;
   uint64_t cycles = 0;
@@ -324,24 +324,24 @@ static uint64_t patience_of(const ward *w, uint32_t k) {
   return cycles ? max_u64(cycles, w->best[k].cycles) : 0;
 }
 
-static wafer_status enter(ward *w, const wafer_curve *const *shallow) {
+static wafer_status start(pricing *w, const wafer_curve *const *shallow) {
   wafer_arena *arena = w->p->ctx->arena;
-  w->of = WAFER_NEW(arena, patient, w->count);
-  w->best = WAFER_NEW(arena, settled, w->count);
+  w->of = WAFER_NEW(arena, priced, w->count);
+  w->best = WAFER_NEW(arena, best_round, w->count);
   w->price = WAFER_NEW(arena, double, w->count);
   bool ok = w->of && w->best && w->price;
-  for (uint32_t k = 0; ok && k < w->count; k++) ok = admit(w, k, shallow[k]);
+  for (uint32_t k = 0; ok && k < w->count; k++) ok = add_kernel(w, k, shallow[k]);
   return ok ? WAFER_OK : pipeline_no_memory(w->p);
 }
 
 wafer_status pipeline_be_patient(pipeline *p, uint32_t replicas, uint64_t cores, uint64_t low,
                                  uint64_t *t) {
   const wafer_curve **shallow;
-  ward w = {.p = p, .count = p->graph->kernel_count, .replicas = replicas};
+  pricing w = {.p = p, .count = p->graph->kernel_count, .replicas = replicas};
   double room = (double)(cores - cores / FULL);
   uint64_t high = *t;
   WAFER_TRY(pipeline_shallow(p, &shallow));
-  WAFER_TRY(enter(&w, shallow));
+  WAFER_TRY(start(&w, shallow));
   while (high - low > low / EXACT + 1) { /* as far as is known high does, low does not */
     uint64_t mid = low + (high - low) / 2;
     *(fewest(&w, mid) <= room ? &high : &low) = mid;
