@@ -99,9 +99,8 @@ static double span_of(const size_waits *w, const reader *r, const skip *x, doubl
 /* What waits for the reader, each sample for as long as kernels between have it now. */
 static double span_bytes(const size_waits *w, const reader *r, double t) {
   double bytes = r->stay;
-  for (uint32_t i = r->first; i < r->first + r->count; i++) {
+  for (uint32_t i = r->first; i < r->first + r->count; i++)
     bytes += w->skips[i].bytes * span_of(w, r, &w->skips[i], t) / t;
-  }
   return bytes;
 }
 
@@ -173,7 +172,12 @@ static double within(double x, double most) {
   return fmin(fmax(x, 0), most);
 }
 
-/* Parts and rents go where they bind. No rent is so high that more cores would cost nothing. */
+/* More, and more cores with room for samples would cost less than nothing. */
+static double highest_rent(const size_waits *w, const reader *r, double t) {
+  return (1 - w->part[r->kernel]) * w->skips[r->longest].bytes / (t * r->budget);
+}
+
+/* Parts and rents go where they bind. */
 static void step_on(const size_waits *w, const reader *r, double t, double step) {
   uint32_t k = r->kernel;
   double waits = span_bytes(w, r, t) / r->budget, cores = w->now[k].cores;
@@ -181,13 +185,17 @@ static void step_on(const size_waits *w, const reader *r, double t, double step)
   if (!r->deep_count) return;
   const skip *x = &w->skips[r->longest];
   double span = span_of(w, r, x, t), room = w->now[k].room;
-  double highest = (1 - w->part[k]) * x->bytes / (t * r->budget);
+  double highest = highest_rent(w, r, t);
   w->rent[k] = within(w->rent[k] + step * highest * (span - room) / (span + room), highest);
 }
 
 /* No layout at interval t has fewer cores; from parts as they were left. Ends above `enough`. */
 static double fewest(const size_waits *w, double t, double enough) {
   double most = 0;
+  for (uint32_t i = 0; i < w->reader_count; i++) {
+    const reader *r = &w->readers[i];
+    if (r->deep_count) w->rent[r->kernel] = within(w->rent[r->kernel], highest_rent(w, r, t));
+  }
   for (uint32_t step = 0; step < STEPS && most <= enough; step++) {
     double all = set_prices(w, t);
     all += choose(w);

@@ -51,8 +51,7 @@ typedef struct hull {
   uint32_t count;
   corner *at; /* none has fewer cores and fewer cycles */
   uint32_t slow_count;
-  corner
-      *slow; /* of each number of copies the fewest cores, and the most cycles that it may have */
+  corner *slow; /* of each number of copies the fewest cores, and the most cycles it may have */
 } hull;
 
 struct size_waits {

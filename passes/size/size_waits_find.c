@@ -3,12 +3,14 @@
 #include <string.h>
 
 #include "size_waits.h"
+#include "streams.h"
 
 #define MOST_WAY (1u << 20) /* kernels on all ways; of readers beyond nothing is known */
 #define DEEP_READERS 16u
 #define DEPTHS 24u
 #define MOST_POINTS 4096 /* of a curve, as a search has them */
 #define MOST_BEHIND 4u
+#define MOST_WAYS_OVER 4 /* the wafer, of a stream, past all copies at both ends */
 #define SHAPES 16u /* of a kernel, whose bytes are looked at */
 
 static uint64_t max_u64(uint64_t a, uint64_t b) {
@@ -95,13 +97,13 @@ static int64_t longest_way(const finder *f, uint32_t from, uint32_t k) {
   return f->reach[k];
 }
 
-/* The only kernel that makes what x takes. */
+/* The only kernel that makes what x takes, none of which comes from the edge. */
 static uint32_t only_producer(const pipeline *p, uint32_t x) {
   uint32_t only = WAFER_NONE;
   for (uint32_t i = 0; i < p->graph->kernels[x].body.input_count; i++) {
     uint32_t from = producer_of(p, x, i);
-    if (from == WAFER_NONE) continue;
-    if (only != WAFER_NONE && from != only) return WAFER_NONE;
+    if (p->graph->kernels[x].body.input_is_weight[i]) continue;
+    if (from == WAFER_NONE || (only != WAFER_NONE && from != only)) return WAFER_NONE;
     only = from;
   }
   return only;
@@ -288,8 +290,10 @@ wafer_status size_waits_find(const search *s, size_waits **out) {
   size_waits *w = WAFER_NEW(p->ctx->arena, size_waits, 1);
   if (!w) return pipeline_no_memory(p);
   const wafer_machine *m = p->ctx->machine;
+  const wafer_holding on = {.where = WAFER_AT_wafer};
+  uint64_t hops = MOST_WAYS_OVER * ((uint64_t)m->width + m->height);
   *w = (size_waits){.s = s,
-                    .latency = 4 * (int64_t)(m->width + m->height) * m->hop_cycles,
+                    .latency = (int64_t)stream_latency(m, &on, &on, hops),
                     .hulls = WAFER_NEW(p->ctx->arena, hull, p->kind_count),
                     .price = WAFER_NEW(p->ctx->arena, double, n),
                     .part = WAFER_NEW(p->ctx->arena, double, n),
