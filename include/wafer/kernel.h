@@ -213,6 +213,9 @@ uint64_t wafer_sort_cycles(const wafer_machine *machine, uint64_t count);
 
 void wafer_kernel_cost(const wafer_machine *machine, const wafer_kernel_body *body,
                        const wafer_split *split, wafer_cost *cost);
+/* The bytes alone, which cost less to find. */
+void wafer_kernel_bytes(const wafer_machine *machine, const wafer_kernel_body *body,
+                        const wafer_split *split, wafer_cost *cost);
 /* Its multiply_cycles alone, and what they would be if no weight were sparse. */
 void wafer_kernel_multiply(const wafer_machine *machine, const wafer_kernel_body *body,
                            const wafer_split *split, uint64_t *cycles, uint64_t *dense);

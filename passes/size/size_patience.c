@@ -56,19 +56,13 @@ static uint64_t parts(uint64_t a, uint64_t b) {
   return max_u64((a + b - 1) / b, 1);
 }
 
-static uint32_t producer_of(const pricing *w, uint32_t k, uint32_t input) {
-  const wafer_graph_kernel *kernel = &w->p->graph->kernels[k];
-  bool weight = kernel->body.input_is_weight[input];
-  return weight ? WAFER_NONE : w->p->graph->values[kernel->inputs[input]].producer;
-}
-
 /* ---- Shapes ---- */
 
 static uint64_t bytes_of(const pricing *w, uint32_t k, const wafer_split *split,
                          const uint32_t *depths) {
   wafer_kernel_body body = size_with_depths(&w->p->graph->kernels[k].body, depths);
   wafer_cost cost;
-  wafer_kernel_cost(w->p->ctx->machine, &body, split, &cost);
+  wafer_kernel_bytes(w->p->ctx->machine, &body, split, &cost);
   return wafer_cost_bytes(&cost);
 }
 
@@ -79,8 +73,7 @@ static bool weigh_bytes(pricing *w, uint32_t k, const wafer_shape_point *point, 
   uint64_t *sample = WAFER_NEW(w->p->ctx->arena, uint64_t, of->joins);
   uint32_t *depths = WAFER_NEW(w->p->ctx->arena, uint32_t, body->input_count + 1);
   if (!sample || !depths) return false;
-  for (uint32_t i = 0; i <= body->input_count; i++)
-    depths[i] = i < body->input_count && body->input_is_weight[i] ? 1 : SIZE_PIPELINE_DEPTH;
+  pipeline_shallow_depths(w->p, k, depths);
   uint64_t base = bytes_of(w, k, &point->split, depths), waiting = 0;
   for (uint32_t j = 0; j < of->joins; j++) {
     depths[of->input[j]]++;
@@ -137,7 +130,7 @@ static bool add_kernel(pricing *w, uint32_t k, const wafer_curve *curve) {
   w->best[k].wait = WAFER_NEW(arena, uint64_t, inputs);
   if (!of->input || !of->wait || !w->best[k].wait) return false;
   for (uint32_t i = 0; i < inputs; i++)
-    if (producer_of(w, k, i) != WAFER_NONE) of->input[of->joins++] = i;
+    if (pipeline_producer(w->p, k, i) != WAFER_NONE) of->input[of->joins++] = i;
   return weigh_curve(w, k, curve);
 }
 
@@ -194,14 +187,14 @@ static void find_waits(pricing *w) {
     of->start = 0;
     of->last = WAFER_NONE;
     for (uint32_t j = 0; j < of->joins; j++) {
-      uint32_t from = producer_of(w, k, of->input[j]);
+      uint32_t from = pipeline_producer(w->p, k, of->input[j]);
       uint64_t comes = made(&w->of[from]) + pipeline_way(w->p, k, of->input[j]);
       if (of->last != WAFER_NONE && comes <= of->start) continue;
       of->start = comes;
       of->last = from;
     }
     for (uint32_t j = 0; j < of->joins; j++)
-      of->wait[j] = of->start - made(&w->of[producer_of(w, k, of->input[j])]);
+      of->wait[j] = of->start - made(&w->of[pipeline_producer(w->p, k, of->input[j])]);
   }
 }
 
@@ -209,7 +202,7 @@ static void find_waits(pricing *w) {
  * for has its part in that. */
 static void charge(pricing *w, uint32_t k, uint32_t j) {
   const priced *of = &w->of[k];
-  uint32_t from = producer_of(w, k, of->input[j]);
+  uint32_t from = pipeline_producer(w->p, k, of->input[j]);
   uint64_t by = max_u64(of->wait[j] / 8, w->t), ended = made(&w->of[from]);
   double now = choose(w, k, 0, of->cycles, WAFER_NONE, 0, NULL);
   double then = choose(w, k, 0, of->cycles, j, by, NULL);
@@ -290,15 +283,10 @@ static wafer_status deepen(pipeline *p, const pricing *w, uint32_t k) {
   uint32_t *depths = WAFER_NEW(p->ctx->arena, uint32_t, body->input_count + 1);
   if (!depths) return pipeline_no_memory(p);
   if (choose(w, k, 0, w->best[k].cycles, WAFER_NONE, 0, &at) == INFINITY) return WAFER_OK;
-  for (uint32_t i = 0; i <= body->input_count; i++)
-    depths[i] = i < body->input_count && body->input_is_weight[i] ? 1 : SIZE_PIPELINE_DEPTH;
+  pipeline_shallow_depths(p, k, depths);
   for (uint32_t j = 0; j < of->joins; j++)
     depths[of->input[j]] = (uint32_t)depth_of(w, at, parts(at->cycles, w->t), of->wait[j]);
-  wafer_kernel_body deep = size_with_depths(body, depths);
-  curve_query query = {wafer_machine_core_budget(p->ctx->machine), pipeline_heaviest_stream(p, k),
-                       false};
-  WAFER_TRY(curve_of(p->ctx->diag, p->curves, &deep, query, &curve));
-  WAFER_TRY(pipeline_keep_lean(p, k, &deep, &curve));
+  WAFER_TRY(pipeline_curve_for(p, k, depths, &curve));
   if (curve->count) p->curve[k] = curve;
   return WAFER_OK;
 }

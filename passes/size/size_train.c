@@ -125,7 +125,7 @@ static uint64_t output_span(const pipeline *p, uint32_t k) {
 static bool fits_core(const pipeline *p, uint32_t k, const uint32_t *depths, uint64_t *bytes) {
   wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
   wafer_cost cost;
-  wafer_kernel_cost(p->ctx->machine, &body, &p->out->kernels[k].point->split, &cost);
+  wafer_kernel_bytes(p->ctx->machine, &body, &p->out->kernels[k].point->split, &cost);
   *bytes = wafer_cost_bytes(&cost);
   return *bytes <= wafer_machine_core_budget(p->ctx->machine);
 }

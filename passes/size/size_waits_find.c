@@ -17,12 +17,6 @@ static uint64_t max_u64(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
 
-static uint32_t producer_of(const pipeline *p, uint32_t k, uint32_t input) {
-  const wafer_graph_kernel *kernel = &p->graph->kernels[k];
-  bool weight = kernel->body.input_is_weight[input];
-  return weight ? WAFER_NONE : p->graph->values[kernel->inputs[input]].producer;
-}
-
 /* ---- Bytes ---- */
 
 static double all_bytes(const wafer_type *type, wafer_dtype storage) {
@@ -40,8 +34,7 @@ static wafer_status weigh(const pipeline *p, reader *r, skip *skips, const uint3
   uint32_t *depths = WAFER_NEW(p->ctx->arena, uint32_t, body->input_count + 1);
   uint64_t code = wafer_machine_core_budget(p->ctx->machine);
   if (!depths) return pipeline_no_memory(p);
-  for (uint32_t i = 0; i <= body->input_count; i++)
-    depths[i] = i < body->input_count && body->input_is_weight[i] ? 1 : SIZE_PIPELINE_DEPTH;
+  pipeline_shallow_depths(p, r->kernel, depths);
   for (uint32_t o = 0; o < body->output_count; o++)
     r->stay +=
         SIZE_PIPELINE_DEPTH * all_bytes(&p->graph->values[kernel->outputs[o]].type, body->storage);
@@ -52,13 +45,13 @@ static wafer_status weigh(const pipeline *p, reader *r, skip *skips, const uint3
     double cores = (double)point->width * point->height;
     wafer_kernel_body shallow = size_with_depths(body, depths);
     wafer_cost cost, deeper;
-    wafer_kernel_cost(p->ctx->machine, &shallow, &point->split, &cost);
+    wafer_kernel_bytes(p->ctx->machine, &shallow, &point->split, &cost);
     r->stay = fmin(r->stay, cores * (double)cost.output_bytes);
     if (cost.code_bytes < code) code = cost.code_bytes;
     for (uint32_t i = 0; i < r->count; i++) {
       depths[inputs[i]]++;
       wafer_kernel_body deep = size_with_depths(body, depths);
-      wafer_kernel_cost(p->ctx->machine, &deep, &point->split, &deeper);
+      wafer_kernel_bytes(p->ctx->machine, &deep, &point->split, &deeper);
       depths[inputs[i]]--;
       double more = (double)(deeper.input_bytes - cost.input_bytes);
       skips[i].bytes = fmin(skips[i].bytes, cores * more);
@@ -86,7 +79,7 @@ static int64_t longest_way(const finder *f, uint32_t from, uint32_t k) {
   for (uint32_t x = from + 1; x <= k; x++) {
     f->reach[x] = -1;
     for (uint32_t i = 0; i < p->graph->kernels[x].body.input_count; i++) {
-      uint32_t y = producer_of(p, x, i);
+      uint32_t y = pipeline_producer(p, x, i);
       if (y == WAFER_NONE || y < from || (y > from && f->reach[y] < 0)) continue;
       int64_t at = y == from ? 0 : f->reach[y] + (int64_t)f->cycles[y];
       if (at <= f->reach[x]) continue;
@@ -101,7 +94,7 @@ static int64_t longest_way(const finder *f, uint32_t from, uint32_t k) {
 static uint32_t only_producer(const pipeline *p, uint32_t x) {
   uint32_t only = WAFER_NONE;
   for (uint32_t i = 0; i < p->graph->kernels[x].body.input_count; i++) {
-    uint32_t from = producer_of(p, x, i);
+    uint32_t from = pipeline_producer(p, x, i);
     if (p->graph->kernels[x].body.input_is_weight[i]) continue;
     if (from == WAFER_NONE || (only != WAFER_NONE && from != only)) return WAFER_NONE;
     only = from;
@@ -147,7 +140,7 @@ static wafer_status note_reader(finder *f, uint32_t k) {
   reader r = {.kernel = k, .first = w->skip_count};
   bool waits = false;
   for (uint32_t i = 0; i < p->graph->kernels[k].body.input_count; i++) {
-    uint32_t from = producer_of(p, k, i);
+    uint32_t from = pipeline_producer(p, k, i);
     if (from == WAFER_NONE) continue;
     if (!WAFER_GROW(p->ctx->arena, w->skips, w->skip_count, f->skip_room, 16) ||
         !note_way(f, from, k, &w->skips[w->skip_count]))
@@ -201,7 +194,8 @@ static double likely_depth(const finder *f, const reader *r, const skip *x) {
   return fmax(span / t, 0);
 }
 
-/* The reader's curve for so many samples of what waits longest. */
+/* The reader's curve for so many samples of what waits longest; not among those that are kept for
+ * others, which would want much memory. */
 static wafer_status find_deep(const finder *f, const reader *r, uint32_t depth, deep_curve *out) {
   const pipeline *p = f->w->s->p;
   const wafer_kernel_body *body = &p->graph->kernels[r->kernel].body;
@@ -215,8 +209,7 @@ static wafer_status find_deep(const finder *f, const reader *r, uint32_t depth, 
                                  .stream_words = pipeline_heaviest_stream(p, r->kernel),
                                  .most_points = MOST_POINTS};
   bool ok = depths && arena;
-  for (uint32_t i = 0; ok && i <= body->input_count; i++)
-    depths[i] = i < body->input_count && body->input_is_weight[i] ? 1 : SIZE_PIPELINE_DEPTH;
+  if (ok) pipeline_shallow_depths(p, r->kernel, depths);
   if (ok) depths[f->w->skips[r->longest].input] = depth;
   wafer_kernel_body deep = ok ? size_with_depths(body, depths) : *body;
   ok = ok && wafer_kernel_curve(m, &deep, &options, arena, &curve) == WAFER_OK;

@@ -227,6 +227,15 @@ void wafer_kernel_cost(const wafer_machine *machine, const wafer_kernel_body *bo
   kernel_bytes(&k, cost);
 }
 
+void wafer_kernel_bytes(const wafer_machine *machine, const wafer_kernel_body *body,
+                        const wafer_split *split, wafer_cost *cost) {
+  kernel_view k;
+  kernel_view_open(&k, machine, body);
+  kernel_view_split(&k, split);
+  *cost = (wafer_cost){0};
+  kernel_bytes(&k, cost);
+}
+
 void wafer_kernel_multiply(const wafer_machine *machine, const wafer_kernel_body *body,
                            const wafer_split *split, uint64_t *cycles, uint64_t *dense) {
   kernel_view k;
