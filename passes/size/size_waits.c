@@ -9,10 +9,10 @@
  * the shape that is cheapest by itself, its cycles priced by the parts of those whom they hold up.
  * The parts for which that is most are found step by step (Lagrangian relaxation, subgradients).
  *
- * That leaves out what cores hold several times: weights, halos. So readers for which most waits
- * have curves for buffers of several depths for the value that waits longest, each of which is as
- * if for the deepest that the next one is not for; room for more samples is bought there, and
- * cycles of those who hold the reader up are paid, at a price of its own. */
+ * That leaves out what cores hold several times: weights, halos. So readers with weights for which
+ * most waits have curves for buffers of several depths for the value that waits longest, each of
+ * which is as if for the deepest that the next one is not for; room for more samples is bought
+ * there, and cycles of those who hold the reader up are paid, at a price of its own. */
 #include <math.h>
 #include <string.h>
 

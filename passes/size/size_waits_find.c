@@ -236,13 +236,21 @@ static wafer_status deepen_reader(const finder *f, reader *r) {
   return WAFER_OK;
 }
 
-/* Those readers for which most bytes are likely to wait. */
+static bool has_weights(const wafer_kernel_body *body) {
+  for (uint32_t i = 0; i < body->input_count; i++)
+    if (body->input_is_weight[i]) return true;
+  return false;
+}
+
+/* Those readers for which most bytes are likely to wait. Where no weights lie beside them cores
+ * share them out, and memory tells as much. */
 static wafer_status deepen_readers(finder *f) {
   size_waits *w = f->w;
   double *bytes = WAFER_NEW(f->scratch, double, w->reader_count);
   if (!bytes) return pipeline_no_memory(w->s->p);
   for (uint32_t i = 0; i < w->reader_count; i++) {
     reader *r = &w->readers[i];
+    if (!has_weights(&w->s->p->graph->kernels[r->kernel].body)) continue;
     for (uint32_t j = r->first; j < r->first + r->count; j++) {
       double waits = w->skips[j].bytes * likely_depth(f, r, &w->skips[j]);
       if (waits <= bytes[i]) continue;
