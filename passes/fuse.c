@@ -155,6 +155,15 @@ static wafer_status read_reduction(const fusion *f, MlirOperation op, group_op *
   return WAFER_OK;
 }
 
+/* Each group of a convolution has channels of its own. */
+static wafer_status read_product(const fusion *f, MlirOperation op, group_op *node) {
+  wafer_attrs attrs;
+  WAFER_TRY(wafer_ir_attrs(f->ctx, op, &attrs));
+  node->mixes =
+      !wafer_op_is(node->op, WAFER_TRAIT_WINDOW) || wafer_attr_int(&attrs, WAFER_ATTR_group) == 1;
+  return WAFER_OK;
+}
+
 static wafer_status read_op(fusion *f, uint32_t i, MlirOperation op) {
   wafer_op kind = wafer_ir_op(op);
   if (kind == WAFER_OP_COUNT)
@@ -176,6 +185,7 @@ static wafer_status read_op(fusion *f, uint32_t i, MlirOperation op) {
                       "nn.%s has no static shape, run pass shape before fuse", info->name);
   node->shape = type.shape;
   if (may_follow(f, info)) WAFER_TRY(read_reduction(f, op, node));
+  if (wafer_op_is(kind, WAFER_TRAIT_PRODUCT)) WAFER_TRY(read_product(f, op, node));
   f->ops[i] = op;
   f->now[i] = result;
   return wafer_ir_map_put(f->numbers, result.ptr, i) ? WAFER_OK : no_memory(f->ctx);

@@ -70,10 +70,24 @@ static bool reads_reduction(const walk *w, uint32_t op, uint32_t g) {
   return false;
 }
 
+/* What the anchor sums over and the op has as a dim of its own is cut for neither: cores would hold
+ * all of it, and all of its weights a part. */
+static bool cuts_otherwise(const walk *w, uint32_t op, uint32_t g) {
+  const group_op *anchor = &w->ops[w->groups[g].anchor];
+  int64_t elements;
+  if (!anchor->mixes || !wafer_shape_elements(&anchor->shape, &elements) || elements <= GROUP_WHOLE)
+    return false;
+  for (uint32_t k = 0; k < w->ops[op].operand_count; k++)
+    for (uint32_t i = 0; i < anchor->operand_count; i++)
+      if (w->ops[op].operands[k] == anchor->operands[i]) return true;
+  return false;
+}
+
 static bool elementwise_joins(const walk *w, uint32_t op, uint32_t g) {
   const group *to = &w->groups[g];
   return !to->closed && to->size < GROUP_MAX_OPS && !reads_reduction(w, op, g) &&
          wafer_shape_equal(&w->ops[op].shape, &w->ops[to->anchor].shape) &&
+         !cuts_otherwise(w, op, g) &&
          (outside(w, op, g) == 0 || to->inputs + outside(w, op, g) <= GROUP_MAX_INPUTS);
 }
 

@@ -10,6 +10,7 @@
   240                      /* views of a tree and what they use: within WAFER_MAX_KERNEL_VALUES    \
                             */
 #define GROUP_MAX_INPUTS 8 /* non-constant operands from outside, but for trees of views */
+#define GROUP_WHOLE 1024   /* elements that a core may well have whole */
 
 /* An op of @main. Values are numbered: op i makes value i, arguments follow from `count` on. */
 typedef struct group_op {
@@ -18,6 +19,7 @@ typedef struct group_op {
   uint32_t operands[WAFER_OP_MAX_OPERANDS];
   wafer_shape shape; /* of the result */
   bool returned;     /* the result is an output of the model */
+  bool mixes;        /* sums over a dim that the result has as well, of what it multiplies */
   uint32_t keeps;    /* of a reduction: see wafer_reduction_keeps */
 } group_op;
 

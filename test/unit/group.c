@@ -12,11 +12,12 @@ typedef struct program {
   group_op ops[MOST];
 } program;
 
-/* Adds an op of one of two shapes: 's' is small (after a reduction), anything else large. */
+/* Adds an op of one of three shapes: 's' is small (after a reduction), 'h' has more than a core
+ * would hold for nothing, anything else is large. */
 static uint32_t op(program *p, wafer_op kind, char size, uint32_t count, const uint32_t *operands) {
   group_op *made = &p->ops[p->count];
-  *made = (group_op){
-      .op = kind, .operand_count = count, .shape = {.rank = 2, .dims = {4, size == 's' ? 1 : 8}}};
+  int64_t last = size == 's' ? 1 : size == 'h' ? GROUP_WHOLE : 8;
+  *made = (group_op){.op = kind, .operand_count = count, .shape = {.rank = 2, .dims = {4, last}}};
   for (uint32_t i = 0; i < count; i++) made->operands[i] = operands[i];
   return p->count++;
 }
@@ -55,6 +56,24 @@ static void tails(void) {
   uint32_t m = op2(&p, WAFER_OP_mul, c, k); /* a diamond: c is used twice, inside */
   op2(&p, WAFER_OP_add, ARGUMENT + 1, m);
   expect(&p, "hardswish and a residual", ".a.aaaa");
+}
+
+/* relu(x * w) + x, the product summing over a dim of x that the sum cuts as its own, or not. */
+static void residual(char size, bool mixes, const char *want) {
+  program p = {0};
+  uint32_t w = op(&p, WAFER_OP_weight, size, 0, NULL);
+  uint32_t x = op(&p, WAFER_OP_max_pool, size, 1, (uint32_t[]){ARGUMENT});
+  uint32_t c = op(&p, WAFER_OP_conv, size, 2, (uint32_t[]){x, w});
+  p.ops[c].mixes = mixes;
+  uint32_t a = op(&p, WAFER_OP_relu, size, 1, (uint32_t[]){c});
+  op(&p, WAFER_OP_add, size, 2, (uint32_t[]){a, x});
+  expect(&p, "a residual of the product's own operand", want);
+}
+
+static void residuals_of_own_operands(void) {
+  residual('h', true, ".abbc");
+  residual('h', false, ".abbb");
+  residual('l', true, ".abbb");
 }
 
 static void outside_use_closes(void) {
@@ -151,6 +170,7 @@ static void no_cycles(void) {
 
 CU_TestInfo tests_group[] = {
     {"anchors take their elementwise tails", tails},
+    {"sums with what an anchor multiplies may stand apart", residuals_of_own_operands},
     {"a use from outside closes a group", outside_use_closes},
     {"tails have the anchor's shape", shapes_must_agree},
     {"elementwise ops form kernels", maps_form_kernels},
