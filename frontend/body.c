@@ -81,8 +81,9 @@ name_entry body_argument(const import_node *n, uint32_t input) {
 
 void body_stack(import_node *n, uint32_t output, uint32_t count, name_entry *const *slices,
                 int64_t axis, bool backwards) {
-  MlirValue all = {NULL};
-  for (uint32_t i = 0; i < count && n->status == WAFER_OK; i++) {
+  MlirValue *all = WAFER_NEW(n->im->ctx->arena, MlirValue, count);
+  uint32_t place = 0;
+  for (uint32_t i = 0; all && i < count && n->status == WAFER_OK; i++) {
     MlirValue x = body_use(n, slices[backwards ? count - 1 - i : i]);
     if (n->status != WAFER_OK) return;
     if (mlirValueIsNull(x)) {
@@ -92,15 +93,14 @@ void body_stack(import_node *n, uint32_t output, uint32_t count, name_entry *con
     }
     wafer_shape shape = node_type(n, x).shape;
     if (shape.rank == WAFER_MAX_RANK) node_unsupported(n, "a result of %u dims", shape.rank + 1);
-    uint32_t place = node_axis(n, axis, shape.rank + 1);
+    place = node_axis(n, axis, shape.rank + 1);
     if (n->status != WAFER_OK) return;
     memmove(&shape.dims[place + 1], &shape.dims[place],
             (shape.rank - place) * sizeof shape.dims[0]);
     shape.dims[place] = 1;
-    x = emit_reshape(n, x, shape.rank + 1, shape.dims);
-    all = i ? emit_concat(n, all, x, place) : x;
+    all[i] = emit_reshape(n, x, shape.rank + 1, shape.dims);
   }
-  n->outputs[output] = all;
+  n->outputs[output] = emit_concat_all(n, count, all, place);
 }
 
 void body_import(import_node *n, loop *l, const name_entry *arguments, assembly *fn) {

@@ -111,6 +111,17 @@ MlirValue emit_concat(import_node *n, MlirValue a, MlirValue b, uint32_t axis) {
                  1);
 }
 
+MlirValue emit_concat_all(import_node *n, uint32_t count, MlirValue *values, uint32_t axis) {
+  if (!values && count && n->status == WAFER_OK) n->status = import_no_memory(n->im);
+  while (count > 1 && n->status == WAFER_OK) {
+    for (uint32_t i = 0; i + 1 < count; i += 2)
+      values[i / 2] = emit_concat(n, values[i], values[i + 1], axis);
+    if (count % 2) values[count / 2] = values[count - 1];
+    count = (count + 1) / 2;
+  }
+  return n->status == WAFER_OK && count ? values[0] : none;
+}
+
 MlirValue emit_gather(import_node *n, MlirValue x, MlirValue index, uint32_t axis) {
   return emit_op(n, WAFER_OP_gather, 2, (MlirValue[]){x, index},
                  (wafer_attr[]){INT_ATTR(axis, axis)}, 1);

@@ -161,6 +161,8 @@ MlirValue emit_expand(import_node *n, MlirValue x, uint32_t rank, const int64_t 
 MlirValue emit_transpose(import_node *n, MlirValue x, uint32_t rank, const int64_t *perm);
 MlirValue emit_swap_last(import_node *n, MlirValue x); /* transposes the last two dims */
 MlirValue emit_concat(import_node *n, MlirValue a, MlirValue b, uint32_t axis);
+/* Of all `count` values, in halves; `values` is used up, NULL: there was no memory for it. */
+MlirValue emit_concat_all(import_node *n, uint32_t count, MlirValue *values, uint32_t axis);
 /* As ONNX's Gather. */
 MlirValue emit_gather(import_node *n, MlirValue x, MlirValue index, uint32_t axis);
 /* As ONNX's Pad in mode constant: of each dim the elements before, then those behind; less than 0:

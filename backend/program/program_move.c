@@ -5,14 +5,8 @@
 
 #include "program_build.h"
 
-static wafer_status add_exchange(program *p, exchange *x) {
+static wafer_status add_exchange(program *p, const exchange *x) {
   wafer_rect rect = p->r->rect;
-  uint64_t scratch = exchange_scratch(x);
-  if (scratch == UINT64_MAX) return program_no_memory(p);
-  if (scratch) {
-    WAFER_TRY(program_bytes(p, scratch, 0, p->node, &x->scratch));
-    x->scratch_room = (uint32_t)scratch;
-  }
   fragment *f = program_fragment(p, p->body->nodes[p->node].name);
   if (!f) return program_no_memory(p);
   WAFER_TRY(exchange_add(x, f));
@@ -22,16 +16,40 @@ static wafer_status add_exchange(program *p, exchange *x) {
   return idle ? WAFER_OK : program_append(p, f);
 }
 
+/* One after the other: what one leaves on its way has gone on before words of the next come, so
+ * they have one place. */
+static wafer_status add_exchanges(program *p, exchange *x, uint32_t count) {
+  uint64_t scratch = 0;
+  int32_t at = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    uint64_t own = exchange_scratch(&x[i]);
+    if (own == UINT64_MAX) return program_no_memory(p);
+    if (own > scratch) scratch = own;
+  }
+  if (scratch) WAFER_TRY(program_bytes(p, scratch, 0, p->node, &at));
+  for (uint32_t i = 0; i < count; i++) {
+    x[i].scratch = at;
+    x[i].scratch_room = (uint32_t)scratch;
+    WAFER_TRY(add_exchange(p, &x[i]));
+  }
+  return WAFER_OK;
+}
+
+static exchange exchange_of(program *p, const spread *from, const spread *to,
+                            const index_map *map) {
+  return (exchange){.diag = p->r->diag,
+                    .machine = p->r->machine,
+                    .from = program_ranked(p, from),
+                    .to = program_ranked(p, to),
+                    .map = map ? *map : index_identity()};
+}
+
 wafer_status program_exchange(program *p, const spread *from, const spread *to,
                               const index_map *map) {
-  exchange x = {.diag = p->r->diag,
-                .machine = p->r->machine,
-                .from = program_ranked(p, from),
-                .to = program_ranked(p, to),
-                .map = map ? *map : index_identity()};
+  exchange x = exchange_of(p, from, to, map);
   if (!x.from || !x.to) return program_no_memory(p);
   WAFER_TRY(program_flush(p));
-  return add_exchange(p, &x);
+  return add_exchanges(p, &x, 1);
 }
 
 /* ---- Element types ---- */
@@ -146,6 +164,7 @@ static wafer_status concat(program *p, uint32_t node, spread *out) {
   uint32_t axis = (uint32_t)wafer_attr_int(&n->attrs, WAFER_ATTR_axis);
   int64_t offset = 0;
   bool alike = true;
+  exchange each[WAFER_OP_MAX_OPERANDS];
   spread *to;
   for (uint32_t i = 0; i < n->operand_count; i++) {
     const spread *x = p->value[n->operands[i]];
@@ -159,9 +178,12 @@ static wafer_status concat(program *p, uint32_t node, spread *out) {
     index_map map = index_identity();
     map.dim[axis].b = -offset;
     WAFER_TRY(as_type(p, p->value[n->operands[i]], dtype, &x));
-    WAFER_TRY(program_exchange(p, x, to, &map));
+    each[i] = exchange_of(p, x, to, &map);
+    if (!each[i].from || !each[i].to) return program_no_memory(p);
     offset += x->dim[axis].extent;
   }
+  WAFER_TRY(program_flush(p));
+  WAFER_TRY(add_exchanges(p, each, n->operand_count));
   return program_land(p, to, out);
 }
 

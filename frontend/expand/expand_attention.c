@@ -355,7 +355,7 @@ void import_linear_attention(import_node *n) {
   double scale = attr_float(n, "scale", 0);
   if (scale == 0) scale = 1 / sqrt((double)q.dims[3]);
   a.q = MUL(a.q, emit_scalar_like(n, a.q, scale));
-  MlirValue state, y = none;
+  MlirValue state, *y = WAFER_NEW(n->im->ctx->arena, MlirValue, a.positions);
   wafer_dtype dtype = node_dtype(n, node_input(n, 0)), kept = dtype;
   if (node_has_input(n, 3)) {
     kept = node_dtype(n, node_input(n, 3));
@@ -364,12 +364,11 @@ void import_linear_attention(import_node *n) {
     int64_t dims[] = {a.batch, kv, q.dims[3], v.dims[3]};
     state = emit_expand(n, emit_scalar_like(n, a.q, 0), 4, dims);
   }
-  for (int64_t t = 0; t < a.positions && n->status == WAFER_OK; t++) {
-    MlirValue one = linear_step(n, &a, t, &state);
-    y = y.ptr ? emit_concat(n, y, one, 2) : one;
-  }
-  if (!y.ptr) node_unsupported(n, "no positions");
-  n->outputs[0] = emit_cast(n, emit_join_heads(n, y), dtype);
+  if (!a.positions) node_unsupported(n, "no positions");
+  for (int64_t t = 0; y && t < a.positions && n->status == WAFER_OK; t++)
+    y[t] = linear_step(n, &a, t, &state);
+  MlirValue all = emit_concat_all(n, (uint32_t)a.positions, y, 2);
+  n->outputs[0] = emit_cast(n, emit_join_heads(n, all), dtype);
   if (n->output_count > 1) n->outputs[1] = emit_cast(n, state, kept);
 }
 

@@ -256,12 +256,11 @@ void import_split(import_node *n) {
 }
 
 void import_concat(import_node *n) {
-  MlirValue joined = node_input(n, 0);
-  uint32_t axis = node_axis(n, attr_int(n, "axis", 1), node_rank(n, joined));
-  for (uint32_t i = 1; i < n->input_count; i++)
-    joined = emit_concat(n, joined, node_input(n, i), axis);
-  if (mlirValueIsNull(joined)) node_bad(n, "an input is missing");
-  n->outputs[0] = joined;
+  uint32_t axis = node_axis(n, attr_int(n, "axis", 1), node_rank(n, node_input(n, 0)));
+  MlirValue *all = WAFER_NEW(n->im->ctx->arena, MlirValue, n->input_count);
+  for (uint32_t i = 0; all && i < n->input_count; i++) all[i] = node_input(n, i);
+  n->outputs[0] = emit_concat_all(n, n->input_count, all, axis);
+  if (mlirValueIsNull(n->outputs[0])) node_bad(n, "an input is missing");
 }
 
 /* ---- Pad ---- */

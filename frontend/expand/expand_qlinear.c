@@ -70,13 +70,13 @@ void import_qlinear_softmax(import_node *n) {
 
 /* y_scale, y_zero, then each operand with its own */
 void import_qlinear_concat(import_node *n) {
-  MlirValue y = none;
   if (n->input_count % 3 != 2) node_bad(n, "operands come with a scale and a zero point each");
   if (n->status != WAFER_OK) return;
   uint32_t axis = node_axis(n, attr_int(n, "axis", 0), node_rank(n, node_input(n, 2)));
-  for (uint32_t i = 2; i < n->input_count; i += 3)
-    y = y.ptr ? emit_concat(n, y, real(n, i), axis) : real(n, i);
-  n->outputs[0] = stored(n, y, 0, 2);
+  uint32_t count = n->input_count / 3;
+  MlirValue *all = WAFER_NEW(n->im->ctx->arena, MlirValue, count);
+  for (uint32_t i = 0; all && i < count; i++) all[i] = real(n, 3 * i + 2);
+  n->outputs[0] = stored(n, emit_concat_all(n, count, all, axis), 0, 2);
 }
 
 /* ---- Pools: of the plane of a sample's channel, wherever the channels are ---- */

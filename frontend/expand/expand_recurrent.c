@@ -203,20 +203,20 @@ static MlirValue run_direction(import_node *n, cell *c, bool back,
   wafer_shape shape = node_type(n, c->x).shape;
   int64_t rows = c->gates * c->hidden, line[] = {1, 1, c->batch, c->hidden};
   MlirValue flat = emit_reshape(n, c->x, 2, (int64_t[]){c->steps * c->batch, shape.dims[2]});
-  MlirValue sums = product(n, flat, &c->weight), all = none;
+  MlirValue sums = product(n, flat, &c->weight);
+  MlirValue *all = WAFER_NEW(n->im->ctx->arena, MlirValue, c->steps);
   if (c->bias.ptr) sums = ADD(sums, c->bias);
   sums = emit_reshape(n, sums, 3, (int64_t[]){c->steps, c->batch, rows});
-  for (int64_t i = 0; i < c->steps && n->status == WAFER_OK; i++) {
+  for (int64_t i = 0; all && i < c->steps && n->status == WAFER_OK; i++) {
     int64_t at = back ? c->steps - 1 - i : i;
     MlirValue x = emit_part(n, sums, 0, at, 1);
     MlirValue h = take_step(n, c, at, emit_reshape(n, x, 2, (int64_t[]){c->batch, rows}), step);
-    h = emit_reshape(n, h, 4, line);
-    all = !all.ptr ? h : back ? emit_concat(n, h, all, 0) : emit_concat(n, all, h, 0);
+    all[at] = emit_reshape(n, h, 4, line);
   }
   const MlirValue zero = emit_scalar_like(n, c->h, 0);
   c->h = where_longer(n, c, 0, c->h, zero);
   if (c->c.ptr) c->c = where_longer(n, c, 0, c->c, zero);
-  return all;
+  return emit_concat_all(n, (uint32_t)c->steps, all, 0);
 }
 
 /* ---- The operators ---- */

@@ -1,5 +1,6 @@
 /* Kernels: their attributes, and their functions as plain data. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "ir_names.h"
 
@@ -97,6 +98,8 @@ typedef struct reading {
   const wafer_ir *ir;
   MlirOperation func;
   wafer_kernel_body *body;
+  wafer_node *nodes;     /* of the body */
+  uint32_t *outputs;     /* of the body */
   wafer_ir_map *numbers; /* value -> number */
 } reading;
 
@@ -167,7 +170,7 @@ static wafer_status read_nodes(reading *r, MlirBlock block) {
   wafer_node *nodes = WAFER_NEW(r->ctx->arena, wafer_node, count);
   if (!nodes) return no_memory(r);
   r->body->node_count = count;
-  r->body->nodes = nodes;
+  r->body->nodes = r->nodes = nodes;
   MlirOperation last = mlirBlockGetTerminator(block);
   for (MlirOperation op = mlirBlockGetFirstOperation(block); !mlirOperationEqual(op, last);
        op = mlirOperationGetNextInBlock(op), i++)
@@ -183,8 +186,72 @@ static wafer_status read_outputs(reading *r, MlirBlock block) {
   for (uint32_t i = 0; i < count; i++)
     outputs[i] = wafer_ir_map_get(r->numbers, mlirOperationGetOperand(last, i).ptr);
   r->body->output_count = count;
-  r->body->outputs = outputs;
+  r->body->outputs = r->outputs = outputs;
   return count ? WAFER_OK : malformed(r, r->func, "returns nothing");
+}
+
+/* ---- Concatenations of concatenations ---- */
+
+/* Whether operand i of a concatenation of `all` operands so far gives way to its own: nobody else
+ * takes it, and one op can take them all. */
+static bool gives_way(const wafer_kernel_body *body, const uint32_t *uses, const wafer_node *n,
+                      uint32_t i, uint32_t all) {
+  uint32_t value = n->operands[i];
+  if (n->op != WAFER_OP_concat || value < body->input_count || uses[value] != 1) return false;
+  const wafer_node *from = &body->nodes[value - body->input_count];
+  return from->op == WAFER_OP_concat && value - body->input_count != body->anchor &&
+         wafer_attr_int(&from->attrs, WAFER_ATTR_axis) ==
+             wafer_attr_int(&n->attrs, WAFER_ATTR_axis) &&
+         all + from->operand_count - 1 <= WAFER_OP_MAX_OPERANDS;
+}
+
+/* concat(concat(x, y), z) becomes concat(x, y, z), so that elements move once. Operands keep their
+ * numbers; nodes that have given way have none. */
+static void join_node(const reading *r, const uint32_t *uses, wafer_node *n) {
+  uint32_t operands[WAFER_OP_MAX_OPERANDS], count = 0;
+  for (uint32_t i = 0; i < n->operand_count; i++) {
+    uint32_t all = count + n->operand_count - i;
+    if (!gives_way(r->body, uses, n, i, all)) {
+      operands[count++] = n->operands[i];
+      continue;
+    }
+    wafer_node *from = &r->nodes[n->operands[i] - r->body->input_count];
+    for (uint32_t k = 0; k < from->operand_count; k++) operands[count++] = from->operands[k];
+    from->operand_count = 0;
+  }
+  memcpy(n->operands, operands, count * sizeof *operands);
+  n->operand_count = count;
+}
+
+/* Without the nodes that have given way. */
+static void renumber(const reading *r, uint32_t *now) {
+  wafer_kernel_body *body = r->body;
+  uint32_t first = body->input_count, kept = 0, anchor = body->anchor;
+  for (uint32_t v = 0; v < first; v++) now[v] = v;
+  for (uint32_t n = 0; n < body->node_count; n++) {
+    wafer_node *node = &r->nodes[n];
+    if (node->op == WAFER_OP_concat && node->operand_count == 0) continue;
+    for (uint32_t i = 0; i < node->operand_count; i++) node->operands[i] = now[node->operands[i]];
+    if (n == anchor) body->anchor = kept;
+    now[first + n] = first + kept;
+    r->nodes[kept++] = *node;
+  }
+  for (uint32_t i = 0; i < body->output_count; i++) r->outputs[i] = now[r->outputs[i]];
+  body->node_count = kept;
+}
+
+static wafer_status join_concats(const reading *r) {
+  const wafer_kernel_body *body = r->body;
+  uint32_t values = body->input_count + body->node_count;
+  uint32_t *uses = WAFER_NEW(r->ctx->arena, uint32_t, values);
+  uint32_t *now = WAFER_NEW(r->ctx->arena, uint32_t, values);
+  if (!uses || !now) return no_memory(r);
+  for (uint32_t n = 0; n < body->node_count; n++)
+    for (uint32_t i = 0; i < body->nodes[n].operand_count; i++) uses[body->nodes[n].operands[i]]++;
+  for (uint32_t i = 0; i < body->output_count; i++) uses[body->outputs[i]]++;
+  for (uint32_t n = 0; n < body->node_count; n++) join_node(r, uses, &r->nodes[n]);
+  renumber(r, now);
+  return WAFER_OK;
 }
 
 wafer_status wafer_ir_kernel_body(const wafer_ctx *ctx, const wafer_ir *ir, MlirOperation func,
@@ -203,5 +270,5 @@ wafer_status wafer_ir_kernel_body(const wafer_ctx *ctx, const wafer_ir *ir, Mlir
   WAFER_TRY(read_outputs(&r, block));
   if (body->anchor >= body->node_count)
     return malformed(&r, func, "has an anchor that is none of its nodes");
-  return WAFER_OK;
+  return join_concats(&r);
 }

@@ -68,18 +68,21 @@ wafer_status infer_slice(const infer_site *site, wafer_type *result) {
 }
 
 wafer_status infer_concat(const infer_site *site, wafer_type *result) {
-  const wafer_shape *a = &site->operands[0].shape, *b = &site->operands[1].shape;
+  const wafer_shape *a = &site->operands[0].shape;
   uint32_t axis;
-  WAFER_TRY(infer_same_dtype(site, 0, 2));
+  WAFER_TRY(infer_same_dtype(site, 0, site->operand_count));
   WAFER_TRY(infer_axis(site, a, &axis));
   *result = site->operands[0];
-  if (a->rank != b->rank)
-    return infer_fail(site, "operand 1 has %u dims, operand 0 has %u", b->rank, a->rank);
-  for (uint32_t i = 0; i < a->rank; i++)
-    if (i != axis && a->dims[i] != b->dims[i])
-      return infer_fail(site, "%s and %s differ in dim %u, may differ in dim %u alone",
-                        infer_text(a).at, infer_text(b).at, i, axis);
-  result->shape.dims[axis] += b->dims[axis]; /* both less than 2^60 */
+  for (uint32_t k = 1; k < site->operand_count; k++) {
+    const wafer_shape *b = &site->operands[k].shape;
+    if (a->rank != b->rank)
+      return infer_fail(site, "operand %u has %u dims, operand 0 has %u", k, b->rank, a->rank);
+    for (uint32_t i = 0; i < a->rank; i++)
+      if (i != axis && a->dims[i] != b->dims[i])
+        return infer_fail(site, "%s and %s differ in dim %u, may differ in dim %u alone",
+                          infer_text(a).at, infer_text(b).at, i, axis);
+    result->shape.dims[axis] += b->dims[axis]; /* eight of less than 2^60 each */
+  }
   return WAFER_OK;
 }
 

@@ -27,7 +27,7 @@ typedef struct graph_value {
 
 typedef struct graph_node {
   char call[160]; /* "Conv(strides=[2,2])" */
-  uint32_t input_count, output_count, inputs[6], outputs[3];
+  uint32_t input_count, output_count, inputs[12], outputs[3];
   bool cut; /* its outputs are inputs of the graph */
 } graph_node;
 

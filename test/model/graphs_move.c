@@ -50,23 +50,33 @@ bool make_unsqueeze(maker *m) {
   return add_output(m, value_at(m, x)->dtype, out);
 }
 
-bool make_concat(maker *m) {
-  uint32_t x = pick(m, ALL, 1, 5), y = NOBODY;
-  if (x == NOBODY) return false;
-  wafer_shape s = value_at(m, x)->shape;
-  uint32_t axis = (uint32_t)any(m, 0, s.rank - 1);
-  for (int tries = 0; tries < 8 && y == NOBODY; tries++) {
-    uint32_t v = pick(m, 1u << value_at(m, x)->dtype, s.rank, s.rank);
+/* A value that differs from one of shape s along an axis at most; if there is none, a new one. */
+static uint32_t beside(maker *m, wafer_dtype dtype, const wafer_shape *s, uint32_t axis) {
+  for (int tries = 0; tries < 8; tries++) {
+    uint32_t v = pick(m, 1u << dtype, s->rank, s->rank);
     bool fits = v != NOBODY;
-    for (uint32_t d = 0; fits && d < s.rank; d++)
-      fits = d == axis || value_at(m, v)->shape.dims[d] == s.dims[d];
-    if (fits) y = v;
+    for (uint32_t d = 0; fits && d < s->rank; d++)
+      fits = d == axis || value_at(m, v)->shape.dims[d] == s->dims[d];
+    if (fits) return v;
   }
-  if (y == NOBODY) y = add_random(m, GRAPH_CONSTANT, value_at(m, x)->dtype, s, -2, 2);
-  s.dims[axis] += value_at(m, y)->shape.dims[axis];
-  if (elements_of(&s) > MOST_ELEMENTS) return false;
-  add_node(m, 2, any(m, 0, 1) ? (uint32_t[]){x, y} : (uint32_t[]){y, x}, "Concat(axis=%u)", axis);
-  return add_output(m, value_at(m, x)->dtype, s);
+  return add_random(m, GRAPH_CONSTANT, dtype, *s, -2, 2);
+}
+
+/* Of two values, or of so many that one op does not take them all. */
+bool make_concat(maker *m) {
+  uint32_t x = pick(m, ALL, 1, 5), all[12], count = any(m, 0, 3) ? 2 : (uint32_t)any(m, 3, 12);
+  if (x == NOBODY) return false;
+  wafer_dtype dtype = value_at(m, x)->dtype;
+  wafer_shape s = value_at(m, x)->shape, sum = s;
+  uint32_t axis = (uint32_t)any(m, 0, s.rank - 1), at = (uint32_t)any(m, 0, count - 1);
+  sum.dims[axis] = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    all[i] = i == at ? x : beside(m, dtype, &s, axis);
+    sum.dims[axis] += value_at(m, all[i])->shape.dims[axis];
+  }
+  if (elements_of(&sum) > MOST_ELEMENTS) return false;
+  add_node(m, count, all, "Concat(axis=%u)", axis);
+  return add_output(m, dtype, sum);
 }
 
 bool make_slice(maker *m) {

@@ -189,6 +189,8 @@ static bool move_body(rng *r, body_text *b) {
       {"12x20xf32", "slice", "0", "starts=11,19 steps=-1,-2 shape=12,10"},
       {"5x8xf32 7x8xf32", "concat", "0 1", "axis=0"},
       {"4x9xf32 4x6xf32", "concat", "0 1", "axis=1"},
+      {"4x9xf32 4x6xf32 4x2xf32", "concat", "0 1 2", "axis=1"},
+      {"3x8xf32 7x8xf32 4x8xf32 2x8xf32", "concat", "0 1 2 3", "axis=0"},
       {"6x8xf32", "pad", "0", "pads=1,2,0,3 mode=constant fill=0.5"},
       {"6x8xf32", "pad", "0", "pads=1,2,0,3 mode=reflect fill=0"},
       {"1x3x5x6xf32", "resize", "0",
@@ -291,7 +293,7 @@ static bool moves_body(rng *r, body_text *b) {
     case 1: made = put_slice(r, b, x); break;
     case 2: {
       char attrs[16];
-      snprintf(x, sizeof x, "%u %u", last, last);
+      snprintf(x, sizeof x, one_in(r, 2) ? "%u %u" : "%u %u %u", last, last, last);
       snprintf(attrs, sizeof attrs, "axis=%u", below(r, last_shape(b)->rank));
       made = put(b, "concat", x, attrs);
       break;
