@@ -232,11 +232,13 @@ struct wafer_shape_point {
  * `budget` and that fit `max_width` x `max_height`; sorted by cycles, then area, then width. Time
  * is the cycles, or those that `stream_words` take over the rows if that is more: a higher shape
  * that is no faster may be needed for its lanes. Empty when nothing fits: least_bytes then tells
- * the fewest bytes per core of any split. WAFER_NO_MEMORY alone fails. */
+ * the fewest bytes per core of any split. No split, whatever its bytes, has more rows or columns
+ * than most_rows and most_cols. WAFER_NO_MEMORY alone fails. */
 typedef struct wafer_curve {
   size_t count;
   const wafer_shape_point *at;
   uint64_t least_bytes;
+  uint32_t most_rows, most_cols;
 } wafer_curve;
 
 typedef struct wafer_curve_options {

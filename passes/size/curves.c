@@ -223,7 +223,9 @@ const wafer_curve *curve_part(curve_set *set, const wafer_curve *of, const bool 
   wafer_curve *part = WAFER_NEW(set->arena, wafer_curve, 1);
   wafer_shape_point *at = WAFER_NEW(set->arena, wafer_shape_point, of->count);
   if (!part || !at) return NULL;
-  *part = (wafer_curve){.at = at, .least_bytes = of->least_bytes};
+  *part = *of;
+  part->at = at;
+  part->count = 0;
   for (size_t i = 0; i < of->count; i++)
     if (keeps[i]) at[part->count++] = of->at[i];
   return part;

@@ -174,8 +174,8 @@ static void tell(const search *s, const merit *shelves, const merit *best) {
   const char *of = "";
   if (bands > 1) of = wafer_arena_printf(s->p->ctx->arena, " of one of %u bands", bands);
   wafer_note(s->p->ctx->diag, (wafer_loc){0},
-             "placer best: interval %llu cycles%s (shelves %llu; no layout below %llu with "
-             "streams along rows), latency %llu (%llu), wires %llu cores (%llu)",
+             "placer best: interval %llu cycles%s (shelves %llu; no layout below %llu), "
+             "latency %llu (%llu), wires %llu cores (%llu)",
              (unsigned long long)best->interval, of ? of : "",
              (unsigned long long)shelves->interval, (unsigned long long)s->bound,
              (unsigned long long)best->latency, (unsigned long long)shelves->latency,

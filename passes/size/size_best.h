@@ -52,9 +52,17 @@ void search_deal(search *s);
 /* After a search: the slower an area turned out to be, the less it is dealt the next time. */
 void search_even_out(search *s);
 /* size_bound.c. No layout has a shorter interval: s->bound. By curves for the shallowest buffers,
- * and what waits. They leave out shapes whose rows are too few lanes for their streams, though
- * columns may be enough: it is a bound for streams along rows. */
+ * and what waits. */
 wafer_status search_find_bound(search *s);
+/* Sides of all copies of a shape that interval t takes, with rows, and with columns of a copy,
+ * enough for the heaviest stream: curves for a bound know nothing of lanes, so a shape that has
+ * them is no smaller than one of theirs so grown. How many of both there are: grown beyond the
+ * wafer or any split, or with too many copies, a shape is none. */
+typedef struct search_sides {
+  uint64_t width, height;
+} search_sides;
+uint32_t search_grow(const search *s, const kind *of, search_sides one, uint64_t cycles, uint64_t t,
+                     search_sides grown[2]);
 /* size_waits.c. The kernels whose values wait for others, with curves and kinds as they are, and
  * the bound as far as it is known; whether they may fit so many cores at an interval: false, no
  * layout does. */

@@ -34,16 +34,32 @@ static uint64_t measured_all(measure m) {
   return m.step > STEPS ? m.all * (m.step - STEPS + 1) : m.all;
 }
 
+uint32_t search_grow(const search *s, const kind *of, search_sides one, uint64_t cycles, uint64_t t,
+                     search_sides grown[2]) {
+  wafer_rect usable = s->p->ctx->machine->usable;
+  uint64_t copies = t ? max_u64((cycles + t - 1) / t, 1) : 1;
+  uint64_t lanes = t ? (of->words + t - 1) / t : of->words;
+  search_sides rows = {copies * one.width, max_u64(one.height, lanes)};
+  search_sides cols = {copies * max_u64(one.width, lanes), one.height};
+  uint32_t n = 0;
+  if (copies > s->most || rows.width > usable.width) return 0;
+  if (lanes <= of->curve->most_rows) grown[n++] = rows;
+  if (lanes <= of->curve->most_cols && lanes > one.height && cols.width <= usable.width)
+    grown[n++] = cols;
+  return n;
+}
+
 /* Least area, so measured, on which a kind takes at most t cycles a sample; UINT64_MAX: none. */
 static uint64_t least_area(const search *s, const kind *of, uint64_t t, measure x, measure y) {
   uint64_t least = UINT64_MAX;
   for (size_t i = 0; i < of->curve->count && of->curve->at[i].cycles / s->most <= t; i++) {
     const wafer_shape_point *at = &of->curve->at[i];
-    uint64_t w = at->width, h = at->height, replicas = t ? (at->cycles + t - 1) / t : 1;
-    if (replicas > s->most || replicas * w > s->p->ctx->machine->usable.width) continue;
-    if (of->words > t * max_u64(w, h)) continue;
-    uint64_t area = measured(x, max_u64(replicas, 1) * w) * measured(y, h);
-    if (area < least) least = area;
+    search_sides grown[2];
+    uint32_t n = search_grow(s, of, (search_sides){at->width, at->height}, at->cycles, t, grown);
+    for (uint32_t j = 0; j < n; j++) {
+      uint64_t area = measured(x, grown[j].width) * measured(y, grown[j].height);
+      if (area < least) least = area;
+    }
   }
   return least;
 }
@@ -112,7 +128,7 @@ static wafer_status raise_bound(search *s) {
 wafer_status search_find_bound(search *s) {
   pipeline *p = s->p;
   const wafer_curve **curve = p->curve;
-  WAFER_TRY(pipeline_shallow(p, &p->curve));
+  WAFER_TRY(pipeline_shallow(p, false, &p->curve));
   WAFER_TRY(pipeline_find_kinds(p));
   WAFER_TRY(bisect_bound(s));
   WAFER_TRY(raise_bound(s));

@@ -51,16 +51,16 @@ void pipeline_shallow_depths(const pipeline *p, uint32_t k, uint32_t *depths) {
   guess_depths(p, k, SIZE_PIPELINE_DEPTH, depths);
 }
 
-wafer_status pipeline_curve_for(const pipeline *p, uint32_t k, const uint32_t *depths,
+wafer_status pipeline_curve_for(const pipeline *p, uint32_t k, const uint32_t *depths, bool lanes,
                                 const wafer_curve **out) {
   wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
-  curve_query query = {wafer_machine_core_budget(p->ctx->machine), pipeline_heaviest_stream(p, k),
-                       false};
+  curve_query query = {wafer_machine_core_budget(p->ctx->machine),
+                       lanes ? pipeline_heaviest_stream(p, k) : 0, false};
   WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, query, out));
   return pipeline_keep_lean(p, k, &body, out);
 }
 
-wafer_status pipeline_shallow(const pipeline *p, const wafer_curve ***out) {
+wafer_status pipeline_shallow(const pipeline *p, bool lanes, const wafer_curve ***out) {
   uint32_t n = p->graph->kernel_count;
   const wafer_curve **curve = WAFER_NEW(p->ctx->arena, const wafer_curve *, n);
   if (!curve) return pipeline_no_memory(p);
@@ -69,7 +69,7 @@ wafer_status pipeline_shallow(const pipeline *p, const wafer_curve ***out) {
         WAFER_NEW(p->ctx->arena, uint32_t, p->graph->kernels[k].body.input_count + 1);
     if (!depths) return pipeline_no_memory(p);
     pipeline_shallow_depths(p, k, depths);
-    WAFER_TRY(pipeline_curve_for(p, k, depths, &curve[k]));
+    WAFER_TRY(pipeline_curve_for(p, k, depths, lanes, &curve[k]));
   }
   *out = curve;
   return WAFER_OK;

@@ -286,7 +286,7 @@ static wafer_status deepen(pipeline *p, const pricing *w, uint32_t k) {
   pipeline_shallow_depths(p, k, depths);
   for (uint32_t j = 0; j < of->joins; j++)
     depths[of->input[j]] = (uint32_t)depth_of(w, at, parts(at->cycles, w->t), of->wait[j]);
-  WAFER_TRY(pipeline_curve_for(p, k, depths, &curve));
+  WAFER_TRY(pipeline_curve_for(p, k, depths, true, &curve));
   if (curve->count) p->curve[k] = curve;
   return WAFER_OK;
 }
@@ -328,7 +328,7 @@ wafer_status pipeline_be_patient(pipeline *p, uint32_t replicas, uint64_t cores,
   pricing w = {.p = p, .count = p->graph->kernel_count, .replicas = replicas};
   double room = (double)(cores - cores / FULL);
   uint64_t high = *t;
-  WAFER_TRY(pipeline_shallow(p, &shallow));
+  WAFER_TRY(pipeline_shallow(p, true, &shallow));
   WAFER_TRY(start(&w, shallow));
   while (high - low > low / EXACT + 1) { /* as far as is known high does, low does not */
     uint64_t mid = low + (high - low) / 2;

@@ -53,8 +53,9 @@ wafer_status pipeline_find_curves(pipeline *p, uint32_t limit, bool *fits);
 wafer_status pipeline_deepen(pipeline *p, bool *found);
 /* Buffers of kernel k as shallow as can be: of each input, then of the outputs. */
 void pipeline_shallow_depths(const pipeline *p, uint32_t k, uint32_t *depths);
-/* The curve of kernel k for buffers so deep. */
-wafer_status pipeline_curve_for(const pipeline *p, uint32_t k, const uint32_t *depths,
+/* The curve of kernel k for buffers so deep; with higher shapes that are no faster, for their
+ * lanes, or without. */
+wafer_status pipeline_curve_for(const pipeline *p, uint32_t k, const uint32_t *depths, bool lanes,
                                 const wafer_curve **out);
 /* Who makes input `input` of kernel k; WAFER_NONE: it is a weight, or comes from the edge. */
 static inline uint32_t pipeline_producer(const pipeline *p, uint32_t k, uint32_t input) {
@@ -63,7 +64,7 @@ static inline uint32_t pipeline_producer(const pipeline *p, uint32_t k, uint32_t
   return weight ? WAFER_NONE : p->graph->values[kernel->inputs[input]].producer;
 }
 /* The curve of every kernel for buffers as shallow as can be. */
-wafer_status pipeline_shallow(const pipeline *p, const wafer_curve ***out);
+wafer_status pipeline_shallow(const pipeline *p, bool lanes, const wafer_curve ***out);
 /* size_lean.c. Leaves curves with those shapes alone with which sparse products waste as little as
  * options ask for. *t: the interval at which, from `from` on, there are such first; 0: there are
  * none, or no others than for the last one that was asked for, and curves are as they were. */

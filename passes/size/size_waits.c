@@ -37,26 +37,46 @@ static void add_corner(hull *h, corner c) {
   h->at[h->count++] = c;
 }
 
+/* Of all copies of a shape, and with the lanes that its streams need; INFINITY: it keeps no such
+ * interval. */
+static double cores_of(const size_waits *w, const kind *of, search_sides one, uint64_t cycles,
+                       uint64_t t) {
+  search_sides grown[2];
+  double least = INFINITY;
+  uint32_t n = search_grow(w->s, of, one, cycles, t, grown);
+  for (uint32_t i = 0; i < n; i++) least = fmin(least, (double)(grown[i].width * grown[i].height));
+  return least;
+}
+
+/* Slower shapes than the hull's, and those that its curve leaves out, have at least as many cores
+ * as as many copies of one of its. */
+static void add_slow(const size_waits *w, hull *h, const double *one, uint64_t t) {
+  double least = INFINITY;
+  for (uint32_t copies = 1; copies <= w->s->most; copies++) {
+    least = fmin(least, one[copies]);
+    if (least < INFINITY)
+      h->slow[h->slow_count++] = (corner){(double)copies * (double)t, copies * least};
+  }
+}
+
 /* Of the shapes that keep the interval, with as many copies as it takes. */
 static bool make_hull(const size_waits *w, wafer_arena *arena, uint32_t k, uint64_t t) {
   const kind *of = &w->s->p->kinds[k];
   hull *h = &w->hulls[k];
   *h = (hull){.at = WAFER_NEW(arena, corner, of->curve->count),
-              .slow = WAFER_NEW(arena, corner, of->curve->count)};
-  if (!h->at || !h->slow) return false;
+              .slow = WAFER_NEW(arena, corner, w->s->most)};
+  double *one = WAFER_NEW(arena, double, w->s->most + 1); /* of the cores of so many copies */
+  if (!h->at || !h->slow || !one) return false;
+  for (uint32_t copies = 0; copies <= w->s->most; copies++) one[copies] = INFINITY;
   for (size_t i = 0; i < of->curve->count; i++) {
     const wafer_shape_point *at = &of->curve->at[i];
     uint64_t copies = max_u64((at->cycles + t - 1) / t, 1);
-    if (copies > w->s->most || of->words > t * max_u64(at->width, at->height)) continue;
-    double cores = (double)((uint64_t)at->width * at->height * copies);
+    double cores = cores_of(w, of, (search_sides){at->width, at->height}, at->cycles, t);
+    if (cores == INFINITY) continue;
     add_corner(h, (corner){(double)at->cycles, cores});
-    const corner slow = {(double)(copies * t), cores};
-    corner *last = h->slow_count ? &h->slow[h->slow_count - 1] : NULL;
-    if (!last || last->cycles < slow.cycles)
-      h->slow[h->slow_count++] = slow;
-    else if (cores < last->cores)
-      *last = slow;
+    one[copies] = fmin(one[copies], cores / (double)copies);
   }
+  add_slow(w, h, one, t);
   return true;
 }
 
@@ -74,13 +94,13 @@ static bool make_spots(const size_waits *w, wafer_arena *arena, reader *r, uint6
     for (size_t i = 0; i < r->deep[d].count; i++) {
       const deep_point *at = &r->deep[d].at[i];
       uint64_t copies = max_u64((at->cycles + t - 1) / t, 1);
-      double cores = (double)((uint64_t)at->width * at->height * copies), depth = r->deep[d].depth;
-      if (copies > w->s->most || of->words > t * max_u64(at->width, at->height)) continue;
-      if (copies == last && cores >= least) continue;
+      double cores = cores_of(w, of, (search_sides){at->width, at->height}, at->cycles, t);
+      double depth = r->deep[d].depth;
+      if (cores == INFINITY || (copies == last && cores >= least)) continue;
       double room = cores * r->budget / w->skips[r->longest].bytes;
       if (depth > 0) room = fmin(room, depth * (double)copies);
-      r->spots[r->spot_count++] =
-          (spot){(double)at->cycles, (double)(copies * t), cores, room * (double)t};
+      r->spots[r->spot_count++] = (spot){(double)at->cycles, (double)(copies * t), cores,
+                                         room * (double)t, (double)w->s->most / (double)copies};
       last = copies;
       least = cores;
     }
@@ -133,10 +153,10 @@ static double choose_spot(const size_waits *w, const reader *r) {
     const spot *at = &r->spots[i];
     double cycles = w->price[k] < 0 ? at->slow : at->cycles;
     double worth = (1 - w->part[k]) * at->cores + w->price[k] * cycles - w->rent[k] * at->room;
-    if (worth >= least) continue;
-    least = worth;
-    w->now[k] = *at;
-    w->now[k].cycles = cycles;
+    double times = w->price[k] < 0 && worth < 0 ? at->times : 1;
+    if (worth * times >= least) continue;
+    least = worth * times;
+    w->now[k] = (spot){cycles * times, 0, at->cores * times, at->room * times, 1};
   }
   return least;
 }

@@ -25,9 +25,9 @@ typedef struct deep_curve {
 } deep_curve;
 
 /* A shape of it, the most cycles that one with as many copies may have, and those for which it has
- * room. */
+ * room; and how many times as many copies there may be, of all of these. */
 typedef struct spot {
-  double cycles, slow, cores, room;
+  double cycles, slow, cores, room, times;
 } spot;
 
 /* A kernel that reads values which may wait for each other. */
@@ -51,7 +51,7 @@ typedef struct hull {
   uint32_t count;
   corner *at; /* none has fewer cores and fewer cycles */
   uint32_t slow_count;
-  corner *slow; /* of each number of copies the fewest cores, and the most cycles it may have */
+  corner *slow; /* of each number of copies the fewest cores, and the most cycles they may have */
 } hull;
 
 struct size_waits {

@@ -206,7 +206,6 @@ static wafer_status find_deep(const finder *f, const reader *r, uint32_t depth, 
   wafer_curve_options options = {.max_width = m->usable.width,
                                  .max_height = m->usable.height,
                                  .budget = wafer_machine_core_budget(m),
-                                 .stream_words = pipeline_heaviest_stream(p, r->kernel),
                                  .most_points = MOST_POINTS};
   bool ok = depths && arena;
   if (ok) pipeline_shallow_depths(p, r->kernel, depths);

@@ -354,7 +354,7 @@ wafer_status wafer_cuts_curve(wafer_cuts *cuts, const wafer_kernel_body *body,
     size_t count = s->points.count;
     wafer_shape_point *at = wafer_arena_copy(arena, s->points.at, count * sizeof *at);
     if (at || count == 0)
-      *curve = (wafer_curve){count, at, s->least_bytes};
+      *curve = (wafer_curve){count, at, s->least_bytes, cuts->most_rows, cuts->most_cols};
     else
       status = WAFER_NO_MEMORY;
   }

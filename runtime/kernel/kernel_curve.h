@@ -47,6 +47,7 @@ struct wafer_cuts {
   wafer_arena *arena;
   wafer_workers *workers; /* NULL: none */
   uint32_t max_width, max_height;
+  uint32_t most_cols, most_rows;        /* of any split within these */
   uint32_t loop[KERNEL_MAX_CUT], count; /* the loops that are cut, longest first */
   uint64_t least_bytes[2]; /* of any split, once nothing was found to fit, without and with `lean`;
                               0: not known */

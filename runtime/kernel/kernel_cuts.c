@@ -42,6 +42,20 @@ static void pick_loops(wafer_cuts *cuts, const wafer_loops *loops) {
   }
 }
 
+/* The most parts along a direction, at most `limit`. */
+static uint32_t most_parts(const wafer_cuts *cuts, const wafer_loops *loops, int64_t limit) {
+  int64_t most = 1;
+  for (uint32_t i = 0; i < cuts->count; i++)
+    for (uint32_t j = i; j < cuts->count; j++) {
+      int64_t outer = loops->extent[cuts->loop[i]],
+              inner = i == j ? 1 : loops->extent[cuts->loop[j]];
+      for (int64_t p = 1; p <= outer && p <= limit; p = kernel_next_parts(outer, p))
+        for (int64_t q = 1; q <= inner && p * q <= limit; q = kernel_next_parts(inner, q))
+          most = p * q > most ? p * q : most;
+    }
+  return (uint32_t)most;
+}
+
 wafer_cuts *wafer_cuts_create(const wafer_machine *machine, const wafer_kernel_body *body,
                               uint32_t max_width, uint32_t max_height, wafer_workers *workers,
                               wafer_arena *arena) {
@@ -55,6 +69,8 @@ wafer_cuts *wafer_cuts_create(const wafer_machine *machine, const wafer_kernel_b
                        .max_height = max_height};
   wafer_kernel_loops(body, &loops);
   pick_loops(cuts, &loops);
+  cuts->most_cols = most_parts(cuts, &loops, max_width);
+  cuts->most_rows = most_parts(cuts, &loops, max_height);
   return cuts;
 }
 

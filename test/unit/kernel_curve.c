@@ -57,6 +57,7 @@ static void check_curve(const curve_case *c, const body_text *b, const wafer_cur
   for (size_t i = 0; i < curve->count; i++) {
     const wafer_shape_point *p = &curve->at[i];
     check_point(c->name, b, p, budget);
+    CU_ASSERT(p->height <= curve->most_rows && p->width <= curve->most_cols);
     CU_ASSERT(i == 0 || p->cycles >= p[-1].cycles);
     for (size_t j = 0; j < i; j++) /* earlier ones are no slower, so they must not fit inside */
       CU_ASSERT(curve->at[j].width > p->width || curve->at[j].height > p->height);
@@ -95,6 +96,24 @@ static void test_cuts_add_work(void) {
                (unsigned long long)all.compute_cycles);
       CU_ASSERT(cores * cost.compute_cycles >= all.compute_cycles);
     }
+    wafer_arena_destroy(arena);
+  }
+}
+
+/* Parts that make no part smaller count for nothing: 40 are cut into 20 at most within 32. */
+static void test_most_parts(void) {
+  static const struct {
+    const char *input;
+    uint32_t most;
+  } cases[] = {{"40xf32", 20}, {"40x3xf32", 30}, {"5x7xf32", 21}, {"16x9xf32", 32}, {"f32", 1}};
+  wafer_machine m = plain_machine();
+  for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
+    curve_case c = {"most", "map", cases[i].input, "relu", "0", ""};
+    wafer_arena *arena = wafer_arena_create();
+    body_text b;
+    wafer_curve curve;
+    make_case(&m, &c, arena, &b, &curve);
+    CU_ASSERT(curve.most_rows == cases[i].most && curve.most_cols == cases[i].most);
     wafer_arena_destroy(arena);
   }
 }
@@ -304,6 +323,7 @@ static void test_curve_out_of_memory(void) {
 CU_TestInfo tests_kernel_curve[] = {
     {"points of curves are what their splits cost, none inside another", test_curves},
     {"cuts add work", test_cuts_add_work},
+    {"the most parts of a direction", test_most_parts},
     {"no split beats the curve", test_curve_is_least},
     {"more memory, no more cores", test_curve_monotone},
     {"large filters in groups: cut along both directions", test_large_filters_in_groups},
