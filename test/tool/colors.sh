@@ -35,11 +35,11 @@ says err ": weight streaming takes its place"
 # each reader, so that three took three times as long.
 sed 's/colors="24"/colors="8"/' "$source/runtime/machines/small64.xml" >eight.xml
 "$wafer" compile "$source/test/data/split.onnx" -q -o cast.wplan --machine eight.xml --mode pipelined --bands 1 \
-  --programs never --report cast.json 2>err || fail "multicast: $(head -1 err)"
+  --programs never 2>err || fail "multicast: $(head -1 err)"
 "$wafer" dump cast.wplan --certificate >cert && says cert "in one multicast with"
-once=$(sed -n 's/.*busiest link.*: 1 streams, \([0-9]*\) cycles.*/\1/p' cert)
-between=$(sed -n 's/^\t"interval_cycles":\t\([0-9]*\),$/\1/p' cast.json)
-[ "$between" = "$once" ] || fail "multicast: $between cycles between samples, the value leaves in $once"
+busiest=$(sed -n 's/.*busiest link.*: [0-9]* streams, \([0-9]*\) cycles.*/\1/p' cert)
+once=$("$wafer" dump cast.wplan | sed -n 's/^  s[0-9]*  *[0-9]*  *k0 -> k2  *[0-9]*  *\([0-9]*\) .*/\1/p')
+[ "$busiest" -lt $((3 * once)) ] || fail "multicast: $busiest cycles on a link, the value leaves once in $once"
 
 # Nothing is left open.
 gives 4 "error: no colour is left for the stream of" "$wafer" compile "$net" -q -o no.wplan --machine c1.xml --mode pipelined

@@ -65,7 +65,9 @@ done
 # Code has room beside the samples that a core holds, in streaming too: with eight of them the last kernel's cores trapped.
 "$wafer" machines small16 | sed 's/<fabric.*/<fabric width="1" height="4"\/>/
   s/<usable.*/<usable x="0" y="0" width="1" height="4"\/>/' >tall.xml
-gives 0 "bytes of code" "$wafer" compile "$source/test/data/steps.onnx" -o p.wplan --machine tall.xml --mode streaming --batch 8 --bands 1
+gives 0 "bytes of code" "$wafer" compile "$source/test/data/early.onnx" -o p.wplan --machine tall.xml --mode streaming --batch 1 --bands 1
+gives 0 "launches" "$wafer" compile "$source/test/data/steps.onnx" -o p.wplan --machine tall.xml --mode streaming --batch 8 --bands 1
+gives 0 "^output" "$wafer" check p.wplan --total 5
 gives 0 "launches" "$wafer" compile "$source/test/data/steps.onnx" -o p.wplan --machine tall.xml --mode streaming --batch auto
 gives 0 "^output" "$wafer" check p.wplan --total 5
 # What fills up a round of stripes is no sample: it was what a train of one waited for, and what its streams took.
