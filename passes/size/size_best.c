@@ -234,13 +234,14 @@ static wafer_status try_once(search *s, trial *t, int try, bool last) {
   t->ends = !found;
   if (!found) return WAFER_OK;
   WAFER_TRY(pipeline_settle(p, t->tried));
+  t->waits |= some_want_more(p);
+  if (some_want_more(p)) WAFER_TRY(search_repair(s, t->tried));
   WAFER_TRY(weigh(s, t->tried, &m));
   if (better(s, &m, t->b)) {
     *t->b = m;
     memcpy(t->best, t->tried, p->graph->kernel_count * sizeof *t->best);
   }
   t->settled = m.interval <= s->found;
-  t->waits |= some_want_more(p);
   t->ends = t->settled && m.interval <= enough(s);
   return WAFER_OK;
 }

@@ -69,6 +69,9 @@ uint32_t search_grow(const search *s, const kind *of, search_sides one, uint64_t
 typedef struct size_waits size_waits;
 wafer_status size_waits_find(const search *s, size_waits **out);
 wafer_status size_waits_fit(const size_waits *w, uint64_t t, uint64_t cores, bool *fit);
+/* size_repair.c. Kernels of a layout just settled that hold less than what waits get other shapes
+ * and places in free cores, where that makes the interval shorter; settled again. */
+wafer_status search_repair(const search *s, shelf_place *places);
 /* What the engine is asked about one area. */
 wafer_status search_problem(search *s, const search_area *area, wafer_placer_problem *out);
 
