@@ -1,5 +1,5 @@
-/* passes/size/size_bound.c, size_waits.c, size_waits_find.c, size_patience.c: cores for what waits,
- * bounded and spared. */
+/* passes/size/size_bound.c, size_waits.c, size_waits_find.c, size_patience.c, size_repair.c: cores
+ * for what waits, bounded, spared and found. */
 #include "passes/size/size_best.h"
 #include "size_scene.h"
 
@@ -82,7 +82,69 @@ static void shapes_grow_to_their_lanes(void) {
   CU_ASSERT(grown[0].width == 3 && grown[0].height == 2);
 }
 
+/* ---- Repairs ---- */
+
+/* A pipeline of the model with shallow buffers; nothing is placed. */
+static void open_pipeline(fixture *f, sizing *out, pipeline *p) {
+  uint32_t n = f->graph.kernel_count;
+  wafer_arena *arena = f->ctx.arena;
+  bool fits;
+  *out = (sizing){.kernels = WAFER_NEW(arena, sized_kernel, n)};
+  *p = (pipeline){.ctx = &f->ctx, .graph = &f->graph, .curves = f->curves, .out = out};
+  p->stage = WAFER_NEW(arena, uint32_t, n);
+  p->curve = WAFER_NEW(arena, const wafer_curve *, n);
+  p->haste = WAFER_NEW(arena, uint32_t, n);
+  p->patience = WAFER_NEW(arena, uint32_t, n);
+  p->skipped = WAFER_NEW(arena, int32_t, (size_t)n + 2);
+  p->wanted = WAFER_NEW(arena, const uint32_t *, n);
+  for (uint32_t k = 0; k < n; k++) p->stage[k] = k;
+  CU_ASSERT_EQUAL_FATAL(pipeline_find_curves(p, SIZE_PIPELINE_DEPTH, &fits), WAFER_OK);
+  CU_ASSERT_TRUE_FATAL(fits);
+}
+
+/* A column of each kernel's own, of the fewest cores, but at least so many. */
+static shelf_place column(const pipeline *p, uint32_t k, uint32_t cores) {
+  const wafer_shape_point *found = NULL, *at = p->curve[k]->at;
+  for (const wafer_shape_point *end = at + p->curve[k]->count; at < end; at++)
+    if (at->width == 1 && at->height >= cores && (!found || at->height < found->height)) found = at;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(found);
+  uint32_t index = (uint32_t)(found - p->curve[k]->at);
+  return (shelf_place){index, {k, 0, 1, found->height}, 1, found};
+}
+
+/* The last kernel's few cores hold less than waits for ten before it; it gets others, of those
+ * that are free, and all others stay where they are. */
+static void what_holds_too_little_is_repaired(void) {
+  char text[16384];
+  fixture f;
+  sizing out;
+  pipeline p;
+  shelf_place places[16], before[16];
+  setup(&f, "small16", chain(text, sizeof text, 10));
+  open_pipeline(&f, &out, &p);
+  uint32_t n = f.graph.kernel_count, last = n - 1;
+  CU_ASSERT_TRUE_FATAL(n <= 12);
+  for (uint32_t k = 0; k < n; k++) places[k] = column(&p, k, k == last ? 4 : 8);
+  memcpy(before, places, sizeof places);
+  CU_ASSERT_EQUAL_FATAL(pipeline_settle(&p, places), WAFER_OK);
+  uint64_t interval = out.cost.interval_cycles;
+  search s = {.p = &p, .replicas = 1, .most = 1};
+  for (uint32_t k = 0; k < n; k++)
+    if (places[k].point->cycles > s.found) s.found = places[k].point->cycles;
+  CU_ASSERT_TRUE_FATAL(p.wanted[last] != NULL && interval > s.found);
+  CU_ASSERT_EQUAL_FATAL(search_repair(&s, places), WAFER_OK);
+  CU_ASSERT(out.cost.interval_cycles < interval && !p.wanted[last]);
+  CU_ASSERT(wafer_rect_within(places[last].rect, f.ctx.machine->usable));
+  CU_ASSERT(wafer_rect_area(places[last].rect) > wafer_rect_area(before[last].rect));
+  for (uint32_t k = 0; k < last; k++) {
+    CU_ASSERT(wafer_rect_equal(places[k].rect, before[k].rect));
+    CU_ASSERT(!wafer_rect_overlaps(places[k].rect, places[last].rect));
+  }
+  teardown(&f);
+}
+
 CU_TestInfo tests_size_waits[] = {
+    {"what holds too little is repaired", what_holds_too_little_is_repaired},
     {"shapes grow to their lanes", shapes_grow_to_their_lanes},
     {"no layout is below the bound", no_layout_is_below_the_bound},
     {"what waits takes cores", what_waits_takes_cores},
