@@ -340,11 +340,11 @@ static void test_hostile(void) {
   uint32_t accepted = 0;
   for (uint32_t i = 0; i < 200000; i++) {
     wafer_op op = (wafer_op)(op_hostile_next(&state) % WAFER_OP_COUNT);
-    wafer_type operands[5], result = {0};
+    wafer_type operands[WAFER_OP_MAX_OPERANDS], result = {0};
     caught last;
     wafer_diag diag = caught_diag(&last);
     uint32_t rank = (uint32_t)(op_hostile_next(&state) % 6), count = wafer_op_get(op)->most;
-    for (uint32_t j = 0; j < 5; j++) {
+    for (uint32_t j = 0; j < WAFER_OP_MAX_OPERANDS; j++) {
       operands[j] = (wafer_type){.dtype = WAFER_DTYPE_f32, .shape.rank = rank};
       for (uint32_t d = 0; d < rank; d++) operands[j].shape.dims[d] = op_hostile_int(&state);
     }
