@@ -299,7 +299,7 @@ static wafer_status refuse_cores(const pipeline *p) {
 
 /* ---- All together ---- */
 
-static wafer_status start(pipeline *p) {
+wafer_status pipeline_start(pipeline *p) {
   uint32_t n = p->graph->kernel_count;
   wafer_arena *arena = p->ctx->arena;
   p->out->kernels = WAFER_NEW(arena, sized_kernel, n);
@@ -425,7 +425,7 @@ wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer
   *out = (sizing){0};
   pipeline p = {.ctx = ctx, .graph = graph, .curves = curves, .out = out, .piece = graph->piece};
   bool fits;
-  WAFER_TRY(start(&p));
+  WAFER_TRY(pipeline_start(&p));
   find_stages(&p);
   WAFER_TRY(pipeline_find_curves(&p, graph->kernel_count + 1, &fits));
   if (fits) WAFER_TRY(ease_for_pins(&p, &fits));

@@ -39,6 +39,8 @@ typedef struct pipeline {
   int64_t *waste; /* kernel: multiply cycles that a sparse product may waste; NULL: any */
 } pipeline;
 
+/* Room for what is known of each kernel; nothing is. */
+wafer_status pipeline_start(pipeline *p);
 /* Numbers the kinds, anew after kernels have made haste. */
 wafer_status pipeline_find_kinds(pipeline *p);
 /* Kernels in stages that values too deep for their buffers skip make haste. */

@@ -88,7 +88,7 @@ static const wafer_shape_point *next_shape(const search *s, uint32_t k, const wa
                                            uint64_t least, uint32_t *copies) {
   const pipeline *p = s->p;
   const sized_kernel *now = &p->out->kernels[k];
-  uint64_t t = s->found, words = pipeline_heaviest_stream(p, k), fewest = UINT64_MAX;
+  uint64_t t = s->found ? s->found : 1, words = pipeline_heaviest_stream(p, k), fewest = UINT64_MAX;
   uint64_t longest = now->point->cycles > t ? now->point->cycles : t;
   const wafer_shape_point *found = NULL;
   for (size_t i = 0; i < curve->count; i++) {
@@ -161,13 +161,9 @@ wafer_status search_repair(const search *s, shelf_place *places) {
   uint32_t n = p->graph->kernel_count;
   shelf_place *tried = scratch ? WAFER_NEW(scratch, shelf_place, n) : NULL;
   fabric f;
-  wafer_status status = WAFER_NO_MEMORY;
-  if (tried && open_fabric(p, places, scratch, &f)) {
-    memcpy(tried, places, n * sizeof *tried);
-    status = repair_rounds(s, &f, tried, places);
-  } else {
-    status = pipeline_no_memory(p);
-  }
+  bool ok = tried && open_fabric(p, places, scratch, &f);
+  if (ok) memcpy(tried, places, n * sizeof *tried);
+  wafer_status status = ok ? repair_rounds(s, &f, tried, places) : pipeline_no_memory(p);
   wafer_arena_destroy(scratch);
   return status;
 }

@@ -87,16 +87,10 @@ static void shapes_grow_to_their_lanes(void) {
 /* A pipeline of the model with shallow buffers; nothing is placed. */
 static void open_pipeline(fixture *f, sizing *out, pipeline *p) {
   uint32_t n = f->graph.kernel_count;
-  wafer_arena *arena = f->ctx.arena;
   bool fits;
-  *out = (sizing){.kernels = WAFER_NEW(arena, sized_kernel, n)};
+  *out = (sizing){0};
   *p = (pipeline){.ctx = &f->ctx, .graph = &f->graph, .curves = f->curves, .out = out};
-  p->stage = WAFER_NEW(arena, uint32_t, n);
-  p->curve = WAFER_NEW(arena, const wafer_curve *, n);
-  p->haste = WAFER_NEW(arena, uint32_t, n);
-  p->patience = WAFER_NEW(arena, uint32_t, n);
-  p->skipped = WAFER_NEW(arena, int32_t, (size_t)n + 2);
-  p->wanted = WAFER_NEW(arena, const uint32_t *, n);
+  CU_ASSERT_EQUAL_FATAL(pipeline_start(p), WAFER_OK);
   for (uint32_t k = 0; k < n; k++) p->stage[k] = k;
   CU_ASSERT_EQUAL_FATAL(pipeline_find_curves(p, SIZE_PIPELINE_DEPTH, &fits), WAFER_OK);
   CU_ASSERT_TRUE_FATAL(fits);
