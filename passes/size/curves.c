@@ -1,5 +1,6 @@
 /* What sizing finds once and asks for again: shape curves by signature, layouts of their points,
  * and how a graph was sized. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "ir/intern.h"
@@ -187,7 +188,63 @@ static shapes *shapes_of(curve_set *set, const wafer_kernel_body *body) {
 }
 
 static bool same_query(const curve_query *a, const curve_query *b) {
-  return a->budget == b->budget && a->words == b->words && a->lean == b->lean;
+  return a->budget == b->budget && a->words == b->words && a->lean == b->lean &&
+         a->copied == b->copied;
+}
+
+static int by_size(const void *left, const void *right) {
+  const wafer_shape_point *a = left, *b = right;
+  uint64_t a_area = (uint64_t)a->width * a->height, b_area = (uint64_t)b->width * b->height;
+  if (a->cycles != b->cycles) return a->cycles < b->cycles ? -1 : 1;
+  if (a_area != b_area) return a_area < b_area ? -1 : 1;
+  if (a->width != b->width) return a->width < b->width ? -1 : 1;
+  return memcmp(&a->split, &b->split, sizeof a->split);
+}
+
+/* The points of all `parts`, each split once, in a curve's order. */
+static bool unite(wafer_arena *arena, const wafer_curve *const *parts, size_t count,
+                  wafer_curve *out) {
+  size_t total = 0, kept = 0;
+  for (size_t i = 0; i < count; i++) total += parts[i]->count;
+  wafer_shape_point *at = WAFER_NEW(arena, wafer_shape_point, total);
+  if (!at) return false;
+  *out = *parts[0];
+  out->at = at;
+  for (size_t i = 0, n = 0; i < count; n += parts[i++]->count)
+    if (parts[i]->count) memcpy(at + n, parts[i]->at, parts[i]->count * sizeof *at);
+  if (total) qsort(at, total, sizeof *at, by_size);
+  for (size_t i = 0; i < total; i++)
+    if (!kept || memcmp(&at[i].split, &at[kept - 1].split, sizeof at[i].split) != 0)
+      at[kept++] = at[i];
+  out->count = kept;
+  return true;
+}
+
+/* With r copies time is the cycles, or those of r times as many words, over r. */
+static wafer_status find_copied(const wafer_diag *diag, curve_set *set,
+                                const wafer_kernel_body *body, curve_query query,
+                                wafer_curve *out) {
+  static const uint64_t copies[] = {1, 8, 64};
+  const wafer_curve *parts[sizeof copies / sizeof *copies];
+  size_t count = query.words ? sizeof copies / sizeof *copies : 1;
+  for (size_t i = 0; i < count; i++) {
+    curve_query one = {query.budget, query.words * copies[i], query.lean, false};
+    WAFER_TRY(curve_of(diag, set, body, one, &parts[i]));
+  }
+  return unite(set->arena, parts, count, out) ? WAFER_OK : WAFER_NO_MEMORY;
+}
+
+static wafer_status find_points(const wafer_diag *diag, curve_set *set, shapes *of,
+                                const wafer_kernel_body *body, curve_query query,
+                                wafer_curve *out) {
+  const wafer_curve_options options = {.max_width = set->max_width,
+                                       .max_height = set->max_height,
+                                       .budget = query.budget,
+                                       .stream_words = query.words,
+                                       .lean = query.lean,
+                                       .most_points = set->most_points};
+  if (query.copied) return find_copied(diag, set, body, query, out);
+  return wafer_cuts_curve(of->cuts, body, &options, set->arena, out);
 }
 
 wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body,
@@ -196,14 +253,8 @@ wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel
   entry *e = of ? of->first : NULL;
   while (e && !same_query(&e->query, &query)) e = e->next;
   if (!e) {
-    wafer_curve_options options = {.max_width = set->max_width,
-                                   .max_height = set->max_height,
-                                   .budget = query.budget,
-                                   .stream_words = query.words,
-                                   .lean = query.lean,
-                                   .most_points = set->most_points};
     e = of ? WAFER_NEW(set->arena, entry, 1) : NULL;
-    if (!e || wafer_cuts_curve(of->cuts, body, &options, set->arena, &e->curve) != WAFER_OK)
+    if (!e || find_points(diag, set, of, body, query, &e->curve) != WAFER_OK)
       return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for a shape curve");
     e->query = query;
     e->next = of->first;

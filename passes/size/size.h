@@ -18,10 +18,12 @@ curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir);
 curve_set *curve_set_stripe(curve_set *set, uint32_t stripes);
 const wafer_machine *curve_set_machine(const curve_set *set);
 /* Which curve of a body: within `budget` bytes per core, with what its streams need if `words` is
- * not 0; `lean` as in wafer_curve_options. */
+ * not 0; `lean` as in wafer_curve_options. Samples are dealt out to the copies of a split, and all
+ * pass the rows of the first: `copied`, those as well that are worth having in many copies alone,
+ * for their rows. */
 typedef struct curve_query {
   uint64_t budget, words;
-  bool lean;
+  bool lean, copied;
 } curve_query;
 /* Equal bodies share one. */
 wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body,

@@ -271,6 +271,7 @@ static wafer_status try_haste(search *s, trial *t) {
   t->settled = t->waits = t->patient = t->ends = false;
   for (uint32_t a = 0; a < s->area_count; a++) s->areas[a].fill = 1;
   memcpy(p->curve, s->guessed, p->graph->kernel_count * sizeof *p->curve);
+  if (s->replicas > 1) WAFER_TRY(pipeline_copied_curves(p));
   for (; k < (s->quick ? 1 : TRIES) && !t->ends; k++) WAFER_TRY(try_once(s, t, k, k == most - 1));
   if (!s->quick && !t->ends) WAFER_TRY(become_patient(s, t));
   int limit = s->quick ? 0 : t->patient ? MOST_TRIES : most;

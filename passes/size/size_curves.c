@@ -33,7 +33,7 @@ uint64_t pipeline_heaviest_stream(const pipeline *p, uint32_t k) {
 /* The curve of a kernel, with fewer buffers when it has no shape with as many as guessed. */
 static wafer_status find_curve(pipeline *p, uint32_t k, uint32_t limit, uint32_t *depths) {
   curve_query query = {wafer_machine_core_budget(p->ctx->machine), pipeline_heaviest_stream(p, k),
-                       false};
+                       false, p->copied};
   guess_depths(p, k, limit, depths);
   for (;; limit /= 2) {
     wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
@@ -55,7 +55,7 @@ wafer_status pipeline_curve_for(const pipeline *p, uint32_t k, const uint32_t *d
                                 const wafer_curve **out) {
   wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
   curve_query query = {wafer_machine_core_budget(p->ctx->machine),
-                       lanes ? pipeline_heaviest_stream(p, k) : 0, false};
+                       lanes ? pipeline_heaviest_stream(p, k) : 0, false, lanes && p->copied};
   WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, query, out));
   return pipeline_keep_lean(p, k, &body, out);
 }
@@ -82,7 +82,7 @@ wafer_status pipeline_deepen(pipeline *p, bool *found) {
     const wafer_curve *curve;
     if (!p->wanted[k] || (p->pin && p->pin[k])) continue;
     wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, p->wanted[k]);
-    curve_query query = {budget, pipeline_heaviest_stream(p, k), false};
+    curve_query query = {budget, pipeline_heaviest_stream(p, k), false, p->copied};
     WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, query, &curve));
     if (!curve->count || curve == p->curve[k]) continue;
     WAFER_TRY(pipeline_keep_lean(p, k, &body, &curve));
@@ -95,6 +95,7 @@ wafer_status pipeline_deepen(pipeline *p, bool *found) {
 wafer_status pipeline_find_curves(pipeline *p, uint32_t limit, bool *fits) {
   uint64_t budget = wafer_machine_core_budget(p->ctx->machine), worst = 0;
   *fits = true;
+  p->guess = limit;
   for (uint32_t k = 0; k < p->graph->kernel_count; k++) {
     uint32_t *depths =
         WAFER_NEW(p->ctx->arena, uint32_t, p->graph->kernels[k].body.input_count + 1);
@@ -107,6 +108,19 @@ wafer_status pipeline_find_curves(pipeline *p, uint32_t limit, bool *fits) {
     *fits = false;
     wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
     WAFER_TRY(size_refuse(p->ctx, p->graph, k, &body, least, budget, 0, &p->out->refusal));
+  }
+  return WAFER_OK;
+}
+
+wafer_status pipeline_copied_curves(pipeline *p) {
+  p->copied = true;
+  for (uint32_t k = 0; k < p->graph->kernel_count; k++) {
+    const wafer_kernel_body *body = &p->graph->kernels[k].body;
+    uint32_t *depths = WAFER_NEW(p->ctx->arena, uint32_t, body->input_count + 1);
+    if (!depths) return pipeline_no_memory(p);
+    WAFER_TRY(find_curve(p, k, p->guess, depths));
+    const wafer_kernel_body guessed = size_with_depths(body, depths);
+    WAFER_TRY(pipeline_keep_lean(p, k, &guessed, &p->curve[k]));
   }
   return WAFER_OK;
 }

@@ -25,6 +25,8 @@ typedef struct pipeline {
   uint32_t *patience; /* kernel: of a search, a sample stays at most so many parts of T; 0: any */
   int32_t *skipped; /* stage: values too deep for their buffers that skip it, as differences */
   const wafer_curve **curve;
+  uint32_t guess;            /* buffers of at most so many samples are guessed */
+  bool copied;               /* curves are to have what is worth having in copies alone */
   const uint32_t **wanted;   /* kernel: depths that the settled times ask for, held or not */
   const shelf_place *places; /* that are being settled */
   uint32_t *kind_of;
@@ -50,6 +52,9 @@ uint64_t pipeline_heaviest_stream(const pipeline *p, uint32_t k);
 /* The curve of every kernel, with buffers for at most `limit` samples; *fits is false when one has
  * no shape at all, and that one is refused. */
 wafer_status pipeline_find_curves(pipeline *p, uint32_t limit, bool *fits);
+/* The same curves with what is worth having in copies alone, as all others that are found from here
+ * on. */
+wafer_status pipeline_copied_curves(pipeline *p);
 /* Curves of kernels whose cores could not hold the depths wanted, made for these; *found is false
  * when there are none. */
 wafer_status pipeline_deepen(pipeline *p, bool *found);

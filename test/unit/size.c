@@ -23,6 +23,44 @@ static void curves_are_shared(void) {
   teardown(&f);
 }
 
+static uint64_t time_of_copies(const wafer_shape_point *at, uint64_t copies, uint64_t words) {
+  uint64_t lanes = copies * words / at->height;
+  return at->cycles > lanes ? at->cycles : lanes;
+}
+
+/* Whether a point no wider and no higher is as fast in so many copies. */
+static bool has_as_good(const wafer_curve *curve, const wafer_shape_point *as, uint64_t copies,
+                        uint64_t words) {
+  for (size_t i = 0; i < curve->count; i++)
+    if (curve->at[i].width <= as->width && curve->at[i].height <= as->height &&
+        time_of_copies(&curve->at[i], copies, words) <= time_of_copies(as, copies, words))
+      return true;
+  return false;
+}
+
+/* A curve for copies has all that one without has, and shapes with more rows beside them, which are
+ * no faster alone. */
+static void copies_have_shapes_of_their_own(void) {
+  char text[8192];
+  fixture f;
+  const wafer_curve *plain, *copied;
+  curve_query query = {.budget = 30000, .words = 512};
+  size_t better = 0;
+  setup(&f, "small16", chain(text, sizeof text, 3));
+  const wafer_kernel_body *body = &f.graph.kernels[1].body;
+  CU_ASSERT_EQUAL_FATAL(curve_of(&f.diag, f.curves, body, query, &plain), WAFER_OK);
+  query.copied = true;
+  CU_ASSERT_EQUAL_FATAL(curve_of(&f.diag, f.curves, body, query, &copied), WAFER_OK);
+  for (size_t i = 0; i < plain->count; i++)
+    CU_ASSERT(has_as_good(copied, &plain->at[i], 1, query.words));
+  for (size_t i = 0; i < copied->count; i++) {
+    CU_ASSERT(!i || copied->at[i - 1].cycles <= copied->at[i].cycles);
+    better += !has_as_good(plain, &copied->at[i], 8, query.words);
+  }
+  CU_ASSERT(better > 0);
+  teardown(&f);
+}
+
 /* Samples that the last kernel of a chain holds of what skips all others. */
 static uint32_t skip_depth(const fixture *f, const sizing *s) {
   uint32_t last = f->graph.kernel_count - 1;
@@ -367,6 +405,7 @@ static void reserved_cores_are_left(void) {
 CU_TestInfo tests_size[] = {
     {"sizings are kept", sizings_are_kept},
     {"equal kernels share a curve", curves_are_shared},
+    {"a curve for copies has rows for their streams", copies_have_shapes_of_their_own},
     {"values that skip kernels wait", skips_are_deep},
     {"fewer wait where cores are too few", skips_are_eased},
     {"fewer wait beside kept kernels", kept_kernels_are_eased},
