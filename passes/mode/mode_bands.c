@@ -120,6 +120,8 @@ static wafer_status look_for_pace(const banding *b, found *f) {
   return WAFER_OK;
 }
 
+/* Predictions of programs are off by up to a factor of four, and bands make all samples late: where
+ * no programs tell, only those are taken that are to keep the edge's pace. */
 static wafer_status look(const banding *b, const sizing *whole, wafer_cut *cut) {
   const wafer_options *o = b->ctx->options;
   found f = {whole->edge ? whole->edge : 1, mode_pace(whole, 1), 1, {1, 1, false}};
@@ -131,7 +133,8 @@ static wafer_status look(const banding *b, const sizing *whole, wafer_cut *cut) 
     if (whole->cost.interval_cycles <= whole->edge) WAFER_TRY(look_for_edge(b, whole, &f));
     if (paced) WAFER_TRY(look_for_pace(b, &f));
   }
-  *cut = f.best;
+  bool sure = paced || f.least <= f.edge;
+  *cut = sure ? f.best : (wafer_cut){1, 1, false};
   return WAFER_OK;
 }
 

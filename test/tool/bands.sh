@@ -87,6 +87,15 @@ if grep -q "least_interval_cycles" streams.json; then fail "a bound of programs 
 says streams.out "no programs: by streams that flow"
 says streams.json '"timed_by":	"streams"'
 
+# Where no programs tell, and none are predicted to keep the edge's pace in any number of bands, streams do on one, through
+# which a sample is soonest.
+for bands in auto 16; do
+  "$wafer" compile "$source/test/data/skips.onnx" -q -o skips.wplan --mode pipelined --machine small16 --edge-gbps 16 \
+    --programs never --bands $bands --report skips$bands.json 2>err || fail "skips: $(head -1 err)"
+done
+[ "$(number skipsauto.json bands)" = 1 ] || fail "bands for programs that are none"
+[ "$(number skipsauto.json interval_cycles)" = "$(number skips16.json interval_cycles)" ] || fail "no bands: slower"
+
 # -- where there are too few colors for programs, streams tell: a plan for streams alone is never faster than what is taken,
 # whose bands were chosen, and whose copies of kernels left out, for programs that it has not --
 model=$source/test/data/steep.onnx

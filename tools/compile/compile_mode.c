@@ -237,12 +237,14 @@ static bool shares_inputs(const wafer_plan *plan) {
   return false;
 }
 
-/* Where streams tell, and wait for what crosses the edge several times: a relay takes it once. */
+/* Where streams tell, and may wait for what crosses the edge several times: a relay takes it once.
+ * Kernels are as slow as that lets them be. */
 static wafer_status try_shared(thoughts *t) {
   wafer_options own = t->now.options;
   candidate other;
-  bool open = t->relays && thoughts_may_change(&t->now) && !thoughts_has_relays(t->now.plan);
-  if (!open || t->now.plan->mode != WAFER_MODE_pipelined || !shares_inputs(t->now.plan))
+  bool late = t->now.interval > t->now.edge + t->now.edge / SLOW_PART;
+  bool open = t->relays && thoughts_is_open(&own) && !thoughts_has_relays(t->now.plan);
+  if (!late || !open || t->now.plan->mode != WAFER_MODE_pipelined || !shares_inputs(t->now.plan))
     return WAFER_OK;
   own.relays = WAFER_RELAYS_auto;
   own.mode = WAFER_MODE_pipelined;
