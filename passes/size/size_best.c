@@ -13,6 +13,7 @@
 #define QUICK_MOVES 100000
 #define TRIES 4      /* each with more room for buffers, or in more haste */
 #define MOST_TRIES 8 /* where buffers still cost something, or kernels are patient */
+#define HOLDS 3      /* at last: what was found before, with room for what waits there */
 #define WORTH 64     /* patience is tried if it promises an interval shorter by this part */
 #define MOST_REPLICAS 64u
 
@@ -92,7 +93,7 @@ static wafer_status look_at(search *s, search_area *area, uint64_t try, wafer_pl
   quiet.emit = NULL;
   wafer_placer_options options = {.seed = o->place_seed + try, .moves = o->place_moves};
   options.start = s->start ? s->start + area->first : NULL;
-  options.seconds = o->place_seconds / (TRIES + MOST_TRIES) * area->count / s->item_count;
+  options.seconds = o->place_seconds / (TRIES + MOST_TRIES + HOLDS) * area->count / s->item_count;
   if (!o->place_moves && o->place_seconds <= 0)
     options.moves = o->training ? TRAINING_MOVES : DEFAULT_MOVES;
   if (s->quick && options.moves > QUICK_MOVES) options.moves = QUICK_MOVES;
@@ -182,6 +183,13 @@ static void tell(const search *s, const merit *shelves, const merit *best) {
              (unsigned long long)best->wire / 2, (unsigned long long)shelves->wire / 2);
 }
 
+/* A layout whose cores do not hold what waits; of several the one with the fastest kernels. */
+typedef struct shallow {
+  uint64_t found; /* the time of its slowest kernel; 0: there is none */
+  wafer_placed *start;
+  shelf_place *places;
+} shallow;
+
 /* The tries of a search. */
 typedef struct trial {
   const uint32_t *of_shelves; /* the haste there */
@@ -190,6 +198,7 @@ typedef struct trial {
   bool settled; /* the last one: buffers cost nothing */
   bool waits;   /* in one of them, cores could not hold what waits */
   bool patient; /* kernels are as patient as they may be */
+  shallow shallow;
   bool ends;    /* nothing is found, or no more of use */
 } trial;
 
@@ -225,17 +234,25 @@ static bool some_want_more(const pipeline *p) {
   return false;
 }
 
-static wafer_status try_once(search *s, trial *t, int try, bool last) {
+static void keep_shallow(const search *s, trial *t) {
+  if (t->shallow.found && t->shallow.found <= s->found) return;
+  t->shallow.found = s->found;
+  t->shallow.start = s->start;
+  memcpy(t->shallow.places, t->tried, s->p->graph->kernel_count * sizeof *t->tried);
+}
+
+/* With kernels as they are. */
+static wafer_status try_once(search *s, trial *t, int try) {
   pipeline *p = s->p;
   bool found = false;
   merit m;
-  if (!t->settled) WAFER_TRY(set_haste(p, try, last, t));
   WAFER_TRY(look(s, (uint64_t)try, t->tried, &found));
   t->ends = !found;
   if (!found) return WAFER_OK;
   WAFER_TRY(pipeline_settle(p, t->tried));
   t->waits |= some_want_more(p);
   if (some_want_more(p)) WAFER_TRY(search_repair(s, t->tried));
+  if (some_want_more(p)) keep_shallow(s, t);
   WAFER_TRY(weigh(s, t->tried, &m));
   if (better(s, &m, t->b)) {
     *t->b = m;
@@ -243,6 +260,29 @@ static wafer_status try_once(search *s, trial *t, int try, bool last) {
   }
   t->settled = m.interval <= s->found;
   t->ends = t->settled && m.interval <= enough(s);
+  return WAFER_OK;
+}
+
+static wafer_status try_hasty(search *s, trial *t, int try, bool last) {
+  if (!t->settled) WAFER_TRY(set_haste(s->p, try, last, t));
+  return try_once(s, t, try);
+}
+
+/* Goes on from the fastest layout that was lost for want of room, if it was faster than what is
+ * left: its kernels as they are but for that room, which may make others want more. */
+static wafer_status hold(search *s, trial *t, int try) {
+  pipeline *p = s->p;
+  bool lost = t->shallow.found && t->shallow.found < t->b->interval;
+  if (!lost || objective_of(p) != WAFER_OBJECTIVE_throughput || t->b->interval <= enough(s))
+    return WAFER_OK;
+  s->found = t->shallow.found;
+  s->start = t->shallow.start;
+  WAFER_TRY(pipeline_settle(p, t->shallow.places));
+  t->ends = false;
+  for (int i = 0; i < HOLDS && !t->ends && some_want_more(p); i++) {
+    WAFER_TRY(pipeline_hold(p, s->found));
+    WAFER_TRY(try_once(s, t, try + i));
+  }
   return WAFER_OK;
 }
 
@@ -259,6 +299,7 @@ static wafer_status become_patient(search *s, trial *t) {
   t->patient = found < interval;
   if (!t->patient) return WAFER_OK;
   t->settled = true; /* buffers are as they ought to be */
+  t->shallow.found = 0;
   memset(p->haste, 0, p->graph->kernel_count * sizeof *p->haste);
   return pipeline_find_kinds(p);
 }
@@ -269,15 +310,16 @@ static wafer_status try_haste(search *s, trial *t) {
   pipeline *p = s->p;
   int k = 0, most = most_tries(p);
   t->settled = t->waits = t->patient = t->ends = false;
+  t->shallow.found = 0;
   for (uint32_t a = 0; a < s->area_count; a++) s->areas[a].fill = 1;
   memcpy(p->curve, s->guessed, p->graph->kernel_count * sizeof *p->curve);
   if (s->replicas > 1) WAFER_TRY(pipeline_copied_curves(p));
-  for (; k < (s->quick ? 1 : TRIES) && !t->ends; k++) WAFER_TRY(try_once(s, t, k, k == most - 1));
+  for (; k < (s->quick ? 1 : TRIES) && !t->ends; k++) WAFER_TRY(try_hasty(s, t, k, k == most - 1));
   if (!s->quick && !t->ends) WAFER_TRY(become_patient(s, t));
   int limit = s->quick ? 0 : t->patient ? MOST_TRIES : most;
   for (; k < limit && !t->ends && (t->patient || !t->settled); k++)
-    WAFER_TRY(try_once(s, t, k, k == most - 1));
-  return WAFER_OK;
+    WAFER_TRY(try_hasty(s, t, k, k == most - 1));
+  return s->quick || s->replicas < s->most ? WAFER_OK : hold(s, t, k);
 }
 
 /* Without replicas first: they cost latency, and gain nothing where the interval is the bound. */
@@ -286,7 +328,8 @@ static wafer_status try_all(search *s, shelf_place *tried, shelf_place *best, me
   size_t bytes = p->graph->kernel_count * sizeof *p->haste;
   uint32_t *of_shelves = wafer_arena_copy(p->ctx->arena, p->haste, bytes);
   trial t = {.of_shelves = of_shelves, .tried = tried, .best = best, .b = b};
-  if (!of_shelves) return pipeline_no_memory(p);
+  t.shallow.places = WAFER_NEW(p->ctx->arena, shelf_place, p->graph->kernel_count);
+  if (!of_shelves || !t.shallow.places) return pipeline_no_memory(p);
   bytes = p->graph->kernel_count * sizeof *p->curve;
   s->guessed = wafer_arena_copy(p->ctx->arena, p->curve, bytes);
   if (!s->guessed) return pipeline_no_memory(p);

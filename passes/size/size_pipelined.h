@@ -114,6 +114,10 @@ uint64_t pipeline_way(const pipeline *p, uint32_t k, uint32_t input);
 #define SIZE_PATIENCE 1024u /* parts of T */
 wafer_status pipeline_be_patient(pipeline *p, uint32_t replicas, uint64_t cores, uint64_t low,
                                  uint64_t *t);
+/* size_hold.c. Patience and curves of all kernels for a search in which no sample stays longer than
+ * in the layout that is settled, whose slowest kernel takes t > 0, and all that waits there has
+ * room. */
+wafer_status pipeline_hold(pipeline *p, uint64_t t);
 /* Every kernel where a layout of this pipeline, or of an earlier sizing of it, has it. */
 wafer_status pipeline_take(pipeline *p, const shelf_place *kept);
 /* size_control.c. Finds whom each pin means; refuses those that cannot be. Needs curves. */

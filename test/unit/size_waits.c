@@ -1,5 +1,5 @@
-/* passes/size/size_bound.c, size_waits.c, size_waits_find.c, size_patience.c, size_repair.c: cores
- * for what waits, bounded, spared and found. */
+/* passes/size/size_bound.c, size_waits.c, size_waits_find.c, size_patience.c, size_repair.c,
+ * size_hold.c: cores for what waits, bounded, spared and found. */
 #include "passes/size/size_best.h"
 #include "size_scene.h"
 
@@ -106,6 +106,52 @@ static shelf_place column(const pipeline *p, uint32_t k, uint32_t cores) {
   return (shelf_place){index, {k, 0, 1, found->height}, 1, found};
 }
 
+/* All kernels on columns of eight cores, and the last on one of four, which hold less than waits;
+ * the time of the slowest. */
+static uint64_t settle_shallow(pipeline *p, shelf_place *places) {
+  uint32_t n = p->graph->kernel_count, last = n - 1;
+  uint64_t slowest = 0;
+  CU_ASSERT_TRUE_FATAL(n <= 12);
+  for (uint32_t k = 0; k < n; k++) places[k] = column(p, k, k == last ? 4 : 8);
+  CU_ASSERT_EQUAL_FATAL(pipeline_settle(p, places), WAFER_OK);
+  for (uint32_t k = 0; k < n; k++)
+    if (places[k].point->cycles > slowest) slowest = places[k].point->cycles;
+  CU_ASSERT_TRUE_FATAL(p->wanted[last] != NULL && p->out->cost.interval_cycles > slowest);
+  return slowest;
+}
+
+/* Kernels are held to the times that they have in a layout; each shape of a curve then has room for
+ * what waits there, so that no more is wanted of any that takes no longer. */
+static void what_waits_has_room_where_kernels_are_held(void) {
+  char text[16384];
+  fixture f;
+  sizing out;
+  pipeline p;
+  shelf_place places[16];
+  setup(&f, "small16", chain(text, sizeof text, 10));
+  open_pipeline(&f, &out, &p);
+  uint32_t n = f.graph.kernel_count, last = n - 1;
+  uint64_t t = settle_shallow(&p, places), cycles = places[last].point->cycles;
+  const wafer_curve *before = p.curve[last];
+  CU_ASSERT_EQUAL_FATAL(pipeline_hold(&p, t), WAFER_OK);
+  for (uint32_t k = 0; k < n; k++) {
+    uint64_t most = t * p.patience[k] / SIZE_PATIENCE, now = places[k].point->cycles;
+    CU_ASSERT(most >= now && most <= now + now / 16);
+  }
+  CU_ASSERT_PTR_NOT_EQUAL_FATAL(p.curve[last], before);
+  uint32_t held = 0;
+  for (size_t i = 0; i < p.curve[last]->count; i++) {
+    const wafer_shape_point *at = &p.curve[last]->at[i];
+    if (at->cycles > cycles || at->width > 4) continue;
+    places[last] = (shelf_place){(uint32_t)i, {last, 0, at->width, at->height}, 1, at};
+    CU_ASSERT_EQUAL_FATAL(pipeline_settle(&p, places), WAFER_OK);
+    CU_ASSERT_PTR_NULL(p.wanted[last]);
+    held++;
+  }
+  CU_ASSERT(held > 0);
+  teardown(&f);
+}
+
 /* The last kernel's few cores hold less than waits for ten before it; it gets others, of those
  * that are free, and all others stay where they are. */
 static void what_holds_too_little_is_repaired(void) {
@@ -117,15 +163,9 @@ static void what_holds_too_little_is_repaired(void) {
   setup(&f, "small16", chain(text, sizeof text, 10));
   open_pipeline(&f, &out, &p);
   uint32_t n = f.graph.kernel_count, last = n - 1;
-  CU_ASSERT_TRUE_FATAL(n <= 12);
-  for (uint32_t k = 0; k < n; k++) places[k] = column(&p, k, k == last ? 4 : 8);
-  memcpy(before, places, sizeof places);
-  CU_ASSERT_EQUAL_FATAL(pipeline_settle(&p, places), WAFER_OK);
+  search s = {.p = &p, .replicas = 1, .most = 1, .found = settle_shallow(&p, places)};
   uint64_t interval = out.cost.interval_cycles;
-  search s = {.p = &p, .replicas = 1, .most = 1};
-  for (uint32_t k = 0; k < n; k++)
-    if (places[k].point->cycles > s.found) s.found = places[k].point->cycles;
-  CU_ASSERT_TRUE_FATAL(p.wanted[last] != NULL && interval > s.found);
+  memcpy(before, places, sizeof places);
   CU_ASSERT_EQUAL_FATAL(search_repair(&s, places), WAFER_OK);
   CU_ASSERT(out.cost.interval_cycles < interval && !p.wanted[last]);
   CU_ASSERT(wafer_rect_within(places[last].rect, f.ctx.machine->usable));
@@ -138,6 +178,7 @@ static void what_holds_too_little_is_repaired(void) {
 }
 
 CU_TestInfo tests_size_waits[] = {
+    {"what waits has room where kernels are held", what_waits_has_room_where_kernels_are_held},
     {"what holds too little is repaired", what_holds_too_little_is_repaired},
     {"shapes grow to their lanes", shapes_grow_to_their_lanes},
     {"no layout is below the bound", no_layout_is_below_the_bound},
