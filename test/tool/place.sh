@@ -118,6 +118,10 @@ grep -q '"replicas":	\([2-9]\|[1-9][0-9]\)' many.json || fail "no kernel has rep
   fail "replicas: the interval is $(number many.json interval_cycles), without $(number one.json interval_cycles)"
 [ "$(number many.json one_replica_interval_cycles)" -gt "$(number many.json interval_cycles)" ] ||
   fail "replicas: one alone is as fast as all"
+# The kernel between whose samples most time passes, and no interval below that time, whatever part of its copies a train fills.
+set -- $(sed -n 's/^bottleneck: kernel .*: \([0-9]*\) cycles per sample on each of \([0-9]*\) times .*/\1 \2/p' out)
+[ $# = 2 ] || fail "replicas: no bottleneck of copies: $(grep ^bottleneck out)"
+[ "$(number many.json interval_cycles)" -ge $((($1 + $2 - 1) / $2)) ] || fail "replicas: faster than their slowest kernel"
 "$wafer" dump many.wplan --verify >out 2>err || fail "replicas: $(head -1 err)"
 for plan in one many; do
   "$wafer" run $plan.wplan --samples 3 --seed 5 --output $plan.out -q >out 2>err || fail "run $plan: $(head -1 err)"

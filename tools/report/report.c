@@ -59,11 +59,15 @@ static void measure_traffic(report *r) {
   r->edge_cycles = max64(in, out);
 }
 
+/* Between samples: copies share them out. */
+static uint64_t kernel_interval(const wafer_kernel *k) {
+  return (wafer_kernel_cycles(k) + k->replicas - 1) / k->replicas;
+}
+
 static uint32_t slowest_kernel(const wafer_plan *plan) {
   uint32_t slowest = 0;
   for (uint32_t i = 1; i < plan->kernel_count; i++)
-    if (wafer_kernel_cycles(&plan->kernels[i]) > wafer_kernel_cycles(&plan->kernels[slowest]))
-      slowest = i;
+    if (kernel_interval(&plan->kernels[i]) > kernel_interval(&plan->kernels[slowest])) slowest = i;
   return slowest;
 }
 
@@ -114,8 +118,14 @@ static bool name_slowest(report *r) {
 
 #define WAITING_PART 16 /* of the interval: less is no matter */
 
+static const char *copies_of(const wafer_kernel *k, char *to, size_t size) {
+  snprintf(to, size, "each of %u times ", k->replicas);
+  return k->replicas > 1 ? to : "";
+}
+
 static void name_bottleneck(report *r) {
   const wafer_plan *plan = r->plan;
+  char copies[32];
   if (name_slowest(r)) return;
   uint64_t stream = 0, bands = wafer_machine_bands(plan->machine);
   uint32_t widest = WAFER_NONE;
@@ -148,9 +158,9 @@ static void name_bottleneck(report *r) {
              plan->values[plan->streams[widest].value].name, (unsigned long long)stream);
   else if (k)
     snprintf(r->bottleneck, sizeof r->bottleneck,
-             "kernel %s: %llu cycles per sample%s on %ux%u cores", k->name,
+             "kernel %s: %llu cycles per sample%s on %s%ux%u cores", k->name,
              (unsigned long long)wafer_kernel_cycles(k), bands > 1 ? " of a band" : "",
-             k->rect.width, k->rect.height);
+             copies_of(k, copies, sizeof copies), k->rect.width, k->rect.height);
 }
 
 /* Long enough for every replica to have had several samples. */
@@ -212,6 +222,8 @@ wafer_status report_make(const wafer_diag *diag, const wafer_plan *plan, report 
   WAFER_TRY(time_one_band(diag, out));
   measure_traffic(out);
   measure_kernels(out);
+  if (plan->mode == WAFER_MODE_pipelined) /* a train is no whole number of turns of all copies */
+    out->interval_cycles = max64(out->interval_cycles, out->compute_cycles);
   const wafer_machine *m = wafer_machine_whole(plan->machine);
   double clock = (double)m->clock_hz;
   out->samples_per_s = clock / (double)out->interval_cycles;
