@@ -221,29 +221,27 @@ static bool unite(wafer_arena *arena, const wafer_curve *const *parts, size_t co
 }
 
 /* With r copies time is the cycles, or those of r times as many words, over r. */
-static wafer_status find_copied(const wafer_diag *diag, curve_set *set,
-                                const wafer_kernel_body *body, curve_query query,
+static wafer_status find_copied(curve_set *set, const wafer_kernel_body *body, curve_query query,
                                 wafer_curve *out) {
   static const uint64_t copies[] = {1, 8, 64};
   const wafer_curve *parts[sizeof copies / sizeof *copies];
   size_t count = query.words ? sizeof copies / sizeof *copies : 1;
   for (size_t i = 0; i < count; i++) {
     curve_query one = {query.budget, query.words * copies[i], query.lean, false};
-    WAFER_TRY(curve_of(diag, set, body, one, &parts[i]));
+    WAFER_TRY(curve_of(NULL, set, body, one, &parts[i])); /* the caller tells */
   }
   return unite(set->arena, parts, count, out) ? WAFER_OK : WAFER_NO_MEMORY;
 }
 
-static wafer_status find_points(const wafer_diag *diag, curve_set *set, shapes *of,
-                                const wafer_kernel_body *body, curve_query query,
-                                wafer_curve *out) {
+static wafer_status find_points(curve_set *set, shapes *of, const wafer_kernel_body *body,
+                                curve_query query, wafer_curve *out) {
   const wafer_curve_options options = {.max_width = set->max_width,
                                        .max_height = set->max_height,
                                        .budget = query.budget,
                                        .stream_words = query.words,
                                        .lean = query.lean,
                                        .most_points = set->most_points};
-  if (query.copied) return find_copied(diag, set, body, query, out);
+  if (query.copied) return find_copied(set, body, query, out);
   return wafer_cuts_curve(of->cuts, body, &options, set->arena, out);
 }
 
@@ -254,7 +252,7 @@ wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel
   while (e && !same_query(&e->query, &query)) e = e->next;
   if (!e) {
     e = of ? WAFER_NEW(set->arena, entry, 1) : NULL;
-    if (!e || find_points(diag, set, of, body, query, &e->curve) != WAFER_OK)
+    if (!e || find_points(set, of, body, query, &e->curve) != WAFER_OK)
       return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for a shape curve");
     e->query = query;
     e->next = of->first;

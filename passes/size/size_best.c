@@ -198,7 +198,7 @@ typedef struct trial {
   bool settled; /* the last one: buffers cost nothing */
   bool waits;   /* in one of them, cores could not hold what waits */
   bool patient; /* kernels are as patient as they may be */
-  shallow shallow;
+  shallow shallow; /* since the last tries began, or kernels became patient */
   bool ends;    /* nothing is found, or no more of use */
 } trial;
 
@@ -279,7 +279,7 @@ static wafer_status hold(search *s, trial *t, int try) {
   s->start = t->shallow.start;
   WAFER_TRY(pipeline_settle(p, t->shallow.places));
   t->ends = false;
-  for (int i = 0; i < HOLDS && !t->ends && some_want_more(p); i++) {
+  for (int i = 0; i < HOLDS && !t->ends && s->found && some_want_more(p); i++) {
     WAFER_TRY(pipeline_hold(p, s->found));
     WAFER_TRY(try_once(s, t, try + i));
   }

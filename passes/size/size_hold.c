@@ -5,10 +5,8 @@
  * has. */
 #include "size_pipelined.h"
 
-#define STEPS 16u /* of depths, for each doubling: kernels with about as much room share a curve   \
-                   */
-#define SLACK 32u /* a sample may stay longer by one part in these, for which such room is enough  \
-                   */
+#define STEPS 16u /* of depths, for each doubling: kernels of about as much room share a curve */
+#define SLACK 32u /* a sample may stay longer by one part in these: there is room for it */
 
 static uint32_t round_up(uint32_t depth) {
   uint32_t step = 1;
