@@ -1,6 +1,7 @@
 /* Other numbers, sides and heights of bands than sizing chose, by the plans that they give. */
 #include "compile_thoughts.h"
 
+#define FEW 16       /* bands: where more are fastest one alone is not */
 #define LEAST_ROWS 2 /* of a band whose height is tried */
 
 /* Of each side. */
@@ -9,17 +10,23 @@ static uint32_t bands_each(const thoughts *t) {
   return cut.bands / cut.sides;
 }
 
-/* With options, but so many bands at each side, and relays if these seem worth it. Fewer than there
- * are need not gain as much: a sample is through them sooner. */
-static wafer_status try_so_many(thoughts *t, wafer_options own, uint32_t each, bool relays,
-                                bool *taken) {
+/* With options, but cut so, and relays if these seem worth it. Fewer bands than there are need not
+ * gain as much: a sample is through them sooner. */
+static wafer_status try_cut(thoughts *t, wafer_options own, wafer_cut cut, bool relays,
+                            bool *taken) {
   wafer_cut now = thoughts_cut_of(&t->now);
-  uint32_t asked = t->ctx->options->sides, sides = asked ? asked : now.sides;
-  wafer_cut cut = wafer_machine_fill(t->ctx->machine, (wafer_cut){each * sides, sides, false});
   uint32_t gain = cut.bands < now.bands ? UINT32_MAX : PLAN_GAIN;
   thoughts_ask_for(&own, cut);
   own.relays = relays ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
   return thoughts_try_pipeline(t, own, gain, taken);
+}
+
+/* So many bands at each side. */
+static wafer_status try_so_many(thoughts *t, wafer_options own, uint32_t each, bool relays,
+                                bool *taken) {
+  uint32_t asked = t->ctx->options->sides, sides = asked ? asked : thoughts_cut_of(&t->now).sides;
+  wafer_cut cut = {each * sides, sides, false};
+  return try_cut(t, own, wafer_machine_fill(t->ctx->machine, cut), relays, taken);
 }
 
 /* As many of whole rows in place of halves, or the other way: predictions for one and the other do
@@ -39,8 +46,23 @@ wafer_status thoughts_try_sides(thoughts *t) {
   return WAFER_OK;
 }
 
+/* One at each side, where relays may have more room than in more, and one in all, without and with
+ * relays. */
+static wafer_status try_fewest(thoughts *t, bool tried) {
+  bool taken;
+  if (!tried && thoughts_may_change(&t->now))
+    WAFER_TRY(try_so_many(t, t->now.options, 1, t->relays, &taken));
+  wafer_cut now = thoughts_cut_of(&t->now);
+  if (t->ctx->options->sides || now.sides == 1 || now.bands > FEW || !thoughts_may_change(&t->now))
+    return WAFER_OK;
+  const wafer_cut one = {1, 1, false};
+  WAFER_TRY(try_cut(t, t->now.options, one, false, &taken));
+  return t->relays && thoughts_may_change(&t->now) ? try_cut(t, t->now.options, one, true, &taken)
+                                                   : WAFER_OK;
+}
+
 /* Twice as many bands until that was no faster twice, for heights that suit a network's shapes come
- * with luck; then half as many; at last one, where relays may have more room. */
+ * with luck; then half as many, and the fewest. */
 wafer_status thoughts_try_bands(thoughts *t) {
   uint32_t first = bands_each(t), misses = 0, n;
   bool taken = true;
@@ -53,9 +75,7 @@ wafer_status thoughts_try_bands(thoughts *t) {
   taken = true;
   for (n = first / 2; taken && n && thoughts_may_change(&t->now); n /= 2)
     WAFER_TRY(try_so_many(t, t->now.options, n, t->relays, &taken));
-  return n && thoughts_may_change(&t->now)
-             ? try_so_many(t, t->now.options, 1, t->relays, &taken)
-             : WAFER_OK;
+  return try_fewest(t, n == 0);
 }
 
 /* Where the edge sets the pace: a quarter of the bands, or half, as long as they keep it. Sizing

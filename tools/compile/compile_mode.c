@@ -209,6 +209,7 @@ static wafer_status find_programs(thoughts *t) {
     thoughts_ask_for(&fewer, wafer_machine_fill(t->ctx->machine, half));
     WAFER_TRY(take_programs(t, fewer));
   }
+  thoughts_leave_open(t);
   return WAFER_OK;
 }
 
