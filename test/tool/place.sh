@@ -127,12 +127,14 @@ for plan in one many; do
   "$wafer" run $plan.wplan --samples 3 --seed 5 --output $plan.out -q >out 2>err || fail "run $plan: $(head -1 err)"
 done
 "$wafer" run many.wplan --samples 3 --seed 5 --expect one.out --tol 1e-6 -q >out 2>err || fail "replicas: other values"
-# Their programs share out the samples, in few numbers of copies; of so many there are none.
+# Their programs share out the samples; so many of them want more colours than there are, or repeat too late.
 compiled few --placer best --edge-gbps inf --replicas 2
 grep -q '"replicas":	2' few.json || fail "no kernel has two replicas"
 "$wafer" run few.wplan --samples 3 --seed 5 --fidelity fabric --output few.out -q >out 2>err ||
   fail "run few: $(head -1 err)"
-fails 4 "no programs for fabric fidelity" "$wafer" run many.wplan --fidelity fabric
+compiled several --placer best --edge-gbps inf --replicas 16
+fails 4 "its routes need" "$wafer" run several.wplan --fidelity fabric
+fails 4 "so many different numbers of replicas" "$wafer" run many.wplan --fidelity fabric
 fails 1 "--replicas" "$wafer" compile "$model" -o no.paint --replicas 0
 fails 1 "shelf or best" "$wafer" compile "$model" -o no.paint --placer worst
 fails 1 "throughput, latency or wire" "$wafer" compile "$model" -o no.paint --objective area
