@@ -30,10 +30,17 @@ uint64_t pipeline_heaviest_stream(const pipeline *p, uint32_t k) {
   return most;
 }
 
+/* What is asked of the curves of kernel k; without higher shapes for their lanes, if these do not
+ * count. */
+static curve_query query_of(const pipeline *p, uint32_t k, bool lanes) {
+  return (curve_query){.budget = wafer_machine_core_budget(p->ctx->machine),
+                       .words = lanes ? pipeline_heaviest_stream(p, k) : 0,
+                       .copied = lanes && p->copied};
+}
+
 /* The curve of a kernel, with fewer buffers when it has no shape with as many as guessed. */
 static wafer_status find_curve(pipeline *p, uint32_t k, uint32_t limit, uint32_t *depths) {
-  curve_query query = {wafer_machine_core_budget(p->ctx->machine), pipeline_heaviest_stream(p, k),
-                       false, p->copied};
+  curve_query query = query_of(p, k, true);
   guess_depths(p, k, limit, depths);
   for (;; limit /= 2) {
     wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
@@ -54,9 +61,7 @@ void pipeline_shallow_depths(const pipeline *p, uint32_t k, uint32_t *depths) {
 wafer_status pipeline_curve_for(const pipeline *p, uint32_t k, const uint32_t *depths, bool lanes,
                                 const wafer_curve **out) {
   wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, depths);
-  curve_query query = {wafer_machine_core_budget(p->ctx->machine),
-                       lanes ? pipeline_heaviest_stream(p, k) : 0, false, lanes && p->copied};
-  WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, query, out));
+  WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, query_of(p, k, lanes), out));
   return pipeline_keep_lean(p, k, &body, out);
 }
 
@@ -76,14 +81,12 @@ wafer_status pipeline_shallow(const pipeline *p, bool lanes, const wafer_curve *
 }
 
 wafer_status pipeline_deepen(pipeline *p, bool *found) {
-  uint64_t budget = wafer_machine_core_budget(p->ctx->machine);
   *found = false;
   for (uint32_t k = 0; k < p->graph->kernel_count; k++) {
     const wafer_curve *curve;
     if (!p->wanted[k] || (p->pin && p->pin[k])) continue;
     wafer_kernel_body body = size_with_depths(&p->graph->kernels[k].body, p->wanted[k]);
-    curve_query query = {budget, pipeline_heaviest_stream(p, k), false, p->copied};
-    WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, query, &curve));
+    WAFER_TRY(curve_of(p->ctx->diag, p->curves, &body, query_of(p, k, true), &curve));
     if (!curve->count || curve == p->curve[k]) continue;
     WAFER_TRY(pipeline_keep_lean(p, k, &body, &curve));
     p->curve[k] = curve;
