@@ -268,6 +268,11 @@ wafer_status wafer_cuts_curve(wafer_cuts *cuts, const wafer_kernel_body *body,
                               const wafer_curve_options *options, wafer_arena *arena,
                               wafer_curve *curve);
 
+/* The points of `count` > 0 curves of one body for other streams, each split once, in the order of
+ * a curve; the rest as the first has it. WAFER_NO_MEMORY alone fails. */
+wafer_status wafer_curve_unite(const wafer_curve *const *parts, size_t count, wafer_arena *arena,
+                               wafer_curve *out);
+
 /* A digest of everything that determines a curve: equal kernels share one. */
 uint64_t wafer_kernel_signature(const wafer_kernel_body *body);
 

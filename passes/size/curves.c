@@ -1,6 +1,5 @@
 /* What sizing finds once and asks for again: shape curves by signature, layouts of their points,
  * and how a graph was sized. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "ir/intern.h"
@@ -192,34 +191,6 @@ static bool same_query(const curve_query *a, const curve_query *b) {
          a->copied == b->copied;
 }
 
-static int by_size(const void *left, const void *right) {
-  const wafer_shape_point *a = left, *b = right;
-  uint64_t a_area = (uint64_t)a->width * a->height, b_area = (uint64_t)b->width * b->height;
-  if (a->cycles != b->cycles) return a->cycles < b->cycles ? -1 : 1;
-  if (a_area != b_area) return a_area < b_area ? -1 : 1;
-  if (a->width != b->width) return a->width < b->width ? -1 : 1;
-  return memcmp(&a->split, &b->split, sizeof a->split);
-}
-
-/* The points of all `parts`, each split once, in a curve's order. */
-static bool unite(wafer_arena *arena, const wafer_curve *const *parts, size_t count,
-                  wafer_curve *out) {
-  size_t total = 0, kept = 0;
-  for (size_t i = 0; i < count; i++) total += parts[i]->count;
-  wafer_shape_point *at = WAFER_NEW(arena, wafer_shape_point, total);
-  if (!at) return false;
-  *out = *parts[0];
-  out->at = at;
-  for (size_t i = 0, n = 0; i < count; n += parts[i++]->count)
-    if (parts[i]->count) memcpy(at + n, parts[i]->at, parts[i]->count * sizeof *at);
-  if (total) qsort(at, total, sizeof *at, by_size);
-  for (size_t i = 0; i < total; i++)
-    if (!kept || memcmp(&at[i].split, &at[kept - 1].split, sizeof at[i].split) != 0)
-      at[kept++] = at[i];
-  out->count = kept;
-  return true;
-}
-
 /* With r copies time is the cycles, or those of r times as many words, over r. */
 static wafer_status find_copied(curve_set *set, const wafer_kernel_body *body, curve_query query,
                                 wafer_curve *out) {
@@ -230,7 +201,7 @@ static wafer_status find_copied(curve_set *set, const wafer_kernel_body *body, c
     curve_query one = {query.budget, query.words * copies[i], query.lean, false};
     WAFER_TRY(curve_of(NULL, set, body, one, &parts[i])); /* the caller tells */
   }
-  return unite(set->arena, parts, count, out) ? WAFER_OK : WAFER_NO_MEMORY;
+  return wafer_curve_unite(parts, count, set->arena, out);
 }
 
 static wafer_status find_points(curve_set *set, shapes *of, const wafer_kernel_body *body,

@@ -146,3 +146,21 @@ wafer_status kernel_thin(kernel_points *set) {
 void kernel_sort_points(kernel_points *set) {
   if (set->count) qsort(set->at, set->count, sizeof *set->at, by_cycles);
 }
+
+wafer_status wafer_curve_unite(const wafer_curve *const *parts, size_t count, wafer_arena *arena,
+                               wafer_curve *out) {
+  size_t total = 0, kept = 0;
+  for (size_t i = 0; i < count; i++) total += parts[i]->count;
+  wafer_shape_point *at = WAFER_NEW(arena, wafer_shape_point, total);
+  if (!at) return WAFER_NO_MEMORY;
+  for (size_t i = 0, n = 0; i < count; n += parts[i++]->count)
+    if (parts[i]->count) memcpy(at + n, parts[i]->at, parts[i]->count * sizeof *at);
+  if (total) qsort(at, total, sizeof *at, by_cycles);
+  for (size_t i = 0; i < total; i++)
+    if (!kept || memcmp(&at[i].split, &at[kept - 1].split, sizeof at[i].split) != 0)
+      at[kept++] = at[i];
+  *out = *parts[0];
+  out->count = kept;
+  out->at = at;
+  return WAFER_OK;
+}
