@@ -38,6 +38,7 @@ typedef struct wafer_graph_kernel {
   MlirOperation call, func;
   wafer_kernel_body body;
   const uint32_t *inputs, *outputs; /* values */
+  bool constant; /* it takes nothing of a sample: weights, and what such kernels make */
   bool sized, placed;
   wafer_split split;
   uint32_t slabs, replicas, ahead, phase;
@@ -91,6 +92,10 @@ static inline bool wafer_graph_is_output(const wafer_graph_value *value) {
  * takes; those of a turn run at once. turn[]: of the kernels from `first` to it. */
 uint32_t wafer_graph_turn(const wafer_graph *graph, uint32_t first, uint32_t k,
                           const uint32_t *turn);
+
+/* The longest path to each kernel, in kernels; one that takes nothing of a sample comes just before
+ * the first that takes what it makes. stage[]: of all kernels. */
+void wafer_graph_stages(const wafer_graph *graph, uint32_t *stage);
 
 static inline bool wafer_graph_is_weight(const wafer_graph *graph, uint32_t value) {
   return graph->values[value].owner == WAFER_OWNER_weight;

@@ -122,7 +122,12 @@ static wafer_status add_kernel(reader *r, MlirOperation call) {
   uint32_t *inputs = WAFER_NEW(r->ctx->arena, uint32_t, k->body.input_count);
   uint32_t *outputs = WAFER_NEW(r->ctx->arena, uint32_t, k->body.output_count);
   if (!inputs || !outputs) return no_memory(r);
-  for (uint32_t i = 0; i < k->body.input_count; i++) WAFER_TRY(operand(r, call, i, &inputs[i]));
+  k->constant = true;
+  for (uint32_t i = 0; i < k->body.input_count; i++) {
+    WAFER_TRY(operand(r, call, i, &inputs[i]));
+    uint32_t from = r->values[inputs[i]].producer;
+    k->constant &= k->body.input_is_weight[i] || (from != WAFER_NONE && r->kernels[from].constant);
+  }
   WAFER_TRY(add_results(r, k, outputs));
   WAFER_TRY(sparsity_of(r->ctx, r->ir, r->values, inputs, k));
   k->inputs = inputs;
@@ -262,4 +267,31 @@ uint32_t wafer_graph_turn(const wafer_graph *graph, uint32_t first, uint32_t k,
     if (behind > latest) latest = behind;
   }
   return latest;
+}
+
+/* The stage of the first kernel that takes what k makes; WAFER_NONE: there is none. */
+static uint32_t first_use(const wafer_graph *graph, uint32_t k, const uint32_t *stage) {
+  const wafer_graph_kernel *kernel = &graph->kernels[k];
+  uint32_t first = WAFER_NONE;
+  for (uint32_t o = 0; o < kernel->body.output_count; o++) {
+    const wafer_graph_value *v = &graph->values[kernel->outputs[o]];
+    for (uint32_t u = 0; u < v->use_count; u++)
+      if (stage[v->uses[u].kernel] < first) first = stage[v->uses[u].kernel];
+  }
+  return first;
+}
+
+void wafer_graph_stages(const wafer_graph *graph, uint32_t *stage) {
+  for (uint32_t k = 0; k < graph->kernel_count; k++) {
+    const wafer_graph_kernel *kernel = &graph->kernels[k];
+    stage[k] = 0;
+    for (uint32_t i = 0; i < kernel->body.input_count; i++) {
+      uint32_t producer = graph->values[kernel->inputs[i]].producer;
+      if (producer != WAFER_NONE && stage[k] <= stage[producer]) stage[k] = stage[producer] + 1;
+    }
+  }
+  for (uint32_t k = graph->kernel_count; k-- > 0;) {
+    uint32_t first = graph->kernels[k].constant ? first_use(graph, k, stage) : WAFER_NONE;
+    if (first != WAFER_NONE) stage[k] = first - 1;
+  }
 }

@@ -26,21 +26,13 @@ typedef struct adding {
   wafer_ir *ir;
   const wafer_graph *graph;
   mode_relayed what;
-  uint32_t *stage; /* kernel: the longest path to it */
+  uint32_t *stage; /* kernel: see wafer_graph_stages */
   mode_relays *out;
 } adding;
 
 static wafer_status no_memory(const adding *a) {
   return wafer_fail(a->ctx->diag, wafer_at_file(a->ir->file), WAFER_NO_MEMORY,
                     "no memory for relays");
-}
-
-static void find_stages(const adding *a) {
-  for (uint32_t k = 0; k < a->graph->kernel_count; k++)
-    for (uint32_t i = 0; i < a->graph->kernels[k].body.input_count; i++) {
-      uint32_t from = a->graph->values[a->graph->kernels[k].inputs[i]].producer;
-      if (from != WAFER_NONE && a->stage[k] <= a->stage[from]) a->stage[k] = a->stage[from] + 1;
-    }
 }
 
 static bool is_shared_input(const wafer_graph_value *v) {
@@ -140,7 +132,7 @@ wafer_status mode_add_relays(const wafer_ctx *ctx, wafer_ir *ir, const wafer_gra
   adding a = {ctx, ir, graph, what, WAFER_NEW(ctx->arena, uint32_t, graph->kernel_count), NULL};
   *out = NULL;
   if (!a.stage) return no_memory(&a);
-  find_stages(&a);
+  wafer_graph_stages(graph, a.stage);
   if (!reserve(&a)) return no_memory(&a);
   for (uint32_t i = 0; a.out && i < graph->value_count; i++)
     WAFER_TRY(add_chain(&a, &graph->values[i]));

@@ -180,6 +180,21 @@ static uint64_t made(const priced *of) {
   return of->start + of->cycles;
 }
 
+/* A kernel that takes nothing of a sample begins as late as its readers let it. */
+static void begin_late(pricing *w, uint32_t k) {
+  const wafer_graph *g = w->p->graph;
+  uint64_t due = UINT64_MAX;
+  for (uint32_t o = 0; o < g->kernels[k].body.output_count; o++) {
+    const wafer_graph_value *v = &g->values[g->kernels[k].outputs[o]];
+    for (uint32_t u = 0; u < v->use_count; u++) {
+      uint32_t user = v->uses[u].kernel;
+      uint64_t leaves = w->of[user].start - pipeline_way(w->p, user, v->uses[u].input);
+      due = leaves < due ? leaves : due;
+    }
+  }
+  if (due < UINT64_MAX) w->of[k].start = due - w->of[k].cycles;
+}
+
 /* When each kernel begins a sample, and how long what it takes has waited then. */
 static void find_waits(pricing *w) {
   for (uint32_t k = 0; k < w->count; k++) {
@@ -193,6 +208,11 @@ static void find_waits(pricing *w) {
       of->start = comes;
       of->last = from;
     }
+  }
+  for (uint32_t k = w->count; k-- > 0;)
+    if (w->p->graph->kernels[k].constant) begin_late(w, k);
+  for (uint32_t k = 0; k < w->count; k++) {
+    priced *of = &w->of[k];
     for (uint32_t j = 0; j < of->joins; j++)
       of->wait[j] = of->start - made(&w->of[pipeline_producer(w->p, k, of->input[j])]);
   }

@@ -18,17 +18,6 @@ wafer_status pipeline_no_memory(const pipeline *p) {
   return wafer_fail(p->ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory to size a pipeline");
 }
 
-static void find_stages(pipeline *p) {
-  for (uint32_t k = 0; k < p->graph->kernel_count; k++) {
-    const wafer_graph_kernel *kernel = &p->graph->kernels[k];
-    for (uint32_t i = 0; i < kernel->body.input_count; i++) {
-      uint32_t producer = p->graph->values[kernel->inputs[i]].producer;
-      if (producer != WAFER_NONE && p->stage[k] <= p->stage[producer])
-        p->stage[k] = p->stage[producer] + 1;
-    }
-  }
-}
-
 /* ---- Kinds ---- */
 
 typedef struct keyed {
@@ -426,7 +415,7 @@ wafer_status size_pipelined(const wafer_ctx *ctx, curve_set *curves, const wafer
   pipeline p = {.ctx = ctx, .graph = graph, .curves = curves, .out = out, .piece = graph->piece};
   bool fits;
   WAFER_TRY(pipeline_start(&p));
-  find_stages(&p);
+  wafer_graph_stages(graph, p.stage);
   WAFER_TRY(pipeline_find_curves(&p, graph->kernel_count + 1, &fits));
   if (fits) WAFER_TRY(ease_for_pins(&p, &fits));
   if (fits) {

@@ -20,7 +20,7 @@ typedef struct pipeline {
   const wafer_graph *graph;
   curve_set *curves;
   sizing *out;
-  uint32_t *stage;  /* kernel: length of the longest path to it */
+  uint32_t *stage;  /* kernel: see wafer_graph_stages */
   uint32_t *haste;  /* kernel: it takes at most T >> haste cycles, if it can */
   uint32_t *patience; /* kernel: of a search, a sample stays at most so many parts of T; 0: any */
   int32_t *skipped; /* stage: values too deep for their buffers that skip it, as differences */

@@ -73,6 +73,22 @@ static uint64_t start_of(const pipeline *p, uint32_t k, const uint64_t *start) {
   return at;
 }
 
+/* A kernel that takes nothing of a sample starts as late as may be: it has no more to give until
+ * its readers have room. */
+static void start_late(const pipeline *p, uint32_t k, uint64_t *start) {
+  const wafer_graph_kernel *kernel = &p->graph->kernels[k];
+  uint64_t due = UINT64_MAX;
+  for (uint32_t o = 0; o < kernel->body.output_count; o++) {
+    const wafer_graph_value *v = &p->graph->values[kernel->outputs[o]];
+    for (uint32_t u = 0; u < v->use_count; u++) {
+      hop h = hop_to(p, kernel->outputs[o], v->uses[u].kernel);
+      uint64_t leaves = start[v->uses[u].kernel] - h.cycles - h.latency;
+      due = leaves < due ? leaves : due;
+    }
+  }
+  if (due < UINT64_MAX) start[k] = due - p->out->kernels[k].point->cycles;
+}
+
 /* Latency along the longest path and the slowest resource. */
 static void add_up(const pipeline *p, uint64_t *start) {
   const wafer_graph *g = p->graph;
@@ -94,6 +110,8 @@ static void add_up(const pipeline *p, uint64_t *start) {
     raise(&cost->latency_cycles,
           start[producer] + p->out->kernels[producer].point->cycles + h.cycles + h.latency);
   }
+  for (uint32_t k = g->kernel_count; k-- > 0;)
+    if (g->kernels[k].constant) start_late(p, k, start);
 }
 
 /* ---- Depths, now that times are known ---- */

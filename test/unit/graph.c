@@ -114,7 +114,39 @@ static void refuses_what_is_not_fused(void) {
   teardown(&f);
 }
 
+/* What is made of weights alone, and of that, takes nothing of a sample, and comes just before who
+ * takes it: the first of several. */
+static void constants_come_late(void) {
+  static const char text[] =
+      "func.func @main(%x: tensor<8x64xf32>) -> tensor<8x64xf32> {\n"
+      "  %w = \"nn.weight\"() {name = \"w\"} : () -> tensor<8x64xf32>\n"
+      "  %p = \"nn.softmax\"(%w) {axis = 1 : i64} : (tensor<8x64xf32>) -> tensor<8x64xf32>\n"
+      "  %q = \"nn.softmax\"(%p) {axis = 0 : i64} : (tensor<8x64xf32>) -> tensor<8x64xf32>\n"
+      "  %a = \"nn.softmax\"(%x) {axis = 1 : i64} : (tensor<8x64xf32>) -> tensor<8x64xf32>\n"
+      "  %b = \"nn.softmax\"(%a) {axis = 0 : i64} : (tensor<8x64xf32>) -> tensor<8x64xf32>\n"
+      "  %c = \"nn.softmax\"(%b) {axis = 1 : i64} : (tensor<8x64xf32>) -> tensor<8x64xf32>\n"
+      "  %d = \"nn.mul\"(%c, %q) : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>\n"
+      "  %e = \"nn.softmax\"(%d) {axis = 0 : i64} : (tensor<8x64xf32>) -> tensor<8x64xf32>\n"
+      "  %y = \"nn.mul\"(%e, %q) : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>\n"
+      "  return %y : tensor<8x64xf32>\n}\n";
+  static const bool constant[] = {true, true, false, false, false, false};
+  static const uint32_t due[] = {0, 1, 0, 1, 2, 3}; /* products go with what they are of */
+  uint32_t stage[WAFER_COUNT(due)];
+  fixture f;
+  wafer_graph g;
+  setup(&f, text, "default:fuse");
+  CU_ASSERT_EQUAL_FATAL(wafer_graph_read(&f.ctx, f.ir, &g), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(g.kernel_count, WAFER_COUNT(due));
+  wafer_graph_stages(&g, stage);
+  for (uint32_t k = 0; k < g.kernel_count; k++) {
+    CU_ASSERT_EQUAL(g.kernels[k].constant, constant[k]);
+    CU_ASSERT_EQUAL(stage[k], due[k]);
+  }
+  teardown(&f);
+}
+
 CU_TestInfo tests_graph[] = {
+    {"what takes nothing of a sample comes late", constants_come_late},
     {"kernels, values and uses after fuse", after_fuse},
     {"streams are seen through", after_schedule},
     {"ops that are not fused are refused", refuses_what_is_not_fused},

@@ -177,7 +177,45 @@ static void what_holds_too_little_is_repaired(void) {
   teardown(&f);
 }
 
+/* ---- What takes nothing of a sample ---- */
+
+/* The last of 20 kernels multiplies with the exponentials of a weight, or of what came before. */
+static uint32_t depth_of_last(const char *by, uint32_t *constant) {
+  static const char weight[] = "  %w = \"nn.weight\"() {name = \"w\"} : () -> tensor<64x64xf32>\n"
+                               "  %e = \"nn.exp\"(%w) : (tensor<64x64xf32>) -> tensor<64x64xf32>\n";
+  char text[16384], all[16384 + sizeof weight];
+  fixture f;
+  sizing out;
+  pipeline p;
+  shelf_place places[32];
+  char *skip = strstr(chain(text, sizeof text, 20), ", %v0)"), *first = strchr(text, '\n') + 1;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(skip);
+  memcpy(skip, by, strlen(by));
+  snprintf(all, sizeof all, "%.*s%s%s", (int)(first - text), text, weight, first);
+  setup(&f, "small64", all);
+  open_pipeline(&f, &out, &p);
+  uint32_t n = f.graph.kernel_count, last = n - 1;
+  CU_ASSERT_TRUE_FATAL(n <= WAFER_COUNT(places));
+  wafer_graph_stages(&f.graph, p.stage);
+  for (uint32_t k = 0; k < n; k++) places[k] = column(&p, k, 64);
+  CU_ASSERT_EQUAL_FATAL(pipeline_settle(&p, places), WAFER_OK);
+  for (uint32_t k = *constant = 0; k < n; k++) *constant += f.graph.kernels[k].constant;
+  uint32_t depth = out.kernels[last].depths[1];
+  teardown(&f);
+  return depth;
+}
+
+/* It starts when its reader is due: its values do not wait there for as many samples as there are
+ * kernels before that one. */
+static void constants_start_late(void) {
+  uint32_t constants;
+  CU_ASSERT(depth_of_last(", %v0)", &constants) >= 15);
+  CU_ASSERT(depth_of_last(", %e )", &constants) <= SIZE_PIPELINE_DEPTH + 1);
+  CU_ASSERT_EQUAL(constants, 1);
+}
+
 CU_TestInfo tests_size_waits[] = {
+    {"what takes nothing of a sample starts late", constants_start_late},
     {"what waits has room where kernels are held", what_waits_has_room_where_kernels_are_held},
     {"what holds too little is repaired", what_holds_too_little_is_repaired},
     {"shapes grow to their lanes", shapes_grow_to_their_lanes},
