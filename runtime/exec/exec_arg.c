@@ -16,7 +16,7 @@ typedef struct arg_stage {
 
 /* Neighbouring lines, `line` apart; element j of a line lies j * step after its first. A NaN beats
  * all but NaNs. */
-VMATH_CLONES static void first_of(const arg_stage *s, const float *x, int64_t line, int64_t step,
+WAFER_CLONES static void first_of(const arg_stage *s, const float *x, int64_t line, int64_t step,
                                   int64_t width, int64_t *out) {
   float best[CHUNK];
   int32_t at[CHUNK];
@@ -31,7 +31,7 @@ VMATH_CLONES static void first_of(const arg_stage *s, const float *x, int64_t li
   for (int64_t i = 0; i < width; i++) out[i] = at[i];
 }
 
-VMATH_CLONES static void last_of(const arg_stage *s, const float *x, int64_t line, int64_t step,
+WAFER_CLONES static void last_of(const arg_stage *s, const float *x, int64_t line, int64_t step,
                                  int64_t width, int64_t *out) {
   float best[CHUNK];
   int32_t at[CHUNK];

@@ -47,7 +47,7 @@ typedef struct sums_stage {
 /* ---- a tile ---- */
 
 /* One rounding, as on cores; the compiler fuses it wherever the instruction set can. */
-#if VMATH_HAS_CLONES
+#if WAFER_HAS_CLONES
 #define MULTIPLY_ADD(sum, x, w) ((sum) += (x) * (w))
 #else
 #define MULTIPLY_ADD(sum, x, w)                                                                    \
@@ -59,7 +59,7 @@ typedef struct tile_sums {
 } tile_sums;
 
 /* Chains that end go on those around them. */
-__attribute__((noinline)) VMATH_CLONES static void end_chains(tile_sums *chain, uint32_t ends) {
+__attribute__((noinline)) WAFER_CLONES static void end_chains(tile_sums *chain, uint32_t ends) {
   for (uint32_t e = 0; e < ends; e++)
     for (uint32_t i = 0; i < PLACES; i++) {
       chain[e + 1].of[i] += chain[e].of[i];
@@ -69,7 +69,7 @@ __attribute__((noinline)) VMATH_CLONES static void end_chains(tile_sums *chain, 
 
 /* Adds up to chain[s->chains]; the others are zero before and after. Windows begin at x[i], what a
  * term takes of them `term` elements farther. */
-VMATH_CLONES static void sum_tile(const sums_stage *s, const float *const *x, const int64_t *term,
+WAFER_CLONES static void sum_tile(const sums_stage *s, const float *const *x, const int64_t *term,
                                   const float *weights, const float *bias, tile_sums *chain) {
   const lanes *w = (const void *)weights, *b = (const void *)bias;
 #define BEGIN(i)                                                                                   \

@@ -61,7 +61,7 @@ static wafer_status run_pack(const exec_stage *stage, const exec_frame *frame, u
 }
 
 /* TILE rows times TILE columns. */
-VMATH_CLONES static void tile(const int16_t *a, const int16_t *b, int64_t depth, int32_t *out) {
+WAFER_CLONES static void tile(const int16_t *a, const int16_t *b, int64_t depth, int32_t *out) {
   const int16_t *a0 = a, *a1 = a + depth, *a2 = a1 + depth, *a3 = a2 + depth;
   for (int j = 0; j < TILE; j++) {
     const int16_t *c = b + j * depth;

@@ -5,7 +5,7 @@
 
 enum { LANES = 16 };
 
-VMATH_CLONES float exec_lines_total(const float *x, int64_t n) {
+WAFER_CLONES float exec_lines_total(const float *x, int64_t n) {
   float lanes[LANES] = {0}, sum = 0.0f;
   int64_t k = 0;
   for (; k + LANES <= n; k += LANES)
@@ -15,11 +15,11 @@ VMATH_CLONES float exec_lines_total(const float *x, int64_t n) {
   return sum;
 }
 
-VMATH_CLONES void exec_lines_subtract(float *out, const float *x, float y, int64_t n) {
+WAFER_CLONES void exec_lines_subtract(float *out, const float *x, float y, int64_t n) {
   for (int64_t i = 0; i < n; i++) out[i] = x[i] - y;
 }
 
-VMATH_CLONES void exec_lines_scale(float *out, const float *x, float by, int64_t n) {
+WAFER_CLONES void exec_lines_scale(float *out, const float *x, float by, int64_t n) {
   for (int64_t i = 0; i < n; i++) out[i] = x[i] * by;
 }
 

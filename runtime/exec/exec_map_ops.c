@@ -76,11 +76,11 @@ static double floored_f64(double x, double y) {
   X(T, div, x / y)                                                                                 \
   X(T, max, x > y || x != x ? x : y)                                                               \
   X(T, min, x < y || x != x ? x : y)
-#define FLOAT_UNARY(T, op, expr) LOOP1(VMATH_CLONES, op##_##T, T, T, expr)
+#define FLOAT_UNARY(T, op, expr) LOOP1(WAFER_CLONES, op##_##T, T, T, expr)
 #define FLOAT_BINARY(T, op, expr)                                                                  \
-  LOOP2(VMATH_CLONES, op##_##T, T, T, p[i], r[i], expr)                                            \
-  LOOP2(VMATH_CLONES, op##_right_##T, T, T, p[i], *r, expr)                                        \
-  LOOP2(VMATH_CLONES, op##_left_##T, T, T, *p, r[i], expr)
+  LOOP2(WAFER_CLONES, op##_##T, T, T, p[i], r[i], expr)                                            \
+  LOOP2(WAFER_CLONES, op##_right_##T, T, T, p[i], *r, expr)                                        \
+  LOOP2(WAFER_CLONES, op##_left_##T, T, T, *p, r[i], expr)
 FLOAT_UNARY_MAP(FLOAT_UNARY, f32, f)
 FLOAT_UNARY_MAP(FLOAT_UNARY, f64, )
 FLOAT_BINARY_MAP(FLOAT_BINARY, f32, f)
@@ -89,10 +89,10 @@ FLOAT_BINARY_MAP(FLOAT_BINARY, f64, )
 #define FLOAT_REST(T, S)                                                                           \
   LOOP2(, pow_##T, T, T, p[i], r[i], real_power_##T(x, y))                                         \
   LOOP2(, mod_##T, T, T, p[i], r[i], q->flags ? fmod##S(x, y) : floored_##T(x, y))                 \
-  LOOP1(VMATH_CLONES, isnan_##T, boolean, T, x != x)                                               \
-  LOOP1(VMATH_CLONES, isinf_##T, boolean, T,                                                       \
+  LOOP1(WAFER_CLONES, isnan_##T, boolean, T, x != x)                                               \
+  LOOP1(WAFER_CLONES, isinf_##T, boolean, T,                                                       \
         ((q->flags & 1) && x == -(T)INFINITY) || ((q->flags & 2) && x == (T)INFINITY))             \
-  VMATH_CLONES LOOP_HEAD(clip_##T) {                                                               \
+  WAFER_CLONES LOOP_HEAD(clip_##T) {                                                               \
     UNUSED;                                                                                        \
     T *o = out, low = (T)q->low, high = (T)q->high;                                                \
     const T *p = a;                                                                                \
@@ -188,10 +188,10 @@ UNSIGNED_MAP(INTEGER)
 
 /* --- every type */
 #define COMPARE(T)                                                                                 \
-  LOOP2(VMATH_CLONES, equal_##T, boolean, T, p[i], r[i], x == y)                                   \
-  LOOP2(VMATH_CLONES, less_##T, boolean, T, p[i], r[i], x < y)                                     \
-  LOOP2(VMATH_CLONES, less_equal_##T, boolean, T, p[i], r[i], x <= y)                              \
-  VMATH_CLONES LOOP_HEAD(select_##T) {                                                             \
+  LOOP2(WAFER_CLONES, equal_##T, boolean, T, p[i], r[i], x == y)                                   \
+  LOOP2(WAFER_CLONES, less_##T, boolean, T, p[i], r[i], x < y)                                     \
+  LOOP2(WAFER_CLONES, less_equal_##T, boolean, T, p[i], r[i], x <= y)                              \
+  WAFER_CLONES LOOP_HEAD(select_##T) {                                                             \
     UNUSED;                                                                                        \
     T *o = out;                                                                                    \
     const boolean *p = a;                                                                          \
@@ -201,10 +201,10 @@ UNSIGNED_MAP(INTEGER)
 #define ALL_MAP(X) X(f32) X(f64) X(i8) X(i16) X(i32) X(i64) X(u8) X(u16) X(u32) X(u64) X(boolean)
 ALL_MAP(COMPARE)
 
-LOOP1(VMATH_CLONES, not_boolean, boolean, boolean, !x)
-LOOP2(VMATH_CLONES, and_boolean, boolean, boolean, p[i], r[i], x &y)
-LOOP2(VMATH_CLONES, or_boolean, boolean, boolean, p[i], r[i], x | y)
-LOOP2(VMATH_CLONES, xor_boolean, boolean, boolean, p[i], r[i], x ^ y)
+LOOP1(WAFER_CLONES, not_boolean, boolean, boolean, !x)
+LOOP2(WAFER_CLONES, and_boolean, boolean, boolean, p[i], r[i], x &y)
+LOOP2(WAFER_CLONES, or_boolean, boolean, boolean, p[i], r[i], x | y)
+LOOP2(WAFER_CLONES, xor_boolean, boolean, boolean, p[i], r[i], x ^ y)
 
 /* CASTS(from): a loop from one type to every type; to bool is "is not zero". */
 #define CAST(F, T) LOOP1(, cast_##F##_##T, T, F, x)

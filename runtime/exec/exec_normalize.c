@@ -13,7 +13,7 @@ typedef struct normalize_stage {
   bool center;
 } normalize_stage;
 
-VMATH_CLONES static float squares(const float *x, int64_t n) {
+WAFER_CLONES static float squares(const float *x, int64_t n) {
   float lanes[LANES] = {0}, sum = 0.0f;
   int64_t k = 0;
   for (; k + LANES <= n; k += LANES)
@@ -41,13 +41,13 @@ static void normalize_line(const exec_lines *l, float *y, const float *x) {
   exec_lines_scale(y, x, by, l->n);
 }
 
-VMATH_CLONES static void add_lines(float *sums, const float *x, int64_t n, int64_t stride,
+WAFER_CLONES static void add_lines(float *sums, const float *x, int64_t n, int64_t stride,
                                    int64_t width) {
   for (int64_t k = 0; k < n; k++)
     for (int64_t j = 0; j < width; j++) sums[j] += x[k * stride + j];
 }
 
-VMATH_CLONES static void add_squares(float *sums, const float *x, int64_t n, int64_t stride,
+WAFER_CLONES static void add_squares(float *sums, const float *x, int64_t n, int64_t stride,
                                      int64_t width) {
   for (int64_t k = 0; k < n; k++)
     for (int64_t j = 0; j < width; j++) sums[j] += x[k * stride + j] * x[k * stride + j];

@@ -23,15 +23,15 @@ typedef struct pool_stage {
   pool_axis axis[AXES];
 } pool_stage;
 
-VMATH_CLONES static void max_into(float *out, const float *in, size_t n) {
+WAFER_CLONES static void max_into(float *out, const float *in, size_t n) {
   for (size_t i = 0; i < n; i++) out[i] = in[i] > out[i] || in[i] != in[i] ? in[i] : out[i];
 }
 
-VMATH_CLONES static void add_into(float *out, const float *in, size_t n) {
+WAFER_CLONES static void add_into(float *out, const float *in, size_t n) {
   for (size_t i = 0; i < n; i++) out[i] += in[i];
 }
 
-VMATH_CLONES static void times(float *out, float by, size_t n) {
+WAFER_CLONES static void times(float *out, float by, size_t n) {
   for (size_t i = 0; i < n; i++) out[i] *= by;
 }
 

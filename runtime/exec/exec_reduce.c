@@ -33,7 +33,7 @@ static float start_of(wafer_op op) {
 }
 
 #define JOIN(name, expr)                                                                           \
-  VMATH_CLONES static void name(float *out, const float *in, size_t n) {                           \
+  WAFER_CLONES static void name(float *out, const float *in, size_t n) {                           \
     for (size_t i = 0; i < n; i++) {                                                               \
       float x = in[i], y = out[i];                                                                 \
       out[i] = expr;                                                                               \

@@ -23,12 +23,12 @@ typedef struct resize_stage {
   tap *column_tap;
 } resize_stage;
 
-VMATH_CLONES static void blend(float *out, const float *a, float wa, const float *b, float wb,
+WAFER_CLONES static void blend(float *out, const float *a, float wa, const float *b, float wb,
                                size_t n) {
   for (size_t i = 0; i < n; i++) out[i] = wa * a[i] + wb * b[i];
 }
 
-VMATH_CLONES static void accumulate(float *out, const float *a, float w, size_t n) {
+WAFER_CLONES static void accumulate(float *out, const float *a, float w, size_t n) {
   for (size_t i = 0; i < n; i++) out[i] += w * a[i];
 }
 

@@ -15,7 +15,7 @@ typedef struct scatter_stage {
 } scatter_stage;
 
 #define TAKE(name, expr)                                                                           \
-  VMATH_CLONES static void take_##name(float *to, const float *from, int64_t n) {                  \
+  WAFER_CLONES static void take_##name(float *to, const float *from, int64_t n) {                  \
     for (int64_t i = 0; i < n; i++) {                                                              \
       float x = from[i], y = to[i];                                                                \
       to[i] = expr;                                                                                \

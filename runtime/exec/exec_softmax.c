@@ -6,7 +6,7 @@
 
 enum { LANES = 16 };
 
-VMATH_CLONES static float largest(const float *x, int64_t n) {
+WAFER_CLONES static float largest(const float *x, int64_t n) {
   float lanes[LANES];
   for (int i = 0; i < LANES; i++) lanes[i] = -INFINITY;
   int64_t k = 0;

@@ -45,7 +45,7 @@ core_class core_class_of(const wafer_instruction *code) {
 #define IS_NAN(x) ((x) != (x))
 #define NEVER(x) false
 
-VMATH_CLONES static void of_f32(uint8_t op, uint32_t n, const float *a, const float *b,
+WAFER_CLONES static void of_f32(uint8_t op, uint32_t n, const float *a, const float *b,
                                 const float *c, float *o) {
   switch (op) {
     ARITHMETIC_CASES(o, a, b)
@@ -259,7 +259,7 @@ static uint32_t accumulator(const core_thread *t) {
   }
 }
 
-VMATH_CLONES static float fold(uint8_t op, uint32_t n, float sum, const float *a, const float *b) {
+WAFER_CLONES static float fold(uint8_t op, uint32_t n, float sum, const float *a, const float *b) {
   for (uint32_t i = 0; i < n; i++) switch (op) {
     case WAFER_CORE_fma: sum = fmaf(a[i], b[i], sum); break;
     case WAFER_CORE_add: sum = sum + b[i]; break;

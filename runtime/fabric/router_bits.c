@@ -263,7 +263,7 @@ static INLINE void hop(struct router_bits *b, uint32_t group, uint32_t **apart) 
   }
 }
 
-VMATH_CLONES static void pick_all(wafer_fabric *f, struct router_bits *b) {
+WAFER_CLONES static void pick_all(wafer_fabric *f, struct router_bits *b) {
   uint32_t *end = b->list;
   for (uint32_t at = 0; (at = next_active(b, at)) < b->groups; at++) {
     pick(b, at);
@@ -288,7 +288,7 @@ static void go_all(wafer_fabric *f, struct router_bits *b) {
   }
 }
 
-VMATH_CLONES static void settle_all(struct router_bits *b) {
+WAFER_CLONES static void settle_all(struct router_bits *b) {
   uint8_t *active = b->active, *bytes = (uint8_t *)b->at;
   uint32_t *end = b->list;
   for (uint32_t at = 0; (at = next_active(b, at)) < b->groups; at++) {

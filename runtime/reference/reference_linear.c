@@ -10,7 +10,7 @@
 typedef void axpy(reference_cell *acc, int64_t acc_step, reference_cell w, const reference_cell *x,
                   int64_t x_step, int64_t n);
 
-VMATH_CLONES static void axpy_dense(double *restrict acc, double w, const double *restrict x,
+WAFER_CLONES static void axpy_dense(double *restrict acc, double w, const double *restrict x,
                                     int64_t n) {
   for (int64_t i = 0; i < n; i++) acc[i] += w * x[i];
 }

@@ -131,7 +131,7 @@ static inline float sqrt_one(float x) {
 }
 
 #define VECTOR(name)                                                                               \
-  VMATH_CLONES void vmath_##name(float *out, const float *in, size_t n) {                          \
+  WAFER_CLONES void vmath_##name(float *out, const float *in, size_t n) {                          \
     for (size_t i = 0; i < n; i++) out[i] = name##_one(in[i]);                                     \
   }
 VECTOR(exp)

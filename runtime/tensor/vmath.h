@@ -10,6 +10,8 @@
 
 #include <stddef.h>
 
+#include "wafer/clones.h"
+
 /* X(name): void vmath_<name>(float *out, const float *in, size_t n), and double
  * vmath_f64_<name>(double). */
 #define VMATH_UNARY_MAP(X)                                                                         \
@@ -25,17 +27,6 @@
   double vmath_f64_##name(double x);
 VMATH_UNARY_MAP(X)
 #undef X
-
-/* One build runs well everywhere: the loops exist for AVX-512, AVX2 and the base set, and the
- * loader picks. Sanitizers cannot run in the loader, so they get the base set alone. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define VMATH_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#define VMATH_HAS_CLONES 1
-#else
-#define VMATH_CLONES
-#define VMATH_HAS_CLONES 0
-#endif
 
 /* "avx512", "avx2" or "base": what the clones resolve to on this machine. */
 const char *vmath_instruction_set(void);

@@ -27,13 +27,13 @@ rule_step rule_step_of(const wafer_optimizer *o, uint64_t t, double lr, double s
                      .average = pow(count, -0.8)};
 }
 
-VMATH_CLONES static void rule_sgd(const rule_step *s, float *restrict w, const float *restrict g,
+WAFER_CLONES static void rule_sgd(const rule_step *s, float *restrict w, const float *restrict g,
                                   float *restrict m, float *restrict v, size_t n) {
   (void)m, (void)v;
   for (size_t i = 0; i < n; i++) w[i] -= s->lr * (g[i] * s->scale + s->decay * w[i]);
 }
 
-VMATH_CLONES static void rule_momentum(const rule_step *s, float *restrict w,
+WAFER_CLONES static void rule_momentum(const rule_step *s, float *restrict w,
                                        const float *restrict g, float *restrict m,
                                        float *restrict v, size_t n) {
   (void)v;
@@ -43,7 +43,7 @@ VMATH_CLONES static void rule_momentum(const rule_step *s, float *restrict w,
   }
 }
 
-VMATH_CLONES static void rule_nesterov(const rule_step *s, float *restrict w,
+WAFER_CLONES static void rule_nesterov(const rule_step *s, float *restrict w,
                                        const float *restrict g, float *restrict m,
                                        float *restrict v, size_t n) {
   (void)v;
@@ -61,19 +61,19 @@ static inline float adam_one(const rule_step *s, float w, float g, float *m, flo
   return w - s->size * (*m / (sqrtf(*v) * s->root + s->eps));
 }
 
-VMATH_CLONES static void rule_adam(const rule_step *s, float *restrict w, const float *restrict g,
+WAFER_CLONES static void rule_adam(const rule_step *s, float *restrict w, const float *restrict g,
                                    float *restrict m, float *restrict v, size_t n) {
   for (size_t i = 0; i < n; i++)
     w[i] = adam_one(s, w[i], g[i] * s->scale + s->decay * w[i], &m[i], &v[i]);
 }
 
-VMATH_CLONES static void rule_adamw(const rule_step *s, float *restrict w, const float *restrict g,
+WAFER_CLONES static void rule_adamw(const rule_step *s, float *restrict w, const float *restrict g,
                                     float *restrict m, float *restrict v, size_t n) {
   float kept = 1 - s->lr * s->decay;
   for (size_t i = 0; i < n; i++) w[i] = adam_one(s, w[i] * kept, g[i] * s->scale, &m[i], &v[i]);
 }
 
-VMATH_CLONES static void rule_adagrad(const rule_step *s, float *restrict w,
+WAFER_CLONES static void rule_adagrad(const rule_step *s, float *restrict w,
                                       const float *restrict g, float *restrict m, float *restrict v,
                                       size_t n) {
   (void)v;
@@ -84,7 +84,7 @@ VMATH_CLONES static void rule_adagrad(const rule_step *s, float *restrict w,
   }
 }
 
-VMATH_CLONES static void rule_rmsprop(const rule_step *s, float *restrict w,
+WAFER_CLONES static void rule_rmsprop(const rule_step *s, float *restrict w,
                                       const float *restrict g, float *restrict m, float *restrict v,
                                       size_t n) {
   (void)v;
@@ -95,7 +95,7 @@ VMATH_CLONES static void rule_rmsprop(const rule_step *s, float *restrict w,
   }
 }
 
-VMATH_CLONES static void rule_lion(const rule_step *s, float *restrict w, const float *restrict g,
+WAFER_CLONES static void rule_lion(const rule_step *s, float *restrict w, const float *restrict g,
                                    float *restrict m, float *restrict v, size_t n) {
   float kept = 1 - s->lr * s->decay;
   (void)v;
@@ -256,7 +256,7 @@ void rule_apply(const rule_step *step, float *w, const float *g, float *const *s
 
 enum { LANES = 16 };
 
-VMATH_CLONES double rule_squares(const float *x, size_t n) {
+WAFER_CLONES double rule_squares(const float *x, size_t n) {
   double lane[LANES] = {0}, sum = 0;
   size_t i = 0;
   for (; i + LANES <= n; i += LANES)
@@ -266,6 +266,6 @@ VMATH_CLONES double rule_squares(const float *x, size_t n) {
   return sum;
 }
 
-VMATH_CLONES void rule_add(float *restrict to, const float *restrict from, size_t n) {
+WAFER_CLONES void rule_add(float *restrict to, const float *restrict from, size_t n) {
   for (size_t i = 0; i < n; i++) to[i] += from[i];
 }

@@ -86,7 +86,7 @@ static float sum_of(const wafer_sum_order *o, const float *x, const float *w, fl
 /* The rounding law: fidelities differ only in the order of sums, and where cores cut a sum not even
  * in that. */
 static void follows_chains(void) {
-  bool fuses = !VMATH_HAS_CLONES || strcmp(vmath_instruction_set(), "base") != 0;
+  bool fuses = !WAFER_HAS_CLONES || strcmp(vmath_instruction_set(), "base") != 0;
   for (size_t k = 0; k < WAFER_COUNT(orders); k++) {
     bench b = bench_start();
     b.sums = &orders[k];
