@@ -12,7 +12,7 @@
 #include "placer_search.h"
 
 #define WORKERS 16u      /* threads at most */
-#define MOST_LEAST 128u  /* kernels: the least time takes their cube */
+#define MOST_LEAST 512u  /* kernels: the least time takes their cube */
 #define MOST_POLISH 512u /* a shift takes longer than the square */
 #define GIVEN 4u /* every so many candidates start from the caller's layout, if there is one */
 

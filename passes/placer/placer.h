@@ -171,7 +171,7 @@ typedef struct least_work {
  * key *high, which becomes its key; the best so far when the work is done. `down`: looked for from
  * *high down, else from the bound up. */
 bool tree_least(tree *t, const uint32_t *order, bool down, least_work *work, uint32_t *high);
-uint64_t tree_least_moves(uint32_t count); /* what a table counts for */
+uint64_t tree_least_moves(const tree *t); /* what a table counts for */
 /* The leaves from first to last. */
 void tree_order(const tree_shape *s, uint32_t count, uint32_t *stack, uint32_t *order);
 void stacks_random(stacks *s, rng *r, uint32_t count, uint32_t most);

@@ -2,12 +2,22 @@
  * by dynamic programming over the intervals of the order: an interval has, for every height, the
  * least width of all ways to cut it in two, and for every width the least height. What an
  * interval's rectangle holds beyond its kernels' least areas is lost; one that loses more than the
- * whole wafer can spare is in no layout that fits. */
+ * whole wafer can spare is in no layout that fits.
+ *
+ * An interval's rows of numbers are a kilobyte or two, and each is joined with as many others as
+ * there are kernels. So intervals are made block by block, of some beginnings and some ends: what
+ * is cut between two blocks is joined while the rows of three blocks are at hand. */
 #include "placer_search.h"
+#include "wafer/clones.h"
 
 typedef int16_t side;
 #define NEVER 0x3fff /* more than any side; two of them are a side still */
 #define LANES 32u    /* rows are as long as a multiple of this */
+#define MOST_BYTES ((size_t)256 << 20) /* of a table; each thread may have one */
+#define BLOCK 8u                       /* beginnings, or ends, of intervals */
+#define MOVE_SUMS                                                                                  \
+  (1u << 20) /* kernels^3 x both sides that a table has for each move in its time                  \
+              */
 
 typedef struct table {
   tree *t;
@@ -39,31 +49,46 @@ static void clear(side *at, uint32_t n) {
 }
 
 /* Side by side at each height, or on each other at each width. */
-static void join(side *restrict to, const side *restrict a, const side *restrict b, uint32_t n) {
+static inline void join(side *restrict to, const side *restrict a, const side *restrict b,
+                        uint32_t n) {
   for (uint32_t k = 0; k < n; k++) {
     side sum = (side)(a[k] + b[k]);
     to[k] = sum < to[k] ? sum : to[k];
   }
 }
 
+/* Interval [i, j) cut at each of [from, to). */
+WAFER_CLONES static void cut_between(const table *d, uint32_t i, uint32_t j, uint32_t from,
+                                     uint32_t to) {
+  side *widths = widths_of(d, i, j), *heights = heights_of(d, i, j);
+  for (uint32_t k = from; k < to; k++) {
+    join(widths, widths_of(d, i, k), widths_of(d, k, j), d->rows);
+    join(heights, heights_of(d, i, k), heights_of(d, k, j), d->columns);
+  }
+}
+
 /* What stands at a length in `from` stands at its own in `to`, and fits longer ones. */
 static void transpose(const side *from, uint32_t from_most, side *to, uint32_t to_most) {
-  for (uint32_t k = 1; k <= from_most; k++)
+  for (uint32_t k = 1; k <= from_most; k++) {
+    if (from[k] == from[k - 1]) continue; /* shorter ones do */
     if ((uint32_t)from[k] <= to_most && (side)k < to[from[k]]) to[from[k]] = (side)k;
+  }
   for (uint32_t k = 2; k <= to_most; k++)
     if (to[k - 1] < to[k]) to[k] = to[k - 1];
 }
 
-static void drop(side *at, uint32_t most, uint32_t most_other, uint64_t area) {
-  for (uint32_t k = 1; k <= most; k++)
-    if ((uint32_t)at[k] > most_other || (uint64_t)at[k] * k > area) at[k] = NEVER;
+WAFER_CLONES static void drop(side *at, uint32_t most, uint32_t most_other, uint32_t area) {
+  for (uint32_t k = 1; k <= most; k++) {
+    bool lost = (uint32_t)at[k] > most_other || (uint32_t)at[k] * k > area;
+    at[k] = lost ? NEVER : at[k];
+  }
 }
 
 /* An interval's rectangles of both cuts together, without those that lose too much. */
 static void settle(const table *d, uint32_t i, uint32_t j) {
   const wafer_placer_problem *p = d->t->in->p;
   side *widths = widths_of(d, i, j), *heights = heights_of(d, i, j);
-  uint64_t area = d->area[j] - d->area[i] + d->slack;
+  uint32_t area = (uint32_t)(d->area[j] - d->area[i] + d->slack); /* no more than the wafer has */
   transpose(widths, p->height, heights, p->width);
   transpose(heights, p->width, widths, p->height);
   drop(widths, p->height, p->width, area);
@@ -111,15 +136,36 @@ static bool late(const table *d) {
   return d->until > 0 && placer_seconds() >= d->until;
 }
 
-static void split(const table *d, uint32_t i, uint32_t j) {
-  side *widths = widths_of(d, i, j), *heights = heights_of(d, i, j);
-  clear(widths, d->rows);
-  clear(heights, d->columns);
-  for (uint32_t k = i + 1; k < j; k++) {
-    join(widths, widths_of(d, i, k), widths_of(d, k, j), d->rows);
-    join(heights, heights_of(d, i, k), heights_of(d, k, j), d->columns);
-  }
-  settle(d, i, j);
+static uint32_t end_of(const table *d, uint32_t block) {
+  uint32_t end = (block + 1) * BLOCK, last = count_of(d) + 1;
+  return end < last ? end : last;
+}
+
+/* All intervals that begin in one block and end in another, or the same; those between are made. */
+static void fill_block(const table *d, uint32_t begins, uint32_t ends) {
+  uint32_t first = begins * BLOCK, last = ends * BLOCK, middle = end_of(d, begins);
+  for (uint32_t block = begins + 1; block < ends; block++)
+    for (uint32_t i = first; i < middle; i++)
+      for (uint32_t j = last; j < end_of(d, ends); j++)
+        cut_between(d, i, j, block * BLOCK, end_of(d, block));
+  for (uint32_t i = middle; i-- > first;)
+    for (uint32_t j = last > i + 2 ? last : i + 2; j < end_of(d, ends); j++) {
+      if (begins == ends)
+        cut_between(d, i, j, i + 1, j);
+      else {
+        cut_between(d, i, j, i + 1, middle);
+        cut_between(d, i, j, last, j);
+      }
+      settle(d, i, j);
+    }
+}
+
+static void clear_all(const table *d) {
+  for (uint32_t j = 2; j <= count_of(d); j++)
+    for (uint32_t i = 0; i + 2 <= j; i++) {
+      clear(widths_of(d, i, j), d->rows);
+      clear(heights_of(d, i, j), d->columns);
+    }
 }
 
 /* The least height at which everything fits; 0: none. */
@@ -136,10 +182,12 @@ static bool fill(table *d, uint64_t time, bool *fits) {
   if (!areas(d, time, fits)) return false;
   if (!*fits) return true;
   leaves(d, time);
-  for (uint32_t many = 2; many <= n && *fits; many++) {
-    *fits = !late(d);
-    for (uint32_t i = 0; i + many <= n && *fits; i++) split(d, i, i + many);
-  }
+  clear_all(d);
+  for (uint32_t ends = 0; ends <= n / BLOCK && *fits; ends++)
+    for (uint32_t begins = ends + 1; begins-- > 0 && *fits;) {
+      fill_block(d, begins, ends);
+      *fits = !late(d);
+    }
   *fits = *fits && root_height(d);
   return true;
 }
@@ -174,21 +222,26 @@ static bool try_level(table *d, uint32_t level) {
   return true;
 }
 
+/* false: out of memory, or there may not be that much. */
 static bool table_init(table *d, tree *t, const uint32_t *order, double until) {
   const wafer_placer_problem *p = t->in->p;
   size_t n = t->count, intervals = n * (n + 1) / 2;
-  *d = (table){.t = t, .order = order, .until = until, .arena = wafer_arena_create()};
-  if (!d->arena) return false;
+  *d = (table){.t = t, .order = order, .until = until};
   d->rows = (p->height / LANES + 1) * LANES;
   d->columns = (p->width / LANES + 1) * LANES;
+  if (intervals * (d->rows + d->columns) * sizeof(side) > MOST_BYTES) return false;
+  d->arena = wafer_arena_create();
+  if (!d->arena) return false;
   d->widths = WAFER_NEW(d->arena, side, intervals * d->rows);
   d->heights = WAFER_NEW(d->arena, side, intervals * d->columns);
   d->area = WAFER_NEW(d->arena, uint64_t, n + 1);
   return d->widths && d->heights && d->area;
 }
 
-uint64_t tree_least_moves(uint32_t count) {
-  return (uint64_t)count * count * count / 128 + 1;
+uint64_t tree_least_moves(const tree *t) {
+  const wafer_placer_problem *p = t->in->p;
+  const uint64_t n = t->count, lanes = (uint64_t)p->width + p->height;
+  return n * n * n * lanes / MOVE_SUMS + 1;
 }
 
 /* The least of the first *high keys that fits. */

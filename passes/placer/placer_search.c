@@ -100,7 +100,7 @@ static uint32_t keys_below(const placer *in, double score) {
 static void least(worker *w, candidate *c, const uint32_t *order, bool down, const budget *b,
                   uint32_t key) {
   tree *t = &w->tree;
-  uint64_t each = tree_least_moves(t->count), most = b->most ? b->most / each : UINT64_MAX;
+  uint64_t each = tree_least_moves(t), most = b->most ? b->most / each : UINT64_MAX;
   least_work work = {most, b->until};
   bool found = tree_least(t, order, down, &work, &key);
   w->moves += (most - work.tables) * each;

@@ -292,6 +292,52 @@ static void least_time(void) {
   wafer_arena_destroy(arena);
 }
 
+/* A rectangle cut in two at random, again and again, into `count` leaves, and their order. */
+static void shatter(wafer_placer_shape *at, uint32_t count, uint32_t w, uint32_t h,
+                    uint64_t *state) {
+  uint32_t first = 1, side = w > h ? w : h;
+  if (count == 1) {
+    *at = (wafer_placer_shape){w, h, 1, 0};
+    return;
+  }
+  *state = *state * 6364136223846793005u + 1442695040888963407u;
+  first += (uint32_t)(*state >> 33) % (count - 1);
+  uint32_t part = side * first / count ? side * first / count : 1;
+  shatter(at, first, w > h ? part : w, w > h ? h : part, state);
+  shatter(at + first, count - first, w > h ? w - part : w, w > h ? h : h - part, state);
+}
+
+/* What was one whole is put together again, whatever blocks of intervals its cuts lie in. */
+static void least_time_of_many(void) {
+  enum { MANY = 45, SIDE = 64 };
+  wafer_placer_shape s[MANY];
+  wafer_placer_shapes kinds[MANY];
+  uint32_t kind[MANY], key = 0;
+  uint64_t level = 1, state = 1;
+  for (uint32_t i = 0; i < MANY; i++) {
+    kinds[i] = (wafer_placer_shapes){1, &s[i]};
+    kind[i] = i;
+  }
+  for (uint32_t n = 2; n <= MANY; n++) {
+    wafer_arena *arena = wafer_arena_create();
+    wafer_placer_problem p = {SIDE, SIDE, n, n, 0, kinds, kind, NULL, .time_weight = 1};
+    placer in = {.p = &p, .reach_w = SIDE, .reach_h = SIDE, .levels = &level, .level_count = 1};
+    curve_cache cache;
+    tree t;
+    uint32_t high = 1;
+    least_work work = {.tables = 2};
+    in.keys = &key, in.key_count = 1;
+    shatter(s, n, SIDE, SIDE, &state);
+    CU_ASSERT_FATAL(curve_cache_init(&cache, &in, arena) && tree_init(&t, &in, &cache, arena));
+    CU_ASSERT_FATAL(tree_least(&t, kind, false, &work, &high));
+    t.is.root_width = SIDE;
+    CU_ASSERT_FATAL(tree_build(&t));
+    tree_outline(&t);
+    CU_ASSERT_EQUAL(t.state.over, 0);
+    wafer_arena_destroy(arena);
+  }
+}
+
 /* Lying or standing makes no difference to time or wire: the shape whose ports agree is taken. */
 static void adapters_count(void) {
   wafer_arena *arena = wafer_arena_create();
@@ -431,6 +477,7 @@ CU_TestInfo tests_placer[] = {{"legal", chains_are_legal},
                               {"row of stacks", row_of_stacks},
                               {"mixed row", mixed_row},
                               {"least time", least_time},
+                              {"least time of many", least_time_of_many},
                               {"adapters count", adapters_count},
                               {"terminals", terminals},
                               {"no time", no_time},
