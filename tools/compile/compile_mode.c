@@ -332,6 +332,26 @@ static wafer_status search_again(const thoughts *t, candidate *first) {
   return WAFER_OK;
 }
 
+/* Shelves have no programs, and what the search has found does. How fast a plan is streams tell
+ * then, as they do of shelves, unless its programs are about as fast or asked for: a search must
+ * not seem to lose. */
+static wafer_status compare_streams(thoughts *t, candidate *shelves, const char **told) {
+  bool tells = shelves->plan && compile_lacks_programs(shelves->plan) &&
+               thoughts_has_programs(&t->now) && t->now.options.programs == WAFER_PROGRAMS_auto;
+  uint64_t worth = tells ? thoughts_worth(shelves) : 0, programs = thoughts_worth(&t->now);
+  bool slower = tells && programs > worth + worth / SLOW_PART;
+  if (slower) {
+    *told = wafer_arena_printf(t->ctx->arena,
+                               "streams tell: shelves have no core programs, and take %llu cycles; "
+                               "the search's programs take %llu (--programs always)",
+                               (unsigned long long)worth, (unsigned long long)programs);
+    if (!*told) return cli_no_memory();
+  }
+  thoughts_choose(&t->now, shelves, slower);
+  t->now.options.placer = WAFER_PLACER_best;
+  return WAFER_OK;
+}
+
 /* Shelves, and what the search has found, each with the bands and relays that suit it. Where
  * shelves are as fast as the edge, nothing more is looked for. */
 static wafer_status compare_placers(thoughts *t, const char **told) {
@@ -353,10 +373,10 @@ static wafer_status compare_placers(thoughts *t, const char **told) {
     drop(&first);
     return *told ? WAFER_OK : cli_no_memory();
   }
-  has ? (void)(shelves = t->now) : drop(&t->now);
+  shelves = t->now;
   t->now = first;
   WAFER_TRY(suit(t));
-  if (!has) return WAFER_OK;
+  if (!has) return compare_streams(t, &shelves, told);
   first = t->now;
   t->now = shelves;
   WAFER_TRY(search_again(t, &first));
