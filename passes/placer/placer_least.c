@@ -15,9 +15,7 @@ typedef int16_t side;
 #define LANES 32u    /* rows are as long as a multiple of this */
 #define MOST_BYTES ((size_t)256 << 20) /* of a table; each thread may have one */
 #define BLOCK 8u                       /* beginnings, or ends, of intervals */
-#define MOVE_SUMS                                                                                  \
-  (1u << 20) /* kernels^3 x both sides that a table has for each move in its time                  \
-              */
+#define MOVE_SUMS (1u << 20)           /* see tree_least_moves */
 
 typedef struct table {
   tree *t;
@@ -238,6 +236,7 @@ static bool table_init(table *d, tree *t, const uint32_t *order, double until) {
   return d->widths && d->heights && d->area;
 }
 
+/* So many as an annealing makes in about its time: of a table that is kernels^3 x both sides. */
 uint64_t tree_least_moves(const tree *t) {
   const wafer_placer_problem *p = t->in->p;
   const uint64_t n = t->count, lanes = (uint64_t)p->width + p->height;

@@ -179,23 +179,27 @@ static uint64_t fill_depths(const pipeline *p, uint32_t k, const uint64_t *start
 }
 
 /* A route may turn out longer than the way between two rectangles, by an eighth of the way across
- * the wafer or so: one sample more where times do not leave that much, if the cores can hold it. */
+ * the wafer or so: room for the samples that come meanwhile where times do not leave that much, as
+ * far as the cores can hold them. */
 static void spare_depths(const pipeline *p, uint32_t k, const uint64_t *start, uint32_t *depths,
                          uint64_t *bytes) {
   const wafer_kernel_body *body = &p->graph->kernels[k].body;
   const wafer_machine *m = p->ctx->machine;
-  uint64_t t = p->out->cost.interval_cycles, replicas = p->out->kernels[k].replicas, more;
+  uint64_t t = p->out->cost.interval_cycles, replicas = p->out->kernels[k].replicas, room;
   uint64_t detour = (uint64_t)(m->width + m->height) * m->hop_cycles / 8;
   for (uint32_t i = 0; i <= body->input_count; i++) {
     bool input = i < body->input_count;
     if (input && body->input_is_weight[i]) continue;
-    uint64_t span = input ? input_span(p, k, i, start) : output_span(p, k);
-    if (depths[i] * replicas * t >= span + detour || depths[i] >= WAFER_MAX_DEPTH) continue;
-    depths[i]++;
-    if (fits_core(p, k, depths, &more))
-      *bytes = more;
-    else
-      depths[i]--;
+    uint64_t span = input ? input_span(p, k, i, start) : output_span(p, k), depth = depths[i];
+    uint64_t wanted = ceil_div(span + detour, replicas * (t ? t : 1)), more = 0;
+    if (wanted > WAFER_MAX_DEPTH) wanted = WAFER_MAX_DEPTH;
+    if (wanted > depth) more = wanted - depth;
+    for (; more; more /= 2) {
+      depths[i] = (uint32_t)(depth + more);
+      if (fits_core(p, k, depths, &room)) break;
+    }
+    depths[i] = (uint32_t)(depth + more);
+    if (more) *bytes = room;
   }
 }
 

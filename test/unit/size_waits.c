@@ -214,7 +214,33 @@ static void constants_start_late(void) {
   CU_ASSERT_EQUAL(constants, 1);
 }
 
+/* Where the way over a part of the wafer takes longer than several intervals, as many samples more
+ * have room as may come meanwhile. */
+static void detours_have_room(void) {
+  char text[16384];
+  fixture f;
+  sizing out;
+  pipeline p;
+  shelf_place places[16];
+  setup(&f, "small64", chain(text, sizeof text, 10));
+  wafer_machine slow = *f.ctx.machine;
+  slow.hop_cycles = 600;
+  f.ctx.machine = &slow;
+  open_pipeline(&f, &out, &p);
+  uint32_t n = f.graph.kernel_count;
+  CU_ASSERT_TRUE_FATAL(n <= WAFER_COUNT(places));
+  for (uint32_t k = 0; k < n; k++) places[k] = column(&p, k, 64);
+  CU_ASSERT_EQUAL_FATAL(pipeline_settle(&p, places), WAFER_OK);
+  uint64_t t = out.cost.interval_cycles,
+           detour = (uint64_t)(slow.width + slow.height) * slow.hop_cycles / 8;
+  CU_ASSERT(detour > 3 * t);
+  for (uint32_t k = 0; k < n; k++)
+    CU_ASSERT(out.kernels[k].depths[0] * t >= detour + out.kernels[k].point->cycles);
+  teardown(&f);
+}
+
 CU_TestInfo tests_size_waits[] = {
+    {"detours have room", detours_have_room},
     {"what takes nothing of a sample starts late", constants_start_late},
     {"what waits has room where kernels are held", what_waits_has_room_where_kernels_are_held},
     {"what holds too little is repaired", what_holds_too_little_is_repaired},
