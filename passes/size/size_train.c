@@ -81,8 +81,8 @@ static void start_late(const pipeline *p, uint32_t k, uint64_t *start) {
   for (uint32_t o = 0; o < kernel->body.output_count; o++) {
     const wafer_graph_value *v = &p->graph->values[kernel->outputs[o]];
     for (uint32_t u = 0; u < v->use_count; u++) {
-      hop h = hop_to(p, kernel->outputs[o], v->uses[u].kernel);
-      uint64_t leaves = start[v->uses[u].kernel] - h.cycles - h.latency;
+      uint32_t user = v->uses[u].kernel;
+      uint64_t leaves = start[user] - pipeline_way(p, user, v->uses[u].input);
       due = leaves < due ? leaves : due;
     }
   }
