@@ -4,10 +4,7 @@
 #include <string.h>
 
 #include "compile_thoughts.h"
-#include "training.h"
 
-#define SLOW_PART 20 /* of what streams take: programs that take no more beyond it are as fast */
-#define MICRO_BATCHES 8u /* of a step, as far as a compilation knows */
 #define MOST_SLOWER 6    /* parts of WAFER_SLOWER_PARTS */
 
 static candidate candidate_of(wafer_ir *ir, const wafer_options *options, const wafer_plan *plan,
@@ -84,11 +81,6 @@ static wafer_status make_for(const thoughts *t, wafer_options options, bool flow
 
 wafer_status thoughts_make(const thoughts *t, wafer_options options, candidate *out) {
   return make_for(t, options, false, out);
-}
-
-static void drop(candidate *c) {
-  wafer_ir_destroy(c->ir);
-  *c = (candidate){0};
 }
 
 bool thoughts_choose(candidate *now, candidate *other, bool better) {
@@ -254,43 +246,9 @@ static wafer_status try_shared(thoughts *t) {
   return WAFER_OK;
 }
 
-/* ---- Placers ---- */
-
-/* Whether both have the same kernels on the same wafer. */
-static bool alike(const wafer_plan *a, const wafer_plan *b) {
-  wafer_cut x = wafer_machine_cut(a->machine), y = wafer_machine_cut(b->machine);
-  return x.bands == y.bands && x.sides == y.sides && a->kernel_count == b->kernel_count;
-}
-
-/* Keeps the better one; of equals the one at hand, or the search's, where it looked for short
- * wires. `told`: says what was compared. */
-static wafer_status keep_better(const thoughts *t, candidate *other, candidate *now,
-                                const char **told) {
-  bool has = thoughts_has_programs(other);
-  bool wire = now->options.objective == WAFER_OBJECTIVE_wire;
-  bool better = has && (wire ? thoughts_worth(other) <= thoughts_worth(now)
-                             : thoughts_worth(other) < thoughts_worth(now));
-  const candidate *kept = better ? other : now, *left = better ? now : other;
-  const char *names[] = {"shelves", "placer best"};
-  if (has)
-    *told = wafer_arena_printf(
-        t->ctx->arena, "%s: %llu cycles %s by core programs, %llu with %s",
-        names[kept->options.placer == WAFER_PLACER_best], (unsigned long long)thoughts_worth(kept),
-        now->options.objective == WAFER_OBJECTIVE_latency ? "of a sample" : "between samples",
-        (unsigned long long)thoughts_worth(left), names[left->options.placer == WAFER_PLACER_best]);
-  thoughts_choose(now, other, better);
-  return has && !*told ? cli_no_memory() : WAFER_OK;
-}
-
-/* Whether the search's plan is one of core programs, as far as nothing asked for something else. */
-static bool may_compare(const wafer_options *o) {
-  return o->placer == WAFER_PLACER_best && o->mode != WAFER_MODE_streaming && !o->training &&
-         o->replicas < 2 && o->programs != WAFER_PROGRAMS_never;
-}
-
 /* The plan at hand with what suits it. Where reductions are, kernels that take longer may tell, and
  * where they and bands are, relays. */
-static wafer_status suit(thoughts *t) {
+wafer_status thoughts_suit(thoughts *t) {
   WAFER_TRY(find_programs(t));
   if (!thoughts_has_programs(&t->now)) return WAFER_OK;
   if (!thoughts_may_change(&t->now)) return thoughts_try_fewer(t);
@@ -309,116 +267,6 @@ static wafer_status suit(thoughts *t) {
   WAFER_TRY(try_reductions(t));
   return thoughts_has_relays(t->now.plan) ? WAFER_OK : try_relays(t);
 }
-
-/* Whether it is as fast as the edge lets any be, and nothing else is looked for. */
-static bool keeps_pace(const candidate *c) {
-  return c->options.objective == WAFER_OBJECTIVE_throughput && c->interval <= c->edge;
-}
-
-/* A plan of the search that has lost to the shelves at hand, or has none, gets their bands and
- * relays: it must not lose to them. */
-static wafer_status search_again(const thoughts *t, candidate *first) {
-  bool has = thoughts_has_programs(first),
-       loses = !has || thoughts_worth(first) > thoughts_worth(&t->now);
-  wafer_options own = t->now.options;
-  candidate again;
-  own.placer = WAFER_PLACER_best;
-  thoughts_ask_for(&own, thoughts_cut_of(&t->now));
-  if (!loses || (has && alike(first->plan, t->now.plan))) return WAFER_OK;
-  WAFER_TRY(thoughts_make(t, own, &again));
-  thoughts_choose(first, &again,
-                  thoughts_has_programs(&again) &&
-                      (!has || thoughts_worth(&again) <= thoughts_worth(first)));
-  return WAFER_OK;
-}
-
-/* Shelves have no programs, and what the search has found does. How fast a plan is streams tell
- * then, as they do of shelves, unless its programs are about as fast or asked for: a search must
- * not seem to lose. */
-static wafer_status compare_streams(thoughts *t, candidate *shelves, const char **told) {
-  bool tells = shelves->plan && compile_lacks_programs(shelves->plan) &&
-               thoughts_has_programs(&t->now) && t->now.options.programs == WAFER_PROGRAMS_auto;
-  uint64_t worth = tells ? thoughts_worth(shelves) : 0, programs = thoughts_worth(&t->now);
-  bool slower = tells && programs > worth + worth / SLOW_PART;
-  if (slower) {
-    *told = wafer_arena_printf(t->ctx->arena,
-                               "streams tell: shelves have no core programs, and take %llu cycles; "
-                               "the search's programs take %llu (--programs always)",
-                               (unsigned long long)worth, (unsigned long long)programs);
-    if (!*told) return cli_no_memory();
-  }
-  thoughts_choose(&t->now, shelves, slower);
-  t->now.options.placer = WAFER_PLACER_best;
-  return WAFER_OK;
-}
-
-/* Shelves, and what the search has found, each with the bands and relays that suit it. Where
- * shelves are as fast as the edge, nothing more is looked for. */
-static wafer_status compare_placers(thoughts *t, const char **told) {
-  candidate first = t->now, shelves = {0};
-  wafer_options own = first.options;
-  if (!may_compare(&own) || !(thoughts_has_programs(&first) || compile_lacks_programs(first.plan)))
-    return WAFER_OK;
-  own.placer = WAFER_PLACER_shelf;
-  own.slower = 0;
-  own.mode = WAFER_MODE_pipelined;
-  WAFER_TRY(thoughts_make(t, own, &t->now));
-  if (t->now.plan) WAFER_TRY(suit(t));
-  bool has = thoughts_has_programs(&t->now);
-  if (has && keeps_pace(&t->now)) {
-    *told = wafer_arena_printf(t->ctx->arena,
-                               "shelves: %llu cycles between samples by core programs, "
-                               "the edge's: no layout has less",
-                               (unsigned long long)t->now.interval);
-    drop(&first);
-    return *told ? WAFER_OK : cli_no_memory();
-  }
-  shelves = t->now;
-  t->now = first;
-  WAFER_TRY(suit(t));
-  if (!has) return compare_streams(t, &shelves, told);
-  first = t->now;
-  t->now = shelves;
-  WAFER_TRY(search_again(t, &first));
-  return keep_better(t, &first, &t->now, told);
-}
-
-static const char *tell_training(const thoughts *t, bool best, bool by_programs,
-                                 const uint64_t cycles[2]) {
-  typedef unsigned long long ull;
-  const char *by = by_programs ? " by core programs" : "";
-  if (cycles[1] == UINT64_MAX)
-    return wafer_arena_printf(
-        t->ctx->arena,
-        "shelves: %llu cycles for %u micro-batches by core programs, of which "
-        "placer best leaves no way to make some",
-        (ull)cycles[0], MICRO_BATCHES);
-  return wafer_arena_printf(t->ctx->arena, "%s: %llu cycles for %u micro-batches%s, %llu with %s",
-                            best ? "placer best" : "shelves", (ull)cycles[best], MICRO_BATCHES, by,
-                            (ull)cycles[!best], best ? "shelves" : "placer best");
-}
-
-/* A pipeline that trains has its programs made when they are needed, and what a search finds may
- * have none, or slower ones: shelves are compared with it. */
-static wafer_status compare_training(thoughts *t, const char **told) {
-  wafer_options own = t->now.options;
-  candidate other;
-  bool keeps, by_programs;
-  uint64_t cycles[2];
-  if (own.placer != WAFER_PLACER_best || own.objective != WAFER_OBJECTIVE_throughput ||
-      own.replicas > 1 || !wafer_plan_updates(t->now.plan))
-    return WAFER_OK;
-  own.placer = WAFER_PLACER_shelf;
-  WAFER_TRY(thoughts_make(t, own, &other));
-  if (!other.plan) return WAFER_OK;
-  const wafer_plan *plans[] = {other.plan, t->now.plan};
-  wafer_status status = training_no_slower(plans, MICRO_BATCHES, &keeps, &by_programs, cycles);
-  if (status == WAFER_OK) *told = tell_training(t, keeps, by_programs, cycles);
-  thoughts_choose(&t->now, &other, status == WAFER_OK && !keeps);
-  return status != WAFER_OK ? status : *told ? WAFER_OK : cli_no_memory();
-}
-
-/* ---- All of it ---- */
 
 /* Whether pins were all kept from an earlier plan, and no kernel has heeded one. */
 static bool keeps_nothing(const candidate *now) {
@@ -444,9 +292,9 @@ static wafer_status start_anew(thoughts *t) {
 /* The best pipeline. */
 static wafer_status reconsider(thoughts *t, const char **told) {
   if (keeps_nothing(&t->now)) WAFER_TRY(start_anew(t));
-  WAFER_TRY(compare_placers(t, told));
-  if (t->ctx->options->training) WAFER_TRY(compare_training(t, told));
-  if (!may_compare(t->ctx->options)) WAFER_TRY(suit(t));
+  WAFER_TRY(thoughts_compare_placers(t, told));
+  if (t->ctx->options->training) WAFER_TRY(thoughts_compare_training(t, told));
+  if (!thoughts_may_compare(t->ctx->options)) WAFER_TRY(thoughts_suit(t));
   if (thoughts_has_programs(&t->now)) return WAFER_OK;
   WAFER_TRY(try_flow(t));
   return thoughts_has_programs(&t->now) ? WAFER_OK : try_shared(t);

@@ -1,10 +1,11 @@
-/* What second thoughts have at hand (compile_mode.c), and those about bands (compile_bands.c) and
- * weight streaming (compile_streaming.c). */
+/* What second thoughts have at hand (compile_mode.c), and those about placers (compile_placers.c),
+ * bands (compile_bands.c) and weight streaming (compile_streaming.c). */
 #ifndef COMPILE_THOUGHTS_H
 #define COMPILE_THOUGHTS_H
 
 #include "compile.h"
 
+#define SLOW_PART 20 /* of what streams take: programs that take no more beyond it are as fast */
 #define PLAN_GAIN 16  /* relays and more bands have to shorten the interval by one part in these */
 #define SMALL_GAIN 64 /* other ways to have the same on as many */
 
@@ -57,6 +58,15 @@ wafer_status thoughts_settle_samples(const thoughts *t, candidate *now);
 wafer_status thoughts_tell_pipeline(thoughts *t, const candidate *pipeline);
 /* Cycles that are looked for: between samples, or of one. */
 uint64_t thoughts_worth(const candidate *c);
+
+/* The plan at hand with what suits it: relays, bands and the like, as far as they were left open.
+ */
+wafer_status thoughts_suit(thoughts *t);
+/* Whether the search's plan is one of core programs, as far as nothing asked for something else. */
+bool thoughts_may_compare(const wafer_options *o);
+/* Keeps the faster of shelves' plan and the search's; *told, in the arena: what was compared. */
+wafer_status thoughts_compare_placers(thoughts *t, const char **told);
+wafer_status thoughts_compare_training(thoughts *t, const char **told);
 
 wafer_status thoughts_try_sides(thoughts *t);
 wafer_status thoughts_try_bands(thoughts *t);
