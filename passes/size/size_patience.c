@@ -27,10 +27,10 @@ typedef struct priced {
   weighed *at;
   uint32_t joins; /* values made by others; one alone waits for nobody */
   uint32_t *input;
-  uint64_t *wait;         /* of each, from when it is made until the kernel begins */
-  uint64_t start, cycles; /* of a sample */
-  double price;           /* of a cycle, in cores */
-  uint32_t last;          /* the kernel whose value comes last; WAFER_NONE: none */
+  uint64_t *wait;  /* of each, from when it is made until the kernel begins */
+  uint64_t cycles; /* of a sample */
+  double price;    /* of a cycle, in cores */
+  uint32_t last;   /* the kernel whose value comes last; WAFER_NONE: none */
 } priced;
 
 /* What is kept of the best round. */
@@ -42,7 +42,7 @@ typedef struct best_round {
 typedef struct pricing {
   const pipeline *p;
   uint32_t count, replicas;
-  uint64_t t;
+  uint64_t t, *start; /* of each kernel, of a sample */
   priced *of;
   best_round *best;
   double *price; /* of the round at hand */
@@ -176,45 +176,30 @@ static double choose(const pricing *w, uint32_t k, double price, uint64_t most, 
 
 /* ---- Times ---- */
 
-static uint64_t made(const priced *of) {
-  return of->start + of->cycles;
-}
-
-/* A kernel that takes nothing of a sample begins as late as its readers let it. */
-static void begin_late(pricing *w, uint32_t k) {
-  const wafer_graph *g = w->p->graph;
-  uint64_t due = UINT64_MAX;
-  for (uint32_t o = 0; o < g->kernels[k].body.output_count; o++) {
-    const wafer_graph_value *v = &g->values[g->kernels[k].outputs[o]];
-    for (uint32_t u = 0; u < v->use_count; u++) {
-      uint32_t user = v->uses[u].kernel;
-      uint64_t leaves = w->of[user].start - pipeline_way(w->p, user, v->uses[u].input);
-      due = leaves < due ? leaves : due;
-    }
-  }
-  if (due < UINT64_MAX) w->of[k].start = due - w->of[k].cycles;
+static uint64_t made(const pricing *w, uint32_t k) {
+  return w->start[k] + w->of[k].cycles;
 }
 
 /* When each kernel begins a sample, and how long what it takes has waited then. */
 static void find_waits(pricing *w) {
   for (uint32_t k = 0; k < w->count; k++) {
     priced *of = &w->of[k];
-    of->start = 0;
+    w->start[k] = 0;
     of->last = WAFER_NONE;
     for (uint32_t j = 0; j < of->joins; j++) {
       uint32_t from = pipeline_producer(w->p, k, of->input[j]);
-      uint64_t comes = made(&w->of[from]) + pipeline_way(w->p, k, of->input[j]);
-      if (of->last != WAFER_NONE && comes <= of->start) continue;
-      of->start = comes;
+      uint64_t comes = made(w, from) + pipeline_way(w->p, k, of->input[j]);
+      if (of->last != WAFER_NONE && comes <= w->start[k]) continue;
+      w->start[k] = comes;
       of->last = from;
     }
   }
   for (uint32_t k = w->count; k-- > 0;)
-    if (w->p->graph->kernels[k].constant) begin_late(w, k);
+    if (w->p->graph->kernels[k].constant) pipeline_start_late(w->p, k, w->of[k].cycles, w->start);
   for (uint32_t k = 0; k < w->count; k++) {
     priced *of = &w->of[k];
     for (uint32_t j = 0; j < of->joins; j++)
-      of->wait[j] = of->start - made(&w->of[pipeline_producer(w->p, k, of->input[j])]);
+      of->wait[j] = w->start[k] - made(w, pipeline_producer(w->p, k, of->input[j]));
   }
 }
 
@@ -223,12 +208,11 @@ static void find_waits(pricing *w) {
 static void charge(pricing *w, uint32_t k, uint32_t j) {
   const priced *of = &w->of[k];
   uint32_t from = pipeline_producer(w->p, k, of->input[j]);
-  uint64_t by = max_u64(of->wait[j] / 8, w->t), ended = made(&w->of[from]);
+  uint64_t by = max_u64(of->wait[j] / 8, w->t), ended = made(w, from);
   double now = choose(w, k, 0, of->cycles, WAFER_NONE, 0, NULL);
   double then = choose(w, k, 0, of->cycles, j, by, NULL);
   if (!(then > now) || then == INFINITY) return;
-  for (uint32_t i = of->last; i != WAFER_NONE && i != from && made(&w->of[i]) > ended;
-       i = w->of[i].last)
+  for (uint32_t i = of->last; i != WAFER_NONE && i != from && made(w, i) > ended; i = w->of[i].last)
     w->price[i] += (then - now) / (double)by;
 }
 
@@ -337,7 +321,8 @@ static wafer_status start(pricing *w, const wafer_curve *const *shallow) {
   w->of = WAFER_NEW(arena, priced, w->count);
   w->best = WAFER_NEW(arena, best_round, w->count);
   w->price = WAFER_NEW(arena, double, w->count);
-  bool ok = w->of && w->best && w->price;
+  w->start = WAFER_NEW(arena, uint64_t, w->count);
+  bool ok = w->of && w->best && w->price && w->start;
   for (uint32_t k = 0; ok && k < w->count; k++) ok = add_kernel(w, k, shallow[k]);
   return ok ? WAFER_OK : pipeline_no_memory(w->p);
 }

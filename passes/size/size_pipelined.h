@@ -108,6 +108,9 @@ wafer_status pipeline_pace(const pipeline *p, const shelf_place *places, uint64_
 /* size_train.c. Cycles from when input `input` of kernel k is made to when it is there, as kernels
  * lie in the layout that was settled last. */
 uint64_t pipeline_way(const pipeline *p, uint32_t k, uint32_t input);
+/* A kernel that takes nothing of a sample, and takes so many cycles, starts as late as its readers
+ * let it: it has no more to give until these have room. `start`: of all kernels, in cycles. */
+void pipeline_start_late(const pipeline *p, uint32_t k, uint64_t cycles, uint64_t *start);
 /* size_patience.c. Patience and curves of all kernels, with buffers for what waits then, for the
  * least interval, above `low` and below *t, at which they fill `cores` with up to so many replicas
  * each; *t is that interval. All is as it was where there is none. */

@@ -73,9 +73,7 @@ static uint64_t start_of(const pipeline *p, uint32_t k, const uint64_t *start) {
   return at;
 }
 
-/* A kernel that takes nothing of a sample starts as late as may be: it has no more to give until
- * its readers have room. */
-static void start_late(const pipeline *p, uint32_t k, uint64_t *start) {
+void pipeline_start_late(const pipeline *p, uint32_t k, uint64_t cycles, uint64_t *start) {
   const wafer_graph_kernel *kernel = &p->graph->kernels[k];
   uint64_t due = UINT64_MAX;
   for (uint32_t o = 0; o < kernel->body.output_count; o++) {
@@ -86,7 +84,7 @@ static void start_late(const pipeline *p, uint32_t k, uint64_t *start) {
       due = leaves < due ? leaves : due;
     }
   }
-  if (due < UINT64_MAX) start[k] = due - p->out->kernels[k].point->cycles;
+  if (due < UINT64_MAX) start[k] = due - cycles;
 }
 
 /* Latency along the longest path and the slowest resource. */
@@ -111,7 +109,7 @@ static void add_up(const pipeline *p, uint64_t *start) {
           start[producer] + p->out->kernels[producer].point->cycles + h.cycles + h.latency);
   }
   for (uint32_t k = g->kernel_count; k-- > 0;)
-    if (g->kernels[k].constant) start_late(p, k, start);
+    if (g->kernels[k].constant) pipeline_start_late(p, k, p->out->kernels[k].point->cycles, start);
 }
 
 /* ---- Depths, now that times are known ---- */
