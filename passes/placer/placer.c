@@ -13,6 +13,7 @@
 
 #define WORKERS 16u      /* threads at most */
 #define MOST_LEAST 512u  /* kernels: the least time takes their cube */
+#define LEAST_PART 4u    /* of all moves, for the least time of the given order */
 #define MOST_POLISH 512u /* a shift takes longer than the square */
 #define GIVEN 4u /* every so many candidates start from the caller's layout, if there is one */
 
@@ -178,6 +179,16 @@ static uint32_t shelves(const crew *w, uint32_t i) {
   return (i + (likely ? likely - 1 : 0)) % w->lines + 1;
 }
 
+/* Least times of the orders there are. Tables of hundreds of kernels take more than the round's
+ * share, and are worth it: what the first one finds, annealing does not come near. */
+static void find_least(const crew *w, worker *by, candidate *c, uint32_t i, budget b) {
+  const placer *in = &w->run->in;
+  uint64_t first = w->run->options->moves / LEAST_PART;
+  if (in->p->count > MOST_LEAST || (i && in->orders[i] == in->orders[0])) return;
+  if (!i && b.most < first) b.most = first;
+  search_least(by, c, in->orders[i], &b);
+}
+
 static void serve(crew *w, worker *by, uint32_t i) {
   candidate *c = &w->run->candidates[i];
   const wafer_placer_options *o = w->run->options;
@@ -190,9 +201,7 @@ static void serve(crew *w, worker *by, uint32_t i) {
   case START:
     if (!enough(w->run)) search_start(by, c, shelves(w, i), i % GIVEN == 0 ? o->start : NULL);
     break;
-  case LEAST:
-    if (w->run->in.p->count <= MOST_LEAST) search_least(by, c, w->run->in.orders[i], &b);
-    break;
+  case LEAST: find_least(w, by, c, i, b); break;
   case AGAIN:
     if (w->run->in.p->count <= MOST_LEAST) search_again(by, c, &b);
     break;

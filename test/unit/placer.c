@@ -338,6 +338,28 @@ static void least_time_of_many(void) {
   }
 }
 
+/* A table of hundreds of kernels takes more than the share of a round, and is made: annealing does
+ * not put a whole together again. */
+static void least_time_is_asked(void) {
+  enum { MANY = 200, SIDE = 128 };
+  wafer_arena *arena = wafer_arena_create();
+  wafer_placer_shape s[MANY];
+  wafer_placer_shapes kinds[MANY];
+  uint32_t kind[MANY];
+  uint64_t state = 2;
+  for (uint32_t i = 0; i < MANY; i++) {
+    kinds[i] = (wafer_placer_shapes){1, &s[i]};
+    kind[i] = i;
+  }
+  shatter(s, MANY, SIDE, SIDE, &state);
+  wafer_placer_problem p = {SIDE, SIDE, MANY, MANY, 0, kinds, kind, NULL, .time_weight = 1};
+  wafer_placer_options o = {.seed = 1, .moves = 8000};
+  wafer_placement got;
+  CU_ASSERT_EQUAL_FATAL(wafer_place(NULL, arena, &p, &o, &got), WAFER_OK);
+  CU_ASSERT_EQUAL(got.area, SIDE * SIDE);
+  wafer_arena_destroy(arena);
+}
+
 /* Lying or standing makes no difference to time or wire: the shape whose ports agree is taken. */
 static void adapters_count(void) {
   wafer_arena *arena = wafer_arena_create();
@@ -478,6 +500,7 @@ CU_TestInfo tests_placer[] = {{"legal", chains_are_legal},
                               {"mixed row", mixed_row},
                               {"least time", least_time},
                               {"least time of many", least_time_of_many},
+                              {"least time is asked for", least_time_is_asked},
                               {"adapters count", adapters_count},
                               {"terminals", terminals},
                               {"no time", no_time},
