@@ -161,6 +161,7 @@ void tree_stacks(tree *t, const stacks *s);
 /* A new cut with these children; takes a node from *next. */
 uint32_t tree_join(tree *t, uint32_t a, uint32_t b, uint8_t how, uint8_t turned, uint32_t *next);
 void tree_finish(tree *t, uint32_t root);
+#define PLACER_FEW_TABLES 8u /* as many find the least of a thousand times only by halves */
 /* How many tables least times may still take, and until when; 0: any time. */
 typedef struct least_work {
   uint64_t tables;

@@ -102,6 +102,10 @@ static void least(worker *w, candidate *c, const uint32_t *order, bool down, con
   tree *t = &w->tree;
   uint64_t each = tree_least_moves(t), most = b->most ? b->most / each : UINT64_MAX;
   least_work work = {most, b->until};
+  if (most < PLACER_FEW_TABLES && c->best.score < INFINITY) {
+    uint32_t faster = keys_below(t->in, t->in->p->time_weight * (double)c->best.time);
+    key = faster < key ? faster : key;
+  }
   bool found = tree_least(t, order, down, &work, &key);
   w->moves += (most - work.tables) * each;
   t->is.root_width = t->in->p->width;

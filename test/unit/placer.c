@@ -338,6 +338,31 @@ static void least_time_of_many(void) {
   }
 }
 
+/* Two slats beside each other fit from time 172 on: seven tables know it of 200 times to within
+ * two, and a search from the bound up would not come near. */
+static void least_time_by_few(void) {
+  enum { TIMES = 200, SIDE = 256 };
+  wafer_arena *arena = wafer_arena_create();
+  wafer_placer_shape s[TIMES];
+  uint64_t levels[TIMES];
+  uint32_t keys[TIMES], kind[2] = {0, 0}, high = TIMES;
+  for (uint32_t i = 0; i < TIMES; i++) {
+    s[i] = (wafer_placer_shape){SIDE / 2 + 172 - (i + 1), 1, i + 1, 0};
+    levels[i] = i + 1, keys[i] = i;
+  }
+  wafer_placer_shapes kinds[] = {{TIMES, s}};
+  wafer_placer_problem p = {SIDE, 1, 1, 2, 0, kinds, kind, NULL, .time_weight = 1};
+  placer in = {.p = &p, .reach_w = SIDE, .reach_h = 1, .levels = levels, .level_count = TIMES};
+  curve_cache cache;
+  tree t;
+  in.keys = keys, in.key_count = TIMES;
+  CU_ASSERT_FATAL(curve_cache_init(&cache, &in, arena) && tree_init(&t, &in, &cache, arena));
+  least_work work = {.tables = PLACER_FEW_TABLES - 1};
+  CU_ASSERT_FATAL(tree_least(&t, (const uint32_t[]){0, 1}, false, &work, &high));
+  CU_ASSERT(levels[keys[high]] >= 172 && levels[keys[high]] <= 173);
+  wafer_arena_destroy(arena);
+}
+
 /* A table of hundreds of kernels takes more than the share of a round, and is made: annealing does
  * not put a whole together again. */
 static void least_time_is_asked(void) {
@@ -500,6 +525,7 @@ CU_TestInfo tests_placer[] = {{"legal", chains_are_legal},
                               {"mixed row", mixed_row},
                               {"least time", least_time},
                               {"least time of many", least_time_of_many},
+                              {"least time by few tables", least_time_by_few},
                               {"least time is asked for", least_time_is_asked},
                               {"adapters count", adapters_count},
                               {"terminals", terminals},
