@@ -243,10 +243,11 @@ uint64_t tree_least_moves(const tree *t) {
   return n * n * n * lanes / MOVE_SUMS + 1;
 }
 
-/* The least of the first *high keys that fits. Of few tables each halves what is left. */
+/* The least of the first *high keys that fits. Up from the bound few tables find nothing: each
+ * halves what is left then. */
 static bool lower(table *d, bool down, least_work *work, uint32_t *high) {
   uint32_t low = 0, step = 1;
-  bool found = false, failed = false, few = work->tables < PLACER_FEW_TABLES;
+  bool found = false, failed = false, few = !down && work->tables < PLACER_FEW_TABLES;
   while (low < *high && work->tables && !late(d)) { /* all below low do not fit */
     uint32_t at = (low + *high) / 2;
     if (!few && (down ? !failed : !found)) { /* by doubled steps; near the bound it is soon known */
