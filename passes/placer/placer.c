@@ -184,7 +184,7 @@ static uint32_t shelves(const crew *w, uint32_t i) {
 static void find_least(const crew *w, worker *by, candidate *c, uint32_t i, budget b) {
   const placer *in = &w->run->in;
   uint64_t first = w->run->options->moves / LEAST_PART;
-  if (in->p->count > MOST_LEAST || (i && in->orders[i] == in->orders[0])) return;
+  if (in->p->count > MOST_LEAST) return;
   if (!i && b.most < first) b.most = first;
   search_least(by, c, in->orders[i], &b);
 }
