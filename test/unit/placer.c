@@ -307,6 +307,15 @@ static void shatter(wafer_placer_shape *at, uint32_t count, uint32_t w, uint32_t
   shatter(at + first, count - first, w > h ? w - part : w, w > h ? h : h - part, state);
 }
 
+/* Each kernel is of a kind that has one shape. */
+static void kinds_of_their_own(uint32_t count, const wafer_placer_shape *s,
+                               wafer_placer_shapes *kinds, uint32_t *kind) {
+  for (uint32_t i = 0; i < count; i++) {
+    kinds[i] = (wafer_placer_shapes){1, &s[i]};
+    kind[i] = i;
+  }
+}
+
 /* What was one whole is put together again, whatever blocks of intervals its cuts lie in. */
 static void least_time_of_many(void) {
   enum { MANY = 45, SIDE = 64 };
@@ -314,10 +323,7 @@ static void least_time_of_many(void) {
   wafer_placer_shapes kinds[MANY];
   uint32_t kind[MANY], key = 0;
   uint64_t level = 1, state = 1;
-  for (uint32_t i = 0; i < MANY; i++) {
-    kinds[i] = (wafer_placer_shapes){1, &s[i]};
-    kind[i] = i;
-  }
+  kinds_of_their_own(MANY, s, kinds, kind);
   for (uint32_t n = 2; n <= MANY; n++) {
     wafer_arena *arena = wafer_arena_create();
     wafer_placer_problem p = {SIDE, SIDE, n, n, 0, kinds, kind, NULL, .time_weight = 1};
@@ -372,10 +378,7 @@ static void least_time_is_asked(void) {
   wafer_placer_shapes kinds[MANY];
   uint32_t kind[MANY];
   uint64_t state = 2;
-  for (uint32_t i = 0; i < MANY; i++) {
-    kinds[i] = (wafer_placer_shapes){1, &s[i]};
-    kind[i] = i;
-  }
+  kinds_of_their_own(MANY, s, kinds, kind);
   shatter(s, MANY, SIDE, SIDE, &state);
   wafer_placer_problem p = {SIDE, SIDE, MANY, MANY, 0, kinds, kind, NULL, .time_weight = 1};
   wafer_placer_options o = {.seed = 1, .moves = 1000};

@@ -5,11 +5,6 @@
 
 #define MICRO_BATCHES 8u /* of a step, as far as a compilation knows */
 
-static void drop(candidate *c) {
-  wafer_ir_destroy(c->ir);
-  *c = (candidate){0};
-}
-
 /* Whether both have the same kernels on the same wafer. */
 static bool alike(const wafer_plan *a, const wafer_plan *b) {
   wafer_cut x = wafer_machine_cut(a->machine), y = wafer_machine_cut(b->machine);
@@ -103,7 +98,7 @@ wafer_status thoughts_compare_placers(thoughts *t, const char **told) {
                                "shelves: %llu cycles between samples by core programs, "
                                "the edge's: no layout has less",
                                (unsigned long long)t->now.interval);
-    drop(&first);
+    wafer_ir_destroy(first.ir);
     return *told ? WAFER_OK : cli_no_memory();
   }
   shelves = t->now;
