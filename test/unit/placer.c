@@ -323,7 +323,6 @@ static void least_time_of_many(void) {
   wafer_placer_shapes kinds[MANY];
   uint32_t kind[MANY], key = 0;
   uint64_t level = 1, state = 1;
-  kinds_of_their_own(MANY, s, kinds, kind);
   for (uint32_t n = 2; n <= MANY; n++) {
     wafer_arena *arena = wafer_arena_create();
     wafer_placer_problem p = {SIDE, SIDE, n, n, 0, kinds, kind, NULL, .time_weight = 1};
@@ -334,6 +333,7 @@ static void least_time_of_many(void) {
     least_work work = {.tables = 2};
     in.keys = &key, in.key_count = 1;
     shatter(s, n, SIDE, SIDE, &state);
+    kinds_of_their_own(n, s, kinds, kind);
     CU_ASSERT_FATAL(curve_cache_init(&cache, &in, arena) && tree_init(&t, &in, &cache, arena));
     CU_ASSERT_FATAL(tree_least(&t, kind, false, &work, &high));
     t.is.root_width = SIDE;
@@ -378,8 +378,8 @@ static void least_time_is_asked(void) {
   wafer_placer_shapes kinds[MANY];
   uint32_t kind[MANY];
   uint64_t state = 2;
-  kinds_of_their_own(MANY, s, kinds, kind);
   shatter(s, MANY, SIDE, SIDE, &state);
+  kinds_of_their_own(MANY, s, kinds, kind);
   wafer_placer_problem p = {SIDE, SIDE, MANY, MANY, 0, kinds, kind, NULL, .time_weight = 1};
   wafer_placer_options o = {.seed = 1, .moves = 1000};
   wafer_placement got;
