@@ -13,7 +13,7 @@
 
 #define WORKERS 16u      /* threads at most */
 #define MOST_LEAST 512u  /* kernels: the least time takes their cube */
-#define LEAST_PART 4u    /* of all moves, for the least time of the given order */
+#define LEAST_PART 4u    /* of all moves, for the least time of an order that hangs on no seed */
 #define MOST_POLISH 512u /* a shift takes longer than the square */
 #define GIVEN 4u /* every so many candidates start from the caller's layout, if there is one */
 
@@ -138,7 +138,7 @@ typedef struct round_row {
 } round_row;
 
 static const round_row rounds[] = {{START, 32, 0, {{0, 0}, {0, 0}}},
-                                   {LEAST, 2, 0.1, {{0, 0}, {0, 0}}},
+                                   {LEAST, ORDERS, 0.1, {{0, 0}, {0, 0}}},
                                    {STACKS, 32, 0.1, {{0, 0}, {0, 0}}},
                                    {ANNEAL, 32, 0.23, {{1, 0.02}, {4, 0.02}}},
                                    {ANNEAL, 12, 0.14, {{0.5, 0.02}, {2, 0.02}}},
@@ -185,7 +185,7 @@ static void find_least(const crew *w, worker *by, candidate *c, uint32_t i, budg
   const placer *in = &w->run->in;
   uint64_t first = w->run->options->moves / LEAST_PART;
   if (in->p->count > MOST_LEAST) return;
-  if (!i && b.most < first) b.most = first;
+  if (i != ORDER_SHORT && b.most < first) b.most = first;
   search_least(by, c, in->orders[i], &b);
 }
 

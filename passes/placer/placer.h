@@ -33,6 +33,10 @@ typedef struct curve_parts {
   curve part[4];
 } curve_parts;
 
+/* Of the kernels: the caller's, one with shorter edges if there is one, and one that has equal
+ * kernels side by side. Stacks are of the first two, whose edges are short. */
+enum { ORDER_GIVEN, ORDER_SHORT, ORDER_ALIKE, ORDERS, SHORT_ORDERS = ORDER_ALIKE };
+
 /* Read only while workers run. */
 typedef struct placer {
   const wafer_placer_problem *p;
@@ -43,7 +47,7 @@ typedef struct placer {
   uint32_t reach_w, reach_h; /* layouts up to this much are weighed, though not legal */
   uint32_t *neighbour_at;    /* count + 1 offsets into `neighbour` */
   uint32_t *neighbour;
-  const uint32_t *orders[2]; /* of the kernels, for first layouts: the caller's, a shorter one */
+  const uint32_t *orders[ORDERS];
   uint64_t *areas;           /* of each kernel, the least at the bound */
   uint64_t time_bound;
   double score_bound;

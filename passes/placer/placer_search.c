@@ -75,7 +75,7 @@ void search_start(worker *w, candidate *c, uint32_t shelves, const wafer_placed 
   tree *t = &w->tree;
   uint32_t key = t->in->key_count / 2;
   t->is.root_width = t->in->p->width;
-  if (!start || !tree_from_layout(t, start)) tree_shelves(t, t->in->orders[0], shelves);
+  if (!start || !tree_from_layout(t, start)) tree_shelves(t, t->in->orders[ORDER_GIVEN], shelves);
   if (lower(t, t->in->key_count, &key)) {
     tree_decode(t);
     keep(w, c);

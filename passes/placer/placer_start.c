@@ -52,17 +52,38 @@ static void shorten(const placer *in, rng *r, uint32_t *order, uint32_t *where) 
   }
 }
 
+typedef struct alike {
+  uint64_t area;
+  uint32_t kind, kernel;
+} alike;
+
+/* Equal kernels side by side, and beside those of nearly as many cores: few widths and heights
+ * fill a rectangle without loss. */
+static int by_area(const void *a, const void *b) {
+  const alike *x = a, *y = b;
+  if (x->area != y->area) return x->area < y->area ? -1 : 1;
+  if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+  return (x->kernel > y->kernel) - (x->kernel < y->kernel);
+}
+
 bool placer_orders(placer *in, uint64_t seed, wafer_arena *arena) {
-  uint32_t n = in->p->count;
-  uint32_t *order[2] = {WAFER_NEW(arena, uint32_t, n), WAFER_NEW(arena, uint32_t, n)};
+  uint32_t n = in->p->count, *order[ORDERS];
   uint32_t *where = WAFER_NEW(arena, uint32_t, n);
-  if (!order[0] || !order[1] || !where) return false;
+  alike *sorted = WAFER_NEW(arena, alike, n);
+  for (int k = 0; k < ORDERS; k++)
+    if (!(order[k] = WAFER_NEW(arena, uint32_t, n))) return false;
+  if (!where || !sorted) return false;
   rng r = {seed};
-  for (uint32_t i = 0; i < n; i++) order[0][i] = order[1][i] = where[i] = i;
+  for (uint32_t i = 0; i < n; i++) {
+    order[ORDER_GIVEN][i] = order[ORDER_SHORT][i] = where[i] = i;
+    sorted[i] = (alike){in->areas[i], in->p->kind[i], i};
+  }
   int64_t before = length_of(in, where);
-  shorten(in, &r, order[1], where);
-  in->orders[0] = in->orders[1] = order[0];
-  if (length_of(in, where) < before) in->orders[1] = order[1];
+  shorten(in, &r, order[ORDER_SHORT], where);
+  if (length_of(in, where) >= before) order[ORDER_SHORT] = order[ORDER_GIVEN];
+  qsort(sorted, n, sizeof *sorted, by_area);
+  for (uint32_t i = 0; i < n; i++) order[ORDER_ALIKE][i] = sorted[i].kernel;
+  for (int k = 0; k < ORDERS; k++) in->orders[k] = order[k];
   return true;
 }
 
@@ -225,7 +246,7 @@ static bool split(stacks *s, rng *r, uint32_t k) {
 }
 
 void stacks_random(stacks *s, rng *r, uint32_t count, uint32_t most) {
-  s->order = rng_below(r, 2);
+  s->order = rng_below(r, SHORT_ORDERS);
   s->mixed = rng_below(r, 2);
   s->count = 1;
   s->at[0].end = count;

@@ -388,6 +388,23 @@ static void least_time_is_asked(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Rows and columns in turn fill the wafer in no tree of that order, but rows upon rows do beside
+ * columns. */
+static void equal_ones_side_by_side(void) {
+  enum { SIDE = 64, ROWS = 16, MANY = SIDE + ROWS };
+  wafer_arena *arena = wafer_arena_create();
+  static const wafer_placer_shape row = {SIDE, 1, 1, 0}, column = {1, SIDE - ROWS, 1, 0};
+  const wafer_placer_shapes kinds[] = {{1, &row}, {1, &column}};
+  uint32_t kind[MANY];
+  for (uint32_t i = 0; i < MANY; i++) kind[i] = i % 5 > 0;
+  wafer_placer_problem p = {SIDE, SIDE, 2, MANY, 0, kinds, kind, NULL, .time_weight = 1};
+  wafer_placer_options o = {.seed = 1, .moves = 1000};
+  wafer_placement got;
+  CU_ASSERT_EQUAL_FATAL(wafer_place(NULL, arena, &p, &o, &got), WAFER_OK);
+  CU_ASSERT_EQUAL(got.area, SIDE * SIDE);
+  wafer_arena_destroy(arena);
+}
+
 /* Lying or standing makes no difference to time or wire: the shape whose ports agree is taken. */
 static void adapters_count(void) {
   wafer_arena *arena = wafer_arena_create();
@@ -530,6 +547,7 @@ CU_TestInfo tests_placer[] = {{"legal", chains_are_legal},
                               {"least time of many", least_time_of_many},
                               {"least time by few tables", least_time_by_few},
                               {"least time is asked for", least_time_is_asked},
+                              {"equal ones side by side", equal_ones_side_by_side},
                               {"adapters count", adapters_count},
                               {"terminals", terminals},
                               {"no time", no_time},
