@@ -14,7 +14,7 @@
 #define TRIES 4      /* each with more room for buffers, or in more haste */
 #define MOST_TRIES 8 /* where buffers still cost something, or kernels are patient */
 #define HOLDS 3      /* at last: what was found before, with room for what waits there */
-#define WORTH 64     /* patience is tried if it promises an interval shorter by this part */
+#define WORTH 256    /* patience is tried if it promises an interval shorter by this part */
 #define MOST_REPLICAS 64u
 
 static uint64_t max_u64(uint64_t a, uint64_t b) {

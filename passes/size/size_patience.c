@@ -12,7 +12,7 @@
 #define DOUBLINGS 40
 #define FULL 64     /* but for one part in so many cores are taken: layouts leave as much */
 #define EXACT 128   /* the interval is so small a part exact */
-#define CHEAP 32.0  /* what costs more by so small a part is as cheap */
+#define CHEAP 1024.0 /* what costs more by so small a part is as cheap */
 #define UNEVEN 1.05 /* what waits is not cut evenly over all cores that are there for it */
 
 /* A shape of a kernel. */
@@ -316,6 +316,26 @@ static uint64_t patience_of(const pricing *w, uint32_t k) {
   return cycles ? max_u64(cycles, w->best[k].cycles) : 0;
 }
 
+static wafer_status make_room(pipeline *p, const pricing *w) {
+  for (uint32_t k = 0; k < w->count; k++)
+    if (w->of[k].joins > 1) WAFER_TRY(deepen(p, w, k));
+  return WAFER_OK;
+}
+
+/* Patience, and room for what waits when each kernel is as slow as it may be. */
+static wafer_status settle(pipeline *p, pricing *w) {
+  for (uint32_t k = 0; k < w->count; k++)
+    memcpy(w->of[k].wait, w->best[k].wait, w->of[k].joins * sizeof *w->of[k].wait);
+  WAFER_TRY(make_room(p, w));
+  for (uint32_t k = 0; k < w->count; k++) {
+    uint64_t cycles = patience_of(w, k);
+    p->patience[k] = (uint32_t)((cycles * SIZE_PATIENCE + w->t - 1) / w->t);
+    w->of[k].cycles = max_u64(cycles, w->best[k].cycles);
+  }
+  find_waits(w);
+  return make_room(p, w);
+}
+
 static wafer_status start(pricing *w, const wafer_curve *const *shallow) {
   wafer_arena *arena = w->p->ctx->arena;
   w->of = WAFER_NEW(arena, priced, w->count);
@@ -342,10 +362,5 @@ wafer_status pipeline_be_patient(pipeline *p, uint32_t replicas, uint64_t cores,
   if (high == *t || fewest(&w, high) == INFINITY) return WAFER_OK;
   *t = high;
   memcpy(p->curve, shallow, w.count * sizeof *p->curve);
-  for (uint32_t k = 0; k < w.count; k++) {
-    memcpy(w.of[k].wait, w.best[k].wait, w.of[k].joins * sizeof *w.of[k].wait);
-    if (w.of[k].joins > 1) WAFER_TRY(deepen(p, &w, k));
-    p->patience[k] = (uint32_t)((patience_of(&w, k) * SIZE_PATIENCE + high - 1) / high);
-  }
-  return WAFER_OK;
+  return settle(p, &w);
 }

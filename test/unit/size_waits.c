@@ -152,6 +152,34 @@ static void what_waits_has_room_where_kernels_are_held(void) {
   teardown(&f);
 }
 
+/* Each kernel as slow as patience allows, in a column: nobody wants room for more than there is. */
+static void what_waits_has_room_where_kernels_are_patient(void) {
+  char text[16384];
+  fixture f;
+  sizing out;
+  pipeline p;
+  shelf_place places[16];
+  setup(&f, "small16", chain(text, sizeof text, 10));
+  open_pipeline(&f, &out, &p);
+  uint64_t low = settle_shallow(&p, places) / 8, t = out.cost.interval_cycles, before = t;
+  CU_ASSERT_EQUAL_FATAL(pipeline_be_patient(&p, 1, 256, low, &t), WAFER_OK);
+  CU_ASSERT_TRUE_FATAL(t < before);
+  for (uint32_t k = 0; k < f.graph.kernel_count; k++) {
+    const wafer_shape_point *at = p.curve[k]->at, *slowest = NULL;
+    for (const wafer_shape_point *end = at + p.curve[k]->count; at < end; at++)
+      if (at->cycles <= t * p.patience[k] / SIZE_PATIENCE && at->cycles <= t &&
+          (!slowest || at->cycles > slowest->cycles))
+        slowest = at;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(slowest);
+    uint32_t index = (uint32_t)(slowest - p.curve[k]->at);
+    places[k] = (shelf_place){index, {k, 0, slowest->width, slowest->height}, 1, slowest};
+  }
+  p.edge = t;
+  CU_ASSERT_EQUAL_FATAL(pipeline_settle(&p, places), WAFER_OK);
+  for (uint32_t k = 0; k < f.graph.kernel_count; k++) CU_ASSERT_PTR_NULL(p.wanted[k]);
+  teardown(&f);
+}
+
 /* The last kernel's few cores hold less than waits for ten before it; it gets others, of those
  * that are free, and all others stay where they are. */
 static void what_holds_too_little_is_repaired(void) {
@@ -248,5 +276,7 @@ CU_TestInfo tests_size_waits[] = {
     {"no layout is below the bound", no_layout_is_below_the_bound},
     {"what waits takes cores", what_waits_takes_cores},
     {"kernels are as patient as pays", patience_is_limited},
+    {"what waits has room where kernels are patient",
+     what_waits_has_room_where_kernels_are_patient},
     CU_TEST_INFO_NULL,
 };
