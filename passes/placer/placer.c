@@ -180,12 +180,12 @@ static uint32_t shelves(const crew *w, uint32_t i) {
 }
 
 /* Least times of the orders there are. Tables of hundreds of kernels take more than the round's
- * share, and are worth it: what the first one finds, annealing does not come near. */
+ * share, and are worth it: annealing does not come near what they find. */
 static void find_least(const crew *w, worker *by, candidate *c, uint32_t i, budget b) {
   const placer *in = &w->run->in;
-  uint64_t first = w->run->options->moves / LEAST_PART;
+  uint64_t part = w->run->options->moves / LEAST_PART;
   if (in->p->count > MOST_LEAST) return;
-  if (i != ORDER_SHORT && b.most < first) b.most = first;
+  if (i != ORDER_SHORT && b.most < part) b.most = part;
   search_least(by, c, in->orders[i], &b);
 }
 
