@@ -328,6 +328,14 @@ static inline uint64_t wafer_plan_together(const wafer_plan *plan) {
  * weight that the kernel there takes as such. Saturates. */
 uint64_t wafer_plan_held_bytes(const wafer_plan *plan, uint32_t value, const wafer_holding *at);
 
+/* A sample's inputs and outputs of the first function: bytes that cross the wafer's edge, each
+ * value once, without gradients that stay on the wafer; and the cycles of the direction that takes
+ * longer, below which no interval is. */
+typedef struct wafer_edge_traffic {
+  uint64_t in_bytes, out_bytes, cycles;
+} wafer_edge_traffic;
+wafer_edge_traffic wafer_plan_edge_traffic(const wafer_plan *plan);
+
 /* From the edge or MemoryX, or to the edge: such a stream runs past stripes. */
 static inline bool wafer_stream_crosses(const wafer_stream *stream) {
   return stream->from.where != WAFER_AT_wafer || stream->to.where != WAFER_AT_wafer;

@@ -107,3 +107,29 @@ uint64_t wafer_plan_held_bytes(const wafer_plan *plan, uint32_t value, const waf
              ? UINT64_MAX
              : bytes;
 }
+
+static uint64_t stored(const wafer_plan *plan, const uint32_t *values, uint32_t count) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const wafer_type *type = &plan->values[values[i]].type;
+    int64_t elements = 0;
+    (void)wafer_shape_elements(&type->shape, &elements);
+    bytes += (uint64_t)elements * wafer_stored_bytes(type->dtype, plan->storage);
+  }
+  return bytes;
+}
+
+wafer_edge_traffic wafer_plan_edge_traffic(const wafer_plan *plan) {
+  const wafer_function *f = &plan->functions[0];
+  const wafer_machine *m = wafer_machine_whole(plan->machine);
+  wafer_edge_traffic t = {.in_bytes = stored(plan, f->inputs, f->input_count),
+                          .out_bytes = stored(plan, f->outputs, f->output_count)};
+  for (uint32_t k = 0; k < plan->kernel_count; k++)
+    for (uint32_t o = 0; o < plan->kernels[k].body.output_count; o++)
+      if (wafer_body_sums(&plan->kernels[k].body, o))
+        t.out_bytes -= stored(plan, &plan->kernels[k].outputs[o], 1);
+  uint64_t in = wafer_machine_transfer_cycles(m, t.in_bytes, m->edge_in_bytes_per_second);
+  uint64_t out = wafer_machine_transfer_cycles(m, t.out_bytes, m->edge_out_bytes_per_second);
+  t.cycles = in > out ? in : out;
+  return t;
+}

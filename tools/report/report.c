@@ -29,34 +29,24 @@ static uint64_t bytes_of_weight(const wafer_plan *plan, const wafer_value *value
   return pairs < bytes ? pairs : bytes;
 }
 
-static uint64_t sum_bytes(const wafer_plan *plan, const uint32_t *values, uint32_t count) {
-  uint64_t sum = 0;
-  for (uint32_t i = 0; i < count; i++) sum += storage_bytes(plan, &plan->values[values[i]].type);
-  return sum;
-}
-
+/* In streaming weights come in with the inputs, once for all samples that are resident. */
 static void measure_traffic(report *r) {
   const wafer_plan *plan = r->plan;
-  const wafer_function *f = &plan->functions[0];
-  r->edge_in_bytes = sum_bytes(plan, f->inputs, f->input_count);
-  r->edge_out_bytes = sum_bytes(plan, f->outputs, f->output_count);
-  for (uint32_t i = 0; i < plan->kernel_count; i++) /* gradients that stay */
-    for (uint32_t o = 0; o < plan->kernels[i].body.output_count; o++)
-      if (wafer_body_sums(&plan->kernels[i].body, o))
-        r->edge_out_bytes -= storage_bytes(plan, &plan->values[plan->kernels[i].outputs[o]].type);
+  const wafer_machine *m = wafer_machine_whole(plan->machine);
+  wafer_edge_traffic edge = wafer_plan_edge_traffic(plan);
+  r->edge_in_bytes = edge.in_bytes;
+  r->edge_out_bytes = edge.out_bytes;
+  r->edge_cycles = edge.cycles;
   for (uint32_t i = 0; i < plan->value_count; i++)
     if (plan->values[i].weight != WAFER_NONE)
       r->weight_bytes += bytes_of_weight(plan, &plan->values[i]);
-  const wafer_machine *m = wafer_machine_whole(plan->machine);
-  uint64_t in = wafer_machine_transfer_cycles(m, r->edge_in_bytes, m->edge_in_bytes_per_second);
-  uint64_t out = wafer_machine_transfer_cycles(m, r->edge_out_bytes, m->edge_out_bytes_per_second);
-  if (plan->mode == WAFER_MODE_streaming) {
-    uint64_t rate = m->edge_in_bytes_per_second < m->memoryx_bytes_per_second
-                        ? m->edge_in_bytes_per_second
-                        : m->memoryx_bytes_per_second;
-    in += wafer_machine_transfer_cycles(m, r->weight_bytes, rate) / plan->batch;
-  }
-  r->edge_cycles = max64(in, out);
+  if (plan->mode != WAFER_MODE_streaming) return;
+  uint64_t in = wafer_machine_transfer_cycles(m, edge.in_bytes, m->edge_in_bytes_per_second);
+  uint64_t rate = m->edge_in_bytes_per_second < m->memoryx_bytes_per_second
+                      ? m->edge_in_bytes_per_second
+                      : m->memoryx_bytes_per_second;
+  in += wafer_machine_transfer_cycles(m, r->weight_bytes, rate) / plan->batch;
+  r->edge_cycles = max64(in, edge.cycles);
 }
 
 /* Between samples: copies share them out. */
