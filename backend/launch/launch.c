@@ -185,11 +185,17 @@ static wafer_status finish_ahead(launcher *l, const launch_rooms *rooms, best_tr
   return WAFER_OK;
 }
 
+/* Whether bands with the train keep the pace of the wafer's edge: no other is faster then. */
+static bool keeps_pace(const launcher *l, const wafer_launch *train) {
+  uint64_t edge = wafer_plan_edge_traffic(l->plan).cycles;
+  return train->interval <= edge * wafer_machine_bands(l->plan->machine);
+}
+
 /* Trains in which samples go ahead, in both orders. `p`: the pieces of one without rooms. */
 static wafer_status try_ahead(launcher *l, const launch_pieces *p, uint32_t places,
                               const uint32_t *with, best_train *best) {
   const wafer_phase *phase = &l->plan->phases[best->launch.phase];
-  for (int early = 1; early >= 0; early--) {
+  for (int early = 1; early >= 0 && !keeps_pace(l, &best->launch); early--) {
     launch_rooms rooms;
     WAFER_TRY(launch_find_rooms(l, phase, p, early, with, &rooms));
     if (!rooms.any && !with) continue;
@@ -203,7 +209,8 @@ static wafer_status try_ahead(launcher *l, const launch_pieces *p, uint32_t plac
 }
 
 /* One sample behind the other, or with rooms for several where values skip kernels, each value to
- * every reader by itself or to several at once: whatever is fastest. */
+ * every reader by itself or to several at once: whatever is fastest, or the first that is as fast
+ * as the edge. */
 static wafer_status fastest_train(launcher *l, uint32_t index) {
   const wafer_phase *phase = &l->plan->phases[index];
   best_train best = {.launch = {.kind = WAFER_LAUNCH_train, .phase = index},
@@ -217,7 +224,7 @@ static wafer_status fastest_train(launcher *l, uint32_t index) {
   WAFER_TRY(launch_add_train(l, phase, NULL, &p));
   WAFER_TRY(launch_time(l, &p, UINT64_MAX, &best.launch));
   memory_map passing = l->passing;
-  if (launch_may_have_rooms(l, phase)) {
+  if (launch_may_have_rooms(l, phase) && !keeps_pace(l, &best.launch)) {
     const uint32_t *with;
     WAFER_TRY(launch_find_together(l, phase, &with));
     WAFER_TRY(try_ahead(l, &p, places, NULL, &best));
