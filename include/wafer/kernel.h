@@ -268,6 +268,18 @@ wafer_status wafer_cuts_curve(wafer_cuts *cuts, const wafer_kernel_body *body,
                               const wafer_curve_options *options, wafer_arena *arena,
                               wafer_curve *curve);
 
+/* A curve to find. */
+typedef struct wafer_curve_task {
+  wafer_cuts *cuts; /* neither these nor an arena, theirs or the curve's, are another task's */
+  const wafer_kernel_body *body;
+  wafer_curve_options options;
+  wafer_arena *arena;
+  wafer_curve *curve; /* as wafer_cuts_curve makes it */
+  wafer_status status;
+} wafer_curve_task;
+/* All of them, shared out over `workers`. WAFER_NO_MEMORY alone fails. */
+wafer_status wafer_cuts_curves(wafer_workers *workers, wafer_curve_task *tasks, uint32_t count);
+
 /* The points of `count` > 0 curves of one body for other streams, each split once, in the order of
  * a curve; the rest as the first has it. WAFER_NO_MEMORY alone fails. */
 wafer_status wafer_curve_unite(const wafer_curve *const *parts, size_t count, wafer_arena *arena,

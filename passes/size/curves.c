@@ -20,8 +20,10 @@ struct entry {
 
 typedef struct shapes {
   uint64_t signature;
+  wafer_arena *arena; /* of the curves and what they are made from: threads find some at once */
   wafer_cuts *cuts;
   entry *first;
+  bool busy; /* a thread finds one */
 } shapes;
 
 /* Layouts that were asked for lately: each value of a kernel in turn, and every point of a curve
@@ -62,6 +64,10 @@ struct curve_set {
 
 static void end_workers(void *workers) {
   wafer_workers_destroy(workers);
+}
+
+static void end_arena(void *arena) {
+  wafer_arena_destroy(arena);
 }
 
 /* Those of all curves of a compilation, made when there are some to find; NULL: the caller is
@@ -177,10 +183,15 @@ static shapes *shapes_of(curve_set *set, const wafer_kernel_body *body) {
   if (*slot) return *slot;
   if (2 * set->count >= set->room && !grow(set)) return NULL;
   shapes *made = WAFER_NEW(set->arena, shapes, 1);
-  if (!made) return NULL;
+  wafer_arena *own = made ? wafer_arena_create() : NULL;
+  if (!own || !wafer_arena_defer(set->arena, end_arena, own)) {
+    wafer_arena_destroy(own);
+    return NULL;
+  }
   *made = (shapes){.signature = signature,
+                   .arena = own,
                    .cuts = wafer_cuts_create(set->machine, body, set->max_width, set->max_height,
-                                             workers_of(set), set->arena)};
+                                             workers_of(set), own)};
   if (!made->cuts) return NULL;
   set->count++;
   return *find(set, signature) = made;
@@ -204,33 +215,91 @@ static wafer_status find_copied(curve_set *set, const wafer_kernel_body *body, c
   return wafer_curve_unite(parts, count, set->arena, out);
 }
 
+static wafer_curve_options options_of(const curve_set *set, const curve_query *query) {
+  return (wafer_curve_options){.max_width = set->max_width,
+                               .max_height = set->max_height,
+                               .budget = query->budget,
+                               .stream_words = query->words,
+                               .lean = query->lean,
+                               .most_points = set->most_points};
+}
+
 static wafer_status find_points(curve_set *set, shapes *of, const wafer_kernel_body *body,
                                 curve_query query, wafer_curve *out) {
-  const wafer_curve_options options = {.max_width = set->max_width,
-                                       .max_height = set->max_height,
-                                       .budget = query.budget,
-                                       .stream_words = query.words,
-                                       .lean = query.lean,
-                                       .most_points = set->most_points};
+  const wafer_curve_options options = options_of(set, &query);
   if (query.copied) return find_copied(set, body, query, out);
-  return wafer_cuts_curve(of->cuts, body, &options, set->arena, out);
+  return wafer_cuts_curve(of->cuts, body, &options, of->arena, out);
+}
+
+static entry *find_entry(const shapes *of, const curve_query *query) {
+  entry *e = of->first;
+  while (e && !same_query(&e->query, query)) e = e->next;
+  return e;
+}
+
+static void keep_entry(shapes *of, entry *e, const curve_query *query) {
+  e->query = *query;
+  e->next = of->first;
+  of->first = e;
+}
+
+static wafer_status no_memory(const wafer_diag *diag) {
+  return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for a shape curve");
 }
 
 wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body,
                       curve_query query, const wafer_curve **out) {
   shapes *of = shapes_of(set, body);
-  entry *e = of ? of->first : NULL;
-  while (e && !same_query(&e->query, &query)) e = e->next;
+  entry *e = of ? find_entry(of, &query) : NULL;
   if (!e) {
-    e = of ? WAFER_NEW(set->arena, entry, 1) : NULL;
-    if (!e || find_points(set, of, body, query, &e->curve) != WAFER_OK)
-      return wafer_fail(diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory for a shape curve");
-    e->query = query;
-    e->next = of->first;
-    of->first = e;
+    e = of ? WAFER_NEW(of->arena, entry, 1) : NULL;
+    if (!e || find_points(set, of, body, query, &e->curve) != WAFER_OK) return no_memory(diag);
+    keep_entry(of, e, &query);
   }
   *out = &e->curve;
   return WAFER_OK;
+}
+
+/* Curves that threads find side by side, of bodies that are busy then. */
+typedef struct finding {
+  uint32_t count;
+  wafer_curve_task *tasks;
+  shapes **of;
+} finding;
+
+static wafer_status add_task(curve_set *set, const curve_wish *w, finding *f) {
+  shapes *of = shapes_of(set, &w->body);
+  if (of && (w->query.copied || of->busy || find_entry(of, &w->query))) return WAFER_OK;
+  entry *e = of ? WAFER_NEW(of->arena, entry, 1) : NULL;
+  if (!e) return WAFER_NO_MEMORY;
+  keep_entry(of, e, &w->query);
+  of->busy = true;
+  f->of[f->count] = of;
+  f->tasks[f->count++] = (wafer_curve_task){.cuts = of->cuts,
+                                            .body = &w->body,
+                                            .options = options_of(set, &w->query),
+                                            .arena = of->arena,
+                                            .curve = &e->curve};
+  return WAFER_OK;
+}
+
+static wafer_status find_all(curve_set *set, wafer_arena *scratch, uint32_t count,
+                             const curve_wish *wishes) {
+  finding f = {0, WAFER_NEW(scratch, wafer_curve_task, count), WAFER_NEW(scratch, shapes *, count)};
+  if (!f.tasks || !f.of) return WAFER_NO_MEMORY;
+  for (uint32_t i = 0; i < count; i++) WAFER_TRY(add_task(set, &wishes[i], &f));
+  WAFER_TRY(wafer_cuts_curves(set->workers, f.tasks, f.count));
+  for (uint32_t i = 0; i < f.count; i++) f.of[i]->busy = false;
+  return WAFER_OK;
+}
+
+wafer_status curves_find(const wafer_diag *diag, curve_set *set, uint32_t count,
+                         const curve_wish *wishes) {
+  if (!workers_of(set)) return WAFER_OK; /* each when it is asked for */
+  wafer_arena *scratch = wafer_arena_create();
+  wafer_status status = scratch ? find_all(set, scratch, count, wishes) : WAFER_NO_MEMORY;
+  wafer_arena_destroy(scratch);
+  return status == WAFER_OK ? WAFER_OK : no_memory(diag);
 }
 
 /* ---- Points ---- */

@@ -28,6 +28,14 @@ typedef struct curve_query {
 /* Equal bodies share one. */
 wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body,
                       curve_query query, const wafer_curve **out);
+/* Curves that will be asked for: threads find them side by side, one of each body, if there are
+ * threads. */
+typedef struct curve_wish {
+  wafer_kernel_body body;
+  curve_query query;
+} curve_wish;
+wafer_status curves_find(const wafer_diag *diag, curve_set *set, uint32_t count,
+                         const curve_wish *wishes);
 
 /* How inputs, then outputs, lie under a point of a curve of the body, or one that was kept; made
  * once. NULL: out of memory. */

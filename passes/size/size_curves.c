@@ -95,10 +95,25 @@ wafer_status pipeline_deepen(pipeline *p, bool *found) {
   return WAFER_OK;
 }
 
+/* Those that are asked for first, of all kernels. */
+static wafer_status find_guessed(pipeline *p, uint32_t limit) {
+  uint32_t n = p->graph->kernel_count;
+  curve_wish *wishes = WAFER_NEW(p->ctx->arena, curve_wish, n);
+  for (uint32_t k = 0; wishes && k < n; k++) {
+    const wafer_kernel_body *body = &p->graph->kernels[k].body;
+    uint32_t *depths = WAFER_NEW(p->ctx->arena, uint32_t, body->input_count + 1);
+    if (!depths) return pipeline_no_memory(p);
+    guess_depths(p, k, limit, depths);
+    wishes[k] = (curve_wish){size_with_depths(body, depths), query_of(p, k, true)};
+  }
+  return wishes ? curves_find(p->ctx->diag, p->curves, n, wishes) : pipeline_no_memory(p);
+}
+
 wafer_status pipeline_find_curves(pipeline *p, uint32_t limit, bool *fits) {
   uint64_t budget = wafer_machine_core_budget(p->ctx->machine), worst = 0;
   *fits = true;
   p->guess = limit;
+  WAFER_TRY(find_guessed(p, limit));
   for (uint32_t k = 0; k < p->graph->kernel_count; k++) {
     uint32_t *depths =
         WAFER_NEW(p->ctx->arena, uint32_t, p->graph->kernels[k].body.input_count + 1);

@@ -370,6 +370,18 @@ static wafer_status try_whole(streaming *s, uint32_t k, bool streams, attempt *a
   return only_leaves(s, k) ? try_depths(s, k, streams ? 0 : SIZE_WEIGHT_DEPTH, 1, 0, a) : WAFER_OK;
 }
 
+wafer_status streaming_find_curves(streaming *s) {
+  uint32_t n = s->graph->kernel_count;
+  curve_wish *wishes = WAFER_NEW(s->ctx->arena, curve_wish, n);
+  for (uint32_t k = 0; wishes && k < n; k++) {
+    WAFER_TRY(set_depths(s, k, SIZE_WEIGHT_DEPTH, s->batch, s->batch));
+    wishes[k] =
+        (curve_wish){size_with_depths(&s->graph->kernels[k].body, s->out->kernels[k].depths),
+                     {.budget = s->budget}};
+  }
+  return wishes ? curves_find(s->ctx->diag, s->curves, n, wishes) : streaming_no_memory(s);
+}
+
 wafer_status streaming_phase(streaming *s, uint32_t k, bool *fits) {
   attempt a = {.asked = UINT64_MAX};
   const wafer_kernel_body *body = &s->graph->kernels[k].body;

@@ -98,6 +98,8 @@ wafer_status size_sparse(streaming *s, uint32_t keeps, sizing *out);
 
 /* ---- One phase: size_phase.c ---- */
 
+/* The curves that phases ask for first. */
+wafer_status streaming_find_curves(streaming *s);
 /* Chooses the shape and the buffers of kernel k, which becomes the next phase; without one that
  * fits `s->out` says why. */
 wafer_status streaming_phase(streaming *s, uint32_t k, bool *fits);

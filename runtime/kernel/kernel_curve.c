@@ -363,6 +363,25 @@ wafer_status wafer_cuts_curve(wafer_cuts *cuts, const wafer_kernel_body *body,
   return status;
 }
 
+/* Its choices are weighed by the thread that has the task. */
+static void do_task(void *self, uint32_t tile, uint32_t thread) {
+  wafer_curve_task *t = (wafer_curve_task *)self + tile;
+  wafer_workers *workers = t->cuts->workers;
+  (void)thread;
+  t->cuts->workers = NULL;
+  t->status = wafer_cuts_curve(t->cuts, t->body, &t->options, t->arena, t->curve);
+  t->cuts->workers = workers;
+}
+
+wafer_status wafer_cuts_curves(wafer_workers *workers, wafer_curve_task *tasks, uint32_t count) {
+  for (uint32_t first = 0, part; first < count; first += part) {
+    part = count - first < THREADS_MOST_TILES ? count - first : THREADS_MOST_TILES;
+    thread_pool_run(workers, part, do_task, tasks + first);
+  }
+  for (uint32_t i = 0; i < count; i++) WAFER_TRY(tasks[i].status);
+  return WAFER_OK;
+}
+
 wafer_status wafer_kernel_curve(const wafer_machine *machine, const wafer_kernel_body *body,
                                 const wafer_curve_options *options, wafer_arena *arena,
                                 wafer_curve *curve) {

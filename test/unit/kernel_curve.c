@@ -272,6 +272,41 @@ static void test_curves_by_many(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Curves of different bodies by whichever thread takes them. */
+static void test_many_curves(void) {
+  enum { BODIES = WAFER_COUNT(curve_cases) };
+  wafer_machine m = plain_machine();
+  wafer_workers *workers = wafer_workers_create(4);
+  wafer_curve_options options = {.max_width = 32, .max_height = 32, .budget = 48000};
+  wafer_arena *arenas[BODIES];
+  wafer_curve curves[BODIES];
+  wafer_curve_task tasks[BODIES];
+  static body_text bodies[BODIES];
+  for (size_t i = 0; i < BODIES; i++) {
+    const curve_case *c = &curve_cases[i];
+    body_text_begin(&bodies[i], c->family, c->inputs);
+    body_text_node(&bodies[i], c->op, c->operands, c->attrs);
+    arenas[i] = wafer_arena_create();
+    tasks[i] = (wafer_curve_task){
+        .cuts = wafer_cuts_create(&m, &bodies[i].body, 32, 32, workers, arenas[i]),
+        .body = &bodies[i].body,
+        .options = options,
+        .arena = arenas[i],
+        .curve = &curves[i]};
+    CU_ASSERT_PTR_NOT_NULL_FATAL(tasks[i].cuts);
+  }
+  CU_ASSERT_EQUAL_FATAL(wafer_cuts_curves(workers, tasks, BODIES), WAFER_OK);
+  for (size_t i = 0; i < BODIES; i++) {
+    wafer_curve alone;
+    CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &bodies[i].body, &options, arenas[i], &alone),
+                          WAFER_OK);
+    CU_ASSERT_EQUAL_FATAL(curves[i].count, alone.count);
+    CU_ASSERT(memcmp(curves[i].at, alone.at, alone.count * sizeof *alone.at) == 0);
+    wafer_arena_destroy(arenas[i]);
+  }
+  wafer_workers_destroy(workers);
+}
+
 /* Cuts that other curves have used, or found no room for, give the curve that they give at first.
  */
 static void test_curves_share_cuts(void) {
@@ -330,6 +365,7 @@ CU_TestInfo tests_kernel_curve[] = {
     {"nothing fits: the fewest bytes", test_curve_without_room},
     {"curves share cuts, in any order", test_curves_share_cuts},
     {"threads weigh the same curves", test_curves_by_many},
+    {"threads find curves side by side", test_many_curves},
     {"lean curves spread sums that stay whole", test_lean_curve},
     {"curve without host memory", test_curve_out_of_memory},
     CU_TEST_INFO_NULL,
