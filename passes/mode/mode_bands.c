@@ -12,6 +12,9 @@
 
 #define TRIES 6
 #define GAIN 64u /* more bands have to shorten the interval by one part in these */
+#define SURE                                                                                       \
+  4u /* programs are faster than is predicted: by one part in these above the edge's is            \
+        its pace */
 
 typedef struct banding {
   const wafer_ctx *ctx;
@@ -67,6 +70,10 @@ typedef struct found {
   wafer_cut best;
 } found;
 
+static bool keeps_pace(const found *f) {
+  return f->least <= f->edge + f->edge / SURE;
+}
+
 /* So many at each side, and those for which there are rows left; bands whose streams would take
  * longer than `most_flow` are none. */
 static wafer_status try_bands(const banding *b, uint32_t each, uint64_t most_flow, found *f,
@@ -88,17 +95,18 @@ static uint32_t best_of(const found *f) {
   return f->best.sides == f->sides ? f->best.bands / f->sides : 0;
 }
 
-/* The fewest with which core programs keep pace with the edge, as far as tries find them; by
- * streams that flow while cores compute a pipeline does already, and on each band has to. */
+/* The fewest with which core programs keep pace with the edge, as far as tries find them before
+ * more are slower; by streams that flow while cores compute a pipeline does already, and on each
+ * band has to. */
 static wafer_status look_for_edge(const banding *b, const sizing *whole, found *f) {
-  uint32_t most = most_bands(b), at = next_try(whole, 1, 1, f->edge);
-  for (int tries = 0; tries < TRIES && f->least > f->edge; tries++) {
+  uint32_t most = most_bands(b), at = ceil_div(next_try(whole, 1, 1, f->edge), f->sides);
+  for (int tries = 0; tries < TRIES && !keeps_pace(f); tries++) {
     sizing tried;
-    if (tries == 0) at = ceil_div(at, f->sides);
     if (at > most) at = most;
     if (at <= best_of(f)) break;
     uint32_t before = best_of(f);
     WAFER_TRY(try_bands(b, at, f->edge, f, &tried));
+    if (tried.cost.fits && best_of(f) == before) break;
     uint32_t next = next_try(&tried, at * f->sides, before * f->sides, f->edge) / f->sides;
     if (next == at) break;
     at = next;
@@ -111,30 +119,29 @@ static wafer_status look_for_edge(const banding *b, const sizing *whole, found *
 static wafer_status look_for_pace(const banding *b, found *f) {
   uint32_t most = most_bands(b);
   sizing tried;
-  for (uint32_t at = f->sides == 1 ? 2 : 1; at <= most && f->least > f->edge; at *= 2)
+  for (uint32_t at = f->sides == 1 ? 2 : 1; at <= most && !keeps_pace(f); at *= 2)
     WAFER_TRY(try_bands(b, at, UINT64_MAX, f, &tried));
   uint32_t best = best_of(f);
-  if (best > 3 && f->least > f->edge) WAFER_TRY(try_bands(b, best / 4 * 3, UINT64_MAX, f, &tried));
-  if (best > 1 && best / 2 * 3 <= most && f->least > f->edge)
+  if (best > 3 && !keeps_pace(f)) WAFER_TRY(try_bands(b, best / 4 * 3, UINT64_MAX, f, &tried));
+  if (best > 1 && best / 2 * 3 <= most && !keeps_pace(f))
     WAFER_TRY(try_bands(b, best / 2 * 3, UINT64_MAX, f, &tried));
   return WAFER_OK;
 }
 
-/* Predictions of programs are off by up to a factor of four, and bands make all samples late: where
- * no programs tell, only those are taken that are to keep the edge's pace. */
+/* Predictions of programs are off by up to a factor of eight, and bands make all samples late:
+ * where no programs tell, only those are taken that are to keep the edge's pace. */
 static wafer_status look(const banding *b, const sizing *whole, wafer_cut *cut) {
   const wafer_options *o = b->ctx->options;
   found f = {whole->edge ? whole->edge : 1, mode_pace(whole, 1), 1, {1, 1, false}};
   uint32_t least = o && o->sides ? o->sides : 1, most = least;
-  if ((!o || !o->sides) && wafer_machine_half_columns(b->ctx->machine)) most = 2;
   bool replicas = o && o->replicas > 1; /* they share out samples, too */
   bool paced = !replicas && size_gets_programs(b->ctx, b->graph, 1);
-  for (f.sides = least; f.sides <= most; f.sides++) {
+  if (paced && (!o || !o->sides) && wafer_machine_half_columns(b->ctx->machine)) most = 2;
+  for (f.sides = least; f.sides <= most && !keeps_pace(&f); f.sides++) {
     if (whole->cost.interval_cycles <= whole->edge) WAFER_TRY(look_for_edge(b, whole, &f));
     if (paced) WAFER_TRY(look_for_pace(b, &f));
   }
-  bool sure = paced || f.least <= f.edge;
-  *cut = sure ? f.best : (wafer_cut){1, 1, false};
+  *cut = paced || keeps_pace(&f) ? f.best : (wafer_cut){1, 1, false};
   return WAFER_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #define FEW 16       /* bands: where more are fastest one alone is not */
 #define LEAST_ROWS 2 /* of a band whose height is tried */
+#define SOON_MADE 65536 /* cores of kernels: a plan of more takes most of a second */
 
 /* Of each side. */
 static uint32_t bands_each(const thoughts *t) {
@@ -78,18 +79,55 @@ wafer_status thoughts_try_bands(thoughts *t) {
   return try_fewest(t, n == 0);
 }
 
-/* Where the edge sets the pace: a quarter of the bands, or half, as long as they keep it. Sizing
- * does not tell well how many do, and a sample is through few bands sooner. */
-wafer_status thoughts_try_fewer(thoughts *t) {
-  bool taken = false, open = thoughts_is_open(&t->now.options) && t->now.interval <= t->now.edge;
-  if (t->ctx->options->bands || !open) return WAFER_OK;
+static uint64_t train_interval(const wafer_plan *plan) {
+  uint64_t cycles = 0;
+  for (uint32_t i = 0; i < plan->launch_count; i++)
+    if (plan->launches[i].kind == WAFER_LAUNCH_train) cycles = plan->launches[i].interval;
+  return cycles;
+}
+
+static bool is_soon_made(const wafer_plan *plan) {
+  uint64_t cores = 0;
+  for (uint32_t k = 0; k < plan->kernel_count; k++) cores += wafer_rect_area(plan->kernels[k].rect);
+  return cores <= SOON_MADE;
+}
+
+/* Whether so many bands at each side are worth a plan. One that takes long to make is if programs
+ * would keep the edge's pace even if they took twice as long there. */
+static bool may_suffice(const candidate *c, uint32_t each) {
+  uint64_t bands = (uint64_t)each * thoughts_cut_of(c).sides;
+  return bands > 1 && (is_soon_made(c->plan) || 2 * train_interval(c->plan) <= bands * c->edge);
+}
+
+/* A quarter of the bands, or of plans that are soon made half, as long as they keep the edge's
+ * pace. Sizing does not tell well how many do, and a sample is through few bands sooner. */
+static wafer_status try_fewer(thoughts *t) {
+  bool taken = false;
   for (uint32_t part = 4; part > 1; part = taken ? part : part / 2) {
     uint32_t each = bands_each(t) / part;
     taken = false;
-    if (each * thoughts_cut_of(&t->now).sides > 1)
+    if (part < 4 && !is_soon_made(t->now.plan)) break;
+    if (may_suffice(&t->now, each))
       WAFER_TRY(try_so_many(t, t->now.options, each, thoughts_has_relays(t->now.plan), &taken));
   }
   return WAFER_OK;
+}
+
+/* A quarter more, where sizing trusted programs to keep the edge's pace and these just do not. */
+static wafer_status try_more(thoughts *t) {
+  uint32_t each = bands_each(t) + bands_each(t) / 4 + 1, sides = thoughts_cut_of(&t->now).sides;
+  wafer_options own = t->now.options;
+  bool taken;
+  thoughts_ask_for(&own,
+                   wafer_machine_fill(t->ctx->machine, (wafer_cut){each * sides, sides, false}));
+  own.relays = thoughts_has_relays(t->now.plan) ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
+  return thoughts_try_pipeline(t, own, UINT32_MAX, &taken);
+}
+
+wafer_status thoughts_keep_pace(thoughts *t) {
+  if (t->ctx->options->bands || !thoughts_is_open(&t->now.options)) return WAFER_OK;
+  if (t->now.interval <= t->now.edge) return try_fewer(t);
+  return t->now.flow <= t->now.edge ? try_more(t) : WAFER_OK;
 }
 
 /* A row or two more, or less, of each band: how well a network's shapes suit a height no other

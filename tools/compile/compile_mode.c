@@ -246,12 +246,8 @@ static wafer_status try_shared(thoughts *t) {
   return WAFER_OK;
 }
 
-/* The plan at hand with what suits it. Where reductions are, kernels that take longer may tell, and
- * where they and bands are, relays. */
-wafer_status thoughts_suit(thoughts *t) {
-  WAFER_TRY(find_programs(t));
-  if (!thoughts_has_programs(&t->now)) return WAFER_OK;
-  if (!thoughts_may_change(&t->now)) return thoughts_try_fewer(t);
+/* Where reductions are, kernels that take longer may tell, and where they and bands are, relays. */
+static wafer_status change_all(thoughts *t) {
   WAFER_TRY(try_reductions(t));
   const wafer_plan *tried = t->now.plan;
   WAFER_TRY(try_relays(t));
@@ -266,6 +262,16 @@ wafer_status thoughts_suit(thoughts *t) {
   if (t->now.plan == tried) return WAFER_OK;
   WAFER_TRY(try_reductions(t));
   return thoughts_has_relays(t->now.plan) ? WAFER_OK : try_relays(t);
+}
+
+/* The plan at hand with what suits it. */
+wafer_status thoughts_suit(thoughts *t) {
+  WAFER_TRY(find_programs(t));
+  if (!thoughts_has_programs(&t->now)) return WAFER_OK;
+  if (!thoughts_may_change(&t->now)) return thoughts_keep_pace(t);
+  WAFER_TRY(change_all(t));
+  bool near = !thoughts_may_change(&t->now) && t->now.interval > t->now.edge;
+  return near ? thoughts_keep_pace(t) : WAFER_OK;
 }
 
 /* Whether pins were all kept from an earlier plan, and no kernel has heeded one. */

@@ -70,7 +70,8 @@ wafer_status thoughts_compare_training(thoughts *t, const char **told);
 
 wafer_status thoughts_try_sides(thoughts *t);
 wafer_status thoughts_try_bands(thoughts *t);
-wafer_status thoughts_try_fewer(thoughts *t);
+/* Of programs about as fast as the edge: as few bands as keep its pace, and as many as do. */
+wafer_status thoughts_keep_pace(thoughts *t);
 wafer_status thoughts_try_heights(thoughts *t);
 wafer_status thoughts_try_near_bands(thoughts *t);
 
