@@ -3,7 +3,6 @@
 
 #define FEW 16       /* bands: where more are fastest one alone is not */
 #define LEAST_ROWS 2 /* of a band whose height is tried */
-#define SOON_MADE 65536 /* cores of kernels: a plan of more takes most of a second */
 
 /* Of each side. */
 static uint32_t bands_each(const thoughts *t) {
@@ -79,35 +78,14 @@ wafer_status thoughts_try_bands(thoughts *t) {
   return try_fewest(t, n == 0);
 }
 
-static uint64_t train_interval(const wafer_plan *plan) {
-  uint64_t cycles = 0;
-  for (uint32_t i = 0; i < plan->launch_count; i++)
-    if (plan->launches[i].kind == WAFER_LAUNCH_train) cycles = plan->launches[i].interval;
-  return cycles;
-}
-
-static bool is_soon_made(const wafer_plan *plan) {
-  uint64_t cores = 0;
-  for (uint32_t k = 0; k < plan->kernel_count; k++) cores += wafer_rect_area(plan->kernels[k].rect);
-  return cores <= SOON_MADE;
-}
-
-/* Whether so many bands at each side are worth a plan. One that takes long to make is if programs
- * would keep the edge's pace even if they took twice as long there. */
-static bool may_suffice(const candidate *c, uint32_t each) {
-  uint64_t bands = (uint64_t)each * thoughts_cut_of(c).sides;
-  return bands > 1 && (is_soon_made(c->plan) || 2 * train_interval(c->plan) <= bands * c->edge);
-}
-
-/* A quarter of the bands, or of plans that are soon made half, as long as they keep the edge's
- * pace. Sizing does not tell well how many do, and a sample is through few bands sooner. */
+/* A quarter of the bands, or half, as long as they keep the edge's pace. Sizing does not tell well
+ * how many do, and a sample is through few bands sooner. */
 static wafer_status try_fewer(thoughts *t) {
   bool taken = false;
   for (uint32_t part = 4; part > 1; part = taken ? part : part / 2) {
     uint32_t each = bands_each(t) / part;
     taken = false;
-    if (part < 4 && !is_soon_made(t->now.plan)) break;
-    if (may_suffice(&t->now, each))
+    if (each * thoughts_cut_of(&t->now).sides > 1)
       WAFER_TRY(try_so_many(t, t->now.options, each, thoughts_has_relays(t->now.plan), &taken));
   }
   return WAFER_OK;

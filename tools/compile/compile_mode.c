@@ -6,6 +6,8 @@
 #include "compile_thoughts.h"
 
 #define MOST_SLOWER 6    /* parts of WAFER_SLOWER_PARTS */
+#define MOST_SPENT 131072u /* in cores, for shelves: some seconds */
+#define KERNEL_CORES 256u  /* a kernel takes as long as so many cores of kernels */
 
 static candidate candidate_of(wafer_ir *ir, const wafer_options *options, const wafer_plan *plan,
                               const report *r) {
@@ -61,6 +63,14 @@ bool compile_lacks_programs(const wafer_plan *plan) {
   return plan->mode == WAFER_MODE_pipelined && thoughts_lacks_programs(plan);
 }
 
+/* Most of it is the train of core programs, core by core; sizes and links go kernel by kernel. */
+static uint64_t taken_by(const wafer_plan *plan) {
+  uint64_t cores = 0;
+  for (uint32_t k = 0; k < plan->kernel_count; k++)
+    cores += wafer_rect_area(plan->kernels[k].rect) + KERNEL_CORES;
+  return cores;
+}
+
 /* Makes a plan laid out for programs or, with `flows`, for streams that flow while cores compute,
  * which is the last try: the search says what it found. out->plan is NULL where there is none. */
 static wafer_status make_for(const thoughts *t, wafer_options options, bool flows, candidate *out) {
@@ -76,7 +86,13 @@ static wafer_status make_for(const thoughts *t, wafer_options options, bool flow
     return status;
   }
   *out = candidate_of(ir, &options, plan, &r);
+  if (plan) *t->spent += taken_by(plan);
   return WAFER_OK;
+}
+
+bool thoughts_have_time(const thoughts *t) {
+  return t->ctx->options->placer == WAFER_PLACER_best ||
+         *t->spent + taken_by(t->now.plan) <= MOST_SPENT;
 }
 
 wafer_status thoughts_make(const thoughts *t, wafer_options options, candidate *out) {
@@ -109,6 +125,8 @@ void thoughts_leave_open(thoughts *t) {
  * in `gain`. */
 wafer_status thoughts_try_pipeline(thoughts *t, wafer_options options, uint32_t gain, bool *taken) {
   candidate other;
+  *taken = false;
+  if (!thoughts_have_time(t)) return WAFER_OK;
   options.mode = WAFER_MODE_pipelined;
   WAFER_TRY(thoughts_make(t, options, &other));
   *taken = thoughts_choose(&t->now, &other,
@@ -181,6 +199,7 @@ static wafer_status try_slower(thoughts *t) {
 /* A pipeline with these options, if it has programs. */
 static wafer_status take_programs(thoughts *t, wafer_options options) {
   candidate other;
+  if (!thoughts_have_time(t)) return WAFER_OK;
   options.mode = WAFER_MODE_pipelined;
   WAFER_TRY(thoughts_make(t, options, &other));
   thoughts_choose(&t->now, &other, thoughts_has_programs(&other));
@@ -210,7 +229,7 @@ static wafer_status find_programs(thoughts *t) {
 static wafer_status try_flow(thoughts *t) {
   wafer_options own = t->now.options;
   candidate other;
-  if (!compile_lacks_programs(t->now.plan)) return WAFER_OK;
+  if (!compile_lacks_programs(t->now.plan) || !thoughts_have_time(t)) return WAFER_OK;
   own.bands = t->ctx->options->bands;
   own.sides = t->ctx->options->sides;
   own.mode = WAFER_MODE_pipelined;
@@ -237,7 +256,8 @@ static wafer_status try_shared(thoughts *t) {
   candidate other;
   bool late = t->now.interval > t->now.edge + t->now.edge / SLOW_PART;
   bool open = t->relays && thoughts_is_open(&own) && !thoughts_has_relays(t->now.plan);
-  if (!late || !open || t->now.plan->mode != WAFER_MODE_pipelined || !shares_inputs(t->now.plan))
+  if (!late || !open || t->now.plan->mode != WAFER_MODE_pipelined || !thoughts_have_time(t) ||
+      !shares_inputs(t->now.plan))
     return WAFER_OK;
   own.relays = WAFER_RELAYS_auto;
   own.mode = WAFER_MODE_pipelined;
@@ -332,7 +352,8 @@ wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool re
   report r;
   *told = NULL;
   WAFER_TRY(report_make(cli_diag(), *plan, &r));
-  thoughts t = {ctx, model, relays, candidate_of(NULL, ctx->options, *plan, &r)};
+  uint64_t spent = taken_by(*plan);
+  thoughts t = {ctx, model, relays, candidate_of(NULL, ctx->options, *plan, &r), &spent};
   bool pipelined = (*plan)->mode == WAFER_MODE_pipelined;
   wafer_status status = pipelined ? reconsider(&t, told) : thoughts_settle_samples(&t, &t.now);
   if (status == WAFER_OK) status = pipelined ? thoughts_try_streaming(&t) : compare_modes(&t, told);

@@ -85,7 +85,8 @@ static wafer_status take_streaming(thoughts *t) {
 static wafer_status tell_samples(thoughts *t) {
   wafer_options own = *t->ctx->options;
   candidate other;
-  if (own.batch || own.objective != WAFER_OBJECTIVE_throughput || !thoughts_may_change(&t->now))
+  if (own.batch || own.objective != WAFER_OBJECTIVE_throughput || !thoughts_may_change(&t->now) ||
+      !thoughts_have_time(t))
     return WAFER_OK;
   own.mode = WAFER_MODE_streaming;
   own.batch = WAFER_BATCH_auto;

@@ -24,6 +24,7 @@ typedef struct thoughts {
   const char *model;
   bool relays; /* may be tried */
   candidate now;
+  uint64_t *spent; /* what the plans made so far have taken, in cores of kernels */
 } thoughts;
 
 static inline wafer_cut thoughts_cut_of(const candidate *c) {
@@ -35,6 +36,9 @@ static inline void thoughts_ask_for(wafer_options *o, wafer_cut cut) {
   o->sides = cut.sides;
 }
 
+/* Whether another plan may be made that could be done without: shelves are to be had in a second or
+ * a few, a search takes its time. The same on every host. */
+bool thoughts_have_time(const thoughts *t);
 /* Another plan; out->plan is NULL where there is none. */
 wafer_status thoughts_make(const thoughts *t, wafer_options options, candidate *out);
 /* `other` in place of the one at hand where it is better; the worse one goes. */
