@@ -68,7 +68,7 @@ static bool may_relay(const choice *c) {
 }
 
 static bool has_programs(const choice *c) {
-  return size_gets_programs(c->ctx, &c->graph, 1);
+  return size_gets_train(c->ctx, &c->graph);
 }
 
 /* Cycles between samples as they will be told: of programs, or where there are none of streams. */

@@ -328,7 +328,8 @@ static bool is_small(const wafer_plan *plan) {
   for (uint32_t s = 0; s < plan->stream_count && words <= WAFER_PROGRAMS_WORDS; s++)
     words += plan->batch * plan->streams[s].words *
              (launch_order_changes(&plan->streams[s]) ? (uint64_t)ORDER_WORDS : 1);
-  return cores <= WAFER_PROGRAMS_CORES && words <= WAFER_PROGRAMS_WORDS;
+  bool many = plan->mode == WAFER_MODE_pipelined && plan->kernel_count > WAFER_PROGRAMS_KERNELS;
+  return !many && cores <= WAFER_PROGRAMS_CORES && words <= WAFER_PROGRAMS_WORDS;
 }
 
 static wafer_status make_programs(launcher *l) {

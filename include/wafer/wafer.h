@@ -96,10 +96,11 @@ typedef enum wafer_objective {
 } wafer_objective;
 
 /* Whether a plan holds what fabric fidelity runs. auto: when it is small, with so many cores over
- * all kernels and words over all streams at most; wafer_plan_add_programs makes it for plans
- * without. */
+ * all kernels and words over all streams at most, and in a pipeline, where all of them run at once,
+ * so many kernels; wafer_plan_add_programs makes it for plans without. */
 #define WAFER_PROGRAMS_CORES (1u << 20)
 #define WAFER_PROGRAMS_WORDS (1u << 23)
+#define WAFER_PROGRAMS_KERNELS 256u
 typedef enum wafer_programs {
   WAFER_PROGRAMS_auto,
   WAFER_PROGRAMS_always,

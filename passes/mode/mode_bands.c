@@ -11,6 +11,7 @@
 #include "streams.h"
 
 #define TRIES 6
+#define MOST_SIZED 1024u /* kernels in all tries for shelves, which are to be had soon */
 #define GAIN 64u /* more bands have to shorten the interval by one part in these */
 #define SURE                                                                                       \
   4u /* programs are faster than is predicted: by one part in these above the edge's is            \
@@ -67,8 +68,15 @@ static uint32_t next_try(const sizing *tried, uint32_t bands, uint32_t best, uin
 typedef struct found {
   uint64_t edge, least; /* cycles of a sample: across the edge, of programs on `best` */
   uint32_t sides;       /* of those that are tried */
+  uint32_t sized;       /* kernels so far */
   wafer_cut best;
 } found;
+
+static bool has_time(const banding *b, const found *f) {
+  const wafer_options *o = b->ctx->options;
+  bool searches = o && o->placer == WAFER_PLACER_best;
+  return searches || f->sized + b->graph->kernel_count <= MOST_SIZED;
+}
 
 static bool keeps_pace(const found *f) {
   return f->least <= f->edge + f->edge / SURE;
@@ -81,6 +89,8 @@ static wafer_status try_bands(const banding *b, uint32_t each, uint64_t most_flo
   wafer_cut cut =
       wafer_machine_fill(b->ctx->machine, (wafer_cut){each * f->sides, f->sides, false});
   *tried = (sizing){0};
+  if (!has_time(b, f)) return WAFER_OK;
+  f->sized += b->graph->kernel_count;
   WAFER_TRY(size_band(b, cut, true, tried));
   uint64_t now = mode_pace(tried, cut.bands);
   bool flows = tried->cost.fits && ceil_div(tried->cost.interval_cycles, cut.bands) <= most_flow;
@@ -132,10 +142,10 @@ static wafer_status look_for_pace(const banding *b, found *f) {
  * where no programs tell, only those are taken that are to keep the edge's pace. */
 static wafer_status look(const banding *b, const sizing *whole, wafer_cut *cut) {
   const wafer_options *o = b->ctx->options;
-  found f = {whole->edge ? whole->edge : 1, mode_pace(whole, 1), 1, {1, 1, false}};
+  found f = {whole->edge ? whole->edge : 1, mode_pace(whole, 1), 1, 0, {1, 1, false}};
   uint32_t least = o && o->sides ? o->sides : 1, most = least;
   bool replicas = o && o->replicas > 1; /* they share out samples, too */
-  bool paced = !replicas && size_gets_programs(b->ctx, b->graph, 1);
+  bool paced = !replicas && size_gets_train(b->ctx, b->graph);
   if (paced && (!o || !o->sides) && wafer_machine_half_columns(b->ctx->machine)) most = 2;
   for (f.sides = least; f.sides <= most && !keeps_pace(&f); f.sides++) {
     if (whole->cost.interval_cycles <= whole->edge) WAFER_TRY(look_for_edge(b, whole, &f));

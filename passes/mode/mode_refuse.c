@@ -29,7 +29,7 @@ static wafer_cut asked_cut(const refusing *c) {
 
 /* Between samples; of a pipeline by the predicted pace of core programs where it will have some. */
 static uint64_t cycles_of(const refusing *c, const sizing *tried, uint32_t bands) {
-  bool paced = tried->pace && size_gets_programs(c->ctx, c->graph, 1);
+  bool paced = tried->pace && size_gets_train(c->ctx, c->graph);
   uint64_t pace = paced ? mode_pace(tried, bands) : 0;
   return pace > tried->cost.interval_cycles ? pace : tried->cost.interval_cycles;
 }

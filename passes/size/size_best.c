@@ -25,7 +25,7 @@ static uint64_t max_u64(uint64_t a, uint64_t b) {
 static bool by_programs(const wafer_ctx *ctx, const wafer_graph *graph) {
   const wafer_options *o = ctx->options;
   bool alone = !o->training && !graph->piece;
-  return o->programs == WAFER_PROGRAMS_always || (alone && size_gets_programs(ctx, graph, 1));
+  return o->programs == WAFER_PROGRAMS_always || (alone && size_gets_train(ctx, graph));
 }
 
 wafer_objective size_objective(const wafer_ctx *ctx, const wafer_graph *graph) {

@@ -28,6 +28,12 @@ bool size_gets_programs(const wafer_ctx *ctx, const wafer_graph *graph, uint32_t
          (wanted == WAFER_PROGRAMS_auto && words <= WAFER_PROGRAMS_WORDS);
 }
 
+bool size_gets_train(const wafer_ctx *ctx, const wafer_graph *graph) {
+  bool always = ctx->options && ctx->options->programs == WAFER_PROGRAMS_always;
+  return size_gets_programs(ctx, graph, 1) &&
+         (always || graph->kernel_count <= WAFER_PROGRAMS_KERNELS);
+}
+
 /* ---- Sparse products ---- */
 
 bool size_multiplies_sparse(const wafer_kernel_body *body) {
