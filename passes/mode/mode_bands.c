@@ -11,11 +11,11 @@
 #include "streams.h"
 
 #define TRIES 6
-#define MOST_SIZED 1024u /* kernels in all tries for shelves, which are to be had soon */
+#define MOST_SIZED 4096u /* kernels in all tries for shelves, a quarter of them in haste */
 #define GAIN 64u /* more bands have to shorten the interval by one part in these */
-#define SURE                                                                                       \
-  4u /* programs are faster than is predicted: by one part in these above the edge's is            \
-        its pace */
+/* Programs are faster than is predicted, mostly: in haste their pace may be so small a part above
+ * the edge's. */
+#define SURE 4u
 
 typedef struct banding {
   const wafer_ctx *ctx;
@@ -70,16 +70,18 @@ typedef struct found {
   uint32_t sides;       /* of those that are tried */
   uint32_t sized;       /* kernels so far */
   wafer_cut best;
+  bool hasty; /* if predictions are wrong all is looked for again */
 } found;
 
 static bool has_time(const banding *b, const found *f) {
+  uint32_t most = f->hasty ? MOST_SIZED / 4 : MOST_SIZED;
   const wafer_options *o = b->ctx->options;
   bool searches = o && o->placer == WAFER_PLACER_best;
-  return searches || f->sized + b->graph->kernel_count <= MOST_SIZED;
+  return searches || f->sized + b->graph->kernel_count <= most;
 }
 
 static bool keeps_pace(const found *f) {
-  return f->least <= f->edge + f->edge / SURE;
+  return f->least <= f->edge + (f->hasty ? f->edge / SURE : 0);
 }
 
 /* So many at each side, and those for which there are rows left; bands whose streams would take
@@ -105,9 +107,9 @@ static uint32_t best_of(const found *f) {
   return f->best.sides == f->sides ? f->best.bands / f->sides : 0;
 }
 
-/* The fewest with which core programs keep pace with the edge, as far as tries find them before
- * more are slower; by streams that flow while cores compute a pipeline does already, and on each
- * band has to. */
+/* The fewest with which core programs keep pace with the edge, as far as tries find them, in haste
+ * before more are slower; by streams that flow while cores compute a pipeline does already, and on
+ * each band has to. */
 static wafer_status look_for_edge(const banding *b, const sizing *whole, found *f) {
   uint32_t most = most_bands(b), at = ceil_div(next_try(whole, 1, 1, f->edge), f->sides);
   for (int tries = 0; tries < TRIES && !keeps_pace(f); tries++) {
@@ -116,7 +118,7 @@ static wafer_status look_for_edge(const banding *b, const sizing *whole, found *
     if (at <= best_of(f)) break;
     uint32_t before = best_of(f);
     WAFER_TRY(try_bands(b, at, f->edge, f, &tried));
-    if (tried.cost.fits && best_of(f) == before) break;
+    if (f->hasty && tried.cost.fits && best_of(f) == before) break;
     uint32_t next = next_try(&tried, at * f->sides, before * f->sides, f->edge) / f->sides;
     if (next == at) break;
     at = next;
@@ -142,7 +144,8 @@ static wafer_status look_for_pace(const banding *b, found *f) {
  * where no programs tell, only those are taken that are to keep the edge's pace. */
 static wafer_status look(const banding *b, const sizing *whole, wafer_cut *cut) {
   const wafer_options *o = b->ctx->options;
-  found f = {whole->edge ? whole->edge : 1, mode_pace(whole, 1), 1, 0, {1, 1, false}};
+  bool hasty = !size_is_careful(b->ctx);
+  found f = {whole->edge ? whole->edge : 1, mode_pace(whole, 1), 1, 0, {1, 1, false}, hasty};
   uint32_t least = o && o->sides ? o->sides : 1, most = least;
   bool replicas = o && o->replicas > 1; /* they share out samples, too */
   bool paced = !replicas && size_gets_train(b->ctx, b->graph);

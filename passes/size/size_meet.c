@@ -22,7 +22,7 @@
 #define TOO_HIGH (UINT64_C(1) << 40)
 #define LEAST_PRICE 1u /* of a column, in cycles */
 #define MOST_PRICE 1024u
-#define QUICK_SHARE 2 /* of the options of a layout that is wanted at once, and of shelves */
+#define QUICK_SHARE 2 /* of the options of a layout that is wanted at once */
 
 /* ---- edges ---- */
 
@@ -300,8 +300,10 @@ static wafer_status keep_better(pipeline *p, uint64_t interval, const shelf_plac
 wafer_status pipeline_meet(pipeline *p, uint64_t t, shelf_place *places) {
   uint32_t n = p->graph->kernel_count;
   uint64_t turn, interval = p->out->cost.interval_cycles;
-  meet m = {
-      .p = p, .t = t, .share = QUICK_SHARE, .kernels = WAFER_NEW(p->ctx->arena, meet_kernel, n)};
+  meet m = {.p = p,
+            .t = t,
+            .share = size_is_careful(p->ctx) ? 1 : QUICK_SHARE,
+            .kernels = WAFER_NEW(p->ctx->arena, meet_kernel, n)};
   shelf_place *tried = WAFER_NEW(p->ctx->arena, shelf_place, n);
   if (!m.kernels || !tried) return pipeline_no_memory(p);
   WAFER_TRY(pipeline_turn(p, places, &turn));

@@ -6,7 +6,8 @@
 #include "compile_thoughts.h"
 
 #define MOST_SLOWER 6    /* parts of WAFER_SLOWER_PARTS */
-#define MOST_SPENT 131072u /* in cores, for shelves: some seconds */
+#define MOST_SPENT 524288u /* in cores, for shelves: up to a minute where all are slow */
+#define SOON_SPENT 32768u  /* a fraction of a second */
 #define KERNEL_CORES 256u  /* a kernel takes as long as so many cores of kernels */
 
 static candidate candidate_of(wafer_ir *ir, const wafer_options *options, const wafer_plan *plan,
@@ -90,9 +91,16 @@ static wafer_status make_for(const thoughts *t, wafer_options options, bool flow
   return WAFER_OK;
 }
 
+static bool has_cores(const thoughts *t, uint64_t most) {
+  return t->ctx->options->placer == WAFER_PLACER_best || *t->spent + taken_by(t->now.plan) <= most;
+}
+
 bool thoughts_have_time(const thoughts *t) {
-  return t->ctx->options->placer == WAFER_PLACER_best ||
-         *t->spent + taken_by(t->now.plan) <= MOST_SPENT;
+  return has_cores(t, MOST_SPENT);
+}
+
+bool thoughts_are_soon_done(const thoughts *t) {
+  return has_cores(t, SOON_SPENT);
 }
 
 wafer_status thoughts_make(const thoughts *t, wafer_options options, candidate *out) {
@@ -284,10 +292,23 @@ static wafer_status change_all(thoughts *t) {
   return thoughts_has_relays(t->now.plan) ? WAFER_OK : try_relays(t);
 }
 
+/* Sizing trusted programs to be faster than it predicts, and these are not: numbers of bands as it
+ * predicts them. */
+static wafer_status take_care(thoughts *t) {
+  wafer_options own = t->now.options;
+  bool taken;
+  if (own.bands || own.careful || own.placer == WAFER_PLACER_best) return WAFER_OK;
+  own.careful = true;
+  WAFER_TRY(thoughts_try_pipeline(t, own, UINT32_MAX, &taken));
+  t->now.options.careful = true;
+  return WAFER_OK;
+}
+
 /* The plan at hand with what suits it. */
 wafer_status thoughts_suit(thoughts *t) {
   WAFER_TRY(find_programs(t));
   if (!thoughts_has_programs(&t->now)) return WAFER_OK;
+  if (thoughts_may_change(&t->now)) WAFER_TRY(take_care(t));
   if (!thoughts_may_change(&t->now)) return thoughts_keep_pace(t);
   WAFER_TRY(change_all(t));
   bool near = !thoughts_may_change(&t->now) && t->now.interval > t->now.edge;

@@ -36,9 +36,11 @@ static inline void thoughts_ask_for(wafer_options *o, wafer_cut cut) {
   o->sides = cut.sides;
 }
 
-/* Whether another plan may be made that could be done without: shelves are to be had in a second or
- * a few, a search takes its time. The same on every host. */
+/* Whether another plan may be made for a shorter interval, or, soon, for one that is as short: a
+ * search takes its time, shelves are to be had in a second where nothing is wrong with them. The
+ * same on every host. */
 bool thoughts_have_time(const thoughts *t);
+bool thoughts_are_soon_done(const thoughts *t);
 /* Another plan; out->plan is NULL where there is none. */
 wafer_status thoughts_make(const thoughts *t, wafer_options options, candidate *out);
 /* `other` in place of the one at hand where it is better; the worse one goes. */
