@@ -185,10 +185,12 @@ static wafer_status finish_ahead(launcher *l, const launch_rooms *rooms, best_tr
   return WAFER_OK;
 }
 
-/* Whether bands with the train keep the pace of the wafer's edge: no other is faster then. */
+/* Whether bands with the train keep the pace of the wafer's edge: no other is faster then.
+ * Functions of a plan that has several bring their own. */
 static bool keeps_pace(const launcher *l, const wafer_launch *train) {
   uint64_t edge = wafer_plan_edge_traffic(l->plan).cycles;
-  return train->interval <= edge * wafer_machine_bands(l->plan->machine);
+  return l->plan->function_count == 1 &&
+         train->interval <= edge * wafer_machine_bands(l->plan->machine);
 }
 
 /* Trains in which samples go ahead, in both orders. `p`: the pieces of one without rooms. */

@@ -223,8 +223,9 @@ typedef struct wafer_options {
   uint32_t replicas;                /* of a kernel of a pipeline, at most; 0: as many as pay */
   uint32_t bands; /* of the wafer, each with the same pipeline or phases; 0: as many as pay */
   uint32_t sides; /* of the wafer at which bands begin, 1 or 2; 0: as is faster */
-  bool careful; /* shelves, and how many bands there are, are found with all options; else with half
-                   of them, and programs are trusted to be a little faster than predicted */
+  bool hasty; /* shelves are to be had soon, for a caller that compiles again where programs turn
+                 out slow: neighbours choose among half of their shapes, and programs are trusted to
+                 be a little faster than predicted, so that fewer numbers of bands are tried */
   wafer_relays relays;
   wafer_reductions reductions;
   uint32_t slower;    /* of a pipeline that a search lays out for the pace of programs: kernels may

@@ -144,7 +144,7 @@ static wafer_status look_for_pace(const banding *b, found *f) {
  * where no programs tell, only those are taken that are to keep the edge's pace. */
 static wafer_status look(const banding *b, const sizing *whole, wafer_cut *cut) {
   const wafer_options *o = b->ctx->options;
-  bool hasty = !size_is_careful(b->ctx);
+  bool hasty = o && o->hasty;
   found f = {whole->edge ? whole->edge : 1, mode_pace(whole, 1), 1, 0, {1, 1, false}, hasty};
   uint32_t least = o && o->sides ? o->sides : 1, most = least;
   bool replicas = o && o->replicas > 1; /* they share out samples, too */

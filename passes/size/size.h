@@ -198,9 +198,6 @@ bool size_seeks_pace(const wafer_ctx *ctx, const wafer_graph *graph);
 /* Whether the plan will have core programs, as far as words tell: those of what kernels take, of
  * `batch` samples. Its cycles are then what programs take. */
 bool size_gets_programs(const wafer_ctx *ctx, const wafer_graph *graph, uint32_t batch);
-/* Whether neighbours choose among all options, and predictions of programs are taken as they are:
- * not where a layout in haste may do. */
-bool size_is_careful(const wafer_ctx *ctx);
 /* size_gets_programs of a pipeline, whose kernels are one train of samples. */
 bool size_gets_train(const wafer_ctx *ctx, const wafer_graph *graph);
 

@@ -28,11 +28,6 @@ bool size_gets_programs(const wafer_ctx *ctx, const wafer_graph *graph, uint32_t
          (wanted == WAFER_PROGRAMS_auto && words <= WAFER_PROGRAMS_WORDS);
 }
 
-bool size_is_careful(const wafer_ctx *ctx) {
-  const wafer_options *o = ctx->options;
-  return o && (o->careful || o->bands || o->placer == WAFER_PLACER_best);
-}
-
 bool size_gets_train(const wafer_ctx *ctx, const wafer_graph *graph) {
   bool always = ctx->options && ctx->options->programs == WAFER_PROGRAMS_always;
   return size_gets_programs(ctx, graph, 1) &&

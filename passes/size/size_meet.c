@@ -300,9 +300,10 @@ static wafer_status keep_better(pipeline *p, uint64_t interval, const shelf_plac
 wafer_status pipeline_meet(pipeline *p, uint64_t t, shelf_place *places) {
   uint32_t n = p->graph->kernel_count;
   uint64_t turn, interval = p->out->cost.interval_cycles;
+  bool hasty = p->ctx->options && p->ctx->options->hasty;
   meet m = {.p = p,
             .t = t,
-            .share = size_is_careful(p->ctx) ? 1 : QUICK_SHARE,
+            .share = hasty ? QUICK_SHARE : 1,
             .kernels = WAFER_NEW(p->ctx->arena, meet_kernel, n)};
   shelf_place *tried = WAFER_NEW(p->ctx->arena, shelf_place, n);
   if (!m.kernels || !tried) return pipeline_no_memory(p);

@@ -3,7 +3,7 @@
  * in place of the search's layout, fewer bands, weight streaming. */
 #include <string.h>
 
-#include "compile.h"
+#include "compile_thoughts.h"
 #include "wafer/ir.h"
 
 /* One way to make it. *unrouted: it is a pipeline that has no room for its streams. */
@@ -41,6 +41,11 @@ static bool next_way(wafer_arena *arena, wafer_options *o, bool asked_for_bands,
   return true;
 }
 
+/* Second thoughts look at what programs take where they are free to change it. */
+static bool may_hasten(const wafer_options *o) {
+  return thoughts_is_open(o) && o->placer == WAFER_PLACER_shelf && !o->bands;
+}
+
 wafer_status compile_first(const wafer_ctx *ctx, const char *model, wafer_options *options,
                            wafer_ir **ir, const wafer_plan **plan) {
   compile_held errors = {.to = ctx->diag, .arena = ctx->arena};
@@ -50,6 +55,7 @@ wafer_status compile_first(const wafer_ctx *ctx, const char *model, wafer_option
   wafer_ctx with = *ctx;
   const char *how;
   bool unrouted;
+  options->hasty = may_hasten(options);
   with.diag = &holds;
   with.options = options;
   wafer_status status = make(&with, model, ir, plan, &unrouted);

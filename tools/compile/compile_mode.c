@@ -292,15 +292,14 @@ static wafer_status change_all(thoughts *t) {
   return thoughts_has_relays(t->now.plan) ? WAFER_OK : try_relays(t);
 }
 
-/* Sizing trusted programs to be faster than it predicts, and these are not: numbers of bands as it
- * predicts them. */
+/* What was laid out in haste is slow: again, without. */
 static wafer_status take_care(thoughts *t) {
   wafer_options own = t->now.options;
   bool taken;
-  if (own.bands || own.careful || own.placer == WAFER_PLACER_best) return WAFER_OK;
-  own.careful = true;
+  if (!own.hasty) return WAFER_OK;
+  own.hasty = false;
   WAFER_TRY(thoughts_try_pipeline(t, own, UINT32_MAX, &taken));
-  t->now.options.careful = true;
+  t->now.options.hasty = false;
   return WAFER_OK;
 }
 
