@@ -218,4 +218,21 @@ gives 1 "multiple of 3" "$wafer" compile "$model" -o no.wplan --mode streaming -
 gives 4 "at most 16 bands" "$wafer" compile "$model" -o no.wplan --mode streaming --machine small16 --bands 17 --batch 17
 gives 1 "--bands" "$wafer" compile "$model" -o no.wplan --bands 0
 [ ! -e no.wplan ] || fail "a refusal left a plan behind"
+# More than 256 kernels at once get programs on request alone: 4,000 chained operators, the input in every other one, were
+# laid out again and again for theirs, and 20,000 took 157 s.
+python3 - <<'CHAIN' || fail "no chain"
+def field(number, payload):
+    size, length = len(payload), b""
+    while size > 127: length, size = length + bytes([size & 127 | 128]), size >> 7
+    return bytes([number << 3 | 2]) + length + bytes([size]) + payload
+kind = field(2, field(1, bytes([8, 1]) + field(2, b"".join(field(1, bytes([8, d])) for d in (1, 64)))))
+graph = b""
+for i in range(4000):
+    ins = [b"v%d" % i if i else b"x"] + [b"x"] * (i % 2)
+    out = b"y" if i == 3999 else b"v%d" % (i + 1)
+    graph += field(1, b"".join(field(1, n) for n in ins) + field(2, out) + field(4, b"Add" if i % 2 else b"Relu"))
+graph += field(2, b"chain") + field(11, field(1, b"x") + kind) + field(12, field(1, b"y") + kind)
+open("chain.onnx", "wb").write(bytes([8, 8]) + field(7, graph) + field(8, bytes([16, 17])))
+CHAIN
+gives 0 "made when they are needed; compile with --programs always" "$wafer" compile chain.onnx -o chain.wplan
 finish "bands: ok"
