@@ -34,8 +34,23 @@ static int by_kind(const void *a, const void *b) {
   return (x->kernel > y->kernel) - (x->kernel < y->kernel);
 }
 
-/* Numbers the kinds. Sorting by address only brings equals together; the numbers do not reach the
- * result. */
+/* In the order of their first kernels: addresses, which brought equals together, are others in
+ * every run, and the placer goes by the numbers where shapes are as large. */
+static wafer_status number_kinds(pipeline *p) {
+  uint32_t n = p->graph->kernel_count, count = 0;
+  uint32_t *number = WAFER_NEW(p->ctx->arena, uint32_t, p->kind_count);
+  kind *kinds = WAFER_NEW(p->ctx->arena, kind, p->kind_count);
+  if (!number || !kinds) return pipeline_no_memory(p);
+  for (uint32_t i = 0; i < p->kind_count; i++) number[i] = WAFER_NONE;
+  for (uint32_t k = 0; k < n; k++) {
+    uint32_t *own = &number[p->kind_of[k]];
+    if (*own == WAFER_NONE) kinds[ *own = count++] = p->kinds[p->kind_of[k]];
+    p->kind_of[k] = *own;
+  }
+  p->kinds = kinds;
+  return WAFER_OK;
+}
+
 wafer_status pipeline_find_kinds(pipeline *p) {
   uint32_t n = p->graph->kernel_count;
   p->kind_count = 0;
@@ -55,7 +70,7 @@ wafer_status pipeline_find_kinds(pipeline *p) {
     if (new) p->kinds[p->kind_count++] = order[i].is;
     p->kind_of[order[i].kernel] = p->kind_count - 1;
   }
-  return WAFER_OK;
+  return number_kinds(p);
 }
 
 /* ---- Candidates for T ---- */
