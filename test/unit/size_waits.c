@@ -267,7 +267,31 @@ static void detours_have_room(void) {
   teardown(&f);
 }
 
+/* Numbers of kinds say what the placer takes first of equals: they follow kernels, not where curves
+ * happen to lie. */
+static void kinds_follow_kernels(void) {
+  static const wafer_curve curves[32];
+  char text[16384];
+  fixture f;
+  sizing out = {0};
+  setup(&f, "small64", chain(text, sizeof text, 6));
+  pipeline p = {.ctx = &f.ctx, .graph = &f.graph, .curves = f.curves, .out = &out};
+  uint32_t n = f.graph.kernel_count;
+  CU_ASSERT_TRUE_FATAL(n > 4 && n <= WAFER_COUNT(curves));
+  CU_ASSERT_EQUAL_FATAL(pipeline_start(&p), WAFER_OK);
+  for (uint32_t k = 0; k < n; k++) p.curve[k] = &curves[n - 1 - k];
+  p.curve[3] = p.curve[1];
+  CU_ASSERT_EQUAL_FATAL(pipeline_find_kinds(&p), WAFER_OK);
+  CU_ASSERT_EQUAL(p.kind_count, n - 1);
+  for (uint32_t k = 0; k < n; k++) {
+    CU_ASSERT_EQUAL(p.kind_of[k], k == 3 ? 1 : k < 3 ? k : k - 1);
+    CU_ASSERT_PTR_EQUAL(p.kinds[p.kind_of[k]].curve, p.curve[k]);
+  }
+  teardown(&f);
+}
+
 CU_TestInfo tests_size_waits[] = {
+    {"kinds follow kernels", kinds_follow_kernels},
     {"detours have room", detours_have_room},
     {"what takes nothing of a sample starts late", constants_start_late},
     {"what waits has room where kernels are held", what_waits_has_room_where_kernels_are_held},
