@@ -120,89 +120,92 @@ static uint64_t settle_shallow(pipeline *p, shelf_place *places) {
   return slowest;
 }
 
-/* Kernels are held to the times that they have in a layout; each shape of a curve then has room for
- * what waits there, so that no more is wanted of any that takes no longer. */
-static void what_waits_has_room_where_kernels_are_held(void) {
-  char text[16384];
+/* Such a layout of a chain, whose slowest kernel takes `slowest`. */
+typedef struct shallow {
   fixture f;
   sizing out;
   pipeline p;
   shelf_place places[16];
-  setup(&f, "small16", chain(text, sizeof text, 10));
-  open_pipeline(&f, &out, &p);
-  uint32_t n = f.graph.kernel_count, last = n - 1;
-  uint64_t t = settle_shallow(&p, places), cycles = places[last].point->cycles;
-  const wafer_curve *before = p.curve[last];
-  CU_ASSERT_EQUAL_FATAL(pipeline_hold(&p, t), WAFER_OK);
+  uint64_t slowest;
+} shallow;
+
+static void open_shallow(shallow *s) {
+  char text[16384];
+  setup(&s->f, "small16", chain(text, sizeof text, 10));
+  open_pipeline(&s->f, &s->out, &s->p);
+  s->slowest = settle_shallow(&s->p, s->places);
+}
+
+/* Kernels are held to the times that they have in a layout; each shape of a curve then has room for
+ * what waits there, so that no more is wanted of any that takes no longer. */
+static void what_waits_has_room_where_kernels_are_held(void) {
+  shallow s;
+  open_shallow(&s);
+  uint32_t n = s.f.graph.kernel_count, last = n - 1;
+  uint64_t t = s.slowest, cycles = s.places[last].point->cycles;
+  const wafer_curve *before = s.p.curve[last];
+  CU_ASSERT_EQUAL_FATAL(pipeline_hold(&s.p, t), WAFER_OK);
   for (uint32_t k = 0; k < n; k++) {
-    uint64_t most = t * p.patience[k] / SIZE_PATIENCE, now = places[k].point->cycles;
+    uint64_t most = t * s.p.patience[k] / SIZE_PATIENCE, now = s.places[k].point->cycles;
     CU_ASSERT(most >= now && most <= now + now / 16);
   }
-  CU_ASSERT_PTR_NOT_EQUAL_FATAL(p.curve[last], before);
+  CU_ASSERT_PTR_NOT_EQUAL_FATAL(s.p.curve[last], before);
   uint32_t held = 0;
-  for (size_t i = 0; i < p.curve[last]->count; i++) {
-    const wafer_shape_point *at = &p.curve[last]->at[i];
+  for (size_t i = 0; i < s.p.curve[last]->count; i++) {
+    const wafer_shape_point *at = &s.p.curve[last]->at[i];
     if (at->cycles > cycles || at->width > 4) continue;
-    places[last] = (shelf_place){(uint32_t)i, {last, 0, at->width, at->height}, 1, at};
-    CU_ASSERT_EQUAL_FATAL(pipeline_settle(&p, places), WAFER_OK);
-    CU_ASSERT_PTR_NULL(p.wanted[last]);
+    s.places[last] = (shelf_place){(uint32_t)i, {last, 0, at->width, at->height}, 1, at};
+    CU_ASSERT_EQUAL_FATAL(pipeline_settle(&s.p, s.places), WAFER_OK);
+    CU_ASSERT_PTR_NULL(s.p.wanted[last]);
     held++;
   }
   CU_ASSERT(held > 0);
-  teardown(&f);
+  teardown(&s.f);
 }
 
 /* Each kernel as slow as patience allows, in a column: nobody wants room for more than there is. */
 static void what_waits_has_room_where_kernels_are_patient(void) {
-  char text[16384];
-  fixture f;
-  sizing out;
-  pipeline p;
-  shelf_place places[16];
-  setup(&f, "small16", chain(text, sizeof text, 10));
-  open_pipeline(&f, &out, &p);
-  uint64_t low = settle_shallow(&p, places) / 8, t = out.cost.interval_cycles, before = t;
-  CU_ASSERT_EQUAL_FATAL(pipeline_be_patient(&p, 1, 256, low, &t), WAFER_OK);
+  shallow s;
+  open_shallow(&s);
+  pipeline *p = &s.p;
+  uint64_t t = s.out.cost.interval_cycles, before = t;
+  CU_ASSERT_EQUAL_FATAL(pipeline_be_patient(p, 1, 256, s.slowest / 8, &t), WAFER_OK);
   CU_ASSERT_TRUE_FATAL(t < before);
-  for (uint32_t k = 0; k < f.graph.kernel_count; k++) {
-    const wafer_shape_point *at = p.curve[k]->at, *slowest = NULL;
-    for (const wafer_shape_point *end = at + p.curve[k]->count; at < end; at++)
-      if (at->cycles <= t * p.patience[k] / SIZE_PATIENCE && at->cycles <= t &&
+  for (uint32_t k = 0; k < s.f.graph.kernel_count; k++) {
+    const wafer_shape_point *at = p->curve[k]->at, *slowest = NULL;
+    for (const wafer_shape_point *end = at + p->curve[k]->count; at < end; at++)
+      if (at->cycles <= t * p->patience[k] / SIZE_PATIENCE && at->cycles <= t &&
           (!slowest || at->cycles > slowest->cycles))
         slowest = at;
     CU_ASSERT_PTR_NOT_NULL_FATAL(slowest);
-    uint32_t index = (uint32_t)(slowest - p.curve[k]->at);
-    places[k] = (shelf_place){index, {k, 0, slowest->width, slowest->height}, 1, slowest};
+    uint32_t index = (uint32_t)(slowest - p->curve[k]->at);
+    s.places[k] = (shelf_place){index, {k, 0, slowest->width, slowest->height}, 1, slowest};
   }
-  p.edge = t;
-  CU_ASSERT_EQUAL_FATAL(pipeline_settle(&p, places), WAFER_OK);
-  for (uint32_t k = 0; k < f.graph.kernel_count; k++) CU_ASSERT_PTR_NULL(p.wanted[k]);
-  teardown(&f);
+  p->edge = t;
+  CU_ASSERT_EQUAL_FATAL(pipeline_settle(p, s.places), WAFER_OK);
+  for (uint32_t k = 0; k < s.f.graph.kernel_count; k++) CU_ASSERT_PTR_NULL(p->wanted[k]);
+  teardown(&s.f);
 }
 
 /* The last kernel's few cores hold less than waits for ten before it; it gets others, of those
  * that are free, and all others stay where they are. */
 static void what_holds_too_little_is_repaired(void) {
-  char text[16384];
-  fixture f;
-  sizing out;
-  pipeline p;
-  shelf_place places[16], before[16];
-  setup(&f, "small16", chain(text, sizeof text, 10));
-  open_pipeline(&f, &out, &p);
-  uint32_t n = f.graph.kernel_count, last = n - 1;
-  search s = {.p = &p, .replicas = 1, .most = 1, .found = settle_shallow(&p, places)};
-  uint64_t interval = out.cost.interval_cycles;
-  memcpy(before, places, sizeof places);
-  CU_ASSERT_EQUAL_FATAL(search_repair(&s, places), WAFER_OK);
-  CU_ASSERT(out.cost.interval_cycles < interval && !p.wanted[last]);
-  CU_ASSERT(wafer_rect_within(places[last].rect, f.ctx.machine->usable));
-  CU_ASSERT(wafer_rect_area(places[last].rect) > wafer_rect_area(before[last].rect));
+  shallow s;
+  shelf_place before[WAFER_COUNT(s.places)];
+  open_shallow(&s);
+  uint32_t last = s.f.graph.kernel_count - 1;
+  search looking = {.p = &s.p, .replicas = 1, .most = 1, .found = s.slowest};
+  uint64_t interval = s.out.cost.interval_cycles;
+  memcpy(before, s.places, sizeof before);
+  CU_ASSERT_EQUAL_FATAL(search_repair(&looking, s.places), WAFER_OK);
+  CU_ASSERT(s.out.cost.interval_cycles < interval && !s.p.wanted[last]);
+  CU_ASSERT(wafer_rect_within(s.places[last].rect, s.f.ctx.machine->usable));
+  CU_ASSERT(wafer_rect_area(s.places[last].rect) > wafer_rect_area(before[last].rect));
   for (uint32_t k = 0; k < last; k++) {
-    CU_ASSERT(wafer_rect_equal(places[k].rect, before[k].rect));
-    CU_ASSERT(!wafer_rect_overlaps(places[k].rect, places[last].rect));
+    CU_ASSERT(wafer_rect_equal(s.places[k].rect, before[k].rect));
+    CU_ASSERT(!wafer_rect_overlaps(s.places[k].rect, s.places[last].rect));
   }
-  teardown(&f);
+  teardown(&s.f);
 }
 
 /* ---- What takes nothing of a sample ---- */
