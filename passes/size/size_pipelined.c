@@ -44,7 +44,10 @@ static wafer_status number_kinds(pipeline *p) {
   for (uint32_t i = 0; i < p->kind_count; i++) number[i] = WAFER_NONE;
   for (uint32_t k = 0; k < n; k++) {
     uint32_t *own = &number[p->kind_of[k]];
-    if (*own == WAFER_NONE) kinds[ *own = count++] = p->kinds[p->kind_of[k]];
+    if (*own == WAFER_NONE) {
+      *own = count++;
+      kinds[*own] = p->kinds[p->kind_of[k]];
+    }
     p->kind_of[k] = *own;
   }
   p->kinds = kinds;

@@ -10,15 +10,19 @@ static uint32_t bands_each(const thoughts *t) {
   return cut.bands / cut.sides;
 }
 
+static wafer_options cut_so(wafer_options own, wafer_cut cut, bool relays) {
+  thoughts_ask_for(&own, cut);
+  own.relays = relays ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
+  return own;
+}
+
 /* With options, but cut so, and relays if these seem worth it. Fewer bands than there are need not
  * gain as much: a sample is through them sooner. */
 static wafer_status try_cut(thoughts *t, wafer_options own, wafer_cut cut, bool relays,
                             bool *taken) {
   wafer_cut now = thoughts_cut_of(&t->now);
   uint32_t gain = cut.bands < now.bands ? UINT32_MAX : PLAN_GAIN;
-  thoughts_ask_for(&own, cut);
-  own.relays = relays ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
-  return thoughts_try_pipeline(t, own, gain, taken);
+  return thoughts_try_pipeline(t, cut_so(own, cut, relays), gain, taken);
 }
 
 /* So many bands at each side. */
@@ -94,11 +98,9 @@ static wafer_status try_fewer(thoughts *t) {
 /* A quarter more, where sizing trusted programs to keep the edge's pace and these just do not. */
 static wafer_status try_more(thoughts *t) {
   uint32_t each = bands_each(t) + bands_each(t) / 4 + 1, sides = thoughts_cut_of(&t->now).sides;
-  wafer_options own = t->now.options;
+  wafer_cut cut = wafer_machine_fill(t->ctx->machine, (wafer_cut){each * sides, sides, false});
+  wafer_options own = cut_so(t->now.options, cut, thoughts_has_relays(t->now.plan));
   bool taken;
-  thoughts_ask_for(&own,
-                   wafer_machine_fill(t->ctx->machine, (wafer_cut){each * sides, sides, false}));
-  own.relays = thoughts_has_relays(t->now.plan) ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
   return thoughts_try_pipeline(t, own, UINT32_MAX, &taken);
 }
 

@@ -5,7 +5,7 @@
 
 #include "compile_thoughts.h"
 
-#define MOST_SLOWER 6    /* parts of WAFER_SLOWER_PARTS */
+#define MOST_SLOWER 6      /* parts of WAFER_SLOWER_PARTS */
 #define MOST_SPENT 524288u /* in cores, for shelves: up to a minute where all are slow */
 #define SOON_SPENT 32768u  /* a fraction of a second */
 #define KERNEL_CORES 256u  /* a kernel takes as long as so many cores of kernels */
