@@ -159,8 +159,22 @@ static wafer_status launch_phase(launcher *l, const wafer_function *f, uint32_t 
 typedef struct best_train {
   wafer_launch launch;
   bool made;
+  uint64_t below;              /* trains of such an interval are asked for */
   uint32_t launches, programs; /* without it */
 } best_train;
+
+/* UINT64_MAX: any are. */
+static uint64_t asked_for(const launcher *l) {
+  const wafer_options *o = l->ctx->options;
+  uint64_t within = o && l->plan->function_count == 1 ? o->programs_within : 0;
+  return within ? within * wafer_machine_bands(l->plan->machine) + 1 : UINT64_MAX;
+}
+
+static wafer_status refuse_slow(const launcher *l, uint64_t below) {
+  return wafer_fail(&l->diag, wafer_at_file(l->plan->model), WAFER_NO_FIT,
+                    "core programs take more than %llu cycles for a sample",
+                    (unsigned long long)below - 1);
+}
 
 /* A train in which samples go ahead, if it can be made and is faster. */
 static wafer_status finish_ahead(launcher *l, const launch_rooms *rooms, best_train *best) {
@@ -169,9 +183,10 @@ static wafer_status finish_ahead(launcher *l, const launch_rooms *rooms, best_tr
   launch_pieces p = {0};
   uint32_t launches = l->launch_count, programs = l->program_count;
   l->passing = (memory_map){.arena = l->arena};
+  uint64_t below = best->launch.interval < best->below ? best->launch.interval : best->below;
   WAFER_TRY(launch_add_train(l, phase, rooms, &p));
-  WAFER_TRY(launch_time(l, &p, best->launch.interval, &launch));
-  if (launch.interval >= best->launch.interval) return WAFER_OK;
+  WAFER_TRY(launch_time(l, &p, below, &launch));
+  if (launch.interval == UINT64_MAX) return WAFER_OK;
   l->launch_count = best->launches;
   l->program_count = best->programs;
   wafer_status status = launch_finish(l, launch, phase->name, &p);
@@ -216,6 +231,7 @@ static wafer_status try_ahead(launcher *l, const launch_pieces *p, uint32_t plac
 static wafer_status fastest_train(launcher *l, uint32_t index) {
   const wafer_phase *phase = &l->plan->phases[index];
   best_train best = {.launch = {.kind = WAFER_LAUNCH_train, .phase = index},
+                     .below = asked_for(l),
                      .launches = l->launch_count,
                      .programs = l->program_count};
   launch_pieces p;
@@ -224,7 +240,7 @@ static wafer_status fastest_train(launcher *l, uint32_t index) {
   l->ways = WAFER_NEW(l->arena, launch_way, l->plan->stream_count);
   if (!l->ways) return launch_no_memory(l);
   WAFER_TRY(launch_add_train(l, phase, NULL, &p));
-  WAFER_TRY(launch_time(l, &p, UINT64_MAX, &best.launch));
+  WAFER_TRY(launch_time(l, &p, best.below, &best.launch));
   memory_map passing = l->passing;
   if (launch_may_have_rooms(l, phase) && !keeps_pace(l, &best.launch)) {
     const uint32_t *with;
@@ -235,7 +251,9 @@ static wafer_status fastest_train(launcher *l, uint32_t index) {
   l->ways = NULL;
   l->passing = passing;
   l->lacks_colors = false; /* of one with rooms */
-  return best.made ? WAFER_OK : launch_finish(l, best.launch, phase->name, &p);
+  if (best.made) return WAFER_OK;
+  if (best.launch.interval == UINT64_MAX) return refuse_slow(l, best.below);
+  return launch_finish(l, best.launch, phase->name, &p);
 }
 
 /* Where there are too few colours for the faster ways of exchanges by others, then with words that

@@ -174,9 +174,22 @@ static void note_action(const fragment_clock *c, const fragment *f, bool first, 
   t->leaving[t->leaving_count++] = f->border;
 }
 
-/* `ends`: of as many samples, a multiple of `turns`; the first round of steps is rehearsed. */
+/* Of a train of so many samples: its interval is told by those behind the first so many. */
+static uint32_t told_from(const launch_pieces *p, uint32_t samples) {
+  return p->period ? 0 : samples / 2 - 1;
+}
+
+/* A train that is so late with sample s has no interval `below`, whatever comes. */
+static bool is_late(const launch_pieces *p, const uint64_t *ends, uint64_t s, uint32_t samples,
+                    uint64_t below) {
+  uint32_t from = told_from(p, samples);
+  return s > from && (ends[s] - ends[from]) / (samples - 1 - from) >= below;
+}
+
+/* `ends`: of as many samples, a multiple of `turns`; the first round of steps is rehearsed. It ends
+ * where no interval is `below`, with *late (NULL: it does not). */
 static bool pass_samples(launcher *l, const launch_pieces *p, first_samples *times, uint64_t *ends,
-                         uint32_t turns, uint32_t samples) {
+                         uint32_t turns, uint32_t samples, uint64_t below, bool *late) {
   fragment_clock *c = &l->clock;
   fragment_past **past = WAFER_NEW(c->arena, fragment_past *, p->count);
   turn_step *turn = order_steps(c->arena, p);
@@ -207,6 +220,8 @@ static bool pass_samples(launcher *l, const launch_pieces *p, first_samples *tim
         if (c->left > (int64_t)*end) *end = (uint64_t)c->left;
         latest = *end;
         done++;
+        if (late) *late = is_late(p, ends, (uint64_t)(end - ends), samples, below);
+        if (late && *late) return true;
         continue;
       }
       c->last = 0;
@@ -259,7 +274,7 @@ static bool time_short(launcher *l, const launch_pieces *p, const uint64_t *ends
     *end = ends[samples - 1];
     if (!p->period || samples == most) continue;
     memset(own, 0, samples * sizeof *own);
-    if (!pass_samples(l, p, NULL, own, turns, samples)) return false;
+    if (!pass_samples(l, p, NULL, own, turns, samples, 0, NULL)) return false;
     fragment_clock_restart(c, NULL, 0);
     *end = own[samples - 1];
   }
@@ -294,7 +309,7 @@ static bool begin_train(launcher *l, const launch_pieces *p, const wafer_launch 
 /* Samples draw apart while those ahead fill the pipeline: then all of them tell, else the second
  * half. */
 static uint64_t interval_of(const launch_pieces *p, const train_times *t) {
-  uint32_t from = p->period ? 0 : t->samples / 2 - 1, count = t->samples - 1 - from;
+  uint32_t from = told_from(p, t->samples), count = t->samples - 1 - from;
   return (t->ends[t->samples - 1] - t->ends[from] + count - 1) / count;
 }
 
@@ -304,13 +319,16 @@ wafer_status launch_time(launcher *l, const launch_pieces *p, uint64_t below,
   train_times t;
   if (!c || !begin_train(l, p, launch, &t)) return launch_no_memory(l);
   c->train = true; /* what was timed by itself before was none */
-  if (!pass_samples(l, p, p->period ? NULL : &t.first, t.ends, t.turns, t.samples))
+  bool late = false;
+  if (!pass_samples(l, p, p->period ? NULL : &t.first, t.ends, t.turns, t.samples, below, &late))
     return launch_no_memory(l);
   fragment_clock_restart(c, NULL, 0);
-  launch->interval = interval_of(p, &t);
-  if (launch->interval >= below) return WAFER_OK;
+  launch->interval = late ? UINT64_MAX : interval_of(p, &t);
+  if (launch->interval >= below) launch->interval = UINT64_MAX;
+  if (launch->interval == UINT64_MAX) return WAFER_OK;
   if (p->period) { /* in a train the first one waits for others that go ahead */
-    if (!pass_samples(l, p, &t.first, t.alone, t.turns, t.turns)) return launch_no_memory(l);
+    if (!pass_samples(l, p, &t.first, t.alone, t.turns, t.turns, 0, NULL))
+      return launch_no_memory(l);
     fragment_clock_restart(c, NULL, 0);
   }
   for (uint32_t k = 0; k < l->plan->kernel_count; k++) p->cycles[k] /= t.turns;

@@ -233,6 +233,8 @@ typedef struct wafer_options {
   uint32_t pin_count; /* of kernels of a pipeline; those of streaming have the whole wafer */
   const wafer_pin *pins;
   wafer_programs programs;
+  uint64_t programs_within; /* cycles between samples: a pipeline of one function gets no programs
+                               that take longer; 0: any */
   bool no_mlir; /* the plan gets no text of the IR: it is looked at, and not written */
   /* Of each weight of two dims that a matrix product takes, and of filters of convolutions, this
    * share (0 to below 1) becomes zero: the smallest magnitudes. 0: none. */

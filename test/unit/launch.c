@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/launch/memory_map.h"
+#include "compiled.h"
 #include "runtime/session/port.h"
 
 static const wafer_port_box boxes[] = {
@@ -161,12 +162,42 @@ static void test_memory_samples(void) {
   wafer_arena_destroy(map.arena);
 }
 
+/* The train's cycles between samples; 0: there are no programs. */
+static uint64_t train_within(uint64_t within, uint32_t bands) {
+  wafer_options options = {.mode = WAFER_MODE_pipelined,
+                           .programs = WAFER_PROGRAMS_always,
+                           .bands = bands,
+                           .programs_within = within};
+  uint64_t interval = 0;
+  compiled m;
+  CU_ASSERT_EQUAL_FATAL(
+      compiled_text(&m, NULL, &options,
+                    "in x f32 16x16; Softmax(axis=1) x -> a; Relu a -> b; Add b x -> y; out y"),
+      WAFER_OK);
+  for (uint32_t i = 0; i < m.plan->launch_count; i++) interval += m.plan->launches[i].interval;
+  if (!interval) CU_ASSERT_PTR_NOT_NULL(strstr(m.plan->no_programs, "take more than"));
+  compiled_end(&m);
+  return (interval + bands - 1) / bands;
+}
+
+/* One that is too slow is given up before its end; of those that are not nothing changes. */
+static void test_within(void) {
+  for (uint32_t bands = 1; bands < 4; bands += 2) {
+    uint64_t any = train_within(0, bands);
+    CU_ASSERT(any > 1);
+    CU_ASSERT_EQUAL(train_within(any, bands), any);
+    CU_ASSERT_EQUAL(train_within(any - 1, bands), 0);
+    CU_ASSERT_EQUAL(train_within(1, bands), 0);
+  }
+}
+
 CU_TestInfo tests_launch[] = {
     {"words of a port", test_pack},
     {"ports that reach beyond their tensor", test_fits},
     {"samples of a port", test_samples},
     {"program files, whole, cut off and damaged", test_file},
     {"addresses on rectangles", test_memory},
+    {"programs that take too long are not made", test_within},
     {"addresses of samples that are resident together", test_memory_samples},
     CU_TEST_INFO_NULL,
 };
