@@ -428,7 +428,7 @@ static wafer_status compile_model(const arguments *a, const wafer_ctx *ctx,
   if (status == WAFER_OK)
     status = compile_settle(&with, a->model, a->fast, a->relays, &other, &plan, &placer);
   if (status == WAFER_OK) status = finish(a, plan, whole, placer, started);
-  wafer_ir_destroy(other);
+  compile_drop(other);
   wafer_ir_destroy(ir);
   return status;
 }

@@ -92,26 +92,22 @@ wafer_status compile_first(const wafer_ctx *ctx, const char *model, wafer_option
                            wafer_ir **ir, const wafer_plan **plan);
 /* Another plan of the model with these options; `programs` says whether it is to have some, the
  * options what it is laid out for. Without a word, but for what passes say if `aloud`. *plan NULL:
- * there is none, which is no failure; NO_MEMORY. The caller destroys *ir, NULL where there is none.
- */
+ * there is none, which is no failure; NO_MEMORY. The caller drops *ir, NULL where there is none. */
 wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_options *options,
                            wafer_programs programs, bool aloud, wafer_ir **ir,
                            const wafer_plan **plan, report *told);
+/* Destroys it with the plan, and all memory of both; NULL is fine. */
+void compile_drop(wafer_ir *other);
 /* Whether a pipeline has no programs because they cannot be made. */
 bool compile_lacks_programs(const wafer_plan *plan);
 /* Another plan in place of *plan where core programs tell that it is faster: a pipeline with
  * relays, if they may be tried, with other bands, or on shelves; weight streaming, where nothing
- * was said of the mode. The caller destroys *ir, NULL where the plan stays. *told: which placer's
+ * was said of the mode. The caller drops *ir, NULL where the plan stays. *told: which placer's
  * plan it is and why, NULL where no two were compared. */
 wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool relays, wafer_ir **ir,
                                 const wafer_plan **plan, const char **told);
-/* Of a streaming plan with sparse weights: one whose weights are not dealt, or lie in fewer lists
- * of pairs, where it is faster and lean; if it shall be `fast`, one of other shapes where it is
- * slower than with dense weights, by what plans tell. Of a pipeline one that is lean, or leaner,
- * unless it shall be `fast`; `relays` may be tried with it. `*ir` is replaced as `*plan` is. */
-wafer_status compile_sparse(const wafer_ctx *ctx, const char *model, bool fast, bool relays,
-                            wafer_ir **ir, const wafer_plan **plan);
-/* Both, one after the other; *told is of the plan that is left. */
+/* The same, and then, of sparse weights, a plan that wastes fewer multiply cycles or, if it shall
+ * be `fast`, is no slower than with dense ones (compile_sparse.c). *told: of the plan left. */
 wafer_status compile_settle(const wafer_ctx *ctx, const char *model, bool fast, bool relays,
                             wafer_ir **ir, const wafer_plan **plan, const char **told);
 

@@ -53,8 +53,9 @@ wafer_status thoughts_try_sides(thoughts *t) {
 /* One at each side, where relays may have more room than in more, and one in all, without and with
  * relays. */
 static wafer_status try_fewest(thoughts *t, bool tried) {
-  bool taken;
-  if (!tried && thoughts_may_change(&t->now))
+  wafer_cut cut = thoughts_cut_of(&t->now);
+  bool taken, soon = cut.bands <= FEW || thoughts_have_time_for(t, cut.sides);
+  if (!tried && soon && thoughts_may_change(&t->now))
     WAFER_TRY(try_so_many(t, t->now.options, 1, t->relays, &taken));
   wafer_cut now = thoughts_cut_of(&t->now);
   if (t->ctx->options->sides || now.sides == 1 || now.bands > FEW || !thoughts_may_change(&t->now))

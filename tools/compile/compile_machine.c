@@ -109,7 +109,7 @@ static wafer_status compile_again(const wafer_ctx *ctx, const char *model, bool 
   if (status == WAFER_OK)
     *out =
         (report_whole){r.interval_cycles, r.latency_cycles, wafer_rect_area(ctx->machine->usable)};
-  wafer_ir_destroy(other);
+  compile_drop(other);
   wafer_ir_destroy(ir);
   return status;
 }

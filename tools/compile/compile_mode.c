@@ -4,17 +4,19 @@
 #include <string.h>
 
 #include "compile_thoughts.h"
+#include "wafer/ir.h"
 
 #define MOST_SLOWER 6      /* parts of WAFER_SLOWER_PARTS */
 #define MOST_SPENT 524288u /* in cores, for shelves: up to a minute where all are slow */
 #define SOON_SPENT 32768u  /* a fraction of a second */
 #define KERNEL_CORES 256u  /* a kernel takes as long as so many cores of kernels */
+#define WIDE 4u            /* a band that is far wider than those at hand is as dear as so many */
 
 static candidate candidate_of(wafer_ir *ir, const wafer_options *options, const wafer_plan *plan,
                               const report *r) {
   uint64_t most = r->compute_cycles > r->edge_cycles ? r->compute_cycles : r->edge_cycles;
-  return (candidate){ir,   plan,          *options, r->interval_cycles, r->latency_cycles,
-                     most, r->edge_cycles};
+  return (candidate){ir,   plan,           *options, r->interval_cycles, r->latency_cycles,
+                     most, r->edge_cycles, 0};
 }
 
 wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_options *options,
@@ -29,6 +31,7 @@ wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_option
   wafer_options lowering = *options;
   lowering.programs = programs;
   wafer_ctx import = *ctx;
+  import.arena = wafer_arena_create();
   import.options = options;
   import.diag = &quiet;
   wafer_ctx passes = import, lower = import;
@@ -36,12 +39,20 @@ wafer_status compile_other(const wafer_ctx *ctx, const char *model, wafer_option
   lower.options = &lowering;
   *ir = NULL;
   *plan = NULL;
+  if (!import.arena) return cli_no_memory();
   wafer_status status = wafer_import(&import, model, ir);
   if (status == WAFER_OK) status = wafer_transform(&passes, *ir, WAFER_DEFAULT_PASSES);
   if (status == WAFER_OK) status = wafer_lower(&lower, *ir, &made);
   if (status == WAFER_OK) status = report_make(NULL, made, told);
   if (status == WAFER_OK) *plan = made;
+  if (!*ir) wafer_arena_destroy(import.arena);
   return status == WAFER_NO_MEMORY ? cli_no_memory() : WAFER_OK;
+}
+
+void compile_drop(wafer_ir *other) {
+  wafer_arena *arena = other ? other->arena : NULL;
+  wafer_ir_destroy(other);
+  wafer_arena_destroy(arena);
 }
 
 bool thoughts_has_programs(const candidate *c) {
@@ -83,11 +94,11 @@ static wafer_status make_for(const thoughts *t, wafer_options options, bool flow
   wafer_status status = compile_other(t->ctx, t->model, &options, programs, flows, &ir, &plan, &r);
   options.programs = programs;
   if (status != WAFER_OK) {
-    wafer_ir_destroy(ir);
+    compile_drop(ir);
     return status;
   }
   *out = candidate_of(ir, &options, plan, &r);
-  if (plan) *t->spent += taken_by(plan);
+  if (plan) out->made = *t->spent += taken_by(plan);
   return WAFER_OK;
 }
 
@@ -103,12 +114,19 @@ bool thoughts_are_soon_done(const thoughts *t) {
   return has_cores(t, SOON_SPENT);
 }
 
+/* Its kernels may take all of a band. */
+bool thoughts_have_time_for(const thoughts *t, uint32_t bands) {
+  uint64_t cores = wafer_rect_area(t->ctx->machine->usable) / bands;
+  bool searches = t->ctx->options->placer == WAFER_PLACER_best;
+  return searches || *t->spent + WIDE * cores <= MOST_SPENT;
+}
+
 wafer_status thoughts_make(const thoughts *t, wafer_options options, candidate *out) {
   return make_for(t, options, false, out);
 }
 
 bool thoughts_choose(candidate *now, candidate *other, bool better) {
-  wafer_ir_destroy(better ? now->ir : other->ir);
+  compile_drop(better ? now->ir : other->ir);
   if (better) *now = *other;
   return better;
 }
@@ -118,9 +136,9 @@ uint64_t thoughts_worth(const candidate *c) {
   return c->options.objective == WAFER_OBJECTIVE_latency ? c->latency : c->interval;
 }
 
-/* Whether it is faster by one part in `gain`. */
-static bool gains(const candidate *other, const candidate *now, uint32_t gain) {
-  return thoughts_worth(other) <= thoughts_worth(now) - thoughts_worth(now) / gain;
+/* What one that is faster by one part in `gain` takes at most. */
+static uint64_t gained(const candidate *now, uint32_t gain) {
+  return thoughts_worth(now) - thoughts_worth(now) / gain;
 }
 
 /* What is tried next may be cut otherwise, where nobody said how. */
@@ -136,9 +154,12 @@ wafer_status thoughts_try_pipeline(thoughts *t, wafer_options options, uint32_t 
   *taken = false;
   if (!thoughts_have_time(t)) return WAFER_OK;
   options.mode = WAFER_MODE_pipelined;
+  const uint64_t most = gained(&t->now, gain);
+  if (options.objective == WAFER_OBJECTIVE_throughput) options.programs_within = most;
   WAFER_TRY(thoughts_make(t, options, &other));
+  other.options.programs_within = 0;
   *taken = thoughts_choose(&t->now, &other,
-                           thoughts_has_programs(&other) && gains(&other, &t->now, gain));
+                           thoughts_has_programs(&other) && thoughts_worth(&other) <= most);
   return WAFER_OK;
 }
 
@@ -270,14 +291,15 @@ static wafer_status try_shared(thoughts *t) {
   own.relays = WAFER_RELAYS_auto;
   own.mode = WAFER_MODE_pipelined;
   WAFER_TRY(thoughts_make(t, own, &other));
-  thoughts_choose(&t->now, &other, other.plan && gains(&other, &t->now, PLAN_GAIN));
+  thoughts_choose(&t->now, &other,
+                  other.plan && thoughts_worth(&other) <= gained(&t->now, PLAN_GAIN));
   return WAFER_OK;
 }
 
 /* Where reductions are, kernels that take longer may tell, and where they and bands are, relays. */
 static wafer_status change_all(thoughts *t) {
   WAFER_TRY(try_reductions(t));
-  const wafer_plan *tried = t->now.plan;
+  const uint64_t tried = t->now.made;
   WAFER_TRY(try_relays(t));
   WAFER_TRY(thoughts_try_sides(t));
   if (t->now.options.placer != WAFER_PLACER_best) {
@@ -287,7 +309,7 @@ static wafer_status change_all(thoughts *t) {
   WAFER_TRY(thoughts_try_near_bands(t));
   WAFER_TRY(thoughts_try_heights(t));
   WAFER_TRY(try_slower(t));
-  if (t->now.plan == tried) return WAFER_OK;
+  if (t->now.made == tried) return WAFER_OK;
   WAFER_TRY(try_reductions(t));
   return thoughts_has_relays(t->now.plan) ? WAFER_OK : try_relays(t);
 }

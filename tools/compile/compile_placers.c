@@ -98,7 +98,7 @@ wafer_status thoughts_compare_placers(thoughts *t, const char **told) {
                                "shelves: %llu cycles between samples by core programs, "
                                "the edge's: no layout has less",
                                (unsigned long long)t->now.interval);
-    wafer_ir_destroy(first.ir);
+    compile_drop(first.ir);
     return *told ? WAFER_OK : cli_no_memory();
   }
   shelves = t->now;

@@ -61,7 +61,7 @@ static wafer_status try(const wafer_ctx *ctx, const char *model, const wafer_pla
 
 /* The attempt in place of what is at hand where it is better; the worse one goes. */
 static bool choose(const attempt *a, bool better, wafer_ir **ir, const wafer_plan **plan) {
-  wafer_ir_destroy(better ? *ir : a->ir);
+  compile_drop(better ? *ir : a->ir);
   if (better) *ir = a->ir, *plan = a->plan;
   return better;
 }
@@ -148,7 +148,7 @@ static wafer_status lean_pipeline(const wafer_ctx *ctx, const char *model, bool 
   if (!a->plan) return WAFER_OK;
   WAFER_TRY(compile_reconsider(&with, model, relays, &suited, &a->plan, &told));
   if (suited) {
-    wafer_ir_destroy(a->ir);
+    compile_drop(a->ir);
     a->ir = suited;
   }
   if (present->launch_count && !a->plan->launch_count) a->plan = NULL;
@@ -236,8 +236,13 @@ static wafer_status lean_pipelines(const wafer_ctx *ctx, const char *model, bool
   return WAFER_OK;
 }
 
-wafer_status compile_sparse(const wafer_ctx *ctx, const char *model, bool fast, bool relays,
-                            wafer_ir **ir, const wafer_plan **plan) {
+/* Of a streaming plan with sparse weights: one whose weights are not dealt, or lie in fewer lists
+ * of pairs, where it is faster and lean; if it shall be `fast`, one of other shapes where it is
+ * slower than with dense weights, by what plans tell. Of a pipeline one that is lean, or leaner,
+ * unless it shall be `fast`; `relays` may be tried with it. *ir: NULL where the plan stays, which
+ * is the caller's and outlives all others. */
+static wafer_status lean_plan(const wafer_ctx *ctx, const char *model, bool fast, bool relays,
+                              wafer_ir **ir, const wafer_plan **plan) {
   const wafer_options *o = ctx->options;
   attempt dense;
   report lean;
@@ -249,16 +254,19 @@ wafer_status compile_sparse(const wafer_ctx *ctx, const char *model, bool fast, 
   WAFER_TRY(find_faster(ctx, model, ir, plan, &lean.interval_cycles));
   if (!fast) return WAFER_OK;
   WAFER_TRY(try(ctx, model, *plan, (wish){.dense = true}, &dense));
-  wafer_ir_destroy(dense.ir);
+  compile_drop(dense.ir);
   if (!dense.plan || lean.interval_cycles <= dense.interval) return WAFER_OK;
   return find(ctx, model, dense.interval, ir, plan);
 }
 
 wafer_status compile_settle(const wafer_ctx *ctx, const char *model, bool fast, bool relays,
                             wafer_ir **ir, const wafer_plan **plan, const char **told) {
+  wafer_ir *lean = NULL;
   WAFER_TRY(compile_reconsider(ctx, model, relays, ir, plan, told));
-  const wafer_plan *first = *plan;
-  WAFER_TRY(compile_sparse(ctx, model, fast, relays, ir, plan));
-  if (*plan != first) *told = NULL;
-  return WAFER_OK;
+  wafer_status status = lean_plan(ctx, model, fast, relays, &lean, plan);
+  if (!lean) return status;
+  compile_drop(*ir);
+  *ir = lean;
+  *told = NULL;
+  return status;
 }

@@ -17,6 +17,7 @@ typedef struct candidate {
   uint64_t interval, latency; /* cycles of a sample */
   uint64_t flow;              /* interval, were cores to receive and send while they compute */
   uint64_t edge;              /* cycles of a sample across the wafer's edge */
+  uint64_t made;              /* what had been spent then, which tells it from others; 0: first */
 } candidate;
 
 typedef struct thoughts {
@@ -41,6 +42,8 @@ static inline void thoughts_ask_for(wafer_options *o, wafer_cut cut) {
  * same on every host. */
 bool thoughts_have_time(const thoughts *t);
 bool thoughts_are_soon_done(const thoughts *t);
+/* Whether one of so few bands may be made, which takes longer the wider they are. */
+bool thoughts_have_time_for(const thoughts *t, uint32_t bands);
 /* Another plan; out->plan is NULL where there is none. */
 wafer_status thoughts_make(const thoughts *t, wafer_options options, candidate *out);
 /* `other` in place of the one at hand where it is better; the worse one goes. */
