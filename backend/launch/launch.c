@@ -185,7 +185,7 @@ static wafer_status finish_ahead(launcher *l, const launch_rooms *rooms, best_tr
   l->passing = (memory_map){.arena = l->arena};
   uint64_t below = best->launch.interval < best->below ? best->launch.interval : best->below;
   WAFER_TRY(launch_add_train(l, phase, rooms, &p));
-  WAFER_TRY(launch_time(l, &p, below, &launch));
+  WAFER_TRY(launch_time(l, &p, (launch_wish){below, 0}, &launch));
   if (launch.interval == UINT64_MAX) return WAFER_OK;
   l->launch_count = best->launches;
   l->program_count = best->programs;
@@ -200,12 +200,15 @@ static wafer_status finish_ahead(launcher *l, const launch_rooms *rooms, best_tr
   return WAFER_OK;
 }
 
-/* Whether bands with the train keep the pace of the wafer's edge: no other is faster then.
- * Functions of a plan that has several bring their own. */
-static bool keeps_pace(const launcher *l, const wafer_launch *train) {
+/* Cycles between samples of a train with which bands keep the pace of the wafer's edge: none is
+ * faster then. Functions of a plan that has several bring their own. */
+static uint64_t edge_pace(const launcher *l) {
   uint64_t edge = wafer_plan_edge_traffic(l->plan).cycles;
-  return l->plan->function_count == 1 &&
-         train->interval <= edge * wafer_machine_bands(l->plan->machine);
+  return l->plan->function_count == 1 ? edge * wafer_machine_bands(l->plan->machine) : 0;
+}
+
+static bool keeps_pace(const launcher *l, const wafer_launch *train) {
+  return train->interval <= edge_pace(l);
 }
 
 /* Trains in which samples go ahead, in both orders. `p`: the pieces of one without rooms. */
@@ -240,7 +243,7 @@ static wafer_status fastest_train(launcher *l, uint32_t index) {
   l->ways = WAFER_NEW(l->arena, launch_way, l->plan->stream_count);
   if (!l->ways) return launch_no_memory(l);
   WAFER_TRY(launch_add_train(l, phase, NULL, &p));
-  WAFER_TRY(launch_time(l, &p, best.below, &best.launch));
+  WAFER_TRY(launch_time(l, &p, (launch_wish){best.below, edge_pace(l)}, &best.launch));
   memory_map passing = l->passing;
   if (launch_may_have_rooms(l, phase) && !keeps_pace(l, &best.launch)) {
     const uint32_t *with;

@@ -72,7 +72,8 @@ static wafer_status time_again(launcher *l, const launch_pieces *p, const fragme
                                wafer_launch *launch) {
   launch_pieces pieces = *p;
   pieces.at = wafer_arena_copy(l->arena, around, p->count * sizeof *around);
-  return pieces.at ? launch_time(l, &pieces, UINT64_MAX, launch) : launch_no_memory(l);
+  return pieces.at ? launch_time(l, &pieces, (launch_wish){UINT64_MAX, 0}, launch)
+                   : launch_no_memory(l);
 }
 
 /* Room for one more in a list that lives as long as the plan; false: out of memory. */

@@ -148,9 +148,15 @@ wafer_status launch_time_stream(launcher *l, const fragment *f, uint32_t opening
 /* Of a kernel's program, from when all of its cores begin to when the last one is done. */
 wafer_status launch_time_kernel(launcher *l, const fragment *const *f, uint32_t count,
                                 uint64_t *cycles);
+/* Which trains are asked for. */
+typedef struct launch_wish {
+  uint64_t below;  /* cycles of the interval: others are too slow; UINT64_MAX: none are */
+  uint64_t wanted; /* trains that are much faster are no better; 0: they are */
+} launch_wish;
 /* What is predicted of a train: the interval between samples, UINT64_MAX where that is not `below`;
  * else when its first sample ends, what short trains take, the slowest kernel. */
-wafer_status launch_time(launcher *l, const launch_pieces *p, uint64_t below, wafer_launch *launch);
+wafer_status launch_time(launcher *l, const launch_pieces *p, launch_wish wish,
+                         wafer_launch *launch);
 
 /* launch_step.c. Pipelined training: the weights and the optimizer's state beside each sum, before
  * a train of the phase, and the launches behind it. */

@@ -8,6 +8,7 @@
 
 #define TRAIN_SAMPLES 16 /* at least; the second half tells the interval, */
 #define DEEPEST_HALF 32  /* before which samples that go ahead fill the pipeline, if no deeper */
+#define FAST_PART 8      /* of the interval: half of a train tells that it is so much shorter */
 
 /* A kernel's part in a piece. */
 static void note_busy(const launcher *l, uint64_t **busy, uint32_t kernel, uint32_t turn,
@@ -179,17 +180,31 @@ static uint32_t told_from(const launch_pieces *p, uint32_t samples) {
   return p->period ? 0 : samples / 2 - 1;
 }
 
-/* A train that is so late with sample s has no interval `below`, whatever comes. */
-static bool is_late(const launch_pieces *p, const uint64_t *ends, uint64_t s, uint32_t samples,
-                    uint64_t below) {
-  uint32_t from = told_from(p, samples);
-  return s > from && (ends[s] - ends[from]) / (samples - 1 - from) >= below;
+/* When no more of a train's samples need be looked at: it is so late with one that its interval is
+ * not `below`, whatever comes; or half of them tell that it is well within what is `wanted`, which
+ * is told of trains in which none goes ahead. */
+typedef struct train_limits {
+  launch_wish wish;
+  bool late;
+  uint32_t samples; /* that have been looked at */
+} train_limits;
+
+static bool is_told(const launch_pieces *p, const uint64_t *ends, uint64_t s, uint32_t samples,
+                    train_limits *t) {
+  uint32_t from = told_from(p, samples), half = samples / 2, early = told_from(p, half);
+  t->late = s > from && (ends[s] - ends[from]) / (samples - 1 - from) >= t->wish.below;
+  if (t->late) return true;
+  if (p->period || half < 4 || s + 1 != half) return false;
+  uint64_t interval = (ends[s] - ends[early]) / (half - 1 - early);
+  if (interval + interval / FAST_PART >= t->wish.wanted) return false;
+  t->samples = half;
+  return true;
 }
 
-/* `ends`: of as many samples, a multiple of `turns`; the first round of steps is rehearsed. It ends
- * where no interval is `below`, with *late (NULL: it does not). */
+/* `ends`: of as many samples, a multiple of `turns`; the first round of steps is rehearsed.
+ * `limits`: NULL, of all of them. */
 static bool pass_samples(launcher *l, const launch_pieces *p, first_samples *times, uint64_t *ends,
-                         uint32_t turns, uint32_t samples, uint64_t below, bool *late) {
+                         uint32_t turns, uint32_t samples, train_limits *limits) {
   fragment_clock *c = &l->clock;
   fragment_past **past = WAFER_NEW(c->arena, fragment_past *, p->count);
   turn_step *turn = order_steps(c->arena, p);
@@ -220,8 +235,7 @@ static bool pass_samples(launcher *l, const launch_pieces *p, first_samples *tim
         if (c->left > (int64_t)*end) *end = (uint64_t)c->left;
         latest = *end;
         done++;
-        if (late) *late = is_late(p, ends, (uint64_t)(end - ends), samples, below);
-        if (late && *late) return true;
+        if (limits && is_told(p, ends, (uint64_t)(end - ends), samples, limits)) goto told;
         continue;
       }
       c->last = 0;
@@ -232,6 +246,7 @@ static bool pass_samples(launcher *l, const launch_pieces *p, first_samples *tim
       note_action(c, p->at[p->steps[turn[i].step]], end == ends, first);
     }
   }
+told:
   c->round = NULL;
   return true;
 }
@@ -274,7 +289,7 @@ static bool time_short(launcher *l, const launch_pieces *p, const uint64_t *ends
     *end = ends[samples - 1];
     if (!p->period || samples == most) continue;
     memset(own, 0, samples * sizeof *own);
-    if (!pass_samples(l, p, NULL, own, turns, samples, 0, NULL)) return false;
+    if (!pass_samples(l, p, NULL, own, turns, samples, NULL)) return false;
     fragment_clock_restart(c, NULL, 0);
     *end = own[samples - 1];
   }
@@ -313,22 +328,22 @@ static uint64_t interval_of(const launch_pieces *p, const train_times *t) {
   return (t->ends[t->samples - 1] - t->ends[from] + count - 1) / count;
 }
 
-wafer_status launch_time(launcher *l, const launch_pieces *p, uint64_t below,
+wafer_status launch_time(launcher *l, const launch_pieces *p, launch_wish wish,
                          wafer_launch *launch) {
   fragment_clock *c = clock_of(l);
   train_times t;
   if (!c || !begin_train(l, p, launch, &t)) return launch_no_memory(l);
   c->train = true; /* what was timed by itself before was none */
-  bool late = false;
-  if (!pass_samples(l, p, p->period ? NULL : &t.first, t.ends, t.turns, t.samples, below, &late))
+  train_limits limits = {.wish = wish, .samples = t.samples};
+  if (!pass_samples(l, p, p->period ? NULL : &t.first, t.ends, t.turns, t.samples, &limits))
     return launch_no_memory(l);
   fragment_clock_restart(c, NULL, 0);
-  launch->interval = late ? UINT64_MAX : interval_of(p, &t);
-  if (launch->interval >= below) launch->interval = UINT64_MAX;
+  t.samples = limits.samples;
+  launch->interval = limits.late ? UINT64_MAX : interval_of(p, &t);
+  if (launch->interval >= wish.below) launch->interval = UINT64_MAX;
   if (launch->interval == UINT64_MAX) return WAFER_OK;
   if (p->period) { /* in a train the first one waits for others that go ahead */
-    if (!pass_samples(l, p, &t.first, t.alone, t.turns, t.turns, 0, NULL))
-      return launch_no_memory(l);
+    if (!pass_samples(l, p, &t.first, t.alone, t.turns, t.turns, NULL)) return launch_no_memory(l);
     fragment_clock_restart(c, NULL, 0);
   }
   for (uint32_t k = 0; k < l->plan->kernel_count; k++) p->cycles[k] /= t.turns;

@@ -191,6 +191,28 @@ static void test_within(void) {
   }
 }
 
+/* Samples of the train that tells how fast bands are. */
+static uint32_t train_samples(uint32_t bands) {
+  wafer_options options = {
+      .mode = WAFER_MODE_pipelined, .programs = WAFER_PROGRAMS_always, .bands = bands};
+  uint32_t samples = 0;
+  compiled m;
+  CU_ASSERT_EQUAL_FATAL(compiled_text(&m, NULL, &options, "in x f32 16x64; Relu x -> y; out y"),
+                        WAFER_OK);
+  for (uint32_t i = 0; i < m.plan->launch_count; i++)
+    if (m.plan->launches[i].kind == WAFER_LAUNCH_train)
+      samples = 1u << m.plan->launches[i].short_train_count;
+  compiled_end(&m);
+  return samples;
+}
+
+/* Two bands have twice the time of what the edge brings: half of a train tells that they keep pace.
+ */
+static void test_half(void) {
+  CU_ASSERT_EQUAL(train_samples(1), 16);
+  CU_ASSERT_EQUAL(train_samples(2), 8);
+}
+
 CU_TestInfo tests_launch[] = {
     {"words of a port", test_pack},
     {"ports that reach beyond their tensor", test_fits},
@@ -198,6 +220,7 @@ CU_TestInfo tests_launch[] = {
     {"program files, whole, cut off and damaged", test_file},
     {"addresses on rectangles", test_memory},
     {"programs that take too long are not made", test_within},
+    {"half of a fast train tells", test_half},
     {"addresses of samples that are resident together", test_memory_samples},
     CU_TEST_INFO_NULL,
 };
