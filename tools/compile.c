@@ -467,6 +467,7 @@ int wafer_tool_compile(int argc, char **argv) {
   if (help) fputs(usage, stdout);
   if (status == WAFER_OK && !help) {
     if (a.quiet) cli_quiet();
+    compile_keep_heap();
     status = compile(&a, arena);
   }
   wafer_arena_destroy(arena);

@@ -66,6 +66,9 @@ wafer_status compile_whole(const char *model, const wafer_machine *whole,
                            const wafer_options *options, bool fast, bool relays,
                            report_whole *out);
 
+/* Before anything large is allocated. */
+void compile_keep_heap(void);
+
 /* Errors that are held back, in the order they came; the rest goes to another sink at once. Of work
  * that nobody asked for by itself progress alone goes on, as that of `aside`; without a way for
  * errors no remedies are looked for. */
