@@ -453,6 +453,8 @@ static wafer_status compile(arguments *a, wafer_arena *arena) {
   WAFER_TRY(wafer_machine_check_sides(cli_diag(), ctx.machine, a->options.sides));
   wafer_status status =
       compile_take_control(&a->control, arena, &a->options, &ctx.machine, &refusal.reserved, &kept);
+  ctx.curves = wafer_curves_create(arena, ctx.machine);
+  if (status == WAFER_OK && !ctx.curves) status = cli_no_memory();
   if (status == WAFER_OK) status = compile_model(a, &ctx, whole, started);
   wafer_plan_close(kept);
   return status;

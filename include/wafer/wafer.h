@@ -278,12 +278,19 @@ typedef struct wafer_options {
                                 const char *repair, const wafer_machine **out);
 } wafer_options;
 
+/* Shape curves that several compilations for one wafer have in common: each is found once. One
+ * compilation at a time; they live as long as the arena, and the machine has to. NULL: out of
+ * memory. */
+typedef struct wafer_curves wafer_curves;
+wafer_curves *wafer_curves_create(wafer_arena *arena, const wafer_machine *machine);
+
 /* What is threaded through a compilation; no globals. `options` may be NULL. */
 typedef struct wafer_ctx {
   const wafer_machine *machine;
   wafer_arena *arena;
   const wafer_diag *diag;
   const wafer_options *options;
+  wafer_curves *curves; /* NULL: it finds its own */
 } wafer_ctx;
 
 typedef struct wafer_ir wafer_ir;

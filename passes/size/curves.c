@@ -2,6 +2,7 @@
  * and how a graph was sized. */
 #include <string.h>
 
+#include "curves_kept.h"
 #include "ir/intern.h"
 #include "shelf.h"
 #include "size.h"
@@ -14,7 +15,8 @@
 typedef struct entry entry;
 struct entry {
   curve_query query;
-  wafer_curve curve;
+  wafer_curve own;
+  const wafer_curve *curve; /* that one, or one that is kept */
   entry *next;
 };
 
@@ -56,6 +58,7 @@ struct curve_set {
   const shelf_place *layout;
   uint32_t layout_count;
   uint32_t stripes; /* whose machine it is one of */
+  wafer_curves *kept; /* beyond the compilation; NULL: none are */
   wafer_workers *workers;
   bool alone;       /* there can be no workers */
   curve_set *other; /* of another number of stripes */
@@ -108,6 +111,7 @@ curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
     if (set->machine == ctx->machine) return set;
   curve_set *set = create(ctx->machine, best, ir->arena);
   if (!set) return NULL;
+  if (curves_kept_of(ctx->curves, ctx->machine)) set->kept = ctx->curves;
   set->next = ir->curves;
   if (ir->curves) set->workers = ir->curves->workers, set->alone = ir->curves->alone;
   return ir->curves = set;
@@ -133,6 +137,7 @@ curve_set *curve_set_stripe(curve_set *set, uint32_t stripes) {
   const wafer_machine *machine = stripe_of(set, stripes);
   if (!machine || !(of = create(machine, false, set->arena))) return NULL;
   of->stripes = stripes;
+  of->kept = set->kept;
   of->workers = workers_of(set);
   of->alone = set->alone;
   of->other = set->other;
@@ -231,16 +236,33 @@ static wafer_status find_points(curve_set *set, shapes *of, const wafer_kernel_b
   return wafer_cuts_curve(of->cuts, body, &options, of->arena, out);
 }
 
-static entry *find_entry(const shapes *of, const curve_query *query) {
+static curves_key key_of(const curve_set *set, const shapes *of, const curve_query *query) {
+  return (curves_key){of->signature, *query, set->max_width, set->max_height, set->most_points};
+}
+
+static entry *keep_entry(shapes *of, entry *e, const curve_query *query) {
+  e->query = *query;
+  e->curve = &e->own;
+  e->next = of->first;
+  return of->first = e;
+}
+
+/* NULL: there is none yet, here or from compilations before. */
+static entry *find_entry(const curve_set *set, shapes *of, const curve_query *query) {
+  const curves_key key = key_of(set, of, query);
   entry *e = of->first;
   while (e && !same_query(&e->query, query)) e = e->next;
+  const wafer_curve *kept = e || !set->kept ? NULL : curves_kept_find(set->kept, &key);
+  if (!kept || !(e = WAFER_NEW(of->arena, entry, 1))) return e;
+  keep_entry(of, e, query)->curve = kept;
   return e;
 }
 
-static void keep_entry(shapes *of, entry *e, const curve_query *query) {
-  e->query = *query;
-  e->next = of->first;
-  of->first = e;
+/* A curve that has been found, for compilations to come. False: out of memory. */
+static bool keep_beyond(const curve_set *set, const shapes *of, entry *e) {
+  const curves_key key = key_of(set, of, &e->query);
+  if (set->kept) e->curve = curves_kept_add(set->kept, &key, &e->own);
+  return e->curve != NULL;
 }
 
 static wafer_status no_memory(const wafer_diag *diag) {
@@ -250,13 +272,13 @@ static wafer_status no_memory(const wafer_diag *diag) {
 wafer_status curve_of(const wafer_diag *diag, curve_set *set, const wafer_kernel_body *body,
                       curve_query query, const wafer_curve **out) {
   shapes *of = shapes_of(set, body);
-  entry *e = of ? find_entry(of, &query) : NULL;
+  entry *e = of ? find_entry(set, of, &query) : NULL;
   if (!e) {
     e = of ? WAFER_NEW(of->arena, entry, 1) : NULL;
-    if (!e || find_points(set, of, body, query, &e->curve) != WAFER_OK) return no_memory(diag);
-    keep_entry(of, e, &query);
+    if (!e || find_points(set, of, body, query, &e->own) != WAFER_OK) return no_memory(diag);
+    if (!keep_beyond(set, of, keep_entry(of, e, &query))) return no_memory(diag);
   }
-  *out = &e->curve;
+  *out = e->curve;
   return WAFER_OK;
 }
 
@@ -265,31 +287,36 @@ typedef struct finding {
   uint32_t count;
   wafer_curve_task *tasks;
   shapes **of;
+  entry **entries;
 } finding;
 
 static wafer_status add_task(curve_set *set, const curve_wish *w, finding *f) {
   shapes *of = shapes_of(set, &w->body);
-  if (of && (w->query.copied || of->busy || find_entry(of, &w->query))) return WAFER_OK;
+  if (of && (w->query.copied || of->busy || find_entry(set, of, &w->query))) return WAFER_OK;
   entry *e = of ? WAFER_NEW(of->arena, entry, 1) : NULL;
   if (!e) return WAFER_NO_MEMORY;
-  keep_entry(of, e, &w->query);
   of->busy = true;
   f->of[f->count] = of;
+  f->entries[f->count] = keep_entry(of, e, &w->query);
   f->tasks[f->count++] = (wafer_curve_task){.cuts = of->cuts,
                                             .body = &w->body,
                                             .options = options_of(set, &w->query),
                                             .arena = of->arena,
-                                            .curve = &e->curve};
+                                            .curve = &e->own};
   return WAFER_OK;
 }
 
 static wafer_status find_all(curve_set *set, wafer_arena *scratch, uint32_t count,
                              const curve_wish *wishes) {
-  finding f = {0, WAFER_NEW(scratch, wafer_curve_task, count), WAFER_NEW(scratch, shapes *, count)};
-  if (!f.tasks || !f.of) return WAFER_NO_MEMORY;
+  finding f = {0, WAFER_NEW(scratch, wafer_curve_task, count), WAFER_NEW(scratch, shapes *, count),
+               WAFER_NEW(scratch, entry *, count)};
+  if (!f.tasks || !f.of || !f.entries) return WAFER_NO_MEMORY;
   for (uint32_t i = 0; i < count; i++) WAFER_TRY(add_task(set, &wishes[i], &f));
   WAFER_TRY(wafer_cuts_curves(set->workers, f.tasks, f.count));
-  for (uint32_t i = 0; i < f.count; i++) f.of[i]->busy = false;
+  for (uint32_t i = 0; i < f.count; i++) {
+    f.of[i]->busy = false;
+    if (!keep_beyond(set, f.of[i], f.entries[i])) return WAFER_NO_MEMORY;
+  }
   return WAFER_OK;
 }
 

@@ -90,7 +90,8 @@ static wafer_status compute(run *r, wafer_mode mode, bool folded, outputs *out) 
       values[options.value_count++] = (wafer_value_binding){wafer_arena_printf(r->arena, "v%u", v),
                                                             graph_data(r->g, v, r->arena)};
   options.values = values;
-  wafer_ctx ctx = {r->machine, r->arena, &r->diag, &options};
+  const wafer_ctx ctx = {
+      .machine = r->machine, .arena = r->arena, .diag = &r->diag, .options = &options};
   WAFER_TRY(wafer_import(&ctx, r->path, &ir));
   WAFER_TRY(wafer_transform(&ctx, ir, WAFER_DEFAULT_PASSES));
   WAFER_TRY(wafer_lower(&ctx, ir, &plan));

@@ -23,6 +23,48 @@ static void curves_are_shared(void) {
   teardown(&f);
 }
 
+/* The curve of the second kernel on the machine, by a compilation that has `curves` in common with
+ * others. */
+static const wafer_curve *common_curve(fixture *f, wafer_curves *curves, const wafer_machine *on) {
+  const curve_query query = {.budget = 10000};
+  const wafer_curve *curve;
+  wafer_ctx with = f->ctx;
+  with.machine = on;
+  with.curves = curves;
+  curve_set *set = curve_set_of(&with, f->ir);
+  CU_ASSERT_EQUAL_FATAL(curve_of(&f->diag, set, &f->graph.kernels[1].body, query, &curve),
+                        WAFER_OK);
+  return curve;
+}
+
+/* Those of a wafer outlast the compilation that has found them; a band has its own, and other
+ * wafers have no part in them. */
+static void curves_outlast_compilations(void) {
+  char text[8192];
+  fixture a, b;
+  const wafer_machine *wafer, *band;
+  wafer_arena *arena = wafer_arena_create();
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(NULL, arena, "small16", &wafer), WAFER_OK);
+  wafer_curves *curves = wafer_curves_create(arena, wafer);
+  setup(&a, "small16", chain(text, sizeof text, 3));
+  setup(&b, "small16", text);
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_band(NULL, arena, wafer, (wafer_cut){2, 1, false}, &band),
+                        WAFER_OK);
+  const wafer_curve *first = common_curve(&a, curves, wafer);
+  const wafer_curve *half = common_curve(&a, curves, band);
+  CU_ASSERT_PTR_NOT_EQUAL(first, half);
+  teardown(&a);
+  CU_ASSERT_PTR_EQUAL(common_curve(&b, curves, wafer), first);
+  CU_ASSERT_PTR_EQUAL(common_curve(&b, curves, band), half);
+  const wafer_curve *own = common_curve(&b, curves, b.ctx.machine);
+  CU_ASSERT_PTR_NOT_EQUAL(own, first);
+  CU_ASSERT_EQUAL_FATAL(own->count, first->count);
+  for (size_t i = 0; i < own->count; i++)
+    CU_ASSERT_EQUAL(memcmp(&own->at[i].split, &first->at[i].split, sizeof own->at[i].split), 0);
+  teardown(&b);
+  wafer_arena_destroy(arena);
+}
+
 static uint64_t time_of_copies(const wafer_shape_point *at, uint64_t copies, uint64_t words) {
   uint64_t lanes = copies * words / at->height;
   return at->cycles > lanes ? at->cycles : lanes;
@@ -405,6 +447,7 @@ static void reserved_cores_are_left(void) {
 CU_TestInfo tests_size[] = {
     {"sizings are kept", sizings_are_kept},
     {"equal kernels share a curve", curves_are_shared},
+    {"curves outlast compilations", curves_outlast_compilations},
     {"a curve for copies has rows for their streams", copies_have_shapes_of_their_own},
     {"values that skip kernels wait", skips_are_deep},
     {"fewer wait where cores are too few", skips_are_eased},

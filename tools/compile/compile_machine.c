@@ -125,6 +125,7 @@ wafer_status compile_whole(const char *model, const wafer_machine *whole,
   const wafer_diag quiet = compile_hold(&held);
   wafer_ctx ctx = {.arena = held.arena, .diag = &quiet, .machine = whole, .options = &own};
   if (!ctx.arena) return cli_no_memory();
+  ctx.curves = wafer_curves_create(ctx.arena, whole); /* NULL will do */
   *out = (report_whole){0};
   wafer_status status = compile_again(&ctx, model, fast, relays, out);
   wafer_arena_destroy(ctx.arena);
