@@ -297,15 +297,16 @@ static wafer_status keep_better(pipeline *p, uint64_t interval, const shelf_plac
   return WAFER_OK;
 }
 
-wafer_status pipeline_meet(pipeline *p, uint64_t t, shelf_place *places) {
+/* With tables of their own, in the arena of `own`; layouts are settled by `p`. */
+static wafer_status meet_in(pipeline *p, pipeline *own, uint64_t t, shelf_place *places) {
   uint32_t n = p->graph->kernel_count;
   uint64_t turn, interval = p->out->cost.interval_cycles;
   bool hasty = p->ctx->options && p->ctx->options->hasty;
-  meet m = {.p = p,
+  meet m = {.p = own,
             .t = t,
             .share = hasty ? QUICK_SHARE : 1,
-            .kernels = WAFER_NEW(p->ctx->arena, meet_kernel, n)};
-  shelf_place *tried = WAFER_NEW(p->ctx->arena, shelf_place, n);
+            .kernels = WAFER_NEW(own->ctx->arena, meet_kernel, n)};
+  shelf_place *tried = WAFER_NEW(own->ctx->arena, shelf_place, n);
   if (!m.kernels || !tried) return pipeline_no_memory(p);
   WAFER_TRY(pipeline_turn(p, places, &turn));
   WAFER_TRY(meet_open_options(&m, places));
@@ -315,7 +316,18 @@ wafer_status pipeline_meet(pipeline *p, uint64_t t, shelf_place *places) {
     if (choose(&m, shelves)) WAFER_TRY(pack(&m, tried, &fits));
     if (fits) WAFER_TRY(keep_better(p, interval, tried, &turn, places));
   }
-  return pipeline_settle(p, places);
+  return WAFER_OK;
+}
+
+wafer_status pipeline_meet(pipeline *p, uint64_t t, shelf_place *places) {
+  wafer_ctx with = *p->ctx;
+  pipeline own = *p;
+  own.ctx = &with;
+  with.arena = wafer_arena_create();
+  if (!with.arena) return pipeline_no_memory(p);
+  wafer_status status = meet_in(p, &own, t, places);
+  wafer_arena_destroy(with.arena);
+  return status == WAFER_OK ? pipeline_settle(p, places) : status;
 }
 
 /* ---- by pace ---- */
