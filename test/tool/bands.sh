@@ -66,6 +66,15 @@ gives 0 "^total" "$wafer" check free.wplan --samples 70 --seed 5 --total 10
 [ "$(number few.json latency_cycles)" -lt "$(number many.json latency_cycles)" ] || fail "few: a longer latency"
 gives 0 "^total" "$wafer" check few.wplan --samples 40 --seed 5 --total 5
 
+# Heights that divide the network's dims: rows of 8 and 4 of 64, where others take up to a sixth longer.
+for net in "averages 8 260" "steep 4 130"; do
+  set -- $net
+  "$wafer" compile "$source/test/data/$1.onnx" -q -o suited.wplan --mode pipelined --machine small64 --edge-gbps inf \
+    --report suited.json 2>err || fail "$1: $(head -1 err)"
+  [ "$((64 / $(number suited.json bands) % $2))" = 0 ] && [ "$(number suited.json interval_cycles)" -le $3 ] ||
+    fail "$1: $(number suited.json bands) bands, $(number suited.json interval_cycles) cycles"
+done
+
 # -- the search counts what programs take: it is never slower than shelves, and the report says whose plan it is --
 for options in "" "--edge-gbps inf" "--bands 1" "--objective latency"; do
   compiled shelves $options

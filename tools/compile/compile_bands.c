@@ -16,10 +16,9 @@ static wafer_options cut_so(wafer_options own, wafer_cut cut, bool relays) {
   return own;
 }
 
-/* With options, but cut so, and relays if these seem worth it. Fewer bands than there are need not
- * gain as much: a sample is through them sooner. */
-static wafer_status try_cut(thoughts *t, wafer_options own, wafer_cut cut, bool relays,
-                            bool *taken) {
+/* Fewer bands than there are need not gain as much: a sample is through them sooner. */
+wafer_status thoughts_try_cut(thoughts *t, wafer_options own, wafer_cut cut, bool relays,
+                              bool *taken) {
   wafer_cut now = thoughts_cut_of(&t->now);
   uint32_t gain = cut.bands < now.bands ? UINT32_MAX : PLAN_GAIN;
   return thoughts_try_pipeline(t, cut_so(own, cut, relays), gain, taken);
@@ -30,7 +29,7 @@ static wafer_status try_so_many(thoughts *t, wafer_options own, uint32_t each, b
                                 bool *taken) {
   uint32_t asked = t->ctx->options->sides, sides = asked ? asked : thoughts_cut_of(&t->now).sides;
   wafer_cut cut = {each * sides, sides, false};
-  return try_cut(t, own, wafer_machine_fill(t->ctx->machine, cut), relays, taken);
+  return thoughts_try_cut(t, own, wafer_machine_fill(t->ctx->machine, cut), relays, taken);
 }
 
 /* As many of whole rows in place of halves, or the other way: predictions for one and the other do
@@ -61,9 +60,10 @@ static wafer_status try_fewest(thoughts *t, bool tried) {
   if (t->ctx->options->sides || now.sides == 1 || now.bands > FEW || !thoughts_may_change(&t->now))
     return WAFER_OK;
   const wafer_cut one = {1, 1, false};
-  WAFER_TRY(try_cut(t, t->now.options, one, false, &taken));
-  return t->relays && thoughts_may_change(&t->now) ? try_cut(t, t->now.options, one, true, &taken)
-                                                   : WAFER_OK;
+  WAFER_TRY(thoughts_try_cut(t, t->now.options, one, false, &taken));
+  return t->relays && thoughts_may_change(&t->now)
+             ? thoughts_try_cut(t, t->now.options, one, true, &taken)
+             : WAFER_OK;
 }
 
 /* Twice as many bands until that was no faster twice, for heights that suit a network's shapes come

@@ -136,9 +136,11 @@ uint64_t thoughts_worth(const candidate *c) {
   return c->options.objective == WAFER_OBJECTIVE_latency ? c->latency : c->interval;
 }
 
-/* What one that is faster by one part in `gain` takes at most. */
+/* What one takes at most that is faster by one part in `gain`, or about as fast as streams. */
 static uint64_t gained(const candidate *now, uint32_t gain) {
-  return thoughts_worth(now) - thoughts_worth(now) / gain;
+  uint64_t most = thoughts_worth(now) - thoughts_worth(now) / gain;
+  uint64_t flow = now->flow + now->flow / SLOW_PART;
+  return thoughts_may_change(now) && flow > most ? flow : most;
 }
 
 /* What is tried next may be cut otherwise, where nobody said how. */
@@ -205,6 +207,18 @@ static wafer_status try_reductions(thoughts *t) {
   WAFER_TRY(thoughts_try_pipeline(t, own, SMALL_GAIN, &taken));
   if (taken) thoughts_leave_open(t);
   return WAFER_OK;
+}
+
+/* Reductions that were faster behind what they reduce may not be on bands of another height. */
+static wafer_status try_apart(thoughts *t) {
+  wafer_options own = t->now.options;
+  bool taken, behind = own.reductions == WAFER_REDUCTIONS_behind;
+  if (!behind || t->ctx->options->reductions != WAFER_REDUCTIONS_auto ||
+      !thoughts_may_change(&t->now))
+    return WAFER_OK;
+  own.reductions = WAFER_REDUCTIONS_auto;
+  thoughts_ask_for(&own, thoughts_cut_of(&t->now));
+  return thoughts_try_pipeline(t, own, SMALL_GAIN, &taken);
 }
 
 /* For a search on one band: a wafer that is full has no cores for relays and no room for wider
@@ -296,22 +310,42 @@ static wafer_status try_shared(thoughts *t) {
   return WAFER_OK;
 }
 
-/* Where reductions are, kernels that take longer may tell, and where they and bands are, relays. */
-static wafer_status change_all(thoughts *t) {
+/* Bands that suit the network, with reductions as is faster on those. */
+static wafer_status try_suited(thoughts *t, bool *taken) {
+  WAFER_TRY(thoughts_try_suited(t, taken));
+  return *taken ? try_apart(t) : WAFER_OK;
+}
+
+/* What suits shelves, the most first: their time is limited. */
+static wafer_status change_shelves(thoughts *t) {
+  bool suited;
+  WAFER_TRY(try_reductions(t));
+  WAFER_TRY(try_suited(t, &suited));
+  WAFER_TRY(try_relays(t));
+  if (suited)
+    thoughts_leave_open(t);
+  else
+    WAFER_TRY(thoughts_try_sides(t));
+  WAFER_TRY(thoughts_try_bands(t));
+  return thoughts_try_heights(t);
+}
+
+/* What suits a search. Where reductions are, kernels that take longer may tell, and where they and
+ * bands are, relays. */
+static wafer_status change_search(thoughts *t) {
   WAFER_TRY(try_reductions(t));
   const uint64_t tried = t->now.made;
+  bool suited;
   WAFER_TRY(try_relays(t));
   WAFER_TRY(thoughts_try_sides(t));
-  if (t->now.options.placer != WAFER_PLACER_best) {
-    WAFER_TRY(thoughts_try_bands(t));
-    return thoughts_try_heights(t);
-  }
   WAFER_TRY(thoughts_try_near_bands(t));
   WAFER_TRY(thoughts_try_heights(t));
   WAFER_TRY(try_slower(t));
-  if (t->now.made == tried) return WAFER_OK;
-  WAFER_TRY(try_reductions(t));
-  return thoughts_has_relays(t->now.plan) ? WAFER_OK : try_relays(t);
+  if (t->now.made != tried) {
+    WAFER_TRY(try_reductions(t));
+    if (!thoughts_has_relays(t->now.plan)) WAFER_TRY(try_relays(t));
+  }
+  return try_suited(t, &suited);
 }
 
 /* What was laid out in haste is slow: again, without. */
@@ -331,7 +365,8 @@ wafer_status thoughts_suit(thoughts *t) {
   if (!thoughts_has_programs(&t->now)) return WAFER_OK;
   if (thoughts_may_change(&t->now)) WAFER_TRY(take_care(t));
   if (!thoughts_may_change(&t->now)) return thoughts_keep_pace(t);
-  WAFER_TRY(change_all(t));
+  bool searches = t->now.options.placer == WAFER_PLACER_best;
+  WAFER_TRY(searches ? change_search(t) : change_shelves(t));
   bool near = !thoughts_may_change(&t->now) && t->now.interval > t->now.edge;
   return near ? thoughts_keep_pace(t) : WAFER_OK;
 }

@@ -77,6 +77,11 @@ bool thoughts_may_compare(const wafer_options *o);
 wafer_status thoughts_compare_placers(thoughts *t, const char **told);
 wafer_status thoughts_compare_training(thoughts *t, const char **told);
 
+/* With options, but cut so, and relays if these seem worth it. */
+wafer_status thoughts_try_cut(thoughts *t, wafer_options own, wafer_cut cut, bool relays,
+                              bool *taken);
+/* Bands of heights that suit the network's values (compile_heights.c); *taken: some are faster. */
+wafer_status thoughts_try_suited(thoughts *t, bool *taken);
 wafer_status thoughts_try_sides(thoughts *t);
 wafer_status thoughts_try_bands(thoughts *t);
 /* Of programs about as fast as the edge: as few bands as keep its pace, and as many as do. */
