@@ -111,10 +111,10 @@ wafer_status thoughts_keep_pace(thoughts *t) {
   return t->now.flow <= t->now.edge ? try_more(t) : WAFER_OK;
 }
 
-/* A row or two more, or less, of each band: how well a network's shapes suit a height no other
- * height tells. Of a single row predictions are not good. */
+/* A row, two or three more, or less, of each band: how well a network's shapes suit a height no
+ * other height tells. Of a single row predictions are not good. */
 wafer_status thoughts_try_heights(thoughts *t) {
-  static const int steps[] = {1, -1, 2, -2};
+  static const int steps[] = {1, -1, 2, -2, 3, -3};
   const wafer_machine *m = t->ctx->machine;
   uint32_t rows = m->usable.height / bands_each(t);
   bool relays = thoughts_has_relays(t->now.plan), taken, open = !t->ctx->options->bands;
