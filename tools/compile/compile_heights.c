@@ -33,6 +33,13 @@ static uint32_t best_height(const wafer_plan *plan, uint32_t octave) {
   return best;
 }
 
+/* Whether there can be several. */
+static bool has_bands(const thoughts *t) {
+  const wafer_machine *m = t->ctx->machine;
+  return !t->ctx->options->bands && !m->dead_count && !m->reserved_count &&
+         t->now.plan->function_count == 1;
+}
+
 /* Bands of such heights, from the highest, at both sides of the wafer and at one. */
 wafer_status thoughts_try_suited(thoughts *t, bool *taken) {
   const wafer_options *asked = t->ctx->options;
@@ -41,7 +48,7 @@ wafer_status thoughts_try_suited(thoughts *t, bool *taken) {
   uint32_t least = asked->sides ? asked->sides : 1;
   bool relays = thoughts_has_relays(t->now.plan);
   *taken = false;
-  if (asked->bands) return WAFER_OK;
+  if (!has_bands(t)) return WAFER_OK;
   for (uint32_t octave = OCTAVES; octave-- > 0;) {
     uint32_t height = best_height(t->now.plan, octave);
     uint32_t each = height ? m->usable.height / height : 0;
