@@ -1,6 +1,6 @@
 /* The heap of a compilation. Passes fill much memory for a short time each, plan after plan: given
  * back to the system and had again page by page, it takes a tenth of the time. So what is freed
- * stays with the process, in huge pages where the system has some and addresses have no limit
+ * stays with the process, in huge pages where the system has some, unless memory is limited
  * (Linux, Transparent Hugepage Support; glibc does the same for all programs of whoever sets
  * glibc.malloc.hugetlb). */
 #include "compile.h"
@@ -16,9 +16,14 @@
 #define AHEAD_BYTES (512 << 20)
 #define PAGE ((uintptr_t)4096)
 
+/* What is held ahead would count. */
+static bool is_limited(int resource) {
+  struct rlimit limit;
+  return getrlimit(resource, &limit) || limit.rlim_cur != RLIM_INFINITY;
+}
+
 void compile_keep_heap(void) {
-  struct rlimit addresses;
-  if (getrlimit(RLIMIT_AS, &addresses) || addresses.rlim_cur != RLIM_INFINITY) return;
+  if (is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA)) return;
   mallopt(M_MMAP_THRESHOLD, OWN_BYTES);
   mallopt(M_TRIM_THRESHOLD, 2 * AHEAD_BYTES - 1);
   mallopt(M_TOP_PAD, AHEAD_BYTES);
