@@ -297,7 +297,16 @@ static wafer_status keep_better(pipeline *p, uint64_t interval, const shelf_plac
   return WAFER_OK;
 }
 
-/* With tables of their own, in the arena of `own`; layouts are settled by `p`. */
+/* The same pipeline, whose tables are in an arena that ends before it. */
+static wafer_status open_apart(const pipeline *p, wafer_ctx *with, pipeline *own) {
+  *with = *p->ctx;
+  *own = *p;
+  own->ctx = with;
+  with->arena = wafer_arena_create();
+  return with->arena ? WAFER_OK : pipeline_no_memory(p);
+}
+
+/* With the tables of `own`; layouts are settled by `p`. */
 static wafer_status meet_in(pipeline *p, pipeline *own, uint64_t t, shelf_place *places) {
   uint32_t n = p->graph->kernel_count;
   uint64_t turn, interval = p->out->cost.interval_cycles;
@@ -320,11 +329,9 @@ static wafer_status meet_in(pipeline *p, pipeline *own, uint64_t t, shelf_place 
 }
 
 wafer_status pipeline_meet(pipeline *p, uint64_t t, shelf_place *places) {
-  wafer_ctx with = *p->ctx;
-  pipeline own = *p;
-  own.ctx = &with;
-  with.arena = wafer_arena_create();
-  if (!with.arena) return pipeline_no_memory(p);
+  wafer_ctx with;
+  pipeline own;
+  WAFER_TRY(open_apart(p, &with, &own));
   wafer_status status = meet_in(p, &own, t, places);
   wafer_arena_destroy(with.arena);
   return status == WAFER_OK ? pipeline_settle(p, places) : status;
@@ -375,11 +382,9 @@ wafer_status pipeline_meet_pace(const pipeline *p, bool quick, shelf_place *plac
   if (!start) return pipeline_no_memory(p);
   WAFER_TRY(keep_faster(p, start, &pace, places, &shorter));
   for (size_t i = 0; i < (quick ? 1 : WAFER_COUNT(halves)); i++) {
-    wafer_ctx with = *p->ctx;
-    pipeline own = *p;
-    own.ctx = &with;
-    with.arena = wafer_arena_create();
-    if (!with.arena) return pipeline_no_memory(p);
+    wafer_ctx with;
+    pipeline own;
+    WAFER_TRY(open_apart(p, &with, &own));
     uint64_t t = p->out->cost.interval_cycles * halves[i] / 2;
     wafer_status status = meet_at(&own, t, quick ? QUICK_SHARE : 1, start, &pace, places);
     wafer_arena_destroy(with.arena);
