@@ -261,8 +261,9 @@ static entry *find_entry(const curve_set *set, shapes *of, const curve_query *qu
 /* A curve that has been found, for compilations to come. False: out of memory. */
 static bool keep_beyond(const curve_set *set, const shapes *of, entry *e) {
   const curves_key key = key_of(set, of, &e->query);
-  if (set->kept) e->curve = curves_kept_add(set->kept, &key, &e->own);
-  return e->curve != NULL;
+  const wafer_curve *kept = set->kept ? curves_kept_add(set->kept, &key, &e->own) : &e->own;
+  if (kept) e->curve = kept;
+  return kept;
 }
 
 static wafer_status no_memory(const wafer_diag *diag) {
