@@ -40,6 +40,11 @@ static bool has_bands(const thoughts *t) {
          t->now.plan->function_count == 1;
 }
 
+static bool is_cut_so(const candidate *c, wafer_cut cut) {
+  wafer_cut now = thoughts_cut_of(c);
+  return now.bands == cut.bands && now.sides == cut.sides;
+}
+
 /* Bands of such heights, from the highest, at both sides of the wafer and at one. */
 wafer_status thoughts_try_suited(thoughts *t, bool *taken) {
   const wafer_options *asked = t->ctx->options;
@@ -56,6 +61,7 @@ wafer_status thoughts_try_suited(thoughts *t, bool *taken) {
          sides--) {
       bool gained;
       const wafer_cut cut = {each * sides, sides, false};
+      if (is_cut_so(&t->now, cut)) continue;
       WAFER_TRY(thoughts_try_cut(t, t->now.options, cut, relays, &gained));
       *taken |= gained;
     }
