@@ -213,6 +213,15 @@ uint64_t wafer_sort_cycles(const wafer_machine *machine, uint64_t count);
 
 void wafer_kernel_cost(const wafer_machine *machine, const wafer_kernel_body *body,
                        const wafer_split *split, wafer_cost *cost);
+/* The same of many splits of a body, which has to last as long: what they have in common is found
+ * when it is opened. NULL: out of memory. */
+typedef struct wafer_opened_body wafer_opened_body;
+wafer_opened_body *wafer_opened_body_create(wafer_arena *arena);
+void wafer_opened_body_open(wafer_opened_body *opened, const wafer_machine *machine,
+                            const wafer_kernel_body *body);
+void wafer_opened_body_cost(wafer_opened_body *opened, const wafer_split *split, wafer_cost *cost);
+wafer_layout wafer_opened_body_layout(const wafer_opened_body *opened, const wafer_split *split,
+                                      uint32_t value);
 /* The bytes alone, which cost less to find. */
 void wafer_kernel_bytes(const wafer_machine *machine, const wafer_kernel_body *body,
                         const wafer_split *split, wafer_cost *cost);

@@ -59,6 +59,7 @@ struct curve_set {
   uint32_t layout_count;
   uint32_t stripes; /* whose machine it is one of */
   wafer_curves *kept; /* beyond the compilation; NULL: none are */
+  split_costs *costs; /* of all machines */
   wafer_workers *workers;
   bool alone;       /* there can be no workers */
   curve_set *other; /* of another number of stripes */
@@ -112,6 +113,10 @@ curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
   curve_set *set = create(ctx->machine, best, ir->arena);
   if (!set) return NULL;
   if (curves_kept_of(ctx->curves, ctx->machine)) set->kept = ctx->curves;
+  set->costs = set->kept    ? curves_kept_costs(set->kept)
+               : ir->curves ? ir->curves->costs
+                            : split_costs_create(ir->arena);
+  if (!set->costs) return NULL;
   set->next = ir->curves;
   if (ir->curves) set->workers = ir->curves->workers, set->alone = ir->curves->alone;
   return ir->curves = set;
@@ -119,6 +124,10 @@ curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
 
 const wafer_machine *curve_set_machine(const curve_set *set) {
   return set->machine;
+}
+
+split_body curve_splits(const curve_set *set, const wafer_kernel_body *body) {
+  return split_body_of(set->costs, set->machine, body);
 }
 
 /* What is dead or reserved lies beside the stripes. */
@@ -138,6 +147,7 @@ curve_set *curve_set_stripe(curve_set *set, uint32_t stripes) {
   if (!machine || !(of = create(machine, false, set->arena))) return NULL;
   of->stripes = stripes;
   of->kept = set->kept;
+  of->costs = set->costs;
   of->workers = workers_of(set);
   of->alone = set->alone;
   of->other = set->other;

@@ -8,14 +8,18 @@ struct wafer_curves {
   const wafer_machine *machine;
   wafer_arena *arena;
   intern *at;
+  split_costs *costs;
 };
 
 wafer_curves *wafer_curves_create(wafer_arena *arena, const wafer_machine *machine) {
   wafer_curves *made = WAFER_NEW(arena, wafer_curves, 1);
-  intern *at = made ? intern_create(arena) : NULL;
-  if (!at) return NULL;
-  *made = (wafer_curves){machine, arena, at};
-  return made;
+  if (!made) return NULL;
+  *made = (wafer_curves){machine, arena, intern_create(arena), split_costs_create(arena)};
+  return made->at && made->costs ? made : NULL;
+}
+
+split_costs *curves_kept_costs(const wafer_curves *curves) {
+  return curves->costs;
 }
 
 /* A band has a copy of its wafer. */

@@ -19,5 +19,6 @@ const wafer_curve *curves_kept_find(wafer_curves *curves, const curves_key *key)
 /* A copy that lives as long as they do; NULL: out of memory. */
 const wafer_curve *curves_kept_add(wafer_curves *curves, const curves_key *key,
                                    const wafer_curve *curve);
+split_costs *curves_kept_costs(const wafer_curves *curves);
 
 #endif

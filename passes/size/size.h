@@ -2,6 +2,7 @@
 #ifndef WAFER_PASSES_SIZE_H
 #define WAFER_PASSES_SIZE_H
 
+#include "split_costs.h"
 #include "wafer/graph.h"
 
 #define SIZE_PIPELINE_DEPTH 2 /* double buffers, at least, between kernels of a pipeline */
@@ -36,6 +37,9 @@ typedef struct curve_wish {
 } curve_wish;
 wafer_status curves_find(const wafer_diag *diag, curve_set *set, uint32_t count,
                          const curve_wish *wishes);
+
+/* Splits of a body, on a curve or not: what they take is found once. */
+split_body curve_splits(const curve_set *set, const wafer_kernel_body *body);
 
 /* How inputs, then outputs, lie under a point of a curve of the body, or one that was kept; made
  * once. NULL: out of memory. */

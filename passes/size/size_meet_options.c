@@ -105,6 +105,7 @@ typedef struct likes {
   const meet *m;
   uint32_t kernel, most; /* options */
   wafer_loops loops;
+  split_body body;
   uint32_t dim[WAFER_MAX_LOOPS]; /* of the value: the dim that the loop cuts, or WAFER_MAX_RANK */
   wafer_split *seen;
   uint32_t seen_count;
@@ -143,15 +144,14 @@ static bool all_have_some(const wafer_loops *loops, const wafer_split *split) {
 /* Whether a kernel cut so fits its cores and is fast enough; what it is like. */
 static bool try_split(const likes *l, const wafer_split *split, wafer_shape_point *p) {
   const wafer_machine *machine = l->m->p->ctx->machine;
-  wafer_cost cost;
   *p = (wafer_shape_point){
       .split = *split, .width = wafer_split_width(split), .height = wafer_split_height(split)};
   if (p->height > machine->usable.height || p->width > machine->usable.width ||
       !all_have_some(&l->loops, split))
     return false;
-  wafer_kernel_cost(machine, &l->m->kernels[l->kernel].body, split, &cost);
+  split_cost cost = split_cost_find(&l->body, split);
   p->cycles = cost.cycles;
-  p->bytes = wafer_cost_bytes(&cost);
+  p->bytes = cost.bytes;
   return p->bytes <= wafer_machine_core_budget(machine) && allows(l->m, l->kernel, p) &&
          pipeline_is_lean(l->m->p, l->kernel, &l->m->kernels[l->kernel].body, split);
 }
@@ -218,6 +218,7 @@ static wafer_status add_like(likes *l, uint32_t here, uint32_t other, uint32_t t
 static likes likes_of(const meet *m, uint32_t k, uint32_t most, wafer_split *seen) {
   likes l = {.m = m, .kernel = k, .most = most, .seen = seen};
   wafer_kernel_loops(&m->kernels[k].body, &l.loops);
+  l.body = curve_splits(m->p->curves, &m->kernels[k].body);
   return l;
 }
 

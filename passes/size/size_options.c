@@ -140,11 +140,11 @@ static wafer_status add_curve(const layouts *l, uint32_t k, options *set,
 
 /* Whether no value is cut into more parts than there are rows or columns: dims of one may follow
  * the same loop. */
-static bool lies_within(const wafer_kernel_body *body, const wafer_shape_point *p) {
-  for (uint32_t v = 0; v < body->input_count + body->output_count; v++) {
-    wafer_layout lie = v < body->input_count
-                           ? wafer_kernel_input_layout(body, &p->split, v)
-                           : wafer_kernel_output_layout(body, &p->split, v - body->input_count);
+static bool lies_within(const split_body *splits, const wafer_shape_point *p) {
+  const wafer_kernel_body *body = splits->body;
+  for (uint32_t i = 0; i < body->input_count + body->output_count; i++) {
+    uint32_t value = i < body->input_count ? i : body->outputs[i - body->input_count];
+    wafer_layout lie = split_layout_of(splits, &p->split, value);
     uint64_t rows = 1, cols = 1;
     for (uint32_t d = 0; d < lie.rank; d++) {
       rows *= lie.rows[d];
@@ -156,17 +156,16 @@ static bool lies_within(const wafer_kernel_body *body, const wafer_shape_point *
 }
 
 /* Where the split is possible and fits a core alone. */
-static wafer_status add_split(const layouts *l, uint32_t k, options *set, const wafer_loops *loops,
-                              const wafer_split *split) {
-  wafer_cost cost;
+static wafer_status add_split(const layouts *l, uint32_t k, options *set, const split_body *splits,
+                              const wafer_loops *loops, const wafer_split *split) {
   wafer_shape_point p = {
       .split = *split, .width = wafer_split_width(split), .height = wafer_split_height(split)};
   if (set->count == LAYOUT_MOST_OPTIONS || !size_is_possible(loops, split) || has_split(set, split))
     return WAFER_OK;
-  wafer_kernel_cost(l->ctx->machine, &l->bodies[k], split, &cost);
+  split_cost cost = split_cost_find(splits, split);
   p.cycles = cost.cycles;
-  p.bytes = wafer_cost_bytes(&cost);
-  if (p.bytes > wafer_machine_core_budget(l->ctx->machine) || !lies_within(&l->bodies[k], &p))
+  p.bytes = cost.bytes;
+  if (p.bytes > wafer_machine_core_budget(l->ctx->machine) || !lies_within(splits, &p))
     return WAFER_OK;
   const wafer_shape_point *kept = curve_keep_point(l->curves, &p);
   return kept ? add_option(l, k, set, kept) : layouts_no_memory(l);
@@ -188,7 +187,8 @@ static void fill_direction(const wafer_loops *loops, uint32_t first, uint32_t wi
 /* For each two loops the split that fills the rows from the one on and the columns from the other
  * on, and for each loop the one that leaves the columns alone. Most other kernels have some of the
  * same dims, and cut them into as many parts: between these nothing has to be exchanged. */
-static wafer_status add_filled(const layouts *l, uint32_t k, options *set) {
+static wafer_status add_filled(const layouts *l, uint32_t k, options *set,
+                               const split_body *splits) {
   wafer_loops loops;
   wafer_kernel_loops(&l->bodies[k], &loops);
   for (uint32_t row = 0; row < loops.count; row++)
@@ -197,7 +197,7 @@ static wafer_status add_filled(const layouts *l, uint32_t k, options *set) {
       if (col == row || (col < loops.count && !loops.divisible[col])) continue;
       fill_direction(&loops, row, col, l->whole.height, split.cols, split.rows);
       fill_direction(&loops, col, loops.count, l->whole.width, split.rows, split.cols);
-      WAFER_TRY(add_split(l, k, set, &loops, &split));
+      WAFER_TRY(add_split(l, k, set, splits, &loops, &split));
     }
   return WAFER_OK;
 }
@@ -231,8 +231,8 @@ static void split_like(const wafer_loops *loops, const uint32_t *dim, const wafe
 
 /* A split under which input `input` lies as `from`, an option of the producer, leaves it, if there
  * is one. dim[loop]: of the input, that the loop cuts. */
-static wafer_status add_like(const layouts *l, uint32_t k, options *set, uint32_t input,
-                             const uint32_t *dim, const wafer_shape_point *from,
+static wafer_status add_like(const layouts *l, uint32_t k, options *set, const split_body *splits,
+                             uint32_t input, const uint32_t *dim, const wafer_shape_point *from,
                              const wafer_layout *want) {
   const wafer_kernel_body *body = &l->bodies[k];
   const wafer_rect rect = {0, 0, from->width, from->height};
@@ -243,11 +243,13 @@ static wafer_status add_like(const layouts *l, uint32_t k, options *set, uint32_
   if (!size_is_possible(&loops, &split) || wafer_split_width(&split) != rect.width ||
       wafer_split_height(&split) != rect.height)
     return WAFER_OK;
-  wafer_layout layout = wafer_kernel_input_layout(body, &split, input);
-  return wafer_layout_equal(&layout, want) ? add_split(l, k, set, &loops, &split) : WAFER_OK;
+  wafer_layout layout = split_layout_of(splits, &split, input);
+  return wafer_layout_equal(&layout, want) ? add_split(l, k, set, splits, &loops, &split)
+                                           : WAFER_OK;
 }
 
-static wafer_status add_likes(const layouts *l, uint32_t k, options *set) {
+static wafer_status add_likes(const layouts *l, uint32_t k, options *set,
+                              const split_body *splits) {
   const wafer_graph_kernel *kernel = &l->graph->kernels[k];
   for (uint32_t i = 0; i < kernel->body.input_count; i++) {
     const wafer_graph_value *v = &l->graph->values[kernel->inputs[i]];
@@ -256,7 +258,7 @@ static wafer_status add_likes(const layouts *l, uint32_t k, options *set) {
     uint32_t dim[WAFER_MAX_LOOPS], out = l->bodies[v->producer].input_count + v->output;
     for (uint32_t d = 0; d < WAFER_MAX_LOOPS; d++) dim[d] = size_dim_of(&l->bodies[k], i, d);
     for (uint32_t o = 0; o < from->count; o++)
-      WAFER_TRY(add_like(l, k, set, i, dim, from->at[o].point, &from->at[o].lie[out]));
+      WAFER_TRY(add_like(l, k, set, splits, i, dim, from->at[o].point, &from->at[o].lie[out]));
   }
   return WAFER_OK;
 }
@@ -284,8 +286,9 @@ static wafer_status find_options(const layouts *l, uint32_t k, const sized_kerne
       curve_of(l->ctx->diag, l->curves, &l->bodies[k], (curve_query){.budget = budget}, &curve));
   WAFER_TRY(add_lean(l, k, set, curve));
   WAFER_TRY(add_curve(l, k, set, curve));
-  WAFER_TRY(add_filled(l, k, set));
-  return add_likes(l, k, set);
+  const split_body splits = curve_splits(l->curves, &l->bodies[k]);
+  WAFER_TRY(add_filled(l, k, set, &splits));
+  return add_likes(l, k, set, &splits);
 }
 
 /* The kernel's signature and order, of each input where it comes from, and what of each output

@@ -348,11 +348,9 @@ static wafer_status find_held(turns *t, uint32_t k) {
   if (!depths || !t->held[k]) return pipeline_no_memory(t->p);
   for (uint32_t i = 0; i <= inputs; i++) depths[i] = 1;
   wafer_kernel_body body = size_with_depths(&kernel->body, depths);
-  for (uint32_t o = 0; o < kernel->count; o++) {
-    wafer_cost cost;
-    wafer_kernel_cost(t->p->ctx->machine, &body, &kernel->at[o].point->split, &cost);
-    t->held[k][o] = wafer_cost_bytes(&cost);
-  }
+  const split_body splits = curve_splits(t->p->curves, &body);
+  for (uint32_t o = 0; o < kernel->count; o++)
+    t->held[k][o] = split_cost_find(&splits, &kernel->at[o].point->split).bytes;
   return WAFER_OK;
 }
 

@@ -365,6 +365,20 @@ void wafer_kernel_layouts(const wafer_kernel_body *body, const wafer_split *spli
     outputs[i] = layout_of(&k, split, body->outputs[i]);
 }
 
+wafer_opened_body *wafer_opened_body_create(wafer_arena *arena) {
+  return WAFER_NEW(arena, wafer_opened_body, 1);
+}
+
+void wafer_opened_body_open(wafer_opened_body *opened, const wafer_machine *machine,
+                            const wafer_kernel_body *body) {
+  kernel_view_open(&opened->view, machine, body);
+}
+
+wafer_layout wafer_opened_body_layout(const wafer_opened_body *opened, const wafer_split *split,
+                                      uint32_t value) {
+  return layout_of(&opened->view, split, value);
+}
+
 /* Whether everything that a node takes lies as the node goes over it, as far as loops of the weight
  * are concerned. A dim that two uses want cut by different loops is whole, in the tensor's order:
  * cores would take their parts of it where those of a weight that is not dealt begin. */

@@ -214,17 +214,25 @@ static uint64_t multiply_cycles(const kernel_view *k) {
   return cycles;
 }
 
+static void cost_of(kernel_view *k, const wafer_split *split, wafer_cost *cost) {
+  kernel_view_split(k, split);
+  *cost = (wafer_cost){.compute_cycles = kernel_compute_cycles(k),
+                       .multiply_cycles = multiply_cycles(k),
+                       .fabric_cycles = kernel_fabric_cycles(k)};
+  cost->cycles = kernel_add(cost->compute_cycles, cost->fabric_cycles);
+  cost->operations = operations(k);
+  kernel_bytes(k, cost);
+}
+
 void wafer_kernel_cost(const wafer_machine *machine, const wafer_kernel_body *body,
                        const wafer_split *split, wafer_cost *cost) {
   kernel_view k;
   kernel_view_open(&k, machine, body);
-  kernel_view_split(&k, split);
-  *cost = (wafer_cost){.compute_cycles = kernel_compute_cycles(&k),
-                       .multiply_cycles = multiply_cycles(&k),
-                       .fabric_cycles = kernel_fabric_cycles(&k)};
-  cost->cycles = kernel_add(cost->compute_cycles, cost->fabric_cycles);
-  cost->operations = operations(&k);
-  kernel_bytes(&k, cost);
+  cost_of(&k, split, cost);
+}
+
+void wafer_opened_body_cost(wafer_opened_body *opened, const wafer_split *split, wafer_cost *cost) {
+  cost_of(&opened->view, split, cost);
 }
 
 void wafer_kernel_bytes(const wafer_machine *machine, const wafer_kernel_body *body,

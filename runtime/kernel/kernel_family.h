@@ -88,6 +88,10 @@ typedef struct kernel_view {
   wafer_weighing weighed; /* of that operand */
 } kernel_view;
 
+struct wafer_opened_body {
+  kernel_view view;
+};
+
 struct kernel_family {
   /* Appends the anchor's reduction loops and takes `divisible` from loops that may not be cut.
    * NULL: the dims of the output are all. */
