@@ -208,3 +208,8 @@ wafer_workers *wafer_workers_create(uint32_t most) {
 void wafer_workers_destroy(wafer_workers *workers) {
   thread_pool_destroy(workers);
 }
+
+void wafer_workers_run(wafer_workers *workers, uint32_t tiles, wafer_job *job, void *self) {
+  for (uint32_t i = 0; (!workers || tiles > THREADS_MOST_TILES) && i < tiles; i++) job(self, i, 0);
+  if (workers && tiles <= THREADS_MOST_TILES) thread_pool_run(workers, tiles, job, self);
+}

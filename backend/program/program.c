@@ -387,9 +387,8 @@ wafer_status program_begin(program *p, const program_request *r) {
   p->body = r->body;
   p->arena = r->arena;
   p->highest = r->scratch;
-  p->steps = WAFER_NEW(p->arena, program_step, PROGRAM_STEPS);
   wafer_kernel_loops(r->body, &p->loops);
-  if (!p->steps || !loop_dims(p)) return program_no_memory(p);
+  if (!loop_dims(p)) return program_no_memory(p);
   for (uint32_t i = 0; i < r->body->input_count; i++) p->value[i] = &r->inputs[i];
   for (uint32_t i = 0; i < r->body->output_count; i++)
     p->result[r->body->outputs[i]] = &r->outputs[i];

@@ -96,7 +96,7 @@ struct program {
   uint32_t node;           /* at work */
   const uint32_t *nowhere; /* zeros: the kind of every row and column of a dim that is not cut */
   program_step *steps;
-  uint32_t step_count;
+  uint32_t step_count, step_room;
   fragment *open;
   uint64_t latency; /* of the open fragment, besides its code: words under way */
   program_block *blocks;

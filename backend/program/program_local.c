@@ -44,6 +44,7 @@ program_step program_step_of(uint32_t node, const spread *out,
 
 wafer_status program_add(program *p, const program_step *step) {
   if (p->step_count == PROGRAM_STEPS) WAFER_TRY(program_flush(p));
+  if (!WAFER_GROW(p->arena, p->steps, p->step_count, p->step_room, 2)) return program_no_memory(p);
   p->steps[p->step_count++] = *step;
   return WAFER_OK;
 }

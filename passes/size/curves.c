@@ -51,6 +51,7 @@ struct curve_set {
   uint32_t max_width, max_height, most_points;
   size_t count, room; /* room is a power of two */
   shapes **at;        /* curves never move: callers keep them */
+  intern *points;     /* that were kept, by signature */
   intern *layouts;    /* of a point, by its address and the kernel's order */
   recent_layouts *recent;
   recent_multiply *multiply; /* NULL until one is asked for */
@@ -74,9 +75,8 @@ static void end_arena(void *arena) {
   wafer_arena_destroy(arena);
 }
 
-/* Those of all curves of a compilation, made when there are some to find; NULL: the caller is
- * alone. */
-static wafer_workers *workers_of(curve_set *set) {
+/* Made when there is something for them to do. */
+wafer_workers *curve_set_workers(curve_set *set) {
   if (!set->workers && !set->alone) {
     set->workers = wafer_workers_create(MOST_WORKERS);
     if (set->workers && !wafer_arena_defer(set->arena, end_workers, set->workers)) {
@@ -100,10 +100,11 @@ static curve_set *create(const wafer_machine *machine, bool best, wafer_arena *a
                      .stripes = 1,
                      .room = 256,
                      .at = WAFER_NEW(arena, shapes *, 256),
+                     .points = intern_create(arena),
                      .layouts = intern_create(arena),
                      .recent = WAFER_NEW(arena, recent_layouts, RECENT),
                      .sizings = intern_create(arena)};
-  return set->at && set->layouts && set->recent && set->sizings ? set : NULL;
+  return set->at && set->points && set->layouts && set->recent && set->sizings ? set : NULL;
 }
 
 curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
@@ -148,7 +149,7 @@ curve_set *curve_set_stripe(curve_set *set, uint32_t stripes) {
   of->stripes = stripes;
   of->kept = set->kept;
   of->costs = set->costs;
-  of->workers = workers_of(set);
+  of->workers = curve_set_workers(set);
   of->alone = set->alone;
   of->other = set->other;
   return set->other = of;
@@ -206,7 +207,7 @@ static shapes *shapes_of(curve_set *set, const wafer_kernel_body *body) {
   *made = (shapes){.signature = signature,
                    .arena = own,
                    .cuts = wafer_cuts_create(set->machine, body, set->max_width, set->max_height,
-                                             workers_of(set), own)};
+                                             curve_set_workers(set), own)};
   if (!made->cuts) return NULL;
   set->count++;
   return *find(set, signature) = made;
@@ -333,7 +334,7 @@ static wafer_status find_all(curve_set *set, wafer_arena *scratch, uint32_t coun
 
 wafer_status curves_find(const wafer_diag *diag, curve_set *set, uint32_t count,
                          const curve_wish *wishes) {
-  if (!workers_of(set)) return WAFER_OK; /* each when it is asked for */
+  if (!curve_set_workers(set)) return WAFER_OK; /* each when it is asked for */
   wafer_arena *scratch = wafer_arena_create();
   wafer_status status = scratch ? find_all(set, scratch, count, wishes) : WAFER_NO_MEMORY;
   wafer_arena_destroy(scratch);
@@ -342,8 +343,15 @@ wafer_status curves_find(const wafer_diag *diag, curve_set *set, uint32_t count,
 
 /* ---- Points ---- */
 
-const wafer_shape_point *curve_keep_point(curve_set *set, const wafer_shape_point *point) {
-  return wafer_arena_copy(set->arena, point, sizeof *point);
+const wafer_shape_point *curve_keep_point(curve_set *set, uint64_t signature,
+                                          const wafer_shape_point *point) {
+  struct {
+    uint64_t signature;
+    wafer_shape_point point;
+  } key = {signature, *point};
+  void **slot = intern_slot(set->points, &key, sizeof key);
+  if (slot && !*slot) *slot = wafer_arena_copy(set->arena, point, sizeof *point);
+  return slot ? *slot : NULL;
 }
 
 const wafer_curve *curve_part(curve_set *set, const wafer_curve *of, const bool *keeps) {

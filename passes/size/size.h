@@ -38,6 +38,9 @@ typedef struct curve_wish {
 wafer_status curves_find(const wafer_diag *diag, curve_set *set, uint32_t count,
                          const curve_wish *wishes);
 
+/* Threads of the compilation; NULL: the caller is alone. */
+wafer_workers *curve_set_workers(curve_set *set);
+
 /* Splits of a body, on a curve or not: what they take is found once. */
 split_body curve_splits(const curve_set *set, const wafer_kernel_body *body);
 
@@ -45,8 +48,9 @@ split_body curve_splits(const curve_set *set, const wafer_kernel_body *body);
  * once. NULL: out of memory. */
 const wafer_layout *curve_layouts(curve_set *set, const wafer_kernel_body *body,
                                   const wafer_shape_point *point);
-/* A point that lives as long as the curves do; NULL: out of memory. */
-const wafer_shape_point *curve_keep_point(curve_set *set, const wafer_shape_point *point);
+/* A point of bodies of that signature that lives as long as the curves do; NULL: out of memory. */
+const wafer_shape_point *curve_keep_point(curve_set *set, uint64_t signature,
+                                          const wafer_shape_point *point);
 /* A curve with those points alone; NULL: out of memory. */
 const wafer_curve *curve_part(curve_set *curves, const wafer_curve *of, const bool *keeps);
 

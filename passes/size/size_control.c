@@ -110,8 +110,9 @@ static const wafer_shape_point *point_of(const pipeline *p, uint32_t k, const wa
   wafer_kernel_cost(machine, &body, &pin->split, &cost);
   at.cycles = cost.cycles;
   at.bytes = wafer_cost_bytes(&cost);
-  return at.bytes <= wafer_machine_core_budget(machine) ? curve_keep_point(p->curves, &at)
-                                                        : on_curve(p->curve[k], pin->rect);
+  return at.bytes <= wafer_machine_core_budget(machine)
+             ? curve_keep_point(p->curves, wafer_kernel_signature(&body), &at)
+             : on_curve(p->curve[k], pin->rect);
 }
 
 static uint64_t far(const wafer_shape_point *at, wafer_rect r) {

@@ -30,22 +30,6 @@ static uint64_t cycles_between(const meet *m, const meet_edge *e, uint32_t from,
   return e->cycles[(size_t)from * m->kernels[e->user].count + to];
 }
 
-static wafer_status open_edge(const meet *m, meet_edge *e) {
-  const meet_kernel *a = &m->kernels[e->producer], *b = &m->kernels[e->user];
-  uint64_t *cycles = WAFER_NEW(m->p->ctx->arena, uint64_t, (size_t)a->count * b->count);
-  if (!cycles) return pipeline_no_memory(m->p);
-  e->cycles = cycles;
-  for (uint32_t i = 0; i < a->count; i++)
-    for (uint32_t j = 0; j < b->count; j++) {
-      wafer_holding from = meet_holding(m, &a->at[i], e->output, false),
-                    to = meet_holding(m, &b->at[j], e->input, true);
-      *cycles++ =
-          meeting_cycles(m->p->ctx->machine, &from, &to, e->shape, e->words) +
-          meet_room_price(m->p, &from, a->at[i].point, &to, b->at[j].point, e->shape, e->words);
-    }
-  return WAFER_OK;
-}
-
 /* The kernel's inputs from other kernels. */
 static void list_edges(meet *m, uint32_t k) {
   const wafer_graph *g = m->p->graph;
@@ -97,8 +81,7 @@ static wafer_status open_edges(meet *m) {
       if (from_parent(m, e) == up) b->edges[b->edge_count++] = i, b->up_count += (uint32_t)up;
       if (!up) a->edges[a->edge_count++] = i;
     }
-  for (uint32_t i = 0; i < m->edge_count; i++) WAFER_TRY(open_edge(m, &m->edges[i]));
-  return WAFER_OK;
+  return meet_open_tables(m);
 }
 
 /* ---- the least sum of turns ---- */

@@ -1,5 +1,5 @@
-/* Shapes of a pipeline with which neighbours meet: what is chosen from (size_meet_options.c), and
- * the choice (size_meet.c). */
+/* Shapes of a pipeline with which neighbours meet: what is chosen from (size_meet_options.c), what
+ * passes between them (size_meet_tables.c), and the choice (size_meet.c). */
 #ifndef WAFER_PASSES_SIZE_MEET_H
 #define WAFER_PASSES_SIZE_MEET_H
 
@@ -19,7 +19,7 @@ typedef struct meet_edge {
   uint32_t producer, user, output, input; /* places among the layouts */
   const wafer_shape *shape;
   uint64_t words;
-  uint64_t *cycles; /* [option of the producer][option of the user] */
+  uint64_t *cycles; /* [option of the producer][option of the user], of all edges alike */
 } meet_edge;
 
 typedef struct meet_kernel {
@@ -47,6 +47,9 @@ typedef struct meet {
 
 /* Each kernel's options, the first one its shape at `places`. */
 wafer_status meet_open_options(meet *m, const shelf_place *places);
+
+/* The cycles of its edges. */
+wafer_status meet_open_tables(meet *m);
 
 /* How value `place` of the kernel's layouts lies, in the middle of a shelf; `beside`: on the right
  * of a kernel that is not. */

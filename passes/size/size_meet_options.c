@@ -192,7 +192,7 @@ static wafer_status add_rows(const likes *l, const wafer_split *rows) {
     if (!narrowest(l, rows, limit, &best)) break;
     limit = best.cycles / 2 ? best.cycles / 2 : 1;
     if (has_split(set, &best.split)) continue;
-    const wafer_shape_point *kept = curve_keep_point(l->m->p->curves, &best);
+    const wafer_shape_point *kept = curve_keep_point(l->m->p->curves, l->body.signature, &best);
     if (!kept) return pipeline_no_memory(l->m->p);
     WAFER_TRY(add_option(l->m, l->kernel, kept));
   }

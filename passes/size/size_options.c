@@ -167,7 +167,7 @@ static wafer_status add_split(const layouts *l, uint32_t k, options *set, const 
   p.bytes = cost.bytes;
   if (p.bytes > wafer_machine_core_budget(l->ctx->machine) || !lies_within(splits, &p))
     return WAFER_OK;
-  const wafer_shape_point *kept = curve_keep_point(l->curves, &p);
+  const wafer_shape_point *kept = curve_keep_point(l->curves, splits->signature, &p);
   return kept ? add_option(l, k, set, kept) : layouts_no_memory(l);
 }
 
