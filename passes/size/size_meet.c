@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "streams.h"
+#include "wafer/clones.h"
 
 #define ROUNDS 3
 #define PRICE_STEP 4 /* times as much as before */
@@ -74,6 +75,8 @@ static wafer_status open_edges(meet *m) {
   if (!m->edges) return pipeline_no_memory(m->p);
   for (uint32_t k = 0; k < n; k++) list_edges(m, k);
   for (uint32_t k = 0; k < n; k++) WAFER_TRY(open_kernel(m, &m->kernels[k]));
+  m->around = WAFER_NEW(m->p->ctx->arena, meet_neighbor, m->edge_count);
+  if (!m->around) return pipeline_no_memory(m->p);
   for (int up = 1; up >= 0; up--)
     for (uint32_t i = 0; i < m->edge_count; i++) {
       const meet_edge *e = &m->edges[i];
@@ -117,6 +120,7 @@ static uint8_t cheapest(uint32_t count, const uint64_t *cost, uint64_t *least) {
 }
 
 /* The best option for each of the parent's, whose base then counts it. */
+WAFER_CLONES
 static void hang_on_parent(meet *m, uint32_t k) {
   meet_kernel *kernel = &m->kernels[k];
   uint64_t cost[MEET_OPTIONS], least;
@@ -154,39 +158,72 @@ static bool least_sum(meet *m) {
 
 /* ---- long turns ---- */
 
-static uint64_t turn_of(const meet *m, uint32_t k) {
+static void add_passing(const meet *m, const meet_edge *e, uint32_t k, meet_passing *sum) {
+  uint64_t cycles =
+      cycles_between(m, e, m->kernels[e->producer].chosen, m->kernels[e->user].chosen);
+  if (e->user == k)
+    sum->in += cycles;
+  else
+    sum->out += cycles;
+}
+
+/* But for what passes between it and kernel `without`. */
+static meet_passing passing_of(const meet *m, uint32_t k, uint32_t without) {
   const meet_kernel *kernel = &m->kernels[k];
-  uint64_t passes[2] = {0}; /* out, in */
+  meet_passing sum = {0, 0};
   for (uint32_t i = 0; i < kernel->edge_count; i++) {
     const meet_edge *e = &m->edges[kernel->edges[i]];
-    passes[e->user == k] +=
-        cycles_between(m, e, m->kernels[e->producer].chosen, m->kernels[e->user].chosen);
+    if (e->producer != without && e->user != without) add_passing(m, e, k, &sum);
   }
-  return meet_turn(passes[1], kernel->at[kernel->chosen].own, passes[0]);
+  return sum;
+}
+
+static uint64_t turn_with(const meet *m, uint32_t k, meet_passing p) {
+  return meet_turn(p.in, m->kernels[k].at[m->kernels[k].chosen].own, p.out);
 }
 
 static uint64_t longest_turn(const meet *m) {
   uint64_t longest = 1;
   for (uint32_t k = 0; k < m->p->graph->kernel_count; k++) {
-    uint64_t turn = turn_of(m, k);
+    uint64_t turn = turn_with(m, k, passing_of(m, k, WAFER_NONE));
     longest = turn > longest ? turn : longest;
   }
   return longest;
 }
 
 /* Of half the scale: an eighth of its length. */
-static double weight_of(const meet *m, uint32_t k) {
-  double turn = (double)turn_of(m, k), part = turn / (double)m->scale;
+static double weight_of(const meet *m, uint64_t cycles) {
+  double turn = (double)cycles, part = turn / (double)m->scale;
   return part * part * part * turn;
+}
+
+static void open_around(const meet *m, uint32_t k) {
+  const meet_kernel *kernel = &m->kernels[k];
+  for (uint32_t i = 0; i < kernel->edge_count; i++) {
+    const meet_edge *e = &m->edges[kernel->edges[i]];
+    uint32_t other = e->user == k ? e->producer : e->user, first = 0;
+    while (first < i && m->around[first].kernel != other) first++;
+    m->around[i] = (meet_neighbor){.kernel = other, .first = first};
+    if (first == i) m->around[i].without = passing_of(m, other, k);
+  }
 }
 
 /* What the option at hand of a kernel costs it and its neighbours. */
 static double weight_around(const meet *m, uint32_t k) {
   const meet_kernel *kernel = &m->kernels[k];
-  double sum = weight_of(m, k) + (double)price_of(m, &kernel->at[kernel->chosen]);
+  meet_passing own = {0, 0};
   for (uint32_t i = 0; i < kernel->edge_count; i++) {
     const meet_edge *e = &m->edges[kernel->edges[i]];
-    sum += weight_of(m, e->user == k ? e->producer : e->user);
+    meet_neighbor *other = &m->around[m->around[i].first];
+    if (other == &m->around[i]) other->with = other->without;
+    add_passing(m, e, k, &own);
+    add_passing(m, e, other->kernel, &other->with);
+  }
+  double sum =
+      weight_of(m, turn_with(m, k, own)) + (double)price_of(m, &kernel->at[kernel->chosen]);
+  for (uint32_t i = 0; i < kernel->edge_count; i++) {
+    const meet_neighbor *other = &m->around[m->around[i].first];
+    sum += weight_of(m, turn_with(m, other->kernel, other->with));
   }
   return sum;
 }
@@ -198,6 +235,7 @@ static bool improve(meet *m) {
   for (uint32_t k = 0; k < m->p->graph->kernel_count; k++) {
     meet_kernel *kernel = &m->kernels[k];
     uint32_t best = kernel->chosen;
+    open_around(m, k);
     double least = weight_around(m, k);
     for (uint32_t o = 0; o < kernel->count; o++) {
       kernel->chosen = o;

@@ -22,6 +22,17 @@ typedef struct meet_edge {
   uint64_t *cycles; /* [option of the producer][option of the user], of all edges alike */
 } meet_edge;
 
+/* What a kernel sends and what it receives, in cycles. */
+typedef struct meet_passing {
+  uint64_t out, in;
+} meet_passing;
+
+/* The other end of an edge of the kernel at hand. */
+typedef struct meet_neighbor {
+  uint32_t kernel, first;     /* place of the first edge to the same one */
+  meet_passing without, with; /* what it passes beside the kernel at hand, and all in all */
+} meet_neighbor;
+
 typedef struct meet_kernel {
   wafer_kernel_body body; /* with the depths that were settled */
   uint32_t count, chosen;
@@ -43,6 +54,7 @@ typedef struct meet {
   meet_kernel *kernels;
   uint32_t edge_count;
   meet_edge *edges;
+  meet_neighbor *around; /* room for those of any kernel */
 } meet;
 
 /* Each kernel's options, the first one its shape at `places`. */

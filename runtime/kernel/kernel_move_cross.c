@@ -24,6 +24,7 @@ static int64_t crossing(const shift *s, int64_t p) {
  * the row begins and ends. */
 static int64_t most_crossing(const shift *s, int64_t parts) {
   if (s->step < 1 || s->from < 1 || s->to < 1) return s->count;
+  if (s->step == 1 && s->from == s->to && s->from_start == s->to_start) return 0;
   const int64_t rims[] = {1,
                           parts - 1,
                           s->from_start / s->from,
@@ -33,7 +34,7 @@ static int64_t most_crossing(const shift *s, int64_t parts) {
   int64_t most = 0;
   for (size_t i = 0; i < WAFER_COUNT(rims); i++)
     for (int64_t p = rims[i]; p <= rims[i] + 1; p++)
-      if (p > 0 && p < parts && crossing(s, p) > most) most = crossing(s, p);
+      if (p > 0 && p < parts) most = kernel_most(most, crossing(s, p));
   return most;
 }
 
