@@ -140,18 +140,19 @@ static wafer_status look_for_pace(const banding *b, found *f) {
   return WAFER_OK;
 }
 
-/* Predictions of programs are off by up to a factor of eight, and bands make all samples late:
- * where no programs tell, only those are taken that are to keep the edge's pace. */
+/* Bands make all samples late, and no streams faster that reach the edge's pace: there are none
+ * where no programs tell. Beside replicas only those are taken whose programs are to keep that
+ * pace. */
 static wafer_status look(const banding *b, const sizing *whole, wafer_cut *cut) {
   const wafer_options *o = b->ctx->options;
   bool hasty = o && o->hasty;
   found f = {whole->edge ? whole->edge : 1, mode_pace(whole, 1), 1, 0, {1, 1, false}, hasty};
   uint32_t least = o && o->sides ? o->sides : 1, most = least;
   bool replicas = o && o->replicas > 1; /* they share out samples, too */
-  bool paced = !replicas && size_gets_train(b->ctx, b->graph);
+  bool told = size_gets_train(b->ctx, b->graph), paced = told && !replicas;
   if (paced && (!o || !o->sides) && wafer_machine_half_columns(b->ctx->machine)) most = 2;
   for (f.sides = least; f.sides <= most && !keeps_pace(&f); f.sides++) {
-    if (whole->cost.interval_cycles <= whole->edge) WAFER_TRY(look_for_edge(b, whole, &f));
+    if (told && whole->cost.interval_cycles <= whole->edge) WAFER_TRY(look_for_edge(b, whole, &f));
     if (paced) WAFER_TRY(look_for_pace(b, &f));
   }
   *cut = paced || keeps_pace(&f) ? f.best : (wafer_cut){1, 1, false};

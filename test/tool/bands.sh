@@ -96,8 +96,12 @@ if grep -q "least_interval_cycles" streams.json; then fail "a bound of programs 
 says streams.out "no programs: by streams that flow"
 says streams.json '"timed_by":	"streams"'
 
-# Where no programs tell, and none are predicted to keep the edge's pace in any number of bands, streams do on one, through
-# which a sample is soonest.
+# Where no programs tell streams keep the edge's pace on one band, through which a sample is soonest, whether programs are
+# predicted to keep it in more (scales, in two) or in none.
+"$wafer" compile "$source/test/data/scales.onnx" -q -o scales.wplan --mode pipelined --machine small16 --programs never \
+  --report scales.json 2>err || fail "scales: $(head -1 err)"
+[ "$(number scales.json bands)" = 1 ] || fail "scales: bands for programs that are none"
+[ "$(number scales.json interval_cycles)" = "$(number scales.json edge_interval_cycles)" ] || fail "scales: not the edge's pace"
 for bands in auto 16; do
   "$wafer" compile "$source/test/data/skips.onnx" -q -o skips.wplan --mode pipelined --machine small16 --edge-gbps 16 \
     --programs never --bands $bands --report skips$bands.json 2>err || fail "skips: $(head -1 err)"
