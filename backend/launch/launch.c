@@ -158,6 +158,7 @@ static wafer_status launch_phase(launcher *l, const wafer_function *f, uint32_t 
 /* The fastest train so far; it has been finished if it is `made`. */
 typedef struct best_train {
   wafer_launch launch;
+  launch_pieces pieces;
   bool made;
   uint64_t below;              /* trains of such an interval are asked for */
   uint32_t launches, programs; /* without it */
@@ -185,7 +186,7 @@ static wafer_status finish_ahead(launcher *l, const launch_rooms *rooms, best_tr
   l->passing = (memory_map){.arena = l->arena};
   uint64_t below = best->launch.interval < best->below ? best->launch.interval : best->below;
   WAFER_TRY(launch_add_train(l, phase, rooms, &p));
-  WAFER_TRY(launch_time(l, &p, (launch_wish){below, 0}, &launch));
+  WAFER_TRY(launch_time(l, &p, launch.phase, (launch_wish){below, 0}, &launch.interval));
   if (launch.interval == UINT64_MAX) return WAFER_OK;
   l->launch_count = best->launches;
   l->program_count = best->programs;
@@ -196,6 +197,7 @@ static wafer_status finish_ahead(launcher *l, const launch_rooms *rooms, best_tr
     return status;
   }
   best->launch = l->launches[l->launch_count - 1];
+  best->pieces = p;
   best->made = true;
   return WAFER_OK;
 }
@@ -238,12 +240,13 @@ static wafer_status fastest_train(launcher *l, uint32_t index) {
                      .launches = l->launch_count,
                      .programs = l->program_count};
   launch_pieces p;
+  uint64_t wanted = edge_pace(l), *interval = &best.launch.interval;
   uint32_t places = l->map.count;
   WAFER_TRY(launch_begin(l, &p));
   l->ways = WAFER_NEW(l->arena, launch_way, l->plan->stream_count);
   if (!l->ways) return launch_no_memory(l);
   WAFER_TRY(launch_add_train(l, phase, NULL, &p));
-  WAFER_TRY(launch_time(l, &p, (launch_wish){best.below, edge_pace(l)}, &best.launch));
+  WAFER_TRY(launch_time(l, &p, index, (launch_wish){best.below, wanted}, interval));
   memory_map passing = l->passing;
   if (launch_may_have_rooms(l, phase) && !keeps_pace(l, &best.launch)) {
     const uint32_t *with;
@@ -254,9 +257,12 @@ static wafer_status fastest_train(launcher *l, uint32_t index) {
   l->ways = NULL;
   l->passing = passing;
   l->lacks_colors = false; /* of one with rooms */
-  if (best.made) return WAFER_OK;
-  if (best.launch.interval == UINT64_MAX) return refuse_slow(l, best.below);
-  return launch_finish(l, best.launch, phase->name, &p);
+  if (!best.made) {
+    if (*interval == UINT64_MAX) return refuse_slow(l, best.below);
+    WAFER_TRY(launch_finish(l, best.launch, phase->name, &p));
+    best.pieces = p;
+  }
+  return launch_tell(l, &best.pieces, &l->launches[l->launch_count - 1]);
 }
 
 /* Where there are too few colours for the faster ways of exchanges by others, then with words that

@@ -68,12 +68,11 @@ static wafer_status check_code(launcher *l, const wafer_fabric_program *program)
 }
 
 /* Words of a train go other ways than was known when it was timed. */
-static wafer_status time_again(launcher *l, const launch_pieces *p, const fragment *const *around,
+static wafer_status time_again(launcher *l, launch_pieces *p, const fragment *const *around,
                                wafer_launch *launch) {
-  launch_pieces pieces = *p;
-  pieces.at = wafer_arena_copy(l->arena, around, p->count * sizeof *around);
-  return pieces.at ? launch_time(l, &pieces, (launch_wish){UINT64_MAX, 0}, launch)
-                   : launch_no_memory(l);
+  p->at = wafer_arena_copy(l->arena, around, p->count * sizeof *around);
+  return p->at ? launch_time(l, p, launch->phase, (launch_wish){UINT64_MAX, 0}, &launch->interval)
+               : launch_no_memory(l);
 }
 
 /* Room for one more in a list that lives as long as the plan; false: out of memory. */
@@ -102,19 +101,7 @@ static wafer_status keep_program(launcher *l, wafer_bytes bytes, uint32_t *progr
   return WAFER_OK;
 }
 
-static bool keep_list(wafer_arena *arena, const uint64_t **list, size_t count) {
-  if (count) *list = wafer_arena_copy(arena, *list, count * sizeof **list);
-  return !count || *list;
-}
-
-/* Lists of a train, made with it, live as long as the plan. False: out of memory. */
-static bool keep_times(wafer_arena *arena, wafer_launch *launch) {
-  return keep_list(arena, &launch->short_trains, launch->short_train_count) &&
-         keep_list(arena, &launch->leaving, launch->leaving_count);
-}
-
-wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
-                           const launch_pieces *p) {
+wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name, launch_pieces *p) {
   const wafer_machine *m = l->plan->machine;
   fragment_link link = {
       .name = name,
@@ -150,9 +137,6 @@ wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
   if (launch.kind == WAFER_LAUNCH_load || launch.kind == WAFER_LAUNCH_action)
     launch.predicted = longest_action(p);
   if (launch.kind != WAFER_LAUNCH_train) launch.slowest = WAFER_NONE;
-  for (uint32_t k = 0; p->cycles && k < l->plan->kernel_count; k++)
-    if (p->cycles[k]) l->kernels[k].program_cycles = p->cycles[k];
-  if (!keep_times(l->ctx->arena, &launch)) return launch_no_memory(l);
   launch.tap_count = p->tap_count;
   launch.taps = p->taps;
   if (!grow(l->ctx->arena, &l->launches, l->launch_count, &l->launch_room, sizeof *l->launches))

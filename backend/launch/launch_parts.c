@@ -54,7 +54,7 @@ static wafer_status add_cycles(parts *all, const launch_pieces *p) {
 }
 
 /* `part`: there are others. */
-static wafer_status finish(parts *all, const launch_pieces *p, bool part) {
+static wafer_status finish(parts *all, launch_pieces *p, bool part) {
   launcher *l = all->l;
   launch_pieces half;
   l->lacks_colors = false;
@@ -71,7 +71,7 @@ static wafer_status finish(parts *all, const launch_pieces *p, bool part) {
 }
 
 wafer_status launch_finish_parts(launcher *l, const wafer_launch *launch, const char *name,
-                                 const launch_pieces *p) {
+                                 launch_pieces *p) {
   const wafer_phase *phase = &l->plan->phases[launch->phase];
   parts all = {.l = l,
                .launch = launch,

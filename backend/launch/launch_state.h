@@ -71,6 +71,7 @@ typedef struct launch_pieces {
   uint64_t last_due;
   uint64_t *cycles;     /* NULL, or of each kernel of the plan, what a sample takes in the train */
   const uint32_t *with; /* the launcher's, while it was made */
+  struct train_times *times; /* of a train whose interval is known */
   launch_data_list data;
   uint32_t tap_count, tap_room;
   wafer_tap *taps;
@@ -153,10 +154,12 @@ typedef struct launch_wish {
   uint64_t below;  /* cycles of the interval: others are too slow; UINT64_MAX: none are */
   uint64_t wanted; /* trains that are much faster are no better; 0: they are */
 } launch_wish;
-/* What is predicted of a train: the interval between samples, UINT64_MAX where that is not `below`;
- * else when its first sample ends, what short trains take, the slowest kernel. */
-wafer_status launch_time(launcher *l, const launch_pieces *p, launch_wish wish,
-                         wafer_launch *launch);
+/* The interval between samples of a train, UINT64_MAX where that is not `below`. */
+wafer_status launch_time(launcher *l, launch_pieces *p, uint32_t phase, launch_wish wish,
+                         uint64_t *interval);
+/* What else is predicted of one: when its first sample ends, what short trains take, what its
+ * kernels take, and the slowest. */
+wafer_status launch_tell(launcher *l, const launch_pieces *p, wafer_launch *launch);
 
 /* launch_step.c. Pipelined training: the weights and the optimizer's state beside each sum, before
  * a train of the phase, and the launches behind it. */
@@ -165,10 +168,10 @@ wafer_status launch_end_step(launcher *l, uint32_t phase);
 
 /* launch_parts.c. As launch_finish; where colours are lacking, in several launches. */
 wafer_status launch_finish_parts(launcher *l, const wafer_launch *launch, const char *name,
-                                 const launch_pieces *p);
+                                 launch_pieces *p);
 
-/* launch_finish.c. Links the pieces, and keeps the bytes. */
-wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name,
-                           const launch_pieces *p);
+/* launch_finish.c. Links the pieces, and keeps the bytes; a train whose words then go other ways is
+ * timed again. */
+wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name, launch_pieces *p);
 
 #endif

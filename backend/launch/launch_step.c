@@ -238,8 +238,7 @@ static wafer_status add_update(launcher *l, held_request *r, launch_pieces *p) {
 
 /* ---- launches ---- */
 
-static wafer_status finish(launcher *l, wafer_launch_kind kind, uint32_t phase,
-                           const launch_pieces *p) {
+static wafer_status finish(launcher *l, wafer_launch_kind kind, uint32_t phase, launch_pieces *p) {
   wafer_launch launch = {.kind = kind, .phase = phase};
   if (!p->count) return WAFER_OK;
   WAFER_TRY(launch_time_kernel(l, p->at, p->count, &launch.predicted));

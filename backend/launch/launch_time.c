@@ -202,9 +202,9 @@ static bool is_told(const launch_pieces *p, const uint64_t *ends, uint64_t s, ui
 }
 
 /* `ends`: of as many samples, a multiple of `turns`; the first round of steps is rehearsed.
- * `limits`: NULL, of all of them. */
-static bool pass_samples(launcher *l, const launch_pieces *p, first_samples *times, uint64_t *ends,
-                         uint32_t turns, uint32_t samples, train_limits *limits) {
+ * `limits`: NULL, of all of them. What the clock notes of fragments is in its arena. */
+static bool pass_all(launcher *l, const launch_pieces *p, first_samples *times, uint64_t *ends,
+                     uint32_t turns, uint32_t samples, train_limits *limits) {
   fragment_clock *c = &l->clock;
   fragment_past **past = WAFER_NEW(c->arena, fragment_past *, p->count);
   turn_step *turn = order_steps(c->arena, p);
@@ -251,6 +251,19 @@ told:
   return true;
 }
 
+/* The clock is at cycle 0 behind it. */
+static bool pass_samples(launcher *l, const launch_pieces *p, first_samples *times, uint64_t *ends,
+                         uint32_t turns, uint32_t samples, train_limits *limits) {
+  wafer_arena *own = l->clock.arena;
+  l->clock.train = true; /* what was timed by itself before was none */
+  l->clock.arena = wafer_arena_create();
+  bool made = l->clock.arena && pass_all(l, p, times, ends, turns, samples, limits);
+  wafer_arena_destroy(l->clock.arena);
+  l->clock.arena = own;
+  fragment_clock_restart(&l->clock, NULL, 0);
+  return made;
+}
+
 /* The launcher's clock; NULL: out of memory. */
 static fragment_clock *clock_of(launcher *l) {
   fragment_clock *c = &l->clock;
@@ -274,28 +287,6 @@ wafer_status launch_time_kernel(launcher *l, const fragment *const *f, uint32_t 
                                                                      : launch_no_memory(l);
 }
 
-/* What trains of 2, 4, 8 ... samples take, no more than `most`. Samples that go ahead wait for each
- * other, but in a shorter train for fewer: such trains are gone through one by one. */
-static bool time_short(launcher *l, const launch_pieces *p, const uint64_t *ends, uint32_t turns,
-                       uint32_t most, wafer_launch *launch) {
-  fragment_clock *c = &l->clock;
-  uint64_t *cycles = WAFER_NEW(c->arena, uint64_t, 32);
-  uint64_t *own = p->period ? WAFER_NEW(c->arena, uint64_t, most) : NULL;
-  if (!cycles || (p->period && !own)) return false;
-  launch->short_trains = cycles;
-  launch->short_train_count = 0;
-  for (uint32_t samples = 2; samples <= most; samples *= 2) {
-    uint64_t *end = &cycles[launch->short_train_count++];
-    *end = ends[samples - 1];
-    if (!p->period || samples == most) continue;
-    memset(own, 0, samples * sizeof *own);
-    if (!pass_samples(l, p, NULL, own, turns, samples, NULL)) return false;
-    fragment_clock_restart(c, NULL, 0);
-    *end = own[samples - 1];
-  }
-  return true;
-}
-
 /* A train of so many samples, which come again after `turns`. */
 typedef struct train_times {
   uint32_t turns, samples;
@@ -303,22 +294,24 @@ typedef struct train_times {
   first_samples first;
 } train_times;
 
-static bool begin_train(launcher *l, const launch_pieces *p, const wafer_launch *launch,
-                        train_times *t) {
+/* NULL: out of memory. */
+static train_times *begin_train(launcher *l, const launch_pieces *p, uint32_t phase) {
+  train_times *t = WAFER_NEW(l->arena, train_times, 1);
   uint32_t half = TRAIN_SAMPLES / 2, turns = 0;
   for (uint32_t i = 0; i < p->step_count; i++) turns += p->steps[i] == FRAGMENT_ENDS;
   uint64_t deep = p->period ? p->last_due / (uint64_t)p->period + 1 : 0;
   if (2 * deep > half) half = 2 * deep < DEEPEST_HALF ? 2 * (uint32_t)deep : DEEPEST_HALF;
+  if (!t) return NULL;
   t->turns = turns;
   t->samples = 2 * ((half + turns - 1) / turns * turns);
   t->ends = WAFER_NEW(l->arena, uint64_t, t->samples);
   t->alone = p->period ? WAFER_NEW(l->arena, uint64_t, turns) : t->ends;
-  t->first = (first_samples){.phase = &l->plan->phases[launch->phase],
+  t->first = (first_samples){.phase = &l->plan->phases[phase],
                              .cycles = p->cycles,
                              .action = LAUNCH_ONCE,
                              .leaving = WAFER_NEW(l->arena, uint64_t, 2 * p->step_count)};
   memset(p->cycles, 0, l->plan->kernel_count * sizeof *p->cycles);
-  return t->ends && t->alone && t->first.leaving;
+  return t->ends && t->alone && t->first.leaving ? t : NULL;
 }
 
 /* Samples draw apart while those ahead fill the pipeline: then all of them tell, else the second
@@ -328,30 +321,64 @@ static uint64_t interval_of(const launch_pieces *p, const train_times *t) {
   return (t->ends[t->samples - 1] - t->ends[from] + count - 1) / count;
 }
 
-wafer_status launch_time(launcher *l, const launch_pieces *p, launch_wish wish,
-                         wafer_launch *launch) {
-  fragment_clock *c = clock_of(l);
-  train_times t;
-  if (!c || !begin_train(l, p, launch, &t)) return launch_no_memory(l);
-  c->train = true; /* what was timed by itself before was none */
-  train_limits limits = {.wish = wish, .samples = t.samples};
-  if (!pass_samples(l, p, p->period ? NULL : &t.first, t.ends, t.turns, t.samples, &limits))
+wafer_status launch_time(launcher *l, launch_pieces *p, uint32_t phase, launch_wish wish,
+                         uint64_t *interval) {
+  train_times *t = clock_of(l) ? begin_train(l, p, phase) : NULL;
+  if (!t) return launch_no_memory(l);
+  train_limits limits = {.wish = wish, .samples = t->samples};
+  if (!pass_samples(l, p, p->period ? NULL : &t->first, t->ends, t->turns, t->samples, &limits))
     return launch_no_memory(l);
-  fragment_clock_restart(c, NULL, 0);
-  t.samples = limits.samples;
-  launch->interval = limits.late ? UINT64_MAX : interval_of(p, &t);
-  if (launch->interval >= wish.below) launch->interval = UINT64_MAX;
-  if (launch->interval == UINT64_MAX) return WAFER_OK;
-  if (p->period) { /* in a train the first one waits for others that go ahead */
-    if (!pass_samples(l, p, &t.first, t.alone, t.turns, t.turns, NULL)) return launch_no_memory(l);
-    fragment_clock_restart(c, NULL, 0);
+  t->samples = limits.samples;
+  *interval = limits.late ? UINT64_MAX : interval_of(p, t);
+  if (*interval >= wish.below) *interval = UINT64_MAX;
+  p->times = t;
+  return WAFER_OK;
+}
+
+/* What trains of 2, 4, 8 ... samples take, no more than `most`. Samples that go ahead wait for each
+ * other, but in a shorter train for fewer: such trains are gone through one by one. */
+static bool time_short(launcher *l, const launch_pieces *p, wafer_launch *launch) {
+  const train_times *t = p->times;
+  uint64_t *cycles = WAFER_NEW(l->arena, uint64_t, 32);
+  uint64_t *own = p->period ? WAFER_NEW(l->arena, uint64_t, t->samples) : NULL;
+  if (!cycles || (p->period && !own)) return false;
+  launch->short_trains = cycles;
+  launch->short_train_count = 0;
+  for (uint32_t samples = 2; samples <= t->samples; samples *= 2) {
+    uint64_t *end = &cycles[launch->short_train_count++];
+    *end = t->ends[samples - 1];
+    if (!p->period || samples == t->samples) continue;
+    memset(own, 0, samples * sizeof *own);
+    if (!pass_samples(l, p, NULL, own, t->turns, samples, NULL)) return false;
+    *end = own[samples - 1];
   }
-  for (uint32_t k = 0; k < l->plan->kernel_count; k++) p->cycles[k] /= t.turns;
-  launch->predicted = t.alone[0];
-  launch->leaving = t.first.leaving;
-  launch->leaving_count = t.first.leaving_count;
-  if (!time_short(l, p, t.ends, t.turns, t.samples, launch)) return launch_no_memory(l);
-  uint64_t left = t.ends[t.samples - 1], steady = t.samples * launch->interval;
+  return true;
+}
+
+static bool keep_list(wafer_arena *arena, const uint64_t **list, size_t count) {
+  if (count) *list = wafer_arena_copy(arena, *list, count * sizeof **list);
+  return !count || *list;
+}
+
+/* Lists of a train, made with it, live as long as the plan. False: out of memory. */
+static bool keep_times(wafer_arena *arena, wafer_launch *launch) {
+  return keep_list(arena, &launch->short_trains, launch->short_train_count) &&
+         keep_list(arena, &launch->leaving, launch->leaving_count);
+}
+
+wafer_status launch_tell(launcher *l, const launch_pieces *p, wafer_launch *launch) {
+  train_times *t = p->times;
+  /* in a train the first one waits for others that go ahead */
+  if (p->period && !pass_samples(l, p, &t->first, t->alone, t->turns, t->turns, NULL))
+    return launch_no_memory(l);
+  for (uint32_t k = 0; k < l->plan->kernel_count; k++)
+    if (p->cycles[k] >= t->turns) l->kernels[k].program_cycles = p->cycles[k] / t->turns;
+  launch->predicted = t->alone[0];
+  launch->leaving = t->first.leaving;
+  launch->leaving_count = t->first.leaving_count;
+  if (!time_short(l, p, launch)) return launch_no_memory(l);
+  uint64_t left = t->ends[t->samples - 1], steady = t->samples * launch->interval;
   launch->fill = left > steady ? left - steady : 0;
-  return find_slowest(l, p, launch);
+  WAFER_TRY(find_slowest(l, p, launch));
+  return keep_times(l->ctx->arena, launch) ? WAFER_OK : launch_no_memory(l);
 }
