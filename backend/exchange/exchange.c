@@ -79,6 +79,7 @@ static bool add_passes(const exchange *x, const route *r, uint32_t count, fragme
   uint32_t done[EXCHANGE_TOGETHER] = {0}, leaving = leaving_pass(r);
   pass along = r->pass[leaving];
   along.with = with;
+  for (uint32_t i = 0; i < count; i++) f->even |= r[i].even;
   for (uint32_t i = 1; i < count; i++) {
     if (r->count <= leaving || r[i].count <= leaving) continue;
     if (leaving && !is_same(&r->pass[0], &r[i].pass[0])) continue;

@@ -371,25 +371,38 @@ static bool look_at_even(wafer_arena *arena, const exchange *x, bool columns, ro
   if (!spread_kinds(arena, even.from, true, &groups)) return false;
   if (groups <= most || groups % most == 0) return true;
   even.even = true;
-  return plan_lanes(&even) && prefer(&known, &other, out);
+  if (!plan_lanes(&even)) return false;
+  other.even = true;
+  return prefer(&known, &other, out);
+}
+
+/* Other ways than `lanes_first`, which `out` is. */
+static bool look_beside(const planner *lanes_first, bool columns, route *out) {
+  planner lines_first;
+  route other;
+  wafer_arena *arena = lanes_first->arena;
+  const exchange *x = lanes_first->x;
+  wafer_rect a = lanes_first->from->rect, b = lanes_first->to->rect;
+  if (b.y < a.y || b.y + b.height > a.y + a.height) return look_around(arena, x, columns, out);
+  if (!begin(&lines_first, arena, x, !columns, &other) ||
+      !add_two(&lines_first, lines_first.from, &x->map, NULL))
+    return false;
+  choose(lanes_first, &lines_first, out);
+  return true;
 }
 
 /* Into the shared lines first; or, where the target has no others or where cores beside the source
  * are free, to its lines first. */
 static bool plan_apart(wafer_arena *arena, const exchange *x, bool columns, route *out) {
-  planner lanes_first, lines_first;
-  route one, other;
+  planner lanes_first;
+  route one;
   if (!begin(&lanes_first, arena, x, columns, &one) || !plan_lanes(&lanes_first)) return false;
-  wafer_rect a = lanes_first.from->rect, b = lanes_first.to->rect;
   *out = one;
   if (!look_at_even(arena, x, columns, out)) return false;
   one = *out;
-  if (b.y < a.y || b.y + b.height > a.y + a.height) return look_around(arena, x, columns, out);
-  if (!begin(&lines_first, arena, x, !columns, &other) ||
-      !add_two(&lines_first, lines_first.from, &x->map, NULL))
-    return false;
-  choose(&lanes_first, &lines_first, out);
-  return true;
+  bool made = look_beside(&lanes_first, columns, out);
+  out->even = one.even;
+  return made;
 }
 
 bool route_plan(wafer_arena *arena, const exchange *x, route *out) {

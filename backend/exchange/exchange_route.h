@@ -8,6 +8,7 @@
 
 typedef struct route {
   uint32_t count;
+  bool even; /* it wants more colours for being faster; or others do, which it was chosen of */
   pass pass[ROUTE_PASSES];
   uint64_t scratch;      /* bytes that words on their way need on a core */
   wafer_rect scratch_at; /* of these cores; empty when there are none */

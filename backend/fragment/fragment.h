@@ -141,6 +141,7 @@ typedef struct fragment {
   const char *name; /* of the kernel or stream, for traps */
   const char *node; /* ONNX node, or NULL */
   bool stream; /* it moves a value from where it was made to where a kernel reads it, or the host */
+  bool even;   /* it might want fewer colours if it were slower */
   bool makes_room;   /* for what comes next: also when no sample is to come any more */
   wafer_rect rect;   /* cores that run code */
   uint32_t *variant; /* width * height of rect, row-major: index into codes, FRAGMENT_IDLE */

@@ -3,6 +3,7 @@
 #include "launch.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "launch_order.h"
 #include "launch_state.h"
@@ -177,8 +178,23 @@ static wafer_status refuse_slow(const launcher *l, uint64_t below) {
                     (unsigned long long)below - 1);
 }
 
+/* As launch_time, of the train made in the nth way; what was told of it before, when it found no
+ * colours, is not found again. */
+static wafer_status time_train(launcher *l, launch_pieces *p, uint32_t nth, launch_wish wish,
+                               wafer_launch *train) {
+  uint64_t *told = &l->told[nth];
+  if (*told && !l->few_colors) {
+    train->interval = *told < wish.below ? *told : UINT64_MAX;
+    return WAFER_OK;
+  }
+  WAFER_TRY(launch_time(l, p, train->phase, wish, &train->interval));
+  if (!l->few_colors) *told = train->interval;
+  return WAFER_OK;
+}
+
 /* A train in which samples go ahead, if it can be made and is faster. */
-static wafer_status finish_ahead(launcher *l, const launch_rooms *rooms, best_train *best) {
+static wafer_status finish_ahead(launcher *l, uint32_t nth, const launch_rooms *rooms,
+                                 best_train *best) {
   const wafer_phase *phase = &l->plan->phases[best->launch.phase];
   wafer_launch launch = best->launch;
   launch_pieces p = {0};
@@ -186,7 +202,7 @@ static wafer_status finish_ahead(launcher *l, const launch_rooms *rooms, best_tr
   l->passing = (memory_map){.arena = l->arena};
   uint64_t below = best->launch.interval < best->below ? best->launch.interval : best->below;
   WAFER_TRY(launch_add_train(l, phase, rooms, &p));
-  WAFER_TRY(launch_time(l, &p, launch.phase, (launch_wish){below, 0}, &launch.interval));
+  WAFER_TRY(time_train(l, &p, nth, (launch_wish){below, 0}, &launch));
   if (launch.interval == UINT64_MAX) return WAFER_OK;
   l->launch_count = best->launches;
   l->program_count = best->programs;
@@ -222,7 +238,7 @@ static wafer_status try_ahead(launcher *l, const launch_pieces *p, uint32_t plac
     WAFER_TRY(launch_find_rooms(l, phase, p, early, with, &rooms));
     if (!rooms.any && !with) continue;
     l->map.count = places; /* the train takes its places anew */
-    wafer_status status = finish_ahead(l, &rooms, best);
+    wafer_status status = finish_ahead(l, (with ? 3 : 1) + !early, &rooms, best);
     if (status != WAFER_OK && status != WAFER_NO_FIT) return status;
     l->rooms = l->with = NULL;
     l->why[0] = 0;
@@ -240,13 +256,13 @@ static wafer_status fastest_train(launcher *l, uint32_t index) {
                      .launches = l->launch_count,
                      .programs = l->program_count};
   launch_pieces p;
-  uint64_t wanted = edge_pace(l), *interval = &best.launch.interval;
+  const launch_wish wish = {best.below, edge_pace(l)};
   uint32_t places = l->map.count;
   WAFER_TRY(launch_begin(l, &p));
   l->ways = WAFER_NEW(l->arena, launch_way, l->plan->stream_count);
   if (!l->ways) return launch_no_memory(l);
   WAFER_TRY(launch_add_train(l, phase, NULL, &p));
-  WAFER_TRY(launch_time(l, &p, index, (launch_wish){best.below, wanted}, interval));
+  WAFER_TRY(time_train(l, &p, 0, wish, &best.launch));
   memory_map passing = l->passing;
   if (launch_may_have_rooms(l, phase) && !keeps_pace(l, &best.launch)) {
     const uint32_t *with;
@@ -257,20 +273,21 @@ static wafer_status fastest_train(launcher *l, uint32_t index) {
   l->ways = NULL;
   l->passing = passing;
   l->lacks_colors = false; /* of one with rooms */
-  if (!best.made) {
-    if (*interval == UINT64_MAX) return refuse_slow(l, best.below);
-    WAFER_TRY(launch_finish(l, best.launch, phase->name, &p));
-    best.pieces = p;
-  }
-  return launch_tell(l, &best.pieces, &l->launches[l->launch_count - 1]);
+  if (!best.made && best.launch.interval == UINT64_MAX) return refuse_slow(l, best.below);
+  if (!best.made) WAFER_TRY(launch_finish(l, best.launch, phase->name, &p));
+  if (!best.made) best.pieces = p;
+  return launch_tell(l, &best.pieces, best.made ? 0 : wish.wanted,
+                     &l->launches[l->launch_count - 1]);
 }
 
-/* Where there are too few colours for the faster ways of exchanges by others, then with words that
- * leave their lines. */
+/* Where there are too few colours for the faster ways of exchanges by others, if there are some;
+ * then with words that leave their lines, in the trains that were made first. */
 static wafer_status launch_train(launcher *l, uint32_t index) {
   uint32_t places = l->map.count;
+  l->even = false;
+  memset(l->told, 0, sizeof l->told);
   wafer_status status = fastest_train(l, index);
-  for (int way = 0; way < 2 && status == WAFER_NO_FIT && l->lacks_colors; way++) {
+  for (int way = l->even ? 0 : 1; way < 2 && status == WAFER_NO_FIT && l->lacks_colors; way++) {
     l->map.count = places;
     l->lacks_colors = false;
     l->few_colors = way == 0;

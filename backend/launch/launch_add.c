@@ -444,6 +444,7 @@ wafer_status launch_weigh_together(launcher *l, const wafer_stream *const *t, ui
   fragment_begin(&f, l->arena, l->plan->values[t[0]->value].name, NULL, all);
   WAFER_TRY(exchange_add_together(x, count, &f));
   *cycles = f.cycles;
+  l->even |= f.even;
   return f.failed ? launch_no_memory(l) : WAFER_OK;
 }
 
@@ -476,6 +477,7 @@ wafer_status launch_add_stream(launcher *l, const wafer_stream *t, launch_pieces
   f->stream = true;
   WAFER_TRY(x->from && x->to ? exchange_add_together(x, count, f) : exchange_border(x, f));
   WAFER_TRY(note_cycles(l, t, f));
+  l->even |= f->even;
   if (l->ways && !l->with) l->ways[t - l->plan->streams] = (launch_way){f->way, f->cycles};
   if (l->other_count && f->scratch_end > (uint32_t)x->scratch &&
       !memory_put(&l->passing, f->scratch_at, (uint32_t)x->scratch,

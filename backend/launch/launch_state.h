@@ -16,6 +16,8 @@ typedef struct launch_way {
   uint64_t cycles;
 } launch_way;
 
+#define LAUNCH_TRAINS 5 /* ways to make one */
+
 typedef struct launcher {
   const wafer_ctx *ctx;
   wafer_plan *plan;
@@ -28,11 +30,13 @@ typedef struct launcher {
   uint32_t turn;         /* of a train: the sample at hand, which says on which replicas it is */
   memory_map passing;    /* of a train: words on their way between kernels */
   bool lacks_colors;     /* what was finished last wants more colours than there are */
+  bool even;             /* an exchange might want fewer colours */
   bool few_colors;       /* exchanges are such as want few */
   bool may_go_around;    /* words of a train need not keep to their lines */
   const uint32_t *rooms; /* of a train: NULL, or of each stream the samples that its end holds */
   const uint32_t *with;  /* of a train: NULL, or of each stream the one that brings its words */
   launch_way *ways;      /* of a train being made: of each stream, by itself */
+  uint64_t told[LAUNCH_TRAINS]; /* interval of the train made in each way; 0: not yet */
   wafer_arena *arena;    /* of the launch being made */
   wafer_stream *streams; /* the plan's, with the cycles of their programs */
   wafer_kernel *kernels; /* likewise */
@@ -158,8 +162,8 @@ typedef struct launch_wish {
 wafer_status launch_time(launcher *l, launch_pieces *p, uint32_t phase, launch_wish wish,
                          uint64_t *interval);
 /* What else is predicted of one: when its first sample ends, what short trains take, what its
- * kernels take, and the slowest. */
-wafer_status launch_tell(launcher *l, const launch_pieces *p, wafer_launch *launch);
+ * kernels take, and the slowest. `wanted`: of launch_time. */
+wafer_status launch_tell(launcher *l, launch_pieces *p, uint64_t wanted, wafer_launch *launch);
 
 /* launch_step.c. Pipelined training: the weights and the optimizer's state beside each sum, before
  * a train of the phase, and the launches behind it. */

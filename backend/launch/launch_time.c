@@ -366,7 +366,9 @@ static bool keep_times(wafer_arena *arena, wafer_launch *launch) {
          keep_list(arena, &launch->leaving, launch->leaving_count);
 }
 
-wafer_status launch_tell(launcher *l, const launch_pieces *p, wafer_launch *launch) {
+wafer_status launch_tell(launcher *l, launch_pieces *p, uint64_t wanted, wafer_launch *launch) {
+  const launch_wish any = {UINT64_MAX, wanted};
+  if (!p->times) WAFER_TRY(launch_time(l, p, launch->phase, any, &launch->interval));
   train_times *t = p->times;
   /* in a train the first one waits for others that go ahead */
   if (p->period && !pass_samples(l, p, &t->first, t->alone, t->turns, t->turns, NULL))
