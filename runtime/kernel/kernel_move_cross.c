@@ -14,8 +14,8 @@ static int64_t within(int64_t at, int64_t count) {
 
 /* Elements that cross from the first p parts to the others, or back. */
 static int64_t crossing(const shift *s, int64_t p) {
-  int64_t behind = p * s->from - s->from_start;
-  int64_t made = within(behind <= 0 ? 0 : kernel_ceil(behind, s->step), s->count);
+  int64_t behind = kernel_most(p * s->from - s->from_start, 0);
+  int64_t made = within(s->step == 1 ? behind : kernel_ceil(behind, s->step), s->count);
   int64_t kept = within(p * s->to - s->to_start, s->count);
   return made > kept ? made - kept : kept - made;
 }
