@@ -289,7 +289,10 @@ static wafer_status parse_choice(arguments *a, int option, const char *text) {
   case DTYPE: o->storage = at ? WAFER_DTYPE_f16 : WAFER_DTYPE_f32; break;
   case PLACER: o->placer = (wafer_placer_kind)at; break;
   case OBJECTIVE: o->objective = (wafer_objective)at; break;
-  case RELAYS: a->relays = !at; break;
+  case RELAYS:
+    a->relays = !at;
+    a->options.relays = at ? WAFER_RELAYS_none : WAFER_RELAYS_inputs;
+    break;
   case REDUCTIONS: o->reductions = (wafer_reductions)at; break;
   case PROGRAMS: o->programs = (wafer_programs)at; break;
   default: a->fast = at; break;
@@ -351,7 +354,10 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
 }
 
 static wafer_status parse(int argc, char **argv, wafer_arena *arena, arguments *a, bool *help) {
-  *a = (arguments){.machine = {.name = "wse2"}, .options.print = print_ir, .relays = true};
+  *a = (arguments){.machine = {.name = "wse2"},
+                   .options.print = print_ir,
+                   .options.relays = WAFER_RELAYS_inputs,
+                   .relays = true};
   a->dims = WAFER_NEW(arena, wafer_dim_binding, (size_t)argc);
   a->shapes = WAFER_NEW(arena, wafer_shape_binding, (size_t)argc);
   a->values = WAFER_NEW(arena, wafer_value_binding, (size_t)argc);

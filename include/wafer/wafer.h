@@ -108,11 +108,17 @@ typedef enum wafer_programs {
 } wafer_programs;
 
 /* Kernels of a pipeline that only hold samples of what skips others, so that its producer need not
- * wait; their names end in WAFER_RELAY_SUFFIX and a number. auto: where core programs seem faster
- * for them; what they are worth, and whether there are colours for them, only the plan tells. */
+ * wait, or of an input that several take, which then crosses the edge once; their names end in
+ * WAFER_RELAY_SUFFIX and a number. auto: where core programs seem faster for them; what they are
+ * worth, and whether there are colours for them, only the plan tells. inputs: those of inputs,
+ * where no programs will tell. */
 #define WAFER_RELAY_SUFFIX "/relay"
 #define WAFER_RELAY_GAIN 8 /* they have to shorten the interval by one part in these */
-typedef enum wafer_relays { WAFER_RELAYS_none, WAFER_RELAYS_auto } wafer_relays;
+typedef enum wafer_relays {
+  WAFER_RELAYS_none,
+  WAFER_RELAYS_inputs,
+  WAFER_RELAYS_auto
+} wafer_relays;
 /* Reductions over all places of what a convolution, a pool or elementwise ops make: kernels of
  * their own, or behind it, on its cores. auto: apart, and `wafer compile` tries the other. */
 typedef enum wafer_reductions {

@@ -103,19 +103,21 @@ static void test_spacing(void) {
   teardown(&f);
 }
 
-/* An input that two kernels take: a relay takes it for both, what skips kernels has none. */
+/* An input that two kernels take. */
+static const char shared[] =
+    "func.func @main(%x: tensor<8x8xf32> {wafer.name = \"x\"})\n"
+    "    -> (tensor<8x8xf32> {wafer.name = \"y\"}) {\n"
+    "  %a = \"nn.softmax\"(%x) {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32> "
+    "loc(\"a\")\n"
+    "  %b = \"nn.matmul\"(%a, %x) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> "
+    "loc(\"b\")\n"
+    "  %y = \"nn.matmul\"(%b, %a) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> "
+    "loc(\"c\")\n"
+    "  return %y : tensor<8x8xf32>\n"
+    "}\n";
+
+/* A relay takes it for both, what skips kernels has none. */
 static void test_inputs(void) {
-  static const char shared[] =
-      "func.func @main(%x: tensor<8x8xf32> {wafer.name = \"x\"})\n"
-      "    -> (tensor<8x8xf32> {wafer.name = \"y\"}) {\n"
-      "  %a = \"nn.softmax\"(%x) {axis = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32> "
-      "loc(\"a\")\n"
-      "  %b = \"nn.matmul\"(%a, %x) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> "
-      "loc(\"b\")\n"
-      "  %y = \"nn.matmul\"(%b, %a) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> "
-      "loc(\"c\")\n"
-      "  return %y : tensor<8x8xf32>\n"
-      "}\n";
   fixture f;
   mode_relays *relays;
   wafer_graph with;
@@ -141,6 +143,32 @@ static void test_inputs(void) {
   teardown(&f);
 }
 
+/* How many kernels a pipeline that waits for its input has. */
+static uint32_t kernels_with(wafer_relays relays, wafer_programs programs) {
+  fixture f;
+  setup(&f, "small16", shared);
+  wafer_machine slow = *f.ctx.machine;
+  const wafer_options options = {
+      .mode = WAFER_MODE_pipelined, .relays = relays, .programs = programs, .bands = 1};
+  slow.edge_in_bytes_per_second = slow.clock_hz / 8; /* an eighth of a byte a cycle */
+  f.ctx.machine = &slow;
+  f.ctx.options = &options;
+  CU_ASSERT_EQUAL_FATAL(wafer_transform(&f.ctx, f.ir, "mode"), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(wafer_graph_read(&f.ctx, f.ir, &f.graph), WAFER_OK);
+  uint32_t count = f.graph.kernel_count;
+  teardown(&f);
+  return count;
+}
+
+/* Where streams tell how fast it is the relay of the input is there at once, however large the
+ * model; where programs do, only if all relays are asked for. */
+static void test_waits_for_inputs(void) {
+  CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_none, WAFER_PROGRAMS_never), 3);
+  CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_inputs, WAFER_PROGRAMS_never), 4);
+  CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_inputs, WAFER_PROGRAMS_always), 3);
+  CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_auto, WAFER_PROGRAMS_always), 4);
+}
+
 static void test_names(void) {
   CU_ASSERT_TRUE(wafer_is_relay("a/relay1") && wafer_is_relay("/b/Conv/relay12"));
   CU_ASSERT_FALSE(wafer_is_relay("relay1") || wafer_is_relay("a/relay") ||
@@ -152,6 +180,7 @@ CU_TestInfo tests_relay[] = {
     {"taken out, they leave no trace", test_dropped},
     {"one for several kernels", test_spacing},
     {"an input of several kernels enters once", test_inputs},
+    {"where streams wait for it it does at once", test_waits_for_inputs},
     {"names of relays", test_names},
     CU_TEST_INFO_NULL,
 };

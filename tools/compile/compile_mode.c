@@ -65,21 +65,26 @@ bool thoughts_has_relays(const wafer_plan *plan) {
   return false;
 }
 
-bool thoughts_lacks_programs(const wafer_plan *plan) {
+/* There are none yet, and none were tried. */
+static bool has_them_later(const wafer_plan *plan) {
   const size_t later = sizeof WAFER_PROGRAMS_LATER - 1;
-  return !plan->launch_count && plan->function_count < 2 &&
-         strncmp(plan->no_programs, WAFER_PROGRAMS_LATER, later) != 0;
+  return !plan->launch_count && strncmp(plan->no_programs, WAFER_PROGRAMS_LATER, later) == 0;
+}
+
+bool thoughts_lacks_programs(const wafer_plan *plan) {
+  return !plan->launch_count && plan->function_count < 2 && !has_them_later(plan);
 }
 
 bool compile_lacks_programs(const wafer_plan *plan) {
   return plan->mode == WAFER_MODE_pipelined && thoughts_lacks_programs(plan);
 }
 
-/* Most of it is the train of core programs, core by core; sizes and links go kernel by kernel. */
+/* Most of it is the train of core programs, if there is one, core by core; sizes and links go
+ * kernel by kernel. */
 static uint64_t taken_by(const wafer_plan *plan) {
-  uint64_t cores = 0;
-  for (uint32_t k = 0; k < plan->kernel_count; k++)
-    cores += wafer_rect_area(plan->kernels[k].rect) + KERNEL_CORES;
+  uint64_t cores = plan->kernel_count * (uint64_t)KERNEL_CORES;
+  for (uint32_t k = 0; k < plan->kernel_count && !has_them_later(plan); k++)
+    cores += wafer_rect_area(plan->kernels[k].rect);
   return cores;
 }
 
