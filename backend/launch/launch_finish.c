@@ -101,7 +101,16 @@ static wafer_status keep_program(launcher *l, wafer_bytes bytes, uint32_t *progr
   return WAFER_OK;
 }
 
-wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name, launch_pieces *p) {
+/* Its program, and the ports that it has. */
+typedef struct linked {
+  wafer_arena *arena;
+  wafer_bytes program;
+  fragment_ports ports;
+} linked;
+
+/* One program of the pieces. */
+static wafer_status link_pieces(launcher *l, wafer_launch *launch, const char *name,
+                                launch_pieces *p, linked *out) {
   const wafer_machine *m = l->plan->machine;
   fragment_link link = {
       .name = name,
@@ -116,24 +125,20 @@ wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name, l
       .due = p->due,
       .period = p->period,
       .lacks_colors = &l->lacks_colors,
-      .stripes = launch.kind == WAFER_LAUNCH_action ? wafer_launch_samples(l->plan, &launch) : 1,
-      .stripe_columns = l->plan->stripe_columns};
-  wafer_launch_body body = {
-      .part_count = p->count, .parts = p->parts, .data_count = p->data.count, .data = p->data.at};
+      .stripes = launch->kind == WAFER_LAUNCH_action ? wafer_launch_samples(l->plan, launch) : 1,
+      .stripe_columns = l->plan->stripe_columns,
+      .ports = &out->ports};
   wafer_fabric_program program;
-  fragment_ports ports;
   const fragment *const *around = NULL;
-  link.ports = &ports;
   if (l->may_go_around) link.around = &around;
-  WAFER_TRY(fragment_link_program(&l->diag, l->arena, m, &link, &program));
+  WAFER_TRY(fragment_link_program(&l->diag, out->arena, m, &link, &program));
   WAFER_TRY(check_code(l, &program));
-  if (around) WAFER_TRY(time_again(l, p, around, &launch));
-  body.port_count = ports.count;
-  body.ports = ports.at;
-  if (!wafer_fabric_program_write(l->arena, &program, &body.program)) return launch_no_memory(l);
-  wafer_bytes bytes;
-  if (!wafer_launch_write(l->arena, &body, &bytes)) return launch_no_memory(l);
-  WAFER_TRY(keep_program(l, bytes, &launch.program));
+  if (around) WAFER_TRY(time_again(l, p, around, launch));
+  return wafer_fabric_program_write(out->arena, &program, &out->program) ? WAFER_OK
+                                                                         : launch_no_memory(l);
+}
+
+static wafer_status keep_launch(launcher *l, wafer_launch launch, const launch_pieces *p) {
   if (launch.kind == WAFER_LAUNCH_load || launch.kind == WAFER_LAUNCH_action)
     launch.predicted = longest_action(p);
   if (launch.kind != WAFER_LAUNCH_train) launch.slowest = WAFER_NONE;
@@ -143,4 +148,30 @@ wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name, l
     return launch_no_memory(l);
   l->launches[l->launch_count++] = launch;
   return WAFER_OK;
+}
+
+static wafer_status finish_in(launcher *l, wafer_launch launch, const char *name, launch_pieces *p,
+                              wafer_arena *arena) {
+  linked of = {.arena = arena};
+  wafer_bytes bytes;
+  WAFER_TRY(link_pieces(l, &launch, name, p, &of));
+  wafer_launch_body body = {.part_count = p->count,
+                            .parts = p->parts,
+                            .data_count = p->data.count,
+                            .data = p->data.at,
+                            .program = of.program,
+                            .port_count = of.ports.count,
+                            .ports = of.ports.at};
+  if (!wafer_launch_write(arena, &body, &bytes)) return launch_no_memory(l);
+  WAFER_TRY(keep_program(l, bytes, &launch.program));
+  return keep_launch(l, launch, p);
+}
+
+/* What is linked goes with it, but where words go other ways: fragments that do last longer. */
+wafer_status launch_finish(launcher *l, wafer_launch launch, const char *name, launch_pieces *p) {
+  wafer_arena *own = l->may_go_around ? NULL : wafer_arena_create();
+  if (!own && !l->may_go_around) return launch_no_memory(l);
+  wafer_status status = finish_in(l, launch, name, p, own ? own : l->arena);
+  wafer_arena_destroy(own);
+  return status;
 }

@@ -45,22 +45,27 @@ typedef struct recent_multiply {
   size_multiply is;
 } recent_multiply;
 
+/* What is as it is on wafers of all sizes. */
+typedef struct of_points {
+  split_costs *costs;
+  intern *kept;    /* points, by signature */
+  intern *layouts; /* of a point, by its address and the kernel's order */
+  recent_layouts *recent;
+} of_points;
+
 struct curve_set {
   const wafer_machine *machine;
   wafer_arena *arena;
   uint32_t max_width, max_height, most_points;
   size_t count, room; /* room is a power of two */
   shapes **at;        /* curves never move: callers keep them */
-  intern *points;     /* that were kept, by signature */
-  intern *layouts;    /* of a point, by its address and the kernel's order */
-  recent_layouts *recent;
+  of_points *points;  /* of all machines */
   recent_multiply *multiply; /* NULL until one is asked for */
   intern *sizings;           /* by all that decides about one */
   const shelf_place *layout;
   uint32_t layout_count;
   uint32_t stripes; /* whose machine it is one of */
   wafer_curves *kept; /* beyond the compilation; NULL: none are */
-  split_costs *costs; /* of all machines */
   wafer_workers *workers;
   bool alone;       /* there can be no workers */
   curve_set *other; /* of another number of stripes */
@@ -100,11 +105,20 @@ static curve_set *create(const wafer_machine *machine, bool best, wafer_arena *a
                      .stripes = 1,
                      .room = 256,
                      .at = WAFER_NEW(arena, shapes *, 256),
-                     .points = intern_create(arena),
-                     .layouts = intern_create(arena),
-                     .recent = WAFER_NEW(arena, recent_layouts, RECENT),
                      .sizings = intern_create(arena)};
-  return set->at && set->points && set->layouts && set->recent && set->sizings ? set : NULL;
+  return set->at && set->sizings ? set : NULL;
+}
+
+/* NULL: out of memory. */
+static of_points *open_points(const curve_set *set) {
+  of_points *points = WAFER_NEW(set->arena, of_points, 1);
+  if (!points) return NULL;
+  *points = (of_points){.costs = set->kept ? curves_kept_costs(set->kept)
+                                           : split_costs_create(set->arena),
+                        .kept = intern_create(set->arena),
+                        .layouts = intern_create(set->arena),
+                        .recent = WAFER_NEW(set->arena, recent_layouts, RECENT)};
+  return points->costs && points->kept && points->layouts && points->recent ? points : NULL;
 }
 
 curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
@@ -114,10 +128,8 @@ curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
   curve_set *set = create(ctx->machine, best, ir->arena);
   if (!set) return NULL;
   if (curves_kept_of(ctx->curves, ctx->machine)) set->kept = ctx->curves;
-  set->costs = set->kept    ? curves_kept_costs(set->kept)
-               : ir->curves ? ir->curves->costs
-                            : split_costs_create(ir->arena);
-  if (!set->costs) return NULL;
+  set->points = ir->curves ? ir->curves->points : open_points(set);
+  if (!set->points) return NULL;
   set->next = ir->curves;
   if (ir->curves) set->workers = ir->curves->workers, set->alone = ir->curves->alone;
   return ir->curves = set;
@@ -128,7 +140,7 @@ const wafer_machine *curve_set_machine(const curve_set *set) {
 }
 
 split_body curve_splits(const curve_set *set, const wafer_kernel_body *body) {
-  return split_body_of(set->costs, set->machine, body);
+  return split_body_of(set->points->costs, set->machine, body);
 }
 
 /* What is dead or reserved lies beside the stripes. */
@@ -148,7 +160,7 @@ curve_set *curve_set_stripe(curve_set *set, uint32_t stripes) {
   if (!machine || !(of = create(machine, false, set->arena))) return NULL;
   of->stripes = stripes;
   of->kept = set->kept;
-  of->costs = set->costs;
+  of->points = set->points;
   of->workers = curve_set_workers(set);
   of->alone = set->alone;
   of->other = set->other;
@@ -349,7 +361,7 @@ const wafer_shape_point *curve_keep_point(curve_set *set, uint64_t signature,
     uint64_t signature;
     wafer_shape_point point;
   } key = {signature, *point};
-  void **slot = intern_slot(set->points, &key, sizeof key);
+  void **slot = intern_slot(set->points->kept, &key, sizeof key);
   if (slot && !*slot) *slot = wafer_arena_copy(set->arena, point, sizeof *point);
   return slot ? *slot : NULL;
 }
@@ -370,9 +382,9 @@ const wafer_layout *curve_layouts(curve_set *set, const wafer_kernel_body *body,
                                   const wafer_shape_point *point) {
   uint32_t order = size_order(body);
   const uint64_t key[] = {(uint64_t)(uintptr_t)point, order};
-  recent_layouts *recent = &set->recent[key[0] / sizeof *point % RECENT];
+  recent_layouts *recent = &set->points->recent[key[0] / sizeof *point % RECENT];
   if (recent->point == point && recent->order == order) return recent->lie;
-  void **slot = intern_slot(set->layouts, key, sizeof key);
+  void **slot = intern_slot(set->points->layouts, key, sizeof key);
   if (!slot) return NULL;
   if (!*slot) {
     wafer_layout *lie = WAFER_NEW(set->arena, wafer_layout, body->input_count + body->output_count);
