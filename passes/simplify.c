@@ -1,12 +1,15 @@
 /* Rewrites the program into fewer and simpler ops: one walk in program order, each rewrite looking
  * back.
  *
- *   batch_norm(conv(x, w, b))     -> conv(x, w', b')              also mul, add, sub, div by a
- * constant per channel conv(pad(x))                  -> conv(x) with larger pads
- *   transpose(transpose(x))       -> transpose(x) or x            also reshapes, expands, clips
- *   conv(x * c), conv(x + c)      -> conv(x, w', b')              for c per input channel, +
- * without pads x * a * b, x / a, x ^ 2       -> x * (a b), x * (1 / a), x * x concat(x, zeros) ->
- * pad(x) x * 1, x + 0, cast to own type, select of a constant ...      -> x
+ *   batch_norm(conv(x, w, b))  -> conv(x, w', b')         also mul, add, sub, div by a constant
+ *                                                         per channel
+ *   conv(pad(x))               -> conv(x) with larger pads
+ *   transpose(transpose(x))    -> transpose(x) or x       also reshapes, expands, clips
+ *   matmul(x, transpose(w))    -> transpose(matmul(w, transpose(x)))   for w too large to fold
+ *   conv(x * c), conv(x + c)   -> conv(x, w', b')         for c per input channel, + without pads
+ *   x * a * b, x / a, x ^ 2    -> x * (a b), x * (1 / a), x * x
+ *   concat(x, zeros)           -> pad(x)
+ *   x * 1, x + 0, cast to own type, select of a constant ...      -> x
  *
  * Needs types; gives no batch_norm, no identity, no dead op and one op per constant. Weights that
  * change are computed in f64 and go into the weight table under a new name; f16 and bf16 stay as
@@ -137,6 +140,7 @@ static const struct {
     {WAFER_OP_select, rewrite_select},
     {WAFER_OP_reshape, rewrite_reshape},
     {WAFER_OP_transpose, rewrite_transpose},
+    {WAFER_OP_matmul, rewrite_product},
     {WAFER_OP_expand, rewrite_expand},
     {WAFER_OP_slice, rewrite_slice},
     {WAFER_OP_pad, rewrite_pad},

@@ -25,7 +25,7 @@ rewrite rewrite_padded_conv, rewrite_scaled_input;
 rewrite rewrite_sparse_window, rewrite_idle_taps;
 /* simplify_view.c */
 rewrite rewrite_reshape, rewrite_transpose, rewrite_expand, rewrite_slice, rewrite_pad,
-    rewrite_reduce, rewrite_gather, rewrite_concat;
+    rewrite_reduce, rewrite_gather, rewrite_concat, rewrite_product;
 /* simplify_map.c */
 rewrite rewrite_neutral, rewrite_divide, rewrite_power, rewrite_chain, rewrite_clip, rewrite_select,
     rewrite_broadcast;

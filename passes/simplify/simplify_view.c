@@ -2,6 +2,7 @@
  */
 #include <string.h>
 
+#include "ir/ir_fold.h"
 #include "simplify.h"
 
 static wafer_status build_transpose(const simplifier *s, MlirOperation at, MlirValue x,
@@ -46,6 +47,47 @@ wafer_status rewrite_transpose(simplifier *s, MlirOperation op, MlirValue *value
   int64_t perm[WAFER_MAX_RANK];
   for (uint32_t d = 0; d < rank; d++) perm[d] = inner[outer[d]];
   return build_transpose(s, op, mlirOperationGetOperand(before, 0), rank, perm, value);
+}
+
+static MlirValue operand_of(MlirOperation op, uint32_t index) {
+  return mlirOperationGetOperand(op, index);
+}
+
+/* With the last two dims exchanged. */
+static wafer_status build_turn(const simplifier *s, MlirOperation at, MlirValue x,
+                               MlirValue *value) {
+  int64_t perm[WAFER_MAX_RANK];
+  wafer_shape from = wafer_ir_value_type(x).shape, to = from;
+  for (uint32_t d = 0; d < from.rank; d++) {
+    perm[d] = d + 2 < from.rank ? d : 2 * from.rank - 3 - d;
+    to.dims[d] = from.dims[perm[d]];
+  }
+  return keeps_order(&from, perm) ? build_reshape(s, at, x, &to, value)
+                                  : build_transpose(s, at, x, from.rank, perm, value);
+}
+
+/* Whether the operand is a turned matrix too large for folding, the other and the result being
+ * smaller. */
+static bool is_turned_weight(MlirOperation op, uint32_t index, MlirValue *matrix) {
+  MlirOperation turn;
+  if (!made_by(op, index, WAFER_OP_transpose, &turn)) return false;
+  *matrix = operand_of(turn, 0);
+  wafer_type weight = operand_type(turn, 0), other = operand_type(op, !index), y = result_type(op);
+  int64_t all, taken, made;
+  return weight.shape.rank == 2 && wafer_ir_is_constant(*matrix) &&
+         !fold_is_small(1, &weight, &weight) && other.shape.rank >= 2 &&
+         wafer_shape_elements(&weight.shape, &all) && wafer_shape_elements(&other.shape, &taken) &&
+         wafer_shape_elements(&y.shape, &made) && taken + made < all;
+}
+
+/* matmul(x, transpose(w)) -> transpose(matmul(w, transpose(x))) */
+wafer_status rewrite_product(simplifier *s, MlirOperation op, MlirValue *value) {
+  MlirValue operands[2], product;
+  if (!is_turned_weight(op, 1, &operands[0])) return WAFER_OK;
+  WAFER_TRY(build_turn(s, op, operand_of(op, 0), &operands[1]));
+  wafer_builder b = build_before(s, op, op);
+  WAFER_TRY(wafer_build(&b, WAFER_OP_matmul, 2, operands, NULL, 0, &product));
+  return build_turn(s, op, product, value);
 }
 
 /* expand(expand(x)) -> expand(x) */
