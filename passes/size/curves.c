@@ -45,7 +45,7 @@ typedef struct recent_multiply {
   size_multiply is;
 } recent_multiply;
 
-/* What is as it is on wafers of all sizes. */
+/* What is the same on a wafer and on all its bands. */
 typedef struct of_points {
   split_costs *costs;
   intern *kept;    /* points, by signature */
@@ -59,7 +59,7 @@ struct curve_set {
   uint32_t max_width, max_height, most_points;
   size_t count, room; /* room is a power of two */
   shapes **at;        /* curves never move: callers keep them */
-  of_points *points;  /* of all machines */
+  of_points *points;  /* of all machines that are parts of one wafer */
   recent_multiply *multiply; /* NULL until one is asked for */
   intern *sizings;           /* by all that decides about one */
   const shelf_place *layout;
@@ -109,8 +109,17 @@ static curve_set *create(const wafer_machine *machine, bool best, wafer_arena *a
   return set->at && set->sizings ? set : NULL;
 }
 
-/* NULL: out of memory. */
-static of_points *open_points(const curve_set *set) {
+/* Whether both are the same wafer, or bands of it. */
+static bool are_alike(const wafer_machine *a, const wafer_machine *b) {
+  a = a->whole ? a->whole : a;
+  b = b->whole ? b->whole : b;
+  return a == b || !memcmp(a, b, sizeof *a);
+}
+
+/* Those of a set of such a machine, or new ones; NULL: out of memory. */
+static of_points *points_of(const curve_set *set, const curve_set *others) {
+  while (others && !are_alike(others->machine, set->machine)) others = others->next;
+  if (others) return others->points;
   of_points *points = WAFER_NEW(set->arena, of_points, 1);
   if (!points) return NULL;
   *points = (of_points){.costs = set->kept ? curves_kept_costs(set->kept)
@@ -128,7 +137,7 @@ curve_set *curve_set_of(const wafer_ctx *ctx, wafer_ir *ir) {
   curve_set *set = create(ctx->machine, best, ir->arena);
   if (!set) return NULL;
   if (curves_kept_of(ctx->curves, ctx->machine)) set->kept = ctx->curves;
-  set->points = ir->curves ? ir->curves->points : open_points(set);
+  set->points = points_of(set, ir->curves);
   if (!set->points) return NULL;
   set->next = ir->curves;
   if (ir->curves) set->workers = ir->curves->workers, set->alone = ir->curves->alone;

@@ -37,6 +37,62 @@ static const wafer_curve *common_curve(fixture *f, wafer_curves *curves, const w
   return curve;
 }
 
+/* What two splits of each kernel take, and how their values lie, as it is found for one. */
+static void check_splits(const fixture *f, curve_set *set, const wafer_machine *machine) {
+  for (uint32_t i = 0; i < 4 * f->graph.kernel_count; i++) {
+    const wafer_kernel_body *body = &f->graph.kernels[i / 2 % f->graph.kernel_count].body;
+    const split_body splits = curve_splits(set, body);
+    wafer_split split = size_uncut();
+    wafer_cost cost;
+    split.rows[0] = 1 + i % 2;
+    split.cols[1] = 2;
+    wafer_kernel_cost(machine, body, &split, &cost);
+    split_cost found = split_cost_find(&splits, &split);
+    CU_ASSERT_EQUAL(found.cycles, cost.cycles);
+    CU_ASSERT_EQUAL(found.bytes, wafer_cost_bytes(&cost));
+    wafer_layout lies = split_layout_of(&splits, &split, 0),
+                 own = wafer_kernel_value_layout(body, &split, 0);
+    CU_ASSERT_TRUE(wafer_layout_equal(&lies, &own));
+  }
+}
+
+/* A wafer and its bands have them in common, for one body after the other; another wafer, for which
+ * the same program is sized to advise it, has its own. */
+static void splits_are_found_once(void) {
+  char text[8192];
+  fixture f;
+  const wafer_machine *other, *band;
+  setup(&f, "small16", chain(text, sizeof text, 3));
+  check_splits(&f, f.curves, f.ctx.machine);
+  wafer_ctx with = f.ctx;
+  CU_ASSERT_EQUAL_FATAL(
+      wafer_machine_band(NULL, f.ctx.arena, f.ctx.machine, (wafer_cut){2, 1, false}, &band),
+      WAFER_OK);
+  with.machine = band;
+  check_splits(&f, curve_set_of(&with, f.ir), band);
+  CU_ASSERT_EQUAL_FATAL(wafer_machine_open(&f.diag, f.ctx.arena, "wse3", &other), WAFER_OK);
+  with.machine = other;
+  check_splits(&f, curve_set_of(&with, f.ir), other);
+  check_splits(&f, f.curves, f.ctx.machine);
+  teardown(&f);
+}
+
+/* A point is kept once a signature. */
+static void points_are_kept_once(void) {
+  char text[8192];
+  fixture f;
+  wafer_shape_point point = {.split = size_uncut(), .width = 1, .height = 1, .cycles = 7};
+  setup(&f, "small16", chain(text, sizeof text, 3));
+  const wafer_shape_point *first = curve_keep_point(f.curves, 1, &point);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(first);
+  CU_ASSERT_EQUAL(first->cycles, 7);
+  CU_ASSERT_PTR_EQUAL(curve_keep_point(f.curves, 1, &point), first);
+  CU_ASSERT_PTR_NOT_EQUAL(curve_keep_point(f.curves, 2, &point), first);
+  point.cycles = 8;
+  CU_ASSERT_PTR_NOT_EQUAL(curve_keep_point(f.curves, 1, &point), first);
+  teardown(&f);
+}
+
 /* Those of a wafer outlast the compilation that has found them; a band has its own, and other
  * wafers have no part in them. */
 static void curves_outlast_compilations(void) {
@@ -448,6 +504,8 @@ CU_TestInfo tests_size[] = {
     {"sizings are kept", sizings_are_kept},
     {"equal kernels share a curve", curves_are_shared},
     {"curves outlast compilations", curves_outlast_compilations},
+    {"what a split takes is found once a wafer", splits_are_found_once},
+    {"points are kept once", points_are_kept_once},
     {"a curve for copies has rows for their streams", copies_have_shapes_of_their_own},
     {"values that skip kernels wait", skips_are_deep},
     {"fewer wait where cores are too few", skips_are_eased},

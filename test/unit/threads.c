@@ -64,9 +64,29 @@ static void leaves_the_callers_setting(void) {
   thread_pool_destroy(NULL);
 }
 
+static void add_one(void *self, uint32_t tile, uint32_t thread) {
+  (void)thread;
+  atomic_fetch_add((atomic_uint *)self, tile % 2 + 1);
+}
+
+/* Also where nobody helps, and where there are more tiles than a pool takes at a time. */
+static void workers_run_all(void) {
+  static const uint32_t tiles[] = {0, 1, 100, THREADS_MOST_TILES, THREADS_MOST_TILES + 2};
+  wafer_workers *workers = wafer_workers_create(2);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(workers);
+  for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++)
+    for (int alone = 0; alone < 2; alone++) {
+      atomic_uint sum = 0;
+      wafer_workers_run(alone ? NULL : workers, tiles[i], add_one, &sum);
+      CU_ASSERT_EQUAL(atomic_load(&sum), tiles[i] + tiles[i] / 2);
+    }
+  wafer_workers_destroy(workers);
+}
+
 CU_TestInfo tests_threads[] = {
     {"runs each tile once", runs_each_tile_once},
     {"wakes sleeping workers", wakes_sleeping_workers},
     {"leaves the caller's OpenMP setting", leaves_the_callers_setting},
+    {"workers run all tiles", workers_run_all},
     CU_TEST_INFO_NULL,
 };
