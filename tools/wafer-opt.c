@@ -23,7 +23,7 @@ static const char usage[] =
     "  --recompute=WHAT      of the activations: auto, none or all (auto)\n"
     "  --evaluate            with --train: no gradients\n"
     "  --optimizer=NAME      with --train, of a pipeline: what updates its weights (sgd)\n"
-    "  --relays=WHAT         that hold samples in a pipeline: auto or none (none)\n"
+    "  --relays=WHAT         that hold samples in a pipeline: auto, inputs or none (none)\n"
     "  --reductions=WHERE    over all places: apart, or behind what they reduce (apart)\n"
     "  --print-ir-after=NAME the module after this pass, or after `all`, on standard error\n"
     "  --help                this text\n"
@@ -148,10 +148,12 @@ static wafer_status parse_option(const wafer_diag *diag, int option, request *r)
     if (r->training.optimizer != WAFER_OPTIMIZER_COUNT) return WAFER_OK;
     return wrong(diag, "optimizer", optarg, "one that there is");
   case 'y':
-    r->options.relays = !strcmp(optarg, "auto") ? WAFER_RELAYS_auto : WAFER_RELAYS_none;
-    return !strcmp(optarg, "auto") || !strcmp(optarg, "none")
+    r->options.relays = !strcmp(optarg, "auto")     ? WAFER_RELAYS_auto
+                        : !strcmp(optarg, "inputs") ? WAFER_RELAYS_inputs
+                                                    : WAFER_RELAYS_none;
+    return r->options.relays || !strcmp(optarg, "none")
                ? WAFER_OK
-               : wrong(diag, "relays", optarg, "auto or none");
+               : wrong(diag, "relays", optarg, "auto, inputs or none");
   case 'u':
     r->options.reductions =
         !strcmp(optarg, "behind") ? WAFER_REDUCTIONS_behind : WAFER_REDUCTIONS_apart;

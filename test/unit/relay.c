@@ -143,13 +143,19 @@ static void test_inputs(void) {
   teardown(&f);
 }
 
-/* How many kernels a pipeline that waits for its input has. */
-static uint32_t kernels_with(wafer_relays relays, wafer_programs programs) {
+/* How many kernels a pipeline that waits for its input has; `pinned`: one of them is, if it can be.
+ */
+static uint32_t kernels_with(wafer_relays relays, wafer_programs programs, bool pinned) {
   fixture f;
   setup(&f, "small16", shared);
   wafer_machine slow = *f.ctx.machine;
-  const wafer_options options = {
-      .mode = WAFER_MODE_pipelined, .relays = relays, .programs = programs, .bands = 1};
+  const wafer_pin pin = {.kernel = "a", .rect = {0, 0, 1, 1}, .kept = true};
+  const wafer_options options = {.mode = WAFER_MODE_pipelined,
+                                 .relays = relays,
+                                 .programs = programs,
+                                 .bands = 1,
+                                 .pins = &pin,
+                                 .pin_count = pinned};
   slow.edge_in_bytes_per_second = slow.clock_hz / 8; /* an eighth of a byte a cycle */
   f.ctx.machine = &slow;
   f.ctx.options = &options;
@@ -161,12 +167,13 @@ static uint32_t kernels_with(wafer_relays relays, wafer_programs programs) {
 }
 
 /* Where streams tell how fast it is the relay of the input is there at once, however large the
- * model; where programs do, only if all relays are asked for. */
+ * model, unless kernels are pinned; where programs do, only if all relays are asked for. */
 static void test_waits_for_inputs(void) {
-  CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_none, WAFER_PROGRAMS_never), 3);
-  CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_inputs, WAFER_PROGRAMS_never), 4);
-  CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_inputs, WAFER_PROGRAMS_always), 3);
-  CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_auto, WAFER_PROGRAMS_always), 4);
+  CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_none, WAFER_PROGRAMS_never, false), 3);
+  CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_inputs, WAFER_PROGRAMS_never, false), 4);
+  CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_inputs, WAFER_PROGRAMS_never, true), 3);
+  CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_inputs, WAFER_PROGRAMS_always, false), 3);
+  CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_auto, WAFER_PROGRAMS_always, false), 4);
 }
 
 static void test_names(void) {
