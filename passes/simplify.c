@@ -5,6 +5,7 @@
  *                                                         per channel
  *   conv(pad(x))               -> conv(x) with larger pads
  *   transpose(transpose(x))    -> transpose(x) or x       also reshapes, expands, clips
+ *   slice(concat(a, b))        -> slice(a)                where nothing of b is wanted
  *   matmul(x, transpose(w))    -> transpose(matmul(w, transpose(x)))   for w too large to fold
  *   conv(x * c), conv(x + c)   -> conv(x, w', b')         for c per input channel, + without pads
  *   x * a * b, x / a, x ^ 2    -> x * (a b), x * (1 / a), x * x

@@ -24,8 +24,10 @@ rewrite rewrite_padded_conv, rewrite_scaled_input;
 /* simplify_window.c */
 rewrite rewrite_sparse_window, rewrite_idle_taps;
 /* simplify_view.c */
-rewrite rewrite_reshape, rewrite_transpose, rewrite_expand, rewrite_slice, rewrite_pad,
-    rewrite_reduce, rewrite_gather, rewrite_concat, rewrite_product;
+rewrite rewrite_reshape, rewrite_transpose, rewrite_expand, rewrite_pad, rewrite_reduce,
+    rewrite_gather, rewrite_concat, rewrite_product;
+/* simplify_slice.c */
+rewrite rewrite_slice;
 /* simplify_map.c */
 rewrite rewrite_neutral, rewrite_divide, rewrite_power, rewrite_chain, rewrite_clip, rewrite_select,
     rewrite_broadcast;

@@ -101,33 +101,6 @@ wafer_status rewrite_expand(simplifier *s, MlirOperation op, MlirValue *value) {
   return wafer_build(&b, WAFER_OP_expand, 1, &x, &attr, 1, value);
 }
 
-/* slice(slice(x)) -> slice(x) */
-wafer_status rewrite_slice(simplifier *s, MlirOperation op, MlirValue *value) {
-  MlirOperation before;
-  wafer_attrs outer, inner;
-  uint32_t rank;
-  int64_t starts[WAFER_MAX_RANK], steps[WAFER_MAX_RANK];
-  if (!made_by(op, 0, WAFER_OP_slice, &before)) return WAFER_OK;
-  WAFER_TRY(wafer_ir_attrs(s->ctx, op, &outer));
-  WAFER_TRY(wafer_ir_attrs(s->ctx, before, &inner));
-  const int64_t *start = wafer_attr_ints(&outer, WAFER_ATTR_starts, &rank);
-  const int64_t *step = wafer_attr_ints(&outer, WAFER_ATTR_steps, &rank);
-  const int64_t *inner_start = wafer_attr_ints(&inner, WAFER_ATTR_starts, &rank);
-  const int64_t *inner_step = wafer_attr_ints(&inner, WAFER_ATTR_steps, &rank);
-  wafer_shape shape = result_type(op).shape;
-  for (uint32_t d = 0; d < rank; d++)
-    if (shape.dims[d] == 0 || __builtin_mul_overflow(step[d], inner_step[d], &steps[d]) ||
-        __builtin_mul_overflow(start[d], inner_step[d], &starts[d]) ||
-        __builtin_add_overflow(starts[d], inner_start[d], &starts[d]))
-      return WAFER_OK;
-  wafer_builder b = build_before(s, op, op);
-  MlirValue x = mlirOperationGetOperand(before, 0);
-  wafer_attr attrs[] = {{.id = WAFER_ATTR_starts, .ints = {rank, starts}},
-                        {.id = WAFER_ATTR_steps, .ints = {rank, steps}},
-                        {.id = WAFER_ATTR_shape, .ints = {rank, shape.dims}}};
-  return wafer_build(&b, WAFER_OP_slice, 1, &x, attrs, 3, value);
-}
-
 /* pad by nothing -> x */
 wafer_status rewrite_pad(simplifier *s, MlirOperation op, MlirValue *value) {
   wafer_attrs attrs;
