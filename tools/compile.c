@@ -65,9 +65,8 @@ static const char usage[] =
     "                           half of them end in the middle, mirrored in the other half; auto:\n"
     "                           as is faster, or 1 where --bands says how many (auto)\n"
     "      --relays R           kernels that hold samples of what skips others, or an input for\n"
-    "                           several: auto, where programs, or streams, are faster for them, "
-    "or\n"
-    "                           none (auto)\n"
+    "                           several: auto, where programs, or streams, are faster for\n"
+    "                           them, or none (auto)\n"
     "      --reductions R       over all places, as global pooling: apart, in kernels of their "
     "own;\n"
     "                           behind what makes their operand, on its cores; auto: apart, or\n"
@@ -135,8 +134,7 @@ typedef struct arguments {
   wafer_shape_binding *shapes;
   wafer_value_binding *values;
   sparsity_masks masks;
-  bool fast;   /* sparse shapes, even where they waste more */
-  bool relays; /* may be tried */
+  bool fast; /* sparse shapes, even where they waste more */
 } arguments;
 
 enum {
@@ -290,10 +288,7 @@ static wafer_status parse_choice(arguments *a, int option, const char *text) {
   case DTYPE: o->storage = at ? WAFER_DTYPE_f16 : WAFER_DTYPE_f32; break;
   case PLACER: o->placer = (wafer_placer_kind)at; break;
   case OBJECTIVE: o->objective = (wafer_objective)at; break;
-  case RELAYS:
-    a->relays = !at;
-    a->options.relays = at ? WAFER_RELAYS_none : WAFER_RELAYS_inputs;
-    break;
+  case RELAYS: o->relays = at ? WAFER_RELAYS_none : WAFER_RELAYS_inputs; break;
   case REDUCTIONS: o->reductions = (wafer_reductions)at; break;
   case PROGRAMS: o->programs = (wafer_programs)at; break;
   default: a->fast = at; break;
@@ -357,8 +352,7 @@ static wafer_status parse_option(arguments *a, wafer_arena *arena, int option, c
 static wafer_status parse(int argc, char **argv, wafer_arena *arena, arguments *a, bool *help) {
   *a = (arguments){.machine = {.name = "wse2"},
                    .options.print = print_ir,
-                   .options.relays = WAFER_RELAYS_inputs,
-                   .relays = true};
+                   .options.relays = WAFER_RELAYS_inputs};
   a->dims = WAFER_NEW(arena, wafer_dim_binding, (size_t)argc);
   a->shapes = WAFER_NEW(arena, wafer_shape_binding, (size_t)argc);
   a->values = WAFER_NEW(arena, wafer_value_binding, (size_t)argc);
@@ -397,7 +391,7 @@ static wafer_status finish(const arguments *a, const wafer_plan *plan, const waf
   WAFER_TRY(report_make(cli_diag(), plan, &r));
   WAFER_TRY(report_bound(cli_diag(), &r));
   r.placer = plan->mode == WAFER_MODE_pipelined ? placer : NULL;
-  if (whole) WAFER_TRY(compile_whole(a->model, whole, &a->options, a->fast, a->relays, &r.whole));
+  if (whole) WAFER_TRY(compile_whole(a->model, whole, &a->options, a->fast, &r.whole));
   double seconds = cli_seconds() - started;
   cli_progress_done();
   compile_warn_unread(&a->search, &a->options, plan->mode);
@@ -432,8 +426,7 @@ static wafer_status compile_model(const arguments *a, const wafer_ctx *ctx,
   if (a->passes) return compile_passes(a, ctx, whole, started);
   with.options = &own;
   wafer_status status = compile_first(ctx, a->model, &own, &ir, &plan);
-  if (status == WAFER_OK)
-    status = compile_settle(&with, a->model, a->fast, a->relays, &other, &plan, &placer);
+  if (status == WAFER_OK) status = compile_settle(&with, a->model, a->fast, &other, &plan, &placer);
   if (status == WAFER_OK) status = finish(a, plan, whole, placer, started);
   compile_drop(other);
   wafer_ir_destroy(ir);

@@ -63,8 +63,7 @@ wafer_status compile_machine_open(const wafer_diag *diag, const compile_machine 
 /* What the model would take on a whole machine: compiled there in the same way, and thrown away.
  * Zeros where it does not compile. */
 wafer_status compile_whole(const char *model, const wafer_machine *whole,
-                           const wafer_options *options, bool fast, bool relays,
-                           report_whole *out);
+                           const wafer_options *options, bool fast, report_whole *out);
 
 /* Before anything large is allocated. */
 void compile_keep_heap(void);
@@ -104,14 +103,14 @@ void compile_drop(wafer_ir *other);
 /* Whether a pipeline has no programs because they cannot be made. */
 bool compile_lacks_programs(const wafer_plan *plan);
 /* Another plan in place of *plan where core programs tell that it is faster: a pipeline with
- * relays, if they may be tried, with other bands, or on shelves; weight streaming, where nothing
- * was said of the mode. The caller drops *ir, NULL where the plan stays. *told: which placer's
- * plan it is and why, NULL where no two were compared. */
-wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool relays, wafer_ir **ir,
+ * relays, unless options have none, with other bands, or on shelves; weight streaming, where
+ * nothing was said of the mode. The caller drops *ir, NULL where the plan stays. *told: which
+ * placer's plan it is and why, NULL where no two were compared. */
+wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, wafer_ir **ir,
                                 const wafer_plan **plan, const char **told);
 /* The same, and then, of sparse weights, a plan that wastes fewer multiply cycles or, if it shall
  * be `fast`, is no slower than with dense ones (compile_sparse.c). *told: of the plan left. */
-wafer_status compile_settle(const wafer_ctx *ctx, const char *model, bool fast, bool relays,
-                            wafer_ir **ir, const wafer_plan **plan, const char **told);
+wafer_status compile_settle(const wafer_ctx *ctx, const char *model, bool fast, wafer_ir **ir,
+                            const wafer_plan **plan, const char **told);
 
 #endif

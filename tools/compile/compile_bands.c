@@ -55,13 +55,13 @@ static wafer_status try_fewest(thoughts *t, bool tried) {
   wafer_cut cut = thoughts_cut_of(&t->now);
   bool taken, soon = cut.bands <= FEW || thoughts_have_time_for(t, cut.sides);
   if (!tried && soon && thoughts_may_change(&t->now))
-    WAFER_TRY(try_so_many(t, t->now.options, 1, t->relays, &taken));
+    WAFER_TRY(try_so_many(t, t->now.options, 1, thoughts_may_relay(t), &taken));
   wafer_cut now = thoughts_cut_of(&t->now);
   if (t->ctx->options->sides || now.sides == 1 || now.bands > FEW || !thoughts_may_change(&t->now))
     return WAFER_OK;
   const wafer_cut one = {1, 1, false};
   WAFER_TRY(thoughts_try_cut(t, t->now.options, one, false, &taken));
-  return t->relays && thoughts_may_change(&t->now)
+  return thoughts_may_relay(t) && thoughts_may_change(&t->now)
              ? thoughts_try_cut(t, t->now.options, one, true, &taken)
              : WAFER_OK;
 }
@@ -74,12 +74,12 @@ wafer_status thoughts_try_bands(thoughts *t) {
   if (t->now.options.bands) return WAFER_OK;
   for (n = 2 * first; misses < 2 && n <= WAFER_SEARCHED_BANDS && thoughts_may_change(&t->now);
        n *= 2) {
-    WAFER_TRY(try_so_many(t, t->now.options, n, t->relays, &taken));
+    WAFER_TRY(try_so_many(t, t->now.options, n, thoughts_may_relay(t), &taken));
     misses = taken ? 0 : misses + 1;
   }
   taken = true;
   for (n = first / 2; taken && n && thoughts_may_change(&t->now); n /= 2)
-    WAFER_TRY(try_so_many(t, t->now.options, n, t->relays, &taken));
+    WAFER_TRY(try_so_many(t, t->now.options, n, thoughts_may_relay(t), &taken));
   return try_fewest(t, n == 0);
 }
 

@@ -94,7 +94,7 @@ wafer_status compile_machine_open(const wafer_diag *diag, const compile_machine 
   return (*out)->defects ? find_whole(*out, arena, whole) : WAFER_OK;
 }
 
-static wafer_status compile_again(const wafer_ctx *ctx, const char *model, bool fast, bool relays,
+static wafer_status compile_again(const wafer_ctx *ctx, const char *model, bool fast,
                                   report_whole *out) {
   wafer_ir *ir = NULL, *other = NULL;
   wafer_options own = *ctx->options;
@@ -104,7 +104,7 @@ static wafer_status compile_again(const wafer_ctx *ctx, const char *model, bool 
   report r;
   with.options = &own;
   wafer_status status = compile_first(ctx, model, &own, &ir, &plan);
-  if (status == WAFER_OK) status = compile_settle(&with, model, fast, relays, &other, &plan, &told);
+  if (status == WAFER_OK) status = compile_settle(&with, model, fast, &other, &plan, &told);
   if (status == WAFER_OK) status = report_make(NULL, plan, &r);
   if (status == WAFER_OK)
     *out =
@@ -115,8 +115,7 @@ static wafer_status compile_again(const wafer_ctx *ctx, const char *model, bool 
 }
 
 wafer_status compile_whole(const char *model, const wafer_machine *whole,
-                           const wafer_options *options, bool fast, bool relays,
-                           report_whole *out) {
+                           const wafer_options *options, bool fast, report_whole *out) {
   wafer_options own = *options;
   own.pin_count = 0;
   own.refused = NULL;
@@ -127,7 +126,7 @@ wafer_status compile_whole(const char *model, const wafer_machine *whole,
   if (!ctx.arena) return cli_no_memory();
   ctx.curves = wafer_curves_create(ctx.arena, whole); /* NULL will do */
   *out = (report_whole){0};
-  wafer_status status = compile_again(&ctx, model, fast, relays, out);
+  wafer_status status = compile_again(&ctx, model, fast, out);
   wafer_arena_destroy(ctx.arena);
   return status == WAFER_NO_MEMORY ? cli_no_memory() : WAFER_OK;
 }

@@ -180,10 +180,14 @@ bool thoughts_may_change(const candidate *now) {
   return thoughts_is_open(&now->options) && now->interval > now->flow + now->flow / SLOW_PART;
 }
 
+bool thoughts_may_relay(const thoughts *t) {
+  return t->ctx->options->relays != WAFER_RELAYS_none;
+}
+
 static wafer_status try_relays(thoughts *t) {
   wafer_options own = t->now.options;
   bool taken;
-  if (!t->relays || !thoughts_may_change(&t->now)) return WAFER_OK;
+  if (!thoughts_may_relay(t) || !thoughts_may_change(&t->now)) return WAFER_OK;
   own.relays = WAFER_RELAYS_auto;
   if (own.placer == WAFER_PLACER_best) thoughts_ask_for(&own, thoughts_cut_of(&t->now));
   return thoughts_try_pipeline(t, own, PLAN_GAIN, &taken);
@@ -303,7 +307,7 @@ static wafer_status try_shared(thoughts *t) {
   wafer_options own = t->now.options;
   candidate other;
   bool late = t->now.interval > t->now.edge + t->now.edge / SLOW_PART;
-  bool open = t->relays && thoughts_is_open(&own) && !thoughts_has_relays(t->now.plan);
+  bool open = thoughts_may_relay(t) && thoughts_is_open(&own) && !thoughts_has_relays(t->now.plan);
   if (!late || !open || t->now.plan->mode != WAFER_MODE_pipelined || !thoughts_have_time(t) ||
       !shares_inputs(t->now.plan))
     return WAFER_OK;
@@ -429,13 +433,13 @@ static wafer_status compare_modes(thoughts *t, const char **told) {
   return pipeline.plan ? thoughts_tell_pipeline(t, &pipeline) : WAFER_OK;
 }
 
-wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, bool relays, wafer_ir **ir,
+wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, wafer_ir **ir,
                                 const wafer_plan **plan, const char **told) {
   report r;
   *told = NULL;
   WAFER_TRY(report_make(cli_diag(), *plan, &r));
   uint64_t spent = taken_by(*plan);
-  thoughts t = {ctx, model, relays, candidate_of(NULL, ctx->options, *plan, &r), &spent};
+  thoughts t = {ctx, model, candidate_of(NULL, ctx->options, *plan, &r), &spent};
   bool pipelined = (*plan)->mode == WAFER_MODE_pipelined;
   wafer_status status = pipelined ? reconsider(&t, told) : thoughts_settle_samples(&t, &t.now);
   if (status == WAFER_OK) status = pipelined ? thoughts_try_streaming(&t) : compare_modes(&t, told);

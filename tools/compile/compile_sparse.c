@@ -131,7 +131,7 @@ static wafer_status find(const wafer_ctx *ctx, const char *model, uint64_t most,
 
 /* A pipeline with shapes that are as lean as `w` asks for, and what suits it. It is timed as the
  * one at hand is, by programs or by streams: these alone are faster than they. */
-static wafer_status lean_pipeline(const wafer_ctx *ctx, const char *model, bool relays,
+static wafer_status lean_pipeline(const wafer_ctx *ctx, const char *model,
                                   const wafer_plan *present, wish w, attempt *a) {
   wafer_options own = *ctx->options;
   wafer_ctx with = *ctx;
@@ -146,7 +146,7 @@ static wafer_status lean_pipeline(const wafer_ctx *ctx, const char *model, bool 
   WAFER_TRY(compile_other(ctx, model, &own, by_streams ? WAFER_PROGRAMS_never : own.programs, false,
                           &a->ir, &a->plan, &r));
   if (!a->plan) return WAFER_OK;
-  WAFER_TRY(compile_reconsider(&with, model, relays, &suited, &a->plan, &told));
+  WAFER_TRY(compile_reconsider(&with, model, &suited, &a->plan, &told));
   if (suited) {
     compile_drop(a->ir);
     a->ir = suited;
@@ -176,7 +176,6 @@ static bool is_leaner(const attempt *a, double waste, uint64_t interval) {
 typedef struct pipelines {
   const wafer_ctx *ctx;
   const char *model;
-  bool relays;
   wafer_ir **ir;
   const wafer_plan **plan, *fastest;
   double waste;
@@ -188,7 +187,7 @@ static wafer_status try_pipeline(pipelines *p, wafer_sparse_shapes shapes, uint3
                                  bool *bears) {
   attempt a;
   wish w = {.shapes = shapes, .lean = lean};
-  WAFER_TRY(lean_pipeline(p->ctx, p->model, p->relays, p->fastest, w, &a));
+  WAFER_TRY(lean_pipeline(p->ctx, p->model, p->fastest, w, &a));
   *bears = a.plan && a.interval <= p->most;
   bool better = *bears && is_leaner(&a, p->waste, p->interval);
   if (!choose(&a, better, p->ir, p->plan)) return WAFER_OK;
@@ -217,14 +216,14 @@ static wafer_status find_lean(pipelines *p, uint32_t tries) {
 /* Shapes that seem to waste more are tried where lean ones make it slower; of what is lean at once
  * weights that are not dealt, for an input that two kernels take in orders of their own crosses the
  * border twice. */
-static wafer_status lean_pipelines(const wafer_ctx *ctx, const char *model, bool relays,
-                                   wafer_ir **ir, const wafer_plan **plan) {
+static wafer_status lean_pipelines(const wafer_ctx *ctx, const char *model, wafer_ir **ir,
+                                   const wafer_plan **plan) {
   static const wafer_sparse_shapes shapes[] = {WAFER_SPARSE_lean, WAFER_SPARSE_lean_undealt};
   bool small = (*plan)->kernel_count <= SMALL_MODEL, bears;
   report r;
   WAFER_TRY(report_make(cli_diag(), *plan, &r));
   uint64_t least = r.interval_cycles, most = SLOWER_MOST * least;
-  pipelines p = {ctx, model, relays, ir, plan, *plan, report_waste(*plan), least, most};
+  pipelines p = {ctx, model, ir, plan, *plan, report_waste(*plan), least, most};
   if (p.waste > REPORT_LEAN)
     WAFER_TRY(find_lean(&p, small ? LEAN_AGAIN : 1));
   else if (small)
@@ -239,16 +238,16 @@ static wafer_status lean_pipelines(const wafer_ctx *ctx, const char *model, bool
 /* Of a streaming plan with sparse weights: one whose weights are not dealt, or lie in fewer lists
  * of pairs, where it is faster and lean; if it shall be `fast`, one of other shapes where it is
  * slower than with dense weights, by what plans tell. Of a pipeline one that is lean, or leaner,
- * unless it shall be `fast`; `relays` may be tried with it. *ir: NULL where the plan stays, which
+ * unless it shall be `fast`. *ir: NULL where the plan stays, which
  * is the caller's and outlives all others. */
-static wafer_status lean_plan(const wafer_ctx *ctx, const char *model, bool fast, bool relays,
-                              wafer_ir **ir, const wafer_plan **plan) {
+static wafer_status lean_plan(const wafer_ctx *ctx, const char *model, bool fast, wafer_ir **ir,
+                              const wafer_plan **plan) {
   const wafer_options *o = ctx->options;
   attempt dense;
   report lean;
   if (o->training || !multiplies_sparse(*plan)) return WAFER_OK;
   if ((*plan)->mode != WAFER_MODE_streaming)
-    return fast || o->pin_count ? WAFER_OK : lean_pipelines(ctx, model, relays, ir, plan);
+    return fast || o->pin_count ? WAFER_OK : lean_pipelines(ctx, model, ir, plan);
   WAFER_TRY(report_make(cli_diag(), *plan, &lean));
   WAFER_TRY(leaner(ctx, model, ir, plan, &lean.interval_cycles));
   WAFER_TRY(find_faster(ctx, model, ir, plan, &lean.interval_cycles));
@@ -259,11 +258,11 @@ static wafer_status lean_plan(const wafer_ctx *ctx, const char *model, bool fast
   return find(ctx, model, dense.interval, ir, plan);
 }
 
-wafer_status compile_settle(const wafer_ctx *ctx, const char *model, bool fast, bool relays,
-                            wafer_ir **ir, const wafer_plan **plan, const char **told) {
+wafer_status compile_settle(const wafer_ctx *ctx, const char *model, bool fast, wafer_ir **ir,
+                            const wafer_plan **plan, const char **told) {
   wafer_ir *lean = NULL;
-  WAFER_TRY(compile_reconsider(ctx, model, relays, ir, plan, told));
-  wafer_status status = lean_plan(ctx, model, fast, relays, &lean, plan);
+  WAFER_TRY(compile_reconsider(ctx, model, ir, plan, told));
+  wafer_status status = lean_plan(ctx, model, fast, &lean, plan);
   if (!lean) return status;
   compile_drop(*ir);
   *ir = lean;

@@ -23,7 +23,6 @@ typedef struct candidate {
 typedef struct thoughts {
   const wafer_ctx *ctx;
   const char *model;
-  bool relays; /* may be tried */
   candidate now;
   uint64_t *spent; /* what the plans made so far have taken, in cores of kernels */
 } thoughts;
@@ -53,6 +52,7 @@ bool thoughts_has_programs(const candidate *c);
 /* Whether there can be none; else they are there, or made later. */
 bool thoughts_lacks_programs(const wafer_plan *plan);
 bool thoughts_has_relays(const wafer_plan *plan);
+bool thoughts_may_relay(const thoughts *t); /* nobody said that there are none */
 void thoughts_leave_open(thoughts *t);
 wafer_status thoughts_try_pipeline(thoughts *t, wafer_options options, uint32_t gain, bool *taken);
 bool thoughts_is_open(const wafer_options *o);
