@@ -25,9 +25,9 @@ rewrite rewrite_padded_conv, rewrite_scaled_input;
 rewrite rewrite_sparse_window, rewrite_idle_taps;
 /* simplify_view.c */
 rewrite rewrite_reshape, rewrite_transpose, rewrite_expand, rewrite_pad, rewrite_reduce,
-    rewrite_gather, rewrite_concat, rewrite_product;
+    rewrite_concat, rewrite_product;
 /* simplify_slice.c */
-rewrite rewrite_slice;
+rewrite rewrite_slice, rewrite_gather;
 /* simplify_map.c */
 rewrite rewrite_neutral, rewrite_divide, rewrite_power, rewrite_chain, rewrite_clip, rewrite_select,
     rewrite_broadcast;
@@ -53,5 +53,7 @@ void erase_dead(MlirOperation op);
 wafer_builder build_before(const simplifier *s, MlirOperation at, MlirOperation anchor);
 wafer_status build_reshape(const simplifier *s, MlirOperation at, MlirValue x,
                            const wafer_shape *shape, MlirValue *value);
+wafer_status build_transpose(const simplifier *s, MlirOperation at, MlirValue x, uint32_t rank,
+                             const int64_t *perm, MlirValue *value);
 
 #endif

@@ -1,6 +1,6 @@
-/* A slice looks for what it takes behind ops that only lay elements beside others, so that nothing
- * is left of the rest: of a recurrence of which the last step is wanted, the other steps' results
- * need not come together. */
+/* A gather of indices in equal steps is a slice. A slice looks for what it takes behind ops that
+ * only lay elements beside others, so that nothing is left of the rest: of a recurrence of which
+ * the last step is wanted, the other steps' results need not come together. */
 #include "simplify.h"
 
 /* What a slice takes. */
@@ -162,9 +162,7 @@ static wafer_status of_transpose(simplifier *s, MlirOperation op, MlirOperation 
   for (uint32_t i = 0; i < rank; i++) take_dim(&moved, (uint32_t)perm[i], r, i);
   WAFER_TRY(of_concat(s, op, joined, &moved, &part));
   if (mlirValueIsNull(part)) return WAFER_OK;
-  wafer_builder b = build_before(s, op, op);
-  wafer_attr attr = {.id = WAFER_ATTR_perm, .ints = {rank, perm}};
-  return wafer_build(&b, WAFER_OP_transpose, 1, &part, &attr, 1, value);
+  return build_transpose(s, op, part, rank, perm, value);
 }
 
 wafer_status rewrite_slice(simplifier *s, MlirOperation op, MlirValue *value) {
@@ -179,4 +177,43 @@ wafer_status rewrite_slice(simplifier *s, MlirOperation op, MlirValue *value) {
   case WAFER_OP_transpose: return of_transpose(s, op, before, &r, value);
   default: return WAFER_OK;
   }
+}
+
+/* ---- gather of indices in equal steps ---- */
+
+typedef struct progression {
+  int64_t start, step, count;
+} progression;
+
+static bool progression_of(const wafer_view *indices, int64_t dim, progression *p) {
+  if (!wafer_shape_elements(&indices->shape, &p->count) || p->count < 1) return false;
+  p->step = 1;
+  for (int64_t i = 0, last = 0; i < p->count; i++) {
+    int64_t at = wafer_element_i64(indices->dtype, indices->data, i);
+    at += at < 0 ? dim : 0;
+    if (at < 0 || at >= dim) return false;
+    if (i == 0) p->start = at;
+    if (i == 1) p->step = at - last;
+    if (i > 0 && (at - last != p->step || p->step == 0)) return false;
+    last = at;
+  }
+  return true;
+}
+
+wafer_status rewrite_gather(simplifier *s, MlirOperation op, MlirValue *value) {
+  wafer_attrs attrs;
+  wafer_view indices;
+  progression p;
+  MlirValue x = mlirOperationGetOperand(op, 0), rows;
+  if (!wafer_ir_constant(s->ctx, s->ir, mlirOperationGetOperand(op, 1), &indices)) return WAFER_OK;
+  WAFER_TRY(wafer_ir_attrs(s->ctx, op, &attrs));
+  uint32_t axis = (uint32_t)wafer_attr_int(&attrs, WAFER_ATTR_axis);
+  wafer_type type = wafer_ir_value_type(x), whole = result_type(op);
+  if (!progression_of(&indices, type.shape.dims[axis], &p)) return WAFER_OK;
+  range r = whole_of(&type.shape);
+  r.starts[axis] = p.start;
+  r.steps[axis] = p.step;
+  r.shape.dims[axis] = p.count;
+  WAFER_TRY(build_range(s, op, x, &r, &rows));
+  return build_reshape(s, op, rows, &whole.shape, value);
 }

@@ -5,8 +5,8 @@
 #include "ir/ir_fold.h"
 #include "simplify.h"
 
-static wafer_status build_transpose(const simplifier *s, MlirOperation at, MlirValue x,
-                                    uint32_t rank, const int64_t *perm, MlirValue *value) {
+wafer_status build_transpose(const simplifier *s, MlirOperation at, MlirValue x, uint32_t rank,
+                             const int64_t *perm, MlirValue *value) {
   wafer_builder b = build_before(s, at, at);
   wafer_attr attr = {.id = WAFER_ATTR_perm, .ints = {rank, perm}};
   return wafer_build(&b, WAFER_OP_transpose, 1, &x, &attr, 1, value);
@@ -49,10 +49,6 @@ wafer_status rewrite_transpose(simplifier *s, MlirOperation op, MlirValue *value
   return build_transpose(s, op, mlirOperationGetOperand(before, 0), rank, perm, value);
 }
 
-static MlirValue operand_of(MlirOperation op, uint32_t index) {
-  return mlirOperationGetOperand(op, index);
-}
-
 /* With the last two dims exchanged. */
 static wafer_status build_turn(const simplifier *s, MlirOperation at, MlirValue x,
                                MlirValue *value) {
@@ -71,7 +67,7 @@ static wafer_status build_turn(const simplifier *s, MlirOperation at, MlirValue 
 static bool is_turned_weight(MlirOperation op, uint32_t index, MlirValue *matrix) {
   MlirOperation turn;
   if (!made_by(op, index, WAFER_OP_transpose, &turn)) return false;
-  *matrix = operand_of(turn, 0);
+  *matrix = mlirOperationGetOperand(turn, 0);
   wafer_type weight = operand_type(turn, 0), other = operand_type(op, !index), y = result_type(op);
   int64_t all, taken, made;
   return weight.shape.rank == 2 && wafer_ir_is_constant(*matrix) &&
@@ -84,7 +80,7 @@ static bool is_turned_weight(MlirOperation op, uint32_t index, MlirValue *matrix
 wafer_status rewrite_product(simplifier *s, MlirOperation op, MlirValue *value) {
   MlirValue operands[2], product;
   if (!is_turned_weight(op, 1, &operands[0])) return WAFER_OK;
-  WAFER_TRY(build_turn(s, op, operand_of(op, 0), &operands[1]));
+  WAFER_TRY(build_turn(s, op, mlirOperationGetOperand(op, 0), &operands[1]));
   wafer_builder b = build_before(s, op, op);
   WAFER_TRY(wafer_build(&b, WAFER_OP_matmul, 2, operands, NULL, 0, &product));
   return build_turn(s, op, product, value);
@@ -123,56 +119,6 @@ wafer_status rewrite_reduce(simplifier *s, MlirOperation op, MlirValue *value) {
   for (uint32_t i = 0; i < count; i++)
     if (x.shape.dims[axes[i]] != 1) return WAFER_OK;
   return build_reshape(s, op, mlirOperationGetOperand(op, 0), &type.shape, value);
-}
-
-/* ---- gather of indices in equal steps ---- */
-
-typedef struct progression {
-  int64_t start, step, count;
-} progression;
-
-static bool progression_of(const wafer_view *indices, int64_t dim, progression *p) {
-  if (!wafer_shape_elements(&indices->shape, &p->count) || p->count < 1) return false;
-  p->step = 1;
-  for (int64_t i = 0, last = 0; i < p->count; i++) {
-    int64_t at = wafer_element_i64(indices->dtype, indices->data, i);
-    at += at < 0 ? dim : 0;
-    if (at < 0 || at >= dim) return false;
-    if (i == 0) p->start = at;
-    if (i == 1) p->step = at - last;
-    if (i > 0 && (at - last != p->step || p->step == 0)) return false;
-    last = at;
-  }
-  return true;
-}
-
-static wafer_status build_slice(const simplifier *s, MlirOperation at, MlirValue x, uint32_t axis,
-                                const progression *p, MlirValue *value) {
-  wafer_builder b = build_before(s, at, at);
-  wafer_shape shape = wafer_ir_value_type(x).shape;
-  int64_t starts[WAFER_MAX_RANK] = {0}, steps[WAFER_MAX_RANK];
-  for (uint32_t d = 0; d < shape.rank; d++) steps[d] = 1;
-  starts[axis] = p->start;
-  steps[axis] = p->step;
-  shape.dims[axis] = p->count;
-  wafer_attr attrs[] = {{.id = WAFER_ATTR_starts, .ints = {shape.rank, starts}},
-                        {.id = WAFER_ATTR_steps, .ints = {shape.rank, steps}},
-                        {.id = WAFER_ATTR_shape, .ints = {shape.rank, shape.dims}}};
-  return wafer_build(&b, WAFER_OP_slice, 1, &x, attrs, 3, value);
-}
-
-wafer_status rewrite_gather(simplifier *s, MlirOperation op, MlirValue *value) {
-  wafer_attrs attrs;
-  wafer_view indices;
-  progression p;
-  MlirValue x = mlirOperationGetOperand(op, 0), rows;
-  if (!wafer_ir_constant(s->ctx, s->ir, mlirOperationGetOperand(op, 1), &indices)) return WAFER_OK;
-  WAFER_TRY(wafer_ir_attrs(s->ctx, op, &attrs));
-  uint32_t axis = (uint32_t)wafer_attr_int(&attrs, WAFER_ATTR_axis);
-  wafer_type type = wafer_ir_value_type(x), whole = result_type(op);
-  if (!progression_of(&indices, type.shape.dims[axis], &p)) return WAFER_OK;
-  WAFER_TRY(build_slice(s, op, x, axis, &p, &rows));
-  return build_reshape(s, op, rows, &whole.shape, value);
 }
 
 /* ---- concat with a constant that is everywhere the same ---- */
