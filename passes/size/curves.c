@@ -109,16 +109,9 @@ static curve_set *create(const wafer_machine *machine, bool best, wafer_arena *a
   return set->at && set->sizings ? set : NULL;
 }
 
-/* Whether both are the same wafer, or bands of it. */
-static bool are_alike(const wafer_machine *a, const wafer_machine *b) {
-  a = a->whole ? a->whole : a;
-  b = b->whole ? b->whole : b;
-  return a == b || !memcmp(a, b, sizeof *a);
-}
-
 /* Those of a set of such a machine, or new ones; NULL: out of memory. */
 static of_points *points_of(const curve_set *set, const curve_set *others) {
-  while (others && !are_alike(others->machine, set->machine)) others = others->next;
+  while (others && !curves_same_wafer(others->machine, set->machine)) others = others->next;
   if (others) return others->points;
   of_points *points = WAFER_NEW(set->arena, of_points, 1);
   if (!points) return NULL;

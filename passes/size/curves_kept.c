@@ -23,9 +23,14 @@ split_costs *curves_kept_costs(const wafer_curves *curves) {
 }
 
 /* A band has a copy of its wafer. */
+bool curves_same_wafer(const wafer_machine *a, const wafer_machine *b) {
+  a = a->whole ? a->whole : a;
+  b = b->whole ? b->whole : b;
+  return a == b || !memcmp(a, b, sizeof *a);
+}
+
 bool curves_kept_of(const wafer_curves *curves, const wafer_machine *machine) {
-  if (!curves || machine == curves->machine) return curves != NULL;
-  return machine->whole && !memcmp(machine->whole, curves->machine, sizeof *machine);
+  return curves && curves_same_wafer(machine, curves->machine);
 }
 
 /* NULL: out of memory. */

@@ -12,6 +12,8 @@ typedef struct curves_key {
   uint32_t max_width, max_height, most_points;
 } curves_key;
 
+/* Whether both are the same wafer, or bands of it. */
+bool curves_same_wafer(const wafer_machine *a, const wafer_machine *b);
 /* Whether the machine is the wafer they are of, or a band of it. */
 bool curves_kept_of(const wafer_curves *curves, const wafer_machine *machine);
 /* NULL: there is none yet. */

@@ -102,16 +102,16 @@ static const wafer_shape_point *point_of(const pipeline *p, uint32_t k, const wa
   wafer_shape_point at = {
       .split = pin->split, .width = pin->rect.width, .height = pin->rect.height};
   wafer_loops loops;
-  wafer_cost cost;
   wafer_kernel_loops(&body, &loops);
   if (!size_is_possible(&loops, &pin->split) || wafer_split_width(&pin->split) != at.width ||
       wafer_split_height(&pin->split) != at.height)
     return on_curve(p->curve[k], pin->rect);
-  wafer_kernel_cost(machine, &body, &pin->split, &cost);
+  const split_body splits = curve_splits(p->curves, &body);
+  split_cost cost = split_cost_find(&splits, &pin->split);
   at.cycles = cost.cycles;
-  at.bytes = wafer_cost_bytes(&cost);
+  at.bytes = cost.bytes;
   return at.bytes <= wafer_machine_core_budget(machine)
-             ? curve_keep_point(p->curves, wafer_kernel_signature(&body), &at)
+             ? curve_keep_point(p->curves, splits.signature, &at)
              : on_curve(p->curve[k], pin->rect);
 }
 
