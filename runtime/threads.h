@@ -12,7 +12,7 @@
 #define THREADS_MOST_TILES 65535 /* of one job */
 
 typedef struct wafer_workers thread_pool;
-typedef void thread_job(void *self, uint32_t tile, uint32_t thread);
+typedef wafer_job thread_job;
 
 /* `threads` counts the caller; 0: as many as the machine has. NULL when out of memory or threads.
  */

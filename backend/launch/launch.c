@@ -238,7 +238,7 @@ static wafer_status try_ahead(launcher *l, const launch_pieces *p, uint32_t plac
     WAFER_TRY(launch_find_rooms(l, phase, p, early, with, &rooms));
     if (!rooms.any && !with) continue;
     l->map.count = places; /* the train takes its places anew */
-    wafer_status status = finish_ahead(l, (with ? 3 : 1) + !early, &rooms, best);
+    wafer_status status = finish_ahead(l, LAUNCH_AHEAD(with != NULL, !early), &rooms, best);
     if (status != WAFER_OK && status != WAFER_NO_FIT) return status;
     l->rooms = l->with = NULL;
     l->why[0] = 0;

@@ -16,7 +16,10 @@ typedef struct launch_way {
   uint64_t cycles;
 } launch_way;
 
-#define LAUNCH_TRAINS 5 /* ways to make one */
+/* Ways to make a train: sample by sample; or ahead, values leaving early or late, each to every
+ * reader by itself or to several at once. */
+#define LAUNCH_TRAINS 5
+#define LAUNCH_AHEAD(together, late) (1 + 2 * (uint32_t)(together) + (uint32_t)(late))
 
 typedef struct launcher {
   const wafer_ctx *ctx;

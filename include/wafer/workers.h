@@ -16,8 +16,8 @@ typedef struct wafer_workers wafer_workers;
 wafer_workers *wafer_workers_create(uint32_t most);
 void wafer_workers_destroy(wafer_workers *workers); /* NULL is fine */
 
-/* Does tiles 0 .. tiles - 1 of a job, each by one of them; NULL: by the caller alone. `thread`
- * counts from 0. One caller at a time. */
+/* Does tiles 0 .. tiles - 1 of a job, each by one of them; more than 65,535, or with NULL, by the
+ * caller alone. `thread` counts from 0. One caller at a time. */
 typedef void wafer_job(void *self, uint32_t tile, uint32_t thread);
 void wafer_workers_run(wafer_workers *workers, uint32_t tiles, wafer_job *job, void *self);
 
