@@ -31,20 +31,22 @@ static void put(pieces *p, joint_piece piece) {
   p->at[p->count++] = piece;
 }
 
-/* The indices i of a target's run with lo <= a * i + b < hi. */
-static void linear(pieces *p, const spread_run *s, const spread_run *t, int64_t a, int64_t b) {
-  int64_t lo = t->lo, hi = t->hi;
-  if (a == 0) {
-    if (b < s->lo || b >= s->hi) return;
-  } else if (a > 0) {
-    lo = most(lo, ceil_div(s->lo - b, a));
-    hi = least(hi, ceil_div(s->hi - b, a));
-  } else {
-    lo = most(lo, ceil_div(b - s->hi + 1, -a));
-    hi = least(hi, ceil_div(b - s->lo + 1, -a));
-  }
+/* The indices i, from *first to *end - 1, with lo <= a * i + b < hi. */
+static void preimage(const index_dim *map, int64_t lo, int64_t hi, int64_t *first, int64_t *end) {
+  int64_t a = map->a, b = map->b;
+  bool all = a == 0 && lo <= b && b < hi;
+  *first = a > 0 ? ceil_div(lo - b, a) : a < 0 ? ceil_div(b - hi + 1, -a) : INT32_MIN;
+  *end = a > 0 ? ceil_div(hi - b, a) : a < 0 ? ceil_div(b - lo + 1, -a) : INT32_MIN;
+  if (all) *end = INT32_MAX;
+}
+
+static void linear(pieces *p, const spread_run *s, const spread_run *t, const index_dim *map) {
+  int64_t lo, hi;
+  preimage(map, s->lo, s->hi, &lo, &hi);
+  lo = most(lo, t->lo);
+  hi = least(hi, t->hi);
   if (lo >= hi) return;
-  put(p, (joint_piece){(int32_t)(s->at + a * lo + b - s->lo), (int32_t)a,
+  put(p, (joint_piece){(int32_t)(s->at + map->a * lo + map->b - s->lo), (int32_t)map->a,
                        (int32_t)(t->at + lo - t->lo), (int32_t)(hi - lo)});
 }
 
@@ -71,18 +73,128 @@ static int by_target(const void *left, const void *right) {
   return a->dst < b->dst ? -1 : a->dst > b->dst;
 }
 
+/* The first run that has an index from `lo` on. */
+static uint32_t first_from(const spread_part *part, int64_t lo) {
+  uint32_t from = 0, to = part->count;
+  while (from < to) {
+    uint32_t middle = from + (to - from) / 2;
+    if (part->runs[middle].hi > lo)
+      to = middle;
+    else
+      from = middle + 1;
+  }
+  return from;
+}
+
+/* Looks up few in many, whichever side has more runs. */
+static void all_linear(pieces *p, const spread_part *source, const spread_part *target,
+                       const index_dim *map) {
+  int64_t lo, hi;
+  bool few = source->count < target->count;
+  for (uint32_t s = 0; few && s < source->count; s++) {
+    preimage(map, source->runs[s].lo, source->runs[s].hi, &lo, &hi);
+    for (uint32_t t = first_from(target, lo); t < target->count && target->runs[t].lo < hi; t++)
+      linear(p, &source->runs[s], &target->runs[t], map);
+  }
+  for (uint32_t t = 0; !few && t < target->count; t++) {
+    int64_t first = map->a * target->runs[t].lo + map->b;
+    int64_t last = map->a * (target->runs[t].hi - 1) + map->b;
+    lo = least(first, last);
+    hi = most(first, last);
+    for (uint32_t s = first_from(source, lo); s < source->count && source->runs[s].lo <= hi; s++)
+      linear(p, &source->runs[s], &target->runs[t], map);
+  }
+}
+
+static void all_looked_up(pieces *p, const spread_part *source, const spread_part *target,
+                          const int64_t *table) {
+  for (uint32_t t = 0; t < target->count; t++) {
+    int64_t lo = INT64_MAX, hi = INT64_MIN;
+    for (int64_t i = target->runs[t].lo; i < target->runs[t].hi; i++) {
+      lo = least(lo, table[i]);
+      hi = most(hi, table[i]);
+    }
+    for (uint32_t s = first_from(source, lo); s < source->count && source->runs[s].lo <= hi; s++)
+      looked_up(p, &source->runs[s], &target->runs[t], table);
+  }
+}
+
 bool joint_pieces(wafer_arena *arena, const spread_part *source, const spread_part *target,
                   const index_dim *map, joint_list *out) {
   pieces p = {.arena = arena};
-  for (uint32_t t = 0; t < target->count; t++)
-    for (uint32_t s = 0; s < source->count; s++)
-      if (map->table)
-        looked_up(&p, &source->runs[s], &target->runs[t], map->table);
-      else
-        linear(&p, &source->runs[s], &target->runs[t], map->a, map->b);
+  if (map->table)
+    all_looked_up(&p, source, target, map->table);
+  else
+    all_linear(&p, source, target, map);
   if (p.count > 1) qsort(p.at, p.count, sizeof *p.at, by_target);
   *out = (joint_list){p.at, p.count};
   return !p.failed;
+}
+
+/* ---- one part, many targets ---- */
+
+/* A run of one of many parts. */
+typedef struct joint_run {
+  spread_run run;
+  uint32_t part;
+} joint_run;
+
+static int by_first(const void *left, const void *right) {
+  const joint_run *a = left, *b = right;
+  if (a->run.lo != b->run.lo) return a->run.lo < b->run.lo ? -1 : 1;
+  return (a->part > b->part) - (a->part < b->part);
+}
+
+joint_many *joint_many_of(wafer_arena *arena, const spread_part *parts, uint32_t count) {
+  joint_many *m = WAFER_NEW(arena, joint_many, 1);
+  uint32_t all = 0, at = 0;
+  for (uint32_t i = 0; i < count; i++) all += parts[i].count;
+  joint_run *runs = WAFER_NEW(arena, joint_run, all);
+  if (!m || !runs) return NULL;
+  for (uint32_t i = 0; i < count; i++)
+    for (uint32_t k = 0; k < parts[i].count; k++) runs[at++] = (joint_run){parts[i].runs[k], i};
+  if (all > 1) qsort(runs, all, sizeof *runs, by_first);
+  *m = (joint_many){parts, count, runs, all, true};
+  for (uint32_t k = 1; k < all; k++) m->apart = m->apart && runs[k - 1].run.hi <= runs[k].run.lo;
+  return m;
+}
+
+/* The first of the runs, which are apart, that has an index from `lo` on. */
+static uint32_t first_of_many(const joint_many *m, int64_t lo) {
+  uint32_t from = 0, to = m->run_count;
+  while (from < to) {
+    uint32_t middle = from + (to - from) / 2;
+    if (m->runs[middle].run.hi > lo)
+      to = middle;
+    else
+      from = middle + 1;
+  }
+  return from;
+}
+
+bool joint_pieces_of(wafer_arena *arena, const spread_part *source, const joint_many *targets,
+                     const index_dim *map, joint_list *out) {
+  bool made = true;
+  if (map->table || !targets->apart) {
+    for (uint32_t i = 0; i < targets->count && made; i++)
+      made = joint_pieces(arena, source, &targets->parts[i], map, &out[i]);
+    return made;
+  }
+  pieces *p = WAFER_NEW(arena, pieces, targets->count);
+  for (uint32_t i = 0; p && i < targets->count; i++) p[i].arena = arena;
+  for (uint32_t s = 0; p && s < source->count; s++) {
+    int64_t lo, hi;
+    preimage(map, source->runs[s].lo, source->runs[s].hi, &lo, &hi);
+    for (uint32_t t = first_of_many(targets, lo);
+         t < targets->run_count && targets->runs[t].run.lo < hi; t++)
+      linear(&p[targets->runs[t].part], &source->runs[s], &targets->runs[t].run, map);
+  }
+  for (uint32_t i = 0; p && i < targets->count; i++) {
+    if (p[i].count > 1) qsort(p[i].at, p[i].count, sizeof *p[i].at, by_target);
+    out[i] = (joint_list){p[i].at, p[i].count};
+    made = made && !p[i].failed;
+  }
+  return p && made;
 }
 
 /* A dim without a source: its indices all take the same element. */
@@ -108,21 +220,24 @@ bool joint_of(wafer_arena *arena, const spread_dim *source, uint32_t s, const sp
               uint32_t t, const index_dim *map, joint *out) {
   *out = (joint){.sources = source ? source->cols : 1, .targets = target ? target->cols : 1};
   out->list = WAFER_NEW(arena, joint_list, (size_t)out->sources * out->targets);
+  const spread_part *from = source ? &source->part[s * source->cols] : NULL;
+  const spread_part *to = target ? &target->part[t * target->cols] : NULL;
+  const joint_many *many = from && to ? joint_many_of(arena, to, out->targets) : NULL;
   XXH3_state_t hash;
   XXH3_64bits_reset(&hash);
-  if (!out->list) return false;
-  for (uint32_t i = 0; i < out->sources; i++)
-    for (uint32_t j = 0; j < out->targets; j++) {
-      const spread_part *from = source ? &source->part[s * source->cols + i] : NULL;
-      const spread_part *to = target ? &target->part[t * target->cols + j] : NULL;
-      joint_list *list = &out->list[i * out->targets + j];
-      bool done = !from ? repeated(arena, to, list)
-                  : to  ? joint_pieces(arena, from, to, map, list)
-                        : constant(arena, from, map->b, list);
-      if (!done) return false;
-      XXH3_64bits_update(&hash, &list->count, sizeof list->count);
-      if (list->count) XXH3_64bits_update(&hash, list->at, list->count * sizeof *list->at);
+  if (!out->list || (from && to && !many)) return false;
+  for (uint32_t i = 0; i < out->sources; i++) {
+    joint_list *lists = &out->list[i * out->targets];
+    bool done = !many || joint_pieces_of(arena, &from[i], many, map, lists);
+    for (uint32_t j = 0; j < out->targets && done; j++) {
+      if (!from) done = repeated(arena, &to[j], &lists[j]);
+      if (from && !to) done = constant(arena, &from[i], map->b, &lists[j]);
+      XXH3_64bits_update(&hash, &lists[j].count, sizeof lists[j].count);
+      if (lists[j].count)
+        XXH3_64bits_update(&hash, lists[j].at, lists[j].count * sizeof *lists[j].at);
     }
+    if (!done) return false;
+  }
   out->hash = XXH3_64bits_digest(&hash);
   return true;
 }

@@ -113,16 +113,13 @@ static bool needed(const server *v, const spread_dim *target, const set *allowed
   return true;
 }
 
-/* The indices of `need` that are held, as the part of a buffer without gaps. */
-static bool part_of(wafer_arena *arena, const spread_part *held, const spread_part *need,
-                    const index_dim *map, spread_part *out, int32_t *extent) {
-  joint_list list;
-  if (!joint_pieces(arena, held, need, map, &list)) return false;
-  spread_run *runs = WAFER_NEW(arena, spread_run, list.count);
+/* The indices that are needed and held, as the part of a buffer without gaps. */
+static bool part_of(wafer_arena *arena, const joint_list *list, spread_part *out, int32_t *extent) {
+  spread_run *runs = WAFER_NEW(arena, spread_run, list->count);
   int32_t count = 0, at = 0;
   if (!runs) return false;
-  for (uint32_t i = 0; i < list.count; i++) {
-    int32_t lo = list.at[i].dst, hi = lo + list.at[i].count;
+  for (uint32_t i = 0; i < list->count; i++) {
+    int32_t lo = list->at[i].dst, hi = lo + list->at[i].count;
     if (count && runs[count - 1].hi == lo)
       runs[count - 1].hi = hi;
     else
@@ -141,17 +138,20 @@ static bool make_dim(const server *v, uint32_t d, const spread_dim *source, cons
   *out = (spread_dim){.extent = target->extent, .cols = target->cols, .col = target->col};
   if (!find_kinds(v, d, source, out, &kinds)) return false;
   out->part = WAFER_NEW(v->arena, spread_part, (size_t)out->rows * out->cols);
-  if (!out->part) return false;
   spread_part *need = WAFER_NEW(v->arena, spread_part, out->cols);
-  if (!need) return false;
+  joint_list *lists = WAFER_NEW(v->arena, joint_list, out->cols);
+  const joint_many *many = NULL;
+  if (!out->part || !need || !lists) return false;
   for (uint32_t k = 0; k < out->rows; k++) {
     spread_part held;
     bool again = k && same_set(kinds[k - 1].allowed, kinds[k].allowed);
     if (!joint_of_row(v->arena, source, kinds[k].source, &held)) return false;
+    for (uint32_t c = 0; c < out->cols && !again; c++)
+      if (!needed(v, target, kinds[k].allowed, c, &need[c])) return false;
+    if (!again) many = joint_many_of(v->arena, need, out->cols);
+    if (!many || !joint_pieces_of(v->arena, &held, many, map, lists)) return false;
     for (uint32_t c = 0; c < out->cols; c++)
-      if ((!again && !needed(v, target, kinds[k].allowed, c, &need[c])) ||
-          !part_of(v->arena, &held, &need[c], map, &out->part[k * out->cols + c], &out->buffer))
-        return false;
+      if (!part_of(v->arena, &lists[c], &out->part[k * out->cols + c], &out->buffer)) return false;
   }
   if (out->buffer == 0) out->buffer = 1;
   return true;

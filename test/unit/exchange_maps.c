@@ -1,6 +1,7 @@
 /* Exchanges on the emulator that transpose, slice, pad, repeat and look up. */
 #include <CUnit/CUnit.h>
 
+#include "exchange/exchange_joint.h"
 #include "exchange_scene.h"
 
 /* A target and its map from `shape`; tables are the arena's. */
@@ -101,4 +102,76 @@ static void test_maps(void) {
   }
 }
 
-CU_TestInfo tests_exchange_maps[] = {{"maps", test_maps}, CU_TEST_INFO_NULL};
+enum { EXTENT = 40, PARTS = 5 };
+
+/* Runs of some of the indices. `taken`: NULL, or those that no other part may have. */
+static spread_part some_runs(wafer_arena *arena, dice *d, bool *taken) {
+  spread_run *runs = WAFER_NEW(arena, spread_run, EXTENT);
+  spread_part part = {0, runs};
+  int32_t at = 0;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(runs);
+  for (int32_t i = 0; i < EXTENT; i++) {
+    if ((taken && taken[i]) || dice_roll(d, 3)) continue;
+    if (taken) taken[i] = true;
+    bool longer = part.count && runs[part.count - 1].hi == i && dice_roll(d, 4);
+    if (longer)
+      runs[part.count - 1].hi++;
+    else
+      runs[part.count++] = (spread_run){i, i + 1, at};
+    at++;
+  }
+  return part;
+}
+
+static int32_t place_of(const spread_part *part, int64_t index) {
+  for (uint32_t r = 0; r < part->count; r++)
+    if (part->runs[r].lo <= index && index < part->runs[r].hi)
+      return part->runs[r].at + (int32_t)index - part->runs[r].lo;
+  return -1;
+}
+
+/* The pieces, in their order, are what the target's indices take of the source, one by one. */
+static bool is_met(const spread_part *source, const spread_part *target, const index_dim *map,
+                   const joint_list *list) {
+  uint32_t piece = 0;
+  int32_t done = 0;
+  for (int64_t i = 0; i < EXTENT; i++) {
+    int32_t dst = place_of(target, i);
+    int32_t src = place_of(source, map->table ? map->table[i] : map->a * i + map->b);
+    if (dst < 0 || src < 0) continue;
+    const joint_piece *p = &list->at[piece];
+    if (piece == list->count || p->dst + done != dst || p->src + done * p->step != src)
+      return false;
+    if (++done < p->count) continue;
+    piece++;
+    done = 0;
+  }
+  return piece == list->count;
+}
+
+/* Parts of many short runs, alone and together, whether or not targets have indices in common. */
+static void test_parts_meet(void) {
+  wafer_arena *arena = wafer_arena_create();
+  for (uint64_t seed = 1; seed <= 400; seed++) {
+    dice d = {seed};
+    int64_t table[EXTENT];
+    bool taken[EXTENT] = {0}, apart = dice_roll(&d, 2);
+    index_dim map = {.a = (int64_t)dice_roll(&d, 5) - 2, .b = dice_roll(&d, EXTENT)};
+    for (int i = 0; i < EXTENT; i++) table[i] = (int64_t)dice_roll(&d, EXTENT + 3) - 1;
+    if (seed % 4 == 0) map.table = table;
+    spread_part source = some_runs(arena, &d, NULL), target[PARTS];
+    for (int p = 0; p < PARTS; p++) target[p] = some_runs(arena, &d, apart ? taken : NULL);
+    const joint_many *many = joint_many_of(arena, target, PARTS);
+    joint_list all[PARTS], one;
+    CU_ASSERT_FATAL(many && joint_pieces_of(arena, &source, many, &map, all));
+    for (int p = 0; p < PARTS; p++) {
+      CU_ASSERT_FATAL(joint_pieces(arena, &source, &target[p], &map, &one));
+      CU_ASSERT(is_met(&source, &target[p], &map, &one));
+      CU_ASSERT(is_met(&source, &target[p], &map, &all[p]));
+    }
+  }
+  wafer_arena_destroy(arena);
+}
+
+CU_TestInfo tests_exchange_maps[] = {
+    {"maps", test_maps}, {"parts meet", test_parts_meet}, CU_TEST_INFO_NULL};
