@@ -159,6 +159,12 @@ static bool next_router(walk *w) {
   w->y = w->f->routes[w->route].cores.y;
   return true;
 }
+/* To the last router of the route at hand. */
+static void skip_route(walk *w) {
+  wafer_rect k = w->f->routes[w->route].cores;
+  w->x = k.x + k.width - 1;
+  w->y = k.y + k.height - 1;
+}
 static uint32_t part_of(const walk *w) {
   return w->parts ? w->parts[w->count - 1].part : 0;
 }
@@ -167,10 +173,15 @@ static uint32_t part_of(const walk *w) {
 static void find_kinds(share *s, uint32_t at, uint32_t color, const around_router *parts,
                        uint32_t count) {
   walk w = {.f = s->link->at[at], .color = color, .parts = parts};
+  uint32_t route = NONE;
+  bool counted = true;
   for (uint32_t p = 0; p < count; p++) s->kinds[p] = s->may[at][color] ? ROOTED : ALONE;
-  while (next_router(&w))
-    if (s->kinds[part_of(&w)] == ROOTED && !is_counted(w.f, &w.f->routes[w.route]))
-      s->kinds[part_of(&w)] = ALIKE;
+  while (next_router(&w)) {
+    if (w.route != route) counted = is_counted(w.f, &w.f->routes[w.route]);
+    route = w.route;
+    if (!counted && s->kinds[part_of(&w)] == ROOTED) s->kinds[part_of(&w)] = ALIKE;
+    if (!parts) skip_route(&w);
+  }
 }
 
 /* Where the fragment has filters on the colour; or, when that has been looked at, no more. */
