@@ -200,6 +200,19 @@ bool fragment_goes_on(const wafer_machine *machine, const fragment *f, const fra
 bool fragment_waits(const wafer_machine *machine, const fragment *f, const fragment_code *code,
                     fragment_under_way *under_way);
 
+/* What timing and linking have taken: looks at blocks, takers, links and routers. The same on every
+ * host, unlike seconds, of which a million are a hundredth or two. */
+typedef struct fragment_effort {
+  uint64_t spent, most; /* 0: as much as it takes */
+} fragment_effort;
+/* `e`: NULL where nobody counts. */
+static inline void fragment_spend(fragment_effort *e, uint64_t looks) {
+  if (e) e->spent += looks;
+}
+static inline bool fragment_is_spent(const fragment_effort *e) {
+  return e && e->most && e->spent > e->most;
+}
+
 /* Every core idle. */
 void fragment_begin(fragment *f, wafer_arena *arena, const char *name, const char *node,
                     wafer_rect rect);
@@ -254,6 +267,7 @@ typedef struct fragment_link {
    * order, each comes once in a sample, and the first sample comes again. */
   const int64_t *due;
   int64_t period;
+  fragment_effort *effort; /* NULL, or what it may take to find colours off the lines */
   bool *lacks_colors; /* NULL, or set when it is colours that there are too few of */
   /* NULL, or words may leave their lines where colours are lacking: the fragments with the ways
    * that they then have, as many as in `at`; NULL where all are as they were. */

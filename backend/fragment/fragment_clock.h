@@ -79,6 +79,7 @@ typedef struct fragment_clock {
   int64_t leaves; /* of the fragment at hand: when its first word is at the border; INT64_MAX */
   int64_t left;   /* when the last word of cores has left the wafer */
   uint64_t last;  /* when the last core was done so far */
+  fragment_effort *effort; /* NULL: nobody counts */
 } fragment_clock;
 
 /* The link of a core along its row, back, along its column, or back. Those that

@@ -264,6 +264,7 @@ static void pass_bus(walk *w, const fragment_bus *bus) {
                .seen = end_of(bus),
                .links = {INT64_MAX, INT64_MIN, NULL}};
   *late = 0;
+  fragment_spend(w->c->effort, bus->block_count + bus->taker_count + p.seen - bus->blocks[0].at);
   for (uint32_t k = 0; k < bus->block_count; k++, ends += AHEAD) {
     const fragment_block *block = &bus->blocks[k];
     bool host = is_host(w, bus, block->at);

@@ -7,6 +7,8 @@
 #include "fragment_share.h"
 
 #define MOST_TRIES 48 /* in a row, of which none got further than one before */
+#define LOOK 3        /* at a router, among its colours */
+#define LOOK_SHARED 12 /* the same, where others may have each of them */
 
 typedef struct ways {
   fragment_coloring *l;
@@ -21,6 +23,8 @@ typedef struct ways {
 
 static bool look(ways *w) {
   w->routers = around_look(w->l->ways, w->l->at[w->at], w->color, &w->count, &w->parts);
+  if (w->routers)
+    fragment_spend(w->l->link->effort, w->count * (uint64_t)(w->l->shared ? LOOK_SHARED : LOOK));
   return w->routers != NULL;
 }
 
@@ -278,6 +282,7 @@ bool fragment_color_ways(fragment_coloring *l, const fragment_link *link, bool s
   if (!shared && demand_of(&w, link) > l->machine->colors) return true;
   for (uint32_t tries = 0, best = 0; next_fragment(&w, link);) {
     bool found = true;
+    if (fragment_is_spent(link->effort)) return true;
     if (!color_fragment(&w, &found)) return false;
     w.done[w.at] = found;
     if (found) continue;

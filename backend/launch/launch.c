@@ -288,6 +288,7 @@ static wafer_status launch_train(launcher *l, uint32_t index) {
   memset(l->told, 0, sizeof l->told);
   wafer_status status = fastest_train(l, index);
   for (int way = l->even ? 0 : 1; way < 2 && status == WAFER_NO_FIT && l->lacks_colors; way++) {
+    if (fragment_is_spent(&l->effort)) break;
     l->map.count = places;
     l->lacks_colors = false;
     l->few_colors = way == 0;
@@ -364,6 +365,10 @@ static wafer_status launch_all(launcher *l) {
   return WAFER_OK;
 }
 
+/* Where nobody said whether there are to be programs: a second or two, or a minute. */
+#define MOST_EFFORT ((uint64_t)128 << 20)
+#define SEARCH_EFFORT ((uint64_t)4 << 30)
+
 /* What a word costs that changes its place: cores take such words singly. */
 #define ORDER_WORDS 16
 
@@ -397,6 +402,10 @@ static wafer_status make_programs(launcher *l) {
   return WAFER_OK;
 }
 
+static bool searches(const wafer_ctx *ctx) {
+  return ctx->options && ctx->options->placer == WAFER_PLACER_best;
+}
+
 wafer_status launch_plan(const wafer_ctx *ctx, wafer_plan *plan, wafer_programs wanted) {
   launcher l = {.ctx = ctx, .plan = plan};
   if (wafer_plan_updates(plan)) {
@@ -408,11 +417,17 @@ wafer_status launch_plan(const wafer_ctx *ctx, wafer_plan *plan, wafer_programs 
     plan->no_programs = WAFER_PROGRAMS_LATER "; compile with --programs always keeps them";
     return WAFER_OK;
   }
+  if (wanted == WAFER_PROGRAMS_auto) l.effort.most = searches(ctx) ? SEARCH_EFFORT : MOST_EFFORT;
   wafer_status status = make_programs(&l);
+  plan->effort = l.effort.spent;
   if (status == WAFER_NO_MEMORY)
     return wafer_fail(ctx->diag, wafer_at_file(plan->model), status, "%s", l.why);
   if (status == WAFER_OK) return WAFER_OK;
-  plan->no_programs = wafer_arena_strdup(ctx->arena, l.why);
+  if (fragment_is_spent(&l.effort))
+    plan->no_programs =
+        WAFER_PROGRAMS_LATER ": they take long to make; compile with --programs always keeps them";
+  else
+    plan->no_programs = wafer_arena_strdup(ctx->arena, l.why);
   return plan->no_programs ? WAFER_OK : launch_no_memory(&l);
 }
 

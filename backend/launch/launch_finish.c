@@ -124,6 +124,7 @@ static wafer_status link_pieces(launcher *l, wafer_launch *launch, const char *n
       .once = p->once,
       .due = p->due,
       .period = p->period,
+      .effort = &l->effort,
       .lacks_colors = &l->lacks_colors,
       .stripes = launch->kind == WAFER_LAUNCH_action ? wafer_launch_samples(l->plan, launch) : 1,
       .stripe_columns = l->plan->stripe_columns,

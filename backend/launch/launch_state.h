@@ -50,6 +50,7 @@ typedef struct launcher {
   bool tapped;          /* launches say where outputs of kernels lie */
   fragment_clock clock; /* of kernels, and of streams in weight streaming, one by one; of trains;
                            made when it is needed, and at cycle 0 in between */
+  fragment_effort effort; /* of all trains of the plan */
   wafer_rect *others;   /* of the kernels of a pipeline, all replicas: their cores are busy */
   uint32_t other_count;
 } launcher;

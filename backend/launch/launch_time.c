@@ -236,6 +236,8 @@ static bool pass_all(launcher *l, const launch_pieces *p, first_samples *times, 
         latest = *end;
         done++;
         if (limits && is_told(p, ends, (uint64_t)(end - ends), samples, limits)) goto told;
+        if (limits && fragment_is_spent(c->effort)) limits->late = true;
+        if (limits && limits->late) goto told;
         continue;
       }
       c->last = 0;
@@ -269,6 +271,7 @@ static fragment_clock *clock_of(launcher *l) {
   fragment_clock *c = &l->clock;
   if (!c->cores && !fragment_clock_init(c, l->map.arena, l->plan->machine)) return NULL;
   c->arena = l->arena;
+  c->effort = &l->effort;
   return c;
 }
 

@@ -296,6 +296,8 @@ typedef struct wafer_plan {
   uint32_t step_values;
   const char *no_programs; /* why there are none, beginning with WAFER_PROGRAMS_LATER where they
                               were not tried; "" when there are */
+  uint64_t effort;         /* that the compiler spent on programs, in looks at what is on the
+                              wafer; not in the file */
   const char *mlir;        /* the placed IR as text, for people and tools */
   size_t mlir_bytes;
   struct wafer_plan_file

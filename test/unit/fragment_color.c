@@ -256,7 +256,13 @@ static void test_words_go_around(void) {
   CU_ASSERT_EQUAL(fragment_link_program(&diag, arena, wse2, &link, &program), WAFER_NO_FIT);
   CU_ASSERT(lacks);
   link.around = &around;
+  fragment_effort little = {.most = 1}, any = {0};
+  link.effort = &little; /* where that takes too long they keep to their lines */
+  CU_ASSERT_EQUAL(fragment_link_program(&diag, arena, wse2, &link, &program), WAFER_NO_FIT);
+  CU_ASSERT(fragment_is_spent(&little));
+  link.effort = &any;
   CU_ASSERT_FATAL(fragment_link_program(&diag, arena, wse2, &link, &program) == WAFER_OK);
+  CU_ASSERT(any.spent > little.spent && !fragment_is_spent(&any));
   CU_ASSERT_PTR_NOT_NULL_FATAL(around);
   CU_ASSERT_EQUAL(around[2 * LINES - 1]->colors, 2);
   CU_ASSERT_EQUAL(around[2 * LINES - 1]->around, 4);

@@ -90,7 +90,7 @@ static wafer_status try_fewer(thoughts *t) {
   for (uint32_t part = 4; part > 1; part = taken ? part : part / 2) {
     uint32_t each = bands_each(t) / part;
     taken = false;
-    if (each * thoughts_cut_of(&t->now).sides > 1 && thoughts_are_soon_done(t))
+    if (each * thoughts_cut_of(&t->now).sides > 1 && thoughts_are_soon_done(t, part))
       WAFER_TRY(try_so_many(t, t->now.options, each, thoughts_has_relays(t->now.plan), &taken));
   }
   return WAFER_OK;

@@ -7,10 +7,12 @@
 #include "wafer/ir.h"
 
 #define MOST_SLOWER 6      /* parts of WAFER_SLOWER_PARTS */
-#define MOST_SPENT 524288u /* in cores, for shelves: up to a minute where all are slow */
-#define SOON_SPENT 32768u  /* a fraction of a second */
-#define KERNEL_CORES 256u  /* a kernel takes as long as so many cores of kernels */
-#define WIDE 4u            /* a band that is far wider than those at hand is as dear as so many */
+/* Looks, of which a million take a hundredth of a second or two. */
+#define MOST_SPENT ((uint64_t)256 << 20) /* for shelves: some seconds */
+#define SOON_SPENT ((uint64_t)12 << 20)  /* a fraction of one */
+#define MOST_MISSED ((uint64_t)96 << 20) /* for plans in a row that are no faster */
+#define KERNEL_EFFORT (160u << 10)       /* to size and to link a kernel */
+#define CORE_EFFORT (4u << 10) /* of a core of a band that is far wider than those at hand */
 
 static candidate candidate_of(wafer_ir *ir, const wafer_options *options, const wafer_plan *plan,
                               const report *r) {
@@ -79,13 +81,10 @@ bool compile_lacks_programs(const wafer_plan *plan) {
   return plan->mode == WAFER_MODE_pipelined && thoughts_lacks_programs(plan);
 }
 
-/* Most of it is the train of core programs, if there is one, core by core; sizes and links go
- * kernel by kernel. */
+/* Most of it is the trains of core programs, if there are some; sizes and links go kernel by
+ * kernel. */
 static uint64_t taken_by(const wafer_plan *plan) {
-  uint64_t cores = plan->kernel_count * (uint64_t)KERNEL_CORES;
-  for (uint32_t k = 0; k < plan->kernel_count && !has_them_later(plan); k++)
-    cores += wafer_rect_area(plan->kernels[k].rect);
-  return cores;
+  return plan->effort + plan->kernel_count * (uint64_t)KERNEL_EFFORT;
 }
 
 /* Makes a plan laid out for programs or, with `flows`, for streams that flow while cores compute,
@@ -103,27 +102,27 @@ static wafer_status make_for(const thoughts *t, wafer_options options, bool flow
     return status;
   }
   *out = candidate_of(ir, &options, plan, &r);
-  if (plan) out->made = *t->spent += taken_by(plan);
+  *t->spent += plan ? taken_by(plan) : t->now.plan->kernel_count * (uint64_t)KERNEL_EFFORT;
+  if (plan) out->made = *t->spent;
   return WAFER_OK;
 }
 
-static bool has_cores(const thoughts *t, uint64_t most) {
-  return t->ctx->options->placer == WAFER_PLACER_best || *t->spent + taken_by(t->now.plan) <= most;
-}
-
 bool thoughts_have_time(const thoughts *t) {
-  return has_cores(t, MOST_SPENT);
+  const uint64_t spent = *t->spent, next = spent + taken_by(t->now.plan);
+  return t->ctx->options->placer == WAFER_PLACER_best ||
+         (next <= MOST_SPENT && spent - t->gained <= MOST_MISSED);
 }
 
-bool thoughts_are_soon_done(const thoughts *t) {
-  return has_cores(t, SOON_SPENT);
+bool thoughts_are_soon_done(const thoughts *t, uint32_t times) {
+  return t->ctx->options->placer == WAFER_PLACER_best ||
+         *t->spent + taken_by(t->now.plan) * times <= SOON_SPENT;
 }
 
 /* Its kernels may take all of a band. */
 bool thoughts_have_time_for(const thoughts *t, uint32_t bands) {
   uint64_t cores = wafer_rect_area(t->ctx->machine->usable) / bands;
   bool searches = t->ctx->options->placer == WAFER_PLACER_best;
-  return searches || *t->spent + WIDE * cores <= MOST_SPENT;
+  return searches || *t->spent + CORE_EFFORT * cores <= MOST_SPENT;
 }
 
 wafer_status thoughts_make(const thoughts *t, wafer_options options, candidate *out) {
@@ -161,12 +160,13 @@ wafer_status thoughts_try_pipeline(thoughts *t, wafer_options options, uint32_t 
   *taken = false;
   if (!thoughts_have_time(t)) return WAFER_OK;
   options.mode = WAFER_MODE_pipelined;
-  const uint64_t most = gained(&t->now, gain);
+  const uint64_t most = gained(&t->now, gain), worth = thoughts_worth(&t->now);
   if (options.objective == WAFER_OBJECTIVE_throughput) options.programs_within = most;
   WAFER_TRY(thoughts_make(t, options, &other));
   other.options.programs_within = 0;
   *taken = thoughts_choose(&t->now, &other,
                            thoughts_has_programs(&other) && thoughts_worth(&other) <= most);
+  if (thoughts_worth(&t->now) < worth) t->gained = *t->spent;
   return WAFER_OK;
 }
 
@@ -281,7 +281,7 @@ static wafer_status find_programs(thoughts *t) {
 static wafer_status try_flow(thoughts *t) {
   wafer_options own = t->now.options;
   candidate other;
-  if (!compile_lacks_programs(t->now.plan) || !thoughts_have_time(t)) return WAFER_OK;
+  if (!compile_lacks_programs(t->now.plan)) return WAFER_OK;
   own.bands = t->ctx->options->bands;
   own.sides = t->ctx->options->sides;
   own.mode = WAFER_MODE_pipelined;
@@ -308,8 +308,7 @@ static wafer_status try_shared(thoughts *t) {
   candidate other;
   bool late = t->now.interval > t->now.edge + t->now.edge / SLOW_PART;
   bool open = thoughts_may_relay(t) && thoughts_is_open(&own) && !thoughts_has_relays(t->now.plan);
-  if (!late || !open || t->now.plan->mode != WAFER_MODE_pipelined || !thoughts_have_time(t) ||
-      !shares_inputs(t->now.plan))
+  if (!late || !open || t->now.plan->mode != WAFER_MODE_pipelined || !shares_inputs(t->now.plan))
     return WAFER_OK;
   own.relays = WAFER_RELAYS_auto;
   own.mode = WAFER_MODE_pipelined;
@@ -439,7 +438,7 @@ wafer_status compile_reconsider(const wafer_ctx *ctx, const char *model, wafer_i
   *told = NULL;
   WAFER_TRY(report_make(cli_diag(), *plan, &r));
   uint64_t spent = taken_by(*plan);
-  thoughts t = {ctx, model, candidate_of(NULL, ctx->options, *plan, &r), &spent};
+  thoughts t = {ctx, model, candidate_of(NULL, ctx->options, *plan, &r), &spent, spent};
   bool pipelined = (*plan)->mode == WAFER_MODE_pipelined;
   wafer_status status = pipelined ? reconsider(&t, told) : thoughts_settle_samples(&t, &t.now);
   if (status == WAFER_OK) status = pipelined ? thoughts_try_streaming(&t) : compare_modes(&t, told);

@@ -24,7 +24,8 @@ typedef struct thoughts {
   const wafer_ctx *ctx;
   const char *model;
   candidate now;
-  uint64_t *spent; /* what the plans made so far have taken, in cores of kernels */
+  uint64_t *spent; /* what the plans made so far have taken, in looks: wafer_plan.effort */
+  uint64_t gained; /* what had been spent when one was faster than those before it */
 } thoughts;
 
 static inline wafer_cut thoughts_cut_of(const candidate *c) {
@@ -40,7 +41,7 @@ static inline void thoughts_ask_for(wafer_options *o, wafer_cut cut) {
  * search takes its time, shelves are to be had in a second where nothing is wrong with them. The
  * same on every host. */
 bool thoughts_have_time(const thoughts *t);
-bool thoughts_are_soon_done(const thoughts *t);
+bool thoughts_are_soon_done(const thoughts *t, uint32_t times); /* that take so often as long */
 /* Whether one of so few bands may be made, which takes longer the wider they are. */
 bool thoughts_have_time_for(const thoughts *t, uint32_t bands);
 /* Another plan; out->plan is NULL where there is none. */
