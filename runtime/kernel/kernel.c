@@ -203,6 +203,49 @@ static void map_operands(kernel_view *k) {
   }
 }
 
+/* ---- reshapes ---- */
+
+static bool has_reshape(const wafer_kernel_body *body) {
+  for (uint32_t i = 0; i < body->node_count; i++)
+    if (body->nodes[i].op == WAFER_OP_reshape) return true;
+  return false;
+}
+
+/* Elements of a core's part of the value in the split of the most parts. */
+static int64_t least_part(const kernel_view *k, uint32_t value) {
+  const wafer_shape *shape = &kernel_type(k, value)->shape;
+  const kernel_map *map = &k->map[value];
+  int64_t part = 1;
+  for (uint32_t d = 0; d < shape->rank; d++) {
+    int64_t parts = map->loop[d] < 0 ? 1 : k->loops.extent[map->loop[d]];
+    if (!map->nested[d]) part *= kernel_ceil(shape->dims[d], parts > 0 ? parts : 1);
+  }
+  return part;
+}
+
+static bool is_crowded(const kernel_view *k) {
+  for (uint32_t i = 0; i < k->body->input_count; i++)
+    if (least_part(k, i) > KERNEL_ROOMY_PART) return true;
+  return false;
+}
+
+static void map_all(kernel_view *k, int64_t most_of_index) {
+  k->most_of_index = most_of_index;
+  for (uint32_t v = 0; v < k->values; v++) k->map[v] = whole();
+  map_outputs(k);
+  map_operands(k);
+}
+
+/* Where no split leaves a core an input's part that it has room for, reshapes cut their largest
+ * dims. Elements then go anywhere, so they do not where that does not help. */
+static void map_roomy(kernel_view *k) {
+  int64_t most = KERNEL_LARGE_PART;
+  map_all(k, most);
+  if (!has_reshape(k->body)) return;
+  while (most > 1 && is_crowded(k)) map_all(k, most /= 4);
+  if (is_crowded(k)) map_all(k, KERNEL_LARGE_PART);
+}
+
 /* Constants have the elements that the plan gives them. */
 static bool keeps_type(const wafer_kernel_body *body, uint32_t value) {
   const wafer_node *made = &body->nodes[value - body->input_count];
@@ -299,14 +342,12 @@ void kernel_view_open(kernel_view *k, const wafer_machine *machine, const wafer_
   k->windowed = UINT32_MAX;
   wafer_kernel_loops(body, &k->loops);
   for (uint32_t v = 0; v < k->values; v++) {
-    k->map[v] = whole();
     k->stored[v] = v < body->input_count;
     k->between[v] = k->in_place[v] = k->in_output[v] = false;
   }
   for (uint32_t node = 0; node < body->node_count; node++)
     k->family[node] = kernel_family_of(body, node);
-  map_outputs(k);
-  map_operands(k);
+  map_roomy(k);
   note_types(k);
   note_lives(k);
   note_orders(k);

@@ -25,6 +25,7 @@ typedef struct kernel_map {
 } kernel_map;
 
 #define KERNEL_LARGE_PART 1024 /* elements: one index of a dim is too many for a core to hold */
+#define KERNEL_ROOMY_PART 4096 /* elements that any core has room for */
 
 /* How many parts of its loop's a dim has, over rows and columns, and how many parts of the loop lie
  * between two of them. Of two dims that are one loop the outer one gets the parts, the inner one
@@ -75,6 +76,7 @@ typedef struct kernel_view {
   uint32_t windowed;                                    /* the value that has windows, UINT32_MAX */
   kernel_map windowed_map;                              /* how the anchor alone would have it cut */
   kernel_window window[WAFER_MAX_RANK];                 /* of its dims */
+  int64_t most_of_index; /* elements: more for one index of what a reshape cuts are too many */
   bool any_passes, passes[WAFER_MAX_KERNEL_VALUES];     /* inputs that pass in slices */
   bool calm; /* nests are one instruction whose reads never meet one bank: programs make that of
                 some */

@@ -13,17 +13,17 @@
  * result. */
 #include "kernel_move.h"
 
-#define ROOMY_PART 4096 /* elements that any core has room for */
-
 static void transpose(const wafer_node *n, const kernel_map *result, kernel_map *map) {
   uint32_t count;
   const int64_t *perm = wafer_attr_ints(&n->attrs, WAFER_ATTR_perm, &count);
   for (uint32_t d = 0; d < count; d++) kernel_map_set(map, (uint32_t)perm[d], result, d);
 }
 
-static bool pick_largest(const wafer_shape *shape, uint32_t end, int64_t elements, uint32_t *dim) {
+/* Where one index of the first dim has more than `most` elements. */
+static bool pick_largest(const wafer_shape *shape, uint32_t end, int64_t elements, int64_t most,
+                         uint32_t *dim) {
   uint32_t first = *dim;
-  if (elements / shape->dims[first] <= KERNEL_LARGE_PART) return false;
+  if (elements / shape->dims[first] <= most) return false;
   for (uint32_t d = first + 1; d < end; d++)
     if (shape->dims[d] > shape->dims[*dim]) *dim = d;
   return *dim != first;
@@ -40,8 +40,8 @@ static uint32_t second_of(const wafer_shape *shape, uint32_t first, uint32_t end
   return second;
 }
 
-bool kernel_move_group(const wafer_shape *x, const wafer_shape *y, uint32_t *i, uint32_t *j,
-                       dim_group *g) {
+bool kernel_move_group(const kernel_view *k, const wafer_shape *x, const wafer_shape *y,
+                       uint32_t *i, uint32_t *j, dim_group *g) {
   while (*i < x->rank && x->dims[*i] <= 1) ++*i; /* dims of 1 belong to none */
   while (*j < y->rank && y->dims[*j] <= 1) ++*j;
   if (*i == x->rank || *j == y->rank) return false;
@@ -58,8 +58,8 @@ bool kernel_move_group(const wafer_shape *x, const wafer_shape *y, uint32_t *i, 
   g->elements = left;
   g->first = g->lead;
   g->inside = *j == g->onto + 1 ? second_of(x, g->lead, *i) : 0;
-  g->scattered = pick_largest(x, *i, left, &g->lead);
-  g->scattered |= pick_largest(y, *j, left, &g->onto);
+  g->scattered = pick_largest(x, *i, left, k->most_of_index, &g->lead);
+  g->scattered |= pick_largest(y, *j, left, k->most_of_index, &g->onto);
   g->inner = left / x->dims[g->lead];
   g->beside = left / y->dims[g->onto];
   return true;
@@ -106,12 +106,12 @@ static void reshape(const kernel_view *k, const wafer_node *n, const kernel_map 
   const wafer_shape *x = kernel_move_shape(k, n->operands[0]), *y = &n->type.shape;
   uint32_t i = 0, j = 0;
   dim_group g;
-  while (kernel_move_group(x, y, &i, &j, &g)) kernel_map_set(map, g.lead, result, g.onto);
+  while (kernel_move_group(k, x, y, &i, &j, &g)) kernel_map_set(map, g.lead, result, g.onto);
   i = j = 0;
-  while (kernel_move_group(x, y, &i, &j, &g)) {
+  while (kernel_move_group(k, x, y, &i, &j, &g)) {
     if (!g.inside || result->nested[g.onto] || result->even[g.onto]) continue;
     int64_t taken = part_taken(k, n->operands[0], g.first, g.inside);
-    if (taken <= ROOMY_PART / least_beside(k, x, map, &g))
+    if (taken <= KERNEL_ROOMY_PART / least_beside(k, x, map, &g))
       kernel_map_nest(map, g.first, g.inside, x->dims, result, g.onto);
   }
 }

@@ -37,8 +37,8 @@ typedef struct dim_group {
 
 /* The group of x and y that begins at dims *i and *j, which move behind it; false: there is none.
  */
-bool kernel_move_group(const wafer_shape *x, const wafer_shape *y, uint32_t *i, uint32_t *j,
-                       dim_group *g);
+bool kernel_move_group(const kernel_view *k, const wafer_shape *x, const wafer_shape *y,
+                       uint32_t *i, uint32_t *j, dim_group *g);
 
 /* Fabric cycles of a node whose parts of operand and result begin at other elements; 0: every
  * element is where it stays. */

@@ -77,7 +77,8 @@ static uint64_t reshape_cycles(const kernel_view *k, uint32_t node) {
   uint64_t cycles = 0;
   dim_group g;
   for (uint32_t begin = 0;
-       kernel_move_group(kernel_move_shape(k, x), kernel_move_shape(k, y), &i, &j, &g); begin = j) {
+       kernel_move_group(k, kernel_move_shape(k, x), kernel_move_shape(k, y), &i, &j, &g);
+       begin = j) {
     if (g.inside && aligned(k, x, &g)) continue;
     const shift s = {.count = g.scattered ? of_a_line(k, y, &g, begin, j) : g.elements,
                      .from = k->tile[x][g.lead] * g.inner,

@@ -252,6 +252,29 @@ static void test_layout_of_slices_of_merged_dims(void) {
   }
 }
 
+/* Queries, keys and values of 4 x 49 places, turned: the leading dims of what a reshape divides,
+ * 4 and 3, leave a core a twelfth, which is too much; so it is cut along the largest. Of fewer
+ * places it is cut along the leading ones. */
+static void test_layout_of_large_parts(void) {
+  static const struct {
+    const char *input, *divided, *split;
+    uint32_t parts;
+  } cases[] = {{"196x1152xf32", "shape=4,49,3,4,96", "rows4:96", 96},
+               {"196x1152xf32", "shape=4,49,3,4,96", "rows0:3", 1},
+               {"28x1152xf32", "shape=4,7,3,4,96", "rows4:96", 1},
+               {"28x1152xf32", "shape=4,7,3,4,96", "rows0:3", 3}};
+  for (size_t i = 0; i < WAFER_COUNT(cases); i++) {
+    body_text b;
+    wafer_split split = split_text(cases[i].split);
+    body_text_begin(&b, "move", cases[i].input);
+    body_text_node(&b, "reshape", "0", cases[i].divided);
+    body_text_node(&b, "transpose", "1", "perm=2,3,1,0,4");
+    b.body.anchor = 1;
+    wafer_layout x = wafer_kernel_input_layout(&b.body, &split, 0);
+    CU_ASSERT_EQUAL(x.rows[1], cases[i].parts);
+  }
+}
+
 static void test_layout_tiles(void) {
   wafer_layout layout = {.rank = 2, .rows = {2, 1}, .cols = {1, 3}};
   wafer_shape shape = {2, {5, 7}};
@@ -275,5 +298,6 @@ CU_TestInfo tests_kernel_layout[] = {
     {"dims that a reshape makes one", test_layout_of_merged_dims},
     {"what is concatenated along one of them", test_layout_beside_merged_dims},
     {"what a slice takes of both of them", test_layout_of_slices_of_merged_dims},
+    {"dims that leave too much for a core", test_layout_of_large_parts},
     CU_TEST_INFO_NULL,
 };
