@@ -16,11 +16,10 @@ static bool gather(MlirOperation op, fold_call *call, MlirValue *operands, wafer
   if (call->op == WAFER_OP_COUNT || call->count == 0) return false;
   for (uint32_t i = 0; i < call->count; i++) {
     operands[i] = mlirOperationGetOperand(op, i);
-    if (!wafer_ir_is_constant(operands[i])) return false;
     types[i] = wafer_ir_value_type(operands[i]);
   }
   call->type = wafer_ir_value_type(mlirOperationGetResult(op, 0));
-  return fold_is_small(call->count, types, &call->type);
+  return fold_may(call->op, call->count, operands, types, &call->type);
 }
 
 /* The op, then the constants that only it used. All lie before the next op of the walk. */

@@ -157,21 +157,68 @@ bool fold_is_small(uint32_t count, const wafer_type *operands, const wafer_type 
   return bytes_of(result) <= (limit > WAFER_FOLD_BYTES ? limit : WAFER_FOLD_BYTES);
 }
 
-wafer_status fold_run(const wafer_ctx *ctx, const wafer_ir *ir, const fold_call *call,
-                      wafer_view *result) {
+/* The op that repeats or moves elements of what is known; null: there is none. */
+static MlirOperation spread_of(MlirValue value) {
+  MlirOperation none = {NULL};
+  if (!mlirValueIsAOpResult(value) || wafer_ir_is_constant(value)) return none;
+  MlirOperation op = mlirOpResultGetOwner(value);
+  wafer_op is = wafer_ir_op(op);
+  bool spreads = is != WAFER_OP_COUNT && wafer_op_is(is, WAFER_TRAIT_VIEW);
+  for (intptr_t i = 0; spreads && i < mlirOperationGetNumOperands(op); i++)
+    spreads = fold_is_known(mlirOperationGetOperand(op, i));
+  return spreads ? op : none;
+}
+
+bool fold_is_known(MlirValue value) {
+  return wafer_ir_is_constant(value) || !mlirOperationIsNull(spread_of(value));
+}
+
+static wafer_status value_of(const wafer_ctx *ctx, const wafer_ir *ir, MlirValue value,
+                             wafer_view *out) {
+  MlirValue operands[WAFER_OP_MAX_OPERANDS];
+  wafer_attrs attrs;
+  MlirOperation op = spread_of(value);
+  if (mlirOperationIsNull(op))
+    return wafer_ir_constant(ctx, ir, value, out) ? WAFER_OK : WAFER_UNSUPPORTED;
+  fold_call call = {.op = wafer_ir_op(op),
+                    .attrs = &attrs,
+                    .count = (uint32_t)mlirOperationGetNumOperands(op),
+                    .operands = operands,
+                    .type = wafer_ir_value_type(value),
+                    .loc = wafer_ir_loc(ir, op)};
+  for (uint32_t i = 0; i < call.count; i++) operands[i] = mlirOperationGetOperand(op, i);
+  WAFER_TRY(wafer_ir_attrs(ctx, op, &attrs));
+  return fold_run(ctx, ir, &call, out);
+}
+
+/* Operands in the arena of `with`, the result in the compilation's. */
+static wafer_status run_op(const wafer_ctx *ctx, const wafer_ctx *with, const wafer_ir *ir,
+                           const fold_call *call, wafer_view *result) {
   wafer_view views[WAFER_OP_MAX_OPERANDS];
-  for (uint32_t i = 0; i < call->count; i++)
-    if (!wafer_ir_constant(ctx, ir, call->operands[i], &views[i])) return WAFER_UNSUPPORTED;
-  if (call->op == WAFER_OP_reshape && views[0].data) { /* the same elements */
-    *result = wafer_view_of(call->type.dtype, &call->type.shape, views[0].data);
-    return WAFER_OK;
-  }
   size_t bytes = wafer_tensor_bytes(call->type.dtype, &call->type.shape);
+  for (uint32_t i = 0; i < call->count; i++)
+    WAFER_TRY(value_of(with, ir, call->operands[i], &views[i]));
   void *data = wafer_arena_alloc(ctx->arena, bytes, 1);
   if (!data)
     return wafer_fail(ctx->diag, call->loc, WAFER_NO_MEMORY, "no memory to fold %zu bytes", bytes);
   *result = wafer_view_of(call->type.dtype, &call->type.shape, data);
   return wafer_reference_run(NULL, call->loc, call->op, call->attrs, call->count, views, result);
+}
+
+wafer_status fold_run(const wafer_ctx *ctx, const wafer_ir *ir, const fold_call *call,
+                      wafer_view *result) {
+  wafer_ctx with = *ctx;
+  if (call->op == WAFER_OP_reshape) { /* the same elements */
+    wafer_view all;
+    WAFER_TRY(value_of(ctx, ir, call->operands[0], &all));
+    *result = wafer_view_of(call->type.dtype, &call->type.shape, all.data);
+    return all.data ? WAFER_OK : WAFER_UNSUPPORTED;
+  }
+  if (!(with.arena = wafer_arena_create()))
+    return wafer_fail(ctx->diag, call->loc, WAFER_NO_MEMORY, "no memory to fold");
+  wafer_status status = run_op(ctx, &with, ir, call, result);
+  wafer_arena_destroy(with.arena);
+  return status;
 }
 
 /* The name of a weight that folding makes: its node's, so that people find it. */
@@ -232,10 +279,12 @@ static wafer_status build_op(wafer_builder *b, const fold_call *call, MlirValue 
   return WAFER_OK;
 }
 
-static bool all_constant(uint32_t count, const MlirValue *values) {
+bool fold_may(wafer_op op, uint32_t count, const MlirValue *operands, const wafer_type *types,
+              const wafer_type *result) {
+  bool spreads = op == WAFER_OP_COUNT || wafer_op_is(op, WAFER_TRAIT_VIEW);
   for (uint32_t i = 0; i < count; i++)
-    if (!wafer_ir_is_constant(values[i])) return false;
-  return count > 0;
+    if (!(spreads ? wafer_ir_is_constant(operands[i]) : fold_is_known(operands[i]))) return false;
+  return count > 0 && fold_is_small(count, types, result);
 }
 
 wafer_status wafer_build(wafer_builder *b, wafer_op op, uint32_t count, const MlirValue *operands,
@@ -250,8 +299,7 @@ wafer_status wafer_build(wafer_builder *b, wafer_op op, uint32_t count, const Ml
     *result = operands[0];
     return WAFER_OK;
   }
-  if (!all_constant(count, operands) || !fold_is_small(count, types, &call.type))
-    return build_op(b, &call, result);
+  if (!fold_may(op, count, operands, types, &call.type)) return build_op(b, &call, result);
   wafer_view folded;
   wafer_status status = fold_run(b->ctx, b->ir, &call, &folded);
   if (status == WAFER_NO_MEMORY) return status;
