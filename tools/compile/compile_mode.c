@@ -11,7 +11,8 @@
 #define MOST_SPENT ((uint64_t)256 << 20) /* for shelves: some seconds */
 #define SOON_SPENT ((uint64_t)12 << 20)  /* a fraction of one */
 #define MOST_MISSED ((uint64_t)96 << 20) /* for plans in a row that are no faster */
-#define KERNEL_EFFORT (160u << 10)       /* to size and to link a kernel */
+#define KERNEL_EFFORT ((uint64_t)160 << 10) /* to size and to link a kernel, and no more than */
+#define SPLIT_EFFORT 64u                    /* for each core that it may be split over */
 #define CORE_EFFORT (4u << 10) /* of a core of a band that is far wider than those at hand */
 
 static candidate candidate_of(wafer_ir *ir, const wafer_options *options, const wafer_plan *plan,
@@ -81,16 +82,21 @@ bool compile_lacks_programs(const wafer_plan *plan) {
   return plan->mode == WAFER_MODE_pipelined && thoughts_lacks_programs(plan);
 }
 
-/* Most of it is the trains of core programs, if there are some; sizes and links go kernel by
- * kernel. */
+static uint64_t sized(const wafer_plan *plan) {
+  uint64_t each = SPLIT_EFFORT * wafer_rect_area(plan->machine->usable);
+  return plan->kernel_count * (each < KERNEL_EFFORT ? each : KERNEL_EFFORT);
+}
+
+/* Most of it is the trains of core programs, if there are some. */
 static uint64_t taken_by(const wafer_plan *plan) {
-  return plan->effort + plan->kernel_count * (uint64_t)KERNEL_EFFORT;
+  return plan->effort + sized(plan);
 }
 
 /* Makes a plan laid out for programs or, with `flows`, for streams that flow while cores compute,
  * which is the last try: the search says what it found. out->plan is NULL where there is none. */
 static wafer_status make_for(const thoughts *t, wafer_options options, bool flows, candidate *out) {
   const wafer_programs programs = options.programs;
+  const uint64_t without = t->now.plan ? sized(t->now.plan) : 0; /* `out` may be the one at hand */
   const wafer_plan *plan;
   wafer_ir *ir;
   report r = {0};
@@ -102,7 +108,7 @@ static wafer_status make_for(const thoughts *t, wafer_options options, bool flow
     return status;
   }
   *out = candidate_of(ir, &options, plan, &r);
-  *t->spent += plan ? taken_by(plan) : t->now.plan->kernel_count * (uint64_t)KERNEL_EFFORT;
+  *t->spent += plan ? taken_by(plan) : without;
   if (plan) out->made = *t->spent;
   return WAFER_OK;
 }
