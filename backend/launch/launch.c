@@ -365,9 +365,9 @@ static wafer_status launch_all(launcher *l) {
   return WAFER_OK;
 }
 
-/* Where nobody said whether there are to be programs: a second or two, or a minute. */
+/* Where nobody said whether there are to be programs: some seconds, or half a minute. */
 #define MOST_EFFORT ((uint64_t)128 << 20)
-#define SEARCH_EFFORT ((uint64_t)4 << 30)
+#define SEARCH_EFFORT ((uint64_t)1 << 30)
 
 /* What a word costs that changes its place: cores take such words singly. */
 #define ORDER_WORDS 16

@@ -11,6 +11,7 @@
 #define MOST_SPENT ((uint64_t)256 << 20) /* for shelves: some seconds */
 #define SOON_SPENT ((uint64_t)12 << 20)  /* a fraction of one */
 #define MOST_MISSED ((uint64_t)96 << 20) /* for plans in a row that are no faster */
+#define SEARCH_TIMES 24u                 /* as much is a search's: minutes */
 #define KERNEL_EFFORT ((uint64_t)160 << 10) /* to size and to link a kernel, and no more than */
 #define SPLIT_EFFORT 64u                    /* for each core that it may be split over */
 #define CORE_EFFORT (4u << 10) /* of a core of a band that is far wider than those at hand */
@@ -114,9 +115,9 @@ static wafer_status make_for(const thoughts *t, wafer_options options, bool flow
 }
 
 bool thoughts_have_time(const thoughts *t) {
+  const uint64_t times = t->ctx->options->placer == WAFER_PLACER_best ? SEARCH_TIMES : 1;
   const uint64_t spent = *t->spent, next = spent + taken_by(t->now.plan);
-  return t->ctx->options->placer == WAFER_PLACER_best ||
-         (next <= MOST_SPENT && spent - t->gained <= MOST_MISSED);
+  return next <= MOST_SPENT * times && spent - t->gained <= MOST_MISSED * times;
 }
 
 bool thoughts_are_soon_done(const thoughts *t, uint32_t times) {
