@@ -200,8 +200,8 @@ bool fragment_goes_on(const wafer_machine *machine, const fragment *f, const fra
 bool fragment_waits(const wafer_machine *machine, const fragment *f, const fragment_code *code,
                     fragment_under_way *under_way);
 
-/* What timing and linking have taken: looks at blocks, takers, links and routers. The same on every
- * host, unlike seconds, of which a million are a hundredth or two. */
+/* What timing and linking have taken: looks at blocks, takers, links and routers, the same on every
+ * host. A million of them take one to four hundredths of a second. */
 typedef struct fragment_effort {
   uint64_t spent, most; /* 0: as much as it takes */
 } fragment_effort;

@@ -202,7 +202,7 @@ static wafer_status finish_ahead(launcher *l, uint32_t nth, const launch_rooms *
   l->passing = (memory_map){.arena = l->arena};
   uint64_t below = best->launch.interval < best->below ? best->launch.interval : best->below;
   WAFER_TRY(launch_add_train(l, phase, rooms, &p));
-  WAFER_TRY(time_train(l, &p, nth, (launch_wish){below, 0}, &launch));
+  WAFER_TRY(time_train(l, &p, nth, (launch_wish){below, 0, &l->effort}, &launch));
   if (launch.interval == UINT64_MAX) return WAFER_OK;
   l->launch_count = best->launches;
   l->program_count = best->programs;
@@ -256,7 +256,7 @@ static wafer_status fastest_train(launcher *l, uint32_t index) {
                      .launches = l->launch_count,
                      .programs = l->program_count};
   launch_pieces p;
-  const launch_wish wish = {best.below, edge_pace(l)};
+  const launch_wish wish = {best.below, edge_pace(l), &l->effort};
   uint32_t places = l->map.count;
   WAFER_TRY(launch_begin(l, &p));
   l->ways = WAFER_NEW(l->arena, launch_way, l->plan->stream_count);

@@ -71,7 +71,8 @@ static wafer_status check_code(launcher *l, const wafer_fabric_program *program)
 static wafer_status time_again(launcher *l, launch_pieces *p, const fragment *const *around,
                                wafer_launch *launch) {
   p->at = wafer_arena_copy(l->arena, around, p->count * sizeof *around);
-  return p->at ? launch_time(l, p, launch->phase, (launch_wish){UINT64_MAX, 0}, &launch->interval)
+  return p->at ? launch_time(l, p, launch->phase, (launch_wish){UINT64_MAX, 0, NULL},
+                             &launch->interval)
                : launch_no_memory(l);
 }
 

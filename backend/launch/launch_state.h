@@ -161,6 +161,7 @@ wafer_status launch_time_kernel(launcher *l, const fragment *const *f, uint32_t 
 typedef struct launch_wish {
   uint64_t below;  /* cycles of the interval: others are too slow; UINT64_MAX: none are */
   uint64_t wanted; /* trains that are much faster are no better; 0: they are */
+  const fragment_effort *effort; /* when it is spent it is as if they were too slow; NULL: never */
 } launch_wish;
 /* The interval between samples of a train, UINT64_MAX where that is not `below`. */
 wafer_status launch_time(launcher *l, launch_pieces *p, uint32_t phase, launch_wish wish,

@@ -181,8 +181,8 @@ static uint32_t told_from(const launch_pieces *p, uint32_t samples) {
 }
 
 /* When no more of a train's samples need be looked at: it is so late with one that its interval is
- * not `below`, whatever comes; or half of them tell that it is well within what is `wanted`, which
- * is told of trains in which none goes ahead. */
+ * not `below`, whatever comes, or that takes too long to tell; or half of them tell that it is well
+ * within what is `wanted`, which is told of trains in which none goes ahead. */
 typedef struct train_limits {
   launch_wish wish;
   bool late;
@@ -193,6 +193,7 @@ static bool is_told(const launch_pieces *p, const uint64_t *ends, uint64_t s, ui
                     train_limits *t) {
   uint32_t from = told_from(p, samples), half = samples / 2, early = told_from(p, half);
   t->late = s > from && (ends[s] - ends[from]) / (samples - 1 - from) >= t->wish.below;
+  t->late |= fragment_is_spent(t->wish.effort);
   if (t->late) return true;
   if (p->period || half < 4 || s + 1 != half) return false;
   uint64_t interval = (ends[s] - ends[early]) / (half - 1 - early);
@@ -236,8 +237,6 @@ static bool pass_all(launcher *l, const launch_pieces *p, first_samples *times, 
         latest = *end;
         done++;
         if (limits && is_told(p, ends, (uint64_t)(end - ends), samples, limits)) goto told;
-        if (limits && fragment_is_spent(c->effort)) limits->late = true;
-        if (limits && limits->late) goto told;
         continue;
       }
       c->last = 0;
@@ -370,7 +369,7 @@ static bool keep_times(wafer_arena *arena, wafer_launch *launch) {
 }
 
 wafer_status launch_tell(launcher *l, launch_pieces *p, uint64_t wanted, wafer_launch *launch) {
-  const launch_wish any = {UINT64_MAX, wanted};
+  const launch_wish any = {UINT64_MAX, wanted, NULL};
   if (!p->times) WAFER_TRY(launch_time(l, p, launch->phase, any, &launch->interval));
   train_times *t = p->times;
   /* in a train the first one waits for others that go ahead */

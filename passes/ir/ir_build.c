@@ -144,6 +144,8 @@ wafer_status wafer_build_splat(wafer_builder *b, const wafer_type *type, double 
 
 /* ---- Folding ---- */
 
+#define MOST_SPREADS 32 /* that are read to fold one op */
+
 static int64_t bytes_of(const wafer_type *type) {
   return (int64_t)wafer_tensor_bytes(type->dtype, &type->shape);
 }
@@ -157,20 +159,32 @@ bool fold_is_small(uint32_t count, const wafer_type *operands, const wafer_type 
   return bytes_of(result) <= (limit > WAFER_FOLD_BYTES ? limit : WAFER_FOLD_BYTES);
 }
 
-/* The op that repeats or moves elements of what is known; null: there is none. */
+/* The op that repeats or moves elements, few enough to read; null: the value is of no such. */
 static MlirOperation spread_of(MlirValue value) {
   MlirOperation none = {NULL};
   if (!mlirValueIsAOpResult(value) || wafer_ir_is_constant(value)) return none;
   MlirOperation op = mlirOpResultGetOwner(value);
   wafer_op is = wafer_ir_op(op);
+  const wafer_type type = wafer_ir_value_type(value);
   bool spreads = is != WAFER_OP_COUNT && wafer_op_is(is, WAFER_TRAIT_VIEW);
-  for (intptr_t i = 0; spreads && i < mlirOperationGetNumOperands(op); i++)
-    spreads = fold_is_known(mlirOperationGetOperand(op, i));
-  return spreads ? op : none;
+  return spreads && bytes_of(&type) <= FOLD_OPERAND_BYTES ? op : none;
+}
+
+/* `left`: how many may still be read on the way to constants. */
+static bool is_known(MlirValue value, uint32_t *left) {
+  MlirOperation op = spread_of(value);
+  if (mlirOperationIsNull(op)) return wafer_ir_is_constant(value);
+  if (!*left) return false;
+  --*left;
+  bool known = true;
+  for (intptr_t i = 0; known && i < mlirOperationGetNumOperands(op); i++)
+    known = is_known(mlirOperationGetOperand(op, i), left);
+  return known;
 }
 
 bool fold_is_known(MlirValue value) {
-  return wafer_ir_is_constant(value) || !mlirOperationIsNull(spread_of(value));
+  uint32_t left = MOST_SPREADS;
+  return is_known(value, &left);
 }
 
 static wafer_status value_of(const wafer_ctx *ctx, const wafer_ir *ir, MlirValue value,
@@ -180,12 +194,12 @@ static wafer_status value_of(const wafer_ctx *ctx, const wafer_ir *ir, MlirValue
   MlirOperation op = spread_of(value);
   if (mlirOperationIsNull(op))
     return wafer_ir_constant(ctx, ir, value, out) ? WAFER_OK : WAFER_UNSUPPORTED;
-  fold_call call = {.op = wafer_ir_op(op),
-                    .attrs = &attrs,
-                    .count = (uint32_t)mlirOperationGetNumOperands(op),
-                    .operands = operands,
-                    .type = wafer_ir_value_type(value),
-                    .loc = wafer_ir_loc(ir, op)};
+  const fold_call call = {.op = wafer_ir_op(op),
+                          .attrs = &attrs,
+                          .count = (uint32_t)mlirOperationGetNumOperands(op),
+                          .operands = operands,
+                          .type = wafer_ir_value_type(value),
+                          .loc = wafer_ir_loc(ir, op)};
   for (uint32_t i = 0; i < call.count; i++) operands[i] = mlirOperationGetOperand(op, i);
   WAFER_TRY(wafer_ir_attrs(ctx, op, &attrs));
   return fold_run(ctx, ir, &call, out);

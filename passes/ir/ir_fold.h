@@ -16,7 +16,7 @@ typedef struct fold_call {
   wafer_loc loc;
 } fold_call;
 
-/* A constant, or what repeats or moves the elements of such: it stays an op where its result is
+/* A constant, or what repeats or moves elements of such: that stays an op where its result is
  * large, for it is cheaper to keep so. */
 bool fold_is_known(MlirValue value);
 /* The result is no larger than the operands together, or than WAFER_FOLD_BYTES, and the operands
