@@ -4,7 +4,8 @@
 #include "mode_bands.h"
 #include "mode_stripes.h"
 
-#define MOST_REMEDIES 6
+#define MOST_REMEDIES 7
+#define SEARCH_MOVES 100000u /* a second or two */
 
 typedef struct search {
   const refusing *c;
@@ -41,11 +42,12 @@ typedef struct wish {
   const wafer_graph *graph;
   uint32_t batch;
   wafer_cut cut; /* as options say it */
+  uint64_t moves; /* of a search; 0: shelves will do */
 } wish;
 
 static wish as_asked(const refusing *c) {
   const wafer_options *o = c->ctx->options;
-  return (wish){c->asked, c->ctx->machine, c->graph, o && o->batch ? o->batch : 1, asked_cut(c)};
+  return (wish){c->asked, c->ctx->machine, c->graph, o && o->batch ? o->batch : 1, asked_cut(c), 0};
 }
 
 /* Takes what fits if it is faster. */
@@ -69,18 +71,20 @@ static wafer_status size_wish(const refusing *c, const wafer_ctx *with, wish w, 
   return WAFER_OK;
 }
 
-/* Cycles between samples with what was asked for besides; shelves will do. 0: it does not fit. */
+/* Cycles between samples with what was asked for besides. 0: it does not fit. */
 static wafer_status try_with(const refusing *c, wish w, uint64_t *cycles) {
   static const wafer_diag silent = {0};
   wafer_ctx with = *c->ctx;
   wafer_options options = with.options ? *with.options : (wafer_options){0};
-  options.placer = WAFER_PLACER_shelf;
+  options.placer = w.moves ? WAFER_PLACER_best : WAFER_PLACER_shelf;
+  options.place_moves = w.moves;
   options.bands = w.cut.bands;
   options.sides = w.cut.sides;
   options.refused = NULL;
   with.options = &options;
   with.diag = &silent; /* a pin may lie outside of another machine */
   with.machine = w.machine;
+  curve_sets_forget_layouts(c->ir); /* those of another graph, or of another placer */
   wafer_status status = size_wish(c, &with, w, cycles);
   return status == WAFER_NO_MEMORY ? no_memory(c) : WAFER_OK;
 }
@@ -106,6 +110,24 @@ static wafer_status try_modes(search *s) {
   const char *option =
       size_mode_option(c->ctx, streams ? WAFER_MODE_streaming : WAFER_MODE_pipelined);
   return add(s, option, cycles_of(c, other, streams ? 1 : c->cut.bands));
+}
+
+/* Where shelves alone do not hold what there are cores for. */
+static wafer_status try_search(search *s, const size_refusal *r) {
+  const refusing *c = s->c;
+  const wafer_options *o = c->ctx->options;
+  wish w = as_asked(c);
+  uint64_t cycles;
+  if (c->mode == WAFER_MODE_streaming || r->asked || (o && o->placer == WAFER_PLACER_best))
+    return WAFER_OK;
+  w.mode = WAFER_MODE_pipelined;
+  w.moves = SEARCH_MOVES;
+  w.machine = wafer_arena_copy(c->ctx->arena, w.machine, sizeof *w.machine); /* other curves */
+  if (!w.machine) return no_memory(c);
+  WAFER_TRY(try_with(c, w, &cycles));
+  if (!cycles) return WAFER_OK;
+  return add(s, wafer_arena_printf(c->ctx->arena, "--placer best --place-moves %u", SEARCH_MOVES),
+             cycles);
 }
 
 /* The most samples, halving, with which streaming fits, in the bands that are asked for. */
@@ -242,6 +264,7 @@ wafer_status mode_refuse(const refusing *c, const size_refusal *r) {
   if (!is_heard(c->ctx))
     return wafer_fail(c->ctx->diag, c->graph->kernels[r->kernel].loc, WAFER_NO_FIT, "%s", r->why);
   WAFER_TRY(try_modes(&s));
+  WAFER_TRY(try_search(&s, r));
   WAFER_TRY(try_bands(&s));
   WAFER_TRY(try_batches(&s));
   WAFER_TRY(try_half(&s));

@@ -262,6 +262,10 @@ static wafer_status choose(pipeline *p, uint64_t t, bool *found) {
 
 /* ---- When it does not fit ---- */
 
+static bool searches(const pipeline *p) {
+  return p->ctx->options && p->ctx->options->placer == WAFER_PLACER_best;
+}
+
 /* Cores that the kernel takes where it is pinned, or at the least. */
 static uint64_t least_cores(const pipeline *p, uint32_t k) {
   uint64_t least = UINT64_MAX;
@@ -274,14 +278,20 @@ static uint64_t least_cores(const pipeline *p, uint32_t k) {
   return least;
 }
 
+static uint64_t all_least_cores(const pipeline *p) {
+  uint64_t total = 0;
+  for (uint32_t k = 0; k < p->graph->kernel_count; k++) total += least_cores(p, k);
+  return total;
+}
+
 /* All fit one by one, not together: the kernel that takes most of the wafer at the least. */
 static wafer_status refuse_cores(const pipeline *p) {
-  uint64_t total = 0, most = 0, all = wafer_rect_area(p->ctx->machine->usable), open;
+  uint64_t total = all_least_cores(p), most = 0, open;
+  uint64_t all = wafer_rect_area(p->ctx->machine->usable);
   uint32_t worst = 0, pinned = 0;
   if (!size_free_cores(p->ctx->machine, &open)) return pipeline_no_memory(p);
   for (uint32_t k = 0; k < p->graph->kernel_count; k++) {
     uint64_t least = least_cores(p, k);
-    total += least;
     pinned += p->pin && p->pin[k];
     if (least > most) {
       most = least;
@@ -301,6 +311,9 @@ static wafer_status refuse_cores(const pipeline *p) {
     r->why = wafer_arena_printf(p->ctx->arena,
                                 "%s; where %u of them are pinned the others find no room", r->why,
                                 pinned);
+  if (r->why && !pinned && total <= open)
+    r->why = wafer_arena_printf(p->ctx->arena, "%s; rectangles so large do not go together as %s",
+                                r->why, searches(p) ? "they were tried" : "shelves");
   return r->why ? WAFER_OK : pipeline_no_memory(p);
 }
 
@@ -418,11 +431,14 @@ static wafer_status keep_layout(const pipeline *p) {
 
 /* Where nothing is pinned a layout is looked for once. */
 static wafer_status find_layout(pipeline *p, bool quick, bool *fits) {
-  bool search = p->ctx->options && p->ctx->options->placer == WAFER_PLACER_best;
+  bool search = searches(p);
+  uint64_t open;
   const shelf_place *kept = curve_set_layout(p->curves, p->graph->kernel_count);
   *fits = kept != NULL;
   if (kept) return search ? pipeline_take(p, kept) : pipeline_settle(p, kept);
   WAFER_TRY(lay_out_eased(p, fits));
+  if (!size_free_cores(p->ctx->machine, &open)) return pipeline_no_memory(p);
+  if (search && !*fits && all_least_cores(p) > open) return WAFER_OK; /* in no layout */
   if (search && (*fits || !p->pin)) return pipeline_best(p, quick, fits);
   return *fits && !p->pin ? keep_layout(p) : WAFER_OK;
 }
