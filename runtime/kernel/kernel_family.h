@@ -323,5 +323,9 @@ void kernel_map_even(kernel_map *map, uint32_t to, const kernel_map *result, uin
 /* ONNX's broadcast: dims align at the right, a dim of 1 against more is whole. */
 void kernel_map_broadcast(const wafer_shape *operand, const wafer_shape *shape,
                           const kernel_map *result, kernel_map *map);
+/* kernel_dims.c. How operand i of a node lies when its result lies as in the view. */
+kernel_map kernel_operand_map(const kernel_view *k, uint32_t node, uint32_t i);
+/* How all values of a view do whose body, loops and families are known. */
+void kernel_map_values(kernel_view *k);
 
 #endif

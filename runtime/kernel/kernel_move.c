@@ -2,12 +2,12 @@
  *
  * Every core makes its tile of the result from what the rectangle holds. A dim of the operand is
  * cut as the dim of the result that its elements go to; a reshape does so with the leading dims
- * (or, where one of their indices is too much for a core, the largest) of the groups of dims that
- * it merges or divides. Where such parts do not begin at the same elements (a slice, a pad, a
- * concatenation, an uneven reshape) elements move along the loop to the core that keeps them: no
- * link carries more of them than cross it. What a slice takes a small part of is cut along a
- * reduction loop: the core that has an element sends it. Any other dim arrives whole, multicast by
- * the stream.
+ * (or, where one of their indices is too much for a core, or no split leaves it room for all, the
+ * largest) of the groups of dims that it merges or divides. Where such parts do not begin at the
+ * same elements (a slice, a pad, a concatenation, an uneven reshape) elements move along the loop
+ * to the core that keeps them: no link carries more of them than cross it. What a slice takes a
+ * small part of is cut along a reduction loop: the core that has an element sends it. Any other dim
+ * arrives whole, multicast by the stream.
  *
  * Each op copies its tile once, a vector instruction per run along the longest local dim of the
  * result. */
