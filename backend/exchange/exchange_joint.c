@@ -86,23 +86,14 @@ static uint32_t first_from(const spread_part *part, int64_t lo) {
   return from;
 }
 
-/* Looks up few in many, whichever side has more runs. */
+/* What the target's runs take of the source; run t of them is of part part[t], or of part 0. */
 static void all_linear(pieces *p, const spread_part *source, const spread_part *target,
-                       const index_dim *map) {
-  int64_t lo, hi;
-  bool few = source->count < target->count;
-  for (uint32_t s = 0; few && s < source->count; s++) {
+                       const uint32_t *part, const index_dim *map) {
+  for (uint32_t s = 0; s < source->count; s++) {
+    int64_t lo, hi;
     preimage(map, source->runs[s].lo, source->runs[s].hi, &lo, &hi);
     for (uint32_t t = first_from(target, lo); t < target->count && target->runs[t].lo < hi; t++)
-      linear(p, &source->runs[s], &target->runs[t], map);
-  }
-  for (uint32_t t = 0; !few && t < target->count; t++) {
-    int64_t first = map->a * target->runs[t].lo + map->b;
-    int64_t last = map->a * (target->runs[t].hi - 1) + map->b;
-    lo = least(first, last);
-    hi = most(first, last);
-    for (uint32_t s = first_from(source, lo); s < source->count && source->runs[s].lo <= hi; s++)
-      linear(p, &source->runs[s], &target->runs[t], map);
+      linear(&p[part ? part[t] : 0], &source->runs[s], &target->runs[t], map);
   }
 }
 
@@ -119,28 +110,32 @@ static void all_looked_up(pieces *p, const spread_part *source, const spread_par
   }
 }
 
+static joint_list in_order(pieces *p) {
+  if (p->count > 1) qsort(p->at, p->count, sizeof *p->at, by_target);
+  return (joint_list){p->at, p->count};
+}
+
 bool joint_pieces(wafer_arena *arena, const spread_part *source, const spread_part *target,
                   const index_dim *map, joint_list *out) {
   pieces p = {.arena = arena};
   if (map->table)
     all_looked_up(&p, source, target, map->table);
   else
-    all_linear(&p, source, target, map);
-  if (p.count > 1) qsort(p.at, p.count, sizeof *p.at, by_target);
-  *out = (joint_list){p.at, p.count};
+    all_linear(&p, source, target, NULL, map);
+  *out = in_order(&p);
   return !p.failed;
 }
 
 /* ---- one part, many targets ---- */
 
 /* A run of one of many parts. */
-typedef struct joint_run {
+typedef struct part_run {
   spread_run run;
   uint32_t part;
-} joint_run;
+} part_run;
 
 static int by_first(const void *left, const void *right) {
-  const joint_run *a = left, *b = right;
+  const part_run *a = left, *b = right;
   if (a->run.lo != b->run.lo) return a->run.lo < b->run.lo ? -1 : 1;
   return (a->part > b->part) - (a->part < b->part);
 }
@@ -149,27 +144,20 @@ joint_many *joint_many_of(wafer_arena *arena, const spread_part *parts, uint32_t
   joint_many *m = WAFER_NEW(arena, joint_many, 1);
   uint32_t all = 0, at = 0;
   for (uint32_t i = 0; i < count; i++) all += parts[i].count;
-  joint_run *runs = WAFER_NEW(arena, joint_run, all);
-  if (!m || !runs) return NULL;
+  part_run *order = WAFER_NEW(arena, part_run, all);
+  spread_run *runs = WAFER_NEW(arena, spread_run, all);
+  uint32_t *part = WAFER_NEW(arena, uint32_t, all);
+  if (!m || !order || !runs || !part) return NULL;
   for (uint32_t i = 0; i < count; i++)
-    for (uint32_t k = 0; k < parts[i].count; k++) runs[at++] = (joint_run){parts[i].runs[k], i};
-  if (all > 1) qsort(runs, all, sizeof *runs, by_first);
-  *m = (joint_many){parts, count, runs, all, true};
-  for (uint32_t k = 1; k < all; k++) m->apart = m->apart && runs[k - 1].run.hi <= runs[k].run.lo;
-  return m;
-}
-
-/* The first of the runs, which are apart, that has an index from `lo` on. */
-static uint32_t first_of_many(const joint_many *m, int64_t lo) {
-  uint32_t from = 0, to = m->run_count;
-  while (from < to) {
-    uint32_t middle = from + (to - from) / 2;
-    if (m->runs[middle].run.hi > lo)
-      to = middle;
-    else
-      from = middle + 1;
+    for (uint32_t k = 0; k < parts[i].count; k++) order[at++] = (part_run){parts[i].runs[k], i};
+  if (all > 1) qsort(order, all, sizeof *order, by_first);
+  *m = (joint_many){parts, count, {all, runs}, part, true};
+  for (uint32_t k = 0; k < all; k++) {
+    runs[k] = order[k].run;
+    part[k] = order[k].part;
+    if (k && runs[k - 1].hi > runs[k].lo) m->apart = false;
   }
-  return from;
+  return m;
 }
 
 bool joint_pieces_of(wafer_arena *arena, const spread_part *source, const joint_many *targets,
@@ -181,20 +169,14 @@ bool joint_pieces_of(wafer_arena *arena, const spread_part *source, const joint_
     return made;
   }
   pieces *p = WAFER_NEW(arena, pieces, targets->count);
-  for (uint32_t i = 0; p && i < targets->count; i++) p[i].arena = arena;
-  for (uint32_t s = 0; p && s < source->count; s++) {
-    int64_t lo, hi;
-    preimage(map, source->runs[s].lo, source->runs[s].hi, &lo, &hi);
-    for (uint32_t t = first_of_many(targets, lo);
-         t < targets->run_count && targets->runs[t].run.lo < hi; t++)
-      linear(&p[targets->runs[t].part], &source->runs[s], &targets->runs[t].run, map);
-  }
-  for (uint32_t i = 0; p && i < targets->count; i++) {
-    if (p[i].count > 1) qsort(p[i].at, p[i].count, sizeof *p[i].at, by_target);
-    out[i] = (joint_list){p[i].at, p[i].count};
+  if (!p) return false;
+  for (uint32_t i = 0; i < targets->count; i++) p[i].arena = arena;
+  all_linear(p, source, &targets->all, targets->part, map);
+  for (uint32_t i = 0; i < targets->count; i++) {
+    out[i] = in_order(&p[i]);
     made = made && !p[i].failed;
   }
-  return p && made;
+  return made;
 }
 
 /* A dim without a source: its indices all take the same element. */

@@ -24,19 +24,22 @@ typedef struct joint {
 /* The pieces of one part that go to another, in the order of the target's indices. */
 bool joint_pieces(wafer_arena *arena, const spread_part *source, const spread_part *target,
                   const index_dim *map, joint_list *out);
+
 /* Parts whose runs are together in one order: where no two have an index, what goes to each of them
  * is found without looking at the others. */
 typedef struct joint_many {
   const spread_part *parts; /* the caller's */
   uint32_t count;
-  const struct joint_run *runs;
-  uint32_t run_count;
-  bool apart; /* no two runs have an index */
+  spread_part all;      /* their runs, by lo; disjoint if they are `apart` */
+  const uint32_t *part; /* of each of these */
+  bool apart;           /* no two parts have an index */
 } joint_many;
+/* NULL: out of memory. */
 joint_many *joint_many_of(wafer_arena *arena, const spread_part *parts, uint32_t count);
 /* joint_pieces, of each of the targets; `out`: as many lists. */
 bool joint_pieces_of(wafer_arena *arena, const spread_part *source, const joint_many *targets,
                      const index_dim *map, joint_list *out);
+
 /* Between the kinds of columns of row kind `s` of the source and `t` of the target. A NULL source:
  * the target's dim repeats; a NULL target: the source's index is constant. */
 bool joint_of(wafer_arena *arena, const spread_dim *source, uint32_t s, const spread_dim *target,
