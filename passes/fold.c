@@ -14,15 +14,15 @@ static bool gather(MlirOperation op, fold_call *call, MlirValue *operands, wafer
   call->count = (uint32_t)mlirOperationGetNumOperands(op);
   call->operands = operands;
   if (call->op == WAFER_OP_COUNT || call->count == 0) return false;
-  for (uint32_t i = 0; i < call->count; i++) {
-    operands[i] = mlirOperationGetOperand(op, i);
-    types[i] = wafer_ir_value_type(operands[i]);
-  }
+  for (uint32_t i = 0; i < call->count; i++) operands[i] = mlirOperationGetOperand(op, i);
+  if (!fold_may(call->op, call->count, operands)) return false;
+  for (uint32_t i = 0; i < call->count; i++) types[i] = wafer_ir_value_type(operands[i]);
   call->type = wafer_ir_value_type(mlirOperationGetResult(op, 0));
-  return fold_may(call->op, call->count, operands, types, &call->type);
+  return fold_is_small(call->count, types, &call->type);
 }
 
-/* The op, then the constants that only it used. All lie before the next op of the walk. */
+/* The op, then what only it used, which is constant or made of constants. All lie before the next
+ * op of the walk. */
 static void erase(MlirOperation op, uint32_t count, const MlirValue *operands) {
   mlirOperationDestroy(op);
   for (uint32_t i = 0; i < count; i++) {

@@ -182,9 +182,11 @@ static bool is_known(MlirValue value, uint32_t *left) {
   return known;
 }
 
-bool fold_is_known(MlirValue value) {
-  uint32_t left = MOST_SPREADS;
-  return is_known(value, &left);
+bool fold_may(wafer_op op, uint32_t count, const MlirValue *operands) {
+  uint32_t left = wafer_op_is(op, WAFER_TRAIT_VIEW) ? 0 : MOST_SPREADS;
+  for (uint32_t i = 0; i < count; i++)
+    if (!is_known(operands[i], &left)) return false;
+  return count > 0;
 }
 
 static wafer_status value_of(const wafer_ctx *ctx, const wafer_ir *ir, MlirValue value,
@@ -293,14 +295,6 @@ static wafer_status build_op(wafer_builder *b, const fold_call *call, MlirValue 
   return WAFER_OK;
 }
 
-bool fold_may(wafer_op op, uint32_t count, const MlirValue *operands, const wafer_type *types,
-              const wafer_type *result) {
-  bool spreads = op == WAFER_OP_COUNT || wafer_op_is(op, WAFER_TRAIT_VIEW);
-  for (uint32_t i = 0; i < count; i++)
-    if (!(spreads ? wafer_ir_is_constant(operands[i]) : fold_is_known(operands[i]))) return false;
-  return count > 0 && fold_is_small(count, types, result);
-}
-
 wafer_status wafer_build(wafer_builder *b, wafer_op op, uint32_t count, const MlirValue *operands,
                          const wafer_attr *attrs, uint32_t attr_count, MlirValue *result) {
   wafer_attrs list = {.count = attr_count, .at = attrs};
@@ -313,7 +307,8 @@ wafer_status wafer_build(wafer_builder *b, wafer_op op, uint32_t count, const Ml
     *result = operands[0];
     return WAFER_OK;
   }
-  if (!fold_may(op, count, operands, types, &call.type)) return build_op(b, &call, result);
+  if (!fold_may(op, count, operands) || !fold_is_small(count, types, &call.type))
+    return build_op(b, &call, result);
   wafer_view folded;
   wafer_status status = fold_run(b->ctx, b->ir, &call, &folded);
   if (status == WAFER_NO_MEMORY) return status;

@@ -16,15 +16,12 @@ typedef struct fold_call {
   wafer_loc loc;
 } fold_call;
 
-/* A constant, or what repeats or moves elements of such: that stays an op where its result is
- * large, for it is cheaper to keep so. */
-bool fold_is_known(MlirValue value);
+/* The operands are constants or, but for an op that itself repeats or moves elements, what such ops
+ * make of constants: these stay ops where their results are large, for that is cheaper to keep. */
+bool fold_may(wafer_op op, uint32_t count, const MlirValue *operands);
 /* The result is no larger than the operands together, or than WAFER_FOLD_BYTES, and the operands
  * are small enough to read. */
 bool fold_is_small(uint32_t count, const wafer_type *operands, const wafer_type *result);
-/* It is, and the operands are known, or constants if the op itself repeats or moves elements. */
-bool fold_may(wafer_op op, uint32_t count, const MlirValue *operands, const wafer_type *types,
-              const wafer_type *result);
 /* Runs the oracle into the arena; UNSUPPORTED without a word when it cannot, or when a weight is
  * absent. */
 wafer_status fold_run(const wafer_ctx *ctx, const wafer_ir *ir, const fold_call *call,
