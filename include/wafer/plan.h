@@ -295,9 +295,9 @@ typedef struct wafer_plan {
    * kernel's squares. Bits, in u32, that no storage type narrows. 0: there are none. */
   uint32_t step_values;
   const char *no_programs; /* why there are none, beginning with WAFER_PROGRAMS_LATER where they
-                              were not tried; "" when there are */
-  uint64_t effort;         /* that the compiler spent on programs, in looks at what is on the
-                              wafer; not in the file */
+                              were not tried, or took too long; "" when there are */
+  uint64_t effort;         /* that programs took to make: looks at what is on the wafer, of which a
+                              million take one to four hundredths of a second; not in the file */
   const char *mlir;        /* the placed IR as text, for people and tools */
   size_t mlir_bytes;
   struct wafer_plan_file

@@ -14,6 +14,10 @@
 #include "size_pipelined.h"
 #include "streams.h"
 
+static bool searches(const pipeline *p) {
+  return p->ctx->options && p->ctx->options->placer == WAFER_PLACER_best;
+}
+
 wafer_status pipeline_no_memory(const pipeline *p) {
   return wafer_fail(p->ctx->diag, (wafer_loc){0}, WAFER_NO_MEMORY, "no memory to size a pipeline");
 }
@@ -262,10 +266,6 @@ static wafer_status choose(pipeline *p, uint64_t t, bool *found) {
 
 /* ---- When it does not fit ---- */
 
-static bool searches(const pipeline *p) {
-  return p->ctx->options && p->ctx->options->placer == WAFER_PLACER_best;
-}
-
 /* Cores that the kernel takes where it is pinned, or at the least. */
 static uint64_t least_cores(const pipeline *p, uint32_t k) {
   uint64_t least = UINT64_MAX;
@@ -432,13 +432,15 @@ static wafer_status keep_layout(const pipeline *p) {
 /* Where nothing is pinned a layout is looked for once. */
 static wafer_status find_layout(pipeline *p, bool quick, bool *fits) {
   bool search = searches(p);
-  uint64_t open;
   const shelf_place *kept = curve_set_layout(p->curves, p->graph->kernel_count);
   *fits = kept != NULL;
   if (kept) return search ? pipeline_take(p, kept) : pipeline_settle(p, kept);
   WAFER_TRY(lay_out_eased(p, fits));
-  if (!size_free_cores(p->ctx->machine, &open)) return pipeline_no_memory(p);
-  if (search && !*fits && all_least_cores(p) > open) return WAFER_OK; /* in no layout */
+  if (search && !*fits) {
+    uint64_t open;
+    if (!size_free_cores(p->ctx->machine, &open)) return pipeline_no_memory(p);
+    if (all_least_cores(p) > open) return WAFER_OK; /* they are in no layout */
+  }
   if (search && (*fits || !p->pin)) return pipeline_best(p, quick, fits);
   return *fits && !p->pin ? keep_layout(p) : WAFER_OK;
 }

@@ -7,7 +7,7 @@
 #include "wafer/ir.h"
 
 #define MOST_SLOWER 6      /* parts of WAFER_SLOWER_PARTS */
-/* Looks, of which a million take a hundredth of a second or two. */
+/* Looks, as wafer_plan.effort counts them. */
 #define MOST_SPENT ((uint64_t)256 << 20) /* for shelves: some seconds */
 #define SOON_SPENT ((uint64_t)12 << 20)  /* a fraction of one */
 #define MOST_MISSED ((uint64_t)96 << 20) /* for plans in a row that are no faster */
@@ -114,22 +114,24 @@ static wafer_status make_for(const thoughts *t, wafer_options options, bool flow
   return WAFER_OK;
 }
 
+static bool searches(const thoughts *t) {
+  return t->ctx->options->placer == WAFER_PLACER_best;
+}
+
 bool thoughts_have_time(const thoughts *t) {
-  const uint64_t times = t->ctx->options->placer == WAFER_PLACER_best ? SEARCH_TIMES : 1;
+  const uint64_t times = searches(t) ? SEARCH_TIMES : 1;
   const uint64_t spent = *t->spent, next = spent + taken_by(t->now.plan);
   return next <= MOST_SPENT * times && spent - t->gained <= MOST_MISSED * times;
 }
 
 bool thoughts_are_soon_done(const thoughts *t, uint32_t times) {
-  return t->ctx->options->placer == WAFER_PLACER_best ||
-         *t->spent + taken_by(t->now.plan) * times <= SOON_SPENT;
+  return searches(t) || *t->spent + taken_by(t->now.plan) * times <= SOON_SPENT;
 }
 
 /* Its kernels may take all of a band. */
 bool thoughts_have_time_for(const thoughts *t, uint32_t bands) {
   uint64_t cores = wafer_rect_area(t->ctx->machine->usable) / bands;
-  bool searches = t->ctx->options->placer == WAFER_PLACER_best;
-  return searches || *t->spent + CORE_EFFORT * cores <= MOST_SPENT;
+  return searches(t) || *t->spent + CORE_EFFORT * cores <= MOST_SPENT;
 }
 
 wafer_status thoughts_make(const thoughts *t, wafer_options options, candidate *out) {
@@ -380,8 +382,8 @@ wafer_status thoughts_suit(thoughts *t) {
   if (!thoughts_has_programs(&t->now)) return WAFER_OK;
   if (thoughts_may_change(&t->now)) WAFER_TRY(take_care(t));
   if (!thoughts_may_change(&t->now)) return thoughts_keep_pace(t);
-  bool searches = t->now.options.placer == WAFER_PLACER_best;
-  WAFER_TRY(searches ? change_search(t) : change_shelves(t));
+  bool search = t->now.options.placer == WAFER_PLACER_best;
+  WAFER_TRY(search ? change_search(t) : change_shelves(t));
   bool near = !thoughts_may_change(&t->now) && t->now.interval > t->now.edge;
   return near ? thoughts_keep_pace(t) : WAFER_OK;
 }
