@@ -138,6 +138,16 @@ static void join_tail(walk *w, uint32_t op, uint32_t g) {
   w->parent[op] = g;
 }
 
+/* A concatenation would have so many parts, those of the tree that `value` ends so small, that
+ * setting up copies takes longer than copying: as kernels of a tree each core copies few. */
+static bool scatters(const walk *w, uint32_t op, uint32_t value, uint32_t parts) {
+  const group *tree = &w->groups[maker(w, value)];
+  int64_t elements;
+  return w->ops[op].op == WAFER_OP_concat && tree->inputs > 1 && parts > GROUP_MAX_PARTS &&
+         wafer_shape_elements(&w->ops[value].shape, &elements) &&
+         elements / tree->inputs <= GROUP_SMALL_PART;
+}
+
 /* Makes the view `op`, just founded, the root of the trees of views that end in its operands. */
 static void join_views(walk *w, uint32_t op) {
   group *to = &w->groups[op];
@@ -147,6 +157,7 @@ static void join_views(walk *w, uint32_t op) {
     const group *tree = &w->groups[g];
     if (!tree->views || tree->closed) continue;
     if (to->size + to->inputs + tree->size + tree->inputs > GROUP_MAX_VIEWS) continue;
+    if (scatters(w, op, value, to->inputs + tree->inputs - 1)) continue;
     to->size += tree->size;
     to->inputs += tree->inputs - 1;
     w->parent[g] = op;

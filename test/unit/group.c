@@ -114,6 +114,24 @@ static void views_form_trees(void) {
   expect(&q, "slices of one value", "abc");
 }
 
+/* Eight parts, joined two by two; cores copy few parts where these are small. */
+static void concat_of_eight(int64_t elements, const char *want) {
+  program p = {0};
+  for (uint32_t i = 0; i < 4; i++) op2(&p, WAFER_OP_concat, ARGUMENT + 2 * i, ARGUMENT + 2 * i + 1);
+  op2(&p, WAFER_OP_concat, 0, 1);
+  op2(&p, WAFER_OP_concat, 2, 3);
+  op2(&p, WAFER_OP_concat, 4, 5);
+  op1(&p, WAFER_OP_transpose, 6);
+  for (uint32_t i = 0; i < p.count; i++)
+    p.ops[i].shape = (wafer_shape){.rank = 2, .dims = {i < 4 ? 2 : i < 6 ? 4 : 8, elements}};
+  expect(&p, "a tree of concats", want);
+}
+
+static void small_parts_form_trees_of_kernels(void) {
+  concat_of_eight(GROUP_SMALL_PART, "aabbabcc");
+  concat_of_eight(GROUP_SMALL_PART + 1, "aaaaaaaa");
+}
+
 static void sizes_are_bounded(void) {
   program p = {0};
   uint32_t last = ARGUMENT;
@@ -175,6 +193,7 @@ CU_TestInfo tests_group[] = {
     {"tails have the anchor's shape", shapes_must_agree},
     {"elementwise ops form kernels", maps_form_kernels},
     {"views form trees", views_form_trees},
+    {"concatenations of many small parts are several kernels", small_parts_form_trees_of_kernels},
     {"groups are bounded", sizes_are_bounded},
     {"reductions over places follow their anchors", reductions_follow},
     {"groups never depend on themselves", no_cycles},
