@@ -41,6 +41,7 @@ typedef struct routing {
   copies *copies;   /* of each value */
   uint32_t *colors; /* of each kernel: those of the streams that meet at its cores, a bit each */
   uint32_t *sent;   /* of each value: those of its streams from kernels of the phase, a bit each */
+  uint32_t loaded;  /* those of the phase's weights that many kernels take */
   uint32_t *turn;   /* of each kernel, see wafer_graph_turn */
   routed *newest;   /* of the phase */
 } routing;
@@ -175,22 +176,31 @@ static uint32_t colors_met(const routing *r, const wafer_graph_kernel *kernel, c
   return e->maker == WAFER_NONE ? met : met | r->colors[e->maker];
 }
 
+#define FEW_READERS 4 /* of a value: one part of all colours */
+
+static bool has_many_readers(const routing *r, uint32_t value) {
+  return r->graph.values[value].use_count > r->ctx->machine->colors / FEW_READERS;
+}
+
 static void meet(routing *r, const wafer_graph_kernel *kernel, uint32_t value, const ends *e,
                  uint32_t color) {
   r->colors[kernel - r->graph.kernels] |= 1u << color;
+  if (wafer_graph_is_weight(&r->graph, value) && has_many_readers(r, value))
+    r->loaded |= 1u << color;
   if (e->maker == WAFER_NONE) return;
   r->colors[e->maker] |= 1u << color;
   r->sent[value] |= 1u << color;
 }
 
-#define FEW_READERS 4 /* of a value: one part of all colours */
-
 /* What many kernels take would leave its producer's few rows in as many colours as these are, and
  * none be left: its streams share colours as far as they go the same way, those that no other
- * stream has at the reader. */
+ * stream has at the reader. So do weights that many kernels take, as the steps of a recurrence do:
+ * all come from the border, before the first sample, and would have as many colours as there are
+ * steps wherever they pass. */
 static uint32_t colors_joined(const routing *r, const wafer_graph_kernel *kernel, uint32_t value) {
-  bool many = r->graph.values[value].use_count > r->ctx->machine->colors / FEW_READERS;
-  return many ? r->sent[value] & ~r->colors[kernel - r->graph.kernels] : 0;
+  if (!has_many_readers(r, value)) return 0;
+  uint32_t sent = wafer_graph_is_weight(&r->graph, value) ? r->loaded : r->sent[value];
+  return sent & ~r->colors[kernel - r->graph.kernels];
 }
 
 /* Where the simple ways are blocked, or have no colour: the first colour with any way round, at
@@ -298,6 +308,7 @@ static void end_phase(routing *r, uint32_t first, uint32_t end) {
   fabric_clear(r->fabric);
   for (const routed *s = r->newest; s; s = s->older) r->sent[s->value] = 0;
   r->newest = NULL;
+  r->loaded = 0;
   for (const wafer_graph_kernel *k = &r->graph.kernels[first]; k < &r->graph.kernels[end]; k++)
     for (uint32_t i = 0; i < k->body.input_count; i++)
       if (wafer_graph_is_weight(&r->graph, k->inputs[i])) r->copies[k->inputs[i]] = (copies){0};
