@@ -30,6 +30,24 @@ static const struct {
      "init x f32 1x1x1 = 1; init w f32 1x4x1 = 1 1 1 1; init r f32 1x4x1 = 0 0 0 0; "
      "LSTM x w r -> y",
      "1x1x1x1: 0.36961"},
+    /* several steps, with states and biases of their own */
+    {14,
+     "init x f32 3x1x1 = 1 -1 0.5; init w f32 1x6x1 = 1 -1 0.5 2 -0.5 1; "
+     "init r f32 1x6x2 = 1 -1 0.5 0.5 -1 2 0 1 1 1 -0.5 0.25; "
+     "init b f32 1x12 = 0.5 -0.5 1 0 0.25 1 0.5 0.5 -1 1 2 -1; GRU x w r b -> y",
+     "3x1x1x2: 0.11221 0.55677 0.65039 0.28373 0.69577 0.32749"},
+    {14,
+     "init x f32 3x1x1 = 1 -1 0.5; init w f32 1x6x1 = 1 -1 0.5 2 -0.5 1; "
+     "init r f32 1x6x2 = 1 -1 0.5 0.5 -1 2 0 1 1 1 -0.5 0.25; "
+     "init b f32 1x12 = 0.5 -0.5 1 0 0.25 1 0.5 0.5 -1 1 2 -1; "
+     "GRU(linear_before_reset=1) x w r b -> y",
+     "3x1x1x2: 0.090529 0.57081 0.64307 0.38008 0.68732 0.37031"},
+    {14,
+     "init x f32 3x1x1 = 1 -1 0.5; init w f32 2x4x1 = 1 -1 0.5 2 0.5 1 -1 1; "
+     "init r f32 2x4x1 = 1 -1 0.5 0.5 -1 2 0.25 1; "
+     "init b f32 2x8 = 0.5 -0.5 1 0 0.25 1 -1 0.5 1 0 -1 0.5 0.5 0.5 0 -0.5; "
+     "init p f32 2x3 = 1 -1 0.5 0.5 1 -1; LSTM(direction='bidirectional') x w r b - - - p -> y",
+     "3x2x1x1: 0.14231 0.45364 -0.14957 -0.11829 0.1991 0.30008"},
     {13,
      "init a f32 1x1x2 = 1 2; init w f32 1x1x1 = 1; "
      "ConvTranspose(strides=[2],output_shape=[4]) a w -> y",
@@ -66,11 +84,13 @@ static const struct {
     {11, "init a f32 4 = 3 1 4 1; init k i64 1 = 3; TopK(largest=0) a k -> y i", "3: 1 1 3"},
     /* a long line, by ranks: of equals the first */
     {13,
-     "init z f32 scalar = 0; init l f32 scalar = 128; init d f32 scalar = 1; init m f32 scalar = 7; "
+     "init z f32 scalar = 0; init l f32 scalar = 128; init d f32 scalar = 1; init m f32 scalar = "
+     "7; "
      "init k i64 1 = 3; Range z l d -> r; Mod(fmod=1) r m -> a; TopK a k -> v y",
      "3: 6 13 20"},
     {13,
-     "init z f32 scalar = 0; init l f32 scalar = 128; init d f32 scalar = 1; init m f32 scalar = 7; "
+     "init z f32 scalar = 0; init l f32 scalar = 128; init d f32 scalar = 1; init m f32 scalar = "
+     "7; "
      "init k i64 1 = 3; Range z l d -> r; Mod(fmod=1) r m -> a; TopK(largest=0) a k -> v y",
      "3: 0 7 14"},
     {26, "init a f32 3 = 2 3 4; init i i64 scalar = 0; CumProd(exclusive=1) a i -> y", "3: 1 2 6"},
