@@ -12,7 +12,7 @@
 #define GROUP_MAX_INPUTS 8 /* non-constant operands from outside, but for trees of views */
 #define GROUP_WHOLE 1024   /* elements that a core may well have whole */
 #define GROUP_MAX_PARTS 4  /* of a concatenation, of parts of at most GROUP_SMALL_PART elements */
-#define GROUP_SMALL_PART 4096
+#define GROUP_SMALL_PART 1536
 
 /* An op of @main. Values are numbered: op i makes value i, arguments follow from `count` on. */
 typedef struct group_op {
