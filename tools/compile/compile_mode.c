@@ -286,11 +286,13 @@ static wafer_status find_programs(thoughts *t) {
 }
 
 /* Where there can be no programs streams tell how fast a plan is. It was laid out for programs, in
- * bands and without copies of kernels: one for streams alone may be faster. */
+ * bands and without copies of kernels: one for streams alone may be faster, unless the edge's pace
+ * is all that was asked for. */
 static wafer_status try_flow(thoughts *t) {
   wafer_options own = t->now.options;
   candidate other;
-  if (!compile_lacks_programs(t->now.plan)) return WAFER_OK;
+  bool paced = own.objective == WAFER_OBJECTIVE_throughput && t->now.interval <= t->now.edge;
+  if (!compile_lacks_programs(t->now.plan) || paced) return WAFER_OK;
   own.bands = t->ctx->options->bands;
   own.sides = t->ctx->options->sides;
   own.mode = WAFER_MODE_pipelined;
