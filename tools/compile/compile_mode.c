@@ -267,8 +267,14 @@ static wafer_status take_programs(thoughts *t, wafer_options options) {
   return WAFER_OK;
 }
 
+/* All is reached that was asked for. */
+static bool is_paced(const candidate *now) {
+  return now->options.objective == WAFER_OBJECTIVE_throughput && now->interval <= now->edge;
+}
+
 /* Where programs cannot be made: fewer values are on their way if reductions are behind what they
- * reduce; then those of half as many bands, and again. */
+ * reduce; then those of half as many bands, and again, or as long as they are soon made where they
+ * are not faster than the streams. */
 static wafer_status find_programs(thoughts *t) {
   wafer_options own = t->now.options, reducing;
   wafer_cut cut = thoughts_cut_of(&t->now);
@@ -276,6 +282,7 @@ static wafer_status find_programs(thoughts *t) {
   if (thoughts_may_reduce(&t->now, &reducing)) WAFER_TRY(take_programs(t, reducing));
   for (uint32_t each = cut.bands / cut.sides / 2;
        !own.bands && each && !thoughts_has_programs(&t->now); each /= 2) {
+    if (is_paced(&t->now) && !thoughts_are_soon_done(t, 1)) break;
     wafer_options fewer = own;
     wafer_cut half = {each * cut.sides, cut.sides, false};
     thoughts_ask_for(&fewer, wafer_machine_fill(t->ctx->machine, half));
@@ -291,8 +298,7 @@ static wafer_status find_programs(thoughts *t) {
 static wafer_status try_flow(thoughts *t) {
   wafer_options own = t->now.options;
   candidate other;
-  bool paced = own.objective == WAFER_OBJECTIVE_throughput && t->now.interval <= t->now.edge;
-  if (!compile_lacks_programs(t->now.plan) || paced) return WAFER_OK;
+  if (!compile_lacks_programs(t->now.plan) || is_paced(&t->now)) return WAFER_OK;
   own.bands = t->ctx->options->bands;
   own.sides = t->ctx->options->sides;
   own.mode = WAFER_MODE_pipelined;
