@@ -355,7 +355,8 @@ wafer_status wafer_pass_fuse(const wafer_ctx *ctx, wafer_ir *ir) {
   WAFER_TRY(promote_constants(ctx, ir, f.block));
   WAFER_TRY(separate_outputs(ctx, ir, f.terminator));
   WAFER_TRY(read_main(&f));
-  WAFER_TRY(group_ops(ctx->diag, ctx->arena, f.count, f.nodes, &f.groups));
+  const bool whole = ctx->options && ctx->options->whole_concats;
+  WAFER_TRY(group_ops(ctx->diag, ctx->arena, f.count, f.nodes, whole, &f.groups));
   WAFER_TRY(arrange(&f));
   body k;
   WAFER_TRY(reserve(&f, &k));

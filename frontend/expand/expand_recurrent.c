@@ -14,8 +14,7 @@
 #include "operators.h"
 
 #define MOST_STEPS 1024
-#define MOST_GATES 4 /* an LSTM's */
-#define GRU_GATES 3
+#define MOST_GATES 4
 #define MOST_ACTIVATIONS 3 /* of a direction */
 
 static const MlirValue none;
@@ -27,13 +26,8 @@ typedef struct factor {
   MlirValue w, scale, zero; /* scale null: floats */
 } factor;
 
-/* What a gate by itself multiplies the state with: (hidden, hidden), and (hidden) or null. */
-typedef struct gate_factor {
-  MlirValue w, bias;
-} gate_factor;
-
 typedef struct cell {
-  int64_t steps, batch, in, hidden, dirs, gates;
+  int64_t steps, batch, hidden, dirs, gates;
   uint32_t dir;
   bool batch_first; /* layout 1 */
   bool couples;     /* LSTM, input_forget: what is not taken in is kept */
@@ -46,14 +40,7 @@ typedef struct cell {
   factor weight, recurrent;
   MlirValue bias, recurrent_bias; /* (gates*hidden); null: none */
   MlirValue peephole;             /* (3*hidden); null: none */
-  bool apart;                     /* each gate has products of its own */
-  MlirValue input[MOST_GATES];    /* the input's sums, of a gate (seq, batch, hidden); where gates
-                                     are not apart the first has all, (seq, batch, gates*hidden) */
-  gate_factor gate[MOST_GATES];   /* where they are */
   MlirValue h, c;                 /* (batch, hidden) */
-  int64_t at;                     /* the step */
-  MlirValue of_input, of_state;   /* its sums, (batch, gates*hidden), where gates are not apart */
-  MlirValue of_both;
 } cell;
 
 /* Part `index` of `count` equal ones along the last dim. */
@@ -74,67 +61,30 @@ static MlirValue product(import_node *n, MlirValue x, const factor *by) {
   return MUL(emit_cast(n, sums, WAFER_DTYPE_f32), MUL(q.scale, by->scale));
 }
 
-/* ---- One step ---- */
+/* ---- One step: the gates' sums of the input are `x` ---- */
 
-static void open_step(import_node *n, cell *c) {
-  if (c->apart) return;
-  MlirValue x = emit_part(n, c->input[0], 0, c->at, 1), h = product(n, c->h, &c->recurrent);
-  c->of_input = emit_reshape(n, x, 2, (int64_t[]){c->batch, c->gates * c->hidden});
-  c->of_state = c->recurrent_bias.ptr ? ADD(h, c->recurrent_bias) : h;
-  c->of_both = ADD(c->of_input, c->of_state);
+static MlirValue recurrent_sums(import_node *n, const cell *c, MlirValue h) {
+  MlirValue sums = product(n, h, &c->recurrent);
+  return c->recurrent_bias.ptr ? ADD(sums, c->recurrent_bias) : sums;
 }
 
-static MlirValue gate_input(import_node *n, const cell *c, int64_t index) {
-  if (!c->apart) return gate(n, c->of_input, index, c->hidden);
-  MlirValue x = emit_part(n, c->input[index], 0, c->at, 1);
-  return emit_reshape(n, x, 2, (int64_t[]){c->batch, c->hidden});
-}
-
-static MlirValue weigh(import_node *n, MlirValue x, const gate_factor *by) {
-  MlirValue sums = emit_binary(n, WAFER_OP_matmul, x, by->w);
-  return by->bias.ptr ? ADD(sums, by->bias) : sums;
-}
-
-static MlirValue gate_state(import_node *n, const cell *c, int64_t index) {
-  return c->apart ? weigh(n, c->h, &c->gate[index]) : gate(n, c->of_state, index, c->hidden);
-}
-
-/* Of input and state. Where gates are apart the product comes first: what follows the sum is then
- * computed where the step's input is taken, not by the cores that multiply. */
-static MlirValue gate_sums(import_node *n, const cell *c, int64_t index) {
-  if (!c->apart) return gate(n, c->of_both, index, c->hidden);
-  MlirValue state = gate_state(n, c, index), input = gate_input(n, c, index);
-  return ADD(input, state);
-}
-
-static void step_rnn(import_node *n, cell *c) {
-  c->h = activate(n, c, 0, gate_sums(n, c, 0));
-}
-
-static gate_factor factor_of(import_node *n, const cell *c, MlirValue w, MlirValue bias,
-                             int64_t index) {
-  return (gate_factor){.w = gate(n, w, index, c->hidden),
-                       .bias = bias.ptr ? gate(n, bias, index, c->hidden) : none};
-}
-
-/* A GRU's reset r comes behind the product of its last gate, or before it. */
-static bool resets_late(import_node *n) {
-  return attr_int(n, "linear_before_reset", 0) != 0;
-}
-
-static MlirValue reset_state(import_node *n, const cell *c, MlirValue r) {
-  if (resets_late(n)) return MUL(r, gate_state(n, c, 2));
-  const gate_factor last =
-      c->apart ? c->gate[2] : factor_of(n, c, c->recurrent.w, c->recurrent_bias, 2);
-  return weigh(n, MUL(r, c->h), &last);
+static void step_rnn(import_node *n, cell *c, MlirValue x) {
+  c->h = activate(n, c, 0, ADD(x, recurrent_sums(n, c, c->h)));
 }
 
 /* Gates z, r, h: h' = (1 - z) * g(xh + r * (h Rh + bh)) + z * h */
-static void step_gru(import_node *n, cell *c) {
-  MlirValue z = activate(n, c, 0, gate_sums(n, c, 0));
-  MlirValue r = activate(n, c, 0, gate_sums(n, c, 1));
-  MlirValue kept = reset_state(n, c, r), input = gate_input(n, c, 2);
-  MlirValue fresh = activate(n, c, 1, ADD(input, kept));
+static void step_gru(import_node *n, cell *c, MlirValue x) {
+  MlirValue sums = recurrent_sums(n, c, c->h), both = ADD(x, sums);
+  MlirValue z = activate(n, c, 0, gate(n, both, 0, c->hidden));
+  MlirValue r = activate(n, c, 0, gate(n, both, 1, c->hidden));
+  MlirValue kept;
+  if (attr_int(n, "linear_before_reset", 0)) {
+    kept = MUL(r, gate(n, sums, 2, c->hidden));
+  } else {
+    kept = emit_binary(n, WAFER_OP_matmul, MUL(r, c->h), gate(n, c->recurrent.w, 2, c->hidden));
+    if (c->recurrent_bias.ptr) kept = ADD(kept, gate(n, c->recurrent_bias, 2, c->hidden));
+  }
+  MlirValue fresh = activate(n, c, 1, ADD(gate(n, x, 2, c->hidden), kept));
   c->h = ADD(MUL(SUB(emit_scalar_like(n, z, 1), z), fresh), MUL(z, c->h));
 }
 
@@ -145,13 +95,14 @@ static MlirValue peep(import_node *n, const cell *c, MlirValue sum, int64_t inde
 }
 
 /* Gates i, o, f, c; peepholes i, o, f. */
-static void step_lstm(import_node *n, cell *c) {
-  MlirValue i = activate(n, c, 0, peep(n, c, gate_sums(n, c, 0), 0, c->c));
+static void step_lstm(import_node *n, cell *c, MlirValue x) {
+  MlirValue sums = ADD(x, recurrent_sums(n, c, c->h));
+  MlirValue i = activate(n, c, 0, peep(n, c, gate(n, sums, 0, c->hidden), 0, c->c));
   MlirValue f = c->couples ? SUB(emit_scalar_like(n, i, 1), i)
-                           : activate(n, c, 0, peep(n, c, gate_sums(n, c, 2), 2, c->c));
-  MlirValue fresh = activate(n, c, 1, gate_sums(n, c, 3));
+                           : activate(n, c, 0, peep(n, c, gate(n, sums, 2, c->hidden), 2, c->c));
+  MlirValue fresh = activate(n, c, 1, gate(n, sums, 3, c->hidden));
   c->c = ADD(MUL(f, c->c), MUL(i, fresh));
-  MlirValue o = activate(n, c, 0, peep(n, c, gate_sums(n, c, 1), 1, c->c));
+  MlirValue o = activate(n, c, 0, peep(n, c, gate(n, sums, 1, c->hidden), 1, c->c));
   /* the last activation is not clipped */
   double clip = c->clip;
   c->clip = 0;
@@ -213,43 +164,8 @@ static factor open_factor(import_node *n, const cell *c, uint32_t index, uint32_
   return f;
 }
 
-static bool is_known(import_node *n, MlirValue x) {
-  wafer_view view;
-  return wafer_ir_constant(n->im->ctx, n->im->ir, x, &view);
-}
-
-/* What is trained stays as it is, and what is quantized has one scale for all gates. */
-static bool may_part(import_node *n, const cell *c) {
-  return !c->quantized && is_known(n, node_input(n, 1)) && is_known(n, node_input(n, 2)) &&
-         (!node_has_input(n, 3) || is_known(n, node_input(n, 3)));
-}
-
-/* The input's sums for all steps: a slice of them is a step's. */
-static MlirValue input_sums(import_node *n, const cell *c, const factor *by, MlirValue bias,
-                            int64_t columns) {
-  MlirValue flat = emit_reshape(n, c->x, 2, (int64_t[]){c->steps * c->batch, c->in});
-  MlirValue sums = product(n, flat, by);
-  if (bias.ptr) sums = ADD(sums, bias);
-  return emit_reshape(n, sums, 3, (int64_t[]){c->steps, c->batch, columns});
-}
-
-/* Each gate's sums are a kernel of its own, cut as the state that comes of them: no core sends
- * another the part of a gate that it needs. The state's bias goes with the input's, where no reset
- * comes between. */
-static void part_gates(import_node *n, cell *c) {
-  bool late = c->gates == GRU_GATES && resets_late(n);
-  MlirValue both = c->bias.ptr ? ADD(c->bias, c->recurrent_bias) : none;
-  for (int64_t i = 0; i < c->gates; i++) {
-    bool reset = late && i == 2;
-    const gate_factor of = factor_of(n, c, c->weight.w, reset ? c->bias : both, i);
-    c->input[i] = input_sums(n, c, &(factor){.w = of.w}, of.bias, c->hidden);
-    c->gate[i] = factor_of(n, c, c->recurrent.w, reset ? c->recurrent_bias : none, i);
-  }
-}
-
-static void open_direction(import_node *n, cell *c) {
+static void open_direction(import_node *n, cell *c, bool lstm) {
   int64_t rows = c->gates * c->hidden;
-  bool lstm = c->gates == MOST_GATES;
   c->weight = open_factor(n, c, 1, 8);
   c->recurrent = open_factor(n, c, 2, 10);
   if (node_has_input(n, 3)) {
@@ -260,12 +176,6 @@ static void open_direction(import_node *n, cell *c) {
   c->h = first_state(n, c, 5);
   if (lstm) c->c = first_state(n, c, 6);
   if (lstm && node_has_input(n, 7)) c->peephole = of_direction(n, 7, c->dir);
-  if (n->status != WAFER_OK) return;
-  c->apart = may_part(n, c);
-  if (c->apart)
-    part_gates(n, c);
-  else
-    c->input[0] = input_sums(n, c, &c->weight, c->bias, rows);
 }
 
 /* `then` for sequences that are longer than `steps`, for others `otherwise`. */
@@ -277,20 +187,20 @@ static MlirValue where_longer(import_node *n, const cell *c, int64_t steps, Mlir
 }
 
 /* Step `at`; its h, zeros where there is none. */
-static MlirValue take_step(import_node *n, cell *c, void step(import_node *n, cell *c)) {
+static MlirValue take_step(import_node *n, cell *c, int64_t at, MlirValue x,
+                           void step(import_node *n, cell *c, MlirValue x)) {
   const MlirValue h = c->h, state = c->c, zero = emit_scalar_like(n, c->h, 0);
-  open_step(n, c);
-  step(n, c);
-  MlirValue made = where_longer(n, c, c->at, c->h, zero);
-  c->h = where_longer(n, c, c->at, c->h, h);
-  if (c->c.ptr) c->c = where_longer(n, c, c->at, c->c, state);
+  step(n, c, x);
+  MlirValue made = where_longer(n, c, at, c->h, zero);
+  c->h = where_longer(n, c, at, c->h, h);
+  if (c->c.ptr) c->c = where_longer(n, c, at, c->c, state);
   return made;
 }
 
 /* What steps have made, (seq, 1, batch, hidden), comes together as it is made: two parts as long as
  * each other become one, so that of n steps no more than log n parts wait for others. */
 typedef struct gathering {
-  MlirValue part[16]; /* of MOST_STEPS at most 10 */
+  MlirValue part[16]; /* of MOST_STEPS at most 11 */
   uint32_t parts, steps;
 } gathering;
 
@@ -306,12 +216,18 @@ static void gather(import_node *n, gathering *g, MlirValue h, bool back) {
 
 /* Runs a direction; every step's h as (seq, 1, batch, hidden). */
 static MlirValue run_direction(import_node *n, cell *c, bool back,
-                               void step(import_node *n, cell *c)) {
-  int64_t line[] = {1, 1, c->batch, c->hidden};
-  gathering all = {.steps = 0};
+                               void step(import_node *n, cell *c, MlirValue x)) {
+  wafer_shape shape = node_type(n, c->x).shape;
+  int64_t rows = c->gates * c->hidden, line[] = {1, 1, c->batch, c->hidden};
+  MlirValue flat = emit_reshape(n, c->x, 2, (int64_t[]){c->steps * c->batch, shape.dims[2]});
+  MlirValue sums = product(n, flat, &c->weight);
+  gathering all = {.parts = 0};
+  if (c->bias.ptr) sums = ADD(sums, c->bias);
+  sums = emit_reshape(n, sums, 3, (int64_t[]){c->steps, c->batch, rows});
   for (int64_t i = 0; i < c->steps && n->status == WAFER_OK; i++) {
-    c->at = back ? c->steps - 1 - i : i;
-    MlirValue h = take_step(n, c, step);
+    int64_t at = back ? c->steps - 1 - i : i;
+    MlirValue x = emit_part(n, sums, 0, at, 1);
+    MlirValue h = take_step(n, c, at, emit_reshape(n, x, 2, (int64_t[]){c->batch, rows}), step);
     gather(n, &all, emit_reshape(n, h, 4, line), back);
   }
   while (all.parts > 1) join_last(n, &all, back);
@@ -336,7 +252,7 @@ static cell open_cell(import_node *n, int64_t gates, bool quantized) {
   if (layout != 0 && layout != 1) node_bad(n, "layout is %lld, must be 0 or 1", (long long)layout);
   c.batch_first = layout == 1;
   c.x = c.batch_first ? swap_first(n, node_input(n, 0)) : node_input(n, 0);
-  c.steps = x.dims[c.batch_first], c.batch = x.dims[!c.batch_first], c.in = x.dims[2];
+  c.steps = x.dims[c.batch_first], c.batch = x.dims[!c.batch_first];
   c.hidden = r.dims[quantized ? 1 : 2], c.dirs = r.dims[0];
   c.couples = attr_int(n, "input_forget", 0) != 0;
   if (c.steps < 1 || c.steps > MOST_STEPS || c.dirs < 1 || c.dirs > 2)
@@ -396,7 +312,7 @@ static void choose_activations(import_node *n, cell *c, uint32_t per_direction,
 }
 
 static void recur(import_node *n, int64_t gates, uint32_t per_direction, const char *const *usual,
-                  void step(import_node *n, cell *c), bool quantized) {
+                  void step(import_node *n, cell *c, MlirValue x), bool quantized) {
   const char *direction = attr_text(n, "direction", "forward");
   bool lstm = gates == MOST_GATES;
   cell c = open_cell(n, gates, quantized);
@@ -404,7 +320,7 @@ static void recur(import_node *n, int64_t gates, uint32_t per_direction, const c
   if (n->status == WAFER_OK) choose_activations(n, &c, per_direction, usual);
   MlirValue outputs[3] = {none, none, none};
   for (c.dir = 0; n->status == WAFER_OK && (int64_t)c.dir < c.dirs; c.dir++) {
-    open_direction(n, &c);
+    open_direction(n, &c, lstm);
     bool back = !strcmp(direction, "reverse") || c.dir == 1;
     MlirValue made[3] = {run_direction(n, &c, back, step), none, none};
     int64_t state[] = {1, c.batch, c.hidden};
@@ -424,7 +340,7 @@ void import_rnn(import_node *n) {
   recur(n, 1, 1, (const char *const[]){"Tanh"}, step_rnn, false);
 }
 void import_gru(import_node *n) {
-  recur(n, GRU_GATES, 2, (const char *const[]){"Sigmoid", "Tanh"}, step_gru, false);
+  recur(n, 3, 2, (const char *const[]){"Sigmoid", "Tanh"}, step_gru, false);
 }
 static const char *const lstm_activations[] = {"Sigmoid", "Tanh", "Tanh"};
 void import_lstm(import_node *n) {

@@ -12,6 +12,7 @@
 typedef struct walk {
   uint32_t count;
   const group_op *ops;
+  bool whole;       /* concatenations of any number of parts */
   group *groups;    /* one per op at most; the group founded by op i is groups[i] */
   uint32_t *parent; /* union-find over ops */
   uint32_t *uses;
@@ -143,8 +144,8 @@ static void join_tail(walk *w, uint32_t op, uint32_t g) {
 static bool scatters(const walk *w, uint32_t op, uint32_t value, uint32_t parts) {
   const group *tree = &w->groups[maker(w, value)];
   int64_t elements;
-  return w->ops[op].op == WAFER_OP_concat && tree->inputs > 1 && parts > GROUP_MAX_PARTS &&
-         wafer_shape_elements(&w->ops[value].shape, &elements) &&
+  return !w->whole && w->ops[op].op == WAFER_OP_concat && tree->inputs > 1 &&
+         parts > GROUP_MAX_PARTS && wafer_shape_elements(&w->ops[value].shape, &elements) &&
          elements / tree->inputs <= GROUP_SMALL_PART;
 }
 
@@ -212,9 +213,13 @@ static void number(const walk *w, group *at, uint32_t *of, uint32_t *count) {
 }
 
 wafer_status group_ops(const wafer_diag *diag, wafer_arena *arena, uint32_t count,
-                       const group_op *ops, grouping *out) {
+                       const group_op *ops, bool whole, grouping *out) {
   *out = (grouping){0};
-  walk w = {count, ops, WAFER_NEW(arena, group, count), WAFER_NEW(arena, uint32_t, count),
+  walk w = {count,
+            ops,
+            whole,
+            WAFER_NEW(arena, group, count),
+            WAFER_NEW(arena, uint32_t, count),
             WAFER_NEW(arena, uint32_t, count)};
   group *at = WAFER_NEW(arena, group, count);
   uint32_t *of = WAFER_NEW(arena, uint32_t, count);

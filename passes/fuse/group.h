@@ -40,9 +40,10 @@ typedef struct grouping {
   const uint32_t *of; /* group of each op, UINT32_MAX for sources */
 } grouping;
 
-/* Ops stand in topological order; linear in their number. WAFER_NO_MEMORY alone fails. */
+/* Ops stand in topological order; linear in their number. `whole`: concatenations of many small
+ * parts are kernels as others are. WAFER_NO_MEMORY alone fails. */
 wafer_status group_ops(const wafer_diag *diag, wafer_arena *arena, uint32_t count,
-                       const group_op *ops, grouping *out);
+                       const group_op *ops, bool whole, grouping *out);
 
 /* Transposed matrices whose data are absent become weights of their own. */
 wafer_status fuse_swap_weights(const wafer_ctx *ctx, wafer_ir *ir, MlirBlock block);

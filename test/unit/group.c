@@ -32,19 +32,23 @@ static uint32_t op2(program *p, wafer_op kind, uint32_t a, uint32_t b) {
 #define ARGUMENT 10000
 
 /* The groups as text: a letter per op, in the order of ops; '.' for sources. */
-static void expect(program *p, const char *name, const char *want) {
+static void expect_of(program *p, bool whole, const char *name, const char *want) {
   wafer_arena *arena = wafer_arena_create();
   grouping groups;
   char got[MOST + 1] = {0};
   for (uint32_t i = 0; i < p->count; i++)
     for (uint32_t k = 0; k < p->ops[i].operand_count; k++)
       if (p->ops[i].operands[k] >= ARGUMENT) p->ops[i].operands[k] += p->count - ARGUMENT;
-  CU_ASSERT_EQUAL_FATAL(group_ops(NULL, arena, p->count, p->ops, &groups), WAFER_OK);
+  CU_ASSERT_EQUAL_FATAL(group_ops(NULL, arena, p->count, p->ops, whole, &groups), WAFER_OK);
   for (uint32_t i = 0; i < p->count; i++)
     got[i] = groups.of[i] == UINT32_MAX ? '.' : (char)('a' + groups.of[i]);
   CU_ASSERT_STRING_EQUAL(got, want);
   if (strcmp(got, want)) printf("  %s: %s instead of %s\n", name, got, want);
   wafer_arena_destroy(arena);
+}
+
+static void expect(program *p, const char *name, const char *want) {
+  expect_of(p, false, name, want);
 }
 
 static void tails(void) {
@@ -115,7 +119,7 @@ static void views_form_trees(void) {
 }
 
 /* Eight parts, joined two by two; cores copy few parts where these are small. */
-static void concat_of_eight(int64_t elements, const char *want) {
+static void concat_of_eight(int64_t elements, bool whole, const char *want) {
   program p = {0};
   for (uint32_t i = 0; i < 4; i++) op2(&p, WAFER_OP_concat, ARGUMENT + 2 * i, ARGUMENT + 2 * i + 1);
   op2(&p, WAFER_OP_concat, 0, 1);
@@ -124,12 +128,13 @@ static void concat_of_eight(int64_t elements, const char *want) {
   op1(&p, WAFER_OP_transpose, 6);
   for (uint32_t i = 0; i < p.count; i++)
     p.ops[i].shape = (wafer_shape){.rank = 2, .dims = {i < 4 ? 2 : i < 6 ? 4 : 8, elements}};
-  expect(&p, "a tree of concats", want);
+  expect_of(&p, whole, "a tree of concats", want);
 }
 
 static void small_parts_form_trees_of_kernels(void) {
-  concat_of_eight(GROUP_SMALL_PART, "aabbabcc");
-  concat_of_eight(GROUP_SMALL_PART + 1, "aaaaaaaa");
+  concat_of_eight(GROUP_SMALL_PART, false, "aabbabcc");
+  concat_of_eight(GROUP_SMALL_PART, true, "aaaaaaaa");
+  concat_of_eight(GROUP_SMALL_PART + 1, false, "aaaaaaaa");
 }
 
 static void sizes_are_bounded(void) {

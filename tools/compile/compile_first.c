@@ -1,6 +1,6 @@
 /* The first plan of a compilation. Sizing does not know whether the streams of a layout find
- * colours; `route` does, and where one finds none, what was left open is tried otherwise: shelves
- * in place of the search's layout, fewer bands, weight streaming. */
+ * colours; `route` does, and where one finds none, what was left open is tried otherwise: kernels
+ * of fewer streams for a search, shelves in place of its layout, fewer bands, weight streaming. */
 #include <string.h>
 
 #include "compile_thoughts.h"
@@ -22,7 +22,14 @@ static wafer_status make(const wafer_ctx *ctx, const char *model, wafer_ir **ir,
 /* The next way to try, which `*how` names; false: none is left. */
 static bool next_way(wafer_arena *arena, wafer_options *o, bool asked_for_bands, wafer_cut cut,
                      const char **how) {
-  if (o->placer == WAFER_PLACER_best && o->objective != WAFER_OBJECTIVE_wire) {
+  const bool searched = o->placer == WAFER_PLACER_best && o->objective != WAFER_OBJECTIVE_wire;
+  if (searched && !o->whole_concats) {
+    o->whole_concats = true;
+    *how = "laid out with concatenations of many parts in one kernel each";
+    return true;
+  }
+  o->whole_concats = false;
+  if (searched) {
     o->placer = WAFER_PLACER_shelf;
     o->replicas = 0;
     *how = "laid out on shelves in place of the search's layout";
