@@ -84,13 +84,11 @@ static const struct {
     {11, "init a f32 4 = 3 1 4 1; init k i64 1 = 3; TopK(largest=0) a k -> y i", "3: 1 1 3"},
     /* a long line, by ranks: of equals the first */
     {13,
-     "init z f32 scalar = 0; init l f32 scalar = 128; init d f32 scalar = 1; init m f32 scalar = "
-     "7; "
+     "init z f32 scalar = 0; init l f32 scalar = 128; init d f32 scalar = 1; init m f32 scalar = 7; "
      "init k i64 1 = 3; Range z l d -> r; Mod(fmod=1) r m -> a; TopK a k -> v y",
      "3: 6 13 20"},
     {13,
-     "init z f32 scalar = 0; init l f32 scalar = 128; init d f32 scalar = 1; init m f32 scalar = "
-     "7; "
+     "init z f32 scalar = 0; init l f32 scalar = 128; init d f32 scalar = 1; init m f32 scalar = 7; "
      "init k i64 1 = 3; Range z l d -> r; Mod(fmod=1) r m -> a; TopK(largest=0) a k -> v y",
      "3: 0 7 14"},
     {26, "init a f32 3 = 2 3 4; init i i64 scalar = 0; CumProd(exclusive=1) a i -> y", "3: 1 2 6"},
