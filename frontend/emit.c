@@ -111,15 +111,29 @@ MlirValue emit_concat(import_node *n, MlirValue a, MlirValue b, uint32_t axis) {
                  1);
 }
 
-MlirValue emit_concat_all(import_node *n, uint32_t count, MlirValue *values, uint32_t axis) {
+static void join_last(import_node *n, concat_tree *t) {
+  MlirValue a = t->part[t->parts - 2], b = t->part[--t->parts];
+  t->part[t->parts - 1] =
+      t->backwards ? emit_concat(n, b, a, t->axis) : emit_concat(n, a, b, t->axis);
+}
+
+void emit_concat_next(import_node *n, concat_tree *t, MlirValue value) {
+  if (n->status != WAFER_OK) return;
+  t->part[t->parts++] = value;
+  for (uint32_t before = t->count++; before & 1; before >>= 1) join_last(n, t);
+}
+
+MlirValue emit_concat_end(import_node *n, concat_tree *t) {
+  while (t->parts > 1) join_last(n, t);
+  return n->status == WAFER_OK && t->parts ? t->part[0] : none;
+}
+
+MlirValue emit_concat_all(import_node *n, uint32_t count, const MlirValue *values, uint32_t axis) {
+  concat_tree all = {.axis = axis};
   if (!values && count && n->status == WAFER_OK) n->status = import_no_memory(n->im);
-  while (count > 1 && n->status == WAFER_OK) {
-    for (uint32_t i = 0; i + 1 < count; i += 2)
-      values[i / 2] = emit_concat(n, values[i], values[i + 1], axis);
-    if (count % 2) values[count / 2] = values[count - 1];
-    count = (count + 1) / 2;
-  }
-  return n->status == WAFER_OK && count ? values[0] : none;
+  for (uint32_t i = 0; i < count && n->status == WAFER_OK; i++)
+    emit_concat_next(n, &all, values[i]);
+  return emit_concat_end(n, &all);
 }
 
 MlirValue emit_gather(import_node *n, MlirValue x, MlirValue index, uint32_t axis) {

@@ -161,8 +161,18 @@ MlirValue emit_expand(import_node *n, MlirValue x, uint32_t rank, const int64_t 
 MlirValue emit_transpose(import_node *n, MlirValue x, uint32_t rank, const int64_t *perm);
 MlirValue emit_swap_last(import_node *n, MlirValue x); /* transposes the last two dims */
 MlirValue emit_concat(import_node *n, MlirValue a, MlirValue b, uint32_t axis);
-/* Of all `count` values, in halves; `values` is used up, NULL: there was no memory for it. */
-MlirValue emit_concat_all(import_node *n, uint32_t count, MlirValue *values, uint32_t axis);
+/* Values that come together as they are made: two parts of as many become one, so that of n no more
+ * than log n parts wait for others. `backwards`: each stands before those so far. */
+typedef struct concat_tree {
+  uint32_t axis;
+  bool backwards;
+  uint32_t parts, count;
+  MlirValue part[33]; /* of so many values as `count` can tell */
+} concat_tree;
+void emit_concat_next(import_node *n, concat_tree *tree, MlirValue value);
+MlirValue emit_concat_end(import_node *n, concat_tree *tree);
+/* Of all `count` values; NULL: there was no memory for them. */
+MlirValue emit_concat_all(import_node *n, uint32_t count, const MlirValue *values, uint32_t axis);
 /* As ONNX's Gather. */
 MlirValue emit_gather(import_node *n, MlirValue x, MlirValue index, uint32_t axis);
 /* As ONNX's Pad in mode constant: of each dim the elements before, then those behind; less than 0:

@@ -197,44 +197,28 @@ static MlirValue take_step(import_node *n, cell *c, int64_t at, MlirValue x,
   return made;
 }
 
-/* What steps have made, (seq, 1, batch, hidden), comes together as it is made: two parts as long as
- * each other become one, so that of n steps no more than log n parts wait for others. */
-typedef struct gathering {
-  MlirValue part[16]; /* of MOST_STEPS at most 11 */
-  uint32_t parts, steps;
-} gathering;
-
-static void join_last(import_node *n, gathering *g, bool back) {
-  MlirValue a = g->part[g->parts - 2], b = g->part[--g->parts];
-  g->part[g->parts - 1] = back ? emit_concat(n, b, a, 0) : emit_concat(n, a, b, 0);
-}
-
-static void gather(import_node *n, gathering *g, MlirValue h, bool back) {
-  g->part[g->parts++] = h;
-  for (uint32_t taken = g->steps++; taken & 1; taken >>= 1) join_last(n, g, back);
-}
-
-/* Runs a direction; every step's h as (seq, 1, batch, hidden). */
+/* Runs a direction; every step's h as (seq, 1, batch, hidden), which come together as they are
+ * made. */
 static MlirValue run_direction(import_node *n, cell *c, bool back,
                                void step(import_node *n, cell *c, MlirValue x)) {
   wafer_shape shape = node_type(n, c->x).shape;
   int64_t rows = c->gates * c->hidden, line[] = {1, 1, c->batch, c->hidden};
   MlirValue flat = emit_reshape(n, c->x, 2, (int64_t[]){c->steps * c->batch, shape.dims[2]});
   MlirValue sums = product(n, flat, &c->weight);
-  gathering all = {.parts = 0};
+  concat_tree all = {.axis = 0, .backwards = back};
   if (c->bias.ptr) sums = ADD(sums, c->bias);
   sums = emit_reshape(n, sums, 3, (int64_t[]){c->steps, c->batch, rows});
   for (int64_t i = 0; i < c->steps && n->status == WAFER_OK; i++) {
     int64_t at = back ? c->steps - 1 - i : i;
     MlirValue x = emit_part(n, sums, 0, at, 1);
     MlirValue h = take_step(n, c, at, emit_reshape(n, x, 2, (int64_t[]){c->batch, rows}), step);
-    gather(n, &all, emit_reshape(n, h, 4, line), back);
+    emit_concat_next(n, &all, emit_reshape(n, h, 4, line));
   }
-  while (all.parts > 1) join_last(n, &all, back);
+  MlirValue made = emit_concat_end(n, &all);
   const MlirValue zero = emit_scalar_like(n, c->h, 0);
   c->h = where_longer(n, c, 0, c->h, zero);
   if (c->c.ptr) c->c = where_longer(n, c, 0, c->c, zero);
-  return all.part[0];
+  return made;
 }
 
 /* ---- The operators ---- */
