@@ -357,6 +357,7 @@ wafer_status wafer_pass_fuse(const wafer_ctx *ctx, wafer_ir *ir) {
   WAFER_TRY(read_main(&f));
   const bool whole = ctx->options && ctx->options->whole_concats;
   WAFER_TRY(group_ops(ctx->diag, ctx->arena, f.count, f.nodes, whole, &f.groups));
+  ir->scattered = f.groups.scattered;
   WAFER_TRY(arrange(&f));
   body k;
   WAFER_TRY(reserve(&f, &k));

@@ -42,6 +42,7 @@ struct wafer_ir {
   const wafer_diag *diag; /* where MLIR's own diagnostics go */
   MlirDiagnosticHandlerID handler;
   MlirSymbolTable symbols;  /* of the module; functions enter and leave through the calls below */
+  bool scattered;           /* pass fuse: wafer_options.whole_concats makes a difference */
   struct curve_set *curves; /* of the passes that size: shape curves made so far, NULL */
   struct ir_band *bands;    /* machines that wafer_ir_machine has made, NULL */
   struct wafer_ir *owner;   /* of the context, where another one has it; NULL */

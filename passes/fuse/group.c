@@ -13,6 +13,7 @@ typedef struct walk {
   uint32_t count;
   const group_op *ops;
   bool whole;       /* concatenations of any number of parts */
+  bool scattered;   /* some has many small ones */
   group *groups;    /* one per op at most; the group founded by op i is groups[i] */
   uint32_t *parent; /* union-find over ops */
   uint32_t *uses;
@@ -139,13 +140,13 @@ static void join_tail(walk *w, uint32_t op, uint32_t g) {
   w->parent[op] = g;
 }
 
-/* A concatenation would have so many parts, those of the tree that `value` ends so small, that
- * setting up copies takes longer than copying: as kernels of a tree each core copies few. */
+/* A view that joins values would have so many parts, those of the tree that `value` ends so small,
+ * that setting up copies takes longer than copying: as kernels of a tree each core copies few. */
 static bool scatters(const walk *w, uint32_t op, uint32_t value, uint32_t parts) {
   const group *tree = &w->groups[maker(w, value)];
   int64_t elements;
-  return !w->whole && w->ops[op].op == WAFER_OP_concat && tree->inputs > 1 &&
-         parts > GROUP_MAX_PARTS && wafer_shape_elements(&w->ops[value].shape, &elements) &&
+  return w->ops[op].operand_count > 1 && tree->inputs > 1 && parts > GROUP_MAX_PARTS &&
+         wafer_shape_elements(&w->ops[value].shape, &elements) &&
          elements / tree->inputs <= GROUP_SMALL_PART;
 }
 
@@ -158,7 +159,10 @@ static void join_views(walk *w, uint32_t op) {
     const group *tree = &w->groups[g];
     if (!tree->views || tree->closed) continue;
     if (to->size + to->inputs + tree->size + tree->inputs > GROUP_MAX_VIEWS) continue;
-    if (scatters(w, op, value, to->inputs + tree->inputs - 1)) continue;
+    if (scatters(w, op, value, to->inputs + tree->inputs - 1)) {
+      w->scattered = true;
+      if (!w->whole) continue;
+    }
     to->size += tree->size;
     to->inputs += tree->inputs - 1;
     w->parent[g] = op;
@@ -215,12 +219,12 @@ static void number(const walk *w, group *at, uint32_t *of, uint32_t *count) {
 wafer_status group_ops(const wafer_diag *diag, wafer_arena *arena, uint32_t count,
                        const group_op *ops, bool whole, grouping *out) {
   *out = (grouping){0};
-  walk w = {count,
-            ops,
-            whole,
-            WAFER_NEW(arena, group, count),
-            WAFER_NEW(arena, uint32_t, count),
-            WAFER_NEW(arena, uint32_t, count)};
+  walk w = {.count = count,
+            .ops = ops,
+            .whole = whole,
+            .groups = WAFER_NEW(arena, group, count),
+            .parent = WAFER_NEW(arena, uint32_t, count),
+            .uses = WAFER_NEW(arena, uint32_t, count)};
   group *at = WAFER_NEW(arena, group, count);
   uint32_t *of = WAFER_NEW(arena, uint32_t, count);
   if (!w.groups || !w.parent || !w.uses || !at || !of)
@@ -230,6 +234,6 @@ wafer_status group_ops(const wafer_diag *diag, wafer_arena *arena, uint32_t coun
   for (uint32_t i = 0; i < count; i++) visit(&w, i);
   uint32_t groups = 0;
   number(&w, at, of, &groups);
-  *out = (grouping){groups, at, of};
+  *out = (grouping){groups, at, of, w.scattered};
   return WAFER_OK;
 }

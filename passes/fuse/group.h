@@ -38,6 +38,7 @@ typedef struct grouping {
   uint32_t count;
   const group *at;
   const uint32_t *of; /* group of each op, UINT32_MAX for sources */
+  bool scattered;     /* `whole` makes a difference */
 } grouping;
 
 /* Ops stand in topological order; linear in their number. `whole`: concatenations of many small

@@ -20,10 +20,11 @@ static wafer_status make(const wafer_ctx *ctx, const char *model, wafer_ir **ir,
 }
 
 /* The next way to try, which `*how` names; false: none is left. */
-static bool next_way(wafer_arena *arena, wafer_options *o, bool asked_for_bands, wafer_cut cut,
+static bool next_way(wafer_arena *arena, wafer_options *o, bool asked_for_bands, const wafer_ir *ir,
                      const char **how) {
+  const wafer_cut cut = wafer_ir_get_cut(ir);
   const bool searched = o->placer == WAFER_PLACER_best && o->objective != WAFER_OBJECTIVE_wire;
-  if (searched && !o->whole_concats) {
+  if (searched && ir->scattered && !o->whole_concats) {
     o->whole_concats = true;
     *how = "laid out with concatenations of many parts in one kernel each";
     return true;
@@ -69,7 +70,7 @@ wafer_status compile_first(const wafer_ctx *ctx, const char *model, wafer_option
   const compile_error *why = unrouted ? errors.first : NULL;
   with.diag = &quiet;
   while (why && status == WAFER_NO_FIT &&
-         next_way(ctx->arena, options, asked_for_bands, wafer_ir_get_cut(*ir), &how)) {
+         next_way(ctx->arena, options, asked_for_bands, *ir, &how)) {
     wafer_note(ctx->diag, why->loc, "%.*s: %s", (int)strcspn(why->text, ":"), why->text, how);
     wafer_ir_destroy(*ir);
     *ir = NULL;
