@@ -141,6 +141,12 @@ MlirValue emit_gather(import_node *n, MlirValue x, MlirValue index, uint32_t axi
                  (wafer_attr[]){INT_ATTR(axis, axis)}, 1);
 }
 
+MlirValue emit_gather_batched(import_node *n, MlirValue x, MlirValue index, uint32_t axis) {
+  if (axis == 0) return emit_gather(n, x, index, axis);
+  return emit_op(n, WAFER_OP_gather_batched, 2, (MlirValue[]){x, index},
+                 (wafer_attr[]){INT_ATTR(axis, axis)}, 1);
+}
+
 MlirValue emit_padded(import_node *n, MlirValue x, const int64_t *pads, double fill) {
   if (n->status != WAFER_OK) return none;
   wafer_attr attrs[] = {INTS_ATTR(pads, 2 * node_rank(n, x), pads), TEXT_ATTR(mode, "constant"),

@@ -175,6 +175,8 @@ MlirValue emit_concat_end(import_node *n, concat_tree *tree);
 MlirValue emit_concat_all(import_node *n, uint32_t count, const MlirValue *values, uint32_t axis);
 /* As ONNX's Gather. */
 MlirValue emit_gather(import_node *n, MlirValue x, MlirValue index, uint32_t axis);
+/* The same for data and indices that have the dims before the axis in common. */
+MlirValue emit_gather_batched(import_node *n, MlirValue x, MlirValue index, uint32_t axis);
 /* As ONNX's Pad in mode constant: of each dim the elements before, then those behind; less than 0:
  * so many are cropped. */
 MlirValue emit_padded(import_node *n, MlirValue x, const int64_t *pads, double fill);

@@ -1,8 +1,9 @@
 /* Families gather and scatter.
  *
- * A gather by constant indices is an exchange. By indices that only the run knows both are a loop
- * over the indices, each loaded into a register, and one vector instruction for its row, whose
- * descriptors are loaded once and whose bases registers move.
+ * A gather by constant indices is an exchange. By indices that only the run knows, or that have
+ * dims in common with what they look up, both are a loop over the indices, each loaded into a
+ * register, and one vector instruction for its row, whose descriptors are loaded once and whose
+ * bases registers move.
  *
  * The dim that a gather looks up may be cut over cores: each moves the rows that it has, the others
  * stay 0, and sums over the cores bring them together. A scatter's rows are those of dim 0 of the
@@ -19,10 +20,16 @@ enum {
   R_ZERO,
   R_ROWS, /* that the core has */
   R_STRIDE,
+  R_TABLE,  /* bytes from the first table */
   R_COUNTER /* two for each loop */
 };
 #define ROW_LOOPS 2 /* over indices that there are registers for */
 #define NOT_SKIPPED UINT32_MAX
+
+/* Over indices: bytes from one to the next, and of what goes along with them. */
+typedef struct row_loop {
+  int32_t count, index, beside, table;
+} row_loop;
 
 /* The indices, what lies beside each, and the table that they look rows up in. */
 typedef struct row_work {
@@ -32,13 +39,19 @@ typedef struct row_work {
   int32_t first, rows, stride; /* of the table on this core: number of the first row, rows, bytes */
   int64_t extent;              /* rows of the tensor */
   uint32_t loops;
-  int32_t count[WAFER_MAX_RANK], index[WAFER_MAX_RANK], beside[WAFER_MAX_RANK]; /* bytes */
+  row_loop loop[WAFER_MAX_RANK];
 } row_work;
 
 /* ---- code ---- */
 
 static bool is_cut(const row_work *w) {
   return w->rows < w->extent;
+}
+
+static bool has_tables(const row_work *w) {
+  bool any = false;
+  for (uint32_t l = 0; l < w->loops; l++) any |= w->loop[l].table != 0;
+  return any;
 }
 
 /* The index at hand becomes the bytes to its row. `skips`: branches to where the next begins, for
@@ -67,6 +80,9 @@ static void emit_lookup(const row_work *w, uint32_t skips[2]) {
   }
   program_put(code,
               (wafer_instruction){.op = WAFER_CORE_times, .a = R_ROW, .b = R_ROW, .c = R_STRIDE});
+  if (has_tables(w))
+    program_put(code,
+                (wafer_instruction){.op = WAFER_CORE_plus, .a = R_ROW, .b = R_ROW, .c = R_TABLE});
 }
 
 static void emit_loops(const row_work *w, uint32_t at, const wafer_instruction *row) {
@@ -80,22 +96,27 @@ static void emit_loops(const row_work *w, uint32_t at, const wafer_instruction *
     return;
   }
   uint8_t counter = (uint8_t)(R_COUNTER + 2 * at);
-  bool inner = at + 1 < w->loops; /* which has moved both to its end */
-  int32_t index = w->index[at] - (inner ? w->index[at + 1] * w->count[at + 1] : 0);
-  int32_t beside = w->beside[at] - (inner ? w->beside[at + 1] * w->count[at + 1] : 0);
+  row_loop step = w->loop[at];
+  if (at + 1 < w->loops) { /* which has moved all to its end */
+    row_loop inner = w->loop[at + 1];
+    step.index -= inner.index * inner.count;
+    step.beside -= inner.beside * inner.count;
+    step.table -= inner.table * inner.count;
+  }
   program_set(code, counter, 0);
-  program_set(code, (uint8_t)(counter + 1), w->count[at]);
+  program_set(code, (uint8_t)(counter + 1), step.count);
   uint32_t top = code->count;
   emit_loops(w, at + 1, row);
-  if (index) program_plus(code, R_INDEX, R_INDEX, index);
-  if (beside) program_plus(code, R_BESIDE, R_BESIDE, beside);
+  if (step.index) program_plus(code, R_INDEX, R_INDEX, step.index);
+  if (step.beside) program_plus(code, R_BESIDE, R_BESIDE, step.beside);
+  if (step.table) program_plus(code, R_TABLE, R_TABLE, step.table);
   program_plus(code, counter, counter, 1);
   program_branch(code, counter, (uint8_t)(counter + 1), top);
 }
 
 static uint64_t turns_of(const row_work *w) {
   uint64_t turns = 1;
-  for (uint32_t l = 0; l < w->loops; l++) turns *= (uint64_t)w->count[l];
+  for (uint32_t l = 0; l < w->loops; l++) turns *= (uint64_t)w->loop[l].count;
   return turns;
 }
 
@@ -126,6 +147,7 @@ static void emit_rows(const row_work *w, const nest *row, const uint8_t base[NES
   program_set(code, R_ZERO, 0);
   program_set(code, R_ROWS, w->rows);
   program_set(code, R_STRIDE, w->stride);
+  if (has_tables(w)) program_set(code, R_TABLE, 0);
   uint32_t before = code->count;
   emit_loops(w, 0, &one);
   uint32_t once = 2 * w->loops, each = code->count - before - once - 1;
@@ -134,18 +156,20 @@ static void emit_rows(const row_work *w, const nest *row, const uint8_t base[NES
                   once + turns * each + share_of(w, turns) * cycles;
 }
 
-/* Fewer loops over indices: those of one, and those that both sides run through as one. */
+static bool runs_on(const row_loop *outer, const row_loop *inner) {
+  return outer->index == inner->index * inner->count &&
+         outer->beside == inner->beside * inner->count &&
+         outer->table == inner->table * inner->count;
+}
+
+/* Fewer loops over indices: those of one, and those that all sides run through as one. */
 static void simplify(row_work *w) {
   uint32_t kept = 0;
   for (uint32_t l = 0; l < w->loops; l++) {
-    if (w->count[l] == 1) continue;
-    bool joins = kept && w->index[kept - 1] == w->index[l] * w->count[l] &&
-                 w->beside[kept - 1] == w->beside[l] * w->count[l];
-    uint32_t to = joins ? kept - 1 : kept;
-    w->count[to] = joins ? w->count[to] * w->count[l] : w->count[l];
-    w->index[to] = w->index[l];
-    w->beside[to] = w->beside[l];
-    kept = to + 1;
+    row_loop loop = w->loop[l];
+    if (loop.count == 1) continue;
+    if (kept && runs_on(&w->loop[kept - 1], &loop)) loop.count *= w->loop[--kept].count;
+    w->loop[kept++] = loop;
   }
   w->loops = kept;
 }
@@ -159,16 +183,12 @@ static void emit_all(row_work w, nest row, uint32_t beside) {
   if (w.loops > ROW_LOOPS) {
     row_work part = w;
     part.loops--;
-    for (uint32_t l = 0; l < part.loops; l++) {
-      part.count[l] = w.count[l + 1];
-      part.index[l] = w.index[l + 1];
-      part.beside[l] = w.beside[l + 1];
-    }
-    for (int32_t i = 0; i < w.count[0]; i++) {
+    memmove(part.loop, w.loop + 1, part.loops * sizeof *part.loop);
+    for (int32_t i = 0; i < w.loop[0].count; i++) {
       emit_all(part, row, beside);
-      part.address += w.index[0];
+      part.address += w.loop[0].index;
       for (uint32_t k = 0; k <= row.inputs; k++)
-        if (beside >> k & 1) row.at[k].address += w.beside[0];
+        row.at[k].address += beside >> k & 1 ? w.loop[0].beside : w.loop[0].table;
     }
     return;
   }
@@ -191,7 +211,8 @@ static void first_row(const program *p, const program_step *step, uint32_t row, 
 static void emit_gather(const program_site *s) {
   const program_step *step = s->step;
   const spread *out = step->out, *x = step->in[0].at, *indices = step->in[1].at;
-  uint32_t axis = (uint32_t)step->constant[AXIS], rank = out->rank + 1 - x->rank;
+  uint32_t axis = (uint32_t)step->constant[AXIS], shared = wafer_node_shares(s->node);
+  uint32_t behind = axis - shared, rank = out->rank + 1 - x->rank; /* dims of indices alone */
   row_work w = {.code = s->code,
                 .indices = &step->in[1],
                 .address = s->in[1].address,
@@ -199,17 +220,18 @@ static void emit_gather(const program_site *s) {
                 .rows = s->in[0].len[axis],
                 .stride = x->dim[axis].stride,
                 .extent = x->dim[axis].extent,
-                .loops = rank};
+                .loops = shared + rank};
   nest row = {.op = x->dtype == out->dtype ? WAFER_CORE_move : WAFER_CORE_convert, .inputs = 1};
   row.at[0] = (nest_operand){
       .kind = WAFER_OPERAND_memory, .dtype = (uint8_t)out->dtype, .address = s->out.address};
   row.at[1] = (nest_operand){
       .kind = WAFER_OPERAND_memory, .dtype = (uint8_t)x->dtype, .address = s->in[0].address};
   for (uint32_t d = 0; d < out->rank; d++) {
-    if (d >= axis && d < axis + rank) {
-      w.count[d - axis] = s->out.len[d];
-      w.index[d - axis] = indices ? indices->dim[d - axis].stride : 0;
-      w.beside[d - axis] = out->dim[d].stride;
+    if (d < shared || (d >= axis && d < axis + rank)) {
+      w.loop[d - behind] = (row_loop){.count = s->out.len[d],
+                                      .index = indices ? indices->dim[d - behind].stride : 0,
+                                      .beside = out->dim[d].stride,
+                                      .table = d < shared ? x->dim[d].stride : 0};
       continue;
     }
     uint32_t loop = nest_loop(&row, s->out.len[d]);
@@ -224,6 +246,7 @@ static wafer_status gather_rows(program *p, uint32_t node) {
   const wafer_node *n = &p->body->nodes[node];
   uint32_t axis = (uint32_t)wafer_attr_int(&n->attrs, WAFER_ATTR_axis);
   const wafer_shape *shape = &wafer_body_type(p->body, n->operands[0])->shape;
+  uint32_t shared = wafer_node_shares(n);
   uint32_t rank = wafer_body_type(p->body, n->operands[1])->shape.rank;
   bool cut = node == p->body->anchor && program_cut_reductions(p);
   program_link data[WAFER_MAX_RANK] = {{0}}, indices[WAFER_MAX_RANK] = {{0}};
@@ -231,8 +254,8 @@ static wafer_status gather_rows(program *p, uint32_t node) {
   WAFER_TRY(program_result(p, node, &out));
   wafer_dtype dtype = cut ? n->type.dtype : out->dtype;
   for (uint32_t d = 0; d < shape->rank; d++)
-    if (d != axis) data[d] = program_like(&out->dim[d < axis ? d : d - 1 + rank]);
-  for (uint32_t d = 0; d < rank; d++) indices[d] = program_like(&out->dim[axis + d]);
+    if (d != axis) data[d] = program_like(&out->dim[d < axis ? d : d - 1 + rank - shared]);
+  for (uint32_t d = 0; d < rank; d++) indices[d] = program_like(&out->dim[axis - shared + d]);
   if (cut) data[axis] = program_like(&p->loop[p->loops.parallel]);
   if (cut && wafer_dtype_bytes(dtype) == 1)
     return program_refuse(p, "rows of bytes are looked up on several cores");
@@ -288,7 +311,8 @@ wafer_status program_gather(program *p, uint32_t node) {
           ? NULL
           : wafer_attr_find(&p->body->nodes[v - p->body->input_count].attrs, WAFER_ATTR_value);
   if (p->constant[x]) return program_filled(p, node);
-  return value ? gather_known(p, node, value) : gather_rows(p, node);
+  bool known = value && !wafer_node_shares(&p->body->nodes[node]);
+  return known ? gather_known(p, node, value) : gather_rows(p, node);
 }
 
 /* ---- scatter: in: what it goes into, indices, updates ---- */
@@ -339,9 +363,9 @@ static void emit_scatter(const program_site *s) {
       .kind = WAFER_OPERAND_memory, .dtype = (uint8_t)out->dtype, .address = s->out.address};
   place(&row.at[from], &step->in[2], &s->in[2]);
   for (uint32_t d = 0; d < shape->rank; d++) {
-    w.count[d] = (int32_t)shape->dims[d];
-    w.index[d] = indices ? indices->dim[d].stride : 0;
-    w.beside[d] = updates ? updates->dim[d].stride : 0;
+    w.loop[d] = (row_loop){.count = (int32_t)shape->dims[d],
+                           .index = indices ? indices->dim[d].stride : 0,
+                           .beside = updates ? updates->dim[d].stride : 0};
   }
   for (uint32_t d = 1; d < out->rank; d++) {
     uint32_t loop = nest_loop(&row, s->out.len[d]);

@@ -18,12 +18,6 @@ static MlirValue from_start(import_node *n, MlirValue index, int64_t extent) {
   return emit_select(n, below, ADD(index, emit_scalar_like(n, index, (double)extent)), index);
 }
 
-/* data as a vector of rows (`rest` elements each; 0: single elements), looked up. */
-static MlirValue look_up(import_node *n, MlirValue data, int64_t rows, int64_t rest,
-                         MlirValue index) {
-  return emit_rows(n, emit_reshape(n, data, rest ? 2 : 1, (int64_t[]){rows, rest}), index);
-}
-
 /* Position in `data` of what stands at each place of `shape`, dim `axis` left out. */
 static MlirValue places(import_node *n, const wafer_shape *data, const wafer_shape *shape,
                         uint32_t axis) {
@@ -43,18 +37,78 @@ MlirValue emit_rows(import_node *n, MlirValue rows, MlirValue index) {
   return emit_gather(n, rows, index, 0);
 }
 
-/* out[i][j] = data[index[i][j]][j] for axis 0 */
-MlirValue emit_gather_elements(import_node *n, MlirValue data, MlirValue index, uint32_t axis) {
+/* ---- Looking up along one dim, by indices for each place of the others ---- */
+
+/* Whether the indices are known to be the same all along dim d. */
+static bool repeats(import_node *n, MlirValue index, uint32_t d) {
+  wafer_shape shape = node_type(n, index).shape;
+  if (n->status != WAFER_OK || shape.dims[d] == 1) return true;
+  wafer_view known;
+  if (wafer_ir_is_constant(index)) {
+    if (!wafer_ir_constant(n->im->ctx, n->im->ir, index, &known)) return false;
+    int64_t inner = elements_of(&shape, d + 1), count = elements_of(&shape, 0);
+    for (int64_t i = 0; i < count; i++) {
+      int64_t first = i - i / inner % shape.dims[d] * inner;
+      if (wafer_element_i64(known.dtype, known.data, i) !=
+          wafer_element_i64(known.dtype, known.data, first))
+        return false;
+    }
+    return true;
+  }
+  MlirOperation op = mlirValueIsAOpResult(index) ? mlirOpResultGetOwner(index) : (MlirOperation){0};
+  if (mlirOperationIsNull(op) || wafer_ir_op(op) != WAFER_OP_expand) return false;
+  MlirValue from = mlirOperationGetOperand(op, 0);
+  uint32_t missing = shape.rank - node_rank(n, from);
+  return d < missing || repeats(n, from, d - missing);
+}
+
+/* The first of each of the dims from `from` up to `to`, and these dims no more. */
+static MlirValue first_of(import_node *n, MlirValue index, uint32_t from, uint32_t to) {
+  wafer_shape kept = {0};
+  for (uint32_t d = from; d < to; d++) index = emit_part(n, index, d, 0, 1);
+  wafer_shape shape = node_type(n, index).shape;
+  for (uint32_t d = 0; d < shape.rank; d++)
+    if (d < from || d >= to) kept.dims[kept.rank++] = shape.dims[d];
+  return emit_reshape(n, index, kept.rank, kept.dims);
+}
+
+/* As many of the data along the other dims as there are indices for. */
+static MlirValue data_met(import_node *n, MlirValue data, MlirValue index, uint32_t axis) {
   wafer_shape shape = node_type(n, data).shape, want = node_type(n, index).shape;
-  if (n->status == WAFER_OK && want.rank != shape.rank)
-    node_bad(n, "the indices have %u dims, the operand %u", want.rank, shape.rank);
-  if (n->status == WAFER_OK && elements_of(&want, 0) > 1 << 24)
-    node_unsupported(n, "more than 2^24 indices");
+  for (uint32_t d = 0; n->status == WAFER_OK && d < shape.rank; d++) {
+    if (d == axis || want.dims[d] == shape.dims[d]) continue;
+    if (want.dims[d] > shape.dims[d])
+      node_bad(n, "dim %u has %lld indices, the operand %lld elements", d, (long long)want.dims[d],
+               (long long)shape.dims[d]);
+    data = emit_part(n, data, d, 0, want.dims[d]);
+  }
+  return data;
+}
+
+/* out[i][j] = data[i][index[i][j]] for axis 1: the dims before it are those of the indices, too,
+ * and those behind it are rows, or come before it where their indices differ. */
+MlirValue emit_gather_elements(import_node *n, MlirValue data, MlirValue index, uint32_t axis) {
+  uint32_t rank = node_rank(n, data), last = rank - 1;
+  if (n->status == WAFER_OK && node_rank(n, index) != rank)
+    node_bad(n, "the indices have %u dims, the operand %u", node_rank(n, index), rank);
+  data = n->status == WAFER_OK ? data_met(n, data, index, axis) : none;
   if (n->status != WAFER_OK) return none;
-  index = from_start(n, index, shape.dims[axis]);
-  index = MUL(index, emit_scalar_like(n, index, (double)elements_of(&shape, axis + 1)));
-  index = ADD(index, places(n, &shape, &want, axis));
-  return look_up(n, data, elements_of(&shape, 0), 0, index);
+  bool rows = true, alike = true;
+  for (uint32_t d = axis + 1; d < rank; d++) rows &= repeats(n, index, d);
+  if (!rows) {
+    int64_t perm[WAFER_MAX_RANK];
+    for (uint32_t d = 0; d < rank; d++) perm[d] = d < axis || d == last ? d : d + 1;
+    perm[last] = axis;
+    MlirValue found = emit_gather_elements(n, emit_transpose(n, data, rank, perm),
+                                           emit_transpose(n, index, rank, perm), last);
+    for (uint32_t d = 0; d < rank; d++) perm[d] = d < axis ? d : d - 1;
+    perm[axis] = last;
+    return emit_transpose(n, found, rank, perm);
+  }
+  for (uint32_t d = 0; d < axis; d++) alike &= repeats(n, index, d);
+  index = first_of(n, index, axis + 1, rank);
+  if (alike) return emit_gather(n, data, first_of(n, index, 0, axis), axis);
+  return emit_gather_batched(n, data, index, axis);
 }
 
 void import_gather_elements(import_node *n) {
@@ -63,11 +117,12 @@ void import_gather_elements(import_node *n) {
   n->outputs[0] = emit_gather_elements(n, data, node_input(n, 1), axis);
 }
 
-/* The number of the row that each tuple of the indices' last dim names. */
+/* The number of the row that each tuple of the indices' last dim names, of those behind the first
+ * `batch` dims. */
 static MlirValue row_numbers(import_node *n, const wafer_shape *data, uint32_t batch) {
   wafer_shape shape = node_type(n, node_input(n, 1)).shape;
   uint32_t last = shape.rank - 1;
-  int64_t tuple = shape.dims[last], lead = 1;
+  int64_t tuple = shape.dims[last];
   wafer_shape kept = {.rank = last};
   memcpy(kept.dims, shape.dims, sizeof shape.dims);
   MlirValue sum = none;
@@ -79,16 +134,8 @@ static MlirValue row_numbers(import_node *n, const wafer_shape *data, uint32_t b
     for (uint32_t k = d + 1; k < batch + (uint32_t)tuple; k++) stride *= data->dims[k];
     one = MUL(one, emit_scalar_like(n, one, (double)stride));
     sum = sum.ptr ? ADD(sum, one) : one;
-    lead *= data->dims[d];
   }
-  wafer_shape per = {.rank = batch};
-  for (uint32_t i = 0; i < batch; i++) per.dims[i] = kept.dims[i];
-  if (batch == 0 || !sum.ptr) return sum;
-  int64_t groups = elements_of(&per, 0);
-  MlirValue first =
-      MUL(emit_iota(n, WAFER_DTYPE_i64, groups), emit_scalar_like(n, sum, (double)lead));
-  for (uint32_t i = batch; i < kept.rank; i++) per.dims[per.rank++] = 1;
-  return ADD(sum, emit_reshape(n, first, per.rank, per.dims));
+  return sum;
 }
 
 void import_gather_nd(import_node *n) {
@@ -108,10 +155,15 @@ void import_gather_nd(import_node *n) {
     node_unsupported(n, "a result of more than %d dims", WAFER_MAX_RANK);
     return;
   }
-  int64_t rest = elements_of(&shape, inner), all = elements_of(&shape, 0);
+  uint32_t lead = (uint32_t)batch;
+  wafer_shape table = {.rank = lead + 1};
+  memcpy(table.dims, shape.dims, lead * sizeof *table.dims);
+  table.dims[lead] = 1;
+  for (uint32_t d = lead; d < inner; d++) table.dims[lead] *= shape.dims[d];
   for (uint32_t d = inner; d < shape.rank; d++) index.dims[rank++] = shape.dims[d];
-  MlirValue rows =
-      look_up(n, data, rest ? all / rest : 0, rest, row_numbers(n, &shape, (uint32_t)batch));
+  if (inner < shape.rank) table.dims[table.rank++] = elements_of(&shape, inner);
+  MlirValue rows = emit_gather_batched(n, emit_reshape(n, data, table.rank, table.dims),
+                                       row_numbers(n, &shape, lead), lead);
   n->outputs[0] = emit_reshape(n, rows, rank, index.dims);
 }
 
@@ -200,7 +252,8 @@ static void scatter(import_node *n, const wafer_shape *shape, const sources *s) 
     n->outputs[0] = node_input(n, 0);
     return;
   }
-  MlirValue found = look_up(n, node_input(n, 2), s->updates, 0, emit_constant(n, &from));
+  MlirValue all = emit_reshape(n, node_input(n, 2), 1, &s->updates);
+  MlirValue found = emit_rows(n, all, emit_constant(n, &from));
   n->outputs[0] = emit_select(n, emit_constant(n, &mask), found, node_input(n, 0));
 }
 

@@ -146,6 +146,9 @@ static inline const int64_t *wafer_node_ints(const wafer_node *node, wafer_attr_
 }
 /* Of a reduction: whether dim d of its operand goes. */
 bool wafer_node_reduces(const wafer_node *node, uint32_t d);
+/* Of a gather: how many leading dims its data and its indices share, all before the axis or none.
+ */
+uint32_t wafer_node_shares(const wafer_node *node);
 
 /* The type of the op's result from its operands' types and its attributes: the shape rule of
  * ops.def. BAD_INPUT names what contradicts; dims are checked against overflow. Used when IR is

@@ -35,6 +35,25 @@ void grad_rule_gather(grad *d) {
   d->part[0] = grad_reshape(d, grad_transpose(d, g, swap), &x.shape);
 }
 
+/* The rows of all tables are one table: those of the table i begin at row i times a table's. */
+void grad_rule_gather_batched(grad *d) {
+  wafer_type x = grad_type(d, d->x[0]);
+  uint32_t axis = (uint32_t)grad_int(d, WAFER_ATTR_axis);
+  wafer_shape shape = grad_shape(d, d->x[1]);
+  int64_t tables = grad_elements(&x.shape, 0, axis), rows = x.shape.dims[axis];
+  int64_t width = grad_elements(&x.shape, axis + 1, x.shape.rank);
+  int64_t taken = grad_elements(&shape, axis, shape.rank);
+  MlirValue index =
+      grad_reshape_to(d, grad_cast(d, d->x[1], WAFER_DTYPE_i64), 2, (int64_t[]){tables, taken});
+  MlirValue count = grad_scalar(d, index, (double)rows), zero = grad_scalar(d, index, 0);
+  MlirValue below = grad_binary(d, WAFER_OP_less, index, zero);
+  MlirValue first = MUL(rows_of(d, grad_iota(d, tables), tables, 1), count);
+  index = ADD(ADD(index, first), grad_select(d, below, count, zero));
+  MlirValue g = rows_of(d, d->g, tables * taken, width);
+  g = grad_scatter(d, zeros(d, x.dtype, tables * rows, width), flat(d, index), g, "add");
+  d->part[0] = grad_reshape(d, g, &x.shape);
+}
+
 /* ---- scatter: rows of `data` at `index` become, or take in, rows of `updates` ---- */
 
 typedef struct places {

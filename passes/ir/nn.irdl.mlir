@@ -403,6 +403,15 @@ irdl.dialect @nn {
     irdl.results(result: %result)
     irdl.attributes {"axis" = %_axis}
   }
+  irdl.operation @gather_batched {
+    %x = irdl.base "!builtin.tensor"
+    %indices = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    %_axis = irdl.base "#builtin.integer"
+    irdl.operands(x: %x, indices: %indices)
+    irdl.results(result: %result)
+    irdl.attributes {"axis" = %_axis}
+  }
   irdl.operation @scatter {
     %x = irdl.base "!builtin.tensor"
     %indices = irdl.base "!builtin.tensor"

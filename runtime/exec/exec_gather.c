@@ -1,4 +1,4 @@
-/* Gather along one dim: whole runs of neighbours at a time. */
+/* Gathers along one dim: whole runs of neighbours at a time. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 typedef struct gather_stage {
   exec_stage stage;
   const exec_tensor *x, *index, *y;
-  int64_t dim, picks; /* length of x's dim; indices */
+  int64_t dim, picks; /* length of x's dim; indices, each for every row before it or */
+  int64_t indices;    /* as many for each: all of them */
   size_t run;         /* bytes of neighbours inside the dim */
 } gather_stage;
 
@@ -40,7 +41,7 @@ static wafer_status run(const exec_stage *stage, const exec_frame *frame, uint32
   from = from * stage->row * element / (int64_t)s->run;
   to = to * stage->row * element / (int64_t)s->run;
   for (int64_t i = from; i < to; i++) {
-    int64_t at = wafer_element_i64(s->index->host, index, i % s->picks);
+    int64_t at = wafer_element_i64(s->index->host, index, i % s->indices);
     if (at < 0) at += s->dim;
     if (at < 0 || at >= s->dim) return WAFER_TRAP;
     memcpy(y + (size_t)i * s->run, x + (size_t)(i / s->picks * s->dim + at) * s->run, s->run);
@@ -50,7 +51,7 @@ static wafer_status run(const exec_stage *stage, const exec_frame *frame, uint32
 
 static void tell(const exec_stage *stage, const exec_frame *frame, char *text, size_t room) {
   const gather_stage *s = (const gather_stage *)stage;
-  exec_tell_index(frame, s->index, s->picks, s->dim, text, room);
+  exec_tell_index(frame, s->index, s->indices, s->dim, text, room);
 }
 
 wafer_status exec_build_gather(exec_program *p, exec_op *op) {
@@ -69,11 +70,14 @@ wafer_status exec_build_gather(exec_program *p, exec_op *op) {
                       .y = y,
                       .dim = x->shape.dims[axis],
                       .picks = 1,
+                      .indices = 1,
                       .run = wafer_dtype_bytes(x->host)};
-  for (uint32_t d = 0; d < index->shape.rank; d++) s->picks *= index->shape.dims[d];
+  uint32_t shared = wafer_node_shares(op->node);
+  for (uint32_t d = shared; d < index->shape.rank; d++) s->picks *= index->shape.dims[d];
+  for (uint32_t d = 0; d < index->shape.rank; d++) s->indices *= index->shape.dims[d];
   for (uint32_t d = (uint32_t)axis + 1; d < x->shape.rank; d++) s->run *= (size_t)x->shape.dims[d];
   op->result = y;
   /* A slab is whole runs, unless its dim lies inside a run. */
-  bool inside = exec_outer_dim(y) >= (uint32_t)axis + index->shape.rank;
+  bool inside = exec_outer_dim(y) >= (uint32_t)axis + index->shape.rank - shared;
   return exec_stage_add(p, &s->stage, op, inside ? 1 : UINT32_MAX);
 }

@@ -12,6 +12,7 @@ typedef struct kernel_rows {
   uint64_t indices; /* that a core looks at, */
   uint64_t parts;   /* each of which has as many of their rows */
   uint64_t elements; /* of a row on a core */
+  bool tables;       /* indices look rows up in several tables of the core */
   bool begins;       /* a row may be missing: what they are put into is begun first */
 } kernel_rows;
 

@@ -132,22 +132,41 @@ wafer_status infer_resize(const infer_site *site, wafer_type *result) {
   return WAFER_OK;
 }
 
-wafer_status infer_gather(const infer_site *site, wafer_type *result) {
+/* The first `shared` dims of the indices are the data's. */
+static wafer_status gathered(const infer_site *site, uint32_t axis, uint32_t shared,
+                             wafer_type *result) {
   const wafer_type *data = &site->operands[0], *index = &site->operands[1];
-  uint32_t axis, rank = 0;
-  WAFER_TRY(infer_class(site, 1, infer_is_integer, "an integer type"));
-  WAFER_TRY(infer_axis(site, &data->shape, &axis));
-  if (data->shape.rank - 1 + index->shape.rank > WAFER_MAX_RANK)
-    return infer_fail(site, "the result has %u dims, at most %d are supported",
-                      data->shape.rank - 1 + index->shape.rank, WAFER_MAX_RANK);
+  uint32_t all = data->shape.rank - 1 + index->shape.rank - shared, rank = axis;
+  if (all > WAFER_MAX_RANK)
+    return infer_fail(site, "the result has %u dims, at most %d are supported", all,
+                      WAFER_MAX_RANK);
   *result = (wafer_type){.dtype = data->dtype};
-  for (uint32_t i = 0; i < axis; i++) result->shape.dims[rank++] = data->shape.dims[i];
-  for (uint32_t i = 0; i < index->shape.rank; i++)
+  for (uint32_t i = 0; i < axis; i++) result->shape.dims[i] = data->shape.dims[i];
+  for (uint32_t i = shared; i < index->shape.rank; i++)
     result->shape.dims[rank++] = index->shape.dims[i];
   for (uint32_t i = axis + 1; i < data->shape.rank; i++)
     result->shape.dims[rank++] = data->shape.dims[i];
   result->shape.rank = rank;
   return WAFER_OK;
+}
+
+wafer_status infer_gather(const infer_site *site, wafer_type *result) {
+  uint32_t axis;
+  WAFER_TRY(infer_class(site, 1, infer_is_integer, "an integer type"));
+  WAFER_TRY(infer_axis(site, &site->operands[0].shape, &axis));
+  return gathered(site, axis, 0, result);
+}
+
+wafer_status infer_gather_batched(const infer_site *site, wafer_type *result) {
+  const wafer_shape *data = &site->operands[0].shape, *index = &site->operands[1].shape;
+  uint32_t axis;
+  WAFER_TRY(infer_class(site, 1, infer_is_integer, "an integer type"));
+  WAFER_TRY(infer_axis(site, data, &axis));
+  for (uint32_t i = 0; i < axis; i++)
+    if (i >= index->rank || index->dims[i] != data->dims[i])
+      return infer_fail(site, "the data, %s, and the indices, %s, differ before dim %u",
+                        infer_text(data).at, infer_text(index).at, axis);
+  return gathered(site, axis, axis, result);
 }
 
 wafer_status infer_scatter(const infer_site *site, wafer_type *result) {

@@ -186,6 +186,11 @@ uint32_t wafer_attr_dims(const wafer_attrs *attrs, wafer_attr_id id) {
   return dims;
 }
 
+uint32_t wafer_node_shares(const wafer_node *node) {
+  bool batched = node->op == WAFER_OP_gather_batched;
+  return batched ? (uint32_t)wafer_attr_int(&node->attrs, WAFER_ATTR_axis) : 0;
+}
+
 bool wafer_node_reduces(const wafer_node *node, uint32_t d) {
   if (wafer_op_is(node->op, WAFER_TRAIT_INDEX))
     return wafer_attr_int(&node->attrs, WAFER_ATTR_axis) == (int64_t)d;

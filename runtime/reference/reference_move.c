@@ -82,17 +82,19 @@ wafer_status reference_concat(reference_site *site) {
   return WAFER_OK;
 }
 
-wafer_status reference_gather(reference_site *site) {
+/* `batched`: each row of the dims before the axis has indices of its own. */
+static wafer_status gather(reference_site *site, bool batched) {
   const wafer_view *data = &site->in[0], *indices = &site->in[1];
   int64_t axis = wafer_attr_int(site->attrs, WAFER_ATTR_axis), dim = data->shape.dims[axis];
-  int64_t row = data->strides[axis], count = reference_elements(indices);
-  int64_t outer = reference_elements(site->out) / (row * count);
+  int64_t row = data->strides[axis], count = reference_elements(indices), outer = 1;
+  for (int64_t d = 0; d < axis; d++) outer *= data->shape.dims[d];
+  if (batched) count /= outer;
   size_t bytes = (size_t)row * element_bytes(site);
   char *to = site->out->data;
   for (int64_t o = 0; o < outer; o++) {
     const char *from = (const char *)data->data + (size_t)(o * dim) * bytes;
     for (int64_t j = 0; j < count; j++, to += bytes) {
-      int64_t index = wafer_element_i64(indices->dtype, indices->data, j);
+      int64_t index = wafer_element_i64(indices->dtype, indices->data, batched ? o * count + j : j);
       if (index < -dim || index >= dim)
         return wafer_fail(site->diag, site->loc, WAFER_BAD_INPUT,
                           "gather: index %" PRId64 " is out of range, dim %" PRId64 " has %" PRId64
@@ -102,6 +104,14 @@ wafer_status reference_gather(reference_site *site) {
     }
   }
   return WAFER_OK;
+}
+
+wafer_status reference_gather(reference_site *site) {
+  return gather(site, false);
+}
+
+wafer_status reference_gather_batched(reference_site *site) {
+  return gather(site, true);
 }
 
 /* ---- by tables: element i of the result is element (table[0][i0], table[1][i1], ...) of operand

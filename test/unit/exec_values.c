@@ -138,6 +138,13 @@ static void gathers(void) {
     bench_output(&b, NODE(&b, gather, (x, i), whole(WAFER_ATTR_axis, axis)));
     bench_check(&b, "gather");
   }
+  for (int64_t axis = 0; axis < 3; axis++) {
+    bench b = bench_start();
+    uint32_t x = bench_input(&b, WAFER_DTYPE_f32, "4x5x6x7", false),
+             i = bench_input(&b, WAFER_DTYPE_i64, "4x5x3", false);
+    bench_output(&b, NODE(&b, gather_batched, (x, i), whole(WAFER_ATTR_axis, axis)));
+    bench_check(&b, "gather_batched");
+  }
 }
 
 /* Every elementwise op on every type that the oracle knows it for. */

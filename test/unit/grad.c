@@ -152,6 +152,8 @@ static const row rows[] = {
     R(gather, "5x3xf64 4xi64", "ai", "axis=0", .limit = 5),
     R(gather, "2x5x3xf64 2x3xi64", "ai", "axis=1", .limit = 5),
     R(gather, "4xf64 i64", "ai", "axis=0", .limit = 4),
+    R(gather_batched, "2x5x3xf64 2x4xi64", "ai", "axis=1", .limit = 5),
+    R(gather_batched, "2x3x6xf64 2x3x2x2xi64", "ai", "axis=2", .limit = 6),
     R(scatter, "5x3xf64 4xi64 4x3xf64", "aia", "mode=none", .limit = 5),
     R(scatter, "6x2xf64 7xi64 7x2xf64", "aia", "mode=none", .limit = 6),
     R(scatter, "5x3xf64 2x3xi64 2x3x3xf64", "aia", "mode=add", .limit = 5),

@@ -67,9 +67,24 @@ static const struct {
      "4: 9 7 4 0"},
     {13, "init a f32 2x2 = 1 2 3 4; init i i64 2x1 = 1 -2; GatherElements(axis=1) a i -> y",
      "2x1: 2 3"},
+    {13, "init a f32 3x2 = 1 2 3 4 5 6; init i i64 2x2 = 0 2 1 0; GatherElements(axis=0) a i -> y",
+     "2x2: 1 6 3 2"},
+    {13, "init a f32 2x3 = 1 2 3 4 5 6; init i i64 1x2 = 1 0; GatherElements(axis=0) a i -> y",
+     "1x2: 4 2"},
+    {13,
+     "init a f32 2x2x2 = 1 2 3 4 5 6 7 8; init i i64 2x1x2 = 1 1 0 0; "
+     "GatherElements(axis=1) a i -> y",
+     "2x1x2: 3 4 5 6"},
     {13, "init a f32 2x2 = 1 2 3 4; init i i64 2x2 = 0 1 -1 0; GatherND a i -> y", "2: 2 3"},
+    {13,
+     "init a f32 2x2x2 = 1 2 3 4 5 6 7 8; init i i64 2x1 = 1 0; GatherND(batch_dims=1) a i -> y",
+     "2x2: 3 4 5 6"},
     {13, "init a f32 2x2 = 1 2 3 4; init i i64 2x1 = 1 0; GatherND(batch_dims=1) a i -> y",
      "2: 2 3"},
+    {13,
+     "init a f32 1x1x1x1x1x1x1x2 = 1 2; init i i64 1x1x1x1x1x1x1x1 = 1; "
+     "GatherND(batch_dims=7) a i -> y",
+     "1x1x1x1x1x1x1: 2"},
     {13,
      "init a f32 3 = 1 2 3; init i i64 2 = 2 -2; init u f32 2 = 8 9; ScatterElements a i u -> y",
      "3: 1 9 8"},
@@ -84,11 +99,13 @@ static const struct {
     {11, "init a f32 4 = 3 1 4 1; init k i64 1 = 3; TopK(largest=0) a k -> y i", "3: 1 1 3"},
     /* a long line, by ranks: of equals the first */
     {13,
-     "init z f32 scalar = 0; init l f32 scalar = 128; init d f32 scalar = 1; init m f32 scalar = 7; "
+     "init z f32 scalar = 0; init l f32 scalar = 128; init d f32 scalar = 1; init m f32 scalar = "
+     "7; "
      "init k i64 1 = 3; Range z l d -> r; Mod(fmod=1) r m -> a; TopK a k -> v y",
      "3: 6 13 20"},
     {13,
-     "init z f32 scalar = 0; init l f32 scalar = 128; init d f32 scalar = 1; init m f32 scalar = 7; "
+     "init z f32 scalar = 0; init l f32 scalar = 128; init d f32 scalar = 1; init m f32 scalar = "
+     "7; "
      "init k i64 1 = 3; Range z l d -> r; Mod(fmod=1) r m -> a; TopK(largest=0) a k -> v y",
      "3: 0 7 14"},
     {26, "init a f32 3 = 2 3 4; init i i64 scalar = 0; CumProd(exclusive=1) a i -> y", "3: 1 2 6"},

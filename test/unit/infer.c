@@ -197,6 +197,12 @@ static const infer_case moves[] = {
     {"gather", "5x6xi8 f32", "axis=0", 0, "integer"},
     {"gather", "i8 1xi64", "axis=0", 0, "rank, 0"},
     {"gather", "1x1x1x1x1xf32 1x1x1x1x1xi64", "axis=0", 0, "9 dims, at most 8"},
+    {"gather_batched", "5x6x7xf32 5x2x3xi64", "axis=1", "5x2x3x7xf32", 0},
+    {"gather_batched", "5x6xi8 5xi32", "axis=1", "5xi8", 0},
+    {"gather_batched", "5x6xi8 4x2xi32", "axis=1", 0,
+     "the data, 5x6, and the indices, 4x2, differ before dim 1"},
+    {"gather_batched", "5x6xi8 i32", "axis=1", 0, "differ before dim 1"},
+    {"gather_batched", "1x1x1x1x1xf32 1x1x1x1x1x1xi64", "axis=1", 0, "9 dims, at most 8"},
 };
 
 static void test_moves(void) {

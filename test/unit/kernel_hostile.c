@@ -32,7 +32,7 @@ static bool hostile_body(uint64_t *state, body_text *b) {
   wafer_node *node = &b->nodes[0];
   *node = (wafer_node){.op = op, .name = "n", .operand_count = info->most};
   for (uint32_t i = 0; i < info->most; i++) {
-    bool places = i == 1 && (op == WAFER_OP_gather || op == WAFER_OP_scatter);
+    bool places = i == 1 && (info->family == WAFER_FAMILY_gather || op == WAFER_OP_scatter);
     b->inputs[i] = (wafer_type){places ? WAFER_DTYPE_i64 : WAFER_DTYPE_f32, {.rank = rank}};
     for (uint32_t d = 0; d < rank; d++)
       b->inputs[i].shape.dims[d] =

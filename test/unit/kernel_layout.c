@@ -130,6 +130,8 @@ static void test_layouts(void) {
        "2.1,1.1,1.3 5.1 2.1,5.1,1.3"},
       {"gather cut", "gather", "4x8x6xf32 5xi64", "gather", "0 1", "axis=1", "rows0:2 cols3:4",
        "2.1,1.4,1.1 1.1 2.1,1.1,1.1"},
+      {"gather batched", "gather", "4x8x6xf32 4x5xi64", "gather_batched", "0 1", "axis=1",
+       "rows0:2 rows1:5 cols2:3 cols3:4", "2.1,1.4,1.3 2.1,5.1 2.1,5.1,1.3"},
       {"scatter", "scatter", "4x6xf32 5xi64 5x6xf32", "scatter", "0 1 2", "mode=add",
        "rows0:2 cols1:3", "2.1,1.3 1.1 1.1,1.3 2.1,1.3"},
       {"sort", "sort", "4x8xf32", "arg_sort", "0", "axis=1 descending=0", "rows0:2",

@@ -218,6 +218,9 @@ static bool rows_body(rng *r, body_text *b) {
       {"3x40xf32 2x5xi64", "gather", "0 1", "axis=1"},
       {"64x8xi32 i64", "gather", "0 1", "axis=0"},
       {"3x5x24x2x7xf32 3x4x2xi64", "gather", "0 1", "axis=2"},
+      {"6x40xf32 6x5xi64", "gather_batched", "0 1", "axis=1"},
+      {"3x4x24x6xf32 3x4x3x2xi32", "gather_batched", "0 1", "axis=2"},
+      {"5x30x4xi32 5xi64", "gather_batched", "0 1", "axis=1"},
       {"24x10xf32 6xi64 6x10xf32", "scatter", "0 1 2", "mode=none"},
       {"30xf32 3x4xi64 3x4xf32", "scatter", "0 1 2", "mode=add"},
       {"21x4x5xf32 5xi32 5x4x5xf32", "scatter", "0 1 2", "mode=mul"},
@@ -226,7 +229,8 @@ static bool rows_body(rng *r, body_text *b) {
   };
   uint32_t i = below(r, WAFER_COUNT(ops));
   body_text_begin(b, family_of(ops[i].op), ops[i].inputs);
-  return put(b, ops[i].op, ops[i].operands, ops[i].attrs) && (i == 3 || i == 9 || put_tail(r, b));
+  return put(b, ops[i].op, ops[i].operands, ops[i].attrs) &&
+         (i == 3 || i == 7 || i == 12 || put_tail(r, b));
 }
 
 static const wafer_shape *last_shape(const body_text *b) {

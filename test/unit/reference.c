@@ -304,7 +304,8 @@ static uint32_t hostile_types(uint64_t *state, wafer_op op, uint32_t rank, wafer
       types[i].shape.dims[d] = i > 0 && alike ? types[0].shape.dims[vector ? 1 : d]
                                               : (int64_t)(op_hostile_next(state) % 4);
   }
-  if (op == WAFER_OP_gather || op == WAFER_OP_scatter) types[1].dtype = WAFER_DTYPE_i64;
+  if (op == WAFER_OP_gather || op == WAFER_OP_gather_batched || op == WAFER_OP_scatter)
+    types[1].dtype = WAFER_DTYPE_i64;
   if (op == WAFER_OP_scatter) { /* a row per index, mostly */
     types[1].shape = (wafer_shape){.rank = 1, .dims = {types[1].shape.dims[0]}};
     types[2].shape = types[0].shape;
