@@ -1,7 +1,7 @@
 /* Evaluates ops whose operands are constants, in the order of the program, so that chains fold in
- * one walk. Needs types; gives a program in which only work that depends on an input is left. A
- * result may be larger than its operands only up to WAFER_FOLD_BYTES: an expanded constant is
- * cheaper to keep as an op. */
+ * one walk. Needs types; gives a program in which only work that depends on an input is left, or
+ * whose result is much larger than its operands: an expanded constant is cheaper to keep as an op,
+ * and a mask of all pairs of many tokens to compute where it is wanted. */
 #include "ir/ir_fold.h"
 
 typedef struct folder {
@@ -9,7 +9,8 @@ typedef struct folder {
   wafer_ir *ir;
 } folder;
 
-static bool gather(MlirOperation op, fold_call *call, MlirValue *operands, wafer_type *types) {
+static bool gather(wafer_ir *ir, MlirOperation op, fold_call *call, MlirValue *operands,
+                   wafer_type *types) {
   call->op = wafer_ir_op(op);
   call->count = (uint32_t)mlirOperationGetNumOperands(op);
   call->operands = operands;
@@ -18,7 +19,7 @@ static bool gather(MlirOperation op, fold_call *call, MlirValue *operands, wafer
   if (!fold_may(call->op, call->count, operands)) return false;
   for (uint32_t i = 0; i < call->count; i++) types[i] = wafer_ir_value_type(operands[i]);
   call->type = wafer_ir_value_type(mlirOperationGetResult(op, 0));
-  return fold_is_small(call->count, types, &call->type);
+  return fold_pays(ir, call->op, call->count, types, &call->type);
 }
 
 /* The op, then what only it used, which is constant or made of constants. All lie before the next
@@ -39,7 +40,7 @@ static wafer_status fold_op(const folder *f, MlirOperation op) {
   wafer_attrs attrs;
   fold_call call = {.attrs = &attrs, .loc = wafer_ir_loc(f->ir, op)};
   wafer_view value;
-  if (!gather(op, &call, operands, types)) return WAFER_OK;
+  if (!gather(f->ir, op, &call, operands, types)) return WAFER_OK;
   WAFER_TRY(wafer_ir_attrs(f->ctx, op, &attrs));
   wafer_status status = fold_run(f->ctx, f->ir, &call, &value);
   if (status == WAFER_NO_MEMORY) return status;

@@ -42,6 +42,7 @@ struct wafer_ir {
   const wafer_diag *diag; /* where MLIR's own diagnostics go */
   MlirDiagnosticHandlerID handler;
   MlirSymbolTable symbols;  /* of the module; functions enter and leave through the calls below */
+  int64_t fold_growth;      /* bytes by which folded constants are larger than their operands */
   bool scattered;           /* pass fuse: wafer_options.whole_concats makes a difference */
   struct curve_set *curves; /* of the passes that size: shape curves made so far, NULL */
   struct ir_band *bands;    /* machines that wafer_ir_machine has made, NULL */
@@ -83,7 +84,7 @@ wafer_status wafer_ir_attrs(const wafer_ctx *ctx, MlirOperation op, wafer_attrs 
 
 /* Creates nn ops at the end of a block (or before `before`), inferring each result type by the op's
  * shape rule and folding ops all of whose operands are constants, where that is no larger than
- * these or than WAFER_FOLD_BYTES. */
+ * these or than WAFER_FOLD_BYTES, or not much (`fold_pays` in passes/ir/ir_fold.h). */
 typedef struct wafer_builder {
   const wafer_ctx *ctx;
   wafer_ir *ir;

@@ -159,6 +159,23 @@ bool fold_is_small(uint32_t count, const wafer_type *operands, const wafer_type 
   return bytes_of(result) <= (limit > WAFER_FOLD_BYTES ? limit : WAFER_FOLD_BYTES);
 }
 
+bool fold_pays(wafer_ir *ir, wafer_op op, uint32_t count, const wafer_type *operands,
+               const wafer_type *result) {
+  if (fold_is_small(count, operands, result)) return true;
+  int64_t growth = bytes_of(result), word = (int64_t)sizeof(float);
+  if ((int64_t)wafer_dtype_bytes(result->dtype) < word) /* a mask selects words */
+    growth *= word / (int64_t)wafer_dtype_bytes(result->dtype);
+  for (uint32_t i = 0; i < count; i++) {
+    if (bytes_of(&operands[i]) > FOLD_OPERAND_BYTES) return false;
+    growth -= bytes_of(&operands[i]);
+  }
+  if (wafer_op_is(op, WAFER_TRAIT_VIEW) || growth > FOLD_GROWTH ||
+      ir->fold_growth + growth > FOLD_GROWTH_OF_ALL)
+    return false;
+  ir->fold_growth += growth;
+  return true;
+}
+
 /* The op that repeats or moves elements, few enough to read; null: the value is of no such. */
 static MlirOperation spread_of(MlirValue value) {
   MlirOperation none = {NULL};
@@ -307,7 +324,7 @@ wafer_status wafer_build(wafer_builder *b, wafer_op op, uint32_t count, const Ml
     *result = operands[0];
     return WAFER_OK;
   }
-  if (!fold_may(op, count, operands) || !fold_is_small(count, types, &call.type))
+  if (!fold_may(op, count, operands) || !fold_pays(b->ir, op, count, types, &call.type))
     return build_op(b, &call, result);
   wafer_view folded;
   wafer_status status = fold_run(b->ctx, b->ir, &call, &folded);

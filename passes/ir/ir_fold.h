@@ -6,6 +6,9 @@
 #include "wafer/ir.h"
 
 #define FOLD_OPERAND_BYTES (64 << 20) /* larger constants are not read to compute another */
+/* What a result may be larger than its operands, and all of a model's together. */
+#define FOLD_GROWTH (512 << 10)
+#define FOLD_GROWTH_OF_ALL (32 << 20)
 
 typedef struct fold_call {
   wafer_op op;
@@ -22,6 +25,11 @@ bool fold_may(wafer_op op, uint32_t count, const MlirValue *operands);
 /* The result is no larger than the operands together, or than WAFER_FOLD_BYTES, and the operands
  * are small enough to read. */
 bool fold_is_small(uint32_t count, const wafer_type *operands, const wafer_type *result);
+/* Whether that is so, or the result of an op that computes is larger by no more than a core's
+ * reader of it would rather have at once than from another kernel for every sample: tables of
+ * positions, masks. What they grow by counts as folded. */
+bool fold_pays(wafer_ir *ir, wafer_op op, uint32_t count, const wafer_type *operands,
+               const wafer_type *result);
 /* Runs the oracle into the arena; UNSUPPORTED without a word when it cannot, or when a weight is
  * absent. */
 wafer_status fold_run(const wafer_ctx *ctx, const wafer_ir *ir, const fold_call *call,
