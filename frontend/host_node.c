@@ -16,17 +16,21 @@ static bool has_host_input(const import_node *n) {
   return false;
 }
 
+/* Whether the cores cannot do without the operand, and it is not known. */
+static bool is_missed(import_node *n, const wafer_host_info *info, uint32_t i) {
+  wafer_view view;
+  return info->fixed >> i & 1 && node_has_input(n, i) &&
+         !wafer_ir_constant(n->im->ctx, n->im->ir, n->inputs[i], &view) &&
+         !training_known(n->im, n->inputs[i], false, &view);
+}
+
 bool host_takes(import_node *n) {
   const wafer_host_info *info = wafer_host_get(op_of(n));
-  wafer_view view;
+  bool always = info->when & WAFER_HOST_ALWAYS;
   if (sequence_is_known(n)) return false;
-  if (has_host_input(n) || info->when & WAFER_HOST_ALWAYS) return true;
+  if (has_host_input(n) || (always && !info->fixed)) return true;
   for (uint32_t i = 0; i < n->input_count && i < 32; i++)
-    if (info->fixed >> i & 1 && node_has_input(n, i) &&
-        !wafer_ir_constant(n->im->ctx, n->im->ir, n->inputs[i], &view) &&
-        !training_known(n->im, n->inputs[i], false, &view) &&
-        !node_given_by_inputs(n, n->inputs[i]))
-      return true;
+    if (is_missed(n, info, i) && (always || !node_given_by_inputs(n, n->inputs[i]))) return true;
   return false;
 }
 

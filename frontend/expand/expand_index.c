@@ -167,6 +167,61 @@ void import_gather_nd(import_node *n) {
   n->outputs[0] = emit_reshape(n, rows, rank, index.dims);
 }
 
+/* ---- What is known to be set ---- */
+
+/* Places of what is not 0 in a tensor that is known; how many. */
+static int64_t *places_set(import_node *n, const wafer_view *known, int64_t *count) {
+  int64_t all = elements_of(&known->shape, 0), *at = node_new_ints(n, (uint32_t)all);
+  bool floats = wafer_dtype_is_float(known->dtype);
+  *count = 0;
+  for (int64_t i = 0; at && i < all; i++)
+    if (floats ? wafer_element_f64(known->dtype, known->data, i) != 0
+               : wafer_element_i64(known->dtype, known->data, i) != 0)
+      at[(*count)++] = i;
+  return at;
+}
+
+/* A row of indices for each dim. */
+void import_non_zero(import_node *n) {
+  wafer_view x;
+  int64_t count;
+  if (!node_constant(n, 0, "X", &x)) return;
+  int64_t *set = places_set(n, &x, &count);
+  wafer_shape shape = {.rank = 2, .dims = {x.shape.rank ? x.shape.rank : 1, count}};
+  int64_t *at = set ? node_new_ints(n, (uint32_t)elements_of(&shape, 0)) : NULL;
+  if (!at) return;
+  for (int64_t i = 0; i < count; i++) {
+    if (!x.shape.rank) at[i] = 0;
+    for (uint32_t d = x.shape.rank; d-- > 0; set[i] /= x.shape.dims[d])
+      at[d * count + i] = set[i] % x.shape.dims[d];
+  }
+  wafer_view places = wafer_view_of(WAFER_DTYPE_i64, &shape, at);
+  n->outputs[0] = emit_constant(n, &places);
+}
+
+/* Entries along a dim, or of all elements in a row. */
+void import_compress(import_node *n) {
+  wafer_view condition;
+  MlirValue x = node_input(n, 0);
+  int64_t count, all;
+  uint32_t axis = 0;
+  if (!node_constant(n, 1, "condition", &condition)) return;
+  wafer_shape shape = node_type(n, x).shape;
+  all = elements_of(&shape, 0);
+  if (attr_has(n, "axis"))
+    axis = node_axis(n, attr_int(n, "axis", 0), shape.rank);
+  else
+    x = emit_reshape(n, x, 1, &all);
+  int64_t *set = places_set(n, &condition, &count);
+  if (n->status != WAFER_OK || !set) return;
+  shape = node_type(n, x).shape;
+  if (elements_of(&condition.shape, 0) > shape.dims[axis])
+    node_bad(n, "the condition has %lld elements, the dim %lld",
+             (long long)elements_of(&condition.shape, 0), (long long)shape.dims[axis]);
+  wafer_view places = wafer_view_of(WAFER_DTYPE_i64, &(wafer_shape){1, {count}}, set);
+  n->outputs[0] = emit_gather(n, x, emit_constant(n, &places), axis);
+}
+
 /* ---- Scattering to places that are computed, or that take more than one update ---- */
 
 static bool scatters_now(import_node *n) {
