@@ -146,14 +146,16 @@ static bool has_reshape(const wafer_kernel_body *body) {
   return false;
 }
 
-/* Elements of a core's part of the value in the split of the most parts. */
+/* Elements of a core's part of the value in the split of the most parts; of two dims that are one
+ * loop the outer one counts for both. */
 static int64_t least_part(const kernel_view *k, uint32_t value) {
   const wafer_shape *shape = &kernel_type(k, value)->shape;
   const kernel_map *map = &k->map[value];
   int64_t part = 1;
   for (uint32_t d = 0; d < shape->rank; d++) {
     int64_t parts = map->loop[d] < 0 ? 1 : k->loops.extent[map->loop[d]];
-    if (!map->nested[d]) part *= kernel_ceil(shape->dims[d], parts > 0 ? parts : 1);
+    int64_t within = map->nested[d] > 0 ? map->nested[d] : 1;
+    if (map->nested[d] >= 0) part *= kernel_ceil(shape->dims[d] * within, parts > 0 ? parts : 1);
   }
   return part;
 }

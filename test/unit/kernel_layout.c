@@ -277,6 +277,21 @@ static void test_layout_of_large_parts(void) {
   }
 }
 
+/* The same of places in two dims, which first become one: that they are one loop makes a core's
+ * part no smaller than that loop's few parts do. */
+static void test_layout_of_large_merged_parts(void) {
+  body_text b;
+  wafer_split split = split_text("rows2:96");
+  body_text_begin(&b, "move", "1x192x20x20xf32");
+  body_text_node(&b, "reshape", "0", "shape=192,400");
+  body_text_node(&b, "transpose", "1", "perm=1,0");
+  body_text_node(&b, "reshape", "2", "shape=4,100,2,96");
+  body_text_node(&b, "transpose", "3", "perm=0,2,3,1");
+  b.body.anchor = 3;
+  wafer_layout x = wafer_kernel_input_layout(&b.body, &split, 0);
+  CU_ASSERT_EQUAL(x.rows[1], 96);
+}
+
 static void test_layout_tiles(void) {
   wafer_layout layout = {.rank = 2, .rows = {2, 1}, .cols = {1, 3}};
   wafer_shape shape = {2, {5, 7}};
@@ -301,5 +316,6 @@ CU_TestInfo tests_kernel_layout[] = {
     {"what is concatenated along one of them", test_layout_beside_merged_dims},
     {"what a slice takes of both of them", test_layout_of_slices_of_merged_dims},
     {"dims that leave too much for a core", test_layout_of_large_parts},
+    {"those of dims that are one loop", test_layout_of_large_merged_parts},
     CU_TEST_INFO_NULL,
 };
