@@ -164,6 +164,13 @@ static wafer_status read_product(const fusion *f, MlirOperation op, group_op *no
   return WAFER_OK;
 }
 
+static wafer_status read_concat(const fusion *f, MlirOperation op, group_op *node) {
+  wafer_attrs attrs;
+  WAFER_TRY(wafer_ir_attrs(f->ctx, op, &attrs));
+  node->joins = (uint32_t)wafer_attr_int(&attrs, WAFER_ATTR_axis);
+  return WAFER_OK;
+}
+
 static wafer_status read_op(fusion *f, uint32_t i, MlirOperation op) {
   wafer_op kind = wafer_ir_op(op);
   if (kind == WAFER_OP_COUNT)
@@ -186,6 +193,7 @@ static wafer_status read_op(fusion *f, uint32_t i, MlirOperation op) {
   node->shape = type.shape;
   if (may_follow(f, info)) WAFER_TRY(read_reduction(f, op, node));
   if (wafer_op_is(kind, WAFER_TRAIT_PRODUCT)) WAFER_TRY(read_product(f, op, node));
+  if (kind == WAFER_OP_concat) WAFER_TRY(read_concat(f, op, node));
   f->ops[i] = op;
   f->now[i] = result;
   return wafer_ir_map_put(f->numbers, result.ptr, i) ? WAFER_OK : no_memory(f->ctx);

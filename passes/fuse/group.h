@@ -13,6 +13,7 @@
 #define GROUP_WHOLE 1024   /* elements that a core may well have whole */
 #define GROUP_MAX_PARTS 4  /* of a concatenation, of parts of at most GROUP_SMALL_PART elements */
 #define GROUP_SMALL_PART 1536
+#define GROUP_ROOMY_PART 4096 /* elements that any core has room for */
 
 /* An op of @main. Values are numbered: op i makes value i, arguments follow from `count` on. */
 typedef struct group_op {
@@ -23,6 +24,7 @@ typedef struct group_op {
   bool returned;     /* the result is an output of the model */
   bool mixes;        /* sums over a dim that the result has as well, of what it multiplies */
   uint32_t keeps;    /* of a reduction: see wafer_reduction_keeps */
+  uint32_t joins;    /* of a concatenation: its dim */
 } group_op;
 
 typedef struct group {

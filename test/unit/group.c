@@ -118,6 +118,27 @@ static void views_form_trees(void) {
   expect(&q, "slices of one value", "abc");
 }
 
+/* Two parts of 64 rows each, joined along these, which `groups` and 64 / groups dims take the place
+ * of, groups alone being cut. */
+static void concat_then_reshape(int64_t columns, int64_t groups, const char *want) {
+  program p = {0};
+  uint32_t c = op2(&p, WAFER_OP_concat, ARGUMENT, ARGUMENT + 1);
+  uint32_t r = op1(&p, WAFER_OP_reshape, c);
+  op1(&p, WAFER_OP_transpose, r);
+  p.ops[c].joins = 2;
+  p.ops[c].shape = (wafer_shape){.rank = 3, .dims = {1, 64, columns}};
+  for (uint32_t i = r; i < p.count; i++)
+    p.ops[i].shape = (wafer_shape){.rank = 4, .dims = {1, groups, 64 / groups, columns}};
+  expect(&p, "a concatenation that is reshaped", want);
+}
+
+static void crowded_concats_stand_apart(void) {
+  concat_then_reshape(2100, 4, "abb");
+  concat_then_reshape(2100, 1, "aaa");  /* dims of one index are no parts, those behind are */
+  concat_then_reshape(2100, 64, "aaa"); /* all are cut */
+  concat_then_reshape(128, 4, "aaa");   /* a core has room for a fourth of it */
+}
+
 /* Eight parts, joined two by two; cores copy few parts where these are small. */
 static void concat_of_eight(int64_t elements, bool whole, const char *want) {
   program p = {0};
@@ -199,6 +220,8 @@ CU_TestInfo tests_group[] = {
     {"elementwise ops form kernels", maps_form_kernels},
     {"views form trees", views_form_trees},
     {"concatenations of many small parts are several kernels", small_parts_form_trees_of_kernels},
+    {"concatenations have kernels of their own where reshapes leave few parts",
+     crowded_concats_stand_apart},
     {"groups are bounded", sizes_are_bounded},
     {"reductions over places follow their anchors", reductions_follow},
     {"groups never depend on themselves", no_cycles},
