@@ -13,7 +13,7 @@ static MlirValue number(import_node *n, MlirValue like, double value) {
   return emit_scalar_like(n, like, value);
 }
 
-/* (batch, channels, places...) as a matrix (batch * places, channels). */
+/* (batch, channels, places...) as (batch, places, channels). */
 typedef struct image {
   MlirValue rows;
   int64_t batch, channels, places, dims[WAFER_MAX_RANK];
@@ -31,8 +31,7 @@ static image image_of(import_node *n, MlirValue x) {
     im.places *= s.dims[i + 2];
   }
   x = emit_reshape(n, x, 3, (int64_t[]){im.batch, im.channels, im.places});
-  x = emit_transpose(n, x, 3, (int64_t[]){0, 2, 1});
-  im.rows = emit_reshape(n, x, 2, (int64_t[]){im.batch * im.places, im.channels});
+  im.rows = emit_transpose(n, x, 3, (int64_t[]){0, 2, 1});
   return im;
 }
 
@@ -42,8 +41,17 @@ typedef struct taps {
   MlirValue at[MOST_TAPS], weight[MOST_TAPS];
 } taps;
 
-/* Sum over all combinations of taps. `base`: the first row of each place's image, as i64. The
- * result has the coordinates' shape and one more dim, the channels. */
+/* The rows of places whose first dim is the batch; or of whichever image has its first row at
+ * `base` (i64) where all images are one matrix. */
+static MlirValue rows_at(import_node *n, const image *im, MlirValue place, MlirValue base) {
+  place = emit_cast(n, place, WAFER_DTYPE_i64);
+  if (!base.ptr) return emit_gather_batched(n, im->rows, place, 1);
+  int64_t all[] = {im->batch * im->places, im->channels};
+  return emit_rows(n, emit_reshape(n, im->rows, 2, all), ADD(place, base));
+}
+
+/* Sum over all combinations of taps, of places as above. The result has the coordinates' shape and
+ * one more dim, the channels. */
 static MlirValue sampled(import_node *n, const image *im, const taps *t, MlirValue base) {
   uint32_t total = 1;
   MlirValue sum = none;
@@ -58,7 +66,7 @@ static MlirValue sampled(import_node *n, const image *im, const taps *t, MlirVal
       if (!t[d].weight[tap].ptr) continue;
       weight = weight.ptr ? MUL(weight, t[d].weight[tap]) : t[d].weight[tap];
     }
-    MlirValue rows = emit_rows(n, im->rows, ADD(emit_cast(n, place, WAFER_DTYPE_i64), base));
+    MlirValue rows = rows_at(n, im, place, base);
     if (weight.ptr) {
       wafer_shape s = node_type(n, weight).shape;
       s.dims[s.rank++] = 1;
@@ -169,13 +177,6 @@ static grid_options grid_options_of(import_node *n) {
   return o;
 }
 
-/* The first row of every sample's image, (batch, 1). */
-static MlirValue image_bases(import_node *n, const image *im) {
-  MlirValue base = emit_iota(n, WAFER_DTYPE_i64, im->batch);
-  base = MUL(base, number(n, base, (double)im->places));
-  return emit_reshape(n, base, 2, (int64_t[]){im->batch, 1});
-}
-
 /* (batch, places, channels) to (batch, channels, dims...) */
 static MlirValue channels_first(import_node *n, MlirValue y, const wafer_shape *shape) {
   y = emit_transpose(n, y, 3, (int64_t[]){0, 2, 1});
@@ -201,7 +202,7 @@ void import_grid_sample(import_node *n) {
     x = emit_reshape(n, x, 2, (int64_t[]){im.batch, points});
     t[d] = grid_taps(n, &o, x, im.dims[d]);
   }
-  n->outputs[0] = channels_first(n, sampled(n, &im, t, image_bases(n, &im)), &y);
+  n->outputs[0] = channels_first(n, sampled(n, &im, t, none), &y);
 }
 
 /* ---- AffineGrid ---- */
@@ -435,8 +436,7 @@ static MlirValue deformed_samples(import_node *n, const deformed *f, const image
     t[d] = linear_taps(n, ADD(x, tap_grid(n, f, node_dtype(n, x), d)));
     drop_outside(n, &t[d], im->dims[d]);
   }
-  MlirValue base = emit_reshape(n, image_bases(n, im), 4, (int64_t[]){rows, 1, 1, 1});
-  MlirValue x = sampled(n, im, t, base);
+  MlirValue x = sampled(n, im, t, none);
   if (node_has_input(n, 4))
     x = MUL(x, emit_reshape(n, node_input(n, 4), 5,
                             (int64_t[]){rows, f->taps, f->out[0], f->out[1], 1}));
