@@ -140,18 +140,23 @@ static uint32_t number_of(const fusion *f, MlirValue value) {
   return wafer_ir_map_get(f->numbers, value.ptr);
 }
 
-static bool may_follow(const fusion *f, const wafer_op_info *info) {
-  const wafer_options *o = f->ctx->options;
-  return o && o->reductions == WAFER_REDUCTIONS_behind && info->family == WAFER_FAMILY_reduce;
+static int64_t elements_of(MlirValue value) {
+  wafer_type type;
+  int64_t elements;
+  bool known = wafer_ir_type_get(mlirValueGetType(value), &type) &&
+               wafer_shape_elements(&type.shape, &elements);
+  return known ? elements : 0;
 }
 
 static wafer_status read_reduction(const fusion *f, MlirOperation op, group_op *node) {
+  const wafer_options *o = f->ctx->options;
   wafer_attrs attrs;
   wafer_type type;
   if (wafer_op_is(node->op, WAFER_TRAIT_INDEX)) return WAFER_OK;
   WAFER_TRY(wafer_ir_attrs(f->ctx, op, &attrs));
   if (wafer_ir_type_get(mlirValueGetType(mlirOperationGetOperand(op, 0)), &type))
     node->keeps = wafer_reduction_keeps(&attrs, type.shape.rank);
+  node->behind = o && o->reductions == WAFER_REDUCTIONS_behind;
   return WAFER_OK;
 }
 
@@ -183,15 +188,17 @@ static wafer_status read_op(fusion *f, uint32_t i, MlirOperation op) {
                       "no kernel computes nn.%s, run pass simplify before fuse", info->name);
   group_op *node = &f->nodes[i];
   *node = (group_op){.op = kind, .operand_count = (uint32_t)mlirOperationGetNumOperands(op)};
-  for (uint32_t k = 0; k < node->operand_count; k++)
+  for (uint32_t k = 0; k < node->operand_count; k++) {
     node->operands[k] = number_of(f, mlirOperationGetOperand(op, k));
+    node->taken += elements_of(mlirOperationGetOperand(op, k));
+  }
   MlirValue result = mlirOperationGetResult(op, 0);
   wafer_type type;
   if (!wafer_ir_type_get(mlirValueGetType(result), &type))
     return wafer_fail(f->ctx->diag, wafer_ir_loc(f->ir, op), WAFER_BAD_INPUT,
                       "nn.%s has no static shape, run pass shape before fuse", info->name);
   node->shape = type.shape;
-  if (may_follow(f, info)) WAFER_TRY(read_reduction(f, op, node));
+  if (info->family == WAFER_FAMILY_reduce) WAFER_TRY(read_reduction(f, op, node));
   if (wafer_op_is(kind, WAFER_TRAIT_PRODUCT)) WAFER_TRY(read_product(f, op, node));
   if (kind == WAFER_OP_concat) WAFER_TRY(read_concat(f, op, node));
   f->ops[i] = op;

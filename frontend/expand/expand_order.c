@@ -10,6 +10,7 @@
  * all of its line instead: those before it are its rank, and what has rank r comes r-th. */
 #define LONG_LINE 1024
 #define LONG_FOR_LINES 128 /* times the number of lines */
+#define MOST_PARTS 64
 
 /* NaN is more than any number, as where lines are sorted; as much as infinity. */
 static MlirValue comparable(import_node *n, MlirValue x) {
@@ -50,6 +51,53 @@ static int64_t lines_of(const wafer_shape *s, uint32_t axis) {
   return lines;
 }
 
+/* Parts of a line of which the first k each are found first, and the order of these then; 1: all
+ * are compared at once. Fewest elements are compared, each with those of its part, for its rank and
+ * to be found by that. */
+static int64_t parts_of(int64_t extent, int64_t k, bool pads) {
+  double alone = (double)extent * (double)extent, least = alone / 2;
+  int64_t best = 1;
+  for (int64_t parts = 2; parts <= MOST_PARTS && extent / parts >= k; parts++) {
+    double part = ceil((double)extent / (double)parts), left = (double)(parts * k);
+    double compared = (double)extent * (part + (double)k) + left * left;
+    if (compared >= least || (!pads && extent % parts)) continue;
+    least = compared, best = parts;
+  }
+  return best;
+}
+
+static MlirValue first_of_lines(import_node *n, MlirValue x, int64_t lines, int64_t extent,
+                                int64_t k, bool down);
+
+/* What lies behind the line's end comes after all of it. */
+static MlirValue first_of_parts(import_node *n, MlirValue x, int64_t lines, int64_t extent,
+                                int64_t k, bool down, int64_t parts) {
+  int64_t part = (extent + parts - 1) / parts, left = parts * k, rows = lines * parts;
+  int64_t behind[] = {0, 0, 0, part * parts - extent};
+  if (behind[3]) x = emit_padded(n, x, behind, down ? -INFINITY : INFINITY);
+  x = emit_reshape(n, x, 2, (int64_t[]){rows, part});
+  MlirValue order = emit_cast(n, first_of_lines(n, x, rows, part, k, down), WAFER_DTYPE_i64);
+  MlirValue found = emit_gather_batched(n, x, order, 1);
+  MlirValue begins = emit_iota(n, WAFER_DTYPE_i64, parts);
+  begins = MUL(begins, emit_scalar_like(n, begins, (double)part));
+  order = ADD(emit_reshape(n, order, 3, (int64_t[]){lines, parts, k}),
+              emit_reshape(n, begins, 3, (int64_t[]){1, parts, 1}));
+  found = emit_reshape(n, found, 2, (int64_t[]){lines, left});
+  MlirValue of_found =
+      emit_cast(n, first_of_lines(n, found, lines, left, k, down), WAFER_DTYPE_i64);
+  order = emit_reshape(n, order, 2, (int64_t[]){lines, left});
+  return emit_gather_batched(n, order, of_found, 1);
+}
+
+/* (lines, k): the places of the first k of each line of (lines, extent), in order. */
+static MlirValue first_of_lines(import_node *n, MlirValue x, int64_t lines, int64_t extent,
+                                int64_t k, bool down) {
+  bool floats = n->status == WAFER_OK && wafer_dtype_is_float(node_dtype(n, x));
+  int64_t parts = parts_of(extent, k, floats);
+  if (parts > 1) return first_of_parts(n, x, lines, extent, k, down, parts);
+  return emit_ranked(n, emit_ranks(n, x, lines, extent, down), lines, extent, k);
+}
+
 static MlirValue order_by_ranks(import_node *n, MlirValue x, uint32_t axis, int64_t k, bool down) {
   wafer_shape s = node_type(n, x).shape;
   int64_t perm[WAFER_MAX_RANK], lines = lines_of(&s, axis), extent = s.dims[axis];
@@ -58,7 +106,7 @@ static MlirValue order_by_ranks(import_node *n, MlirValue x, uint32_t axis, int6
   perm[axis] = last, perm[last] = axis;
   x = comparable(n, emit_transpose(n, x, s.rank, perm));
   x = emit_reshape(n, x, 2, (int64_t[]){lines, extent});
-  MlirValue order = emit_ranked(n, emit_ranks(n, x, lines, extent, down), lines, extent, k);
+  MlirValue order = first_of_lines(n, x, lines, extent, k, down);
   s.dims[axis] = s.dims[last], s.dims[last] = k;
   order = emit_cast(n, emit_reshape(n, order, s.rank, s.dims), WAFER_DTYPE_i64);
   return emit_transpose(n, order, s.rank, perm);

@@ -202,13 +202,24 @@ static void join_views(walk *w, uint32_t op) {
   }
 }
 
-/* Whether a reduction can follow an anchor on its cores: it is over places, and all of them. */
+/* What is computed of pairs, say, is far more than they are and than what is wanted of it. */
+static bool makes_much(const walk *w, const group *g, const group_op *reduction) {
+  const group_op *anchor = &w->ops[g->anchor];
+  int64_t made, wanted;
+  return g->family == WAFER_FAMILY_map && wafer_shape_elements(&anchor->shape, &made) &&
+         wafer_shape_elements(&reduction->shape, &wanted) && made > GROUP_ROOMY_PART &&
+         made / GROUP_PAIRS >= anchor->taken && made / GROUP_PAIRS >= wanted;
+}
+
+/* Whether a reduction can follow an anchor on its cores: it is over places, and all of them, or of
+ * what is too much to leave them. */
 static bool reduction_joins(const walk *w, uint32_t op) {
   const group_op *is = &w->ops[op];
-  uint32_t g = is->keeps == 2 ? maker(w, is->operands[0]) : UINT32_MAX;
+  uint32_t g = is->keeps ? maker(w, is->operands[0]) : UINT32_MAX;
   if (g == UINT32_MAX || w->groups[g].closed || w->groups[g].size == GROUP_MAX_OPS ||
       reads_reduction(w, op, g))
     return false;
+  if (!(is->behind && is->keeps == 2) && !makes_much(w, &w->groups[g], is)) return false;
   wafer_family family = w->groups[g].family;
   return (family == WAFER_FAMILY_conv || family == WAFER_FAMILY_conv_transpose ||
           family == WAFER_FAMILY_pool || family == WAFER_FAMILY_map) &&

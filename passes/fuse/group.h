@@ -13,6 +13,8 @@
 #define GROUP_WHOLE 1024   /* elements that a core may well have whole */
 #define GROUP_MAX_PARTS 4  /* of a concatenation, of parts of at most GROUP_SMALL_PART elements */
 #define GROUP_SMALL_PART 1536
+#define GROUP_PAIRS 8 /* times its operands and its reduction: what is so large stays where it is  \
+                       */
 #define GROUP_ROOMY_PART 4096 /* elements that any core has room for */
 
 /* An op of @main. Values are numbered: op i makes value i, arguments follow from `count` on. */
@@ -23,7 +25,9 @@ typedef struct group_op {
   wafer_shape shape; /* of the result */
   bool returned;     /* the result is an output of the model */
   bool mixes;        /* sums over a dim that the result has as well, of what it multiplies */
+  int64_t taken;     /* elements of all operands */
   uint32_t keeps;    /* of a reduction: see wafer_reduction_keeps */
+  bool behind;       /* then: it may well follow what makes its operand */
   uint32_t joins;    /* of a concatenation: its dim */
 } group_op;
 

@@ -179,6 +179,7 @@ static void reductions_follow(void) {
   uint32_t c = op2(&p, WAFER_OP_conv, ARGUMENT, ARGUMENT + 1), s = op1(&p, WAFER_OP_sigmoid, c);
   uint32_t m = op(&p, WAFER_OP_reduce_mean, 's', 1, (uint32_t[]){s});
   p.ops[m].keeps = 2;
+  p.ops[m].behind = true;
   op(&p, WAFER_OP_sigmoid, 's', 1, (uint32_t[]){m});
   op2(&p, WAFER_OP_mul, s, 3);
   expect(&p, "a squeeze", "aaabc");
@@ -192,12 +193,28 @@ static void reductions_follow(void) {
   op1(&q, WAFER_OP_max_pool, c);
   m = op(&q, WAFER_OP_reduce_mean, 's', 1, (uint32_t[]){c});
   q.ops[m].keeps = 2;
+  q.ops[m].behind = true;
   expect(&q, "used before", "abc");
   program g = {0};
   c = op2(&g, WAFER_OP_matmul, ARGUMENT, ARGUMENT + 1);
   m = op(&g, WAFER_OP_reduce_mean, 's', 1, (uint32_t[]){c});
   g.ops[m].keeps = 2;
+  g.ops[m].behind = true;
   expect(&g, "of a product", "ab");
+}
+
+/* What is computed of all pairs of elements is summed up where it is made; what is no larger than
+ * what it is made of goes to a kernel of the sum. */
+static void reductions_of_pairs_follow(void) {
+  program p = {0};
+  uint32_t pairs = op2(&p, WAFER_OP_less, ARGUMENT, ARGUMENT + 1);
+  uint32_t sum = op(&p, WAFER_OP_reduce_sum, 's', 1, (uint32_t[]){pairs});
+  p.ops[pairs].shape = (wafer_shape){.rank = 3, .dims = {1, 128, 128}};
+  p.ops[pairs].taken = 256;
+  p.ops[sum].keeps = 2;
+  expect(&p, "ranks", "aa");
+  p.ops[pairs].taken = 128 * 128;
+  expect(&p, "a sum", "ab");
 }
 
 /* A group that grew after another one used its value would depend on itself. */
@@ -224,6 +241,7 @@ CU_TestInfo tests_group[] = {
      crowded_concats_stand_apart},
     {"groups are bounded", sizes_are_bounded},
     {"reductions over places follow their anchors", reductions_follow},
+    {"reductions of pairs are where the pairs are made", reductions_of_pairs_follow},
     {"groups never depend on themselves", no_cycles},
     CU_TEST_INFO_NULL,
 };

@@ -114,6 +114,16 @@ static const struct {
      "7; "
      "init k i64 1 = 3; Range z l d -> r; Mod(fmod=1) r m -> a; TopK(largest=0) a k -> v y",
      "3: 0 7 14"},
+    /* whose parts are of different length */
+    {13,
+     "init z f32 scalar = 0; init l f32 scalar = 131; init d f32 scalar = 1; init m f32 scalar = "
+     "7; "
+     "init k i64 1 = 4; Range z l d -> r; Mod(fmod=1) r m -> a; TopK a k -> y i",
+     "4: 6 6 6 6"},
+    {13,
+     "init z f32 scalar = 0; init d f32 scalar = -1; init e f32 scalar = "
+     "-131; init k i64 1 = 2; Range z e d -> a; TopK(largest=0) a k -> v y",
+     "2: 130 129"},
     {26, "init a f32 3 = 2 3 4; init i i64 scalar = 0; CumProd(exclusive=1) a i -> y", "3: 1 2 6"},
     {18, "init a i32 2 = 12 -1; init b i32 2 = 10 3; BitwiseXor a b -> y", "2: 6 -4"},
     {11, "init a f32 2x2 = 1 2 3 4; Det a -> y", "scalar: -2"},
