@@ -1,11 +1,13 @@
 /* The ways to cut the loops of a body along one direction.
  *
  * Per loop only the distinct quotients ceil(extent / parts) matter, with the fewest parts that give
- * each. At most two loops share a direction, at most four (the longest) are cut at all. Costs are
- * the same with rows and columns exchanged, so one list of choices per pair of loops serves both
- * directions. It is pruned to its own Pareto set over (cores, cycles, bytes), while it is long with
- * a tolerance of up to 16 %, the ends kept; or, to learn whether anything fits, to that over the
- * kinds of bytes. Neither depends on a budget: one set of lists serves all curves of a body. */
+ * each. At most two loops share a direction, at most four are cut at all: the longest, and of loops
+ * as long as the last of these one that is summed over, for where that is whole so are windows and
+ * weights along it. Costs are the same with rows and columns exchanged, so one list of choices per
+ * pair of loops serves both directions. It is pruned to its own Pareto set over (cores, cycles,
+ * bytes), while it is long with a tolerance of up to 16 %, the ends kept; or, to learn whether
+ * anything fits, to that over the kinds of bytes. Neither depends on a budget: one set of lists
+ * serves all curves of a body. */
 #include <stdlib.h>
 
 #include "kernel_curve.h"
@@ -28,6 +30,12 @@ wafer_split kernel_split_of(const kernel_choice *rows, const kernel_choice *cols
   return split;
 }
 
+static void pick_sum(wafer_cuts *cuts, const wafer_loops *loops, const bool *taken) {
+  uint32_t *last = &cuts->loop[cuts->count - 1];
+  for (uint32_t i = loops->parallel; i < loops->count && *last < loops->parallel; i++)
+    if (loops->divisible[i] && !taken[i] && loops->extent[i] == loops->extent[*last]) *last = i;
+}
+
 static void pick_loops(wafer_cuts *cuts, const wafer_loops *loops) {
   bool taken[WAFER_MAX_LOOPS] = {false};
   for (cuts->count = 0; cuts->count < KERNEL_MAX_CUT; cuts->count++) {
@@ -40,6 +48,7 @@ static void pick_loops(wafer_cuts *cuts, const wafer_loops *loops) {
     taken[best] = true;
     cuts->loop[cuts->count] = best;
   }
+  pick_sum(cuts, loops, taken);
 }
 
 /* The most parts along a direction, at most `limit`. */

@@ -233,6 +233,22 @@ static void test_large_filters_in_groups(void) {
   wafer_arena_destroy(arena);
 }
 
+/* Of five loops of 32, channels and places of a volume, the sum over channels is one that is cut.
+ */
+static void test_windows_of_volumes(void) {
+  wafer_machine m = plain_machine();
+  wafer_arena *arena = wafer_arena_create();
+  wafer_curve_options options = {.max_width = 743, .max_height = 992, .budget = 45056};
+  body_text b;
+  wafer_curve curve;
+  body_text_begin(&b, "conv", "1x32x32x32x32xf32 w:32x32x5x5x5xf32");
+  body_text_node(&b, "conv", "0 1", "group=1 strides=1,1,1 dilations=1,1,1 pads=2,2,2,2,2,2");
+  CU_ASSERT_EQUAL_FATAL(wafer_kernel_curve(&m, &b.body, &options, arena, &curve), WAFER_OK);
+  CU_ASSERT_FATAL(curve.count > 0);
+  CU_ASSERT(curve.at[0].split.rows[5] * curve.at[0].split.cols[5] > 1);
+  wafer_arena_destroy(arena);
+}
+
 static void test_curve_without_room(void) {
   wafer_machine m = plain_machine();
   wafer_arena *arena = wafer_arena_create();
@@ -362,6 +378,7 @@ CU_TestInfo tests_kernel_curve[] = {
     {"no split beats the curve", test_curve_is_least},
     {"more memory, no more cores", test_curve_monotone},
     {"large filters in groups: cut along both directions", test_large_filters_in_groups},
+    {"windows of volumes are cut along their channels", test_windows_of_volumes},
     {"nothing fits: the fewest bytes", test_curve_without_room},
     {"curves share cuts, in any order", test_curves_share_cuts},
     {"threads weigh the same curves", test_curves_by_many},
