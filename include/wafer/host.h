@@ -18,7 +18,7 @@ typedef enum wafer_host_op {
 
 /* When the importer makes a host step of the operator. */
 enum {
-  WAFER_HOST_ALWAYS = 1,   /* the cores never do it, or where operands of `fixed` are known alone */
+  WAFER_HOST_ALWAYS = 1,   /* by cores only where all operands of `fixed` are known, if any */
   WAFER_HOST_STRINGS = 2,  /* on strings alone */
   WAFER_HOST_RUNTIME = 4,  /* when an operand's dims are known at run time alone */
   WAFER_HOST_INTERNAL = 8, /* no operator of ONNX: made by the importer */

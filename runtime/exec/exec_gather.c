@@ -8,8 +8,8 @@
 typedef struct gather_stage {
   exec_stage stage;
   const exec_tensor *x, *index, *y;
-  int64_t dim, picks; /* length of x's dim; indices, each for every row before it or */
-  int64_t indices;    /* as many for each: all of them */
+  int64_t dim, picks; /* length of x's dim; runs that are picked of each of its rows */
+  int64_t indices;    /* all; what is behind them begins again, if rows share them */
   size_t run;         /* bytes of neighbours inside the dim */
 } gather_stage;
 
