@@ -169,11 +169,16 @@ static wafer_status read_product(const fusion *f, MlirOperation op, group_op *no
   return WAFER_OK;
 }
 
-static wafer_status read_concat(const fusion *f, MlirOperation op, group_op *node) {
-  wafer_attrs attrs;
-  WAFER_TRY(wafer_ir_attrs(f->ctx, op, &attrs));
-  node->joins = (uint32_t)wafer_attr_int(&attrs, WAFER_ATTR_axis);
-  return WAFER_OK;
+/* Concatenations and slices have results of another length along what they join or take a part of.
+ */
+static uint32_t moved_dims(MlirOperation op) {
+  wafer_type x, y;
+  uint32_t moved = 0;
+  bool known = wafer_ir_type_get(mlirValueGetType(mlirOperationGetOperand(op, 0)), &x) &&
+               wafer_ir_type_get(mlirValueGetType(mlirOperationGetResult(op, 0)), &y);
+  for (uint32_t d = 0; known && d < y.shape.rank; d++)
+    if (x.shape.dims[d] != y.shape.dims[d]) moved |= 1u << d;
+  return moved;
 }
 
 static wafer_status read_op(fusion *f, uint32_t i, MlirOperation op) {
@@ -200,7 +205,7 @@ static wafer_status read_op(fusion *f, uint32_t i, MlirOperation op) {
   node->shape = type.shape;
   if (info->family == WAFER_FAMILY_reduce) WAFER_TRY(read_reduction(f, op, node));
   if (wafer_op_is(kind, WAFER_TRAIT_PRODUCT)) WAFER_TRY(read_product(f, op, node));
-  if (kind == WAFER_OP_concat) WAFER_TRY(read_concat(f, op, node));
+  if (kind == WAFER_OP_concat || kind == WAFER_OP_slice) node->moved = moved_dims(op);
   f->ops[i] = op;
   f->now[i] = result;
   return wafer_ir_map_put(f->numbers, result.ptr, i) ? WAFER_OK : no_memory(f->ctx);

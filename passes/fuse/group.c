@@ -150,37 +150,38 @@ static bool scatters(const walk *w, uint32_t op, uint32_t value, uint32_t parts)
          elements / tree->inputs <= GROUP_SMALL_PART;
 }
 
-/* Into how many parts the dims of x but `d` can be cut where x becomes y: a dim that becomes
- * several as the first of these, whatever else as it is. */
-static int64_t parts_beside(const wafer_shape *x, const wafer_shape *y, uint32_t d) {
+/* Into how many parts the dims of x that are not of `moved` can be cut where x becomes y: a dim
+ * that becomes several as the first of these, whatever else as it is. */
+static int64_t parts_beside(const wafer_shape *x, const wafer_shape *y, uint32_t moved) {
   int64_t parts = 1;
   for (uint32_t i = 0, j = 0; i < x->rank && j < y->rank;) {
+    bool one = x->dims[i] == 1; /* is in no group */
+    if (one || y->dims[j] == 1) {
+      i += one;
+      j += !one;
+      continue;
+    }
     uint32_t first = i;
     int64_t left = x->dims[i++], right = y->dims[j++], least = right;
-    while (left != right && (left < right ? i < x->rank : j < y->rank)) {
-      if (left < right) {
+    while (left != right && (left < right ? i < x->rank : j < y->rank))
+      if (left < right)
         left *= x->dims[i++];
-        continue;
-      }
-      if (least == 1) least = y->dims[j];
-      right *= y->dims[j++];
-    }
-    if (first > d || d >= i) parts *= least;
+      else
+        right *= y->dims[j++];
+    if (!(moved >> first & ((1u << (i - first)) - 1))) parts *= least;
   }
   return parts;
 }
 
-/* A concatenation's dim had best be whole on each core, for else its elements change cores; but
- * behind it comes a reshape that leaves so few parts of the other dims that it has to be cut. */
+/* The dim that is joined or sliced had best be whole on each core, for else elements change cores;
+ * but behind it comes a reshape that leaves so few parts of the other dims that it has to be cut.
+ */
 static bool crowds(const walk *w, uint32_t op, uint32_t value) {
   const group_op *view = &w->ops[op], *x = &w->ops[value];
-  int64_t elements;
-  if (view->op != WAFER_OP_reshape || x->op != WAFER_OP_concat ||
-      !wafer_shape_elements(&x->shape, &elements) || elements == 0)
-    return false;
-  int64_t before = elements / x->shape.dims[x->joins];
-  int64_t behind = parts_beside(&x->shape, &view->shape, x->joins);
-  return elements / behind > GROUP_ROOMY_PART && before >= 2 * behind;
+  int64_t before = parts_beside(&x->shape, &x->shape, x->moved);
+  if (view->op != WAFER_OP_reshape || !x->moved || before == 0) return false;
+  int64_t behind = parts_beside(&x->shape, &view->shape, x->moved);
+  return x->taken / behind > GROUP_ROOMY_PART && before >= 2 * behind;
 }
 
 /* Makes the view `op`, just founded, the root of the trees of views that end in its operands. */

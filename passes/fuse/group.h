@@ -28,7 +28,7 @@ typedef struct group_op {
   int64_t taken;     /* elements of all operands */
   uint32_t keeps;    /* of a reduction: see wafer_reduction_keeps */
   bool behind;       /* then: it may well follow what makes its operand */
-  uint32_t joins;    /* of a concatenation: its dim */
+  uint32_t moved; /* of a concatenation or slice: dims along which elements change places, a set */
 } group_op;
 
 typedef struct group {

@@ -125,7 +125,8 @@ static void concat_then_reshape(int64_t columns, int64_t groups, const char *wan
   uint32_t c = op2(&p, WAFER_OP_concat, ARGUMENT, ARGUMENT + 1);
   uint32_t r = op1(&p, WAFER_OP_reshape, c);
   op1(&p, WAFER_OP_transpose, r);
-  p.ops[c].joins = 2;
+  p.ops[c].moved = 1u << 2;
+  p.ops[c].taken = 64 * columns;
   p.ops[c].shape = (wafer_shape){.rank = 3, .dims = {1, 64, columns}};
   for (uint32_t i = r; i < p.count; i++)
     p.ops[i].shape = (wafer_shape){.rank = 4, .dims = {1, groups, 64 / groups, columns}};
@@ -137,6 +138,24 @@ static void crowded_concats_stand_apart(void) {
   concat_then_reshape(2100, 1, "aaa");  /* dims of one index are no parts, those behind are */
   concat_then_reshape(2100, 64, "aaa"); /* all are cut */
   concat_then_reshape(128, 4, "aaa");   /* a core has room for a fourth of it */
+}
+
+/* 128 rows of 33 x 63, of which 32 x 32 are taken, and the rows become 4 x 32; one of 197 rows. */
+static void crowded_slices_stand_apart(void) {
+  program p = {0};
+  uint32_t c = op1(&p, WAFER_OP_slice, ARGUMENT), r = op1(&p, WAFER_OP_reshape, c);
+  p.ops[c].shape = (wafer_shape){.rank = 3, .dims = {128, 32, 32}};
+  p.ops[c].moved = 1u << 1 | 1u << 2;
+  p.ops[c].taken = 128 * 33 * 63;
+  p.ops[r].shape = (wafer_shape){.rank = 5, .dims = {4, 32, 1, 32, 32}};
+  expect(&p, "a slice whose rows are divided", "ab");
+  program q = {0};
+  c = op1(&q, WAFER_OP_slice, ARGUMENT), r = op1(&q, WAFER_OP_reshape, c);
+  q.ops[c].shape = (wafer_shape){.rank = 3, .dims = {1, 1, 192}};
+  q.ops[c].moved = 1u << 1;
+  q.ops[c].taken = 197 * 192;
+  q.ops[r].shape = (wafer_shape){.rank = 2, .dims = {1, 192}};
+  expect(&q, "one row", "aa");
 }
 
 /* Eight parts, joined two by two; cores copy few parts where these are small. */
@@ -239,6 +258,7 @@ CU_TestInfo tests_group[] = {
     {"concatenations of many small parts are several kernels", small_parts_form_trees_of_kernels},
     {"concatenations have kernels of their own where reshapes leave few parts",
      crowded_concats_stand_apart},
+    {"and slices", crowded_slices_stand_apart},
     {"groups are bounded", sizes_are_bounded},
     {"reductions over places follow their anchors", reductions_follow},
     {"reductions of pairs are where the pairs are made", reductions_of_pairs_follow},
