@@ -150,28 +150,31 @@ static int64_t bytes_of(const wafer_type *type) {
   return (int64_t)wafer_tensor_bytes(type->dtype, &type->shape);
 }
 
-bool fold_is_small(uint32_t count, const wafer_type *operands, const wafer_type *result) {
-  int64_t limit = 0;
+/* Of all operands; none where one is too large to be read. */
+static bool operand_bytes(uint32_t count, const wafer_type *operands, int64_t *all) {
+  *all = 0;
   for (uint32_t i = 0; i < count; i++) {
     if (bytes_of(&operands[i]) > FOLD_OPERAND_BYTES) return false;
-    limit += bytes_of(&operands[i]);
+    *all += bytes_of(&operands[i]);
   }
+  return true;
+}
+
+bool fold_is_small(uint32_t count, const wafer_type *operands, const wafer_type *result) {
+  int64_t limit;
+  if (!operand_bytes(count, operands, &limit)) return false;
   return bytes_of(result) <= (limit > WAFER_FOLD_BYTES ? limit : WAFER_FOLD_BYTES);
 }
 
 bool fold_pays(wafer_ir *ir, wafer_op op, uint32_t count, const wafer_type *operands,
                const wafer_type *result) {
+  int64_t growth = bytes_of(result), word = (int64_t)sizeof(float), taken;
+  int64_t element = (int64_t)wafer_dtype_bytes(result->dtype);
   if (fold_is_small(count, operands, result)) return true;
-  int64_t growth = bytes_of(result), word = (int64_t)sizeof(float);
-  if ((int64_t)wafer_dtype_bytes(result->dtype) < word) /* a mask selects words */
-    growth *= word / (int64_t)wafer_dtype_bytes(result->dtype);
-  for (uint32_t i = 0; i < count; i++) {
-    if (bytes_of(&operands[i]) > FOLD_OPERAND_BYTES) return false;
-    growth -= bytes_of(&operands[i]);
-  }
-  if (wafer_op_is(op, WAFER_TRAIT_VIEW) || growth > FOLD_GROWTH ||
-      ir->fold_growth + growth > FOLD_GROWTH_OF_ALL)
-    return false;
+  if (wafer_op_is(op, WAFER_TRAIT_VIEW) || !operand_bytes(count, operands, &taken)) return false;
+  if (element < word) growth *= word / element; /* a mask selects words */
+  growth -= taken;
+  if (growth > FOLD_GROWTH || ir->fold_growth + growth > FOLD_GROWTH_OF_ALL) return false;
   ir->fold_growth += growth;
   return true;
 }
