@@ -8,6 +8,8 @@
  * as those of the operator's reference do, whose results keep that rounding where terms cancel. */
 #define MOST_DENSE 256
 #define MOST_DENSE_INVERSE 7
+/* Frames that overlap are taken by a convolution, which needs no copies of them. */
+#define MOST_DENSE_FRAME 1024
 #define TAU 6.28318530717958647692
 
 static const MlirValue none;
@@ -19,31 +21,46 @@ typedef struct spectrum {
   bool inverse; /* without the factor 1 / length */
 } spectrum;
 
-/* cos and sin of -tau * turns / length (inverse: +), turns reduced first. */
+/* cos and sin of -tau * turns / length (inverse: +), turns reduced first; of quarters exactly. */
 static void unit(const spectrum *s, int64_t a, int64_t b, double *re, double *im) {
   int64_t turns = (int64_t)(((__int128)a * b) % s->length);
   double angle = TAU * (double)turns / (double)s->length;
-  *re = cos(angle);
-  *im = s->inverse ? sin(angle) : -sin(angle);
+  bool quarter = 4 * turns % s->length == 0;
+  double sine = quarter ? round(sin(angle)) : sin(angle);
+  *re = quarter ? round(cos(angle)) : cos(angle);
+  *im = s->inverse ? sine : -sine;
 }
 
-/* One product with a real matrix: numbers lie as (real, imaginary). `parts` of the input: 1 or 2.
+/* Where the matrix has the number of a position, its part, a bin and the part of that. */
+typedef struct matrix_steps {
+  int64_t position, part, bin, result;
+} matrix_steps;
+
+/* The real matrix of a transform: numbers lie as (real, imaginary). `parts` of the input: 1 or 2.
  */
-static MlirValue dense_transform(import_node *n, MlirValue x, const spectrum *s, int64_t parts,
-                                 int64_t bins) {
-  wafer_shape shape = node_type(n, x).shape;
-  int64_t in = s->length * parts, out = bins * 2;
-  wafer_view matrix = node_new_tensor(n, node_dtype(n, x), 2, (int64_t[]){in, out});
-  if (!matrix.data) return none;
+static void fill_matrix(wafer_view *matrix, const spectrum *s, int64_t parts, int64_t bins,
+                        const matrix_steps *at) {
   for (int64_t i = 0; i < s->length; i++)
     for (int64_t k = 0; k < bins; k++) {
       double re, im;
       unit(s, i, k, &re, &im);
       const double cells[2][2] = {{re, im}, {-im, re}};
       for (int64_t p = 0; p < parts * 2; p++)
-        wafer_element_set_f64(matrix.dtype, matrix.data, (i * parts + p / 2) * out + k * 2 + p % 2,
+        wafer_element_set_f64(matrix->dtype, matrix->data,
+                              i * at->position + p / 2 * at->part + k * at->bin +
+                                  p % 2 * at->result,
                               cells[p / 2][p % 2]);
     }
+}
+
+/* One product with the matrix. */
+static MlirValue dense_transform(import_node *n, MlirValue x, const spectrum *s, int64_t parts,
+                                 int64_t bins) {
+  wafer_shape shape = node_type(n, x).shape;
+  int64_t in = s->length * parts, out = bins * 2;
+  wafer_view matrix = node_new_tensor(n, node_dtype(n, x), 2, (int64_t[]){in, out});
+  if (!matrix.data) return none;
+  fill_matrix(&matrix, s, parts, bins, &(matrix_steps){parts * out, out, 2, 1});
   x = emit_reshape(n, x, 2, (int64_t[]){shape.dims[0], in});
   x = emit_binary(n, WAFER_OP_matmul, x, emit_constant(n, &matrix));
   return emit_reshape(n, x, 3, (int64_t[]){shape.dims[0], bins, 2});
@@ -179,17 +196,42 @@ void import_dft(import_node *n) {
   n->outputs[0] = axis_back(n, x, &s, perm);
 }
 
-/* (batch, positions, parts) to (batch * frames, length, parts): frames overlap, so they are looked
- * up. */
-static MlirValue frames_of(import_node *n, MlirValue x, int64_t length, int64_t step,
-                           int64_t frames) {
+/* Frames of a signal (batch, positions, parts), which overlap. */
+typedef struct frames {
+  int64_t length, step, count, bins;
+} frames;
+
+/* One convolution with the rows of the matrix, each times the window. */
+static MlirValue dense_frames(import_node *n, MlirValue x, MlirValue window, const frames *f) {
+  static const int64_t one = 1, no_pads[2], parts_first[] = {0, 2, 1}, frames_first[] = {0, 2, 1};
+  int64_t parts = node_type(n, x).shape.dims[2], batch = node_type(n, x).shape.dims[0];
+  int64_t dims[] = {f->bins * 2, parts, f->length};
+  wafer_view matrix = node_new_tensor(n, node_dtype(n, x), 3, dims);
+  if (!matrix.data) return none;
+  fill_matrix(&matrix, &(spectrum){f->length, false}, parts, f->bins,
+              &(matrix_steps){1, f->length, 2 * parts * f->length, parts * f->length});
+  MlirValue filters = emit_constant(n, &matrix);
+  if (window.ptr) filters = MUL(filters, window);
+  wafer_attr attrs[] = {INT_ATTR(group, 1), INTS_ATTR(strides, 1, &f->step),
+                        INTS_ATTR(dilations, 1, &one), INTS_ATTR(pads, 2, no_pads)};
+  MlirValue operands[] = {emit_transpose(n, x, 3, parts_first), filters};
+  x = emit_op(n, WAFER_OP_conv, 2, operands, attrs, WAFER_COUNT(attrs));
+  x = emit_transpose(n, x, 3, frames_first);
+  return emit_reshape(n, x, 4, (int64_t[]){batch, f->count, f->bins, 2});
+}
+
+/* Frames by themselves, looked up, each a transform by factors. */
+static MlirValue split_frames(import_node *n, MlirValue x, MlirValue window, const frames *f) {
   wafer_shape s = node_type(n, x).shape;
-  wafer_view table = node_new_tensor(n, WAFER_DTYPE_i64, 2, (int64_t[]){frames, length});
+  wafer_view table = node_new_tensor(n, WAFER_DTYPE_i64, 2, (int64_t[]){f->count, f->length});
   if (!table.data) return none;
-  for (int64_t i = 0; i < frames * length; i++)
-    ((int64_t *)table.data)[i] = i / length * step + i % length;
+  for (int64_t i = 0; i < f->count * f->length; i++)
+    ((int64_t *)table.data)[i] = i / f->length * f->step + i % f->length;
   x = emit_gather(n, x, emit_constant(n, &table), 1);
-  return emit_reshape(n, x, 3, (int64_t[]){s.dims[0] * frames, length, s.dims[2]});
+  x = emit_reshape(n, x, 3, (int64_t[]){s.dims[0] * f->count, f->length, s.dims[2]});
+  if (window.ptr) x = MUL(x, emit_reshape(n, window, 2, (int64_t[]){f->length, 1}));
+  x = forward(n, x, f->length, f->bins < f->length);
+  return emit_reshape(n, x, 4, (int64_t[]){s.dims[0], f->count, f->bins, 2});
 }
 
 /* signal, frame_step, window, frame_length. PyTorch writes a real signal without the last dim, of
@@ -211,12 +253,10 @@ void import_stft(import_node *n) {
   if (node_has_input(n, 2) && node_type(n, window).shape.dims[0] != length)
     node_bad(n, "the window has not the frames' length");
   if (n->status != WAFER_OK) return;
-  int64_t frames = 1 + (s.dims[1] - length) / step;
-  x = frames_of(n, x, length, step, frames);
-  if (node_has_input(n, 2)) x = MUL(x, emit_reshape(n, window, 2, (int64_t[]){length, 1}));
-  x = forward(n, x, length, attr_int(n, "onesided", 1) != 0);
-  int64_t bins = node_type(n, x).shape.dims[1];
-  n->outputs[0] = emit_reshape(n, x, 4, (int64_t[]){s.dims[0], frames, bins, 2});
+  bool onesided = attr_int(n, "onesided", 1) != 0;
+  frames f = {length, step, 1 + (s.dims[1] - length) / step, onesided ? length / 2 + 1 : length};
+  bool dense = length <= MOST_DENSE_FRAME || middle_factor(length) == 1;
+  n->outputs[0] = (dense ? dense_frames : split_frames)(n, x, window, &f);
 }
 
 /* ---- Windows: sums of cosines ---- */
