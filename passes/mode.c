@@ -137,7 +137,7 @@ static wafer_status add_pinned_relays(choice *c, mode_relays **out) {
 static wafer_status settle_relays(choice *c, mode_relays **out) {
   if (*out || !may_relay(c)) return WAFER_OK;
   const wafer_options *o = c->ctx->options;
-  bool all = o->relays == WAFER_RELAYS_auto, open = all || (!has_programs(c) && !o->pin_count);
+  bool all = o->relays == WAFER_RELAYS_auto, open = all || !o->pin_count;
   bool inputs = open && waits_for_inputs(c), skips = all && waits_for_skips(c);
   if (inputs && !skips) return try_relays(c, (mode_relayed){0, true}, out);
   for (uint32_t spacing = 1; skips && !*out && spacing <= MOST_SPACING; spacing *= 2)

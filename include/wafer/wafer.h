@@ -110,8 +110,8 @@ typedef enum wafer_programs {
 /* Kernels of a pipeline that only hold samples of what skips others, so that its producer need not
  * wait, or of an input that several take, which then crosses the edge once; their names end in
  * WAFER_RELAY_SUFFIX and a number. auto: where core programs seem faster for them; what they are
- * worth, and whether there are colours for them, only the plan tells. inputs: those of inputs,
- * where no programs will tell. */
+ * worth, and whether there are colours for them, only the plan tells. inputs: those of inputs
+ * alone. */
 #define WAFER_RELAY_SUFFIX "/relay"
 #define WAFER_RELAY_GAIN 8 /* they have to shorten the interval by one part in these */
 typedef enum wafer_relays {

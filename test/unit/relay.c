@@ -166,13 +166,13 @@ static uint32_t kernels_with(wafer_relays relays, wafer_programs programs, bool 
   return count;
 }
 
-/* Where streams tell how fast it is the relay of the input is there at once, however large the
- * model, unless kernels are pinned; where programs do, only if all relays are asked for. */
+/* The relay of the input is there at once, however large the model, unless kernels are pinned. */
 static void test_waits_for_inputs(void) {
   CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_none, WAFER_PROGRAMS_never, false), 3);
   CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_inputs, WAFER_PROGRAMS_never, false), 4);
   CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_inputs, WAFER_PROGRAMS_never, true), 3);
-  CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_inputs, WAFER_PROGRAMS_always, false), 3);
+  CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_inputs, WAFER_PROGRAMS_always, false), 4);
+  CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_inputs, WAFER_PROGRAMS_always, true), 3);
   CU_ASSERT_EQUAL(kernels_with(WAFER_RELAYS_auto, WAFER_PROGRAMS_always, false), 4);
 }
 
@@ -187,7 +187,7 @@ CU_TestInfo tests_relay[] = {
     {"taken out, they leave no trace", test_dropped},
     {"one for several kernels", test_spacing},
     {"an input of several kernels enters once", test_inputs},
-    {"where streams wait for it it does at once", test_waits_for_inputs},
+    {"where a pipeline waits for it it does at once", test_waits_for_inputs},
     {"names of relays", test_names},
     CU_TEST_INFO_NULL,
 };
